@@ -1,14 +1,14 @@
 #' Choose where the work runs
 #'
-#' Every function of weft takes `backend =`: `"cpu"` and `"cuda"` are taken at their word, and are an error with the
-#' reason when they cannot run; `"auto"` weighs the size of the work and of the transfer, and the result says what it
-#' chose and why. `weft_backend()` reads or sets the default for the session.
+#' Every function of weft takes `backend =`: `"cpu"` and `"cuda"` are used as given, and are an error that says why when
+#' they cannot run; `"auto"` weighs the size of the work and of the transfer, and the result says what it chose and why.
+#' `weft_backend()` reads or sets the default for the session.
 #'
 #' @section What runs where: MPI means `distributed = TRUE`. A DelayedMatrix is read in blocks by the functions of
 #'   mutual information and by [pca()]; the others take it into memory.
 #'
 #' @eval capability_lines()
-#' @param backend `"auto"`, `"cpu"` or `"cuda"`; missing to read.
+#' @param backend `"auto"`, `"cpu"` or `"cuda"`; leave it out to read the setting.
 #' @return The default back end; when it is set, the former one, invisibly.
 #' @seealso [weft_sitrep()], [weft_options]
 #' @export
@@ -40,7 +40,7 @@ env_or <- function(name, default) {
 #' other programs want the same processors, that can make a call many times slower: start R with the environment
 #' variable `OMP_WAIT_POLICY=passive` then, or with fewer threads.
 #'
-#' @param threads a number to set for the session, `NULL` for no limit of weft's own; missing to read.
+#' @param threads a number to set for the session, `NULL` for no limit of weft's own; leave it out to read the setting.
 #' @return The number of threads; when it is set, the former option, invisibly.
 #' @export
 #' @examples
@@ -159,15 +159,14 @@ devices_for <- function(devices, backend, divided = NULL) {
 #' [mi_pairs()], [mi_triples()], [bn_learn()], [irm()], [pca()] and [kernel_sum()] take `devices =`: `NULL` for one,
 #' which the option `weft.device` chooses; `"all"` for as many as are predicted to pay, which is one for small work and
 #' where opening others would take longer than they save; or numbers of devices, from 0, as rows of this table, which
-#' are taken whether that pays or not. Tuples or
-#' chains are dealt over them, one host thread a device, and the result is that of one device, to the bit. Fewer chains
-#' of co-clustering than devices share each sweep: a device has its share of the nodes with their links, labels and
-#' counts go from device to device, and the labels are those of one device. [pca()] gives each device a run of rows;
-#' sums over rows go from device to device, and the result is that of one to rounding. [kernel_sum()] deals queries:
-#' over a grid the sums are those of one device, directly to rounding. The option `weft.devices` sets what `NULL` means,
-#' for what stands on [kernel_sum()] too. Each device has a copy of the packed data, the table of scores, the points,
-#' or, with as many chains as devices, the graph. `weft.device_memory` holds for each device. On the CPU `devices` means
-#' nothing.
+#' are all used whether that pays or not. Tuples or chains are dealt over them, one host thread per device, and the
+#' result is that of one device, to the bit. Fewer chains of co-clustering than devices share each sweep: a device has
+#' its share of the nodes with their links, labels and counts go from device to device, and the labels are those of one
+#' device. [pca()] gives each device a run of rows; sums over rows go from device to device, and the result is that of
+#' one to rounding. [kernel_sum()] deals queries: over a grid the sums are those of one device, directly to rounding.
+#' The option `weft.devices` sets what `NULL` means, for the functions built on [kernel_sum()] too. Each device has a
+#' copy of the packed data, the table of scores, the points, or, with as many chains as devices, the graph.
+#' `weft.device_memory` holds for each device. On the CPU `devices` means nothing.
 #'
 #' @return A data frame with one row per device: `name`, `capability`, `processors`, `total` and `available` memory in
 #'   bytes, `driver` and `runtime` versions, and the capabilities weft was `built_for`. No rows when there is none; the

@@ -12,13 +12,13 @@ check_bn_table <- function(x, arg, values = TRUE) {
   need("n", function(v) is_numbers(v, 1L, min = 0, max = 2^31 - 1, whole = TRUE), "a whole number")
   need("keep", function(v) is_word(v, c("max", "sum", "all")), "\"max\", \"sum\" or \"all\"")
   need("slack", function(v) is_numbers(v, 1L, min = 0, finite = FALSE), "a number of at least 0")
-  need("max_parents", function(v) is_numbers(v, p, min = 0, whole = TRUE), "whole numbers, one a node")
+  need("max_parents", function(v) is_numbers(v, p, min = 0, whole = TRUE), "whole numbers, one per node")
   need("predicted", function(v) is.data.frame(v) && is_numbers(v[["sets"]], 1L, min = 0),
        "a data frame with the number of sets")
   rises <- function(v) is.double(v) && is_numbers(v, p + 1L, whole = TRUE) && v[1L] == 0 && all(diff(v) >= 1)
-  need("start", rises, "whole numbers that rise from 0, one a node and one more")
+  need("start", rises, "whole numbers that rise from 0, one per node and one more")
   total <- x[["start"]][p + 1L]
-  need("score", function(v) is.double(v) && length(v) == total, "numbers, one a set")
+  need("score", function(v) is.double(v) && length(v) == total, "numbers, one per set")
   need("parents", function(v) is.matrix(v) && is.integer(v) && ncol(v) == total && nrow(v) <= p,
        "a matrix of integers, one column per set")
   need("bits", function(v) is_numbers(v, 1L, min = -1074, max = 40, whole = TRUE), "a whole number of at most 40")

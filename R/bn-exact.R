@@ -1,8 +1,8 @@
 #' The best network, proven, and exact edge posteriors
 #'
 #' The optimum by dynamic programming over all subsets of the nodes (Silander and Myllymaki 2006): 8 bytes for each of
-#' the 2^p subsets, so 1 GB for 27 nodes and 69 GB for 33, the most; with `backend = "cuda"` in the device's memory.
-#' Memory is predicted, and a call that would need more than is free is refused.
+#' the 2^p subsets, so 1 GB for 27 nodes and 69 GB for 33, the largest number; with `backend = "cuda"` in the device's
+#' memory. Memory is predicted, and a call that would need more than is free is refused.
 #'
 #' `posterior = "order"` is the exact posterior under a uniform prior over orders (Koivisto and Sood 2004), which
 #' `bn_learn(target = "sum")` estimates, by forward and backward sums over all subsets: about p^2 2^p steps, and again

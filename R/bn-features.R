@@ -1,6 +1,6 @@
 #' Paths, ancestors, Markov blankets and equivalence classes
 #'
-#' Probabilities of what is not a single edge, from graphs drawn out of the posterior: that one node is an ancestor of
+#' Probabilities of what is not a single edge, from graphs drawn from the posterior: that one node is an ancestor of
 #' another, that it belongs to another's Markov blanket (its parents, its children, and their other parents), and that
 #' the network belongs to an equivalence class. Each comes with its Monte Carlo standard error.
 #'
@@ -11,7 +11,8 @@
 #' eight stretches of each chain, and are too small where chains have not converged.
 #'
 #' @param fit what `bn_exact(posterior = "dag")` returned, or [bn_learn()] with the target `"sum"` or `"uniform"`.
-#' @param draws how many graphs to draw from an exact posterior; chains have theirs, and the number must not be given.
+#' @param draws how many graphs to draw from an exact posterior; chains have drawn theirs, and the number must not be
+#'   given.
 #' @param seed a whole number; NULL draws the key from R's generator.
 #' @inheritParams bn_learn
 #' @return An object of class `weft_bn_features`: matrices \[from, to\] `edges`, `paths` (from is an ancestor of to) and

@@ -35,7 +35,7 @@
 #' @param prior what [bn_prior()] returned, or an interface matrix; NULL for none.
 #' @param candidates candidate parents: a number (that many of highest mutual information or correlation with the node),
 #'   a named list of names, or a matrix \[from, to\]; NULL: all nodes.
-#' @param plus_one may a set have one parent that is no candidate?
+#' @param plus_one may a set have one parent that is not a candidate?
 #' @param interventions which nodes were set from outside: a list with one entry per row (names, NULL or NA), or a
 #'   factor with the name of the node that was set, NA where none was.
 #' @param keep,slack which sets are kept; see below.
@@ -251,7 +251,7 @@ print.weft_bn_scores <- function(x, ...) {
               x$n,
               format(sum(sizes), big.mark = ","), format(x$predicted$sets, big.mark = ","),
               switch(x$keep, max = "best graphs", sum = sprintf("sums, slack %g nats", x$slack), all = "all uses")))
-  cat(sprintf("At most %s parents a node; %d to %d sets a node\n",
+  cat(sprintf("At most %s parents per node; %d to %d sets per node\n",
               paste(unique(range(x$max_parents)), collapse = " to "),
               min(sizes), max(sizes)))
   cat_wrapped(run_line(x))

@@ -14,19 +14,19 @@
 #'
 #' `target = "uniform"` has a prior that is uniform over graphs, which [bn_exact()] calls `"dag"`. It goes over ordered
 #' partitions of the nodes (Kuipers and Moffa 2017): the nodes without parents, those whose parents are among these, and
-#' so on, each node with a parent in the layer just before its own. Every graph has one such partition, so that it counts
-#' once. It runs on the CPU.
+#' so on, each node with a parent in the layer just before its own. Every graph has one such partition, so that it
+#' counts once. It runs on the CPU.
 #'
-#' @section Chains: `chains` independent ladders start from random orders (or `start`). A ladder has one chain for each
-#'   of
-#' `temperatures`; a chain at temperature T accepts as if the score were divided by T. Moves of orders: half of them
-#' place one node elsewhere, a quarter swap two nodes, a quarter two neighbours. Moves of layers: a quarter place
-#' one node in another layer or in one of its own, an eighth split a layer or join two, an eighth swap two nodes (half of
-#' these of neighbouring layers), a quarter draw a graph and reverse an edge, giving both its nodes new parents
-#' (Grzegorczyk and Husmeier 2008), and a quarter draw a graph and give a node new parents. `diagnostics$acceptance` tells how many of each were
-#' accepted. Of an order the best graph of every proposal is recorded, accepted or not. A search for the best graph ends with a descent from each ladder's last order, in which hardly
-#' anything worse is accepted: 2 p^2 steps for p nodes, a quarter of `iterations` at most. Its graphs are recorded too;
-#' `trace` and [update()] know nothing of it. `iterations = 0` asks for these descents alone, of 2 p^2 steps from each
+#' @section Chains: `chains` independent ladders start from random orders (or `start`). A ladder has one chain for
+#' each of `temperatures`; a chain at temperature T accepts as if the score were divided by T. Moves of orders: half of
+#' them place one node elsewhere, a quarter swap two nodes, a quarter two neighbours. Moves of layers: a quarter place
+#' one node in another layer or in one of its own, an eighth split a layer or join two, an eighth swap two nodes (half
+#' of these of neighbouring layers), a quarter draw a graph and reverse an edge, giving both its nodes new parents
+#' (Grzegorczyk and Husmeier 2008), and a quarter draw a graph and give a node new parents. `diagnostics$acceptance`
+#' tells how many of each were accepted. Of an order the best graph of every proposal is recorded, accepted or not. A
+#' search for the best graph ends with a descent from each ladder's last order, in which hardly anything worse is
+#' accepted: 2 p^2 steps for p nodes, a quarter of `iterations` at most. Its graphs are recorded too; `trace` and
+#' [update()] do not include this descent. `iterations = 0` asks for these descents alone, of 2 p^2 steps from each
 #' ladder's first order: a good network, often the best one, in a small part of the time.
 #'
 #' A search proves nothing. Whether it went on for long enough shows when other seeds end at the same score; if not,
@@ -44,8 +44,8 @@
 #' @param temperatures temperatures of a ladder, the first 1; one for no heating. NULL: 1 and 2 for `"max"`, 1,
 #'   1.5, 2.5 and 4 for `"sum"`, 1, 1.3, 1.7 and 2.2 for `"uniform"`.
 #' @param swap_every steps between swaps of neighbouring temperatures.
-#' @param thin every how many steps the score is saved and, but for `"max"`, a graph drawn; NULL: about 1,000 times.
-#' @param burn_in but for `"max"`: steps before the first graph is drawn; NULL: a quarter.
+#' @param thin steps between saved scores and, except for `"max"`, between drawn graphs; NULL: about 1,000 times.
+#' @param burn_in except for `"max"`: steps before the first graph is drawn; NULL: a quarter.
 #' @param top how many best graphs to keep.
 #' @param start an order (names) or network to start from; NULL: random.
 #' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `plus_one`, `interventions`, `na`,
@@ -57,7 +57,7 @@
 #' @return An object of class `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `dags` (list of `dag` and `score`,
 #'   best first, no duplicates), `edges` (posterior \[from, to\]; NULL for `"max"`), `trace` (saved iteration x chain),
 #'   `diagnostics` (split R-hat and effective sample size of the scores, acceptance by kind of move, swaps between
-#'   temperatures; but for `"max"` the greatest difference of an edge's posterior between chains).
+#'   temperatures; except for `"max"`, the greatest difference of an edge's posterior between chains).
 #' @seealso [bn_exact()], [bn_fit()], [bn_compare()], [plot.weft_bn()]
 #' @export
 #' @examples
@@ -74,7 +74,8 @@
 #' max(abs(uniform$edges - bn_exact(d, posterior = "dag")$edges))
 bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, chains = NULL,
                      target = c("max", "sum", "uniform"), temperatures = NULL, swap_every = 10, thin = NULL,
-                     burn_in = NULL, top = 10, start = NULL, ..., seed = NULL, distributed = FALSE, devices = NULL, backend = NULL,
+                     burn_in = NULL, top = 10, start = NULL, ..., seed = NULL, distributed = FALSE, devices = NULL,
+                     backend = NULL,
                      threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   ranks <- join_ranks(distributed, "bn_learn", c(each_rank, "data", "start"))
@@ -134,7 +135,8 @@ run_chains <- function(table, run, ranks, control) {
 
 # What native code reads of a run; `ladder0`: ladders before the first of these.
 bn_native_run <- function(run, ladder0 = 0) {
-  read <- c("ladders", "iterations", "thin", "burn_in", "swap_every", "best", "first", "key", "beta", "sum", "layers", "order")
+  read <- c("ladders", "iterations", "thin", "burn_in", "swap_every", "best", "first", "key", "beta", "sum", "layers",
+            "order")
   c(run[read], list(layer = run$layer, ladder0 = ladder0))
 }
 
@@ -330,7 +332,7 @@ mean_autocovariance <- function(trace) {
 
 # ---- more iterations ----
 
-#' Go on with a network search
+#' Continue a network search
 #'
 #' The chains go on from where they ended with the same key: `update(fit, iterations = b)` after a steps is the same as
 #' a + b steps at once, when a is a multiple of the fit's `thin`.

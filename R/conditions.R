@@ -169,7 +169,7 @@ check_dots <- function(.allowed, .known = character(), ...) {
 }
 
 check_number <- function(x, arg, min = -Inf, max = Inf, whole = FALSE) {
-  x <- bare_scalar(x)
+  if (is.numeric(x)) x <- bare_scalar(x) # a date is none
   ok <- is.numeric(x) && length(x) == 1L && !is.na(x) && x >= min && x <= max && (!whole || x == round(x))
   if (ok) return(as.double(x))
   range <- if (is.finite(min) && is.finite(max)) sprintf(" from %s to %s", number_text(min), number_text(max))

@@ -20,10 +20,10 @@
 #'   stay as they are.
 #' @param method see below.
 #' @param bins how many bins, for `"equalfreq"` and `"equalwidth"`.
-#' @param class for `"mdl"`, `"caim"`, `"cacc"` and `"ameva"`: one category a row.
+#' @param class for `"mdl"`, `"caim"`, `"cacc"` and `"ameva"`: one category per row.
 #' @param z for `"sd"`: how many standard deviations.
 #' @param threads see [weft_threads()].
-#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
+#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
 #' @return A data frame of class `weft_bins` of factors. The attribute `"cuts"` has the cut points by column.
 #' @seealso `bins =` in [mi_rank()], [mi_matrix()] and [mi_select()] cuts by equal frequency in place.
 #' @export

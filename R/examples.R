@@ -3,16 +3,16 @@
 
 #' Example data: simulated sets with known truth, and real ones
 #'
-#' Without a name: what there is. The simulated sets are made on the spot, the same for the same arguments on every
-#' machine; the real ones are loaded from data packages of Bioconductor that must be installed.
+#' Without a name, lists the sets that there are. The simulated sets are made on the spot, and are the same for the same
+#' arguments on every machine; the real ones are loaded from data packages of Bioconductor that must be installed.
 #'
 #' @section Simulated sets:
 #' * `"expression"`: log expression of `p` genes in `n` samples. A tenth of the genes or so are regulators; every other
-#'   gene hangs on one to three earlier genes, mostly regulators, through a saturating function (`tanh`), and has noise
-#'   of its own; signal and noise have equal variance. Three regulators, the `drivers`, are shifted in the cases. On top
-#'   of that come what real data have: a shift of every gene in the second `batch`, missing cells, `outliers` (samples
-#'   with a quarter of their genes moved far away), two constant genes and two that are mostly missing. `truth` is the
-#'   network \[from, to\].
+#'   gene depends on one to three earlier genes, mostly regulators, through a saturating function (`tanh`), and has
+#'   noise of its own; signal and noise have equal variance. Three regulators, the `drivers`, are shifted in the cases.
+#'   On top of that come what real data have: a shift of every gene in the second `batch`, missing cells, `outliers`
+#'   (samples with a quarter of their genes moved far away), two constant genes and two that are mostly missing. `truth`
+#'   is the network \[from, to\].
 #' * `"snps"`: `p` genotypes (0, 1, 2 copies) of `n` people. Two of them, the `epistatic` pair, raise the risk of
 #'   disease when exactly one of them is carried, and so say nothing alone; two others, `marginal`, act by themselves.
 #' * `"words"`: `n` documents and `p` words, a sparse 0/1 matrix with four themes; most words stand in documents of
@@ -141,7 +141,7 @@ example_expression <- function(n, p, seed, batch, missing, outliers, spoilt) {
   ))
 }
 
-# Every gene after the third hangs on one to three earlier ones: four times in five on a regulator, and on those the
+# Every gene after the third depends on one to three earlier ones: four times in five on a regulator, and on those the
 # more often the more they regulate already.
 example_dag <- function(p, regulators, seed, names) {
   dag <- matrix(0L, p, p, dimnames = list(from = names, to = names))

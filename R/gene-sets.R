@@ -6,7 +6,7 @@ most_sets <- 200000L
 
 #' Read sets of genes from a GMT file
 #'
-#' GMT is the format in which MSigDB and others give sets of genes away: a line per set, with its name, a description
+#' GMT is the format in which MSigDB and others publish sets of genes: a line per set, with its name, a description
 #' and its genes, separated by tabs. A line that is not like this is an error that names it.
 #'
 #' @param file the path of a GMT file, which may be compressed by gzip: at most 256 MiB of text and 200,000 sets.
@@ -87,14 +87,14 @@ gmt_lines <- function(path) {
 #'
 #' The p-value is that of the hypergeometric law: how often a list of as many genes, drawn from the universe, holds at
 #' least as many of the set. A gene that several columns measure counts once. q-values are those of Benjamini and
-#' Hochberg over all lists and sets that were tested. The test takes genes for independent, which those on one list
-#' rarely are, and sets overlap: a small q says that the overlap is not one of random genes, no more.
+#' Hochberg over all lists and sets that were tested. The test assumes that genes are independent, which those on one
+#' list rarely are, and sets overlap: a small q says only that the overlap is not one of random genes.
 #'
 #' @param x what [gene_network()] returned; or a character vector, or a named list of them: lists of genes, tested in
 #'   `universe`.
 #' @param sets a named list of character vectors; the path of a GMT file, see [read_gmt()]; or a data frame whose first
-#'   column names a set and whose second a gene of it. Genes are called as the symbols of the data, or as its columns
-#'   where no symbols are known.
+#'   column names a set and whose second a gene of it. Genes are matched with the symbols of the data, or with its
+#'   columns where no symbols are known.
 #' @param universe for lists of genes: all genes that could have been on them.
 #' @param from which lists to take from `x`: `"ranking"`, `"network"`, `"clusters"`; by default all that there are.
 #' @param fdr the best genes are those with at most this q-value in the ranking.
@@ -155,7 +155,8 @@ sets_of <- function(sets) {
   if (!is.data.frame(sets)) return(check_sets(sets, "sets"))
   word <- function(v) is.character(v) || is.factor(v)
   if (ncol(sets) != 2L || !nrow(sets) || !word(sets[[1L]]) || !word(sets[[2L]])) {
-    abort_input("`sets` as a data frame must have two columns of text: names of sets, and a gene of the set in each row.",
+    abort_input(paste("`sets` as a data frame must have two columns of text: names of sets, and a gene of the set in",
+                      "each row."),
                 x = paste0("It is ", describe(sets), "."), i = "For example `sets[c(\"gs_name\", \"gene_symbol\")]`.")
   }
   named <- !is.na(sets[[1L]]) & nzchar(as.character(sets[[1L]]))

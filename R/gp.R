@@ -6,10 +6,10 @@
 #' The prior has mean zero and covariance `variance` times the kernel; `y` is not centred. The preconditioner is a
 #' pivoted Cholesky factor of low rank plus the noise, or, where that is quicker, the Cholesky factor of the whole
 #' matrix, by the BLAS that R uses: then a step or two of conjugate gradients check and refine its solution. Predictive
-#' variances take one more solve a query, in blocks.
+#' variances take one more solve per query, in blocks.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
-#' @param y the responses, one a row.
+#' @param y the responses, one per row.
 #' @param kernel a kernel of [kernel_sum()] that is positive definite in as many dimensions as `x` has.
 #' @param bandwidth as for [kernel_sum()].
 #' @param noise variance of the noise, positive.
@@ -18,9 +18,9 @@
 #'   `NULL` takes that for up to 20,000 points where it fits into a quarter of the free memory and is expected to be
 #'   quicker, by a product of matrices that is timed once per session, and else 100.
 #' @param tolerance of the residual relative to `y`; in the prediction's variances, to the covariances.
-#' @param max_iterations give up after so many.
+#' @param max_iterations the most iterations.
 #' @param backend,threads,progress see [kernel_sum()].
-#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
+#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
 #' @return An object of class `weft_gp`: `alpha`, `iterations`, `residual` and what was given. `saveRDS()` keeps it.
 #' @export
 #' @examples

@@ -3,7 +3,7 @@
 #' `weft_upload()` sends a numeric matrix to the device once, so that several calls share the transfer. It is released
 #' by `weft_free()`, or when R collects the handle as garbage.
 #'
-#' @param x a numeric matrix without missing values in what the using function needs.
+#' @param x a numeric matrix without missing values where the function that uses it needs them.
 #' @param precision `"double"`, or `"single"` to keep it as 32-bit floats.
 #' @param handle what `weft_upload()` or [mi_pack()] returned.
 #' @return `weft_upload()`: an object of class `weft_device_matrix` with `dim` and `dimnames`; `as.matrix()` brings the
@@ -87,7 +87,7 @@ print.weft_device_matrix <- function(x, ...) {
 #' @param ncol number of columns.
 #' @param type `"double"` or `"float"`.
 #' @param layout `"row"`: row after row (points one after another); `"column"`: column after column, as R has it.
-#' @param nrow number of rows; found from the size when missing.
+#' @param nrow number of rows; found from the size when it is missing.
 #' @return An object of class `weft_file` with `dim`; `as.matrix()` reads it whole, `x[i, ]` with consecutive rows (for
 #'   layout `"column"`: `x[, j]` with consecutive columns) reads a block.
 #' @export

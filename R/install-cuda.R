@@ -15,11 +15,11 @@ least_driver <- 580 # of CUDA 13
 #'
 #' For a machine that has an NVIDIA driver but no `nvcc`: fetches NVIDIA's compiler and libraries as Python wheels, says
 #' before that what and how much, builds the CUDA object from the sources that the installed package carries, and loads
-#' it. Neither root nor an installation of weft anew is needed. What the object does not need is deleted afterwards.
+#' it. Neither root nor a new installation of weft is needed. What the object does not need is deleted afterwards.
 #'
 #' All goes into one folder below `tools::R_user_dir("weft", "data")`, which `remove = TRUE` deletes. The object belongs
-#' to the sources that it was built from: another version of weft does not open it, and wants this function again. Where
-#' weft was installed with its own CUDA object, that one is used.
+#' to the sources that it was built from: another version of weft does not open it and needs this function to be called
+#' again. Where weft was installed with its own CUDA object, that one is used.
 #'
 #' @section Needed: Linux, `python3` with pip, `make` and the C and C++ compiler that R was configured with; a driver of
 #'   version `r least_driver` or later; 4 GB of disk while it works, of which 1.2 GB stay.

@@ -11,7 +11,7 @@
 #' @param fit what [gene_network()] returned.
 #' @param prefix what the names of new columns begin with.
 #' @param name the name of the reduced dimension.
-#' @return `x` with more in it.
+#' @return `x` with these added.
 #' @seealso [gene_network()], [pca_reduced_dim()]
 #' @export
 #' @examples

@@ -1,7 +1,8 @@
 #' Bag-of-words files
 #'
 #' The format of the UCI bag-of-words collection: three lines with the numbers of documents, words and entries, then a
-#' line "document word count" for each entry; the vocabulary is a file of its own, a word a line. Files may be gzipped.
+#' line "document word count" for each entry; the vocabulary is a file of its own, one word per line. Files may be
+#' gzipped.
 #'
 #' @param file,vocab names of the files; without `vocab` words have no names.
 #' @param counts keep the counts, for `family = "poisson"`; else a word is there or not.

@@ -12,7 +12,7 @@
 #' P \log(2\pi s^2)/2}.
 #'
 #' @inheritParams irm
-#' @param row_cluster,col_cluster one cluster a row and a column of `A`: numbers, characters or a factor. A one-mode
+#' @param row_cluster,col_cluster one cluster per row and per column of `A`: numbers, characters or a factor. A one-mode
 #'   graph has `row_cluster` only.
 #' @param alpha,beta as in [irm()], but fixed.
 #' @return A number.
@@ -58,7 +58,7 @@ cluster_codes <- function(x, n, arg) {
 #' \eqn{2 I(a;b) / (H(a) + H(b))}: 1 for the same partition under any names, near 0 for unrelated ones; 1 when both are
 #' constant.
 #'
-#' @param a,b one cluster a node: numbers, characters or factors.
+#' @param a,b one cluster per node: numbers, characters or factors.
 #' @return A number from 0 to 1.
 #' @export
 #' @examples
@@ -192,7 +192,7 @@ links_among <- function(pairs, p, key, stream) {
   }
 }
 
-# One value or one a mode.
+# One value or one per mode.
 check_pair <- function(x, arg, min = -Inf) {
   if (!is.numeric(x) || !length(x) %in% 1:2 || anyNA(x) || any(x < min) || any(is.infinite(x))) {
     abort_input(sprintf("`%s` must be one number or c(row, col)%s.", arg,

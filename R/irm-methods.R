@@ -9,7 +9,7 @@
 #' @param uncertainty also give the standard deviation over partitions and within blocks.
 #' @param samples most partitions to average over.
 #' @param what `"nodes"` or `"blocks"`.
-#' @param ... nothing; `predict()` refuses what it does not know.
+#' @param ... nothing; `predict()` refuses unknown arguments.
 #' @return `predict()`: a numeric vector; without `pairs` a matrix; with `uncertainty` a data frame of `estimate` and
 #'   `sd`. `fitted()`: the probability at the best partition, a matrix. `coef()`: `eta`. `glance()`: one row.
 #' @export

@@ -18,28 +18,28 @@
 #' best partition that it meets: every sweep in small graphs, as often as is cheap in larger ones. The samples stay as
 #' they are.
 #'
-#' Draws are functions of the seed, chain, sweep and node: the number of threads changes nothing, and neither does it
-#' matter whether 100 sweeps run at once or as 40 and, with `update()`, 60 more, unless a limit of clusters is raised.
+#' Draws are functions of the seed, chain, sweep and node: the number of threads changes nothing, and nor does it matter
+#' whether 100 sweeps run at once or as 40 and, with `update()`, 60 more, unless a limit of clusters is raised.
 #'
 #' @section Limits of clusters: The Chinese restaurant process has no largest number of clusters; a sampler needs one.
 #'   With n nodes and K clusters, the truncated sticks of the blocked sampler change the prior probabilities of
 #'   partitions by at most \eqn{\min(n r_1, \frac{n(n-1)}{2} \frac{\alpha}{1+\alpha} r_2)} in total variation, where
 #'   \eqn{r_j = (\alpha / (\alpha + j))^{K-1}}; the collapsed sampler leaves out partitions of more than K clusters.
 #'   The default limit keeps this error below 0.001 for the given `alpha`, or for the prior mean of a sampled one. The
-#'   links may ask for more clusters than the prior: the sweeps in which the limit told are counted. When they are more
-#'   than one in twenty after the burn-in, and that has at least ten sweeps, a default limit is doubled and the run is
-#'   done again. A limit that was given, or that cannot be raised further, is kept, with a warning
-#'   (`weft_warning_truncation`) that says how many clusters to expect and which limit to try. `print()` and
-#'   `summary()` always say when a limit was reached.
+#'   links may ask for more clusters than the prior: the sweeps in which the limit was felt are counted. When they are
+#'   more than one in twenty after the burn-in, and that has at least ten sweeps, a default limit is doubled and the run
+#'   is done again. A limit that was given, or that cannot be raised further, is kept, with a warning
+#'   (`weft_warning_truncation`) that says how many clusters to expect and which limit to try. `print()` and `summary()`
+#'   always say when a limit was reached.
 #'
 #' @section Real values: With `family = "gaussian"` the values of a block are normal, with a precision from Gamma(shape
 #'   `beta[1]`, rate `beta[2]`) and a mean from a normal law of that precision: the prior of the mean weighs as much as
 #'   one value. That is for `A` less its mean and divided by its standard deviation, which is done first, so that
 #'   neither its unit nor its origin matters; `eta`, `sd` and predictions are in the units of `A`. All values of a
-#'   matrix count, and NA is a value that was not observed. What rows, or columns, differ in as a whole (the level of a
-#'   gene) is found as clusters, too: take it out first if it is not meant, as with `scale()`. Values are rounded to a
-#'   millionth of the greatest one's distance from the mean, so that sums are exact and equal seeds give equal labels on
-#'   any number of threads and on both back ends. A device has to be asked for: `backend = "cuda"`.
+#'   matrix count, and NA is a value that was not observed. Differences between whole rows or columns (the level of a
+#'   gene) are found as clusters, too: take them out first, for example with `scale()`, if they are not wanted. Values
+#'   are rounded to a millionth of the greatest one's distance from the mean, so that sums are exact and equal seeds
+#'   give equal labels on any number of threads and on both back ends. A device has to be asked for: `backend = "cuda"`.
 #'
 #' @section Graphs: A matrix holds 0 and 1 (whole numbers for counts); NA is a pair that was not observed. An edge list
 #'   is a data frame of two columns, three with counts: integers are indices, factor levels include nodes without links,
@@ -48,9 +48,10 @@
 #'   ignored unless `self = TRUE`.
 #'
 #' @param A a graph: see below.
-#' @param type `"bipartite"`, `"directed"` or `"undirected"`; by default what an igraph is, else bipartite.
+#' @param type `"bipartite"`, `"directed"` or `"undirected"`; by default as an igraph has it, else bipartite.
 #' @param family `"bernoulli"` for links, `"poisson"` for counts, `"gaussian"` for real values.
-#' @param missing pairs that were not observed: a logical matrix, or two columns of indices or names. They win over `A`.
+#' @param missing pairs that were not observed: a logical matrix, or two columns of indices or names. They take
+#'   precedence over `A`.
 #' @param hold_out share of links to hide, with as many non-links, to measure prediction by; not for real values.
 #' @param max_clusters most clusters, one value or c(row, col). The default is twice the square root of the number of
 #'   nodes, from 20 to 512; it is larger where `alpha` asks for more clusters, see below. Chains start from that many
@@ -64,10 +65,10 @@
 #' @param thin every thin-th sweep's partition is kept for averages; by default 5, more for more than 500,000 nodes.
 #' @param sampler `"blocked"` or `"collapsed"`; by default blocked, unless `alpha` is so large that it would need
 #'   millions of blocks.
-#' @param split_merge TRUE (30), FALSE, or the number of proposals a sweep and mode, at most 65,536; from the 61st sweep
-#'   on a fifth of it.
+#' @param split_merge TRUE (30), FALSE, or the number of proposals per sweep and mode, at most 65,536; from the 61st
+#'   sweep on a fifth of it.
 #' @param init list(row, col) of clusters to start all chains from; by default see `max_clusters`.
-#' @param self in one-mode graphs, links of nodes to themselves count.
+#' @param self in one-mode graphs, do links of nodes to themselves count?
 #' @param assay,threshold for a SummarizedExperiment: which assay, and the value above which there is a link;
 #'   `threshold` also serves matrices.
 #' @param dim numbers of rows and columns of an edge list of indices, when the last ones may have no link.
@@ -79,7 +80,7 @@
 #' @param checkpoint_sweeps see `checkpoint`.
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param backend see [weft_backend()]. A device draws the same labels as the CPU. What it is good for is the blocked
-#'   sampler on bipartite graphs; in one-mode graphs and the collapsed sampler, where each label hangs on the others,
+#'   sampler on bipartite graphs; in one-mode graphs and the collapsed sampler, where each label depends on the others,
 #'   one of its multiprocessors goes node after node, and only `"cuda"` chooses it. Split-merge proposals and all else
 #'   run on the CPU.
 #' @param distributed share the chains among the ranks of a job, which all call with the same graph and get the same
@@ -104,7 +105,7 @@
 #'     pairs; for real values also `sd`, the standard deviation within the block}
 #'   \item{nmi}{between the chains' best partitions, and after shuffling one of them: its chance level}
 #'   \item{rhat}{split R-hat of the log posterior and the numbers of clusters}
-#'   \item{auc, log_loss, held_out}{prediction of what `hold_out` hid; the loss is in nats a pair}
+#'   \item{auc, log_loss, held_out}{prediction of what `hold_out` hid; the loss is in nats per pair}
 #'   \item{alpha, beta}{of the partition}
 #'   \item{limits}{a data frame with a row for each mode: `limit`, the most clusters that were allowed; `full`, the
 #'     share of sweeps after the burn-in in which there might have been more; `first`, the limit before it was raised;

@@ -3,10 +3,10 @@
 #' A density from points, with batch evaluation by [kernel_sum()] and its guaranteed relative error.
 #'
 #' The density is \eqn{\frac{1}{n\,c \prod_j h_j} \sum_i k(q, x_i)}, where \eqn{c} is the integral of the kernel over
-#' all of space: it integrates to 1. Kernels are those of [kernel_sum()] but for the polynomial one; the Cauchy kernel
+#' all of space: it integrates to 1. Kernels are those of [kernel_sum()] except the polynomial one; the Cauchy kernel
 #' has a finite integral in one dimension only.
 #'
-#' @section Bandwidths: A number, a vector with one a dimension, or a covariance matrix is taken as it is. For \eqn{n}
+#' @section Bandwidths: A number, a vector of one per dimension, or a covariance matrix is used as given. For \eqn{n}
 #'   points in
 #'   \eqn{d} dimensions with standard deviations \eqn{s_j}:
 #'   * `"scott"`: \eqn{s_j n^{-1/(d+4)}};
@@ -30,7 +30,7 @@
 #' @param distributed the ranks of a job each give their own part of `x`; see [weft_ranks()]. The density is of all
 #'   points. All ranks then call `predict()` together, each with its own `newdata`; without it, each gets the densities
 #'   at its own part. Not for `"plugin"`.
-#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
+#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
 #' @return An object of class `weft_kde`: `bandwidth`, `kernel`, `n`, `d`, the points in a tree, and how it was made.
 #'   `backend` is where predictions will be summed: what was asked for, `"auto"` choosing for each.
 #'   `saveRDS()` and `readRDS()` keep it, tree included.
@@ -107,7 +107,7 @@ canonical_ratio <- function(kernel, d) {
 #' @param backend where to sum; by default what [kde()] was given.
 #' @param threads,progress see [kernel_sum()].
 #' @param ... ignored.
-#' @return `predict()`: densities, one a row, with an attribute `"backend"` when they come from a device; `print()`:
+#' @return `predict()`: densities, one per row, with an attribute `"backend"` when they come from a device; `print()`:
 #'   `x`, invisibly; `summary()`: a list; `glance()`: one row.
 #' @export
 #' @examples

@@ -6,7 +6,8 @@
 #' all pairs of points of the kernel convolved with itself: again a kernel for the Gaussian, for the Laplacian in one
 #' and three dimensions, and for the uniform and Cauchy kernels in one; a Matern function of higher order for the other
 #' Matern kernels; tabulated for the rest, from a closed form for the uniform kernel and by quadrature where the kernel
-#' ends. `"lcv"` is the mean of \eqn{\log \hat f_{-i}(x_i)}, larger is better. All bandwidths are walked in one go.
+#' ends. `"lcv"` is the mean of \eqn{\log \hat f_{-i}(x_i)}, larger is better. One walk over the trees serves all
+#' bandwidths.
 #'
 #' From `queries` points on, the means are over a random sample of so many of them, each against all others. In one
 #' dimension `"lscv"` for the Gaussian kernel is of all pairs of points, whatever `queries`: these are counted by their
@@ -15,15 +16,15 @@
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param grid multiples of `shape` to score; the default is 24 values about the rule of thumb.
 #' @param criterion `"lscv"` or `"lcv"`.
-#' @param kernel a kernel of [kernel_sum()] but the polynomial one; the Cauchy kernel in one dimension only.
-#' @param shape the bandwidths that a value of 1 stands for, one a dimension; 1 makes the grid bandwidths as they are,
+#' @param kernel a kernel of [kernel_sum()] except the polynomial one; the Cauchy kernel in one dimension only.
+#' @param shape the bandwidths that a value of 1 stands for, one per dimension; 1 makes the grid bandwidths as they are,
 #'   which is the default when `grid` is given. Without a grid it is Scott's rule.
 #' @param rel_error relative error of the sums.
 #' @param queries most points to take the mean over.
 #' @param threads,seed,progress see [kernel_sum()].
 #' @param distributed score over the ranks of a job, each with its own part of `x`, and all points as queries; see
 #'   [weft_ranks()].
-#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
+#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
 #' @return A data frame `bandwidth`, `score`; attributes `"best"`, the best bandwidth of the grid, and `"shape"`.
 #' @export
 #' @examples
@@ -151,7 +152,7 @@ scorer_over_ranks <- function(z, n, criterion, kernel, rel_error, log_shape, thr
   }
 }
 
-# Sums at `query` for many bandwidths, one a column: one walk over the trees for all, or directly one after another
+# Sums at `query` for many bandwidths, one per column: one walk over the trees for all, or directly one after another
 # where a sample shows that trees do not pay at the middle bandwidth, or on a device.
 sums_of_bandwidths <- function(query, tree, self, kernel, h, rel_error, log, threads, progress) {
   middle <- sort(h)[(length(h) + 1) %/% 2]

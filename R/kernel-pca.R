@@ -11,9 +11,9 @@
 #' @param k how many components.
 #' @param kernel,bandwidth,scale,offset,degree as for [kernel_sum()]; the polynomial kernel is allowed.
 #' @param tolerance of the eigenvectors: residuals relative to the largest eigenvalue.
-#' @param max_iterations give up after so many blocks.
+#' @param max_iterations the most blocks.
 #' @param backend,threads,seed,progress see [kernel_sum()]; `seed` sets the starting block.
-#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
+#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
 #' @return An object of class `weft_kernel_pca`: `values` (\eqn{\lambda}), `vectors` (\eqn{u}), `scores`. `saveRDS()`
 #'   keeps it.
 #' @export

@@ -12,13 +12,13 @@
 #' that no other reaches are predicted by \eqn{\bar y}.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
-#' @param y the responses, one a row.
+#' @param y the responses, one per row.
 #' @param bandwidth `"cv"`, `"scott"`, `"silverman"`, or numbers as for [kernel_sum()].
 #' @param weights `NULL`, or one number per row, not negative.
 #' @param kernel,rel_error,tree,backend,threads,seed,progress see [kde()].
 #' @param distributed the ranks of a job each give their own part of `x`, `y` and `weights`; see [weft_ranks()] and
 #'   [kde()].
-#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
+#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
 #' @return An object of class `weft_kernel_regression`, which `saveRDS()` keeps, tree included.
 #' @seealso [predict.weft_kernel_regression()]
 #' @export
@@ -66,7 +66,8 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
 
 check_response <- function(y, n) {
   if (!is.numeric(y) || length(y) != n) {
-    abort_input(sprintf("`y` must be finite numbers, one a row of `x`: %d.", n), x = paste0("It is ", describe(y), "."))
+    abort_input(sprintf("`y` must be finite numbers, one per row of `x`: %d.", n),
+                x = paste0("It is ", describe(y), "."))
   }
   bad <- which(!is.finite(y) | abs(y) > 1e100)
   if (length(bad)) {

@@ -4,8 +4,8 @@
 #'
 #' The types differ in how a node is split: `"kd"` at the median of its widest coordinate, `"ball"` along the line
 #' through two far points, `"vp"` by the distance from a vantage point, `"rp"` along a random direction. All splits are
-#' by rank, so that leaves are full. Nodes know the box around their points, and but for kd-trees a ball too. kd-trees
-#' are built fastest and are the best in few dimensions.
+#' by rank, so that leaves are full. Nodes know the box around their points and, except in kd-trees, a ball too.
+#' kd-trees are built fastest and are the best in few dimensions.
 #'
 #' A tree is an ordinary R object: `saveRDS()` and `readRDS()` keep it. It carries the version of its format, and a tree
 #' of another version is an error that says to build it again.

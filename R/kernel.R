@@ -40,10 +40,10 @@
 #'   Matern kernels), `-Inf` where the sum is 0; \eqn{\varepsilon} then bounds the ratio.
 #'
 #' @section Methods: `"direct"` computes every pair with vector instructions. `"tree"` walks a tree of the queries and
-#'   one of the references and bounds whole nodes, by the mean square distance from the query: no kernel here but the
-#'   uniform one is anything but convex in the squared distance, so its value at the mean and a chord bracket the node's
-#'   sum. Nodes with the largest error are expanded first. With `nodes = "bounds"` that is all. `"series"` also gathers
-#'   nodes far from a group of queries, or small beside the bandwidth, into one Taylor series about the group's middle,
+#'   one of the references and bounds whole nodes, by the mean square distance from the query: every kernel here except
+#'   the uniform one is convex in the squared distance, so its value at the mean and a chord bracket the node's sum.
+#'   Nodes with the largest error are expanded first. With `nodes = "bounds"` that is all. `"series"` also gathers nodes
+#'   far from a group of queries, or small beside the bandwidth, into one Taylor series about the group's middle,
 #'   translated from Hermite moments of the nodes, with a bound of what is cut off: for the Gaussian kernel in up to 6
 #'   dimensions, where it saves most with wide bandwidths and small errors. `"samples"` (with `confidence` < 1) draws
 #'   references from each of the nodes that are left, until the interval of their mean keeps the error, when that takes
@@ -53,8 +53,8 @@
 #'   `"line"` is for points in one dimension and all kernels but the Cauchy one: references are sorted into cells
 #'   narrower than the bandwidth, and a cell counts for a query by some moments of its references, in time that does not
 #'   grow with the number of references in reach. Exact sums are as exact as direct ones; the Gaussian kernel is a
-#'   series, cut off where the rest is within the tolerance. `"auto"` takes it wherever it applies but for the smallest
-#'   sums.
+#'   series, cut off where the rest is within the tolerance. `"auto"` takes it wherever it applies, except for the
+#'   smallest sums.
 #'
 #'   `method = "auto"` begins the walk and gives it up when what is left of it would take longer than the direct sum,
 #'   whose time is known from a few pairs, measured in the session; `verbose = TRUE` tells which it was. It goes by
@@ -122,7 +122,7 @@
 #' @param seed for trees of type `"rp"` and for what is drawn; the default draws a key from R's random numbers.
 #' @param progress,verbose as everywhere; see [mi_rank()].
 #' @param distributed sum over the ranks of a job; see below and [weft_ranks()].
-#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
+#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
 #' @return A numeric vector, or a matrix with one column per column of `weights`, with the row names of `query`.
 #' @references Wendland (1995), Piecewise polynomial, positive definite and compactly supported radial functions of
 #' minimal degree, Advances in Computational Mathematics 4, 389-396.

@@ -40,7 +40,7 @@
 #' @param estimator one of the names above.
 #' @param bins for the estimators of categories: cut numeric columns into so many bins of equal frequency first.
 #' @param k for `"ksg"`: how many neighbours.
-#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
+#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
 #' @return A matrix of class `weft_mi_matrix` with feature names: symmetric without `y`, else one row per feature of `x`
 #'   and one column per feature of `y`. Attributes record the call, estimator, unit, back end and time; `as.matrix()`
 #'   drops them.

@@ -1,7 +1,7 @@
 # nolint start: line_length_linter. Rows of tables in the help page stand on one line each.
 #' Networks from mutual information
 #'
-#' Keeps of all pairs of features those that speak for a link of their own, and gives them weights.
+#' Keeps those pairs of features that point to a direct link, and gives them weights.
 #'
 #' | method | weights |
 #' |---|---|
@@ -322,8 +322,8 @@ network_edges <- function(net, q_values = TRUE) {
 #' @param n how many edges to show.
 #' @param ... ignored.
 #' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first: `feature1`, `feature2`, `weight`, the
-#'   information `mi` it stands on, and `p_value` and `q_value` where there is a test (`q_value`, which needs all pairs
-#'   in order, up to 5,000 features). `summary()`: a list with the number of features and edges, the density, the
+#'   information `mi` that it comes from, and `p_value` and `q_value` where there is a test (`q_value`, which needs all
+#'   pairs in order, up to 5,000 features). `summary()`: a list with the number of features and edges, the density, the
 #'   features of most edges, and how many have none. `as.matrix()`: a plain matrix.
 #' @export
 #' @examples

@@ -41,7 +41,7 @@
 #' @param distributed share the search among the ranks of a job, which all call with the same data and get the same
 #'   result; see [weft_ranks()].
 #' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the search among; see [weft_devices()].
-#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
+#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
 #' @return A data frame of class `weft_mi_tuples`, best pair first: `feature1`, `feature2` (in column order), `mi`, the
 #'   members' own `mi1` and `mi2`, `interaction`, rows `n`; with permutations also `p_value` and `p_fwer`. All scores of
 #'   a pair are over the same rows. With `full = TRUE` a list of two symmetric matrices, `mi` and `interaction`; a
@@ -135,7 +135,7 @@ chosen_columns <- function(which, names, arg) {
                   else paste0("It is ", describe(which), "."))
 }
 
-# A byte a feature: bit 0, in the first set; bit 1, in the second; NULL: all pairs.
+# A byte per feature: bit 0, in the first set; bit 1, in the second; NULL: all pairs.
 sides <- function(names, features, with) {
   if (is.null(features) && is.null(with)) return(NULL)
   first <- if (is.null(features)) seq_along(names) else chosen_columns(features, names, "features")

@@ -27,7 +27,7 @@
 #' @param k how many features, at most as many as there are; by default ten, or all of fewer.
 #' @param method one of the names above.
 #' @param unit `"bits"` or `"nats"`; ratios and Gini gains have no unit.
-#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
+#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
 #' @return A data frame of class `weft_selection` with `feature` and `score` in order of selection.
 #' @export
 #' @examples

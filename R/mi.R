@@ -31,7 +31,7 @@
 #'
 #' @param x features in columns: a data frame of factors, logicals, characters or whole numbers, an integer, raw or
 #'   whole-number matrix, a sparse Matrix, a DelayedMatrix, or a SummarizedExperiment (features in its rows); or a
-#'   pack made by [mi_pack()] (then without `class`, `na` and `assay`). At most 65,535 levels a feature.
+#'   pack made by [mi_pack()] (then without `class`, `na` and `assay`). At most 65,535 levels per feature.
 #' @param class a factor or vector of categories, one value per row; for a SummarizedExperiment also the name of a
 #'   column of its `colData`.
 #' @param na what to do with missing values; see below.
@@ -43,7 +43,7 @@
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param progress show a progress bar; the default is in interactive sessions, after two seconds.
 #' @param verbose say which back end runs and why.
-#' @param ... nothing: a name that is not one of the above is an error, which says what is called otherwise here.
+#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
 #' @return A data frame of class `weft_mi`, best feature first (equal scores in column order): `feature`, `mi`,
 #'   `entropy` of the feature, `levels` seen, rows `n`, G `statistic`, `df`, `p_value`, and Benjamini and Hochberg's
 #'   `q_value`; with permutations also `p_permutation` and `p_fwer`. Attributes record the call, unit, back end and

@@ -163,7 +163,7 @@ check_center <- function(x, p, arg) {
   x <- bare_scalar(x)
   if (is.logical(x) && length(x) == 1L && !is.na(x)) return(x)
   if (is.numeric(x) && length(x) == p && all(is.finite(x)) && (arg != "scale" || all(x > 0))) return(as.double(x))
-  abort_input(sprintf("`%s` must be TRUE, FALSE or %.0f %s numbers, one a column.", arg, p,
+  abort_input(sprintf("`%s` must be TRUE, FALSE or %.0f %s numbers, one per column.", arg, p,
                       if (arg == "scale") "positive" else "finite"), x = paste0("It is ", describe(x), "."))
 }
 

@@ -2,7 +2,7 @@
 #'
 #' Describes a data set in PLINK's binary format, a `.bed` file with its `.bim` and `.fam` files, so that functions can
 #' read it where it lies. Every `mi_` function, [pca()] and [irm()] take the result in place of a matrix. What counts
-#' categories goes from the file's two bits a genotype straight to bit planes; nothing is expanded to integers.
+#' categories goes from the file's two bits per genotype straight to bit planes; nothing is expanded to integers.
 #' [pca()] reads blocks of variants, and [irm()] the whole as a matrix.
 #'
 #' The filters are applied when the file is described: genotypes are counted once, over all samples. The test of

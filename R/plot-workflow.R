@@ -1,4 +1,4 @@
-# Pictures of the workflow's result: one a step, and a page of them.
+# Pictures of the workflow's result: one per step, and a page of them.
 
 #' Plot the result of the workflow
 #'

@@ -1,4 +1,4 @@
-# Progress bars. The function returned here is called from native code, at most ten times a second, with the work done
+# Progress bars. The function returned here is called from native code, at most ten times per second, with the work done
 # and the whole. A bar appears after two seconds; without an interactive session only when it was asked for.
 
 progress_function <- function(progress, task) {

@@ -19,7 +19,7 @@ cell_scores <- function(data, size, control) {
   c(parts[c("starts", "rows", "n")], found)
 }
 
-# Scores of a thousand cells, dense: enough to see which genes hang together with many.
+# Scores of a thousand cells, dense: enough to see which genes are related to many.
 some_cells <- function(input, control) {
   rows <- unique(as.integer(seq(1, input$n, length.out = min(input$n, 1000))))
   few <- as.matrix(input$data[rows, , drop = FALSE])

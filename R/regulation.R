@@ -116,8 +116,8 @@
 #' # In the second half of the samples TF02 no longer drives G26.
 #' half <- factor(rep(c("first", "second"), each = 50))
 #' e$x[51:100, "G26"] <- rnorm(50)
-#' both <- regulation(e$x, regulators = factors, compare = half, permutations = 40, resamples = 40, copies = 0, seed = 1)
-#' head(as.data.frame(both))
+#' both <- regulation(e$x, regulators = factors, compare = half, permutations = 40, resamples = 40, copies = 0, seed =
+#' 1) head(as.data.frame(both))
 # nolint end
 regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resamples = 200, nonlinear = TRUE,
                        copies = 1, seed = NULL, compare = NULL, permutations = 100, stability = NULL,
@@ -201,7 +201,8 @@ most_regulators <- 2000L # of all genes, unless they are asked for
 # Samples in a half of n. Of few samples a half is two thirds, as regressions on fewer than some 16 are noise.
 half_of <- function(n) max(n %/% 2L, min(16L, (2L * n) %/% 3L))
 
-# Few samples cannot tell many features apart, and of few regulators all would be chosen everywhere; m: samples in a half.
+# Few samples cannot tell many features apart, and of few regulators all would be chosen everywhere; m: samples in a
+# half.
 usual_steps <- function(m, regulators) max(1, min(5, max(2, floor(log2(m)) - 1), ceiling(regulators / 2)))
 
 # As numeric_input(), with `size` and `normalised` where counts are divided by size factors; sparse cells stay sparse.
@@ -374,7 +375,7 @@ variance_share <- function(moments, targets) {
 
 # ---- choices to edges ----
 
-# Edges of the data (world 0) or of a null copy, one a regulator and target that met at all, by target.
+# Edges of the data (world 0) or of a null copy, one per regulator and target that met at all, by target.
 regulation_edges <- function(choices, regulators, world, control) {
   of <- list(regulators = regulators, world = world)
   moments <- .Call(C_weft_regulation_counts, choices, of, control)

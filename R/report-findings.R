@@ -177,7 +177,7 @@ groups_open <- function(r) {
   number <- range(as.integer(names(r$n_clusters$row)))
   sprintf(paste("Groups of samples: the sampler has not settled (R-hat %.1f; at most %.1f is wanted), so that neither",
                 "their number (%s so far) nor who belongs together is a finding. Run it longer, with",
-                "clusters = list(sweeps = %s), before a group is believed"),
+                "clusters = list(sweeps = %s); where that settles nothing either, the data have no clear blocks"),
           groups_rhat(r), greatest_rhat, if (number[1L] == number[2L]) number[1L] else paste(number, collapse = " to "),
           format(10 * nrow(r$log_posterior), scientific = FALSE))
 }

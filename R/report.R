@@ -11,10 +11,10 @@
 #' Names of genes, samples and classes, the title and all else that comes from data are shown as they are: nothing in
 #' them is markup, a link, a file to be put in, or code.
 #'
-#' The page is made from the R Markdown template `gene_network` of this package, which can be copied and changed: in RStudio
-#' under New file, R Markdown, From template; else `rmarkdown::draft("my-report.Rmd", "gene_network", package = "weft")`, and give
-#' that file as `template`. Of the parameters `fit`, `title`, `author`, `top` and `sets` it gets those that it declares;
-#' title and author come as Markdown in which everything stands for itself. For Quarto,
+#' The page is made from the R Markdown template `gene_network` of this package, which can be copied and changed: in
+#' RStudio under New file, R Markdown, From template; else `rmarkdown::draft("my-report.Rmd", "gene_network", package =
+#' "weft")`, and give that file as `template`. Of the parameters `fit`, `title`, `author`, `top` and `sets` it gets
+#' those that it declares; title and author come as Markdown in which everything stands for itself. For Quarto,
 #' `system.file("quarto", "gene-network.qmd", package = "weft")` is the same report, of a result that [saveRDS()] wrote.
 #'
 #' A PDF is printed from the page by Chromium or Chrome (on the `PATH`, or named by the environment variable
@@ -209,34 +209,42 @@ methods_text <- function(fit) {
 methods_sentence <- function(step, r) {
   whole <- function(x) format(x, big.mark = ",", scientific = FALSE)
   switch(step,
-    components = sprintf("Principal components of the scaled genes were found by the method \"%s\"; %d stand out by %s.",
+    components = sprintf(paste("Principal components of the scaled genes were found by the method \"%s\"; %d stand",
+                               "out by %s."),
                          r$method, r$leading,
                          switch(r$choice$method %||% "", parallel = "parallel analysis (Horn 1965)",
                                 signs = paste("comparison with data of permuted genes (Horn 1965) and of random signs",
                                               "(Hong, Sheng and Dobriban 2020)"),
                                 gavish_donoho = "the threshold of Gavish and Donoho (2014)", "choice")),
-    ranking = paste("Genes were cut into bins of equal frequency and ranked by their mutual information with the class; p-values are exact",
+    ranking = paste("Genes were cut into bins of equal frequency and ranked by their mutual information with the",
+                    "class; p-values are exact",
                     "or simulated for tables with the same margins, adjusted by the method of Benjamini and Hochberg."),
-    pairs = paste0(sprintf("All %s pairs of genes were searched for interaction, the information of a pair beyond that of its members",
+    pairs = paste0(sprintf(paste("All %s pairs of genes were searched for interaction, the information of a pair",
+                                 "beyond that of its members"),
                            whole(attr(r, "searched"))),
-                   if (!is.null(r$p_fwer)) "; p-values are of label permutations with the best pair of each and hold for the whole search",
+                   if (!is.null(r$p_fwer)) paste("; p-values are of label permutations with the best pair of each",
+                                                 "and hold for the whole search"),
                    "."),
     network = if (is_directed(r)) regulation_methods(r) else
               paste0(sprintf("The network is of mutual information (%s) by %s", attr(attr(r, "mi"), "estimator"),
                              network_reference(attr(r, "method"))),
                      if (!is.na(attr(r, "cut") %||% NA)) {
-                       sprintf(paste(", cut to edges that are significant at a false discovery rate of %g, and of these to as many of the",
+                       sprintf(paste(", cut to edges that are significant at a false discovery rate of %g, and of",
+                                     "these to as many of the",
                                      "heaviest as were asked for or as ARACNE finds"), attr(r, "fdr"))
                      }, "."),
-    clusters = sprintf(paste("Samples and genes were grouped at once by the infinite relational model (Kemp and others 2006)",
+    clusters = sprintf(paste("Samples and genes were grouped at once by the infinite relational model (Kemp and",
+                             "others 2006)",
                              "%s (%d chains of %d sweeps)."),
                        if (r$family == "gaussian") "with normal blocks, genes scaled to mean 0 and variance 1"
                        else "of which genes are above their median", ncol(r$log_posterior), nrow(r$log_posterior)),
-    bayes = sprintf(paste("A Bayesian network of %d genes was learned by order MCMC (Friedman and Koller 2003) with the %s score, at most",
+    bayes = sprintf(paste("A Bayesian network of %d genes was learned by order MCMC (Friedman and Koller 2003) with",
+                          "the %s score, at most",
                           "%d parents, %d chains of %s steps."), nrow(r$dag), toupper(r$table$type),
                           max(r$table$max_parents),
                     as.integer(r$run$ladders), whole(r$iterations)),
-    outliers = sprintf(paste("Samples that stand apart were found by their kernel density among %d components and their distance from",
+    outliers = sprintf(paste("Samples that stand apart were found by their kernel density among %d components and",
+                             "their distance from",
                              "these, at a false discovery rate of %g. Samples are taken to be about equally noisy:",
                              "one that is much noisier than all others stands apart too."),
                        attr(r, "components"), attr(r, "fdr"))

@@ -2,7 +2,7 @@
 # is in them is data, and is checked here and in C before it is used.
 
 # The file as functions of a path in it: list(is_group, has, size, attribute, read, close). read() takes first elements
-# from 1 and counts, one a dimension of R's order, which is the file's turned round.
+# from 1 and counts, one per dimension of R's order, which is the file's turned round.
 h5_open <- function(path) {
   need_package("rhdf5", sprintf("'%s'", basename(path)))
   file <- tryCatch(rhdf5::H5Fopen(path, flags = "H5F_ACC_RDONLY"), error = function(e) {

@@ -7,8 +7,8 @@
 #'   of samples, which together may have more than 2^31 values), SummarizedExperiments, DelayedMatrices (in blocks).
 #'   From disk: Matrix Market text (`.mtx`, also compressed as `.gz`, `.bz2` or `.xz`), and folders with `matrix.mtx`
 #'   and the files `barcodes.tsv` and `features.tsv` (or `genes.tsv`) of 10x Genomics. With the package rhdf5 also
-#'   AnnData's `.h5ad` (compressed rows or columns, or dense; with the tables `obs` and `var`, see [store_data()]), 10x Genomics'
-#'   `.h5`, and `.loom`.
+#'   AnnData's `.h5ad` (compressed rows or columns, or dense; with the tables `obs` and `var`, see [store_data()]), 10x
+#'   Genomics' `.h5`, and `.loom`.
 #'
 #' @section When it is stopped: The file is written under a temporary name in the folder of `path`, which begins with a
 #'   dot and ends in `.part`, and gets its name when it is whole and on the disk. After an error or an interrupt the

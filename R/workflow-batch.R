@@ -15,7 +15,8 @@ covariate_frame <- function(covariates, x, data) {
     }
     covariates <- known[covariates]
   }
-  named <- if (is.null(dim(covariates))) names(covariates) else if (.row_names_info(covariates) > 0L) rownames(covariates)
+  named <- if (is.null(dim(covariates))) names(covariates)
+           else if (.row_names_info(covariates) > 0L) rownames(covariates)
   if (is.matrix(covariates)) named <- rownames(covariates)
   frame <- if (is.atomic(covariates) && is.null(dim(covariates))) data.frame(covariate = unname(covariates))
            else if (is.matrix(covariates) || is.data.frame(covariates)) as.data.frame(covariates)
@@ -78,7 +79,8 @@ take_out_nuisance <- function(q) {
   part <- nuisance_design(q)
   if (is.null(part)) return(q)
   if (q$kind == "levels") return(note(q, "batch",
-                                      "Values are levels, not measurements: batches and covariates were left as they are."))
+                                      paste("Values are levels, not measurements: batches and covariates were left",
+                                            "as they are.")))
   class <- if (!is.null(q$class)) contrast_columns(q$class)
   design <- cbind(1, part, class)
   if (qr(design)$rank < ncol(design)) {
@@ -142,12 +144,15 @@ warn_confounded <- function(q, part, class) {
     sprintf(": %d of %d samples are of their batch's commonest class", as.integer(sum(apply(counted, 1L, max))),
             nrow(q$x))
   } else ""
-  text <- sprintf(paste("`class` can hardly be told from `%s`%s. These explain %s of the class; what sets classes apart",
+  text <- sprintf(paste("`class` can hardly be told from `%s`%s. These explain %s of the class; what sets classes",
+                        "apart",
                         "is known only as well as from %s of the samples."),
-                  if (is.null(q$covariates)) "batch" else if (is.null(q$batch)) "covariates" else "batch` and `covariates",
+                  if (is.null(q$covariates)) "batch"
+                  else if (is.null(q$batch)) "covariates" else "batch` and `covariates",
                   agree, share_text(explained), share_text(1 - explained))
   weft_warn("batch_class", text,
-            i = paste("No computation tells the two apart: look at results within one batch, or measure each class in each batch.",
+            i = paste("No computation tells the two apart: look at results within one batch, or measure each class",
+                      "in each batch.",
                       "Without `batch`, its differences would be taken for those of the class."))
   note(q, "batch", text)
 }
@@ -156,9 +161,9 @@ warn_confounded <- function(q, part, class) {
 
 # Two groups of samples along the leading components that class, batch and covariates do not explain, and that part many
 # genes; else NULL. What parts the targets of one regulator, and leaves most genes as they are, is no batch: the median
-# gene must share `least_median` of its variance with the score. A list: `score` (along the best direction among the scores, with what is known taken out), `group`,
-# `share` of the variance, `genes` (share of genes of whose variance the score explains a quarter), `split` (share of
-# the score's variance that is between the groups).
+# gene must share `least_median` of its variance with the score. A list: `score` (along the best direction among the
+# scores, with what is known taken out), `group`, `share` of the variance, `genes` (share of genes of whose variance the
+# score explains a quarter), `split` (share of the score's variance that is between the groups).
 hidden_groups <- function(q, fit) {
   n <- nrow(q$x)
   if (q$kind == "levels" || n < 13L) return(NULL)
@@ -208,7 +213,8 @@ best_split <- function(score) {
 
 warn_hidden <- function(q, hidden) {
   weft_warn("hidden_batch", paste("Likely a hidden batch:", hidden_text(q, hidden)),
-            i = paste("If samples came in groups (days, plates, sites), give these as `batch`. Else `covariates` of `gene_quality()` takes",
+            i = paste("If samples came in groups (days, plates, sites), give these as `batch`. Else `covariates` of",
+                      "`gene_quality()` takes",
                       "`hidden$score` of the components out.",
                       if (is.null(q$class)) "If the groups are what you look for, give `hidden$group` as `class`."))
 }

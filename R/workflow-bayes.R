@@ -56,7 +56,8 @@ gene_bayes <- function(x, class = NULL, genes = 20, network = NULL, ranking = NU
   knowledge <- if (prior > 0) bayes_prior(chosen, network, prior)
   fit <- bn_learn(data, max_parents = max_parents, score = score, iterations = iterations, chains = chains,
                   target = target,
-                  candidates = screen, prior = knowledge, ..., seed = seed, backend = backend, threads = threads, progress = progress)
+                  candidates = screen, prior = knowledge, ..., seed = seed, backend = backend, threads = threads,
+                  progress = progress)
   fit$genes <- chosen
   fit$data <- data
   if (!is.null(fit$edges)) fit$average <- average_network(fit$edges)

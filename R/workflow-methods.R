@@ -100,8 +100,8 @@ pair_text <- function(r, top) {
 # one on which the chains disagree.
 clusters_text <- function(r) {
   if (groups_rhat(r) <= greatest_rhat) return(partition_text(r))
-  sprintf(paste("the sampler has not settled (R-hat %.1f, wanted is at most %.1f): believe no group before a longer",
-                "run, clusters = list(sweeps = %s); so far %s"),
+  sprintf(paste("the sampler has not settled (R-hat %.1f, wanted is at most %.1f), so that no group is to be believed",
+                "yet: clusters = list(sweeps = %s) runs longer; so far %s"),
           groups_rhat(r), greatest_rhat, format(10 * nrow(r$log_posterior), scientific = FALSE), partition_text(r))
 }
 

@@ -11,9 +11,10 @@ check_orientation <- function(data, class, x) {
     abort_input(
       sprintf("`class` must have one value per sample, which is a row of `x`: %d.",
               nrow(data)), x = sprintf("It has %d.", given),
-      i = if (given == ncol(data)) "`x` has as many columns: samples are in its columns. `gene_network(t(x), class)` turns it."
-          else if (given == 1L &&
-                   is.character(class)) "A column's name is for a SummarizedExperiment; else give the column: `pheno$group`."
+      i = if (given == ncol(data))
+            "`x` has as many columns: samples are in its columns. `gene_network(t(x), class)` turns it."
+          else if (given == 1L && is.character(class))
+            "A column's name is for a SummarizedExperiment; else give the column: `pheno$group`."
     )
   }
   if (experiment || (!is.null(class) && nrow(data) != ncol(data))) return(invisible())
@@ -56,23 +57,23 @@ table_turned <- function(x, text, number) {
 # is known.
 names_of_genes <- function(names) {
   identifiers <- paste0(
-    "^(ENS[A-Z]*[GTP][0-9]{6}|[NX][MR]_[0-9]{4}|LOC[0-9]{4}|ILMN_[0-9]|A_[0-9]+_P[0-9]|FBgn[0-9]{4}|WBGene[0-9]{4}|AT[1-5CM]G[0-9]{5}$|",
-    "Y[A-P][LR][0-9]{3}[CW]|(hsa|mmu|rno)-(mir|let)-|rs[0-9]{4})|_(a|s|x|g|f|i|r)?_?at$|",
+    "^(ENS[A-Z]*[GTP][0-9]{6}|[NX][MR]_[0-9]{4}|LOC[0-9]{4}|ILMN_[0-9]|A_[0-9]+_P[0-9]|FBgn[0-9]{4}|",
+    "WBGene[0-9]{4}|AT[1-5CM]G[0-9]{5}$|Y[A-P][LR][0-9]{3}[CW]|(hsa|mmu|rno)-(mir|let)-|",
+    "rs[0-9]{4})|_(a|s|x|g|f|i|r)?_?at$|",
     "^(gene|probe|probeset|transcript|feature|snp)[ ._-]?[0-9]+$"
   )
   common <- c("ACTB", "GAPDH", "B2M", "TP53", "TRP53", "MYC", "EGFR", "KRAS", "BRCA1", "BRCA2", "PTEN", "RB1", "AKT1",
-              "MAPK1",
-              "JUN", "FOS", "STAT1", "STAT3", "VEGFA", "TNF", "IL6", "PTPRC", "ESR1", "ERBB2", "MKI67", "CDKN1A", "CDKN2A",
-              "CCND1", "BCL2", "BAX", "CASP3", "HIF1A", "NFKB1", "SOX2", "POU5F1", "GATA3", "RPL13A", "RPLP0", "HPRT1", "TBP",
-              "A1BG", "A2M")
+              "MAPK1", "JUN", "FOS", "STAT1", "STAT3", "VEGFA", "TNF", "IL6", "PTPRC", "ESR1", "ERBB2", "MKI67",
+              "CDKN1A", "CDKN2A", "CCND1", "BCL2", "BAX", "CASP3", "HIF1A", "NFKB1", "SOX2", "POU5F1", "GATA3",
+              "RPL13A", "RPLP0", "HPRT1", "TBP", "A1BG", "A2M")
   likeness(names, identifiers, "^(G|TF)[0-9]+$", sum(toupper(unique(names)) %in% common) >= 2L)
 }
 
 names_of_samples <- function(names) {
   words <- paste0(
     "^(GSM[0-9]{3}|[SED]RR[0-9]{4}|TCGA-|[ACGT]{12,}(-[0-9]+)?$|",
-    "(sample|patient|subject|individual|donor|person|array|chip|control|ctrl|case|tumou?r|normal|healthy|treated|untreated|mouse|animal)",
-    "[ ._-]?[a-z]{0,2}[0-9]+)"
+    "(sample|patient|subject|individual|donor|person|array|chip|control|ctrl|case|tumou?r|normal|healthy|treated|",
+    "untreated|mouse|animal)[ ._-]?[a-z]{0,2}[0-9]+)"
   )
   likeness(names, words, "^(S|P)[0-9]+$", FALSE)
 }

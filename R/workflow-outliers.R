@@ -7,15 +7,14 @@
 #' other sample's do.
 #'
 #' Scores are divided by robust standard deviations (1.4826 times the median absolute deviation) and the bandwidth is
-#' Silverman's for those, but not below 0.85, so that a sample far out is judged by how far it is from the others and not
-#' by how narrow the kernel is. Either look is turned into the logarithm of a distance: the one from the plane, and the
-#' one at which a normal density would have fallen to what is found. The strangest tenth of the samples, two at least,
-#' are held against those next to them, down to a third of all or eight samples, whose spacings tell how fast the tail
-#' falls off.
-#' It is taken for exponential, which is what a distance with any power law has, and more than the logarithms of
-#' lighter-tailed ones: groups of unequal size and values of heavy tails are no outliers therefore. The p-value of a
-#' sample is twice the smaller one of its two; outliers have a false discovery rate (Benjamini and Hochberg) of at most
-#' `fdr`.
+#' Silverman's for those, but not below 0.85, so that a sample far out is judged by how far it is from the others and
+#' not by how narrow the kernel is. Either look is turned into the logarithm of a distance: the one from the plane, and
+#' the one at which a normal density would have fallen to what is found. The strangest tenth of the samples, two at
+#' least, are held against those next to them, down to a third of all or eight samples, whose spacings tell how fast the
+#' tail falls off. It is taken for exponential, which is what a distance with any power law has, and more than the
+#' logarithms of lighter-tailed ones: groups of unequal size and values of heavy tails are no outliers therefore. The
+#' p-value of a sample is twice the smaller one of its two; outliers have a false discovery rate (Benjamini and
+#' Hochberg) of at most `fdr`.
 #'
 #' What is assumed: fewer than a tenth of the samples stand apart, and samples have noise of about the same size. Of
 #' clean data from one multivariate t law of five degrees of freedom, in which some samples are noisier than all others

@@ -13,9 +13,10 @@
 #' 3. Genes that are constant, or have the same value in more than `max_same` of the samples, are left out. Genotypes
 #'    and other whole numbers of at most five values are only left out when constant.
 #' 4. `transform = "auto"` takes raw counts (whole numbers from 0, some above 50 or many zeros) to log2 counts per
-#'    million (plus half a count), and positive values with a long tail to
-#'    log2(1 + x), with a warning either way; what is on a log scale stays. `"counts"`, `"log2"` and `"none"` say it
-#'    outright.
+#'    million (plus half a count); shallow ones with many zeros, as of single cells, to log2(1 + x / size factor), a
+#'    sample's size factor being its total relative to the mean, since half a count per million would turn depth into
+#'    correlation between genes; and positive values with a long tail to log2(1 + x). A warning says which; what is on a
+#'    log scale stays. `"counts"`, `"cells"`, `"log2"` and `"none"` say it outright.
 #' 5. With `batch` or `covariates`, every gene's differences between batches and what is linear in covariates are taken
 #' out (least squares, with the class in the model). Where these explain half of the class or more, a warning says so,
 #' with the share.
@@ -60,12 +61,13 @@
 #' q <- gene_quality(e$x, e$class, e$batch)
 #' q
 #' q$log
-gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL, transform = c("auto", "none", "log2", "counts"),
+gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
+                         transform = c("auto", "none", "log2", "counts", "cells"),
                          impute = c("auto", "components",
                                     "median"), max_missing = 0.2, max_missing_samples = 0.5, max_same = 0.95,
                          least_spread = 0, covariates = NULL, symbols = NULL, descriptions = NULL, threads = NULL) {
   need_args("x")
-  transform <- check_choice(transform, c("auto", "none", "log2", "counts"), "transform")
+  transform <- check_choice(transform, c("auto", "none", "log2", "counts", "cells"), "transform")
   impute <- check_choice(impute, c("auto", "components", "median"), "impute")
   max_missing <- check_number(max_missing, "max_missing", min = 0, max = 1)
   max_missing_samples <- check_number(max_missing_samples, "max_missing_samples", min = 0, max = 1)
@@ -148,7 +150,8 @@ abort_character <- function(x) {
   odd <- which(is.na(number) & !is.na(x) & !x %in% c("NA", ""))
   if (!length(odd)) {
     abort_input("`x` must hold numbers.", x = "It is a character matrix: numbers stored as text.",
-                i = "`storage.mode(x) <- \"double\"` turns it into numbers. `as.matrix()` makes text of a data frame with one text column.")
+                i = paste("`storage.mode(x) <- \"double\"` turns it into numbers. `as.matrix()` makes text of a data",
+                          "frame with one text column."))
   }
   at <- arrayInd(odd[1L], dim(x))
   share <- tabulate(arrayInd(odd, dim(x))[, 2L], ncol(x)) / nrow(x)
@@ -156,12 +159,15 @@ abort_character <- function(x) {
   text <- which(share > 0.5)
   text_row <- which(tabulate(arrayInd(odd, dim(x))[, 1L], nrow(x)) > 0.5 * ncol(x))
   abort_input("`x` must hold numbers.",
-              x = sprintf("It is a character matrix; row %d, column `%s` holds \"%s\", one of %d cells that are no numbers.",
+              x = sprintf(paste("It is a character matrix; row %d, column `%s` holds \"%s\", one of %d cells that",
+                                "are no numbers."),
                           at[1L], names[at[2L]], x[odd[1L]], length(odd)),
-              i = if (length(text)) sprintf(paste("Text is in %s: take names out (`rownames(x) <- x[, %d]; x <- x[, -%d]`),",
+              i = if (length(text)) sprintf(paste("Text is in %s: take names out (`rownames(x) <- x[, %d]; x <- x[,",
+                                                  "-%d]`),",
                                                   "then `storage.mode(x) <- \"double\"`."),
                                             label_some(names[text]), text[1L], text[1L])
-                  else if (length(text_row)) sprintf(paste("Row %d is text: take names out (`colnames(x) <- x[%d, ]; x <- x[-%d, ]`),",
+                  else if (length(text_row)) sprintf(paste("Row %d is text: take names out (`colnames(x) <- x[%d, ];",
+                                                           "x <- x[-%d, ]`),",
                                                            "then `storage.mode(x) <- \"double\"`."),
                                                      text_row[1L], text_row[1L], text_row[1L]))
 }
@@ -180,10 +186,13 @@ abort_text_columns <- function(x, number, classified) {
                     if (by_class) "`class` has as many values as there are other columns: genes are in the rows." else
                       "Are genes in the rows, and these their names?", column, column, if (by_class) ", class" else "")
                   else if (!is.null(odd)) sprintf(
-                    "Most of its values are numbers, but row %d has \"%s\": `%s <- as.numeric(%s)` makes such cells NA.",
+                    paste("Most of its values are numbers, but row %d has \"%s\": `%s <- as.numeric(%s)` makes such",
+                          "cells NA."),
                     odd$row, odd$value, column, column)
-                  else if (length(text) > ncol(x) / 2) "Were numbers read as text? `type.convert(x, as.is = TRUE)` turns them back."
-                  else sprintf("Sample names belong into the row names, groups into `class`: `%s <- NULL` takes the column out.", column))
+                  else if (length(text) > ncol(x) / 2)
+                    "Were numbers read as text? `type.convert(x, as.is = TRUE)` turns them back."
+                  else sprintf(paste("Sample names belong into the row names, groups into `class`: `%s <- NULL`",
+                                     "takes the column out."), column))
 }
 
 # The first cell that is no number, of a text column of which most are; else NULL.
@@ -222,7 +231,8 @@ sample_factor <- function(value, x, data, arg) {
     abort_input(
       sprintf("`%s` must be known for every sample.", arg),
       x = sprintf("It is missing for %d of %d: %s.", length(lost), nrow(data), label_some(rownames(data)[lost])),
-      i = if (!anyNA(target$codes)) sprintf("Empty text is no group. `%s[%s == \"\"] <- NA`, and leave these samples out.", arg, arg)
+      i = if (!anyNA(target$codes)) sprintf(paste("Empty text is no group. `%s[%s == \"\"] <- NA`, and leave these",
+                                                  "samples out."), arg, arg)
           else if (inherits(x, "SummarizedExperiment")) sprintf("Leave these samples out: `x[, !is.na(%s)]`.", name)
           else sprintf("Leave these samples out: `keep <- !is.na(%s); gene_network(x[keep, ], %s[keep])`.", arg, arg)
     )
@@ -390,38 +400,53 @@ to_log_scale <- function(q, transform) {
     abort_input(sprintf("`transform = \"%s\"` needs values that are not negative.", transform),
                 x = sprintf("The least is %g.", min(q$x, na.rm = TRUE)))
   }
-  if (transform == "counts") {
-    size <- rowSums(q$x, na.rm = TRUE)
-    if (any(size <= 0)) abort_input("Every sample must have counts.",
-                                    x = sprintf("None: %s.", label_some(rownames(q$x)[size <= 0])))
-    q$x <- log2((q$x + 0.5) / (size + 1) * 1e6)
-    what <- sprintf("Raw counts became log2 counts per million (plus half a count); library sizes were %s to %s.",
-                    format(min(size), big.mark = ",", scientific = FALSE), format(max(size), big.mark = ",",
-                                                                                  scientific = FALSE))
-    if (!asked) {
-      weft_warn("counts", paste("`x` looks like raw counts: whole numbers from 0 on, some large or many zeros.",
-                                "It was taken to log2 counts per million."),
-                i = paste("`transform = \"counts\"` says so without this warning, `\"none\"` leaves values as they are;",
-                          "for differences in composition normalise before, for example with edgeR or DESeq2."))
-    }
-  } else {
-    q$x <- log2(1 + q$x)
-    what <- "Values became log2(1 + x)."
-    if (!asked) {
-      weft_warn("scale",
-                "`x` has positive values with a long tail, as intensities before taking logarithms. It became log2(1 + x).",
-                i = "`transform = \"log2\"` says so without this warning, `\"none\"` leaves values as they are.")
-    }
-  }
-  note(q, "scale", paste0(what, if (!asked) " Recognised by their values."), ncol(q$x), nrow(q$x))
+  size <- if (transform != "log2") sample_sizes(q$x)
+  q$x <- switch(transform, counts = log2((q$x + 0.5) / (size + 1) * 1e6), cells = log2(1 + q$x / (size / mean(size))),
+                log2 = log2(1 + q$x))
+  if (!asked) warn_scale(transform)
+  plainly <- function(v) format(v, big.mark = ",", scientific = FALSE)
+  totals <- if (transform != "log2") sprintf("; totals were %s to %s.", plainly(min(size)), plainly(max(size)))
+  what <- switch(transform, counts = "Raw counts became log2 counts per million (plus half a count)",
+                 cells = paste("Raw counts became log2(1 + x / size factor), a sample's factor being its total",
+                               "relative to the mean"),
+                 log2 = "Values became log2(1 + x).")
+  note(q, "scale", paste0(what, totals, if (!asked) " Recognised by their values."), ncol(q$x), nrow(q$x))
 }
+
+sample_sizes <- function(x) {
+  size <- rowSums(x, na.rm = TRUE)
+  if (all(size > 0)) return(size)
+  abort_input("Every sample must have counts.", x = sprintf("None: %s.", label_some(rownames(x)[size <= 0])))
+}
+
+# What was recognised, and how to say it or something else.
+warn_scale <- function(transform) {
+  says <- sprintf("`transform = \"%s\"` says so without this warning, `\"none\"` leaves values as they are", transform)
+  switch(transform,
+    counts = weft_warn("counts", paste("`x` looks like raw counts: whole numbers from 0 on, some large or many zeros.",
+                                       "It was taken to log2 counts per million."),
+                       i = paste0(says, "; for differences in composition normalise before, for example with edgeR or ",
+                                  "DESeq2.")),
+    cells = weft_warn("counts", paste("`x` looks like raw counts of single cells: whole numbers from 0 on, many zeros,",
+                                      "few counts. It was taken to log2(1 + x / size factor)."),
+                      i = paste0(says, ", `\"counts\"` takes log2 counts per million.")),
+    log2 = weft_warn("scale", paste("`x` has positive values with a long tail, as intensities before taking",
+                                    "logarithms. It became log2(1 + x)."),
+                     i = paste0(says, ".")))
+}
+
+shallow_mean <- 10 # counts a gene and sample, below which half a count matters
 
 guess_scale <- function(x) {
   v <- if (anyNA(x)) x[!is.na(x)] else x
   if (length(v) > 1e6) v <- v[seq(1, length(v), length.out = 1e6)]
   if (min(v) < 0) return("none")
   top <- stats::quantile(v, 0.99, names = FALSE)
-  if (all(v == round(v)) && (max(v) > 50 || max(v) > 5 && mean(v == 0) > 0.3)) return("counts")
+  if (all(v == round(v))) {
+    zeros <- mean(v == 0)
+    if (max(v) > 5 && zeros > 0.3 && mean(v) < shallow_mean) return("cells")
+    if (max(v) > 50 || max(v) > 5 && zeros > 0.3) return("counts")
+  }
   if (top > 100 && mean(v) > 1.5 * stats::median(v)) "log2" else "none"
 }
 
@@ -474,7 +499,8 @@ print.weft_quality <- function(x, ...) {
               format(x$input[2L], big.mark = ",")))
   if (!is.null(x$class)) cat("Class:", plain_text(paste(class_sizes(x$class, "%s %d"), collapse = ", ")), "\n")
   if (is.null(x$log)) cat("Nothing had to be done.\n")
-  for (line in x$log$what) cat(strwrap(plain_text(line), width = getOption("width"), prefix = "  ", initial = "* "), sep = "\n")
+  for (line in x$log$what) cat(strwrap(plain_text(line), width = getOption("width"), prefix = "  ", initial = "* "),
+                               sep = "\n")
   invisible(x)
 }
 

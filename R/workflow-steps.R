@@ -137,7 +137,8 @@ usual_permutations <- function(genes, n) {
 #' @export
 gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne", "clr", "mrnetb", "relnet"),
                             estimator = "auto", k = 3,
-                            fdr = 0.01, edges = "auto", genes = NULL, memory = NULL, backend = NULL, threads = NULL, progress = NULL) {
+                            fdr = 0.01, edges = "auto", genes = NULL, memory = NULL, backend = NULL, threads = NULL,
+                            progress = NULL) {
   q <- checked_data(x, class)
   method <- check_choice(method, c("auto", "mrnet", "aracne", "clr", "mrnetb", "relnet"), "method")
   fdr <- check_number(fdr, "fdr", min = 0, max = 1)

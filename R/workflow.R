@@ -61,7 +61,8 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' head(as.data.frame(fit, what = "edges"))
 gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = list(), components = list(),
                          ranking = list(),
-                         pairs = list(), network = list(), clusters = list(), bayes = list(), outliers = list(), memory = NULL,
+                         pairs = list(), network = list(), clusters = list(), bayes = list(), outliers = list(),
+                         memory = NULL,
                          dry_run = FALSE, seed = NULL, backend = NULL, threads = NULL, progress = NULL, ...) {
   need_args("x")
   check_step_dots(...)

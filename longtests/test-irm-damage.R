@@ -20,7 +20,7 @@ test_that("no method comes to harm by a damaged fit", {
   for (fit in fits) {
     for (path in slot_paths(fit, "call")) {
       changes <- damages(get_slot(fit, path))
-      if (slot_name(fit, path) == "run$model$attempts") changes$large <- NULL # a million proposals a sweep
+      if (slot_name(fit, path) == "run$model$attempts") changes$large <- NULL # a million proposals per sweep
       for (change in names(changes)) {
         expect_null(irm_unclassed(set_slot(fit, path, changes[[change]]), uses),
                     label = paste(slot_name(fit, path), change))

@@ -95,7 +95,8 @@ if wants install; then
   unset NVCC
 
   mkdir broken
-  printf '#!/bin/sh\n[ "$1" = --list-gpu-code ] && { echo sm_90; exit 0; }\necho "fatal error: unsupported GNU version" >&2\nexit 1\n' > broken/nvcc
+  printf '#!/bin/sh\n[ "$1" = --list-gpu-code ] && { echo sm_90; exit 0; }\n%s\nexit 1\n' \
+    'echo "fatal error: unsupported GNU version" >&2' > broken/nvcc
   chmod +x broken/nvcc
   WEFT_CUDA=auto NVCC=$w/broken/nvcc install_into "$w/lib-broken"
   report "auto with a broken nvcc" "$(grep 'weft: CUDA' lib-broken.log)" 'CUDA: no .*unsupported GNU version'
@@ -107,7 +108,8 @@ if wants install; then
     printf 'CC = clang\nSHLIB_OPENMP_CFLAGS = -fopenmp\n' > clang.mk
     WEFT_CUDA=no R_MAKEVARS_USER=$w/clang.mk install_into "$w/lib-clang"
     report "clang" \
-      "$(grep -c '^clang' lib-clang.log) files, $(grep -c 'warning:' lib-clang.log) warnings, $(trial "$w/lib-clang")" '^[1-9].*, 0 warnings, 1$'
+      "$(grep -c '^clang' lib-clang.log) files, $(grep -c 'warning:' lib-clang.log) warnings, $(trial "$w/lib-clang")" \
+      '^[1-9].*, 0 warnings, 1$'
   fi
   mkdir "lib with spaces"
   WEFT_CUDA=no MAKEFLAGS=-j4 R CMD INSTALL --no-docs --library="$w/lib with spaces" "$tarball" >lib-spaces.log 2>&1
@@ -137,7 +139,8 @@ fi
 
 if wants lint; then
   report "lintr" \
-    "$(cd "$here" && Rscript -e 'l <- lintr::lint_package(); print(l); cat(length(l), "lints\n")' 2>&1 | tee "$w/lint.log" | tail -1)" '^0 lints'
+    "$(cd "$here" && Rscript -e 'l <- lintr::lint_package(); print(l); cat(length(l), "lints\n")' 2>&1 |
+      tee "$w/lint.log" | tail -1)" '^0 lints'
 fi
 
 # Without a network: the steps that ask servers (deprecated packages, names on CRAN, the maintainer's registration) are

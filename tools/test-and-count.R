@@ -1,5 +1,5 @@
-# Runs the tests of some files, whose names stand in the first argument with commas between them, and prints a line of counts
-# for each.
+# Runs the tests of some files, whose names stand in the first argument with commas between them, and prints a line of
+# counts for each.
 names <- strsplit(commandArgs(TRUE)[1L], ",", fixed = TRUE)[[1L]]
 results <- as.data.frame(testthat::test_local(".", filter = sprintf("^(%s)$", paste(names, collapse = "|")),
                                               load_package = "installed", reporter = "check", stop_on_failure = FALSE))

@@ -27,7 +27,8 @@ else
   longest='ranks-apart ranks memory irm irm-saved workflow report-parts report kernel-sum calls damaged regulation
     workflow-damaged store-damage mi-rank plink-file mi-damage mi-select'
   # the packages of Bioconductor take five seconds to load: those that use them share two processes
-  heavy='store,store-use,store-hdf5,source,capabilities,errors pca,irm-real,workflow-batch,workflow-interop,workflow-symbols'
+  heavy='store,store-use,store-hdf5,source,capabilities,errors
+    pca,irm-real,workflow-batch,workflow-interop,workflow-symbols'
   last=
   if [ -n "${WEFT_TEST_CUDA-}" ]; then last=memory; fi # it looks at how much memory of the device is free
   others=$(ls tests/testthat | sed -n 's/^test-\(.*\)\.R$/\1/p' |

@@ -1,5 +1,5 @@
 # Bayesian networks: whole calls from R, score tables for n = 13 ... 60 nodes beside the times that Wang, Zhang, Qian
-# and Yuan print (their tables III to V), steps a second, exact optima; beside bnlearn and BiDAG where they are
+# and Yuan print (their tables III to V), steps per second, exact optima; beside bnlearn and BiDAG where they are
 # installed.
 #
 #   WEFT_BN_ALARM, WEFT_BN_SACHS   files alarm_data.csv.gz and sachs_data.csv.gz of the two public cases; a file
@@ -67,7 +67,7 @@ if (!is.null(alarm)) {
   table <- bn_scores(alarm, 4, keep = "sum", slack = 20)
   t <- system.time(bn_learn(table, iterations = 20000, target = "sum", chains = 2, temperatures = 1,
                             thin = 20000, burn_in = 0))[["elapsed"]]
-  row(sprintf("sum target, ALARM, %s sets: steps a second", format(length(table$score), big.mark = ",")),
+  row(sprintf("sum target, ALARM, %s sets: steps per second", format(length(table$score), big.mark = ",")),
       sprintf("%.0f", 40000 / t))
   one <- cpu_seconds(function() bn_learn(table, iterations = 2e4, target = "sum", chains = 1,
                                          temperatures = 1, thin = 2e4, burn_in = 0, threads = 1), 3)
@@ -102,8 +102,8 @@ used <- cpu_seconds(function() bn_scores(sixty, 4, threads = 1), 3)
 row("n = 60: processor time of the table on one thread", sprintf("%.2f s", used))
 table <- bn_scores(sixty, 4)
 used <- cpu_seconds(function() bn_learn(table, iterations = 2e6, chains = 1, temperatures = 1, threads = 1), 3)
-row("n = 60: steps a second of processor time", sprintf("%.1f M", 2 / used))
-row("n = 60: steps a second", format(round(1 / sizes$step_seconds[12]), big.mark = ","), "paper: 3 (GPU)")
+row("n = 60: steps per second of processor time", sprintf("%.1f M", 2 / used))
+row("n = 60: steps per second", format(round(1 / sizes$step_seconds[12]), big.mark = ","), "paper: 3 (GPU)")
 
 picture("bn-sizes", 1100)
 graphics::par(mfrow = c(1, 2), mar = c(4.2, 4.6, 2.4, 0.8))

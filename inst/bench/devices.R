@@ -108,7 +108,7 @@ if (wanted("rows")) {
                 block = 0L, key = c(1, 2), start = NULL)
     function() weft:::pca_native(source, form, job, FALSE, control)
   }
-  what <- sprintf("10 principal components by the Gram matrix: %g x 1,000 a device, sent from R's memory", each)
+  what <- sprintf("10 principal components by the Gram matrix: %g x 1,000 per device, sent from R's memory", each)
   table_of(what, function(devices, count) components(each * count, devices), function(devices) {
     one <- components(20000, 0)()
     several <- components(20000, devices)()
@@ -136,7 +136,7 @@ if (wanted("chains")) {
                       devices = devices)
       unclass(fit)[c("dags", "edges", "trace", "order", "counts")]
     }
-    table_of(sprintf("chains, target %s: 4,096 of %g steps a device, 60 nodes, %d parent sets", target, steps,
+    table_of(sprintf("chains, target %s: 4,096 of %g steps per device, 60 nodes, %d parent sets", target, steps,
                      length(table$score)),
              chains_job, function(devices) identical(few(devices), few(0)))
   }

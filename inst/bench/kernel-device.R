@@ -132,7 +132,7 @@ draw <- function(folder) {
   runs <- utils::read.csv(file.path(folder, "kernel-direct-h200.csv"))
   grDevices::png(file.path(folder, "kernel-direct.png"), 1000, 700, res = 120)
   graphics::plot(NULL, xlim = range(runs$d), ylim = range(runs$rate), log = "xy", xlab = "dimensions",
-                 ylab = "pairs a second",
+                 ylab = "pairs per second",
                  main = "Direct Gaussian sums in single precision")
   colours <- c(cpu = "#31688e", cuda = "#35b779")
   for (b in unique(runs$backend)) for (k in seq_along(unique(runs$n))) {

@@ -1,7 +1,7 @@
-# Kernel sums: pairs a second, sums beside sklearn and mlpack in the same run with the bounds each breaks, and the time
-# to build each type of tree; the choice of "auto" has kernel-auto.R. Peers need a Python with scikit-learn and mlpack:
-# name it in WEFT_PYTHON. A number as argument scales the sizes (default 1; 10 gives those of the peers' published
-# figures).
+# Kernel sums: pairs per second, sums beside sklearn and mlpack in the same run with the bounds each breaks, and the
+# time to build each type of tree; the choice of "auto" has kernel-auto.R. Peers need a Python with scikit-learn and
+# mlpack: name it in WEFT_PYTHON. A number as argument scales the sizes (default 1; 10 gives those of the peers'
+# published figures).
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 machine_line()
@@ -13,7 +13,7 @@ clustered <- function(n, d) {
   centres[sample(50, n, TRUE), , drop = FALSE] + matrix(rnorm(n * d, sd = 0.02), n)
 }
 
-cat("\nDirect sums, d = 10, 1 thread, 1e9 pairs a second\n")
+cat("\nDirect sums, d = 10, 1 thread, 1e9 pairs per second\n")
 x <- matrix(runif(1e5), ncol = 10)
 rate <- function(kernel, precision) {
   run <- function() kernel_sum(x, kernel = kernel, method = "direct", precision = precision, threads = 1)

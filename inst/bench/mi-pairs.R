@@ -1,6 +1,6 @@
 # Pairs, triples and matrices: seconds, and how many times a named floor or peer of the same run.
 #   Rscript inst/bench/mi-pairs.R         on the CPU: against a naive C loop over rows, compiled here
-#   Rscript inst/bench/mi-pairs.R cuda    on a device: pair-samples a second
+#   Rscript inst/bench/mi-pairs.R cuda    on a device: pair-samples per second
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 device <- identical(commandArgs(TRUE)[1], "cuda")

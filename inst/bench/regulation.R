@@ -15,7 +15,7 @@ has <- function(package) requireNamespace(package, quietly = TRUE)
 # ---- the simulator ----
 
 # Who regulates whom: a p x p matrix of signs, regulators in rows. Genes from `regulators` on only follow.
-#   scale-free   a regulator is taken in proportion to how many it has already; one to three a gene
+#   scale-free   a regulator is taken in proportion to how many it has already; one to three per gene
 #   random       any regulator; Poisson numbers
 #   modules      groups of some 25 genes with a few regulators of their own, and one of seven edges from another group
 #   layers       regulators regulate only regulators behind them: long cascades

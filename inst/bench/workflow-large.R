@@ -11,7 +11,7 @@ backend <- if (length(args) > 2L) args[3L] else "cpu"
 part <- if (length(args) > 3L) args[4L] else "both"
 has <- function(package) requireNamespace(package, quietly = TRUE)
 
-# Genes that hang on 200 regulators: as many dependences as in real expression, in a second.
+# Genes that depend on 200 regulators: as many dependences as in real expression, in a second.
 expression <- function(p) {
   set.seed(1)
   regulators <- matrix(rnorm(samples * 200), samples)

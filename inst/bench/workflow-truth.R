@@ -59,7 +59,7 @@ for (shape in list(c(200, 100), c(500, 200))) {
 }
 if (!is.na(out)) utils::write.csv(table, out, row.names = FALSE)
 
-cat("\nPlanted outliers: of three a set, found; and samples flagged besides\n")
+cat("\nPlanted outliers: of three per set, found; and samples flagged besides\n")
 for (n in c(60, 200, 500)) {
   counts <- vapply(seq_len(sets), function(set) {
     e <- weft_example("expression", n = n, p = 100, seed = set)

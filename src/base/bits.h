@@ -1,6 +1,6 @@
 /* Columns to codes, codes to bit planes, and counting: the inner loops of everything that counts categories.
  *
- * A bit plane of a column holds one bit per row, 64 rows a word, row r at bit r % 64 of word r / 64; the tail of the
+ * A bit plane of a column holds one bit per row, 64 rows per word, row r at bit r % 64 of word r / 64; the tail of the
  * last word is zero. A table of two attributes is then a few popcounts of ANDs of planes. Codes are bytes or 16-bit
  * words from 0; the largest value, 255 or 65535, means missing.
  *

@@ -3,7 +3,7 @@
  *
  * The tile rearranges b into groups of 32 planes, word by word:
  *
- *   group[w * 32 + j] = word w of plane j        four vectors a word, a lane a plane
+ *   group[w * 32 + j] = word w of plane j        four vectors per word, a lane per plane
  *
  * so that one word of a plane of a, broadcast, meets 32 planes of b and every lane is the count of its own pair: no sum
  * across lanes is ever taken. 4 planes of a by 32 of b are 16 accumulators; a word costs each an AND, a POPCNT and an

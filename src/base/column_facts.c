@@ -5,7 +5,10 @@
 #include "parallel.h"
 
 /* Columns, or other pieces of so much work each, between two polls. */
-static int64_t pieces_at_once(const weft_ctx *ctx, double each) { return 1 + (int64_t) (ctx->threads * 2e7 / (each + 1)); }
+static int64_t pieces_at_once(const weft_ctx *ctx, double each)
+{
+  return 1 + (int64_t) (ctx->threads * 2e7 / (each + 1));
+}
 
 static int team_for(const weft_ctx *ctx, int64_t pieces)
 {

@@ -6,8 +6,8 @@
 #include "context.h"
 
 /* Of each column: values that are missing, that are infinite; the least and the greatest of the others and of the
- * infinite ones (infinity and -infinity where all are missing). With `same`, which may be NULL, besides: how many values
- * are the commonest one, and whether there are at most five different ones, all whole and below a hundred. */
+ * infinite ones (infinity and -infinity where all are missing). With `same`, which may be NULL, besides: how many
+ * values are the commonest one, and whether there are at most five different ones, all whole and below a hundred. */
 typedef struct weft_column_facts {
   int32_t *missing, *infinite, *same, *few;
   double *least, *greatest;

@@ -23,7 +23,7 @@ static weft_status find_facts(weft_ctx *ctx, const weft_backend *backend, void *
   return weft_column_facts_find(ctx, job->x, job->n, job->p, &job->facts);
 }
 
-/* list(missing, infinite, least, greatest, same, few): a value for each column; the last two are NULL without `same`. */
+/* list(missing, infinite, least, greatest, same, few): a value per column; the last two are NULL without `same`. */
 SEXP C_weft_column_facts(SEXP x, SEXP same, SEXP control)
 {
   const char *fields[] = { "missing", "infinite", "least", "greatest", "same", "few", "" };

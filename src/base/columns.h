@@ -11,7 +11,7 @@ typedef enum {
   WEFT_COLUMN_U8,      /* raw bytes; nothing is missing */
   WEFT_COLUMN_SPARSE,  /* doubles at `rows`, zero elsewhere; NaN is missing */
   WEFT_COLUMN_PATTERN, /* one at `rows`, zero elsewhere */
-  WEFT_COLUMN_GENOTYPE /* two bits a row, 0 to 2 copies or missing: genotypes.h */
+  WEFT_COLUMN_GENOTYPE /* two bits per row, 0 to 2 copies or missing: genotypes.h */
 } weft_column_type;
 
 typedef struct weft_column {

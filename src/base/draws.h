@@ -1,13 +1,13 @@
 /* Random draws that are functions of (key, stream, index): the same bits on the CPU and on the GPU, in any order, with
  * any number of threads. An index is a logical draw (cell i of matrix A, step t of chain c), never a thread.
  *
- *   key     64 bits   one a call: from the user's seed
+ *   key     64 bits   one per call: from the user's seed
  *   stream  32 bits   one a purpose: two kinds of draws, or two matrices, never share one
  *   index   64 bits   the draw
  *   sub     32 bits   blocks of four words inside one draw, so that a rejection never shifts another draw:
  *
  *     uniform, normal, exponential, gumbel   0
- *     below            t = 0 .. 63                   two candidates of 64 bits a block
+ *     below            t = 0 .. 63                   two candidates of 64 bits per block
  *     categorical_log  j / 2                         gumbel of category j in words 0 1 or 2 3
  *     gamma            2t                            normal of attempt t = 0 .. 63
  *                      2t + 1                        words 0 1 accept; at t = 0, words 2 3 boost a shape below 1

@@ -1,5 +1,5 @@
-/* Genotypes as PLINK's binary format has them: two bits a sample, four samples a byte, the first in the lowest bits; 00
- * two copies of the first allele, 10 one, 11 none, 01 missing. A column of them takes (n + 3) / 4 bytes. */
+/* Genotypes as PLINK's binary format has them: two bits per sample, four samples per byte, the first in the lowest
+ * bits; 00 two copies of the first allele, 10 one, 11 none, 01 missing. A column of them takes (n + 3) / 4 bytes. */
 #ifndef WEFT_GENOTYPES_H
 #define WEFT_GENOTYPES_H
 

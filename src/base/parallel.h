@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* `threads`, having counted the region that is about to begin with them if it is of several: so that tests see which calls
- * wake other threads. */
+/* `threads`, having counted the region that is about to begin with them if it is of several: so that tests see which
+ * calls wake other threads. */
 int weft_wake(int threads);
 long weft_woken(void);
 

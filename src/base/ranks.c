@@ -39,7 +39,7 @@ done:
 
 weft_status weft_ranks_add(weft_ctx *ctx, double *x, size_t count)
 {
-  enum { ROUND = 1 << 20 }; /* numbers a rank at a time */
+  enum { ROUND = 1 << 20 }; /* numbers per rank at a time */
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t size = (size_t) here.size, round = count < ROUND ? count : ROUND;

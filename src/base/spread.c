@@ -1,4 +1,4 @@
-/* One host thread a device; see spread.h. */
+/* One host thread per device; see spread.h. */
 #ifndef _POSIX_C_SOURCE
 # define _POSIX_C_SOURCE 200809L
 #endif
@@ -69,7 +69,7 @@ static int poll_member(void *data, double done, double total)
 
 static void stop_all(weft_team *t) { __atomic_store_n(&t->stop, 1, __ATOMIC_RELAXED); }
 
-/* The next run mostly comes soon, and its end too: who sleeps is awake too late. */
+/* The next run mostly comes soon, and its end too: a thread that sleeps would wake too late. */
 static void look_for_a_change(const unsigned *of, unsigned from)
 {
   for (int looks = 1; looks < 20000 && __atomic_load_n(of, __ATOMIC_ACQUIRE) == from; looks++)

@@ -1,4 +1,4 @@
-/* A call's work on several devices: one host thread a device, each with a context, arenas and a stream of its own.
+/* A call's work on several devices: one host thread per device, each with a context, arenas and a stream of its own.
  *
  *   static weft_status part(weft_ctx *ctx, size_t part, void *data) { ... }   part: 0 .. device_count - 1 of the call
  *   WEFT_TRY(weft_spread(ctx, part, &job));

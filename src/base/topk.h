@@ -7,7 +7,7 @@
  * over from a bad run of pivots, so that no order of pushes is quadratic.
  *
  *   weft_topk best;
- *   WEFT_TRY(weft_topk_init(&best, &mem, k));     one a thread, memory from the caller's arena
+ *   WEFT_TRY(weft_topk_init(&best, &mem, k));     one per thread, memory from the caller's arena
  *   weft_topk_push(&best, score, pair);           millions of times
  *   weft_topk_merge(&best, &other);               at the end
  *   size_t found = weft_topk_sort(&best);         best.items[0 .. found - 1], best first */

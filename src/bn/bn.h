@@ -60,7 +60,7 @@ typedef struct weft_bn_table {
   int bits;
   int64_t *start;             /* p + 1 */
   int64_t *score;             /* units of 2^-bits nats */
-  uint64_t *mask;             /* words a set */
+  uint64_t *mask;             /* words per set */
 } weft_bn_table;
 
 /* The table lives in `keep`. */

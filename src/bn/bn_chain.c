@@ -1,5 +1,6 @@
-/* Ladders of chains over orders or layers: start, portions of steps in parallel over ladders, swaps of neighbouring temperatures,
- * traces, drawn graphs, and the best graphs of all. A ladder's result depends on the key and its own number alone. */
+/* Ladders of chains over orders or layers: start, portions of steps in parallel over ladders, swaps of neighbouring
+ * temperatures, traces, drawn graphs, and the best graphs of all. A ladder's result depends on the key and its own
+ * number alone. */
 #include <math.h>
 #include "../base/parallel.h"
 #include "bn_chain.h"
@@ -274,7 +275,8 @@ static void ladder_task(void *data, size_t c, int thread)
       const weft_rng rng = { run->key, WEFT_BN_STEPS + (uint32_t) ((run->ladder0 + c) * run->temperatures + t) };
       if (job->lists->p > 1) job->kernel.steps(job->lists, l->at[t], rng, run->beta[t], absolute, count, &l->best,
                                                    weft_bn_stamp(it + 1, t));
-      else l->at[t]->accepted[WEFT_BN_MOST_MOVES] += (double) count; /* a single node has one order; iterations count all the same */
+      else /* a single node has one order; iterations count all the same */
+        l->at[t]->accepted[WEFT_BN_MOST_MOVES] += (double) count;
     }
     it += count;
     if (it % run->thin == 0) save(job, c, it);

@@ -56,8 +56,8 @@ struct chain_job {
   uint64_t room_bytes;
   int64_t *now;                 /* score of a replica */
   uint32_t *slot;               /* replica at a temperature */
-  uint64_t *accepted;           /* 4 a temperature of a ladder */
-  uint64_t *swapped;            /* 2 a pair of neighbours */
+  uint64_t *accepted;           /* 4 per temperature of a ladder */
+  uint64_t *swapped;            /* 2 per pair of neighbours */
   found_lists found;
   double *trace, *sample_score;
   int32_t *sampled;

@@ -4,9 +4,9 @@
  * one ask for more than the second-level cache gives. So the chains of a block go in step, and a node's sets are read
  * once for all that ask for it:
  *
- *   ask       a warp a chain     proposes a move and enters the chain at every node that needs a new value
- *   values    a warp a node      takes up to twelve of its chains: a lane a set, a partial sum a chain
- *   answer    a warp a chain     adds up, accepts or not
+ *   ask       a warp per chain     proposes a move and enters the chain at every node that needs a new value
+ *   values    a warp per node      takes up to twelve of its chains: a lane per set, a partial sum per chain
+ *   answer    a warp per chain     adds up, accepts or not
  *
  * with a barrier after the first and the second. Partial sums and their order are those of bn_sum.c.
  *
@@ -54,8 +54,8 @@ __host__ __device__ static inline room_layout lay_out_room(uint64_t p, uint64_t 
 
 /* ---- values of a node ---- */
 
-/* Column e's sum of a partial sum a lane, in lanes e * 32 / P and on, where P is the power of two that holds C: halves
- * of the columns change places with halves of the lanes. */
+/* Column e's sum of a partial sum per lane, in lanes e * 32 / P and on, where P is the power of two that holds C:
+ * halves of the columns change places with halves of the lanes. */
 template <int C, int P, int D>
 __device__ __forceinline__ double fold(double *part, uint32_t lane)
 {
@@ -365,7 +365,7 @@ __device__ static void accept_or_not(const chain_job &job, block_state &s, const
   make_move<W>(job, r, m, lane);
 }
 
-/* A graph drawn given the order: a lane a node, its sets in their order. */
+/* A graph drawn given the order: a lane per node, its sets in their order. */
 __device__ static int64_t draw_graph(const chain_job &job, const replica &r, weft_rng rng, uint64_t first,
                                      int32_t *picks, uint32_t lane)
 {

@@ -382,7 +382,7 @@ static int64_t leaf_avx512(const weft_bn_columns *columns, const weft_bn_cells *
     const uint64_t *block = from->plane + (size_t) k * words;
     __m512i rest = _mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *) (from->count + k)));
     uint32_t l = 0;
-    for (; l + 2 < levels; l += 2) { /* two levels a pass: one load of the cells serves both */
+    for (; l + 2 < levels; l += 2) { /* two levels per pass: one load of the cells serves both */
       const uint64_t *one = planes + l * words, *two = one + words;
       __m512i a = _mm512_setzero_si512(), b = a;
       for (size_t w = 0; w < words; w++) {

@@ -21,7 +21,7 @@ struct sink { uint64_t used; int64_t table; };
 struct exact_job {
   const sink *sinks;
   const int64_t *tables;        /* of all nodes, one after another; sink.table < 0: none */
-  const uint32_t *low_index;    /* 64 a node: what bits 0 .. 4 and 5 .. 9 of W add to its index */
+  const uint32_t *low_index;    /* 64 per node: what bits 0 .. 4 and 5 .. 9 of W add to its index */
   const int64_t *start, *score;
   const uint64_t *mask;
   const uint32_t *high;         /* of this launch */

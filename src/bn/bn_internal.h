@@ -18,7 +18,7 @@ typedef struct weft_bn_ready {
   size_t most_parents;
   weft_bn_binomials binomials;
   weft_bn_columns columns;
-  weft_bn_counter *counters;  /* one a thread */
+  weft_bn_counter *counters;  /* one per thread */
   double *gauss_constant;     /* groups × (p + 1): the part of ln p(data of S) that depends on |S| alone */
 } weft_bn_ready;
 

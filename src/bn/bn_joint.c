@@ -77,7 +77,7 @@ static int64_t gauss_value(const weft_bn_ready *ready, size_t group, size_t m, d
 typedef struct joint_job {
   weft_bn_ready *ready;
   size_t size;                /* of the largest sets */
-  weft_bn_cells *cells;       /* size + 1 a thread */
+  weft_bn_cells *cells;       /* size + 1 per thread */
   const uint64_t *offset;
   int64_t *joint;
 } joint_job;

@@ -1,8 +1,8 @@
 /* Chains over ordered partitions of the nodes into layers, for a prior that is uniform over graphs (Kuipers and Moffa
  * 2017). The nodes of the first layer have no parents; those of any other have parents in earlier layers, at least one
- * of them in the layer just before. Each graph has one such partition, which is worth the sum over its graphs: a product
- * over nodes of Σ exp(score of the sets within the earlier layers that meet the last of these). Such sums are taken
- * anew, set by set (bn_sum.c): nothing is subtracted, so that nothing cancels.
+ * of them in the layer just before. Each graph has one such partition, which is worth the sum over its graphs: a
+ * product over nodes of Σ exp(score of the sets within the earlier layers that meet the last of these). Such sums are
+ * taken anew, set by set (bn_sum.c): nothing is subtracted, so that nothing cancels.
  *
  * Moves, each with its probability in sixteenths:
  *   swap     1  two nodes of different layers change places
@@ -386,8 +386,7 @@ WIDE void draw_graph(const weft_bn_lists *lists, const weft_bn_replica *r, weft_
 }
 
 /* All nodes but x and its descendants in the drawn graph without what leads into `orphan`. */
-WIDE void find_others(const weft_bn_lists *lists, const weft_bn_layers *l, int32_t x, int32_t orphan, uint64_t *out,
-                      size_t words)
+WIDE void find_others(const weft_bn_layers *l, int32_t x, int32_t orphan, uint64_t *out, size_t words)
 {
   uint64_t *below_x = out; /* until the end */
   memset(below_x, 0, words * sizeof *below_x);
@@ -428,7 +427,7 @@ WIDE int propose_renew(const weft_bn_lists *lists, const weft_bn_replica *r, wef
   uint64_t *others = l->room, *none = others + words;
   const int32_t x = (int32_t) below(draw.v[0], lists->p);
   draw_graph(lists, r, rng, step, words);
-  find_others(lists, l, x, x, others, words);
+  find_others(l, x, x, others, words);
   memset(none, 0, words * sizeof *none);
   draw_parents(lists, l, (size_t) x, others, none, value_of(lists, l, (size_t) x, others, none, words),
                weft_u01(draw.v[2], draw.v[3]), words);
@@ -459,8 +458,8 @@ WIDE int propose_reverse(const weft_bn_lists *lists, const weft_bn_replica *r, w
   nth_edge(l, below(draw.v[0], edges), &x, &y, words);
   if (!has_bit(lists->offered + (size_t) x * words, y)) return 0;
   uint64_t *of_x = l->parents + (size_t) x * words, *of_y = l->parents + (size_t) y * words;
-  find_others(lists, l, x, y, for_x, words);
-  find_others(lists, l, y, x, for_y, words);
+  find_others(l, x, y, for_x, words);
+  find_others(l, y, x, for_y, words);
   for (size_t w = 0; w < words; w++) both[w] = for_x[w] & for_y[w];
   memset(none, 0, words * sizeof *none);
   memset(only, 0, words * sizeof *only);
@@ -519,13 +518,9 @@ WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, do
   }
 }
 
-#define KERNEL(name, words) \
-  static void name(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, \
-                   size_t count, weft_bn_best *best, uint64_t stamp) \
-  { (void) best; (void) stamp; steps(lists, r, rng, beta, first, count, words); }
-KERNEL(steps_1, 1)
-KERNEL(steps_2, 2)
-KERNEL(steps_any, lists->words)
+WEFT_BN_STEPS(steps_1, 1)
+WEFT_BN_STEPS(steps_2, 2)
+WEFT_BN_STEPS(steps_any, lists->words)
 
 static void start(const weft_bn_lists *lists, weft_bn_replica *r)
 {
@@ -578,7 +573,8 @@ int weft_bn_layers_read(const weft_bn_lists *lists, weft_bn_replica *r, const in
   for (size_t c = 0; c < count; c++) if (!any_bit(l->fresh + c * lists->words, lists->words)) return 0;
   take_layers(lists, r, count);
   for (size_t z = 0; z < lists->p; z++)
-    if (weft_bn_node_value(lists, z, r->before + z * lists->words, l->last + z * lists->words) == WEFT_BN_NEVER) return 0;
+    if (weft_bn_node_value(lists, z, r->before + z * lists->words, l->last + z * lists->words) == WEFT_BN_NEVER)
+      return 0;
   return 1;
 }
 

@@ -112,7 +112,7 @@ typedef struct weft_bn_chunk { int64_t reference; uint32_t stop; int32_t copies,
 typedef struct weft_bn_weights {
   uint32_t *begin;            /* p + 1: chunks of a node */
   weft_bn_chunk *chunk;
-  uint64_t *mask;             /* words a set; where a chunk has no set, masks that never fit */
+  uint64_t *mask;             /* words per set; where a chunk has no set, masks that never fit */
   double *weight;
   size_t count;               /* chunks */
 } weft_bn_weights;

@@ -4,7 +4,7 @@
 #include "bn_chain.h"
 #include "bn_internal.h"
 
-#define NODES_EACH 8 /* nodes whose parents a thread counts at a time */
+#define NODES_EACH 8 /* nodes whose parents one thread counts at a time */
 
 typedef struct {
   const weft_bn_table *table;

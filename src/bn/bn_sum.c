@@ -243,13 +243,9 @@ static void start(const weft_bn_lists *lists, weft_bn_replica *r)
   }
 }
 
-#define KERNEL(name, words) \
-  static void name(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, \
-                   size_t count, weft_bn_best *best, uint64_t stamp) \
-  { (void) best; (void) stamp; steps(lists, r, rng, beta, first, count, words); }
-KERNEL(steps_1, 1)
-KERNEL(steps_2, 2)
-KERNEL(steps_any, lists->words)
+WEFT_BN_STEPS(steps_1, 1)
+WEFT_BN_STEPS(steps_2, 2)
+WEFT_BN_STEPS(steps_any, lists->words)
 
 weft_bn_kernel weft_bn_sum_kernel(size_t words)
 {

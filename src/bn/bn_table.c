@@ -299,7 +299,7 @@ done:
   return st;
 }
 
-/* Joint counting costs one leaf a set of s + 1 nodes, counting by child about two a parent set. */
+/* Joint counting costs one leaf per set of s + 1 nodes, counting by child about two per parent set. */
 int weft_bn_joint_pays(const weft_bn_ready *ready, const weft_bn_node *nodes, const uint64_t *offset)
 {
   const weft_bn_problem *problem = ready->problem;

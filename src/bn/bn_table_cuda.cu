@@ -26,7 +26,7 @@ struct resident {
   uint32_t *classes;            /* a node: class of its number of levels */
   uint32_t *root;               /* a node: plane of the rows that count */
   uint32_t class_count;
-  size_t shared;                /* bytes a block */
+  size_t shared;                /* bytes per block */
   int family;                   /* sets are counted child by child */
 };
 

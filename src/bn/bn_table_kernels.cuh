@@ -51,7 +51,7 @@ struct count_job {
   const uint32_t *cand, *column_start, *column_plane, *column_leaf; /* a candidate, its first column; a column */
   const uint64_t *choose;
   const uint64_t *first_item;   /* a universe: of the size at hand */
-  const int64_t *f;             /* n + 1 values a table */
+  const int64_t *f;             /* n + 1 values per table */
   const uint32_t *table;        /* which of them: [kind * q_stride + cells of the set, or of the parents] */
   int64_t *out;
   uint32_t n, p, words, universe_count, most, q_stride, cell_words, cell_list;

@@ -11,7 +11,7 @@
 #define SMALL_SWEEP 1e8
 /* From here on fewer chains than half of the threads share these instead. */
 #define SHARED_SWEEP 1e6
-/* Gains of a pass over the nodes (irm_ascend.c) up to which ascents of several chains run at once without looking up. */
+/* Gains of a pass over the nodes (irm_ascend.c) up to which ascents of several chains run at once between two polls. */
 #define SMALL_PASS 5e6
 /* Split-merge proposals are for finding the clusters: after so many sweeps their number is divided. */
 enum { EARLY_SWEEPS = 60, LATER_SHARE = 5 };
@@ -28,7 +28,7 @@ static weft_status look(weft_ctx *poll, double done, double total)
 }
 
 /* What the chains of a run share. Labels and blocks stay on a device between sweeps where these draw many nodes at
- * once. `abreast`: so many threads for chains of which each has one, but for proposals, which all chains share; or 0. */
+ * once. `abreast`: so many threads for chains of which each has one, but for proposals, which all share; or 0. */
 typedef struct irm_run { const weft_irm_ops *ops; struct irm_engine *engine; int stays, abreast; } irm_run;
 
 /* To the host, for what works there; the device's labels and blocks hold until the host's change. */
@@ -282,7 +282,8 @@ static irm_plan plan_of(const weft_ctx *ctx, const weft_irm_ops *ops, const weft
 {
   const double k = (double) model->k[0] + model->k[1], nodes = (double) graph->n[0] + (double) graph->n[1];
   const double pairs = (double) model->k[0] * (model->k[1] ? model->k[1] : model->k[0]);
-  const double work = k * (2.0 * (double) graph->link_count[0] + 10 * nodes) + (model->collapsed ? 10 * nodes * pairs : 0);
+  const double work =
+      k * (2.0 * (double) graph->link_count[0] + 10 * nodes) + (model->collapsed ? 10 * nodes * pairs : 0);
   const int few = 2 * chains < ctx->threads && work > SHARED_SWEEP; /* chains, for so many threads */
   const int small = ops == &weft_irm_cpu && chains > 1 && ctx->threads > 1 && work < SMALL_SWEEP;
   irm_plan plan = { work, small && !few, 0, 1 };

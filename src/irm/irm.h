@@ -59,7 +59,7 @@ typedef struct weft_irm_edges {
 typedef struct weft_irm_model {
   int poisson, collapsed;
   int32_t k[2];             /* most clusters; k[1] is 0 in a one-mode graph */
-  int attempts;             /* split-merge proposals a sweep and mode */
+  int attempts;             /* split-merge proposals per sweep and mode */
   int sample_alpha, sample_beta;
   double alpha_prior[2], beta_prior[2]; /* shape and rate of their gamma priors */
   uint64_t key;
@@ -91,7 +91,7 @@ typedef struct weft_irm_trace {
   int32_t *clusters[2];
   int32_t *full[2];                /* 1 where the limit of clusters told: see irm.c */
   double *alpha, *beta;            /* sweeps x 2 x chains */
-  int64_t thin, kept;              /* samples a chain */
+  int64_t thin, kept;              /* samples per chain */
   int32_t *samples[2];             /* n x kept x chains, labels from 0 by first appearance */
   double stages[WEFT_IRM_STAGES];  /* seconds */
 } weft_irm_trace;

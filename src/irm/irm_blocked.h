@@ -16,7 +16,7 @@ struct irm_blocked {
   uint8_t *drawn;            /* one-mode graphs: clusters whose rows are there */
   double *base[2];           /* nats; bipartite graphs: units, the greatest 0 */
   int32_t *base_narrow[2];
-  irm_node_scratch *scratch; /* one a thread */
+  irm_node_scratch *scratch; /* one per thread */
 };
 
 #endif

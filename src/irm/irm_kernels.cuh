@@ -225,7 +225,7 @@ __global__ static void __launch_bounds__(256)
     if (histogram[m]) atomicAdd(&counts[m], (double) histogram[m]);
 }
 
-/* A warp a node: for short lists. */
+/* A warp per node: for short lists. */
 __global__ static void __launch_bounds__(256)
     irm_count_nodes(irm_batch b, const uint32_t *start, const int32_t *to, const int32_t *weight)
 {
@@ -238,7 +238,7 @@ __global__ static void __launch_bounds__(256)
 }
 
 /* scores[slot][l] = Σ_m counts[slot][m] rows[m][l] (sign 1), or what is there less that (-1). Tiles of 64 nodes by 64
- * clusters, 4 by 4 a thread. Whole numbers: fused steps round nothing. */
+ * clusters, 4 by 4 per thread. Whole numbers: fused steps round nothing. */
 __global__ static void __launch_bounds__(256)
     irm_multiply(irm_batch b, const double *rows, int32_t width, int sign, double *scores)
 {
@@ -279,7 +279,7 @@ __global__ static void __launch_bounds__(256)
 
 #define HEAVY_WARPS 4
 
-/* A warp a node: base + score, and the draw. Shared memory: a chunk's finding for every warp and chunk. */
+/* A warp per node: base + score, and the draw. Shared memory: a chunk's finding for every warp and chunk. */
 __global__ static void __launch_bounds__(32 * HEAVY_WARPS)
     irm_draw_heavy(irm_batch b, irm_device_tables t, const double *scores, weft_rng rng, uint64_t index,
                    uint16_t *labels)

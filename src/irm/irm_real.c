@@ -23,7 +23,7 @@ struct irm_real {
   int64_t width[2];       /* clusters of each mode, rounded up to IRM_LANES */
   double *node, *link, *square; /* of block l * k[1] + m: what a pair, a value and its square in units add */
   double *rows[3];        /* these for the mode being drawn: m * width + l */
-  real_scratch *scratch;  /* one a thread */
+  real_scratch *scratch;  /* one per thread */
 };
 
 static int64_t rounded(int32_t k) { return ((int64_t) k + IRM_LANES - 1) / IRM_LANES * IRM_LANES; }

@@ -1,5 +1,5 @@
 /* Labels drawn one node after another on the device: the collapsed sampler, and the blocked one of one-mode graphs,
- * where every label hangs on all others. The arithmetic and its order are those of irm_moves.c, irm_state.c and
+ * where every label depends on all others. The arithmetic and its order are those of irm_moves.c, irm_state.c and
  * draw_one() in irm_blocked.c, so that the labels are the CPU's.
  *
  * One block of threads does it. What it shares out is a node's work: links, and

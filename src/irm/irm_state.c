@@ -3,7 +3,7 @@
 #include "../base/parallel.h"
 #include "irm_state.h"
 
-/* Counting is shared out for more links than these, with a set of blocks a thread, in all below SHARED_BLOCKS. */
+/* Counting is shared out for more links than these, with a set of blocks per thread, in all below SHARED_BLOCKS. */
 #define SHARED_LINKS 300000
 #define SHARED_BLOCKS 1e8
 /* Links that are counted between two polls. */

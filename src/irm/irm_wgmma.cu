@@ -38,7 +38,7 @@ static __device__ inline uint32_t offset_of(uint32_t row, uint32_t byte)
   return row / 8 * 256 + byte / 16 * 128 + row % 8 * 16 + byte % 16;
 }
 
-/* From planes to the order of use, a word of four bytes a thread. */
+/* From planes to the order of use, a word of four bytes per thread. */
 __global__ static void arrange(irm_device_tables t)
 {
   const int32_t quads = (t.k_other + 3) / 4, per_plane = stages_a_plane(t.k_other);

@@ -142,7 +142,7 @@ weft_status weft_points_fill(weft_ctx *ctx, const double *columns, size_t n, siz
 weft_status weft_points_check(weft_ctx *ctx, const double *columns, size_t n, size_t d, const double *origin,
                               const double *scale, int full, const int32_t *order, const double *x, const double *x_lo,
                               int *same);
-/* out: 3 numbers a column: the least and greatest of the finite ones, and how many are not finite. */
+/* out: 3 numbers per column: the least and greatest of the finite ones, and how many are not finite. */
 weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, size_t d, double *out);
 
 /* ---- direct sums ---- */

@@ -17,7 +17,7 @@ __global__ void make_points(uint64_t key, int64_t n, int d, float *x)
   }
 }
 
-/* Every point against a few queries, in double, one thread a point; sums of 256 points go to their own place. */
+/* Every point against a few queries, in double, one thread per point; sums of 256 points go to their own place. */
 #define CHECK_MOST 64
 __global__ void __launch_bounds__(256)
     check_sums(const float *x, int64_t n, int d, const float *q, int count, int kind, double inv_h2, double *partial)

@@ -12,7 +12,7 @@
 
 /* Coordinates are counted in a lattice unit; a cell is k of them wide in each dimension. */
 struct grid_plan {
-  int d, dims, words;           /* words of 4 bytes a point: (dims + 3) / 4 */
+  int d, dims, words;           /* words of 4 bytes per point: (dims + 3) / 4 */
   /* halvings within a cell: of which dimension, how often by then */
   int fine, fine_dim[GRID_FINE], fine_level[GRID_FINE];
   int axis[GRID_DIMS], k[GRID_DIMS], cells[GRID_DIMS], reach[GRID_DIMS];

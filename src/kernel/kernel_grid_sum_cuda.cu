@@ -27,7 +27,7 @@
 #define STRIPE 64 /* runs that a part of several has together: neighbours, which meet the same cells */
 #define HITS 160 /* pairs that wait to be computed: 96 and what two points a lane may add */
 #define SLOTS (2 * GRID_REACH + 1)
-#define CENTRE(dims) (((1u << 3 * (dims)) - 1) / 7 * GRID_REACH) /* the offset of no cells: 3 bits a dimension */
+#define CENTRE(dims) (((1u << 3 * (dims)) - 1) / 7 * GRID_REACH) /* the offset of no cells: 3 bits per dimension */
 #define BEFORE (1u << 31) /* of an offset: leads to an earlier cell */
 
 /* ---- runs: the queries of a warp ---- */
@@ -67,7 +67,7 @@ template <typename Real> struct grid_args {
   int kind, leave_one_out;
   double h, inv_h2;
   grid_points<Real> query, reference;
-  /* offsets of cells around: 3 bits a dimension, of the first dimensions and of the last */
+  /* offsets of cells around: 3 bits per dimension, of the first dimensions and of the last */
   const uint32_t *first, *last;
   int firsts, lasts;
   const uint2 *run;

@@ -26,12 +26,15 @@
 #define WEFT_LINE_MOST_TERMS 32
 #define WEFT_LINE_POWERS 6
 
-enum { WEFT_LINE_NONE, WEFT_LINE_OF_POWERS, WEFT_LINE_EXPONENTIAL, WEFT_LINE_WAVE, WEFT_LINE_SERIES };
+typedef enum weft_line_kind {
+  WEFT_LINE_NONE, WEFT_LINE_OF_POWERS, WEFT_LINE_EXPONENTIAL, WEFT_LINE_WAVE, WEFT_LINE_SERIES
+} weft_line_kind;
 
 /* ---- kernel_line_forms.c ---- */
 
 typedef struct weft_line_form {
-  int form, terms, sides;          /* moments of a cell and column: terms for each side that has its own */
+  weft_line_kind form;
+  int terms, sides;                /* moments of a cell and column: terms for each side that has its own */
   int odd;                         /* the two sides of a query differ */
   double factor[WEFT_LINE_POWERS]; /* of powers of r scale / h */
   double scale, width;             /* width: of a cell, in bandwidths */

@@ -139,9 +139,11 @@ void weft_line_add_moments(const weft_line_form *f, const double *u, const doubl
     add_powers(u, basis, w, m, 1, NULL, sums);
     add_powers(u, turned, w, m, 1, NULL, sums + m * LANES);
     break;
-  default:
+  case WEFT_LINE_OF_POWERS:
     for (int l = 0; l < LANES; l++) basis[l] = 1;
     add_powers(u, basis, w, m, f->terms, NULL, sums);
+    break;
+  case WEFT_LINE_NONE: break;
   }
 }
 
@@ -199,11 +201,13 @@ int weft_line_evaluate(const weft_line_form *f, const double *moments, double v,
     a[0] = cos(v), a[1] = sin(v);
     add_products(a, moments, 2, m, 1, sum);
     return 1;
-  default:
+  case WEFT_LINE_OF_POWERS:
     shifted(f, v, side, a);
     add_products(a, moments, f->terms, m, 1, sum);
     return 1;
+  case WEFT_LINE_NONE: break;
   }
+  return 0;
 }
 
 double weft_line_reach(const weft_line_form *f, double value)

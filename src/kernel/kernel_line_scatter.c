@@ -10,7 +10,8 @@
 
 typedef struct { double least, most, greatest; } range;
 
-static weft_status find_range(weft_ctx *ctx, const double *x, size_t n, range *out) {
+static weft_status find_range(weft_ctx *ctx, const double *x, size_t n, range *out)
+{
   weft_status st = WEFT_OK;
   range r = {x[0], x[0], 0};
   for (size_t start = 0; start < n; start += POLL_EVERY) {
@@ -29,7 +30,8 @@ done:
 
 /* Adds w u^t exp(-u²/2) / t! of up to 8 references to the moments of their cells, and w to these cells' weights. */
 static void scatter(const weft_line *line, const double *u, const size_t *cell, const double *w, size_t some,
-                    double *weight) {
+                    double *weight)
+{
   const size_t m = line->m, terms = (size_t) line->form.terms;
   double bell[LANES];
   weft_line_bell(u, bell);
@@ -44,7 +46,8 @@ static void scatter(const weft_line *line, const double *u, const size_t *cell, 
 }
 
 static weft_status add_all(weft_ctx *ctx, const weft_line *line, double least, double width, size_t cells,
-                           double *weight) {
+                           double *weight)
+{
   weft_status st = WEFT_OK;
   const double *x = line->task->reference.x, *w = line->task->weights, per_width = 1 / width;
   double u[LANES] = {0};
@@ -63,14 +66,16 @@ done:
   return st;
 }
 
-static int weighs(const double *weight, size_t m) {
+static int weighs(const double *weight, size_t m)
+{
   for (size_t c = 0; c < m; c++)
     if (weight[c] > 0) return 1;
   return 0;
 }
 
 /* Cells without weight go, and the weights on either side of the ends of the others are summed. */
-static void keep_cells(weft_line *line, double least, double width, size_t cells, double *weight) {
+static void keep_cells(weft_line *line, double least, double width, size_t cells, double *weight)
+{
   const size_t m = line->m, stride = line->stride;
   const double half = (0.5 + SLACK) * width;
   for (size_t k = 0; k < cells; k++) {
@@ -93,7 +98,8 @@ static void keep_cells(weft_line *line, double least, double width, size_t cells
 }
 
 weft_status weft_line_scatter(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task, weft_line *line,
-                              int *done) {
+                              int *done)
+{
   weft_status st = WEFT_OK;
   weft_arena scratch = weft_arena_begin(ctx);
   const size_t n = task->reference.n, m = task->m;

@@ -16,7 +16,7 @@
 typedef struct {
   const weft_radial *g;
   const weft_tree *query, *reference;
-  /* d + 1 a node: mean relative to the first point, mean square from it */
+  /* d + 1 per node: mean relative to the first point, mean square from it */
   const double *query_moments, *reference_moments;
   double inv_h2, allowed;
 } pairs;

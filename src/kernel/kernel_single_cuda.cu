@@ -42,7 +42,7 @@ __global__ void split_weights(const double *w, int64_t n, int m, int64_t stride,
 }
 
 /* The middle of each block's box, half its diagonal, and the length of the vector of its greatest |coordinates|. One
- * warp a block. */
+ * warp per block. */
 __global__ void find_middles(const float *q, int64_t n, int d, int64_t stride, int tile, float *middle, float *radius,
                              float *far)
 {

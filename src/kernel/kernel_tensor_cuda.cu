@@ -13,8 +13,8 @@
  * Gaussian as long as the bound says anything; other kernels are summed in float.
  *
  * What this adds to the bound of kernel_single_cuda.cu, in units of u = 2^-24 and of A² + 1, A = |q| + |x|: 6 for the
- * pairs and the product left out, √d / 2 for their absolute part, 4 for the norm, and 17 a step of 16 for sums that may
- * be truncated: with (3d + 2) / 16 + 1 steps at most 4d + 32. A warp has 16 MT queries; eight warps share 512
+ * pairs and the product left out, √d / 2 for their absolute part, 4 for the norm, and 17 per step of 16 for sums that
+ * may be truncated: with (3d + 2) / 16 + 1 steps at most 4d + 32. A warp has 16 MT queries; eight warps share 512
  * references at a time. */
 #include <cuda_fp16.h>
 #include "kernel_single_cuda.cuh"

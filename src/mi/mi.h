@@ -79,8 +79,8 @@ weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, cons
 
 /* ---- genotypes (mi_plink.c) ---- */
 
-/* Of a .bed file, three bytes and one block of (n + 3) / 4 bytes a variant, the p variants `wanted` (from 0): counts of
- * the first allele, 2, 1, 0, or INT32_MIN where missing. */
+/* Of a .bed file, three bytes and one block of (n + 3) / 4 bytes per variant, the p variants `wanted` (from 0): counts
+ * of the first allele, 2, 1, 0, or INT32_MIN where missing. */
 weft_status weft_mi_genotypes(weft_ctx *ctx, const char *path, size_t n, const double *wanted, size_t p, int32_t *out);
 
 /* Of p columns of genotypes of n samples: samples with 0, 1, 2 copies and missing (4 × p), and the p-value of the exact

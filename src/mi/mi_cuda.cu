@@ -1,5 +1,5 @@
 /* mi_rank on the device. The host codes the columns (it must read them anyway, and codes are a quarter of the bytes),
- * the device counts and scores, one block a column, in chunks that fit its memory. Wide columns are left to mi.c. */
+ * the device counts and scores, one block per column, in chunks that fit its memory. Wide columns are left to mi.c. */
 #include <cstring>
 #include "../base/device.cuh"
 #include "../base/parallel.h"
@@ -8,7 +8,7 @@
 #include "networks/mi_network.h"
 
 #define THREADS 256
-#define SHARED_CELLS 10240u                       /* 40 KB: three blocks a multiprocessor at least */
+#define SHARED_CELLS 10240u                       /* 40 KB: three blocks per multiprocessor at least */
 #define HOST_BUFFER ((size_t) 256 << 20)          /* codes made before they are sent; bounds the time between polls */
 #define FULL 0xffffffffu
 

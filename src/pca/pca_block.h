@@ -64,8 +64,8 @@ weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far,
 size_t weft_pca_filter_block(const weft_pca_run *run);
 weft_status weft_pca_filter(weft_pca_frame *frame, size_t b, double *s_vectors);
 
-/* The same of a Gram matrix that is not formed, by blocks of job->block. `capacity`: weft_pca_lanczos_capacity(), 0 where
- * others pay. */
+/* The same of a Gram matrix that is not formed, by blocks of job->block. `capacity`: weft_pca_lanczos_capacity(), 0
+ * where others pay. */
 size_t weft_pca_lanczos_capacity(const weft_pca_run *run);
 weft_status weft_pca_lanczos(weft_pca_frame *frame, size_t capacity, double *s_vectors);
 

@@ -25,7 +25,7 @@ struct weft_pca_space {
   const weft_pca_data *data;
   const weft_pca_form *form;
   double *center, *factor, *row; /* on the device */
-  double *x;                     /* the whole of X, ld rows a column, when it fits */
+  double *x;                     /* the whole of X, ld rows per column, when it fits */
   float *single;                 /* instead, while form->single */
   int64_t ld;
   double *piece;                 /* room for one piece otherwise */

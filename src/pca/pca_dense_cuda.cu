@@ -128,7 +128,7 @@ fused(weft_pca_dense m, const double *v, double *u, double *partial)
 __global__ void fused(weft_pca_dense, const double *, double *, double *) {}
 #endif
 
-/* x, ld rows a column, in panels of ROWS rows: to[(panel p + j) ROWS + row]. */
+/* x, ld rows per column, in panels of ROWS rows: to[(panel p + j) ROWS + row]. */
 __global__ void tile(const double *x, int64_t n, int64_t p, int64_t ld, double *to)
 {
   const int64_t panels = (n + ROWS - 1) / ROWS, panel = (int64_t) blockIdx.x * 16 + threadIdx.x / ROWS,

@@ -46,7 +46,7 @@ __global__ void split(const double *x, int64_t count, int64_t padded, double sca
   }
 }
 
-/* Lower triangle: g = (high + (cross + cross') / LOW) / scale^2; ld numbers a column of what is joined. */
+/* Lower triangle: g = (high + (cross + cross') / LOW) / scale^2; ld numbers per column of what is joined. */
 __global__ void join(const float *high, const float *cross, int64_t ld, int64_t order, double back, double *g)
 {
   __shared__ float tile[32][33];

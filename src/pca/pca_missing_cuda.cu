@@ -1,5 +1,5 @@
 /* Regressions over what is observed, on a device: see weft_pca_ops and pca_observed.c. A NaN is its own mask. Loads: a
- * block a column. Scores: a thread a row, the columns in slices whose sums are added in order. Both read X once. */
+ * block per column. Scores: a thread per row, the columns in slices whose sums are added in order. Both read X once. */
 #include "pca_cuda.cuh"
 
 enum { THREADS = 256, SLICES = 32 };

@@ -1,4 +1,4 @@
-/* Moments of the columns of a resident matrix, and what its rows lack. Moments: a block a column. Sums are taken of
+/* Moments of the columns of a resident matrix, and what its rows lack. Moments: a block per column. Sums are taken of
  * values divided by a power of two near the largest, so that nothing overflows or vanishes. */
 #include <cmath>
 #include "pca_cuda.cuh"

@@ -5,7 +5,7 @@
 #include "../base/context.h"
 #include "../base/draws.h"
 
-/* Every column of x in the order of draws of its own or, with `mean` (one a column), each value less that and with a
+/* Every column of x in the order of draws of its own or, with `mean` (one per column), each value less that and with a
  * sign of its own: draw i + j n is of row i of column j. */
 weft_status weft_pca_null(weft_ctx *ctx, const double *x, size_t n, size_t p, weft_rng rng, const double *mean,
                           double *out);

@@ -40,7 +40,7 @@ weft_status weft_regulation_places(weft_ctx *ctx, const double *x, size_t n, siz
 weft_status weft_regulation_scores(weft_ctx *ctx, const double *x, size_t n, size_t p,
                                    const weft_regulation_scale *scale, int32_t *out);
 
-/* What a row's draws hang on: its values, so that neither its place nor the other rows matter. `again` counts earlier
+/* What a row's draws depend on: its values, so that neither its place nor the other rows matter. `again` counts earlier
  * rows of the same values. */
 typedef struct { uint64_t values; uint32_t again; } weft_regulation_name;
 weft_status weft_regulation_names(weft_ctx *ctx, const double *x, size_t n, size_t p, weft_regulation_name *out);

@@ -1,13 +1,13 @@
 /* Selection on a device; see regulation.h. Half after half, and within a half some thousand targets at once:
  *
- *   pack      a warp a gene: scores of the half's rows in two digits of base 64 (digits.cuh), sums and variances
+ *   pack      a warp per gene: scores of the half's rows in two digits of base 64 (digits.cuh), sums and variances
  *   multiply  products of all features, and of targets with features, on 8-bit tensor cores
- *   choose    a block a target
+ *   choose    a block per target
  *
  * Sparse cells are unpacked half by half into the same digits.
  *
  * A block keeps no state of its features: what is left of each in a step is found again from the products with those
- * chosen so far. That is some ten values of 32 bits a feature and step, instead of as many doubles that would have to
+ * chosen so far. That is some ten values of 32 bits per feature and step, instead of as many doubles that would have to
  * be kept, and has the bits of the CPU, which keeps them (regulation_step.h). */
 #include <cstring>
 #include "../base/device.cuh"
@@ -43,7 +43,7 @@ struct pack_job {
   const int16_t *scores;              /* p × n, gene after gene */
   const int32_t *gene, *rows, *partner; /* partner: NULL, or the row that stands for each */
   size_t n, m, depth, count, padded;
-  int8_t *digits;                     /* weft_digits, `padded` rows a part */
+  int8_t *digits;                     /* weft_digits, `padded` rows per part */
   size_t plane;                       /* bytes of one digit of all */
   double *sum, *variance, *least;     /* of regulators */
 };

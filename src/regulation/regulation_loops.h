@@ -1,6 +1,6 @@
 /* The CPU's inner loops, in variants behind one table (base/simd.h chooses).
  *
- * Scores of a half are kept as pairs: two rows' 16-bit scores in 32 bits, kp = ceil(m / 2) pairs a gene, an odd last
+ * Scores of a half are kept as pairs: two rows' 16-bit scores in 32 bits, kp = ceil(m / 2) pairs per gene, an odd last
  * one with 0.
  *
  *   row form      pairs[gene][kp]                     what is broadcast

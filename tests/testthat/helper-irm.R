@@ -1,6 +1,6 @@
 # Exact posteriors of tiny graphs by going through all partitions, in plain R; independent of the package's code.
 
-# All partitions of n nodes, one a row, labels by first appearance.
+# All partitions of n nodes, one per row, labels by first appearance.
 all_partitions <- function(n) {
   grow <- function(z) if (length(z) == n) list(z) else unlist(lapply(seq_len(max(z, 0) + 1), function(l) grow(c(z, l))),
                                                               FALSE)

@@ -21,8 +21,8 @@ run_ranks <- function(size, code) {
   c(out[out != "The job has ended."], unlist(lapply(list.files(folder, "[.]txt$", full.names = TRUE), readLines)))
 }
 
-# Several pieces of code in one job, each in an environment of its own that knows the rank as `me`: what the ranks said in
-# each. Of a job that does not come to its end every part says all.
+# Several pieces of code in one job, each in an environment of its own that knows the rank as `me`: what the ranks said
+# in each. Of a job that does not come to its end every part says all.
 run_ranks_in_parts <- function(size, parts) {
   out <- run_ranks(size, c('me <- attr(weft_ranks(), "rank")',
                            sprintf("cat('== %s\\n')\nlocal({%s})", names(parts), unlist(parts)), "cat('== \\n')"))

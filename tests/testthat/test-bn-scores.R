@@ -13,7 +13,7 @@ test_that("tables and single scores agree with scores by their definition, unsee
     single <- mapply(function(node, parents) {
       bn_local_score(d, node, split_parents(parents), type, ess = 2.5, interventions = interventions)
     }, table$node, table$parents)
-    # fixed point: half of 2^-36 a value
+    # fixed point: half of 2^-36 per value
     expect_lt(max(abs(table$score - slow)), 1e-8)
     expect_lt(max(abs(single - slow)), 1e-8)
   }

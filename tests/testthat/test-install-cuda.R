@@ -31,7 +31,7 @@ test_that("the object is built in the user's folder, with what was fetched, and 
   skip_if_not(nzchar(system.file("cuda", "sources.tar.gz", package = "weft")), "no sources in this installation")
   there <- machine(python3 = pip(), make = make)
   said <- testthat::capture_messages(object <- weft_install_cuda(arch = "90", ask = FALSE))
-  expect_match(said, "fetch 1.2 GB", all = FALSE)
+  expect_match(said, "fetch 1.1 GB", all = FALSE)
   expect_match(said, "nvidia-cublas .* 444 MB", all = FALSE)
   expect_match(said, "Compiling for 90", all = FALSE)
   expect_true(startsWith(object, normalizePath(file.path(there, "data"))))

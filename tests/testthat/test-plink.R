@@ -1,4 +1,4 @@
-# 5 samples, 3 variants; two bits a genotype, the first sample lowest.
+# 5 samples, 3 variants; two bits per genotype, the first sample lowest.
 write_plink <- function(stem, bed = NULL, samples = 5, variants = 3) {
   codes <- c("2" = 0L, "NA" = 1L, "1" = 2L, "0" = 3L)
   block <- function(g) {

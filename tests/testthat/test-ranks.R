@@ -41,7 +41,8 @@ parts <- list(
   pairs = '
     set.seed(1)
     x <- matrix(sample(0:2, 60 * 17, TRUE), 60); class <- sample(0:1, 60, TRUE)
-    searches <- list(list(top = 20), list(by = "interaction", permutations = 19, seed = 4), list(features = 3:9, with = 6:15, top = 11),
+    searches <- list(list(top = 20), list(by = "interaction", permutations = 19, seed = 4), list(features = 3:9,
+      with = 6:15, top = 11),
                      list(features = 2), list(min_mi = 9))
     for (search in searches) {
       one <- do.call(mi_pairs, c(list(x, class), search))
@@ -52,7 +53,8 @@ parts <- list(
     set.seed(2)
     x <- rbind(matrix(rnorm(2000), 1000), matrix(rnorm(200, 40), 100), matrix(1, 90, 2)); n <- nrow(x)
     q <- rbind(x[sample(n, 300), ], matrix(rnorm(60, 5, 20), 30)); w <- cbind(rexp(n), rnorm(n))
-    parts <- list(seq_len(n) %% 3 == me, if (me == 1) rep(TRUE, n) else rep(FALSE, n), if (me == 0) seq_len(n) <= 10 else
+    parts <- list(seq_len(n) %% 3 == me, if (me == 1) rep(TRUE, n) else rep(FALSE, n),
+      if (me == 0) seq_len(n) <= 10 else
                     if (me == 1) seq_len(n) > 10 else rep(FALSE, n))
     asks <- list(seq_len(330) %% 3 == me, if (me == 2) rep(TRUE, 330) else rep(FALSE, 330), seq_len(330) %% 3 == me)
     off <- function(got, want, bound) max(0, ifelse(abs(got - want) <= 1e-300, 0, abs(got - want) / bound))
@@ -61,7 +63,8 @@ parts <- list(
       method <- if (p == 4) "direct" else "tree"
       p <- min(p, 3)
       mine <- parts[[p]]; ask <- asks[[p]]
-      all <- function(query, ref, weights, ...) kernel_sum(query, ref, weights, kernel, 0.4, method = method, distributed = TRUE, ...)
+      all <- function(query, ref, weights, ...) kernel_sum(query, ref, weights, kernel, 0.4, method = method,
+        distributed = TRUE, ...)
       one <- function(...) kernel_sum(..., kernel = kernel, bandwidth = 0.4)
       want <- one(q, x, w)[ask, ]; most <- one(q, x, abs(w))[ask, ]
       logs <- pmax(one(q, x, w[, 1], log = TRUE)[ask], -1e300) # -Inf where nothing is in reach
@@ -71,7 +74,8 @@ parts <- list(
               off(all(x[mine, ], NULL, w[mine, 1], leave_one_out = TRUE), left, 1e-12 * left),
               off(all(x[mine, ], NULL, w[mine, 1], leave_one_out = TRUE, rel_error = 0.1), left, 0.1 * left),
               off(exp(pmax(all(q[ask, ], x[mine, ], w[mine, 1], log = TRUE), -1e300) - logs), 1, 1e-10))
-      if (any(is.na(ok) | ok > 1)) cat(sprintf("rank %d %s %s parts %d: %s\\n", me, kernel, method, p, toString(signif(ok, 3))))
+      if (any(is.na(ok) | ok > 1)) cat(sprintf("rank %d %s %s parts %d: %s\\n", me, kernel, method, p,
+        toString(signif(ok, 3))))
     }
     mine <- parts[[3]]
     matrix_of <- diag(2) + 0.3
@@ -87,11 +91,13 @@ parts <- list(
   smoothers = '
     set.seed(3); n <- 400; x <- cbind(rnorm(n), rexp(n)); y <- sin(x[, 1]) + rnorm(n) / 5; new <- x[1:50, ] + 0.01
     mine <- findInterval(seq_len(n), c(101, 131)) == (me + 1) %% 3 # 100, 30 and 270
-    same <- function(a, b, tolerance) if (!isTRUE(all.equal(a, b, tolerance = tolerance))) cat("differs:", all.equal(a, b), "\\n")
+    same <- function(a, b, tolerance) if (!isTRUE(all.equal(a, b, tolerance = tolerance))) cat("differs:", all.equal(a,
+      b), "\\n")
     one <- kde(x, "silverman"); all <- kde(x[mine, ], "silverman", distributed = TRUE)
     same(all$bandwidth, one$bandwidth, 1e-12)
     same(predict(all, new, rel_error = 0), predict(one, new, rel_error = 0), 1e-11)
-    same(predict(all, leave_one_out = TRUE, rel_error = 0), predict(one, leave_one_out = TRUE, rel_error = 0)[mine], 1e-11)
+    same(predict(all, leave_one_out = TRUE, rel_error = 0), predict(one, leave_one_out = TRUE, rel_error = 0)[mine],
+      1e-11)
     same(summary(all)$log_likelihood, summary(one)$log_likelihood, 1e-4)
     grid <- c(0.2, 0.5, 1)
     for (by in c("lscv", "lcv")) same(
@@ -104,7 +110,8 @@ parts <- list(
   triples = '
     set.seed(2)
     x <- matrix(sample(0:1, 50 * 19, TRUE), 50); x[, 4] <- sample(0:2, 50, TRUE); class <- sample(0:1, 50, TRUE)
-    for (search in list(list(top = 30), list(by = "interaction", top = 5), list(features = 1:9, min_mi = 0.2, top = Inf),
+    for (search in list(list(top = 30), list(by = "interaction", top = 5), list(features = 1:9, min_mi = 0.2,
+      top = Inf),
                         list(min_mi = 9))) {
       one <- do.call(mi_triples, c(list(x, class), search))
       all <- do.call(mi_triples, c(list(x, class, distributed = TRUE), search))
@@ -113,8 +120,10 @@ parts <- list(
   chains = '
     set.seed(3)
     d <- as.data.frame(matrix(sample(0:1, 80 * 6, TRUE), 80)); d[[2]] <- (d[[1]] + d[[3]]) %% 2L
-    plain <- function(fit) { attr(fit$table, "seconds") <- NULL; fit <- unclass(fit); attributes(fit) <- list(names = names(fit)); fit }
-    for (search in list(list(seed = 5, iterations = 200), list(seed = 5, iterations = 150, target = "sum", chains = 7, top = 3),
+    plain <- function(fit) { attr(fit$table, "seconds") <- NULL; fit <- unclass(fit);
+      attributes(fit) <- list(names = names(fit)); fit }
+    for (search in list(list(seed = 5, iterations = 200), list(seed = 5, iterations = 150, target = "sum", chains = 7,
+      top = 3),
                         list(seed = 1, iterations = 90, chains = 2, temperatures = 1))) {
       one <- do.call(bn_learn, c(list(d), search))
       all <- do.call(bn_learn, c(list(d, distributed = TRUE), search))
@@ -153,7 +162,8 @@ parts <- list(
     nets <- weft:::ranks_gather(plain(regulation(x, resamples = 4, distributed = TRUE))) # one key for all
     cat(sprintf("rank %d %s\\n", me, all(vapply(nets, identical, NA, nets[[1]]))))',
   components = '
-    mine <- function(n) split(seq_len(n), findInterval(seq_len(n), c(1, ceiling(n / 2), n - 2)))[[me + 1]] # half, the others, three
+    mine <- function(n) split(seq_len(n), findInterval(seq_len(n), c(1, ceiling(n / 2), n - 2)))[[me + 1]] # half,
+      the others, three
     made <- function(n, p, rank = 6) { # values fall by a factor of 1.5
       set.seed(n + p)
       u <- qr.Q(qr(matrix(rnorm(n * min(n, p, 40)), n))); v <- qr.Q(qr(matrix(rnorm(p * ncol(u)), p)))
@@ -162,16 +172,21 @@ parts <- list(
     }
     close <- function(a, b) all(abs(a - b) <= 1e-12 * max(abs(b)))
     same <- function(a, b) {
-      close(a$d, b$d) && close(a$rotation, b$rotation) && close(a$x, b$x) && close(a$center, b$center) && close(a$sdev, b$sdev) &&
-        close(a$total_variance, b$total_variance) && a$rank == b$rank && identical(dimnames(a$x), dimnames(b$x)) && a$n == b$n
+      close(a$d, b$d) && close(a$rotation, b$rotation) && close(a$x, b$x) && close(a$center, b$center) && close(a$sdev,
+        b$sdev) &&
+        close(a$total_variance, b$total_variance) && a$rank == b$rank && identical(dimnames(a$x), dimnames(b$x)) &&
+          a$n == b$n
     }
     tall <- made(400, 150); wide <- made(60, 300); square <- made(640, 560); few <- made(90, 7)
     few[, 3] <- 5; few[, 5] <- few[, 5] * 1e8
     holes <- Matrix::Matrix(ifelse(abs(tall - 2) > 0.02, tall, 0), sparse = TRUE)
     weights <- rep(c(0.5, 2, 1), length.out = 90)
-    tests <- list(list(tall, k = 4), list(tall, k = 4, method = "gram"), list(tall, k = 3, method = "krylov"), list(wide, k = 5),
-                  list(wide, k = 5, method = "gram"), list(square, k = 3, method = "gram"), list(few, scale = TRUE, k = 4),
-                  list(few, k = 3, weights = weights), list(holes, k = 3), list(tall, k = 3, precision = "single", tol = 1e-6))
+    tests <- list(list(tall, k = 4), list(tall, k = 4, method = "gram"), list(tall, k = 3, method = "krylov"),
+      list(wide, k = 5),
+                  list(wide, k = 5, method = "gram"), list(square, k = 3, method = "gram"), list(few, scale = TRUE,
+                    k = 4),
+                  list(few, k = 3, weights = weights), list(holes, k = 3), list(tall, k = 3, precision = "single",
+                    tol = 1e-6))
     for (test in tests) {
       part <- mine(nrow(test[[1]]))
       shared <- test

@@ -259,8 +259,26 @@ test_that("counts, intensities and genotypes are told apart", {
   expect_warning(q <- gene_quality(counts), "raw counts", class = "weft_warning_counts")
   expect_equal(q$x[, 1], log2((counts[, 1] + 0.5) / (rowSums(counts) + 1) * 1e6), ignore_attr = TRUE)
   expect_silent(gene_quality(counts, transform = "counts"))
+  cells <- matrix(stats::rpois(300 * 30, outer(stats::rexp(300) + 0.2, stats::rexp(30, 1))), 300)
+  cells[1, 1] <- 60
+  expect_warning(q <- gene_quality(cells, max_same = 1), "single cells", class = "weft_warning_counts")
+  size <- rowSums(cells)
+  expect_equal(q$x[, 2], log2(1 + cells[, 2] / (size / mean(size))), ignore_attr = TRUE)
+  expect_silent(gene_quality(cells, transform = "cells", max_same = 1))
+  expect_error(gene_quality(cells - 1, transform = "cells"), "not negative", class = "weft_error_input")
   expect_warning(gene_quality(exp(matrix(stats::rnorm(1200, 5, 2), 40))), "long tail", class = "weft_warning_scale")
   expect_identical(gene_quality(weft_example("snps", n = 60, p = 30)$x)$kind, "levels")
+})
+
+test_that("depth of cells does not become correlation of genes", {
+  withr::local_seed(9)
+  x <- matrix(stats::rpois(300 * 40, outer(exp(stats::rnorm(300, 0, 0.7)), exp(stats::rnorm(40, 0, 1)))), 300)
+  mean_correlation <- function(transform) {
+    r <- stats::cor(gene_quality(x, transform = transform)$x)
+    mean(r[upper.tri(r)])
+  }
+  expect_lt(abs(mean_correlation("cells")), 0.02)
+  expect_gt(mean_correlation("counts"), 0.05) # which is why they are told apart
 })
 
 test_that("genotypes go through the whole workflow", {

@@ -31,7 +31,7 @@ static weft_status summarise(weft_ctx *ctx, const weft_backend *backend, void *d
   return weft_mi_genotype_summary(ctx, job->columns, job->n, job->p, job->counts, job->hwe);
 }
 
-/* x: what genotype_columns() in R/plink.R makes. list(counts: 4 × variants, hwe: one a variant). */
+/* x: what genotype_columns() in R/plink.R makes. list(counts: 4 × variants, hwe: one per variant). */
 SEXP C_weft_mi_genotype_summary(SEXP x, SEXP control)
 {
   const char *fields[] = { "counts", "hwe", "" };

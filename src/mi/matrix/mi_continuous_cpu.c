@@ -5,7 +5,7 @@
 #include "mi_ksg.h"
 #include "../../base/loops.h"
 
-#define TILE 32          /* columns a side: a tile's columns stay in the second-level cache */
+#define TILE 32          /* columns per side: a tile's columns stay in the second-level cache */
 #define BLOCK_A WEFT_DOT_SPARE /* columns times columns in registers */
 #define BLOCK_B 2
 #define BATCH_SECONDS 0.03

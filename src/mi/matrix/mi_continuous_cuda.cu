@@ -1,10 +1,9 @@
 /* All pairs of numeric columns on the device. The host makes the columns ready and scores pairs with missing values, as
  * on the CPU (mi_continuous.c); sums are in the same order, so that results have the same bits.
  *
- * Correlations: a block of 16 x 16 threads scores 32 x 32 pairs, each thread 2 x 2 with eight partial sums a pair; both
- *   32 columns pass through shared memory 32 rows at a time.
- * KSG: a block a pair, a thread a point; neighbours are searched outwards in the order of x (mi_ksg.h).
- * Kendall: a block a pair, all pairs of rows. */
+ * Correlations: a block of 16 x 16 threads scores 32 x 32 pairs, each thread 2 x 2 with eight partial sums per pair;
+ * both 32 columns pass through shared memory 32 rows at a time. KSG: a block per pair, a thread per point; neighbours
+ * are searched outwards in the order of x (mi_ksg.h). Kendall: a block per pair, all pairs of rows. */
 #include <cstring>
 #include "../../base/device.cuh"
 #include "mi_continuous.h"
@@ -12,7 +11,7 @@
 
 #define SIDE 32
 #define ROWS 32                      /* of the columns in shared memory at a time; a multiple of WEFT_DOT_LANES */
-#define THREADS 128                  /* of the kernels with a block a pair */
+#define THREADS 128                  /* of the kernels with a block per pair */
 #define FULL 0xffffffffu
 #define MOST_NEIGHBOURS 32           /* kept in a thread's local memory; more are left to the CPU */
 #define SHARED_BYTES (160u << 10)    /* a block's points and counts; more live in global memory */
@@ -118,7 +117,7 @@ __device__ static double sum_counts(const uint32_t *counts, const double *f, uin
   return sum;
 }
 
-/* `scratch` holds n doubles and 2n words a block, or is NULL: then they are in shared memory. */
+/* `scratch` holds n doubles and 2n words per block, or is NULL: then they are in shared memory. */
 __global__ static void __launch_bounds__(THREADS)
     ksg_pairs(ksg_columns c, const pair_of *pairs, size_t count, char *scratch, double *out)
 {

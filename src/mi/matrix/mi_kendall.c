@@ -12,11 +12,11 @@
 #include "mi_continuous.h"
 
 #define PIECE_WORDS 512 /* of a plane at a time: 32,768 pairs of rows */
-#define TILE 128        /* planes a side of a tile; counts and rearranged planes stay in cache */
+#define TILE 128        /* planes per side of a tile; counts and rearranged planes stay in cache */
 
 typedef struct {
   const weft_mi_numeric *data;
-  int kinds;             /* planes a column: 1 (G), or 3 (G, L, V) */
+  int kinds;             /* planes per column: 1 (G), or 3 (G, L, V) */
   size_t planes;         /* kinds × p */
   size_t pairs;          /* of rows */
   uint64_t *words;       /* planes × PIECE_WORDS */

@@ -1,5 +1,5 @@
 /* Information between all pairs of categorical attributes on the device: attributes with planes are counted by products
- * of bit matrices and scored one thread a pair, those with codes one block a pair (mi_codes.cuh). Compiled without
+ * of bit matrices and scored one thread per pair, those with codes one block per pair (mi_codes.cuh). Compiled without
  * contraction, so that scores from planes have the same bits as the CPU's. */
 #include <cstring>
 #include "../../base/parallel.h"

@@ -105,7 +105,7 @@ __device__ static best add_and_find(const double *relevance, const double *add, 
   return choose(own);
 }
 
-/* room: two numbers a feature for every target. */
+/* room: two numbers per feature for every target. */
 __global__ static void __launch_bounds__(THREADS)
     mrnet(const double *m, size_t p, size_t first, double rounding, double *room, double *out)
 {

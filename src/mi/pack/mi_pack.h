@@ -25,7 +25,7 @@ extern "C" {
 #define WEFT_MI_PLANAR_LEVELS 24u  /* more levels: codes */
 #define WEFT_MI_PLANAR_CLASSES 64u /* more classes: codes */
 #define WEFT_MI_MISSING 65535u     /* a code */
-#define WEFT_MI_TILE 64            /* attributes a side of a tile of pairs */
+#define WEFT_MI_TILE 64            /* attributes per side of a tile of pairs */
 
 /* Neighbouring attributes of one shape. Member m's plane q is row plane0 + q * count + m of the bits. */
 typedef struct weft_mi_group {

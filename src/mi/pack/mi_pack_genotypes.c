@@ -23,7 +23,7 @@ static int has_pext(void)
 /* ---- which rows move where ---- */
 
 /* The steps that push the bits of `rows` together: a bit goes down by as many places as there are zeros below it, one
- * binary digit of that number a step. `below` has the parity of the zeros below each place. */
+ * binary digit of that number per step. `below` has the parity of the zeros below each place. */
 static void plan_steps(uint64_t rows, uint64_t step[6])
 {
   uint64_t left = rows, below = ~rows << 1;

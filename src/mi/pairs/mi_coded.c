@@ -1,6 +1,6 @@
 /* Counting from codes: for attributes of many levels, for tuples of any order, and for the tuples that are reported.
  *
- * The levels of several attributes together become one dense number a row, attribute after attribute: by plain
+ * The levels of several attributes together become one dense number per row, attribute after attribute: by plain
  * arithmetic while the product of their levels is small, by a hash table of what occurs when it is not. Rows are sorted
  * by class, so counts by class are one run after another. Only the rows with all attributes known take part. */
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Pairs that are counted from codes on the device: those of attributes of many levels. One block a pair, its table in
+/* Pairs that are counted from codes on the device: those of attributes of many levels. One block per pair, its table in
  * shared memory; a table that does not fit is left to the CPU, whose functions for these pairs are at the end of
  * mi_tile.h. */
 #ifndef WEFT_MI_CODES_CUH

@@ -11,7 +11,7 @@
 
 /* ---- rows in the order of shared memory ---- */
 
-/* Rows of planes in wgmma's order: those of binary attributes, or two an attribute. */
+/* Rows of planes in wgmma's order: those of binary attributes, or two per attribute. */
 struct arranged { int rows_each; size_t first, row, count; uint32_t planes; };
 
 static weft_status arrange(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_resident *r, const arranged *a,

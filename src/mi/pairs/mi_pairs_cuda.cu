@@ -11,8 +11,8 @@
 
 #define HITS ((uint64_t) 1 << 20)
 #define FULL_PAIRS ((size_t) 1 << 20)       /* scores that travel at a time */
-#define SLACK_UNITS ((int64_t) 1 << 20)     /* with four a row, more than the rounding of f adds up to */
-#define MOST_CODED 1e10                     /* pairs × rows, one block a pair */
+#define SLACK_UNITS ((int64_t) 1 << 20)     /* with four per row, more than the rounding of f adds up to */
+#define MOST_CODED 1e10                     /* pairs × rows, one block per pair */
 #define MOST_SCORED 5e8                     /* pairs, one thread each */
 
 /* ---- panels of any shape ---- */

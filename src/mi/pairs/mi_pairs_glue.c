@@ -138,7 +138,7 @@ static weft_mi_search search_of(SEXP list, const weft_mi_handle *handle)
   return search;
 }
 
-/* side: raw, a byte a column (bit 0: first set, bit 1: second, 0: left out), or NULL. */
+/* side: raw, a byte per column (bit 0: first set, bit 1: second, 0: left out), or NULL. */
 SEXP C_weft_mi_search(SEXP pack, SEXP side, SEXP how, SEXP control)
 {
   search_job job = { .handle = weft_mi_handle_of(pack), .side = side == R_NilValue ? NULL : RAW(side) };

@@ -18,9 +18,9 @@
 #include "mi_tiles_wgmma.cuh"
 
 #define STAGES 12
-#define COUNTS_ROW (ROWS_B + 8)  /* words a row of counts: eight rows of a warp's stores fall into different banks */
+#define COUNTS_ROW (ROWS_B + 8)  /* words per row of counts: eight rows of a warp's stores fall into different banks */
 #define WARP_ROWS 8              /* rows a warp has in shared memory */
-#define UNROLL 4                 /* rows screened at a time, of four columns a lane */
+#define UNROLL 4                 /* rows screened at a time, of four columns per lane */
 #define EMPTY 0.0078125f         /* keeps empty cells finite; a multiple of the spacing of floats up to 2^17 */
 #define SLACK 0.017              /* relative; more than (1 + EMPTY)² takes off */
 #define MAGIC 8388608.0f         /* 2^23: a whole number or'ed into its fraction is added to it */
@@ -41,7 +41,7 @@ struct tile_args {
   tile_grid grid;                 /* low: behind the fixed attribute of a triple */
   uint64_t first, count;          /* tiles of this launch */
   const struct row_side
-      *of_a; /* constants of the screen; triples: two an attribute, in level 1 and 0 of the fixed one */
+      *of_a; /* constants of the screen; triples: two per attribute, in level 1 and 0 of the fixed one */
   const struct column_side *of_b;
   float bar_mi, bar_gain;
   /* exact scores */

@@ -4,7 +4,7 @@
 
 #include "mi_pairs_cuda.cuh"
 
-#define COUNT_TILE 64 /* planes a side of a block */
+#define COUNT_TILE 64 /* planes per side of a block */
 
 /* One product of bit matrices: na × nb counts. */
 struct product { size_t row_a, row_b; uint32_t first_word, steps; size_t out; };

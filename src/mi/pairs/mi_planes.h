@@ -29,7 +29,7 @@
 #define WEFT_PLANES_PACKED 65535u  /* most rows of two classes whose counts share a word */
 #define WEFT_PLANES_THREADS 256    /* that count a tile */
 #define WEFT_PLANES_PAIRS 32       /* of a thread in a tile */
-#define WEFT_PLANES_A 64           /* attributes a tile: 128 rows of planes against 256 */
+#define WEFT_PLANES_A 64           /* attributes per tile: 128 rows of planes against 256 */
 #define WEFT_PLANES_B 128
 
 /* ---- where things lie ---- */

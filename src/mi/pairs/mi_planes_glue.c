@@ -9,7 +9,7 @@
 
 SEXP C_weft_mi_planes_test(SEXP pack, SEXP members, SEXP packed);
 
-/* One side of a search: a group's planes as on a device, `steps` k-steps a row. */
+/* One side of a search: a group's planes as on a device, `steps` k-steps per row. */
 typedef struct { const weft_mi_group *g; uint8_t *blocks; size_t rows; } side;
 
 typedef struct {

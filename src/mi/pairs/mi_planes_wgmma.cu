@@ -1,6 +1,6 @@
 /* Attributes of at most three levels on Hopper's 1-bit tensor cores (wgmma, compute capability 9.0a): two planes each,
- * so four products a pair and class. Where everything lies, and the bounds that spare exact scores, is in mi_planes.h;
- * how tiles come and are counted, in mi_tiles_wgmma.cuh. A tile is 64 attributes by 128.
+ * so four products per pair and class. Where everything lies, and the bounds that spare exact scores, is in
+ * mi_planes.h; how tiles come and are counted, in mi_tiles_wgmma.cuh. A tile is 64 attributes by 128.
  *
  * Two classes of at most 65,535 rows together: the accumulators of class 0 are put into both halves of their words
  * before class 1 is added. A thread passes the words of its pairs through shared memory of its own, so that the screen

@@ -9,7 +9,7 @@ extern "C" {
 #include "mi_tiles.h"
 }
 
-#define AREA (ROWS_A * ROWS_B)            /* pairs a tile */
+#define AREA (ROWS_A * ROWS_B)            /* pairs per tile */
 #define COUNTS_BYTES ((size_t) 256 << 20) /* of a batch of tiles */
 #define MOST_BATCH 4096                   /* tiles */
 

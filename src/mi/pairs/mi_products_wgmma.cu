@@ -177,7 +177,7 @@ template <uint32_t LA, uint32_t LB> __device__ static inline int may_pass(const 
   return weft_products_passes(&sums, each, own, t.bar_mi, t.bar_gain, t.error);
 }
 
-/* Blocks of STRIP rows of a tile, a thread a column. LA 0: no screen. */
+/* Blocks of STRIP rows of a tile, a thread per column. LA 0: no screen. */
 template <uint32_t LA, uint32_t LB>
 __global__ static void __launch_bounds__(ROWS_B) score_products(const __grid_constant__ mi_scoring t)
 {

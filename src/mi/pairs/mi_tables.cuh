@@ -1,4 +1,4 @@
-/* The exact score of one pair a thread, from a part's counts. */
+/* The exact score of one pair per thread, from a part's counts. */
 #ifndef WEFT_MI_TABLES_CUH
 #define WEFT_MI_TABLES_CUH
 
@@ -16,7 +16,7 @@ __device__ static pair_score score_pair(const part &p, size_t i, size_t j)
                         p.alone[p.place_b + j]);
 }
 
-/* One thread a pair. With `mi`, all scores are written there and to `interaction`: pair (i, j) at i * nb + j. */
+/* One thread per pair. With `mi`, all scores are written there and to `interaction`: pair (i, j) at i * nb + j. */
 __global__ static void __launch_bounds__(SCORE_THREADS)
     score_part(part p, mi_bar bar, mi_hits hits, double *mi, double *interaction)
 {

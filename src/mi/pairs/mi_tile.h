@@ -9,8 +9,8 @@ typedef struct weft_mi_panel {
   const weft_mi_group *g, *h;
   int coded;              /* counted from codes */
   int same;               /* one group: only pairs i < j, or with the diagonal too */
-  size_t rows, columns;   /* attributes a tile */
-  size_t across, first;   /* tiles a row of tiles; index of the first tile */
+  size_t rows, columns;   /* attributes per tile */
+  size_t across, first;   /* tiles per row of tiles; index of the first tile */
 } weft_mi_panel;
 
 typedef struct weft_mi_tiling {

@@ -58,7 +58,7 @@ static WEFT_HD inline int place_tile(const tile_grid *g, tile_walk *w, uint64_t 
   return !g->same || (*tb + 1) * ROWS_B > *ta * ROWS_A + 1;
 }
 
-/* Where 16 bytes of a row lie: `steps` k-steps a row, piece 2 s + h is half h of step s. */
+/* Where 16 bytes of a row lie: `steps` k-steps per row, piece 2 s + h is half h of step s. */
 static WEFT_HD inline size_t piece_offset(size_t row, uint32_t piece, uint32_t steps)
 {
   return (row / 128 * steps + piece / 2) * BLOCK_BYTES + row % 128 / 8 * 256 + piece % 2 * 128 + row % 8 * 16;

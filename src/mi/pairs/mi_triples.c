@@ -18,7 +18,7 @@ typedef struct {
   const float *alone_bits;
   weft_mi_screening screening;
   double bar_mi, bar_gain;
-  size_t chunks;            /* of fixed attributes a tile */
+  size_t chunks;            /* of fixed attributes per tile */
 } shared;
 
 typedef struct {

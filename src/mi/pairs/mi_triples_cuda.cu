@@ -184,7 +184,7 @@ __device__ __noinline__ static void score_triple_together(const triple_args &t, 
   if (threadIdx.x % 32 == 0) offer_triple(t, p, joint > 0 ? joint : 0, greatest, n);
 }
 
-/* Blocks of STRIP rows of a tile, a thread a column. */
+/* Blocks of STRIP rows of a tile, a thread per column. */
 template <uint32_t L>
 __global__ static void __launch_bounds__(ROWS_B) score_levels(const __grid_constant__ triple_args t)
 {
