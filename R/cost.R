@@ -139,8 +139,9 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
   eigenvectors <- if (filtered) on_device(steps / 5.5e12) + launching(0.015) else on_device(steps / 8e11)
   square <- if (kind %in% c("dense", "resident") && near <= 10000) 0 else Inf
   core <- 7e9 * min(threads, 16) / slowness("core")
+  passes <- 70 * max(1, k / 50)
   # narrow blocks of a sparse matrix take some 27 vectors per component, whose products are five times as slow
-  products <- if (kind == "sparse") 2 * 27 * 5 * cells * max(k, 4) else 70 * max(1, k / 50) * 2 * cells * block * 2
+  products <- if (kind == "sparse") 2 * 27 * 5 * cells * max(k, 4) else passes * 2 * cells * block * 2
   there <- launching(0.004) + sent(24 * cells)
   turns <- if (kind == "sparse") 20000 else 150
   iterated <- in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there
