@@ -116,8 +116,9 @@
 #' # In the second half of the samples TF02 no longer drives G26.
 #' half <- factor(rep(c("first", "second"), each = 50))
 #' e$x[51:100, "G26"] <- rnorm(50)
-#' both <- regulation(e$x, regulators = factors, compare = half, permutations = 40, resamples = 40, copies = 0, seed =
-#' 1) head(as.data.frame(both))
+#' both <- regulation(e$x, regulators = factors, compare = half, permutations = 40, resamples = 40, copies = 0,
+#'                    seed = 1)
+#' head(as.data.frame(both))
 # nolint end
 regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resamples = 200, nonlinear = TRUE,
                        copies = 1, seed = NULL, compare = NULL, permutations = 100, stability = NULL,
