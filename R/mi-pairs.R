@@ -340,6 +340,11 @@ print.weft_mi_tuples <- function(x, n = 10L, ...) {
               if (strata) sprintf(" within %d strat%s", strata, if (strata == 1L) "um" else "a") else "",
               attr(x, "unit"),
               format(nrow(x), big.mark = ","), format(attr(x, "searched"), big.mark = ",", scientific = FALSE)))
+  if (!is.null(x$p_fwer) && nrow(x)) {
+    beyond <- sum(x$p_fwer <= 0.05)
+    cat_wrapped(if (beyond) sprintf("%d beyond chance at a family-wise p-value of 0.05.", beyond)
+                else sprintf("None is significant: the least family-wise p-value is %.2g.", min(x$p_fwer)))
+  }
   print_first(as.data.frame(x), n)
   cat_wrapped(run_line(x))
   invisible(x)

@@ -225,8 +225,8 @@ finding_bayes <- function(fit) {
   edges <- edges[order(-edges$posterior), ]
   sure <- edges[edges$posterior >= 0.9, ]
   if (!nrow(sure)) return(NULL)
-  finding(sprintf(paste("Of %d genes chosen beforehand, %s in nearly all networks sampled: %s. A hidden cause may",
-                        "stand behind both."),
+  finding(sprintf(paste("Among the %d genes of the Bayesian network, %s in nearly all networks sampled: %s. A hidden",
+                        "cause may stand behind both."),
                   nrow(fit$bayes$dag), if (nrow(sure) == 1L) "one edge is" else sprintf("%d edges are", nrow(sure)),
                   best_names(paste(sure$from, "->", sure$to), sure$posterior)), strength = "suggestive")
 }

@@ -64,7 +64,8 @@ gene_results <- function(fit) {
 genes_caption <- function(fit) {
   class <- fit$quality$class
   sprintf(paste("Genes by what they say about the class. %s Information in %s: 0 for a gene that says nothing, %.2f",
-                "for one that tells every sample's class. q: false discovery rate over all %s genes."),
+                "for one that tells every sample's class; since values are cut into few levels, less for a gene that",
+                "would tell it by a threshold elsewhere. q: false discovery rate over all %s genes."),
           if (nlevels(class) == 2L) sprintf(paste("The log fold change is the mean in %s less that in %s, on the",
                                                   "scale of the data."), levels(class)[2L],
                                             levels(class)[1L]) else paste("Differences are between the highest and",
@@ -182,7 +183,7 @@ report_pairs <- function(fit, top) {
   r <- as.data.frame(fit$pairs)
   report_paragraph(pairs_text(fit$pairs), genes_paired(fit),
                    paste("The interaction of a pair is what it says about the class beyond what its members say by",
-                         "themselves; where it is positive, the two say more together."))
+                         "themselves. By chance alone it is positive for many pairs; p says which exceed that."))
   if (!nrow(r) || is.null(r$p_fwer)) return(invisible())
   shown <- data.frame(`first gene` = r$feature1, `second gene` = r$feature2, information = r$mi,
                       interaction = r$interaction, p = r$p_fwer,

@@ -124,7 +124,7 @@ tiny_files <- function(edges, counts, binary, nodes, best) {
     write_bag_of_words = function() write_bag_of_words(words, bag, paste0(bag, ".vocab")),
     write_network = function() write_network(edges, file("graphml")),
     as_igraph = function() as_igraph(edges), irm_resume = function() irm_resume(checkpoint),
-    irm_words = function() irm_words(irm(words, chains = 1, sweeps = 4, seed = 1), n = 2),
+    irm_words = function() irm_words(irm(words, chains = 1, sweeps = 4, seed = 1), top = 2),
     weft_import = function() weft_import(sparse, file("weft")), weft_store = function() stored[1:2, 1:2],
     store_normalise = function() store_normalise(stored), store_data = function() store_data(stored),
     weft_calibrate = function() weft_calibrate(save = FALSE)

@@ -19,7 +19,9 @@ test_that("the index has every page and every exported function, and nothing els
   skip_if_not(here, "a built package has no index")
   lines <- readLines(file.path(root, "_pkgdown.yml"))
   lines <- lines[seq_along(lines) > grep("^reference:", lines)]
-  listed <- unlist(strsplit(gsub(".*contents: \\[|\\]$", "", grep("contents: \\[", lines, value = TRUE)), ", *"))
+  text <- paste(lines, collapse = " ")
+  contents <- regmatches(text, gregexpr("contents: \\[[^]]*\\]", text))[[1L]]
+  listed <- unlist(strsplit(gsub("contents: \\[ *| *\\]", "", contents), ", *"))
   aliases <- topics()
   matching <- function(entry) {
     selector <- regmatches(entry, regexec("^(starts|ends)_with\\(\"(.*)\"\\)$", entry))[[1L]]

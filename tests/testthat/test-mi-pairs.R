@@ -156,6 +156,10 @@ test_that("permutation tests: exact p-values, seeds, and nothing found in noise"
   expect_equal(a$p_value[1], 1 / 50)
   expect_equal(a$p_fwer[1], 1 / 50)
   expect_true(all(a$p_value <= a$p_fwer))
+  expect_output(print(a), "[1-5] beyond chance at a family-wise p-value of 0.05")
+  noise <- mi_pairs(x[, -c(2, 11)], class, top = 5, permutations = 19, seed = 1)
+  noise$p_fwer[] <- 0.4
+  expect_output(print(noise), "None is significant: the least family-wise p-value is 0.4")
   state <- .Random.seed
   expect_identical(as.data.frame(mi_pairs(x, class, top = 5, permutations = 49, seed = 7, threads = 1)),
                    as.data.frame(a))

@@ -162,8 +162,8 @@ parts <- list(
     nets <- weft:::ranks_gather(plain(regulation(x, resamples = 4, distributed = TRUE))) # one key for all
     cat(sprintf("rank %d %s\\n", me, all(vapply(nets, identical, NA, nets[[1]]))))',
   components = '
-    mine <- function(n) split(seq_len(n), findInterval(seq_len(n), c(1, ceiling(n / 2), n - 2)))[[me + 1]] # half,
-      the others, three
+    # half, the others, three
+    mine <- function(n) split(seq_len(n), findInterval(seq_len(n), c(1, ceiling(n / 2), n - 2)))[[me + 1]]
     made <- function(n, p, rank = 6) { # values fall by a factor of 1.5
       set.seed(n + p)
       u <- qr.Q(qr(matrix(rnorm(n * min(n, p, 40)), n))); v <- qr.Q(qr(matrix(rnorm(p * ncol(u)), p)))
