@@ -41,8 +41,8 @@ spoilt_call <- function(seed) {
   how <- vapply(changed, function(arg) {
     how <- sample(c("spoilt", "wrong", "exchanged", "attributes"), 1L, prob = c(0.5, 0.2, 0.15, 0.15))
     value <- args[[arg]] %||% one_of(values)
-    choices <- switch(how, spoilt = tryCatch(spoilt_values(value), error = function(e) wrong_values()), wrong = wrong_values(), exchanged = values,
-                      attributes = list(other_attributes(value)))
+    choices <- switch(how, spoilt = tryCatch(spoilt_values(value), error = function(e) wrong_values()),
+                      wrong = wrong_values(), exchanged = values, attributes = list(other_attributes(value)))
     picked <- sample.int(length(choices), 1L)
     if (how == "wrong" && names(choices)[picked] == "missing") args[[arg]] <<- NULL
     else args[arg] <<- choices[picked]
@@ -52,7 +52,8 @@ spoilt_call <- function(seed) {
 }
 
 show_finding <- function(seed, label, words) {
-  cat(sprintf("%s: %s\n  Rscript longtests/fuzz.R --call %.0f\n", label, substr(gsub("\\s+", " ", words), 1L, 200L), seed))
+  words <- substr(gsub("\\s+", " ", words), 1L, 200L)
+  cat(sprintf("%s: %s\n  Rscript longtests/fuzz.R --call %.0f\n", label, words, seed))
 }
 
 # How many findings a call has.

@@ -51,7 +51,8 @@ for (row in seq_len(nrow(methods_table))) {
 result_of <- function(call, torture) {
   tortured <<- torture
   on.exit(tortured <<- FALSE)
-  out <- tryCatch(suppressMessages(suppressWarnings(do.call(call$f, call$args, quote = TRUE))), weft_error = conditionMessage)
+  out <- tryCatch(suppressMessages(suppressWarnings(do.call(call$f, call$args, quote = TRUE))),
+                  weft_error = conditionMessage)
   without_times(out)
 }
 
@@ -83,7 +84,8 @@ for (name in names(calls)) {
 }
 setwd(old)
 all_entries <- ls(asNamespace("weft"), pattern = "^C_weft_", all.names = TRUE)
-cat(sprintf("%d calls, %d of %d native entry points, %d different\n", length(calls), length(entries), length(all_entries), wrong))
+cat(sprintf("%d calls, %d of %d native entry points, %d different\n", length(calls), length(entries),
+            length(all_entries), wrong))
 missed <- setdiff(sub("^C_", "", all_entries), entries)
 if (length(missed) && is.na(given$only)) cat("Not entered:", paste(missed, collapse = ", "), "\n")
 quit(status = wrong > 0)

@@ -33,7 +33,8 @@ repeat {
 }
 print(seen, row.names = FALSE)
 later <- seen[seen$seconds >= seconds / 4, ] # the caches of R and of its packages fill first
-growth <- if (nrow(later) > 2L) stats::coef(stats::lm(resident ~ calls, later))[["calls"]] * diff(range(later$calls)) else 0
+slope <- if (nrow(later) > 2L) stats::coef(stats::lm(resident ~ calls, later))[["calls"]] else 0
+growth <- slope * diff(range(later$calls))
 cat(sprintf("%.0f calls, %.0f bytes of native memory at the end, process %+.1f MB over the last three quarters\n", made,
             seen$native[nrow(seen)], growth))
 quit(status = seen$native[nrow(seen)] > 0 || growth > 0.1 * max(later$resident))

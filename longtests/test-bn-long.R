@@ -65,8 +65,8 @@ test_that("samplers of ten nodes agree with the exact posteriors", {
   data <- as.data.frame(a)
   data[] <- lapply(data, factor, levels = 0:1)
   for (over in c("order", "dag")) {
-    fit <- bn_learn(data, 3, target = if (over == "order") "sum" else "uniform", slack = 40, iterations = 4e5, thin = 40,
-                    seed = 2)
+    fit <- bn_learn(data, 3, target = if (over == "order") "sum" else "uniform", slack = 40, iterations = 4e5,
+                    thin = 40, seed = 2)
     # 30,000 draws
     expect_lt(max(abs(fit$edges - bn_exact(data, 3, posterior = over)$edges)), 0.03)
   }
