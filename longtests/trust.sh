@@ -1,6 +1,6 @@
 #!/bin/sh
-# The long proofs, a line each: what was done, and what was found. `make trust` runs all of them, in under an hour on two
-# processors; the soak of an hour is a command of its own (longtests/soak.R).
+# The long proofs, a line each: what was done, and what was found. `make trust` runs all of them, in under an hour on
+# two processors; the soak of an hour is a command of its own (longtests/soak.R).
 # Usage: longtests/trust.sh [name ...]     names as below; expects weft and testthat in R_LIBS
 set -u
 cd "$(dirname "$0")/.." || exit 1
