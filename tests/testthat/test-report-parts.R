@@ -42,7 +42,8 @@ test_that("a page is small, asks for nothing from outside, and is the same in th
   there <- text(page_of(named))
   elsewhere <- withr::with_locale(c(LC_CTYPE = "C"), text(page_of(named)))
   expect_true(identical(there, elsewhere))
-  says(there, "&#252;ber|\u00fcber")
+  written <- vapply(c("&#252;ber", "\u00fcber"), grepl, NA, there, fixed = TRUE, useBytes = TRUE)
+  expect_true(any(written)) # by bytes, as this session may be in the C locale itself
 })
 
 test_that("the table of genes has means, differences and directions of the data", {
