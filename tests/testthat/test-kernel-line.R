@@ -36,7 +36,7 @@ test_that("sums along a line are exact, and keep their bounds, on hard cases", {
                       leave_one_out = TRUE)
     expect_within(got, own, rel, 0, label)
     logs <- sums(case$w, log = TRUE)
-    seen <- is.finite(plain$log)
+    seen <- is.finite(plain$log) & plain$log > -11300 # below, the reference itself is subnormal
     expect_lt(max(0, abs(logs - plain$log)[seen]), 1e-10, label = label)
   }
 })

@@ -27,7 +27,7 @@ check_case <- function(seed) {
     expect_lte(excess(own(method = method), left$sum, 1e-12 * left$absolute), 1,
                label = paste("left out,", method, info))
     logs <- sum_of(case$w, method = method, log = TRUE)
-    known <- is.finite(plain$log)
+    known <- is.finite(plain$log) & plain$log > -11300 # below, the reference itself is subnormal
     expect_lte(max(0, abs(logs - plain$log)[known] / pmax(1, 1e-4 * abs(plain$log[known]))), 1e-10,
                label = paste("logarithms,", method, info))
   }
