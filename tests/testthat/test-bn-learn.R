@@ -26,7 +26,9 @@ test_that("update goes on as one longer run would", {
     whole <- bn_learn(d, iterations = 600, thin = 10, burn_in = 50, target = target, seed = 3, chains = 2)
     parts <- update(bn_learn(d, iterations = 200, thin = 10, burn_in = 50, target = target, seed = 3,
                              chains = 2), iterations = 400)
-    for (field in c("score", "trace", "edges", "diagnostics", "order", "layer")) expect_equal(parts[[field]], whole[[field]])
+    for (field in c("score", "trace", "edges", "diagnostics", "order", "layer")) {
+      expect_equal(parts[[field]], whole[[field]])
+    }
     expect_equal(vapply(parts$dags, `[[`, 0, "score"), vapply(whole$dags, `[[`, 0, "score"))
   }
 })
@@ -56,7 +58,8 @@ test_that("wider networks take other masks and find what narrow ones find", {
     expect_equal(fit$score, few$score, tolerance = 1e-9)
     expect_equal(sum(fit$dag), sum(fit$dag[names(d), names(d)]))
     for (target in c("sum", "uniform")) {
-      fit <- bn_learn(wide, 2, candidates = 4, plus_one = FALSE, iterations = 300, target = target, seed = 2, chains = 2)
+      fit <- bn_learn(wide, 2, candidates = 4, plus_one = FALSE, iterations = 300, target = target, seed = 2,
+                      chains = 2)
       expect_true(all(fit$edges >= 0 & fit$edges <= 1 + 1e-12))
     }
   }

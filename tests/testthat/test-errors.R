@@ -120,7 +120,8 @@ test_that("a class that one value should not have does not change what it means"
 
 test_that("nodes without names, tiers that are no names and functions called as arguments are told", {
   nodes <- c("a", NA)
-  expect_error(bn_cpdag(matrix(0, 2, 2, dimnames = list(nodes, nodes))), "names are missing", class = "weft_error_input")
+  expect_error(bn_cpdag(matrix(0, 2, 2, dimnames = list(nodes, nodes))), "names are missing",
+               class = "weft_error_input")
   expect_error(bn_prior(c("a", "b"), tiers = list(mtcars, 1)), "every node in one tier", class = "weft_error_input")
   expect_error(irm_log_posterior(diag(3), 1:3, 1:3, missing = function(...) stop("called")), class = "weft_error_input")
   table <- mi_network(mtcars, "clr", estimator = "pearson")
