@@ -89,7 +89,7 @@
 #'   blocked sampler fewer chains than devices share every sweep where sweeps are so long that it pays. See
 #'   [weft_devices()].
 #' @param threads,progress see [weft_threads()] and [mi_rank()].
-#' @param ... nothing: an argument that is none of these is an error.
+#' @param ... not used: any further argument is an error.
 #' @return A list of class `weft_irm`:
 #'   \item{row_cluster, col_cluster}{the partition of highest posterior over all chains, numbered by size; the same
 #'   twice

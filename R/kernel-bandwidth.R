@@ -24,7 +24,7 @@
 #' @param threads,seed,progress see [kernel_sum()].
 #' @param distributed score over the ranks of a job, each with its own part of `x`, and all points as queries; see
 #'   [weft_ranks()].
-#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
+#' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return A data frame `bandwidth`, `score`; attributes `"best"`, the best bandwidth of the grid, and `"shape"`.
 #' @export
 #' @examples
