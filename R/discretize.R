@@ -34,8 +34,7 @@
 #' predict(d, data.frame(Petal.Width = c(0.3, 2.1)))
 # nolint end
 discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "cacc", "ameva", "sd"), bins = 5,
-                       class = NULL,
-                       z = 1, assay = NULL, threads = NULL, ...) {
+                       class = NULL, z = 1, assay = NULL, threads = NULL, ...) {
   need_args("x")
   check_dots(character(), c(breaks = "bins", nbins = "bins", nb = "bins", disc = "method", y = "class"), ...)
   if (is.numeric(method) && length(method) == 1L) {

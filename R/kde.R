@@ -115,8 +115,7 @@ canonical_ratio <- function(kernel, d) {
 #' predict(d, c(50, 80))
 #' sum(predict(d, log = TRUE, leave_one_out = TRUE))
 predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out = FALSE, rel_error = NULL,
-                             backend = NULL,
-                             threads = NULL, progress = NULL, ...) {
+                             backend = NULL, threads = NULL, progress = NULL, ...) {
   join_ranks(of_ranks(object), "predict", c(each_rank, "object", "newdata"))
   check_parts(object, "kde()", kde_parts(object))
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")

@@ -133,8 +133,7 @@ scorer_over_ranks <- function(z, n, criterion, kernel, rel_error, log_shape, thr
   mean_sums <- function(kernel, t, log = FALSE) {
     vapply(t, function(h) {
       ranks_sum(sum(kernel_sum(z, kernel = kernel, bandwidth = h, rel_error = rel_error, log = log,
-                               leave_one_out = TRUE, threads = threads,
-                               distributed = TRUE))) / n
+                               leave_one_out = TRUE, threads = threads, distributed = TRUE))) / n
     }, 0)
   }
   mass <- log_integral(kernel, d)
@@ -161,8 +160,7 @@ sums_of_bandwidths <- function(query, tree, self, kernel, h, rel_error, log, thr
   plan <- if (line_pays(problem)) list(method = "line") else plan_method(problem)
   if (plan$method != "tree" || identical(plan$chosen$name, "cuda")) {
     one <- function(h) kernel_sum(query, tree, kernel = kernel, bandwidth = h, rel_error = rel_error, log = log,
-                                  leave_one_out = self,
-                                  threads = threads, progress = progress)
+                                  leave_one_out = self, threads = threads, progress = progress)
     return(matrix(vapply(h, one, numeric(nrow(query))), nrow(query)))
   }
   trees <- plan$trees %||% native_trees(problem)

@@ -212,8 +212,7 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
   if (!is.null(tree) && !is.null(reference) && !identical(as.double(dim(reference)), as.double(c(tree$n, tree$d)))) {
     abort_input("`tree` must be a tree of `reference`.",
                 x = sprintf("It has %.0f points of %.0f coordinates, `reference` %d of %d.", tree$n, tree$d,
-                            nrow(reference),
-                            ncol(reference)))
+                            nrow(reference), ncol(reference)))
   }
   if (!is.null(tree)) tree <- check_tree(tree, reference)
   if (is.null(given)) {

@@ -62,8 +62,7 @@ mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim",
   scale <- ifelse(in_unit[seq_along(picked$score)] & unit == "nats", log(2), 1)
   out <- list2DF(list(feature = input$names[picked$feature], score = picked$score * scale), length(picked$score))
   record(structure(out, class = c("weft_selection", "data.frame")), match.call(), chosen, started, method = method,
-         unit = unit,
-         columns = picked$feature, features = input$p)
+         unit = unit, columns = picked$feature, features = input$p)
 }
 
 # Those of src/mi/select/mi_select_kinds.h; whether the first score, and the later ones, are information, which has a

@@ -69,8 +69,7 @@ mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by 
                          devices_for(devices, chosen$name, chosen$divided))
   found <- search_tuples(pack, side, 3L, keep, ranks, control)
   record(structure(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call,
-         chosen,
-         started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na,
+         chosen, started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na,
          searched = choose(p, 3))
 }
 

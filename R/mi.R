@@ -81,8 +81,7 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
     pack <- pack_for(x, class, na, assay, NULL, threads, progress)
     if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
     return(rank_pack(pack, permutations, seed, scale, unit, match.call(), backend, threads_for(threads), progress,
-                     verbose,
-                     started))
+                     verbose, started))
   }
   input <- memory_errors(categorical_input(x, assay))
   target <- class_input(class, x, input$n)

@@ -34,8 +34,7 @@
 #' chosen$k
 #' plot(chosen)
 pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gavish_donoho", "q2"), center = TRUE,
-                         scale = FALSE,
-                         most = NULL, times = 20, level = 0.95, folds = 7, seed = NULL) {
+                         scale = FALSE, most = NULL, times = 20, level = 0.95, folds = 7, seed = NULL) {
   need_args("x")
   method <- check_choice(method, c("parallel", "signs", "broken_stick", "gavish_donoho", "q2"), "method")
   times <- check_number(times, "times", min = 1, max = 1e6, whole = TRUE)
@@ -55,8 +54,7 @@ pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gav
   }
   room <- max(1, min(nrow(x) - !isFALSE(center), ncol(x)))
   most <- check_number(most %||% min(room, if (method == "q2") 8 else if (method %in% by_draws) 50 else room), "most",
-                       min = 1,
-                       max = room, whole = TRUE)
+                       min = 1, max = room, whole = TRUE)
   if (method %in% by_draws || !is.null(seed)) key <- random_key(seed)
   fit <- function(x, k) suppressWarnings(pca(x, k, center = center, scale = scale, seed = 1, backend = "cpu",
                                              progress = FALSE))

@@ -31,8 +31,7 @@ print.weft_pca <- function(x, digits = 4L, ...) {
   digits <- check_number(digits, "digits", min = 1, max = 22, whole = TRUE)
   k <- length(x$sdev)
   cat(sprintf("%d principal component%s of %.0f row%s and %d column%s (method \"%s\")\n", k, if (k == 1L) "" else "s",
-              x$n,
-              if (x$n == 1) "" else "s", nrow(x$rotation), if (nrow(x$rotation) == 1L) "" else "s", x$method))
+              x$n, if (x$n == 1) "" else "s", nrow(x$rotation), if (nrow(x$rotation) == 1L) "" else "s", x$method))
   shown <- seq_len(min(k, 8L))
   table <- rbind(`standard deviation` = x$sdev, `share of variance` = x$share, `cumulative share` = cumsum(x$share))
   colnames(table) <- colnames(x$rotation)

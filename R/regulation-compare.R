@@ -50,8 +50,7 @@ compare_regulation <- function(data, placed, groups, permutations, how) {
       rows <- which(codes == g)
       samples <- regulation_halves(data[rows, , drop = FALSE], how)
       choices <- regulation_choices(regulation_scores(placed[rows, , drop = FALSE], how$host, placed = TRUE), samples,
-                                    how,
-                                    part_of_runs((world - 1) * length(names) + g, runs))
+                                    how, part_of_runs((world - 1) * length(names) + g, runs))
       if (world == 1) regulation_network(choices, how$genes, how$names, copies, how$host)
       else list(edges = regulation_edges(choices, length(how$genes$regulators), 0L, how$host))
     })

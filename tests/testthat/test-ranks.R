@@ -9,8 +9,7 @@ test_that("a process that nobody launched is one rank of one", {
 test_that("what ranks do not do is said, and what MPI fails at has nothing to do with a back end", {
   x <- matrix(1:6 / 6, 3)
   expect_error(kernel_sum(x, bandwidth = 1, rel_error = 0.1, nodes = "series", distributed = TRUE),
-               class = "weft_error_input",
-               regexp = "bounds or samples")
+               class = "weft_error_input", regexp = "bounds or samples")
   fails <- function(message, backend) weft:::raise_native("device", message, NA_real_, list(backend = backend))
   for (backend in c("cpu", "cuda")) {
     error <- expect_error(fails("MPI_Allgather failed: no", backend), class = "weft_error_device",
