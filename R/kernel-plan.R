@@ -6,8 +6,7 @@
 
 cost_of_direct <- function(problem, precision = "double") {
   cost_direct_sums(nrow(problem$query), nrow(problem$reference), ncol(problem$reference), ncol(problem$weights),
-                   problem$kernel,
-                   precision, problem$control$threads)
+                   problem$kernel, precision, problem$control$threads)
 }
 
 # Where a direct sum runs.

@@ -46,8 +46,7 @@ em_fit <- function(source, cells, job, settings, control) {
   x[gaps] <- cells %||% moments$mean[column]
   spread <- pmax(moments$norm / sqrt(pmax(1, moments$weight)), .Machine$double.xmin)[column]
   inner <- list(method = "krylov", choose = FALSE, k = job$k, tol = 1e-3, paper = FALSE, max_iter = job$max_iter,
-                block = 0L,
-                key = job$key, start = NULL)
+                block = 0L, key = job$key, start = NULL)
   converged <- FALSE
   passes <- 0
   before <- Inf

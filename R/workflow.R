@@ -75,8 +75,7 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
   seed <- if (is.null(seed)) floor(stats::runif(1L) * 2^31)
           else check_number(seed, "seed", min = 0, max = 2^31, whole = TRUE)
   run <- list(settings = settings, seed = seed, backend = backend, threads = threads_for(threads), memory = memory,
-              say = say,
-              bar = if (is.null(progress) || is.function(progress)) progress else FALSE)
+              say = say, bar = if (is.null(progress) || is.function(progress)) progress else FALSE)
   fit <- list(steps = NULL)
   fit <- run_step(fit, run, "quality", function(args) do.call(gene_quality, c(list(x, class, batch, assay), args)))
   if (is.null(fit$quality$class)) run$settings[c("ranking", "pairs")] <- FALSE
@@ -188,8 +187,7 @@ step_note <- function(step, result, fit) {
   tryCatch(switch(step,
     quality = sprintf("%s and %s kept", count(nrow(result$x), "sample"), count(ncol(result$x), "gene")),
     components = sprintf("%s, %s leading, PC1 %s of the variance", count(length(result$sdev), "component"),
-                         result$leading %||% "?",
-                         share_text(result$share[1L])),
+                         result$leading %||% "?", share_text(result$share[1L])),
     ranking = sprintf("%s at q <= 0.05", count(sum(result$q_value <= 0.05), "gene")),
     pairs = sprintf("%s searched, %s", count(attr(result, "searched"), "pair"),
                     if (is.null(result$p_fwer)) "not tested"

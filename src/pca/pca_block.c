@@ -76,10 +76,7 @@ static weft_status residual_block(engine *e)
   e->next = b < room ? b : room;
   e->r_rows = 0;
   if (b > room) {
-    if (room) {
-      WEFT_TRY(weft_pca_random(run, s_n, room * run->near));
-      WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, e->size, room, c, r));
-    }
+    if (room) WEFT_TRY(weft_pca_random_block(&e->frame, e->s_p, e->size, room));
     goto done;
   }
   WEFT_TRY(weft_pca_to_near(run, e->s_q + (e->size - b) * run->far, b, s_n));
@@ -345,22 +342,6 @@ done:
   return st;
 }
 
-static weft_status random_next(engine *e, size_t b)
-{
-  weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
-  weft_arena mem = weft_arena_begin(run->ctx);
-  double *c, *r, *s_next = e->s_p + e->size * run->near;
-  WEFT_TAKE(c, &mem, e->size * b);
-  WEFT_TAKE(r, &mem, b * b);
-  WEFT_TRY(weft_pca_random(run, s_next, b * run->near));
-  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, e->size, b, c, r));
-  e->next = b;
-done:
-  weft_arena_end(&mem);
-  return st;
-}
-
 /* The triplets are P, Q and the diagonal of H themselves. */
 static void identity(engine *e)
 {
@@ -427,7 +408,8 @@ static weft_status iterate(engine *e, size_t b)
       if (k < b || sum <= found * (1 + 1e-12)) break;
       found = sum;
       WEFT_TRY(restart(e, k));
-      WEFT_TRY(random_next(e, least(b, run->near - k)));
+      e->next = least(b, run->near - k);
+      WEFT_TRY(weft_pca_random_block(&e->frame, e->s_p, k, e->next));
       since = 0;
       look = LOOK_AGAIN;
       continue;

@@ -30,8 +30,7 @@ twins_mi <- function() {
     "mi_pairs, binary, by interaction between two sets" = list(tolerance = 0, work = function(backend) {
       n <- sample(900, 1)
       tidy(mi_pairs(some(rep(2, 90), n), sample(2, n, TRUE), by = "interaction", features = 1:50, with = 30:90,
-                    min_gain = 1e-3,
-                    top = Inf, backend = backend))
+                    min_gain = 1e-3, top = Inf, backend = backend))
     }),
     "mi_pairs, three levels" = list(tolerance = 0, work = function(backend) {
       n <- sample(3000, 1)
