@@ -7,7 +7,7 @@
  * With H = A S C', the triplets (Q a, s, P c) satisfy X v = s u to rounding, and X'u - s v = N R (rows of a that belong
  * to the last block): the residual is known without a pass. H is gathered from the Gram-Schmidt coefficients, so
  * restarts, vanished directions and truncated blocks need no special structure. When P fills the near space the
- * triplets are those of X to rounding, whatever its spectrum: that is how all components are had.
+ * triplets are those of X to rounding, whatever its spectrum: that is how all components are found.
  *
  * "gram" begins with the eigenvectors of the smaller Gram matrix instead of a random block, and goes on only when
  * residuals ask for it: squaring loses components below 1e-8 of the largest. */
@@ -445,7 +445,7 @@ static size_t choose_capacity(const weft_pca_run *run, size_t b)
 {
   const size_t k = run->job->k;
   const double bytes = 8.0 * ((double) run->near + (double) run->far);
-  const double have = run->ranks ? -1 : weft_host_available(); /* ranks must come to the same */
+  const double have = run->ranks ? -1 : weft_host_available(); /* ranks must come to the same number */
   size_t wanted = k + 12 * b;
   if (have > 0 && 0.25 * have / bytes < (double) wanted) wanted = (size_t) (0.25 * have / bytes);
   return least(most(wanted, k + 2 * b + 2 * PANEL), run->near);

@@ -6,7 +6,7 @@
 #include <new>
 #include "pca_cuda.cuh"
 
-/* Made once a process for each host thread of a call, which has a device: making one costs milliseconds. */
+/* Made once per process for each host thread of a call, and so for each device: making one takes milliseconds. */
 static cublasHandle_t blas_handle(const weft_ctx *ctx)
 {
   static struct { cublasHandle_t handle; int device; } kept[WEFT_MOST_DEVICES + 1];

@@ -6,7 +6,7 @@
 #include "regulation.h"
 #include "regulation_loops.h"
 
-#define AT_ONCE 4e6 /* values a thread goes through between two polls */
+#define AT_ONCE 4e6 /* values that a thread reads between two polls */
 
 static int64_t batch_of(const weft_ctx *ctx, size_t each)
 {

@@ -33,7 +33,7 @@ struct mi_counting {
 };
 
 weft_status weft_mi_count_products(weft_ctx *ctx, const mi_counting *units, cudaStream_t s);
-/* Whether the classes' counts fit half a word, and the words a stratum takes then. */
+/* Whether the classes' counts fit half a word, and the words that a stratum takes then. */
 int weft_mi_counts_pack(const weft_mi_pack *p);
 uint32_t weft_mi_counts_words(const weft_mi_pack *p);
 /* Fills what comes from the classes: steps, class_step, per, words, packed. */
@@ -60,7 +60,7 @@ void weft_mi_products_end(weft_device_arena *mem, mi_products *job);
 /* Scores tiles first .. first+count-1, of 128 × 256 pairs. */
 weft_status weft_mi_products_pairs(weft_ctx *ctx, const mi_products *job, const mi_bar *bar, const mi_hits *hits,
                                    uint64_t first, uint64_t count, cudaStream_t s);
-/* How many pairs take a moment. */
+/* How many pairs are scored in some milliseconds. */
 double weft_mi_products_most(const mi_products *job);
 
 /* ---- triples of complete attributes of two to five levels: mi_triples_wgmma.cu ---- */

@@ -1,7 +1,7 @@
 /* Tiles of 128 rows of bits by 256 on Hopper's 1-bit tensor cores: what the kernels over pairs have in common.
  *
  * Two warpgroups own 64 rows each; a producer warp brings the rows by bulk copies through a ring of stages, one k-step
- * of 256 bits a stage, and runs ahead into the next tile while this one is scored:
+ * of 256 bits per stage, and runs ahead into the next tile while this one is scored:
  *
  *   stage   | a: 128 × 32 bytes | b: 256 × 32 bytes |
  *
