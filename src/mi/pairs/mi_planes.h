@@ -206,16 +206,16 @@ static WEFT_HD inline double weft_planes_logs_error(double n, uint32_t classes)
 /* A pair may reach `bits` of information when its screen is at least base + bits × unit. */
 typedef struct weft_planes_units { double base, unit; } weft_planes_units;
 
-/* steepest: weft_mi_steepest() of the share of class 0, for packed counts. */
+/* steepest: weft_mi_steepest() of the share of class 0, for packed counts. tables: that a screen adds up. */
 static inline weft_planes_units weft_planes_measure(int packed, const uint32_t *class_rows, uint32_t classes,
-                                                    double steepest)
+                                                    double steepest, uint32_t tables)
 {
   weft_planes_units u;
   double n = 0;
   const double n0 = class_rows[0];
   for (uint32_t c = 0; c < classes; c++) n += class_rows[c];
   u.unit = packed ? n / steepest : n;
-  u.base = packed ? n0 * n0 / n - weft_planes_squares_error(n0, 1) : -weft_planes_logs_error(n, classes);
+  u.base = packed ? n0 * n0 / n - weft_planes_squares_error(n0, tables) : -weft_planes_logs_error(n, classes);
   return u;
 }
 

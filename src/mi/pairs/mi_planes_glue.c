@@ -178,7 +178,7 @@ SEXP C_weft_mi_planes_test(SEXP pointer, SEXP members, SEXP packed)
   s.screen = zeros(out, "screen", p->columns);
   s.seen = zeros(out, "seen", p->columns);
   s.units = weft_planes_measure(s.packed, p->class_rows, p->classes,
-                                s.packed ? weft_mi_steepest(p->class_rows[0] / (double) p->n) : 0);
+                                s.packed ? weft_mi_steepest(p->class_rows[0] / (double) p->n) : 0, 1);
   s.weights = weft_planes_weigh(p->class_rows, p->classes);
   for (uint32_t c = 0; c < p->classes; c++) s.all_steps += s.steps[c] = (p->class_rows[c] + 255) / 256;
   side *sides = (side *) R_alloc(p->group_count + 1, sizeof *sides);

@@ -8,7 +8,7 @@
 
 #define SCREENED 2 /* pairs at a time: neighbours on side b */
 #define SCREENING_THREADS (CONSUMERS + 128) /* registers go from warpgroup to warpgroup, so the producer is a whole one */
-#define COUNTS_BYTES (WEFT_PLANES_PAIRS * CONSUMERS * 16)
+#define WORDS_BYTES (WEFT_PLANES_PAIRS * CONSUMERS * 16)
 
 /* A side as it lies in memory. */
 __device__ static inline float4 words_of_side(weft_planes_side s)

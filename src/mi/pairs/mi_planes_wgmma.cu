@@ -326,7 +326,7 @@ done:
 /* What the screen compares with; *scale: of own information in fixed point. */
 static void set_bars(const mi_planar *b, const mi_bar *bar, planes_args *t, double *scale)
 {
-  const weft_planes_units u = weft_planes_measure(b->packed, b->class_rows, b->classes, b->steepest);
+  const weft_planes_units u = weft_planes_measure(b->packed, b->class_rows, b->classes, b->steepest, 1);
   const double mi = bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score);
   const double gain = bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain;
   t->bar_mi = (float) (u.base + mi * u.unit);
@@ -373,7 +373,7 @@ weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *b, const uint8_
   weft_status st = WEFT_OK;
   planes_args t = make_args(b, tiles_a, tiles_b, hits);
   void (*const kernel)(const planes_args) = b->packed ? search_planes<true> : search_planes<false>;
-  const int bytes = STAGES * STAGE_BYTES + (b->packed ? COUNTS_BYTES : 0);
+  const int bytes = STAGES * STAGE_BYTES + (b->packed ? WORDS_BYTES : 0);
   int processors = 0;
   double scale;
   planes_room at;
