@@ -1,12 +1,12 @@
 /* Packed counts of pairs of attributes of at most three levels (mi_planes.h) on Hopper: how a tile is counted while the
  * one before is screened. The tensor cores need nothing from a thread for hundreds of cycles after it has started a
- * step, and the screen nothing from them: its words lie in shared memory of the thread's own. */
+ * step, and the screen nothing from them: its words lie in shared memory of the thread's own. Whoever includes this
+ * defines SCREENED, how many pairs are screened at a time: many where the screen takes longer than the products. */
 #ifndef WEFT_MI_PLANES_SCREEN_CUH
 #define WEFT_MI_PLANES_SCREEN_CUH
 
 #include "mi_tiles_wgmma.cuh"
 
-#define SCREENED 2 /* pairs at a time: neighbours on side b */
 #define SCREENING_THREADS (CONSUMERS + 128) /* registers go from warpgroup to warpgroup, so the producer is a whole one */
 #define WORDS_BYTES (WEFT_PLANES_PAIRS * CONSUMERS * 16)
 

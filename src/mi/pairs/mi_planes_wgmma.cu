@@ -10,6 +10,7 @@
  * More classes or rows: every class's counts go to memory of the block's own, which the second-level cache holds for
  * few classes, and come back to the same thread. With many rows counting takes longer than this. */
 #include <cmath>
+#define SCREENED 2 /* pairs at a time */
 #include "mi_planes_screen.cuh"
 
 #define STAGES 8
@@ -68,11 +69,12 @@ __device__ static inline planes_screen begin_packed(const planes_args &t, uint32
 /* Screens the next pairs. */
 __device__ static inline void screen_packed(const planes_args &t, const uint4 *mine, planes_screen *s)
 {
-  const uint32_t b = s->b0 + weft_planes_b(threadIdx.x, s->at);
+  const uint32_t b0 = s->b0 + weft_planes_b(threadIdx.x, s->at);
 #pragma unroll
   for (uint32_t k = 0; k < SCREENED; k++) {
-    const float over = squares_of(mine[(s->at + k) * CONSUMERS], s->a, load_side(&t.of_b[b + k]), t.all) -
-                       fmaxf(t.bar_mi, s->bar_gain + __ldg(&t.own_b[b + k]));
+    const uint32_t b = b0 + weft_planes_b(0, k);
+    const float over = squares_of(mine[(s->at + k) * CONSUMERS], s->a, load_side(&t.of_b[b]), t.all) -
+                       fmaxf(t.bar_mi, s->bar_gain + __ldg(&t.own_b[b]));
     s->passed |= (uint32_t) !(over < 0) << (s->at + k);
   }
   s->at += SCREENED;

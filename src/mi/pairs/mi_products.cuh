@@ -99,6 +99,7 @@ struct mi_sorted {
   uint32_t batch;
   size_t room, bits, bytes;   /* attributes; bits of a row and bytes of all planes, for each fixed attribute */
   uint32_t *plane_row;        /* [plane][place], as in mi_levels */
+  uint32_t *by_bit;           /* [bit of a row of planes][32 arranged rows] */
   uint32_t *from;             /* [fixed][bit of a sorted row]: the bit of the pack's row that comes there */
   uint8_t *planes;            /* [fixed]: all planes with the rows sorted by the fixed attribute's level and class */
   sorted_runs *runs;          /* [fixed] */

@@ -12,6 +12,7 @@
  * of place, i < j < k, so that each comes once; many attributes i go through one launch. */
 #include <cmath>
 #include <cstring>
+#define SCREENED 4 /* pairs at a time */
 #include "mi_planes_screen.cuh"
 #include "mi_products_score.cuh"
 
@@ -40,6 +41,7 @@ struct sort_args {
   uint32_t words;
   const uint32_t *class_word, *class_rows, *margins, *plane_row;
   size_t plane_rows, count, room, bits, bytes;
+  uint32_t *by_bit;
   uint32_t fixed[SORTED_BATCH];
   uint32_t *from;
   sorted_runs *runs;
@@ -139,52 +141,85 @@ __device__ static inline size_t first_arranged(uint32_t fixed)
   return (size_t) (fixed + 1) / WEFT_PLANES_B * WEFT_PLANES_B;
 }
 
-/* A warp arranges the sixteen rows of planes of eight attributes over a level of the fixed one, 128 bits at a time, and
- * makes these attributes' sides from what it counts. */
+/* Bit i of lane k's word becomes bit k of lane i's: blocks across the diagonal change places, ever smaller ones. */
+__device__ static inline uint32_t transposed(uint32_t x)
+{
+  const uint32_t lane = threadIdx.x % 32;
+  uint32_t low = 0x0000ffffu;
+#pragma unroll
+  for (uint32_t d = 16; d; d /= 2, low ^= low << d) {
+    const uint32_t y = __shfl_xor_sync(0xffffffffu, x, (int) d);
+    x = lane & d ? (x & ~low) | (y >> d & low) : (x & low) | (y & low) << d;
+  }
+  return x;
+}
+
+/* Row `row` of the arranged planes as a row of the pack's, UINT32_MAX where there is none. */
+__device__ static inline uint32_t row_of(const sort_args &t, size_t row)
+{
+  const size_t place = weft_planes_attribute(row);
+  return place < t.count ? t.plane_row[weft_planes_plane(row) * t.count + place] : UINT32_MAX;
+}
+
+/* A warp 32 rows of planes over 32 bits: of each bit, the words of all planes lie together. */
+__global__ static void __launch_bounds__(SORT_THREADS) gather_bits(const __grid_constant__ sort_args t)
+{
+  const size_t warp = ((size_t) blockIdx.x * SORT_THREADS + threadIdx.x) / 32, across = PLANES * t.room / 32;
+  const uint32_t lane = threadIdx.x % 32;
+  const size_t word = warp / across, block = warp % across;
+  if (word >= t.words) return;
+  const uint32_t row = row_of(t, block * 32 + lane);
+  t.by_bit[(word * 32 + lane) * across + block] =
+      transposed(row == UINT32_MAX ? 0 : t.planes[(size_t) row * t.words + word]);
+}
+
+/* A warp arranges a block of 128 rows of planes over a level of the fixed attribute: a lane loads these rows' bits of one
+ * row of data, and gets four rows' words of 32. It makes the attributes' sides from what it counts. */
 __global__ static void __launch_bounds__(SORT_THREADS) arrange_sorted(const __grid_constant__ sort_args t)
 {
   const uint32_t slot = blockIdx.y, lane = threadIdx.x % 32, warp = blockIdx.x * SORT_WARPS + threadIdx.x / 32;
   const uint32_t level = warp % LEVELS;
-  const size_t group = first_arranged(t.fixed[slot]) / 8 + warp / LEVELS, place = group * 8 + lane % 8;
-  if (group >= t.room / 8) return;
+  const size_t block = first_arranged(t.fixed[slot]) / WEFT_PLANES_A + warp / LEVELS;
+  if (block >= t.room / WEFT_PLANES_A) return;
   const sorted_runs &runs = t.runs[slot];
-  const uint32_t row = lane < 16 && place < t.count ? t.plane_row[lane / 8 * t.count + place] : UINT32_MAX;
+  const uint4 *const bits = (const uint4 *) t.by_bit + block;
+  const size_t across = PLANES * t.room / 128;
   uint8_t *const out = t.out + slot * t.bytes;
-  uint32_t step = 0, packed = 0;
+  uint32_t step = 0, packed[4] = { 0, 0, 0, 0 };
   for (uint32_t k = 0; k < 2 * level; k++) step += (uint32_t) runs.steps[k];
   for (uint32_t c = 0; c < 2; c++) {
     const uint32_t end = step + (uint32_t) runs.steps[2 * level + c];
-    uint32_t count = 0;
+    uint32_t count[4] = { 0, 0, 0, 0 };
     for (uint32_t piece = 2 * step; piece < 2 * end; piece++) {
       const uint32_t *const from = t.from + slot * t.bits + (size_t) piece * 128 + lane;
-      uint32_t word[4], shift[4], there[4];
-      uint4 own = { 0, 0, 0, 0 };
+      uint32_t made[4][4]; /* [row][word] */
+#pragma unroll
+      for (int w = 0; w < 4; w++) {
+        const uint32_t bit = from[w * 32];
+        uint4 of = { 0, 0, 0, 0 };
+        if (bit != NOWHERE) of = __ldg(&bits[bit * across]);
+        made[0][w] = transposed(of.x);
+        made[1][w] = transposed(of.y);
+        made[2][w] = transposed(of.z);
+        made[3][w] = transposed(of.w);
+      }
 #pragma unroll
       for (int i = 0; i < 4; i++) {
-        const uint32_t bit = from[i * 32];
-        there[i] = bit != NOWHERE;
-        word[i] = there[i] ? bit / 32 : 0;
-        shift[i] = bit % 32;
+        *(uint4 *) (out + piece_offset(block * 128 + i * 32 + lane, piece, (uint32_t) runs.all_steps)) =
+            make_uint4(made[i][0], made[i][1], made[i][2], made[i][3]);
+        for (int w = 0; w < 4; w++) count[i] += (uint32_t) __popc(made[i][w]);
       }
-#pragma unroll
-      for (uint32_t q = 0; q < 16; q++) {
-        const uint32_t of = __shfl_sync(0xffffffffu, row, (int) q);
-        uint32_t made[4] = { 0, 0, 0, 0 };
-        if (of != UINT32_MAX)
-#pragma unroll
-          for (int i = 0; i < 4; i++)
-            made[i] = __ballot_sync(0xffffffffu,
-                                    there[i] & __ldg(&t.planes[(size_t) of * t.words + word[i]]) >> shift[i] & 1);
-        if (lane == q) own = make_uint4(made[0], made[1], made[2], made[3]);
-      }
-      if (lane < 16) *(uint4 *) (out + piece_offset(group * 16 + lane, piece, (uint32_t) runs.all_steps)) = own;
-      count += (uint32_t) (__popc(own.x) + __popc(own.y) + __popc(own.z) + __popc(own.w));
     }
-    packed += weft_planes_pack(c ? 0 : count, c ? count : 0);
+    for (int i = 0; i < 4; i++) packed[i] += weft_planes_pack(c ? 0 : count[i], c ? count[i] : 0);
     step = end;
   }
-  const uint32_t plane[PLANES] = { packed, __shfl_down_sync(0xffffffffu, packed, 8) };
-  if (lane < 8) t.sides[(slot * LEVELS + level) * t.room + place] = words_of_side(weft_planes_side_of(plane));
+  for (int i = 0; i < 4; i++) { /* plane 1 of an attribute is eight rows behind its plane 0 */
+    const uint32_t plane[PLANES] = { packed[i], __shfl_down_sync(0xffffffffu, packed[i], 8) };
+    const size_t row = block * 128 + i * 32 + lane;
+    if (weft_planes_plane(row) == 0)
+      t.sides[(slot * LEVELS + level) * t.room + weft_planes_attribute(row)] =
+          words_of_side(weft_planes_side_of(plane));
+  }
 }
 
 /* ---- the screen ---- */
@@ -250,12 +285,13 @@ __device__ static inline level_screen begin_level(const sorted_args &t, const so
 __device__ static inline void screen_level(const sorted_args &t, const uint4 *mine, float *sums, level_screen *s)
 {
   planes_screen *p = &s->pairs;
-  const uint32_t b = p->b0 + weft_planes_b(threadIdx.x, p->at);
+  const uint32_t b0 = p->b0 + weft_planes_b(threadIdx.x, p->at);
 #pragma unroll
   for (uint32_t k = 0; k < SCREENED; k++) {
+    const uint32_t b = b0 + weft_planes_b(0, k);
     float *const sum = &sums[(p->at + k) * CONSUMERS];
-    float over = squares_of(mine[(p->at + k) * CONSUMERS], p->a, load_side(&s->sides[b + k]), s->all);
-    if (s->level == 0) over -= fmaxf(t.bar_mi, t.bar_gain + fmaxf(p->bar_gain, __ldg(&t.own[b + k])));
+    float over = squares_of(mine[(p->at + k) * CONSUMERS], p->a, load_side(&s->sides[b]), s->all);
+    if (s->level == 0) over -= fmaxf(t.bar_mi, t.bar_gain + fmaxf(p->bar_gain, __ldg(&t.own[b])));
     else over += *sum;
     if (s->level + 1 < LEVELS) *sum = over;
     else p->passed |= (uint32_t) !(over < 0) << (p->at + k);
@@ -423,6 +459,41 @@ __global__ static void make_own(const int64_t *alone, size_t count, size_t room,
   if (k < room) own[k] = k < count ? (float) ((double) alone[k] * scale) : 0;
 }
 
+static sort_args sorting(const mi_sorted *job)
+{
+  const weft_mi_resident *r = job->r;
+  sort_args t;
+  memset(&t, 0, sizeof t);
+  t.planes = r->planes;
+  t.words = r->words;
+  t.class_word = r->class_word;
+  t.class_rows = r->class_rows;
+  t.margins = r->margins;
+  t.plane_row = job->plane_row;
+  t.plane_rows = job->pack->plane_rows;
+  t.count = job->pack->p;
+  t.room = job->room;
+  t.bits = job->bits;
+  t.bytes = job->bytes;
+  t.by_bit = job->by_bit;
+  t.from = job->from;
+  t.runs = job->runs;
+  t.out = job->planes;
+  t.sides = job->sides;
+  return t;
+}
+
+/* The bits of all planes, by row of data. */
+static weft_status gather(weft_ctx *ctx, const mi_sorted *job, cudaStream_t s)
+{
+  weft_status st = WEFT_OK;
+  const size_t warps = (size_t) job->r->words * (PLANES * job->room / 32);
+  gather_bits<<<(unsigned) ((warps + SORT_WARPS - 1) / SORT_WARPS), SORT_THREADS, 0, s>>>(sorting(job));
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}
+
 weft_status weft_mi_sorted_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                  const weft_mi_resident *r, mi_sorted *out)
 {
@@ -438,14 +509,15 @@ weft_status weft_mi_sorted_begin(weft_ctx *ctx, weft_device_arena *mem, const we
   for (int c = 0; c < 2; c++) steps += pack->class_rows[c] / STEP_BITS + LEVELS; /* each run is rounded up */
   out->bits = steps * STEP_BITS;
   out->bytes = PLANES * out->room * out->bits / 8;
+  WEFT_TAKE(rows, &host, PLANES * pack->p);
+  weft_mi_plane_rows(pack, PLANES, rows);
+  WEFT_DEVICE_TAKE(out->plane_row, mem, PLANES * pack->p);
+  WEFT_DEVICE_TAKE(out->by_bit, mem, (size_t) r->words * 32 * (PLANES * out->room / 32));
   most = BATCH_BYTES / out->bytes;
   most = most < 1 ? 1 : most > SORTED_BATCH ? SORTED_BATCH : most;
   out->batch = (uint32_t) weft_device_chunk(ctx, most, (double) (out->bytes + out->bits * sizeof *out->from +
                                                                  LEVELS * out->room * sizeof *out->sides), 0);
   if (!out->batch) { st = WEFT_ERR_MEMORY; goto done; }
-  WEFT_TAKE(rows, &host, PLANES * pack->p);
-  weft_mi_plane_rows(pack, PLANES, rows);
-  WEFT_DEVICE_TAKE(out->plane_row, mem, PLANES * pack->p);
   WEFT_DEVICE_TAKE(out->from, mem, out->batch * out->bits);
   WEFT_DEVICE_TAKE(out->planes, mem, out->batch * out->bytes);
   WEFT_DEVICE_TAKE(out->runs, mem, out->batch);
@@ -454,6 +526,7 @@ weft_status weft_mi_sorted_begin(weft_ctx *ctx, weft_device_arena *mem, const we
   WEFT_CUDA(cudaMemcpyAsync(out->plane_row, rows, PLANES * pack->p * sizeof *rows, cudaMemcpyHostToDevice,
                             mem->stream));
   WEFT_CUDA(cudaStreamSynchronize(mem->stream)); /* `rows` ends here */
+  WEFT_TRY(gather(ctx, out, mem->stream));
   make_own<<<(unsigned) ((out->room + 255) / 256), 256, 0, mem->stream>>>(r->alone, pack->p, out->room,
                                                                           r->f.unit / out->steepest, out->own);
   WEFT_CUDA(cudaGetLastError());
@@ -468,26 +541,9 @@ static weft_status sort_planes(weft_ctx *ctx, const mi_sorted *job, const uint32
                                cudaStream_t s)
 {
   weft_status st = WEFT_OK;
-  const weft_mi_resident *r = job->r;
-  const unsigned blocks = (unsigned) ((job->room / 8 * LEVELS + SORT_WARPS - 1) / SORT_WARPS);
-  sort_args t;
-  memset(&t, 0, sizeof t);
-  t.planes = r->planes;
-  t.words = r->words;
-  t.class_word = r->class_word;
-  t.class_rows = r->class_rows;
-  t.margins = r->margins;
-  t.plane_row = job->plane_row;
-  t.plane_rows = job->pack->plane_rows;
-  t.count = job->pack->p;
-  t.room = job->room;
-  t.bits = job->bits;
-  t.bytes = job->bytes;
+  const unsigned blocks = (unsigned) ((job->room / WEFT_PLANES_A * LEVELS + SORT_WARPS - 1) / SORT_WARPS);
+  sort_args t = sorting(job);
   memcpy(t.fixed, fixed, count * sizeof *fixed);
-  t.from = job->from;
-  t.runs = job->runs;
-  t.out = job->planes;
-  t.sides = job->sides;
   WEFT_CUDA(cudaMemsetAsync(job->from, 255, count * job->bits * sizeof *job->from, s));
   sort_rows<<<count, SORT_THREADS, 0, s>>>(t);
   WEFT_CUDA(cudaGetLastError());
