@@ -75,8 +75,8 @@ static void finish(const weft_bn_problem *problem, weft_bn_near *near)
   for (size_t v = 0; v < p; v++)
     for (size_t i = 0; i < v; i++) {
       uint8_t *there = &near->is[i + p * v], *back = &near->is[v + p * i];
-      if (*there && problem->allowed[v + p * i]) *back = 1;
-      if (*back && problem->allowed[i + p * v]) *there = 1;
+      if (*there && !*back && problem->allowed[v + p * i]) *back = near->grown[v] = 1;
+      if (*back && !*there && problem->allowed[i + p * v]) *there = near->grown[i] = 1;
     }
   near->pairs = near->widest = 0;
   memset(near->kid_start, 0, (p + 1) * sizeof *near->kid_start);
@@ -119,6 +119,7 @@ weft_status weft_bn_near_find(weft_ctx *ctx, weft_arena *mem, const weft_bn_sear
   near_job job;
   *out = (weft_bn_near) { 0 };
   WEFT_TAKE0(out->is, mem, p * p);
+  WEFT_TAKE0(out->grown, mem, p);
   WEFT_TAKE(out->start, mem, p + 1);
   WEFT_TAKE(out->kid_start, mem, p + 1);
   WEFT_TRY(make_job(&own, search, scorers, out, &job));
@@ -167,7 +168,7 @@ weft_status weft_bn_near_widen(weft_ctx *ctx, weft_arena *mem, const weft_bn_sea
   WEFT_TRY(weft_bn_run_tasks(ctx, search->problem->threads, p, widen_task, &job, 0.9, 0.95));
   for (size_t i = 0; i < p; i++) {
     if (job.found[i] < 0) continue;
-    near->is[i + p * (size_t) job.found[i]] = 1;
+    near->is[i + p * (size_t) job.found[i]] = near->grown[i] = 1;
     ++*added;
   }
   if (*added) WEFT_TRY(list_near(mem, search->problem, near));

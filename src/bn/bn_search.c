@@ -13,7 +13,7 @@
 #define TIE_UNITS 8     /* scores that are equal by arithmetic may differ by so much */
 #define KICKED 5        /* nodes that a kick moves, at most */
 #define PORTION 2000    /* parent sets scored and trees asked between two polls; grows with what they take */
-#define MOST_WIDENINGS 10
+#define MOST_WIDENINGS 20
 
 typedef struct climber {
   const weft_bn_problem *problem;
@@ -30,7 +30,8 @@ typedef struct climber {
   int32_t *best_order;
   int64_t *best_value, best_total;
   size_t kicks_left;
-  int checked;                /* all nodes were tried since the last kick */
+  int local;                  /* after a kick: who changed waits, those around it do not */
+  int checked;                /* all nodes were tried since anything moved, or need not be */
   int done;
   /* one move */
   int32_t *relevant;          /* p: nodes that matter, by place */
@@ -58,6 +59,7 @@ static weft_status make_climber(weft_arena *mem, const weft_bn_search *search, c
   WEFT_TAKE0(out->why, mem, p);
   WEFT_TAKE(out->without, mem, p);
   WEFT_TAKE(out->with, mem, p);
+  WEFT_TRY(weft_bn_trees_make(mem, search->problem, near, &out->trees));
 done:
   return st;
 }
@@ -176,7 +178,8 @@ static void renew(climber *c, weft_bn_scorer *scorer, size_t i)
   if (now == c->value[i]) return;
   c->total += now - c->value[i];
   c->value[i] = now;
-  neighbours_wait(c, i);
+  if (c->local) wait(c, i);
+  else neighbours_wait(c, i);
 }
 
 static void value_all(climber *c, weft_bn_scorer *scorer)
@@ -323,7 +326,10 @@ static void settle(climber *c, weft_bn_scorer *scorer)
   else back_to_best(c);
   if (c->kicks_left) {
     c->kicks_left--;
+    c->local = 1;
     kick(c, scorer);
+  } else if (c->local) { /* once more in full */
+    c->local = c->checked = 0;
   } else c->done = 1;
 }
 
@@ -365,19 +371,16 @@ typedef struct search_run {
 static weft_status climb_all(weft_ctx *ctx, search_run *run, size_t kicks)
 {
   weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
   const size_t starts = run->search->starts;
   search_job job = { run->climbers, run->scorers, PORTION };
   size_t left = starts;
   for (size_t t = 0; t < starts; t++) {
     climber *c = &run->climbers[t];
-    WEFT_TRY(weft_bn_trees_make(&mem, run->search->problem, &run->near, &c->trees));
     value_all(c, &run->scorers[0]);
     all_wait(c);
     c->best_total = INT64_MIN;
     c->kicks_left = kicks;
-    c->done = 0;
-    c->checked = 1;
+    c->done = c->local = c->checked = 0;
   }
   while (left) {
     double took, done = 0;
@@ -390,31 +393,25 @@ static weft_status climb_all(weft_ctx *ctx, search_run *run, size_t kicks)
     }
     run->from = fmax(run->from, run->to * done / (double) starts);
   }
-  for (size_t t = 0; t < starts; t++) run->climbers[t].trees = (weft_bn_trees) { 0 };
 done:
-  weft_arena_end(&mem);
   return st;
 }
 
-/* The network of an order: each node's parents. Its trees are made anew, so that it is the same whatever was before. */
-static weft_status make_dag(weft_ctx *ctx, search_run *run, const climber *c, int32_t *dag, double *node_score)
+/* The network of an order: each node's parents. */
+static weft_status make_dag(weft_ctx *ctx, search_run *run, climber *c, int32_t *dag, double *node_score)
 {
   weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
   const size_t p = run->search->problem->p;
-  weft_bn_trees trees;
-  WEFT_TRY(weft_bn_trees_make(&mem, run->search->problem, &run->near, &trees));
   memset(dag, 0, p * p * sizeof *dag);
   for (size_t i = 0; i < p; i++) {
     size_t parents[WEFT_BN_MOST_PARENTS + 2], m;
     const weft_bn_prefix prefix = { c->place, c->place[i], -1, 0 };
-    const int64_t value = weft_bn_trees_value(&trees, &run->scorers[0], i, prefix, parents, &m);
+    const int64_t value = weft_bn_trees_value(&c->trees, &run->scorers[0], i, prefix, parents, &m);
     if (i % 64 == 0) WEFT_TRY(weft_poll(ctx, run->from, 1));
     if (node_score) node_score[i] = ldexp((double) value, -run->scorers[0].ready->bits);
     for (size_t k = 0; k < m; k++) dag[parents[k] + p * i] = 1;
   }
 done:
-  weft_arena_end(&mem);
   return st;
 }
 
@@ -423,8 +420,9 @@ static weft_status widen_all(weft_ctx *ctx, search_run *run, weft_arena *mem, we
 {
   weft_status st = WEFT_OK;
   for (int round = 0; round < MOST_WIDENINGS; round++) {
+    const size_t starts = run->search->starts;
     size_t all = 0;
-    for (size_t t = 0; t < run->search->starts; t++) {
+    for (size_t t = 0; t < starts; t++) {
       size_t added;
       WEFT_TRY(make_dag(ctx, run, &run->climbers[t], out->dag, NULL));
       WEFT_TRY(weft_bn_near_widen(ctx, mem, run->search, run->scorers, run->climbers[t].order, out->dag, &run->near,
@@ -432,6 +430,7 @@ static weft_status widen_all(weft_ctx *ctx, search_run *run, weft_arena *mem, we
       all += added;
     }
     if (!all) break;
+    for (size_t t = 0; t < starts; t++) weft_bn_trees_forget(&run->climbers[t].trees, run->near.grown);
     out->rounds++;
     WEFT_TRY(climb_all(ctx, run, 0));
   }

@@ -61,6 +61,7 @@ typedef struct weft_bn_near {
   uint8_t *is;                /* [child, parent] */
   size_t *start, *kid_start;
   int32_t *node, *kid;
+  uint8_t *grown;             /* p: gets a candidate by widening */
   size_t pairs, widest;
 } weft_bn_near;
 
@@ -82,7 +83,7 @@ typedef struct weft_bn_trees {
   weft_bn_stem *stem;
   weft_bn_branch *branch;
   size_t stems, branches, most_stems, most_branches;
-  size_t *more;               /* widest */
+  size_t *more;               /* p */
   int64_t *value;
 } weft_bn_trees;
 
@@ -91,6 +92,8 @@ typedef struct weft_bn_prefix { const int32_t *place; int32_t limit, moved; int 
 
 weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_problem *problem, const weft_bn_near *near,
                                weft_bn_trees *out);
+/* Forgets the trees of the marked nodes, whose candidates are others now. */
+void weft_bn_trees_forget(weft_bn_trees *trees, const uint8_t *which);
 /* The score of node i's parents; with `parents` (not NULL) also who they are, ascending, *m of them. */
 int64_t weft_bn_trees_value(weft_bn_trees *trees, weft_bn_scorer *scorer, size_t i, weft_bn_prefix prefix,
                             size_t *parents, size_t *m);

@@ -126,18 +126,23 @@ weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_problem *problem, 
 {
   weft_status st = WEFT_OK;
   *out = (weft_bn_trees) { .near = near, .problem = problem };
-  out->most_branches = 16 * near->pairs + 2 * (WEFT_BN_MOST_PARENTS + 1) * near->widest;
+  out->most_branches = 16 * near->pairs + 2 * (WEFT_BN_MOST_PARENTS + 1) * problem->p;
   if (out->most_branches < LEAST_BRANCHES) out->most_branches = LEAST_BRANCHES;
   out->most_stems = out->most_branches / 4;
   if (out->most_stems < LEAST_STEMS) out->most_stems = LEAST_STEMS;
   WEFT_TAKE(out->root, mem, problem->p);
   WEFT_TAKE(out->stem, mem, out->most_stems);
   WEFT_TAKE(out->branch, mem, out->most_branches);
-  WEFT_TAKE(out->more, mem, near->widest + 1);
-  WEFT_TAKE(out->value, mem, near->widest + 1);
+  WEFT_TAKE(out->more, mem, problem->p);
+  WEFT_TAKE(out->value, mem, problem->p);
   forget(out);
 done:
   return st;
+}
+
+void weft_bn_trees_forget(weft_bn_trees *t, const uint8_t *which)
+{
+  for (size_t i = 0; i < t->problem->p; i++) if (which[i]) t->root[i] = NONE;
 }
 
 static uint32_t new_stem(weft_bn_trees *t, int64_t score)
