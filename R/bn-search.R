@@ -32,7 +32,8 @@
 #' @param candidates how many candidates by their own score each node has at least; or a named list of names or a matrix
 #'   \[from, to\], beyond which nothing is tried. NULL: 40 of numbers, 15 of categories.
 #' @param starts how many random orders.
-#' @param kicks how often each start is left at random; NULL: as many as there are nodes.
+#' @param kicks how often each start is left at random; NULL: as many as there are nodes, of categories 10 times as many
+#'   and 2,000 at least.
 #' @param seed a whole number; NULL draws the key from R's generator.
 #' @return An object of class `weft_bn_search` and `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `node_scores`,
 #'   `order` (names), `start_scores` (what each start came to), `counts` (best moves, parent sets scored, pairs of a node
@@ -61,7 +62,7 @@ bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, cand
   gauss <- score == "bge"
   gamma <- check_gamma(gamma %||% (1 / sqrt(p)))
   starts <- check_number(starts, "starts", min = 1, max = 1000, whole = TRUE)
-  kicks <- check_number(kicks %||% p, "kicks", min = 0, max = 1e9, whole = TRUE)
+  kicks <- check_number(kicks %||% (if (gauss) p else max(2000, 10 * p)), "kicks", min = 0, max = 1e9, whole = TRUE)
   limits <- bn_limits(max_parents %||% (if (gauss) 25 else 6), input$names)
   key <- draw_key(seed)
   threads <- threads_for(threads)
@@ -71,7 +72,7 @@ bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, cand
   counted <- is.null(candidates) || (is.numeric(candidates) && !is.matrix(candidates))
   problem$allowed <- bn_candidates(if (!counted) candidates, FALSE, input, problem, threads)$allowed
   width <- if (counted) candidates %||% (if (gauss) 40 else 15) else p
-  plan <- list(starts = starts, kicks = kicks, key = key,
+  plan <- list(starts = starts, kicks = kicks, listed = if (gauss) 0 else min(2e6, 5e9 / max(input$n, 1)), key = key,
                width = check_number(width, "candidates", min = 0, max = 4096, whole = TRUE))
   chosen <- list(name = "cpu", reason = "best moves run on the CPU")
   report_backend(chosen, verbose)

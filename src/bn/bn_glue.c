@@ -153,13 +153,14 @@ static weft_status search_orders(weft_ctx *ctx, const weft_backend *backend, voi
   return weft_bn_search_run(ctx, &job->search, &job->out);
 }
 
-/* plan: list(starts, kicks, width, key). */
+/* plan: list(starts, kicks, listed, width, key). */
 SEXP C_weft_bn_search(SEXP problem, SEXP plan, SEXP control)
 {
   const char *fields[] = { "order", "dag", "node_score", "start_score", "counts", "" };
   weft_record given = weft_record_open(plan, "plan");
   search_job job = { .problem = problem_of(problem),
                      .search = { .starts = weft_record_size(&given, "starts"), .kicks = weft_record_size(&given, "kicks"),
+                                 .listed = weft_record_number(&given, "listed"),
                                  .width = weft_record_size(&given, "width"), .key = weft_record_key(&given, "key") } };
   const int p = dimension(job.problem.p);
   weft_record_close(&given);

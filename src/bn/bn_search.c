@@ -42,8 +42,8 @@ typedef struct climber {
 
 typedef struct search_job { climber *climbers; weft_bn_scorer *scorers; double portion; } search_job;
 
-static weft_status make_climber(weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near, size_t number,
-                                climber *out)
+static weft_status make_climber(weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
+                                const weft_bn_listed *listed, size_t number, climber *out)
 {
   weft_status st = WEFT_OK;
   const size_t p = search->problem->p;
@@ -59,7 +59,7 @@ static weft_status make_climber(weft_arena *mem, const weft_bn_search *search, c
   WEFT_TAKE0(out->why, mem, p);
   WEFT_TAKE(out->without, mem, p);
   WEFT_TAKE(out->with, mem, p);
-  WEFT_TRY(weft_bn_trees_make(mem, search->problem, near, &out->trees));
+  WEFT_TRY(weft_bn_trees_make(mem, search->problem, near, listed, &out->trees));
 done:
   return st;
 }
@@ -363,6 +363,7 @@ typedef struct search_run {
   climber *climbers;
   weft_bn_scorer *scorers;
   weft_bn_near near;
+  weft_bn_listed listed;
   double from, to;            /* progress */
 } search_run;
 
@@ -463,8 +464,9 @@ weft_status weft_bn_search_run(weft_ctx *ctx, const weft_bn_search *search, weft
   WEFT_TRY(weft_bn_scorers_make(&mem, &ready, run.scorers));
   WEFT_TRY(check_scored(ctx, &run));
   WEFT_TRY(weft_bn_near_find(ctx, &mem, search, run.scorers, &run.near));
+  WEFT_TRY(weft_bn_listed_make(ctx, &mem, search, &run.near, &run.scorers[0], &run.listed));
   for (size_t t = 0; t < search->starts; t++) {
-    WEFT_TRY(make_climber(&mem, search, &run.near, t, &run.climbers[t]));
+    WEFT_TRY(make_climber(&mem, search, &run.near, &run.listed, t, &run.climbers[t]));
     random_order(&run.climbers[t]);
   }
   WEFT_TRY(climb_all(ctx, &run, 0));

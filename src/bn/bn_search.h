@@ -3,6 +3,7 @@
  *
  *   bn_candidates.c  which nodes may be whose parents: what a greedy search over all nodes finds, and what is strongest
  *   bn_trees.c       grow-shrink trees: the parents of a node among those before it, remembered
+ *   bn_listed.c      beside these, all small sets of categories
  *   bn_search.c      the moves
  *
  * Scores are whole numbers of 2^-bits nats (bn.h): the result depends neither on threads nor on the order of sums. */
@@ -15,6 +16,7 @@ typedef struct weft_bn_search {
   const weft_bn_problem *problem;
   size_t starts;              /* random orders to begin with */
   size_t kicks;               /* a start: how often some nodes are moved at random, to be searched from again */
+  double listed;              /* small sets of parents are listed in full: so many of them at most; 0: none */
   size_t width;               /* candidates of a node by their own score, beside those that are found together */
   uint64_t key;
 } weft_bn_search;
@@ -76,8 +78,16 @@ weft_status weft_bn_near_widen(weft_ctx *ctx, weft_arena *mem, const weft_bn_sea
 typedef struct weft_bn_branch { int64_t score; int32_t node; uint32_t to; } weft_bn_branch;
 typedef struct weft_bn_stem { int64_t score, shrunk; uint32_t first, count; } weft_bn_stem;
 
+/* All sets of few candidates that can be the best, best first: what greedy growth misses where only two parents together
+ * tell something. Set k of node i, from start[i] on: member[width * k ..], -1 after the last. */
+typedef struct weft_bn_listed { size_t *start, width; int64_t *score; int32_t *member; } weft_bn_listed;
+
+weft_status weft_bn_listed_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
+                                weft_bn_scorer *scorer, weft_bn_listed *out);
+
 typedef struct weft_bn_trees {
   const weft_bn_near *near;
+  const weft_bn_listed *listed; /* width 0: none */
   const weft_bn_problem *problem;
   uint32_t *root;             /* p */
   weft_bn_stem *stem;
@@ -91,7 +101,7 @@ typedef struct weft_bn_trees {
 typedef struct weft_bn_prefix { const int32_t *place; int32_t limit, moved; int before; } weft_bn_prefix;
 
 weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_problem *problem, const weft_bn_near *near,
-                               weft_bn_trees *out);
+                               const weft_bn_listed *listed, weft_bn_trees *out);
 /* Forgets the trees of the marked nodes, whose candidates are others now. */
 void weft_bn_trees_forget(weft_bn_trees *trees, const uint8_t *which);
 /* The score of node i's parents; with `parents` (not NULL) also who they are, ascending, *m of them. */

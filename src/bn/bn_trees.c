@@ -122,10 +122,10 @@ static void forget(weft_bn_trees *t)
 }
 
 weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_problem *problem, const weft_bn_near *near,
-                               weft_bn_trees *out)
+                               const weft_bn_listed *listed, weft_bn_trees *out)
 {
   weft_status st = WEFT_OK;
-  *out = (weft_bn_trees) { .near = near, .problem = problem };
+  *out = (weft_bn_trees) { .near = near, .listed = listed, .problem = problem };
   out->most_branches = 16 * near->pairs + 2 * (WEFT_BN_MOST_PARENTS + 1) * problem->p;
   if (out->most_branches < LEAST_BRANCHES) out->most_branches = LEAST_BRANCHES;
   out->most_stems = out->most_branches / 4;
@@ -207,8 +207,9 @@ static int comes_before(const weft_bn_prefix *prefix, int32_t v)
   return v == prefix->moved ? prefix->before : prefix->place[v] < prefix->limit;
 }
 
-int64_t weft_bn_trees_value(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, weft_bn_prefix prefix, size_t *parents,
-                            size_t *size)
+/* What is left of the set that grows among the nodes before i. */
+static int64_t grown_value(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, const weft_bn_prefix *prefix,
+                           size_t *parents, size_t *size)
 {
   size_t set[WEFT_BN_MOST_PARENTS + 2], m = weft_bn_required_of(t->problem, i, set), last = SIZE_MAX;
   if (t->stems + WEFT_BN_MOST_PARENTS + 2 > t->most_stems ||
@@ -219,7 +220,7 @@ int64_t weft_bn_trees_value(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, 
     weft_bn_stem *stem = &t->stem[at];
     if (stem->count == NONE) grow(t, scorer, i, stem, set, m);
     weft_bn_branch *b = t->branch + stem->first, *end = b + stem->count;
-    while (b < end && !comes_before(&prefix, b->node)) b++;
+    while (b < end && !comes_before(prefix, b->node)) b++;
     if (b == end) break;
     if (b->to == NONE) b->to = new_stem(t, b->score);
     last = (size_t) b->node;
@@ -234,4 +235,22 @@ int64_t weft_bn_trees_value(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, 
     *size = m;
   }
   return leaf->shrunk;
+}
+
+int64_t weft_bn_trees_value(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, weft_bn_prefix prefix, size_t *parents,
+                            size_t *size)
+{
+  const weft_bn_listed *listed = t->listed;
+  const int64_t grown = grown_value(t, scorer, i, &prefix, parents, size);
+  if (!listed->width) return grown;
+  for (size_t k = listed->start[i]; k < listed->start[i + 1] && listed->score[k] > grown; k++) {
+    const int32_t *member = listed->member + k * listed->width;
+    size_t m = 0;
+    while (m < listed->width && member[m] >= 0 && comes_before(&prefix, member[m])) m++;
+    if (m < listed->width && member[m] >= 0) continue;
+    for (size_t j = 0; j < m && parents; j++) parents[j] = (size_t) member[j];
+    if (parents) *size = m;
+    return listed->score[k];
+  }
+  return grown;
 }
