@@ -8,7 +8,9 @@
 #' @section How it searches: From a random order, one node after the other goes to the place where the score of all
 #'   is highest, until none moves. Then some nodes that are near each other are thrown to random places and the search
 #'   goes on from there; what comes out worse is taken back. It is repeated `kicks` times from each of `starts` orders.
-#'   What a node's parents would be among any nodes before it is kept in a tree, so that most of it is looked up.
+#'   What a node's parents would be among any nodes before it is kept in a tree, so that most of it is looked up. All
+#'   sets of up to 2, 3 or 4 candidates, as there is room, are listed besides: two parents may tell together what neither
+#'   tells alone.
 #'
 #'   A node's candidates are what a greedy search around it finds among all nodes, the `candidates` nodes that score best
 #'   alone, and the nodes whose candidate it is. When the search has come to an end, every node before another is tried
@@ -30,10 +32,10 @@
 #'   every column is a double, else `"bic"`.
 #' @param gamma a factor for every edge; NULL: see below.
 #' @param candidates how many candidates by their own score each node has at least; or a named list of names or a matrix
-#'   \[from, to\], beyond which nothing is tried. NULL: 40 of numbers, 15 of categories.
+#'   \[from, to\], beyond which nothing is tried. NULL: 40 of numbers, 30 of categories.
 #' @param starts how many random orders.
-#' @param kicks how often each start is left at random; NULL: as many as there are nodes, of categories 10 times as many
-#'   and 2,000 at least.
+#' @param kicks how often each start is left at random; NULL: as many as there are nodes and 200 at least; of categories
+#'   10 times as many and 5,000 at least.
 #' @param seed a whole number; NULL draws the key from R's generator.
 #' @return An object of class `weft_bn_search` and `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `node_scores`,
 #'   `order` (names), `start_scores` (what each start came to), `counts` (best moves, parent sets scored, pairs of a node
@@ -48,7 +50,7 @@
 #' fit <- bn_search(as.data.frame(x), seed = 1)
 #' fit
 #' head(summary(fit))
-bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, candidates = NULL, starts = 2, kicks = NULL,
+bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, candidates = NULL, starts = 4, kicks = NULL,
                       prior = NULL, interventions = NULL, ess = 1, na = c("fail", "drop"), seed = NULL, threads = NULL,
                       progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
@@ -62,7 +64,7 @@ bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, cand
   gauss <- score == "bge"
   gamma <- check_gamma(gamma %||% (1 / sqrt(p)))
   starts <- check_number(starts, "starts", min = 1, max = 1000, whole = TRUE)
-  kicks <- check_number(kicks %||% (if (gauss) p else max(2000, 10 * p)), "kicks", min = 0, max = 1e9, whole = TRUE)
+  kicks <- check_number(kicks %||% (if (gauss) max(200, p) else max(5000, 10 * p)), "kicks", min = 0, max = 1e9, whole = TRUE)
   limits <- bn_limits(max_parents %||% (if (gauss) 25 else 6), input$names)
   key <- draw_key(seed)
   threads <- threads_for(threads)
@@ -71,8 +73,8 @@ bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, cand
   problem$max_parents <- limits
   counted <- is.null(candidates) || (is.numeric(candidates) && !is.matrix(candidates))
   problem$allowed <- bn_candidates(if (!counted) candidates, FALSE, input, problem, threads)$allowed
-  width <- if (counted) candidates %||% (if (gauss) 40 else 15) else p
-  plan <- list(starts = starts, kicks = kicks, listed = if (gauss) 0 else min(2e6, 5e9 / max(input$n, 1)), key = key,
+  width <- if (counted) candidates %||% (if (gauss) 40 else 30) else p
+  plan <- list(starts = starts, kicks = kicks, listed = if (gauss) 2e6 else min(2e6, 5e9 / max(input$n, 1)), key = key,
                width = check_number(width, "candidates", min = 0, max = 4096, whole = TRUE))
   chosen <- list(name = "cpu", reason = "best moves run on the CPU")
   report_backend(chosen, verbose)
@@ -101,7 +103,8 @@ search_result <- function(input, score, gamma, found) {
 # The data, matrices over pairs of nodes, trees of a start, and cells that a thread counts (src/bn/bn_count.c).
 check_search_memory <- function(input, score, most, starts, threads) {
   p <- input$p
-  trees <- 16 * max(2^20, 16 * p * min(p, 60)) + 24 * max(2^18, 4 * p * min(p, 60))
+  pairs <- as.double(p) * min(p, 60)
+  trees <- 22 * (2^14 + min(256 * pairs, 2^20) + 16 * pairs + 62 * p)
   cells <- if (score == "bge") 256 * p else 2 * (most + 2) * (2^21 + 14 * input$n) + 2^25
   need <- 10 * as.double(input$n) * p + 40 * as.double(p)^2 + starts * (trees + 120 * p) + threads * (cells + 32 * p)
   free <- .Call(C_weft_host_available)

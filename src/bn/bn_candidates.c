@@ -30,14 +30,14 @@ done:
   return st;
 }
 
-/* What scores best alone, `width` of them. */
+/* What scores best alone, `width` of them, also what does not pay by itself: two may together. */
 static void mark_single(const near_job *job, size_t i, const size_t *more, const int64_t *value, size_t count,
-                        int64_t score, weft_scored *list)
+                        weft_scored *list)
 {
   const size_t p = job->search->problem->p;
   size_t found = 0;
   for (size_t k = 0; k < count; k++)
-    if (value[k] > score) list[found++] = (weft_scored) { (double) value[k], more[k] };
+    if (value[k] > WEFT_BN_NEVER) list[found++] = (weft_scored) { (double) value[k], more[k] };
   weft_scored_sort(list, found);
   for (size_t k = 0; k < found && k < job->search->width; k++) job->near->is[i + p * list[k].index] = 1;
 }
@@ -58,7 +58,7 @@ static void near_task(void *data, size_t i, int thread)
   for (int first = 1; m < (size_t) problem->max_parents[i] && count; first = 0) {
     size_t best = count;
     weft_bn_scorer_extend(scorer, i, set, m, more, count, value);
-    if (first) mark_single(job, i, more, value, count, score, job->list + (size_t) thread * p);
+    if (first) mark_single(job, i, more, value, count, job->list + (size_t) thread * p);
     for (size_t k = 0; k < count; k++) if (value[k] > score) { score = value[k]; best = k; }
     if (best == count) break;
     job->near->is[i + p * more[best]] = 1;

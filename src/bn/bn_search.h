@@ -3,7 +3,7 @@
  *
  *   bn_candidates.c  which nodes may be whose parents: what a greedy search over all nodes finds, and what is strongest
  *   bn_trees.c       grow-shrink trees: the parents of a node among those before it, remembered
- *   bn_listed.c      beside these, all small sets of categories
+ *   bn_listed.c      beside these, all small sets of parents
  *   bn_search.c      the moves
  *
  * Scores are whole numbers of 2^-bits nats (bn.h): the result depends neither on threads nor on the order of sums. */

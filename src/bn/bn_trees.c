@@ -7,8 +7,8 @@
 #include "bn_search.h"
 
 #define NONE UINT32_MAX
-#define LEAST_STEMS ((size_t) 1 << 18)
-#define LEAST_BRANCHES ((size_t) 1 << 20)
+#define SMALL_ROOM ((size_t) 1 << 14)
+#define LARGE_ROOM ((size_t) 1 << 20)
 #define UNKNOWN INT64_MIN
 
 /* ---- scoring ---- */
@@ -126,10 +126,9 @@ weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_problem *problem, 
 {
   weft_status st = WEFT_OK;
   *out = (weft_bn_trees) { .near = near, .listed = listed, .problem = problem };
-  out->most_branches = 16 * near->pairs + 2 * (WEFT_BN_MOST_PARENTS + 1) * problem->p;
-  if (out->most_branches < LEAST_BRANCHES) out->most_branches = LEAST_BRANCHES;
+  const size_t room = 256 * near->pairs < LARGE_ROOM ? 256 * near->pairs : LARGE_ROOM;
+  out->most_branches = SMALL_ROOM + room + 16 * near->pairs + 2 * (WEFT_BN_MOST_PARENTS + 1) * problem->p;
   out->most_stems = out->most_branches / 4;
-  if (out->most_stems < LEAST_STEMS) out->most_stems = LEAST_STEMS;
   WEFT_TAKE(out->root, mem, problem->p);
   WEFT_TAKE(out->stem, mem, out->most_stems);
   WEFT_TAKE(out->branch, mem, out->most_branches);
