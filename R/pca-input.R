@@ -103,13 +103,15 @@ plink_source <- function(x, block_size) {
 }
 
 # A store that fits is a sparse matrix; else runs of its blocks are read again for each pass, a quarter of `block_size`
-# at a time where its blocks are not larger.
-store_source <- function(x, block_size, arg) {
+# at a time where its blocks are not larger. Without `whole` always the latter.
+store_source <- function(x, block_size, arg, whole = TRUE) {
   file <- open_store(x)
   recipe <- unclass(x)$recipe
   values <- file$about$block_values * recipe$share
   columns <- zero_based(recipe$columns)
-  if (12 * sum(values) <= min(block_size, 12 * .Machine$integer.max)) return(sparse_source(list(store_sparse(x)), arg))
+  if (whole && 12 * sum(values) <= min(block_size, 12 * .Machine$integer.max)) {
+    return(sparse_source(list(store_sparse(x)), arg))
+  }
   most <- min(block_size / 4 / 12, .Machine$integer.max)
   held <- 0
   begins <- vapply(seq_along(values), function(k) {
