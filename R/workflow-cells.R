@@ -50,11 +50,11 @@ cells_least <- 2000L    # gene_network() makes metacells of sparse counts of as 
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()].
 #' @return An object of class `weft_cells`: a list with `group` and `metacell` (whole numbers, one per cell, NA where a
-#'   cell has none), `genes` (a data frame: `gene`, `mean`, `variance`, `excess` over what is expected, `chosen`),
-#'   `components` (as [pca()], with `leading`), `markers` (a data frame: `gene`, `group`, `information`, `share` of the
+#'   cell has none), `genes` (a data frame: `gene`, `mean`, `variance`, `excess` over what is expected, `chosen`, and
+#'   `symbol` and `description` where they are known, `components` (as [pca()], with `leading`), `markers` (a data frame: `gene`, `group`, `information`, `share` of the
 #'   group's cells in which it was seen, `elsewhere`, sorted), `metacells` (a data frame: `cells`, `group` and, where
 #'   they were given, `class` and `batch`), `counts` (metacells by genes, sums of counts), `size` (the cells' size
-#'   factors), `seed`, `call`. `as.matrix()` gives `counts`; functions that take a matrix of samples by genes take the
+#'   factors) and `seed`. `as.matrix()` gives `counts`; functions that take a matrix of samples by genes take the
 #'   object in its place.
 #' @seealso [gene_network()], [regulation()], [weft_import()]
 #' @export
@@ -71,7 +71,6 @@ gene_cells <- function(x, class = NULL, batch = NULL, assay = NULL, genes = 2000
                        metacells = NULL, least = 10, max_groups = 60, sweeps = 100, block_size = 2^28, seed = NULL,
                        backend = NULL, threads = NULL, progress = NULL) {
   need_args("x")
-  call <- match.call()
   cells <- cells_input(x, assay, check_number(block_size, "block_size", min = 8))
   labels <- cell_labels(list(class = class, batch = batch), x, cells)
   k <- check_number(k, "k", min = 1, max = min(cells$n, cells$p), whole = TRUE)
@@ -85,6 +84,9 @@ gene_cells <- function(x, class = NULL, batch = NULL, assay = NULL, genes = 2000
   cells <- cell_sizes(cells)
   table <- variable_genes(cells, genes, threads)
   if (sum(table$chosen) < 2L) abort_input("At least two genes must vary.", i = "Are these counts of several cells?")
+  for (name in c("symbol", "description")) {
+    table[[name]] <- known_column(x, if (name == "symbol") symbol_columns else description_columns)
+  }
   data <- normalised_cells(cells, table$chosen)
   k <- min(k, sum(table$chosen))
   fit <- pca(data, k, seed = seed, block_size = block_size, backend = backend, threads = threads, progress = progress)
@@ -100,7 +102,7 @@ gene_cells <- function(x, class = NULL, batch = NULL, assay = NULL, genes = 2000
   structure(class = "weft_cells", list(
     group = found$group, metacell = made$metacell, genes = table, components = fit,
     markers = marker_genes(sums$seen, tabulate(found$group, max(found$group, na.rm = TRUE)), cells$names),
-    metacells = made$table, counts = sums$counts, size = cells$size, seed = seed, call = call
+    metacells = made$table, counts = sums$counts, size = cells$size, seed = seed
   ))
 }
 
@@ -248,14 +250,18 @@ some_cells_of <- function(cells, seed) {
 }
 
 cells_at <- function(data, cells, rows) {
-  if (inherits(data, "weft_store")) return(unname(store_sparse(data, as.double(rows))))
+  bare <- function(m) {
+    m@Dimnames <- list(NULL, NULL)
+    m
+  }
+  if (inherits(data, "weft_store")) return(bare(store_sparse(data, as.double(rows))))
   first <- 0
   parts <- lapply(data, function(block) {
     here <- rows[rows > first & rows <= first + nrow(block)] - first
     first <<- first + nrow(block)
     block[here, , drop = FALSE]
   })
-  unname(do.call(rbind, parts))
+  bare(do.call(rbind, parts))
 }
 
 # How many components of some cells exceed those of the same values permuted within genes.
@@ -401,6 +407,37 @@ marker_genes <- function(seen, sizes, names) {
   out
 }
 
+# ---- in the workflow ----
+
+# Whether gene_network() makes metacells of x.
+is_many_cells <- function(x, assay, setting) {
+  if (isFALSE(setting) || inherits(x, c("weft_cells", "weft_quality"))) return(FALSE)
+  if (length(setting)) return(TRUE)
+  containers <- c("weft_store", "sparseMatrix", "SummarizedExperiment")
+  if (!inherits(x, containers) && !(is.list(x) && !is.data.frame(x))) return(FALSE)
+  given <- as_source(x, assay, stored = TRUE)
+  if (given$kind == "blocks") return(TRUE)
+  if (!given$kind %in% c("store", "sparse") || nrow(given$data) < cells_least) return(FALSE)
+  if (given$kind == "sparse") return(has_counts(sparse_numbers(given$data)@x))
+  is.null(unclass(given$data)$recipe$what) && all(open_store(given$data)$about$kinds == "whole")
+}
+
+# What gene_quality() takes of it.
+metacell_input <- function(x) {
+  parts <- sound_cells(x)
+  list(x = parts$counts, class = parts$metacells$class, batch = parts$metacells$batch, symbols = parts$genes$symbol,
+       descriptions = parts$genes$description, what = metacells_text(parts))
+}
+
+metacells_text <- function(parts) {
+  whole <- function(n) format(n, big.mark = ",", scientific = FALSE)
+  sprintf(paste("%s cells became %s metacells of %s to %s cells, sums of counts of similar cells: %s variable genes,",
+                "%d components, %d group%s."),
+          whole(length(parts$group)), whole(nrow(parts$metacells)), whole(min(parts$metacells$cells)),
+          whole(max(parts$metacells$cells)), whole(sum(parts$genes$chosen)), parts$components$leading,
+          max(parts$group, na.rm = TRUE), if (max(parts$group, na.rm = TRUE) == 1L) "" else "s")
+}
+
 # ---- methods ----
 
 #' @export
@@ -409,11 +446,13 @@ print.weft_cells <- function(x, ...) {
     parts <- unclass(x)
     whole <- function(n) format(n, big.mark = ",", scientific = FALSE)
     sizes <- tabulate(parts$group)
+    shown <- utils::head(sizes, 12L)
     cat(sprintf("<weft_cells> %s cells, %s genes\n", whole(length(parts$group)), whole(nrow(parts$genes))))
     cat(sprintf("%s variable genes; %d components, of which %d stand out\n", whole(sum(parts$genes$chosen)),
                 length(parts$components$sdev), parts$components$leading))
-    cat_wrapped(sprintf("%d group%s of %s cells", length(sizes), if (length(sizes) == 1L) "" else "s",
-                        paste(whole(sizes), collapse = ", ")))
+    cat_wrapped(sprintf("%d group%s of %s%s cells", length(sizes), if (length(sizes) == 1L) "" else "s",
+                        paste(vapply(shown, whole, ""), collapse = ", "),
+                        if (length(sizes) > length(shown)) ", ..." else ""))
     cat_wrapped(sprintf("%d metacells of %s to %s cells; %s cells are in none", nrow(parts$metacells),
                         whole(min(parts$metacells$cells, Inf)), whole(max(parts$metacells$cells, 0)),
                         whole(sum(is.na(parts$metacell)))))
@@ -437,8 +476,13 @@ container_source.weft_cells <- function(x, assay, arg) new_source("matrix", soun
 sound_cells <- function(x, arg = "x") {
   parts <- if (is.list(x)) unclass(x)
   counts <- parts$counts
-  fine <- is.matrix(counts) && is.double(counts) && is.data.frame(parts$metacells) &&
-    identical(nrow(parts$metacells), nrow(counts))
+  fine <- holds({
+    is_matrix(counts) && all_finite(counts) && is_labels(rownames(counts)) && is_labels(colnames(counts)) &&
+      is_frame(parts$metacells, c(cells = "numeric", group = "numeric")) && nrow(parts$metacells) == nrow(counts) &&
+      nrow(counts) > 0L && is_groups(parts$metacells$class, nrow(counts)) &&
+      is_groups(parts$metacells$batch, nrow(counts)) && is_frame(parts$genes, c(gene = "character", chosen = "logical")) &&
+      identical(parts$genes$gene, colnames(counts)) && is.numeric(parts$group) && is.numeric(parts$components$leading)
+  })
   if (!isTRUE(fine)) {
     abort_input(sprintf("`%s` must be what `gene_cells()` returned, as it was.", arg), x = "It is damaged.")
   }
