@@ -21,8 +21,8 @@ cells_least <- 2000L    # gene_network() makes metacells of sparse counts of as 
 #' 4. Groups: the sample's scores on the leading components are cut into up to 400 small pieces (Lloyd's algorithm), and
 #'    the pieces' centres grouped by co-clustering of real values ([irm()]), which finds how many groups there are. Each
 #'    cell belongs to the group of the nearest centre. Groups are numbered by size.
-#' 5. Metacells: within groups, and within levels of `class` and `batch`, the cells next to the same piece's centre. Of
-#'    fewer than `least` cells none is made.
+#' 5. Metacells: each group is cut into pieces in the same way; those of its cells that are next to the same piece's
+#'    centre, and of one level of `class` and `batch`, are a metacell. Of fewer than `least` cells none is made.
 #' 6. Markers: what it says about the group whether a gene was seen in a cell (mutual information in bits), and in which
 #'    group it is seen most. There are no p-values: groups that were found in the same counts differ in these genes
 #'    whatever is true. Genes that were not used to find groups can be tested, see `vignette("hundred-thousand-cells")`.
@@ -307,13 +307,13 @@ mean_rows <- function(x, of, count) {
   out
 }
 
-# list(group, piece): the group of each cell, and the nearest of the group's pieces; `pieces` of these in all.
+# list(group, piece): the group of each cell, and the nearest of the group's pieces, about `pieces` of these in all.
 group_cells <- function(scores, some, there, pieces, how) {
   control <- run_control("cpu", how$threads, FALSE)
   storage.mode(scores) <- "double"
   scores <- unname(scores) / max(1e-300, sqrt(mean(scores^2))) # a unit for all components alike
   x <- scores[some, , drop = FALSE]
-  centres <- small_pieces(x, pieces, how$seed, control)
+  centres <- small_pieces(x, max(1, min(400, nrow(x) %/% 8)), how$seed, control)
   group <- rep(1L, nrow(centres))
   if (nrow(centres) > 2L) {
     most <- rep(min(how$max_groups, nrow(centres)), 2L)
@@ -328,13 +328,18 @@ group_cells <- function(scores, some, there, pieces, how) {
   cells[!there] <- NA
   by_size <- order(-tabulate(cells, nrow(middle)))
   by_size <- by_size[tabulate(cells, nrow(middle))[by_size] > 0L]
+  cells <- match(cells, by_size)
   piece <- rep(NA_integer_, nrow(scores))
-  for (g in by_size) {
-    own <- which(group == g)
+  made <- 0L
+  for (g in seq_along(by_size)) {
     rows <- which(cells == g)
-    piece[rows] <- own[nearest_centre(scores[rows, , drop = FALSE], centres[own, , drop = FALSE], control)]
+    own <- scores[some[cells[some] == g], , drop = FALSE]
+    if (!nrow(own)) own <- scores[rows, , drop = FALSE]
+    centres <- small_pieces(own, max(1, round(pieces * length(rows) / sum(there))), how$seed, control)
+    piece[rows] <- made + nearest_centre(scores[rows, , drop = FALSE], centres, control)
+    made <- made + nrow(centres)
   }
-  list(group = match(cells, by_size), piece = piece)
+  list(group = cells, piece = piece)
 }
 
 # Centres of at most `count` pieces by Lloyd's algorithm, without those that few cells are next to.
