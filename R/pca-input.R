@@ -123,8 +123,8 @@ store_source <- function(x, block_size, arg, whole = TRUE) {
   ends <- cumsum(file$about$rows)
   starts <- (ends - file$about$rows)[begins]
   ends <- c(starts[-1L], sum(file$about$rows))
-  list(kind = "stored", n = file$about$n, p = as.double(dim(x)[2L]), values = sum(values), starts = starts, by_row = TRUE,
-       row_names = names[[1L]], names = names[[2L]], data = function(i) {
+  list(kind = "stored", n = file$about$n, p = as.double(dim(x)[2L]), values = sum(values), starts = starts,
+       by_row = TRUE, row_names = names[[1L]], names = names[[2L]], data = function(i) {
          .Call(C_weft_store_select, file$pointer, as.double(seq(starts[i], ends[i] - 1)), columns, file$recipe,
                as.double(.Machine$integer.max), run_control(progress = FALSE))
        })

@@ -43,11 +43,16 @@ store_normalise <- function(x, total = 1e4, log = TRUE, genes = NULL) {
   }
   some <- found$rows > 0
   goal <- total %||% if (any(some)) mean(found$rows) else 1
+  with_recipe(x, found, goal, log, genes)
+}
+
+# `found`: the sums of the whole; `goal`: what each row adds up to.
+with_recipe <- function(x, found, goal, log, genes) {
+  parts <- whole_store(x)
   kept <- if (is.null(genes)) 1 else sum(found$column_counts[genes]) / max(1, sum(found$column_counts))
-  parts$recipe <- list(size = as.double(ifelse(some, found$rows / goal, 1)), log1p = log, columns = genes, share = kept,
-                       what = sprintf("Normalised: each row's total is %.6g%s%s", goal,
-                                      if (log) ", then log(1 + value)" else "",
-                                      if (is.null(genes)) ""
-                                      else sprintf("; %d of %.0f columns", length(genes), parts$p)))
+  what <- sprintf("Normalised: each row's total is %.6g%s%s", goal, if (log) ", then log(1 + value)" else "",
+                  if (is.null(genes)) "" else sprintf("; %d of %.0f columns", length(genes), parts$p))
+  size <- as.double(ifelse(found$rows > 0, found$rows / goal, 1))
+  parts$recipe <- list(size = size, log1p = log, columns = genes, share = kept, what = what)
   structure(parts, class = "weft_store")
 }

@@ -8,8 +8,9 @@
 #' and, with the package Matrix attached, `colSums()`, `rowSums()`, `colMeans()` and `rowMeans()` read the blocks one
 #' after another. [pca()] takes a store of
 #' any size, and so does [gene_cells()]; every other function that takes a sparse matrix takes one that fits into memory.
-#' [store_normalise()] has counts divided, logarithms taken and features chosen on the way. `DelayedArray::DelayedArray(x)` makes a
-#' DelayedMatrix of a store, and its `t()` an assay of a SummarizedExperiment or SingleCellExperiment.
+#' [store_normalise()] has counts divided, logarithms taken and features chosen on the way.
+#' `DelayedArray::DelayedArray(x)` makes a DelayedMatrix of a store, and its `t()` an assay of a SummarizedExperiment or
+#' SingleCellExperiment.
 #'
 #' @section The file: Small whole numbers and places take as few bits as 128 of them need, other numbers 32 bits where
 #'   these hold them exactly, else 64: what is read is what was written, to the bit, but zeros are not kept apart from

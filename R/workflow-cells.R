@@ -51,11 +51,11 @@ cells_least <- 2000L    # gene_network() makes metacells of sparse counts of as 
 #' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()].
 #' @return An object of class `weft_cells`: a list with `group` and `metacell` (whole numbers, one per cell, NA where a
 #'   cell has none), `genes` (a data frame: `gene`, `mean`, `variance`, `excess` over what is expected, `chosen`, and
-#'   `symbol` and `description` where they are known, `components` (as [pca()], with `leading`), `markers` (a data frame: `gene`, `group`, `information`, `share` of the
-#'   group's cells in which it was seen, `elsewhere`, sorted), `metacells` (a data frame: `cells`, `group` and, where
-#'   they were given, `class` and `batch`), `counts` (metacells by genes, sums of counts), `size` (the cells' size
-#'   factors) and `seed`. `as.matrix()` gives `counts`; functions that take a matrix of samples by genes take the
-#'   object in its place.
+#'   `symbol` and `description` where they are known), `components` (as [pca()], with `leading`), `markers` (a data
+#'   frame: `gene`, `group`, `information`, `share` of the group's cells in which it was seen, `elsewhere`, sorted),
+#'   `metacells` (a data frame: `cells`, `group` and, where they were given, `class` and `batch`), `counts` (metacells by
+#'   genes, sums of counts), `size` (the cells' size factors) and `seed`. `as.matrix()` gives `counts`; functions that
+#'   take a matrix of samples by genes take the object in its place.
 #' @seealso [gene_network()], [regulation()], [weft_import()]
 #' @export
 #' @examples
@@ -140,6 +140,8 @@ cells_input <- function(x, assay, block_size) {
 
 # Factors, one value per cell, or NULL.
 cell_labels <- function(given, x, cells) {
+  given <- given[!vapply(given, is.null, NA)]
+  if (!length(given)) return(list())
   stand_in <- matrix(0, cells$n, 0, dimnames = list(cells$row_names %||% sprintf("cell%.0f", seq_len(cells$n)), NULL))
   labels <- lapply(names(given), function(arg) {
     value <- given[[arg]]
@@ -185,9 +187,9 @@ cell_sizes <- function(cells) {
     low <- min(unlist(values))
     total <- unlist(lapply(cells$blocks, Matrix::rowSums), use.names = FALSE)
   } else {
-    found <- store_sums(cells$store)
-    low <- min(found$range[1L], 0)
-    total <- found$rows
+    cells$sums <- store_sums(cells$store)
+    low <- min(cells$sums$range[1L], 0)
+    total <- cells$sums$rows
   }
   if (anyNA(total) || !all(is.finite(total)) || low < 0) {
     abort_input("`x` must hold counts.",
@@ -202,7 +204,9 @@ cell_sizes <- function(cells) {
 normalised_cells <- function(cells, chosen = NULL) {
   logs <- !is.null(chosen)
   if (!is.null(cells$store)) {
-    return(store_normalise(cells$store, total = if (logs) 1e4, log = logs, genes = if (logs) which(chosen)))
+    total <- cells$sums$rows
+    return(with_recipe(cells$store, cells$sums, if (logs) 1e4 else mean(total[total > 0]), logs,
+                       if (logs) as.double(which(chosen))))
   }
   total <- sum(unlist(lapply(cells$blocks, function(b) sum(b@x)))) / sum(cells$size)
   unit <- ifelse(cells$size > 0, cells$size, 1) * if (logs) total / 1e4 else 1
@@ -363,16 +367,18 @@ small_pieces <- function(x, count, seed, control) {
 
 # list(metacell, table)
 number_metacells <- function(found, labels, least) {
-  labels <- labels[!vapply(labels, is.null, NA)]
-  key <- do.call(interaction, c(list(factor(found$piece)), unname(labels), list(drop = TRUE)))
-  sizes <- tabulate(key, nlevels(key))
+  key <- as.double(found$piece)
+  for (label in labels) key <- (key - 1) * nlevels(label) + as.integer(label)
+  there <- sort(unique(key)) # without NA
+  number <- match(key, there)
+  sizes <- tabulate(number, length(there))
+  first <- match(there, key)
   kept <- which(sizes >= least)
-  first <- match(seq_along(sizes), as.integer(key))
   kept <- kept[order(found$group[first[kept]])]
   at <- first[kept]
   table <- data.frame(cells = sizes[kept], group = found$group[at])
   for (name in names(labels)) table[[name]] <- unname(labels[[name]])[at]
-  list(metacell = match(as.integer(key), kept), table = table)
+  list(metacell = match(number, kept), table = table)
 }
 
 # ---- sums ----
@@ -485,8 +491,8 @@ sound_cells <- function(x, arg = "x") {
     is_matrix(counts) && all_finite(counts) && is_labels(rownames(counts)) && is_labels(colnames(counts)) &&
       is_frame(parts$metacells, c(cells = "numeric", group = "numeric")) && nrow(parts$metacells) == nrow(counts) &&
       nrow(counts) > 0L && is_groups(parts$metacells$class, nrow(counts)) &&
-      is_groups(parts$metacells$batch, nrow(counts)) && is_frame(parts$genes, c(gene = "character", chosen = "logical")) &&
-      identical(parts$genes$gene, colnames(counts)) && is.numeric(parts$group) && is.numeric(parts$components$leading)
+      is_groups(parts$metacells$batch, nrow(counts)) &&
+      is_frame(parts$genes, c(gene = "character", chosen = "logical")) && identical(parts$genes$gene, colnames(counts)) && is.numeric(parts$group) && is.numeric(parts$components$leading)
   })
   if (!isTRUE(fine)) {
     abort_input(sprintf("`%s` must be what `gene_cells()` returned, as it was.", arg), x = "It is damaged.")

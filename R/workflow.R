@@ -114,8 +114,8 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
 # The functions whose arguments the steps take.
 step_functions <- function() {
   list(cells = gene_cells, quality = gene_quality, components = gene_components, ranking = gene_ranking,
-       pairs = gene_pairs, network = gene_regulation, network = gene_mi_network, clusters = gene_clusters, bayes = gene_bayes,
-       outliers = gene_outliers)
+       pairs = gene_pairs, network = gene_regulation, network = gene_mi_network, clusters = gene_clusters,
+       bayes = gene_bayes, outliers = gene_outliers)
 }
 
 # An argument of a step belongs into the step's list.
