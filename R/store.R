@@ -7,8 +7,8 @@
 #' `x[i, j]` reads rows and columns as a dgCMatrix, `as.matrix()` and `as(x, "dgCMatrix")` the whole. `summary()`
 #' and, with the package Matrix attached, `colSums()`, `rowSums()`, `colMeans()` and `rowMeans()` read the blocks one
 #' after another. [pca()] takes a store of
-#' any size, and so does [gene_cells()]; every other function that takes a sparse matrix takes one that fits into memory.
-#' [store_normalise()] has counts divided, logarithms taken and features chosen on the way.
+#' any size, and so does [gene_cells()]; every other function that takes a sparse matrix takes one that fits into
+#' memory. [store_normalise()] has counts divided, logarithms taken and features chosen on the way.
 #' `DelayedArray::DelayedArray(x)` makes a DelayedMatrix of a store, and its `t()` an assay of a SummarizedExperiment or
 #' SingleCellExperiment.
 #'

@@ -53,8 +53,8 @@ cells_least <- 2000L    # gene_network() makes metacells of sparse counts of as 
 #'   cell has none), `genes` (a data frame: `gene`, `mean`, `variance`, `excess` over what is expected, `chosen`, and
 #'   `symbol` and `description` where they are known), `components` (as [pca()], with `leading`), `markers` (a data
 #'   frame: `gene`, `group`, `information`, `share` of the group's cells in which it was seen, `elsewhere`, sorted),
-#'   `metacells` (a data frame: `cells`, `group` and, where they were given, `class` and `batch`), `counts` (metacells by
-#'   genes, sums of counts), `size` (the cells' size factors) and `seed`. `as.matrix()` gives `counts`; functions that
+#'   `metacells` (a data frame: `cells`, `group` and, where they were given, `class` and `batch`), `counts` (metacells
+#'   by genes, sums of counts), `size` (the cells' size factors) and `seed`. `as.matrix()` gives `counts`; functions that
 #'   take a matrix of samples by genes take the object in its place.
 #' @seealso [gene_network()], [regulation()], [weft_import()]
 #' @export
@@ -492,7 +492,8 @@ sound_cells <- function(x, arg = "x") {
       is_frame(parts$metacells, c(cells = "numeric", group = "numeric")) && nrow(parts$metacells) == nrow(counts) &&
       nrow(counts) > 0L && is_groups(parts$metacells$class, nrow(counts)) &&
       is_groups(parts$metacells$batch, nrow(counts)) &&
-      is_frame(parts$genes, c(gene = "character", chosen = "logical")) && identical(parts$genes$gene, colnames(counts)) && is.numeric(parts$group) && is.numeric(parts$components$leading)
+      is_frame(parts$genes, c(gene = "character", chosen = "logical")) &&
+      identical(parts$genes$gene, colnames(counts)) && is.numeric(parts$group) && is.numeric(parts$components$leading)
   })
   if (!isTRUE(fine)) {
     abort_input(sprintf("`%s` must be what `gene_cells()` returned, as it was.", arg), x = "It is damaged.")
