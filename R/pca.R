@@ -178,9 +178,7 @@ pca_plan <- function(source, k, method, threads) {
                else cost_pca(source$n, source$p, cells, k, source$kind, threads)
   where <- if (source$kind == "resident") "cuda" else "cpu"
   if (method == "auto") method <- names(which.min(vapply(by_engine[c("krylov", "gram")], `[[`, 0, where)))
-  cost <- by_engine[[if (method %in% names(by_engine)) method else "vectors"]]
-  if (source$kind == "stored") cost$cuda <- Inf # until stores have run there
-  list(method = method, cost = cost)
+  list(method = method, cost = by_engine[[if (method %in% names(by_engine)) method else "vectors"]])
 }
 
 # Vectors in a block; 0 leaves it to native code, whose wide blocks suit dense products. A sparse product takes as long
