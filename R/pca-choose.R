@@ -118,9 +118,9 @@ leading_values <- function(center, scale, method = "auto") {
     source <- dense_source(x)
     moments <- column_moments(source, NULL, control)
     form <- pca_form(moments, center, scale, NULL, NULL, source$n)
-    job <- list(method = pca_plan(source, k, method, control$threads)$method, choose = TRUE, k = as.integer(k),
-                tol = default_tol(FALSE, "residual", "fail"), paper = FALSE, max_iter = 1000L, block = 0L,
-                key = random_key(1), start = NULL)
+    job <- pca_job(pca_plan(source, k, method, control$threads), "cpu", choose = TRUE, k = as.integer(k),
+                   tol = default_tol(FALSE, "residual", "fail"), paper = FALSE, max_iter = 1000L, block = 0L,
+                   key = random_key(1), start = NULL)
     pca_native(source, form, job, FALSE, control)$d * 2^form$exponent
   }
 }

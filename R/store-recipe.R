@@ -9,7 +9,7 @@
 #' @param x a store of values that are not negative; see [weft_store()].
 #' @param total what every row adds up to before the logarithm; `NULL` for the mean of all totals.
 #' @param log whether to take natural logarithms, after adding one.
-#' @param genes the columns to keep, in the order in which they are given: numbers, names or logical values; by default
+#' @param genes the columns to keep, which stay in the order of the store: numbers, names or logical values; by default
 #'   all.
 #' @return The store; `[`, [colSums()], [pca()] and all other functions see the normalised values.
 #' @export
