@@ -73,7 +73,7 @@ network_chosen <- function(fit) {
 weight_text <- function(net) {
   if (is_directed(net)) {
     return(paste("Its weight, from 0 to 1, says how early and how often the first was chosen to predict the second in",
-                 "random halves of the samples, and is higher for genes that predict many others well."))
+                 "random halves of the samples; it is higher where the first predicts other genes well, too."))
   }
   switch(attr(net, "method") %||% "",
          mrnet = , mrnetb = paste("Its weight is the mutual information of the two less what other genes that tell of",

@@ -4,9 +4,15 @@
 #' Write the workflow's result up as a page
 #'
 #' A self-contained page: findings in plain sentences with how sure they are; samples, genes, pairs, network, groups and
-#' Bayesian network in figures whose captions say how to read them, and in tables that sort, are searched and download
-#' as CSV; a text of methods to be put into a manuscript, with references; settings, session, machine and back ends. It
-#' opens without a network.
+#' Bayesian network in figures whose captions say how to read them, and in tables that can be sorted, searched and
+#' downloaded as CSV; a text of methods for a manuscript, with references; settings, session, machine and back ends. It
+#' needs no connection to be opened, and reads on a phone as well.
+#'
+#' Where several columns of the data measure one gene ([gene_quality()] was given `symbols`), the columns are called
+#' probes; elsewhere they are called genes.
+#'
+#' What is listed first is not what looks best but what is beyond chance. Groups or a Bayesian network whose chains
+#' disagree (R-hat above 1.1) are named as not settled, without a p-value.
 #'
 #' Names of genes, samples and classes, the title and all else that comes from data are shown as they are: nothing in
 #' them is markup, a link, a file to be put in, or code.
@@ -25,12 +31,12 @@
 #' @param title its title.
 #' @param author names of its authors, if it is to have any.
 #' @param template an R Markdown file with the parameter `fit`.
-#' @param top how many rows the tables show at first.
+#' @param top how many rows of a table are shown at first.
 #' @param open open the report; the default is in interactive sessions.
 #' @param quiet say nothing while rendering.
 #' @param format `"html"` or `"pdf"`; by default as `file` ends.
-#' @param sets sets of genes, as [gene_sets()] takes them: the report then says which of them the best genes, the
-#'   neighbourhoods of hubs and the groups hold more of than chance gives.
+#' @param sets sets of genes, as [gene_sets()] takes them: the report then says in which of them the best genes, the
+#'   neighbourhoods of hubs and the groups overlap more than chance gives.
 #' @return The path of the report, invisibly.
 #' @seealso [gene_network()], [gene_sets()]
 #' @export
