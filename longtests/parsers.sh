@@ -11,8 +11,7 @@ asked=${*:-store market words plink checkpoint}
 command -v clang >/dev/null || { echo "no clang: nothing was tried"; exit 0; }
 w=$(mktemp -d); failed=0
 R_HOME=$(R RHOME); export R_HOME
-flags="-g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -fno-sanitize=function
-  -ffunction-sections -fdata-sections -Wl,--gc-sections -Wall -Wextra -Wno-unused-variable"
+flags="-g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -fno-sanitize=function -Wall -Wextra -Wno-unused-variable"
 with_r="$(R CMD config --cppflags) -L$R_HOME/lib -Wl,-rpath,$R_HOME/lib -lR"
 base="src/base/arena.c src/base/context.c"
 store="src/store/store_os.c src/store/store_pack.c src/store/store_block.c src/store/store_read.c src/store/store_pass.c
@@ -21,9 +20,8 @@ sources() { # what is linked beside the harness
   case $1 in
     store | market) echo "$base $store" ;;
     words) echo "src/irm/irm_bow.c" ;;
-    # of these the harness uses what reads; what it does not use need not be linked
-    plink) echo "$base src/mi/io/mi_plink.c src/mi/io/mi_plink_glue.c $with_r -Wl,--unresolved-symbols=ignore-all" ;;
-    checkpoint) echo "src/irm/irm_saved_glue.c $with_r -Wl,--unresolved-symbols=ignore-all" ;;
+    plink) echo "$base src/base/bits*.c src/base/simd.c src/mi/io/mi_plink.c src/mi/io/mi_plink_glue.c $with_r" ;;
+    checkpoint) echo "src/irm/irm_saved_glue.c $with_r" ;;
     *) echo "there is no parser $1" >&2; exit 2 ;;
   esac
 }

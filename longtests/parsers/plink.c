@@ -7,6 +7,11 @@
 
 SEXP C_weft_mi_fields(SEXP lines, SEXP count);
 
+/* What the linked files need for work that is not done here. */
+#define NOT_HERE(name) void name(void); void name(void) { abort(); }
+NOT_HERE(weft_glue_columns) NOT_HERE(weft_glue_matrix) NOT_HERE(weft_glue_ncol)
+NOT_HERE(weft_glue_nrow) NOT_HERE(weft_glue_run) NOT_HERE(weft_glue_vector) NOT_HERE(weft_result_put)
+
 extern int R_SignalHandlers;
 
 int LLVMFuzzerInitialize(int *count, char ***words)
@@ -22,7 +27,7 @@ int LLVMFuzzerInitialize(int *count, char ***words)
 static void genotypes(const uint8_t *data, size_t size)
 {
   if (size < 3) return;
-  const size_t n = data[0], p = 1 + data[1] % 16;
+  const size_t n = 1 + (size_t) data[0], p = 1 + data[1] % 16;
   double wanted[16];
   char path[64];
   weft_ctx ctx = one_thread();
