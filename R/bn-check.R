@@ -105,7 +105,7 @@ check_bn_chains <- function(x, arg) {
   need <- parts_of(x, arg, "bn_learn()")
   if (inherits(x, "weft_bn_exact")) {
     abort_input(sprintf("`%s` must be what `bn_learn()` returned.", arg),
-                x = "An exact answer has no chains to go on with.")
+                x = "An exact answer has no chains to continue.")
   }
   check_bn_table(x[["table"]], sprintf("%s$table", arg))
   run <- x[["run"]]
