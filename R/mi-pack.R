@@ -139,7 +139,7 @@ dim.weft_mi_pack <- function(x) {
   as.integer(x$dim)
 }
 #' @export
-dimnames.weft_mi_pack <- function(x) list(NULL, x$names)
+dimnames.weft_mi_pack <- function(x) list(NULL, handle_part(x, "names"))
 
 #' @export
 print.weft_mi_pack <- function(x, ...) {

@@ -3,8 +3,9 @@
 #' * `"parallel"`: components whose singular value exceeds the `level` quantile of those of data in which every column
 #'   has been permuted (Horn 1965), up to the first that does not. The quantile is an order statistic, so that `level`
 #'   holds for unrelated columns of any distribution; this takes at least 1 / (1 - `level`) - 1 permutations (`times`);
-#' * `"signs"`: those of `"parallel"` that also exceed the quantile of data in which every centred value has a random
-#'   sign (Hong, Sheng and Dobriban 2020). Unlike permutation, this preserves what noisier rows do by themselves;
+#' * `"signs"`: those of `"parallel"` that also exceed the quantile of data in which every distance of a value from its
+#'   column's median has a random sign (after Hong, Sheng and Dobriban 2020). Unlike permutation, this preserves what
+#'   noisier rows do by themselves;
 #' * `"broken_stick"`: components whose share of variance exceeds that of a stick broken at random, up to the first that
 #'   does not;
 #' * `"gavish_donoho"`: singular values above the optimal hard threshold for white noise of unknown level (Gavish and
@@ -61,7 +62,7 @@ pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gav
   found <- switch(method,
     parallel = parallel_analysis(fit(x, most)$d, x, times, level, key, leading_values(center, scale), permute_columns),
     signs = parallel_analysis(fit(x, most)$d, x, times, level, key, leading_values(center, scale),
-                              c(permute_columns, draw_signs)),
+                              c(permute_columns, draw_signs(x))),
     broken_stick = broken_stick(x, most, room, fit),
     gavish_donoho = gavish_donoho(x, leading_values(center, scale, "gram")(x, room)),
     q2 = cross_validation(x, most, folds, center, scale)
@@ -90,7 +91,13 @@ parallel_analysis <- function(observed, x, times, level, key, values, nulls) {
 # Each column by itself, in the order of draws of its own.
 permute_columns <- function(x, key, stream) null_data(x, key, stream, NULL)
 
-draw_signs <- function(x, key, stream) null_data(x, key, 2^31 + stream, colMeans(x))
+# About medians. A mean carries a row of much noise into all others, where it lines up with that row in the data and not
+# under drawn signs: of 150 sets of 24 rows with scales of their own (the noise of a t distribution with 5 degrees of
+# freedom) 21 % had a component too many with means, 5 % with medians; of 12 rows 25 and 5 %.
+draw_signs <- function(x) {
+  centre <- apply(x, 2L, stats::median)
+  function(x, key, stream) null_data(x, key, 2^31 + stream, centre)
+}
 
 null_data <- function(x, key, stream, mean) {
   if (!is.double(x)) storage.mode(x) <- "double"
@@ -111,9 +118,9 @@ leading_values <- function(center, scale, method = "auto") {
     source <- dense_source(x)
     moments <- column_moments(source, NULL, control)
     form <- pca_form(moments, center, scale, NULL, NULL, source$n)
-    job <- list(method = pca_plan(source, k, method, control$threads)$method, choose = TRUE, k = as.integer(k),
-                tol = default_tol(FALSE, "residual", "fail"), paper = FALSE, max_iter = 1000L, block = 0L,
-                key = random_key(1), start = NULL)
+    job <- pca_job(pca_plan(source, k, method, control$threads), "cpu", choose = TRUE, k = as.integer(k),
+                   tol = default_tol(FALSE, "residual", "fail"), paper = FALSE, max_iter = 1000L, block = 0L,
+                   key = random_key(1), start = NULL)
     pca_native(source, form, job, FALSE, control)$d * 2^form$exponent
   }
 }

@@ -111,8 +111,8 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
                 x = paste0("`x` is ", describe(x), "."))
   }
   threads <- threads_for(threads)
-  plan <- pca_plan(source, k, method, threads)
-  if (!is.null(ranks)) plan$method <- ranks_gather(plan$method)[[1L]]
+  plan <- pca_plan(source, k, method, threads, alone = is.null(ranks))
+  if (!is.null(ranks)) plan$methods[] <- ranks_gather(plan$methods[["cpu"]])[[1L]] # whatever the back end
   chosen <- if (source$kind == "resident") choose_resident(backend)
             else choose_backend(backend, plan$cost)
   report_backend(chosen, verbose)
@@ -122,9 +122,9 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   moments <- column_moments(source, weights, control)
   if (!is.null(ranks)) moments <- joint_moments(ranks_gather(moments, control))
   check_moments(moments, source)
-  job <- list(method = plan$method, choose = method == "auto", k = as.integer(k), tol = tol,
-              paper = stop == "paper", max_iter = max_iter, block = pca_block(source, chosen$name, ranks),
-              key = random_key(seed), start = NULL)
+  job <- pca_job(plan, chosen$name, choose = method == "auto", k = as.integer(k), tol = tol,
+                 paper = stop == "paper", max_iter = max_iter, block = pca_block(source, chosen$name, ranks),
+                 key = random_key(seed), start = NULL)
   if (!is.null(ranks)) job$key <- ranks_gather(job$key)[[1L]]
   settings <- list(center = center, scale = scale, weights = weights, col_weights = col_weights,
                    single = precision == "single")
@@ -169,18 +169,31 @@ choose_resident <- function(backend) {
   list(name = "cuda", reason = "the matrix is on the device")
 }
 
-# The method and what it costs. A resident matrix is on the device whatever that says. The filter on the Gram matrix
-# (src/pca/pca_filter.c) is for few components; more take all eigenvectors.
-pca_plan <- function(source, k, method, threads) {
+# The method for either back end, and what it costs there. A resident matrix is on the device whatever that says. By
+# itself a dense matrix in memory, whose rows are all here, begins with krylov on the CPU where that may pay; `gives_way`
+# says when it does not.
+pca_plan <- function(source, k, method, threads, alone = TRUE) {
   cells <- switch(source$kind, sparse = sum(vapply(source$data, function(b) length(b@x), 0)), stored = source$values,
                   source$n * source$p)
   by_engine <- if (source$kind == "stored") cost_pca_stored(source$n, source$p, cells, k, threads)
                else cost_pca(source$n, source$p, cells, k, source$kind, threads)
-  where <- if (source$kind == "resident") "cuda" else "cpu"
-  if (method == "auto") method <- names(which.min(vapply(by_engine[c("krylov", "gram")], `[[`, 0, where)))
-  cost <- by_engine[[if (method %in% names(by_engine)) method else "vectors"]]
-  if (source$kind == "stored") cost$cuda <- Inf # until stores have run there
-  list(method = method, cost = cost)
+  trial <- if (method == "auto" && source$kind == "dense" && alone) gives_way(source$n, source$p, k)
+           else never_gives_way
+  best <- function(where) {
+    if (method != "auto") return(method)
+    names(which.min(vapply(by_engine[c("krylov", "gram")], `[[`, 0, where)))
+  }
+  methods <- c(cpu = if (trial$gram_blocks > 0) "krylov" else best("cpu"), cuda = best("cuda"))
+  of <- function(where) by_engine[[if (methods[[where]] %in% names(by_engine)) methods[[where]] else "vectors"]]
+  cost <- of("cuda")
+  cost$cpu <- if (trial$gram_blocks > 0) by_engine[[best("cpu")]]$cpu else of("cpu")$cpu
+  cost$bytes <- of("cpu")$bytes
+  list(methods = methods, cost = cost, gives_way = trial)
+}
+
+# The job of native code for a plan.
+pca_job <- function(plan, backend, ...) {
+  c(list(method = plan$methods[[backend]], ...), if (backend == "cpu") plan$gives_way else never_gives_way)
 }
 
 # Vectors in a block; 0 leaves it to native code, whose wide blocks suit dense products. A sparse product takes as long

@@ -118,11 +118,13 @@ store_data <- function(x, side = c("rows", "columns")) {
   if (!inherits(x, "weft_store")) abort_input("`x` must be a store.", x = paste0("It is ", describe(x), "."))
   side <- check_choice(side, c("rows", "columns"), "side")
   k <- match(side, c("rows", "columns"))
-  count <- dim(x)[k]
+  kept <- if (k == 2L) unclass(x)$recipe$columns # of the file's
+  count <- whole_store(x)[[c("n", "p")[k]]]
   prefix <- paste0(c("row", "column")[k], " data: ")
   vectors <- open_store(x)$about$vectors
   named <- substring(vectors[startsWith(vectors, prefix)], nchar(prefix) + 1L)
-  columns <- lapply(named, function(name) store_column(x, c("row", "column")[k], name, count))
+  columns <- lapply(named, function(name) chosen_names(store_column(x, c("row", "column")[k], name, count), kept))
+  count <- dim(x)[k]
   names(columns) <- named
   labels <- dimnames(x)[[k]]
   structure(columns, class = "data.frame",

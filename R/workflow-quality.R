@@ -31,7 +31,8 @@
 #'   itself; the ranking has all.
 #'
 #' @param x expression with samples in rows and genes in columns: a numeric matrix, data frame, sparse Matrix or
-#'   DelayedMatrix; or a SummarizedExperiment or SingleCellExperiment, which has them the other way round.
+#'   DelayedMatrix; or a SummarizedExperiment or SingleCellExperiment, which has them the other way round; or what
+#'   [gene_cells()] returned, whose metacells are the samples, with their class and batch.
 #' @param class one category a sample, or the name of a column of `colData(x)`; `NULL` when there is none.
 #' @param batch the same for batches.
 #' @param covariates what else moves genes without being asked about, to be taken out: a vector of numbers or
@@ -73,12 +74,22 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
   max_missing_samples <- check_number(max_missing_samples, "max_missing_samples", min = 0, max = 1)
   max_same <- check_number(max_same, "max_same", min = 0, max = 1)
   least_spread <- check_number(least_spread, "least_spread", min = 0, max = 0.99)
+  made <- if (inherits(x, "weft_cells")) metacell_input(x)
+  if (!is.null(made)) {
+    x <- made$x
+    class <- class %||% made$class
+    batch <- batch %||% made$batch
+    symbols <- symbols %||% made$symbols
+    descriptions <- descriptions %||% made$descriptions
+    if (transform == "auto") transform <- "counts"
+  }
   data <- expression_matrix(x, assay, value_count(class), threads)
   check_orientation(data, class, x)
   check_samples(nrow(data))
   q <- list(x = data, class = sample_factor(class, x, data, "class"), batch = sample_factor(batch, x, data, "batch"),
             covariates = covariate_frame(covariates, x, data), log = NULL, input = dim(data))
   check_class(q$class)
+  if (!is.null(made)) q <- note(q, "cells", made$what, ncol(data), nrow(data))
   symbols <- gene_symbols(symbols, x, data)
   descriptions <- gene_words(descriptions, x, ncol(data), description_columns, "descriptions")
   q <- name_genes(q)

@@ -5,6 +5,7 @@
 #include "../base/record.h"
 #include "irm_bow.h"
 #include "irm_graph.h"
+#include "irm_nearest.h"
 #include "irm_score.h"
 #include "irm_start.h"
 
@@ -404,5 +405,30 @@ SEXP C_weft_irm_numbers(SEXP text)
   SEXP out = PROTECT(Rf_xlengthgets(all, (R_xlen_t) count));
   if (bad >= 0) Rf_setAttrib(out, Rf_install("bad"), Rf_ScalarReal((double) bad + 1));
   UNPROTECT(2);
+  return out;
+}
+
+/* ---- nearest centres ---- */
+
+typedef struct { const double *x, *centres; size_t n, d, m; int32_t *near; } nearest_job;
+
+static weft_status run_nearest(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const nearest_job *job = data;
+  (void) backend;
+  return weft_irm_nearest(ctx, job->x, job->n, job->d, job->centres, job->m, job->near);
+}
+
+/* The place (from 1) of the nearest row of `centres` for each row of x, double matrices of the same columns. */
+SEXP C_weft_irm_nearest(SEXP x, SEXP centres, SEXP control)
+{
+  if (TYPEOF(x) != REALSXP || TYPEOF(centres) != REALSXP || !Rf_isMatrix(x) || !Rf_isMatrix(centres) ||
+      Rf_ncols(x) != Rf_ncols(centres) || Rf_nrows(centres) < 1)
+    weft_glue_fail(WEFT_ERR_INTERNAL, "Rows and centres must be double matrices of the same columns.");
+  SEXP out = PROTECT(weft_glue_vector(INTSXP, Rf_nrows(x)));
+  nearest_job job = { REAL(x), REAL(centres), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), (size_t) Rf_nrows(centres),
+                      INTEGER(out) };
+  weft_glue_run(control, run_nearest, &job);
+  UNPROTECT(1);
   return out;
 }

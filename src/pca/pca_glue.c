@@ -205,7 +205,9 @@ static weft_pca_job job_of(SEXP list, size_t p)
                              .block = weft_record_size(&given, "block"),
                              .key = weft_record_key(&given, "key"),
                              .start = weft_record_doubles_or_null(&given, "start", (double) p * (double) k),
-                             .choose = weft_record_flag(&given, "choose") };
+                             .choose = weft_record_flag(&given, "choose"),
+                             .gram_blocks = weft_record_number(&given, "gram_blocks"),
+                             .gram_steps = weft_record_number(&given, "gram_steps") };
   weft_record_close(&given);
   return job;
 }
