@@ -164,7 +164,7 @@ default_tol <- function(by_vectors, stop, na) {
 
 choose_resident <- function(backend) {
   if (identical(backend %||% weft_backend(), "cpu")) {
-    abort_input("A weft_upload() handle needs `backend = \"cuda\"`.", i = "`as.matrix()` brings the numbers back.")
+    abort_input("A weft_upload() handle needs `backend = \"cuda\"`.", i = "`as.matrix()` returns the numbers.")
   }
   list(name = "cuda", reason = "the matrix is on the device")
 }
