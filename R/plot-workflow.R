@@ -17,8 +17,7 @@
 #' plot(fit)
 #' plot(fit, "samples")
 plot.weft_gene_network <- function(x, which = c("overview", "samples", "variance", "ranking", "pairs", "network",
-                                                "clusters", "bayes",
-                                                "outliers"), ...) {
+                                                "clusters", "bayes", "outliers"), ...) {
   which <- check_choice(which, c("overview", "samples", "variance", "ranking", "pairs", "network", "clusters", "bayes",
                                  "outliers"),
                         "which")
@@ -162,8 +161,7 @@ plot_clusters <- function(x, ...) {
     graphics::rect(usr[2L] + width * 0.4, seq_len(n[1L]) - 1, usr[2L] + width * 1.4, seq_len(n[1L]), col = colour,
                    border = NA, xpd = NA)
     graphics::legend("bottomright", inset = c(0, 1), levels(class), fill = class_palette(nlevels(class)),
-                     border = NA, bty = "n",
-                     horiz = TRUE, xpd = NA, cex = 0.8)
+                     border = NA, bty = "n", horiz = TRUE, xpd = NA, cex = 0.8)
   }
 }
 

@@ -56,8 +56,7 @@ step_text <- function(step, x, top) {
   r <- x[[step]]
   switch(step,
     components = sprintf("%s explain %s of the variance; %d stand out%s", paste0("PC1 to PC", length(r$sdev)),
-                         share_text(sum(r$share)),
-                         r$leading, paste0(class_on_components(x),
+                         share_text(sum(r$share)), r$leading, paste0(class_on_components(x),
                                            if (!is.null(r$hidden)) paste(". Likely a hidden batch:", sub(
                            "\\.$", "", hidden_text(x$quality, r$hidden))))),
     ranking = sprintf("%s at q <= 0.05. Best: %s", columns_text(x$quality, sum(r$q_value <= 0.05)),
@@ -66,13 +65,11 @@ step_text <- function(step, x, top) {
     pairs = pair_text(r, min(top, 3L)),
     network = if (is_directed(r)) regulation_text(r, top) else
               sprintf("%s edges among %s genes (%s, %s%s). Most edges: %s", format(count_edges(r), big.mark = ","),
-                      format(ncol(r), big.mark = ","),
-                      attr(r, "method"), attr(attr(r, "mi"), "estimator"),
+                      format(ncol(r), big.mark = ","), attr(r, "method"), attr(attr(r, "mi"), "estimator"),
                       if (is.null(attr(r, "fdr")) || is.na(attr(r, "cut"))) ""
                       else sprintf(", false discovery rate %g", attr(r, "fdr")), hub_text(r, top)),
     clusters = paste0(clusters_text(r, column_word(x$quality)), class_in_clusters(x)),
-    bayes = sprintf("%d edges among %d genes. Surest: %s", as.integer(sum(r$dag)), nrow(r$dag),
-                    arrow_text(r, top)),
+    bayes = sprintf("%d edges among %d genes. Surest: %s", as.integer(sum(r$dag)), nrow(r$dag), arrow_text(r, top)),
     outliers = if (any(r$outlier)) sprintf("%d samples stand apart: %s", sum(r$outlier),
                                            some_named(r$sample[r$outlier], 2L * top)) else "No sample stands apart"
   )

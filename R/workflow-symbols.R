@@ -38,7 +38,10 @@ gene_words <- function(given, x, p, usual, arg) {
   if (all(is.na(given))) NULL else given
 }
 
-row_data <- function(x) if (inherits(x, "SummarizedExperiment")) as.list(SummarizedExperiment::rowData(x))
+row_data <- function(x) {
+  if (inherits(x, "SummarizedExperiment")) as.list(SummarizedExperiment::rowData(x))
+  else if (inherits(x, "weft_store")) as.list(store_data(x, "columns"))
+}
 
 # The first column of rowData(x) that has one of these names, and one text per gene.
 known_column <- function(x, usual) {
