@@ -45,9 +45,8 @@ em_fit <- function(source, cells, job, settings, control) {
   moments <- column_moments(source, settings$weights, control)
   x[gaps] <- cells %||% moments$mean[column]
   spread <- pmax(moments$norm / sqrt(pmax(1, moments$weight)), .Machine$double.xmin)[column]
-  inner <- list(method = "krylov", choose = FALSE, k = job$k, tol = 1e-3, paper = FALSE, max_iter = job$max_iter,
-                block = 0L,
-                key = job$key, start = NULL)
+  inner <- c(list(method = "krylov", choose = FALSE, k = job$k, tol = 1e-3, paper = FALSE, max_iter = job$max_iter,
+                  block = 0L, key = job$key, start = NULL), never_gives_way)
   converged <- FALSE
   passes <- 0
   before <- Inf

@@ -1,16 +1,17 @@
-#' Counts of a store, normalised as they are read
+#' Normalise the counts of a store as they are read
 #'
-#' Divides each row (cell) by its total, so that all have the same, takes logarithms, and leaves columns (genes) out.
-#' Nothing is written: the store that comes back remembers what is to be done, and does it whenever values are read.
+#' Divides each row (cell) by its total, so that all rows have the same total, takes logarithms, and leaves columns
+#' (genes) out. Nothing is written: the store that is returned remembers what to do, and does it whenever values are read.
 #'
 #' A value v of a row with total s becomes \eqn{\log(1 + v \cdot total / s)}{log(1 + v total / s)}. Zeros stay zeros, so
 #' that the matrix stays sparse. Rows without counts stay as they are. Totals are of all columns, whichever are kept.
 #'
 #' @param x a store of values that are not negative; see [weft_store()].
 #' @param total what every row adds up to before the logarithm; `NULL` for the mean of all totals.
-#' @param log whether logarithms (natural, of one more) are taken.
-#' @param genes the columns to keep, in the order that they have: numbers, names or logical values; by default all.
-#' @return The store, whose `[`, [colSums()], [pca()] and all others see the normalised values.
+#' @param log whether to take natural logarithms, after adding one.
+#' @param genes the columns to keep, which stay in the order of the store: numbers, names or logical values; by default
+#'   all.
+#' @return The store; `[`, [colSums()], [pca()] and all other functions see the normalised values.
 #' @export
 #' @examples
 #' counts <- Matrix::rsparsematrix(100, 20, 0.2, rand.x = function(n) rpois(n, 2) + 1)

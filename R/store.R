@@ -1,22 +1,22 @@
 #' A store: a sparse matrix in one file
 #'
-#' Opens what [weft_import()] wrote: a matrix of samples (cells) in rows and features in columns, compressed in blocks
-#' of rows, with its names and tables. Nothing is read but the directory; functions read blocks when they need them, so
-#' that a store may be many times larger than memory, and have more than 2^31 values.
+#' Opens a file that [weft_import()] wrote: a matrix of samples (cells) in rows and features in columns, compressed in
+#' blocks of rows, with its names and tables. Only the directory is read at once; functions read blocks when they need
+#' them, so that a store may be many times larger than memory, and have more than 2^31 values.
 #'
-#' `x[i, j]` reads rows and columns as a dgCMatrix, `as.matrix()` and `as(x, "dgCMatrix")` the whole. `summary()`
-#' and, with the package Matrix attached, `colSums()`, `rowSums()`, `colMeans()` and `rowMeans()` read the blocks one
-#' after another. [pca()] takes a store of
-#' any size, and so does [gene_cells()]; every other function that takes a sparse matrix takes one that fits into
-#' memory. [store_normalise()] has counts divided, logarithms taken and features chosen on the way.
-#' `DelayedArray::DelayedArray(x)` makes a DelayedMatrix of a store, and its `t()` an assay of a SummarizedExperiment or
-#' SingleCellExperiment.
+#' `x[i, j]` returns rows and columns as a dgCMatrix, `as.matrix()` and `as(x, "dgCMatrix")` return the whole.
+#' `summary()` and, with the package Matrix attached, `colSums()`, `rowSums()`, `colMeans()` and `rowMeans()` read one
+#' block after another. [pca()] and [gene_cells()] take a store of any size; every other function that takes a sparse
+#' matrix takes a store that fits into memory. [store_normalise()] divides counts, takes logarithms and chooses features
+#' as values are read.
+#' `DelayedArray::DelayedArray(x)` makes a DelayedMatrix of a store; its transpose, `t()`, can be an assay of a
+#' SummarizedExperiment or SingleCellExperiment.
 #'
-#' @section The file: Small whole numbers and places take as few bits as 128 of them need, other numbers 32 bits where
-#'   these hold them exactly, else 64: what is read is what was written, to the bit, but zeros are not kept apart from
-#'   what is absent. Every block has a checksum; a damaged block is an error that names its rows, and the others can
-#'   still be read. Nothing in the file is evaluated. `system.file("store-format.md", package = "weft")` describes every
-#'   byte.
+#' @section The file: Small whole numbers and the positions of values are stored in as few bits as the largest of 128 of
+#'   them needs, other numbers in 32 bits if these hold them exactly, otherwise in 64. What is read is what was written,
+#'   to the bit, except that explicit zeros are not distinguished from absent values. Every block has a checksum; a
+#'   damaged block is an error that names its rows, and the others can still be read. Nothing in the file is evaluated.
+#'   `system.file("store-format.md", package = "weft")` describes every byte.
 #'
 #' @param path a file that [weft_import()] wrote.
 #' @param x,object a store.
@@ -24,10 +24,10 @@
 #' @param drop whether a single row or column becomes a vector.
 #' @param side the table of the `"rows"` (samples) or of the `"columns"` (features).
 #' @param ... not used.
-#' @return `weft_store()`: an object of class `weft_store` with `dim` and `dimnames`. It holds the file's place and not
-#'   its content, may be saved, and opens the file again in another session; a file that has changed since is an error.
-#'   `store_data()`: a data frame with one row per sample or feature, as an AnnData file's `obs` and `var`, and no
-#'   columns where the file had none.
+#' @return `weft_store()`: an object of class `weft_store` with `dim` and `dimnames`. It holds the path of the file, not
+#'   its content. It may be saved, and opens the file again in another session; a file that has changed in the meantime
+#'   is an error. `store_data()`: a data frame with one row per sample or feature, like `obs` and `var` of an AnnData
+#'   file, and no columns if the file had no table.
 #' @seealso [weft_import()], [store_normalise()]
 #' @export
 #' @examples

@@ -95,8 +95,7 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
   q <- name_genes(q)
   missing <- missing_shares(q$x, threads)
   q$genes <- data.frame(gene = colnames(q$x), kept = TRUE, reason = "", missing = missing$genes, row.names = NULL)
-  q$samples <- data.frame(sample = rownames(q$x), kept = TRUE, reason = "", missing = missing$samples,
-                          row.names = NULL)
+  q$samples <- data.frame(sample = rownames(q$x), kept = TRUE, reason = "", missing = missing$samples, row.names = NULL)
   q <- drop_missing(q, max_missing, max_missing_samples)
   q <- drop_uninformative(q, max_same, threads)
   q <- note_duplicates(q)
@@ -174,12 +173,10 @@ abort_character <- function(x) {
                                 "are no numbers."),
                           at[1L], names[at[2L]], x[odd[1L]], length(odd)),
               i = if (length(text)) sprintf(paste("Text is in %s: take names out (`rownames(x) <- x[, %d]; x <- x[,",
-                                                  "-%d]`),",
-                                                  "then `storage.mode(x) <- \"double\"`."),
+                                                  "-%d]`),", "then `storage.mode(x) <- \"double\"`."),
                                             label_some(names[text]), text[1L], text[1L])
                   else if (length(text_row)) sprintf(paste("Row %d is text: take names out (`colnames(x) <- x[%d, ];",
-                                                           "x <- x[-%d, ]`),",
-                                                           "then `storage.mode(x) <- \"double\"`."),
+                                                           "x <- x[-%d, ]`),", "then `storage.mode(x) <- \"double\"`."),
                                                      text_row[1L], text_row[1L], text_row[1L]))
 }
 
@@ -280,8 +277,7 @@ check_class <- function(class) {
   missing <- intersect(levels(class), c("NA", "N/A", "na", "n/a", "NaN"))
   if (length(missing)) {
     weft_warn("class_na", sprintf("The class of %d samples is the text \"%s\", which is taken for a group.",
-                                  sum(class %in% missing),
-                                  missing[1L]),
+                                  sum(class %in% missing), missing[1L]),
               i = sprintf("If it means unknown: `class[class == \"%s\"] <- NA`, and leave these samples out.",
                           missing[1L]))
   }
@@ -357,8 +353,7 @@ drop_missing <- function(q, max_missing, max_missing_samples) {
   if (length(genes)) {
     q <- leave_out(q, genes, reason = "missing values")
     q <- note(q, "missing values",
-              sprintf("Genes with more than %s missing were left out: %s.", share_text(max_missing),
-                                           some_named(genes)),
+              sprintf("Genes with more than %s missing were left out: %s.", share_text(max_missing), some_named(genes)),
               length(genes))
   }
   samples <- rownames(q$x)[missing_shares(q$x)$samples > max_missing_samples]
@@ -386,8 +381,7 @@ drop_uninformative <- function(q, max_same, threads) {
       genes <- colnames(q$x)[same > max_same]
       q <- leave_out(q, genes, reason = "low information")
       q <- note(q, "low information", sprintf("Genes with one value in more than %s of the samples were left out: %s.",
-                                              share_text(max_same),
-                                              some_named(genes)), length(genes))
+                                              share_text(max_same), some_named(genes)), length(genes))
     }
   }
   q
@@ -471,8 +465,7 @@ fill_gaps <- function(q, impute, threads) {
   if (impute == "components") {
     k <- max(1, min(3, nrow(q$x) %/% 10, ncol(q$x) - 1L))
     fit <- suppressWarnings(pca(q$x, k, scale = TRUE, na = "em", tol = 1e-4, max_iter = 200, seed = 1,
-                                backend = "auto", threads = threads,
-                                progress = FALSE), classes = "weft_warning")
+                                backend = "auto", threads = threads, progress = FALSE), classes = "weft_warning")
     q$x[gaps] <- stats::fitted(fit)[gaps]
     how <- sprintf("the fit of %d component%s", as.integer(k), if (k == 1) "" else "s")
   } else {

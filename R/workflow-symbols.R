@@ -66,8 +66,8 @@ group_symbols <- function(q, symbols) {
   twice <- sort(table(symbols[kept]), decreasing = TRUE)
   twice <- twice[twice > 1L]
   note(q, "symbols", sprintf(
-    paste("%d genes are measured by several columns each, of which that of largest spread stands for the gene in",
-          "networks and pairs: %s."),
+    paste("%d genes are measured by several probes (columns) each, of which the one that varies most stands for the",
+          "gene in networks and pairs: %s."),
     length(twice), some_named(sprintf("%s (%d)", names(twice), as.integer(twice)))), sum(twice))
 }
 

@@ -5,9 +5,9 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 
 #' From an expression matrix to networks and a report
 #'
-#' One call for what an expression data set has to say: which genes tell about a class, alone and in pairs; which hang
-#' together; which may drive which; how samples and genes group; which samples stand apart. The result prints a page,
-#' plots, converts, and becomes a report by [weft_report()].
+#' One call for what an expression data set has to say: which genes differ between classes, alone and in pairs; which
+#' go together; which may drive which; how samples and genes group; which samples stand apart. The result prints on a
+#' page, plots, converts, and becomes a report by [weft_report()].
 #'
 #' @section Steps: Each step is a function that can be called by itself, and an argument here:
 #'
@@ -33,8 +33,8 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #'   [gene_cells()] returned can also be given as `x`. What is tested between classes then speaks of these cells, not of
 #'   the animals or patients that they came from.
 #'
-#' @section Time and memory: Before the work starts it says about how long it will take, step by step, when `progress`
-#'   is on; `dry_run = TRUE` returns that as a data frame. Estimates are rough: within a factor of three where they
+#' @section Time and memory: With `progress` on, an estimate of the time of each step is printed before the work starts;
+#'   `dry_run = TRUE` returns it as a data frame. Estimates are rough: within a factor of three where they
 #'   were tried.
 #'   Matrices of all pairs of genes take most memory; where they would need more than `memory`, the network is of as
 #'   many genes as fit, those that say most about the class or vary most, and the log says so.
@@ -85,8 +85,7 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
   seed <- if (is.null(seed)) floor(stats::runif(1L) * 2^31)
           else check_number(seed, "seed", min = 0, max = 2^31, whole = TRUE)
   run <- list(settings = settings, seed = seed, backend = backend, threads = threads_for(threads), memory = memory,
-              say = say,
-              bar = if (is.null(progress) || is.function(progress)) progress else FALSE)
+              say = say, bar = if (is.null(progress) || is.function(progress)) progress else FALSE)
   fit <- list(steps = NULL)
   if (is_many_cells(x, assay, cells)) {
     fit <- run_step(fit, run, "cells", function(args) {
@@ -210,8 +209,7 @@ step_note <- function(step, result, fit) {
                     count(nrow(result$metacells), "metacell")),
     quality = sprintf("%s and %s kept", count(nrow(result$x), "sample"), count(ncol(result$x), "gene")),
     components = sprintf("%s, %s leading, PC1 %s of the variance", count(length(result$sdev), "component"),
-                         result$leading %||% "?",
-                         share_text(result$share[1L])),
+                         result$leading %||% "?", share_text(result$share[1L])),
     ranking = sprintf("%s at q <= 0.05", count(sum(result$q_value <= 0.05), "gene")),
     pairs = sprintf("%s searched, %s", count(attr(result, "searched"), "pair"),
                     if (is.null(result$p_fwer)) "not tested"

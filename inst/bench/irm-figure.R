@@ -9,11 +9,9 @@ panel <- function(rows, by, label, title) {
   rows <- rows[order(rows[[by]]), ]
   gain <- cbind(rows$cpu_one_thread, rows$cpu) / rows$cuda
   graphics::matplot(rows[[by]], gain, log = "xy", type = "b", pch = c(16, 1), lty = 1, col = c("#2c5f8a", "#c0392b"),
-                    xlab = label,
-                    ylab = "times faster on the device", main = title, ylim = range(1, gain))
+                    xlab = label, ylab = "times faster on the device", main = title, ylim = range(1, gain))
   graphics::legend("bottomright", c("than one thread", sprintf("than %d threads", rows$threads[1])), pch = c(16, 1),
-                   lty = 1,
-                   col = c("#2c5f8a", "#c0392b"), bty = "n")
+                   lty = 1, col = c("#2c5f8a", "#c0392b"), bty = "n")
 }
 panel(seen[seen$clusters == 128, ], "links", "links", "128 clusters a mode")
 panel(seen[seen$links == 1e6, ], "clusters", "clusters a mode", "a million links")

@@ -152,8 +152,7 @@ static void find_before(const weft_bn_lists *lists, weft_bn_replica *r, uint64_t
   }
 }
 
-static weft_status make_replica(weft_arena *mem, const weft_bn_lists *lists, const weft_bn_run *run,
-                                weft_bn_replica *r)
+static weft_status make_replica(weft_arena *mem, const weft_bn_lists *lists, const weft_bn_run *run, weft_bn_replica *r)
 {
   weft_status st = WEFT_OK;
   memset(r, 0, sizeof *r);

@@ -8,7 +8,7 @@
  *   right x     .. x [between] ..     between: lose x;          x: gains between
  *   left x      .. [between] x ..     between: gain x;          x: loses between
  *
- * Functions marked WIDE take the words a mask as an argument and are inlined with it constant; `fast`, also constant,
+ * Functions marked WIDE take the words per mask as an argument and are inlined with it constant; `fast`, also constant,
  * says that masks have one word and AVX-512 is there. */
 #ifndef WEFT_BN_CHAIN_H
 #define WEFT_BN_CHAIN_H

@@ -44,6 +44,17 @@ static SEXP edges_as_list(const weft_irm_edges *e)
   return out;
 }
 
+/* Runs what puts links into `arena` and `made`, both parts of the job. */
+static SEXP links_of(weft_work work, void *job, weft_arena **arena, const weft_irm_edges *made, SEXP control)
+{
+  SEXP holder = PROTECT(weft_glue_arena(arena));
+  weft_glue_run(control, work, job);
+  SEXP out = PROTECT(edges_as_list(made));
+  weft_glue_arena_end(holder);
+  UNPROTECT(2);
+  return out;
+}
+
 typedef struct {
   weft_arena *arena;
   weft_irm_type type;
@@ -78,12 +89,7 @@ SEXP C_weft_irm_edges(SEXP pairs, SEXP control)
                     .has_missing = missing != R_NilValue };
   weft_record_close(&given);
   if (job.has_missing) job.missing = edges_of(missing);
-  SEXP holder = PROTECT(weft_glue_arena(&job.arena));
-  weft_glue_run(control, make_edges, &job);
-  SEXP out = PROTECT(edges_as_list(&job.out));
-  weft_glue_arena_end(holder);
-  UNPROTECT(2);
-  return out;
+  return links_of(make_edges, &job, &job.arena, &job.out, control);
 }
 
 typedef struct { weft_arena *arena; weft_irm_edges columns, out; int drop_diagonal; } turn_job;
@@ -99,12 +105,7 @@ static weft_status turn(weft_ctx *ctx, const weft_backend *backend, void *data)
 SEXP C_weft_irm_turned(SEXP columns, SEXP drop_diagonal, SEXP control)
 {
   turn_job job = { .columns = edges_of(columns), .drop_diagonal = Rf_asLogical(drop_diagonal) == TRUE };
-  SEXP holder = PROTECT(weft_glue_arena(&job.arena));
-  weft_glue_run(control, turn, &job);
-  SEXP out = PROTECT(edges_as_list(&job.out));
-  weft_glue_arena_end(holder);
-  UNPROTECT(2);
-  return out;
+  return links_of(turn, &job, &job.arena, &job.out, control);
 }
 
 /* ---- graph = list(kind, self, links, missing, values = NULL or c(centre, scale, unit)) ---- */

@@ -4,7 +4,7 @@
  *   store_os.c      files: read at a place, written under a temporary name and renamed when whole
  *   store_pack.c    whole numbers in as few bits as the largest of 128 needs; checksums
  *   store_block.c   one block: entries by columns <-> bytes
- *   store_read.c    a file's directory, its blocks and vectors; nothing in a file is believed
+ *   store_read.c    a file's directory, its blocks and vectors; everything in a file is checked
  *   store_pass.c    what needs every block: sums, and any rows and columns as compressed columns
  *   store_write.c   rows in, blocks out
  *   store_sort.c    entries in any order, through a file that has no name

@@ -49,8 +49,7 @@ errors_data <- function(path, sparse = TRUE) {
   dag <- matrix(0L, 3, 3, dimnames = list(letters[1:3], letters[1:3]))
   dag["a", "b"] <- 1L
   list(numbers = numbers, levels = levels, class = rep(c("case", "control"), length.out = n), words = words, dag = dag,
-       y = numbers[, 1]^2,
-       links = if (sparse) irm_sample(12, 12, k = 2, seed = 1)$A else diag(12),
+       y = numbers[, 1]^2, links = if (sparse) irm_sample(12, 12, k = 2, seed = 1)$A else diag(12),
        genes = weft_example("expression", n = 40, p = 12, seed = 1, spoilt = FALSE))
 }
 
@@ -156,8 +155,7 @@ gene_arguments <- function(d, fits, path) {
        gene_ranking = q,
     gene_regulation = c(q, steps = 2, resamples = 4, copies = 0),
     gene_network = list(x = d$genes$x, class = d$genes$class, components = FALSE, ranking = FALSE, pairs = FALSE,
-                        network = FALSE,
-                        clusters = FALSE, bayes = FALSE, outliers = FALSE),
+                        network = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE),
     gene_outliers = list(x = fits$weft_gene_network$components, data = fits$weft_quality),
     gene_quality = list(x = d$genes$x, class = d$genes$class), read_gmt = list(file = path("sets.gmt")),
     gene_sets = list(x = letters[1:4], sets = list(one = letters[1:6]), universe = letters),

@@ -69,7 +69,7 @@ test_that("a device takes blocks that do not fit again for each pass", {
 
 test_that("few columns are decomposed by their Gram matrix", {
   method <- function(n, p, values) {
-    weft:::pca_plan(list(kind = "stored", n = n, p = p, values = values), 50, "auto", 2)$method
+    weft:::pca_plan(list(kind = "stored", n = n, p = p, values = values), 50, "auto", 2)$methods[["cpu"]]
   }
   expect_identical(method(1e7, 2000, 1.6e9), "gram")
   expect_identical(method(1e5, 20000, 1e8), "krylov")

@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* Pairs that a search leaves out: those on one chromosome nearer than `distance`. One value a column; a position that
- * is NaN is near nothing. */
+/* Pairs that a search leaves out: those on one chromosome nearer than `distance`. One value per column; a
+ * position that is NaN is near nothing. */
 typedef struct weft_mi_near {
   const uint32_t *chromosome; /* NULL: none is left out */
   const double *position;
