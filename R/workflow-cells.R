@@ -73,6 +73,7 @@ gene_cells <- function(x, class = NULL, batch = NULL, assay = NULL, genes = 2000
                        metacells = NULL, least = 10, max_groups = 60, sweeps = 100, block_size = 2^28, seed = NULL,
                        backend = NULL, threads = NULL, progress = NULL) {
   need_args("x")
+  need_package("Matrix", "`gene_cells()`")
   cells <- cells_input(x, assay, check_number(block_size, "block_size", min = 8))
   labels <- cell_labels(list(class = class, batch = batch), x, cells)
   k <- check_number(k, "k", min = 1, max = min(cells$n, cells$p), whole = TRUE)
