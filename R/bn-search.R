@@ -6,9 +6,9 @@
 #' [bn_exact()] tell more: how good other networks are, how probable each edge is, and whether there is a better
 #' network.
 #'
-#' @section How it searches: From a random order, one node after the other goes to the place where the score of all
-#'   is highest, until none moves. Then some nodes that are near each other are thrown to random places and the search
-#'   goes on from there; what comes out worse is taken back. It is repeated `kicks` times from each of `starts` orders.
+#' @section How it searches: In a random order nodes are put in, each at the place among the others where the score of
+#'   all is highest. Then one after the other goes to the place where it is highest now, until none moves. Then some nodes that are near each other are thrown to random places and the search
+#'   goes on from there; what comes out worse is taken back. That is repeated `kicks` times from each of `starts` orders.
 #'   What a node's parents would be among any nodes before it is kept in a tree, so that most of it is looked up. All
 #'   sets of up to 2, 3 or 4 candidates, as there is room, are listed besides: two parents may tell together what neither
 #'   tells alone.
@@ -35,8 +35,8 @@
 #'   every column is a double, else `"bic"`.
 #' @param gamma a factor for every edge; NULL: see below.
 #' @param candidates how many candidates by their own score each node has at least; or a named list of names or a matrix
-#'   \[from, to\], beyond which nothing is tried. NULL: 40 of numbers, 30 of categories.
-#' @param starts how many random orders.
+#'   \[from, to\], beyond which nothing is tried. NULL: 25 of numbers, 30 of categories.
+#' @param starts how many random orders; NULL: 2 of numbers, 4 of categories.
 #' @param kicks how often each start is left at random; NULL: as many as there are nodes and 200 at least; of categories
 #'   10 times as many and 5,000 at least.
 #' @param seed a whole number; NULL draws the key from R's generator.
@@ -53,7 +53,7 @@
 #' fit <- bn_search(as.data.frame(x), seed = 1)
 #' fit
 #' head(summary(fit))
-bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, candidates = NULL, starts = 4, kicks = NULL,
+bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, candidates = NULL, starts = NULL, kicks = NULL,
                       prior = NULL, interventions = NULL, ess = 1, na = c("fail", "drop"), seed = NULL, threads = NULL,
                       progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
@@ -66,7 +66,7 @@ bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, cand
   p <- input$p
   gauss <- score == "bge"
   gamma <- check_gamma(gamma %||% (1 / sqrt(p)))
-  starts <- check_number(starts, "starts", min = 1, max = 1000, whole = TRUE)
+  starts <- check_number(starts %||% (if (gauss) 2 else 4), "starts", min = 1, max = 1000, whole = TRUE)
   kicks <- check_number(kicks %||% (if (gauss) max(200, p) else max(5000, 10 * p)), "kicks", min = 0, max = 1e9, whole = TRUE)
   limits <- bn_limits(max_parents %||% (if (gauss) 25 else 6), input$names)
   key <- draw_key(seed)
@@ -76,7 +76,7 @@ bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, cand
   problem$max_parents <- limits
   counted <- is.null(candidates) || (is.numeric(candidates) && !is.matrix(candidates))
   problem$allowed <- bn_candidates(if (!counted) candidates, FALSE, input, problem, threads)$allowed
-  width <- if (counted) candidates %||% (if (gauss) 40 else 30) else p
+  width <- if (counted) candidates %||% (if (gauss) 25 else 30) else p
   plan <- list(starts = starts, kicks = kicks, listed = if (gauss) 2e6 else min(2e6, 5e9 / max(input$n, 1)), key = key,
                width = check_number(width, "candidates", min = 0, max = 4096, whole = TRUE))
   chosen <- list(name = "cpu", reason = "best moves run on the CPU")
