@@ -130,8 +130,9 @@ cost_bins <- function(n, p, threads) cost(on_core(as.double(n) * p * 2e-8), Inf,
 # ---- principal components ----
 
 # What the engines that go block by block take of dense n x p on the CPU, in seconds of one core: `block`, one of
-# krylov's, of which the `first` are quicker; and all of gram, `gram` and `steps` for each block that krylov would take, of which the spectrum decides.
-# Fitted to 1 to 100 components of 200 x 200 to 10,000 x 300 with flat, falling and gapped spectra: within 1.4.
+# krylov's, of which the `first` are quicker; and all of gram, `gram` and `steps` for each block that krylov would take,
+# whose number the spectrum decides. Fitted to 1 to 100 components of 200 x 200 to 10,000 x 300 with flat, falling and
+# gapped spectra: within 1.4.
 cost_pca_engines <- function(n, p, k) {
   near <- min(n, p)
   all <- n + p
@@ -185,8 +186,8 @@ usual_blocks <- function(near, k) min(20, ceiling(near / min(64, max(16, (k + 13
 
 # Whether krylov shall begin and give way to gram when its first blocks show that gram is less: what gram takes in
 # blocks, for the job of native code. That is seen after three blocks, five or six being the fewest as a rule: where
-# three are more than a third of what gram would take, gram begins. On the CPU, of a dense matrix in memory; whatever the
-# machine and its threads, so that results are the same.
+# three are more than a third of what gram would take, gram begins. On the CPU, of a dense matrix in memory; whatever
+# the machine and its threads, so that results are the same.
 gives_way <- function(n, p, k) {
   near <- min(n, p)
   if (3 * k >= near || near <= 128 || near > 10000) return(never_gives_way)
