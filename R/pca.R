@@ -170,8 +170,8 @@ choose_resident <- function(backend) {
 }
 
 # The method for either back end, and what it costs there. A resident matrix is on the device whatever that says. By
-# itself a dense matrix in memory, whose rows are all here, begins with krylov on the CPU where that may pay; `gives_way`
-# says when it does not.
+# itself a dense matrix in memory, whose rows are all here, begins with krylov on the CPU where that may pay, and
+# `gives_way` says when it does not.
 pca_plan <- function(source, k, method, threads, alone = TRUE) {
   cells <- switch(source$kind, sparse = sum(vapply(source$data, function(b) length(b@x), 0)), stored = source$values,
                   source$n * source$p)
