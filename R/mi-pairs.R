@@ -27,7 +27,8 @@
 #'   `options(weft.device_memory =)` say how many bytes planes may take; see [weft_options].
 #'
 #' @section Quantitative classes: Give the classes that quantiles cut, `discretize(data.frame(trait), bins = 5)$trait`:
-#'   equal shares of the rows, the same from the trait as from its normal scores.
+#'   equal shares of the rows, the same from the trait as from its normal scores. [mi_trait()] then tests the pairs that
+#'   were found on the trait itself.
 #'
 #' @inheritParams mi_rank
 #' @inheritSection mi_rank Missing values
@@ -54,7 +55,7 @@
 #'   members' own `mi1` and `mi2`, `interaction`, rows `n`; with permutations also `p_value` and `p_fwer`. All scores of
 #'   a pair are over the same rows. With `full = TRUE` a list of two symmetric matrices, `mi` and `interaction`; a
 #'   feature with itself says what it says alone.
-#' @seealso [mi_triples()], [mi_pack()]
+#' @seealso [mi_triples()], [mi_trait()], [mi_pack()]
 #' @export
 #' @examples
 #' set.seed(1)
