@@ -3,8 +3,8 @@
 #' Tests every pair of a table from [mi_pairs()] on the numbers of a trait: whether the means of the trait over the
 #' combinations of both features' levels differ from each other, and from what both features' effects add up to.
 #'
-#' A search for a quantitative trait has two stages. [mi_pairs()] scores all pairs on classes that quantiles cut from the
-#' trait, `discretize(data.frame(trait), bins = 3)$trait`, which are the same whether cut from the trait or from its
+#' A search for a quantitative trait has two stages. [mi_pairs()] scores all pairs on classes that quantiles cut from
+#' the trait, `discretize(data.frame(trait), bins = 3)$trait`, which are the same whether cut from the trait or from its
 #' normal scores; then `mi_trait()` tests the pairs it kept on the trait itself. `p_bonferroni` is `p_interaction` times
 #' the number of pairs that the first stage searched, at most 1: it holds for all of these, whatever the classes kept.
 #'
