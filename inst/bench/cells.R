@@ -13,56 +13,13 @@ bench_file <- function(name) {
   Find(file.exists, c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
 }
 source(bench_file("bench.R"))
+source(bench_file("cells-planted.R"))
 given <- commandArgs(TRUE)
 cells <- as.numeric(c(given, 1e5)[1L])
 backend <- if (length(given) > 1L) given[2L] else "auto"
 folder <- if (length(given) > 2L) given[3L] else tempdir()
 genes <- 2000
 types <- 20
-at_once <- 250000
-
-build <- function() {
-  file.copy(bench_file("cells.c"), tempdir(), overwrite = TRUE)
-  writeLines(c("PKG_CFLAGS = -fopenmp -O3", "PKG_LIBS = -fopenmp -lm"), file.path(tempdir(), "Makevars"))
-  old <- setwd(tempdir())
-  on.exit(setwd(old))
-  built <- system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "cells.c"), stdout = FALSE)
-  if (built != 0) stop("cannot build cells.c")
-  dyn.load("cells.so")
-}
-
-# Chances of seeing a gene in a cell, out of 2^32: genes x types. Each type has a twentieth of the genes as its own.
-rates <- function() {
-  chance <- pmin(0.7, stats::rlnorm(genes, -0.5, 1) * 0.08)
-  markers <- vapply(seq_len(types), function(t) seq_len(genes) %in% sample(genes, genes / 20), logical(genes))
-  all <- chance * (1 + 3 * markers)
-  all[all > 0.95] <- 0.95
-  2^32 * all * 0.08 / mean(all)
-}
-
-# A list of blocks with cells in their columns, as 10x files have them.
-make <- function() {
-  how <- rates()
-  starts <- seq(0, cells - 1, by = at_once)
-  lapply(starts, function(first) {
-    made <- .Call("make_cells", first, min(at_once, cells - first), how, 1)
-    block <- methods::new("dgCMatrix", p = made[[1L]], i = made[[2L]], x = made[[3L]],
-                          Dim = c(as.integer(genes), length(made[[1L]]) - 1L))
-    list(block = block, type = made[[4L]])
-  })
-}
-
-memory <- function() {
-  line <- grep("^VmHWM", tryCatch(readLines("/proc/self/status"), error = function(e) ""), value = TRUE)
-  if (length(line)) as.numeric(gsub("[^0-9]", "", line)) / 2^20 else NA
-}
-
-rand_index <- function(a, b) {
-  pairs <- function(n) sum(n * (n - 1) / 2)
-  joint <- table(a, b)
-  by_chance <- pairs(rowSums(joint)) * pairs(colSums(joint)) / pairs(length(a))
-  (pairs(joint) - by_chance) / ((pairs(rowSums(joint)) + pairs(colSums(joint))) / 2 - by_chance)
-}
 
 set.seed(1)
 machine_line()
@@ -72,10 +29,9 @@ part <- function(name, work) {
   cat(sprintf("%-34s %8.2f s   most memory so far %6.2f GB\n", name, seconds[name], memory()))
   out
 }
-build()
-made <- part("cells made", make())
-type <- unlist(lapply(made, `[[`, "type"))
-blocks <- lapply(made, `[[`, "block")
+made <- part("cells made", planted_cells(cells, genes, types))
+type <- made$type
+blocks <- made$blocks
 values <- sum(vapply(blocks, function(b) length(b@x), 0))
 file <- file.path(folder, "cells.weft")
 x <- part("imported", weft_import(blocks, file, samples = "columns", overwrite = TRUE, progress = FALSE))
