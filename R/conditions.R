@@ -126,9 +126,8 @@ need_package <- function(package, what) {
 need_args <- function(...) {
   frame <- parent.frame()
   for (arg in c(...)) {
-    is_missing <- bquote(base::missing(.(as.name(arg)))) # an argument may be called `missing`
-    if (eval(is_missing, frame)) abort_input(sprintf("`%s` must be given.", arg),
-                                                                x = "It is missing.")
+    is_missing <- as.call(list(missing, as.name(arg))) # the function itself: an argument may be called `missing`
+    if (eval(is_missing, frame)) abort_input(sprintf("`%s` must be given.", arg), x = "It is missing.")
   }
 }
 
