@@ -132,7 +132,9 @@ need_args <- function(...) {
 }
 
 # One number, text or truth value without its class, whose methods would otherwise decide what it means.
-bare_scalar <- function(x) if (is.atomic(x) && length(x) == 1L && !is.factor(x)) as.vector(unclass(x)) else x
+bare_scalar <- function(x) {
+  if (is.null(attributes(x)) || !is.atomic(x) || length(x) != 1L || is.factor(x)) x else as.vector(unclass(x))
+}
 
 check_choice <- function(x, choices, arg) {
   if (identical(x, choices)) return(choices[1L])
