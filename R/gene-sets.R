@@ -251,8 +251,7 @@ test_lists <- function(query, sets, sizes) {
     overlap <- lengths(common)
     expected <- size * length(listed) / length(universe)
     data.frame(query = name, set = names(inside), size = unname(size), listed = length(listed),
-               overlap = unname(overlap),
-               expected = unname(expected), fold = unname(overlap / expected),
+               overlap = unname(overlap), expected = unname(expected), fold = unname(overlap / expected),
                p_value = stats::phyper(overlap - 1, size, length(universe) - size, length(listed), lower.tail = FALSE),
                genes = vapply(common, toString, ""), row.names = NULL)
   }))

@@ -6,8 +6,7 @@
 
 cost_of_direct <- function(problem, precision = "double") {
   cost_direct_sums(nrow(problem$query), nrow(problem$reference), ncol(problem$reference), ncol(problem$weights),
-                   problem$kernel,
-                   precision, problem$control$threads)
+                   problem$kernel, precision, problem$control$threads)
 }
 
 # Where a direct sum runs.
@@ -47,7 +46,7 @@ device_plan <- function(problem) {
   square <- 0
   for (j in seq_len(d)) square <- square + outer(q[, j], x[, j], "-")^2
   near <- mean(square < (2 * reach)^2) + 1e-4
-  grid <- list(method = "tree", seconds = seconds * near * 2 + made)
+  grid <- list(method = "tree", seconds = seconds * near * 4 + made)
   if (near > 0.2 || direct$seconds <= grid$seconds) direct else grid
 }
 
@@ -75,8 +74,14 @@ plan_method <- function(problem, try = FALSE) {
   }
   no_less <- problem$rel_error == 0 && problem$abs_error == 0 && !is_compact(problem$kernel) # than all pairs
   by_trees <- if (no_less) Inf else took(build) + on_core(nq * 4e-6) / problem$control$threads
-  at_once <- device_at_once(problem, min(took(work), by_trees))
+  mesh <- if (try && problem$confidence == 1) mesh_plan(problem)
+  at_once <- device_at_once(problem, min(took(work), by_trees, mesh$seconds))
   if (!is.null(at_once)) return(at_once)
+  if (mesh_pays(mesh, min(took(work), by_trees), 0.5)) {
+    return(list(method = "mesh", mesh = mesh,
+                reason = sprintf("about %s over a mesh, %s directly", seconds_text(mesh$seconds),
+                                 seconds_text(took(work)))))
+  }
   trees <- native_trees(problem)
   direct <- direct_seconds(problem, trees)
   here <- list(name = "cpu", reason = "on the CPU")
@@ -84,6 +89,12 @@ plan_method <- function(problem, try = FALSE) {
   may_move <- problem$backend == "auto" && direct > cuda_start_seconds() && is.null(cuda_missing())
   if (try && !may_move) {
     text <- sprintf("about %s directly", seconds_text(direct))
+    if (mesh_pays(mesh, direct)) {
+      text <- sprintf("about %s over a mesh", seconds_text(mesh$seconds))
+      return(list(method = "tree", trees = trees, chosen = here, budget = mesh$seconds * problem$control$threads,
+                  reason = paste0(text, ", less by trees"),
+                  otherwise = list(method = "mesh", mesh = mesh, reason = paste0(text, ", longer by trees"))))
+    }
     return(list(method = "tree", trees = trees, chosen = here, budget = direct * problem$control$threads,
                 reason = paste0(text, ", less by trees"),
                 otherwise = list(method = "direct", chosen = here, reason = paste0(text, ", longer by trees"))))

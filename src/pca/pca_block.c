@@ -7,7 +7,7 @@
  * With H = A S C', the triplets (Q a, s, P c) satisfy X v = s u to rounding, and X'u - s v = N R (rows of a that belong
  * to the last block): the residual is known without a pass. H is gathered from the Gram-Schmidt coefficients, so
  * restarts, vanished directions and truncated blocks need no special structure. When P fills the near space the
- * triplets are those of X to rounding, whatever its spectrum: that is how all components are had.
+ * triplets are those of X to rounding, whatever its spectrum: that is how all components are found.
  *
  * "gram" begins with the eigenvectors of the smaller Gram matrix instead of a random block, and goes on only when
  * residuals ask for it: squaring loses components below 1e-8 of the largest. */
@@ -76,10 +76,7 @@ static weft_status residual_block(engine *e)
   e->next = b < room ? b : room;
   e->r_rows = 0;
   if (b > room) {
-    if (room) {
-      WEFT_TRY(weft_pca_random(run, s_n, room * run->near));
-      WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, e->size, room, c, r));
-    }
+    if (room) WEFT_TRY(weft_pca_random_block(&e->frame, e->s_p, e->size, room));
     goto done;
   }
   WEFT_TRY(weft_pca_to_near(run, e->s_q + (e->size - b) * run->far, b, s_n));
@@ -345,22 +342,6 @@ done:
   return st;
 }
 
-static weft_status random_next(engine *e, size_t b)
-{
-  weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
-  weft_arena mem = weft_arena_begin(run->ctx);
-  double *c, *r, *s_next = e->s_p + e->size * run->near;
-  WEFT_TAKE(c, &mem, e->size * b);
-  WEFT_TAKE(r, &mem, b * b);
-  WEFT_TRY(weft_pca_random(run, s_next, b * run->near));
-  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, e->size, b, c, r));
-  e->next = b;
-done:
-  weft_arena_end(&mem);
-  return st;
-}
-
 /* The triplets are P, Q and the diagonal of H themselves. */
 static void identity(engine *e)
 {
@@ -440,7 +421,8 @@ static weft_status iterate(engine *e, size_t b, int *left)
       if (k < b || sum <= found * (1 + 1e-12)) break;
       found = sum;
       WEFT_TRY(restart(e, k));
-      WEFT_TRY(random_next(e, least(b, run->near - k)));
+      e->next = least(b, run->near - k);
+      WEFT_TRY(weft_pca_random_block(&e->frame, e->s_p, k, e->next));
       since = 0;
       look = LOOK_AGAIN;
       continue;
@@ -478,7 +460,7 @@ static size_t choose_capacity(const weft_pca_run *run, size_t b)
 {
   const size_t k = run->job->k;
   const double bytes = 8.0 * ((double) run->near + (double) run->far);
-  const double have = run->ranks ? -1 : weft_host_available(); /* ranks must come to the same */
+  const double have = run->ranks ? -1 : weft_host_available(); /* ranks must come to the same number */
   size_t wanted = k + 12 * b;
   if (have > 0 && 0.25 * have / bytes < (double) wanted) wanted = (size_t) (0.25 * have / bytes);
   return least(most(wanted, k + 2 * b + 2 * PANEL), run->near);
