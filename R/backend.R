@@ -122,7 +122,8 @@ run_control <- function(backend = "cpu", threads = NULL, progress = NULL, column
     session$devices_open <- max(session$devices_open, length(unique(devices)))
   }
   list(
-    backend = backend, libs = if (backend == "cuda") cuda_dir() else libs_dir(), threads = threads_for(threads), devices = devices,
+    backend = backend, libs = if (backend == "cuda") cuda_dir() else libs_dir(), threads = threads_for(threads),
+    devices = devices,
     device_limit = check_number(getOption("weft.device_memory", 0), "weft.device_memory", min = 0),
     progress = ranks_progress(progress_function(progress, task)), poll = getOption("weft.poll", 0.1), columns = columns
   )

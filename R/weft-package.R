@@ -69,7 +69,7 @@ NULL
   if (.Call(C_weft_finalisers) == 0) library.dynam.unload("weft", libpath)
 }
 
-# A data frame of columns of one length, and of what is false discovery rates by Benjamini and Hochberg: data.frame() and
+# A data frame of columns of one length, and false discovery rates by Benjamini and Hochberg: data.frame() and
 # stats::p.adjust() look at so much that they take longer than most small calls.
 as_frame <- function(columns, rows = length(columns[[1L]])) {
   attributes(columns) <- list(names = names(columns), class = "data.frame", row.names = .set_row_names(rows))
