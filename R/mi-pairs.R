@@ -281,7 +281,7 @@ tuples_table <- function(found, names, scale) {
   order <- nrow(found$columns)
   features <- lapply(seq_len(order), function(k) names[found$columns[k, ]])
   each <- lapply(seq_len(order), function(k) found$each[k, ] * scale)
-  list2DF(c(
+  as_frame(c(
     stats::setNames(features, paste0("feature", seq_len(order))), list(mi = found$mi * scale),
     stats::setNames(each, paste0("mi", seq_len(order))), list(interaction = found$interaction * scale, n = found$n)
   ))

@@ -104,7 +104,7 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
   fit <- run_steps(fit, run)
   fit$seed <- seed
   fit$sitrep <- weft_sitrep()
-  fit$version <- as.character(utils::packageVersion("weft"))
+  fit$version <- weft_version()
   fit$date <- Sys.time()
   fit$call <- call
   structure(fit, class = "weft_gene_network")
