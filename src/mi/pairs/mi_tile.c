@@ -7,14 +7,15 @@
 
 /* ---- tilings ---- */
 
-/* Popcounts cost about half a nanosecond a word, a table's cells one each; from codes, every row costs two or three. */
+/* Popcounts cost about half a nanosecond a word, a table's cells one each; from codes, every row costs about
+ * four. */
 static int better_from_codes(const weft_mi_pack *x, const weft_mi_group *g, const weft_mi_group *h)
 {
   if (g->coded || h->coded) return 1;
   const double planes = (double) g->shape.planes * h->shape.planes;
   const double cells = (double) g->shape.levels * h->shape.levels * x->classes;
   return planes * (0.5 * (double) x->words + x->classes) + cells >
-         64 + 3.0 * (double) x->n + 2 * fmin(cells, (double) x->n);
+         64 + 4.2 * (double) x->n + 2 * fmin(cells, (double) x->n);
 }
 
 static int wanted(const weft_mi_group *g, const weft_mi_group *h)
