@@ -43,16 +43,18 @@ is_edges <- function(x, nodes) {
     identical(colnames(x), nodes)
 }
 
-# What printing, plotting and converting need of a result of bn_learn() or bn_exact().
+# What printing, plotting and converting need of a result of bn_learn(), bn_exact() or bn_search().
 check_bn <- function(x, arg) {
   exact <- inherits(x, "weft_bn_exact")
-  maker <- if (exact) "bn_exact()" else "bn_learn()"
+  search <- inherits(x, "weft_bn_search")
+  maker <- if (exact) "bn_exact()" else if (search) "bn_search()" else "bn_learn()"
   need <- parts_of(x, arg, maker)
   need("dag", is_dag, "a matrix of 0 and 1 without a cycle, rows and columns named by the nodes")
   nodes <- rownames(x[["dag"]])
   need("score", function(v) is_numbers(v, 1L), "a number")
   need("edges", function(v) is.null(v) || is_edges(v, nodes),
        "NULL or a matrix of probabilities, rows and columns named by the nodes")
+  if (search) return(check_bn_search(x, need))
   need("table", function(v) {
     parts <- unclass(v)
     inherits(v, "weft_bn_scores") && identical(parts[["nodes"]], nodes) && is_word(parts[["type"]], bn_score_types)
@@ -82,6 +84,15 @@ check_bn <- function(x, arg) {
   invisible(x)
 }
 
+check_bn_search <- function(x, need) {
+  check_run_record(parts_of(x, "x", "bn_search()", function(part) attr(x, part, exact = TRUE)))
+  need("edges", is.null, "NULL")
+  need("type", function(v) is_word(v, bn_score_types), "the name of a score")
+  need("start_scores", function(v) is_numbers(v) && length(v) > 0L, "numbers")
+  need("counts", function(v) is_numbers(v, 4L, min = 0) && all(c("moves", "sets") %in% names(v)), "four named numbers")
+  invisible(x)
+}
+
 is_run <- function(x) {
   counts <- list(ladders = 1e5, iterations = 2^53, thin = 2^53, swap_every = 2^31, best = 1e5)
   beta <- x[["beta"]]
@@ -103,9 +114,10 @@ is_diagnostics <- function(x, target) {
 check_bn_chains <- function(x, arg) {
   check_bn(x, arg)
   need <- parts_of(x, arg, "bn_learn()")
-  if (inherits(x, "weft_bn_exact")) {
+  if (inherits(x, c("weft_bn_exact", "weft_bn_search"))) {
     abort_input(sprintf("`%s` must be what `bn_learn()` returned.", arg),
-                x = "An exact answer has no chains to go on with.")
+                x = if (inherits(x, "weft_bn_exact")) "An exact answer has no chains to continue."
+                    else "A search by best moves has no chains to continue.")
   }
   check_bn_table(x[["table"]], sprintf("%s$table", arg))
   run <- x[["run"]]

@@ -50,6 +50,8 @@
 #' @param burn_in except for `"max"`: steps before the first graph is drawn; NULL: a quarter.
 #' @param top how many best graphs to keep.
 #' @param start an order (names) or network to start from; NULL: random.
+#' @param resample how many random halves of the rows to learn from again, to average edge posteriors over them; 0 for
+#'   none. See below.
 #' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `plus_one`, `interventions`, `na`,
 #'   `slack`.
 #' @param seed a whole number; NULL draws the key from R's generator.
@@ -76,14 +78,15 @@
 #' max(abs(uniform$edges - bn_exact(d, posterior = "dag")$edges))
 bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, chains = NULL,
                      target = c("max", "sum", "uniform"), temperatures = NULL, swap_every = 10, thin = NULL,
-                     burn_in = NULL, top = 10, start = NULL, ..., seed = NULL, distributed = FALSE, devices = NULL,
-                     backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
+                     burn_in = NULL, top = 10, start = NULL, resample = 0, ..., seed = NULL, distributed = FALSE,
+                     devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   ranks <- join_ranks(distributed, "bn_learn", c(each_rank, "data", "start"))
   need_args("data")
   check_dots(bn_score_settings, bn_other_names, ...)
   target <- check_choice(target, bn_targets, "target")
   verbose <- check_flag(verbose, "verbose")
+  resample <- check_resample(resample, data, target)
   table <- bn_table(data, bn_given(match.call()), max_parents = max_parents, score = score, ..., threads = threads,
                     progress = progress, backend = backend, keep = if (target == "max") "max" else "sum")
   run <- chain_settings(iterations, chains, temperatures, swap_every, thin, burn_in, top, target, seed)
@@ -98,7 +101,16 @@ bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, 
   worth <- worth_threads(chain_costs(table, run, 1)$cpu, threads_for(threads))
   control <- function(progress) run_control(chosen$name, worth, progress, table$nodes, "Sampling orders", on)
   fit <- memory_errors(chain_result(table, run, run_chains(table, run, ranks, control(progress))))
-  record(memory_errors(finish_fit(fit, threads, ranks, control(FALSE))), match.call(), chosen, started)
+  fit <- memory_errors(finish_fit(fit, threads, ranks, control(FALSE)))
+  if (resample) {
+    again <- function(...) {
+      bn_learn(..., max_parents = max_parents, score = score, iterations = max(1, iterations %/% 4), chains = 1,
+               target = target, temperatures = temperatures, swap_every = swap_every, backend = backend,
+               threads = threads, progress = FALSE)$edges
+    }
+    fit <- resample_edges(fit, data, resample, again, ...)
+  }
+  record(fit, match.call(), chosen, started)
 }
 
 bn_chain_backend <- function(backend, table, run, threads) {
@@ -239,8 +251,7 @@ descend <- function(fit, ranks, control) {
   if (steps < 1) return(list(sets = fit$best_sets, score = fit$best_score))
   coldest <- fit$order[, seq(1L, by = length(run$beta), length.out = run$ladders), drop = FALSE]
   run <- utils::modifyList(run, list(iterations = steps, thin = steps, burn_in = 0, first = fit$iterations, beta = 20,
-                                     order = coldest,
-                                     key = (run$key + 1) %% 2^32)) # draws of its own
+                                     order = coldest, key = (run$key + 1) %% 2^32)) # draws of its own
   more <- run_chains(fit$table, run, ranks, control)
   found <- !is.na(more$best_score)
   best_graphs(cbind(fit$best_sets, more$best_sets[, found, drop = FALSE]), c(fit$best_score, more$best_score[found]),
@@ -260,8 +271,7 @@ finish_fit <- function(fit, threads, ranks, control) {
     if (!length(fit$sample_score)) {
       abort_input("`iterations` must leave at least one saved step after `burn_in`.",
                   x = sprintf("`iterations` is %s, `burn_in` %s, `thin` %s.", number_text(fit$run$iterations),
-                              number_text(fit$run$burn_in),
-                              number_text(fit$run$thin)))
+                              number_text(fit$run$burn_in), number_text(fit$run$thin)))
     }
     means <- .Call(C_weft_bn_edge_means, bn_native_table(fit$table), fit$sampled, run_control("cpu", threads, FALSE))
     fit$edges <- matrix(means$edges, nrow(fit$dag), dimnames = dimnames(fit$dag))
@@ -352,6 +362,11 @@ update.weft_bn <- function(object, iterations, devices = NULL, threads = NULL, p
   started <- proc.time()[[3L]]
   need_args("iterations")
   check_bn_chains(object, "object")
+  if (!is.null(object$resample)) {
+    abort_input("`object` must be learned from all rows alone.",
+                x = sprintf("Its edge posteriors are means over %d halves of the rows.", as.integer(object$resample)),
+                i = "Learn anew with more `iterations`.")
+  }
   run <- object$run
   run$first <- object$iterations
   run$iterations <- check_number(iterations, "iterations", min = run$thin, max = 2^53 - run$first, whole = TRUE)
@@ -418,6 +433,10 @@ print.weft_bn <- function(x, ...) {
   cat_wrapped(if (is.null(x$edges)) "No edge posteriors: target \"max\" is a search; `target = \"sum\"` estimates them"
       else sprintf("Edge posteriors from %d drawn graphs, uniform prior over %s; %d of at least 0.5",
                    length(x$sample_score), if (x$run$layers) "graphs" else "orders", sum(x$edges >= 0.5)))
+  if (!is.null(x$resample)) {
+    cat_wrapped(sprintf("They are means over %d halves of the rows; `edges_all_rows` has those of all",
+                        as.integer(x$resample)))
+  }
   cat_wrapped(run_line(x))
   invisible(x)
 }

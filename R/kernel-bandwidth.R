@@ -25,7 +25,7 @@
 #' @param threads,seed,progress see [kernel_sum()].
 #' @param distributed score over the ranks of a job, each with its own part of `x`, and all points as queries; see
 #'   [weft_ranks()].
-#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
+#' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return A data frame `bandwidth`, `score`; attributes `"best"`, the best bandwidth of the grid, and `"shape"`.
 #' @export
 #' @examples
@@ -134,8 +134,7 @@ scorer_over_ranks <- function(z, n, criterion, kernel, rel_error, log_shape, thr
   mean_sums <- function(kernel, t, log = FALSE) {
     vapply(t, function(h) {
       ranks_sum(sum(kernel_sum(z, kernel = kernel, bandwidth = h, rel_error = rel_error, log = log,
-                               leave_one_out = TRUE, threads = threads,
-                               distributed = TRUE))) / n
+                               leave_one_out = TRUE, threads = threads, distributed = TRUE))) / n
     }, 0)
   }
   mass <- log_integral(kernel, d)
@@ -162,8 +161,7 @@ sums_of_bandwidths <- function(query, tree, self, kernel, h, rel_error, log, thr
   plan <- if (line_pays(problem)) list(method = "line") else plan_method(problem)
   if (plan$method != "tree" || identical(plan$chosen$name, "cuda")) {
     one <- function(h) kernel_sum(query, tree, kernel = kernel, bandwidth = h, rel_error = rel_error, log = log,
-                                  leave_one_out = self,
-                                  threads = threads, progress = progress)
+                                  leave_one_out = self, threads = threads, progress = progress)
     return(matrix(vapply(h, one, numeric(nrow(query))), nrow(query)))
   }
   trees <- plan$trees %||% native_trees(problem)

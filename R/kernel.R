@@ -129,7 +129,7 @@
 #' @param seed for trees of type `"rp"` and for what is drawn; the default draws a key from R's random numbers.
 #' @param progress,verbose as everywhere; see [mi_rank()].
 #' @param distributed sum over the ranks of a job; see below and [weft_ranks()].
-#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
+#' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return A numeric vector, or a matrix with one column per column of `weights`, with the row names of `query`.
 #' @references Wendland (1995), Piecewise polynomial, positive definite and compactly supported radial functions of
 #' minimal degree, Advances in Computational Mathematics 4, 389-396.
@@ -223,8 +223,7 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
   if (!is.null(tree) && !is.null(reference) && !identical(as.double(dim(reference)), as.double(c(tree$n, tree$d)))) {
     abort_input("`tree` must be a tree of `reference`.",
                 x = sprintf("It has %.0f points of %.0f coordinates, `reference` %d of %d.", tree$n, tree$d,
-                            nrow(reference),
-                            ncol(reference)))
+                            nrow(reference), ncol(reference)))
   }
   if (!is.null(tree)) tree <- check_tree(tree, reference)
   if (is.null(given)) {

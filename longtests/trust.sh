@@ -22,13 +22,13 @@ proof invalid    long fuzz --calls "${TRUST_CALLS:-100000}" --jobs "$JOBS"   # r
 proof arguments  long errors                                                 # every argument wrong in every way
 proof models     long damaged                                                # every part of what is saved, spoilt
 proof stores     long store-damage                                           # stores and their sources, byte by byte
+proof files      long store-files                                            # files that are imported, byte by byte
 proof threads    long backends --against threads --calls 8000 --jobs "$JOBS" # random valid calls: the same bits
 proof variants   long backends --against variants --calls 4000 --jobs "$JOBS"
 proof interrupts long interrupts --count 1000                                # at random moments
 proof protection long native                                                 # R's memory collected in native code
 proof memory     env WEFT_EVERY_ALLOCATION=1 sh tools/test.sh memory         # each allocation fails
 proof ranks      sh tools/test.sh ranks ranks-apart                          # that err, lag, disagree, are killed
-proof counts     long instructions                                           # of native code, against their guards
 proof soak       long soak --seconds 300
 [ $failed = 0 ] && rm -r "$logs" || echo "Logs: $logs"
 exit $failed

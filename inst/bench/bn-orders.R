@@ -1,5 +1,7 @@
-# Exact edge posteriors under a uniform prior over orders against long Markov chains on the same table of scores.
+# Exact edge posteriors against long Markov chains on the same table of scores, under a uniform prior over orders (33
+# nodes at most) or over graphs (22, on the CPU).
 #   Rscript inst/bench/bn-orders.R [nodes = 33] [backend = cuda] [runs = 8] [iterations = 100000] [rows = 300]
+#     [prior = order | dag]
 # Runs are independent (seeds 1, 2, ...), so their spread gives the Monte Carlo error of their mean; with few runs the
 # ratio of difference and error follows Student's t. The data come from a random graph of binary nodes.
 suppressPackageStartupMessages(library(weft))
@@ -10,6 +12,8 @@ backend <- argument(2, "cuda")
 runs <- as.integer(argument(3, 8))
 iterations <- as.numeric(argument(4, 1e5))
 n <- as.integer(argument(5, 300))
+prior <- argument(6, "order")
+target <- if (prior == "dag") "uniform" else "sum"
 
 set.seed(p)
 x <- matrix(0L, n, p, dimnames = list(NULL, sprintf("n%02d", seq_len(p))))
@@ -19,10 +23,10 @@ for (j in seq_len(p)) {
   x[, j] <- rbinom(n, 1, runif(2^length(parents), 0.15, 0.85)[pattern])
 }
 table <- bn_scores(as.data.frame(x), max_parents = 3, keep = "all")
-seconds <- system.time(exact <- bn_exact(table, posterior = "order", backend = backend))[[3]]
+seconds <- system.time(exact <- bn_exact(table, posterior = prior, backend = backend))[[3]]
 cat(sprintf("%d nodes, %d parent sets: exact in %.2f s (%s)\n", p, length(table$score), seconds, backend))
 seconds <- system.time(edges <- vapply(seq_len(runs), function(seed) {
-  fit <- bn_learn(table, target = "sum", iterations = iterations, seed = seed, backend = backend)
+  fit <- bn_learn(table, target = target, iterations = iterations, seed = seed, backend = backend)
   fit$edges
 }, exact$edges))[[3]]
 off <- row(exact$edges) != col(exact$edges)

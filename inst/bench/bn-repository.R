@@ -1,4 +1,5 @@
-# Networks of the Bayesian network repository: learned from drawn rows, beside bnlearn's hc(), tabu() and mmhc(), and
+# Networks of the Bayesian network repository: learned from drawn rows by bn_search() ("search") and bn_learn()
+# ("chains"), beside bnlearn's hc(), tabu() and mmhc(), and
 # sampled under a prior that is uniform over graphs, beside BiDAG's partitionMCMC(); peers where they are installed.
 #   WEFT_BN_NETWORKS=folder Rscript inst/bench/bn-repository.R [rows = 5000] [sampled = alarm]
 # The folder has files .bif, .net or .dsc. `sampled` names the one on which samplers are compared, on its first 1,000
@@ -27,8 +28,11 @@ f1_scores <- function(dag, truth) {
 }
 
 learn_all <- function(name, data, truth) {
-  learners <- list(weft = function() bn_learn(data, 5, "bic", candidates = min(15, ncol(data) - 1), seed = 1,
-                                              threads = 1, backend = "cpu")$dag)
+  learners <- list(
+    search = function() bn_search(data, "bic", gamma = 1, seed = 1, threads = 1)$dag,
+    chains = function() bn_learn(data, 5, "bic", candidates = min(15, ncol(data) - 1), seed = 1, threads = 1,
+                                 backend = "cpu")$dag
+  )
   if (requireNamespace("bnlearn", quietly = TRUE)) {
     peer <- function(method) function() {
       bnlearn::amat(getExportedValue("bnlearn", method)(data))[names(data), names(data)]
@@ -38,11 +42,11 @@ learn_all <- function(name, data, truth) {
   for (learner in names(learners)) {
     done <- tryCatch(timed(learners[[learner]]), error = identity)
     if (inherits(done, "error")) {
-      cat(sprintf("%-12s %-5s failed: %s\n", name, learner, conditionMessage(done)))
+      cat(sprintf("%-12s %-6s failed: %s\n", name, learner, conditionMessage(done)))
       next
     }
     f1 <- f1_scores(done$value, truth)
-    cat(sprintf("%-12s %-5s BIC %14.2f  SHD of classes %4d  F1 %.3f (arrows %.3f)  %8.2f s\n", name, learner,
+    cat(sprintf("%-12s %-6s BIC %14.2f  SHD of classes %4d  F1 %.3f (arrows %.3f)  %8.2f s\n", name, learner,
                 bn_score(data, done$value, "bic"), as.integer(bn_compare(done$value, truth)$shd_cpdag),
                 f1[["adjacency"]], f1[["arrow"]], done$seconds))
   }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "../base/record.h"
 #include "bn.h"
+#include "bn_search.h"
 
 #define NAME(kind, name, ...) name,
 static const char *const score_names[] = { WEFT_BN_SCORE_KINDS(NAME) };
@@ -135,6 +136,45 @@ SEXP C_weft_bn_screen(SEXP problem, SEXP control)
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, dimension(job.problem.p), dimension(job.problem.p)));
   job.information = REAL(out);
   weft_glue_run(control, screen, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- the search of many nodes ---- */
+
+typedef struct { weft_bn_problem problem; weft_bn_search search; weft_bn_found out; } search_job;
+
+static weft_status search_orders(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  search_job *job = data;
+  (void) backend;
+  job->problem.threads = (size_t) ctx->threads;
+  job->search.problem = &job->problem;
+  return weft_bn_search_run(ctx, &job->search, &job->out);
+}
+
+/* plan: list(starts, kicks, listed, width, key). */
+SEXP C_weft_bn_search(SEXP problem, SEXP plan, SEXP control)
+{
+  const char *fields[] = { "order", "dag", "node_score", "start_score", "counts", "" };
+  weft_record given = weft_record_open(plan, "plan");
+  search_job job = { .problem = problem_of(problem),
+                     .search = { .starts = weft_record_size(&given, "starts"), .kicks = weft_record_size(&given, "kicks"),
+                                 .listed = weft_record_number(&given, "listed"),
+                                 .width = weft_record_size(&given, "width"), .key = weft_record_key(&given, "key") } };
+  const int p = dimension(job.problem.p);
+  weft_record_close(&given);
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  job.out.order = INTEGER(weft_result_put(out, "order", Rf_allocVector(INTSXP, p)));
+  job.out.dag = INTEGER(weft_result_put(out, "dag", Rf_allocMatrix(INTSXP, p, p)));
+  job.out.node_score = REAL(weft_result_put(out, "node_score", Rf_allocVector(REALSXP, p)));
+  job.out.start_score = REAL(weft_result_put(out, "start_score", Rf_allocVector(REALSXP, dimension(job.search.starts))));
+  double *counts = REAL(weft_result_put(out, "counts", Rf_allocVector(REALSXP, 4)));
+  weft_glue_run(control, search_orders, &job);
+  counts[0] = job.out.moves;
+  counts[1] = job.out.scored;
+  counts[2] = job.out.candidates;
+  counts[3] = job.out.rounds;
   UNPROTECT(1);
   return out;
 }

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* A problem made ready: fixed point, binomials, columns, one counter a thread. */
+/* A problem made ready: fixed point, binomials, columns, one counter per thread. */
 typedef struct weft_bn_ready {
   const weft_bn_problem *problem;
   int bits;
@@ -34,6 +34,8 @@ typedef struct weft_bn_node {
   uint64_t *kept_mask;
 } weft_bn_node;
 
+weft_status weft_bn_ready_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_problem *problem, weft_bn_ready *out);
+
 /* Calls task(data, t, thread) for every t < tasks in parallel, in portions of about 30 ms with a poll in between.
  * Progress goes from `from` to `to` of 1. */
 typedef void weft_bn_task(void *data, size_t t, int thread);
@@ -54,6 +56,8 @@ weft_status weft_bn_bench_make(weft_arena *mem, const weft_bn_ready *ready, weft
 /* Adds each of `more` to the set: out[k] = score(i | parents + more[k]). */
 void weft_bn_extend(weft_bn_ready *ready, int thread, weft_bn_bench *bench, size_t i, const size_t *parents, size_t m,
                     const size_t *more, size_t count, int64_t *out);
+/* score(i | no parents). */
+int64_t weft_bn_alone(weft_bn_ready *ready, int thread, weft_bn_bench *bench, size_t i);
 
 /* Scores and prunes the sets of all nodes: kept, kept_score and kept_mask of each are filled, in `keep`. */
 typedef weft_status weft_bn_prune(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes,
@@ -85,6 +89,7 @@ static inline double weft_bn_gauss_coefficient(const weft_bn_ready *ready, size_
   const weft_bn_problem *pr = ready->problem;
   return -0.5 * (pr->scatter_rows[group] + pr->alpha_w - (double) pr->p + (double) m);
 }
+int64_t weft_bn_gauss_value(const weft_bn_ready *ready, size_t group, size_t m, double log_determinant);
 /* Adds row d of the Cholesky factor of the scatter matrix of member[0 .. d]; returns the logarithm of what the members
  * before leave of its variance. `factor` is row major with stride WEFT_BN_MOST_PARENTS + 2. */
 double weft_bn_gauss_row(const double *scatter, size_t p, const size_t *member, size_t d, double *factor);

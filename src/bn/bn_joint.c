@@ -66,7 +66,7 @@ double weft_bn_gauss_row(const double *scatter, size_t p, const size_t *member, 
   return log(left);
 }
 
-static int64_t gauss_value(const weft_bn_ready *ready, size_t group, size_t m, double log_determinant)
+int64_t weft_bn_gauss_value(const weft_bn_ready *ready, size_t group, size_t m, double log_determinant)
 {
   const double constant = ready->gauss_constant[group * (ready->problem->p + 1) + m];
   return (int64_t) rint((constant + weft_bn_gauss_coefficient(ready, group, m) * log_determinant) * ready->unit);
@@ -163,7 +163,7 @@ static void gauss_below(joint_job *job, size_t *chosen, size_t m, double *factor
   for (size_t v = 0; v < chosen[m - 1]; v++) {
     w.chosen[m] = chosen[m] = v;
     double grown = log_determinant + weft_bn_gauss_row(problem->scatter, problem->p, chosen, m, factor);
-    job->joint[job->offset[m + 1] + number_of(&w, m + 1)] = gauss_value(job->ready, 0, m + 1, grown);
+    job->joint[job->offset[m + 1] + number_of(&w, m + 1)] = weft_bn_gauss_value(job->ready, 0, m + 1, grown);
     if (m + 1 < job->size) gauss_below(job, chosen, m + 1, factor, grown);
   }
 }
@@ -176,7 +176,7 @@ static void gauss_task(void *data, size_t t, int thread)
   size_t chosen[WEFT_BN_MOST_PARENTS + 2] = { problem->p - 1 - t };
   double log_determinant = weft_bn_gauss_row(problem->scatter, problem->p, chosen, 0, factor);
   (void) thread;
-  job->joint[job->offset[1] + chosen[0]] = gauss_value(job->ready, 0, 1, log_determinant);
+  job->joint[job->offset[1] + chosen[0]] = weft_bn_gauss_value(job->ready, 0, 1, log_determinant);
   if (job->size > 1) gauss_below(job, chosen, 1, factor, log_determinant);
 }
 
@@ -263,8 +263,8 @@ static int64_t gauss_family(const weft_bn_ready *ready, size_t i, size_t *chosen
   const size_t group = (size_t) problem->group[i];
   chosen[m] = i;
   double row = weft_bn_gauss_row(problem->scatter + group * problem->p * problem->p, problem->p, chosen, m, factor);
-  return gauss_value(ready, group, m + 1, log_determinant + row) -
-         (m ? gauss_value(ready, group, m, log_determinant) : 0);
+  return weft_bn_gauss_value(ready, group, m + 1, log_determinant + row) -
+         (m ? weft_bn_gauss_value(ready, group, m, log_determinant) : 0);
 }
 
 typedef struct family_job {
@@ -407,4 +407,15 @@ void weft_bn_extend(weft_bn_ready *ready, int thread, weft_bn_bench *bench, size
   family_root(ready, counter, bench, i);
   for (size_t k = 0; k < m; k++) family_refine(counter, bench, k, parents[k]);
   for (size_t k = 0; k < count; k++) out[k] = family_leaf(ready, counter, bench, i, m, more[k]);
+}
+
+int64_t weft_bn_alone(weft_bn_ready *ready, int thread, weft_bn_bench *bench, size_t i)
+{
+  if (weft_bn_gauss(ready->problem)) {
+    double factor[FACTOR_STRIDE];
+    size_t member[1];
+    return gauss_family(ready, i, member, 0, factor, 0);
+  }
+  family_root(ready, &ready->counters[thread], bench, i);
+  return family_value(ready, &ready->counters[thread], bench, i, 0);
 }

@@ -3,6 +3,7 @@
   R(C_weft_bn_score_kinds, 0) \
   R(C_weft_bn_scores, 2) \
   R(C_weft_bn_screen, 2) \
+  R(C_weft_bn_search, 3) \
   R(C_weft_bn_wrong, 2) \
   R(C_weft_bn_chain, 3) \
   R(C_weft_bn_optimum, 2) \

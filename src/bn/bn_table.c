@@ -75,7 +75,7 @@ done:
   return st;
 }
 
-static weft_status make_ready(weft_ctx *ctx, weft_arena *mem, const weft_bn_problem *problem, weft_bn_ready *out)
+weft_status weft_bn_ready_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_problem *problem, weft_bn_ready *out)
 {
   weft_status st = WEFT_OK;
   memset(out, 0, sizeof *out);
@@ -83,7 +83,7 @@ static weft_status make_ready(weft_ctx *ctx, weft_arena *mem, const weft_bn_prob
   for (size_t j = 0; j < problem->p; j++)
     if ((size_t) problem->max_parents[j] > out->most_parents) out->most_parents = (size_t) problem->max_parents[j];
   if (out->most_parents > WEFT_BN_MOST_PARENTS)
-    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "At most %d parents a node can be scored.", WEFT_BN_MOST_PARENTS));
+    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "At most %d parents per node can be scored.", WEFT_BN_MOST_PARENTS));
   out->bits = choose_bits(problem, out->most_parents);
   out->unit = ldexp(1.0, out->bits);
   WEFT_TRY(make_binomials(mem, problem->p, out->most_parents + 2, &out->binomials));
@@ -433,7 +433,7 @@ weft_status weft_bn_table_make(weft_ctx *ctx, const weft_bn_problem *problem, we
   const double to = problem->outside ? 0.8 : 1;
   weft_bn_node *nodes;
   weft_bn_ready ready;
-  WEFT_TRY(make_ready(ctx, &mem, problem, &ready));
+  WEFT_TRY(weft_bn_ready_make(ctx, &mem, problem, &ready));
   WEFT_TAKE(nodes, &mem, problem->p);
   WEFT_TRY(make_nodes(&mem, &ready, nodes));
   WEFT_TRY(prune(ctx, keep, &ready, nodes, to));
@@ -482,7 +482,7 @@ weft_status weft_bn_screen(weft_ctx *ctx, const weft_bn_problem *problem, double
   weft_arena mem = weft_arena_begin(ctx);
   weft_bn_ready ready;
   screen_job job = { &ready, NULL, information };
-  WEFT_TRY(make_ready(ctx, &mem, problem, &ready));
+  WEFT_TRY(weft_bn_ready_make(ctx, &mem, problem, &ready));
   WEFT_TAKE(job.cells, &mem, 2 * problem->threads);
   for (size_t k = 0; k < 2 * problem->threads; k++) WEFT_TRY(weft_bn_cells_make(&mem, &ready.columns, &job.cells[k]));
   WEFT_TRY(weft_bn_run_tasks(ctx, problem->threads, problem->p, screen_task, &job, 0, 1));

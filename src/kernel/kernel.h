@@ -55,9 +55,9 @@ static WEFT_HD inline int weft_left_out(const weft_kernel_task *t, size_t i, siz
   return t->leave_one_out && (t->own ? (int64_t) t->own[i] == (int64_t) k : k == t->own_first + i);
 }
 
-/* What it took: pairs computed one by one, nodes bounded, queries done again with more digits; nodes that joined a
- * group's series, sampled pairs; processor seconds before the first group of queries and after, queries summed; 1 when
- * the walk was given up. */
+/* The work that was done: pairs computed one by one, nodes bounded, queries done again with more digits; nodes that
+ * joined a group's series, sampled pairs; processor seconds before the first group of queries and after, queries
+ * summed; 1 when the walk was given up. */
 #define WEFT_KERNEL_EFFORT(X) \
   X(pairs) X(nodes) X(repeated) X(series) X(samples) X(prepared) X(walked) X(queries) X(given_up)
 typedef struct weft_kernel_effort {

@@ -1,0 +1,143 @@
+#' Search for a good network of hundreds or thousands of variables
+#'
+#' A search that needs no table of all parent sets, so that nodes may have many parents, and there may be many nodes: it
+#' moves nodes to their best places in an order, and grows and shrinks the parents of each greedily among the nodes
+#' before it (Andrews, Ramsey, Sanchez Romero, Camchong and Kummerfeld 2023). For some dozen variables, [bn_learn()] and
+#' [bn_exact()] tell more: how good other networks are, how probable each edge is, and whether there is a better
+#' network.
+#'
+#' @section How it searches: In a random order nodes are put in, each at the place among the others where the score of
+#'   all is highest. Then one after the other goes to the place where it is highest now, until none moves. Then some nodes that are near each other are thrown to random places and the search
+#'   goes on from there; what comes out worse is taken back. That is repeated `kicks` times from each of `starts` orders.
+#'   What a node's parents would be among any nodes before it is kept in a tree, so that most of it is looked up. All
+#'   sets of up to 2, 3 or 4 candidates, as there is room, are listed besides: two parents may tell together what neither
+#'   tells alone.
+#'
+#'   A node's candidates are the nodes that a greedy search around it finds among all nodes, the `candidates` nodes with
+#'   the best scores as its only parent, and the nodes of which it is a candidate. When the search has ended, every node
+#'   before another is tried as its parent once more; those that raise the score become candidates, and the search
+#'   continues.
+#'
+#'   The score of a network is that of [bn_scores()]: without a limit by `max_parents`, [bn_score()] gives the same
+#'   number. Results depend on the seed, not on the number of threads; the starts are shared among threads. It runs on
+#'   the CPU.
+#'
+#' @section How many edges: If many nodes are tried as parents, some fit by chance. A prior for each edge allows for
+#'   that: `gamma = NULL` means 1 / sqrt(p) for p nodes, the factor by which the extended BIC with weight one half
+#'   (Foygel and Drton 2010) differs from the BIC. `gamma = 1` gives the plain score. For 1,000 Gaussian variables,
+#'   1,000 rows and 5,000 edges with random weights between -1 and 1, 98 % of the adjacencies found are right, and 91 %
+#'   of the true ones are found; weights near 0 cannot be detected (`inst/bench/bn-large.R`).
+#'
+#' @inheritParams bn_scores
+#' @param max_parents the largest number of parents of a node, as for [bn_scores()]; NULL: 25 for numbers, 6 for
+#'   categories.
+#' @param score `"bge"` for numbers; `"bic"`, `"bdeu"`, `"k2"`, `"aic"` or `"bds"` for categories. NULL: `"bge"` when
+#'   every column is a double, else `"bic"`.
+#' @param gamma a factor for every edge; NULL: see below.
+#' @param candidates how many candidates by their own score each node has at least; or a named list of names or a matrix
+#'   \[from, to\], beyond which nothing is tried. NULL: 25 of numbers, 30 of categories.
+#' @param starts how many random orders; NULL: 2 of numbers, 4 of categories.
+#' @param kicks how often each start is left at random; NULL: as many as there are nodes and 200 at least; of categories
+#'   10 times as many and 5,000 at least.
+#' @param seed a whole number; NULL draws the key from R's generator.
+#' @return An object of class `weft_bn_search` and `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `node_scores`,
+#'   `order` (names), `start_scores` (what each start came to), `counts` (best moves, parent sets scored, pairs of a node
+#'   and a candidate, and how often candidates were added). What takes networks takes it: [bn_fit()], [bn_compare()],
+#'   [bn_convert()], [plot.weft_bn()], `start` of [bn_learn()].
+#' @seealso [bn_learn()], [bn_score()], [bn_cpdag()]
+#' @export
+#' @examples
+#' set.seed(1)
+#' x <- matrix(rnorm(200 * 30), 200, dimnames = list(NULL, paste0("v", 1:30)))
+#' for (j in 2:30) x[, j] <- x[, j] + x[, j - 1]
+#' fit <- bn_search(as.data.frame(x), seed = 1)
+#' fit
+#' head(summary(fit))
+bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, candidates = NULL, starts = NULL, kicks = NULL,
+                      prior = NULL, interventions = NULL, ess = 1, na = c("fail", "drop"), seed = NULL, threads = NULL,
+                      progress = NULL, verbose = FALSE) {
+  started <- proc.time()[[3L]]
+  need_args("data")
+  score <- if (is.null(score)) suited_score(data) else check_choice(score, bn_score_types, "score")
+  na <- check_choice(na, c("fail", "drop"), "na")
+  ess <- check_ess(ess)
+  verbose <- check_flag(verbose, "verbose")
+  input <- memory_errors(bn_input(data, score, interventions, na))
+  p <- input$p
+  gauss <- score == "bge"
+  gamma <- check_gamma(gamma %||% (1 / sqrt(p)))
+  starts <- check_number(starts %||% (if (gauss) 2 else 4), "starts", min = 1, max = 1000, whole = TRUE)
+  kicks <- check_number(kicks %||% (if (gauss) max(200, p) else max(5000, 10 * p)), "kicks", min = 0, max = 1e9, whole = TRUE)
+  limits <- bn_limits(max_parents %||% (if (gauss) 25 else 6), input$names)
+  key <- draw_key(seed)
+  threads <- threads_for(threads)
+  check_search_memory(input, score, max(limits), starts, min(threads, max(starts, p)))
+  problem <- memory_errors(bn_problem(input, score, ess, prior, gamma))
+  problem$max_parents <- limits
+  counted <- is.null(candidates) || (is.numeric(candidates) && !is.matrix(candidates))
+  problem$allowed <- bn_candidates(if (!counted) candidates, FALSE, input, problem, threads)$allowed
+  width <- if (counted) candidates %||% (if (gauss) 25 else 30) else p
+  plan <- list(starts = starts, kicks = kicks, listed = if (gauss) 2e6 else min(2e6, 5e9 / max(input$n, 1)), key = key,
+               width = check_number(width, "candidates", min = 0, max = 4096, whole = TRUE))
+  chosen <- list(name = "cpu", reason = "best moves run on the CPU")
+  report_backend(chosen, verbose)
+  control <- run_control("cpu", threads, progress, input$names, "Searching orders")
+  found <- memory_errors(.Call(C_weft_bn_search, bn_native_problem(problem), plan, control))
+  record(search_result(input, score, gamma, found), match.call(), chosen, started)
+}
+
+# Numbers are doubles throughout; anything else is for categories, or an error that says so.
+suited_score <- function(data) {
+  if (inherits(data, "SummarizedExperiment")) return("bge")
+  numbers <- if (is.data.frame(data)) length(data) > 0L && all(vapply(data, is.double, NA)) else is.double(data)
+  if (numbers) "bge" else "bic"
+}
+
+search_result <- function(input, score, gamma, found) {
+  names <- input$names
+  structure(list(
+    dag = matrix(found$dag, input$p, dimnames = list(from = names, to = names)), score = sum(found$node_score),
+    node_scores = stats::setNames(found$node_score, names), order = names[found$order + 1L], edges = NULL,
+    start_scores = found$start_score, type = score, gamma = gamma, n = input$n,
+    counts = stats::setNames(found$counts, c("moves", "sets", "candidates", "widenings"))
+  ), class = c("weft_bn_search", "weft_bn"))
+}
+
+# The data, matrices over pairs of nodes, trees of a start, and cells that a thread counts (src/bn/bn_count.c).
+check_search_memory <- function(input, score, most, starts, threads) {
+  p <- input$p
+  pairs <- as.double(p) * min(p, 60)
+  trees <- 22 * (2^14 + min(256 * pairs, 2^20) + 16 * pairs + 62 * p)
+  cells <- if (score == "bge") 256 * p else 2 * (most + 2) * (2^21 + 14 * input$n) + 2^25
+  need <- 10 * as.double(input$n) * p + 40 * as.double(p)^2 + starts * (trees + 120 * p) + threads * (cells + 32 * p)
+  free <- .Call(C_weft_host_available)
+  if (free < 0 || need <= free) return(invisible())
+  weft_abort("memory", sprintf("The search needs about %s of memory, %s are free.", bytes_text(need),
+                               bytes_text(free)),
+             x = sprintf("%d nodes, %s rows, %d starts.", as.integer(p), number_text(input$n), as.integer(starts)),
+             i = "Use fewer `starts`, `threads` or nodes.")
+}
+
+#' @rdname print.weft_bn
+#' @export
+print.weft_bn_search <- function(x, ...) {
+  check_bn(x, "x")
+  cat(sprintf("Bayesian network of %d nodes and %d edges, %s %.4f\n", nrow(x$dag), sum(x$dag), x$type, x$score))
+  behind <- max(x$start_scores) - min(x$start_scores)
+  starts <- length(x$start_scores)
+  cat_wrapped(sprintf("Best moves through orders: %s moves, %s parent sets scored%s", number_text(x$counts[["moves"]]),
+                      number_text(x$counts[["sets"]]),
+                      if (starts == 1L) "; one start" else
+                        sprintf("; %d starts came within %.4g nats of each other", starts, behind)))
+  cat("A good network, not proven to be the best\n")
+  cat_wrapped(run_line(x))
+  invisible(x)
+}
+
+#' @rdname print.weft_bn
+#' @export
+glance.weft_bn_search <- function(x, ...) {
+  check_bn(x, "x")
+  data.frame(nodes = nrow(x$dag), edges = sum(x$dag), score = x$score, type = x$type, starts = length(x$start_scores),
+             moves = x$counts[["moves"]], seconds = attr(x, "seconds"))
+}

@@ -1,0 +1,152 @@
+# Are stated probabilities of edges right as often as they say? Networks of several origins with known truth, learned
+# from few rows, in some with most nodes hidden; each way of learning them states a probability for every edge.
+#   Rscript inst/bench/bn-calibration.R [sets = 10] [file.csv] [way ...]
+#   WEFT_BN_NETWORKS=folder   networks of the repository (.bif), those of child, insurance and alarm that are there
+# An edge i -> j is true when the network has a path from i to j all of whose inner nodes are hidden. Printed for each
+# origin and way: Brier score and logarithmic loss (nats) over all ordered pairs; of what was said to be .8 or surer, how
+# many, how sure it was on average, and how often it was right; the same of directions: of pairs that are truly joined
+# one way and were said to be joined with .5 or more, how sure the likelier direction was given that they are joined,
+# and how often it was right. bnlearn's boot.strength(), where it is installed, is a peer.
+suppressPackageStartupMessages(library(weft))
+given <- commandArgs(TRUE)
+sets <- if (length(given)) as.integer(given[1L]) else 10L
+out <- if (length(given) > 1L) given[2L] else NA
+wanted <- given[-(1:2)]
+folder <- Sys.getenv("WEFT_BN_NETWORKS")
+
+# ---- networks and data ----
+
+# Edges among the nodes that are kept: paths whose inner nodes are hidden.
+seen_truth <- function(dag, kept) {
+  for (h in setdiff(rownames(dag), kept)) {
+    dag[outer(dag[, h] != 0, dag[h, ] != 0)] <- 1
+    dag[h, ] <- dag[, h] <- 0
+  }
+  dag[kept, kept] != 0
+}
+
+gaussian <- function(set, n, p, kept) {
+  set.seed(set)
+  names <- sprintf("v%02d", seq_len(p))
+  dag <- matrix(0, p, p, dimnames = list(names, names))
+  dag[upper.tri(dag)] <- stats::runif(p * (p - 1) / 2) < 2.5 / (p - 1)
+  x <- matrix(0, n, p, dimnames = list(NULL, names))
+  for (j in seq_len(p)) {
+    parents <- which(dag[, j] != 0)
+    weight <- stats::runif(length(parents), 0.3, 1) * sample(c(-1, 1), length(parents), TRUE)
+    x[, j] <- x[, parents, drop = FALSE] %*% weight + stats::rnorm(n)
+  }
+  kept <- names[sort(sample(p, kept))]
+  list(data = as.data.frame(scale(x[, kept])), truth = seen_truth(dag, kept))
+}
+
+expression <- function(set, n, p) {
+  e <- weft_example("expression", n = n, p = p, seed = set, batch = 0, missing = 0, outliers = 0, spoilt = FALSE)
+  q <- gene_quality(e$x, e$class)
+  genes <- rownames(gene_bayes(q, iterations = 1, seed = 1, progress = FALSE)$dag)
+  list(data = as.data.frame(q$x[, genes]), truth = seen_truth(e$truth, genes))
+}
+
+repository <- function(name) {
+  network <- bn_read(file.path(folder, paste0(name, ".bif")))
+  function(set, n) list(data = bn_sample(network, n, seed = set), truth = network$dag != 0)
+}
+
+origins <- list(
+  `Gaussian, all seen, 100 rows` = function(set) gaussian(set, 100, 20, 20),
+  `Gaussian, all seen, 500 rows` = function(set) gaussian(set, 500, 20, 20),
+  `Gaussian, half hidden, 200 rows` = function(set) gaussian(set, 200, 40, 20),
+  `expression, 20 of 100 genes, 200 rows` = function(set) expression(set, 200, 100),
+  `expression, 20 of 60 genes, 500 rows` = function(set) expression(set, 500, 60)
+)
+for (name in c("child", "insurance", "alarm")) {
+  if (!file.exists(file.path(folder, paste0(name, ".bif")))) next
+  origins[[paste0(name, ", 300 rows")]] <- local({
+    draw <- repository(name)
+    function(set) draw(set, 300)
+  })
+}
+
+# ---- ways ----
+
+in_bins <- function(data) {
+  if (all(vapply(data, is.double, NA))) as.data.frame(discretize(data, "equalfreq", bins = 3)) else data
+}
+normal_scores <- function(data) as.data.frame(lapply(data, function(v) stats::qnorm(rank(v) / (length(v) + 1))))
+learned <- function(data, score, target, seed, ...) {
+  bn_learn(data, 3, score, target = target, iterations = 4000, seed = seed, candidates = min(8, ncol(data) - 1), ...,
+           progress = FALSE)$edges
+}
+of_bins <- function(score, target, ...) function(d, seed) learned(in_bins(d$data), score, target, seed, ...)
+ways <- list(
+  `bic, orders` = of_bins("bic", "sum"), `bic, graphs` = of_bins("bic", "uniform"),
+  `bdeu, orders` = of_bins("bdeu", "sum"), `bdeu, graphs` = of_bins("bdeu", "uniform"),
+  `bic, orders, resampled` = of_bins("bic", "sum", resample = 20),
+  `bic, graphs, resampled` = of_bins("bic", "uniform", resample = 20),
+  `bdeu, graphs, resampled` = of_bins("bdeu", "uniform", resample = 20)
+)
+of_numbers <- function(target, ...) {
+  function(d, seed) if (all(vapply(d$data, is.double, NA))) learned(normal_scores(d$data), "bge", target, seed, ...)
+}
+ways[c("bge, orders", "bge, graphs", "bge, orders, resampled", "bge, graphs, resampled")] <-
+  list(of_numbers("sum"), of_numbers("uniform"), of_numbers("sum", resample = 20),
+       of_numbers("uniform", resample = 20))
+if (requireNamespace("bnlearn", quietly = TRUE)) {
+  ways$`bnlearn boot.strength` <- function(d, seed) {
+    set.seed(seed)
+    data <- in_bins(d$data)
+    strength <- bnlearn::boot.strength(data, R = 100, algorithm = "hc")
+    edges <- matrix(0, ncol(data), ncol(data), dimnames = list(names(data), names(data)))
+    edges[cbind(strength$from, strength$to)] <- strength$strength * strength$direction
+    edges
+  }
+}
+if (length(wanted)) ways <- ways[wanted]
+
+# ---- what was said, and what is so ----
+
+judged <- function(origin, way, edges, truth, seconds) {
+  truth <- truth[rownames(edges), colnames(edges)]
+  off <- row(edges) != col(edges)
+  joined <- edges + t(edges)
+  pairs <- which(upper.tri(edges) & joined >= 0.5 & xor(truth, t(truth)), arr.ind = TRUE)
+  back <- pairs[, 2:1, drop = FALSE]
+  forward <- edges[pairs] / joined[pairs]
+  data.frame(origin = origin, way = way, said = c(edges[off], pmax(forward, 1 - forward)),
+             so = c(truth[off], ifelse(forward >= 0.5, truth[pairs], truth[back])),
+             what = rep(c("edge", "direction"), c(sum(off), nrow(pairs))), seconds = seconds)
+}
+
+summary_of <- function(all) {
+  edge <- all[all$what == "edge", ]
+  sure <- edge[edge$said >= 0.8, ]
+  way <- all[all$what == "direction", ]
+  said <- pmin(pmax(edge$said, 1e-3), 1 - 1e-3)
+  data.frame(origin = all$origin[1L], way = all$way[1L], brier = mean((edge$said - edge$so)^2),
+             loss = -mean(ifelse(edge$so, log(said), log1p(-said))), sure = nrow(sure), said = mean(sure$said),
+             right = mean(sure$so), directions = nrow(way), direction_said = mean(way$said),
+             direction_right = mean(way$so), seconds = mean(all$seconds))
+}
+
+table <- NULL
+for (origin in names(origins)) {
+  cat(sprintf("\n%s, %d sets\n%-28s %7s %6s  %s  %s\n", origin, sets, "", "Brier", "loss", "n(>= .8) said right",
+              "n(direction) said right"))
+  drawn <- lapply(seq_len(sets), origins[[origin]])
+  for (way in names(ways)) {
+    all <- do.call(rbind, lapply(seq_len(sets), function(set) {
+      took <- system.time(edges <- ways[[way]](drawn[[set]], set))
+      if (!is.null(edges)) judged(origin, way, edges, drawn[[set]]$truth, sum(took[1:2]))
+    }))
+    if (is.null(all)) next
+    row <- summary_of(all)
+    cat(sprintf("%-28s %7.4f %6.4f  %6d %6.2f %5.2f     %6d %10.2f %5.2f  %6.1f s\n", way, row$brier, row$loss, row$sure,
+                row$said, row$right, row$directions, row$direction_said, row$direction_right, row$seconds))
+    table <- rbind(table, row)
+  }
+}
+if (!is.na(out)) {
+  numbers <- vapply(table, is.double, NA)
+  table[numbers] <- lapply(table[numbers], signif, 4)
+  utils::write.csv(table, out, row.names = FALSE)
+}

@@ -1,0 +1,111 @@
+/* A search for the best graph of many nodes, without a table of all parent sets: best moves of single nodes through an
+ * order, whose parents are grown and shrunk greedily among the nodes before each (Andrews and others 2023).
+ *
+ *   bn_candidates.c  which nodes may be whose parents: what a greedy search over all nodes finds, and what is strongest
+ *   bn_trees.c       grow-shrink trees: the parents of a node among those before it, remembered
+ *   bn_listed.c      beside these, all small sets of parents
+ *   bn_search.c      the moves
+ *
+ * Scores are whole numbers of 2^-bits nats (bn.h): the result depends neither on threads nor on the order of sums. */
+#ifndef WEFT_BN_SEARCH_H
+#define WEFT_BN_SEARCH_H
+
+#include "bn_internal.h"
+
+typedef struct weft_bn_search {
+  const weft_bn_problem *problem;
+  size_t starts;              /* random orders to begin with */
+  size_t kicks;               /* a start: how often some nodes are moved at random, to be searched from again */
+  double listed;              /* small sets of parents are listed in full: so many of them at most; 0: none */
+  size_t width;               /* candidates of a node by their own score, beside those that are found together */
+  uint64_t key;
+} weft_bn_search;
+
+typedef struct weft_bn_found {
+  int32_t *order;             /* p: nodes */
+  int32_t *dag;               /* p × p, zero: [from, to] */
+  double *node_score;         /* p, nats */
+  double *start_score;        /* starts: what each came to, nats */
+  double moves, scored, candidates, rounds; /* best moves, parent sets scored, pairs, widenings of the candidates */
+} weft_bn_found;
+
+weft_status weft_bn_search_run(weft_ctx *ctx, const weft_bn_search *search, weft_bn_found *out);
+
+/* ---- shared by the three files ---- */
+
+/* One thread's work space for scoring sets. */
+typedef struct weft_bn_scorer {
+  weft_bn_ready *ready;
+  weft_bn_bench bench;
+  double *half;               /* Gaussian: (most parents + 1) × widest */
+  double *penalty;            /* p: of a configuration of the parents, in units (shared) */
+  size_t *required_count;     /* p (shared) */
+  int thread;
+  double scored;
+} weft_bn_scorer;
+
+weft_status weft_bn_scorers_make(weft_arena *mem, weft_bn_ready *ready, weft_bn_scorer *out);
+/* out[k] = score of i with the parents and more[k]; NEVER where there is none. `parents` ascend. */
+void weft_bn_scorer_extend(weft_bn_scorer *scorer, size_t i, const size_t *parents, size_t m, const size_t *more,
+                           size_t count, int64_t *out);
+int64_t weft_bn_scorer_value(weft_bn_scorer *scorer, size_t i, const size_t *parents, size_t m);
+/* The required parents of i, ascending; returns how many. */
+size_t weft_bn_required_of(const weft_bn_problem *problem, size_t i, size_t *out);
+/* Puts v into the ascending set. */
+static inline void weft_bn_set_insert(size_t *set, size_t m, size_t v)
+{
+  while (m > 0 && set[m - 1] > v) { set[m] = set[m - 1]; m--; }
+  set[m] = v;
+}
+
+/* Who may be whose parent: candidates of i are node[start[i] .. start[i + 1] - 1]; i is one of kid_start[i] .. */
+typedef struct weft_bn_near {
+  uint8_t *is;                /* [child, parent] */
+  size_t *start, *kid_start;
+  int32_t *node, *kid;
+  uint8_t *grown;             /* p: gets a candidate by widening */
+  size_t pairs, widest;
+} weft_bn_near;
+
+weft_status weft_bn_near_find(weft_ctx *ctx, weft_arena *mem, const weft_bn_search *search, weft_bn_scorer *scorers,
+                              weft_bn_near *out);
+/* Adds, for each node, the best node before it that is no candidate, when it raises the score. *added: how many. */
+weft_status weft_bn_near_widen(weft_ctx *ctx, weft_arena *mem, const weft_bn_search *search, weft_bn_scorer *scorers,
+                               const int32_t *order, const int32_t *dag, weft_bn_near *near, size_t *added);
+
+/* Parents of each node among those before it: grown from the best single one on, by the best each time, while the
+ * score rises; then shrunk likewise. A branch is a node that raises the score of its stem's set. */
+typedef struct weft_bn_branch { int64_t score; int32_t node; uint32_t to; } weft_bn_branch;
+typedef struct weft_bn_stem { int64_t score, shrunk; uint32_t first, count; } weft_bn_stem;
+
+/* All sets of few candidates that can be the best, best first: what greedy growth misses where only two parents together
+ * tell something. Set k of node i, from start[i] on: member[width * k ..], -1 after the last. */
+typedef struct weft_bn_listed { size_t *start, width; int64_t *score; int32_t *member; } weft_bn_listed;
+
+weft_status weft_bn_listed_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
+                                weft_bn_scorer *scorer, weft_bn_listed *out);
+
+typedef struct weft_bn_trees {
+  const weft_bn_near *near;
+  const weft_bn_listed *listed; /* width 0: none */
+  const weft_bn_problem *problem;
+  uint32_t *root;             /* p */
+  weft_bn_stem *stem;
+  weft_bn_branch *branch;
+  size_t stems, branches, most_stems, most_branches;
+  size_t *more;               /* p */
+  int64_t *value;
+} weft_bn_trees;
+
+/* Which nodes come before: those whose place is below `limit`, but `moved`, of which `before` says it. */
+typedef struct weft_bn_prefix { const int32_t *place; int32_t limit, moved; int before; } weft_bn_prefix;
+
+weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_problem *problem, const weft_bn_near *near,
+                               const weft_bn_listed *listed, weft_bn_trees *out);
+/* Forgets the trees of the marked nodes, whose candidates are others now. */
+void weft_bn_trees_forget(weft_bn_trees *trees, const uint8_t *which);
+/* The score of node i's parents; with `parents` (not NULL) also who they are, ascending, *m of them. */
+int64_t weft_bn_trees_value(weft_bn_trees *trees, weft_bn_scorer *scorer, size_t i, weft_bn_prefix prefix,
+                            size_t *parents, size_t *m);
+
+#endif

@@ -1,0 +1,165 @@
+# The search of many nodes by best moves: against exact optima and single scores, for each score, with priors,
+# interventions, limits and candidates; the same with any number of threads; damaged results; errors.
+
+search_data <- function(n = 200, p = 12, seed = 3) {
+  withr::local_seed(seed)
+  x <- matrix(stats::rnorm(n * p), n, p, dimnames = list(NULL, paste0("v", seq_len(p))))
+  for (j in seq_len(p)[-(1:2)]) x[, j] <- x[, j] + x[, j - 1L] - 0.7 * x[, j - 2L]
+  as.data.frame(x)
+}
+
+test_that("the score is that of the network, under every score", {
+  categories <- bn_test_data(300)
+  numbers <- search_data()
+  for (score in c("bdeu", "k2", "bic", "aic", "bds")) {
+    fit <- bn_search(categories, score, gamma = 0.5, ess = 2, seed = 1, kicks = 20)
+    expect_equal(fit$score, bn_score(categories, fit$dag, score, ess = 2, gamma = 0.5), tolerance = 1e-9, info = score)
+    expect_equal(fit$score, sum(fit$node_scores))
+    expect_equal(fit$score, max(fit$start_scores), tolerance = 1e-9)
+  }
+  fit <- bn_search(numbers, seed = 1)
+  expect_equal(fit$score, bn_score(numbers, fit$dag, "bge", gamma = 1 / sqrt(12)), tolerance = 1e-9)
+  expect_true(all(diff(match(unlist(apply(which(fit$dag != 0, arr.ind = TRUE), 1L, function(e) rownames(fit$dag)[e])),
+                             fit$order))[c(TRUE, FALSE)] > 0)) # parents come first
+})
+
+test_that("of few nodes it finds the proven optimum", {
+  for (seed in 1:4) {
+    x <- as.data.frame(lapply(linked_bn_data(9, 150, 0.3, seed), factor))
+    fit <- bn_search(x, "bic", gamma = 1, max_parents = 4, seed = seed, kicks = 200)
+    expect_equal(fit$score, bn_exact(x, 4, "bic")$score, tolerance = 1e-9, info = seed)
+  }
+  x <- search_data()
+  fit <- bn_search(x, gamma = 1, seed = 2)
+  expect_equal(fit$score, bn_exact(x, 11, "bge")$score, tolerance = 1e-9)
+})
+
+test_that("two parents are found that tell something together alone", {
+  withr::local_seed(1)
+  x <- replicate(8, sample(0:1, 400, TRUE))
+  x[, 5] <- ifelse(stats::runif(400) < 0.95, (x[, 1] + x[, 3]) %% 2, x[, 5])
+  x <- as.data.frame(lapply(as.data.frame(x), factor))
+  expect_gte(min(vapply(c(1, 3), function(k) bn_local_score(x, "V5", score = "bic") -
+                                              bn_local_score(x, "V5", names(x)[k], "bic"), 0)), 0)
+  fit <- bn_search(x, "bic", gamma = 1, seed = 1)
+  expect_setequal(names(which((fit$dag | t(fit$dag))["V5", ])), c("V1", "V3"))
+})
+
+test_that("many nodes: more parents than a table holds, and weak ones among many", {
+  withr::local_seed(5)
+  p <- 150
+  x <- matrix(stats::rnorm(500 * p), 500, dimnames = list(NULL, paste0("v", seq_len(p))))
+  x[, 1] <- x[, 1] + rowSums(x[, 2:13])
+  for (j in 20:p) x[, j] <- x[, j] + 0.6 * x[, j - 7]
+  truth <- matrix(0, p, p, dimnames = list(colnames(x), colnames(x)))
+  truth[2:13, 1] <- 1
+  truth[cbind(13:(p - 7), 20:p)] <- 1
+  fit <- bn_search(as.data.frame(x), seed = 1, starts = 1, kicks = 20)
+  rates <- bn_compare(fit, truth)
+  expect_equal(rates$skeleton_tpr, 1)
+  expect_lt(rates$skeleton_fpr, 2e-3)
+  expect_setequal(names(which(fit$dag[, "v1"] != 0)), paste0("v", 2:13))
+  expect_gt(fit$counts[["candidates"]], 0)
+})
+
+test_that("priors, limits, candidates and interventions hold", {
+  x <- search_data()
+  prior <- bn_prior(names(x), required = data.frame(from = c("v9", "v12"), to = c("v1", "v9")),
+                    forbidden = data.frame(from = "v3", to = "v4"))
+  fit <- bn_search(x, prior = prior, seed = 1, kicks = 30)
+  expect_equal(fit$dag["v9", "v1"], 1L)
+  expect_equal(fit$dag["v12", "v9"], 1L)
+  expect_equal(fit$dag["v3", "v4"], 0L)
+  expect_equal(fit$score, bn_score(x, fit$dag, "bge", gamma = 1 / sqrt(12), prior = prior), tolerance = 1e-9)
+  expect_lte(max(colSums(bn_search(x, max_parents = 1, seed = 1)$dag)), 1)
+  expect_equal(max(colSums(bn_search(x, max_parents = 0, seed = 1)$dag)), 0)
+  allowed <- list(v3 = c("v1", "v2"), v4 = "v3")
+  fit <- bn_search(x, candidates = allowed, seed = 1)
+  expect_true(all(fit$dag[, c("v3", "v4")][-(1:3), ] == 0) && all(fit$dag[, setdiff(names(x), c("v3", "v4"))] == 0))
+  set <- rep(c("v4", NA), c(50, 150))
+  fit <- bn_search(x, interventions = set, seed = 1)
+  expect_equal(fit$score, bn_score(x, fit$dag, "bge", gamma = 1 / sqrt(12), interventions = set), tolerance = 1e-9)
+})
+
+test_that("threads do not matter, seeds and starts do", {
+  x <- as.data.frame(lapply(linked_bn_data(20, 100, 0.5, seed = 1), factor))
+  one <- bn_search(x, "bdeu", seed = 4, threads = 1, kicks = 50)
+  two <- bn_search(x, "bdeu", seed = 4, threads = 2, kicks = 50)
+  same <- c("dag", "score", "order", "start_scores", "counts")
+  expect_identical(one[same], two[same])
+  first <- bn_search(x, "bdeu", seed = 4, starts = 1, kicks = 50)
+  expect_identical(first$start_scores, one$start_scores[1L])
+})
+
+test_that("hard inputs: one node, one row, constants, copies, wide levels", {
+  expect_equal(sum(bn_search(data.frame(a = c(1, 2, 3.5)), seed = 1)$dag), 0)
+  expect_s3_class(bn_search(data.frame(a = 1.5, b = 2.5), seed = 1), "weft_bn_search")
+  x <- search_data(50, 6)
+  x$constant <- 1
+  x$copy <- x$v2
+  fit <- bn_search(x, seed = 1)
+  expect_equal((fit$dag | t(fit$dag))["copy", "v2"], TRUE)
+  expect_true(is.finite(fit$score))
+  wide <- bn_test_data(100, wide = TRUE)
+  expect_true(is.finite(bn_search(wide, "bic", gamma = 1, seed = 1, kicks = 10)$score))
+  huge <- x * 1e100
+  expect_true(is.finite(bn_search(huge[1:4], seed = 1)$score))
+})
+
+test_that("what it returns prints, converts and is checked", {
+  x <- search_data()
+  fit <- bn_search(x, seed = 1, starts = 2, kicks = 0)
+  expect_output(print(fit), "2 starts\\s+came\\s+within")
+  expect_output(print(bn_search(x, seed = 1, starts = 1)), "one start")
+  expect_identical(nrow(summary(fit)), sum(fit$dag))
+  expect_identical(as.integer(bn_convert(fit)), as.integer(fit$dag))
+  expect_identical(glance(fit)$type, "bge")
+  expect_s3_class(bn_fit(fit, x), "weft_bn_fit")
+  expect_error(update(fit, 10), "no chains", class = "weft_error_input")
+  expect_error(plot(fit, "trace"), class = "weft_error_input")
+  for (part in c("dag", "score", "type", "start_scores", "counts")) {
+    damaged <- fit
+    damaged[[part]] <- NULL
+    expect_error(print(damaged), "bn_search", class = "weft_error_input", info = part)
+  }
+})
+
+test_that("errors say what must be", {
+  x <- search_data(30, 3)
+  expect_error(bn_search(), class = "weft_error_input")
+  expect_error(bn_search(x, "bic"), class = "weft_error_input")
+  for (wrong in list(list(starts = 0), list(kicks = -1), list(candidates = -1), list(gamma = 0), list(max_parents = -1),
+                     list(na = "x"), list(seed = -1), list(verbose = 2))) {
+    expect_error(do.call(bn_search, c(list(x), wrong)), class = "weft_error_input", info = names(wrong))
+  }
+  expect_error(bn_search(x, starts = 1000, kicks = 0, threads = 1), NA)
+})
+
+test_that("it can be interrupted, and leaves no memory when an allocation fails", {
+  x <- search_data(100, 8)
+  polls <- 0
+  withr::local_options(weft.poll = 0)
+  bn_search(x, seed = 1, kicks = 50, progress = function(done, total) polls <<- polls + 1)
+  expect_gt(polls, 3)
+  expect_error(bn_search(x, seed = 1, progress = function(done, total) stop("enough")), "enough")
+})
+
+test_that("edge posteriors over halves of the rows", {
+  x <- bn_test_data(80)
+  run <- function(...) bn_learn(x, 2, target = "sum", iterations = 400, chains = 2, seed = 5, ...)
+  whole <- run()
+  halves <- run(resample = 3)
+  expect_identical(halves$edges_all_rows, whole$edges)
+  expect_identical(halves$dag, whole$dag)
+  again <- lapply(1:3, function(k) {
+    rows <- sort(order(draws("uniform", 80, key = whole$run$key, stream = k))[1:40])
+    bn_learn(x[rows, ], 2, target = "sum", iterations = 100, chains = 1, seed = 5 + k)$edges
+  })
+  expect_equal(halves$edges, Reduce(`+`, again) / 3, tolerance = 1e-12)
+  expect_output(print(halves), "means over 3 halves")
+  expect_error(update(halves, 10), "3 halves", class = "weft_error_input")
+  expect_error(bn_learn(x, resample = 2), "target", class = "weft_error_input")
+  expect_error(bn_learn(bn_scores(x, 2, keep = "sum"), target = "sum", resample = 2), class = "weft_error_input")
+  set <- rep(list("a", NULL, c("b", "c"), NA), 20)
+  expect_true(all(is.finite(run(resample = 2, interventions = set)$edges)))
+})
