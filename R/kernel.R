@@ -319,7 +319,8 @@ kernel_run <- function(problem, method = "auto") {
   direct <- function(plan) (if (method == "auto") kernel_lower(problem, plan)) %||% kernel_direct(problem, plan)
   by_mesh <- function(plan) kernel_mesh(problem, plan$mesh, plan$reason) %||% direct(plan)
   run <- function(plan) {
-    switch(plan$method, direct = direct(plan), mesh = by_mesh(plan), kernel_walk(problem, plan) %||% run(plan$otherwise))
+    switch(plan$method, direct = direct(plan), mesh = by_mesh(plan),
+           kernel_walk(problem, plan) %||% run(plan$otherwise))
   }
   run(plan)
 }

@@ -23,6 +23,9 @@ kernels <- function() {
   scores <- bn_scores(levels, 3)
   links <- irm_sample(60, 50, k = 3, seed = 1)$A
   counts <- matrix(stats::rpois(2000, 0.3), 100)
+  plane <- matrix(stats::rnorm(4000), ncol = 2)
+  space <- matrix(stats::rnorm(3000), ncol = 3)
+  sparse <- Matrix::sparseMatrix(rep(1:400, 4), rep(1:200, 8), x = stats::rexp(1600), dims = c(400, 200))
   list(
     "mi_rank" = function() mi_rank(two, class),
     "mi_pairs" = function() mi_pairs(two, class, top = 10),
@@ -35,6 +38,12 @@ kernels <- function() {
     "bn_learn" = function() bn_learn(scores, iterations = 5000, chains = 1, seed = 1),
     "kernel_sum, direct" = function() kernel_sum(numbers[, 1:3], bandwidth = 0.7, method = "direct"),
     "kernel_sum, tree" = function() kernel_sum(numbers[, 1:2], bandwidth = 0.2, method = "tree", rel_error = 0.01),
+    "kernel_sum, line" = function() kernel_sum(as.vector(numbers), bandwidth = 0.1, rel_error = 1e-4, method = "line"),
+    "kernel_sum, mesh" = function() kernel_sum(plane, bandwidth = 0.3, rel_error = 1e-4, method = "mesh"),
+    "kernel_sum, mesh in space" = function() kernel_sum(space, bandwidth = 0.5, rel_error = 1e-4, method = "mesh"),
+    "kde, plug-in" = function() kde(numbers[, 1], "plugin"),
+    "kde, lscv of a plane" = function() kde(plane, "lscv"),
+    "pca, sparse" = function() pca(sparse, 5, method = "krylov", seed = 1),
     "irm" = function() irm(links, chains = 1, sweeps = 15, seed = 1),
     "regulation" = function() regulation(numbers[, 1:10], steps = 2, resamples = 4, seed = 1),
     "weft_import" = function() weft_import(counts, tempfile(), overwrite = TRUE)

@@ -25,6 +25,14 @@ set.seed(1)
 x4 <- stats::rnorm(1e4)
 x6 <- stats::rnorm(1e6)
 y4 <- sin(x4) + stats::rnorm(1e4) / 3
+x42 <- matrix(stats::rnorm(2e4), 1e4)
+plane <- as.matrix(expand.grid(seq(-4, 4, length.out = 151), seq(-4, 4, length.out = 151)))
+away_plane <- seq(1, nrow(plane), by = 397)
+exact_plane <- vapply(away_plane, function(k) {
+  mean(exp(-((x42[, 1] - plane[k, 1])^2 + (x42[, 2] - plane[k, 2])^2) / 0.08)) / (2 * pi * 0.04)
+}, 0)
+plane_error <- function(f, of) max(abs(as.vector(f)[away_plane] - exact_plane)) / max(exact_plane)
+by_bkde <- function() KernSmooth::bkde2D(x42, c(0.2, 0.2), c(151, 151), list(c(-4, 4), c(-4, 4)))$fhat
 grid <- seq(-4, 4, length.out = 401)
 some <- seq(1, 401, by = 40)
 exact_density <- vapply(grid[some], function(g) mean(stats::dnorm(g, x6, 0.06)), 0)
@@ -182,6 +190,13 @@ rows <- list(
   "kernel: density on a grid, 10^6, bkde()" = row(
     function() predict(kde(x6, 0.06), grid), function() KernSmooth::bkde(x6, bandwidth = 0.06, range.x = c(-4, 4)),
     density_error, "KernSmooth", "greatest error, of the peak"),
+  "kernel: density on a plane, 10,000, bkde2D()" = row(function() predict(kde(x42, 0.2), plane), by_bkde, plane_error,
+    "KernSmooth", "greatest error over the greatest density"),
+  "kernel: the same, absolute error 1e-6" = row(
+    function() kernel_sum(plane, x42, bandwidth = 0.2, abs_error = 1e-6 * nrow(x42)) / (nrow(x42) * 2 * pi * 0.04),
+    by_bkde, plane_error, "KernSmooth", "greatest error over the greatest density"),
+  "kernel: bandwidth, lscv, 10,000 x 2" = row(function() kde(x42, "lscv"), function() ks::Hlscv.diag(x42),
+                                              needs = "ks"),
   "kernel: regression at 10,000" = row(
     function() kernel_sum(x4, weights = cbind(1, y4), bandwidth = 0.2, rel_error = 1e-4),
     function() stats::ksmooth(x4, y4, "normal", 0.2 / 0.3706506, x.points = x4)),

@@ -7,7 +7,7 @@
 #include "../../base/parallel.h"
 #include "mi_tile.h"
 
-#define PLANE_CELLS 256               /* larger tables of pairs are counted from codes */
+#define PLANE_CELLS 2048              /* larger tables of pairs are counted from codes */
 #define DIRECT ((uint64_t) 1 << 18) /* numbers up to here are used as they are */
 
 /* How many numbers a tuple of `order` columns may have: of few levels as many as tables have cells. */
