@@ -2,19 +2,19 @@
 #'
 #' A search that needs no table of all parent sets, so that a node may have many parents among many nodes: best moves
 #' through an order, each node's parents grown and shrunk greedily among those before it (Andrews, Ramsey, Sanchez
-#' Romero, Camchong and Kummerfeld 2023). For some dozen variables [bn_learn()] and [bn_exact()] say more: how good other
-#' networks are, how probable each edge is, and whether there is anything better.
+#' Romero, Camchong and Kummerfeld 2023). For some dozen variables [bn_learn()] and [bn_exact()] say more: how good
+#' other networks are, how probable each edge is, and whether there is anything better.
 #'
 #' @section How it searches: In a random order nodes are put in, each at the place among the others where the score of
-#'   all is highest. Then one after the other goes to the place where it is highest now, until none moves. Then some nodes that are near each other are thrown to random places and the search
-#'   goes on from there; what comes out worse is taken back. That is repeated `kicks` times from each of `starts` orders.
-#'   What a node's parents would be among any nodes before it is kept in a tree, so that most of it is looked up. All
-#'   sets of up to 2, 3 or 4 candidates, as there is room, are listed besides: two parents may tell together what neither
-#'   tells alone.
+#'   all is highest. Then one after the other goes to the place where it is highest now, until none moves. Then some
+#'   nodes that are near each other are thrown to random places and the search goes on from there; what comes out
+#'   worse is taken back. That is repeated `kicks` times from each of `starts` orders. What a node's parents would be
+#'   among any nodes before it is kept in a tree, so that most of it is looked up. All sets of up to 2, 3 or 4
+#'   candidates, as there is room, are listed besides: two parents may tell together what neither tells alone.
 #'
-#'   A node's candidates are what a greedy search around it finds among all nodes, the `candidates` nodes that score best
-#'   alone, and the nodes whose candidate it is. When the search has come to an end, every node before another is tried
-#'   as its parent once more; those that raise the score become candidates and the search goes on.
+#'   A node's candidates are what a greedy search around it finds among all nodes, the `candidates` nodes that score
+#'   best alone, and the nodes whose candidate it is. When the search has come to an end, every node before another is
+#'   tried as its parent once more; those that raise the score become candidates and the search goes on.
 #'
 #'   The score of a network is that of [bn_scores()]: without a limit by `max_parents`, [bn_score()] gives the same
 #'   number. Results depend on the seed, not on the number of threads; starts are shared among threads. It runs on the
@@ -38,9 +38,9 @@
 #'   10 times as many and 5,000 at least.
 #' @param seed a whole number; NULL draws the key from R's generator.
 #' @return An object of class `weft_bn_search` and `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `node_scores`,
-#'   `order` (names), `start_scores` (what each start came to), `counts` (best moves, parent sets scored, pairs of a node
-#'   and a candidate, and how often candidates were added). What takes networks takes it: [bn_fit()], [bn_compare()],
-#'   [bn_convert()], [plot.weft_bn()], `start` of [bn_learn()].
+#'   `order` (names), `start_scores` (what each start came to), `counts` (best moves, parent sets scored, pairs of a
+#'   node and a candidate, and how often candidates were added). What takes networks takes it: [bn_fit()],
+#'   [bn_compare()], [bn_convert()], [plot.weft_bn()], `start` of [bn_learn()].
 #' @seealso [bn_learn()], [bn_score()], [bn_cpdag()]
 #' @export
 #' @examples
@@ -50,7 +50,8 @@
 #' fit <- bn_search(as.data.frame(x), seed = 1)
 #' fit
 #' head(summary(fit))
-bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, candidates = NULL, starts = NULL, kicks = NULL,
+bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, candidates = NULL, starts = NULL,
+                      kicks = NULL,
                       prior = NULL, interventions = NULL, ess = 1, na = c("fail", "drop"), seed = NULL, threads = NULL,
                       progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
@@ -64,7 +65,8 @@ bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, cand
   gauss <- score == "bge"
   gamma <- check_gamma(gamma %||% (1 / sqrt(p)))
   starts <- check_number(starts %||% (if (gauss) 2 else 4), "starts", min = 1, max = 1000, whole = TRUE)
-  kicks <- check_number(kicks %||% (if (gauss) max(200, p) else max(5000, 10 * p)), "kicks", min = 0, max = 1e9, whole = TRUE)
+  kicks <- kicks %||% (if (gauss) max(200, p) else max(5000, 10 * p))
+  kicks <- check_number(kicks, "kicks", min = 0, max = 1e9, whole = TRUE)
   limits <- bn_limits(max_parents %||% (if (gauss) 25 else 6), input$names)
   key <- draw_key(seed)
   threads <- threads_for(threads)

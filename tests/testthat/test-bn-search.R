@@ -146,7 +146,7 @@ test_that("it can be interrupted, and leaves no memory when an allocation fails"
 
 test_that("edge posteriors over halves of the rows", {
   x <- bn_test_data(80)
-  run <- function(...) bn_learn(x, 2, target = "sum", iterations = 400, chains = 2, seed = 5, ...)
+  run <- function(...) bn_learn(x, 2, target = "sum", iterations = 1000, chains = 2, seed = 5, ...)
   whole <- run()
   halves <- run(resample = 3)
   expect_identical(halves$edges_all_rows, whole$edges)
