@@ -51,9 +51,8 @@
 #' fit
 #' head(summary(fit))
 bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, candidates = NULL, starts = NULL,
-                      kicks = NULL,
-                      prior = NULL, interventions = NULL, ess = 1, na = c("fail", "drop"), seed = NULL, threads = NULL,
-                      progress = NULL, verbose = FALSE) {
+                      kicks = NULL, prior = NULL, interventions = NULL, ess = 1, na = c("fail", "drop"), seed = NULL,
+                      threads = NULL, progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
   need_args("data")
   score <- if (is.null(score)) suited_score(data) else check_choice(score, bn_score_types, "score")

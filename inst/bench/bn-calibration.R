@@ -4,9 +4,9 @@
 #   WEFT_BN_NETWORKS=folder   networks of the repository (.bif), those of child, insurance and alarm that are there
 # An edge i -> j is true when the network has a path from i to j all of whose inner nodes are hidden. Printed for each
 # origin and way: Brier score and logarithmic loss (nats) over all ordered pairs; of what was said to be .8 or surer,
-# how many, how sure it was on average, and how often it was right; the same of directions: of pairs that are truly joined
-# one way and were said to be joined with .5 or more, how sure the likelier direction was given that they are joined,
-# and how often it was right. bnlearn's boot.strength(), where it is installed, is a peer.
+# how many, how sure it was on average, and how often it was right; the same of directions: of pairs that are truly
+# joined one way and were said to be joined with .5 or more, how sure the likelier direction was given that they are
+# joined, and how often it was right. bnlearn's boot.strength(), where it is installed, is a peer.
 suppressPackageStartupMessages(library(weft))
 given <- commandArgs(TRUE)
 sets <- if (length(given)) as.integer(given[1L]) else 10L
