@@ -84,10 +84,11 @@ bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, cand
   record(search_result(input, score, gamma, found), match.call(), chosen, started)
 }
 
-# Numbers are doubles throughout; anything else is for categories, or an error that says so.
+# Numbers are doubles throughout, or what a container holds that is no matrix of R's own; anything else is for
+# categories, or an error that says so.
 suited_score <- function(data) {
-  if (inherits(data, "SummarizedExperiment")) return("bge")
-  numbers <- if (is.data.frame(data)) length(data) > 0L && all(vapply(data, is.double, NA)) else is.double(data)
+  numbers <- if (is.data.frame(data)) length(data) > 0L && all(vapply(data, is.double, NA))
+             else is.double(data) || !(is.atomic(data) || is.list(data))
   if (numbers) "bge" else "bic"
 }
 

@@ -106,6 +106,16 @@ test_that("hard inputs: one node, one row, constants, copies, wide levels", {
   expect_true(is.finite(bn_search(huge[1:4], seed = 1)$score))
 })
 
+test_that("numbers are told from categories, whatever holds them", {
+  x <- search_data(60, 5)
+  expect_identical(bn_search(as.matrix(x), seed = 1)$type, "bge")
+  expect_identical(bn_search(data.frame(a = rep(1:2, 10), b = rep(1:2, each = 10)), seed = 1)$type, "bic")
+  expect_error(bn_search(cbind(x, a = 1L), seed = 1), "Column `v1`", class = "weft_error_input")
+  skip_if_not_installed("Matrix")
+  sparse <- bn_search(Matrix::Matrix(as.matrix(x), sparse = TRUE), seed = 1)
+  expect_identical(sparse$dag, bn_search(x, seed = 1)$dag)
+})
+
 test_that("what it returns prints, converts and is checked", {
   x <- search_data()
   fit <- bn_search(x, seed = 1, starts = 2, kicks = 0)
