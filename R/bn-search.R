@@ -23,7 +23,7 @@
 #' @section How many edges: Where many nodes are tried as parents some fit by chance. A prior for each edge allows for
 #'   that: NULL for `gamma` is 1 / sqrt(p) for p nodes, by which the extended BIC with the weight one half (Foygel and
 #'   Drton 2010) differs from the BIC. A `gamma` of 1 is the plain score. For 1,000 Gaussian variables, 1,000 rows and
-#'   5,000 edges of random weights between -1 and 1 98 % of the adjacencies found are right, and 91 % of all are found;
+#'   5,000 edges of random weights between -1 and 1 98 % of the adjacencies found are right, and 92 % of all are found;
 #'   weights near 0 cannot be seen (`inst/bench/bn-large.R`).
 #'
 #' @inheritParams bn_scores

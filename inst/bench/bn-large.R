@@ -1,6 +1,6 @@
 # Networks of many Gaussian variables: how much of a random graph bn_search() finds, and in what time. As in Andrews and
-# others (2023): edges at random, weights uniform from -1 to 1, error variances from 1 to 2, columns shuffled and scaled;
-# they report precisions near 1 and recalls of .9 for 1,000 rows, 1,000 variables and a degree of 20.
+# others (2023): edges at random, weights uniform from -1 to 1, error variances from 1 to 2, columns shuffled and
+# scaled. They report precisions near 1 and recalls of .9 for 1,000 rows, 1,000 variables and a degree of 20.
 #   Rscript inst/bench/bn-large.R [nodes = 1000] [degree = 10] [rows = 1000] [sets = 1]
 # Adjacencies and arrows are those of equivalence classes. Beside it bnlearn's hc(), where it is installed and the nodes
 # are 200 at most. Seconds are of the clock and of all processors together.
