@@ -168,8 +168,7 @@ plot.weft_bn_compare <- function(x, ...) {
   picture <- roc_picture(x, "x")
   old <- graphics::par(pty = "s")
   on.exit(graphics::par(old))
-  graphics::plot(c(0, 1), c(0, 1), type = "n", las = 1, xlab = picture$xlab, ylab = picture$ylab,
-                 main = picture$title)
+  graphics::plot(c(0, 1), c(0, 1), type = "n", las = 1, xlab = picture$xlab, ylab = picture$ylab, main = picture$title)
   graphics::abline(0, 1, col = "grey80")
   if (picture$curve) graphics::lines(x$roc$fpr, x$roc$tpr, col = "#2c5f8a", lwd = 2)
   else {

@@ -35,8 +35,7 @@ bn_fit <- function(dag, data, ess = 1, interventions = NULL, na = c("fail", "dro
     if (numbers) fit_gauss(input, i, parents, rows) else fit_counts(input, i, parents, rows, ess)
   })
   structure(list(dag = dag, nodes = stats::setNames(nodes, input$names), labels = input$labels, gaussian = numbers,
-                 n = input$n,
-                 ess = ess), class = "weft_bn_fit")
+                 n = input$n, ess = ess), class = "weft_bn_fit")
 }
 
 fit_counts <- function(input, node, parents, rows, ess) {

@@ -85,8 +85,7 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
   if (check_flag(dry_run, "dry_run")) return(predicted[bn_predicted])
   bn_check_memory(predicted, problem, keep)
   if (verbose) message(sprintf("%s parent sets, about %s, %s", format(predicted$sets, big.mark = ","),
-                               bytes_text(predicted$bytes),
-                               seconds_text(predicted$seconds)))
+                               bytes_text(predicted$bytes), seconds_text(predicted$seconds)))
   control <- run_control(chosen$name, worth_threads(predicted$seconds * threads, threads), progress, input$names,
                          "Scoring parent sets")
   table <- memory_errors(.Call(C_weft_bn_scores, bn_native_problem(problem), control))
@@ -177,8 +176,7 @@ bn_predict <- function(problem, keep, threads) {
   work_of <- cost_bn_table(sum(sets), if (by_child) 2 * sum(sets) else joint, 60 * sum(problem$outside), problem$n,
                            kind$gauss, bytes, threads, p)
   list2DF(list(sets = sum(sets), joint_sets = if (by_child) 0 else joint, bytes = work_of$bytes,
-               seconds = work_of$cpu,
-               device_seconds = work_of$cuda, work_bytes = work))
+               seconds = work_of$cpu, device_seconds = work_of$cuda, work_bytes = work))
 }
 
 # The device counts what has few cells; see the limits in src/bn/bn_table_cuda.cu.
@@ -295,8 +293,7 @@ set_names <- function(table, sets) {
 #' @return `bn_local_score()` and `bn_score()`: a number.
 #' @export
 bn_local_score <- function(data, node, parents = character(), score = c("bdeu", "k2", "bic", "aic", "bds", "bge"),
-                           ess = 1,
-                           gamma = 1, prior = NULL, interventions = NULL, na = c("fail", "drop")) {
+                           ess = 1, gamma = 1, prior = NULL, interventions = NULL, na = c("fail", "drop")) {
   score <- check_choice(score, bn_score_types, "score")
   na <- check_choice(na, c("fail", "drop"), "na")
   need_args("data", "node")

@@ -256,8 +256,7 @@ descend <- function(fit, ranks, control) {
   if (steps < 1) return(list(sets = fit$best_sets, score = fit$best_score))
   coldest <- fit$order[, seq(1L, by = length(run$beta), length.out = run$ladders), drop = FALSE]
   run <- utils::modifyList(run, list(iterations = steps, thin = steps, burn_in = 0, first = fit$iterations, beta = 20,
-                                     order = coldest,
-                                     key = (run$key + 1) %% 2^32)) # draws of its own
+                                     order = coldest, key = (run$key + 1) %% 2^32)) # draws of its own
   more <- run_chains(fit$table, run, ranks, control)
   found <- !is.na(more$best_score)
   best_graphs(cbind(fit$best_sets, more$best_sets[, found, drop = FALSE]), c(fit$best_score, more$best_score[found]),
@@ -277,8 +276,7 @@ finish_fit <- function(fit, threads, ranks, control) {
     if (!length(fit$sample_score)) {
       abort_input("`iterations` must leave at least one saved step after `burn_in`.",
                   x = sprintf("`iterations` is %s, `burn_in` %s, `thin` %s.", number_text(fit$run$iterations),
-                              number_text(fit$run$burn_in),
-                              number_text(fit$run$thin)))
+                              number_text(fit$run$burn_in), number_text(fit$run$thin)))
     }
     means <- .Call(C_weft_bn_edge_means, bn_native_table(fit$table), fit$sampled, run_control("cpu", threads, FALSE))
     fit$edges <- matrix(means$edges, nrow(fit$dag), dimnames = dimnames(fit$dag))

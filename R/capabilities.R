@@ -5,7 +5,8 @@
 # The table in Markdown, one string per line.
 capability_lines <- function(file = system.file("capabilities.csv", package = "weft")) {
   table <- utils::read.csv(file, check.names = FALSE)
-  heads <- c("function", "CPU", "CUDA", "several devices", "MPI", "sparse", "DelayedMatrix", "missing values", "seed")
+  heads <- c("function", "CPU", "CUDA", "several devices", "MPI", "sparse", "store", "DelayedMatrix", "missing values",
+             "seed")
   cells <- ifelse(table[setdiff(names(table), c("function", "why"))] == "yes", "yes", "")
   setting <- gsub("(\\w+ = \"\\w+\")", "`\\1`", sub("^[^,]*", "", table[[1L]]))
   shown <- paste0("`", sub(",.*", "", table[[1L]]), "()`", setting)

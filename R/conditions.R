@@ -127,8 +127,7 @@ need_args <- function(...) {
   frame <- parent.frame()
   for (arg in c(...)) {
     is_missing <- bquote(base::missing(.(as.name(arg)))) # an argument may be called `missing`
-    if (eval(is_missing, frame)) abort_input(sprintf("`%s` must be given.", arg),
-                                                                x = "It is missing.")
+    if (eval(is_missing, frame)) abort_input(sprintf("`%s` must be given.", arg), x = "It is missing.")
   }
 }
 

@@ -129,25 +129,50 @@ cost_bins <- function(n, p, threads) cost(on_core(as.double(n) * p * 2e-8), Inf,
 
 # ---- principal components ----
 
+# What the engines that go block by block take of dense n x p on the CPU, in seconds of one core: `block`, one of
+# krylov's, of which the `first` are quicker; and all of gram, `gram` and `steps` for each block that krylov would take,
+# whose number the spectrum decides. Fitted to 1 to 100 components of 200 x 200 to 10,000 x 300 with flat, falling and
+# gapped spectra: within 1.4.
+cost_pca_engines <- function(n, p, k) {
+  near <- min(n, p)
+  all <- n + p
+  b <- min(64, max(16, (k + 13) %/% 8 * 8), near)
+  room <- min(near, max(k + 12 * b, k + 2 * b + 128))
+  held <- min(10 * b, (k + 3 * b + room) / 2, near) # vectors that a block is made orthogonal to
+  look <- 1.2e-10 * held^3 + 1.6e-9 * held^2 * k
+  filter <- near >= 1024 && k <= 52 # src/pca/pca_filter.c: products with the Gram matrix; else all its eigenvectors
+  step <- if (filter) 4.7e-11 * near^2 * min(64, (k + max(16, k %/% 2) + 7) %/% 8 * 8) else 0
+  cache <- max(0, 1 - (1050 / near)^3) # the share of all its steps in which the matrix is larger
+  eigen <- if (filter) 5 * step else near^3 * (1.1e-10 + 2.4e-10 * cache) + 1.6e-9 * near^2 * k
+  narrow <- 1.9e-10 * n * p * b + 4.8e-8 * all * b
+  list(block = narrow + 4.1e-11 * all * b * held + look / 2 + 4e-9 * b^2 * held, first = narrow + 6e-9 * b^3,
+       gram = 1.5e-11 * n * p * near + 1e-9 * all * k^2 + eigen, steps = 1.75 * step)
+}
+
 # k components of n x p with so many stored values, by each engine. "vectors" are the methods that go one component at a
 # time. Stored values of sparse blocks are multiplied one by one, rows gathered from everywhere.
 cost_pca <- function(n, p, cells, k, kind, threads) {
   near <- min(n, p)
-  block <- min(64, max(16, k + 6))
-  filtered <- k <= 52 && near >= 512 # products with the Gram matrix; else all its eigenvectors
-  steps <- if (filtered) 80 * near^2 * max(32, 1.5 * k) else 10 * near^3
-  eigenvectors <- if (filtered) on_device(steps / 5.5e12) + launching(0.015) else on_device(steps / 8e11)
+  filtered <- k <= 52 && near >= 512 # on a device
+  eigenvectors <- if (filtered) on_device(80 * near^2 * max(32, 1.5 * k) / 5.5e12) + launching(0.015)
+                  else on_device(10 * near^3 / 8e11)
   square <- if (kind %in% c("dense", "resident") && near <= 10000) 0 else Inf
   core <- 7e9 * min(threads, 16) / slowness("core")
-  passes <- 70 * max(1, k / 50)
-  # narrow blocks of a sparse matrix take some 27 vectors per component, whose products are five times as slow
-  products <- if (kind == "sparse") 2 * 27 * 5 * cells * max(k, 4) else passes * 2 * cells * block * 2
   there <- launching(0.004) + sent(24 * cells)
   turns <- if (kind == "sparse") 20000 else 150
   iterated <- in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there
-  summed <- if (kind == "sparse") cost_pca_stored(n, p, cells, k, threads)$gram$cpu
-            else square + (cells * near + steps) / core
-  list(krylov = cost(products / core, iterated, 8 * cells,
+  if (kind == "sparse") {
+    # narrow blocks take some 27 vectors per component, whose products are five times as slow
+    by_blocks <- 2 * 27 * 5 * cells * max(k, 4) / core
+    summed <- cost_pca_stored(n, p, cells, k, threads)$gram$cpu
+  } else {
+    one <- cost_pca_engines(n, p, k)
+    moments <- 1.5e-8 * cells
+    blocks <- usual_blocks(near, k)
+    by_blocks <- on_core(moments + blocks * one$block) / min(threads, 16)
+    summed <- square + on_core(moments + one$gram + blocks * one$steps) / min(threads, 16)
+  }
+  list(krylov = cost(by_blocks, iterated, 8 * cells,
                      called(), in_device_memory(turns * 8 * cells / 4e12)), # parts meet at every turn
        gram = cost(summed, # of sparse matrices in memory a device forms none
                    if (kind == "sparse") iterated else square + on_device(cells * near / 4e13) + eigenvectors + there,
@@ -155,17 +180,37 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
        vectors = cost(1000 * k * cells / core, on_device(4000 * k * cells / 1e13) + there, 8 * cells, called()))
 }
 
+# Krylov takes 5 to 7 blocks where values fall or have a gap, 20 to 50 where they are flat, and at most those that fill
+# the smaller side.
+usual_blocks <- function(near, k) min(20, ceiling(near / min(64, max(16, (k + 13) %/% 8 * 8))))
+
+# Whether krylov shall begin and give way to gram when its first blocks show that gram is less: what gram takes in
+# blocks, for the job of native code. That is seen after three blocks, five or six being the fewest as a rule: where
+# three are more than a third of what gram would take, gram begins. On the CPU, of a dense matrix in memory; whatever
+# the machine and its threads, so that results are the same.
+gives_way <- function(n, p, k) {
+  near <- min(n, p)
+  if (3 * k >= near || near <= 128 || near > 10000) return(never_gives_way)
+  one <- cost_pca_engines(n, p, k)
+  if (1.5e-8 * n * p + one$gram + 14 * one$steps < 10 * one$first) return(never_gives_way)
+  list(gram_blocks = one$gram / one$block, gram_steps = one$steps / one$block)
+}
+
+never_gives_way <- list(gram_blocks = 0, gram_steps = 0)
+
 # The same from a store: blocks are read for each pass, and the Gram matrix takes one, which adds the products of the
-# values of each row. On a device compressed blocks stay where they fit, and are spread out for each product.
+# values of each row. On a device compressed blocks stay where they fit, and are spread out for each product. Most of
+# reading is done by one thread: 10^7 cells x 2,000 genes, 1.6e9 values, k = 50, took an H200 with 16 cores 39 s, two
+# reads and 4 GB of scores.
 cost_pca_stored <- function(n, p, cells, k, threads) {
-  read <- on_core(cells * 2e-9) + on_core(cells * 1.2e-8 / threads)
+  read <- on_core(cells * 5e-9) + on_core(cells * 1.2e-8 / threads)
   dense <- n * p
   stays <- 12 * cells < 4e10
   pass <- in_device_memory(dense * 8e-12) + if (stays) 0 else read
   eigen <- if (k <= 52) 160 * p^2 * max(32, 1.5 * k) else 10 * p^3
   square <- if (p <= min(n, 10000)) 0 else Inf
   block <- min(64, max(16, k + 6))
-  there <- launching(0.05) + 2 * read + sent(12 * cells)
+  there <- launching(0.05) + 2 * read + sent(12 * cells) + fetched(16 * n * k)
   list(krylov = cost(70 * (read + on_core(2 * cells * block * 1e-9 / threads)), there + 70 * pass, 8 * cells),
        gram = cost(square + 4 * read + on_core((cells^2 / max(1, n) / 2 * 1.5e-9 + eigen / 7e9) / threads),
                    square + there + 3 * pass + on_device(dense * p / 4e13 + eigen / 8e11), 8 * (n * k + p^2)),
@@ -188,15 +233,17 @@ cost_bn_table <- function(sets, counts, outside, n, bge, bytes, threads, p = 0) 
 }
 
 # Steps of so many chains, each of which goes on one thread through so many temperatures. A single chain is slow on a
-# device, and thousands are not slower than one. `sets`: parent sets per node.
+# device, and thousands are not slower than one. `sets`: parent sets per node. What each chain found is put together on
+# the host, whichever the back end.
 cost_chains <- function(iterations, chains, temperatures, sets, nodes, sums, threads) {
   step <- if (sums) c(5e-7, 3.4e-6) + c(1.25e-8, 1.15e-7) * sets
           else if (nodes <= 128) c(1.8e-7, 1e-6)
           else c(1.8e-7, 1e-4) # masks of more than two words
   replicas <- chains * temperatures
+  joined <- chains * (7e-5 + if (sums) 3.2e-7 * nodes^2 else 0)
   cost(on_core(iterations * replicas * step[1L] / min(threads, chains)),
        launching(if (sums) 0.005 else 0.0025) + on_device(iterations * step[2L] * max(1, replicas / 2000)), 2^27,
-       on_core(1.2e-3), on_device(iterations * step[2L] * max(0, replicas / 2000 - 1)))
+       on_core(1.2e-3 + joined), on_device(iterations * step[2L] * max(0, replicas / 2000 - 1)))
 }
 
 # An optimum by dynamic programming, whose subsets a device holds itself, or a posterior. Over orders: one number per

@@ -1,31 +1,31 @@
 # nolint start: line_length_linter. Rows of tables in the help page stand on one line each.
 #' Cut numeric columns into bins
 #'
-#' Turns numeric columns into factors, and keeps the cut points, so that `predict()` puts new data into the same bins.
+#' Turns numeric columns into factors and keeps the cut points, so that `predict()` puts new data into the same bins.
 #'
 #' | method | bins |
 #' |---|---|
-#' | `"equalfreq"` | cuts at the values of ranks ceiling(b n / bins); equal values stay together, so there may be fewer bins |
-#' | `"equalwidth"` | 1 + floor((x - min) / w), w = (max - min) / bins, the maximum in the last |
+#' | `"equalfreq"` | cuts at the values of ranks ceiling(b n / bins), b = 1, 2, ...; equal values stay together, so there may be fewer bins |
+#' | `"equalwidth"` | bin 1 + floor((x - min) / w) with w = (max - min) / bins; the maximum belongs to the last bin |
 #' | `"sd"` | `under`, `normal` and `over`: below, within and above mean \eqn{\pm} `z` standard deviations |
-#' | `"mdl"` | splits that lower the class entropy by more than they cost to describe (Fayyad and Irani 1993) |
-#' | `"caim"`, `"cacc"`, `"ameva"` | add the cut that raises a criterion of class and bins most, while it rises (Kurgan and Cios 2004; Tsai, Lee and Yang 2008; Gonzalez-Abril and others 2009); the first two go on until there are as many bins as classes |
+#' | `"mdl"` | splits for as long as they lower the class entropy by more than they cost to describe (Fayyad and Irani 1993) |
+#' | `"caim"`, `"cacc"`, `"ameva"` | adds the cut that raises a criterion of classes and bins most, for as long as it rises (Kurgan and Cios 2004; Tsai, Lee and Yang 2008; Gonzalez-Abril and others 2009); the first two continue until there are as many bins as classes |
 #'
-#' Cuts by a class lie half way between neighbouring values; a column that says nothing about the class becomes one
-#' level. Bins are closed on the right, those of equal width on the left. Missing values stay missing. New values
-#' outside the range fall into the outermost bins.
+#' Cuts that use a class lie half way between neighbouring values; a column that says nothing about the class becomes a
+#' factor of one level. Bins are closed on the right, those of equal width on the left. Missing values stay missing. New
+#' values outside the range fall into the outermost bins.
 #'
 #' @inheritParams mi_rank
 #' @param x a data frame or numeric matrix, or a SummarizedExperiment. In a data frame, columns that are not numeric
 #'   stay as they are.
 #' @param method see below.
-#' @param bins how many bins, for `"equalfreq"` and `"equalwidth"`.
+#' @param bins the number of bins, for `"equalfreq"` and `"equalwidth"`.
 #' @param class for `"mdl"`, `"caim"`, `"cacc"` and `"ameva"`: one category per row.
-#' @param z for `"sd"`: how many standard deviations.
+#' @param z for `"sd"`: the number of standard deviations.
 #' @param threads see [weft_threads()].
-#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
+#' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return A data frame of class `weft_bins` of factors. The attribute `"cuts"` has the cut points by column.
-#' @seealso `bins =` in [mi_rank()], [mi_matrix()] and [mi_select()] cuts by equal frequency in place.
+#' @seealso `bins =` in [mi_rank()], [mi_matrix()] and [mi_select()], which cuts by equal frequency in the same call.
 #' @export
 #' @examples
 #' d <- discretize(iris, "mdl", class = iris$Species)
@@ -34,8 +34,7 @@
 #' predict(d, data.frame(Petal.Width = c(0.3, 2.1)))
 # nolint end
 discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "cacc", "ameva", "sd"), bins = 5,
-                       class = NULL,
-                       z = 1, assay = NULL, threads = NULL, ...) {
+                       class = NULL, z = 1, assay = NULL, threads = NULL, ...) {
   need_args("x")
   check_dots(character(), c(breaks = "bins", nbins = "bins", nb = "bins", disc = "method", y = "class"), ...)
   if (is.numeric(method) && length(method) == 1L) {

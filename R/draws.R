@@ -12,8 +12,7 @@
 #' @param backend "cpu" or "cuda".
 #' @return A double vector: n draws, or 4 n words.
 #' @noRd
-draws <- function(kind, n, a = 0, b = 0, key = 1, stream = 0, first = 0, backend = "cpu",
-                  threads = NULL) {
+draws <- function(kind, n, a = 0, b = 0, key = 1, stream = 0, first = 0, backend = "cpu", threads = NULL) {
   law <- list(kind = kind, n = n, a = a, b = b, key = as_halves(key), stream = stream, first = as_halves(first))
   .Call(C_weft_draws, law, run_control(choose_backend(backend)$name, threads, FALSE))
 }

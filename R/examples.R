@@ -24,12 +24,12 @@
 #' * `"all"` (package ALL): 12,625 probe sets of 128 patients with acute lymphoblastic leukaemia, B or T cells
 #'   (Chiaretti and others 2004).
 #'
-#' @param name one of the names above; `NULL` for a table of them.
+#' @param name one of the names below; `NULL` for a table of them.
 #' @param n,p samples and features of a simulated set.
 #' @param seed a whole number.
 #' @param batch,missing,outliers for `"expression"`: standard deviation of the batch's shift (0 for one batch), share of
 #'   missing cells, number of outlying samples.
-#' @param spoilt for `"expression"`: add the constant and the mostly missing genes?
+#' @param spoilt for `"expression"`: whether to add the constant and the mostly missing genes.
 #' @return A list of class `weft_example`: `x` (samples in rows) and, where there are any, `class`, `batch`, `truth`,
 #'   `drivers`, `outliers`, `epistatic`, `marginal`, `row_cluster`, `col_cluster`, `gene_names` (descriptions),
 #'   `symbols` (of genes, NA where none is known; for [gene_quality()], as are the descriptions); and `source`, a

@@ -236,8 +236,7 @@ network_features_of <- function(net) if (is_directed(net)) network_features(net)
 
 empty_overlaps <- function() {
   data.frame(query = character(), set = character(), size = integer(), listed = integer(), overlap = integer(),
-             expected = numeric(),
-             fold = numeric(), p_value = numeric(), genes = character())
+             expected = numeric(), fold = numeric(), p_value = numeric(), genes = character())
 }
 
 test_lists <- function(query, sets, sizes) {
@@ -252,8 +251,7 @@ test_lists <- function(query, sets, sizes) {
     overlap <- lengths(common)
     expected <- size * length(listed) / length(universe)
     data.frame(query = name, set = names(inside), size = unname(size), listed = length(listed),
-               overlap = unname(overlap),
-               expected = unname(expected), fold = unname(overlap / expected),
+               overlap = unname(overlap), expected = unname(expected), fold = unname(overlap / expected),
                p_value = stats::phyper(overlap - 1, size, length(universe) - size, length(listed), lower.tail = FALSE),
                genes = vapply(common, toString, ""), row.names = NULL)
   }))

@@ -20,7 +20,7 @@
 #' @param tolerance of the residual relative to `y`; in the prediction's variances, to the covariances.
 #' @param max_iterations the most iterations.
 #' @param backend,threads,progress see [kernel_sum()].
-#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
+#' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return An object of class `weft_gp`: `alpha`, `iterations`, `residual` and what was given. `saveRDS()` keeps it.
 #' @export
 #' @examples

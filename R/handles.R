@@ -44,10 +44,13 @@ handle_pointer <- function(x) {
   if (typeof(pointer) == "externalptr") pointer
 }
 
+# A part of the list around a handle. R asks anything of the class for its dim(), a changed object too.
+handle_part <- function(x, part) if (is.list(x)) unclass(x)[[part]] else abort_changed("x", "the list around the handle")
+
 #' @export
-dim.weft_device_matrix <- function(x) x$dim
+dim.weft_device_matrix <- function(x) handle_part(x, "dim")
 #' @export
-dimnames.weft_device_matrix <- function(x) x$dimnames
+dimnames.weft_device_matrix <- function(x) handle_part(x, "dimnames")
 
 #' @export
 as.matrix.weft_device_matrix <- function(x, ...) {

@@ -149,8 +149,7 @@ graphml_lines <- function(tables) {
   keys <- function(d, domain) {
     if (!length(d)) return(character())
     sprintf("  <key id=\"%s_%s\" for=\"%s\" attr.name=\"%s\" attr.type=\"%s\"/>", domain, xml_text(names(d)), domain,
-            xml_text(names(d)),
-            vapply(d, function(v) switch(typeof(v), logical = "boolean",
+            xml_text(names(d)), vapply(d, function(v) switch(typeof(v), logical = "boolean",
                                          integer = if (is.factor(v)) "string" else "int", double = "double",
                                          "string"), ""))
   }
@@ -166,8 +165,7 @@ graphml_lines <- function(tables) {
   values <- tables$edges[setdiff(names(tables$edges), c("from", "to"))]
   id <- function(name) sprintf("n%d", match(name, nodes$name))
   c("<?xml version=\"1.0\" encoding=\"UTF-8\"?>", "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">",
-    keys(nodes, "node"),
-    keys(values, "edge"),
+    keys(nodes, "node"), keys(values, "edge"),
     sprintf("  <graph id=\"weft\" edgedefault=\"%s\">", if (tables$directed) "directed" else "undirected"),
     sprintf("    <node id=\"%s\">%s</node>", id(nodes$name), cells_of(nodes, "node")),
     if (nrow(values) || nrow(tables$edges)) sprintf("    <edge source=\"%s\" target=\"%s\">%s</edge>",

@@ -11,8 +11,7 @@ check_file <- function(path, arg, what) {
 }
 
 irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self = FALSE, assay = NULL,
-                      threshold = NULL,
-                      dim = NULL, progress = FALSE) {
+                      threshold = NULL, dim = NULL, progress = FALSE) {
   if (inherits(A, "weft_irm_graph")) return(check_irm_graph(A, "`A`"))
   if (!is.null(type)) type <- check_choice(type, irm_types, "type")
   self <- check_flag(self, "self")
@@ -194,8 +193,7 @@ edge_pairs <- function(A, type, poisson, dim) {
   one_mode <- !is.null(type) && type != "bipartite"
   ends <- edge_ends(A[[1L]], A[[2L]], one_mode, dim)
   list(from = ends$from, to = ends$to, weight = weight, n_row = ends$n_row, n_col = ends$n_col,
-       row_names = ends$row_names,
-       col_names = ends$col_names, matrix = FALSE)
+       row_names = ends$row_names, col_names = ends$col_names, matrix = FALSE)
 }
 
 edge_ends <- function(a, b, one_mode, dim) {

@@ -22,8 +22,7 @@
 #' irm_log_posterior(A, c(1, 1, 2), c(1, 1, 2))
 #' irm_log_posterior(A, c(1, 1, 1), c(1, 1, 1))
 irm_log_posterior <- function(A, row_cluster, col_cluster = NULL, alpha = 1, beta = c(1, 1), missing = NULL,
-                              type = NULL,
-                              family = c("bernoulli", "poisson", "gaussian"), self = FALSE, assay = NULL,
+                              type = NULL, family = c("bernoulli", "poisson", "gaussian"), self = FALSE, assay = NULL,
                               threshold = NULL, dim = NULL) {
   need_args("A", "row_cluster")
   family <- check_choice(family, irm_families, "family")

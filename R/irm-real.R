@@ -63,8 +63,7 @@ real_scale <- function(A) {
 check_real_scale <- function(graph, need) {
   v <- graph$values
   need(is.null(v) || is_reals(v, 3L) && v[2L] > 0 && v[3L] > 0 && v[3L] <= 1 && log2(v[3L]) == round(log2(v[3L])),
-       "graph$values",
-       "NULL, or centre, scale and unit of real values", v)
+       "graph$values", "NULL, or centre, scale and unit of real values", v)
   need(is.null(v) || graph$type == 0, "graph$type", "0 for real values", graph$type)
 }
 

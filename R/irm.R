@@ -89,7 +89,7 @@
 #'   blocked sampler fewer chains than devices share every sweep where sweeps are so long that it pays. See
 #'   [weft_devices()].
 #' @param threads,progress see [weft_threads()] and [mi_rank()].
-#' @param ... nothing: an argument that is none of these is an error.
+#' @param ... not used: any further argument is an error.
 #' @return A list of class `weft_irm`:
 #'   \item{row_cluster, col_cluster}{the partition of highest posterior over all chains, numbered by size; the same
 #'   twice
@@ -123,8 +123,7 @@
 #' values <- matrix(rnorm(40 * 20), 40) + outer(rep(c(-1, 1), each = 20), rep(c(1, 0, -1), c(8, 6, 6)))
 #' irm(values, family = "gaussian", chains = 2, sweeps = 40, seed = 1)
 irm <- function(A, type = NULL, family = c("bernoulli", "poisson", "gaussian"), missing = NULL, hold_out = 0,
-                max_clusters = NULL,
-                alpha = 1, beta = c(1, 1), chains = 4, sweeps = 200, burn_in = NULL,
+                max_clusters = NULL, alpha = 1, beta = c(1, 1), chains = 4, sweeps = 200, burn_in = NULL,
                 sampler = c("blocked", "collapsed"),
                 split_merge = TRUE, init = NULL, backend = NULL, threads = NULL, seed = NULL, self = FALSE,
                 hyper = list(alpha = c(1, 1), beta = c(1, 1)), thin = NULL, assay = NULL, threshold = NULL, dim = NULL,

@@ -30,7 +30,7 @@
 #' @param distributed the ranks of a job each give their own part of `x`; see [weft_ranks()]. The density is of all
 #'   points. All ranks then call `predict()` together, each with its own `newdata`; without it, each gets the densities
 #'   at its own part. Not for `"plugin"`.
-#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
+#' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return An object of class `weft_kde`: `bandwidth`, `kernel`, `n`, `d`, the points in a tree, and how it was made.
 #'   `backend` is where predictions will be summed: what was asked for, `"auto"` choosing for each.
 #'   `saveRDS()` and `readRDS()` keep it, tree included.
@@ -115,8 +115,7 @@ canonical_ratio <- function(kernel, d) {
 #' predict(d, c(50, 80))
 #' sum(predict(d, log = TRUE, leave_one_out = TRUE))
 predict.weft_kde <- function(object, newdata = NULL, log = FALSE, leave_one_out = FALSE, rel_error = NULL,
-                             backend = NULL,
-                             threads = NULL, progress = NULL, ...) {
+                             backend = NULL, threads = NULL, progress = NULL, ...) {
   join_ranks(of_ranks(object), "predict", c(each_rank, "object", "newdata"))
   check_parts(object, "kde()", kde_parts(object))
   leave_one_out <- check_flag(leave_one_out, "leave_one_out")

@@ -97,8 +97,7 @@ sum_by_samples <- function(task, size = 256) {
   total <- colSums(task$w)
   share <- rowSums(task$w / rep(ifelse(total > 0, total, 1), each = n))
   if (sum(share) == 0) return(list(sum = matrix(0, nrow(p$query), ncol(task$w)), missed = logical(nrow(p$query)),
-                                   work = 0,
-                                   note = "no weights"))
+                                   work = 0, note = "no weights"))
   share <- share / sum(share)
   reach <- cumsum(share)
   key <- kernel_key(p$seed)

@@ -13,7 +13,7 @@
 #' @param tolerance of the eigenvectors: residuals relative to the largest eigenvalue.
 #' @param max_iterations the most blocks.
 #' @param backend,threads,seed,progress see [kernel_sum()]; `seed` sets the starting block.
-#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
+#' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return An object of class `weft_kernel_pca`: `values` (\eqn{\lambda}), `vectors` (\eqn{u}), `scores`. `saveRDS()`
 #'   keeps it.
 #' @export

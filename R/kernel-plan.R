@@ -6,8 +6,7 @@
 
 cost_of_direct <- function(problem, precision = "double") {
   cost_direct_sums(nrow(problem$query), nrow(problem$reference), ncol(problem$reference), ncol(problem$weights),
-                   problem$kernel,
-                   precision, problem$control$threads)
+                   problem$kernel, precision, problem$control$threads)
 }
 
 # Where a direct sum runs.
@@ -67,14 +66,22 @@ plan_method <- function(problem, try = FALSE) {
   built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
   build <- (if (built) 0 else build_cost(n, d)) + if (problem$self) 0 else build_cost(nq, d)
   took <- function(work) work * core_seconds("double") / problem$control$threads
-  if (work < 3e7 || took(work) < 1.5e-3 || work < 1.5 * build) {
+  # splits cut few of many dimensions, so that a walk spares little until points are many
+  cut <- max(1, 2 * d / log2(max(n, 64) / 32))^2
+  if (work < 3e7 || took(work) < 1.5e-3 * cut || work < 1.5 * build) {
     return(list(method = "direct",
                 reason = sprintf("about %s of direct work, less than a tree would take", seconds_text(took(work)))))
   }
   no_less <- problem$rel_error == 0 && problem$abs_error == 0 && !is_compact(problem$kernel) # than all pairs
   by_trees <- if (no_less) Inf else took(build) + on_core(nq * 4e-6) / problem$control$threads
-  at_once <- device_at_once(problem, min(took(work), by_trees))
+  mesh <- if (try && problem$confidence == 1) mesh_plan(problem)
+  at_once <- device_at_once(problem, min(took(work), by_trees, mesh$seconds))
   if (!is.null(at_once)) return(at_once)
+  if (mesh_pays(mesh, min(took(work), by_trees), 0.5)) {
+    return(list(method = "mesh", mesh = mesh,
+                reason = sprintf("about %s over a mesh, %s directly", seconds_text(mesh$seconds),
+                                 seconds_text(took(work)))))
+  }
   trees <- native_trees(problem)
   direct <- direct_seconds(problem, trees)
   here <- list(name = "cpu", reason = "on the CPU")
@@ -82,6 +89,12 @@ plan_method <- function(problem, try = FALSE) {
   may_move <- problem$backend == "auto" && direct > cuda_start_seconds() && is.null(cuda_missing())
   if (try && !may_move) {
     text <- sprintf("about %s directly", seconds_text(direct))
+    if (mesh_pays(mesh, direct)) {
+      text <- sprintf("about %s over a mesh", seconds_text(mesh$seconds))
+      return(list(method = "tree", trees = trees, chosen = here, budget = mesh$seconds * problem$control$threads,
+                  reason = paste0(text, ", less by trees"),
+                  otherwise = list(method = "mesh", mesh = mesh, reason = paste0(text, ", longer by trees"))))
+    }
     return(list(method = "tree", trees = trees, chosen = here, budget = direct * problem$control$threads,
                 reason = paste0(text, ", less by trees"),
                 otherwise = list(method = "direct", chosen = here, reason = paste0(text, ", longer by trees"))))

@@ -18,7 +18,7 @@
 #' @param kernel,rel_error,tree,backend,threads,seed,progress see [kde()].
 #' @param distributed the ranks of a job each give their own part of `x`, `y` and `weights`; see [weft_ranks()] and
 #'   [kde()].
-#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
+#' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return An object of class `weft_kernel_regression`, which `saveRDS()` keeps, tree included.
 #' @seealso [predict.weft_kernel_regression()]
 #' @export

@@ -163,8 +163,7 @@ plot.weft_kernel_tree <- function(x, depth = 6, ...) {
   points <- t(x$native$x)
   names <- x$names %||% c("x1", "x2")
   settings <- list(x = points[, 1L], y = points[, 2L], pch = 16, cex = 0.3, col = "#9aa5b1", xlab = names[1L],
-                   ylab = names[2L],
-                   main = sprintf("%s tree, %d points", x$type, x$n))
+                   ylab = names[2L], main = sprintf("%s tree, %d points", x$type, x$n))
   do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
   shown <- which(level <= depth)
   shown <- shown[order(-level[shown])]

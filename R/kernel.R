@@ -56,6 +56,13 @@
 #'   series, cut off where the rest is within the tolerance. `"auto"` takes it wherever it applies, except for the
 #'   smallest sums.
 #'
+#'   `"mesh"` is for the Gaussian kernel in one to three dimensions, within an error: weights are spread over the nodes
+#'   of a regular grid, the nodes convolved with the kernel, one dimension after another, and sums gathered from the
+#'   nodes around each query, in time that hardly depends on how many references are in reach. Its error, as a share of
+#'   the summed weights, is known beforehand: it is found for the windows and the convolution as they are computed.
+#'   Queries whose sum is so small that this share would break `rel_error` and `abs_error` are summed by trees or
+#'   directly. `"auto"` takes it where it is much less work than trees or all pairs.
+#'
 #'   `method = "auto"` begins the walk and gives it up when what is left of it would take longer than the direct sum,
 #'   whose time is known from a few pairs, measured in the session; `verbose = TRUE` tells which it was. It goes by
 #'   processor time, so a choice near a tie may be another one on the next run, and with it what the error leaves open.
@@ -109,7 +116,7 @@
 #' @param weights `NULL` for 1, a vector with one number per reference, or a matrix with one column per sum. Any sign.
 #' @param kernel,bandwidth see the table.
 #' @param rel_error,abs_error,confidence see below; `rel_error` is from 0 to 1.
-#' @param method `"auto"`, `"direct"`, `"tree"`, `"line"`, `"montecarlo"`, `"features"` or `"nystrom"`.
+#' @param method `"auto"`, `"direct"`, `"tree"`, `"line"`, `"mesh"`, `"montecarlo"`, `"features"` or `"nystrom"`.
 #' @param nodes how the nodes of trees are estimated; see Methods.
 #' @param tree a [kernel_tree()] of the references, to build it only once; it may stand in for `reference`. It is used
 #'   as it is when the bandwidth is one number; otherwise a tree of the rescaled points is built.
@@ -122,7 +129,7 @@
 #' @param seed for trees of type `"rp"` and for what is drawn; the default draws a key from R's random numbers.
 #' @param progress,verbose as everywhere; see [mi_rank()].
 #' @param distributed sum over the ranks of a job; see below and [weft_ranks()].
-#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
+#' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return A numeric vector, or a matrix with one column per column of `weights`, with the row names of `query`.
 #' @references Wendland (1995), Piecewise polynomial, positive definite and compactly supported radial functions of
 #' minimal degree, Advances in Computational Mathematics 4, 389-396.
@@ -137,7 +144,8 @@
 #' kernel_sum(x, bandwidth = 0.1, rel_error = 0.01, leave_one_out = TRUE)[1:3]
 kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussian", bandwidth = 1, rel_error = 0,
                        abs_error = 0, confidence = 1,
-                       method = c("auto", "direct", "tree", "line", "montecarlo", "features", "nystrom"),
+                       method = c("auto", "direct", "tree", "line", "mesh", "montecarlo", "features",
+                                  "nystrom"),
                        tree = NULL,
                        nodes = c("auto", "bounds", "series", "samples"), precision = c("double", "single", "tensor"),
                        log = FALSE,
@@ -160,9 +168,12 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
   devices_for(devices, "cpu") # to be right wherever the sums are taken
   problem["devices"] <- list(devices)
   precision <- check_choice(precision, c("double", "single", "tensor"), "precision")
-  method <- check_choice(method, c("auto", "direct", "tree", "line", "montecarlo", "features", "nystrom"), "method")
-  if (distributed && method == "line") {
-    abort_input("Sums over ranks are not taken along a line.", i = "Use \"auto\", \"direct\" or \"tree\".")
+  method <- check_choice(method, c("auto", "direct", "tree", "line", "mesh", "montecarlo", "features", "nystrom"),
+                         "method")
+  if (distributed && method %in% c("line", "mesh")) {
+    abort_input(sprintf("Sums over ranks are not taken %s.",
+                        if (method == "line") "along a line" else "over a mesh"),
+                i = "Use \"auto\", \"direct\" or \"tree\".")
   }
   if (distributed && precision != "double") {
     abort_input("Sums over ranks are in double precision.", x = sprintf("`precision` is \"%s\".", precision))
@@ -212,8 +223,7 @@ kernel_problem <- function(query, reference, weights, kernel, bandwidth, rel_err
   if (!is.null(tree) && !is.null(reference) && !identical(as.double(dim(reference)), as.double(c(tree$n, tree$d)))) {
     abort_input("`tree` must be a tree of `reference`.",
                 x = sprintf("It has %.0f points of %.0f coordinates, `reference` %d of %d.", tree$n, tree$d,
-                            nrow(reference),
-                            ncol(reference)))
+                            nrow(reference), ncol(reference)))
   }
   if (!is.null(tree)) tree <- check_tree(tree, reference)
   if (is.null(given)) {
@@ -301,12 +311,17 @@ kernel_run <- function(problem, method = "auto") {
     return(kernel_approximate(problem, method))
   }
   if (method == "line") return(kernel_line(problem))
+  if (method == "mesh") return(mesh_asked_for(problem))
   if (method == "auto" && is.null(problem$plan) && line_pays(problem)) return(kernel_line(problem, "one dimension"))
   if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem, try = TRUE)
   plan <- problem$plan %||% list(method = method, reason = "asked for")
   if (plan$method == "tree" && "cuda" %in% c(problem$backend, plan$chosen$name)) return(kernel_grid(problem, plan))
   direct <- function(plan) (if (method == "auto") kernel_lower(problem, plan)) %||% kernel_direct(problem, plan)
-  if (plan$method == "direct") direct(plan) else kernel_walk(problem, plan) %||% direct(plan$otherwise)
+  by_mesh <- function(plan) kernel_mesh(problem, plan$mesh, plan$reason) %||% direct(plan)
+  run <- function(plan) {
+    switch(plan$method, direct = direct(plan), mesh = by_mesh(plan), kernel_walk(problem, plan) %||% run(plan$otherwise))
+  }
+  run(plan)
 }
 
 kernel_direct <- function(problem, plan) {

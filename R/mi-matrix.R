@@ -1,49 +1,51 @@
 #' Mutual information between all pairs of columns
 #'
-#' Every feature with every other, or the features of `x` with those of `y`, for categories or for numbers.
+#' Mutual information of every feature with every other, or of the features of `x` with those of `y`, for categorical or
+#' numeric columns.
 #'
 #' @section Categories: `"empirical"` is the plug-in estimate \eqn{H(X)+H(Y)-H(XY)} from counts. `"miller-madow"` adds
 #'   (occupied cells - 1) / 2n nats to each entropy; `"shrink"` shrinks the frequencies towards equal ones over the
-#'   occupied cells (James and Stein); `"schurmann-grassberger"` adds 1 / cells to every count. The diagonal holds H(A),
-#'   and constants give 0. Numeric columns need `bins`, or [discretize()].
+#'   occupied cells (James and Stein); `"schurmann-grassberger"` adds 1 / cells to every count. The diagonal holds the
+#'   entropy H(A) of each feature, and constants give 0. Numeric columns need `bins`, or [discretize()].
 #'
 #' @section Correlations: `"pearson"`, `"spearman"`, `"kendall"` (tau-b) and `"copula"` give
-#'   \eqn{-\frac{1}{2}\ln(1-\rho^2)}, for the last with the correlation of the normal scores
-#'   \eqn{\Phi^{-1}(\mathrm{rank}/(n+1))}; tied values share their average rank. This is the information of Gaussian
-#'   columns (the copula's: of columns that some increasing functions make Gaussian), and misses what is not monotone.
-#'   It is infinite for a perfect correlation; as rounding cannot tell one from \eqn{\rho^2 > 1 - 2^{-46}}, that is
-#'   where it ends: at 23 bits (15.94 nats). The diagonal is 0, as a column's information about itself has no finite
-#'   value here. Constants give 0.
+#'   \eqn{-\frac{1}{2}\ln(1-\rho^2)}; for `"copula"`, \eqn{\rho} is the correlation of the normal scores
+#'   \eqn{\Phi^{-1}(\mathrm{rank}/(n+1))}. Tied values share their average rank. This is the mutual information of
+#'   Gaussian columns (for `"copula"`, of columns that increasing transformations make Gaussian), and it misses
+#'   dependence that is not monotone. It is infinite for a perfect correlation. Because rounding cannot tell
+#'   \eqn{\rho^2 > 1 - 2^{-46}} from 1, values are capped there, at 23 bits (15.94 nats). The diagonal is 0, because a
+#'   column's information about itself has no finite value here. Constants give 0.
 #'
 #' @section Nearest neighbours: `"ksg"` is the second estimator of Kraskov, Stoegbauer and Grassberger (2004) with the
-#'   maximum norm, columns divided by their standard deviations. With the distances along x and y to the farthest of the
-#'   `k` nearest neighbours of a point, and \eqn{n_x}, \eqn{n_y} the other points within these,
-#'   \eqn{I = \psi(k) - 1/k + \psi(n) - \mathrm{mean}(\psi(n_x)+\psi(n_y))}. It finds any dependence. Estimates near
-#'   independence scatter around 0; negative ones are kept. No noise is added: points as far away as the k-th neighbour
-#'   all count as neighbours, and k is their number for that point. Without ties this is the formula as it stands; with
-#'   ties it comes near the estimate for categories. The diagonal, constants, and pairs with no more than `k` common
-#'   rows give 0.
+#'   maximum norm, after each column has been divided by its standard deviation. For each point, take the largest
+#'   distances along x and along y to any of its `k` nearest neighbours, and let \eqn{n_x} and \eqn{n_y} be the numbers
+#'   of other points within these distances; then
+#'   \eqn{I = \psi(k) - 1/k + \psi(n) - \mathrm{mean}(\psi(n_x)+\psi(n_y))}. It finds any kind of dependence. Estimates
+#'   near independence scatter around 0; negative ones are kept. No noise is added: all points that are as far away as
+#'   the k-th neighbour count as neighbours, and k is their number for that point. Without ties this is the published
+#'   formula; with ties it approaches the estimate for categories. The diagonal, constants, and pairs with no more than
+#'   `k` common rows give 0.
 #'
 #' @section Other packages: infotheo (1.2.0.1) and praznik give the same numbers for `"empirical"`, infotheo for
-#'   `"miller-madow"`, parmigene (1.1.1) for `"ksg"` without its noise. infotheo's `"sg"` divides 1 by the number of
-#'   cells in whole numbers and so adds 0; its `"shrink"` takes the posterior mean in place of the entropy of the shrunk
-#'   frequencies, and is not a number for constants.
+#'   `"miller-madow"`, and parmigene (1.1.1) for `"ksg"` without its noise. infotheo's `"sg"` divides 1 by the number of
+#'   cells in integer arithmetic and so adds 0; its `"shrink"` is the posterior mean instead of the entropy of the
+#'   shrunk frequencies, and is NaN for constants.
 #'
-#' @section Missing values: `na = "fail"` (the default) says which columns have missing values. `"drop"` leaves out,
-#'   pair by pair, the rows where either is missing; ranks, standard deviations and entropies are over the rows that
-#'   stay. `"level"`, for categories only, makes missing one more level.
+#' @section Missing values: `na = "fail"` (the default) is an error that names the columns with missing values. `"drop"`
+#'   leaves out, pair by pair, the rows in which either is missing; ranks, standard deviations and entropies are
+#'   computed from the remaining rows. `"level"`, for categories only, treats missing as one more level.
 #'
 #' @inheritParams mi_rank
-#' @param x features in columns. For the estimators of categories as in [mi_rank()]; else numbers (a numeric matrix or
-#'   data frame, sparse Matrix, DelayedMatrix or SummarizedExperiment).
-#' @param y the same with as many rows, or `NULL` for `x` with itself.
-#' @param estimator one of the names above.
-#' @param bins for the estimators of categories: cut numeric columns into so many bins of equal frequency first.
-#' @param k for `"ksg"`: how many neighbours.
-#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
-#' @return A matrix of class `weft_mi_matrix` with feature names: symmetric without `y`, else one row per feature of `x`
-#'   and one column per feature of `y`. Attributes record the call, estimator, unit, back end and time; `as.matrix()`
-#'   drops them.
+#' @param x features in columns. For the estimators of categories as in [mi_rank()]; for the others a numeric matrix or
+#'   data frame, a sparse Matrix, a DelayedMatrix or a SummarizedExperiment.
+#' @param y data of the same kind with as many rows, or `NULL` to compare `x` with itself.
+#' @param estimator one of the names below.
+#' @param bins for the estimators of categories: first cut numeric columns into this many bins of equal frequency.
+#' @param k for `"ksg"`: the number of neighbours.
+#' @param ... not used: any further argument is an error that names the argument that was probably meant.
+#' @return A matrix of class `weft_mi_matrix` with feature names: symmetric without `y`, otherwise with one row per
+#'   feature of `x` and one column per feature of `y`. Attributes record the call, estimator, unit, back end and time;
+#'   `as.matrix()` drops them.
 #' @seealso [mi_network()]
 #' @export
 #' @examples
@@ -240,12 +242,13 @@ count_missing <- function(input, estimator, arg) {
 
 #' Print, summarise and plot matrices of mutual information
 #'
-#' `plot()` draws the matrix as a heat map, rows and columns in the order of a hierarchical clustering.
+#' `plot()` draws the matrix as a heat map, with rows and columns in the order of a hierarchical clustering.
 #'
 #' @param x,object what [mi_matrix()] returned.
-#' @param n how many rows and columns to show.
+#' @param n the number of rows and columns to show.
 #' @param ... ignored.
-#' @return `x`, invisibly; `summary()`: a list with the number of features and the quartiles of the information of
+#' @return `x`, invisibly; `summary()`: a list with the number of features and the quartiles of the mutual information
+#'   of different features; `as.matrix()`: a plain matrix.
 #'   different features; `as.matrix()`: a plain matrix.
 #' @export
 #' @examples
@@ -258,8 +261,7 @@ print.weft_mi_matrix <- function(x, n = 6L, ...) {
   if (is.null(attr(x, "unit"))) return(invisible(print(m)))
   check_result(x, record = c("estimator", run_attributes))
   cat(sprintf("Mutual information of %s features (%s, %s)\n", paste(unique(dim(m)), collapse = " x "),
-              attr(x, "estimator"),
-              attr(x, "unit")))
+              attr(x, "estimator"), attr(x, "unit")))
   if (length(m)) print(signif(m[seq_len(min(n, nrow(m))), seq_len(min(n, ncol(m))), drop = FALSE], 4))
   if (any(dim(m) > n)) cat("...\n")
   cat_wrapped(run_line(x))

@@ -1,45 +1,47 @@
 # nolint start: line_length_linter. Rows of tables in the help page stand on one line each.
 #' Networks from mutual information
 #'
-#' Keeps those pairs of features that point to a direct link, and gives them weights.
+#' Keeps the pairs of features that point to a direct link, and gives each a weight.
 #'
 #' | method | weights |
 #' |---|---|
-#' | `"aracne"` | `m`, without the weakest edge of every triangle, if it is below the second weakest less `eps`, or below `1 - tau` times it |
-#' | `"clr"` | \eqn{\sqrt{z_i^2+z_j^2}}, z the deviation of \eqn{m_{ij}} from the mean of row i in its standard deviations, or 0 if that is negative; the diagonal is left out, and a row without spread has z = 0 |
-#' | `"mrnet"` | for every target the features are chosen one after the other by \eqn{m_{it}} less the mean of \eqn{m_{ij}} over those chosen, while this is positive: the weight |
-#' | `"mrnetb"` | for every target all features score \eqn{m_{it} - \frac{1}{|S|}\sum_{j \in S \setminus i} m_{ij}}; the worst leaves S while it is negative, then is exchanged for the best outside as long as that scores more in its place |
+#' | `"aracne"` | `m`, after the weakest edge of every triangle has been removed if it is below the second weakest less `eps`, or below `1 - tau` times it |
+#' | `"clr"` | \eqn{\sqrt{z_i^2+z_j^2}}, where z is the deviation of \eqn{m_{ij}} from the mean of row i in standard deviations of that row, or 0 if that is negative; the diagonal is left out, and a row without spread has z = 0 |
+#' | `"mrnet"` | for every target t, features are chosen one at a time by their score, \eqn{m_{it}} less the mean of \eqn{m_{ij}} over those already chosen, for as long as it is positive; that score is the weight |
+#' | `"mrnetb"` | for every target t, each feature scores \eqn{m_{it} - \frac{1}{|S|}\sum_{j \in S \setminus i} m_{ij}}, with S all features at first; the worst leaves S for as long as it is negative, and is then exchanged for the best outside S for as long as that would score more in its place |
 #' | `"relnet"` | `m` where it is above `threshold` |
 #'
-#' The weight of both directions in `"mrnet"` and `"mrnetb"` is the greater one. The diagonal of `m` does not matter.
-#' Edges are the pairs with a positive weight. What rounding leaves of 0 is no weight: differences of at most 1e-12
-#' bits, or in a plain matrix of at most 9e-16 times its side and its greatest entry, count as 0.
+#' `"mrnet"` and `"mrnetb"` give each pair the greater of its two weights. The diagonal of `m` is not used. Edges are
+#' the pairs with a positive weight. Differences that rounding alone can make do not count: those of at most 1e-12 bits,
+#' or, for a plain matrix, of at most 9e-16 times its number of rows and its largest entry, are taken as 0.
 #'
-#' @section Significance: With `fdr` the edges stay whose test passes at this false discovery rate (Benjamini and
-#'   Hochberg, over all pairs), each by its own test; `"relnet"` without `threshold` has `fdr = 0.05` unless told
-#'   otherwise, the other methods have no test by default. For counts the test is G = 2 n I (I in nats) with (levels -
-#'   1)(levels - 1) degrees of freedom; for Pearson, Spearman and copula 2 n I with one; for Kendall tau-b over its
-#'   standard deviation under independence, squared; n counts the rows where both are known. There is none for KSG, for
-#'   corrected counts, for counts with missing values left out, and for a plain matrix: `fdr` is an error there, and
-#'   `"relnet"` needs `threshold`. Where there is a test, `as.data.frame()` gives its p and q values with every method.
+#' @section Significance: With `fdr`, each pair is tested, and the edges that pass at this false discovery rate are kept
+#'   (Benjamini and Hochberg, over all pairs). `"relnet"` without `threshold` uses `fdr = 0.05` by default; the other
+#'   methods do not test unless asked. For counts, the statistic is G = 2 n I (I in nats) with (levels - 1)(levels - 1)
+#'   degrees of freedom; for Pearson, Spearman and copula it is 2 n I with one degree of freedom; for Kendall it is the
+#'   square of tau-b divided by its standard deviation under independence. n is the number of rows in which both are
+#'   known. There is no test for KSG, for corrected counts, for counts from which missing values were left out, and for
+#'   a plain matrix: there `fdr` is an error, and `"relnet"` needs `threshold`. Where there is a test, `as.data.frame()`
+#'   returns its p- and q-values for every method.
 #'
 #' @section Other packages: minet (3.65) gives the same weights for `"aracne"`, `"clr"` and `"mrnet"`, parmigene (1.1.1)
-#'   for `"aracne"` and `"mrnet"`. parmigene's `clr` counts the diagonal into means and deviations and squares z twice;
-#'   minet's `mrnetb` has the target and the diagonal among what it sums.
+#'   for `"aracne"` and `"mrnet"`. parmigene's `clr` includes the diagonal in means and standard deviations and squares
+#'   z twice; minet's `mrnetb` includes the target and the diagonal in its sums.
 #'
 #' @inheritParams mi_rank
-#' @param x what [mi_matrix()] returned or another symmetric matrix of information; or data, handed to [mi_matrix()]
-#'   together with `...`.
-#' @param method one of the names above.
-#' @param eps,tau for `"aracne"` only: tolerances, `eps` in units of `m`, `tau` from 0 to 1. One of them at a time.
-#' @param threshold for `"relnet"` only: edges have more information than this, in units of `m`.
-#' @param fdr the false discovery rate of edges; `NULL` for no test, but 0.05 for `"relnet"` without a threshold.
+#' @param x what [mi_matrix()] returned or another symmetric matrix of mutual information; or data, which is passed to
+#'   [mi_matrix()] together with `...`.
+#' @param method one of the names below.
+#' @param eps,tau for `"aracne"` only: tolerances, `eps` in the unit of `m`, `tau` between 0 and 1. At most one of them.
+#' @param threshold for `"relnet"` only: edges are the pairs with more information than this, in the unit of `m`.
+#' @param fdr the false discovery rate of edges; `NULL` for no test, except that `"relnet"` without a threshold then
+#'   uses 0.05.
 #' @param ... for data: arguments of [mi_matrix()], such as `estimator`, `bins` and `na`.
 #' @param threads see [weft_threads()].
-#' @param backend where the matrix, when it is made here, and the method run; see [weft_backend()]. The cut of
-#'   `"relnet"` is always on the CPU, and says so.
+#' @param backend where the matrix, when it is computed here, and the method run; see [weft_backend()]. The cut of
+#'   `"relnet"` always runs on the CPU, and the result says so.
 #' @return A symmetric matrix of weights of class `weft_network`, with a zero diagonal. Attributes record the call,
-#'   method, back end and time, and `mi` has the matrix it was made from.
+#'   method, back end and time; the attribute `mi` is the matrix that the network was made from.
 #' @seealso [plot.weft_network()], [as_igraph()]
 #' @export
 #' @examples
@@ -319,12 +321,12 @@ network_edges <- function(net, q_values = TRUE) {
 #' Print, summarise and convert networks
 #'
 #' @param x,object what [mi_network()] returned.
-#' @param n how many edges to show.
+#' @param n the number of edges to show.
 #' @param ... ignored.
 #' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first: `feature1`, `feature2`, `weight`, the
-#'   information `mi` that it comes from, and `p_value` and `q_value` where there is a test (`q_value`, which needs all
-#'   pairs in order, up to 5,000 features). `summary()`: a list with the number of features and edges, the density, the
-#'   features of most edges, and how many have none. `as.matrix()`: a plain matrix.
+#'   information `mi` behind it, and `p_value` and `q_value` where there is a test (`q_value`, which needs all pairs in
+#'   order, for up to 5,000 features). `summary()`: a list with the number of features and edges, the density, the
+#'   features with most edges, and the number of features without any. `as.matrix()`: a plain matrix.
 #' @export
 #' @examples
 #' net <- mi_network(mtcars, "mrnet", estimator = "spearman")
@@ -376,13 +378,13 @@ glance.weft_network <- function(x, ...) {
              seconds = attr(x, "seconds"))
 }
 
-#' A network as an igraph
+#' Convert a network to igraph
 #'
 #' @param x what [mi_network()] or [regulation()] returned.
-#' @param isolated keep features without edges.
+#' @param isolated whether to keep features without edges.
 #' @param ... ignored.
-#' @return An igraph, directed for [regulation()] and else undirected, with the edge attributes of `as.data.frame(x)`,
-#'   weights among them.
+#' @return An igraph graph, directed for [regulation()] and undirected otherwise. Its edges have the columns of
+#'   `as.data.frame(x)` as attributes, `weight` among them.
 #' @export
 #' @examples
 #' net <- mi_network(mtcars, "aracne", estimator = "spearman")

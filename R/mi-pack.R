@@ -1,17 +1,17 @@
 #' Pack categorical data once for several searches
 #'
-#' Turns features into bit planes sorted by class: what [mi_pairs()], [mi_triples()] and [mi_tuples()] count from, and
-#' what [mi_rank()] takes too. Those functions pack by themselves; with a pack in place of `x` they pay for packing
-#' once, and for sending it to a device once, when they first use it there.
+#' Turns features into bit planes sorted by class, the form in which [mi_pairs()], [mi_triples()] and [mi_tuples()]
+#' count, and which [mi_rank()] takes too. Those functions pack their data themselves; given a pack in place of `x`,
+#' several calls share the cost of packing, and that of sending it to a device when it is first used there.
 #'
-#' A binary feature takes one bit per row, one of L levels L - 1 bits (L with missing values); above 24 levels, or with
-#' more than 64 classes, it is kept as 16-bit codes. A pack lives until [weft_free()] or R's garbage collector ends it,
-#' and not beyond the R session.
+#' A binary feature takes one bit per row and a feature of L levels takes L - 1 bits (L with missing values); features
+#' of more than 24 levels, and all features when there are more than 64 classes, are kept as 16-bit codes. A pack lives
+#' until [weft_free()] or R's garbage collector frees it, and does not outlive the R session.
 #'
 #' @inheritParams mi_rank
 #' @param threads see [weft_threads()].
-#' @param class a factor or vector of categories, one value per row; `NULL` for a pack that is only measured feature
-#'   against feature.
+#' @param class a factor or vector of categories, one value per row; `NULL` for a pack of which only features are
+#'   compared with each other.
 #' @return An object of class `weft_mi_pack` with `dim` and `dimnames`.
 #' @seealso [weft_free()]
 #' @export
@@ -88,7 +88,7 @@ abort_missing_features <- function(input, missing) {
 pack_pointer <- function(pack) {
   pointer <- handle_pointer(pack)
   if (!is.null(pointer) && .Call(C_weft_mi_pack_alive, pointer)) return(pointer)
-  abort_input("`x` must be a pack that is alive.", x = "It was freed, or belongs to another R session.",
+  abort_input("`x` must be a pack that has not been freed.", x = "It was freed, or belongs to another R session.",
               i = "Make it again with `mi_pack()`.")
 }
 
@@ -139,7 +139,7 @@ dim.weft_mi_pack <- function(x) {
   as.integer(x$dim)
 }
 #' @export
-dimnames.weft_mi_pack <- function(x) list(NULL, x$names)
+dimnames.weft_mi_pack <- function(x) list(NULL, handle_part(x, "names"))
 
 #' @export
 print.weft_mi_pack <- function(x, ...) {

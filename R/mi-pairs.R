@@ -1,44 +1,45 @@
 #' Search all pairs of features for joint information about a class
 #'
 #' Scores every pair of features by \eqn{I(C; A_m \times A_n)}, the information that both together carry about the
-#' class, and keeps the best. Counts are exact and scores double; both back ends and any number of threads give the same
-#' pairs in the same order.
+#' class, and keeps the best. Counts are exact and scores are computed in double precision; both back ends and any
+#' number of threads give the same pairs in the same order.
 #'
-#' The interaction is what a pair says beyond its members, \eqn{I(C; A_m \times A_n) - I(C; A_m) - I(C; A_n)}: positive
-#' for synergy (an exclusive or), negative for redundancy (two copies). Equal scores are ordered by column. `top` and
-#' the thresholds apply together.
+#' The interaction is the information of the pair beyond that of its members,
+#' \eqn{I(C; A_m \times A_n) - I(C; A_m) - I(C; A_n)}: positive for synergy (as in an exclusive or), negative for
+#' redundancy (as in two copies). Equal scores are ordered by column. `top` and the thresholds apply together.
 #'
-#' @section Strata: With `strata`, the information is that within strata, \eqn{I(C; A_m \times A_n | S)}: every stratum
-#'   has tables of its own, and its information counts by its share of the rows. What batches, sexes, centres or
-#'   clusters of ancestry say about the class is then in no pair's score; members' own scores and the interaction are
-#'   within strata too. For numeric covariates give the strata that their quantiles cut, as
-#'   `interaction(cut(age, 4), sex)`: enough for a screen, and each combination needs enough rows for its own table.
-#'   Permutations exchange labels within strata.
+#' @section Strata: With `strata`, scores are conditional on them, \eqn{I(C; A_m \times A_n | S)}: every stratum has
+#'   tables of its own, and its information is weighted by its share of the rows. What batches, sexes, centres or
+#'   clusters of ancestry say about the class then raises no pair's score; the members' own scores and the interaction
+#'   are conditional on the strata too. For numeric covariates, cut them at quantiles and combine them, as in
+#'   `interaction(cut(age, 4), sex)`. This is enough for a screen, but each combination needs enough rows for a table of
+#'   its own. Permutations exchange labels within strata.
 #'
-#' @section Permutation test: With `permutations = B` the class labels are exchanged B times among the rows and all
-#'   pairs are searched again, on the same packed data. `p_value` compares a pair with itself: (1 + number of
+#' @section Permutation test: With `permutations = B`, the class labels are permuted among the rows B times, and all
+#'   pairs are searched again on the same packed data. `p_value` compares a pair with itself: (1 + number of
 #'   permutations in which it scores at least as much) / (B + 1). `p_fwer` compares it with the best pair of each
-#'   permutation, and so holds the probability of any false finding in the whole search. The score is the one that `by`
-#'   names.
+#'   permutation, and so controls the probability of any false finding in the whole search. The score is the one that
+#'   `by` names.
 #'
-#' @section More than fits: Planes that exceed a device's memory go through it in blocks, and so do those of a
-#'   [plink_file()] that exceed the host's: a block is searched against itself and every other, so that each is read
-#'   about half as often as there are blocks. The result is the same. `options(weft.memory =)` and
-#'   `options(weft.device_memory =)` say how many bytes planes may take; see [weft_options].
+#' @section Data larger than memory: Bit planes that exceed a device's memory are processed in blocks, and so are those
+#'   of a [plink_file()] that exceed the host's: every block is searched against itself and every other, so that each is
+#'   read about half as often as there are blocks. The result is the same. `options(weft.memory =)` and
+#'   `options(weft.device_memory =)` set how many bytes the planes may take; see [weft_options].
 #'
-#' @section Quantitative classes: Give the classes that quantiles cut, `discretize(data.frame(trait), bins = 5)$trait`:
-#'   equal shares of the rows, the same from the trait as from its normal scores.
+#' @section Quantitative classes: Cut the trait at its quantiles, `discretize(data.frame(trait), bins = 5)$trait`: the
+#'   classes have equal shares of the rows, and are the same for the trait as for its normal scores.
 #'
 #' @inheritParams mi_rank
 #' @inheritSection mi_rank Missing values
 #' @param x what [mi_rank()] takes, or a pack made by [mi_pack()] (then without `class`, `na` and `assay`).
-#' @param top how many pairs to keep; `Inf` for all that reach the thresholds.
-#' @param min_mi,min_gain keep only pairs with at least this joint information, this interaction; in `unit`.
+#' @param top the number of pairs to keep; `Inf` for all that reach the thresholds.
+#' @param min_mi,min_gain keep only pairs with at least this joint information, and at least this interaction; in
+#'   `unit`.
 #' @param by order by `"mi"` or by `"interaction"`.
 #' @param features names or numbers of features: only pairs among these.
 #' @param with names or numbers of features: only pairs of one of `features` (all when `NULL`) with one of these.
 #' @param min_distance leave out pairs of features on one chromosome that are nearer to each other than this, in bases:
-#'   neighbours are copies of each other in part, and seem to interact.
+#'   neighbours are partly copies of each other, and therefore seem to interact.
 #' @param positions a data frame with columns `chromosome` and `position`, one row per feature, for `min_distance`; not
 #'   needed where `x` is from [plink_file()] or [read_plink()]. A feature without a position is near no other.
 #' @param strata a factor or vector of categories, one value per row (or, for a `SummarizedExperiment`, the name of a
@@ -46,14 +47,18 @@
 #' @param full return all pairs as matrices.
 #' @param permutations number of label permutations; 0 for no test.
 #' @param seed a whole number for the permutations, which leaves R's random numbers alone; `NULL` to draw from them.
-#' @param distributed share the search among the ranks of a job, which all call with the same data and get the same
-#'   result; see [weft_ranks()].
-#' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the search among; see [weft_devices()].
-#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
+#' @param full whether to return all pairs as matrices.
+#' @param permutations the number of label permutations; 0 for no test.
+#' @param seed a whole number that seeds the permutations and leaves R's random number generator alone; `NULL` to draw
+#'   the seed from R's generator.
+#' @param distributed whether to share the search among the ranks of a job, all of which call with the same data and get
+#'   the same result; see [weft_ranks()].
+#' @param devices `NULL`, `"all"` or the numbers of the CUDA devices to share the search among; see [weft_devices()].
+#' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return A data frame of class `weft_mi_tuples`, best pair first: `feature1`, `feature2` (in column order), `mi`, the
 #'   members' own `mi1` and `mi2`, `interaction`, rows `n`; with permutations also `p_value` and `p_fwer`. All scores of
-#'   a pair are over the same rows. With `full = TRUE` a list of two symmetric matrices, `mi` and `interaction`; a
-#'   feature with itself says what it says alone.
+#'   a pair are computed from the same rows. With `full = TRUE`, a list of two symmetric matrices, `mi` and
+#'   `interaction`; the diagonal of `mi` holds the information of single features.
 #' @seealso [mi_triples()], [mi_pack()]
 #' @export
 #' @examples
@@ -313,12 +318,12 @@ fwer <- function(scores, greatest) {
 
 #' Print, summarise and plot pairs, triples and tuples of features
 #'
-#' `plot()` draws the best tuples' joint information as bars, with a dot where it would be without the interaction: for
-#' a pair the sum of its members, for larger tuples the best of those that lack one member. A dot left of a bar's end is
-#' synergy, right of it redundancy.
+#' `plot()` draws the joint information of the best tuples as bars, with a dot where it would be without the
+#' interaction: for a pair the sum of its members, for larger tuples the best of the tuples that lack one member. A dot
+#' to the left of a bar's end means synergy, one to its right redundancy.
 #'
 #' @param x,object what [mi_pairs()], [mi_triples()] or [mi_tuples()] returned.
-#' @param n,top how many to show.
+#' @param n,top the number of tuples to show.
 #' @param ... passed on to [graphics::barplot()] by `plot()`, ignored by the others.
 #' @return `x`, invisibly; `summary()`: a list with the number of tuples kept and searched, and the quartiles of
 #'   information and interaction; `tidy()` and `as.data.frame()`: a plain data frame; `glance()`: one row about the run.

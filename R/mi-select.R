@@ -1,7 +1,7 @@
-#' Select features for a class one after the other
+#' Select features for a class one at a time
 #'
-#' Greedy selection: the feature that says most about the class comes first, and every next one is the best in the light
-#' of those before it.
+#' Greedy selection: the feature with most information about the class comes first, and each further feature is the best
+#' given those already chosen.
 #'
 #' With W the features chosen so far, Y the class and X a candidate:
 #'
@@ -9,25 +9,25 @@
 #' |---|---|
 #' | `"mim"` | I(X;Y) |
 #' | `"mrmr"` | I(X;Y) - mean over W of I(X;W) |
-#' | `"jmi"`, `"jmim"` | sum, least, over W of I(X,W;Y) |
-#' | `"disr"`, `"njmim"` | sum, least, over W of I(X,W;Y) / H(X,W,Y) |
-#' | `"cmim"` | the least of I(X;Y) and, over W, I(X;Y given W) |
+#' | `"jmi"`, `"jmim"` | sum, minimum, over W of I(X,W;Y) |
+#' | `"disr"`, `"njmim"` | sum, minimum, over W of I(X,W;Y) / H(X,W,Y) |
+#' | `"cmim"` | the minimum of I(X;Y) and, over W, I(X;Y given W) |
 #' | `"cmi"` | I(X;Y given all of W together) |
 #' | `"jim"` | sum over W of the Gini gain \eqn{\sum p_{xwy}^2/p_{xw} - \sum p_y^2} |
 #'
-#' The first feature is chosen by I(X;Y), by `"jim"` by its Gini gain. Scores within 1e-12 bits are ties, and the first
-#' column wins. `"cmim"` and `"cmi"` stop when the best score is not above 1e-12. Every score is over the rows where all
-#' of its variables are known.
+#' The first feature is chosen by I(X;Y), under `"jim"` by its Gini gain. Scores within 1e-12 bits of each other are
+#' ties, and the first column wins. `"cmim"` and `"cmi"` stop when the best score is not above 1e-12. Every score is
+#' computed from the rows in which all of its variables are known.
 #'
-#' Selection runs on the CPU: each step counts every feature once with one other, a few bytes for every table, and
-#' sending the features to a device takes longer than counting them. A named `backend = "cuda"` is an error that says
-#' so; the redundancies of all pairs, where these are wanted, are [mi_matrix()]'s, on either back end.
+#' Selection runs on the CPU: each step counts every feature once against one other, a few bytes for every table, and
+#' sending the features to a device would take longer than counting them. `backend = "cuda"` is therefore an error that
+#' says so. For the redundancies of all pairs use [mi_matrix()], which runs on either back end.
 #'
 #' @inheritParams mi_rank
-#' @param k how many features, at most as many as there are; by default ten, or all of fewer.
-#' @param method one of the names above.
+#' @param k the number of features, at most as many as there are; by default ten, or all if there are fewer.
+#' @param method one of the names below.
 #' @param unit `"bits"` or `"nats"`; ratios and Gini gains have no unit.
-#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
+#' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return A data frame of class `weft_selection` with `feature` and `score` in order of selection.
 #' @export
 #' @examples
@@ -62,8 +62,7 @@ mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim",
   scale <- ifelse(in_unit[seq_along(picked$score)] & unit == "nats", log(2), 1)
   out <- list2DF(list(feature = input$names[picked$feature], score = picked$score * scale), length(picked$score))
   record(structure(out, class = c("weft_selection", "data.frame")), match.call(), chosen, started, method = method,
-         unit = unit,
-         columns = picked$feature, features = input$p)
+         unit = unit, columns = picked$feature, features = input$p)
 }
 
 # Those of src/mi/select/mi_select_kinds.h; whether the first score, and the later ones, are information, which has a
@@ -77,7 +76,7 @@ select_methods <- list(
 #' Print and plot selections
 #'
 #' @param x what [mi_select()] returned.
-#' @param n how many features to show.
+#' @param n the number of features to show.
 #' @param ... passed on to [graphics::barplot()] by `plot()`, ignored by `print()`.
 #' @return `x`, invisibly.
 #' @export

@@ -3,21 +3,22 @@
 #' `mi_triples()` scores every triple of features by \eqn{I(C; A_i \times A_j \times A_k)} and keeps the best;
 #' `mi_tuples()` does the same for any order over a chosen set of features.
 #'
-#' The interaction of a triple is what it says beyond its best pair, \eqn{I(C; A_i \times A_j \times A_k) - \max I(C;
-#' pair)}, and that of a larger tuple what it says beyond the best of the tuples that lack one member; it is never
-#' negative. A device of compute capability 9.0 searches triples of features of at most five levels without missing
-#' values (or with these as a level), for a class of at most eight levels and a `top` of at most 524,288; `"auto"`
-#' leaves others to the CPU, and a named `"cuda"` is an error that says why. Triples of binary features alone
-#' with a class of two levels are fastest there. Tuples are counted on the CPU.
+#' The interaction of a triple is its information beyond that of its best pair,
+#' \eqn{I(C; A_i \times A_j \times A_k) - \max I(C; pair)}, and that of a larger tuple its information beyond the best
+#' of the tuples that lack one member; it is never negative. A device of compute capability 9.0 searches triples of
+#' features of at most five levels without missing values (or with missing as a level), for a class of at most eight
+#' levels and a `top` of at most 524,288. `"auto"` leaves all others to the CPU, and `backend = "cuda"` is then an error
+#' that says why. Triples of binary features with a class of two levels are searched fastest. Tuples are counted on the
+#' CPU.
 #'
-#' There are p(p-1)(p-2)/6 triples: a thousand features have 166 million, ten thousand need a device. Tuples are counted
-#' one by one, so choose their features first, for instance those of the best pairs.
+#' There are p(p-1)(p-2)/6 triples: 166 million for a thousand features; ten thousand features need a device. Tuples are
+#' counted one by one, so choose their features first, for instance those of the best pairs.
 #'
 #' @inheritParams mi_pairs
 #' @inheritSection mi_rank Missing values
-#' @param top how many triples or tuples to keep; `Inf` for all that reach the thresholds.
-#' @param features names or numbers of features to search among; all when `NULL`.
-#' @param order how many features a tuple has, from 3 to 16.
+#' @param top the number of triples or tuples to keep; `Inf` for all that reach the thresholds.
+#' @param features names or numbers of the features to search among; all when `NULL`.
+#' @param order the number of features in a tuple, from 3 to 16.
 #' @return As [mi_pairs()], with `feature3` (and so on) and `mi3`.
 #' @seealso [mi_pairs()]
 #' @export
@@ -68,8 +69,7 @@ mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by 
                          devices_for(devices, chosen$name, chosen$divided))
   found <- search_tuples(pack, side, 3L, keep, ranks, control)
   record(structure(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call,
-         chosen,
-         started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na,
+         chosen, started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na,
          searched = choose(p, 3))
 }
 

@@ -1,53 +1,55 @@
 #' Rank features by their information about a class
 #'
-#' The mutual information I(C;A) of a class and every feature, with entropies, a test and false discovery rates.
-#' Counts are exact, scores double; both back ends give the same ranks.
+#' The mutual information I(C;A) of a class and every feature, with entropies, a test and false discovery rates. Counts
+#' are exact and scores are computed in double precision; both back ends give the same ranks.
 #'
-#' With counts \eqn{n_{ac}} and margins, \eqn{I = \sum_{ac} \frac{n_{ac}}{n} \log_2 \frac{n\,n_{ac}}{n_a n_c}}. The
-#' statistic is \eqn{G = 2 n \ln 2 \cdot I} (bits), with (levels - 1)(classes - 1) degrees of freedom, over the levels
-#' that occur; with no degree of freedom p is 1. A constant feature, a class of one level and a feature without common
-#' rows give exact zeros.
+#' With counts \eqn{n_{ac}} and margins \eqn{n_a} and \eqn{n_c}, \eqn{I = \sum_{ac} \frac{n_{ac}}{n} \log_2
+#' \frac{n\,n_{ac}}{n_a n_c}}. The statistic is \eqn{G = 2 n \ln 2 \cdot I} (I in bits), with (levels - 1)(classes - 1)
+#' degrees of freedom, counting the levels that occur; without a degree of freedom p is 1. A constant feature, a class
+#' of one level and a feature that shares no known row with the class score exactly 0.
 #'
-#' @section p-values: If the class says nothing about a feature, every way of dealing the classes over the rows is as
-#'   likely as any other. `p_value` is the probability that this gives a table of at least as much information; it holds
-#'   for few rows, rare levels and classes of unequal size, where \eqn{\chi^2} calls far too much significant. It is
-#'   exact, by a walk over all tables with the same margins, for up to 200 rows, and for more where a cell expects fewer
-#'   than 5 (with two levels and two classes 1,000). Otherwise G is held against \eqn{\chi^2} after Williams' correction
-#'   (1976), which is then right within some percent. With more than two million tables or so, where a cell expects
-#'   fewer than 5 of at most 1,000 rows, ten thousand to a million random tables take the place of all, always the same.
-#'   For features of 100 rows or more that \eqn{\chi^2} gives a p-value above 0.1, that one stays.
+#' @section p-values: If feature and class are independent, every assignment of the class labels to the rows is equally
+#'   likely. `p_value` is the probability that such an assignment gives a table with at least as much information. It
+#'   holds for few rows, rare levels and classes of unequal size, where \eqn{\chi^2} calls far too many features
+#'   significant. For up to 200 rows it is exact, by enumeration of all tables with the same margins, and so it is for
+#'   more rows where a cell expects fewer than 5 of them (with two levels and two classes, fewer than 1,000). Otherwise
+#'   G, after Williams' correction (1976), is compared with \eqn{\chi^2}, which is then accurate to a few percent. Where
+#'   there are more than about two million such tables, and a cell expects fewer than 5 of at most 1,000 rows, ten
+#'   thousand to a million random tables stand in for all of them; they are the same in every call. A \eqn{\chi^2}
+#'   p-value above 0.1 of a feature of 100 rows or more is kept as it is.
 #'
-#' @section Missing values: Every score is over one set of rows. `na = "fail"` (the default) says which columns have
-#'   missing values. `"drop"` leaves out, feature by feature, the rows where it or the class is missing; the entropies
-#'   of that score are over the same rows. `"level"` makes missing one more level of the feature. Rows with a missing
-#'   class are left out under `"drop"` and `"level"`.
+#' @section Missing values: Every score is computed from one set of rows. `na = "fail"` (the default) is an error that
+#'   names the columns with missing values. `"drop"` leaves out, feature by feature, the rows in which it or the class
+#'   is missing; the entropies that belong to the score are computed from the same rows. `"level"` treats missing as one
+#'   more level of the feature. Rows with a missing class are left out under `"drop"` and `"level"`.
 #'
-#' @section Permutation test: With `permutations = B` the class labels are exchanged B times among the rows.
+#' @section Permutation test: With `permutations = B`, the class labels are permuted among the rows B times.
 #'   `p_permutation` is (1 + number of permutations in which the feature scores at least as much) / (B + 1); `p_fwer`
-#'   compares it with the best feature of each permutation, and so holds the probability of any false finding.
+#'   compares it with the best feature of each permutation, and so controls the probability of any false finding.
 #'
-#' @section Back ends: Ranking is bound by reading the input, so `"auto"` keeps it on the CPU. A pack is ranked on the
-#'   CPU only, and a named `"cuda"` is then an error; permutations run on either.
+#' @section Back ends: The time of a ranking is that of reading the input, so `"auto"` keeps it on the CPU. A pack is
+#'   ranked on the CPU only, and `backend = "cuda"` is then an error; permutations run on either back end.
 #'
 #' @param x features in columns: a data frame of factors, logicals, characters or whole numbers, an integer, raw or
 #'   whole-number matrix, a sparse Matrix, a DelayedMatrix, or a SummarizedExperiment (features in its rows); or a
 #'   pack made by [mi_pack()] (then without `class`, `na` and `assay`). At most 65,535 levels per feature.
 #' @param class a factor or vector of categories, one value per row; for a SummarizedExperiment also the name of a
 #'   column of its `colData`.
-#' @param na what to do with missing values; see below.
+#' @param na how to treat missing values; see below.
 #' @param unit `"bits"` or `"nats"`.
-#' @param bins cut numeric columns into so many bins of equal frequency first; see [discretize()].
-#' @param permutations number of label permutations; 0 for no permutation test.
-#' @param seed a whole number for the permutations, which leaves R's random numbers alone; `NULL` to draw from them.
+#' @param bins first cut numeric columns into this many bins of equal frequency; see [discretize()].
+#' @param permutations the number of label permutations; 0 for no permutation test.
+#' @param seed a whole number that seeds the permutations and leaves R's random number generator alone; `NULL` to draw
+#'   the seed from R's generator.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
-#' @param progress show a progress bar; the default is in interactive sessions, after two seconds.
-#' @param verbose say which back end runs and why.
-#' @param ... nothing: a name that is not one of the above is an error, which names the argument that is meant.
+#' @param progress whether to show a progress bar; by default in interactive sessions, after two seconds.
+#' @param verbose whether to say which back end runs and why.
+#' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return A data frame of class `weft_mi`, best feature first (equal scores in column order): `feature`, `mi`,
-#'   `entropy` of the feature, `levels` seen, rows `n`, G `statistic`, `df`, `p_value`, and Benjamini and Hochberg's
-#'   `q_value`; with permutations also `p_permutation` and `p_fwer`. Attributes record the call, unit, back end and
-#'   time.
+#'   `entropy` of the feature, `levels` that occur, rows `n`, the G `statistic`, `df`, `p_value`, and the `q_value` of
+#'   Benjamini and Hochberg; with permutations also `p_permutation` and `p_fwer`. Attributes record the call, unit, back
+#'   end and time.
 #' @seealso [plot.weft_mi()]
 #' @export
 #' @examples
@@ -79,8 +81,7 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
     pack <- pack_for(x, class, na, assay, NULL, threads, progress)
     if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack))
     return(rank_pack(pack, permutations, seed, scale, unit, match.call(), backend, threads_for(threads), progress,
-                     verbose,
-                     started))
+                     verbose, started))
   }
   input <- memory_errors(categorical_input(x, assay))
   target <- class_input(class, x, input$n)
@@ -190,15 +191,16 @@ run_line <- function(x) {
 
 #' Print, summarise and plot feature rankings
 #'
-#' `plot()` draws the information of the best features as bars, significant ones (q at most `alpha`) filled. A bracket
-#' joins features that say the same, whose order means nothing; the title counts those that were left out and say as
-#' much as the last.
+#' `plot()` draws the information of the best features as bars; significant ones (q at most `alpha`) are filled. A
+#' bracket joins features with equal scores, whose order means nothing; the title counts the features left out that
+#' score as much as the last one shown.
 #'
 #' @param x,object what [mi_rank()] returned.
-#' @param n,top how many features to show.
-#' @param alpha the false discovery rate that counts as significant.
+#' @param n,top the number of features to show.
+#' @param alpha the false discovery rate up to which a feature counts as significant.
 #' @param ... passed on to [graphics::barplot()] by `plot()`, ignored by the others.
-#' @return `x`, invisibly; `summary()`: a list with the number of features, of significant ones and the quartiles of
+#' @return `x`, invisibly; `summary()`: a list with the number of features, the number of significant ones and the
+#'   quartiles of their information; `tidy()`: a plain data frame; `glance()`: one row about the run.
 #'   their information; `tidy()`: a plain data frame; `glance()`: one row about the run.
 #' @export
 #' @examples

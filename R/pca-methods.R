@@ -1,20 +1,21 @@
 #' Print, summarise and use principal components
 #'
-#' `predict()` gives scores of supplementary rows, or with `type = "columns"` where supplementary columns, measured on
-#' the same rows, stand: their loadings (regressions on the scores of unit length) and correlations with the components.
-#' `fitted()` is the approximation by the components, in the units of the data; `residuals()` the data less that.
+#' `predict()` gives the scores of supplementary rows. With `type = "columns"` it places supplementary columns, measured
+#' on the same rows, by their loadings (regressions on the scores of unit length) and their correlations with the
+#' components. `fitted()` is the approximation by the components, in the units of the data; `residuals()` is the data
+#' less that approximation.
 #'
-#' `tidy()` returns what broom does for [stats::prcomp()]: `matrix = "u"` the scores, `"v"` the loadings, `"d"` the
+#' `tidy()` returns what broom returns for [stats::prcomp()]: `matrix = "u"` the scores, `"v"` the loadings, `"d"` the
 #' standard deviations with their shares of the total variance. `augment()` adds scores to the data.
 #'
-#' @param object,x what [pca()] returned; for `residuals()` `x` is the data that it was made from.
-#' @param newdata rows (or columns) to place: a matrix, data frame or sparse Matrix.
+#' @param object,x what [pca()] returned; for `residuals()`, `x` is the data from which it was computed.
+#' @param newdata the rows (or columns) to place: a matrix, data frame or sparse Matrix.
 #' @param type `"rows"` or `"columns"`.
-#' @param k components to use.
+#' @param k the number of components to use.
 #' @param assay for `residuals()` of a SummarizedExperiment: the assay's name or number.
 #' @param matrix `"u"`, `"v"` or `"d"` (or `"scores"`, `"loadings"`, `"eigenvalues"`).
 #' @param data the data to add scores to.
-#' @param digits significant digits.
+#' @param digits the number of significant digits.
 #' @param ... not used.
 #' @return `predict()`: a matrix of scores, or for `type = "columns"` a list of two matrices, `loadings` and
 #'   `correlation`; `fitted()`, `residuals()`: a matrix; `summary()`: an object of class `summary.prcomp` with
@@ -30,8 +31,7 @@ print.weft_pca <- function(x, digits = 4L, ...) {
   digits <- check_number(digits, "digits", min = 1, max = 22, whole = TRUE)
   k <- length(x$sdev)
   cat(sprintf("%d principal component%s of %.0f row%s and %d column%s (method \"%s\")\n", k, if (k == 1L) "" else "s",
-              x$n,
-              if (x$n == 1) "" else "s", nrow(x$rotation), if (nrow(x$rotation) == 1L) "" else "s", x$method))
+              x$n, if (x$n == 1) "" else "s", nrow(x$rotation), if (nrow(x$rotation) == 1L) "" else "s", x$method))
   shown <- seq_len(min(k, 8L))
   table <- rbind(`standard deviation` = x$sdev, `share of variance` = x$share, `cumulative share` = cumsum(x$share))
   colnames(table) <- colnames(x$rotation)
@@ -187,13 +187,13 @@ generics::augment
 
 #' Principal components of a SingleCellExperiment
 #'
-#' Runs [pca()] on an assay (cells are its columns) and keeps the scores as a reduced dimension, with the loadings and
-#' the percentages of variance as attributes, as other packages expect them.
+#' Runs [pca()] on an assay, whose columns are cells, and stores the scores as a reduced dimension; the loadings and the
+#' percentages of variance become its attributes, where other packages expect them.
 #'
 #' @param x a SingleCellExperiment.
-#' @param k number of components.
+#' @param k the number of components.
 #' @param ... passed on to [pca()], for example `assay =`.
-#' @param name of the reduced dimension.
+#' @param name the name of the reduced dimension.
 #' @return `x` with `reducedDim(x, name)`.
 #' @export
 #' @examplesIf requireNamespace("SingleCellExperiment", quietly = TRUE)

@@ -28,7 +28,7 @@ sign_of <- function(v) apply(v, 2L, function(l) if (l[which(abs(l) >= max(abs(l)
 pca_em <- function(source, job, settings, control) {
   if (source$kind == "resident") {
     abort_input("`na = \"em\"` needs a matrix in memory.", x = "`x` is on the device.",
-                i = "`as.matrix()` brings the numbers back.")
+                i = "`as.matrix()` returns the numbers.")
   }
   em_fit(source, NULL, job, settings, control)$run
 }
@@ -45,9 +45,8 @@ em_fit <- function(source, cells, job, settings, control) {
   moments <- column_moments(source, settings$weights, control)
   x[gaps] <- cells %||% moments$mean[column]
   spread <- pmax(moments$norm / sqrt(pmax(1, moments$weight)), .Machine$double.xmin)[column]
-  inner <- list(method = "krylov", choose = FALSE, k = job$k, tol = 1e-3, paper = FALSE, max_iter = job$max_iter,
-                block = 0L,
-                key = job$key, start = NULL)
+  inner <- c(list(method = "krylov", choose = FALSE, k = job$k, tol = 1e-3, paper = FALSE, max_iter = job$max_iter,
+                  block = 0L, key = job$key, start = NULL), never_gives_way)
   converged <- FALSE
   passes <- 0
   before <- Inf

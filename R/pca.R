@@ -1,65 +1,66 @@
 #' Principal components
 #'
-#' The first components of a wide or tall matrix: dense, sparse, on disk, on a device, or with missing values. The
-#' result is a [stats::prcomp()] object with more in it, so whatever takes those takes it: [stats::biplot()],
-#' [stats::screeplot()], factoextra, broom.
+#' The first components of a wide or tall matrix, be it dense, sparse, on disk, on a device, or with missing values. The
+#' result is a [stats::prcomp()] object with additional elements, so that what works on those works on it:
+#' [stats::biplot()], [stats::screeplot()], factoextra, broom.
 #'
-#' With X the centred, scaled and weighted data and X = U diag(d) V', `rotation` is V, `x` is U diag(d) and `sdev` is
-#' d / sqrt(max(1, n - 1)), all of them k components. The loading of largest size is positive in each component.
+#' With X the centred, scaled and weighted data and X = U diag(d) V', `rotation` is V, `x` is U diag(d) and `sdev` is d
+#' / sqrt(max(1, n - 1)), each for k components. In each component the loading of largest absolute value is positive.
 #'
-#' @section Methods: `"krylov"` is block Golub-Kahan-Lanczos with full reorthogonalisation and a Rayleigh-Ritz step,
-#'   `"gram"` takes eigenvectors of the smaller Gram matrix (a few of many by Chebyshev-filtered subspace iteration) and
-#'   corrects what squaring lost; both reach machine precision, find values of any multiplicity, and any number of
-#'   components. `"auto"` takes the cheaper one. `"gs"` and `"nipals"` find one component after another (GS-PCA keeps
-#'   them orthogonal, NIPALS does not); they are slower, and kept for comparison and for missing values.
+#' @section Methods: `"krylov"` is block Golub-Kahan-Lanczos with full reorthogonalisation and a Rayleigh-Ritz step;
+#'   `"gram"` computes eigenvectors of the smaller Gram matrix (a few of many by Chebyshev-filtered subspace iteration)
+#'   and then corrects the accuracy that squaring lost. Both reach machine precision, and find values of any
+#'   multiplicity and any number of components. `"auto"` takes the cheaper one. `"gs"` and `"nipals"` find one component
+#'   after another (GS-PCA keeps them orthogonal, NIPALS does not); they are slower, and kept for comparison and for
+#'   missing values.
 #'
-#' @section When it stops: Triplets are accepted when both \eqn{|Xv - du|} and \eqn{|X'u - dv|} are at most `tol` times
-#'   the largest d. Values are then right to at least that. `stop = "paper"` (for `"gs"` and `"nipals"`) stops when d
-#'   changes by at most `tol` between iterations, in the units of the data: it depends on their scale and leaves angles
-#'   of the order of the square root of `tol`. Components that did not converge are named in a warning and marked in
-#'   `converged`. Values below max(n, p) times the machine's precision times the largest are set to 0, with a warning;
-#'   their vectors are orthonormal.
+#' @section Convergence: Triplets are accepted when both \eqn{|Xv - du|} and \eqn{|X'u - dv|} are at most `tol` times
+#'   the largest d, so that singular values have at most this error. `stop = "paper"` (for `"gs"` and `"nipals"`) stops
+#'   when d changes by at most `tol` between iterations, in the units of the data: it depends on their scale and leaves
+#'   angles of the order of the square root of `tol`. Components that did not converge are named in a warning and marked
+#'   in `converged`. Singular values below max(n, p) times the machine precision times the largest are set to 0, with a
+#'   warning; their vectors are orthonormal.
 #'
-#' @section Missing values: `"nipals"` and `"gs"` regress over what is observed. That is not the least-squares fit;
-#'   `na = "em"` is: missing cells are replaced by their fit, means re-estimated, and so on until they stand still. All
-#'   of these run on either back end; on a device the matrix has to fit. Rows and columns without any value are an
-#'   error.
+#' @section Missing values: `"nipals"` and `"gs"` regress on the observed values. That is not the least-squares fit;
+#'   `na = "em"` is: missing cells are replaced by their fit and means are estimated again, until neither changes. All
+#'   of these run on either back end; on a device the matrix has to fit into its memory. Rows and columns without any
+#'   value are an error.
 #'
-#' @section Over ranks: With `distributed = TRUE` every rank calls with its rows, in the order of the ranks, and
-#'   `weights` of these; the columns and all other arguments are the same. Sums over rows are taken over the ranks, so
-#'   that per pass p times some tens of numbers travel (or p by p, once), however many rows there are; with fewer rows
-#'   than columns vectors of rows travel too. The result, with the scores of all rows, is that of the whole matrix to
-#'   rounding. Methods `"krylov"` and `"gram"`, complete data, weights above 0. Ranks should run on machines of one
-#'   kind: they take the same course because they compute the same bits.
+#' @section Over ranks: With `distributed = TRUE`, every rank calls with its own rows, in the order of the ranks, and
+#'   their `weights`; the columns and all other arguments are the same. Sums over rows are added up over the ranks, so
+#'   that a pass communicates some tens of times p numbers (or, once, p by p), however many rows there are; with fewer
+#'   rows than columns, vectors over rows are communicated too. The result, with the scores of all rows, is that of the
+#'   whole matrix up to rounding. This holds for methods `"krylov"` and `"gram"`, complete data and weights above 0.
+#'   Ranks should run on machines of one kind: they take the same steps because they compute the same bits.
 #'
 #' @param x numbers with samples in rows: a matrix, a data frame, a sparse Matrix (centred implicitly, never made dense)
 #'   or a list of them (blocks of rows), a SummarizedExperiment (samples in its columns), a DelayedMatrix,
 #'   [weft_store()] or [weft_file()] (read in blocks), or a [weft_upload()] handle.
-#' @param k number of components; all min(n, p) when missing.
+#' @param k the number of components; all min(n, p) when missing.
 #' @param method see below.
-#' @param center,scale `TRUE`, `FALSE`, or a number per column. `scale = TRUE` divides by the standard deviation
+#' @param center,scale `TRUE`, `FALSE`, or one number per column. `scale = TRUE` divides by the standard deviation
 #'   (constant columns by 1, with a warning).
-#' @param weights weights of rows, as if they were repeated so often.
-#' @param col_weights weights of columns; they become part of the result's `scale`.
+#' @param weights weights of rows, as if each row were repeated that many times.
+#' @param col_weights weights of columns; they become part of the `scale` of the result.
 #' @param tol accuracy; see below. Default 1e-12, for `"gs"` and `"nipals"` 1e-8, for `stop = "paper"` 1e-7.
 #' @param na `"fail"`, or `"em"` for the least-squares fit of the observed values.
 #' @param stop `"residual"` or `"paper"`; see below.
-#' @param max_iter most iterations: of a component, or of the block.
-#' @param precision `"single"` keeps a dense matrix as 32-bit floats while it iterates, sums in double, and ends with a
-#'   step in double: values are right to about 1e-12 of the largest (those below 1e-6 of it to 1e-7), loadings to about
-#'   1e-7 over the relative gap between values.
-#' @param block_size bytes of a DelayedMatrix, store or file to hold at once; what fits is read only once.
+#' @param max_iter the largest number of iterations: of each component, or of the block.
+#' @param precision `"single"` stores a dense matrix as 32-bit floats while it iterates, adds in double precision, and
+#'   ends with a step in double precision: singular values are then accurate to about 1e-12 of the largest (those below
+#'   1e-6 of it to 1e-7), loadings to about 1e-7 over the relative gap between singular values.
+#' @param block_size how many bytes of a DelayedMatrix, store or file to hold at once; data that fit are read only once.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
-#' @param distributed `x` is this rank's rows of a matrix that the ranks of a job share; all get the result of the
-#'   whole. See below, and [weft_ranks()].
+#' @param distributed whether `x` holds this rank's rows of a matrix that the ranks of a job share; all ranks get the
+#'   result of the whole. See below, and [weft_ranks()].
 #' @param seed a whole number for the random start; by default it comes from R's generator.
-#' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the rows among; see [weft_devices()]. For methods
-#'   `"krylov"` and `"gram"` (which is `"krylov"` where there are fewer rows than columns) and complete matrices in
-#'   memory (dense, or sparse); the result is that of one device to rounding.
+#' @param devices `NULL`, `"all"` or the numbers of the CUDA devices to share the rows among; see [weft_devices()]. This
+#'   works for methods `"krylov"` and `"gram"` (which is `"krylov"` where there are fewer rows than columns) and complete
+#'   matrices in memory, dense or sparse; the result is that of one device up to rounding.
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param progress,verbose see [mi_rank()].
-#' @param ... nothing: a name that is not one of the above is an error, which says how an argument of [stats::prcomp()]
-#'   is called here.
+#' @param ... not used: any further argument is an error, which gives the name that an argument of [stats::prcomp()] has
+#'   here.
 #' @return An object of class `c("weft_pca", "prcomp")`: `sdev`, `rotation`, `x`, `center`, `scale` as in
 #'   [stats::prcomp()], and `d`, `share` of the total variance, `total_variance`, `rank`, `residual`, `iterations`,
 #'   `converged`, `orthogonality` (the largest inner product between different loadings, and cosine between scores),
@@ -110,8 +111,8 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
                 x = paste0("`x` is ", describe(x), "."))
   }
   threads <- threads_for(threads)
-  plan <- pca_plan(source, k, method, threads)
-  if (!is.null(ranks)) plan$method <- ranks_gather(plan$method)[[1L]]
+  plan <- pca_plan(source, k, method, threads, alone = is.null(ranks))
+  if (!is.null(ranks)) plan$methods[] <- ranks_gather(plan$methods[["cpu"]])[[1L]] # whatever the back end
   chosen <- if (source$kind == "resident") choose_resident(backend)
             else choose_backend(backend, plan$cost)
   report_backend(chosen, verbose)
@@ -121,9 +122,9 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   moments <- column_moments(source, weights, control)
   if (!is.null(ranks)) moments <- joint_moments(ranks_gather(moments, control))
   check_moments(moments, source)
-  job <- list(method = plan$method, choose = method == "auto", k = as.integer(k), tol = tol,
-              paper = stop == "paper", max_iter = max_iter, block = pca_block(source, chosen$name, ranks),
-              key = random_key(seed), start = NULL)
+  job <- pca_job(plan, chosen$name, choose = method == "auto", k = as.integer(k), tol = tol,
+                 paper = stop == "paper", max_iter = max_iter, block = pca_block(source, chosen$name, ranks),
+                 key = random_key(seed), start = NULL)
   if (!is.null(ranks)) job$key <- ranks_gather(job$key)[[1L]]
   settings <- list(center = center, scale = scale, weights = weights, col_weights = col_weights,
                    single = precision == "single")
@@ -163,23 +164,36 @@ default_tol <- function(by_vectors, stop, na) {
 
 choose_resident <- function(backend) {
   if (identical(backend %||% weft_backend(), "cpu")) {
-    abort_input("A weft_upload() handle needs `backend = \"cuda\"`.", i = "`as.matrix()` brings the numbers back.")
+    abort_input("A weft_upload() handle needs `backend = \"cuda\"`.", i = "`as.matrix()` returns the numbers.")
   }
   list(name = "cuda", reason = "the matrix is on the device")
 }
 
-# The method and what it costs. A resident matrix is on the device whatever that says. The filter on the Gram matrix
-# (src/pca/pca_filter.c) is for few components; more take all eigenvectors.
-pca_plan <- function(source, k, method, threads) {
+# The method for either back end, and what it costs there. A resident matrix is on the device whatever that says. By
+# itself a dense matrix in memory, whose rows are all here, begins with krylov on the CPU where that may pay, and
+# `gives_way` says when it does not.
+pca_plan <- function(source, k, method, threads, alone = TRUE) {
   cells <- switch(source$kind, sparse = sum(vapply(source$data, function(b) length(b@x), 0)), stored = source$values,
                   source$n * source$p)
   by_engine <- if (source$kind == "stored") cost_pca_stored(source$n, source$p, cells, k, threads)
                else cost_pca(source$n, source$p, cells, k, source$kind, threads)
-  where <- if (source$kind == "resident") "cuda" else "cpu"
-  if (method == "auto") method <- names(which.min(vapply(by_engine[c("krylov", "gram")], `[[`, 0, where)))
-  cost <- by_engine[[if (method %in% names(by_engine)) method else "vectors"]]
-  if (source$kind == "stored") cost$cuda <- Inf # until stores have run there
-  list(method = method, cost = cost)
+  trial <- if (method == "auto" && source$kind == "dense" && alone) gives_way(source$n, source$p, k)
+           else never_gives_way
+  best <- function(where) {
+    if (method != "auto") return(method)
+    names(which.min(vapply(by_engine[c("krylov", "gram")], `[[`, 0, where)))
+  }
+  methods <- c(cpu = if (trial$gram_blocks > 0) "krylov" else best("cpu"), cuda = best("cuda"))
+  of <- function(where) by_engine[[if (methods[[where]] %in% names(by_engine)) methods[[where]] else "vectors"]]
+  cost <- of("cuda")
+  cost$cpu <- if (trial$gram_blocks > 0) by_engine[[best("cpu")]]$cpu else of("cpu")$cpu
+  cost$bytes <- of("cpu")$bytes
+  list(methods = methods, cost = cost, gives_way = trial)
+}
+
+# The job of native code for a plan.
+pca_job <- function(plan, backend, ...) {
+  c(list(method = plan$methods[[backend]], ...), if (backend == "cpu") plan$gives_way else never_gives_way)
 }
 
 # Vectors in a block; 0 leaves it to native code, whose wide blocks suit dense products. A sparse product takes as long

@@ -1,20 +1,21 @@
 #' Genotypes that stay in their file
 #'
 #' Describes a data set in PLINK's binary format, a `.bed` file with its `.bim` and `.fam` files, so that functions can
-#' read it where it lies. Every `mi_` function, [pca()] and [irm()] take the result in place of a matrix. What counts
-#' categories goes from the file's two bits per genotype straight to bit planes; nothing is expanded to integers.
-#' [pca()] reads blocks of variants, and [irm()] the whole as a matrix.
+#' read the genotypes from it directly. Every `mi_` function, [pca()] and [irm()] take the result in place of a matrix.
+#' Functions that count categories convert the file's two bits per genotype directly to bit planes, without expanding
+#' them to integers. [pca()] reads blocks of variants, and [irm()] reads the whole as a matrix.
 #'
-#' The filters are applied when the file is described: genotypes are counted once, over all samples. The test of
-#' Hardy-Weinberg proportions is exact, and takes no account of sex: leave out sex chromosomes, or do without. Do not
-#' change the files while functions read them: a file that becomes shorter is an error, other changes go unnoticed.
+#' The filters are applied when the file is described: genotypes are then counted once, over all samples. The test of
+#' Hardy-Weinberg proportions is exact and does not take sex into account: leave out sex chromosomes, or do not use it.
+#' Do not change the files while functions read them: a file that becomes shorter is an error, but other changes go
+#' unnoticed.
 #'
 #' @inheritParams read_plink
-#' @param variants only these, before any filter: numbers or names; all by default.
-#' @param min_maf leave out variants whose rarer allele has a share below this.
-#' @param max_missing leave out variants of which a larger share of genotypes is missing.
-#' @param min_hwe leave out variants whose p-value for Hardy-Weinberg proportions is below this.
-#' @param chromosome only variants of these chromosomes, as the `.bim` file names them.
+#' @param variants only these variants, before any filter: numbers or names; all by default.
+#' @param min_maf leave out variants with a minor allele frequency below this.
+#' @param max_missing leave out variants with a larger share of missing genotypes than this.
+#' @param min_hwe leave out variants with a p-value for Hardy-Weinberg proportions below this.
+#' @param chromosome only variants on these chromosomes, as the `.bim` file names them.
 #' @param from,to only variants at positions (in bases) from `from` to `to`.
 #' @return An object of class `weft_plink` with `dim` and `dimnames` as [read_plink()] gives them, and elements
 #'   `variants` and `samples`, the two tables as data frames. When a filter by genotypes was asked for, `variants` also

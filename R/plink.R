@@ -1,7 +1,7 @@
 #' Read genotypes in PLINK's binary format
 #'
-#' Reads a `.bed` file with the `.bim` and `.fam` files beside it. The result can go into every `mi_` function, missing
-#' genotypes by `na = "drop"` or `"level"`.
+#' Reads a `.bed` file with the `.bim` and `.fam` files beside it. Every `mi_` function takes the result; missing
+#' genotypes need `na = "drop"` or `"level"` there.
 #'
 #' @param path the `.bed` file, with or without its ending.
 #' @param variants which variants: numbers or names; all by default.

@@ -4,11 +4,13 @@
 #' Plot learned networks
 #'
 #' @param x what [bn_learn()] or [bn_exact()] returned.
-#' @param which `"network"` (width and shade of an edge are its posterior; edges that are not in the best network but
-#'   have a posterior of at least `threshold` are dashed), `"trace"` (score along each chain), `"score"` (best score so
-#'   far against iteration) or `"posterior"` (sorted edge posteriors).
+#' @param which `"network"` (width and shade of an edge are the posterior that its ends are joined at all; its head is
+#'   filled where at least nine tenths of that are in the direction drawn, and hollow where the direction is open; edges
+#'   that are not in the best network but have a posterior of at least `threshold` in their direction are dashed),
+#'   `"trace"` (score along each chain), `"score"` (best score so far against iteration) or `"posterior"` (sorted edge
+#'   posteriors).
 #' @param threshold see `which`.
-#' @param cex size of the nodes' names.
+#' @param cex size of the nodes' names, at most: they are smaller where a layer would have no room for them.
 #' @param ... ignored.
 #' @return `x`, invisibly.
 #' @export
@@ -36,6 +38,8 @@ plot.weft_bn <- function(x, which = c("network", "trace", "score", "posterior"),
 
 bn_blue <- "#2c5f8a"
 
+bn_ink <- "#3d4b59"
+
 # Scores have many digits: room for them left of the axis.
 with_wide_axis <- function(draw) {
   old <- graphics::par(mar = c(4.1, 6.1, 3.1, 1.1), mgp = c(2.6, 0.8, 0))
@@ -48,7 +52,7 @@ chain_colours <- function(x) grDevices::hcl.colors(max(ncol(x$trace), 3L), "Dark
 plot_traces <- function(x) {
   at <- seq_len(nrow(x$trace)) * x$run$thin
   graphics::matplot(at, x$trace, type = "l", lty = 1, col = chain_colours(x), xlab = "iteration", ylab = "", las = 1,
-                    main = sprintf("%d chains, R-hat %s", ncol(x$trace), format(x$diagnostics$r_hat, digits = 3)))
+                    main = sprintf("%d chains, R-hat %.2f", ncol(x$trace), x$diagnostics$r_hat))
   graphics::title(ylab = if (x$target == "max") "score of the order's best graph" else "score of the order", line = 4.8)
 }
 
@@ -101,25 +105,28 @@ plot_network <- function(dag, edges, threshold, cex) {
   at <- layered_layout(dag)
   old <- graphics::par(mar = c(0.5, 0.5, 2, 0.5))
   on.exit(graphics::par(old))
+  title <- sprintf("%d nodes, %d edges%s", length(nodes), sum(dag), if (is.null(edges)) "" else "; width: posterior")
   graphics::plot(NA, xlim = c(-0.02, 1.02), ylim = range(at$y) + c(-0.5, 0.5), axes = FALSE, xlab = "", ylab = "",
-                 main = if (is.null(edges)) sprintf("%d nodes, %d edges", length(nodes), sum(dag))
-                        else sprintf("%d nodes, %d edges; width: posterior of the arrow", length(nodes), sum(dag)))
-  half_width <- (graphics::strwidth(nodes, cex = cex) + graphics::strwidth("m", cex = cex)) / 2
+                 main = title)
+  box_width <- function(cex) graphics::strwidth(nodes, cex = cex) + graphics::strwidth("m", cex = cex)
+  cex <- max(min(cex, 0.45), cex * min(1, 0.92 / max(box_width(cex) * stats::ave(at$y, at$y, FUN = length))))
+  half_width <- box_width(cex) / 2
   half_height <- graphics::strheight("Mg", cex = cex) * 0.9
-  posterior <- if (is.null(edges)) dag * 0.6 else edges
-  shown <- which(dag != 0 | (!is.null(edges) & posterior >= threshold), arr.ind = TRUE)
+  joined <- if (is.null(edges)) dag * 0.6 else pmin(edges + t(edges), 1)
+  clear <- if (is.null(edges)) dag != 0 else edges >= clear_direction * joined
+  shown <- which(dag != 0 | (!is.null(edges) & (edges %||% dag) >= threshold), arr.ind = TRUE)
   for (k in seq_len(nrow(shown))) {
     from <- shown[k, 1L]
     to <- shown[k, 2L]
-    draw_edge(at, from, to, half_width, half_height, posterior[from, to], dag[from, to] != 0)
+    draw_edge(at, from, to, half_width, half_height, joined[from, to], dag[from, to] != 0, clear[from, to])
   }
   graphics::rect(at$x - half_width, at$y - half_height, at$x + half_width, at$y + half_height, col = "white",
-                 border = bn_blue)
+                 border = bn_ink)
   graphics::text(at$x, at$y, nodes, cex = cex)
 }
 
 # From box to box; an edge across several layers, or within one, bends so as not to run through nodes.
-draw_edge <- function(at, from, to, half_width, half_height, posterior, in_best) {
+draw_edge <- function(at, from, to, half_width, half_height, posterior, in_best, clear) {
   x <- at$x[c(from, to)]
   y <- at$y[c(from, to)]
   bend <- if (abs(diff(y)) > 1.5 || diff(y) == 0) 0.04 * (if (x[1L] <= mean(at$x)) -1 else 1) else 0
@@ -129,10 +136,20 @@ draw_edge <- function(at, from, to, half_width, half_height, posterior, in_best)
   inside <- function(k) abs(px - at$x[k]) <= half_width[k] & abs(py - at$y[k]) <= half_height * 1.15
   kept <- which(!inside(from) & !inside(to))
   if (length(kept) < 2L) return()
-  shade <- grDevices::adjustcolor(bn_blue, 0.25 + 0.75 * posterior)
-  width <- 0.5 + 3 * posterior
+  shade <- grDevices::colorRampPalette(c("white", bn_ink))(101L)[round(100 * (0.25 + 0.75 * posterior)) + 1L]
+  graphics::lines(px[kept], py[kept], col = shade, lwd = 0.5 + 3 * posterior, lty = if (in_best) 1 else 2)
   n <- length(kept)
-  graphics::lines(px[kept], py[kept], col = shade, lwd = width, lty = if (in_best) 1 else 2)
-  graphics::arrows(px[kept[n - 1L]], py[kept[n - 1L]], px[kept[n]], py[kept[n]], length = 0.07, col = shade,
-                   lwd = width)
+  draw_head(px[kept[c(n - 1L, n)]], py[kept[c(n - 1L, n)]], shade, clear)
+}
+
+# An arrowhead that ends where the line from the first to the second of two points does: filled, or hollow.
+draw_head <- function(x, y, shade, filled, length = 0.1) {
+  inch <- c(graphics::xinch(1), graphics::yinch(1))
+  along <- c(diff(x), diff(y)) / inch
+  along <- along / max(sqrt(sum(along^2)), 1e-9) * length
+  corner <- function(back, aside) {
+    c(x[2L], y[2L]) - (back * along + aside * 0.4 * c(-along[2L], along[1L])) * inch
+  }
+  head <- cbind(corner(0, 0), corner(1, 1), corner(1, -1))
+  graphics::polygon(head[1L, ], head[2L, ], col = if (filled) shade else "white", border = shade, lwd = 1.2)
 }

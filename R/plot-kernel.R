@@ -40,8 +40,7 @@ plot_curve <- function(x, picture, points, ...) {
   at <- picture$axes[[1L]]
   f <- picture$density
   settings <- list(x = at, y = f, type = "l", lwd = 2, col = "#2c5f8a", xlab = picture$names, ylab = "density",
-                   ylim = c(0, max(f) * 1.05),
-                   main = sprintf("%.0f points, bandwidth %.4g", x$n, x$bandwidth[1L]))
+                   ylim = c(0, max(f) * 1.05), main = sprintf("%.0f points, bandwidth %.4g", x$n, x$bandwidth[1L]))
   do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
   graphics::polygon(c(at, rev(at)), c(f, 0 * f), border = NA, col = grDevices::adjustcolor("#2c5f8a", 0.15))
   if (points) graphics::rug(picture$points[, 1L], col = grDevices::adjustcolor("black", 0.3), quiet = TRUE)
@@ -50,8 +49,7 @@ plot_curve <- function(x, picture, points, ...) {
 
 plot_contours <- function(x, grid, shown, names, points, ...) {
   settings <- list(x = range(grid$x), y = range(grid$y), type = "n", xlab = names[1L], ylab = names[2L], xaxs = "i",
-                   yaxs = "i",
-                   main = sprintf("%.0f points, %s kernel", x$n, x$kernel))
+                   yaxs = "i", main = sprintf("%.0f points, %s kernel", x$n, x$kernel))
   do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
   levels <- max(grid$z) * c(0.01, seq(0.1, 0.9, by = 0.1))
   colours <- rev(grDevices::hcl.colors(length(levels), "Blues 3"))

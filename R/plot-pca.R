@@ -19,8 +19,7 @@ plot.weft_pca <- function(x, top = 20L, ...) {
   check_pca(x, "x")
   share <- 100 * utils::head(x$share, top)
   settings <- list(height = share, names.arg = seq_along(share), col = "#2c5f8a", border = NA, las = 1,
-                   ylim = c(0, 105), yaxs = "i",
-                   xlab = "component", ylab = "share of variance (%)", main = "")
+                   ylim = c(0, 105), yaxs = "i", xlab = "component", ylab = "share of variance (%)", main = "")
   at <- do.call(graphics::barplot, utils::modifyList(settings, list(...)))
   graphics::lines(at, cumsum(share), type = "o", pch = 16, cex = 0.7, col = "#b3541e")
   graphics::legend("topleft", bty = "n", legend = c("share", "cumulative"), fill = c("#2c5f8a", NA), border = NA,
@@ -31,7 +30,6 @@ plot.weft_pca <- function(x, top = 20L, ...) {
 #' @rdname plot.weft_pca
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_pca <- function(object, components = 1:2, color = NULL, ...) {
-  need_package("ggplot2", "autoplot()")
   check_pca(object, "object")
   if (!is.numeric(components) || length(components) != 2L || !all(components %in% seq_along(object$sdev))) {
     abort_input(sprintf("`components` must be two numbers from 1 to %d.", length(object$sdev)),

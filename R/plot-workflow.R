@@ -17,8 +17,7 @@
 #' plot(fit)
 #' plot(fit, "samples")
 plot.weft_gene_network <- function(x, which = c("overview", "samples", "variance", "ranking", "pairs", "network",
-                                                "clusters", "bayes",
-                                                "outliers"), ...) {
+                                                "clusters", "bayes", "outliers"), ...) {
   which <- check_choice(which, c("overview", "samples", "variance", "ranking", "pairs", "network", "clusters", "bayes",
                                  "outliers"),
                         "which")
@@ -63,8 +62,10 @@ plot_workflow_network <- function(x, edges = if (!is_directed(x$network) && ncol
   plot(x$network, edges = edges, groups = network_groups(x), ...)
 }
 
+# Colours of classes in every picture, which those who see few colours tell apart (Okabe and Ito 2008).
 class_palette <- function(count) {
-  if (count <= 4L) c("#2c5f8a", "#b3541e", "#4c8c4a", "#8a4f9e")[seq_len(count)] else group_palette(count)
+  eight <- c("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+  if (count <= 8L) eight[seq_len(count)] else grDevices::hcl.colors(count, "Viridis")
 }
 
 plot_samples <- function(x) {
@@ -123,26 +124,32 @@ network_groups <- function(x) {
 plot_clusters <- function(x, ...) {
   fit <- x$clusters
   class <- x$quality$class
-  old <- graphics::par(mar = c(4, 4, 2.5, if (is.null(class)) 1 else 2) + 0.1)
+  word <- column_word(x$quality)
+  phone <- on_phone()
+  old <- graphics::par(mar = if (phone) c(3.4, 3.2, 3, 1.4) else c(4, 4, 3, if (is.null(class)) 1 else 2) + 0.1,
+                       mgp = if (phone) c(1.9, 0.4, 0) else c(2.4, 0.6, 0), tcl = -0.2)
   on.exit(graphics::par(old))
   n <- c(length(fit$row_cluster), length(fit$col_cluster))
   real <- fit$family == "gaussian"
   rows <- order(fit$row_cluster, if (is.null(class)) seq_len(n[1L]) else as.integer(class))
   cols <- order(fit$col_cluster)
   if (real) {
-    picture <- real_colours(real_matrix(fit$run$graph))[rows, cols, drop = FALSE]
+    picture <- matrix(two_sided(real_matrix(fit$run$graph)), n[1L])[rows, cols, drop = FALSE]
   } else {
     pairs <- list_pairs(fit$run$graph$links)
     picture <- matrix("#eef2f6", n[1L], n[2L])
     picture[cbind(match(pairs$from, rows), match(pairs$to, cols))] <- "#2c5f8a"
   }
-  graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i",
-                 xlab = sprintf("genes by cluster (%s)",
-                                if (real) "orange: above the mean" else "dark: above the median"),
-                 ylab = "samples by cluster", main = "", las = 1)
-  graphics::title(sprintf("%d x %d clusters%s", max(fit$row_cluster), max(fit$col_cluster),
-                          if (groups_rhat(fit) > greatest_rhat) " (not settled)" else ""),
-                  adj = if (is.null(class)) 0.5 else 0)
+  graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i", axes = FALSE,
+                 xlab = sprintf("groups of %ss%s", word,
+                                if (phone) "" else if (real) " (purple: above the mean)"
+                                else " (dark: above the median)"),
+                 ylab = "groups of samples", main = "")
+  group_axis(1L, fit$col_cluster)
+  group_axis(2L, fit$row_cluster)
+  graphics::title(sprintf(if (phone) "%d x %d groups%.0s%s" else "%d groups of samples, %d of %ss%s",
+                          max(fit$row_cluster), max(fit$col_cluster), word,
+                          if (groups_rhat(fit) > greatest_rhat) " (not settled)" else ""), adj = 0, line = 1.6)
   graphics::rasterImage(grDevices::as.raster(picture), 0, n[1L], n[2L], 0, interpolate = FALSE)
   graphics::abline(h = cumsum(tabulate(fit$row_cluster)), v = cumsum(tabulate(fit$col_cluster)),
                    col = if (real) "black" else "white", lwd = if (real) 0.8 else 1.5)
@@ -154,9 +161,15 @@ plot_clusters <- function(x, ...) {
     graphics::rect(usr[2L] + width * 0.4, seq_len(n[1L]) - 1, usr[2L] + width * 1.4, seq_len(n[1L]), col = colour,
                    border = NA, xpd = NA)
     graphics::legend("bottomright", inset = c(0, 1), levels(class), fill = class_palette(nlevels(class)),
-                     border = NA, bty = "n",
-                     horiz = TRUE, xpd = NA, cex = 0.8)
+                     border = NA, bty = "n", horiz = TRUE, xpd = NA, cex = 0.8)
   }
+}
+
+# The number of each group in its middle; of small ones as many as have room.
+group_axis <- function(side, group) {
+  size <- tabulate(group)
+  graphics::axis(side, cumsum(size) - size / 2, seq_along(size), tick = FALSE, las = 1,
+                 line = 0.1 - graphics::par("mgp")[2L], cex.axis = 0.75)
 }
 
 plot_outliers <- function(x) {
@@ -166,9 +179,12 @@ plot_outliers <- function(x) {
   on.exit(graphics::par(old))
   picture <- outliers_picture(o)
   score <- picture$data$score
-  graphics::plot(seq_along(score), score, pch = 16, col = ifelse(o$outlier, "#b3541e", "#2c5f8a"), las = 1,
-                 xlab = picture$xlab, ylab = picture$ylab, ylim = c(0, picture$top * 1.08), main = picture$title)
+  class <- x$quality$class
+  colour <- if (is.null(class)) "#2c5f8a" else class_palette(nlevels(class))[as.integer(class)]
+  graphics::plot(seq_along(score), score, pch = 16, col = colour, las = 1, xlab = picture$xlab, ylab = picture$ylab,
+                 ylim = c(0, picture$top * 1.08), main = picture$title)
   odd <- which(o$outlier)
+  graphics::points(odd, score[odd], pch = 1, cex = 2.2, lwd = 1.5)
   write_names(cbind(seq_along(score), score), plain_text(o$sample), utils::head(odd[order(-score[odd])], 20L),
               0.75 * graphics::strwidth("o"), 0.75, all = TRUE)
 }

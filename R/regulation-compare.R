@@ -50,8 +50,7 @@ compare_regulation <- function(data, placed, groups, permutations, how) {
       rows <- which(codes == g)
       samples <- regulation_halves(data[rows, , drop = FALSE], how)
       choices <- regulation_choices(regulation_scores(placed[rows, , drop = FALSE], how$host, placed = TRUE), samples,
-                                    how,
-                                    part_of_runs((world - 1) * length(names) + g, runs))
+                                    how, part_of_runs((world - 1) * length(names) + g, runs))
       if (world == 1) regulation_network(choices, how$genes, how$names, copies, how$host)
       else list(edges = regulation_edges(choices, length(how$genes$regulators), 0L, how$host))
     })
@@ -146,28 +145,28 @@ change_table <- function(found, tested, shape, full, how, names) {
 
 # ---- what it is asked for ----
 
-#' Compared networks: print, summarise, draw and convert
+#' Print, summarise, draw and convert compared networks
 #'
-#' What [regulation()] returns with `compare =`: how each edge differs between conditions.
+#' Methods for what [regulation()] returns with `compare =`: how each edge differs between conditions.
 #'
-#' `plot()` draws the edges with a q-value up to `fdr`, or the `edges` that changed most: green ones appeared, from the
-#' first condition to the second, orange ones went, violet ones turned from raising to lowering or the other way round
-#' or, with more than two conditions, changed. Thin grey lines are the heaviest edges that all conditions share. An
-#' arrow raises its target, a line with a flat end lowers it.
+#' `plot()` draws the edges with a q-value up to `fdr`, or the `edges` that changed most. Green edges appeared from the
+#' first condition to the second, orange ones disappeared, and violet ones turned from raising to lowering their target
+#' or the other way round or, with more than two conditions, changed. Thin grey lines are the heaviest edges that all
+#' conditions share. An arrow raises its target, a line with a flat end lowers it.
 #'
 #' @param x,object what [regulation()] returned with `compare =`.
 #' @param fdr keep edges with at most this q-value; `NULL`: all that were compared.
-#' @param n how many edges to show.
+#' @param n the number of edges to show.
 #' @param edges how many of the most changed edges to draw; by default those with a q-value up to `fdr`.
 #' @param shared how many unchanged edges to draw behind them.
 #' @param labels,main see [plot.weft_network()].
 #' @param ... ignored.
 #' @return `as.data.frame()` and `tidy()`: one row per edge, smallest q-value first, with `regulator`, `target`,
-#'   `change` (`"appeared"`, `"went"`, `"turned"` with areas of a quarter and more of either sign, or `"changed"` with
-#'   more than two conditions), `effect` (the area in the second
-#'   condition less that in the first, or the greatest less the least area), the areas and signs in each condition,
-#'   `p_value` and `q_value`, as described at [regulation()]. `summary()`: a list with the numbers of edges of each
-#'   change up to `fdr`, the regulators of most of them, and the p-value of the whole. `plot()` and `print()`: `x`,
+#'   `change` (`"appeared"`, `"went"`, `"turned"` if its areas in the two conditions are at least a quarter and of
+#'   opposite sign, or `"changed"` with more than two conditions), `effect` (the area in the second condition less that
+#'   in the first, or the greatest less the smallest area), the areas and signs in each condition, `p_value` and
+#'   `q_value`, as described at [regulation()]. `summary()`: a list with the numbers of edges of each change up to
+#'   `fdr`, the regulators of most of them, and the p-value of the whole comparison. `plot()` and `print()`: `x`,
 #'   invisibly.
 #' @seealso [regulation()]; [network_tables()], [write_network()] and [as_igraph()] take its result.
 #' @export

@@ -3,14 +3,14 @@
 #' Print, summarise and convert directed networks
 #'
 #' @param x,object what [regulation()] returned.
-#' @param fdr keep edges with at most this q-value; `NULL`: the whole ranking. What [gene_regulation()] returned has one
-#'   of its own.
-#' @param n how many edges to show.
+#' @param fdr keep edges with at most this q-value; `NULL`: the whole ranking. What [gene_regulation()] returned has a
+#'   threshold of its own.
+#' @param n the number of edges to show.
 #' @param ... ignored.
-#' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first; its columns are described at
+#' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first; the columns are described at
 #'   [regulation()]. `summary()`: a list with the numbers of features, regulators, targets and edges with a q-value up
-#'   to `fdr`, the regulators of most such edges, and how many features have none. `as.matrix()`: a plain matrix of
-#'   weights.
+#'   to `fdr`, the regulators with most of these edges, and the number of features without any. `as.matrix()`: a plain
+#'   matrix of weights.
 #' @export
 #' @examples
 #' net <- regulation(mtcars, resamples = 20, seed = 1)
@@ -133,14 +133,14 @@ network_features <- function(x) if (is_directed(x)) union(colnames(x), rownames(
 #' Draw a directed network
 #'
 #' An arrow goes from a regulator to a target that it raises, a line with a flat end to one that it lowers; wider lines
-#' have more weight. Otherwise as [plot.weft_network()].
+#' have more weight. Everything else is as in [plot.weft_network()].
 #'
 #' @inheritParams plot.weft_network
 #' @param x what [regulation()] returned.
-#' @param edges how many of the heaviest edges to draw; by default those with a q-value up to `fdr`, at most 250, or
-#'   without q-values as many as features.
+#' @param edges how many of the heaviest edges to draw; by default those with a q-value up to `fdr`, at most 250, or,
+#'   without q-values, as many as there are features.
 #' @param fdr see `edges`.
-#' @param groups a factor or vector, one value per feature: the targets, then the regulators that are no targets.
+#' @param groups a factor or vector, one value per feature: the targets, then the regulators that are not targets.
 #' @return `x`, invisibly.
 #' @export
 #' @examples
@@ -191,7 +191,6 @@ draw_arrows <- function(place, at, weight, sign, colour = NULL, heaviest = max(w
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_regulation <- function(object, top = NULL, ...) {
-  need_package("ggplot2", "autoplot()")
   picture <- directed_picture(object, if (!is.null(top)) check_top(top), attr(object, "fdr") %||% 0.05)
   edges <- picture$data
   if (!nrow(edges)) { # as plot(): the title says so

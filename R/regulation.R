@@ -1,89 +1,92 @@
 # nolint start: line_length_linter. Rows of tables in the help page stand on one line each.
 #' Directed networks by stability selection
 #'
-#' Which genes regulate which: for every target a regression on a few regulators is chosen, again and again on random
-#' halves of the samples, and what is chosen early and often gets a heavy edge. The whole ranking is returned, with an
-#' empirical false discovery rate for each edge.
+#' Finds out which genes regulate which. For every target, a regression on a few regulators is selected again and again
+#' on random halves of the samples; a regulator that is chosen early and often gets a heavy edge. The whole ranking is
+#' returned, with an empirical false discovery rate for each edge.
 #'
-#' @section Method: Values become normal scores z (ranks, average over ties), so that units and monotone transformations
-#'   do not matter. Of n < 100 samples the ranks alone say too little: n / 100 parts of z are normal scores and the rest
-#'   is the distance from the median in units of the median absolute distance, cut off where normal scores end. Values
-#'   should then be on a scale on which they are not very skewed, such as logarithms. A regulator offers its scores z
-#'   and, with `nonlinear`, max(z, 0) and min(z, 0), so that thresholds and saturation are seen. In every half of the
-#'   samples, forward selection chooses `steps` features for each target: each time the one that lowers the residual
-#'   variance most. The *area* of an edge is the mean over halves of (steps - s + 1) / steps, where s is the step at
-#'   which the regulator was chosen, 0 where it was not (Haury and others 2012). The *weight* is the area times the
-#'   variance of the regulator's areas, relative to the largest such variance: a regulator that explains many genes well
-#'   is likelier to explain one more (Slawek and Arodz 2013). For the same reason the second half of the resamples
-#'   favours such regulators a little when it chooses: by the factor \eqn{(v / \max v + 0.1 \bar v)^g}, v the variances
-#'   in the first half, with \eqn{g = 0.15 \min(1, 75 / m)} for m samples in a half, so that many samples speak for
-#'   themselves. Halves come in pairs without a common sample; of fewer than 32 samples a "half" has 16, at most two
-#'   thirds, and pairs share some. Which samples halves hold depends on the samples' names (values, where they have
-#'   none) alone: neither the order of the samples nor one sample more or less changes much.
+#' @section Method: Values become normal scores z (from ranks, averaged over ties), so that units and monotone
+#'   transformations do not matter. With n < 100 samples the ranks alone say too little: then z is a mixture of n / 100
+#'   parts normal scores and 1 - n / 100 parts distance from the median, in units of the median absolute deviation and
+#'   cut off where normal scores end. Such values should be on a scale on which they are not very skewed, such as a
+#'   logarithmic one. A regulator offers its scores z and, with `nonlinear`, max(z, 0) and min(z, 0), so that thresholds
+#'   and saturation can be fitted. In every half of the samples, forward selection chooses `steps` features for each
+#'   target, each time the one that lowers the residual variance most. The *area* of an edge is the mean over halves of
+#'   (steps - s + 1) / steps, where s is the step at which the regulator was chosen, and of 0 where it was not (Haury
+#'   and others 2012). The *weight* is the area times the variance of the regulator's areas, relative to the largest
+#'   such variance: a regulator that explains many genes well is more likely to explain another (Slawek and Arodz 2013).
+#'   For the same reason, the second half of the resamples slightly favours such regulators in the selection, by the
+#'   factor \eqn{(v / \max v + 0.1 \bar v)^g}, where v are the variances in the first half and
+#'   \eqn{g = 0.15 \min(1, 75 / m)} for m samples in a half, so that the favour fades when there are many samples.
+#'   Halves come in pairs without a common sample; with fewer than 32 samples a "half" has 16 of them, but at most two
+#'   thirds, and the two of a pair share some. Which samples a half holds depends only on the names of the samples (on
+#'   their values where they have none), so that neither reordering the samples nor adding one changes much.
 #'
 #' @section Columns of `as.data.frame()`:
 #'
 #' | column | meaning |
 #' |---|---|
-#' | `weight` | the ranking is by it, from 0 to 1 |
-#' | `sign` | from -1 to 1: of the regulator's effect where it was chosen, on average |
-#' | `direction` | the edge's share of the weights of both directions; `NA` where the target is no regulator |
-#' | `frequency` | in which share of the halves the regulator was chosen |
-#' | `area` | see above |
-#' | `q_value` | the least false discovery rate at which the edge is kept |
-#' | `expected_false` | how many edges of at least this frequency chance gives, at most on average, by the bound of Shah and Samworth (2013) with unimodal frequencies; `NA` for frequencies up to one half, and where pairs of halves share samples |
+#' | `weight` | from 0 to 1; the edges are ranked by it |
+#' | `sign` | from -1 to 1: the sign of the regulator's effect, averaged over the times it was chosen |
+#' | `direction` | the share of this edge in the sum of the weights of both directions; `NA` where the target is not a regulator |
+#' | `frequency` | the share of the halves in which the regulator was chosen |
+#' | `area` | see Method |
+#' | `q_value` | the smallest false discovery rate at which the edge is kept |
+#' | `expected_false` | an upper bound on the expected number of false edges of at least this frequency, by Shah and Samworth (2013) for unimodal frequencies; `NA` for frequencies up to one half, and where pairs of halves share samples |
 #'
-#' @section False discoveries: In a null copy the samples of all targets are permuted together, once for the whole run,
-#'   and everything is done again. The q-value compares how many edges reach
-#'   an area in the copies and in the data. It controls edges between genes that do not depend on each other at all.
-#'   Indirect and reversed edges are dependences too, and are not counted as false.
+#' @section False discoveries: In a null copy, the samples of all targets are permuted together, once for the whole run,
+#'   and everything is computed again. The q-value compares the numbers of edges that reach an area in the copies and in
+#'   the data. It controls edges between genes that do not depend on each other at all. Indirect and reversed edges are
+#'   dependences too, and are not counted as false.
 #'
-#' @section Comparing conditions: With `compare =` each condition has a network of its own, from halves of one size that
-#'   the same draws choose, and from places within the condition, so that genes which are merely higher in one of them
-#'   do not matter. The *effect* of an edge is the area in the second condition less that in the first (of more than
-#'   two: the greatest less the least). What is tested is the change: that difference, or the one of areas with the sign
-#'   of the effect where it is greater, so that an edge which turned from raising to lowering counts. Everything is done
-#'   again `permutations` times with the conditions dealt anew. The p-value of an edge is the share of these deals, the
-#'   data's among them, in which it changes at least as much. The q-value compares how many edges change as much in
-#'   the data and on average in all deals, and is not below the p-value of the whole, which says whether the networks
-#'   differ at all. Areas below `r least_compared_area` in all conditions are not compared.
+#' @section Comparing conditions: With `compare =`, each condition has a network of its own. The same random draws
+#'   choose halves of equal size in each, and scores are computed within the condition, so that a gene that is merely
+#'   higher in one of them does not matter. The *effect* of an edge is its area in the second condition less that in the
+#'   first (with more than two conditions, the greatest less the smallest). The test is of the change: of this
+#'   difference or, if that is greater, of the difference of the areas multiplied by the sign of their effect, so that
+#'   an edge that turns from raising to lowering counts. Everything is computed again `permutations` times with the
+#'   condition labels permuted. The p-value of an edge is the share of these permutations, with the data as one of them,
+#'   in which it changes at least as much. The q-value compares the number of edges that change as much in the data with
+#'   the mean number in all permutations, and is at least the p-value of the whole comparison, which says whether the
+#'   networks differ at all. Edges with areas below `r least_compared_area` in all conditions are not compared.
 #'
-#' @section Counts and cells: Counts of a sparse matrix (whole numbers from 0) become log2(1 + x / size factor), a
-#'   sample's size factor being its total relative to the mean of all, so that depth does not make correlations; this is
-#'   said. Of a dense matrix `transform = "counts"` does so; [gene_quality()] prepares bulk counts. A sparse matrix of
-#'   `r least_cells` cells and more is never made dense: its halves are unions of `r cell_blocks` blocks of cells, whose
-#'   products are counted once. With `compare` it is made dense.
+#' @section Counts and cells: Counts in a sparse matrix (whole numbers from 0) become log2(1 + x / size factor), where
+#'   the size factor of a sample is its total relative to the mean of all, so that differences in depth do not create
+#'   correlations; a message says so. For a dense matrix, `transform = "counts"` does the same; [gene_quality()]
+#'   prepares bulk counts. A sparse matrix of `r least_cells` cells or more is never made dense: its halves are unions
+#'   of `r cell_blocks` blocks of cells, whose products are computed once. With `compare` it is made dense.
 #'
-#' @section Stability: The share of the heaviest edges, as many as targets and at most 1,000, that are among the
-#'   heaviest again when one sample, or one of a hundred, is left out: the mean of three such runs, in the attribute
-#'   `stability` and in print.
+#' @section Stability: Take as many of the heaviest edges as there are targets, but at most 1,000. The stability is the
+#'   share of them that are among the heaviest again when one sample, or one in a hundred, is left out: the mean of
+#'   three such runs, stored in the attribute `stability` and printed.
 #'
 #' @inheritParams mi_pairs
 #' @param x samples in rows, genes in columns: a numeric matrix, data frame, sparse Matrix, DelayedMatrix or
 #'   SummarizedExperiment without missing values.
-#' @param regulators names or numbers of the genes that may regulate, such as transcription factors; a known list helps
-#'   most of all. `NULL`: all genes, or of more than 2,000 genes the 2,000 whose squared correlations with the others
-#'   vary most, which is said. `"all"`: all genes.
+#' @param regulators names or numbers of the genes that may regulate, such as transcription factors; a list of known
+#'   regulators helps more than anything else. `NULL`: all genes or, if there are more than 2,000, the 2,000 whose
+#'   squared correlations with the others vary most, in which case a message says so. `"all"`: all genes.
 #' @param targets names or numbers of the genes to be explained; `NULL`: all.
-#' @param steps how many features are chosen for a target in each half. `NULL`: from 2 for few samples to 5 for halves
-#'   of 64 samples and more, the logarithm of their number to base 2, rounded down, less 1; at most half as many as
-#'   there are regulators, rounded up.
-#' @param resamples how many halves of the samples: an even number.
-#' @param nonlinear offer max(z, 0) and min(z, 0) as well.
-#' @param copies how many null copies; each takes about as long as the data. 0 leaves q-values out.
-#' @param seed a whole number for the halves, which leaves R's random numbers alone; `NULL` to draw from them.
-#' @param compare a factor with the condition of every sample, of at least 8 samples each, or the name of a column of
+#' @param steps how many features are chosen for a target in each half. `NULL`: the logarithm to base 2 of the number of
+#'   samples in a half, rounded down, less 1, but between 2 and 5 (for halves of 64 samples or more); and at most half
+#'   as many as there are regulators, rounded up.
+#' @param resamples the number of halves of the samples: an even number.
+#' @param nonlinear whether to offer max(z, 0) and min(z, 0) as well.
+#' @param copies the number of null copies; each takes about as long as the data. With 0 there are no q-values.
+#' @param seed a whole number that seeds the choice of halves and leaves R's random number generator alone; `NULL` to
+#'   draw the seed from R's generator.
+#' @param compare a factor with the condition of every sample, at least 8 samples each, or the name of a column of
 #'   `colData(x)`: the networks of two or more conditions are compared.
-#' @param permutations how many times the conditions are dealt anew; each takes as long as the data.
-#' @param stability compute how stable the network is. `NULL`: where it takes less than about a second, and null copies
-#'   are made.
-#' @param transform `"counts"`: divide by size factors; `"none"`: take values as they are; `"auto"`: the former for
-#'   counts in a sparse matrix.
+#' @param permutations how many times the condition labels are permuted; each takes as long as the data.
+#' @param stability whether to compute how stable the network is. `NULL`: if that takes less than about a second and
+#'   there are null copies.
+#' @param transform `"counts"`: divide by size factors and take logarithms; `"none"`: take values as they are; `"auto"`:
+#'   `"counts"` for counts in a sparse matrix, `"none"` otherwise.
 #' @param devices see [weft_devices()].
-#' @param ... nothing: a name that is not one of the above is an error, which says how an argument of TIGRESS, GENIE3
-#'   and others is called here.
-#' @param distributed share the halves among the ranks of a job, which all call with the same data and get the same
-#'   result; see [weft_ranks()].
+#' @param ... not used: any further argument is an error, which gives the name that an argument of TIGRESS, GENIE3 and
+#'   others has here.
+#' @param distributed whether to share the halves among the ranks of a job, all of which call with the same data and get
+#'   the same result; see [weft_ranks()].
 #' @return A matrix of weights of class `weft_regulation` and `weft_network`, regulators in rows and targets in columns.
 #'   Attributes record the call, back end and time. With `compare`, a list of class `weft_comparison`: `edges`,
 #'   a data frame described at [as.data.frame.weft_comparison()]; `p_value` of the whole; `networks`, one for

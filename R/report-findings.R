@@ -44,7 +44,7 @@ best_names <- function(names, score, most = 3L) {
   shown <- utils::head(names, most)
   tied <- if (length(names) > most) sum(score[-seq_len(most)] == score[most]) else 0L
   text <- if (length(shown) < 2L) shown else paste(toString(utils::head(shown, -1L)), "and", utils::tail(shown, 1L))
-  if (tied) sprintf("%s (%d more with as much as %s)", text, tied, utils::tail(shown, 1L)) else text
+  if (tied) sprintf("%s (%d more tied with %s)", text, tied, utils::tail(shown, 1L)) else text
 }
 
 several <- function(n, what) sprintf("%s %s%s", format(n, big.mark = ","), what, if (n == 1) "" else "s")
@@ -53,11 +53,11 @@ finding_genes <- function(fit) {
   r <- fit$ranking
   q <- fit$quality
   sure <- r$q_value <= strengths[["suggestive"]]
-  if (!any(sure)) return(in_vain(sprintf("a gene that differs %s (%s tried)", among_classes(q$class),
+  if (!any(sure)) return(in_vain(sprintf("a %s that differs %s (%s tried)", column_word(q), among_classes(q$class),
                                          format(nrow(r), big.mark = ","))))
   name <- r$feature[sure]
-  finding(sprintf("%s of %s %s %s at a false discovery rate of 0.05 (least q %s); %s most.",
-                  format(sum(sure), big.mark = ","), several(nrow(r), "gene"),
+  finding(sprintf("%s%s %s %s at a false discovery rate of 0.05 (smallest q %s), most clearly %s.",
+                  some_of_columns(q, sum(sure), nrow(r)), genes_behind(q, name),
                   if (sum(sure) == 1L) "differs" else "differ", among_classes(q$class),
                   probability_text(min(r$q_value)), best_names(name, r$mi[sure])),
           min(r$q_value))
@@ -76,17 +76,20 @@ finding_network <- function(fit) {
   q <- if (is_directed(net)) min(attr(net, "edges")$q_value, 1) else fdr
   finding(sprintf("%s among %s at a false discovery rate of %g%s%s.",
                   several(edges, if (is_directed(net)) "directed edge" else "edge"), several(ncol(net), "gene"), fdr,
-                  if (is_directed(net)) sprintf(" (least q %s)", probability_text(q)) else "",
-                  hubs_found(degree)), q)
+                  if (is_directed(net)) sprintf(" (smallest q %s)", probability_text(q)) else "",
+                  hubs_found(degree, report_edges(net))), q)
 }
 
-# The three genes of most edges, or as many of them as have more than those after them.
-hubs_found <- function(degree) {
+# The three genes of most edges, or as many of them as have more than those after them; of a single one its neighbours.
+hubs_found <- function(degree, edges) {
   few <- degree[seq_len(min(3L, length(degree)))]
   if (length(degree) > 3L) few <- few[few > degree[4L]]
   if (!length(few)) return("")
-  sprintf("; %s most neighbours (%s)", paste(joined(names(few)), if (length(few) > 1L) "have" else "has"),
-          paste(few, collapse = ", "))
+  if (length(few) == 1L) {
+    neighbours <- unique(c(edges$to[edges$from == names(few)], edges$from[edges$to == names(few)]))
+    return(sprintf("; %s has the most neighbours: %s", names(few), some_of(neighbours, 5L)))
+  }
+  sprintf("; %s have most edges (%s)", joined(names(few)), paste(few, collapse = ", "))
 }
 
 finding_hidden <- function(fit) {
@@ -137,25 +140,25 @@ pairs_searched <- function(fit, what = " pairs of genes") {
 genes_paired <- function(fit) {
   symbols <- fit$quality$genes$symbol
   if (is.null(symbols) || is.null(fit$quality$genes$representative)) return(NULL)
-  sprintf("Where several columns measure one gene, the one that varies most stands for it: %s columns, %s genes.",
+  if (column_word(fit$quality) == "gene") return(NULL)
+  sprintf("Where several probes measure one gene, the one that varies most stands for it: %s probes, %s genes.",
           format(ncol(fit$quality$x), big.mark = ","), format(length(representatives(fit$quality)), big.mark = ","))
 }
 
-# What the p-values of pairs are over; the least that so few shuffles can give says little by being no less.
+# What the p-values of pairs are over, and how many shuffles of the classes the least of them is of.
 whole_search <- function(pairs) {
   times <- attr(pairs, "permutations")
   if (is.null(times)) return("the whole search")
-  least <- min(pairs$p_fwer) <= 1.0001 / (times + 1)
-  sprintf("the whole search%s", if (least) sprintf(", the least that %d shuffles of the classes can give",
-                                                   as.integer(times))
-                                else sprintf(", by %d shuffles of the classes", as.integer(times)))
+  as_good <- round(min(pairs$p_fwer) * (times + 1)) - 1
+  sprintf("the whole search: in %s of %d shuffles of the classes the best pair was as good",
+          if (as_good < 1) "none" else format(as_good), as.integer(times))
 }
 
 # Whether samples' groups go with classes: against shuffled classes. Chains that disagree have found no groups yet.
 finding_groups <- function(fit) {
   r <- fit$clusters
   z <- r$row_cluster
-  if (groups_rhat(r) > greatest_rhat) return(unsettled(groups_open(r)))
+  if (groups_rhat(r) > greatest_rhat) return(unsettled(groups_open(r, fit$quality$class)))
   if (max(z) < 2L) return(in_vain(sprintf("groups among %d samples", length(z))))
   counted <- sprintf("%s%d groups", if (is_reached(r$limits[1L, ])) "at least " else "", max(z))
   found <- class_agreement(fit)
@@ -173,12 +176,14 @@ finding_groups <- function(fit) {
 groups_rhat <- function(r) max(r$rhat[is.finite(r$rhat)], 1)
 
 # What is known while the chains disagree.
-groups_open <- function(r) {
+groups_open <- function(r, class = NULL) {
   number <- range(as.integer(names(r$n_clusters$row)))
-  sprintf(paste("Groups of samples: the sampler has not settled (R-hat %.1f; at most %.1f is wanted), so that neither",
-                "their number (%s so far) nor who belongs together is a finding. Run it longer, with",
-                "clusters = list(sweeps = %s); where that settles nothing either, the data have no clear blocks"),
+  sprintf(paste("Groups of samples: the sampler has not settled. R-hat, which compares chains that started apart, is",
+                "%.1f, and at most %.1f is wanted, so that neither their number (%s so far) nor who belongs",
+                "together%s is a finding. Run it longer, with clusters = list(sweeps = %s); where that settles nothing",
+                "either, the data have no clear blocks"),
           groups_rhat(r), greatest_rhat, if (number[1L] == number[2L]) number[1L] else paste(number, collapse = " to "),
+          if (is.null(class)) "" else " nor how far groups go with classes",
           format(10 * nrow(r$log_posterior), scientific = FALSE))
 }
 
@@ -189,8 +194,7 @@ finding_components <- function(fit) {
   if (is.null(class)) {
     k <- fit$components$choice$k %||% 0
     if (k == 0) return(in_vain("a direction in which many genes go together"))
-    return(finding(sprintf("%s out: genes go together in %s.",
-                           several(k, if (k == 1) "component stands" else "component"),
+    return(finding(sprintf("%s out: genes go together in %s.", several_stand(k, "component"),
                            if (k == 1) "one direction" else "as many directions"), strength = "suggestive"))
   }
   apart <- apply(scores, 2L, function(v) {
@@ -206,35 +210,34 @@ finding_components <- function(fit) {
   if (p > strengths[["suggestive"]]) {
     return(in_vain(sprintf("a component on which the classes differ (%d tried)", ncol(scores))))
   }
-  finding(sprintf("%s differ on PC%d (%s of all variance): %s of its variance lies between them (p %s over %s).",
-                  if (nlevels(class) == 2L) joined(levels(class)) else sprintf("The %d classes", nlevels(class)), best,
+  finding(sprintf(paste("%s differ most along %s (%s of all variance): %s of the variance along it lies between them",
+                        "(p %s%s)."),
+                  if (nlevels(class) == 2L) joined(levels(class)) else sprintf("The %d classes", nlevels(class)),
+                  if (best == 1L) "PC1, the direction in which samples vary most" else paste0("PC", best),
                   share_text(fit$components$share[best]), share_text(apart["share", best]), probability_text(p),
-                  several(ncol(scores), "component")), p)
+                  if (ncol(scores) > 1L) sprintf(", corrected for %d components", ncol(scores)) else ""), p)
 }
 
 finding_bayes <- function(fit) {
-  edges <- as.data.frame(fit$bayes)
-  if (!nrow(edges) || is.null(edges$posterior)) return(NULL)
-  r_hat <- fit$bayes$diagnostics$r_hat
-  if (isTRUE(r_hat > greatest_rhat)) {
-    return(unsettled(sprintf(paste("Bayesian network: the chains disagree (R-hat of the score %.2f; at most %.1f is",
-                                   "wanted), so that no edge of it is a finding. Run it longer, with",
-                                   "bayes = list(iterations = %s)"),
-                             r_hat, greatest_rhat, format(10 * fit$bayes$iterations, scientific = FALSE))))
-  }
-  edges <- edges[order(-edges$posterior), ]
-  sure <- edges[edges$posterior >= 0.9, ]
+  if (is.null(fit$bayes$edges)) return(NULL)
+  if (bayes_disagrees(fit$bayes)) return(unsettled(bayes_open(fit$bayes)))
+  sure <- bayes_edges(fit$bayes, 0.9)
   if (!nrow(sure)) return(NULL)
-  finding(sprintf(paste("Among the %d genes of the Bayesian network, %s in nearly all networks sampled: %s. A hidden",
-                        "cause may stand behind both."),
-                  nrow(fit$bayes$dag), if (nrow(sure) == 1L) "one edge is" else sprintf("%d edges are", nrow(sure)),
-                  best_names(paste(sure$from, "->", sure$to), sure$posterior)), strength = "suggestive")
+  finding(sprintf(paste("Among the %d genes of the Bayesian network, %s joined with a posterior probability of 0.9",
+                        "or more: %s. %s"),
+                  nrow(fit$bayes$dag), if (nrow(sure) == 1L) "one pair is" else sprintf("%d pairs are", nrow(sure)),
+                  surest_pairs(sure),
+                  if (bayes_by_class(fit)) "The genes were chosen by the class, which may be what joins them."
+                  else "A hidden cause may be what joins them."), strength = "suggestive")
 }
 
 # How far directions are to be believed: how many are clear, and what no data of this kind can tell.
 directions_text <- function(fit) {
-  text <- c(if (is_directed(fit$network)) network_directions(report_edges(fit$network)),
-            if (!is.null(fit$bayes)) bayes_surety(fit$bayes))
+  directed <- is_directed(fit$network) && !is.null(network_directions(report_edges(fit$network)))
+  text <- c(if (directed) c(network_directions(report_edges(fit$network)),
+                            paste("An edge's weight says how early and how often a gene was chosen to predict the",
+                                  "other.")),
+            if (!is.null(fit$bayes) && !bayes_disagrees(fit$bayes)) bayes_surety(fit$bayes))
   if (!length(text)) return(NULL)
   paste(c(text, paste("Two genes that an unmeasured cause moves look like one that drives the other; a direction is a",
                       "proposal for an experiment.")), collapse = " ")
@@ -249,11 +252,18 @@ network_directions <- function(edges, clear = clear_direction) {
   pair <- paste(pmin(edges$from, edges$to), pmax(edges$from, edges$to), sep = "\r")
   direction <- tapply(edges$direction, pair, max)
   sure <- sum(direction >= clear)
-  sprintf(paste("In the network %s of %s of genes %s clearly one way (at least 0.9 of the weight of both directions:",
-                "right in nine cases of ten or more on simulated networks; filled arrowheads); for %s the direction is",
-                "open (hollow arrowheads)."),
-          if (sure) format(sure, big.mark = ",") else "none", several(length(direction), "joined pair"),
-          if (sure == 1L) "points" else "point", if (sure) "the others" else "all")
+  all <- several(length(direction), "pair")
+  if (!sure) {
+    return(sprintf(paste("Of %s of genes that the network joins none points clearly one way (at least %s of the weight",
+                         "of both directions): which way is open (hollow arrowheads)."), all, clear))
+  }
+  rest <- length(direction) - sure
+  paste0(sprintf(paste("Of %s of genes that the network joins, %s clearly one way: that direction has at least %s of",
+                       "the weight of both, and such ones are right in nine cases of ten or more on simulated networks",
+                       "(filled arrowheads)."),
+                 all, if (sure == 1L) "1 points" else sprintf("%s point", format(sure, big.mark = ",")), clear),
+         if (rest) sprintf(" For %s the direction is open (hollow arrowheads).",
+                           if (rest == 1L) "the other one" else paste("the other", format(rest, big.mark = ","))))
 }
 
 # The findings as a list in Markdown.

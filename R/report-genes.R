@@ -5,13 +5,14 @@ report_genes <- function(fit, top) {
   results <- gene_results(fit)
   report_paragraph(genes_text(fit, results))
   put_table(results, genes_caption(fit), "genes", top,
-            minor = c("column", "description", "information", "p", grep("^mean ", names(results), value = TRUE)))
+            minor = c("probe", "column", "description", "information", "p",
+                      grep("^mean ", names(results), value = TRUE)))
   strips <- utils::head(fit$ranking$feature, 12L)
   columns <- shown_columns(fit, strips)
   side_by_side(for (k in seq_along(strips)) figure_strip(q, columns[k], strips[k], k), kind = "tiles")
-  report_paragraph(sprintf(paste("Values of the first %d genes by class: each point is a sample, bars are medians. A",
-                                 "gene that tells the classes apart has clouds that hardly overlap%s."),
-                           length(strips), strips_text(q, columns, strips)))
+  report_paragraph(sprintf(paste("Values of the first %s by class: each point is a sample, bars are medians. One that",
+                                 "tells the classes apart has clouds that hardly overlap%s."),
+                           columns_text(q, length(strips)), strips_text(q, columns, strips)))
   figure_heatmap(fit)
 }
 
@@ -49,7 +50,7 @@ gene_results <- function(fit) {
   difference <- apply(means, 1L, function(m) diff(range(m)))
   out <- data.frame(rank = rank(-r$mi, ties.method = "min"), gene = r$feature)
   if (!is.null(q$genes$description)) out$description <- q$genes$description[match(colnames(q$x)[at], q$genes$gene)]
-  if (!is.null(q$genes$symbol)) out$column <- colnames(q$x)[at]
+  if (!is.null(q$genes$symbol)) out[[if (column_word(q) == "probe") "probe" else "column"]] <- colnames(q$x)[at]
   out$`higher in` <- levels(q$class)[highest]
   two <- nlevels(q$class) == 2L
   out[[if (q$kind == "levels") "difference" else if (two) "log fold change" else "greatest difference"]] <-
@@ -63,15 +64,18 @@ gene_results <- function(fit) {
 
 genes_caption <- function(fit) {
   class <- fit$quality$class
-  sprintf(paste("Genes by what they say about the class. %s Information in %s: 0 for a gene that says nothing, %.2f",
-                "for one that tells every sample's class; since values are cut into few levels, less for a gene that",
-                "would tell it by a threshold elsewhere. q: false discovery rate over all %s genes."),
+  word <- column_word(fit$quality)
+  sprintf(paste("%s by what they say about the class. %s Information (mutual, in %s): 0 for one that says nothing,",
+                "%.2f for one that tells every sample's class; since values are cut into few levels, less for one",
+                "that would tell it by a threshold elsewhere. q: the smallest false discovery rate at which it is",
+                "listed, over all %s."),
+          if (word == "probe") "Probes (columns of the data; several may measure one gene)" else "Genes",
           if (nlevels(class) == 2L) sprintf(paste("The log fold change is the mean in %s less that in %s, on the",
                                                   "scale of the data."), levels(class)[2L],
                                             levels(class)[1L]) else paste("Differences are between the highest and",
                                                                           "the lowest class mean."),
           attr(fit$ranking, "unit"), class_entropy(class, attr(fit$ranking, "unit")),
-          format(nrow(fit$ranking), big.mark = ","))
+          columns_text(fit$quality, nrow(fit$ranking)))
 }
 
 class_entropy <- function(class, unit) {
@@ -82,21 +86,32 @@ class_entropy <- function(class, unit) {
 
 genes_text <- function(fit, results) {
   sure <- results$q <= 0.05
-  text <- if (any(sure)) sprintf("%s of %s genes differ %s at a false discovery rate of 0.05: %s.",
-                                 format(sum(sure), big.mark = ","),
-                                 format(nrow(results), big.mark = ","), among_classes(fit$quality$class),
+  text <- if (any(sure)) sprintf("%s%s differ %s at a false discovery rate of 0.05: %s.",
+                                 some_of_columns(fit$quality, sum(sure), nrow(results)),
+                                 genes_behind(fit$quality, results$gene[sure]), among_classes(fit$quality$class),
                                  joined(sprintf("%d are highest in %s",
                                                 table(factor(results$`higher in`[sure], levels(fit$quality$class))),
                                                 levels(fit$quality$class))))
-          else sprintf("No gene of %s differs %s at a false discovery rate of 0.05.",
-                       format(nrow(results), big.mark = ","),
-                       among_classes(fit$quality$class))
+          else sprintf("No %s of %s differs %s at a false discovery rate of 0.05.", column_word(fit$quality),
+                       format(nrow(results), big.mark = ","), among_classes(fit$quality$class))
   twelfth <- results$information[min(12L, nrow(results))]
   tied <- sum(results$information == twelfth)
   paste(text, if (tied > 1L) {
-    sprintf(paste("Genes are cut into few levels, so that many say the same: %d share the rank of the twelfth, and",
-                  "their order says nothing."), tied)
+    sprintf(paste("Values are cut into few levels, so that many %ss say the same: %d share the rank of the twelfth,",
+                  "and their order says nothing."), column_word(fit$quality), tied)
   })
+}
+
+# "349 of 3,051 probes"
+some_of_columns <- function(q, some, all) sprintf("%s of %s", format(some, big.mark = ","), columns_text(q, all))
+
+# ", which measure 335 genes,": where columns are probes. `shown` are their labels.
+genes_behind <- function(q, shown) {
+  if (column_word(q) == "gene") return("")
+  kept <- q$genes[q$genes$kept, ]
+  at <- match(shown, gene_labels(q))
+  genes <- unique(ifelse(is.na(kept$symbol[at]), kept$gene[at], kept$symbol[at]))
+  sprintf(", of %s,", several(length(genes), "gene"))
 }
 
 figure_strip <- function(q, column, name, rank_of) {
@@ -107,7 +122,7 @@ figure_strip <- function(q, column, name, rank_of) {
     graphics::par(mar = c(2.2, 2.6, 1.8, 0.4), mgp = c(1.6, 0.5, 0), tcl = -0.25)
     place <- stats::ave(value, code, FUN = function(v) rank(v, ties.method = "first"))
     aside <- ((7 * place) %% 11 - 5) / 5 # no randomness
-    graphics::plot(code + 0.22 * aside, value, pch = report_shapes(count)[code], bg = report_colours(count)[code],
+    graphics::plot(code + 0.22 * aside, value, pch = report_shapes(count)[code], bg = class_palette(count)[code],
                    col = "white", lwd = 0.4,
                    cex = if (length(value) > 300L) 0.5 else 1.1, xlim = c(0.5, count + 0.5), xaxt = "n", xlab = "",
                    ylab = "", cex.axis = 0.8)
@@ -140,24 +155,26 @@ figure_heatmap <- function(fit, count = 50L, most = 400L) {
   }))
   genes <- tree(t(z))
   sure <- sum(fit$ranking$q_value[seq_along(names)] <= 0.05)
+  word <- column_word(q)
   put_figure(function() draw_heatmap(t(z[samples, genes, drop = FALSE]), names[genes], class[samples],
                                      q$batch[some][samples]),
-             sprintf("Heat map of the first %d genes in all samples, classes side by side.", length(names)),
-             sprintf(paste("The first %d genes (rows) in %s samples (columns), classes side by side: orange is above",
-                           "a gene's mean, blue below, by up to 2.5 of its standard deviations. Strips on top:",
-                           "class%s. %d of the %d have a q of at most 0.05; these genes were chosen by the class, so",
-                           "that blocks along it are no finding of their own."),
-                     length(names), format(length(samples), big.mark = ","),
+             sprintf("Heat map of the first %d %ss in all samples, classes side by side.", length(names), word),
+             sprintf(paste("The first %s (rows) in %s samples (columns), classes side by side: purple is above the",
+                           "mean of the row, green below, by up to 2.5 of its standard deviations (SD). On top:",
+                           "class%s. %d of the %d have a q of at most 0.05. All were chosen by the class, so that",
+                           "blocks along it are no finding of their own."),
+                     columns_text(q, length(names)), format(length(samples), big.mark = ","),
                      if (is.null(q$batch)) "" else ", and batch in greys", sure, length(names)),
-             width = 7.4, height = 1.4 + 0.15 * length(names), kind = "large")
+             width = 7.4, height = 1.4 + 0.15 * length(names), narrow = c(phone_width, 1.2 + 0.125 * length(names)))
 }
 
 draw_heatmap <- function(z, names, class, batch) {
   p <- nrow(z)
   n <- ncol(z)
-  names <- short_name(names, 26L)
-  graphics::par(mar = c(2.6, 0.4 + 0.35 * max(nchar(names, "width")), 2,
-                        0.6)) # names at the left: phones show that first
+  phone <- on_phone()
+  names <- short_name(names, if (phone) 15L else 26L)
+  size <- if (phone) 0.72 else 0.7
+  graphics::par(mai = c(0.52, 0.08 + names_inches(names, size), 0.4, if (phone) 0.04 else 0.12))
   graphics::plot(NA, xlim = c(0, n), ylim = c(p, -0.055 * p), xaxs = "i", yaxs = "i", axes = FALSE, ann = FALSE)
   graphics::rasterImage(matrix(two_sided(z), p), 0, p, n, 0, interpolate = FALSE)
   strips <- Filter(Negate(is.null), list(class = class, batch = batch))
@@ -166,14 +183,10 @@ draw_heatmap <- function(z, names, class, batch) {
     graphics::rect(seq_len(n) - 1, low, seq_len(n), low - 0.018 * p, border = NA, xpd = NA,
                    col = strip_colours(strips[k]))
   }
-  graphics::axis(2L, seq_len(p) - 0.5, names, las = 1, tick = FALSE, line = -0.45, cex.axis = 0.72)
+  graphics::axis(2L, seq_len(p) - 0.5, names, las = 1, tick = FALSE, line = -0.5, cex.axis = size)
   graphics::abline(v = cumsum(tabulate(class, nlevels(class))), col = "white", lwd = 2)
   key_above(class)
-  at <- seq(0.02, 0.38, length.out = 102L) * n
-  low <- 1.015 * p
-  graphics::rect(at[-102L], low, at[-1L], low + 0.017 * p, border = NA, xpd = NA,
-                 col = two_sided(seq(-2.5, 2.5, length.out = 101L)))
-  graphics::text(c(0.02, 0.2, 0.38) * n, 1.05 * p, c("-2.5", "0", "2.5 sd"), xpd = NA, cex = 0.75)
+  scale_below(two_sided(seq(-2.5, 2.5, length.out = 101L)), c(0.02, 0.92) * n, p, "-2.5", "0", "2.5 SD")
 }
 
 # ---- pairs ----
@@ -185,6 +198,8 @@ report_pairs <- function(fit, top) {
                    paste("The interaction of a pair is what it says about the class beyond what its members say by",
                          "themselves. By chance alone it is positive for many pairs; p says which exceed that."))
   if (!nrow(r) || is.null(r$p_fwer)) return(invisible())
+  sure <- utils::head(r[r$p_fwer <= strengths[["suggestive"]], ], 2L)
+  if (nrow(sure)) side_by_side(for (k in seq_len(nrow(sure))) figure_pair(fit, sure$feature1[k], sure$feature2[k]))
   shown <- data.frame(`first gene` = r$feature1, `second gene` = r$feature2, information = r$mi,
                       interaction = r$interaction, p = r$p_fwer,
                       check.names = FALSE)
@@ -192,4 +207,25 @@ report_pairs <- function(fit, top) {
             sprintf(paste("Pairs with most interaction of %s. p: how often the best of all pairs has as much when the",
                           "classes are shuffled."), pairs_searched(fit)),
             "pairs", min(top, 10), minor = "information")
+}
+
+# One gene of a pair against the other, by class: what neither tells alone.
+figure_pair <- function(fit, first, second) {
+  q <- fit$quality
+  at <- shown_columns(fit, c(first, second))
+  if (anyNA(at)) return(invisible())
+  cut <- q$kind != "levels" && usual_bins(nrow(q$x)) == 2 && is.null(as.list(fit$call$pairs)$bins)
+  put_figure(function() {
+    count <- nlevels(q$class)
+    code <- as.integer(q$class)
+    values <- unname(q$x[, at])
+    if (q$kind == "levels") values <- values + 0.07 * (((7 * row(values)) %% 11 - 5) / 5) # equal ones side by side
+    graphics::plot(values, pch = report_shapes(count)[code], bg = class_palette(count)[code], col = "white", lwd = 0.4,
+                   cex = 1.3, xlab = short_name(first, 26L), ylab = short_name(second, 26L))
+    if (cut) graphics::abline(v = stats::median(values[, 1L]), h = stats::median(values[, 2L]), lty = 2, col = "grey")
+    key_above(q$class, shapes = TRUE)
+  }, "Scatter plot of the values of the pair in all samples, by class.",
+  sprintf(paste("%s against %s, a point per sample.%s A pair that says more than its members has its classes in",
+                "opposite corners, though they are mixed along either axis."), first, second,
+          if (cut) " Dashed: the medians, at which values were cut for the search." else ""))
 }

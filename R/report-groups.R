@@ -4,23 +4,33 @@ report_groups <- function(fit, top) {
   r <- fit$clusters
   q <- fit$quality
   open <- groups_rhat(r) > greatest_rhat
-  report_paragraph(if (open) paste0(groups_open(r), ". What follows is the best partition of this run:"),
-                   paste0(if (open) "it has " else "The best partition has ", partition_text(r), "."),
-                   groups_agreement(fit),
-                   "The model is one of blocks: genes that go up and down by degrees are cut into many groups.")
+  report_paragraph(if (open) paste0(groups_open(r, q$class), "."),
+                   if (!open) c(paste0("The best partition has ", partition_text(r, column_word(q)), "."),
+                                groups_agreement(fit)),
+                   sprintf(paste("The model is one of blocks: %ss that go up and down by degrees are cut into many",
+                                 "groups."), column_word(q)))
   put_figure(function() plot_clusters(fit), "Heat map of samples by genes in the order of their groups.",
-             paste(sprintf(paste("Values of %s genes in all samples, ordered by group; lines part the groups. A real",
-                                 "group is a block of one colour that goes on across several genes."),
-                           format(length(r$col_cluster), big.mark = ",")), groups_shown(r, q)),
-             width = 7.4, height = 5, kind = "large")
+             paste(if (open) "Not settled: the best partition of this run; another run would give another.",
+                   sprintf(paste("Values of %s (columns) in all samples (rows), ordered by group; lines part the",
+                                 "groups. Purple is above the mean of the column, green below. A real group is a block",
+                                 "of one colour that goes on across several columns."),
+                           columns_text(q, length(r$col_cluster))), if (!open) groups_shown(r, q)),
+             width = 7.4, height = 5, narrow = c(phone_width, 3.6))
+  if (!open) return(report_group_tables(fit, top))
+  folded("Tables of this unsettled partition, to look at and not to be quoted", report_group_tables(fit, top))
+}
+
+report_group_tables <- function(fit, top) {
+  r <- fit$clusters
   put_table(group_table(fit),
             paste("Groups of samples, with the genes that set each apart: difference between the group's mean and that",
                   "of all other samples, in standard deviations of the gene. Groups were found from these genes, so",
                   "that no p-value would mean anything."), "sample-groups", 20, minor = "names")
-  put_table(number_table(r),
+  put_table(number_table(r, column_word(fit$quality)),
             paste("How sure the number of groups is: the share of the sampled partitions with that many groups",
                   "(posterior probability, as far as the chains agree)."), "group-numbers", 10)
-  put_table(gene_group_table(r), "Groups of genes, largest first.", "gene-groups", min(top, 15))
+  put_table(gene_group_table(r, column_word(fit$quality)),
+            sprintf("Groups of %ss, largest first.", column_word(fit$quality)), "gene-groups", min(top, 15))
 }
 
 # What the picture of the groups shows here.
@@ -83,59 +93,82 @@ group_table <- function(fit, most = 40L) {
   do.call(rbind, lapply(rows, function(row) as.data.frame(row, optional = TRUE, stringsAsFactors = FALSE)))
 }
 
-number_table <- function(r) {
+number_table <- function(r, word) {
   of <- function(mode, what) {
     counts <- sort(r$n_clusters[[mode]], decreasing = TRUE)
     data.frame(groups = paste("of", what), number = as.integer(names(counts)), share = as.double(counts))
   }
-  rbind(of("row", "samples"), of("col", "genes"))
+  rbind(of("row", "samples"), of("col", paste0(word, "s")))
 }
 
-gene_group_table <- function(r) {
+gene_group_table <- function(r, word) {
   z <- r$col_cluster
   sizes <- sort(table(z), decreasing = TRUE)
-  data.frame(group = as.integer(names(sizes)), genes = as.integer(sizes),
-             names = vapply(names(sizes), function(g) some_of(names(z)[z == as.integer(g)], 12L), ""), row.names = NULL)
+  names <- vapply(names(sizes), function(g) some_of(names(z)[z == as.integer(g)], 12L), "")
+  stats::setNames(data.frame(as.integer(names(sizes)), as.integer(sizes), names, row.names = NULL),
+                  c("group", paste0(word, "s"), "names"))
 }
 
 # ---- Bayesian network ----
 
 report_bayes <- function(fit, top) {
   r <- fit$bayes
-  report_paragraph(sprintf("The network is of %d genes%s.", nrow(r$dag), bayes_chosen(fit)), bayes_surety(r),
+  report_paragraph(if (bayes_disagrees(r)) paste0(bayes_open(r), "."),
+                   sprintf("The network is of %d genes%s.", nrow(r$dag), bayes_chosen(fit)),
+                   if (!bayes_disagrees(r)) c(bayes_surest(r), bayes_surety(r)),
                    paste("Networks with the same independences cannot be told apart by such data, and a hidden cause",
                          "of two genes looks like an edge between them: that two genes go together is a finding,",
                          "which way an edge points is often a suggestion."))
+  small <- max(table(layered_layout(r$dag)$y)) <= 7L # there is room for the names of a layer
   put_figure(function() plot(r), "The best Bayesian network, drawn in layers.",
-             sprintf(paste("The network of highest posterior: %d edges%s. The wider and darker an arrow, the surer",
-                           "that it is there and points this way; an arrow that is dashed is likely, but not part of",
-                           "the best network."), as.integer(sum(r$dag)),
+             sprintf(paste0(if (bayes_disagrees(r)) "Not settled: another run may give another network. ",
+                            "The network of highest posterior: %d edges%s. An edge that is dashed is likely, but not ",
+                            "part of the best network."), as.integer(sum(r$dag)),
                      if (is.null(r$edges)) "" else sprintf(
-                       ", of which %d have a posterior of 0.5 or more in the direction drawn",
-                       sum(r$edges[r$dag != 0] >= 0.5))),
-             width = 7.4, height = 5.2, kind = "large")
+                       paste0(". The wider and darker, the surer that the two are joined at all: %d are so with a ",
+                              "posterior of 0.5 or more. A filled arrowhead: the direction is clear (at least 0.9 of ",
+                              "the posterior of both); a hollow one: it is open"),
+                       sum((r$edges + t(r$edges))[r$dag != 0] >= 0.5))),
+             width = 7.4, height = 5.2, kind = if (small) "" else "large", narrow = if (small) c(phone_width, 3.6))
   if (!is.null(r$edges)) put_table(bayes_edges(r),
-                                   paste("Posterior probability that two genes are joined at all, and, where they",
-                                         "are, that the edge points as written. Likely is at least 0.9, possible at",
-                                         "least 0.5; a direction below 0.9 is open."),
+                                   paste("Surest first. Edge: the posterior probability that the two genes are",
+                                         "joined at all; direction: where they are, that the edge points as written.",
+                                         "Likely is at least 0.9, possible at least 0.5; a direction below 0.9 is",
+                                         "open."),
                                    "bayesian-edges", top, minor = "in the best network")
   if (!is.null(r$trace)) {
     put_figure(function() plot(r, "trace"), "Scores along the Markov chains.",
-               paste("Scores along the chains. They should look alike and show no trend; R-hat, above the picture,",
-                     "should be at most 1.1. Otherwise more iterations are needed."), width = 5.6, height = 3)
+               paste("Scores along the chains, from whose networks the posteriors are counted. They should look alike",
+                     "and show no trend; R-hat, above the picture, compares chains that started apart and should be at",
+                     "most 1.1. Otherwise more iterations are needed."), width = 5.6, height = 3)
   }
 }
 
 bayes_chosen <- function(fit) {
-  setting <- fit$call$bayes
-  named <- is.call(setting) && "genes" %in% names(setting) && !is.numeric(setting$genes)
-  if (named) return(" that were named for it")
-  if (!is.null(fit$quality$class)) {
+  if (bayes_named(fit)) return(" that were named for it")
+  if (bayes_by_class(fit)) {
     return(paste(", chosen because they say most about the class: that they all differ between the classes is how",
                  "they were chosen, and much of what joins them may be the class itself"))
   }
   ", chosen because they have most edges in the network above"
 }
+
+bayes_named <- function(fit) {
+  setting <- fit$call$bayes
+  is.call(setting) && "genes" %in% names(setting) && !is.numeric(setting$genes)
+}
+
+bayes_disagrees <- function(r) isTRUE(r$diagnostics$r_hat > greatest_rhat)
+
+# What is known while the chains disagree.
+bayes_open <- function(r) {
+  sprintf(paste("Bayesian network: the chains disagree. R-hat, which compares chains that started apart, is %.2f, and",
+                "at most %.1f is wanted, so that no edge of it is a finding. Run it longer, with",
+                "bayes = list(iterations = %s)"),
+          r$diagnostics$r_hat, greatest_rhat, format(10 * r$iterations, scientific = FALSE))
+}
+
+bayes_by_class <- function(fit) !bayes_named(fit) && !is.null(fit$quality$class)
 
 bayes_edges <- function(r, least = 0.1) {
   e <- r$edges
@@ -157,16 +190,41 @@ bayes_edges <- function(r, least = 0.1) {
   out[order(-out$edge, -out$direction), ]
 }
 
+# "RBBP4 with ACADM (0.999, direction open) and PPBP -> MGST1 (0.98)": those joined most surely, of a table of
+# bayes_edges().
+surest_pairs <- function(found, most = 3L) {
+  shown <- utils::head(found, most)
+  clear <- shown$direction >= clear_direction
+  text <- joined(sprintf("%s %s %s (%s%s)", shown$from, ifelse(clear, "->", "with"), shown$to,
+                         surety_number(shown$edge), ifelse(clear, "", ", direction open")))
+  if (nrow(found) > most) sprintf("%s and %d more", text, nrow(found) - most) else text
+}
+
+# Two digits, but never 1 for what is less.
+surety_number <- function(p) {
+  ifelse(p >= 0.9995, "over 0.999", ifelse(p >= 0.995, formatC(p, digits = 3, format = "f"),
+                                           formatC(p, digits = 2, format = "f")))
+}
+
+bayes_surest <- function(r) {
+  if (is.null(r$edges)) return(NULL)
+  found <- bayes_edges(r)
+  if (nrow(found)) sprintf("The surest of its edges: %s.", surest_pairs(utils::head(found, 3L)))
+}
+
 bayes_surety <- function(r) {
   if (is.null(r$edges)) return(NULL)
   found <- bayes_edges(r, 0.9)
   sure <- sum(found$direction >= 0.9)
   if (!nrow(found)) return("No edge of the Bayesian network has a posterior of 0.9 or more, both directions together.")
-  sprintf(paste("Of the Bayesian network %s a posterior of 0.9 or more, both directions together; the direction is as",
-                "sure for %s."),
-          if (nrow(found) == 1L) "one edge has" else sprintf("%d edges have", nrow(found)),
-          if (nrow(found) == 1L) if (sure) "it, too" else "it not"
-          else if (sure) sprintf("%d of them", sure) else "none of them")
+  if (nrow(found) == 1L) {
+    return(sprintf(paste("One edge of the Bayesian network has a posterior of 0.9 or more, both directions together;",
+                         "its direction %s."), if (sure) "is as sure" else "is open"))
+  }
+  sprintf("Of the %d edges of the Bayesian network with a posterior of 0.9 or more, both directions together, %s.",
+          nrow(found), if (!sure) "none has a direction as sure"
+          else if (sure == nrow(found)) "all have a direction as sure"
+          else sprintf("%d %s a direction as sure", sure, if (sure == 1L) "has" else "have"))
 }
 
 # ---- sets of genes ----

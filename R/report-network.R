@@ -4,14 +4,14 @@
 report_network <- function(fit, top, most = 200L) {
   net <- fit$network
   edges <- report_edges(net, fit)
-  report_paragraph(network_words(net, edges))
+  report_paragraph(network_words(net, edges, network_chosen(fit)))
   if (nrow(edges)) {
     drawn <- drawn_edges(edges, most)
     caption <- network_caption(net, edges, drawn)
-    if (on_page()) raw_html(network_svg(drawn, caption))
+    if (on_page()) raw_html(network_figures(drawn, caption))
     else put_figure(function() plot_fit(fit, "network"), "The network.", caption, width = 7, height = 6.5)
     put_table(hub_table(edges),
-              "Genes with most edges, and to which, heaviest first; (+) high with it, (-) low with it.", "hubs",
+              "Genes with most edges, and to which, heaviest first: (+) high where it is high, (-) low.", "hubs",
               min(top, 10), minor = "predicted by")
     put_table(report_edge_table(edges), edges_caption(net), "edges", top, minor = "weight")
   }
@@ -45,17 +45,42 @@ rank_signs <- function(fit, names, ends) {
   sign(rho) * (abs(rho) >= 0.2)
 }
 
-network_words <- function(net, edges) {
+# chosen: which genes these are, where the network has not all.
+network_words <- function(net, edges, chosen = "") {
   fdr <- attr(net, "fdr")
   tested <- !is.null(fdr) && !is.na(attr(net, "cut") %||% 0)
-  text <- sprintf("%s among %s genes%s.", several(nrow(edges), if (is_directed(net)) "directed edge" else "edge"),
-                  format(ncol(net), big.mark = ","),
+  text <- sprintf("%s among %s genes%s%s.", several(nrow(edges), if (is_directed(net)) "directed edge" else "edge"),
+                  format(ncol(net), big.mark = ","), chosen,
                   if (tested) sprintf(" at a false discovery rate of %g", fdr) else ", not tested")
   if (!nrow(edges)) return(text)
   paste(text, if (is_directed(net)) {
-    paste(c("An edge says that the one gene helps to predict the other beyond what the others do.",
+    paste(c("An edge says that the one gene helps to predict the other beyond what the others do.", weight_text(net),
             network_directions(edges)), collapse = " ")
-  } else "An edge says that two genes go together more than others near them do, not which acts on which.")
+  } else paste("An edge says that two genes go together more than others near them do, not which acts on which.",
+               weight_text(net)))
+}
+
+network_chosen <- function(fit) {
+  setting <- fit$call$network
+  named <- is.call(setting) && "genes" %in% names(setting) && !is.numeric(setting$genes)
+  if (ncol(fit$network) >= length(representatives(fit$quality))) return("")
+  if (named) " that were named for it"
+  else if (is.null(fit$quality$class)) " (those that vary most)"
+  else " (those that say most about the class)"
+}
+
+# What an edge's weight is, where it is first met.
+weight_text <- function(net) {
+  if (is_directed(net)) {
+    return(paste("Its weight, from 0 to 1, says how early and how often the first was chosen to predict the second in",
+                 "random halves of the samples; it is higher where the first predicts other genes well, too."))
+  }
+  switch(attr(net, "method") %||% "",
+         mrnet = , mrnetb = paste("Its weight is the mutual information of the two less what other genes that tell of",
+                                  "the second already say."),
+         clr = paste("Its weight says by how many standard deviations the mutual information of the two exceeds what",
+                     "each usually has with others."),
+         paste("Its weight is the mutual information of the two: 0 where they do not depend on each other."))
 }
 
 # The heaviest edges; of more than `most` the largest connected part of these.
@@ -89,20 +114,22 @@ network_caption <- function(net, edges, drawn) {
   sprintf("%s, with their %d genes%s. %s Genes with more edges are larger; heavier edges are wider. %s", what, genes,
           if (parts > 1L) sprintf(" in %d connected parts", parts) else "",
           if (is_directed(net)) paste("Arrows point from the gene that predicts to the one that is predicted: solid",
-                                      "blue where it is high with it, dashed orange where it is low with it, grey",
+                                      "purple where it is high with it, dashed green where it is low with it, grey",
                                       "where it is neither. A filled arrowhead: the direction is clear (at least 0.9",
                                       "of the weight of both); a hollow one: it is open, and the arrow may as well",
                                       "point the other way. Heads at both ends: both directions were kept.")
-          else "Edges have no direction; dashed orange ones join genes of which one is low where the other is high.",
-          "Distances on paper follow distances along edges.")
+          else "Edges have no direction; dashed green ones join genes of which one is low where the other is high.",
+          "Weight is explained above; lengths mean nothing.")
 }
 
 edges_caption <- function(net) {
-  if (is_directed(net)) return(paste("Edges, heaviest first. Sign: + where the second gene is high with the first, -",
-                                     "where it is low. Direction: this edge's share of the weights of both; near 0.5",
-                                     "it is open. q: the least false discovery rate at which the edge is kept; it",
-                                     "counts edges between genes that do not depend on each other."))
-  sprintf("Edges, heaviest first, by the method %s%s.", attr(net, "method"),
+  if (is_directed(net)) return(paste("Edges, heaviest first. Weight: how early and often the first gene (from) was",
+                                     "chosen to predict the second (to), 0 to 1. Sign: + where the second is high",
+                                     "where the first is, - where it is low. Direction: this edge's share of the",
+                                     "weights of both directions; near 0.5 it is open. q: the smallest false discovery",
+                                     "rate at which the edge is kept; false is an edge between genes that do not",
+                                     "depend on each other. Many edges have one q: false ones are counted whole."))
+  sprintf("Edges, heaviest first, by the method %s%s. Weight: see above.", attr(net, "method"),
           if (is.null(attr(net, "fdr")) || is.na(attr(net, "cut") %||% NA)) ", not tested"
           else sprintf("; all have a false discovery rate of at most %g", attr(net, "fdr")))
 }
@@ -135,22 +162,32 @@ hub_table <- function(edges, most = 100L) {
 
 # ---- the drawing ----
 
-network_svg <- function(drawn, caption, width = 1000) {
+# The drawing; where it has small parts alone, once more in a shape that fits a phone.
+network_figures <- function(drawn, caption) {
+  names <- unique(c(drawn$from, drawn$to))
+  at <- cbind(match(drawn$from, names), match(drawn$to, names))
+  part <- tabulate(graph_components(drawn_adjacency(at, drawn$weight, length(names)) > 0))
+  if (max(part) > 8L || length(names) > 60L) return(network_svg(drawn, caption))
+  c(network_svg(drawn, caption, kind = "broad"), network_svg(drawn, caption, 400, "slim", 0.5))
+}
+
+# kind: "" for every screen, "broad" or "slim"; shape: width to height of what the parts are packed into.
+network_svg <- function(drawn, caption, width = 1000, kind = "", shape = 1.7) {
   names <- unique(c(drawn$from, drawn$to))
   at <- cbind(match(drawn$from, names), match(drawn$to, names))
   degree <- tabulate(at, length(names))
-  place <- svg_places(drawn_adjacency(at, drawn$weight, length(names)), width)
+  place <- svg_places(drawn_adjacency(at, drawn$weight, length(names)), width, shape)
   height <- attr(place, "height")
   radius <- round(3.5 + 6 * sqrt(degree / max(degree)), 1)
-  label <- short_name(names, 24L)
+  label <- short_name(names, if (kind == "slim") 16L else 24L)
   shown <- svg_labels(place, at, label, degree, radius, width, height)
   directed <- any(drawn$directed)
-  c("<figure class=\"network\"><div class=\"pan\">",
+  c(sprintf("<figure class=\"%s\"><div class=\"pan\">", trimws(paste("network", kind))),
     sprintf("<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", as.integer(width), as.integer(height),
             html_text(sprintf("Network of %d genes and %d edges; the table below lists the edges.", length(names),
                               nrow(drawn)))),
-    "<defs>", svg_marker("up", "#2c5f8a"), svg_marker("down", "#b3541e"), svg_marker("plain", "#77828d"), "</defs>",
-    svg_edges(drawn, at, place, radius, directed),
+    "<defs>", svg_marker(c(up = "#762a83", down = "#1b7837", plain = "#77828d"), kind), "</defs>",
+    svg_edges(drawn, at, place, radius, directed, kind),
     svg_nodes(names, label, degree, place, radius, shown),
     "</svg></div>", sprintf("<figcaption>%s</figcaption>", html_text(caption)), "</figure>")
 }
@@ -167,15 +204,17 @@ svg_nodes <- function(names, label, degree, place, radius, shown) {
                  html_text(label)))
 }
 
-# A filled arrowhead and a hollow one, for directions that are open.
-svg_marker <- function(kind, colour) {
-  head <- paste0("<marker id=\"%s-%s\" viewBox=\"0 0 12 12\" refX=\"9\" refY=\"6\" markerWidth=\"%d\" ",
+# For each kind of edge a filled arrowhead and a hollow one, for directions that are open. A drawing that is not shown
+# lends none, so that each has its own (`owner`).
+svg_marker <- function(colours, owner) {
+  head <- paste0("<marker id=\"%s%s-%s\" viewBox=\"0 0 12 12\" refX=\"9\" refY=\"6\" markerWidth=\"%d\" ",
                  "markerHeight=\"%d\" markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M1 2 L11 6 L1 10 z\" ",
                  "fill=\"%s\" stroke=\"%s\" stroke-width=\"1.3\" stroke-linejoin=\"round\"/></marker>")
-  sprintf(head, c("arrow", "open"), kind, c(10L, 12L), c(10L, 12L), c(colour, "white"), colour)
+  c(sprintf(head, "arrow", owner, names(colours), 10L, 10L, colours, colours),
+    sprintf(head, "open", owner, names(colours), 12L, 12L, "white", colours))
 }
 
-svg_edges <- function(drawn, at, place, radius, directed) {
+svg_edges <- function(drawn, at, place, radius, directed, owner) {
   kind <- c("down", "plain", "up")[drawn$sign + 2L]
   weight <- drawn$weight
   weight[!is.finite(weight)] <- max(weight[is.finite(weight)], 1)
@@ -195,15 +234,16 @@ svg_edges <- function(drawn, at, place, radius, directed) {
                  "y2=\"%.1f\" stroke-width=\"%.1f\"%s>",
                  "<title>%s</title></line>"), kind, at[, 1L] - 1L, at[, 2L] - 1L, start[, 1L], start[, 2L], end[, 1L],
                  end[, 2L], wide,
-          if (directed) sprintf(" marker-end=\"url(#%s-%s)\"", ifelse(clear, "arrow", "open"), kind)
+          if (directed) sprintf(" marker-end=\"url(#%s%s-%s)\"", ifelse(clear, "arrow", "open"), owner, kind)
           else rep("", length(kind)), html_text(told))
 }
 
-# Places in a picture of this width, as high as it needs.
-svg_places <- function(w, width, margin = 70) {
-  xy <- network_layout(w, 1.7)
+# Places in a picture of this width, as high as it needs, the largest part on top.
+svg_places <- function(w, width, shape = 1.7, margin = 70) {
+  xy <- network_layout(w, shape)
+  xy[, 2L] <- -xy[, 2L] # SVG counts downwards
   span <- apply(xy, 2L, function(v) max(diff(range(v)), 1e-9))
-  scale <- (width - 2 * margin) / max(span[1L], 0.8 * span[2L], 4)
+  scale <- (width - 2 * margin) / if (shape > 1) max(span[1L], 0.8 * span[2L], 4) else max(span[1L], 3)
   place <- sweep(xy, 2L, apply(xy, 2L, min)) * scale
   place[, 1L] <- place[, 1L] + (width - span[1L] * scale) / 2
   place[, 2L] <- place[, 2L] + margin / 2

@@ -68,6 +68,7 @@ html_table <- function(d, caption, name, rows, minor = character()) {
   cells <- lapply(seq_along(d), function(j) {
     text <- html_text(shown[[j]])
     if (!number[j]) {
+      text <- gsub("_", "_<wbr>", text, fixed = TRUE) # where names of probes may break on phones
       long <- any(nchar(shown[[j]], "chars") > 40L)
       return(sprintf("<td%s>%s</td>", class_words(c("long", "minor")[c(long, less[j])]), text))
     }
@@ -108,31 +109,58 @@ probability_text <- function(v) {
 # ---- figures ----
 
 # Draws a picture and puts it into the text, with a caption that may hold names and a text for those who cannot see it.
-put_figure <- function(draw, alt, caption = NULL, width = 5.2, height = 4.2, kind = "") {
-  file <- tempfile("figure-", tmpdir = normalizePath("."), fileext = ".png")
-  before <- grDevices::dev.cur()
-  open_png(file, width, height)
-  mine <- grDevices::dev.cur()
-  tryCatch(draw(), finally = {
-    grDevices::dev.off(mine)
-    if (before > 1L) grDevices::dev.set(before)
-  })
+# narrow: width and height in inches of a second drawing for phones, where the first could not be read; draw() may ask
+# on_phone() which of them it makes.
+put_figure <- function(draw, alt, caption = NULL, width = 5.2, height = 4.2, kind = "", narrow = NULL) {
+  file <- drawn_file(draw, width, height)
   if (!on_page()) { # those without a caption stand in one line
     image <- sprintf("![%s](%s){width=%.0f%%}", markdown_text(caption %||% alt), basename(file),
                      min(100, 100 * width / 7))
     return(cat(if (!is.null(caption)) "\n", image, "\n", if (!is.null(caption)) "\n", sep = ""))
   }
+  image <- sprintf("<img alt=\"%s\" width=\"%d\" src=\"%s\">", html_text(alt), as.integer(width * 120),
+                   knitr::image_uri(file))
+  if (!is.null(narrow)) {
+    phone <- knitr::image_uri(drawn_file(draw, narrow[1L], narrow[2L], 200, 9.5))
+    image <- sprintf("<picture><source media=\"(max-width: 640px)\" srcset=\"%s\">%s</picture>", phone, image)
+  }
   raw_html(sprintf("<figure%s>", if (nzchar(kind)) sprintf(" class=\"%s\"", kind) else ""), "<div class=\"scroll\">",
-           sprintf("<img alt=\"%s\" width=\"%d\" src=\"%s\">", html_text(alt), as.integer(width * 120),
-                   knitr::image_uri(file)), "</div>",
-           if (!is.null(caption)) sprintf("<figcaption>%s</figcaption>", html_text(caption)), "</figure>")
+           image, "</div>", if (!is.null(caption)) sprintf("<figcaption>%s</figcaption>", html_text(caption)),
+           "</figure>")
 }
 
+drawn_file <- function(draw, width, height, resolution = 120, points = 12) {
+  file <- tempfile("figure-", tmpdir = normalizePath("."), fileext = ".png")
+  before <- grDevices::dev.cur()
+  open_png(file, width, height, resolution, points)
+  mine <- grDevices::dev.cur()
+  tryCatch(draw(), finally = {
+    grDevices::dev.off(mine)
+    if (before > 1L) grDevices::dev.set(before)
+  })
+  file
+}
+
+phone_width <- 3.3 # inches of a drawing that fills a phone's screen
+
+on_phone <- function() graphics::par("din")[1L] < 4
+
 # Few colours compress well; text stays smooth.
-open_png <- function(file, width, height) {
+open_png <- function(file, width, height, resolution, points) {
   type <- if (isTRUE(capabilities("cairo")[[1L]])) "cairo" else getOption("bitmapType")
-  grDevices::png(file, width, height, units = "in", res = 120, type = type)
+  grDevices::png(file, width, height, units = "in", res = resolution, pointsize = points, type = type)
   graphics::par(mar = c(3.4, 3.6, 2, 0.6) + 0.1, mgp = c(2.3, 0.6, 0), tcl = -0.3, las = 1, cex.main = 1, font.main = 1)
+}
+
+# Inches that names of this size take.
+names_inches <- function(names, cex) 0.0081 * graphics::par("ps") * cex * max(nchar(names, "width"), 1L)
+
+# What `write` puts onto the page, folded away under a title; elsewhere as it is.
+folded <- function(title, write) {
+  if (on_page()) raw_html("<details>", sprintf("<summary>%s</summary>", html_text(title)))
+  force(write)
+  if (on_page()) raw_html("</details>")
+  invisible()
 }
 
 # Figures side by side, where there is room.
@@ -157,20 +185,24 @@ verbatim <- function(lines, title = NULL) {
 
 # ---- words and colours ----
 
-# Colours that those who see few of them tell apart (Okabe and Ito 2008), and shapes for print.
-report_colours <- function(count) {
-  eight <- c("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-  if (count <= 8L) eight[seq_len(count)] else grDevices::hcl.colors(count, "Viridis")
-}
+# What a column of the data is called: a probe where several columns measure one gene.
+column_word <- function(q) if (length(representatives(q)) < ncol(q$x)) "probe" else "gene"
+
+# "3,051 probes", "1 gene".
+columns_text <- function(q, n) several(n, column_word(q))
+
+report_ink <- "#3d4b59" # of what has no class
 
 batch_colours <- function(count) grDevices::grey.colors(count, 0.85, 0.25)
 
 report_shapes <- function(count) rep_len(c(21L, 24L, 22L, 25L, 23L), count)
 
-# Below, middle, above.
+# Green below the middle, purple above: both kept from classes, and told apart by those who see few colours.
 two_sided <- function(z, most = 2.5) {
-  ramp <- grDevices::colorRampPalette(c("#1f4e79", "#9fb8cd", "#f7f7f7", "#e8b48f", "#a04000"))(101L)
-  ramp[round(50 * (pmin(pmax(z, -most), most) / most)) + 51L]
+  ramp <- grDevices::colorRampPalette(c("#1b7837", "#a6dba0", "#f7f7f7", "#c2a5cf", "#762a83"))(101L)
+  out <- ramp[round(50 * (pmin(pmax(z, -most), most) / most)) + 51L]
+  out[is.na(z)] <- "#bbbbbb"
+  out
 }
 
 joined <- function(x) {

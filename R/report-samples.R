@@ -25,25 +25,28 @@ figure_distances <- function(q, most = 300L) {
   mean_distance <- rowSums(d) / (nrow(d) - 1)
   far <- order(-mean_distance)[1:2]
   strips <- c(if (!is.null(q$class)) "class", if (!is.null(q$batch)) "batch in greys")
-  caption <- sprintf(paste("Distances between samples: the root mean square of their genes' differences, in standard",
-                           "deviations of each gene. Dark is near; samples that are alike stand together.%s Named are",
-                           "%s. Farthest from all others on average: %s (%.2f; the middle sample %.2f).%s"),
-                     if (length(strips)) sprintf(" Strips: %s.", paste(strips, collapse = ", then ")) else "",
-                     if (nrow(d) <= most_named) "all samples" else "the ten that are farthest from all others",
-                     joined(rownames(d)[far]), mean_distance[far[1L]], stats::median(mean_distance),
+  caption <- sprintf(paste("Distances between samples: the root mean square of their %ss' differences, in standard",
+                           "deviations (SD) of each %s. Dark is near; samples that are alike stand together.%s",
+                           "Farthest from all others on average: %s (%.2f and %.2f; the median sample %.2f).%s"),
+                     column_word(q), column_word(q),
+                     if (length(strips)) sprintf(" At the left: %s.", paste(rev(strips), collapse = ", then ")) else "",
+                     joined(rownames(d)[far]), mean_distance[far[1L]], mean_distance[far[2L]],
+                     stats::median(mean_distance),
                      if (n > most) sprintf(" %d of %s samples are shown.", most, format(n, big.mark = ",")) else "")
   put_figure(function() draw_distances(d[by, by], q$class[some][by], q$batch[some][by]),
              "Heat map of the distances between all samples, in the order of a hierarchical clustering.", caption,
-             height = 4.6)
+             height = 4.9, narrow = c(phone_width, 3.6))
 }
 
-most_named <- 60L # samples that have room for their names beside the map
+most_named <- 60L # samples that have room for their names beside a picture
 
 draw_distances <- function(d, class, batch) {
   n <- nrow(d)
-  graphics::par(mar = c(0.6, 0.6, 2.2, 4.4))
+  phone <- on_phone()
+  all_named <- n <= most_named && !phone
+  graphics::par(mar = if (phone) c(3, 0.6, 1.6, 5) else c(3, 0.6, 2.2, 4.4))
   usual <- range(d[row(d) != col(d)])
-  shade <- grDevices::hcl.colors(64L, "Blues 3")
+  shade <- grDevices::hcl.colors(64L, "Grays")
   level <- if (diff(usual) > 0) (pmin(pmax(d, usual[1L]), usual[2L]) - usual[1L]) / diff(usual) else 0 * d
   graphics::plot(NA, xlim = c(-0.09 * n, n), ylim = c(n, 0), xaxs = "i", yaxs = "i", axes = FALSE, ann = FALSE, asp = 1)
   graphics::rasterImage(matrix(shade[round(63 * level) + 1L], n), 0, n, n, 0, interpolate = FALSE)
@@ -53,13 +56,25 @@ draw_distances <- function(d, class, batch) {
     graphics::rect(right - 0.03 * n, seq_len(n) - 1, right, seq_len(n), border = NA, xpd = NA,
                    col = strip_colours(strips[k]))
   }
-  named <- if (n <= most_named) seq_len(n) else sort(order(-rowSums(d))[1:10])
+  named <- if (all_named) seq_len(n) else sort(order(-rowSums(d))[seq_len(min(10L, n))])
   row <- min(graphics::par("pin") / c(1.09, 1)) / n # in inches
-  size <- min(0.7, 0.75 * row / graphics::strheight("X", "inches"))
-  at <- if (n <= most_named) named else apart_by(named, 1.4 * graphics::strheight("X", "user", 0.6), n)
-  graphics::text(1.01 * n, at - 0.5, short_name(rownames(d)[named], 14L), adj = c(0, 0.5), xpd = NA,
-                 cex = if (n <= most_named) size else 0.6)
+  size <- if (all_named) min(0.7, 0.75 * row / graphics::strheight("X", "inches")) else 0.6
+  at <- if (all_named) named else apart_by(named, 1.4 * graphics::strheight("X", "user", size), n)
+  if (!all_named) graphics::segments(1.005 * n, named - 0.5, 1.045 * n, at - 0.5, xpd = NA, col = "grey50", lwd = 0.7)
+  graphics::text(if (all_named) 1.01 * n else 1.05 * n, at - 0.5, short_name(rownames(d)[named], 14L), adj = c(0, 0.5),
+                 xpd = NA, cex = size)
   key_above(class)
+  scale_below(shade, c(0, n), n, sprintf("%.2f", usual[1L]), "distance (SD)", sprintf("%.2f", usual[2L]))
+}
+
+# What colours stand for, below a picture whose lower edge is at `low` (the axis points down) and as wide as `along`.
+scale_below <- function(colours, along, low, least, middle, most) {
+  line <- abs(graphics::strheight("M")) * 1.6
+  at <- seq(along[1L], along[1L] + 0.45 * diff(along), length.out = length(colours) + 1L)
+  top <- low + 0.6 * line
+  graphics::rect(at[-length(at)], top, at[-1L], top + 0.6 * line, border = NA, xpd = NA, col = colours)
+  graphics::text(range(at), top + 1.2 * line, c(least, most), xpd = NA, cex = 0.75)
+  graphics::text(mean(range(at)), top + 1.2 * line, middle, xpd = NA, cex = 0.75)
 }
 
 # Heights at least `gap` apart, as near as can be to those wanted, which are in increasing order.
@@ -74,7 +89,7 @@ apart_by <- function(wanted, gap, top) {
 # Classes in colours, batches in greys.
 strip_colours <- function(strip) {
   group <- strip[[1L]]
-  (if (names(strip) == "batch") batch_colours(nlevels(group)) else report_colours(nlevels(group)))[as.integer(group)]
+  (if (names(strip) == "batch") batch_colours(nlevels(group)) else class_palette(nlevels(group)))[as.integer(group)]
 }
 
 # Classes above a figure.
@@ -84,7 +99,7 @@ key_above <- function(class, shapes = FALSE) {
   graphics::legend("bottomleft", inset = c(0, 1), xpd = NA, bty = "n", horiz = count <= 4L,
                    ncol = if (count > 4L) 4L else 1L,
                    legend = plain_text(levels(class)), pch = if (shapes) report_shapes(count) else 22L,
-                   pt.bg = report_colours(count),
+                   pt.bg = class_palette(count),
                    col = "grey30", pt.cex = 1.2, cex = 0.9)
 }
 
@@ -93,19 +108,39 @@ figure_values <- function(q, most = 80L) {
   some <- if (length(by) > most) by[round(seq(1, length(by), length.out = most))] else by
   middle <- apply(q$x, 1L, stats::median)
   odd <- order(-abs(middle - stats::median(middle)))[1L]
-  colour <- if (is.null(q$class)) "#9fb8cd" else report_colours(nlevels(q$class))[as.integer(q$class)[some]]
-  caption <- sprintf(paste("Values of all genes in each sample%s: boxes hold the middle half. Boxes should stand at",
-                           "one height; the middle of %s is farthest from that of the others (by %s).%s"),
-                     if (is.null(q$class)) "" else ", by class", rownames(q$x)[odd],
+  caption <- sprintf(paste("Values of all %ss in each sample%s: boxes hold the middle half, thick lines are medians.",
+                           "Boxes should stand at one place; the median of %s is farthest from that of the others (by",
+                           "%s).%s%s"),
+                     column_word(q), if (is.null(q$class)) "" else ", by class", rownames(q$x)[odd],
                      format(signif(abs(middle[odd] - stats::median(middle)), 2)),
+                     if (length(by) > most) sprintf(" %d of the samples are shown.", most) else "",
                      if (q$imputed > 0) sprintf(" %s missing values were filled in.",
                                                 format(q$imputed, big.mark = ",")) else "")
-  put_figure(function() {
-    graphics::boxplot(t(q$x[some, , drop = FALSE]), outline = FALSE, xaxt = "n", ylab = "value", border = "grey35",
-                      lwd = 0.7, xlab = "", col = colour)
-    graphics::title(xlab = if (length(by) > most) sprintf("%d of the samples", most) else "samples", line = 0.8)
-    key_above(q$class)
-  }, "Box plots of the values of every sample.", caption)
+  put_figure(function() draw_values(q$x[some, , drop = FALSE], q$class[some]),
+             "Box plots of the values of every sample.", caption, height = 4.9,
+             narrow = c(phone_width, 1.2 + 0.115 * min(length(some), most_named)))
+}
+
+# Boxes that lie, so that samples' names can be read.
+draw_values <- function(x, class) {
+  n <- nrow(x)
+  names <- if (n <= most_named) short_name(rownames(x), 14L)
+  room <- graphics::par("din")[2L] - 1.1 # inches of all boxes
+  size <- min(0.7, 6 * room / n)
+  graphics::par(mar = c(3.2, 0.6, 2.2, 0.6), mai = c(0.64, 0.2 + if (n <= most_named) names_inches(names, size) else 0,
+                                                     0.45, 0.1))
+  colour <- if (is.null(class)) rep("#b8c2cc", n) else class_palette(nlevels(class))[as.integer(class)]
+  graphics::plot(NA, xlim = range(apply(x, 1L, function(v) grDevices::boxplot.stats(v)$stats[c(1L, 5L)])),
+                 ylim = c(n + 0.7, 0.3), yaxs = "i", yaxt = "n", xlab = "value", ylab = "")
+  graphics::boxplot(t(x), outline = FALSE, horizontal = TRUE, add = TRUE, axes = FALSE, names = rep("", n), lwd = 0.7,
+                    border = "grey30", col = paler(colour), medlwd = 2.4, medcol = "black", whisklty = 1, staplelty = 0)
+  if (!is.null(names)) graphics::axis(2L, seq_len(n), names, tick = FALSE, line = -0.4, cex.axis = size)
+  key_above(class)
+}
+
+paler <- function(colours, share = 0.55) {
+  part <- grDevices::col2rgb(colours)
+  grDevices::rgb(t(255 - (255 - part) * share), maxColorValue = 255)
 }
 
 # ---- components ----
@@ -120,7 +155,8 @@ report_components <- function(fit) {
   pairs <- list(c(1L, 2L), c(3L, 4L), c(1L, 5L))
   pairs <- Filter(function(two) max(two) <= shown, pairs)
   if (!length(pairs)) pairs <- list(c(1L, shown))
-  side_by_side(for (two in pairs) figure_scores(pc$x, two, q, pc$share), figure_variance(pc),
+  mark <- strangest_mark(fit)
+  side_by_side(for (two in pairs) figure_scores(pc$x, two, q, pc$share, mark), figure_variance(pc),
                if (!is.null(q$before)) figure_scores(q$before, c(1L, min(2L, ncol(q$before))), q, NULL))
   known <- sample_variables(q)
   if (length(known)) {
@@ -134,9 +170,11 @@ report_components <- function(fit) {
                      if (!is.null(before)) " Before and after batch and covariates were taken out." else ""),
               "components", 20)
   }
-  put_table(loading_table(pc),
-            sprintf(paste("Genes with the largest loadings (weights) on %s: a component is high in samples where genes",
-                          "with + are high and genes with - are low."), loadings_of(pc)),
+  put_table(loading_table(pc, paste0(column_word(q), "s")),
+            sprintf(paste("%ss with the largest loadings (parts in a component) on %s: a component is high in samples",
+                          "where those with + are high and those with - are low. Thousands take part in each, so that",
+                          "even the largest are small."), if (column_word(q) == "probe") "Probe" else "Gene",
+                    loadings_of(pc)),
             "loadings", 10)
 }
 
@@ -151,24 +189,28 @@ components_text <- function(fit) {
 
 several_stand <- function(n, what) sprintf("%s stand%s", several(n, what), if (n == 1L) "s" else "")
 
-figure_scores <- function(scores, two, q, share) {
+# mark: the sample to be ringed, if any, as strangest_mark() has it.
+figure_scores <- function(scores, two, q, share, mark = NULL) {
   class <- q$class
   label <- paste0("PC", two, if (is.null(share)) "" else sprintf(" (%s of the variance)", share_text_each(share[two])))
   what <- if (is.null(share)) "Before batch and covariates were taken out: samples" else "Samples"
   caption <- sprintf(paste("%s on PC%d and PC%d. Each point is a sample; near points have like values in the genes of",
-                           "these components.%s Named are the three farthest out."), what,
-                     two[1L], two[2L], if (is.null(class)) "" else between_classes(scores, two, class))
-  if (!is.null(q$batch)) caption <- paste(caption, sprintf("Points of the batch %s are filled with grey.",
-                                                           levels(q$batch)[1L]))
+                           "these components.%s Named are the three farthest out.%s"), what,
+                     two[1L], two[2L], if (is.null(class)) "" else between_classes(scores, two, class),
+                     if (is.null(mark)) "" else mark$caption)
+  if (!is.null(q$batch)) {
+    caption <- paste(caption, sprintf("Points of the batch \"%s\" are filled with grey.", levels(q$batch)[1L]))
+  }
   put_figure(function() {
     count <- if (is.null(class)) 1L else nlevels(class)
     code <- if (is.null(class)) rep(1L, nrow(scores)) else as.integer(class)
-    line <- report_colours(count)[code]
+    line <- class_palette(count)[code]
     filled <- if (is.null(q$batch)) line else ifelse(as.integer(q$batch) == 1L, "grey85", line)
     graphics::plot(scores[, two[1L]], scores[, two[2L]], pch = report_shapes(count)[code], bg = filled, col = line,
                    lwd = 1.3,
                    cex = if (nrow(scores) > 500L) 0.6 else 1.1, xlab = label[1L], ylab = label[2L])
-    name_extremes(scores[, two, drop = FALSE])
+    name_extremes(scores[, two, drop = FALSE], mark = if (!is.null(mark) && mark$component %in% two) mark)
+    if (!is.null(mark)) graphics::points(scores[mark$sample, two, drop = FALSE], pch = 1L, cex = 2.2, lwd = 1.4)
     key_above(class, shapes = TRUE)
   }, sprintf("Scatter plot of the samples on components %d and %d.", two[1L], two[2L]), caption)
 }
@@ -180,9 +222,16 @@ between_classes <- function(scores, two, class) {
           small_share(share[1L]), two[1L], small_share(share[2L]), two[2L])
 }
 
-# Names of the samples that lie farthest out.
-name_extremes <- function(at, cex = 0.75) {
-  write_names(at, plain_text(rownames(at)), extremes(at), 0.75 * graphics::strwidth("o"), cex, all = TRUE)
+# Names of the samples that lie farthest out; that of the marked one first, with what is to be said of it.
+name_extremes <- function(at, cex = 0.75, mark = NULL) {
+  names <- plain_text(rownames(at))
+  chosen <- extremes(at)
+  if (!is.null(mark)) {
+    own <- match(mark$sample, rownames(at))
+    names[own] <- paste0(names[own], mark$word)
+    chosen <- union(own, chosen)
+  }
+  write_names(at, names, chosen, (if (is.null(mark)) 0.75 else 1.1) * graphics::strwidth("o"), cex, all = TRUE)
 }
 
 extremes <- function(at, count = 3L) {
@@ -196,7 +245,7 @@ figure_variance <- function(pc) {
   put_figure(function() {
     at <- graphics::barplot(100 * pc$share, names.arg = seq_along(pc$share), border = NA,
                             ylab = "share of the variance (%)", xlab = "component",
-                            col = ifelse(seq_along(pc$share) <= pc$leading, "#0072B2", "grey80"))
+                            col = ifelse(seq_along(pc$share) <= pc$leading, report_ink, "grey80"))
     graphics::abline(v = at[pc$leading] + 0.6, lty = 2)
   }, "Bars of the components' shares of the variance.",
   sprintf(paste("Shares of the variance. The first %d, dark, stand out against data without dependence between genes;",
@@ -242,12 +291,13 @@ loadings_of <- function(pc, most = 5L) {
           pc$leading)
 }
 
-loading_table <- function(pc) {
+loading_table <- function(pc, word) {
   v <- pc$rotation
   do.call(rbind, lapply(seq_len(min(pc$leading, 5L)), function(j) {
     first <- utils::head(order(-abs(v[, j])), 8L)
-    data.frame(component = colnames(v)[j], share = share_text(pc$share[j]),
-               genes = paste(sprintf("%s (%+.2f)", rownames(v)[first], v[first, j]), collapse = ", "))
+    stats::setNames(data.frame(colnames(v)[j], share_text(pc$share[j]),
+                               paste(sprintf("%s (%+.2f)", rownames(v)[first], v[first, j]), collapse = ", ")),
+                    c("component", "share", word))
   }))
 }
 
@@ -255,21 +305,37 @@ loading_table <- function(pc) {
 
 report_outliers <- function(fit) {
   o <- as.data.frame(fit$outliers)
+  fdr <- attr(fit$outliers, "fdr")
   cat("\n\n### Samples that stand apart {#outliers}\n\n")
   report_paragraph(if (any(o$outlier)) {
     sprintf(paste("%s stand%s apart at a false discovery rate of %g. Look at how they were taken and measured before",
                   "leaving them out."),
-            joined(o$sample[o$outlier]), if (sum(o$outlier) == 1L) "s" else "", attr(fit$outliers, "fdr"))
+            joined(o$sample[o$outlier]), if (sum(o$outlier) == 1L) "s" else "", fdr)
   } else {
-    sprintf(paste("None of %d samples stands apart from the others at a false discovery rate of %g. The strangest is",
-                  "%s: among as many samples chance alone gives one as strange."),
-            nrow(o), attr(fit$outliers, "fdr"), strangest_text(fit, o))
-  })
+    sprintf("None of %d samples stands apart from the others at a false discovery rate of %g. The strangest is %s.",
+            nrow(o), fdr, strangest_text(fit, o))
+  }, tested_text(fit, o))
   figure_outliers(fit, o)
   put_table(outlier_table(fit, o), minor = c("score", "stands apart"),
-            paste("Strangest samples first. The score is in standard deviations of a normal law; a spread is 1.48",
-                  "times the median distance of all samples from their middle."), "samples",
+            paste("Strangest samples first. Score: see the figure. q: the smallest false discovery rate at which the",
+                  "sample would be said to stand apart. SD: robust standard deviations of all samples, 1.48 times the",
+                  "median distance from their median."), "samples",
             max(6L, min(20L, sum(o$outlier))))
+}
+
+# Why a point that catches the eye need not be beyond chance.
+tested_text <- function(fit, o) {
+  k <- attr(fit$outliers, "components")
+  text <- sprintf(paste("What is tested: a sample's place among all %s at once, and its distance from them, against",
+                        "how fast the tail of the other samples thins out."), several(k, "leading component"))
+  if (any(o$outlier)) return(text)
+  second <- outlier_reasons(fit, o[min(2L, nrow(o)), ])
+  paste(text, sprintf("The eye picks the farthest of %s x %s = %s scores",
+                      several(nrow(o), "sample"), several(k, "component"), format(nrow(o) * k, big.mark = ",")),
+        sprintf(paste("%s; one always is the farthest, and the others' tail says whether it is too far. The test is",
+                      "cautious and misses some that do stand apart: look at how %s was taken and measured all the",
+                      "same."),
+                if (nzchar(second)) sprintf("(the next, %s: %s)", o$sample[2L], second) else "", o$sample[1L]))
 }
 
 outlier_table <- function(fit, o) {
@@ -280,41 +346,91 @@ outlier_table <- function(fit, o) {
   cbind(out, score = o$score, q = o$q_value, `stands apart` = ifelse(o$outlier, "yes", "no"), `farthest out` = reason)
 }
 
-# "patient21 (q 0.26; PC4: 4.6 spreads below the middle)"
+# "patient21 (PC4: 4.6 SD below the median; p 0.0088, q 0.34): with a tail as long as these samples have, ..."
 strangest_text <- function(fit, o) {
   reason <- outlier_reasons(fit, o[1L, ])
-  sprintf("%s (q %s%s)", o$sample[1L], probability_text(o$q_value[1L]),
-          if (nzchar(reason)) paste0("; ", reason) else "")
+  named <- sprintf("%s (%sp %s, q %s)", o$sample[1L], if (nzchar(reason)) paste0(reason, "; ") else "",
+                   probability_text(o$p_value[1L]), probability_text(o$q_value[1L]))
+  if (o$outlier[1L]) return(named)
+  sprintf("%s: with a tail as long as these samples have, chance makes one of %d that strange in %s of data sets",
+          named, nrow(o), share_text(strangest_chance(o$p_value[1L], nrow(o))))
+}
+
+# How often the least of n p-values is at most p by chance.
+strangest_chance <- function(p, n) -expm1(n * log1p(-pmin(p, 1)))
+
+# The strangest sample, its component, and what pictures of samples say of it; NULL without a test.
+strangest_mark <- function(fit) {
+  if (is.null(fit$outliers)) return(NULL)
+  o <- as.data.frame(fit$outliers)[1L, ]
+  at <- farthest_component(fit, o)
+  list(sample = o$sample, component = if (is.na(at)) 0L else at,
+       word = if (o$outlier) " (stands apart)" else ": strangest, not beyond chance",
+       caption = sprintf(" Ringed is the strangest sample, %s, which %s (q %s).", o$sample,
+                         if (o$outlier) "stands apart" else "is not beyond chance", probability_text(o$q_value)))
+}
+
+# Robust standard deviations from the median on the components that are tested, and off all of them.
+outlier_places <- function(fit, o) {
+  scores <- fit$components$x
+  spreads <- function(v) (v - stats::median(v)) / max(robust_sd(v), 1e-300)
+  k <- min(attr(fit$outliers, "components"), ncol(scores))
+  z <- apply(scores[, seq_len(k), drop = FALSE], 2L, spreads)
+  off <- as.data.frame(fit$outliers)
+  list(on = z[match(o$sample, rownames(scores)), , drop = FALSE],
+       off = if (anyNA(off$distance)) rep(0, nrow(o)) else spreads(off$distance)[match(o$sample, off$sample)])
+}
+
+# The component on which one sample is farthest out; NA where it is farther off all of them.
+farthest_component <- function(fit, o) {
+  if (is.null(fit$components$x)) return(NA_integer_)
+  place <- outlier_places(fit, o)
+  best <- which.max(abs(place$on[1L, ]))
+  if (!length(best) || place$off > abs(place$on[1L, best])) NA_integer_ else unname(best)
 }
 
 # On which component, or off all of them, each sample is farthest out.
 outlier_reasons <- function(fit, o) {
-  scores <- fit$components$x
-  if (is.null(scores)) return(rep("", nrow(o)))
-  k <- min(attr(fit$outliers, "components"), ncol(scores))
-  spreads <- function(v) (v - stats::median(v)) / max(robust_sd(v), 1e-300)
-  z <- apply(scores[, seq_len(k), drop = FALSE], 2L, spreads)[match(o$sample, rownames(scores)), , drop = FALSE]
-  off <- if (anyNA(o$distance)) rep(0, nrow(o)) else spreads(o$distance)
+  if (is.null(fit$components$x)) return(rep("", nrow(o)))
+  place <- outlier_places(fit, o)
   vapply(seq_len(nrow(o)), function(i) {
-    best <- which.max(abs(z[i, ]))
+    z <- place$on[i, ]
+    best <- which.max(abs(z))
     if (!length(best)) return("")
-    if (off[i] > abs(z[i, best])) return(sprintf("what no component has: %.1f spreads more than usual", off[i]))
-    sprintf("PC%d: %.1f spreads %s the middle", best, abs(z[i, best]), if (z[i, best] > 0) "above" else "below")
+    if (place$off[i] > abs(z[best])) return(sprintf("off all components: %.1f SD more than the median", place$off[i]))
+    sprintf("PC%d: %.1f SD %s the median", best, abs(z[best]), if (z[best] > 0) "above" else "below")
   }, "")
 }
 
 figure_outliers <- function(fit, o) {
+  class <- fit$quality$class
+  fdr <- attr(fit$outliers, "fdr")
+  bar <- stats::qnorm(fdr / nrow(o) / 2, lower.tail = FALSE) # what the strangest needs, standing apart alone
   put_figure(function() {
     at <- match(o$sample, rownames(fit$quality$x))
-    top <- max(o$score[is.finite(o$score)], 3)
-    graphics::plot(at, pmin(o$score, top), pch = ifelse(o$outlier, 17L, 16L),
-                   col = ifelse(o$outlier, "#D55E00", "#0072B2"), xlab = "sample",
-                   ylab = "score", ylim = c(0, 1.08 * top))
-    write_names(cbind(at, pmin(o$score, top)), plain_text(o$sample), seq_len(max(2L, min(10L, sum(o$outlier)))),
-                0.75 * graphics::strwidth("o"), 0.75, all = TRUE)
-  }, "Outlier score of every sample.",
-  sprintf("How strange each sample is, in standard deviations of a normal law. %s Named: the strangest.",
-          if (any(o$outlier)) sprintf("Triangles stand apart: %d of %d.", sum(o$outlier), nrow(o))
-          else "None stands apart; those that did would be triangles."),
-  width = 5.6, height = 3.2)
+    top <- max(o$score[is.finite(o$score)], bar)
+    score <- pmin(o$score, top)
+    count <- if (is.null(class)) 1L else nlevels(class)
+    code <- if (is.null(class)) rep(1L, nrow(o)) else as.integer(class)[at]
+    graphics::par(mar = c(2, 3.6, 2.2, 0.6))
+    graphics::plot(at, score, pch = report_shapes(count)[code],
+                   bg = if (is.null(class)) report_ink else class_palette(count)[code], col = "white", lwd = 0.4,
+                   cex = 1.2, xlab = "", ylab = "score", ylim = c(0, 1.1 * top), xaxt = "n")
+    graphics::title(xlab = "samples in the order of the data", line = 0.8)
+    graphics::abline(h = bar, lty = 2)
+    graphics::text(graphics::par("usr")[1L], bar, " beyond chance above this line", adj = c(0, -0.4), cex = 0.75)
+    odd <- which(o$outlier)
+    graphics::points(at[odd], score[odd], pch = 1L, cex = 2.4, lwd = 1.5)
+    names <- plain_text(o$sample)
+    if (!length(odd) && !on_phone()) names[1L] <- paste0(names[1L], ": strangest, not beyond chance")
+    write_names(cbind(at, score), names, seq_len(max(2L, min(10L, length(odd)))), 0.9 * graphics::strwidth("o"), 0.75,
+                all = TRUE)
+    key_above(class, shapes = TRUE)
+  }, "Outlier score of every sample, with the score that would be beyond chance.",
+  sprintf(paste("How strange each sample is: its p-value as standard deviations of a normal law, so that about one",
+                "sample in twenty exceeds 2 by chance. The dashed line is what a single sample must exceed to stand",
+                "apart among %d. %s"), nrow(o),
+          if (any(o$outlier)) sprintf("Rings: %d of %d stand apart.", sum(o$outlier), nrow(o))
+          else sprintf("None does; %s, the strangest, is not beyond chance.", o$sample[1L])),
+  width = 5.6, height = 3.4, narrow = c(phone_width, 2.7))
 }

@@ -4,9 +4,15 @@
 #' Write the workflow's result up as a page
 #'
 #' A self-contained page: findings in plain sentences with how sure they are; samples, genes, pairs, network, groups and
-#' Bayesian network in figures whose captions say how to read them, and in tables that sort, are searched and download
-#' as CSV; a text of methods to be put into a manuscript, with references; settings, session, machine and back ends. It
-#' opens without a network.
+#' Bayesian network in figures whose captions say how to read them, and in tables that can be sorted, searched and
+#' downloaded as CSV; a text of methods for a manuscript, with references; settings, session, machine and back ends. It
+#' needs no connection to be opened, and reads on a phone as well.
+#'
+#' Where several columns of the data measure one gene ([gene_quality()] was given `symbols`), the columns are called
+#' probes; elsewhere they are called genes.
+#'
+#' What is listed first is not what looks best but what is beyond chance. Groups or a Bayesian network whose chains
+#' disagree (R-hat above 1.1) are named as not settled, without a p-value.
 #'
 #' Names of genes, samples and classes, the title and all else that comes from data are shown as they are: nothing in
 #' them is markup, a link, a file to be put in, or code.
@@ -25,12 +31,12 @@
 #' @param title its title.
 #' @param author names of its authors, if it is to have any.
 #' @param template an R Markdown file with the parameter `fit`.
-#' @param top how many rows the tables show at first.
+#' @param top how many rows of a table are shown at first.
 #' @param open open the report; the default is in interactive sessions.
 #' @param quiet say nothing while rendering.
 #' @param format `"html"` or `"pdf"`; by default as `file` ends.
-#' @param sets sets of genes, as [gene_sets()] takes them: the report then says which of them the best genes, the
-#'   neighbourhoods of hubs and the groups hold more of than chance gives.
+#' @param sets sets of genes, as [gene_sets()] takes them: the report then says in which of them the best genes, the
+#'   neighbourhoods of hubs and the groups overlap more than chance gives.
 #' @return The path of the report, invisibly.
 #' @seealso [gene_network()], [gene_sets()]
 #' @export
@@ -162,8 +168,14 @@ sitrep_lines <- function(sitrep) utils::capture.output(if (!is.null(sitrep)) pri
 
 quality_text <- function(q) {
   whole <- function(n) format(n, big.mark = ",")
-  kept <- sprintf("%s samples and %s genes came in; %s and %s were kept.", whole(q$input[1L]), whole(q$input[2L]),
-                  whole(nrow(q$x)), whole(ncol(q$x)))
+  all_kept <- all(q$input[1:2] == dim(q$x))
+  came <- sprintf("%s samples and %s", whole(q$input[1L]), columns_text(q, q$input[2L]))
+  kept <- if (all_kept) sprintf("All %s were kept.", came)
+          else sprintf("%s came in; %s and %s were kept.", came, whole(nrow(q$x)), whole(ncol(q$x)))
+  if (column_word(q) == "probe") {
+    kept <- sprintf("%s A probe is a column of the data; the %s measure %s.", kept, columns_text(q, ncol(q$x)),
+                    several(length(representatives(q)), "gene"))
+  }
   if (is.null(q$class)) return(kept)
   sprintf("%s Classes: %s.", kept, paste(class_sizes(q$class, "%s (%d)"), collapse = ", "))
 }
@@ -174,11 +186,12 @@ pairs_text <- function(r) {
   if (is.null(r$p_fwer)) return("There was no permutation test for so many pairs: these may be what chance gives.")
   sure <- sum(r$p_fwer <= 0.05)
   if (sure) {
-    return(sprintf(paste("%s beyond chance: p %s over %s. All other pairs here are what chance gives.",
+    return(sprintf(paste("%s %sbeyond chance: p %s over %s. All other pairs here are what chance gives.",
                          "A pair is to be looked at in other samples before it is believed."),
                    if (sure == 1L) sprintf("One pair, %s with %s, is", r$feature1[r$p_fwer <= 0.05],
                                            r$feature2[r$p_fwer <= 0.05])
-                   else sprintf("%d pairs are", sure), probability_text(min(r$p_fwer)), whole_search(r)))
+                   else sprintf("%d pairs are", sure), if (min(r$p_fwer) > strengths[["strong"]]) "barely " else "",
+                   probability_text(min(r$p_fwer)), whole_search(r)))
   }
   sprintf("No pair is beyond chance: p is at least %s over %s.",
           probability_text(min(r$p_fwer)), whole_search(r))
@@ -188,8 +201,9 @@ report_data <- function(fit) {
   report_paragraph(quality_text(fit$quality))
   log <- as.data.frame(fit, what = "log")
   if (!nrow(log)) return(report_paragraph("Nothing had to be done."))
-  put_table(log, "Every change, in the order in which it was made, with the numbers of genes and samples it concerned.",
-            "changes", 100)
+  names(log)[names(log) == "genes"] <- paste0(column_word(fit$quality), "s")
+  put_table(log, sprintf(paste("Every change, in the order in which it was made, with the numbers of %ss and samples",
+                               "that it concerned."), column_word(fit$quality)), "changes", 100)
 }
 
 report_date <- function(fit) format(as.POSIXct(as.numeric(fit$date), origin = "1970-01-01"), "%e %B %Y, %H:%M")
@@ -200,23 +214,23 @@ methods_text <- function(fit) {
   steps <- workflow_steps[-1L][vapply(workflow_steps[-1L], function(step) !is.null(fit[[step]]), NA)]
   sentences <- c(vapply(steps, function(step) methods_sentence(step, fit[[step]]), ""),
                  sprintf("The step \"%s\" was done by a function of the user's.", names(fit$foreign)))
-  c(sprintf("Expression of %s genes in %d samples was analysed with weft %s (%s).",
-            format(q$input[2L], big.mark = ","), q$input[1L], fit$version, R.version.string),
-    q$log$what, sprintf("%s genes and %d samples were kept.", format(ncol(q$x), big.mark = ","), nrow(q$x)),
+  c(sprintf("Expression of %s in %d samples was analysed with weft %s (%s).", columns_text(q, q$input[2L]), q$input[1L],
+            fit$version, R.version.string),
+    q$log$what, sprintf("%s and %d samples were kept.", columns_text(q, ncol(q$x)), nrow(q$x)),
     sentences, sprintf("The random seed was %.0f.", fit$seed))
 }
 
 methods_sentence <- function(step, r) {
   whole <- function(x) format(x, big.mark = ",", scientific = FALSE)
   switch(step,
-    components = sprintf(paste("Principal components of the scaled genes were found by the method \"%s\"; %d stand",
+    components = sprintf(paste("Principal components of the scaled values were found by the method \"%s\"; %d stand",
                                "out by %s."),
                          r$method, r$leading,
                          switch(r$choice$method %||% "", parallel = "parallel analysis (Horn 1965)",
                                 signs = paste("comparison with data of permuted genes (Horn 1965) and of random signs",
                                               "(Hong, Sheng and Dobriban 2020)"),
                                 gavish_donoho = "the threshold of Gavish and Donoho (2014)", "choice")),
-    ranking = paste("Genes were cut into bins of equal frequency and ranked by their mutual information with the",
+    ranking = paste("Values were cut into bins of equal frequency and ranked by their mutual information with the",
                     "class; p-values are exact",
                     "or simulated for tables with the same margins, adjusted by the method of Benjamini and Hochberg."),
     pairs = paste0(sprintf(paste("All %s pairs of genes were searched for interaction, the information of a pair",

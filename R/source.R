@@ -5,7 +5,7 @@
 #        "sparse"    a valid sparse Matrix of any class
 #        "delayed"   a DelayedArray, to be read in blocks or brought into memory
 #        "blocks"    a list of valid sparse Matrices, blocks of rows
-#        "file", "resident", "graph"   what weft_file(), weft_upload() and igraph make
+#        "file", "resident", "graph", "genotypes"   what weft_file(), weft_upload(), igraph and plink_file() make
 #        "store"     a weft_store(), for systems that read it in blocks (`stored`); for others it is brought into memory
 #        "other"     anything else, as it is: the system says what it takes
 #   experiment       the container had samples in its columns and has been turned: `data` has them in its rows

@@ -1,29 +1,29 @@
 #' Write a store
 #'
-#' Writes a matrix of samples (cells) and features as a file that [weft_store()] opens. What is on disk is read in
-#' pieces, and no more than about `memory` bytes are taken besides, however large it is.
+#' Writes a matrix of samples (cells) and features to a file that [weft_store()] opens. Input on disk is read in pieces,
+#' and no more than about `memory` bytes are used for this, however large the input is.
 #'
-#' @section What can be imported: In memory: matrices, data frames, sparse Matrices of any class, lists of them (blocks
-#'   of samples, which together may have more than 2^31 values), SummarizedExperiments, DelayedMatrices (in blocks).
-#'   From disk: Matrix Market text (`.mtx`, also compressed as `.gz`, `.bz2` or `.xz`), and folders with `matrix.mtx`
-#'   and the files `barcodes.tsv` and `features.tsv` (or `genes.tsv`) of 10x Genomics. With the package rhdf5 also
+#' @section What can be imported: From memory: matrices, data frames, sparse Matrices of any class, lists of these
+#'   (blocks of samples, which together may have more than 2^31 values), SummarizedExperiments, and DelayedMatrices (in
+#'   blocks). From disk: Matrix Market text (`.mtx`, also compressed as `.gz`, `.bz2` or `.xz`), and folders with the
+#'   files `matrix.mtx`, `barcodes.tsv` and `features.tsv` (or `genes.tsv`) of 10x Genomics. With the package rhdf5 also
 #'   AnnData's `.h5ad` (compressed rows or columns, or dense; with the tables `obs` and `var`, see [store_data()]), 10x
 #'   Genomics' `.h5`, and `.loom`.
 #'
-#' @section When it is stopped: The file is written under a temporary name in the folder of `path`, which begins with a
-#'   dot and ends in `.part`, and gets its name when it is whole and on the disk. After an error or an interrupt the
-#'   temporary file is removed. Where R was killed it stays, and cannot be opened. A link that has the name is replaced
-#'   and not followed.
+#' @section Errors and interrupts: The file is written under a temporary name in the folder of `path`, which begins with
+#'   a dot and ends in `.part`, and is renamed when it is complete and on the disk. After an error or an interrupt the
+#'   temporary file is removed. If R was killed it stays, and cannot be opened. A symbolic link at `path` is replaced,
+#'   not followed.
 #'
 #' @param x what to import; see below.
 #' @param path the file to write.
 #' @param samples whether samples are in the `"rows"` or `"columns"` of `x`. By default they are in its rows, but in the
 #'   columns of a SummarizedExperiment and of 10x Genomics' files.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
-#' @param layer for an .h5ad file: `"X"`, `"raw"` or the name of a layer; for a .loom file, of a layer.
+#' @param layer for an `.h5ad` file: `"X"`, `"raw"` or the name of a layer; for a `.loom` file: the name of a layer.
 #' @param overwrite whether a file at `path` may be replaced.
-#' @param memory bytes to work in, besides `x` and one number per row and column. Blocks have at most a 64th of it in
-#'   values, and 2^22; to read one takes about 15 bytes per value.
+#' @param memory how many bytes to use, besides `x` and one number per row and column. A block holds at most a 64th of
+#'   this number of values, and at most 2^22; reading it takes about 15 bytes per value.
 #' @param progress see [mi_rank()].
 #' @return The store, as [weft_store()] opens it.
 #' @seealso [weft_store()]
@@ -105,7 +105,7 @@ put_store_table <- function(put, side, table) {
 store_text <- function(x) {
   x <- enc2utf8(as.character(x))
   if (!all(validUTF8(x[!is.na(x)]))) {
-    abort_input("Names and texts must be valid.", x = "Some cannot be brought to UTF-8.",
+    abort_input("Names and texts must be valid.", x = "Some cannot be converted to UTF-8.",
                 i = "Give their encoding with `Encoding()`, or convert them with `iconv()`.")
   }
   x
@@ -118,11 +118,13 @@ store_data <- function(x, side = c("rows", "columns")) {
   if (!inherits(x, "weft_store")) abort_input("`x` must be a store.", x = paste0("It is ", describe(x), "."))
   side <- check_choice(side, c("rows", "columns"), "side")
   k <- match(side, c("rows", "columns"))
-  count <- dim(x)[k]
+  kept <- if (k == 2L) unclass(x)$recipe$columns # of the file's
+  count <- whole_store(x)[[c("n", "p")[k]]]
   prefix <- paste0(c("row", "column")[k], " data: ")
   vectors <- open_store(x)$about$vectors
   named <- substring(vectors[startsWith(vectors, prefix)], nchar(prefix) + 1L)
-  columns <- lapply(named, function(name) store_column(x, c("row", "column")[k], name, count))
+  columns <- lapply(named, function(name) chosen_names(store_column(x, c("row", "column")[k], name, count), kept))
+  count <- dim(x)[k]
   names(columns) <- named
   labels <- dimnames(x)[[k]]
   structure(columns, class = "data.frame",

@@ -11,7 +11,7 @@ file_import <- function(path, samples, layer, memory) {
   if (grepl("\\.mtx(\\.(gz|bz2|xz))?$", path, ignore.case = TRUE)) {
     return(market_import(path, identical(samples, "columns"), memory))
   }
-  abort_input("`x` must name a file of a format that is known.", x = sprintf("It is '%s'.", basename(path)),
+  abort_input("`x` must name a file of a known format.", x = sprintf("It is '%s'.", basename(path)),
               i = "Known are .h5ad, .h5, .loom, .mtx (also compressed), and folders with matrix.mtx.")
 }
 
@@ -46,10 +46,18 @@ tenx_folder_import <- function(folder, samples, memory) {
 
 # The columns of a file of tabs without a header, as texts.
 table_columns <- function(file) {
-  lines <- readLines(file, warn = FALSE, encoding = "UTF-8")
+  lines <- from_file(file, readLines(file, warn = FALSE, encoding = "UTF-8"))
   fields <- strsplit(lines, "\t", fixed = TRUE)
   columns <- max(1L, lengths(fields))
   lapply(seq_len(min(columns, 16L)), function(k) vapply(fields, function(f) f[k], ""))
+}
+
+# What R reads of a file, whose damage is an error of ours.
+from_file <- function(path, read) {
+  tryCatch(read, error = function(e) {
+    abort_input(sprintf("'%s' could not be read.", basename(path)), x = conditionMessage(e),
+                i = "It is damaged, or cut short.")
+  })
 }
 
 market_import <- function(path, turned, memory) {
@@ -71,10 +79,10 @@ market_import <- function(path, turned, memory) {
 # entry comes too late.
 market_read <- function(path, mode, writer, sorter, turned, control) {
   market <- .Call(C_weft_store_market)
-  file <- gzfile(path, "rb")
+  file <- from_file(path, gzfile(path, "rb"))
   on.exit(close(file))
   repeat {
-    bytes <- readBin(file, "raw", market_piece)
+    bytes <- from_file(path, readBin(file, "raw", market_piece))
     found <- .Call(C_weft_store_market_read, market, writer, sorter, mode, bytes, turned, control)
     if (!length(bytes) || !is.null(found) && (mode == "sizes" || found$late)) return(found)
   }

@@ -1,15 +1,17 @@
-#' Counts of a store, normalised as they are read
+#' Normalise the counts of a store as they are read
 #'
-#' Divides each row (cell) by its total, so that all have the same, and takes logarithms. Nothing is written: the store
-#' that comes back remembers what is to be done, and does it whenever values are read.
+#' Divides each row (cell) by its total, so that all rows have the same total, takes logarithms, and leaves columns
+#' (genes) out. Nothing is written: the store that is returned remembers what to do, and does it whenever values are read.
 #'
 #' A value v of a row with total s becomes \eqn{\log(1 + v \cdot total / s)}{log(1 + v total / s)}. Zeros stay zeros, so
-#' that the matrix stays sparse. Rows without counts stay as they are.
+#' that the matrix stays sparse. Rows without counts stay as they are. Totals are of all columns, whichever are kept.
 #'
 #' @param x a store of values that are not negative; see [weft_store()].
 #' @param total what every row adds up to before the logarithm; `NULL` for the mean of all totals.
-#' @param log whether logarithms (natural, of one more) are taken.
-#' @return The store, whose `[`, [colSums()], [pca()] and all others see the normalised values.
+#' @param log whether to take natural logarithms, after adding one.
+#' @param genes the columns to keep, which stay in the order of the store: numbers, names or logical values; by default
+#'   all.
+#' @return The store; `[`, [colSums()], [pca()] and all other functions see the normalised values.
 #' @export
 #' @examples
 #' counts <- Matrix::rsparsematrix(100, 20, 0.2, rand.x = function(n) rpois(n, 2) + 1)
@@ -17,17 +19,24 @@
 #' x
 #' range(rowSums(expm1(as.matrix(x))))
 #' pca(x, k = 2)
-store_normalise <- function(x, total = 1e4, log = TRUE) {
+#'
+#' few <- store_normalise(weft_store(unclass(x)$path), genes = c(2, 5, 7))
+#' dim(few)
+store_normalise <- function(x, total = 1e4, log = TRUE, genes = NULL) {
   need_args("x")
   if (!inherits(x, "weft_store")) abort_input("`x` must be a store.", x = paste0("It is ", describe(x), "."))
   if (!is.null(total)) total <- check_number(total, "total", min = 1e-300, max = 1e300)
   log <- check_flag(log, "log")
   parts <- whole_store(x)
   if (!is.null(parts$recipe$what)) {
-    abort_input("`x` must hold counts.", x = "It is normalised already.",
+    abort_input("`x` must hold counts.", x = "It is normalised already, or has columns left out.",
                 i = "Open the file again with `weft_store()`.")
   }
   found <- store_sums(x)
+  if (!is.null(genes)) {
+    genes <- sort(unique(store_places(genes, as.integer(parts$p), dimnames(x)[[2L]], "genes")))
+    if (!length(genes)) abort_input("`genes` must keep at least one column.")
+  }
   low <- min(found$range[1L], 0)
   if (low < 0 || !all(is.finite(found$rows))) {
     abort_input("`x` must hold counts.",
@@ -35,8 +44,16 @@ store_normalise <- function(x, total = 1e4, log = TRUE) {
   }
   some <- found$rows > 0
   goal <- total %||% if (any(some)) mean(found$rows) else 1
-  parts$recipe <- list(size = as.double(ifelse(some, found$rows / goal, 1)), log1p = log,
-                       what = sprintf("Normalised: each row's total is %.6g%s", goal,
-                                      if (log) ", then log(1 + value)" else ""))
+  with_recipe(x, found, goal, log, genes)
+}
+
+# `found`: the sums of the whole; `goal`: what each row adds up to.
+with_recipe <- function(x, found, goal, log, genes) {
+  parts <- whole_store(x)
+  kept <- if (is.null(genes)) 1 else sum(found$column_counts[genes]) / max(1, sum(found$column_counts))
+  what <- sprintf("Normalised: each row's total is %.6g%s%s", goal, if (log) ", then log(1 + value)" else "",
+                  if (is.null(genes)) "" else sprintf("; %d of %.0f columns", length(genes), parts$p))
+  size <- as.double(ifelse(found$rows > 0, found$rows / goal, 1))
+  parts$recipe <- list(size = size, log1p = log, columns = genes, share = kept, what = what)
   structure(parts, class = "weft_store")
 }

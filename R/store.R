@@ -1,21 +1,21 @@
 #' A store: a sparse matrix in one file
 #'
-#' Opens what [weft_import()] wrote: a matrix of samples (cells) in rows and features in columns, compressed in blocks
-#' of rows, with its names and tables. Nothing is read but the directory; functions read blocks when they need them, so
-#' that a store may be many times larger than memory, and have more than 2^31 values.
+#' Opens a file that [weft_import()] wrote: a matrix of samples (cells) in rows and features in columns, compressed in
+#' blocks of rows, with its names and tables. Only the directory is read at once; functions read blocks when they need
+#' them, so that a store may be many times larger than memory, and have more than 2^31 values.
 #'
-#' `x[i, j]` reads rows and columns as a dgCMatrix, `as.matrix()` and `as(x, "dgCMatrix")` the whole. `summary()`
-#' and, with the package Matrix attached, `colSums()`, `rowSums()`, `colMeans()` and `rowMeans()` read the blocks one
-#' after another. [pca()] takes a store of
-#' any size; every other function that takes a sparse matrix takes one that fits into memory.
-#' [store_normalise()] has counts divided and logarithms taken on the way. `DelayedArray::DelayedArray(x)` makes a
-#' DelayedMatrix of a store, and its `t()` an assay of a SummarizedExperiment or SingleCellExperiment.
+#' `x[i, j]` returns rows and columns as a dgCMatrix, `as.matrix()` and `as(x, "dgCMatrix")` return the whole.
+#' `summary()` and, with the package Matrix attached, `colSums()`, `rowSums()`, `colMeans()` and `rowMeans()` read one
+#' block after another. [pca()] and [gene_cells()] take a store of any size; every other function that takes a sparse
+#' matrix takes a store that fits into memory. [store_normalise()] divides counts, takes logarithms and chooses features
+#' as values are read. `DelayedArray::DelayedArray(x)` makes a DelayedMatrix of a store; its transpose, `t()`, can be an
+#' assay of a SummarizedExperiment or SingleCellExperiment.
 #'
-#' @section The file: Small whole numbers and places take as few bits as 128 of them need, other numbers 32 bits where
-#'   these hold them exactly, else 64: what is read is what was written, to the bit, but zeros are not kept apart from
-#'   what is absent. Every block has a checksum; a damaged block is an error that names its rows, and the others can
-#'   still be read. Nothing in the file is evaluated. `system.file("store-format.md", package = "weft")` describes every
-#'   byte.
+#' @section The file: Small whole numbers and the positions of values are stored in as few bits as the largest of 128 of
+#'   them needs, other numbers in 32 bits if these hold them exactly, otherwise in 64. What is read is what was written,
+#'   to the bit, except that explicit zeros are not distinguished from absent values. Every block has a checksum; a
+#'   damaged block is an error that names its rows, and the others can still be read. Nothing in the file is evaluated.
+#'   `system.file("store-format.md", package = "weft")` describes every byte.
 #'
 #' @param path a file that [weft_import()] wrote.
 #' @param x,object a store.
@@ -23,10 +23,10 @@
 #' @param drop whether a single row or column becomes a vector.
 #' @param side the table of the `"rows"` (samples) or of the `"columns"` (features).
 #' @param ... not used.
-#' @return `weft_store()`: an object of class `weft_store` with `dim` and `dimnames`. It holds the file's place and not
-#'   its content, may be saved, and opens the file again in another session; a file that has changed since is an error.
-#'   `store_data()`: a data frame with one row per sample or feature, as an AnnData file's `obs` and `var`, and no
-#'   columns where the file had none.
+#' @return `weft_store()`: an object of class `weft_store` with `dim` and `dimnames`. It holds the path of the file, not
+#'   its content. It may be saved, and opens the file again in another session; a file that has changed in the meantime
+#'   is an error. `store_data()`: a data frame with one row per sample or feature, like `obs` and `var` of an AnnData
+#'   file, and no columns if the file had no table.
 #' @seealso [weft_import()], [store_normalise()]
 #' @export
 #' @examples
@@ -53,8 +53,9 @@ weft_store <- function(path) {
                                        recipe = no_recipe, live = live))
 }
 
-# size: what each row's values are divided by; log1p: whether log(1 + v) follows; what: in words.
-no_recipe <- list(size = NULL, log1p = FALSE, what = NULL)
+# size: what each row's values are divided by; log1p: whether log(1 + v) follows; columns: places (rising) of those that
+# are left, or NULL, and `share` of all values that lie in them; what: in words.
+no_recipe <- list(size = NULL, log1p = FALSE, columns = NULL, share = 1, what = NULL)
 
 # As weft_store() made it: what other functions read goes where this says.
 whole_store <- function(x) {
@@ -64,7 +65,10 @@ whole_store <- function(x) {
     is_numbers(parts$p, 1L, min = 0, whole = TRUE) && is_numbers(parts$crc, 1L) && is.environment(parts$live) &&
     is_numbers(parts$values, 1L, min = 0) && is.list(recipe) && isTRUE(recipe$log1p %in% c(TRUE, FALSE)) &&
     (is.null(recipe$size) || is.double(recipe$size) && is_numbers(recipe$size, parts$n, min = 0) &&
-       all(recipe$size > 0))
+       all(recipe$size > 0)) && is_numbers(recipe$share, 1L, min = 0, max = 1) &&
+    (is.null(recipe$columns) || is.double(recipe$columns) && length(recipe$columns) > 0L &&
+       is_numbers(recipe$columns, length(recipe$columns), min = 1, max = parts$p, whole = TRUE) &&
+       !is.unsorted(recipe$columns, strictly = TRUE))
   if (!isTRUE(fine)) {
     abort_input("The store must be as `weft_store()` opened it.", i = "Open it again with `weft_store()`.")
   }
@@ -110,7 +114,7 @@ store_vector <- function(x, name, length = NULL, type = NULL) {
 #' @export
 dim.weft_store <- function(x) {
   parts <- whole_store(x)
-  as.integer(c(parts$n, parts$p))
+  as.integer(c(parts$n, if (is.null(parts$recipe$columns)) parts$p else length(parts$recipe$columns)))
 }
 
 #' @export
@@ -121,7 +125,9 @@ dimnames.weft_store <- function(x) {
     names <- list(store_vector(x, "row names", parts$n, "text"), store_vector(x, "column names", parts$p, "text"))
     live$names <- list(if (!all(vapply(names, is.null, NA))) names)
   }
-  live$names[[1L]]
+  names <- live$names[[1L]]
+  if (!is.null(names)) names[2L] <- list(chosen_names(names[[2L]], parts$recipe$columns))
+  names
 }
 
 # ---- any rows and columns ----
@@ -166,12 +172,14 @@ store_sparse <- function(x, rows = NULL, columns = NULL) {
   file <- open_store(x)
   names <- dimnames(x)
   at <- lapply(list(rows, columns), function(i) if (!is.null(i)) sort(unique(i)))
+  kept <- unclass(x)$recipe$columns
   free <- .Call(C_weft_host_available)
   most <- min(.Machine$integer.max, if (free > 0) floor(0.8 * free / 12) else Inf)
-  slots <- memory_errors(.Call(C_weft_store_select, file$pointer, zero_based(at[[1L]]), zero_based(at[[2L]]),
-                               file$recipe, most, run_control(task = "Reading")))
+  slots <- memory_errors(.Call(C_weft_store_select, file$pointer, zero_based(at[[1L]]),
+                               zero_based(chosen_names(kept, at[[2L]]) %||% at[[2L]]), file$recipe, most,
+                               run_control(task = "Reading")))
   size <- as.integer(c(if (is.null(rows)) file$about$n else length(at[[1L]]),
-                       if (is.null(columns)) file$about$p else length(at[[2L]])))
+                       if (is.null(columns)) dim(x)[2L] else length(at[[2L]])))
   out <- methods::new("dgCMatrix", p = slots$p, i = slots$i, x = slots$x, Dim = size)
   if (!is.null(rows) && !identical(rows, at[[1L]])) out <- out[match(rows, at[[1L]]), , drop = FALSE]
   if (!is.null(columns) && !identical(columns, at[[2L]])) out <- out[, match(columns, at[[2L]]), drop = FALSE]
@@ -181,6 +189,7 @@ store_sparse <- function(x, rows = NULL, columns = NULL) {
 
 zero_based <- function(at) if (!is.null(at)) at - 1
 
+# Those at places `at`, or all.
 chosen_names <- function(names, at) if (is.null(at)) names else names[at]
 
 #' @export
@@ -193,8 +202,8 @@ as.matrix.weft_store <- function(x, ...) {
 
 store_sums <- function(x, skip_missing = FALSE) {
   file <- open_store(x)
-  memory_errors(.Call(C_weft_store_sums, file$pointer, file$recipe, check_flag(skip_missing, "na.rm"),
-                      run_control(task = "Adding up")))
+  memory_errors(.Call(C_weft_store_sums, file$pointer, zero_based(unclass(x)$recipe$columns), file$recipe,
+                      check_flag(skip_missing, "na.rm"), run_control(task = "Adding up")))
 }
 
 methods::setOldClass("weft_store")
@@ -219,9 +228,10 @@ store_side <- function(x, side, na.rm, mean = FALSE) {
 summary.weft_store <- function(object, ...) {
   about <- open_store(object)$about
   sums <- store_sums(object, skip_missing = TRUE)
+  values <- stored_values(object)
   structure(class = "summary.weft_store", list(
-    path = unclass(object)$path, dim = dim(object), values = about$values, bytes = about$bytes,
-    range = if (about$values > 0) sums$range, blocks = length(about$rows), kinds = table(about$kinds),
+    path = unclass(object)$path, dim = dim(object), values = values, bytes = about$bytes,
+    range = if (values > 0) sums$range, blocks = length(about$rows), kinds = table(about$kinds),
     per_row = stats::quantile(sums$row_counts, names = FALSE), row_sums = stats::quantile(sums$rows, names = FALSE),
     empty_columns = sum(sums$column_counts == 0), empty_rows = sum(sums$row_counts == 0),
     recipe = unclass(object)$recipe$what
@@ -243,6 +253,12 @@ print.summary.weft_store <- function(x, ...) {
   invisible(x)
 }
 
+# Of the columns that are left.
+stored_values <- function(x) {
+  parts <- unclass(x)
+  round(parts$values * parts$recipe$share)
+}
+
 store_heading <- function(dim, values, bytes) {
   share <- if (all(dim > 0L)) sprintf(" (%.3g %%)", 100 * values / prod(as.double(dim))) else ""
   sprintf("<weft_store> %d x %d, %.0f values%s, %s", dim[1L], dim[2L], values, share, bytes_text(bytes))
@@ -252,7 +268,7 @@ store_heading <- function(dim, values, bytes) {
 print.weft_store <- function(x, ...) {
   about <- open_store(x)$about
   parts <- unclass(x)
-  cat(store_heading(dim(x), parts$values, about$bytes), "\n", parts$path, "\n", sep = "")
+  cat(store_heading(dim(x), stored_values(x), about$bytes), "\n", parts$path, "\n", sep = "")
   if (!is.null(parts$recipe$what)) cat(parts$recipe$what, "\n", sep = "")
   invisible(x)
 }

@@ -203,6 +203,5 @@ ksvm_parts <- function(model) {
   pairs <- class_pairs(length(levels))
   if (length(b) != length(pairs$first)) stop("counts differ")
   c(base, list(problems = lapply(seq_along(pairs$first), problem), levels = levels, first = pairs$second,
-               second = pairs$first,
-               pairs = paste0(levels[pairs$first], "/", levels[pairs$second])))
+               second = pairs$first, pairs = paste0(levels[pairs$first], "/", levels[pairs$second])))
 }

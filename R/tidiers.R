@@ -40,8 +40,7 @@ tidy.weft_mi_matrix <- function(x, ...) {
 glance.weft_mi_matrix <- function(x, ...) {
   check_information(x, record = c("estimator", "unit", "na", run_attributes))
   data.frame(rows = nrow(x), columns = ncol(x), estimator = attr(x, "estimator"), unit = attr(x, "unit"),
-             na = attr(x, "na"),
-             backend = attr(x, "backend"), seconds = attr(x, "seconds"))
+             na = attr(x, "na"), backend = attr(x, "backend"), seconds = attr(x, "seconds"))
 }
 
 #' @rdname tidiers

@@ -17,7 +17,7 @@
 #' | whether a network differs between conditions | [regulation()] with `compare` | `which-genes-drive-which` |
 #' | which may drive which, with the uncertainty of every edge | [bn_learn()], [bn_exact()], [bn_search()], [bn_features()], [bn_compare()] | `from-expression-to-a-causal-network` |
 #' | in which directions data vary | [pca()], [pca_choose_k()], [kernel_pca()] | `components-of-wide-data` |
-#' | what single cells have in common | [pca()], [regulation()], [pca_reduced_dim()] | `hundred-thousand-cells` |
+#' | what single cells have in common | [weft_import()], [gene_cells()], [regulation()] | `hundred-thousand-cells` |
 #' | how points are distributed | [kde()], [kernel_sum()], [kernel_bandwidth()] | `a-million-points` |
 #' | how a value depends on others | [kernel_regression()], [gp_regression()], [svm_predict()] | `a-million-points` |
 #' | how rows and columns group | [irm()], [read_bag_of_words()] | `genes-by-samples` |

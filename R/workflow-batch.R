@@ -145,15 +145,13 @@ warn_confounded <- function(q, part, class) {
             nrow(q$x))
   } else ""
   text <- sprintf(paste("`class` can hardly be told from `%s`%s. These explain %s of the class; what sets classes",
-                        "apart",
-                        "is known only as well as from %s of the samples."),
+                        "apart", "is known only as well as from %s of the samples."),
                   if (is.null(q$covariates)) "batch"
                   else if (is.null(q$batch)) "covariates" else "batch` and `covariates",
                   agree, share_text(explained), share_text(1 - explained))
   weft_warn("batch_class", text,
             i = paste("No computation tells the two apart: look at results within one batch, or measure each class",
-                      "in each batch.",
-                      "Without `batch`, its differences would be taken for those of the class."))
+                      "in each batch.", "Without `batch`, its differences would be taken for those of the class."))
   note(q, "batch", text)
 }
 
@@ -214,8 +212,7 @@ best_split <- function(score) {
 warn_hidden <- function(q, hidden) {
   weft_warn("hidden_batch", paste("Likely a hidden batch:", hidden_text(q, hidden)),
             i = paste("If samples came in groups (days, plates, sites), give these as `batch`. Else `covariates` of",
-                      "`gene_quality()` takes",
-                      "`hidden$score` of the components out.",
+                      "`gene_quality()` takes", "`hidden$score` of the components out.",
                       if (is.null(q$class)) "If the groups are what you look for, give `hidden$group` as `class`."))
 }
 
@@ -225,6 +222,6 @@ hidden_text <- function(q, hidden) {
   sprintf(paste("samples fall into groups of %d and %d in a direction with %s of the variance%s,",
                 "which explains a quarter or more of %s of the genes."),
           sizes[1L], sizes[2L], share_text(hidden$share),
-          if (length(known)) sprintf(" that %s cannot account for", some_named(known)) else "",
+          if (length(known)) sprintf(" that %s cannot account for", joined(plain_text(known))) else "",
           share_text(hidden$genes))
 }

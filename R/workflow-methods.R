@@ -30,8 +30,7 @@ print_fit <- function(x, top) {
   x <- with_labels(x)
   q <- x$quality
   class <- if (is.null(q$class)) "no class" else paste(class_sizes(q$class, "%s %d"), collapse = ", ")
-  cat_wrapped(sprintf("Gene network of %s genes in %d samples (%s)", format(ncol(q$x), big.mark = ","), nrow(q$x),
-                      class))
+  cat_wrapped(sprintf("Gene network of %s in %d samples (%s)", columns_text(q, ncol(q$x)), nrow(q$x), class))
   cat("\n")
   line <- function(name, ...) {
     text <- strwrap(plain_text(paste0(...)), width = max(40, min(getOption("width"), 112) - 12))
@@ -57,23 +56,20 @@ step_text <- function(step, x, top) {
   r <- x[[step]]
   switch(step,
     components = sprintf("%s explain %s of the variance; %d stand out%s", paste0("PC1 to PC", length(r$sdev)),
-                         share_text(sum(r$share)),
-                         r$leading, paste0(class_on_components(x),
+                         share_text(sum(r$share)), r$leading, paste0(class_on_components(x),
                                            if (!is.null(r$hidden)) paste(". Likely a hidden batch:", sub(
                            "\\.$", "", hidden_text(x$quality, r$hidden))))),
-    ranking = sprintf("%d genes at q <= 0.05. Best: %s", sum(r$q_value <= 0.05),
+    ranking = sprintf("%s at q <= 0.05. Best: %s", columns_text(x$quality, sum(r$q_value <= 0.05)),
                       paste(sprintf("%s (%.2f)", utils::head(r$feature, top), utils::head(r$mi, top)),
                             collapse = ", ")),
     pairs = pair_text(r, min(top, 3L)),
     network = if (is_directed(r)) regulation_text(r, top) else
               sprintf("%s edges among %s genes (%s, %s%s). Most edges: %s", format(count_edges(r), big.mark = ","),
-                      format(ncol(r), big.mark = ","),
-                      attr(r, "method"), attr(attr(r, "mi"), "estimator"),
+                      format(ncol(r), big.mark = ","), attr(r, "method"), attr(attr(r, "mi"), "estimator"),
                       if (is.null(attr(r, "fdr")) || is.na(attr(r, "cut"))) ""
                       else sprintf(", false discovery rate %g", attr(r, "fdr")), hub_text(r, top)),
-    clusters = paste0(clusters_text(r), class_in_clusters(x)),
-    bayes = sprintf("%d edges among %d genes. Surest: %s", as.integer(sum(r$dag)), nrow(r$dag),
-                    arrow_text(r, top)),
+    clusters = paste0(clusters_text(r, column_word(x$quality)), class_in_clusters(x)),
+    bayes = sprintf("%d edges among %d genes. Surest: %s", as.integer(sum(r$dag)), nrow(r$dag), arrow_text(r, top)),
     outliers = if (any(r$outlier)) sprintf("%d samples stand apart: %s", sum(r$outlier),
                                            some_named(r$sample[r$outlier], 2L * top)) else "No sample stands apart"
   )
@@ -98,22 +94,23 @@ pair_text <- function(r, top) {
 
 # How many groups there are, each number with its share of the sampled partitions. One at a limit is no finding, nor is
 # one on which the chains disagree.
-clusters_text <- function(r) {
-  if (groups_rhat(r) <= greatest_rhat) return(partition_text(r))
+clusters_text <- function(r, word = "gene") {
+  if (groups_rhat(r) <= greatest_rhat) return(partition_text(r, word))
   sprintf(paste("the sampler has not settled (R-hat %.1f, wanted is at most %.1f), so that no group is to be believed",
                 "yet: clusters = list(sweeps = %s) runs longer; so far %s"),
-          groups_rhat(r), greatest_rhat, format(10 * nrow(r$log_posterior), scientific = FALSE), partition_text(r))
+          groups_rhat(r), greatest_rhat, format(10 * nrow(r$log_posterior), scientific = FALSE),
+          partition_text(r, word))
 }
 
-partition_text <- function(r) {
+partition_text <- function(r, word = "gene") {
   number <- function(mode) {
     found <- max(r[[paste0(mode, "_cluster")]])
     limit <- r$limits[match(mode, r$limits$mode), ]
     sprintf("%s%d", if (is_reached(limit)) "at least " else "", found)
   }
   share <- function(mode) counts_text(r$n_clusters[[mode]], 3L)
-  sprintf("%s groups of samples (shares of the sampled partitions: %s) and %s of %d genes (%s)", number("row"),
-          share("row"), number("col"), length(r$col_cluster), share("col"))
+  sprintf("%s groups of samples (shares of the sampled partitions: %s) and %s of %d %ss (%s)", number("row"),
+          share("row"), number("col"), length(r$col_cluster), word, share("col"))
 }
 
 hub_text <- function(net, top) {
@@ -123,12 +120,12 @@ hub_text <- function(net, top) {
 }
 
 arrow_text <- function(r, top) {
-  edges <- as.data.frame(r)
-  if (!nrow(edges)) return("none")
-  if (!is.null(edges$posterior)) edges <- edges[order(-edges$posterior), ]
-  edges <- utils::head(edges, top)
-  paste0(edges$from, " -> ", edges$to, if (!is.null(edges$posterior)) sprintf(" (%.2f)", edges$posterior),
-         collapse = ", ")
+  if (!is.null(r$edges)) {
+    found <- utils::head(bayes_edges(r), top)
+    return(if (nrow(found)) surest_pairs(found, top) else "none")
+  }
+  edges <- utils::head(as.data.frame(r), top)
+  if (nrow(edges)) paste0(edges$from, " -> ", edges$to, collapse = ", ") else "none"
 }
 
 # The component on which classes differ most, by the share of its variance between them.
@@ -143,7 +140,7 @@ class_on_components <- function(x) {
 
 class_in_clusters <- function(x) {
   class <- x$quality$class
-  if (is.null(class)) return("")
+  if (is.null(class) || groups_rhat(x$clusters) > greatest_rhat) return("")
   sprintf("; agreement of samples' groups with the classes %.2f (0 is none, 1 the same division)",
           irm_nmi(x$clusters$row_cluster, as.integer(class)))
 }

@@ -64,8 +64,7 @@ gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, threads = NULL, 
   p <- pmin(1, 2 * pmin(p_density, p_distance))
   q <- stats::p.adjust(p, "BH")
   out <- data.frame(sample = rownames(x$x) %||% as.character(seq_len(n)), log_density = log_density,
-                    distance = distance,
-                    score = stats::qnorm(pmax(p, 1e-300) / 2,
+                    distance = distance, score = stats::qnorm(pmax(p, 1e-300) / 2,
                                          lower.tail = FALSE), p_value = p, q_value = q, outlier = q <= fdr)
   out <- out[order(p, log_density), ]
   rownames(out) <- NULL

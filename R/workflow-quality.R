@@ -31,7 +31,8 @@
 #'   itself; the ranking has all.
 #'
 #' @param x expression with samples in rows and genes in columns: a numeric matrix, data frame, sparse Matrix or
-#'   DelayedMatrix; or a SummarizedExperiment or SingleCellExperiment, which has them the other way round.
+#'   DelayedMatrix; or a SummarizedExperiment or SingleCellExperiment, which has them the other way round; or what
+#'   [gene_cells()] returned, whose metacells are the samples, with their class and batch.
 #' @param class one category a sample, or the name of a column of `colData(x)`; `NULL` when there is none.
 #' @param batch the same for batches.
 #' @param covariates what else moves genes without being asked about, to be taken out: a vector of numbers or
@@ -73,19 +74,28 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
   max_missing_samples <- check_number(max_missing_samples, "max_missing_samples", min = 0, max = 1)
   max_same <- check_number(max_same, "max_same", min = 0, max = 1)
   least_spread <- check_number(least_spread, "least_spread", min = 0, max = 0.99)
+  made <- if (inherits(x, "weft_cells")) metacell_input(x)
+  if (!is.null(made)) {
+    x <- made$x
+    class <- class %||% made$class
+    batch <- batch %||% made$batch
+    symbols <- symbols %||% made$symbols
+    descriptions <- descriptions %||% made$descriptions
+    if (transform == "auto") transform <- "counts"
+  }
   data <- expression_matrix(x, assay, value_count(class), threads)
   check_orientation(data, class, x)
   check_samples(nrow(data))
   q <- list(x = data, class = sample_factor(class, x, data, "class"), batch = sample_factor(batch, x, data, "batch"),
             covariates = covariate_frame(covariates, x, data), log = NULL, input = dim(data))
   check_class(q$class)
+  if (!is.null(made)) q <- note(q, "cells", made$what, ncol(data), nrow(data))
   symbols <- gene_symbols(symbols, x, data)
   descriptions <- gene_words(descriptions, x, ncol(data), description_columns, "descriptions")
   q <- name_genes(q)
   missing <- missing_shares(q$x, threads)
   q$genes <- data.frame(gene = colnames(q$x), kept = TRUE, reason = "", missing = missing$genes, row.names = NULL)
-  q$samples <- data.frame(sample = rownames(q$x), kept = TRUE, reason = "", missing = missing$samples,
-                          row.names = NULL)
+  q$samples <- data.frame(sample = rownames(q$x), kept = TRUE, reason = "", missing = missing$samples, row.names = NULL)
   q <- drop_missing(q, max_missing, max_missing_samples)
   q <- drop_uninformative(q, max_same, threads)
   q <- note_duplicates(q)
@@ -163,12 +173,10 @@ abort_character <- function(x) {
                                 "are no numbers."),
                           at[1L], names[at[2L]], x[odd[1L]], length(odd)),
               i = if (length(text)) sprintf(paste("Text is in %s: take names out (`rownames(x) <- x[, %d]; x <- x[,",
-                                                  "-%d]`),",
-                                                  "then `storage.mode(x) <- \"double\"`."),
+                                                  "-%d]`),", "then `storage.mode(x) <- \"double\"`."),
                                             label_some(names[text]), text[1L], text[1L])
                   else if (length(text_row)) sprintf(paste("Row %d is text: take names out (`colnames(x) <- x[%d, ];",
-                                                           "x <- x[-%d, ]`),",
-                                                           "then `storage.mode(x) <- \"double\"`."),
+                                                           "x <- x[-%d, ]`),", "then `storage.mode(x) <- \"double\"`."),
                                                      text_row[1L], text_row[1L], text_row[1L]))
 }
 
@@ -269,8 +277,7 @@ check_class <- function(class) {
   missing <- intersect(levels(class), c("NA", "N/A", "na", "n/a", "NaN"))
   if (length(missing)) {
     weft_warn("class_na", sprintf("The class of %d samples is the text \"%s\", which is taken for a group.",
-                                  sum(class %in% missing),
-                                  missing[1L]),
+                                  sum(class %in% missing), missing[1L]),
               i = sprintf("If it means unknown: `class[class == \"%s\"] <- NA`, and leave these samples out.",
                           missing[1L]))
   }
@@ -346,8 +353,7 @@ drop_missing <- function(q, max_missing, max_missing_samples) {
   if (length(genes)) {
     q <- leave_out(q, genes, reason = "missing values")
     q <- note(q, "missing values",
-              sprintf("Genes with more than %s missing were left out: %s.", share_text(max_missing),
-                                           some_named(genes)),
+              sprintf("Genes with more than %s missing were left out: %s.", share_text(max_missing), some_named(genes)),
               length(genes))
   }
   samples <- rownames(q$x)[missing_shares(q$x)$samples > max_missing_samples]
@@ -375,8 +381,7 @@ drop_uninformative <- function(q, max_same, threads) {
       genes <- colnames(q$x)[same > max_same]
       q <- leave_out(q, genes, reason = "low information")
       q <- note(q, "low information", sprintf("Genes with one value in more than %s of the samples were left out: %s.",
-                                              share_text(max_same),
-                                              some_named(genes)), length(genes))
+                                              share_text(max_same), some_named(genes)), length(genes))
     }
   }
   q
@@ -460,8 +465,7 @@ fill_gaps <- function(q, impute, threads) {
   if (impute == "components") {
     k <- max(1, min(3, nrow(q$x) %/% 10, ncol(q$x) - 1L))
     fit <- suppressWarnings(pca(q$x, k, scale = TRUE, na = "em", tol = 1e-4, max_iter = 200, seed = 1,
-                                backend = "auto", threads = threads,
-                                progress = FALSE), classes = "weft_warning")
+                                backend = "auto", threads = threads, progress = FALSE), classes = "weft_warning")
     q$x[gaps] <- stats::fitted(fit)[gaps]
     how <- sprintf("the fit of %d component%s", as.integer(k), if (k == 1) "" else "s")
   } else {
@@ -513,10 +517,10 @@ checked_data <- function(x, class = NULL) {
   need_args("x")
   if (!inherits(x, "weft_quality")) return(gene_quality(x, class))
   if (!is.null(class)) abort_input("`class` must be left out with a result of `gene_quality()`.",
-                                   i = "It has the class in it.")
+                                   i = "It contains the class.")
   checked_quality(x, "x")
 }
 
 needs_class <- function(q, what) {
-  if (is.null(q$class)) abort_input(sprintf("%s needs `class`: one category a sample.", what))
+  if (is.null(q$class)) abort_input(sprintf("%s needs `class`: one category per sample.", what))
 }

@@ -27,9 +27,9 @@
 #'
 #' @section Which edges: First, edges must be significant: the test is that of [mi_network()], with Benjamini and
 #'   Hochberg's threshold over all pairs of genes. With hundreds of samples nearly every pair passes, as everything
-#'   hangs together a little. `edges = "auto"` therefore keeps as many of the heaviest edges as ARACNE finds, which
-#'   drops what a third gene explains. On the simulated networks eight in ten of these were true with 200 samples or
-#'   more, and half with 50. `Inf` keeps all that are significant; with `fdr = 1` besides, the whole ranking.
+#'   depends on everything else a little. `edges = "auto"` therefore keeps as many of the heaviest edges as ARACNE
+#'   finds, which drops what a third gene explains. On the simulated networks eight in ten of these were true with 200
+#'   samples or more, and half with 50. `Inf` keeps all that are significant; with `fdr = 1` besides, the whole ranking.
 #'
 #' @param x what [gene_quality()] returned, or data for it.
 #' @param class one category a sample, when `x` is data.
@@ -106,15 +106,13 @@ gene_ranking <- function(x, class = NULL, bins = 3, permutations = 0, seed = NUL
   q <- checked_data(x, class)
   needs_class(q, "`gene_ranking()`")
   mi_rank(q$x, q$class, bins = if (q$kind == "expression") bins, permutations = permutations, seed = seed,
-          backend = backend,
-          threads = threads, progress = progress)
+          backend = backend, threads = threads, progress = progress)
 }
 
 #' @rdname gene_steps
 #' @export
 gene_pairs <- function(x, class = NULL, bins = NULL, top = 50, permutations = NULL, seed = NULL, backend = NULL,
-                       threads = NULL,
-                       progress = NULL) {
+                       threads = NULL, progress = NULL) {
   q <- checked_data(x, class)
   needs_class(q, "`gene_pairs()`")
   genes <- representatives(q)
@@ -218,8 +216,7 @@ memory_limit <- function(memory) {
 #' @rdname gene_steps
 #' @export
 gene_clusters <- function(x, genes = 300, max_clusters = NULL, chains = 4, sweeps = 100, seed = NULL, backend = NULL,
-                          threads = NULL,
-                          progress = NULL) {
+                          threads = NULL, progress = NULL) {
   q <- checked_data(x)
   genes <- check_number(genes, "genes", min = 3, whole = TRUE)
   without <- q
@@ -229,8 +226,7 @@ gene_clusters <- function(x, genes = 300, max_clusters = NULL, chains = 4, sweep
   real <- q$kind == "expression"
   data <- if (real) scaled_columns(data) else 1 * (data > rep(column_spreads(data, threads)$median, each = nrow(data)))
   irm(data, family = if (real) "gaussian" else "bernoulli", max_clusters = max_clusters, chains = chains,
-      sweeps = sweeps, seed = seed,
-      backend = backend, threads = threads, progress = progress)
+      sweeps = sweeps, seed = seed, backend = backend, threads = threads, progress = progress)
 }
 
 # Less their means, over their standard deviations; constant ones are 0.

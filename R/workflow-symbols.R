@@ -38,7 +38,10 @@ gene_words <- function(given, x, p, usual, arg) {
   if (all(is.na(given))) NULL else given
 }
 
-row_data <- function(x) if (inherits(x, "SummarizedExperiment")) as.list(SummarizedExperiment::rowData(x))
+row_data <- function(x) {
+  if (inherits(x, "SummarizedExperiment")) as.list(SummarizedExperiment::rowData(x))
+  else if (inherits(x, "weft_store")) as.list(store_data(x, "columns"))
+}
 
 # The first column of rowData(x) that has one of these names, and one text per gene.
 known_column <- function(x, usual) {
@@ -63,8 +66,8 @@ group_symbols <- function(q, symbols) {
   twice <- sort(table(symbols[kept]), decreasing = TRUE)
   twice <- twice[twice > 1L]
   note(q, "symbols", sprintf(
-    paste("%d genes are measured by several columns each, of which that of largest spread stands for the gene in",
-          "networks and pairs: %s."),
+    paste("%d genes are measured by several probes (columns) each, of which the one that varies most stands for the",
+          "gene in networks and pairs: %s."),
     length(twice), some_named(sprintf("%s (%d)", names(twice), as.integer(twice)))), sum(twice))
 }
 

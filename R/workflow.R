@@ -5,9 +5,9 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 
 #' From an expression matrix to networks and a report
 #'
-#' One call for what an expression data set has to say: which genes tell about a class, alone and in pairs; which hang
-#' together; which may drive which; how samples and genes group; which samples stand apart. The result prints a page,
-#' plots, converts, and becomes a report by [weft_report()].
+#' One call for what an expression data set has to say: which genes differ between classes, alone and in pairs; which
+#' go together; which may drive which; how samples and genes group; which samples stand apart. The result prints on a
+#' page, plots, converts, and becomes a report by [weft_report()].
 #'
 #' @section Steps: Each step is a function that can be called by itself, and an argument here:
 #'
@@ -26,8 +26,15 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' for `quality`). A function replaces it: it is called with the result of `quality` and must return what the step's own
 #' function does. Steps that need a class are left out without one.
 #'
-#' @section Time and memory: Before the work starts it says about how long it will take, step by step, when `progress`
-#'   is on; `dry_run = TRUE` returns that as a data frame. Estimates are rough: within a factor of three where they
+#' @section Single cells: Of a [weft_store()], and of counts in a sparse matrix of `r cells_least` cells or more (or a
+#'   list of such), [gene_cells()] first makes metacells, which are the samples of all steps: genes that vary, groups of
+#'   similar cells, sums of their counts. `class` and `batch` are then given per cell, and metacells made within them.
+#'   `cells = list(...)` has arguments of [gene_cells()]; `cells = FALSE` takes every cell as a sample. What
+#'   [gene_cells()] returned can also be given as `x`. What is tested between classes then speaks of these cells, not of
+#'   the animals or patients that they came from.
+#'
+#' @section Time and memory: With `progress` on, an estimate of the time of each step is printed before the work starts;
+#'   `dry_run = TRUE` returns it as a data frame. Estimates are rough: within a factor of three where they
 #'   were tried.
 #'   Matrices of all pairs of genes take most memory; where they would need more than `memory`, the network is of as
 #'   many genes as fit, those that say most about the class or vary most, and the log says so.
@@ -37,7 +44,9 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #'
 #' @inheritParams gene_quality
 #' @param x expression with samples in rows and genes in columns: a matrix, data frame, sparse Matrix or DelayedMatrix;
-#'   or a SummarizedExperiment or SingleCellExperiment. Genotypes work as well.
+#'   or a SummarizedExperiment or SingleCellExperiment. Genotypes work as well. Counts of single cells may also be a
+#'   [weft_store()], a list of sparse matrices, or what [gene_cells()] returned; see below.
+#' @param cells arguments of [gene_cells()], or `FALSE` for no metacells; see below.
 #' @param quality,components,ranking,pairs,network,clusters,bayes,outliers a list of arguments of the step, a function
 #'   in its place, or `FALSE`; see below.
 #' @param memory most bytes for matrices of all pairs of genes; by default 60 % of what is free.
@@ -48,8 +57,8 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' @param progress say what is done, with the time of each step; the default is in interactive sessions.
 #' @param ... nothing: the name of a step's argument is an error that says where it belongs.
 #' @return An object of class `weft_gene_network`: a list with the result of each step under its name (`NULL` where it
-#'   was left out), `steps` (a data frame: `step`, `seconds`, `backend`, `note`), `estimate`, `seed`, `sitrep`,
-#'   `version`, `date` and `call`.
+#'   was left out), `cells` where metacells were made, `steps` (a data frame: `step`, `seconds`, `backend`, `note`),
+#'   `estimate`, `seed`, `sitrep`, `version`, `date` and `call`.
 #' @seealso [weft_report()], [plot.weft_gene_network()], [add_results()], [write_network()]
 #' @export
 #' @examples
@@ -63,21 +72,29 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
                          ranking = list(),
                          pairs = list(), network = list(), clusters = list(), bayes = list(), outliers = list(),
                          memory = NULL,
-                         dry_run = FALSE, seed = NULL, backend = NULL, threads = NULL, progress = NULL, ...) {
+                         dry_run = FALSE, seed = NULL, backend = NULL, threads = NULL, progress = NULL,
+                         cells = list(), ...) {
   need_args("x")
   check_step_dots(...)
   call <- match.call()
   settings <- list(quality = quality, components = components, ranking = ranking, pairs = pairs, network = network,
-                   clusters = clusters, bayes = bayes, outliers = outliers)
-  for (step in workflow_steps) check_step(settings[[step]], step)
+                   clusters = clusters, bayes = bayes, outliers = outliers, cells = cells)
+  for (step in names(settings)) check_step(settings[[step]], step)
   say <- workflow_progress(progress)
   if (identical(backend %||% weft_backend(), "cuda")) choose_backend("cuda") # an error here rather than half way
   seed <- if (is.null(seed)) floor(stats::runif(1L) * 2^31)
           else check_number(seed, "seed", min = 0, max = 2^31, whole = TRUE)
   run <- list(settings = settings, seed = seed, backend = backend, threads = threads_for(threads), memory = memory,
-              say = say,
-              bar = if (is.null(progress) || is.function(progress)) progress else FALSE)
+              say = say, bar = if (is.null(progress) || is.function(progress)) progress else FALSE)
   fit <- list(steps = NULL)
+  if (is_many_cells(x, assay, cells)) {
+    fit <- run_step(fit, run, "cells", function(args) {
+      given <- list(x, class, batch, assay, seed = seed, backend = backend, threads = run$threads, progress = run$bar)
+      do.call(gene_cells, utils::modifyList(given, args))
+    })
+    x <- fit$cells
+    class <- batch <- assay <- NULL
+  }
   fit <- run_step(fit, run, "quality", function(args) do.call(gene_quality, c(list(x, class, batch, assay), args)))
   if (is.null(fit$quality$class)) run$settings[c("ranking", "pairs")] <- FALSE
   fit$estimate <- workflow_estimate(fit$quality, run)
@@ -95,9 +112,9 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
 
 # The functions whose arguments the steps take.
 step_functions <- function() {
-  list(quality = gene_quality, components = gene_components, ranking = gene_ranking, pairs = gene_pairs,
-       network = gene_regulation, network = gene_mi_network, clusters = gene_clusters, bayes = gene_bayes,
-       outliers = gene_outliers)
+  list(cells = gene_cells, quality = gene_quality, components = gene_components, ranking = gene_ranking,
+       pairs = gene_pairs, network = gene_regulation, network = gene_mi_network, clusters = gene_clusters,
+       bayes = gene_bayes, outliers = gene_outliers)
 }
 
 # An argument of a step belongs into the step's list.
@@ -114,14 +131,16 @@ check_step_dots <- function(...) {
 
 check_step <- function(setting, step) {
   named <- is.list(setting) && (!length(setting) || (!is.null(names(setting)) && all(nzchar(names(setting)))))
-  if (is.function(setting) || (isFALSE(setting) && step != "quality") || (named && !is.object(setting))) return()
-  abort_input(sprintf("`%s` must be a list of arguments by name, a function%s.", step,
-                      if (step == "quality") "" else ", or FALSE to leave the step out"),
+  replaced <- is.function(setting) && step != "cells"
+  if (replaced || (isFALSE(setting) && step != "quality") || (named && !is.object(setting))) return()
+  abort_input(sprintf("`%s` must be a list of arguments by name%s.", step,
+                      switch(step, quality = ", a function", cells = ", or FALSE for none",
+                             ", a function, or FALSE to leave the step out")),
               x = paste0("It is ", describe(setting), "."),
               i = sprintf("For example `%s = list(%s)`.", step, switch(step,
                 quality = "max_missing = 0.1", components = "k = 5", ranking = "bins = 5", pairs = "top = 100",
                 network = "method = \"clr\"", clusters = "genes = 200", bayes = "genes = 15",
-                outliers = "fdr = 0.01")))
+                outliers = "fdr = 0.01", cells = "genes = 3000")))
 }
 
 workflow_progress <- function(progress) {
@@ -138,7 +157,6 @@ run_steps <- function(fit, run) {
       if (is.function(run$settings[[step]])) return(run$settings[[step]](q))
       given <- list(..., seed = run$seed + match(step, workflow_steps), backend = backend, threads = run$threads,
                     progress = run$bar)
-      given <- given[names(given) %in% names(formals(f)) | names(given) == ""]
       do.call(f, c(list(q), utils::modifyList(given, args)))
     })
   }
@@ -186,10 +204,11 @@ step_note <- function(step, result, fit) {
   if (step != "quality" && !own_result(step, result)) return("")
   count <- function(n, what) sprintf("%s %s%s", format(n, big.mark = ","), what, if (n == 1) "" else "s")
   tryCatch(switch(step,
+    cells = sprintf("%s, %s, %s", count(length(result$group), "cell"), count(max(result$group, na.rm = TRUE), "group"),
+                    count(nrow(result$metacells), "metacell")),
     quality = sprintf("%s and %s kept", count(nrow(result$x), "sample"), count(ncol(result$x), "gene")),
     components = sprintf("%s, %s leading, PC1 %s of the variance", count(length(result$sdev), "component"),
-                         result$leading %||% "?",
-                         share_text(result$share[1L])),
+                         result$leading %||% "?", share_text(result$share[1L])),
     ranking = sprintf("%s at q <= 0.05", count(sum(result$q_value <= 0.05), "gene")),
     pairs = sprintf("%s searched, %s", count(attr(result, "searched"), "pair"),
                     if (is.null(result$p_fwer)) "not tested"

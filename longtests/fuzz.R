@@ -1,20 +1,26 @@
 # Random invalid calls of every exported function and method: valid arguments of which one to three are spoilt, left
 # out, exchanged for other arguments' or given other attributes. What comes back must be a result or a classed
-# condition, within twenty seconds of the processor. A process runs some hundred calls, so that one that ends R is told.
+# condition, within twenty seconds of the processor and two minutes by the clock. A process runs some hundred calls, so
+# that one that ends R, or does not end, is told.
 #
-#   Rscript longtests/fuzz.R [--calls 100000] [--seed S] [--jobs 2] [--call S]
+#   Rscript longtests/fuzz.R [--calls 100000] [--seed S] [--jobs 2] [--seconds Inf] [--only pca,irm] [--call S]
 #
-# A finding is two lines, the second runs it again. Exit status 1 if there was any.
+# --seconds   no call begins later than this; the last line says how many were made
+#
+# A finding is two lines, the second runs it again. Exit status 1 if there was any, or if no call was made.
 suppressPackageStartupMessages(library(weft))
 `%||%` <- function(a, b) if (is.null(a)) b else a
 source("longtests/options.R")
 for (file in c("helper-errors.R", "helper-spoilt.R")) source(file.path("tests/testthat", file))
-given <- options_given(calls = "100000", seed = as.character(sample(1e8, 1L)), jobs = "2", call = NA)
+given <- options_given(calls = "100000", seed = as.character(sample(1e8, 1L)), jobs = "2", seconds = "Inf", only = NA,
+                       call = NA)
 options(weft.progress = FALSE)
-BATCH <- 400
+BATCH <- 200
+ENDLESS <- 120 # seconds
 
 valid <- valid_calls()
 calls <- c(valid$exported, valid$methods)
+drawn <- if (is.na(given$only)) names(calls) else strsplit(given$only, ",")[[1L]]
 values <- unlist(lapply(unname(calls), function(call) unname(call$args)), recursive = FALSE) # any function's arguments
 
 one_of <- function(x) x[[sample.int(length(x), 1L)]]
@@ -34,7 +40,7 @@ other_attributes <- function(x) {
 # list(f, args, label): a valid call with some arguments changed.
 spoilt_call <- function(seed) {
   set.seed(seed, "Mersenne-Twister", "Inversion", "Rejection")
-  name <- sample(names(calls), 1L)
+  name <- one_of(drawn)
   call <- calls[[name]]
   args <- call$args
   changed <- sample(call$sweep, min(length(call$sweep), sample(3L, 1L, prob = c(0.7, 0.2, 0.1))))
@@ -67,37 +73,60 @@ run_call <- function(seed) {
   length(found)
 }
 
-# Some calls in a process of their own; one more process from the next call on where a call ended it.
+# Waits for a process that keeps c(seed at work, calls made, findings) in the file `at`. It gives the last two when it is
+# done; one that stays at a seed is killed.
+follow <- function(job, at) {
+  kept <- c(NA, 0, 0)
+  since <- proc.time()[[3L]]
+  repeat {
+    out <- suppressWarnings(parallel::mccollect(job, wait = FALSE, timeout = 2))
+    now <- tryCatch(as.numeric(scan(at, quiet = TRUE)), error = function(e) NULL)
+    if (length(now) == 3L && !identical(now, kept)) {
+      kept <- now
+      since <- proc.time()[[3L]]
+    }
+    if (!is.null(out)) break
+    if (proc.time()[[3L]] - since > ENDLESS) tools::pskill(job$pid, tools::SIGKILL)
+  }
+  suppressWarnings(parallel::mccollect(job))
+  done <- is.numeric(out[[1L]])
+  list(done = done, seed = kept[1L], counts = if (done) out[[1L]] else kept[2:3])
+}
+
+# c(made, found) of some calls in a process of their own; in one more from the next call on where a call ended it.
 run_batch <- function(from, to) {
   at <- tempfile()
-  found <- 0
-  while (from <= to) {
+  counts <- c(0, 0)
+  while (from <= to && Sys.time() < deadline) {
     job <- parallel::mcparallel({
       grDevices::pdf(NULL)
       setwd(tempdir()) # files that are written by default, or named "a", do not stay
-      sum(vapply(from:to, function(seed) {
-        writeLines(format(seed), at)
-        run_call(seed)
-      }, 0))
+      here <- c(0, 0)
+      for (seed in from:to) {
+        if (Sys.time() >= deadline) break
+        cat(sprintf("%.0f %.0f %.0f\n", seed, here[1L], here[2L]), file = at)
+        here <- here + c(1, run_call(seed))
+      }
+      here
     })
-    out <- suppressWarnings(parallel::mccollect(job))[[1L]]
-    if (is.numeric(out)) return(found + out)
-    ended <- as.numeric(readLines(at))
-    show_finding(ended, spoilt_call(ended)$label, "R ended")
-    found <- found + 1
-    from <- ended + 1
+    out <- follow(job, at)
+    counts <- counts + out$counts
+    if (out$done) break
+    show_finding(out$seed, spoilt_call(out$seed)$label, "R ended, or had to be ended after two minutes")
+    counts <- counts + 1
+    from <- out$seed + 1
   }
-  found
+  counts
 }
 
 if (!is.na(given$call)) quit(status = run_call(as.numeric(given$call)) > 0)
+deadline <- Sys.time() + as.numeric(given$seconds)
 first <- as.numeric(given$seed)
 last <- first + as.numeric(given$calls) - 1
-cat(sprintf("%s invalid calls of %d functions and methods, from seed %.0f on\n", given$calls, length(calls), first))
-starts <- seq(first, last, by = BATCH)
-found <- parallel::mclapply(starts, function(from) run_batch(from, min(last, from + BATCH - 1)),
-                            mc.cores = as.numeric(given$jobs), mc.preschedule = FALSE)
-lost <- !vapply(found, is.numeric, NA)
-total <- sum(as.numeric(found[!lost]))
-cat(sprintf("%s calls, %.0f findings%s\n", given$calls, total, if (any(lost)) ", and batches that were lost" else ""))
-quit(status = total > 0 || any(lost))
+cat(sprintf("%s invalid calls of %d functions and methods, from seed %.0f on\n", given$calls, length(drawn), first))
+batches <- parallel::mclapply(seq(first, last, by = BATCH), function(from) run_batch(from, min(last, from + BATCH - 1)),
+                              mc.cores = as.numeric(given$jobs), mc.preschedule = FALSE)
+lost <- !vapply(batches, is.numeric, NA)
+total <- Reduce(`+`, batches[!lost], c(0, 0))
+cat(sprintf("%.0f calls, %.0f findings%s\n", total[1L], total[2L], if (any(lost)) ", and batches that were lost" else ""))
+quit(status = total[2L] > 0 || total[1L] == 0 || any(lost))

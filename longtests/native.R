@@ -1,12 +1,14 @@
 # Every native entry point with R's memory collected at each of its allocations (gctorture): the same result as without,
 # bit by bit. What is not protected is gone then, and shows.
 #
-#   Rscript longtests/native.R [--only mi_rank,irm]
+#   Rscript longtests/native.R [--only mi_rank,irm] [--jobs 2] [--seconds Inf]
+#
+# --seconds   no function begins later than this, and one that is at work then is stopped; the last line counts the rest
 suppressPackageStartupMessages(library(weft))
 `%||%` <- function(a, b) if (is.null(a)) b else a
 source("longtests/options.R")
 source("tests/testthat/helper-errors.R")
-given <- options_given(only = NA)
+given <- options_given(only = NA, jobs = "2", seconds = "Inf")
 options(weft.progress = FALSE)
 valid <- valid_calls()
 calls <- c(valid$exported, valid$methods)
@@ -51,8 +53,8 @@ for (row in seq_len(nrow(methods_table))) {
 result_of <- function(call, torture) {
   tortured <<- torture
   on.exit(tortured <<- FALSE)
-  out <- tryCatch(suppressMessages(suppressWarnings(do.call(call$f, call$args, quote = TRUE))),
-                  weft_error = conditionMessage)
+  utils::capture.output(out <- tryCatch(suppressMessages(suppressWarnings(do.call(call$f, call$args, quote = TRUE))),
+                                        weft_error = conditionMessage))
   without_times(out)
 }
 
@@ -60,32 +62,45 @@ without_times <- function(x) {
   if (is.environment(x) || is.function(x) || typeof(x) %in% c("externalptr", "language", "symbol")) return(NULL)
   if (is.list(x)) {
     x <- unclass(x)
-    x[intersect(names(x), c("seconds", "time", "stages", "started", "call", "run"))] <- NULL
+    x[intersect(names(x), c("seconds", "time", "stages", "started", "call", "run", "sitrep", "memory", "date"))] <- NULL
     x <- lapply(x, without_times)
   }
   for (name in setdiff(names(attributes(x)), c("names", "dim", "dimnames", "levels"))) attr(x, name) <- NULL
   x
 }
 
-wrong <- 0
-grDevices::pdf(NULL)
-old <- setwd(tempdir())
-for (name in names(calls)) {
+# list(state, entries, what) of one function or method; state: same, different or late.
+compare <- function(name) {
+  if (Sys.time() >= deadline) return(list(state = "late"))
+  grDevices::pdf(NULL)
+  setwd(tempdir())
   RNGkind("Mersenne-Twister", "Inversion", "Rejection")
   set.seed(1)
   plain <- result_of(calls[[name]], FALSE)
   set.seed(1)
-  under <- result_of(calls[[name]], TRUE)
+  setTimeLimit(elapsed = max(1, as.numeric(deadline - Sys.time(), units = "secs")))
+  under <- tryCatch(result_of(calls[[name]], TRUE), error = function(e) if (Sys.time() >= deadline) NULL else stop(e))
+  setTimeLimit()
+  if (is.null(under) && !is.null(plain)) return(list(state = "late"))
   same <- identical(plain, under)
-  if (!same) {
-    wrong <- wrong + 1
-    cat(name, ": ", paste(utils::head(all.equal(plain, under), 3), collapse = "; "), "\n", sep = "")
-  }
+  list(state = if (same) "same" else "different", entries = entries,
+       what = if (!same) paste(utils::head(all.equal(plain, under), 3), collapse = "; "))
 }
-setwd(old)
+
+deadline <- Sys.time() + as.numeric(given$seconds)
+compared <- parallel::mclapply(stats::setNames(nm = names(calls)), compare, mc.cores = as.numeric(given$jobs),
+                               mc.preschedule = FALSE)
+ended <- !vapply(compared, is.list, NA)
+compared[ended] <- lapply(compared[ended], function(what) {
+  list(state = "different", what = paste(c("R ended", if (inherits(what, "try-error")) what), collapse = ": "))
+})
+states <- factor(vapply(compared, function(found) found$state, ""), c("same", "different", "late"))
+for (name in names(calls)[states == "different"]) cat(name, ": ", compared[[name]]$what, "\n", sep = "")
+entered <- unique(unlist(lapply(compared, function(found) found$entries)))
 all_entries <- ls(asNamespace("weft"), pattern = "^C_weft_", all.names = TRUE)
-cat(sprintf("%d calls, %d of %d native entry points, %d different\n", length(calls), length(entries),
-            length(all_entries), wrong))
-missed <- setdiff(sub("^C_", "", all_entries), entries)
+missed <- setdiff(sub("^C_", "", all_entries), entered)
 if (length(missed) && is.na(given$only)) cat("Not entered:", paste(missed, collapse = ", "), "\n")
-quit(status = wrong > 0)
+if (any(states == "late")) cat("Not ended in time:", paste(names(calls)[states == "late"], collapse = ", "), "\n")
+cat(sprintf("%d calls, %d of %d native entry points, %d different, %d not ended in time\n", length(calls),
+            length(entered), length(all_entries), sum(states == "different"), sum(states == "late")))
+quit(status = any(states == "different"))

@@ -41,8 +41,7 @@ test_that("100,000 cells by 20,000 genes at 5 %, in bounded memory", {
   status <- "/proc/self/status"
   most <- if (file.exists(status)) grep("VmHWM", readLines(status), value = TRUE) else "not known"
   cat(sprintf("100,000 x 20,000, %.0f stored: %.0f s, %g passes, %.2f GB of weft's own at most; the process: %s\n",
-              length(x@x),
-              fit$seconds, fit$passes, peak / 1e9, most))
+              length(x@x), fit$seconds, fit$passes, peak / 1e9, most))
   expect_true(all(fit$converged))
   expect_lt(peak, 3e9)
 })

@@ -22,6 +22,7 @@ proof invalid    long fuzz --calls "${TRUST_CALLS:-100000}" --jobs "$JOBS"   # r
 proof arguments  long errors                                                 # every argument wrong in every way
 proof models     long damaged                                                # every part of what is saved, spoilt
 proof stores     long store-damage                                           # stores and their sources, byte by byte
+proof files      long store-files                                            # files that are imported, byte by byte
 proof threads    long backends --against threads --calls 8000 --jobs "$JOBS" # random valid calls: the same bits
 proof variants   long backends --against variants --calls 4000 --jobs "$JOBS"
 proof interrupts long interrupts --count 1000                                # at random moments

@@ -11,6 +11,10 @@
 #include <vector>
 
 bool weft_device_compiled_for(const void *, int) { return true; }
+cudaError_t weft_device_allow_shared(const void *kernel, size_t bytes)
+{
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) bytes);
+}
 
 #define RUN(step) \
   do { \

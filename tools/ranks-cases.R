@@ -81,6 +81,5 @@ for (seed in seeds) {
 if (me == 0) {
   if (length(failed)) cat(failed, sep = "\n")
   cat(sprintf("%d ranks, %d seeds: %d sums, %d failed; the others took at most %.2g of their bound\n", size,
-              length(seeds), tried,
-              length(failed), worst))
+              length(seeds), tried, length(failed), worst))
 }

@@ -23,8 +23,7 @@ w <- stats::runif(6000)
 for (kernel in c("gaussian", "epanechnikov", "laplacian")) for (method in c("auto", "direct")) {
   one <- kernel_sum(x, weights = w, kernel = kernel, bandwidth = 0.4, method = "direct", backend = "cpu")
   here <- kernel_sum(rows(x), weights = w[mine(6000)], kernel = kernel, bandwidth = 0.4, method = method,
-                     backend = backend,
-                     distributed = TRUE)
+                     backend = backend, distributed = TRUE)
   check(sprintf("kernel sums, %s, %s, on devices", kernel, method),
         all.equal(c(here), one[mine(6000)], tolerance = 1e-11))
 }

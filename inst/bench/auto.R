@@ -66,8 +66,7 @@ all_cells <- function() {
   decompositions <- sizes(c("n", "p", "k"), c(200, 200, 5), c(4000, 2000, 10), c(500, 20000, 10), c(20000, 300, 10),
                           c(2000, 2000, 100), c(100000, 50, 5), c(1000, 5000, 5), c(50000, 1000, 20))
   more_decompositions <- sizes(c("n", "p", "k"), c(500, 1000, 10), c(300, 5000, 3), c(1000, 1000, 50),
-                               c(3000, 1500, 30),
-                               c(5000, 200, 20), c(800, 800, 5))
+                               c(3000, 1500, 30), c(5000, 200, 20), c(800, 800, 5))
   make_dense <- function(n, p, k) list(x = tcrossprod(normal(n, 5), normal(p, 5)) + normal(n, p), k = k)
   list(
     cells_over("mi_pairs", sizes(c("n", "p", "levels"), c(100, 200, 2), c(1000, 1000, 2), c(500, 5000, 2), c(10000,
@@ -84,8 +83,7 @@ all_cells <- function() {
                                                       3)), mi,
                function(x, ...) mi_rank(x$x, x$class, permutations = 200, seed = 1, ...)),
     cells_over("mi_matrix, counts", sizes(c("n", "p", "levels"), c(100, 100, 3), c(200, 1000, 3), c(500, 3000, 3),
-                                          c(5000, 500, 2),
-                                          c(500, 1000, 10), c(20000, 300, 3), c(300, 6000, 3)),
+                                          c(5000, 500, 2), c(500, 1000, 10), c(20000, 300, 3), c(300, 6000, 3)),
                function(n, p, levels) levels_of(n, p, levels), function(x, ...) mi_matrix(x, ...)),
     cells_over("mi_matrix, spearman", sizes(c("n", "p"), c(50, 200), c(200, 1000), c(200, 4000), c(2000, 1000), c(500,
         6000),
@@ -118,8 +116,7 @@ all_cells <- function() {
                function(x, ...) pca(x$x, x$k, seed = 1, backend = "cpu", ...), choices = c("krylov", "gram"),
                  by = "method"),
     cells_over("bn_scores", sizes(c("n", "p", "parents"), c(100, 8, 2), c(500, 20, 3), c(1000, 40, 3), c(5000, 20, 3),
-                                  c(500, 60, 3),
-                                  c(2000, 25, 4)),
+                                  c(500, 60, 3), c(2000, 25, 4)),
                function(n, p, parents) list(x = factors(n, p, 3), parents = parents),
                function(x, ...) bn_scores(x$x, max_parents = x$parents, ...)),
     cells_over("bn_scores, bge", sizes(c("n", "p", "parents"), c(100, 8, 2), c(500, 20, 3), c(1000, 40, 3), c(5000, 20,
@@ -141,8 +138,7 @@ all_cells <- function() {
     cells_over("bn_exact", sizes(c("n", "p"), c(200, 8), c(200, 14), c(200, 18), c(200, 20), c(200, 22), c(500, 16)),
                function(n, p) bn_scores(factors(n, p, 3), max_parents = 3), function(x, ...) bn_exact(x, ...)),
     cells_over("irm", sizes(c("rows", "columns", "share"), c(100, 100, 0.1), c(500, 500, 0.05), c(2000, 2000, 0.01),
-                            c(5000, 500, 0.02),
-                            c(10000, 10000, 0.001), c(1000, 20000, 0.005)),
+                            c(5000, 500, 0.02), c(10000, 10000, 0.001), c(1000, 20000, 0.005)),
                function(rows, columns, share) irm_sample(rows, columns, 8, density = share, seed = 1)$A,
                function(x, ...) irm(x, chains = 2, sweeps = 30, seed = 1, ...)),
     cells_over("kernel_sum, gaussian", points, make_points, sums("gaussian", 0.01)),
@@ -156,8 +152,7 @@ all_cells <- function() {
                function(x, ...) kernel_sum(x$x, kernel = "epanechnikov", bandwidth = x$h, rel_error = 0.1,
                                            backend = "cpu", ...), choices = c("direct", "tree"), by = "method"),
     cells_over("kernel_sum, trees, exact", sizes(c("n", "d", "h"), c(5000, 2, 0.02), c(20000, 3, 0.05),
-                                                 c(20000, 8, 0.5),
-                                                 c(3000, 20, 1)), make_points,
+                                                 c(20000, 8, 0.5), c(3000, 20, 1)), make_points,
                function(x, ...) kernel_sum(x$x, kernel = "epanechnikov", bandwidth = x$h, rel_error = 0,
                                            backend = "cpu", ...), choices = c("direct", "tree"), by = "method"),
     cells_over("kernel_sum, one dimension", sizes(c("n", "h"), c(2000, 0.05), c(20000, 0.02), c(50000, 0.005),
@@ -258,8 +253,7 @@ write_cells <- function(found, file) {
 summarise <- function(found) {
   good <- mean(found$regret <= 1.3)
   cat(sprintf("%d cells of %d functions: regret at most 1.3 in %.1f %%, worst %.2f\n", nrow(found),
-              length(unique(found$call)), 100 * good,
-              max(found$regret)))
+              length(unique(found$call)), 100 * good, max(found$regret)))
   worst <- found[order(-found$regret), ]
   print(utils::head(worst[worst$regret > 1.3, ], 25), row.names = FALSE)
   if (any(found$second == "every")) {
@@ -301,8 +295,7 @@ if ("--summary" %in% given) {
     })
     if (is.null(row)) next
     cat(sprintf("%-26s %-22s %-7s %8.4f %-6s %8.4f auto %8.4f (%s) %5.2f  predicted %8.4f %8.4f\n", row$call, row$size,
-                row$first,
-                row$first_seconds, row$second, row$second_seconds, row$auto_seconds, row$took, row$regret,
+                row$first, row$first_seconds, row$second, row$second_seconds, row$auto_seconds, row$took, row$regret,
                   row$predicted_cpu,
                 row$predicted_cuda))
     found <- rbind(found, row)

@@ -28,8 +28,7 @@ for (p in c(60, 125)) {
   cells <- sum(choose(p, 0:5) * 3^(0:5)) # of all sets, each counted once
   row(sprintf("n = %d, s = 4, table", p), sprintf("%.3f s", t),
       sprintf("%.3g parent sets, %.3g counted, %d kept; floor %.4f s counting, %.4f s f", table$predicted$sets,
-              sum(choose(p, 0:5)),
-              length(table$score), cells * 1024 / bits_rate, cells / gather_rate))
+              sum(choose(p, 0:5)), length(table$score), cells * 1024 / bits_rate, cells / gather_rate))
   if (p == 60) {
     cpu <- system.time(there <- bn_scores(data, 4, backend = "cpu"))[["elapsed"]]
     row("  the same on the CPU", sprintf("%.3f s", cpu),
@@ -57,8 +56,7 @@ row("  and one outsider a set (tried on the CPU)", sprintf("%.3f s", t),
 steps <- function(what, table, target, chains, iterations, temperatures, beside = "") {
   run <- function(its) {
     system.time(bn_learn(table, iterations = its, chains = chains, temperatures = temperatures, target = target,
-                         thin = its,
-                         burn_in = 0, seed = 1, backend = "cuda"))[["elapsed"]]
+                         thin = its, burn_in = 0, seed = 1, backend = "cuda"))[["elapsed"]]
   }
   done <- function(its) its * length(temperatures) + if (target == "max") min(2 * length(table$nodes)^2, its / 4) else 0
   run(10)
@@ -79,8 +77,7 @@ for (ladders in c(4, 64, 1024)) {
   t <- system.time(fit <- bn_learn(with_outsiders, iterations = its, chains = ladders, thin = its / 10, seed = 1,
                                    backend = "cuda"))[["elapsed"]]
   row(sprintf("n = 1,000, %s steps of %d ladders of 4, whole call", format(its, big.mark = ","), ladders),
-      sprintf("%.2f s", t),
-      sprintf("%.3g steps/s, %d edges, %.2f", its * 4 * ladders / t, sum(fit$dag), fit$score))
+      sprintf("%.2f s", t), sprintf("%.3g steps/s, %d edges, %.2f", its * 4 * ladders / t, sum(fit$dag), fit$score))
 }
 t <- system.time(fit <- bn_learn(with_outsiders, iterations = 20000, chains = 4, thin = 2000, seed = 1,
                                  backend = "cpu"))[["elapsed"]]
@@ -98,8 +95,7 @@ if (nzchar(file)) {
   took <- numeric()
   best <- vapply(1:20, function(seed) {
     took[seed] <<- system.time(fit <- bn_learn(alarm, 4, iterations = 20000, chains = 512, temperatures = c(1, 2, 4),
-                                               thin = 2000,
-                                               seed = seed, backend = "cuda"))[["elapsed"]]
+                                               thin = 2000, seed = seed, backend = "cuda"))[["elapsed"]]
     fit$score
   }, 0)
   row("ALARM, 20,000 steps of 512 ladders of 3: seeds at -11346.1695",

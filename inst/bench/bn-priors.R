@@ -96,8 +96,7 @@ shades <- c("#9ecae1", "#4292c6", "#084594")
 for (iterations in c(10000, 1000)) {
   shown <- priors[priors$iterations == iterations, ]
   graphics::plot(shown$fpr, shown$tpr, type = "n", xlim = room(shown$fpr), xlab = "false positive rate",
-                 ylab = "true positive rate",
-                 main = sprintf("Priors, %s steps", format(iterations, big.mark = ",")))
+                 ylab = "true positive rate", main = sprintf("Priors, %s steps", format(iterations, big.mark = ",")))
   for (r in seq_along(reliabilities)) {
     one <- shown[shown$reliability == reliabilities[r], ]
     graphics::lines(one$fpr, one$tpr, type = "b", pch = 19, col = shades[r])

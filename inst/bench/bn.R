@@ -15,8 +15,7 @@ cpu <- if (file.exists("/proc/cpuinfo")) sub(".*: ", "", grep("model name", read
                                                               value = TRUE)[1]) else "unknown CPU"
 load <- function() if (file.exists("/proc/loadavg")) strsplit(readLines("/proc/loadavg"), " ")[[1]][1] else "unknown"
 cat(sprintf("%s, %d threads, %s, weft %s; load %s (times mean little where it is above the threads asked for)\n", cpu,
-            weft_threads(),
-            format(Sys.Date()), utils::packageVersion("weft"), load()))
+            weft_threads(), format(Sys.Date()), utils::packageVersion("weft"), load()))
 
 seconds <- function(f, times = 5) stats::median(replicate(times, system.time(f())[["elapsed"]]))
 # Processor time on one thread: what stays comparable when others use the machine.
@@ -61,8 +60,7 @@ if (!is.null(alarm)) {
     row(sprintf("ALARM, %s steps, 20 seeds: how many reach -11346.1695", format(its, big.mark = ",")),
         sum(abs(found + 11346.1695) < 1e-3),
         sprintf("median %.2f s, longest %.2f s; processor time, all threads, median %.2f s; worst %.2f",
-                stats::median(took), max(took),
-                stats::median(processor), min(found)))
+                stats::median(took), max(took), stats::median(processor), min(found)))
   }
   table <- bn_scores(alarm, 4, keep = "sum", slack = 20)
   t <- system.time(bn_learn(table, iterations = 20000, target = "sum", chains = 2, temperatures = 1,
@@ -134,8 +132,7 @@ picture("bn-limits", 700)
 graphics::par(mar = c(4.2, 4.6, 2.4, 0.8))
 bars <- matrix(limits$table_seconds + limits$steps_seconds, 2)
 graphics::barplot(bars, beside = TRUE, log = "y", names.arg = unique(limits$nodes), col = c("#2c5f8a", "grey70"),
-                  xlab = "nodes",
-                  ylab = "seconds, table and 10,000 steps")
+                  xlab = "nodes", ylab = "seconds, table and 10,000 steps")
 graphics::legend("topleft", c("at most 4 parents", "all parent sets"), fill = c("#2c5f8a", "grey70"), bty = "n")
 invisible(grDevices::dev.off())
 

@@ -128,8 +128,7 @@ if (wanted("chains")) {
     steps <- if (target == "max") 2e5 else 4e4
     chains_job <- function(devices, count) {
       function() bn_learn(table, iterations = steps, chains = 4096 * count, temperatures = 1, target = target,
-                          thin = steps / 2,
-                          burn_in = 0, seed = 1, backend = "cuda", devices = devices)
+                          thin = steps / 2, burn_in = 0, seed = 1, backend = "cuda", devices = devices)
     }
     few <- function(devices) {
       fit <- bn_learn(table, iterations = 400, chains = 37, target = target, seed = 2, backend = "cuda",
@@ -203,11 +202,9 @@ if (wanted("cube")) {
     r <- sum_cube(2.56e8, 0.1, seq_len(count) - 1L)
     if (is.null(alone)) alone <- list(seconds = r$seconds[6], mean = r$out[129])
     note("Epanechnikov sums over a grid, h = 0.1: 2.56e8 uniform points in 10 dimensions, made on the devices",
-         "strong", count,
-         r$seconds[6], alone$seconds)
+         "strong", count, r$seconds[6], alone$seconds)
     cat(sprintf("  %d device%s  built in %.2f s, summed in %.2f s, speed-up %.2f, 64 sums off by at most %.1g%s\n",
-                count,
-                if (count > 1) "s" else " ", sum(r$seconds[2:5]), r$seconds[6], alone$seconds / r$seconds[6],
+                count, if (count > 1) "s" else " ", sum(r$seconds[2:5]), r$seconds[6], alone$seconds / r$seconds[6],
                 max(abs(r$out[1:64] - r$out[65:128])),
                 if (abs(r$out[129] / alone$mean - 1) > 1e-12) ", OTHER MEAN" else ""))
   }

@@ -13,8 +13,7 @@ source(bench_file("irm-graph.R"))
 # Sweeps of one chain without irm()'s summary of the result: the trace and the seconds of each stage.
 sweeps <- function(graph, k, n, backend, start = NULL) {
   model <- list(poisson = FALSE, collapsed = FALSE, max_clusters = c(k, k), attempts = 0, sample_alpha = FALSE,
-                sample_beta = FALSE,
-                hyper = c(1, 1, 1, 1), key = c(0, 1))
+                sample_beta = FALSE, hyper = c(1, 1, 1, 1), key = c(0, 1))
   state <- start
   if (is.null(state)) {
     state <- start_at(lapply(c(graph$links$n_row, graph$links$n_col), function(nodes) {
@@ -32,8 +31,7 @@ pubmed <- function() {
   links <- length(big$graph$links$to)
   degree <- diff(big$graph$links$start)
   cat(sprintf("%.0f words x %.0f documents, %.4g links (a word has %.0f to %.0f), generated in %.1f s\n", 141043, 8.2e6,
-              links, min(degree),
-              max(degree), seconds))
+              links, min(degree), max(degree), seconds))
   few <- sweeps(big$graph, 500, 1, "cuda")
   cat(sprintf("opening and 1 sweep: %.1f s\n", few$seconds))
   run <- sweeps(big$graph, 500, 101, "cuda")
@@ -73,8 +71,7 @@ figure <- function() {
       per_sweep(graph, case[2], "cpu", 1) })
     gpu <- per_sweep(graph, case[2], "cuda", 20)
     rows[[length(rows) + 1]] <- data.frame(links = case[1], clusters = case[2], cpu_one_thread = one, cpu = cpu,
-                                           cuda = gpu,
-                                           threads = weft_threads())
+                                           cuda = gpu, threads = weft_threads())
     cat(sprintf("%.0e links, K = %d: %.4f s on 1 thread, %.4f on %d, %.5f on the device\n", case[1], case[2], one, cpu,
                 weft_threads(), gpu))
   }

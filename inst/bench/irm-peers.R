@@ -49,8 +49,7 @@ peer <- function(name, g) {
   utils::write.table(at - 1, links, sep = ",", row.names = FALSE, col.names = FALSE)
   file <- bench_file(if (in_r) "irm-peers-fit.R" else "irm-peers.py")
   words <- c(if (nrow(g$A) < 1000) 100 else 300, if (in_r) file.path(R.home("bin"), "Rscript") else python_of[[name]],
-             file, name, links,
-             nrow(g$A), if (g$type == "bipartite") ncol(g$A) else 0, labels, g$k)
+             file, name, links, nrow(g$A), if (g$type == "bipartite") ncol(g$A) else 0, labels, g$k)
   said <- suppressWarnings(system2("timeout", words, stdout = TRUE, stderr = FALSE, env = "OMP_NUM_THREADS=2"))
   if (!file.exists(labels)) return(list(seconds = NA, processor = NA))
   found <- scan(labels, quiet = TRUE)

@@ -46,9 +46,7 @@ for (name in names(graphs)) {
   best <- max(unlist(long), found)
   at_best <- function(x) sum(x > best - 1e-6)
   cat(sprintf("%s: best known %.4f (by %d of 32 long blocked chains, %d of 32 collapsed)\n", name, best,
-              at_best(long[[1]]),
-              at_best(long[[2]])))
+              at_best(long[[1]]), at_best(long[[2]])))
   cat(sprintf("  defaults reach it with %d of 10 seeds, worst %.4f, %.2f s each, %.2f s of processors\n",
-              at_best(found), min(found),
-              used[[3]] / 10, (used[[1]] + used[[2]]) / 10))
+              at_best(found), min(found), used[[3]] / 10, (used[[1]] + used[[2]]) / 10))
 }

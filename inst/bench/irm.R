@@ -6,8 +6,7 @@ source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R",
 machine_line()
 sweep_seconds <- function(graph, k, threads) {
   run <- function(sweeps) system.time(irm(graph, chains = 1, sweeps = sweeps, max_clusters = k, split_merge = FALSE,
-                                          seed = 1,
-                                          threads = threads))[["elapsed"]]
+                                          seed = 1, threads = threads))[["elapsed"]]
   (run(7) - run(2)) / 5
 }
 what <- setdiff(commandArgs(TRUE), "cuda")

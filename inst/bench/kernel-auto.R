@@ -26,8 +26,7 @@ began <- proc.time()
 seconds <- t(mapply(function(n, d, h, rel_error, kernel) {
   x <- clustered(n, d)
   run <- function(method) function() kernel_sum(x, kernel = kernel, bandwidth = h, rel_error = rel_error,
-                                                method = method, backend = "cpu",
-                                                threads = 1)
+                                                method = method, backend = "cpu", threads = 1)
   methods <- c(direct = "direct", tree = "tree", auto = "auto")
   t <- vapply(methods, function(m) busy(run(m), 1), 0)
   again <- methods[t < 10 * t[["direct"]]]
@@ -39,8 +38,7 @@ seconds <- t(mapply(function(n, d, h, rel_error, kernel) {
   }
   t <- best
   cat(sprintf("%6.0f %2d %5.2f %6g %-12s direct %.4f tree %.4f auto %.4f ratio %.2f\n", n, d, h, rel_error, kernel,
-              t[["direct"]],
-              t[["tree"]], t[["auto"]], t[["auto"]] / min(t[["direct"]], t[["tree"]])))
+              t[["direct"]], t[["tree"]], t[["auto"]], t[["auto"]] / min(t[["direct"]], t[["tree"]])))
   t
 }, grid$n, grid$d, grid$h, grid$rel_error, grid$kernel))
 spent <- proc.time() - began

@@ -35,8 +35,7 @@ rate <- function(kernel, precision, d, n, nq, backend = "cuda") {
 
 if (given[1] == "rates") {
   grid <- expand.grid(kernel = c("epanechnikov", "gaussian"), precision = c("double", "single", "tensor"),
-                      d = c(2, 4, 10, 20, 32, 64),
-                      stringsAsFactors = FALSE)
+                      d = c(2, 4, 10, 20, 32, 64), stringsAsFactors = FALSE)
   grid <- grid[!(grid$precision == "tensor" & grid$d > 36), ]
   grid$pairs_a_second <- mapply(function(k, p, d) rate(k, p, d, 5e5, if (p == "double") 1e5 else 5e5), grid$kernel,
                                 grid$precision, grid$d)
@@ -72,8 +71,7 @@ if (given[1] == "cube") {
   for (h in if (length(given_h)) given_h else c(0.02, 0.1, 0.15)) {
     r <- sum_cube(n, h, devices)
     cat(sprintf("%.0f points: made in %.3f s; cells %.3f, sorting %.3f, moving %.3f, directory %.3f: built in %.3f s\n",
-                n, r$seconds[1],
-                r$seconds[2], r$seconds[3], r$seconds[4], r$seconds[5], sum(r$seconds[2:5])))
+                n, r$seconds[1], r$seconds[2], r$seconds[3], r$seconds[4], r$seconds[5], sum(r$seconds[2:5])))
     for (k in seq_along(h)) {
       o <- r$out[, k]
       # exact, so within any relative error: 0.1 has nothing to save, a cell within reach as a whole is next to never
@@ -129,23 +127,21 @@ if (given[1] == "call") {
 
 # The figures, from what "figure" wrote.
 draw <- function(folder) {
-  runs <- utils::read.csv(file.path(folder, "kernel-direct-h200.csv"))
+  runs <- utils::read.csv(file.path(folder, "kernel-direct-h200.csv"), comment.char = "#")
   grDevices::png(file.path(folder, "kernel-direct.png"), 1000, 700, res = 120)
   graphics::plot(NULL, xlim = range(runs$d), ylim = range(runs$rate), log = "xy", xlab = "dimensions",
-                 ylab = "pairs per second",
-                 main = "Direct Gaussian sums in single precision")
+                 ylab = "pairs per second", main = "Direct Gaussian sums in single precision")
   colours <- c(cpu = "#31688e", cuda = "#35b779")
   for (b in unique(runs$backend)) for (k in seq_along(unique(runs$n))) {
     one <- runs[runs$backend == b & runs$n == unique(runs$n)[k], ]
     graphics::lines(one$d, one$rate, type = "b", pch = 14 + k, col = colours[[b]])
   }
   graphics::legend("bottomleft", c(unique(runs$backend), paste(format(unique(runs$n), big.mark = " "), "points")),
-                   bty = "n",
-                   col = c(colours[unique(runs$backend)], rep("black", 3)),
+                   bty = "n", col = c(colours[unique(runs$backend)], rep("black", 3)),
                    pch = c(rep(NA, length(unique(runs$backend))), 15:17), lty = 1)
   invisible(grDevices::dev.off())
 
-  built <- utils::read.csv(file.path(folder, "kernel-trees-h200.csv"))
+  built <- utils::read.csv(file.path(folder, "kernel-trees-h200.csv"), comment.char = "#")
   grDevices::png(file.path(folder, "kernel-trees.png"), 1000, 700, res = 120)
   graphics::matplot(built$n, built[-1L], type = "b", log = "xy", pch = 15:18, lty = 1, xlab = "points in 4 dimensions",
                     ylab = "seconds to build", main = "kd against metric trees")

@@ -30,8 +30,7 @@ run_peer <- function(x, q, kernel, h, error, peer) {
   dir.create(dir)
   on.exit(unlink(dir, recursive = TRUE))
   save <- function(m, name) utils::write.table(format(m, digits = 17), file.path(dir, name), sep = ",",
-                                               row.names = FALSE,
-                                               col.names = FALSE, quote = FALSE)
+                                               row.names = FALSE, col.names = FALSE, quote = FALSE)
   save(x, "x.csv")
   save(q, "q.csv")
   out <- suppressWarnings(system2(python, c(shQuote(peer_script), dir, kernel, format(h, digits = 17), error, peer),

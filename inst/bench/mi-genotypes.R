@@ -216,6 +216,7 @@ from_files <- function(until) {
     make(n, 100000L)
   }
   class <- penetrance(stem, 0.25)
+  mi_pairs(levels_of(3, 100, 200), sample(2, 100, TRUE), backend = "cuda") # the device's own start is not a search's
   seen <- NULL
   for (p in sizes) seen <- rbind(seen, scan(stem, class, n, p))
   growth(seen, n)

@@ -100,8 +100,7 @@ all_pairs <- function(x, class, some, threads) {
 }
 class <- sample(0:1, 1000, TRUE)
 for (case in list(list(1000, 2L, 1, "4 ms"), list(1000, 2L, 2, ""), list(10000, 2L, 2, "0.25 s"),
-                  list(2000, 3L, 1, "0.1 s"),
-                  list(2000, 3L, 2, "0.1 s"))) {
+                  list(2000, 3L, 1, "0.1 s"), list(2000, 3L, 2, "0.1 s"))) {
   x <- binary(1000, case[[1]], case[[2]])
   pack <- mi_pack(x, class)
   naive <- system.time(.Call("naive_pairs", x[, 1:300], class, case[[2]]))[["elapsed"]] * choose(case[[1]], 2) /

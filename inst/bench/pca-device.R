@@ -99,7 +99,6 @@ if (step == "sparse") {
   for (tol in c(1e-3, 1e-6)) {
     fit <- pca(blocks, 50, backend = "cuda", tol = tol, seed = 1)
     cat(sprintf("sparse 1.3M x 20k, 2.6e9 values, K = 50, tol %.0e: %.1f s in all, %g passes, residual %.1e\n", tol,
-                fit$seconds,
-                fit$passes, max(fit$residual)))
+                fit$seconds, fit$passes, max(fit$residual)))
   }
 }

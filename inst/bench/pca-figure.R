@@ -41,14 +41,13 @@ run <- function(backend, out, whole) {
 }
 
 draw <- function(out, files) {
-  x <- do.call(rbind, lapply(files, utils::read.csv))
+  x <- do.call(rbind, lapply(files, utils::read.csv, comment.char = "#"))
   colors <- c(nipals = "grey55", gs = "black", auto = "#2c5f8a")
   lines_of <- c(cpu = 2, cuda = 1)
   panel <- function(value, keep, main, ylab) {
     some <- x[keep, ]
     graphics::plot(NULL, xlim = range(x$m), ylim = range(some[[value]]) * c(1, 30), log = "xy", las = 1, main = main,
-                   ylab = "",
-                   xlab = "rows M (columns M / 2, K = 10)")
+                   ylab = "", xlab = "rows M (columns M / 2, K = 10)")
     graphics::mtext(ylab, side = 2, line = 4)
     for (backend in unique(some$backend)) for (method in names(colors)) {
       one <- some[some$backend == backend & some$method == method, ]

@@ -27,8 +27,7 @@ compare <- function(title, x, k, methods, times = 3) {
       busy[i] <- time[["user.self"]] + time[["sys.self"]]
     }
     cat(sprintf("  %-28s %8.3f s   busy %8.3f s   sine %.0e   error %.0e\n", name, stats::median(seconds),
-                stats::median(busy),
-                sine(fit$v, exact$rotation), max(abs(fit$d - exact$d)) / exact$d[1]))
+                stats::median(busy), sine(fit$v, exact$rotation), max(abs(fit$d - exact$d)) / exact$d[1]))
   }
 }
 

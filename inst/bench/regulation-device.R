@@ -41,13 +41,11 @@ if (part %in% c("small", "all")) {
     set.seed(k)
     x <- simulated(s$n, s$p, s$regulators)
     run <- function(backend) regulation(x, regulators = seq_len(s$regulators), steps = s$steps, copies = s$copies,
-                                        nonlinear = s$nonlinear,
-                                        resamples = s$resamples, seed = k, backend = backend)
+                                        nonlinear = s$nonlinear, resamples = s$resamples, seed = k, backend = backend)
     cpu <- clock(function() run("cpu"))
     device <- clock(function() run("cuda"))
     cat(sprintf("%5d x %5d, %4d regulators, %3d halves: device %.3f s, CPU %.3f s, %s\n", s$n, s$p, s$regulators,
-                s$resamples,
-                device$seconds, cpu$seconds, if (same(cpu$value, device$value)) "same" else "DIFFERENT"))
+                s$resamples, device$seconds, cpu$seconds, if (same(cpu$value, device$value)) "same" else "DIFFERENT"))
   }
 }
 

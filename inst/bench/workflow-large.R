@@ -120,6 +120,5 @@ if (part != "weft") for (package in Filter(has, names(peers))) {
   table <- carried(package)
   print(data.frame(table[1L], signif(table[-1L], 3)), row.names = FALSE, width = 160)
   cat(sprintf("Matrix and ARACNE at %d genes: some %.0f s (%.0f to %.0f) of processor time\n", genes,
-              sum(table$whole[1:2]),
-              sum(table$whole_least[1:2]), sum(table$whole_most[1:2])))
+              sum(table$whole[1:2]), sum(table$whole_least[1:2]), sum(table$whole_most[1:2])))
 }

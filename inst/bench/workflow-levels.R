@@ -54,8 +54,7 @@ for (n in sizes) for (setting in names(settings)) {
                     too_many_components = mean(found[2L, ]), hidden_batch = mean(found[3L, ]),
                     hidden_classes = mean(found[4L, ], na.rm = TRUE))
   cat(sprintf("%-10s %3d samples: runs with outliers %.3f, with too many components %.3f, with a hidden batch %.3f\n",
-              setting, n,
-              row$outliers, row$too_many_components, row$hidden_batch))
+              setting, n, row$outliers, row$too_many_components, row$hidden_batch))
   done <- rbind(done, row)
   if (!is.null(file)) write.csv(done, file, row.names = FALSE)
 }

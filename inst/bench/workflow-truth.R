@@ -53,8 +53,7 @@ for (shape in list(c(200, 100), c(500, 200))) {
     own <- all[all$way == way, ]
     cat(sprintf("  %-20s %s   %.2f s\n", way, mean_error(own$shd), mean(own$seconds)))
     table <- rbind(table, data.frame(genes = shape[2L], samples = shape[1L], sets = sets, way = way,
-                                     mean = mean(own$shd),
-                                     error = round(stats::sd(own$shd) / sqrt(sets), 2)))
+                                     mean = mean(own$shd), error = round(stats::sd(own$shd) / sqrt(sets), 2)))
   }
 }
 if (!is.na(out)) utils::write.csv(table, out, row.names = FALSE)

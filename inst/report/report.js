@@ -214,6 +214,9 @@
     document.querySelectorAll("figure.table").forEach(table);
     document.querySelectorAll(".network").forEach(network);
     document.querySelectorAll(".scroll, .pan").forEach(wide);
+    document.querySelectorAll("details").forEach(function (part) { /* what was folded away has its width now */
+      part.addEventListener("toggle", function () { window.dispatchEvent(new Event("resize")); });
+    });
   }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start); else start();
 })();

@@ -60,8 +60,8 @@ typedef struct weft_rank { int rank, size, on_host; } weft_rank;
 
 #define WEFT_WHY 512 /* bytes of a reason why a rank stopped, its end included */
 
-/* Whatever ranks do together begins with a roll call (src/mpi/mpi_roll.c): it is done when all are about to do the
- * same, else by none, and each gets an error. `together`: all ranks must come to the same calls in the same order. */
+/* Whatever ranks do together begins with a roll call (src/mpi/mpi_roll.c): it is done if all are about to do the same;
+ * otherwise none does it, and each gets an error. `together`: all ranks must make the same calls in the same order. */
 typedef struct weft_mpi_table {
   int abi;
   size_t size;

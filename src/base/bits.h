@@ -56,7 +56,7 @@ typedef struct weft_bits_ops {
   void (*popcount_and_many)(const uint64_t *a, const uint64_t *const *b, size_t nb, size_t words, uint32_t *out);
   /* out[i * ldo + j] = set bits of (plane i of a) & (plane j of b). Plane i of a starts at a + i * lda. Fastest when nb
    * is a multiple of 32, and na * words * 8 bytes fit the second-level cache; na should be 64 or more, because b is
-   * rearranged once a call. */
+   * rearranged once per call. */
   void (*popcount_tile)(const uint64_t *a, size_t na, size_t lda, const uint64_t *b, size_t nb, size_t ldb,
                         size_t words, uint32_t *out, size_t ldo);
 } weft_bits_ops;

@@ -121,8 +121,7 @@ static void plane_u16(const uint16_t *codes, size_t n, uint16_t level, uint64_t 
   for (size_t r = 0; r < n; r += 64) words[r / 64] = weft_plane_word_u16(codes + r, n - r < 64 ? n - r : 64, level);
 }
 
-static int scan_pack_binary_i32(const int32_t *x, size_t n, int32_t base, uint64_t *ones, uint64_t *na,
-                                size_t *n_na)
+static int scan_pack_binary_i32(const int32_t *x, size_t n, int32_t base, uint64_t *ones, uint64_t *na, size_t *n_na)
 {
   size_t missing = 0;
   if (base == WEFT_NA_I32 || base == INT32_MAX) return 0; /* base or base + 1 would be the missing value */

@@ -1,4 +1,4 @@
-/* What CUDA code of every room stands on: an arena of device memory with one exit path, translated errors, the size of
+/* What the CUDA code of every room uses: an arena of device memory with one exit path, translated errors, the size of
  * a chunk that fits, and uploads through pinned buffers that overlap conversion with transfer.
  *
  *   weft_status f(weft_ctx *ctx, ...) {

@@ -2,7 +2,7 @@
  * any number of threads. An index is a logical draw (cell i of matrix A, step t of chain c), never a thread.
  *
  *   key     64 bits   one per call: from the user's seed
- *   stream  32 bits   one a purpose: two kinds of draws, or two matrices, never share one
+ *   stream  32 bits   one per purpose: two kinds of draws, or two matrices, never share one
  *   index   64 bits   the draw
  *   sub     32 bits   blocks of four words inside one draw, so that a rejection never shifts another draw:
  *

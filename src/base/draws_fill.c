@@ -3,7 +3,7 @@
 #include "draws_fill.h"
 #include "parallel.h"
 
-/* The slowest kind takes about 2 us an index: a chunk stays below the 100 ms between two polls. */
+/* The slowest kind takes about 2 us per index: a chunk stays below the 100 ms between two polls. */
 enum { CHUNK = 32768 };
 
 static void fill_words(weft_rng rng, uint64_t first, int64_t n, uint32_t sub, int threads, double *out)

@@ -2,7 +2,7 @@
  * The tests compare the two, and R draws through it. Native code calls draws.h where it needs a draw.
  *
  * What a kind takes from `a` and `b`:
- *   words, curand_words     a: sub-counter            four 32-bit words an index; cuRAND's on the device only
+ *   words, curand_words     a: sub-counter            four 32-bit words per index; cuRAND's on the device only
  *   gamma, log_gamma        a: shape
  *   beta, log_beta, log1m_beta  a, b: shapes          the draw, its logarithm, the logarithm of one minus it
  *   below                   a: n below 2^64           rounded to double where it is above 2^53

@@ -1,4 +1,4 @@
-/* What every room's glue stands on. Glue is the only code that knows SEXP. An entry point
+/* What every room's glue uses. Glue is the only code that knows SEXP. An entry point
  *   1. allocates the R objects it returns and points a struct of plain C at R's memory,
  *   2. hands a work function to weft_glue_run(), which makes the context, runs it, collects garbage and tries once more
  *      when memory was short, and signals a classed R condition after the work function has freed what it owned,
@@ -26,11 +26,11 @@ typedef weft_status (*weft_work)(weft_ctx *ctx, const weft_backend *backend, voi
 /* `control` is the list made by R's run_control(): backend, libs, threads, devices, device_limit, progress, columns. */
 void weft_glue_run(SEXP control, weft_work work, void *data);
 
-/* R code that a work function needs: f(data), which may jump. When it was left by a jump, the status says to stop; the
- * jump goes on where it was going (a handler, the top level) when the work function has freed and returned. */
+/* Runs R code that a work function needs: f(data), which may jump. After a jump the status says to stop; the jump goes
+ * on to its target (a handler, the top level) once the work function has freed what it owns and returned. */
 weft_status weft_glue_eval(weft_ctx *ctx, SEXP (*f)(void *), void *data);
 
-/* Calls weft:::raise_native(status, message, column, control), which does not return: of what a context says. */
+/* Calls weft:::raise_native(status, message, column, control) with what a context says. Does not return. */
 void weft_glue_raise(weft_status st, const weft_ctx *ctx, SEXP control);
 /* A classed R error, from an entry point: nothing native may be owned. Does not return. */
 void weft_glue_fail(weft_status st, const char *format, ...)
@@ -40,8 +40,8 @@ void weft_glue_fail(weft_status st, const char *format, ...)
   ;
 
 /* Native objects behind external pointers, which R's garbage collector or a call ends: `release` frees what the object
- * owns. An object is zero at first, and then `release` must do nothing. One that is freed while a run uses it goes when
- * that has ended. */
+ * owns. An object is zero at first, and then `release` must do nothing. An object that is freed while a run uses
+ * it is released when that run has ended. */
 typedef struct weft_handle_kind { const char *name; void (*release)(void *object); } weft_handle_kind;
 
 SEXP weft_glue_handle(const weft_handle_kind *kind, size_t size);

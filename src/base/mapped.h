@@ -10,7 +10,7 @@ typedef struct weft_mapped { const uint8_t *data; size_t size; struct weft_mappi
 weft_status weft_map(weft_ctx *ctx, const char *path, const char *name, size_t size, weft_mapped *out);
 void weft_unmap(weft_mapped *mapped);
 
-/* How often so far bytes were looked at that a mapped file no longer had; they read as zeros. */
+/* How often so far bytes were read that a mapped file no longer has; they read as zeros. */
 int weft_mapped_lost(void);
 
 #endif

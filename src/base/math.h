@@ -1,5 +1,5 @@
 /* log, log1p, exp and the sine and cosine of a turn in double, written once for C and CUDA: the same bits on the host
- * and on the device, with any compiler and any instruction set. The draws (draws.h) stand on them.
+ * and on the device, with any compiler and any instruction set. The draws (draws.h) use them.
  *
  * Bit-identity needs each sum and product rounded by itself, so all arithmetic goes through weft_add ... weft_sqrt. On
  * the device they are the __d*_rn intrinsics, which nvcc never contracts; on the host they are plain operators, so C
@@ -8,9 +8,9 @@
  *
  * Argument reduction and the order of the sums follow fdlibm (Sun Microsystems 1993) as known from its papers (Tang
  * 1989, 1990; Ng 1992); the coefficients are minimax fits of our own (Remez, 300 bits, rounded to double). Greatest
- * error seen against 113-bit arithmetic, 16 to 24 million points a function over its whole range and near its special
- * points: log 0.83 ulp, log1p 0.84, exp 0.89 (0.87 where the result is denormal), sine 1.05, cosine 1.04. The directory
- * must not be on the compiler's -I path: <math.h> means the system's. */
+ * error seen against 113-bit arithmetic, 16 to 24 million points per function over its whole range and near its
+ * special points: log 0.83 ulp, log1p 0.84, exp 0.89 (0.87 where the result is denormal), sine 1.05, cosine 1.04. The
+ * directory must not be on the compiler's -I path: <math.h> means the system's. */
 #ifndef WEFT_MATH_H
 #define WEFT_MATH_H
 

@@ -1,4 +1,4 @@
-/* OpenMP in words that mean nothing without it, so that a serial build has no unknown pragmas.
+/* OpenMP behind macros that expand to nothing without it, so that a serial build has no unknown pragmas.
  *
  *   WEFT_PARALLEL(threads)
  *   WEFT_FOR(static)
@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* `threads`, having counted the region that is about to begin with them if it is of several: so that tests see which
- * calls wake other threads. */
+/* Returns `threads`. A region that is about to begin with more than one is counted, so that tests see which calls wake
+ * other threads. */
 int weft_wake(int threads);
 long weft_woken(void);
 
@@ -36,10 +36,10 @@ long weft_woken(void);
 extern "C" {
 #endif
 
-/* Threads for a region of so many operations of about a nanosecond: all or one. A region ends when its last thread has
- * had its turn, which takes some ten microseconds where processors are free, and where other programs want them as long
- * as the system lets these run, milliseconds. No number in between: a team that shrinks ends its threads, and the next
- * larger one makes them again. */
+/* Threads for a region of so many operations of about a nanosecond each: all of them or one. A region ends when its
+ * last thread has run, which takes some ten microseconds if processors are free, and milliseconds if other programs
+ * keep them busy. No number in between is used: a team that shrinks ends its threads, and the next larger one has to
+ * start them again. */
 static inline int weft_threads_worth(int most, double operations)
 {
   return operations < 5e5 ? 1 : most;

@@ -1,5 +1,5 @@
 /* What native code says to the other ranks of a job: several R processes that mpirun started (R/ranks.R, src/mpi). In
- * weft.so alone; from R's thread alone; every rank must come to the same calls in the same order. A process by itself
+ * weft.so alone; from R's thread alone; every rank must make the same calls in the same order. A process by itself
  * is rank 0 of 1. */
 #ifndef WEFT_RANKS_H
 #define WEFT_RANKS_H
@@ -7,11 +7,11 @@
 #include "backend.h"
 
 weft_rank weft_ranks_here(void);
-/* This process is a rank from now on; a NULL table: of a job that has ended. */
+/* From now on this process is a rank, of a job that has ended if the table is NULL. */
 void weft_ranks_join(const weft_mpi_table *table, weft_rank rank);
 /* An error unless this process is a rank of a job that was started. */
 weft_status weft_ranks_ready(weft_ctx *ctx);
-/* Steps taken with other ranks so far. Work that has taken one must not be begun again: the others go on from there. */
+/* Steps taken with other ranks so far. Work that has taken one must not be repeated: the others go on from there. */
 uint64_t weft_ranks_steps(void);
 /* Rank r's sizes[r] bytes to all[r] on every rank. */
 weft_status weft_ranks_gather(weft_ctx *ctx, const void *mine, const uint64_t *sizes, unsigned char **all);

@@ -1,5 +1,5 @@
-/* A digest of what ranks must have alike: equal bits give equal digests, and different ones differ but for a chance
- * of 2^-64. Four chains run side by side; each step can be undone, so that one different word always shows. */
+/* A digest of what must be the same on all ranks: equal bits give equal digests, and different ones differ except with
+ * probability 2^-64. Four chains run side by side; each step can be undone, so that one different word always shows. */
 #ifndef WEFT_RANKS_DIGEST_H
 #define WEFT_RANKS_DIGEST_H
 
@@ -26,7 +26,7 @@ static inline void weft_digest_word(weft_digest *d, uint64_t word)
   for (int k = 0; k < 4; k++) d->chain[k] = weft_digest_step(d->chain[k], word + (uint64_t) k);
 }
 
-/* The bytes and how many they are. */
+/* The bytes and their number. */
 static inline void weft_digest_bytes(weft_digest *d, const void *bytes, size_t n)
 {
   const unsigned char *at = bytes;

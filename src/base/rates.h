@@ -1,4 +1,4 @@
-/* What this machine does in a second, measured: R's cost functions (R/cost.R) multiply work that was counted by it. */
+/* Measured rates: what this machine does in a second. R's cost functions (R/cost.R) scale their seconds by them. */
 #ifndef WEFT_RATES_H
 #define WEFT_RATES_H
 

@@ -22,7 +22,7 @@ typedef weft_status (*weft_part)(weft_ctx *ctx, size_t part, void *data);
 weft_status weft_spread(weft_ctx *ctx, weft_part run, void *data);
 
 /* The same threads for several runs, with their contexts: what a part opened in one run it finds in the next. After a
- * run that failed there is nothing but to end. */
+ * run that failed, they can only be ended. */
 typedef struct weft_team weft_team;
 weft_status weft_team_begin(weft_ctx *ctx, weft_team **out);
 weft_status weft_team_run(weft_ctx *ctx, weft_team *team, weft_part run, void *data);

@@ -56,7 +56,7 @@ static inline int weft_bn_gauss(const weft_bn_problem *problem)
 /* Parent sets of all nodes: node i has sets start[i] .. start[i + 1] - 1, best first; equal scores: smaller sets first,
  * then by the last node that differs. */
 typedef struct weft_bn_table {
-  size_t p, words;            /* words of 64 bits a mask */
+  size_t p, words;            /* 64-bit words per mask */
   int bits;
   int64_t *start;             /* p + 1 */
   int64_t *score;             /* units of 2^-bits nats */

@@ -8,7 +8,7 @@
  *   right x     .. x [between] ..     between: lose x;          x: gains between
  *   left x      .. [between] x ..     between: gain x;          x: loses between
  *
- * Functions marked WIDE take the words a mask as an argument and are inlined with it constant; `fast`, also constant,
+ * Functions marked WIDE take the words per mask as an argument and are inlined with it constant; `fast`, also constant,
  * says that masks have one word and AVX-512 is there. */
 #ifndef WEFT_BN_CHAIN_H
 #define WEFT_BN_CHAIN_H
@@ -180,9 +180,6 @@ int weft_bn_layers_read(const weft_bn_lists *lists, weft_bn_replica *r, const in
 void weft_bn_layers_write(const weft_bn_lists *lists, weft_bn_replica *r, int32_t *layer);
 /* The layer before z's own, empty for the first; NULL for orders. */
 const uint64_t *weft_bn_layer_before(const weft_bn_lists *lists, const weft_bn_replica *r, size_t z);
-/* A graph drawn given the order, as picks; draws first .. first + p - 1. Returns its score. */
-int64_t weft_bn_draw_graph(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t first,
-                           int32_t *picks);
 /* The best graph of an order, as picks. */
 int64_t weft_bn_best_graph(const weft_bn_lists *lists, const uint64_t *before, int32_t *picks);
 

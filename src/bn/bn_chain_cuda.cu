@@ -1,6 +1,6 @@
 /* Chains on the device: for best graphs a block per ladder, a warp per temperature (bn_chain_steps.cuh); for sums many
- * ladders a block (bn_chain_sums.cuh). Swaps of temperatures exchange places in an index. Ladders go through in groups
- * that fit the device, in launches of about 30 ms. */
+ * ladders per block (bn_chain_sums.cuh). Swaps of temperatures exchange places in an index. Ladders are processed in
+ * groups that fit the device, in launches of about 30 ms. */
 #include <chrono>
 #include <cmath>
 #include <cstring>

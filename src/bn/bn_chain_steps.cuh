@@ -102,7 +102,7 @@ __device__ static int64_t total(int64_t x)
   return x;
 }
 
-/* W: words a mask, or 0 for any number. */
+/* W: words per mask, or 0 for any number. */
 template <int W> __device__ __forceinline__ uint32_t words_of(const chain_job &job) { return W ? W : job.words; }
 
 /* The nodes whose predecessors change, but for x and, in a swap, y. */

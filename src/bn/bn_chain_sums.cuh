@@ -1,4 +1,4 @@
-/* Steps of chains that score an order by the sum over its graphs, many chains a block.
+/* Steps of chains that score an order by the sum over its graphs, many chains per block.
  *
  * A step asks for the values of about ten nodes, each a sum over thousands of sets; 4,096 chains that read those one by
  * one ask for more than the second-level cache gives. So the chains of a block go in step, and a node's sets are read

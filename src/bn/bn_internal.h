@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* A problem made ready: fixed point, binomials, columns, one counter a thread. */
+/* A problem made ready: fixed point, binomials, columns, one counter per thread. */
 typedef struct weft_bn_ready {
   const weft_bn_problem *problem;
   int bits;

@@ -328,8 +328,7 @@ WIDE int propose_join(const weft_bn_lists *lists, weft_bn_layers *l, weft_u32x4 
   const uint64_t *one = l->member + c * words, *two = one + words;
   for (size_t w = 0; w < words; w++) l->fresh[w] = one[w] | two[w];
   *q = (proposal) { c, 2, 1, 0 };
-  q->ways = weft_add(log_cut(lists, size_of(l->fresh, words), size_of(one, words)),
-                     weft_log((double) (l->count - 1)));
+  q->ways = weft_add(log_cut(lists, size_of(l->fresh, words), size_of(one, words)), weft_log((double) (l->count - 1)));
   return 1;
 }
 

@@ -4,7 +4,7 @@
  * gains y only when it has a set with y and its best set is not the first of its list. */
 #include "bn_chain.h"
 
-#define MOST_WORDS 64 /* words a mask: 4,096 nodes */
+#define MOST_WORDS 64 /* words per mask: 4,096 nodes */
 
 typedef struct change { int32_t node, pick; } change;
 typedef struct proposal { int64_t score; uint64_t hash; size_t changes; int possible; } proposal;

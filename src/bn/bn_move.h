@@ -93,7 +93,7 @@ static WEFT_HD inline uint64_t weft_bn_stamp(uint64_t iteration, uint64_t second
 
 weft_status weft_bn_best_make(weft_arena *mem, size_t p, size_t most, weft_bn_best *out);
 void weft_bn_best_add(weft_bn_best *best, size_t p, int64_t score, uint64_t hash, uint64_t stamp, const int32_t *picks);
-/* A quick look, to be spared the picks. */
+/* A quick check that often makes the picks unnecessary. */
 static inline int weft_bn_best_wants(const weft_bn_best *best, int64_t score, uint64_t hash, uint64_t stamp)
 {
   const size_t last = best->most - 1;

@@ -87,8 +87,7 @@ static size_t list_grown(const outside_job *job, grown_set *out)
 
 /* Adds the grown sets to node k's list and sorts it anew. */
 static weft_status merge_grown(weft_arena *keep, weft_arena *mem, weft_bn_node *node, size_t words,
-                               const grown_set *grown,
-                               size_t count)
+                               const grown_set *grown, size_t count)
 {
   weft_status st = WEFT_OK;
   const size_t total = node->kept + count;

@@ -9,7 +9,7 @@
 /* Block contributions between two polls. */
 #define COLLAPSED_SLICE 1e7
 
-/* One set of tables a chain, since chains may run side by side. */
+/* One set of tables per chain, since chains may run side by side. */
 struct irm_engine { weft_arena mem; irm_blocked **blocked; irm_real **real; };
 
 static weft_status look(weft_ctx *poll, double done, double total)

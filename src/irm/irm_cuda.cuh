@@ -11,7 +11,7 @@
 #define PLANES 3              /* a table's values in signed bytes: v = p0 + 2^8 p1 + 2^16 p2 */
 #define LIGHT_CLUSTERS 2048   /* most clusters of either mode for the kernels of light nodes */
 
-/* The tables of one mode on the device; `width` clusters a row, a multiple of 128, zero in the padding. */
+/* The tables of one mode on the device; `width` clusters per row, a multiple of 128, zero in the padding. */
 struct irm_device_tables {
   int32_t k, k_other, width;
   double *link, *missing;     /* k_other rows; missing NULL: no pair is */

@@ -5,6 +5,7 @@
 #include "../base/record.h"
 #include "irm_bow.h"
 #include "irm_graph.h"
+#include "irm_nearest.h"
 #include "irm_score.h"
 #include "irm_start.h"
 
@@ -43,6 +44,17 @@ static SEXP edges_as_list(const weft_irm_edges *e)
   return out;
 }
 
+/* Runs what puts links into `arena` and `made`, both parts of the job. */
+static SEXP links_of(weft_work work, void *job, weft_arena **arena, const weft_irm_edges *made, SEXP control)
+{
+  SEXP holder = PROTECT(weft_glue_arena(arena));
+  weft_glue_run(control, work, job);
+  SEXP out = PROTECT(edges_as_list(made));
+  weft_glue_arena_end(holder);
+  UNPROTECT(2);
+  return out;
+}
+
 typedef struct {
   weft_arena *arena;
   weft_irm_type type;
@@ -77,12 +89,7 @@ SEXP C_weft_irm_edges(SEXP pairs, SEXP control)
                     .has_missing = missing != R_NilValue };
   weft_record_close(&given);
   if (job.has_missing) job.missing = edges_of(missing);
-  SEXP holder = PROTECT(weft_glue_arena(&job.arena));
-  weft_glue_run(control, make_edges, &job);
-  SEXP out = PROTECT(edges_as_list(&job.out));
-  weft_glue_arena_end(holder);
-  UNPROTECT(2);
-  return out;
+  return links_of(make_edges, &job, &job.arena, &job.out, control);
 }
 
 typedef struct { weft_arena *arena; weft_irm_edges columns, out; int drop_diagonal; } turn_job;
@@ -98,12 +105,7 @@ static weft_status turn(weft_ctx *ctx, const weft_backend *backend, void *data)
 SEXP C_weft_irm_turned(SEXP columns, SEXP drop_diagonal, SEXP control)
 {
   turn_job job = { .columns = edges_of(columns), .drop_diagonal = Rf_asLogical(drop_diagonal) == TRUE };
-  SEXP holder = PROTECT(weft_glue_arena(&job.arena));
-  weft_glue_run(control, turn, &job);
-  SEXP out = PROTECT(edges_as_list(&job.out));
-  weft_glue_arena_end(holder);
-  UNPROTECT(2);
-  return out;
+  return links_of(turn, &job, &job.arena, &job.out, control);
 }
 
 /* ---- graph = list(kind, self, links, missing, values = NULL or c(centre, scale, unit)) ---- */
@@ -403,5 +405,30 @@ SEXP C_weft_irm_numbers(SEXP text)
   SEXP out = PROTECT(Rf_xlengthgets(all, (R_xlen_t) count));
   if (bad >= 0) Rf_setAttrib(out, Rf_install("bad"), Rf_ScalarReal((double) bad + 1));
   UNPROTECT(2);
+  return out;
+}
+
+/* ---- nearest centres ---- */
+
+typedef struct { const double *x, *centres; size_t n, d, m; int32_t *near; } nearest_job;
+
+static weft_status run_nearest(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  const nearest_job *job = data;
+  (void) backend;
+  return weft_irm_nearest(ctx, job->x, job->n, job->d, job->centres, job->m, job->near);
+}
+
+/* The place (from 1) of the nearest row of `centres` for each row of x, double matrices of the same columns. */
+SEXP C_weft_irm_nearest(SEXP x, SEXP centres, SEXP control)
+{
+  if (TYPEOF(x) != REALSXP || TYPEOF(centres) != REALSXP || !Rf_isMatrix(x) || !Rf_isMatrix(centres) ||
+      Rf_ncols(x) != Rf_ncols(centres) || Rf_nrows(centres) < 1)
+    weft_glue_fail(WEFT_ERR_INTERNAL, "Rows and centres must be double matrices of the same columns.");
+  SEXP out = PROTECT(weft_glue_vector(INTSXP, Rf_nrows(x)));
+  nearest_job job = { REAL(x), REAL(centres), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), (size_t) Rf_nrows(centres),
+                      INTEGER(out) };
+  weft_glue_run(control, run_nearest, &job);
+  UNPROTECT(1);
   return out;
 }

@@ -276,7 +276,7 @@ static int share_a_pair(const weft_irm_edges *a, const weft_irm_edges *b, int64_
   return 0;
 }
 
-/* Everything below and in the samplers stands on this. */
+/* Everything below and in the samplers relies on this. */
 static weft_status check_lists(weft_ctx *ctx, weft_irm_type type, int self, int real, const weft_irm_edges *links,
                                const weft_irm_edges *missing)
 {

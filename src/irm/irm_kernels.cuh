@@ -4,7 +4,7 @@
 
 #include "irm_shards.cuh"
 
-#define LIGHT_TILE 32 /* nodes a block */
+#define LIGHT_TILE 32 /* nodes per block */
 
 typedef unsigned long long irm_u64;
 

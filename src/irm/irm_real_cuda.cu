@@ -166,7 +166,7 @@ __global__ static void __launch_bounds__(THREADS) irm_real_draw_nodes(const __gr
   }
 }
 
-/* Adds the nodes' values and squares to their blocks, a block of threads a node. Each warp has sums of its own in
+/* Adds the nodes' values and squares to their blocks, one thread block per node. Each warp has sums of its own in
  * shared memory, by cluster of the other mode; `fast` is 0 when there are too many for that. */
 __global__ static void __launch_bounds__(THREADS) irm_real_count_nodes(
   const uint32_t *start, const int32_t *to, const int32_t *weight, int32_t nodes, const uint16_t *own,

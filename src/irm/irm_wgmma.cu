@@ -121,7 +121,7 @@ template <int HALF> __device__ static inline void pick(uint32_t (&c)[64], double
   out->label = label;
 }
 
-/* Counts the links of the block's nodes by cluster: four lanes a node, since a node's bytes lie in four banks. */
+/* Counts the links of the block's nodes by cluster: four lanes per node, since a node's bytes lie in four banks. */
 __device__ static inline void count_links(const irm_light_job &job, int32_t first, int32_t nodes, uint8_t *counts)
 {
   const uint32_t thread = threadIdx.x, quad = thread % 4;

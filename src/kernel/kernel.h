@@ -44,7 +44,7 @@ typedef struct weft_kernel_task {
   const int32_t *own;      /* NULL, or query i leaves reference own[i] out instead, none when negative; on the CPU */
   size_t trial;            /* 0: all; else so many groups of queries alone are summed, to see what all would take */
   double budget; /* 0, or processor seconds: a walk that would have more than these still ahead of it is given up */
-  /* Of grids alone: */
+  /* Of grids and meshes alone: */
   int columns;             /* points lie as R has them, x[j * n + i], without low parts */
   /* Of direct sums alone: */
   size_t own_first; /* query i leaves reference own_first + i out, when it leaves one out and there is no `own` */
@@ -55,9 +55,9 @@ static WEFT_HD inline int weft_left_out(const weft_kernel_task *t, size_t i, siz
   return t->leave_one_out && (t->own ? (int64_t) t->own[i] == (int64_t) k : k == t->own_first + i);
 }
 
-/* What it took: pairs computed one by one, nodes bounded, queries done again with more digits; nodes that joined a
- * group's series, sampled pairs; processor seconds before the first group of queries and after, queries summed; 1 when
- * the walk was given up. */
+/* The work that was done: pairs computed one by one, nodes bounded, queries done again with more digits; nodes that
+ * joined a group's series, sampled pairs; processor seconds before the first group of queries and after, queries
+ * summed; 1 when the walk was given up. */
 #define WEFT_KERNEL_EFFORT(X) \
   X(pairs) X(nodes) X(repeated) X(series) X(samples) X(prepared) X(walked) X(queries) X(given_up)
 typedef struct weft_kernel_effort {
@@ -226,6 +226,20 @@ typedef struct weft_binning {
 /* bin: bins, the points' shares, each parted among the four bins around it by cubic interpolation. own: 4, the sum over
  * the points of the products of their own shares 0, 1, 2 and 3 bins apart. */
 weft_status weft_kernel_bin(weft_ctx *ctx, const weft_binning *b, double *bin, double *own);
+
+/* ---- a mesh ---- */
+
+#define WEFT_MESH_MOST_NODES 1e9
+struct weft_mesh_scheme;
+/* Sums of the Gaussian kernel in one to three dimensions over a mesh; kernel_mesh.h. *error: the greatest error of a
+ * sum over all weights, over their sum. missed: room for all queries, gets those whose error may be above the task's,
+ * *missing of them, from 0, in order. */
+weft_status weft_kernel_mesh(weft_ctx *ctx, const weft_kernel_task *task, const struct weft_mesh_scheme *scheme,
+                             double *out, int32_t *missed, size_t *missing, double *error);
+/* The sum over all ordered pairs of references, of a point with itself among them, and its greatest error; one column
+ * of weights. */
+weft_status weft_kernel_mesh_pairs(weft_ctx *ctx, const weft_kernel_task *task, const struct weft_mesh_scheme *scheme,
+                                   double *sum, double *error);
 
 /* ---- pairs ---- */
 

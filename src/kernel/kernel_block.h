@@ -32,8 +32,7 @@ static inline weft_block_query weft_block_in(double *memory, size_t d, size_t m,
 }
 
 /* Lanes without a query repeat the last one. */
-static inline void weft_block_load(weft_block_query *b, const weft_points *query, size_t first, size_t count,
-                                   size_t m)
+static inline void weft_block_load(weft_block_query *b, const weft_points *query, size_t first, size_t count, size_t m)
 {
   const size_t d = query->d;
   b->first = first, b->count = count;
@@ -115,8 +114,7 @@ static inline void weft_block_add(weft_block_query *b, const weft_kernel_task *t
 }
 
 /* True when rounding near the boundary of a compact kernel may show in lane l: with more than `allowed` of the sum. */
-static inline int weft_block_doubtful(const weft_block_query *b, const weft_kernel_task *task, size_t l,
-                                      double allowed)
+static inline int weft_block_doubtful(const weft_block_query *b, const weft_kernel_task *task, size_t l, double allowed)
 {
   const double error = weft_distance_error(task->reference.d);
   if (!weft_kernel_compact(task->kind)) return 0;

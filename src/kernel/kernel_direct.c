@@ -7,7 +7,7 @@
 #include "kernel_block.h"
 
 #define CHUNK 8192
-#define BATCH_PAIRS 2e7 /* pairs x (dimensions + 8) / 16 a thread computes between two polls: some 30 ms */
+#define BATCH_PAIRS 2e7 /* pairs x (dimensions + 8) / 16 that a thread computes between two polls: some 30 ms */
 #define LOG_LEAST 1e-280 /* sums below it are done again with a shifted exponent when logarithms are asked for */
 #define TIMED_QUERIES 128
 #define TIMED_REFERENCES 2048

@@ -320,9 +320,7 @@ SEXP C_weft_tree_grow(SEXP points, SEXP plan, SEXP control)
   const weft_points p = points_of(points);
   weft_record record = weft_record_open(plan, "plan");
   weft_tree_build b = { .type = (weft_tree_type) weft_record_kind(&record, "type", tree_types, 4),
-                        .n = p.n,
-                        .d = p.d,
-                        .leaf_size = weft_record_size(&record, "leaf_size"),
+                        .n = p.n, .d = p.d, .leaf_size = weft_record_size(&record, "leaf_size"),
                         .key = weft_record_key(&record, "key") };
   weft_record_close(&record);
   b.nodes = weft_tree_nodes(p.n, b.leaf_size);

@@ -5,7 +5,7 @@
 #include "../base/glue.h"
 #include "kernel.h"
 
-/* Sums and what they are of; each entry point has its own use of some of it. */
+/* Sums and what they are taken over; each entry point uses some of it. */
 typedef struct weft_kernel_sum_job {
   weft_kernel_task task;
   double *out, *bound, scale, offset, degree;

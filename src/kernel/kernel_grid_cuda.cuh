@@ -7,7 +7,7 @@
 
 #define GRID_DIMS 12   /* most dimensions that are cut */
 #define GRID_REACH 2   /* cells away that a kernel may reach */
-#define GRID_CELL 62   /* points a cell should have at most */
+#define GRID_CELL 62   /* points that a cell should have at most */
 #define GRID_FINE 8    /* halvings of a cell by which its points are ordered, at most */
 
 /* Coordinates are counted in a lattice unit; a cell is k of them wide in each dimension. */

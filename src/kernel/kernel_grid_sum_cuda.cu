@@ -25,7 +25,7 @@
 #define AHEAD 2  /* of them whose points are asked for at a time */
 #define LATER 48 /* offsets in the last dimensions that a warp keeps at a time */
 #define STRIPE 64 /* runs that a part of several has together: neighbours, which meet the same cells */
-#define HITS 160 /* pairs that wait to be computed: 96 and what two points a lane may add */
+#define HITS 160 /* pairs that wait to be computed: 96 and what two points per lane may add */
 #define SLOTS (2 * GRID_REACH + 1)
 #define CENTRE(dims) (((1u << 3 * (dims)) - 1) / 7 * GRID_REACH) /* the offset of no cells: 3 bits per dimension */
 #define BEFORE (1u << 31) /* of an offset: leads to an earlier cell */

@@ -3,7 +3,7 @@
  * compile.
  *
  * A kernel is a function of s = r²/h² with k(0) = 1. None increases with s, and all but steps are convex in it, which
- * is what the bounds of nodes stand on (kernel_tile.h). The columns of a row:
+ * is what the bounds of nodes rely on (kernel_tile.h). The columns of a row:
  *
  *   name, R's name
  *   form      EXPONENTIAL  factor(s, u) exp(-u) with u = exponent(s): logarithms may shift the exponent

@@ -97,8 +97,7 @@ static void keep_cells(weft_line *line, double least, double width, size_t cells
   }
 }
 
-weft_status weft_line_scatter(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task, weft_line *line,
-                              int *done)
+weft_status weft_line_scatter(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task, weft_line *line, int *done)
 {
   weft_status st = WEFT_OK;
   weft_arena scratch = weft_arena_begin(ctx);

@@ -10,6 +10,9 @@
   R(C_weft_kernel_polynomial, 3) \
   R(C_weft_kernel_line, 3) \
   R(C_weft_kernel_bin, 3) \
+  R(C_weft_kernel_mesh_choose, 2) \
+  R(C_weft_kernel_mesh, 4) \
+  R(C_weft_kernel_mesh_pairs, 4) \
   R(C_weft_tree_grow, 3) \
   R(C_weft_tree_check, 3) \
   R(C_weft_kernel_walk, 5) \

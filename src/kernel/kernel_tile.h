@@ -6,7 +6,7 @@
  *   MAGIC POW2(v)                                          the constant that rounds to integers; 2^n from n + MAGIC
  *   NAME(x)
  *
- * Queries lie in the lanes and references are broadcast: NV x REFS accumulators of distances, two instructions a
+ * Queries lie in the lanes and references are broadcast: NV x REFS accumulators of distances, two instructions per
  * dimension each, with NV + REFS loads. exp is a Chebyshev interpolant of our own on ±ln2/2 (relative error 4e-18, in
  * float 3e-9; 0 where the result would be denormal). */
 

@@ -31,7 +31,7 @@
 #define LEAST_GROUP 128
 #define LOOKS 16         /* in the time of a budget */
 #define FEW_GROUPS 2     /* say nothing yet */
-#define SLOWER 1.5       /* than a moment ago is a machine at most, but for hiccups */
+#define SLOWER 1.5       /* at most so much slower than a moment ago is a machine, but for hiccups */
 
 enum { IDLE, LOOK, LIST, SUM };
 

@@ -180,7 +180,7 @@ static void box_middle(const double *box, size_t d, double slack, double *middle
   middle[d] = sqrt(square) * (1 + 1e-12);
 }
 
-/* Then a node's are had from theirs, in less time than from its points. */
+/* Then a node's are made from theirs, in less time than from its points. */
 static int children_have_moments(const weft_series *s, const weft_tree *r, size_t v)
 {
   const int32_t k = r->child[v];

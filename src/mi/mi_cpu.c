@@ -11,9 +11,9 @@
 
 #define PIECE 16384 /* rows coded at a time; a multiple of 64 */
 #define PIECE_WORDS (PIECE / 64)
-#define BATCH_CELLS 2e7 /* cells a thread may count between two polls: some 20 ms */
+#define BATCH_CELLS 2e7 /* cells that a thread may count between two polls: some 20 ms */
 
-/* The class side and the table of f, made once a call. */
+/* The class side and the table of f, made once per call. */
 typedef struct {
   const weft_mi_data *data;
   const weft_bits_ops *ops;
@@ -243,4 +243,4 @@ done:
 }
 
 const weft_mi_ops weft_mi_cpu = { rank, weft_mi_search_cpu, weft_mi_full_cpu, weft_mi_matrix_cpu, NULL,
-                                   weft_mi_numeric_cpu, weft_network_cpu, NULL };
+                                   weft_mi_numeric_cpu, weft_network_cpu, NULL, NULL };

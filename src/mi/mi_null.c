@@ -1,14 +1,17 @@
 /* Tests of single attributes that hold for few rows.
  *
- * When the class says nothing, every way of dealing its labels over the rows is as likely as any other. The margins n_a
- * of the attribute and n_c of the class stay as they are, and a table has probability Π n_a! Π n_c! / (n! Π n_ac!). The
- * score is Σ f(n_ac), which grows with the information; p is the probability of the observed score or more. Attributes
- * with the same margins share one law, and with bins of equal frequency all of them do. With E = min n_a min n_c / n,
- * the least count that is expected in a cell: E >= 100, or E >= 5 and n > FEW_ROWS   NaN: chi-squared with Williams'
- * correction is right within some percent (2 x 2, whose scores stand far apart: E >= 1000) at most MOST_TABLES tables
- * exact: all tables are visited E >= 5, or n > MOST_ROWS               NaN: with so many tables the score is all but
- * continuous else                                   simulated: (1 + tables that score as high) / (1 + tables), as in a
- * permutation test, until ENOUGH_HITS score as high */
+ * When class and attribute are independent, every assignment of the labels to the rows is equally likely. The margins
+ * n_a of the attribute and n_c of the class stay as they are, and a table has probability Π n_a! Π n_c! / (n! Π n_ac!).
+ * The score is Σ f(n_ac), which grows with the information; p is the probability of the observed score or more.
+ * Attributes with the same margins share one law, and with bins of equal frequency all of them do. With E = min n_a min
+ * n_c / n, the least count that is expected in a cell, the first of these that applies:
+ *
+ *   E >= 100, or E >= 5 and n > FEW_ROWS   NaN: chi-squared with Williams' correction is right within some percent
+ *   (2 x 2, with scores far apart: 1000)
+ *   at most MOST_TABLES tables             exact: all tables are visited
+ *   E >= 5, or n > MOST_ROWS               NaN: with so many tables the score is all but continuous
+ *   else                                   simulated: (1 + tables that score as high) / (1 + tables), as in a
+ *                                          permutation test, until ENOUGH_HITS score as high */
 #include <stdlib.h>
 #include <string.h>
 #include "../base/draws.h"

@@ -61,7 +61,7 @@ void weft_mpi_forget(void);
 int weft_mpi_heard(char why[WEFT_WHY]);
 int weft_mpi_stopped(int r, char why[WEFT_WHY]);
 uint64_t weft_mpi_steps(void);
-/* Tells the others by message that this rank stops, once a call. */
+/* Tells the others by message that this rank stops, once per call. */
 void weft_mpi_tell(weft_ctx *ctx, const char *why);
 /* The error of this rank when others have stopped. */
 weft_status weft_mpi_say_stopped(weft_ctx *ctx);

@@ -135,6 +135,9 @@ typedef struct weft_pca_job {
   uint64_t key;         /* of the random start */
   const double *start;  /* p × k first guess, or NULL */
   int choose;           /* gram only where the Gram matrix is cheap, else krylov */
+  /* Krylov gives way to gram when more blocks are left than gram takes: `gram_blocks` blocks' time, and `gram_steps`
+   * for each block that krylov takes in all. gram_blocks 0: it does not. */
+  double gram_blocks, gram_steps;
 } weft_pca_job;
 
 typedef struct weft_pca_result {

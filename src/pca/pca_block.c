@@ -7,7 +7,7 @@
  * With H = A S C', the triplets (Q a, s, P c) satisfy X v = s u to rounding, and X'u - s v = N R (rows of a that belong
  * to the last block): the residual is known without a pass. H is gathered from the Gram-Schmidt coefficients, so
  * restarts, vanished directions and truncated blocks need no special structure. When P fills the near space the
- * triplets are those of X to rounding, whatever its spectrum: that is how all components are had.
+ * triplets are those of X to rounding, whatever its spectrum: that is how all components are found.
  *
  * "gram" begins with the eigenvectors of the smaller Gram matrix instead of a random block, and goes on only when
  * residuals ask for it: squaring loses components below 1e-8 of the largest. */
@@ -76,10 +76,7 @@ static weft_status residual_block(engine *e)
   e->next = b < room ? b : room;
   e->r_rows = 0;
   if (b > room) {
-    if (room) {
-      WEFT_TRY(weft_pca_random(run, s_n, room * run->near));
-      WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, e->size, room, c, r));
-    }
+    if (room) WEFT_TRY(weft_pca_random_block(&e->frame, e->s_p, e->size, room));
     goto done;
   }
   WEFT_TRY(weft_pca_to_near(run, e->s_q + (e->size - b) * run->far, b, s_n));
@@ -345,22 +342,6 @@ done:
   return st;
 }
 
-static weft_status random_next(engine *e, size_t b)
-{
-  weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
-  weft_arena mem = weft_arena_begin(run->ctx);
-  double *c, *r, *s_next = e->s_p + e->size * run->near;
-  WEFT_TAKE(c, &mem, e->size * b);
-  WEFT_TAKE(r, &mem, b * b);
-  WEFT_TRY(weft_pca_random(run, s_next, b * run->near));
-  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, e->size, b, c, r));
-  e->next = b;
-done:
-  weft_arena_end(&mem);
-  return st;
-}
-
 /* The triplets are P, Q and the diagonal of H themselves. */
 static void identity(engine *e)
 {
@@ -383,29 +364,42 @@ static double worst(const weft_pca_run *run)
   return w;
 }
 
-/* How many more blocks of b until the residuals, falling as they did between two looks, are small enough. A look
- * decomposes all of H, so narrow blocks are looked at as often as wide ones by what they add to it. */
-static size_t blocks_to_go(double before, double now, size_t blocks, double tol, size_t b)
+/* How many more blocks until the residuals, falling as they did between two looks, are small enough. */
+static double blocks_left(double before, double now, size_t blocks, double tol)
 {
   const double fall = log(before / now) / (double) blocks;
-  const size_t fewest = most(1, 16 / b), farthest = most(12, 128 / b);
-  if (!isfinite(fall) || !(fall > 0)) return most(4, 64 / b);
-  const double go = 0.9 * log(now / tol) / fall;
-  return go < (double) fewest ? fewest : go > (double) farthest ? farthest : (size_t) go;
+  return isfinite(fall) && fall > 0 ? log(now / tol) / fall : INFINITY;
+}
+
+/* Blocks of b to take until the next look, a part of what is left. A look decomposes all of H, so narrow blocks are
+ * looked at as often as wide ones by what they add to it. */
+static size_t until_look(double left, size_t b)
+{
+  const double fewest = (double) most(1, 16 / b), farthest = (double) most(12, 128 / b);
+  return isfinite(left) ? (size_t) fmin(fmax(0.9 * left, fewest), farthest) : most(4, 64 / b);
+}
+
+/* Whether all that is left would take longer than the Gram matrix and its eigenvectors; what is left is at most what
+ * fills the near space. */
+static int gram_is_less(const weft_pca_run *run, size_t blocks, double left, size_t b)
+{
+  const weft_pca_job *job = run->job;
+  const double all = ceil((double) run->near / (double) b), to_go = fmin(left, all - (double) blocks);
+  return job->gram_blocks > 0 && to_go > job->gram_blocks + job->gram_steps * ((double) blocks + to_go);
 }
 
 /* Goes on until the residuals are small, P is the whole near space, or the blocks are used up. A block start finds as
  * many copies of a value as it has vectors; when more could be wanted, random blocks behind the found triplets look for
- * others until a look finds none. */
-static weft_status iterate(engine *e, size_t b)
+ * others until a look finds none. `*left`, where the caller asks, is set when the Gram matrix would take less. */
+static weft_status iterate(engine *e, size_t b, int *left)
 {
   weft_status st = WEFT_OK;
   weft_pca_run *run = e->run;
   const weft_pca_job *job = run->job;
   const size_t k = job->k;
   const double tol = fmax(0.1 * job->tol, 3e-14);
-  size_t since = 0, look = most(3, 48 / b), blocks = 0;
-  double before = 0, found = -1;
+  size_t since = 0, look = most(2, 32 / b), blocks = 0;
+  double before = 0, found = -1, to_go;
   for (;;) {
     const int last = e->size + e->next >= run->near || blocks + 1 >= job->most;
     int out_of_room;
@@ -427,12 +421,15 @@ static weft_status iterate(engine *e, size_t b)
       if (k < b || sum <= found * (1 + 1e-12)) break;
       found = sum;
       WEFT_TRY(restart(e, k));
-      WEFT_TRY(random_next(e, least(b, run->near - k)));
+      e->next = least(b, run->near - k);
+      WEFT_TRY(weft_pca_random_block(&e->frame, e->s_p, k, e->next));
       since = 0;
       look = LOOK_AGAIN;
       continue;
     }
-    look = blocks_to_go(before, worst(run), since, job->tol, b);
+    to_go = blocks_left(before, worst(run), since, job->tol);
+    if (left && before > 0 && gram_is_less(run, blocks, to_go, b)) { *left = 1; break; }
+    look = before > 0 ? until_look(to_go, b) : most(1, 16 / b);
     before = worst(run);
     since = 0;
     if (out_of_room) WEFT_TRY(restart(e, keep));
@@ -463,7 +460,7 @@ static size_t choose_capacity(const weft_pca_run *run, size_t b)
 {
   const size_t k = run->job->k;
   const double bytes = 8.0 * ((double) run->near + (double) run->far);
-  const double have = run->ranks ? -1 : weft_host_available(); /* ranks must come to the same */
+  const double have = run->ranks ? -1 : weft_host_available(); /* ranks must come to the same number */
   size_t wanted = k + 12 * b;
   if (have > 0 && 0.25 * have / bytes < (double) wanted) wanted = (size_t) (0.25 * have / bytes);
   return least(most(wanted, k + 2 * b + 2 * PANEL), run->near);
@@ -517,10 +514,45 @@ done:
   return st;
 }
 
+/* Begins with eigenvectors of the Gram matrix and goes on only where residuals ask for it. `*whole` is set when too
+ * much was lost by squaring. `lanczos`: of a matrix that is not formed. */
+static weft_status by_gram(engine *e, weft_pca_run *run, size_t b, size_t lanczos, int *whole)
+{
+  weft_status st = WEFT_OK;
+  int steps_over;
+  WEFT_TRY(open_engine(e, run, lanczos ? choose_capacity(run, b) : run->job->k));
+  e->lanczos = lanczos;
+  WEFT_TRY(gram_start(e));
+  steps_over = lanczos && run->out->iterations[0] >= (int32_t) run->job->most;
+  *whole = e->next > PANEL;
+  if (run->job->most == 1 || steps_over || !e->next) {
+    *whole = 0;
+    identity(e);
+  } else if (!*whole) {
+    if (!lanczos) WEFT_TRY(widen(e, choose_capacity(run, b)));
+    WEFT_TRY(iterate(e, b, NULL));
+  }
+done:
+  return st;
+}
+
+/* Begins with a random block. With a job that says what the Gram matrix would take, it ends where that is less than
+ * what is left, and `*left` is set. */
+static weft_status by_blocks(engine *e, weft_pca_run *run, size_t b, int *left)
+{
+  weft_status st = WEFT_OK;
+  WEFT_TRY(open_engine(e, run, choose_capacity(run, b)));
+  WEFT_TRY(first_block(e, b));
+  WEFT_TRY(iterate(e, b, left));
+done:
+  return st;
+}
+
 weft_status weft_pca_block(weft_pca_run *run)
 {
   weft_status st = WEFT_OK;
   const size_t k = run->job->k, near = run->near, b = choose_block(run);
+  const int small = 3 * k >= near || near <= 2 * PANEL;
   size_t lanczos;
   int squares = !run->job->choose || run->ops->squares(run->space, near), gram, whole;
   engine e;
@@ -531,32 +563,24 @@ weft_status weft_pca_block(weft_pca_run *run)
     if (run->near_is_rows && !run->job->start) squares = 0;
     WEFT_TRY(weft_pca_ranks_agree(run, &squares));
   }
-  gram = run->job->method == WEFT_PCA_GRAM && 3 * k < near && near > 2 * PANEL && squares;
+  gram = run->job->method == WEFT_PCA_GRAM && !small && squares;
   lanczos = gram || run->job->start ? 0 : weft_pca_lanczos_capacity(run);
-  whole = !gram && !lanczos && (3 * k >= near || near <= 2 * PANEL);
+  whole = !gram && !lanczos && small;
   if (!squares) run->out->method = WEFT_PCA_KRYLOV;
   for (size_t i = 0; i < k; i++) run->out->iterations[i] = 1;
-  if (!whole) {
-    WEFT_TRY(open_engine(&e, run, gram ? k : choose_capacity(run, b)));
-    if (gram || lanczos) {
-      e.lanczos = lanczos;
-      WEFT_TRY(gram_start(&e));
-      const int steps_over = lanczos && run->out->iterations[0] >= (int32_t) run->job->most;
-      if (run->job->most == 1 || steps_over || !e.next) {
-        identity(&e);
-      } else if (e.next <= PANEL) {
-        if (gram) WEFT_TRY(widen(&e, choose_capacity(run, b)));
-        WEFT_TRY(iterate(&e, b));
-      } else {
-        whole = 1; /* too much was lost by squaring */
-      }
-    } else {
-      WEFT_TRY(first_block(&e, b));
-      WEFT_TRY(iterate(&e, b));
+  if (!whole && !gram && !lanczos) {
+    WEFT_TRY(by_blocks(&e, run, b, squares && !run->ranks && !run->job->start ? &gram : NULL));
+    if (gram) {
+      close_engine(&e);
+      run->out->method = WEFT_PCA_GRAM;
+      for (size_t i = 0; i < k; i++) run->out->iterations[i] = 1;
     }
   }
+  if (gram || lanczos) {
+    WEFT_TRY(by_gram(&e, run, b, lanczos, &whole));
+    if (whole) close_engine(&e);
+  }
   if (whole) {
-    if (gram || lanczos) close_engine(&e);
     WEFT_TRY(open_engine(&e, run, near));
     WEFT_TRY(whole_space(&e));
   }

@@ -6,7 +6,7 @@
 #include <new>
 #include "pca_cuda.cuh"
 
-/* Made once a process for each host thread of a call, which has a device: making one costs milliseconds. */
+/* Made once per process for each host thread of a call, and so for each device: making one takes milliseconds. */
 static cublasHandle_t blas_handle(const weft_ctx *ctx)
 {
   static struct { cublasHandle_t handle; int device; } kept[WEFT_MOST_DEVICES + 1];
@@ -94,32 +94,29 @@ static void drop(weft_pca_space *s, double *block)
   weft_device_drop(&s->mem, block);
 }
 
-static weft_status put(weft_pca_space *s, double *to, const double *from, size_t count)
+static weft_status move(weft_pca_space *s, double *to, const double *from, size_t count, cudaMemcpyKind kind)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = s->ctx;
-  WEFT_CUDA(cudaMemcpyAsync(to, from, count * sizeof *to, cudaMemcpyHostToDevice, s->mem.stream));
+  WEFT_CUDA(cudaMemcpyAsync(to, from, count * sizeof *to, kind, s->mem.stream));
+  if (kind == cudaMemcpyDeviceToHost) WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
 done:
   return st;
+}
+
+static weft_status put(weft_pca_space *s, double *to, const double *from, size_t count)
+{
+  return move(s, to, from, count, cudaMemcpyHostToDevice);
 }
 
 static weft_status get(weft_pca_space *s, double *to, const double *from, size_t count)
 {
-  weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  WEFT_CUDA(cudaMemcpyAsync(to, from, count * sizeof *to, cudaMemcpyDeviceToHost, s->mem.stream));
-  WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
-done:
-  return st;
+  return move(s, to, from, count, cudaMemcpyDeviceToHost);
 }
 
 static weft_status copy(weft_pca_space *s, double *to, const double *from, size_t count)
 {
-  weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  WEFT_CUDA(cudaMemcpyAsync(to, from, count * sizeof *to, cudaMemcpyDeviceToDevice, s->mem.stream));
-done:
-  return st;
+  return move(s, to, from, count, cudaMemcpyDeviceToDevice);
 }
 
 __global__ static void fill_random(weft_rng rng, uint64_t first, double *to, size_t count)

@@ -61,32 +61,34 @@ static SEXP read_block(void *data)
   return R_NilValue;
 }
 
-/* What R's function returns for a block, in the holder; its end. */
-static weft_status ask_for_block(weft_ctx *ctx, r_source *s, size_t index, size_t *end)
+/* What R's function returns for a block, kept by the holder, and where it stands. */
+static weft_status ask_for_block(weft_ctx *ctx, r_source *s, size_t index, SEXP *block, weft_pca_panel *out)
 {
-  *end = index + 1 < (size_t) Rf_xlength(s->starts) ? (size_t) REAL(s->starts)[index + 1] : s->by_row ? s->n : s->p;
+  const size_t all = s->by_row ? s->n : s->p, start = (size_t) REAL(s->starts)[index],
+               end = index + 1 < (size_t) Rf_xlength(s->starts) ? (size_t) REAL(s->starts)[index + 1] : all;
+  memset(out, 0, sizeof *out);
+  out->row = s->by_row ? start : 0;
+  out->column = s->by_row ? 0 : start;
+  out->n = out->ld = s->by_row ? end - start : s->n;
+  out->p = s->by_row ? s->p : end - start;
   s->index = index;
   SET_VECTOR_ELT(s->holder, 0, R_NilValue);
-  return weft_glue_eval(ctx, read_block, s);
+  const weft_status st = weft_glue_eval(ctx, read_block, s);
+  *block = VECTOR_ELT(s->holder, 0);
+  return st;
 }
 
 static weft_status fetch_stored(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
 {
-  r_source *s = source;
-  const size_t start = (size_t) REAL(s->starts)[index];
-  size_t end;
-  const weft_status st = ask_for_block(ctx, s, index, &end);
+  SEXP block;
+  const weft_status st = ask_for_block(ctx, source, index, &block, out);
   if (st != WEFT_OK) return st;
-  const SEXP block = VECTOR_ELT(s->holder, 0), starts = weft_glue_element(block, "p"),
-             rows = weft_glue_element(block, "i"), values = weft_glue_element(block, "x");
+  const SEXP starts = weft_glue_element(block, "p"), rows = weft_glue_element(block, "i"),
+             values = weft_glue_element(block, "x");
   if (TYPEOF(starts) != INTSXP || TYPEOF(rows) != INTSXP || TYPEOF(values) != REALSXP ||
-      (size_t) Rf_xlength(starts) != s->p + 1 || Rf_xlength(rows) != INTEGER(starts)[s->p] ||
+      (size_t) Rf_xlength(starts) != out->p + 1 || Rf_xlength(rows) != INTEGER(starts)[out->p] ||
       Rf_xlength(values) != Rf_xlength(rows))
     return weft_fail(ctx, WEFT_ERR_INTERNAL, "Block %.0f is no sparse matrix.", (double) index + 1);
-  memset(out, 0, sizeof *out);
-  out->row = start;
-  out->n = end - start;
-  out->p = s->p;
   out->starts = INTEGER(starts);
   out->rows = INTEGER(rows);
   out->values = REAL(values);
@@ -95,17 +97,9 @@ static weft_status fetch_stored(weft_ctx *ctx, void *source, size_t index, weft_
 
 static weft_status fetch_block(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
 {
-  r_source *s = source;
-  const size_t start = (size_t) REAL(s->starts)[index];
-  size_t end;
-  const weft_status st = ask_for_block(ctx, s, index, &end);
+  SEXP block;
+  const weft_status st = ask_for_block(ctx, source, index, &block, out);
   if (st != WEFT_OK) return st;
-  SEXP block = VECTOR_ELT(s->holder, 0);
-  memset(out, 0, sizeof *out);
-  out->row = s->by_row ? start : 0;
-  out->column = s->by_row ? 0 : start;
-  out->n = out->ld = s->by_row ? end - start : s->n;
-  out->p = s->by_row ? s->p : end - start;
   if (TYPEOF(block) != REALSXP || !Rf_isMatrix(block) || (size_t) Rf_nrows(block) != out->n ||
       (size_t) Rf_ncols(block) != out->p)
     return weft_fail(ctx, WEFT_ERR_INPUT, "Block %.0f must be %.0f rows and %.0f columns of numbers; what was read is "
@@ -211,7 +205,9 @@ static weft_pca_job job_of(SEXP list, size_t p)
                              .block = weft_record_size(&given, "block"),
                              .key = weft_record_key(&given, "key"),
                              .start = weft_record_doubles_or_null(&given, "start", (double) p * (double) k),
-                             .choose = weft_record_flag(&given, "choose") };
+                             .choose = weft_record_flag(&given, "choose"),
+                             .gram_blocks = weft_record_number(&given, "gram_blocks"),
+                             .gram_steps = weft_record_number(&given, "gram_steps") };
   weft_record_close(&given);
   return job;
 }

@@ -33,23 +33,6 @@ size_t weft_pca_lanczos_capacity(const weft_pca_run *run)
   return run->narrow && b && 2 * (wanted + b) <= run->near ? wanted : 0;
 }
 
-/* A random block behind the `size` vectors that are there. */
-static weft_status random_next(lanczos *e)
-{
-  weft_status st = WEFT_OK;
-  const size_t b = e->b;
-  double *s_next = e->s_p + e->size * e->run->near, *c, *r;
-  weft_arena mem = weft_arena_begin(e->run->ctx);
-  WEFT_TAKE(c, &mem, (e->size + 1) * b);
-  WEFT_TAKE(r, &mem, b * b);
-  WEFT_TRY(weft_pca_random(e->run, s_next, b * e->run->near));
-  WEFT_TRY(weft_pca_orthonormalise(e->frame, e->s_p, 0, e->size, b, c, r));
-  e->frame->scale = 0;
-done:
-  weft_arena_end(&mem);
-  return st;
-}
-
 /* The next block joins P; G times it makes another, R and the last columns of T. */
 static weft_status extend(lanczos *e)
 {
@@ -146,7 +129,7 @@ static weft_status iterate(lanczos *e)
     WEFT_TRY(restart(e, k));
     if (k < b || over > 1 || sum <= found * (1 + 1e-12)) break;
     found = sum;
-    WEFT_TRY(random_next(e));
+    WEFT_TRY(weft_pca_random_block(e->frame, e->s_p, e->size, b));
     until = least(e->size + LOOK_AGAIN * b, e->capacity);
   }
 done:
@@ -167,7 +150,7 @@ weft_status weft_pca_lanczos(weft_pca_frame *frame, size_t capacity, double *s_v
   WEFT_TAKE(e.work, &mem, capacity * capacity);
   WEFT_TAKE(e.vectors, &mem, capacity * capacity);
   WEFT_TAKE(e.values, &mem, capacity);
-  WEFT_TRY(random_next(&e));
+  WEFT_TRY(weft_pca_random_block(frame, e.s_p, 0, e.b));
   WEFT_TRY(iterate(&e));
   WEFT_TRY(ops->copy(run->space, s_vectors, e.s_p, run->near * run->job->k));
 done:

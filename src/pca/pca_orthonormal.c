@@ -166,3 +166,19 @@ done:
   return st;
 }
 
+weft_status weft_pca_random_block(weft_pca_frame *e, double *s_basis, size_t before, size_t b)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  weft_arena mem = weft_arena_begin(run->ctx);
+  const double scale = e->scale; /* of the data, of which random vectors say nothing */
+  double *c, *r;
+  WEFT_TAKE(c, &mem, (before + 1) * b);
+  WEFT_TAKE(r, &mem, b * b);
+  WEFT_TRY(weft_pca_random(run, s_basis + before * run->near, b * run->near));
+  WEFT_TRY(weft_pca_orthonormalise(e, s_basis, 0, before, b, c, r));
+  e->scale = scale;
+done:
+  weft_arena_end(&mem);
+  return st;
+}

@@ -6,7 +6,7 @@
 #include "regulation.h"
 #include "regulation_loops.h"
 
-#define AT_ONCE 4e6 /* values a thread goes through between two polls */
+#define AT_ONCE 4e6 /* values that a thread reads between two polls */
 
 static int64_t batch_of(const weft_ctx *ctx, size_t each)
 {
@@ -204,8 +204,9 @@ done:
   return st;
 }
 
-weft_status weft_regulation_orders(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t count,
-                                   uint32_t stream, uint64_t key, int32_t *out)
+/* `count` random orders of the rows; `cycles`: instead, of each row the one that follows it. */
+static weft_status draw_orders(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t count,
+                               uint32_t stream, uint64_t key, int cycles, int32_t *out)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -214,29 +215,25 @@ weft_status weft_regulation_orders(weft_ctx *ctx, const weft_regulation_name *na
   for (size_t c = 0; c < count; c++) {
     WEFT_TRY(weft_poll(ctx, (double) c, (double) count));
     draw_order(names, n, key, stream, c, order);
-    for (size_t k = 0; k < n; k++) out[c * n + k] = order[k].row;
+    for (size_t k = 0; k < n; k++)
+      if (cycles) out[c * n + (size_t) order[k].row] = order[k + 1 < n ? k + 1 : 0].row;
+      else out[c * n + k] = order[k].row;
   }
 done:
   weft_arena_end(&mem);
   return st;
 }
 
-weft_status weft_regulation_partners(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t copies,
-                                     uint64_t key,
-                                     int32_t *out)
+weft_status weft_regulation_orders(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t count,
+                                   uint32_t stream, uint64_t key, int32_t *out)
 {
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  sorted_row *order;
-  WEFT_TAKE(order, &mem, n);
-  for (size_t copy = 0; copy < copies; copy++) {
-    WEFT_TRY(weft_poll(ctx, (double) copy, (double) copies));
-    draw_order(names, n, key, STREAM_PARTNERS, copy, order);
-    for (size_t k = 0; k < n; k++) out[copy * n + (size_t) order[k].row] = order[k + 1 < n ? k + 1 : 0].row;
-  }
-done:
-  weft_arena_end(&mem);
-  return st;
+  return draw_orders(ctx, names, n, count, stream, key, 0, out);
+}
+
+weft_status weft_regulation_partners(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t copies,
+                                     uint64_t key, int32_t *out)
+{
+  return draw_orders(ctx, names, n, copies, STREAM_PARTNERS, key, 1, out);
 }
 
 /* ---- what both ways of selection on the CPU share ---- */

@@ -58,8 +58,7 @@ weft_status weft_regulation_orders(weft_ctx *ctx, const weft_regulation_name *na
 
 /* out (n × copies): for every row another one; each column is one cycle through all rows. */
 weft_status weft_regulation_partners(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t copies,
-                                     uint64_t key,
-                                     int32_t *out);
+                                     uint64_t key, int32_t *out);
 
 /* Sparse values, n × p by columns: rows of column g at starts[g] .. starts[g + 1] - 1. size: what each row's values are
  * divided by, or NULL. */

@@ -148,8 +148,7 @@ static void choose(const void *data, size_t item, int thread)
   int32_t *with = e->with + (size_t) thread * (e->block + 1) * e->features;
   double *work = e->work + (size_t) thread * weft_regulation_work(e->padded, job->steps), sums[ROWS];
   const weft_regulation_half view = { job->regulators, e->padded, job->steps, job->hinges, (double) job->m, s->products,
-                                      s->sum,
-                                      s->variance, s->least, e->favour + world * e->padded };
+                                      s->sum, s->variance, s->least, e->favour + world * e->padded };
   size_t packed = 0, place[ROWS];
   for (size_t t = first; t < end; t++) { /* those whose products are not known yet are packed side by side */
     if (!world && e->own[t] >= 0) continue;

@@ -198,8 +198,7 @@ template <int MOST> struct residual { double r[2], d[KINDS], q[MOST][2]; };
 /* What is left of regulator j's features after `depth` directions. */
 template <bool HINGES, int MOST>
 __device__ static void look(const half_view &v, const direction<MOST> *chosen, int depth, const int32_t *with,
-                            double sum, size_t j,
-                            residual<MOST> &out)
+                            double sum, size_t j, residual<MOST> &out)
 {
   const int parts = HINGES ? 2 : 1;
 #pragma unroll
@@ -261,8 +260,7 @@ __device__ static candidate best_of_block(candidate c, candidate *shared)
 /* Block b is for target b of those at hand. own: of each target, or -1. */
 template <bool HINGES, int MOST>
 __global__ static void __launch_bounds__(THREADS) choose(half_view v, const int32_t *with_all, const double *sums,
-                                                         const int32_t *own,
-                                                         int steps, int32_t *choices)
+                                                         const int32_t *own, int steps, int32_t *choices)
 {
   __shared__ direction<MOST> chosen[MOST];
   __shared__ candidate bests[THREADS / 32];
@@ -287,8 +285,7 @@ __global__ static void __launch_bounds__(THREADS) choose(half_view v, const int3
 #pragma unroll
       for (int kind = 0; kind < (HINGES ? KINDS : 1); kind++) {
         const candidate c = { weft_regulation_gain(of_kind<HINGES>(left.r, kind), left.d[kind],
-                                                   v.least[kind * v.padded + j],
-                                                   v.favour[j]),
+                                                   v.least[kind * v.padded + j], v.favour[j]),
                               (int32_t) (kind * v.regulators + j) };
         if (before(c, best)) best = c;
       }
@@ -322,8 +319,7 @@ __global__ static void __launch_bounds__(THREADS) choose(half_view v, const int3
 
 template <bool HINGES>
 static void launch_choose(const half_view &v, const int32_t *with, const double *sums, const int32_t *own, int steps,
-                          int32_t *choices,
-                          size_t targets, cudaStream_t s)
+                          int32_t *choices, size_t targets, cudaStream_t s)
 {
   const unsigned blocks = (unsigned) targets;
   if (steps <= 5) choose<HINGES, 4><<<blocks, THREADS, 0, s>>>(v, with, sums, own, steps, choices);
@@ -498,8 +494,7 @@ static cudaError_t begin_half(const weft_regulation_job *job, const resident *r,
 
 /* Choices of `count` targets from `first` on, in one world of the half. */
 static cudaError_t choose_for(const weft_regulation_job *job, const resident *r, size_t half, size_t world,
-                              size_t first, size_t count,
-                              int32_t *choices, cudaStream_t s)
+                              size_t first, size_t count, int32_t *choices, cudaStream_t s)
 {
   const int32_t *partner = world && !job->cells ? r->partner + (world - 1) * job->n : NULL;
   const pack_job pack = { r->scores, r->target + first, job->cells ? NULL : r->rows + half * job->m, partner, job->n,

@@ -139,8 +139,7 @@ INLINE void lose_both(double *d, const double *a, const double *b, size_t count)
 }
 
 INLINE double gains(const double *r, const double *d, const double *least, const double *favour, size_t count,
-                    double *gain,
-                    double best)
+                    double *gain, double best)
 {
   WEFT_SIMD_GREATEST(best)
   for (size_t j = 0; j < count; j++) {
@@ -233,8 +232,7 @@ INLINE void take_direction(const weft_regulation_half *h, int hinges, const stat
 }
 
 INLINE void select_body(const weft_regulation_half *h, int hinges, const int32_t *with, double sum, int64_t own,
-                        double *work,
-                        int32_t *choice)
+                        double *work, int32_t *choice)
 {
   state s = state_in(work, h->padded, h->steps);
   direction chosen;

@@ -4,7 +4,7 @@
  *   store_os.c      files: read at a place, written under a temporary name and renamed when whole
  *   store_pack.c    whole numbers in as few bits as the largest of 128 needs; checksums
  *   store_block.c   one block: entries by columns <-> bytes
- *   store_read.c    a file's directory, its blocks and vectors; nothing in a file is believed
+ *   store_read.c    a file's directory, its blocks and vectors; everything in a file is checked
  *   store_pass.c    what needs every block: sums, and any rows and columns as compressed columns
  *   store_write.c   rows in, blocks out
  *   store_sort.c    entries in any order, through a file that has no name
@@ -69,23 +69,23 @@ typedef struct weft_store_recipe {
   int log1p;
 } weft_store_recipe;
 
-/* Sums and counts of stored values by columns (p) and rows (n), and the range of stored values. */
+/* Chosen rows and columns. Each: strictly rising, NULL for all. */
+typedef struct weft_store_choice {
+  const double *rows, *columns;
+  size_t row_count, column_count;
+} weft_store_choice;
+
+/* Sums and counts of stored values of chosen columns, by these and by rows (n), and the range of stored values. */
 typedef struct weft_store_sums {
   double *columns, *column_counts, *rows, *row_counts;
   double least, greatest;
   int skip_missing;
 } weft_store_sums;
 
-weft_status weft_store_sum(weft_ctx *ctx, const weft_store *store, const weft_store_recipe *recipe,
-                           const weft_store_sums *out, double range[2]);
+weft_status weft_store_sum(weft_ctx *ctx, const weft_store *store, const weft_store_choice *choice,
+                           const weft_store_recipe *recipe, const weft_store_sums *out, double range[2]);
 
-/* Chosen rows and columns as compressed columns. `rows`, `columns`: strictly rising, NULL for all. */
-typedef struct weft_store_choice {
-  const double *rows, *columns;
-  size_t row_count, column_count;
-} weft_store_choice;
-
-/* starts: column_count + 1 */
+/* The choice as compressed columns; starts: column_count + 1 */
 weft_status weft_store_count(weft_ctx *ctx, const weft_store *store, const weft_store_choice *choice, double *starts);
 /* `starts` as weft_store_count() gave them; `rows` are places in the choice. */
 weft_status weft_store_select(weft_ctx *ctx, const weft_store *store, const weft_store_choice *choice,

@@ -5,7 +5,7 @@
 #include "../base/parallel.h"
 #include "store_block.h"
 
-#define GROUP 256 /* columns that a thread decodes at a time */
+#define GROUP 32 /* columns that a thread decodes at a time */
 
 /* ---- to bytes ---- */
 

@@ -224,6 +224,7 @@ SEXP C_weft_store_select(SEXP handle, SEXP rows, SEXP columns, SEXP recipe, SEXP
 
 typedef struct {
   const weft_store *store;
+  weft_store_choice choice;
   weft_store_recipe recipe;
   weft_store_sums out;
   double *range;
@@ -233,18 +234,22 @@ static weft_status run_sum(weft_ctx *ctx, const weft_backend *backend, void *dat
 {
   sum_job *job = data;
   (void) backend;
-  return weft_store_sum(ctx, job->store, &job->recipe, &job->out, job->range);
+  return weft_store_sum(ctx, job->store, &job->choice, &job->recipe, &job->out, job->range);
 }
 
-SEXP C_weft_store_sums(SEXP handle, SEXP recipe, SEXP skip_missing, SEXP control)
+SEXP C_weft_store_sums(SEXP handle, SEXP columns, SEXP recipe, SEXP skip_missing, SEXP control)
 {
   const char *fields[] = { "columns", "column_counts", "rows", "row_counts", "range", "" };
   const weft_store *s = weft_glue_handle_take(handle, &kind);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   sum_job job = { .store = s, .recipe = recipe_of(recipe, s) };
+  job.choice.row_count = (size_t) s->n;
+  job.choice.columns = places_of(columns, s->p, &job.choice.column_count);
   double **const to[] = { &job.out.columns, &job.out.column_counts, &job.out.rows, &job.out.row_counts };
-  for (int i = 0; i < 4; i++)
-    *to[i] = REAL(weft_result_put(out, fields[i], weft_glue_vector(REALSXP, (double) (i < 2 ? s->p : s->n))));
+  for (int i = 0; i < 4; i++) {
+    const double count = i < 2 ? (double) job.choice.column_count : (double) s->n;
+    *to[i] = REAL(weft_result_put(out, fields[i], weft_glue_vector(REALSXP, count)));
+  }
   job.range = REAL(weft_result_put(out, "range", Rf_allocVector(REALSXP, 2)));
   job.out.skip_missing = Rf_asLogical(skip_missing) == 1;
   weft_glue_run(control, run_sum, &job);

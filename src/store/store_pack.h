@@ -26,8 +26,7 @@ typedef struct weft_store_packed {
 } weft_store_packed;
 
 /* `begin` has room for the chunks of `count` numbers. 0 where the bytes are not those of so many numbers. */
-int weft_store_packed_view(const uint8_t *bytes, size_t size, uint64_t count, uint32_t *begin,
-                           weft_store_packed *out);
+int weft_store_packed_view(const uint8_t *bytes, size_t size, uint64_t count, uint32_t *begin, weft_store_packed *out);
 void weft_store_unpack(const weft_store_packed *packed, size_t chunk, uint32_t out[WEFT_STORE_CHUNK]);
 
 #endif

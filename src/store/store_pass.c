@@ -20,11 +20,16 @@ static weft_status load_decoded(weft_ctx *ctx, const weft_store *s, size_t index
   WEFT_TRY(weft_store_load(ctx, s, index, mem, view));
   WEFT_TAKE(r, mem, (size_t) b->values + 1);
   WEFT_TAKE(v, mem, (size_t) b->values + 1);
-  WEFT_TRY(weft_store_decode(ctx, s, view, choice ? choice->columns : NULL, choice ? choice->column_count : 0, r, v));
+  WEFT_TRY(weft_store_decode(ctx, s, view, choice->columns, choice->column_count, r, v));
   *rows = r;
   *values = v;
 done:
   return st;
+}
+
+static size_t column_at(const weft_store_choice *choice, size_t place)
+{
+  return choice->columns ? (size_t) choice->columns[place] : place;
 }
 
 static double dressed(const weft_store_recipe *recipe, uint64_t row, double v)
@@ -37,13 +42,16 @@ static double dressed(const weft_store_recipe *recipe, uint64_t row, double v)
 
 typedef struct { double *rows, *counts, least, greatest; } run_sums; /* of one run of columns */
 
-static void sum_run(const weft_store_view *view, size_t from, size_t to, const int32_t *rows, const double *values,
-                    const weft_store_recipe *recipe, const weft_store_sums *out, run_sums *run)
+/* Chosen columns at places from .. to - 1. */
+static void sum_run(const weft_store_view *view, const weft_store_choice *choice, size_t from, size_t to,
+                    const int32_t *rows, const double *values, const weft_store_recipe *recipe,
+                    const weft_store_sums *out, run_sums *run)
 {
   const uint64_t first = view->block->first;
   for (size_t j = from; j < to; j++) {
+    const size_t c = column_at(choice, j);
     double sum = 0;
-    for (size_t at = view->starts[j]; at < view->starts[j + 1]; at++) {
+    for (size_t at = view->starts[c]; at < view->starts[c + 1]; at++) {
       const double v = dressed(recipe, first + (uint64_t) rows[at], values[at]);
       if (isnan(v) && out->skip_missing) continue;
       sum += v;
@@ -57,8 +65,8 @@ static void sum_run(const weft_store_view *view, size_t from, size_t to, const i
   }
 }
 
-static weft_status sum_block(weft_ctx *ctx, const weft_store *s, size_t index, const weft_store_recipe *recipe,
-                             const weft_store_sums *out, double range[2])
+static weft_status sum_block(weft_ctx *ctx, const weft_store *s, size_t index, const weft_store_choice *choice,
+                             const weft_store_recipe *recipe, const weft_store_sums *out, double range[2])
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -67,7 +75,7 @@ static weft_status sum_block(weft_ctx *ctx, const weft_store *s, size_t index, c
   run_sums run[RUNS];
   int32_t *rows;
   double *values, *sums;
-  WEFT_TRY(load_decoded(ctx, s, index, NULL, &mem, &view, &rows, &values));
+  WEFT_TRY(load_decoded(ctx, s, index, choice, &mem, &view, &rows, &values));
   WEFT_TAKE0(sums, &mem, 2 * RUNS * (size_t) b->rows);
   const int threads = weft_threads_worth(ctx->threads, 4.0 * (double) b->values);
   WEFT_PARALLEL(threads)
@@ -76,7 +84,8 @@ static weft_status sum_block(weft_ctx *ctx, const weft_store *s, size_t index, c
     const run_sums mine = { sums + 2 * (size_t) r * b->rows, sums + (2 * (size_t) r + 1) * b->rows, INFINITY,
                             -INFINITY };
     run[r] = mine;
-    sum_run(&view, view.p * (size_t) r / RUNS, view.p * ((size_t) r + 1) / RUNS, rows, values, recipe, out, &run[r]);
+    sum_run(&view, choice, choice->column_count * (size_t) r / RUNS, choice->column_count * ((size_t) r + 1) / RUNS,
+            rows, values, recipe, out, &run[r]);
   }
   for (int r = 0; r < RUNS; r++) {
     for (size_t i = 0; i < b->rows; i++) {
@@ -91,17 +100,17 @@ done:
   return st;
 }
 
-weft_status weft_store_sum(weft_ctx *ctx, const weft_store *s, const weft_store_recipe *recipe,
-                           const weft_store_sums *out, double range[2])
+weft_status weft_store_sum(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice,
+                           const weft_store_recipe *recipe, const weft_store_sums *out, double range[2])
 {
   weft_status st = WEFT_OK;
-  memset(out->columns, 0, s->p * sizeof(double));
-  memset(out->column_counts, 0, s->p * sizeof(double));
+  memset(out->columns, 0, choice->column_count * sizeof(double));
+  memset(out->column_counts, 0, choice->column_count * sizeof(double));
   memset(out->rows, 0, s->n * sizeof(double));
   memset(out->row_counts, 0, s->n * sizeof(double));
   range[0] = INFINITY;
   range[1] = -INFINITY;
-  for (size_t k = 0; k < s->blocks && st == WEFT_OK; k++) st = sum_block(ctx, s, k, recipe, out, range);
+  for (size_t k = 0; k < s->blocks && st == WEFT_OK; k++) st = sum_block(ctx, s, k, choice, recipe, out, range);
   return st;
 }
 
@@ -128,11 +137,6 @@ static chosen_rows rows_in(const weft_store_choice *choice, const weft_store_blo
   in.count = first_not_below(choice->rows, choice->row_count, (double) (b->first + b->rows)) - in.first;
   in.all = in.count == b->rows;
   return in;
-}
-
-static size_t column_at(const weft_store_choice *choice, size_t place)
-{
-  return choice->columns ? (size_t) choice->columns[place] : place;
 }
 
 /* place[row in the block] = place among the choice's, or -1 */

@@ -4,7 +4,7 @@
   R(C_weft_store_about, 1) \
   R(C_weft_store_vector, 3) \
   R(C_weft_store_select, 6) \
-  R(C_weft_store_sums, 4) \
+  R(C_weft_store_sums, 5) \
   R(C_weft_store_begin, 6) \
   R(C_weft_store_rows, 6) \
   R(C_weft_store_columns, 7) \

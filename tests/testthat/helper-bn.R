@@ -88,11 +88,16 @@ mask_scores <- function(scores) {
   out
 }
 
+# The log score of every graph.
+graph_scores <- function(scores, dags) {
+  local <- mask_scores(scores)
+  rowSums(vapply(seq_along(scores$nodes), function(i) local[i, dags[, i] + 1], double(nrow(dags))))
+}
+
 # Exact edge posteriors by summing over all graphs, weighted by their orders when `over` is "order".
 enumerated_edges <- function(scores, dags, over) {
   p <- length(scores$nodes)
-  local <- mask_scores(scores)
-  total <- rowSums(vapply(seq_len(p), function(i) local[i, dags[, i] + 1], double(nrow(dags))))
+  total <- graph_scores(scores, dags)
   if (over == "order") total <- total + log(count_orders(dags))
   weight <- exp(total - max(total))
   edges <- matrix(0, p, p, dimnames = list(from = scores$nodes, to = scores$nodes))

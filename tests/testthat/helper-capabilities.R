@@ -36,7 +36,8 @@ capability_calls <- function() {
     "irm, real values" = list(f = irm, data = "A",
                               args = list(A = numbers, family = "gaussian", chains = 1, sweeps = 4, seed = 1)),
     irm_log_posterior = list(f = irm_log_posterior, data = "A",
-                             args = list(A = binary, row_cluster = rep(1:2, 20), col_cluster = rep(1:2, 3)))
+                             args = list(A = binary, row_cluster = rep(1:2, 20), col_cluster = rep(1:2, 3))),
+    gene_cells = list(f = gene_cells, data = "x", args = list(x = binary, k = 2, sweeps = 10, seed = 1))
   )
 }
 
@@ -54,6 +55,11 @@ capability_of <- function(call, what) {
     cuda = c(args, backend = "cuda"), devices = c(args, list(devices = "all", backend = "cuda")),
     ranks = c(args, distributed = TRUE), seed = utils::modifyList(args, list(seed = 2)),
     sparse = utils::modifyList(args, stats::setNames(list(Matrix::Matrix(x, sparse = TRUE)), call$data)),
+    store = {
+      file <- withr::local_tempfile(fileext = ".weft")
+      args[[call$data]] <- weft_import(x, file, progress = FALSE)
+      args
+    },
     delayed = utils::modifyList(args, stats::setNames(list(DelayedArray::DelayedArray(x)), call$data)),
     missing = {
       x[3, 2] <- NA

@@ -49,8 +49,7 @@ errors_data <- function(path, sparse = TRUE) {
   dag <- matrix(0L, 3, 3, dimnames = list(letters[1:3], letters[1:3]))
   dag["a", "b"] <- 1L
   list(numbers = numbers, levels = levels, class = rep(c("case", "control"), length.out = n), words = words, dag = dag,
-       y = numbers[, 1]^2,
-       links = if (sparse) irm_sample(12, 12, k = 2, seed = 1)$A else diag(12),
+       y = numbers[, 1]^2, links = if (sparse) irm_sample(12, 12, k = 2, seed = 1)$A else diag(12),
        genes = weft_example("expression", n = 40, p = 12, seed = 1, spoilt = FALSE))
 }
 
@@ -80,7 +79,8 @@ errors_fits <- function(d, path) {
     weft_quality = checked, weft_gene_network = quiet(d$genes$x, d$genes$class),
     weft_outliers = gene_outliers(components, data = checked), weft_example = d$genes,
     weft_gene_sets = gene_sets(letters[1:4], list(one = letters[1:6]), letters),
-    weft_store = weft_import(abs(d$numbers), path("numbers.weft"), overwrite = TRUE)
+    weft_store = weft_import(abs(d$numbers), path("numbers.weft"), overwrite = TRUE),
+    weft_cells = gene_cells(round(abs(d$genes$x)), k = 2, least = 1, sweeps = 4, seed = 1, progress = FALSE)
   )
 }
 
@@ -152,13 +152,13 @@ irm_arguments <- function(d, fits, path) {
 gene_arguments <- function(d, fits, path) {
   q <- list(x = fits$weft_quality)
   list(
-    gene_bayes = c(q, genes = 4, iterations = 20, chains = 1), gene_clusters = c(q, genes = 5, chains = 1, sweeps = 4),
+    gene_bayes = c(q, genes = 4, iterations = 20, chains = 1),
+    gene_cells = list(x = round(abs(d$genes$x)), class = d$genes$class, k = 2, sweeps = 4), gene_clusters = c(q, genes = 5, chains = 1, sweeps = 4),
     gene_components = c(q, k = 2, leading = 1), gene_mi_network = q, gene_pairs = c(q, permutations = 2),
        gene_ranking = q,
     gene_regulation = c(q, steps = 2, resamples = 4, copies = 0),
     gene_network = list(x = d$genes$x, class = d$genes$class, components = FALSE, ranking = FALSE, pairs = FALSE,
-                        network = FALSE,
-                        clusters = FALSE, bayes = FALSE, outliers = FALSE),
+                        network = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE),
     gene_outliers = list(x = fits$weft_gene_network$components, data = fits$weft_quality),
     gene_quality = list(x = d$genes$x, class = d$genes$class), read_gmt = list(file = path("sets.gmt")),
     gene_sets = list(x = letters[1:4], sets = list(one = letters[1:6]), universe = letters),

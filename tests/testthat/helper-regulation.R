@@ -126,8 +126,7 @@ twins_regulation <- function() {
     "regulation, some regulators and targets" = list(tolerance = 0, work = function(backend) {
       p <- sample(20:200, 1)
       run(data(sample(8:200, 1), p), regulators = sample(p, sample(15, 1)), targets = sample(p, sample(19, 1)),
-          copies = 2, steps = 8,
-          resamples = 10, backend = backend)
+          copies = 2, steps = 8, resamples = 10, backend = backend)
     }),
     "regulation, linear" = list(tolerance = 0, work = function(backend) {
       run(data(sample(8:90, 1), sample(4:300, 1)), resamples = 10, nonlinear = FALSE, steps = 3, backend = backend)

@@ -18,8 +18,7 @@ twins_bn <- function() {
     list(tolerance = 0, work = function(backend) {
       table <- bn_scores(some(sample(2:3, p, TRUE), 200), max_parents, keep = target, slack = 8, backend = "cpu")
       learned(bn_learn(table, iterations = 150, target = target, swap_every = sample(2:9, 1), thin = sample(1:20, 1),
-                       burn_in = 30,
-                       top = sample(1:40, 1), ..., seed = sample(99, 1), backend = backend))
+                       burn_in = 30, top = sample(1:40, 1), ..., seed = sample(99, 1), backend = backend))
     })
   }
   list(
@@ -54,8 +53,7 @@ twins_bn <- function() {
     "bn_learn, best graphs among all sets, some hundred a node" = list(tolerance = 0, work = function(backend) {
       table <- bn_scores(some(sample(2:3, 10, TRUE), 300), 4, keep = "all", backend = "cpu")
       learned(bn_learn(table, iterations = 500, target = "max", thin = 50, temperatures = c(1, 3, 9),
-                       seed = sample(99, 1),
-                       backend = backend))
+                       seed = sample(99, 1), backend = backend))
     }),
     "bn_learn, masks of two words" = chains("max", 70, max_parents = 1),
     "bn_learn, 128 nodes" = chains("max", 128, max_parents = 1),

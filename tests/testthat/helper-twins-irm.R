@@ -42,8 +42,7 @@ twins_irm <- function() {
     "irm, tiny shapes beta" = run(function() planted(30:60, 30:60, 3, 0.2, beta = c(1e-3, 1e-3)), split_merge = FALSE),
     "irm, edge list" = run(function() list(A = graphs(3000, 40000)), split_merge = FALSE),
     "irm, sweeps that three parts share" = run(function() planted(60:120, 400:700, 4, 0.3), hold_out = 0.05,
-                                               devices = c(0, 0, 0),
-                                               sweeps = 8),
+                                               devices = c(0, 0, 0), sweeps = 8),
     "irm, large alpha" = run(function() planted(30:60, 30:60, 3, 0.2, alpha = 40), hold_out = 0.05, sweeps = 6),
     "irm, directed, large alpha" = run(function() one_mode(20:30, "directed", self = TRUE, alpha = 40),
                                        split_merge = FALSE, sweeps = 3),
@@ -63,8 +62,7 @@ twins_irm <- function() {
                            split_merge = 2, sweeps = 4),
     "irm, gauss, blocked" = run(function() values(40:80, 60:100), split_merge = FALSE),
     "irm, gauss, long lists, sampled parameters" = run(function() values(5:9, 900:1100), alpha = "sample",
-                                                       beta = "sample",
-                                                       sweeps = 6),
+                                                       beta = "sample", sweeps = 6),
     "irm, gauss, missing values, split-merge" = run(function() values(30:50, 20:40, missing = 0.1), split_merge = 3),
     "irm, gauss, many clusters" = run(function() values(200:300, 30:40, max_clusters = c(180, 30)), split_merge = FALSE,
                                       sweeps = 6),
@@ -72,22 +70,18 @@ twins_irm <- function() {
                                                                         max_clusters = c(810, 12)),
                                                       split_merge = FALSE, sweeps = 3),
     "irm, gauss, sweeps that three parts share" = run(function() values(50:90, 40:60, missing = 0.1),
-                                                      devices = c(0, 0, 0),
-                                                      sweeps = 6),
+                                                      devices = c(0, 0, 0), sweeps = 6),
     "irm, gauss, tiny shapes beta" = run(function() values(20:30, 20:30, beta = c(1e-3, 1e-3)), split_merge = FALSE),
     "irm, gauss, collapsed" = run(function() values(20:40, 15:30, missing = 0.1), sampler = "collapsed",
-                                  split_merge = 2,
-                                  beta = "sample", sweeps = 4),
+                                  split_merge = 2, beta = "sample", sweeps = 4),
     "irm, gauss, collapsed, large alpha" = run(function() values(20:30, 20:30, alpha = 30), sampler = "collapsed",
                                                sweeps = 3),
     "irm, collapsed counts" = run(function() {
       list(A = matrix(stats::rpois(23 * 47, 0.8), 23), family = "poisson")
     }, sampler = "collapsed", beta = "sample", sweeps = 5),
     "irm, collapsed undirected" = run(function() one_mode(25:45, "undirected", self = TRUE), sampler = "collapsed",
-                                      hold_out = 0.05,
-                                      sweeps = 5),
+                                      hold_out = 0.05, sweeps = 5),
     "irm, collapsed directed" = run(function() one_mode(25:40, "directed"), sampler = "collapsed", split_merge = FALSE,
-                                    alpha = "sample",
-                                    sweeps = 4)
+                                    alpha = "sample", sweeps = 4)
   )
 }

@@ -30,8 +30,7 @@ twins_mi <- function() {
     "mi_pairs, binary, by interaction between two sets" = list(tolerance = 0, work = function(backend) {
       n <- sample(900, 1)
       tidy(mi_pairs(some(rep(2, 90), n), sample(2, n, TRUE), by = "interaction", features = 1:50, with = 30:90,
-                    min_gain = 1e-3,
-                    top = Inf, backend = backend))
+                    min_gain = 1e-3, top = Inf, backend = backend))
     }),
     "mi_pairs, three levels" = list(tolerance = 0, work = function(backend) {
       n <- sample(3000, 1)
@@ -41,6 +40,11 @@ twins_mi <- function() {
       n <- sample(900, 1)
       tidy(mi_pairs(some(rep(3, 170), n), sample(2, n, TRUE, c(9, 1)), by = "interaction", features = 1:90,
                     with = 60:170, min_gain = 1e-3, top = Inf, backend = backend))
+    }),
+    "mi_pairs, three levels, several tiles for each block" = list(tolerance = 0, work = function(backend) {
+      n <- sample(c(sample(200, 2), 1200), 1)
+      tidy(mi_pairs(some(sample(2:3, 2700, TRUE), n), sample(2, n, TRUE), by = sample(c("mi", "interaction"), 1),
+                    top = sample(3000, 1), backend = backend))
     }),
     "mi_pairs, up to three levels, two to eight classes" = list(tolerance = 0, work = function(backend) {
       n <- sample(c(1:3, sample(2000, 3)), 1)
@@ -138,6 +142,16 @@ twins_mi <- function() {
         tidy(mi_pairs(stats::setNames(x, seq_along(x)), sample(sample(c(2, 3, 8), 1), n, TRUE), na = "drop", top = 20,
                       features = 1:70, by = by, permutations = 5, seed = 1, backend = backend)))
     }),
+    "mi_pairs, permutations, up to three levels, two classes" = list(tolerance = 0, work = function(backend) {
+      n <- sample(c(2:3, 255:257, sample(3000, 4)), 1)
+      x <- some(sample(3, sample(3:200, 1), TRUE), n)
+      class <- rep_len(1:2, n)[sample(n)]
+      where <- data.frame(chromosome = sample(3, ncol(x), TRUE), position = sample(1000, ncol(x)))
+      lapply(c("mi", "interaction"), function(by) list(
+        tidy(mi_pairs(x, class, by = by, top = 30, permutations = 40, seed = 3, backend = backend)),
+        tidy(mi_pairs(x, class, by = by, top = 9, features = 1:3, with = 2:ncol(x), min_distance = 50,
+                      positions = where, permutations = 5, seed = 4, backend = backend))))
+    }),
     "mi_pairs, permutations with codes" = list(tolerance = 0, work = function(backend) {
       tidy(mi_pairs(some(c(rep(2, 10), 40, 5), 300), sample(3, 300, TRUE), top = 20, permutations = 4, seed = 2,
                     backend = backend))
@@ -208,6 +222,22 @@ twins_mi <- function() {
       x <- as.matrix(some(rep(3, sample(140:290, 1)), n))
       tidy(mi_triples(x, sample(2, n, TRUE), top = 40, min_gain = 0.001, features = sort(sample(ncol(x), 135)),
                       backend = backend))
+    }),
+    "mi_triples, up to three levels, two classes" = list(tolerance = 0, work = function(backend) {
+      n <- sample(c(2:3, 255:257, 511:513, sample(4000, 5)), 1)
+      x <- some(sample(3, sample(3:140, 1), TRUE), n)
+      class <- sample(2, n, TRUE, c(sample(c(1, 1, 9, 99), 1), 1))
+      lapply(c("mi", "interaction"), function(by)
+        tidy(mi_triples(x, class, top = sample(300, 1), by = by, backend = backend)))
+    }),
+    "mi_triples, three levels, as many rows as 16 bits count" = list(tolerance = 0, work = function(backend) {
+      n <- sample(65500:65535, 1)
+      tidy(mi_triples(some(c(3, 3, 2, 1, 3, 3, 2, 3), n), sample(2, n, TRUE), top = 20, min_gain = 1e-5,
+                      backend = backend))
+    }),
+    "mi_triples, three levels, more than a buffer holds" = list(tolerance = 0, work = function(backend) {
+      x <- some(sample(2:3, 255, TRUE), sample(40:60, 1))
+      tidy(mi_triples(x, sample(2, nrow(x), TRUE), top = 2^19, backend = backend))
     }),
     "mi_triples, missing as a level, many rows" = list(tolerance = 0, work = function(backend) {
       n <- sample(132000:140000, 1)

@@ -169,8 +169,7 @@ test_that("histograms count code by class and skip the missing", {
 test_that("top-k keeps the best in a total order, whatever the order of the pushes", {
   set.seed(10)
   kinds <- list(random = function(n) runif(n), ties = function(n) sample(3, n, replace = TRUE),
-                equal = function(n) rep(1, n),
-                ascending = function(n) seq_len(n), descending = function(n) -seq_len(n),
+                equal = function(n) rep(1, n), ascending = function(n) seq_len(n), descending = function(n) -seq_len(n),
                 special = function(n) sample(c(NaN, NA, Inf, -Inf, 0, -0, 1), n, replace = TRUE))
   for (kind in names(kinds)) for (n in c(0, 1, 50, 5000)) for (k in c(0, 1, 2, 20, 300, 6000)) {
     score <- as.double(kinds[[kind]](n))

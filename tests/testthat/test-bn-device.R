@@ -57,7 +57,6 @@ test_that("saved steps may lie more than 2^32 steps apart", {
   d <- bn_test_data()[1:4]
   for (target in c("max", "sum")) {
     expect_stops(function(p) bn_learn(d, iterations = 2^33, thin = 2^32 + 1, burn_in = 0, chains = 3, target = target,
-                                      seed = 1, progress = p,
-                                      backend = "cuda"))
+                                      seed = 1, progress = p, backend = "cuda"))
   }
 })

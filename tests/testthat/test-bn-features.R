@@ -73,8 +73,7 @@ test_that("drawn graphs have the frequencies of all 543 graphs of four nodes", {
   d <- bn_test_data(40)[1:4]
   scores <- bn_scores(d, 3, keep = "all")
   dags <- all_dags(4L)
-  local <- mask_scores(scores)
-  weight <- exp(rowSums(vapply(1:4, function(i) local[i, dags[, i] + 1], double(nrow(dags)))))
+  weight <- exp(graph_scores(scores, dags))
   weight <- weight / sum(weight)
   fit <- bn_exact(scores, posterior = "dag")
   draws <- 40000
@@ -97,8 +96,7 @@ test_that("features are the sums over all graphs, within five standard errors", 
   d <- bn_test_data(60)[1:4]
   scores <- bn_scores(d, 3, keep = "all")
   dags <- all_dags(4L)
-  local <- mask_scores(scores)
-  weight <- exp(rowSums(vapply(1:4, function(i) local[i, dags[, i] + 1], double(nrow(dags)))))
+  weight <- exp(graph_scores(scores, dags))
   weight <- weight / sum(weight)
   graphs <- lapply(seq_len(nrow(dags)), function(k) {
     vapply(1:4, function(v) bitwAnd(dags[k, v], 2^(0:3)) > 0, logical(4))

@@ -10,8 +10,7 @@ test_that("wrong arguments are classed errors", {
                weft_mi_pack = mi_pack(d$levels, d$class))
   calls <- mi_arguments(d, fits, path)
   mine <- c("discretize", "mi_matrix", "mi_network", "mi_pack", "mi_pairs", "mi_rank", "mi_select", "mi_triples",
-            "mi_tuples", "plink_file",
-            "read_plink", "weft_file", "weft_free", "weft_upload")
+            "mi_tuples", "plink_file", "read_plink", "weft_file", "weft_free", "weft_upload")
   found <- wrong_calls(exported_calls(calls[mine]),
                        wrong_values()[c("missing", "null", "na", "text", "infinite", "nothing", "a_function")])
   expect_identical(sprintf("%s: %s", found$call, found$message), character())

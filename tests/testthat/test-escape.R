@@ -45,8 +45,7 @@ test_that("pandoc shows what markdown_text() wrote, letter by letter, in text, t
       table = c("| a |", "|---|", sprintf("| %s |", written)))
     writeLines(enc2utf8(lines), input, useBytes = TRUE)
     rmarkdown::pandoc_convert(input, to = "html", from = "markdown+autolink_bare_uris+tex_math_single_backslash",
-                              output = output,
-                              options = "--wrap=none")
+                              output = output, options = "--wrap=none")
     page <- paste(readLines(output, encoding = "UTF-8", warn = FALSE), collapse = "\n")
     expect_false(grepl("<(script|img|a|em|strong|code|pre|h1|math|sup|sub|blockquote|br|span|ol)[ >]", page))
     text <- gsub("&#39;", "'", gsub("&quot;", "\"", gsub("&gt;", ">", gsub("&lt;", "<", gsub("<[^>]*>", "", page))),

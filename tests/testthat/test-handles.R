@@ -135,3 +135,11 @@ test_that("the package can be unloaded while handles and finalisers remain", {
   ))
   expect_identical(utils::tail(out, 2L), c("1 0 ", "FALSE 1 "))
 })
+
+test_that("what only has the class of a handle is told so", {
+  for (class in c("weft_mi_pack", "weft_device_matrix")) {
+    x <- structure(c(1, 2), class = class)
+    expect_error(dim(x), class = "weft_error_input")
+    expect_error(dimnames(x), class = "weft_error_input")
+  }
+})

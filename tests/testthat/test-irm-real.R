@@ -69,8 +69,7 @@ test_that("noise is one cluster, in any unit", {
 test_that("threads, and cutting a run in two, change nothing", {
   run <- function(threads, sweeps = 30) {
     irm(planted, family = "gaussian", alpha = "sample", beta = "sample", chains = 2, sweeps = sweeps, seed = 3,
-        thin = 1, threads = threads,
-        max_clusters = 20)
+        thin = 1, threads = threads, max_clusters = 20)
   }
   one <- suppressWarnings(run(1))
   expect_identical(suppressWarnings(run(2))$run$trace, one$run$trace)

@@ -77,8 +77,7 @@ test_that("vector variants and threads agree", {
   w <- matrix(rnorm(2000), ncol = 2)
   for (kernel in all_kernels) {
     run <- function(method, threads = 1, ...) kernel_sum(x, weights = w, kernel = kernel, bandwidth = 0.7,
-                                                         method = method,
-                                                         threads = threads, ...)
+                                                         method = method, threads = threads, ...)
     want <- run("direct")
     expect_identical(run("direct", threads = 2), want)
     bounded <- run("tree", rel_error = 0.1)
@@ -145,8 +144,7 @@ test_that("approximations keep their bound at their rate", {
                regexp = "confidence")
   expect_error(kernel_sum(q, x, method = "nystrom"), class = "weft_error_input", regexp = "exact")
   expect_error(kernel_sum(q, x, kernel = "uniform", method = "features", rel_error = 0.1, confidence = 0.9),
-               class = "weft_error_input",
-               regexp = "positive definite")
+               class = "weft_error_input", regexp = "positive definite")
 })
 
 test_that("edges: no rows, one point, far queries, data frames", {
@@ -317,8 +315,7 @@ test_that("a grid reaches as far as the tolerance asks for, whatever it is", {
     rel <- 10^runif(1, -8, 0)
     tau <- sample(c(0, 10^runif(1, -6, 9)), 1)
     problem <- list(kernel = kernel, bandwidth = list(h = 1e-9, scale = NULL), rel_error = rel, self = TRUE,
-                    leave_one_out = FALSE,
-                    weights = matrix(1, 1), reference = matrix(0, 1), box = matrix(c(0, 1), 2))
+                    leave_one_out = FALSE, weights = matrix(1, 1), reference = matrix(0, 1), box = matrix(c(0, 1), 2))
     reach <- grid_reach(problem, n, tau)
     expect_lte(kernel_value(kernel, reach / 1e-9), (rel + tau) / n)
   }

@@ -37,8 +37,7 @@ test_that("series keep their bound on hard cases, and are used", {
       left <- kernel_sum(case$x, weights = case$w, bandwidth = case$h, leave_one_out = TRUE, method = "direct",
                          backend = "cpu")
       got <- kernel_sum(case$x, weights = case$w, bandwidth = case$h, leave_one_out = TRUE, rel_error = 1e-4,
-                        method = "tree",
-                        backend = "cpu", nodes = "series")
+                        method = "tree", backend = "cpu", nodes = "series")
       expect_lte(max(0, abs(got - left) / ifelse(left > 1e-300, 1e-4 * left, Inf)), 1,
                  label = paste("left out,", case$what))
     }
@@ -68,8 +67,7 @@ test_that("samples keep their bound at its rate, whatever the weights, and do no
                 list("cauchy", runif(5e4)))
   for (case in cases) {
     run <- function(...) kernel_sum(q, tree, case[[2]], case[[1]], 4, rel_error = 0.1, confidence = 0.9,
-                                    method = "tree",
-                                    nodes = "samples", backend = "cpu", seed = 5, ...)
+                                    method = "tree", nodes = "samples", backend = "cpu", seed = 5, ...)
     got <- run()
     want <- kernel_sum(q, x, case[[2]], case[[1]], 4, method = "direct", backend = "cpu")
     most <- kernel_sum(q, x, abs(case[[2]]), case[[1]], 4, method = "direct", backend = "cpu")

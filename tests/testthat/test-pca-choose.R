@@ -24,6 +24,13 @@ test_that("rows of more noise than others are no components to drawn signs", {
   }, logical(2))
   expect_gte(sum(found[1L, ]), 15)
   expect_lte(sum(found[2L, ]), 4)
+  # Few rows, each with a scale of its own: a mean would carry the largest into the others.
+  found <- vapply(1:40, function(key) {
+    scale <- exp(weft:::draws("normal", 16, key = 100 + key) / 2)
+    x <- matrix(weft:::draws("normal", 16 * 100, key = key), 16) * scale
+    pca_choose_k(x, "signs", scale = TRUE, most = 2, times = 19, seed = key)$k > 0
+  }, NA)
+  expect_lte(sum(found), 5)
 })
 
 test_that("the threshold is the order statistic that holds the level", {

@@ -558,3 +558,35 @@ test_that("columns of the same name are placed by where they are, or refused", {
   expect_equal(unname(predict(fit, unname(x))), unname(fit$x))
   expect_error(predict(fit, x[, 4:1]), "Twice: `a`", class = "weft_error_input")
 })
+
+test_that("the Gram matrix takes over where blocks do not converge", {
+  withr::local_seed(11)
+  n <- 560
+  noise <- matrix(rnorm(n^2), n)
+  gap <- noise + 3 * tcrossprod(matrix(rnorm(3 * n), n), matrix(rnorm(3 * n), n))
+  fit <- function(x, ...) pca(x, 3, backend = "cpu", seed = 1, ...)
+  early <- fit(gap)
+  expect_identical(early$method, "krylov")
+  expect_lte(early$passes, 14)
+  late <- fit(noise)
+  expect_identical(late$method, "gram")
+  expect_equal(late$passes, 6 + fit(noise, method = "gram")$passes) # three blocks show that it will be long
+  expect_equal(c(early$d, late$d), c(fit(gap, method = "gram")$d, fit(noise, method = "krylov")$d), tolerance = 1e-12)
+  expect_true(all(late$converged) && max(late$residual) <= 1e-12)
+  same <- c("d", "rotation", "x", "passes")
+  expect_identical(fit(noise, threads = 1)[same], fit(noise, threads = 2)[same])
+})
+
+test_that("engines are weighed for any number of components", {
+  for (n in c(1, 30, 500, 5000)) for (p in c(1, 130, 1100, 20000)) for (k in unique(c(1, 5, 60, n, p))) {
+    if (k > min(n, p)) next
+    one <- unlist(weft:::cost_pca_engines(n, p, k))
+    expect_true(all(is.finite(one)) && all(one >= 0) && one[["block"]] > 0)
+    plan <- weft:::pca_plan(list(kind = "dense", n = n, p = p), k, "auto", 2)
+    expect_true(plan$gives_way$gram_blocks == 0 || plan$methods[["cpu"]] == "krylov")
+  }
+  few <- weft:::gives_way(800, 800, 5)
+  expect_gt(few$gram_blocks, 7)
+  expect_identical(weft:::gives_way(800, 800, 400), weft:::never_gives_way)
+  expect_identical(weft:::gives_way(100, 50000, 3), weft:::never_gives_way)
+})

@@ -9,8 +9,7 @@ test_that("a process that nobody launched is one rank of one", {
 test_that("what ranks do not do is said, and what MPI fails at has nothing to do with a back end", {
   x <- matrix(1:6 / 6, 3)
   expect_error(kernel_sum(x, bandwidth = 1, rel_error = 0.1, nodes = "series", distributed = TRUE),
-               class = "weft_error_input",
-               regexp = "bounds or samples")
+               class = "weft_error_input", regexp = "bounds or samples")
   fails <- function(message, backend) weft:::raise_native("device", message, NA_real_, list(backend = backend))
   for (backend in c("cpu", "cuda")) {
     error <- expect_error(fails("MPI_Allgather failed: no", backend), class = "weft_error_device",
@@ -224,10 +223,14 @@ test_that("a rank that leaves early does not keep the others waiting", {
   expect_match(out, "This call needs rank 0, whose script has ended", all = FALSE)
 })
 
-test_that("a search for pairs over ranks gives what one rank gives", {
-  out <- said("pairs")
-  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 15L,
-                   info = paste(out, collapse = "\n"))
+# How many comparisons hold on all three ranks together. Lines of several ranks may run together.
+test_that("what is shared among ranks is what one rank gives, also where a rank has no part", {
+  comparisons <- c(pairs = 15L, triples = 12L, chains = 12L, clusters = 6L, regulation = 18L, components = 30L)
+  for (job in names(comparisons)) {
+    out <- said(job)
+    expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), comparisons[[job]],
+                     info = paste(c(job, out), collapse = "\n"))
+  }
 })
 
 test_that("sums over ranks are one rank's, in uneven and empty parts", {
@@ -301,37 +304,6 @@ test_that("queries of a slow rank migrate, and a rank that dies ends the job", {
   expect_match(out, "rank 1 .*signal 9|EXIT CODE: 9",
                all = FALSE) # mpirun's words, which a job that hangs never gets to
   expect_false("went on" %in% out)
-})
-
-test_that("a search for triples over ranks gives what one rank gives", {
-  out <- said("triples")
-  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 12L,
-                   info = paste(out, collapse = "\n"))
-})
-
-test_that("chains over ranks are those of one rank, also where a rank has none", {
-  out <- said("chains")
-  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 12L,
-                   info = paste(out, collapse = "\n"))
-})
-
-test_that("co-clustering over ranks is that of one rank", {
-  out <- said("clusters")
-  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 6L,
-                   info = paste(out, collapse = "\n"))
-})
-
-test_that("networks of regulation over ranks are those of one rank, also where a rank has no halves", {
-  out <- said("regulation")
-  expect_identical(sum(lengths(regmatches(out, gregexpr("rank [0-2] TRUE", out)))), 18L,
-                   info = paste(out, collapse = "\n"))
-})
-
-test_that("components of rows shared among ranks are those of the whole matrix", {
-  out <- said("components")
-  # lines of several ranks may run together
-  fine <- regmatches(out, gregexpr("rank [0-2] TRUE", out))
-  expect_identical(sum(lengths(fine)), 30L, info = paste(out, collapse = "\n"))
 })
 
 test_that("ranks on different processors and back ends come to the same components", {

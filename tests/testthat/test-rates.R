@@ -58,7 +58,7 @@ test_that("every cost of an operation is positive and grows with its rates' slow
 
 test_that("engines of components are chosen as they measured on a device", {
   rates_known(NULL)
-  plan <- function(n, p, k) weft:::pca_plan(list(kind = "resident", n = n, p = p), k, "auto", 16)$method
+  plan <- function(n, p, k) weft:::pca_plan(list(kind = "resident", n = n, p = p), k, "auto", 16)$methods[["cuda"]]
   # 15,000 x 7,500, 10 components: gram 24 to 48 ms, krylov 76 to 158
   expect_identical(c(plan(15000, 7500, 10), plan(4000, 2000, 10), plan(500, 20000, 10)), rep("gram", 3))
   expect_identical(plan(20000, 20000, 10), "krylov") # a Gram matrix of more than 10,000 columns is not formed

@@ -25,6 +25,15 @@ knitted <- function(fit) {
   paste(readLines(file.path(folder, basename(written)), warn = FALSE), collapse = "\n")
 }
 
+# What a part of the report writes onto a page.
+on_a_page <- function(write) {
+  withr::local_dir(withr::local_tempdir())
+  old <- knitr::opts_knit$get("rmarkdown.pandoc.to")
+  withr::defer(knitr::opts_knit$set(rmarkdown.pandoc.to = old))
+  knitr::opts_knit$set(rmarkdown.pandoc.to = "html")
+  paste(utils::capture.output(write), collapse = "\n")
+}
+
 # A failure names what is missing, not the whole page.
 says <- function(page, words) expect_true(grepl(words, page, perl = TRUE), info = words)
 
@@ -64,8 +73,8 @@ test_that("a sample's reason is where it lies farthest out", {
   z <- apply(scores, 2, function(v) (v - median(v)) / mad(v))
   off <- (o$distance - median(o$distance)) / mad(o$distance)
   best <- max.col(abs(z), "first")
-  expected <- ifelse(off > apply(abs(z), 1, max), sprintf("what no component has: %.1f spreads more than usual", off),
-                     sprintf("PC%d: %.1f spreads %s the middle", best, abs(z[cbind(seq_along(best), best)]),
+  expected <- ifelse(off > apply(abs(z), 1, max), sprintf("off all components: %.1f SD more than the median", off),
+                     sprintf("PC%d: %.1f SD %s the median", best, abs(z[cbind(seq_along(best), best)]),
                              ifelse(z[cbind(seq_along(best), best)] > 0, "above", "below")))
   expect_identical(reasons, unname(expected))
 })
@@ -210,7 +219,12 @@ test_that("what a sampler has not settled is no finding, and says so first", {
                   collapse = " ")
     expect_identical("clusters" %in% found$section, rhat < 2)
     expect_identical(names(attr(found, "open")), if (rhat > 2) "clusters" else character())
-    expect_identical(grepl("not settled (R-hat 4.1", text, fixed = TRUE), rhat > 2)
+    expect_identical(grepl("has not settled", text, fixed = TRUE), rhat > 2)
+    expect_identical(grepl("so that no group is to be believed", text, fixed = TRUE), rhat > 2)
+    expect_identical(grepl("agreement", text, fixed = TRUE), rhat < 2) # no p-value of what is not there
+    expect_identical(grepl("agreement", paste(utils::capture.output(print(groups)), collapse = " ")), rhat < 2)
+    page <- on_a_page(weft:::report_groups(groups, 5))
+    expect_identical(grepl("<details>\n<summary>Tables of this unsettled partition", page, fixed = TRUE), rhat > 2)
   }
   bayes <- fit
   bayes$bayes$edges[2L, 1L] <- 0.95
@@ -221,6 +235,99 @@ test_that("what a sampler has not settled is no finding, and says so first", {
     found <- weft:::report_findings(bayes, most = 9L)
     expect_identical("bayes" %in% found$section, rhat == 1)
     expect_identical("bayes" %in% names(attr(found, "open")), rhat != 1)
+    text <- paste(utils::capture.output(weft:::report_bayes(bayes, 5)), collapse = " ")
+    expect_identical(grepl("the chains disagree", text, fixed = TRUE), rhat != 1)
+    expect_identical(grepl("The surest of its edges", text, fixed = TRUE), rhat == 1)
+  }
+})
+
+test_that("the surest edges come first, whichever way they point", {
+  bayes <- fit
+  bayes$bayes$diagnostics$r_hat <- 1
+  bayes$bayes$edges[] <- 0
+  bayes$bayes$edges[2L, 1L] <- 0.95
+  bayes$bayes$edges[3L, 4L] <- 0.6
+  bayes$bayes$edges[4L, 3L] <- 0.399
+  names <- rownames(bayes$bayes$dag)
+  told <- sprintf("%s with %s (0.999, direction open) and %s -> %s (0.95)", names[3L], names[4L], names[2L], names[1L])
+  found <- weft:::report_findings(bayes, most = 9L)
+  expect_match(found$text[found$section == "bayes"], told, fixed = TRUE)
+  expect_match(found$text[found$section == "bayes"], "2 pairs are joined with a posterior probability of 0.9 or more")
+  printed <- gsub("\\s+", " ", paste(utils::capture.output(print(bayes)), collapse = " "))
+  expect_match(printed, paste("Surest:", told), fixed = TRUE)
+  expect_identical(weft:::surety_number(c(0.9999, 0.999, 0.98)), c("over 0.999", "0.999", "0.98"))
+})
+
+test_that("a sample that catches the eye is said to be chance, and by how much", {
+  chance <- weft:::strangest_chance(c(0.0089, 1, 0), 38)
+  expect_equal(chance, c(1 - (1 - 0.0089)^38, 1, 0))
+  odd <- fit
+  o <- odd$outliers
+  for (apart in c(FALSE, TRUE)) {
+    o$outlier[] <- FALSE
+    o$outlier[1L] <- apart
+    odd$outliers <- o
+    mark <- weft:::strangest_mark(odd)
+    expect_identical(mark$sample, o$sample[1L])
+    expect_match(mark$caption, if (apart) "which stands apart" else "which is not beyond chance", fixed = TRUE)
+    expect_match(mark$word, if (apart) "stands apart" else "not beyond chance", fixed = TRUE)
+    text <- weft:::strangest_text(odd, as.data.frame(o))
+    expect_identical(grepl("chance makes one of 60 that strange in", text), !apart)
+  }
+})
+
+test_that("columns are genes, or probes where several measure one", {
+  expect_identical(weft:::columns_text(fit$quality, 1234), "1,234 genes")
+  probes <- fit
+  symbols <- probes$quality$genes$gene
+  best <- match(fit$ranking$feature[1:2], symbols)
+  symbols[best[2L]] <- symbols[best[1L]] # the two best measure one gene
+  probes$quality <- weft:::group_symbols(probes$quality, symbols)
+  expect_identical(weft:::columns_text(probes$quality, 1), "1 probe")
+  found <- weft:::report_findings(probes, most = 9L)
+  sure <- sum(fit$ranking$q_value <= 0.05)
+  expect_match(found$text[found$section == "ranking"],
+               sprintf("^%d of 40 probes, of %d genes, differ", sure, sure - 1L))
+  shown <- weft:::with_labels(probes)
+  expect_match(weft:::genes_caption(shown), "^Probes \\(columns of the data; several may measure one gene\\) by what")
+  expect_true("probe" %in% names(weft:::gene_results(shown)))
+  expect_match(weft:::quality_text(probes$quality), "the 40 probes measure 39 genes", fixed = TRUE)
+  expect_match(utils::capture.output(print(probes)), "Gene network of 40 probes", all = FALSE, fixed = TRUE)
+})
+
+test_that("phones get a drawing of their own where the wide one could not be read", {
+  withr::local_dir(withr::local_tempdir())
+  asked <- NULL
+  draw <- function() {
+    asked <<- c(asked, weft:::on_phone())
+    graphics::plot(1)
+  }
+  page <- on_a_page(weft:::put_figure(draw, "what it shows", narrow = c(weft:::phone_width, 3)))
+  expect_identical(asked, c(FALSE, TRUE))
+  expect_match(page, "<picture><source media=\"(max-width: 640px)\" srcset=\"data:image/png;base64,", fixed = TRUE)
+  expect_match(page, "\"><img alt=\"what it shows\"", fixed = TRUE)
+  expect_false(grepl("<source", on_a_page(weft:::put_figure(draw, "what it shows"))))
+  expect_match(weft:::html_table(data.frame(probe = "M5_at"), "c", "n", 5), "M5_<wbr>at", fixed = TRUE, all = FALSE)
+})
+
+test_that("small parts of a network are drawn once more for phones, each drawing with its own arrowheads", {
+  few <- data.frame(from = letters[1:4], to = letters[5:8], weight = 4:1, sign = 1, q = 0.01, direction = 0.95,
+                    directed = TRUE)
+  both <- weft:::network_figures(weft:::drawn_edges(few, 200), "caption")
+  expect_identical(sum(grepl("<svg", both)), 2L)
+  expect_match(both, "id=\"arrowslim-up\"", all = FALSE)
+  expect_identical(sum(grepl("#arrowslim-up", both)), 4L)
+  chain <- data.frame(from = letters[1:20], to = letters[2:21], weight = 20:1, sign = 1, q = 0.01, direction = 0.95,
+                      directed = TRUE)
+  expect_identical(sum(grepl("<svg", weft:::network_figures(weft:::drawn_edges(chain, 200), "caption"))), 1L)
+})
+
+test_that("what an edge's weight is stands where edges are first met", {
+  expect_match(weft:::network_words(fit$network, weft:::report_edges(fit$network)), "Its weight, from 0 to 1")
+  expect_match(weft:::edges_caption(fit$network), "Weight: how early and often")
+  for (method in c("aracne", "mrnet", "clr")) {
+    net <- gene_mi_network(fit$quality, method = method, estimator = "spearman", fdr = 1)
+    expect_match(weft:::network_words(net, weft:::report_edges(net)), "Its weight (is|says)")
   }
 })
 
@@ -248,13 +355,15 @@ test_that("pairs are counted with the genes that they are of", {
 
 test_that("the first page says how many directions are clear, and what p-values of pairs rest on", {
   edges <- data.frame(from = c("a", "b", "c", "d"), to = c("b", "a", "d", "e"), direction = c(0.6, 0.4, 0.95, 0.85))
-  expect_match(weft:::network_directions(edges), "^In the network 1 of 3 joined pairs of genes points clearly one way")
-  expect_match(weft:::network_directions(edges[1:2, ]),
-               "none of 1 joined pair .* for all the direction is open \\(hollow arrowheads\\)\\.$")
+  expect_match(weft:::network_directions(edges),
+               "^Of 3 pairs of genes that the network joins, 1 points clearly one way: .* For the other 2 the")
+  expect_match(weft:::network_directions(edges[1:2, ]), "^Of 1 pair of genes that the network joins none points")
+  expect_false(grepl("open", weft:::network_directions(edges[3, ])))
   pairs <- structure(data.frame(p_fwer = c(0.05, 1)), permutations = 19)
-  expect_identical(weft:::whole_search(pairs), "the whole search, the least that 19 shuffles of the classes can give")
-  pairs$p_fwer <- c(0.1, 1)
-  expect_identical(weft:::whole_search(pairs), "the whole search, by 19 shuffles of the classes")
+  said <- "the whole search: in %s of 19 shuffles of the classes the best pair was as good"
+  expect_identical(weft:::whole_search(pairs), sprintf(said, "none"))
+  pairs$p_fwer <- c(0.25, 1)
+  expect_identical(weft:::whole_search(pairs), sprintf(said, "4"))
   page <- paste(weft:::findings_page(fit), collapse = " ")
   expect_match(page, "How far to believe directions")
 })

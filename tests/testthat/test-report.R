@@ -208,7 +208,7 @@ test_that("findings are sure, at most five, and lead to their evidence", {
   found <- weft:::report_findings(harmless)
   expect_lte(nrow(found), 5)
   expect_identical(found$strength, found$strength[order(match(found$strength, names(weft:::strengths)))])
-  expect_match(found$text[found$section == "ranking"], "genes differ between control and case at .* \\(least q ")
+  expect_match(found$text[found$section == "ranking"], "genes differ between control and case at .* \\(smallest q ")
   page <- weft:::findings_page(harmless)
   expect_match(page[1], "^- \\[strong\\]\\{\\.strength \\.strong\\} .*\\[Evidence\\]\\(#[a-z]+\\)$")
   file <- withr::local_tempfile(fileext = ".html")
@@ -235,7 +235,7 @@ test_that("noise is no finding", {
 
 test_that("what is as good as the last one named is said", {
   expect_identical(weft:::best_names(c("a", "b", "c", "d", "e"), c(3, 2, 1, 1, 0)),
-                   "a, b and c (1 more with as much as c)")
+                   "a, b and c (1 more tied with c)")
   expect_identical(weft:::best_names(c("a", "b"), 2:1), "a and b")
   expect_identical(weft:::best_names("a", 1), "a")
 })

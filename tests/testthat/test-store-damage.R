@@ -94,3 +94,20 @@ test_that("an import that was killed leaves nothing that opens", {
   expect_gt(file.size(left), 1000)
   expect_error(weft_store(left), "never finished", class = "weft_error_input")
 })
+
+test_that("damaged files of other formats are errors of weft's own, and leave nothing behind", {
+  folder <- withr::local_tempdir()
+  withr::local_seed(6)
+  files <- cell_files(folder)
+  to <- file.path(folder, "out.weft")
+  for (file in rep(files, each = 4)) {
+    expect_true(import_spoilt(file, to) %in% c("result", "input", "memory"), info = basename(file))
+  }
+  expect_identical(list.files(folder, "part$", all.files = TRUE), character())
+  gz <- file.path(folder, "tenx", "matrix.mtx.gz")
+  bytes <- bytes_of(gz)
+  bytes[31] <- xor(bytes[31], as.raw(255))
+  writeBin(bytes, gz)
+  expect_error(weft_import(dirname(gz), to, overwrite = TRUE), "could not be read|Matrix Market",
+               class = "weft_error_input")
+})

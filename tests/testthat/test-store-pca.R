@@ -69,9 +69,40 @@ test_that("a device takes blocks that do not fit again for each pass", {
 
 test_that("few columns are decomposed by their Gram matrix", {
   method <- function(n, p, values) {
-    weft:::pca_plan(list(kind = "stored", n = n, p = p, values = values), 50, "auto", 2)$method
+    weft:::pca_plan(list(kind = "stored", n = n, p = p, values = values), 50, "auto", 2)$methods[["cpu"]]
   }
   expect_identical(method(1e7, 2000, 1.6e9), "gram")
   expect_identical(method(1e5, 20000, 1e8), "krylov")
   expect_identical(method(1000, 20000, 1e6), "krylov")
+})
+
+test_that("values and spans are LAPACK's, and residuals are what they say, flat spectra included", {
+  withr::local_seed(6)
+  flat <- as.matrix(some_counts(900, 60, 0.3)) # no direction stands out
+  steep <- flat %*% diag(10^seq(0, -5, length.out = 60))
+  for (m in list(flat, steep)) for (method in c("gram", "krylov")) {
+    x <- as_store(m, memory = 2^20)
+    centred <- m - rep(colMeans(m), each = nrow(m))
+    exact <- svd(centred)
+    fit <- pca(x, 12, method = method, block_size = 2^15, backend = "cpu", seed = 1)
+    expect_true(all(fit$converged))
+    expect_lte(max(abs(fit$d - exact$d[1:12])) / exact$d[1], 1e-12)
+    u <- fit$x / rep(fit$d, each = nrow(m))
+    residual <- pmax(sqrt(colSums((centred %*% fit$rotation - fit$x)^2)),
+                     sqrt(colSums((crossprod(centred, u) - fit$rotation * rep(fit$d, each = 60))^2))) / exact$d[1]
+    expect_lte(max(residual), 2e-12)
+    out <- fit$rotation - exact$v[, 1:12] %*% crossprod(exact$v[, 1:12], fit$rotation)
+    gap <- (exact$d[12] - exact$d[13]) / exact$d[1]
+    expect_lte(norm(out, "2"), 1e-11 / gap) # sines, by the theorem of Davis and Kahan
+  }
+  wide <- as.matrix(some_counts(1500, 400, 0.3))
+  early <- NULL
+  expect_warning(early <- pca(as_store(wide), 12, method = "krylov", max_iter = 2, block_size = 2^15, backend = "cpu",
+                              seed = 1), class = "weft_warning_convergence")
+  expect_false(any(early$converged))
+  centred <- wide - rep(colMeans(wide), each = nrow(wide))
+  u <- early$x / rep(early$d, each = nrow(wide))
+  reached <- pmax(sqrt(colSums((centred %*% early$rotation - early$x)^2)),
+                  sqrt(colSums((crossprod(centred, u) - early$rotation * rep(early$d, each = 400))^2)))
+  expect_equal(early$residual * early$d[1], reached, tolerance = 0.1, ignore_attr = TRUE) # and not what was wanted
 })

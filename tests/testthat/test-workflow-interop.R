@@ -114,8 +114,7 @@ test_that("every result tidies, glances and draws itself", {
   set.seed(1)
   levels <- as.data.frame(lapply(mtcars[c("cyl", "gear", "am")], factor))
   results <- list(
-    mi_matrix(mtcars, estimator = "spearman"), mi_rank(mtcars[c("cyl", "gear")],
-                                                       mtcars$am),
+    mi_matrix(mtcars, estimator = "spearman"), mi_rank(mtcars[c("cyl", "gear")], mtcars$am),
                                                        mi_pairs(mtcars[c("cyl", "gear", "carb")], mtcars$am),
     mi_select(mtcars[c("cyl", "gear", "carb")], mtcars$am, k = 2), fit$network, fit$bayes, fit$clusters, fit$components,
     fit$outliers, fit,
@@ -157,8 +156,7 @@ test_that("every result tidies, glances and draws itself", {
 
 test_that("what is missing or no network is a classed error", {
   for (f in list(as_igraph, network_tables, network_convert, bn_convert, gene_bayes, gene_outliers, gene_quality,
-                 gene_network,
-                 weft_report, add_results, gene_ranking)) {
+                 gene_network, weft_report, add_results, gene_ranking)) {
     expect_error(f(), "must be given", class = "weft_error_input")
   }
   expect_error(as_igraph(3), "must be a network", class = "weft_error_input")

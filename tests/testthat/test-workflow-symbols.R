@@ -16,7 +16,7 @@ test_that("columns keep their names, the widest of a gene stands for it", {
   expect_identical(sum(!genes$representative), 3L)
   of <- genes[genes$symbol %in% "TF01", ]
   expect_identical(of$gene[of$representative], of$gene[which.max(of$mad)])
-  expect_match(q$log$what, "2 genes are measured by several columns.*: TF01 \\(3\\), G02 \\(2\\)", all = FALSE)
+  expect_match(q$log$what, "2 genes are measured by several probes.*: TF01 \\(3\\), G02 \\(2\\)", all = FALSE)
 })
 
 test_that("a gene is not linked to itself", {

@@ -166,8 +166,7 @@ test_that("time and memory are estimated, and memory is kept to", {
 
 test_that("progress tells the steps and their times", {
   said <- testthat::capture_messages(gene_network(small$x, small$class, bayes = FALSE, clusters = FALSE, pairs = FALSE,
-                                                  progress = TRUE,
-                                                  seed = 1))
+                                                  progress = TRUE, seed = 1))
   expect_match(said[1], "quality .*80 samples and 40 genes kept")
   expect_match(said[2], "^About .* of work, at most .* of memory")
   expect_match(said[length(said)], "outliers")

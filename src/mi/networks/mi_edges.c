@@ -7,7 +7,7 @@
 #include "../../base/parallel.h"
 #include "mi_edges.h"
 
-#define AT_ONCE 3e7 /* entries a thread goes through between two polls: some 30 ms */
+#define AT_ONCE 3e7 /* entries that a thread reads between two polls: some 30 ms */
 #define DIGITS 65536
 
 static size_t columns_at_once(const weft_ctx *ctx, size_t p)

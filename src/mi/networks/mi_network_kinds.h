@@ -5,7 +5,7 @@
  *   before       what must be known of every column first: NOTHING, SUMS, or MOMENTS (means and standard deviations)
  *   greedy       every target chooses features, and an edge has the greater weight of its two directions
  *   in_bits      weights are information or differences of it: those that rounding leaves of 0 are 0
- *   nanoseconds  a column takes on the CPU, roughly, as a function of p
+ *   nanoseconds  that a column takes on the CPU, roughly, as a function of p
  *   device       tiles: by itself, in tiles; steps: bands of columns; host: the CPU, whichever the back end */
 #ifndef WEFT_MI_NETWORK_KINDS_H
 #define WEFT_MI_NETWORK_KINDS_H

@@ -4,7 +4,7 @@
  * with f(0) = 0, so no sum of f over a table exceeds f(n), and `shift` is chosen so that f(n) stays below 2^62. Sums
  * and differences of such numbers are exact: they do not depend on the order of the cells, on threads or on the back
  * end, tables with the same counts have the same score, and a constant or a one-level class gives exactly zero. A score
- * is off by at most half a unit a cell, over n: below 1e-15 bits, beside the rounding of f itself (2^-52 of it).
+ * is off by at most half a unit per cell, over n: below 1e-15 bits, beside the rounding of f itself (2^-52 of it).
  *
  *   I(C; X) n = (Σ f(n_xc) - Σ f(n_x)) - (Σ f(n_c) - f(n))        X: the levels of all attributes of the tuple
  * together */
@@ -39,7 +39,7 @@ static WEFT_HD inline double weft_mi_bits(int64_t fixed, double unit, uint64_t n
   return n ? weft_div(weft_mul((double) fixed, unit), (double) n) : 0;
 }
 
-/* Counts of one level (a cell, a margin, all rows), class after class, `per` classes a stratum: Σ f(count) less Σ
+/* Counts of one level (a cell, a margin, all rows), class after class, `per` classes per stratum: Σ f(count) less Σ
  * f(count of a stratum). With one stratum this is a level's part of the information above. */
 typedef struct weft_mi_by_class {
   const weft_mi_log *f;

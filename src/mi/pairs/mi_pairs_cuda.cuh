@@ -42,7 +42,7 @@ uint32_t weft_mi_resident_words(const weft_mi_pack *pack, uint32_t classes);
 /* NULL in *out when it fails. */
 weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **out);
 
-/* Where a score stands against what is kept: behind the bar when lower, or equal with a higher index. */
+/* A score is behind the bar when it is lower, or equal with a higher index. */
 struct mi_bar {
   double score;
   uint64_t index;
@@ -52,6 +52,7 @@ struct mi_bar {
   uint64_t columns;           /* of pairs: an index is x * columns + y */
 };
 
+/* A score of -INFINITY: looked at once more, and found to be behind the bar. */
 struct mi_hits { weft_scored *items; unsigned long long *count; uint64_t capacity; };
 
 /* Of tuples of any order. */

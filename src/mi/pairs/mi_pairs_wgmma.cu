@@ -19,7 +19,7 @@
 
 #define STAGES 12
 #define COUNTS_ROW (ROWS_B + 8)  /* words per row of counts: eight rows of a warp's stores fall into different banks */
-#define WARP_ROWS 8              /* rows a warp has in shared memory */
+#define WARP_ROWS 8              /* rows per warp in shared memory */
 #define UNROLL 4                 /* rows screened at a time, of four columns per lane */
 #define EMPTY 0.0078125f         /* keeps empty cells finite; a multiple of the spacing of floats up to 2^17 */
 #define SLACK 0.017              /* relative; more than (1 + EMPTY)² takes off */

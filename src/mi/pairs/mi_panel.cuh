@@ -32,7 +32,7 @@ static inline mi_panel_sides mi_sides_of(const weft_mi_pack *x, const weft_mi_pa
 
 struct mi_panel : mi_panel_sides {
   const weft_mi_resident *rx, *ry;
-  size_t rows, columns, across;  /* attributes of a part each way; parts a row */
+  size_t rows, columns, across;  /* attributes of a part each way; parts per row */
   uint64_t parts;
   uint32_t *counts;
   product *products, *host_products;

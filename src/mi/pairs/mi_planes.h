@@ -82,10 +82,13 @@ static WEFT_HD inline uint32_t weft_planes_pack(uint32_t class0, uint32_t class1
  * KL(q || p) <= s (q - p)² with s the greatest ratio over q, so it is at most s (Σ k²/m - p n0). A pair whose Σ k²/m is
  * below p n0 + bar n / s is behind the bar. */
 
+/* Of what is neither tiny nor huge: no provision is made for subnormal numbers. */
 static WEFT_HD inline float weft_planes_inverse(float x)
 {
 #ifdef __CUDA_ARCH__
-  return __fdividef(1.0f, x);
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
+  return inverse;
 #else
   return 1.0f / x;
 #endif
@@ -103,16 +106,45 @@ static WEFT_HD inline void weft_planes_unpack(uint32_t word, float *class0, floa
 #endif
 }
 
-/* Σ k²/m of packed cells. */
-static WEFT_HD inline float weft_planes_squares(const uint32_t cell[WEFT_PLANES_CELLS])
+/* An attribute's planes, or all rows, in the screen: rows of class 0 and of both classes. What is added to the latter
+ * keeps empty cells finite; it is exact beside counts of 16 bits. */
+#define WEFT_PLANES_EMPTY 0.0078125f
+typedef struct weft_planes_side { float class0[2], rows[2]; } weft_planes_side;
+
+static WEFT_HD inline weft_planes_side weft_planes_side_of(const uint32_t plane[2])
 {
-  float sum = 0;
-  for (int i = 0; i < WEFT_PLANES_CELLS; i++) {
-    float k, m;
-    weft_planes_unpack(cell[i], &k, &m);
-    sum += k * k * weft_planes_inverse(m + 1e-30f); /* an empty cell adds 0 */
+  weft_planes_side out;
+  for (int q = 0; q < 2; q++) {
+    weft_planes_unpack(plane[q], &out.class0[q], &out.rows[q]);
+    out.rows[q] += WEFT_PLANES_EMPTY;
   }
-  return sum;
+  return out;
+}
+
+/* k²/m + l²/n */
+static WEFT_HD inline float weft_planes_two_squares(float k, float m, float l, float n)
+{
+  return (k * k * n + l * l * m) * weft_planes_inverse(m * n);
+}
+
+/* Σ k²/m over the cells of packed counts, a little less for empty cells. The last level's counts follow as in
+ * weft_planes_cells(), by differences of floats that are exact; `all` are the packed rows. */
+static WEFT_HD inline float weft_planes_squares(const uint32_t both[4], weft_planes_side a, weft_planes_side b,
+                                                uint32_t all)
+{
+  float k[4], m[4], k_all, m_all;
+  weft_planes_unpack(all, &k_all, &m_all);
+  for (int i = 0; i < 4; i++) weft_planes_unpack(both[i], &k[i], &m[i]);
+  const float k_a0 = a.class0[0] - k[0] - k[1], m_a0 = a.rows[0] - m[0] - m[1],
+              k_a1 = a.class0[1] - k[2] - k[3], m_a1 = a.rows[1] - m[2] - m[3],
+              k_b0 = b.class0[0] - k[0] - k[2], m_b0 = b.rows[0] - m[0] - m[2],
+              k_b1 = b.class0[1] - k[1] - k[3], m_b1 = b.rows[1] - m[1] - m[3],
+              k_last = k_all - a.class0[0] - a.class0[1] - k_b0 - k_b1,
+              m_last = m_all + 5 * WEFT_PLANES_EMPTY - a.rows[0] - a.rows[1] - m_b0 - m_b1;
+  for (int i = 0; i < 4; i++) m[i] += WEFT_PLANES_EMPTY;
+  return weft_planes_two_squares(k[0], m[0], k[1], m[1]) + weft_planes_two_squares(k[2], m[2], k[3], m[3]) +
+         weft_planes_two_squares(k_a0, m_a0, k_a1, m_a1) + weft_planes_two_squares(k_b0, m_b0, k_b1, m_b1) +
+         k_last * k_last * weft_planes_inverse(m_last);
 }
 
 /* Exactly, but for what does not depend on the pair. The table of f has all counts of so few rows. */
@@ -126,8 +158,12 @@ static WEFT_HD inline int64_t weft_planes_joint(const weft_mi_log *f, const uint
   return sum;
 }
 
-/* More than the rounding of these sums and of the bar: n0 >= Σ k²/m, a dozen roundings of 2^-24 of it each. */
-static WEFT_HD inline double weft_planes_squares_error(double n0) { return 2e-6 * n0 + 0.02; }
+/* More than the rounding of these sums and of the bar, and than empty cells take off: n0 >= Σ k²/m, of which each of two
+ * dozen roundings is 2^-24, and k²/m - k²/(m + e) <= e in each cell of `tables`. */
+static WEFT_HD inline double weft_planes_squares_error(double n0, uint32_t tables)
+{
+  return 2e-6 * n0 + 0.02 + tables * (WEFT_PLANES_CELLS * (double) WEFT_PLANES_EMPTY);
+}
 
 /* ---- the screen of any number of classes ----
  *
@@ -170,16 +206,16 @@ static WEFT_HD inline double weft_planes_logs_error(double n, uint32_t classes)
 /* A pair may reach `bits` of information when its screen is at least base + bits × unit. */
 typedef struct weft_planes_units { double base, unit; } weft_planes_units;
 
-/* steepest: weft_mi_steepest() of the share of class 0, for packed counts. */
+/* steepest: weft_mi_steepest() of the share of class 0, for packed counts. tables: that a screen adds up. */
 static inline weft_planes_units weft_planes_measure(int packed, const uint32_t *class_rows, uint32_t classes,
-                                                    double steepest)
+                                                    double steepest, uint32_t tables)
 {
   weft_planes_units u;
   double n = 0;
   const double n0 = class_rows[0];
   for (uint32_t c = 0; c < classes; c++) n += class_rows[c];
   u.unit = packed ? n / steepest : n;
-  u.base = packed ? n0 * n0 / n - weft_planes_squares_error(n0) : -weft_planes_logs_error(n, classes);
+  u.base = packed ? n0 * n0 / n - weft_planes_squares_error(n0, tables) : -weft_planes_logs_error(n, classes);
   return u;
 }
 

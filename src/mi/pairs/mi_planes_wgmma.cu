@@ -4,19 +4,16 @@
  *
  * Two classes of at most 65,535 rows together: the accumulators of class 0 are put into both halves of their words
  * before class 1 is added. A thread passes the words of its pairs through shared memory of its own, so that the screen
- * is a short loop and not 32 copies of its code (registers have no index), and has the accumulators' registers.
+ * is a short loop and not 32 copies of its code (registers have no index). There they wait until the tensor cores are
+ * at work on the next tile: then they are screened, a few in each step (mi_planes_screen.cuh).
  *
  * More classes or rows: every class's counts go to memory of the block's own, which the second-level cache holds for
  * few classes, and come back to the same thread. With many rows counting takes longer than this. */
 #include <cmath>
-#include "mi_tiles_wgmma.cuh"
+#define SCREENED 2 /* pairs at a time */
+#include "mi_planes_screen.cuh"
 
 #define STAGES 8
-#define UNROLL 4 /* pairs screened at a time */
-#define COUNTS_BYTES (WEFT_PLANES_PAIRS * CONSUMERS * 16)
-
-/* An attribute in the screen: packed margins of its planes, its own information in the units of the bar. */
-struct __align__(16) planes_side { uint32_t plane[2]; float own; uint32_t fill; };
 
 struct planes_args {
   const uint8_t *a, *b;
@@ -24,7 +21,8 @@ struct planes_args {
   uint32_t classes, count_a, count_b;
   tile_grid grid;
   uint64_t first, count;                     /* tiles of this launch */
-  const planes_side *of_a, *of_b;
+  const float4 *of_a, *of_b;                 /* sides of the screen (mi_planes.h), of packed counts */
+  const float *own_a, *own_b;                /* own information in the units of the bar */
   const uint2 *margins_a, *margins_b;        /* of both planes, [class * room + attribute]; not of packed counts */
   size_t room_a, room_b;
   uint4 *counts;                             /* [((block * classes + class) * pairs + pair) * threads + thread] */
@@ -60,59 +58,43 @@ __device__ static inline int is_pair(const planes_args &t, uint32_t a, uint32_t 
   return a < t.count_a && b < t.count_b && (!t.grid.same || a < b);
 }
 
-/* A thread's counts, pair k's at k * CONSUMERS. */
-__device__ static inline void put_all(const uint32_t (&c)[128], uint4 *mine)
-{
-#pragma unroll
-  for (uint32_t k = 0; k < WEFT_PLANES_PAIRS; k++)
-    mine[k * CONSUMERS] = make_uint4(c[weft_planes_register(k, 0, 0)], c[weft_planes_register(k, 0, 1)],
-                                     c[weft_planes_register(k, 1, 0)], c[weft_planes_register(k, 1, 1)]);
-}
-
 /* ---- packed counts ---- */
 
-__device__ static inline planes_side load_side(const planes_side *of, uint32_t attribute)
+__device__ static inline planes_screen begin_packed(const planes_args &t, uint32_t one, uint32_t b0)
 {
-  const uint4 words = __ldg((const uint4 *) &of[attribute]);
-  planes_side out = { { words.x, words.y }, __uint_as_float(words.z), 0 };
-  return out;
+  planes_screen s = { one, b0, 0, 0, load_side(&t.of_a[one]), t.bar_gain + __ldg(&t.own_a[one]) };
+  return s;
 }
 
-__device__ static inline void packed_cells(const planes_args &t, uint4 four, const planes_side &a, const planes_side &b,
-                                           uint32_t (&cell)[WEFT_PLANES_CELLS])
+/* Screens the next pairs. */
+__device__ static inline void screen_packed(const planes_args &t, const uint4 *mine, planes_screen *s)
 {
-  const uint32_t both[4] = { four.x, four.y, four.z, four.w };
-  weft_planes_cells(both, a.plane, b.plane, t.all, cell);
+  const uint32_t b0 = s->b0 + weft_planes_b(threadIdx.x, s->at);
+#pragma unroll
+  for (uint32_t k = 0; k < SCREENED; k++) {
+    const uint32_t b = b0 + weft_planes_b(0, k);
+    const float over = squares_of(mine[(s->at + k) * CONSUMERS], s->a, load_side(&t.of_b[b]), t.all) -
+                       fmaxf(t.bar_mi, s->bar_gain + __ldg(&t.own_b[b]));
+    s->passed |= (uint32_t) !(over < 0) << (s->at + k);
+  }
+  s->at += SCREENED;
 }
 
-/* A thread's pairs: attribute `one` against those of the tile that begins with attribute `b0`. */
-__device__ static inline void search_packed(const planes_args &t, const uint4 *mine, uint32_t one, uint32_t b0)
+/* Screens what is left, and scores what passed. */
+__device__ static inline void end_packed(const planes_args &t, const uint4 *mine, planes_screen *s)
 {
-  const uint32_t thread = threadIdx.x;
-  const planes_side a = load_side(t.of_a, one);
-  const float bar_gain = t.bar_gain + a.own;
-#pragma unroll 1
-  for (uint32_t k0 = 0; k0 < WEFT_PLANES_PAIRS; k0 += UNROLL) {
-    float over[UNROLL], most = -INFINITY;
-#pragma unroll
-    for (uint32_t k = 0; k < UNROLL; k++) {
-      const planes_side b = load_side(t.of_b, b0 + weft_planes_b(thread, k0 + k));
-      uint32_t cell[WEFT_PLANES_CELLS];
-      packed_cells(t, mine[(k0 + k) * CONSUMERS], a, b, cell);
-      over[k] = weft_planes_squares(cell) - fmaxf(t.bar_mi, bar_gain + b.own);
-      most = fmaxf(most, over[k]);
-    }
-    if (most < 0) continue;
-    uint32_t passed = 0;
-#pragma unroll
-    for (int k = 0; k < UNROLL; k++) passed |= (uint32_t) !(over[k] < 0) << k;
-    for (; passed; passed &= passed - 1) {
-      const uint32_t k = k0 + (uint32_t) __ffs((int) passed) - 1, other = b0 + weft_planes_b(thread, k);
-      uint32_t cell[WEFT_PLANES_CELLS];
-      if (!is_pair(t, one, other)) continue;
-      packed_cells(t, mine[k * CONSUMERS], a, load_side(t.of_b, other), cell);
-      offer_pair(t, one, other, weft_planes_joint(&t.f, cell) - t.class_fixed);
-    }
+  while (s->at < WEFT_PLANES_PAIRS) screen_packed(t, mine, s);
+  for (; s->passed; s->passed &= s->passed - 1) {
+    const uint32_t k = (uint32_t) __ffs((int) s->passed) - 1, other = s->b0 + weft_planes_b(threadIdx.x, k);
+    if (!is_pair(t, s->one, other)) continue;
+    const weft_planes_side b = load_side(&t.of_b[other]);
+    const uint4 four = mine[k * CONSUMERS];
+    const uint32_t both[4] = { four.x, four.y, four.z, four.w };
+    uint32_t cell[WEFT_PLANES_CELLS], of_a[2], of_b[2];
+    words_of(s->a, of_a);
+    words_of(b, of_b);
+    weft_planes_cells(both, of_a, of_b, t.all, cell);
+    offer_pair(t, s->one, other, weft_planes_joint(&t.f, cell) - t.class_fixed);
   }
 }
 
@@ -151,7 +133,7 @@ __device__ static int64_t wide_joint(const planes_args &t, uint32_t pair, uint32
 
 __device__ static inline void search_wide(const planes_args &t, uint32_t one, uint32_t b0)
 {
-  const float bar_gain = t.bar_gain + load_side(t.of_a, one).own;
+  const float bar_gain = t.bar_gain + __ldg(&t.own_a[one]);
 #pragma unroll 1
   for (uint32_t pair = 0; pair < WEFT_PLANES_PAIRS; pair++) {
     const uint32_t other = b0 + weft_planes_b(threadIdx.x, pair);
@@ -168,14 +150,14 @@ __device__ static inline void search_wide(const planes_args &t, uint32_t one, ui
     }
 #pragma unroll
     for (int i = 0; i < WEFT_PLANES_CELLS; i++) total += sum[i] - weft_planes_term(rows[i], t.weights.of_rows);
-    if (total < fmaxf(t.bar_mi, bar_gain + load_side(t.of_b, other).own) || !is_pair(t, one, other)) continue;
+    if (total < fmaxf(t.bar_mi, bar_gain + __ldg(&t.own_b[other])) || !is_pair(t, one, other)) continue;
     offer_pair(t, one, other, wide_joint(t, pair, one, other));
   }
 }
 
 /* ---- the kernel ---- */
 
-template <bool PACKED> __global__ static void __launch_bounds__(THREADS, 1)
+template <bool PACKED> __global__ static void __launch_bounds__(SCREENING_THREADS, 1)
     search_planes(const __grid_constant__ planes_args t)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
@@ -186,6 +168,7 @@ template <bool PACKED> __global__ static void __launch_bounds__(THREADS, 1)
   uint32_t step = 0; /* k-steps since the start */
   tile_walk at_tile = { 0, 0 };
   if (warp_of_block >= CONSUMERS / 32) {
+    give_registers();
     if (thread == CONSUMERS) for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
       uint32_t ta, tb;
       if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
@@ -195,20 +178,22 @@ template <bool PACKED> __global__ static void __launch_bounds__(THREADS, 1)
     return;
   }
 
+  take_registers();
+  uint4 *const mine = (uint4 *) (stages + STAGES * STAGE_BYTES) + thread; /* of packed counts */
+  planes_screen last = nothing_to_screen();
   for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
-    uint32_t ta, tb, c[128];
+    uint32_t ta, tb, c[128], due = 0;
     if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
     const uint32_t one = ta * WEFT_PLANES_A + weft_planes_a(thread), b0 = tb * WEFT_PLANES_B;
     if constexpr (PACKED) {
-#pragma unroll
-      for (int i = 0; i < 128; i++) c[i] = 0;
-      count_steps(&copies, stages, t.steps[0], &step, c);
-#pragma unroll
-      for (int i = 0; i < 128; i++) c[i] *= 65537u;
-      count_steps(&copies, stages, t.steps[1], &step, c);
-      uint4 *const mine = (uint4 *) (stages + STAGES * STAGE_BYTES) + thread;
+      const auto meanwhile = [&] {
+        for (due += WEFT_PLANES_PAIRS / SCREENED; due >= (uint32_t) t.all_steps; due -= (uint32_t) t.all_steps)
+          if (last.at < WEFT_PLANES_PAIRS) screen_packed(t, mine, &last);
+      };
+      count_packed(&copies, stages, t.steps, &step, c, meanwhile);
+      end_packed(t, mine, &last);
       put_all(c, mine);
-      search_packed(t, mine, one, b0);
+      last = begin_packed(t, one, b0);
     } else {
 #pragma unroll 1
       for (uint32_t class_index = 0; class_index < t.classes; class_index++) {
@@ -220,6 +205,7 @@ template <bool PACKED> __global__ static void __launch_bounds__(THREADS, 1)
       search_wide(t, one, b0);
     }
   }
+  if constexpr (PACKED) end_packed(t, mine, &last);
 }
 
 #else /* host side, and devices that never run it */
@@ -249,25 +235,26 @@ struct sides_args {
   uint32_t planes, classes;
   const int64_t *alone;
   double scale;
-  planes_side *out;
-  uint2 *by_class;              /* NULL: packed */
+  float *own;
+  float4 *packed;               /* one of these two */
+  uint2 *by_class;
 };
 
 __global__ static void make_sides(sides_args s)
 {
   const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
   if (k >= s.room) return;
-  planes_side side = { { 0, 0 }, 0, 0 };
+  uint32_t plane[2] = { 0, 0 };
   for (uint32_t c = 0; c < s.classes; c++) {
     uint32_t rows[2] = { 0, 0 };
     for (uint32_t q = 0; q < s.planes && k < s.count; q++) {
       rows[q] = s.margins[c * s.plane_rows + s.row + q * s.count + k];
-      if (!s.by_class) side.plane[q] += weft_planes_pack(c ? 0 : rows[q], c ? rows[q] : 0);
+      if (s.packed) plane[q] += weft_planes_pack(c ? 0 : rows[q], c ? rows[q] : 0);
     }
     if (s.by_class) s.by_class[c * s.room + k] = make_uint2(rows[0], rows[1]);
   }
-  if (k < s.count) side.own = (float) ((double) s.alone[k] * s.scale);
-  s.out[k] = side;
+  if (s.packed) s.packed[k] = words_of_side(weft_planes_side_of(plane));
+  s.own[k] = k < s.count ? (float) ((double) s.alone[k] * s.scale) : 0;
 }
 
 /* ---- host ---- */
@@ -310,19 +297,21 @@ done:
   return st;
 }
 
-/* The parts of `room`: sides of a and b, and where counts are not packed, margins by class and counts. */
-struct planes_room { size_t of_a, of_b, margins_a, margins_b, counts, bytes; };
+/* The parts of `room`: counts where these are not packed, margins by class or sides of a and b, and what both say
+ * alone. */
+struct planes_room { size_t counts, of_a, of_b, own_a, own_b, bytes; };
 
 static planes_room parts_of(const mi_planar *b, int processors)
 {
-  const size_t room_a = room_of(b->count_a), room_b = room_of(b->count_b), wide = b->packed ? 0 : b->classes;
+  const size_t room_a = room_of(b->count_a), room_b = room_of(b->count_b);
+  const size_t wide = b->packed ? 0 : b->classes, side = b->packed ? sizeof(float4) : wide * sizeof(uint2);
   planes_room r;
   r.counts = 0;
   r.of_a = wide * (size_t) processors * WEFT_PLANES_PAIRS * CONSUMERS * sizeof(uint4);
-  r.of_b = r.of_a + room_a * sizeof(planes_side);
-  r.margins_a = r.of_b + room_b * sizeof(planes_side);
-  r.margins_b = r.margins_a + wide * room_a * sizeof(uint2);
-  r.bytes = r.margins_b + wide * room_b * sizeof(uint2);
+  r.of_b = r.of_a + room_a * side;
+  r.own_a = r.of_b + room_b * side;
+  r.own_b = r.own_a + room_a * sizeof(float);
+  r.bytes = r.own_b + room_b * sizeof(float);
   return r;
 }
 
@@ -339,7 +328,7 @@ done:
 /* What the screen compares with; *scale: of own information in fixed point. */
 static void set_bars(const mi_planar *b, const mi_bar *bar, planes_args *t, double *scale)
 {
-  const weft_planes_units u = weft_planes_measure(b->packed, b->class_rows, b->classes, b->steepest);
+  const weft_planes_units u = weft_planes_measure(b->packed, b->class_rows, b->classes, b->steepest, 1);
   const double mi = bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score);
   const double gain = bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain;
   t->bar_mi = (float) (u.base + mi * u.unit);
@@ -386,7 +375,7 @@ weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *b, const uint8_
   weft_status st = WEFT_OK;
   planes_args t = make_args(b, tiles_a, tiles_b, hits);
   void (*const kernel)(const planes_args) = b->packed ? search_planes<true> : search_planes<false>;
-  const int bytes = STAGES * STAGE_BYTES + (b->packed ? COUNTS_BYTES : 0);
+  const int bytes = STAGES * STAGE_BYTES + (b->packed ? WORDS_BYTES : 0);
   int processors = 0;
   double scale;
   planes_room at;
@@ -396,20 +385,23 @@ weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *b, const uint8_
   at = parts_of(b, processors);
   t.counts = (uint4 *) (room + at.counts);
   for (int side = 0; side < 2; side++) {
+    void *const of = room + (side ? at.of_b : at.of_a);
+    float *const own = (float *) (room + (side ? at.own_b : at.own_a));
     const sides_args make = { b->r->margins, b->plane_rows, side ? b->row_b : b->row_a, side ? b->count_b : b->count_a,
                               side ? t.room_b : t.room_a, side ? b->planes_b : b->planes_a, b->classes,
-                              b->r->alone + (side ? b->first_b : b->first_a), scale,
-                              (planes_side *) (room + (side ? at.of_b : at.of_a)),
-                              b->packed ? NULL : (uint2 *) (room + (side ? at.margins_b : at.margins_a)) };
+                              b->r->alone + (side ? b->first_b : b->first_a), scale, own,
+                              b->packed ? (float4 *) of : NULL, b->packed ? NULL : (uint2 *) of };
     make_sides<<<(unsigned) ((make.room + 255) / 256), 256, 0, s>>>(make);
     WEFT_CUDA(cudaGetLastError());
-    if (side) { t.of_b = make.out; t.margins_b = make.by_class; }
-    else { t.of_a = make.out; t.margins_a = make.by_class; }
+    (side ? t.of_b : t.of_a) = make.packed;
+    (side ? t.margins_b : t.margins_a) = make.by_class;
+    (side ? t.own_b : t.own_a) = own;
   }
   t.first = first;
   t.count = count;
   WEFT_CUDA(weft_device_allow_shared((const void *) kernel, bytes));
-  kernel<<<count < (uint64_t) processors ? (unsigned) count : (unsigned) processors, THREADS, bytes, s>>>(t);
+  kernel<<<count < (uint64_t) processors ? (unsigned) count : (unsigned) processors, SCREENING_THREADS, bytes,
+           s>>>(t);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

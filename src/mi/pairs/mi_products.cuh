@@ -3,10 +3,9 @@
 #ifndef WEFT_MI_PRODUCTS_CUH
 #define WEFT_MI_PRODUCTS_CUH
 
-#include "mi_pairs_cuda.cuh"
+#include "mi_arrange.cuh"
 extern "C" {
 #include "mi_products.h"
-#include "mi_tiles.h"
 }
 
 #define AREA (ROWS_A * ROWS_B)            /* pairs per tile */
@@ -33,7 +32,7 @@ struct mi_counting {
 };
 
 weft_status weft_mi_count_products(weft_ctx *ctx, const mi_counting *units, cudaStream_t s);
-/* Whether the classes' counts fit half a word, and the words a stratum takes then. */
+/* Whether the classes' counts fit half a word, and the words that a stratum takes then. */
 int weft_mi_counts_pack(const weft_mi_pack *p);
 uint32_t weft_mi_counts_words(const weft_mi_pack *p);
 /* Fills what comes from the classes: steps, class_step, per, words, packed. */
@@ -60,10 +59,13 @@ void weft_mi_products_end(weft_device_arena *mem, mi_products *job);
 /* Scores tiles first .. first+count-1, of 128 × 256 pairs. */
 weft_status weft_mi_products_pairs(weft_ctx *ctx, const mi_products *job, const mi_bar *bar, const mi_hits *hits,
                                    uint64_t first, uint64_t count, cudaStream_t s);
-/* How many pairs take a moment. */
+/* How many pairs are scored in some milliseconds. */
 double weft_mi_products_most(const mi_products *job);
 
-/* ---- triples of complete attributes of two to five levels: mi_triples_wgmma.cu ---- */
+/* ---- triples of complete attributes of two to five levels: mi_triples_cuda.cu ---- */
+
+/* Rows of the pack's planes by plane and place, UINT32_MAX where there is none. */
+void weft_mi_plane_rows(const weft_mi_pack *p, uint32_t planes, uint32_t *out);
 
 struct mi_levels {
   const weft_mi_pack *pack;
@@ -83,5 +85,37 @@ weft_status weft_mi_levels_begin(weft_ctx *ctx, weft_device_arena *mem, const we
 weft_status weft_mi_levels_triples(weft_ctx *ctx, const mi_levels *job, uint32_t fixed, const mi_bar *bar,
                                    const mi_hits *hits, cudaStream_t s);
 double weft_mi_levels_most(const mi_levels *job);
+
+/* ---- triples of complete attributes of at most three levels, two classes: mi_triples_wgmma.cu ---- */
+
+#define SORTED_BATCH 32       /* fixed attributes at a time, at most */
+
+struct sorted_runs;
+struct mi_sorted {
+  const weft_mi_pack *pack;
+  const weft_mi_resident *r;
+  double steepest;            /* weft_mi_steepest() of the share of class 0 */
+  uint32_t batch;
+  arranged_planes all;
+  size_t bits, bytes;         /* of a row and of all planes, for each fixed attribute */
+  uint32_t *from;             /* [fixed][bit of a sorted row]: the bit of the pack's row that comes there */
+  uint8_t *planes;            /* [fixed]: all planes with the rows sorted by the fixed attribute's level and class */
+  sorted_runs *runs;          /* [fixed] */
+  float4 *sides;              /* [fixed][level][place] */
+  float *own;                 /* [place] */
+};
+
+int weft_mi_sorted_fit(const weft_ctx *ctx, const weft_mi_pack *p);
+weft_status weft_mi_sorted_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
+                                 const weft_mi_resident *r, mi_sorted *out);
+/* Finds the triples of each of at most job->batch attributes at the places `fixed` and all pairs behind it that may
+ * reach the bar: they are appended by place. */
+weft_status weft_mi_sorted_screen(weft_ctx *ctx, const mi_sorted *job, const uint32_t *fixed, uint32_t count,
+                                  const mi_bar *bar, const mi_hits *hits, cudaStream_t s);
+/* Scores what was appended where it lies: -INFINITY when it is behind the bar. */
+weft_status weft_mi_sorted_score(weft_ctx *ctx, const mi_sorted *job, const mi_bar *bar, const mi_hits *hits,
+                                 cudaStream_t s);
+/* How many triples take a moment. */
+double weft_mi_sorted_most(const mi_sorted *job);
 
 #endif

@@ -166,6 +166,46 @@ __device__ static int64_t warp_sum(const weft_mi_log &f, uint32_t classes, uint3
   return sum;
 }
 
+/* What three attributes say, and the most that two of them say. */
+struct triple_score { int64_t joint, greatest; uint64_t n; };
+
+/* By all lanes of a warp, for all: from the cells of three attributes of as many levels, those of the first with `per`
+ * classes in each: [level and class][level][level]. */
+__device__ static triple_score score_cells(const weft_mi_log &f, uint32_t levels, uint32_t per, int64_t class_fixed,
+                                           const uint32_t *cells)
+{
+  const uint32_t area = levels * levels;
+  triple_score out;
+  uint64_t rows;
+  out.greatest = 0;
+  out.joint = warp_sum(f, levels * per, per, area, [&](uint32_t c, uint32_t i) { return cells[c * area + i]; }, &out.n) -
+              class_fixed;
+  if (out.joint < 0) out.joint = 0;
+  for (int without = 0; without < 3; without++) {
+    const int64_t two = warp_sum(f, per, per, area, [&](uint32_t c, uint32_t i) {
+      const uint32_t u = i / levels, v = i % levels;
+      uint64_t k = 0;
+      for (uint32_t w = 0; w < levels; w++)
+        k += without == 0 ? cells[(w * per + c) * area + i]
+             : without == 1 ? cells[(u * per + c) * area + w * levels + v]
+                            : cells[(u * per + c) * area + v * levels + w];
+      return k;
+    }, &rows) - class_fixed;
+    if (two > out.greatest) out.greatest = two;
+  }
+  return out;
+}
+
+/* Of three columns in any order. */
+__device__ static inline uint64_t triple_index(uint64_t columns, uint64_t x, uint64_t y, uint64_t z)
+{
+  uint64_t swap;
+  if (x > y) { swap = x; x = y; y = swap; }
+  if (y > z) { swap = y; y = z; z = swap; }
+  if (x > y) { swap = x; x = y; y = swap; }
+  return (x * columns + y) * columns + z;
+}
+
 /* Scores what passed: `alone` by one thread, `together` by a warp, which are given room for a table. */
 template <class Alone, class Together>
 __device__ static void score_queue(const mi_scoring &t, uint32_t ta, uint32_t tb, score_room *room, const Alone &alone,

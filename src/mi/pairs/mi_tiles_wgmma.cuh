@@ -1,7 +1,7 @@
 /* Tiles of 128 rows of bits by 256 on Hopper's 1-bit tensor cores: what the kernels over pairs have in common.
  *
  * Two warpgroups own 64 rows each; a producer warp brings the rows by bulk copies through a ring of stages, one k-step
- * of 256 bits a stage, and runs ahead into the next tile while this one is scored:
+ * of 256 bits per stage, and runs ahead into the next tile while this one is scored:
  *
  *   stage   | a: 128 × 32 bytes | b: 256 × 32 bytes |
  *
@@ -77,10 +77,11 @@ __device__ static inline void bring_tile(ring<STAGES> *r, uint8_t *stages, const
   bring_steps(r, stages, a, b, steps, 0, steps, step);
 }
 
-/* Adds a class's counts: by all threads of both warpgroups. */
-template <uint32_t STAGES>
+/* Adds a class's counts: by all threads of both warpgroups. `meanwhile` is called in every step while the tensor cores
+ * are at work, and must leave the accumulators alone. */
+template <uint32_t STAGES, class Meanwhile>
 __device__ static inline void count_steps(ring<STAGES> *r, const uint8_t *stages, int steps, uint32_t *step,
-                                          uint32_t (&c)[128])
+                                          uint32_t (&c)[128], const Meanwhile &meanwhile)
 {
   if (!steps) return;
   const uint32_t own = threadIdx.x / 128 * 64 * 32; /* bytes before this warpgroup's rows */
@@ -92,6 +93,7 @@ __device__ static inline void count_steps(ring<STAGES> *r, const uint8_t *stages
     product_fence();
     mma_64x256x256(c, operand_descriptor(from + own), operand_descriptor(from + BLOCK_BYTES));
     product_commit();
+    meanwhile();
     if (s > 0) { /* the step before is done: its stage is free */
       product_wait<1>();
       hold(c);
@@ -101,6 +103,13 @@ __device__ static inline void count_steps(ring<STAGES> *r, const uint8_t *stages
   product_wait<0>();
   hold(c);
   barrier_arrive(&r->empty[(*step - 1) % STAGES]);
+}
+
+template <uint32_t STAGES>
+__device__ static inline void count_steps(ring<STAGES> *r, const uint8_t *stages, int steps, uint32_t *step,
+                                          uint32_t (&c)[128])
+{
+  count_steps(r, stages, steps, step, c, [] {});
 }
 
 #endif

@@ -118,11 +118,7 @@ struct triple_args {
 __device__ static void offer_triple(const triple_args &t, const counted &p, int64_t joint, int64_t greatest, uint64_t n)
 {
   const mi_scoring &s = t.pair;
-  uint64_t x = s.column[t.fixed], y = s.column[p.one], z = s.column[p.other], swap;
-  if (x > y) { swap = x; x = y; y = swap; }
-  if (y > z) { swap = y; y = z; z = swap; }
-  if (x > y) { swap = x; x = y; y = swap; }
-  const uint64_t index = (x * s.columns + y) * s.columns + z;
+  const uint64_t index = triple_index(s.columns, s.column[t.fixed], s.column[p.one], s.column[p.other]);
   const double mi = weft_mi_bits(joint, s.f.unit, n), gain = weft_mi_bits(joint - greatest, s.f.unit, n);
   if (mi_passes(s.bar, mi, gain, index)) mi_append(s.hits, s.bar.by_interaction ? gain : mi, index);
 }
@@ -163,25 +159,8 @@ __device__ __noinline__ static void score_triple(const triple_args &t, const cou
 __device__ __noinline__ static void score_triple_together(const triple_args &t, const counted &p, uint32_t *room)
 {
   const mi_scoring &s = t.pair;
-  const uint32_t levels = s.a.levels, area = levels * levels, per = s.per;
-  const uint32_t *cells = fill_table(s, p, room);
-  uint64_t n, rows;
-  int64_t greatest = 0;
-  int64_t joint = warp_sum(s.f, s.classes, per, area, [&](uint32_t c, uint32_t i) { return cells[c * area + i]; }, &n) -
-                  s.class_fixed;
-  for (int without = 0; without < 3; without++) { /* the fixed one, the one of side a, of side b */
-    const int64_t two = warp_sum(s.f, per, per, area, [&](uint32_t c, uint32_t i) {
-      const uint32_t u = i / levels, v = i % levels;
-      uint64_t k = 0;
-      for (uint32_t w = 0; w < levels; w++)
-        k += without == 0 ? cells[(w * per + c) * area + i]
-             : without == 1 ? cells[(u * per + c) * area + w * levels + v]
-                            : cells[(u * per + c) * area + v * levels + w];
-      return k;
-    }, &rows) - s.class_fixed;
-    if (two > greatest) greatest = two;
-  }
-  if (threadIdx.x % 32 == 0) offer_triple(t, p, joint > 0 ? joint : 0, greatest, n);
+  const triple_score score = score_cells(s.f, s.a.levels, s.per, s.class_fixed, fill_table(s, p, room));
+  if (threadIdx.x % 32 == 0) offer_triple(t, p, score.joint, score.greatest, score.n);
 }
 
 /* Blocks of STRIP rows of a tile, a thread per column. */
@@ -242,8 +221,7 @@ static tile_grid grid_of(const weft_mi_pack *p, uint32_t low)
   return grid;
 }
 
-/* Rows of planes by plane and place. */
-static void plane_rows_of(const weft_mi_pack *p, uint32_t planes, uint32_t *out)
+void weft_mi_plane_rows(const weft_mi_pack *p, uint32_t planes, uint32_t *out)
 {
   for (uint32_t q = 0; q < planes; q++)
     for (size_t place = 0; place < p->p; place++) {
@@ -268,7 +246,7 @@ weft_status weft_mi_levels_begin(weft_ctx *ctx, weft_device_arena *mem, const we
   out->levels = levels;
   out->plane = room * r->words * 4;
   WEFT_TAKE(rows, &host, planes * pack->p);
-  plane_rows_of(pack, planes, rows);
+  weft_mi_plane_rows(pack, planes, rows);
   WEFT_DEVICE_TAKE(out->plane_row, mem, planes * pack->p);
   WEFT_DEVICE_TAKE(out->tiles, mem, planes * out->plane);
   WEFT_DEVICE_TAKE(out->masked, mem, levels * planes * out->plane);

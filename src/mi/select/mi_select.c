@@ -22,7 +22,7 @@
 #define PLANE_LEVELS 16u   /* candidates with more levels are counted row by row */
 #define PLANE_GROUPS 64u   /* likewise when W and Y have more combinations */
 #define FIRST_PROMISING 64 /* candidates brought up to date at first, then twice as many */
-#define BATCH_ROWS 3e7     /* rows × candidates a thread counts between two polls, row by row */
+#define BATCH_ROWS 3e7     /* rows × candidates that a thread counts between two polls, row by row */
 
 typedef struct {
   const weft_mi_data *data;

@@ -1,0 +1,135 @@
+# Sums of the Gaussian kernel over a mesh (src/kernel/kernel_mesh.h): in one to three dimensions, within an error.
+
+has_mesh <- function(problem) {
+  problem$kernel == "gaussian" && ncol(problem$reference) <= 3L && (problem$rel_error > 0 || problem$abs_error > 0)
+}
+
+# What a mesh would do: its scheme, the error that this is made for, over the sum of weights, and seconds; NULL where
+# there is none. The error of a sum is the same for all queries, so that a relative one is kept where the sum is large
+# enough: for references of mean weight and more among the queries. Other queries may count on a thousandth of that.
+mesh_plan <- function(problem) {
+  if (!has_mesh(problem)) return(NULL)
+  n <- as.double(nrow(problem$reference))
+  split <- split_weights(problem$weights)
+  total <- max(rowSums(split$weights))
+  share <- if (problem$self && !problem$leave_one_out) 1 / n else 1e-3 / n
+  tau <- if (problem$log) 0 else problem$abs_error / if (split$both) 2 else 1
+  target <- min(max(problem$rel_error * share, least_mesh_error) + if (total > 0) tau / total else 0, 0.01)
+  if (problem$rel_error == 0) target <- min(tau / total, 0.01)
+  if (!isTRUE(target >= least_mesh_error)) return(NULL)
+  size <- list(m = nrow(split$weights), extent = mesh_extent(problem), references = n,
+               queries = as.double(nrow(problem$query)))
+  choice <- .Call(C_weft_kernel_mesh_choose, size, target)
+  if (is.null(choice)) return(NULL)
+  list(choice = choice, target = target, nodes = choice[["nodes"]] * size$m,
+       seconds = on_core(choice[["seconds"]]) / min(problem$control$threads, 8))
+}
+
+least_mesh_error <- 1e-12 # below, rounding is as large
+most_mesh_nodes <- 1e9
+
+# Of the references in each dimension, in bandwidths; of a covariance at most.
+mesh_extent <- function(problem) {
+  box <- problem$box %||% points_range(problem$reference)
+  range <- box[2L, ] - box[1L, ]
+  b <- problem$bandwidth
+  if (is.null(b$scale)) return(range / b$h)
+  if (!b$full) return(range / b$scale)
+  inverse <- forwardsolve(b$scale, diag(length(range)))
+  as.vector(abs(inverse) %*% range)
+}
+
+# Where a mesh does in much less time what trees or all pairs, which take at least so many seconds, would.
+mesh_pays <- function(mesh, seconds, much = 1) {
+  !is.null(mesh) && mesh$nodes <= 1e8 && mesh$seconds < much * seconds
+}
+
+# NULL where no mesh is right for these points. Queries whose sums turn out too small for the mesh's error are summed by
+# trees or directly, so that the errors hold for each.
+kernel_mesh <- function(problem, mesh, reason) {
+  split <- split_weights(problem$weights)
+  points <- function(x) if (is.null(problem$bandwidth$scale)) list(columns = x) else native_points(x, problem)
+  task <- native_task(problem, NULL, NULL, split)
+  task$reference <- points(problem$reference)
+  task$query <- if (problem$self) task$reference else points(problem$query)
+  out <- .Call(C_weft_kernel_mesh, task, mesh$choice, mesh$target, problem$control)
+  if (is.null(out)) return(NULL)
+  sums <- join_parts(out$sum, split, ncol(problem$weights))
+  if (length(out$missed)) sums[out$missed + 1L, ] <- sums_of_some(problem, out$missed + 1L)
+  list(sum = sums, method = "mesh", backend = "cpu",
+       effort = effort_of(length(out$missed) * as.double(nrow(problem$reference)), mesh$nodes, length(out$missed)),
+       reason = sprintf("%s; %.3g nodes, %g bandwidths apart, error %.2g of the weights, %d queries summed otherwise",
+                        reason, mesh$nodes, signif(mesh$choice[["spacing"]], 2), out$error, length(out$missed)))
+}
+
+mesh_asked_for <- function(problem) {
+  if (!has_mesh(problem)) {
+    abort_input("`method = \"mesh\"` is for the Gaussian kernel in up to three dimensions, within an error.",
+                x = sprintf("`kernel` is \"%s\", in %d dimensions, with `rel_error` %g and `abs_error` %g.",
+                            problem$kernel, ncol(problem$reference), problem$rel_error, problem$abs_error))
+  }
+  cpu_only(problem$backend, "Sums over a mesh are taken")
+  mesh <- mesh_plan(problem)
+  fits <- !is.null(mesh) && mesh$nodes <= most_mesh_nodes
+  result <- if (fits) kernel_mesh(problem, mesh, "asked for")
+  if (!is.null(result)) return(result)
+  abort_input(
+    "No mesh is right for these sums.",
+    x = if (is.null(mesh)) sprintf("The errors ask for less than %g of the summed weights.", least_mesh_error)
+      else sprintf("It would have %.3g nodes; up to %g are allowed.", mesh$nodes, most_mesh_nodes),
+    i = "Use `method = \"auto\"`."
+  )
+}
+
+# Sums of some queries by trees or directly; they leave themselves out where queries do.
+sums_of_some <- function(problem, some) {
+  p <- problem
+  p$query <- problem$query[some, , drop = FALSE]
+  p$self <- FALSE
+  p$backend <- "cpu"
+  p$leave_one_out <- FALSE # for the plan
+  plan <- plan_method(p)
+  if (plan$method == "direct") return(sums_in_double(problem, some))
+  trees <- plan$trees %||% native_trees(p)
+  split <- split_weights(p$weights)
+  task <- native_task(problem, trees$query, trees$reference, split,
+                      split$weights[, trees$reference$order + 1L, drop = FALSE])
+  if (problem$leave_one_out) task$own <- own_places(some, trees$reference)[trees$query$order + 1L]
+  out <- .Call(C_weft_kernel_walk, task, trees$query, trees$reference, walk_plan("if worth"), problem$control)
+  sums <- out$sum
+  sums[trees$query$order + 1L, ] <- out$sum
+  join_parts(sums, split, ncol(p$weights))
+}
+
+# ---- sums over all pairs ----
+
+# Sums over all ordered pairs of different points, as a function of bandwidths: within `rel_error`, NA where a mesh does
+# not keep it or would take longer than all pairs. Points that are spread evenly have the least sum for their range; an
+# error for that is tried first.
+mesh_pairs <- function(z, rel_error) {
+  n <- as.double(nrow(z))
+  box <- points_range(z)
+  range <- box[2L, ] - box[1L, ]
+  points <- list(columns = z)
+  weights <- matrix(1, 1L, nrow(z))
+  control <- run_control("cpu", progress = FALSE)
+  sum_of <- function(h, target) {
+    size <- list(m = 1, extent = range / h, references = n, queries = 0)
+    choice <- if (target >= least_mesh_error / 10) .Call(C_weft_kernel_mesh_choose, size, target)
+    if (is.null(choice) || choice[["nodes"]] > 3e7 || choice[["seconds"]] > 3e-9 * n^2) return(NULL)
+    .Call(C_weft_kernel_mesh_pairs, sums_task("gaussian", h, points, points, weights, FALSE), choice, target, control)
+  }
+  one <- function(h) {
+    share <- prod(pmin(1, sqrt(2 * pi) * h / range))
+    target <- 0.3 * rel_error * share
+    for (again in 1:2) {
+      out <- sum_of(h, min(target, 0.01))
+      if (is.null(out)) return(NA_real_)
+      others <- out[1L] - n
+      if (out[2L] <= rel_error * (others - out[2L])) return(others)
+      target <- 0.3 * rel_error * others / n^2
+    }
+    NA_real_
+  }
+  function(h) vapply(h, one, 0)
+}

@@ -1,0 +1,505 @@
+# Single cells: from counts, sparse in memory or in a store, to variable genes, components, groups, metacells and marker
+# genes. No step makes the counts dense: what is dense has a row per cell and a column per component, or a row per
+# metacell.
+
+cells_sampled <- 20000L # cells from which centres of groups, and the number of components, are found
+cells_least <- 2000L    # gene_network() makes metacells of sparse counts of as many cells or more
+
+#' From counts of single cells to groups, markers and metacells
+#'
+#' Divides counts by the totals of the cells, chooses the genes that vary more than their means explain, finds
+#' components, groups the cells, and adds up their counts by metacells: some dozens of similar cells each, whose sums
+#' are dense enough for networks. [gene_network()] starts with it when it is given a store or a sparse matrix of many
+#' cells.
+#'
+#' @section What is done, in this order:
+#' 1. Size factors are the totals of the cells, relative to their mean. Cells without counts are left out.
+#' 2. Genes: for counts divided by size factors, a local regression of log(variance / mean) on the logarithm of the mean
+#'    gives the expected variance; the `genes` with the greatest ratio of observed to expected variance are chosen.
+#' 3. Components: [pca()] of log(1 + 10,000 count / total) of these genes, which are centred but not scaled. The
+#'    `leading` components are those whose standard deviation, in a sample of up to 20,000 cells, is above the greatest
+#'    for the same values permuted within genes; the others would only add noise to distances.
+#' 4. Groups: the scores of the sample on the leading components are cut into up to 400 small pieces (Lloyd's
+#'    algorithm), whose centres are grouped by co-clustering of real values ([irm()]), which infers the number of
+#'    groups. Each cell belongs to the group of the nearest centre. Groups are numbered by size.
+#' 5. Metacells: each group is cut into pieces in the same way. The cells of a group that are nearest to the same centre
+#'    and have the same `class` and `batch` form a metacell, if they are at least `least`.
+#' 6. Markers: how much the detection of a gene in a cell says about the group (mutual information in bits), and the
+#'    group in which it is detected most often. There are no p-values: groups that were found in the same counts differ
+#'    in these genes by construction. Genes that were not used to find groups can be tested, see
+#'    `vignette("hundred-thousand-cells")`.
+#'
+#' Everything is read in blocks, so that a store may be larger than memory: four passes for the first three steps, and
+#' one for the last two. The scores of all cells must fit into memory.
+#'
+#' @section Metacells as samples: Cells of one animal or patient are not independent, and neither are metacells made of
+#'   them. A test between metacells of two classes is a statement about these cells; with few donors, add up counts by
+#'   donor instead.
+#'
+#' @inheritParams gene_quality
+#' @param x counts, with cells in rows: a [weft_store()] as it was imported, a sparse Matrix, a list of them (blocks of
+#'   cells), a matrix, or a SummarizedExperiment or SingleCellExperiment.
+#' @param class,batch one category per cell, or the name of a column of `colData(x)` or [store_data()]: metacells are
+#'   made within these. Groups are found without them.
+#' @param genes how many genes to choose, or their names.
+#' @param k how many components to find.
+#' @param leading how many of them to use; by default it is found.
+#' @param metacells about how many to make; by default one for every 50 cells, 400 at most.
+#' @param least fewest cells of a metacell.
+#' @param max_groups most groups.
+#' @param sweeps see [irm()].
+#' @param block_size see [pca()].
+#' @param seed a whole number; by default the draws come from R's generator.
+#' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()].
+#' @return An object of class `weft_cells`: a list with `group` and `metacell` (whole numbers, one per cell, NA where a
+#'   cell has none), `genes` (a data frame: `gene`, `mean`, `variance`, `excess` over what is expected, `chosen`, and
+#'   `symbol` and `description` where they are known), `components` (as [pca()], with `leading`), `markers` (a data
+#'   frame: `gene`, `group`, `information`, `share` of the group's cells in which it was seen, `elsewhere`, sorted),
+#'   `metacells` (a data frame: `cells`, `group` and, where they were given, `class` and `batch`), `counts` (metacells
+#'   by genes, sums of counts), `size` (the cells' size factors) and `seed`. `as.matrix()` gives `counts`; functions that
+#'   take a matrix of samples by genes take the object in its place.
+#' @seealso [gene_network()], [regulation()], [weft_import()]
+#' @export
+#' @examples
+#' type <- rep(1:3, each = 100)
+#' rate <- matrix(0.3, 300, 60)
+#' for (t in 1:3) rate[type == t, 10 * t + 1:10] <- 3
+#' counts <- matrix(rpois(length(rate), rate), 300, dimnames = list(NULL, paste0("gene", 1:60)))
+#' cells <- gene_cells(Matrix::Matrix(counts, sparse = TRUE), seed = 1)
+#' cells
+#' table(cells$group, type)
+#' head(cells$markers)
+gene_cells <- function(x, class = NULL, batch = NULL, assay = NULL, genes = 2000, k = 30, leading = NULL,
+                       metacells = NULL, least = 10, max_groups = 60, sweeps = 100, block_size = 2^28, seed = NULL,
+                       backend = NULL, threads = NULL, progress = NULL) {
+  need_args("x")
+  need_package("Matrix", "`gene_cells()`")
+  cells <- cells_input(x, assay, check_number(block_size, "block_size", min = 8))
+  labels <- cell_labels(list(class = class, batch = batch), x, cells)
+  k <- check_number(k, "k", min = 1, max = min(cells$n, cells$p), whole = TRUE)
+  if (!is.null(leading)) leading <- check_number(leading, "leading", min = 1, max = k, whole = TRUE)
+  if (!is.null(metacells)) metacells <- check_number(metacells, "metacells", min = 1, max = 1e5, whole = TRUE)
+  least <- check_number(least, "least", min = 1, whole = TRUE)
+  max_groups <- check_number(max_groups, "max_groups", min = 1, max = 1e4, whole = TRUE)
+  seed <- if (is.null(seed)) floor(stats::runif(1L) * 2^31)
+          else check_number(seed, "seed", min = 0, max = 2^31, whole = TRUE)
+  threads <- threads_for(threads)
+  cells <- cell_sizes(cells)
+  table <- variable_genes(cells, genes, threads)
+  if (sum(table$chosen) < 2L) abort_input("At least two genes must vary.", i = "Are these counts of several cells?")
+  for (name in c("symbol", "description")) {
+    table[[name]] <- known_column(x, if (name == "symbol") symbol_columns else description_columns)
+  }
+  data <- normalised_cells(cells, table$chosen)
+  k <- min(k, sum(table$chosen))
+  fit <- pca(data, k, seed = seed, block_size = block_size, backend = backend, threads = threads, progress = progress)
+  some <- some_cells_of(cells, seed)
+  fit$leading <- as.integer(leading %||% leading_components(cells_at(data, cells, some), k, seed, threads))
+  scores <- fit$x[, seq_len(fit$leading), drop = FALSE]
+  found <- group_cells(scores, some, cells$size > 0, metacells %||% max(1, min(400, cells$n %/% 50)),
+                       list(max_groups = max_groups, sweeps = sweeps, seed = seed, threads = threads))
+  made <- number_metacells(found, labels, least)
+  sums <- sum_cells(cells, made$metacell, found$group, nrow(made$table))
+  if (nrow(sums$counts)) rownames(sums$counts) <- sprintf("metacell%d", seq_len(nrow(sums$counts)))
+  colnames(sums$counts) <- cells$names
+  structure(class = "weft_cells", list(
+    group = found$group, metacell = made$metacell, genes = table, components = fit,
+    markers = marker_genes(sums$seen, tabulate(found$group, max(found$group, na.rm = TRUE)), cells$names),
+    metacells = made$table, counts = sums$counts, size = cells$size, seed = seed
+  ))
+}
+
+# ---- what comes in ----
+
+# list(n, p, names, row_names, and `store`, or `blocks`: dgCMatrices of counts)
+cells_input <- function(x, assay, block_size) {
+  given <- as_source(x, assay, stored = TRUE)
+  data <- given$data
+  blocks <- switch(given$kind, sparse = list(data), blocks = data, delayed = list(methods::as(data, "dgCMatrix")),
+                   matrix = if (is.numeric(data)) list(Matrix::Matrix(data, sparse = TRUE)),
+                   frame = list(Matrix::Matrix(frame_matrix(data, "x"), sparse = TRUE)))
+  if (is.null(blocks) && given$kind != "store") {
+    abort_input("`x` must be counts: a weft_store(), a sparse Matrix or a list of them, or a matrix.",
+                x = paste0("It is ", describe(x), "."))
+  }
+  if (!is.null(blocks)) {
+    source <- sparse_source(blocks, "x")
+    cells <- list(n = source$n, p = source$p, names = source$names, row_names = source$row_names, blocks = source$data)
+  } else {
+    if (!is.null(unclass(data)$recipe$what)) {
+      abort_input("`x` must be a store of counts.", x = "It is normalised.",
+                  i = "Open the file again with `weft_store()`.")
+    }
+    cells <- list(n = as.double(nrow(data)), p = as.double(ncol(data)), names = dimnames(data)[[2L]],
+                  row_names = dimnames(data)[[1L]], store = data)
+  }
+  if (cells$n < 20 || cells$p < 3) {
+    abort_input("`x` must have at least 20 cells and 3 genes.", x = sprintf("It has %.0f and %.0f.", cells$n, cells$p))
+  }
+  cells$names <- if (is.null(cells$names)) sprintf("V%.0f", seq_len(cells$p)) else make.unique(valid_utf8(cells$names))
+  cells$block_size <- block_size
+  cells
+}
+
+# Factors, one value per cell, or NULL.
+cell_labels <- function(given, x, cells) {
+  given <- given[!vapply(given, is.null, NA)]
+  if (!length(given)) return(list())
+  stand_in <- matrix(0, cells$n, 0, dimnames = list(cells$row_names %||% sprintf("cell%.0f", seq_len(cells$n)), NULL))
+  labels <- lapply(names(given), function(arg) {
+    value <- given[[arg]]
+    if (is_word(value) && inherits(x, "weft_store")) {
+      table <- store_data(x)
+      if (!value %in% names(table)) {
+        abort_input(sprintf("`%s` must name a column of `store_data(x)`, or have one value per cell.", arg),
+                    x = sprintf("There is no \"%s\".", value), i = sprintf("There are %s.", label_some(names(table))))
+      }
+      value <- table[[value]]
+    }
+    sample_factor(value, x, stand_in, arg)
+  })
+  stats::setNames(labels, names(given))
+}
+
+# Calls f(block, rows) with a dgCMatrix of some cells and all genes, one block after another.
+each_block <- function(cells, f) {
+  if (!is.null(cells$blocks)) {
+    first <- 0
+    for (block in cells$blocks) {
+      f(block, first + seq_len(nrow(block)))
+      first <- first + nrow(block)
+    }
+    return(invisible())
+  }
+  source <- store_source(cells$store, min(cells$block_size, 2^26), "x", whole = FALSE)
+  ends <- c(source$starts[-1L], source$n)
+  for (i in seq_along(source$starts)) {
+    slots <- memory_errors(source$data(i))
+    rows <- seq(source$starts[i] + 1, ends[i])
+    f(methods::new("dgCMatrix", p = slots$p, i = slots$i, x = slots$x,
+                   Dim = as.integer(c(length(rows), source$p))), rows)
+  }
+}
+
+# ---- totals and genes ----
+
+# `size`: a cell's total over the mean of all; 0 of cells without counts.
+cell_sizes <- function(cells) {
+  if (is.null(cells$store)) {
+    values <- lapply(cells$blocks, function(b) range(b@x, 0))
+    low <- min(unlist(values))
+    total <- unlist(lapply(cells$blocks, Matrix::rowSums), use.names = FALSE)
+  } else {
+    cells$sums <- store_sums(cells$store)
+    low <- min(cells$sums$range[1L], 0)
+    total <- cells$sums$rows
+  }
+  if (anyNA(total) || !all(is.finite(total)) || low < 0) {
+    abort_input("`x` must hold counts.",
+                x = if (isTRUE(low < 0)) sprintf("The least value is %g.", low) else "Some are missing or infinite.")
+  }
+  if (!any(total > 0)) abort_input("`x` must hold counts.", x = "All are 0.")
+  cells$size <- total / mean(total[total > 0])
+  cells
+}
+
+# Counts over size factors, or log(1 + 10,000 count / total) of chosen genes.
+normalised_cells <- function(cells, chosen = NULL) {
+  logs <- !is.null(chosen)
+  if (!is.null(cells$store)) {
+    total <- cells$sums$rows
+    return(with_recipe(cells$store, cells$sums, if (logs) 1e4 else mean(total[total > 0]), logs,
+                       if (logs) as.double(which(chosen))))
+  }
+  total <- sum(unlist(lapply(cells$blocks, function(b) sum(b@x)))) / sum(cells$size)
+  unit <- ifelse(cells$size > 0, cells$size, 1) * if (logs) total / 1e4 else 1
+  first <- 0
+  lapply(cells$blocks, function(block) {
+    rows <- first + seq_len(nrow(block))
+    first <<- first + nrow(block)
+    if (logs) block <- block[, chosen, drop = FALSE]
+    block@x <- block@x / unit[rows][block@i + 1L]
+    if (logs) block@x <- log1p(block@x)
+    block
+  })
+}
+
+variable_genes <- function(cells, genes, threads) {
+  control <- run_control("cpu", threads, FALSE)
+  moments <- column_moments(pca_source(normalised_cells(cells), NULL, cells$block_size), NULL, control)
+  mean <- moments$mean
+  variance <- moments$norm^2 / max(1, cells$n - 1)
+  varies <- variance > 0 & mean > 0
+  excess <- rep(NA_real_, cells$p)
+  if (sum(varies) > 2L) {
+    level <- log(mean[varies])
+    ratio <- log(variance[varies]) - level
+    trend <- stats::lowess(level, ratio, f = 0.3)
+    excess[varies] <- exp(ratio - stats::approx(trend$x, trend$y, level, rule = 2, ties = "mean")$y)
+  }
+  chosen <- if (is.character(genes)) {
+    seq_len(cells$p) %in% chosen_columns(genes, cells$names, "genes")
+  } else {
+    count <- check_number(genes, "genes", min = 2, whole = TRUE)
+    rank(-excess, na.last = "keep", ties.method = "first") <= count
+  }
+  data.frame(gene = cells$names, mean = mean, variance = variance, excess = excess,
+             chosen = varies & !is.na(chosen) & chosen)
+}
+
+# ---- components ----
+
+# Places of cells with counts, at random, rising.
+some_cells_of <- function(cells, seed) {
+  there <- which(cells$size > 0)
+  if (length(there) <= cells_sampled) return(there)
+  sort(there[order(draws("uniform", length(there), key = seed, stream = 11))[seq_len(cells_sampled)]])
+}
+
+cells_at <- function(data, cells, rows) {
+  bare <- function(m) {
+    m@Dimnames <- list(NULL, NULL)
+    m
+  }
+  if (inherits(data, "weft_store")) return(bare(store_sparse(data, as.double(rows))))
+  first <- 0
+  parts <- lapply(data, function(block) {
+    here <- rows[rows > first & rows <= first + nrow(block)] - first
+    first <<- first + nrow(block)
+    block[here, , drop = FALSE]
+  })
+  bare(do.call(rbind, parts))
+}
+
+# How many components of some cells exceed those of the same values permuted within genes.
+leading_components <- function(some, k, seed, threads) {
+  k <- min(k, dim(some) - 1L)
+  if (k < 1L) return(1L)
+  quick <- function(x, k) {
+    suppressWarnings(pca(x, k, tol = 1e-5, seed = seed, backend = "cpu", threads = threads, progress = FALSE)$sdev)
+  }
+  max(1L, sum(quick(some, k) > quick(permuted_cells(some, seed), 1)))
+}
+
+# Rows exchanged in each column by i -> order[(a i + b) mod m], with a and b of its own; m is the number of rows, or a
+# prime below it, the rows beyond which are left where they are.
+permuted_cells <- function(x, seed) {
+  m <- largest_prime(nrow(x))
+  if (m < 2) return(x)
+  order <- order(draws("uniform", m, key = seed, stream = 12))
+  a <- 1 + floor(draws("uniform", ncol(x), key = seed, stream = 13) * (m - 1))
+  b <- floor(draws("uniform", ncol(x), key = seed, stream = 14) * m)
+  column <- rep.int(seq_len(ncol(x)), diff(x@p))
+  moves <- x@i < m
+  row <- x@i + 1
+  row[moves] <- order[(a[column[moves]] * x@i[moves] + b[column[moves]]) %% m + 1]
+  Matrix::sparseMatrix(row, column, x = x@x, dims = dim(x))
+}
+
+largest_prime <- function(n) {
+  while (n > 3 && any(n %% seq(2, floor(sqrt(n))) == 0)) n <- n - 1
+  n
+}
+
+# ---- groups ----
+
+nearest_centre <- function(x, centres, control) .Call(C_weft_irm_nearest, x, centres, control)
+
+# Means of the rows of each of `count` pieces, 0 of those without any.
+mean_rows <- function(x, of, count) {
+  out <- matrix(0, count, ncol(x))
+  sums <- rowsum(x, of)
+  there <- as.integer(rownames(sums))
+  out[there, ] <- sums / tabulate(of, count)[there]
+  out
+}
+
+# list(group, piece): the group of each cell, and the nearest of the group's pieces, about `pieces` of these in all.
+group_cells <- function(scores, some, there, pieces, how) {
+  control <- run_control("cpu", how$threads, FALSE)
+  storage.mode(scores) <- "double"
+  scores <- unname(scores) / max(1e-300, sqrt(mean(scores^2))) # a unit for all components alike
+  x <- scores[some, , drop = FALSE]
+  centres <- small_pieces(x, max(1, min(400, nrow(x) %/% 8)), how$seed, control)
+  group <- rep(1L, nrow(centres))
+  if (nrow(centres) > 2L) {
+    most <- rep(min(how$max_groups, nrow(centres)), 2L)
+    group <- irm(centres, family = "gaussian", max_clusters = most, chains = 4, sweeps = how$sweeps, seed = how$seed,
+                 backend = "cpu", threads = how$threads, progress = FALSE)$row_cluster
+  }
+  of <- group[nearest_centre(x, centres, control)]
+  middle <- mean_rows(x, of, max(group))
+  spread <- sqrt(colMeans((x - middle[of, , drop = FALSE])^2))
+  spread[!(spread > 0)] <- 1
+  cells <- nearest_centre(scores / rep(spread, each = nrow(scores)), middle / rep(spread, each = nrow(middle)), control)
+  cells[!there] <- NA
+  by_size <- order(-tabulate(cells, nrow(middle)))
+  by_size <- by_size[tabulate(cells, nrow(middle))[by_size] > 0L]
+  cells <- match(cells, by_size)
+  piece <- rep(NA_integer_, nrow(scores))
+  made <- 0L
+  for (g in seq_along(by_size)) {
+    rows <- which(cells == g)
+    own <- scores[some[cells[some] == g], , drop = FALSE]
+    if (!nrow(own)) own <- scores[rows, , drop = FALSE]
+    centres <- small_pieces(own, max(1, round(pieces * length(rows) / sum(there))), how$seed, control)
+    piece[rows] <- made + nearest_centre(scores[rows, , drop = FALSE], centres, control)
+    made <- made + nrow(centres)
+  }
+  list(group = cells, piece = piece)
+}
+
+# Centres of at most `count` pieces by Lloyd's algorithm, without those that few cells are next to.
+small_pieces <- function(x, count, seed, control) {
+  distinct <- which(!duplicated(x))
+  start <- distinct[order(draws("uniform", length(distinct), key = seed, stream = 15))]
+  centres <- x[start[seq_len(min(count, length(start)))], , drop = FALSE]
+  of <- integer(nrow(x))
+  for (turn in 1:30) {
+    before <- of
+    of <- nearest_centre(x, centres, control)
+    if (identical(of, before)) break
+    sizes <- tabulate(of, nrow(centres))
+    centres <- mean_rows(x, of, nrow(centres))[sizes > 0L, , drop = FALSE]
+    if (any(sizes == 0L)) of <- integer(nrow(x))
+  }
+  sizes <- tabulate(nearest_centre(x, centres, control), nrow(centres))
+  few <- min(5, 0.1 * nrow(x) / nrow(centres))
+  unname(centres[sizes >= few, , drop = FALSE])
+}
+
+# list(metacell, table)
+number_metacells <- function(found, labels, least) {
+  key <- as.double(found$piece)
+  for (label in labels) key <- (key - 1) * nlevels(label) + as.integer(label)
+  there <- sort(unique(key)) # without NA
+  number <- match(key, there)
+  sizes <- tabulate(number, length(there))
+  first <- match(there, key)
+  kept <- which(sizes >= least)
+  kept <- kept[order(found$group[first[kept]])]
+  at <- first[kept]
+  table <- data.frame(cells = sizes[kept], group = found$group[at])
+  for (name in names(labels)) table[[name]] <- unname(labels[[name]])[at]
+  list(metacell = match(number, kept), table = table)
+}
+
+# ---- sums ----
+
+# list(counts: metacells x genes; seen: groups x genes, cells in which a gene has a count)
+sum_cells <- function(cells, metacell, group, count) {
+  groups <- max(group, na.rm = TRUE)
+  out <- list(counts = matrix(0, count, cells$p), seen = matrix(0, groups, cells$p))
+  member <- function(of, rows, count) {
+    there <- which(!is.na(of[rows]))
+    Matrix::sparseMatrix(of[rows][there], there, x = 1, dims = c(count, length(rows)))
+  }
+  each_block(cells, function(block, rows) {
+    out$counts <<- out$counts + as.matrix(member(metacell, rows, count) %*% block)
+    block@x <- as.double(block@x > 0)
+    out$seen <<- out$seen + as.matrix(member(group, rows, groups) %*% block)
+  })
+  lapply(out, unname)
+}
+
+# What a gene's being seen says of the group.
+marker_genes <- function(seen, sizes, names) {
+  n <- sum(sizes)
+  entropy <- function(p) ifelse(p > 0, -p * log2(p), 0)
+  both <- function(table) colSums(entropy(table / n))
+  any <- colSums(seen)
+  alone <- entropy(any / n) + entropy(1 - any / n)
+  information <- pmax(0, alone + sum(entropy(sizes / n)) - both(seen) - both(sizes - seen))
+  share <- seen / sizes
+  elsewhere <- (rep(any, each = nrow(seen)) - seen) / pmax(1, n - sizes)
+  best <- max.col(t(share - elsewhere), "first")
+  at <- cbind(best, seq_along(best))
+  out <- data.frame(gene = names, group = best, information = information, share = share[at],
+                    elsewhere = elsewhere[at])
+  out <- out[order(-out$information, seq_along(best)), ]
+  rownames(out) <- NULL
+  out
+}
+
+# ---- in the workflow ----
+
+# Whether gene_network() makes metacells of x.
+is_many_cells <- function(x, assay, setting) {
+  if (isFALSE(setting) || inherits(x, c("weft_cells", "weft_quality"))) return(FALSE)
+  if (length(setting)) return(TRUE)
+  containers <- c("weft_store", "sparseMatrix", "SummarizedExperiment")
+  if (!inherits(x, containers) && !(is.list(x) && !is.data.frame(x))) return(FALSE)
+  given <- as_source(x, assay, stored = TRUE)
+  if (given$kind == "blocks") return(TRUE)
+  if (!given$kind %in% c("store", "sparse") || nrow(given$data) < cells_least) return(FALSE)
+  if (given$kind == "sparse") return(has_counts(sparse_numbers(given$data)@x))
+  is.null(unclass(given$data)$recipe$what) && all(open_store(given$data)$about$kinds == "whole")
+}
+
+# What gene_quality() takes of it.
+metacell_input <- function(x) {
+  parts <- sound_cells(x)
+  list(x = parts$counts, class = parts$metacells$class, batch = parts$metacells$batch, symbols = parts$genes$symbol,
+       descriptions = parts$genes$description, what = metacells_text(parts))
+}
+
+metacells_text <- function(parts) {
+  whole <- function(n) format(n, big.mark = ",", scientific = FALSE)
+  sprintf(paste("%s cells became %s metacells of %s to %s cells, sums of counts of similar cells: %s variable genes,",
+                "%d components, %d group%s."),
+          whole(length(parts$group)), whole(nrow(parts$metacells)), whole(min(parts$metacells$cells)),
+          whole(max(parts$metacells$cells)), whole(sum(parts$genes$chosen)), parts$components$leading,
+          max(parts$group, na.rm = TRUE), if (max(parts$group, na.rm = TRUE) == 1L) "" else "s")
+}
+
+# ---- methods ----
+
+#' @export
+print.weft_cells <- function(x, ...) {
+  reading("x", {
+    parts <- unclass(x)
+    whole <- function(n) format(n, big.mark = ",", scientific = FALSE)
+    sizes <- tabulate(parts$group)
+    shown <- utils::head(sizes, 12L)
+    cat(sprintf("<weft_cells> %s cells, %s genes\n", whole(length(parts$group)), whole(nrow(parts$genes))))
+    cat(sprintf("%s variable genes; %d components, of which %d stand out\n", whole(sum(parts$genes$chosen)),
+                length(parts$components$sdev), parts$components$leading))
+    cat_wrapped(sprintf("%d group%s of %s%s cells", length(sizes), if (length(sizes) == 1L) "" else "s",
+                        paste(vapply(shown, whole, ""), collapse = ", "),
+                        if (length(sizes) > length(shown)) ", ..." else ""))
+    cat_wrapped(sprintf("%d metacells of %s to %s cells; %s cells are in none", nrow(parts$metacells),
+                        whole(min(parts$metacells$cells, Inf)), whole(max(parts$metacells$cells, 0)),
+                        whole(sum(is.na(parts$metacell)))))
+  })
+  invisible(x)
+}
+
+#' @export
+dim.weft_cells <- function(x) dim(unclass(x)$counts)
+
+#' @export
+dimnames.weft_cells <- function(x) dimnames(unclass(x)$counts)
+
+#' @export
+as.matrix.weft_cells <- function(x, ...) sound_cells(x)$counts
+
+#' @exportS3Method
+container_source.weft_cells <- function(x, assay, arg) new_source("matrix", sound_cells(x, arg)$counts)
+
+# As gene_cells() made it: what goes on is the matrix and its table.
+sound_cells <- function(x, arg = "x") {
+  parts <- if (is.list(x)) unclass(x)
+  counts <- parts$counts
+  fine <- holds({
+    is_matrix(counts) && all_finite(counts) && is_labels(rownames(counts)) && is_labels(colnames(counts)) &&
+      is_frame(parts$metacells, c(cells = "numeric", group = "numeric")) && nrow(parts$metacells) == nrow(counts) &&
+      nrow(counts) > 0L && is_groups(parts$metacells$class, nrow(counts)) &&
+      is_groups(parts$metacells$batch, nrow(counts)) &&
+      is_frame(parts$genes, c(gene = "character", chosen = "logical")) &&
+      identical(parts$genes$gene, colnames(counts)) && is.numeric(parts$group) && is.numeric(parts$components$leading)
+  })
+  if (!isTRUE(fine)) {
+    abort_input(sprintf("`%s` must be what `gene_cells()` returned, as it was.", arg), x = "It is damaged.")
+  }
+  parts
+}

@@ -1,0 +1,114 @@
+# Single cells, weft beside others: the planted cells of cells.R (2,000 genes, 8 % of their counts not zero), each
+# method in a process of its own that reads them from a file. Prints seconds, processor time, the most memory (VmHWM),
+# the largest sine between the method's first 20 loadings and weft's 50 at a tolerance of 1e-12, and the adjusted Rand
+# index of groups.
+#
+# Rscript cells-peers.R [cells = 1e5] [Python with scanpy, igraph and leidenalg; none without]
+#
+#   weft         50 components from a store, read in blocks; and gene_cells(), groups and all
+#   irlba        irlba(), centred implicitly, its default tolerance, on a dgCMatrix in memory
+#   RSpectra     svds() with products that centre, its default tolerance, on the same
+#   scanpy       pp.normalize_total(), pp.log1p(), pp.pca(); then pp.neighbors() and tl.leiden() with igraph's flavour
+bench_file <- function(name) {
+  Find(file.exists, c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
+}
+given <- commandArgs(TRUE)
+source(bench_file("cells-planted.R"))
+
+# One method: writes list(seconds, cpu, memory, v, group).
+one_part <- function(name, folder) {
+  suppressMessages(library(Matrix))
+  file <- file.path(folder, "cells.weft")
+  seconds <- NULL
+  timed <- function(work) {
+    seconds <<- system.time(out <- work)
+    out
+  }
+  scaled <- function() {
+    x <- readRDS(file.path(folder, "cells.rds"))
+    x@x <- log1p(x@x / (rowSums(x) / 1e4)[x@i + 1])
+    x
+  }
+  v <- group <- NULL
+  if (name == "weft, components") {
+    v <- timed(weft::pca(weft::store_normalise(weft::weft_store(file)), 50, tol = 1e-8, block_size = 2^24, seed = 1,
+                         progress = FALSE))$rotation
+  } else if (name == "weft, groups") {
+    fit <- timed(weft::gene_cells(weft::weft_store(file), k = 50, block_size = 2^24, seed = 1, progress = FALSE))
+    v <- fit$components$rotation
+    group <- fit$group
+  } else if (name == "irlba") {
+    v <- timed({
+      x <- scaled()
+      irlba::irlba(x, nv = 50, center = colMeans(x))
+    })$v
+  } else {
+    v <- timed({
+      x <- scaled()
+      about <- colMeans(x)
+      RSpectra::svds(function(v, args) as.numeric(x %*% v) - sum(about * v), 50, dim = dim(x),
+                     Atrans = function(u, args) as.numeric(crossprod(x, u)) - about * sum(u))
+    })$v
+  }
+  saveRDS(list(seconds = seconds[["elapsed"]], cpu = sum(seconds[c(1, 2, 4, 5)], na.rm = TRUE), memory = memory(),
+               v = v, group = group), file.path(folder, "out.rds"))
+}
+
+if (identical(given[1L], "--part")) {
+  one_part(given[2L], given[3L])
+  quit(status = 0)
+}
+suppressMessages({
+  library(weft)
+  library(Matrix)
+})
+source(bench_file("bench.R"))
+cells <- as.numeric(c(given, 1e5)[1L])
+python <- given[2L]
+folder <- tempfile("cells")
+dir.create(folder)
+set.seed(1)
+machine_line()
+made <- planted_cells(cells, 2000, 20)
+x <- t(do.call(cbind, made$blocks))
+dimnames(x) <- list(NULL, sprintf("g%d", seq_len(ncol(x))))
+saveRDS(x, file.path(folder, "cells.rds"), compress = FALSE)
+invisible(weft_import(x, file.path(folder, "cells.weft"), progress = FALSE))
+right <- pca(store_normalise(weft_store(file.path(folder, "cells.weft"))), 50, seed = 2, progress = FALSE)$rotation
+script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+
+# The largest sine of angles from the first `k` of v to the span of all of the right ones: single ones turn where
+# values are close.
+sine <- function(v, k = 20) {
+  v <- qr.Q(qr(v))[, seq_len(k)]
+  max(svd(v - right %*% crossprod(right, v))$d)
+}
+
+report <- function(name, out) {
+  groups <- if (!is.null(out$group)) {
+    sprintf("  %d groups, adjusted Rand index %.4f", length(unique(out$group)), rand_index(out$group, made$type))
+  }
+  cat(sprintf("%-20s %8.1f s  processor %8.1f s  memory %6.2f GB  sine %.1e%s\n", name, out$seconds, out$cpu,
+              out$memory, sine(out$v), paste0("", groups)))
+}
+
+for (name in c("weft, components", "weft, groups", "irlba", "RSpectra")) {
+  if (name %in% c("irlba", "RSpectra") && !requireNamespace(name, quietly = TRUE)) next
+  status <- system2(file.path(R.home("bin"), "Rscript"), c(script, "--part", shQuote(name), folder))
+  if (status == 0) report(name, readRDS(file.path(folder, "out.rds")))
+}
+if (!is.na(python)) {
+  rows <- t(x)
+  for (part in c("p", "i", "x")) {
+    values <- methods::slot(rows, part)
+    writeBin(if (part == "x") as.integer(values) else values, file.path(folder, part))
+  }
+  status <- system2(python, c(bench_file("cells-peers.py"), folder, nrow(x), ncol(x)))
+  if (status == 0) {
+    numbers <- readBin(file.path(folder, "out"), "double", 3 + 50 * ncol(x) + nrow(x))
+    report("scanpy", list(seconds = numbers[1], cpu = numbers[2], memory = numbers[3],
+                          v = matrix(numbers[3 + seq_len(50 * ncol(x))], ncol(x)),
+                          group = utils::tail(numbers, nrow(x))))
+  }
+}
+unlink(folder, recursive = TRUE)

@@ -1,0 +1,84 @@
+/* Packed counts of pairs of attributes of at most three levels (mi_planes.h) on Hopper: how a tile is counted while the
+ * one before is screened. The tensor cores need nothing from a thread for hundreds of cycles after it has started a
+ * step, and the screen nothing from them: its words lie in shared memory of the thread's own. Whoever includes this
+ * defines SCREENED, how many pairs are screened at a time: many where the screen takes longer than the products. */
+#ifndef WEFT_MI_PLANES_SCREEN_CUH
+#define WEFT_MI_PLANES_SCREEN_CUH
+
+#include "mi_tiles_wgmma.cuh"
+
+#define SCREENING_THREADS (CONSUMERS + 128) /* registers go from warpgroup to warpgroup, so the producer is a whole one */
+#define WORDS_BYTES (WEFT_PLANES_PAIRS * CONSUMERS * 16)
+
+/* A side as it lies in memory. */
+__device__ static inline float4 words_of_side(weft_planes_side s)
+{
+  return make_float4(s.class0[0], s.class0[1], s.rows[0], s.rows[1]);
+}
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+/* Of the 168 registers that every thread starts with, by the producer's warpgroup and by the others. */
+__device__ static inline void give_registers(void) { asm volatile("setmaxnreg.dec.sync.aligned.u32 24;"); }
+__device__ static inline void take_registers(void) { asm volatile("setmaxnreg.inc.sync.aligned.u32 240;"); }
+
+/* How far the screen of a thread's pairs has come. */
+struct planes_screen {
+  uint32_t one, b0;       /* the thread's attribute of side a, the tile's first of side b */
+  uint32_t at, passed;    /* pairs seen, and a bit for each that may reach the bar */
+  weft_planes_side a;
+  float bar_gain;
+};
+
+__device__ static inline planes_screen nothing_to_screen(void)
+{
+  planes_screen none = { 0, 0, WEFT_PLANES_PAIRS, 0, { { 0, 0 }, { 0, 0 } }, 0 };
+  return none;
+}
+
+__device__ static inline weft_planes_side load_side(const float4 *from)
+{
+  const float4 words = __ldg(from);
+  weft_planes_side out = { { words.x, words.y }, { words.z, words.w } };
+  return out;
+}
+
+/* The packed margins that a side was made of. */
+__device__ static inline void words_of(weft_planes_side s, uint32_t (&out)[2])
+{
+#pragma unroll
+  for (int q = 0; q < 2; q++) out[q] = (uint32_t) s.class0[q] << 16 | (uint32_t) s.rows[q];
+}
+
+__device__ static inline float squares_of(uint4 four, weft_planes_side a, weft_planes_side b, uint32_t all)
+{
+  const uint32_t both[4] = { four.x, four.y, four.z, four.w };
+  return weft_planes_squares(both, a, b, all);
+}
+
+/* A thread's counts, pair k's at k * CONSUMERS. */
+__device__ static inline void put_all(const uint32_t (&c)[128], uint4 *mine)
+{
+#pragma unroll
+  for (uint32_t k = 0; k < WEFT_PLANES_PAIRS; k++)
+    mine[k * CONSUMERS] = make_uint4(c[weft_planes_register(k, 0, 0)], c[weft_planes_register(k, 0, 1)],
+                                     c[weft_planes_register(k, 1, 0)], c[weft_planes_register(k, 1, 1)]);
+}
+
+/* Words of rows in class 0 above rows of both classes: `steps` k-steps of each. */
+template <uint32_t STAGES, class Meanwhile>
+__device__ static inline void count_packed(ring<STAGES> *r, const uint8_t *stages, const int *steps, uint32_t *step,
+                                           uint32_t (&c)[128], const Meanwhile &meanwhile)
+{
+#pragma unroll
+  for (int i = 0; i < 128; i++) c[i] = 0;
+#pragma unroll 1
+  for (int k = 0; k < 2; k++) {
+#pragma unroll
+    for (int i = 0; i < 128; i++) c[i] *= 65537u;
+    count_steps(r, stages, steps[k], step, c, meanwhile);
+  }
+}
+
+#endif
+#endif

@@ -1,0 +1,180 @@
+# Single cells: groups, metacells and markers are those that were planted, whatever holds the counts; and the workflow
+# goes on with metacells.
+
+planted_cells <- function(n = 600, p = 120, types = 3) {
+  withr::local_seed(7)
+  type <- rep(seq_len(types), length.out = n)
+  rate <- matrix(stats::rlnorm(p, -1.5, 0.7), n, p, byrow = TRUE)
+  for (t in seq_len(types)) rate[type == t, 10 * t + 1:10] <- 2.5
+  depth <- exp(stats::rnorm(n, 0, 0.3))
+  counts <- matrix(stats::rpois(n * p, rate * depth), n,
+                   dimnames = list(sprintf("cell%d", seq_len(n)), sprintf("g%d", seq_len(p))))
+  list(counts = Matrix::Matrix(counts, sparse = TRUE), type = type)
+}
+
+planted <- planted_cells()
+quick <- function(x, ..., seed = 1) gene_cells(x, ..., k = 8, sweeps = 30, seed = seed, backend = "cpu")
+found <- quick(planted$counts)
+
+test_that("planted types, their markers and their numbers are found", {
+  table <- table(found$group, planted$type)
+  expect_identical(dim(table), c(3L, 3L))
+  expect_gt(sum(apply(table, 1, max)), 0.98 * 600)
+  expect_true(all(utils::head(found$markers$gene, 28) %in% sprintf("g%d", 11:40)))
+  own <- found$markers[match(sprintf("g%d", 11:20), found$markers$gene), ]
+  expect_identical(unique(own$group), unname(found$group[planted$type == 1][1]))
+  expect_true(found$components$leading %in% 2:3) # the third is depth
+  expect_identical(sort(tabulate(found$group), decreasing = TRUE), tabulate(found$group)) # numbered by size
+})
+
+test_that("markers' information is that of the table of groups and seen genes", {
+  gene <- found$markers$gene[5]
+  seen <- planted$counts[, gene] > 0
+  expect_equal(found$markers$information[5], mi_matrix(cbind(a = found$group, b = seen * 1))[1, 2],
+               tolerance = 1e-10)
+  expect_equal(found$markers$share[5], mean(seen[found$group == found$markers$group[5]]))
+  expect_equal(found$markers$elsewhere[5], mean(seen[found$group != found$markers$group[5]]))
+})
+
+test_that("metacells are sums of their cells' counts, within groups, classes and batches", {
+  class <- rep(c("a", "b"), each = 300)
+  batch <- rep(c("x", "y", "z"), 200)
+  cells <- quick(planted$counts, class, batch, least = 5)
+  expect_identical(as.matrix(cells), cells$counts)
+  for (m in c(1, nrow(cells$counts))) {
+    own <- which(cells$metacell == m)
+    expect_gte(length(own), 5)
+    expect_identical(cells$metacells$cells[m], length(own))
+    expect_equal(cells$counts[m, ], Matrix::colSums(planted$counts[own, ]))
+    expect_identical(unique(class[own]), as.character(cells$metacells$class[m]))
+    expect_identical(unique(batch[own]), as.character(cells$metacells$batch[m]))
+    expect_identical(unique(cells$group[own]), cells$metacells$group[m])
+  }
+  expect_identical(sort(unique(cells$metacell[!is.na(cells$metacell)])), seq_len(nrow(cells$counts)))
+  expect_identical(cells$group, found$group) # which class and batch do not change
+})
+
+test_that("a store, a list of blocks, a matrix and a SummarizedExperiment give the same", {
+  same <- c("group", "metacell", "counts", "markers", "metacells", "size")
+  x <- as_store(planted$counts, memory = 2^20)
+  about <- function(cells) unclass(cells)[same]
+  expect_equal(about(quick(x)), about(found))
+  expect_equal(about(quick(x, block_size = 2^14)), about(found)) # several reads per pass
+  expect_equal(about(quick(list(planted$counts[1:7, ], planted$counts[8:600, ]))), about(found))
+  expect_equal(about(quick(as.matrix(planted$counts))), about(found))
+  one <- quick(planted$counts, threads = 1)
+  expect_identical(about(quick(planted$counts, threads = 2)), about(one))
+  expect_false(identical(quick(planted$counts, seed = 2)$metacell, found$metacell))
+  skip_if_not_installed("SummarizedExperiment")
+  experiment <- SummarizedExperiment::SummarizedExperiment(
+    list(counts = Matrix::t(planted$counts)), colData = data.frame(kind = planted$type),
+    rowData = data.frame(symbol = sprintf("S%d", 1:120)))
+  cells <- quick(experiment, class = "kind")
+  expect_identical(cells$group, found$group)
+  expect_identical(cells$genes$symbol, sprintf("S%d", 1:120))
+  expect_identical(levels(cells$metacells$class), c("1", "2", "3"))
+})
+
+test_that("classes may be columns of a store's table, and symbols come along", {
+  skip_if_not_installed("SummarizedExperiment")
+  experiment <- SummarizedExperiment::SummarizedExperiment(
+    list(counts = Matrix::t(planted$counts)), colData = data.frame(kind = planted$type),
+    rowData = data.frame(symbol = sprintf("S%d", 1:120)))
+  x <- as_store(experiment)
+  cells <- quick(x, class = "kind")
+  expect_identical(levels(cells$metacells$class), c("1", "2", "3"))
+  expect_identical(suppressWarnings(gene_quality(cells))$genes$symbol, sprintf("S%d", 1:120))
+  expect_error(quick(x, class = "none"), "There is no \"none\"", class = "weft_error_input")
+})
+
+test_that("empty cells belong nowhere, and genes may be chosen by name", {
+  counts <- planted$counts
+  counts[c(5, 100), ] <- 0
+  cells <- quick(Matrix::drop0(counts), genes = sprintf("g%d", 11:40))
+  expect_identical(which(is.na(cells$group)), c(5L, 100L))
+  expect_identical(which(is.na(cells$metacell)), c(5L, 100L))
+  expect_identical(cells$genes$gene[cells$genes$chosen], sprintf("g%d", 11:40))
+  expect_identical(sum(quick(planted$counts, genes = 50)$genes$chosen), 50L)
+})
+
+test_that("one type is one group, and identical cells are no error", {
+  withr::local_seed(8)
+  noise <- Matrix::Matrix(matrix(stats::rpois(300 * 60, 0.5), 300), sparse = TRUE)
+  expect_identical(max(quick(noise)$group), 1L)
+  twice <- suppressWarnings(quick(noise[rep(1:2, 100), ])) # two values allow two groups, and that is said
+  expect_lte(max(twice$group), 2L)
+})
+
+test_that("the workflow goes on with metacells", {
+  steps <- list(pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE, network = list(resamples = 20))
+  run <- function(x, ...) {
+    suppressWarnings(do.call(gene_network, c(list(x, ..., seed = 1, backend = "cpu", progress = FALSE), steps)))
+  }
+  x <- as_store(planted$counts)
+  fit <- run(x, class = planted$type, cells = list(k = 8, metacells = 30, least = 5))
+  expect_identical(fit$steps$step[1:2], c("cells", "quality"))
+  expect_s3_class(fit$cells, "weft_cells")
+  expect_identical(nrow(fit$quality$x), nrow(fit$cells$counts))
+  expect_identical(levels(fit$quality$class), c("1", "2", "3"))
+  expect_true(all(utils::head(fit$ranking$feature, 20) %in% sprintf("g%d", 11:40)))
+  expect_output(print(fit), "600 cells became")
+  given <- run(fit$cells)
+  expect_null(given$cells)
+  expect_identical(given$quality$x, fit$quality$x)
+  expect_identical(given$quality$class, fit$quality$class)
+  alone <- weft:::is_many_cells
+  expect_false(alone(planted$counts, NULL, list())) # 600 are samples
+  many <- planted$counts[rep(1:600, 4), ]
+  expect_true(alone(many, NULL, list()))
+  expect_false(alone(many, NULL, FALSE))
+  expect_false(alone(many / 3, NULL, list()))
+  expect_true(alone(list(many), NULL, list()))
+  expect_false(alone(store_normalise(as_store(many)), NULL, list()))
+  expect_true(alone(as_store(many), NULL, list()))
+  expect_error(gene_network(planted$counts, cells = TRUE), "`cells` must be a list", class = "weft_error_input")
+  expect_error(gene_network(planted$counts, max_groups = 3), "cells = list\\(max_groups", class = "weft_error_input")
+})
+
+test_that("what is no counts is said so", {
+  bad <- function(x, regexp, ...) expect_error(quick(x, ...), regexp, class = "weft_error_input")
+  bad(planted$counts[1:5, ], "at least 20 cells")
+  bad(planted$counts - 1, "least value is -1")
+  bad(planted$counts * 0, "All are 0")
+  bad(letters, "must be counts")
+  bad(store_normalise(as_store(planted$counts)), "normalised")
+  bad(planted$counts, "`leading`", leading = 9)
+  bad(planted$counts, "`genes`", genes = "none")
+  bad(planted$counts, "value per row", class = 1:3)
+  missing <- planted$counts
+  missing@x[3] <- NA
+  bad(missing, "missing or infinite")
+  damaged <- found
+  damaged$counts <- found$counts[-1, ]
+  expect_error(gene_quality(damaged), "gene_cells", class = "weft_error_input")
+  expect_error(as.matrix(damaged), "damaged", class = "weft_error_input")
+})
+
+test_that("print says what was found", {
+  expect_output(print(found), "600 cells, 120 genes")
+  expect_output(print(found), "8 components, of which [23] stand out")
+  expect_output(print(found), "3 groups of ")
+  expect_identical(dim(found), dim(found$counts))
+})
+
+test_that("an interrupt ends the search for groups", {
+  skip_on_os("windows")
+  x <- matrix(as.double(seq_len(4e5) %% 977), 2e4)
+  expect_stops(function(progress) {
+    .Call(weft:::C_weft_irm_nearest, x, x[1:15000, ], weft:::run_control("cpu", 1, progress))
+  }, "nearest centres")
+})
+
+test_that("nearest centres are those of all distances, the first of equal ones", {
+  withr::local_seed(9)
+  x <- matrix(stats::rnorm(300 * 3), 300)
+  centres <- rbind(x[c(7, 70), ], x[7, ], matrix(stats::rnorm(60), 20))
+  away <- as.matrix(stats::dist(rbind(x, centres)))[1:300, 301:323]
+  near <- weft:::nearest_centre(x, centres, weft:::run_control("cpu"))
+  expect_identical(near, max.col(-away, "first"))
+  expect_identical(near[c(7, 70)], 1:2)
+})

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Installs weft with the address and undefined-behaviour sanitizers and warnings, without CUDA and MPI, and runs a
+# command with it. Beside the library stays LIBRARY.log, what the compiler said.
+# Usage: tools/sanitized.sh LIBRARY SOURCE [COMMAND ...]     SOURCE: a source package or its folder
+set -eu
+lib=$1; source=$2; shift 2
+mkdir -p "$lib"; lib=$(cd "$lib" && pwd)
+if [ ! -d "$lib/weft" ]; then
+  printf 'CFLAGS = -g -O1 -Wall -Wextra -Wno-cast-function-type %s\nLDFLAGS = %s\n' \
+    '-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' \
+    '-fsanitize=address,undefined' >"$lib.mk"
+  WEFT_CUDA=no WEFT_MPI=no WEFT_DEBUG=1 WEFT_TESTS=yes R_MAKEVARS_USER=$lib.mk \
+    R CMD INSTALL --preclean --no-docs --no-test-load --library="$lib" "$source" >"$lib.log" 2>&1
+fi
+[ $# -gt 0 ] || exit 0
+ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 LD_PRELOAD=$(gcc -print-file-name=libasan.so) R_LIBS=$lib${R_LIBS:+:$R_LIBS}
+export ASAN_OPTIONS LD_PRELOAD R_LIBS
+exec "$@"
