@@ -152,6 +152,11 @@ test_that("it can be interrupted, and leaves no memory when an allocation fails"
   bn_search(x, seed = 1, kicks = 50, progress = function(done, total) polls <<- polls + 1)
   expect_gt(polls, 3)
   expect_error(bn_search(x, seed = 1, progress = function(done, total) stop("enough")), "enough")
+  few <- bn_test_data(40)[1:4]
+  expect_survives_failures(list(
+    numbers = function() bn_search(x[1:20, 1:4], starts = 1, kicks = 2, seed = 1, threads = 1),
+    categories = function() bn_search(few, "bic", max_parents = 2, starts = 1, kicks = 2, seed = 1, threads = 1)
+  ))
 })
 
 test_that("edge posteriors over halves of the rows", {
