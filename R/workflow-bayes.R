@@ -11,7 +11,7 @@
 #' @section How sure to be: Most genes are not in the network, so that a posterior, which takes what it is given for all
 #'   there is, says too much. Probabilities are therefore means over posteriors of `resample` random halves of the
 #'   samples, and the network that is returned as `dag` has the edges whose two directions together come to at least one
-#'   half, each in its likelier direction. What was said and what was so, on simulated data, under a prior that is
+#'   half, each in its likelier direction. What was said and what was so, on 4 simulated sets each, under a prior that is
 #'   uniform over orders (`inst/bench/bn-calibration.R`, which has more ways, and bnlearn's `boot.strength()`):
 #'
 #'   | data | way | Brier score | at least .8 | on average | right |
