@@ -1,4 +1,5 @@
-# Figures by ggplot2, one for every result. ggplot2 is only suggested: methods are registered when it is loaded.
+# Figures by ggplot2, one for every result. ggplot2 is only suggested: methods are registered when it is loaded, so that
+# it is there when one is called.
 
 #' Figures by ggplot2
 #'
@@ -33,7 +34,6 @@ bars <- function(label, value, title, xlab, fill = NULL) {
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_mi <- function(object, top = 20, ...) {
-  need_package("ggplot2", "autoplot()")
   picture <- ranking_picture(object, top, "object")
   count <- nrow(picture$data)
   ties <- picture$ties
@@ -47,7 +47,6 @@ autoplot.weft_mi <- function(object, top = 20, ...) {
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_mi_tuples <- function(object, top = 20, ...) {
-  need_package("ggplot2", "autoplot()")
   picture <- tuples_picture(object, top, "object")
   shown <- picture$data
   bars(shown$label, shown$mi, paste0(picture$title, "; points: without the interaction"), picture$xlab) +
@@ -58,7 +57,6 @@ autoplot.weft_mi_tuples <- function(object, top = 20, ...) {
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_selection <- function(object, top = 20, ...) {
-  need_package("ggplot2", "autoplot()")
   picture <- selection_picture(object, check_top(top), "object")
   bars(picture$data$feature, picture$data$score, picture$title, picture$xlab)
 }
@@ -78,7 +76,6 @@ tiles <- function(m, row_order, col_order, title, xlab = NULL, ylab = NULL, limi
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_mi_matrix <- function(object, ...) {
-  need_package("ggplot2", "autoplot()")
   m <- clustered_matrix(object)
   named <- max(dim(m)) <= 60L
   title <- sprintf("Mutual information (%s)", attr(object, "unit") %||% "bits")
@@ -89,7 +86,6 @@ autoplot.weft_mi_matrix <- function(object, ...) {
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_network <- function(object, top = NULL, ...) {
-  need_package("ggplot2", "autoplot()")
   top <- check_top(top %||% max(10, ceiling(2.5 * nrow(object))))
   edges <- utils::head(as.data.frame(object), top)
   if (!nrow(edges)) abort_input("`object` must have edges to be drawn.")
@@ -114,22 +110,16 @@ picture_of_network <- function(from, to, weight, title, arrows = FALSE) {
     ggplot2::geom_point(ggplot2::aes(size = edges), color = weft_colours[["blue"]]) +
     ggplot2::geom_text(ggplot2::aes(label = name), vjust = -0.9, size = 3, check_overlap = TRUE) +
     ggplot2::scale_size_area(max_size = 6) + ggplot2::scale_x_continuous(expand = ggplot2::expansion(0.12)) +
-    ggplot2::coord_equal() + ggplot2::theme_void() +
-    ggplot2::labs(title = title)
+    ggplot2::coord_equal() + ggplot2::theme_void() + ggplot2::labs(title = title)
 }
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
-autoplot.weft_bn <- function(object, ...) {
-  need_package("ggplot2", "autoplot()")
-  edges <- as.data.frame(object)
-  picture_of_dag(object$dag, edges)
-}
+autoplot.weft_bn <- function(object, ...) picture_of_dag(object$dag, as.data.frame(object))
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bn_fit <- function(object, ...) {
-  need_package("ggplot2", "autoplot()")
   check_fit(object, "object")
   at <- which(object$dag != 0, arr.ind = TRUE)
   names <- rownames(object$dag)
@@ -159,7 +149,6 @@ picture_of_dag <- function(dag, edges) {
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bn_compare <- function(object, ...) {
-  need_package("ggplot2", "autoplot()")
   picture <- roc_picture(object, "object")
   base <- ggplot2::ggplot(picture$data, ggplot2::aes(x = fpr, y = tpr)) + ggplot2::geom_abline(color = "grey80") +
     ggplot2::coord_equal(xlim = 0:1, ylim = 0:1) +
@@ -172,7 +161,6 @@ autoplot.weft_bn_compare <- function(object, ...) {
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_irm <- function(object, ...) {
-  need_package("ggplot2", "autoplot()")
   n <- c(length(object$row_cluster), length(object$col_cluster))
   if (prod(n) > 4e6) abort_input("`autoplot()` draws graphs of at most 4 million cells.",
                                  i = "`plot()` counts larger ones into a raster.")
@@ -195,7 +183,6 @@ autoplot.weft_irm <- function(object, ...) {
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_kde <- function(object, n = if (object$d == 1L) 400 else 80, ...) {
-  need_package("ggplot2", "autoplot()")
   picture <- density_picture(object, n, "object")
   points <- stats::setNames(as.data.frame(picture$points), c("x", "y")[seq_len(object$d)])
   names <- picture$names
@@ -215,7 +202,6 @@ autoplot.weft_kde <- function(object, n = if (object$d == 1L) 400 else 80, ...) 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_kernel_regression <- function(object, n = 200, ...) { # nolint: object_length_linter.
-  need_package("ggplot2", "autoplot()")
   band_of_ggplot(regression_picture(object, n, 0.95, "object"))
 }
 
@@ -230,7 +216,6 @@ band_of_ggplot <- function(picture) {
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_kernel_pca <- function(object, ...) {
-  need_package("ggplot2", "autoplot()")
   scores <- data.frame(x = object$scores[, 1L], y = object$scores[, min(2L, ncol(object$scores))])
   ggplot2::ggplot(scores, ggplot2::aes(x = x, y = y)) +
     ggplot2::geom_point(color = weft_colours[["blue"]], alpha = 0.7) +
@@ -240,7 +225,6 @@ autoplot.weft_kernel_pca <- function(object, ...) {
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_pca_k <- function(object, ...) {
-  need_package("ggplot2", "autoplot()")
   picture <- components_picture(object, "object")
   ggplot2::ggplot(picture$data, ggplot2::aes(x = component, y = value)) +
     ggplot2::geom_line(color = weft_colours[["blue"]]) + ggplot2::geom_point(color = weft_colours[["blue"]]) +
@@ -252,7 +236,6 @@ autoplot.weft_pca_k <- function(object, ...) {
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_outliers <- function(object, ...) {
-  need_package("ggplot2", "autoplot()")
   object <- checked_step(object, "outliers", "object", "gene_outliers()")
   shown <- as.data.frame(object)
   picture <- outliers_picture(shown[order(shown$sample), ])
@@ -268,7 +251,6 @@ autoplot.weft_outliers <- function(object, ...) {
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_gene_network <- function(object, which = c("samples", "ranking", "pairs", "network", "clusters", "bayes",
                                                          "outliers"), ...) {
-  need_package("ggplot2", "autoplot()")
   which <- check_choice(which, c("samples", "ranking", "pairs", "network", "clusters", "bayes", "outliers"), "which")
   object <- with_labels(checked_fit(object, "object"))
   step <- if (which == "samples") "components" else which
@@ -280,7 +262,6 @@ autoplot.weft_gene_network <- function(object, which = c("samples", "ranking", "
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_gp <- function(object, n = 200, ...) {
-  need_package("ggplot2", "autoplot()")
   check_dimensions(object, 1L, "object", "a process on one variable")
   n <- check_number(n, "n", min = 2, max = 1e5, whole = TRUE)
   points <- data.frame(x = object$data[, 1L], y = object$y)
@@ -293,30 +274,26 @@ autoplot.weft_gp <- function(object, n = 200, ...) {
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bn_scores <- function(object, top = 20, ...) {
-  need_package("ggplot2", "autoplot()")
   top <- check_top(top)
   sets <- table(factor(as.data.frame(object)$node, levels = object$nodes))
   shown <- utils::head(sort(sets, decreasing = TRUE), top)
-  bars(names(shown), as.numeric(shown),
-       sprintf("Nodes with most parent sets, %d of %d", length(shown), length(sets)),
+  bars(names(shown), as.numeric(shown), sprintf("Nodes with most parent sets, %d of %d", length(shown), length(sets)),
        "parent sets kept")
 }
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_bins <- function(object, top = 20, ...) {
-  need_package("ggplot2", "autoplot()")
   top <- check_top(top)
   levels <- sort(vapply(object, nlevels, 0L), decreasing = TRUE)
   shown <- utils::head(levels, top)
-  bars(names(shown), unname(shown),
-       sprintf("Columns with most levels, %d of %d", length(shown), length(levels)), "levels")
+  bars(names(shown), unname(shown), sprintf("Columns with most levels, %d of %d", length(shown), length(levels)),
+       "levels")
 }
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_quality <- function(object, top = 100, ...) {
-  need_package("ggplot2", "autoplot()")
   object <- checked_quality(object, "object")
   top <- check_top(top)
   some <- unique(round(seq(1, nrow(object$x), length.out = min(nrow(object$x), top))))

@@ -144,13 +144,19 @@ devices_for <- function(devices, backend, divided = NULL) {
                 x = paste0("It is ", describe(devices), "."))
   }
   if (backend != "cuda") return(first_device())
-  there <- nrow(weft_devices())
+  there <- device_count()
   if (all) return(seq_len(if (is.null(divided)) min(there, 64L) else devices_worth(divided, min(there, 64L))) - 1L)
   if (any(devices >= there)) {
     abort_input(sprintf("`%s` must be numbers of devices, from 0 to %d here.", arg, there - 1L),
                 x = sprintf("There is no device %s.", label_some(as.character(unique(devices[devices >= there])))))
   }
   as.integer(devices)
+}
+
+# Counted once per session: to ask each device for its memory takes half a millisecond.
+device_count <- function() {
+  if (is.null(session$device_count)) session$device_count <- nrow(weft_devices())
+  session$device_count
 }
 
 #' The CUDA devices of this machine

@@ -116,8 +116,8 @@ check_bn_chains <- function(x, arg) {
   need <- parts_of(x, arg, "bn_learn()")
   if (inherits(x, c("weft_bn_exact", "weft_bn_search"))) {
     abort_input(sprintf("`%s` must be what `bn_learn()` returned.", arg),
-                x = if (inherits(x, "weft_bn_exact")) "An exact answer has no chains to go on with."
-                    else "A search by best moves has no chains to go on with.")
+                x = if (inherits(x, "weft_bn_exact")) "An exact answer has no chains to continue."
+                    else "A search by best moves has no chains to continue.")
   }
   check_bn_table(x[["table"]], sprintf("%s$table", arg))
   run <- x[["run"]]

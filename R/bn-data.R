@@ -10,7 +10,7 @@ bn_input <- function(data, score, interventions = NULL, na = "fail") {
   whole <- source_matrix(source)
   data <- if (is.null(whole)) source$data else as.data.frame(whole, stringsAsFactors = FALSE)
   if (!is.data.frame(data)) {
-    abort_input("`data` must be a data frame, matrix or SummarizedExperiment with one node a column (there: a row).",
+    abort_input("`data` must be a data frame or matrix with one node per column, or a SummarizedExperiment.",
                 x = paste0("It is ", describe(data), "."))
   }
   names <- names(data)

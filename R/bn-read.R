@@ -44,7 +44,7 @@ bn_read <- function(file, format = NULL) {
 
 read_text <- function(file) {
   size <- file.size(file)
-  if (is.na(size) || dir.exists(file)) abort_input("`file` must be there.", x = sprintf("There is no file `%s`.", file))
+  if (is.na(size) || dir.exists(file)) abort_input("`file` must exist.", x = sprintf("There is no file `%s`.", file))
   if (size > 2^29) abort_input("`file` must have at most 512 MB.", x = sprintf("It has %s.", bytes_text(size)))
   bytes <- readBin(file, "raw", size)
   if (any(bytes == 0L)) abort_input("`file` must be a text.", x = sprintf("`%s` has zero bytes.", file))

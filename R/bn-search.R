@@ -1,39 +1,42 @@
-#' A good network of hundreds or thousands of variables
+#' Search for a good network of hundreds or thousands of variables
 #'
-#' A search that needs no table of all parent sets, so that a node may have many parents among many nodes: best moves
-#' through an order, each node's parents grown and shrunk greedily among those before it (Andrews, Ramsey, Sanchez
-#' Romero, Camchong and Kummerfeld 2023). For some dozen variables [bn_learn()] and [bn_exact()] say more: how good other
-#' networks are, how probable each edge is, and whether there is anything better.
+#' A search that needs no table of all parent sets, so that nodes may have many parents, and there may be many nodes: it
+#' moves nodes to their best places in an order, and grows and shrinks the parents of each greedily among the nodes
+#' before it (Andrews, Ramsey, Sanchez Romero, Camchong and Kummerfeld 2023). For some dozen variables, [bn_learn()] and
+#' [bn_exact()] tell more: how good other networks are, how probable each edge is, and whether there is a better
+#' network.
 #'
-#' @section How it searches: From a random order, one node after the other goes to the place where the score of all
-#'   is highest, until none moves. Then some nodes that are near each other are thrown to random places and the search
-#'   goes on from there; what comes out worse is taken back. It is repeated `kicks` times from each of `starts` orders.
+#' @section How it searches: In a random order nodes are put in, each at the place among the others where the score of
+#'   all is highest. Then one after the other goes to the place where it is highest now, until none moves. Then some nodes that are near each other are thrown to random places and the search
+#'   goes on from there; what comes out worse is taken back. That is repeated `kicks` times from each of `starts` orders.
 #'   What a node's parents would be among any nodes before it is kept in a tree, so that most of it is looked up. All
 #'   sets of up to 2, 3 or 4 candidates, as there is room, are listed besides: two parents may tell together what neither
 #'   tells alone.
 #'
-#'   A node's candidates are what a greedy search around it finds among all nodes, the `candidates` nodes that score best
-#'   alone, and the nodes whose candidate it is. When the search has come to an end, every node before another is tried
-#'   as its parent once more; those that raise the score become candidates and the search goes on.
+#'   A node's candidates are the nodes that a greedy search around it finds among all nodes, the `candidates` nodes with
+#'   the best scores as its only parent, and the nodes of which it is a candidate. When the search has ended, every node
+#'   before another is tried as its parent once more; those that raise the score become candidates, and the search
+#'   continues.
 #'
 #'   The score of a network is that of [bn_scores()]: without a limit by `max_parents`, [bn_score()] gives the same
-#'   number. Results depend on the seed, not on the number of threads; starts are shared among threads. It runs on the
-#'   CPU.
+#'   number. Results depend on the seed, not on the number of threads; the starts are shared among threads. It runs on
+#'   the CPU.
 #'
-#' @section How many edges: Where many nodes are tried as parents some fit by chance. A prior for each edge allows for
-#'   that: NULL for `gamma` is 1 / sqrt(p) for p nodes, by which the extended BIC with the weight one half (Foygel and
-#'   Drton 2010) differs from the BIC. A `gamma` of 1 is the plain score. For 1,000 Gaussian variables, 1,000 rows and
-#'   5,000 edges of random weights between -1 and 1 98 % of the adjacencies found are right, and 91 % of all are found;
-#'   weights near 0 cannot be seen (`inst/bench/bn-large.R`).
+#' @section How many edges: If many nodes are tried as parents, some fit by chance. A prior for each edge allows for
+#'   that: `gamma = NULL` means 1 / sqrt(p) for p nodes, the factor by which the extended BIC with weight one half
+#'   (Foygel and Drton 2010) differs from the BIC. `gamma = 1` gives the plain score. For 1,000 Gaussian variables,
+#'   1,000 rows and 5,000 edges with random weights between -1 and 1, 98 % of the adjacencies found are right, and 91 %
+#'   of the true ones are found; weights near 0 cannot be detected (`inst/bench/bn-large.R`).
 #'
 #' @inheritParams bn_scores
-#' @param max_parents most parents of a node, as for [bn_scores()]; NULL: 25 of numbers, 6 of categories.
+#' @param max_parents the largest number of parents of a node, as for [bn_scores()]; NULL: 25 for numbers, 6 for
+#'   categories.
 #' @param score `"bge"` for numbers; `"bic"`, `"bdeu"`, `"k2"`, `"aic"` or `"bds"` for categories. NULL: `"bge"` when
 #'   every column is a double, else `"bic"`.
 #' @param gamma a factor for every edge; NULL: see below.
 #' @param candidates how many candidates by their own score each node has at least; or a named list of names or a matrix
-#'   \[from, to\], beyond which nothing is tried. NULL: 40 of numbers, 30 of categories.
-#' @param starts how many random orders.
+#'   \[from, to\], beyond which nothing is tried. NULL: 25 of numbers, 30 of categories.
+#' @param starts how many random orders; NULL: 2 of numbers, 4 of categories.
 #' @param kicks how often each start is left at random; NULL: as many as there are nodes and 200 at least; of categories
 #'   10 times as many and 5,000 at least.
 #' @param seed a whole number; NULL draws the key from R's generator.
@@ -50,7 +53,7 @@
 #' fit <- bn_search(as.data.frame(x), seed = 1)
 #' fit
 #' head(summary(fit))
-bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, candidates = NULL, starts = 4, kicks = NULL,
+bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, candidates = NULL, starts = NULL, kicks = NULL,
                       prior = NULL, interventions = NULL, ess = 1, na = c("fail", "drop"), seed = NULL, threads = NULL,
                       progress = NULL, verbose = FALSE) {
   started <- proc.time()[[3L]]
@@ -63,7 +66,7 @@ bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, cand
   p <- input$p
   gauss <- score == "bge"
   gamma <- check_gamma(gamma %||% (1 / sqrt(p)))
-  starts <- check_number(starts, "starts", min = 1, max = 1000, whole = TRUE)
+  starts <- check_number(starts %||% (if (gauss) 2 else 4), "starts", min = 1, max = 1000, whole = TRUE)
   kicks <- check_number(kicks %||% (if (gauss) max(200, p) else max(5000, 10 * p)), "kicks", min = 0, max = 1e9, whole = TRUE)
   limits <- bn_limits(max_parents %||% (if (gauss) 25 else 6), input$names)
   key <- draw_key(seed)
@@ -73,7 +76,7 @@ bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, cand
   problem$max_parents <- limits
   counted <- is.null(candidates) || (is.numeric(candidates) && !is.matrix(candidates))
   problem$allowed <- bn_candidates(if (!counted) candidates, FALSE, input, problem, threads)$allowed
-  width <- if (counted) candidates %||% (if (gauss) 40 else 30) else p
+  width <- if (counted) candidates %||% (if (gauss) 25 else 30) else p
   plan <- list(starts = starts, kicks = kicks, listed = if (gauss) 2e6 else min(2e6, 5e9 / max(input$n, 1)), key = key,
                width = check_number(width, "candidates", min = 0, max = 4096, whole = TRUE))
   chosen <- list(name = "cpu", reason = "best moves run on the CPU")

@@ -130,8 +130,9 @@ cost_bins <- function(n, p, threads) cost(on_core(as.double(n) * p * 2e-8), Inf,
 # ---- principal components ----
 
 # What the engines that go block by block take of dense n x p on the CPU, in seconds of one core: `block`, one of
-# krylov's, of which the `first` are quicker; and all of gram, `gram` and `steps` for each block that krylov would take, of which the spectrum decides.
-# Fitted to 1 to 100 components of 200 x 200 to 10,000 x 300 with flat, falling and gapped spectra: within 1.4.
+# krylov's, of which the `first` are quicker; and all of gram, `gram` and `steps` for each block that krylov would take,
+# whose number the spectrum decides. Fitted to 1 to 100 components of 200 x 200 to 10,000 x 300 with flat, falling and
+# gapped spectra: within 1.4.
 cost_pca_engines <- function(n, p, k) {
   near <- min(n, p)
   all <- n + p
@@ -185,8 +186,8 @@ usual_blocks <- function(near, k) min(20, ceiling(near / min(64, max(16, (k + 13
 
 # Whether krylov shall begin and give way to gram when its first blocks show that gram is less: what gram takes in
 # blocks, for the job of native code. That is seen after three blocks, five or six being the fewest as a rule: where
-# three are more than a third of what gram would take, gram begins. On the CPU, of a dense matrix in memory; whatever the
-# machine and its threads, so that results are the same.
+# three are more than a third of what gram would take, gram begins. On the CPU, of a dense matrix in memory; whatever
+# the machine and its threads, so that results are the same.
 gives_way <- function(n, p, k) {
   near <- min(n, p)
   if (3 * k >= near || near <= 128 || near > 10000) return(never_gives_way)
@@ -232,15 +233,17 @@ cost_bn_table <- function(sets, counts, outside, n, bge, bytes, threads, p = 0) 
 }
 
 # Steps of so many chains, each of which goes on one thread through so many temperatures. A single chain is slow on a
-# device, and thousands are not slower than one. `sets`: parent sets per node.
+# device, and thousands are not slower than one. `sets`: parent sets per node. What each chain found is put together on
+# the host, whichever the back end.
 cost_chains <- function(iterations, chains, temperatures, sets, nodes, sums, threads) {
   step <- if (sums) c(5e-7, 3.4e-6) + c(1.25e-8, 1.15e-7) * sets
           else if (nodes <= 128) c(1.8e-7, 1e-6)
           else c(1.8e-7, 1e-4) # masks of more than two words
   replicas <- chains * temperatures
+  joined <- chains * (7e-5 + if (sums) 3.2e-7 * nodes^2 else 0)
   cost(on_core(iterations * replicas * step[1L] / min(threads, chains)),
        launching(if (sums) 0.005 else 0.0025) + on_device(iterations * step[2L] * max(1, replicas / 2000)), 2^27,
-       on_core(1.2e-3), on_device(iterations * step[2L] * max(0, replicas / 2000 - 1)))
+       on_core(1.2e-3 + joined), on_device(iterations * step[2L] * max(0, replicas / 2000 - 1)))
 }
 
 # An optimum by dynamic programming, whose subsets a device holds itself, or a posterior. Over orders: one number per

@@ -86,7 +86,7 @@ checked_arch <- function(arch) {
     found <- device_report("compute_cap")
     arch <- gsub(".", "", unique(found), fixed = TRUE)
     if (!length(arch)) {
-      abort_input("`arch` must be given on a machine without a device.", x = "nvidia-smi tells of none.",
+      abort_input("`arch` must be given on a machine without a device.", x = "nvidia-smi lists none.",
                   i = "For example `arch = \"90\"` for an H100 or H200.")
     }
   }
@@ -140,7 +140,7 @@ agreed <- function(ask, from, root) {
                   from %||% "the index that pip uses (PyPI)", root))
   message("The wheels are under NVIDIA's own licence: https://docs.nvidia.com/cuda/eula/")
   if (!ask) return(TRUE)
-  if (!interactive()) abort_input("`weft_install_cuda()` asks before it fetches.",
+  if (!interactive()) abort_input("`weft_install_cuda()` asks before it downloads anything.",
                                   i = "In scripts: `weft_install_cuda(ask = FALSE)`.")
   isTRUE(utils::askYesNo("Go on?"))
 }
@@ -163,7 +163,7 @@ run_tool <- function(program, args, what, quiet, env = character()) {
   if (status == 0L) return(invisible())
   last <- if (quiet) utils::tail(grep("[^ ]", readLines(log, warn = FALSE), value = TRUE), 5L) else "See above."
   abort_input(sprintf("%s: this failed.", what), x = plain_text(paste(last, collapse = "\n")),
-              i = "`quiet = FALSE` shows all that was said.")
+              i = "`quiet = FALSE` shows the whole output.")
 }
 
 # The folder of the toolkit.

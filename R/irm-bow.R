@@ -23,7 +23,7 @@ read_bag_of_words <- function(file, vocab = NULL, counts = FALSE) {
   if (!is.null(vocab)) check_file(vocab, "vocab", "a file of words")
   numbers <- whole_numbers(file)
   if (length(numbers) < 3L || length(numbers) != 3 + 3 * as.double(numbers[3L])) {
-    abort_input("`file` must have three lines of sizes and a line of three numbers an entry.",
+    abort_input("`file` must have three lines of sizes and a line of three numbers per entry.",
                 x = sprintf("It has %.0f numbers.", length(numbers)))
   }
   if (any(numbers[1:2] >= .Machine$integer.max)) {

@@ -9,9 +9,10 @@
 #' ends. `"lcv"` is the mean of \eqn{\log \hat f_{-i}(x_i)}, larger is better. One walk over the trees serves all
 #' bandwidths.
 #'
-#' From `queries` points on, the means are over a random sample of so many of them, each against all others. In one
-#' dimension `"lscv"` for the Gaussian kernel is of all pairs of points, whatever `queries`: these are counted by their
-#' distance, once for all bandwidths, on a grid so fine that the sums keep `rel_error`.
+#' From `queries` points on, the means are over a random sample of so many of them, each against all others. `"lscv"`
+#' for the Gaussian kernel is of all pairs of points, whatever `queries`: in one dimension these are counted by their
+#' distance, once for all bandwidths, on a grid so fine that the sums keep `rel_error`; in two and three each bandwidth
+#' has a mesh that keeps it (see [kernel_sum()]), but where it would have too many nodes beside the points.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param grid multiples of `shape` to score; the default is 24 values about the rule of thumb.
@@ -82,7 +83,7 @@ bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, th
   z <- x / rep(if (is.null(parts$scale)) rep(parts$h, d) else parts$scale, each = nrow(x))
   if (distributed) return(scorer_over_ranks(z, n, criterion, kernel, rel_error, log_shape, threads))
   walking <- function() walking_scorer(z, criterion, kernel, rel_error, log_shape, queries, threads, seed, progress)
-  if (scored_on_line(criterion, kernel, d)) return(line_scorer(z, rel_error, log_shape, walking))
+  if (scored_by_pairs(criterion, kernel, d)) return(pairs_scorer(z, rel_error, log_shape, walking))
   walking()
 }
 
@@ -203,7 +204,7 @@ rule_bandwidth <- function(x, rule, kernel, threads, seed, progress, distributed
   score <- bandwidth_scorer(x, shape, rule, kernel, 1e-4, 20000, threads, seed, progress, distributed)
   sign <- if (rule == "lscv") 1 else -1
   grid <- exp(seq(log(0.05), log(4), length.out = 20))
-  looks <- if (!distributed && scored_on_line(rule, kernel, d)) list(16:20, 11:15, 1:10) else list(1:20)
+  looks <- if (!distributed && scored_by_pairs(rule, kernel, d)) list(16:20, 11:15, 1:10) else list(1:20)
   scores <- scores_from_wide(grid, looks, function(t) sign * score(t))
   grid <- grid[seq.int(to = length(grid), length.out = length(scores))]
   best <- largest_minimum(scores)

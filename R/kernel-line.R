@@ -68,21 +68,24 @@ gaussian_pairs <- function(x, least, rel_error, most_bins = 2^20) {
   }
 }
 
-scored_on_line <- function(criterion, kernel, d) criterion == "lscv" && kernel == "gaussian" && d == 1L
+# Whether least-squares scores are of sums over all pairs, on a line or over a mesh.
+scored_by_pairs <- function(criterion, kernel, d) criterion == "lscv" && kernel == "gaussian" && d <= 3L
 
-# Least-squares scores of z's bandwidths; of those that bins cannot serve by what `walking()` returns.
-line_scorer <- function(z, rel_error, log_shape, walking) {
+# Least-squares scores of z's bandwidths; of those that neither bins nor a mesh can serve by what `walking()` returns.
+pairs_scorer <- function(z, rel_error, log_shape, walking) {
   n <- as.double(nrow(z))
-  squared <- kernel_convolution("gaussian", 1L)
-  mass <- log_integral("gaussian", 1L)
+  d <- ncol(z)
+  squared <- kernel_convolution("gaussian", d)
+  mass <- log_integral("gaussian", d)
   known <- list(least = Inf)
   by_walk <- NULL
   function(t) {
+    if (d > 1L && is.null(known$pairs)) known <<- list(least = 0, pairs = mesh_pairs(z, rel_error))
     if (min(t) < known$least) known <<- list(least = min(t), pairs = gaussian_pairs(z, min(t), rel_error))
     if (is.null(known$pairs)) scores <- rep(NA_real_, length(t))
     else {
       integral <- exp(-2 * mass) * squared$at_zero * (1 + known$pairs(t * squared$wider) / n) / n
-      scores <- exp(-log_shape - log(t)) * (integral - 2 * exp(-mass) * known$pairs(t) / (n * (n - 1)))
+      scores <- exp(-log_shape - d * log(t)) * (integral - 2 * exp(-mass) * known$pairs(t) / (n * (n - 1)))
     }
     left <- is.na(scores)
     if (any(left) && is.null(by_walk)) by_walk <<- walking()

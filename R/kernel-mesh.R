@@ -100,3 +100,36 @@ sums_of_some <- function(problem, some) {
   sums[trees$query$order + 1L, ] <- out$sum
   join_parts(sums, split, ncol(p$weights))
 }
+
+# ---- sums over all pairs ----
+
+# Sums over all ordered pairs of different points, as a function of bandwidths: within `rel_error`, NA where a mesh does
+# not keep it or would take longer than all pairs. Points that are spread evenly have the least sum for their range; an
+# error for that is tried first.
+mesh_pairs <- function(z, rel_error) {
+  n <- as.double(nrow(z))
+  box <- points_range(z)
+  range <- box[2L, ] - box[1L, ]
+  points <- list(columns = z)
+  weights <- matrix(1, 1L, nrow(z))
+  control <- run_control("cpu", progress = FALSE)
+  sum_of <- function(h, target) {
+    size <- list(m = 1, extent = range / h, references = n, queries = 0)
+    choice <- if (target >= least_mesh_error / 10) .Call(C_weft_kernel_mesh_choose, size, target)
+    if (is.null(choice) || choice[["nodes"]] > 3e7 || choice[["seconds"]] > 3e-9 * n^2) return(NULL)
+    .Call(C_weft_kernel_mesh_pairs, sums_task("gaussian", h, points, points, weights, FALSE), choice, target, control)
+  }
+  one <- function(h) {
+    share <- prod(pmin(1, sqrt(2 * pi) * h / range))
+    target <- 0.3 * rel_error * share
+    for (again in 1:2) {
+      out <- sum_of(h, min(target, 0.01))
+      if (is.null(out)) return(NA_real_)
+      others <- out[1L] - n
+      if (out[2L] <= rel_error * (others - out[2L])) return(others)
+      target <- 0.3 * rel_error * others / n^2
+    }
+    NA_real_
+  }
+  function(h) vapply(h, one, 0)
+}

@@ -66,7 +66,9 @@ plan_method <- function(problem, try = FALSE) {
   built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
   build <- (if (built) 0 else build_cost(n, d)) + if (problem$self) 0 else build_cost(nq, d)
   took <- function(work) work * core_seconds("double") / problem$control$threads
-  if (work < 3e7 || took(work) < 1.5e-3 || work < 1.5 * build) {
+  # splits cut few of many dimensions, so that a walk spares little until points are many
+  cut <- max(1, 2 * d / log2(max(n, 64) / 32))^2
+  if (work < 3e7 || took(work) < 1.5e-3 * cut || work < 1.5 * build) {
     return(list(method = "direct",
                 reason = sprintf("about %s of direct work, less than a tree would take", seconds_text(took(work)))))
   }

@@ -18,7 +18,7 @@
 kernel_over_ranks <- function(problem, method = "auto") {
   me <- ranks_start()
   if (method == "nystrom") {
-    abort_input("A reduced set of the references of all ranks is not sought.", x = "`method` is \"nystrom\".",
+    abort_input("A reduced set of the references of all ranks cannot be computed.", x = "`method` is \"nystrom\".",
                 i = "Use \"auto\", \"direct\", \"tree\", \"montecarlo\" or \"features\".")
   }
   if (me$size == 1L) return(kernel_run(problem, method))

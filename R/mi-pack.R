@@ -88,7 +88,7 @@ abort_missing_features <- function(input, missing) {
 pack_pointer <- function(pack) {
   pointer <- handle_pointer(pack)
   if (!is.null(pointer) && .Call(C_weft_mi_pack_alive, pointer)) return(pointer)
-  abort_input("`x` must be a pack that is alive.", x = "It was freed, or belongs to another R session.",
+  abort_input("`x` must be a pack that has not been freed.", x = "It was freed, or belongs to another R session.",
               i = "Make it again with `mi_pack()`.")
 }
 

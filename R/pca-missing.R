@@ -28,7 +28,7 @@ sign_of <- function(v) apply(v, 2L, function(l) if (l[which(abs(l) >= max(abs(l)
 pca_em <- function(source, job, settings, control) {
   if (source$kind == "resident") {
     abort_input("`na = \"em\"` needs a matrix in memory.", x = "`x` is on the device.",
-                i = "`as.matrix()` brings the numbers back.")
+                i = "`as.matrix()` returns the numbers.")
   }
   em_fit(source, NULL, job, settings, control)$run
 }

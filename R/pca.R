@@ -164,14 +164,14 @@ default_tol <- function(by_vectors, stop, na) {
 
 choose_resident <- function(backend) {
   if (identical(backend %||% weft_backend(), "cpu")) {
-    abort_input("A weft_upload() handle needs `backend = \"cuda\"`.", i = "`as.matrix()` brings the numbers back.")
+    abort_input("A weft_upload() handle needs `backend = \"cuda\"`.", i = "`as.matrix()` returns the numbers.")
   }
   list(name = "cuda", reason = "the matrix is on the device")
 }
 
 # The method for either back end, and what it costs there. A resident matrix is on the device whatever that says. By
-# itself a dense matrix in memory, whose rows are all here, begins with krylov on the CPU where that may pay; `gives_way`
-# says when it does not.
+# itself a dense matrix in memory, whose rows are all here, begins with krylov on the CPU where that may pay, and
+# `gives_way` says when it does not.
 pca_plan <- function(source, k, method, threads, alone = TRUE) {
   cells <- switch(source$kind, sparse = sum(vapply(source$data, function(b) length(b@x), 0)), stored = source$values,
                   source$n * source$p)

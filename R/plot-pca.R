@@ -30,7 +30,6 @@ plot.weft_pca <- function(x, top = 20L, ...) {
 #' @rdname plot.weft_pca
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_pca <- function(object, components = 1:2, color = NULL, ...) {
-  need_package("ggplot2", "autoplot()")
   check_pca(object, "object")
   if (!is.numeric(components) || length(components) != 2L || !all(components %in% seq_along(object$sdev))) {
     abort_input(sprintf("`components` must be two numbers from 1 to %d.", length(object$sdev)),

@@ -191,7 +191,6 @@ draw_arrows <- function(place, at, weight, sign, colour = NULL, heaviest = max(w
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_regulation <- function(object, top = NULL, ...) {
-  need_package("ggplot2", "autoplot()")
   picture <- directed_picture(object, if (!is.null(top)) check_top(top), attr(object, "fdr") %||% 0.05)
   edges <- picture$data
   if (!nrow(edges)) { # as plot(): the title says so

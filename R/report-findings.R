@@ -87,7 +87,7 @@ hubs_found <- function(degree, edges) {
   if (!length(few)) return("")
   if (length(few) == 1L) {
     neighbours <- unique(c(edges$to[edges$from == names(few)], edges$from[edges$to == names(few)]))
-    return(sprintf("; %s is joined to most others: %s", names(few), some_of(neighbours, 5L)))
+    return(sprintf("; %s has the most neighbours: %s", names(few), some_of(neighbours, 5L)))
   }
   sprintf("; %s have most edges (%s)", joined(names(few)), paste(few, collapse = ", "))
 }
@@ -158,7 +158,7 @@ whole_search <- function(pairs) {
 finding_groups <- function(fit) {
   r <- fit$clusters
   z <- r$row_cluster
-  if (groups_rhat(r) > greatest_rhat) return(unsettled(groups_open(r)))
+  if (groups_rhat(r) > greatest_rhat) return(unsettled(groups_open(r, fit$quality$class)))
   if (max(z) < 2L) return(in_vain(sprintf("groups among %d samples", length(z))))
   counted <- sprintf("%s%d groups", if (is_reached(r$limits[1L, ])) "at least " else "", max(z))
   found <- class_agreement(fit)
@@ -176,13 +176,14 @@ finding_groups <- function(fit) {
 groups_rhat <- function(r) max(r$rhat[is.finite(r$rhat)], 1)
 
 # What is known while the chains disagree.
-groups_open <- function(r) {
+groups_open <- function(r, class = NULL) {
   number <- range(as.integer(names(r$n_clusters$row)))
   sprintf(paste("Groups of samples: the sampler has not settled. R-hat, which compares chains that started apart, is",
-                "%.1f, and at most %.1f is wanted, so that neither their number (%s so far) nor who belongs together",
-                "nor how far groups go with classes is a finding. Run it longer, with clusters = list(sweeps = %s);",
-                "where that settles nothing either, the data have no clear blocks"),
+                "%.1f, and at most %.1f is wanted, so that neither their number (%s so far) nor who belongs",
+                "together%s is a finding. Run it longer, with clusters = list(sweeps = %s); where that settles nothing",
+                "either, the data have no clear blocks"),
           groups_rhat(r), greatest_rhat, if (number[1L] == number[2L]) number[1L] else paste(number, collapse = " to "),
+          if (is.null(class)) "" else " nor how far groups go with classes",
           format(10 * nrow(r$log_posterior), scientific = FALSE))
 }
 
@@ -193,8 +194,7 @@ finding_components <- function(fit) {
   if (is.null(class)) {
     k <- fit$components$choice$k %||% 0
     if (k == 0) return(in_vain("a direction in which many genes go together"))
-    return(finding(sprintf("%s out: genes go together in %s.",
-                           several(k, if (k == 1) "component stands" else "component"),
+    return(finding(sprintf("%s out: genes go together in %s.", several_stand(k, "component"),
                            if (k == 1) "one direction" else "as many directions"), strength = "suggestive"))
   }
   apart <- apply(scores, 2L, function(v) {
@@ -233,7 +233,10 @@ finding_bayes <- function(fit) {
 
 # How far directions are to be believed: how many are clear, and what no data of this kind can tell.
 directions_text <- function(fit) {
-  text <- c(if (is_directed(fit$network)) network_directions(report_edges(fit$network)),
+  directed <- is_directed(fit$network) && !is.null(network_directions(report_edges(fit$network)))
+  text <- c(if (directed) c(network_directions(report_edges(fit$network)),
+                            paste("An edge's weight says how early and how often a gene was chosen to predict the",
+                                  "other.")),
             if (!is.null(fit$bayes) && !bayes_disagrees(fit$bayes)) bayes_surety(fit$bayes))
   if (!length(text)) return(NULL)
   paste(c(text, paste("Two genes that an unmeasured cause moves look like one that drives the other; a direction is a",

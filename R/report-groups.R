@@ -4,7 +4,7 @@ report_groups <- function(fit, top) {
   r <- fit$clusters
   q <- fit$quality
   open <- groups_rhat(r) > greatest_rhat
-  report_paragraph(if (open) paste0(groups_open(r), "."),
+  report_paragraph(if (open) paste0(groups_open(r, q$class), "."),
                    if (!open) c(paste0("The best partition has ", partition_text(r, column_word(q)), "."),
                                 groups_agreement(fit)),
                    sprintf(paste("The model is one of blocks: %ss that go up and down by degrees are cut into many",
@@ -217,11 +217,14 @@ bayes_surety <- function(r) {
   found <- bayes_edges(r, 0.9)
   sure <- sum(found$direction >= 0.9)
   if (!nrow(found)) return("No edge of the Bayesian network has a posterior of 0.9 or more, both directions together.")
-  sprintf(paste("Of the Bayesian network %s a posterior of 0.9 or more, both directions together; the direction is as",
-                "sure for %s."),
-          if (nrow(found) == 1L) "one edge has" else sprintf("%d edges have", nrow(found)),
-          if (nrow(found) == 1L) if (sure) "it, too" else "it not"
-          else if (sure) sprintf("%d of them", sure) else "none of them")
+  if (nrow(found) == 1L) {
+    return(sprintf(paste("One edge of the Bayesian network has a posterior of 0.9 or more, both directions together;",
+                         "its direction %s."), if (sure) "is as sure" else "is open"))
+  }
+  sprintf("Of the %d edges of the Bayesian network with a posterior of 0.9 or more, both directions together, %s.",
+          nrow(found), if (!sure) "none has a direction as sure"
+          else if (sure == nrow(found)) "all have a direction as sure"
+          else sprintf("%d %s a direction as sure", sure, if (sure == 1L) "has" else "have"))
 }
 
 # ---- sets of genes ----

@@ -29,7 +29,7 @@ figure_distances <- function(q, most = 300L) {
                            "deviations (SD) of each %s. Dark is near; samples that are alike stand together.%s",
                            "Farthest from all others on average: %s (%.2f and %.2f; the median sample %.2f).%s"),
                      column_word(q), column_word(q),
-                     if (length(strips)) sprintf(" At the left: %s.", paste(strips, collapse = ", then ")) else "",
+                     if (length(strips)) sprintf(" At the left: %s.", paste(rev(strips), collapse = ", then ")) else "",
                      joined(rownames(d)[far]), mean_distance[far[1L]], mean_distance[far[2L]],
                      stats::median(mean_distance),
                      if (n > most) sprintf(" %d of %s samples are shown.", most, format(n, big.mark = ",")) else "")
@@ -170,7 +170,7 @@ report_components <- function(fit) {
                      if (!is.null(before)) " Before and after batch and covariates were taken out." else ""),
               "components", 20)
   }
-  put_table(loading_table(pc),
+  put_table(loading_table(pc, paste0(column_word(q), "s")),
             sprintf(paste("%ss with the largest loadings (parts in a component) on %s: a component is high in samples",
                           "where those with + are high and those with - are low. Thousands take part in each, so that",
                           "even the largest are small."), if (column_word(q) == "probe") "Probe" else "Gene",
@@ -198,8 +198,9 @@ figure_scores <- function(scores, two, q, share, mark = NULL) {
                            "these components.%s Named are the three farthest out.%s"), what,
                      two[1L], two[2L], if (is.null(class)) "" else between_classes(scores, two, class),
                      if (is.null(mark)) "" else mark$caption)
-  if (!is.null(q$batch)) caption <- paste(caption, sprintf("Points of the batch %s are filled with grey.",
-                                                           levels(q$batch)[1L]))
+  if (!is.null(q$batch)) {
+    caption <- paste(caption, sprintf("Points of the batch \"%s\" are filled with grey.", levels(q$batch)[1L]))
+  }
   put_figure(function() {
     count <- if (is.null(class)) 1L else nlevels(class)
     code <- if (is.null(class)) rep(1L, nrow(scores)) else as.integer(class)
@@ -290,12 +291,13 @@ loadings_of <- function(pc, most = 5L) {
           pc$leading)
 }
 
-loading_table <- function(pc) {
+loading_table <- function(pc, word) {
   v <- pc$rotation
   do.call(rbind, lapply(seq_len(min(pc$leading, 5L)), function(j) {
     first <- utils::head(order(-abs(v[, j])), 8L)
-    data.frame(component = colnames(v)[j], share = share_text(pc$share[j]),
-               genes = paste(sprintf("%s (%+.2f)", rownames(v)[first], v[first, j]), collapse = ", "))
+    stats::setNames(data.frame(colnames(v)[j], share_text(pc$share[j]),
+                               paste(sprintf("%s (%+.2f)", rownames(v)[first], v[first, j]), collapse = ", ")),
+                    c("component", "share", word))
   }))
 }
 
@@ -330,8 +332,10 @@ tested_text <- function(fit, o) {
   second <- outlier_reasons(fit, o[min(2L, nrow(o)), ])
   paste(text, sprintf("The eye picks the farthest of %s x %s = %s scores",
                       several(nrow(o), "sample"), several(k, "component"), format(nrow(o) * k, big.mark = ",")),
-        sprintf("%s; one always is the farthest, and the others' tail says whether it is too far.",
-                if (nzchar(second)) sprintf("(the next, %s: %s)", o$sample[2L], second) else ""))
+        sprintf(paste("%s; one always is the farthest, and the others' tail says whether it is too far. The test is",
+                      "cautious and misses some that do stand apart: look at how %s was taken and measured all the",
+                      "same."),
+                if (nzchar(second)) sprintf("(the next, %s: %s)", o$sample[2L], second) else "", o$sample[1L]))
 }
 
 outlier_table <- function(fit, o) {
@@ -342,14 +346,14 @@ outlier_table <- function(fit, o) {
   cbind(out, score = o$score, q = o$q_value, `stands apart` = ifelse(o$outlier, "yes", "no"), `farthest out` = reason)
 }
 
-# "patient21 (PC4: 4.6 SD below the median); chance alone makes the strangest of 38 samples that strange in ..."
+# "patient21 (PC4: 4.6 SD below the median; p 0.0088, q 0.34): with a tail as long as these samples have, ..."
 strangest_text <- function(fit, o) {
   reason <- outlier_reasons(fit, o[1L, ])
-  sprintf("%s%s%s", o$sample[1L], if (nzchar(reason)) sprintf(" (%s)", reason) else "",
-          if (o$outlier[1L]) sprintf(", with a q of %s", probability_text(o$q_value[1L])) else
-            sprintf("; chance alone makes the strangest of %d samples that strange in %s of data sets (p %s, q %s)",
-                    nrow(o), share_text(strangest_chance(o$p_value[1L], nrow(o))), probability_text(o$p_value[1L]),
-                    probability_text(o$q_value[1L])))
+  named <- sprintf("%s (%sp %s, q %s)", o$sample[1L], if (nzchar(reason)) paste0(reason, "; ") else "",
+                   probability_text(o$p_value[1L]), probability_text(o$q_value[1L]))
+  if (o$outlier[1L]) return(named)
+  sprintf("%s: with a tail as long as these samples have, chance makes one of %d that strange in %s of data sets",
+          named, nrow(o), share_text(strangest_chance(o$p_value[1L], nrow(o))))
 }
 
 # How often the least of n p-values is at most p by chance.

@@ -105,7 +105,7 @@ put_store_table <- function(put, side, table) {
 store_text <- function(x) {
   x <- enc2utf8(as.character(x))
   if (!all(validUTF8(x[!is.na(x)]))) {
-    abort_input("Names and texts must be valid.", x = "Some cannot be brought to UTF-8.",
+    abort_input("Names and texts must be valid.", x = "Some cannot be converted to UTF-8.",
                 i = "Give their encoding with `Encoding()`, or convert them with `iconv()`.")
   }
   x

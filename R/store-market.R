@@ -11,7 +11,7 @@ file_import <- function(path, samples, layer, memory) {
   if (grepl("\\.mtx(\\.(gz|bz2|xz))?$", path, ignore.case = TRUE)) {
     return(market_import(path, identical(samples, "columns"), memory))
   }
-  abort_input("`x` must name a file of a format that is known.", x = sprintf("It is '%s'.", basename(path)),
+  abort_input("`x` must name a file of a known format.", x = sprintf("It is '%s'.", basename(path)),
               i = "Known are .h5ad, .h5, .loom, .mtx (also compressed), and folders with matrix.mtx.")
 }
 

@@ -15,7 +15,7 @@
 #' | which go together | [mi_matrix()], [mi_network()] | `genes-alone-and-together` |
 #' | which regulate which, with false discovery rates | [regulation()], [gene_regulation()] | `which-genes-drive-which` |
 #' | whether a network differs between conditions | [regulation()] with `compare` | `which-genes-drive-which` |
-#' | which may drive which, with the uncertainty of every edge | [bn_learn()], [bn_exact()], [bn_features()], [bn_compare()] | `from-expression-to-a-causal-network` |
+#' | which may drive which, with the uncertainty of every edge | [bn_learn()], [bn_exact()], [bn_search()], [bn_features()], [bn_compare()] | `from-expression-to-a-causal-network` |
 #' | in which directions data vary | [pca()], [pca_choose_k()], [kernel_pca()] | `components-of-wide-data` |
 #' | what single cells have in common | [weft_import()], [gene_cells()], [regulation()] | `hundred-thousand-cells` |
 #' | how points are distributed | [kde()], [kernel_sum()], [kernel_bandwidth()] | `a-million-points` |

@@ -222,6 +222,6 @@ hidden_text <- function(q, hidden) {
   sprintf(paste("samples fall into groups of %d and %d in a direction with %s of the variance%s,",
                 "which explains a quarter or more of %s of the genes."),
           sizes[1L], sizes[2L], share_text(hidden$share),
-          if (length(known)) sprintf(" that %s cannot account for", some_named(known)) else "",
+          if (length(known)) sprintf(" that %s cannot account for", joined(plain_text(known))) else "",
           share_text(hidden$genes))
 }

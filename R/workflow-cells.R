@@ -7,32 +7,34 @@ cells_least <- 2000L    # gene_network() makes metacells of sparse counts of as 
 
 #' From counts of single cells to groups, markers and metacells
 #'
-#' Divides counts by the cells' totals, chooses the genes that vary more than their mean explains, finds components,
-#' groups the cells, and adds their counts up by metacells: some dozen similar cells each, whose sums are dense enough
-#' for networks. [gene_network()] begins with it where it is given a store or a sparse matrix of many cells.
+#' Divides counts by the totals of the cells, chooses the genes that vary more than their means explain, finds
+#' components, groups the cells, and adds up their counts by metacells: some dozens of similar cells each, whose sums
+#' are dense enough for networks. [gene_network()] starts with it when it is given a store or a sparse matrix of many
+#' cells.
 #'
 #' @section What is done, in this order:
-#' 1. Size factors are the cells' totals, relative to their mean. Cells without counts are left out.
-#' 2. Genes: of the counts divided by size factors, a local regression of the logarithm of variance over mean on that of
-#'    the mean says what variance to expect; the `genes` with the greatest ratio of variance to expectation are chosen.
-#' 3. Components: [pca()] of log(1 + 10,000 count / total) of these genes, which are centred but not scaled. `leading`
-#'    are those whose standard deviation, in a sample of up to 20,000 cells, is above the greatest of the same values
-#'    permuted within genes; the others only add noise to distances.
-#' 4. Groups: the sample's scores on the leading components are cut into up to 400 small pieces (Lloyd's algorithm), and
-#'    the pieces' centres grouped by co-clustering of real values ([irm()]), which finds how many groups there are. Each
-#'    cell belongs to the group of the nearest centre. Groups are numbered by size.
-#' 5. Metacells: each group is cut into pieces in the same way; those of its cells that are next to the same piece's
-#'    centre, and of one level of `class` and `batch`, are a metacell. Of fewer than `least` cells none is made.
-#' 6. Markers: what it says about the group whether a gene was seen in a cell (mutual information in bits), and in which
-#'    group it is seen most. There are no p-values: groups that were found in the same counts differ in these genes
-#'    whatever is true. Genes that were not used to find groups can be tested, see `vignette("hundred-thousand-cells")`.
+#' 1. Size factors are the totals of the cells, relative to their mean. Cells without counts are left out.
+#' 2. Genes: for counts divided by size factors, a local regression of log(variance / mean) on the logarithm of the mean
+#'    gives the expected variance; the `genes` with the greatest ratio of observed to expected variance are chosen.
+#' 3. Components: [pca()] of log(1 + 10,000 count / total) of these genes, which are centred but not scaled. The
+#'    `leading` components are those whose standard deviation, in a sample of up to 20,000 cells, is above the greatest
+#'    for the same values permuted within genes; the others would only add noise to distances.
+#' 4. Groups: the scores of the sample on the leading components are cut into up to 400 small pieces (Lloyd's
+#'    algorithm), whose centres are grouped by co-clustering of real values ([irm()]), which infers the number of
+#'    groups. Each cell belongs to the group of the nearest centre. Groups are numbered by size.
+#' 5. Metacells: each group is cut into pieces in the same way. The cells of a group that are nearest to the same centre
+#'    and have the same `class` and `batch` form a metacell, if they are at least `least`.
+#' 6. Markers: how much the detection of a gene in a cell says about the group (mutual information in bits), and the
+#'    group in which it is detected most often. There are no p-values: groups that were found in the same counts differ
+#'    in these genes by construction. Genes that were not used to find groups can be tested, see
+#'    `vignette("hundred-thousand-cells")`.
 #'
 #' Everything is read in blocks, so that a store may be larger than memory: four passes for the first three steps, and
-#' one for the last two. Scores of all cells must fit.
+#' one for the last two. The scores of all cells must fit into memory.
 #'
-#' @section Metacells as samples: Cells of one animal or patient are not independent, and metacells are made of them.
-#'   What is tested between metacells of two classes speaks of these cells; with few donors, sum counts up by donor
-#'   instead.
+#' @section Metacells as samples: Cells of one animal or patient are not independent, and neither are metacells made of
+#'   them. A test between metacells of two classes is a statement about these cells; with few donors, add up counts by
+#'   donor instead.
 #'
 #' @inheritParams gene_quality
 #' @param x counts, with cells in rows: a [weft_store()] as it was imported, a sparse Matrix, a list of them (blocks of

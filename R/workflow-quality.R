@@ -517,10 +517,10 @@ checked_data <- function(x, class = NULL) {
   need_args("x")
   if (!inherits(x, "weft_quality")) return(gene_quality(x, class))
   if (!is.null(class)) abort_input("`class` must be left out with a result of `gene_quality()`.",
-                                   i = "It has the class in it.")
+                                   i = "It contains the class.")
   checked_quality(x, "x")
 }
 
 needs_class <- function(q, what) {
-  if (is.null(q$class)) abort_input(sprintf("%s needs `class`: one category a sample.", what))
+  if (is.null(q$class)) abort_input(sprintf("%s needs `class`: one category per sample.", what))
 }

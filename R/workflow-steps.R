@@ -27,9 +27,9 @@
 #'
 #' @section Which edges: First, edges must be significant: the test is that of [mi_network()], with Benjamini and
 #'   Hochberg's threshold over all pairs of genes. With hundreds of samples nearly every pair passes, as everything
-#'   depends on everything else a little. `edges = "auto"` therefore keeps as many of the heaviest edges as ARACNE finds, which
-#'   drops what a third gene explains. On the simulated networks eight in ten of these were true with 200 samples or
-#'   more, and half with 50. `Inf` keeps all that are significant; with `fdr = 1` besides, the whole ranking.
+#'   depends on everything else a little. `edges = "auto"` therefore keeps as many of the heaviest edges as ARACNE
+#'   finds, which drops what a third gene explains. On the simulated networks eight in ten of these were true with 200
+#'   samples or more, and half with 50. `Inf` keeps all that are significant; with `fdr = 1` besides, the whole ranking.
 #'
 #' @param x what [gene_quality()] returned, or data for it.
 #' @param class one category a sample, when `x` is data.

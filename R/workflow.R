@@ -157,7 +157,6 @@ run_steps <- function(fit, run) {
       if (is.function(run$settings[[step]])) return(run$settings[[step]](q))
       given <- list(..., seed = run$seed + match(step, workflow_steps), backend = backend, threads = run$threads,
                     progress = run$bar)
-      given <- given[names(given) %in% names(formals(f)) | names(given) == ""]
       do.call(f, c(list(q), utils::modifyList(given, args)))
     })
   }

@@ -55,16 +55,11 @@ fi
 
 if wants sanitize; then
   WEFT_CUDA=no WEFT_MPI=no; export WEFT_CUDA WEFT_MPI
-  printf 'CFLAGS = -g -O1 -Wall -Wextra -Wno-cast-function-type %s\nLDFLAGS = %s\n' \
-     '-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' \
-     '-fsanitize=address,undefined' > san.mk
-  WEFT_DEBUG=1 WEFT_TESTS=yes R_MAKEVARS_USER=$w/san.mk install_into "$w/lib-san" --no-test-load
-  asan=$(gcc -print-file-name=libasan.so)
-  ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$asan R_LIBS=$w/lib-san${R_LIBS:+:$R_LIBS} \
-    R --vanilla --no-echo -f small.R >san.log 2>&1
+  sanitized="sh $here/tools/sanitized.sh $w/lib-san $tarball"
+  $sanitized R --vanilla --no-echo -f small.R >san.log 2>&1
   report "address + undefined sanitizers, small script" "exit $?" 'exit 0'
   report "address + undefined sanitizers, suite" \
-    "$(NOT_CRAN=true ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$asan suite "$w/lib-san")" ', 0 failed,'
+    "$(cd "$here" && NOT_CRAN=true $sanitized sh tools/test.sh 2>&1 | tee "$w/lib-san-suite.log" | tail -n 1)" ', 0 failed,'
   report "no warning with -Wall -Wextra" "$(grep -c 'warning:' "$w/lib-san.log") warnings" '^0 '
   if command -v valgrind >/dev/null; then
     install_into "$w/lib-plain"

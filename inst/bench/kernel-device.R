@@ -127,7 +127,7 @@ if (given[1] == "call") {
 
 # The figures, from what "figure" wrote.
 draw <- function(folder) {
-  runs <- utils::read.csv(file.path(folder, "kernel-direct-h200.csv"))
+  runs <- utils::read.csv(file.path(folder, "kernel-direct-h200.csv"), comment.char = "#")
   grDevices::png(file.path(folder, "kernel-direct.png"), 1000, 700, res = 120)
   graphics::plot(NULL, xlim = range(runs$d), ylim = range(runs$rate), log = "xy", xlab = "dimensions",
                  ylab = "pairs per second", main = "Direct Gaussian sums in single precision")
@@ -141,7 +141,7 @@ draw <- function(folder) {
                    pch = c(rep(NA, length(unique(runs$backend))), 15:17), lty = 1)
   invisible(grDevices::dev.off())
 
-  built <- utils::read.csv(file.path(folder, "kernel-trees-h200.csv"))
+  built <- utils::read.csv(file.path(folder, "kernel-trees-h200.csv"), comment.char = "#")
   grDevices::png(file.path(folder, "kernel-trees.png"), 1000, 700, res = 120)
   graphics::matplot(built$n, built[-1L], type = "b", log = "xy", pch = 15:18, lty = 1, xlab = "points in 4 dimensions",
                     ylab = "seconds to build", main = "kd against metric trees")

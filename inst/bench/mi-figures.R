@@ -33,7 +33,7 @@ measure <- function(work, x, class, of) {
 }
 
 if (length(stored)) {
-  x <- utils::read.csv(stored[1])
+  x <- utils::read.csv(stored[1], comment.char = "#")
   where <- sub("[.]csv$", "", basename(stored[1]))
 } else {
   load_naive()

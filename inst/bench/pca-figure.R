@@ -41,7 +41,7 @@ run <- function(backend, out, whole) {
 }
 
 draw <- function(out, files) {
-  x <- do.call(rbind, lapply(files, utils::read.csv))
+  x <- do.call(rbind, lapply(files, utils::read.csv, comment.char = "#"))
   colors <- c(nipals = "grey55", gs = "black", auto = "#2c5f8a")
   lines_of <- c(cpu = 2, cuda = 1)
   panel <- function(value, keep, main, ylab) {

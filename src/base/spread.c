@@ -158,7 +158,7 @@ weft_status weft_team_begin(weft_ctx *ctx, weft_team **out)
   }
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (t->count < count) {
-    st = weft_fail(ctx, WEFT_ERR_MEMORY, "The system gave no thread for device %d.", ctx->devices[t->count]);
+    st = weft_fail(ctx, WEFT_ERR_MEMORY, "The system could not start a thread for device %d.", ctx->devices[t->count]);
     weft_team_end(t);
     return st;
   }

@@ -236,6 +236,20 @@ static void swap_temperatures(const chain_job *job, size_t c, uint64_t round)
   }
 }
 
+/* A graph drawn given the order, as picks; draws first .. first + p - 1. Returns its score. */
+static int64_t draw_graph(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t first,
+                          int32_t *picks)
+{
+  const weft_bn_table *t = lists->table;
+  int64_t score = 0;
+  for (size_t z = 0; z < lists->p; z++) {
+    picks[z] = weft_bn_draw_set(lists, z, r->before + z * lists->words, weft_bn_layer_before(lists, r, z),
+                                r->value[z], weft_draw_uniform(rng, first + z));
+    score += t->score[t->start[z] + picks[z]];
+  }
+  return score;
+}
+
 /* What is kept of the coldest order after iteration `it` (from 1). */
 static void save(const chain_job *job, size_t c, size_t it)
 {
@@ -252,7 +266,7 @@ static void save(const chain_job *job, size_t c, size_t it)
   const size_t sample = c * job->out->samples + row - skipped;
   int32_t *picks = job->out->sampled + sample * p;
   const weft_rng rng = { run->key, WEFT_BN_GRAPHS + (uint32_t) (run->ladder0 + c) };
-  const int64_t score = weft_bn_draw_graph(lists, r, rng, (run->first + it) * p, picks);
+  const int64_t score = draw_graph(lists, r, rng, (run->first + it) * p, picks);
   job->out->sample_score[sample] = (double) score / lists->unit;
   weft_bn_best_add(&l->best, p, score, hash_of(picks, p), weft_bn_stamp(it, 1), picks);
 }

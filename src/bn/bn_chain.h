@@ -180,9 +180,6 @@ int weft_bn_layers_read(const weft_bn_lists *lists, weft_bn_replica *r, const in
 void weft_bn_layers_write(const weft_bn_lists *lists, weft_bn_replica *r, int32_t *layer);
 /* The layer before z's own, empty for the first; NULL for orders. */
 const uint64_t *weft_bn_layer_before(const weft_bn_lists *lists, const weft_bn_replica *r, size_t z);
-/* A graph drawn given the order, as picks; draws first .. first + p - 1. Returns its score. */
-int64_t weft_bn_draw_graph(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t first,
-                           int32_t *picks);
 /* The best graph of an order, as picks. */
 int64_t weft_bn_best_graph(const weft_bn_lists *lists, const uint64_t *before, int32_t *picks);
 

@@ -1,9 +1,9 @@
 /* Best moves through an order; see bn_search.h. Where a node stands matters to itself and to those whose candidate it
- * is: a move is scored by their trees alone, at every place between two nodes that matter. Nodes wait in a queue; a
- * move puts back those whose scores it changed. When the queue is empty, all nodes are tried once more; when none
- * moves, the order is left with a kick: some nodes that are near each other go to random places, and the search goes on
- * from there. What is worse than before is taken back. Starts are independent of each other; each advances in portions,
- * between which R is asked whether to go on. */
+ * is: a move is scored by their trees alone, at every place between two nodes that matter. At first nodes are put in one
+ * by one, each at its best place. Then nodes wait in a queue; a move puts back those whose scores it changed. When the
+ * queue is empty, all nodes are tried once more; when none moves, the order is left with a kick: some nodes that are
+ * near each other go to random places, and the search goes on from there. What is worse than before is taken back.
+ * Starts are independent of each other; each advances in portions, between which R is asked whether to go on. */
 #include <math.h>
 #include <string.h>
 #include "../base/draws.h"
@@ -22,6 +22,7 @@ typedef struct climber {
   weft_rng rng;
   uint64_t draws;
   int32_t *order, *place, *queue;
+  size_t present;             /* the first so many of the order count; the others are still to be put in */
   int64_t *value;             /* p: of each node's parents */
   uint8_t *waits;             /* p: in the queue */
   size_t first, waiting;      /* queue: a ring of p */
@@ -124,7 +125,7 @@ static void allowed_places(const climber *c, size_t v, int32_t *low, int32_t *hi
 {
   const size_t p = c->problem->p;
   *low = 0;
-  *high = (int32_t) p - 1;
+  *high = (int32_t) c->present - 1;
   for (size_t u = 0; u < p && c->problem->required; u++) {
     const int32_t at = c->place[u] - (c->place[u] > c->place[v]);
     if (needs(c->problem, v, u) && at + 1 > *low) *low = at + 1;
@@ -199,10 +200,12 @@ static size_t list_relevant(climber *c, size_t v)
   const weft_bn_near *near = c->near;
   size_t count = 0, end = near->kid_start[v + 1];
   for (size_t k = near->kid_start[v]; k < end; k++) {
+    if ((size_t) c->place[near->kid[k]] >= c->present) continue;
     why[near->kid[k]] |= KID;
     c->relevant[count++] = near->kid[k];
   }
   for (size_t k = near->start[v]; k < near->start[v + 1]; k++) {
+    if ((size_t) c->place[near->node[k]] >= c->present) continue;
     if (!why[near->node[k]]) c->relevant[count++] = near->node[k];
     why[near->node[k]] |= PARENT;
   }
@@ -241,7 +244,7 @@ static int32_t best_place(climber *c, weft_bn_scorer *scorer, size_t v)
   for (size_t k = 0;; k++) { /* v between the nodes k - 1 and k of those that matter */
     const int32_t before = k ? c->place[c->relevant[k - 1]] + 1 - (c->place[c->relevant[k - 1]] > own_place) : 0;
     const int32_t after = k < count ? c->place[c->relevant[k]] - (c->place[c->relevant[k]] > own_place)
-                                    : (int32_t) c->problem->p - 1;
+                                    : (int32_t) c->present - 1;
     const int32_t first = before > low ? before : low, last = after < high ? after : high;
     if (first <= last && own + kids > best) {
       best = own + kids;
@@ -314,6 +317,20 @@ static void kick(climber *c, weft_bn_scorer *scorer)
   }
 }
 
+/* The next node of the order, at the best place among those that are there: a better beginning than a random order. */
+static void put_in(climber *c, weft_bn_scorer *scorer)
+{
+  const int32_t at = (int32_t) c->present++;
+  const size_t v = (size_t) c->order[at];
+  c->total += c->value[v] = value_at(c, scorer, v, at, -1, 0);
+  const int32_t to = best_place(c, scorer, v);
+  if (to != at) {
+    put(c, v, to);
+    after_move(c, scorer, v, at, to);
+  }
+  if (c->present == c->problem->p) all_wait(c);
+}
+
 /* The queue is empty: all nodes once more, the next kick, or the end. */
 static void settle(climber *c, weft_bn_scorer *scorer)
 {
@@ -322,7 +339,7 @@ static void settle(climber *c, weft_bn_scorer *scorer)
     all_wait(c);
     return;
   }
-  if (c->total > c->best_total) keep_best(c);
+  if (c->total >= c->best_total) keep_best(c); /* equal ones too: many orders have the same network */
   else back_to_best(c);
   if (c->kicks_left) {
     c->kicks_left--;
@@ -340,6 +357,10 @@ static void climb_task(void *data, size_t t, int thread)
   weft_bn_scorer *scorer = &job->scorers[thread];
   const double from = scorer->scored + c->asked;
   while (!c->done && scorer->scored + c->asked - from < job->portion) {
+    if (c->present < c->problem->p) {
+      put_in(c, scorer);
+      continue;
+    }
     if (!c->waiting) {
       settle(c, scorer);
       continue;
@@ -377,8 +398,10 @@ static weft_status climb_all(weft_ctx *ctx, search_run *run, size_t kicks)
   size_t left = starts;
   for (size_t t = 0; t < starts; t++) {
     climber *c = &run->climbers[t];
-    value_all(c, &run->scorers[0]);
-    all_wait(c);
+    if (c->present) {
+      value_all(c, &run->scorers[0]);
+      all_wait(c);
+    }
     c->best_total = INT64_MIN;
     c->kicks_left = kicks;
     c->done = c->local = c->checked = 0;

@@ -277,16 +277,3 @@ int32_t weft_bn_draw_set(const weft_bn_lists *lists, size_t z, const uint64_t *b
   }
   return pick;
 }
-
-int64_t weft_bn_draw_graph(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t first,
-                           int32_t *picks)
-{
-  const weft_bn_table *t = lists->table;
-  int64_t score = 0;
-  for (size_t z = 0; z < lists->p; z++) {
-    picks[z] = weft_bn_draw_set(lists, z, r->before + z * lists->words, weft_bn_layer_before(lists, r, z),
-                                r->value[z], weft_draw_uniform(rng, first + z));
-    score += t->score[t->start[z] + picks[z]];
-  }
-  return score;
-}

@@ -83,7 +83,7 @@ weft_status weft_bn_ready_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_pro
   for (size_t j = 0; j < problem->p; j++)
     if ((size_t) problem->max_parents[j] > out->most_parents) out->most_parents = (size_t) problem->max_parents[j];
   if (out->most_parents > WEFT_BN_MOST_PARENTS)
-    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "At most %d parents a node can be scored.", WEFT_BN_MOST_PARENTS));
+    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "At most %d parents per node can be scored.", WEFT_BN_MOST_PARENTS));
   out->bits = choose_bits(problem, out->most_parents);
   out->unit = ldexp(1.0, out->bits);
   WEFT_TRY(make_binomials(mem, problem->p, out->most_parents + 2, &out->binomials));

@@ -189,17 +189,16 @@ static double widest_spacing(size_t row, double error)
   return narrow > 0 ? narrow + ((double) k - level) * (wide - narrow) : 0;
 }
 
-/* Nodes of a mesh, and nanoseconds of one thread: of a point windows, and a vector of eight for each row of nodes; of a
- * node its taps. */
+/* Nodes of a mesh, and nanoseconds of one thread: of a point its windows, and vectors of eight for each row of nodes;
+ * of a node its taps. Measured on a busy AVX-512 core. */
 static void price(const weft_mesh_size *size, weft_mesh_choice *c, double error)
 {
   const double vectors = c->width > 8 ? 2 : 1, taps = 2 * sqrt(2 * log(4 / error)) / c->spacing + 1;
-  const double rows = pow(c->width, (double) size->d - 1), m = (double) size->m;
+  const double d = (double) size->d, m = (double) size->m, rows = pow(c->width, d - 1);
   c->nodes = 1;
   for (size_t j = 0; j < size->d; j++) c->nodes *= size->extent[j] / c->spacing + c->width + (j ? 0 : 8);
-  const double of_point = 12 + (double) size->d * vectors * (6 + c->width) * 0.5 + m * rows * vectors * 0.6;
-  c->work = 2e5 + (size->references + size->queries) * of_point +
-            m * c->nodes * (2 + (double) size->d * (1 + taps * 0.06));
+  const double of_point = 30 + d * vectors * (6 + c->width) * 0.8 + m * rows * (vectors + 0.5) * 1.2;
+  c->work = 3e5 + (size->references + size->queries) * of_point + m * c->nodes * (2 + d * (2 + taps * 0.15));
 }
 
 weft_mesh_choice weft_mesh_choose(const weft_mesh_size *size, double target)

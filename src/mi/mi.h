@@ -100,6 +100,7 @@ struct weft_mi_pack;
 struct weft_mi_search;
 struct weft_mi_found;
 struct weft_mi_resident;
+struct weft_mi_relabelling;
 
 typedef struct weft_mi_ops {
   weft_status (*rank)(weft_ctx *ctx, const weft_mi_data *data, const weft_mi_rank *out);
@@ -115,6 +116,9 @@ typedef struct weft_mi_ops {
   /* Exchanges rows where the planes lie (mi_pairs.h); NULL: not here. */
   weft_status (*permute)(weft_ctx *ctx, const struct weft_mi_pack *pack, struct weft_mi_resident **device,
                          const uint32_t *perm, struct weft_mi_pack *moved, struct weft_mi_resident **out);
+  /* Many label sets at once (mi_pairs.h); NULL: not here. */
+  weft_status (*relabel)(weft_ctx *ctx, const struct weft_mi_pack *pack, struct weft_mi_resident **device,
+                         const struct weft_mi_relabelling *how, int *done);
 } weft_mi_ops;
 
 extern const weft_mi_ops weft_mi_cpu;

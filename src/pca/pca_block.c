@@ -514,8 +514,8 @@ done:
   return st;
 }
 
-/* Begins with eigenvectors of the Gram matrix and goes on only where residuals ask for it. `*whole` is set when too much
- * was lost by squaring. `lanczos`: of a matrix that is not formed. */
+/* Begins with eigenvectors of the Gram matrix and goes on only where residuals ask for it. `*whole` is set when too
+ * much was lost by squaring. `lanczos`: of a matrix that is not formed. */
 static weft_status by_gram(engine *e, weft_pca_run *run, size_t b, size_t lanczos, int *whole)
 {
   weft_status st = WEFT_OK;

@@ -71,6 +71,7 @@ errors_fits <- function(d, path) {
     weft_bn = bn, weft_bn_fit = bn_fit(bn, d$levels[1:3]), weft_bn_scores = bn_scores(d$levels[1:3], 2),
     weft_bn_exact = bn_exact(d$levels[1:3]), weft_bn_compare = bn_compare(other, d$dag),
     weft_bn_features = bn_features(bn_exact(d$levels[1:3], posterior = "dag"), draws = 20, seed = 1),
+    weft_bn_search = bn_search(d$levels[1:3], seed = 1, kicks = 5),
     weft_irm = irm(d$links, chains = 1, sweeps = 6, seed = 1, checkpoint = path("checkpoint"), progress = FALSE),
     weft_pca = pca(d$numbers, 2, seed = 1), weft_pca_k = pca_choose_k(d$numbers, seed = 1, times = 2),
     weft_kde = kde(d$numbers[, 1:2], .5), weft_kernel_regression = kernel_regression(d$numbers[, 2], d$y, .5),
@@ -132,7 +133,7 @@ bn_arguments <- function(d, fits) {
        bn_log_lik = list(fit = fits$weft_bn_fit, data = data),
     bn_prior = list(nodes = c("a", "b", "c")), bn_sample = list(fit = fits$weft_bn_fit, n = 2),
        bn_score = list(data = data, dag = d$dag),
-    bn_scores = list(data = data)
+    bn_scores = list(data = data), bn_search = list(data = data, kicks = 5)
   )
 }
 

@@ -142,6 +142,16 @@ twins_mi <- function() {
         tidy(mi_pairs(stats::setNames(x, seq_along(x)), sample(sample(c(2, 3, 8), 1), n, TRUE), na = "drop", top = 20,
                       features = 1:70, by = by, permutations = 5, seed = 1, backend = backend)))
     }),
+    "mi_pairs, permutations, up to three levels, two classes" = list(tolerance = 0, work = function(backend) {
+      n <- sample(c(2:3, 255:257, sample(3000, 4)), 1)
+      x <- some(sample(3, sample(3:200, 1), TRUE), n)
+      class <- rep_len(1:2, n)[sample(n)]
+      where <- data.frame(chromosome = sample(3, ncol(x), TRUE), position = sample(1000, ncol(x)))
+      lapply(c("mi", "interaction"), function(by) list(
+        tidy(mi_pairs(x, class, by = by, top = 30, permutations = 40, seed = 3, backend = backend)),
+        tidy(mi_pairs(x, class, by = by, top = 9, features = 1:3, with = 2:ncol(x), min_distance = 50,
+                      positions = where, permutations = 5, seed = 4, backend = backend))))
+    }),
     "mi_pairs, permutations with codes" = list(tolerance = 0, work = function(backend) {
       tidy(mi_pairs(some(c(rep(2, 10), 40, 5), 300), sample(3, 300, TRUE), top = 20, permutations = 4, seed = 2,
                     backend = backend))

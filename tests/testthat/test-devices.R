@@ -113,8 +113,8 @@ pca_with <- function(x, method, parts, weights = NULL, single = FALSE, ...) {
   control <- dealt_control(parts, ...)
   rows <- if (is.null(weights)) source$n else sum(weights)
   form <- weft:::pca_form(weft:::column_moments(source, weights, control), TRUE, FALSE, weights, NULL, rows)
-  job <- list(method = method, choose = FALSE, k = min(4L, source$n), tol = 1e-12, paper = FALSE,
-              max_iter = 1000, block = 0L, key = c(1, 2), start = NULL)
+  job <- c(list(method = method, choose = FALSE, k = min(4L, source$n), tol = 1e-12, paper = FALSE,
+                max_iter = 1000, block = 0L, key = c(1, 2), start = NULL), weft:::never_gives_way)
   weft:::pca_native(source, form, job, single, control)
 }
 

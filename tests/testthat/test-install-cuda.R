@@ -68,7 +68,7 @@ test_that("arguments, devices and drivers are looked at before anything is fetch
   expect_error(weft_install_cuda("90", ask = NA), "`ask` must be TRUE or FALSE", class = "weft_error_input")
   expect_error(weft_install_cuda("90", from = "/no/such"), "`from` must be a folder", class = "weft_error_input")
   skip_if(interactive())
-  expect_error(suppressMessages(weft_install_cuda("90")), "asks before it fetches", class = "weft_error_input")
+  expect_error(suppressMessages(weft_install_cuda("90")), "asks before it downloads", class = "weft_error_input")
   there <- machine("nvidia-smi" = c("case \"$*\" in *compute_cap*) echo 9.0; echo 8.6 ;; *) echo 550.54.15 ;; esac"))
   expect_error(weft_install_cuda(ask = FALSE), "driver must be of version 580.*It is 550", class = "weft_error_input")
   there <- machine("nvidia-smi" = c("case \"$*\" in *compute_cap*) echo 9.0; echo 9.0 ;; *) echo 580.65.06 ;; esac"))

@@ -4,7 +4,9 @@ test_that("a failed allocation anywhere in a kernel sum is an error, and nothing
     direct = function() kernel_sum(x, method = "direct"),
     tree = function() kernel_sum(x, method = "tree", bandwidth = c(1, 2), rel_error = 0.1),
     ball = function() kernel_tree(x, "ball"),
-    single = function() kernel_sum(x, precision = "single")
+    single = function() kernel_sum(x, precision = "single"),
+    mesh = function() kernel_sum(x, method = "mesh", rel_error = 0.01),
+    pairs = function() weft:::mesh_pairs(x, 0.01)(1)
   ))
 })
 
@@ -16,6 +18,8 @@ test_that("builds, walks and direct sums stop when the poll says so", {
   expect_stops(function(p) kernel_tree(x, progress = p), "a build")
   expect_stops(function(p) kernel_sum(x[1:20000, ], x, method = "direct", backend = "cpu", progress = p),
                "a direct sum")
+  expect_stops(function(p) kernel_sum(x, method = "mesh", bandwidth = 0.05, rel_error = 1e-6, threads = 1,
+                                      progress = p), "a mesh")
   tree <- kernel_tree(x)
   expect_stops(function(p) kernel_sum(x[1:20000, ], tree = tree, method = "tree", bandwidth = 0.05, progress = p),
                "a walk")

@@ -239,7 +239,7 @@ test_that("what cannot be imported or asked for is an error that says so", {
     expect_error(weft_import(bad, to), class = "weft_error_input")
   }
   expect_error(weft_import("no such file", to), "exists", class = "weft_error_input")
-  expect_error(weft_import(store_file(x), to), "format that is known", class = "weft_error_input")
+  expect_error(weft_import(store_file(x), to), "known format", class = "weft_error_input")
   expect_error(weft_import(x, to), "store already", class = "weft_error_input")
   expect_error(weft_import(matrix(1), to, samples = "both"), class = "weft_error_input")
   expect_error(weft_import(matrix(1), to, memory = 10), class = "weft_error_input")

@@ -64,6 +64,22 @@ void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *device);
  * *out stays NULL where the device has no room, or an attribute has codes. */
 weft_status weft_mi_permute_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device,
                                  const uint32_t *perm, weft_mi_pack *moved, weft_mi_resident **out);
+
+/* Permutation tests of pairs under many label sets at once. */
+typedef struct weft_mi_relabelling {
+  const weft_mi_search *search;           /* by_interaction, near */
+  const uint32_t *columns;                /* of the pairs that were found, two each */
+  const double *observed;                 /* their scores */
+  size_t count, sets;
+  /* The sorted rows that set `set` gives class `of`, by any thread; perm: room for pack->n. */
+  void (*draw)(const void *data, size_t set, uint32_t of, uint32_t *perm, uint32_t *rows);
+  const void *data;
+  double *at_least, *greatest;            /* by pair: sets in which it scores at least as much; by set */
+} weft_mi_relabelling;
+
+/* *done: 0 where the pack's shape or the device's memory is not for this. */
+weft_status weft_mi_relabel_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device,
+                                 const weft_mi_relabelling *how, int *done);
 /* Information between attributes of x and of y, packed over the same rows with the same classes, or none; y NULL: of x,
  * the diagonal with entropies. The classes play no part. out: x->columns × y->columns, column major. */
 weft_status weft_mi_matrix_cpu(weft_ctx *ctx, const weft_mi_pack *x, weft_mi_resident **device, const weft_mi_pack *y,

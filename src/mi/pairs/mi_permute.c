@@ -1,7 +1,7 @@
 /* Permutation tests: the labels of the rows are exchanged, the packed data stay.
  *
  *   pairs   planes are moved to the new order of rows, the reported pairs are scored again, and one more search for the
- *           single best pair gives the maximum statistic
+ *           single best pair gives the maximum statistic; a device counts many label sets at once where it can
  *   rank    the permuted labels are packed as attributes: features against them are a matrix of pairs, which is one
  *           product of bit matrices
  *
@@ -71,6 +71,40 @@ done:
   return st;
 }
 
+/* ---- many label sets at once, where the device has that ---- */
+
+typedef struct { const weft_mi_pack *pack; const weft_mi_search *search; uint64_t key; } label_source;
+
+/* Set k is this part's k-th permutation. Two classes. */
+static void draw_labels(const void *data, size_t set, uint32_t of, uint32_t *perm, uint32_t *rows)
+{
+  const label_source *s = data;
+  const uint32_t second = s->pack->class_rows[0];
+  permute(s->key, s->search->part + set * s->search->parts, s->pack, perm);
+  for (size_t r = 0; r < s->pack->n; r++) if ((perm[r] >= second) == of) *rows++ = (uint32_t) r;
+}
+
+static weft_status relabel_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack,
+                                 weft_mi_resident **device, const weft_mi_search *search, const uint32_t *columns,
+                                 const weft_mi_tuple *observed, size_t count, size_t permutations, uint64_t key,
+                                 double *at_least, double *greatest, int *done_there)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const label_source source = { pack, search, key };
+  const size_t sets = (permutations - search->part + search->parts - 1) / search->parts;
+  double *scores, *by_set;
+  WEFT_TAKE(scores, &mem, count);
+  WEFT_TAKE(by_set, &mem, sets);
+  for (size_t k = 0; k < count; k++) scores[k] = search->by_interaction ? observed[k].interaction : observed[k].mi;
+  const weft_mi_relabelling how = { search, columns, scores, count, sets, draw_labels, &source, at_least, by_set };
+  WEFT_TRY(ops->relabel(ctx, pack, device, &how, done_there));
+  for (size_t k = 0; k < sets && *done_there; k++) greatest[search->part + k * search->parts] = by_set[k];
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
 weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack,
                                   const weft_mi_search *search, const uint32_t *columns, size_t count,
                                   size_t permutations, uint64_t key, double *at_least, double *greatest)
@@ -94,6 +128,12 @@ weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const w
   WEFT_TRY(select_found(ctx, &mem, pack, columns, count * (size_t) search->order, &found));
   WEFT_TRY(weft_mi_score_tuples(ctx, &found, columns, count, search->order, observed));
   memset(at_least, 0, count * sizeof *at_least);
+  if (ops->relabel && search->part < permutations) {
+    int done_there = 0;
+    WEFT_TRY(relabel_pairs(ctx, ops, pack, &e.home, search, columns, observed, count, permutations, key, at_least,
+                           greatest, &done_there));
+    if (done_there) goto done;
+  }
   for (size_t b = search->part; b < permutations; b += search->parts) {
     weft_arena step = weft_arena_begin(ctx);
     weft_mi_found best = { NULL, 0 };

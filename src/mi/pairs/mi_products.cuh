@@ -3,10 +3,9 @@
 #ifndef WEFT_MI_PRODUCTS_CUH
 #define WEFT_MI_PRODUCTS_CUH
 
-#include "mi_pairs_cuda.cuh"
+#include "mi_arrange.cuh"
 extern "C" {
 #include "mi_products.h"
-#include "mi_tiles.h"
 }
 
 #define AREA (ROWS_A * ROWS_B)            /* pairs per tile */
@@ -97,9 +96,8 @@ struct mi_sorted {
   const weft_mi_resident *r;
   double steepest;            /* weft_mi_steepest() of the share of class 0 */
   uint32_t batch;
-  size_t room, bits, bytes;   /* attributes; bits of a row and bytes of all planes, for each fixed attribute */
-  uint32_t *plane_row;        /* [plane][place], as in mi_levels */
-  uint32_t *by_bit;           /* [bit of a row of planes][32 arranged rows] */
+  arranged_planes all;
+  size_t bits, bytes;         /* of a row and of all planes, for each fixed attribute */
   uint32_t *from;             /* [fixed][bit of a sorted row]: the bit of the pack's row that comes there */
   uint8_t *planes;            /* [fixed]: all planes with the rows sorted by the fixed attribute's level and class */
   sorted_runs *runs;          /* [fixed] */

@@ -17,15 +17,14 @@
 #include "mi_products_score.cuh"
 
 #define LEVELS 3
-#define PLANES 2
+#define PLANES ARRANGED_PLANES
 #define RUNS (2 * LEVELS)       /* [level of the fixed attribute][class] */
 #define STAGES 5
 #define SUMS_BYTES (WEFT_PLANES_PAIRS * CONSUMERS * 4)
 #define SHARED_BYTES (STAGES * STAGE_BYTES + WORDS_BYTES + SUMS_BYTES)
 #define BATCH_BYTES ((size_t) 256 << 20) /* of sorted planes */
-#define NOWHERE UINT32_MAX      /* a bit behind the end of a run */
-#define SORT_THREADS 256
-#define SORT_WARPS (SORT_THREADS / 32)
+#define SORT_THREADS ARRANGE_THREADS
+#define SORT_WARPS ARRANGE_WARPS
 #define PLACE_BITS 21
 
 /* Of one fixed attribute. */
@@ -37,11 +36,9 @@ struct sorted_runs {
 /* ---- rows sorted by the fixed attribute ---- */
 
 struct sort_args {
-  const uint32_t *planes;       /* the pack's, `words` per row */
-  uint32_t words;
-  const uint32_t *class_word, *class_rows, *margins, *plane_row;
-  size_t plane_rows, count, room, bits, bytes;
-  uint32_t *by_bit;
+  arranged_planes all;
+  const uint32_t *class_word, *class_rows, *margins;
+  size_t plane_rows, bits, bytes;
   uint32_t fixed[SORTED_BATCH];
   uint32_t *from;
   sorted_runs *runs;
@@ -56,7 +53,7 @@ __device__ static sorted_runs runs_of(const sort_args &t, uint32_t fixed)
   for (uint32_t c = 0; c < 2; c++) {
     out.rows[2 * PLANES + c] = t.class_rows[c];
     for (uint32_t q = 0; q < PLANES; q++) {
-      const uint32_t row = t.plane_row[q * t.count + fixed];
+      const uint32_t row = t.all.plane_row[q * t.all.count + fixed];
       out.rows[2 * q + c] = row == UINT32_MAX ? 0 : t.margins[c * t.plane_rows + row];
       out.rows[2 * PLANES + c] -= out.rows[2 * q + c];
     }
@@ -109,8 +106,8 @@ __global__ static void __launch_bounds__(SORT_THREADS) sort_rows(const __grid_co
   uint32_t *const from = t.from + slot * t.bits;
   if (thread == 0) t.runs[slot] = runs;
   for (uint32_t q = 0; q < PLANES; q++) {
-    const uint32_t row = t.plane_row[q * t.count + fixed];
-    plane[q] = row == UINT32_MAX ? NULL : t.planes + (size_t) row * t.words;
+    const uint32_t row = t.all.plane_row[q * t.all.count + fixed];
+    plane[q] = row == UINT32_MAX ? NULL : t.all.planes + (size_t) row * t.all.words;
   }
   for (uint32_t c = 0; c < 2; c++) {
     const uint32_t first = t.class_word[c], end = t.class_word[c + 1];
@@ -141,75 +138,22 @@ __device__ static inline size_t first_arranged(uint32_t fixed)
   return (size_t) (fixed + 1) / WEFT_PLANES_B * WEFT_PLANES_B;
 }
 
-/* Bit i of lane k's word becomes bit k of lane i's: blocks across the diagonal change places, ever smaller ones. */
-__device__ static inline uint32_t transposed(uint32_t x)
-{
-  const uint32_t lane = threadIdx.x % 32;
-  uint32_t low = 0x0000ffffu;
-#pragma unroll
-  for (uint32_t d = 16; d; d /= 2, low ^= low << d) {
-    const uint32_t y = __shfl_xor_sync(0xffffffffu, x, (int) d);
-    x = lane & d ? (x & ~low) | (y >> d & low) : (x & low) | (y & low) << d;
-  }
-  return x;
-}
-
-/* Row `row` of the arranged planes as a row of the pack's, UINT32_MAX where there is none. */
-__device__ static inline uint32_t row_of(const sort_args &t, size_t row)
-{
-  const size_t place = weft_planes_attribute(row);
-  return place < t.count ? t.plane_row[weft_planes_plane(row) * t.count + place] : UINT32_MAX;
-}
-
-/* A warp 32 rows of planes over 32 bits: of each bit, the words of all planes lie together. */
-__global__ static void __launch_bounds__(SORT_THREADS) gather_bits(const __grid_constant__ sort_args t)
-{
-  const size_t warp = ((size_t) blockIdx.x * SORT_THREADS + threadIdx.x) / 32, across = PLANES * t.room / 32;
-  const uint32_t lane = threadIdx.x % 32;
-  const size_t word = warp / across, block = warp % across;
-  if (word >= t.words) return;
-  const uint32_t row = row_of(t, block * 32 + lane);
-  t.by_bit[(word * 32 + lane) * across + block] =
-      transposed(row == UINT32_MAX ? 0 : t.planes[(size_t) row * t.words + word]);
-}
-
-/* A warp arranges a block of 128 rows of planes over a level of the fixed attribute: a lane loads these rows' bits of one
- * row of data, and gets four rows' words of 32. It makes the attributes' sides from what it counts. */
+/* A warp arranges a block of 128 rows of planes over a level of the fixed attribute, and makes the attributes' sides
+ * from what it counts. */
 __global__ static void __launch_bounds__(SORT_THREADS) arrange_sorted(const __grid_constant__ sort_args t)
 {
   const uint32_t slot = blockIdx.y, lane = threadIdx.x % 32, warp = blockIdx.x * SORT_WARPS + threadIdx.x / 32;
   const uint32_t level = warp % LEVELS;
   const size_t block = first_arranged(t.fixed[slot]) / WEFT_PLANES_A + warp / LEVELS;
-  if (block >= t.room / WEFT_PLANES_A) return;
+  if (block >= t.all.room / WEFT_PLANES_A) return;
   const sorted_runs &runs = t.runs[slot];
-  const uint4 *const bits = (const uint4 *) t.by_bit + block;
-  const size_t across = PLANES * t.room / 128;
-  uint8_t *const out = t.out + slot * t.bytes;
   uint32_t step = 0, packed[4] = { 0, 0, 0, 0 };
   for (uint32_t k = 0; k < 2 * level; k++) step += (uint32_t) runs.steps[k];
   for (uint32_t c = 0; c < 2; c++) {
     const uint32_t end = step + (uint32_t) runs.steps[2 * level + c];
     uint32_t count[4] = { 0, 0, 0, 0 };
-    for (uint32_t piece = 2 * step; piece < 2 * end; piece++) {
-      const uint32_t *const from = t.from + slot * t.bits + (size_t) piece * 128 + lane;
-      uint32_t made[4][4]; /* [row][word] */
-#pragma unroll
-      for (int w = 0; w < 4; w++) {
-        const uint32_t bit = from[w * 32];
-        uint4 of = { 0, 0, 0, 0 };
-        if (bit != NOWHERE) of = __ldg(&bits[bit * across]);
-        made[0][w] = transposed(of.x);
-        made[1][w] = transposed(of.y);
-        made[2][w] = transposed(of.z);
-        made[3][w] = transposed(of.w);
-      }
-#pragma unroll
-      for (int i = 0; i < 4; i++) {
-        *(uint4 *) (out + piece_offset(block * 128 + i * 32 + lane, piece, (uint32_t) runs.all_steps)) =
-            make_uint4(made[i][0], made[i][1], made[i][2], made[i][3]);
-        for (int w = 0; w < 4; w++) count[i] += (uint32_t) __popc(made[i][w]);
-      }
-    }
+    arrange_run(t.all, t.from + slot * t.bits, block, 2 * step, 2 * end, (uint32_t) runs.all_steps,
+                t.out + slot * t.bytes, count);
     for (int i = 0; i < 4; i++) packed[i] += weft_planes_pack(c ? 0 : count[i], c ? count[i] : 0);
     step = end;
   }
@@ -217,7 +161,7 @@ __global__ static void __launch_bounds__(SORT_THREADS) arrange_sorted(const __gr
     const uint32_t plane[PLANES] = { packed[i], __shfl_down_sync(0xffffffffu, packed[i], 8) };
     const size_t row = block * 128 + i * 32 + lane;
     if (weft_planes_plane(row) == 0)
-      t.sides[(slot * LEVELS + level) * t.room + weft_planes_attribute(row)] =
+      t.sides[(slot * LEVELS + level) * t.all.room + weft_planes_attribute(row)] =
           words_of_side(weft_planes_side_of(plane));
   }
 }
@@ -464,18 +408,13 @@ static sort_args sorting(const mi_sorted *job)
   const weft_mi_resident *r = job->r;
   sort_args t;
   memset(&t, 0, sizeof t);
-  t.planes = r->planes;
-  t.words = r->words;
+  t.all = job->all;
   t.class_word = r->class_word;
   t.class_rows = r->class_rows;
   t.margins = r->margins;
-  t.plane_row = job->plane_row;
   t.plane_rows = job->pack->plane_rows;
-  t.count = job->pack->p;
-  t.room = job->room;
   t.bits = job->bits;
   t.bytes = job->bytes;
-  t.by_bit = job->by_bit;
   t.from = job->from;
   t.runs = job->runs;
   t.out = job->planes;
@@ -483,55 +422,33 @@ static sort_args sorting(const mi_sorted *job)
   return t;
 }
 
-/* The bits of all planes, by row of data. */
-static weft_status gather(weft_ctx *ctx, const mi_sorted *job, cudaStream_t s)
-{
-  weft_status st = WEFT_OK;
-  const size_t warps = (size_t) job->r->words * (PLANES * job->room / 32);
-  gather_bits<<<(unsigned) ((warps + SORT_WARPS - 1) / SORT_WARPS), SORT_THREADS, 0, s>>>(sorting(job));
-  WEFT_CUDA(cudaGetLastError());
-done:
-  return st;
-}
-
 weft_status weft_mi_sorted_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                  const weft_mi_resident *r, mi_sorted *out)
 {
   weft_status st = WEFT_OK;
-  weft_arena host = weft_arena_begin(ctx);
   size_t steps = 0, most;
-  uint32_t *rows;
   memset(out, 0, sizeof *out);
   out->pack = pack;
   out->r = r;
   out->steepest = weft_mi_steepest(pack->class_rows[0] / (double) pack->n);
-  out->room = (pack->p + WEFT_PLANES_B - 1) / WEFT_PLANES_B * WEFT_PLANES_B;
   for (int c = 0; c < 2; c++) steps += pack->class_rows[c] / STEP_BITS + LEVELS; /* each run is rounded up */
   out->bits = steps * STEP_BITS;
-  out->bytes = PLANES * out->room * out->bits / 8;
-  WEFT_TAKE(rows, &host, PLANES * pack->p);
-  weft_mi_plane_rows(pack, PLANES, rows);
-  WEFT_DEVICE_TAKE(out->plane_row, mem, PLANES * pack->p);
-  WEFT_DEVICE_TAKE(out->by_bit, mem, (size_t) r->words * 32 * (PLANES * out->room / 32));
+  WEFT_TRY(weft_mi_arranged_begin(ctx, mem, pack, r, &out->all));
+  out->bytes = arranged_bytes_of(out->all.room, out->bits);
   most = BATCH_BYTES / out->bytes;
   most = most < 1 ? 1 : most > SORTED_BATCH ? SORTED_BATCH : most;
   out->batch = (uint32_t) weft_device_chunk(ctx, most, (double) (out->bytes + out->bits * sizeof *out->from +
-                                                                 LEVELS * out->room * sizeof *out->sides), 0);
+                                                                 LEVELS * out->all.room * sizeof *out->sides), 0);
   if (!out->batch) { st = WEFT_ERR_MEMORY; goto done; }
   WEFT_DEVICE_TAKE(out->from, mem, out->batch * out->bits);
   WEFT_DEVICE_TAKE(out->planes, mem, out->batch * out->bytes);
   WEFT_DEVICE_TAKE(out->runs, mem, out->batch);
-  WEFT_DEVICE_TAKE(out->sides, mem, out->batch * LEVELS * out->room);
-  WEFT_DEVICE_TAKE(out->own, mem, out->room);
-  WEFT_CUDA(cudaMemcpyAsync(out->plane_row, rows, PLANES * pack->p * sizeof *rows, cudaMemcpyHostToDevice,
-                            mem->stream));
-  WEFT_CUDA(cudaStreamSynchronize(mem->stream)); /* `rows` ends here */
-  WEFT_TRY(gather(ctx, out, mem->stream));
-  make_own<<<(unsigned) ((out->room + 255) / 256), 256, 0, mem->stream>>>(r->alone, pack->p, out->room,
+  WEFT_DEVICE_TAKE(out->sides, mem, out->batch * LEVELS * out->all.room);
+  WEFT_DEVICE_TAKE(out->own, mem, out->all.room);
+  make_own<<<(unsigned) ((out->all.room + 255) / 256), 256, 0, mem->stream>>>(r->alone, pack->p, out->all.room,
                                                                           r->f.unit / out->steepest, out->own);
   WEFT_CUDA(cudaGetLastError());
 done:
-  weft_arena_end(&host);
   return st;
 }
 
@@ -541,7 +458,7 @@ static weft_status sort_planes(weft_ctx *ctx, const mi_sorted *job, const uint32
                                cudaStream_t s)
 {
   weft_status st = WEFT_OK;
-  const unsigned blocks = (unsigned) ((job->room / WEFT_PLANES_A * LEVELS + SORT_WARPS - 1) / SORT_WARPS);
+  const unsigned blocks = (unsigned) ((job->all.room / WEFT_PLANES_A * LEVELS + SORT_WARPS - 1) / SORT_WARPS);
   sort_args t = sorting(job);
   memcpy(t.fixed, fixed, count * sizeof *fixed);
   WEFT_CUDA(cudaMemsetAsync(job->from, 255, count * job->bits * sizeof *job->from, s));
@@ -573,7 +490,7 @@ weft_status weft_mi_sorted_screen(weft_ctx *ctx, const mi_sorted *job, const uin
   }
   t.planes = job->planes;
   t.bytes = job->bytes;
-  t.room = job->room;
+  t.room = job->all.room;
   t.count = p->p;
   t.runs = job->runs;
   t.sides = job->sides;
@@ -602,7 +519,7 @@ weft_status weft_mi_sorted_score(weft_ctx *ctx, const mi_sorted *job, const mi_b
   t.planes = r->planes;
   t.class_word = r->class_word;
   t.class_rows = r->class_rows;
-  t.plane_row = job->plane_row;
+  t.plane_row = job->all.plane_row;
   t.column = r->column;
   t.words = r->words;
   t.count = job->pack->p;

@@ -1,0 +1,61 @@
+#!/bin/sh
+# libFuzzer on what reads files from elsewhere: stores, Matrix Market text, bag-of-words text, PLINK's files, checkpoints
+# (the harnesses are in longtests/parsers), under the address and undefined-behaviour sanitizers. Needs clang, and R as a
+# shared library. Usage: longtests/parsers.sh [--seconds 60] [name ...]     exit status 1 if any input was a finding,
+# which stays in the folder that is named then.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+seconds=60
+if [ "${1-}" = --seconds ]; then seconds=$2; shift 2; fi
+asked=${*:-store market words plink checkpoint}
+command -v clang >/dev/null || { echo "no clang: nothing was tried"; exit 0; }
+w=$(mktemp -d); failed=0
+R_HOME=$(R RHOME); export R_HOME
+flags="-g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -fno-sanitize=function -Wall -Wextra -Wno-unused-variable"
+with_r="$(R CMD config --cppflags) -L$R_HOME/lib -Wl,-rpath,$R_HOME/lib -lR"
+base="src/base/arena.c src/base/context.c"
+store="src/store/store_os.c src/store/store_pack.c src/store/store_block.c src/store/store_read.c src/store/store_pass.c
+  src/store/store_market.c"
+sources() { # what is linked beside the harness
+  case $1 in
+    store | market) echo "$base $store" ;;
+    words) echo "src/irm/irm_bow.c" ;;
+    plink) echo "$base src/base/bits*.c src/base/simd.c src/mi/io/mi_plink.c src/mi/io/mi_plink_glue.c $with_r" ;;
+    checkpoint) echo "src/irm/irm_saved_glue.c $with_r" ;;
+    *) echo "there is no parser $1" >&2; exit 2 ;;
+  esac
+}
+# Beginnings: valid files of each kind.
+Rscript - "$w" <<'END' >"$w/seeds.log" 2>&1 || { cat "$w/seeds.log"; exit 1; }
+suppressPackageStartupMessages(library(weft))
+at <- function(kind, name) { dir.create(file.path(w, kind), FALSE); file.path(w, kind, name) }
+w <- commandArgs(TRUE)[1L]
+set.seed(1)
+m <- matrix(stats::rpois(60, 0.5), 12, dimnames = list(NULL, letters[1:5]))
+for (k in 1:4) weft_import(list(m, m / 3, m[, 1, drop = FALSE], m * 0)[[k]], at("store", k))
+writeLines(c(" %%MatrixMarket matrix coordinate real general", "% c", "5 4 2", "1 1 2.5", "5 4 1e-3"), at("market", 1))
+writeLines(c(" %%MatrixMarket matrix array integer skew-symmetric", "3 3", "1", "2", "3"), at("market", 2))
+writeLines(c("!%%MatrixMarket matrix coordinate pattern symmetric", "5 5 2", "2 1", "5 5"), at("market", 3))
+writeLines(c("2", "3", "3", "1 1 2", "1 3 1", "2 2 7"), at("words", 1))
+writeBin(as.raw(c(1, 4, 2, 1, 0x6c, 0x1b, 0x01, 0xdc, 0x0f, 0xff)), at("plink", "bed"))
+writeBin(charToRaw("01 rs1 0 100 A G\n1 rs2 0\t200 C T\n\n"), at("plink", "bim"))
+irm(irm_sample(6, 5, k = 2, seed = 1)$A, chains = 1, sweeps = 2, seed = 1, checkpoint = at("checkpoint", 1),
+    progress = FALSE)
+for (k in 2:3) writeBin(serialize(list(a = 1:3, b = c(x = "u", y = NA), c = list(TRUE, NULL), d = diag(2)), NULL,
+                                  version = k), at("checkpoint", k))
+END
+for name in $asked; do
+  if ! clang $flags "longtests/parsers/$name.c" $(sources "$name") -lm -o "$w/$name.run" >"$w/$name.log" 2>&1
+  then echo "FAIL  $name: it cannot be built"; cat "$w/$name.log"; failed=1; continue; fi
+  mkdir -p "$w/found-$name"
+  LD_LIBRARY_PATH=$R_HOME/lib ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 "$w/$name.run" -max_total_time="$seconds" \
+    -max_len=4096 -rss_limit_mb=4096 -timeout=25 -print_final_stats=1 -artifact_prefix="$w/found-$name/" "$w/$name" \
+    >"$w/$name.log" 2>&1
+  status=$?
+  runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$w/$name.log")
+  cover=$(grep -o 'cov: [0-9]*' "$w/$name.log" | tail -n 1)
+  if [ $status = 0 ]; then echo "ok    $name: $runs inputs, $cover edges, 0 findings"
+  else echo "FAIL  $name: $w/found-$name"; tail -n 30 "$w/$name.log"; failed=1; fi
+done
+[ $failed = 1 ] || rm -r "$w"
+exit $failed

@@ -1,0 +1,56 @@
+/* Checkpoints of irm(): what R's serialization may say, read by a reader that makes vectors and lists alone. What is read
+ * has a checksum. R runs in this process. */
+#include "parsers.h"
+#include <Rinternals.h>
+#include <Rembedded.h>
+
+SEXP C_weft_irm_saved_read(SEXP bytes);
+SEXP C_weft_irm_saved_sum(SEXP x);
+
+extern int R_SignalHandlers;
+
+int LLVMFuzzerInitialize(int *count, char ***words)
+{
+  char *arguments[] = { "R", "--vanilla", "--silent", "--no-readline" };
+  (void) count;
+  (void) words;
+  R_SignalHandlers = 0; /* a crash is libFuzzer's to report */
+  Rf_initEmbeddedR(4, arguments);
+  return 0;
+}
+
+static void only_plain(SEXP x)
+{
+  switch (TYPEOF(x)) {
+  case NILSXP: case LGLSXP: case INTSXP: case REALSXP: case STRSXP: return;
+  case VECSXP:
+    for (R_xlen_t k = 0; k < XLENGTH(x); k++) only_plain(VECTOR_ELT(x, k));
+    return;
+  default: abort();
+  }
+}
+
+static SEXP read_it(void *data)
+{
+  SEXP x = PROTECT(C_weft_irm_saved_read(data));
+  only_plain(x);
+  (void) C_weft_irm_saved_sum(x);
+  UNPROTECT(1);
+  return R_NilValue;
+}
+
+static SEXP refused(SEXP condition, void *data)
+{
+  (void) condition;
+  (void) data;
+  return R_NilValue;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  SEXP bytes = PROTECT(Rf_allocVector(RAWSXP, (R_xlen_t) size));
+  if (size) memcpy(RAW(bytes), data, size);
+  R_tryCatchError(read_it, bytes, refused, NULL);
+  UNPROTECT(1);
+  return 0;
+}
