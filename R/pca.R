@@ -186,6 +186,9 @@ pca_plan <- function(source, k, method, threads, alone = TRUE) {
   methods <- c(cpu = if (trial$gram_blocks > 0) "krylov" else best("cpu"), cuda = best("cuda"))
   of <- function(where) by_engine[[if (methods[[where]] %in% names(by_engine)) methods[[where]] else "vectors"]]
   cost <- of("cuda")
+  if (source$kind == "stored" && !fits_device(stored_vectors(source$n, source$p, k, methods[["cuda"]]))) {
+    cost$cuda <- Inf
+  }
   cost$cpu <- if (trial$gram_blocks > 0) by_engine[[best("cpu")]]$cpu else of("cpu")$cpu
   cost$bytes <- of("cpu")$bytes
   list(methods = methods, cost = cost, gives_way = trial)
@@ -194,6 +197,20 @@ pca_plan <- function(source, k, method, threads, alone = TRUE) {
 # The job of native code for a plan.
 pca_job <- function(plan, backend, ...) {
   c(list(method = plan$methods[[backend]], ...), if (backend == "cpu") plan$gives_way else never_gives_way)
+}
+
+# Bytes of the vectors of an iteration, for which src/pca/pca_stored_cuda.cu leaves half of the device's memory.
+stored_vectors <- function(n, p, k, method) {
+  block <- min(64, max(16, (k + 13) %/% 8 * 8))
+  8 * ((k + 128 + if (method == "krylov") 12 * block else 0) * (n + p) + if (method == "gram") 3 * p^2 else 0)
+}
+
+# Whether half of a device's memory holds so many bytes; TRUE where that is not known. Little fits everywhere.
+fits_device <- function(bytes) {
+  limit <- getOption("weft.device_memory", 0)
+  if (bytes < 1e9 && !limit) return(TRUE)
+  free <- c(weft_devices()$available[getOption("weft.device", 0) + 1], if (limit) limit)
+  !any(bytes > free / 2, na.rm = TRUE)
 }
 
 # Vectors in a block; 0 leaves it to native code, whose wide blocks suit dense products. A sparse product takes as long

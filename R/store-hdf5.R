@@ -92,7 +92,8 @@ anndata_import <- function(file, layer, memory) {
   source
 }
 
-# obs or var: list(names, data). Columns of kinds that are unknown are left out.
+# obs or var: list(names, data). Columns of kinds that are unknown are left out, and those that the table does not name
+# itself: listing what is in a damaged group may end R (rhdf5 2.42), so that a group is listed only where it has to be.
 anndata_table <- function(file, where, count) {
   if (!file$has(where)) return(NULL)
   if (!file$is_group(where)) { # before AnnData 0.7: one data set of records
@@ -101,7 +102,7 @@ anndata_table <- function(file, where, count) {
     return(list(names = if (length(names) == count) names, data = NULL))
   }
   index <- file$attribute(where, "_index") %||% "_index"
-  order <- file$attribute(where, "column-order") %||% setdiff(file$members(where), c(index, "__categories"))
+  order <- file$attribute(where, "column-order")
   data <- lapply(stats::setNames(nm = as.character(order)), function(name) {
     column <- anndata_column(file, paste0(where, "/", name), where, name)
     if (!is.null(column) && length(column) != count) {
@@ -253,7 +254,8 @@ dense_import <- function(file, where, rows_first, memory) {
 # One group with the matrix of features and cells: "matrix", or before version 3 one named by the genome.
 tenx_import <- function(file, layer, memory) {
   no_layer(layer)
-  groups <- Filter(function(g) file$is_group(g) && file$has(paste0(g, "/indptr")), file$members("/"))
+  groups <- if (file$has("matrix")) "matrix" else file$members("/")
+  groups <- Filter(function(g) file$is_group(g) && file$has(paste0(g, "/indptr")), groups)
   if (!length(groups)) wrong_file(file, "There is no group with a matrix.")
   if (length(groups) > 1L) wrong_file(file, sprintf("There are several matrices: %s.", label_some(groups)))
   at <- function(part) paste0(groups, "/", part)

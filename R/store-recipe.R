@@ -1,7 +1,8 @@
 #' Normalise the counts of a store as they are read
 #'
 #' Divides each row (cell) by its total, so that all rows have the same total, takes logarithms, and leaves columns
-#' (genes) out. Nothing is written: the store that is returned remembers what to do, and does it whenever values are read.
+#' (genes) out. Nothing is written: the store that is returned remembers what to do, and does it whenever values are
+#' read.
 #'
 #' A value v of a row with total s becomes \eqn{\log(1 + v \cdot total / s)}{log(1 + v total / s)}. Zeros stay zeros, so
 #' that the matrix stays sparse. Rows without counts stay as they are. Totals are of all columns, whichever are kept.

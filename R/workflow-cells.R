@@ -56,8 +56,8 @@ cells_least <- 2000L    # gene_network() makes metacells of sparse counts of as 
 #'   `symbol` and `description` where they are known), `components` (as [pca()], with `leading`), `markers` (a data
 #'   frame: `gene`, `group`, `information`, `share` of the group's cells in which it was seen, `elsewhere`, sorted),
 #'   `metacells` (a data frame: `cells`, `group` and, where they were given, `class` and `batch`), `counts` (metacells
-#'   by genes, sums of counts), `size` (the cells' size factors) and `seed`. `as.matrix()` gives `counts`; functions that
-#'   take a matrix of samples by genes take the object in its place.
+#'   by genes, sums of counts), `size` (the cells' size factors) and `seed`. `as.matrix()` gives `counts`; functions
+#'   that take a matrix of samples by genes take the object in its place.
 #' @seealso [gene_network()], [regulation()], [weft_import()]
 #' @export
 #' @examples
@@ -368,7 +368,7 @@ small_pieces <- function(x, count, seed, control) {
   unname(centres[sizes >= few, , drop = FALSE])
 }
 
-# list(metacell, table)
+# The metacell of each cell, and the table of metacells.
 number_metacells <- function(found, labels, least) {
   key <- as.double(found$piece)
   for (label in labels) key <- (key - 1) * nlevels(label) + as.integer(label)

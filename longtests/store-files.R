@@ -1,5 +1,6 @@
-# Files that weft_import() reads (Matrix Market, 10x Genomics' folders and .h5, AnnData's .h5ad, loom), changed at random:
-# every import must end in a store that can be read or in an error of weft's own, leave nothing behind, and R must live.
+# Files that weft_import() reads (Matrix Market, 10x Genomics' folders and .h5, AnnData's .h5ad, loom), changed at
+# random: every import must end in a store that can be read or in an error of weft's own, leave nothing behind, and R
+# must live.
 # Rscript longtests/store-files.R [number of files, default 4000] [first seed]
 # Imports run in processes of their own, a hundred each: a library that ends R is named with the seed that did it.
 arguments <- commandArgs(TRUE)
@@ -48,6 +49,6 @@ done <- done[!duplicated(done$seed, fromLast = TRUE), ]
 odd <- done[!done$end %in% c("result", "input", "memory"), ]
 for (k in seq_len(nrow(odd))) cat(sprintf("seed %.0f, %s: %s\n", odd$seed[k], odd$file[k], odd$end[k]))
 print(table(done$file, sub(":.*", "", done$end)))
-cat(sprintf("%d files: %d results, %d input errors, %d memory errors, %d others\n", nrow(done), sum(done$end == "result"),
-            sum(done$end == "input"), sum(done$end == "memory"), nrow(odd)))
+cat(sprintf("%d files: %d results, %d input errors, %d memory errors, %d others\n", nrow(done),
+            sum(done$end == "result"), sum(done$end == "input"), sum(done$end == "memory"), nrow(odd)))
 quit(status = nrow(odd) > 0 || nrow(done) < count)

@@ -9,7 +9,7 @@
 #include "pca_cuda.cuh"
 
 #define PIECE_COUNT ((size_t) 1 << 27) /* numbers of a piece, where there is room */
-#define VECTORS 256                    /* that an iteration may take, for which room is left */
+#define VECTORS 900                    /* that an iteration may take (pca_block.c), for which room is left */
 
 /* ---- blocks on the device ---- */
 

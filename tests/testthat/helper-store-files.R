@@ -45,9 +45,10 @@ cell_hdf5_files <- function(m, at) {
                  "obs/kind/codes" = rep(0:1, length.out = nrow(m)), "obs/kind/categories" = c("a", "b"),
                  var = "group", "var/_index" = colnames(m))
   index <- list("_index" = "_index")
+  columns <- c(index, list("column-order" = c("n", "kind")))
   c(write("csr.h5ad", c(compressed("X"), tables),
-          list(X = list("encoding-type" = "csr_matrix", shape = dim(m)), obs = index, var = index)),
-    write("dense.h5ad", c(list(X = t(as.matrix(m))), tables), list(obs = index, var = index)),
+          list(X = list("encoding-type" = "csr_matrix", shape = dim(m)), obs = columns, var = index)),
+    write("dense.h5ad", c(list(X = t(as.matrix(m))), tables), list(obs = columns, var = index)),
     write("tenx.h5", c(compressed("matrix"),
                        list("matrix/shape" = rev(dim(m)), "matrix/barcodes" = rownames(m), "matrix/features" = "group",
                             "matrix/features/id" = colnames(m)))),

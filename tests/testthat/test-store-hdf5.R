@@ -33,7 +33,11 @@ anndata_file <- function(m, by_row = TRUE, more = list(), shape = dim(m),
   file <- h5_file(change(c(compressed(m, by_row, "X"), list(
     obs = "group", "obs/_index" = rownames(m), var = "group", "var/_index" = colnames(m)), more)), envir = envir)
   h5_attributes(file, "X", list("encoding-type" = kind, shape = shape))
-  for (side in c("obs", "var")) h5_attributes(file, side, list("_index" = "_index"))
+  for (side in c("obs", "var")) {
+    columns <- grep(sprintf("^%s/[^/]+$", side), names(more), value = TRUE)
+    order <- if (length(columns)) list("column-order" = basename(columns))
+    h5_attributes(file, side, c(list("_index" = "_index"), order))
+  }
   file
 }
 
@@ -111,7 +115,7 @@ test_that("files that lie are errors", {
   refused(with("X/indptr", c(small@p[1:4], 1000L, 1000L, 1000L)), "does not rise|do not fit")
   refused(with("X/data", rep("a", count)), "no numbers")
   refused(with("obs/_index", "only one"), "1 names for 6")
-  refused(with("obs/short", 1:2), "2 values for 6")
+  refused(anndata_file(small, more = list("obs/short" = 1:2)), "2 values for 6")
   refused(anndata_file(small, shape = c(6, 2)), "4 names for 2")
   refused(anndata_file(small, shape = c(7, 4)), "do not fit together")
   refused(anndata_file(small, shape = c(-1, 4)), "shape")

@@ -106,3 +106,15 @@ test_that("values and spans are LAPACK's, and residuals are what they say, flat 
                   sqrt(colSums((crossprod(centred, u) - early$rotation * rep(early$d, each = 400))^2)))
   expect_equal(early$residual * early$d[1], reached, tolerance = 0.1, ignore_attr = TRUE) # and not what was wanted
 })
+
+test_that("a device is not chosen for a store whose vectors it cannot hold", {
+  source <- list(kind = "stored", n = 1e7, p = 2000, values = 1.6e9)
+  skip_if(nrow(weft_devices()) > 0, "the device's own memory counts too")
+  withr::local_options(weft.device_memory = 1e11)
+  plan <- weft:::pca_plan(source, 32, "auto", 16)
+  expect_lt(plan$cost$cuda, plan$cost$cpu)
+  withr::local_options(weft.device_memory = 1e10)
+  expect_identical(weft:::pca_plan(source, 32, "auto", 16)$cost$cuda, Inf)
+  small <- weft:::pca_plan(list(kind = "stored", n = 3000, p = 100, values = 15000), 5, "auto", 16)$cost
+  expect_gt(small$cuda, small$cpu)
+})
