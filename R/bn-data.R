@@ -14,12 +14,13 @@ bn_input <- function(data, score, interventions = NULL, na = "fail") {
                 x = paste0("It is ", describe(data), "."))
   }
   names <- names(data)
-  if (!ncol(data) || anyDuplicated(names) || anyNA(names) || !all(nzchar(names))) {
+  if (!ncol(data) || is.null(names) || anyDuplicated(names) || anyNA(names) || !all(nzchar(names))) {
     twice <- unique(names[duplicated(names)])
     nameless <- which(is.na(names) | !nzchar(names))
     abort_input("`data` must have at least one column, and its columns names of their own.",
                 x = if (length(nameless)) sprintf("Without a name: column %s.", label_some(nameless))
-                    else if (length(twice)) sprintf("Twice: %s.", label_some(twice)) else "It has no columns.")
+                    else if (length(twice)) sprintf("Twice: %s.", label_some(twice))
+                    else if (ncol(data)) "They have no names." else "It has no columns.")
   }
   if (ncol(data) > 4096L) {
     abort_input("`data` must have at most 4096 columns.", x = sprintf("It has %d.", ncol(data)),
@@ -115,8 +116,8 @@ bn_interventions <- function(interventions, names, n) {
 # Limits of parents: one number, or a named vector for some or all nodes (the others have the default 4).
 bn_limits <- function(max_parents, names) {
   p <- length(names)
-  fine <- is.numeric(max_parents) && length(max_parents) && !anyNA(max_parents) && all(max_parents >= 0) &&
-    all(max_parents == round(max_parents))
+  fine <- !is.object(max_parents) && is.numeric(max_parents) && length(max_parents) && !anyNA(max_parents) &&
+    all(max_parents >= 0) && all(max_parents == round(max_parents))
   if (fine && length(max_parents) > 1L) fine <- !is.null(names(max_parents))
   unknown <- setdiff(names(max_parents), names)
   twice <- unique(names(max_parents)[duplicated(names(max_parents))])

@@ -45,7 +45,9 @@ handle_pointer <- function(x) {
 }
 
 # A part of the list around a handle. R asks anything of the class for its dim(), a changed object too.
-handle_part <- function(x, part) if (is.list(x)) unclass(x)[[part]] else abort_changed("x", "the list around the handle")
+handle_part <- function(x, part) {
+  if (is.list(x)) unclass(x)[[part]] else abort_changed("x", "the list around the handle")
+}
 
 #' @export
 dim.weft_device_matrix <- function(x) handle_part(x, "dim")

@@ -70,6 +70,16 @@ for_blocks <- function(input, f, block_bytes = 2^28) {
   })
 }
 
+# Values of a class of their own as categories: its methods turn them into text, and may fail.
+factor_of <- function(class, arg) {
+  refuse <- function(e) {
+    abort_input(sprintf("`%s` must be a factor or a vector of categories, one value per row of `x`.", arg),
+                x = sprintf("It is %s, whose values have no text.", describe(class)),
+                i = "Use `factor()` or `unclass()`.")
+  }
+  tryCatch(as.factor(class), error = refuse, warning = refuse)
+}
+
 # A class: list(codes from 0 with NA, levels). `x` is the original input, in which a single name may be looked up.
 class_input <- function(class, x, n, arg = "class") {
   if (inherits(x, "SummarizedExperiment") && is.character(class) && length(class) == 1L && n != 1L) {
@@ -96,7 +106,7 @@ class_input <- function(class, x, n, arg = "class") {
     abort_input(sprintf("`%s` must hold categories.", arg), x = "It has numbers with a fraction.",
                 i = "Turn it into a factor, for example with `cut()`.")
   }
-  class <- as.factor(class)
+  class <- if (is.object(class) && !is.factor(class)) factor_of(class, arg) else as.factor(class)
   if (!all(tabulate(class, nlevels(class)) > 0L)) class <- droplevels(class)
   if (nlevels(class) > 65535L) {
     abort_input(sprintf("`%s` must have at most 65535 levels.", arg), x = sprintf("It has %d.", nlevels(class)))

@@ -75,8 +75,8 @@ whole_numbers <- function(file) {
 #' @export
 write_bag_of_words <- function(A, file, vocab = NULL) {
   need_args("A", "file")
-  check_name(file, "file")
-  if (!is.null(vocab)) check_name(vocab, "vocab")
+  file <- check_name(file, "file")
+  if (!is.null(vocab)) vocab <- check_name(vocab, "vocab")
   pairs <- listed_pairs(irm_pairs(A, "bipartite", TRUE, NULL, NULL, NULL))
   names <- enc2utf8(as.character(pairs$row_names %||% paste0("V", seq_len(pairs$n_row))))
   if (!is.null(vocab) && any(grepl("[\r\n]", names, useBytes = TRUE))) {
@@ -91,7 +91,8 @@ write_bag_of_words <- function(A, file, vocab = NULL) {
 }
 
 check_name <- function(path, arg) {
-  if (is.character(path) && length(path) == 1L && !is.na(path) && nzchar(path)) return(invisible())
+  path <- bare_scalar(path)
+  if (is.character(path) && length(path) == 1L && !is.na(path) && nzchar(path)) return(invisible(path))
   abort_input(sprintf("`%s` must be the name of a file.", arg), x = paste0("It is ", describe(path), "."))
 }
 

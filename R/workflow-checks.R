@@ -187,6 +187,7 @@ is_square <- function(x) {
 # ---- single arguments ----
 
 check_text <- function(x, arg) {
+  x <- bare_scalar(x)
   if (is.character(x) && length(x) == 1L && !is.na(x)) return(x)
   abort_input(sprintf("`%s` must be one text.", arg), x = paste0("It is ", describe(x), "."))
 }

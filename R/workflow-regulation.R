@@ -34,7 +34,7 @@ gene_regulation <- function(x, class = NULL, regulators = NULL, fdr = 0.05, copi
   copies <- copies %||% usual_copies(ncol(data))
   net <- regulation(data, regulators, steps = steps, resamples = resamples, nonlinear = nonlinear, copies = copies,
                     seed = seed, backend = backend, threads = threads, progress = progress)
-  set_attributes(net, list(fdr = if (copies > 0) fdr, limited = attr(chosen, "limited")))
+  set_attributes(net, list(fdr = if (attr(net, "copies") > 0) fdr, limited = attr(chosen, "limited")))
 }
 
 # Both functions' arguments, told apart by name.

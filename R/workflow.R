@@ -90,12 +90,14 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
   if (is_many_cells(x, assay, cells)) {
     fit <- run_step(fit, run, "cells", function(args) {
       given <- list(x, class, batch, assay, seed = seed, backend = backend, threads = run$threads, progress = run$bar)
-      do.call(gene_cells, utils::modifyList(given, args))
+      do.call(gene_cells, utils::modifyList(given, args), quote = TRUE)
     })
     x <- fit$cells
     class <- batch <- assay <- NULL
   }
-  fit <- run_step(fit, run, "quality", function(args) do.call(gene_quality, c(list(x, class, batch, assay), args)))
+  fit <- run_step(fit, run, "quality", function(args) {
+    do.call(gene_quality, c(list(x, class, batch, assay), args), quote = TRUE)
+  })
   if (is.null(fit$quality$class)) run$settings[c("ranking", "pairs")] <- FALSE
   fit$estimate <- workflow_estimate(fit$quality, run)
   if (check_flag(dry_run, "dry_run")) return(fit$estimate)
@@ -130,9 +132,11 @@ check_step_dots <- function(...) {
 }
 
 check_step <- function(setting, step) {
-  named <- is.list(setting) && (!length(setting) || (!is.null(names(setting)) && all(nzchar(names(setting)))))
+  names <- names(setting)
+  named <- is.list(setting) && (!length(setting) || (!is.null(names) && !anyNA(names) && all(nzchar(names))))
   replaced <- is.function(setting) && step != "cells"
-  if (replaced || (isFALSE(setting) && step != "quality") || (named && !is.object(setting))) return()
+  plain <- !is.object(setting) # a class might have its own !
+  if (replaced || (plain && (named || (isFALSE(setting) && step != "quality")))) return(check_step_names(names, step))
   abort_input(sprintf("`%s` must be a list of arguments by name%s.", step,
                       switch(step, quality = ", a function", cells = ", or FALSE for none",
                              ", a function, or FALSE to leave the step out")),
@@ -141,6 +145,16 @@ check_step <- function(setting, step) {
                 quality = "max_missing = 0.1", components = "k = 5", ranking = "bins = 5", pairs = "top = 100",
                 network = "method = \"clr\"", clusters = "genes = 200", bayes = "genes = 15",
                 outliers = "fdr = 0.01", cells = "genes = 3000")))
+}
+
+# Names of arguments that a step's functions have; those with `...` tell by themselves what they do not know.
+check_step_names <- function(names, step) {
+  functions <- step_functions()
+  known <- unlist(lapply(functions[names(functions) == step], function(f) names(formals(f))))
+  wrong <- setdiff(names, known)
+  if (!length(wrong) || "..." %in% known) return()
+  abort_input(sprintf("`%s` must be a list of arguments by name.", step),
+              x = sprintf("There is no %s.", label_some(wrong)), i = sprintf("There are %s.", label_some(known)))
 }
 
 workflow_progress <- function(progress) {
@@ -157,7 +171,7 @@ run_steps <- function(fit, run) {
       if (is.function(run$settings[[step]])) return(run$settings[[step]](q))
       given <- list(..., seed = run$seed + match(step, workflow_steps), backend = backend, threads = run$threads,
                     progress = run$bar)
-      do.call(f, c(list(q), utils::modifyList(given, args)))
+      do.call(f, c(list(q), utils::modifyList(given, args)), quote = TRUE)
     })
   }
   fit <- own("components", gene_components)
@@ -175,7 +189,8 @@ run_steps <- function(fit, run) {
       abort_input("`outliers` needs the step `components`.", i = "Leave both out: `outliers = FALSE`.")
     }
     do.call(gene_outliers,
-            utils::modifyList(list(fit$components, data = q, threads = run$threads, progress = run$bar), args))
+            utils::modifyList(list(fit$components, data = q, threads = run$threads, progress = run$bar), args),
+            quote = TRUE)
   })
 }
 

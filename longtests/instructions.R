@@ -1,6 +1,6 @@
-# A guard of instruction counts: what native code executes in small calls of every room, counted by valgrind's callgrind,
-# may differ from what was recorded by at most 3 %. Counts, unlike times, are the same on a busy machine; they belong to
-# a compiler and a kind of processor, and are recorded for each.
+# A guard of instruction counts: what native code executes in small calls of every room, counted by valgrind's
+# callgrind, may differ from what was recorded by at most 3 %. Counts, unlike times, are the same on a busy machine;
+# they belong to a compiler and a kind of processor, and are recorded for each.
 #
 #   Rscript longtests/instructions.R [--record yes] [--within 0.03]
 #

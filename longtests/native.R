@@ -75,6 +75,7 @@ compare <- function(name) {
   grDevices::pdf(NULL)
   setwd(tempdir())
   RNGkind("Mersenne-Twister", "Inversion", "Rejection")
+  result_of(calls[[name]], FALSE) # what it sets or frees it has set or freed
   set.seed(1)
   plain <- result_of(calls[[name]], FALSE)
   set.seed(1)
@@ -98,7 +99,7 @@ states <- factor(vapply(compared, function(found) found$state, ""), c("same", "d
 for (name in names(calls)[states == "different"]) cat(name, ": ", compared[[name]]$what, "\n", sep = "")
 entered <- unique(unlist(lapply(compared, function(found) found$entries)))
 all_entries <- ls(asNamespace("weft"), pattern = "^C_weft_", all.names = TRUE)
-missed <- setdiff(sub("^C_", "", all_entries), entered)
+missed <- setdiff(all_entries, entered)
 if (length(missed) && is.na(given$only)) cat("Not entered:", paste(missed, collapse = ", "), "\n")
 if (any(states == "late")) cat("Not ended in time:", paste(names(calls)[states == "late"], collapse = ", "), "\n")
 cat(sprintf("%d calls, %d of %d native entry points, %d different, %d not ended in time\n", length(calls),

@@ -1,7 +1,8 @@
 #!/bin/sh
-# libFuzzer on what reads files from elsewhere: stores, Matrix Market text, bag-of-words text, PLINK's files, checkpoints
-# (the harnesses are in longtests/parsers), under the address and undefined-behaviour sanitizers. Needs clang, and R as a
-# shared library. Usage: longtests/parsers.sh [--seconds 60] [name ...]     exit status 1 if any input was a finding,
+# libFuzzer on what reads files from elsewhere: stores, Matrix Market text, bag-of-words text, PLINK's files and
+# checkpoints (the harnesses are in longtests/parsers), under the address and undefined-behaviour sanitizers.
+# Needs clang, and R as a shared library.
+# Usage: longtests/parsers.sh [--seconds 60] [name ...]     exit status 1 if any input was a finding,
 # which stays in the folder that is named then.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -11,7 +12,8 @@ asked=${*:-store market words plink checkpoint}
 command -v clang >/dev/null || { echo "no clang: nothing was tried"; exit 0; }
 w=$(mktemp -d); failed=0
 R_HOME=$(R RHOME); export R_HOME
-flags="-g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -fno-sanitize=function -Wall -Wextra -Wno-unused-variable"
+flags="-g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -fno-sanitize=function
+  -Wall -Wextra -Wno-unused-variable"
 with_r="$(R CMD config --cppflags) -L$R_HOME/lib -Wl,-rpath,$R_HOME/lib -lR"
 base="src/base/arena.c src/base/context.c"
 store="src/store/store_os.c src/store/store_pack.c src/store/store_block.c src/store/store_read.c src/store/store_pass.c
@@ -48,8 +50,9 @@ for name in $asked; do
   if ! clang $flags "longtests/parsers/$name.c" $(sources "$name") -lm -o "$w/$name.run" >"$w/$name.log" 2>&1
   then echo "FAIL  $name: it cannot be built"; cat "$w/$name.log"; failed=1; continue; fi
   mkdir -p "$w/found-$name"
-  LD_LIBRARY_PATH=$R_HOME/lib ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 "$w/$name.run" -max_total_time="$seconds" \
-    -max_len=4096 -rss_limit_mb=4096 -timeout=25 -print_final_stats=1 -artifact_prefix="$w/found-$name/" "$w/$name" \
+  LD_LIBRARY_PATH=$R_HOME/lib ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
+    "$w/$name.run" -max_total_time="$seconds" -max_len=4096 -rss_limit_mb=4096 -timeout=25 \
+    -print_final_stats=1 -artifact_prefix="$w/found-$name/" "$w/$name" \
     >"$w/$name.log" 2>&1
   status=$?
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$w/$name.log")

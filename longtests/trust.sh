@@ -29,6 +29,8 @@ proof interrupts long interrupts --count 1000                                # a
 proof protection long native                                                 # R's memory collected in native code
 proof memory     env WEFT_EVERY_ALLOCATION=1 sh tools/test.sh memory         # each allocation fails
 proof ranks      sh tools/test.sh ranks ranks-apart                          # that err, lag, disagree, are killed
+proof parsers    sh longtests/parsers.sh --seconds 60                        # libFuzzer, where there is clang
+proof counts     long instructions                                           # instructions, where there is valgrind
 proof soak       long soak --seconds 300
 [ $failed = 0 ] && rm -r "$logs" || echo "Logs: $logs"
 exit $failed

@@ -15,7 +15,11 @@ fi
 commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
 about=$(Rscript -e 'suppressMessages(library(weft)); d <- weft_devices(); if (!nrow(d)) stop("there is no device")
   cat(sprintf("%s, %d processors of its host, %s", d$name[1], parallel::detectCores(), Sys.Date()))')
-bench() { script=$1; shift; echo "inst/bench/$script.R $*"; Rscript "inst/bench/$script.R" "$@" >"$folder/$script.log" 2>&1; }
+bench() { # bench SCRIPT ARGUMENT ...
+  script=$1; shift
+  echo "inst/bench/$script.R $*"
+  Rscript "inst/bench/$script.R" "$@" >"$folder/$script.log" 2>&1
+}
 keep() { # keep FILE NAME SCRIPT
   { echo "# inst/bench/$3.R: $about, commit $commit"; grep -v '^#' "$folder/$1"; } >"$folder/$2-h200.csv.part"
   mv "$folder/$2-h200.csv.part" "$folder/$2-h200.csv"
@@ -25,7 +29,8 @@ for one in $asked; do
   case $one in
     mi) bench mi-figures "$folder" && keep mi-figures.csv mi-figures mi-figures ;;
     pca) bench pca-figure run cuda "$folder/pca.csv" && keep pca.csv pca-figure pca-figure ;;
-    kernel) WEFT_BENCH_PLOTS=$folder bench kernel-device figure && keep kernel-direct-h200.csv kernel-direct kernel-device &&
+    kernel) WEFT_BENCH_PLOTS=$folder bench kernel-device figure &&
+      keep kernel-direct-h200.csv kernel-direct kernel-device &&
       keep kernel-trees-h200.csv kernel-trees kernel-device ;;
     irm) bench irm-device figure "$folder" && keep irm-figure.csv irm-figure irm-device ;;
     devices) rm -f "$folder/devices.csv"

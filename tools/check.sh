@@ -20,10 +20,6 @@ install_into() { # install_into LIBRARY [R CMD INSTALL options]: its log beside 
   mkdir -p "$1"; lib=$1; shift
   R CMD INSTALL --no-docs "$@" --library="$lib" "$tarball" >"$lib.log" 2>&1
 }
-suite() { # suite LIBRARY: the counts line of the tests
-  R_LIBS="$1${R_LIBS:+:$R_LIBS}" sh "$here/tools/test.sh" >"$1-suite.log" 2>&1
-  tail -n 1 "$1-suite.log"
-}
 cat > small.R <<'END'
 library(weft)
 x <- data.frame(a = rep(1:3, 100), wide = seq_len(300) * 1000000, c = factor(rep(c("u", NA, "v"), 100)))
@@ -59,7 +55,8 @@ if wants sanitize; then
   $sanitized R --vanilla --no-echo -f small.R >san.log 2>&1
   report "address + undefined sanitizers, small script" "exit $?" 'exit 0'
   report "address + undefined sanitizers, suite" \
-    "$(cd "$here" && NOT_CRAN=true $sanitized sh tools/test.sh 2>&1 | tee "$w/lib-san-suite.log" | tail -n 1)" ', 0 failed,'
+    "$(cd "$here" && NOT_CRAN=true $sanitized sh tools/test.sh 2>&1 | tee "$w/san-suite.log" | tail -n 1)" \
+    ', 0 failed,'
   report "no warning with -Wall -Wextra" "$(grep -c 'warning:' "$w/lib-san.log") warnings" '^0 '
   if command -v valgrind >/dev/null; then
     install_into "$w/lib-plain"

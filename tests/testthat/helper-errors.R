@@ -50,6 +50,7 @@ errors_data <- function(path, sparse = TRUE) {
   dag["a", "b"] <- 1L
   list(numbers = numbers, levels = levels, class = rep(c("case", "control"), length.out = n), words = words, dag = dag,
        y = numbers[, 1]^2, links = if (sparse) irm_sample(12, 12, k = 2, seed = 1)$A else diag(12),
+       counts = matrix(stats::rpois(40 * 12, 3), 40, dimnames = list(NULL, letters[1:12])),
        genes = weft_example("expression", n = 40, p = 12, seed = 1, spoilt = FALSE))
 }
 
@@ -80,7 +81,7 @@ errors_fits <- function(d, path) {
     weft_outliers = gene_outliers(components, data = checked), weft_example = d$genes,
     weft_gene_sets = gene_sets(letters[1:4], list(one = letters[1:6]), letters),
     weft_store = weft_import(abs(d$numbers), path("numbers.weft"), overwrite = TRUE),
-    weft_cells = gene_cells(round(abs(d$genes$x)), k = 2, least = 1, sweeps = 4, seed = 1, progress = FALSE)
+    weft_cells = gene_cells(d$counts, k = 2, least = 1, sweeps = 4, seed = 1, progress = FALSE)
   )
 }
 
@@ -154,7 +155,8 @@ gene_arguments <- function(d, fits, path) {
   q <- list(x = fits$weft_quality)
   list(
     gene_bayes = c(q, genes = 4, iterations = 20, chains = 1),
-    gene_cells = list(x = round(abs(d$genes$x)), class = d$genes$class, k = 2, sweeps = 4), gene_clusters = c(q, genes = 5, chains = 1, sweeps = 4),
+    gene_cells = list(x = d$counts, class = d$genes$class, k = 2, sweeps = 4),
+    gene_clusters = c(q, genes = 5, chains = 1, sweeps = 4),
     gene_components = c(q, k = 2, leading = 1), gene_mi_network = q, gene_pairs = c(q, permutations = 2),
        gene_ranking = q,
     gene_regulation = c(q, steps = 2, resamples = 4, copies = 0),
@@ -201,6 +203,7 @@ errors_methods <- function(d, fits) {
   for (row in seq_len(nrow(table))) {
     fit <- fits[[table[row, 2L]]]
     if (is.null(fit) || table[row, 1L] %in% c("[", "knitr::knit_print", "augment", "as_igraph", "residuals")) next
+    if (table[row, 1L] == "knit_print" && !requireNamespace("knitr", quietly = TRUE)) next
     name <- paste(table[row, 1L], table[row, 2L], sep = ".")
     f <- get(table[row, 3L], asNamespace("weft"))
     takes <- setdiff(names(formals(f)), "...")

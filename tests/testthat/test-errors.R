@@ -126,3 +126,30 @@ test_that("nodes without names, tiers that are no names and functions called as 
   table <- mi_network(mtcars, "clr", estimator = "pearson")
   expect_error(network_tables(table, which = function(...) "x"), "one of \"network\"", class = "weft_error_input")
 })
+
+test_that("a class or names that a value should not have are an error of weft's own, or are left aside", {
+  refused <- function(...) expect_error(..., class = "weft_error_input")
+  set.seed(1)
+  levels <- as.data.frame(lapply(1:3, function(j) factor(sample(c("u", "v"), 30, TRUE))), col.names = c("a", "b", "c"))
+  class <- rep(c("case", "control"), 15)
+  strange <- structure(class, class = "Date") # whose methods take numbers
+  refused(mi_pairs(levels, strange))
+  refused(discretize(data.frame(a = stats::rnorm(30)), method = "mdl", class = strange))
+  nameless <- levels
+  attr(nameless, "names") <- NULL
+  refused(bn_scores(nameless))
+  refused(bn_scores(levels, max_parents = structure(matrix(1, 2, 2), class = "data.frame")))
+  genes <- matrix(stats::rnorm(240), 20, dimnames = list(NULL, letters[1:12]))
+  refused(gene_network(genes, class = quote(spoilt)))
+  refused(gene_network(quote(spoilt)))
+  refused(gene_network(genes, network = structure(FALSE, class = "Date")))
+  refused(gene_network(genes, outliers = structure(FALSE, class = "data.frame")))
+  refused(gene_network(genes, quality = list(version = 1)))
+  refused(gene_network(genes, ranking = stats::setNames(list(1), NA)))
+  refused(gene_mi_network(gene_quality(genes), estimator = structure("none", class = "Date")))
+  one <- structure(0, class = "data.frame")
+  expect_null(attr(gene_regulation(genes, steps = 1, resamples = 4, copies = one, seed = 1), "fdr"))
+  file <- withr::local_tempfile()
+  said <- write_bag_of_words(matrix(1, 2, 2, dimnames = list(c("x", "y"), NULL)), structure(file, class = "Date"))
+  expect_identical(said, file)
+})
