@@ -122,7 +122,8 @@ run_control <- function(backend = "cpu", threads = NULL, progress = NULL, column
     session$devices_open <- max(session$devices_open, length(unique(devices)))
   }
   list(
-    backend = backend, libs = cuda_dir(), threads = threads_for(threads), devices = devices,
+    backend = backend, libs = if (backend == "cuda") cuda_dir() else libs_dir(), threads = threads_for(threads),
+    devices = devices,
     device_limit = check_number(getOption("weft.device_memory", 0), "weft.device_memory", min = 0),
     progress = ranks_progress(progress_function(progress, task)), poll = getOption("weft.poll", 0.1), columns = columns
   )
@@ -183,7 +184,7 @@ device_count <- function() {
 weft_devices <- function() {
   why <- cuda_missing()
   control <- run_control(if (is.null(why)) "cuda" else "cpu")
-  out <- as.data.frame(.Call(C_weft_devices, control), stringsAsFactors = FALSE)
+  out <- as_frame(.Call(C_weft_devices, control))
   attr(out, "reason") <- why
   out
 }

@@ -175,8 +175,8 @@ bn_predict <- function(problem, keep, threads) {
   bytes <- work + 2^27 + kept * (2 * (16 + 8 * ceiling(p / 64)) + 8 + 4 * width)
   work_of <- cost_bn_table(sum(sets), if (by_child) 2 * sum(sets) else joint, 60 * sum(problem$outside), problem$n,
                            kind$gauss, bytes, threads, p)
-  list2DF(list(sets = sum(sets), joint_sets = if (by_child) 0 else joint, bytes = work_of$bytes,
-               seconds = work_of$cpu, device_seconds = work_of$cuda, work_bytes = work))
+  as_frame(list(sets = sum(sets), joint_sets = if (by_child) 0 else joint, bytes = work_of$bytes,
+                seconds = work_of$cpu, device_seconds = work_of$cuda, work_bytes = work))
 }
 
 # The device counts what has few cells; see the limits in src/bn/bn_table_cuda.cu.

@@ -17,6 +17,11 @@
 #' so on, each node with a parent in the layer just before its own. Every graph has one such partition, so that it
 #' counts once. It runs on the CPU.
 #'
+#' @section Halves of the rows: A posterior takes its model for true: with hidden variables, few rows or a screen of
+#'   candidates it says more than is so. With `resample`, `edges` are means over the posteriors of so many random halves
+#'   of the rows, each by one ladder of a tenth of the steps, and `edges_all_rows` those of all rows; the rest of the
+#'   result is of all rows. [gene_bayes()] does that, and its page says how often it was right.
+#'
 #' @section Chains: `chains` independent ladders start from random orders (or `start`). A ladder has one chain for
 #' each of `temperatures`; a chain at temperature T accepts as if the score were divided by T. Moves of orders: half of
 #' them place one node elsewhere, a quarter swap two nodes, a quarter two neighbours. Moves of layers: a quarter place
@@ -104,7 +109,7 @@ bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, 
   fit <- memory_errors(finish_fit(fit, threads, ranks, control(FALSE)))
   if (resample) {
     again <- function(...) {
-      bn_learn(..., max_parents = max_parents, score = score, iterations = max(1, iterations %/% 4), chains = 1,
+      bn_learn(..., max_parents = max_parents, score = score, iterations = max(1, iterations %/% 10), chains = 1,
                target = target, temperatures = temperatures, swap_every = swap_every, backend = backend,
                threads = threads, progress = FALSE)$edges
     }

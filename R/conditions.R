@@ -126,13 +126,15 @@ need_package <- function(package, what) {
 need_args <- function(...) {
   frame <- parent.frame()
   for (arg in c(...)) {
-    is_missing <- bquote(base::missing(.(as.name(arg)))) # an argument may be called `missing`
+    is_missing <- as.call(list(missing, as.name(arg))) # the function itself: an argument may be called `missing`
     if (eval(is_missing, frame)) abort_input(sprintf("`%s` must be given.", arg), x = "It is missing.")
   }
 }
 
 # One number, text or truth value without its class, whose methods would otherwise decide what it means.
-bare_scalar <- function(x) if (is.atomic(x) && length(x) == 1L && !is.factor(x)) as.vector(unclass(x)) else x
+bare_scalar <- function(x) {
+  if (is.null(attributes(x)) || !is.atomic(x) || length(x) != 1L || is.factor(x)) x else as.vector(unclass(x))
+}
 
 check_choice <- function(x, choices, arg) {
   if (identical(x, choices)) return(choices[1L])

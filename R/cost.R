@@ -62,9 +62,11 @@ cost_rank_permuted <- function(n, p, permutations, threads) {
 # Tables of pairs, triples or longer tuples: a few cells each, and the words counted for them. `planes`: bit planes per
 # feature. A device takes triples one fixed feature after another.
 cost_tuples <- function(tuples, n, planes, packed_bytes, threads, order = 2) {
-  each <- planes^2 * (5e-9 + n * 5e-12) * if (order > 2) 10 else 1
   features <- if (order > 2) (6 * tuples)^(1 / 3) else (2 * tuples)^(1 / 2)
-  turns <- launching(if (order > 2) 1.8e-4 * features else 0)
+  # of more features' triples the screen spares more
+  each <- planes^(if (order > 2) 2.5 else 2) * (5e-9 + n * 5e-12) * if (order > 2) min(10, 2000 / features) else 1
+  # three levels are counted on tensor cores at once
+  turns <- launching(if (order > 2 && planes != 2) (if (planes < 2) 1.8e-4 else 4.5e-4) * features else 0)
   cost(on_core(tuples * each / threads),
        launching(0.002) + turns + sent(4 * packed_bytes) + on_device(tuples * each / if (order > 2) 12000 else 2000),
        packed_bytes, called(n, features), turns + on_device(tuples * each / if (order > 2) 12000 else 20000))
@@ -145,7 +147,8 @@ cost_pca_engines <- function(n, p, k) {
   cache <- max(0, 1 - (1050 / near)^3) # the share of all its steps in which the matrix is larger
   eigen <- if (filter) 5 * step else near^3 * (1.1e-10 + 2.4e-10 * cache) + 1.6e-9 * near^2 * k
   narrow <- 1.9e-10 * n * p * b + 4.8e-8 * all * b
-  list(block = narrow + 4.1e-11 * all * b * held + look / 2 + 4e-9 * b^2 * held, first = narrow + 6e-9 * b^3,
+  host <- look / 2 + 4e-9 * b^2 * held # small matrices, whichever the back end
+  list(block = narrow + 4.1e-11 * all * b * held + host, host = host, first = narrow + 6e-9 * b^3,
        gram = 1.5e-11 * n * p * near + 1e-9 * all * k^2 + eigen, steps = 1.75 * step)
 }
 
@@ -160,17 +163,18 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
   core <- 7e9 * min(threads, 16) / slowness("core")
   there <- launching(0.004) + sent(24 * cells)
   turns <- if (kind == "sparse") 20000 else 150
-  iterated <- in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there
+  one <- cost_pca_engines(n, p, k)
+  blocks <- usual_blocks(near, k)
+  iterated <- in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there +
+    if (kind == "sparse") 0 else on_core(blocks * one$host)
   if (kind == "sparse") {
     # narrow blocks take some 27 vectors per component, whose products are five times as slow
-    by_blocks <- 2 * 27 * 5 * cells * max(k, 4) / core
+    by_blocks <- on_core(2 * 27 * 5 * cells * max(k, 4) / 7e9 / min(threads, 1.5)) # they wait for memory
     summed <- cost_pca_stored(n, p, cells, k, threads)$gram$cpu
   } else {
-    one <- cost_pca_engines(n, p, k)
     moments <- 1.5e-8 * cells
-    blocks <- usual_blocks(near, k)
-    by_blocks <- on_core(moments + blocks * one$block) / min(threads, 16)
-    summed <- square + on_core(moments + one$gram + blocks * one$steps) / min(threads, 16)
+    by_blocks <- on_core(moments + blocks * one$block) / memory_threads(threads)
+    summed <- square + on_core(moments + one$gram + blocks * one$steps) / memory_threads(threads)
   }
   list(krylov = cost(by_blocks, iterated, 8 * cells,
                      called(), in_device_memory(turns * 8 * cells / 4e12)), # parts meet at every turn

@@ -14,7 +14,8 @@
 #' @noRd
 draws <- function(kind, n, a = 0, b = 0, key = 1, stream = 0, first = 0, backend = "cpu", threads = NULL) {
   law <- list(kind = kind, n = n, a = a, b = b, key = as_halves(key), stream = stream, first = as_halves(first))
-  .Call(C_weft_draws, law, run_control(choose_backend(backend)$name, threads, FALSE))
+  where <- if (identical(backend, "cpu")) "cpu" else choose_backend(backend)$name
+  .Call(C_weft_draws, law, run_control(where, threads, FALSE))
 }
 
 as_halves <- function(x) {

@@ -235,8 +235,8 @@ hub_lists <- function(net, called, hubs) {
 network_features_of <- function(net) if (is_directed(net)) network_features(net) else colnames(net)
 
 empty_overlaps <- function() {
-  data.frame(query = character(), set = character(), size = integer(), listed = integer(), overlap = integer(),
-             expected = numeric(), fold = numeric(), p_value = numeric(), genes = character())
+  as_frame(list(query = character(), set = character(), size = integer(), listed = integer(), overlap = integer(),
+                expected = numeric(), fold = numeric(), p_value = numeric(), genes = character()))
 }
 
 test_lists <- function(query, sets, sizes) {

@@ -78,8 +78,8 @@ limits_of <- function(run) {
   limit <- run$model$max_clusters[seq_along(modes)]
   full <- vapply(modes, function(mode) mean(run$trace[[paste0(mode, "_full")]][after, ]), 0)
   alpha <- vapply(seq_along(modes), function(at) mean(run$trace$alpha[after, at, ]), 0)
-  data.frame(mode = modes, limit = limit, full = ifelse(limit == 1, NA, full),
-             first = run$first_limits[seq_along(modes)], alpha = alpha, sweeps = length(after))
+  as_frame(list(mode = modes, limit = limit, full = unname(ifelse(limit == 1, NA, full)),
+                first = run$first_limits[seq_along(modes)], alpha = alpha, sweeps = rep(length(after), length(modes))))
 }
 
 is_reached <- function(limits) !is.na(limits$full) & limits$full > full_share

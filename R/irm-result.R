@@ -178,7 +178,10 @@ distinct_columns <- function(x) {
 # NMI of all pairs of chains, and the same with one of the two shuffled.
 chain_agreement <- function(best, modes, key) {
   chains <- ncol(best$row)
-  if (chains < 2L) return(data.frame(mode = modes, nmi = NA_real_, sd = NA_real_, chance = NA_real_))
+  if (chains < 2L) {
+    none <- rep(NA_real_, length(modes))
+    return(as_frame(list(mode = modes, nmi = none, sd = none, chance = none)))
+  }
   pairs <- utils::combn(chains, 2L)
   if (ncol(pairs) > 50L) pairs <- pairs[, 1:50]
   rows <- lapply(modes, function(mode) {

@@ -72,7 +72,7 @@ kernel_pca_sums <- function(object, query, weights, threads, progress) {
 # Rayleigh and Ritz over the span of V, A V, A^2 V ..., each block made orthogonal to all before, twice. `product`
 # applies a symmetric operator whose range is orthogonal to the constants.
 block_krylov <- function(product, n, k, tolerance, max_iterations, key) {
-  width <- min(n - 1, k + 4)
+  width <- if (n <= 64) n - 1 else min(n - 1, k + 4) # of few points the whole space, by one product
   centre <- function(v) v - rep(colMeans(v), each = n)
   block <- qr.Q(qr(centre(matrix(draws("normal", n * width, key = key, stream = 4), n))))
   basis <- image <- matrix(0, n, 0)

@@ -46,7 +46,7 @@ device_plan <- function(problem) {
   square <- 0
   for (j in seq_len(d)) square <- square + outer(q[, j], x[, j], "-")^2
   near <- mean(square < (2 * reach)^2) + 1e-4
-  grid <- list(method = "tree", seconds = seconds * near * 2 + made)
+  grid <- list(method = "tree", seconds = seconds * near * 4 + made)
   if (near > 0.2 || direct$seconds <= grid$seconds) direct else grid
 }
 

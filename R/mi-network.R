@@ -307,13 +307,13 @@ network_edges <- function(net, q_values = TRUE) {
     out$mi <- m[at]
     if (q_values && !is.null(p <- pair_p_values(m))) {
       out$p_value <- p[at]
-      p[upper.tri(p)] <- stats::p.adjust(p[upper.tri(p)], "BH")
+      p[upper.tri(p)] <- false_rates(p[upper.tri(p)])
       out$q_value <- p[at]
     } else if (!is.null(p <- pair_p_values(m, at))) {
       out$p_value <- p
     }
   }
-  list2DF(out, nrow(at))
+  as_frame(out, nrow(at))
 }
 
 # ---- results ----

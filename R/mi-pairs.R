@@ -27,7 +27,8 @@
 #'   `options(weft.device_memory =)` set how many bytes the planes may take; see [weft_options].
 #'
 #' @section Quantitative classes: Cut the trait at its quantiles, `discretize(data.frame(trait), bins = 5)$trait`: the
-#'   classes have equal shares of the rows, and are the same for the trait as for its normal scores.
+#'   classes have equal shares of the rows, and are the same for the trait as for its normal scores. [mi_trait()] then
+#'   tests the pairs that were found on the trait itself.
 #'
 #' @inheritParams mi_rank
 #' @inheritSection mi_rank Missing values
@@ -59,7 +60,7 @@
 #'   members' own `mi1` and `mi2`, `interaction`, rows `n`; with permutations also `p_value` and `p_fwer`. All scores of
 #'   a pair are computed from the same rows. With `full = TRUE`, a list of two symmetric matrices, `mi` and
 #'   `interaction`; the diagonal of `mi` holds the information of single features.
-#' @seealso [mi_triples()], [mi_pack()]
+#' @seealso [mi_triples()], [mi_trait()], [mi_pack()]
 #' @export
 #' @examples
 #' set.seed(1)
@@ -280,7 +281,7 @@ tuples_table <- function(found, names, scale) {
   order <- nrow(found$columns)
   features <- lapply(seq_len(order), function(k) names[found$columns[k, ]])
   each <- lapply(seq_len(order), function(k) found$each[k, ] * scale)
-  list2DF(c(
+  as_frame(c(
     stats::setNames(features, paste0("feature", seq_len(order))), list(mi = found$mi * scale),
     stats::setNames(each, paste0("mi", seq_len(order))), list(interaction = found$interaction * scale, n = found$n)
   ))

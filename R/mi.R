@@ -161,10 +161,10 @@ rank_pack <- function(pack, permutations, seed, scale, unit, call, backend, thre
 rank_table <- function(names, scores, p_value, best, scale) {
   at <- function(field) scores[[field]][best]
   df <- (pmax(at("levels"), 1) - 1) * (pmax(at("class_levels"), 1) - 1)
-  list2DF(list(
+  as_frame(list(
     feature = names[best], mi = at("mi") * scale, entropy = at("entropy") * scale, levels = at("levels"), n = at("n"),
     statistic = feature_statistic(scores)[best], df = df, p_value = p_value[best],
-    q_value = stats::p.adjust(p_value, "BH")[best]
+    q_value = false_rates(p_value)[best]
   ))
 }
 

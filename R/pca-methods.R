@@ -144,12 +144,12 @@ tidy.weft_pca <- function(x, matrix = "u", ...) {
   matrix <- check_choice(matrix, c("u", "v", "d"), "matrix")
   check_pca(x, "x")
   if (matrix == "d") {
-    return(data.frame(PC = seq_along(x$sdev), std.dev = x$sdev, percent = x$share, cumulative = cumsum(x$share)))
+    return(as_frame(list(PC = seq_along(x$sdev), std.dev = x$sdev, percent = x$share, cumulative = cumsum(x$share))))
   }
   values <- if (matrix == "u") x$x else x$rotation
   what <- rownames(values) %||% seq_len(nrow(values))
-  out <- data.frame(rep(what, times = ncol(values)), PC = rep(seq_len(ncol(values)), each = nrow(values)),
-                    value = c(values))
+  out <- as_frame(list(rep(what, times = ncol(values)), PC = rep(seq_len(ncol(values)), each = nrow(values)),
+                       value = c(values)))
   names(out)[1L] <- if (matrix == "u") "row" else "column"
   out
 }
@@ -158,10 +158,9 @@ tidy.weft_pca <- function(x, matrix = "u", ...) {
 #' @export
 glance.weft_pca <- function(x, ...) {
   check_pca(x, "x")
-  data.frame(components = length(x$sdev), share = sum(x$share), rank = x$rank, method = x$method,
-             iterations = max(x$iterations), converged = all(x$converged), residual = max(x$residual),
-             backend = x$backend,
-             seconds = x$seconds)
+  as_frame(list(components = length(x$sdev), share = sum(x$share), rank = x$rank, method = x$method,
+                iterations = max(x$iterations), converged = all(x$converged), residual = max(x$residual),
+                backend = x$backend, seconds = x$seconds))
 }
 
 #' @rdname print.weft_pca

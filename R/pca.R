@@ -55,8 +55,8 @@
 #'   result of the whole. See below, and [weft_ranks()].
 #' @param seed a whole number for the random start; by default it comes from R's generator.
 #' @param devices `NULL`, `"all"` or the numbers of the CUDA devices to share the rows among; see [weft_devices()]. This
-#'   works for methods `"krylov"` and `"gram"` (which is `"krylov"` where there are fewer rows than columns) and complete
-#'   matrices in memory, dense or sparse; the result is that of one device up to rounding.
+#'   works for methods `"krylov"` and `"gram"` (which is `"krylov"` where there are fewer rows than columns) and
+#'   complete matrices in memory, dense or sparse; the result is that of one device up to rounding.
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param progress,verbose see [mi_rank()].
 #' @param ... not used: any further argument is an error, which gives the name that an argument of [stats::prcomp()] has

@@ -24,7 +24,8 @@ plot.weft_bn <- function(x, which = c("network", "trace", "score", "posterior"),
   check_bn(x, "x")
   if (which %in% c("trace", "score") && is.null(x$trace)) {
     abort_input(sprintf("`which = \"%s\"` is for what `bn_learn()` returned.", which),
-                x = if (inherits(x, "weft_bn_exact")) "An exact answer has no chains." else "This search has no chains.")
+                x = if (inherits(x, "weft_bn_exact")) "An exact answer has no chains."
+                    else "A search by best moves has no chains.")
   }
   if (which == "posterior" && is.null(x$edges)) {
     abort_input("`which = \"posterior\"` needs edge posteriors.",

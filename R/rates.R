@@ -112,14 +112,12 @@ machine_text <- function() {
   gsub("[^ -~]", "?", text)
 }
 
-rates_version <- function() as.character(utils::packageVersion("weft"))
-
 # Named numbers, or NULL where there is no such file or not one of this machine and version.
 read_rates <- function(file = rates_file()) {
   if (!file.exists(file) || !isTRUE(file.size(file) < 1e5)) return(NULL)
   fields <- tryCatch(read.dcf(file), error = function(e) NULL, warning = function(w) NULL)
   if (is.null(fields) || nrow(fields) != 1L) return(NULL)
-  here <- c(Machine = machine_text(), Version = rates_version())
+  here <- c(Machine = machine_text(), Version = weft_version())
   if (!all(c(names(here), names(reference_rates)) %in% colnames(fields))) return(NULL)
   if (!identical(unname(fields[1L, names(here)]), unname(here))) return(NULL)
   values <- suppressWarnings(as.numeric(fields[1L, names(reference_rates)]))
@@ -136,7 +134,7 @@ write_rates <- function(rates, file = rates_file()) {
     dir.create(dirname(file), recursive = TRUE, showWarnings = FALSE)
     new <- tempfile("rates", dirname(file))
     on.exit(unlink(new))
-    write.dcf(as.list(c(Machine = machine_text(), Version = rates_version(),
+    write.dcf(as.list(c(Machine = machine_text(), Version = weft_version(),
                         stats::setNames(format(unname(rates), digits = 4, scientific = TRUE, trim = TRUE),
                                         names(rates)))),
               new, width = 10000)

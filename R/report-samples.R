@@ -346,14 +346,14 @@ outlier_table <- function(fit, o) {
   cbind(out, score = o$score, q = o$q_value, `stands apart` = ifelse(o$outlier, "yes", "no"), `farthest out` = reason)
 }
 
-# "patient21 (PC4: 4.6 SD below the median; p 0.0088, q 0.34): with a tail as long as these samples have, ..."
+# "patient21 (PC4: 4.6 SD below the median; p 0.0088, q 0.34): chance alone gives one that strange in 29 % of ..."
 strangest_text <- function(fit, o) {
   reason <- outlier_reasons(fit, o[1L, ])
   named <- sprintf("%s (%sp %s, q %s)", o$sample[1L], if (nzchar(reason)) paste0(reason, "; ") else "",
                    probability_text(o$p_value[1L]), probability_text(o$q_value[1L]))
   if (o$outlier[1L]) return(named)
-  sprintf("%s: with a tail as long as these samples have, chance makes one of %d that strange in %s of data sets",
-          named, nrow(o), share_text(strangest_chance(o$p_value[1L], nrow(o))))
+  sprintf("%s: chance alone gives one that strange in %s of sets of %d samples with tails like these", named,
+          share_text(strangest_chance(o$p_value[1L], nrow(o))), nrow(o))
 }
 
 # How often the least of n p-values is at most p by chance.

@@ -254,9 +254,11 @@ methods_sentence <- function(step, r) {
                        else "of which genes are above their median", ncol(r$log_posterior), nrow(r$log_posterior)),
     bayes = sprintf(paste("A Bayesian network of %d genes was learned by order MCMC (Friedman and Koller 2003) with",
                           "the %s score, at most",
-                          "%d parents, %d chains of %s steps."), nrow(r$dag), toupper(r$table$type),
-                          max(r$table$max_parents),
-                    as.integer(r$run$ladders), whole(r$iterations)),
+                          "%d parents, %d chains of %s steps%s."), nrow(r$dag), toupper(r$table$type),
+                    max(r$table$max_parents), as.integer(r$run$ladders), whole(r$iterations),
+                    if (!is.null(r$resample)) {
+                      sprintf("; posteriors are means over %d random halves of the samples", as.integer(r$resample))
+                    } else ""),
     outliers = sprintf(paste("Samples that stand apart were found by their kernel density among %d components and",
                              "their distance from",
                              "these, at a false discovery rate of %g. Samples are taken to be about equally noisy:",

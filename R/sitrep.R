@@ -12,7 +12,7 @@ weft_sitrep <- function() {
   openmp <- .Call(C_weft_openmp)
   mpi <- .Call(C_weft_mpi, libs_dir())
   structure(class = "weft_sitrep", list(
-    version = as.character(utils::packageVersion("weft")),
+    version = weft_version(),
     R = R.version.string, platform = R.version$platform,
     build = read_build(),
     openmp = openmp, threads = weft_threads(), simd = .Call(C_weft_simd, NULL),

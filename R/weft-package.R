@@ -69,6 +69,24 @@ NULL
   if (.Call(C_weft_finalisers) == 0) library.dynam.unload("weft", libpath)
 }
 
+# A data frame of columns of one length, and false discovery rates by Benjamini and Hochberg: data.frame() and
+# stats::p.adjust() look at so much that they take longer than most small calls.
+as_frame <- function(columns, rows = length(columns[[1L]])) {
+  attributes(columns) <- list(names = names(columns), class = "data.frame", row.names = .set_row_names(rows))
+  columns
+}
+
+false_rates <- function(p) {
+  n <- length(p)
+  if (n < 2L || anyNA(p)) return(stats::p.adjust(p, "BH"))
+  falling <- order(p, decreasing = TRUE)
+  p[falling] <- pmin.int(1, cummin(n / n:1 * p[falling]))
+  p
+}
+
+# As the namespace knows it: utils::packageVersion() reads a file.
+weft_version <- function() unname(getNamespaceVersion(topenv()))
+
 # R makes the list of all loaded libraries anew for whoever asks, which takes longer than most of a small call.
 libs_dir <- function() session$libs %||% (session$libs <- dirname(getLoadedDLLs()[["weft"]][["path"]]))
 

@@ -104,7 +104,7 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
   fit <- run_steps(fit, run)
   fit$seed <- seed
   fit$sitrep <- weft_sitrep()
-  fit$version <- as.character(utils::packageVersion("weft"))
+  fit$version <- weft_version()
   fit$date <- Sys.time()
   fit$call <- call
   structure(fit, class = "weft_gene_network")
@@ -256,7 +256,9 @@ workflow_estimate <- function(q, run) {
     clusters = list(if (q$kind == "levels") cost_irm(sweeps, c(n, clustered), n * clustered / 2, c(20, 20), threads)
                     else cost(sweeps * (1e-3 + 1.6e-7 * n * clustered) / min(threads, 4), Inf, 32 * n * clustered)),
     bayes = list(cost_chains(given("bayes", "iterations", 20000), given("bayes", "chains", 4), 4, 50 * nodes, nodes,
-                             TRUE, threads)),
+                             TRUE, threads),
+                 cost_chains(given("bayes", "iterations", 20000) / 10, given("bayes", "resample", 20), 4, 50 * nodes,
+                             nodes, TRUE, 1)),
     outliers = list(cost(n^2 * 2e-8 + 0.02, Inf, 40 * n))
   )[workflow_steps[-1L]]
   left_out <- vapply(run$settings[names(steps)], isFALSE, NA)

@@ -3,10 +3,10 @@
 #   Rscript inst/bench/bn-calibration.R [sets = 10] [file.csv] [way ...]
 #   WEFT_BN_NETWORKS=folder   networks of the repository (.bif), those of child, insurance and alarm that are there
 # An edge i -> j is true when the network has a path from i to j all of whose inner nodes are hidden. Printed for each
-# origin and way: Brier score and logarithmic loss (nats) over all ordered pairs; of what was said to be .8 or surer, how
-# many, how sure it was on average, and how often it was right; the same of directions: of pairs that are truly joined
-# one way and were said to be joined with .5 or more, how sure the likelier direction was given that they are joined,
-# and how often it was right. bnlearn's boot.strength(), where it is installed, is a peer.
+# origin and way: Brier score and logarithmic loss (nats) over all ordered pairs; of what was said to be .8 or surer,
+# how many, how sure it was on average, and how often it was right; the same of directions: of pairs that are truly
+# joined one way and were said to be joined with .5 or more, how sure the likelier direction was given that they are
+# joined, and how often it was right. bnlearn's boot.strength(), where it is installed, is a peer.
 suppressPackageStartupMessages(library(weft))
 given <- commandArgs(TRUE)
 sets <- if (length(given)) as.integer(given[1L]) else 10L
@@ -140,8 +140,8 @@ for (origin in names(origins)) {
     }))
     if (is.null(all)) next
     row <- summary_of(all)
-    cat(sprintf("%-28s %7.4f %6.4f  %6d %6.2f %5.2f     %6d %10.2f %5.2f  %6.1f s\n", way, row$brier, row$loss, row$sure,
-                row$said, row$right, row$directions, row$direction_said, row$direction_right, row$seconds))
+    cat(sprintf("%-28s %7.4f %6.4f  %6d %6.2f %5.2f     %6d %10.2f %5.2f  %6.1f s\n", way, row$brier, row$loss,
+                row$sure, row$said, row$right, row$directions, row$direction_said, row$direction_right, row$seconds))
     table <- rbind(table, row)
   }
 }

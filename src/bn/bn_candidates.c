@@ -52,7 +52,8 @@ static void near_task(void *data, size_t i, int thread)
   int64_t *value = job->value + (size_t) thread * p;
   m = weft_bn_required_of(problem, i, set);
   for (size_t v = 0; v < p; v++)
-    if (v != i && problem->allowed[i + p * v] && !(problem->required && problem->required[i + p * v])) more[count++] = v;
+    if (v != i && problem->allowed[i + p * v] && !(problem->required && problem->required[i + p * v]))
+      more[count++] = v;
   for (size_t k = 0; k < m; k++) job->near->is[i + p * set[k]] = 1;
   int64_t score = weft_bn_scorer_value(scorer, i, set, m);
   for (int first = 1; m < (size_t) problem->max_parents[i] && count; first = 0) {

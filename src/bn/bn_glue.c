@@ -159,7 +159,8 @@ SEXP C_weft_bn_search(SEXP problem, SEXP plan, SEXP control)
   const char *fields[] = { "order", "dag", "node_score", "start_score", "counts", "" };
   weft_record given = weft_record_open(plan, "plan");
   search_job job = { .problem = problem_of(problem),
-                     .search = { .starts = weft_record_size(&given, "starts"), .kicks = weft_record_size(&given, "kicks"),
+                     .search = { .starts = weft_record_size(&given, "starts"),
+                                 .kicks = weft_record_size(&given, "kicks"),
                                  .listed = weft_record_number(&given, "listed"),
                                  .width = weft_record_size(&given, "width"), .key = weft_record_key(&given, "key") } };
   const int p = dimension(job.problem.p);
@@ -168,7 +169,8 @@ SEXP C_weft_bn_search(SEXP problem, SEXP plan, SEXP control)
   job.out.order = INTEGER(weft_result_put(out, "order", Rf_allocVector(INTSXP, p)));
   job.out.dag = INTEGER(weft_result_put(out, "dag", Rf_allocMatrix(INTSXP, p, p)));
   job.out.node_score = REAL(weft_result_put(out, "node_score", Rf_allocVector(REALSXP, p)));
-  job.out.start_score = REAL(weft_result_put(out, "start_score", Rf_allocVector(REALSXP, dimension(job.search.starts))));
+  job.out.start_score = REAL(weft_result_put(out, "start_score",
+                                             Rf_allocVector(REALSXP, dimension(job.search.starts))));
   double *counts = REAL(weft_result_put(out, "counts", Rf_allocVector(REALSXP, 4)));
   weft_glue_run(control, search_orders, &job);
   counts[0] = job.out.moves;

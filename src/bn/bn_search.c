@@ -1,8 +1,8 @@
 /* Best moves through an order; see bn_search.h. Where a node stands matters to itself and to those whose candidate it
- * is: a move is scored by their trees alone, at every place between two nodes that matter. At first nodes are put in one
- * by one, each at its best place. Then nodes wait in a queue; a move puts back those whose scores it changed. When the
- * queue is empty, all nodes are tried once more; when none moves, the order is left with a kick: some nodes that are
- * near each other go to random places, and the search goes on from there. What is worse than before is taken back.
+ * is: a move is scored by their trees alone, at every place between two nodes that matter. At first nodes are put in
+ * one by one, each at its best place. Then nodes wait in a queue; a move puts back those whose scores it changed. When
+ * the queue is empty, all nodes are tried once more; when none moves, the order is left with a kick: some nodes that
+ * are near each other go to random places, and the search goes on from there. What is worse than before is taken back.
  * Starts are independent of each other; each advances in portions, between which R is asked whether to go on. */
 #include <math.h>
 #include <string.h>

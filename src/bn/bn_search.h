@@ -78,8 +78,8 @@ weft_status weft_bn_near_widen(weft_ctx *ctx, weft_arena *mem, const weft_bn_sea
 typedef struct weft_bn_branch { int64_t score; int32_t node; uint32_t to; } weft_bn_branch;
 typedef struct weft_bn_stem { int64_t score, shrunk; uint32_t first, count; } weft_bn_stem;
 
-/* All sets of few candidates that can be the best, best first: what greedy growth misses where only two parents together
- * tell something. Set k of node i, from start[i] on: member[width * k ..], -1 after the last. */
+/* All sets of few candidates that can be the best, best first: what greedy growth misses where only two parents
+ * together tell something. Set k of node i, from start[i] on: member[width * k ..], -1 after the last. */
 typedef struct weft_bn_listed { size_t *start, width; int64_t *score; int32_t *member; } weft_bn_listed;
 
 weft_status weft_bn_listed_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,

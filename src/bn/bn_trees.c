@@ -178,8 +178,8 @@ static void grow(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, weft_bn_ste
 }
 
 /* Leaves out whatever raises the score most, while anything does. `last`: what the set grew by, which does not. */
-static int64_t shrink(const weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, int64_t score, size_t *set, size_t *size,
-                      size_t last)
+static int64_t shrink(const weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, int64_t score, size_t *set,
+                      size_t *size, size_t last)
 {
   const weft_bn_problem *problem = t->problem;
   size_t rest[WEFT_BN_MOST_PARENTS + 1], m = *size;

@@ -93,6 +93,7 @@ mi_arguments <- function(d, fits, path) {
     mi_matrix = list(x = d$levels), mi_network = list(x = fits$weft_mi_matrix), mi_pack = pair, mi_pairs = permuted,
        mi_rank = permuted,
     mi_select = c(pair, k = 2), mi_triples = pair, mi_tuples = c(pair, order = 3),
+    mi_trait = list(pairs = mi_pairs(d$levels, d$class), x = d$levels, trait = d$numbers[, 1]),
        network_convert = list(x = fits$weft_network),
     network_tables = list(x = fits$weft_network), write_network = list(x = fits$weft_network, file = path("net.csv")),
     read_plink = list(path = path("snps.bed")), plink_file = list(path = path("snps.bed")),

@@ -106,6 +106,16 @@ test_that("hard inputs: one node, one row, constants, copies, wide levels", {
   expect_true(is.finite(bn_search(huge[1:4], seed = 1)$score))
 })
 
+test_that("numbers are told from categories, whatever holds them", {
+  x <- search_data(60, 5)
+  expect_identical(bn_search(as.matrix(x), seed = 1)$type, "bge")
+  expect_identical(bn_search(data.frame(a = rep(1:2, 10), b = rep(1:2, each = 10)), seed = 1)$type, "bic")
+  expect_error(bn_search(cbind(x, a = 1L), seed = 1), "Column `v1`", class = "weft_error_input")
+  skip_if_not_installed("Matrix")
+  sparse <- bn_search(Matrix::Matrix(as.matrix(x), sparse = TRUE), seed = 1)
+  expect_identical(sparse$dag, bn_search(x, seed = 1)$dag)
+})
+
 test_that("what it returns prints, converts and is checked", {
   x <- search_data()
   fit <- bn_search(x, seed = 1, starts = 2, kicks = 0)
@@ -142,11 +152,16 @@ test_that("it can be interrupted, and leaves no memory when an allocation fails"
   bn_search(x, seed = 1, kicks = 50, progress = function(done, total) polls <<- polls + 1)
   expect_gt(polls, 3)
   expect_error(bn_search(x, seed = 1, progress = function(done, total) stop("enough")), "enough")
+  few <- bn_test_data(40)[1:4]
+  expect_survives_failures(list(
+    numbers = function() bn_search(x[1:20, 1:4], starts = 1, kicks = 2, seed = 1, threads = 1),
+    categories = function() bn_search(few, "bic", max_parents = 2, starts = 1, kicks = 2, seed = 1, threads = 1)
+  ))
 })
 
 test_that("edge posteriors over halves of the rows", {
   x <- bn_test_data(80)
-  run <- function(...) bn_learn(x, 2, target = "sum", iterations = 400, chains = 2, seed = 5, ...)
+  run <- function(...) bn_learn(x, 2, target = "sum", iterations = 1000, chains = 2, seed = 5, ...)
   whole <- run()
   halves <- run(resample = 3)
   expect_identical(halves$edges_all_rows, whole$edges)

@@ -9,8 +9,8 @@ test_that("wrong arguments are classed errors", {
                weft_mi_matrix = mi_matrix(d$levels),
                weft_mi_pack = mi_pack(d$levels, d$class))
   calls <- mi_arguments(d, fits, path)
-  mine <- c("discretize", "mi_matrix", "mi_network", "mi_pack", "mi_pairs", "mi_rank", "mi_select", "mi_triples",
-            "mi_tuples", "plink_file", "read_plink", "weft_file", "weft_free", "weft_upload")
+  mine <- c("discretize", "mi_matrix", "mi_network", "mi_pack", "mi_pairs", "mi_rank", "mi_select", "mi_trait",
+            "mi_triples", "mi_tuples", "plink_file", "read_plink", "weft_file", "weft_free", "weft_upload")
   found <- wrong_calls(exported_calls(calls[mine]),
                        wrong_values()[c("missing", "null", "na", "text", "infinite", "nothing", "a_function")])
   expect_identical(sprintf("%s: %s", found$call, found$message), character())

@@ -235,3 +235,16 @@ test_that("planes that exceed the memory are searched in blocks, with the same r
   withr::local_options(weft.memory = "much")
   expect_error(mi_pairs(x, class, na = "drop"), "weft.memory", class = "weft_error_input")
 })
+
+test_that("F tests on a trait are those of the genotypes in memory", {
+  set.seed(3)
+  g <- matrix(sample(c(0:2, NA), 120 * 8, TRUE, c(5, 3, 1, 1)), 120)
+  stem <- write_genotypes(withr::local_tempfile(), g)
+  file <- plink_file(stem)
+  trait <- stats::rnorm(120)
+  class <- discretize(data.frame(trait), bins = 3)$trait
+  found <- mi_pairs(file, class, na = "drop", top = 9)
+  whole <- as.matrix(file)
+  expect_identical(mi_trait(found, file, trait), mi_trait(found, whole, trait))
+  expect_identical(mi_trait(found, file, trait), mi_trait(found, as.data.frame(whole), trait))
+})

@@ -7,7 +7,8 @@
 
 #include "mi_tiles_wgmma.cuh"
 
-#define SCREENING_THREADS (CONSUMERS + 128) /* registers go from warpgroup to warpgroup, so the producer is a whole one */
+/* Registers go from warpgroup to warpgroup, so the producer is a whole one. */
+#define SCREENING_THREADS (CONSUMERS + 128)
 #define WORDS_BYTES (WEFT_PLANES_PAIRS * CONSUMERS * 16)
 
 /* A side as it lies in memory. */
