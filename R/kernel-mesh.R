@@ -26,7 +26,7 @@ mesh_plan <- function(problem) {
 }
 
 least_mesh_error <- 1e-12 # below, rounding is as large
-most_mesh_nodes <- 1e9
+most_mesh_nodes <- 2e8
 
 # Of the references in each dimension, in bandwidths; of a covariance at most.
 mesh_extent <- function(problem) {
