@@ -143,7 +143,7 @@ test_that("a pack gives what the data give", {
   expect_error(mi_pairs(pack, class), "must be left out", class = "weft_error_input")
   weft_free(pack)
   expect_output(print(pack), "freed")
-  expect_error(mi_pairs(pack), "alive", class = "weft_error_input")
+  expect_error(mi_pairs(pack), "not been freed", class = "weft_error_input")
   expect_error(mi_pairs(mi_pack(x["a"])), "without", class = "weft_error_input")
   expect_identical(weft:::mi_counts_matrix(mi_pack(x["a"])), weft:::mi_counts_matrix(weft:::categorical_input(x["a"])))
 })
