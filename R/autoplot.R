@@ -115,7 +115,10 @@ picture_of_network <- function(from, to, weight, title, arrows = FALSE) {
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
-autoplot.weft_bn <- function(object, ...) picture_of_dag(object$dag, as.data.frame(object))
+autoplot.weft_bn <- function(object, ...) {
+  check_bn(object, "object")
+  picture_of_dag(object$dag, as.data.frame(object))
+}
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot

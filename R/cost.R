@@ -65,8 +65,7 @@ cost_tuples <- function(tuples, n, planes, packed_bytes, threads, order = 2) {
   features <- if (order > 2) (6 * tuples)^(1 / 3) else (2 * tuples)^(1 / 2)
   # of more features' triples the screen spares more
   each <- planes^(if (order > 2) 2.5 else 2) * (5e-9 + n * 5e-12) * if (order > 2) min(10, 2000 / features) else 1
-  # three levels are counted on tensor cores at once
-  turns <- launching(if (order > 2 && planes != 2) (if (planes < 2) 1.8e-4 else 4.5e-4) * features else 0)
+  turns <- launching(if (order > 2) (if (planes < 2) 1.8e-4 else if (planes <= 2) 3.3e-4 else 4.5e-4) * features else 0)
   cost(on_core(tuples * each / threads),
        launching(0.002) + turns + sent(4 * packed_bytes) + on_device(tuples * each / if (order > 2) 12000 else 2000),
        packed_bytes, called(n, features), turns + on_device(tuples * each / if (order > 2) 12000 else 20000))

@@ -45,5 +45,5 @@ test_that("data without components are permuted columns and drawn signs", {
   u <- matrix(draws("uniform", length(x), key = 5, stream = 2), 37)
   expect_identical(permute_columns(x, 5, 2), sapply(1:5, function(j) x[order(u[, j]), j]))
   u <- matrix(draws("uniform", length(x), key = 5, stream = 2^31 + 2), 37)
-  expect_identical(draw_signs(x, 5, 2), ifelse(u < 0.5, -1, 1) * (x - rep(colMeans(x), each = 37)))
+  expect_identical(draw_signs(x)(x, 5, 2), ifelse(u < 0.5, -1, 1) * (x - rep(apply(x, 2, median), each = 37)))
 })
