@@ -37,8 +37,8 @@ trust: $(INSTALLED)
 test-cuda: export WEFT_TEST_CUDA = 1
 test-cuda: test
 
-# Ratios to peers and floors of the same run with what each gets wrong, a table for each system; at most 15 minutes. What
-# a device does: tools/bench-device.sh.
+# Ratios to peers and floors of the same run with what each gets wrong, a table for each system; at most 15 minutes.
+# What a device does: tools/bench-device.sh.
 bench: $(INSTALLED)
 	@$(RUN) OMP_WAIT_POLICY=passive Rscript inst/bench/peers.R --times 3 --seconds 720
 

@@ -9,10 +9,13 @@
 #' law) of numbers, and `"bic"` of levels. Other scores of categories take numbers in three bins of equal frequency.
 #'
 #' @section How sure to be: Most genes are not in the network, so that a posterior, which takes what it is given for all
-#'   there is, says too much. Probabilities are therefore means over posteriors of `resample` random halves of the
-#'   samples, and the network that is returned as `dag` has the edges whose two directions together come to at least one
-#'   half, each in its likelier direction. What was said and what was so, on 4 simulated sets each, under a prior that is
-#'   uniform over orders (`inst/bench/bn-calibration.R`, which has more ways, and bnlearn's `boot.strength()`):
+#'   there is, says too much. Probabilities of numbers are therefore means over posteriors of `resample` random halves of
+#'   the samples. Of levels they are posteriors of all samples: where all variables of networks of categories were seen,
+#'   halves were farther from what was so (Brier scores of .029 and .055 with halves, .022 and .052 without, for
+#'   networks of 20 and 27 nodes and 300 rows, by `"bic"`). The network that is returned as `dag` has the edges whose
+#'   two directions together come to at least one half, each in its likelier direction. What was said and what was so,
+#'   on 4 simulated sets each, under a prior that is uniform over orders (`inst/bench/bn-calibration.R`, which has more
+#'   ways, and bnlearn's `boot.strength()`):
 #'
 #'   | data | way | Brier score | at least .8 | on average | right |
 #'   |---|---|---|---|---|---|
@@ -44,7 +47,8 @@
 #'   0.5 + `prior` / 2 means (at most 0.99), one that
 #'   is not there 0.5; 0 for none.
 #' @param score,max_parents,iterations,chains,target see [bn_learn()].
-#' @param resample how many halves of the samples, see below; NULL: 20, none for `target = "max"`.
+#' @param resample how many halves of the samples, see below; NULL: 20, but none of levels and for
+#'   `target = "max"`.
 #' @param ... further arguments of [bn_learn()].
 #' @param seed,backend,threads,progress see [bn_learn()].
 #' @return As [bn_learn()], with `genes` and `data` (the data frame that it was learned from). But for `"max"`, `dag` is
@@ -62,7 +66,7 @@ gene_bayes <- function(x, class = NULL, genes = 20, network = NULL, ranking = NU
   q <- checked_data(x, class)
   score <- check_choice(score, c("auto", "bge", "bdeu", "k2", "bic", "aic", "bds"), "score")
   target <- check_choice(target, c("sum", "uniform", "max"), "target")
-  resample <- resample %||% (if (target == "max") 0 else 20)
+  resample <- resample %||% usual_halves(q, target)
   prior <- check_number(prior, "prior", min = 0, max = 1)
   if (score == "auto") score <- if (q$kind == "levels") "bic" else "bge"
   network <- checked_step(network, "network", "network", "gene_mi_network()")
@@ -84,6 +88,8 @@ gene_bayes <- function(x, class = NULL, genes = 20, network = NULL, ranking = NU
                         interventions = list(...)$interventions, na = list(...)$na %||% "fail")
   fit
 }
+
+usual_halves <- function(q, target = "sum") if (target == "max" || q$kind == "levels") 0 else 20
 
 # Edges of posterior one half and more, directions together, from the surest on; one that would close a cycle is left
 # out.

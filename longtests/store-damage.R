@@ -2,7 +2,7 @@
 # error of weft's own, and R must live. Rscript longtests/store-damage.R [number of files, default 20000] [first seed]
 # Two of three stores have their checksums made right again, as somebody would who means harm.
 suppressPackageStartupMessages(library(weft))
-for (file in c("helper-store.R")) source(file.path("tests/testthat", file))
+for (file in c("helper-store.R", "helper-store-files.R")) source(file.path("tests/testthat", file))
 arguments <- as.numeric(commandArgs(TRUE))
 count <- if (length(arguments) > 0L) arguments[1L] else 20000
 first <- if (length(arguments) > 1L) arguments[2L] else 1
@@ -18,20 +18,6 @@ stores <- function() {
   halves@x <- halves@x / 2
   made <- list(m, fractions, halves, m[1:3, ], m[, 1, drop = FALSE], m * 0, as.matrix(m))
   lapply(seq_along(made), function(k) bytes_of(store_file(weft_import(made[[k]], file.path(folder, k)))))
-}
-
-# One to four changes: bytes set, bits flipped, runs cut out, doubled or swapped.
-spoil <- function(bytes) {
-  for (k in seq_len(sample(4, 1))) {
-    at <- sample(length(bytes), 1)
-    run <- seq(at, min(length(bytes), at + sample(c(1, 4, 8, 64), 1) - 1))
-    bytes <- switch(sample(5, 1),
-      replace(bytes, at, as.raw(sample(c(0:3, 32, 33, 64, 127, 128, 254, 255), 1))),
-      replace(bytes, at, xor(bytes[at], as.raw(2^sample(0:7, 1)))),
-      replace(bytes, run, as.raw(sample(c(0, 255), 1))), bytes[-run], append(bytes, bytes[run], at))
-    if (length(bytes) < 2L) return(bytes)
-  }
-  bytes
 }
 
 texts <- list(
@@ -52,7 +38,7 @@ for (k in seq_len(count)) {
   set.seed(first + k - 1)
   text <- k %% 5 == 0
   bytes <- if (text) charToRaw(paste0(sample(texts, 1)[[1L]], "\n", collapse = "")) else sample(good, 1)[[1L]]
-  bytes <- spoil(bytes)
+  bytes <- spoil_bytes(bytes)
   if (!text && length(bytes) >= 64 && k %% 3 > 0) bytes <- with_checksums(bytes)
   file <- file.path(folder, if (text) "spoilt.mtx" else "spoilt.weft")
   writeBin(bytes, file)

@@ -2,22 +2,10 @@
  * read has a checksum. R runs in this process. */
 #include "parsers.h"
 #include <Rinternals.h>
-#include <Rembedded.h>
+#include "begin_r.h"
 
 SEXP C_weft_irm_saved_read(SEXP bytes);
 SEXP C_weft_irm_saved_sum(SEXP x);
-
-extern int R_SignalHandlers;
-
-int LLVMFuzzerInitialize(int *count, char ***words)
-{
-  char *arguments[] = { "R", "--vanilla", "--silent", "--no-readline" };
-  (void) count;
-  (void) words;
-  R_SignalHandlers = 0; /* a crash is libFuzzer's to report */
-  Rf_initEmbeddedR(4, arguments);
-  return 0;
-}
 
 static void only_plain(SEXP x)
 {

@@ -2,7 +2,7 @@
  * variants from the next two bytes, or the lines of a .bim or .fam file, for which R runs in this process. */
 #include "parsers.h"
 #include <Rinternals.h>
-#include <Rembedded.h>
+#include "begin_r.h"
 #include "../../src/mi/mi.h"
 
 SEXP C_weft_mi_fields(SEXP lines, SEXP count);
@@ -11,18 +11,6 @@ SEXP C_weft_mi_fields(SEXP lines, SEXP count);
 #define NOT_HERE(name) void name(void); void name(void) { abort(); }
 NOT_HERE(weft_glue_columns) NOT_HERE(weft_glue_matrix) NOT_HERE(weft_glue_ncol)
 NOT_HERE(weft_glue_nrow) NOT_HERE(weft_glue_run) NOT_HERE(weft_glue_vector) NOT_HERE(weft_result_put)
-
-extern int R_SignalHandlers;
-
-int LLVMFuzzerInitialize(int *count, char ***words)
-{
-  char *arguments[] = { "R", "--vanilla", "--silent", "--no-readline" };
-  (void) count;
-  (void) words;
-  R_SignalHandlers = 0; /* a crash is libFuzzer's to report */
-  Rf_initEmbeddedR(4, arguments);
-  return 0;
-}
 
 static void genotypes(const uint8_t *data, size_t size)
 {

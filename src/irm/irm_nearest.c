@@ -1,5 +1,5 @@
-/* Each row's nearest centre: direct sums of squares, a run of rows at a time against each centre in turn. A sum is taken
- * by one thread in the order of the columns, so that threads change nothing. */
+/* Each row's nearest centre: direct sums of squares, a run of rows at a time against each centre in turn. A sum is
+ * taken by one thread in the order of the columns, so that threads change nothing. */
 #include <math.h>
 #include "../base/parallel.h"
 #include "irm_nearest.h"

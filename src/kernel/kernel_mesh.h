@@ -48,7 +48,11 @@ typedef struct weft_mesh {
 } weft_mesh;
 
 /* Points in some order: coordinate j of point i is x[i * point + j * dimension]. */
-typedef struct weft_mesh_points { const double *x, *lo; size_t n, point, dimension; const int32_t *order; } weft_mesh_points;
+typedef struct weft_mesh_points {
+  const double *x, *lo;
+  size_t n, point, dimension;
+  const int32_t *order;
+} weft_mesh_points;
 
 static inline double weft_mesh_at(const weft_mesh *mesh, const weft_mesh_points *p, size_t i, size_t j)
 {

@@ -56,6 +56,7 @@ cell_hdf5_files <- function(m, at) {
                              col_attrs = "group", "col_attrs/CellID" = rownames(m))))
 }
 
+# One to four changes: bytes set, bits flipped, runs cut out or doubled, the end cut off.
 spoil_bytes <- function(bytes) {
   for (k in seq_len(sample(4, 1))) {
     at <- sample(length(bytes), 1)

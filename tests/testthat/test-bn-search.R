@@ -178,3 +178,17 @@ test_that("edge posteriors over halves of the rows", {
   set <- rep(list("a", NULL, c("b", "c"), NA), 20)
   expect_true(all(is.finite(run(resample = 2, interventions = set)$edges)))
 })
+
+test_that("gene_bayes() takes halves of numbers, and all samples of levels", {
+  numbers <- matrix(weft:::draws("normal", 60 * 5, key = 3), 60, dimnames = list(NULL, letters[1:5]))
+  learned <- function(x, ...) {
+    q <- suppressWarnings(gene_quality(x, rep(c("p", "q"), 30)))
+    gene_bayes(q, genes = 5, iterations = 200, chains = 2, seed = 1, progress = FALSE, ...)
+  }
+  expect_identical(as.integer(learned(numbers)$resample), 20L)
+  levels <- (numbers > 0) + 0
+  fit <- learned(levels)
+  expect_null(fit$resample)
+  expect_identical(fit$edges, learned(levels, resample = 0)$edges)
+  expect_identical(as.integer(learned(levels, resample = 3)$resample), 3L)
+})

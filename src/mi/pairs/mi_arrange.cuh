@@ -1,6 +1,6 @@
 /* Planes of attributes of at most three levels with their rows of data in any order, arranged for Hopper's tensor cores
- * (mi_planes.h): of each row of data the bits of all planes are laid together once; whatever order is wanted, words of 32
- * rows of data are then loaded together and transposed. */
+ * (mi_planes.h): of each row of data the bits of all planes are laid together once; whatever order is wanted, words of
+ * 32 rows of data are then loaded together and transposed. */
 #ifndef WEFT_MI_ARRANGE_CUH
 #define WEFT_MI_ARRANGE_CUH
 
@@ -40,8 +40,8 @@ __device__ static inline uint32_t transposed(uint32_t x)
 weft_status weft_mi_arranged_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                    const weft_mi_resident *r, arranged_planes *out);
 
-/* By a warp: a block of 128 rows of planes over the bits `from`, which are pieces first .. end-1 of 128 bits of arranged
- * rows of `steps` k-steps. A lane loads these rows' bits of one row of data, and gets four rows' words of 32; what is
+/* By a warp: a block of 128 rows of planes over the bits `from`, which are pieces first .. end-1 of 128 bits of
+ * arranged rows of `steps` k-steps. A lane loads these rows' bits of one row of data, and gets four rows' words of 32; what is
  * set in these is added to `count`. */
 __device__ static inline void arrange_run(const arranged_planes &t, const uint32_t *from, size_t block, uint32_t first,
                                           uint32_t end, uint32_t steps, uint8_t *out, uint32_t (&count)[4])

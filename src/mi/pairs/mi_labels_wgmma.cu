@@ -1,9 +1,9 @@
-/* Permutation tests of pairs of complete attributes of at most three levels, two classes of at most 65,535 rows together,
- * on Hopper's 1-bit tensor cores (wgmma, compute capability 9.0a): many label sets at a time.
+/* Permutation tests of pairs of complete attributes of at most three levels, two classes of at most 65,535 rows
+ * together, on Hopper's 1-bit tensor cores (wgmma, compute capability 9.0a): many label sets at a time.
  *
- * Counts of all rows are the same whatever the labels, so that a tile's are made once; of each label set only the rows of
- * the rarer class are counted, whose planes are arranged for each set (mi_arrange.cuh). A tile goes through one set after
- * the other, and while a set is counted, the one before is screened (mi_planes_screen.cuh).
+ * Counts of all rows are the same whatever the labels, so that a tile's are made once; of each label set only the rows
+ * of the rarer class are counted, whose planes are arranged for each set (mi_arrange.cuh). A tile goes through one set
+ * after the other, and while a set is counted, the one before is screened (mi_planes_screen.cuh).
  *
  * Of a label set only the greatest score is wanted. Threads raise it in memory, and read it there as their bar, so that
  * the host need not look before the end. The pairs that were found are scored by a warp for each pair and label set. */
@@ -352,8 +352,8 @@ static double bytes_of(const labels_job *job, double sets)
 {
   const double room = (double) job->all.room, words = job->r->words;
   return PLANES * room * (words * 4 + job->steps_all * 32.0) +
-         sets * ((double) job->bytes + room * (sizeof(float4) + sizeof(float) + sizeof(int64_t)) + 4.0 * (double) job->bits +
-                 4 * words) + 1e6;
+         sets * ((double) job->bytes + room * (sizeof(float4) + sizeof(float) + sizeof(int64_t)) +
+                 4.0 * (double) job->bits + 4 * words) + 1e6;
 }
 
 /* Seconds of a pair and set, about. */
@@ -489,7 +489,8 @@ done:
   return st;
 }
 
-/* Makes label sets first .. first+sets-1 and sends where their rows lie. `from` and, for each thread, `perm` are room. */
+/* Makes label sets first .. first+sets-1 and sends where their rows lie. `from` and, for each thread, `perm` are
+ * room. */
 static weft_status draw_labels(weft_ctx *ctx, const labels_job *job, size_t first, uint32_t sets, uint32_t *from,
                                uint32_t *perm)
 {

@@ -158,8 +158,8 @@ static WEFT_HD inline int64_t weft_planes_joint(const weft_mi_log *f, const uint
   return sum;
 }
 
-/* More than the rounding of these sums and of the bar, and than empty cells take off: n0 >= Σ k²/m, of which each of two
- * dozen roundings is 2^-24, and k²/m - k²/(m + e) <= e in each cell of `tables`. */
+/* More than the rounding of these sums and of the bar, and than empty cells take off: n0 >= Σ k²/m, of which each of
+ * two dozen roundings is 2^-24, and k²/m - k²/(m + e) <= e in each cell of `tables`. */
 static WEFT_HD inline double weft_planes_squares_error(double n0, uint32_t tables)
 {
   return 2e-6 * n0 + 0.02 + tables * (WEFT_PLANES_CELLS * (double) WEFT_PLANES_EMPTY);

@@ -178,8 +178,8 @@ __device__ static triple_score score_cells(const weft_mi_log &f, uint32_t levels
   triple_score out;
   uint64_t rows;
   out.greatest = 0;
-  out.joint = warp_sum(f, levels * per, per, area, [&](uint32_t c, uint32_t i) { return cells[c * area + i]; }, &out.n) -
-              class_fixed;
+  const auto of_three = [&](uint32_t c, uint32_t i) { return cells[c * area + i]; };
+  out.joint = warp_sum(f, levels * per, per, area, of_three, &out.n) - class_fixed;
   if (out.joint < 0) out.joint = 0;
   for (int without = 0; without < 3; without++) {
     const int64_t two = warp_sum(f, per, per, area, [&](uint32_t c, uint32_t i) {
