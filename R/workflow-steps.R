@@ -56,7 +56,7 @@
 #'   that is on in some samples and off in others parts its targets, and leaves most genes as they are. A batch that
 #'   moves fewer than half of the genes is therefore not told. `hidden` then has the samples' `score` and `group`, and a
 #'   warning says what to do. Groups that are biology look the same: of simulated sets with two classes that were not
-#'   given, 12 to 18 in 100 are told of groups, mostly these; without classes none of 50 was
+#'   given, 9 to 13 in 100 are told of groups, mostly these; without classes 2 in 100 were
 #'   (`inst/bench/workflow-levels.R`).
 #'
 #' @return `gene_components()`: as [pca()], with `leading`, `choice` and, where there are any, `hidden` groups (`score`,
