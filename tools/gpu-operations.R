@@ -7,8 +7,8 @@ names <- grep(Sys.getenv("WEFT_OPERATIONS"), names(operations), value = TRUE)
 stopifnot(length(names) > 0)
 for (name in names) {
   set.seed(sum(utf8ToInt(name)))
-  invisible(operations[[name]]$work("cuda"))
-  cat(name, "\n")
+  took <- system.time(operations[[name]]$work("cuda"))[["elapsed"]]
+  cat(sprintf("%s: %.1f s\n", name, took))
 }
 h <- weft_upload(matrix(runif(1e5), 100), precision = "single")
 stopifnot(max(abs(as.matrix(h))) <= 1)
