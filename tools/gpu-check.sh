@@ -5,7 +5,7 @@
 set -u
 LOGS=${LOGS:-$(mktemp -d)}; export LOGS
 parts=${*:-tests calls memcheck racecheck initcheck}
-rooms="draws|pack|generator mi_ pca bn kernel irm regulation"
+rooms="draws|pack|generator mi_ pca bn_scores bn_learn,.[^s] bn_learn,.sums bn_exact sums kernel irm regulation"
 failed=0
 
 # R's front end is a shell script; the sanitizer wants the program itself.
