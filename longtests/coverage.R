@@ -35,23 +35,29 @@ room_of <- function(file) {
   }, "")
 }
 
-# ---- the build and what it has counted, kept from run to run while R/ and src/ stay as they are ----
+# ---- the build and what it has counted, kept from run to run ----
 
+# Objects of C that are there are used again, and make rebuilds those whose source has changed; counts go with a change.
 folder <- given$folder
 copy <- file.path(folder, "weft")
-built <- paste(tools::md5sum(sort(c(Sys.glob("R/*.R"), list.files("src", "[.](c|h|in)$", recursive = TRUE,
-                                                                  full.names = TRUE)))), collapse = "\n")
-kept <- file.path(folder, "built")
-again <- file.exists(kept) && identical(paste(readLines(kept), collapse = "\n"), built)
-if (!again) {
-  unlink(folder, recursive = TRUE)
-  for (part in c("weft", "library", "done")) dir.create(file.path(folder, part), recursive = TRUE)
-}
+digest <- function(files) paste(tools::md5sum(sort(files)), collapse = "\n")
+headers <- list.files("src", "[.](h|in)$", recursive = TRUE, full.names = TRUE)
+now <- list(headers = digest(headers),
+            all = digest(c(headers, Sys.glob("R/*.R"), list.files("src", "[.]c$", recursive = TRUE, full.names = TRUE))))
+kept <- file.path(folder, "built.rds")
+before <- if (file.exists(kept)) readRDS(kept)
+compiled <- identical(before$headers, now$headers)
+if (!compiled) unlink(folder, recursive = TRUE)
+for (part in c("weft", "library", "done")) dir.create(file.path(folder, part), recursive = TRUE, showWarnings = FALSE)
 folder <- normalizePath(folder)
 copy <- file.path(folder, "weft")
+if (!identical(before$all, now$all)) {
+  unlink(c(list.files(file.path(folder, "done"), full.names = TRUE), Sys.glob(file.path(folder, "library", "covr_*")),
+           list.files(copy, "[.]gcda$", recursive = TRUE, full.names = TRUE)))
+}
 system2("sh", c("-c", shQuote(sprintf(
   "tar cf - --exclude=.git --exclude=.lib --exclude='*.o' --exclude='*.so' . | tar xf - -C %s", shQuote(copy)))))
-writeLines(built, kept)
+saveRDS(now, kept)
 
 # The tests run in processes of their own, so that one that ends, or a time that has come, costs no other its counts.
 all_names <- sub("^test-(.*)[.]R$", "\\1", list.files("tests/testthat", "^test-.*[.]R$"))
@@ -81,7 +87,7 @@ if (is.null(flags)) {
 }
 options(covr.flags = sub("-O0", "-O1", flags, fixed = TRUE)) # the suite takes thrice as long without
 reached <- suppressWarnings(covr::package_coverage(
-  copy, type = "none", quiet = TRUE, clean = FALSE, pre_clean = !again, install_path = file.path(folder, "library"),
+  copy, type = "none", quiet = TRUE, clean = FALSE, pre_clean = FALSE, install_path = file.path(folder, "library"),
   code = sprintf("local({ plan <- readRDS(%s); do.call(plan$run, plan$args) })", deparse(plan))))
 left <- setdiff(all_names, list.files(done))
 
