@@ -178,7 +178,7 @@ store_sparse <- function(x, rows = NULL, columns = NULL) {
   most <- min(.Machine$integer.max, if (free > 0) floor(0.8 * free / 12) else Inf)
   slots <- memory_errors(.Call(C_weft_store_select, file$pointer, zero_based(at[[1L]]),
                                zero_based(chosen_names(kept, at[[2L]]) %||% at[[2L]]), file$recipe, most,
-                               run_control(task = "Reading")))
+                               NULL, run_control(task = "Reading")))
   size <- as.integer(c(if (is.null(rows)) file$about$n else length(at[[1L]]),
                        if (is.null(columns)) dim(x)[2L] else length(at[[2L]])))
   out <- methods::new("dgCMatrix", p = slots$p, i = slots$i, x = slots$x, Dim = size)
