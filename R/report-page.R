@@ -111,9 +111,10 @@ table_text <- function(d, digits = 3) {
 decimal_text <- function(v, digits) {
   size <- abs(v[is.finite(v) & v != 0])
   alike <- length(size) && max(size) < 1e4 * min(size) && max(size) < 1e6
-  if (!alike || all(size == round(size))) return(vapply(signif(v, digits), function(one) format(one, big.mark = ","), ""))
-  decimals <- min(6, max(0, digits - max(1, floor(log10(max(size))) + 1)))
-  if (max(size) <= 1) decimals <- digits
+  if (!alike || all(size == round(size))) {
+    return(vapply(signif(v, digits), function(one) format(one, big.mark = ","), ""))
+  }
+  decimals <- if (max(size) <= 1) digits else max(0, digits - max(1, floor(log10(max(size)))))
   formatC(v, digits = decimals, format = "f", big.mark = ",")
 }
 
