@@ -48,17 +48,17 @@ twins_kernel <- function() {
   # more queries than are summed together
   slabs <- list(tolerance = 1e-4, work = function(backend) {
     q <- matrix(stats::runif(250001 * 2), 250001)
-    x <- q[sample(250001, 30), ]
+    x <- q[sample(250001, 8), ]
     lapply(c(single = "single", tensor = "tensor"), function(precision) {
-      as.vector(kernel_sum(q, x, stats::runif(30), "gaussian", 0.5, precision = precision, backend = backend))
+      as.vector(kernel_sum(q, x, stats::runif(8), "gaussian", 0.5, precision = precision, backend = backend))
     })
   })
   on_grid <- c("gaussian", compact_kernels)
   grid <- lapply(on_grid, function(kernel) {
     list(tolerance = if (kernel == "gaussian") 1e-3 else 1e-11, work = function(backend) {
       d <- sample(c(1, 2, 3, 6, 10, 13), 1)
-      x <- matrix(stats::runif(3000 * d), 3000)
-      w <- cbind(stats::runif(3000), 1)
+      x <- matrix(stats::runif(1200 * d), 1200)
+      w <- cbind(stats::runif(1200), 1)
       h <- 0.15 * sqrt(d)
       error <- if (kernel == "gaussian") 1e-3 else 0 # the device sums compact kernels exactly, whatever is asked
       sum <- function(...) as.vector(kernel_sum(..., kernel = kernel, bandwidth = h, rel_error = error, method = "tree",
@@ -66,11 +66,12 @@ twins_kernel <- function() {
       list(sum(matrix(stats::runif(70 * d), 70) * 1.2, x, w), sum(x, weights = w, leave_one_out = TRUE))
     })
   })
+  # 64 runs of 32 points for each part and more
   grid_parts <- list(tolerance = 1e-11, work = function(backend) {
     withr::local_options(weft.devices = c(0, 0, 0))
     d <- sample(c(2, 3, 10), 1)
-    x <- matrix(stats::runif(9000 * d), 9000)
-    w <- cbind(stats::runif(9000), 1)
+    x <- matrix(stats::runif(7000 * d), 7000)
+    w <- cbind(stats::runif(7000), 1)
     sum <- function(q = x, ...) as.vector(kernel_sum(q, ..., kernel = "biweight", bandwidth = 0.1 * d,
                                                      backend = backend))
     list(sum(weights = w, method = "tree", leave_one_out = TRUE), sum(x[1:5000, ] * 1.1, x, w[, 1], method = "tree"),
@@ -86,7 +87,7 @@ twins_kernel <- function() {
     spread = function(n, d) matrix(stats::rcauchy(n * d), n)
   )
   grid_hard <- lapply(hard_points, function(draw) list(tolerance = 1e-11, work = function(backend) {
-    lapply(c(1, 2, sample(3:24, 6)), function(d) {
+    lapply(c(1, 2, sample(3:24, 4)), function(d) {
       n <- sample(c(1, 2, 17, 63, 200, 700), 1)
       x <- matrix(draw(n, d), n)
       box <- apply(x, 2, range)
