@@ -98,7 +98,7 @@ suited_score <- function(data) {
 
 search_result <- function(input, score, gamma, found) {
   names <- input$names
-  structure(list(
+  new_result(list(
     dag = matrix(found$dag, input$p, dimnames = list(from = names, to = names)), score = sum(found$node_score),
     node_scores = stats::setNames(found$node_score, names), order = names[found$order + 1L], edges = NULL,
     start_scores = found$start_score, type = score, gamma = gamma, n = input$n,
