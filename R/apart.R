@@ -1,5 +1,5 @@
 # What a damaged file may end (a library that crashes) or hold up is done in a forked child, whose end is an error here.
-# Children also read ahead while their parent works.
+# Children also work ahead of their parent.
 
 # Windows has no fork, and windows of RStudio and macOS do not bear one: everything is then done here.
 can_fork <- function() .Platform$OS.type == "unix" && !.Platform$GUI %in% c("AQUA", "RStudio")
@@ -36,22 +36,27 @@ stop_apart <- function(job) {
 
 apart <- function(f, died) end_apart(begin_apart(f), died)
 
-# use(k, read(k)) for k = 1 .. count, in this order, while children read the next ones.
-read_ahead <- function(count, read, use, died, ahead = 2L) {
-  jobs <- list()
-  begun <- 0L
-  on.exit(lapply(jobs, stop_apart))
-  for (k in seq_len(count)) {
-    while (begun < min(count, k + ahead)) {
-      begun <- begun + 1L
-      jobs[[begun - k + 1L]] <- local({
-        at <- begun
-        begin_apart(function() read(at))
-      })
-    }
-    job <- jobs[[1L]]
-    jobs <- jobs[-1L]
-    value <- end_apart(job, died)
-    use(k, value)
+# use(item) for each item that produce(send) hands to send(), while a child makes the next one.
+stream_apart <- function(produce, use, died) {
+  if (!can_fork()) return(produce(use))
+  ends <- .Call(C_weft_pipe)
+  job <- begin_apart(function() {
+    .Call(C_weft_pipe_close, ends[1L])
+    on.exit(.Call(C_weft_pipe_close, ends[2L])) # mcparallel()'s child waits for its parent before it ends
+    produce(function(item) .Call(C_weft_pipe_send, ends[2L], serialize(item, NULL, xdr = FALSE)))
+    NULL
+  })
+  .Call(C_weft_pipe_close, ends[2L])
+  done <- FALSE
+  on.exit({
+    .Call(C_weft_pipe_close, ends[1L])
+    if (!done) stop_apart(job)
+  })
+  if (!inherits(job, "parallelJob")) { # no child could be begun
+    done <- TRUE
+    return(produce(use))
   }
+  while (!is.null(bytes <- .Call(C_weft_pipe_receive, ends[1L]))) use(unserialize(bytes))
+  done <- TRUE
+  end_apart(job, died)
 }

@@ -58,7 +58,7 @@
 #'   works for methods `"krylov"` and `"gram"` (which is `"krylov"` where there are fewer rows than columns) and
 #'   complete matrices in memory, dense or sparse; the result is that of one device up to rounding.
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
-#' @param progress,verbose see [mi_rank()]. `verbose` also says how long it took until the data were in place.
+#' @param progress,verbose see [mi_rank()].
 #' @param ... not used: any further argument is an error, which gives the name that an argument of [stats::prcomp()] has
 #'   here.
 #' @return An object of class `c("weft_pca", "prcomp")`: `sdev`, `rotation`, `x`, `center`, `scale` as in
@@ -119,7 +119,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   on <- devices_of_rows(devices, chosen$name, source, method, na, chosen$divided)
   source <- cut_blocks(source, length(on))
   control <- run_control(chosen$name, threads, progress, source$names %||% NULL, "Principal components", on)
-  found <- system.time(moments <- column_moments(source, weights, control))[["elapsed"]]
+  moments <- column_moments(source, weights, control)
   if (!is.null(ranks)) moments <- joint_moments(ranks_gather(moments, control))
   check_moments(moments, source)
   job <- pca_job(plan, chosen$name, choose = method == "auto", k = as.integer(k), tol = tol,
@@ -139,9 +139,6 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
     rows <- if (is.null(weights)) n else sum(unlist(if (is.null(ranks)) weights else ranks_gather(sum(weights))))
     form <- pca_form(moments, center, scale, weights, col_weights, rows)
     run <- memory_errors(pca_native(source, form, job, settings$single, control))
-  }
-  if (verbose) {
-    message(sprintf("means found in %s, data in place after %s", seconds_text(found), seconds_text(run$loading %||% 0)))
   }
   if (!is.null(ranks)) {
     run <- joint_scores(run, source, control)

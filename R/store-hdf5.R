@@ -54,9 +54,9 @@ h5_ended <- function(path) {
               i = "The file is damaged: make it again, or import another copy.")
 }
 
-# use(k, read(file, k)) for k = 1 .. count, one after another; children read ahead.
-h5_ahead <- function(path, count, read, use) {
-  read_ahead(count, function(k) with_h5(path, function(file) read(file, k)), use, function() h5_ended(path))
+# use(item) for each item that produce(file, send) hands to send(), in a child that works ahead.
+h5_stream <- function(path, produce, use) {
+  stream_apart(function(send) with_h5(path, function(file) produce(file, send)), use, function() h5_ended(path))
 }
 
 hdf5_import <- function(path, samples, layer, memory) {
@@ -186,7 +186,11 @@ compressed_parts <- function(file, where, d, by_row, memory) {
 # The function `fill` of an import; it does not hold the file, which is closed by then.
 compressed_fill <- function(path, where, by_row, count, stored, memory) {
   force(list(path, where, by_row, count, stored, memory))
-  pieces <- function(with_values, f) compressed_pieces(path, where, count, stored, memory, with_values, f)
+  pieces <- function(with_values, f) {
+    h5_stream(path, function(file, send) {
+      compressed_pieces(file, where, count, stored, memory, with_values, send)
+    }, function(part) f(part$first, part$starts, part$indices, part$values))
+  }
   if (by_row) function(begin, control) {
     writer <- begin()
     pieces(TRUE, function(first, starts, indices, values) {
@@ -205,33 +209,30 @@ compressed_fill <- function(path, where, by_row, count, stored, memory) {
   }
 }
 
-# Calls f(first, starts, indices, values) for runs of rows (or columns) that have about a 128th of `memory` of values;
-# values are NULL without `with_values`.
-compressed_pieces <- function(path, where, count, stored, memory, with_values, f) {
+# Calls send(list(first, starts, indices, values)) for runs of rows (or columns) that have about a 128th of `memory` of
+# values; these are NULL without `with_values`.
+compressed_pieces <- function(file, where, count, stored, memory, with_values, send) {
   at <- function(part) paste0(where, "/", part)
-  file <- list(name = basename(path))
   most <- max(2^12, floor(memory / 128))
   first <- 0
   while (first < count) {
     reach <- min(count - first, 2^17)
-    pointers <- as.double(h5_apart(path, function(file) file$read(at("indptr"), first + 1, reach + 1)))
+    pointers <- as.double(file$read(at("indptr"), first + 1, reach + 1))
     if (anyNA(pointers) || is.unsorted(pointers) || pointers[1L] < 0 || pointers[reach + 1] > stored ||
         first == 0 && pointers[1L] != 0) {
       wrong_file(file, sprintf("\"%s\" does not rise from 0 to %.0f.", at("indptr"), stored))
     }
-    ends <- piece_ends(pointers, most)
-    begins <- c(0, ends[-length(ends)])
-    h5_ahead(path, length(ends), function(file, k) {
-      from <- pointers[begins[k] + 1]
-      number <- pointers[ends[k] + 1] - from
-      read <- function(part) if (number) plain_column(file$read(at(part), from + 1, number)) else numeric()
+    done <- 0
+    for (end in piece_ends(pointers, most)) {
+      starts <- pointers[seq(done + 1, end + 1)]
+      number <- starts[length(starts)] - starts[1L]
+      read <- function(part) if (number) plain_column(file$read(at(part), starts[1L] + 1, number)) else numeric()
       indices <- suppressWarnings(as.integer(read("indices")))
       if (anyNA(indices)) wrong_file(file, sprintf("\"%s\" has numbers beyond 2^31.", at("indices")))
-      list(indices = indices, values = if (with_values) stored_numbers(file, read("data"), at("data")))
-    }, function(k, part) {
-      starts <- pointers[seq(begins[k] + 1, ends[k] + 1)]
-      f(first + begins[k], starts - starts[1L], part$indices, part$values)
-    })
+      send(list(first = first + done, starts = starts - starts[1L], indices = indices,
+                values = if (with_values) stored_numbers(file, read("data"), at("data"))))
+      done <- end
+    }
     first <- first + reach
   }
 }
@@ -269,15 +270,16 @@ dense_fill <- function(path, where, rows_first, d, memory) {
   at_once <- max(1, floor(memory / 64 / max(1, d[2L])))
   function(begin, control) {
     writer <- begin()
-    first <- function(k) (k - 1) * at_once
-    rows <- function(k) min(at_once, d[1L] - first(k))
-    h5_ahead(path, ceiling(d[1L] / at_once), function(file, k) {
-      part <- if (rows_first) file$read(where, c(1, first(k) + 1), c(d[2L], rows(k)))
-              else file$read(where, c(first(k) + 1, 1), c(rows(k), d[2L]))
-      array(stored_numbers(file, part, where), dim(part))
-    }, function(k, part) {
-      if (rows_first) part <- t(part)
-      .Call(C_weft_store_columns, writer, first(k), rows(k), NULL, NULL, part, control)
+    h5_stream(path, function(file, send) {
+      for (first in seq(0, length.out = ceiling(d[1L] / at_once), by = at_once)) {
+        rows <- min(at_once, d[1L] - first)
+        part <- if (rows_first) file$read(where, c(1, first + 1), c(d[2L], rows))
+                else file$read(where, c(first + 1, 1), c(rows, d[2L]))
+        send(list(first = first, part = array(stored_numbers(file, part, where), dim(part))))
+      }
+    }, function(item) {
+      part <- if (rows_first) t(item$part) else item$part
+      .Call(C_weft_store_columns, writer, item$first, as.double(nrow(part)), NULL, NULL, part, control)
     })
   }
 }

@@ -65,9 +65,7 @@ weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data
   const int vectors = job->method == WEFT_PCA_GS || job->method == WEFT_PCA_NIPALS;
   if (form->single && !job->paper) coarse.tol = fmax(job->tol, SINGLE_TOL);
   out->method = job->method;
-  out->loading = weft_seconds();
   WEFT_TRY(ops->open(ctx, data, form, &run.space));
-  out->loading = weft_seconds() - out->loading;
   WEFT_TRY(vectors ? weft_pca_vectors(&run) : weft_pca_block(&run));
   if (form->single && !vectors) WEFT_TRY(refine(&run, &coarse));
   run.job = &coarse;

@@ -148,7 +148,6 @@ typedef struct weft_pca_result {
   int32_t *converged;   /* k */
   double rank;          /* numerical rank, as far as k */
   double passes;        /* times X was read */
-  double loading;       /* seconds until X was in place */
   weft_pca_method method; /* that was used */
 } weft_pca_result;
 

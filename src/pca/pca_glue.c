@@ -234,8 +234,7 @@ static int dimension(size_t count)
 
 static SEXP new_result(size_t n, size_t p, size_t k, weft_pca_result *to)
 {
-  const char *fields[] = { "d", "u", "v", "residual", "iterations", "converged", "rank", "passes", "loading",
-                           "method", "" };
+  const char *fields[] = { "d", "u", "v", "residual", "iterations", "converged", "rank", "passes", "method", "" };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
   const weft_pca_result r = {
     .d = REAL(weft_result_put(out, "d", Rf_allocVector(REALSXP, (R_xlen_t) k))),
@@ -257,7 +256,6 @@ static void finish_result(SEXP out, const weft_pca_result *r)
 {
   weft_result_put(out, "rank", Rf_ScalarReal(r->rank));
   weft_result_put(out, "passes", Rf_ScalarReal(r->passes));
-  weft_result_put(out, "loading", Rf_ScalarReal(r->loading));
   weft_result_put(out, "method", Rf_mkString(method_names[r->method]));
 }
 

@@ -105,7 +105,6 @@ static weft_status spread(weft_ctx *ctx, spread_job *job, weft_pca_result *out)
   if (st != WEFT_OK) goto done;
   out->rank = job->out[0].rank;
   out->passes = job->out[0].passes;
-  out->loading = job->out[0].loading;
   out->method = job->out[0].method;
   for (size_t r = 0; r < parts && !wide; r++)
     for (size_t j = 0; j < k; j++)
