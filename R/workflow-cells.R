@@ -102,7 +102,7 @@ gene_cells <- function(x, class = NULL, batch = NULL, assay = NULL, genes = 2000
   sums <- sum_cells(cells, made$metacell, found$group, nrow(made$table), threads)
   if (nrow(sums$counts)) rownames(sums$counts) <- sprintf("metacell%d", seq_len(nrow(sums$counts)))
   colnames(sums$counts) <- cells$names
-  structure(class = "weft_cells", list(
+  new_result(class = "weft_cells", list(
     group = found$group, metacell = made$metacell, genes = table, components = fit,
     markers = marker_genes(sums$seen, tabulate(found$group, max(found$group, na.rm = TRUE)), cells$names),
     metacells = made$table, counts = sums$counts, size = cells$size, seed = seed
@@ -451,6 +451,7 @@ metacells_text <- function(parts) {
 
 #' @export
 print.weft_cells <- function(x, ...) {
+  check_format(x, "x")
   reading("x", {
     parts <- unclass(x)
     whole <- function(n) format(n, big.mark = ",", scientific = FALSE)
@@ -483,6 +484,7 @@ container_source.weft_cells <- function(x, assay, arg) new_source("matrix", soun
 
 # As gene_cells() made it: what goes on is the matrix and its table.
 sound_cells <- function(x, arg = "x") {
+  check_format(x, arg)
   parts <- if (is.list(x)) unclass(x)
   counts <- parts$counts
   fine <- holds({
