@@ -194,4 +194,7 @@ print.weft_outliers <- function(x, n = 6L, ...) {
 
 #' @rdname gene_outliers
 #' @export
-as.data.frame.weft_outliers <- function(x, ...) list2DF(unclass(x)[names(x)])
+as.data.frame.weft_outliers <- function(x, ...) {
+  check_frame(x, "x")
+  list2DF(unclass(x)[names(x)])
+}
