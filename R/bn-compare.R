@@ -36,7 +36,7 @@ bn_compare <- function(a, truth, threshold = 0.5) {
     shd_cpdag = if (length(find_cycle(dag != 0))) NA_integer_ else hamming(bn_cpdag(dag), bn_cpdag(truth)),
     roc = if (!is.null(posterior)) posterior_roc(posterior, truth)
   ))
-  structure(result, class = "weft_bn_compare")
+  new_result(result, class = "weft_bn_compare")
 }
 
 is_posterior <- function(x) is.matrix(x) && is.double(x) && any(x != 0 & x != 1, na.rm = TRUE)

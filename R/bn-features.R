@@ -34,7 +34,7 @@ bn_features <- function(fit, draws = NULL, seed = NULL, threads = NULL, progress
   exact <- inherits(fit, "weft_bn_exact")
   drawn <- if (exact) draw_exactly(fit, draws, seed, threads, progress) else chain_graphs(fit, draws)
   result <- memory_errors(graph_features(fit$table, drawn))
-  record(structure(result, class = "weft_bn_features"), match.call(), chosen, started)
+  record(new_result(result, class = "weft_bn_features"), match.call(), chosen, started)
 }
 
 # Numbers of sets, a column per graph, and the stretch that each belongs to; `independent` draws.

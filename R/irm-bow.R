@@ -19,8 +19,8 @@
 read_bag_of_words <- function(file, vocab = NULL, counts = FALSE) {
   need_args("file")
   counts <- check_flag(counts, "counts")
-  check_file(file, "file", "a bag-of-words file")
-  if (!is.null(vocab)) check_file(vocab, "vocab", "a file of words")
+  file <- check_file(file, "file", "a bag-of-words file")
+  if (!is.null(vocab)) vocab <- check_file(vocab, "vocab", "a file of words")
   numbers <- whole_numbers(file)
   if (length(numbers) < 3L || length(numbers) != 3 + 3 * as.double(numbers[3L])) {
     abort_input("`file` must have three lines of sizes and a line of three numbers per entry.",

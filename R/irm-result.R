@@ -36,7 +36,7 @@ irm_result <- function(run, call, started) {
     stats::setNames(counts[counts > 0L] / length(seen), which(counts > 0L))
   })
   both <- function(x) if (one_mode) list(row = x$row, col = x$row) else x
-  fit <- structure(class = "weft_irm", list(
+  fit <- new_result(class = "weft_irm", list(
     row_cluster = row, col_cluster = col, log_posterior = with_best(run$trace$log_posterior, run$state$best),
     n_clusters = both(counts), consensus = both(consensus), coassignment = both(together),
     eta = if (is.null(values)) block_mean(blocks, run$family, beta) else real_mean(blocks, values),

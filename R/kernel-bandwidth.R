@@ -35,6 +35,7 @@
 kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kernel = "gaussian", shape = NULL,
                              rel_error = 1e-4,
                              queries = 20000, threads = NULL, seed = NULL, progress = NULL, distributed = FALSE, ...) {
+  distributed <- check_flag(distributed, "distributed")
   join_ranks(distributed, "kernel_bandwidth", c(each_rank, "x"))
   need_args("x")
   check_dots(character(), kernel_names_elsewhere, ...)
@@ -54,7 +55,7 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
       else 1
   }
   if (is.null(grid)) grid <- exp(seq(log(0.1), log(4), length.out = 24))
-  if (!is.numeric(grid) || !length(grid) || !all(is.finite(grid)) || any(grid <= 0)) {
+  if (!is_numeric_vector(grid) || !length(grid) || !all(is.finite(grid)) || any(grid <= 0)) {
     abort_input("`grid` must be positive numbers.", x = paste0("It is ", describe(grid), "."))
   }
   reach <- points_reach(x)

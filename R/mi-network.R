@@ -87,7 +87,7 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   names <- colnames(m) %||% rownames(m) %||% sprintf("V%d", seq_len(p))
   # at once, so that a large matrix is not copied
   attributes(weights) <- c(list(dim = c(p, p), dimnames = list(names, names),
-                                class = c("weft_network", "matrix", "array")),
+                                class = c("weft_network", "matrix", "array"), format = result_format),
                            run_record(match.call(), chosen, started, method = method, threshold = threshold, fdr = fdr,
                                       mi = m))
   weights

@@ -67,7 +67,7 @@ pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gav
     gavish_donoho = gavish_donoho(x, leading_values(center, scale, "gram")(x, room)),
     q2 = cross_validation(x, most, folds, center, scale)
   )
-  structure(class = "weft_pca_k", c(found, list(method = method)))
+  new_result(class = "weft_pca_k", c(found, list(method = method)))
 }
 
 leading_run <- function(above) if (all(above)) length(above) else which(!above)[1L] - 1L

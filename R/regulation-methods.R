@@ -94,6 +94,7 @@ tidy.weft_regulation <- function(x, ...) as.data.frame(x, ...)
 #' @export
 print.weft_regulation <- function(x, n = 6L, ...) {
   if (is.null(attr(x, "edges"))) return(invisible(print(as.matrix(x))))
+  check_format(x, "x")
   q <- attr(x, "edges")$q_value
   cat(sprintf("Directed network: %d regulator%s of %d target%s, %d edges ranked\n", nrow(x),
               if (nrow(x) == 1) "" else "s", ncol(x),

@@ -1,10 +1,27 @@
 # Results come back from files, and files are damaged or written by others. What a result holds is looked at before it
 # is used, type, size and range, and refused with what is wrong; a call or formula in it is never evaluated.
 
+# Every result that can be saved has the number of its format as attribute `format`. It rises when parts of any result
+# come to mean something else or have another form.
+result_format <- 1L
+
+# structure(), with that number.
+new_result <- function(.Data, ...) structure(.Data, ..., format = result_format) # nolint: object_name_linter.
+
+# `x` came as argument `arg`. Any way to take its attributes will do, since some are looked at without their class.
+check_format <- function(x, arg) {
+  found <- attr(x, "format", exact = TRUE)
+  if (identical(found, result_format)) return(invisible(x))
+  abort_input(sprintf("`%s` must be of format %d, which this version of weft writes and reads.", arg, result_format),
+              x = if (is.null(found)) "It has no format number." else sprintf("Its format is %s.", describe(found)),
+              i = "It was changed after it was made, or another version of weft made it: make it again.")
+}
+
 # A function(part, fine, must): an error unless fine(the part) is TRUE. `x` came as argument `arg` and was made by
 # `maker`; `must` says what the part must be. `take` gets a part by its whole name, where `$` would be content with its
 # beginning.
 parts_of <- function(x, arg, maker, take = function(part) unclass(x)[[part]]) {
+  check_format(x, arg)
   function(part, fine, must) {
     ok <- tryCatch(suppressWarnings(isTRUE(fine(take(part)))), error = function(e) FALSE)
     if (!ok) abort_damaged(arg, maker, sprintf("Its `%s` must be %s.", part, must))

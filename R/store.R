@@ -49,8 +49,8 @@ weft_store <- function(path) {
   live <- new.env(parent = emptyenv())
   live$pointer <- pointer
   live$about <- about
-  structure(class = "weft_store", list(path = path, n = about$n, p = about$p, values = about$values, crc = about$crc,
-                                       recipe = no_recipe, live = live))
+  new_result(class = "weft_store", list(path = path, n = about$n, p = about$p, values = about$values, crc = about$crc,
+                                        recipe = no_recipe, live = live))
 }
 
 # size: what each row's values are divided by; log1p: whether log(1 + v) follows; columns: places (rising) of those that
@@ -59,6 +59,7 @@ no_recipe <- list(size = NULL, log1p = FALSE, columns = NULL, share = 1, what = 
 
 # As weft_store() made it: what other functions read goes where this says.
 whole_store <- function(x) {
+  check_format(x, "x")
   parts <- if (is.list(x)) unclass(x)
   recipe <- parts$recipe
   fine <- is_word(parts$path) && is_numbers(parts$n, 1L, min = 0, whole = TRUE) &&
@@ -177,7 +178,7 @@ store_sparse <- function(x, rows = NULL, columns = NULL) {
   most <- min(.Machine$integer.max, if (free > 0) floor(0.8 * free / 12) else Inf)
   slots <- memory_errors(.Call(C_weft_store_select, file$pointer, zero_based(at[[1L]]),
                                zero_based(chosen_names(kept, at[[2L]]) %||% at[[2L]]), file$recipe, most,
-                               run_control(task = "Reading")))
+                               NULL, run_control(task = "Reading")))
   size <- as.integer(c(if (is.null(rows)) file$about$n else length(at[[1L]]),
                        if (is.null(columns)) dim(x)[2L] else length(at[[2L]])))
   out <- methods::new("dgCMatrix", p = slots$p, i = slots$i, x = slots$x, Dim = size)

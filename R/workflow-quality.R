@@ -111,9 +111,9 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
   q <- group_symbols(q, symbols)
   q$genes$description <- descriptions
   rownames(q$log) <- NULL
-  structure(q[c("x", "class", "batch", "covariates", "kind", "log", "genes", "samples", "imputed", "input",
-                if (!is.null(q$before)) "before")],
-            class = "weft_quality")
+  new_result(q[c("x", "class", "batch", "covariates", "kind", "log", "genes", "samples", "imputed", "input",
+                 if (!is.null(q$before)) "before")],
+             class = "weft_quality")
 }
 
 # The table of genes or samples, before any is left out.

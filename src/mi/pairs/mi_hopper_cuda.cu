@@ -329,3 +329,44 @@ weft_status weft_mi_hopper_levels(weft_ctx *ctx, weft_device_arena *mem, const w
 done:
   return st;
 }
+
+/* ---- triples of at most three levels, two classes ---- */
+
+struct sorted_job { mi_sorted t; double parts; };
+
+static weft_status run_sorted(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
+{
+  weft_status st = WEFT_OK;
+  const sorted_job *job = (const sorted_job *) data;
+  uint32_t fixed[SORTED_BATCH], held = 0;
+  for (uint64_t k = first; k < first + count; k++) {
+    fixed[held++] = (uint32_t) (job->t.pack->p - 3 - unit_dealt(c, k));
+    if (held < job->t.batch && k + 1 < first + count) continue;
+    WEFT_TRY(weft_mi_sorted_screen(ctx, &job->t, fixed, held, &c->bar, &c->hits, c->stream));
+    held = 0;
+  }
+  WEFT_TRY(weft_mi_sorted_score(ctx, &job->t, &c->bar, &c->hits, c->stream));
+done:
+  return st;
+}
+
+static double sorted_until(const void *data, uint64_t units)
+{
+  return triples_before(units, ((const sorted_job *) data)->parts);
+}
+
+weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
+                                  const weft_mi_resident *r, mi_collector *c)
+{
+  weft_status st = WEFT_OK;
+  sorted_job job;
+  job.parts = (double) c->search->parts;
+  WEFT_TRY(weft_mi_sorted_begin(ctx, mem, pack, r, &job.t));
+  {
+    const mi_runner r_fixed = { &job, units_dealt(c, pack->p - 2), weft_mi_sorted_most(&job.t), run_sorted,
+                                sorted_until };
+    st = weft_mi_run_all(ctx, c, &r_fixed);
+  }
+done:
+  return st;
+}
