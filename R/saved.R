@@ -43,12 +43,13 @@ check_run_record <- function(need) {
 
 # ---- what a part may be: no class, and of a type, length and range ----
 
-is_bare <- function(x, type, n = NULL) is.atomic(x) && !is.object(x) && typeof(x) %in% type &&
+is_bare <- function(x, type, n = NULL) is.atomic(x) && !is.object(x) && any(typeof(x) == type) &&
   (is.null(n) || length(x) == n)
 
 is_numbers <- function(x, length = NULL, min = -Inf, max = Inf, whole = FALSE, finite = TRUE) {
   if (!is_bare(x, c("double", "integer"), length) || anyNA(x)) return(FALSE)
   if (!length(x)) return(TRUE)
+  if (length(x) == 1L) return(x >= min && x <= max && (!finite || is.finite(x)) && (!whole || x == round(x)))
   range <- range(x)
   range[1L] >= min && range[2L] <= max && (!finite || all(is.finite(range))) && (!whole || is.integer(x) ||
                                                                                  all(x == round(x)))

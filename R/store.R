@@ -6,9 +6,9 @@
 #'
 #' `x[i, j]` returns rows and columns as a dgCMatrix, `as.matrix()` and `as(x, "dgCMatrix")` return the whole.
 #' `summary()` and, with the package Matrix attached, `colSums()`, `rowSums()`, `colMeans()` and `rowMeans()` read one
-#' block after another. [pca()] and [gene_cells()] take a store of any size; every other function that takes a sparse
-#' matrix takes a store that fits into memory. [store_normalise()] divides counts, takes logarithms and chooses features
-#' as values are read. `DelayedArray::DelayedArray(x)` makes a DelayedMatrix of a store; its transpose, `t()`, can be an
+#' block after another. [pca()], its `predict()` and [gene_cells()] take a store of any size; every other function that
+#' takes a sparse matrix takes a store that fits into memory. [store_normalise()] divides counts, takes logarithms and
+#' chooses features as values are read. `DelayedArray::DelayedArray(x)` makes a DelayedMatrix of a store; its transpose, `t()`, can be an
 #' assay of a SummarizedExperiment or SingleCellExperiment.
 #'
 #' @section The file: Small whole numbers and the positions of values are stored in as few bits as the largest of 128 of
