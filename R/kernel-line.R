@@ -68,8 +68,8 @@ gaussian_pairs <- function(x, least, rel_error, most_bins = 2^20) {
   }
 }
 
-# Sums over counted pairs, list(pairs, bin), for each h: of exp(-u^2 / 2), u being the distance over h, times the Hermite
-# polynomial of an order; what lies beyond `reach` is left out.
+# Sums over counted pairs, list(pairs, bin), for each h: of exp(-u^2 / 2), u being the distance over h, times the
+# Hermite polynomial of an order; what lies beyond `reach` is left out.
 lag_sums <- function(counted, h, reach, order = 0) {
   .Call(C_weft_kernel_lag_sums, counted$pairs, h, list(bin = counted$bin, reach = reach, order = order),
         control_of_size(0))
