@@ -54,6 +54,7 @@ replace_characters <- function(x, chosen, written) {
   x <- valid_utf8(x)
   x[is.na(x)] <- "NA"
   different <- unique(x)
+  if (!any(utf8ToInt(paste(different, collapse = "")) %in% chosen)) return(x)
   replaced <- vapply(different, function(text) {
     code <- utf8ToInt(text)
     at <- which(code %in% chosen)

@@ -64,12 +64,12 @@ whole_store <- function(x) {
   recipe <- parts$recipe
   fine <- is_word(parts$path) && is_numbers(parts$n, 1L, min = 0, whole = TRUE) &&
     is_numbers(parts$p, 1L, min = 0, whole = TRUE) && is_numbers(parts$crc, 1L) && is.environment(parts$live) &&
-    is_numbers(parts$values, 1L, min = 0) && is.list(recipe) && isTRUE(recipe$log1p %in% c(TRUE, FALSE)) &&
+    is_numbers(parts$values, 1L, min = 0) && is.list(recipe) && is_flag(recipe$log1p) &&
     (is.null(recipe$size) || is.double(recipe$size) && is_numbers(recipe$size, parts$n, min = 0) &&
        all(recipe$size > 0)) && is_numbers(recipe$share, 1L, min = 0, max = 1) &&
     (is.null(recipe$columns) || is.double(recipe$columns) && length(recipe$columns) > 0L &&
        is_numbers(recipe$columns, length(recipe$columns), min = 1, max = parts$p, whole = TRUE) &&
-       !is.unsorted(recipe$columns, strictly = TRUE))
+       !is.unsorted(recipe$columns, strictly = TRUE)) && (is.null(recipe$what) || is_word(recipe$what))
   if (!isTRUE(fine)) {
     abort_input("The store must be as `weft_store()` opened it.", i = "Open it again with `weft_store()`.")
   }

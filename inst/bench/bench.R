@@ -1,5 +1,14 @@
 # What the benchmark scripts share: timing, the naive C loops, a header that names the machine, and simulated data.
 
+`%||%` <- function(a, b) if (is.null(a)) b else a
+
+# What follows --name on the command line.
+option <- function(name, default) {
+  given <- commandArgs(TRUE)
+  at <- match(paste0("--", name), given)
+  if (is.na(at)) default else given[at + 1L]
+}
+
 # Medians of `times` runs of each expression, in turn, so that a drift of the machine hits all alike.
 time_in_turn <- function(..., times = 7) {
   work <- list(...)
