@@ -73,8 +73,8 @@ test_that("a sample's reason is where it lies farthest out", {
   z <- apply(scores, 2, function(v) (v - median(v)) / mad(v))
   off <- (o$distance - median(o$distance)) / mad(o$distance)
   best <- max.col(abs(z), "first")
-  times <- sprintf("off all components: %.1f times as far as the median sample, %.1f SD", o$distance / median(o$distance),
-                   off)
+  times <- sprintf("off all components: %.1f times as far as the median sample, %.1f SD",
+                   o$distance / median(o$distance), off)
   expected <- ifelse(off > apply(abs(z), 1, max), times,
                      sprintf("PC%d: %.1f SD %s the median", best, abs(z[cbind(seq_along(best), best)]),
                              ifelse(z[cbind(seq_along(best), best)] > 0, "above", "below")))
