@@ -33,10 +33,10 @@ bn_compare <- function(a, truth, threshold = 0.5) {
   dag <- if (is_posterior(a)) (posterior >= threshold) + 0L else as_dag(a, nodes = nodes, arg = "a")
   result <- c(edge_rates(dag != 0, truth != 0), list(
     shd = hamming(dag, truth),
-    shd_cpdag = if (length(find_cycle(dag != 0))) NA_integer_ else hamming(bn_cpdag(dag), bn_cpdag(truth)),
+    shd_cpdag = if (length(find_cycle(dag != 0))) NA_integer_ else hamming(class_of(dag), class_of(truth)),
     roc = if (!is.null(posterior)) posterior_roc(posterior, truth)
   ))
-  structure(result, class = "weft_bn_compare")
+  new_result(result, class = "weft_bn_compare")
 }
 
 is_posterior <- function(x) is.matrix(x) && is.double(x) && any(x != 0 & x != 1, na.rm = TRUE)
@@ -100,7 +100,12 @@ posterior_roc <- function(posterior, truth) {
 #' bn_cpdag(dag)
 bn_cpdag <- function(dag) {
   need_args("dag")
-  dag <- as_dag(dag) != 0
+  class_of(as_dag(dag))
+}
+
+# Of a matrix of 0 and 1 that is known to have no cycle.
+class_of <- function(dag) {
+  dag <- dag != 0
   linked <- dag | t(dag)
   directed <- dag & FALSE
   for (child in seq_len(nrow(dag))) {

@@ -53,7 +53,7 @@ bn_exact <- function(data, max_parents = 4, score = "bdeu", posterior = c("none"
     result$log_total <- exact$log_total
     if (posterior == "dag") result$error <- exact$error
   }
-  record(structure(result, class = c("weft_bn_exact", "weft_bn")), match.call(), chosen, started)
+  record(new_result(result, class = c("weft_bn_exact", "weft_bn")), match.call(), chosen, started)
 }
 
 # `shape`: into how many low and middle bits native code cuts subsets; zeros leave it the choice.

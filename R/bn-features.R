@@ -31,10 +31,13 @@ bn_features <- function(fit, draws = NULL, seed = NULL, threads = NULL, progress
   started <- proc.time()[[3L]]
   need_args("fit")
   chosen <- list(name = "cpu", reason = "graphs are drawn on the CPU")
+  if (!inherits(fit, "weft_bn")) {
+    abort_input("`fit` must be what `bn_exact()` or `bn_learn()` returned.", x = paste0("It is ", describe(fit), "."))
+  }
   exact <- inherits(fit, "weft_bn_exact")
   drawn <- if (exact) draw_exactly(fit, draws, seed, threads, progress) else chain_graphs(fit, draws)
   result <- memory_errors(graph_features(fit$table, drawn))
-  record(structure(result, class = "weft_bn_features"), match.call(), chosen, started)
+  record(new_result(result, class = "weft_bn_features"), match.call(), chosen, started)
 }
 
 # Numbers of sets, a column per graph, and the stretch that each belongs to; `independent` draws.
@@ -82,9 +85,9 @@ graph_features <- function(table, drawn) {
   stretch <- match(at[1L, ], unique(at[1L, ]))
   weight <- matrix(0, max(stretch), length(first))
   weight[cbind(stretch, at[2L, ])] <- shares
-  cpdags <- lapply(dags, bn_cpdag)
-  class_of <- vapply(cpdags, paste, "", collapse = "")
-  number <- match(class_of, unique(class_of))
+  cpdags <- lapply(dags, class_of)
+  text <- vapply(cpdags, paste, "", collapse = "")
+  number <- match(text, unique(text))
   square <- function(x) matrix(x, p, p, dimnames = list(from = table$nodes, to = table$nodes))
   of_graphs <- function(f) {
     holds <- vapply(dags, function(dag) as.double(f(dag != 0)), double(p * p))

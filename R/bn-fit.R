@@ -34,7 +34,7 @@ bn_fit <- function(dag, data, ess = 1, interventions = NULL, na = c("fail", "dro
     rows <- if (is.null(input$set)) seq_len(input$n) else which(input$set[, i] == 0L)
     if (numbers) fit_gauss(input, i, parents, rows) else fit_counts(input, i, parents, rows, ess)
   })
-  structure(list(dag = dag, nodes = stats::setNames(nodes, input$names), labels = input$labels, gaussian = numbers,
+  new_result(list(dag = dag, nodes = stats::setNames(nodes, input$names), labels = input$labels, gaussian = numbers,
                  n = input$n, ess = ess), class = "weft_bn_fit")
 }
 

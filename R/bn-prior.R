@@ -32,6 +32,7 @@ bn_prior <- function(nodes, required = NULL, forbidden = NULL, tiers = NULL, kno
   need_args("nodes")
   hard <- check_flag(hard, "hard")
   if (is.data.frame(nodes)) nodes <- names(nodes)
+  nodes <- bare_text(nodes)
   if (is.numeric(nodes) && length(nodes) == 1L) {
     nodes <- paste0("V", seq_len(check_number(nodes, "nodes", min = 1, max = 4096, whole = TRUE)))
   }
@@ -99,7 +100,7 @@ finish_prior <- function(R, hard, prior_scale) {
     abort_input("Soft entries of R must have a finite prior.", x = "Some are infinite or missing.",
                 i = "With `prior_scale = \"logit\"` entries of 0 and 1 must be hard.")
   }
-  structure(list(R = R, nats = nats, required = required, forbidden = forbidden, hard = hard), class = "weft_bn_prior")
+  new_result(list(R = R, nats = nats, required = required, forbidden = forbidden, hard = hard), class = "weft_bn_prior")
 }
 
 # list(from, to, value) as node numbers.

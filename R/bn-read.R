@@ -282,7 +282,7 @@ network_of <- function(found, r) {
   if (length(cycle)) fail_at(r, paste0("it has a cycle, ", paste(nodes[cycle], collapse = " -> ")), NULL)
   tables <- lapply(found$families, function(family) family_table(family, states, nodes, r))
   names(tables) <- of
-  check_fit(structure(list(dag = dag, nodes = tables[nodes], labels = states, gaussian = FALSE, n = 0, ess = 0),
+  check_fit(new_result(list(dag = dag, nodes = tables[nodes], labels = states, gaussian = FALSE, n = 0, ess = 0),
                       class = "weft_bn_fit"), "file")
 }
 

@@ -95,7 +95,7 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
     predicted = predicted[bn_predicted],
     priors = !is.null(prior), interventions = !is.null(input$set), candidates = !is.null(candidates)
   ))
-  record(structure(result, class = "weft_bn_scores"), match.call(), chosen, started)
+  record(new_result(result, class = "weft_bn_scores"), match.call(), chosen, started)
 }
 
 # `allowed` and `outside`, [child, parent]. Required parents are always candidates, forbidden ones never.

@@ -16,7 +16,8 @@
 #'   A node's candidates are the nodes that a greedy search around it finds among all nodes, the `candidates` nodes with
 #'   the best scores as its only parent, and the nodes of which it is a candidate. When the search has ended, every node
 #'   before another is tried as its parent once more; those that raise the score become candidates, and the search
-#'   continues.
+#'   continues. Of categories, chains may go on from there with all small sets of each node's neighbours and of a few
+#'   more candidates: `bn_learn(bn_scores(data, candidates = near), start = fit)`, where `near` is a matrix of 0 and 1.
 #'
 #'   The score of a network is that of [bn_scores()]: without a limit by `max_parents`, [bn_score()] gives the same
 #'   number. Results depend on the seed, not on the number of threads; the starts are shared among threads. It runs on
@@ -32,7 +33,7 @@
 #' @param max_parents the largest number of parents of a node, as for [bn_scores()]; NULL: 25 for numbers, 6 for
 #'   categories.
 #' @param score `"bge"` for numbers; `"bic"`, `"bdeu"`, `"k2"`, `"aic"` or `"bds"` for categories. NULL: `"bge"` when
-#'   every column is a double, else `"bic"`.
+#'   every column is a double, and for sparse matrices and stores, which hold numbers; else `"bic"`.
 #' @param gamma a factor for every edge; NULL: see below.
 #' @param candidates how many candidates by their own score each node has at least; or a named list of names or a matrix
 #'   \[from, to\], beyond which nothing is tried. NULL: 25 of numbers, 30 of categories.
@@ -87,17 +88,18 @@ bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, cand
   record(search_result(input, score, gamma, found), match.call(), chosen, started)
 }
 
-# Numbers are doubles throughout, or what a container holds that is no matrix of R's own; anything else is for
-# categories, or an error that says so.
+# Numbers are doubles throughout, or what a container holds that is no matrix of R's own and has no type of its own, as
+# a DelayedArray has; anything else is for categories, or an error that says so.
 suited_score <- function(data) {
   numbers <- if (is.data.frame(data)) length(data) > 0L && all(vapply(data, is.double, NA))
+             else if (inherits(data, "DelayedArray")) getExportedValue("BiocGenerics", "type")(data) == "double"
              else is.double(data) || (is.object(data) && !is.atomic(data))
   if (numbers) "bge" else "bic"
 }
 
 search_result <- function(input, score, gamma, found) {
   names <- input$names
-  structure(list(
+  new_result(list(
     dag = matrix(found$dag, input$p, dimnames = list(from = names, to = names)), score = sum(found$node_score),
     node_scores = stats::setNames(found$node_score, names), order = names[found$order + 1L], edges = NULL,
     start_scores = found$start_score, type = score, gamma = gamma, n = input$n,

@@ -136,6 +136,15 @@ bare_scalar <- function(x) {
   if (is.null(attributes(x)) || !is.atomic(x) || length(x) != 1L || is.factor(x)) x else as.vector(unclass(x))
 }
 
+# Text or truth values without a class, which cannot mean anything there and whose methods fail: a date's, for example.
+bare_text <- function(x) {
+  if (is.object(x) && (is.character(x) || is.logical(x))) oldClass(x) <- NULL
+  x
+}
+
+# Not a vector that says that it is a data frame, either. Classes that change what numbers are keep them.
+is_numeric_vector <- function(x) is.numeric(x) && !is.data.frame(x)
+
 check_choice <- function(x, choices, arg) {
   if (identical(x, choices)) return(choices[1L])
   x <- bare_scalar(x)

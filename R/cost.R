@@ -303,3 +303,11 @@ cost_direct_sums <- function(nq, n, d, m, kernel, precision, threads) {
   cost(pairs * pair_cost(kernel, d, m) * core_seconds(precision) / threads,
        pairs / there + sent(4 * bytes) + launching(0.001), bytes, 0, pairs / there)
 }
+
+# Sums over a mesh: `native`, the seconds of one core or of a device that its scheme was chosen by, and on a device what
+# travels.
+cost_mesh <- function(native, size, nodes, threads) {
+  points <- size$references + size$queries
+  sent <- sent(8 * (points * length(size$extent) + size$references * size$m)) + fetched(8 * size$queries * size$m)
+  cost(on_core(native) / min(threads, 8), launching(0.003) + on_device(native) + sent, 8 * (nodes + 3 * points))
+}

@@ -62,7 +62,7 @@ discretize <- function(x, method = c("equalfreq", "equalwidth", "mdl", "caim", "
   )
   names(rules) <- names(frame)[numbers]
   out <- memory_errors(apply_rules(frame, numbers, rules, threads))
-  structure(out, class = c("weft_bins", "data.frame"), method = method, rules = rules,
+  new_result(out, class = c("weft_bins", "data.frame"), method = method, rules = rules,
             cuts = lapply(rules, `[[`, "cuts"))
 }
 
@@ -201,6 +201,7 @@ predict.weft_bins <- function(object, newdata, ...) {
 
 # The cut points of a result, which native code and the labels stand on.
 bin_rules <- function(x, arg) {
+  check_format(x, arg)
   rules <- attr(x, "rules", exact = TRUE)
   number <- function(v, lengths = 1L) is.numeric(v) && length(v) %in% lengths && !anyNA(v)
   fine <- function(rule) {

@@ -5,7 +5,7 @@
 # UTF-8 that all of R's functions take: bytes that are none become "<ff>", the two codes that are no characters "\ufffe"
 # and "\uffff" as text. Latin-1 is translated.
 valid_utf8 <- function(x) {
-  x <- enc2utf8(as.character(x))
+  x <- enc2utf8(as.character(bare_text(x)))
   bad <- which(!validUTF8(x))
   x[bad] <- iconv(x[bad], "UTF-8", "UTF-8", sub = "byte")
   gsub("\uffff", "\\uffff", gsub("\ufffe", "\\ufffe", x, fixed = TRUE), fixed = TRUE)
@@ -54,6 +54,7 @@ replace_characters <- function(x, chosen, written) {
   x <- valid_utf8(x)
   x[is.na(x)] <- "NA"
   different <- unique(x)
+  if (!any(utf8ToInt(paste(different, collapse = "")) %in% chosen)) return(x)
   replaced <- vapply(different, function(text) {
     code <- utf8ToInt(text)
     at <- which(code %in% chosen)

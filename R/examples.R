@@ -72,14 +72,14 @@ example_names <- c("expression", "snps", "words", "points", "golub", "all")
 
 example_table <- function() {
   have <- function(package) nzchar(system.file(package = package)) # loading multtest takes a second
-  data.frame(
+  as_frame(list(
     name = example_names,
     what = c("gene expression from a known network, with batches, gaps and outliers",
              "genotypes with an epistatic pair",
              "documents and words with themes", "clustered points", "leukaemia, 38 patients, 3,051 genes",
              "leukaemia, 128 patients, 12,625 probe sets"),
     package = c(rep("(simulated)", 4L), "multtest", "ALL"), available = c(rep(TRUE, 4L), have("multtest"), have("ALL"))
-  )
+  ))
 }
 
 #' @export

@@ -108,7 +108,7 @@ weft_file <- function(path, ncol, type = c("double", "float"), layout = c("row",
   layout <- check_choice(layout, c("row", "column"), "layout")
   ncol <- check_number(ncol, "ncol", min = 1, max = 2^31 - 1, whole = TRUE)
   if (!is.null(nrow)) nrow <- check_number(nrow, "nrow", min = 0, max = 2^52, whole = TRUE)
-  existing_file(path, "path")
+  path <- existing_file(path, "path")
   found <- file.size(path) / number_bytes(type) / ncol
   if (is.null(nrow)) nrow <- found
   if (nrow != round(nrow) || nrow > found) {
@@ -116,13 +116,14 @@ weft_file <- function(path, ncol, type = c("double", "float"), layout = c("row",
                 x = sprintf("It has %.0f bytes: %.10g rows.", file.size(path), found),
                 i = "Check `ncol`, `nrow` and `type`.")
   }
-  structure(class = "weft_file", list(path = normalizePath(path), dim = c(nrow, ncol), type = type, layout = layout))
+  new_result(class = "weft_file", list(path = normalizePath(path), dim = c(nrow, ncol), type = type, layout = layout))
 }
 
 number_bytes <- function(type) if (type == "float") 4 else 8
 
 # The name of a file that exists and is no directory.
 existing_file <- function(path, arg) {
+  path <- bare_text(path)
   if (is.character(path) && length(path) == 1L && !is.na(path) && file.exists(path) && !dir.exists(path)) return(path)
   abort_input(sprintf("`%s` must name a file that exists.", arg),
               x = if (is.character(path) && length(path) == 1L &&
@@ -132,6 +133,7 @@ existing_file <- function(path, arg) {
 
 # As weft_file() made it: what other functions read goes where these say.
 whole_file <- function(x) {
+  check_format(x, "x")
   parts <- if (is.list(x)) unclass(x)
   one <- function(name, choices) is.character(parts[[name]]) && length(parts[[name]]) == 1L &&
     parts[[name]] %in% choices

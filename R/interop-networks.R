@@ -115,7 +115,7 @@ as_igraph.weft_bn <- function(x, isolated = TRUE, ...) network_convert(x, "igrap
 #' @export
 write_network <- function(x, file, format = NULL, which = c("network", "bayes"), isolated = TRUE) {
   need_args("x", "file")
-  check_output(file, "file")
+  file <- check_output(file, "file")
   format <- check_choice(format %||% tolower(sub(".*\\.", "", basename(file))), c("graphml", "sif", "csv"), "format")
   tables <- network_tables(x, which, isolated)
   lines <- switch(format, graphml = graphml_lines(tables), sif = sif_lines(tables), csv = csv_lines(tables$edges))

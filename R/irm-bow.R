@@ -19,8 +19,8 @@
 read_bag_of_words <- function(file, vocab = NULL, counts = FALSE) {
   need_args("file")
   counts <- check_flag(counts, "counts")
-  check_file(file, "file", "a bag-of-words file")
-  if (!is.null(vocab)) check_file(vocab, "vocab", "a file of words")
+  file <- check_file(file, "file", "a bag-of-words file")
+  if (!is.null(vocab)) vocab <- check_file(vocab, "vocab", "a file of words")
   numbers <- whole_numbers(file)
   if (length(numbers) < 3L || length(numbers) != 3 + 3 * as.double(numbers[3L])) {
     abort_input("`file` must have three lines of sizes and a line of three numbers per entry.",
@@ -55,8 +55,9 @@ whole_numbers <- function(file) {
   on.exit(close(input))
   numbers <- list()
   rest <- raw()
+  at_once <- 2^16 # R makes room for all that is asked for: small files do not pay for large ones
   repeat {
-    bytes <- tryCatch(readBin(input, raw(), 2^26), condition = function(e) {
+    bytes <- tryCatch(readBin(input, raw(), at_once), condition = function(e) {
       abort_input("`file` must be a whole bag-of-words file.",
                   x = paste0(describe(file), " cannot be read to its end."))
     })
@@ -68,6 +69,7 @@ whole_numbers <- function(file) {
     numbers[[length(numbers) + 1L]] <- found
     rest <- if (cut == 0L) text else text[-seq_len(cut)]
     if (!length(bytes)) return(unlist(numbers))
+    at_once <- min(2^26, 8 * at_once)
   }
 }
 

@@ -145,7 +145,7 @@ print.weft_irm <- function(x, ...) {
 summary.weft_irm <- function(object, ...) {
   check_irm_fit(object)
   side <- function(z) tabulate(z, max(z))
-  structure(class = "weft_irm_summary", list(
+  new_result(class = "weft_irm_summary", list(
     sizes = list(row = side(object$row_cluster), col = side(object$col_cluster)), type = object$type,
     n_clusters = object$n_clusters, explained = if (object$family == "gaussian") real_explained(object),
     density = if (object$family == "gaussian") NA_real_ else sum(object$links) / sum(object$pairs), nmi = object$nmi,

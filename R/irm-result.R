@@ -31,11 +31,12 @@ irm_result <- function(run, call, started) {
   })
   together <- lapply(stats::setNames(nm = modes), function(mode) coassignment(samples[[mode]], names[[mode]]))
   counts <- lapply(stats::setNames(nm = modes), function(mode) {
-    seen <- table(run$trace[[paste0(mode, "_clusters")]][after, ])
-    stats::setNames(as.vector(seen) / sum(seen), names(seen))
+    seen <- as.integer(run$trace[[paste0(mode, "_clusters")]][after, ])
+    counts <- tabulate(seen)
+    stats::setNames(counts[counts > 0L] / length(seen), which(counts > 0L))
   })
   both <- function(x) if (one_mode) list(row = x$row, col = x$row) else x
-  fit <- structure(class = "weft_irm", list(
+  fit <- new_result(class = "weft_irm", list(
     row_cluster = row, col_cluster = col, log_posterior = with_best(run$trace$log_posterior, run$state$best),
     n_clusters = both(counts), consensus = both(consensus), coassignment = both(together),
     eta = if (is.null(values)) block_mean(blocks, run$family, beta) else real_mean(blocks, values),
@@ -83,9 +84,10 @@ worth_nothing <- function(blocks, kind, family, row, col, alpha, beta) {
     return(c(row = one > now - log(20), col = one > now - log(20)))
   }
   value <- function(flat_row, flat_col) {
-    by <- list(if (flat_row) rep(1, max(row)) else seq_len(max(row)),
-               if (flat_col) rep(1, max(col)) else seq_len(max(col)))
-    merged <- function(x) t(rowsum(t(rowsum(x, by[[1L]])), by[[2L]]))
+    merged <- function(x) {
+      if (flat_row) x <- rowsum(x, rep(1, max(row)))
+      if (flat_col) t(rowsum(t(x), rep(1, max(col)))) else x
+    }
     squares <- if (!is.null(blocks$squares)) merged(blocks$squares)
     f(merged(blocks$links), merged(blocks$pairs), squares) + crp(row, alpha[1L], flat_row) +
       crp(col, alpha[2L], flat_col)

@@ -218,6 +218,7 @@ check_irm_fit <- function(x, run = FALSE) {
   if (!inherits(x, "weft_irm")) {
     abort_input("A fit must be what `irm()` returned.", x = paste0("It is ", describe(x), "."))
   }
+  check_format(x, "fit")
   need <- needs("The fit")
   x <- unclass(x)
   need_record(need, x, fit_fields, "fit")
@@ -326,6 +327,7 @@ check_irm_limits <- function(limits, modes, need) {
 
 # What summary() returned.
 check_irm_summary <- function(x) {
+  check_format(x, "x")
   need <- needs("The summary")
   x <- unclass(x)
   need_record(need, x, c("sizes", "type", "n_clusters", "density", "rhat", "glance", "limits"), "summary")

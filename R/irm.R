@@ -490,7 +490,7 @@ where_it_runs <- function(run) {
 irm_resume <- function(file, threads = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
   need_args("file")
-  check_file(file, "file", "a checkpoint of `irm()`")
+  file <- check_file(file, "file", "a checkpoint of `irm()`")
   run <- where_it_runs(read_checkpoint(file))
   run$checkpoint <- file
   if (run$done < run$target) stop_unwritable(file, checkpoint_problem(file))

@@ -48,6 +48,7 @@
 kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, tree = c("kd", "ball", "vp", "rp"),
                 backend = NULL, threads = NULL, seed = NULL, progress = NULL, distributed = FALSE, ...) {
   started <- proc.time()[[3L]]
+  distributed <- check_flag(distributed, "distributed")
   join_ranks(distributed, "kde", c(each_rank, "x"))
   need_args("x")
   check_dots(character(), kernel_names_elsewhere, ...)
@@ -66,7 +67,7 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
   rule <- if (is.character(bandwidth)) check_choice(bandwidth, bandwidth_rules, "bandwidth") else "given"
   if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, threads, seed, progress, distributed)
   object <- points_model(x, n, bandwidth, kernel, tree, rel_error, threads, seed, progress, distributed)
-  structure(class = "weft_kde", c(object, list(
+  new_result(class = "weft_kde", c(object, list(
     rule = rule, log_scale = -log(n) - log_integral(kernel, ncol(x)) - log_volume(object$parts, ncol(x)),
     call = match.call(),
     backend = backend, seconds = proc.time()[[3L]] - started

@@ -18,11 +18,12 @@ mesh_plan <- function(problem) {
   if (problem$rel_error == 0) target <- min(tau / total, 0.01)
   if (!isTRUE(target >= least_mesh_error)) return(NULL)
   size <- list(m = nrow(split$weights), extent = mesh_extent(problem), references = n,
-               queries = as.double(nrow(problem$query)))
+               queries = as.double(nrow(problem$query)), on_device = problem$backend == "cuda")
   choice <- .Call(C_weft_kernel_mesh_choose, size, target)
   if (is.null(choice)) return(NULL)
-  list(choice = choice, target = target, nodes = choice[["nodes"]] * size$m,
-       seconds = on_core(choice[["seconds"]]) / min(problem$control$threads, 8))
+  nodes <- choice[["nodes"]] * size$m
+  seconds <- cost_mesh(choice[["seconds"]], size, nodes, problem$control$threads)
+  list(choice = choice, target = target, nodes = nodes, seconds = if (size$on_device) seconds$cuda else seconds$cpu)
 }
 
 least_mesh_error <- 1e-12 # below, rounding is as large
@@ -52,11 +53,14 @@ kernel_mesh <- function(problem, mesh, reason) {
   task <- native_task(problem, NULL, NULL, split)
   task$reference <- points(problem$reference)
   task$query <- if (problem$self) task$reference else points(problem$query)
+  chosen <- if (problem$backend == "cuda") choose_backend("cuda") else list(name = "cpu")
+  problem$control$backend <- chosen$name
+  problem$control$devices <- devices_for(problem$devices, chosen$name)[1L]
   out <- .Call(C_weft_kernel_mesh, task, mesh$choice, mesh$target, problem$control)
   if (is.null(out)) return(NULL)
   sums <- join_parts(out$sum, split, ncol(problem$weights))
   if (length(out$missed)) sums[out$missed + 1L, ] <- sums_of_some(problem, out$missed + 1L)
-  list(sum = sums, method = "mesh", backend = "cpu",
+  list(sum = sums, method = "mesh", backend = chosen$name,
        effort = effort_of(length(out$missed) * as.double(nrow(problem$reference)), mesh$nodes, length(out$missed)),
        reason = sprintf("%s; %.3g nodes, %g bandwidths apart, error %.2g of the weights, %d queries summed otherwise",
                         reason, mesh$nodes, signif(mesh$choice[["spacing"]], 2), out$error, length(out$missed)))
@@ -68,7 +72,6 @@ mesh_asked_for <- function(problem) {
                 x = sprintf("`kernel` is \"%s\", in %d dimensions, with `rel_error` %g and `abs_error` %g.",
                             problem$kernel, ncol(problem$reference), problem$rel_error, problem$abs_error))
   }
-  cpu_only(problem$backend, "Sums over a mesh are taken")
   mesh <- mesh_plan(problem)
   fits <- !is.null(mesh) && mesh$nodes <= most_mesh_nodes
   result <- if (fits) kernel_mesh(problem, mesh, "asked for")
@@ -114,7 +117,7 @@ mesh_pairs <- function(z, rel_error) {
   weights <- matrix(1, 1L, nrow(z))
   control <- run_control("cpu", progress = FALSE)
   sum_of <- function(h, target) {
-    size <- list(m = 1, extent = range / h, references = n, queries = 0)
+    size <- list(m = 1, extent = range / h, references = n, queries = 0, on_device = FALSE)
     choice <- if (target >= least_mesh_error / 10) .Call(C_weft_kernel_mesh_choose, size, target)
     if (is.null(choice) || choice[["nodes"]] > 3e7 || choice[["seconds"]] > 3e-9 * n^2) return(NULL)
     .Call(C_weft_kernel_mesh_pairs, sums_task("gaussian", h, points, points, weights, FALSE), choice, target, control)

@@ -7,9 +7,8 @@
 # `parts`: functions of a part's value that are TRUE where it can be what `made_by` makes, in the order in which they
 # need each other.
 check_parts <- function(object, made_by, parts) {
-  if (!is.list(object) || !identical(unclass(object)$version, tree_version)) {
-    abort_input("The model must be of this version's format.", i = sprintf("Make it again with `%s`.", made_by))
-  }
+  check_format(object, "object")
+  if (!is.list(object) || is.null(attr(object, "format"))) damaged_model(made_by, "format")
   for (name in names(parts)) if (!isTRUE(parts[[name]](object[[name]]))) damaged_model(made_by, name)
   invisible(object)
 }
@@ -73,8 +72,8 @@ points_model <- function(x, n, bandwidth, kernel, tree, rel_error, threads, seed
                   seed = seed, control = run_control("cpu", threads, progress, task = "Building a tree"))
   on_line <- tree == "kd" && has_line(kernel, ncol(x)) # needs no tree, which else would show damage to the points
   list(
-    version = tree_version, kernel = kernel, bandwidth = bandwidth, n = n, d = ncol(x), names = colnames(x),
-    rows = rownames(x), rel_error = rel_error, tree_type = tree, distributed = distributed,
+    kernel = kernel, bandwidth = bandwidth, n = n, d = ncol(x), names = colnames(x), rows = rownames(x),
+    rel_error = rel_error, tree_type = tree, distributed = distributed,
     native = if (!distributed && !on_line) native_trees(problem)$reference,
     digest = if (!distributed && on_line) digest_of(unname(x)), parts = parts, data = unname(x)
   )

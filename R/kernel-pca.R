@@ -36,9 +36,8 @@ kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, 
   k <- check_number(k, "k", min = 1, max = n - 1, whole = TRUE)
   tolerance <- check_number(tolerance, "tolerance", min = 1e-13, max = 0.1)
   max_iterations <- check_number(max_iterations, "max_iterations", min = 1, max = 1e6, whole = TRUE)
-  object <- structure(class = "weft_kernel_pca", list(
-    version = tree_version, kernel = kernel,
-    bandwidth = if (kernel == "polynomial") 1 else plain_bandwidth(bandwidth, x),
+  object <- new_result(class = "weft_kernel_pca", list(
+    kernel = kernel, bandwidth = if (kernel == "polynomial") 1 else plain_bandwidth(bandwidth, x),
     polynomial = unlist(check_polynomial(list(scale = scale, offset = offset, degree = degree)), use.names = FALSE),
     data = unname(x),
     names = colnames(x), rows = rownames(x), n = n, d = ncol(x), backend = backend

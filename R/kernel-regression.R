@@ -32,6 +32,7 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
                               progress = NULL,
                               distributed = FALSE, ...) {
   started <- proc.time()[[3L]]
+  distributed <- check_flag(distributed, "distributed")
   join_ranks(distributed, "kernel_regression", c(each_rank, "x", "y", "weights"))
   need_args("x", "y")
   check_dots(character(), kernel_names_elsewhere, ...)
@@ -65,7 +66,7 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
 }
 
 check_response <- function(y, n) {
-  if (!is.numeric(y) || length(y) != n) {
+  if (!is_numeric_vector(y) || length(y) != n) {
     abort_input(sprintf("`y` must be finite numbers, one per row of `x`: %d.", n),
                 x = paste0("It is ", describe(y), "."))
   }
@@ -79,7 +80,7 @@ check_response <- function(y, n) {
 
 check_case_weights <- function(weights, n, distributed = FALSE) {
   if (is.null(weights)) weights <- rep(1, n)
-  valid <- is.numeric(weights) && length(weights) == n && all(is.finite(weights)) &&
+  valid <- is_numeric_vector(weights) && length(weights) == n && all(is.finite(weights)) &&
     all(weights >= 0 & weights <= 1e100)
   if (!valid || (if (distributed) ranks_sum(sum(weights)) else sum(weights > 0)) == 0) {
     abort_input(sprintf("`weights` must be %d numbers from 0 to 1e100, not all zero.", n),
@@ -91,7 +92,7 @@ check_case_weights <- function(weights, n, distributed = FALSE) {
 regression_model <- function(x, y, w, bandwidth, kernel, tree, rel_error, threads, seed, distributed = FALSE) {
   object <- points_model(x, rows_of_all(x, distributed), bandwidth, kernel, tree, rel_error, threads, seed, NULL,
                          distributed)
-  structure(class = "weft_kernel_regression", c(object, list(
+  new_result(class = "weft_kernel_regression", c(object, list(
     response = y, weights = w, centre = mean_of_all(y, w, distributed), backend = weft_backend()
   )))
 }

@@ -35,14 +35,13 @@ kernel_tree <- function(x, type = c("kd", "ball", "vp", "rp"), leaf_size = 32, s
   key <- if (type == "rp") kernel_key(seed) else c(0, 0)
   points <- .Call(C_weft_kernel_points, x, numeric(ncol(x)), NULL, FALSE, control)
   native <- grow_tree(points, type, leaf_size, key, control)
-  structure(class = "weft_kernel_tree", list(
-    version = tree_version, type = type, n = nrow(x), d = ncol(x), leaf_size = leaf_size, names = colnames(x),
-    native = native,
+  new_result(class = "weft_kernel_tree", list(
+    type = type, n = nrow(x), d = ncol(x), leaf_size = leaf_size, names = colnames(x),
+    native = native, digest = digest_of(native$x),
     seconds = proc.time()[[3L]] - started
   ))
 }
 
-tree_version <- 1L
 tree_types <- c("kd", "ball", "vp", "rp")
 
 grow_tree <- function(points, type, leaf_size, key, control) {
@@ -65,6 +64,7 @@ kernel_key <- function(seed) {
 # the points. points: NULL, or those that the tree must be of.
 check_tree <- function(tree, points = NULL) {
   check_tree_shape(tree)
+  if (!identical(tree$digest, digest_of(tree$native$x))) damaged_tree("native$x")
   wrong <- wrong_in_tree(tree$native, tree$n, tree$d, tree$type, points)
   if (is.null(wrong)) return(tree)
   if (wrong == "points") {
@@ -78,11 +78,7 @@ check_tree_shape <- function(tree) {
   if (!inherits(tree, "weft_kernel_tree") || !is.list(tree)) {
     abort_input("`tree` must come from `kernel_tree()`.", x = paste0("It is ", describe(tree), "."))
   }
-  if (!identical(tree$version, tree_version)) {
-    abort_input("`tree` must be of this version's format.",
-                x = sprintf("It is of format %s, not %d.", describe(tree$version), tree_version),
-                i = "Build it again with `kernel_tree()`.")
-  }
+  check_format(tree, "tree")
   parts <- list(type = function(v) is_word(v, tree_types), n = is_count, d = function(v) is_count(v, 1),
                 leaf_size = function(v) is_count(v, 1) && v <= 2^20, names = function(v) is_names(v, tree$d),
                 native = function(v) {

@@ -152,6 +152,7 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
                        leave_one_out = FALSE, scale = 1, offset = 0, degree = 3, backend = NULL, devices = NULL,
                        threads = NULL,
                        seed = NULL, progress = NULL, verbose = FALSE, distributed = FALSE, ...) {
+  distributed <- check_flag(distributed, "distributed")
   join_ranks(distributed, "kernel_sum", c(setdiff(each_rank, "verbose"), "query", "reference", "weights", "tree"))
   verbose <- check_flag(verbose, "verbose")
   need_args("query")

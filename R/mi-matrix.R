@@ -76,8 +76,8 @@ mi_matrix <- function(x, y = NULL,
                       test = attr(out, "test"))
   if (unit == "nats") out <- memory_errors(out * log(2))
   # at once: each change of attributes may copy the matrix, which may be most of the memory
-  attributes(out) <- c(attributes(out)[c("dim", "dimnames")], list(class = c("weft_mi_matrix", "matrix", "array")),
-                       about)
+  attributes(out) <- c(attributes(out)[c("dim", "dimnames")], list(class = c("weft_mi_matrix", "matrix", "array"),
+                                                              format = result_format), about)
   out
 }
 

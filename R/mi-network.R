@@ -87,7 +87,7 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   names <- colnames(m) %||% rownames(m) %||% sprintf("V%d", seq_len(p))
   # at once, so that a large matrix is not copied
   attributes(weights) <- c(list(dim = c(p, p), dimnames = list(names, names),
-                                class = c("weft_network", "matrix", "array")),
+                                class = c("weft_network", "matrix", "array"), format = result_format),
                            run_record(match.call(), chosen, started, method = method, threshold = threshold, fdr = fdr,
                                       mi = m))
   weights
@@ -263,7 +263,7 @@ least_information <- function(m, measure, cut) {
 # A network as mi_network() made it, before its sizes and names are believed.
 check_network <- function(x, arg = "x") {
   check_information(x, arg)
-  if (is_directed(x)) return(x) # regulators in rows need not be the targets in columns
+  if (is_directed(x)) return(check_regulation(x, arg)) # regulators in rows need not be the targets in columns
   if (nrow(x) != ncol(x)) abort_changed(arg, sprintf("it has %d rows and %d columns", nrow(x), ncol(x)))
   if (!identical(rownames(x), colnames(x))) abort_changed(arg, "its names")
   m <- attr(x, "mi", exact = TRUE)

@@ -131,7 +131,7 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
     out$p_value <- (1 + Reduce(`+`, lapply(tested, `[[`, "at_least"))) / (permutations + 1)
     out$p_fwer <- fwer(found[[keep$by]], do.call(pmax, lapply(tested, `[[`, "greatest")))
   }
-  record(structure(out, class = c("weft_mi_tuples", "data.frame")), call, chosen, started, unit = keep$unit,
+  record(new_result(out, class = c("weft_mi_tuples", "data.frame")), call, chosen, started, unit = keep$unit,
          by = keep$by,
          class_levels = pack$class_levels, strata = pack$strata_levels, na = pack$na, permutations = permutations,
          searched = choose_tuples(side, p, 2) - count_near(near, side))
@@ -159,6 +159,7 @@ check_search <- function(top, min_mi, min_gain, by, unit) {
 
 # The columns of `names` that an argument chooses.
 chosen_columns <- function(which, names, arg) {
+  which <- bare_text(which)
   if (is.character(which) && anyDuplicated(names) && any(twice <- which %in% names[duplicated(names)])) {
     abort_input(sprintf("Features of `%s` must have names of their own.", arg),
                 x = sprintf("Twice: %s.", label_some(unique(which[twice]))),
@@ -166,7 +167,7 @@ chosen_columns <- function(which, names, arg) {
   }
   at <- if (is.character(which)) match(which, names) else if (is.numeric(which)) match(which, seq_along(names)) else NA
   if (length(which) && !anyNA(at)) return(unique(at))
-  bad <- if (is.atomic(which) && length(which)) which[is.na(at)] else character()
+  bad <- if (is.atomic(which) && !is.object(which) && length(which)) which[is.na(at)] else character()
   abort_input(sprintf("`%s` must be names or numbers of features.", arg),
               x = if (length(bad) && is.atomic(which)) sprintf("There is no feature %s.", label_some(as.character(bad)))
                   else paste0("It is ", describe(which), "."))

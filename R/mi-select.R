@@ -61,7 +61,7 @@ mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim",
                rep(select_methods[[method]][["later"]], max(length(picked$score) - 1L, 0L)))
   scale <- ifelse(in_unit[seq_along(picked$score)] & unit == "nats", log(2), 1)
   out <- as_frame(list(feature = input$names[picked$feature], score = picked$score * scale), length(picked$score))
-  record(structure(out, class = c("weft_selection", "data.frame")), match.call(), chosen, started, method = method,
+  record(new_result(out, class = c("weft_selection", "data.frame")), match.call(), chosen, started, method = method,
          unit = unit, columns = picked$feature, features = input$p)
 }
 

@@ -68,7 +68,7 @@ mi_triples <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by 
   control <- run_control(chosen$name, threads, progress, pack$names, "Searching triples",
                          devices_for(devices, chosen$name, chosen$divided))
   found <- search_tuples(pack, side, 3L, keep, ranks, control)
-  record(structure(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call,
+  record(new_result(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call,
          chosen, started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na,
          searched = choose(p, 3))
 }
@@ -118,7 +118,7 @@ mi_tuples <- function(x, class, order = 4, features = NULL, top = 1000, min_mi =
   report_backend(chosen, verbose)
   found <- .Call(C_weft_mi_tuples, pack_pointer(pack), as.integer(columns), search_list(order, keep),
                  run_control("cpu", threads, progress, pack$names, "Searching tuples"))
-  record(structure(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call,
+  record(new_result(tuples_table(found, pack$names, keep$scale), class = c("weft_mi_tuples", "data.frame")), call,
          chosen,
          started, unit = keep$unit, by = keep$by, class_levels = pack$class_levels, na = pack$na, searched = ways)
 }

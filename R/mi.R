@@ -98,7 +98,7 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
   p_value <- feature_p_values(scores, input_laws(input, target, na, threads, progress))
   best <- order(-scores$mi)
   result <- rank_table(input$names, scores, p_value, best, scale)
-  record(structure(result, class = c("weft_mi", "data.frame")), call = match.call(), chosen, started, unit = unit,
+  record(new_result(result, class = c("weft_mi", "data.frame")), call = match.call(), chosen, started, unit = unit,
          class_levels = target$levels, na = na)
 }
 
@@ -119,6 +119,7 @@ abort_changed <- function(arg, what) {
 # What methods read of any result: attributes of one text or number, which must be there when they are among `record`,
 # and columns of text or numbers.
 check_result <- function(x, arg = "x", record = character(), text = character(), numbers = character()) {
+  check_format(x, arg)
   check <- function(names, right) {
     for (name in names) {
       value <- attr(x, name, exact = TRUE)
@@ -154,7 +155,7 @@ rank_pack <- function(pack, permutations, seed, scale, unit, call, backend, thre
     result$p_permutation <- ((1 + tested$at_least) / (permutations + 1))[best]
     result$p_fwer <- fwer(tested$observed, tested$greatest)[best]
   }
-  record(structure(result, class = c("weft_mi", "data.frame")), call, chosen, started, unit = unit,
+  record(new_result(result, class = c("weft_mi", "data.frame")), call, chosen, started, unit = unit,
          class_levels = pack$class_levels, na = pack$na)
 }
 

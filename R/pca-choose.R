@@ -67,7 +67,7 @@ pca_choose_k <- function(x, method = c("parallel", "signs", "broken_stick", "gav
     gavish_donoho = gavish_donoho(x, leading_values(center, scale, "gram")(x, room)),
     q2 = cross_validation(x, most, folds, center, scale)
   )
-  structure(class = "weft_pca_k", c(found, list(method = method)))
+  new_result(class = "weft_pca_k", c(found, list(method = method)))
 }
 
 leading_run <- function(above) if (all(above)) length(above) else which(!above)[1L] - 1L
@@ -85,7 +85,7 @@ parallel_analysis <- function(observed, x, times, level, key, values, nulls) {
   }, numeric(most))
   threshold <- apply(matrix(thresholds, most), 1L, max)
   list(k = leading_run(observed > threshold),
-       curve = data.frame(component = seq_len(most), value = observed, threshold = threshold))
+       curve = as_frame(list(component = seq_len(most), value = observed, threshold = threshold)))
 }
 
 # Each column by itself, in the order of draws of its own.
@@ -108,19 +108,20 @@ broken_stick <- function(x, most, room, fit) {
   share <- fit(x, most)$share
   threshold <- rev(cumsum(1 / rev(seq_len(room))))[seq_len(most)] / room
   list(k = leading_run(share > threshold),
-       curve = data.frame(component = seq_len(most), value = share, threshold = threshold))
+       curve = as_frame(list(component = seq_len(most), value = share, threshold = threshold)))
 }
 
 # A function(x, k) of the k greatest singular values, without what pca() makes of their vectors and says of them.
 leading_values <- function(center, scale, method = "auto") {
   control <- run_control("cpu", NULL, FALSE, task = "Principal components")
+  plan <- NULL # that of the first x: all have its shape, and the same k
   function(x, k) {
     source <- dense_source(x)
     moments <- column_moments(source, NULL, control)
     form <- pca_form(moments, center, scale, NULL, NULL, source$n)
-    job <- pca_job(pca_plan(source, k, method, control$threads), "cpu", choose = TRUE, k = as.integer(k),
-                   tol = default_tol(FALSE, "residual", "fail"), paper = FALSE, max_iter = 1000L, block = 0L,
-                   key = random_key(1), start = NULL)
+    if (is.null(plan)) plan <<- pca_plan(source, k, method, control$threads)
+    job <- pca_job(plan, "cpu", choose = TRUE, k = as.integer(k), tol = default_tol(FALSE, "residual", "fail"),
+                   paper = FALSE, max_iter = 1000L, block = 0L, key = random_key(1), start = NULL)
     pca_native(source, form, job, FALSE, control)$d * 2^form$exponent
   }
 }

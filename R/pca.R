@@ -266,7 +266,7 @@ pca_result <- function(run, source, k, weights, control) {
   dimnames(scores) <- list(source$row_names, labels)
   dimnames(run$v) <- list(source$names, labels)
   named <- function(x) if (is.logical(x)) x else stats::setNames(x, source$names)
-  structure(class = c("weft_pca", "prcomp"), list(
+  new_result(class = c("weft_pca", "prcomp"), list(
     sdev = run$d / sqrt(form$df) * 2^form$exponent, rotation = run$v, center = named(form$center),
     scale = named(form$scale), x = scores,
     d = run$d * 2^form$exponent, share = if (form$total > 0) run$d^2 / form$total else numeric(k),

@@ -55,13 +55,14 @@ plink_file <- function(path, variants = NULL, min_maf = 0, max_missing = 1, min_
 new_plink <- function(parts, wanted, total) {
   variants <- parts$variants[wanted, ]
   row.names(variants) <- NULL
-  structure(class = "weft_plink", list(path = normalizePath(parts$bed), wanted = as.double(wanted), total = total,
-                                       variants = variants, samples = parts$samples))
+  new_result(class = "weft_plink", list(path = normalizePath(parts$bed), wanted = as.double(wanted), total = total,
+                                        variants = variants, samples = parts$samples))
 }
 
 in_region <- function(bim, chromosome, from, to) {
   inside <- rep(TRUE, nrow(bim))
   if (!is.null(chromosome)) {
+    chromosome <- bare_text(chromosome)
     unknown <- if (is.atomic(chromosome)) setdiff(as.character(chromosome), bim$chromosome)
     if (!is.atomic(chromosome) || length(unknown)) {
       abort_input("`chromosome` must name chromosomes of the .bim file.",
@@ -87,6 +88,7 @@ variant_summary <- function(x, threads) {
 
 # As plink_file() made it: what other functions read goes where these say.
 whole_plink <- function(x) {
+  check_format(x, "x")
   parts <- if (is.list(x)) unclass(x)
   variants <- parts$variants
   samples <- parts$samples

@@ -41,6 +41,7 @@ read_plink <- function(path, variants = NULL, type = c("integer", "raw"), thread
 
 # The three files of a data set, looked at: list(bed, variants, samples).
 plink_parts <- function(path) {
+  path <- bare_text(path)
   if (!is.character(path) || length(path) != 1L || is.na(path)) {
     abort_input("`path` must name a .bed file.", x = paste0("It is ", describe(path), "."))
   }
@@ -84,6 +85,7 @@ plink_table <- function(file, columns) {
 
 variant_index <- function(variants, names) {
   if (is.null(variants)) return(seq_along(names))
+  variants <- bare_text(variants)
   index <- if (is.character(variants)) match(variants, names)
            else if (is.numeric(variants) && all(variants %in% seq_along(names))) as.integer(variants)
            else NA_integer_

@@ -29,6 +29,7 @@ plot.weft_network <- function(x, edges = NULL, labels = TRUE, groups = NULL, mai
   }
   if (!is.null(edges)) most <- check_number(edges, "edges", min = 0, whole = TRUE)
   groups <- check_groups(groups, p)
+  labels <- check_network_labels(labels)
   shown <- min(most, nrow(ends))
   drawn <- if (shown > 0) which(weight >= weight[shown]) else integer()
   keep <- sort(unique(c(ends[drawn, ])))
@@ -52,6 +53,12 @@ plot.weft_network <- function(x, edges = NULL, labels = TRUE, groups = NULL, mai
   draw_features(place, colnames(x)[keep], rowSums(w > 0), labels, colour)
   if (!is.null(groups)) draw_groups(groups)
   invisible(x)
+}
+
+check_network_labels <- function(labels) {
+  labels <- bare_text(labels)
+  if (is.character(labels) || isTRUE(labels) || isFALSE(labels)) return(labels)
+  abort_input("`labels` must be TRUE, FALSE or names to write.", x = paste0("It is ", describe(labels), "."))
 }
 
 # Points, larger with more edges, and their names: all of them, some, or none (labels as in plot.weft_network()).

@@ -35,6 +35,9 @@ autoplot.weft_pca <- function(object, components = 1:2, color = NULL, ...) {
     abort_input(sprintf("`components` must be two numbers from 1 to %d.", length(object$sdev)),
                 x = paste0("It is ", describe(components), "."))
   }
+  if (!is.null(color) && !is.atomic(color)) {
+    abort_input("`color` must be a factor or a vector.", x = paste0("It is ", describe(color), "."))
+  }
   if (!is.null(color) && length(color) != nrow(object$x)) {
     abort_input(sprintf("`color` must have one value per row: %d.", nrow(object$x)),
                 x = sprintf("It has %d.", length(color)))
@@ -44,7 +47,7 @@ autoplot.weft_pca <- function(object, components = 1:2, color = NULL, ...) {
   if (is.null(color)) {
     points <- ggplot2::geom_point(color = "#2c5f8a", alpha = 0.7)
   } else {
-    data$color <- color
+    data$color <- if (is.factor(color)) color else as.vector(unclass(color))
     points <- ggplot2::geom_point(ggplot2::aes(color = color), alpha = 0.7)
   }
   own <- if (is.factor(color)) ggplot2::scale_color_manual(values = class_palette(nlevels(color)))

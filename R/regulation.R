@@ -186,7 +186,7 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   about <- c(run_record(match.call(), chosen, started), settings,
              list(edges = found$edges, stability = stable, complementary = 2 * half <= input$n))
   class <- c("weft_regulation", "weft_network", "matrix", "array")
-  set_attributes(found$weights, c(list(class = class), about))
+  set_attributes(found$weights, c(list(class = class, format = result_format), about))
 }
 
 # What others call arguments that have another name here.

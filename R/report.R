@@ -53,7 +53,7 @@ weft_report <- function(fit, file = paste0("gene-network.", format), title = "Ge
   fit <- checked_fit(fit, "fit")
   if (missing(format) && !missing(file) && is.character(file) && any(grepl("\\.pdf$", file))) format <- "pdf"
   format <- check_choice(format, c("html", "pdf"), "format")
-  check_output(file, "file")
+  file <- check_output(file, "file")
   if (!grepl(if (format == "pdf") "\\.pdf$" else "\\.html?$", file)) {
     abort_input(sprintf("`file` must be one path that ends in .%s.", format), x = paste0("It is ", describe(file), "."))
   }

@@ -1,10 +1,28 @@
 # Results come back from files, and files are damaged or written by others. What a result holds is looked at before it
 # is used, type, size and range, and refused with what is wrong; a call or formula in it is never evaluated.
 
+# Every result that can be saved has the number of its format as attribute `format`. It rises when parts of any result
+# come to mean something else or have another form.
+result_format <- 1L
+
+# structure(), with that number.
+new_result <- function(.Data, ...) structure(.Data, ..., format = result_format) # nolint: object_name_linter.
+
+# `x` came as argument `arg`. What does not say that it is a result is for others to refuse.
+check_format <- function(x, arg) {
+  found <- attr(x, "format", exact = TRUE)
+  if (identical(found, result_format)) return(invisible(x))
+  if (is.null(found) && !any(startsWith(class(x), "weft_"))) return(invisible(x))
+  abort_input(sprintf("`%s` must be of format %d, which this version of weft writes and reads.", arg, result_format),
+              x = if (is.null(found)) "It has no format number." else sprintf("Its format is %s.", describe(found)),
+              i = "It was changed after it was made, or another version of weft made it: make it again.")
+}
+
 # A function(part, fine, must): an error unless fine(the part) is TRUE. `x` came as argument `arg` and was made by
 # `maker`; `must` says what the part must be. `take` gets a part by its whole name, where `$` would be content with its
 # beginning.
 parts_of <- function(x, arg, maker, take = function(part) unclass(x)[[part]]) {
+  check_format(x, arg)
   function(part, fine, must) {
     ok <- tryCatch(suppressWarnings(isTRUE(fine(take(part)))), error = function(e) FALSE)
     if (!ok) abort_damaged(arg, maker, sprintf("Its `%s` must be %s.", part, must))
@@ -25,12 +43,13 @@ check_run_record <- function(need) {
 
 # ---- what a part may be: no class, and of a type, length and range ----
 
-is_bare <- function(x, type, n = NULL) is.atomic(x) && !is.object(x) && typeof(x) %in% type &&
+is_bare <- function(x, type, n = NULL) is.atomic(x) && !is.object(x) && any(typeof(x) == type) &&
   (is.null(n) || length(x) == n)
 
 is_numbers <- function(x, length = NULL, min = -Inf, max = Inf, whole = FALSE, finite = TRUE) {
   if (!is_bare(x, c("double", "integer"), length) || anyNA(x)) return(FALSE)
   if (!length(x)) return(TRUE)
+  if (length(x) == 1L) return(x >= min && x <= max && (!finite || is.finite(x)) && (!whole || x == round(x)))
   range <- range(x)
   range[1L] >= min && range[2L] <= max && (!finite || all(is.finite(range))) && (!whole || is.integer(x) ||
                                                                                  all(x == round(x)))

@@ -13,7 +13,8 @@
 #' @section Errors and interrupts: The file is written under a temporary name in the folder of `path`, which begins with
 #'   a dot and ends in `.part`, and is renamed when it is complete and on the disk. After an error or an interrupt the
 #'   temporary file is removed. If R was killed it stays, and cannot be opened. A symbolic link at `path` is replaced,
-#'   not followed.
+#'   not followed. The HDF5 library crashes on some damaged files. Such a file is an error where R can fork: a child
+#'   reads it, ahead of the import. On Windows, and in the windows of RStudio and of R for macOS, it may end the session.
 #'
 #' @param x what to import; see below.
 #' @param path the file to write.
@@ -22,8 +23,9 @@
 #' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param layer for an `.h5ad` file: `"X"`, `"raw"` or the name of a layer; for a `.loom` file: the name of a layer.
 #' @param overwrite whether a file at `path` may be replaced.
-#' @param memory how many bytes to use, besides `x` and one number per row and column. A block holds at most a 64th of
-#'   this number of values, and at most 2^22; reading it takes about 15 bytes per value.
+#' @param memory how many bytes to use, besides `x` and one number per row and column. A block holds at most a 512th of
+#'   this number of values, or 2^19 if that is less; blocks are encoded and read by several threads, up to eight at once
+#'   in 64 bytes per value, and up to 2^23 values at once in 15.
 #' @param progress see [mi_rank()].
 #' @return The store, as [weft_store()] opens it.
 #' @seealso [weft_store()]

@@ -6,9 +6,9 @@
 #'
 #' `x[i, j]` returns rows and columns as a dgCMatrix, `as.matrix()` and `as(x, "dgCMatrix")` return the whole.
 #' `summary()` and, with the package Matrix attached, `colSums()`, `rowSums()`, `colMeans()` and `rowMeans()` read one
-#' block after another. [pca()] and [gene_cells()] take a store of any size; every other function that takes a sparse
-#' matrix takes a store that fits into memory. [store_normalise()] divides counts, takes logarithms and chooses features
-#' as values are read. `DelayedArray::DelayedArray(x)` makes a DelayedMatrix of a store; its transpose, `t()`, can be an
+#' block after another. [pca()], its `predict()` and [gene_cells()] take a store of any size; every other function that
+#' takes a sparse matrix takes a store that fits into memory. [store_normalise()] divides counts, takes logarithms and
+#' chooses features as values are read. `DelayedArray::DelayedArray(x)` makes a DelayedMatrix of a store; its transpose, `t()`, can be an
 #' assay of a SummarizedExperiment or SingleCellExperiment.
 #'
 #' @section The file: Small whole numbers and the positions of values are stored in as few bits as the largest of 128 of
@@ -49,8 +49,8 @@ weft_store <- function(path) {
   live <- new.env(parent = emptyenv())
   live$pointer <- pointer
   live$about <- about
-  structure(class = "weft_store", list(path = path, n = about$n, p = about$p, values = about$values, crc = about$crc,
-                                       recipe = no_recipe, live = live))
+  new_result(class = "weft_store", list(path = path, n = about$n, p = about$p, values = about$values, crc = about$crc,
+                                        recipe = no_recipe, live = live))
 }
 
 # size: what each row's values are divided by; log1p: whether log(1 + v) follows; columns: places (rising) of those that
@@ -59,16 +59,17 @@ no_recipe <- list(size = NULL, log1p = FALSE, columns = NULL, share = 1, what = 
 
 # As weft_store() made it: what other functions read goes where this says.
 whole_store <- function(x) {
+  check_format(x, "x")
   parts <- if (is.list(x)) unclass(x)
   recipe <- parts$recipe
   fine <- is_word(parts$path) && is_numbers(parts$n, 1L, min = 0, whole = TRUE) &&
     is_numbers(parts$p, 1L, min = 0, whole = TRUE) && is_numbers(parts$crc, 1L) && is.environment(parts$live) &&
-    is_numbers(parts$values, 1L, min = 0) && is.list(recipe) && isTRUE(recipe$log1p %in% c(TRUE, FALSE)) &&
+    is_numbers(parts$values, 1L, min = 0) && is.list(recipe) && is_flag(recipe$log1p) &&
     (is.null(recipe$size) || is.double(recipe$size) && is_numbers(recipe$size, parts$n, min = 0) &&
        all(recipe$size > 0)) && is_numbers(recipe$share, 1L, min = 0, max = 1) &&
     (is.null(recipe$columns) || is.double(recipe$columns) && length(recipe$columns) > 0L &&
        is_numbers(recipe$columns, length(recipe$columns), min = 1, max = parts$p, whole = TRUE) &&
-       !is.unsorted(recipe$columns, strictly = TRUE))
+       !is.unsorted(recipe$columns, strictly = TRUE)) && (is.null(recipe$what) || is_word(recipe$what))
   if (!isTRUE(fine)) {
     abort_input("The store must be as `weft_store()` opened it.", i = "Open it again with `weft_store()`.")
   }
@@ -177,7 +178,7 @@ store_sparse <- function(x, rows = NULL, columns = NULL) {
   most <- min(.Machine$integer.max, if (free > 0) floor(0.8 * free / 12) else Inf)
   slots <- memory_errors(.Call(C_weft_store_select, file$pointer, zero_based(at[[1L]]),
                                zero_based(chosen_names(kept, at[[2L]]) %||% at[[2L]]), file$recipe, most,
-                               run_control(task = "Reading")))
+                               NULL, run_control(task = "Reading")))
   size <- as.integer(c(if (is.null(rows)) file$about$n else length(at[[1L]]),
                        if (is.null(columns)) dim(x)[2L] else length(at[[2L]])))
   out <- methods::new("dgCMatrix", p = slots$p, i = slots$i, x = slots$x, Dim = size)

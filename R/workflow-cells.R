@@ -99,10 +99,10 @@ gene_cells <- function(x, class = NULL, batch = NULL, assay = NULL, genes = 2000
   found <- group_cells(scores, some, cells$size > 0, metacells %||% max(1, min(400, cells$n %/% 50)),
                        list(max_groups = max_groups, sweeps = sweeps, seed = seed, threads = threads))
   made <- number_metacells(found, labels, least)
-  sums <- sum_cells(cells, made$metacell, found$group, nrow(made$table))
+  sums <- sum_cells(cells, made$metacell, found$group, nrow(made$table), threads)
   if (nrow(sums$counts)) rownames(sums$counts) <- sprintf("metacell%d", seq_len(nrow(sums$counts)))
   colnames(sums$counts) <- cells$names
-  structure(class = "weft_cells", list(
+  new_result(class = "weft_cells", list(
     group = found$group, metacell = made$metacell, genes = table, components = fit,
     markers = marker_genes(sums$seen, tabulate(found$group, max(found$group, na.rm = TRUE)), cells$names),
     metacells = made$table, counts = sums$counts, size = cells$size, seed = seed
@@ -162,22 +162,11 @@ cell_labels <- function(given, x, cells) {
 }
 
 # Calls f(block, rows) with a dgCMatrix of some cells and all genes, one block after another.
-each_block <- function(cells, f) {
-  if (!is.null(cells$blocks)) {
-    first <- 0
-    for (block in cells$blocks) {
-      f(block, first + seq_len(nrow(block)))
-      first <- first + nrow(block)
-    }
-    return(invisible())
-  }
-  source <- store_source(cells$store, min(cells$block_size, 2^26), "x", whole = FALSE)
-  ends <- c(source$starts[-1L], source$n)
-  for (i in seq_along(source$starts)) {
-    slots <- memory_errors(source$data(i))
-    rows <- seq(source$starts[i] + 1, ends[i])
-    f(methods::new("dgCMatrix", p = slots$p, i = slots$i, x = slots$x,
-                   Dim = as.integer(c(length(rows), source$p))), rows)
+each_block <- function(blocks, f) {
+  first <- 0
+  for (block in blocks) {
+    f(block, first + seq_len(nrow(block)))
+    first <- first + nrow(block)
   }
 }
 
@@ -387,14 +376,20 @@ number_metacells <- function(found, labels, least) {
 # ---- sums ----
 
 # list(counts: metacells x genes; seen: groups x genes, cells in which a gene has a count)
-sum_cells <- function(cells, metacell, group, count) {
+sum_cells <- function(cells, metacell, group, count, threads) {
   groups <- max(group, na.rm = TRUE)
+  if (!is.null(cells$store)) {
+    out <- .Call(C_weft_store_groups, open_store(cells$store)$pointer,
+                 list(list(of = metacell, count = count, seen = FALSE), list(of = group, count = groups, seen = TRUE)),
+                 run_control("cpu", threads, FALSE))
+    return(list(counts = out[[1L]], seen = out[[2L]]))
+  }
   out <- list(counts = matrix(0, count, cells$p), seen = matrix(0, groups, cells$p))
   member <- function(of, rows, count) {
     there <- which(!is.na(of[rows]))
     Matrix::sparseMatrix(of[rows][there], there, x = 1, dims = c(count, length(rows)))
   }
-  each_block(cells, function(block, rows) {
+  each_block(cells$blocks, function(block, rows) {
     out$counts <<- out$counts + as.matrix(member(metacell, rows, count) %*% block)
     block@x <- as.double(block@x > 0)
     out$seen <<- out$seen + as.matrix(member(group, rows, groups) %*% block)
@@ -456,6 +451,7 @@ metacells_text <- function(parts) {
 
 #' @export
 print.weft_cells <- function(x, ...) {
+  check_format(x, "x")
   reading("x", {
     parts <- unclass(x)
     whole <- function(n) format(n, big.mark = ",", scientific = FALSE)
@@ -488,6 +484,7 @@ container_source.weft_cells <- function(x, assay, arg) new_source("matrix", soun
 
 # As gene_cells() made it: what goes on is the matrix and its table.
 sound_cells <- function(x, arg = "x") {
+  check_format(x, arg)
   parts <- if (is.list(x)) unclass(x)
   counts <- parts$counts
   fine <- holds({

@@ -19,6 +19,7 @@ checked_fit <- function(fit, arg) {
   if (!inherits(fit, "weft_gene_network") || !is.list(fit)) {
     abort_input(sprintf("`%s` must be what `gene_network()` returned.", arg), x = paste0("It is ", describe(fit), "."))
   }
+  check_format(fit, arg)
   fit <- unclass(fit)
   damaged <- function(part) {
     abort_input(sprintf("`%s` must be what `gene_network()` returned, as it was.", arg),
@@ -37,13 +38,17 @@ checked_fit <- function(fit, arg) {
   if (!is.null(fit$sitrep) && !(identical(class(fit$sitrep), "weft_sitrep") && is.list(fit$sitrep))) damaged("sitrep")
   made <- names(step_classes)[vapply(names(step_classes), function(step) !is.null(fit[[step]]), NA)]
   own <- vapply(made, function(step) own_result(step, fit[[step]]), NA)
-  for (step in made[own]) if (!holds(sound_step(step, fit[[step]]))) damaged(step)
+  for (step in made[own]) {
+    check_format(fit[[step]], sprintf("%s$%s", arg, step))
+    if (!holds(sound_step(step, fit[[step]]))) damaged(step)
+  }
   fit$foreign <- vapply(made[!own], function(step) class(fit[[step]])[1L], "")
   fit[made[!own]] <- list(NULL)
   structure(fit, class = "weft_gene_network")
 }
 
 checked_quality <- function(q, arg) {
+  if (inherits(q, "weft_quality")) check_format(q, arg)
   if (sound_quality(q)) return(q)
   abort_input(sprintf("`%s` must be what `gene_quality()` returned, as it was.", arg), x = "It is damaged.",
               i = "Was it changed, or made by another version of weft? `gene_quality()` makes it again.")
@@ -55,6 +60,7 @@ checked_step <- function(result, step, arg, maker) {
   if (!own_result(step, result)) {
     abort_input(sprintf("`%s` must be what `%s` returned.", arg, maker), x = paste0("It is ", describe(result), "."))
   }
+  check_format(result, arg)
   if (!holds(sound_step(step, result))) {
     abort_input(sprintf("`%s` must be what `%s` returned, as it was.", arg, maker), x = "It is damaged.")
   }
@@ -194,6 +200,7 @@ check_text <- function(x, arg) {
 
 # A path that can be written: checked before the work.
 check_output <- function(file, arg) {
+  file <- bare_text(file)
   if (!is.character(file) || length(file) != 1L || is.na(file) || !nzchar(file)) {
     abort_input(sprintf("`%s` must be one path.", arg), x = paste0("It is ", describe(file), "."))
   }
@@ -204,6 +211,7 @@ check_output <- function(file, arg) {
   if (dir.exists(file)) {
     abort_input(sprintf("`%s` must be a file.", arg), x = sprintf("%s is a folder.", describe(file)))
   }
+  file
 }
 
 # Bytes are counted afterwards: a full disk is silent otherwise.

@@ -80,8 +80,8 @@ names_of_samples <- function(names) {
 
 likeness <- function(names, certain, hint, known) {
   if (!length(names)) return(0)
-  if (known || mean(grepl(certain, names, ignore.case = TRUE)) > 0.5) return(2)
-  if (mean(grepl(hint, names)) > 0.5) 1 else 0
+  if (known || mean(grepl(certain, names, ignore.case = TRUE, perl = TRUE)) > 0.5) return(2)
+  if (mean(grepl(hint, names, perl = TRUE)) > 0.5) 1 else 0
 }
 
 # Shares of the variance of ranks that are between the means of rows, and of columns, beyond what chance gives. Sides

@@ -82,7 +82,7 @@ gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, threads = NULL, 
                                          lower.tail = FALSE), p_value = p, q_value = q, outlier = q <= fdr)
   out <- out[order(p, log_density), ]
   rownames(out) <- NULL
-  structure(out, class = c("weft_outliers", "data.frame"), kde = density, components = as.integer(k), fdr = fdr,
+  new_result(out, class = c("weft_outliers", "data.frame"), kde = density, components = as.integer(k), fdr = fdr,
             scale = spread)
 }
 
@@ -202,4 +202,7 @@ print.weft_outliers <- function(x, n = 6L, ...) {
 
 #' @rdname gene_outliers
 #' @export
-as.data.frame.weft_outliers <- function(x, ...) list2DF(unclass(x)[names(x)])
+as.data.frame.weft_outliers <- function(x, ...) {
+  check_frame(x, "x")
+  list2DF(unclass(x)[names(x)])
+}

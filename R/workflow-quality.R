@@ -94,8 +94,8 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
   descriptions <- gene_words(descriptions, x, ncol(data), description_columns, "descriptions")
   q <- name_genes(q)
   missing <- missing_shares(q$x, threads)
-  q$genes <- data.frame(gene = colnames(q$x), kept = TRUE, reason = "", missing = missing$genes, row.names = NULL)
-  q$samples <- data.frame(sample = rownames(q$x), kept = TRUE, reason = "", missing = missing$samples, row.names = NULL)
+  q$genes <- all_kept("gene", colnames(q$x), missing$genes)
+  q$samples <- all_kept("sample", rownames(q$x), missing$samples)
   q <- drop_missing(q, max_missing, max_missing_samples)
   q <- drop_uninformative(q, max_same, threads)
   q <- note_duplicates(q)
@@ -111,9 +111,17 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
   q <- group_symbols(q, symbols)
   q$genes$description <- descriptions
   rownames(q$log) <- NULL
-  structure(q[c("x", "class", "batch", "covariates", "kind", "log", "genes", "samples", "imputed", "input",
-                if (!is.null(q$before)) "before")],
-            class = "weft_quality")
+  new_result(q[c("x", "class", "batch", "covariates", "kind", "log", "genes", "samples", "imputed", "input",
+                 if (!is.null(q$before)) "before")],
+             class = "weft_quality")
+}
+
+# The table of genes or samples, before any is left out.
+all_kept <- function(what, names, missing) {
+  count <- length(names)
+  columns <- list(names, kept = rep(TRUE, count), reason = character(count), missing = as.vector(missing))
+  names(columns)[1L] <- what
+  as_frame(columns, count)
 }
 
 value_count <- function(class) if (is.data.frame(class)) nrow(class) else length(class)
@@ -291,7 +299,8 @@ check_class <- function(class) {
 # ---- the parts ----
 
 note <- function(q, step, what, genes = 0L, samples = 0L) {
-  q$log <- rbind(q$log, data.frame(step = step, genes = as.integer(genes), samples = as.integer(samples), what = what))
+  line <- list(step = step, genes = as.integer(genes), samples = as.integer(samples), what = what)
+  q$log <- as_frame(if (is.null(q$log)) line else Map(c, q$log, line))
   q
 }
 
@@ -388,9 +397,10 @@ drop_uninformative <- function(q, max_same, threads) {
 }
 
 note_duplicates <- function(q) {
+  if (q$kind == "levels") return(q)
   few <- q$x[, unique(round(seq(1, ncol(q$x), length.out = min(ncol(q$x), 200L)))), drop = FALSE]
   twice <- rownames(q$x)[duplicated(few)]
-  if (q$kind == "levels" || !length(twice)) return(q)
+  if (!length(twice)) return(q)
   note(q, "duplicates", sprintf("Samples equal to another one were found and kept: %s.", some_named(twice)), 0L,
        length(twice))
 }

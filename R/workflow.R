@@ -109,7 +109,7 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
   fit$version <- weft_version()
   fit$date <- Sys.time()
   fit$call <- call
-  structure(fit, class = "weft_gene_network")
+  new_result(fit, class = "weft_gene_network")
 }
 
 # The functions whose arguments the steps take.

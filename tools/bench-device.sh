@@ -3,6 +3,8 @@
 # machine, day and commit, which the page quotes. Expects weft in R_LIBS and a quiet machine.
 # Usage: tools/bench-device.sh FOLDER [mi pca kernel irm devices auto]     an hour for all; tables go to FOLDER
 #        tools/bench-device.sh FOLDER keep                                  puts them into inst/bench
+# SECONDS_FOR_AUTO (1200) bounds the last, whose largest cells are left out then. Without a C compiler,
+# WEFT_BENCH_OBJECTS names a folder with naive.so and irm-graph.so, which `R CMD SHLIB` makes of the files in inst/bench.
 set -eu
 folder=$1; shift
 mkdir -p "$folder"; folder=$(cd "$folder" && pwd)
@@ -17,8 +19,9 @@ about=$(Rscript -e 'suppressMessages(library(weft)); d <- weft_devices(); if (!n
   cat(sprintf("%s, %d processors of its host, %s", d$name[1], parallel::detectCores(), Sys.Date()))')
 bench() { # bench SCRIPT ARGUMENT ...
   script=$1; shift
-  echo "inst/bench/$script.R $*"
-  Rscript "inst/bench/$script.R" "$@" >"$folder/$script.log" 2>&1
+  from=$(date +%s)
+  Rscript "inst/bench/$script.R" "$@" >"$folder/$script.log" 2>&1 || return
+  echo "inst/bench/$script.R $*: $(($(date +%s) - from)) s"
 }
 keep() { # keep FILE NAME SCRIPT
   { echo "# inst/bench/$3.R: $about, commit $commit"; grep -v '^#' "$folder/$1"; } >"$folder/$2-h200.csv.part"
@@ -36,7 +39,7 @@ for one in $asked; do
     devices) rm -f "$folder/devices.csv"
       WEFT_BENCH_TABLE=$folder/devices.csv bench devices && keep devices.csv devices devices ;;
     auto) rm -f "$folder/auto.csv"
-      bench auto --seconds 1200 --csv "$folder/auto.csv" && keep auto.csv auto auto ;;
+      bench auto --seconds "${SECONDS_FOR_AUTO:-1200}" --csv "$folder/auto.csv" && keep auto.csv auto auto ;;
     *) echo "there is no table $one" >&2; exit 2 ;;
   esac || { echo "FAIL $one: $folder/*.log" >&2; failed=1; }
 done

@@ -5,7 +5,8 @@
 set -u
 LOGS=${LOGS:-$(mktemp -d)}; export LOGS
 parts=${*:-tests calls memcheck racecheck initcheck}
-rooms="draws|pack|generator mi_ pca bn kernel irm regulation"
+rooms="draws|pack|generator mi_ pca bn|sums kernel irm regulation"
+shares=6 # of a room under racecheck, the slowest of the tools: each in a process of its own
 failed=0
 
 # R's front end is a shell script; the sanitizer wants the program itself.
@@ -22,8 +23,8 @@ OUR_KERNELS=$(cat src/*/*.cu src/*/*.cuh src/*/*/*.cu src/*/*/*.cuh | tr '\n' ' 
   awk '{ printf "--kernel-name kns=%d%s ", length($1), $1 }')
 export OUR_KERNELS
 
-one() { # one racecheck pca
-  log="$LOGS/$1-$(echo "$2" | tr -c 'a-z\n' '_').log"
+one() { # one racecheck pca 2/6
+  log="$LOGS/$1-$(echo "$2$3" | tr -c 'a-z0-9\n' '_').log"
   only= operations="^($2)"
   # the tools themselves fail within R at clusters of blocks ("gs") and at cuBLAS's products of halves ("loose");
   # alone() looks at these
@@ -32,11 +33,12 @@ one() { # one racecheck pca
     only=$OUR_KERNELS
     [ "$2" = pca ] && operations="^pca, ([^g]|gram(, filtered)?$)"
   fi
-  WEFT_OPERATIONS=$operations OMP_NUM_THREADS=2 LD_LIBRARY_PATH=$R_HOME/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+  WEFT_OPERATIONS=$operations WEFT_SHARE=$3 OMP_NUM_THREADS=2 \
+    LD_LIBRARY_PATH=$R_HOME/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
     compute-sanitizer --tool "$1" $only --error-exitcode 9 "$R_HOME/bin/exec/R" --no-save --no-restore --no-echo \
     -f tools/gpu-operations.R > "$log" 2>&1
   status=$?
-  echo "$1 $2: exit $status: $(grep SUMMARY "$log")"
+  echo "$1 $2 $3: exit $status: $(grep SUMMARY "$log")"
   [ $status = 0 ] || { tail -40 "$log"; return 1; }
 }
 
@@ -50,12 +52,15 @@ alone() { # alone racecheck: kernels of principal components outside R
   done
 }
 
-if [ "${1:-}" = one ]; then one "$2" "$3"; exit; fi
+if [ "${1:-}" = one ]; then one "$2" "$3" "${4:-1/1}"; exit; fi
 for part in $parts; do
   if [ "$part" = tests ]; then WEFT_TEST_CUDA=1 OMP_NUM_THREADS=4 sh tools/test.sh || failed=1
   elif [ "$part" = calls ]; then
     OMP_NUM_THREADS=2 Rscript longtests/backends.R --jobs "$(($(getconf _NPROCESSORS_ONLN) / 2))" || failed=1
-  else for room in $rooms; do echo "$part $room"; done | xargs -P 5 -L 1 sh "$0" one || failed=1
+  else
+    of=1; [ "$part" = racecheck ] && of=$shares
+    for share in $(seq "$of"); do for room in $rooms; do echo "$part $room $share/$of"; done; done |
+      xargs -P "$((($(getconf _NPROCESSORS_ONLN) + 1) / 2))" -L 1 sh "$0" one || failed=1
   fi
   case $part in racecheck | initcheck) alone "$part" || failed=1 ;; esac
 done

@@ -15,12 +15,6 @@
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 
-option <- function(name, default) {
-  given <- commandArgs(TRUE)
-  at <- match(paste0("--", name), given)
-  if (is.na(at)) default else given[at + 1L]
-}
-
 # ---- what is called ----
 
 levels_of <- function(n, p, levels) matrix(sample.int(levels, n * p, TRUE) - 1L, n)
@@ -242,8 +236,6 @@ run_cell <- function(x, limit, rounds) {
              regret = round(seconds[[1L]] / best, 2), predicted_cpu = signif(predicted[1L], 3),
              predicted_cuda = signif(predicted[2L], 3))
 }
-
-`%||%` <- function(a, b) if (is.null(a)) b else a
 
 write_cells <- function(found, file) {
   writeLines(c(paste("# inst/bench/auto.R:", sub(", weft.*", "", utils::capture.output(machine_line())))), file)

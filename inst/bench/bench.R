@@ -1,5 +1,14 @@
 # What the benchmark scripts share: timing, the naive C loops, a header that names the machine, and simulated data.
 
+`%||%` <- function(a, b) if (is.null(a)) b else a
+
+# What follows --name on the command line.
+option <- function(name, default) {
+  given <- commandArgs(TRUE)
+  at <- match(paste0("--", name), given)
+  if (is.na(at)) default else given[at + 1L]
+}
+
 # Medians of `times` runs of each expression, in turn, so that a drift of the machine hits all alike.
 time_in_turn <- function(..., times = 7) {
   work <- list(...)
@@ -7,14 +16,26 @@ time_in_turn <- function(..., times = 7) {
   apply(matrix(seconds, length(work), dimnames = list(names(work), NULL)), 1, stats::median)
 }
 
-load_naive <- function() {
-  file <- file.path(tempdir(), "naive.c")
-  source_file <- Find(file.exists, c("inst/bench/naive.c", system.file("bench", "naive.c", package = "weft")))
-  file.copy(source_file, file, overwrite = TRUE)
-  if (!system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", file), stdout = FALSE) ==
-      0) stop("cannot build naive.c")
-  dyn.load(sub("c$", "so", file))
+# Builds and loads a C file that is beside these scripts. WEFT_BENCH_OBJECTS names a folder of what was built elsewhere,
+# for a machine without a compiler; `settings`: lines of a Makevars.
+load_c <- function(name, settings = character()) {
+  ready <- file.path(Sys.getenv("WEFT_BENCH_OBJECTS", "."), paste0(name, ".so"))
+  if (nzchar(Sys.getenv("WEFT_BENCH_OBJECTS")) && file.exists(ready)) return(dyn.load(ready))
+  source_name <- paste0(name, ".c")
+  folder <- tempfile(name)
+  dir.create(folder)
+  file.copy(Find(file.exists, c(file.path("inst/bench", source_name),
+                                system.file("bench", source_name, package = "weft"))), folder)
+  writeLines(settings, file.path(folder, "Makevars"))
+  old <- setwd(folder)
+  on.exit(setwd(old))
+  if (system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", source_name), stdout = FALSE) != 0) {
+    stop("cannot build ", source_name)
+  }
+  dyn.load(file.path(folder, paste0(name, ".so")))
 }
+
+load_naive <- function() load_c("naive")
 
 machine_line <- function() {
   cpu <- "unknown CPU"

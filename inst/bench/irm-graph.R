@@ -1,15 +1,6 @@
 # Graphs of the size of PubMed by irm-graph.c, and states to start chains of them from; for irm-device.R and devices.R.
 
-load_graphs <- function() {
-  file <- file.path(tempdir(), "irm-graph.c")
-  file.copy(bench_file("irm-graph.c"), file, overwrite = TRUE)
-  writeLines(c("PKG_CFLAGS = -fopenmp", "PKG_LIBS = -fopenmp -lm"), file.path(tempdir(), "Makevars"))
-  old <- setwd(tempdir())
-  on.exit(setwd(old))
-  if (system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "irm-graph.c"), stdout = FALSE) !=
-      0) stop("cannot build irm-graph.c")
-  dyn.load("irm-graph.so")
-}
+load_graphs <- function() load_c("irm-graph", c("PKG_CFLAGS = -fopenmp", "PKG_LIBS = -fopenmp -lm"))
 
 big_graph <- function(rows, cols, k, links, seed = 1) {
   made <- .Call("big_graph", rows, cols, k, links, seed)

@@ -7,8 +7,9 @@
 # weft_install_cuda(), add_results()) and what needs a device (weft_upload()).
 #
 # Usage: Rscript overhead.R [--rounds 3] [--threads one] [--csv overhead.csv] [library before] [library after]
-# (default: the installed weft alone, with one thread and with all). `--csv` writes the table, which the vignette on
-# benchmarks shows. A process of its own (`--one`) prints name, threads and both figures.
+# (default: the installed weft alone, with one thread and with all). `--csv` writes the table, with the machine and the
+# day in its first line; the vignette on benchmarks shows it. A process of its own (`--one`) prints name, threads and
+# both figures.
 
 tiny_calls <- function() {
   set.seed(1)
@@ -185,6 +186,21 @@ least_of <- function(rounds) {
   stats::aggregate(cbind(least, processor) ~ call + threads + library, do.call(rbind, rounds), min)
 }
 
+# What calls that take more than a millisecond do in that time.
+checked <- "what gene_quality() looks at: orientation, scale, duplicates, missing values"
+clustered <- "sweeps of a co-clustering, consensus of their samples, what clusters are worth"
+halves <- "regressions in 200 halves of the samples, with all of them and three times without one"
+work_of <- c(
+  gene_bayes = "20 halves of the samples: scores, chains and diagnostics of each",
+  bn_features = "100 graphs are drawn; paths, blankets and equivalence class of each different one",
+  gene_components = "the data, 19 permutations of them and 19 draws of their signs are decomposed",
+  gene_regulation = halves, regulation = halves, gene_clusters = clustered, irm = clustered, irm_words = clustered,
+  irm_resume = clustered, gene_quality = checked, gene_ranking = checked, gene_pairs = checked,
+  gene_mi_network = checked, kernel_pca = "all 49 eigenvectors of the centred kernel",
+  kernel_bandwidth = "scores of the bandwidths asked for", bn_learn = "scores, 100 steps, best graphs and diagnostics",
+  write_network = "text of every node and edge"
+)
+
 given <- commandArgs(TRUE)
 if ("--one" %in% given) {
   one_process(switch(option("threads", "both"), both = c("one", "all"), option("threads", "both")))
@@ -201,6 +217,10 @@ if ("--one" %in% given) {
   } else wide$library <- NULL
   shown <- wide[order(-wide[[ncol(wide)]]), ]
   shown[-1L] <- lapply(shown[-1L], round)
+  shown$work <- unname(ifelse(shown[[ncol(shown)]] > 1000, work_of[shown$call], NA))
   print(shown, row.names = FALSE)
-  if (nzchar(file <- option("csv", ""))) utils::write.csv(shown, file, row.names = FALSE)
+  if (nzchar(file <- option("csv", ""))) {
+    writeLines(sprintf("# inst/bench/overhead.R: %d processors, %s", parallel::detectCores(), Sys.Date()), file)
+    suppressWarnings(utils::write.table(shown, file, append = TRUE, sep = ",", row.names = FALSE))
+  }
 }

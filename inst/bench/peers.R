@@ -8,11 +8,6 @@
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 
-option <- function(name, default) {
-  given <- commandArgs(TRUE)
-  at <- match(paste0("--", name), given)
-  if (is.na(at)) default else given[at + 1L]
-}
 have <- function(package) requireNamespace(package, quietly = TRUE)
 quiet <- function(...) suppressWarnings(suppressMessages(...))
 

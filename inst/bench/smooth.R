@@ -6,12 +6,7 @@
 #
 # Usage: Rscript smooth.R [--only name] [--seconds 300] [--csv smooth.csv] [--threads 1]
 library(weft)
-
-option <- function(name, default) {
-  given <- commandArgs(TRUE)
-  at <- match(paste0("--", name), given)
-  if (is.na(at)) default else given[at + 1L]
-}
+source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 
 steps <- function(from, to, by = 1.15) unique(round(from * by^(0:floor(log(to / from) / log(by)))))
 normal <- function(n, p) matrix(stats::rnorm(n * p), n)

@@ -1,6 +1,11 @@
 /* The .Call entry points of the base layer: name and number of arguments. */
 #define BASE_ROUTINES(R) \
   R(C_weft_cuda_missing, 1) \
+  R(C_weft_child_begin, 0) \
+  R(C_weft_pipe, 0) \
+  R(C_weft_pipe_close, 1) \
+  R(C_weft_pipe_send, 2) \
+  R(C_weft_pipe_receive, 1) \
   R(C_weft_mpi, 1) \
   R(C_weft_ranks_start, 1) \
   R(C_weft_ranks_stop, 1) \
@@ -46,8 +51,8 @@
 /* Entry points for tests and benchmarks, which are there when configured with WEFT_TESTS=yes. */
 #ifdef WEFT_TESTS
 # define TEST_ROUTINES(R) \
-   R(C_weft_bits_test, 2) R(C_weft_kernel_cube, 2) R(C_weft_mi_planes_test, 3) R(C_weft_mi_products_test, 3) \
-   R(C_weft_mi_blocks_test, 4)
+   R(C_weft_bits_test, 2) R(C_weft_kernel_cube, 2) R(C_weft_kernel_cube_mesh, 3) R(C_weft_mi_planes_test, 3) \
+   R(C_weft_mi_products_test, 3) R(C_weft_mi_blocks_test, 4)
 #else
 # define TEST_ROUTINES(R)
 #endif

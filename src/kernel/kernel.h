@@ -231,11 +231,7 @@ weft_status weft_kernel_bin(weft_ctx *ctx, const weft_binning *b, double *bin, d
 
 #define WEFT_MESH_MOST_NODES 1e9
 struct weft_mesh_scheme;
-/* Sums of the Gaussian kernel in one to three dimensions over a mesh; kernel_mesh.h. *error: the greatest error of a
- * sum over all weights, over their sum. missed: room for all queries, gets those whose error may be above the task's,
- * *missing of them, from 0, in order. */
-weft_status weft_kernel_mesh(weft_ctx *ctx, const weft_kernel_task *task, const struct weft_mesh_scheme *scheme,
-                             double *out, int32_t *missed, size_t *missing, double *error);
+struct weft_mesh;
 /* The sum over all ordered pairs of references, of a point with itself among them, and its greatest error; one column
  * of weights. */
 weft_status weft_kernel_mesh_pairs(weft_ctx *ctx, const weft_kernel_task *task, const struct weft_mesh_scheme *scheme,
@@ -261,7 +257,9 @@ weft_status weft_kernel_pairs(weft_ctx *ctx, const weft_radial *g, double h, dou
 #ifdef WEFT_TESTS
 /* Benchmarks' points, made where they are summed; kernel_cube.h. */
 struct weft_kernel_cube_job;
+struct weft_kernel_cube_mesh_job;
 weft_status weft_kernel_cube(weft_ctx *ctx, const struct weft_kernel_cube_job *job);
+weft_status weft_kernel_cube_mesh(weft_ctx *ctx, const struct weft_kernel_cube_mesh_job *job);
 #endif
 
 typedef struct weft_kernel_ops {
@@ -274,12 +272,27 @@ typedef struct weft_kernel_ops {
   /* Sums over all pairs no farther apart than `reach`, over a grid, where one suits; *done = 0: nothing was done. */
   weft_status (*grid)(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out,
                       weft_kernel_effort *effort);
+  /* Sums of the Gaussian kernel over a mesh that is placed (kernel_mesh.h); queries beyond it have 0. total: the sum of
+   * each column's weights. *rounding: the error of adding, at most, over the sum of weights. */
+  weft_status (*mesh)(weft_ctx *ctx, const weft_kernel_task *task, const struct weft_mesh *mesh, const double *total,
+                      double *out, double *rounding);
 #ifdef WEFT_TESTS
   weft_status (*cube)(weft_ctx *ctx, const struct weft_kernel_cube_job *job);
+  weft_status (*cube_mesh)(weft_ctx *ctx, const struct weft_kernel_cube_mesh_job *job);
 #endif
 } weft_kernel_ops;
 
 extern const weft_kernel_ops weft_kernel_cpu;
+
+/* Sums of the Gaussian kernel in one to three dimensions by ops->mesh(). *error: the greatest error of a sum over all
+ * weights, over their sum. missed: room for all queries, gets those whose error may be above the task's, *missing of
+ * them, from 0, in order. */
+weft_status weft_kernel_mesh(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
+                             const struct weft_mesh_scheme *scheme, double *out, int32_t *missed, size_t *missing,
+                             double *error);
+/* ops->mesh() of the CPU. */
+weft_status weft_kernel_mesh_sums(weft_ctx *ctx, const weft_kernel_task *task, const struct weft_mesh *mesh,
+                                  const double *total, double *out, double *rounding);
 
 /* ops->direct() and ops->single() with the queries dealt over the call's devices; kernel_spread.c. */
 weft_status weft_kernel_direct_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,

@@ -37,6 +37,36 @@ done:
   return st;
 }
 
+weft_status weft_kernel_cube_mesh(weft_ctx *ctx, const weft_kernel_cube_mesh_job *job)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t n = job->n, d = job->d, step = n / job->samples;
+  const double total = (double) n;
+  weft_kernel_effort effort = { 0 };
+  double *x, *q, *ones, *sums;
+  WEFT_TAKE(x, &mem, n * d);
+  WEFT_TAKE(q, &mem, job->samples * d);
+  WEFT_TAKE(ones, &mem, n);
+  WEFT_TAKE(sums, &mem, n);
+  for (size_t i = 0; i < n; i++) {
+    const weft_u32x4 word = weft_philox(job->key, i, WEFT_STREAM_CUBE, 0);
+    ones[i] = 1;
+    for (size_t j = 0; j < d; j++) x[i * d + j] = (double) weft_kernel_cube_at(word.v[j]);
+  }
+  for (size_t c = 0; c < job->samples; c++) memcpy(q + c * d, x + c * step * d, d * sizeof *q);
+  memset(job->seconds, 0, 5 * sizeof *job->seconds);
+  weft_kernel_task task = { .kind = WEFT_GAUSSIAN, .h = job->h, .query = { n, d, x, NULL },
+                            .reference = { n, d, x, NULL }, .weights = ones, .m = 1, .confidence = 1 };
+  WEFT_TRY(weft_kernel_mesh_sums(ctx, &task, job->mesh, &total, sums, job->rounding));
+  for (size_t c = 0; c < job->samples; c++) job->out[c] = sums[c * step];
+  task.query = (weft_points) { job->samples, d, q, NULL };
+  WEFT_TRY(weft_kernel_direct(ctx, &task, job->out + job->samples, &effort));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
 /* ---- on several devices ---- */
 
 typedef struct {

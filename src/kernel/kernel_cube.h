@@ -23,6 +23,17 @@ typedef struct weft_kernel_cube_job {
   double *out;
 } weft_kernel_cube_job;
 
+/* The same points in one to three dimensions, summed over a mesh with the Gaussian kernel. Samples: at most 1,024. */
+typedef struct weft_kernel_cube_mesh_job {
+  size_t n, d, samples;
+  uint64_t key;
+  double h;
+  const struct weft_mesh *mesh; /* placed over the unit cube */
+  double *seconds;              /* making, sorting, spreading, convolving, gathering */
+  double *out;                  /* 2 samples: sums of the samples, the same directly */
+  double *rounding;             /* as weft_kernel_ops' mesh gives it */
+} weft_kernel_cube_mesh_job;
+
 static WEFT_HD inline float weft_kernel_cube_at(uint32_t word) { return (float) (word >> 8) * 5.9604644775390625e-08f; }
 
 /* ops->cube() with the queries dealt over the call's devices. */

@@ -324,9 +324,9 @@ done:
 extern "C" {
 extern const weft_kernel_ops weft_kernel_cuda;
 const weft_kernel_ops weft_kernel_cuda = {
-  direct_cuda, weft_kernel_single_cuda, weft_kernel_grid_cuda,
+  direct_cuda, weft_kernel_single_cuda, weft_kernel_grid_cuda, weft_kernel_mesh_cuda,
 #ifdef WEFT_TESTS
-  weft_kernel_cube_cuda,
+  weft_kernel_cube_cuda, weft_kernel_cube_mesh_cuda,
 #endif
 };
 }

@@ -51,8 +51,11 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
 
 weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done_here,
                                   double *out, weft_kernel_effort *effort);
+weft_status weft_kernel_mesh_cuda(weft_ctx *ctx, const weft_kernel_task *task, const struct weft_mesh *mesh,
+                                  const double *total, double *out, double *rounding);
 #ifdef WEFT_TESTS
 weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const struct weft_kernel_cube_job *job);
+weft_status weft_kernel_cube_mesh_cuda(weft_ctx *ctx, const struct weft_kernel_cube_mesh_job *job);
 #endif
 
 #endif

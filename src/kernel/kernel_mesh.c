@@ -17,8 +17,6 @@
 #define NOWHERE UINT32_MAX
 #define LEAST 1e-300 /* what sums may lose where numbers end */
 
-typedef struct { double least[WEFT_MESH_DIMENSIONS], most[WEFT_MESH_DIMENSIONS]; } box;
-
 typedef struct {
   size_t blocks[WEFT_MESH_DIMENSIONS], all, slabs, per_slab;
   size_t *start;     /* all + 1: of blocks, in `order` */
@@ -32,7 +30,7 @@ static weft_mesh_points points_of(const weft_points *p, int columns)
                              .dimension = columns ? p->n : 1 };
 }
 
-static weft_status box_of(weft_ctx *ctx, const weft_mesh_points *p, size_t d, box *out)
+static weft_status box_of(weft_ctx *ctx, const weft_mesh_points *p, size_t d, weft_mesh_box *out)
 {
   weft_status st = WEFT_OK;
   for (size_t j = 0; j < d; j++) {
@@ -54,8 +52,7 @@ done:
 
 /* ---- where the mesh lies ---- */
 
-/* Of references, and of queries as far as references reach. */
-static void place(weft_mesh *mesh, const box *references, const box *queries, double h)
+void weft_mesh_place(weft_mesh *mesh, const weft_mesh_box *references, const weft_mesh_box *queries, double h)
 {
   const weft_mesh_scheme *s = mesh->scheme;
   const double node = s->spacing * h, reach = node * (s->taps + s->width);
@@ -73,7 +70,8 @@ static void place(weft_mesh *mesh, const box *references, const box *queries, do
   }
 }
 
-static double nodes_of(const weft_mesh_scheme *s, const box *references, const box *queries, size_t d, double h)
+static double nodes_of(const weft_mesh_scheme *s, const weft_mesh_box *references, const weft_mesh_box *queries,
+                       size_t d, double h)
 {
   const double node = s->spacing * h, reach = node * (s->taps + s->width);
   double nodes = 1;
@@ -277,54 +275,86 @@ done:
 
 /* ---- errors ---- */
 
-/* Of a sum, over the sum of its weights: of the scheme, of places and of adding. */
-static double error_of(const weft_mesh *mesh, const blocks *references)
+/* Of a sum, over the sum of its weights. */
+double weft_mesh_error(const weft_mesh *mesh)
 {
-  const weft_mesh_scheme *s = mesh->scheme;
   const double d = (double) mesh->d;
   double longest = 0;
   for (size_t j = 0; j < mesh->d; j++) longest = fmax(longest, (double) mesh->count[j]);
-  const double adds = most_at_node(mesh, references) + d * (2 * s->taps + 1) + pow(s->width, d - 1) + 64;
-  const double places = 4 * DBL_EPSILON * longest * s->spacing * d; /* the kernel's slope is at most .61 */
-  return expm1(d * log1p(s->error)) + 0.5 * DBL_EPSILON * adds * pow(s->size, d) + places;
+  const double places = 4 * DBL_EPSILON * longest * mesh->scheme->spacing * d; /* the kernel's slope is at most .61 */
+  return expm1(d * log1p(mesh->scheme->error)) + places;
 }
 
-/* ---- entry points ---- */
+/* Of adding, likewise. */
+static double rounding_of(const weft_mesh *mesh, const blocks *references)
+{
+  const weft_mesh_scheme *s = mesh->scheme;
+  const double d = (double) mesh->d;
+  const double adds = most_at_node(mesh, references) + d * (2 * s->taps + 1) + pow(s->width, d - 1) + 64;
+  return 0.5 * DBL_EPSILON * adds * pow(s->size, d);
+}
 
-typedef struct {
-  weft_mesh mesh;
-  weft_mesh_points reference, query;
-  blocks of_references, of_queries;
-  const weft_mesh_code *code;
-  double error;
-} job;
+/* ---- sums ---- */
 
-/* The mesh with the references' weights spread on it. */
-static weft_status begin(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task, const weft_mesh_scheme *scheme,
-                         job *j)
+static int is_self(const weft_kernel_task *task) { return task->query.x == task->reference.x; }
+
+/* Places the mesh of a task. */
+static weft_status place(weft_ctx *ctx, const weft_kernel_task *task, const weft_mesh_scheme *scheme, weft_mesh *mesh)
 {
   weft_status st = WEFT_OK;
-  box of_references, of_queries;
-  const int self = task->query.x == task->reference.x;
-  j->reference = points_of(&task->reference, task->columns);
-  j->query = points_of(&task->query, task->columns);
-  j->mesh.d = task->reference.d, j->mesh.m = task->m, j->mesh.scheme = scheme;
-  j->code = weft_mesh_variant();
-  WEFT_TRY(box_of(ctx, &j->reference, j->mesh.d, &of_references));
-  if (self) of_queries = of_references;
-  else WEFT_TRY(box_of(ctx, &j->query, j->mesh.d, &of_queries));
-  if (!(nodes_of(scheme, &of_references, &of_queries, j->mesh.d, task->h) < WEFT_MESH_MOST_NODES)) {
+  weft_mesh_box of_references, of_queries;
+  const weft_mesh_points reference = points_of(&task->reference, task->columns),
+                         query = points_of(&task->query, task->columns);
+  *mesh = (weft_mesh) { .d = task->reference.d, .m = task->m, .scheme = scheme };
+  WEFT_TRY(box_of(ctx, &reference, mesh->d, &of_references));
+  if (is_self(task)) of_queries = of_references;
+  else WEFT_TRY(box_of(ctx, &query, mesh->d, &of_queries));
+  if (!(nodes_of(scheme, &of_references, &of_queries, mesh->d, task->h) < WEFT_MESH_MOST_NODES)) {
     st = weft_fail(ctx, WEFT_ERR_INTERNAL, "a mesh of more than %g nodes", WEFT_MESH_MOST_NODES);
     goto done;
   }
-  place(&j->mesh, &of_references, &of_queries, task->h);
-  WEFT_TAKE0(j->mesh.node, mem, j->mesh.m * j->mesh.nodes);
-  WEFT_TRY(put_in_blocks(ctx, mem, &j->mesh, &j->reference, &j->of_references));
-  j->error = error_of(&j->mesh, &j->of_references);
-  WEFT_TRY(spread_all(ctx, &j->mesh, j->code, &j->reference, &j->of_references, task->weights));
+  weft_mesh_place(mesh, &of_references, &of_queries, task->h);
 done:
   return st;
 }
+
+/* The references' weights on the nodes, which are taken here. */
+static weft_status spread_references(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task,
+                                     const weft_mesh_code *code, weft_mesh *mesh, weft_mesh_points *reference,
+                                     blocks *b)
+{
+  weft_status st = WEFT_OK;
+  *reference = points_of(&task->reference, task->columns);
+  WEFT_TAKE0(mesh->node, mem, mesh->m * mesh->nodes);
+  WEFT_TRY(put_in_blocks(ctx, mem, mesh, reference, b));
+  WEFT_TRY(spread_all(ctx, mesh, code, reference, b, task->weights));
+done:
+  return st;
+}
+
+weft_status weft_kernel_mesh_sums(weft_ctx *ctx, const weft_kernel_task *task, const weft_mesh *placed,
+                                  const double *total, double *out, double *rounding)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_mesh mesh = *placed;
+  weft_mesh_points reference, query = points_of(&task->query, task->columns);
+  blocks of_references, of_queries;
+  const weft_mesh_code *code = weft_mesh_variant();
+  (void) total;
+  WEFT_TRY(spread_references(ctx, &mem, task, code, &mesh, &reference, &of_references));
+  *rounding = rounding_of(&mesh, &of_references);
+  WEFT_TRY(convolve_all(ctx, &mesh, code));
+  if (is_self(task)) query.order = reference.order, of_queries = of_references;
+  else WEFT_TRY(put_in_blocks(ctx, &mem, &mesh, &query, &of_queries));
+  if (of_queries.ordered < task->query.n) memset(out, 0, task->m * task->query.n * sizeof *out);
+  WEFT_TRY(gather_all(ctx, &mesh, code, &query, &of_queries, out));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* ---- entry points ---- */
 
 static weft_status total_weights(weft_ctx *ctx, const weft_kernel_task *task, double *total)
 {
@@ -362,24 +392,21 @@ done:
   return st;
 }
 
-weft_status weft_kernel_mesh(weft_ctx *ctx, const weft_kernel_task *task, const weft_mesh_scheme *scheme, double *out,
-                             int32_t *missed, size_t *missing, double *error)
+weft_status weft_kernel_mesh(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
+                             const weft_mesh_scheme *scheme, double *out, int32_t *missed, size_t *missing,
+                             double *error)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  job j = { .code = NULL };
-  double *errors;
-  WEFT_TAKE(errors, &mem, task->m);
-  WEFT_TRY(begin(ctx, &mem, task, scheme, &j));
-  WEFT_TRY(convolve_all(ctx, &j.mesh, j.code));
-  if (task->query.x == task->reference.x) j.query.order = j.reference.order, j.of_queries = j.of_references;
-  else WEFT_TRY(put_in_blocks(ctx, &mem, &j.mesh, &j.query, &j.of_queries));
-  if (j.of_queries.ordered < task->query.n) memset(out, 0, task->m * task->query.n * sizeof *out);
-  WEFT_TRY(gather_all(ctx, &j.mesh, j.code, &j.query, &j.of_queries, out));
-  WEFT_TRY(total_weights(ctx, task, errors));
-  for (size_t c = 0; c < task->m; c++) errors[c] = errors[c] > 0 ? errors[c] * j.error + LEAST : 0;
-  WEFT_TRY(settle(ctx, task, errors, out, missed, missing));
-  *error = j.error;
+  weft_mesh mesh;
+  double *total, rounding;
+  WEFT_TAKE(total, &mem, task->m);
+  WEFT_TRY(place(ctx, task, scheme, &mesh));
+  WEFT_TRY(total_weights(ctx, task, total));
+  WEFT_TRY(ops->mesh(ctx, task, &mesh, total, out, &rounding));
+  *error = weft_mesh_error(&mesh) + rounding;
+  for (size_t c = 0; c < task->m; c++) total[c] = total[c] > 0 ? total[c] * *error + LEAST : 0;
+  WEFT_TRY(settle(ctx, task, total, out, missed, missing));
 done:
   weft_arena_end(&mem);
   return st;
@@ -390,23 +417,28 @@ weft_status weft_kernel_mesh_pairs(weft_ctx *ctx, const weft_kernel_task *task, 
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  job j = { .code = NULL };
+  weft_mesh mesh;
+  weft_mesh_points reference;
+  blocks of_references;
+  const weft_mesh_code *code = weft_mesh_variant();
   double *spread, total = 0, rest = 0;
-  WEFT_TRY(begin(ctx, &mem, task, scheme, &j));
-  WEFT_TAKE(spread, &mem, j.mesh.nodes);
-  memcpy(spread, j.mesh.node, j.mesh.nodes * sizeof *spread);
-  WEFT_TRY(convolve_all(ctx, &j.mesh, j.code));
-  for (size_t start = 0; start < j.mesh.nodes; start += 256) {
-    const size_t end = j.mesh.nodes - start < 256 ? j.mesh.nodes : start + 256;
+  WEFT_TRY(place(ctx, task, scheme, &mesh));
+  WEFT_TRY(spread_references(ctx, &mem, task, code, &mesh, &reference, &of_references));
+  WEFT_TAKE(spread, &mem, mesh.nodes);
+  memcpy(spread, mesh.node, mesh.nodes * sizeof *spread);
+  WEFT_TRY(convolve_all(ctx, &mesh, code));
+  for (size_t start = 0; start < mesh.nodes; start += 256) {
+    const size_t end = mesh.nodes - start < 256 ? mesh.nodes : start + 256;
     double part = 0;
     if (start % POINTS_AT_ONCE == 0) WEFT_TRY(weft_poll(ctx, 1, 2));
-    for (size_t k = start; k < end; k++) part += spread[k] * j.mesh.node[k];
+    for (size_t k = start; k < end; k++) part += spread[k] * mesh.node[k];
     weft_add_to(&total, &rest, part);
   }
   *sum = total + rest;
   /* a query's sum comes from as many nodes at once: its rounding is that of adding, once more */
   WEFT_TRY(total_weights(ctx, task, &rest));
-  *error = rest * rest * (j.error + DBL_EPSILON * (512 + most_at_node(&j.mesh, &j.of_references)));
+  *error = rest * rest * (weft_mesh_error(&mesh) + rounding_of(&mesh, &of_references) +
+                          DBL_EPSILON * (512 + most_at_node(&mesh, &of_references)));
 done:
   weft_arena_end(&mem);
   return st;

@@ -10,11 +10,16 @@
  *
  *   kernel_mesh_scheme.c      windows, taps and their error; the choice of width and spacing
  *   kernel_mesh.c             points in blocks, and what is done with them
- *   kernel_mesh_tile.h        spreading, convolving, gathering: vector code */
+ *   kernel_mesh_tile.h        spreading, convolving, gathering: vector code
+ *   kernel_mesh_cuda.cu       the same on a device */
 #ifndef WEFT_KERNEL_MESH_H
 #define WEFT_KERNEL_MESH_H
 
 #include "kernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define WEFT_MESH_DIMENSIONS 3
 #define WEFT_MESH_WIDTH 16   /* the greatest */
@@ -27,12 +32,17 @@ typedef struct weft_mesh_scheme {
   double spacing;                 /* of nodes, in bandwidths */
   double error;                   /* of the kernel in one dimension */
   double size;                    /* at most Σ |window tap window| of a pair in one dimension */
+  double gain;                    /* at most Σ over nodes of what a node's weight of 1 gives a query there */
   double tap[2 * WEFT_MESH_TAPS + 1]; /* of lags -taps .. taps */
   double piece[(WEFT_MESH_DEGREE + 1) * WEFT_MESH_WIDTH]; /* [power][lane] of 2 t - 1, t the place in a cell */
 } weft_mesh_scheme;
 
-/* What a scheme is chosen for: extents in bandwidths, numbers of points, columns of weights. */
-typedef struct weft_mesh_size { size_t d, m; double extent[WEFT_MESH_DIMENSIONS], references, queries; } weft_mesh_size;
+/* What a scheme is chosen for: extents in bandwidths, numbers of points, columns of weights; whether for a device. */
+typedef struct weft_mesh_size {
+  size_t d, m;
+  double extent[WEFT_MESH_DIMENSIONS], references, queries;
+  int on_device;
+} weft_mesh_size;
 typedef struct weft_mesh_choice { int width; double spacing, nodes, work; } weft_mesh_choice; /* work: nanoseconds */
 
 /* The cheapest scheme with an error of at most `target` in d dimensions; width 0 where there is none. */
@@ -44,8 +54,14 @@ typedef struct weft_mesh {
   size_t d, m, nodes, stride[WEFT_MESH_DIMENSIONS], count[WEFT_MESH_DIMENSIONS]; /* stride[0] is 1; rows are padded */
   double least[WEFT_MESH_DIMENSIONS], per_node;  /* the window of a point at x begins at node (x - least) per_node */
   const weft_mesh_scheme *scheme;
-  double *node; /* m * nodes */
+  double *node; /* m * nodes; NULL where a mesh is only placed */
 } weft_mesh;
+
+typedef struct weft_mesh_box { double least[WEFT_MESH_DIMENSIONS], most[WEFT_MESH_DIMENSIONS]; } weft_mesh_box;
+/* Places a mesh with a scheme, d and m over the references, and over queries as far as references reach. */
+void weft_mesh_place(weft_mesh *mesh, const weft_mesh_box *references, const weft_mesh_box *queries, double h);
+/* The error of a sum, over the sum of its weights: of the scheme, and of places. Rounding comes on top. */
+double weft_mesh_error(const weft_mesh *mesh);
 
 /* Points in some order: coordinate j of point i is x[i * point + j * dimension]. */
 typedef struct weft_mesh_points {
@@ -74,4 +90,7 @@ typedef struct weft_mesh_code {
 extern const weft_mesh_code weft_mesh_avx512, weft_mesh_avx2, weft_mesh_portable;
 const weft_mesh_code *weft_mesh_variant(void);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

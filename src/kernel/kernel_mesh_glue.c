@@ -4,8 +4,8 @@
 #include "kernel_glue.h"
 #include "kernel_mesh.h"
 
-/* size: list(m, extent, references, queries), extents in bandwidths. c(width, spacing, nodes, seconds of one thread),
- * or NULL where no mesh keeps the target, an error over the sum of weights. */
+/* size: list(m, extent, references, queries, on_device), extents in bandwidths. c(width, spacing, nodes, seconds of one
+ * thread on the CPU, else of the device), or NULL where no mesh keeps the target, an error over the sum of weights. */
 SEXP C_weft_kernel_mesh_choose(SEXP size, SEXP target)
 {
   const char *names[] = { "width", "spacing", "nodes", "seconds", "" };
@@ -14,7 +14,8 @@ SEXP C_weft_kernel_mesh_choose(SEXP size, SEXP target)
   weft_mesh_size s = { .d = (size_t) XLENGTH(extent),
                        .m = weft_record_size(&record, "m"),
                        .references = weft_record_number(&record, "references"),
-                       .queries = weft_record_number(&record, "queries") };
+                       .queries = weft_record_number(&record, "queries"),
+                       .on_device = weft_record_flag(&record, "on_device") };
   memcpy(s.extent, weft_record_doubles(&record, "extent", (double) s.d), s.d * sizeof *s.extent);
   weft_record_close(&record);
   const weft_mesh_choice c = weft_mesh_choose(&s, Rf_asReal(target));
@@ -43,8 +44,7 @@ static int scheme_of(mesh_job *job, SEXP choice, SEXP target)
 static weft_status sum(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   mesh_job *j = data;
-  (void) backend;
-  return weft_kernel_mesh(ctx, &j->task, &j->scheme, j->out, j->missed, &j->missing, &j->error);
+  return weft_kernel_mesh(ctx, backend->kernel, &j->task, &j->scheme, j->out, j->missed, &j->missing, &j->error);
 }
 
 /* list(sum, missed, error): missed are the queries, from 0, whose sums are not within the task's errors. NULL: no such

@@ -109,7 +109,7 @@ static void window_at(const weft_mesh_scheme *s, double t, double *value)
 static void measure_error(weft_mesh_scheme *s)
 {
   enum { W = WEFT_MESH_WIDTH };
-  double t[PLACES], window[PLACES][W], far[2 * WEFT_MESH_TAPS + 2 * W + 1], most = 0, below = 0, greatest = 0;
+  double t[PLACES], window[PLACES][W], far[2 * WEFT_MESH_TAPS + 2 * W + 1], most = 0, below = 0, greatest = 0, gain = 0;
   const int width = s->width, reach = s->taps + width - 1, lags = 2 * s->taps + width;
   const double half = 0.5 * s->spacing * s->spacing;
   for (int a = 0; a < PLACES; a++) {
@@ -121,11 +121,14 @@ static void measure_error(weft_mesh_scheme *s)
   }
   for (int k = 0; k <= 2 * s->taps; k++) below += fmax(-s->tap[k], 0);
   for (int a = 0; a < PLACES; a++) {
+    double all = 0;
     for (int k = 0; k < lags; k++) { /* node k - taps, from that where the window of the first begins */
       far[k] = 0;
       for (int l = 0; l < width; l++)
         if (k - l >= 0 && k - l <= 2 * s->taps) far[k] += window[a][l] * s->tap[k - l];
+      all += fabs(far[k]);
     }
+    gain = fmax(gain, all);
     for (int b = 0; b <= a; b++) /* the others by symmetry */
       for (int lag = -reach; lag <= reach; lag++) {
         double sum = 0;
@@ -139,6 +142,7 @@ static void measure_error(weft_mesh_scheme *s)
   }
   s->error = MARGIN * most + exp(-half * (double) (reach * reach));
   s->size = 1 + s->error + 2 * below * greatest;
+  s->gain = MARGIN * gain;
 }
 
 static void make_with_spacing(weft_mesh_scheme *s, double target)
@@ -190,13 +194,18 @@ static double widest_spacing(size_t row, double error)
 }
 
 /* Nodes of a mesh, and nanoseconds of one thread: of a point its windows, and vectors of eight for each row of nodes;
- * of a node its taps. Measured on a busy AVX-512 core. */
+ * of a node its taps. Measured on a busy AVX-512 core. A device goes through blocks of 8^d nodes around a point. */
 static void price(const weft_mesh_size *size, weft_mesh_choice *c, double error)
 {
   const double vectors = c->width > 8 ? 2 : 1, taps = 2 * sqrt(2 * log(4 / error)) / c->spacing + 1;
   const double d = (double) size->d, m = (double) size->m, rows = pow(c->width, d - 1);
   c->nodes = 1;
   for (size_t j = 0; j < size->d; j++) c->nodes *= size->extent[j] / c->spacing + c->width + (j ? 0 : 8);
+  if (size->on_device) {
+    const double of_point = 0.2 + 0.1 * d + 0.1 * m * pow(vectors, d);
+    c->work = 1e6 + (size->references + size->queries) * of_point + m * c->nodes * (0.01 + d * taps * 1e-3);
+    return;
+  }
   const double of_point = 30 + d * vectors * (6 + c->width) * 0.8 + m * rows * (vectors + 0.5) * 1.2;
   c->work = 3e5 + (size->references + size->queries) * of_point + m * c->nodes * (2 + d * (2 + taps * 0.15));
 }

@@ -86,8 +86,8 @@ static weft_status fetch_stored(weft_ctx *ctx, void *source, size_t index, weft_
   const SEXP starts = weft_glue_element(block, "p"), rows = weft_glue_element(block, "i"),
              values = weft_glue_element(block, "x");
   if (TYPEOF(starts) != INTSXP || TYPEOF(rows) != INTSXP || TYPEOF(values) != REALSXP ||
-      (size_t) Rf_xlength(starts) != out->p + 1 || Rf_xlength(rows) != INTEGER(starts)[out->p] ||
-      Rf_xlength(values) != Rf_xlength(rows))
+      (size_t) Rf_xlength(starts) != out->p + 1 || Rf_xlength(rows) < INTEGER(starts)[out->p] ||
+      Rf_xlength(values) < INTEGER(starts)[out->p])
     return weft_fail(ctx, WEFT_ERR_INTERNAL, "Block %.0f is no sparse matrix.", (double) index + 1);
   out->starts = INTEGER(starts);
   out->rows = INTEGER(rows);

@@ -7,6 +7,7 @@
  *   store_read.c    a file's directory, its blocks and vectors; everything in a file is checked
  *   store_pass.c    what needs every block: sums, and any rows and columns as compressed columns
  *   store_write.c   rows in, blocks out
+ *   store_together.c  the same work for several blocks at once
  *   store_sort.c    entries in any order, through a file that has no name
  *   store_market.c  Matrix Market text, piece after piece
  *
@@ -85,6 +86,18 @@ typedef struct weft_store_sums {
 weft_status weft_store_sum(weft_ctx *ctx, const weft_store *store, const weft_store_choice *choice,
                            const weft_store_recipe *recipe, const weft_store_sums *out, double range[2]);
 
+/* sums[g + j count]: of column j over the rows of group g. of: the group of each row, from 1; others (R's NA) have
+ * none. seen: how many values other than 0 instead. */
+typedef struct weft_store_groups {
+  const int32_t *of;
+  size_t count;
+  int seen;
+  double *sums;
+} weft_store_groups;
+
+weft_status weft_store_sum_groups(weft_ctx *ctx, const weft_store *store, const weft_store_groups *groups,
+                                  size_t count);
+
 /* The choice as compressed columns; starts: column_count + 1 */
 weft_status weft_store_count(weft_ctx *ctx, const weft_store *store, const weft_store_choice *choice, double *starts);
 /* `starts` as weft_store_count() gave them; `rows` are places in the choice. */
@@ -94,6 +107,15 @@ weft_status weft_store_select(weft_ctx *ctx, const weft_store *store, const weft
 /* ---- writing ---- */
 
 typedef struct { uint32_t row, column; double value; } weft_store_entry; /* row: in its block */
+
+#define WEFT_STORE_WAITING 8 /* most blocks that are encoded at once */
+
+/* A block whose rows have all come. */
+typedef struct weft_store_waiting {
+  weft_store_entry *entry;
+  size_t room, count;
+  uint64_t first, rows;
+} weft_store_waiting;
 
 typedef struct weft_store_writer {
   int file;                     /* descriptor + 1; 0: none */
@@ -105,6 +127,8 @@ typedef struct weft_store_writer {
   size_t room, count;           /* for entries, and how many there are */
   uint64_t values;
   weft_store_entry *entry;
+  weft_store_waiting wait[WEFT_STORE_WAITING];
+  size_t waiting, slots;        /* of them: blocks that wait to be written, and how many are to */
   weft_store_block *block;
   weft_store_section *section;
   size_t blocks, block_room, sections, section_room;
@@ -121,7 +145,7 @@ weft_status weft_store_begin(weft_ctx *ctx, const char *path, int overwrite, uin
  * written, and nothing was done. */
 weft_status weft_store_push(weft_ctx *ctx, weft_store_writer *w, uint64_t row, uint64_t column, double value,
                             int *late);
-/* Writes the open block's entries as one of so many rows. */
+/* Makes a block of so many rows of the open block's entries; it is written with others. */
 weft_status weft_store_flush(weft_ctx *ctx, weft_store_writer *w, uint64_t rows);
 /* Makes room for so many entries in the open block. */
 weft_status weft_store_room(weft_ctx *ctx, weft_store_writer *w, size_t count);

@@ -1,6 +1,7 @@
 /* .Call entry points that read stores; store_write_glue.c has those that write them. What R hands over was checked by
  * R/store.R; it is looked at again where a wrong number would lead out of bounds. */
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 #include "../base/glue.h"
 #include "../base/record.h"
@@ -193,8 +194,18 @@ static weft_status run_select(weft_ctx *ctx, const weft_backend *backend, void *
   return weft_store_select(ctx, job->store, &job->choice, &job->recipe, job->starts, job->rows, job->values);
 }
 
-/* list(p, i, x), the slots of a dgCMatrix. most: values that it may have. */
-SEXP C_weft_store_select(SEXP handle, SEXP rows, SEXP columns, SEXP recipe, SEXP most, SEXP control)
+/* Slot `name` of `count` numbers: that of an earlier result where it is long enough, since pages that are new take as
+ * long as what is read into them. */
+static SEXP slot_of(SEXP room, const char *name, SEXPTYPE type, double count)
+{
+  SEXP before = room == R_NilValue ? R_NilValue : weft_glue_element(room, name);
+  if (TYPEOF(before) == type && (double) Rf_xlength(before) >= count) return before;
+  return weft_glue_vector(type, room == R_NilValue ? count : count + floor(count / 8));
+}
+
+/* list(p, i, x), the slots of a dgCMatrix. most: values that it may have. room: NULL, or what the last call returned,
+ * which this one overwrites (list() in the first): i and x are then longer than what they hold. */
+SEXP C_weft_store_select(SEXP handle, SEXP rows, SEXP columns, SEXP recipe, SEXP most, SEXP room, SEXP control)
 {
   const char *fields[] = { "p", "i", "x", "" };
   const weft_store *s = weft_glue_handle_take(handle, &kind);
@@ -212,8 +223,8 @@ SEXP C_weft_store_select(SEXP handle, SEXP rows, SEXP columns, SEXP recipe, SEXP
     weft_glue_fail(WEFT_ERR_INPUT, "%s: %.0f values are asked for; %.0f fit here. Take fewer rows or columns.", s->name,
                    values, Rf_asReal(most));
   int *p_slot = INTEGER(weft_result_put(out, "p", weft_glue_vector(INTSXP, (double) p + 1)));
-  job.rows = INTEGER(weft_result_put(out, "i", weft_glue_vector(INTSXP, values)));
-  job.values = REAL(weft_result_put(out, "x", weft_glue_vector(REALSXP, values)));
+  job.rows = INTEGER(weft_result_put(out, "i", slot_of(room, "i", INTSXP, values)));
+  job.values = REAL(weft_result_put(out, "x", slot_of(room, "x", REALSXP, values)));
   for (size_t j = 0; j <= p; j++) p_slot[j] = (int) job.starts[j];
   weft_glue_run(control, run_select, &job);
   UNPROTECT(2);
@@ -253,6 +264,50 @@ SEXP C_weft_store_sums(SEXP handle, SEXP columns, SEXP recipe, SEXP skip_missing
   job.range = REAL(weft_result_put(out, "range", Rf_allocVector(REALSXP, 2)));
   job.out.skip_missing = Rf_asLogical(skip_missing) == 1;
   weft_glue_run(control, run_sum, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+/* ---- sums by groups of rows ---- */
+
+typedef struct {
+  const weft_store *store;
+  weft_store_groups *groups;
+  size_t count;
+} group_job;
+
+static weft_status run_groups(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  group_job *job = data;
+  (void) backend;
+  return weft_store_sum_groups(ctx, job->store, job->groups, job->count);
+}
+
+/* groups: a list of list(of: the group of each row, from 1, or NA; count; seen: whether to count values other than 0
+ * instead of adding them). A list of matrices, groups in rows and columns of the store. */
+SEXP C_weft_store_groups(SEXP handle, SEXP groups, SEXP control)
+{
+  const weft_store *s = weft_glue_handle_take(handle, &kind);
+  const size_t count = (size_t) Rf_xlength(groups);
+  SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t) count));
+  group_job job = { s, (weft_store_groups *) R_alloc(count + 1, sizeof(weft_store_groups)), count };
+  for (size_t g = 0; g < count; g++) {
+    weft_record given = weft_record_open(VECTOR_ELT(groups, (R_xlen_t) g), "groups");
+    const SEXP of = weft_record_field(&given, "of");
+    const size_t rows = weft_record_size(&given, "count");
+    const int seen = weft_record_flag(&given, "seen");
+    weft_record_close(&given);
+    if (TYPEOF(of) != INTSXP || (uint64_t) Rf_xlength(of) != s->n || rows > INT_MAX || s->p > INT_MAX)
+      weft_glue_fail(WEFT_ERR_INTERNAL, "Groups must be whole numbers, one per row.");
+    for (uint64_t i = 0; i < s->n; i++)
+      if (INTEGER(of)[i] != NA_INTEGER && (INTEGER(of)[i] < 1 || (size_t) INTEGER(of)[i] > rows))
+        weft_glue_fail(WEFT_ERR_INTERNAL, "Group %d of %.0f.", INTEGER(of)[i], (double) rows);
+    SEXP sums = Rf_allocMatrix(REALSXP, (int) rows, (int) s->p);
+    SET_VECTOR_ELT(out, (R_xlen_t) g, sums);
+    const weft_store_groups to = { INTEGER(of), rows, seen, REAL(sums) };
+    job.groups[g] = to;
+  }
+  weft_glue_run(control, run_groups, &job);
   UNPROTECT(1);
   return out;
 }

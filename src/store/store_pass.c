@@ -1,120 +1,15 @@
-/* What reads every block, one at a time: sums, and any rows and columns as compressed columns; see store.h. Memory: one
- * block in bytes and decoded, beside the result. */
+/* What reads every block: sums, and any rows and columns as compressed columns; see store.h. Some blocks are decoded at
+ * once, a thread each, and then put where they belong in their order, so that threads change nothing. Memory: these
+ * blocks in bytes and decoded, beside the result. */
 #include <math.h>
 #include <string.h>
 #include "../base/parallel.h"
 #include "store_read.h"
+#include "store_together.h"
 
-/* Sums over rows are taken in so many runs of columns, each by one thread, and added in order: threads change
- * nothing. */
+/* Sums over rows are taken in so many runs of columns, each by one thread, and added in order. */
 #define RUNS 16
-
-static weft_status load_decoded(weft_ctx *ctx, const weft_store *s, size_t index, const weft_store_choice *choice,
-                                weft_arena *mem, weft_store_view *view, int32_t **rows, double **values)
-{
-  weft_status st = WEFT_OK;
-  const weft_store_block *b = &s->block[index];
-  int32_t *r;
-  double *v;
-  WEFT_TRY(weft_poll(ctx, (double) b->first, (double) s->n));
-  WEFT_TRY(weft_store_load(ctx, s, index, mem, view));
-  WEFT_TAKE(r, mem, (size_t) b->values + 1);
-  WEFT_TAKE(v, mem, (size_t) b->values + 1);
-  WEFT_TRY(weft_store_decode(ctx, s, view, choice->columns, choice->column_count, r, v));
-  *rows = r;
-  *values = v;
-done:
-  return st;
-}
-
-static size_t column_at(const weft_store_choice *choice, size_t place)
-{
-  return choice->columns ? (size_t) choice->columns[place] : place;
-}
-
-static double dressed(const weft_store_recipe *recipe, uint64_t row, double v)
-{
-  if (recipe->size) v /= recipe->size[row];
-  return recipe->log1p ? log1p(v) : v;
-}
-
-/* ---- sums ---- */
-
-typedef struct { double *rows, *counts, least, greatest; } run_sums; /* of one run of columns */
-
-/* Chosen columns at places from .. to - 1. */
-static void sum_run(const weft_store_view *view, const weft_store_choice *choice, size_t from, size_t to,
-                    const int32_t *rows, const double *values, const weft_store_recipe *recipe,
-                    const weft_store_sums *out, run_sums *run)
-{
-  const uint64_t first = view->block->first;
-  for (size_t j = from; j < to; j++) {
-    const size_t c = column_at(choice, j);
-    double sum = 0;
-    for (size_t at = view->starts[c]; at < view->starts[c + 1]; at++) {
-      const double v = dressed(recipe, first + (uint64_t) rows[at], values[at]);
-      if (isnan(v) && out->skip_missing) continue;
-      sum += v;
-      run->rows[rows[at]] += v;
-      run->counts[rows[at]]++;
-      if (!(v >= run->least)) run->least = isnan(v) ? run->least : v;
-      if (!(v <= run->greatest)) run->greatest = isnan(v) ? run->greatest : v;
-      out->column_counts[j]++;
-    }
-    out->columns[j] += sum;
-  }
-}
-
-static weft_status sum_block(weft_ctx *ctx, const weft_store *s, size_t index, const weft_store_choice *choice,
-                             const weft_store_recipe *recipe, const weft_store_sums *out, double range[2])
-{
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  const weft_store_block *b = &s->block[index];
-  weft_store_view view;
-  run_sums run[RUNS];
-  int32_t *rows;
-  double *values, *sums;
-  WEFT_TRY(load_decoded(ctx, s, index, choice, &mem, &view, &rows, &values));
-  WEFT_TAKE0(sums, &mem, 2 * RUNS * (size_t) b->rows);
-  const int threads = weft_threads_worth(ctx->threads, 4.0 * (double) b->values);
-  WEFT_PARALLEL(threads)
-  WEFT_FOR(dynamic)
-  for (int r = 0; r < RUNS; r++) {
-    const run_sums mine = { sums + 2 * (size_t) r * b->rows, sums + (2 * (size_t) r + 1) * b->rows, INFINITY,
-                            -INFINITY };
-    run[r] = mine;
-    sum_run(&view, choice, choice->column_count * (size_t) r / RUNS, choice->column_count * ((size_t) r + 1) / RUNS,
-            rows, values, recipe, out, &run[r]);
-  }
-  for (int r = 0; r < RUNS; r++) {
-    for (size_t i = 0; i < b->rows; i++) {
-      out->rows[b->first + i] += run[r].rows[i];
-      out->row_counts[b->first + i] += run[r].counts[i];
-    }
-    range[0] = fmin(range[0], run[r].least);
-    range[1] = fmax(range[1], run[r].greatest);
-  }
-done:
-  weft_arena_end(&mem);
-  return st;
-}
-
-weft_status weft_store_sum(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice,
-                           const weft_store_recipe *recipe, const weft_store_sums *out, double range[2])
-{
-  weft_status st = WEFT_OK;
-  memset(out->columns, 0, choice->column_count * sizeof(double));
-  memset(out->column_counts, 0, choice->column_count * sizeof(double));
-  memset(out->rows, 0, s->n * sizeof(double));
-  memset(out->row_counts, 0, s->n * sizeof(double));
-  range[0] = INFINITY;
-  range[1] = -INFINITY;
-  for (size_t k = 0; k < s->blocks && st == WEFT_OK; k++) st = sum_block(ctx, s, k, choice, recipe, out, range);
-  return st;
-}
-
-/* ---- any rows and columns ---- */
+#define VALUES_TOGETHER ((uint64_t) 1 << 23) /* of blocks that are decoded at once, unless one has more */
 
 /* Which chosen rows lie in a block: places first .. first + count - 1 of the choice. */
 typedef struct { size_t first, count; int all; } chosen_rows;
@@ -148,52 +43,263 @@ static void map_rows(const weft_store_choice *choice, const weft_store_block *b,
     place[(size_t) choice->rows[in.first + i] - b->first] = (int32_t) (in.first + i);
 }
 
-static weft_status count_block(weft_ctx *ctx, const weft_store *s, size_t index, const weft_store_choice *choice,
-                               chosen_rows in, double *counts)
+static size_t column_at(const weft_store_choice *choice, size_t place)
+{
+  return choice->columns ? (size_t) choice->columns[place] : place;
+}
+
+static double dressed(const weft_store_recipe *recipe, uint64_t row, double v)
+{
+  if (recipe->size) v /= recipe->size[row];
+  return recipe->log1p ? log1p(v) : v;
+}
+
+/* ---- blocks, some at once ---- */
+
+/* A block decoded: rows in the block and values (as the recipe has them) of the entries of chosen columns; place:
+ * map_rows(). */
+typedef struct {
+  size_t index;
+  weft_arena mem;
+  weft_store_view view;
+  int32_t *place, *rows;
+  double *values;
+} decoded;
+
+typedef struct {
+  const weft_store *store;
+  const weft_store_choice *choice;
+  const weft_store_recipe *recipe; /* NULL: values are not looked at */
+  weft_ctx *ctx;                   /* to which the blocks' memory belongs */
+  size_t count;
+  decoded block[WEFT_STORE_TOGETHER];
+} batch;
+
+static void dress_block(const batch *all, decoded *d)
+{
+  const weft_store_recipe *recipe = all->recipe;
+  if (!recipe || (!recipe->size && !recipe->log1p)) return;
+  const uint64_t first = d->view.block->first;
+  for (size_t j = 0; j < all->choice->column_count; j++) {
+    const size_t c = column_at(all->choice, j);
+    for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++)
+      if (d->place[d->rows[at]] >= 0)
+        d->values[at] = dressed(recipe, first + (uint64_t) d->rows[at], d->values[at]);
+  }
+}
+
+static weft_status decode_one(weft_ctx *ctx, size_t item, void *data)
+{
+  weft_status st = WEFT_OK;
+  batch *all = data;
+  decoded *d = &all->block[item];
+  const weft_store_block *b = &all->store->block[d->index];
+  const weft_store_choice *choice = all->choice;
+  d->mem.ctx = ctx;
+  WEFT_TRY(weft_poll(ctx, (double) b->first, (double) all->store->n));
+  WEFT_TAKE(d->place, &d->mem, (size_t) b->rows);
+  map_rows(choice, b, rows_in(choice, b), d->place);
+  WEFT_TRY(weft_store_load(ctx, all->store, d->index, &d->mem, &d->view));
+  WEFT_TAKE(d->rows, &d->mem, (size_t) b->values + 1);
+  WEFT_TAKE(d->values, &d->mem, (size_t) b->values + 1);
+  WEFT_TRY(weft_store_decode(ctx, all->store, &d->view, choice->columns, choice->column_count, d->rows, d->values));
+  dress_block(all, d);
+done:
+  d->mem.ctx = all->ctx;
+  return st;
+}
+
+static void end_batch(batch *all)
+{
+  for (size_t i = 0; i < all->count; i++) weft_arena_end(&all->block[i].mem);
+  all->count = 0;
+}
+
+/* Decodes the next blocks from *next on that have chosen rows; none is left when all->count is 0. */
+static weft_status next_batch(weft_ctx *ctx, batch *all, size_t *next)
+{
+  uint64_t values = 0;
+  const size_t most = ctx->threads < WEFT_STORE_TOGETHER ? (size_t) ctx->threads : WEFT_STORE_TOGETHER;
+  all->ctx = ctx;
+  for (all->count = 0; *next < all->store->blocks && all->count < most; ++*next) {
+    const weft_store_block *b = &all->store->block[*next];
+    if (!rows_in(all->choice, b).count) continue;
+    if (all->count && values + b->values > VALUES_TOGETHER) break;
+    values += b->values;
+    decoded *d = &all->block[all->count++];
+    memset(d, 0, sizeof *d);
+    d->index = *next;
+    d->mem = weft_arena_begin(ctx);
+  }
+  return weft_store_together(ctx, all->count, decode_one, all);
+}
+
+/* ---- sums ---- */
+
+typedef struct { double *rows, *counts, least, greatest; } run_sums; /* of one run of columns */
+
+/* Chosen columns at places from .. to - 1. */
+static void sum_run(const decoded *d, const weft_store_choice *choice, size_t from, size_t to,
+                    const weft_store_sums *out, run_sums *run)
+{
+  for (size_t j = from; j < to; j++) {
+    const size_t c = column_at(choice, j);
+    double sum = 0;
+    for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) {
+      const double v = d->values[at];
+      if (isnan(v) && out->skip_missing) continue;
+      sum += v;
+      run->rows[d->rows[at]] += v;
+      run->counts[d->rows[at]]++;
+      if (!(v >= run->least)) run->least = isnan(v) ? run->least : v;
+      if (!(v <= run->greatest)) run->greatest = isnan(v) ? run->greatest : v;
+      out->column_counts[j]++;
+    }
+    out->columns[j] += sum;
+  }
+}
+
+static weft_status sum_block(weft_ctx *ctx, const weft_store_choice *choice, const decoded *d,
+                             const weft_store_sums *out, double range[2])
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  weft_store_view view;
-  int32_t *rows, *place;
-  double *values;
-  if (in.all) {
-    WEFT_TRY(weft_poll(ctx, 0, 0));
-    WEFT_TRY(weft_store_load_counts(ctx, s, index, &mem, &view));
-    for (size_t j = 0; j < choice->column_count; j++) {
-      const size_t c = column_at(choice, j);
-      counts[j] += view.starts[c + 1] - view.starts[c];
+  const weft_store_block *b = d->view.block;
+  run_sums run[RUNS];
+  double *sums;
+  WEFT_TAKE0(sums, &mem, 2 * RUNS * (size_t) b->rows);
+  const int threads = weft_threads_worth(ctx->threads, 4.0 * (double) b->values);
+  WEFT_PARALLEL(threads)
+  WEFT_FOR(dynamic)
+  for (int r = 0; r < RUNS; r++) {
+    const run_sums mine = { sums + 2 * (size_t) r * b->rows, sums + (2 * (size_t) r + 1) * b->rows, INFINITY,
+                            -INFINITY };
+    run[r] = mine;
+    sum_run(d, choice, choice->column_count * (size_t) r / RUNS, choice->column_count * ((size_t) r + 1) / RUNS, out,
+            &run[r]);
+  }
+  for (int r = 0; r < RUNS; r++) {
+    for (size_t i = 0; i < b->rows; i++) {
+      out->rows[b->first + i] += run[r].rows[i];
+      out->row_counts[b->first + i] += run[r].counts[i];
     }
-  } else {
-    WEFT_TAKE(place, &mem, (size_t) s->block[index].rows);
-    map_rows(choice, &s->block[index], in, place);
-    WEFT_TRY(load_decoded(ctx, s, index, choice, &mem, &view, &rows, &values));
-    for (size_t j = 0; j < choice->column_count; j++) {
-      const size_t c = column_at(choice, j);
-      for (size_t at = view.starts[c]; at < view.starts[c + 1]; at++) counts[j] += place[rows[at]] >= 0;
-    }
+    range[0] = fmin(range[0], run[r].least);
+    range[1] = fmax(range[1], run[r].greatest);
   }
 done:
   weft_arena_end(&mem);
   return st;
 }
 
+weft_status weft_store_sum(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice,
+                           const weft_store_recipe *recipe, const weft_store_sums *out, double range[2])
+{
+  weft_status st = WEFT_OK;
+  batch all = { .store = s, .choice = choice, .recipe = recipe };
+  size_t next = 0;
+  memset(out->columns, 0, choice->column_count * sizeof(double));
+  memset(out->column_counts, 0, choice->column_count * sizeof(double));
+  memset(out->rows, 0, s->n * sizeof(double));
+  memset(out->row_counts, 0, s->n * sizeof(double));
+  range[0] = INFINITY;
+  range[1] = -INFINITY;
+  do {
+    WEFT_TRY(next_batch(ctx, &all, &next));
+    for (size_t i = 0; i < all.count; i++) WEFT_TRY(sum_block(ctx, choice, &all.block[i], out, range));
+    end_batch(&all);
+  } while (next < s->blocks);
+done:
+  end_batch(&all);
+  return st;
+}
+
+/* ---- sums by groups of rows ---- */
+
+static void add_column(const decoded *d, const weft_store_groups *to, size_t j)
+{
+  const int32_t *of = to->of + d->view.block->first;
+  double *sums = to->sums + j * to->count;
+  for (size_t at = d->view.starts[j]; at < d->view.starts[j + 1]; at++) {
+    const int32_t group = of[d->rows[at]];
+    if (group > 0) sums[group - 1] += to->seen ? 1 : d->values[at];
+  }
+}
+
+weft_status weft_store_sum_groups(weft_ctx *ctx, const weft_store *s, const weft_store_groups *groups, size_t count)
+{
+  weft_status st = WEFT_OK;
+  const weft_store_choice whole = { .row_count = (size_t) s->n, .column_count = (size_t) s->p };
+  batch all = { .store = s, .choice = &whole };
+  size_t next = 0;
+  for (size_t g = 0; g < count; g++) memset(groups[g].sums, 0, groups[g].count * (size_t) s->p * sizeof(double));
+  while (next < s->blocks) {
+    double values = 0;
+    WEFT_TRY(next_batch(ctx, &all, &next));
+    for (size_t i = 0; i < all.count; i++) values += (double) all.block[i].view.block->values;
+    const int threads = weft_threads_worth(ctx->threads, 2 * values);
+    WEFT_PARALLEL(threads)
+    WEFT_FOR(dynamic)
+    for (int64_t j = 0; j < (int64_t) s->p; j++)
+      for (size_t i = 0; i < all.count; i++)
+        for (size_t g = 0; g < count; g++) add_column(&all.block[i], &groups[g], (size_t) j);
+    end_batch(&all);
+  }
+done:
+  end_batch(&all);
+  return st;
+}
+
+/* ---- any rows and columns ---- */
+
+/* A block all of whose rows are chosen says in its head how many entries its columns have. */
+static weft_status count_whole(weft_ctx *ctx, const weft_store *s, size_t index, const weft_store_choice *choice,
+                               double *counts)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_store_view view;
+  WEFT_TRY(weft_poll(ctx, 0, 0));
+  WEFT_TRY(weft_store_load_counts(ctx, s, index, &mem, &view));
+  for (size_t j = 0; j < choice->column_count; j++) {
+    const size_t c = column_at(choice, j);
+    counts[j] += view.starts[c + 1] - view.starts[c];
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+static void count_some(const weft_store_choice *choice, const decoded *d, double *counts)
+{
+  for (size_t j = 0; j < choice->column_count; j++) {
+    const size_t c = column_at(choice, j);
+    for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) counts[j] += d->place[d->rows[at]] >= 0;
+  }
+}
+
 weft_status weft_store_count(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice, double *starts)
 {
   weft_status st = WEFT_OK;
+  batch all = { .store = s, .choice = choice };
   memset(starts, 0, (choice->column_count + 1) * sizeof *starts);
-  for (size_t k = 0; k < s->blocks; k++) {
+  for (size_t k = 0; k < s->blocks;) {
     const chosen_rows in = rows_in(choice, &s->block[k]);
-    if (in.count) WEFT_TRY(count_block(ctx, s, k, choice, in, starts + 1));
+    if (in.all || !in.count) {
+      if (in.all) WEFT_TRY(count_whole(ctx, s, k, choice, starts + 1));
+      k++;
+      continue;
+    }
+    WEFT_TRY(next_batch(ctx, &all, &k));
+    for (size_t i = 0; i < all.count; i++) count_some(choice, &all.block[i], starts + 1);
+    end_batch(&all);
   }
   for (size_t j = 0; j < choice->column_count; j++) starts[j + 1] += starts[j];
 done:
+  end_batch(&all);
   return st;
 }
 
 typedef struct {
-  const weft_store *store;
-  const weft_store_choice *choice;
-  const weft_store_recipe *recipe;
   const double *starts;
   size_t *next; /* where a column's next entry goes */
   int32_t *rows;
@@ -201,42 +307,40 @@ typedef struct {
 } selection;
 
 /* The chosen column at `place`: 0 where it has more entries than were counted. */
-static int copy_column(const selection *to, const weft_store_view *view, const int32_t *row_place,
-                       const int32_t *rows, const double *values, size_t place)
+static int copy_column(const selection *to, const weft_store_choice *choice, const decoded *d, size_t place)
 {
-  const size_t c = column_at(to->choice, place), end = (size_t) to->starts[place + 1];
-  for (size_t at = view->starts[c]; at < view->starts[c + 1]; at++) {
-    const int32_t row = row_place[rows[at]];
+  const size_t c = column_at(choice, place), end = (size_t) to->starts[place + 1];
+  size_t next = to->next[place];
+  for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) {
+    const int32_t row = d->place[d->rows[at]];
     if (row < 0) continue;
-    if (to->next[place] >= end) return 0;
-    to->rows[to->next[place]] = row;
-    to->values[to->next[place]++] = dressed(to->recipe, view->block->first + (uint64_t) rows[at], values[at]);
+    if (next >= end) return 0;
+    to->rows[next] = row;
+    to->values[next++] = d->values[at];
   }
+  to->next[place] = next;
   return 1;
 }
 
-static weft_status select_block(weft_ctx *ctx, const selection *to, size_t index, chosen_rows in)
+static weft_status copy_batch(weft_ctx *ctx, const batch *all, const selection *to)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const weft_store *s = to->store;
-  const weft_store_block *b = &s->block[index];
-  const int64_t columns = (int64_t) to->choice->column_count;
-  weft_store_view view;
-  int32_t *rows, *place;
-  double *values;
+  const int64_t columns = (int64_t) all->choice->column_count;
+  double values = 0;
   uint8_t *fits;
-  WEFT_TAKE(place, &mem, (size_t) b->rows);
   WEFT_TAKE(fits, &mem, (size_t) columns + 1);
-  map_rows(to->choice, b, in, place);
-  WEFT_TRY(load_decoded(ctx, s, index, to->choice, &mem, &view, &rows, &values));
-  const int threads = weft_threads_worth(ctx->threads, 2.0 * (double) b->values);
+  for (size_t i = 0; i < all->count; i++) values += (double) all->block[i].view.block->values;
+  const int threads = weft_threads_worth(ctx->threads, 2 * values);
   WEFT_PARALLEL(threads)
-  WEFT_FOR(static)
-  for (int64_t j = 0; j < columns; j++)
-    fits[j] = (uint8_t) copy_column(to, &view, place, rows, values, (size_t) j);
+  WEFT_FOR(dynamic)
+  for (int64_t j = 0; j < columns; j++) {
+    fits[j] = 1;
+    for (size_t i = 0; i < all->count && fits[j]; i++)
+      fits[j] = (uint8_t) copy_column(to, all->choice, &all->block[i], (size_t) j);
+  }
   for (int64_t j = 0; j < columns && st == WEFT_OK; j++)
-    if (!fits[j]) st = weft_store_damaged(ctx, s, index, "changed while it was read");
+    if (!fits[j]) st = weft_store_damaged(ctx, all->store, all->block[0].index, "changed while it was read");
 done:
   weft_arena_end(&mem);
   return st;
@@ -247,18 +351,21 @@ weft_status weft_store_select(weft_ctx *ctx, const weft_store *s, const weft_sto
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  size_t *next;
+  batch all = { .store = s, .choice = choice, .recipe = recipe };
+  size_t *next, block = 0;
   WEFT_TAKE(next, &mem, choice->column_count + 1);
   for (size_t j = 0; j < choice->column_count; j++) next[j] = (size_t) starts[j];
-  const selection to = { s, choice, recipe, starts, next, rows, values };
-  for (size_t k = 0; k < s->blocks; k++) {
-    const chosen_rows in = rows_in(choice, &s->block[k]);
-    if (in.count) WEFT_TRY(select_block(ctx, &to, k, in));
+  const selection to = { starts, next, rows, values };
+  while (block < s->blocks) {
+    WEFT_TRY(next_batch(ctx, &all, &block));
+    if (all.count) WEFT_TRY(copy_batch(ctx, &all, &to));
+    end_batch(&all);
   }
   for (size_t j = 0; j < choice->column_count && st == WEFT_OK; j++)
     if (next[j] != (size_t) starts[j + 1])
       st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' changed while it was read.", s->name);
 done:
+  end_batch(&all);
   weft_arena_end(&mem);
   return st;
 }

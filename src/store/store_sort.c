@@ -112,7 +112,7 @@ weft_status weft_store_sort_drain(weft_ctx *ctx, weft_store_writer *w, weft_stor
   weft_status st = WEFT_OK;
   for (size_t k = 0; k < s->blocks; k++)
     if (s->held[k]) WEFT_TRY(empty_buffer(ctx, w, s, k));
-  for (size_t k = w->blocks; k < s->blocks; k++) {
+  for (size_t k = w->blocks + w->waiting; k < s->blocks; k++) {
     const uint64_t count = s->begin[k + 1] - s->begin[k];
     if (s->placed[k] != count) return changed(ctx);
     WEFT_TRY(weft_store_room(ctx, w, (size_t) count));

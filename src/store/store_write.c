@@ -5,10 +5,11 @@
 #include <string.h>
 #include "store_block.h"
 #include "store_os.h"
+#include "store_together.h"
 
-#define MOST_ENTRIES ((size_t) 1 << 22) /* of a block: 50 MB when it is decoded */
+#define MOST_ENTRIES ((size_t) 1 << 19) /* of a block: 6 MB when it is decoded */
 #define LEAST_ENTRIES ((size_t) 1 << 12)
-#define BYTES_EACH 64 /* of an entry while its block is made: itself, sorted, packed */
+#define BYTES_EACH (64 * WEFT_STORE_WAITING) /* of an entry while blocks are made: itself, sorted, packed */
 
 static weft_status push_bytes(weft_ctx *ctx, weft_store_writer *w, const uint8_t *bytes, uint64_t size)
 {
@@ -17,10 +18,11 @@ static weft_status push_bytes(weft_ctx *ctx, weft_store_writer *w, const uint8_t
   return st;
 }
 
-/* A larger copy of an array of the writer's. */
+/* A larger copy of an array of the writer's. What is not used yet is not cleared: the system gives pages of it when they
+ * are written, so that a small import does not pay for the room of a large one. */
 static void *grown(weft_arena *mem, void *old, size_t used, size_t room, size_t size)
 {
-  void *out = weft_arena_take0(mem, room, size);
+  void *out = weft_arena_take(mem, room, size);
   if (!out) return NULL;
   if (used) memcpy(out, old, used * size);
   weft_arena_drop(mem, old);
@@ -50,6 +52,8 @@ weft_status weft_store_begin(weft_ctx *ctx, const char *path, int overwrite, uin
   w->p = p;
   w->most = fits < LEAST_ENTRIES ? LEAST_ENTRIES : fits > MOST_ENTRIES ? MOST_ENTRIES : fits;
   w->at = WEFT_STORE_HEADER;
+  w->slots = ctx->threads < WEFT_STORE_WAITING ? (size_t) ctx->threads : WEFT_STORE_WAITING;
+  weft_store_crc(0, NULL, 0); /* its table, before threads ask for it */
   WEFT_TRY(weft_store_room(ctx, w, w->most));
   for (int tries = 0; tries < 100 && !w->file; tries++) {
     snprintf(w->part, length + 32, "%.*s.%s.%08llx.part", (int) folder, path, w->name,
@@ -74,18 +78,25 @@ void weft_store_abandon(weft_store_writer *w)
   memset(w, 0, sizeof *w);
 }
 
+static weft_status room_for(weft_ctx *ctx, weft_store_writer *w, weft_store_entry **entry, size_t *room, size_t used,
+                            size_t count)
+{
+  if (count <= *room) return WEFT_OK;
+  if (count > INT32_MAX) return weft_fail(ctx, WEFT_ERR_INPUT, "A row has more than 2147483647 entries.");
+  size_t more = *room ? 2 * *room : w->most;
+  if (more < count) more = count;
+  bind(w, ctx);
+  weft_store_entry *larger = grown(&w->mem, *entry, used, more, sizeof *larger);
+  bind(w, NULL);
+  if (!larger) return WEFT_ERR_MEMORY;
+  *entry = larger;
+  *room = more;
+  return WEFT_OK;
+}
+
 weft_status weft_store_room(weft_ctx *ctx, weft_store_writer *w, size_t count)
 {
-  weft_status st = WEFT_OK;
-  if (count <= w->room) return WEFT_OK;
-  if (count > INT32_MAX) return weft_fail(ctx, WEFT_ERR_INPUT, "A row has more than 2147483647 entries.");
-  size_t room = 2 * w->room > count ? 2 * w->room : count;
-  bind(w, ctx);
-  weft_store_entry *entry = grown(&w->mem, w->entry, w->count, room, sizeof *entry);
-  if (entry) { w->entry = entry; w->room = room; }
-  else st = WEFT_ERR_MEMORY;
-  bind(w, NULL);
-  return st;
+  return room_for(ctx, w, &w->entry, &w->room, w->count, count);
 }
 
 /* ---- a block's entries in order ---- */
@@ -122,27 +133,27 @@ static size_t merge_equal(weft_store_entry *entry, size_t count)
   return kept;
 }
 
-/* The first `count` entries by columns, rows rising; *out is w->entry where they were so, else a copy in `mem`. */
-static weft_status in_order(weft_ctx *ctx, const weft_store_writer *w, size_t count, uint64_t rows, weft_arena *mem,
+/* A block's entries by columns, rows rising; *out is x->entry where they were so, else a copy in `mem`. */
+static weft_status in_order(weft_ctx *ctx, const weft_store_waiting *x, uint64_t p, weft_arena *mem,
                             weft_store_entry **out)
 {
   weft_status st = WEFT_OK;
-  weft_store_entry *from = w->entry, *to, *second;
+  weft_store_entry *from = x->entry, *to, *second;
   int rows_rise = 1, sorted = 1;
-  for (size_t i = 1; i < count; i++) {
+  for (size_t i = 1; i < x->count; i++) {
     rows_rise &= from[i - 1].row <= from[i].row;
     sorted &= from[i - 1].column < from[i].column ||
       (from[i - 1].column == from[i].column && from[i - 1].row < from[i].row);
   }
   *out = from;
   if (sorted) return WEFT_OK;
-  WEFT_TAKE(to, mem, count);
+  WEFT_TAKE(to, mem, x->count);
   if (!rows_rise) {
-    WEFT_TAKE(second, mem, count);
-    WEFT_TRY(sort_by(ctx, from, count, 1, (size_t) rows, second));
+    WEFT_TAKE(second, mem, x->count);
+    WEFT_TRY(sort_by(ctx, from, x->count, 1, (size_t) x->rows, second));
     from = second;
   }
-  WEFT_TRY(sort_by(ctx, from, count, 0, (size_t) w->p, to));
+  WEFT_TRY(sort_by(ctx, from, x->count, 0, (size_t) p, to));
   *out = to;
 done:
   return st;
@@ -150,16 +161,56 @@ done:
 
 /* ---- blocks ---- */
 
-static weft_status write_block(weft_ctx *ctx, weft_store_writer *w, size_t count, uint64_t rows)
+typedef struct {
+  weft_ctx *ctx; /* to which the bytes' memory belongs */
+  const weft_store_writer *w;
+  weft_arena mem[WEFT_STORE_WAITING];
+  uint8_t *bytes[WEFT_STORE_WAITING];
+  weft_store_block block[WEFT_STORE_WAITING];
+} encoding;
+
+static weft_status encode_one(weft_ctx *ctx, size_t item, void *data)
+{
+  encoding *all = data;
+  weft_status st = WEFT_OK;
+  weft_arena own = weft_arena_begin(ctx);
+  const weft_store_waiting *x = &all->w->wait[item];
+  weft_store_block *b = &all->block[item];
+  weft_store_entry *entry;
+  all->mem[item].ctx = ctx;
+  WEFT_TRY(in_order(ctx, x, all->w->p, &own, &entry));
+  b->first = x->first;
+  b->rows = x->rows;
+  b->values = merge_equal(entry, x->count);
+  WEFT_TRY(weft_store_encode(ctx, entry, (size_t) b->values, all->w->p, &all->mem[item], &all->bytes[item], &b->bytes,
+                             &b->kind));
+  b->crc = weft_store_crc(0, all->bytes[item], (size_t) b->bytes);
+done:
+  all->mem[item].ctx = all->ctx;
+  weft_arena_end(&own);
+  return st;
+}
+
+/* Takes the first `count` from those that wait; their memory is kept for others. */
+static void no_longer_wait(weft_store_writer *w, size_t count)
+{
+  for (size_t i = 0; i + count < w->waiting; i++) {
+    const weft_store_waiting first = w->wait[i];
+    w->wait[i] = w->wait[i + count];
+    w->wait[i + count] = first;
+  }
+  w->waiting -= count;
+}
+
+/* Encodes the blocks that wait, a thread each, and writes them in their order. */
+static weft_status write_waiting(weft_ctx *ctx, weft_store_writer *w)
 {
   weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  weft_store_entry *entry;
-  weft_store_block b = { w->at, 0, 0, w->first, rows, 0, 0 };
-  uint8_t *bytes;
+  encoding all = { .ctx = ctx, .w = w };
+  size_t done = 0;
+  for (size_t i = 0; i < w->waiting; i++) all.mem[i] = weft_arena_begin(ctx);
   WEFT_TRY(weft_poll(ctx, (double) w->first, (double) w->n));
-  WEFT_TRY(in_order(ctx, w, count, rows, &mem, &entry));
-  if (w->blocks == w->block_room) {
+  if (w->blocks + w->waiting > w->block_room) {
     bind(w, ctx);
     weft_store_block *block = grown(&w->mem, w->block, w->blocks, 2 * w->blocks + 16, sizeof *block);
     bind(w, NULL);
@@ -167,25 +218,33 @@ static weft_status write_block(weft_ctx *ctx, weft_store_writer *w, size_t count
     w->block = block;
     w->block_room = 2 * w->blocks + 16;
   }
-  b.values = merge_equal(entry, count);
-  WEFT_TRY(weft_store_encode(ctx, entry, (size_t) b.values, w->p, &mem, &bytes, &b.bytes, &b.kind));
-  b.crc = weft_store_crc(0, bytes, (size_t) b.bytes);
-  WEFT_TRY(push_bytes(ctx, w, bytes, b.bytes));
-  w->block[w->blocks++] = b;
-  w->values += b.values;
-  w->first += rows;
+  WEFT_TRY(weft_store_together(ctx, w->waiting, encode_one, &all));
+  for (; done < w->waiting; done++) {
+    all.block[done].offset = w->at;
+    WEFT_TRY(push_bytes(ctx, w, all.bytes[done], all.block[done].bytes));
+    w->block[w->blocks++] = all.block[done];
+    w->values += all.block[done].values;
+  }
 done:
-  weft_arena_end(&mem);
+  for (size_t i = 0; i < w->waiting; i++) weft_arena_end(&all.mem[i]);
+  no_longer_wait(w, done);
   return st;
 }
 
 weft_status weft_store_flush(weft_ctx *ctx, weft_store_writer *w, uint64_t rows)
 {
-  const weft_status st = write_block(ctx, w, w->count, rows);
-  if (st != WEFT_OK) return st;
+  weft_status st = WEFT_OK;
+  if (w->waiting == w->slots) WEFT_TRY(write_waiting(ctx, w));
+  weft_store_waiting *to = &w->wait[w->waiting++];
+  const weft_store_waiting open = { w->entry, w->room, w->count, w->first, rows };
+  w->entry = to->entry;
+  w->room = to->room;
+  *to = open;
   w->count = 0;
+  w->first += rows;
   w->last = w->first;
-  return WEFT_OK;
+done:
+  return st;
 }
 
 /* The open block without its last row, which begins the next one. */
@@ -196,16 +255,19 @@ static weft_status flush_but_last(weft_ctx *ctx, weft_store_writer *w)
   weft_arena mem = weft_arena_begin(ctx);
   weft_store_entry *kept;
   size_t before = 0, moved = 0;
+  if (w->waiting == w->slots) WEFT_TRY(write_waiting(ctx, w)); /* nothing fails once entries have moved, */
   WEFT_TAKE(kept, &mem, w->count);
+  for (size_t i = 0; i < w->count; i++) moved += w->entry[i].row == last;
+  WEFT_TRY(room_for(ctx, w, &w->wait[w->waiting].entry, &w->wait[w->waiting].room, 0, moved)); /* for there is room */
+  moved = 0;
   for (size_t i = 0; i < w->count; i++)
     if (w->entry[i].row == last) kept[moved++] = w->entry[i];
     else w->entry[before++] = w->entry[i];
-  memcpy(w->entry + before, kept, moved * sizeof *kept); /* all are there still, should this fail */
-  WEFT_TRY(write_block(ctx, w, before, last));
+  w->count = before;
+  WEFT_TRY(weft_store_flush(ctx, w, last));
   for (size_t i = 0; i < moved; i++) kept[i].row = 0;
   memcpy(w->entry, kept, moved * sizeof *kept);
   w->count = moved;
-  w->last = w->first;
 done:
   weft_arena_end(&mem);
   return st;
@@ -243,7 +305,7 @@ uint64_t weft_store_fit(const weft_store_writer *w, const uint32_t *counts, uint
   return rows;
 }
 
-/* The open block, and empty ones up to the last row. */
+/* Everything that waits, the open block, and empty ones up to the last row. */
 static weft_status close_rows(weft_ctx *ctx, weft_store_writer *w)
 {
   weft_status st = WEFT_OK;
@@ -251,7 +313,7 @@ static weft_status close_rows(weft_ctx *ctx, weft_store_writer *w)
     const uint64_t left = w->n - w->first;
     st = weft_store_flush(ctx, w, left < WEFT_STORE_ROWS ? left : WEFT_STORE_ROWS);
   }
-  return st;
+  return st == WEFT_OK && w->waiting ? write_waiting(ctx, w) : st;
 }
 
 /* ---- vectors ---- */

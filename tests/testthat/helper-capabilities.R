@@ -29,6 +29,8 @@ capability_calls <- function() {
     bn_learn = list(f = bn_learn, data = "data", args = c(list(data = binary, max_parents = 2), few)),
     bn_exact = list(f = bn_exact, data = "data", args = list(data = binary, max_parents = 2)),
     bn_search = list(f = bn_search, data = "data", args = list(data = numbers, kicks = 5)),
+    "bn_search, score = \"bic\"" = list(f = bn_search, data = "data",
+                                        args = list(data = binary, score = "bic", kicks = 5)),
     kernel_sum = of_numbers(kernel_sum, bandwidth = 1, data = "query"), kde = of_numbers(kde, bandwidth = "scott"),
     kernel_regression = of_numbers(kernel_regression, y = numbers[, 1], bandwidth = 1),
     gp_regression = of_numbers(gp_regression, y = numbers[, 1]), kernel_pca = of_numbers(kernel_pca, k = 2),

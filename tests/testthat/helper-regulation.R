@@ -122,21 +122,21 @@ twins_regulation <- function() {
   }
   list(
     "regulation" = list(tolerance = 0, work = function(backend) run(data(sample(8:90, 1), sample(4:150, 1)),
-                                                                    resamples = 20, backend = backend)),
+                                                                    resamples = 6, backend = backend)),
     "regulation, some regulators and targets" = list(tolerance = 0, work = function(backend) {
       p <- sample(20:200, 1)
       run(data(sample(8:200, 1), p), regulators = sample(p, sample(15, 1)), targets = sample(p, sample(19, 1)),
-          copies = 2, steps = 8, resamples = 10, backend = backend)
+          copies = 2, steps = 8, resamples = 4, backend = backend)
     }),
     "regulation, linear" = list(tolerance = 0, work = function(backend) {
-      run(data(sample(8:90, 1), sample(4:300, 1)), resamples = 10, nonlinear = FALSE, steps = 3, backend = backend)
+      run(data(sample(8:90, 1), sample(4:300, 1)), resamples = 4, nonlinear = FALSE, steps = 3, backend = backend)
     }),
     "regulation, sparse cells" = list(tolerance = 0, work = function(backend) {
       n <- sample(1000:1400, 1)
-      x <- data(n, sample(c(5, 40, 150), 1))
+      x <- data(n, sample(c(5, 40, 90), 1))
       x <- Matrix::Matrix(pmax(round(4 * x - sample(0:4, 1)), 0), sparse = TRUE)
       p <- ncol(x)
-      run(x, transform = "counts", regulators = sample(p, sample(p, 1)), copies = 2, resamples = 10,
+      run(x, transform = "counts", regulators = sample(p, sample(p, 1)), copies = 2, resamples = 4,
           nonlinear = sample(c(TRUE, FALSE), 1), backend = backend)
     }),
     "regulation, many samples" = list(tolerance = 0, work = function(backend) {

@@ -1,7 +1,7 @@
-# The co-clustering room's rows of the table in test-twins.R: labels, traces and predictions of whole runs. Where a
-# device goes node after node, graphs and runs are small, so that a tool that follows every access ends.
+# The co-clustering room's rows of the table in test-twins.R: labels, traces and predictions of whole runs. They are
+# short, and where a device goes node after node graphs are small, so that a tool that follows every access ends.
 twins_irm <- function() {
-  run <- function(make, ..., sweeps = 12) {
+  run <- function(make, ..., sweeps = 5) {
     list(tolerance = 0, work = function(backend) {
       given <- make()
       fit <- do.call(irm, c(given, list(chains = 2, sweeps = sweeps, seed = sample(1e6, 1), backend = backend, ...)))
@@ -42,15 +42,15 @@ twins_irm <- function() {
     "irm, tiny shapes beta" = run(function() planted(30:60, 30:60, 3, 0.2, beta = c(1e-3, 1e-3)), split_merge = FALSE),
     "irm, edge list" = run(function() list(A = graphs(3000, 40000)), split_merge = FALSE),
     "irm, sweeps that three parts share" = run(function() planted(60:120, 400:700, 4, 0.3), hold_out = 0.05,
-                                               devices = c(0, 0, 0), sweeps = 8),
-    "irm, large alpha" = run(function() planted(30:60, 30:60, 3, 0.2, alpha = 40), hold_out = 0.05, sweeps = 6),
+                                               devices = c(0, 0, 0), sweeps = 4),
+    "irm, large alpha" = run(function() planted(30:60, 30:60, 3, 0.2, alpha = 40), hold_out = 0.05, sweeps = 4),
     "irm, directed, large alpha" = run(function() one_mode(20:30, "directed", self = TRUE, alpha = 40),
                                        split_merge = FALSE, sweeps = 3),
     "irm, counts of billions" = run(function() {
       list(A = matrix(sample(c(0, 1, 2e9), 40 * 30, TRUE), 40), family = "poisson")
-    }, split_merge = 3, max_clusters = 30, sweeps = 5),
+    }, split_merge = 3, max_clusters = 30),
     "irm, undirected" = run(function() one_mode(30:60, "undirected", self = TRUE), hold_out = 0.05, split_merge = 2,
-                            sweeps = 6),
+                            sweeps = 4),
     "irm, directed" = run(function() one_mode(25:45, "directed", max_clusters = 150), hold_out = 0.05,
                           split_merge = FALSE, sweeps = 4),
     "irm, directed counts with self links" = run(function() {
@@ -62,15 +62,15 @@ twins_irm <- function() {
                            split_merge = 2, sweeps = 4),
     "irm, gauss, blocked" = run(function() values(40:80, 60:100), split_merge = FALSE),
     "irm, gauss, long lists, sampled parameters" = run(function() values(5:9, 900:1100), alpha = "sample",
-                                                       beta = "sample", sweeps = 6),
+                                                       beta = "sample", sweeps = 4),
     "irm, gauss, missing values, split-merge" = run(function() values(30:50, 20:40, missing = 0.1), split_merge = 3),
     "irm, gauss, many clusters" = run(function() values(200:300, 30:40, max_clusters = c(180, 30)), split_merge = FALSE,
-                                      sweeps = 6),
+                                      sweeps = 4),
     "irm, gauss, clusters beyond shared memory" = run(function() values(820:850, 12:20, missing = 0.05,
                                                                         max_clusters = c(810, 12)),
                                                       split_merge = FALSE, sweeps = 3),
     "irm, gauss, sweeps that three parts share" = run(function() values(50:90, 40:60, missing = 0.1),
-                                                      devices = c(0, 0, 0), sweeps = 6),
+                                                      devices = c(0, 0, 0), sweeps = 4),
     "irm, gauss, tiny shapes beta" = run(function() values(20:30, 20:30, beta = c(1e-3, 1e-3)), split_merge = FALSE),
     "irm, gauss, collapsed" = run(function() values(20:40, 15:30, missing = 0.1), sampler = "collapsed",
                                   split_merge = 2, beta = "sample", sweeps = 4),
@@ -78,9 +78,9 @@ twins_irm <- function() {
                                                sweeps = 3),
     "irm, collapsed counts" = run(function() {
       list(A = matrix(stats::rpois(23 * 47, 0.8), 23), family = "poisson")
-    }, sampler = "collapsed", beta = "sample", sweeps = 5),
+    }, sampler = "collapsed", beta = "sample"),
     "irm, collapsed undirected" = run(function() one_mode(25:45, "undirected", self = TRUE), sampler = "collapsed",
-                                      hold_out = 0.05, sweeps = 5),
+                                      hold_out = 0.05),
     "irm, collapsed directed" = run(function() one_mode(25:40, "directed"), sampler = "collapsed", split_merge = FALSE,
                                     alpha = "sample", sweeps = 4)
   )

@@ -48,17 +48,17 @@ twins_kernel <- function() {
   # more queries than are summed together
   slabs <- list(tolerance = 1e-4, work = function(backend) {
     q <- matrix(stats::runif(250001 * 2), 250001)
-    x <- q[sample(250001, 30), ]
+    x <- q[sample(250001, 8), ]
     lapply(c(single = "single", tensor = "tensor"), function(precision) {
-      as.vector(kernel_sum(q, x, stats::runif(30), "gaussian", 0.5, precision = precision, backend = backend))
+      as.vector(kernel_sum(q, x, stats::runif(8), "gaussian", 0.5, precision = precision, backend = backend))
     })
   })
   on_grid <- c("gaussian", compact_kernels)
   grid <- lapply(on_grid, function(kernel) {
     list(tolerance = if (kernel == "gaussian") 1e-3 else 1e-11, work = function(backend) {
       d <- sample(c(1, 2, 3, 6, 10, 13), 1)
-      x <- matrix(stats::runif(3000 * d), 3000)
-      w <- cbind(stats::runif(3000), 1)
+      x <- matrix(stats::runif(1200 * d), 1200)
+      w <- cbind(stats::runif(1200), 1)
       h <- 0.15 * sqrt(d)
       error <- if (kernel == "gaussian") 1e-3 else 0 # the device sums compact kernels exactly, whatever is asked
       sum <- function(...) as.vector(kernel_sum(..., kernel = kernel, bandwidth = h, rel_error = error, method = "tree",
@@ -66,11 +66,12 @@ twins_kernel <- function() {
       list(sum(matrix(stats::runif(70 * d), 70) * 1.2, x, w), sum(x, weights = w, leave_one_out = TRUE))
     })
   })
+  # 64 runs of 32 points for each part and more
   grid_parts <- list(tolerance = 1e-11, work = function(backend) {
     withr::local_options(weft.devices = c(0, 0, 0))
     d <- sample(c(2, 3, 10), 1)
-    x <- matrix(stats::runif(9000 * d), 9000)
-    w <- cbind(stats::runif(9000), 1)
+    x <- matrix(stats::runif(7000 * d), 7000)
+    w <- cbind(stats::runif(7000), 1)
     sum <- function(q = x, ...) as.vector(kernel_sum(q, ..., kernel = "biweight", bandwidth = 0.1 * d,
                                                      backend = backend))
     list(sum(weights = w, method = "tree", leave_one_out = TRUE), sum(x[1:5000, ] * 1.1, x, w[, 1], method = "tree"),
@@ -86,7 +87,7 @@ twins_kernel <- function() {
     spread = function(n, d) matrix(stats::rcauchy(n * d), n)
   )
   grid_hard <- lapply(hard_points, function(draw) list(tolerance = 1e-11, work = function(backend) {
-    lapply(c(1, 2, sample(3:24, 6)), function(d) {
+    lapply(c(1, 2, sample(3:24, 4)), function(d) {
       n <- sample(c(1, 2, 17, 63, 200, 700), 1)
       x <- matrix(draw(n, d), n)
       box <- apply(x, 2, range)
@@ -108,6 +109,48 @@ twins_kernel <- function() {
     .Call(weft:::C_weft_kernel_cube, list(n = 700, d = 10, samples = 8, key = key, kernel = "epanechnikov",
                                           h = c(0.3, 0.6)), weft:::run_control(backend, devices = devices))$out[1:17, ]
   })
+  # the same scheme on both, so that sums differ by rounding alone; widths of one block of nodes and of several
+  mesh_scheme <- function(d, n, width, spacing, target, columns = TRUE) list(tolerance = 1e-10, work = function(on) {
+    x <- points(n, d)
+    q <- rbind(x[1:min(n, 9), , drop = FALSE], points(60, d) * 1.5, matrix(c(-9, 7), 2, d))
+    w <- cbind(stats::runif(n), stats::rexp(n))
+    sums <- function(query, weights, h) {
+      as_native <- function(x) if (columns) list(columns = x) else {
+        .Call(weft:::C_weft_kernel_points, x, x[1, ], as.double(seq_len(d)), FALSE, weft:::run_control())
+      }
+      reference <- as_native(x)
+      task <- weft:::sums_task("gaussian", h, if (is.null(query)) reference else as_native(query), reference,
+                               t(weights), FALSE)
+      .Call(weft:::C_weft_kernel_mesh, task, c(width, spacing), target, weft:::run_control(on))$sum
+    }
+    list(sums(NULL, w, 0.6), sums(q, w * 1e-200, 0.4) * 1e200, sums(NULL, w[, 1, drop = FALSE] * 1e200, 0.9) * 1e-200)
+  })
+  mesh_schemes <- list(
+    "1-D, 8 nodes" = mesh_scheme(1, 3000, 8, 0.5, 1e-6), "1-D, 16 nodes" = mesh_scheme(1, 700, 16, 0.35, 1e-11),
+    "2-D, 4 nodes" = mesh_scheme(2, 5000, 4, 0.45, 1e-2), "2-D, 12 nodes" = mesh_scheme(2, 2000, 12, 0.4, 1e-8, FALSE),
+    "3-D, 6 nodes" = mesh_scheme(3, 900, 6, 0.5, 1e-4, FALSE), "3-D, 10 nodes" = mesh_scheme(3, 400, 10, 0.45, 1e-7),
+    "one point" = mesh_scheme(3, 1, 8, 0.5, 1e-6)
+  )
+  mesh_calls <- list(tolerance = 1e-6, work = function(backend) {
+    x <- points(2000, sample(3, 1))
+    w <- cbind(stats::rnorm(2000), 1)
+    sum <- function(...) as.vector(kernel_sum(..., bandwidth = 0.5, method = "mesh", backend = backend))
+    list(sum(x, weights = w, abs_error = 1e-5), sum(x, rel_error = 1e-7, leave_one_out = TRUE),
+         sum(x[1:50, , drop = FALSE] * 2, x, w[, 2], rel_error = 1e-6), sum(x, rel_error = 1e-7, log = TRUE))
+  })
+  mesh_chunks <- list(tolerance = 1e-10, work = function(backend) {
+    withr::local_options(weft.device_memory = 2e7)
+    x <- points(200000, 2)
+    task <- weft:::sums_task("gaussian", 1, list(columns = x), list(columns = x), matrix(1, 1, 200000), FALSE)
+    .Call(weft:::C_weft_kernel_mesh, task, c(8, 0.5), 1e-6, weft:::run_control(backend))$sum
+  })
+  cube_mesh <- list(tolerance = 1e-10, work = function(backend) {
+    cube <- list(n = 30000, d = 3, samples = 200, key = floor(stats::runif(2) * 2^32), h = 0.1, width = 8,
+                 spacing = 0.5)
+    out <- .Call(weft:::C_weft_kernel_cube_mesh, cube, 1e-6, weft:::run_control(backend))
+    stopifnot(abs(out$out[, 1] - out$out[, 2]) <= out$error * 30000)
+    out$out
+  })
   c(stats::setNames(direct, paste0("kernel sums, ", kernels)),
     list("kernel sums, single" = single("single"), "kernel sums, single, many queries" = rows,
          "kernel sums, tensor" = single("tensor"),
@@ -116,5 +159,8 @@ twins_kernel <- function() {
     stats::setNames(grid, paste0("kernel sums, grid, ", on_grid)),
     stats::setNames(grid_hard, paste0("kernel sums, grid, points ", names(hard_points))),
     list("kernel sums, grid of three parts" = grid_parts),
+    stats::setNames(mesh_schemes, paste0("kernel sums, mesh, ", names(mesh_schemes))),
+    list("kernel sums, mesh, calls" = mesh_calls, "kernel sums, mesh, more points than fit" = mesh_chunks),
+    if (has_test_entries()) list("kernel sums, mesh, cube" = cube_mesh),
     if (has_test_entries()) list("kernel sums, cube" = cube(0L), "kernel sums, cube of two parts" = cube(c(0L, 0L))))
 }

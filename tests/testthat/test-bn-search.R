@@ -192,3 +192,12 @@ test_that("gene_bayes() takes halves of numbers, and all samples of levels", {
   expect_identical(fit$edges, learned(levels, resample = 0)$edges)
   expect_identical(as.integer(learned(levels, resample = 3)$resample), 3L)
 })
+
+test_that("whole numbers are categories also in a DelayedMatrix, and doubles numbers", {
+  skip_if_not_installed("DelayedArray")
+  x <- as.matrix(linked_bn_data(4, 100))
+  whole <- bn_search(DelayedArray::DelayedArray(x), kicks = 5, seed = 1)
+  expect_identical(whole$type, "bic")
+  expect_identical(whole$dag, bn_search(x, kicks = 5, seed = 1)$dag)
+  expect_identical(bn_search(DelayedArray::DelayedArray(x + 0.5 * x[4:1, ][rep(1:4, 25), ]), kicks = 5)$type, "bge")
+})

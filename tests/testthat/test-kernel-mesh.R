@@ -26,7 +26,11 @@ test_that("a mesh is as near as its error says, for every width and dimension, a
 
 test_that("no spacing keeps an error that is too small for the width", {
   expect_null(bare_mesh(matrix(0), matrix(0), matrix(1), 1, 4L, 0.5, 1e-8))
-  expect_null(.Call(weft:::C_weft_kernel_mesh_choose, list(m = 1, extent = 1, references = 1, queries = 1), 1e-15))
+  for (on_device in c(FALSE, TRUE)) {
+    size <- list(m = 1, extent = 1, references = 1, queries = 1, on_device = on_device)
+    expect_null(.Call(weft:::C_weft_kernel_mesh_choose, size, 1e-15))
+    expect_gt(.Call(weft:::C_weft_kernel_mesh_choose, size, 1e-6)[["seconds"]], 0)
+  }
 })
 
 test_that("sums over a mesh keep their bounds on hard cases", {
@@ -112,7 +116,6 @@ test_that("a mesh says where it does not apply", {
   expect_error(kernel_sum(x[, 1:2], method = "mesh"), "within an error", class = "weft_error_input")
   expect_error(kernel_sum(x[, 1:2], kernel = "laplacian", method = "mesh", rel_error = 0.1), "Gaussian",
                class = "weft_error_input")
-  expect_error(kernel_sum(1:3, method = "mesh", rel_error = 0.1, backend = "cuda"), class = "weft_error_device")
   far <- rbind(c(0, 0, 0), c(1, 1, 1) * 1e6)
   expect_error(kernel_sum(far, method = "mesh", rel_error = 0.1), "nodes", class = "weft_error_input")
   expect_equal(kernel_sum(far, rel_error = 0.1), c(1, 1))
@@ -137,5 +140,22 @@ test_that("least-squares scores in two and three dimensions are those of all pai
     if (d == 2) expect_true(all(known))
     expect_true(all(abs(pairs / vapply(grid, function(h) sum(exp(-square / 2 / h^2)) - n, 0) - 1)[known] < 1e-6))
     expect_true(all(is.na(weft:::mesh_pairs(x, 0)(grid))))
+  }
+})
+
+test_that("on a device sums have the same bits in every run, and are within the bound", {
+  skip_if_no_cuda()
+  withr::local_seed(7)
+  for (d in 1:3) for (error in c(1e-3, 1e-6, 1e-10)) {
+    x <- matrix(rnorm(30000 * d), ncol = d)
+    w <- rexp(30000)
+    sums <- function() kernel_sum(x, weights = w, bandwidth = 0.4, abs_error = error * sum(w), method = "mesh",
+                                  backend = "cuda")
+    got <- sums()
+    expect_identical(attr(got, "backend"), "cuda")
+    for (again in 1:3) expect_identical(sums(), got)
+    some <- sample(30000, 300)
+    want <- kernel_sum(x[some, , drop = FALSE], x, w, bandwidth = 0.4, method = "direct", backend = "cpu")
+    expect_true(all(abs(got[some] - want) <= error * sum(w)), label = paste(d, error))
   }
 })

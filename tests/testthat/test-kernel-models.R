@@ -73,8 +73,8 @@ test_that("densities are saved, printed and drawn", {
   expect_identical(nrow(glance(d)), 1L)
   expect_error(predict(d, 1:3), class = "weft_error_input", regexp = "2 columns")
   old <- d
-  old$version <- 0L
-  expect_error(predict(old), class = "weft_error_input", regexp = "Make it again")
+  attr(old, "format") <- 0L
+  expect_error(predict(old), class = "weft_error_input", regexp = "make it again")
   grDevices::pdf(NULL)
   withr::defer(grDevices::dev.off())
   expect_named(plot(d, n = 20), c("x", "y", "z"))

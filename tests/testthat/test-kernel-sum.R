@@ -119,8 +119,8 @@ test_that("trees are reused, saved and refused by version", {
                  kernel_sum(x, bandwidth = c(1, 2, 0.5)), tolerance = 1e-12)
     expect_output(print(tree), paste(type, "tree of 300 points in 3 dimensions"))
   }
-  back$version <- 99L
-  expect_error(kernel_sum(x, tree = back), class = "weft_error_input", regexp = "Build it again")
+  attr(back, "format") <- 99L
+  expect_error(kernel_sum(x, tree = back), class = "weft_error_input", regexp = "make it again")
   grDevices::pdf(NULL)
   withr::defer(grDevices::dev.off())
   expect_silent(plot(kernel_tree(x[, 1:2])))

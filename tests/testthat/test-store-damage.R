@@ -45,7 +45,7 @@ test_that("a damaged block is named, and the others can be read", {
   writeBin(bytes, file)
   y <- weft_store(file)
   expect_identical(y[seq_len(about$rows[1]), ], m[seq_len(about$rows[1]), ])
-  where <- sprintf("block 2 of 2 \\(rows %.0f to 1500\\)", about$rows[1] + 1)
+  where <- sprintf("block 2 of %d \\(rows %.0f to %.0f\\)", length(about$rows), about$rows[1] + 1, sum(about$rows[1:2]))
   expect_error(y[, ], where, class = "weft_error_input")
   expect_error(Matrix::colSums(y), paste(where, "does not have its checksum"), class = "weft_error_input")
 })

@@ -1,0 +1,40 @@
+/* The same work for several blocks at once; see store_together.h. */
+#include <string.h>
+#include "../base/arena.h"
+#include "../base/parallel.h"
+#include "store_together.h"
+
+static weft_status one_by_one(weft_ctx *ctx, size_t count, weft_store_work work, void *data)
+{
+  weft_status st = WEFT_OK;
+  for (size_t i = 0; i < count && st == WEFT_OK; i++) st = work(ctx, i, data);
+  return st;
+}
+
+weft_status weft_store_together(weft_ctx *ctx, size_t count, weft_store_work work, void *data)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_ctx *own;
+  weft_status *ends;
+  if (count < 2 || ctx->threads < 2) return one_by_one(ctx, count, work, data);
+  WEFT_TAKE(own, &mem, count);
+  WEFT_TAKE(ends, &mem, count);
+  for (size_t i = 0; i < count; i++) {
+    own[i] = *ctx;
+    own[i].poll = NULL;
+    own[i].threads = 1;
+  }
+  WEFT_PARALLEL(ctx->threads)
+  WEFT_FOR(dynamic)
+  for (int64_t i = 0; i < (int64_t) count; i++) ends[i] = work(&own[i], (size_t) i, data);
+  for (size_t i = 0; i < count && st == WEFT_OK; i++) {
+    if (ends[i] == WEFT_OK) continue;
+    st = ends[i];
+    memcpy(ctx->message, own[i].message, sizeof ctx->message);
+    ctx->column = own[i].column;
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
