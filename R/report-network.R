@@ -126,7 +126,8 @@ network_caption <- function(net, edges, drawn) {
                                       "and solid where both are high together, green and dashed where one is high",
                                       "where the other is low, grey where it is neither. A filled arrowhead: the",
                                       "direction is clear (at least 0.9 of the weight of both); a hollow one: it is",
-                                      "open, and the arrow may as well point the other way. Heads at both ends: both directions were kept.")
+                                      "open, and the arrow may as well point the other way. Heads at both ends: both",
+                                      "directions were kept.")
           else "Edges have no direction; dashed green ones join genes of which one is low where the other is high.",
           "Weight is explained above; lengths mean nothing.")
 }
