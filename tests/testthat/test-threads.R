@@ -43,3 +43,15 @@ test_that("calls on small data wake no other threads", {
   large <- matrix(rnorm(4e5), 200)
   expect_gt(woken_by(mi_matrix(large, estimator = "spearman", threads = 2)), 0)
 })
+
+test_that("the method of pca() does not depend on the number of threads", {
+  skip_if_not_installed("Matrix")
+  for (kind in c("dense", "sparse", "stored")) for (n in c(50, 184, 1000, 20000)) for (p in c(27, 200, 3000)) {
+    source <- list(kind = kind, n = n, p = p, values = n * p / 4)
+    stored <- methods::new("dgCMatrix")
+    stored@x <- numeric(min(n * p / 4, 1e6)) # of which only the number is asked for
+    if (kind == "sparse") source$data <- list(stored)
+    methods <- lapply(c(1, 2, 16, 128), function(threads) weft:::pca_plan(source, 10, "auto", threads)$methods)
+    for (other in methods[-1L]) expect_identical(other, methods[[1L]], info = paste(kind, n, p))
+  }
+})
