@@ -11,10 +11,9 @@
 #' parent sets must have probabilities that sum to 1.
 #'
 #' `posterior = "dag"` is the posterior under a uniform prior over graphs by inclusion and exclusion (Tian and He 2009),
-#' 3^p steps: on the CPU seconds for 17 nodes, minutes for 20, and 22 nodes at most; with `backend = "cuda"` 25 nodes at
-#' most, whose tables need 8.2 GB of the device's memory. Terms of both signs cancel; the sums are long double on the
-#' CPU and pairs of doubles on a device, and `error` says how far the probabilities of a node's parent sets are from 1
-#' in sum, where more than 1e-6 is an error. [bn_features()] draws graphs from this posterior.
+#' 3^p steps on the CPU: seconds for 17 nodes, minutes for 20, at most 22. Terms of both signs cancel; the sums are
+#' long double, and `error` says how far the probabilities of a node's parent sets are from 1 in sum, where more than
+#' 1e-6 is an error. [bn_features()] draws graphs from this posterior.
 #'
 #' @inheritParams bn_learn
 #' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned; for posteriors a table made
@@ -48,8 +47,8 @@ bn_exact <- function(data, max_parents = 4, score = "bdeu", posterior = c("none"
   result <- list(dag = sets_to_dag(table, best$sets), score = best$score, edges = NULL, posterior = posterior,
                  table = table)
   if (posterior != "none") {
-    exact <- if (posterior == "order") order_edges(table, best$score, control) else
-      .Call(C_weft_bn_edges_graphs, bn_native_table(table), best$score, control)
+    exact <- if (posterior == "order") order_edges(table, best$score, control)
+             else .Call(C_weft_bn_edges_graphs, bn_native_table(table), best$score, replace(control, "backend", "cpu"))
     result$edges <- matrix(exact$edges, length(table$nodes), dimnames = dimnames(result$dag))
     result$log_total <- exact$log_total
     if (posterior == "dag") result$error <- exact$error
@@ -68,16 +67,14 @@ node_count <- function(data) {
   if (inherits(data, "SummarizedExperiment")) nrow(data) else ncol(data)
 }
 
-# What the device holds: 8 bytes for each subset; for sums over graphs 8 for each node and subset, and 44 for each
-# subset.
+# The device holds 8 bytes for each subset. Sums over graphs run on the CPU.
 bn_exact_backend <- function(backend, p, posterior, threads) {
   p <- if (length(p)) p else 1
   chosen <- choose_backend(backend, cost_exact(p, posterior, threads = threads))
   wanted <- if (is.null(backend)) weft_backend() else backend
-  if (posterior == "dag" && wanted == "auto") return(list(name = "cpu", reason = "sums over graphs run on the CPU"))
   free <- if (chosen$name == "cuda" && wanted == "auto") weft_devices()$available[getOption("weft.device", 0) + 1]
     else Inf
-  if ((if (posterior == "dag") 8 * p + 44 else 8) * 2^p > 0.9 * free) {
+  if (8 * 2^p > 0.9 * free) {
     return(list(name = "cpu", reason = "more subsets than the device holds"))
   }
   chosen
@@ -86,7 +83,7 @@ bn_exact_backend <- function(backend, p, posterior, threads) {
 check_exact_memory <- function(p, posterior, backend, sets = 0, threads = 1) {
   need <- cost_exact(p, posterior, backend, sets, threads)$bytes
   free <- .Call(C_weft_host_available)
-  most <- switch(posterior, none = 33L, order = 33L, dag = if (backend == "cuda") 25L else 22L)
+  most <- switch(posterior, none = 33L, order = 33L, dag = 22L)
   if (p > most || (free >= 0 && need > free)) {
     weft_abort("memory", sprintf("The exact answer needs about %s of memory for %d nodes, %s are free.",
                                  bytes_text(need),

@@ -31,6 +31,9 @@ bn_features <- function(fit, draws = NULL, seed = NULL, threads = NULL, progress
   started <- proc.time()[[3L]]
   need_args("fit")
   chosen <- list(name = "cpu", reason = "graphs are drawn on the CPU")
+  if (!inherits(fit, "weft_bn")) {
+    abort_input("`fit` must be what `bn_exact()` or `bn_learn()` returned.", x = paste0("It is ", describe(fit), "."))
+  }
   exact <- inherits(fit, "weft_bn_exact")
   drawn <- if (exact) draw_exactly(fit, draws, seed, threads, progress) else chain_graphs(fit, draws)
   result <- memory_errors(graph_features(fit$table, drawn))

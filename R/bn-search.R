@@ -16,7 +16,8 @@
 #'   A node's candidates are the nodes that a greedy search around it finds among all nodes, the `candidates` nodes with
 #'   the best scores as its only parent, and the nodes of which it is a candidate. When the search has ended, every node
 #'   before another is tried as its parent once more; those that raise the score become candidates, and the search
-#'   continues.
+#'   continues. Of categories, chains may go on from there with all small sets of each node's neighbours and of a few
+#'   more candidates: `bn_learn(bn_scores(data, candidates = near), start = fit)`, where `near` is a matrix of 0 and 1.
 #'
 #'   The score of a network is that of [bn_scores()]: without a limit by `max_parents`, [bn_score()] gives the same
 #'   number. Results depend on the seed, not on the number of threads; the starts are shared among threads. It runs on

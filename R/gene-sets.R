@@ -264,7 +264,7 @@ test_lists <- function(query, sets, sizes) {
 print.weft_gene_sets <- function(x, n = 10L, ...) {
   whole <- c("query", "set", "size", "listed", "overlap", "q_value")
   if (!all(whole %in% names(x)) || is.null(attr(x, "universe"))) return(NextMethod())
-  check_format(x, "x")
+  check_result(x, text = c("query", "set"), numbers = c("size", "listed", "overlap", "q_value", "p_value"))
   n <- check_number(n, "n", min = 0, whole = TRUE)
   cat(sprintf("%s against %s: %d at a false discovery rate of 0.05\n", several(length(unique(x$query)), "list"),
               several(length(unique(x$set)), "set"), sum(x$q_value <= 0.05)))
@@ -278,4 +278,7 @@ print.weft_gene_sets <- function(x, n = 10L, ...) {
 
 #' @rdname gene_sets
 #' @export
-as.data.frame.weft_gene_sets <- function(x, ...) list2DF(unclass(x)[names(x)], length(x[[1L]]))
+as.data.frame.weft_gene_sets <- function(x, ...) {
+  check_frame(x, "x")
+  list2DF(unclass(x)[names(x)], length(x[[1L]]))
+}

@@ -81,11 +81,15 @@ bandwidth_scorer <- function(x, shape, criterion, kernel, rel_error, queries, th
   d <- ncol(x)
   parts <- check_bandwidth(shape, d, points_reach(x))
   log_shape <- log_volume(parts, d)
-  z <- x / rep(if (is.null(parts$scale)) rep(parts$h, d) else parts$scale, each = nrow(x))
-  if (distributed) return(scorer_over_ranks(z, n, criterion, kernel, rel_error, log_shape, threads))
-  walking <- function() walking_scorer(z, criterion, kernel, rel_error, log_shape, queries, threads, seed, progress)
-  if (scored_by_pairs(criterion, kernel, d)) return(pairs_scorer(z, rel_error, log_shape, walking))
-  walking()
+  unit <- if (is.null(parts$scale)) rep(parts$h, d) else parts$scale
+  scaled <- function() x / rep(unit, each = nrow(x))
+  if (distributed) return(scorer_over_ranks(scaled(), n, criterion, kernel, rel_error, log_shape, threads))
+  walking <- function() {
+    walking_scorer(scaled(), criterion, kernel, rel_error, log_shape, queries, threads, seed, progress)
+  }
+  if (!scored_by_pairs(criterion, kernel, d)) return(walking())
+  if (d == 1L) pairs_scorer(x, unit, rel_error, log_shape, walking)
+  else pairs_scorer(scaled(), 1, rel_error, log_shape, walking)
 }
 
 # By trees, or where points lie on a line by one sum after another.
@@ -181,7 +185,7 @@ sample_rows <- function(n, size, seed) {
 # Standard deviations; a column without any is an error, since no rule can scale it.
 spread <- function(x, distributed = FALSE) {
   n <- rows_of_all(x, distributed)
-  s <- if (distributed) sd_of_all(x, n) else apply(x, 2L, stats::sd)
+  s <- if (distributed) sd_of_all(x, n) else .Call(C_weft_kernel_deviations, x, control_of_size(length(x)))
   if (n < 2 || any(!(s > 0))) {
     abort_input("A rule for bandwidths needs columns that vary.",
                 x = if (n < 2) sprintf("`x` has %d row.", n)
@@ -197,10 +201,14 @@ rule_bandwidth <- function(x, rule, kernel, threads, seed, progress, distributed
     abort_input("The plug-in rule needs all points in one place.",
                 i = "Over ranks, use \"scott\", \"silverman\", \"lscv\" or \"lcv\".")
   }
-  scott <- spread(x, distributed) * rows_of_all(x, distributed)^(-1 / (d + 4))
+  deviations <- spread(x, distributed)
+  if (rule == "plugin") {
+    h <- vapply(seq_len(d), function(j) plugin_bandwidth(if (d > 1L) x[, j] else x, deviations[j]), 0)
+    return(h * canonical_ratio(kernel, d))
+  }
+  scott <- deviations * rows_of_all(x, distributed)^(-1 / (d + 4))
   if (rule == "scott") return(scott * canonical_ratio(kernel, d))
   if (rule == "silverman") return(scott * (4 / (d + 2))^(1 / (d + 4)) * canonical_ratio(kernel, d))
-  if (rule == "plugin") return(apply(x, 2L, plugin_bandwidth) * canonical_ratio(kernel, d))
   shape <- scott * canonical_ratio(kernel, d)
   score <- bandwidth_scorer(x, shape, rule, kernel, 1e-4, 20000, threads, seed, progress, distributed)
   sign <- if (rule == "lscv") 1 else -1
@@ -241,32 +249,38 @@ local_minima <- function(scores) {
 }
 
 # Two-stage direct plug-in in one dimension (Wand and Jones 1995, section 3.6).
-plugin_bandwidth <- function(x) {
+plugin_bandwidth <- function(x, deviation) {
   n <- length(x)
-  range <- stats::IQR(x) / 1.349
-  sigma <- if (range > 0) min(stats::sd(x), range) else stats::sd(x)
+  range <- diff(.Call(C_weft_kernel_quantiles, x, c(0.25, 0.75), control_of_size(n))) / 1.349
+  sigma <- if (range > 0) min(deviation, range) else deviation
   at_zero <- c(`4` = 3, `6` = -15) / sqrt(2 * pi)
+  functional <- pairwise_functionals(x)
   g6 <- (-2 * at_zero[["6"]] / (105 / (32 * sqrt(pi) * sigma^9) * n))^(1 / 9)
-  g4 <- (-2 * at_zero[["4"]] / (pairwise_functional(x, 6, g6) * n))^(1 / 7)
-  (1 / (2 * sqrt(pi)) / (pairwise_functional(x, 4, g4) * n))^(1 / 5)
+  g4 <- (-2 * at_zero[["4"]] / (functional(6, g6, 0.6 * g6) * n))^(1 / 7) # most often more than 0.6 g6
+  (1 / (2 * sqrt(pi)) / (functional(4, g4) * n))^(1 / 5)
 }
 
-# The mean over all pairs, points with themselves among them, of the r-th derivative of a normal density of deviation g.
-# Bins of a twenty-fifth of g leave an error of some 1e-5 of it. Where points lie too far apart for so many bins, gaps
+# A function of r and g: the mean over all pairs, points with themselves among them, of the r-th derivative of a normal
+# density of deviation g, r being 4 or 6. Bins of a twenty-fifth of g leave an error of some 1e-5 of it; those of
+# `next_g`, where another one is expected after it, serve both. Where points lie too far apart for so many bins, gaps
 # wider than the derivative reaches are closed; what then still needs wider bins has half of its points 10^5 times as
 # far apart as the other half.
-pairwise_functional <- function(x, r, g, most_bins = 2^20) {
+pairwise_functionals <- function(x, most_bins = 2^20) {
   n <- as.double(length(x))
   reach <- 10
-  bin <- g / 25
-  pairs <- pair_counts(x, bin, most_bins)
-  if (is.null(pairs)) {
-    x <- cumsum(c(0, pmin(diff(sort(x)), reach * g)))
-    bin <- max(bin, x[length(x)] / (16 * most_bins - 8))
-    pairs <- pair_counts(x, bin, 16 * most_bins)
+  known <- list(bin = Inf)
+  count <- function(bin, g) {
+    pairs <- pair_counts(x, bin, most_bins)
+    if (is.null(pairs)) {
+      x <- cumsum(c(0, pmin(diff(sort(x)), reach * g)))
+      bin <- max(bin, x[length(x)] / (16 * most_bins - 8))
+      pairs <- pair_counts(x, bin, 16 * most_bins)
+    }
+    list(bin = bin, pairs = pairs)
   }
-  pairs <- pairs[seq_len(min(length(pairs), ceiling(reach * g / bin)))]
-  u <- (seq_along(pairs) - 1) * (bin / g)
-  hermite <- function(u) if (r == 4) u^4 - 6 * u^2 + 3 else u^6 - 15 * u^4 + 45 * u^2 - 15
-  (sum(pairs * hermite(u) * stats::dnorm(u)) + n * hermite(0) * stats::dnorm(0)) / (n^2 * g^(r + 1))
+  function(r, g, next_g = g) {
+    if (known$bin > g / 25) known <<- count(next_g / 25, g)
+    sum <- lag_sums(known, g, reach, r) + n * c(`4` = 3, `6` = -15)[[paste(r)]]
+    sum / (sqrt(2 * pi) * n^2 * g^(r + 1))
+  }
 }

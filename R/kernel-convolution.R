@@ -18,6 +18,7 @@ log_sphere <- function(d) log(2) + d / 2 * log(pi) - lgamma(d / 2) # surface of 
 
 # The integral of k squared.
 convolution_at_zero <- function(kernel, d) {
+  if (kernel == "gaussian") return(pi^(d / 2))
   upper <- if (is_compact(kernel)) 1 else Inf
   radial <- stats::integrate(function(r) r^(d - 1) * kernel_value(kernel, r)^2, 0, upper, rel.tol = 1e-10)$value
   radial * exp(log_sphere(d))

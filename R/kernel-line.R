@@ -53,26 +53,32 @@ gaussian_pairs <- function(x, least, rel_error, most_bins = 2^20) {
   if (is.null(pairs)) return(NULL)
   reach <- sqrt(-2 * log(1e-4 * rel_error))
   n <- length(x)
-  sum_of <- function(h) {
-    lags <- seq_len(min(length(pairs), ceiling(reach * h / bin))) - 1
-    sum(pairs[seq_along(lags)] * exp(-0.5 * (lags * (bin / h))^2))
-  }
+  counted <- list(pairs = pairs, bin = bin)
   function(h) {
-    vapply(h, function(h) {
-      sum <- sum_of(h)
-      per_pair <- error * (bin / h)^4
-      kept <- per_pair * (sqrt(3) * (sum + n) - n) <= rel_error * sum ||
-        per_pair * 1.5 * sum_of(sqrt(3) * h) <= rel_error * sum
-      if (kept) sum else NA_real_
-    }, 0)
+    sum <- lag_sums(counted, h, reach)
+    per_pair <- error * (bin / h)^4
+    kept <- per_pair * (sqrt(3) * (sum + n) - n) <= rel_error * sum
+    left <- which(!kept)
+    if (length(left)) {
+      kept[left] <- per_pair[left] * 1.5 * lag_sums(counted, sqrt(3) * h[left], reach) <= rel_error * sum[left]
+    }
+    ifelse(kept, sum, NA_real_)
   }
+}
+
+# Sums over counted pairs, list(pairs, bin), for each h: of exp(-u^2 / 2), u being the distance over h, times the Hermite
+# polynomial of an order; what lies beyond `reach` is left out.
+lag_sums <- function(counted, h, reach, order = 0) {
+  .Call(C_weft_kernel_lag_sums, counted$pairs, h, list(bin = counted$bin, reach = reach, order = order),
+        control_of_size(0))
 }
 
 # Whether least-squares scores are of sums over all pairs, on a line or over a mesh.
 scored_by_pairs <- function(criterion, kernel, d) criterion == "lscv" && kernel == "gaussian" && d <= 3L
 
-# Least-squares scores of z's bandwidths; of those that neither bins nor a mesh can serve by what `walking()` returns.
-pairs_scorer <- function(z, rel_error, log_shape, walking) {
+# Least-squares scores of bandwidths in units of `unit`; of those that neither bins nor a mesh can serve by what
+# `walking()` returns.
+pairs_scorer <- function(z, unit, rel_error, log_shape, walking) {
   n <- as.double(nrow(z))
   d <- ncol(z)
   squared <- kernel_convolution("gaussian", d)
@@ -81,11 +87,11 @@ pairs_scorer <- function(z, rel_error, log_shape, walking) {
   by_walk <- NULL
   function(t) {
     if (d > 1L && is.null(known$pairs)) known <<- list(least = 0, pairs = mesh_pairs(z, rel_error))
-    if (min(t) < known$least) known <<- list(least = min(t), pairs = gaussian_pairs(z, min(t), rel_error))
+    if (min(t) < known$least) known <<- list(least = min(t), pairs = gaussian_pairs(z, min(t) * unit, rel_error))
     if (is.null(known$pairs)) scores <- rep(NA_real_, length(t))
     else {
-      integral <- exp(-2 * mass) * squared$at_zero * (1 + known$pairs(t * squared$wider) / n) / n
-      scores <- exp(-log_shape - d * log(t)) * (integral - 2 * exp(-mass) * known$pairs(t) / (n * (n - 1)))
+      integral <- exp(-2 * mass) * squared$at_zero * (1 + known$pairs(t * unit * squared$wider) / n) / n
+      scores <- exp(-log_shape - d * log(t)) * (integral - 2 * exp(-mass) * known$pairs(t * unit) / (n * (n - 1)))
     }
     left <- is.na(scores)
     if (any(left) && is.null(by_walk)) by_walk <<- walking()
@@ -97,11 +103,11 @@ pairs_scorer <- function(z, rel_error, log_shape, walking) {
 # Ordered pairs of different points by distance, in bins: 0, 1, 2, ... Points are parted among bins, so that counts are
 # not whole. NULL where bins would be too many.
 pair_counts <- function(x, bin, most_bins) {
-  range <- points_range(matrix(x))
+  range <- points_range(if (is.matrix(x)) x else matrix(x))
   bins <- ceiling((range[2L, 1L] - range[1L, 1L]) / bin) + 4
   if (!(bins <= most_bins)) return(NULL)
   grid <- list(bins = bins, least = range[1L, 1L] - 1.5 * bin, per_bin = 1 / bin)
-  parted <- .Call(C_weft_kernel_bin, as.double(x), grid, control_of_size(length(x)))
+  parted <- .Call(C_weft_kernel_bin, x, grid, control_of_size(length(x)))
   size <- stats::nextn(2 * bins)
   spectrum <- stats::fft(c(parted$bin, numeric(size - bins)))
   square <- Re(spectrum)^2 + Im(spectrum)^2

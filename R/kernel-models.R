@@ -8,7 +8,7 @@
 # need each other.
 check_parts <- function(object, made_by, parts) {
   check_format(object, "object")
-  if (!is.list(object)) damaged_model(made_by, "list")
+  if (!is.list(object) || is.null(attr(object, "format"))) damaged_model(made_by, "format")
   for (name in names(parts)) if (!isTRUE(parts[[name]](object[[name]]))) damaged_model(made_by, name)
   invisible(object)
 }

@@ -263,7 +263,7 @@ least_information <- function(m, measure, cut) {
 # A network as mi_network() made it, before its sizes and names are believed.
 check_network <- function(x, arg = "x") {
   check_information(x, arg)
-  if (is_directed(x)) return(x) # regulators in rows need not be the targets in columns
+  if (is_directed(x)) return(check_regulation(x, arg)) # regulators in rows need not be the targets in columns
   if (nrow(x) != ncol(x)) abort_changed(arg, sprintf("it has %d rows and %d columns", nrow(x), ncol(x)))
   if (!identical(rownames(x), colnames(x))) abort_changed(arg, "its names")
   m <- attr(x, "mi", exact = TRUE)

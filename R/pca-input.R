@@ -112,6 +112,20 @@ store_source <- function(x, block_size, arg) {
   if (12 * sum(values) <= min(block_size, 12 * .Machine$integer.max)) {
     return(sparse_source(list(store_sparse(x)), arg))
   }
+  runs <- store_runs(file, values, block_size)
+  names <- dimnames(x)
+  room <- list()
+  list(kind = "stored", n = file$about$n, p = as.double(dim(x)[2L]), values = sum(values), starts = runs$starts,
+       by_row = TRUE, row_names = names[[1L]], names = names[[2L]], data = function(i) {
+         room <<- .Call(C_weft_store_select, file$pointer, as.double(seq(runs$starts[i], runs$ends[i] - 1)), columns,
+                        file$recipe, as.double(.Machine$integer.max), room, run_control(progress = FALSE))
+         room
+       })
+}
+
+# Runs of a store's blocks with at most a quarter of `block_size` of `values` (one number per block) each, or one block:
+# list(starts, ends), rows from 0.
+store_runs <- function(file, values, block_size) {
   most <- min(block_size / 4 / 12, .Machine$integer.max)
   held <- 0
   begins <- vapply(seq_along(values), function(k) {
@@ -119,17 +133,9 @@ store_source <- function(x, block_size, arg) {
     held <<- if (fits) held + values[k] else values[k]
     !fits
   }, NA)
-  names <- dimnames(x)
-  room <- list()
   ends <- cumsum(file$about$rows)
   starts <- (ends - file$about$rows)[begins]
-  ends <- c(starts[-1L], sum(file$about$rows))
-  list(kind = "stored", n = file$about$n, p = as.double(dim(x)[2L]), values = sum(values), starts = starts,
-       by_row = TRUE, row_names = names[[1L]], names = names[[2L]], data = function(i) {
-         room <<- .Call(C_weft_store_select, file$pointer, as.double(seq(starts[i], ends[i] - 1)), columns, file$recipe,
-                        as.double(.Machine$integer.max), room, run_control(progress = FALSE))
-         room
-       })
+  list(starts = starts, ends = c(starts[-1L], sum(file$about$rows)))
 }
 
 block_source <- function(n, p, by_row, block_size, names, read) {

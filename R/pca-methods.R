@@ -9,7 +9,8 @@
 #' standard deviations with their shares of the total variance. `augment()` adds scores to the data.
 #'
 #' @param object,x what [pca()] returned; for `residuals()`, `x` is the data from which it was computed.
-#' @param newdata the rows (or columns) to place: a matrix, data frame or sparse Matrix.
+#' @param newdata the rows (or columns) to place: a matrix, data frame, sparse Matrix or store; the rows of a store are
+#'   read in blocks.
 #' @param type `"rows"` or `"columns"`.
 #' @param k the number of components to use.
 #' @param assay for `residuals()` of a SummarizedExperiment: the assay's name or number.
@@ -59,34 +60,51 @@ predict.weft_pca <- function(object, newdata, type = c("rows", "columns"), ...) 
   type <- check_choice(type, c("rows", "columns"), "type")
   check_pca(object, "object")
   if (missing(newdata)) return(object$x)
-  source <- as_source(newdata, NULL, "newdata")
+  source <- as_source(newdata, NULL, "newdata", stored = type == "rows")
   x <- if (source$kind == "frame") frame_matrix(source$data, "newdata") else source$data
   if (is.null(dim(x)) && is.numeric(x)) x <- if (type == "rows") t(x) else cbind(x)
-  if (!source$kind %in% c("sparse", "delayed") && !(is.matrix(x) && (is.numeric(x) || is.logical(x)))) {
-    abort_input("`newdata` must be a numeric matrix, data frame or Matrix.",
+  if (!source$kind %in% c("sparse", "delayed", "store") && !(is.matrix(x) && (is.numeric(x) || is.logical(x)))) {
+    abort_input("`newdata` must be a numeric matrix, data frame or Matrix, or a store.",
                 x = paste0("It is ", describe(newdata), "."))
   }
   if (type == "columns") return(place_columns(object, x))
   p <- nrow(object$rotation)
-  names <- rownames(object$rotation)
-  if (!is.null(names) && !is.null(colnames(x)) && !identical(names, colnames(x))) {
-    lost <- setdiff(names, colnames(x))
-    if (length(lost)) abort_input("`newdata` must have the columns of the data.",
-                                  x = sprintf("It lacks %s.", label_some(lost)))
-    twice <- unique(c(names[duplicated(names)], intersect(names, colnames(x)[duplicated(colnames(x))])))
-    if (length(twice)) {
-      abort_input("Columns of `newdata` must have names of their own to be found by name.",
-                  x = sprintf("Twice: %s.", label_some(twice)),
-                  i = "With the columns in the order of the data, `unname()` it.")
-    }
-    x <- x[, names, drop = FALSE]
-  }
-  if (ncol(x) != p) abort_input(sprintf("`newdata` must have %d columns.", p), x = sprintf("It has %d.", ncol(x)))
+  columns <- columns_of_fit(rownames(object$rotation), x)
+  count <- if (is.null(columns)) ncol(x) else length(columns)
+  if (count != p) abort_input(sprintf("`newdata` must have %d columns.", p), x = sprintf("It has %d.", count))
   loads <- object$rotation / scale_of(object, p)
-  scores <- as.matrix(x %*% loads)
+  scores <- if (source$kind == "store") store_product(x, columns, loads)
+            else as.matrix((if (is.null(columns)) x else x[, columns, drop = FALSE]) %*% loads)
   scores <- scores - rep(colSums(loads * center_of(object, p)), each = nrow(scores))
   dimnames(scores) <- list(rownames(x), colnames(object$rotation))
   scores
+}
+
+# Which columns of x are those of the data, called `names`; NULL: all of them in their order.
+columns_of_fit <- function(names, x) {
+  if (is.null(names) || is.null(colnames(x)) || identical(names, colnames(x))) return(NULL)
+  lost <- setdiff(names, colnames(x))
+  if (length(lost)) abort_input("`newdata` must have the columns of the data.",
+                                x = sprintf("It lacks %s.", label_some(lost)))
+  twice <- unique(c(names[duplicated(names)], intersect(names, colnames(x)[duplicated(colnames(x))])))
+  if (length(twice)) {
+    abort_input("Columns of `newdata` must have names of their own to be found by name.",
+                x = sprintf("Twice: %s.", label_some(twice)),
+                i = "With the columns in the order of the data, `unname()` it.")
+  }
+  match(names, colnames(x))
+}
+
+# x[, columns] %*% loads of a store, some rows after others.
+store_product <- function(x, columns, loads, block_size = 2^28) {
+  file <- open_store(x)
+  runs <- store_runs(file, file$about$block_values * unclass(x)$recipe$share, block_size)
+  out <- matrix(0, nrow(x), ncol(loads))
+  for (i in seq_along(runs$starts)) {
+    rows <- as.double(seq(runs$starts[i] + 1, runs$ends[i]))
+    out[rows, ] <- as.matrix(store_sparse(x, rows, columns) %*% loads)
+  }
+  out
 }
 
 center_of <- function(fit, p) if (isFALSE(fit$center)) numeric(p) else fit$center

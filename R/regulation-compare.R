@@ -294,7 +294,7 @@ as_igraph.weft_comparison <- function(x, isolated = TRUE, ...) network_convert(x
 
 # It may have been saved and changed.
 checked_comparison <- function(x, arg = "x") {
-  check_format(x, arg)
+  check_result(x, arg, run_attributes)
   sound <- is.list(x) && is.data.frame(x$edges) && is.table(x$groups) && length(x$groups) > 1L &&
     is_number(x$p_value) && is_number(x$permutations) && is.list(x$networks) &&
     identical(names(x$networks), names(x$groups)) && all(vapply(x$networks, inherits, NA, "weft_regulation"))
@@ -303,7 +303,7 @@ checked_comparison <- function(x, arg = "x") {
   edges <- if (sound) unclass(x$edges)
   sound <- sound && all(vapply(edges[columns], is.double, NA)) &&
     all(vapply(edges[c("regulator", "target", "change")], is.character, NA)) &&
-    all(edges$change %in% names(change_colours))
+    all(edges$change %in% names(change_colours)) && !anyNA(edges$q_value)
   if (sound) return(x)
   abort_input(sprintf("`%s` must be what `regulation(compare = )` returned, as it was.", arg), x = "It is damaged.")
 }

@@ -19,6 +19,7 @@
 as.data.frame.weft_regulation <- function(x, ..., fdr = attr(x, "fdr")) {
   edges <- attr(x, "edges")
   if (is.null(edges)) return(NextMethod())
+  check_regulation(x)
   kept <- shown_edges(x, fdr)
   weight <- unclass(x)[cbind(edges$regulator[kept], edges$target[kept])]
   by_weight <- order(-weight, edges$regulator[kept], edges$target[kept])
@@ -94,7 +95,8 @@ tidy.weft_regulation <- function(x, ...) as.data.frame(x, ...)
 #' @export
 print.weft_regulation <- function(x, n = 6L, ...) {
   if (is.null(attr(x, "edges"))) return(invisible(print(as.matrix(x))))
-  check_format(x, "x")
+  check_regulation(x)
+  check_result(x, record = run_attributes)
   q <- attr(x, "edges")$q_value
   cat(sprintf("Directed network: %d regulator%s of %d target%s, %d edges ranked\n", nrow(x),
               if (nrow(x) == 1) "" else "s", ncol(x),

@@ -271,14 +271,14 @@ findings_page <- function(fit) {
   found <- report_findings(fit)
   mark <- c(strong = "strong", suggestive = "suggestive", "could be chance" = "chance")
   lines <- sprintf("- [%s]{.strength .%s} %s [Evidence](#%s)", found$strength, mark[found$strength],
-                   markdown_text(found$text), found$section)
+                   running_text(found$text), found$section)
   if (!length(lines)) lines <- "- Nothing was found beyond chance."
   vain <- attr(found, "in_vain")
   open <- attr(found, "open")
   directions <- directions_text(with_labels(fit))
   c(lines,
-    if (!is.null(directions)) c("", paste("**How far to believe directions.**", markdown_text(directions))),
-    if (length(open)) c("", sprintf("**Not settled yet.** %s. [What there is](#%s)", markdown_text(open), names(open))),
+    if (!is.null(directions)) c("", paste("**How far to believe directions.**", running_text(directions))),
+    if (length(open)) c("", sprintf("**Not settled yet.** %s. [What there is](#%s)", running_text(open), names(open))),
     if (length(vain)) c("", paste0("**Looked for and not found beyond chance:** ",
-                                   markdown_text(paste(vain, collapse = "; ")), ".")))
+                                   running_text(paste(vain, collapse = "; ")), ".")))
 }

@@ -165,7 +165,8 @@ figure_heatmap <- function(fit, count = 50L, most = 400L) {
                            "blocks along it are no finding of their own."),
                      columns_text(q, length(names)), format(length(samples), big.mark = ","),
                      if (is.null(q$batch)) "" else ", and batch in greys", sure, length(names)),
-             width = 7.4, height = 1.4 + 0.15 * length(names), narrow = c(phone_width, 1.2 + 0.125 * length(names)))
+             width = 7.4, height = 1.4 + 0.15 * length(names), kind = "tall",
+             narrow = c(phone_width, 1.2 + 0.125 * length(names)))
 }
 
 draw_heatmap <- function(z, names, class, batch) {

@@ -36,8 +36,11 @@ report_asset <- function(name) readLines(system.file("report", name, package = "
 
 report_paragraph <- function(...) {
   text <- paste(c(...), collapse = " ")
-  if (nzchar(text)) cat("", markdown_text(text), "", sep = "\n")
+  if (nzchar(text)) cat("", running_text(text), "", sep = "\n")
 }
+
+# Sentences, in which an arrow does not part from the name that it points to.
+running_text <- function(x) gsub(" &#45;&#62; ", " &#8594;&#160;", markdown_text(x), fixed = TRUE)
 
 # ---- tables ----
 
@@ -68,7 +71,8 @@ html_table <- function(d, caption, name, rows, minor = character()) {
   cells <- lapply(seq_along(d), function(j) {
     text <- html_text(shown[[j]])
     if (!number[j]) {
-      text <- gsub("_", "_<wbr>", text, fixed = TRUE) # where names of probes may break on phones
+      wide <- nchar(shown[[j]], "chars") > longest_unbroken
+      text[wide] <- gsub("_", "_<wbr>", text[wide], fixed = TRUE) # where names of probes may break on phones
       long <- any(nchar(shown[[j]], "chars") > 40L)
       return(sprintf("<td%s>%s</td>", class_words(c("long", "minor")[c(long, less[j])]), text))
     }
@@ -83,23 +87,35 @@ html_table <- function(d, caption, name, rows, minor = character()) {
     "<tbody>", if (nrow(d)) paste0("<tr>", do.call(paste0, cells), "</tr>"), "</tbody></table>", "</div></figure>")
 }
 
+longest_unbroken <- 14L
+
 class_words <- function(words) if (length(words)) sprintf(" class=\"%s\"", paste(words, collapse = " ")) else ""
 
 format_exact <- function(v) vapply(v, function(one) format(one, digits = 7L, trim = TRUE), "")
 
-# What readers see: three digits, probabilities with their own words.
+# What readers see: three digits of the greatest of a column and as many decimals for all, probabilities with their own
+# words.
 table_text <- function(d, digits = 3) {
   number <- vapply(d, is.numeric, NA)
   probability <- number & grepl("^(p|q|p_.*|q_value|FDR)$", names(d))
   d[] <- lapply(seq_along(d), function(j) {
     v <- d[[j]]
     if (probability[j]) probability_text(v)
-    else if (is.double(v)) ifelse(is.na(v), "", vapply(signif(v, digits), function(one) format(one, big.mark = ","),
-                                                       ""))
+    else if (is.double(v)) ifelse(is.na(v), "", decimal_text(v, digits))
     else if (number[j]) ifelse(is.na(v), "", format(v, big.mark = ",", trim = TRUE))
     else plain_text(v)
   })
   d
+}
+
+decimal_text <- function(v, digits) {
+  size <- abs(v[is.finite(v) & v != 0])
+  alike <- length(size) && max(size) < 1e4 * min(size) && max(size) < 1e6
+  if (!alike || all(size == round(size))) {
+    return(vapply(signif(v, digits), function(one) format(one, big.mark = ","), ""))
+  }
+  decimals <- if (max(size) <= 1) digits else max(0, digits - max(1, floor(log10(max(size)))))
+  formatC(v, digits = decimals, format = "f", big.mark = ",")
 }
 
 probability_text <- function(v) {

@@ -319,22 +319,24 @@ report_outliers <- function(fit) {
   put_table(outlier_table(fit, o), minor = c("score", "stands apart"),
             paste("Strangest samples first. Score: see the figure. q: the smallest false discovery rate at which the",
                   "sample would be said to stand apart. SD: robust standard deviations of all samples, 1.48 times the",
-                  "median distance from their median."), "samples",
+                  "median distance from their median. Off all components: how far a sample is from what the",
+                  "components of the others can say of it."), "samples",
             max(6L, min(20L, sum(o$outlier))))
 }
 
 # Why a point that catches the eye need not be beyond chance.
 tested_text <- function(fit, o) {
   k <- attr(fit$outliers, "components")
-  text <- sprintf(paste("What is tested: a sample's place among all %s at once, and its distance from them, against",
-                        "how fast the tail of the other samples thins out."), several(k, "leading component"))
+  text <- sprintf(paste("What is tested: a sample's place among all %s at once, and how far it is off the components",
+                        "that the other samples have, which is far where many genes do what they do in no other",
+                        "sample. Both are compared with what is usual where some samples are noisier than others, so",
+                        "that even several SD may be chance."), several(k, "leading component"))
   if (any(o$outlier)) return(text)
   second <- outlier_reasons(fit, o[min(2L, nrow(o)), ])
   paste(text, sprintf("The eye picks the farthest of %s x %s = %s scores",
                       several(nrow(o), "sample"), several(k, "component"), format(nrow(o) * k, big.mark = ",")),
-        sprintf(paste("%s; one always is the farthest, and the others' tail says whether it is too far. The test is",
-                      "cautious and misses some that do stand apart: look at how %s was taken and measured all the",
-                      "same."),
+        sprintf(paste("%s; one always is the farthest. The test is cautious and misses some that do stand apart: look",
+                      "at how %s was taken and measured all the same."),
                 if (nzchar(second)) sprintf("(the next, %s: %s)", o$sample[2L], second) else "", o$sample[1L]))
 }
 
@@ -352,7 +354,7 @@ strangest_text <- function(fit, o) {
   named <- sprintf("%s (%sp %s, q %s)", o$sample[1L], if (nzchar(reason)) paste0(reason, "; ") else "",
                    probability_text(o$p_value[1L]), probability_text(o$q_value[1L]))
   if (o$outlier[1L]) return(named)
-  sprintf("%s: chance alone gives one that strange in %s of sets of %d samples with tails like these", named,
+  sprintf("%s: chance alone gives one that strange in %s of sets of %d samples that differ in noise as these do", named,
           share_text(strangest_chance(o$p_value[1L], nrow(o))), nrow(o))
 }
 
@@ -377,8 +379,10 @@ outlier_places <- function(fit, o) {
   k <- min(attr(fit$outliers, "components"), ncol(scores))
   z <- apply(scores[, seq_len(k), drop = FALSE], 2L, spreads)
   off <- as.data.frame(fit$outliers)
+  at <- match(o$sample, off$sample)
   list(on = z[match(o$sample, rownames(scores)), , drop = FALSE],
-       off = if (anyNA(off$distance)) rep(0, nrow(o)) else spreads(off$distance)[match(o$sample, off$sample)])
+       off = if (anyNA(off$distance)) rep(0, nrow(o)) else spreads(off$distance)[at],
+       times = off$distance[at] / stats::median(off$distance))
 }
 
 # The component on which one sample is farthest out; NA where it is farther off all of them.
@@ -397,7 +401,10 @@ outlier_reasons <- function(fit, o) {
     z <- place$on[i, ]
     best <- which.max(abs(z))
     if (!length(best)) return("")
-    if (place$off[i] > abs(z[best])) return(sprintf("off all components: %.1f SD more than the median", place$off[i]))
+    if (place$off[i] > abs(z[best])) {
+      return(sprintf("off all components: %.1f times as far as the median sample, %.1f SD", place$times[i],
+                     place$off[i]))
+    }
     sprintf("PC%d: %.1f SD %s the median", best, abs(z[best]), if (z[best] > 0) "above" else "below")
   }, "")
 }

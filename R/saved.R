@@ -8,10 +8,11 @@ result_format <- 1L
 # structure(), with that number.
 new_result <- function(.Data, ...) structure(.Data, ..., format = result_format) # nolint: object_name_linter.
 
-# `x` came as argument `arg`. Any way to take its attributes will do, since some are looked at without their class.
+# `x` came as argument `arg`. What does not say that it is a result is for others to refuse.
 check_format <- function(x, arg) {
   found <- attr(x, "format", exact = TRUE)
   if (identical(found, result_format)) return(invisible(x))
+  if (is.null(found) && !any(startsWith(class(x), "weft_"))) return(invisible(x))
   abort_input(sprintf("`%s` must be of format %d, which this version of weft writes and reads.", arg, result_format),
               x = if (is.null(found)) "It has no format number." else sprintf("Its format is %s.", describe(found)),
               i = "It was changed after it was made, or another version of weft made it: make it again.")

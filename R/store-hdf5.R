@@ -1,13 +1,14 @@
 # HDF5 files for weft_import(): AnnData's .h5ad, 10x Genomics' .h5, .loom. The package rhdf5 reads them in pieces; what
-# is in them is data, and is checked here and in C before it is used.
+# is in them is data, and is checked here and in C before it is used. libhdf5 crashes on some damaged files, so that only
+# forked children call it, where there are any (R/apart.R).
 
-# The file as functions of a path in it: list(is_group, has, size, attribute, read, close). read() takes first elements
-# from 1 and counts, one per dimension of R's order, which is the file's turned round.
-h5_open <- function(path) {
-  need_package("rhdf5", sprintf("'%s'", basename(path)))
+# f(file) with the open file as functions of a path in it: list(path, name, is_group, has, size, attribute, members,
+# read). read() takes first elements from 1 and counts, one per dimension of R's order, which is the file's turned round.
+with_h5 <- function(path, f) {
   file <- tryCatch(rhdf5::H5Fopen(path, flags = "H5F_ACC_RDONLY"), error = function(e) {
     abort_input(sprintf("'%s' must be an HDF5 file.", basename(path)), x = conditionMessage(e))
   })
+  on.exit(rhdf5::H5Fclose(file))
   said <- function(code, name) tryCatch(code, weft_error = stop, error = function(e) {
     abort_input(sprintf("'%s' could not be read at \"%s\".", basename(path), name), x = conditionMessage(e))
   })
@@ -21,8 +22,8 @@ h5_open <- function(path) {
     object <- rhdf5::H5Oopen(file, name)
     tryCatch(f(object), finally = rhdf5::H5Oclose(object))
   }, name)
-  list(
-    name = basename(path), has = has,
+  f(list(
+    path = path, name = basename(path), has = has,
     is_group = function(name) has(name) && with_object(name, function(o) rhdf5::H5Iget_type(o) == "H5I_GROUP"),
     size = function(name) with_object(name, function(o) {
       space <- rhdf5::H5Dget_space(o)
@@ -41,27 +42,33 @@ h5_open <- function(path) {
       if (is.character(out)) Encoding(out) <- "UTF-8"
       if (is.raw(out)) storage.mode(out) <- "integer" # numbers of one byte
       out
-    },
-    close = function() rhdf5::H5Fclose(file)
-  )
+    }
+  ))
+}
+
+# What f(file) returns of a file that is open in a child only.
+h5_apart <- function(path, f) apart(function() with_h5(path, f), function() h5_ended(path))
+
+h5_ended <- function(path) {
+  abort_input(sprintf("'%s' could not be read.", basename(path)), x = "The HDF5 library crashed.",
+              i = "The file is damaged: make it again, or import another copy.")
+}
+
+# use(item) for each item that produce(file, send) hands to send(), in a child that works ahead.
+h5_stream <- function(path, produce, use) {
+  stream_apart(function(send) with_h5(path, function(file) produce(file, send)), use, function() h5_ended(path))
 }
 
 hdf5_import <- function(path, samples, layer, memory) {
-  file <- h5_open(path)
-  opened <- TRUE
-  on.exit(if (opened) file$close())
-  source <- if (file$has("X") || file$has("raw/X")) anndata_import(file, layer, memory)
-  else if (file$has("matrix") && file$has("col_attrs")) loom_import(file, layer, memory)
-  else tenx_import(file, layer, memory)
+  need_package("rhdf5", sprintf("'%s'", basename(path)))
+  source <- h5_apart(path, function(file) {
+    if (file$has("X") || file$has("raw/X")) anndata_import(file, layer, memory)
+    else if (file$has("matrix") && file$has("col_attrs")) loom_import(file, layer, memory)
+    else tenx_import(file, layer, memory)
+  })
   if (!is.null(samples)) {
     abort_input("`samples` must be NULL for HDF5 files, which say themselves where samples are.")
   }
-  fill <- source$fill
-  source$fill <- function(begin, control) {
-    on.exit(file$close())
-    fill(begin, control)
-  }
-  opened <- FALSE
   source
 }
 
@@ -173,11 +180,21 @@ compressed_parts <- function(file, where, d, by_row, memory) {
       length(stored) != 1L) {
     wrong_file(file, sprintf("\"%s\" has parts of lengths that do not fit together.", where))
   }
-  pieces <- function(f) compressed_pieces(file, at, d[2L - by_row], stored, memory, f)
-  fill <- if (by_row) function(begin, control) {
+  new_import(d, NULL, compressed_fill(file$path, where, by_row, d[2L - by_row], stored, memory))
+}
+
+# The function `fill` of an import; it does not hold the file, which is closed by then.
+compressed_fill <- function(path, where, by_row, count, stored, memory) {
+  force(list(path, where, by_row, count, stored, memory))
+  pieces <- function(with_values, f) {
+    h5_stream(path, function(file, send) {
+      compressed_pieces(file, where, count, stored, memory, with_values, send)
+    }, function(part) f(part$first, part$starts, part$indices, part$values))
+  }
+  if (by_row) function(begin, control) {
     writer <- begin()
-    pieces(function(first, starts, indices, values) {
-      .Call(C_weft_store_rows, writer, first, starts, indices, values(), control)
+    pieces(TRUE, function(first, starts, indices, values) {
+      .Call(C_weft_store_rows, writer, first, starts, indices, values, control)
     })
   } else function(begin, control) {
     writer <- begin()
@@ -186,16 +203,17 @@ compressed_parts <- function(file, where, d, by_row, memory) {
       columns <- rep.int(as.integer(first) + seq_len(length(starts) - 1L) - 1L, diff(starts))
       .Call(C_weft_store_sort, writer, sorter, indices, columns, values, control)
     }
-    pieces(function(first, starts, indices, values) sort(first, starts, indices, NULL))
-    pieces(function(first, starts, indices, values) sort(first, starts, indices, values()))
+    pieces(FALSE, sort)
+    pieces(TRUE, sort)
     .Call(C_weft_store_drain, writer, sorter, control)
   }
-  new_import(d, NULL, fill)
 }
 
-# Calls f(first, starts, indices, values) for runs of rows (or columns) that have about a 64th of `memory` of values.
-compressed_pieces <- function(file, at, count, stored, memory, f) {
-  most <- max(2^12, floor(memory / 64))
+# Calls send(list(first, starts, indices, values)) for runs of rows (or columns) that have about a 128th of `memory` of
+# values; these are NULL without `with_values`.
+compressed_pieces <- function(file, where, count, stored, memory, with_values, send) {
+  at <- function(part) paste0(where, "/", part)
+  most <- max(2^12, floor(memory / 128))
   first <- 0
   while (first < count) {
     reach <- min(count - first, 2^17)
@@ -205,20 +223,29 @@ compressed_pieces <- function(file, at, count, stored, memory, f) {
       wrong_file(file, sprintf("\"%s\" does not rise from 0 to %.0f.", at("indptr"), stored))
     }
     done <- 0
-    while (done < reach) {
-      take <- max(1, findInterval(pointers[done + 1] + most, pointers) - 1 - done)
-      starts <- pointers[done + seq_len(take + 1)]
-      number <- starts[take + 1] - starts[1L]
-      read <- function(part) {
-        if (number) plain_column(file$read(at(part), starts[1L] + 1, number)) else numeric()
-      }
+    for (end in piece_ends(pointers, most)) {
+      starts <- pointers[seq(done + 1, end + 1)]
+      number <- starts[length(starts)] - starts[1L]
+      read <- function(part) if (number) plain_column(file$read(at(part), starts[1L] + 1, number)) else numeric()
       indices <- suppressWarnings(as.integer(read("indices")))
       if (anyNA(indices)) wrong_file(file, sprintf("\"%s\" has numbers beyond 2^31.", at("indices")))
-      f(first + done, starts - starts[1L], indices, function() stored_numbers(file, read("data"), at("data")))
-      done <- done + take
+      send(list(first = first + done, starts = starts - starts[1L], indices = indices,
+                values = if (with_values) stored_numbers(file, read("data"), at("data"))))
+      done <- end
     }
     first <- first + reach
   }
+}
+
+# Runs of rows with at most so many values each, but one row at least: the last row of each.
+piece_ends <- function(pointers, most) {
+  ends <- numeric()
+  done <- 0
+  while (done < length(pointers) - 1) {
+    done <- max(done + 1, findInterval(pointers[done + 1] + most, pointers) - 1)
+    ends <- c(ends, done)
+  }
+  ends
 }
 
 stored_numbers <- function(file, values, at) {
@@ -235,18 +262,26 @@ dense_import <- function(file, where, rows_first, memory) {
   d <- file$size(where)
   if (length(d) != 2L) wrong_file(file, sprintf("\"%s\" is no matrix.", where))
   if (rows_first) d <- rev(d)
-  at_once <- max(1, floor(memory / 32 / max(1, d[2L])))
-  new_import(d, NULL, function(begin, control) {
+  new_import(d, NULL, dense_fill(file$path, where, rows_first, d, memory))
+}
+
+dense_fill <- function(path, where, rows_first, d, memory) {
+  force(list(path, where, rows_first, d))
+  at_once <- max(1, floor(memory / 64 / max(1, d[2L])))
+  function(begin, control) {
     writer <- begin()
-    for (first in seq(0, length.out = ceiling(d[1L] / at_once), by = at_once)) {
-      rows <- min(at_once, d[1L] - first)
-      part <- if (rows_first) file$read(where, c(1, first + 1), c(d[2L], rows))
-              else file$read(where, c(first + 1, 1), c(rows, d[2L]))
-      part <- array(stored_numbers(file, part, where), dim(part))
-      if (rows_first) part <- t(part)
-      .Call(C_weft_store_columns, writer, first, rows, NULL, NULL, part, control)
-    }
-  })
+    h5_stream(path, function(file, send) {
+      for (first in seq(0, length.out = ceiling(d[1L] / at_once), by = at_once)) {
+        rows <- min(at_once, d[1L] - first)
+        part <- if (rows_first) file$read(where, c(1, first + 1), c(d[2L], rows))
+                else file$read(where, c(first + 1, 1), c(rows, d[2L]))
+        send(list(first = first, part = array(stored_numbers(file, part, where), dim(part))))
+      }
+    }, function(item) {
+      part <- if (rows_first) t(item$part) else item$part
+      .Call(C_weft_store_columns, writer, item$first, as.double(nrow(part)), NULL, NULL, part, control)
+    })
+  }
 }
 
 # ---- 10x Genomics, loom ----

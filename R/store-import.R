@@ -13,7 +13,8 @@
 #' @section Errors and interrupts: The file is written under a temporary name in the folder of `path`, which begins with
 #'   a dot and ends in `.part`, and is renamed when it is complete and on the disk. After an error or an interrupt the
 #'   temporary file is removed. If R was killed it stays, and cannot be opened. A symbolic link at `path` is replaced,
-#'   not followed.
+#'   not followed. The HDF5 library crashes on some damaged files. Such a file is an error where R can fork: a child
+#'   reads it, ahead of the import. On Windows, and in the windows of RStudio and of R for macOS, it may end the session.
 #'
 #' @param x what to import; see below.
 #' @param path the file to write.

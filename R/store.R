@@ -6,9 +6,9 @@
 #'
 #' `x[i, j]` returns rows and columns as a dgCMatrix, `as.matrix()` and `as(x, "dgCMatrix")` return the whole.
 #' `summary()` and, with the package Matrix attached, `colSums()`, `rowSums()`, `colMeans()` and `rowMeans()` read one
-#' block after another. [pca()] and [gene_cells()] take a store of any size; every other function that takes a sparse
-#' matrix takes a store that fits into memory. [store_normalise()] divides counts, takes logarithms and chooses features
-#' as values are read. `DelayedArray::DelayedArray(x)` makes a DelayedMatrix of a store; its transpose, `t()`, can be an
+#' block after another. [pca()], its `predict()` and [gene_cells()] take a store of any size; every other function that
+#' takes a sparse matrix takes a store that fits into memory. [store_normalise()] divides counts, takes logarithms and
+#' chooses features as values are read. `DelayedArray::DelayedArray(x)` makes a DelayedMatrix of a store; its transpose, `t()`, can be an
 #' assay of a SummarizedExperiment or SingleCellExperiment.
 #'
 #' @section The file: Small whole numbers and the positions of values are stored in as few bits as the largest of 128 of
@@ -64,12 +64,12 @@ whole_store <- function(x) {
   recipe <- parts$recipe
   fine <- is_word(parts$path) && is_numbers(parts$n, 1L, min = 0, whole = TRUE) &&
     is_numbers(parts$p, 1L, min = 0, whole = TRUE) && is_numbers(parts$crc, 1L) && is.environment(parts$live) &&
-    is_numbers(parts$values, 1L, min = 0) && is.list(recipe) && isTRUE(recipe$log1p %in% c(TRUE, FALSE)) &&
+    is_numbers(parts$values, 1L, min = 0) && is.list(recipe) && is_flag(recipe$log1p) &&
     (is.null(recipe$size) || is.double(recipe$size) && is_numbers(recipe$size, parts$n, min = 0) &&
        all(recipe$size > 0)) && is_numbers(recipe$share, 1L, min = 0, max = 1) &&
     (is.null(recipe$columns) || is.double(recipe$columns) && length(recipe$columns) > 0L &&
        is_numbers(recipe$columns, length(recipe$columns), min = 1, max = parts$p, whole = TRUE) &&
-       !is.unsorted(recipe$columns, strictly = TRUE))
+       !is.unsorted(recipe$columns, strictly = TRUE)) && (is.null(recipe$what) || is_word(recipe$what))
   if (!isTRUE(fine)) {
     abort_input("The store must be as `weft_store()` opened it.", i = "Open it again with `weft_store()`.")
   }

@@ -175,6 +175,7 @@ point_frame <- function(x) {
 #' @rdname tidiers
 #' @export
 tidy.weft_kde <- function(x, ...) {
+  check_parts(x, "kde()", kde_parts(x)[c(shown_parts, "names")])
   h <- if (is.matrix(x$bandwidth)) sqrt(diag(x$bandwidth)) else rep_len(x$bandwidth, x$d)
   data.frame(dimension = names(point_frame(x)), bandwidth = h)
 }
@@ -192,6 +193,7 @@ tidy.weft_kernel_regression <- function(x, ...) augment(x)
 #' @rdname tidiers
 #' @export
 glance.weft_kernel_regression <- function(x, ...) {
+  check_parts(x, "kernel_regression()", regression_parts(x)[c(shown_parts, "r_squared")])
   data.frame(n = x$n, d = x$d, kernel = x$kernel, rule = x$rule, r_squared = x$r_squared, seconds = x$seconds)
 }
 
@@ -199,16 +201,21 @@ glance.weft_kernel_regression <- function(x, ...) {
 #' @export
 augment.weft_kernel_regression <- function(x, data = NULL, ...) {
   if (!is.null(data)) return(cbind(as.data.frame(data), .fitted = stats::predict(x, data)))
+  check_parts(x, "kernel_regression()", regression_parts(x)["names"])
   cbind(point_frame(x), .fitted = stats::fitted(x), .resid = stats::residuals(x))
 }
 
 #' @rdname tidiers
 #' @export
-tidy.weft_kernel_pca <- function(x, ...) data.frame(component = seq_along(x$values), value = x$values)
+tidy.weft_kernel_pca <- function(x, ...) {
+  check_parts(x, "kernel_pca()", pca_parts(x))
+  data.frame(component = seq_along(x$values), value = x$values)
+}
 
 #' @rdname tidiers
 #' @export
 glance.weft_kernel_pca <- function(x, ...) {
+  check_parts(x, "kernel_pca()", pca_parts(x))
   data.frame(n = nrow(x$scores), components = ncol(x$scores), kernel = x$kernel, iterations = x$iterations,
              seconds = x$seconds)
 }
@@ -216,6 +223,7 @@ glance.weft_kernel_pca <- function(x, ...) {
 #' @rdname tidiers
 #' @export
 augment.weft_kernel_pca <- function(x, data = NULL, ...) {
+  check_parts(x, "kernel_pca()", pca_parts(x))
   if (is.null(data)) as.data.frame(x$scores) else cbind(as.data.frame(data), as.data.frame(stats::predict(x, data)))
 }
 
@@ -226,6 +234,7 @@ tidy.weft_gp <- function(x, ...) augment(x)
 #' @rdname tidiers
 #' @export
 glance.weft_gp <- function(x, ...) {
+  check_parts(x, "gp_regression()", gp_parts(x))
   data.frame(n = x$n, d = x$d, kernel = x$kernel, noise = x$noise, variance = x$variance, iterations = x$iterations,
              seconds = x$seconds)
 }
@@ -234,6 +243,7 @@ glance.weft_gp <- function(x, ...) {
 #' @export
 augment.weft_gp <- function(x, data = NULL, ...) {
   if (!is.null(data)) return(cbind(as.data.frame(data), .fitted = stats::predict(x, data)))
+  check_parts(x, "gp_regression()", gp_parts(x))
   fitted <- stats::predict(x, x$data)
   cbind(point_frame(x), .fitted = fitted, .resid = x$y - fitted)
 }

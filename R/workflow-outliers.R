@@ -3,23 +3,29 @@
 #' Samples that stand apart
 #'
 #' Two looks at every sample. Its `density`, leaving itself out, among the scores of the leading components ([kde()]):
-#' low where no other samples are. Its `distance` from the plane of these components: large when its genes do what no
-#' other sample's do.
+#' low where no other samples are. Its `distance` from the plane of these components as the other samples alone have
+#' them: large when its genes do what no other sample's do. A plane that the sample itself takes part in would lean
+#' towards it: a sample far out is a component of its own, and near that.
 #'
 #' Scores are divided by robust standard deviations (1.4826 times the median absolute deviation) and the bandwidth is
 #' Silverman's for those, but not below 0.85, so that a sample far out is judged by how far it is from the others and
-#' not by how narrow the kernel is. Either look is turned into the logarithm of a distance: the one from the plane, and
-#' the one at which a normal density would have fallen to what is found. The strangest tenth of the samples, two at
-#' least, are held against those next to them, down to a third of all or eight samples, whose spacings tell how fast the
-#' tail falls off. It is taken for exponential, which is what a distance with any power law has, and more than the
-#' logarithms of lighter-tailed ones: groups of unequal size and values of heavy tails are no outliers therefore. The
-#' p-value of a sample is twice the smaller one of its two; outliers have a false discovery rate (Benjamini and
-#' Hochberg) of at most `fdr`.
+#' not by how narrow the kernel is. The density is turned into the logarithm of the distance at which a normal density
+#' would have fallen to it. The strangest tenth of the samples, two at least, are held against those next to them, down
+#' to a third of all or eight samples, whose spacings tell how fast the tail falls off. It is taken for exponential,
+#' which is what a distance with any power law has: groups of unequal size and values of heavy tails are no outliers
+#' therefore.
 #'
-#' What is assumed: fewer than a tenth of the samples stand apart, and samples have noise of about the same size. Of
-#' clean data from one multivariate t law of five degrees of freedom, in which some samples are noisier than all others
-#' as a whole, these are told: in some 4 of 100 such sets of 24 samples, 9 of 60 samples and 9 of 150
-#' (`inst/bench/workflow-levels.R`). Noise is all that sets them apart: look at their quality before leaving them out.
+#' Logarithms of the distance are held against those of samples from one multivariate t law of five degrees of freedom,
+#' of which some are noisier than others as a whole. Where that law lies and how wide it is come from the samples
+#' between the lowest twentieth and the highest fifth, by a line through their quantiles; p-values allow for how far
+#' such a line strays with as many samples. Of fewer than ten samples none is told by its distance. The p-value of a
+#' sample is twice the smaller one of its two; outliers have a false discovery rate (Benjamini and Hochberg) of at most
+#' `fdr`.
+#'
+#' @section What is assumed, and how often it errs: Fewer than a tenth of the samples stand apart.
+#'   OUTLIER FIGURES
+#'   Where samples are noisier than others by degrees, noise is all that sets those apart that are told: look at their
+#'   quality before leaving them out.
 #'
 #' @param x what [gene_components()] or [pca()] returned; or data, as for those.
 #' @param k how many components; by default the leading ones, at most five.
@@ -58,8 +64,8 @@ gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, threads = NULL, 
   distance <- rep(NA_real_, n)
   p_distance <- rep(1, n)
   if (!is.null(data)) {
-    distance <- distance_from(x, outlier_data(data, x), threads)
-    p_distance <- tail_p(log(pmax(distance, 1e-300)))
+    distance <- distance_from_others(x, outlier_data(data, x), threads)
+    p_distance <- spread_p(log(pmax(distance, 1e-6)))
   }
   p <- pmin(1, 2 * pmin(p_density, p_distance))
   q <- stats::p.adjust(p, "BH")
@@ -109,11 +115,65 @@ tail_p <- function(s) {
   ifelse(excess > 0, top / n * (1 + pmax(excess, 0))^-(deep - top), share)
 }
 
-distance_from <- function(fit, x, threads = NULL) {
+# Distances of samples from the plane of the `leading` components of all others, per gene: roots of mean squares of what
+# the plane leaves. Without row z of scores, centred anew, the cross products of the scores are diag(d^2) - n / (n - 1)
+# z'z; the plane of the others is sought among the components that `fit` has, of which there are a few to spare. What is
+# left of the squared length of a sample needs no matrix of residuals.
+distance_from_others <- function(fit, x, threads = NULL) {
   k <- fit$leading %||% min(2L, ncol(fit$x))
+  n <- nrow(x)
   if (!is.double(x)) storage.mode(x) <- "double"
+  room <- min(n - 1L, ncol(x), k + spare_components)
+  if (ncol(fit$x) < room) fit <- pca(x, room, center = fit$center, scale = fit$scale, seed = 1, threads = threads,
+                                     progress = FALSE)
+  scores <- fit$x
+  squares <- colSums(scores^2)
+  again <- n / (n - 1)
+  within <- vapply(seq_len(n), function(i) {
+    z <- scores[i, ]
+    others <- diag(squares, length(squares)) - again * tcrossprod(z)
+    plane <- eigen(others, symmetric = TRUE)$vectors[, seq_len(min(k, length(squares))), drop = FALSE]
+    sum(crossprod(plane, z)^2)
+  }, 0)
   all <- row_squares(x, center_of(fit, ncol(x)), scale_of(fit, ncol(x)), threads)
-  sqrt(pmax(0, all - rowSums(fit$x[, seq_len(k), drop = FALSE]^2)) / ncol(x))
+  again * sqrt(pmax(0, all - within) / ncol(x))
+}
+
+# One is what leaving a sample out can take away.
+spare_components <- 3L
+
+# p-values of logarithms of distances whose law is that of log(sqrt(5 / X)), X being chi-squared with five degrees of
+# freedom, moved and stretched. Both come from a line through the quantile plot between `line_range`: the greatest
+# fifth, where samples that stand apart would be, has no say. Of drawn samples from the law itself, the line has other
+# places and slopes; the probability of exceeding a distance is the mean over these. The sample that is asked about lies
+# above those that the line is of, whose law is that of the lowest of the n - 1 others.
+spread_p <- function(s) {
+  n <- length(s)
+  if (n < 10L) return(rank(-s, ties.method = "max") / n)
+  line <- quantile_line(n)
+  fitted <- line$fit(sort(s))
+  if (!(fitted$slope > 1e-9)) return(rep(1, n)) # as many as that are equal but for rounding
+  times <- as.integer(ceiling(1e4 / n))
+  drawn <- matrix(law_log(2 * draws("gamma", (n - 1L) * times, a = law_df / 2, b = 1, key = 1)), n - 1L)
+  null <- line$fit(apply(drawn, 2L, sort))
+  z <- (s - fitted$place) / fitted$slope
+  vapply(z, function(one) mean(stats::pchisq(law_df * exp(-2 * (null$place + null$slope * one)), law_df)), 0)
+}
+
+law_df <- 5
+law_log <- function(chi_squared) 0.5 * log(law_df / chi_squared)
+line_range <- c(0.05, 0.8)
+
+# The least-squares line of sorted values, each column by itself, on the quantiles of the law.
+quantile_line <- function(n) {
+  used <- seq(floor(line_range[1L] * n) + 1, ceiling(line_range[2L] * n))
+  law <- law_log(stats::qchisq((used - 0.5) / n, law_df, lower.tail = FALSE))
+  weight <- (law - mean(law)) / sum((law - mean(law))^2)
+  list(fit = function(sorted) {
+    sorted <- as.matrix(sorted)[used, , drop = FALSE]
+    slope <- colSums(sorted * weight)
+    list(slope = slope, place = colMeans(sorted) - slope * mean(law))
+  })
 }
 
 #' @rdname gene_outliers
@@ -134,4 +194,7 @@ print.weft_outliers <- function(x, n = 6L, ...) {
 
 #' @rdname gene_outliers
 #' @export
-as.data.frame.weft_outliers <- function(x, ...) list2DF(unclass(x)[names(x)])
+as.data.frame.weft_outliers <- function(x, ...) {
+  check_frame(x, "x")
+  list2DF(unclass(x)[names(x)])
+}

@@ -79,6 +79,12 @@ regulation_methods <- function(r) {
           if (attr(r, "copies") == 1) "y" else "ies")
 }
 
+check_regulation <- function(x, arg = "x") {
+  check_result(x, arg)
+  if (!holds(sound_regulation(x))) abort_changed(arg, "its attributes, its weights or its names")
+  x
+}
+
 sound_regulation <- function(r) {
   e <- attr(r, "edges")
   whole <- c("regulator", "target", "area", "signed_area", "times", "both")
@@ -89,5 +95,12 @@ sound_regulation <- function(r) {
     all(e$regulator >= 1L & e$regulator <= nrow(r) & e$target >= 1L & e$target <= ncol(r)) &&
     (is.null(e$q_value) || is.double(e$q_value) && length(e$q_value) == count) && is_number(attr(r, "steps")) &&
     is_number(attr(r, "resamples")) && is_number(attr(r, "copies")) && is_word(attr(r, "method")) &&
-    (is.null(attr(r, "fdr")) || is_number(attr(r, "fdr")))
+    (is.null(attr(r, "fdr")) || is_number(attr(r, "fdr"))) && sound_stability(attr(r, "stability"))
+}
+
+# The overlap is NA where no edge was kept.
+sound_stability <- function(s) {
+  numbers <- c("left_out", "samples", "top", "runs")
+  is.null(s) || is.list(s) && all(vapply(s[numbers], is_number, NA)) && is_numbers(s$runs, 1L, whole = TRUE) &&
+    (is_number(s$overlap) || is_bare(s$overlap, c("double", "logical"), 1L))
 }

@@ -275,7 +275,7 @@ workflow_estimate <- function(q, run) {
               if ((halves <- given("bayes", "resample", usual_halves(q))) > 0) {
                 list(cost_chains(given("bayes", "iterations", 20000) / 10, halves, 4, 50 * nodes, nodes, TRUE, 1))
               }),
-    outliers = list(cost(n^2 * 2e-8 + 0.02, Inf, 40 * n))
+    outliers = list(cost(n^2 * 2e-8 + 6e-5 * n + 0.1, Inf, 40 * n))
   )[workflow_steps[-1L]]
   left_out <- vapply(run$settings[names(steps)], isFALSE, NA)
   steps <- steps[!left_out]

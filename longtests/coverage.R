@@ -42,8 +42,8 @@ folder <- given$folder
 copy <- file.path(folder, "weft")
 digest <- function(files) paste(tools::md5sum(sort(files)), collapse = "\n")
 headers <- list.files("src", "[.](h|in)$", recursive = TRUE, full.names = TRUE)
-now <- list(headers = digest(headers),
-            all = digest(c(headers, Sys.glob("R/*.R"), list.files("src", "[.]c$", recursive = TRUE, full.names = TRUE))))
+sources <- c(Sys.glob("R/*.R"), list.files("src", "[.]c$", recursive = TRUE, full.names = TRUE))
+now <- list(headers = digest(headers), all = digest(c(headers, sources)))
 kept <- file.path(folder, "built.rds")
 before <- if (file.exists(kept)) readRDS(kept)
 compiled <- identical(before$headers, now$headers)
@@ -52,7 +52,8 @@ for (part in c("weft", "library", "done")) dir.create(file.path(folder, part), r
 folder <- normalizePath(folder)
 copy <- file.path(folder, "weft")
 if (!identical(before$all, now$all)) {
-  unlink(c(list.files(file.path(folder, "done"), full.names = TRUE), Sys.glob(file.path(folder, "library", "covr_*")),
+  unlink(c(list.files(file.path(folder, "done"), full.names = TRUE),
+           Sys.glob(file.path(folder, "library", c("covr_*", "values_*"))),
            list.files(copy, "[.]gcda$", recursive = TRUE, full.names = TRUE)))
 }
 system2("sh", c("-c", shQuote(sprintf(
@@ -64,6 +65,8 @@ all_names <- sub("^test-(.*)[.]R$", "\\1", list.files("tests/testthat", "^test-.
 done <- file.path(folder, "done")
 asked <- if (is.na(given$tests)) setdiff(all_names, list.files(done)) else strsplit(given$tests, ",")[[1L]]
 run_tests <- function(names, jobs, deadline, copy, done) {
+  library <- file.path(dirname(done), "library")
+  use_traced_functions(library)
   setwd(copy)
   parallel::mclapply(names, mc.cores = jobs, mc.preschedule = FALSE, function(name) {
     if (Sys.time() >= deadline) return(NULL)
@@ -73,12 +76,57 @@ run_tests <- function(names, jobs, deadline, copy, done) {
     counts <- grep("^[a-z0-9-]+ +[0-9]+ passed, ", out, value = TRUE)
     line <- sprintf("%s, %.0f s", if (length(counts)) counts[1L] else paste(name, "ended early"),
                     proc.time()[[3L]] - began)
-    writeLines(c(line, out), file.path(done, name))
+    if (length(counts)) writeLines(c(line, out), file.path(done, name))
     cat(line, "\n", file = file.path(dirname(done), "log"), append = TRUE)
   })
+  counters <- covr:::.counters
+  for (file in Sys.glob(file.path(library, "values_*"))) {
+    values <- tryCatch(readRDS(file), error = function(e) NULL) # of a process that was killed
+    for (key in names(values)) counters[[key]]$value <- counters[[key]]$value + values[[key]]
+  }
+}
+
+# covr puts counters into the functions of a package whenever it is loaded, which takes half a minute of processor here,
+# and every process writes all source references when it ends. Processes of tests take the functions as this one has
+# them, and write the numbers alone.
+use_traced_functions <- function(library) {
+  weft <- asNamespace("weft")
+  counters <- covr:::.counters
+  own <- Filter(function(name) is.function(weft[[name]]) && !is.primitive(weft[[name]]), ls(weft, all.names = TRUE))
+  traced <- lapply(stats::setNames(nm = own), function(name) {
+    f <- utils::removeSource(weft[[name]])
+    list(formals = formals(f), body = body(f))
+  })
+  keys <- stats::setNames(nm = ls(counters, all.names = TRUE))
+  kept <- list(traced = traced, counters = lapply(keys, function(key) list(value = 0)))
+  saveRDS(kept, file.path(library, "traced.rds"), compress = FALSE)
+  loader <- file.path(library, "weft", "R", "weft")
+  lines <- readLines(loader)
+  lines[grep("covr:::trace_environment", lines, fixed = TRUE)] <- sprintf(
+    "setHook(packageEvent(pkg, 'onLoad'), function(...) sys.source('%s', new.env(), keep.source = FALSE))",
+    file.path(library, "take.R"))
+  lines[grep("covr:::save_trace", lines, fixed = TRUE)] <- sprintf(
+    "reg.finalizer(ns, function(...) source('%s', local = TRUE), onexit = TRUE)", file.path(library, "leave.R"))
+  writeLines(lines, loader)
+  writeLines(sprintf("local({
+    saved <- readRDS('%s')
+    list2env(saved$counters, covr:::.counters)
+    weft <- asNamespace('weft')
+    for (name in names(saved$traced)) {
+      f <- g <- weft[[name]]
+      formals(g) <- saved$traced[[name]]$formals
+      body(g) <- saved$traced[[name]]$body
+      .Call(covr:::covr_reassign_function, as.name(name), weft, f, g)
+    }
+  })", file.path(library, "traced.rds")), file.path(library, "take.R"))
+  writeLines(sprintf("local({
+    values <- vapply(as.list(covr:::.counters), function(counter) as.numeric(counter$value), 0)
+    saveRDS(values[values > 0], tempfile(sprintf('values_%%d_', Sys.getpid()), '%s'))
+  })", library), file.path(library, "leave.R"))
 }
 plan <- file.path(folder, "plan.rds")
-saveRDS(list(run = run_tests, args = list(asked, as.numeric(given$jobs), deadline, copy, done)), plan)
+saveRDS(list(run = run_tests, use_traced_functions = use_traced_functions,
+             args = list(asked, as.numeric(given$jobs), deadline, copy, done)), plan)
 Sys.setenv(WEFT_CUDA = "no", WEFT_TESTS = "yes", NOT_CRAN = "true", OMP_WAIT_POLICY = "passive")
 flags <- getOption("covr.flags")
 if (is.null(flags)) {
@@ -88,7 +136,8 @@ if (is.null(flags)) {
 options(covr.flags = sub("-O0", "-O1", flags, fixed = TRUE)) # the suite takes thrice as long without
 reached <- suppressWarnings(covr::package_coverage(
   copy, type = "none", quiet = TRUE, clean = FALSE, pre_clean = FALSE, install_path = file.path(folder, "library"),
-  code = sprintf("local({ plan <- readRDS(%s); do.call(plan$run, plan$args) })", deparse(plan))))
+  code = c(sprintf("plan <- readRDS(%s)", deparse(plan)), "use_traced_functions <- plan$use_traced_functions",
+           "do.call(plan$run, plan$args)")))
 left <- setdiff(all_names, list.files(done))
 
 # ---- the table ----

@@ -58,6 +58,89 @@ test_that("networks of 70 to 200 nodes with up to 100 levels learn in bounded me
   }
 })
 
+helpers <- if (file.exists("tests")) "tests/testthat/helper-bn.R" else "../tests/testthat/helper-bn.R"
+source(helpers, local = TRUE)
+
+# All graphs as a list of parent masks (a column per node), node by node, leaving out at once what has a circle.
+graphs_by_node <- function(p) {
+  graphs <- matrix(0L, 1L, 0L)
+  for (v in seq_len(p)) {
+    masks <- Filter(function(m) bitwAnd(m, 2^(v - 1)) == 0, 0:(2^p - 1))
+    graphs <- do.call(rbind, lapply(masks, function(mask) {
+      all <- cbind(graphs, as.integer(mask), deparse.level = 0)
+      reached <- as.integer(all[, v]) # from v upwards, through nodes that have parents already
+      for (step in seq_len(v)) for (u in seq_len(v)) {
+        through <- bitwAnd(reached, 2^(u - 1)) > 0
+        reached[through] <- bitwOr(reached[through], all[through, u])
+      }
+      all[bitwAnd(reached, 2^(v - 1)) == 0, , drop = FALSE]
+    }))
+  }
+  graphs
+}
+
+test_that("exact posteriors of six nodes are sums over all 3,781,503 graphs: scores, priors, interventions", {
+  dags <- graphs_by_node(6L)
+  expect_identical(nrow(dags), 3781503L)
+  parts <- split(seq_len(nrow(dags)), (seq_len(nrow(dags)) - 1L) %/% 300000L)
+  orders <- unlist(lapply(parts, function(rows) count_orders(dags[rows, ])))
+  d <- cbind(bn_test_data(), f = factor(rep(1:3, 50)))
+  set <- rep(list(NULL, "a", c("b", "c"), "d", "f"), 30)
+  prior <- bn_prior(names(d), required = cbind("b", "d"), forbidden = cbind("c", "a"), known = cbind("a", "b"))
+  numbers <- as.data.frame(withr::with_seed(1, matrix(stats::rnorm(360), 60) %*% matrix(stats::rnorm(36), 6)))
+  tables <- unlist(lapply(setdiff(weft:::bn_score_types, "bge"), function(score) {
+    list(bn_scores(d, 5, score, keep = "all"), bn_scores(d, 5, score, keep = "all", gamma = 0.3),
+         bn_scores(d, 5, score, keep = "all", interventions = set, prior = prior))
+  }), recursive = FALSE)
+  tables <- c(tables, list(bn_scores(numbers, 5, "bge", keep = "all"),
+                           bn_scores(numbers, 5, "bge", keep = "all", interventions = rep(list(NULL, "V2"), 30),
+                                     prior = bn_prior(names(numbers), forbidden = cbind("V1", "V4")))))
+  for (table in tables) {
+    score <- graph_scores(table, dags)
+    for (over in c("order", "dag")) {
+      fast <- bn_exact(table, posterior = over)
+      weight <- exp(score - max(score)) * if (over == "order") orders else 1
+      slow <- vapply(1:36, function(k) sum(weight[bitwAnd(dags[, (k - 1) %/% 6 + 1], 2^((k - 1) %% 6)) > 0]), 0)
+      expect_lt(max(abs(as.vector(fast$edges) - slow / sum(weight))), 1e-10)
+      expect_equal(fast$log_total, max(score) + log(sum(weight)), tolerance = 1e-12)
+    }
+  }
+})
+
+test_that("sums over graphs of ten and twelve nodes are those of a recursion in which nothing cancels", {
+  for (p in c(10, 12)) {
+    scores <- bn_scores(linked_bn_data(p, 40), 3, keep = "all")
+    fast <- bn_exact(scores, posterior = "dag")
+    edges <- which(diag(p) == 0, arr.ind = TRUE)[if (p == 10) c(1, 7, 30, 62, 90) else 17, , drop = FALSE]
+    slow <- slow_graph_posterior(scores, edges)
+    expect_lt(max(abs(fast$edges[edges] - slow$edges[edges])), 1e-10)
+    expect_equal(fast$log_total, slow$log_total, tolerance = 1e-12)
+  }
+})
+
+# Ladders are independent: the spread of their means gives the error of the mean over all. A limit is passed by chance
+# once in 1e4 for an edge, and means of squares are those of Student's t.
+test_that("samplers of 8, 12 and 20 nodes agree with the exact posteriors within their Monte Carlo error", {
+  ladders <- 64L
+  for (p in c(8, 12, 20)) for (over in c("order", "dag")) {
+    table <- bn_scores(linked_bn_data(p, 200), 3, keep = "all")
+    exact <- bn_exact(table, posterior = over)$edges # of 20 nodes over graphs minutes on two processors
+    fit <- bn_learn(table, target = if (over == "order") "sum" else "uniform", iterations = 20000, chains = ladders,
+                    seed = 1, backend = "cpu")
+    native <- weft:::bn_native_table(table)
+    edges <- vapply(seq_len(ladders), function(ladder) {
+      own <- fit$sampled[, , ladder, drop = FALSE]
+      as.vector(.Call(weft:::C_weft_bn_edge_means, native, own, weft:::run_control("cpu", 1, FALSE))$edges)
+    }, double(p * p))
+    error <- apply(edges, 1L, stats::sd) / sqrt(ladders)
+    open <- exact > 0.01 & exact < 0.99
+    ratio <- ((rowMeans(edges) - exact) / error)[open]
+    expect_lt(max(abs(ratio)), stats::qt(1 - 5e-5, ladders - 1))
+    expect_lt(abs(mean(ratio^2) - 1), 0.35) # edges are not independent of each other
+    expect_lt(max(abs(rowMeans(edges) - exact)[!open]), 0.005)
+  }
+})
+
 test_that("samplers of ten nodes agree with the exact posteriors", {
   set.seed(1)
   a <- matrix(rbinom(2000, 1, 0.5), 200)

@@ -1,14 +1,14 @@
 # Networks of many Gaussian variables: how much of a random graph bn_search() finds, and in what time. As in Andrews and
 # others (2023): edges at random, weights uniform from -1 to 1, error variances from 1 to 2, columns shuffled and
 # scaled. They report precisions near 1 and recalls of .9 for 1,000 rows, 1,000 variables and a degree of 20.
-#   Rscript inst/bench/bn-large.R [nodes = 1000] [degree = 10] [rows = 1000] [sets = 1]
+#   Rscript inst/bench/bn-large.R [nodes = 1000] [degree = 10] [rows = 1000] [sets = 1] [kicks] [starts]
 # Adjacencies and arrows are those of equivalence classes. Beside it bnlearn's hc(), where it is installed and the nodes
 # are 200 at most. Seconds are of the clock and of all processors together.
 suppressPackageStartupMessages(library(weft))
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 given <- as.numeric(commandArgs(TRUE))
 setting <- c(nodes = 1000, degree = 10, rows = 1000, sets = 1)
-setting[seq_along(given)] <- given
+setting[seq_len(min(4, length(given)))] <- utils::head(given, 4L)
 machine_line()
 
 draw <- function(p, degree, n, seed) {
@@ -43,7 +43,9 @@ for (set in seq_len(setting[["sets"]])) {
   drawn <- draw(setting[["nodes"]], setting[["degree"]], setting[["rows"]], set)
   cat(sprintf("%d nodes, degree %g, %d rows, set %d\n", as.integer(setting[["nodes"]]), setting[["degree"]],
               as.integer(setting[["rows"]]), set))
-  report("bn_search", function(data) bn_search(data, seed = set)$dag, drawn)
+  kicks <- if (length(given) > 4L) given[5L]
+  starts <- if (length(given) > 5L) given[6L]
+  report("bn_search", function(data) bn_search(data, kicks = kicks, starts = starts, seed = set)$dag, drawn)
   if (setting[["nodes"]] <= 200 && requireNamespace("bnlearn", quietly = TRUE)) {
     report("bnlearn hc", function(data) bnlearn::amat(bnlearn::hc(data))[names(data), names(data)], drawn)
   }

@@ -1,14 +1,19 @@
-# Networks of the Bayesian network repository: learned from drawn rows by bn_search() ("search") and bn_learn()
-# ("chains"), beside bnlearn's hc(), tabu() and mmhc(), and
-# sampled under a prior that is uniform over graphs, beside BiDAG's partitionMCMC(); peers where they are installed.
-#   WEFT_BN_NETWORKS=folder Rscript inst/bench/bn-repository.R [rows = 5000] [sampled = alarm]
+# Networks of the Bayesian network repository: learned from drawn rows by bn_search(), which maximises the BIC
+# ("search", gamma = 1) or, as by default, the extended BIC that expects few edges ("sparse"), by bn_learn() ("chains"),
+# and by chains that start from what the search found ("both"), beside bnlearn's hc(), tabu() and mmhc(); and sampled
+# under a prior that is uniform over graphs, beside BiDAG's partitionMCMC() and sumu's Gadget; peers where they are
+# installed.
+#   WEFT_BN_NETWORKS=folder [WEFT_SUMU_PYTHON=python] Rscript inst/bench/bn-repository.R [rows = 5000]
+#     [sampled = alarm] [seed = 1]
 # The folder has files .bif, .net or .dsc. `sampled` names the one on which samplers are compared, on its first 1,000
-# rows. Seconds are processor time of one thread, so that other work on the machine matters less.
+# rows; WEFT_SUMU_PYTHON is a Python that has sumu. Seconds are processor time of one thread, so that other work on the
+# machine matters less.
 suppressPackageStartupMessages(library(weft))
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 given <- commandArgs(TRUE)
 n <- if (length(given)) as.numeric(given[1L]) else 5000
 sampled <- if (length(given) > 1L) given[2L] else "alarm"
+seed <- if (length(given) > 2L) as.numeric(given[3L]) else 1
 folder <- Sys.getenv("WEFT_BN_NETWORKS")
 files <- list.files(folder, "[.](bif|net|dsc)$", full.names = TRUE)
 if (!length(files)) stop("WEFT_BN_NETWORKS must be a folder with files .bif, .net or .dsc.")
@@ -27,9 +32,26 @@ f1_scores <- function(dag, truth) {
   c(adjacency = f1(found | t(found), true | t(true)), arrow = f1(found & !t(found), true & !t(true)))
 }
 
+# Chains over all sets of up to four of a node's neighbours in the search's network and of the six nodes that tell most
+# of it. A node that has more parents there may lose some, so that the better of both networks counts.
+search_and_chains <- function(data) {
+  found <- bn_search(data, "bic", gamma = 1, seed = 1, threads = 1)$dag
+  near <- (found | t(found)) + 0
+  information <- mi_matrix(data, estimator = "empirical", threads = 1)
+  diag(information) <- -Inf
+  for (v in colnames(near)) near[names(utils::head(sort(information[, v], decreasing = TRUE), 6L)), v] <- 1
+  diag(near) <- 0
+  table <- bn_scores(data, 4, "bic", candidates = pmax(near, t(near)), threads = 1)
+  fit <- bn_learn(table, iterations = 2e5, chains = 4, start = found, seed = 1, threads = 1, backend = "cpu")
+  if (fit$score > bn_score(data, found, "bic")) fit$dag else found
+}
+
+# A row for each learner.
 learn_all <- function(name, data, truth) {
   learners <- list(
     search = function() bn_search(data, "bic", gamma = 1, seed = 1, threads = 1)$dag,
+    sparse = function() bn_search(data, "bic", seed = 1, threads = 1)$dag,
+    both = function() search_and_chains(data),
     chains = function() bn_learn(data, 5, "bic", candidates = min(15, ncol(data) - 1), seed = 1, threads = 1,
                                  backend = "cpu")$dag
   )
@@ -39,6 +61,7 @@ learn_all <- function(name, data, truth) {
     }
     learners[c("hc", "tabu", "mmhc")] <- lapply(c("hc", "tabu", "mmhc"), peer)
   }
+  rows <- NULL
   for (learner in names(learners)) {
     done <- tryCatch(timed(learners[[learner]]), error = identity)
     if (inherits(done, "error")) {
@@ -46,9 +69,26 @@ learn_all <- function(name, data, truth) {
       next
     }
     f1 <- f1_scores(done$value, truth)
+    bic <- bn_score(data, done$value, "bic")
+    shd <- as.integer(bn_compare(done$value, truth)$shd_cpdag)
     cat(sprintf("%-12s %-6s BIC %14.2f  SHD of classes %4d  F1 %.3f (arrows %.3f)  %8.2f s\n", name, learner,
-                bn_score(data, done$value, "bic"), as.integer(bn_compare(done$value, truth)$shd_cpdag),
-                f1[["adjacency"]], f1[["arrow"]], done$seconds))
+                bic, shd, f1[["adjacency"]], f1[["arrow"]], done$seconds))
+    rows <- rbind(rows, data.frame(network = name, learner, bic, shd))
+  }
+  rows
+}
+
+# On how many networks a learner of ours is as good as every peer or better.
+tally <- function(rows) {
+  ours <- c("search", "sparse", "both", "chains")
+  for (learner in intersect(ours, rows$learner)) {
+    best <- vapply(split(rows, rows$network), function(of) {
+      own <- of[of$learner == learner, ]
+      peers <- of[!of$learner %in% ours, ]
+      c(bic = own$bic >= max(peers$bic) - 1e-6 * abs(own$bic), shd = own$shd <= min(peers$shd))
+    }, c(bic = NA, shd = NA))
+    cat(sprintf("%s: best or tied BIC on %d of %d networks, SHD on %d\n", learner, sum(best["bic", ]), ncol(best),
+                sum(best["shd", ])))
   }
 }
 
@@ -95,10 +135,28 @@ sample_all <- function(data, chains = 8) {
   cat(sprintf("greatest difference of the means %.3f\n", max(abs(rowMeans(ours$value) - rowMeans(theirs$value)))))
 }
 
+# Gadget has a prior and candidates of its own (inst/bench/bn-sumu.py).
+sample_sumu <- function(data, chains = 8) {
+  python <- Sys.getenv("WEFT_SUMU_PYTHON")
+  if (!nzchar(python)) return(cat("WEFT_SUMU_PYTHON is not set\n"))
+  script <- Find(file.exists, c("inst/bench/bn-sumu.py", system.file("bench", "bn-sumu.py", package = "weft")))
+  codes <- tempfile(fileext = ".csv")
+  out <- tempfile(fileext = ".csv")
+  utils::write.table(vapply(data, function(x) as.integer(x) - 1L, integer(nrow(data))), codes, row.names = FALSE,
+                     col.names = FALSE)
+  if (system2(python, c("-W", "ignore", script, codes, chains, 20000, out))) return(cat("sumu failed\n"))
+  lines <- as.matrix(utils::read.table(out))
+  report_sampler("sumu, Gadget", t(lines[, -1L]), sum(lines[, 1L]))
+}
+
+rows <- NULL
 for (file in files) {
   network <- bn_read(file)
   name <- sub("[.][^.]*$", "", basename(file))
-  data <- bn_sample(network, n, seed = 1)
-  learn_all(name, data, network$dag)
-  if (name == sampled) sample_all(utils::head(data, 1000))
+  data <- bn_sample(network, n, seed = seed)
+  rows <- rbind(rows, learn_all(name, data, network$dag))
+  if (name != sampled) next
+  sample_all(utils::head(data, 1000))
+  sample_sumu(utils::head(data, 1000))
 }
+if (any(rows$learner == "hc")) tally(rows)

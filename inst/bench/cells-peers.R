@@ -1,11 +1,12 @@
 # Single cells, weft beside others: the planted cells of cells.R (2,000 genes, 8 % of their counts not zero), each
 # method in a process of its own that reads them from a file. Prints seconds, processor time, the most memory (VmHWM),
-# the largest sine between the method's first 20 loadings and weft's 50 at a tolerance of 1e-12, and the adjusted Rand
-# index of groups.
+# the largest sine between the method's first 20 loadings (19 where there are 20) and those of weft at a tolerance of
+# 1e-12, and the adjusted Rand index of groups.
 #
-# Rscript cells-peers.R [cells = 1e5] [Python with scanpy, igraph and leidenalg; none without]
+# Rscript cells-peers.R [cells = 1e5] [Python with scanpy, igraph and leidenalg, or -] [genes = 2000] [share not zero =
+#   0.08] [components = 50; with another number of them no groups]
 #
-#   weft         50 components from a store, read in blocks; and gene_cells(), groups and all
+#   weft         components from a store, read in blocks; and gene_cells(), groups and all
 #   irlba        irlba(), centred implicitly, its default tolerance, on a dgCMatrix in memory
 #   RSpectra     svds() with products that centre, its default tolerance, on the same
 #   scanpy       pp.normalize_total(), pp.log1p(), pp.pca(); then pp.neighbors() and tl.leiden() with igraph's flavour
@@ -16,7 +17,7 @@ given <- commandArgs(TRUE)
 source(bench_file("cells-planted.R"))
 
 # One method: writes list(seconds, cpu, memory, v, group).
-one_part <- function(name, folder) {
+one_part <- function(name, folder, k) {
   suppressMessages(library(Matrix))
   file <- file.path(folder, "cells.weft")
   seconds <- NULL
@@ -31,22 +32,22 @@ one_part <- function(name, folder) {
   }
   v <- group <- NULL
   if (name == "weft, components") {
-    v <- timed(weft::pca(weft::store_normalise(weft::weft_store(file)), 50, tol = 1e-8, block_size = 2^24, seed = 1,
+    v <- timed(weft::pca(weft::store_normalise(weft::weft_store(file)), k, tol = 1e-8, block_size = 2^24, seed = 1,
                          progress = FALSE))$rotation
   } else if (name == "weft, groups") {
-    fit <- timed(weft::gene_cells(weft::weft_store(file), k = 50, block_size = 2^24, seed = 1, progress = FALSE))
+    fit <- timed(weft::gene_cells(weft::weft_store(file), k = k, block_size = 2^24, seed = 1, progress = FALSE))
     v <- fit$components$rotation
     group <- fit$group
   } else if (name == "irlba") {
     v <- timed({
       x <- scaled()
-      irlba::irlba(x, nv = 50, center = colMeans(x))
+      irlba::irlba(x, nv = k, center = colMeans(x))
     })$v
   } else {
     v <- timed({
       x <- scaled()
       about <- colMeans(x)
-      RSpectra::svds(function(v, args) as.numeric(x %*% v) - sum(about * v), 50, dim = dim(x),
+      RSpectra::svds(function(v, args) as.numeric(x %*% v) - sum(about * v), k, dim = dim(x),
                      Atrans = function(u, args) as.numeric(crossprod(x, u)) - about * sum(u))
     })$v
   }
@@ -55,7 +56,7 @@ one_part <- function(name, folder) {
 }
 
 if (identical(given[1L], "--part")) {
-  one_part(given[2L], given[3L])
+  one_part(given[2L], given[3L], as.numeric(given[4L]))
   quit(status = 0)
 }
 suppressMessages({
@@ -64,23 +65,26 @@ suppressMessages({
 })
 source(bench_file("bench.R"))
 cells <- as.numeric(c(given, 1e5)[1L])
-python <- given[2L]
+python <- if (length(given) > 1L && given[2L] != "-") given[2L] else NA
+genes <- as.numeric(c(given[-(1:2)], 2000)[1L])
+density <- as.numeric(c(given[-(1:3)], 0.08)[1L])
+k <- as.numeric(c(given[-(1:4)], 50)[1L])
 folder <- tempfile("cells")
 dir.create(folder)
 set.seed(1)
 machine_line()
-made <- planted_cells(cells, 2000, 20)
+made <- planted_cells(cells, genes, 20, density = density)
 x <- t(do.call(cbind, made$blocks))
 dimnames(x) <- list(NULL, sprintf("g%d", seq_len(ncol(x))))
 saveRDS(x, file.path(folder, "cells.rds"), compress = FALSE)
 invisible(weft_import(x, file.path(folder, "cells.weft"), progress = FALSE))
-right <- pca(store_normalise(weft_store(file.path(folder, "cells.weft"))), 50, seed = 2, progress = FALSE)$rotation
+right <- pca(store_normalise(weft_store(file.path(folder, "cells.weft"))), k, seed = 2, progress = FALSE)$rotation
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 
-# The largest sine of angles from the first `k` of v to the span of all of the right ones: single ones turn where
+# The largest sine of angles from the first ones of v to the span of all of the right ones: single ones turn where
 # values are close.
-sine <- function(v, k = 20) {
-  v <- qr.Q(qr(v))[, seq_len(k)]
+sine <- function(v) {
+  v <- qr.Q(qr(v))[, seq_len(min(20, k - 1))]
   max(svd(v - right %*% crossprod(right, v))$d)
 }
 
@@ -92,9 +96,9 @@ report <- function(name, out) {
               out$memory, sine(out$v), paste0("", groups)))
 }
 
-for (name in c("weft, components", "weft, groups", "irlba", "RSpectra")) {
+for (name in c("weft, components", if (k == 50) "weft, groups", "irlba", "RSpectra")) {
   if (name %in% c("irlba", "RSpectra") && !requireNamespace(name, quietly = TRUE)) next
-  status <- system2(file.path(R.home("bin"), "Rscript"), c(script, "--part", shQuote(name), folder))
+  status <- system2(file.path(R.home("bin"), "Rscript"), c(script, "--part", shQuote(name), folder, k))
   if (status == 0) report(name, readRDS(file.path(folder, "out.rds")))
 }
 if (!is.na(python)) {
@@ -103,12 +107,12 @@ if (!is.na(python)) {
     values <- methods::slot(rows, part)
     writeBin(if (part == "x") as.integer(values) else values, file.path(folder, part))
   }
-  status <- system2(python, c(bench_file("cells-peers.py"), folder, nrow(x), ncol(x)))
+  status <- system2(python, c(bench_file("cells-peers.py"), folder, nrow(x), ncol(x), k))
   if (status == 0) {
-    numbers <- readBin(file.path(folder, "out"), "double", 3 + 50 * ncol(x) + nrow(x))
+    numbers <- readBin(file.path(folder, "out"), "double", 3 + k * ncol(x) + nrow(x))
     report("scanpy", list(seconds = numbers[1], cpu = numbers[2], memory = numbers[3],
-                          v = matrix(numbers[3 + seq_len(50 * ncol(x))], ncol(x)),
-                          group = utils::tail(numbers, nrow(x))))
+                          v = matrix(numbers[3 + seq_len(k * ncol(x))], ncol(x)),
+                          group = if (k == 50) utils::tail(numbers, nrow(x))))
   }
 }
 unlink(folder, recursive = TRUE)

@@ -12,18 +12,18 @@ build_planted <- function() {
 }
 
 # Chances of seeing a gene in a cell, out of 2^32: genes x types. Each type has a twentieth of the genes as its own.
-rates <- function(genes, types) {
+rates <- function(genes, types, density) {
   chance <- pmin(0.7, stats::rlnorm(genes, -0.5, 1) * 0.08)
   markers <- vapply(seq_len(types), function(t) seq_len(genes) %in% sample(genes, genes / 20), logical(genes))
   all <- chance * (1 + 3 * markers)
   all[all > 0.95] <- 0.95
-  2^32 * all * 0.08 / mean(all)
+  2^32 * all * density / mean(all)
 }
 
 # list(blocks, type): blocks of a quarter of a million cells in their columns, as 10x files have them.
-planted_cells <- function(cells, genes, types, at_once = 250000) {
+planted_cells <- function(cells, genes, types, at_once = 250000, density = 0.08) {
   build_planted()
-  how <- rates(genes, types)
+  how <- rates(genes, types, density)
   made <- lapply(seq(0, cells - 1, by = at_once), function(first) {
     out <- .Call("make_cells", first, min(at_once, cells - first), how, 1)
     block <- methods::new("dgCMatrix", p = out[[1L]], i = out[[2L]], x = out[[3L]],

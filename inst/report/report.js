@@ -30,8 +30,9 @@
     var t = figure.querySelector("table"), body = t.tBodies[0],
         rows = Array.from(body.rows), heads = Array.from(t.tHead.rows[0].cells);
     var first = Number(t.getAttribute("data-first")), all = rows.length <= first, word = "";
-    var tools = make("div"), found = make("span"), more = make("button");
+    var tools = make("div"), found = make("span"), more = make("button"), printed = make("p", "", figure);
     tools.className = "tools";
+    printed.className = "printed";
     function show() {
       var count = 0;
       Array.from(body.rows).forEach(function (row) {
@@ -41,6 +42,9 @@
       });
       found.textContent = word ? count + " of " + rows.length + " rows" : "";
       more.textContent = all ? "First " + first + " only" : "Show all " + rows.length;
+      printed.textContent = "Printed: " + (all ? rows.length : Math.min(count, first)) + " of " + rows.length +
+        " rows. The page as HTML has all of them.";
+      printed.hidden = all || Boolean(word);
     }
     if (rows.length > 8) {
       var search = make("input", "", tools);
@@ -216,6 +220,9 @@
     document.querySelectorAll(".scroll, .pan").forEach(wide);
     document.querySelectorAll("details").forEach(function (part) { /* what was folded away has its width now */
       part.addEventListener("toggle", function () { window.dispatchEvent(new Event("resize")); });
+    });
+    window.addEventListener("beforeprint", function () { /* on paper nothing unfolds */
+      document.querySelectorAll("details").forEach(function (part) { part.open = true; });
     });
   }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start); else start();

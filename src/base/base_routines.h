@@ -1,6 +1,11 @@
 /* The .Call entry points of the base layer: name and number of arguments. */
 #define BASE_ROUTINES(R) \
   R(C_weft_cuda_missing, 1) \
+  R(C_weft_child_begin, 0) \
+  R(C_weft_pipe, 0) \
+  R(C_weft_pipe_close, 1) \
+  R(C_weft_pipe_send, 2) \
+  R(C_weft_pipe_receive, 1) \
   R(C_weft_mpi, 1) \
   R(C_weft_ranks_start, 1) \
   R(C_weft_ranks_stop, 1) \

@@ -38,17 +38,6 @@ typedef struct graph_sums {
  * members being its bits. */
 typedef struct bench { size_t node[64]; real a[64]; real *product, *rest; } bench;
 
-weft_status weft_bn_graphs_offset(weft_ctx *ctx, const weft_bn_table *t, int64_t optimum, double *offset)
-{
-  const double unit = ldexp(1.0, t->bits);
-  *offset = 0;
-  for (size_t i = 0; i < t->p; i++) *offset += (double) t->score[t->start[i]] / unit;
-  const double gap = *offset - (double) optimum / unit;
-  if (!(gap > MOST_GAP)) return WEFT_OK;
-  return weft_fail(ctx, WEFT_ERR_INPUT, "The scores lie too far apart for sums over graphs: the best network is worth "
-                   "%.0f nats less than the best parents of each node, at most %.0f are taken.", gap, MOST_GAP);
-}
-
 static weft_status subset_sums(weft_ctx *ctx, weft_arena *mem, const weft_bn_table *t, int64_t optimum, graph_sums *out)
 {
   weft_status st = WEFT_OK;
@@ -57,7 +46,11 @@ static weft_status subset_sums(weft_ctx *ctx, weft_arena *mem, const weft_bn_tab
   *out = (graph_sums) { .table = t, .p = p, .all = all };
   WEFT_TAKE0(out->a, mem, p * all);
   WEFT_TAKE(out->weight, mem, (size_t) t->start[p]);
-  WEFT_TRY(weft_bn_graphs_offset(ctx, t, optimum, &out->offset));
+  for (size_t i = 0; i < p; i++) out->offset += (double) t->score[t->start[i]] / unit;
+  if (out->offset - (double) optimum / unit > MOST_GAP)
+    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "The scores lie too far apart for sums over graphs: the best network is "
+                       "worth %.0f nats less than the best parents of each node, at most %.0f are taken.",
+                       out->offset - (double) optimum / unit, MOST_GAP));
   for (size_t i = 0; i < p; i++) {
     real *a = out->a + i * all;
     for (int64_t k = t->start[i]; k < t->start[i + 1]; k++)
@@ -171,11 +164,6 @@ done:
   return st;
 }
 
-static weft_status no_graph(weft_ctx *ctx)
-{
-  return weft_fail(ctx, WEFT_ERR_INPUT, "No graph has all required parents within the limits.");
-}
-
 /* a and B of all sets. */
 static weft_status completions(weft_ctx *ctx, weft_arena *mem, const weft_bn_table *table, int64_t optimum,
                                graph_sums *g, bench **benches)
@@ -195,59 +183,46 @@ static weft_status completions(weft_ctx *ctx, weft_arena *mem, const weft_bn_tab
                                0.3 * (double) (g->all - begin[size]) / (double) g->all));
   }
   weft_arena_drop(mem, sets);
-  if (!(g->backward[0] > 0)) st = no_graph(ctx);
+  if (!(g->backward[0] > 0))
+    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "No graph has all required parents within the limits."));
 done:
   return st;
 }
 
-weft_status weft_bn_graphs_edges(weft_ctx *ctx, const weft_bn_table *table, int any, const double *share, double *edges,
-                                 double *error)
-{
-  const size_t p = table->p;
-  if (!any) return no_graph(ctx);
-  memset(edges, 0, p * p * sizeof *edges);
-  *error = 0;
-  for (size_t v = 0; v < p; v++) {
-    real total = 0;
-    for (int64_t k = table->start[v]; k < table->start[v + 1]; k++) {
-      total += share[k];
-      for (uint64_t left = table->mask[k]; left; left &= left - 1)
-        edges[(size_t) __builtin_ctzll(left) + p * v] += share[k];
-    }
-    *error = fmax(*error, fabs((double) (total - 1)));
-    for (size_t u = 0; u < p; u++) edges[u + p * v] = fmin(fmax(edges[u + p * v], 0), 1);
-  }
-  if (*error < WORST_ERROR) return WEFT_OK;
-  return weft_fail(ctx, WEFT_ERR_INPUT, "The sums over graphs cancel: probabilities of a node's parents differ from 1 "
-                   "by %.2g in sum.", *error);
-}
-
-weft_status weft_bn_edges_graphs_cpu(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum, double *edges,
-                                     double *log_total, double *error)
+weft_status weft_bn_edges_graphs(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum, double *edges,
+                                 double *log_total, double *error)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t p = table->p;
   graph_sums g;
   bench *benches;
-  double *share;
   WEFT_TRY(completions(ctx, &mem, table, optimum, &g, &benches));
   WEFT_TAKE0(g.forward, &mem, g.all);
-  WEFT_TAKE(share, &mem, (size_t) table->start[p]);
   WEFT_TRY(forward_sums(ctx, &g, benches));
   sums_job job = { &g, benches, NULL };
   WEFT_TRY(weft_bn_run_tasks(ctx, (size_t) ctx->threads, g.all, derivative_task, &job, 0.6, 1));
+  memset(edges, 0, p * p * sizeof *edges);
+  *error = 0;
   for (size_t v = 0; v < p; v++) {
-    real *through = g.a + v * g.all;
+    real *through = g.a + v * g.all, total = 0;
     for (size_t bit = 1; bit < g.all; bit <<= 1) {
       WEFT_TRY(weft_poll(ctx, 1, 1));
       for (size_t s = 0; s < g.all; s++) if (!(s & bit)) through[s] += through[s | bit];
     }
-    for (int64_t k = table->start[v]; k < table->start[v + 1]; k++)
-      share[k] = (double) (g.weight[k] * through[table->mask[k]] / g.backward[0]);
+    for (int64_t k = table->start[v]; k < table->start[v + 1]; k++) {
+      const real share = g.weight[k] * through[table->mask[k]] / g.backward[0];
+      total += share;
+      for (uint64_t left = table->mask[k]; left; left &= left - 1)
+        edges[(size_t) __builtin_ctzll(left) + p * v] += (double) share;
+    }
+    *error = fmax(*error, fabs((double) (total - 1)));
+    for (size_t u = 0; u < p; u++) edges[u + p * v] = fmin(fmax(edges[u + p * v], 0), 1);
   }
   *log_total = g.offset + (double) logl(g.backward[0]);
-  WEFT_TRY(weft_bn_graphs_edges(ctx, table, 1, share, edges, error));
+  if (!(*error < WORST_ERROR))
+    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "The sums over graphs cancel: probabilities of a node's parents "
+                       "differ from 1 by %.2g in sum.", *error));
 done:
   weft_arena_end(&mem);
   return st;

@@ -83,15 +83,6 @@ int64_t weft_bn_slack(const weft_bn_ready *ready);
 weft_status weft_bn_add_outsiders(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes,
                                   double from);
 
-/* ---- sums over graphs, both back ends ---- */
-
-/* The sum of the nodes' best scores, in nats, which weights are relative to; an error where they lie too far apart. */
-weft_status weft_bn_graphs_offset(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum, double *offset);
-/* Edges from the probability of each set, and how far those of a node are from 1 in sum. any: whether there is a graph
- * at all. */
-weft_status weft_bn_graphs_edges(weft_ctx *ctx, const weft_bn_table *table, int any, const double *share, double *edges,
-                                 double *error);
-
 /* ln p of Gaussian data given the determinants: constant[m] + coefficient * ln|R_SS|. */
 static inline double weft_bn_gauss_coefficient(const weft_bn_ready *ready, size_t group, size_t m)
 {

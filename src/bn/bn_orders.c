@@ -29,9 +29,10 @@ done:
   return st;
 }
 
-uint64_t weft_bn_weight_word(weft_bn_wide form, int64_t units, int bits)
+/* exp(-units / unit) */
+static uint64_t weight_of(weft_bn_wide form, int64_t units, long double unit)
 {
-  const long double nats = ldexpl((long double) units, -bits), exponent = rintl(nats / LN_2);
+  const long double nats = (long double) units / unit, exponent = rintl(nats / LN_2);
   return weft_bn_wide_of(form, (double) expl(exponent * LN_2 - nats), -(int32_t) exponent);
 }
 
@@ -61,6 +62,7 @@ static weft_status choose_form(weft_ctx *ctx, const weft_bn_table *t, int64_t op
 static void add_cells(weft_bn_order_plan *plan, const weft_bn_table *t, size_t node, const keyed *sorted, size_t n)
 {
   const int64_t best = t->score[t->start[node]];
+  const long double unit = ldexpl(1, t->bits);
   const int slot_shift = plan->mid_bits + plan->top_bits;
   plan->slot_start[node] = plan->slots;
   for (size_t k = 0; k < n; k++) {
@@ -72,7 +74,7 @@ static void add_cells(weft_bn_order_plan *plan, const weft_bn_table *t, size_t n
       plan->cell_mid[plan->cells++] = (uint32_t) (key >> plan->top_bits & ((UINT64_C(1) << plan->mid_bits) - 1));
     }
     plan->top[plan->sets] = (uint32_t) (key & ((UINT64_C(1) << plan->top_bits) - 1));
-    plan->weight[plan->sets++] = weft_bn_weight_word(plan->form, best - t->score[sorted[k].set], t->bits);
+    plan->weight[plan->sets++] = weight_of(plan->form, best - t->score[sorted[k].set], unit);
   }
 }
 

@@ -44,8 +44,6 @@ typedef struct weft_bn_order_plan {
 /* The plan lives in `mem`. `optimum`: the score of the best graph, which tells what share of a sum can matter. */
 weft_status weft_bn_order_plan_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_table *table, int64_t optimum,
                                     int low_bits, int mid_bits, weft_bn_order_plan *out);
-/* The weight of a set whose score is that many units of 2^-bits nats below its node's best. */
-uint64_t weft_bn_weight_word(weft_bn_wide form, int64_t units, int bits);
 /* Edges and the total from the plan's `sum` and the words f(all) and b(none), which must agree. */
 weft_status weft_bn_order_edges(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_order_plan *plan,
                                 uint64_t forward, uint64_t backward, double *edges, double *log_total);

@@ -23,7 +23,7 @@ static WEFT_HD inline uint64_t weft_bn_wide_add(weft_bn_wide form, uint64_t x, u
   return high ? result : 0;
 }
 
-/* 2^exponent for exponent < 1024; 0 where a double has none. */
+/* 2^exponent for exponent <= 0; 0 where a double has none. */
 static WEFT_HD inline double weft_bn_power(int32_t exponent)
 {
   return weft_from_bits((uint64_t) (exponent > -1023 ? 1023 + exponent : 0) << 52);

@@ -232,34 +232,6 @@ SEXP C_weft_kernel_line(SEXP task, SEXP part, SEXP control)
   return out;
 }
 
-typedef struct { weft_binning binning; double *bin, *own; } bin_job;
-
-static weft_status fill_bins(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  bin_job *j = data;
-  (void) backend;
-  return weft_kernel_bin(ctx, &j->binning, j->bin, j->own);
-}
-
-/* list(bin, own): see weft_kernel_bin(). */
-SEXP C_weft_kernel_bin(SEXP x, SEXP grid, SEXP control)
-{
-  const char *fields[] = { "bin", "own", "" };
-  weft_record record = weft_record_open(grid, "grid");
-  bin_job job = { .binning = { .n = (size_t) XLENGTH(x),
-                             .bins = weft_record_size(&record, "bins"),
-                             .x = REAL(x),
-                             .least = weft_record_number(&record, "least"),
-                             .per_bin = weft_record_number(&record, "per_bin")}};
-  weft_record_close(&record);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  job.bin = REAL(weft_result_put(out, "bin", weft_glue_vector(REALSXP, (double) job.binning.bins)));
-  job.own = REAL(weft_result_put(out, "own", Rf_allocVector(REALSXP, 4)));
-  weft_glue_run(control, fill_bins, &job);
-  UNPROTECT(1);
-  return out;
-}
-
 static weft_status polynomial(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   sum_job *j = data;

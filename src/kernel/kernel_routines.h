@@ -10,6 +10,9 @@
   R(C_weft_kernel_polynomial, 3) \
   R(C_weft_kernel_line, 3) \
   R(C_weft_kernel_bin, 3) \
+  R(C_weft_kernel_lag_sums, 4) \
+  R(C_weft_kernel_deviations, 2) \
+  R(C_weft_kernel_quantiles, 3) \
   R(C_weft_kernel_mesh_choose, 2) \
   R(C_weft_kernel_mesh, 4) \
   R(C_weft_kernel_mesh_pairs, 4) \

@@ -105,3 +105,47 @@ enumerated_edges <- function(scores, dags, over) {
     sum(weight)
   list(edges = edges, log_total = max(total) + log(sum(weight)), best = max(total))
 }
+
+# Logarithm of the sum over all graphs by layers: `f` has, for the nodes within the layers so far and the last of them,
+# the weight of the graphs; a node of the next layer has a parent in the last. Every term is positive. `weight`: p x 2^p
+# by mask, at most about 1.
+layered_total <- function(weight) {
+  p <- nrow(weight)
+  masks <- 0:(2^p - 1)
+  sums <- t(weight) # over subsets
+  for (bit in 2^(seq_len(p) - 1)) {
+    with <- masks[bitwAnd(masks, bit) > 0] + 1
+    sums[with, ] <- sums[with, ] + sums[with - bit, ]
+  }
+  f <- vector("list", 2^p)
+  for (inside in order(vapply(masks, function(m) sum(bitwAnd(m, 2^(seq_len(p) - 1)) > 0), 0)) - 1) {
+    last <- if (inside) masks[masks > 0 & bitwAnd(masks, inside) == masks] else 0
+    so_far <- if (inside) f[[inside + 1]][last] else 1
+    add <- function(layer, from, product) {
+      if (layer) f[[inside + layer + 1]][layer] <<- sum(product * so_far)
+      for (v in seq(from, length.out = max(0, p + 1 - from))) {
+        if (bitwAnd(inside, 2^(v - 1))) next
+        fresh <- sums[inside + 1, v] - if (inside) sums[inside - last + 1, v] else 0
+        add(layer + 2^(v - 1), v + 1, product * fresh)
+      }
+    }
+    add(0, 1, rep(1, length(last)))
+  }
+  log(sum(f[[2^p]], na.rm = TRUE))
+}
+
+# An edge's probability is what is missing when its sets have no weight.
+slow_graph_posterior <- function(scores, edges = which(diag(length(scores$nodes)) == 0, arr.ind = TRUE)) {
+  p <- length(scores$nodes)
+  local <- mask_scores(scores)
+  best <- apply(local, 1L, max)
+  weight <- exp(local - best)
+  total <- layered_total(weight)
+  posterior <- matrix(0, p, p, dimnames = list(from = scores$nodes, to = scores$nodes))
+  for (k in seq_len(nrow(edges))) {
+    without <- weight
+    without[edges[k, 2L], bitwAnd(0:(2^p - 1), 2^(edges[k, 1L] - 1)) > 0] <- 0
+    posterior[edges[k, 1L], edges[k, 2L]] <- -expm1(layered_total(without) - total)
+  }
+  list(edges = posterior, log_total = total + sum(best))
+}

@@ -96,18 +96,6 @@ twins_bn <- function() {
       exact <- bn_exact(some(sample(2:3, sample(2:16, 1), TRUE), 300), 3, posterior = "order", backend = backend)
       list(exact$edges, exact$log_total)
     }),
-    # words of 48 bits on the device, long double on the CPU
-    "bn_exact, posterior over graphs" = list(tolerance = 1e-10, work = function(backend) {
-      p <- sample(12, 1)
-      prior <- if (p > 3) bn_prior(sprintf("x%02d", seq_len(p)), required = cbind("x02", "x01"))
-      exact <- bn_exact(some(sample(2:3, p, TRUE), 300), 3, prior = prior, posterior = "dag", backend = backend)
-      list(exact$edges, exact$log_total)
-    }),
-    "bn_exact, posterior over graphs whose scores are thousands of nats apart" = list(tolerance = 1e-10,
-                                                                                      work = function(backend) {
-      exact <- bn_exact(bn_scores(far_apart(), 3, keep = "all", backend = "cpu"), posterior = "dag", backend = backend)
-      list(exact$edges, exact$log_total)
-    }),
     "sums over orders, little device memory" = list(tolerance = 1e-10, work = function(backend) {
       withr::local_options(weft.device_memory = 1e6)
       order_sums(14, some, c(0L, 0L))$work(backend)

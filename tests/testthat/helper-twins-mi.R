@@ -236,7 +236,7 @@ twins_mi <- function() {
                       backend = backend))
     }),
     "mi_triples, three levels, more than a buffer holds" = list(tolerance = 0, work = function(backend) {
-      x <- some(sample(2:3, 255, TRUE), sample(40:60, 1))
+      x <- some(sample(2:3, 195, TRUE), sample(40:60, 1)) # 1.2 million triples
       tidy(mi_triples(x, sample(2, nrow(x), TRUE), top = 2^19, backend = backend))
     }),
     "mi_triples, missing as a level, many rows" = list(tolerance = 0, work = function(backend) {

@@ -18,32 +18,14 @@ test_that("work on the device can be interrupted, and leaves nothing there", {
   skip_if_no_cuda()
   d <- withr::with_seed(1, as.data.frame(matrix(sample(0:1, 300 * 28, TRUE), 300)))
   table <- bn_scores(d, 2)
-  graphs <- bn_scores(d[1:24], 2, keep = "all")
   big <- withr::with_seed(1, as.data.frame(matrix(sample(0:2, 1000 * 110, TRUE), 1000)))
   before <- .Call(weft:::C_weft_memory, NULL)[["device"]]
   for (work in list(function(p) bn_learn(table, iterations = 1e9, chains = 500, progress = p, backend = "cuda"),
                     function(p) bn_exact(table, progress = p, backend = "cuda"),
-                    function(p) bn_exact(graphs, posterior = "dag", progress = p, backend = "cuda"),
                     function(p) bn_scores(big, 4, progress = p, backend = "cuda"))) {
     expect_stops(work)
     expect_equal(.Call(weft:::C_weft_memory, NULL)[["device"]], before)
   }
-})
-
-test_that("sums over graphs are the CPU's where nodes are in three groups, and exact on their own", {
-  skip_if_no_cuda()
-  table <- bn_scores(linked_bn_data(18, 300), 3, keep = "all") # groups of 8, 8 and 2
-  exact <- bn_exact(table, posterior = "dag", backend = "cuda")
-  slow <- bn_exact(table, posterior = "dag", backend = "cpu")
-  expect_lt(max(abs(exact$edges - slow$edges)), 1e-10)
-  expect_equal(exact$log_total, slow$log_total, tolerance = 1e-12)
-  expect_lt(exact$error, 1e-11)
-  # all graphs equally likely: the number of graphs is known (Robinson's recurrence), and each edge as likely as another
-  flat <- table
-  flat$score[] <- 0
-  exact <- bn_exact(flat, posterior = "dag", backend = "cuda")
-  expect_lt(exact$error, 1e-11)
-  expect_lt(diff(range(exact$edges[row(exact$edges) != col(exact$edges)])), 1e-11)
 })
 
 test_that("every allocation may fail on the device, and nothing leaks", {
@@ -54,8 +36,7 @@ test_that("every allocation may fail on the device, and nothing leaks", {
     scores = function() bn_scores(d, 3, backend = "cuda"),
     candidates = function() bn_scores(d, 3, "k2", candidates = 2, backend = "cuda"),
     learn = function() bn_learn(table, iterations = 20, target = "sum", chains = 3, seed = 1, backend = "cuda"),
-    exact = function() bn_exact(d, backend = "cuda"),
-    graphs = function() bn_exact(d, posterior = "dag", backend = "cuda")
+    exact = function() bn_exact(d, backend = "cuda")
   ), most = 15)
 })
 
@@ -66,7 +47,6 @@ test_that("what does not fit the device is refused with its size", {
   withr::local_options(weft.device_memory = 2000)
   ladder <- c(1, 1.5, 2.5, 4) # of two temperatures, one fits at a time
   for (call in list(function() bn_scores(d, backend = "cuda"), function() bn_exact(table, backend = "cuda"),
-                    function() bn_exact(d, posterior = "dag", backend = "cuda"),
                     function() bn_learn(table, iterations = 10, temperatures = ladder, backend = "cuda"))) {
     expect_error(call(), class = "weft_error_memory", regexp = "device")
   }

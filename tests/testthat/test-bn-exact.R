@@ -18,6 +18,17 @@ test_that("exact edge posteriors are sums over all 29,281 graphs, under flat, ga
   }
 })
 
+test_that("posteriors over graphs are those of a recursion over layers, in which nothing cancels", {
+  for (scores in list(bn_scores(linked_bn_data(6, 40), 5, keep = "all"),
+                      bn_scores(linked_bn_data(6, 200), 2, keep = "all"))) {
+    fast <- bn_exact(scores, posterior = "dag")
+    slow <- slow_graph_posterior(scores)
+    expect_lt(max(abs(fast$edges - slow$edges)), 1e-10)
+    expect_equal(fast$log_total, slow$log_total, tolerance = 1e-12)
+    expect_lt(fast$error, 1e-14)
+  }
+})
+
 test_that("sampling agrees with the exact posterior over orders, and a search with the optimum", {
   d <- bn_test_data()
   scores <- bn_scores(d, 4, keep = "all")

@@ -137,7 +137,7 @@ test_that("the plug-in rule's functionals are means over all pairs", {
     u <- outer(x, x, "-") / g
     he <- if (r == 4) u^4 - 6 * u^2 + 3 else u^6 - 15 * u^4 + 45 * u^2 - 15
     want <- mean(he * dnorm(u)) / g^(r + 1)
-    got <- weft:::pairwise_functional(x, r, g)
+    got <- weft:::pairwise_functionals(x)(r, g)
     expect_equal(got, want, tolerance = 2e-5, label = paste(what, r))
   }
 })
@@ -196,4 +196,38 @@ test_that("least-squares bandwidths are those of the whole grid, from a part of 
     looked <- c(looked, scored)
   }
   expect_identical(looked[1:3], c(10, 20, 20)) # of 20
+})
+
+test_that("deviations and quartiles of columns are R's", {
+  withr::local_seed(11)
+  sets <- list(normal = rnorm(5000), one = 3, two = c(5, -1), tied = rpois(3000, 2), constant = rep(0.1, 200),
+               heavy = rcauchy(4000), huge = rnorm(100) * 1e200, tiny = rnorm(100) * 1e-320, sorted = 1:999 + 0,
+               far = 1e9 + rnorm(700), ends = c(-.Machine$double.xmax, runif(50), .Machine$double.xmax),
+               falling = 4000:1 + 0, outlier = c(1e300, runif(600)), many = rnorm(3e5))
+  control <- weft:::control_of_size(0)
+  for (what in names(sets)) {
+    x <- sets[[what]]
+    p <- c(0.25, 0.75, runif(3), 0, 1)
+    got <- .Call(weft:::C_weft_kernel_quantiles, x, p, control)
+    if (what != "ends") expect_equal(got, unname(quantile(x, p)), tolerance = 1e-14, label = what)
+    else expect_equal(got[1:2], unname(quantile(x, p[1:2])), tolerance = 1e-14)
+    deviations <- .Call(weft:::C_weft_kernel_deviations, cbind(x, rev(x), 0), control)
+    if (what %in% c("huge", "outlier", "ends")) expect_equal(deviations[1] / stats::sd(x / 1e200) / 1e200, 1)
+    else expect_equal(deviations[1:2], rep(stats::sd(x), 2), tolerance = 1e-12, label = what)
+    expect_identical(deviations[3], if (length(x) > 1) 0 else NaN)
+  }
+})
+
+test_that("sums over counted pairs are those of the function at each distance", {
+  withr::local_seed(12)
+  pairs <- runif(5000)
+  h <- c(0.3, 2, 40)
+  for (order in c(0, 4, 6)) {
+    he <- function(u) switch(paste(order), `0` = 1, `4` = u^4 - 6 * u^2 + 3, `6` = u^6 - 15 * u^4 + 45 * u^2 - 15)
+    want <- vapply(h, function(h) {
+      u <- (seq_along(pairs) - 1) * 0.02 / h
+      sum((pairs * he(u) * exp(-u^2 / 2))[u < 7])
+    }, 0)
+    expect_equal(weft:::lag_sums(list(pairs = pairs, bin = 0.02), h, 7, order), want, tolerance = 1e-9)
+  }
 })

@@ -73,7 +73,9 @@ test_that("a sample's reason is where it lies farthest out", {
   z <- apply(scores, 2, function(v) (v - median(v)) / mad(v))
   off <- (o$distance - median(o$distance)) / mad(o$distance)
   best <- max.col(abs(z), "first")
-  expected <- ifelse(off > apply(abs(z), 1, max), sprintf("off all components: %.1f SD more than the median", off),
+  times <- sprintf("off all components: %.1f times as far as the median sample, %.1f SD", o$distance / median(o$distance),
+                   off)
+  expected <- ifelse(off > apply(abs(z), 1, max), times,
                      sprintf("PC%d: %.1f SD %s the median", best, abs(z[cbind(seq_along(best), best)]),
                              ifelse(z[cbind(seq_along(best), best)] > 0, "above", "below")))
   expect_identical(reasons, unname(expected))
@@ -307,7 +309,15 @@ test_that("phones get a drawing of their own where the wide one could not be rea
   expect_match(page, "<picture><source media=\"(max-width: 640px)\" srcset=\"data:image/png;base64,", fixed = TRUE)
   expect_match(page, "\"><img alt=\"what it shows\"", fixed = TRUE)
   expect_false(grepl("<source", on_a_page(weft:::put_figure(draw, "what it shows"))))
-  expect_match(weft:::html_table(data.frame(probe = "M5_at"), "c", "n", 5), "M5_<wbr>at", fixed = TRUE, all = FALSE)
+  expect_match(weft:::html_table(data.frame(probe = "HG3597-HT3800_at"), "c", "n", 5), "HT3800_<wbr>at",
+               fixed = TRUE, all = FALSE)
+  expect_match(weft:::html_table(data.frame(probe = "M5_at"), "c", "n", 5), ">M5_at<", fixed = TRUE, all = FALSE)
+  # one number of decimals for a column
+  shown <- weft:::table_text(data.frame(a = c(1.1, 0.00301, NA), b = c(1, 0.897, 0.5), c = c(1e9, 1, 0.5)))
+  expect_identical(shown, data.frame(a = c("1.10", "0.00", ""), b = c("1.000", "0.897", "0.500"),
+                                     c = c("1e+09", "1", "0.5")))
+  # an arrow stays with what it points to
+  expect_match(weft:::running_text("A -> B"), "A &#8594;&#160;B", fixed = TRUE)
 })
 
 test_that("small parts of a network are drawn once more for phones, each drawing with its own arrowheads", {

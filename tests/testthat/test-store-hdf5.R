@@ -126,3 +126,33 @@ test_that("files that lie are errors", {
   bytes <- withr::local_tempfile(fileext = ".h5ad", lines = "no HDF5 at all")
   refused(bytes, "must be an HDF5 file")
 })
+
+test_that("a crash of the HDF5 library is an error, and R lives", {
+  skip_if_not(weft:::can_fork())
+  file <- anndata_file(some_counts(20, 5, 0.3))
+  crash <- function(file, ...) tools::pskill(Sys.getpid(), 11)
+  expect_error(weft:::h5_apart(file, crash), "could not be read.*The HDF5 library crashed", class = "weft_error_input")
+  expect_error(weft:::h5_stream(file, crash, list), "library crashed", class = "weft_error_input")
+  expect_identical(weft:::h5_apart(file, function(file) file$size("X/indptr")), 21)
+})
+
+test_that("children hand over values and errors, items in order, and end with their parent's work", {
+  skip_if_not(weft:::can_fork())
+  died <- function() stop("died")
+  expect_identical(weft:::apart(function() list(1:3, NULL), died), list(1:3, NULL))
+  expect_null(weft:::apart(function() NULL, died))
+  expect_error(weft:::apart(function() weft:::abort_input("wrong"), died), "wrong", class = "weft_error_input")
+  expect_error(weft:::apart(function() tools::pskill(Sys.getpid(), 9), died), "died")
+  seen <- list()
+  produce <- function(send) for (k in 1:6) if (k < 6) send(list(k, rnorm(k * 1e4))) else stop("the sixth")
+  use <- function(item) seen[[length(seen) + 1L]] <<- c(item[[1L]], length(item[[2L]]))
+  expect_error(weft:::stream_apart(produce, use, died), "the sixth")
+  expect_identical(seen, lapply(1:5, function(k) c(k, k * 10000L)))
+  halfway <- function(send) {
+    send(list(1L, 1))
+    tools::pskill(Sys.getpid(), 9)
+  }
+  expect_error(weft:::stream_apart(halfway, use, died), "died")
+  expect_length(seen, 6L)
+  expect_error(weft:::stream_apart(function(send) repeat send(1), function(item) stop("enough"), died), "enough")
+})

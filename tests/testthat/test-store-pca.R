@@ -118,3 +118,22 @@ test_that("a device is not chosen for a store whose vectors it cannot hold", {
   small <- weft:::pca_plan(list(kind = "stored", n = 3000, p = 100, values = 15000), 5, "auto", 16)$cost
   expect_gt(small$cuda, small$cpu)
 })
+
+test_that("scores of a store's rows are those of the matrix, found in blocks", {
+  withr::local_seed(8)
+  m <- some_counts(600, 30, 0.3)
+  fit <- pca(m, 4, backend = "cpu", seed = 1)
+  x <- as_store(m, memory = 2^20)
+  expect_gt(length(store_blocks(x)$rows), 1L)
+  expect_equal(predict(fit, x), predict(fit, m), tolerance = 1e-13)
+  turned <- as_store(m[, 30:1], memory = 2^20)
+  expect_equal(predict(fit, turned), predict(fit, m), tolerance = 1e-13)
+  normal <- store_normalise(x)
+  scaled <- pca(as.matrix(normal), 4, scale = TRUE, backend = "cpu", seed = 1)
+  expect_equal(predict(scaled, normal), predict(scaled, as.matrix(normal)), tolerance = 1e-12)
+  loads <- matrix(stats::rnorm(60), 30)
+  expect_equal(weft:::store_product(x, NULL, loads, block_size = 2^10), as.matrix(m %*% loads), tolerance = 1e-13,
+               ignore_attr = TRUE)
+  expect_error(predict(fit, x[, 1:5]), "lacks", class = "weft_error_input")
+  expect_error(predict(fit, as_store(unname(m)[, 1:5])), "30 columns", class = "weft_error_input")
+})

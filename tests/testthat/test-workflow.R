@@ -229,8 +229,43 @@ test_that("samples that do stand apart are found, and no others", {
     told <- o$sample[o$outlier]
     c(sum(told %in% e$outliers), sum(!told %in% e$outliers))
   }, numeric(2))
-  expect_gte(sum(found[1L, ]), 13) # of 18
+  expect_gte(sum(found[1L, ]), 16) # of 18
   expect_lte(sum(found[2L, ]), 1)
+  # components of their own, to which a plane of all samples leans
+  e <- weft_example("expression", n = 150, p = 80, seed = 4)
+  q <- gene_quality(e$x, e$class, e$batch)
+  o <- gene_outliers(gene_components(q, leading = 7, seed = 1), data = q)
+  expect_setequal(o$sample[o$outlier], e$outliers)
+  expect_lt(max(o$q_value[o$outlier]), 1e-4)
+  few <- gene_outliers(pca(as.matrix(q), 2, scale = TRUE, seed = 1), data = q) # makes components to spare
+  expect_true(all(e$outliers %in% few$sample[few$outlier]))
+})
+
+test_that("distances are those from the plane of the other samples", {
+  x <- clean("factors", 3, n = 20, p = 12)
+  fit <- gene_components(x, k = 12, leading = 3, seed = 1)
+  z <- scale(x)
+  apart <- vapply(seq_len(20), function(i) {
+    others <- stats::prcomp(z[-i, ])
+    own <- z[i, ] - others$center
+    sqrt(mean((own - others$rotation[, 1:3] %*% crossprod(others$rotation[, 1:3], own))^2))
+  }, 0)
+  expect_equal(weft:::distance_from_others(fit, x), apart, tolerance = 1e-10)
+  o <- gene_outliers(fit, data = x)
+  expect_equal(o$distance, apart[match(o$sample, rownames(x))], tolerance = 1e-10)
+})
+
+test_that("p-values of distances hold for samples that are noisier than others by degrees", {
+  law <- function(key) 0.5 * log(5 / (2 * weft:::draws("gamma", 30, a = 2.5, b = 1, key = key)))
+  least <- vapply(51:250, function(key) min(weft:::spread_p(law(key))), 0)
+  for (level in c(0.05, 0.2)) {
+    range <- stats::qbinom(c(5e-4, 1 - 5e-4), 200, 1 - (1 - level / 30)^30)
+    expect_gte(sum(30 * least <= level), range[1L])
+    expect_lte(sum(30 * least <= level), range[2L])
+  }
+  expect_equal(weft:::spread_p(2 + 3 * law(7)), weft:::spread_p(law(7)))
+  expect_identical(weft:::spread_p(rep(1, 20)), rep(1, 20))
+  expect_identical(weft:::spread_p(c(9, 1:8)), (1:9)[c(1, 9:2)] / 9)
 })
 
 test_that("the tail's p-values are those of exponential samples, whatever the scale", {

@@ -52,7 +52,6 @@ struct mi_bar {
   uint64_t columns;           /* of pairs: an index is x * columns + y */
 };
 
-/* A score of -INFINITY: looked at once more, and found to be behind the bar. */
 struct mi_hits { weft_scored *items; unsigned long long *count; uint64_t capacity; };
 
 /* Of tuples of any order. */

@@ -75,10 +75,8 @@ __device__ static inline void count_packed(ring<STAGES> *r, const uint8_t *stage
   for (int i = 0; i < 128; i++) c[i] = 0;
 #pragma unroll 1
   for (int k = 0; k < 2; k++) {
-    if (k) {
 #pragma unroll
-      for (int i = 0; i < 128; i++) c[i] *= 65537u;
-    }
+    for (int i = 0; i < 128; i++) c[i] *= 65537u;
     count_steps(r, stages, steps[k], step, c, meanwhile);
   }
 }

@@ -86,36 +86,4 @@ weft_status weft_mi_levels_triples(weft_ctx *ctx, const mi_levels *job, uint32_t
                                    const mi_hits *hits, cudaStream_t s);
 double weft_mi_levels_most(const mi_levels *job);
 
-/* ---- triples of complete attributes of at most three levels, two classes: mi_triples_wgmma.cu ---- */
-
-#define SORTED_BATCH 32       /* fixed attributes at a time, at most */
-
-struct sorted_runs;
-struct mi_sorted {
-  const weft_mi_pack *pack;
-  const weft_mi_resident *r;
-  double steepest;            /* weft_mi_steepest() of the share of class 0 */
-  uint32_t batch;
-  arranged_planes all;
-  size_t bits, bytes;         /* of a row and of all planes, for each fixed attribute */
-  uint32_t *from;             /* [fixed][bit of a sorted row]: the bit of the pack's row that comes there */
-  uint8_t *planes;            /* [fixed]: all planes with the rows sorted by the fixed attribute's level and class */
-  sorted_runs *runs;          /* [fixed] */
-  float4 *sides;              /* [fixed][level][place] */
-  float *own;                 /* [place] */
-};
-
-int weft_mi_sorted_fit(const weft_ctx *ctx, const weft_mi_pack *p);
-weft_status weft_mi_sorted_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
-                                 const weft_mi_resident *r, mi_sorted *out);
-/* Finds the triples of each of at most job->batch attributes at the places `fixed` and all pairs behind it that may
- * reach the bar: they are appended by place. */
-weft_status weft_mi_sorted_screen(weft_ctx *ctx, const mi_sorted *job, const uint32_t *fixed, uint32_t count,
-                                  const mi_bar *bar, const mi_hits *hits, cudaStream_t s);
-/* Scores what was appended where it lies: -INFINITY when it is behind the bar. */
-weft_status weft_mi_sorted_score(weft_ctx *ctx, const mi_sorted *job, const mi_bar *bar, const mi_hits *hits,
-                                 cudaStream_t s);
-/* How many triples take a moment. */
-double weft_mi_sorted_most(const mi_sorted *job);
-
 #endif

@@ -34,8 +34,7 @@ static weft_status collect(weft_ctx *ctx, mi_collector *c, int *overflow)
     }
     goto done;
   }
-  for (size_t k = 0; k < brought; k++)
-    if (c->buffer[k].score > -INFINITY) weft_mi_keep(&c->keeper, c->buffer[k].score, c->buffer[k].index);
+  for (size_t k = 0; k < brought; k++) weft_mi_keep(&c->keeper, c->buffer[k].score, c->buffer[k].index);
   if (c->keeper.st != WEFT_OK) {
     memcpy(ctx->message, c->keeper.ctx.message, sizeof ctx->message);
     st = c->keeper.st;

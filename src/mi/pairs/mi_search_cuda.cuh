@@ -69,9 +69,7 @@ weft_status weft_mi_hopper_products(weft_ctx *ctx, weft_device_arena *mem, const
                                     const weft_mi_resident *r, const weft_mi_panel *panel, mi_collector *c);
 weft_status weft_mi_hopper_triples(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                    const weft_mi_resident *r, mi_collector *c);
-/* Triples of a pack that weft_mi_sorted_fit(), and that weft_mi_levels_fit(). */
-weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
-                                  const weft_mi_resident *r, mi_collector *c);
+/* Triples of a pack that weft_mi_levels_fit(). */
 weft_status weft_mi_hopper_levels(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                   const weft_mi_resident *r, mi_collector *c);
 

@@ -1,0 +1,102 @@
+/* .Call entry points of what rules for bandwidths ask of a column of numbers. */
+#include "../base/record.h"
+#include "kernel_glue.h"
+#include "kernel_sample.h"
+
+typedef struct { weft_binning binning; double *bin, *own; } bin_job;
+
+static weft_status fill_bins(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  bin_job *j = data;
+  (void) backend;
+  return weft_kernel_bin(ctx, &j->binning, j->bin, j->own);
+}
+
+/* list(bin, own): see weft_kernel_bin(). */
+SEXP C_weft_kernel_bin(SEXP x, SEXP grid, SEXP control)
+{
+  const char *fields[] = { "bin", "own", "" };
+  weft_record record = weft_record_open(grid, "grid");
+  bin_job job = { .binning = { .n = (size_t) XLENGTH(x),
+                             .bins = weft_record_size(&record, "bins"),
+                             .x = REAL(x),
+                             .least = weft_record_number(&record, "least"),
+                             .per_bin = weft_record_number(&record, "per_bin")}};
+  weft_record_close(&record);
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  job.bin = REAL(weft_result_put(out, "bin", weft_glue_vector(REALSXP, (double) job.binning.bins)));
+  job.own = REAL(weft_result_put(out, "own", Rf_allocVector(REALSXP, 4)));
+  weft_glue_run(control, fill_bins, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { weft_lags lags; double *out; } lags_job;
+
+static weft_status sum_lags(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  lags_job *j = data;
+  (void) backend;
+  return weft_kernel_lag_sums(ctx, &j->lags, j->out);
+}
+
+/* pairs: by distance, bin by bin; lags: list(bin, reach, order); see weft_kernel_lag_sums(). A number for each h. */
+SEXP C_weft_kernel_lag_sums(SEXP pairs, SEXP h, SEXP lags, SEXP control)
+{
+  weft_record record = weft_record_open(lags, "lags");
+  lags_job job = { .lags = { .lags = (size_t) XLENGTH(pairs),
+                             .bandwidths = (size_t) XLENGTH(h),
+                             .pairs = REAL(pairs),
+                             .h = REAL(h),
+                             .bin = weft_record_number(&record, "bin"),
+                             .reach = weft_record_number(&record, "reach"),
+                             .order = (int) weft_record_number(&record, "order") } };
+  weft_record_close(&record);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, XLENGTH(h)));
+  job.out = REAL(out);
+  weft_glue_run(control, sum_lags, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { const double *x, *probability; size_t n, d, quantiles; double *out; } sample_job;
+
+static weft_status find_deviations(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  sample_job *j = data;
+  weft_status st = WEFT_OK;
+  (void) backend;
+  for (size_t k = 0; k < j->d; k++) WEFT_TRY(weft_kernel_deviation(ctx, j->x + k * j->n, j->n, j->out + k));
+done:
+  return st;
+}
+
+/* Standard deviations of a matrix's columns. */
+SEXP C_weft_kernel_deviations(SEXP x, SEXP control)
+{
+  sample_job job = { .x = REAL(x), .n = (size_t) Rf_nrows(x), .d = (size_t) Rf_ncols(x) };
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) job.d));
+  job.out = REAL(out);
+  weft_glue_run(control, find_deviations, &job);
+  UNPROTECT(1);
+  return out;
+}
+
+static weft_status find_quantiles(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  sample_job *j = data;
+  (void) backend;
+  return weft_kernel_quantiles(ctx, j->x, j->n, j->probability, j->quantiles, j->out);
+}
+
+/* Of at least one number, all finite. */
+SEXP C_weft_kernel_quantiles(SEXP x, SEXP probability, SEXP control)
+{
+  sample_job job = { .x = REAL(x), .n = (size_t) XLENGTH(x), .probability = REAL(probability),
+                     .quantiles = (size_t) XLENGTH(probability) };
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, XLENGTH(probability)));
+  job.out = REAL(out);
+  weft_glue_run(control, find_quantiles, &job);
+  UNPROTECT(1);
+  return out;
+}
