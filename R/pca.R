@@ -175,13 +175,17 @@ choose_resident <- function(backend) {
 pca_plan <- function(source, k, method, threads, alone = TRUE) {
   cells <- switch(source$kind, sparse = sum(vapply(source$data, function(b) length(b@x), 0)), stored = source$values,
                   source$n * source$p)
-  by_engine <- if (source$kind == "stored") cost_pca_stored(source$n, source$p, cells, k, threads)
-               else cost_pca(source$n, source$p, cells, k, source$kind, threads)
+  engines <- function(threads) {
+    if (source$kind == "stored") cost_pca_stored(source$n, source$p, cells, k, threads)
+    else cost_pca(source$n, source$p, cells, k, source$kind, threads)
+  }
+  by_engine <- engines(threads)
+  usual <- engines(4) # the method is the same with any number of threads, and so are the results
   trial <- if (method == "auto" && source$kind == "dense" && alone) gives_way(source$n, source$p, k)
            else never_gives_way
   best <- function(where) {
     if (method != "auto") return(method)
-    names(which.min(vapply(by_engine[c("krylov", "gram")], `[[`, 0, where)))
+    names(which.min(vapply(usual[c("krylov", "gram")], `[[`, 0, where)))
   }
   methods <- c(cpu = if (trial$gram_blocks > 0) "krylov" else best("cpu"), cuda = best("cuda"))
   of <- function(where) by_engine[[if (methods[[where]] %in% names(by_engine)) methods[[where]] else "vectors"]]

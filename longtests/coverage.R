@@ -1,6 +1,6 @@
 # Which lines of R and C the tests reach, by room: a build of its own with gcov, a process a file of tests, a table, and
 # the lines that were not reached. CUDA is counted by operations: every row of the tables of twins runs on the device
-# (tests/testthat/helper-twins-*.R, tools/gpu-check.sh), so the table says how many rows a room has.
+# (tests/testthat/helper-twins-*.R, tools/gpu-check.sh), so the table says how many rows a room has there.
 #
 #   Rscript longtests/coverage.R [--tests mi-rank,bits] [--jobs 2] [--seconds 1500] [--folder F] [--csv coverage.csv]
 #                                [--below 90]
@@ -147,21 +147,29 @@ lines$room <- room_of(lines$filename)
 lines$language <- ifelse(startsWith(lines$filename, "src/"), "C", "R")
 if (!is.na(given$csv)) utils::write.csv(lines[c("room", "language", "filename", "line", "value")], given$csv,
                                         row.names = FALSE)
-twins <- function(room) {
-  table <- sprintf("tests/testthat/helper-twins-%s.R", room)
-  if (!file.exists(table)) return(NA)
-  sum(grepl("^ *(`[^`]+`|\"[^\"]+\"|[A-Za-z_.]+) = (twin|function)", readLines(table)))
-}
+# How many operations of each room run on both back ends.
+counting <- tempfile(fileext = ".R")
+writeLines(c("suppressMessages(library(weft))",
+             "for (file in list.files('tests/testthat', '^helper.*[.]R$', full.names = TRUE)) source(file)",
+             "for (name in ls(pattern = '^twins_')) {",
+             "  table <- get(name)",
+             "  if (!is.function(table) || length(formals(table))) next",
+             "  cat(sub('twins_', '', name), length(table()), '\\n')",
+             "}"), counting)
+Sys.setenv(R_LIBS = paste(c(file.path(folder, "library"), .libPaths()), collapse = ":"))
+counted <- strsplit(system2(file.path(R.home("bin"), "Rscript"), counting, stdout = TRUE), " ")
+twins <- stats::setNames(vapply(counted, `[`, "", 2L), vapply(counted, `[`, "", 1L))
 
 share <- function(value) 100 * mean(value > 0)
 shown <- function(value) if (length(value)) sprintf("%6.1f%%", share(value)) else "      -"
 limit <- as.numeric(given$below)
 low <- 0
-cat(sprintf("%-12s %8s %7s  %8s %7s\n", "room", "R lines", "reached", "C lines", "reached"))
+cat(sprintf("%-12s %8s %7s  %8s %7s  %s\n", "room", "R lines", "reached", "C lines", "reached", "twins"))
 for (room in unique(sort(lines$room))) {
   r <- lines$value[lines$room == room & lines$language == "R"]
   c <- lines$value[lines$room == room & lines$language == "C"]
-  cat(sprintf("%-12s %8d %s  %8d %s\n", room, length(r), shown(r), length(c), shown(c)))
+  cat(sprintf("%-12s %8d %s  %8d %s  %5s\n", room, length(r), shown(r), length(c), shown(c),
+              if (room %in% names(twins)) twins[[room]] else "-"))
   low <- low + any(c(share(r), share(c)) < limit, na.rm = TRUE)
 }
 cat(sprintf("%-12s %8d %6.1f%%\n\n", "all", nrow(lines), share(lines$value)))

@@ -7,12 +7,19 @@ cd "$(dirname "$0")/.." || exit 1
 JOBS=$(getconf _NPROCESSORS_ONLN); logs=$(mktemp -d); failed=0; asked=${*:-}
 OMP_WAIT_POLICY=${OMP_WAIT_POLICY-passive}; export OMP_WAIT_POLICY
 ulimit -c 0
+processor() { # used: seconds of all processes that have ended, which say more than the clock on a busy machine
+  times >"$logs/times" # not in a subshell, which has had none
+  used=$(awk 'NR == 2 { for (k = 1; k <= 2; k++) { split($k, at, "m"); all += 60 * at[1] + at[2] }
+    printf "%.0f", all }' "$logs/times")
+}
 proof() { # proof NAME COMMAND ...: its last line is what it found
   name=$1; shift
   [ -z "$asked" ] || case " $asked " in *" $name "*) ;; *) return ;; esac
-  from=$(date +%s)
+  from=$(date +%s); processor; before=$used
   if "$@" >"$logs/$name" 2>&1; then state=ok; else state=FAIL; failed=1; fi
-  printf '%-5s %-12s %4d s  %s\n' $state "$name" $(($(date +%s) - from)) "$(grep . "$logs/$name" | tail -n 1)"
+  processor
+  printf '%-5s %-12s %4d s, processor %5d s  %s\n' $state "$name" $(($(date +%s) - from)) $((used - before)) \
+    "$(grep . "$logs/$name" | tail -n 1)"
   [ $state = ok ] || tail -n 40 "$logs/$name"
 }
 long() { file=$1; shift; Rscript "longtests/$file.R" "$@"; }

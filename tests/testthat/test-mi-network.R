@@ -150,8 +150,8 @@ test_that("what is not a matrix of information is an error", {
   m[1, 2] <- NA
   m[2, 1] <- NA
   expect_error(mi_network(m, "aracne"), class = "weft_error_input")
-  expect_error(mi_network(structure(m, class = "weft_mi_matrix", format = 1L, test = list(estimator = "ksg")), "aracne"), "finite",
-               class = "weft_error_input")
+  strange <- structure(m, class = "weft_mi_matrix", format = 1L, test = list(estimator = "ksg"))
+  expect_error(mi_network(strange, "aracne"), "finite", class = "weft_error_input")
   expect_error(mi_network(mi_matrix(mtcars[1:2], mtcars[3:4], estimator = "pearson")), "square",
                class = "weft_error_input")
   expect_error(mi_network(wave_matrix(), eps = 1, tau = 0.1), class = "weft_error_input")

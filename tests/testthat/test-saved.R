@@ -66,8 +66,9 @@ test_that("longtests/damaged.R has every class of result", {
     text <- paste(deparse(f), collapse = " ")
     unique(regmatches(text, gregexpr("weft_[a-z_]+", text))[[1L]])
   }
-  classes <- c(has(mi_damage_cases), has(rest_damage_cases), "weft_bn", "weft_bn_exact", "weft_bn_scores", "weft_bn_fit",
-               "weft_bn_prior", "weft_bn_compare", "weft_pca", "weft_pca_k") # damage_cases() takes seconds to make
+  made <- c("weft_bn", "weft_bn_exact", "weft_bn_scores", "weft_bn_fit", "weft_bn_prior", "weft_bn_compare", "weft_pca",
+            "weft_pca_k") # by damage_cases(), which takes seconds
+  classes <- c(has(mi_damage_cases), has(rest_damage_cases), made)
   expect_identical(setdiff(printed, c(classes, here)), character())
 })
 

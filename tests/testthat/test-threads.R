@@ -19,6 +19,10 @@ test_that("calls on small data wake no other threads", {
   table <- bn_scores(levels, max_parents = 2, threads = 1)
   m <- mi_matrix(numbers, estimator = "spearman", threads = 1)
   fit <- gene_components(counts, k = 2, threads = 1)
+  stem <- withr::local_tempfile()
+  writeBin(as.raw(c(0x6c, 0x1b, 0x01, 0xdc, 0x0f)), paste0(stem, ".bed"))
+  writeLines(c("1 rs1 0 100 A G", "1 rs2 0 200 C T"), paste0(stem, ".bim"))
+  writeLines(sprintf("f%d i%d 0 0 0 -9", 1:4, 1:4), paste0(stem, ".fam"))
   calls <- list(
     mi_rank = quote(mi_rank(binary, class, threads = 8)), mi_pairs = quote(mi_pairs(binary, class, threads = 8)),
     permutations = quote(mi_rank(binary, class, permutations = 99, seed = 1, threads = 8)),
@@ -36,10 +40,24 @@ test_that("calls on small data wake no other threads", {
     kernel_sum = quote(kernel_sum(numbers, bandwidth = 1, threads = 8)),
     kde = quote(kde(numbers, bandwidth = "scott", threads = 8)), kernel_tree = quote(kernel_tree(numbers, threads = 8)),
     irm = quote(irm(binary, chains = 1, sweeps = 2, seed = 1, threads = 8)),
+    regulation = quote(regulation(numbers, resamples = 60, copies = 1, seed = 1, threads = 8)),
+    read_plink = quote(read_plink(stem, threads = 8)), plink_file = quote(plink_file(stem, min_maf = 0.1, threads = 8)),
     gene_quality = quote(gene_quality(counts, class, threads = 8)),
     gene_outliers = quote(gene_outliers(fit, data = counts, threads = 8))
   )
   for (name in names(calls)) expect_identical(woken_by(eval(calls[[name]])), 0, label = paste("threads woken by", name))
   large <- matrix(rnorm(4e5), 200)
   expect_gt(woken_by(mi_matrix(large, estimator = "spearman", threads = 2)), 0)
+})
+
+test_that("the method of pca() does not depend on the number of threads", {
+  skip_if_not_installed("Matrix")
+  for (kind in c("dense", "sparse", "stored")) for (n in c(50, 184, 1000, 20000)) for (p in c(27, 200, 3000)) {
+    source <- list(kind = kind, n = n, p = p, values = n * p / 4)
+    stored <- methods::new("dgCMatrix")
+    stored@x <- numeric(min(n * p / 4, 1e6)) # of which only the number is asked for
+    if (kind == "sparse") source$data <- list(stored)
+    methods <- lapply(c(1, 2, 16, 128), function(threads) weft:::pca_plan(source, 10, "auto", threads)$methods)
+    for (other in methods[-1L]) expect_identical(other, methods[[1L]], info = paste(kind, n, p))
+  }
 })
