@@ -136,7 +136,7 @@ test_that("samplers of 8, 12 and 20 nodes agree with the exact posteriors within
     open <- exact > 0.01 & exact < 0.99
     ratio <- ((rowMeans(edges) - exact) / error)[open]
     expect_lt(max(abs(ratio)), stats::qt(1 - 5e-5, ladders - 1))
-    expect_lt(mean(ratio^2), 3) # 1 expected; edges depend on each other, as if a dozen were independent: 0.4 off by chance
+    expect_lt(mean(ratio^2), 3) # 1 expected; as if a dozen edges were independent: 0.4 off by chance
     expect_lt(max(abs(rowMeans(edges) - exact)[!open]), 0.005)
   }
 })
