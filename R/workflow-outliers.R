@@ -162,7 +162,8 @@ spread_p <- function(s) {
   fitted <- line$fit(sort(s))
   if (!(fitted$slope > 1e-9)) return(rep(1, n)) # as many as that are equal but for rounding
   times <- as.integer(ceiling(1e4 / n))
-  drawn <- matrix(law_log(2 * draws("gamma", (n - 1L) * times, a = law_df / 2, b = 1, key = 1)), n - 1L)
+  chi_squared <- 2 * draws("gamma", (n - 1L) * times, a = law_df / 2, b = 1, key = 1, threads = 1)
+  drawn <- matrix(law_log(chi_squared), n - 1L)
   null <- line$fit(apply(drawn, 2L, sort))
   z <- (s - fitted$place) / fitted$slope
   vapply(z, function(one) mean(stats::pchisq(law_df * exp(-2 * (null$place + null$slope * one)), law_df)), 0)
