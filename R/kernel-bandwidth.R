@@ -213,7 +213,7 @@ rule_bandwidth <- function(x, rule, kernel, threads, seed, progress, distributed
   score <- bandwidth_scorer(x, shape, rule, kernel, 1e-4, 20000, threads, seed, progress, distributed)
   sign <- if (rule == "lscv") 1 else -1
   grid <- exp(seq(log(0.05), log(4), length.out = 20))
-  looks <- if (!distributed && scored_by_pairs(rule, kernel, d)) list(16:20, 11:15, 1:10) else list(1:20)
+  looks <- if (!distributed && scored_by_pairs(rule, kernel, d)) list(12:20, 1:11) else list(1:20)
   scores <- scores_from_wide(grid, looks, function(t) sign * score(t))
   grid <- grid[seq.int(to = length(grid), length.out = length(scores))]
   best <- largest_minimum(scores)

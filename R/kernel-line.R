@@ -19,7 +19,9 @@ kernel_line <- function(problem, reason = "asked for") {
                 x = sprintf("`kernel` is \"%s\", in %d dimensions.", problem$kernel, ncol(problem$reference)))
   }
   cpu_only(problem$backend, "Sums along a line are taken")
-  split <- split_weights(problem$weights)
+  negative <- points_range(problem$weights)[1L, ] < 0
+  split <- if (length(negative) == 1L && !negative) list(weights = problem$weights, both = FALSE) # spares a copy
+           else split_weights(problem$weights, negative)
   reference <- list(columns = problem$reference) # one column lies in memory as one row does
   query <- if (problem$self) reference else list(columns = problem$query)
   task <- native_task(problem, NULL, NULL, split)
@@ -66,8 +68,8 @@ gaussian_pairs <- function(x, least, rel_error, most_bins = 2^20) {
   }
 }
 
-# Sums over counted pairs, list(pairs, bin), for each h: of exp(-u^2 / 2), u being the distance over h, times the Hermite
-# polynomial of an order; what lies beyond `reach` is left out.
+# Sums over counted pairs, list(pairs, bin), for each h: of exp(-u^2 / 2), u being the distance over h, times the
+# Hermite polynomial of an order; what lies beyond `reach` is left out.
 lag_sums <- function(counted, h, reach, order = 0) {
   .Call(C_weft_kernel_lag_sums, counted$pairs, h, list(bin = counted$bin, reach = reach, order = order),
         control_of_size(0))

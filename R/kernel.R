@@ -61,7 +61,8 @@
 #'   nodes around each query, in time that hardly depends on how many references are in reach. Its error, as a share of
 #'   the summed weights, is known beforehand: it is found for the windows and the convolution as they are computed.
 #'   Queries whose sum is so small that this share would break `rel_error` and `abs_error` are summed by trees or
-#'   directly. `"auto"` takes it where it is much less work than trees or all pairs.
+#'   directly. `"auto"` takes it on the CPU where it is much less work than trees or all pairs; with `backend = "cuda"`
+#'   a device does it, with the same bits in every run.
 #'
 #'   `method = "auto"` begins the walk and gives it up when what is left of it would take longer than the direct sum,
 #'   whose time is known from a few pairs, measured in the session; `verbose = TRUE` tells which it was. It goes by

@@ -180,8 +180,8 @@ groups_open <- function(r, class = NULL) {
   number <- range(as.integer(names(r$n_clusters$row)))
   sprintf(paste("Groups of samples: the sampler has not settled. R-hat, which compares chains that started apart, is",
                 "%.1f, and at most %.1f is wanted, so that neither their number (%s so far) nor who belongs",
-                "together%s is a finding. Run it longer, with clusters = list(sweeps = %s); where that settles nothing",
-                "either, the data have no clear blocks"),
+                "together%s is a finding. Run it longer, with clusters = list(sweeps = %s) in the call; where that",
+                "does not settle it, the data have no clear blocks"),
           groups_rhat(r), greatest_rhat, if (number[1L] == number[2L]) number[1L] else paste(number, collapse = " to "),
           if (is.null(class)) "" else " nor how far groups go with classes",
           format(10 * nrow(r$log_posterior), scientific = FALSE))
@@ -259,8 +259,8 @@ network_directions <- function(edges, clear = clear_direction) {
   }
   rest <- length(direction) - sure
   paste0(sprintf(paste("Of %s of genes that the network joins, %s clearly one way: that direction has at least %s of",
-                       "the weight of both, and such ones are right in nine cases of ten or more on simulated networks",
-                       "(filled arrowheads)."),
+                       "the weight of both (filled arrowheads). On simulated networks nine in ten or more of such are",
+                       "right; on real data, where causes go unmeasured, fewer."),
                  all, if (sure == 1L) "1 points" else sprintf("%s point", format(sure, big.mark = ",")), clear),
          if (rest) sprintf(" For %s the direction is open (hollow arrowheads).",
                            if (rest == 1L) "the other one" else paste("the other", format(rest, big.mark = ","))))

@@ -66,14 +66,14 @@ genes_caption <- function(fit) {
   class <- fit$quality$class
   word <- column_word(fit$quality)
   sprintf(paste("%s by what they say about the class. %s Information (mutual, in %s): 0 for one that says nothing,",
-                "%.2f for one that tells every sample's class; since values are cut into few levels, less for one",
-                "that would tell it by a threshold elsewhere. q: the smallest false discovery rate at which it is",
-                "listed, over all %s."),
+                "%.2f for one that tells every sample's class; values are cut into few levels, so that even one",
+                "whose classes do not overlap may have less. p is that of each by itself; q is the smallest false",
+                "discovery rate at which it is listed, over all %s."),
           if (word == "probe") "Probes (columns of the data; several may measure one gene)" else "Genes",
           if (nlevels(class) == 2L) sprintf(paste("The log fold change is the mean in %s less that in %s, on the",
-                                                  "scale of the data."), levels(class)[2L],
-                                            levels(class)[1L]) else paste("Differences are between the highest and",
-                                                                          "the lowest class mean."),
+                                                  "scale of the data (where that is log2, 1 is a doubling)."),
+                                            levels(class)[2L], levels(class)[1L])
+          else "Differences are between the highest and the lowest class mean.",
           attr(fit$ranking, "unit"), class_entropy(class, attr(fit$ranking, "unit")),
           columns_text(fit$quality, nrow(fit$ranking)))
 }
@@ -89,16 +89,17 @@ genes_text <- function(fit, results) {
   text <- if (any(sure)) sprintf("%s%s differ %s at a false discovery rate of 0.05: %s.",
                                  some_of_columns(fit$quality, sum(sure), nrow(results)),
                                  genes_behind(fit$quality, results$gene[sure]), among_classes(fit$quality$class),
-                                 joined(sprintf("%d are highest in %s",
+                                 joined(sprintf("%d are %s in %s",
                                                 table(factor(results$`higher in`[sure], levels(fit$quality$class))),
+                                                if (nlevels(fit$quality$class) == 2L) "higher" else "highest",
                                                 levels(fit$quality$class))))
           else sprintf("No %s of %s differs %s at a false discovery rate of 0.05.", column_word(fit$quality),
                        format(nrow(results), big.mark = ","), among_classes(fit$quality$class))
   twelfth <- results$information[min(12L, nrow(results))]
   tied <- sum(results$information == twelfth)
   paste(text, if (tied > 1L) {
-    sprintf(paste("Values are cut into few levels, so that many %ss say the same: %d share the rank of the twelfth,",
-                  "and their order says nothing."), column_word(fit$quality), tied)
+    sprintf(paste("Values are cut into few levels, so that many %ss say the same: %d have rank %d, and their order",
+                  "says nothing."), column_word(fit$quality), tied, sum(results$information > twelfth) + 1L)
   })
 }
 
@@ -160,11 +161,13 @@ figure_heatmap <- function(fit, count = 50L, most = 400L) {
                                      q$batch[some][samples]),
              sprintf("Heat map of the first %d %ss in all samples, classes side by side.", length(names), word),
              sprintf(paste("The first %s (rows) in %s samples (columns), classes side by side: purple is above the",
-                           "mean of the row, green below, by up to 2.5 of its standard deviations (SD). On top:",
-                           "class%s. %d of the %d have a q of at most 0.05. All were chosen by the class, so that",
-                           "blocks along it are no finding of their own."),
+                           "mean of the row, green below, by up to 2.5 of its standard deviations (SD); rows and",
+                           "columns that are alike stand together. On top: class%s. %sAll were chosen by the",
+                           "class, so that blocks along it are no finding of their own."),
                      columns_text(q, length(names)), format(length(samples), big.mark = ","),
-                     if (is.null(q$batch)) "" else ", and batch in greys", sure, length(names)),
+                     if (is.null(q$batch)) "" else ", and batch in greys",
+                     if (sure == length(names)) "" else sprintf("%d of the %d have a q of at most 0.05. ", sure,
+                                                                length(names))),
              width = 7.4, height = 1.4 + 0.15 * length(names), kind = "tall",
              narrow = c(phone_width, 1.2 + 0.125 * length(names)))
 }
@@ -205,8 +208,9 @@ report_pairs <- function(fit, top) {
                       interaction = r$interaction, p = r$p_fwer,
                       check.names = FALSE)
   put_table(shown,
-            sprintf(paste("Pairs with most interaction of %s. p: how often the best of all pairs has as much when the",
-                          "classes are shuffled."), pairs_searched(fit)),
+            sprintf(paste("Pairs with most interaction of %s. Information: what the two say together about the class;",
+                          "interaction: how much of it neither says alone. p: how often the best of all pairs has",
+                          "as much interaction when the classes are shuffled."), pairs_searched(fit)),
             "pairs", min(top, 10), minor = "information")
 }
 

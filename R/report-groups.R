@@ -7,13 +7,13 @@ report_groups <- function(fit, top) {
   report_paragraph(if (open) paste0(groups_open(r, q$class), "."),
                    if (!open) c(paste0("The best partition has ", partition_text(r, column_word(q)), "."),
                                 groups_agreement(fit)),
-                   sprintf(paste("The model is one of blocks: %ss that go up and down by degrees are cut into many",
-                                 "groups."), column_word(q)))
+                   sprintf(paste("The model is one of blocks: %ss that change gradually from sample to sample are",
+                                 "cut into many groups."), column_word(q)))
   put_figure(function() plot_clusters(fit), "Heat map of samples by genes in the order of their groups.",
              paste(if (open) "Not settled: the best partition of this run; another run would give another.",
                    sprintf(paste("Values of %s (columns) in all samples (rows), ordered by group; lines part the",
-                                 "groups. Purple is above the mean of the column, green below. A real group is a block",
-                                 "of one colour that goes on across several columns."),
+                                 "groups. Purple is above the mean of the column, green below. A group that is real",
+                                 "shows as blocks of nearly one colour."),
                            columns_text(q, length(r$col_cluster))), if (!open) groups_shown(r, q)),
              width = 7.4, height = 5, narrow = c(phone_width, 3.6))
   if (!open) return(report_group_tables(fit, top))
@@ -117,18 +117,12 @@ report_bayes <- function(fit, top) {
                    sprintf("The network is of %d genes%s.", nrow(r$dag), bayes_chosen(fit)),
                    if (!bayes_disagrees(r)) c(bayes_surest(r), bayes_surety(r)),
                    paste("Networks with the same independences cannot be told apart by such data, and a hidden cause",
-                         "of two genes looks like an edge between them: that two genes go together is a finding,",
-                         "which way an edge points is often a suggestion."))
+                         "of two genes looks like an edge between them: whether two genes are joined is surer",
+                         "than which way the edge points."))
   small <- max(table(layered_layout(r$dag)$y)) <= 7L # there is room for the names of a layer
   put_figure(function() plot(r), "The best Bayesian network, drawn in layers.",
              sprintf(paste0(if (bayes_disagrees(r)) "Not settled: another run may give another network. ",
-                            "The network of highest posterior: %d edges%s. An edge that is dashed is likely, but not ",
-                            "part of the best network."), as.integer(sum(r$dag)),
-                     if (is.null(r$edges)) "" else sprintf(
-                       paste0(". The wider and darker, the surer that the two are joined at all: %d are so with a ",
-                              "posterior of 0.5 or more. A filled arrowhead: the direction is clear (at least 0.9 of ",
-                              "the posterior of both); a hollow one: it is open"),
-                       sum((r$edges + t(r$edges))[r$dag != 0] >= 0.5))),
+                            "The network of highest posterior: %d edges.%s"), as.integer(sum(r$dag)), bayes_legend(r)),
              width = 7.4, height = 5.2, kind = if (small) "" else "large", narrow = if (small) c(phone_width, 3.6))
   if (!is.null(r$edges)) put_table(bayes_edges(r),
                                    paste("Surest first. Edge: the posterior probability that the two genes are",
@@ -138,10 +132,27 @@ report_bayes <- function(fit, top) {
                                    "bayesian-edges", top, minor = "in the best network")
   if (!is.null(r$trace)) {
     put_figure(function() plot(r, "trace"), "Scores along the Markov chains.",
-               paste("Scores along the chains, from whose networks the posteriors are counted. They should look alike",
-                     "and show no trend; R-hat, above the picture, compares chains that started apart and should be at",
-                     "most 1.1. Otherwise more iterations are needed."), width = 5.6, height = 3)
+               paste(if (is.null(r$resample)) "Scores along the chains, from whose networks the posteriors are counted."
+                     else "Scores along the chains of all samples; posteriors are means over halves of these.",
+                     "They should look alike and show no trend; R-hat, above the picture, compares chains that",
+                     "started apart and should be at most 1.1. Otherwise more iterations are needed."),
+               width = 5.6, height = 3)
   }
+}
+
+# How to read the picture, as far as it shows this.
+bayes_legend <- function(r) {
+  if (is.null(r$edges)) return("")
+  joined <- r$edges + t(r$edges)
+  drawn <- r$dag != 0
+  likely <- sum(joined[drawn] >= 0.5)
+  clear <- any(r$edges[drawn] >= clear_direction * joined[drawn])
+  paste0(" The wider and darker, the surer that the two are joined at all: ",
+         if (likely == sum(drawn)) "all" else likely, " with a posterior of 0.5 or more.",
+         if (clear) paste(" A filled arrowhead: the direction is clear (at least 0.9 of the posterior of both); a",
+                          "hollow one: it is open.")
+         else " All arrowheads are hollow: directions are open, and the arrows may as well point the other way.",
+         if (any(r$edges[!drawn] >= 0.5)) " A dashed edge is likely, but not part of the best network.")
 }
 
 bayes_chosen <- function(fit) {
@@ -181,7 +192,7 @@ bayes_edges <- function(r, least = 0.1) {
   direction <- pmax(forth, back) / (forth + back)
   out <- data.frame(from = rownames(e)[from], to = rownames(e)[to], edge = pmin(1, forth + back), direction = direction,
                     verdict = paste0(ifelse(forth + back >= 0.9, "edge likely",
-                                            ifelse(forth + back >= 0.5, "edge possible", "edge unlikely")),
+                                            ifelse(forth + back >= 0.5, "edge possible", "edge doubtful")),
                                      ifelse(forth + back < 0.5, "",
                                             ifelse(direction >= 0.9, ", direction likely", ", direction open"))),
                     `in the best network` = ifelse(r$dag[cbind(from, to)] != 0, "yes",

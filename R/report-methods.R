@@ -73,7 +73,7 @@ report_run <- function(fit) {
   estimate <- fit$estimate$seconds[match(steps$step, fit$estimate$step)]
   put_table(data.frame(step = steps$step, seconds = steps$seconds,
                        estimated = if (length(estimate)) estimate else NA_real_,
-                       `back end` = steps$backend, result = steps$note, check.names = FALSE),
+                       `back end` = steps$backend, check.names = FALSE),
             "Steps, their time in seconds and back end.", "steps", 20)
   put_table(settings_table(fit), "Settings of every step.", "settings", 100)
   verbatim(call_lines(fit), "The call")

@@ -55,9 +55,18 @@ network_words <- function(net, edges, chosen = "") {
   if (!nrow(edges)) return(text)
   paste(text, if (is_directed(net)) {
     paste(c("An edge says that the one gene helps to predict the other beyond what the others do.", weight_text(net),
-            network_directions(edges)), collapse = " ")
+            network_directions(edges), clear_edges(edges)), collapse = " ")
   } else paste("An edge says that two genes go together more than others near them do, not which acts on which.",
                weight_text(net)))
+}
+
+# "They are A -> B and C -> D.": where they are few.
+clear_edges <- function(edges, most = 12L) {
+  sure <- edges[!is.na(edges$direction) & edges$direction >= clear_direction, ]
+  if (!nrow(sure)) return(NULL)
+  named <- paste(sure$from, "->", sure$to)
+  sprintf("Clear %s %s%s.", if (nrow(sure) == 1L) "is" else "are", joined(utils::head(named, most)),
+          if (nrow(sure) > most) ", to name the heaviest" else "")
 }
 
 network_chosen <- function(fit) {
@@ -66,7 +75,7 @@ network_chosen <- function(fit) {
   if (ncol(fit$network) >= length(representatives(fit$quality))) return("")
   if (named) " that were named for it"
   else if (is.null(fit$quality$class)) " (those that vary most)"
-  else " (those that say most about the class)"
+  else " (those that say most about the class, which may be what joins some of them)"
 }
 
 # What an edge's weight is, where it is first met.
@@ -113,11 +122,12 @@ network_caption <- function(net, edges, drawn) {
   parts <- if (attr(drawn, "whole")) attr(drawn, "parts") else 1L
   sprintf("%s, with their %d genes%s. %s Genes with more edges are larger; heavier edges are wider. %s", what, genes,
           if (parts > 1L) sprintf(" in %d connected parts", parts) else "",
-          if (is_directed(net)) paste("Arrows point from the gene that predicts to the one that is predicted: solid",
-                                      "purple where it is high with it, dashed green where it is low with it, grey",
-                                      "where it is neither. A filled arrowhead: the direction is clear (at least 0.9",
-                                      "of the weight of both); a hollow one: it is open, and the arrow may as well",
-                                      "point the other way. Heads at both ends: both directions were kept.")
+          if (is_directed(net)) paste("Arrows point from the gene that predicts to the one that is predicted: purple",
+                                      "and solid where both are high together, green and dashed where one is high",
+                                      "where the other is low, grey where it is neither. A filled arrowhead: the",
+                                      "direction is clear (at least 0.9 of the weight of both); a hollow one: it is",
+                                      "open, and the arrow may as well point the other way. Heads at both ends: both",
+                                      "directions were kept.")
           else "Edges have no direction; dashed green ones join genes of which one is low where the other is high.",
           "Weight is explained above; lengths mean nothing.")
 }
@@ -128,7 +138,8 @@ edges_caption <- function(net) {
                                      "where the first is, - where it is low. Direction: this edge's share of the",
                                      "weights of both directions; near 0.5 it is open. q: the smallest false discovery",
                                      "rate at which the edge is kept; false is an edge between genes that do not",
-                                     "depend on each other. Many edges have one q: false ones are counted whole."))
+                                     "depend on each other. False edges are counted in shuffled copies of the data, so",
+                                     "that q goes in steps and many edges have the same."))
   sprintf("Edges, heaviest first, by the method %s%s. Weight: see above.", attr(net, "method"),
           if (is.null(attr(net, "fdr")) || is.na(attr(net, "cut") %||% NA)) ", not tested"
           else sprintf("; all have a false discovery rate of at most %g", attr(net, "fdr")))

@@ -171,9 +171,9 @@ report_components <- function(fit) {
               "components", 20)
   }
   put_table(loading_table(pc, paste0(column_word(q), "s")),
-            sprintf(paste("%ss with the largest loadings (parts in a component) on %s: a component is high in samples",
-                          "where those with + are high and those with - are low. Thousands take part in each, so that",
-                          "even the largest are small."), if (column_word(q) == "probe") "Probe" else "Gene",
+            sprintf(paste("%ss with the largest loadings (weights in a component) on %s: a component is high in",
+                          "samples where those with + are high and those with - are low. Thousands take part in each,",
+                          "so that even the largest are small."), if (column_word(q) == "probe") "Probe" else "Gene",
                     loadings_of(pc)),
             "loadings", 10)
 }
@@ -194,10 +194,11 @@ figure_scores <- function(scores, two, q, share, mark = NULL) {
   class <- q$class
   label <- paste0("PC", two, if (is.null(share)) "" else sprintf(" (%s of the variance)", share_text_each(share[two])))
   what <- if (is.null(share)) "Before batch and covariates were taken out: samples" else "Samples"
-  caption <- sprintf(paste("%s on PC%d and PC%d. Each point is a sample; near points have like values in the genes of",
-                           "these components.%s Named are the three farthest out.%s"), what,
+  caption <- sprintf(paste("%s on PC%d and PC%d. Each point is a sample; points that are close have",
+                           "similar values in the genes of these components.%s Named are the three farthest from the",
+                           "middle by robust standard deviations%s.%s"), what,
                      two[1L], two[2L], if (is.null(class)) "" else between_classes(scores, two, class),
-                     if (is.null(mark)) "" else mark$caption)
+                     if (is.null(mark)) "" else " and the strangest sample", if (is.null(mark)) "" else mark$caption)
   if (!is.null(q$batch)) {
     caption <- paste(caption, sprintf("Points of the batch \"%s\" are filled with grey.", levels(q$batch)[1L]))
   }
@@ -209,7 +210,7 @@ figure_scores <- function(scores, two, q, share, mark = NULL) {
     graphics::plot(scores[, two[1L]], scores[, two[2L]], pch = report_shapes(count)[code], bg = filled, col = line,
                    lwd = 1.3,
                    cex = if (nrow(scores) > 500L) 0.6 else 1.1, xlab = label[1L], ylab = label[2L])
-    name_extremes(scores[, two, drop = FALSE], mark = if (!is.null(mark) && mark$component %in% two) mark)
+    name_extremes(scores[, two, drop = FALSE], mark = mark)
     if (!is.null(mark)) graphics::points(scores[mark$sample, two, drop = FALSE], pch = 1L, cex = 2.2, lwd = 1.4)
     key_above(class, shapes = TRUE)
   }, sprintf("Scatter plot of the samples on components %d and %d.", two[1L], two[2L]), caption)
@@ -222,14 +223,12 @@ between_classes <- function(scores, two, class) {
           small_share(share[1L]), two[1L], small_share(share[2L]), two[2L])
 }
 
-# Names of the samples that lie farthest out; that of the marked one first, with what is to be said of it.
+# Names of the samples that lie farthest out; that of the marked one first.
 name_extremes <- function(at, cex = 0.75, mark = NULL) {
   names <- plain_text(rownames(at))
   chosen <- extremes(at)
   if (!is.null(mark)) {
-    own <- match(mark$sample, rownames(at))
-    names[own] <- paste0(names[own], mark$word)
-    chosen <- union(own, chosen)
+    chosen <- union(match(mark$sample, rownames(at)), chosen)
   }
   write_names(at, names, chosen, (if (is.null(mark)) 0.75 else 1.1) * graphics::strwidth("o"), cex, all = TRUE)
 }
@@ -319,25 +318,25 @@ report_outliers <- function(fit) {
   put_table(outlier_table(fit, o), minor = c("score", "stands apart"),
             paste("Strangest samples first. Score: see the figure. q: the smallest false discovery rate at which the",
                   "sample would be said to stand apart. SD: robust standard deviations of all samples, 1.48 times the",
-                  "median distance from their median. Off all components: how far a sample is from what the",
-                  "components of the others can say of it."), "samples",
+                  "median distance from their median. Off all components: the sample's distance from what",
+                  "the components of the other samples describe."), "samples",
             max(6L, min(20L, sum(o$outlier))))
 }
 
 # Why a point that catches the eye need not be beyond chance.
 tested_text <- function(fit, o) {
   k <- attr(fit$outliers, "components")
-  text <- sprintf(paste("What is tested: a sample's place among all %s at once, and how far it is off the components",
-                        "that the other samples have, which is far where many genes do what they do in no other",
-                        "sample. Both are compared with what is usual where some samples are noisier than others, so",
-                        "that even several SD may be chance."), several(k, "leading component"))
+  text <- sprintf(paste("What is tested: a sample's place among the first %s at once (five at most), and its distance",
+                        "from what all components of the other samples describe, which is large where many genes do",
+                        "what they do in no other sample. Some samples are noisier than others in any data, so that",
+                        "even several SD may be chance."), several(k, "component"))
   if (any(o$outlier)) return(text)
   second <- outlier_reasons(fit, o[min(2L, nrow(o)), ])
-  paste(text, sprintf("The eye picks the farthest of %s x %s = %s scores",
-                      several(nrow(o), "sample"), several(k, "component"), format(nrow(o) * k, big.mark = ",")),
-        sprintf(paste("%s; one always is the farthest. The test is cautious and misses some that do stand apart: look",
-                      "at how %s was taken and measured all the same."),
-                if (nzchar(second)) sprintf("(the next, %s: %s)", o$sample[2L], second) else "", o$sample[1L]))
+  paste(text, sprintf("Of %s in %s one is always the farthest%s.", several(nrow(o), "sample"),
+                      several(k, "component"),
+                      if (nzchar(second)) sprintf(" (after %s: %s, %s)", o$sample[1L], o$sample[2L], second) else ""),
+        sprintf(paste("The test is cautious and misses some that do stand apart: look at how %s was taken and measured",
+                      "all the same."), o$sample[1L]))
 }
 
 outlier_table <- function(fit, o) {
@@ -350,13 +349,24 @@ outlier_table <- function(fit, o) {
 
 # "patient21 (PC4: 4.6 SD below the median; p 0.0088, q 0.34): chance alone gives one that strange in 29 % of ..."
 strangest_text <- function(fit, o) {
-  reason <- outlier_reasons(fit, o[1L, ])
-  named <- sprintf("%s (%sp %s, q %s)", o$sample[1L], if (nzchar(reason)) paste0(reason, "; ") else "",
-                   probability_text(o$p_value[1L]), probability_text(o$q_value[1L]))
+  reason <- c(outlier_reasons(fit, o[1L, ]), besides(fit, o[1L, ]))
+  named <- sprintf("%s (%sq %s)", o$sample[1L], if (nzchar(reason[1L])) paste0(joined(reason), "; ") else "",
+                   probability_text(o$q_value[1L]))
   if (o$outlier[1L]) return(named)
-  sprintf("%s: chance alone gives one that strange in %s of sets of %d samples that differ in noise as these do", named,
+  sprintf("%s: chance alone gives one that strange in %s of sets of %d samples", named,
           share_text(strangest_chance(o$p_value[1L], nrow(o))), nrow(o))
 }
+
+# Where a sample that is off all components is far out on one as well.
+besides <- function(fit, o, least = 3) {
+  if (is.null(fit$components$x)) return(NULL)
+  place <- outlier_places(fit, o)
+  z <- place$on[1L, ]
+  best <- which.max(abs(z))
+  if (length(best) && place$off[1L] > abs(z[best]) && abs(z[best]) >= least) on_component(best, z[best])
+}
+
+on_component <- function(k, z) sprintf("PC%d: %.1f SD %s the median", k, abs(z), if (z > 0) "above" else "below")
 
 # How often the least of n p-values is at most p by chance.
 strangest_chance <- function(p, n) -expm1(n * log1p(-pmin(p, 1)))
@@ -367,7 +377,6 @@ strangest_mark <- function(fit) {
   o <- as.data.frame(fit$outliers)[1L, ]
   at <- farthest_component(fit, o)
   list(sample = o$sample, component = if (is.na(at)) 0L else at,
-       word = if (o$outlier) " (stands apart)" else ": strangest, not beyond chance",
        caption = sprintf(" Ringed is the strangest sample, %s, which %s (q %s).", o$sample,
                          if (o$outlier) "stands apart" else "is not beyond chance", probability_text(o$q_value)))
 }
@@ -405,7 +414,7 @@ outlier_reasons <- function(fit, o) {
       return(sprintf("off all components: %.1f times as far as the median sample, %.1f SD", place$times[i],
                      place$off[i]))
     }
-    sprintf("PC%d: %.1f SD %s the median", best, abs(z[best]), if (z[best] > 0) "above" else "below")
+    on_component(best, z[best])
   }, "")
 }
 
@@ -429,14 +438,13 @@ figure_outliers <- function(fit, o) {
     odd <- which(o$outlier)
     graphics::points(at[odd], score[odd], pch = 1L, cex = 2.4, lwd = 1.5)
     names <- plain_text(o$sample)
-    if (!length(odd) && !on_phone()) names[1L] <- paste0(names[1L], ": strangest, not beyond chance")
     write_names(cbind(at, score), names, seq_len(max(2L, min(10L, length(odd)))), 0.9 * graphics::strwidth("o"), 0.75,
                 all = TRUE)
     key_above(class, shapes = TRUE)
   }, "Outlier score of every sample, with the score that would be beyond chance.",
   sprintf(paste("How strange each sample is: its p-value as standard deviations of a normal law, so that about one",
-                "sample in twenty exceeds 2 by chance. The dashed line is what a single sample must exceed to stand",
-                "apart among %d. %s"), nrow(o),
+                "sample in twenty exceeds 2 by chance; 0 is not strange at all. The dashed line is what a single",
+                "sample must exceed to stand apart among %d. %s"), nrow(o),
           if (any(o$outlier)) sprintf("Rings: %d of %d stand apart.", sum(o$outlier), nrow(o))
           else sprintf("None does; %s, the strangest, is not beyond chance.", o$sample[1L])),
   width = 5.6, height = 3.4, narrow = c(phone_width, 2.7))

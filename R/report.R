@@ -260,9 +260,9 @@ methods_sentence <- function(step, r) {
                       sprintf("; posteriors are means over %d random halves of the samples", as.integer(r$resample))
                     } else ""),
     outliers = sprintf(paste("Samples that stand apart were found by their kernel density among %d components and by",
-                             "their distance from the plane of the other samples' components, beside that of samples",
-                             "from a multivariate t law of five degrees of freedom, at a false discovery rate of %g.",
-                             "A sample that is much noisier than all others stands apart too."),
+                             "their distance from the plane of the other samples' components, compared with that of",
+                             "samples from a multivariate t law of five degrees of freedom, at a false discovery rate",
+                             "of %g. A sample that is much noisier than all others stands apart too."),
                        attr(r, "components"), attr(r, "fdr"))
   )
 }

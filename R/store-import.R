@@ -14,7 +14,7 @@
 #'   a dot and ends in `.part`, and is renamed when it is complete and on the disk. After an error or an interrupt the
 #'   temporary file is removed. If R was killed it stays, and cannot be opened. A symbolic link at `path` is replaced,
 #'   not followed. The HDF5 library crashes on some damaged files. Such a file is an error where R can fork: a child
-#'   reads it, ahead of the import. On Windows, and in the windows of RStudio and of R for macOS, it may end the session.
+#'   reads it, ahead of the import. On Windows, in RStudio and in the window of R for macOS it may end the session.
 #'
 #' @param x what to import; see below.
 #' @param path the file to write.

@@ -8,8 +8,8 @@
 #' `summary()` and, with the package Matrix attached, `colSums()`, `rowSums()`, `colMeans()` and `rowMeans()` read one
 #' block after another. [pca()], its `predict()` and [gene_cells()] take a store of any size; every other function that
 #' takes a sparse matrix takes a store that fits into memory. [store_normalise()] divides counts, takes logarithms and
-#' chooses features as values are read. `DelayedArray::DelayedArray(x)` makes a DelayedMatrix of a store; its transpose, `t()`, can be an
-#' assay of a SummarizedExperiment or SingleCellExperiment.
+#' chooses features as values are read. `DelayedArray::DelayedArray(x)` makes a DelayedMatrix of a store; its transpose,
+#' `t()`, can be an assay of a SummarizedExperiment or SingleCellExperiment.
 #'
 #' @section The file: Small whole numbers and the positions of values are stored in as few bits as the largest of 128 of
 #'   them needs, other numbers in 32 bits if these hold them exactly, otherwise in 64. What is read is what was written,

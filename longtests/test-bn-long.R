@@ -119,7 +119,7 @@ test_that("sums over graphs of ten and twelve nodes are those of a recursion in 
 })
 
 # Ladders are independent: the spread of their means gives the error of the mean over all. A limit is passed by chance
-# once in 1e4 for an edge, and means of squares are those of Student's t.
+# once in 1e4 for an edge.
 test_that("samplers of 8, 12 and 20 nodes agree with the exact posteriors within their Monte Carlo error", {
   ladders <- 64L
   for (p in c(8, 12, 20)) for (over in c("order", "dag")) {
@@ -136,7 +136,7 @@ test_that("samplers of 8, 12 and 20 nodes agree with the exact posteriors within
     open <- exact > 0.01 & exact < 0.99
     ratio <- ((rowMeans(edges) - exact) / error)[open]
     expect_lt(max(abs(ratio)), stats::qt(1 - 5e-5, ladders - 1))
-    expect_lt(abs(mean(ratio^2) - 1), 0.35) # edges are not independent of each other
+    expect_lt(mean(ratio^2), 3) # 1 expected; as if a dozen edges were independent: 0.4 off by chance
     expect_lt(max(abs(rowMeans(edges) - exact)[!open]), 0.005)
   }
 })

@@ -6,7 +6,7 @@
 # Rscript cells-peers.R [cells = 1e5] [Python with scanpy, igraph and leidenalg, or -] [genes = 2000] [share not zero =
 #   0.08] [components = 50; with another number of them no groups]
 #
-#   weft         components from a store, read in blocks; and gene_cells(), groups and all
+#   weft         components of a dgCMatrix in memory; from a store, read in blocks; and gene_cells(), groups and all
 #   irlba        irlba(), centred implicitly, its default tolerance, on a dgCMatrix in memory
 #   RSpectra     svds() with products that centre, its default tolerance, on the same
 #   scanpy       pp.normalize_total(), pp.log1p(), pp.pca(); then pp.neighbors() and tl.leiden() with igraph's flavour
@@ -31,7 +31,9 @@ one_part <- function(name, folder, k) {
     x
   }
   v <- group <- NULL
-  if (name == "weft, components") {
+  if (name == "weft, in memory") {
+    v <- timed(weft::pca(scaled(), k, tol = 1e-8, backend = "cpu", seed = 1, progress = FALSE))$rotation
+  } else if (name == "weft, components") {
     v <- timed(weft::pca(weft::store_normalise(weft::weft_store(file)), k, tol = 1e-8, block_size = 2^24, seed = 1,
                          progress = FALSE))$rotation
   } else if (name == "weft, groups") {
@@ -96,7 +98,7 @@ report <- function(name, out) {
               out$memory, sine(out$v), paste0("", groups)))
 }
 
-for (name in c("weft, components", if (k == 50) "weft, groups", "irlba", "RSpectra")) {
+for (name in c("weft, in memory", "weft, components", if (k == 50) "weft, groups", "irlba", "RSpectra")) {
   if (name %in% c("irlba", "RSpectra") && !requireNamespace(name, quietly = TRUE)) next
   status <- system2(file.path(R.home("bin"), "Rscript"), c(script, "--part", shQuote(name), folder, k))
   if (status == 0) report(name, readRDS(file.path(folder, "out.rds")))

@@ -6,8 +6,8 @@
 #   5000 0.105 100 11.4e6 7e5 1.4e6 2.8e6     6 x 10^9 values
 #   20000 0.1 50 1.3e6 1.5e5 3e5 6e5          2.6 x 10^9
 #   2000 0.08 32 44e6 2.5e6 5e6 1e7           7 x 10^9
-# "reading": a pass that reads all values and adds them up. pca() takes one such pass for the columns' means and one, with
-# sending, to place them on the device; "rest" is what it takes beyond two.
+# "reading": a pass that reads all values and adds them up. pca() takes one such pass for the columns' means and one,
+# with sending, to place them on the device; "rest" is what it takes beyond two.
 suppressMessages({
   library(weft)
   library(Matrix)

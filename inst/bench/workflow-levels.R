@@ -1,5 +1,5 @@
-# How often clean data have "outliers", and more components than there are: gene_outliers() and gene_components() on 100
-# genes. Both are asked at 0.05.
+# How often clean data have more components than there are, and groups that no variable names: gene_components() on 100
+# genes, asked at 0.05. workflow-outliers.R has their outliers.
 # Usage: Rscript workflow-levels.R [runs] [file.csv] [samples ...]    (default: 200 runs of 24, 60 and 150 samples)
 # Groups of samples that no variable names are there in "groups", "batches" and "classes" alone: a network in which two
 # classes that are not given differ. "network" is the same without what sets the classes apart. hidden_classes: of the
@@ -48,13 +48,13 @@ for (n in sizes) for (setting in names(settings)) {
     fit <- suppressWarnings(gene_components(q, seed = seed))
     told <- !is.null(fit$hidden)
     agrees <- if (told && setting == "classes") agreement(fit$hidden$group, regulated(n, seed)$class) >= 0.8 else NA
-    c(any(gene_outliers(fit, data = q)$outlier), fit$choice$k > settings[[setting]], told, agrees)
-  }, numeric(4))
-  row <- data.frame(setting = setting, samples = n, runs = runs, outliers = mean(found[1L, ]),
-                    too_many_components = mean(found[2L, ]), hidden_batch = mean(found[3L, ]),
-                    hidden_classes = mean(found[4L, ], na.rm = TRUE))
-  cat(sprintf("%-10s %3d samples: runs with outliers %.3f, with too many components %.3f, with a hidden batch %.3f\n",
-              setting, n, row$outliers, row$too_many_components, row$hidden_batch))
+    c(fit$choice$k > settings[[setting]], told, agrees)
+  }, numeric(3))
+  row <- data.frame(setting = setting, samples = n, runs = runs,
+                    too_many_components = mean(found[1L, ]), hidden_batch = mean(found[2L, ]),
+                    hidden_classes = mean(found[3L, ], na.rm = TRUE))
+  cat(sprintf("%-10s %3d samples: runs with too many components %.3f, with a hidden batch %.3f\n",
+              setting, n, row$too_many_components, row$hidden_batch))
   done <- rbind(done, row)
   if (!is.null(file)) write.csv(done, file, row.names = FALSE)
 }

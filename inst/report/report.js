@@ -154,7 +154,7 @@
         else { view = home.slice(); search.value = ""; light([]); look(); }
       });
     });
-    make("span", "Drag genes or the ground; click a gene for its neighbours.", tools);
+    make("span", "Drag genes, or the background to move all; click a gene for its neighbours.", tools);
     box.insertBefore(tools, box.firstChild);
     svg.addEventListener("wheel", function (e) {
       if (!e.ctrlKey && !e.shiftKey && document.activeElement !== svg) return; /* else the page could not be scrolled */

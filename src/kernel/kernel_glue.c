@@ -26,6 +26,12 @@ int weft_kernel_kind_of(SEXP name)
   weft_glue_fail(WEFT_ERR_INTERNAL, "kernel_kinds.h has no kernel \"%s\"", wanted);
 }
 
+/* Weights are m x n; one column of them may come as R has it, n x 1. */
+static size_t columns_of(SEXP weights, SEXP reference)
+{
+  return Rf_ncols(weights) == 1 && points_of(reference).n > 1 ? 1 : (size_t) Rf_nrows(weights);
+}
+
 /* A task of products has no kernel, and `kernel` is NULL there. Several bandwidths: `h` is the first. */
 static weft_kernel_task task_of(SEXP list, int of_products)
 {
@@ -38,7 +44,7 @@ static weft_kernel_task task_of(SEXP list, int of_products)
     .query = points_of(weft_record_field(&record, "query")),
     .reference = points_of(reference),
     .weights = weights == R_NilValue ? NULL : REAL(weights),
-    .m = weights == R_NilValue ? 1 : (size_t) Rf_nrows(weights),
+    .m = weights == R_NilValue ? 1 : columns_of(weights, reference),
     .leave_one_out = weft_record_flag(&record, "leave_one_out"),
     .own = weft_record_integers_or_null(&record, "own", WEFT_ANY_LENGTH),
     .logarithm = weft_record_flag(&record, "log"),

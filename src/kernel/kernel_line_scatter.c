@@ -28,20 +28,31 @@ done:
   return st;
 }
 
-/* Adds w u^t exp(-u²/2) / t! of up to 8 references to the moments of their cells, and w to these cells' weights. */
+/* basis[t]: u^t exp(-u²/2) / t!. */
+VECTORIZE static void find_basis(const double *u, size_t terms, double (*basis)[LANES])
+{
+  weft_line_bell(u, basis[0]);
+  for (size_t t = 1; t < terms; t++)
+    for (size_t l = 0; l < LANES; l++) basis[t][l] = basis[t - 1][l] * u[l] * weft_line_over[t - 1];
+}
+
+/* Adds w times the basis of up to 8 references to the moments of their cells, and w to these cells' weights. */
 static void scatter(const weft_line *line, const double *u, const size_t *cell, const double *w, size_t some,
                     double *weight)
 {
   const size_t m = line->m, terms = (size_t) line->form.terms;
-  double bell[LANES];
-  weft_line_bell(u, bell);
+  double basis[WEFT_LINE_MOST_TERMS][LANES];
+  find_basis(u, terms, basis);
   for (size_t l = 0; l < some; l++) {
-    double *total = line->total + cell[l] * line->stride, basis = bell[l];
-    for (size_t c = 0; c < m; c++) weight[cell[l] * m + c] += w[l * m + c];
-    for (size_t t = 0; t < terms; t++) {
-      for (size_t c = 0; c < m; c++) total[t * m + c] += w[l * m + c] * basis;
-      basis *= u[l] * weft_line_over[t];
+    double *total = line->total + cell[l] * line->stride;
+    if (m == 1) {
+      weight[cell[l]] += w[l];
+      for (size_t t = 0; t < terms; t++) total[t] += w[l] * basis[t][l];
+      continue;
     }
+    for (size_t c = 0; c < m; c++) weight[cell[l] * m + c] += w[l * m + c];
+    for (size_t t = 0; t < terms; t++)
+      for (size_t c = 0; c < m; c++) total[t * m + c] += w[l * m + c] * basis[t][l];
   }
 }
 

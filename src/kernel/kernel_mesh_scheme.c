@@ -201,13 +201,14 @@ static void price(const weft_mesh_size *size, weft_mesh_choice *c, double error)
   const double d = (double) size->d, m = (double) size->m, rows = pow(c->width, d - 1);
   c->nodes = 1;
   for (size_t j = 0; j < size->d; j++) c->nodes *= size->extent[j] / c->spacing + c->width + (j ? 0 : 8);
-  if (size->on_device) {
-    const double of_point = 0.2 + 0.1 * d + 0.1 * m * pow(vectors, d);
-    c->work = 1e6 + (size->references + size->queries) * of_point + m * c->nodes * (0.01 + d * taps * 1e-3);
+  if (size->on_device) { /* blocks of nodes that a warp meets, and points */
+    const double blocks = m * pow(vectors, d), met = fmin(size->references, c->nodes) + fmin(size->queries, c->nodes);
+    c->work = 1e6 + (size->references + size->queries) * (0.03 + 0.2 * blocks) + 1.2 * met * blocks +
+              m * c->nodes * (0.01 + d * taps * 5e-3);
     return;
   }
   const double of_point = 30 + d * vectors * (6 + c->width) * 0.8 + m * rows * (vectors + 0.5) * 1.2;
-  c->work = 3e5 + (size->references + size->queries) * of_point + m * c->nodes * (2 + d * (2 + taps * 0.15));
+  c->work = 3e5 + (size->references + size->queries) * of_point + m * c->nodes * (2 + d * (3 + taps * 0.5));
 }
 
 weft_mesh_choice weft_mesh_choose(const weft_mesh_size *size, double target)

@@ -6,6 +6,12 @@
 #define MESH_INLINE TARGET static inline __attribute__((always_inline))
 #define EIGHT 8
 #define MOST (WEFT_MESH_WIDTH / EIGHT)
+/* Without it gcc leaves loops over a known few vectors as they are at -O2, and what they sum up in memory. */
+#ifdef __clang__
+# define UNROLLED _Pragma("unroll")
+#else
+# define UNROLLED _Pragma("GCC unroll 4")
+#endif
 #define AHEAD 24 /* points that are asked for before they are needed, since they lie anywhere in memory */
 
 /* Anywhere in an array of doubles. */
@@ -18,9 +24,11 @@ MESH_INLINE size_t window_of(const weft_mesh *mesh, double at, const int vectors
   const eight *piece = (const eight *) s->piece + s->degree * vectors;
   const size_t first = (size_t) at;
   const double y = 2 * (at - (double) first) - 1;
+  UNROLLED
   for (int v = 0; v < vectors; v++) value[v] = piece[v];
   for (int k = s->degree - 1; k >= 0; k--) {
     piece -= vectors;
+    UNROLLED
     for (int v = 0; v < vectors; v++) value[v] = value[v] * y + piece[v];
   }
   return first;
@@ -65,6 +73,7 @@ MESH_INLINE void add_rows(const weft_mesh *mesh, double *node, const eight *wind
     const double of_plane = d > 2 ? w * by_plane[b] : w;
     for (int a = 0; a < rows; a++) {
       const double by = d > 1 ? of_plane * by_row[a] : of_plane;
+      UNROLLED
       for (int v = 0; v < vectors; v++) ((eight *) row)[v] += by * window[v];
       if (d > 1) row += mesh->stride[1];
     }
@@ -82,13 +91,16 @@ MESH_INLINE double sum_rows(const weft_mesh *mesh, const double *node, const eig
     eight of_plane[MOST + 1] = { { 0 } };
     for (int a = 0; a < rows; a++) {
       const double by = d > 1 ? by_row[a] : 1;
+      UNROLLED
       for (int v = 0; v < vectors; v++) of_plane[v] += by * ((const eight *) row)[v];
       if (d > 1) row += mesh->stride[1];
     }
     const double by = d > 2 ? by_plane[b] : 1;
+    UNROLLED
     for (int v = 0; v < vectors; v++) sum[v] += by * of_plane[v];
   }
   sum[0] *= window[0];
+  UNROLLED
   for (int v = 1; v < vectors; v++) sum[0] += sum[v] * window[v];
   for (int l = 0; l < EIGHT; l++) total += sum[0][l];
   return total;
@@ -161,7 +173,9 @@ MESH_INLINE void convolve_some(const double *in, size_t stride, const double *ta
 {
   eight sum[4] = { { 0 } };
   for (size_t k = 0; k < taps; k++)
+    UNROLLED
     for (int v = 0; v < vectors; v++) sum[v] += tap[k] * ((const eight *) (in + k * stride))[v];
+  UNROLLED
   for (int v = 0; v < vectors; v++) ((eight *) out)[v] = sum[v];
 }
 

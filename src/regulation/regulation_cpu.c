@@ -226,7 +226,8 @@ static weft_status select_cpu(weft_ctx *ctx, const weft_regulation_job *job, int
     WEFT_TRY(all_items(ctx, &e, pack, e.count * (e.padded / LANES), (double) e.kp * LANES * 16));
     WEFT_TRY(all_items(ctx, &e, multiply, e.count * row_blocks(&e), (double) (ROWS * e.features * e.kp) / 8));
     WEFT_TRY(all_items(ctx, &e, mirror, e.count * row_blocks(&e), (double) (ROWS * e.features)));
-    WEFT_TRY(all_items(ctx, &e, choose, e.count * worlds * e.blocks, (double) e.block * per_target));
+    WEFT_TRY(all_items(ctx, &e, choose, e.count * worlds * e.blocks,
+                       (double) job->targets / (double) e.blocks * per_target));
   }
 done:
   weft_arena_end(&mem);

@@ -131,7 +131,7 @@ static weft_status next_batch(weft_ctx *ctx, batch *all, size_t *next)
     d->index = *next;
     d->mem = weft_arena_begin(ctx);
   }
-  return weft_store_together(ctx, all->count, decode_one, all);
+  return weft_store_together(ctx, all->count, 10.0 * (double) values, decode_one, all);
 }
 
 /* ---- sums ---- */

@@ -11,13 +11,14 @@ static weft_status one_by_one(weft_ctx *ctx, size_t count, weft_store_work work,
   return st;
 }
 
-weft_status weft_store_together(weft_ctx *ctx, size_t count, weft_store_work work, void *data)
+weft_status weft_store_together(weft_ctx *ctx, size_t count, double operations, weft_store_work work, void *data)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   weft_ctx *own;
   weft_status *ends;
-  if (count < 2 || ctx->threads < 2) return one_by_one(ctx, count, work, data);
+  const int threads = weft_threads_worth(ctx->threads, operations);
+  if (count < 2 || threads < 2) return one_by_one(ctx, count, work, data);
   WEFT_TAKE(own, &mem, count);
   WEFT_TAKE(ends, &mem, count);
   for (size_t i = 0; i < count; i++) {
@@ -25,7 +26,7 @@ weft_status weft_store_together(weft_ctx *ctx, size_t count, weft_store_work wor
     own[i].poll = NULL;
     own[i].threads = 1;
   }
-  WEFT_PARALLEL(ctx->threads)
+  WEFT_PARALLEL(threads)
   WEFT_FOR(dynamic)
   for (int64_t i = 0; i < (int64_t) count; i++) ends[i] = work(&own[i], (size_t) i, data);
   for (size_t i = 0; i < count && st == WEFT_OK; i++) {

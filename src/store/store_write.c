@@ -207,8 +207,11 @@ static weft_status write_waiting(weft_ctx *ctx, weft_store_writer *w)
 {
   weft_status st = WEFT_OK;
   encoding all = { .ctx = ctx, .w = w };
-  size_t done = 0;
-  for (size_t i = 0; i < w->waiting; i++) all.mem[i] = weft_arena_begin(ctx);
+  size_t done = 0, entries = 0;
+  for (size_t i = 0; i < w->waiting; i++) {
+    all.mem[i] = weft_arena_begin(ctx);
+    entries += w->wait[i].count;
+  }
   WEFT_TRY(weft_poll(ctx, (double) w->first, (double) w->n));
   if (w->blocks + w->waiting > w->block_room) {
     bind(w, ctx);
@@ -218,7 +221,7 @@ static weft_status write_waiting(weft_ctx *ctx, weft_store_writer *w)
     w->block = block;
     w->block_room = 2 * w->blocks + 16;
   }
-  WEFT_TRY(weft_store_together(ctx, w->waiting, encode_one, &all));
+  WEFT_TRY(weft_store_together(ctx, w->waiting, 20.0 * (double) entries, encode_one, &all));
   for (; done < w->waiting; done++) {
     all.block[done].offset = w->at;
     WEFT_TRY(push_bytes(ctx, w, all.bytes[done], all.block[done].bytes));

@@ -200,7 +200,7 @@ test_that("least-squares bandwidths are those of the whole grid, from a part of 
 
 test_that("deviations and quartiles of columns are R's", {
   withr::local_seed(11)
-  sets <- list(normal = rnorm(5000), one = 3, two = c(5, -1), tied = rpois(3000, 2), constant = rep(0.1, 200),
+  sets <- list(normal = rnorm(5000), one = 3, two = c(5, -1), tied = rpois(3000, 2) + 0, constant = rep(0.1, 200),
                heavy = rcauchy(4000), huge = rnorm(100) * 1e200, tiny = rnorm(100) * 1e-320, sorted = 1:999 + 0,
                far = 1e9 + rnorm(700), ends = c(-.Machine$double.xmax, runif(50), .Machine$double.xmax),
                falling = 4000:1 + 0, outlier = c(1e300, runif(600)), many = rnorm(3e5))

@@ -73,8 +73,8 @@ test_that("a sample's reason is where it lies farthest out", {
   z <- apply(scores, 2, function(v) (v - median(v)) / mad(v))
   off <- (o$distance - median(o$distance)) / mad(o$distance)
   best <- max.col(abs(z), "first")
-  times <- sprintf("off all components: %.1f times as far as the median sample, %.1f SD", o$distance / median(o$distance),
-                   off)
+  times <- sprintf("off all components: %.1f times as far as the median sample, %.1f SD",
+                   o$distance / median(o$distance), off)
   expected <- ifelse(off > apply(abs(z), 1, max), times,
                      sprintf("PC%d: %.1f SD %s the median", best, abs(z[cbind(seq_along(best), best)]),
                              ifelse(z[cbind(seq_along(best), best)] > 0, "above", "below")))
@@ -272,7 +272,6 @@ test_that("a sample that catches the eye is said to be chance, and by how much",
     mark <- weft:::strangest_mark(odd)
     expect_identical(mark$sample, o$sample[1L])
     expect_match(mark$caption, if (apart) "which stands apart" else "which is not beyond chance", fixed = TRUE)
-    expect_match(mark$word, if (apart) "stands apart" else "not beyond chance", fixed = TRUE)
     text <- weft:::strangest_text(odd, as.data.frame(o))
     expect_identical(grepl("chance alone gives one that strange in .* of sets of 60 samples", text), !apart)
   }

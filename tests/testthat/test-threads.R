@@ -19,6 +19,10 @@ test_that("calls on small data wake no other threads", {
   table <- bn_scores(levels, max_parents = 2, threads = 1)
   m <- mi_matrix(numbers, estimator = "spearman", threads = 1)
   fit <- gene_components(counts, k = 2, threads = 1)
+  stem <- withr::local_tempfile()
+  writeBin(as.raw(c(0x6c, 0x1b, 0x01, 0xdc, 0x0f)), paste0(stem, ".bed"))
+  writeLines(c("1 rs1 0 100 A G", "1 rs2 0 200 C T"), paste0(stem, ".bim"))
+  writeLines(sprintf("f%d i%d 0 0 0 -9", 1:4, 1:4), paste0(stem, ".fam"))
   calls <- list(
     mi_rank = quote(mi_rank(binary, class, threads = 8)), mi_pairs = quote(mi_pairs(binary, class, threads = 8)),
     permutations = quote(mi_rank(binary, class, permutations = 99, seed = 1, threads = 8)),
@@ -36,6 +40,8 @@ test_that("calls on small data wake no other threads", {
     kernel_sum = quote(kernel_sum(numbers, bandwidth = 1, threads = 8)),
     kde = quote(kde(numbers, bandwidth = "scott", threads = 8)), kernel_tree = quote(kernel_tree(numbers, threads = 8)),
     irm = quote(irm(binary, chains = 1, sweeps = 2, seed = 1, threads = 8)),
+    regulation = quote(regulation(numbers, resamples = 60, copies = 1, seed = 1, threads = 8)),
+    read_plink = quote(read_plink(stem, threads = 8)), plink_file = quote(plink_file(stem, min_maf = 0.1, threads = 8)),
     gene_quality = quote(gene_quality(counts, class, threads = 8)),
     gene_outliers = quote(gene_outliers(fit, data = counts, threads = 8))
   )
