@@ -39,7 +39,8 @@ test_that("another format, or none, is refused by what reads a result", {
 })
 
 test_that("what is no result is not asked for its format", {
-  expect_error(bn_features(data$levels), class = "weft_error_input", regexp = "must be what `bn_exact\\(\\)` or `bn_learn\\(\\)`")
+  expect_error(bn_features(data$levels), class = "weft_error_input",
+               regexp = "must be what `bn_exact\\(\\)` or `bn_learn\\(\\)`")
   few <- fits$weft_mi[c("feature", "mi")] # R drops the attributes
   expect_output(print(few), "feature")
 })
