@@ -92,10 +92,10 @@ whole_plink <- function(x) {
   parts <- if (is.list(x)) unclass(x)
   variants <- parts$variants
   samples <- parts$samples
-  fine <- is.character(parts$path) && length(parts$path) == 1L && !is.na(parts$path) && is.double(parts$wanted) &&
-    is.numeric(parts$total) && length(parts$total) == 1L && all(parts$wanted %in% seq_len(parts$total)) &&
-    is.data.frame(variants) && is.data.frame(samples) && identical(nrow(variants), length(parts$wanted)) &&
-    is.character(variants$variant) && is.character(samples$individual) && is.character(samples$family)
+  fine <- is_word(parts$path) && is.double(parts$wanted) && is_count(parts$total, 0, 2^31 - 1) &&
+    is_numbers(parts$wanted, length(parts$wanted), min = 1, max = parts$total, whole = TRUE) &&
+    is_frame(variants, c(variant = "character")) && identical(nrow(variants), length(parts$wanted)) &&
+    is_frame(samples, c(individual = "character", family = "character"))
   if (!isTRUE(fine)) {
     abort_input("The genotypes must be as `plink_file()` described them.",
                 i = "Describe them again with `plink_file()`.")

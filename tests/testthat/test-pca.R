@@ -590,3 +590,14 @@ test_that("engines are weighed for any number of components", {
   expect_identical(weft:::gives_way(800, 800, 400), weft:::never_gives_way)
   expect_identical(weft:::gives_way(100, 50000, 3), weft:::never_gives_way)
 })
+
+test_that("few components by filtered subspaces of a large Gram matrix are those of blocks", {
+  withr::local_seed(8)
+  n <- 1030
+  x <- matrix(stats::rnorm(n * 1024), n) + outer(stats::rnorm(n), seq(-4, 4, length.out = 1024)) +
+    outer(stats::rnorm(n), rep(c(-2, 2), 512))
+  a <- pca(x, 2, method = "gram", seed = 1, backend = "cpu")
+  b <- pca(x, 2, method = "krylov", seed = 1, backend = "cpu")
+  expect_equal(a$sdev, b$sdev, tolerance = 1e-10)
+  expect_equal(abs(colSums(a$rotation * b$rotation)), c(PC1 = 1, PC2 = 1), tolerance = 1e-8)
+})

@@ -196,7 +196,7 @@ test_that("errors and printed pages cannot write to the terminal", {
   colnames(x)[1:2] <- "twice\033[2J"
   said <- tryCatch(write_network(structure(diag(2), dimnames = rep(list(colnames(x)[1:2]), 2),
                                            class = c("weft_network", "matrix", "array"),
-                                           method = "x"), "x.sif"), error = conditionMessage)
+                                           format = 1L, method = "x"), "x.sif"), error = conditionMessage)
   expect_match(said, "twice\\u001b[2J", fixed = TRUE)
 })
 

@@ -48,7 +48,7 @@ test_that("what is no result is not asked for its format", {
 test_that("results changed in one place are read, or refused with an error of weft's", {
   skip_on_cran()
   cases <- rest_damage_cases(c("weft_outliers", "weft_gene_sets", "weft_regulation", "weft_comparison",
-                               "weft_kernel_regression", "weft_gp", "weft_kernel_pca", "weft_store"))
+                               "weft_kernel_regression", "weft_gp", "weft_kernel_pca", "weft_store", "weft_plink"))
   first <- sample(6L, 1L)
   for (name in names(cases)) {
     copies <- mi_damaged(cases[[name]][[1L]], depth = 1L)
