@@ -134,6 +134,10 @@ if (is.null(flags)) {
   flags <- getOption("covr.flags")
 }
 options(covr.flags = sub("-O0", "-O1", flags, fixed = TRUE)) # the suite takes thrice as long without
+# What gcov writes of one object must go before the next, or covr reads all that there is after each.
+run_gcov <- covr:::run_gcov
+utils::assignInNamespace("run_gcov", function(path, quiet = TRUE, clean = TRUE, ...) run_gcov(path, quiet, TRUE, ...),
+                         "covr")
 reached <- suppressWarnings(covr::package_coverage(
   copy, type = "none", quiet = TRUE, clean = FALSE, pre_clean = FALSE, install_path = file.path(folder, "library"),
   code = c(sprintf("plan <- readRDS(%s)", deparse(plan)), "use_traced_functions <- plan$use_traced_functions",
