@@ -31,8 +31,8 @@
 #'
 #' @section Saved results: A result that [saveRDS()] wrote works after [readRDS()] in another session, and on a machine
 #'   without a device. It carries the number of its format as attribute `format`, at present 1. A function that is given
-#'   a result looks at that number and at the types, lengths and ranges of the parts that it uses, and refuses a result of
-#'   another format, without a number, or with a damaged part by an error of class `weft_error_input`. Packs, device
+#'   a result looks at that number and at the types, lengths and ranges of the parts that it uses, and refuses a result
+#'   of another format, without a number, or with a damaged part by an error of class `weft_error_input`. Packs, device
 #'   matrices and other handles end with the session. A checkpoint of [irm()] and a store have checksums, too.
 #'
 #' @keywords internal

@@ -4,7 +4,8 @@
 # Usage: tools/bench-device.sh FOLDER [mi pca kernel irm devices auto]     an hour for all; tables go to FOLDER
 #        tools/bench-device.sh FOLDER keep                                  puts them into inst/bench
 # SECONDS_FOR_AUTO (1200) bounds the last, whose largest cells are left out then. Without a C compiler,
-# WEFT_BENCH_OBJECTS names a folder with naive.so and irm-graph.so, which `R CMD SHLIB` makes of the files in inst/bench.
+# WEFT_BENCH_OBJECTS names a folder with naive.so and irm-graph.so, which `R CMD SHLIB` makes of the files in
+# inst/bench.
 set -eu
 folder=$1; shift
 mkdir -p "$folder"; folder=$(cd "$folder" && pwd)

@@ -1,5 +1,5 @@
-# Python's part of cells-import.R: what is done (write, read, bpcells) in a folder; prints seconds, processor seconds, the
-# most memory in GB, and bytes.
+# Python's part of cells-import.R: what is done (write, read, bpcells) in a folder; prints seconds, processor seconds,
+# the most memory in GB, and bytes.
 import os
 import resource
 import sys
@@ -32,4 +32,5 @@ else:
     import bpcells.experimental
     bpcells.experimental.DirMatrix.from_h5ad(sys.argv[3], folder + "/bpcells")
     size = sum(os.path.getsize(folder + "/bpcells/" + name) for name in os.listdir(folder + "/bpcells"))
-print(time.time() - started, time.process_time() - cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, size)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+print(time.time() - started, time.process_time() - cpu, peak, size)

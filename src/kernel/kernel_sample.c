@@ -13,7 +13,8 @@ static weft_status sum_up(weft_ctx *ctx, const double *x, size_t n, long double 
 {
   weft_status st = WEFT_OK;
   sums a = { 0, 0 }, b = a, c = a, d = a;
-#define ADD(to, value) do { const long double away = (value) - from; to.first += away, to.second += away * away; } while (0)
+#define ADD(to, value) \
+  do { const long double away = (value) - from; to.first += away, to.second += away * away; } while (0)
   for (size_t start = 0; start < n; start += AT_ONCE) {
     const size_t end = n - start < AT_ONCE ? n : start + AT_ONCE;
     size_t i = start;

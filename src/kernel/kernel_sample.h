@@ -1,4 +1,4 @@
-/* What rules for bandwidths ask of a column of numbers (kernel_sample.c), and of its points on a grid (kernel_bin.c). */
+/* What rules for bandwidths ask of a column of numbers (kernel_sample.c), and of points on a grid (kernel_bin.c). */
 #ifndef WEFT_KERNEL_SAMPLE_H
 #define WEFT_KERNEL_SAMPLE_H
 

@@ -18,8 +18,8 @@ static weft_status push_bytes(weft_ctx *ctx, weft_store_writer *w, const uint8_t
   return st;
 }
 
-/* A larger copy of an array of the writer's. What is not used yet is not cleared: the system gives pages of it when they
- * are written, so that a small import does not pay for the room of a large one. */
+/* A larger copy of an array of the writer's. What is not used yet is not cleared: the system gives pages of it when
+   they are written, so that a small import does not pay for the room of a large one. */
 static void *grown(weft_arena *mem, void *old, size_t used, size_t room, size_t size)
 {
   void *out = weft_arena_take(mem, room, size);
