@@ -121,6 +121,7 @@ regression_picture <- function(x, n, level, arg) {
 # Edges of a directed network to draw: as many as asked for, or those at the false discovery rate, 250 at most, or where
 # none was tested as many as features.
 directed_picture <- function(x, edges, fdr) {
+  if (!is.null(attr(x, "edges"))) check_regulation(x)
   tested <- !is.null(attr(x, "edges")$q_value) && is.null(edges)
   table <- as.data.frame(x, fdr = if (tested) fdr)
   table <- table[table$regulator != table$target, ]

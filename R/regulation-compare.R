@@ -235,6 +235,7 @@ change_colours <- c(appeared = "#1b8a5a", went = "#d5662b", turned = "#7a4fa3", 
 #' @export
 plot.weft_comparison <- function(x, edges = NULL, fdr = 0.05, shared = NULL, labels = TRUE, main = NULL, ...) {
   checked_comparison(x)
+  labels <- check_network_labels(labels)
   table <- as.data.frame(x, fdr = if (is.null(edges)) fdr)
   if (!is.null(edges)) table <- utils::head(table, check_number(edges, "edges", min = 0, whole = TRUE))
   shared <- if (is.null(shared)) 2 * nrow(table) else check_number(shared, "shared", min = 0, whole = TRUE)

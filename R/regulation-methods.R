@@ -152,6 +152,7 @@ plot.weft_regulation <- function(x, edges = NULL, fdr = attr(x, "fdr") %||% 0.05
                                  main = NULL, ...) {
   features <- network_features(x)
   groups <- check_groups(groups, length(features))
+  labels <- check_network_labels(labels)
   if (!is.null(edges)) edges <- check_number(edges, "edges", min = 0, whole = TRUE)
   picture <- directed_picture(x, edges, fdr)
   table <- picture$data
