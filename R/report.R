@@ -254,7 +254,7 @@ methods_sentence <- function(step, r) {
                        else "of which genes are above their median", ncol(r$log_posterior), nrow(r$log_posterior)),
     bayes = sprintf(paste("A Bayesian network of %d genes was learned by order MCMC (Friedman and Koller 2003) with",
                           "the %s score, at most",
-                          "%d parents, %d chains of %s steps%s."), nrow(r$dag), toupper(r$table$type),
+                          "%d parents, %d chains of %s steps%s."), nrow(r$dag), score_cited(r$table$type),
                     max(r$table$max_parents), as.integer(r$run$ladders), whole(r$iterations),
                     if (!is.null(r$resample)) {
                       sprintf("; posteriors are means over %d random halves of the samples", as.integer(r$resample))
@@ -265,6 +265,10 @@ methods_sentence <- function(step, r) {
                              "of %g. A sample that is much noisier than all others stands apart too."),
                        attr(r, "components"), attr(r, "fdr"))
   )
+}
+
+score_cited <- function(type) {
+  switch(type, bge = "BGe (Geiger and Heckerman 2002)", bdeu = "BDeu (Heckerman and others 1995)", toupper(type))
 }
 
 network_reference <- function(method) {

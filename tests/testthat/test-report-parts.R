@@ -390,3 +390,13 @@ test_that("the best cut through a gene leaves the fewest samples on the wrong si
     expect_match(weft:::strips_text(q, gene, "g"), if (min(wrong)) told else "g has none on the wrong side")
   }
 })
+
+test_that("the references are those of the methods, each once", {
+  text <- weft:::methods_text(fit)
+  expect_match(text, "BGe (Geiger and Heckerman 2002)", fixed = TRUE, all = FALSE)
+  references <- weft:::report_references(fit)
+  expect_length(grep("^Geiger D, Heckerman D \\(2002\\)", references), 1)
+  expect_length(grep("^Heckerman D, Geiger D", references), 0)
+  fit$bayes$table$type <- "bdeu"
+  expect_length(grep("^Heckerman D, Geiger D, Chickering DM \\(1995\\)", weft:::report_references(fit)), 1)
+})
