@@ -108,11 +108,26 @@ bayes_genes <- function(q, genes, network, ranking) {
   if (is.character(genes)) return(colnames(q$x)[chosen_columns(genes, colnames(q$x), "genes")])
   count <- min(check_number(genes, "genes", min = 2, max = 4096, whole = TRUE), ncol(q$x))
   if (is.null(q$class) && !is.null(network)) {
-    w <- as.matrix(network)
-    return(colnames(w)[sort(order(-rowSums(w > 0), -rowSums(w), seq_len(ncol(w)))[seq_len(min(count, ncol(w)))])])
+    return(most_joined(network, intersect(colnames(q$x), network_features(network)), count))
   }
   leading <- leading_genes(q, ncol(q$x), ranking)
   colnames(q$x)[sort(utils::head(leading[leading %in% representatives(q)], count))]
+}
+
+# Of these genes those with most edges, of either direction, and where these are as many with most weight, in the order
+# of columns. A directed network has a row for each regulator and a column for each target.
+most_joined <- function(network, genes, count) {
+  w <- as.matrix(network)
+  at <- function(sums, names) { # zero for a gene that is not there
+    sums <- sums[match(genes, names)]
+    ifelse(is.na(sums), 0, sums)
+  }
+  weight <- at(rowSums(w, na.rm = TRUE), rownames(w)) + at(colSums(w, na.rm = TRUE), colnames(w))
+  edges <- if (is_directed(network)) {
+    ends <- as.data.frame(network)
+    tabulate(match(c(ends$regulator, ends$target), genes), length(genes))
+  } else at(rowSums(w > 0, na.rm = TRUE), rownames(w))
+  genes[sort(order(-edges, -weight, seq_along(genes))[seq_len(min(count, length(genes)))])]
 }
 
 bayes_data <- function(x, kind, score) {
@@ -143,8 +158,7 @@ bayes_candidates <- function(q, chosen, network, count, threads) {
 bayes_prior <- function(chosen, network, weight) {
   if (is.null(network)) abort_input("`prior` above 0 needs `network`.")
   w <- as.matrix(network)
-  at <- match(chosen, colnames(w))
-  w <- w[at, at, drop = FALSE]
+  w <- t(w[match(chosen, rownames(w)), match(chosen, colnames(w)), drop = FALSE]) # what regulates is a parent
   w[is.na(w)] <- 0
   R <- 0.5 + weight / 2 * (if (max(w) > 0) w / max(w) else w)
   dimnames(R) <- list(child = chosen, parent = chosen)

@@ -369,3 +369,23 @@ test_that("pairs are tested when it is affordable, and chance is not named", {
   withr::local_pdf(NULL)
   expect_invisible(plot(fit, "pairs"))
 })
+
+test_that("without a class, the genes of the Bayesian network are those that a directed network joins most", {
+  e <- weft_example("expression", n = 60, p = 30, seed = 6, missing = 0, spoilt = FALSE)
+  set.seed(6)
+  regulators <- colnames(e$x)[11:22] # neither all genes nor the first
+  fit <- gene_network(e$x, network = list(regulators = regulators), clusters = FALSE, pairs = FALSE,
+                      bayes = list(genes = 5, iterations = 200, resample = 0), seed = 1, progress = FALSE)
+  edges <- as.data.frame(fit$network)
+  ends <- table(factor(c(edges$regulator, edges$target), colnames(e$x)))
+  w <- as.matrix(fit$network)
+  weight <- colSums(w)[colnames(e$x)]
+  weight[regulators] <- weight[regulators] + rowSums(w)[regulators]
+  expect_setequal(fit$bayes$genes, colnames(e$x)[order(-ends, -weight)[1:5]])
+  # who regulates is a parent in the prior
+  chosen <- c(regulators[1:2], colnames(e$x)[1:2])
+  stronger <- fit$network
+  stronger[regulators[1], chosen[3]] <- 2 * max(w)
+  prior <- weft:::bayes_prior(chosen, stronger, 1)
+  expect_identical(unname(which(prior$R == max(prior$R), arr.ind = TRUE)[1, ]), c(3L, 1L))
+})
