@@ -192,6 +192,8 @@ clustered <- "sweeps of a co-clustering, consensus of their samples, what cluste
 halves <- "regressions in 200 halves of the samples, with all of them and three times without one"
 work_of <- c(
   gene_bayes = "20 halves of the samples: scores, chains and diagnostics of each",
+  gene_outliers = "components, a plane of the others for each sample, 10,000 draws of what distances do by chance",
+  gp_regression = "a factor of the kernel matrix, solved and checked", gene_sets = "a test for each set, and tables",
   bn_features = "100 graphs are drawn; paths, blankets and equivalence class of each different one",
   gene_components = "the data, 19 permutations of them and 19 draws of their signs are decomposed",
   gene_regulation = halves, regulation = halves, gene_clusters = clustered, irm = clustered, irm_words = clustered,
