@@ -29,7 +29,8 @@ test_that("no spacing keeps an error that is too small for the width", {
   for (on_device in c(FALSE, TRUE)) {
     size <- list(m = 1, extent = 1, references = 1, queries = 1, on_device = on_device)
     expect_null(.Call(weft:::C_weft_kernel_mesh_choose, size, 1e-15))
-    expect_gt(.Call(weft:::C_weft_kernel_mesh_choose, size, 1e-6)[["seconds"]], 0)
+    predicted <- .Call(weft:::C_weft_kernel_mesh_choose, size, 1e-6)[["seconds"]] # by the model of costs: no clock
+    expect_true(is.finite(predicted) && predicted > 0)
   }
 })
 
