@@ -42,6 +42,13 @@ __device__ static inline int64_t node_of(const mesh_place &g, uint32_t cell, int
   return node;
 }
 
+/* Leaves of points first .. end - 1 those of this warp: `run` of them, fewer at the end, or none. */
+__device__ static inline void take_run(int64_t *first, int64_t *end, int run)
+{
+  *first += (blockIdx.x * (int64_t) WARPS + (threadIdx.x >> 5)) * run;
+  if (*end - *first > run) *end = *first + run;
+}
+
 /* ---- cells ---- */
 
 __global__ void find_mesh_cells(const __grid_constant__ mesh_place g, const __grid_constant__ mesh_points p, int d,
@@ -98,9 +105,7 @@ spread_run(const __grid_constant__ mesh_place g, const __grid_constant__ mesh_wi
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, block = blockIdx.y, row = 2 * (lane >> 3);
   uint32_t cell = g.nowhere;
   spread_sums<D> s = { { { 0 } } };
-  first += (blockIdx.x * (int64_t) WARPS + warp) * run;
-  if (first >= end) return;
-  end = end - first < run ? end : first + run;
+  take_run(&first, &end, run);
   for (int64_t from = first; from < end; from += 32) {
     const int64_t i = from + lane;
     const uint32_t own = i < end ? cells[i] : g.nowhere;
@@ -189,9 +194,7 @@ gather_run(const __grid_constant__ mesh_place g, const __grid_constant__ mesh_wi
   double *copy = copies[warp];
   uint32_t copied = g.nowhere;
   int copied_block = 0;
-  first += (blockIdx.x * (int64_t) WARPS + warp) * run;
-  if (first >= end) return;
-  end = end - first < run ? end : first + run;
+  take_run(&first, &end, run);
   for (int64_t from = first; from < end; from += 32) {
     const int64_t i = from + lane;
     const uint32_t own = i < end ? cells[i] : g.nowhere;
