@@ -5,24 +5,25 @@
 
 # `values`: the sets and scores too, which native code relies on; without them, what printing needs.
 check_bn_table <- function(x, arg, values = TRUE) {
-  need <- parts_of(x, arg, "bn_scores()")
-  need("nodes", function(v) is_labels(v) && length(v) <= 4096L, "different names, at most 4096")
-  p <- length(x[["nodes"]])
-  need("type", function(v) is_word(v, bn_score_types), "the name of a score")
-  need("n", function(v) is_numbers(v, 1L, min = 0, max = 2^31 - 1, whole = TRUE), "a whole number")
-  need("keep", function(v) is_word(v, c("max", "sum", "all")), "\"max\", \"sum\" or \"all\"")
-  need("slack", function(v) is_numbers(v, 1L, min = 0, finite = FALSE), "a number of at least 0")
-  need("max_parents", function(v) is_numbers(v, p, min = 0, whole = TRUE), "whole numbers, one per node")
-  need("predicted", function(v) is.data.frame(v) && is_numbers(v[["sets"]], 1L, min = 0),
-       "a data frame with the number of sets")
-  rises <- function(v) is.double(v) && is_numbers(v, p + 1L, whole = TRUE) && v[1L] == 0 && all(diff(v) >= 1)
-  need("start", rises, "whole numbers that rise from 0, one per node and one more")
-  total <- x[["start"]][p + 1L]
-  need("score", function(v) is.double(v) && length(v) == total, "numbers, one per set")
-  need("parents", function(v) is.matrix(v) && is.integer(v) && ncol(v) == total && nrow(v) <= p,
-       "a matrix of integers, one column per set")
-  need("bits", function(v) is_numbers(v, 1L, min = -1074, max = 40, whole = TRUE), "a whole number of at most 40")
-  check_run_record(parts_of(x, arg, "bn_scores()", function(part) attr(x, part, exact = TRUE)))
+  check_at_once(x, arg, "bn_scores()", function(need) {
+    need("nodes", function(v) is_labels(v) && length(v) <= 4096L, "different names, at most 4096")
+    p <- length(x[["nodes"]])
+    need("type", function(v) is_word(v, bn_score_types), "the name of a score")
+    need("n", function(v) is_numbers(v, 1L, min = 0, max = 2^31 - 1, whole = TRUE), "a whole number")
+    need("keep", function(v) is_word(v, c("max", "sum", "all")), "\"max\", \"sum\" or \"all\"")
+    need("slack", function(v) is_numbers(v, 1L, min = 0, finite = FALSE), "a number of at least 0")
+    need("max_parents", function(v) is_numbers(v, p, min = 0, whole = TRUE), "whole numbers, one per node")
+    need("predicted", function(v) is.data.frame(v) && is_numbers(v[["sets"]], 1L, min = 0),
+         "a data frame with the number of sets")
+    rises <- function(v) is.double(v) && is_numbers(v, p + 1L, whole = TRUE) && v[1L] == 0 && all(diff(v) >= 1)
+    need("start", rises, "whole numbers that rise from 0, one per node and one more")
+    total <- x[["start"]][p + 1L]
+    need("score", function(v) is.double(v) && length(v) == total, "numbers, one per set")
+    need("parents", function(v) is.matrix(v) && is.integer(v) && ncol(v) == total && nrow(v) <= p,
+         "a matrix of integers, one column per set")
+    need("bits", function(v) is_numbers(v, 1L, min = -1074, max = 40, whole = TRUE), "a whole number of at most 40")
+  })
+  check_at_once(x, arg, "bn_scores()", check_run_record, function(part) attr(x, part, exact = TRUE))
   if (!values) return(invisible(x))
   wrong <- .Call(C_weft_bn_wrong, bn_native_table(x), run_control("cpu", 1, FALSE, task = "Checking the table"))
   if (!is.null(wrong)) {

@@ -33,12 +33,16 @@ bn_exact <- function(data, max_parents = 4, score = "bdeu", posterior = c("none"
   need_args("data")
   check_dots(bn_score_settings, bn_other_names, ...)
   posterior <- check_choice(posterior, c("none", "dag", "order"), "posterior")
-  p <- node_count(data)
+  keep <- if (posterior == "none") "max" else "all"
+  table <- given_table(data, bn_given(match.call()), keep)
+  p <- if (is.null(table)) node_count(data) else length(table$nodes)
   chosen <- bn_exact_backend(backend, p, posterior, threads_for(threads))
   report_backend(chosen, check_flag(verbose, "verbose"))
-  if (length(p)) check_exact_memory(p, posterior, chosen$name)
-  table <- bn_table(data, bn_given(match.call()), max_parents = max_parents, score = score, ..., threads = threads,
-                    progress = progress, backend = backend, keep = if (posterior == "none") "max" else "all")
+  if (is.null(table)) {
+    if (length(p)) check_exact_memory(p, posterior, chosen$name)
+    table <- bn_scores(data, max_parents = max_parents, score = score, ..., threads = threads, progress = progress,
+                       backend = backend, keep = keep)
+  }
   nodes <- length(table$nodes)
   check_exact_memory(nodes, posterior, chosen$name, length(table$score), threads_for(threads))
   control <- run_control(chosen$name, worth_threads(cost_exact(nodes, posterior)$cpu, threads_for(threads)), progress,
@@ -61,11 +65,8 @@ order_edges <- function(table, optimum, control, shape = list(low = 0L, middle =
   .Call(C_weft_bn_edges_orders, bn_native_table(table), optimum, shape, control)
 }
 
-# Of data or a table that are still to be checked; NULL when they say nothing.
-node_count <- function(data) {
-  if (inherits(data, "weft_bn_scores")) return(length(check_bn_table(data, "data", values = FALSE)$nodes))
-  if (inherits(data, "SummarizedExperiment")) nrow(data) else ncol(data)
-}
+# Of data that are still to be checked; NULL when they say nothing.
+node_count <- function(data) if (inherits(data, "SummarizedExperiment")) nrow(data) else ncol(data)
 
 # The device holds 8 bytes for each subset. Sums over graphs run on the CPU.
 bn_exact_backend <- function(backend, p, posterior, threads) {

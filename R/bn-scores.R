@@ -220,9 +220,9 @@ bytes_text <- function(bytes) {
 # What native code reads of a table.
 bn_native_table <- function(table) unclass(table)[c("start", "score", "parents", "bits")]
 
-# `data` may be a table already: then nothing that shapes a table may be given besides.
-bn_table <- function(data, given, ..., keep) {
-  if (!inherits(data, "weft_bn_scores")) return(bn_scores(data, ..., keep = keep))
+# NULL unless `data` is a table already: then nothing that shapes a table may be given besides.
+given_table <- function(data, given, keep) {
+  if (!inherits(data, "weft_bn_scores")) return(NULL)
   check_bn_table(data, "data")
   if (length(given)) {
     abort_input("With a score table in place of `data`, what shapes the table must not be given again.",

@@ -92,8 +92,10 @@ bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, 
   target <- check_choice(target, bn_targets, "target")
   verbose <- check_flag(verbose, "verbose")
   resample <- check_resample(resample, data, target)
-  table <- bn_table(data, bn_given(match.call()), max_parents = max_parents, score = score, ..., threads = threads,
-                    progress = progress, backend = backend, keep = if (target == "max") "max" else "sum")
+  keep <- if (target == "max") "max" else "sum"
+  table <- given_table(data, bn_given(match.call()), keep) %||%
+    bn_scores(data, max_parents = max_parents, score = score, ..., threads = threads, progress = progress,
+              backend = backend, keep = keep)
   run <- chain_settings(iterations, chains, temperatures, swap_every, thin, burn_in, top, target, seed)
   check_chain_memory(run, length(table$nodes))
   if (!is.null(ranks)) run$key <- ranks_gather(run$key)[[1L]]
@@ -228,8 +230,8 @@ sets_to_dag <- function(table, sets) {
   p <- length(table$nodes)
   dag <- matrix(0L, p, p, dimnames = list(from = table$nodes, to = table$nodes))
   parents <- table$parents[, table$start[seq_len(p)] + sets + 1, drop = FALSE]
-  at <- which(parents > 0L, arr.ind = TRUE)
-  dag[cbind(parents[at], at[, 2L])] <- 1L
+  at <- which(parents > 0L)
+  dag[cbind(parents[at], col(parents)[at])] <- 1L
   dag
 }
 

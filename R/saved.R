@@ -29,6 +29,14 @@ parts_of <- function(x, arg, maker, take = function(part) unclass(x)[[part]]) {
   }
 }
 
+# The same for what is looked at in every call: `look` is a function(need). One handler serves for all parts, and they
+# are gone through again, each with its own, only to say which is wrong.
+check_at_once <- function(x, arg, maker, look, take = function(part) unclass(x)[[part]]) {
+  need <- parts_of(x, arg, maker, take)
+  quick <- function(part, fine, must) if (!isTRUE(fine(take(part)))) stop(part)
+  if (!tryCatch(suppressWarnings({ look(quick); TRUE }), error = function(e) FALSE)) look(need)
+}
+
 abort_damaged <- function(arg, maker, what) {
   abort_input(sprintf("`%s` must be what `%s` returned.", arg, maker), x = what,
               i = "It was changed after it was made, or its file is damaged: make it again.")
