@@ -16,19 +16,13 @@ static facts_job job_of(SEXP x)
   return (facts_job) { .x = REAL_RO(x), .n = (size_t) Rf_nrows(x), .p = (size_t) Rf_ncols(x) };
 }
 
-static weft_status find_facts(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  facts_job *job = data;
-  (void) backend;
-  return weft_column_facts_find(ctx, job->x, job->n, job->p, &job->facts);
-}
+WEFT_WORK(find_facts, facts_job, weft_column_facts_find(ctx, job->x, job->n, job->p, &job->facts))
 
 /* list(missing, infinite, least, greatest, same, few): a value per column; the last two are NULL without `same`. */
 SEXP C_weft_column_facts(SEXP x, SEXP same, SEXP control)
 {
-  const char *fields[] = { "missing", "infinite", "least", "greatest", "same", "few", "" };
   facts_job job = job_of(x);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("missing", "infinite", "least", "greatest", "same", "few"));
   const R_xlen_t p = (R_xlen_t) job.p;
   job.facts.missing = INTEGER(weft_result_put(out, "missing", Rf_allocVector(INTSXP, p)));
   job.facts.infinite = INTEGER(weft_result_put(out, "infinite", Rf_allocVector(INTSXP, p)));
@@ -38,37 +32,22 @@ SEXP C_weft_column_facts(SEXP x, SEXP same, SEXP control)
     job.facts.same = INTEGER(weft_result_put(out, "same", Rf_allocVector(INTSXP, p)));
     job.facts.few = LOGICAL(weft_result_put(out, "few", Rf_allocVector(LGLSXP, p)));
   }
-  weft_glue_run(control, find_facts, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, find_facts, &job);
 }
 
-static weft_status medians(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  facts_job *job = data;
-  (void) backend;
-  return weft_column_medians(ctx, job->x, job->n, job->p, job->median, job->deviation);
-}
+WEFT_WORK(medians, facts_job, weft_column_medians(ctx, job->x, job->n, job->p, job->median, job->deviation))
 
 /* list(median, mad) of a matrix with rows and without missing values. */
 SEXP C_weft_column_medians(SEXP x, SEXP control)
 {
-  const char *fields[] = { "median", "mad", "" };
   facts_job job = job_of(x);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("median", "mad"));
   job.median = REAL(weft_result_put(out, "median", Rf_allocVector(REALSXP, (R_xlen_t) job.p)));
   job.deviation = REAL(weft_result_put(out, "mad", Rf_allocVector(REALSXP, (R_xlen_t) job.p)));
-  weft_glue_run(control, medians, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, medians, &job);
 }
 
-static weft_status row_squares(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  facts_job *job = data;
-  (void) backend;
-  return weft_row_squares(ctx, job->x, job->n, job->p, job->center, job->scale, job->rows);
-}
+WEFT_WORK(row_squares, facts_job, weft_row_squares(ctx, job->x, job->n, job->p, job->center, job->scale, job->rows))
 
 /* A value for each row; center and scale: doubles, one for each column. */
 SEXP C_weft_row_squares(SEXP x, SEXP center, SEXP scale, SEXP control)
@@ -78,17 +57,10 @@ SEXP C_weft_row_squares(SEXP x, SEXP center, SEXP scale, SEXP control)
   job.center = REAL_RO(center);
   job.scale = REAL_RO(scale);
   job.rows = REAL(out);
-  weft_glue_run(control, row_squares, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, row_squares, &job);
 }
 
-static weft_status look(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  facts_job *job = data;
-  (void) backend;
-  return weft_all_finite(ctx, job->x, job->n * job->p, &job->finite);
-}
+WEFT_WORK(look, facts_job, weft_all_finite(ctx, job->x, job->n * job->p, &job->finite))
 
 SEXP C_weft_all_finite(SEXP x, SEXP control)
 {

@@ -3,12 +3,8 @@
 #include "record.h"
 
 typedef struct { int kind; uint64_t key, first; uint32_t stream; size_t n; double a, b, *out; } draws_job;
-
-static weft_status fill(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  draws_job *j = data;
-  return backend->draws(ctx, j->kind, j->key, j->stream, j->first, j->n, j->a, j->b, j->out);
-}
+WEFT_WORK(fill, draws_job,
+          backend->draws(ctx, job->kind, job->key, job->stream, job->first, job->n, job->a, job->b, job->out))
 
 /* law: list(kind, n, a, b, key, stream, first); key and first are 64-bit numbers in two halves. */
 SEXP C_weft_draws(SEXP law, SEXP control)
@@ -26,7 +22,5 @@ SEXP C_weft_draws(SEXP law, SEXP control)
   weft_record_close(&given);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) job.n * weft_draws_width(job.kind)));
   job.out = REAL(out);
-  weft_glue_run(control, fill, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, fill, &job);
 }

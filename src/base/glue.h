@@ -23,8 +23,25 @@
 
 typedef weft_status (*weft_work)(weft_ctx *ctx, const weft_backend *backend, void *data);
 
+/* A work function that only calls: an expression of `ctx`, `backend` and `job`, of type `job_type *`. */
+#define WEFT_WORK(name, job_type, ...) \
+  static weft_status name(weft_ctx *ctx, const weft_backend *backend, void *data) \
+  { \
+    job_type *job = data; \
+    (void) ctx, (void) backend; \
+    return __VA_ARGS__; \
+  }
+
 /* `control` is the list made by R's run_control(): backend, libs, threads, devices, device_limit, progress, columns. */
 void weft_glue_run(SEXP control, weft_work work, void *data);
+
+/* The end of an entry point that returns `out`, the one object it has protected, as the run has filled it. */
+#define WEFT_RUN_RETURN(out, control, work, data) \
+  do { \
+    weft_glue_run(control, work, data); \
+    UNPROTECT(1); \
+    return out; \
+  } while (0)
 
 /* Runs R code that a work function needs: f(data), which may jump. After a jump the status says to stop; the jump goes
  * on to its target (a handler, the top level) once the work function has freed what it owns and returned. */

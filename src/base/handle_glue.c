@@ -34,27 +34,18 @@ SEXP C_weft_upload(SEXP x, SEXP single, SEXP control)
 {
   SEXP handle = PROTECT(weft_glue_handle(&kind, sizeof(resident)));
   upload_job job = { REAL(x), Rf_nrows(x), Rf_ncols(x), Rf_asLogical(single), weft_glue_handle_take(handle, &kind) };
-  weft_glue_run(control, upload, &job);
-  UNPROTECT(1);
-  return handle;
+  WEFT_RUN_RETURN(handle, control, upload, &job);
 }
 
 typedef struct { weft_device_matrix *m; double *out; } download_job;
-
-static weft_status download(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  download_job *job = data;
-  return backend->device->download(ctx, job->m, job->out);
-}
+WEFT_WORK(download, download_job, backend->device->download(ctx, job->m, job->out))
 
 SEXP C_weft_download(SEXP handle, SEXP control)
 {
   weft_device_matrix *m = weft_glue_device_matrix(handle);
   SEXP out = PROTECT(weft_glue_matrix(REALSXP, (double) m->n, (double) m->p));
   download_job job = { m, REAL(out) };
-  weft_glue_run(control, download, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, download, &job);
 }
 
 SEXP C_weft_free(SEXP handle)
@@ -78,20 +69,12 @@ SEXP C_weft_resident(SEXP handle)
 /* ---- raw files ---- */
 
 typedef struct { const char *path; int single; int64_t first, count; double *out; } read_job;
-
-static weft_status read_file(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  (void) backend;
-  read_job *job = data;
-  return weft_file_read(ctx, job->path, job->single, job->first, job->count, job->out);
-}
+WEFT_WORK(read_file, read_job, weft_file_read(ctx, job->path, job->single, job->first, job->count, job->out))
 
 SEXP C_weft_file_read(SEXP path, SEXP single, SEXP first, SEXP count, SEXP control)
 {
   SEXP out = PROTECT(weft_glue_vector(REALSXP, Rf_asReal(count)));
   read_job job = { Rf_translateChar(STRING_ELT(path, 0)), Rf_asLogical(single), (int64_t) Rf_asReal(first),
                    (int64_t) Rf_xlength(out), REAL(out) };
-  weft_glue_run(control, read_file, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, read_file, &job);
 }

@@ -24,7 +24,5 @@ SEXP C_weft_map(SEXP path, SEXP name, SEXP size, SEXP control)
   SEXP handle = PROTECT(weft_glue_handle(&kind, sizeof(weft_mapped)));
   map_job job = { Rf_translateChar(STRING_ELT(path, 0)), Rf_translateCharUTF8(STRING_ELT(name, 0)),
                   (size_t) Rf_asReal(size), weft_glue_handle_take(handle, &kind) };
-  weft_glue_run(control, map, &job);
-  UNPROTECT(1);
-  return handle;
+  WEFT_RUN_RETURN(handle, control, map, &job);
 }

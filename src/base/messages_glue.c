@@ -26,10 +26,9 @@ WITH_MESSAGES(regroup, grouping, regroup(ctx, j->part, &j->rank, &j->size))
 /* list(rank, size) in the group from now on; part: NA for all ranks. */
 SEXP C_weft_ranks_regroup(SEXP control, SEXP part)
 {
-  const char *fields[] = { "rank", "size", "" };
   grouping g = { Rf_asInteger(part) == NA_INTEGER ? -1 : Rf_asInteger(part), 0, 1 };
   weft_glue_run(control, regroup, &g);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("rank", "size"));
   weft_result_put(out, "rank", Rf_ScalarInteger(g.rank));
   weft_result_put(out, "size", Rf_ScalarInteger(g.size));
   UNPROTECT(1);
@@ -76,9 +75,7 @@ SEXP C_weft_ranks_exchange(SEXP control, SEXP parts)
     SET_VECTOR_ELT(out, r, Rf_allocVector(REALSXP, (R_xlen_t) t.their_sizes[r]));
     t.theirs[r] = REAL(VECTOR_ELT(out, r));
   }
-  weft_glue_run(control, exchange, &t);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, exchange, &t);
 }
 
 typedef struct { int to, kind; const double *values; uint64_t n; } message;
@@ -97,11 +94,10 @@ WITH_MESSAGES(look, message, look(ctx, &j->to, &j->kind, &j->n, &j->values))
 /* list(from, kind, values) of a message that has arrived, or NULL. */
 SEXP C_weft_ranks_receive(SEXP control)
 {
-  const char *fields[] = { "from", "kind", "values", "" };
   message m = { -1, 0, NULL, 0 };
   weft_glue_run(control, look, &m);
   if (m.to < 0) return R_NilValue;
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("from", "kind", "values"));
   weft_result_put(out, "from", Rf_ScalarInteger(m.to));
   weft_result_put(out, "kind", Rf_ScalarInteger(m.kind));
   double *values = REAL(weft_result_put(out, "values", Rf_allocVector(REALSXP, (R_xlen_t) m.n)));

@@ -22,10 +22,9 @@ static weft_status start(weft_ctx *ctx, const weft_backend *backend, void *data)
 /* list(rank, size, on_host: its number among the ranks of this host) */
 SEXP C_weft_ranks_start(SEXP control)
 {
-  const char *fields[] = { "rank", "size", "on_host", "" };
   weft_glue_run(control, start, (void *) CHAR(Rf_asChar(weft_glue_element(control, "libs"))));
   const weft_rank here = weft_ranks_here();
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("rank", "size", "on_host"));
   weft_result_put(out, "rank", Rf_ScalarInteger(here.rank));
   weft_result_put(out, "size", Rf_ScalarInteger(here.size));
   weft_result_put(out, "on_host", Rf_ScalarInteger(here.on_host));
@@ -89,11 +88,7 @@ SEXP C_weft_ranks_leave(SEXP control)
   return R_NilValue;
 }
 
-static weft_status give_up(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  (void) backend;
-  return mpi()->give_up(ctx, ((call *) data)->why);
-}
+WEFT_WORK(give_up, call, mpi()->give_up(ctx, job->why))
 
 /* why: a string. The call ends with an error on every rank. */
 SEXP C_weft_ranks_give_up(SEXP control, SEXP why)
@@ -114,11 +109,10 @@ static SEXP string_of(const char *text) { return Rf_ScalarString(Rf_mkCharCE(tex
 /* list(rank, why) of a rank that has told that it stopped, or NULL. */
 SEXP C_weft_ranks_heard(void)
 {
-  const char *fields[] = { "rank", "why", "" };
   char why[WEFT_WHY] = "";
   const int from = mpi() && !weft_forked() ? mpi()->heard(why) : -1;
   if (from < 0) return R_NilValue;
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("rank", "why"));
   weft_result_put(out, "rank", Rf_ScalarInteger(from));
   weft_result_put(out, "why", string_of(why));
   UNPROTECT(1);
@@ -128,8 +122,7 @@ SEXP C_weft_ranks_heard(void)
 /* list(how, why), of every rank when all gave up last: 1 stopped, 2 its script had ended; 0 neither. */
 SEXP C_weft_ranks_stopped(void)
 {
-  const char *fields[] = { "how", "why", "" };
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("how", "why"));
   const int size = weft_ranks_here().size;
   int *how = INTEGER(weft_result_put(out, "how", Rf_allocVector(INTSXP, size)));
   SEXP reasons = weft_result_put(out, "why", Rf_allocVector(STRSXP, size));
@@ -163,12 +156,7 @@ done:
   return st;
 }
 
-static weft_status gather(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  gathering *g = data;
-  (void) backend;
-  return weft_ranks_gather(ctx, g->mine, g->sizes, g->all);
-}
+WEFT_WORK(gather, gathering, weft_ranks_gather(ctx, job->mine, job->sizes, job->all))
 
 /* A raw vector of every rank, as a list in the order of the ranks; the same list on all. */
 SEXP C_weft_ranks_gather(SEXP control, SEXP mine)
@@ -184,7 +172,5 @@ SEXP C_weft_ranks_gather(SEXP control, SEXP mine)
     SET_VECTOR_ELT(all, (R_xlen_t) r, Rf_allocVector(RAWSXP, (R_xlen_t) sizes[r]));
     g.all[r] = RAW(VECTOR_ELT(all, (R_xlen_t) r));
   }
-  weft_glue_run(control, gather, &g);
-  UNPROTECT(1);
-  return all;
+  WEFT_RUN_RETURN(all, control, gather, &g);
 }

@@ -3,12 +3,8 @@
 #include "rates.h"
 
 typedef struct { double *rates; } rates_job;
-
-static weft_status measure(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  rates_job *job = data;
-  return backend->device ? backend->device->rates(ctx, job->rates) : weft_host_rates(ctx, job->rates);
-}
+WEFT_WORK(measure, rates_job,
+          backend->device ? backend->device->rates(ctx, job->rates) : weft_host_rates(ctx, job->rates))
 
 SEXP C_weft_rates(SEXP control)
 {

@@ -46,8 +46,8 @@ const int *weft_record_integers_or_null(weft_record *record, const char *name, d
 /* The place of a kind's name, sent by itself, among `count` words; `what` names it in the error. */
 int weft_kind_of(SEXP word, const char *what, const char *const *words, int count);
 
-/* Results are named lists made by Rf_mkNamed(). Puts `value` at `name`, and returns it; an internal error where there
- * is no such name. */
+/* Results are named lists. Puts `value` at `name`, and returns it; an internal error where there is no such name. */
+#define WEFT_NAMED_LIST(...) Rf_mkNamed(VECSXP, (const char *[]) { __VA_ARGS__, "" })
 SEXP weft_result_put(SEXP result, const char *name, SEXP value);
 
 #endif

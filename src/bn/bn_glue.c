@@ -48,8 +48,7 @@ static weft_bn_problem problem_of(SEXP list)
 /* What each score can do: bn_score_kinds.h, one entry per score. */
 SEXP C_weft_bn_score_kinds(void)
 {
-  const char *fields[] = { "name", "gauss", "joint", "device", "" };
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("name", "gauss", "joint", "device"));
   SEXP names = weft_result_put(out, "name", Rf_allocVector(STRSXP, WEFT_BN_SCORES));
   int *gauss = LOGICAL(weft_result_put(out, "gauss", Rf_allocVector(LGLSXP, WEFT_BN_SCORES)));
   int *joint = LOGICAL(weft_result_put(out, "joint", Rf_allocVector(LGLSXP, WEFT_BN_SCORES)));
@@ -97,13 +96,12 @@ static size_t widest_set(const weft_bn_table *t)
 
 SEXP C_weft_bn_scores(SEXP problem, SEXP control)
 {
-  const char *fields[] = { "start", "score", "parents", "bits", "" };
   scores_job job = { problem_of(problem), NULL, { 0 }, NULL };
   SEXP holder = PROTECT(weft_glue_arena(&job.keep));
   weft_glue_run(control, scores, &job);
   const weft_bn_table *t = &job.table;
   const size_t total = (size_t) t->start[t->p], width = widest_set(t); /* at most INT32_MAX: weft_bn_table_make() */
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("start", "score", "parents", "bits"));
   double *start = REAL(weft_result_put(out, "start", Rf_allocVector(REALSXP, (R_xlen_t) t->p + 1)));
   double *score = REAL(weft_result_put(out, "score", Rf_allocVector(REALSXP, (R_xlen_t) total)));
   int *parents = INTEGER(weft_result_put(out, "parents", Rf_allocMatrix(INTSXP, dimension(width), dimension(total))));
@@ -135,9 +133,7 @@ SEXP C_weft_bn_screen(SEXP problem, SEXP control)
   scores_job job = { problem_of(problem), NULL, { 0 }, NULL };
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, dimension(job.problem.p), dimension(job.problem.p)));
   job.information = REAL(out);
-  weft_glue_run(control, screen, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, screen, &job);
 }
 
 /* ---- the search of many nodes ---- */
@@ -156,7 +152,6 @@ static weft_status search_orders(weft_ctx *ctx, const weft_backend *backend, voi
 /* plan: list(starts, kicks, listed, width, key). */
 SEXP C_weft_bn_search(SEXP problem, SEXP plan, SEXP control)
 {
-  const char *fields[] = { "order", "dag", "node_score", "start_score", "counts", "" };
   weft_record given = weft_record_open(plan, "plan");
   search_job job = { .problem = problem_of(problem),
                      .search = { .starts = weft_record_size(&given, "starts"),
@@ -165,7 +160,7 @@ SEXP C_weft_bn_search(SEXP problem, SEXP plan, SEXP control)
                                  .width = weft_record_size(&given, "width"), .key = weft_record_key(&given, "key") } };
   const int p = dimension(job.problem.p);
   weft_record_close(&given);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("order", "dag", "node_score", "start_score", "counts"));
   job.out.order = INTEGER(weft_result_put(out, "order", Rf_allocVector(INTSXP, p)));
   job.out.dag = INTEGER(weft_result_put(out, "dag", Rf_allocMatrix(INTSXP, p, p)));
   job.out.node_score = REAL(weft_result_put(out, "node_score", Rf_allocVector(REALSXP, p)));
@@ -316,11 +311,10 @@ done:
 /* NULL, or list(node, what): the node's number, from 1, and the words. */
 SEXP C_weft_bn_wrong(SEXP table, SEXP control)
 {
-  const char *fields[] = { "node", "what", "" };
   wrong_job job = { view_of(table), 0, NULL };
   weft_glue_run(control, find_wrong, &job);
   if (!job.what) return R_NilValue;
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("node", "what"));
   weft_result_put(out, "node", Rf_ScalarInteger((int) job.node + 1));
   weft_result_put(out, "what", Rf_mkString(job.what));
   UNPROTECT(1);
@@ -356,8 +350,6 @@ static weft_bn_run run_of(weft_record *given)
 
 SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
 {
-  const char *fields[] = { "order",   "layer",        "trace",     "accepted",   "swapped",
-                           "sampled", "sample_score", "best_sets", "best_score", "" };
   weft_record given = weft_record_open(run, "run");
   chain_job job = { .view = view_of(table), .run = run_of(&given) };
   const size_t p = job.view.p, ladders = job.run.ladders, replicas = ladders * job.run.temperatures;
@@ -368,7 +360,8 @@ SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
   const SEXP layer = weft_record_field(&given, "layer");
   if (job.run.layers) weft_record_integers(&given, "layer", (double) p * (double) replicas);
   weft_record_close(&given);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("order", "layer", "trace", "accepted", "swapped", "sampled", "sample_score",
+                                     "best_sets", "best_score"));
   job.out = (weft_bn_chains) {
     .order = INTEGER(weft_result_put(out, "order", Rf_duplicate(order))),
     .layer = job.run.layers ? INTEGER(weft_result_put(out, "layer", Rf_duplicate(layer))) : NULL,
@@ -415,9 +408,8 @@ done:
 
 SEXP C_weft_bn_optimum(SEXP table, SEXP control)
 {
-  const char *fields[] = { "sets", "score", "" };
   exact_job job = { .view = view_of(table) };
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("sets", "score"));
   job.sets = INTEGER(weft_result_put(out, "sets", Rf_allocVector(INTSXP, (R_xlen_t) job.view.p)));
   run_on_table(control, &job.view, optimum, &job);
   weft_result_put(out, "score", Rf_ScalarReal(ldexp((double) job.score, -job.view.bits)));
@@ -443,8 +435,7 @@ static weft_status edges_graphs(weft_ctx *ctx, const weft_backend *backend, weft
 
 static SEXP edges_of(table_work find, exact_job *job, SEXP control)
 {
-  const char *fields[] = { "edges", "log_total", "error", "" };
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("edges", "log_total", "error"));
   const int side = dimension(job->view.p);
   job->edges = REAL(weft_result_put(out, "edges", Rf_allocMatrix(REALSXP, side, side)));
   run_on_table(control, &job->view, find, job);
@@ -518,10 +509,9 @@ static weft_status edge_means(weft_ctx *ctx, const weft_backend *backend, weft_a
 /* sampled: p × samples × ladders. */
 SEXP C_weft_bn_edge_means(SEXP table, SEXP sampled, SEXP control)
 {
-  const char *fields[] = { "edges", "difference", "" };
   const int *dims = INTEGER(Rf_getAttrib(sampled, R_DimSymbol));
   means_job job = { view_of(table), INTEGER(sampled), (size_t) dims[1], (size_t) dims[2], NULL, 0 };
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("edges", "difference"));
   job.edges = REAL(weft_result_put(out, "edges", Rf_allocVector(REALSXP, (R_xlen_t) (job.view.p * job.view.p))));
   run_on_table(control, &job.view, edge_means, &job);
   weft_result_put(out, "difference", Rf_ScalarReal(job.difference));

@@ -28,8 +28,7 @@ static weft_irm_edges edges_of(SEXP list)
 
 static SEXP edges_as_list(const weft_irm_edges *e)
 {
-  const char *fields[] = { "n_row", "n_col", "start", "to", "weight", "" };
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("n_row", "n_col", "start", "to", "weight"));
   weft_result_put(out, "n_row", Rf_ScalarReal((double) e->n[0]));
   weft_result_put(out, "n_col", Rf_ScalarReal((double) e->n[1]));
   SEXP start = weft_result_put(out, "start", Rf_allocVector(REALSXP, e->n[0] + 1));
@@ -64,14 +63,9 @@ typedef struct {
   weft_irm_edges missing, out;
   int has_missing;
 } edges_job;
-
-static weft_status make_edges(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  edges_job *job = data;
-  (void) backend;
-  return weft_irm_edges_make(ctx, job->arena, job->type, job->self, job->n, job->count, job->from, job->to, job->weight,
-                             job->has_missing ? &job->missing : NULL, &job->out);
-}
+WEFT_WORK(make_edges, edges_job,
+          weft_irm_edges_make(ctx, job->arena, job->type, job->self, job->n, job->count, job->from, job->to,
+                              job->weight, job->has_missing ? &job->missing : NULL, &job->out))
 
 /* pairs: n_row, n_col, kind, self; from, to: integers from 0; weight: integers or NULL; missing: a canonical list or
  * NULL. */
@@ -93,13 +87,7 @@ SEXP C_weft_irm_edges(SEXP pairs, SEXP control)
 }
 
 typedef struct { weft_arena *arena; weft_irm_edges columns, out; int drop_diagonal; } turn_job;
-
-static weft_status turn(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  turn_job *job = data;
-  (void) backend;
-  return weft_irm_edges_turn(ctx, job->arena, &job->columns, job->drop_diagonal, &job->out);
-}
+WEFT_WORK(turn, turn_job, weft_irm_edges_turn(ctx, job->arena, &job->columns, job->drop_diagonal, &job->out))
 
 /* columns: a list of links by column, whose "rows" are the columns; drop_diagonal: a flag. The same by row. */
 SEXP C_weft_irm_turned(SEXP columns, SEXP drop_diagonal, SEXP control)
@@ -300,7 +288,6 @@ done:
 /* plan: clusters (two numbers), chains, key. Labels from 0 of all chains: row, col. */
 SEXP C_weft_irm_start(SEXP graph, SEXP plan, SEXP control)
 {
-  const char *fields[] = { "row", "col", "" };
   weft_record given = weft_record_open(plan, "plan");
   const double *k = weft_record_doubles(&given, "clusters", 2);
   start_job job = { .of = { source_of(graph), start }, .key = weft_record_key(&given, "key"),
@@ -308,12 +295,10 @@ SEXP C_weft_irm_start(SEXP graph, SEXP plan, SEXP control)
   weft_record_close(&given);
   const graph_source *source = &job.of.source;
   const int one_mode = source->type != WEFT_IRM_BIPARTITE;
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("row", "col"));
   job.z[0] = put_integers(out, "row", (R_xlen_t) source->links.n[0] * job.chains);
   job.z[1] = put_integers(out, "col", one_mode ? 0 : (R_xlen_t) source->links.n[1] * job.chains);
-  weft_glue_run(control, with_graph, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, with_graph, &job);
 }
 
 /* ---- blocks and log posterior of given partitions ---- */
@@ -349,17 +334,14 @@ static blocks_job blocks_job_of(SEXP graph, SEXP partition)
 
 SEXP C_weft_irm_blocks(SEXP graph, SEXP partition, SEXP control)
 {
-  const char *fields[] = { "links", "pairs", "log_factorials", "squares", "" };
   blocks_job job = blocks_job_of(graph, partition);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("links", "pairs", "log_factorials", "squares"));
   job.links = REAL(weft_result_put(out, "links", Rf_allocMatrix(REALSXP, job.k[0], job.k[1])));
   job.pairs = REAL(weft_result_put(out, "pairs", Rf_allocMatrix(REALSXP, job.k[0], job.k[1])));
   job.log_factorials = REAL(weft_result_put(out, "log_factorials", Rf_allocVector(REALSXP, 1)));
   if (job.of.source.unit > 0)
     job.squares = REAL(weft_result_put(out, "squares", Rf_allocMatrix(REALSXP, job.k[0], job.k[1])));
-  weft_glue_run(control, with_graph, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, with_graph, &job);
 }
 
 /* prior: alpha, beta (two numbers each), poisson. */
@@ -411,13 +393,7 @@ SEXP C_weft_irm_numbers(SEXP text)
 /* ---- nearest centres ---- */
 
 typedef struct { const double *x, *centres; size_t n, d, m; int32_t *near; } nearest_job;
-
-static weft_status run_nearest(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  const nearest_job *job = data;
-  (void) backend;
-  return weft_irm_nearest(ctx, job->x, job->n, job->d, job->centres, job->m, job->near);
-}
+WEFT_WORK(run_nearest, nearest_job, weft_irm_nearest(ctx, job->x, job->n, job->d, job->centres, job->m, job->near))
 
 /* The place (from 1) of the nearest row of `centres` for each row of x, double matrices of the same columns. */
 SEXP C_weft_irm_nearest(SEXP x, SEXP centres, SEXP control)
@@ -428,7 +404,5 @@ SEXP C_weft_irm_nearest(SEXP x, SEXP centres, SEXP control)
   SEXP out = PROTECT(weft_glue_vector(INTSXP, Rf_nrows(x)));
   nearest_job job = { REAL(x), REAL(centres), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), (size_t) Rf_nrows(centres),
                       INTEGER(out) };
-  weft_glue_run(control, run_nearest, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, run_nearest, &job);
 }

@@ -13,7 +13,6 @@ static weft_status cube(weft_ctx *ctx, const weft_backend *backend, void *data)
  * kernel_cube.h. */
 SEXP C_weft_kernel_cube(SEXP cube_list, SEXP control)
 {
-  const char *fields[] = { "out", "seconds", "" };
   weft_record record = weft_record_open(cube_list, "cube");
   weft_kernel_cube_job job = { .n = weft_record_size(&record, "n"),
                                .d = weft_record_size(&record, "d"),
@@ -23,12 +22,10 @@ SEXP C_weft_kernel_cube(SEXP cube_list, SEXP control)
   SEXP h = weft_record_field(&record, "h");
   weft_record_close(&record);
   job.h = REAL(h), job.bandwidths = (size_t) Rf_xlength(h);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("out", "seconds"));
   job.out = REAL(weft_result_put(out, "out", Rf_allocMatrix(REALSXP, 2 * (int) job.samples + 4, (int) job.bandwidths)));
   job.seconds = REAL(weft_result_put(out, "seconds", Rf_allocVector(REALSXP, 5 + (R_xlen_t) job.bandwidths)));
-  weft_glue_run(control, cube, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, cube, &job);
 }
 
 static weft_status cube_mesh(weft_ctx *ctx, const weft_backend *backend, void *data)
@@ -40,7 +37,6 @@ static weft_status cube_mesh(weft_ctx *ctx, const weft_backend *backend, void *d
  * sum, over n; nodes. NULL where such a mesh does not keep the target. */
 SEXP C_weft_kernel_cube_mesh(SEXP cube_list, SEXP target, SEXP control)
 {
-  const char *fields[] = { "out", "seconds", "error", "nodes", "" };
   weft_record record = weft_record_open(cube_list, "cube");
   double rounding = 0;
   weft_kernel_cube_mesh_job job = { .n = weft_record_size(&record, "n"),
@@ -58,7 +54,7 @@ SEXP C_weft_kernel_cube_mesh(SEXP cube_list, SEXP target, SEXP control)
   if (!weft_mesh_make(&choice, job.d, Rf_asReal(target), &scheme)) return R_NilValue;
   weft_mesh_place(&mesh, &box, &box, job.h);
   job.mesh = &mesh;
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("out", "seconds", "error", "nodes"));
   job.out = REAL(weft_result_put(out, "out", Rf_allocMatrix(REALSXP, (int) job.samples, 2)));
   job.seconds = REAL(weft_result_put(out, "seconds", Rf_allocVector(REALSXP, 5)));
   weft_glue_run(control, cube_mesh, &job);

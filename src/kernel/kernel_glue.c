@@ -76,8 +76,7 @@ weft_tree weft_kernel_tree_of(SEXP list)
 SEXP C_weft_kernel_kinds(void)
 {
   const char *words[] = { "name", "form", "single" }, *numbers[] = { "scale", "d1", "d2", "e0", "e1" };
-  const char *fields[] = { "name", "form", "single", "scale", "d1", "d2", "e0", "e1", "line", "" };
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields)), word[3];
+  SEXP out = PROTECT(WEFT_NAMED_LIST("name", "form", "single", "scale", "d1", "d2", "e0", "e1", "line")), word[3];
   double *number[5];
   for (int k = 0; k < 3; k++) word[k] = weft_result_put(out, words[k], Rf_allocVector(STRSXP, WEFT_KERNELS));
   for (int k = 0; k < 5; k++)
@@ -119,65 +118,39 @@ static void store_effort(SEXP out, const weft_kernel_effort *e)
 /* ---- points ---- */
 
 typedef struct { const double *x; size_t n, d; const double *origin, *scale; int full; double *out, *lo; } points_job;
-
-static weft_status fill_points(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  points_job *j = data;
-  (void) backend;
-  return weft_points_fill(ctx, j->x, j->n, j->d, j->origin, j->scale, j->full, j->out, j->lo);
-}
+WEFT_WORK(fill_points, points_job,
+          weft_points_fill(ctx, job->x, job->n, job->d, job->origin, job->scale, job->full, job->out, job->lo))
 
 SEXP C_weft_kernel_points(SEXP x, SEXP origin, SEXP scale, SEXP full, SEXP control)
 {
-  const char *fields[] = { "x", "lo", "" };
   const int scaled = scale != R_NilValue;
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("x", "lo"));
   points_job job = { REAL(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(origin), scaled ? REAL(scale) : NULL,
                      Rf_asLogical(full), NULL, NULL };
   job.out = REAL(weft_result_put(out, "x", Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x))));
   if (scaled) job.lo = REAL(weft_result_put(out, "lo", Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x))));
-  weft_glue_run(control, fill_points, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, fill_points, &job);
 }
 
 typedef struct { const double *x; size_t n, d; double *out; } range_job;
-
-static weft_status find_range(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  range_job *j = data;
-  (void) backend;
-  return weft_points_range(ctx, j->x, j->n, j->d, j->out);
-}
+WEFT_WORK(find_range, range_job, weft_points_range(ctx, job->x, job->n, job->d, job->out))
 
 /* 3 x columns: least, greatest, how many are not finite. */
 SEXP C_weft_kernel_range(SEXP x, SEXP control)
 {
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, 3, Rf_ncols(x)));
   range_job job = { REAL(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(out) };
-  weft_glue_run(control, find_range, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, find_range, &job);
 }
 
 /* ---- direct sums ---- */
 
 typedef weft_kernel_sum_job sum_job;
 
-static weft_status direct(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  sum_job *j = data;
-  return weft_kernel_direct_spread(ctx, backend->kernel, &j->task, j->out, &j->effort);
-}
+WEFT_WORK(direct, sum_job, weft_kernel_direct_spread(ctx, backend->kernel, &job->task, job->out, &job->effort))
 
 typedef struct { weft_kernel_task task; double seconds; } timing_job;
-
-static weft_status time_pairs(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  timing_job *j = data;
-  (void) backend;
-  return weft_kernel_pair_seconds(ctx, &j->task, 3, &j->seconds);
-}
+WEFT_WORK(time_pairs, timing_job, weft_kernel_pair_seconds(ctx, &job->task, 3, &job->seconds))
 
 SEXP C_weft_kernel_pair_seconds(SEXP task, SEXP control)
 {
@@ -198,33 +171,22 @@ SEXP C_weft_kernel_direct(SEXP task, SEXP control)
   return out;
 }
 
-static weft_status single(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  sum_job *j = data;
-  return weft_kernel_single_spread(ctx, backend->kernel, &j->task, j->own, j->tensor, j->out, j->bound);
-}
+WEFT_WORK(single, sum_job,
+          weft_kernel_single_spread(ctx, backend->kernel, &job->task, job->own, job->tensor, job->out, job->bound))
 
 /* list(sum, bound): greatest error of each query over the sum of |w|. own: NULL, or what each query leaves out. */
 SEXP C_weft_kernel_single(SEXP task, SEXP own, SEXP tensor, SEXP control)
 {
-  const char *fields[] = { "sum", "bound", "" };
   sum_job job = { .task = weft_kernel_task_of(task),
                   .own = own == R_NilValue ? NULL : INTEGER(own),
                   .tensor = Rf_asLogical(tensor) };
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("sum", "bound"));
   job.out = REAL(weft_result_put(out, "sum", Rf_allocMatrix(REALSXP, (int) job.task.query.n, (int) job.task.m)));
   job.bound = REAL(weft_result_put(out, "bound", Rf_allocVector(REALSXP, (R_xlen_t) job.task.query.n)));
-  weft_glue_run(control, single, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, single, &job);
 }
 
-static weft_status on_line(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  sum_job *j = data;
-  (void) backend;
-  return weft_kernel_line(ctx, &j->task, j->own, j->out, &j->effort);
-}
+WEFT_WORK(on_line, sum_job, weft_kernel_line(ctx, &job->task, job->own, job->out, &job->effort))
 
 /* Sums in one dimension, whose kernel must be one that the sheet says has them. part: NULL, or of which column, from 0,
  * each is a part. */
@@ -238,12 +200,7 @@ SEXP C_weft_kernel_line(SEXP task, SEXP part, SEXP control)
   return out;
 }
 
-static weft_status polynomial(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  sum_job *j = data;
-  (void) backend;
-  return weft_kernel_polynomial(ctx, &j->task, j->scale, j->offset, j->degree, j->out);
-}
+WEFT_WORK(polynomial, sum_job, weft_kernel_polynomial(ctx, &job->task, job->scale, job->offset, job->degree, job->out))
 
 SEXP C_weft_kernel_polynomial(SEXP task, SEXP parameters, SEXP control)
 {
@@ -262,12 +219,9 @@ SEXP C_weft_kernel_polynomial(SEXP task, SEXP parameters, SEXP control)
 }
 
 typedef struct { sum_job sum; double reach; int done; } grid_job;
-
-static weft_status over_grid(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  grid_job *j = data;
-  return weft_kernel_grid_spread(ctx, backend->kernel, &j->sum.task, j->reach, &j->done, j->sum.out, &j->sum.effort);
-}
+WEFT_WORK(over_grid, grid_job,
+          weft_kernel_grid_spread(ctx, backend->kernel, &job->sum.task, job->reach, &job->done, job->sum.out,
+                                  &job->sum.effort))
 
 /* NULL where no grid suits. */
 SEXP C_weft_kernel_grid(SEXP task, SEXP reach, SEXP control)
@@ -282,11 +236,7 @@ SEXP C_weft_kernel_grid(SEXP task, SEXP reach, SEXP control)
 
 /* ---- trees ---- */
 
-static weft_status grow(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  (void) backend;
-  return weft_tree_grow(ctx, data);
-}
+WEFT_WORK(grow, weft_tree_build, weft_tree_grow(ctx, job))
 
 static const char *const tree_types[] = { "kd", "ball", "vp", "rp" }; /* weft_tree_type */
 
@@ -294,7 +244,6 @@ static const char *const tree_types[] = { "kd", "ball", "vp", "rp" }; /* weft_tr
  * reads it. */
 SEXP C_weft_tree_grow(SEXP points, SEXP plan, SEXP control)
 {
-  const char *fields[] = { "x", "lo", "order", "first", "count", "child", "box", "centre", "leaf_size", "" };
   const weft_points p = points_of(points);
   weft_record record = weft_record_open(plan, "plan");
   weft_tree_build b = { .type = (weft_tree_type) weft_record_kind(&record, "type", tree_types, 4),
@@ -303,7 +252,7 @@ SEXP C_weft_tree_grow(SEXP points, SEXP plan, SEXP control)
   weft_record_close(&record);
   b.nodes = weft_tree_nodes(p.n, b.leaf_size);
   const R_xlen_t nodes = (R_xlen_t) b.nodes;
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("x", "lo", "order", "first", "count", "child", "box", "centre", "leaf_size"));
   b.x = REAL(weft_result_put(out, "x", Rf_duplicate(weft_glue_element(points, "x"))));
   if (p.lo) b.lo = REAL(weft_result_put(out, "lo", Rf_duplicate(weft_glue_element(points, "lo"))));
   b.order = INTEGER(weft_result_put(out, "order", Rf_allocVector(INTSXP, (R_xlen_t) p.n)));
@@ -314,9 +263,7 @@ SEXP C_weft_tree_grow(SEXP points, SEXP plan, SEXP control)
   if (b.type != WEFT_TREE_KD)
     b.centre = REAL(weft_result_put(out, "centre", Rf_allocMatrix(REALSXP, (int) p.d + 1, (int) nodes)));
   weft_result_put(out, "leaf_size", Rf_ScalarInteger((int) b.leaf_size));
-  weft_glue_run(control, grow, &b);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, grow, &b);
 }
 
 static int is_matrix(SEXP x, double rows, double columns)
@@ -400,14 +347,9 @@ SEXP C_weft_tree_check(SEXP tree, SEXP expected, SEXP control)
 }
 
 typedef struct { sum_job sum; const double *h; size_t bandwidths; } walk_job;
-
-static weft_status walk_trees(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  walk_job *j = data;
-  (void) backend;
-  return weft_kernel_walk_many(ctx, &j->sum.task, j->h, j->bandwidths, &j->sum.query, &j->sum.reference, j->sum.out,
-                               &j->sum.effort);
-}
+WEFT_WORK(walk_trees, walk_job,
+          weft_kernel_walk_many(ctx, &job->sum.task, job->h, job->bandwidths, &job->sum.query, &job->sum.reference,
+                                job->sum.out, &job->sum.effort))
 
 /* The trees' points are the task's, whose `h` may be many bandwidths, narrowest first; sums come in the query tree's
  * order, one bandwidth's after another's. walk: list(series, confidence, key, trial, budget), as weft_kernel_task
@@ -472,7 +414,5 @@ SEXP C_weft_kernel_pairs(SEXP radial, SEXP h, SEXP rel_error, SEXP query, SEXP r
   weft_record_close(&record);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, Rf_xlength(h)));
   job.out = REAL(out);
-  weft_glue_run(control, sum_pairs, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, sum_pairs, &job);
 }

@@ -41,20 +41,17 @@ static int scheme_of(mesh_job *job, SEXP choice, SEXP target)
   return weft_mesh_make(&c, job->task.reference.d, Rf_asReal(target), &job->scheme);
 }
 
-static weft_status sum(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  mesh_job *j = data;
-  return weft_kernel_mesh(ctx, backend->kernel, &j->task, &j->scheme, j->out, j->missed, &j->missing, &j->error);
-}
+WEFT_WORK(sum, mesh_job,
+          weft_kernel_mesh(ctx, backend->kernel, &job->task, &job->scheme, job->out, job->missed, &job->missing,
+                           &job->error))
 
 /* list(sum, missed, error): missed are the queries, from 0, whose sums are not within the task's errors. NULL: no such
  * mesh. choice: as C_weft_kernel_mesh_choose() gives it, for the same target. */
 SEXP C_weft_kernel_mesh(SEXP task, SEXP choice, SEXP target, SEXP control)
 {
-  const char *fields[] = { "sum", "missed", "error", "" };
   mesh_job job = { .task = weft_kernel_task_of(task) };
   if (!scheme_of(&job, choice, target)) return R_NilValue;
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("sum", "missed", "error"));
   job.out = REAL(weft_result_put(out, "sum", Rf_allocMatrix(REALSXP, (int) job.task.query.n, (int) job.task.m)));
   SEXP missed = PROTECT(Rf_allocVector(INTSXP, (R_xlen_t) job.task.query.n));
   job.missed = INTEGER(missed);
@@ -65,12 +62,7 @@ SEXP C_weft_kernel_mesh(SEXP task, SEXP choice, SEXP target, SEXP control)
   return out;
 }
 
-static weft_status sum_pairs(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  mesh_job *j = data;
-  (void) backend;
-  return weft_kernel_mesh_pairs(ctx, &j->task, &j->scheme, &j->sum, &j->error);
-}
+WEFT_WORK(sum_pairs, mesh_job, weft_kernel_mesh_pairs(ctx, &job->task, &job->scheme, &job->sum, &job->error))
 
 /* c(sum, error) of all ordered pairs of references, or NULL. */
 SEXP C_weft_kernel_mesh_pairs(SEXP task, SEXP choice, SEXP target, SEXP control)

@@ -29,9 +29,7 @@ SEXP C_weft_ranks_split(SEXP control, SEXP group, SEXP key, SEXP share)
   weft_record_close(&record);
   SEXP out = PROTECT(Rf_allocVector(LGLSXP, Rf_xlength(key)));
   job.left = LOGICAL(out);
-  weft_glue_run(control, split, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, split, &job);
 }
 
 typedef struct {
@@ -74,9 +72,7 @@ SEXP C_weft_ranks_lower(SEXP control, SEXP reach, SEXP boxes)
   reach_job job = reach_of(reach, boxes);
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) job.reach.m, (int) job.count));
   job.least = REAL(out);
-  weft_glue_run(control, lower, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, lower, &job);
 }
 
 static weft_status needed(weft_ctx *ctx, const weft_backend *backend, void *data)
@@ -93,22 +89,14 @@ static weft_status needed(weft_ctx *ctx, const weft_backend *backend, void *data
 SEXP C_weft_ranks_needed(SEXP control, SEXP reach, SEXP boxes, SEXP allowed, SEXP together)
 {
   reach_job job = reach_of(reach, boxes);
-  const char *fields[] = { "one", "keep", "" };
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("one", "keep"));
   job.allowed = REAL(allowed), job.together = Rf_asLogical(together);
   job.one = LOGICAL(weft_result_put(out, "one", Rf_allocVector(LGLSXP, (R_xlen_t) job.tree.nodes)));
   job.keep = LOGICAL(weft_result_put(out, "keep", Rf_allocVector(LGLSXP, (R_xlen_t) job.tree.points.n)));
-  weft_glue_run(control, needed, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, needed, &job);
 }
 
-static weft_status nearest(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  weft_kernel_sum_job *j = data;
-  (void) backend;
-  return weft_ranks_nearest(ctx, &j->task, &j->query, &j->reference, j->out);
-}
+WEFT_WORK(nearest, weft_kernel_sum_job, weft_ranks_nearest(ctx, &job->task, &job->query, &job->reference, job->out))
 
 /* queries x m, in the query tree's order */
 SEXP C_weft_ranks_nearest(SEXP control, SEXP task, SEXP query, SEXP reference)
@@ -117,17 +105,10 @@ SEXP C_weft_ranks_nearest(SEXP control, SEXP task, SEXP query, SEXP reference)
                               .reference = weft_kernel_tree_of(reference) };
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) job.task.query.n, (int) job.task.m));
   job.out = REAL(out);
-  weft_glue_run(control, nearest, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, nearest, &job);
 }
 
-static weft_status moments(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  weft_kernel_sum_job *j = data;
-  (void) backend;
-  return weft_kernel_moments(ctx, &j->task, &j->reference, j->out);
-}
+WEFT_WORK(moments, weft_kernel_sum_job, weft_kernel_moments(ctx, &job->task, &job->reference, job->out))
 
 SEXP C_weft_kernel_moments(SEXP control, SEXP task, SEXP reference)
 {
@@ -135,7 +116,5 @@ SEXP C_weft_kernel_moments(SEXP control, SEXP task, SEXP reference)
   SEXP out =
       PROTECT(Rf_allocMatrix(REALSXP, (int) (job.task.m * (job.task.reference.d + 2)), (int) job.reference.nodes));
   job.out = REAL(out);
-  weft_glue_run(control, moments, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, moments, &job);
 }

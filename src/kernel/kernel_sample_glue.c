@@ -4,18 +4,11 @@
 #include "kernel_sample.h"
 
 typedef struct { weft_binning binning; double *bin, *own; } bin_job;
-
-static weft_status fill_bins(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  bin_job *j = data;
-  (void) backend;
-  return weft_kernel_bin(ctx, &j->binning, j->bin, j->own);
-}
+WEFT_WORK(fill_bins, bin_job, weft_kernel_bin(ctx, &job->binning, job->bin, job->own))
 
 /* list(bin, own): see weft_kernel_bin(). */
 SEXP C_weft_kernel_bin(SEXP x, SEXP grid, SEXP control)
 {
-  const char *fields[] = { "bin", "own", "" };
   weft_record record = weft_record_open(grid, "grid");
   bin_job job = { .binning = { .n = (size_t) XLENGTH(x),
                              .bins = weft_record_size(&record, "bins"),
@@ -23,22 +16,14 @@ SEXP C_weft_kernel_bin(SEXP x, SEXP grid, SEXP control)
                              .least = weft_record_number(&record, "least"),
                              .per_bin = weft_record_number(&record, "per_bin")}};
   weft_record_close(&record);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("bin", "own"));
   job.bin = REAL(weft_result_put(out, "bin", weft_glue_vector(REALSXP, (double) job.binning.bins)));
   job.own = REAL(weft_result_put(out, "own", Rf_allocVector(REALSXP, 4)));
-  weft_glue_run(control, fill_bins, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, fill_bins, &job);
 }
 
 typedef struct { weft_lags lags; double *out; } lags_job;
-
-static weft_status sum_lags(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  lags_job *j = data;
-  (void) backend;
-  return weft_kernel_lag_sums(ctx, &j->lags, j->out);
-}
+WEFT_WORK(sum_lags, lags_job, weft_kernel_lag_sums(ctx, &job->lags, job->out))
 
 /* pairs: by distance, bin by bin; lags: list(bin, reach, order); see weft_kernel_lag_sums(). A number for each h. */
 SEXP C_weft_kernel_lag_sums(SEXP pairs, SEXP h, SEXP lags, SEXP control)
@@ -54,9 +39,7 @@ SEXP C_weft_kernel_lag_sums(SEXP pairs, SEXP h, SEXP lags, SEXP control)
   weft_record_close(&record);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, XLENGTH(h)));
   job.out = REAL(out);
-  weft_glue_run(control, sum_lags, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, sum_lags, &job);
 }
 
 typedef struct { const double *x, *probability; size_t n, d, quantiles; double *out; } sample_job;
@@ -77,17 +60,11 @@ SEXP C_weft_kernel_deviations(SEXP x, SEXP control)
   sample_job job = { .x = REAL(x), .n = (size_t) Rf_nrows(x), .d = (size_t) Rf_ncols(x) };
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) job.d));
   job.out = REAL(out);
-  weft_glue_run(control, find_deviations, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, find_deviations, &job);
 }
 
-static weft_status find_quantiles(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  sample_job *j = data;
-  (void) backend;
-  return weft_kernel_quantiles(ctx, j->x, j->n, j->probability, j->quantiles, j->out);
-}
+WEFT_WORK(find_quantiles, sample_job,
+          weft_kernel_quantiles(ctx, job->x, job->n, job->probability, job->quantiles, job->out))
 
 /* Of at least one number, all finite. */
 SEXP C_weft_kernel_quantiles(SEXP x, SEXP probability, SEXP control)
@@ -96,7 +73,5 @@ SEXP C_weft_kernel_quantiles(SEXP x, SEXP probability, SEXP control)
                      .quantiles = (size_t) XLENGTH(probability) };
   SEXP out = PROTECT(Rf_allocVector(REALSXP, XLENGTH(probability)));
   job.out = REAL(out);
-  weft_glue_run(control, find_quantiles, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, find_quantiles, &job);
 }

@@ -23,8 +23,7 @@ static SEXP words(const char *const *names, int count)
 /* The names in each of the room's sheets. */
 SEXP C_weft_mi_kinds(void)
 {
-  const char *fields[] = { "network", "select", "entropy", "numeric", "bins", "" };
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("network", "select", "entropy", "numeric", "bins"));
   weft_result_put(out, "network", words(weft_network_names, WEFT_NETWORK_METHODS));
   weft_result_put(out, "select", words(weft_select_names, WEFT_SELECT_METHODS));
   weft_result_put(out, "entropy", words(weft_mi_entropy_names, WEFT_MI_ESTIMATORS));
@@ -39,9 +38,8 @@ SEXP C_weft_mi_kinds(void)
 /* A named list for the scores of p attributes, and where its vectors begin. */
 static SEXP make_scores(size_t p, weft_mi_rank *at)
 {
-  const char *fields[] = { "mi", "entropy", "class_entropy", "n", "missing", "levels", "class_levels", "" };
   const R_xlen_t length = (R_xlen_t) p;
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("mi", "entropy", "class_entropy", "n", "missing", "levels", "class_levels"));
   at->mi = REAL(weft_result_put(out, "mi", Rf_allocVector(REALSXP, length)));
   at->entropy = REAL(weft_result_put(out, "entropy", Rf_allocVector(REALSXP, length)));
   at->class_entropy = REAL(weft_result_put(out, "class_entropy", Rf_allocVector(REALSXP, length)));
@@ -54,12 +52,7 @@ static SEXP make_scores(size_t p, weft_mi_rank *at)
 }
 
 typedef struct { weft_mi_data data; weft_mi_rank out; } rank_job;
-
-static weft_status rank(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  rank_job *job = data;
-  return backend->mi->rank(ctx, &job->data, &job->out);
-}
+WEFT_WORK(rank, rank_job, backend->mi->rank(ctx, &job->data, &job->out))
 
 /* x: matrix, list of columns or sparse matrix with n rows; class_codes: integers from 0, NA where the row does not
  * count. */
@@ -71,50 +64,33 @@ SEXP C_weft_mi_rank(SEXP x, SEXP class_codes, SEXP class_levels, SEXP na_level, 
                              Rf_asLogical(na_level) } };
   weft_glue_columns(x, columns);
   SEXP out = PROTECT(make_scores(p, &job.out));
-  weft_glue_run(control, rank, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, rank, &job);
 }
 
 typedef struct { const weft_mi_pack *pack; weft_mi_rank out; } pack_rank_job;
-
-static weft_status pack_rank(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  pack_rank_job *job = data;
-  (void) backend;
-  return weft_mi_pack_rank(ctx, job->pack, &job->out);
-}
+WEFT_WORK(pack_rank, pack_rank_job, weft_mi_pack_rank(ctx, job->pack, &job->out))
 
 /* As C_weft_mi_rank, from a pack. */
 SEXP C_weft_mi_pack_rank(SEXP pack, SEXP control)
 {
   pack_rank_job job = { .pack = &weft_mi_handle_of(pack)->pack };
   SEXP out = PROTECT(make_scores(job.pack->p, &job.out));
-  weft_glue_run(control, pack_rank, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, pack_rank, &job);
 }
 
 /* ---- what chance gives ---- */
 
 typedef struct { const weft_mi_pack *pack; const uint32_t *columns; size_t count; double *p, *correction; } null_job;
-
-static weft_status null_laws(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  const null_job *job = data;
-  (void) backend;
-  return weft_mi_null(ctx, job->pack, job->columns, job->count, job->p, job->correction);
-}
+WEFT_WORK(null_laws, null_job, weft_mi_null(ctx, job->pack, job->columns, job->count, job->p, job->correction))
 
 /* Of the attributes `columns` (from 1) of a pack with classes: p-values, NaN where chi-squared is meant, and what
  * corrects it. */
 SEXP C_weft_mi_null(SEXP pack, SEXP columns, SEXP control)
 {
-  const char *fields[] = { "p", "correction", "" };
   const weft_mi_pack *from = &weft_mi_handle_of(pack)->pack;
   const size_t count = (size_t) Rf_xlength(columns);
   uint32_t *chosen = (uint32_t *) R_alloc(count, sizeof *chosen);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("p", "correction"));
   double *p = REAL(weft_result_put(out, "p", Rf_allocVector(REALSXP, (R_xlen_t) count)));
   double *correction = REAL(weft_result_put(out, "correction", Rf_allocVector(REALSXP, (R_xlen_t) count)));
   for (size_t i = 0; i < count; i++) {
@@ -123,7 +99,5 @@ SEXP C_weft_mi_null(SEXP pack, SEXP columns, SEXP control)
     chosen[i] = (uint32_t) at - 1;
   }
   null_job job = { from, chosen, count, p, correction };
-  weft_glue_run(control, null_laws, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, null_laws, &job);
 }

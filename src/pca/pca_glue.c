@@ -166,13 +166,8 @@ SEXP C_weft_pca_moments(SEXP source, SEXP weights, SEXP control)
 }
 
 typedef struct { weft_pca_data data; double *out; } seen_job;
-
-static weft_status run_seen(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  seen_job *job = data;
-  if (!job->data.resident) backend = weft_cpu_backend();
-  return backend->pca->seen(ctx, &job->data, job->out);
-}
+WEFT_WORK(run_seen, seen_job,
+          (job->data.resident ? backend : weft_cpu_backend())->pca->seen(ctx, &job->data, job->out))
 
 /* How many values of each row are observed. */
 SEXP C_weft_pca_seen(SEXP source, SEXP control)
@@ -234,8 +229,7 @@ static int dimension(size_t count)
 
 static SEXP new_result(size_t n, size_t p, size_t k, weft_pca_result *to)
 {
-  const char *fields[] = { "d", "u", "v", "residual", "iterations", "converged", "rank", "passes", "method", "" };
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("d", "u", "v", "residual", "iterations", "converged", "rank", "passes", "method"));
   const weft_pca_result r = {
     .d = REAL(weft_result_put(out, "d", Rf_allocVector(REALSXP, (R_xlen_t) k))),
     .u = REAL(weft_result_put(out, "u", Rf_allocMatrix(REALSXP, dimension(n), dimension(k)))),
@@ -283,17 +277,9 @@ static void set_ranks(pca_job *job, SEXP counts)
   job->data.ranks = &job->ranks;
 }
 
-static weft_status run_missing(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  pca_job *job = data;
-  return weft_pca_missing(ctx, backend->pca, &job->data, &job->form, &job->job, &job->out);
-}
+WEFT_WORK(run_missing, pca_job, weft_pca_missing(ctx, backend->pca, &job->data, &job->form, &job->job, &job->out))
 
-static weft_status run_pca(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  pca_job *job = data;
-  return weft_pca_spread(ctx, backend->pca, &job->data, &job->form, &job->job, &job->out);
-}
+WEFT_WORK(run_pca, pca_job, weft_pca_spread(ctx, backend->pca, &job->data, &job->form, &job->job, &job->out))
 
 SEXP C_weft_pca(SEXP source, SEXP form, SEXP job_list, SEXP control)
 {
@@ -338,9 +324,7 @@ SEXP C_weft_pca_scores(SEXP u, SEXP d, SEXP power, SEXP control)
     weft_glue_fail(WEFT_ERR_INTERNAL, "Scores need vectors and a number for each.");
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, dimension(n), dimension(k)));
   scores_job job = { REAL(u), REAL(d), Rf_asReal(power), REAL(out), n, k };
-  weft_glue_run(control, run_scores, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, run_scores, &job);
 }
 
 static weft_status run_cross(weft_ctx *ctx, const weft_backend *backend, void *data)
@@ -358,21 +342,13 @@ SEXP C_weft_pca_cross(SEXP u, SEXP control)
   if (TYPEOF(u) != REALSXP) weft_glue_fail(WEFT_ERR_INTERNAL, "Vectors must be a double matrix.");
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, dimension(k), dimension(k)));
   scores_job job = { .u = REAL(u), .out = REAL(out), .n = n, .k = k };
-  weft_glue_run(control, run_cross, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, run_cross, &job);
 }
 
 /* ---- data without components ---- */
 
 typedef struct { const double *x, *mean; size_t n, p; weft_rng rng; double *out; } null_job;
-
-static weft_status draw_null(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  const null_job *job = data;
-  (void) backend;
-  return weft_pca_null(ctx, job->x, job->n, job->p, job->rng, job->mean, job->out);
-}
+WEFT_WORK(draw_null, null_job, weft_pca_null(ctx, job->x, job->n, job->p, job->rng, job->mean, job->out))
 
 /* A matrix of the shape of x, a double matrix. how: list(key: a 64-bit number in two halves; stream; mean: NULL for
  * permuted columns, or a number for each, for signs). */
@@ -386,7 +362,5 @@ SEXP C_weft_pca_null(SEXP x, SEXP how, SEXP control)
   weft_record_close(&given);
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) job.n, (int) job.p));
   job.out = REAL(out);
-  weft_glue_run(control, draw_null, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, draw_null, &job);
 }

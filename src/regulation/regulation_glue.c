@@ -5,13 +5,7 @@
 /* ---- scores ---- */
 
 typedef struct { const double *x; size_t n, p; weft_regulation_scale scale; double *places; int32_t *out; } scores_job;
-
-static weft_status places(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  const scores_job *job = data;
-  (void) backend;
-  return weft_regulation_places(ctx, job->x, job->n, job->p, &job->scale, job->places);
-}
+WEFT_WORK(places, scores_job, weft_regulation_places(ctx, job->x, job->n, job->p, &job->scale, job->places))
 
 /* scale: list(quantile: of ranks 1, 1.5, 2 .. n, NULL where x has places already; by_rank; most: 0 for places). */
 static weft_regulation_scale scale_of(SEXP scale)
@@ -28,56 +22,39 @@ SEXP C_weft_regulation_places(SEXP x, SEXP scale, SEXP control)
 {
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, Rf_nrows(x), Rf_ncols(x)));
   scores_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), scale_of(scale), REAL(out), NULL };
-  weft_glue_run(control, places, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, places, &job);
 }
 
-static weft_status scores(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  const scores_job *job = data;
-  (void) backend;
-  return weft_regulation_scores(ctx, job->x, job->n, job->p, &job->scale, job->out);
-}
+WEFT_WORK(scores, scores_job, weft_regulation_scores(ctx, job->x, job->n, job->p, &job->scale, job->out))
 
 SEXP C_weft_regulation_scores(SEXP x, SEXP scale, SEXP control)
 {
   SEXP out = PROTECT(Rf_allocMatrix(INTSXP, Rf_nrows(x), Rf_ncols(x)));
   scores_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), scale_of(scale), NULL, INTEGER(out) };
-  weft_glue_run(control, scores, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, scores, &job);
 }
 
 typedef struct { weft_regulation_counts_of x; const double *quantile; int32_t most, *absent; int16_t *out; } cells_job;
-
-static weft_status cell_scores(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  const cells_job *job = data;
-  (void) backend;
-  return weft_regulation_cell_scores(ctx, &job->x, job->quantile, job->most, job->out, job->absent);
-}
+WEFT_WORK(cell_scores, cells_job,
+          weft_regulation_cell_scores(ctx, &job->x, job->quantile, job->most, job->out, job->absent))
 
 /* list(scores: a raw vector of 16-bit numbers, absent). x: list(starts, rows, values, n) of a sparse matrix by columns;
  * scale: list(quantile, most, as above; size: NULL or a double for each row). */
 SEXP C_weft_regulation_cell_scores(SEXP x, SEXP scale, SEXP control)
 {
-  const char *fields[] = { "scores", "absent", "" };
   weft_record given = weft_record_open(scale, "scale");
   const double *quantile = weft_record_doubles(&given, "quantile", WEFT_ANY_LENGTH),
                *size = weft_record_doubles_or_null(&given, "size", Rf_asReal(weft_glue_element(x, "n")));
   const int most = weft_record_integer(&given, "most");
   weft_record_close(&given);
   SEXP starts = weft_glue_element(x, "starts"), values = weft_glue_element(x, "values");
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("scores", "absent"));
   void *scores = RAW(weft_result_put(out, "scores", Rf_allocVector(RAWSXP, 2 * Rf_xlength(values))));
   int *absent = INTEGER(weft_result_put(out, "absent", Rf_allocVector(INTSXP, Rf_xlength(starts) - 1)));
   cells_job job = { { (size_t) Rf_asInteger(weft_glue_element(x, "n")), (size_t) Rf_xlength(starts) - 1,
                       INTEGER_RO(starts), INTEGER_RO(weft_glue_element(x, "rows")), REAL_RO(values), size },
                     quantile, most, absent, scores };
-  weft_glue_run(control, cell_scores, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, cell_scores, &job);
 }
 
 /* ---- halves ---- */
@@ -123,19 +100,16 @@ done:
 /* list(rows: half × 2 pairs, partner: n × copies), from 0. plan: list(half, pairs, copies, key). */
 SEXP C_weft_regulation_halves(SEXP x, SEXP plan, SEXP control)
 {
-  const char *fields[] = { "rows", "partner", "" };
   weft_record given = weft_record_open(plan, "plan");
   rows_job job = rows_job_of(x, &given);
   const int half = weft_record_integer(&given, "half"), count = weft_record_integer(&given, "pairs"),
             nulls = weft_record_integer(&given, "copies");
   weft_record_close(&given);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("rows", "partner"));
   job.m = (size_t) half, job.pairs = (size_t) count, job.copies = (size_t) nulls;
   job.rows = INTEGER(weft_result_put(out, "rows", Rf_allocMatrix(INTSXP, half, 2 * count)));
   job.partner = INTEGER(weft_result_put(out, "partner", Rf_allocMatrix(INTSXP, Rf_nrows(x), nulls)));
-  weft_glue_run(control, draw_rows, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, draw_rows, &job);
 }
 
 /* n × count: rows from 0 in random orders. plan: list(count, purpose, key); orders for different purposes, numbered
@@ -150,20 +124,13 @@ SEXP C_weft_regulation_orders(SEXP x, SEXP plan, SEXP control)
   weft_record_close(&given);
   SEXP out = PROTECT(Rf_allocMatrix(INTSXP, Rf_nrows(x), count));
   job.orders = INTEGER(out);
-  weft_glue_run(control, draw_rows, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, draw_rows, &job);
 }
 
 /* ---- selection ---- */
 
 typedef struct { weft_regulation_job job; weft_regulation_cells cells; int32_t *choices; } select_job;
-
-static weft_status select_features(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  select_job *job = data;
-  return weft_regulation_spread(ctx, backend->regulation, &job->job, job->choices);
-}
+WEFT_WORK(select_features, select_job, weft_regulation_spread(ctx, backend->regulation, &job->job, job->choices))
 
 static weft_regulation_job job_of(SEXP scores, SEXP genes)
 {
@@ -232,13 +199,7 @@ SEXP C_weft_regulation_select(SEXP scores, SEXP genes, SEXP samples, SEXP plan, 
 }
 
 typedef struct { weft_regulation_job job; double *out; } hubs_job;
-
-static weft_status hubs(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  const hubs_job *job = data;
-  (void) backend;
-  return weft_regulation_hubs(ctx, &job->job, job->out);
-}
+WEFT_WORK(hubs, hubs_job, weft_regulation_hubs(ctx, &job->job, job->out))
 
 /* One number for each of genes$regulators. genes: list(regulators, targets, rows), from 0; `rows` are the samples that
  * count. */
@@ -251,9 +212,7 @@ SEXP C_weft_regulation_hubs(SEXP scores, SEXP genes, SEXP control)
   job.job.rows = INTEGER_RO(rows);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) job.job.regulators));
   job.out = REAL(out);
-  weft_glue_run(control, hubs, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, hubs, &job);
 }
 
 /* ---- edges ---- */
@@ -264,20 +223,9 @@ typedef struct {
   const double *starts;
   weft_regulation_edges out;
 } edges_job;
+WEFT_WORK(counts, edges_job, weft_regulation_counts(ctx, &job->chosen, job->counts, job->sums, job->squares))
 
-static weft_status counts(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  const edges_job *job = data;
-  (void) backend;
-  return weft_regulation_counts(ctx, &job->chosen, job->counts, job->sums, job->squares);
-}
-
-static weft_status edges(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  const edges_job *job = data;
-  (void) backend;
-  return weft_regulation_list(ctx, &job->chosen, job->starts, &job->out);
-}
+WEFT_WORK(edges, edges_job, weft_regulation_list(ctx, &job->chosen, job->starts, &job->out))
 
 /* choices: what C_weft_regulation_select() returned; the other fields of `of` are regulators, their number, and world,
  * 0 for the data, else the null copy. */
@@ -300,17 +248,14 @@ static double *put_doubles(SEXP result, const char *name, size_t length)
  * world). */
 SEXP C_weft_regulation_counts(SEXP choices, SEXP of, SEXP control)
 {
-  const char *fields[] = { "counts", "sums", "squares", "" };
   weft_record given = weft_record_open(of, "of");
   edges_job job = { .chosen = chosen_of(choices, &given) };
   weft_record_close(&given);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("counts", "sums", "squares"));
   job.counts = put_doubles(out, "counts", job.chosen.targets);
   job.sums = put_doubles(out, "sums", job.chosen.regulators);
   job.squares = put_doubles(out, "squares", job.chosen.regulators);
-  weft_glue_run(control, counts, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, counts, &job);
 }
 
 /* A list of integer vectors. of: list(regulators, world, starts: where each target's edges begin, from 0, and the
@@ -327,9 +272,7 @@ SEXP C_weft_regulation_edges(SEXP choices, SEXP of, SEXP control)
   int32_t **const vectors[] = { &job.out.regulator,   &job.out.target, &job.out.area,
                                 &job.out.signed_area, &job.out.times,  &job.out.both };
   for (int k = 0; k < 6; k++) *vectors[k] = INTEGER(weft_result_put(out, fields[k], Rf_allocVector(INTSXP, count)));
-  weft_glue_run(control, edges, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, edges, &job);
 }
 
 typedef struct {
@@ -338,14 +281,9 @@ typedef struct {
   size_t regulators, targets;
   double full, *out;
 } weights_job;
-
-static weft_status weights(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  const weights_job *job = data;
-  (void) backend;
-  return weft_regulation_weights(ctx, &job->edges, job->starts, job->regulators, job->targets, job->full, job->share,
-                                 job->out);
-}
+WEFT_WORK(weights, weights_job,
+          weft_regulation_weights(ctx, &job->edges, job->starts, job->regulators, job->targets, job->full, job->share,
+                                  job->out))
 
 /* A matrix, regulators × targets. edges: list(regulator and area of each edge; starts: where each target's begin;
  * share: of each regulator; full: the largest area there can be). */
@@ -362,7 +300,5 @@ SEXP C_weft_regulation_weights(SEXP edges, SEXP control)
   weft_record_close(&given);
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, regulators, targets));
   job.out = REAL(out);
-  weft_glue_run(control, weights, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, weights, &job);
 }

@@ -18,21 +18,13 @@ static const weft_handle_kind kind = { "weft_store", release };
 /* ---- opening ---- */
 
 typedef struct { const char *path; weft_store *to; } open_job;
-
-static weft_status run_open(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  open_job *job = data;
-  (void) backend;
-  return weft_store_open(ctx, job->path, job->to);
-}
+WEFT_WORK(run_open, open_job, weft_store_open(ctx, job->path, job->to))
 
 SEXP C_weft_store_open(SEXP path, SEXP control)
 {
   SEXP handle = PROTECT(weft_glue_handle(&kind, sizeof(weft_store)));
   open_job job = { Rf_translateChar(STRING_ELT(path, 0)), weft_glue_handle_take(handle, &kind) };
-  weft_glue_run(control, run_open, &job);
-  UNPROTECT(1);
-  return handle;
+  WEFT_RUN_RETURN(handle, control, run_open, &job);
 }
 
 static const char *const type_names[] = { "", "text", "numbers", "integers" };
@@ -85,13 +77,7 @@ SEXP C_weft_store_about(SEXP handle)
 /* ---- vectors ---- */
 
 typedef struct { const weft_store *store; size_t index; uint8_t *out; } vector_job;
-
-static weft_status run_vector(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  vector_job *job = data;
-  (void) backend;
-  return weft_store_section_bytes(ctx, job->store, job->index, job->out);
-}
+WEFT_WORK(run_vector, vector_job, weft_store_section_bytes(ctx, job->store, job->index, job->out))
 
 /* Lengths of 4 bytes each (all ones: missing), and the texts one after another. */
 static SEXP as_text(const uint8_t *bytes, const weft_store_section *v, const char *file)
@@ -179,20 +165,10 @@ typedef struct {
   int32_t *rows;
   double *values;
 } select_job;
+WEFT_WORK(run_count, select_job, weft_store_count(ctx, job->store, &job->choice, job->starts))
 
-static weft_status run_count(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  select_job *job = data;
-  (void) backend;
-  return weft_store_count(ctx, job->store, &job->choice, job->starts);
-}
-
-static weft_status run_select(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  select_job *job = data;
-  (void) backend;
-  return weft_store_select(ctx, job->store, &job->choice, &job->recipe, job->starts, job->rows, job->values);
-}
+WEFT_WORK(run_select, select_job,
+          weft_store_select(ctx, job->store, &job->choice, &job->recipe, job->starts, job->rows, job->values))
 
 /* Slot `name` of `count` numbers: that of an earlier result where it is long enough, since pages that are new take as
  * long as what is read into them. */
@@ -207,13 +183,12 @@ static SEXP slot_of(SEXP room, const char *name, SEXPTYPE type, double count)
  * which this one overwrites (list() in the first): i and x are then longer than what they hold. */
 SEXP C_weft_store_select(SEXP handle, SEXP rows, SEXP columns, SEXP recipe, SEXP most, SEXP room, SEXP control)
 {
-  const char *fields[] = { "p", "i", "x", "" };
   const weft_store *s = weft_glue_handle_take(handle, &kind);
   select_job job = { .store = s, .recipe = recipe_of(recipe, s) };
   job.choice.rows = places_of(rows, s->n, &job.choice.row_count);
   job.choice.columns = places_of(columns, s->p, &job.choice.column_count);
   const size_t p = job.choice.column_count;
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields)), starts = PROTECT(weft_glue_vector(REALSXP, (double) p + 1));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("p", "i", "x")), starts = PROTECT(weft_glue_vector(REALSXP, (double) p + 1));
   job.starts = REAL(starts);
   weft_glue_run(control, run_count, &job);
   s = weft_glue_handle_take(handle, &kind); /* R's code in between may have freed it */
@@ -240,13 +215,7 @@ typedef struct {
   weft_store_sums out;
   double *range;
 } sum_job;
-
-static weft_status run_sum(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  sum_job *job = data;
-  (void) backend;
-  return weft_store_sum(ctx, job->store, &job->choice, &job->recipe, &job->out, job->range);
-}
+WEFT_WORK(run_sum, sum_job, weft_store_sum(ctx, job->store, &job->choice, &job->recipe, &job->out, job->range))
 
 SEXP C_weft_store_sums(SEXP handle, SEXP columns, SEXP recipe, SEXP skip_missing, SEXP control)
 {
@@ -263,9 +232,7 @@ SEXP C_weft_store_sums(SEXP handle, SEXP columns, SEXP recipe, SEXP skip_missing
   }
   job.range = REAL(weft_result_put(out, "range", Rf_allocVector(REALSXP, 2)));
   job.out.skip_missing = Rf_asLogical(skip_missing) == 1;
-  weft_glue_run(control, run_sum, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, run_sum, &job);
 }
 
 /* ---- sums by groups of rows ---- */
@@ -275,13 +242,7 @@ typedef struct {
   weft_store_groups *groups;
   size_t count;
 } group_job;
-
-static weft_status run_groups(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  group_job *job = data;
-  (void) backend;
-  return weft_store_sum_groups(ctx, job->store, job->groups, job->count);
-}
+WEFT_WORK(run_groups, group_job, weft_store_sum_groups(ctx, job->store, job->groups, job->count))
 
 /* groups: a list of list(of: the group of each row, from 1, or NA; count; seen: whether to count values other than 0
  * instead of adding them). A list of matrices, groups in rows and columns of the store. */
@@ -307,7 +268,5 @@ SEXP C_weft_store_groups(SEXP handle, SEXP groups, SEXP control)
     const weft_store_groups to = { INTEGER(of), rows, seen, REAL(sums) };
     job.groups[g] = to;
   }
-  weft_glue_run(control, run_groups, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, run_groups, &job);
 }

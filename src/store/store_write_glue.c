@@ -33,14 +33,9 @@ typedef struct {
   int overwrite;
   double n, p, memory;
 } begin_job;
-
-static weft_status run_begin(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  begin_job *job = data;
-  (void) backend;
-  return weft_store_begin(ctx, job->path, job->overwrite, (uint64_t) job->n, (uint64_t) job->p, job->memory,
-                          job->writer);
-}
+WEFT_WORK(run_begin, begin_job,
+          weft_store_begin(ctx, job->path, job->overwrite, (uint64_t) job->n, (uint64_t) job->p, job->memory,
+                           job->writer))
 
 SEXP C_weft_store_begin(SEXP path, SEXP overwrite, SEXP n, SEXP p, SEXP memory, SEXP control)
 {
@@ -50,9 +45,7 @@ SEXP C_weft_store_begin(SEXP path, SEXP overwrite, SEXP n, SEXP p, SEXP memory, 
   if (!(job.n >= 0 && job.n <= INT32_MAX && job.p >= 0 && job.p <= INT32_MAX))
     weft_glue_fail(WEFT_ERR_INPUT, "A store has at most 2147483647 rows and columns; %.0f and %.0f are asked for.",
                    job.n, job.p);
-  weft_glue_run(control, run_begin, &job);
-  UNPROTECT(1);
-  return handle;
+  WEFT_RUN_RETURN(handle, control, run_begin, &job);
 }
 
 static weft_status run_finish(weft_ctx *ctx, const weft_backend *backend, void *data)
@@ -93,20 +86,9 @@ static void check_end(const weft_store_writer *w, double first, double rows)
 }
 
 typedef struct { weft_store_writer *writer; weft_store_rows rows; weft_store_columns columns; } take_job;
+WEFT_WORK(run_rows, take_job, weft_store_take_rows(ctx, job->writer, &job->rows))
 
-static weft_status run_rows(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  take_job *job = data;
-  (void) backend;
-  return weft_store_take_rows(ctx, job->writer, &job->rows);
-}
-
-static weft_status run_columns(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  take_job *job = data;
-  (void) backend;
-  return weft_store_take_columns(ctx, job->writer, &job->columns);
-}
+WEFT_WORK(run_columns, take_job, weft_store_take_columns(ctx, job->writer, &job->columns))
 
 /* starts: doubles from 0 that rise to the number of columns; columns: integers from 0. */
 SEXP C_weft_store_rows(SEXP handle, SEXP first, SEXP starts, SEXP columns, SEXP values, SEXP control)
@@ -152,13 +134,8 @@ typedef struct {
   uint64_t count, size;
   const uint8_t *bytes;
 } vector_job;
-
-static weft_status run_vector(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  vector_job *job = data;
-  (void) backend;
-  return weft_store_add_section(ctx, job->writer, job->name, job->type, job->count, job->bytes, job->size);
-}
+WEFT_WORK(run_vector, vector_job,
+          weft_store_add_section(ctx, job->writer, job->name, job->type, job->count, job->bytes, job->size))
 
 /* In UTF-8, which R's caller has made it. */
 static SEXP text_bytes(SEXP x)
@@ -200,9 +177,7 @@ SEXP C_weft_store_put_vector(SEXP handle, SEXP name, SEXP value, SEXP control)
   SEXP bytes = PROTECT(type == WEFT_STORE_TEXT ? text_bytes(value) : number_bytes(value));
   vector_job job = { writer_of(handle), CHAR(STRING_ELT(name, 0)), type, (uint64_t) Rf_xlength(value),
                      (uint64_t) Rf_xlength(bytes), RAW(bytes) };
-  weft_glue_run(control, run_vector, &job);
-  UNPROTECT(1);
-  return R_NilValue;
+  WEFT_RUN_RETURN(R_NilValue, control, run_vector, &job);
 }
 
 /* ---- entries in any order ---- */
@@ -215,22 +190,14 @@ typedef struct {
   const int *rows, *columns;
   weft_store_values values;
 } sort_job;
-
-static weft_status run_sorter(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  sort_job *job = data;
-  (void) backend;
-  return weft_store_sort_begin(ctx, job->writer, job->memory, job->sorter);
-}
+WEFT_WORK(run_sorter, sort_job, weft_store_sort_begin(ctx, job->writer, job->memory, job->sorter))
 
 SEXP C_weft_store_sorter(SEXP handle, SEXP memory, SEXP control)
 {
   SEXP sorter = PROTECT(weft_glue_handle(&sorter_kind, sizeof(weft_store_sorter)));
   sort_job job = { .writer = writer_of(handle), .sorter = weft_glue_handle_take(sorter, &sorter_kind),
                    .memory = Rf_asReal(memory) };
-  weft_glue_run(control, run_sorter, &job);
-  UNPROTECT(1);
-  return sorter;
+  WEFT_RUN_RETURN(sorter, control, run_sorter, &job);
 }
 
 static double entry_value(const weft_store_values *v, size_t i)
@@ -339,7 +306,6 @@ done:
  * not known, else list(rows, columns, stored, late); late: an entry came after its block, and sorting is needed. */
 SEXP C_weft_store_market_read(SEXP market, SEXP handle, SEXP sorter, SEXP mode, SEXP bytes, SEXP turned, SEXP control)
 {
-  const char *fields[] = { "rows", "columns", "stored", "late", "" };
   market_job job = { .market = weft_glue_handle_take(market, &market_kind),
                      .mode = weft_kind_of(mode, "mode", modes, 4), .turned = Rf_asLogical(turned) == 1 };
   if (job.mode != SIZES) job.writer = writer_of(handle);
@@ -350,7 +316,7 @@ SEXP C_weft_store_market_read(SEXP market, SEXP handle, SEXP sorter, SEXP mode, 
   job.ended = job.size == 0;
   weft_glue_run(control, run_market, &job);
   if (!job.market->sized) return R_NilValue;
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("rows", "columns", "stored", "late"));
   weft_result_put(out, "rows", Rf_ScalarReal((double) job.market->rows));
   weft_result_put(out, "columns", Rf_ScalarReal((double) job.market->columns));
   weft_result_put(out, "stored", Rf_ScalarReal((double) job.market->stored));

@@ -44,13 +44,7 @@ SEXP C_weft_mi_cuts(SEXP x, SEXP how, SEXP class_codes, SEXP class_levels, SEXP 
 }
 
 typedef struct { size_t n, p; const double *x, *cuts, *starts; int32_t *codes; } cut_job;
-
-static weft_status cut_values(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  cut_job *job = data;
-  (void) backend;
-  return weft_mi_cut(ctx, job->n, job->p, job->x, job->cuts, job->starts, job->codes);
-}
+WEFT_WORK(cut_values, cut_job, weft_mi_cut(ctx, job->n, job->p, job->x, job->cuts, job->starts, job->codes))
 
 /* An integer matrix of bins from 1. cuts: all columns' one after another; starts: where each begins, from 0, and the
  * end. */
@@ -58,7 +52,5 @@ SEXP C_weft_mi_cut(SEXP x, SEXP cuts, SEXP starts, SEXP control)
 {
   SEXP out = PROTECT(weft_glue_matrix(INTSXP, Rf_nrows(x), Rf_ncols(x)));
   cut_job job = { (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(x), REAL(cuts), REAL(starts), INTEGER(out) };
-  weft_glue_run(control, cut_values, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, cut_values, &job);
 }

@@ -4,13 +4,9 @@
 /* ---- of categories ---- */
 
 typedef struct { weft_mi_handle *x; const weft_mi_pack *y; int estimator; double *out; } matrix_job;
-
-static weft_status matrix(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  matrix_job *job = data;
-  weft_mi_resident **devices = weft_mi_handle_devices(job->x, backend, ctx);
-  return backend->mi->matrix(ctx, &job->x->pack, devices, job->y, job->estimator, job->out);
-}
+WEFT_WORK(matrix, matrix_job,
+          backend->mi->matrix(ctx, &job->x->pack, weft_mi_handle_devices(job->x, backend, ctx), job->y, job->estimator,
+                              job->out))
 
 /* Information in bits between the columns of x and of y (NULL: of x). Each a matrix, a list of columns, a sparse matrix
  * or a pack's pointer. Missing values leave out rows pair by pair, or are a level. The attribute "missing" counts those
@@ -37,12 +33,7 @@ SEXP C_weft_mi_matrix_counts(SEXP x, SEXP y, SEXP estimator, SEXP na_level, SEXP
 /* ---- of numbers ---- */
 
 typedef struct { weft_mi_numeric data; double *out; } numeric_job;
-
-static weft_status numeric(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  numeric_job *job = data;
-  return backend->mi->numeric(ctx, &job->data, job->out);
-}
+WEFT_WORK(numeric, numeric_job, backend->mi->numeric(ctx, &job->data, job->out))
 
 /* x: double matrix. how: list(estimator, split, k), `split` 0 or the number of columns that are compared with the
  * rest. */
@@ -59,7 +50,5 @@ SEXP C_weft_mi_numeric(SEXP x, SEXP how, SEXP control)
   if (split > p) weft_glue_fail(WEFT_ERR_INTERNAL, "A split of %zu columns after %zu.", p, split);
   SEXP out = PROTECT(weft_glue_matrix(REALSXP, (double) (split ? split : p), (double) (p - split)));
   job.out = REAL(out);
-  weft_glue_run(control, numeric, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, numeric, &job);
 }

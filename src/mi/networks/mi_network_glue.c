@@ -7,12 +7,7 @@
 /* ---- from information to weights ---- */
 
 typedef struct { weft_network_job job; double *out; } network_job;
-
-static weft_status network(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  network_job *job = data;
-  return backend->mi->network(ctx, &job->job, job->out);
-}
+WEFT_WORK(network, network_job, backend->mi->network(ctx, &job->job, job->out))
 
 /* m: a square matrix. how: list(method, eps, keep, least), as in mi.h. */
 SEXP C_weft_mi_network(SEXP m, SEXP how, SEXP control)
@@ -27,9 +22,7 @@ SEXP C_weft_mi_network(SEXP m, SEXP how, SEXP control)
   weft_record_close(&given);
   SEXP out = PROTECT(weft_glue_matrix(REALSXP, (double) job.job.p, (double) job.job.p));
   job.out = REAL(out);
-  weft_glue_run(control, network, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, network, &job);
 }
 
 /* ---- edges ---- */
@@ -52,13 +45,7 @@ static const double *information_of(SEXP m, const weft_edges *e)
 }
 
 typedef struct { weft_edges edges; double bar; int whole; double *counts; } reaching_job;
-
-static weft_status reaching(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  reaching_job *job = data;
-  (void) backend;
-  return weft_edges_reaching(ctx, &job->edges, job->bar, job->whole, job->counts);
-}
+WEFT_WORK(reaching, reaching_job, weft_edges_reaching(ctx, &job->edges, job->bar, job->whole, job->counts))
 
 /* How many entries of each column reach `bar`. */
 SEXP C_weft_mi_reaching(SEXP w, SEXP bar, SEXP whole, SEXP control)
@@ -66,19 +53,11 @@ SEXP C_weft_mi_reaching(SEXP w, SEXP bar, SEXP whole, SEXP control)
   weft_edges edges = edges_of(w);
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) edges.p));
   reaching_job job = { edges, Rf_asReal(bar), Rf_asLogical(whole), REAL(out) };
-  weft_glue_run(control, reaching, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, reaching, &job);
 }
 
 typedef struct { weft_edges edges; const double *m; double cut, k, value; } greatest_job;
-
-static weft_status greatest(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  greatest_job *job = data;
-  (void) backend;
-  return weft_edges_greatest(ctx, &job->edges, job->m, job->cut, job->k, &job->value);
-}
+WEFT_WORK(greatest, greatest_job, weft_edges_greatest(ctx, &job->edges, job->m, job->cut, job->k, &job->value))
 
 /* The k-th greatest weight of edges with more information than `cut` in m. */
 SEXP C_weft_mi_greatest(SEXP w, SEXP m, SEXP cut, SEXP k, SEXP control)
@@ -90,13 +69,7 @@ SEXP C_weft_mi_greatest(SEXP w, SEXP m, SEXP cut, SEXP k, SEXP control)
 }
 
 typedef struct { size_t p; double *w; const double *m; double cut, bar; } cut_job;
-
-static weft_status cut_edges(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  cut_job *job = data;
-  (void) backend;
-  return weft_edges_cut(ctx, job->p, job->w, job->m, job->cut, job->bar);
-}
+WEFT_WORK(cut_edges, cut_job, weft_edges_cut(ctx, job->p, job->w, job->m, job->cut, job->bar))
 
 /* w with its light and insignificant edges at 0: w itself when the caller alone has it, else a copy. */
 SEXP C_weft_mi_cut_edges(SEXP w, SEXP m, SEXP cut, SEXP bar, SEXP control)
@@ -104,24 +77,15 @@ SEXP C_weft_mi_cut_edges(SEXP w, SEXP m, SEXP cut, SEXP bar, SEXP control)
   SEXP out = PROTECT(MAYBE_SHARED(w) ? Rf_duplicate(w) : w);
   const weft_edges edges = edges_of(out);
   cut_job job = { edges.p, REAL(out), information_of(m, &edges), Rf_asReal(cut), Rf_asReal(bar) };
-  weft_glue_run(control, cut_edges, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, cut_edges, &job);
 }
 
 typedef struct { weft_edges edges; const double *starts; int *from, *to; } list_job;
-
-static weft_status list_edges(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  list_job *job = data;
-  (void) backend;
-  return weft_edges_list(ctx, &job->edges, job->starts, job->from, job->to);
-}
+WEFT_WORK(list_edges, list_job, weft_edges_list(ctx, &job->edges, job->starts, job->from, job->to))
 
 /* list(from, to) of the positive edges, from 1. starts: where each column's begin, from 0, and the end. */
 SEXP C_weft_mi_edge_list(SEXP w, SEXP starts, SEXP control)
 {
-  const char *fields[] = { "from", "to", "" };
   const weft_edges edges = edges_of(w);
   if (TYPEOF(starts) != REALSXP || (size_t) Rf_xlength(starts) != edges.p + 1)
     weft_glue_fail(WEFT_ERR_INTERNAL, "Starts do not fit the matrix.");
@@ -129,10 +93,8 @@ SEXP C_weft_mi_edge_list(SEXP w, SEXP starts, SEXP control)
   for (size_t j = 0; j < edges.p; j++)
     if (!(at[j] >= 0 && at[j] <= at[j + 1] && at[j + 1] - at[j] <= (double) j))
       weft_glue_fail(WEFT_ERR_INTERNAL, "Starts do not rise.");
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("from", "to"));
   list_job job = { edges, at, INTEGER(weft_result_put(out, "from", weft_glue_vector(INTSXP, at[edges.p]))),
                    INTEGER(weft_result_put(out, "to", weft_glue_vector(INTSXP, at[edges.p]))) };
-  weft_glue_run(control, list_edges, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, list_edges, &job);
 }

@@ -66,9 +66,7 @@ SEXP weft_mi_make_pack(SEXP x, SEXP class_codes, uint32_t class_levels, uint32_t
   if (one_class) memset(classes, 0, n * sizeof *classes);
   weft_glue_columns(x, columns);
   build_job job = { h, columns, p, n, { classes, class_levels * strata, class_levels }, na_level };
-  weft_glue_run(control, build, &job);
-  UNPROTECT(1);
-  return pointer;
+  WEFT_RUN_RETURN(pointer, control, build, &job);
 }
 
 void weft_mi_free_pack(SEXP pointer) { weft_glue_handle_free(pointer, &kind); }
@@ -87,10 +85,9 @@ SEXP C_weft_mi_pack(SEXP x, SEXP classes, SEXP na_level, SEXP control)
 /* What a pack says of itself: rows, attributes, classes, bytes; missing values and levels of every attribute. */
 SEXP C_weft_mi_pack_info(SEXP pointer)
 {
-  const char *fields[] = { "n", "p", "classes", "bytes", "on_device", "missing", "levels", "class_rows", "" };
   const weft_mi_handle *h = weft_mi_handle_of(pointer);
   const weft_mi_pack *pack = &h->pack;
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("n", "p", "classes", "bytes", "on_device", "missing", "levels", "class_rows"));
   size_t coded = 0;
   int on_device = 0;
   for (int k = 0; k < WEFT_MOST_DEVICES; k++) on_device |= h->device[k] != NULL;

@@ -75,10 +75,9 @@ done:
  * many of their rows are not those of the pack, and the sum of their shares. */
 SEXP C_weft_mi_blocks_test(SEXP pointer, SEXP side, SEXP most, SEXP control)
 {
-  const char *fields[] = { "seen", "parts", "wrong", "share", "" };
   const weft_mi_pack *pack = &weft_mi_handle_of(pointer)->pack;
   const size_t columns = pack->columns;
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("seen", "parts", "wrong", "share"));
   blocks_job job = { .pack = pack, .side = side == R_NilValue ? NULL : RAW(side), .most = Rf_asReal(most) };
   job.seen = REAL(weft_result_put(out, "seen", Rf_allocMatrix(REALSXP, (int) columns, (int) columns)));
   memset(job.seen, 0, columns * columns * sizeof *job.seen);

@@ -57,8 +57,7 @@ done:
 /* list(columns: order × count from 1, mi, interaction, n, each: order × count). */
 static SEXP as_list(const results *r, int order)
 {
-  const char *fields[] = { "columns", "mi", "interaction", "n", "each", "" };
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("columns", "mi", "interaction", "n", "each"));
   int *columns = INTEGER(weft_result_put(out, "columns", weft_glue_matrix(INTSXP, order, (double) r->count)));
   double *mi = REAL(weft_result_put(out, "mi", weft_glue_vector(REALSXP, (double) r->count)));
   double *interaction = REAL(weft_result_put(out, "interaction", weft_glue_vector(REALSXP, (double) r->count)));
@@ -147,25 +146,18 @@ SEXP C_weft_mi_search(SEXP pack, SEXP side, SEXP how, SEXP control)
 }
 
 typedef struct { weft_mi_handle *handle; double *mi, *interaction; } full_job;
-
-static weft_status full(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  full_job *job = data;
-  weft_mi_resident **devices = weft_mi_handle_devices(job->handle, backend, ctx);
-  return backend->mi->full(ctx, &job->handle->pack, devices, job->mi, job->interaction);
-}
+WEFT_WORK(full, full_job,
+          backend->mi->full(ctx, &job->handle->pack, weft_mi_handle_devices(job->handle, backend, ctx), job->mi,
+                            job->interaction))
 
 SEXP C_weft_mi_full(SEXP pack, SEXP control)
 {
-  const char *fields[] = { "mi", "interaction", "" };
   weft_mi_handle *h = weft_mi_handle_of(pack);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("mi", "interaction"));
   const double p = (double) h->pack.p;
   full_job job = { h, REAL(weft_result_put(out, "mi", weft_glue_matrix(REALSXP, p, p))),
                    REAL(weft_result_put(out, "interaction", weft_glue_matrix(REALSXP, p, p))) };
-  weft_glue_run(control, full, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, full, &job);
 }
 
 static weft_status tuples(weft_ctx *ctx, const weft_backend *backend, void *data)
@@ -198,8 +190,7 @@ SEXP C_weft_mi_tuples(SEXP pack, SEXP chosen, SEXP how, SEXP control)
 /* list(at_least, greatest, observed): one a tuple, one a permutation, one a tuple. */
 static SEXP counts_list(size_t tuples, size_t permutations)
 {
-  const char *fields[] = { "at_least", "greatest", "observed", "" };
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("at_least", "greatest", "observed"));
   weft_result_put(out, "at_least", Rf_allocVector(REALSXP, (R_xlen_t) tuples));
   weft_result_put(out, "greatest", Rf_allocVector(REALSXP, (R_xlen_t) permutations));
   weft_result_put(out, "observed", Rf_allocVector(REALSXP, (R_xlen_t) tuples));
@@ -259,9 +250,7 @@ SEXP C_weft_mi_permute_pairs(SEXP pack, SEXP side, SEXP columns, SEXP how, SEXP 
   job.at_least = counts_in(out, "at_least");
   job.greatest = counts_in(out, "greatest");
   for (size_t b = 0; b < job.permutations; b++) job.greatest[b] = R_NegInf;
-  weft_glue_run(control, permute_pairs, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, permute_pairs, &job);
 }
 
 typedef struct {
@@ -270,13 +259,9 @@ typedef struct {
   uint64_t key;
   double *observed, *at_least, *greatest;
 } rank_job;
-
-static weft_status permute_rank(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  rank_job *job = data;
-  return weft_mi_permute_rank(ctx, backend->mi, job->pack, job->permutations, job->key, job->observed, job->at_least,
-                              job->greatest);
-}
+WEFT_WORK(permute_rank, rank_job,
+          weft_mi_permute_rank(ctx, backend->mi, job->pack, job->permutations, job->key, job->observed, job->at_least,
+                               job->greatest))
 
 /* how: list(permutations, key). */
 SEXP C_weft_mi_permute_rank(SEXP pack, SEXP how, SEXP control)
@@ -289,7 +274,5 @@ SEXP C_weft_mi_permute_rank(SEXP pack, SEXP how, SEXP control)
   job.at_least = counts_in(out, "at_least");
   job.greatest = counts_in(out, "greatest");
   job.observed = counts_in(out, "observed");
-  weft_glue_run(control, permute_rank, &job);
-  UNPROTECT(1);
-  return out;
+  WEFT_RUN_RETURN(out, control, permute_rank, &job);
 }

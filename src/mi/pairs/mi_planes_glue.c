@@ -167,11 +167,10 @@ static double *zeros(SEXP list, const char *name, size_t columns)
  * members: how many attributes this must be. packed: two classes in one word. */
 SEXP C_weft_mi_planes_test(SEXP pointer, SEXP members, SEXP packed)
 {
-  const char *fields[] = { "joint", "screen", "seen", "" };
   const weft_mi_pack *p = &weft_mi_handle_of(pointer)->pack;
   search s = { .pack = p, .packed = Rf_asLogical(packed) };
   size_t eligible = 0;
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("joint", "screen", "seen"));
   if (p->classes > WEFT_PLANES_CLASSES || (s.packed && (p->classes != 2 || p->n > WEFT_PLANES_PACKED)))
     Rf_error("not a pack of this kernel");
   s.joint = zeros(out, "joint", p->columns);

@@ -102,10 +102,9 @@ static double *zeros(SEXP list, const char *name, size_t columns)
  * `interaction`, its exact scores, is kept, and whether it is spared with either a little higher. */
 SEXP C_weft_mi_products_test(SEXP pointer, SEXP mi, SEXP interaction)
 {
-  const char *fields[] = { "wrong", "mi", "gain", "slack", "kept", "spared", "" };
   const weft_mi_pack *p = &weft_mi_handle_of(pointer)->pack;
   int64_t *alone = (int64_t *) R_alloc(p->p + 1, sizeof *alone);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("wrong", "mi", "gain", "slack", "kept", "spared"));
   search s = { .pack = p, .alone = alone, .bar_mi = REAL(mi), .bar_gain = REAL(interaction) };
   s.wrong = zeros(out, "wrong", p->columns);
   s.mi = zeros(out, "mi", p->columns);

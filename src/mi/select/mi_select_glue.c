@@ -8,18 +8,12 @@ typedef struct {
   int32_t *feature;
   double *score;
 } select_job;
-
-static weft_status select_features(weft_ctx *ctx, const weft_backend *backend, void *data)
-{
-  select_job *job = data;
-  (void) backend;
-  return weft_mi_select(ctx, &job->data, job->method, job->k, job->feature, job->score, &job->found);
-}
+WEFT_WORK(select_features, select_job,
+          weft_mi_select(ctx, &job->data, job->method, job->k, job->feature, job->score, &job->found))
 
 /* list(feature from 1, score), shorter than k when the selection stopped. how: list(method, k). */
 SEXP C_weft_mi_select(SEXP x, SEXP class_codes, SEXP class_levels, SEXP na_level, SEXP how, SEXP control)
 {
-  const char *fields[] = { "feature", "score", "" };
   weft_record given = weft_record_open(how, "how");
   const weft_select_method method =
     (weft_select_method) weft_record_kind(&given, "method", weft_select_names, WEFT_SELECT_METHODS);
@@ -33,7 +27,7 @@ SEXP C_weft_mi_select(SEXP x, SEXP class_codes, SEXP class_levels, SEXP na_level
   select_job job = { { n, p, columns, weft_mi_class_codes(class_codes), (uint32_t) Rf_asInteger(class_levels),
                        Rf_asLogical(na_level) }, method, most, 0, feature, score };
   weft_glue_run(control, select_features, &job);
-  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("feature", "score"));
   int *features = INTEGER(weft_result_put(out, "feature", Rf_allocVector(INTSXP, (R_xlen_t) job.found)));
   double *scores = REAL(weft_result_put(out, "score", Rf_allocVector(REALSXP, (R_xlen_t) job.found)));
   for (size_t i = 0; i < job.found; i++) {
