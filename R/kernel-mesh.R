@@ -11,14 +11,14 @@ has_mesh <- function(problem) {
 mesh_plan <- function(problem, on_device = FALSE) {
   if (!has_mesh(problem)) return(NULL)
   n <- as.double(nrow(problem$reference))
-  split <- split_weights(problem$weights)
-  total <- max(rowSums(split$weights))
+  split <- split_weights(problem, spare = TRUE)
+  total <- max(total_weights(problem, split))
   share <- if (problem$self && !problem$leave_one_out) 1 / n else 1e-3 / n
   tau <- if (problem$log) 0 else problem$abs_error / if (split$both) 2 else 1
   target <- min(max(problem$rel_error * share, least_mesh_error) + if (total > 0) tau / total else 0, 0.01)
   if (problem$rel_error == 0) target <- min(tau / total, 0.01)
   if (!isTRUE(target >= least_mesh_error)) return(NULL)
-  size <- list(m = nrow(split$weights), extent = mesh_extent(problem), references = n,
+  size <- list(m = length(split$part), extent = mesh_extent(problem), references = n,
                queries = as.double(nrow(problem$query)), on_device = on_device)
   choice <- .Call(C_weft_kernel_mesh_choose, size, target)
   if (is.null(choice)) return(NULL)
@@ -50,7 +50,7 @@ mesh_pays <- function(mesh, seconds, much = 1) {
 # NULL where no mesh is right for these points. Queries whose sums turn out too small for the mesh's error are summed by
 # trees or directly, so that the errors hold for each.
 kernel_mesh <- function(problem, mesh, reason) {
-  split <- split_weights(problem$weights)
+  split <- split_weights(problem, spare = TRUE)
   points <- function(x) if (is.null(problem$bandwidth$scale)) list(columns = x) else native_points(x, problem)
   task <- native_task(problem, NULL, NULL, split)
   task$reference <- points(problem$reference)
@@ -60,7 +60,7 @@ kernel_mesh <- function(problem, mesh, reason) {
   problem$control$devices <- devices_for(problem$devices, chosen$name)[1L]
   out <- .Call(C_weft_kernel_mesh, task, mesh$choice, mesh$target, problem$control)
   if (is.null(out)) return(NULL)
-  sums <- join_parts(out$sum, split, ncol(problem$weights))
+  sums <- join_parts(out$sum, split, NCOL(problem$weights))
   if (length(out$missed)) sums[out$missed + 1L, ] <- sums_of_some(problem, out$missed + 1L)
   list(sum = sums, method = "mesh", backend = chosen$name,
        effort = effort_of(length(out$missed) * as.double(nrow(problem$reference)), mesh$nodes, length(out$missed)),
@@ -104,14 +104,14 @@ sums_of_some <- function(problem, some) {
   plan <- plan_method(p)
   if (plan$method == "direct") return(sums_in_double(problem, some))
   trees <- plan$trees %||% native_trees(p)
-  split <- split_weights(p$weights)
+  split <- split_weights(p)
   task <- native_task(problem, trees$query, trees$reference, split,
                       split$weights[, trees$reference$order + 1L, drop = FALSE])
   if (problem$leave_one_out) task$own <- own_places(some, trees$reference)[trees$query$order + 1L]
   out <- .Call(C_weft_kernel_walk, task, trees$query, trees$reference, walk_plan("if worth"), problem$control)
   sums <- out$sum
   sums[trees$query$order + 1L, ] <- out$sum
-  join_parts(sums, split, ncol(p$weights))
+  join_parts(sums, split, NCOL(p$weights))
 }
 
 # ---- sums over all pairs ----

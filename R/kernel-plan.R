@@ -5,7 +5,7 @@
 # sums are wanted, or a device might be faster than both, 2 to 4 groups are tried. Shorter work goes by the costs below.
 
 cost_of_direct <- function(problem, precision = "double") {
-  cost_direct_sums(nrow(problem$query), nrow(problem$reference), ncol(problem$reference), ncol(problem$weights),
+  cost_direct_sums(nrow(problem$query), nrow(problem$reference), ncol(problem$reference), NCOL(problem$weights),
                    problem$kernel, precision, problem$control$threads)
 }
 
@@ -49,8 +49,7 @@ device_pairs <- function(problem) {
   direct <- list(method = "direct", seconds = seconds)
   made <- launching(n * d * 1e-9 + 0.009) # a grid
   if (problem$log || n < 2e4 || seconds <= made) return(direct) # looking at points takes some milliseconds
-  weights <- if (any(points_range(problem$weights)[1L, ] < 0)) abs(problem$weights) else problem$weights
-  reach <- grid_reach(problem, colSums(weights), problem$abs_error)
+  reach <- grid_reach(problem, colSums(abs(weights_of(problem))), problem$abs_error)
   if (is.null(reach)) return(direct)
   z <- function(x, size) {
     x <- x[unique(round(seq(1, nrow(x), length.out = min(nrow(x), size)))), , drop = FALSE]
@@ -78,7 +77,7 @@ plan_method <- function(problem, try = FALSE) {
                                   if (plan$method == "tree") "few" else "many"))
     return(plan)
   }
-  m <- nrow(split_weights(problem$weights[seq_len(min(n, 1000)), , drop = FALSE])$weights)
+  m <- NCOL(problem$weights) + if (is.null(problem$weights)) 0 else sum(points_range(problem$weights)[1L, ] < 0)
   work <- nq * n * pair_cost(problem$kernel, d, m)
   threads <- problem$control$threads
   took <- work * core_seconds("double") / threads
@@ -140,7 +139,7 @@ device_at_once <- function(problem, least, mesh) {
 walk_seconds <- function(problem, trees) {
   threads <- problem$control$threads
   problem$control <- trial_control(problem$control)
-  effort <- walk_trees(problem, trees, split_weights(problem$weights),
+  effort <- walk_trees(problem, trees, split_weights(problem),
                        trial = min(4, max(2, ncol(trees$query$x) %/% 20000)))$effort
   (effort[["prepared"]] + effort[["walked"]] * ncol(trees$query$x) / effort[["queries"]]) / threads
 }
@@ -154,7 +153,7 @@ trial_control <- function(control) {
 # Seconds of the whole direct sum, by some 3 x 10^5 pairs. Of each kind of pair the least of late is known, since other
 # work on the machine adds to processor time too, though less than to the time that passes.
 direct_seconds <- function(problem, trees) {
-  split <- split_weights(problem$weights)
+  split <- split_weights(problem)
   kind <- pair_kind(problem, trees$reference, split)
   known <- pairs_of_late(kind)
   now <- min(known, Inf)

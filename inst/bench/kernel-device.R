@@ -132,7 +132,7 @@ if (given[1] == "meshes") {
     problem <- weft:::kernel_problem(x, NULL, NULL, "gaussian", h, rel_error = 1e-4)
     direct <- weft:::cost_of_direct(problem)$cuda
     on_device <- least(run("mesh", "cuda"), n)
-    task <- weft:::native_task(problem, NULL, NULL, weft:::split_weights(problem$weights))
+    task <- weft:::native_task(problem, NULL, NULL, weft:::split_weights(problem))
     task$reference <- task$query <- list(columns = problem$reference)
     native <- function() .Call(weft:::C_weft_kernel_mesh, task, there$choice, there$target, weft:::run_control("cuda"))
     cat(sprintf("%d %6.0e %.3f | %7.1e %2.0f | %8.4f %8.4f (%7.1e)", d, n, h, there$nodes, there$choice[["width"]],
