@@ -56,7 +56,8 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
   backend <- use_backend(backend)
   tree <- check_choice(tree, tree_types, "tree")
   rel_error <- check_number(rel_error, "rel_error", min = 0, max = 1)
-  x <- kernel_points(x, "x")
+  given <- checked_points(x, "x")
+  x <- given$points
   n <- rows_of_all(x, distributed)
   if (n < 1) abort_input("`x` must have at least one row.")
   if (kernel == "cauchy" && ncol(x) > 1L) {
@@ -66,7 +67,7 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
   }
   rule <- if (is.character(bandwidth)) check_choice(bandwidth, bandwidth_rules, "bandwidth") else "given"
   if (rule != "given") bandwidth <- rule_bandwidth(x, rule, kernel, threads, seed, progress, distributed)
-  object <- points_model(x, n, bandwidth, kernel, tree, rel_error, threads, seed, progress, distributed)
+  object <- points_model(x, n, bandwidth, kernel, tree, rel_error, threads, seed, progress, distributed, given$range)
   new_result(class = "weft_kde", c(object, list(
     rule = rule, log_scale = -log(n) - log_integral(kernel, ncol(x)) - log_volume(object$parts, ncol(x)),
     call = match.call(),

@@ -2,7 +2,7 @@
 # of weights are not negative here (split_weights()). Each gives, for every query, an estimate and the bound of its
 # error; queries whose bound misses the tolerance in the end are summed exactly.
 
-kernel_approximate <- function(problem, method, split = split_weights(problem$weights), ways = ways_of_one_rank) {
+kernel_approximate <- function(problem, method, split = split_weights(problem), ways = ways_of_one_rank) {
   refuse <- function(x) abort_input(sprintf("`method = \"%s\"` cannot be used here.", method), x = x)
   if (problem$leave_one_out) refuse("Leave-one-out sums are not approximated this way.")
   if (problem$rel_error == 0 &&
@@ -21,7 +21,7 @@ kernel_approximate <- function(problem, method, split = split_weights(problem$we
   out <- ways[[method]](task)
   missed <- ways$exact(task, out$missed)
   if (any(out$missed)) out$sum[out$missed, ] <- missed
-  sums <- join_parts(out$sum, split, ncol(problem$weights))
+  sums <- join_parts(out$sum, split, NCOL(problem$weights))
   list(sum = if (problem$log) log(sums) else sums, method = method,
        effort = effort_of(out$work, repeated = sum(out$missed)),
        reason = sprintf("asked for; %s, %d of %d queries summed exactly", out$note, sum(out$missed),

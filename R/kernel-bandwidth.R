@@ -171,7 +171,7 @@ sums_of_bandwidths <- function(query, tree, self, kernel, h, rel_error, log, thr
   }
   trees <- plan$trees %||% native_trees(problem)
   from <- order(h)
-  out <- walk_trees(problem, trees, split_weights(problem$weights), h[from])$sum
+  out <- walk_trees(problem, trees, split_weights(problem), h[from])$sum
   sums <- out
   sums[trees$query$order + 1L, from] <- out
   sums

@@ -15,7 +15,8 @@ checked_points <- function(x, arg) {
     x <- as.matrix(x)
   }
   if (is.numeric(x) && is.null(dim(x))) {
-    x <- matrix(x, ncol = 1L, dimnames = if (!is.null(names(x))) list(names(x), NULL))
+    x <- if (is.null(names(x))) with_shape(x, length(x), 1L)
+         else matrix(x, ncol = 1L, dimnames = list(names(x), NULL))
   }
   if (!is.matrix(x) || !is.numeric(x)) {
     abort_input(sprintf("`%s` must be a numeric matrix or data frame, points in rows.", arg),
@@ -31,6 +32,12 @@ checked_points <- function(x, arg) {
                 x = sprintf("%d are missing or infinite, the first in row %d, column %d.", sum(bad), at[1L], at[2L]))
   }
   list(points = x, range = range)
+}
+
+# A vector as a matrix. So written, R wraps a long one and copies none.
+with_shape <- function(x, rows, columns) {
+  dim(x) <- c(rows, columns)
+  x
 }
 
 # 3 rows: least, greatest and number of infinite coordinates, column by column, in one pass without copies.
@@ -52,8 +59,9 @@ points_reach <- function(...) {
   max(0, vapply(sets, function(x) max(abs(points_range(x)[1:2, ])), 0))
 }
 
+# A matrix, or NULL for 1 each: as many ones as there are points are only made where they are needed.
 kernel_weights <- function(weights, n) {
-  if (is.null(weights)) return(matrix(1, n, 1L))
+  if (is.null(weights)) return(NULL)
   if (is.data.frame(weights)) weights <- as.matrix(weights)
   if (!is.numeric(weights) || (is.matrix(weights) && ncol(weights) < 1L)) {
     abort_input("`weights` must be numbers: a vector, or a matrix with one column per sum.",
@@ -122,11 +130,23 @@ native_points <- function(x, problem) {
   .Call(C_weft_kernel_points, x, as.double(origin), b$scale, b$full, problem$control)
 }
 
-# Signed columns become two: list(weights = m x n, part = which column, sign).
-split_weights <- function(w, negative = points_range(w)[1L, ] < 0) {
+weights_of <- function(problem) problem$weights %||% matrix(1, nrow(problem$reference), 1L)
+
+# Sums of the columns that split_weights() gives.
+total_weights <- function(problem, split) {
+  if (is.null(split$weights)) as.double(nrow(problem$reference)) else rowSums(split$weights)
+}
+
+# Signed columns become two: list(weights = m x n, part = which column, sign, both). spare: NULL for weights that are
+# all 1, as sums along lines, over meshes and grids take them.
+split_weights <- function(problem, spare = FALSE, negative = NULL) {
+  if (spare && is.null(problem$weights)) return(list(weights = NULL, part = 1L, sign = 1, both = FALSE))
+  w <- weights_of(problem)
+  negative <- negative %||% (points_range(w)[1L, ] < 0)
   m <- ncol(w)
   if (!any(negative)) {
-    return(list(weights = if (m == 1L) matrix(w, 1L) else t(w), part = seq_len(m), sign = rep(1, m), both = FALSE))
+    w <- if (m == 1L) with_shape(w, 1L, length(w)) else t(w) # one column lies in memory as one row does
+    return(list(weights = w, part = seq_len(m), sign = rep(1, m), both = FALSE))
   }
   part <- c(seq_len(m), which(negative))
   sign <- rep(c(1, -1), c(m, sum(negative)))

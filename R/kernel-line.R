@@ -19,9 +19,7 @@ kernel_line <- function(problem, reason = "asked for") {
                 x = sprintf("`kernel` is \"%s\", in %d dimensions.", problem$kernel, ncol(problem$reference)))
   }
   cpu_only(problem$backend, "Sums along a line are taken")
-  negative <- points_range(problem$weights)[1L, ] < 0
-  split <- if (length(negative) == 1L && !negative) list(weights = problem$weights, both = FALSE) # spares a copy
-           else split_weights(problem$weights, negative)
+  split <- split_weights(problem, spare = TRUE)
   reference <- list(columns = problem$reference) # one column lies in memory as one row does
   query <- if (problem$self) reference else list(columns = problem$query)
   task <- native_task(problem, NULL, NULL, split)
@@ -29,7 +27,7 @@ kernel_line <- function(problem, reason = "asked for") {
   task$reference <- reference
   task$abs_error <- problem$abs_error
   out <- .Call(C_weft_kernel_line, task, if (split$both) split$part - 1L, problem$control)
-  list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "line", backend = "cpu", effort = out$effort,
+  list(sum = join_parts(out$sum, split, NCOL(problem$weights)), method = "line", backend = "cpu", effort = out$effort,
        reason = sprintf("%s; %.0f cells met, %.3g of the pairs computed", reason, out$effort[["nodes"]],
                         out$effort[["pairs"]] / (as.double(nrow(problem$query)) * nrow(problem$reference))))
 }

@@ -3,7 +3,7 @@
 # list(sum, size, bound) of the queries `order`, neighbours next to each other: size is the sum of |w| k, and the bound
 # of the error of both is over the sum of |w|.
 single_sums <- function(problem, chosen, order, tensor = FALSE) {
-  split <- split_weights(problem$weights)
+  split <- split_weights(problem)
   most <- vapply(seq_len(nrow(split$weights)), function(c) max(split$weights[c, ], 0), 0)
   unit <- ifelse(most > 0, 2^floor(log2(most)), 1) # so that no column's weights vanish in float, or overflow
   if (any(unit != 1)) split$weights <- split$weights / unit
@@ -14,7 +14,7 @@ single_sums <- function(problem, chosen, order, tensor = FALSE) {
   problem$control$devices <- devices_for(problem$devices, chosen$name, chosen$divided)
   out <- .Call(C_weft_kernel_single, native_task(problem, query, reference, split), own, tensor, problem$control)
   parts <- out$sum * rep(unit, each = nrow(out$sum))
-  m <- ncol(problem$weights)
+  m <- NCOL(problem$weights)
   size <- parts[, seq_len(m), drop = FALSE]
   for (k in seq_along(split$part)[-seq_len(m)]) size[, split$part[k]] <- size[, split$part[k]] + parts[, k]
   list(sum = join_parts(parts, split, m), size = size, bound = out$bound)
@@ -34,7 +34,7 @@ kernel_lower <- function(problem, plan) {
   if (!may_be_lower(problem)) return(NULL)
   chosen <- plan$chosen %||% direct_backend(problem)
   if (chosen$name != "cpu") return(NULL)
-  total <- colSums(abs(problem$weights))
+  total <- colSums(abs(weights_of(problem)))
   missed <- function(out) {
     error <- outer(out$bound, total)
     allowed <- problem$rel_error * pmax(out$size - error, 0) + problem$abs_error
@@ -55,9 +55,9 @@ kernel_lower <- function(problem, plan) {
 
 # Of some queries, which leave themselves out where queries do.
 sums_in_double <- function(problem, some) {
-  split <- split_weights(problem$weights)
+  split <- split_weights(problem)
   query <- native_points(problem$query[some, , drop = FALSE], problem)
   task <- native_task(problem, query, native_points(problem$reference, problem), split)
   if (problem$leave_one_out) task$own <- some - 1L
-  join_parts(.Call(C_weft_kernel_direct, task, problem$control)$sum, split, ncol(problem$weights))
+  join_parts(.Call(C_weft_kernel_direct, task, problem$control)$sum, split, NCOL(problem$weights))
 }

@@ -4,26 +4,28 @@ has_mesh <- function(problem) {
   problem$kernel == "gaussian" && ncol(problem$reference) <= 3L && (problem$rel_error > 0 || problem$abs_error > 0)
 }
 
-# What a mesh would do: its scheme, the error that this is made for, over the sum of weights, and seconds; NULL where
-# there is none. The error of a sum is the same for all queries, so that a relative one is kept where the sum is large
-# enough: for references of mean weight and more among the queries. Other queries may count on a thousandth of that.
-mesh_plan <- function(problem) {
+# What a mesh would do, on the CPU or on a device: its scheme, the error that this is made for, over the sum of weights,
+# and seconds; NULL where there is none. The error of a sum is the same for all queries, so that a relative one is kept
+# where the sum is large enough: for references of mean weight and more among the queries. Other queries may count on a
+# thousandth of that.
+mesh_plan <- function(problem, on_device = FALSE) {
   if (!has_mesh(problem)) return(NULL)
   n <- as.double(nrow(problem$reference))
-  split <- split_weights(problem$weights)
-  total <- max(rowSums(split$weights))
+  split <- split_weights(problem, spare = TRUE)
+  total <- max(total_weights(problem, split))
   share <- if (problem$self && !problem$leave_one_out) 1 / n else 1e-3 / n
   tau <- if (problem$log) 0 else problem$abs_error / if (split$both) 2 else 1
   target <- min(max(problem$rel_error * share, least_mesh_error) + if (total > 0) tau / total else 0, 0.01)
   if (problem$rel_error == 0) target <- min(tau / total, 0.01)
   if (!isTRUE(target >= least_mesh_error)) return(NULL)
-  size <- list(m = nrow(split$weights), extent = mesh_extent(problem), references = n,
-               queries = as.double(nrow(problem$query)), on_device = problem$backend == "cuda")
+  size <- list(m = length(split$part), extent = mesh_extent(problem), references = n,
+               queries = as.double(nrow(problem$query)), on_device = on_device)
   choice <- .Call(C_weft_kernel_mesh_choose, size, target)
   if (is.null(choice)) return(NULL)
   nodes <- choice[["nodes"]] * size$m
   seconds <- cost_mesh(choice[["seconds"]], size, nodes, problem$control$threads)
-  list(choice = choice, target = target, nodes = nodes, seconds = if (size$on_device) seconds$cuda else seconds$cpu)
+  list(choice = choice, target = target, nodes = nodes, on_device = on_device,
+       seconds = if (on_device) seconds$cuda else seconds$cpu)
 }
 
 least_mesh_error <- 1e-12 # below, rounding is as large
@@ -48,17 +50,17 @@ mesh_pays <- function(mesh, seconds, much = 1) {
 # NULL where no mesh is right for these points. Queries whose sums turn out too small for the mesh's error are summed by
 # trees or directly, so that the errors hold for each.
 kernel_mesh <- function(problem, mesh, reason) {
-  split <- split_weights(problem$weights)
+  split <- split_weights(problem, spare = TRUE)
   points <- function(x) if (is.null(problem$bandwidth$scale)) list(columns = x) else native_points(x, problem)
   task <- native_task(problem, NULL, NULL, split)
   task$reference <- points(problem$reference)
   task$query <- if (problem$self) task$reference else points(problem$query)
-  chosen <- if (problem$backend == "cuda") choose_backend("cuda") else list(name = "cpu")
+  chosen <- if (mesh$on_device) choose_backend("cuda") else list(name = "cpu")
   problem$control$backend <- chosen$name
   problem$control$devices <- devices_for(problem$devices, chosen$name)[1L]
   out <- .Call(C_weft_kernel_mesh, task, mesh$choice, mesh$target, problem$control)
   if (is.null(out)) return(NULL)
-  sums <- join_parts(out$sum, split, ncol(problem$weights))
+  sums <- join_parts(out$sum, split, NCOL(problem$weights))
   if (length(out$missed)) sums[out$missed + 1L, ] <- sums_of_some(problem, out$missed + 1L)
   list(sum = sums, method = "mesh", backend = chosen$name,
        effort = effort_of(length(out$missed) * as.double(nrow(problem$reference)), mesh$nodes, length(out$missed)),
@@ -72,7 +74,11 @@ mesh_asked_for <- function(problem) {
                 x = sprintf("`kernel` is \"%s\", in %d dimensions, with `rel_error` %g and `abs_error` %g.",
                             problem$kernel, ncol(problem$reference), problem$rel_error, problem$abs_error))
   }
-  mesh <- mesh_plan(problem)
+  mesh <- mesh_plan(problem, problem$backend == "cuda")
+  if (problem$backend == "auto" && !is.null(mesh) && mesh$seconds > cuda_start_seconds() && is.null(cuda_missing())) {
+    there <- mesh_plan(problem, on_device = TRUE)
+    if (!is.null(there) && choose_backend("auto", cost(mesh$seconds, there$seconds))$name == "cuda") mesh <- there
+  }
   fits <- !is.null(mesh) && mesh$nodes <= most_mesh_nodes
   result <- if (fits) kernel_mesh(problem, mesh, "asked for")
   if (!is.null(result)) return(result)
@@ -84,24 +90,28 @@ mesh_asked_for <- function(problem) {
   )
 }
 
-# Sums of some queries by trees or directly; they leave themselves out where queries do.
+# Sums of some queries by trees or directly, on the device of a mesh where that is less than to grow trees; they leave
+# themselves out where queries do.
 sums_of_some <- function(problem, some) {
   p <- problem
   p$query <- problem$query[some, , drop = FALSE]
   p$self <- FALSE
-  p$backend <- "cpu"
+  if (problem$control$backend == "cuda" && cost_of_direct(p)$cuda < cost_of_trees(p)) {
+    return(sums_in_double(problem, some))
+  }
+  p$backend <- p$control$backend <- problem$control$backend <- "cpu"
   p$leave_one_out <- FALSE # for the plan
   plan <- plan_method(p)
   if (plan$method == "direct") return(sums_in_double(problem, some))
   trees <- plan$trees %||% native_trees(p)
-  split <- split_weights(p$weights)
+  split <- split_weights(p)
   task <- native_task(problem, trees$query, trees$reference, split,
                       split$weights[, trees$reference$order + 1L, drop = FALSE])
   if (problem$leave_one_out) task$own <- own_places(some, trees$reference)[trees$query$order + 1L]
   out <- .Call(C_weft_kernel_walk, task, trees$query, trees$reference, walk_plan("if worth"), problem$control)
   sums <- out$sum
   sums[trees$query$order + 1L, ] <- out$sum
-  join_parts(sums, split, ncol(p$weights))
+  join_parts(sums, split, NCOL(p$weights))
 }
 
 # ---- sums over all pairs ----

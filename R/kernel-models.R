@@ -43,16 +43,15 @@ model_bandwidth <- function(object) {
 }
 
 # A bandwidth that is right for the points, as a model keeps it: numbers, or a covariance.
-plain_bandwidth <- function(bandwidth, x) {
+plain_bandwidth <- function(bandwidth, x, reach = points_reach(x)) {
   if (is.data.frame(bandwidth)) bandwidth <- as.matrix(bandwidth)
-  check_bandwidth(bandwidth, ncol(x), points_reach(x))
+  check_bandwidth(bandwidth, ncol(x), reach)
   unname(if (is.matrix(bandwidth)) bandwidth + 0 else as.double(bandwidth))
 }
 
-# `parts` as made from the model's bandwidth; the root of a covariance may have been rounded otherwise where it was
-# made.
-is_form_of <- function(parts, object) {
-  known <- model_bandwidth(object)
+# `parts` as made from the model's bandwidth, which is `known` here; the root of a covariance may have been rounded
+# otherwise where it was made.
+is_form_of <- function(parts, object, known) {
   root <- if (is.list(parts)) parts$scale
   if (!isTRUE(known$full) || !is.double(root) || !is_table(root, object$d, object$d)) return(identical(parts, known))
   size <- sqrt(diag(object$bandwidth))
@@ -65,9 +64,11 @@ is_form_of <- function(parts, object) {
 
 # What a density and a regression keep alike: the points, in a tree unless they are spread over ranks or lie on a line,
 # and how to sum over them.
-points_model <- function(x, n, bandwidth, kernel, tree, rel_error, threads, seed, progress, distributed) {
-  bandwidth <- plain_bandwidth(bandwidth, x)
-  parts <- check_bandwidth(bandwidth, ncol(x), points_reach(x))
+points_model <- function(x, n, bandwidth, kernel, tree, rel_error, threads, seed, progress, distributed,
+                         range = points_range(x)) {
+  reach <- if (nrow(x)) max(abs(range[1:2, ])) else 0
+  bandwidth <- plain_bandwidth(bandwidth, x, reach)
+  parts <- check_bandwidth(bandwidth, ncol(x), reach)
   problem <- list(reference = x, query = x, bandwidth = parts, tree = list(type = tree, leaf_size = 32), self = TRUE,
                   seed = seed, control = run_control("cpu", threads, progress, task = "Building a tree"))
   on_line <- tree == "kd" && has_line(kernel, ncol(x)) # needs no tree, which else would show damage to the points
@@ -82,11 +83,12 @@ points_model <- function(x, n, bandwidth, kernel, tree, rel_error, threads, seed
 is_on_line <- function(object) object$tree_type == "kd" && has_line(object$kernel, object$d) && !is.null(object$digest)
 
 tree_parts <- function(object) {
+  form <- NULL # for which all points are looked at
   c(point_parts(object, kernel_names), list(
     rel_error = function(v) is_number(v, 0, 1),
     tree_type = function(v) is_word(v, tree_types),
-    bandwidth = function(v) !is.null(model_bandwidth(object)),
-    parts = function(v) is_form_of(v, object),
+    bandwidth = function(v) !is.null(form <<- model_bandwidth(object)),
+    parts = function(v) is_form_of(v, object, form),
     native = function(v) {
       if (isTRUE(object$distributed)) return(is.null(v))
       if (is.null(v)) return(is_on_line(object))

@@ -5,8 +5,16 @@
 # sums are wanted, or a device might be faster than both, 2 to 4 groups are tried. Shorter work goes by the costs below.
 
 cost_of_direct <- function(problem, precision = "double") {
-  cost_direct_sums(nrow(problem$query), nrow(problem$reference), ncol(problem$reference), ncol(problem$weights),
+  cost_direct_sums(nrow(problem$query), nrow(problem$reference), ncol(problem$reference), NCOL(problem$weights),
                    problem$kernel, precision, problem$control$threads)
+}
+
+# Of building trees that are not there, in seconds of one thread.
+cost_of_trees <- function(problem) {
+  d <- ncol(problem$reference)
+  built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
+  core_seconds("double") * ((if (built) 0 else build_cost(as.double(nrow(problem$reference)), d)) +
+                              if (problem$self) 0 else build_cost(as.double(nrow(problem$query)), d))
 }
 
 # Where a direct sum runs.
@@ -25,8 +33,15 @@ use_backend <- function(backend, frame = parent.frame()) {
   backend
 }
 
-# What a device would do and how long it would take: over a grid when few of a sample of pairs are near each other.
-device_plan <- function(problem) {
+# What a device would do and how long it would take, with all that a plan needs. mesh: whether it may sum over one.
+device_plan <- function(problem, mesh = TRUE) {
+  pairs <- device_pairs(problem)
+  mesh <- if (mesh && problem$confidence == 1) mesh_plan(problem, on_device = TRUE)
+  if (mesh_pays(mesh, pairs$seconds)) list(method = "mesh", mesh = mesh, seconds = mesh$seconds) else pairs
+}
+
+# Pairs of points there: all, or over a grid when few of a sample are near each other.
+device_pairs <- function(problem) {
   n <- as.double(nrow(problem$reference))
   nq <- as.double(nrow(problem$query))
   d <- ncol(problem$reference)
@@ -34,8 +49,7 @@ device_plan <- function(problem) {
   direct <- list(method = "direct", seconds = seconds)
   made <- launching(n * d * 1e-9 + 0.009) # a grid
   if (problem$log || n < 2e4 || seconds <= made) return(direct) # looking at points takes some milliseconds
-  weights <- if (any(points_range(problem$weights)[1L, ] < 0)) abs(problem$weights) else problem$weights
-  reach <- grid_reach(problem, colSums(weights), problem$abs_error)
+  reach <- grid_reach(problem, colSums(abs(weights_of(problem))), problem$abs_error)
   if (is.null(reach)) return(direct)
   z <- function(x, size) {
     x <- x[unique(round(seq(1, nrow(x), length.out = min(nrow(x), size)))), , drop = FALSE]
@@ -57,30 +71,32 @@ plan_method <- function(problem, try = FALSE) {
   nq <- as.double(nrow(problem$query))
   d <- ncol(problem$reference)
   if (problem$backend == "cuda") {
-    method <- device_plan(problem)$method
-    return(list(method = method, reason = sprintf("a sample shows %s pairs to be near each other",
-                                                  if (method == "tree") "few" else "many")))
+    plan <- device_plan(problem, try)
+    plan$reason <- switch(plan$method, mesh = sprintf("about %s over a mesh", seconds_text(plan$seconds)),
+                          sprintf("a sample shows %s pairs to be near each other",
+                                  if (plan$method == "tree") "few" else "many"))
+    return(plan)
   }
-  m <- nrow(split_weights(problem$weights[seq_len(min(n, 1000)), , drop = FALSE])$weights)
+  m <- NCOL(problem$weights) + if (is.null(problem$weights)) 0 else sum(points_range(problem$weights)[1L, ] < 0)
   work <- nq * n * pair_cost(problem$kernel, d, m)
-  built <- !is.null(problem$grown) || (!is.null(problem$tree$native) && is.null(problem$bandwidth$scale))
-  build <- (if (built) 0 else build_cost(n, d)) + if (problem$self) 0 else build_cost(nq, d)
-  took <- function(work) work * core_seconds("double") / problem$control$threads
+  threads <- problem$control$threads
+  took <- work * core_seconds("double") / threads
+  build <- cost_of_trees(problem) / threads
   # splits cut few of many dimensions, so that a walk spares little until points are many
   cut <- max(1, 2 * d / log2(max(n, 64) / 32))^2
-  if (work < 3e7 || took(work) < 1.5e-3 * cut || work < 1.5 * build) {
+  if (work < 3e7 || took < 1.5e-3 * cut || took < 1.5 * build) {
     return(list(method = "direct",
-                reason = sprintf("about %s of direct work, less than a tree would take", seconds_text(took(work)))))
+                reason = sprintf("about %s of direct work, less than a tree would take", seconds_text(took))))
   }
   no_less <- problem$rel_error == 0 && problem$abs_error == 0 && !is_compact(problem$kernel) # than all pairs
-  by_trees <- if (no_less) Inf else took(build) + on_core(nq * 4e-6) / problem$control$threads
+  by_trees <- if (no_less) Inf else build + on_core(nq * 4e-6) / threads
   mesh <- if (try && problem$confidence == 1) mesh_plan(problem)
-  at_once <- device_at_once(problem, min(took(work), by_trees, mesh$seconds))
+  at_once <- device_at_once(problem, min(took, by_trees, mesh$seconds), try)
   if (!is.null(at_once)) return(at_once)
-  if (mesh_pays(mesh, min(took(work), by_trees), 0.5)) {
+  if (mesh_pays(mesh, min(took, by_trees), 0.5)) {
     return(list(method = "mesh", mesh = mesh,
                 reason = sprintf("about %s over a mesh, %s directly", seconds_text(mesh$seconds),
-                                 seconds_text(took(work)))))
+                                 seconds_text(took))))
   }
   trees <- native_trees(problem)
   direct <- direct_seconds(problem, trees)
@@ -91,41 +107,39 @@ plan_method <- function(problem, try = FALSE) {
     text <- sprintf("about %s directly", seconds_text(direct))
     if (mesh_pays(mesh, direct)) {
       text <- sprintf("about %s over a mesh", seconds_text(mesh$seconds))
-      return(list(method = "tree", trees = trees, chosen = here, budget = mesh$seconds * problem$control$threads,
+      return(list(method = "tree", trees = trees, chosen = here, budget = mesh$seconds * threads,
                   reason = paste0(text, ", less by trees"),
                   otherwise = list(method = "mesh", mesh = mesh, reason = paste0(text, ", longer by trees"))))
     }
-    return(list(method = "tree", trees = trees, chosen = here, budget = direct * problem$control$threads,
+    return(list(method = "tree", trees = trees, chosen = here, budget = direct * threads,
                 reason = paste0(text, ", less by trees"),
                 otherwise = list(method = "direct", chosen = here, reason = paste0(text, ", longer by trees"))))
   }
   tree <- walk_seconds(problem, trees)
-  if (problem$backend == "auto" && min(tree, direct) > cuda_start_seconds()) { # else no device could pay
-    device <- device_plan(problem)
-    chosen <- choose_backend("auto", cost(min(tree, direct), device$seconds))
-    if (chosen$name == "cuda") return(list(method = device$method, chosen = chosen,
-                                           reason = "the device is faster than both ways on the CPU"))
+  device <- device_at_once(problem, min(tree, direct), try)
+  if (!is.null(device)) return(device)
+  if (mesh_pays(mesh, min(tree, direct))) {
+    return(list(method = "mesh", mesh = mesh, reason = sprintf("about %s over a mesh", seconds_text(mesh$seconds))))
   }
   # groups differ more than pairs do: near a tie the direct sum is the safer one
   list(method = if (1.15 * tree < direct) "tree" else "direct", trees = trees, chosen = here,
        reason = sprintf("about %s by trees, %s directly", seconds_text(tree), seconds_text(direct)))
 }
 
-# The plan where a device is faster than anything that the CPU could do in `least` seconds, before trees are grown to
-# see.
-device_at_once <- function(problem, least) {
+# The plan where a device is faster than what the CPU would do in `least` seconds.
+device_at_once <- function(problem, least, mesh) {
   if (problem$backend != "auto" || least <= cuda_start_seconds() || !is.null(cuda_missing())) return(NULL)
-  device <- device_plan(problem)
-  chosen <- choose_backend("auto", cost(least, device$seconds))
-  if (chosen$name == "cuda") list(method = device$method, chosen = chosen,
-                                  reason = "the device is faster than both ways on the CPU")
+  device <- device_plan(problem, mesh)
+  device$chosen <- choose_backend("auto", cost(least, device$seconds))
+  device$reason <- "the device is faster than any way on the CPU"
+  if (device$chosen$name == "cuda") device
 }
 
 # Seconds of the whole walk, by one of 2 to 4 groups of queries.
 walk_seconds <- function(problem, trees) {
   threads <- problem$control$threads
   problem$control <- trial_control(problem$control)
-  effort <- walk_trees(problem, trees, split_weights(problem$weights),
+  effort <- walk_trees(problem, trees, split_weights(problem),
                        trial = min(4, max(2, ncol(trees$query$x) %/% 20000)))$effort
   (effort[["prepared"]] + effort[["walked"]] * ncol(trees$query$x) / effort[["queries"]]) / threads
 }
@@ -139,7 +153,7 @@ trial_control <- function(control) {
 # Seconds of the whole direct sum, by some 3 x 10^5 pairs. Of each kind of pair the least of late is known, since other
 # work on the machine adds to processor time too, though less than to the time that passes.
 direct_seconds <- function(problem, trees) {
-  split <- split_weights(problem$weights)
+  split <- split_weights(problem)
   kind <- pair_kind(problem, trees$reference, split)
   known <- pairs_of_late(kind)
   now <- min(known, Inf)

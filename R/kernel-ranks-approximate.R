@@ -7,7 +7,7 @@ approximate_over_ranks <- function(problem, method) {
   cpu_only(problem$backend, "Approximations by samples, features and reduced sets run")
   if (problem$size$n == 0) return(sum_over_ranks(share_tolerance(problem), "auto"))
   ways <- list(montecarlo = samples_over_ranks, features = features_over_ranks, exact = sum_missed)
-  out <- kernel_approximate(problem, method, split_weights(problem$weights, problem$negative), ways)
+  out <- kernel_approximate(problem, method, split_weights(problem, negative = problem$negative), ways)
   out$reason <- sprintf("%d ranks; %s", ranks$me$size, out$reason)
   out
 }

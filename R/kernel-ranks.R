@@ -26,6 +26,7 @@ kernel_over_ranks <- function(problem, method = "auto") {
     return(kernel_polynomial(problem, method)) # says why not
   }
   problem$control["progress"] <- list(ranks_progress(NULL))
+  problem$weights <- weights_of(problem)
   problem <- agree_on_problem(problem, method)
   if (method %in% c("montecarlo", "features")) return(approximate_over_ranks(problem, method))
   sum_over_ranks(share_tolerance(problem), method)
@@ -357,7 +358,7 @@ local_sums <- function(problem, query, references, own, method, query_tree = NUL
   if (p$leave_one_out) plan$chosen <- cpu_only(p$backend, "Leave-one-out sums over ranks run")
   work$reason <- plan$reason
   work$method <- plan$method
-  split <- split_weights(p$weights)
+  split <- split_weights(p)
   if (plan$method == "direct") {
     chosen <- plan$chosen %||% direct_backend(p)
     p$control$backend <- work$backend <- chosen$name

@@ -305,7 +305,7 @@ kernel_run <- function(problem, method = "auto") {
     return(kernel_polynomial(problem, method))
   }
   if (!nrow(problem$query) || !nrow(problem$reference)) {
-    return(list(sum = matrix(if (problem$log) -Inf else 0, nrow(problem$query), ncol(problem$weights)),
+    return(list(sum = matrix(if (problem$log) -Inf else 0, nrow(problem$query), NCOL(problem$weights)),
                 method = "direct", reason = "nothing to sum", effort = effort_of()))
   }
   if (method %in% c("montecarlo", "features", "nystrom")) {
@@ -328,7 +328,7 @@ kernel_run <- function(problem, method = "auto") {
 }
 
 kernel_direct <- function(problem, plan) {
-  split <- split_weights(problem$weights)
+  split <- split_weights(problem)
   reference <- native_points(problem$reference, problem)
   query <- if (problem$self) reference else native_points(problem$query, problem)
   chosen <- plan$chosen %||% direct_backend(problem)
@@ -340,7 +340,7 @@ kernel_direct <- function(problem, plan) {
   if (chosen$name == "cpu" && !problem$log && took > 0.01) {
     know_pairs(pair_kind(problem, reference, split), took / (as.double(ncol(query$x)) * ncol(reference$x)))
   }
-  list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "direct", backend = chosen$name,
+  list(sum = join_parts(out$sum, split, NCOL(problem$weights)), method = "direct", backend = chosen$name,
        reason = paste0(plan$reason, "; ", chosen$reason), effort = out$effort)
 }
 
@@ -354,32 +354,35 @@ kernel_grid <- function(problem, plan) {
   problem$control$devices <- devices_for(problem$devices, chosen$name, near * cost_of_direct(problem)$divided)
   direct <- function(p, why) kernel_direct(p, list(reason = why, chosen = chosen))
   if (problem$log) return(direct(problem, "logarithms are summed directly on the device"))
-  split <- split_weights(problem$weights)
+  split <- split_weights(problem, spare = TRUE)
+  totals <- total_weights(problem, split)
   tau <- problem$abs_error / if (split$both) 2 else 1
-  reach <- grid_reach(problem, rowSums(split$weights), tau)
+  reach <- grid_reach(problem, totals, tau)
   if (is.null(reach)) return(direct(problem, "the kernel reaches everywhere"))
   points <- function(x) if (is.null(problem$bandwidth$scale)) list(columns = x) else native_points(x, problem)
   task <- native_task(problem, NULL, NULL, split)
-  if (nrow(split$weights) == 1L && all(points_range(problem$weights)[1:2, ] == 1)) task["weights"] <- list(NULL)
+  if (identical(nrow(split$weights), 1L) && all(points_range(problem$weights)[1:2, ] == 1)) {
+    task["weights"] <- list(NULL)
+  }
   task$reference <- points(problem$reference)
   task$query <- if (problem$self) task$reference else points(problem$query)
   out <- .Call(C_weft_kernel_grid, task, reach, problem$control)
   if (is.null(out)) return(direct(problem, "no grid suits these points"))
   if (!is_compact(problem$kernel)) {
-    beyond <- rowSums(split$weights) * kernel_value(problem$kernel, reach / problem$bandwidth$h)
+    beyond <- totals * kernel_value(problem$kernel, reach / problem$bandwidth$h)
     missed <- which(rowSums(rep(beyond, each = nrow(out$sum)) > problem$rel_error * out$sum + tau) > 0)
     if (length(missed) && problem$leave_one_out) return(direct(problem, "sums too small for a grid"))
     if (length(missed)) {
       some <- problem
       some$query <- problem$query[missed, , drop = FALSE]
       some$self <- FALSE
-      some$weights <- t(split$weights)
+      if (!is.null(split$weights)) some$weights <- t(split$weights)
       out$sum[missed, ] <- direct(some, "")$sum
     }
     plan$reason <- sprintf("%s; cut off at %.3g bandwidths, %d queries summed directly", plan$reason,
                            reach / problem$bandwidth$h, length(missed))
   }
-  list(sum = join_parts(out$sum, split, ncol(problem$weights)), method = "tree", backend = chosen$name,
+  list(sum = join_parts(out$sum, split, NCOL(problem$weights)), method = "tree", backend = chosen$name,
        reason = paste0(plan$reason, "; a grid on the device"), effort = out$effort)
 }
 
@@ -391,7 +394,7 @@ grid_reach <- function(problem, totals, tau) {
   if (is_compact(problem$kernel)) return(h)
   if (problem$rel_error == 0 && tau == 0) return(NULL)
   counts_itself <- problem$self && !problem$leave_one_out
-  own <- if (counts_itself) min(abs(problem$weights)) else 1e-3 * max(totals) / nrow(problem$reference)
+  own <- if (counts_itself) min(abs(problem$weights %||% 1)) else 1e-3 * max(totals) / nrow(problem$reference)
   target <- min((problem$rel_error * own + tau) / max(totals), 0.5)
   if (!isTRUE(target > 0)) return(NULL) # NaN where all weights are 0
   far <- switch(problem$kernel, gaussian = sqrt(-2 * log(target)), cauchy = sqrt(1 / target), 6 - 2 * log(target))
@@ -406,7 +409,7 @@ grid_reach <- function(problem, totals, tau) {
 
 # NULL when the plan has a budget that the walk would not keep.
 kernel_walk <- function(problem, plan) {
-  split <- split_weights(problem$weights)
+  split <- split_weights(problem)
   trees <- plan$trees %||% native_trees(problem)
   out <- walk_trees(problem, trees, split, budget = plan$budget %||% 0)
   effort <- as.list(out$effort)
@@ -417,7 +420,7 @@ kernel_walk <- function(problem, plan) {
             if (effort$samples > 0) sprintf("%.0f sampled pairs", effort$samples),
             sprintf("%.0f nodes bounded", effort$nodes),
             sprintf("%.3g of the pairs computed", effort$pairs / (as.double(nrow(sums)) * nrow(problem$reference))))
-  list(sum = join_parts(sums, split, ncol(problem$weights)), method = "tree", effort = out$effort,
+  list(sum = join_parts(sums, split, NCOL(problem$weights)), method = "tree", effort = out$effort,
        reason = paste0(plan$reason, "; ", paste(used, collapse = ", ")))
 }
 
@@ -445,7 +448,7 @@ kernel_polynomial <- function(problem, method) {
   }
   plain <- list(scale = NULL, full = FALSE)
   points <- function(x) .Call(C_weft_kernel_points, x, numeric(ncol(x)), plain$scale, plain$full, problem$control)
-  task <- sums_task(NULL, 1, points(problem$query), points(problem$reference), t(problem$weights),
+  task <- sums_task(NULL, 1, points(problem$query), points(problem$reference), t(weights_of(problem)),
                     problem$leave_one_out)
   out <- .Call(C_weft_kernel_polynomial, task, problem$polynomial, problem$control)
   if (!all(is.finite(out$sum))) {
@@ -468,7 +471,7 @@ kernel_single <- function(problem, method, precision) {
     refuse("Logarithms and bandwidths of many numbers are summed in double precision.")
   }
   reach <- points_reach(problem$reference, problem$query) / problem$bandwidth$h
-  total <- colSums(abs(problem$weights))
+  total <- colSums(abs(weights_of(problem)))
   if (reach > 1e15) refuse(sprintf("Coordinates reach %g bandwidths.", reach))
   chosen <- direct_backend(problem, precision)
   # neighbours in a tree's order share a block, which is what the bound wants

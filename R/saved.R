@@ -55,7 +55,12 @@ is_bare <- function(x, type, n = NULL) is.atomic(x) && !is.object(x) && any(type
   (is.null(n) || length(x) == n)
 
 is_numbers <- function(x, length = NULL, min = -Inf, max = Inf, whole = FALSE, finite = TRUE) {
-  if (!is_bare(x, c("double", "integer"), length) || anyNA(x)) return(FALSE)
+  if (!is_bare(x, c("double", "integer"), length)) return(FALSE)
+  if (is.double(x) && length(x) > 1e4 && finite) { # in one reading
+    each <- points_range(x)
+    return(!any(each[3L, ] > 0) && min(each[1L, ]) >= min && max(each[2L, ]) <= max && (!whole || all(x == round(x))))
+  }
+  if (anyNA(x)) return(FALSE)
   if (!length(x)) return(TRUE)
   if (length(x) == 1L) return(x >= min && x <= max && (!finite || is.finite(x)) && (!whole || x == round(x)))
   range <- range(x)

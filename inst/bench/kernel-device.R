@@ -11,6 +11,9 @@
 #              device memory)
 #   mesh N [h ...]   sums over N points uniform in the unit cube, made on the device, with the Gaussian kernel over a
 #              mesh, within 1e-6 of N: times of its steps, and 1,000 sums checked by direct ones
+#   meshes [SECONDS]   whole calls over points uniform in the unit square, cube or line, 10^4 to 10^8 of them: over a
+#              mesh on the CPU and on the device, directly, along a line, and what "auto" takes, beside what R/cost.R
+#              predicts; no row begins later than SECONDS (default 50)
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 machine_line()
@@ -105,6 +108,49 @@ if (given[1] == "mesh") {
                       "gathered %.3f: %.3f s; 1,000 sums off by at most %.2g of the weights, bound %.2g, %s\n"),
                 n, h, r$nodes, r$width, r$seconds[2], r$seconds[3], r$seconds[4], r$seconds[5], sum(r$seconds[2:5]),
                 max(off), r$error, if (all(off <= r$error) && r$error <= 1e-6) "kept" else "BROKEN"))
+  }
+}
+
+if (given[1] == "meshes") {
+  until <- proc.time()[[3]] + if (is.na(suppressWarnings(as.numeric(given[2])))) 50 else as.numeric(given[2])
+  set.seed(1)
+  all <- matrix(runif(3e7), ncol = 3)
+  least <- function(work, n) {
+    times <- if (n <= 1e6) 3 else if (n <= 1e7) 2 else 1
+    tryCatch(min(replicate(times, seconds(work))), error = function(e) { cat(conditionMessage(e), "\n"); NA })
+  }
+  row_of <- function(d, n, share) {
+    x <- all[seq_len(min(n, 1e7)), seq_len(d), drop = FALSE]
+    if (n > 1e7) x <- matrix(rep(x, each = n / 1e7), ncol = d) + runif(n, 0, 1e-3)
+    h <- share * n^(-1 / (d + 4))
+    plan <- function(backend) weft:::mesh_plan(weft:::kernel_problem(x, NULL, NULL, "gaussian", h, rel_error = 1e-4),
+                                               backend == "cuda")
+    run <- function(method, backend) function() kernel_sum(x, bandwidth = h, rel_error = 1e-4, method = method,
+                                                           backend = backend)
+    there <- plan("cuda")
+    here <- plan("cpu")
+    problem <- weft:::kernel_problem(x, NULL, NULL, "gaussian", h, rel_error = 1e-4)
+    direct <- weft:::cost_of_direct(problem)$cuda
+    on_device <- least(run("mesh", "cuda"), n)
+    task <- weft:::native_task(problem, NULL, NULL, weft:::split_weights(problem))
+    task$reference <- task$query <- list(columns = problem$reference)
+    native <- function() .Call(weft:::C_weft_kernel_mesh, task, there$choice, there$target, weft:::run_control("cuda"))
+    cat(sprintf("%d %6.0e %.3f | %7.1e %2.0f | %8.4f %8.4f (%7.1e)", d, n, h, there$nodes, there$choice[["width"]],
+                on_device, least(native, n), there$seconds),
+        sprintf("| %8.4f (%7.1e)", if (here$seconds < 5) least(run("mesh", "cpu"), n) else NA, here$seconds),
+        sprintf("| %8.4f (%7.1e)", if (direct < 0.5) least(run("direct", "cuda"), n) else NA, direct),
+        sprintf("| %8.4f", if (d == 1 && n <= 1e7) least(run("line", "cpu"), n) else NA))
+    said <- ""
+    took <- if (n <= 1e7) seconds(function() withCallingHandlers(
+      kernel_sum(x, bandwidth = h, rel_error = 1e-4, verbose = TRUE),
+      message = function(m) { said <<- conditionMessage(m); invokeRestart("muffleMessage") }))
+    cat(if (n <= 1e7) sprintf(" | %.4f %s", took, sub("Method: (.*) \\(.*", "\\1", gsub("\n", "", said))), "\n",
+        sep = "")
+  }
+  cat("d n h | nodes width | mesh on the device: call, native (predicted) | on the CPU | direct | line | auto\n")
+  invisible(kernel_sum(all[1:1e5, ], bandwidth = 0.1, rel_error = 1e-3, method = "mesh", backend = "cuda")) # opens it
+  for (n in c(1e6, 1e7, 1e5, 1e4, 1e8)) for (d in 1:3) {
+    if (proc.time()[[3]] < until) row_of(d, n, 0.3) else cat("no time left for", d, n, "\n")
   }
 }
 

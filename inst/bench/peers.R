@@ -185,9 +185,13 @@ rows <- list(
   "kernel: density on a grid, 10^6, bkde()" = row(
     function() predict(kde(x6, 0.06), grid), function() KernSmooth::bkde(x6, bandwidth = 0.06, range.x = c(-4, 4)),
     density_error, "KernSmooth", "greatest error, of the peak"),
+  "kernel: the same, relative error 1e-2" = row(
+    function() predict(kde(x6, 0.06, rel_error = 1e-2), grid),
+    function() KernSmooth::bkde(x6, bandwidth = 0.06, range.x = c(-4, 4)), density_error, "KernSmooth",
+    "greatest error, of the peak"),
   "kernel: density on a plane, 10,000, bkde2D()" = row(function() predict(kde(x42, 0.2), plane), by_bkde, plane_error,
     "KernSmooth", "greatest error over the greatest density"),
-  "kernel: the same, absolute error 1e-6" = row(
+  "kernel: the plane, absolute error 1e-6" = row(
     function() kernel_sum(plane, x42, bandwidth = 0.2, abs_error = 1e-6 * nrow(x42)) / (nrow(x42) * 2 * pi * 0.04),
     by_bkde, plane_error, "KernSmooth", "greatest error over the greatest density"),
   "kernel: bandwidth, lscv, 10,000 x 2" = row(function() kde(x42, "lscv"), function() ks::Hlscv.diag(x42),

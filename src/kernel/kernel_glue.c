@@ -1,4 +1,5 @@
-/* .Call entry points of the kernel room. Points come as d x n matrices, so that a point's coordinates lie together:
+/* .Call entry points of the kernel room. Points and weights are read by REAL_RO(): R may have wrapped a vector of the
+ * user's, which REAL() would copy. Points come as d x n matrices, so that a point's coordinates lie together:
  * a list of `x` and `lo` (NULL without low parts); for grids as a list of `columns` too, R's own n x d matrix. A task
  * is the list that R's native_task() makes. */
 #include <string.h>
@@ -11,10 +12,10 @@ static weft_points points_of(SEXP list)
   SEXP x = weft_glue_element(list, "x"), lo = weft_glue_element(list, "lo"),
        columns = weft_glue_element(list, "columns");
   if (columns != R_NilValue) {
-    weft_points p = { (size_t) Rf_nrows(columns), (size_t) Rf_ncols(columns), REAL(columns), NULL };
+    weft_points p = { (size_t) Rf_nrows(columns), (size_t) Rf_ncols(columns), REAL_RO(columns), NULL };
     return p;
   }
-  weft_points p = { (size_t) Rf_ncols(x), (size_t) Rf_nrows(x), REAL(x), lo == R_NilValue ? NULL : REAL(lo) };
+  weft_points p = { (size_t) Rf_ncols(x), (size_t) Rf_nrows(x), REAL_RO(x), lo == R_NilValue ? NULL : REAL_RO(lo) };
   return p;
 }
 
@@ -43,7 +44,7 @@ static weft_kernel_task task_of(SEXP list, int of_products)
     .h = weft_record_doubles(&record, "h", WEFT_ANY_LENGTH)[0],
     .query = points_of(weft_record_field(&record, "query")),
     .reference = points_of(reference),
-    .weights = weights == R_NilValue ? NULL : REAL(weights),
+    .weights = weights == R_NilValue ? NULL : REAL_RO(weights),
     .m = weights == R_NilValue ? 1 : columns_of(weights, reference),
     .leave_one_out = weft_record_flag(&record, "leave_one_out"),
     .own = weft_record_integers_or_null(&record, "own", WEFT_ANY_LENGTH),
@@ -125,7 +126,7 @@ SEXP C_weft_kernel_points(SEXP x, SEXP origin, SEXP scale, SEXP full, SEXP contr
 {
   const int scaled = scale != R_NilValue;
   SEXP out = PROTECT(WEFT_NAMED_LIST("x", "lo"));
-  points_job job = { REAL(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(origin), scaled ? REAL(scale) : NULL,
+  points_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(origin), scaled ? REAL(scale) : NULL,
                      Rf_asLogical(full), NULL, NULL };
   job.out = REAL(weft_result_put(out, "x", Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x))));
   if (scaled) job.lo = REAL(weft_result_put(out, "lo", Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x))));
@@ -139,7 +140,7 @@ WEFT_WORK(find_range, range_job, weft_points_range(ctx, job->x, job->n, job->d, 
 SEXP C_weft_kernel_range(SEXP x, SEXP control)
 {
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, 3, Rf_ncols(x)));
-  range_job job = { REAL(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(out) };
+  range_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(out) };
   WEFT_RUN_RETURN(out, control, find_range, &job);
 }
 

@@ -272,6 +272,24 @@ done:
   return st;
 }
 
+/* Directly, for which weights of 1 are written out. */
+static weft_status repeat(weft_ctx *ctx, const weft_kernel_task *task, const size_t *list, size_t count, double *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_kernel_task weighted = *task;
+  if (!task->weights) {
+    double *ones;
+    WEFT_TAKE(ones, &mem, task->reference.n);
+    for (size_t i = 0; i < task->reference.n; i++) ones[i] = 1;
+    weighted.weights = ones;
+  }
+  WEFT_TRY(weft_kernel_repeat(ctx, &weighted, list, count, out));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
 /* By cells of references in order, what these do not serve directly. */
 static weft_status in_order(weft_ctx *ctx, const sums *like, const weft_kernel_task *task, double tolerance,
                             double *out, weft_kernel_effort *effort)
@@ -285,7 +303,7 @@ static weft_status in_order(weft_ctx *ctx, const sums *like, const weft_kernel_t
   WEFT_TRY(weft_line_build(ctx, &mem, task, &line));
   WEFT_TAKE(list, &mem, task->query.n);
   WEFT_TRY(by_cells(ctx, &s, &line, task, list, &repeats, effort));
-  WEFT_TRY(weft_kernel_repeat(ctx, task, list, repeats, out));
+  if (repeats) WEFT_TRY(repeat(ctx, task, list, repeats, out));
   effort->repeated += (double) repeats;
 done:
   weft_arena_end(&mem);
@@ -324,8 +342,8 @@ weft_status weft_kernel_line(weft_ctx *ctx, const weft_kernel_task *task, const 
   weft_line line = { 0 };
   sums s = { .part = part, .rel = rel, .abs = abs, .out = out };
   for (size_t c = 0; c < m; c++) {
-    double all = 0;
-    for (size_t i = 0; i < n; i++) all += task->weights[i * m + c];
+    double all = task->weights ? 0 : (double) n;
+    for (size_t i = 0; task->weights && i < n; i++) all += task->weights[i * m + c];
     most = fmax(most, all);
   }
   const double loose = fmax(rel / 4, most > 0 ? fmin(abs / most / 4, 0.1) : 0);

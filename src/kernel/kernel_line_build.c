@@ -253,7 +253,7 @@ weft_status weft_line_build(weft_ctx *ctx, weft_arena *mem, const weft_kernel_ta
   if (!ended) WEFT_TRY(sort_all(ctx, task->reference.x, n, line->order));
   for (size_t i = 0; i < n; i++) {
     line->x[i] = task->reference.x[line->order[i]];
-    for (size_t c = 0; c < m; c++) line->w[i * m + c] = task->weights[line->order[i] * m + c];
+    for (size_t c = 0; c < m; c++) line->w[i * m + c] = task->weights ? task->weights[line->order[i] * m + c] : 1;
   }
   WEFT_TRY(find_cells(ctx, mem, line, width, ended ? ends : NULL, ended));
   if (line->form.form == WEFT_LINE_OF_POWERS || line->form.form == WEFT_LINE_WAVE || line->form.odd ||

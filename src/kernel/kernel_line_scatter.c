@@ -1,6 +1,7 @@
 /* Moments of cells of one width in one reading of the references, which are not put in order; see kernel_line.h. */
 #include <float.h>
 #include <string.h>
+#include "../base/simd.h"
 #include "kernel_line.h"
 
 #define LANES 8
@@ -8,25 +9,89 @@
 #define ROOM ((size_t) 1 << 17) /* numbers that stay in cache */
 #define SLACK 1e-6              /* of a cell's width, by which rounding may put a reference into the one beside it */
 
-typedef struct { double least, most, greatest; } range;
+/* ---- references of one column of weights ----
+ *
+ * Powers of u are taken four at a time, so that a reference adds vectors to the moments of its cell; these are divided
+ * by t! when all are there. `padded`: terms, filled up to fours. */
 
-static weft_status find_range(weft_ctx *ctx, const double *x, size_t n, range *out)
+typedef double four __attribute__((vector_size(32), aligned(8)));
+
+#define TO_WHOLE 6755399441055744.0 /* 1.5 * 2^52: added and taken off again, it rounds */
+
+/* exp(s), s from -2^-8 to 0: the next term is below 1e-17. */
+#define EXP_OF_SMALL(s) (1 + s * (1 + s * (0.5 + s * (1.0 / 6 + s * (1.0 / 24 + s * (1.0 / 120))))))
+
+__attribute__((always_inline)) static inline void add_eight(const double *restrict x, const double *restrict w,
+                                                            double least, double per_width, double width,
+                                                            double per_unit, size_t padded, double *restrict sum,
+                                                            double *restrict weight)
 {
-  weft_status st = WEFT_OK;
-  range r = {x[0], x[0], 0};
-  for (size_t start = 0; start < n; start += POLL_EVERY) {
-    const size_t end = n - start < POLL_EVERY ? n : start + POLL_EVERY;
-    WEFT_TRY(weft_poll(ctx, 0, (double) n));
-    for (size_t i = start; i < end; i++) {
-      r.least = x[i] < r.least ? x[i] : r.least;
-      r.most = x[i] > r.most ? x[i] : r.most;
+  double u[LANES], bell[LANES], cell[LANES];
+  for (int l = 0; l < LANES; l += 4) {
+    const four from = *(const four *) (x + l) - least, at = (from * per_width - 0.5 + TO_WHOLE) - TO_WHOLE;
+    const four v = (from - (at + 0.5) * width) * per_unit, s = -0.5 * v * v;
+    *(four *) (cell + l) = at, *(four *) (u + l) = v, *(four *) (bell + l) = EXP_OF_SMALL(s);
+  }
+  for (int l = 0; l < LANES; l++) {
+    const double square = u[l] * u[l], own = w ? w[l] : 1;
+    const size_t k = (size_t) (int64_t) cell[l];
+    four power = (four) { 1, u[l], square, square * u[l] } * (bell[l] * own);
+    double *to = sum + k * padded;
+    weight[k] += own;
+    for (size_t t = 0; t < padded; t += 4) {
+      *(four *) (to + t) += power;
+      power *= square * square;
     }
   }
-  r.greatest = fmax(fabs(r.least), fabs(r.most));
-  *out = r;
+}
+
+/* The whole eights of n references. */
+typedef void add_eights(const double *x, const double *w, size_t n, double least, double width, double per_unit,
+                        size_t padded, double *sum, double *weight);
+
+#define ADD_EIGHTS(name, target) \
+  target static void name(const double *x, const double *w, size_t n, double least, double width, double per_unit, \
+                          size_t padded, double *sum, double *weight) \
+  { \
+    for (size_t i = 0; i + LANES <= n; i += LANES) \
+      add_eight(x + i, w ? w + i : NULL, least, 1 / width, width, per_unit, padded, sum, weight); \
+  }
+ADD_EIGHTS(add_portable, )
+#if WEFT_SIMD_X86
+ADD_EIGHTS(add_avx2, __attribute__((target("avx2"))))
+#endif
+
+static weft_status add_column(weft_ctx *ctx, weft_line *line, double least, double width, size_t cells,
+                              double *weight)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t terms = (size_t) line->form.terms, padded = (terms + 3) / 4 * 4, n = line->n;
+  const double *x = line->task->reference.x, *w = line->task->weights;
+  add_eights *add = add_portable;
+  double *sum, rest_x[LANES], rest_w[LANES] = { 0 }, over = 1;
+#if WEFT_SIMD_X86
+  if (weft_simd_level() >= WEFT_SIMD_AVX2) add = add_avx2;
+#endif
+  WEFT_TAKE0(sum, &mem, cells * padded);
+  for (size_t i = 0; i < n; i += POLL_EVERY) {
+    WEFT_TRY(weft_poll(ctx, (double) i, (double) n));
+    add(x + i, w ? w + i : NULL, n - i < POLL_EVERY ? n - i : POLL_EVERY, least, width, line->per_unit, padded, sum,
+        weight);
+  }
+  for (size_t l = 0, i = n / LANES * LANES; l < LANES; l++, i++) { /* the rest, beside points of no weight */
+    rest_x[l] = i < n ? x[i] : least;
+    rest_w[l] = i < n ? (w ? w[i] : 1) : 0;
+  }
+  add(rest_x, rest_w, LANES, least, width, line->per_unit, padded, sum, weight);
+  for (size_t t = 0; t < terms; over /= (double) ++t)
+    for (size_t k = 0; k < cells; k++) line->total[k * line->stride + t] = sum[k * padded + t] * over;
 done:
+  weft_arena_end(&mem);
   return st;
 }
+
+/* ---- of several columns ---- */
 
 /* basis[t]: u^t exp(-u²/2) / t!. */
 VECTORIZE static void find_basis(const double *u, size_t terms, double (*basis)[LANES])
@@ -45,11 +110,6 @@ static void scatter(const weft_line *line, const double *u, const size_t *cell, 
   find_basis(u, terms, basis);
   for (size_t l = 0; l < some; l++) {
     double *total = line->total + cell[l] * line->stride;
-    if (m == 1) {
-      weight[cell[l]] += w[l];
-      for (size_t t = 0; t < terms; t++) total[t] += w[l] * basis[t][l];
-      continue;
-    }
     for (size_t c = 0; c < m; c++) weight[cell[l] * m + c] += w[l * m + c];
     for (size_t t = 0; t < terms; t++)
       for (size_t c = 0; c < m; c++) total[t * m + c] += w[l * m + c] * basis[t][l];
@@ -114,23 +174,24 @@ weft_status weft_line_scatter(weft_ctx *ctx, weft_arena *mem, const weft_kernel_
   weft_arena scratch = weft_arena_begin(ctx);
   const size_t n = task->reference.n, m = task->m;
   const double width = line->form.width * task->h;
-  range r;
-  double *weight;
+  double range[3], *weight;
   *done = 0;
   line->task = task, line->n = n, line->m = m, line->most = 1;
   line->per_unit = line->form.scale / task->h;
   line->stride = (size_t) line->form.sides * (size_t) line->form.terms * m;
-  WEFT_TRY(find_range(ctx, task->reference.x, n, &r));
-  if (!((r.most - r.least) / width < (double) (ROOM / line->stride) - 1)) goto done;
-  if (!(r.greatest * DBL_EPSILON < 0.1 * SLACK * width)) goto done;
-  const size_t cells = (size_t) ((r.most - r.least) / width) + 1;
+  WEFT_TRY(weft_points_range(ctx, task->reference.x, n, 1, range));
+  const double least = range[0], most = range[1];
+  if (!((most - least) / width < (double) (ROOM / line->stride) - 1)) goto done;
+  if (!(fmax(fabs(least), fabs(most)) * DBL_EPSILON < 0.1 * SLACK * width)) goto done;
+  const size_t cells = (size_t) ((most - least) / width) + 2; /* the last by rounding alone */
   WEFT_TAKE0(line->total, mem, cells * line->stride);
   WEFT_TAKE0(weight, &scratch, cells * m);
   WEFT_TAKE(line->cell, mem, cells);
   WEFT_TAKE(line->left, mem, (cells + 1) * m);
   WEFT_TAKE(line->right, mem, (cells + 1) * m);
-  WEFT_TRY(add_all(ctx, line, r.least, width, cells, weight));
-  keep_cells(line, r.least, width, cells, weight);
+  if (m == 1) WEFT_TRY(add_column(ctx, line, least, width, cells, weight));
+  else WEFT_TRY(add_all(ctx, line, least, width, cells, weight));
+  keep_cells(line, least, width, cells, weight);
   *done = 1;
 done:
   weft_arena_end(&scratch);

@@ -360,7 +360,8 @@ static weft_status total_weights(weft_ctx *ctx, const weft_kernel_task *task, do
 {
   weft_status st = WEFT_OK;
   memset(total, 0, task->m * sizeof *total);
-  for (size_t i = 0; i < task->reference.n; i++) {
+  if (!task->weights) total[0] = (double) task->reference.n;
+  for (size_t i = 0; task->weights && i < task->reference.n; i++) {
     if (i % POINTS_AT_ONCE == 0) WEFT_TRY(weft_poll(ctx, 1, 2));
     for (size_t c = 0; c < task->m; c++) total[c] += task->weights[i * task->m + c];
   }
@@ -380,7 +381,7 @@ static weft_status settle(weft_ctx *ctx, const weft_kernel_task *task, const dou
     if (i % POINTS_AT_ONCE == 0) WEFT_TRY(weft_poll(ctx, (double) i, (double) nq));
     for (size_t c = 0; c < task->m; c++) {
       double *f = out + i + c * nq;
-      if (task->leave_one_out) *f -= task->weights[i * task->m + c];
+      if (task->leave_one_out) *f -= task->weights ? task->weights[i * task->m + c] : 1;
       const double least = fmax(*f - error[c], 0);
       misses |= !(error[c] <= task->rel_error * least + (task->logarithm ? 0 : task->abs_error));
       *f = task->logarithm ? log(fmax(*f, 0)) : fmax(*f, 0);

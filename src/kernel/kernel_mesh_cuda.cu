@@ -426,7 +426,7 @@ weft_status weft_kernel_mesh_cuda(weft_ctx *ctx, const weft_kernel_task *task, c
   const size_t n = reference->n, nq = query->n, d = reference->d, m = task->m, most = n > nq ? n : nq;
   const bool self = query->x == reference->x, low = reference->lo || query->lo;
   const size_t of_point = (d * (low ? 2 : 1) + m + 1) * sizeof(double);
-  double *x, *lo = NULL, *weights, *sums;
+  double *x, *lo = NULL, *weights = NULL, *sums;
   size_t room;
   mesh_run run;
   mesh_points points;
@@ -438,13 +438,13 @@ weft_status weft_kernel_mesh_cuda(weft_ctx *ctx, const weft_kernel_task *task, c
   WEFT_TRY(weft_mesh_begin_cuda(&run, ctx, &mem, mesh, room));
   WEFT_DEVICE_TAKE(x, &mem, room * d);
   if (low) WEFT_DEVICE_TAKE(lo, &mem, room * d);
-  WEFT_DEVICE_TAKE(weights, &mem, room * m);
+  if (task->weights) WEFT_DEVICE_TAKE(weights, &mem, room * m);
   WEFT_DEVICE_TAKE(sums, &mem, room);
   for (size_t first = 0; first < n; first += room) {
     const size_t count = n - first < room ? n - first : room;
     WEFT_TRY(send_points(&mem, reference, task->columns, first, count, x, lo, &points));
-    WEFT_TRY(weft_device_upload(&mem, weights, count * m, sizeof *weights, weft_fill_doubles,
-                                task->weights + first * m));
+    if (weights) WEFT_TRY(weft_device_upload(&mem, weights, count * m, sizeof *weights, weft_fill_doubles,
+                                             task->weights + first * m));
     WEFT_TRY(weft_mesh_sort_cuda(&run, &points));
     for (size_t c = 0; c < m; c++) WEFT_TRY(weft_mesh_spread_cuda(&run, &points, weights, c, total[c]));
   }

@@ -115,10 +115,10 @@ MESH_INLINE void spread_some(const weft_mesh *mesh, const weft_mesh_points *p, s
     const size_t k = (size_t) p->order[i], first = windows_of(mesh, p, k, vectors, d, value);
     int of;
     ask_for(p, i, end, d);
-    if (i + AHEAD < end) __builtin_prefetch(weights + (size_t) p->order[i + AHEAD] * mesh->m);
+    if (weights && i + AHEAD < end) __builtin_prefetch(weights + (size_t) p->order[i + AHEAD] * mesh->m);
     double *node = mesh->node + align_window(first, mesh->scheme->width, vectors, value[0], window, &of);
     for (size_t c = 0; c < mesh->m; c++, node += mesh->nodes) {
-      const double w = weights[k * mesh->m + c];
+      const double w = weights ? weights[k * mesh->m + c] : 1;
       if (of == 1) add_rows(mesh, node, window, by_row, by_plane, w, 1, d);
       else if (of == 2) add_rows(mesh, node, window, by_row, by_plane, w, 2, d);
       else add_rows(mesh, node, window, by_row, by_plane, w, 3, d);

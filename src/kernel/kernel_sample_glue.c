@@ -12,7 +12,7 @@ SEXP C_weft_kernel_bin(SEXP x, SEXP grid, SEXP control)
   weft_record record = weft_record_open(grid, "grid");
   bin_job job = { .binning = { .n = (size_t) XLENGTH(x),
                              .bins = weft_record_size(&record, "bins"),
-                             .x = REAL(x),
+                             .x = REAL_RO(x),
                              .least = weft_record_number(&record, "least"),
                              .per_bin = weft_record_number(&record, "per_bin")}};
   weft_record_close(&record);
@@ -57,7 +57,7 @@ done:
 /* Standard deviations of a matrix's columns. */
 SEXP C_weft_kernel_deviations(SEXP x, SEXP control)
 {
-  sample_job job = { .x = REAL(x), .n = (size_t) Rf_nrows(x), .d = (size_t) Rf_ncols(x) };
+  sample_job job = { .x = REAL_RO(x), .n = (size_t) Rf_nrows(x), .d = (size_t) Rf_ncols(x) };
   SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) job.d));
   job.out = REAL(out);
   WEFT_RUN_RETURN(out, control, find_deviations, &job);
@@ -69,7 +69,7 @@ WEFT_WORK(find_quantiles, sample_job,
 /* Of at least one number, all finite. */
 SEXP C_weft_kernel_quantiles(SEXP x, SEXP probability, SEXP control)
 {
-  sample_job job = { .x = REAL(x), .n = (size_t) XLENGTH(x), .probability = REAL(probability),
+  sample_job job = { .x = REAL_RO(x), .n = (size_t) XLENGTH(x), .probability = REAL(probability),
                      .quantiles = (size_t) XLENGTH(probability) };
   SEXP out = PROTECT(Rf_allocVector(REALSXP, XLENGTH(probability)));
   job.out = REAL(out);

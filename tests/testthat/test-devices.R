@@ -82,7 +82,7 @@ test_that("direct sums do not depend on the number of parts", {
     p <- weft:::kernel_problem(x, y, cbind(1:40, 1), "gaussian", scale, 0, 0, 1, NULL, FALSE, FALSE,
                               list(scale = 1, offset = 0, degree = 3), NULL, 2, NULL, NULL)
     task <- weft:::native_task(p, weft:::native_points(p$query, p), weft:::native_points(p$reference, p),
-                               weft:::split_weights(p$weights))
+                               weft:::split_weights(p))
     direct <- function(parts) .Call(weft:::C_weft_kernel_direct, task, dealt_control(parts))$sum
     one <- direct(1)
     single <- if (length(scale) == 1) .Call(weft:::C_weft_kernel_single, task, NULL, FALSE, dealt_control(1))
@@ -98,7 +98,7 @@ test_that("a query leaves itself out on any part", {
   x <- withr::with_seed(4, matrix(stats::rnorm(2 * 9000), 9000))
   p <- weft:::kernel_problem(x, NULL, NULL, "gaussian", 0.3, leave_one_out = TRUE, threads = 2)
   points <- weft:::native_points(x, p)
-  task <- weft:::native_task(p, points, points, weft:::split_weights(p$weights))
+  task <- weft:::native_task(p, points, points, weft:::split_weights(p))
   direct <- function(parts) .Call(weft:::C_weft_kernel_direct, task, dealt_control(parts))$sum
   one <- direct(1)
   for (parts in 2:4) expect_identical(direct(parts), one)

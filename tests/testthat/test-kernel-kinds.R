@@ -14,7 +14,7 @@ test_that("R and native code have the same kernels", {
 test_that("a kernel that native code lacks is an error", {
   problem <- kernel_problem(1:3, NULL, NULL, "gaussian", 1, threads = 1)
   points <- native_points(problem$reference, problem)
-  task <- native_task(problem, points, points, split_weights(problem$weights))
+  task <- native_task(problem, points, points, split_weights(problem))
   for (name in list("box", NULL, NA_character_, 3L, c("gaussian", "cauchy"))) {
     task["kernel"] <- list(name)
     expect_error(.Call(C_weft_kernel_direct, task, problem$control), class = "weft_error_internal",

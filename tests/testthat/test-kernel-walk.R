@@ -89,7 +89,7 @@ test_that("a walk of many bandwidths gives what one of each gives", {
   for (kernel in c("gaussian", "epanechnikov", "matern32", "uniform")) for (log in c(FALSE, TRUE)) {
     p <- weft:::kernel_problem(x, tree, NULL, kernel, 1, 1e-3, log = log, leave_one_out = TRUE)
     trees <- weft:::native_trees(p)
-    got <- weft:::walk_trees(p, trees, weft:::split_weights(p$weights), sort(h))$sum
+    got <- weft:::walk_trees(p, trees, weft:::split_weights(p), sort(h))$sum
     got[trees$query$order + 1L, ] <- got
     for (k in seq_along(h)) {
       want <- kernel_sum(x, kernel = kernel, bandwidth = sort(h)[k], leave_one_out = TRUE, log = log, method = "direct",
