@@ -19,11 +19,11 @@ done:
   return st;
 }
 
-/* exp(-nats). What is below any graph's share of the sum is 0. */
+/* exp(-nats). What is not worth exp(-MOST_GAP) of the best graph is 0. */
 static weft_bn_real weight_of(long double nats)
 {
   int exponent;
-  if (nats > MOST_GAP) return weft_bn_real_of(0, 0);
+  if (nats > 2 * MOST_GAP) return weft_bn_real_of(0, 0);
   const long double power = rintl(nats / LN_2), fraction = frexpl(expl(power * LN_2 - nats), &exponent);
   return weft_bn_real_of((uint64_t) ldexpl(fraction, 64), exponent - (int) power - 64);
 }
