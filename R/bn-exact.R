@@ -11,9 +11,10 @@
 #' parent sets must have probabilities that sum to 1.
 #'
 #' `posterior = "dag"` is the posterior under a uniform prior over graphs by inclusion and exclusion (Tian and He 2009),
-#' 3^p steps on the CPU: seconds for 17 nodes, minutes for 20, at most 22. Terms of both signs cancel; the sums are
-#' long double, and `error` says how far the probabilities of a node's parent sets are from 1 in sum, where more than
-#' 1e-6 is an error. [bn_features()] draws graphs from this posterior.
+#' 3^p steps in each of two directions and 12 (p + 2) bytes for each subset: on a core of a CPU seconds for 18 nodes, at
+#' most 24 nodes; with `backend = "cuda"` at most 27. Terms of both signs cancel; they are whole numbers in units of
+#' 2^-60 of what their sum can be, and `error` says how far the probabilities of a node's parent sets are from 1 in sum,
+#' where more than 1e-6 is an error. [bn_features()] draws graphs from this posterior.
 #'
 #' @inheritParams bn_learn
 #' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned; for posteriors a table made
@@ -52,7 +53,7 @@ bn_exact <- function(data, max_parents = 4, score = "bdeu", posterior = c("none"
                  table = table)
   if (posterior != "none") {
     exact <- if (posterior == "order") order_edges(table, best$score, control)
-             else .Call(C_weft_bn_edges_graphs, bn_native_table(table), best$score, replace(control, "backend", "cpu"))
+             else graph_edges(table, best$score, control)
     result$edges <- matrix(exact$edges, length(table$nodes), dimnames = dimnames(result$dag))
     result$log_total <- exact$log_total
     if (posterior == "dag") result$error <- exact$error
@@ -65,35 +66,41 @@ order_edges <- function(table, optimum, control, shape = list(low = 0L, middle =
   .Call(C_weft_bn_edges_orders, bn_native_table(table), optimum, shape, control)
 }
 
+graph_edges <- function(table, optimum, control) {
+  .Call(C_weft_bn_edges_graphs, bn_native_table(table), optimum, control)
+}
+
 # Of data that are still to be checked; NULL when they say nothing.
 node_count <- function(data) if (inherits(data, "SummarizedExperiment")) nrow(data) else ncol(data)
 
-# The device holds 8 bytes for each subset. Sums over graphs run on the CPU.
 bn_exact_backend <- function(backend, p, posterior, threads) {
   p <- if (length(p)) p else 1
   chosen <- choose_backend(backend, cost_exact(p, posterior, threads = threads))
   wanted <- if (is.null(backend)) weft_backend() else backend
   free <- if (chosen$name == "cuda" && wanted == "auto") weft_devices()$available[getOption("weft.device", 0) + 1]
     else Inf
-  if (8 * 2^p > 0.9 * free) {
+  if (subset_bytes(p, posterior) * 2^p > 0.9 * free) {
     return(list(name = "cpu", reason = "more subsets than the device holds"))
   }
   chosen
 }
 
-check_exact_memory <- function(p, posterior, backend, sets = 0, threads = 1) {
-  need <- cost_exact(p, posterior, backend, sets, threads)$bytes
+# `drawing`: graphs, for which each thread needs 32 bytes per subset, and one thread the weights of first layers.
+check_exact_memory <- function(p, posterior, backend, sets = 0, threads = 1, drawing = FALSE) {
+  need <- cost_exact(p, posterior, backend, sets, threads)$bytes + if (drawing) 32 * (threads + 1) * 2^p else 0
   free <- .Call(C_weft_host_available)
-  most <- switch(posterior, none = 33L, order = 33L, dag = 22L)
+  most <- if (posterior != "dag") 33L else if (backend == "cuda") 27L else 24L
   if (p > most || (free >= 0 && need > free)) {
     weft_abort("memory", sprintf("The exact answer needs about %s of memory for %d nodes, %s are free.",
                                  bytes_text(need),
                                  as.integer(p), if (free < 0) "unknown amounts" else bytes_text(free)),
                x = if (p > most) sprintf("At most %d nodes are taken%s.", most,
-                                         if (posterior == "none") ""
-                                         else sprintf(" for `posterior = \"%s\"`", posterior)),
-               i = if (posterior == "none") "Use `bn_learn()`, or fewer nodes."
-                 else "Use `bn_learn(target = \"sum\")`, or fewer nodes.")
+                                         switch(posterior, none = "", order = " for `posterior = \"order\"`",
+                                                dag = sprintf(" for `posterior = \"dag\"` with `backend = \"%s\"`",
+                                                              backend))),
+               i = switch(posterior, none = "Use `bn_learn()`, or fewer nodes.",
+                          order = "Use `bn_learn(target = \"sum\")`, or fewer nodes.",
+                          dag = "Use `bn_learn(target = \"uniform\")`, or fewer nodes."))
   }
 }
 

@@ -50,7 +50,7 @@ draw_exactly <- function(fit, draws, seed, threads, progress) {
   }
   check_bn_table(fit[["table"]], "fit$table")
   draws <- check_number(draws %||% 1000, "draws", min = 2, max = 1e6, whole = TRUE)
-  check_exact_memory(nrow(fit$dag), "dag", "cpu", length(fit$table$score), threads_for(threads))
+  check_exact_memory(nrow(fit$dag), "dag", "cpu", length(fit$table$score), threads_for(threads), drawing = TRUE)
   sets <- memory_errors(.Call(C_weft_bn_draw_graphs, bn_native_table(fit$table), fit$score,
                               list(key = draw_key(seed), draws = draws),
                               run_control("cpu", threads, progress, fit$table$nodes, "Drawing networks")))

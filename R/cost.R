@@ -250,19 +250,21 @@ cost_chains <- function(iterations, chains, temperatures, sets, nodes, sums, thr
 }
 
 # An optimum by dynamic programming, whose subsets a device holds itself, or a posterior. Over orders: one number per
-# subset, the sets with what they are sorted by, and a buffer per thread (src/bn/bn_orders_cpu.c); over graphs long
-# doubles, p + 2 per subset and 2 for each thread (src/bn/bn_graphs.c), on the CPU alone.
+# subset, the sets with what they are sorted by, and a buffer per thread (src/bn/bn_orders_cpu.c); over graphs
+# subset_bytes() for each subset where the work is done, and the order of the subsets on the host.
 cost_exact <- function(p, posterior = "none", backend = "cpu", sets = 0, threads = 1) {
-  long_double <- 16
-  subsets <- if (backend == "cuda") 4 * 2^(p - 10) else 8 * 2^p
+  subsets <- 2^p * if (backend == "cuda") 2^-8 else 8
   buffers <- if (backend == "cuda") 0 else 8 * threads * min(sets, p * 2^8) * 2^min(8, ceiling(max(p - 8, 0) / 2))
   orders <- if (posterior == "order") p^2 * 2^p else 0
-  graphs <- if (posterior == "dag") on_core(p * 3^p * 1e-9 / threads) else 0 # on the CPU, whatever the back end
-  cost(on_core((p * 2^p + orders) * 2e-9 / threads) + graphs,
-       launching(0.001) + on_device(p * 2^p * 1e-11 + orders * 4e-12) + graphs,
+  graphs <- if (posterior == "dag") 3^p else 0
+  cost(on_core(((p * 2^p + orders) * 2e-9 + graphs * 1e-8) / threads),
+       launching(0.001) + on_device(p * 2^p * 1e-11 + orders * 4e-12 + graphs * 2e-11),
        switch(posterior, none = subsets + p * 8 * 2^min(p - 1, 20), order = subsets + 80 * sets + buffers,
-              dag = (p + 2 + 2 * threads) * long_double * 2^p + (long_double + 16) * sets), called())
+              dag = 32 * sets + 2^p * if (backend == "cuda") 4 else subset_bytes(p, "dag")), called())
 }
+
+# What either back end holds for each subset: one number, or one of 12 bytes for each node and two more.
+subset_bytes <- function(p, posterior) if (posterior == "dag") 12 * (p + 2) else 8
 
 # ---- co-clustering ----
 

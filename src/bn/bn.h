@@ -123,9 +123,9 @@ typedef weft_status weft_bn_optimum_op(weft_ctx *ctx, const weft_bn_table *table
 typedef struct weft_bn_order_shape { int low_bits, mid_bits; } weft_bn_order_shape;
 typedef weft_status weft_bn_edges_orders_op(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum,
                                             const weft_bn_order_shape *shape, double *edges, double *log_total);
-/* *error: how far the probabilities of a node's sets are from 1 in sum, at most (s. bn_graphs.c). */
-weft_status weft_bn_edges_graphs(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum, double *edges,
-                                 double *log_total, double *error);
+/* *error: how far the probabilities of a node's sets are from 1 in sum, at most (s. bn_graphs.h). */
+typedef weft_status weft_bn_edges_graphs_op(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum, double *edges,
+                                            double *log_total, double *error);
 /* Independent draws from the posterior that is uniform over graphs: p × draws numbers within the nodes' sets. */
 weft_status weft_bn_draw_graphs(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum, uint64_t key, size_t draws,
                                 int32_t *sampled);
@@ -135,13 +135,14 @@ weft_status weft_bn_draw_graphs(weft_ctx *ctx, const weft_bn_table *table, int64
 weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const int32_t *sampled, size_t samples,
                                size_t ladders, double *edges, double *difference);
 
-/* ---- both back ends: the same tables, chains and optima, bit for bit; sums over orders within rounding ---- */
+/* ---- both back ends: the same bits, but for sums over orders, which agree within rounding ---- */
 
 typedef struct weft_bn_ops {
   weft_bn_scores_op *scores;
   weft_bn_chain_op *chain;
   weft_bn_optimum_op *optimum;
   weft_bn_edges_orders_op *edges_orders;
+  weft_bn_edges_graphs_op *edges_graphs;
 } weft_bn_ops;
 
 extern const weft_bn_ops weft_bn_cpu;
@@ -150,6 +151,7 @@ weft_bn_scores_op weft_bn_scores_cpu;
 weft_bn_chain_op weft_bn_chain_cpu;
 weft_bn_optimum_op weft_bn_optimum_cpu;
 weft_bn_edges_orders_op weft_bn_edges_orders_cpu;
+weft_bn_edges_graphs_op weft_bn_edges_graphs_cpu;
 
 #ifdef __cplusplus
 }

@@ -429,8 +429,8 @@ static weft_status edges_graphs(weft_ctx *ctx, const weft_backend *backend, weft
                                 const weft_bn_table *table, void *data)
 {
   exact_job *job = data;
-  (void) backend, (void) mem;
-  return weft_bn_edges_graphs(ctx, table, job->score, job->edges, &job->log_total, &job->error);
+  (void) mem;
+  return backend->bn->edges_graphs(ctx, table, job->score, job->edges, &job->log_total, &job->error);
 }
 
 static SEXP edges_of(table_work find, exact_job *job, SEXP control)

@@ -450,7 +450,7 @@ weft_status weft_bn_scores_cpu(weft_ctx *ctx, const weft_bn_problem *problem, we
 }
 
 const weft_bn_ops weft_bn_cpu = { weft_bn_scores_cpu, weft_bn_chain_cpu, weft_bn_optimum_cpu,
-                                  weft_bn_edges_orders_cpu };
+                                  weft_bn_edges_orders_cpu, weft_bn_edges_graphs_cpu };
 
 /* ---- screening ---- */
 

@@ -576,5 +576,6 @@ static weft_status scores_cuda(weft_ctx *ctx, const weft_bn_problem *problem, we
 
 extern "C" {
 extern const weft_bn_ops weft_bn_cuda;
-const weft_bn_ops weft_bn_cuda = { scores_cuda, weft_bn_chain_cuda, weft_bn_optimum_cuda, weft_bn_edges_orders_cuda };
+const weft_bn_ops weft_bn_cuda = { scores_cuda, weft_bn_chain_cuda, weft_bn_optimum_cuda, weft_bn_edges_orders_cuda,
+                                   weft_bn_edges_graphs_cuda };
 }

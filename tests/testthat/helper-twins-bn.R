@@ -96,6 +96,26 @@ twins_bn <- function() {
       exact <- bn_exact(some(sample(2:3, sample(2:16, 1), TRUE), 300), 3, posterior = "order", backend = backend)
       list(exact$edges, exact$log_total)
     }),
+    "bn_exact, posterior over graphs" = list(tolerance = 0, work = function(backend) {
+      p <- sample(12, 1)
+      exact <- bn_exact(some(sample(2:3, p, TRUE), sample(c(15, 300), 1)), sample(0:3, 1), posterior = "dag",
+                        score = sample(c("bdeu", "bic", "k2", "aic", "bds"), 1), backend = backend)
+      list(exact$edges, exact$log_total, exact$error)
+    }),
+    "bn_exact, posterior over graphs, all sets" = graph_sums(9, some, max_parents = 8),
+    "bn_exact, posterior over graphs, required and forbidden edges" = list(tolerance = 0, work = function(backend) {
+      d <- some(rep(2, 8), 40)
+      graph_sums(8, function(...) d, prior = bn_prior(d, required = cbind("x02", "x01"),
+                                                      forbidden = cbind(c("x03", "x04"), c("x04", "x05")),
+                                                      known = cbind("x05", "x06")))$work(backend)
+    }),
+    "bn_exact, posterior over graphs, BGe, candidates" = graph_sums(10, function(levels, n) {
+      as.data.frame(matrix(stats::rnorm(n * length(levels)), n))
+    }, score = "bge", candidates = 4),
+    "bn_exact, posterior over graphs, interventions" = graph_sums(7, some,
+                                                                  interventions = rep(c(NA, "x01", "x05"), 50)),
+    "bn_exact, posterior over graphs, top parts" = graph_sums(17, some, max_parents = 1),
+    "bn_exact, posterior over graphs, scores thousands of nats apart" = graph_sums(6, far_apart),
     "sums over orders, little device memory" = list(tolerance = 1e-10, work = function(backend) {
       withr::local_options(weft.device_memory = 1e6)
       order_sums(14, some, c(0L, 0L))$work(backend)
@@ -122,5 +142,14 @@ order_sums <- function(p, data, shape) {
     table <- bn_scores(data(rep(2, p), 300), 3, keep = "all", backend = "cpu")
     weft:::order_edges(table, bn_exact(table, backend = "cpu")$score, weft:::run_control(backend),
                        list(low = shape[1L], middle = shape[2L]))
+  })
+}
+
+# Posteriors over graphs, which are the same bits.
+graph_sums <- function(p, data, max_parents = 3, ...) {
+  list(tolerance = 0, work = function(backend) {
+    table <- bn_scores(data(rep(2, p), 150), max_parents, keep = "all", ..., backend = "cpu")
+    exact <- bn_exact(table, posterior = "dag", backend = backend)
+    list(exact$edges, exact$log_total, exact$error)
   })
 }

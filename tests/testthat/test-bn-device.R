@@ -18,10 +18,13 @@ test_that("work on the device can be interrupted, and leaves nothing there", {
   skip_if_no_cuda()
   d <- withr::with_seed(1, as.data.frame(matrix(sample(0:1, 300 * 28, TRUE), 300)))
   table <- bn_scores(d, 2)
+  of_graphs <- bn_scores(d[1:25], 1, keep = "all")
+  optimum <- bn_exact(of_graphs)$score
   big <- withr::with_seed(1, as.data.frame(matrix(sample(0:2, 1000 * 110, TRUE), 1000)))
   before <- .Call(weft:::C_weft_memory, NULL)[["device"]]
   for (work in list(function(p) bn_learn(table, iterations = 1e9, chains = 500, progress = p, backend = "cuda"),
                     function(p) bn_exact(table, progress = p, backend = "cuda"),
+                    function(p) graph_edges(of_graphs, optimum, run_control("cuda", progress = p)),
                     function(p) bn_scores(big, 4, progress = p, backend = "cuda"))) {
     expect_stops(work)
     expect_equal(.Call(weft:::C_weft_memory, NULL)[["device"]], before)
@@ -36,7 +39,8 @@ test_that("every allocation may fail on the device, and nothing leaks", {
     scores = function() bn_scores(d, 3, backend = "cuda"),
     candidates = function() bn_scores(d, 3, "k2", candidates = 2, backend = "cuda"),
     learn = function() bn_learn(table, iterations = 20, target = "sum", chains = 3, seed = 1, backend = "cuda"),
-    exact = function() bn_exact(d, backend = "cuda")
+    exact = function() bn_exact(d, backend = "cuda"),
+    graphs = function() bn_exact(d, posterior = "dag", backend = "cuda")
   ), most = 15)
 })
 
@@ -46,7 +50,9 @@ test_that("what does not fit the device is refused with its size", {
   table <- bn_scores(d)
   withr::local_options(weft.device_memory = 2000)
   ladder <- c(1, 1.5, 2.5, 4) # of two temperatures, one fits at a time
+  all <- bn_scores(linked_bn_data(5, 50), 1, keep = "all", backend = "cpu")
   for (call in list(function() bn_scores(d, backend = "cuda"), function() bn_exact(table, backend = "cuda"),
+                    function() graph_edges(all, bn_exact(all, backend = "cpu")$score, run_control("cuda")),
                     function() bn_learn(table, iterations = 10, temperatures = ladder, backend = "cuda"))) {
     expect_error(call(), class = "weft_error_memory", regexp = "device")
   }

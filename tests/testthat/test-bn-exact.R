@@ -92,7 +92,20 @@ test_that("the optimum keeps required and forbidden edges and is never below a s
 test_that("graphs beyond memory are refused", {
   wide <- as.data.frame(matrix(0:1, 4, 40))
   expect_error(bn_exact(wide, 1), class = "weft_error_memory", regexp = "40 nodes")
-  expect_error(bn_exact(wide[1:24], 1, posterior = "dag"), class = "weft_error_memory")
+  expect_error(bn_exact(wide[1:25], 1, posterior = "dag", backend = "cpu"), class = "weft_error_memory",
+               regexp = "At most 24")
+})
+
+test_that("sums over graphs are the same with any number of threads, and stop when told", {
+  scores <- bn_scores(linked_bn_data(17, 50), 1, keep = "all")
+  two <- bn_exact(scores, posterior = "dag", threads = 2)
+  expect_identical(bn_exact(scores, posterior = "dag", threads = 1)$edges, two$edges)
+  expect_lt(two$error, 1e-12)
+  polls <- 0
+  count <- function(done, total) polls <<- polls + 1
+  withr::with_options(list(weft.poll = 0), graph_edges(scores, two$score, run_control(progress = count)))
+  expect_gt(polls, 17 + 2 * 18 + 17) # sums over subsets, sizes in two directions, sums over supersets
+  expect_stops(function(stop_now) graph_edges(scores, two$score, run_control(threads = 1, progress = stop_now)), "sums")
 })
 
 test_that("the nodes of a table are counted, not the columns of something", {

@@ -62,11 +62,19 @@ test_that("independent columns, where the most cancels, are still summed to 1e-9
   expect_lt(diff(range(fit$edges[row(fit$edges) != col(fit$edges)])), 1e-9)
 })
 
-test_that("scores beyond what long doubles span are refused", {
-  x <- rep(0:1, 20000)
-  d <- as.data.frame(matrix(x, 40000, 3))
-  expect_error(bn_exact(d, posterior = "dag"), class = "weft_error_input", regexp = "too far apart")
-  expect_no_error(bn_exact(d, posterior = "order"))
+test_that("graphs whose scores no floating-point format holds are summed and drawn, and there is a limit", {
+  # without edges exp(-80,000) of what the best parents would be worth
+  d <- as.data.frame(matrix(rep(0:1, 20000), 40000, 3))
+  scores <- bn_scores(d, keep = "all")
+  slow <- enumerated_edges(scores, all_dags(3L), "dag")
+  fast <- bn_exact(scores, posterior = "dag")
+  expect_lt(max(abs(fast$edges - slow$edges)), 1e-10)
+  expect_equal(fast$log_total, slow$log_total, tolerance = 1e-14)
+  drawn <- bn_features(fit = fast, draws = 5000, seed = 1)$edges
+  expect_lt(max(abs(drawn - slow$edges)), 0.04) # five standard errors
+  scores$score <- scores$score * 2^12
+  scores$bits <- scores$bits - 12
+  expect_error(bn_exact(scores, posterior = "dag"), class = "weft_error_input", regexp = "too far apart")
 })
 
 test_that("drawn graphs have the frequencies of all 543 graphs of four nodes", {
