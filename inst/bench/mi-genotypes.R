@@ -105,6 +105,7 @@ rates <- function() {
   genotypes(10000L, 20000L)
   genotypes(10000L, 20000L, missing = 0.01, by = "mi")
   genotypes(50000L, 20000L, missing = 0.01, by = "mi")
+  genotypes(10000L, 20000L, classes = 4L)
   packed("four levels, 2 classes", levels_of(4, 5000, 20000), sample(2, 5000, TRUE), 20000L, 5000L, by = "mi")
   packed("five levels, 4 classes", levels_of(5, 2000, 20000), sample(4, 2000, TRUE), 20000L, 2000L, 50, by = "mi")
   within_strata()

@@ -72,6 +72,17 @@ twins_mi <- function() {
         tidy(mi_pairs(stats::setNames(x, seq_along(x)), class, na = na, top = sample(300, 1), by = by,
                       backend = backend))))
     }),
+    "mi_pairs, any planes, several tiles" = list(tolerance = 0, work = function(backend) {
+      n <- sample(c(1:3, sample(4000, 5)), 1)
+      levels <- sample(list(2, 3, 4, 5, 2:5), 1)[[1]]
+      x <- some(rep_len(levels, sample(300, 1) + 250), n, sample(c(0, 0, 0.03), 1))
+      class <- sample(sample(c(2, 3, 4, 8, 64), 1), n, TRUE)
+      with <- sample(c(TRUE, FALSE), 1)
+      lapply(c("mi", "interaction"), function(by)
+        tidy(mi_pairs(x, class, na = "drop", by = by, top = sample(300, 1), features = if (with) 1:150,
+                      with = if (with) 100:ncol(x), min_gain = if (by == "mi" && n > 100) -0.01 else NULL,
+                      backend = backend)))
+    }),
     "mi_pairs, missing calls, more rows than 16 bits count" = list(tolerance = 0, work = function(backend) {
       n <- sample(132000:140000, 1)
       tidy(mi_pairs(some(c(sample(2:4, 12, TRUE), 3), n, 0.01), sample(2, n, TRUE), na = "drop", top = 30,

@@ -1,5 +1,5 @@
-/* Pairs and triples that Hopper's 1-bit tensor cores count (mi_pairs_wgmma.cu, mi_planes_wgmma.cu): their rows of bits
- * are arranged in the order of shared memory, then a search goes through tiles of pairs. */
+/* Pairs and triples that Hopper's 1-bit tensor cores count (mi_pairs_wgmma.cu, mi_planes_wgmma.cu, and for any planes
+ * mi_screened_wgmma.cu and mi_products_wgmma.cu): their rows of bits are arranged in the order of shared memory, then a search goes through tiles of pairs. */
 #include <cmath>
 #include <cstring>
 #include "mi_products.cuh"
@@ -8,6 +8,7 @@
 #define MOST_PAIRS 2e10                     /* between two polls */
 #define MOST_CELLS 1e14                     /* pairs × rows */
 #define MOST_PLANAR 1e13                    /* of attributes of three levels */
+#define MANY_ROWS 100000                    /* more classes than two: above, counting takes longer than the screen */
 
 /* ---- rows in the order of shared memory ---- */
 
@@ -166,8 +167,9 @@ int weft_mi_fits_planar(const weft_ctx *ctx, const weft_mi_pack *p, const weft_m
 {
   uint32_t occupied = 0;
   for (uint32_t c = 0; c < p->classes; c++) occupied += p->class_rows[c] > 0;
+  const int packed = p->classes == 2 && p->n <= WEFT_PLANES_PACKED;
   return !g->coded && g->shape.planes <= 2 && !g->shape.missing && occupied >= 2 && p->per == p->classes &&
-         p->classes <= WEFT_PLANES_CLASSES && weft_mi_wgmma_ready(ctx->device);
+         p->classes <= WEFT_PLANES_CLASSES && (packed || p->n > MANY_ROWS) && weft_mi_wgmma_ready(ctx->device);
 }
 
 static mi_planar describe_planar(const weft_mi_pack *p, const weft_mi_resident *r, const weft_mi_group *g,
@@ -208,7 +210,7 @@ struct products_job { mi_products p; uint64_t start; };
 
 static weft_status run_products(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
 {
-  const products_job *job = (const products_job *) data;
+  products_job *job = (products_job *) data;
   return weft_mi_products_pairs(ctx, &job->p, &c->bar, &c->hits, job->start + first, count, c->stream);
 }
 
@@ -226,7 +228,7 @@ weft_status weft_mi_hopper_products(weft_ctx *ctx, weft_device_arena *mem, const
     WEFT_TRY(weft_mi_run_all(ctx, c, &tiles));
   }
 done:
-  weft_mi_products_end(mem, &job.p);
+  weft_mi_products_end(&job.p);
   return st;
 }
 

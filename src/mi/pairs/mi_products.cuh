@@ -38,14 +38,40 @@ uint32_t weft_mi_counts_words(const weft_mi_pack *p);
 /* Fills what comes from the classes: steps, class_step, per, words, packed. */
 void weft_mi_counting_classes(const weft_mi_pack *p, mi_counting *t);
 
+/* ---- pairs that are counted and screened at once: mi_screened_wgmma.cu ---- */
+
+/* Members of the two groups that passed: more may have than were listed. */
+struct mi_passed { uint2 *pairs; uint32_t *count, capacity; };
+
+struct mi_screened {
+  const weft_mi_pack *pack;   /* NULL: not for this */
+  weft_mi_shape a, b;
+  const uint8_t *planes[2];
+  size_t plane[2], count[2], room[2];
+  float *side[2];
+  tile_grid grid;
+  mi_passed passed;
+};
+
+int weft_mi_screened_fit(const weft_mi_pack *p, const weft_mi_group *g, const weft_mi_group *h);
+/* What a side takes, and makes it. */
+size_t weft_mi_screened_floats(const weft_mi_pack *p, const weft_mi_group *g, size_t room);
+weft_status weft_mi_screened_side(weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_resident *r,
+                                  const weft_mi_group *g, size_t room, float *out, cudaStream_t s);
+/* Lists what passes of tiles first .. first+tiles-1, of 128 × 256 pairs. */
+weft_status weft_mi_screen_pairs(weft_ctx *ctx, const mi_screened *job, const mi_bar *bar, uint64_t first,
+                                 uint32_t tiles, cudaStream_t s);
+
 /* ---- pairs ---- */
 
 struct mi_products {
   const weft_mi_pack *pack;
   const weft_mi_resident *r;
   const weft_mi_panel *panel;
+  weft_device_arena *mem;
   uint8_t *sides[2];          /* arranged planes; [1] is [0] where the panel is one group */
-  uint32_t *counts;
+  mi_screened screened;
+  uint32_t *counts;           /* taken when first used */
   tile_grid grid;
   uint64_t tiles;
   uint32_t batch;             /* tiles counted before they are scored */
@@ -55,9 +81,9 @@ struct mi_products {
 int weft_mi_products_fit(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *g, const weft_mi_group *h);
 weft_status weft_mi_products_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                    const weft_mi_resident *r, const weft_mi_panel *panel, mi_products *out);
-void weft_mi_products_end(weft_device_arena *mem, mi_products *job);
+void weft_mi_products_end(mi_products *job);
 /* Scores tiles first .. first+count-1, of 128 × 256 pairs. */
-weft_status weft_mi_products_pairs(weft_ctx *ctx, const mi_products *job, const mi_bar *bar, const mi_hits *hits,
+weft_status weft_mi_products_pairs(weft_ctx *ctx, mi_products *job, const mi_bar *bar, const mi_hits *hits,
                                    uint64_t first, uint64_t count, cudaStream_t s);
 /* How many pairs are scored in some milliseconds. */
 double weft_mi_products_most(const mi_products *job);

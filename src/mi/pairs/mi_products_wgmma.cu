@@ -128,11 +128,10 @@ __device__ __noinline__ static void score_pair(const mi_scoring &t, const counte
                                         t.alone[t.place_a + p.one], t.alone[t.place_b + p.other]));
 }
 
-/* The same by a warp. */
-__device__ __noinline__ static void score_pair_together(const mi_scoring &t, const counted &p, uint32_t *room)
+/* The same by a warp, from all cells, class after class. */
+__device__ __noinline__ static void score_together(const mi_scoring &t, const counted &p, const uint32_t *cells)
 {
   const uint32_t la = t.a.levels, lb = t.b.levels, area = la * lb;
-  const uint32_t *cells = fill_table(t, p, room);
   pair_score s;
   uint64_t n;
   int64_t of_classes = t.class_fixed, of_a, of_b;
@@ -196,7 +195,7 @@ __global__ static void __launch_bounds__(ROWS_B) score_products(const __grid_con
   if constexpr (LA == 0) return;
   __syncthreads();
   score_queue(t, ta, tb, &room, [&](const counted &p) { score_pair(t, p); },
-              [&](const counted &p, uint32_t *table) { score_pair_together(t, p, table); });
+              [&](const counted &p, uint32_t *table) { score_together(t, p, fill_table(t, p, table)); });
 }
 
 typedef void (*score_kernel)(const mi_scoring);
@@ -208,6 +207,55 @@ static score_kernel kernel_for(uint32_t la, uint32_t lb)
 #undef ROW
   const uint32_t most = WEFT_PRODUCTS_LEVELS;
   return la < 2 || lb < 2 || la > most || lb > most ? score_products<0, 0> : kernels[la - 2][lb - 2];
+}
+
+/* ---- what passed without its counts being kept ---- */
+
+#define PASSED_WARPS 4
+#define PASSED_WORDS 3000 /* a warp's room: four planes and 64 classes take 64 (4 × 4 + 5 × 5) */
+#define MOST_PASSED ((size_t) 1 << 20)
+#define LEAST_PASSED ((size_t) 1 << 12)
+
+struct passed_args {
+  mi_scoring t;
+  const uint32_t *planes_a, *planes_b, *class_word; /* the groups' planes in the order of the pack */
+  uint32_t row_words;
+  mi_passed passed;
+};
+
+/* A warp for each pair: its counts once more, by population counts. */
+__global__ static void __launch_bounds__(32 * PASSED_WARPS) score_passed(const __grid_constant__ passed_args a)
+{
+  __shared__ uint32_t rooms[PASSED_WARPS][PASSED_WORDS];
+  const mi_scoring &t = a.t;
+  const uint32_t lane = threadIdx.x % 32, pa = t.planes_a, pb = t.planes_b, lb = t.b.levels, area = t.a.levels * lb;
+  uint32_t *const both = rooms[threadIdx.x / 32], *const cells = both + t.classes * pa * pb;
+  const uint32_t found = *a.passed.count;
+  for (uint32_t k = blockIdx.x * PASSED_WARPS + threadIdx.x / 32; k < found; k += gridDim.x * PASSED_WARPS) {
+    const uint2 pair = a.passed.pairs[k];
+    const counted p = { NULL, pair.x, pair.y };
+    __syncwarp(); /* all have read the one before */
+    for (uint32_t i = 0; i < t.classes * pa * pb; i++) {
+      const uint32_t c = i / (pa * pb), x = i / pb % pa, y = i % pb;
+      const uint32_t *of_a = a.planes_a + (x * t.count_a + p.one) * a.row_words,
+                     *of_b = a.planes_b + (y * t.count_b + p.other) * a.row_words;
+      uint32_t rows = 0;
+      for (uint32_t w = a.class_word[c] + lane; w < a.class_word[c + 1]; w += 32)
+        rows += (uint32_t) __popc(__ldg(&of_a[w]) & __ldg(&of_b[w]));
+      rows = __reduce_add_sync(0xffffffffu, rows);
+      if (lane == 0) both[i] = rows;
+    }
+    __syncwarp();
+    for (uint32_t i = lane; i < t.classes * area; i += 32) {
+      const uint32_t c = i / area;
+      cells[i] = cell_from(pa, pb, __ldg(&t.class_rows[c]), i % area / lb, i % lb,
+                           [&](uint32_t q, uint32_t r) { return both[(c * pa + q) * pb + r]; },
+                           [&](uint32_t q) { return margin_a(t, p, c, q); },
+                           [&](uint32_t q) { return margin_b(t, p, c, q); });
+    }
+    __syncwarp();
+    score_together(t, p, cells);
+  }
 }
 
 /* ---- host ---- */
@@ -239,17 +287,59 @@ done:
   return st;
 }
 
+static size_t tile_bytes(const mi_products *job)
+{
+  return products_of(job->pack, job->panel->g, job->panel->h) * AREA * sizeof *job->counts;
+}
+
+/* Leaves room for counts, which are needed when more passes than is listed. */
+static weft_status begin_screened(weft_ctx *ctx, mi_products *job)
+{
+  weft_status st = WEFT_OK;
+  const weft_mi_group *g[2] = { job->panel->g, job->panel->h };
+  const int sides = job->panel->same ? 1 : 2;
+  const double left = weft_device_available(ctx) - (double) tile_bytes(job);
+  mi_screened s;
+  float *side;
+  size_t floats = 0, listed = (size_t) job->tiles * (AREA / 8);
+  memset(&s, 0, sizeof s);
+  s.pack = job->pack;
+  s.a = g[0]->shape;
+  s.b = g[1]->shape;
+  s.grid = job->grid;
+  for (int k = 0; k < 2; k++) {
+    s.planes[k] = job->sides[k];
+    s.count[k] = g[k]->count;
+    s.room[k] = room_of(g[k]);
+    s.plane[k] = s.room[k] * job->r->words * 4;
+    if (k < sides) floats += weft_mi_screened_floats(job->pack, g[k], s.room[k]);
+  }
+  if (listed > MOST_PASSED) listed = MOST_PASSED;
+  if (listed < LEAST_PASSED) listed = LEAST_PASSED;
+  if (2 * ((double) floats * sizeof(float) + (double) listed * sizeof(uint2)) > left) goto done;
+  WEFT_DEVICE_TAKE(side, job->mem, floats);
+  s.side[0] = job->screened.side[0] = side;
+  WEFT_DEVICE_TAKE(s.passed.pairs, job->mem, listed + 1);
+  s.passed.count = (uint32_t *) (s.passed.pairs + listed);
+  s.passed.capacity = (uint32_t) listed;
+  s.side[1] = s.side[0] + (sides - 1) * weft_mi_screened_floats(job->pack, g[0], s.room[0]);
+  job->screened = s;
+  for (int k = 0; k < sides; k++)
+    WEFT_TRY(weft_mi_screened_side(ctx, job->pack, job->r, g[k], s.room[k], s.side[k], job->mem->stream));
+done:
+  return st;
+}
+
 weft_status weft_mi_products_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                    const weft_mi_resident *r, const weft_mi_panel *panel, mi_products *out)
 {
   weft_status st = WEFT_OK;
   const weft_mi_group *g = panel->g, *h = panel->h;
-  const size_t bytes = products_of(pack, g, h) * AREA * sizeof *out->counts;
-  size_t most = COUNTS_BYTES / bytes;
   memset(out, 0, sizeof *out);
   out->pack = pack;
   out->r = r;
   out->panel = panel;
+  out->mem = mem;
   out->grid.tiles_a = (uint32_t) ((g->count + ROWS_A - 1) / ROWS_A);
   out->grid.tiles_b = (uint32_t) ((h->count + ROWS_B - 1) / ROWS_B);
   out->grid.same = panel->same;
@@ -257,20 +347,18 @@ weft_status weft_mi_products_begin(weft_ctx *ctx, weft_device_arena *mem, const 
   WEFT_TRY(arrange(ctx, mem, r, g, &out->sides[0]));
   if (panel->same) out->sides[1] = out->sides[0];
   else WEFT_TRY(arrange(ctx, mem, r, h, &out->sides[1]));
-  if (most > MOST_BATCH) most = MOST_BATCH;
-  if (most > out->tiles) most = (size_t) out->tiles;
-  out->batch = (uint32_t) weft_device_chunk(ctx, most, (double) bytes, 0);
-  if (!out->batch) { st = WEFT_ERR_MEMORY; goto done; }
-  WEFT_DEVICE_TAKE(out->counts, mem, out->batch * (bytes / sizeof *out->counts));
+  if (weft_mi_screened_fit(pack, g, h)) WEFT_TRY(begin_screened(ctx, out));
 done:
   return st;
 }
 
-void weft_mi_products_end(weft_device_arena *mem, mi_products *job)
+void weft_mi_products_end(mi_products *job)
 {
-  if (job->sides[1] != job->sides[0]) weft_device_drop(mem, job->sides[1]);
-  weft_device_drop(mem, job->sides[0]);
-  weft_device_drop(mem, job->counts);
+  if (job->sides[1] != job->sides[0]) weft_device_drop(job->mem, job->sides[1]);
+  weft_device_drop(job->mem, job->sides[0]);
+  weft_device_drop(job->mem, job->counts);
+  weft_device_drop(job->mem, job->screened.side[0]);
+  weft_device_drop(job->mem, job->screened.passed.pairs);
 }
 
 double weft_mi_products_most(const mi_products *job)
@@ -279,6 +367,7 @@ double weft_mi_products_most(const mi_products *job)
   const int screened = kernel_for(a.levels, b.levels) != score_products<0, 0>;
   const double counting = (double) job->pack->n * a.planes * b.planes / 3e15;
   const double cells = (double) a.levels * b.levels * job->pack->classes;
+  if (job->screened.pack) return 0.1 / (counting + 1e-12 * cells);
   return 0.1 / (counting + cells * (screened ? 4e-12 : 2e-11 * (a.planes + b.planes)));
 }
 
@@ -341,8 +430,49 @@ static mi_scoring scoring(const mi_products *job, const mi_bar *bar, const mi_hi
   return t;
 }
 
-weft_status weft_mi_products_pairs(weft_ctx *ctx, const mi_products *job, const mi_bar *bar, const mi_hits *hits,
-                                   uint64_t first, uint64_t count, cudaStream_t s)
+/* Screens tiles, and scores what passed; *done_here: 0 when it was more than is listed. */
+static weft_status screen_pairs(weft_ctx *ctx, const mi_products *job, const mi_bar *bar, const mi_hits *hits,
+                                uint64_t first, uint64_t count, cudaStream_t s, int *done_here)
+{
+  weft_status st = WEFT_OK;
+  const mi_passed passed = job->screened.passed;
+  const weft_mi_resident *r = job->r;
+  const passed_args a = { scoring(job, bar, hits), r->planes + job->panel->g->plane0 * (size_t) r->words,
+                          r->planes + job->panel->h->plane0 * (size_t) r->words, r->class_word, r->words, passed };
+  const int open = !(a.t.bar_mi > -INFINITY) && !(a.t.bar_gain > -INFINITY);
+  uint32_t found;
+  *done_here = 0;
+  if (!job->screened.pack || count > UINT32_MAX / 64 || (open && count * AREA > passed.capacity)) goto done;
+  WEFT_TRY(weft_mi_screen_pairs(ctx, &job->screened, bar, first, (uint32_t) count, s));
+  WEFT_CUDA(cudaMemcpyAsync(&found, passed.count, sizeof found, cudaMemcpyDeviceToHost, s));
+  WEFT_CUDA(cudaStreamSynchronize(s));
+  if (found > passed.capacity) goto done;
+  *done_here = 1;
+  if (!found) goto done;
+  score_passed<<<(unsigned) fmin(4096, (found + PASSED_WARPS - 1) / PASSED_WARPS), 32 * PASSED_WARPS, 0, s>>>(a);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}
+
+static weft_status take_counts(weft_ctx *ctx, mi_products *job)
+{
+  weft_status st = WEFT_OK;
+  const size_t bytes = tile_bytes(job);
+  size_t most = COUNTS_BYTES / bytes;
+  if (job->counts) goto done;
+  if (most > MOST_BATCH) most = MOST_BATCH;
+  if (most > job->tiles) most = (size_t) job->tiles;
+  job->batch = (uint32_t) weft_device_chunk(ctx, most, (double) bytes, 0);
+  if (!job->batch) { st = WEFT_ERR_MEMORY; goto done; }
+  WEFT_DEVICE_TAKE(job->counts, job->mem, job->batch * (bytes / sizeof *job->counts));
+done:
+  return st;
+}
+
+/* Scores tiles from counts in memory. */
+static weft_status count_pairs(weft_ctx *ctx, const mi_products *job, const mi_bar *bar, const mi_hits *hits,
+                               uint64_t first, uint64_t count, cudaStream_t s)
 {
   weft_status st = WEFT_OK;
   mi_counting units = counting(job);
@@ -360,6 +490,19 @@ weft_status weft_mi_products_pairs(weft_ctx *ctx, const mi_products *job, const 
     score<<<dim3(ROWS_A / STRIP, now), ROWS_B, 0, s>>>(pairs);
     WEFT_CUDA(cudaGetLastError());
   }
+done:
+  return st;
+}
+
+weft_status weft_mi_products_pairs(weft_ctx *ctx, mi_products *job, const mi_bar *bar, const mi_hits *hits,
+                                   uint64_t first, uint64_t count, cudaStream_t s)
+{
+  weft_status st = WEFT_OK;
+  int done_here;
+  WEFT_TRY(screen_pairs(ctx, job, bar, hits, first, count, s, &done_here));
+  if (done_here) goto done;
+  WEFT_TRY(take_counts(ctx, job));
+  WEFT_TRY(count_pairs(ctx, job, bar, hits, first, count, s));
 done:
   return st;
 }

@@ -39,13 +39,13 @@ __device__ static inline void mma_64x256x256(uint32_t (&c)[128], uint64_t a, uin
 /* Stages that are full and that are empty. */
 template <uint32_t STAGES> struct ring { uint64_t full[STAGES], empty[STAGES]; };
 
-/* By all threads of a block. */
-template <uint32_t STAGES> __device__ static inline void make_ring(ring<STAGES> *r)
+/* By all threads of a block; `arrivals` make a stage empty. */
+template <uint32_t STAGES> __device__ static inline void make_ring(ring<STAGES> *r, uint32_t arrivals = CONSUMERS)
 {
   if (threadIdx.x == 0) {
     for (uint32_t s = 0; s < STAGES; s++) {
       barrier_init(&r->full[s], 1);
-      barrier_init(&r->empty[s], CONSUMERS);
+      barrier_init(&r->empty[s], arrivals);
     }
     barriers_made();
   }

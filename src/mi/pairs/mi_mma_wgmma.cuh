@@ -1,0 +1,33 @@
+/* Products of 64 rows of bits and N on Hopper's tensor cores, of the widths that mi_screened_wgmma.cu has: a thread holds
+ * N / 2 counts, four for each eight columns. */
+#ifndef WEFT_MI_MMA_WGMMA_CUH
+#define WEFT_MI_MMA_WGMMA_CUH
+
+#include "../../base/hopper.cuh"
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+#define NAMES_12 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11"
+#define NAMES_16 NAMES_12 ",%12,%13,%14,%15"
+#define NAMES_24 NAMES_16 ",%16,%17,%18,%19,%20,%21,%22,%23"
+#define NAMES_32 NAMES_24 ",%24,%25,%26,%27,%28,%29,%30,%31"
+#define PRODUCT(n, names, a, b)                                                                                        \
+  "{.reg .pred p; setp.eq.u32 p, 0, 0;\nwgmma.mma_async.sync.aligned.m64n" n "k256.s32.b1.b1.and.popc {" names "}, " a \
+  ", " b ", p;}\n"
+
+/* c += popcounts of 64 rows of a and N of b over 256 bits. */
+template <int COUNTS> __device__ static inline void mma_64_rows(uint32_t (&c)[COUNTS], uint64_t a, uint64_t b)
+{
+  static_assert(COUNTS == 12 || COUNTS == 16 || COUNTS == 24 || COUNTS == 32, "of these widths");
+  if constexpr (COUNTS == 12)
+    asm volatile(PRODUCT("24", NAMES_12, "%12", "%13") : R4(0), R4(4), R4(8) : "l"(a), "l"(b));
+  else if constexpr (COUNTS == 16)
+    asm volatile(PRODUCT("32", NAMES_16, "%16", "%17") : R16(0) : "l"(a), "l"(b));
+  else if constexpr (COUNTS == 24)
+    asm volatile(PRODUCT("48", NAMES_24, "%24", "%25") : R16(0), R4(16), R4(20) : "l"(a), "l"(b));
+  else
+    asm volatile(PRODUCT("64", NAMES_32, "%32", "%33") : R16(0), R16(16) : "l"(a), "l"(b));
+}
+
+#endif
+#endif

@@ -1,0 +1,360 @@
+/* Pairs of attributes of at most four planes, with or without missing values, and any classes: counted and screened in
+ * one kernel on Hopper's 1-bit tensor cores (wgmma, compute capability 9.0a), so that no counts go to memory. What
+ * passes is listed, and scored exactly afterwards (mi_products_wgmma.cu).
+ *
+ * Each plane is arranged by itself. A warpgroup counts 64 attributes of side a against eights of side b: an operand b has
+ * eight rows of each plane, so that a thread's accumulators over all planes of a are whole tables of the same pairs. In
+ * a stage of 256 rows of data each warpgroup of a block has its own side b; side a is the same for all:
+ *
+ *   stage   | a: plane 0, 64 x 32 bytes | plane 1 | ... | b of warpgroup 0: plane 0, eights | plane 1 | ... | b of 1 ...
+ *
+ * Warpgroups do not wait for each other: while one screens (mi_screened.cuh), tensor cores count for the others. */
+#include <cmath>
+#include "mi_products.cuh"
+#include "mi_mma_wgmma.cuh"
+#include "mi_screened.cuh"
+#include "mi_tiles_wgmma.cuh"
+
+#define GROUPS 4                          /* warpgroups */
+#define COUNTING (GROUPS * 128)           /* threads */
+#define SCREENED_THREADS (COUNTING + 128) /* registers go from warpgroup to warpgroup, so the producer is a whole one */
+#define STAGES 6
+#define SIDE_BYTES (64 * 32)              /* of a plane of a */
+#define EIGHT_BYTES (8 * 32)
+
+/* What a launch needs of a side: floats [class, or after the last: all rows][plane][room], then Σ a log2(a levels / n)
+ * over the levels of all rows, then n times what the attribute says alone; [room] each. */
+struct screened_args {
+  const uint8_t *a, *b;                   /* arranged planes */
+  size_t plane_a, plane_b;                /* bytes of one plane of all attributes */
+  int steps, class_step[WEFT_MI_PLANAR_CLASSES + 1];
+  uint32_t classes, count_a, count_b, room_a, room_b;
+  tile_grid grid;
+  tile_walk start;
+  uint64_t first;
+  uint32_t tiles;
+  const float *side_a, *side_b;
+  float rows[WEFT_MI_PLANAR_CLASSES + 1]; /* of a class, of all */
+  float weight[WEFT_MI_PLANAR_CLASSES + 1];
+  screened_bars bars;
+  mi_passed passed;
+};
+
+template <class S> struct screened_room {
+  static constexpr int SPAN = GROUPS * S::OCTETS * 8; /* attributes of b that a block counts */
+  static constexpr uint32_t UNITS = ROWS_A / 64 * (ROWS_B / SPAN); /* of a tile */
+  static constexpr int B_BYTES = S::PB * S::OCTETS * EIGHT_BYTES;  /* of a warpgroup */
+  static constexpr int BYTES = S::PA * SIDE_BYTES + GROUPS * B_BYTES;
+  static constexpr int SHARED = STAGES * BYTES + S::PA * S::COUNTS * 4 * COUNTING;
+};
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+/* The first attributes of unit k; false when it has no pairs. */
+template <class S>
+__device__ static inline bool screened_unit(const screened_args &t, uint32_t k, tile_walk *walk, uint32_t *one,
+                                            uint32_t *other)
+{
+  constexpr uint32_t UNITS = screened_room<S>::UNITS, SPAN = screened_room<S>::SPAN;
+  uint32_t ta, tb;
+  if (!place_tile(&t.grid, walk, t.first + k / UNITS, &ta, &tb)) return false;
+  *one = ta * ROWS_A + k % UNITS % 2 * 64;
+  *other = tb * ROWS_B + k % UNITS / 2 * SPAN;
+  return *one < t.count_a && *other < t.count_b && (!t.grid.same || *other + SPAN > *one + 1);
+}
+
+/* By the lanes of a warp: a piece each. */
+template <class S>
+__device__ static inline void bring_unit(const screened_args &t, ring<STAGES> *r, uint8_t *stages, uint32_t one,
+                                         uint32_t other, uint32_t *step)
+{
+  constexpr uint32_t PIECES = S::PA + GROUPS * S::PB, BYTES = screened_room<S>::BYTES;
+  const uint32_t lane = threadIdx.x % 32, of_b = lane - S::PA, group = of_b / S::PB;
+  const bool is_a = lane < S::PA;
+  const uint32_t row = is_a ? one : other + group * S::OCTETS * 8;
+  const uint8_t *from = (is_a ? t.a + lane * t.plane_a : t.b + of_b % S::PB * t.plane_b) +
+                        (size_t) (row / 128) * t.steps * BLOCK_BYTES + row % 128 * 32;
+  const uint32_t bytes = is_a ? SIDE_BYTES : S::OCTETS * EIGHT_BYTES;
+  const uint32_t to = is_a ? lane * SIDE_BYTES : S::PA * SIDE_BYTES + of_b * (S::OCTETS * EIGHT_BYTES);
+  for (int s = 0; s < t.steps; s++, ++*step, from += BLOCK_BYTES) {
+    const uint32_t at = *step % STAGES;
+    if (*step >= STAGES) barrier_wait(&r->empty[at], (*step / STAGES - 1) & 1);
+    if (lane == 0) barrier_expect(&r->full[at], BYTES);
+    __syncwarp();
+    if (lane < PIECES) bulk_copy(stages + at * BYTES + to, from, bytes, &r->full[at]);
+  }
+}
+
+/* Adds `steps` k-steps to the counts of a warpgroup. */
+template <class S>
+__device__ static inline void count_unit(ring<STAGES> *r, const uint8_t *stages, int steps, uint32_t *step,
+                                         uint32_t (&c)[S::PA][S::COUNTS])
+{
+  const uint32_t own = S::PA * SIDE_BYTES + threadIdx.x / 128 * screened_room<S>::B_BYTES;
+  const auto keep = [&] {
+#pragma unroll
+    for (int x = 0; x < S::PA; x++) hold(c[x]);
+  };
+  for (int s = 0; s < steps; s++, ++*step) {
+    const uint32_t at = *step % STAGES;
+    const uint8_t *from = stages + at * screened_room<S>::BYTES;
+    barrier_wait(&r->full[at], *step / STAGES & 1);
+    keep();
+    product_fence();
+#pragma unroll
+    for (int x = 0; x < S::PA; x++)
+      mma_64_rows(c[x], operand_descriptor(from + x * SIDE_BYTES), operand_descriptor(from + own));
+    product_commit();
+    if (s > 0) { /* the step before is done: its stage is free */
+      product_wait<1>();
+      keep();
+      if (threadIdx.x % 32 == 0) barrier_arrive(&r->empty[(*step - 1) % STAGES]);
+    }
+  }
+  product_wait<0>();
+  keep();
+  if (threadIdx.x % 32 == 0) barrier_arrive(&r->empty[(*step - 1) % STAGES]);
+}
+
+template <class S>
+__device__ static inline screened_margins margins_of(const screened_args &t, uint32_t class_index, uint32_t one,
+                                                     uint32_t other)
+{
+  const screened_margins m = { t.side_a + (size_t) (class_index * S::PA) * t.room_a + one,
+                               t.side_b + (size_t) (class_index * S::PB) * t.room_b + other, t.room_a, t.room_b };
+  return m;
+}
+
+__device__ static inline void list_pair(const screened_args &t, uint32_t one, uint32_t other)
+{
+  if (one >= t.count_a || other >= t.count_b || (t.grid.same && other <= one)) return;
+  const uint32_t at = atomicAdd(t.passed.count, 1u);
+  if (at < t.passed.capacity) t.passed.pairs[at] = make_uint2(one, other);
+}
+
+template <class S, bool EACH> __global__ static void __launch_bounds__(SCREENED_THREADS, 1)
+    screen_products(const __grid_constant__ screened_args t)
+{
+  extern __shared__ __align__(1024) uint8_t stages[];
+  __shared__ ring<STAGES> copies;
+  constexpr int PAIRS = 4 * S::OCTETS; /* of a thread */
+  const uint32_t thread = threadIdx.x, warp_of_block = __shfl_sync(0xffffffffu, thread / 32, 0);
+  make_ring(&copies, COUNTING / 32);
+
+  const uint32_t units = t.tiles * screened_room<S>::UNITS;
+  uint32_t step = 0, one, other; /* k-steps since the start */
+  tile_walk walk = t.start;
+  if (warp_of_block >= COUNTING / 32) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    if (warp_of_block == COUNTING / 32) for (uint32_t k = blockIdx.x; k < units; k += gridDim.x)
+      if (screened_unit<S>(t, k, &walk, &one, &other)) bring_unit<S>(t, &copies, stages, one, other, &step);
+    return;
+  }
+
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 112;"); /* of 96 that a thread starts with */
+  uint2 *const before = (uint2 *) (stages + STAGES * screened_room<S>::BYTES) + thread;
+  const uint32_t lane = thread % 32;
+  for (uint32_t k = blockIdx.x; k < units; k += gridDim.x) {
+    if (!screened_unit<S>(t, k, &walk, &one, &other)) continue;
+    one += warp_of_block % 4 * 16 + lane / 4;
+    other += warp_of_block / 4 * S::OCTETS * 8 + lane % 4 * 2;
+    uint32_t c[S::PA][S::COUNTS];
+    float joint[PAIRS], alone[PAIRS][2];
+#pragma unroll
+    for (int x = 0; x < S::PA; x++)
+#pragma unroll
+      for (int i = 0; i < S::COUNTS; i++) c[x][i] = 0;
+#pragma unroll
+    for (int i = 0; i < S::PA * S::COUNTS / 2; i++) before[i * COUNTING] = make_uint2(0, 0);
+#pragma unroll
+    for (int i = 0; i < PAIRS; i++) joint[i] = alone[i][0] = alone[i][1] = 0;
+#pragma unroll 1
+    for (uint32_t class_index = 0; class_index < t.classes; class_index++) {
+      const int steps = t.class_step[class_index + 1] - t.class_step[class_index];
+      if (!steps) continue;
+      const screened_margins margins = margins_of<S>(t, class_index, one, other);
+      count_unit<S>(&copies, stages, steps, &step, c);
+#pragma unroll
+      for (int p = 0; p < PAIRS; p += 2) {
+        const screened_sums s = screened_class<S, EACH, false>(c, before, COUNTING, p / 4, p / 2 % 2, margins,
+                                                               t.rows[class_index], t.weight[class_index]);
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+          joint[p + i] += s.joint[i];
+          if (EACH) { alone[p + i][0] += s.one[i]; alone[p + i][1] += s.other[i]; }
+        }
+      }
+    }
+    const screened_margins margins = margins_of<S>(t, t.classes, one, other);
+    const float *const levels_a = margins.a + S::PA * t.room_a, *const levels_b = margins.b + S::PB * t.room_b;
+    const float n = t.rows[t.classes];
+#pragma unroll
+    for (int p = 0; p < PAIRS; p += 2) {
+      const uint32_t of_a = p / 2 % 2 * 8, of_b = p / 4 * 8;
+      float own[2] = { 0, 0 };
+      bool some = S::VARY;
+      if (!S::VARY)
+#pragma unroll
+        for (uint32_t i = 0; i < 2; i++) {
+          own[i] = levels_a[t.room_a + of_a] + levels_b[t.room_b + of_b + i];
+          some |= screened_passes(t.bars, joint[p + i] - (levels_a[of_a] + levels_b[of_b + i]), own[i], n);
+        }
+      if (!some) continue;
+      const screened_sums s = screened_class<S, EACH, true>(c, before, COUNTING, p / 4, p / 2 % 2, margins, n,
+                                                            t.weight[t.classes]);
+#pragma unroll
+      for (uint32_t i = 0; i < 2; i++) {
+        if (EACH) own[i] = fmaxf(alone[p + i][0] - s.one[i], 0.0f) + fmaxf(alone[p + i][1] - s.other[i], 0.0f);
+        if (screened_passes(t.bars, joint[p + i] - s.joint[i], own[i], S::VARY ? s.rows[i] : n))
+          list_pair(t, one + of_a, other + of_b + i);
+      }
+    }
+  }
+}
+
+#else /* host side, and devices that never run it */
+template <class S, bool EACH> __global__ static void screen_products(const __grid_constant__ screened_args t)
+{
+  (void) t;
+}
+#endif
+
+/* ---- sides ---- */
+
+struct screened_side {
+  const uint32_t *margins;                /* of plane 0 of attribute 0 in class 0 */
+  const int64_t *alone;
+  size_t plane_rows, count, room;
+  uint32_t planes, levels, classes;
+  uint64_t n;
+  double unit;
+  float *out;
+};
+
+__global__ static void make_screened_side(screened_side s)
+{
+  const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
+  if (k >= s.room) return;
+  const double weight = s.levels / (double) s.n;
+  uint64_t left = s.n;
+  double sum = 0;
+  for (uint32_t q = 0; q < s.planes; q++) {
+    uint64_t rows = 0;
+    for (uint32_t c = 0; c < s.classes; c++) {
+      const uint32_t m = k < s.count ? s.margins[c * s.plane_rows + q * s.count + k] : 0;
+      s.out[(c * s.planes + q) * s.room + k] = (float) m;
+      rows += m;
+    }
+    s.out[(s.classes * s.planes + q) * s.room + k] = (float) rows;
+    left -= rows;
+    if (rows) sum += (double) rows * log2((double) rows * weight);
+  }
+  if (left && s.planes < s.levels) sum += (double) left * log2((double) left * weight);
+  float *const levels = s.out + (size_t) (s.classes + 1) * s.planes * s.room;
+  levels[k] = (float) sum;
+  levels[s.room + k] = k < s.count ? (float) ((double) s.alone[k] * s.unit) : 0;
+}
+
+/* ---- host ---- */
+
+typedef void (*screen_kernel)(const screened_args);
+struct screened_kernel { screen_kernel run; uint32_t units; int shared; };
+
+template <int PA, bool MA, int PB, bool MB> static screened_kernel kernel_of(bool each)
+{
+  typedef screened_shape<PA, MA, PB, MB> S;
+  static_assert(screened_room<S>::SHARED <= 226 * 1024, "a multiprocessor has more, but not for this");
+  const screened_kernel out = { each && S::VARY ? screen_products<S, S::VARY> : screen_products<S, false>,
+                                screened_room<S>::UNITS, screened_room<S>::SHARED };
+  return out;
+}
+
+/* run NULL: of none of these shapes. */
+static screened_kernel kernel_for(const weft_mi_shape a, const weft_mi_shape b, bool each)
+{
+  const screened_kernel none = { NULL, 0, 0 };
+#define OF(pa, ma, pb, mb) \
+  if (a.planes == pa && !a.missing == !ma && b.planes == pb && !b.missing == !mb) return kernel_of<pa, ma, pb, mb>(each);
+#define COMPLETE(pa) OF(pa, 0, 1, 0) OF(pa, 0, 2, 0) OF(pa, 0, 3, 0) OF(pa, 0, 4, 0)
+#define MISSING(pa) OF(pa, 1, 2, 1) OF(pa, 1, 3, 1) OF(pa, 1, 4, 1)
+  COMPLETE(1) COMPLETE(2) COMPLETE(3) COMPLETE(4) MISSING(2) MISSING(3) MISSING(4)
+#undef MISSING
+#undef COMPLETE
+#undef OF
+  return none;
+}
+
+int weft_mi_screened_fit(const weft_mi_pack *p, const weft_mi_group *g, const weft_mi_group *h)
+{
+  uint32_t occupied = 0;
+  for (uint32_t c = 0; c < p->classes; c++) occupied += p->class_rows[c] > 0;
+  return occupied >= 2 && p->per == p->classes && p->n <= WEFT_SCREENED_ROWS &&
+         kernel_for(g->shape, h->shape, false).run != NULL;
+}
+
+size_t weft_mi_screened_floats(const weft_mi_pack *p, const weft_mi_group *g, size_t room)
+{
+  return ((size_t) (p->classes + 1) * g->shape.planes + 2) * room;
+}
+
+weft_status weft_mi_screened_side(weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_resident *r,
+                                  const weft_mi_group *g, size_t room, float *out, cudaStream_t s)
+{
+  weft_status st = WEFT_OK;
+  const screened_side side = { r->margins + g->plane0, r->alone + g->first, p->plane_rows, g->count, room,
+                               g->shape.planes, g->shape.levels, p->classes, p->n, r->f.unit, out };
+  make_screened_side<<<(unsigned) ((room + 127) / 128), 128, 0, s>>>(side);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}
+
+weft_status weft_mi_screen_pairs(weft_ctx *ctx, const mi_screened *job, const mi_bar *bar, uint64_t first,
+                                 uint32_t tiles, cudaStream_t s)
+{
+  weft_status st = WEFT_OK;
+  const weft_mi_pack *p = job->pack;
+  const uint32_t cells = job->a.levels * job->b.levels;
+  screened_args t;
+  screened_kernel kernel;
+  int processors = 0;
+  memset(&t, 0, sizeof t);
+  t.a = job->planes[0];
+  t.b = job->planes[1];
+  t.plane_a = job->plane[0];
+  t.plane_b = job->plane[1];
+  t.classes = p->classes;
+  for (uint32_t c = 0; c < p->classes; c++) {
+    t.class_step[c + 1] = t.class_step[c] + (int) ((p->class_rows[c] + STEP_BITS - 1) / STEP_BITS);
+    t.rows[c] = (float) p->class_rows[c];
+    t.weight[c] = p->class_rows[c] ? (float) (cells / (double) p->class_rows[c]) : 0;
+  }
+  t.steps = t.class_step[p->classes];
+  t.rows[p->classes] = (float) p->n;
+  t.weight[p->classes] = (float) (cells / (double) p->n);
+  t.count_a = (uint32_t) job->count[0];
+  t.count_b = (uint32_t) job->count[1];
+  t.room_a = (uint32_t) job->room[0];
+  t.room_b = (uint32_t) job->room[1];
+  t.side_a = job->side[0];
+  t.side_b = job->side[1];
+  t.grid = job->grid;
+  t.first = first;
+  t.tiles = tiles;
+  t.bars.mi = (float) (bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score));
+  t.bars.gain = (float) (bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain);
+  t.bars.slack = screened_slack(cells, p->classes, (double) p->n);
+  t.passed = job->passed;
+  kernel = kernel_for(job->a, job->b, t.bars.gain > -INFINITY);
+  WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
+  WEFT_CUDA(weft_device_allow_shared((const void *) kernel.run, (size_t) kernel.shared));
+  WEFT_CUDA(cudaMemsetAsync(job->passed.count, 0, sizeof *job->passed.count, s));
+  {
+    const uint64_t units = (uint64_t) tiles * kernel.units;
+    kernel.run<<<units < (uint64_t) processors ? (unsigned) units : (unsigned) processors, SCREENED_THREADS,
+                 (size_t) kernel.shared, s>>>(t);
+    WEFT_CUDA(cudaGetLastError());
+  }
+done:
+  return st;
+}
