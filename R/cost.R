@@ -212,9 +212,9 @@ cost_pca_stored <- function(n, p, cells, k, threads) {
   pass <- in_device_memory(dense * 8e-12) + if (stays) 0 else read
   eigen <- if (k <= 52) 160 * p^2 * max(32, 1.5 * k) else 10 * p^3
   square <- if (p <= min(n, 10000)) 0 else Inf
-  block <- min(64, max(16, k + 6))
   there <- launching(0.05) + 2 * read + sent(12 * cells) + fetched(16 * n * k)
-  list(krylov = cost(70 * (read + on_core(2 * cells * block * 1e-9 / threads)), there + 70 * pass, 8 * cells),
+  product <- on_core(2 * 8 * 8e-10 * cells / threads) # with blocks of 8 vectors, X'X v in one pass
+  list(krylov = cost(40 * (read + product), there + 70 * pass, 8 * cells),
        gram = cost(square + 4 * read + on_core((cells^2 / max(1, n) / 2 * 1.5e-9 + eigen / 7e9) / threads),
                    square + there + 3 * pass + on_device(dense * p / 4e13 + eigen / 8e11), 8 * (n * k + p^2)),
        vectors = cost(1000 * k * read, there + 1000 * k * pass, 8 * cells))

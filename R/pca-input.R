@@ -6,11 +6,12 @@
 #   "stored"    a function(i) that reads block i of rows as the slots p, i, x of a dgCMatrix; `values`: how many in all
 #   "resident"  the pointer of a weft_upload() handle
 
-pca_source <- function(x, assay = NULL, block_size = 2^28, arg = "x") {
+pca_source <- function(x, assay = NULL, block_size = 2^28, arg = "x", threads = NULL) {
   given <- as_source(x, assay, arg, stored = TRUE)
   x <- given$data
   source <- switch(given$kind,
-    store = store_source(x, block_size, arg), resident = resident_source(x, arg), file = file_source(x, block_size),
+    store = store_source(x, block_size, arg, threads), resident = resident_source(x, arg),
+    file = file_source(x, block_size),
     genotypes = plink_source(x, block_size),
     delayed = delayed_source(x, block_size),
     frame = dense_source(frame_matrix(x, arg)), blocks = sparse_source(x, arg), sparse = sparse_source(list(x), arg),
@@ -104,7 +105,7 @@ plink_source <- function(x, block_size) {
 
 # A store that fits is a sparse matrix; else runs of its blocks are read again for each pass, a quarter of `block_size`
 # at a time where its blocks are not larger; what data() returns is overwritten by its next call.
-store_source <- function(x, block_size, arg) {
+store_source <- function(x, block_size, arg, threads) {
   file <- open_store(x)
   recipe <- unclass(x)$recipe
   values <- file$about$block_values * recipe$share
@@ -113,12 +114,13 @@ store_source <- function(x, block_size, arg) {
     return(sparse_source(list(store_sparse(x)), arg))
   }
   runs <- store_runs(file, values, block_size)
+  control <- run_control(threads = threads, progress = FALSE)
   names <- dimnames(x)
   room <- list()
   list(kind = "stored", n = file$about$n, p = as.double(dim(x)[2L]), values = sum(values), starts = runs$starts,
        by_row = TRUE, row_names = names[[1L]], names = names[[2L]], data = function(i) {
          room <<- .Call(C_weft_store_select, file$pointer, as.double(seq(runs$starts[i], runs$ends[i] - 1)), columns,
-                        file$recipe, as.double(.Machine$integer.max), room, run_control(progress = FALSE))
+                        file$recipe, as.double(.Machine$integer.max), room, control)
          room
        })
 }

@@ -96,7 +96,8 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   max_iter <- check_number(max_iter %||% if (by_vectors || na == "em") 10000 else 1000, "max_iter", min = 1, max = 1e9,
                            whole = TRUE)
   block_size <- check_number(block_size, "block_size", min = 8)
-  source <- memory_errors(pca_source(x, assay, block_size))
+  threads <- threads_for(threads)
+  source <- memory_errors(pca_source(x, assay, block_size, threads = threads))
   if (!is.null(ranks)) source <- shared_source(source, method, na)
   n <- sum(source$ranks %||% source$n)
   least <- min(n, source$p)
@@ -110,7 +111,6 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
     abort_input("`precision = \"single\"` needs a matrix in memory or on a device.",
                 x = paste0("`x` is ", describe(x), "."))
   }
-  threads <- threads_for(threads)
   plan <- pca_plan(source, k, method, threads, alone = is.null(ranks))
   if (!is.null(ranks)) plan$methods[] <- ranks_gather(plan$methods[["cpu"]])[[1L]] # whatever the back end
   chosen <- if (source$kind == "resident") choose_resident(backend)
@@ -219,8 +219,10 @@ fits_device <- function(bytes) {
 
 # Vectors in a block; 0 leaves it to native code, whose wide blocks suit dense products. A sparse product takes as long
 # for each vector of a block of 4 as of a wider one, and the narrower the block, the fewer of its vectors find as much.
+# From a store, whose blocks are read for each product, wider ones pay.
 pca_block <- function(source, backend, ranks) {
-  if (source$kind == "sparse" && backend == "cpu" && is.null(ranks)) 4L else 0L
+  if (!source$kind %in% c("sparse", "stored") || backend != "cpu" || !is.null(ranks)) return(0L)
+  if (source$kind == "sparse") 4L else 8L
 }
 
 check_moments <- function(moments, source) {

@@ -18,7 +18,6 @@
 #include "pca_small.h"
 
 #define PANEL WEFT_PCA_PANEL
-#define LOOK_AGAIN 8   /* blocks that a search for missed copies takes */
 
 typedef struct {
   weft_pca_run *run;
@@ -327,7 +326,7 @@ static weft_status gram_start(engine *e)
     WEFT_TRY(place_guess(e, k));
   } else {
     WEFT_TRY(gram_vectors(e));
-    run->passes += 1;
+    if (!e->lanczos) run->passes += 1;
   }
   for (size_t j = 0; j < k; j += PANEL) {
     WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, j, least(PANEL, k - j), c, r));
@@ -364,19 +363,24 @@ static double worst(const weft_pca_run *run)
   return w;
 }
 
-/* How many more blocks until the residuals, falling as they did between two looks, are small enough. */
-static double blocks_left(double before, double now, size_t blocks, double tol)
+double weft_pca_blocks_left(double before, double now, size_t blocks, double tol)
 {
   const double fall = log(before / now) / (double) blocks;
   return isfinite(fall) && fall > 0 ? log(now / tol) / fall : INFINITY;
 }
 
-/* Blocks of b to take until the next look, a part of what is left. A look decomposes all of H, so narrow blocks are
- * looked at as often as wide ones by what they add to it. */
-static size_t until_look(double left, size_t b)
+size_t weft_pca_until_look(double left, size_t b)
 {
   const double fewest = (double) most(1, 16 / b), farthest = (double) most(12, 128 / b);
   return isfinite(left) ? (size_t) fmin(fmax(0.9 * left, fewest), farthest) : most(4, 64 / b);
+}
+
+int weft_pca_copies_missed(const double *values, size_t k, size_t b, double residual)
+{
+  const double width = 10 * fmax(residual, 1e-10) * values[0];
+  for (size_t i = 0; i + b < k; i++)
+    if (values[i] - values[i + b - 1] <= width && values[i + b - 1] - values[k - 1] > width) return 1;
+  return 0;
 }
 
 /* Whether all that is left would take longer than the Gram matrix and its eigenvectors; what is left is at most what
@@ -389,7 +393,7 @@ static int gram_is_less(const weft_pca_run *run, size_t blocks, double left, siz
 }
 
 /* Goes on until the residuals are small, P is the whole near space, or the blocks are used up. A block start finds as
- * many copies of a value as it has vectors; when more could be wanted, random blocks behind the found triplets look for
+ * many copies of a value as it has vectors; where there may be more, random blocks behind the found triplets look for
  * others until a look finds none. `*left`, where the caller asks, is set when the Gram matrix would take less. */
 static weft_status iterate(engine *e, size_t b, int *left)
 {
@@ -418,18 +422,19 @@ static weft_status iterate(engine *e, size_t b, int *left)
     if (settled(run) && since >= look) {
       double sum = 0;
       for (size_t i = 0; i < k; i++) sum += e->values[i];
-      if (k < b || sum <= found * (1 + 1e-12)) break;
+      const int may = job->start ? k >= b : weft_pca_copies_missed(e->values, k, b, worst(run));
+      if (!may || sum <= found * (1 + 1e-12)) break;
       found = sum;
       WEFT_TRY(restart(e, k));
       e->next = least(b, run->near - k);
       WEFT_TRY(weft_pca_random_block(&e->frame, e->s_p, k, e->next));
       since = 0;
-      look = LOOK_AGAIN;
+      look = WEFT_PCA_LOOK_AGAIN;
       continue;
     }
-    to_go = blocks_left(before, worst(run), since, job->tol);
+    to_go = weft_pca_blocks_left(before, worst(run), since, job->tol);
     if (left && before > 0 && gram_is_less(run, blocks, to_go, b)) { *left = 1; break; }
-    look = before > 0 ? until_look(to_go, b) : most(1, 16 / b);
+    look = before > 0 ? weft_pca_until_look(to_go, b) : most(1, 16 / b);
     before = worst(run);
     since = 0;
     if (out_of_room) WEFT_TRY(restart(e, keep));
@@ -520,7 +525,7 @@ static weft_status by_gram(engine *e, weft_pca_run *run, size_t b, size_t lanczo
 {
   weft_status st = WEFT_OK;
   int steps_over;
-  WEFT_TRY(open_engine(e, run, lanczos ? choose_capacity(run, b) : run->job->k));
+  WEFT_TRY(open_engine(e, run, run->job->k));
   e->lanczos = lanczos;
   WEFT_TRY(gram_start(e));
   steps_over = lanczos && run->out->iterations[0] >= (int32_t) run->job->most;
@@ -529,7 +534,7 @@ static weft_status by_gram(engine *e, weft_pca_run *run, size_t b, size_t lanczo
     *whole = 0;
     identity(e);
   } else if (!*whole) {
-    if (!lanczos) WEFT_TRY(widen(e, choose_capacity(run, b)));
+    WEFT_TRY(widen(e, choose_capacity(run, b)));
     WEFT_TRY(iterate(e, b, NULL));
   }
 done:

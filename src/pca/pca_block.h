@@ -16,6 +16,7 @@ typedef struct weft_pca_run {
       far;            /* over ranks the far side, where it is rows, has this rank's alone; else all is on every rank */
   int near_is_rows;   /* p > n, rows of all ranks */
   int narrow;         /* a product takes as long for each vector of a narrow block as of a wide one */
+  int rereads;        /* each pass reads the data again */
   const weft_pca_ranks *ranks;
   size_t here;        /* rows of the data that are here */
   double passes;
@@ -26,6 +27,11 @@ typedef struct weft_pca_run {
 /* near -> far, or far -> near. */
 weft_status weft_pca_to_far(weft_pca_run *run, const double *s_v, size_t b, double *s_out);
 weft_status weft_pca_to_near(weft_pca_run *run, const double *s_u, size_t b, double *s_out);
+
+/* near -> near by the smaller Gram matrix, through the far vectors s_far unless X is read once. */
+weft_status weft_pca_twice(weft_pca_run *run, const double *s_v, size_t b, double *s_far, double *s_out);
+/* Whether that needs no far vectors. */
+int weft_pca_reads_once(const weft_pca_run *run);
 
 /* The smaller Gram matrix and its diagonal; near must be columns when there are ranks. */
 weft_status weft_pca_square(weft_pca_run *run, int coarse, double *s_g, double *s_diagonal);
@@ -70,6 +76,20 @@ weft_status weft_pca_filter(weft_pca_frame *frame, size_t b, double *s_vectors);
  * where others pay. */
 size_t weft_pca_lanczos_capacity(const weft_pca_run *run);
 weft_status weft_pca_lanczos(weft_pca_frame *frame, size_t capacity, double *s_vectors);
+
+/* ---- when to look, and when to end ---- */
+
+/* How many more blocks until residuals that fell from `before` to `now` in so many blocks are below tol. */
+double weft_pca_blocks_left(double before, double now, size_t blocks, double tol);
+/* Blocks of b to take until the next look, a part of what is left. A look decomposes all that was found, so narrow
+ * blocks are looked at as often as wide ones by what they add to it. */
+size_t weft_pca_until_look(double left, size_t b);
+#define WEFT_PCA_LOOK_AGAIN 8 /* blocks that a search for missed copies takes */
+/* Whether a start of b random vectors may have missed a copy of one of the k largest singular values. It finds b copies
+ * of each, so only where b of them are one to what was reached (`residual`, relative to the largest): vectors that span
+ * a part of a cluster are not so near to being singular unless the whole cluster is so narrow. Copies of the last value
+ * would change nothing. */
+int weft_pca_copies_missed(const double *values, size_t k, size_t b, double residual);
 
 weft_status weft_pca_block(weft_pca_run *run);   /* krylov and gram */
 /* The triplets of X in the span of the job's `start`: Rayleigh-Ritz, two passes. Residuals are those of X. */

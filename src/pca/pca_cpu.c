@@ -269,6 +269,47 @@ done:
   return st;
 }
 
+/* Of sparse rows: X'X v = F (S'R² (S F v - 1 (c'F v)) - c 1'R² (the same)). Panels are ranges of rows. */
+static weft_status twice(weft_pca_space *s, const double *v, size_t b, double *out)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  weft_arena mem = weft_arena_begin(ctx);
+  const weft_pca_form *form = s->form;
+  const size_t p = s->data->p;
+  double *in, *far = NULL, *sums, *shift, *total;
+  size_t room = 0;
+  weft_pca_panel x;
+  WEFT_TAKE(in, &mem, p * b);
+  WEFT_TAKE0(sums, &mem, p * b);
+  WEFT_TAKE0(shift, &mem, b);
+  WEFT_TAKE0(total, &mem, b);
+  by_rows(in, v, p, b, form->factor);
+  for (size_t i = 0; i < p; i++) weft_pca_add_scaled(b, shift, form->center[i], in + i * b);
+  for (size_t t = 0; t < s->data->panels; t++) {
+    WEFT_TRY(s->data->fetch(ctx, s->data->source, t, &x));
+    if (x.n > room) {
+      weft_arena_drop(&mem, far);
+      room = x.n;
+      WEFT_TAKE(far, &mem, room * b);
+    }
+    WEFT_TRY(weft_pca_sparse_times(ctx, &x, in, b, far));
+    for (size_t i = 0; i < x.n; i++) {
+      const double weight = form->row ? form->row[x.row + i] * form->row[x.row + i] : 1;
+      for (size_t j = 0; j < b; j++) {
+        far[i * b + j] = (far[i * b + j] - shift[j]) * weight;
+        total[j] += far[i * b + j];
+      }
+    }
+    WEFT_TRY(weft_pca_sparse_transposed(ctx, &x, far, b, sums));
+  }
+  for (size_t j = 0; j < b; j++)
+    for (size_t i = 0; i < p; i++) out[i + j * p] = (sums[i * b + j] - total[j] * form->center[i]) * form->factor[i];
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
 static weft_status draw(weft_pca_space *s, weft_rng rng, uint64_t first, double *to, size_t count)
 {
   WEFT_PARALLEL(count < 100000 ? 1 : s->ctx->threads)
@@ -458,6 +499,6 @@ static weft_status deflate(weft_pca_space *s, const double *t, const double *loa
 }
 
 const weft_pca_ops weft_pca_cpu = {
-  moments, seen, open_space, close_space, take, drop, move, move, move, draw, product, gemm, squares, square, by_square,
-  shift, eigen, step, refine, join, observed, observed_loads, observed_scores, deflate
+  moments, seen, open_space, close_space, take, drop, move, move, move, draw, product, twice, gemm, squares, square,
+  by_square, shift, eigen, step, refine, join, observed, observed_loads, observed_scores, deflate
 };

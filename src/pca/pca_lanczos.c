@@ -12,10 +12,8 @@
 #include "pca_block.h"
 #include "pca_small.h"
 
-#define LOOK_AGAIN 8   /* blocks that a search for missed copies takes */
-
 typedef struct {
-  weft_pca_frame *frame;
+  weft_pca_frame frame;
   weft_pca_run *run;
   size_t b;               /* vectors multiplied at once */
   size_t capacity, size;  /* columns of P: room for them, besides the next block; J */
@@ -42,9 +40,8 @@ static weft_status extend(lanczos *e)
   const size_t b = e->b, before = e->size, size = before + b;
   double *c;
   WEFT_TAKE(c, &mem, size * b);
-  WEFT_TRY(weft_pca_to_far(run, e->s_p + before * run->near, b, e->s_far));
-  WEFT_TRY(weft_pca_to_near(run, e->s_far, b, e->s_p + size * run->near));
-  WEFT_TRY(weft_pca_orthonormalise(e->frame, e->s_p, 0, size, b, c, e->r));
+  WEFT_TRY(weft_pca_twice(run, e->s_p + before * run->near, b, e->s_far, e->s_p + size * run->near));
+  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, size, b, c, e->r));
   for (size_t j = 0; j < b; j++)
     for (size_t i = 0; i < size; i++) {
       const double both = i < before ? c[i + j * size] : 0.5 * (c[i + j * size] + c[before + j + (i - before) * size]);
@@ -95,8 +92,8 @@ static weft_status restart(lanczos *e, size_t keep)
   WEFT_TRY(ops->put(space, s_small, e->vectors, e->size * keep));
   WEFT_TRY(ops->gemm(space, 0, 0, near, keep, e->size, 1, e->s_p, near, s_small, e->size, 0, s_to, near));
   WEFT_TRY(ops->copy(space, e->s_p, s_to, near * keep));
-  WEFT_TRY(ops->copy(space, e->frame->s_swap, e->s_p + e->size * near, b * near));
-  WEFT_TRY(ops->copy(space, e->s_p + keep * near, e->frame->s_swap, b * near));
+  WEFT_TRY(ops->copy(space, e->frame.s_swap, e->s_p + e->size * near, b * near));
+  WEFT_TRY(ops->copy(space, e->s_p + keep * near, e->frame.s_swap, b * near));
   memset(e->t, 0, e->capacity * e->capacity * sizeof *e->t);
   for (size_t j = 0; j < keep; j++) e->t[j + j * e->capacity] = e->values[j];
   e->size = keep;
@@ -106,31 +103,43 @@ done:
   return st;
 }
 
-/* A block start finds as many copies of a value as it has vectors; when more could be wanted, random blocks behind the
- * found vectors look for others until a look finds none. */
+/* The worst residual tells when to look next. A block start finds as many copies of a value as it has vectors; where
+ * there may be more, random blocks behind the found vectors look for others until a look finds none. */
 static weft_status iterate(lanczos *e)
 {
   weft_status st = WEFT_OK;
   const weft_pca_job *job = e->run->job;
   const size_t k = job->k, b = e->b;
-  size_t until = e->capacity; /* vectors in P at the next look */
-  double found = -1;
+  size_t since = 0, look = 0; /* blocks from one look to the next */
+  double before = 0, found = -1;
   for (size_t blocks = 1; blocks <= job->most || e->size < k + b; blocks++) {
     double over, sum = 0;
+    int full;
     WEFT_TRY(weft_poll(e->run->ctx, (double) blocks, (double) job->most));
     WEFT_TRY(extend(e));
     for (size_t i = 0; i < k; i++) e->run->out->iterations[i] = (int32_t) blocks;
-    if (e->size < k + b || (e->size + b <= until && blocks < job->most)) continue;
+    full = e->size + b > e->capacity;
+    since++;
+    if (e->size < k + b || (since < look && !full && blocks < job->most)) continue;
     const size_t keep = least((e->capacity + k) / 2, e->size - b);
     WEFT_TRY(extract(e, keep, &over));
-    until = e->capacity;
-    if (over > 1 && blocks < job->most) { WEFT_TRY(restart(e, keep)); continue; }
+    if (over > 1 && blocks < job->most) {
+      /* early on, residuals do not fall and say nothing */
+      look = (size_t) fmin(fmax(2, 0.8 * weft_pca_blocks_left(before, over, since, 1)), 2 + (double) (e->size / b / 4));
+      before = over;
+      since = 0;
+      if (full) WEFT_TRY(restart(e, keep));
+      continue;
+    }
     for (size_t i = 0; i < k; i++) sum += e->values[i];
     WEFT_TRY(restart(e, k));
-    if (k < b || over > 1 || sum <= found * (1 + 1e-12)) break;
+    for (size_t i = 0; i < k; i++) e->values[i] = sqrt(fmax(0, e->values[i]));
+    if (over > 1 || !weft_pca_copies_missed(e->values, k, b, job->tol) || sum <= found * (1 + 1e-12)) break;
     found = sum;
-    WEFT_TRY(weft_pca_random_block(e->frame, e->s_p, e->size, b));
-    until = least(e->size + LOOK_AGAIN * b, e->capacity);
+    before = 0;
+    since = 0;
+    look = WEFT_PCA_LOOK_AGAIN;
+    WEFT_TRY(weft_pca_random_block(&e->frame, e->s_p, e->size, b));
   }
 done:
   return st;
@@ -142,20 +151,25 @@ weft_status weft_pca_lanczos(weft_pca_frame *frame, size_t capacity, double *s_v
   weft_pca_run *run = frame->run;
   const weft_pca_ops *ops = run->ops;
   weft_arena mem = weft_arena_begin(run->ctx);
-  lanczos e = { .frame = frame, .run = run, .b = run->job->block, .capacity = capacity };
+  lanczos e = { .frame = *frame, .run = run, .b = run->job->block, .capacity = capacity };
+  e.frame.s_small = NULL;
   WEFT_TRY(ops->take(run->space, run->near * (capacity + e.b), &e.s_p));
-  WEFT_TRY(ops->take(run->space, run->far * e.b, &e.s_far));
+  if (!weft_pca_reads_once(run)) WEFT_TRY(ops->take(run->space, run->far * e.b, &e.s_far));
+  WEFT_TRY(ops->take(run->space, (capacity + e.b) * e.b, &e.frame.s_small));
+  WEFT_TAKE(e.frame.small, &mem, (capacity + e.b) * e.b);
   WEFT_TAKE(e.r, &mem, e.b * e.b);
   WEFT_TAKE0(e.t, &mem, capacity * capacity);
   WEFT_TAKE(e.work, &mem, capacity * capacity);
   WEFT_TAKE(e.vectors, &mem, capacity * capacity);
   WEFT_TAKE(e.values, &mem, capacity);
-  WEFT_TRY(weft_pca_random_block(frame, e.s_p, 0, e.b));
+  WEFT_TRY(weft_pca_random_block(&e.frame, e.s_p, 0, e.b));
   WEFT_TRY(iterate(&e));
   WEFT_TRY(ops->copy(run->space, s_vectors, e.s_p, run->near * run->job->k));
+  frame->scale = e.frame.scale;
 done:
   if (e.s_p) ops->drop(run->space, e.s_p);
   if (e.s_far) ops->drop(run->space, e.s_far);
+  if (e.frame.s_small) ops->drop(run->space, e.frame.s_small);
   weft_arena_end(&mem);
   return st;
 }

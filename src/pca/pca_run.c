@@ -15,6 +15,24 @@ weft_status weft_pca_to_near(weft_pca_run *run, const double *s_u, size_t b, dou
   return run->ops->product(run->space, !run->near_is_rows, s_u, b, s_out);
 }
 
+int weft_pca_reads_once(const weft_pca_run *run)
+{
+  return run->rereads && !run->near_is_rows && run->ops->twice;
+}
+
+weft_status weft_pca_twice(weft_pca_run *run, const double *s_v, size_t b, double *s_far, double *s_out)
+{
+  weft_status st = WEFT_OK;
+  if (weft_pca_reads_once(run)) {
+    run->passes += 1;
+    return run->ops->twice(run->space, s_v, b, s_out);
+  }
+  WEFT_TRY(weft_pca_to_far(run, s_v, b, s_far));
+  WEFT_TRY(weft_pca_to_near(run, s_far, b, s_out));
+done:
+  return st;
+}
+
 weft_status weft_pca_square(weft_pca_run *run, int coarse, double *s_g, double *s_diagonal)
 {
   weft_status st = WEFT_OK;

@@ -1,5 +1,5 @@
 /* Products of a sparse panel S with b vectors, whose rows lie one after another: a value that is read serves all of
- * them. Blocks of 4 and 8 vectors are summed in registers. Sums do not depend on the number of threads. */
+ * them. Blocks of 4, 8 and 16 vectors are summed in registers. Sums do not depend on the number of threads. */
 #include <string.h>
 #include "../base/parallel.h"
 #include "pca_small.h"
@@ -39,6 +39,7 @@ static void times_rows(const weft_pca_panel *x, size_t from, size_t to, const do
     const size_t stored = (size_t) (x->starts[j + 1] - x->starts[j]), first = from ? first_at(rows, stored, from) : 0;
     if (b == 4) scatter(rows, values, first, stored, to, own, 4, out);
     else if (b == 8) scatter(rows, values, first, stored, to, own, 8, out);
+    else if (b == 16) scatter(rows, values, first, stored, to, own, 16, out);
     else scatter(rows, values, first, stored, to, own, b, out);
   }
 }
@@ -116,7 +117,7 @@ weft_status weft_pca_sparse_transposed(weft_ctx *ctx, const weft_pca_panel *x, c
       const double *values = x->values + x->starts[j];
       const size_t stored = (size_t) (x->starts[j + 1] - x->starts[j]);
       double *own = out + (size_t) j * b;
-      if (b == 4 || b == 8) {
+      if (b == 4 || b == 8 || b == 16) {
         for (size_t l = 0; l < b; l += 4) gather_four(rows, values, stored, u + l, b, own + l);
         continue;
       }

@@ -75,17 +75,38 @@ typedef struct {
   decoded block[WEFT_STORE_TOGETHER];
 } batch;
 
-static void dress_block(const batch *all, decoded *d)
+/* Logarithms take longer than all else. Most values of a row are among the first whole numbers, so each row keeps what
+ * became of these; 0: not known. */
+#define KNOWN 8
+
+static double dressed_once(const weft_store_recipe *recipe, uint64_t row, double v, double *known)
 {
+  if (!known || !(v >= 1 && v <= KNOWN && v == (double) (int) v)) return dressed(recipe, row, v);
+  double *out = known + (int) v - 1;
+  if (*out == 0) *out = dressed(recipe, row, v);
+  return *out;
+}
+
+static weft_status dress_block(weft_ctx *ctx, const batch *all, decoded *d)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
   const weft_store_recipe *recipe = all->recipe;
-  if (!recipe || (!recipe->size && !recipe->log1p)) return;
-  const uint64_t first = d->view.block->first;
+  const uint64_t first = d->view.block->first, rows = d->view.block->rows;
+  double *known = NULL;
+  if (!recipe || (!recipe->size && !recipe->log1p)) goto done;
+  if (recipe->log1p && d->view.block->values > KNOWN * rows) WEFT_TAKE0(known, &mem, KNOWN * (size_t) rows);
   for (size_t j = 0; j < all->choice->column_count; j++) {
     const size_t c = column_at(all->choice, j);
-    for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++)
-      if (d->place[d->rows[at]] >= 0)
-        d->values[at] = dressed(recipe, first + (uint64_t) d->rows[at], d->values[at]);
+    for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) {
+      const size_t row = (size_t) d->rows[at];
+      if (d->place[row] >= 0)
+        d->values[at] = dressed_once(recipe, first + row, d->values[at], known ? known + KNOWN * row : NULL);
+    }
   }
+done:
+  weft_arena_end(&mem);
+  return st;
 }
 
 static weft_status decode_one(weft_ctx *ctx, size_t item, void *data)
@@ -103,7 +124,7 @@ static weft_status decode_one(weft_ctx *ctx, size_t item, void *data)
   WEFT_TAKE(d->rows, &d->mem, (size_t) b->values + 1);
   WEFT_TAKE(d->values, &d->mem, (size_t) b->values + 1);
   WEFT_TRY(weft_store_decode(ctx, all->store, &d->view, choice->columns, choice->column_count, d->rows, d->values));
-  dress_block(all, d);
+  WEFT_TRY(dress_block(ctx, all, d));
 done:
   d->mem.ctx = all->ctx;
   return st;
