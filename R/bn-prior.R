@@ -120,7 +120,7 @@ edge_list <- function(x, nodes, arg) {
     if (ncol(x) > 2L && is.numeric(x[[3L]])) value <- x[[3L]]
     x <- cbind(as.character(x[[1L]]), as.character(x[[2L]]))
   }
-  if (!is.matrix(x) || ncol(x) != 2L) {
+  if (!is.matrix(x) || !is.atomic(x) || ncol(x) != 2L) {
     abort_input(sprintf(paste("`%s` must be edges: a data frame or matrix with columns from and to, an igraph graph,",
                               "or a matrix of edges."), arg),
                 x = paste0("It is ", describe(x), "."))

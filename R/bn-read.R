@@ -26,7 +26,8 @@
 #' bn_sample(fit, 3, seed = 1)
 bn_read <- function(file, format = NULL) {
   need_args("file")
-  if (!is.character(file) || length(file) != 1L || is.na(file)) {
+  file <- bare_text(file)
+  if (!is_word(file)) {
     abort_input("`file` must be the name of a file.", x = paste0("It is ", describe(file), "."))
   }
   if (is.null(format)) {

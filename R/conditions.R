@@ -136,6 +136,15 @@ bare_scalar <- function(x) {
   if (is.null(attributes(x)) || !is.atomic(x) || length(x) != 1L || is.factor(x)) x else as.vector(unclass(x))
 }
 
+# A factor's labels; what is no factor stays as it is, and so does one whose codes and levels do not fit, as a list,
+# which no argument may be.
+factor_text <- function(x) {
+  if (is.factor(x)) tryCatch(as.character(x), error = function(e) list(x)) else x
+}
+
+# A data frame as a matrix; one whose columns do not fit stays as it is.
+plain_matrix <- function(x) tryCatch(as.matrix(x), error = function(e) x)
+
 # Text or truth values without a class, which cannot mean anything there and whose methods fail: a date's, for example.
 bare_text <- function(x) {
   if (is.object(x) && (is.character(x) || is.logical(x))) oldClass(x) <- NULL
@@ -148,7 +157,7 @@ is_numeric_vector <- function(x) is.numeric(x) && !is.data.frame(x)
 check_choice <- function(x, choices, arg) {
   if (identical(x, choices)) return(choices[1L])
   x <- bare_scalar(x)
-  if (is.character(x) && length(x) == 1L && !is.na(x) && x %in% choices) return(x)
+  if (is_word(x) && x %in% choices) return(x)
   abort_input(
     sprintf("`%s` must be one of %s.", arg, paste0("\"", choices, "\"", collapse = ", ")),
     x = paste0("It is ", describe(x), ".")

@@ -124,10 +124,9 @@ number_bytes <- function(type) if (type == "float") 4 else 8
 # The name of a file that exists and is no directory.
 existing_file <- function(path, arg) {
   path <- bare_text(path)
-  if (is.character(path) && length(path) == 1L && !is.na(path) && file.exists(path) && !dir.exists(path)) return(path)
+  if (is_word(path) && file.exists(path) && !dir.exists(path)) return(path)
   abort_input(sprintf("`%s` must name a file that exists.", arg),
-              x = if (is.character(path) && length(path) == 1L &&
-                      isTRUE(dir.exists(path))) sprintf("%s is a directory.", describe(path))
+              x = if (is_word(path) && dir.exists(path)) sprintf("%s is a directory.", describe(path))
                   else paste0("It is ", describe(path), "."))
 }
 

@@ -94,7 +94,7 @@ write_bag_of_words <- function(A, file, vocab = NULL) {
 
 check_name <- function(path, arg) {
   path <- bare_scalar(path)
-  if (is.character(path) && length(path) == 1L && !is.na(path) && nzchar(path)) return(invisible(path))
+  if (is_word(path) && nzchar(path)) return(invisible(path))
   abort_input(sprintf("`%s` must be the name of a file.", arg), x = paste0("It is ", describe(path), "."))
 }
 

@@ -53,6 +53,7 @@ most_clusters <- function(max_clusters, nodes, init, prior, sampler, any_sampler
     return(list(clusters = k, start = k, sampler = sampler))
   }
   alpha <- prior_alpha(prior)
+  init <- unclass(init)
   given <- vapply(c("row", "col"), function(mode) {
     if (is.list(init) && is.atomic(init[[mode]])) length(unique(init[[mode]])) else 0L
   }, 0L, USE.NAMES = FALSE)

@@ -6,8 +6,7 @@ irm_types <- c("bipartite", "directed", "undirected")
 
 check_file <- function(path, arg, what) {
   path <- bare_text(path)
-  named <- is.character(path) && length(path) == 1L && !is.na(path)
-  if (named && file.exists(path) && !dir.exists(path)) return(path)
+  if (is_word(path) && file.exists(path) && !dir.exists(path)) return(path)
   abort_input(sprintf("`%s` must be %s.", arg, what), x = paste0("There is no file ", describe(path), "."))
 }
 

@@ -65,6 +65,8 @@ cluster_codes <- function(x, n, arg) {
 #' irm_nmi(c(1, 1, 2, 2), c(1, 2, 1, 2))
 irm_nmi <- function(a, b) {
   need_args("a", "b")
+  a <- factor_text(a)
+  b <- factor_text(b)
   if (!is.atomic(a) || !is.atomic(b) || length(a) != length(b) || length(a) == 0L || anyNA(a) || anyNA(b)) {
     abort_input("`a` and `b` must be two partitions of the same nodes, without missing values.",
                 x = sprintf("They are %s and %s.", describe(a), describe(b)))
@@ -98,6 +100,7 @@ partition_entropies <- function(a, b) {
 #' irm_auc(c(0.9, 0.8, 0.3, 0.1), c(1, 0, 1, 0))
 irm_auc <- function(score, truth) {
   need_args("score", "truth")
+  truth <- factor_text(truth)
   ok <- is.numeric(score) && is.atomic(truth) && length(score) == length(truth) && !anyNA(score) && !anyNA(truth)
   if (!ok || !all(truth %in% c(0, 1))) {
     abort_input("`score` must be numbers and `truth` TRUE or FALSE, one for each, none missing.",

@@ -62,7 +62,7 @@ points_reach <- function(...) {
 # A matrix, or NULL for 1 each: as many ones as there are points are only made where they are needed.
 kernel_weights <- function(weights, n) {
   if (is.null(weights)) return(NULL)
-  if (is.data.frame(weights)) weights <- as.matrix(weights)
+  if (is.data.frame(weights)) weights <- plain_matrix(weights)
   if (!is.numeric(weights) || (is.matrix(weights) && ncol(weights) < 1L)) {
     abort_input("`weights` must be numbers: a vector, or a matrix with one column per sum.",
                 x = paste0("It is ", describe(weights), "."))
@@ -85,7 +85,7 @@ kernel_weights <- function(weights, n) {
 # list(h, scale, full): h one number; scale NULL, divisors, or the lower triangle of a covariance (h is then 1). reach:
 # the greatest distance from 0 of a coordinate.
 check_bandwidth <- function(bandwidth, d, reach) {
-  if (is.data.frame(bandwidth)) bandwidth <- as.matrix(bandwidth)
+  if (is.data.frame(bandwidth)) bandwidth <- plain_matrix(bandwidth)
   if (!is.numeric(bandwidth) || !length(bandwidth) || !all(is.finite(bandwidth))) {
     abort_input("`bandwidth` must be finite numbers.", x = paste0("It is ", describe(bandwidth), "."))
   }

@@ -44,7 +44,7 @@ model_bandwidth <- function(object) {
 
 # A bandwidth that is right for the points, as a model keeps it: numbers, or a covariance.
 plain_bandwidth <- function(bandwidth, x, reach = points_reach(x)) {
-  if (is.data.frame(bandwidth)) bandwidth <- as.matrix(bandwidth)
+  if (is.data.frame(bandwidth)) bandwidth <- plain_matrix(bandwidth)
   check_bandwidth(bandwidth, ncol(x), reach)
   unname(if (is.matrix(bandwidth)) bandwidth + 0 else as.double(bandwidth))
 }

@@ -62,7 +62,7 @@ new_plink <- function(parts, wanted, total) {
 in_region <- function(bim, chromosome, from, to) {
   inside <- rep(TRUE, nrow(bim))
   if (!is.null(chromosome)) {
-    chromosome <- bare_text(chromosome)
+    chromosome <- factor_text(bare_text(chromosome))
     unknown <- if (is.atomic(chromosome)) setdiff(as.character(chromosome), bim$chromosome)
     if (!is.atomic(chromosome) || length(unknown)) {
       abort_input("`chromosome` must name chromosomes of the .bim file.",

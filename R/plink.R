@@ -42,7 +42,7 @@ read_plink <- function(path, variants = NULL, type = c("integer", "raw"), thread
 # The three files of a data set, looked at: list(bed, variants, samples).
 plink_parts <- function(path) {
   path <- bare_text(path)
-  if (!is.character(path) || length(path) != 1L || is.na(path)) {
+  if (!is_word(path)) {
     abort_input("`path` must name a .bed file.", x = paste0("It is ", describe(path), "."))
   }
   stem <- sub("\\.bed$", "", path)

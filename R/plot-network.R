@@ -24,7 +24,7 @@ plot.weft_network <- function(x, edges = NULL, labels = TRUE, groups = NULL, mai
   weight <- x[ends]
   p <- nrow(x)
   most <- max(10, if (p <= 100) ceiling(2.5 * p) else p, 250 * (p > 100))
-  if (!is.null(main) && !(is.character(main) && length(main) == 1L)) {
+  if (!is.null(main) && !is_word(bare_text(main))) {
     abort_input("`main` must be one text.", x = paste0("It is ", describe(main), "."))
   }
   if (!is.null(edges)) most <- check_number(edges, "edges", min = 0, whole = TRUE)
@@ -91,7 +91,8 @@ check_groups <- function(groups, p) {
     abort_input("`groups` must have one value per feature.",
                 x = sprintf("It has %d for %d features.", length(groups), p))
   }
-  if (is.factor(groups)) groups else factor(as.vector(unclass(groups)))
+  if (is.factor(groups) && !anyNA(match(as.integer(groups), c(NA, seq_len(nlevels(groups)))))) return(groups)
+  factor(as.vector(unclass(groups)))
 }
 
 group_colours <- function(groups) {

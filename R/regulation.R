@@ -284,7 +284,7 @@ regulation_scores <- function(data, control, by_rank = share_by_rank(nrow(data))
 # list(regulators, targets): columns from 0; picked: how many of all genes were, when they were.
 regulation_genes <- function(input, scores, regulators, targets, control) {
   columns <- function(which, arg) {
-    if (is.logical(which) || is.factor(which)) which <- if (is.factor(which)) as.character(which) else NA
+    which <- if (is.logical(which)) NA else factor_text(which)
     chosen_columns(which, input$names, arg)
   }
   all <- is.null(regulators) || identical(regulators, "all")

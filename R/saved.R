@@ -81,7 +81,7 @@ has_shape <- function(x, shape) identical(as.double(dim(x)), as.double(shape))
 
 is_flag <- function(x) is_bare(x, "logical", 1L) && !is.na(x)
 
-is_text <- function(x, n = NULL) is_bare(x, "character", n) && !anyNA(x) && all(validEnc(x))
+is_text <- function(x, n = NULL) is_bare(x, "character", n) && !anyNA(x) && all(validEnc(x) & Encoding(x) != "bytes")
 is_word <- function(x, choices = NULL) is_text(x, 1L) && (is.null(choices) || x %in% choices)
 
 # Names of n things, or none.

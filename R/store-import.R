@@ -62,6 +62,7 @@ weft_import <- function(x, path, samples = NULL, assay = NULL, layer = NULL, ove
 }
 
 store_path <- function(path, overwrite) {
+  path <- bare_text(path)
   if (!is_word(path) || !nzchar(path)) {
     abort_input("`path` must name a file.", x = paste0("It is ", describe(path), "."))
   }

@@ -39,6 +39,7 @@
 #' pca(x, k = 2)
 weft_store <- function(path) {
   need_args("path")
+  path <- bare_text(path)
   if (!is_word(path)) abort_input("`path` must name a file.", x = paste0("It is ", describe(path), "."))
   path <- normalizePath(path, mustWork = FALSE)
   if (dir.exists(path)) {

@@ -194,14 +194,14 @@ is_square <- function(x) {
 
 check_text <- function(x, arg) {
   x <- bare_scalar(x)
-  if (is.character(x) && length(x) == 1L && !is.na(x)) return(x)
+  if (is_word(x)) return(x)
   abort_input(sprintf("`%s` must be one text.", arg), x = paste0("It is ", describe(x), "."))
 }
 
 # A path that can be written: checked before the work.
 check_output <- function(file, arg) {
   file <- bare_text(file)
-  if (!is.character(file) || length(file) != 1L || is.na(file) || !nzchar(file)) {
+  if (!is_word(file) || !nzchar(file)) {
     abort_input(sprintf("`%s` must be one path.", arg), x = paste0("It is ", describe(file), "."))
   }
   folder <- dirname(file)

@@ -93,7 +93,8 @@ least_width <- 0.85
 # The complete matrix that the components `fit` are of.
 outlier_data <- function(data, fit) {
   if (inherits(data, "weft_quality")) data <- checked_quality(data, "data")$x
-  if (is.data.frame(data) || inherits(data, c("Matrix", "DelayedArray"))) data <- as.matrix(data)
+  if (is.data.frame(data)) data <- plain_matrix(data)
+  else if (inherits(data, c("Matrix", "DelayedArray"))) data <- as.matrix(data)
   if (!is.matrix(data) || !(is.numeric(data) || is.logical(data)) || nrow(data) != nrow(fit$x) ||
         ncol(data) != nrow(fit$rotation) || !all_finite(data)) {
     abort_input("`data` must be the complete matrix that `x` was made from.",

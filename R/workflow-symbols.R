@@ -28,7 +28,7 @@ gene_words <- function(given, x, p, usual, arg) {
     given <- known_column(x, usual)
     if (is.null(given)) return(NULL)
   }
-  if (is.factor(given)) given <- as.character(given)
+  given <- factor_text(given)
   if (!is.character(given) || length(given) != p) {
     abort_input(sprintf("`%s` must have one value per gene, as text.", arg),
                 x = sprintf("It is %s, for %d genes.", describe(given), p))

@@ -220,7 +220,26 @@ wrong_values <- function() {
        none = numeric(),
        many = c(.5, 2), huge = 1e300, frame = data.frame(), empty = matrix(0, 0, 0), a_function = function(...) 1,
        formula = y ~ x,
-       complex = 1i, words = c("a", "b"), flag = TRUE, date = as.Date("2020-01-01"), environment = globalenv())
+       complex = 1i, words = c("a", "b"), flag = TRUE, date = as.Date("2020-01-01"), environment = globalenv(),
+       version = numeric_version(c("1.2", "3.4")), time = as.POSIXlt("2020-01-01", tz = "UTC"),
+       span = as.difftime(1:3, units = "mins"), malformed = said_to_be("factor", c(1L, 5L, -3L, NA)),
+       uneven = said_to_be("data.frame", list(a = 1:3, b = 1), row.names = 1:3), flat = said_to_be("matrix", 1:4),
+       mixed = matrix(list(1, "a", NULL, 2), 2), hexadecimal = as.hexmode(1:3), roman = utils::as.roman(1:3),
+       counts = table(c(1, 1, 2)), cube = array(1:8, c(2, 2, 2)), long = said_to_be("integer64", c(1, 2)),
+       pointer = methods::new("externalptr"), expression = quote(stop("evaluated")),
+       bytes = in_encoding("bytes"), not_utf8 = in_encoding("UTF-8"))
+}
+
+# Values whose class or encoding is not true.
+said_to_be <- function(class, value, ...) {
+  attributes(value) <- c(attributes(value), list(...))
+  attr(value, "class") <- class
+  value
+}
+in_encoding <- function(name) {
+  text <- "\xff\xfe"
+  Encoding(text) <- name
+  text
 }
 
 # Calls every function of `calls` with each argument replaced by each value in turn. A data frame of what came that is

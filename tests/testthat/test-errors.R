@@ -12,7 +12,8 @@ test_that("wrong arguments are classed errors", {
   mine <- c("discretize", "mi_matrix", "mi_network", "mi_pack", "mi_pairs", "mi_rank", "mi_select", "mi_trait",
             "mi_triples", "mi_tuples", "plink_file", "read_plink", "weft_file", "weft_free", "weft_upload")
   found <- wrong_calls(exported_calls(calls[mine]),
-                       wrong_values()[c("missing", "null", "na", "text", "infinite", "nothing", "a_function")])
+                       wrong_values()[c("missing", "null", "na", "text", "infinite", "nothing", "a_function",
+                                        "malformed", "bytes")])
   expect_identical(sprintf("%s: %s", found$call, found$message), character())
   expect_gt(attr(found, "made"), 700)
 })
