@@ -248,6 +248,14 @@ __global__ static void __launch_bounds__(ARRANGE_THREADS) score_passed(const __g
 
 /* ---- host ---- */
 
+/* (for measurements) */
+#include <cstdio>
+#include <cstdlib>
+static thread_local double spent[4], lap;
+static const char *timing = NULL;
+#define LAP(k) do { if (timing) { cudaStreamSynchronize(lap_stream); const double now_ = weft_seconds(); \
+    spent[k] += now_ - lap; lap = now_; } } while (0)
+
 struct sorted_job {
   const weft_mi_pack *pack;
   const weft_mi_resident *r;
@@ -429,6 +437,7 @@ static mi_sorted describe(const sorted_job *job, const mi_collector *c, uint64_t
   t.pairs = gain > -INFINITY ? job->pairs : NULL;
   t.ld = job->all.room;
   t.many = job->pack->n > WEFT_TRIPLES_FEW;
+  t.magic = weft_triples_magic(t.many);
   t.passed.items = job->items;
   t.passed.capacity = job->capacity;
   return t;
@@ -460,7 +469,10 @@ static weft_status screen_and_score(weft_ctx *ctx, const sorted_job *job, const 
 {
   weft_status st = WEFT_OK;
   score_args score;
+  const cudaStream_t lap_stream = c->stream;
+  LAP(0);
   WEFT_TRY(weft_mi_sorted_screen(ctx, t, c->stream));
+  LAP(1);
   memset(&score, 0, sizeof score);
   score.p = job->p;
   score.passed = t->passed;
@@ -472,6 +484,7 @@ static weft_status screen_and_score(weft_ctx *ctx, const sorted_job *job, const 
   score.hits = c->hits;
   score_passed<<<(unsigned) (4 * job->processors), ARRANGE_THREADS, 0, c->stream>>>(score);
   WEFT_CUDA(cudaGetLastError());
+  LAP(2);
 done:
   return st;
 }
@@ -501,6 +514,9 @@ static weft_status run_sorted(weft_ctx *ctx, void *data, mi_collector *c, uint64
   const sorted_job *job = (const sorted_job *) data;
   const size_t launches = (size_t) ((count + job->batch - 1) / job->batch);
   mi_sorted t;
+  double passed = 0, again = 0;
+  lap = weft_seconds();
+  spent[0] = spent[1] = spent[2] = 0;
   WEFT_CUDA(cudaMemsetAsync(job->counts, 0, launches * sizeof *job->counts, c->stream));
   for (size_t k = 0; k < launches; k++) {
     const uint64_t from = first + k * job->batch, left = first + count - from;
@@ -514,11 +530,16 @@ static weft_status run_sorted(weft_ctx *ctx, void *data, mi_collector *c, uint64
   WEFT_CUDA(cudaStreamSynchronize(c->stream));
   for (size_t k = 0; k < launches; k++) {
     const uint64_t from = first + k * job->batch, left = first + count - from;
+    passed += job->host_counts[k];
     if (job->host_counts[k] <= job->capacity) continue;
+    again++;
     t = describe(job, c, from, left < job->batch ? (uint32_t) left : job->batch);
     t.passed.count = job->counts + k;
     WEFT_TRY(run_in_pieces(ctx, job, &t, c));
   }
+  if (timing) fprintf(stderr, "units %g+%g: sort %.2f screen %.2f score %.2f ms, passed %.0f, again %.0f, bar %.6f\n",
+                      (double) first, (double) count, spent[0] * 1e3, spent[1] * 1e3, spent[2] * 1e3, passed, again,
+                      c->bar.score);
 done:
   return st;
 }
@@ -536,8 +557,10 @@ weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const w
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
   sorted_job job;
+  const double began = weft_seconds();
   *done_here = 0;
   memset(&job, 0, sizeof job);
+  timing = getenv("WEFT_TRIPLES_TIMES");
   job.pack = pack;
   job.r = r;
   job.mem = mem;
@@ -559,7 +582,9 @@ weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const w
   WEFT_DEVICE_TAKE(job.counts, mem, pack->p);
   WEFT_TAKE(job.host_counts, &host, pack->p);
   if (job.gains) WEFT_DEVICE_TAKE(job.pairs, mem, job.all.room * job.all.room);
+  if (timing) { cudaStreamSynchronize(mem->stream); fprintf(stderr, "begun %.2f ms\n", 1e3 * (weft_seconds() - began)); }
   WEFT_TRY(look_at_pairs(ctx, &job, c));
+  if (timing) fprintf(stderr, "with pairs %.2f ms, batch %u\n", 1e3 * (weft_seconds() - began), job.batch);
   {
     const double most = 0.1 / (1.5e-11 + (double) pack->n * 1e-15);
     const mi_runner fixed = { &job, units_dealt(c, pack->p - 2), most, run_sorted, sorted_until };

@@ -33,6 +33,7 @@ struct mi_sorted {
   const float *pairs;           /* what pairs say, in n bits, count × ld; NULL: no bar for the interaction */
   size_t ld;
   int many;                     /* more than WEFT_TRIPLES_FEW rows */
+  uint32_t magic;               /* weft_triples_magic(many) */
   mi_candidates passed;
 };
 

@@ -35,43 +35,47 @@ static WEFT_HD inline uint32_t weft_triples_b(uint32_t thread, uint32_t pair)
 
 /* ---- the screen ---- */
 
-/* The lower half of a word, and a little more, which keeps empty cells finite. */
+/* The lower half of a word, and a little more, which keeps empty cells finite. `magic`: weft_triples_magic(), which a
+ * kernel is given, so that its compiler keeps it in a register. */
 #define WEFT_TRIPLES_EMPTY 0.00390625f
-static WEFT_HD inline float weft_triples_rows(uint32_t word, int many)
+static inline uint32_t weft_triples_magic(int many) { return many ? 1u : 0x47000001u; }
+
+static WEFT_HD inline float weft_triples_rows(uint32_t word, int many, uint32_t magic)
 {
 #ifdef __CUDA_ARCH__
-  if (many) return (float) __byte_perm(word, 1u, 0x1054); /* 65536 times that, and 1 */
-  return __uint_as_float(__byte_perm(word, 0x47000001u, 0x7104)) - 32768.0f; /* put into the fraction of 2^15 */
+  if (many) return (float) __byte_perm(word, magic, 0x1054); /* 65536 times that, and 1 */
+  return __uint_as_float(__byte_perm(word, magic, 0x7104)) - 32768.0f; /* put into the fraction of 2^15 */
 #else
+  (void) magic;
   return many ? (float) ((word & 0xffffu) << 16 | 1u) : (float) (word & 0xffffu) + WEFT_TRIPLES_EMPTY;
 #endif
 }
 
 /* k²/m + l²/n */
-static WEFT_HD inline float weft_triples_two(uint32_t k_word, uint32_t l_word, int many)
+static WEFT_HD inline float weft_triples_two(uint32_t k_word, uint32_t l_word, int many, uint32_t magic)
 {
-  const float k = (float) k_word, l = (float) l_word, m = weft_triples_rows(k_word, many),
-              n = weft_triples_rows(l_word, many);
+  const float k = (float) k_word, l = (float) l_word, m = weft_triples_rows(k_word, many, magic),
+              n = weft_triples_rows(l_word, many, magic);
   return (k * k * n + l * l * m) * weft_planes_inverse(m * n);
 }
 
-static WEFT_HD inline float weft_triples_one(uint32_t word, int many)
+static WEFT_HD inline float weft_triples_one(uint32_t word, int many, uint32_t magic)
 {
   const float k = (float) word;
-  return k * k * weft_planes_inverse(weft_triples_rows(word, many));
+  return k * k * weft_planes_inverse(weft_triples_rows(word, many, magic));
 }
 
 /* Σ k²/m in a level, in units of weft_triples_scale(). both: 2 x + y; a, b: words of planes; rest: those of a's last
  * level. */
 static WEFT_HD inline float weft_triples_squares(const uint32_t both[4], const uint32_t a[2], const uint32_t b[2],
-                                                 uint32_t rest, int many)
+                                                 uint32_t rest, int many, uint32_t magic)
 {
   const uint32_t a0 = a[0] - both[0] - both[1], a1 = a[1] - both[2] - both[3], b0 = b[0] - both[0] - both[2],
                  b1 = b[1] - both[1] - both[3], last = rest - b0 - b1;
   /* two cells with one division spare a slow instruction, and take a fast one more */
-  return weft_triples_two(both[0], both[1], many) + weft_triples_two(both[2], both[3], many) +
-         weft_triples_two(a0, a1, many) + weft_triples_one(b0, many) + weft_triples_one(b1, many) +
-         weft_triples_one(last, many);
+  return weft_triples_two(both[0], both[1], many, magic) + weft_triples_two(both[2], both[3], many, magic) +
+         weft_triples_two(a0, a1, many, magic) + weft_triples_one(b0, many, magic) + weft_triples_one(b1, many, magic) +
+         weft_triples_one(last, many, magic);
 }
 
 static inline double weft_triples_scale(int many) { return many ? 0x1p-16 : 0x1p-32; }

@@ -103,7 +103,7 @@ __device__ static inline void count_level(counter *w, uint32_t steps0, uint32_t 
 /* Adds what a level says of the thread's pairs to the sums. margins: of the tile's attributes of both sides. */
 template <bool MANY>
 __device__ static inline void screen_level(const uint32_t (&c)[64], const uint2 *margins_a, const uint2 *margins_b,
-                                           uint32_t rows, float weight, float4 *sums)
+                                           uint32_t rows, float weight, uint32_t magic, float4 *sums)
 {
   const uint2 of_a = __ldg(margins_a + weft_triples_a(threadIdx.x));
   const uint32_t a[2] = { of_a.x, of_a.y }, rest = rows - of_a.x - of_a.y;
@@ -120,7 +120,7 @@ __device__ static inline void screen_level(const uint32_t (&c)[64], const uint2 
       for (uint32_t e = 0; e < 2; e++) {
         const uint32_t both[4] = { c[weft_planes_register(pair + e, 0, 0)], c[weft_planes_register(pair + e, 0, 1)],
                                    c[weft_planes_register(pair + e, 1, 0)], c[weft_planes_register(pair + e, 1, 1)] };
-        squares[k + e] = weft_triples_squares(both, a, b[e], rest, MANY);
+        squares[k + e] = weft_triples_squares(both, a, b[e], rest, MANY, magic);
       }
     }
     sum.x = fmaf(weight, squares[0], sum.x);
@@ -235,7 +235,7 @@ __global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const
       count_level(&w, middle - start, end - middle, c);
       screen_level<MANY>(c, margins + level * t.room + u.ta * WEFT_PLANES_A,
                          margins + level * t.room + u.tb * WEFT_PLANES_B, __ldg(&of->rows[level]),
-                         __ldg(&of->weight[level]), sums);
+                         __ldg(&of->weight[level]), t.magic, sums);
     }
     note_passed<GAINS>(t, u, __ldg(&of->base), sums);
   }
