@@ -241,6 +241,23 @@ twins_mi <- function() {
       lapply(c("mi", "interaction"), function(by)
         tidy(mi_triples(x, class, top = sample(300, 1), by = by, backend = backend)))
     }),
+    "mi_triples, three levels, rows sorted: rare levels, copies, strong attributes" = list(tolerance = 0,
+      work = function(backend) {
+      n <- sample(c(90, 255:257, 1000, 3000), 1)
+      p <- sample(c(40, 64:66, 127:130, 150), 1)
+      x <- matrix(stats::rbinom(n * p, 2, rep(stats::runif(p), each = n)), n)
+      class <- (x[, 1] * x[, 2] + x[, 3] + stats::rbinom(n, 1, 0.3)) %% 2
+      x[, 5:9] <- class + (stats::runif(n * 5) < 0.2)
+      x[, p - 0:9] <- x[, sample(p, 10)] # ties across tiles
+      lapply(c("mi", "interaction"), function(by)
+        tidy(mi_triples(x, class, top = sample(c(1, 30, 700), 1), by = by, min_gain = if (p > 64) -Inf else 0.01,
+                        backend = backend)))
+    }),
+    "mi_triples, three levels, one to 200,000 rows" = list(tolerance = 0, work = function(backend) {
+      lapply(c(1, 3, 32767:32768, 66000, 200000), function(n)
+        tidy(mi_triples(some(c(3, 3, 2, 1, 3, 3), n), sample(2, n, TRUE), top = 20, by = "interaction",
+                        backend = backend)))
+    }),
     "mi_triples, three levels, as many rows as 16 bits count" = list(tolerance = 0, work = function(backend) {
       n <- sample(65500:65535, 1)
       tidy(mi_triples(some(c(3, 3, 2, 1, 3, 3, 2, 3), n), sample(2, n, TRUE), top = 20, min_gain = 1e-5,

@@ -39,6 +39,9 @@ __device__ static inline uint32_t transposed(uint32_t x)
 /* Takes memory for and makes what is above of a pack whose attributes have at most two planes. */
 weft_status weft_mi_arranged_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                    const weft_mi_resident *r, arranged_planes *out);
+/* The same with the attribute of place order[k] in place of attribute k; NULL: in order. */
+weft_status weft_mi_arranged_in_order(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
+                                      const weft_mi_resident *r, const uint32_t *order, arranged_planes *out);
 
 /* By a warp: a block of 128 rows of planes over the bits `from`, which are pieces first .. end-1 of 128 bits of
  * arranged rows of `steps` k-steps. A lane loads these rows' bits of one row of data, and gets four rows' words of 32;

@@ -225,7 +225,11 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   start_bar(pack, *device, search, &c);
   if (search->order == 2) WEFT_TRY(weft_mi_search_panels(ctx, &mem, pack, *device, &c));
   else if (binary_triples(ctx, pack)) WEFT_TRY(weft_mi_hopper_triples(ctx, &mem, pack, *device, &c));
-  else WEFT_TRY(weft_mi_hopper_levels(ctx, &mem, pack, *device, &c));
+  else {
+    int searched = 0;
+    if (weft_mi_sorted_fit(ctx, pack)) WEFT_TRY(weft_mi_hopper_sorted(ctx, &mem, pack, *device, &c, &searched));
+    if (!searched) WEFT_TRY(weft_mi_hopper_levels(ctx, &mem, pack, *device, &c));
+  }
 done:
   if (begun && st == WEFT_OK) st = weft_mi_keepers_end(ctx, &c.keeper, 1, out_mem, out);
   else if (begun) weft_arena_end(&c.keeper.mem);

@@ -69,6 +69,10 @@ weft_status weft_mi_hopper_products(weft_ctx *ctx, weft_device_arena *mem, const
                                     const weft_mi_resident *r, const weft_mi_panel *panel, mi_collector *c);
 weft_status weft_mi_hopper_triples(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                    const weft_mi_resident *r, mi_collector *c);
+/* Triples of attributes of at most three levels and two classes. *done: 0 where the device has no room. */
+int weft_mi_sorted_fit(const weft_ctx *ctx, const weft_mi_pack *p);
+weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
+                                  const weft_mi_resident *r, mi_collector *c, int *done);
 /* Triples of a pack that weft_mi_levels_fit(). */
 weft_status weft_mi_hopper_levels(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                   const weft_mi_resident *r, mi_collector *c);
