@@ -249,7 +249,6 @@ count_missing <- function(input, estimator, arg) {
 #' @param ... ignored.
 #' @return `x`, invisibly; `summary()`: a list with the number of features and the quartiles of the mutual information
 #'   of different features; `as.matrix()`: a plain matrix.
-#'   different features; `as.matrix()`: a plain matrix.
 #' @export
 #' @examples
 #' m <- mi_matrix(mtcars, estimator = "kendall")

@@ -45,13 +45,8 @@
 #'   needed where `x` is from [plink_file()] or [read_plink()]. A feature without a position is near no other.
 #' @param strata a factor or vector of categories, one value per row (or, for a `SummarizedExperiment`, the name of a
 #'   column of `colData(x)`): score pairs within these. Rows without a stratum are treated as rows without a class.
-#' @param full return all pairs as matrices.
-#' @param permutations number of label permutations; 0 for no test.
-#' @param seed a whole number for the permutations, which leaves R's random numbers alone; `NULL` to draw from them.
 #' @param full whether to return all pairs as matrices.
 #' @param permutations the number of label permutations; 0 for no test.
-#' @param seed a whole number that seeds the permutations and leaves R's random number generator alone; `NULL` to draw
-#'   the seed from R's generator.
 #' @param distributed whether to share the search among the ranks of a job, all of which call with the same data and get
 #'   the same result; see [weft_ranks()].
 #' @param devices `NULL`, `"all"` or the numbers of the CUDA devices to share the search among; see [weft_devices()].

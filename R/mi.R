@@ -202,7 +202,6 @@ run_line <- function(x) {
 #' @param ... passed on to [graphics::barplot()] by `plot()`, ignored by the others.
 #' @return `x`, invisibly; `summary()`: a list with the number of features, the number of significant ones and the
 #'   quartiles of their information; `tidy()`: a plain data frame; `glance()`: one row about the run.
-#'   their information; `tidy()`: a plain data frame; `glance()`: one row about the run.
 #' @export
 #' @examples
 #' x <- as.data.frame(lapply(mtcars[c("cyl", "gear", "carb", "vs")], factor))

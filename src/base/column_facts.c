@@ -88,8 +88,7 @@ weft_status weft_column_facts_find(weft_ctx *ctx, const double *x, size_t n, siz
   for (int64_t first = 0; first < count; first += batch) {
     const int64_t end = first + batch < count ? first + batch : count;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
-    WEFT_PARALLEL(weft_threads_worth(team, (double) (end - first) * each))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(team, (double) (end - first) * each), static)
     for (int64_t j = first; j < end; j++)
       find_facts(x + (size_t) j * n, n, (size_t) j, &sets[WEFT_THREAD()], out);
   }
@@ -163,8 +162,7 @@ weft_status weft_column_medians(weft_ctx *ctx, const double *x, size_t n, size_t
   for (int64_t first = 0; first < count; first += batch) {
     const int64_t end = first + batch < count ? first + batch : count;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
-    WEFT_PARALLEL(weft_threads_worth(team, (double) (end - first) * each))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(team, (double) (end - first) * each), static)
     for (int64_t j = first; j < end; j++) {
       const double *column = x + (size_t) j * n;
       double *v = room + (size_t) WEFT_THREAD() * n;
@@ -206,8 +204,7 @@ weft_status weft_row_squares(weft_ctx *ctx, const double *x, size_t n, size_t p,
   for (int64_t first = 0; first < count; first += batch) {
     const int64_t end = first + batch < count ? first + batch : count;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - first) * each))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - first) * each), static)
     for (int64_t at = first; at < end; at++) add_squares(x, n, p, (size_t) at * ROWS_AT_ONCE, center, scale, out);
   }
 done:
@@ -236,8 +233,7 @@ weft_status weft_all_finite(weft_ctx *ctx, const double *x, size_t count, int *f
   for (int64_t first = 0; first < runs && !bad; first += batch) {
     const int64_t end = first + batch < runs ? first + batch : runs;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) runs));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - first) * RUN / 2))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - first) * RUN / 2), static)
     for (int64_t at = first; at < end; at++) {
       const size_t from = (size_t) at * RUN;
       if (!run_is_finite(x + from, count - from < RUN ? count - from : RUN)) sound[at - first] = 0;

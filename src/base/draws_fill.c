@@ -8,9 +8,7 @@ enum { CHUNK = 32768 };
 
 static void fill_words(weft_rng rng, uint64_t first, int64_t n, uint32_t sub, int threads, double *out)
 {
-  (void) threads;
-  WEFT_PARALLEL(weft_threads_worth(threads, 40 * (double) n))
-  WEFT_FOR(static)
+  WEFT_PARALLEL_FOR(weft_threads_worth(threads, 40 * (double) n), static)
   for (int64_t i = 0; i < n; i++) {
     weft_u32x4 w = weft_draw_words(rng, first + (uint64_t) i, sub);
     for (int j = 0; j < 4; j++) out[4 * i + j] = w.v[j];
@@ -19,9 +17,7 @@ static void fill_words(weft_rng rng, uint64_t first, int64_t n, uint32_t sub, in
 
 static void fill_draws(const weft_draws_law *law, weft_rng rng, uint64_t first, int64_t n, int threads, double *out)
 {
-  (void) threads;
-  WEFT_PARALLEL(weft_threads_worth(threads, 100 * (double) n))
-  WEFT_FOR(static)
+  WEFT_PARALLEL_FOR(weft_threads_worth(threads, 100 * (double) n), static)
   for (int64_t i = 0; i < n; i++) out[i] = weft_draws_one(law, rng, first + (uint64_t) i);
 }
 

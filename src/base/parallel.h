@@ -1,9 +1,10 @@
 /* OpenMP behind macros that expand to nothing without it, so that a serial build has no unknown pragmas.
  *
- *   WEFT_PARALLEL(threads)
- *   WEFT_FOR(static)
+ *   WEFT_PARALLEL_FOR(threads, static)
  *   for (...) ...
- */
+ *
+ * and where each thread makes something ready first, WEFT_PARALLEL(threads) before a block in which WEFT_FOR(static)
+ * stands before the loop. */
 #ifndef WEFT_PARALLEL_H
 #define WEFT_PARALLEL_H
 
@@ -25,10 +26,12 @@ long weft_woken(void);
 # define WEFT_PRAGMA(text) _Pragma(#text)
 # define WEFT_PARALLEL(n) WEFT_PRAGMA(omp parallel num_threads(weft_wake(n)))
 # define WEFT_FOR(kind) WEFT_PRAGMA(omp for schedule(kind))
+# define WEFT_PARALLEL_FOR(n, kind) WEFT_PRAGMA(omp parallel for num_threads(weft_wake(n)) schedule(kind))
 # define WEFT_THREAD() omp_get_thread_num()
 #else
-# define WEFT_PARALLEL(n)
+# define WEFT_PARALLEL(n) (void) (n);
 # define WEFT_FOR(kind)
+# define WEFT_PARALLEL_FOR(n, kind) (void) (n);
 # define WEFT_THREAD() 0
 #endif
 

@@ -65,8 +65,7 @@ weft_status weft_host_rates(weft_ctx *ctx, double rates[WEFT_HOST_RATE_COUNT])
       if (took < burst) burst = took;
     }
     const double multiplied = weft_seconds();
-    WEFT_PARALLEL(ctx->threads)
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(ctx->threads, static)
     for (size_t piece = 0; piece < TABLE / PIECE; piece++)
       sums[piece] = WEFT_VARIANT_HERE(add_up)(table + piece * PIECE, PIECE);
     const double added = weft_seconds();

@@ -68,8 +68,7 @@ static SEXP compressed_problem(SEXP start, SEXP at, const char *name, int column
   for (int first = 0; first < columns && !bad; first = next) {
     for (next = first + 1; next < columns && p[next] - p[first] < AT_ONCE;) next++;
     R_CheckUserInterrupt();
-    WEFT_PARALLEL(threads)
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(threads, static)
     for (int j = first; j < next; j++)
       if (some_bad(i, p[j], p[j + 1], size)) __atomic_store_n(&bad, 1, __ATOMIC_RELAXED);
   }

@@ -13,11 +13,8 @@ weft_status weft_bn_run_timed(weft_ctx *ctx, size_t threads, size_t tasks, weft_
                               double *took)
 {
   const double started = weft_seconds();
-  WEFT_PARALLEL((int) (threads < tasks ? threads : tasks))
-  {
-    WEFT_FOR(dynamic)
-    for (size_t t = 0; t < tasks; t++) task(data, t, WEFT_THREAD());
-  }
+  WEFT_PARALLEL_FOR((int) (threads < tasks ? threads : tasks), dynamic)
+  for (size_t t = 0; t < tasks; t++) task(data, t, WEFT_THREAD());
   *took = weft_seconds() - started;
   return weft_poll(ctx, done, 1);
 }

@@ -225,11 +225,8 @@ static void labels_abreast(const irm_run *run, irm_state *const *states, int cha
 {
   const int threads = states[0]->threads;
   for (int c = 0; c < chains; c++) states[c]->threads = 1;
-  WEFT_PARALLEL(run->abreast)
-  {
-    WEFT_FOR(dynamic)
-    for (int c = 0; c < chains; c++) new_labels(NULL, run, states[c], 0, 1);
-  }
+  WEFT_PARALLEL_FOR(run->abreast, dynamic)
+  for (int c = 0; c < chains; c++) new_labels(NULL, run, states[c], 0, 1);
   for (int c = 0; c < chains; c++) states[c]->threads = threads;
 }
 
@@ -255,11 +252,8 @@ static weft_status record_all(weft_ctx *poll, const irm_run *run, irm_state *con
 {
   weft_status st = WEFT_OK;
   if (run->abreast) {
-    WEFT_PARALLEL(run->abreast)
-    {
-      WEFT_FOR(dynamic)
-      for (int c = 0; c < chains; c++) record(NULL, run, states[c], trace, c, row, rows, done);
-    }
+    WEFT_PARALLEL_FOR(run->abreast, dynamic)
+    for (int c = 0; c < chains; c++) record(NULL, run, states[c], trace, c, row, rows, done);
     return weft_poll(poll, (double) row, (double) rows);
   }
   for (int c = 0; c < chains; c++) WEFT_TRY(record(poll, run, states[c], trace, c, row, rows, done));
@@ -322,16 +316,13 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
     next = row + (batch < 1 ? 1 : (int64_t) batch);
     if (next > sweeps) next = sweeps;
     if (side_by_side) {
-      WEFT_PARALLEL(weft_threads_worth(ctx->threads, chains * (double) (next - row) * each))
-      {
-        WEFT_FOR(dynamic)
-        for (int c = 0; c < chains; c++)
-          for (int64_t r = row; r < next; r++) {
-            states[c].sweep = done + r + 1;
-            sweep_all(NULL, &run, &pointers[c], 1, &some[c], 0, 1);
-            record(NULL, &run, &states[c], trace, c, r, sweeps, done);
-          }
-      }
+      WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, chains * (double) (next - row) * each), dynamic)
+      for (int c = 0; c < chains; c++)
+        for (int64_t r = row; r < next; r++) {
+          states[c].sweep = done + r + 1;
+          sweep_all(NULL, &run, &pointers[c], 1, &some[c], 0, 1);
+          record(NULL, &run, &states[c], trace, c, r, sweeps, done);
+        }
     } else {
       for (int c = 0; c < chains; c++) states[c].sweep = done + row + 1;
       WEFT_TRY(sweep_all(ctx, &run, pointers, chains, some, (double) row, (double) sweeps));

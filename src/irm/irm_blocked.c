@@ -131,15 +131,12 @@ static void draw_tables(irm_blocked *b, irm_state *s, int mode, int threads)
   const int64_t *sizes = s->sizes[other];
   const int shared = weft_threads_worth(threads, 20.0 * k * count);
   (void) shared;
-  WEFT_PARALLEL(shared)
-  {
-    WEFT_FOR(dynamic)
-    for (int32_t m = 0; m < count; m++) {
-      if (s->one_mode) b->drawn[m] = 0;
-      if (sizes[m] == 0) continue;
-      if (s->one_mode) draw_rows(b, s, m);
-      else draw_row(b, s, mode, m);
-    }
+  WEFT_PARALLEL_FOR(shared, dynamic)
+  for (int32_t m = 0; m < count; m++) {
+    if (s->one_mode) b->drawn[m] = 0;
+    if (sizes[m] == 0) continue;
+    if (s->one_mode) draw_rows(b, s, m);
+    else draw_row(b, s, mode, m);
   }
   for (int32_t l = 0; s->graph->self_pair && l < k; l++) draw_cell(b, s, 0, l, l);
   if (s->one_mode) return;
@@ -215,7 +212,6 @@ static void draw_one(irm_blocked *b, irm_state *s, int64_t i)
 void irm_blocked_nodes(irm_blocked *b, irm_state *s, int mode, int64_t first, int64_t last, int threads)
 {
   enum { CHUNK = 64 };
-  (void) threads;
   if (s->one_mode) {
     for (int64_t i = first; i < last; i++) draw_one(b, s, i);
     return;
@@ -231,12 +227,9 @@ void irm_blocked_nodes(irm_blocked *b, irm_state *s, int mode, int64_t first, in
     run(&job, first, last, &b->scratch[0]);
     return;
   }
-  WEFT_PARALLEL(threads)
-  {
-    WEFT_FOR(dynamic)
-    for (int64_t chunk = first; chunk < last; chunk += CHUNK)
-      run(&job, chunk, chunk + CHUNK < last ? chunk + CHUNK : last, &b->scratch[WEFT_THREAD()]);
-  }
+  WEFT_PARALLEL_FOR(threads, dynamic)
+  for (int64_t chunk = first; chunk < last; chunk += CHUNK)
+    run(&job, chunk, chunk + CHUNK < last ? chunk + CHUNK : last, &b->scratch[WEFT_THREAD()]);
 }
 
 /* ---- label swaps ---- */

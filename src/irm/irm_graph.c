@@ -135,7 +135,6 @@ static weft_status turn_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_e
   int64_t *start, *next;
   int32_t *to = NULL, *weight = NULL;
   weft_arena mem = weft_arena_begin(ctx);
-  (void) threads;
   WEFT_TAKE0(start, arena, (size_t) n + 1);
   WEFT_TAKE0(next, &mem, (size_t) n + 1);
   for (int placing = 0; placing < 2; placing++) {
@@ -147,12 +146,9 @@ static weft_status turn_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_e
     }
     for (int64_t round = 0; round < pieces; round += threads) {
       const int64_t last = round + threads < pieces ? round + threads : pieces;
-      WEFT_PARALLEL(threads)
-      {
-        WEFT_FOR(dynamic)
-        for (int64_t p = round; p < last; p++)
-          turn_columns(edges, p * piece, p + 1 < pieces ? (p + 1) * piece : n, drop_diagonal, next, to, weight);
-      }
+      WEFT_PARALLEL_FOR(threads, dynamic)
+      for (int64_t p = round; p < last; p++)
+        turn_columns(edges, p * piece, p + 1 < pieces ? (p + 1) * piece : n, drop_diagonal, next, to, weight);
       WEFT_TRY(weft_poll(ctx, (double) last, (double) pieces));
     }
   }

@@ -42,8 +42,7 @@ weft_status weft_irm_nearest(weft_ctx *ctx, const double *x, size_t n, size_t d,
     const weft_status st = weft_poll(ctx, (double) (from * ROWS), (double) n);
     const int64_t to = (int64_t) (from + some < runs ? from + some : runs);
     if (st != WEFT_OK) return st;
-    WEFT_PARALLEL(threads)
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(threads, static)
     for (int64_t r = (int64_t) from; r < to; r++) {
       const size_t first = (size_t) r * ROWS;
       nearest_of_run(x, n, first, n - first < ROWS ? n - first : ROWS, d, centres, m, near);

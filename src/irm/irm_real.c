@@ -120,10 +120,6 @@ static void draw_node(const irm_real *r, irm_state *s, int mode, int64_t i, real
 
 void irm_real_nodes(irm_real *r, irm_state *s, int mode, int64_t first, int64_t last, int threads)
 {
-  (void) threads;
-  WEFT_PARALLEL(threads)
-  {
-    WEFT_FOR(dynamic)
-    for (int64_t i = first; i < last; i++) draw_node(r, s, mode, i, &r->scratch[WEFT_THREAD()]);
-  }
+  WEFT_PARALLEL_FOR(threads, dynamic)
+  for (int64_t i = first; i < last; i++) draw_node(r, s, mode, i, &r->scratch[WEFT_THREAD()]);
 }

@@ -118,18 +118,15 @@ static weft_status start_mode(weft_ctx *ctx, const weft_irm_graph *g, int mode, 
   for (int64_t from = 0, until = 0; from < g->n[mode]; from = until) {
     for (int64_t links = 0; until < g->n[mode] && links < POLL_LINKS; until++)
       links += 100 + l.count + g->links[mode].start[until + 1] - g->links[mode].start[until];
-    WEFT_PARALLEL(threads)
-    {
-      WEFT_FOR(dynamic)
-      for (int64_t chunk = from; chunk < until; chunk += 64)
-        for (int64_t i = chunk; i < until && i < chunk + 64; i++) {
-          double *own = common + (size_t) WEFT_THREAD() * (size_t) l.count;
-          memset(own, 0, (size_t) l.count * sizeof *own);
-          for (int d = 0; d < directions; d++) add_common(&g->links[mode + d], &l.lists[d], i, own);
-          z[i] = best_leader(&l, own, (int32_t) weft_draw_below(rng, index + NODE_DRAWS + (uint64_t) i,
-                                                                (uint64_t) l.count));
-        }
-    }
+    WEFT_PARALLEL_FOR(threads, dynamic)
+    for (int64_t chunk = from; chunk < until; chunk += 64)
+      for (int64_t i = chunk; i < until && i < chunk + 64; i++) {
+        double *own = common + (size_t) WEFT_THREAD() * (size_t) l.count;
+        memset(own, 0, (size_t) l.count * sizeof *own);
+        for (int d = 0; d < directions; d++) add_common(&g->links[mode + d], &l.lists[d], i, own);
+        z[i] = best_leader(&l, own, (int32_t) weft_draw_below(rng, index + NODE_DRAWS + (uint64_t) i,
+                                                              (uint64_t) l.count));
+      }
     WEFT_TRY(weft_poll(ctx, (double) until, (double) g->n[mode]));
   }
   for (int32_t t = 0; t < l.count; t++) z[l.node[t]] = t;

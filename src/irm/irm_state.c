@@ -28,13 +28,9 @@ static void fill_tables(irm_state *s)
 {
   enum { PIECE = 4096 };
   const int threads = s->tables.size > 4 * PIECE ? s->threads : 1;
-  (void) threads;
-  WEFT_PARALLEL(threads)
-  {
-    WEFT_FOR(static)
-    for (int64_t n = 0; n < s->tables.size; n += PIECE)
-      irm_tables_fill_part(&s->tables, n, n + PIECE < s->tables.size ? n + PIECE : s->tables.size);
-  }
+  WEFT_PARALLEL_FOR(threads, static)
+  for (int64_t n = 0; n < s->tables.size; n += PIECE)
+    irm_tables_fill_part(&s->tables, n, n + PIECE < s->tables.size ? n + PIECE : s->tables.size);
 }
 
 weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_graph *graph, const weft_irm_model *model,
@@ -170,13 +166,10 @@ static void share_out(irm_state *s, const weft_irm_lists *lists, int64_t first, 
   enum { CHUNK = 256 };
   const size_t blocks = (size_t) s->k[0] * (size_t) s->k[1];
   memset(s->tallies, 0, blocks * (size_t) s->threads * sizeof(int64_t));
-  WEFT_PARALLEL(s->threads)
-  {
-    WEFT_FOR(dynamic)
-    for (int64_t chunk = first; chunk < last; chunk += CHUNK)
-      add_lists(s, lists, chunk, chunk + CHUNK < last ? chunk + CHUNK : last, 1,
-                s->tallies + (size_t) WEFT_THREAD() * blocks);
-  }
+  WEFT_PARALLEL_FOR(s->threads, dynamic)
+  for (int64_t chunk = first; chunk < last; chunk += CHUNK)
+    add_lists(s, lists, chunk, chunk + CHUNK < last ? chunk + CHUNK : last, 1,
+              s->tallies + (size_t) WEFT_THREAD() * blocks);
   for (int t = 0; t < s->threads; t++)
     for (size_t b = 0; b < blocks; b++) s->links[0][b] += s->tallies[(size_t) t * blocks + b];
 }
@@ -407,12 +400,8 @@ static double row_sum(const irm_state *s, int32_t l)
 void irm_state_block_sums(irm_state *s)
 {
   const int threads = weft_threads_worth(s->threads, 40.0 * s->k[0] * s->k[1]);
-  (void) threads;
-  WEFT_PARALLEL(threads)
-  {
-    WEFT_FOR(dynamic)
-    for (int32_t l = 0; l < s->k[0]; l++) s->block_sums[l] = row_sum(s, l);
-  }
+  WEFT_PARALLEL_FOR(threads, dynamic)
+  for (int32_t l = 0; l < s->k[0]; l++) s->block_sums[l] = row_sum(s, l);
 }
 
 double irm_state_log_posterior(const irm_state *s)

@@ -77,11 +77,8 @@ static weft_status weigh_waiting(weft_ctx *poll, irm_state *const *states, int c
   } else {
     const int team = count < states[0]->threads ? count : states[0]->threads;
     (void) team;
-    WEFT_PARALLEL(team)
-    {
-      WEFT_FOR(dynamic)
-      for (int n = 0; n < count; n++) weigh_nth(NULL, states, chains, mode, n);
-    }
+    WEFT_PARALLEL_FOR(team, dynamic)
+    for (int n = 0; n < count; n++) weigh_nth(NULL, states, chains, mode, n);
     if (poll) st = weft_poll(poll, 0, 0);
   }
   for (int c = 0; c < chains; c++) states[c]->queue.begun = states[c]->queue.end;

@@ -133,16 +133,12 @@ weft_status irm_uneven_begin(weft_ctx *poll, irm_state *s, int mode)
   s->stride = s->graph->n[mode] > 2 * wanted ? s->graph->n[mode] / wanted : 1;
   const int most = s->threads < s->trial_count ? s->threads : s->trial_count; /* each has a trial's scratch */
   const int threads = sort_sample(s, mode) > SHARED_LINKS ? most : 1;
-  (void) threads;
-  WEFT_PARALLEL(threads)
-  {
-    WEFT_FOR(dynamic)
-    for (int32_t c = 0; c < s->k[mode]; c++) {
-      clear(s, mode, c);
-      for (int64_t at = s->begins[c]; at < s->begins[c + 1]; at++)
-        add_node(s, mode, s->order[at], s->trials[WEFT_THREAD()].counts);
-      sum_up(s, mode, c);
-    }
+  WEFT_PARALLEL_FOR(threads, dynamic)
+  for (int32_t c = 0; c < s->k[mode]; c++) {
+    clear(s, mode, c);
+    for (int64_t at = s->begins[c]; at < s->begins[c + 1]; at++)
+      add_node(s, mode, s->order[at], s->trials[WEFT_THREAD()].counts);
+    sum_up(s, mode, c);
   }
   return poll ? weft_poll(poll, 0, 0) : WEFT_OK;
 }

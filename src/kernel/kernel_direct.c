@@ -127,8 +127,7 @@ weft_status weft_kernel_repeat(weft_ctx *ctx, const weft_kernel_task *task, cons
   for (size_t start = 0; start < count; start += at_once) {
     const size_t end = count - start < at_once ? count : start + at_once;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) count));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) ((end - start) * n * d * 8)))
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) ((end - start) * n * d * 8)), dynamic)
     for (size_t i = start; i < end; i++) sum_one(task, list[i], out);
   }
 done:

@@ -225,8 +225,7 @@ static weft_status sum_queries(weft_ctx *ctx, const sums *s, weft_kernel_effort 
   for (size_t start = 0; start < nq; start += each * threads) {
     const size_t end = nq - start < each * threads ? nq : start + each * threads;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) nq));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - start) * 300 * (double) l->m))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - start) * 300 * (double) l->m), static)
     for (size_t i = start; i < end; i++)
       sum_query(s, own && l->order ? l->order[i] : i, memory + (3 * l->m + 8) * (size_t) WEFT_THREAD(),
                 efforts + 8 * (size_t) WEFT_THREAD());

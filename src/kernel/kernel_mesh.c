@@ -114,8 +114,7 @@ static weft_status put_in_blocks(weft_ctx *ctx, weft_arena *mem, const weft_mesh
   for (size_t start = 0; start < p->n; start += POINTS_AT_ONCE) {
     const size_t end = p->n - start < POINTS_AT_ONCE ? p->n : start + POINTS_AT_ONCE;
     WEFT_TRY(weft_poll(ctx, 0, 1));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - start) * 4))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - start) * 4), static)
     for (size_t i = start; i < end; i++) key[i] = block_of(mesh, b, p, i);
     for (size_t i = start; i < end; i++)
       if (key[i] != NOWHERE) b->start[key[i] + 2]++;
@@ -171,8 +170,7 @@ static weft_status spread_all(weft_ctx *ctx, const weft_mesh *mesh, const weft_m
       const int threads = weft_threads_worth(ctx->threads, (double) p->n * 50);
       left = 0;
       WEFT_TRY(weft_poll(ctx, (double) spread, 2 * (double) p->n));
-      WEFT_PARALLEL(threads)
-      WEFT_FOR(dynamic)
+      WEFT_PARALLEL_FOR(threads, dynamic)
       for (size_t s = parity; s < b->slabs; s += 2) {
         const size_t end = b->start[(s + 1) * b->per_slab], rest = end - done[s];
         const size_t some = rest < at_once ? rest : at_once;
@@ -223,8 +221,7 @@ static weft_status convolve_along(weft_ctx *ctx, const weft_mesh *mesh, const we
   for (size_t start = 0; start < all; start += batch) {
     const size_t end = all - start < batch ? all : start + batch;
     WEFT_TRY(weft_poll(ctx, 1, 2));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - start) * each))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - start) * each), static)
     for (size_t k = start; k < end; k++) {
       const size_t strip = k % strips, at = k / strips % rows, from = strip * COLUMNS;
       double *first = mesh->node + k / strips / rows * line + at * row + from;
@@ -262,8 +259,7 @@ static weft_status gather_all(weft_ctx *ctx, const weft_mesh *mesh, const weft_m
   for (size_t start = 0; start < b->ordered; start += POINTS_AT_ONCE) {
     const size_t some = b->ordered - start < POINTS_AT_ONCE ? b->ordered - start : POINTS_AT_ONCE;
     WEFT_TRY(weft_poll(ctx, (double) (p->n + start), 2 * (double) p->n));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) some * 50))
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) some * 50), dynamic)
     for (size_t k = 0; k < (some + RUN - 1) / RUN; k++) {
       const size_t from = start + k * RUN, end = k * RUN + RUN < some ? from + RUN : start + some;
       code->gather(mesh, p, from, end, out);

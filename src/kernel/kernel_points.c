@@ -28,8 +28,7 @@ weft_status weft_points_fill(weft_ctx *ctx, const double *columns, size_t n, siz
   for (size_t start = 0; start < n; start += AT_ONCE) {
     const size_t end = n - start < AT_ONCE ? n : start + AT_ONCE;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) n));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - start) * (double) d * (scale ? 20 : 2)))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - start) * (double) d * (scale ? 20 : 2)), static)
     for (size_t i = start; i < end; i++) {
       if (scale) rescale(columns, n, d, i, origin, scale, full, out + i * d, lo + i * d);
       else for (size_t j = 0; j < d; j++) out[i * d + j] = columns[j * n + i];
@@ -51,8 +50,7 @@ weft_status weft_points_check(weft_ctx *ctx, const double *columns, size_t n, si
   for (size_t start = 0; start < n && atomic_load(&all); start += AT_ONCE) {
     const size_t end = n - start < AT_ONCE ? n : start + AT_ONCE;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) n));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - start) * (double) d * (scale ? 20 : 2)))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - start) * (double) d * (scale ? 20 : 2)), static)
     for (size_t i = start; i < end; i++) {
       const size_t row = (size_t) order[i];
       double *z = scratch + 2 * d * (size_t) WEFT_THREAD(), *lo = z + d;
@@ -108,8 +106,7 @@ weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, si
     for (size_t first = 0; first < n; first += together) {
       const size_t end = n - first < together ? n : first + together;
       WEFT_TRY(weft_poll(ctx, (double) j, (double) d));
-      WEFT_PARALLEL(weft_threads_worth(ctx->threads, 3 * (double) (end - first)))
-      WEFT_FOR(static)
+      WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, 3 * (double) (end - first)), static)
       for (size_t at = first; at < end; at += RANGE_AT_ONCE)
         range_of(columns + j * n + at, end - at < RANGE_AT_ONCE ? end - at : RANGE_AT_ONCE,
                  part + 3 * ((at - first) / RANGE_AT_ONCE));

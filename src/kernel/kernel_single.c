@@ -93,8 +93,7 @@ weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *tas
   for (size_t start = 0; start < blocks; start += batch) {
     const size_t end = blocks - start < batch ? blocks : start + batch;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) blocks));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - start) * cost))
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - start) * cost), dynamic)
     for (size_t b = start; b < end; b++)
       sum_block(&w, b * WEFT_TILE_SINGLE, memory + (size_t) WEFT_THREAD() * memory_floats(d, m),
                 doubles + (size_t) WEFT_THREAD() * doubles_each);

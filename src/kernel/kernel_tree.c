@@ -237,8 +237,7 @@ static weft_status grow_nodes(weft_ctx *ctx, const weft_tree_build *b, size_t fi
       WEFT_TRY(grow_node(b, start, key, lines, ctx));
       continue;
     }
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, points * (double) (b->d + 8) * 3))
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, points * (double) (b->d + 8) * 3), dynamic)
     for (size_t v = start; v < end; v++) {
       if (key) (void) grow_node(b, v, key, lines + (size_t) WEFT_THREAD() * b->d, NULL);
       else bound_ball(b, v, b->centre + v * (b->d + 1));
@@ -357,8 +356,7 @@ weft_status weft_tree_check(weft_ctx *ctx, const weft_tree_build *b, const char 
     double points = 0;
     for (end = start; end < b->nodes && points < (double) BATCH_POINTS; end++) points += b->count[end];
     WEFT_TRY(weft_poll(ctx, (double) start, (double) b->nodes));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, points * (double) b->d * 3))
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, points * (double) b->d * 3), dynamic)
     for (size_t v = start; v < end; v++) {
       double *own = scratch + (size_t) WEFT_THREAD() * size;
       if (!has_its_box(b, v, own)) atomic_store(&boxes, 0);

@@ -58,8 +58,7 @@ weft_status weft_kernel_moments(weft_ctx *ctx, const weft_kernel_task *task, con
   for (size_t start = 0; start < t->nodes; start += at_once) {
     const size_t end = t->nodes - start < at_once ? t->nodes : start + at_once;
     WEFT_TRY(weft_poll(ctx, 0, 1));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) task->reference.n * (double) size * 2))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) task->reference.n * (double) size * 2), static)
     for (size_t v = start; v < end; v++)
       if (t->child[v] < 0) leaf_moments(task, (size_t) t->first[v], (size_t) t->count[v], moments + v * size);
   }

@@ -197,8 +197,7 @@ static weft_status fill_moments(weft_ctx *ctx, weft_arena *mem, weft_series *s, 
     const size_t batch = 4096 / s->terms * 64 + 64;
     start = end > batch ? end - batch : 0;
     WEFT_TRY(weft_poll(ctx, 0, 1));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) task->reference.n * (double) s->terms))
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) task->reference.n * (double) s->terms), dynamic)
     for (size_t v = start; v < end; v++)
       if (s->slot[v] >= 0 && !children_have_moments(s, r, v))
         moments_of_points(s, task, r, v, powers + (size_t) WEFT_THREAD() * s->terms * LANES);

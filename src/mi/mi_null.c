@@ -407,8 +407,7 @@ static weft_status walk_all(weft_ctx *ctx, const item *items, law *laws, size_t 
     double work = 0;
     for (; next < count && work < MOST_TABLES * threads; next++) work += items[laws[next].first].tables;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
-    WEFT_PARALLEL(weft_threads_worth(threads, 10 * work))
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(threads, 10 * work), dynamic)
     for (int64_t g = (int64_t) first; g < (int64_t) next; g++) {
       const item *x = &items[laws[g].first];
       laws[g].done = x->tables > 0 && exact(x, margins + x->margins, laws[g].last - laws[g].first, f, factorial,

@@ -98,8 +98,7 @@ static weft_status moments(weft_ctx *ctx, const weft_pca_data *data, const doubl
       const size_t last = first + 4096 < x.p ? first + 4096 : x.p;
       WEFT_TRY(weft_poll(ctx, 0, 0));
       const double cells = x.dense ? (double) x.n * (double) (last - first) : x.starts[last] - x.starts[first];
-      WEFT_PARALLEL(weft_pca_threads_for_cells(ctx, cells))
-      WEFT_FOR(static)
+      WEFT_PARALLEL_FOR(weft_pca_threads_for_cells(ctx, cells), static)
       for (int64_t j = (int64_t) first; j < (int64_t) last; j++) {
         part *p = &parts[x.column + (size_t) j];
         if (x.dense) {
@@ -188,8 +187,7 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
     if (form->single) WEFT_TAKE(s->floats, &mem, data->n * data->p);
     else WEFT_TAKE(s->own, &mem, data->n * data->p);
     WEFT_TRY(data->fetch(ctx, data->source, 0, &x));
-    WEFT_PARALLEL(weft_pca_threads_for_cells(ctx, (double) x.n * (double) x.p))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_pca_threads_for_cells(ctx, (double) x.n * (double) x.p), static)
     for (int64_t j = 0; j < (int64_t) x.p; j++)
       for (size_t i = 0; i < x.n; i++) {
         const size_t at = i + (size_t) j * x.n;
@@ -312,8 +310,7 @@ done:
 
 static weft_status draw(weft_pca_space *s, weft_rng rng, uint64_t first, double *to, size_t count)
 {
-  WEFT_PARALLEL(count < 100000 ? 1 : s->ctx->threads)
-  WEFT_FOR(static)
+  WEFT_PARALLEL_FOR(count < 100000 ? 1 : s->ctx->threads, static)
   for (int64_t i = 0; i < (int64_t) count; i++) to[i] = 2 * weft_draw_uniform(rng, first + (uint64_t) i) - 1;
   return WEFT_OK;
 }

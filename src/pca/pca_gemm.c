@@ -208,8 +208,7 @@ static weft_status skinny_product(weft_ctx *ctx, const kernel *use, const skinny
     const size_t last = least(groups, first + piece * (size_t) threads);
     const weft_status st = weft_poll(ctx, 0, 0);
     if (st != WEFT_OK) return st;
-    WEFT_PARALLEL(threads)
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(threads, static)
     for (int64_t g = (int64_t) first; g < (int64_t) last; g++)
       dot_group(use, s, (size_t) g * wide, least(wide, m - (size_t) g * wide), n);
   }

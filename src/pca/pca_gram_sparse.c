@@ -135,15 +135,13 @@ weft_status weft_pca_gram_sparse_add(weft_ctx *ctx, const weft_pca_panel *x, con
       st = take_range(&own, x, &some[k]);
     }
     if (st == WEFT_OK) {
-      WEFT_PARALLEL(threads)
-      WEFT_FOR(dynamic)
+      WEFT_PARALLEL_FOR(threads, dynamic)
       for (int64_t k = 0; k < now; k++) by_rows(x, row, &some[k]);
     }
     for (int64_t k = 0; k < now && st == WEFT_OK; k++) {
       st = weft_poll(ctx, (double) (x->row + some[k].first), 0);
       if (st != WEFT_OK) break;
-      WEFT_PARALLEL(threads)
-      WEFT_FOR(dynamic)
+      WEFT_PARALLEL_FOR(threads, dynamic)
       for (int64_t j = 0; j < (int64_t) x->p; j++) add_column(&some[k], row, x->p, (size_t) j, g, m);
     }
     weft_arena_end(&own);
@@ -157,8 +155,7 @@ done:
 void weft_pca_gram_sparse_centre(const weft_pca_form *form, size_t p, double weight, const double *m, double *g,
                                  int threads)
 {
-  WEFT_PARALLEL(threads)
-  WEFT_FOR(dynamic)
+  WEFT_PARALLEL_FOR(threads, dynamic)
   for (int64_t j = 0; j < (int64_t) p; j++) {
     const double c = form->center[j], f = form->factor[j];
     double *column = g + (size_t) j * p;

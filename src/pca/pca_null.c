@@ -46,8 +46,7 @@ weft_status weft_pca_null(weft_ctx *ctx, const double *x, size_t n, size_t p, we
   for (int64_t first = 0; first < count; first += batch) {
     const int64_t end = first + batch < count ? first + batch : count;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
-    WEFT_PARALLEL(weft_threads_worth((int) team, (double) (end - first) * each))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth((int) team, (double) (end - first) * each), static)
     for (int64_t j = first; j < end; j++) {
       const size_t at = (size_t) j * n, own = (size_t) WEFT_THREAD();
       if (!mean) permute(x + at, n, rng, at, v + own * n, ends + own * (n + 1), out + at);

@@ -90,8 +90,7 @@ static weft_status regress(weft_ctx *ctx, const double *x, size_t n, size_t p, c
   const size_t each = (p + SLICES - 1) / SLICES;
   double *over = NULL;
   if (scores) WEFT_TAKE0(over, &mem, 2 * SLICES * n);
-  WEFT_PARALLEL(threads)
-  WEFT_FOR(static)
+  WEFT_PARALLEL_FOR(threads, static)
   for (int s = 0; s < SLICES; s++) {
     const size_t last = ((size_t) s + 1) * each < p ? ((size_t) s + 1) * each : p;
     for (size_t j = (size_t) s * each; j < last; j++) {
@@ -129,8 +128,7 @@ weft_status weft_pca_observed_scores(weft_ctx *ctx, const double *x, size_t n, s
 
 weft_status weft_pca_deflate(weft_ctx *ctx, double *x, size_t n, size_t p, const double *t, const double *loads)
 {
-  WEFT_PARALLEL((double) n * (double) p < SERIAL_CELLS ? 1 : ctx->threads)
-  WEFT_FOR(static)
+  WEFT_PARALLEL_FOR((double) n * (double) p < SERIAL_CELLS ? 1 : ctx->threads, static)
   for (int64_t j = 0; j < (int64_t) p; j++)
     for (size_t i = 0; i < n; i++) x[i + (size_t) j * n] -= t[i] * loads[j];
   return WEFT_OK;

@@ -94,8 +94,7 @@ static weft_status tridiagonal(weft_ctx *ctx, double *a, size_t m, double *diago
     diagonal[j] = column[j];
     if (!left) break;
     off[j] = reflection(v, left, &tau[j]);
-    WEFT_PARALLEL(threads)
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(threads, static)
     for (int64_t c = (int64_t) j + 1; c < (int64_t) m; c++)
       y[c] = step(left, a + (size_t) c * m + j + 1, last_v + j + 1, w[c], w + j + 1, last_v[c], v);
     for (size_t i = j + 1; i < m; i++) { y[i] *= tau[j]; inner += y[i] * v[i - j - 1]; }
@@ -240,8 +239,7 @@ static weft_status jacobi(weft_ctx *ctx, double *y, double *l, size_t m, double 
     for (size_t round = 0; round < rounds; round++) {
       int any = 0; /* several threads may set it, all to 1 */
       if (round % 8 == 0) WEFT_TRY(weft_poll(ctx, (double) round, (double) rounds));
-      WEFT_PARALLEL(threads)
-      WEFT_FOR(static)
+      WEFT_PARALLEL_FOR(threads, static)
       for (int64_t s = 0; s < (int64_t) (seats / 2); s++) {
         const size_t a = s ? (round + (size_t) s) % rounds : rounds, b = (round + rounds - (size_t) s) % rounds;
         const size_t i = a < b ? a : b, j = a < b ? b : a;

@@ -61,8 +61,7 @@ weft_status weft_pca_sparse_times(weft_ctx *ctx, const weft_pca_panel *x, const 
     const int64_t end = at + 2 * ctx->threads < ranges ? at + 2 * ctx->threads : ranges;
     const weft_status st = weft_poll(ctx, 0, 0);
     if (st != WEFT_OK) return st;
-    WEFT_PARALLEL(threads)
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(threads, dynamic)
     for (int64_t r = at; r < end; r++) {
       const size_t from = (size_t) r * step;
       times_rows(x, from, from + step < x->n ? from + step : x->n, v, b, out);
@@ -110,8 +109,7 @@ weft_status weft_pca_sparse_transposed(weft_ctx *ctx, const weft_pca_panel *x, c
     const size_t last = first + 512 < x->p ? first + 512 : x->p;
     const weft_status st = weft_poll(ctx, 0, 0);
     if (st != WEFT_OK) return st;
-    WEFT_PARALLEL(threads)
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(threads, dynamic)
     for (int64_t j = (int64_t) first; j < (int64_t) last; j++) {
       const int32_t *rows = x->rows + x->starts[j];
       const double *values = x->values + x->starts[j];

@@ -89,8 +89,7 @@ static weft_status columns(weft_ctx *ctx, const double *x, size_t n, size_t p, c
   for (int64_t first = 0; first < count; first += batch) {
     const int64_t end = first + batch < count ? first + batch : count;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - first) * (double) n * 40))
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - first) * (double) n * 40), dynamic)
     for (int64_t j = first; j < end; j++) {
       const size_t own = (size_t) WEFT_THREAD() * n, at = (size_t) j * n;
       double *z = places ? places + at : room + own;
@@ -147,8 +146,7 @@ weft_status weft_regulation_names(weft_ctx *ctx, const double *x, size_t n, size
   for (size_t first = 0; first < p; first += batch) {
     const size_t end = p - first < batch ? p : first + batch;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - first) * (double) n * 2))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - first) * (double) n * 2), static)
     for (int64_t i = 0; i < (int64_t) n; i++)
       for (size_t j = first; j < end; j++) out[i].values = mixed(out[i].values, x[(size_t) i + j * n]);
   }
@@ -248,8 +246,7 @@ weft_status weft_regulation_items(weft_ctx *ctx, const weft_regulation_phase *ph
     const int64_t end = (int64_t) (count - first < batch ? count : first + batch);
     const double share = (double) first / (double) count;
     WEFT_TRY(weft_poll(ctx, (double) phase->first + share * (double) phase->count, (double) phase->halves));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - (int64_t) first) * phase->cost))
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - (int64_t) first) * phase->cost), dynamic)
     for (int64_t item = (int64_t) first; item < end; item++) work(engine, (size_t) item, WEFT_THREAD());
   }
 done:

@@ -75,8 +75,7 @@ static weft_status all_targets(weft_ctx *ctx, const weft_regulation_chosen *c, d
     const int64_t end = first + batch < targets ? first + batch : targets;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) targets));
     const double each = 4 * (double) (c->halves * c->steps) + (double) c->regulators;
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - first) * each))
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - first) * each), dynamic)
     for (int64_t t = first; t < end; t++) {
       const size_t own = (size_t) WEFT_THREAD() * c->regulators;
       const size_t found = count_target(c, (size_t) t, tallies + own, touched + own);
@@ -139,8 +138,7 @@ weft_status weft_regulation_weights(weft_ctx *ctx, const weft_regulation_edges *
   for (int64_t first = 0; first < count; first += batch) {
     const int64_t end = first + batch < count ? first + batch : count;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) targets));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - first) * (double) regulators))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - first) * (double) regulators), static)
     for (int64_t t = first; t < end; t++)
       write_weights(edges, starts, (size_t) t, regulators, full, share, out + (size_t) t * regulators);
   }

@@ -225,8 +225,7 @@ weft_status weft_store_decode(weft_ctx *ctx, const weft_store *store, const weft
   const int threads = weft_threads_worth(ctx->threads, (double) view->block->values);
   uint8_t *sound;
   WEFT_TAKE(sound, &mem, (size_t) groups + 1);
-  WEFT_PARALLEL(threads)
-  WEFT_FOR(dynamic)
+  WEFT_PARALLEL_FOR(threads, dynamic)
   for (int64_t g = 0; g < groups; g++) {
     const size_t first = (size_t) g * GROUP, last = first + GROUP < listed ? first + GROUP : listed;
     sound[g] = (uint8_t) decode_group(view, columns, first, last, rows, values);

@@ -190,8 +190,7 @@ static weft_status sum_block(weft_ctx *ctx, const weft_store_choice *choice, con
   double *sums;
   WEFT_TAKE0(sums, &mem, 2 * RUNS * (size_t) b->rows);
   const int threads = weft_threads_worth(ctx->threads, 4.0 * (double) b->values);
-  WEFT_PARALLEL(threads)
-  WEFT_FOR(dynamic)
+  WEFT_PARALLEL_FOR(threads, dynamic)
   for (int r = 0; r < RUNS; r++) {
     const run_sums mine = { sums + 2 * (size_t) r * b->rows, sums + (2 * (size_t) r + 1) * b->rows, INFINITY,
                             -INFINITY };
@@ -258,8 +257,7 @@ weft_status weft_store_sum_groups(weft_ctx *ctx, const weft_store *s, const weft
     WEFT_TRY(next_batch(ctx, &all, &next));
     for (size_t i = 0; i < all.count; i++) values += (double) all.block[i].view.block->values;
     const int threads = weft_threads_worth(ctx->threads, 2 * values);
-    WEFT_PARALLEL(threads)
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(threads, dynamic)
     for (int64_t j = 0; j < (int64_t) s->p; j++)
       for (size_t i = 0; i < all.count; i++)
         for (size_t g = 0; g < count; g++) add_column(&all.block[i], &groups[g], (size_t) j);
@@ -353,8 +351,7 @@ static weft_status copy_batch(weft_ctx *ctx, const batch *all, const selection *
   WEFT_TAKE(fits, &mem, (size_t) columns + 1);
   for (size_t i = 0; i < all->count; i++) values += (double) all->block[i].view.block->values;
   const int threads = weft_threads_worth(ctx->threads, 2 * values);
-  WEFT_PARALLEL(threads)
-  WEFT_FOR(dynamic)
+  WEFT_PARALLEL_FOR(threads, dynamic)
   for (int64_t j = 0; j < columns; j++) {
     fits[j] = 1;
     for (size_t i = 0; i < all->count && fits[j]; i++)

@@ -26,8 +26,7 @@ weft_status weft_store_together(weft_ctx *ctx, size_t count, double operations, 
     own[i].poll = NULL;
     own[i].threads = 1;
   }
-  WEFT_PARALLEL(threads)
-  WEFT_FOR(dynamic)
+  WEFT_PARALLEL_FOR(threads, dynamic)
   for (int64_t i = 0; i < (int64_t) count; i++) ends[i] = work(&own[i], (size_t) i, data);
   for (size_t i = 0; i < count && st == WEFT_OK; i++) {
     if (ends[i] == WEFT_OK) continue;

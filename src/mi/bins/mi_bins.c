@@ -298,8 +298,7 @@ weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, cons
   for (size_t first = 0; first < p; first += batch) {
     const int64_t end = (int64_t) (p - first < batch ? p : first + batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, ((double) end - (double) first) * (double) n * 5))
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, ((double) end - (double) first) * (double) n * 5), dynamic)
     for (int64_t j = (int64_t) first; j < end; j++)
       for (size_t i = 0; i < n; i++)
         codes[(size_t) j * n + i] =

@@ -52,8 +52,7 @@ weft_status weft_mi_genotypes(weft_ctx *ctx, const char *path, size_t n, const d
       }
       next = variant + 1;
     }
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) count * (double) n))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) count * (double) n), static)
     for (int64_t j = 0; j < count; j++) count_copies(packed + (size_t) j * bytes, n, out + (first + (size_t) j) * n);
   }
 done:
@@ -100,8 +99,7 @@ weft_status weft_mi_genotype_summary(weft_ctx *ctx, const weft_column *columns, 
   for (size_t first = 0; first < p; first += batch) {
     const int64_t count = (int64_t) (p - first < batch ? p - first : batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) count * (double) n))
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) count * (double) n), dynamic)
     for (int64_t k = 0; k < count; k++) {
       const size_t j = first + (size_t) k;
       uint64_t of[4];

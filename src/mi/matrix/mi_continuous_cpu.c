@@ -159,8 +159,7 @@ static weft_status clear(weft_ctx *ctx, double *out, size_t count)
   for (size_t first = 0; first < count; first += batch) {
     const int64_t end = (int64_t) (count - first < batch ? count : first + batch);
     WEFT_TRY(weft_poll(ctx, 0, 1));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) end - (double) first))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) end - (double) first), static)
     for (int64_t at = (int64_t) first; at < end; at += (int64_t) piece)
       memset(out + at, 0, ((size_t) (end - at) < piece ? (size_t) (end - at) : piece) * sizeof *out);
   }

@@ -139,8 +139,7 @@ weft_status weft_mi_kendall(weft_ctx *ctx, const weft_mi_numeric *d, double *out
     size_t r, s;
     pair_at(d->n, first, &r, &s);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) k.pairs));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) d->p * (double) count))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) d->p * (double) count), static)
     for (int64_t j = 0; j < (int64_t) d->p; j++) {
       fill_planes(&k, (size_t) j, r, s, count);
       if (k.kinds == 1) greater[j] += (int64_t) k.ops->popcount(k.words + (size_t) j * PIECE_WORDS, PIECE_WORDS);

@@ -36,8 +36,7 @@ static weft_status all_columns(weft_ctx *ctx, size_t p, column_work *work, const
   for (size_t first = 0; first < p; first += batch) {
     const int64_t end = (int64_t) (p - first < batch ? p : first + batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, ((double) end - (double) first) * (double) p))
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, ((double) end - (double) first) * (double) p), dynamic)
     for (int64_t j = (int64_t) first; j < end; j++) work(job, (size_t) j, WEFT_THREAD());
   }
 done:

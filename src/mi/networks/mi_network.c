@@ -126,8 +126,7 @@ weft_status weft_network_check(weft_ctx *ctx, const weft_network_job *job, doubl
   for (int64_t first = 0; first < blocks; first += batch) {
     const int64_t end = blocks - first < batch ? blocks : first + batch;
     WEFT_TRY(weft_poll(ctx, 0, 1));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - first) * BLOCK * (double) p))
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - first) * BLOCK * (double) p), dynamic)
     for (int64_t k = first; k < end; k++) look_at_block(job, (size_t) k, &most[k], &apart[k]);
   }
   for (int64_t k = 0; k < blocks; k++) {
@@ -310,8 +309,7 @@ weft_status weft_network_mirror(weft_ctx *ctx, const weft_network_job *job, doub
   for (int64_t from = 0; from < blocks; from += batch) {
     const int64_t end = blocks - from < batch ? blocks : from + batch;
     WEFT_TRY(weft_poll(ctx, 1, 1));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - from) * BLOCK * (double) p))
-    WEFT_FOR(dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - from) * BLOCK * (double) p), dynamic)
     for (int64_t jb = from; jb < end; jb++)
       for (size_t ib = 0; ib <= (size_t) jb; ib++)
         for (size_t j = (size_t) (jb * block); j < p && j < (size_t) ((jb + 1) * block); j++)
@@ -359,8 +357,7 @@ static weft_status look_before(weft_ctx *ctx, const network *w)
   for (size_t first = 0; first < p; first += batch) {
     const int64_t end = (int64_t) (p - first < batch ? p : first + batch);
     WEFT_TRY(weft_poll(ctx, 0, 1));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, ((double) end - (double) first) * (double) p))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, ((double) end - (double) first) * (double) p), static)
     for (int64_t j = (int64_t) first; j < end; j++) {
       if (before == WEFT_NETWORK_MOMENTS) column_moments(w, (size_t) j);
       else column_sum(w, (size_t) j);

@@ -443,8 +443,7 @@ weft_status weft_mi_pack_permute(weft_ctx *ctx, weft_arena *mem, const weft_mi_p
        first < in->plane_rows; first += batch) {
     const int64_t count = (int64_t) (in->plane_rows - first < batch ? in->plane_rows - first : batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) in->plane_rows));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) count * (double) in->n))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) count * (double) in->n), static)
     for (int64_t k = 0; k < count; k++) move_bits(in, out, first + (size_t) k, from);
   }
   for (size_t g = 0; g < in->group_count; g++) {
@@ -512,8 +511,7 @@ weft_status weft_mi_pack_select(weft_ctx *ctx, weft_arena *mem, const weft_mi_pa
   for (size_t first = 0; first < out->plane_rows; first += batch) {
     const size_t count = out->plane_rows - first < batch ? out->plane_rows - first : batch;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) out->plane_rows));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) count * (double) in->words))
-    WEFT_FOR(static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) count * (double) in->words), static)
     for (int64_t k = 0; k < (int64_t) count; k++) {
       const size_t row = first + (size_t) k;
       memcpy(out->bits + row * in->words, in->bits + rows[row] * in->words, in->words * sizeof *in->bits);

@@ -276,12 +276,9 @@ weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, cons
     const int64_t count = (int64_t) (units - first < pace.batch ? units - first : pace.batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) units));
     weft_mi_pace_start(&pace);
-    WEFT_PARALLEL(threads)
-    {
-      WEFT_FOR(dynamic)
-      for (int64_t k = 0; k < count; k++)
-        search_unit(&s, weft_dealt_unit(first + (size_t) k, search->part, search->parts), &work[WEFT_THREAD()]);
-    }
+    WEFT_PARALLEL_FOR(threads, dynamic)
+    for (int64_t k = 0; k < count; k++)
+      search_unit(&s, weft_dealt_unit(first + (size_t) k, search->part, search->parts), &work[WEFT_THREAD()]);
     for (int t = 0; t < threads; t++) {
       double *bar = search->by_interaction ? &s.bar_gain : &s.bar_mi;
       *bar = fmax(*bar, weft_mi_keeper_bar(&work[t].keeper));

@@ -83,17 +83,14 @@ weft_status weft_mi_search_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const
     const int64_t count = (int64_t) (units - first < pace.batch ? units - first : pace.batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) units));
     weft_mi_pace_start(&pace);
-    WEFT_PARALLEL(threads)
-    {
-      WEFT_FOR(dynamic)
-      for (int64_t k = 0; k < count; k++) {
-        const uint64_t from = (first + (uint64_t) k) * UNIT, to = from + UNIT < tuples ? from + UNIT : tuples;
-        uint32_t at[WEFT_MI_ORDER];
-        weft_mi_unrank(from, p, search->order, at);
-        for (uint64_t rank = from; rank < to; rank++) {
-          if (rank > from) advance(at, p, search->order);
-          score(pack, chosen, codes, search, at, rank, &work[WEFT_THREAD()]);
-        }
+    WEFT_PARALLEL_FOR(threads, dynamic)
+    for (int64_t k = 0; k < count; k++) {
+      const uint64_t from = (first + (uint64_t) k) * UNIT, to = from + UNIT < tuples ? from + UNIT : tuples;
+      uint32_t at[WEFT_MI_ORDER];
+      weft_mi_unrank(from, p, search->order, at);
+      for (uint64_t rank = from; rank < to; rank++) {
+        if (rank > from) advance(at, p, search->order);
+        score(pack, chosen, codes, search, at, rank, &work[WEFT_THREAD()]);
       }
     }
   }
