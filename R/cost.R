@@ -304,6 +304,11 @@ cost_direct_sums <- function(nq, n, d, m, kernel, precision, threads) {
        pairs / there + sent(4 * bytes) + launching(0.001), bytes, 0, pairs / there)
 }
 
+# Sums along a line by one thread: references sorted, or put into cells for few queries, which then take most of it.
+cost_line <- function(nq, n, m) {
+  cost(on_core((if (n >= 64 * nq) 6e-9 else 3e-8) * n + 4e-7 * nq * (1 + 0.2 * (m - 1))), Inf, 32 * (as.double(n) + nq))
+}
+
 # Sums over a mesh: `native`, the seconds of one core or of a device that its scheme was chosen by, and on a device what
 # travels.
 cost_mesh <- function(native, size, nodes, threads) {
