@@ -11,7 +11,7 @@ line_pays <- function(problem) {
   nq <- as.double(nrow(problem$query))
   scattered <- problem$kernel == "gaussian" && !problem$leave_one_out && problem$rel_error >= 1e-6 && n >= 64 * nq
   has_line(problem$kernel, ncol(problem$reference)) && is.null(problem$bandwidth$scale) && problem$backend != "cuda" &&
-    n * nq > (if (scattered) 30 else 300) * n + 300 * nq
+    n * nq > (if (scattered) 30 else 450) * n + 450 * nq
 }
 
 # A plan for a mesh where that takes less than half of what a line would, else NULL.

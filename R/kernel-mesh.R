@@ -97,8 +97,8 @@ mesh_asked_for <- function(problem) {
   )
 }
 
-# Sums of some queries by trees, directly or along a line, on the device of a mesh where that is less than to grow trees; they leave
-# themselves out where queries do.
+# Sums of some queries by trees, directly or along a line, on the device of a mesh where that is less than to grow
+# trees; they leave themselves out where queries do.
 sums_of_some <- function(problem, some) {
   p <- problem
   p$query <- problem$query[some, , drop = FALSE]

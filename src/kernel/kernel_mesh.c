@@ -132,11 +132,11 @@ done:
   return st;
 }
 
-/* Whole runs of so many points of a block are added up in a tile of their own before they are added to the mesh, so that
- * rounding does not grow with the points: a tile has 32 nodes in each dimension. */
+/* Whole runs of so many points of a block are added up in a tile of their own before they are added to the mesh, so
+ * that rounding does not grow with the points: a tile has 32 nodes in each dimension. */
 static size_t run_of(size_t d) { return d < 3 ? 512 : 4096; }
 
-/* The most additions one after another that a node may get: from 2^d blocks, since windows are no wider than a block. */
+/* The most additions one after another that a node may get, from 2^d blocks: windows are no wider than a block. */
 static double most_at_node(const weft_mesh *mesh, const blocks *b)
 {
   const size_t run = run_of(mesh->d);

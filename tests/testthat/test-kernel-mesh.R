@@ -126,7 +126,7 @@ test_that("rounding does not grow with the points of a block, whose runs are add
   withr::local_seed(9)
   for (d in 1:3) {
     n <- 30000
-    x <- rbind(matrix(runif(n * d, -0.5, 0.5), ncol = d), matrix(6, 1, d)) # some whole runs in a few blocks, and one far
+    x <- rbind(matrix(runif(n * d, -0.5, 0.5), ncol = d), matrix(6, 1, d)) # whole runs in a few blocks, and one far
     w <- rexp(n + 1)
     got <- kernel_sum(x, weights = cbind(w, 1), bandwidth = 0.5, abs_error = 1e-11 * sum(w), method = "mesh")
     some <- c(1:30, n + 1)
