@@ -4,13 +4,24 @@
 has_line <- function(kernel, d) d == 1L && kernel != "polynomial" && of_sheet(kernel, "line")
 
 # Whether they pay. Sorting and cells take some hundred nanoseconds per point and query, a pair about one; cells alone,
-# which do for few queries of a Gaussian kernel within a tolerance, a tenth of that per point.
+# which do for few queries of a Gaussian kernel within a tolerance, a tenth of that per point. For many queries of that
+# kernel a mesh takes less.
 line_pays <- function(problem) {
   n <- as.double(nrow(problem$reference))
   nq <- as.double(nrow(problem$query))
   scattered <- problem$kernel == "gaussian" && !problem$leave_one_out && problem$rel_error >= 1e-6 && n >= 64 * nq
   has_line(problem$kernel, ncol(problem$reference)) && is.null(problem$bandwidth$scale) && problem$backend != "cuda" &&
-    n * nq > (if (scattered) 30 else 300) * n + 300 * nq
+    n * nq > (if (scattered) 30 else 450) * n + 450 * nq
+}
+
+# A plan for a mesh where that takes less than half of what a line would, else NULL.
+instead_of_line <- function(problem) {
+  line <- cost_line(nrow(problem$query), nrow(problem$reference), NCOL(problem$weights))$cpu
+  if (line < 1e-3 || problem$leave_one_out || problem$confidence < 1 || !has_mesh(problem)) return(NULL)
+  mesh <- mesh_anywhere(problem, line)
+  if (!mesh_pays(mesh, line, 0.5)) return(NULL)
+  list(method = "mesh", mesh = mesh, reason = sprintf("about %s over a mesh, %s along a line",
+                                                      seconds_text(mesh$seconds), seconds_text(line)))
 }
 
 kernel_line <- function(problem, reason = "asked for") {

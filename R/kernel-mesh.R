@@ -42,6 +42,17 @@ mesh_extent <- function(problem) {
   as.vector(abs(inverse) %*% range)
 }
 
+# On a device where that takes less than a mesh on the CPU and than `least` seconds.
+mesh_anywhere <- function(problem, least = Inf) {
+  mesh <- mesh_plan(problem, problem$backend == "cuda")
+  least <- min(least, mesh$seconds)
+  if (problem$backend == "auto" && least > cuda_start_seconds() && is.null(cuda_missing())) {
+    there <- mesh_plan(problem, on_device = TRUE)
+    if (!is.null(there) && choose_backend("auto", cost(least, there$seconds))$name == "cuda") return(there)
+  }
+  mesh
+}
+
 # Where a mesh does in much less time what trees or all pairs, which take at least so many seconds, would.
 mesh_pays <- function(mesh, seconds, much = 1) {
   !is.null(mesh) && mesh$nodes <= 1e8 && mesh$seconds < much * seconds
@@ -74,11 +85,7 @@ mesh_asked_for <- function(problem) {
                 x = sprintf("`kernel` is \"%s\", in %d dimensions, with `rel_error` %g and `abs_error` %g.",
                             problem$kernel, ncol(problem$reference), problem$rel_error, problem$abs_error))
   }
-  mesh <- mesh_plan(problem, problem$backend == "cuda")
-  if (problem$backend == "auto" && !is.null(mesh) && mesh$seconds > cuda_start_seconds() && is.null(cuda_missing())) {
-    there <- mesh_plan(problem, on_device = TRUE)
-    if (!is.null(there) && choose_backend("auto", cost(mesh$seconds, there$seconds))$name == "cuda") mesh <- there
-  }
+  mesh <- mesh_anywhere(problem)
   fits <- !is.null(mesh) && mesh$nodes <= most_mesh_nodes
   result <- if (fits) kernel_mesh(problem, mesh, "asked for")
   if (!is.null(result)) return(result)
@@ -90,8 +97,8 @@ mesh_asked_for <- function(problem) {
   )
 }
 
-# Sums of some queries by trees or directly, on the device of a mesh where that is less than to grow trees; they leave
-# themselves out where queries do.
+# Sums of some queries by trees, directly or along a line, on the device of a mesh where that is less than to grow
+# trees; they leave themselves out where queries do.
 sums_of_some <- function(problem, some) {
   p <- problem
   p$query <- problem$query[some, , drop = FALSE]
@@ -100,6 +107,7 @@ sums_of_some <- function(problem, some) {
     return(sums_in_double(problem, some))
   }
   p$backend <- p$control$backend <- problem$control$backend <- "cpu"
+  if (!problem$leave_one_out && line_pays(p)) return(kernel_line(p)$sum)
   p$leave_one_out <- FALSE # for the plan
   plan <- plan_method(p)
   if (plan$method == "direct") return(sums_in_double(problem, some))

@@ -54,15 +54,15 @@
 #'   narrower than the bandwidth, and a cell counts for a query by some moments of its references, in time that does not
 #'   grow with the number of references in reach. Exact sums are as exact as direct ones; the Gaussian kernel is a
 #'   series, cut off where the rest is within the tolerance. `"auto"` takes it wherever it applies, except for the
-#'   smallest sums.
+#'   smallest sums, and where a mesh is much less work.
 #'
 #'   `"mesh"` is for the Gaussian kernel in one to three dimensions, within an error: weights are spread over the nodes
 #'   of a regular grid, the nodes convolved with the kernel, one dimension after another, and sums gathered from the
 #'   nodes around each query, in time that hardly depends on how many references are in reach. Its error, as a share of
 #'   the summed weights, is known beforehand: it is found for the windows and the convolution as they are computed.
 #'   Queries whose sum is so small that this share would break `rel_error` and `abs_error` are summed by trees or
-#'   directly. `"auto"` takes it on the CPU where it is much less work than trees or all pairs; with `backend = "cuda"`
-#'   a device does it, with the same bits in every run.
+#'   directly. `"auto"` takes it where it is much less work than trees, a line or all pairs. On a device it has the same
+#'   bits in every run.
 #'
 #'   `method = "auto"` begins the walk and gives it up when what is left of it would take longer than the direct sum,
 #'   whose time is known from a few pairs, measured in the session; `verbose = TRUE` tells which it was. It goes by
@@ -314,7 +314,10 @@ kernel_run <- function(problem, method = "auto") {
   }
   if (method == "line") return(kernel_line(problem))
   if (method == "mesh") return(mesh_asked_for(problem))
-  if (method == "auto" && is.null(problem$plan) && line_pays(problem)) return(kernel_line(problem, "one dimension"))
+  if (method == "auto" && is.null(problem$plan) && line_pays(problem)) {
+    problem$plan <- instead_of_line(problem)
+    if (is.null(problem$plan)) return(kernel_line(problem, "one dimension"))
+  }
   if (method == "auto" && is.null(problem$plan)) problem$plan <- plan_method(problem, try = TRUE)
   plan <- problem$plan %||% list(method = method, reason = "asked for")
   if (plan$method == "tree" && "cuda" %in% c(problem$backend, plan$chosen$name)) return(kernel_grid(problem, plan))

@@ -23,6 +23,9 @@ kernels <- function() {
   scores <- bn_scores(levels, 3)
   links <- irm_sample(60, 50, k = 3, seed = 1)$A
   counts <- matrix(stats::rpois(2000, 0.3), 100)
+  dense <- stats::rnorm(20000)
+  density_of_many <- kde(dense, 0.1)
+  many_levels <- as.data.frame(draw(1000, 20, 30L))
   plane <- matrix(stats::rnorm(4000), ncol = 2)
   space <- matrix(stats::rnorm(3000), ncol = 3)
   sparse <- Matrix::sparseMatrix(rep(1:400, 4), rep(1:200, 8), x = stats::rexp(1600), dims = c(400, 200))
@@ -43,6 +46,9 @@ kernels <- function() {
     "kernel_sum, mesh in space" = function() kernel_sum(space, bandwidth = 0.5, rel_error = 1e-4, method = "mesh"),
     "kernel_sum, few queries" = function() kernel_sum(c(-1, 0, 1), as.vector(numbers), bandwidth = 0.1,
                                                       rel_error = 1e-4, method = "line"),
+    "kernel_sum, many points" = function() kernel_sum(dense, bandwidth = 0.3, rel_error = 1e-4, method = "mesh"),
+    "predict, density on a grid" = function() predict(density_of_many, seq(-3, 3, length.out = 41)),
+    "mi_pairs, 30 levels" = function() mi_pairs(many_levels, class, top = 10),
     "kde, plug-in" = function() kde(numbers[, 1], "plugin"),
     "kde, lscv" = function() kde(as.vector(numbers), "lscv"),
     "kde, lscv of a plane" = function() kde(plane, "lscv"),

@@ -20,8 +20,10 @@ sweep <- function(values, call, why = "") list(values = values, call = call, why
 
 sweeps <- list(
   "pca, components" = sweep(30:58, function(k) { x <- normal(1000, 6000); function() pca(x, k) }),
-  "pca, rows" = sweep(steps(200, 3000), function(n) { x <- normal(n, 2000); function() pca(x, 10) }),
-  "pca, columns" = sweep(steps(200, 3000), function(p) { x <- normal(2000, p); function() pca(x, 10) }),
+  "pca, rows" = sweep(steps(200, 3000), function(n) { x <- normal(n, 2000); function() pca(x, 10) },
+                      "eigenvectors of the smaller side grow with its cube: half more for each step up to 1,024"),
+  "pca, columns" = sweep(steps(200, 3000), function(p) { x <- normal(2000, p); function() pca(x, 10) },
+                         "eigenvectors of the smaller side grow with its cube: half more for each step up to 1,024"),
   "pca, sparse, components" = sweep(5:24, function(k) {
     x <- Matrix::rsparsematrix(5000, 1000, 0.02)
     function() pca(x, k)
@@ -31,7 +33,7 @@ sweeps <- list(
     x <- levels_of(1000, 300, levels)
     class <- rep(0:1, 500)
     function() mi_pairs(x, class)
-  }, "the counts of a pair grow with the square of its levels"),
+  }, "counts grow with the square of the levels; more than 24 are counted row by row, without vectors"),
   "mi_pairs, rows" = sweep(steps(200, 6000), function(n) {
     x <- levels_of(n, 400, 2)
     class <- rep_len(0:1, n)
@@ -45,7 +47,7 @@ sweeps <- list(
   "mi_matrix, levels" = sweep(2:34, function(levels) {
     x <- levels_of(1000, 200, levels)
     function() mi_matrix(x)
-  }, "the counts of a pair grow with the square of its levels"),
+  }, "counts grow with the square of the levels; more than 24 are counted row by row, without vectors"),
   "mi_rank, columns" = sweep(steps(200, 6000), function(p) {
     x <- levels_of(300, p, 3)
     class <- rep_len(0:1, 300)
@@ -73,7 +75,7 @@ sweeps <- list(
   "kernel_sum, points, 3-D" = sweep(steps(300, 8000), function(n) {
     x <- normal(n, 3)
     function() kernel_sum(x, bandwidth = 0.3, rel_error = 1e-3)
-  }),
+  }, "from 1,500 points on trees are grown, and given up where that is seen not to pay: a millisecond"),
   "kernel_sum, dimensions" = sweep(1:16, function(d) {
     x <- normal(3000, d)
     function() kernel_sum(x, bandwidth = 0.5, rel_error = 1e-3)
@@ -86,13 +88,14 @@ sweeps <- list(
     x <- normal(4000, 2)
     function() kernel_sum(x, bandwidth = h, rel_error = 1e-3)
   }),
-  "kde, lscv, points" = sweep(steps(100, 50000), function(n) { x <- stats::rnorm(n); function() kde(x, "lscv") }),
+  "kde, lscv, points" = sweep(steps(100, 50000), function(n) { x <- stats::rnorm(n); function() kde(x, "lscv") },
+                              "pairs are counted again where a search goes below the bandwidths that it began with"),
   "kde, plug-in, points" = sweep(steps(100, 50000), function(n) { x <- stats::rnorm(n); function() kde(x, "plugin") }),
   "gp_regression, points" = sweep(steps(50, 1500), function(n) {
     x <- matrix(stats::runif(8 * n), n)
     y <- stats::rnorm(n)
     function() quiet(gp_regression(x, y, bandwidth = 0.5))
-  })
+  }, "a factor grows with the cube of the points; the choice of one goes by the pace of R's BLAS, which is timed")
 )
 
 # ---- measuring ----

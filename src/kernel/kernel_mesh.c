@@ -131,9 +131,14 @@ done:
   return st;
 }
 
-/* The most points that may add to one node: those of 2^d blocks, since windows are no wider than a block. */
+/* Whole runs of so many points of a block are added up in a tile of their own before they are added to the mesh, so
+ * that rounding does not grow with the points: a tile has 32 nodes in each dimension. */
+static size_t run_of(size_t d) { return d < 3 ? 512 : 4096; }
+
+/* The most additions one after another that a node may get, from 2^d blocks: windows are no wider than a block. */
 static double most_at_node(const weft_mesh *mesh, const blocks *b)
 {
+  const size_t run = run_of(mesh->d);
   size_t most = 0;
   for (size_t k = 0; k < b->all; k++) {
     size_t sum = 0;
@@ -146,14 +151,64 @@ static double most_at_node(const weft_mesh *mesh, const blocks *b)
         at -= back * step;
         rest /= b->blocks[j], step *= b->blocks[j];
       }
-      if (inside) sum += b->start[at + 1] - b->start[at];
+      if (inside) sum += (b->start[at + 1] - b->start[at]) % run + (b->start[at + 1] - b->start[at]) / run;
     }
     most = sum > most ? sum : most;
   }
-  return (double) most;
+  return (double) (most + run);
 }
 
 /* ---- passes ---- */
+
+#define TILE ((size_t) 2 * WEFT_MESH_BLOCK) /* nodes in each dimension that the points of a block reach */
+
+/* A whole run of a block's points. tile: m * TILE^d zeros, which are left so. */
+static void spread_run(const weft_mesh *mesh, const weft_mesh_code *code, const weft_mesh_points *p, const blocks *b,
+                       size_t block, size_t from, const double *weights, double *tile)
+{
+  size_t begin = 0, rows[WEFT_MESH_DIMENSIONS] = { 1, 1, 1 };
+  weft_mesh own = *mesh;
+  own.node = tile, own.nodes = 1, own.origin = 0;
+  for (size_t j = 0; j < mesh->d; j++) {
+    const size_t first = block % b->blocks[j] * WEFT_MESH_BLOCK, left = mesh->count[j] - first;
+    block /= b->blocks[j];
+    own.stride[j] = own.nodes, own.nodes *= TILE;
+    own.origin += first * own.stride[j], begin += first * mesh->stride[j];
+    rows[j] = left < TILE ? left : TILE;
+  }
+  code->spread(&own, p, from, from + run_of(mesh->d), weights);
+  for (size_t c = 0; c < mesh->m; c++)
+    for (size_t k = 0; k < rows[2]; k++)
+      for (size_t i = 0; i < rows[1]; i++) {
+        double *to = mesh->node + c * mesh->nodes + begin + (mesh->d > 1 ? i * mesh->stride[1] : 0) +
+                     (mesh->d > 2 ? k * mesh->stride[2] : 0);
+        const double *row = tile + c * own.nodes + (k * TILE + i) * TILE;
+        for (size_t a = 0; a < rows[0]; a++) to[a] += row[a];
+      }
+  memset(tile, 0, mesh->m * own.nodes * sizeof *tile);
+}
+
+/* Some more points of a slab, from `from`, which is of block *block or where it begins; to which point. */
+static size_t spread_some(const weft_mesh *mesh, const weft_mesh_code *code, const weft_mesh_points *p,
+                          const blocks *b, size_t *block, size_t end_block, size_t from, size_t some,
+                          const double *weights, double *tile)
+{
+  const size_t run = run_of(mesh->d);
+  size_t at = from, begin = from; /* of those that are added to the mesh as they are */
+  while (*block < end_block && at - from < some) {
+    const size_t end = b->start[*block + 1];
+    if (end - at < run) {
+      at = end;
+      ++*block;
+      continue;
+    }
+    code->spread(mesh, p, begin, at, weights);
+    spread_run(mesh, code, p, b, *block, at, weights, tile);
+    begin = at += run;
+  }
+  code->spread(mesh, p, begin, at, weights);
+  return at;
+}
 
 static weft_status spread_all(weft_ctx *ctx, const weft_mesh *mesh, const weft_mesh_code *code,
                               const weft_mesh_points *p, const blocks *b, const double *weights)
@@ -161,9 +216,13 @@ static weft_status spread_all(weft_ctx *ctx, const weft_mesh *mesh, const weft_m
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t several = (b->slabs + 1) / 2, at_once = POINTS_AT_ONCE / several + 256;
-  size_t *done, spread = 0;
+  const size_t size = mesh->m * (mesh->d == 1 ? TILE : mesh->d == 2 ? TILE * TILE : TILE * TILE * TILE);
+  size_t *done, *block, spread = 0;
+  double *tiles;
   WEFT_TAKE(done, &mem, b->slabs);
-  for (size_t s = 0; s < b->slabs; s++) done[s] = b->start[s * b->per_slab];
+  WEFT_TAKE(block, &mem, b->slabs);
+  WEFT_TAKE0(tiles, &mem, size * (size_t) ctx->threads);
+  for (size_t s = 0; s < b->slabs; s++) block[s] = s * b->per_slab, done[s] = b->start[block[s]];
   for (size_t parity = 0; parity < 2; parity++) {
     size_t left = 1;
     while (left) {
@@ -171,12 +230,9 @@ static weft_status spread_all(weft_ctx *ctx, const weft_mesh *mesh, const weft_m
       left = 0;
       WEFT_TRY(weft_poll(ctx, (double) spread, 2 * (double) p->n));
       WEFT_PARALLEL_FOR(threads, dynamic)
-      for (size_t s = parity; s < b->slabs; s += 2) {
-        const size_t end = b->start[(s + 1) * b->per_slab], rest = end - done[s];
-        const size_t some = rest < at_once ? rest : at_once;
-        if (some) code->spread(mesh, p, done[s], done[s] + some, weights);
-        done[s] += some;
-      }
+      for (size_t s = parity; s < b->slabs; s += 2)
+        done[s] = spread_some(mesh, code, p, b, block + s, (s + 1) * b->per_slab, done[s], at_once, weights,
+                              tiles + size * (size_t) WEFT_THREAD());
       for (size_t s = parity; s < b->slabs; s += 2) left += b->start[(s + 1) * b->per_slab] - done[s];
       spread += several * at_once;
     }

@@ -54,7 +54,8 @@ typedef struct weft_mesh {
   size_t d, m, nodes, stride[WEFT_MESH_DIMENSIONS], count[WEFT_MESH_DIMENSIONS]; /* stride[0] is 1; rows are padded */
   double least[WEFT_MESH_DIMENSIONS], per_node;  /* the window of a point at x begins at node (x - least) per_node */
   const weft_mesh_scheme *scheme;
-  double *node; /* m * nodes; NULL where a mesh is only placed */
+  double *node; /* m * nodes from node `origin` on; NULL where a mesh is only placed */
+  size_t origin;
 } weft_mesh;
 
 typedef struct weft_mesh_box { double least[WEFT_MESH_DIMENSIONS], most[WEFT_MESH_DIMENSIONS]; } weft_mesh_box;

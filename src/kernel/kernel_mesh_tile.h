@@ -34,14 +34,14 @@ MESH_INLINE size_t window_of(const weft_mesh *mesh, double at, const int vectors
   return first;
 }
 
-/* Windows in all dimensions; the node at which they begin. */
+/* Windows in all dimensions; the node at which they begin, counted from the first there is. */
 MESH_INLINE size_t windows_of(const weft_mesh *mesh, const weft_mesh_points *p, size_t i, const int vectors,
                               const int d, eight (*value)[MOST])
 {
   size_t first = 0;
   for (int j = 0; j < d; j++)
     first += window_of(mesh, weft_mesh_at(mesh, p, i, (size_t) j), vectors, value[j]) * mesh->stride[j];
-  return first;
+  return first - mesh->origin;
 }
 
 MESH_INLINE void ask_for(const weft_mesh_points *p, size_t i, size_t end, const int d)

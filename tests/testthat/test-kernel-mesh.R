@@ -111,6 +111,34 @@ test_that("auto takes a mesh for many points and a wide kernel, and not without 
   expect_no_match(said(rel_error = 1e-4, kernel = "cauchy"), "Method: mesh")
 })
 
+test_that("on a line auto takes a mesh for many queries of the Gaussian kernel, and a line for others", {
+  withr::local_seed(8)
+  x <- rnorm(2e4)
+  said <- function(q, ...) paste(capture_messages(kernel_sum(q, x, bandwidth = 0.1, backend = "cpu", verbose = TRUE,
+                                                             ...)), collapse = "")
+  expect_match(said(x, rel_error = 1e-4), "Method: mesh")
+  expect_match(said(x[1:100], rel_error = 1e-4), "Method: line")
+  expect_match(said(x), "Method: line")
+  expect_match(said(x, rel_error = 1e-4, kernel = "laplacian"), "Method: line")
+})
+
+test_that("rounding does not grow with the points of a block, whose runs are added up apart", {
+  withr::local_seed(9)
+  for (d in 1:3) {
+    n <- 30000
+    x <- rbind(matrix(runif(n * d, -0.5, 0.5), ncol = d), matrix(6, 1, d)) # whole runs in a few blocks, and one far
+    w <- rexp(n + 1)
+    got <- kernel_sum(x, weights = cbind(w, 1), bandwidth = 0.5, abs_error = 1e-11 * sum(w), method = "mesh")
+    some <- c(1:30, n + 1)
+    want <- kernel_sum(x[some, , drop = FALSE], x, cbind(w, 1), bandwidth = 0.5, method = "direct")
+    expect_lt(max(abs(got[some, ] - want)), 1e-11 * sum(w), label = paste(d, "dimensions"))
+    shown <- capture_messages(kernel_sum(rep(x[, 1], 30), bandwidth = 0.5, abs_error = 2e-6, method = "mesh",
+                                         verbose = TRUE))
+    bound <- as.numeric(sub(".*error ([-0-9.e]+) of.*", "\\1", paste(shown, collapse = "")))
+    expect_lt(bound, 5e-12) # of 900,000 points next to each other; added one after another 1e-10
+  }
+})
+
 test_that("a mesh says where it does not apply", {
   x <- matrix(0.5, 3, 4)
   expect_error(kernel_sum(x, method = "mesh", rel_error = 0.1), "in 4 dimensions", class = "weft_error_input")

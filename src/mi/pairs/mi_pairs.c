@@ -51,16 +51,20 @@ static pair_score score_pair(const shared *s, const weft_mi_counts *t, size_t i,
   return out;
 }
 
-static pair_score score_coded(const shared *s, size_t i, size_t j, size_t ni, size_t a, size_t b, workspace *w)
+/* What both tell together, and only where that may reach `bar` what each does: no interaction is above it. */
+static pair_score score_coded(const shared *s, size_t i, size_t j, size_t ni, size_t a, size_t b, double bar,
+                              workspace *w)
 {
   const weft_mi_pack *p = s->tiling.x;
   const uint16_t *codes[2] = { w->codes + i * p->n, w->codes + (ni + j) * p->n };
-  const uint32_t levels[2] = { p->levels[a], p->levels[b] }, masks[3] = { 3, 1, 2 };
-  int64_t scores[3];
-  pair_score out;
-  out.n = weft_mi_coded(&w->coder, p, codes, levels, 2, masks, 3, scores);
-  out.joint = scores[0];
-  out.gain = scores[0] - scores[1] - scores[2];
+  const uint32_t levels[2] = { p->levels[a], p->levels[b] }, both = 3, each[2] = { 1, 2 };
+  int64_t scores[2];
+  pair_score out = { 0, 0, 0 };
+  out.n = weft_mi_coded(&w->coder, p, codes, levels, 2, &both, 1, &out.joint);
+  out.gain = out.joint;
+  if (weft_mi_bits(out.joint, p->f.unit, out.n) < bar) return out;
+  weft_mi_coded(&w->coder, p, codes, levels, 2, each, 2, scores);
+  out.gain -= scores[0] + scores[1];
   return out;
 }
 
@@ -112,13 +116,16 @@ static void load_codes(const weft_mi_tiling *tiling, const weft_mi_tile *tile, u
 
 static void search_codes(const shared *s, const weft_mi_tile *tile, workspace *w)
 {
+  const weft_mi_pack *p = s->tiling.x;
   const size_t a0 = tile->panel->g->first + tile->i0, b0 = tile->panel->h->first + tile->j0;
   load_codes(&s->tiling, tile, w->codes);
   for (size_t i = 0; i < tile->ni; i++)
     for (size_t j = tile->panel->same && tile->j0 <= tile->i0 + i ? tile->i0 + i + 1 - tile->j0 : 0; j < tile->nj;
          j++) {
       if (left_out(s, a0 + i, b0 + j)) continue;
-      pair_score score = score_coded(s, i, j, tile->ni, a0 + i, b0 + j, w);
+      const double bar = fmax(fmax(s->bar_mi, s->bar_gain), weft_mi_keeper_bar(&w->keeper));
+      pair_score score = score_coded(s, i, j, tile->ni, a0 + i, b0 + j, bar, w);
+      if (weft_mi_bits(score.joint, p->f.unit, score.n) < bar) continue;
       keep(s, &score, a0 + i, b0 + j, w);
     }
 }
@@ -134,7 +141,7 @@ static void full_tile(const shared *s, const weft_mi_tile *tile, workspace *w, d
     for (size_t j = tile->panel->same && tile->j0 <= tile->i0 + i ? tile->i0 + i + 1 - tile->j0 : 0; j < tile->nj;
          j++) {
       if (left_out(s, a0 + i, b0 + j)) continue;
-      const pair_score score = tile->panel->coded ? score_coded(s, i, j, tile->ni, a0 + i, b0 + j, w)
+      const pair_score score = tile->panel->coded ? score_coded(s, i, j, tile->ni, a0 + i, b0 + j, -INFINITY, w)
                                                   : score_pair(s, &t, i, j, a0 + i, b0 + j, w);
       const size_t x = p->column[a0 + i], y = p->column[b0 + j];
       mi[x * p->columns + y] = mi[y * p->columns + x] = weft_mi_bits(score.joint, p->f.unit, score.n);
