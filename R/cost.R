@@ -257,8 +257,8 @@ cost_exact <- function(p, posterior = "none", backend = "cpu", sets = 0, threads
   buffers <- if (backend == "cuda") 0 else 8 * threads * min(sets, p * 2^8) * 2^min(8, ceiling(max(p - 8, 0) / 2))
   orders <- if (posterior == "order") p^2 * 2^p else 0
   graphs <- if (posterior == "dag") 3^p else 0
-  cost(on_core(((p * 2^p + orders) * 2e-9 + graphs * 1e-8) / threads),
-       launching(0.001) + on_device(p * 2^p * 1e-11 + orders * 4e-12 + graphs * 2e-11),
+  cost(on_core(((p * 2^p + orders) * 2e-9 + graphs * 1.5e-8) / threads),
+       launching(0.001) + on_device(p * 2^p * 1e-11 + orders * 4e-12 + graphs * 6e-12),
        switch(posterior, none = subsets + p * 8 * 2^min(p - 1, 20), order = subsets + 80 * sets + buffers,
               dag = 32 * sets + 2^p * if (backend == "cuda") 4 else subset_bytes(p, "dag")), called())
 }

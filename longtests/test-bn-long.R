@@ -124,7 +124,7 @@ test_that("samplers of 8, 12 and 20 nodes agree with the exact posteriors within
   ladders <- 64L
   for (p in c(8, 12, 20)) for (over in c("order", "dag")) {
     table <- bn_scores(linked_bn_data(p, 200), 3, keep = "all")
-    exact <- bn_exact(table, posterior = over)$edges # of 20 nodes over graphs minutes on two processors
+    exact <- bn_exact(table, posterior = over)$edges
     fit <- bn_learn(table, target = if (over == "order") "sum" else "uniform", iterations = 20000, chains = ladders,
                     seed = 1, backend = "cpu")
     native <- weft:::bn_native_table(table)

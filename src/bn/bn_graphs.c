@@ -75,15 +75,16 @@ weft_status weft_bn_graph_edges(weft_ctx *ctx, const weft_bn_table *table, const
   for (size_t v = 0; v < p; v++) {
     double total = 0;
     for (int64_t k = table->start[v]; k < table->start[v + 1]; k++) {
-      const weft_bn_real share = weft_bn_real_product(weft_bn_read(plan->weight, (size_t) k),
-                                                      weft_bn_read(plan->through, (size_t) k));
-      const double probability = ldexp((double) share.fraction, share.exponent);
+      const weft_bn_real weight = weft_bn_read(plan->weight, (size_t) k);
+      const weft_bn_real through = weft_bn_read(plan->through, (size_t) k);
+      const double probability = ldexp((double) weight.fraction * (double) (int64_t) through.fraction,
+                                       weight.exponent + through.exponent);
       total += probability;
       for (uint64_t left = table->mask[k]; left; left &= left - 1)
         edges[(size_t) __builtin_ctzll(left) + p * v] += probability;
     }
     *error = fmax(*error, fabs(total - 1));
-    for (size_t u = 0; u < p; u++) edges[u + p * v] = fmin(edges[u + p * v], 1);
+    for (size_t u = 0; u < p; u++) edges[u + p * v] = fmin(fmax(edges[u + p * v], 0), 1);
     offset += ldexp((double) table->score[table->start[v]], -table->bits);
     WEFT_TRY(weft_poll(ctx, 1, 1));
   }

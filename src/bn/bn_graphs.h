@@ -105,6 +105,32 @@ static WEFT_HD inline weft_bn_real weft_bn_real_sum(weft_bn_real x, weft_bn_real
   return weft_bn_real_of(carry ? sum >> 1 | UINT64_C(1) << 63 : sum, most.exponent + carry);
 }
 
+/* Numbers that may be negative, as two's complements of 63 bits: what rounding makes of small ones must not have a
+ * bias. */
+static WEFT_HD inline weft_bn_real weft_bn_signed_of(weft_bn_real size, int negative)
+{
+  return weft_bn_real_of(negative ? 0 - (size.fraction >> 1) : size.fraction >> 1, size.exponent + 1);
+}
+
+static WEFT_HD inline weft_bn_real weft_bn_signed_sum(weft_bn_real x, weft_bn_real y)
+{
+  const int swap = !x.fraction || (y.fraction && y.exponent > x.exponent);
+  const weft_bn_real most = swap ? y : x, least = swap ? x : y;
+  const int64_t apart = (int64_t) most.exponent - least.exponent;
+  const int64_t added = (int64_t) least.fraction >> (least.fraction && apart < 63 ? apart : 63);
+  const int64_t half = ((int64_t) most.fraction >> 1) + (added >> 1);
+  const int up = 63 - weft_bn_length((uint64_t) (half < 0 ? -half : half));
+  if (!least.fraction) return most;
+  return half ? weft_bn_real_of((uint64_t) half << up, most.exponent + 1 - up) : weft_bn_real_of(0, 0);
+}
+
+static WEFT_HD inline int weft_bn_is_negative(uint64_t units) { return (int) (units >> 63); }
+
+static WEFT_HD inline uint64_t weft_bn_size(uint64_t units)
+{
+  return weft_bn_is_negative(units) ? 0 - units : units;
+}
+
 /* floor(x 2^64 / y) for x < y, y with bit 63: two digits of 32 bits (Knuth's algorithm D). */
 static WEFT_HD inline uint64_t weft_bn_quotient(uint64_t x, uint64_t y)
 {
@@ -155,6 +181,18 @@ static WEFT_HD inline uint64_t weft_bn_graph_bound(weft_bn_real step, int32_t mo
   return step.fraction ? (shift < 64 ? step.fraction >> shift : 0) + 1 : 0;
 }
 
+/* |Q(C)| / B(C), and S_v(C) / a_v(C) with its sign, from sums in units. */
+static WEFT_HD inline weft_bn_real weft_bn_graph_scale(uint64_t closed, weft_bn_real after)
+{
+  return weft_bn_real_ratio(weft_bn_real_of_units(weft_bn_size(closed), -WEFT_BN_GRAPH_BITS), after);
+}
+
+static WEFT_HD inline weft_bn_real weft_bn_graph_share(uint64_t sum, weft_bn_real a)
+{
+  return weft_bn_signed_of(weft_bn_real_ratio(weft_bn_real_of_units(weft_bn_size(sum), -WEFT_BN_GRAPH_BITS), a),
+                           weft_bn_is_negative(sum));
+}
+
 /* The unit of B(C) from the sum of those bounds. */
 static WEFT_HD inline int32_t weft_bn_graph_unit(uint64_t bound, int32_t most)
 {
@@ -162,7 +200,7 @@ static WEFT_HD inline int32_t weft_bn_graph_unit(uint64_t bound, int32_t most)
 }
 
 /* What both back ends start from and end with. weight: exp(score - the node's best) of each set. through: of each set
- * Σ_{C with it} S_v(C) / a_v(C). */
+ * Σ_{C with it} S_v(C) / a_v(C), with a sign. */
 typedef struct weft_bn_graph_plan {
   size_t p, all, sets;          /* all: 2^p */
   weft_bn_reals weight, through;

@@ -57,9 +57,10 @@ static void add_shared(uint64_t *x, uint64_t y, int shared)
   else *x += y;
 }
 
-/* All terms of C, whose sums by part are left in `own`; with `closed`, they are added to it. */
+/* All terms of C, whose sums by part are left in `own`; with `closed`, they are added to it. `negative`: with the other
+ * sign. */
 static void add_terms(const graphs_job *job, bench *own, size_t c, size_t k, weft_bn_real start, int32_t unit,
-                      uint64_t *closed)
+                      int negative, uint64_t *closed)
 {
   const size_t low_end = k < WEFT_BN_LOW_NODES ? k : WEFT_BN_LOW_NODES;
   const size_t middle_end = k < low_end + WEFT_BN_MIDDLE_NODES ? k : low_end + WEFT_BN_MIDDLE_NODES;
@@ -81,7 +82,7 @@ static void add_terms(const graphs_job *job, bench *own, size_t c, size_t k, wef
     for (size_t m = 0; m < own->middle.count; m++) {
       const weft_bn_real middle = own->middle.product[m];
       const size_t members = top_members | own->middle.members[m];
-      const int odd = __builtin_popcountll(m) + __builtin_popcountll(t);
+      const int odd = negative + __builtin_popcountll(m) + __builtin_popcountll(t);
       uint64_t row = 0;
       for (size_t r = !(m | t); r < own->low.count; r++) { /* R is not empty */
         const size_t next = members | own->low.members[r];
@@ -115,7 +116,7 @@ static void backward_task(void *data, size_t t, int thread)
   for (size_t j = 0; j < k; j++) bound += weft_bn_graph_bound(step[j], most);
   if (bound) {
     unit = weft_bn_graph_unit(bound, most);
-    add_terms(job, own, c, k, weft_bn_one(), unit, NULL);
+    add_terms(job, own, c, k, weft_bn_one(), unit, 0, NULL);
     for (size_t r = 0; r < own->low.count; r++) sum += own->low_sum[r];
     weft_bn_write(job->after, c, weft_bn_real_of_units(sum, unit));
   }
@@ -130,11 +131,11 @@ static void forward_task(void *data, size_t t, int thread)
   bench *own = &job->benches[thread];
   const size_t k = open_nodes(job, own, c);
   const uint64_t closed = job->closed[c];
-  const weft_bn_real scale = weft_bn_real_ratio(
-      weft_bn_real_of_units((int64_t) closed > 0 ? closed : 0, -WEFT_BN_GRAPH_BITS), weft_bn_read(job->after, c));
+  const weft_bn_real scale = weft_bn_graph_scale(closed, weft_bn_read(job->after, c));
   for (size_t left = c; left; left &= left - 1)
     weft_bn_write(job->a, (size_t) __builtin_ctzll(left) * all + c, weft_bn_real_of(0, 0));
-  if (scale.fraction) add_terms(job, own, c, k, scale, -WEFT_BN_GRAPH_BITS, job->closed);
+  if (scale.fraction)
+    add_terms(job, own, c, k, scale, -WEFT_BN_GRAPH_BITS, weft_bn_is_negative(closed), job->closed);
   for (size_t j = 0; j < k; j++) {
     const size_t m = j - WEFT_BN_LOW_NODES;
     uint64_t sum = 0;
@@ -143,9 +144,7 @@ static void forward_task(void *data, size_t t, int thread)
     else if (m < WEFT_BN_MIDDLE_NODES)
       for (size_t r = 0; r < own->middle.count; r++) sum += r >> m & 1 ? own->middle_sum[r] : 0;
     else sum = own->top_sum[m - WEFT_BN_MIDDLE_NODES];
-    weft_bn_write(job->a, own->node[j] * all + c,
-                  weft_bn_real_ratio(weft_bn_real_of_units((int64_t) sum > 0 ? sum : 0, -WEFT_BN_GRAPH_BITS),
-                                     own->a[j]));
+    weft_bn_write(job->a, own->node[j] * all + c, weft_bn_graph_share(sum, own->a[j]));
   }
 }
 
@@ -166,7 +165,7 @@ static void supersets_task(void *data, size_t v, int thread)
   (void) thread;
   for (size_t k = v * all; k < (v + 1) * all; k += 2 * bit)
     for (size_t s = k; s < k + bit; s++)
-      weft_bn_write(job->a, s, weft_bn_real_sum(weft_bn_read(job->a, s), weft_bn_read(job->a, s + bit)));
+      weft_bn_write(job->a, s, weft_bn_signed_sum(weft_bn_read(job->a, s), weft_bn_read(job->a, s + bit)));
 }
 
 /* Sums of each node's numbers over subsets or supersets. */

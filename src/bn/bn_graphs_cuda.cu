@@ -33,6 +33,7 @@ struct set_bench {
   unsigned long long sum[WARP]; /* S of each of them; or B(C), in the first */
   weft_bn_real start;
   int32_t unit;
+  int negative;                 /* terms have the other sign */
 };
 
 __device__ static uint64_t warp_sum(uint64_t x)
@@ -67,10 +68,10 @@ __device__ static void begin_set(const graphs_job &job, set_bench &own, uint32_t
   own.sum[v] = 0;
   if (FORWARD) {
     if (v == 0) {
-      const int64_t closed = (int64_t) job.closed[c];
-      own.start = weft_bn_real_ratio(weft_bn_real_of_units(closed > 0 ? (uint64_t) closed : 0, -WEFT_BN_GRAPH_BITS),
-                                     weft_bn_read(job.after, c));
+      const uint64_t closed = job.closed[c];
+      own.start = weft_bn_graph_scale(closed, weft_bn_read(job.after, c));
       own.unit = -WEFT_BN_GRAPH_BITS;
+      own.negative = weft_bn_is_negative(closed);
     }
     if (job.all & c & bit) weft_bn_write(job.a, at, weft_bn_real_of(0, 0));
     return;
@@ -82,6 +83,7 @@ __device__ static void begin_set(const graphs_job &job, set_bench &own, uint32_t
   if (v == 0) {
     own.start = bound ? weft_bn_one() : weft_bn_real_of(0, 0);
     own.unit = bound ? weft_bn_graph_unit(bound, most) : 0;
+    own.negative = 0;
   }
 }
 
@@ -120,6 +122,7 @@ __global__ static void __launch_bounds__(THREADS) visit_sets(graphs_job job, siz
   __syncthreads();
   const weft_bn_real start = own.start;
   const int32_t unit = own.unit;
+  const uint32_t odd = own.negative + __popc(r);
   uint32_t low_members;
   const weft_bn_real low = part_of(own, start, 0, low_end, r, &low_members);
   for (uint32_t m = r; m < middles; m += THREADS) {
@@ -138,7 +141,7 @@ __global__ static void __launch_bounds__(THREADS) visit_sets(graphs_job job, siz
     uint32_t top_members;
     const weft_bn_real top = part_of(own, weft_bn_one(), middle_end, open, t, &top_members);
     const weft_bn_real base = weft_bn_real_product(low, top);
-    const uint32_t base_members = c | low_members | top_members, base_odd = __popc(r) + __popc(t);
+    const uint32_t base_members = c | low_members | top_members, base_odd = odd + __popc(t);
     uint64_t row = 0;
     for (uint32_t stretch = 0; stretch < middles && r < lows; stretch += STRETCH) {
       const uint32_t stretch_odd = base_odd + __popc(stretch);
@@ -180,22 +183,19 @@ __global__ static void __launch_bounds__(THREADS) visit_sets(graphs_job job, siz
   }
   __syncthreads();
   if (!FORWARD && r == 0) weft_bn_write(job.after, c, open ? weft_bn_real_of_units(own.sum[0], unit) : weft_bn_one());
-  if (FORWARD && (int) r < open) {
-    const int64_t sum = (int64_t) own.sum[r];
-    const weft_bn_real share = weft_bn_real_of_units(sum > 0 ? (uint64_t) sum : 0, -WEFT_BN_GRAPH_BITS);
-    weft_bn_write(job.a, ((size_t) own.node[r] << job.p) + c, weft_bn_real_ratio(share, own.a[r]));
-  }
+  if (FORWARD && (int) r < open)
+    weft_bn_write(job.a, ((size_t) own.node[r] << job.p) + c, weft_bn_graph_share(own.sum[r], own.a[r]));
 }
 
-/* One bit of the sums over subsets (or supersets) of all nodes' numbers. */
+/* One bit of the sums over subsets (or supersets, of numbers with signs) of all nodes. */
 template <bool SUPERSETS>
 __global__ static void sum_bit(weft_bn_reals x, size_t pairs, size_t bit)
 {
   const size_t i = (size_t) blockIdx.x * THREADS + threadIdx.x, without = ((i & ~(bit - 1)) << 1) | (i & (bit - 1));
   if (i >= pairs) return;
-  const weft_bn_real sum = weft_bn_real_sum(weft_bn_read(x, SUPERSETS ? without : without | bit),
-                                            weft_bn_read(x, SUPERSETS ? without | bit : without));
-  weft_bn_write(x, SUPERSETS ? without : without | bit, sum);
+  const weft_bn_real one = weft_bn_read(x, without), other = weft_bn_read(x, without | bit);
+  if (SUPERSETS) weft_bn_write(x, without, weft_bn_signed_sum(one, other));
+  else weft_bn_write(x, without | bit, weft_bn_real_sum(other, one));
 }
 
 /* Numbers of sets, and where they stand among those of all subsets. */
