@@ -107,13 +107,17 @@ search_result <- function(input, score, gamma, found) {
   ), class = c("weft_bn_search", "weft_bn"))
 }
 
-# The data, matrices over pairs of nodes, trees of a start, and cells that a thread counts (src/bn/bn_count.c).
+# The data, matrices over pairs of nodes, covariances of each node's candidates (src/bn/bn_candidates.c), trees of a
+# start (bn_trees.c), and cells that a thread counts (bn_count.c).
 check_search_memory <- function(input, score, most, starts, threads) {
   p <- input$p
-  pairs <- as.double(p) * min(p, 60)
-  trees <- 22 * (2^14 + min(256 * pairs, 2^20) + 16 * pairs + 62 * p)
-  cells <- if (score == "bge") 256 * p else 2 * (most + 2) * (2^21 + 14 * input$n) + 2^25
-  need <- 10 * as.double(input$n) * p + 40 * as.double(p)^2 + starts * (trees + 120 * p) + threads * (cells + 32 * p)
+  near <- min(p, 60)
+  pairs <- as.double(p) * near
+  trees <- 19 * (2^14 + min(256 * pairs, max(2^20, 2^24 / starts)) + 16 * pairs + 62 * p)
+  gauss <- score == "bge"
+  cells <- if (gauss) 256 * p else 2 * (most + 2) * (2^21 + 14 * input$n) + 2^25
+  need <- 10 * as.double(input$n) * p + 40 * as.double(p)^2 + gauss * min(8 * pairs * (near + 16), 2^30) +
+    starts * (trees + 150 * p) + threads * (cells + 48 * p)
   free <- .Call(C_weft_host_available)
   if (free < 0 || need <= free) return(invisible())
   weft_abort("memory", sprintf("The search needs about %s of memory, %s are free.", bytes_text(need),

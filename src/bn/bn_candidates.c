@@ -69,6 +69,45 @@ static void near_task(void *data, size_t i, int thread)
   }
 }
 
+#define MOST_COVARIANCES ((size_t) 1 << 27) /* beyond them they are looked up in the scatter matrix: 1 GiB */
+
+/* What scores of a node with candidates need of the scatter matrix, side by side; see bn_search.h. */
+static weft_status copy_covariances(weft_arena *mem, const weft_bn_ready *ready, weft_bn_near *near)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_problem *problem = ready->problem;
+  const size_t p = problem->p;
+  weft_arena_drop(mem, near->covariance);
+  weft_arena_drop(mem, near->share);
+  near->covariance = NULL;
+  near->share = NULL;
+  if (!weft_bn_gauss(problem)) goto done;
+  near->covariance_start[0] = 0;
+  for (size_t i = 0; i < p; i++)
+    near->covariance_start[i + 1] =
+      near->covariance_start[i] + (near->start[i + 1] - near->start[i] + 2) * weft_bn_near_stride(near, i);
+  if (near->covariance_start[p] > MOST_COVARIANCES) goto done;
+  WEFT_TAKE(near->share, mem, near->pairs + 1);
+  WEFT_TAKE0(near->covariance, mem, near->covariance_start[p]);
+  for (size_t i = 0; i < p; i++) {
+    const double *scatter = problem->scatter + (size_t) problem->group[i] * p * p;
+    const int32_t *node = near->node + near->start[i];
+    const size_t count = near->start[i + 1] - near->start[i], stride = weft_bn_near_stride(near, i);
+    double *to = near->covariance + near->covariance_start[i];
+    for (size_t j = 0; j <= count; j++) {
+      const double *from = scatter + (j < count ? (size_t) node[j] : i) * p;
+      for (size_t k = 0; k < count; k++) to[j * stride + k] = from[node[k]];
+      to[j * stride + count] = from[i];
+    }
+    for (size_t k = 0; k < count; k++) {
+      to[(count + 1) * stride + k] = to[k * stride + k];
+      near->share[near->start[i] + k] = weft_bn_edge_share(ready, i, (size_t) node[k]);
+    }
+  }
+done:
+  return st;
+}
+
 /* Both ways, and as lists. */
 static void finish(const weft_bn_problem *problem, weft_bn_near *near)
 {
@@ -86,9 +125,10 @@ static void finish(const weft_bn_problem *problem, weft_bn_near *near)
   for (size_t v = 0; v < p; v++) near->kid_start[v + 1] += near->kid_start[v];
 }
 
-static weft_status list_near(weft_arena *mem, const weft_bn_problem *problem, weft_bn_near *near)
+static weft_status list_near(weft_arena *mem, const weft_bn_ready *ready, weft_bn_near *near)
 {
   weft_status st = WEFT_OK;
+  const weft_bn_problem *problem = ready->problem;
   const size_t p = problem->p;
   size_t kids = 0;
   weft_arena_drop(mem, near->node);
@@ -107,6 +147,7 @@ static weft_status list_near(weft_arena *mem, const weft_bn_problem *problem, we
     if (kids - near->start[i] > near->widest) near->widest = kids - near->start[i];
   }
   near->start[p] = kids;
+  WEFT_TRY(copy_covariances(mem, ready, near));
 done:
   return st;
 }
@@ -123,9 +164,10 @@ weft_status weft_bn_near_find(weft_ctx *ctx, weft_arena *mem, const weft_bn_sear
   WEFT_TAKE0(out->grown, mem, p);
   WEFT_TAKE(out->start, mem, p + 1);
   WEFT_TAKE(out->kid_start, mem, p + 1);
+  WEFT_TAKE(out->covariance_start, mem, p + 1);
   WEFT_TRY(make_job(&own, search, scorers, out, &job));
   WEFT_TRY(weft_bn_run_tasks(ctx, search->problem->threads, p, near_task, &job, 0, 0.3));
-  WEFT_TRY(list_near(mem, search->problem, out));
+  WEFT_TRY(list_near(mem, scorers->ready, out));
 done:
   weft_arena_end(&own);
   return st;
@@ -172,7 +214,7 @@ weft_status weft_bn_near_widen(weft_ctx *ctx, weft_arena *mem, const weft_bn_sea
     near->is[i + p * (size_t) job.found[i]] = near->grown[i] = 1;
     ++*added;
   }
-  if (*added) WEFT_TRY(list_near(mem, search->problem, near));
+  if (*added) WEFT_TRY(list_near(mem, scorers->ready, near));
 done:
   weft_arena_end(&own);
   return st;

@@ -13,7 +13,7 @@
 #define TIE_UNITS 8     /* scores that are equal by arithmetic may differ by so much */
 #define KICKED 5        /* nodes that a kick moves, at most */
 #define PORTION 2000    /* parent sets scored and trees asked between two polls; grows with what they take */
-#define MOST_WIDENINGS 20
+#define MOST_WIDENINGS 50
 
 typedef struct climber {
   const weft_bn_problem *problem;
@@ -24,12 +24,14 @@ typedef struct climber {
   int32_t *order, *place, *queue;
   size_t present;             /* the first so many of the order count; the others are still to be put in */
   int64_t *value;             /* p: of each node's parents */
+  uint64_t *asked_for;        /* p: who would change that by coming before it or not any more (weft_bn_bit) */
   uint8_t *waits;             /* p: in the queue */
   size_t first, waiting;      /* queue: a ring of p */
   int64_t total;
   /* the best order so far */
   int32_t *best_order;
   int64_t *best_value, best_total;
+  uint64_t *best_asked_for;
   size_t kicks_left;
   int local;                  /* after a kick: who changed waits, those around it do not */
   int checked;                /* all nodes were tried since anything moved, or need not be */
@@ -53,14 +55,16 @@ static weft_status make_climber(weft_arena *mem, const weft_bn_search *search, c
   WEFT_TAKE(out->place, mem, p);
   WEFT_TAKE(out->queue, mem, p);
   WEFT_TAKE(out->value, mem, p);
+  WEFT_TAKE(out->asked_for, mem, p);
   WEFT_TAKE(out->waits, mem, p);
   WEFT_TAKE(out->best_order, mem, p);
   WEFT_TAKE(out->best_value, mem, p);
+  WEFT_TAKE(out->best_asked_for, mem, p);
   WEFT_TAKE(out->relevant, mem, p);
   WEFT_TAKE0(out->why, mem, p);
   WEFT_TAKE(out->without, mem, p);
   WEFT_TAKE(out->with, mem, p);
-  WEFT_TRY(weft_bn_trees_make(mem, search->problem, near, listed, &out->trees));
+  WEFT_TRY(weft_bn_trees_make(mem, search, near, listed, &out->trees));
 done:
   return st;
 }
@@ -165,17 +169,24 @@ static void neighbours_wait(climber *c, size_t i)
 
 /* ---- values ---- */
 
-static int64_t value_at(climber *c, weft_bn_scorer *scorer, size_t i, int32_t limit, int32_t moved, int before)
+static int64_t value_at(climber *c, weft_bn_scorer *scorer, size_t i, int32_t limit, int32_t moved, int before,
+                        uint64_t *asked_for)
 {
   const weft_bn_prefix prefix = { c->place, limit, moved, before };
   c->asked++;
-  return weft_bn_trees_value(&c->trees, scorer, i, prefix, NULL, NULL);
+  return weft_bn_trees_value(&c->trees, scorer, i, prefix, asked_for, NULL, NULL);
 }
 
-/* The value of node i as the order is now; those around it wait when it is another. */
+/* The value of node i as the order is now. */
+static int64_t value_now(climber *c, weft_bn_scorer *scorer, size_t i)
+{
+  return value_at(c, scorer, i, c->place[i], -1, 0, &c->asked_for[i]);
+}
+
+/* Those around i wait when its value is another now. */
 static void renew(climber *c, weft_bn_scorer *scorer, size_t i)
 {
-  const int64_t now = value_at(c, scorer, i, c->place[i], -1, 0);
+  const int64_t now = value_now(c, scorer, i);
   if (now == c->value[i]) return;
   c->total += now - c->value[i];
   c->value[i] = now;
@@ -186,7 +197,7 @@ static void renew(climber *c, weft_bn_scorer *scorer, size_t i)
 static void value_all(climber *c, weft_bn_scorer *scorer)
 {
   c->total = 0;
-  for (size_t i = 0; i < c->problem->p; i++) c->total += c->value[i] = value_at(c, scorer, i, c->place[i], -1, 0);
+  for (size_t i = 0; i < c->problem->p; i++) c->total += c->value[i] = value_now(c, scorer, i);
 }
 
 /* ---- one move ---- */
@@ -228,13 +239,16 @@ static int32_t best_place(climber *c, weft_bn_scorer *scorer, size_t v)
   const size_t count = list_relevant(c, v);
   const int32_t own_place = c->place[v];
   int32_t low, high, found = own_place;
-  int64_t own = value_at(c, scorer, v, 0, -1, 0), kids = 0, now = c->value[v], best;
+  const uint64_t bit = weft_bn_bit((int32_t) v);
+  uint64_t own_asked_for, ignored;
+  int64_t own = value_at(c, scorer, v, 0, -1, 0, &own_asked_for), kids = 0, now = c->value[v], best;
   allowed_places(c, v, &low, &high);
   for (size_t k = 0; k < count; k++) {
     const size_t w = (size_t) c->relevant[k];
     if (!(why[w] & KID)) continue;
     const int after = c->place[w] > own_place;
-    const int64_t other = value_at(c, scorer, w, c->place[w], (int32_t) v, !after);
+    const int64_t other =
+      c->asked_for[w] & bit ? value_at(c, scorer, w, c->place[w], (int32_t) v, !after, &ignored) : c->value[w];
     c->with[w] = after ? c->value[w] : other;
     c->without[w] = after ? other : c->value[w];
     kids += c->with[w];
@@ -253,7 +267,8 @@ static int32_t best_place(climber *c, weft_bn_scorer *scorer, size_t v)
     if (k == count) break;
     const size_t w = (size_t) c->relevant[k];
     if (why[w] & KID) kids += c->without[w] - c->with[w];
-    if (why[w] & PARENT) own = value_at(c, scorer, v, c->place[w] + 1, -1, 0);
+    if ((why[w] & PARENT) && (own_asked_for & weft_bn_bit((int32_t) w)))
+      own = value_at(c, scorer, v, c->place[w] + 1, -1, 0, &own_asked_for);
   }
   for (size_t k = 0; k < count; k++) why[c->relevant[k]] = 0;
   return found;
@@ -265,7 +280,8 @@ static void after_move(climber *c, weft_bn_scorer *scorer, size_t v, int32_t fro
   const int32_t least = from < to ? from : to, most = from < to ? to : from;
   for (size_t k = c->near->kid_start[v]; k < c->near->kid_start[v + 1]; k++) {
     const size_t w = (size_t) c->near->kid[k];
-    if (c->place[w] >= least && c->place[w] <= most) renew(c, scorer, w);
+    if (c->place[w] >= least && c->place[w] <= most && (c->asked_for[w] & weft_bn_bit((int32_t) v)))
+      renew(c, scorer, w);
   }
   renew(c, scorer, v);
 }
@@ -277,6 +293,7 @@ static void keep_best(climber *c)
   const size_t p = c->problem->p;
   memcpy(c->best_order, c->order, p * sizeof *c->order);
   memcpy(c->best_value, c->value, p * sizeof *c->value);
+  memcpy(c->best_asked_for, c->asked_for, p * sizeof *c->asked_for);
   c->best_total = c->total;
 }
 
@@ -285,6 +302,7 @@ static void back_to_best(climber *c)
   const size_t p = c->problem->p;
   memcpy(c->order, c->best_order, p * sizeof *c->order);
   memcpy(c->value, c->best_value, p * sizeof *c->value);
+  memcpy(c->asked_for, c->best_asked_for, p * sizeof *c->asked_for);
   c->total = c->best_total;
   set_places(c);
 }
@@ -322,7 +340,7 @@ static void put_in(climber *c, weft_bn_scorer *scorer)
 {
   const int32_t at = (int32_t) c->present++;
   const size_t v = (size_t) c->order[at];
-  c->total += c->value[v] = value_at(c, scorer, v, at, -1, 0);
+  c->total += c->value[v] = value_now(c, scorer, v);
   const int32_t to = best_place(c, scorer, v);
   if (to != at) {
     put(c, v, to);
@@ -388,9 +406,9 @@ typedef struct search_run {
   double from, to;            /* progress */
 } search_run;
 
-/* All starts to where no move helps; with kicks, to where these are used up. The trees are of the candidates as they
- * are now. */
-static weft_status climb_all(weft_ctx *ctx, search_run *run, size_t kicks)
+/* All starts to where no move helps; with kicks, to where these are used up. `grown`: only nodes that have a new
+ * candidate, and those around them, wait at first. */
+static weft_status climb_all(weft_ctx *ctx, search_run *run, size_t kicks, const uint8_t *grown)
 {
   weft_status st = WEFT_OK;
   const size_t starts = run->search->starts;
@@ -400,11 +418,13 @@ static weft_status climb_all(weft_ctx *ctx, search_run *run, size_t kicks)
     climber *c = &run->climbers[t];
     if (c->present) {
       value_all(c, &run->scorers[0]);
-      all_wait(c);
+      if (!grown) all_wait(c);
+      for (size_t i = 0; grown && i < c->problem->p; i++) if (grown[i]) neighbours_wait(c, i);
     }
     c->best_total = INT64_MIN;
     c->kicks_left = kicks;
-    c->done = c->local = c->checked = 0;
+    c->done = c->local = 0;
+    c->checked = grown != NULL;
   }
   while (left) {
     double took, done = 0;
@@ -430,7 +450,7 @@ static weft_status make_dag(weft_ctx *ctx, search_run *run, climber *c, int32_t 
   for (size_t i = 0; i < p; i++) {
     size_t parents[WEFT_BN_MOST_PARENTS + 2], m;
     const weft_bn_prefix prefix = { c->place, c->place[i], -1, 0 };
-    const int64_t value = weft_bn_trees_value(&c->trees, &run->scorers[0], i, prefix, parents, &m);
+    const int64_t value = weft_bn_trees_value(&c->trees, &run->scorers[0], i, prefix, &c->asked_for[i], parents, &m);
     if (i % 64 == 0) WEFT_TRY(weft_poll(ctx, run->from, 1));
     if (node_score) node_score[i] = ldexp((double) value, -run->scorers[0].ready->bits);
     for (size_t k = 0; k < m; k++) dag[parents[k] + p * i] = 1;
@@ -439,13 +459,16 @@ done:
   return st;
 }
 
-/* While any start's network would gain by a parent that is no candidate, it becomes one and the search goes on. */
+/* While any start's network would gain by a parent that is no candidate, it becomes one and the search goes on around
+ * it; and once more everywhere when that has ended. */
 static weft_status widen_all(weft_ctx *ctx, search_run *run, weft_arena *mem, weft_bn_found *out)
 {
   weft_status st = WEFT_OK;
+  int settled = 1;
   for (int round = 0; round < MOST_WIDENINGS; round++) {
     const size_t starts = run->search->starts;
     size_t all = 0;
+    memset(run->near.grown, 0, run->search->problem->p);
     for (size_t t = 0; t < starts; t++) {
       size_t added;
       WEFT_TRY(make_dag(ctx, run, &run->climbers[t], out->dag, NULL));
@@ -453,10 +476,11 @@ static weft_status widen_all(weft_ctx *ctx, search_run *run, weft_arena *mem, we
                                   &added));
       all += added;
     }
-    if (!all) break;
+    if (!all && settled) break;
     for (size_t t = 0; t < starts; t++) weft_bn_trees_forget(&run->climbers[t].trees, run->near.grown);
-    out->rounds++;
-    WEFT_TRY(climb_all(ctx, run, 0));
+    out->rounds += all > 0;
+    WEFT_TRY(climb_all(ctx, run, 0, all ? run->near.grown : NULL));
+    settled = !all;
   }
 done:
   return st;
@@ -492,11 +516,11 @@ weft_status weft_bn_search_run(weft_ctx *ctx, const weft_bn_search *search, weft
     WEFT_TRY(make_climber(&mem, search, &run.near, &run.listed, t, &run.climbers[t]));
     random_order(&run.climbers[t]);
   }
-  WEFT_TRY(climb_all(ctx, &run, 0));
+  WEFT_TRY(climb_all(ctx, &run, 0, NULL));
   WEFT_TRY(widen_all(ctx, &run, &mem, out));
   if (search->kicks) {
     run.to = 0.9;
-    WEFT_TRY(climb_all(ctx, &run, search->kicks));
+    WEFT_TRY(climb_all(ctx, &run, search->kicks, NULL));
     WEFT_TRY(widen_all(ctx, &run, &mem, out));
   }
   for (size_t t = 0; t < search->starts; t++) {

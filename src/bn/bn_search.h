@@ -1,6 +1,7 @@
 /* A search for the best graph of many nodes, without a table of all parent sets: best moves of single nodes through an
  * order, whose parents are grown and shrunk greedily among the nodes before each (Andrews and others 2023).
  *
+ *   bn_scorer.c      scores of single families; bn_gauss.c: of Gaussian ones, many at once
  *   bn_candidates.c  which nodes may be whose parents: what a greedy search over all nodes finds, and what is strongest
  *   bn_trees.c       grow-shrink trees: the parents of a node among those before it, remembered
  *   bn_listed.c      beside these, all small sets of parents
@@ -37,7 +38,9 @@ weft_status weft_bn_search_run(weft_ctx *ctx, const weft_bn_search *search, weft
 typedef struct weft_bn_scorer {
   weft_bn_ready *ready;
   weft_bn_bench bench;
-  double *half;               /* Gaussian: (most parents + 1) × widest */
+  size_t *more;               /* p */
+  int64_t *value;             /* p */
+  double *row;                /* Gaussian: covariances of the candidates with each parent, their own, with the node */
   double *penalty;            /* p: of a configuration of the parents, in units (shared) */
   size_t *required_count;     /* p (shared) */
   int thread;
@@ -65,13 +68,50 @@ typedef struct weft_bn_near {
   int32_t *node, *kid;
   uint8_t *grown;             /* p: gets a candidate by widening */
   size_t pairs, widest;
+  /* Gaussian, where there is room: of each node, rows of its candidates' covariances with each other and with it, a row
+   * of its own with them, a row of their variances; and what each candidate adds as an edge. NULL elsewhere. */
+  double *covariance;
+  size_t *covariance_start;
+  int64_t *share;
 } weft_bn_near;
+
+#define WEFT_BN_GAUSS_LANES 16
+static inline size_t weft_bn_near_stride(const weft_bn_near *near, size_t i)
+{
+  return (near->start[i + 1] - near->start[i] + WEFT_BN_GAUSS_LANES) / WEFT_BN_GAUSS_LANES * WEFT_BN_GAUSS_LANES;
+}
 
 weft_status weft_bn_near_find(weft_ctx *ctx, weft_arena *mem, const weft_bn_search *search, weft_bn_scorer *scorers,
                               weft_bn_near *out);
 /* Adds, for each node, the best node before it that is no candidate, when it raises the score. *added: how many. */
 weft_status weft_bn_near_widen(weft_ctx *ctx, weft_arena *mem, const weft_bn_search *search, weft_bn_scorer *scorers,
                                const int32_t *order, const int32_t *dag, weft_bn_near *near, size_t *added);
+
+/* Scores of i with parents and one more candidate, for each of them (NEVER for those that are parents), and with each
+ * parent left out. Parents are places among the candidates of i, ascending. */
+void weft_bn_scorer_near(weft_bn_scorer *scorer, const weft_bn_near *near, size_t i, const size_t *at, size_t m,
+                         int64_t *out);
+void weft_bn_scorer_without(weft_bn_scorer *scorer, const weft_bn_near *near, size_t i, const size_t *at, size_t m,
+                            int64_t *out);
+
+/* A matrix of covariances in which parents and `child` are rows. */
+typedef struct weft_bn_covariances { const double *matrix; size_t stride, child, group; } weft_bn_covariances;
+
+static inline weft_bn_covariances weft_bn_near_covariances(const weft_bn_near *near, const weft_bn_problem *problem,
+                                                           size_t i)
+{
+  return (weft_bn_covariances) { near->covariance + near->covariance_start[i], weft_bn_near_stride(near, i),
+                                 near->start[i + 1] - near->start[i], (size_t) problem->group[i] };
+}
+
+/* Raw scores of the child with the parents and each of `count` candidates, of which are given the covariances with each
+ * parent, the variances, and the covariances with the child. These are read up to a multiple of LANES. */
+void weft_bn_gauss_extend(const weft_bn_ready *ready, weft_bn_covariances c, const size_t *parents, size_t m,
+                          const double *const *row, const double *left, const double *cross, size_t count,
+                          int64_t *out);
+/* Raw scores without each of the parents. */
+void weft_bn_gauss_without(const weft_bn_ready *ready, weft_bn_covariances c, const size_t *parents, size_t m,
+                           int64_t *out);
 
 /* Parents of each node among those before it: grown from the best single one on, by the best each time, while the
  * score rises; then shrunk likewise. A branch is a node that raises the score of its stem's set. */
@@ -93,19 +133,21 @@ typedef struct weft_bn_trees {
   weft_bn_stem *stem;
   weft_bn_branch *branch;
   size_t stems, branches, most_stems, most_branches;
-  size_t *more;               /* p */
-  int64_t *value;
+  int64_t *value;             /* p */
 } weft_bn_trees;
 
 /* Which nodes come before: those whose place is below `limit`, but `moved`, of which `before` says it. */
 typedef struct weft_bn_prefix { const int32_t *place; int32_t limit, moved; int before; } weft_bn_prefix;
 
-weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_problem *problem, const weft_bn_near *near,
+weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
                                const weft_bn_listed *listed, weft_bn_trees *out);
 /* Forgets the trees of the marked nodes, whose candidates are others now. */
 void weft_bn_trees_forget(weft_bn_trees *trees, const uint8_t *which);
-/* The score of node i's parents; with `parents` (not NULL) also who they are, ascending, *m of them. */
+/* The score of node i's parents; with `parents` (not NULL) also who they are, ascending, *m of them. *asked_for has the
+ * bits of all nodes of which it mattered whether they come before: the score is the same until one of these does or
+ * does no longer. Nodes share bits, so that a bit may be there without its node. */
 int64_t weft_bn_trees_value(weft_bn_trees *trees, weft_bn_scorer *scorer, size_t i, weft_bn_prefix prefix,
-                            size_t *parents, size_t *m);
+                            uint64_t *asked_for, size_t *parents, size_t *m);
+static inline uint64_t weft_bn_bit(int32_t node) { return UINT64_C(1) << (node & 63); }
 
 #endif

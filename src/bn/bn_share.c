@@ -12,7 +12,7 @@ double weft_bn_penalty(const weft_bn_problem *problem, size_t i)
 }
 
 /* What parent `v` of `i` adds by itself. */
-static int64_t edge_share(const weft_bn_ready *ready, size_t i, size_t v)
+int64_t weft_bn_edge_share(const weft_bn_ready *ready, size_t i, size_t v)
 {
   const weft_bn_problem *problem = ready->problem;
   return problem->edge_prior ? (int64_t) rint(problem->edge_prior[i + problem->p * v] * ready->unit) : 0;
@@ -30,20 +30,27 @@ size_t weft_bn_required(const weft_bn_problem *problem, size_t i)
   return count;
 }
 
-/* The whole share of one set: -penalty × parent configurations + edges; NEVER when a required parent is missing.
- * `penalty` is in units. */
-int64_t weft_bn_set_share(const weft_bn_ready *ready, size_t i, const size_t *parents, size_t m, size_t required,
-                         double penalty)
+weft_bn_share weft_bn_share_begin(size_t required) { return (weft_bn_share) { .lacking = required, .q = 1 }; }
+
+void weft_bn_share_add(const weft_bn_ready *ready, size_t i, size_t v, double penalty, weft_bn_share *share)
 {
-  int64_t edges = 0;
-  double q = 1;
-  for (size_t j = 0; j < m; j++) {
-    edges += edge_share(ready, i, parents[j]);
-    required -= (size_t) is_required(ready->problem, i, parents[j]);
-    q *= penalty > 0 ? ready->problem->levels[parents[j]] : 1;
-  }
-  if (required || q * penalty > (double) -WEFT_BN_NEVER / 8) return WEFT_BN_NEVER;
-  return edges - (int64_t) rint(q * penalty);
+  share->edges += weft_bn_edge_share(ready, i, v);
+  share->lacking -= (size_t) is_required(ready->problem, i, v);
+  if (penalty > 0) share->q *= ready->problem->levels[v];
+}
+
+int64_t weft_bn_share_of(weft_bn_share share, double penalty)
+{
+  const double whole = share.q * penalty;
+  return share.lacking || whole > (double) -WEFT_BN_NEVER / 8 ? WEFT_BN_NEVER : share.edges - (int64_t) rint(whole);
+}
+
+int64_t weft_bn_set_share(const weft_bn_ready *ready, size_t i, const size_t *parents, size_t m, size_t required,
+                          double penalty)
+{
+  weft_bn_share share = weft_bn_share_begin(required);
+  for (size_t j = 0; j < m; j++) weft_bn_share_add(ready, i, parents[j], penalty, &share);
+  return weft_bn_share_of(share, penalty);
 }
 
 /* Scores that are equal by arithmetic may differ by the rounding of their joint values. */
