@@ -1,5 +1,6 @@
 /* Pairs and triples that Hopper's 1-bit tensor cores count (mi_pairs_wgmma.cu, mi_planes_wgmma.cu, and for any planes
- * mi_screened_wgmma.cu and mi_products_wgmma.cu): their rows of bits are arranged in the order of shared memory, then a search goes through tiles of pairs. */
+ * mi_screened_wgmma.cu and mi_products_wgmma.cu): their rows of bits are arranged in the order of shared memory, then a
+ * search goes through tiles of pairs. */
 #include <cmath>
 #include <cstring>
 #include "mi_products.cuh"

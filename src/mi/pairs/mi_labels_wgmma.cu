@@ -21,6 +21,7 @@
 
 #define PLANES ARRANGED_PLANES
 #define STAGES 7
+#define BATCH 3                 /* products started at once */
 #define SLOTS 2                 /* of a set's sides */
 #define SHARED_BYTES (STAGES * STAGE_BYTES + WORDS_BYTES + SLOTS * sizeof(tile_sides))
 #define MOST_SETS 32            /* at a time */
@@ -265,8 +266,8 @@ __global__ static void __launch_bounds__(SCREENING_THREADS, 1) search_labels(con
       uint32_t c[128], due = 0;
 #pragma unroll
       for (int i = 0; i < 128; i++) c[i] = 0;
-      count_steps(&copies, stages, (int) steps, &step, c, [&] {
-        for (due += WEFT_PLANES_PAIRS / SCREENED; due >= steps; due -= steps)
+      count_batches<BATCH>(&copies, stages, (int) steps, &step, c, [&](uint32_t products) {
+        for (due += products * (WEFT_PLANES_PAIRS / SCREENED); due >= steps; due -= steps)
           if (last.pairs.at < WEFT_PLANES_PAIRS) screen_set(t, mine, &last);
       });
       end_set(t, mine, &last, &filled.empty[(turn - 1) % SLOTS]);

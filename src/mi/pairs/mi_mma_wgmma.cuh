@@ -1,5 +1,5 @@
-/* Products of 64 rows of bits and N on Hopper's tensor cores, of the widths that mi_screened_wgmma.cu has: a thread holds
- * N / 2 counts, four for each eight columns. */
+/* Products of 64 rows of bits and N on Hopper's tensor cores, of the widths that mi_screened_wgmma.cu has: a thread
+ * holds N / 2 counts, four for each eight columns. */
 #ifndef WEFT_MI_MMA_WGMMA_CUH
 #define WEFT_MI_MMA_WGMMA_CUH
 

@@ -37,7 +37,7 @@ template <int PA_, bool MA_, int PB_, bool MB_> struct screened_shape {
   static constexpr int COUNTS = PB_ * OCTETS * 4;  /* of a plane of a: [plane of b][eight][pair] */
 };
 
-/* Where the margins of a thread's attributes begin: [plane][room]. Not used where values are missing on the other side. */
+/* Where the margins of a thread's attributes begin: [plane][room]. Not used where the other side has missing values. */
 struct screened_margins { const float *a, *b; uint32_t room_a, room_b; };
 
 /* The sums over an attribute of a with two of b. */

@@ -2,11 +2,11 @@
  * one kernel on Hopper's 1-bit tensor cores (wgmma, compute capability 9.0a), so that no counts go to memory. What
  * passes is listed, and scored exactly afterwards (mi_products_wgmma.cu).
  *
- * Each plane is arranged by itself. A warpgroup counts 64 attributes of side a against eights of side b: an operand b has
- * eight rows of each plane, so that a thread's accumulators over all planes of a are whole tables of the same pairs. In
- * a stage of 256 rows of data each warpgroup of a block has its own side b; side a is the same for all:
+ * Each plane is arranged by itself. A warpgroup counts 64 attributes of side a against eights of side b: an operand b
+ * has eight rows of each plane, so that a thread's accumulators over all planes of a are whole tables of its pairs. In a
+ * stage of 256 rows of data each warpgroup of a block has its own side b; side a is the same for all:
  *
- *   stage   | a: plane 0, 64 x 32 bytes | plane 1 | ... | b of warpgroup 0: plane 0, eights | plane 1 | ... | b of 1 ...
+ *   stage   | a: plane 0, 64 x 32 bytes | plane 1 | ... | b of warpgroup 0: plane 0, eights | plane 1 | ... | b of 1
  *
  * Warpgroups do not wait for each other: while one screens (mi_screened.cuh), tensor cores count for the others. */
 #include <cmath>
@@ -273,8 +273,9 @@ template <int PA, bool MA, int PB, bool MB> static screened_kernel kernel_of(boo
 static screened_kernel kernel_for(const weft_mi_shape a, const weft_mi_shape b, bool each)
 {
   const screened_kernel none = { NULL, 0, 0 };
-#define OF(pa, ma, pb, mb) \
-  if (a.planes == pa && !a.missing == !ma && b.planes == pb && !b.missing == !mb) return kernel_of<pa, ma, pb, mb>(each);
+#define OF(pa, ma, pb, mb)                                                                                             \
+  if (a.planes == pa && !a.missing == !ma && b.planes == pb && !b.missing == !mb)                                      \
+    return kernel_of<pa, ma, pb, mb>(each);
 #define COMPLETE(pa) OF(pa, 0, 1, 0) OF(pa, 0, 2, 0) OF(pa, 0, 3, 0) OF(pa, 0, 4, 0)
 #define MISSING(pa) OF(pa, 1, 2, 1) OF(pa, 1, 3, 1) OF(pa, 1, 4, 1)
   COMPLETE(1) COMPLETE(2) COMPLETE(3) COMPLETE(4) MISSING(2) MISSING(3) MISSING(4)
