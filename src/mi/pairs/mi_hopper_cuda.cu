@@ -225,7 +225,7 @@ weft_status weft_mi_hopper_products(weft_ctx *ctx, weft_device_arena *mem, const
     const uint64_t end = weft_share_start(job.p.tiles, c->search->part + 1, c->search->parts);
     job.start = weft_share_start(job.p.tiles, c->search->part, c->search->parts);
     const mi_runner tiles = { &job, end - job.start, weft_mi_products_most(&job.p), run_products,
-                              pairs_until<128, 256> };
+                              pairs_until<128, 256>, 1 };
     WEFT_TRY(weft_mi_run_all(ctx, c, &tiles));
   }
 done:

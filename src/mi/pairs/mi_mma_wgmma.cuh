@@ -15,6 +15,12 @@
   "{.reg .pred p; setp.eq.u32 p, 0, 0;\nwgmma.mma_async.sync.aligned.m64n" n "k256.s32.b1.b1.and.popc {" names "}, " a \
   ", " b ", p;}\n"
 
+/* Of an operand whose eights of rows are so many bytes apart. */
+__device__ static inline uint64_t spaced_descriptor(const void *shared, uint32_t bytes)
+{
+  return operand_descriptor(shared) + ((uint64_t) ((bytes - 256) >> 4) << 32);
+}
+
 /* c += popcounts of 64 rows of a and N of b over 256 bits. */
 template <int COUNTS> __device__ static inline void mma_64_rows(uint32_t (&c)[COUNTS], uint64_t a, uint64_t b)
 {
