@@ -164,7 +164,7 @@ template <bool PACKED> __global__ static void __launch_bounds__(SCREENING_THREAD
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ ring<STAGES> copies;
   const uint32_t thread = threadIdx.x, warp_of_block = __shfl_sync(0xffffffffu, thread / 32, 0);
-  make_ring(&copies);
+  make_ring(&copies, PACKED ? CONSUMERS / 32 : CONSUMERS); /* that give a stage back */
 
   uint32_t step = 0; /* k-steps since the start */
   tile_walk at_tile = { 0, 0 };
