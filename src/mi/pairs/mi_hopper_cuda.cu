@@ -1,5 +1,6 @@
 /* Pairs and triples that Hopper's 1-bit tensor cores count (mi_pairs_wgmma.cu, mi_planes_wgmma.cu, and for any planes
- * mi_screened_wgmma.cu and mi_products_wgmma.cu): their rows of bits are arranged in the order of shared memory, then a search goes through tiles of pairs. */
+ * mi_screened_wgmma.cu and mi_products_wgmma.cu): their rows of bits are arranged in the order of shared memory, then a
+ * search goes through tiles of pairs. */
 #include <cmath>
 #include <cstring>
 #include "mi_products.cuh"
@@ -224,7 +225,7 @@ weft_status weft_mi_hopper_products(weft_ctx *ctx, weft_device_arena *mem, const
     const uint64_t end = weft_share_start(job.p.tiles, c->search->part + 1, c->search->parts);
     job.start = weft_share_start(job.p.tiles, c->search->part, c->search->parts);
     const mi_runner tiles = { &job, end - job.start, weft_mi_products_most(&job.p), run_products,
-                              pairs_until<128, 256> };
+                              pairs_until<128, 256>, 1 };
     WEFT_TRY(weft_mi_run_all(ctx, c, &tiles));
   }
 done:

@@ -5,6 +5,9 @@
  * of the rarer class are counted, whose planes are arranged for each set (mi_arrange.cuh). A tile goes through one set
  * after the other, and while a set is counted, the one before is screened (mi_planes_screen.cuh).
  *
+ * A set's sides are new in every tile, so that no cache of the multiprocessor has them: the producer brings them into
+ * shared memory behind the set's rows, and threads read the set's bar before they count it.
+ *
  * Of a label set only the greatest score is wanted. Threads raise it in memory, and read it there as their bar, so that
  * the host need not look before the end. The pairs that were found are scored by a warp for each pair and label set. */
 #include <climits>
@@ -14,11 +17,17 @@
 #include "mi_products.cuh"
 #include "mi_search_cuda.cuh"
 #define SCREENED 2 /* pairs at a time */
+#include "mi_mma_wgmma.cuh"
 #include "mi_planes_screen.cuh"
 
 #define PLANES ARRANGED_PLANES
-#define STAGES 8
-#define SHARED_BYTES (STAGES * STAGE_BYTES + WORDS_BYTES)
+#define STAGES 7
+#define BATCH 2                 /* products started at once */
+#define COUNTING 512            /* threads: four warpgroups, each a half of side a and a half of side b */
+#define LABEL_THREADS (COUNTING + 128) /* registers go from warpgroup to warpgroup, so the producer is a whole one */
+#define PAIRS 16                /* of a thread in a tile */
+#define SLOTS 2                 /* of a set's sides */
+#define SHARED_BYTES (STAGES * STAGE_BYTES + WORDS_BYTES + SLOTS * sizeof(tile_sides))
 #define MOST_SETS 32            /* at a time */
 #define MOST_BYTES 2e9          /* of their planes */
 #define MOMENT 0.1              /* seconds between two polls */
@@ -100,8 +109,7 @@ struct label_args {
   const float4 *sides;
   const float *own;
   const int64_t *alone;
-  const long long *start;
-  long long *best;              /* [set], in fixed point */
+  long long *start, *best;      /* [set], in fixed point */
   int by_interaction;
   double base, scale;           /* a score's bar: base + score * scale */
   uint32_t all;                 /* packed rows */
@@ -112,31 +120,53 @@ struct label_args {
   weft_mi_near near;
 };
 
+/* What the screen of a set and tile needs. */
+struct tile_sides {
+  float4 b[WEFT_PLANES_B], a[WEFT_PLANES_A];
+  float own_b[WEFT_PLANES_B], own_a[WEFT_PLANES_A];
+};
+
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-struct set_screen { planes_screen pairs; uint32_t set; };
-
-__device__ static inline set_screen begin_set(const label_args &t, uint32_t set, uint32_t one, uint32_t b0)
+/* A thread's attribute of side a, and that of side b in one of its pairs. */
+__device__ static inline uint32_t a_of(uint32_t thread) { return weft_planes_a(thread / 256 * 128 + thread % 128); }
+__device__ static inline uint32_t b_of(uint32_t thread, uint32_t pair)
 {
-  const long long best = *(volatile long long *) &t.best[set], start = t.start[set];
+  return thread / 128 % 2 * (WEFT_PLANES_B / 2) + weft_planes_b(thread, pair);
+}
+
+struct set_screen { planes_screen pairs; uint32_t set; const tile_sides *of; }; /* NULL: of none */
+
+__device__ static inline weft_planes_side side_in(const float4 &words)
+{
+  const weft_planes_side out = { { words.x, words.y }, { words.z, words.w } };
+  return out;
+}
+
+/* In units of the screen. */
+__device__ static inline float bar_of(const label_args &t, long long best, long long start)
+{
   const long long known = best > start ? best : start;
-  const float bar = known == LLONG_MIN ? -INFINITY : (float) (t.base + (double) known * t.scale);
-  const size_t at = set * t.room + one;
-  set_screen s;
-  s.set = set;
-  s.pairs = { one, b0, 0, 0, load_side(&t.sides[at]), t.by_interaction ? bar + __ldg(&t.own[at]) : bar };
+  return known == LLONG_MIN ? -INFINITY : (float) (t.base + (double) known * t.scale);
+}
+
+__device__ static inline set_screen begin_set(const label_args &t, const tile_sides *of, uint32_t set, uint32_t one,
+                                              uint32_t b0, float bar)
+{
+  const uint32_t at = a_of(threadIdx.x);
+  const set_screen s = { { one, b0, 0, 0, side_in(of->a[at]), t.by_interaction ? bar + of->own_a[at] : bar }, set, of };
   return s;
 }
 
 __device__ static inline void screen_set(const label_args &t, const uint4 *mine, set_screen *s)
 {
   planes_screen *p = &s->pairs;
-  const size_t b0 = s->set * t.room + p->b0 + weft_planes_b(threadIdx.x, p->at);
+  const uint32_t b0 = b_of(threadIdx.x, p->at);
 #pragma unroll
   for (uint32_t k = 0; k < SCREENED; k++) {
-    const size_t b = b0 + weft_planes_b(0, k);
-    float over = squares_of(mine[(p->at + k) * CONSUMERS], p->a, load_side(&t.sides[b]), t.all) - p->bar_gain;
-    if (t.by_interaction) over -= __ldg(&t.own[b]);
+    const uint32_t b = b0 + weft_planes_b(0, k);
+    float over = squares_of(mine[(p->at + k) * COUNTING], p->a, side_in(s->of->b[b]), t.all) - p->bar_gain;
+    if (t.by_interaction) over -= s->of->own_b[b];
     p->passed |= (uint32_t) !(over < 0) << (p->at + k);
   }
   p->at += SCREENED;
@@ -150,89 +180,131 @@ __device__ static inline bool is_allowed(const label_args &t, uint32_t one, uint
   return !t.near.chromosome || !weft_mi_is_near(&t.near, t.column[one], t.column[other]);
 }
 
-__device__ static inline void end_set(const label_args &t, const uint4 *mine, set_screen *s)
+/* Screens what is left, scores what passed, and gives the sides' slot back. */
+__device__ static inline void end_set(const label_args &t, const uint4 *mine, set_screen *s, uint64_t *empty)
 {
   planes_screen *p = &s->pairs;
-  while (p->at < WEFT_PLANES_PAIRS) screen_set(t, mine, s);
+  if (!s->of) return;
+  while (p->at < PAIRS) screen_set(t, mine, s);
   for (; p->passed; p->passed &= p->passed - 1) {
-    const uint32_t k = (uint32_t) __ffs((int) p->passed) - 1, other = p->b0 + weft_planes_b(threadIdx.x, k);
+    const uint32_t k = (uint32_t) __ffs((int) p->passed) - 1, other = p->b0 + b_of(threadIdx.x, k);
     if (!is_allowed(t, p->one, other)) continue;
     const size_t a = s->set * t.room + p->one, b = s->set * t.room + other;
-    const uint4 four = mine[k * CONSUMERS];
+    const uint4 four = mine[k * COUNTING];
     const uint32_t both[4] = { four.x, four.y, four.z, four.w };
     uint32_t cell[WEFT_PLANES_CELLS], of_a[2], of_b[2];
     words_of(p->a, of_a);
-    words_of(load_side(&t.sides[b]), of_b);
+    words_of(side_in(s->of->b[b_of(threadIdx.x, k)]), of_b);
     weft_planes_cells(both, of_a, of_b, t.all, cell);
     int64_t score = weft_planes_joint(&t.f, cell) - t.class_fixed;
     if (score < 0) score = 0;
     if (t.by_interaction) score -= t.alone[a] + t.alone[b];
     if (score > *(volatile long long *) &t.best[s->set]) atomicMax(&t.best[s->set], (long long) score);
   }
+  s->of = NULL;
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) barrier_arrive(empty);
+}
+
+/* Counts of all rows. */
+__device__ static inline void put_rows(const uint32_t (&c)[64], uint4 *mine)
+{
+#pragma unroll
+  for (uint32_t k = 0; k < PAIRS; k++)
+    mine[k * COUNTING] = make_uint4(c[weft_planes_register(k, 0, 0)], c[weft_planes_register(k, 0, 1)],
+                                    c[weft_planes_register(k, 1, 0)], c[weft_planes_register(k, 1, 1)]);
 }
 
 /* Counts of a set's class above those of all rows. */
-__device__ static inline void put_above(const uint32_t (&c)[128], uint4 *mine)
+__device__ static inline void put_above(const uint32_t (&c)[64], uint4 *mine)
 {
 #pragma unroll
-  for (uint32_t k = 0; k < WEFT_PLANES_PAIRS; k++) {
-    const uint4 rows = mine[k * CONSUMERS];
-    mine[k * CONSUMERS] = make_uint4(__byte_perm(rows.x, c[weft_planes_register(k, 0, 0)], 0x5410),
+  for (uint32_t k = 0; k < PAIRS; k++) {
+    const uint4 rows = mine[k * COUNTING];
+    mine[k * COUNTING] = make_uint4(__byte_perm(rows.x, c[weft_planes_register(k, 0, 0)], 0x5410),
                                      __byte_perm(rows.y, c[weft_planes_register(k, 0, 1)], 0x5410),
                                      __byte_perm(rows.z, c[weft_planes_register(k, 1, 0)], 0x5410),
                                      __byte_perm(rows.w, c[weft_planes_register(k, 1, 1)], 0x5410));
   }
 }
 
-__global__ static void __launch_bounds__(SCREENING_THREADS, 1) search_labels(const __grid_constant__ label_args t)
+__device__ static inline void bring_sides(const label_args &t, uint32_t set, uint32_t ta, uint32_t tb, tile_sides *to,
+                                          uint64_t *full)
+{
+  const size_t a = set * t.room + (size_t) ta * WEFT_PLANES_A, b = set * t.room + (size_t) tb * WEFT_PLANES_B;
+  barrier_expect(full, sizeof *to);
+  bulk_copy(to->b, t.sides + b, sizeof to->b, full);
+  bulk_copy(to->a, t.sides + a, sizeof to->a, full);
+  bulk_copy(to->own_b, t.own + b, sizeof to->own_b, full);
+  bulk_copy(to->own_a, t.own + a, sizeof to->own_a, full);
+}
+
+__global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const __grid_constant__ label_args t)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ ring<STAGES> copies;
+  __shared__ ring<SLOTS> filled;
+  tile_sides *const slots = (tile_sides *) (stages + STAGES * STAGE_BYTES + WORDS_BYTES);
   const uint32_t thread = threadIdx.x, warp_of_block = __shfl_sync(0xffffffffu, thread / 32, 0);
-  make_ring(&copies);
+  make_ring(&filled, COUNTING / 32);
+  make_ring(&copies, COUNTING / 32);
 
-  uint32_t step = 0, ta, tb; /* k-steps since the start */
+  uint32_t step = 0, turn = 0, ta, tb; /* k-steps and sets since the start */
   tile_walk at = { 0, 0 };
-  if (warp_of_block >= CONSUMERS / 32) {
-    give_registers();
-    if (thread == CONSUMERS) for (uint64_t k = blockIdx.x; k < t.tiles; k += gridDim.x) {
+  if (warp_of_block >= COUNTING / 32) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    if (thread == COUNTING) for (uint64_t k = blockIdx.x; k < t.tiles; k += gridDim.x) {
       if (!place_tile(&t.grid, &at, t.first + k, &ta, &tb)) continue;
       for (uint32_t s = 0; s <= t.sets; s++) { /* all rows, then the sets */
         const uint8_t *const planes = s ? t.planes + (s - 1) * t.bytes : t.whole;
         const int steps = s ? t.steps : t.steps_all;
         bring_tile(&copies, stages, planes + (size_t) ta * steps * BLOCK_BYTES,
                    planes + (size_t) tb * 2 * steps * BLOCK_BYTES, steps, &step);
+        if (!s) continue;
+        if (turn >= SLOTS) barrier_wait(&filled.empty[turn % SLOTS], (turn / SLOTS - 1) & 1);
+        bring_sides(t, s - 1, ta, tb, &slots[turn % SLOTS], &filled.full[turn % SLOTS]);
+        turn++;
       }
     }
     return;
   }
 
-  take_registers();
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 112;"); /* of 96 that a thread starts with */
+  const uint32_t own_a = thread / 256 * 64 * 32, own_b = (1 + thread / 128 % 2) * BLOCK_BYTES; /* in a stage */
   uint4 *const mine = (uint4 *) (stages + STAGES * STAGE_BYTES) + thread;
-  set_screen last;
-  last.pairs = nothing_to_screen();
-  last.set = 0;
+  set_screen last = { nothing_to_screen(), 0, NULL };
+  last.pairs.at = PAIRS;
   for (uint64_t k = blockIdx.x; k < t.tiles; k += gridDim.x) {
     if (!place_tile(&t.grid, &at, t.first + k, &ta, &tb)) continue;
-    const uint32_t one = ta * WEFT_PLANES_A + weft_planes_a(thread), b0 = tb * WEFT_PLANES_B;
+    const uint32_t one = ta * WEFT_PLANES_A + a_of(thread), b0 = tb * WEFT_PLANES_B;
 #pragma unroll 1
     for (uint32_t s = 0; s <= t.sets; s++) {
       const uint32_t steps = (uint32_t) (s ? t.steps : t.steps_all);
-      uint32_t c[128], due = 0;
+      long long best = 0, begun = 0; /* needed after the set was counted: it may have risen since */
+      if (s) {
+        best = *(volatile long long *) &t.best[s - 1];
+        begun = *(volatile long long *) &t.start[s - 1];
+      }
+      uint32_t c[64], due = 0;
 #pragma unroll
-      for (int i = 0; i < 128; i++) c[i] = 0;
-      count_steps(&copies, stages, (int) steps, &step, c, [&] {
-        for (due += WEFT_PLANES_PAIRS / SCREENED; due >= steps; due -= steps)
-          if (last.pairs.at < WEFT_PLANES_PAIRS) screen_set(t, mine, &last);
+      for (int i = 0; i < 64; i++) c[i] = 0;
+      const auto start = [&](const uint8_t *from) {
+        mma_64_rows(c, operand_descriptor(from + own_a), operand_descriptor(from + own_b));
+      };
+      count_batches<BATCH>(&copies, stages, (int) steps, &step, c, start, [&](uint32_t products) {
+        for (due += products * (PAIRS / SCREENED); due >= steps; due -= steps)
+          if (last.pairs.at < PAIRS) screen_set(t, mine, &last);
       });
-      end_set(t, mine, &last);
+      end_set(t, mine, &last, &filled.empty[(turn - 1) % SLOTS]);
       if (s) {
         put_above(c, mine);
-        last = begin_set(t, s - 1, one, b0);
-      } else put_all(c, mine);
+        barrier_wait(&filled.full[turn % SLOTS], turn / SLOTS & 1);
+        last = begin_set(t, &slots[turn % SLOTS], s - 1, one, b0, bar_of(t, best, begun));
+        turn++;
+      } else put_rows(c, mine);
     }
   }
-  end_set(t, mine, &last);
+  end_set(t, mine, &last, &filled.empty[(turn - 1) % SLOTS]);
 }
 
 #else /* host side, and devices that never run it */
@@ -587,7 +659,7 @@ static weft_status search_sets(weft_ctx *ctx, const labels_job *job, uint32_t se
   WEFT_CUDA(weft_device_allow_shared((const void *) search_labels, SHARED_BYTES));
   for (t.first = 0; t.first < tiles; t.first += t.tiles) {
     t.tiles = tiles - t.first < most ? tiles - t.first : most;
-    search_labels<<<t.tiles < (uint64_t) processors ? (unsigned) t.tiles : (unsigned) processors, SCREENING_THREADS,
+    search_labels<<<t.tiles < (uint64_t) processors ? (unsigned) t.tiles : (unsigned) processors, LABEL_THREADS,
                     SHARED_BYTES, job->mem->stream>>>(t);
     WEFT_CUDA(cudaGetLastError());
     if (t.first + t.tiles == tiles) break; /* what comes next waits for the stream */

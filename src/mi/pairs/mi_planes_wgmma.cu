@@ -10,10 +10,11 @@
  * More classes or rows: every class's counts go to memory of the block's own, which the second-level cache holds for
  * few classes, and come back to the same thread. With many rows counting takes longer than this. */
 #include <cmath>
-#define SCREENED 2 /* pairs at a time */
+#define SCREENED 4 /* pairs at a time */
 #include "mi_planes_screen.cuh"
 
 #define STAGES 8
+#define BATCH 4 /* products started at once */
 
 struct planes_args {
   const uint8_t *a, *b;
@@ -163,7 +164,7 @@ template <bool PACKED> __global__ static void __launch_bounds__(SCREENING_THREAD
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ ring<STAGES> copies;
   const uint32_t thread = threadIdx.x, warp_of_block = __shfl_sync(0xffffffffu, thread / 32, 0);
-  make_ring(&copies);
+  make_ring(&copies, PACKED ? CONSUMERS / 32 : CONSUMERS); /* that give a stage back */
 
   uint32_t step = 0; /* k-steps since the start */
   tile_walk at_tile = { 0, 0 };
@@ -186,11 +187,11 @@ template <bool PACKED> __global__ static void __launch_bounds__(SCREENING_THREAD
     if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
     const uint32_t one = ta * WEFT_PLANES_A + weft_planes_a(thread), b0 = tb * WEFT_PLANES_B;
     if constexpr (PACKED) {
-      const auto meanwhile = [&] {
-        for (due += WEFT_PLANES_PAIRS / SCREENED; due >= (uint32_t) t.all_steps; due -= (uint32_t) t.all_steps)
+      const auto meanwhile = [&](uint32_t products) {
+        for (due += products * (WEFT_PLANES_PAIRS / SCREENED); due >= (uint32_t) t.all_steps; due -= (uint32_t) t.all_steps)
           if (last.at < WEFT_PLANES_PAIRS) screen_packed(t, mine, &last);
       };
-      count_packed(&copies, stages, t.steps, &step, c, meanwhile);
+      count_packed<BATCH>(&copies, stages, t.steps, &step, c, meanwhile);
       end_packed(t, mine, &last);
       put_all(c, mine);
       last = begin_packed(t, one, b0);

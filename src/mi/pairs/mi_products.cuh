@@ -47,13 +47,16 @@ struct mi_screened {
   const weft_mi_pack *pack;   /* NULL: not for this */
   weft_mi_shape a, b;
   const uint8_t *planes[2];
-  size_t plane[2], count[2], room[2];
+  size_t count[2], room[2];
   float *side[2];
   tile_grid grid;
   mi_passed passed;
 };
 
 int weft_mi_screened_fit(const weft_mi_pack *p, const weft_mi_group *g, const weft_mi_group *h);
+/* Arranges a group's planes, in as much room as those of the other order take. */
+weft_status weft_mi_screened_arrange(weft_ctx *ctx, const weft_mi_resident *r, const weft_mi_group *g, size_t room,
+                                     uint8_t *out, cudaStream_t s);
 /* What a side takes, and makes it. */
 size_t weft_mi_screened_floats(const weft_mi_pack *p, const weft_mi_group *g, size_t room);
 weft_status weft_mi_screened_side(weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_resident *r,
@@ -70,6 +73,7 @@ struct mi_products {
   const weft_mi_panel *panel;
   weft_device_arena *mem;
   uint8_t *sides[2];          /* arranged planes; [1] is [0] where the panel is one group */
+  int order;                  /* theirs: 0 none yet, 1 plane by plane, 2 for mi_screened_wgmma.cu */
   mi_screened screened;
   uint32_t *counts;           /* taken when first used */
   tile_grid grid;

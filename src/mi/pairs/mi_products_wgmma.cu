@@ -273,16 +273,35 @@ int weft_mi_products_fit(const weft_ctx *ctx, const weft_mi_pack *p, const weft_
          products_of(p, g, h) * AREA * 4 <= COUNTS_BYTES && weft_mi_wgmma_ready(ctx->device);
 }
 
-static weft_status arrange(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_resident *r, const weft_mi_group *g,
-                           uint8_t **out)
+static weft_status arrange(weft_ctx *ctx, mi_products *job, int order)
 {
   weft_status st = WEFT_OK;
-  const size_t plane = room_of(g) * r->words * 4;
-  uint8_t *planes;
-  WEFT_DEVICE_TAKE(planes, mem, g->shape.planes * plane);
-  *out = planes;
-  for (uint32_t q = 0; q < g->shape.planes; q++)
-    WEFT_TRY(weft_mi_wgmma_arrange(ctx, r, g->plane0 + q * g->count, g->count, planes + q * plane, mem->stream));
+  const weft_mi_resident *r = job->r;
+  const cudaStream_t s = job->mem->stream;
+  if (job->order == order) goto done;
+  for (int k = 0; k < (job->panel->same ? 1 : 2); k++) {
+    const weft_mi_group *g = k ? job->panel->h : job->panel->g;
+    const size_t plane = room_of(g) * r->words * 4;
+    if (order == 2) WEFT_TRY(weft_mi_screened_arrange(ctx, r, g, room_of(g), job->sides[k], s));
+    else for (uint32_t q = 0; q < g->shape.planes; q++)
+      WEFT_TRY(weft_mi_wgmma_arrange(ctx, r, g->plane0 + q * g->count, g->count, job->sides[k] + q * plane, s));
+  }
+  job->order = order;
+done:
+  return st;
+}
+
+static weft_status take_sides(weft_ctx *ctx, mi_products *job)
+{
+  weft_status st = WEFT_OK;
+  (void) ctx;
+  for (int k = 0; k < 2; k++) {
+    const weft_mi_group *g = k ? job->panel->h : job->panel->g;
+    uint8_t *planes = job->sides[0];
+    if (!k || !job->panel->same)
+      WEFT_DEVICE_TAKE(planes, job->mem, room_of(g) * job->r->words * 4 * g->shape.planes);
+    job->sides[k] = planes;
+  }
 done:
   return st;
 }
@@ -301,7 +320,7 @@ static weft_status begin_screened(weft_ctx *ctx, mi_products *job)
   const double left = weft_device_available(ctx) - (double) tile_bytes(job);
   mi_screened s;
   float *side;
-  size_t floats = 0, listed = (size_t) job->tiles * (AREA / 8);
+  size_t floats = 0, listed = (size_t) job->tiles * (AREA / 4);
   memset(&s, 0, sizeof s);
   s.pack = job->pack;
   s.a = g[0]->shape;
@@ -311,7 +330,6 @@ static weft_status begin_screened(weft_ctx *ctx, mi_products *job)
     s.planes[k] = job->sides[k];
     s.count[k] = g[k]->count;
     s.room[k] = room_of(g[k]);
-    s.plane[k] = s.room[k] * job->r->words * 4;
     if (k < sides) floats += weft_mi_screened_floats(job->pack, g[k], s.room[k]);
   }
   if (listed > MOST_PASSED) listed = MOST_PASSED;
@@ -344,9 +362,7 @@ weft_status weft_mi_products_begin(weft_ctx *ctx, weft_device_arena *mem, const 
   out->grid.tiles_b = (uint32_t) ((h->count + ROWS_B - 1) / ROWS_B);
   out->grid.same = panel->same;
   out->tiles = tiles_of(&out->grid);
-  WEFT_TRY(arrange(ctx, mem, r, g, &out->sides[0]));
-  if (panel->same) out->sides[1] = out->sides[0];
-  else WEFT_TRY(arrange(ctx, mem, r, h, &out->sides[1]));
+  WEFT_TRY(take_sides(ctx, out));
   if (weft_mi_screened_fit(pack, g, h)) WEFT_TRY(begin_screened(ctx, out));
 done:
   return st;
@@ -431,7 +447,7 @@ static mi_scoring scoring(const mi_products *job, const mi_bar *bar, const mi_hi
 }
 
 /* Screens tiles, and scores what passed; *done_here: 0 when it was more than is listed. */
-static weft_status screen_pairs(weft_ctx *ctx, const mi_products *job, const mi_bar *bar, const mi_hits *hits,
+static weft_status screen_pairs(weft_ctx *ctx, mi_products *job, const mi_bar *bar, const mi_hits *hits,
                                 uint64_t first, uint64_t count, cudaStream_t s, int *done_here)
 {
   weft_status st = WEFT_OK;
@@ -443,6 +459,7 @@ static weft_status screen_pairs(weft_ctx *ctx, const mi_products *job, const mi_
   uint32_t found;
   *done_here = 0;
   if (!job->screened.pack || count > UINT32_MAX / 64 || (open && count * AREA > passed.capacity)) goto done;
+  WEFT_TRY(arrange(ctx, job, 2));
   WEFT_TRY(weft_mi_screen_pairs(ctx, &job->screened, bar, first, (uint32_t) count, s));
   WEFT_CUDA(cudaMemcpyAsync(&found, passed.count, sizeof found, cudaMemcpyDeviceToHost, s));
   WEFT_CUDA(cudaStreamSynchronize(s));
@@ -502,6 +519,7 @@ weft_status weft_mi_products_pairs(weft_ctx *ctx, mi_products *job, const mi_bar
   WEFT_TRY(screen_pairs(ctx, job, bar, hits, first, count, s, &done_here));
   if (done_here) goto done;
   WEFT_TRY(take_counts(ctx, job));
+  WEFT_TRY(arrange(ctx, job, 1));
   WEFT_TRY(count_pairs(ctx, job, bar, hits, first, count, s));
 done:
   return st;

@@ -34,10 +34,10 @@ constexpr int octets_of(int pa, int pb)
 template <int PA_, bool MA_, int PB_, bool MB_> struct screened_shape {
   static constexpr int PA = PA_, PB = PB_, LA = PA_ + !MA_, LB = PB_ + !MB_, OCTETS = octets_of(PA_, PB_);
   static constexpr bool MA = MA_, MB = MB_, VARY = MA_ || MB_;
-  static constexpr int COUNTS = PB_ * OCTETS * 4;  /* of a plane of a: [plane of b][eight][pair] */
+  static constexpr int COUNTS = OCTETS * PB_ * 4;  /* of a plane of a: [eight][plane of b][pair] */
 };
 
-/* Where the margins of a thread's attributes begin: [plane][room]. Not used where values are missing on the other side. */
+/* Where the margins of a thread's attributes begin: [plane][room]. Not used where the other side has missing values. */
 struct screened_margins { const float *a, *b; uint32_t room_a, room_b; };
 
 /* The sums over an attribute of a with two of b. */
@@ -95,7 +95,7 @@ __device__ static inline screened_sums screened_class(const uint32_t (&c)[S::PA]
     corner -= of_a;
 #pragma unroll
     for (int y = 0; y < S::PB; y++) {
-      const int at = 4 * (y * S::OCTETS + eight) + 2 * half;
+      const int at = 4 * (eight * S::PB + y) + 2 * half;
       uint2 was = { 0, 0 };
       if (!FINAL) {
         uint2 *const mine = before + (uint32_t) (x * S::COUNTS + at) / 2 * stride;

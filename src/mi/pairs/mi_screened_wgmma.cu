@@ -2,11 +2,14 @@
  * one kernel on Hopper's 1-bit tensor cores (wgmma, compute capability 9.0a), so that no counts go to memory. What
  * passes is listed, and scored exactly afterwards (mi_products_wgmma.cu).
  *
- * Each plane is arranged by itself. A warpgroup counts 64 attributes of side a against eights of side b: an operand b has
- * eight rows of each plane, so that a thread's accumulators over all planes of a are whole tables of the same pairs. In
- * a stage of 256 rows of data each warpgroup of a block has its own side b; side a is the same for all:
+ * Blocks of 64 attributes by 256 rows of data lie together, attributes in eights, and of each eight one plane after the
+ * other; each eight of a plane is 256 bytes in the order of shared memory (base/hopper.cuh):
  *
- *   stage   | a: plane 0, 64 x 32 bytes | plane 1 | ... | b of warpgroup 0: plane 0, eights | plane 1 | ... | b of 1 ...
+ *   block   | eight 0: plane 0, plane 1, .. | eight 1: plane 0, .. | ... | eight 7 |
+ *
+ * So a stage of 256 rows is one copy for side a and one or a few for side b. A warpgroup counts 64 attributes of side a
+ * against eights of side b: a product takes one plane of a, whose eights are apart, and all planes of b; a thread's
+ * accumulators over all planes of a are whole tables of its pairs. Side a is the same for all warpgroups of a block.
  *
  * Warpgroups do not wait for each other: while one screens (mi_screened.cuh), tensor cores count for the others. */
 #include <cmath>
@@ -19,14 +22,13 @@
 #define COUNTING (GROUPS * 128)           /* threads */
 #define SCREENED_THREADS (COUNTING + 128) /* registers go from warpgroup to warpgroup, so the producer is a whole one */
 #define STAGES 6
-#define SIDE_BYTES (64 * 32)              /* of a plane of a */
-#define EIGHT_BYTES (8 * 32)
+#define BLOCK 64                          /* attributes that are arranged together */
+#define EIGHT_BYTES (8 * 32)              /* of a plane */
 
 /* What a launch needs of a side: floats [class, or after the last: all rows][plane][room], then Σ a log2(a levels / n)
  * over the levels of all rows, then n times what the attribute says alone; [room] each. */
 struct screened_args {
   const uint8_t *a, *b;                   /* arranged planes */
-  size_t plane_a, plane_b;                /* bytes of one plane of all attributes */
   int steps, class_step[WEFT_MI_PLANAR_CLASSES + 1];
   uint32_t classes, count_a, count_b, room_a, room_b;
   tile_grid grid;
@@ -43,9 +45,10 @@ struct screened_args {
 template <class S> struct screened_room {
   static constexpr int SPAN = GROUPS * S::OCTETS * 8; /* attributes of b that a block counts */
   static constexpr uint32_t UNITS = ROWS_A / 64 * (ROWS_B / SPAN); /* of a tile */
-  static constexpr int B_BYTES = S::PB * S::OCTETS * EIGHT_BYTES;  /* of a warpgroup */
-  static constexpr int BYTES = S::PA * SIDE_BYTES + GROUPS * B_BYTES;
-  static constexpr int SHARED = STAGES * BYTES + S::PA * S::COUNTS * 4 * COUNTING;
+  static constexpr uint32_t A_BYTES = BLOCK / 8 * S::PA * EIGHT_BYTES, B_BYTES = S::OCTETS * S::PB * EIGHT_BYTES;
+  static constexpr uint32_t BYTES = A_BYTES + GROUPS * B_BYTES; /* B_BYTES: of a warpgroup */
+  static constexpr uint32_t PIECES = SPAN < BLOCK ? 1 : SPAN / BLOCK; /* copies for side b */
+  static constexpr uint32_t SHARED = STAGES * BYTES + S::PA * S::COUNTS * 4 * COUNTING;
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -63,25 +66,24 @@ __device__ static inline bool screened_unit(const screened_args &t, uint32_t k, 
   return *one < t.count_a && *other < t.count_b && (!t.grid.same || *other + SPAN > *one + 1);
 }
 
-/* By the lanes of a warp: a piece each. */
+/* By the lanes of a warp: a copy each. */
 template <class S>
 __device__ static inline void bring_unit(const screened_args &t, ring<STAGES> *r, uint8_t *stages, uint32_t one,
                                          uint32_t other, uint32_t *step)
 {
-  constexpr uint32_t PIECES = S::PA + GROUPS * S::PB, BYTES = screened_room<S>::BYTES;
-  const uint32_t lane = threadIdx.x % 32, of_b = lane - S::PA, group = of_b / S::PB;
-  const bool is_a = lane < S::PA;
-  const uint32_t row = is_a ? one : other + group * S::OCTETS * 8;
-  const uint8_t *from = (is_a ? t.a + lane * t.plane_a : t.b + of_b % S::PB * t.plane_b) +
-                        (size_t) (row / 128) * t.steps * BLOCK_BYTES + row % 128 * 32;
-  const uint32_t bytes = is_a ? SIDE_BYTES : S::OCTETS * EIGHT_BYTES;
-  const uint32_t to = is_a ? lane * SIDE_BYTES : S::PA * SIDE_BYTES + of_b * (S::OCTETS * EIGHT_BYTES);
-  for (int s = 0; s < t.steps; s++, ++*step, from += BLOCK_BYTES) {
+  typedef screened_room<S> R;
+  const uint32_t lane = threadIdx.x % 32, row = lane ? other + (lane - 1) * BLOCK : one;
+  const uint32_t planes = lane ? S::PB : S::PA, apart = BLOCK / 8 * planes * EIGHT_BYTES;
+  const uint32_t bytes = lane ? GROUPS * R::B_BYTES / R::PIECES : R::A_BYTES;
+  const uint32_t to = lane ? R::A_BYTES + (lane - 1) * bytes : 0;
+  const uint8_t *from = (lane ? t.b : t.a) + (size_t) (row / BLOCK) * t.steps * apart +
+                        row % BLOCK / 8 * planes * EIGHT_BYTES;
+  for (int s = 0; s < t.steps; s++, ++*step, from += apart) {
     const uint32_t at = *step % STAGES;
     if (*step >= STAGES) barrier_wait(&r->empty[at], (*step / STAGES - 1) & 1);
-    if (lane == 0) barrier_expect(&r->full[at], BYTES);
+    if (lane == 0) barrier_expect(&r->full[at], R::BYTES);
     __syncwarp();
-    if (lane < PIECES) bulk_copy(stages + at * BYTES + to, from, bytes, &r->full[at]);
+    if (lane <= R::PIECES) bulk_copy(stages + at * R::BYTES + to, from, bytes, &r->full[at]);
   }
 }
 
@@ -90,7 +92,7 @@ template <class S>
 __device__ static inline void count_unit(ring<STAGES> *r, const uint8_t *stages, int steps, uint32_t *step,
                                          uint32_t (&c)[S::PA][S::COUNTS])
 {
-  const uint32_t own = S::PA * SIDE_BYTES + threadIdx.x / 128 * screened_room<S>::B_BYTES;
+  const uint32_t own = screened_room<S>::A_BYTES + threadIdx.x / 128 * screened_room<S>::B_BYTES;
   const auto keep = [&] {
 #pragma unroll
     for (int x = 0; x < S::PA; x++) hold(c[x]);
@@ -103,7 +105,7 @@ __device__ static inline void count_unit(ring<STAGES> *r, const uint8_t *stages,
     product_fence();
 #pragma unroll
     for (int x = 0; x < S::PA; x++)
-      mma_64_rows(c[x], operand_descriptor(from + x * SIDE_BYTES), operand_descriptor(from + own));
+      mma_64_rows(c[x], spaced_descriptor(from + x * EIGHT_BYTES, S::PA * EIGHT_BYTES), operand_descriptor(from + own));
     product_commit();
     if (s > 0) { /* the step before is done: its stage is free */
       product_wait<1>();
@@ -219,7 +221,21 @@ template <class S, bool EACH> __global__ static void screen_products(const __gri
 }
 #endif
 
-/* ---- sides ---- */
+/* ---- planes and sides ---- */
+
+/* One thread 16 bytes of a plane of an attribute; zero past the end. */
+__global__ static void arrange_eights(const uint32_t *planes, uint32_t words, size_t count, uint32_t planes_each,
+                                      size_t room, uint8_t *out)
+{
+  const uint32_t pieces = words / 4;
+  const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x, attribute = k / pieces / planes_each;
+  const uint32_t piece = (uint32_t) (k % pieces), plane = (uint32_t) (k / pieces % planes_each);
+  const size_t eight = (attribute / BLOCK * (pieces / 2) + piece / 2) * (BLOCK / 8) + attribute % BLOCK / 8;
+  uint4 v = { 0, 0, 0, 0 };
+  if (attribute >= room) return;
+  if (attribute < count) v = *(const uint4 *) (planes + (plane * count + attribute) * words + piece * 4);
+  *(uint4 *) (out + (eight * planes_each + plane) * EIGHT_BYTES + piece % 2 * 128 + attribute % 8 * 16) = v;
+}
 
 struct screened_side {
   const uint32_t *margins;                /* of plane 0 of attribute 0 in class 0 */
@@ -258,7 +274,7 @@ __global__ static void make_screened_side(screened_side s)
 /* ---- host ---- */
 
 typedef void (*screen_kernel)(const screened_args);
-struct screened_kernel { screen_kernel run; uint32_t units; int shared; };
+struct screened_kernel { screen_kernel run; uint32_t units, shared; };
 
 template <int PA, bool MA, int PB, bool MB> static screened_kernel kernel_of(bool each)
 {
@@ -273,8 +289,9 @@ template <int PA, bool MA, int PB, bool MB> static screened_kernel kernel_of(boo
 static screened_kernel kernel_for(const weft_mi_shape a, const weft_mi_shape b, bool each)
 {
   const screened_kernel none = { NULL, 0, 0 };
-#define OF(pa, ma, pb, mb) \
-  if (a.planes == pa && !a.missing == !ma && b.planes == pb && !b.missing == !mb) return kernel_of<pa, ma, pb, mb>(each);
+#define OF(pa, ma, pb, mb)                                                                                             \
+  if (a.planes == pa && !a.missing == !ma && b.planes == pb && !b.missing == !mb)                                      \
+    return kernel_of<pa, ma, pb, mb>(each);
 #define COMPLETE(pa) OF(pa, 0, 1, 0) OF(pa, 0, 2, 0) OF(pa, 0, 3, 0) OF(pa, 0, 4, 0)
 #define MISSING(pa) OF(pa, 1, 2, 1) OF(pa, 1, 3, 1) OF(pa, 1, 4, 1)
   COMPLETE(1) COMPLETE(2) COMPLETE(3) COMPLETE(4) MISSING(2) MISSING(3) MISSING(4)
@@ -290,6 +307,18 @@ int weft_mi_screened_fit(const weft_mi_pack *p, const weft_mi_group *g, const we
   for (uint32_t c = 0; c < p->classes; c++) occupied += p->class_rows[c] > 0;
   return occupied >= 2 && p->per == p->classes && p->n <= WEFT_SCREENED_ROWS &&
          kernel_for(g->shape, h->shape, false).run != NULL;
+}
+
+weft_status weft_mi_screened_arrange(weft_ctx *ctx, const weft_mi_resident *r, const weft_mi_group *g, size_t room,
+                                     uint8_t *out, cudaStream_t s)
+{
+  weft_status st = WEFT_OK;
+  const size_t pieces = room * g->shape.planes * (r->words / 4);
+  arrange_eights<<<(unsigned) ((pieces + 255) / 256), 256, 0, s>>>(r->planes + g->plane0 * (size_t) r->words, r->words,
+                                                                   g->count, g->shape.planes, room, out);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
 }
 
 size_t weft_mi_screened_floats(const weft_mi_pack *p, const weft_mi_group *g, size_t room)
@@ -321,8 +350,6 @@ weft_status weft_mi_screen_pairs(weft_ctx *ctx, const mi_screened *job, const mi
   memset(&t, 0, sizeof t);
   t.a = job->planes[0];
   t.b = job->planes[1];
-  t.plane_a = job->plane[0];
-  t.plane_b = job->plane[1];
   t.classes = p->classes;
   for (uint32_t c = 0; c < p->classes; c++) {
     t.class_step[c + 1] = t.class_step[c] + (int) ((p->class_rows[c] + STEP_BITS - 1) / STEP_BITS);

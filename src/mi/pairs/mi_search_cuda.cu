@@ -70,7 +70,7 @@ weft_status weft_mi_run_all(weft_ctx *ctx, mi_collector *c, const mi_runner *r)
   const int barred = c->keeper.bounded && c->keeper.best.count >= c->keeper.best.k;
   uint64_t first = 0, halved = 0;
   while (first < r->units) {
-    const double seen = r->until(r->job, first), start = c->started ? FIRST_BARRED : FIRST_PAIRS;
+    const double seen = r->until(r->job, first), start = c->started && !r->patient ? FIRST_BARRED : FIRST_PAIRS;
     const double pairs = barred || !c->keeper.bounded ? r->most : fmax(start, GROWTH * seen);
     uint64_t now = halved ? halved : units_of(r, first, fmin(pairs, r->most));
     int overflow = 0;

@@ -77,11 +77,42 @@ __device__ static inline void bring_tile(ring<STAGES> *r, uint8_t *stages, const
   bring_steps(r, stages, a, b, steps, 0, steps, step);
 }
 
-/* Adds a class's counts: by all threads of both warpgroups. `meanwhile` is called in every step while the tensor cores
- * are at work, and must leave the accumulators alone. */
-template <uint32_t STAGES, class Meanwhile>
+/* Adds a class's counts, by all threads of a warpgroup: `start` begins a step's product. BATCH of them at a time, and
+ * while the tensor cores are at work, `meanwhile` is called with their number; it must leave the accumulators alone. A
+ * warp gives a stage back by one arrival. */
+template <int BATCH, uint32_t STAGES, int COUNTS, class Start, class Meanwhile>
+__device__ static inline void count_batches(ring<STAGES> *r, const uint8_t *stages, int steps, uint32_t *step,
+                                            uint32_t (&c)[COUNTS], const Start &start, const Meanwhile &meanwhile)
+{
+  if (!steps) return;
+  const bool first_lane = threadIdx.x % 32 == 0;
+  for (int s = 0, started = 1; s < steps; s++, started++, ++*step) {
+    const uint32_t at = *step % STAGES;
+    barrier_wait(&r->full[at], *step / STAGES & 1);
+    hold(c);
+    product_fence();
+    start(stages + at * STAGE_BYTES);
+    product_commit();
+    if (started == BATCH || s == steps - 1) {
+      meanwhile((uint32_t) started);
+      started = 0;
+    }
+    if (s >= BATCH - 1) { /* the first of as many is done: its stage is free */
+      product_wait<BATCH - 1>();
+      hold(c);
+      if (first_lane) barrier_arrive(&r->empty[(*step - (BATCH - 1)) % STAGES]);
+    }
+  }
+  product_wait<0>();
+  hold(c);
+  for (int k = steps < BATCH - 1 ? steps : BATCH - 1; k > 0; k--)
+    if (first_lane) barrier_arrive(&r->empty[(*step - (uint32_t) k) % STAGES]);
+}
+
+/* Adds a class's counts, step by step: by all threads of both warpgroups. */
+template <uint32_t STAGES>
 __device__ static inline void count_steps(ring<STAGES> *r, const uint8_t *stages, int steps, uint32_t *step,
-                                          uint32_t (&c)[128], const Meanwhile &meanwhile)
+                                          uint32_t (&c)[128])
 {
   if (!steps) return;
   const uint32_t own = threadIdx.x / 128 * 64 * 32; /* bytes before this warpgroup's rows */
@@ -93,7 +124,6 @@ __device__ static inline void count_steps(ring<STAGES> *r, const uint8_t *stages
     product_fence();
     mma_64x256x256(c, operand_descriptor(from + own), operand_descriptor(from + BLOCK_BYTES));
     product_commit();
-    meanwhile();
     if (s > 0) { /* the step before is done: its stage is free */
       product_wait<1>();
       hold(c);
@@ -103,13 +133,6 @@ __device__ static inline void count_steps(ring<STAGES> *r, const uint8_t *stages
   product_wait<0>();
   hold(c);
   barrier_arrive(&r->empty[(*step - 1) % STAGES]);
-}
-
-template <uint32_t STAGES>
-__device__ static inline void count_steps(ring<STAGES> *r, const uint8_t *stages, int steps, uint32_t *step,
-                                          uint32_t (&c)[128])
-{
-  count_steps(r, stages, steps, step, c, [] {});
 }
 
 #endif
