@@ -49,6 +49,7 @@ typedef struct weft_store {
   int file;                       /* descriptor + 1; 0: none */
   char *name;                     /* in messages */
   uint64_t size, n, p, values;
+  int version;                    /* of the format */
   uint32_t crc;                   /* of the directory: tells one store from another */
   size_t blocks, sections, most_rows;
   uint64_t most_bytes, most_values; /* of one block */
