@@ -186,16 +186,16 @@ compressed_parts <- function(file, where, d, by_row, memory) {
 # The function `fill` of an import; it does not hold the file, which is closed by then.
 compressed_fill <- function(path, where, by_row, count, stored, memory) {
   force(list(path, where, by_row, count, stored, memory))
-  pieces <- function(with_values, f) {
+  pieces <- function(with_values, f, done = 0) {
     h5_stream(path, function(file, send) {
-      compressed_pieces(file, where, count, stored, memory, with_values, send)
+      compressed_pieces(file, where, count, stored, memory, with_values, send, done)
     }, function(part) f(part$first, part$starts, part$indices, part$values))
   }
   if (by_row) function(begin, control) {
     writer <- begin()
     pieces(TRUE, function(first, starts, indices, values) {
       .Call(C_weft_store_rows, writer, first, starts, indices, values, control)
-    })
+    }, .Call(C_weft_store_resumed, writer))
   } else function(begin, control) {
     writer <- begin()
     sorter <- .Call(C_weft_store_sorter, writer, memory, control)
@@ -209,12 +209,11 @@ compressed_fill <- function(path, where, by_row, count, stored, memory) {
   }
 }
 
-# Calls send(list(first, starts, indices, values)) for runs of rows (or columns) that have about a 128th of `memory` of
-# values; these are NULL without `with_values`.
-compressed_pieces <- function(file, where, count, stored, memory, with_values, send) {
+# Calls send(list(first, starts, indices, values)) for runs of rows (or columns), from row `first` on, that have about a
+# 512th of `memory` of values: what is larger is given new pages each time. Values are NULL without `with_values`.
+compressed_pieces <- function(file, where, count, stored, memory, with_values, send, first = 0) {
   at <- function(part) paste0(where, "/", part)
-  most <- max(2^12, floor(memory / 128))
-  first <- 0
+  most <- max(2^12, floor(memory / 512))
   while (first < count) {
     reach <- min(count - first, 2^17)
     pointers <- as.double(file$read(at("indptr"), first + 1, reach + 1))
@@ -270,8 +269,9 @@ dense_fill <- function(path, where, rows_first, d, memory) {
   at_once <- max(1, floor(memory / 64 / max(1, d[2L])))
   function(begin, control) {
     writer <- begin()
+    done <- .Call(C_weft_store_resumed, writer)
     h5_stream(path, function(file, send) {
-      for (first in seq(0, length.out = ceiling(d[1L] / at_once), by = at_once)) {
+      for (first in seq(done, length.out = ceiling((d[1L] - done) / at_once), by = at_once)) {
         rows <- min(at_once, d[1L] - first)
         part <- if (rows_first) file$read(where, c(1, first + 1), c(d[2L], rows))
                 else file$read(where, c(first + 1, 1), c(rows, d[2L]))

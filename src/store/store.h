@@ -8,6 +8,7 @@
  *   store_pass.c    what needs every block: sums, and any rows and columns as compressed columns
  *   store_write.c   rows in, blocks out
  *   store_together.c  the same work for several blocks at once
+ *   store_resume.c  goes on with what an import that was stopped has written
  *   store_sort.c    entries in any order, through a file that has no name
  *   store_market.c  Matrix Market text, piece after piece
  *
@@ -49,6 +50,7 @@ typedef struct weft_store {
   int file;                       /* descriptor + 1; 0: none */
   char *name;                     /* in messages */
   uint64_t size, n, p, values;
+  int version;                    /* of the format */
   uint32_t crc;                   /* of the directory: tells one store from another */
   size_t blocks, sections, most_rows;
   uint64_t most_bytes, most_values; /* of one block */
@@ -120,6 +122,9 @@ typedef struct weft_store_waiting {
 typedef struct weft_store_writer {
   int file;                     /* descriptor + 1; 0: none */
   char *path, *part, *name;     /* what it will be, what it is called until then, and in messages */
+  int list;                     /* of blocks, for an import to go on: descriptor + 1 */
+  char *list_path;
+  uint64_t resumed, passed;     /* rows that were there already; entries of these that were handed over again */
   int overwrite;
   uint64_t n, p, at;            /* `at`: bytes written */
   uint64_t first, last;         /* of the block that is being filled: its first row, the greatest that has an entry */
@@ -138,9 +143,15 @@ typedef struct weft_store_writer {
 
 /* Work functions may be run a second time when memory was short: what follows either does all it says, or nothing. */
 
-/* `memory`: bytes that a block in the making may take. */
+/* `memory`: bytes that a block in the making may take. `key` is NULL, or says what is imported: what was written for
+ * the same key stays when the writer is abandoned, and is taken over unless `anew`. Rows before out->resumed are there
+ * then, and are passed over when they come. */
 weft_status weft_store_begin(weft_ctx *ctx, const char *path, int overwrite, uint64_t n, uint64_t p, double memory,
-                             weft_store_writer *out);
+                             const char *key, int anew, weft_store_writer *out);
+/* What weft_store_begin() and the writing of blocks do for a key. */
+weft_status weft_store_resume(weft_ctx *ctx, weft_store_writer *w, const char *key, int anew);
+weft_status weft_store_resume_add(weft_ctx *ctx, const weft_store_writer *w, size_t index);
+weft_status weft_store_room_for_blocks(weft_ctx *ctx, weft_store_writer *w, size_t more);
 /* One entry. Rows come in order, but for those of the block that is being filled. *late: the row's block has been
  * written, and nothing was done. */
 weft_status weft_store_push(weft_ctx *ctx, weft_store_writer *w, uint64_t row, uint64_t column, double value,
@@ -158,7 +169,7 @@ weft_status weft_store_add_section(weft_ctx *ctx, weft_store_writer *w, const ch
                                    uint64_t count, const uint8_t *bytes, uint64_t size);
 /* Writes what is open, the directory and the header, and gives the file its name. */
 weft_status weft_store_finish(weft_ctx *ctx, weft_store_writer *w);
-/* Removes what was written, unless it is finished. */
+/* Removes what was written, unless it is finished or has a key. */
 void weft_store_abandon(weft_store_writer *w);
 
 /* ---- what is in memory (store_take.c) ---- */

@@ -128,7 +128,7 @@ weft_status weft_store_parse(weft_ctx *ctx, const weft_store *store, size_t inde
   const weft_store_block *b = &store->block[index];
   const size_t chunks = weft_store_chunks(b->values);
   uint64_t size[3];
-  uint32_t *begin;
+  uint64_t *begin;
   weft_store_packed counts;
   if (!streams(bytes, b, size)) {
     st = weft_store_damaged(ctx, store, index, "has parts of impossible lengths");
@@ -140,21 +140,21 @@ weft_status weft_store_parse(weft_ctx *ctx, const weft_store *store, size_t inde
   out->index = index;
   out->p = store->p;
   bytes += WEFT_STORE_STREAMS;
-  if (!weft_store_packed_view(bytes, size[0], store->p, begin, &counts)) {
+  if (!weft_store_packed_view(bytes, size[0], store->p, store->version, begin, &counts)) {
     st = weft_store_damaged(ctx, store, index, "has counts that cannot be read");
     goto done;
   }
   WEFT_TRY(make_starts(ctx, store, index, &counts, out->starts));
   if (counts_only) goto done;
   WEFT_TAKE(begin, mem, chunks + 1);
-  if (!weft_store_packed_view(bytes + size[0], size[1], b->values, begin, &out->gaps)) {
+  if (!weft_store_packed_view(bytes + size[0], size[1], b->values, store->version, begin, &out->gaps)) {
     st = weft_store_damaged(ctx, store, index, "has rows that cannot be read");
     goto done;
   }
   out->raw = bytes + size[0] + size[1];
   if (b->kind == WEFT_STORE_WHOLE) {
     WEFT_TAKE(begin, mem, chunks + 1);
-    if (!weft_store_packed_view(out->raw, size[2], b->values, begin, &out->whole))
+    if (!weft_store_packed_view(out->raw, size[2], b->values, store->version, begin, &out->whole))
       st = weft_store_damaged(ctx, store, index, "has values that cannot be read");
   } else if (size[2] != b->values * (b->kind == WEFT_STORE_SINGLE ? 4 : 8)) {
     st = weft_store_damaged(ctx, store, index, "has values that cannot be read");

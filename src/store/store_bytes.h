@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define WEFT_STORE_MAGIC "\x89weftst\n"
-#define WEFT_STORE_VERSION 1
+#define WEFT_STORE_VERSION 2 /* of what is written; all before it are read */
 
 enum { /* bytes of the header */
   WEFT_STORE_AT_VERSION = 8, WEFT_STORE_AT_N = 16, WEFT_STORE_AT_P = 24, WEFT_STORE_AT_VALUES = 32,

@@ -10,6 +10,9 @@ int weft_store_os_open(const char *path, uint64_t *size);
 int weft_store_os_create(const char *path);
 /* The same without a name, for what need not last: removed from its folder at once, or when it is closed. */
 int weft_store_os_scratch(const char *path);
+/* A file to be gone on with, made where there is none: nobody else's, and locked against other processes; its size. */
+int weft_store_os_keep(const char *path, uint64_t *size);
+weft_status weft_store_os_cut(weft_ctx *ctx, int file, const char *name, uint64_t size);
 void weft_store_os_close(int file);
 void weft_store_os_remove(const char *path);
 

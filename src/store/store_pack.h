@@ -16,17 +16,20 @@ static inline size_t weft_store_chunks(uint64_t count)
 }
 
 /* The most bytes that `count` numbers may take; and packing them, which returns how many they took. */
-static inline size_t weft_store_packed_most(uint64_t count) { return weft_store_chunks(count) * (1 + 16 * 32); }
+static inline size_t weft_store_packed_most(uint64_t count) { return weft_store_chunks(count) * (2 + 16 * 32 + 48); }
 size_t weft_store_pack(const uint32_t *x, size_t count, uint8_t *out);
 
-/* Packed numbers: a width per chunk, and where its bits begin, in units of 16 bytes. */
+/* Packed numbers: per chunk how many low bits its numbers have, how many bytes their high parts take (NULL: there are
+ * none, as in version 1), and where its bits begin. */
 typedef struct weft_store_packed {
-  const uint8_t *widths, *bits;
-  uint32_t *begin;
+  const uint8_t *widths, *high, *bits;
+  uint64_t *begin;
 } weft_store_packed;
 
-/* `begin` has room for the chunks of `count` numbers. 0 where the bytes are not those of so many numbers. */
-int weft_store_packed_view(const uint8_t *bytes, size_t size, uint64_t count, uint32_t *begin, weft_store_packed *out);
+/* `begin` has room for the chunks of `count` numbers; `version` is that of the format. 0 where the bytes are not those
+ * of so many numbers. */
+int weft_store_packed_view(const uint8_t *bytes, size_t size, uint64_t count, int version, uint64_t *begin,
+                           weft_store_packed *out);
 void weft_store_unpack(const weft_store_packed *packed, size_t chunk, uint32_t out[WEFT_STORE_CHUNK]);
 
 #endif

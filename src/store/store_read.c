@@ -124,8 +124,10 @@ static weft_status read_header(weft_ctx *ctx, weft_store *s)
   if (memcmp(header, WEFT_STORE_MAGIC, 8)) return no_store(ctx, s, "is not a store, or was never finished");
   if (weft_store_crc(0, header, WEFT_STORE_AT_CRC) != weft_store_get(header + WEFT_STORE_AT_CRC, 4))
     return damaged(ctx, s, "its header does not have its checksum");
-  if (weft_store_get(header + WEFT_STORE_AT_VERSION, 8) != WEFT_STORE_VERSION)
+  const uint64_t version = weft_store_get(header + WEFT_STORE_AT_VERSION, 8);
+  if (version < 1 || version > WEFT_STORE_VERSION)
     return no_store(ctx, s, "is of a later version of the format; a newer weft reads it");
+  s->version = (int) version;
   s->n = weft_store_get(header + WEFT_STORE_AT_N, 8);
   s->p = weft_store_get(header + WEFT_STORE_AT_P, 8);
   s->values = weft_store_get(header + WEFT_STORE_AT_VALUES, 8);

@@ -6,12 +6,13 @@
   R(C_weft_store_select, 7) \
   R(C_weft_store_groups, 3) \
   R(C_weft_store_sums, 5) \
-  R(C_weft_store_begin, 6) \
+  R(C_weft_store_begin, 8) \
   R(C_weft_store_rows, 6) \
   R(C_weft_store_columns, 7) \
   R(C_weft_store_put_vector, 4) \
   R(C_weft_store_finish, 2) \
   R(C_weft_store_abandon, 1) \
+  R(C_weft_store_resumed, 1) \
   R(C_weft_store_sorter, 3) \
   R(C_weft_store_sort, 6) \
   R(C_weft_store_drain, 3) \

@@ -112,6 +112,8 @@ weft_status weft_store_sort_drain(weft_ctx *ctx, weft_store_writer *w, weft_stor
   weft_status st = WEFT_OK;
   for (size_t k = 0; k < s->blocks; k++)
     if (s->held[k]) WEFT_TRY(empty_buffer(ctx, w, s, k));
+  if (w->resumed && (w->blocks + w->waiting > s->blocks || s->first_row[w->blocks + w->waiting] != w->first))
+    return changed(ctx);
   for (size_t k = w->blocks + w->waiting; k < s->blocks; k++) {
     const uint64_t count = s->begin[k + 1] - s->begin[k];
     if (s->placed[k] != count) return changed(ctx);

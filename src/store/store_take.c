@@ -48,6 +48,7 @@ static weft_status take_row(weft_ctx *ctx, weft_store_writer *w, const weft_stor
   const uint64_t row = x->first + i;
   const size_t from = (size_t) x->starts[i], to = (size_t) x->starts[i + 1];
   size_t stored = 0;
+  if (row < w->resumed) return WEFT_OK;
   for (size_t at = from; at < to; at++) {
     if (x->columns[at] < 0 || (uint64_t) x->columns[at] >= w->p)
       return weft_fail(ctx, WEFT_ERR_INPUT, "Row %.0f has an entry in column %.0f of %.0f.", (double) row + 1,
@@ -118,6 +119,8 @@ weft_status weft_store_take_columns(weft_ctx *ctx, weft_store_writer *w, weft_st
   weft_arena mem = weft_arena_begin(ctx);
   uint32_t *counts;
   int32_t *next = NULL;
+  if (x->first + x->done < w->resumed)
+    x->done = w->resumed - x->first < x->rows ? (size_t) (w->resumed - x->first) : x->rows;
   WEFT_TAKE0(counts, &mem, x->rows + 1);
   WEFT_TRY(count_rows(ctx, w, x, counts));
   if (x->starts) {

@@ -33,7 +33,7 @@ static void *grown(weft_arena *mem, void *old, size_t used, size_t room, size_t 
 static void bind(weft_store_writer *w, weft_ctx *ctx) { w->mem.ctx = ctx ? ctx : &w->own; }
 
 weft_status weft_store_begin(weft_ctx *ctx, const char *path, int overwrite, uint64_t n, uint64_t p, double memory,
-                             weft_store_writer *w)
+                             const char *key, int anew, weft_store_writer *w)
 {
   weft_status st = WEFT_OK;
   const char *slash = strrchr(path, '/');
@@ -55,6 +55,11 @@ weft_status weft_store_begin(weft_ctx *ctx, const char *path, int overwrite, uin
   w->slots = ctx->threads < WEFT_STORE_WAITING ? (size_t) ctx->threads : WEFT_STORE_WAITING;
   weft_store_crc(0, NULL, 0); /* its table, before threads ask for it */
   WEFT_TRY(weft_store_room(ctx, w, w->most));
+  if (key) {
+    snprintf(w->part, length + 32, "%.*s.%s.resume.part", (int) folder, path, w->name);
+    WEFT_TRY(weft_store_resume(ctx, w, key, anew));
+    goto done;
+  }
   for (int tries = 0; tries < 100 && !w->file; tries++) {
     snprintf(w->part, length + 32, "%.*s.%s.%08llx.part", (int) folder, path, w->name,
              (unsigned long long) weft_store_os_unique() & 0xffffffffull);
@@ -72,8 +77,9 @@ void weft_store_abandon(weft_store_writer *w)
 {
   if (w->file) {
     weft_store_os_close(w->file - 1);
-    weft_store_os_remove(w->part);
+    if (!w->list) weft_store_os_remove(w->part);
   }
+  if (w->list) weft_store_os_close(w->list - 1);
   if (w->mem.blocks) weft_arena_end(&w->mem);
   memset(w, 0, sizeof *w);
 }
@@ -202,6 +208,18 @@ static void no_longer_wait(weft_store_writer *w, size_t count)
   w->waiting -= count;
 }
 
+weft_status weft_store_room_for_blocks(weft_ctx *ctx, weft_store_writer *w, size_t more)
+{
+  if (w->blocks + more <= w->block_room) return WEFT_OK;
+  bind(w, ctx);
+  weft_store_block *block = grown(&w->mem, w->block, w->blocks, 2 * w->blocks + 16, sizeof *block);
+  bind(w, NULL);
+  if (!block) return WEFT_ERR_MEMORY;
+  w->block = block;
+  w->block_room = 2 * w->blocks + 16;
+  return WEFT_OK;
+}
+
 /* Encodes the blocks that wait, a thread each, and writes them in their order. */
 static weft_status write_waiting(weft_ctx *ctx, weft_store_writer *w)
 {
@@ -213,19 +231,14 @@ static weft_status write_waiting(weft_ctx *ctx, weft_store_writer *w)
     entries += w->wait[i].count;
   }
   WEFT_TRY(weft_poll(ctx, (double) w->first, (double) w->n));
-  if (w->blocks + w->waiting > w->block_room) {
-    bind(w, ctx);
-    weft_store_block *block = grown(&w->mem, w->block, w->blocks, 2 * w->blocks + 16, sizeof *block);
-    bind(w, NULL);
-    if (!block) { st = WEFT_ERR_MEMORY; goto done; }
-    w->block = block;
-    w->block_room = 2 * w->blocks + 16;
-  }
+  WEFT_TRY(weft_store_room_for_blocks(ctx, w, w->waiting));
   WEFT_TRY(weft_store_together(ctx, w->waiting, 20.0 * (double) entries, encode_one, &all));
   for (; done < w->waiting; done++) {
     all.block[done].offset = w->at;
     WEFT_TRY(push_bytes(ctx, w, all.bytes[done], all.block[done].bytes));
-    w->block[w->blocks++] = all.block[done];
+    w->block[w->blocks] = all.block[done];
+    WEFT_TRY(weft_store_resume_add(ctx, w, w->blocks));
+    w->blocks++;
     w->values += all.block[done].values;
   }
 done:
@@ -279,6 +292,11 @@ done:
 weft_status weft_store_push(weft_ctx *ctx, weft_store_writer *w, uint64_t row, uint64_t column, double value, int *late)
 {
   weft_status st = WEFT_OK;
+  if (row < w->resumed) {
+    *late = 0;
+    w->passed += value != 0;
+    return st;
+  }
   *late = row < w->first;
   if (*late || value == 0) return WEFT_OK;
   while (row - w->first >= WEFT_STORE_ROWS) WEFT_TRY(weft_store_flush(ctx, w, WEFT_STORE_ROWS));
@@ -413,7 +431,8 @@ weft_status weft_store_finish(weft_ctx *ctx, weft_store_writer *w)
   const int file = w->file - 1;
   w->file = 0; /* publishing closes it */
   st = weft_store_os_publish(ctx, file, w->part, w->path, w->overwrite);
-  if (st != WEFT_OK) weft_store_os_remove(w->part);
+  if (st != WEFT_OK && !w->list) weft_store_os_remove(w->part);
+  if (st == WEFT_OK && w->list) weft_store_os_remove(w->list_path);
 done:
   return st;
 }

@@ -32,16 +32,20 @@ typedef struct {
   const char *path;
   int overwrite;
   double n, p, memory;
+  const char *key;
+  int anew;
 } begin_job;
 WEFT_WORK(run_begin, begin_job,
           weft_store_begin(ctx, job->path, job->overwrite, (uint64_t) job->n, (uint64_t) job->p, job->memory,
-                           job->writer))
+                           job->key, job->anew, job->writer))
 
-SEXP C_weft_store_begin(SEXP path, SEXP overwrite, SEXP n, SEXP p, SEXP memory, SEXP control)
+/* key: NULL, or a text that says what is imported; anew: whether to begin it again. */
+SEXP C_weft_store_begin(SEXP path, SEXP overwrite, SEXP n, SEXP p, SEXP memory, SEXP key, SEXP anew, SEXP control)
 {
   SEXP handle = PROTECT(weft_glue_handle(&writer_kind, sizeof(weft_store_writer)));
   begin_job job = { weft_glue_handle_take(handle, &writer_kind), Rf_translateChar(STRING_ELT(path, 0)),
-                    Rf_asLogical(overwrite) == 1, Rf_asReal(n), Rf_asReal(p), Rf_asReal(memory) };
+                    Rf_asLogical(overwrite) == 1, Rf_asReal(n), Rf_asReal(p), Rf_asReal(memory),
+                    key == R_NilValue ? NULL : CHAR(STRING_ELT(key, 0)), Rf_asLogical(anew) == 1 };
   if (!(job.n >= 0 && job.n <= INT32_MAX && job.p >= 0 && job.p <= INT32_MAX))
     weft_glue_fail(WEFT_ERR_INPUT, "A store has at most 2147483647 rows and columns; %.0f and %.0f are asked for.",
                    job.n, job.p);
@@ -60,6 +64,9 @@ SEXP C_weft_store_finish(SEXP handle, SEXP control)
   weft_glue_handle_free(handle, &writer_kind);
   return R_NilValue;
 }
+
+/* How many rows were there already. */
+SEXP C_weft_store_resumed(SEXP handle) { return Rf_ScalarReal((double) writer_of(handle)->resumed); }
 
 SEXP C_weft_store_abandon(SEXP handle)
 {
@@ -81,7 +88,7 @@ static weft_store_values values_of(SEXP x, double length)
 
 static void check_end(const weft_store_writer *w, double first, double rows)
 {
-  if (!(first >= (double) w->first && first + rows <= (double) w->n))
+  if (!((first >= (double) w->first || first < (double) w->resumed) && first + rows <= (double) w->n))
     weft_glue_fail(WEFT_ERR_INTERNAL, "Rows %.0f to %.0f of a store of %.0f.", first + 1, first + rows, (double) w->n);
 }
 
@@ -289,6 +296,15 @@ static weft_status market_entry(weft_ctx *ctx, void *data, uint64_t row, uint64_
   return WEFT_OK;
 }
 
+/* Whether the rows that were there already have other entries than the file: equal places that were summed, or ones
+ * that came later in the file than what was written. */
+static int passed_others(const weft_store_writer *w)
+{
+  uint64_t values = 0;
+  for (size_t k = 0; k < w->blocks && w->block[k].first < w->resumed; k++) values += w->block[k].values;
+  return values != w->passed;
+}
+
 static weft_status run_market(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   market_job *job = data;
@@ -298,6 +314,7 @@ static weft_status run_market(weft_ctx *ctx, const weft_backend *backend, void *
   WEFT_TRY(weft_store_market_read(ctx, job->market, job->bytes, job->size, &job->at, job->mode == SIZES, market_entry,
                                   job));
   if (job->ended) WEFT_TRY(weft_store_market_end(ctx, job->market, market_entry, job));
+  if (job->ended && job->mode == PUSH) job->late |= passed_others(job->writer);
 done:
   return st;
 }

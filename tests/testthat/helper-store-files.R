@@ -1,9 +1,8 @@
 # Files of cells in the formats that weft_import() reads, and the same damaged: bytes set, bits flipped, runs cut out,
 # doubled or zeroed, the end cut off. Tests do a few; longtests/store-files.R does thousands.
 
-# A folder with one file (or folder of files) of each format; NULL for HDF5 without rhdf5.
-cell_files <- function(folder) {
-  m <- some_counts(30, 8, 0.4)
+# The matrix m in one file (or folder of files) of each format; none of HDF5 without rhdf5.
+cell_files <- function(folder, m = some_counts(30, 8, 0.4)) {
   at <- function(...) file.path(folder, ...)
   Matrix::writeMM(Matrix::t(m), at("plain.mtx"))
   dir.create(at("tenx"))
@@ -38,8 +37,8 @@ cell_hdf5_files <- function(m, at) {
     rhdf5::H5Fclose(id)
     file
   }
-  compressed <- function(group) {
-    stats::setNames(list("group", rows@x, rows@i, rows@p), paste0(group, c("", "/data", "/indices", "/indptr")))
+  compressed <- function(group, x = rows) {
+    stats::setNames(list("group", x@x, x@i, x@p), paste0(group, c("", "/data", "/indices", "/indptr")))
   }
   tables <- list(obs = "group", "obs/_index" = rownames(m), "obs/n" = seq_len(nrow(m)), "obs/kind" = "group",
                  "obs/kind/codes" = rep(0:1, length.out = nrow(m)), "obs/kind/categories" = c("a", "b"),
@@ -48,6 +47,8 @@ cell_hdf5_files <- function(m, at) {
   columns <- c(index, list("column-order" = c("n", "kind")))
   c(write("csr.h5ad", c(compressed("X"), tables),
           list(X = list("encoding-type" = "csr_matrix", shape = dim(m)), obs = columns, var = index)),
+    write("csc.h5ad", c(compressed("X", m), tables),
+          list(X = list("encoding-type" = "csc_matrix", shape = dim(m)), obs = columns, var = index)),
     write("dense.h5ad", c(list(X = t(as.matrix(m))), tables), list(obs = columns, var = index)),
     write("tenx.h5", c(compressed("matrix"),
                        list("matrix/shape" = rev(dim(m)), "matrix/barcodes" = rownames(m), "matrix/features" = "group",

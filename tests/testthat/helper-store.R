@@ -59,6 +59,42 @@ with_checksums <- function(bytes) {
   put_number(bytes, 60, crc32c(bytes[1:60]), 4)
 }
 
+# The numbers of a packed stream and of a block's entries, from the page alone.
+unpack <- function(bytes, count, version) {
+  chunks <- ceiling(count / 128)
+  width <- as.integer(bytes[seq_len(chunks)])
+  high <- if (version > 1) as.integer(bytes[chunks + seq_len(chunks)]) else integer(chunks)
+  at <- chunks * (1 + (version > 1))
+  bits <- function(from) as.integer(rawToBits(from))
+  out <- unlist(lapply(seq_len(chunks), function(k) {
+    low <- bits(bytes[at + seq_len(16 * width[k])])
+    above <- diff(c(0, which(bits(bytes[at + 16 * width[k] + seq_len(high[k])]) == 1))) - 1
+    at <<- at + 16 * width[k] + high[k]
+    numbers <- vapply(0:127, function(i) {
+      place <- i %/% 4 * width[k] + seq_len(width[k]) - 1 # in the lane
+      sum(low[(place %/% 32 * 4 + i %% 4) * 32 + place %% 32 + 1] * 2^(seq_len(width[k]) - 1))
+    }, 0)
+    numbers + if (version > 1) above * 2^width[k] else 0
+  }))
+  stopifnot(at == length(bytes))
+  out[seq_len(count)]
+}
+
+block_entries <- function(file, block = 1) {
+  bytes <- bytes_of(file)
+  version <- get_number(bytes, 8, 8)
+  entry <- get_number(bytes, 40, 8) + 16 + 40 * (block - 1)
+  at <- get_number(bytes, entry, 8)
+  stopifnot(get_number(bytes, entry + 28, 4) == 1) # whole numbers
+  size <- vapply(0:2, function(k) get_number(bytes, at + 8 * k, 8), 0)
+  stream <- function(k, count) unpack(bytes[at + 24 + sum(size[seq_len(k - 1)]) + seq_len(size[k])], count, version)
+  counts <- stream(1, get_number(bytes, 24, 8))
+  column <- rep(seq_along(counts), counts)
+  stored <- get_number(bytes, entry + 16, 8)
+  list(row = unsplit(lapply(split(stream(2, stored) + 1, column), cumsum), column), column = column,
+       value = stream(3, stored) + 1)
+}
+
 # Everything that reads a store; an error must be one of weft's own.
 use_store <- function(file) {
   tryCatch({
@@ -73,7 +109,7 @@ use_store <- function(file) {
 in_pieces <- function(lines, size, dim) {
   file <- withr::local_tempfile()
   control <- weft:::run_control()
-  writer <- .Call(weft:::C_weft_store_begin, file, FALSE, dim[1], dim[2], 2^20, control)
+  writer <- .Call(weft:::C_weft_store_begin, file, FALSE, dim[1], dim[2], 2^20, NULL, FALSE, control)
   market <- .Call(weft:::C_weft_store_market)
   bytes <- charToRaw(paste0(lines, "\n", collapse = ""))
   for (first in c(seq(1, length(bytes), by = size), length(bytes) + 1)) {

@@ -69,9 +69,43 @@ test_that("few iterations end with a warning and what was found", {
   expect_true(all(is.finite(f$d)) && all(diff(f$d) <= 0))
 })
 
-test_that("a flat spectrum takes few vectors", {
+test_that("clusters of any width are found whole, to the tolerance asked for", {
+  set.seed(7)
+  for (i in 1:40) {
+    groups <- sample(5, 1)
+    base <- sort(runif(groups, 1, 5), decreasing = TRUE)
+    spread <- 10^-sample(c(2:15, Inf), groups, replace = TRUE)
+    d <- unlist(Map(function(b, s) b * (1 + s * runif(sample(12, 1))), base, spread))
+    d <- sort(c(d, runif(sample(0:60, 1), 0, 0.99)), decreasing = TRUE)
+    k <- sample(min(20, length(d)), 1)
+    tol <- sample(c(1e-12, 1e-8, 1e-4), 1)
+    x <- known_values(400, 300, d)
+    f <- pca(x, k, center = FALSE, tol = tol, seed = i, method = "krylov", backend = "cpu")
+    expect_lt(max(abs(f$d - d[seq_len(k)])) / d[1], 1.5 * tol + 1e-13)
+    expect_lt(max(abs(crossprod(f$rotation) - diag(k))), 1e-12)
+  }
+})
+
+test_that("a flat spectrum takes few passes, and fewer for a loose tolerance", {
   set.seed(6)
   x <- Matrix::rsparsematrix(4000, 500, 0.02, rand.x = stats::rexp)
-  f <- pca(x, 10, seed = 1, method = "krylov", backend = "cpu", threads = 1)
-  expect_lt(4 * f$passes, 640) # products with a vector: 528; on X, in blocks of 8, there were 832
+  centred <- scale(as.matrix(x), scale = FALSE)
+  fits <- lapply(c(1e-12, 1e-8, 1e-4), function(tol) {
+    f <- pca(x, 10, tol = tol, seed = 1, method = "krylov", backend = "cpu", threads = 1)
+    left <- crossprod(centred, sweep(f$x, 2, f$d, "/")) - sweep(f$rotation, 2, f$d, "*")
+    expect_lte(max(sqrt(colSums(left^2))), tol * f$d[1] * 1.01 + 1e-13 * f$d[1])
+    f
+  })
+  expect_equal(fits[[1]]$d, svd(centred, 0, 0)$d[1:10], tolerance = 1e-12)
+  passes <- vapply(fits, `[[`, 0, "passes") # blocks of four vectors: 114, 96 and 70
+  expect_lt(passes[1], 120)
+  expect_lt(passes[3], 0.7 * passes[1])
+})
+
+test_that("components that stand out take as many passes as they need, whatever copies there might be", {
+  set.seed(8)
+  x <- known_values(3000, 2000, c(20:1, runif(400, 0, 0.1)))
+  f <- pca(x, 19, center = FALSE, seed = 1, method = "krylov", backend = "cpu", threads = 1)
+  expect_equal(f$d, 20:2, tolerance = 1e-12)
+  expect_lt(f$passes, 40) # with a search for copies, 71
 })

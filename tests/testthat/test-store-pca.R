@@ -76,6 +76,28 @@ test_that("few columns are decomposed by their Gram matrix", {
   expect_identical(method(1000, 20000, 1e6), "krylov")
 })
 
+test_that("krylov reads a store once per step, and finds the components of the dense matrix", {
+  withr::local_seed(9)
+  m <- some_counts(1500, 400, 0.1)
+  x <- as_store(m, memory = 2^20)
+  weights <- rep(1:3, 500)
+  about <- stats::runif(400)
+  for (call in list(list(), list(scale = TRUE), list(center = about, weights = weights, col_weights = 1 + about))) {
+    run <- function(data, ...) do.call(pca, c(list(data, 5, backend = "cpu", seed = 1, ...), call))
+    expected <- run(as.matrix(m), method = "gram")
+    fit <- run(x, method = "krylov", block_size = 2^16)
+    expect_identical(fit$method, "krylov")
+    expect_true(all(fit$converged))
+    expect_equal(fit$passes, fit$iterations[[1L]] + 2)
+    expect_equal(fit$d, expected$d, tolerance = 1e-12)
+    expect_equal(abs(fit$x), abs(expected$x), tolerance = 1e-6)
+    expect_identical(run(x, method = "krylov", block_size = 2^16, threads = 2)$rotation, fit$rotation)
+    loose <- run(x, method = "krylov", block_size = 2^16, tol = 1e-5)
+    expect_lt(loose$passes, fit$passes)
+    expect_lte(max(abs(loose$d - expected$d)), 1e-5 * expected$d[1])
+  }
+})
+
 test_that("values and spans are LAPACK's, and residuals are what they say, flat spectra included", {
   withr::local_seed(6)
   flat <- as.matrix(some_counts(900, 60, 0.3)) # no direction stands out

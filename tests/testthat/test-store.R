@@ -288,3 +288,38 @@ test_that("threads change nothing, and what failed for lack of memory leaves not
       sum(x[c(1, 70000), ])
     }), most = 40)
 })
+
+test_that("bytes are what the page on the format says, and take about their entropy", {
+  withr::local_seed(11)
+  m <- some_counts(900, 300, 0.05)
+  m[c(5, 70, 900), 7] <- c(1e6, 2^32, 2^31) # large numbers among small ones
+  m[, 9] <- 1
+  x <- as_store(m)
+  expect_identical(x[, ], m)
+  got <- block_entries(store_file(x))
+  expect_identical(as.integer(got$row - 1), m@i)
+  expect_equal(diff(c(0, cumsum(tabulate(got$column, 300)))), diff(m@p))
+  expect_identical(got$value, m@x)
+  dense <- Matrix::rsparsematrix(20000, 40, 0.1, rand.x = function(k) stats::rgeom(k, 0.5) + 1)
+  bits <- 8 * sum(store_blocks(as_store(dense))$block_bytes) / length(dense@x)
+  floor <- -(0.1 * log2(0.1) + 0.9 * log2(0.9)) / 0.1 + 2
+  expect_lt(bits, floor + 0.6) # by the width of the largest of 128: 9.4, the floor being 6.7
+})
+
+test_that("stores of version 1 are read", {
+  i <- rep(1:300, 4)
+  j <- (i * rep(c(1, 3, 7, 11), each = 300)) %% 13 + 1
+  m <- Matrix::sparseMatrix(i = i, j = j, x = (i * j) %% 19 + 1 + 100000 * (i == 17), dims = c(300, 13))
+  m[200, 3] <- 1
+  file <- test_path("store-version-1.weft")
+  expect_identical(get_number(bytes_of(file), 8, 8), 1)
+  x <- weft_store(file)
+  expect_identical(x[, ], m)
+  expect_identical(x[c(3, 200), c(2, 3, 9)], m[c(3, 200), c(2, 3, 9)])
+  got <- block_entries(file)
+  expect_identical(got$value, m@x)
+  bytes <- put_number(bytes_of(file), 8, 3, 8)
+  later <- withr::local_tempfile()
+  writeBin(with_checksums(bytes), later)
+  expect_error(weft_store(later), "later version", class = "weft_error_input")
+})
