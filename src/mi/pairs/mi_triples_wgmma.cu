@@ -147,6 +147,13 @@ __device__ static inline bool unit_at(const mi_sorted &t, uint32_t k, tile_walk 
          t.base + (u->ta + 1) * WEFT_PLANES_A > u->fixed + 1;
 }
 
+/* Whether any of the warpgroup's pairs of a tile is a triple with the fixed attribute. */
+__device__ static inline bool has_triples(const mi_sorted &t, const unit &u, uint32_t group)
+{
+  const uint32_t a = t.base + u.ta * WEFT_PLANES_A + group / 2 * 32, b = t.base + u.tb * WEFT_PLANES_B + group % 2 * 64;
+  return a + 31 > u.fixed && b + 63 > a && b < t.count;
+}
+
 /* Notes the thread's pairs whose sums reach the bar. */
 template <bool GAINS>
 __device__ static inline void note_passed(const mi_sorted &t, const unit &u, float base, const float4 *sums)
@@ -225,6 +232,7 @@ __global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const
     if (!unit_at(t, k, &walk, &u)) continue;
     const weft_triples_fixed *const of = t.of + u.fixed;
     const uint2 *const margins = t.margins + (size_t) u.index * 3 * t.room;
+    const bool wanted = has_triples(t, u, w.group);
 #pragma unroll
     for (uint32_t four = 0; four < WEFT_TRIPLES_PAIRS / 4; four++) sums[four * SCREENERS] = make_float4(0, 0, 0, 0);
 #pragma unroll 1
@@ -233,11 +241,12 @@ __global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const
                      end = __ldg(&of->start[2 * level + 2]);
       if (end == start) continue;
       count_level(&w, middle - start, end - middle, c);
+      if (!wanted) continue;
       screen_level<MANY>(c, margins + level * t.room + u.ta * WEFT_PLANES_A,
                          margins + level * t.room + u.tb * WEFT_PLANES_B, __ldg(&of->rows[level]),
                          __ldg(&of->weight[level]), t.magic, sums);
     }
-    note_passed<GAINS>(t, u, __ldg(&of->base), sums);
+    if (wanted) note_passed<GAINS>(t, u, __ldg(&of->base), sums);
   }
 }
 
