@@ -107,6 +107,7 @@ __device__ static inline void screen_level(const uint32_t (&c)[64], const uint2 
 {
   const uint2 of_a = __ldg(margins_a + weft_triples_a(threadIdx.x));
   const uint32_t a[2] = { of_a.x, of_a.y }, rest = rows - of_a.x - of_a.y;
+  const uint4 *const two_of_b = (const uint4 *) (margins_b + weft_triples_b(threadIdx.x, 0));
 #pragma unroll
   for (uint32_t four = 0; four < WEFT_TRIPLES_PAIRS / 4; four++) {
     float4 sum = sums[four * SCREENERS];
@@ -114,7 +115,7 @@ __device__ static inline void screen_level(const uint32_t (&c)[64], const uint2 
 #pragma unroll
     for (uint32_t k = 0; k < 4; k += 2) {
       const uint32_t pair = 4 * four + k;
-      const uint4 of_b = __ldg((const uint4 *) (margins_b + weft_triples_b(threadIdx.x, pair)));
+      const uint4 of_b = __ldg(two_of_b + weft_planes_b(0, pair) / 2);
       const uint32_t b[2][2] = { { of_b.x, of_b.y }, { of_b.z, of_b.w } };
 #pragma unroll
       for (uint32_t e = 0; e < 2; e++) {
