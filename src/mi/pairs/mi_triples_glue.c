@@ -37,6 +37,17 @@ static uint32_t count(const weft_mi_pack *p, size_t fixed, uint32_t level, size_
   return weft_planes_pack(rows[0], rows[1]);
 }
 
+static weft_triples_side side(const weft_mi_pack *p, size_t fixed, uint32_t level, size_t place)
+{
+  weft_triples_side out;
+  for (uint32_t x = 0; x < 2; x++) {
+    const uint32_t word = count(p, fixed, level, place, x, SIZE_MAX, 0);
+    out.class0[x] = (float) (word >> 16);
+    out.rows[x] = (float) (word & 0xffffu) + WEFT_TRIPLES_SIDE_EMPTY;
+  }
+  return out;
+}
+
 static double screen(const weft_mi_pack *p, size_t fixed, size_t a, size_t b, double alone, int many)
 {
   uint32_t level[3][2];
@@ -46,15 +57,13 @@ static double screen(const weft_mi_pack *p, size_t fixed, size_t a, size_t b, do
     level[q][0] = word >> 16;
     level[q][1] = (word & 0xffffu) - level[q][0];
   }
-  const weft_triples_fixed of = weft_triples_fix((const uint32_t(*)[2]) level, alone, STEP_BITS, many);
+  const weft_triples_fixed of = weft_triples_fix((const uint32_t(*)[2]) level, alone, STEP_BITS);
   for (uint32_t q = 0; q < 3; q++) {
-    uint32_t both[4], of_a[2], of_b[2];
-    for (uint32_t x = 0; x < 2; x++) {
-      of_a[x] = count(p, fixed, q, a, x, SIZE_MAX, 0);
-      of_b[x] = count(p, fixed, q, SIZE_MAX, 0, b, x);
+    uint32_t both[4];
+    for (uint32_t x = 0; x < 2; x++)
       for (uint32_t y = 0; y < 2; y++) both[2 * x + y] = count(p, fixed, q, a, x, b, y);
-    }
-    sum += of.weight[q] * weft_triples_squares(both, of_a, of_b, of.rows[q] - of_a[0] - of_a[1], many, 0);
+    sum += of.weight[q] * weft_triples_squares(both, weft_triples_complete(side(p, fixed, q, a), of.rows[q]),
+                                               side(p, fixed, q, b), many, WEFT_TRIPLES_MAGIC);
   }
   return (double) (sum - of.base);
 }
