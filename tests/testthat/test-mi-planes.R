@@ -96,6 +96,40 @@ test_that("tables of two to five levels, complete or not, follow from products; 
   expect_lt(expect_products(x, pmin(2L, x[[1]])), 2e-5)
 })
 
+# What bounds the information of a triple whichever of its attributes is held fixed, against exact scores.
+expect_triples <- function(x, class, many = FALSE) {
+  skip_unless_test_build()
+  pack <- mi_pack(x, class)
+  on.exit(weft_free(pack))
+  host <- .Call(get("C_weft_mi_triples_test", asNamespace("weft")), pack$pointer, many)
+  exact <- as.data.frame(mi_triples(pack, top = Inf, backend = "cpu"))
+  key <- function(three) apply(apply(three, 1, sort), 2, paste, collapse = " ")
+  at <- match(key(t(host$columns)), key(matrix(match(as.matrix(exact[1:3]), colnames(x)), ncol = 3)))
+  expect_false(anyNA(at))
+  expect_identical(host$lost, 0L)
+  spare <- host$screen - rep(exact$mi[at], each = 3)
+  expect_gte(min(spare), 0)
+  spare / rep(exact$mi[at], each = 3)
+}
+
+test_that("no triple is screened below its score, whichever attribute is held fixed", {
+  set.seed(6)
+  named <- function(x) `colnames<-`(x, paste0("x", seq_len(ncol(x))))
+  for (n in c(2, 40, 300, 1500)) {
+    class <- rep_len(1:2, n)[sample(n)]
+    for (many in c(FALSE, TRUE)) expect_triples(named(levels_up_to(3, n, 7)), class, many)
+    rare <- named(cbind(matrix(stats::rbinom(n * 5, 2, rep(c(0.003, 0.03, 0.2, 0.5, 0.98), each = n)), n), class))
+    expect_triples(rare, class)
+    expect_triples(rare, rep(1:2, c(1, n - 1))[sample(n)])
+  }
+  n <- 32767
+  x <- named(cbind(matrix(sample(3, 3 * n, TRUE), n), rep(1:2, c(n - 1, 1))))
+  loose <- expect_triples(x, sample(2, n, TRUE)) # two bits of 2.9 where classes are equal, and what the error takes
+  expect_lt(stats::median(loose), 0.6)
+  loose <- expect_triples(named(levels_up_to(3, 65000, 4)), sample(2, 65000, TRUE), TRUE)
+  expect_gt(min(loose), 0)
+})
+
 test_that("few levels of a byte, sorted word by word, pack as columns sorted row by row do", {
   set.seed(31)
   for (n in c(1, 63, 64, 65, 200, 1000)) {

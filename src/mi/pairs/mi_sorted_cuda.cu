@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <type_traits>
 #include "mi_products_score.cuh"
 #include "mi_search_cuda.cuh"
 #include "mi_triples.cuh"
@@ -15,8 +16,11 @@
 #define PLANES ARRANGED_PLANES
 #define LEVELS 3
 #define CELLS (LEVELS * WEFT_PLANES_CELLS)
-#define SORTED_BYTES 192e6      /* of planes sorted in one launch */
+#define FEW_THREADS 128         /* of blocks that have room beside one that screens */
+#define SORTED_BYTES 80e6       /* of what is sorted for one launch */
 #define CANDIDATES (1u << 23)
+#define TURNS 2                 /* launches that have buffers of their own */
+#define APART 700               /* nanoseconds, a quarter of what a level takes */
 #define SLACK_UNITS ((int64_t) 1 << 20) /* with four per row, more than the rounding of f adds up to */
 
 /* A pack's planes by position. */
@@ -50,19 +54,14 @@ __device__ static inline uint32_t valid_rows(const placed &p, uint32_t c, uint32
 
 struct pairs_args {
   placed p;
-  const uint32_t *margins;      /* [class * plane_rows + row] */
-  size_t plane_rows, ld;
+  const uint32_t *margins;      /* [plane][position]: words */
+  size_t ld;
   weft_mi_log f;
   int64_t class_fixed;
   float *pairs;                 /* in n bits, both ways round; NULL: not wanted */
+  uint4 *words;                 /* of planes of both, where the first comes before the second */
   unsigned long long *best;     /* in fixed point */
 };
-
-__device__ static inline uint32_t margin_of(const pairs_args &t, uint32_t position, uint32_t plane)
-{
-  const uint32_t row = t.p.plane_row[plane * t.p.count + position];
-  return row == UINT32_MAX ? 0 : weft_planes_pack(t.margins[row], t.margins[t.plane_rows + row]);
-}
 
 __global__ static void __launch_bounds__(SIDE * SIDE) score_pairs(const __grid_constant__ pairs_args t)
 {
@@ -91,9 +90,10 @@ __global__ static void __launch_bounds__(SIDE * SIDE) score_pairs(const __grid_c
     for (int q = 0; q < 4; q++) both[q] += weft_planes_pack(c ? 0 : in_class[q], c ? in_class[q] : 0);
   }
   if (a >= b || b >= t.p.count) return;
-  const uint32_t margins_a[2] = { margin_of(t, a, 0), margin_of(t, a, 1) },
-                 margins_b[2] = { margin_of(t, b, 0), margin_of(t, b, 1) };
+  const uint32_t margins_a[2] = { t.margins[a], t.margins[t.p.count + a] },
+                 margins_b[2] = { t.margins[b], t.margins[t.p.count + b] };
   uint32_t cell[WEFT_PLANES_CELLS];
+  t.words[a * t.ld + b] = make_uint4(both[0], both[1], both[2], both[3]);
   weft_planes_cells(both, margins_a, margins_b, weft_planes_pack(t.p.class_rows[0], t.p.class_rows[1]), cell);
   int64_t joint = weft_planes_joint(&t.f, cell) - t.class_fixed;
   if (joint < 0) joint = 0;
@@ -111,7 +111,7 @@ struct sort_args {
   uint32_t *from;               /* [fixed][bit]: the rows in the fixed attribute's order */
   size_t bits;                  /* of one */
   uint8_t *planes;
-  uint32_t *margins;
+  float4 *margins;
 };
 
 /* A warp a run of a fixed attribute: the rows of a class in a level, in order. */
@@ -144,9 +144,9 @@ __global__ static void __launch_bounds__(ARRANGE_THREADS) list_rows(const __grid
 }
 
 /* A warp a block of 128 rows of planes in a level of a fixed attribute. */
-__global__ static void __launch_bounds__(ARRANGE_THREADS) sort_planes(const __grid_constant__ sort_args s)
+__global__ static void __launch_bounds__(FEW_THREADS) sort_planes(const __grid_constant__ sort_args s)
 {
-  const uint32_t warp = (blockIdx.x * ARRANGE_THREADS + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  const uint32_t warp = (blockIdx.x * FEW_THREADS + threadIdx.x) / 32, lane = threadIdx.x % 32;
   const uint32_t before = s.t.base / WEFT_PLANES_A, blocks = (uint32_t) (s.all.room / WEFT_PLANES_A) - before;
   const uint32_t index = warp / (LEVELS * blocks), level = warp / blocks % LEVELS, block = before + warp % blocks;
   if (index >= s.t.fixed_count) return;
@@ -160,8 +160,9 @@ __global__ static void __launch_bounds__(ARRANGE_THREADS) sort_planes(const __gr
                 count[c]);
   for (uint32_t i = 0; i < 4; i++) {
     const size_t row = (size_t) block * 128 + i * 32 + lane, attribute = weft_planes_attribute(row) - s.t.base;
-    s.margins[((index * LEVELS + level) * s.t.room + attribute) * PLANES + weft_planes_plane(row)] =
-        weft_planes_pack(count[0][i], count[1][i]);
+    float *const side = (float *) &s.margins[(index * LEVELS + level) * s.t.room + attribute];
+    side[weft_planes_plane(row)] = (float) count[0][i]; /* weft_triples_side */
+    side[PLANES + weft_planes_plane(row)] = (float) (count[0][i] + count[1][i]) + WEFT_TRIPLES_SIDE_EMPTY;
   }
 }
 
@@ -170,6 +171,13 @@ __global__ static void __launch_bounds__(ARRANGE_THREADS) sort_planes(const __gr
 struct score_args {
   placed p;
   mi_candidates passed;
+  const uint32_t *margins;      /* as in pairs_args, and these two */
+  const uint4 *words;
+  const float *pairs;
+  size_t ld;
+  uint32_t all;                 /* rows, a word */
+  uint64_t n;
+  double least_mi, least_gain, share; /* least_gain: lower by what the pairs' rounding takes; share: 1 / n */
   const uint32_t *column;       /* by position */
   uint64_t columns;
   weft_mi_log f;
@@ -178,71 +186,107 @@ struct score_args {
   mi_hits hits;
 };
 
-/* Value i of all lanes, added up, for lane i. */
-__device__ static inline uint32_t added_up(uint32_t (&v)[32])
+__device__ static inline float best_pair(const score_args &t, const uint32_t (&position)[3])
+{
+  return fmaxf(__ldg(&t.pairs[position[0] * t.ld + position[1]]),
+               fmaxf(__ldg(&t.pairs[position[0] * t.ld + position[2]]),
+                     __ldg(&t.pairs[position[1] * t.ld + position[2]])));
+}
+
+/* Of eight values of each lane the sums over lanes: value lane / 4. */
+__device__ static inline uint32_t added_up(uint32_t (&v)[8])
 {
   const uint32_t lane = threadIdx.x % 32;
 #pragma unroll
-  for (uint32_t half = 16; half; half /= 2) {
-    const bool upper = lane & half;
+  for (uint32_t half = 4; half; half /= 2) {
+    const bool upper = lane & 4 * half;
 #pragma unroll
     for (uint32_t i = 0; i < half; i++) {
       const uint32_t keep = upper ? v[i + half] : v[i], give = upper ? v[i] : v[i + half];
-      v[i] = keep + __shfl_xor_sync(0xffffffffu, give, (int) half);
+      v[i] = keep + __shfl_xor_sync(0xffffffffu, give, (int) (4 * half));
     }
   }
-  return v[0];
+  v[0] += __shfl_xor_sync(0xffffffffu, v[0], 2);
+  return v[0] + __shfl_xor_sync(0xffffffffu, v[0], 1);
 }
 
-/* The cell of lane's number of three attributes: a word of rows in class 0 above rows in class 1. */
-__device__ static inline uint32_t cell_of_lane(const placed &p, const uint32_t (&position)[3])
+/* Rows in planes x, y and z of three attributes, for lane 4 (4 x + 2 y + z). */
+__device__ static inline uint32_t rows_in_planes(const placed &p, const uint32_t (&position)[3])
 {
-  const uint32_t lane = threadIdx.x % 32;
-  uint32_t cell[32];
+  uint32_t row[6], sum[8] = { 0, 0, 0, 0, 0, 0, 0, 0 };
 #pragma unroll
-  for (int i = 0; i < 32; i++) cell[i] = 0;
-#pragma unroll 1
-  for (uint32_t c = 0; c < 2; c++)
-    for (uint32_t w = p.first[c] + lane; w < p.last[c]; w += 32) {
-      uint32_t of[3][LEVELS];
+  for (uint32_t k = 0; k < 6; k++) row[k] = __ldg(&p.plane_row[k % PLANES * p.count + position[k / PLANES]]);
+  for (uint32_t w = threadIdx.x % 32; w < p.words; w += 32) {
+    const uint32_t each = w < p.last[0] ? 65537u : 1u;
+    uint32_t of[6];
 #pragma unroll
-      for (int k = 0; k < 3; k++) {
-        of[k][0] = plane_word(p, position[k], 0, w);
-        of[k][1] = plane_word(p, position[k], 1, w);
-        of[k][2] = valid_rows(p, c, w) & ~(of[k][0] | of[k][1]);
-      }
+    for (int k = 0; k < 6; k++) of[k] = row[k] == UINT32_MAX ? 0 : __ldg(&p.planes[(size_t) row[k] * p.words + w]);
 #pragma unroll
-      for (int i = 0; i < CELLS; i++)
-        cell[i] += (uint32_t) __popc(of[0][i / 9] & of[1][i / 3 % 3] & of[2][i % 3]) << (c ? 0 : 16);
-    }
-  return added_up(cell);
+    for (int q = 0; q < 8; q++) sum[q] += each * (uint32_t) __popc(of[q / 4] & of[2 + q / 2 % 2] & of[4 + q % 2]);
+  }
+  return added_up(sum);
+}
+
+/* The lane's cell 9 x + 3 y + z of three attributes. A level 2 stands for all rows of its attribute at first, which are
+ * those of pairs, of single attributes, or all; then the other two levels are taken off, one attribute after another. */
+__device__ static inline uint32_t cell_of_lane(const score_args &t, const uint32_t (&position)[3])
+{
+  const uint32_t lane = threadIdx.x % 32, x = lane / 9, y = lane / 3 % 3, z = lane % 3;
+  const uint32_t i = position[0], a = position[1], b = position[2], three = rows_in_planes(t.p, position);
+  const uint32_t *from = NULL;
+  if (x < 2 && y < 2 && z == 2) from = (const uint32_t *) &t.words[i * t.ld + a] + 2 * x + y;
+  else if (x < 2 && y == 2 && z < 2) from = (const uint32_t *) &t.words[i * t.ld + b] + 2 * x + z;
+  else if (x == 2 && y < 2 && z < 2) from = (const uint32_t *) &t.words[a * t.ld + b] + 2 * y + z;
+  else if (x < 2 && y == 2) from = &t.margins[x * t.p.count + i];
+  else if (x == 2 && y < 2) from = &t.margins[y * t.p.count + a];
+  else if (x == 2 && z < 2) from = &t.margins[z * t.p.count + b];
+  uint32_t cell = __shfl_sync(0xffffffffu, three, (int) ((4 * x + 2 * y + z) * 4 % 32));
+  if (x == 2 || y == 2 || z == 2) cell = from ? __ldg(from) : t.all;
+  for (uint32_t apart = 1; apart <= 9; apart *= 3) {
+    const uint32_t one = __shfl_sync(0xffffffffu, cell, (int) ((lane - apart) % 32)),
+                   zero = __shfl_sync(0xffffffffu, cell, (int) ((lane - 2 * apart) % 32));
+    if (lane / apart % 3 == 2) cell -= one + zero;
+  }
+  return cell;
+}
+
+/* What a triple says, from all lanes' cells. */
+__device__ static inline int64_t said(const score_args &t, uint32_t cell)
+{
+  const uint32_t rows = cell & 0xffffu, class0 = cell >> 16;
+  int64_t sum = 0;
+  if (threadIdx.x % 32 < CELLS) sum = t.f.table[class0] + t.f.table[rows - class0] - t.f.table[rows];
+  for (int half = 16; half; half /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, half);
+  return sum > t.class_fixed ? sum - t.class_fixed : 0;
 }
 
 /* A warp a triple. Nothing when more passed than there was room for: they come again. */
-__global__ static void __launch_bounds__(ARRANGE_THREADS) score_passed(const __grid_constant__ score_args t)
+__global__ static void __launch_bounds__(FEW_THREADS, 8) score_passed(const __grid_constant__ score_args t)
 {
-  __shared__ uint32_t tables[ARRANGE_WARPS][2 * CELLS];
+  __shared__ uint32_t tables[FEW_THREADS / 32][2 * CELLS];
   const uint32_t lane = threadIdx.x % 32, count = *t.passed.count;
   uint32_t *const cells = tables[threadIdx.x / 32];
   if (count > t.passed.capacity) return;
-  for (uint32_t k = (blockIdx.x * ARRANGE_THREADS + threadIdx.x) / 32; k < count; k += gridDim.x * ARRANGE_WARPS) {
+  for (uint32_t k = (blockIdx.x * FEW_THREADS + threadIdx.x) / 32; k < count; k += gridDim.x * (FEW_THREADS / 32)) {
     const unsigned long long item = t.passed.items[k];
     const uint32_t last = WEFT_TRIPLES_PLACES - 1;
     const uint32_t position[3] = { (uint32_t) (item >> 42), (uint32_t) (item >> 21) & last, (uint32_t) item & last };
-    const uint32_t word = cell_of_lane(t.p, position);
+    const uint32_t cell = cell_of_lane(t, position);
+    const double mi = weft_mi_bits(said(t, cell), t.f.unit, t.n);
+    if (mi < t.least_mi || (t.pairs && mi < t.least_gain + t.share * best_pair(t, position))) continue;
     __syncwarp(); /* all have read the table before */
     if (lane < CELLS) {
-      cells[(lane / 9 * 2) * 9 + lane % 9] = word >> 16;
-      cells[(lane / 9 * 2 + 1) * 9 + lane % 9] = word & 0xffffu;
+      cells[(lane / 9 * 2) * 9 + lane % 9] = cell >> 16;
+      cells[(lane / 9 * 2 + 1) * 9 + lane % 9] = (cell & 0xffffu) - (cell >> 16);
     }
     __syncwarp();
     const triple_score score = score_cells(t.f, LEVELS, 2, t.class_fixed, cells);
     if (lane) continue;
     const uint64_t index =
         triple_index(t.columns, t.column[position[0]], t.column[position[1]], t.column[position[2]]);
-    const double mi = weft_mi_bits(score.joint, t.f.unit, score.n),
+    const double exact = weft_mi_bits(score.joint, t.f.unit, score.n),
                  gain = weft_mi_bits(score.joint - score.greatest, t.f.unit, score.n);
-    if (mi_passes(t.bar, mi, gain, index)) mi_append(t.hits, t.bar.by_interaction ? gain : mi, index);
+    if (mi_passes(t.bar, exact, gain, index)) mi_append(t.hits, t.bar.by_interaction ? gain : exact, index);
   }
 }
 
@@ -251,28 +295,30 @@ __global__ static void __launch_bounds__(ARRANGE_THREADS) score_passed(const __g
 /* (for measurements) */
 #include <cstdio>
 #include <cstdlib>
-static thread_local double spent[4], lap;
 static const char *timing = NULL;
-#define LAP(k) do { if (timing) { cudaStreamSynchronize(lap_stream); const double now_ = weft_seconds(); \
-    spent[k] += now_ - lap; lap = now_; } } while (0)
 
 struct sorted_job {
   const weft_mi_pack *pack;
   const weft_mi_resident *r;
   weft_device_arena *mem;
-  const uint32_t *order;        /* place of a position */
+  uint32_t *order;              /* place of a position */
   placed p;
   arranged_planes all;
   weft_triples_fixed *of;
-  uint32_t *column, *from;
-  uint8_t *planes;
-  uint32_t *margins;
+  uint32_t *column, *margins_of_all;
+  uint4 *words;
   float *pairs;
-  unsigned long long *items;
+  unsigned long long *best;
+  uint32_t *from[TURNS];
+  uint8_t *planes[TURNS];
+  float4 *margins[TURNS];
+  unsigned long long *items[TURNS];
   uint32_t *counts, *host_counts; /* of the launches of a run */
   uint32_t most_steps, batch, capacity;
   int processors, gains;
   double parts;
+  cudaStream_t side;            /* sorts for the next launch, and scores what passed in the one before */
+  cudaEvent_t begun, sorted[TURNS], screened[TURNS], scored;
 };
 
 int weft_mi_sorted_fit(const weft_ctx *ctx, const weft_mi_pack *p)
@@ -283,34 +329,45 @@ int weft_mi_sorted_fit(const weft_ctx *ctx, const weft_mi_pack *p)
          p->class_rows[1] && p->n <= WEFT_PLANES_PACKED && weft_mi_wgmma_ready(ctx->device);
 }
 
-template <typename T>
-static weft_status send(weft_ctx *ctx, weft_device_arena *mem, const T *from, size_t count, T **out)
+static size_t bytes_of_planes(const sorted_job *job)
 {
-  weft_status st = WEFT_OK;
-  T *to;
-  WEFT_DEVICE_TAKE(to, mem, count);
-  WEFT_CUDA(cudaMemcpyAsync(to, from, count * sizeof *to, cudaMemcpyHostToDevice, mem->stream));
-  WEFT_CUDA(cudaStreamSynchronize(mem->stream)); /* `from` may end */
-  *out = to;
-done:
-  return st;
+  return PLANES * job->all.room * ((size_t) job->most_steps * STEP_BITS / 8);
 }
 
-/* Bytes of what is sorted for one fixed attribute. */
-static double bytes_of_one(const sorted_job *job)
+/* One block of the device's memory for all. NULL: its size. */
+static size_t lay_out(sorted_job *job, uint8_t *block)
 {
-  const double room = (double) job->all.room, bits = job->most_steps * (double) STEP_BITS;
-  return PLANES * room * bits / 8 + 4 * bits + LEVELS * PLANES * 4 * room;
+  const size_t count = job->all.count, room = job->all.room, bits = (size_t) job->most_steps * STEP_BITS;
+  size_t at = 0;
+  const auto part = [&](auto *&field, size_t items) {
+    field = (std::remove_reference_t<decltype(field)>) (block + at);
+    at += (items * sizeof *field + 255) / 256 * 256;
+  };
+  part(job->of, count);
+  part(job->column, count);
+  part(job->margins_of_all, PLANES * count);
+  part(job->best, 1);
+  part(job->counts, count);
+  for (int k = 0; k < TURNS; k++) {
+    part(job->from[k], job->batch * bits);
+    part(job->planes[k], job->batch * bytes_of_planes(job));
+    part(job->margins[k], job->batch * LEVELS * room);
+    part(job->items[k], (size_t) job->capacity);
+  }
+  part(job->words, room * room);
+  if (job->gains) part(job->pairs, room * room);
+  return at;
 }
 
 /* How many attributes are held fixed in one launch; 0: no room. */
-static uint32_t choose_batch(weft_ctx *ctx, const sorted_job *job)
+static uint32_t choose_batch(weft_ctx *ctx, sorted_job *job)
 {
-  const double room = (double) job->all.room;
-  const double once = room * 8 * job->r->words + (job->gains ? 4 * room * room : 0) + 8.0 * CANDIDATES + 100 * room + 1e6;
-  const double left = 0.9 * weft_device_available(ctx) - once;
-  return (uint32_t) fmax(0, fmin(fmin(MOST_FIXED, (double) job->all.count),
-                                 fmin(fmax(1, SORTED_BYTES / bytes_of_one(job)), left / bytes_of_one(job))));
+  const double bits = job->most_steps * (double) STEP_BITS,
+               one = (double) bytes_of_planes(job) + 4 * bits + LEVELS * sizeof(float4) * (double) job->all.room;
+  const double arranged = (double) job->all.room * 8 * job->r->words + 1e6;
+  job->batch = (uint32_t) fmax(1, fmin(fmin(MOST_FIXED, (double) job->all.count), SORTED_BYTES / one));
+  while (job->batch && (double) lay_out(job, NULL) + arranged > 0.9 * weft_device_available(ctx)) job->batch /= 2;
+  return job->batch;
 }
 
 /* Everything that depends on positions. */
@@ -318,12 +375,14 @@ static weft_status place_all(weft_ctx *ctx, weft_arena *host, sorted_job *job)
 {
   weft_status st = WEFT_OK;
   const weft_mi_pack *p = job->pack;
-  const int many = p->n > WEFT_TRIPLES_FEW;
-  uint32_t *order, *column;
+  const cudaStream_t s = job->mem->stream;
+  uint32_t *order, *column, *margins;
   weft_triples_fixed *of;
   int64_t *alone;
+  uint8_t *block;
   WEFT_TAKE(order, host, p->p);
   WEFT_TAKE(column, host, p->p);
+  WEFT_TAKE(margins, host, PLANES * p->p);
   WEFT_TAKE(of, host, p->p);
   WEFT_TAKE(alone, host, p->p);
   weft_mi_marginals(p, alone);
@@ -340,13 +399,19 @@ static weft_status place_all(weft_ctx *ctx, weft_arena *host, sorted_job *job)
         level[2][c] -= level[q][c];
       }
     }
-    of[k] = weft_triples_fix(level, (double) alone[order[k]] * p->f.unit, STEP_BITS, many);
+    for (uint32_t q = 0; q < PLANES; q++) margins[q * p->p + k] = weft_planes_pack(level[q][0], level[q][1]);
+    of[k] = weft_triples_fix(level, (double) alone[order[k]] * p->f.unit, STEP_BITS);
     if (of[k].start[2 * LEVELS] > job->most_steps) job->most_steps = of[k].start[2 * LEVELS];
     column[k] = p->column[order[k]];
   }
   job->order = order;
-  WEFT_TRY(send(ctx, job->mem, of, p->p, &job->of));
-  WEFT_TRY(send(ctx, job->mem, column, p->p, &job->column));
+  if (!choose_batch(ctx, job)) goto done;
+  WEFT_DEVICE_TAKE(block, job->mem, lay_out(job, NULL));
+  lay_out(job, block);
+  WEFT_CUDA(cudaMemcpyAsync(job->of, of, p->p * sizeof *of, cudaMemcpyHostToDevice, s));
+  WEFT_CUDA(cudaMemcpyAsync(job->column, column, p->p * sizeof *column, cudaMemcpyHostToDevice, s));
+  WEFT_CUDA(cudaMemcpyAsync(job->margins_of_all, margins, PLANES * p->p * sizeof *margins, cudaMemcpyHostToDevice, s));
+  WEFT_CUDA(cudaStreamSynchronize(s)); /* these end here */
 done:
   return st;
 }
@@ -377,22 +442,20 @@ static weft_status look_at_pairs(weft_ctx *ctx, const sorted_job *job, mi_collec
   unsigned long long best;
   pairs_args t;
   memset(&t, 0, sizeof t);
-  if (!barred && !job->gains) goto done;
   t.p = job->p;
-  t.margins = job->r->margins;
-  t.plane_rows = p->plane_rows;
+  t.margins = job->margins_of_all;
+  t.words = job->words;
   t.ld = job->all.room;
   t.f = job->r->f;
   t.class_fixed = p->class_fixed;
   t.pairs = job->pairs;
-  WEFT_DEVICE_TAKE(t.best, job->mem, 1);
+  t.best = job->best;
   WEFT_CUDA(cudaMemsetAsync(t.best, 0, sizeof *t.best, job->mem->stream));
   if (t.pairs) WEFT_CUDA(cudaMemsetAsync(t.pairs, 0, t.ld * t.ld * sizeof *t.pairs, job->mem->stream));
   score_pairs<<<dim3(blocks, blocks), SIDE * SIDE, 0, job->mem->stream>>>(t);
   WEFT_CUDA(cudaGetLastError());
   WEFT_CUDA(cudaMemcpyAsync(&best, t.best, sizeof best, cudaMemcpyDeviceToHost, job->mem->stream));
   WEFT_CUDA(cudaStreamSynchronize(job->mem->stream));
-  weft_device_drop(job->mem, t.best);
   if (barred) {
     const int64_t sure = (int64_t) best - SLACK_UNITS - 4 * (int64_t) p->n;
     const double bar = weft_mi_bits(sure, p->f.unit, p->n);
@@ -406,7 +469,7 @@ done:
 }
 
 /* Fixed attributes k .. k+count-1 of this part, the last positions first: they have the fewest pairs behind them. */
-static mi_sorted describe(const sorted_job *job, const mi_collector *c, uint64_t k, uint32_t count)
+static mi_sorted describe(const sorted_job *job, const mi_collector *c, uint64_t k, uint32_t count, int turn)
 {
   const double n = (double) job->pack->n;
   const mi_bar *bar = &c->bar;
@@ -415,9 +478,9 @@ static mi_sorted describe(const sorted_job *job, const mi_collector *c, uint64_t
   uint32_t least = UINT32_MAX;
   mi_sorted t;
   memset(&t, 0, sizeof t);
-  t.planes = job->planes;
-  t.bytes = PLANES * job->all.room * ((size_t) job->most_steps * STEP_BITS / 8);
-  t.margins = (const uint2 *) job->margins;
+  t.planes = job->planes[turn];
+  t.bytes = bytes_of_planes(job);
+  t.margins = job->margins[turn];
   t.of = job->of;
   t.fixed_count = count;
   for (uint32_t i = 0; i < count; i++) {
@@ -437,13 +500,14 @@ static mi_sorted describe(const sorted_job *job, const mi_collector *c, uint64_t
   t.pairs = gain > -INFINITY ? job->pairs : NULL;
   t.ld = job->all.room;
   t.many = job->pack->n > WEFT_TRIPLES_FEW;
-  t.magic = weft_triples_magic(t.many);
-  t.passed.items = job->items;
+  t.magic = WEFT_TRIPLES_MAGIC;
+  t.apart = getenv("WEFT_APART") ? (uint32_t) atoi(getenv("WEFT_APART")) : APART;
+  t.passed.items = job->items[turn];
   t.passed.capacity = job->capacity;
   return t;
 }
 
-static weft_status sort_rows(weft_ctx *ctx, const sorted_job *job, const mi_sorted *t, cudaStream_t s)
+static weft_status sort_rows(weft_ctx *ctx, const sorted_job *job, const mi_sorted *t, int turn, cudaStream_t s)
 {
   weft_status st = WEFT_OK;
   const uint32_t runs = t->fixed_count * 2 * LEVELS,
@@ -453,38 +517,45 @@ static weft_status sort_rows(weft_ctx *ctx, const sorted_job *job, const mi_sort
   sort.t = *t;
   sort.p = job->p;
   sort.all = job->all;
-  sort.from = job->from;
+  sort.from = job->from[turn];
   sort.bits = (size_t) job->most_steps * STEP_BITS;
-  sort.planes = job->planes;
-  sort.margins = job->margins;
+  sort.planes = job->planes[turn];
+  sort.margins = job->margins[turn];
   list_rows<<<(runs + ARRANGE_WARPS - 1) / ARRANGE_WARPS, ARRANGE_THREADS, 0, s>>>(sort);
   WEFT_CUDA(cudaGetLastError());
-  sort_planes<<<(warps + ARRANGE_WARPS - 1) / ARRANGE_WARPS, ARRANGE_THREADS, 0, s>>>(sort);
+  sort_planes<<<(warps * 32 + FEW_THREADS - 1) / FEW_THREADS, FEW_THREADS, 0, s>>>(sort);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
 }
 
-static weft_status screen_and_score(weft_ctx *ctx, const sorted_job *job, const mi_sorted *t, const mi_collector *c)
+static weft_status score(weft_ctx *ctx, const sorted_job *job, const mi_sorted *t, const mi_collector *c,
+                         cudaStream_t s)
 {
   weft_status st = WEFT_OK;
-  score_args score;
-  const cudaStream_t lap_stream = c->stream;
-  LAP(0);
-  WEFT_TRY(weft_mi_sorted_screen(ctx, t, c->stream));
-  LAP(1);
-  memset(&score, 0, sizeof score);
-  score.p = job->p;
-  score.passed = t->passed;
-  score.column = job->column;
-  score.columns = job->pack->columns;
-  score.f = job->r->f;
-  score.class_fixed = job->pack->class_fixed;
-  score.bar = c->bar;
-  score.hits = c->hits;
-  score_passed<<<(unsigned) (4 * job->processors), ARRANGE_THREADS, 0, c->stream>>>(score);
+  const mi_bar *bar = &c->bar;
+  const double least = bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain;
+  score_args a;
+  memset(&a, 0, sizeof a);
+  a.p = job->p;
+  a.passed = t->passed;
+  a.margins = job->margins_of_all;
+  a.words = job->words;
+  a.pairs = t->pairs;
+  a.ld = t->ld;
+  a.all = weft_planes_pack(job->pack->class_rows[0], job->pack->class_rows[1]);
+  a.n = job->pack->n;
+  a.share = 1 / (double) job->pack->n;
+  a.least_mi = bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score);
+  a.least_gain = least - 1e-6; /* pairs are rounded to 24 bits, and say no more than a bit */
+  a.column = job->column;
+  a.columns = job->pack->columns;
+  a.f = job->r->f;
+  a.class_fixed = job->pack->class_fixed;
+  a.bar = *bar;
+  a.hits = c->hits;
+  score_passed<<<(unsigned) (16 * job->processors), FEW_THREADS, 0, s>>>(a);
   WEFT_CUDA(cudaGetLastError());
-  LAP(2);
 done:
   return st;
 }
@@ -495,15 +566,56 @@ static weft_status run_in_pieces(weft_ctx *ctx, const sorted_job *job, mi_sorted
   weft_status st = WEFT_OK;
   const uint32_t units = t->units, piece = job->capacity / (WEFT_PLANES_A * WEFT_PLANES_B);
   unsigned long long found = 0;
-  WEFT_TRY(sort_rows(ctx, job, t, c->stream));
+  WEFT_TRY(sort_rows(ctx, job, t, 0, c->stream));
   for (t->first = 0; t->first < units && found <= c->hits.capacity; t->first += piece) {
     t->units = units - t->first < piece ? units - t->first : piece;
     WEFT_TRY(weft_poll(ctx, c->before, 1));
     WEFT_CUDA(cudaMemsetAsync(t->passed.count, 0, sizeof *t->passed.count, c->stream));
-    WEFT_TRY(screen_and_score(ctx, job, t, c));
+    WEFT_TRY(weft_mi_sorted_screen(ctx, t, c->stream));
+    WEFT_TRY(score(ctx, job, t, c, c->stream));
     WEFT_CUDA(cudaMemcpyAsync(&found, c->hits.count, sizeof found, cudaMemcpyDeviceToHost, c->stream));
     WEFT_CUDA(cudaStreamSynchronize(c->stream));
   }
+done:
+  return st;
+}
+
+/* Scores what passed in launch k when that is through. */
+static weft_status score_behind(weft_ctx *ctx, const sorted_job *job, const mi_sorted *t, size_t k,
+                                const mi_collector *c)
+{
+  weft_status st = WEFT_OK;
+  WEFT_CUDA(cudaStreamWaitEvent(job->side, job->screened[k % TURNS], 0));
+  WEFT_TRY(score(ctx, job, t, c, job->side));
+done:
+  return st;
+}
+
+/* Two streams: while a launch is screened, rows are sorted for the next, and what passed in the one before is scored. A
+ * launch's buffers were last used two launches before, whose scores come before this one's sorting. */
+static weft_status run_launches(weft_ctx *ctx, const sorted_job *job, const mi_collector *c, uint64_t first,
+                                uint64_t count)
+{
+  weft_status st = WEFT_OK;
+  mi_sorted t[TURNS];
+  size_t k = 0;
+  WEFT_CUDA(cudaEventRecord(job->begun, c->stream));
+  WEFT_CUDA(cudaStreamWaitEvent(job->side, job->begun, 0));
+  for (uint64_t at = 0; at < count; at += job->batch, k++) {
+    const int turn = (int) (k % TURNS);
+    const uint32_t now = count - at < job->batch ? (uint32_t) (count - at) : job->batch;
+    t[turn] = describe(job, c, first + at, now, turn);
+    t[turn].passed.count = job->counts + k;
+    WEFT_TRY(sort_rows(ctx, job, &t[turn], turn, job->side));
+    WEFT_CUDA(cudaEventRecord(job->sorted[turn], job->side));
+    WEFT_CUDA(cudaStreamWaitEvent(c->stream, job->sorted[turn], 0));
+    WEFT_TRY(weft_mi_sorted_screen(ctx, &t[turn], c->stream));
+    WEFT_CUDA(cudaEventRecord(job->screened[turn], c->stream));
+    if (k) WEFT_TRY(score_behind(ctx, job, &t[(k - 1) % TURNS], k - 1, c));
+  }
+  WEFT_TRY(score_behind(ctx, job, &t[(k - 1) % TURNS], k - 1, c));
+  WEFT_CUDA(cudaEventRecord(job->scored, job->side));
+  WEFT_CUDA(cudaStreamWaitEvent(c->stream, job->scored, 0));
 done:
   return st;
 }
@@ -515,16 +627,9 @@ static weft_status run_sorted(weft_ctx *ctx, void *data, mi_collector *c, uint64
   const size_t launches = (size_t) ((count + job->batch - 1) / job->batch);
   mi_sorted t;
   double passed = 0, again = 0;
-  lap = weft_seconds();
-  spent[0] = spent[1] = spent[2] = 0;
+  const double lap = weft_seconds();
   WEFT_CUDA(cudaMemsetAsync(job->counts, 0, launches * sizeof *job->counts, c->stream));
-  for (size_t k = 0; k < launches; k++) {
-    const uint64_t from = first + k * job->batch, left = first + count - from;
-    t = describe(job, c, from, left < job->batch ? (uint32_t) left : job->batch);
-    t.passed.count = job->counts + k;
-    WEFT_TRY(sort_rows(ctx, job, &t, c->stream));
-    WEFT_TRY(screen_and_score(ctx, job, &t, c));
-  }
+  WEFT_TRY(run_launches(ctx, job, c, first, count));
   WEFT_CUDA(cudaMemcpyAsync(job->host_counts, job->counts, launches * sizeof *job->counts, cudaMemcpyDeviceToHost,
                             c->stream));
   WEFT_CUDA(cudaStreamSynchronize(c->stream));
@@ -533,13 +638,12 @@ static weft_status run_sorted(weft_ctx *ctx, void *data, mi_collector *c, uint64
     passed += job->host_counts[k];
     if (job->host_counts[k] <= job->capacity) continue;
     again++;
-    t = describe(job, c, from, left < job->batch ? (uint32_t) left : job->batch);
+    t = describe(job, c, from, left < job->batch ? (uint32_t) left : job->batch, 0);
     t.passed.count = job->counts + k;
     WEFT_TRY(run_in_pieces(ctx, job, &t, c));
   }
-  if (timing) fprintf(stderr, "units %g+%g: sort %.2f screen %.2f score %.2f ms, passed %.0f, again %.0f, bar %.6f\n",
-                      (double) first, (double) count, spent[0] * 1e3, spent[1] * 1e3, spent[2] * 1e3, passed, again,
-                      c->bar.score);
+  if (timing) fprintf(stderr, "units %g+%g: %.2f ms, passed %.0f, again %.0f, bar %.6f\n", (double) first,
+                      (double) count, (weft_seconds() - lap) * 1e3, passed, again, c->bar.score);
 done:
   return st;
 }
@@ -551,13 +655,36 @@ static double sorted_until(const void *data, uint64_t units)
   return before * (before + 1) * (before + 2) / 6 / parts;
 }
 
+static weft_status open_streams(weft_ctx *ctx, sorted_job *job)
+{
+  weft_status st = WEFT_OK;
+  cudaEvent_t *const events[] = { &job->begun, &job->sorted[0], &job->sorted[1], &job->screened[0], &job->screened[1],
+                                  &job->scored };
+  WEFT_CUDA(cudaStreamCreateWithFlags(&job->side, cudaStreamNonBlocking));
+  for (cudaEvent_t *event : events) WEFT_CUDA(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
+done:
+  return st;
+}
+
+static void close_streams(const sorted_job *job)
+{
+  const cudaEvent_t events[] = { job->begun, job->sorted[0], job->sorted[1], job->screened[0], job->screened[1],
+                                 job->scored };
+  if (job->side) {
+    cudaStreamSynchronize(job->side);
+    cudaStreamDestroy(job->side);
+  }
+  for (cudaEvent_t event : events) if (event) cudaEventDestroy(event);
+}
+
 weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                   const weft_mi_resident *r, mi_collector *c, int *done_here)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
-  sorted_job job;
+  const double p = (double) pack->p, possible = p * (p - 1) * (p - 2) / 6;
   const double began = weft_seconds();
+  sorted_job job;
   *done_here = 0;
   memset(&job, 0, sizeof job);
   timing = getenv("WEFT_TRIPLES_TIMES");
@@ -566,32 +693,27 @@ weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const w
   job.mem = mem;
   job.gains = c->search->by_interaction || c->search->min_gain > -INFINITY;
   job.parts = (double) c->search->parts;
-  job.capacity = CANDIDATES;
+  job.capacity = (uint32_t) fmin(CANDIDATES, fmax(possible, WEFT_PLANES_A * WEFT_PLANES_B));
   job.all.count = pack->p;
   job.all.room = (pack->p + WEFT_PLANES_B - 1) / WEFT_PLANES_B * WEFT_PLANES_B;
   WEFT_TRY(place_all(ctx, &host, &job));
-  job.batch = choose_batch(ctx, &job);
   if (!job.batch) goto done;
+  WEFT_TRY(open_streams(ctx, &job));
   WEFT_CUDA(cudaDeviceGetAttribute(&job.processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_TRY(weft_mi_arranged_in_order(ctx, mem, pack, r, job.order, &job.all));
   describe_planes(&job);
-  WEFT_DEVICE_TAKE(job.planes, mem, job.batch * PLANES * job.all.room * ((size_t) job.most_steps * STEP_BITS / 8));
-  WEFT_DEVICE_TAKE(job.from, mem, job.batch * (size_t) job.most_steps * STEP_BITS);
-  WEFT_DEVICE_TAKE(job.margins, mem, job.batch * LEVELS * PLANES * job.all.room);
-  WEFT_DEVICE_TAKE(job.items, mem, job.capacity);
-  WEFT_DEVICE_TAKE(job.counts, mem, pack->p);
   WEFT_TAKE(job.host_counts, &host, pack->p);
-  if (job.gains) WEFT_DEVICE_TAKE(job.pairs, mem, job.all.room * job.all.room);
   if (timing) { cudaStreamSynchronize(mem->stream); fprintf(stderr, "begun %.2f ms\n", 1e3 * (weft_seconds() - began)); }
   WEFT_TRY(look_at_pairs(ctx, &job, c));
   if (timing) fprintf(stderr, "with pairs %.2f ms, batch %u\n", 1e3 * (weft_seconds() - began), job.batch);
   {
-    const double most = 0.1 / (1.5e-11 + (double) pack->n * 1e-15);
+    const double most = 0.02 / (1.5e-11 + (double) pack->n * 1e-15);
     const mi_runner fixed = { &job, units_dealt(c, pack->p - 2), most, run_sorted, sorted_until };
     WEFT_TRY(weft_mi_run_all(ctx, c, &fixed));
   }
   *done_here = 1;
 done:
+  close_streams(&job);
   weft_arena_end(&host);
   return st;
 }

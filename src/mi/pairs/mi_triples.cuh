@@ -21,7 +21,7 @@ struct mi_candidates {
 struct mi_sorted {
   const uint8_t *planes;        /* [fixed]: arranged, sorted for this one */
   size_t bytes;                 /* of one */
-  const uint2 *margins;         /* [fixed][level][attribute from base on]: words of its planes */
+  const float4 *margins;        /* [fixed][level][attribute from base on]: weft_triples_side */
   size_t room;                  /* attributes in `margins` */
   const weft_triples_fixed *of; /* by position */
   uint32_t fixed[MOST_FIXED], fixed_count;
@@ -33,7 +33,8 @@ struct mi_sorted {
   const float *pairs;           /* what pairs say, in n bits, count × ld; NULL: no bar for the interaction */
   size_t ld;
   int many;                     /* more than WEFT_TRIPLES_FEW rows */
-  uint32_t magic;               /* weft_triples_magic(many) */
+  uint32_t magic;               /* WEFT_TRIPLES_MAGIC */
+  uint32_t apart;               /* nanoseconds from one warpgroup's start to the next's */
   mi_candidates passed;
 };
 

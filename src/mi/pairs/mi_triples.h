@@ -9,9 +9,7 @@
  * Σ m KL(k/m || p), over the nine cells of the two others, with k of a cell's m rows in class 0 and p that class's share
  * of the level. KL(q || p) / (q - p)² is an average of 1 / (x (1 - x) ln 2) over points between p and q, hence convex in
  * q and greatest at 0 or 1; call that s. So the level adds at most s (Σ k²/m - p n0), n0 its rows in class 0.
- *
- * A word as a whole number is 65536 (k + m / 65536), and Σ (k + e m)²/m = Σ k²/m + 2 e n0 + e² n is known as well as
- * Σ k²/m is: k need not be taken out of the word. */
+ */
 #ifndef WEFT_MI_TRIPLES_H
 #define WEFT_MI_TRIPLES_H
 
@@ -19,7 +17,7 @@
 
 #define WEFT_TRIPLES_THREADS 512   /* that count a tile */
 #define WEFT_TRIPLES_PAIRS 16      /* of a thread in a tile */
-#define WEFT_TRIPLES_FEW 32767u    /* most rows with which a word's lower half is taken out the faster way */
+#define WEFT_TRIPLES_FEW 32767u    /* most rows with which words are unpacked the faster way */
 #define WEFT_TRIPLES_PLACES (1u << 21) /* most attributes: three of them are one number of 64 bits */
 
 /* Within a tile: a thread's attribute of side a, and that of side b in one of its pairs. Four warpgroups have half of
@@ -35,50 +33,60 @@ static WEFT_HD inline uint32_t weft_triples_b(uint32_t thread, uint32_t pair)
 
 /* ---- the screen ---- */
 
-/* The lower half of a word, and a little more, which keeps empty cells finite. `magic`: weft_triples_magic(), which a
- * kernel is given, so that its compiler keeps it in a register. */
+/* Halves of a word as floats; rows and a little more, which keeps empty cells finite and is exact beside 16 bits.
+ * `magic`: WEFT_TRIPLES_MAGIC, which a kernel is given, so that its compiler keeps it in a register. */
 #define WEFT_TRIPLES_EMPTY 0.00390625f
-static inline uint32_t weft_triples_magic(int many) { return many ? 1u : 0x47000001u; }
+#define WEFT_TRIPLES_MAGIC 0x47000001u /* 2^15 and that */
 
-static WEFT_HD inline float weft_triples_rows(uint32_t word, int many, uint32_t magic)
+static WEFT_HD inline void weft_triples_unpack(uint32_t word, int many, uint32_t magic, float *class0, float *rows)
 {
 #ifdef __CUDA_ARCH__
-  if (many) return (float) __byte_perm(word, magic, 0x1054); /* 65536 times that, and 1 */
-  return __uint_as_float(__byte_perm(word, magic, 0x7104)) - 32768.0f; /* put into the fraction of 2^15 */
-#else
-  (void) magic;
-  return many ? (float) ((word & 0xffffu) << 16 | 1u) : (float) (word & 0xffffu) + WEFT_TRIPLES_EMPTY;
+  if (!many) { /* put into the fraction of 2^15 */
+    *rows = __uint_as_float(__byte_perm(word, magic, 0x7104)) - 32768.0f;
+    *class0 = __uint_as_float(__byte_perm(word, magic, 0x7324)) - (32768.0f + WEFT_TRIPLES_EMPTY);
+    return;
+  }
 #endif
+  (void) magic;
+  (void) many;
+  *rows = (float) (word & 0xffffu) + WEFT_TRIPLES_EMPTY;
+  *class0 = (float) (word >> 16);
 }
 
-/* k²/m + l²/n */
-static WEFT_HD inline float weft_triples_two(uint32_t k_word, uint32_t l_word, int many, uint32_t magic)
+/* Planes of an attribute in a level: rows of class 0 and of both classes, with WEFT_TRIPLES_EMPTY for each cell. */
+typedef struct weft_triples_side { float class0[2], rows[2]; } weft_triples_side;
+#define WEFT_TRIPLES_SIDE_EMPTY (3 * WEFT_TRIPLES_EMPTY)
+
+/* Those of the last level, too; `all`: the level's rows as a word. */
+typedef struct weft_triples_whole { weft_triples_side side; float rest0, rest; } weft_triples_whole;
+
+static WEFT_HD inline weft_triples_whole weft_triples_complete(weft_triples_side a, uint32_t all)
 {
-  const float k = (float) k_word, l = (float) l_word, m = weft_triples_rows(k_word, many, magic),
-              n = weft_triples_rows(l_word, many, magic);
-  return (k * k * n + l * l * m) * weft_planes_inverse(m * n);
+  weft_triples_whole out;
+  out.side = a;
+  out.rest0 = (float) (all >> 16) - a.class0[0] - a.class0[1];
+  out.rest = (float) (all & 0xffffu) + 3 * WEFT_TRIPLES_SIDE_EMPTY - a.rows[0] - a.rows[1];
+  return out;
 }
 
-static WEFT_HD inline float weft_triples_one(uint32_t word, int many, uint32_t magic)
+/* Σ k²/m in a level, a little less for empty cells. both: 2 x + y, words. The counts of last levels follow by
+ * differences of floats that are exact. */
+static WEFT_HD inline float weft_triples_squares(const uint32_t both[4], weft_triples_whole whole, weft_triples_side b,
+                                                 int many, uint32_t magic)
 {
-  const float k = (float) word;
-  return k * k * weft_planes_inverse(weft_triples_rows(word, many, magic));
+  const weft_triples_side a = whole.side;
+  float k[4], m[4];
+  for (int i = 0; i < 4; i++) weft_triples_unpack(both[i], many, magic, &k[i], &m[i]);
+  const float k_a0 = a.class0[0] - k[0] - k[1], m_a0 = a.rows[0] - m[0] - m[1], k_a1 = a.class0[1] - k[2] - k[3],
+              m_a1 = a.rows[1] - m[2] - m[3], k_b0 = b.class0[0] - k[0] - k[2], m_b0 = b.rows[0] - m[0] - m[2],
+              k_b1 = b.class0[1] - k[1] - k[3], m_b1 = b.rows[1] - m[1] - m[3], k_last = whole.rest0 - k_b0 - k_b1,
+              m_last = whole.rest - m_b0 - m_b1;
+  /* two cells with one inverse spare a slow instruction, and take a fast one more */
+  return weft_planes_two_squares(k[0], m[0], k[1], m[1]) + weft_planes_two_squares(k[2], m[2], k[3], m[3]) +
+         k_a0 * k_a0 * weft_planes_inverse(m_a0) + k_a1 * k_a1 * weft_planes_inverse(m_a1) +
+         k_b0 * k_b0 * weft_planes_inverse(m_b0) + k_b1 * k_b1 * weft_planes_inverse(m_b1) +
+         k_last * k_last * weft_planes_inverse(m_last);
 }
-
-/* Σ k²/m in a level, in units of weft_triples_scale(). both: 2 x + y; a, b: words of planes; rest: those of a's last
- * level. */
-static WEFT_HD inline float weft_triples_squares(const uint32_t both[4], const uint32_t a[2], const uint32_t b[2],
-                                                 uint32_t rest, int many, uint32_t magic)
-{
-  const uint32_t a0 = a[0] - both[0] - both[1], a1 = a[1] - both[2] - both[3], b0 = b[0] - both[0] - both[2],
-                 b1 = b[1] - both[1] - both[3], last = rest - b0 - b1;
-  /* two cells with one division spare a slow instruction, and take a fast one more */
-  return weft_triples_two(both[0], both[1], many, magic) + weft_triples_two(both[2], both[3], many, magic) +
-         weft_triples_two(a0, a1, many, magic) + weft_triples_one(b0, many, magic) + weft_triples_one(b1, many, magic) +
-         weft_triples_one(last, many, magic);
-}
-
-static inline double weft_triples_scale(int many) { return many ? 0x1p-16 : 0x1p-32; }
 
 /* What is known of a fixed attribute. */
 typedef struct weft_triples_fixed {
@@ -98,21 +106,19 @@ static inline double weft_triples_steepest(double p)
 /* level: rows of each level by class; alone: n bits that the attribute says by itself.
  * The error: all terms of the squares are positive, and two dozen roundings of 2^-24 are less than 3e-6 of them, of the
  * bar and of what single attributes say; k²/m - k²/(m + e) <= e in each cell. */
-static inline weft_triples_fixed weft_triples_fix(const uint32_t level[3][2], double alone, uint32_t step_bits,
-                                                  int many)
+static inline weft_triples_fixed weft_triples_fix(const uint32_t level[3][2], double alone, uint32_t step_bits)
 {
   weft_triples_fixed out;
   double base = -alone, error = 1e-3 + 3e-6 * alone, n = 0;
   out.start[0] = 0;
   for (int q = 0; q < 3; q++) {
     const double n0 = level[q][0], m = n0 + level[q][1], steepest = m > 0 ? weft_triples_steepest(n0 / m) : 0;
-    const double more = 0x1p-16, empty = (many ? 0x1p-16 : WEFT_TRIPLES_EMPTY) * WEFT_PLANES_CELLS * 1.001;
     for (int c = 0; c < 2; c++)
       out.start[2 * q + c + 1] = out.start[2 * q + c] + (level[q][c] + step_bits - 1) / step_bits;
     out.rows[q] = weft_planes_pack(level[q][0], level[q][1]);
-    out.weight[q] = (float) (steepest * weft_triples_scale(many));
-    if (m > 0) base += steepest * (n0 / m * n0 + 2 * more * n0 + more * more * m);
-    error += steepest * (empty + 3e-6 * n0);
+    out.weight[q] = (float) steepest;
+    if (m > 0) base += steepest * (n0 / m * n0);
+    error += steepest * (WEFT_PLANES_CELLS * WEFT_TRIPLES_EMPTY + 3e-6 * n0);
     n += m;
   }
   out.base = (float) (base - error - 3e-6 * n);

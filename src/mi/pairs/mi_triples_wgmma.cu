@@ -3,17 +3,16 @@
  * attributes by 128, as in mi_planes_wgmma.cu; the levels of the fixed attribute are counted one after the other, and
  * each is screened before the next, from registers. What a level adds to the bound of a pair is kept in shared memory.
  *
- * Four warpgroups share a tile. The tensor cores count for one of them while the others screen, which takes longer: they
- * take turns, a level each, so that they never all wait for the same thing. With many rows a turn is shorter, since all
- * four must have had theirs before the ring of stages goes on.
+ * Four warpgroups share a tile, each with an eighth of the counts of a k-step in registers. They begin one after the
+ * other: the tensor cores count for one of them while the others screen, which takes longer.
  *
  * Nothing is scored here. What passes is noted, and scored by kernels of their own. */
 #include <cmath>
 #include "mi_triples.cuh"
 #include "mi_tiles_wgmma.cuh"
 
-#define STAGES 16
-#define GROUPS 4
+#define STAGES 15                /* a block of other kernels has room beside them */
+#define AT_ONCE 8                /* k-steps */
 #define SCREENERS WEFT_TRIPLES_THREADS
 #define SORTED_THREADS (SCREENERS + 32)
 #define SUMS_BYTES (SCREENERS * WEFT_TRIPLES_PAIRS * 4)
@@ -34,94 +33,79 @@ __device__ static inline void mma_64x128x256(uint32_t (&c)[64], uint64_t a, uint
                : "l"(a), "l"(b), "r"(add));
 }
 
-/* Turns of the warpgroups: each waits for a barrier of its own, at which the one before arrives. */
-struct turns { uint64_t of[GROUPS]; };
-
+/* Where a warpgroup is in the ring of stages. */
 struct counter {
   ring<STAGES> *copies;
-  turns *order;
-  const uint8_t *stages;
-  uint32_t group, step, visit;  /* step: k-steps since the start; visit: turns */
+  uint64_t a, b;                /* its operands in the first stage */
+  uint32_t at, phase;
 };
 
-__device__ static inline bool speaks_for_warp() { return threadIdx.x % 32 == 0; }
+__device__ static inline uint64_t operand_behind(uint64_t descriptor, uint32_t bytes) { return descriptor + bytes / 16; }
 
-__device__ static inline void free_stage(const counter &w)
+/* Adds a class's counts; without `add`, what was there is forgotten. Products of some k-steps are started at once, and
+ * then their stages are freed together, a lane each. */
+__device__ static inline void count_class(counter *w, uint32_t steps, uint32_t *add, uint32_t (&c)[64])
 {
-  __syncwarp();
-  if (speaks_for_warp()) barrier_arrive(&w.copies->empty[(w.step - 1) % STAGES]);
-}
-
-/* Counts a class of a level, of which `left` k-steps are left with those of the class behind it; `turn`: of these, the
- * k-steps of this turn. */
-__device__ static inline void count_class(counter *w, uint32_t steps, uint32_t *left, uint32_t *turn, uint32_t *add,
-                                          uint32_t (&c)[64])
-{
+  const uint32_t lane = threadIdx.x % 32;
   if (!steps) return;
 #pragma unroll 1
-  for (uint32_t s = 0; s < steps; s++) {
-    const uint32_t at = w->step % STAGES;
-    const uint8_t *from = w->stages + at * STAGE_BYTES;
-    if (*turn == 0) {
-      barrier_wait(&w->order->of[w->group], w->visit++ & 1);
-      *turn = *left <= STAGES ? *left : STAGES / 2;
-    }
-    barrier_wait(&w->copies->full[at], w->step / STAGES & 1);
-    hold(c);
-    product_fence();
-    mma_64x128x256(c, operand_descriptor(from + w->group / 2 * 64 * 32),
-                   operand_descriptor(from + BLOCK_BYTES + w->group % 2 * BLOCK_BYTES), *add);
-    product_commit();
-    *add = 1;
-    --*left;
-    if (--*turn == 0) {
-      __syncwarp();
-      if (speaks_for_warp()) barrier_arrive(&w->order->of[(w->group + 1) % GROUPS]);
-    }
-    if (s > 0) { /* the step before is done: its stage is free */
-      product_wait<1>();
+  do {
+    const uint32_t first = w->at, now = steps < AT_ONCE ? steps : AT_ONCE;
+    uint32_t s = 0;
+#pragma unroll 1
+    do {
+      barrier_wait(&w->copies->full[w->at], w->phase);
       hold(c);
-      free_stage(*w);
-    }
-    w->step++;
-  }
-  product_wait<0>();
-  hold(c);
-  free_stage(*w);
+      product_fence();
+      mma_64x128x256(c, operand_behind(w->a, w->at * STAGE_BYTES), operand_behind(w->b, w->at * STAGE_BYTES), *add);
+      product_commit();
+      *add = 1;
+      if (++w->at == STAGES) {
+        w->at = 0;
+        w->phase ^= 1;
+      }
+    } while (++s < now);
+    product_wait<0>();
+    hold(c);
+    if (lane < now) barrier_arrive(&w->copies->empty[(first + lane) % STAGES]);
+    steps -= now;
+  } while (steps);
 }
 
 /* Words of rows in class 0 above rows of both classes. */
 __device__ static inline void count_level(counter *w, uint32_t steps0, uint32_t steps1, uint32_t (&c)[64])
 {
-  uint32_t left = steps0 + steps1, turn = 0, add = 0;
-  count_class(w, steps0, &left, &turn, &add, c);
+  uint32_t add = 0;
+  count_class(w, steps0, &add, c);
 #pragma unroll
   for (int i = 0; i < 64; i++) c[i] *= 65537u;
-  count_class(w, steps1, &left, &turn, &add, c);
+  count_class(w, steps1, &add, c);
+}
+
+__device__ static inline weft_triples_side load_side(const float4 *from)
+{
+  const float4 words = __ldg(from);
+  const weft_triples_side out = { { words.x, words.y }, { words.z, words.w } };
+  return out;
 }
 
 /* Adds what a level says of the thread's pairs to the sums. margins: of the tile's attributes of both sides. */
 template <bool MANY>
-__device__ static inline void screen_level(const uint32_t (&c)[64], const uint2 *margins_a, const uint2 *margins_b,
+__device__ static inline void screen_level(const uint32_t (&c)[64], const float4 *margins_a, const float4 *margins_b,
                                            uint32_t rows, float weight, uint32_t magic, float4 *sums)
 {
-  const uint2 of_a = __ldg(margins_a + weft_triples_a(threadIdx.x));
-  const uint32_t a[2] = { of_a.x, of_a.y }, rest = rows - of_a.x - of_a.y;
+  const weft_triples_whole a = weft_triples_complete(load_side(margins_a + weft_triples_a(threadIdx.x)), rows);
+  const float4 *const of_b = margins_b + weft_triples_b(threadIdx.x, 0);
 #pragma unroll
   for (uint32_t four = 0; four < WEFT_TRIPLES_PAIRS / 4; four++) {
     float4 sum = sums[four * SCREENERS];
     float squares[4];
 #pragma unroll
-    for (uint32_t k = 0; k < 4; k += 2) {
+    for (uint32_t k = 0; k < 4; k++) {
       const uint32_t pair = 4 * four + k;
-      const uint4 of_b = __ldg((const uint4 *) (margins_b + weft_triples_b(threadIdx.x, pair)));
-      const uint32_t b[2][2] = { { of_b.x, of_b.y }, { of_b.z, of_b.w } };
-#pragma unroll
-      for (uint32_t e = 0; e < 2; e++) {
-        const uint32_t both[4] = { c[weft_planes_register(pair + e, 0, 0)], c[weft_planes_register(pair + e, 0, 1)],
-                                   c[weft_planes_register(pair + e, 1, 0)], c[weft_planes_register(pair + e, 1, 1)] };
-        squares[k + e] = weft_triples_squares(both, a, b[e], rest, MANY, magic);
-      }
+      const uint32_t both[4] = { c[weft_planes_register(pair, 0, 0)], c[weft_planes_register(pair, 0, 1)],
+                                 c[weft_planes_register(pair, 1, 0)], c[weft_planes_register(pair, 1, 1)] };
+      squares[k] = weft_triples_squares(both, a, load_side(of_b + weft_planes_b(0, pair)), MANY, magic);
     }
     sum.x = fmaf(weight, squares[0], sum.x);
     sum.y = fmaf(weight, squares[1], sum.y);
@@ -145,6 +129,13 @@ __device__ static inline bool unit_at(const mi_sorted &t, uint32_t k, tile_walk 
   }
   return place_tile(&t.grid, walk, (t.first + k) % t.tiles, &u->ta, &u->tb) &&
          t.base + (u->ta + 1) * WEFT_PLANES_A > u->fixed + 1;
+}
+
+/* Whether any of the warpgroup's pairs of a tile is a triple with the fixed attribute. */
+__device__ static inline bool has_triples(const mi_sorted &t, const unit &u, uint32_t group)
+{
+  const uint32_t a = t.base + u.ta * WEFT_PLANES_A + group / 2 * 32, b = t.base + u.tb * WEFT_PLANES_B + group % 2 * 64;
+  return a + 31 > u.fixed && b + 63 > a && b < t.count;
 }
 
 /* Notes the thread's pairs whose sums reach the bar. */
@@ -189,16 +180,13 @@ __global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const
 {
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ ring<STAGES> copies;
-  __shared__ turns order;
   const uint32_t thread = threadIdx.x, warp_of_block = __shfl_sync(0xffffffffu, thread / 32, 0);
   if (thread == 0) {
     for (uint32_t s = 0; s < STAGES; s++) {
       barrier_init(&copies.full[s], 1);
       barrier_init(&copies.empty[s], SCREENERS / 32);
     }
-    for (uint32_t g = 0; g < GROUPS; g++) barrier_init(&order.of[g], SCREENERS / 32 / GROUPS);
     barriers_made();
-    for (uint32_t k = 0; k < SCREENERS / 32 / GROUPS; k++) barrier_arrive(&order.of[0]); /* the first turn */
   }
   __syncthreads();
 
@@ -217,14 +205,18 @@ __global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const
   }
 
   float4 *const sums = (float4 *) (stages + STAGES * STAGE_BYTES) + thread;
-  counter w = { &copies, &order, stages, warp_of_block / 4, 0, 0 };
+  const uint32_t group = warp_of_block / 4;
+  counter w = { &copies, operand_descriptor(stages + group / 2 * 64 * 32),
+                operand_descriptor(stages + BLOCK_BYTES + group % 2 * BLOCK_BYTES), 0, 0 };
   uint32_t c[64];
 #pragma unroll
   for (int i = 0; i < 64; i++) c[i] = 0;
+  if (t.apart) __nanosleep(group * t.apart);
   for (uint32_t k = blockIdx.x; k < t.units; k += gridDim.x) {
     if (!unit_at(t, k, &walk, &u)) continue;
     const weft_triples_fixed *const of = t.of + u.fixed;
-    const uint2 *const margins = t.margins + (size_t) u.index * 3 * t.room;
+    const float4 *const margins = t.margins + (size_t) u.index * 3 * t.room;
+    const bool wanted = has_triples(t, u, group);
 #pragma unroll
     for (uint32_t four = 0; four < WEFT_TRIPLES_PAIRS / 4; four++) sums[four * SCREENERS] = make_float4(0, 0, 0, 0);
 #pragma unroll 1
@@ -233,11 +225,12 @@ __global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const
                      end = __ldg(&of->start[2 * level + 2]);
       if (end == start) continue;
       count_level(&w, middle - start, end - middle, c);
+      if (!wanted) continue;
       screen_level<MANY>(c, margins + level * t.room + u.ta * WEFT_PLANES_A,
                          margins + level * t.room + u.tb * WEFT_PLANES_B, __ldg(&of->rows[level]),
                          __ldg(&of->weight[level]), t.magic, sums);
     }
-    note_passed<GAINS>(t, u, __ldg(&of->base), sums);
+    if (wanted) note_passed<GAINS>(t, u, __ldg(&of->base), sums);
   }
 }
 
