@@ -18,9 +18,8 @@ covariate_frame <- function(covariates, x, data) {
   named <- if (is.null(dim(covariates))) names(covariates)
            else if (.row_names_info(covariates) > 0L) rownames(covariates)
   if (is.matrix(covariates)) named <- rownames(covariates)
-  frame <- tryCatch(if (is.atomic(covariates) && is.null(dim(covariates))) data.frame(covariate = unname(covariates))
-                    else if (is.matrix(covariates) || is.data.frame(covariates)) as.data.frame(covariates),
-                    error = function(e) NULL)
+  frame <- if (is_covariate(covariates)) data.frame(covariate = unname(covariates))
+           else if (is.matrix(covariates) || is.data.frame(covariates)) as.data.frame(covariates)
   if (is.null(frame) || !ncol(frame) || !all(vapply(frame, is_covariate, NA))) {
     abort_input("`covariates` must be numbers or categories, one value or one row per sample.",
                 x = paste0("It is ", describe(covariates), "."))
