@@ -109,7 +109,12 @@ size_t weft_mi_coded(weft_mi_coder *w, const weft_mi_pack *pack, const uint16_t 
 
 /* ---- scores of given tuples ---- */
 
-typedef struct { weft_mi_coder coder; uint16_t *codes; uint32_t *both, *margin_a, *margin_b, *cells, *work; } workspace;
+typedef struct {
+  weft_mi_coder coder;
+  uint16_t *codes;
+  uint32_t *both, *margin_a, *margin_b, *cells, *work;
+  uint64_t *masks;                    /* of tuples of more than two: a row of planes for each attribute and one more */
+} workspace;
 
 /* A pair of attributes with planes: a popcount for each pair of planes and class. */
 static void score_planes(const weft_mi_pack *pack, size_t a, size_t b, workspace *w, weft_mi_tuple *out)
@@ -155,8 +160,91 @@ static void score_planes(const weft_mi_pack *pack, size_t a, size_t b, workspace
   out->each[1] = weft_mi_bits(scores[2], pack->f.unit, n);
 }
 
+/* A tuple of which every attribute has planes. */
+typedef struct { const weft_mi_pack *pack; size_t place[WEFT_MI_ORDER]; int order; } planar_tuple;
+
+static int planar(const planar_tuple *t)
+{
+  size_t cells = t->pack->classes;
+  for (int j = 0; j < t->order && cells <= PLANE_CELLS; j++) {
+    if (t->pack->groups[t->pack->group_of[t->place[j]]].coded) return 0;
+    cells *= t->pack->levels[t->place[j]];
+  }
+  return t->order > 2 && cells <= PLANE_CELLS;
+}
+
+/* The cells of a class among the rows in `mask`, by the levels of attribute j, then of the next; those of the attributes
+ * before j are given. Returns where the cells end. An attribute without missing values has no plane of its last level. */
+static uint32_t *count_masked(const planar_tuple *t, int j, uint32_t c, uint64_t *mask, uint32_t *cells)
+{
+  const weft_mi_pack *p = t->pack;
+  const size_t first = p->class_word[c], words = p->class_word[c + 1] - first;
+  uint64_t *const within = mask + p->words;
+  if (j == t->order) {
+    *cells = (uint32_t) weft_bits()->popcount(mask, words);
+    return cells + 1;
+  }
+  const weft_mi_group *g = &p->groups[p->group_of[t->place[j]]];
+  for (uint32_t q = 0; q < g->shape.planes; q++) {
+    const uint64_t *plane = weft_mi_pack_row(p, weft_mi_plane_row(g, t->place[j], q)) + first;
+    for (size_t k = 0; k < words; k++) within[k] = mask[k] & plane[k];
+    cells = count_masked(t, j + 1, c, within, cells);
+  }
+  if (g->shape.planes == p->levels[t->place[j]]) return cells;
+  memcpy(within, mask, words * sizeof *within);
+  for (uint32_t q = 0; q < g->shape.planes; q++) {
+    const uint64_t *plane = weft_mi_pack_row(p, weft_mi_plane_row(g, t->place[j], q)) + first;
+    for (size_t k = 0; k < words; k++) within[k] &= ~plane[k];
+  }
+  return count_masked(t, j + 1, c, within, cells);
+}
+
+/* What weft_mi_coded() gives, from planes. */
+static size_t score_masked(const planar_tuple *t, const uint32_t *masks, int count, workspace *w, int64_t *out)
+{
+  const weft_mi_pack *p = t->pack;
+  uint32_t *end = w->cells;
+  size_t n = 0;
+  for (uint32_t c = 0; c < p->classes; c++) {
+    const size_t words = p->class_word[c + 1] - p->class_word[c], rows = p->class_rows[c];
+    for (size_t k = 0; k < words; k++)
+      w->masks[k] = rows >= 64 * (k + 1) ? UINT64_MAX : rows > 64 * k ? (UINT64_C(1) << rows % 64) - 1 : 0;
+    end = count_masked(t, 0, c, w->masks, end);
+  }
+  const size_t area = (size_t) (end - w->cells) / p->classes;
+  for (int m = -1; m < count; m++) { /* first the classes by themselves */
+    const uint32_t mask = m < 0 ? 0 : masks[m];
+    weft_mi_by_class all = weft_mi_by_class_of(&p->f, p->per);
+    size_t levels = 1;
+    for (int j = 0; j < t->order; j++) if (mask >> j & 1) levels *= p->levels[t->place[j]];
+    memset(w->work, 0, levels * p->classes * sizeof *w->work);
+    for (size_t k = 0; k < area; k++) {
+      size_t level = 0, scale = 1, left = k;
+      for (int j = t->order - 1; j >= 0; j--) {
+        const size_t of = p->levels[t->place[j]];
+        if (mask >> j & 1) {
+          level += left % of * scale;
+          scale *= of;
+        }
+        left /= of;
+      }
+      for (uint32_t c = 0; c < p->classes; c++) w->work[level * p->classes + c] += w->cells[c * area + k];
+    }
+    for (size_t k = 0; k < levels * p->classes; k++) weft_mi_by_class_add(&all, w->work[k]);
+    if (m < 0) {
+      n = all.n;
+      for (int i = 0; i < count; i++) out[i] = -all.sum;
+      continue;
+    }
+    out[m] += all.sum;
+    if (out[m] < 0) out[m] = 0;
+  }
+  return n;
+}
+
 static void score_tuple(const weft_mi_pack *pack, const uint32_t *columns, int order, workspace *w, weft_mi_tuple *out)
 {
+  planar_tuple planes = { pack, { 0 }, order };
   const uint16_t *codes[WEFT_MI_ORDER];
   uint32_t levels[WEFT_MI_ORDER], masks[2 * WEFT_MI_ORDER + 1];
   int64_t scores[2 * WEFT_MI_ORDER + 1];
@@ -169,15 +257,18 @@ static void score_tuple(const weft_mi_pack *pack, const uint32_t *columns, int o
   }
   masks[0] = all;
   for (int j = 0; j < order; j++) {
-    const size_t place = pack->place[columns[j]];
-    weft_mi_pack_codes(pack, place, w->codes + (size_t) j * pack->n);
-    codes[j] = w->codes + (size_t) j * pack->n;
-    levels[j] = pack->levels[place];
+    planes.place[j] = pack->place[columns[j]];
     masks[1 + j] = 1u << j;
     masks[1 + order + j] = all & ~(1u << j);
   }
-  const int count = order == 2 ? 3 : 1 + 2 * order;
-  const size_t n = weft_mi_coded(&w->coder, pack, codes, levels, order, masks, count, scores);
+  const int by_planes = planar(&planes), count = order == 2 ? 3 : 1 + 2 * order;
+  for (int j = 0; !by_planes && j < order; j++) {
+    weft_mi_pack_codes(pack, planes.place[j], w->codes + (size_t) j * pack->n);
+    codes[j] = w->codes + (size_t) j * pack->n;
+    levels[j] = pack->levels[planes.place[j]];
+  }
+  const size_t n = by_planes ? score_masked(&planes, masks, count, w, scores)
+                             : weft_mi_coded(&w->coder, pack, codes, levels, order, masks, count, scores);
   int64_t gain = scores[0] - scores[1] - scores[2];
   if (order > 2) {
     int64_t greatest = 0;
@@ -207,6 +298,7 @@ weft_status weft_mi_score_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const 
     WEFT_TAKE(work[t].margin_b, &mem, PLANE_CELLS);
     WEFT_TAKE(work[t].cells, &mem, PLANE_CELLS);
     WEFT_TAKE(work[t].work, &mem, PLANE_CELLS);
+    WEFT_TAKE(work[t].masks, &mem, (size_t) (order + 1) * pack->words);
   }
   for (size_t first = 0; first < count; first += batch) {
     const int64_t now = (int64_t) (count - first < batch ? count - first : batch);
