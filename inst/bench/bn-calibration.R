@@ -145,7 +145,7 @@ summary_of <- function(all) {
   data.frame(origin = all$origin[1L], way = all$way[1L], brier = mean((edge$said - edge$so)^2),
              loss = -mean(ifelse(edge$so, log(said), log1p(-said))), sure = nrow(sure), said = mean(sure$said),
              right = mean(sure$so), directions = nrow(way), direction_said = mean(way$said),
-             direction_right = mean(way$so), seconds = mean(all$seconds))
+             direction_right = mean(way$so), seconds = mean(all$seconds), sets = sets)
 }
 
 table <- NULL
