@@ -48,7 +48,9 @@
 #'   | Win95pts | 5 | 433 | 25 | 49 | 41 |
 #'   | Barley | 0 | 2165 | 61 | 61 | 62 |
 #'
-#'   Take `gamma = 1` when the network of best score itself is wanted, as a start for chains with the plain score.
+#'   On Andes, with 223 nodes, it is 89 nats below `hc()` and has 55 wrong edges, `hc()` 68: orders are hard to leave
+#'   there. Take `gamma = 1` when the network of best score itself is wanted, as a start for chains with the plain
+#'   score.
 #'
 #' @inheritParams bn_scores
 #' @param max_parents the largest number of parents of a node, as for [bn_scores()]; NULL: 25 for numbers, 6 for
