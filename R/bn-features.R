@@ -74,10 +74,12 @@ chain_graphs <- function(fit, draws) {
        stretch = as.integer(outer(stretches, 8 * (seq_len(ncol(fit$sample_score)) - 1L), `+`)), independent = FALSE)
 }
 
-graph_features <- function(table, drawn) {
+# `cells` of matrices are looked at together.
+graph_features <- function(table, drawn, cells = 2^20) {
   p <- length(table$nodes)
   key <- apply(drawn$sets, 2L, paste, collapse = " ")
   first <- which(!duplicated(key))
+  check_feature_memory(p, ncol(drawn$sets), length(first), length(unique(drawn$stretch)), cells, drawn$independent)
   dags <- lapply(first, function(k) sets_to_dag(table, drawn$sets[, k, drop = FALSE]))
   # how often each different graph was drawn in each stretch
   shares <- rowsum(rep(1, length(key)), paste(drawn$stretch, match(key, key[first])))
@@ -89,9 +91,13 @@ graph_features <- function(table, drawn) {
   text <- vapply(cpdags, paste, "", collapse = "")
   number <- match(text, unique(text))
   square <- function(x) matrix(x, p, p, dimnames = list(from = table$nodes, to = table$nodes))
-  of_graphs <- function(f) {
-    holds <- vapply(dags, function(dag) as.double(f(dag != 0)), double(p * p))
-    estimate_share(tcrossprod(weight, matrix(holds, p * p)), weight, drawn)
+  of_graphs <- function(f) { # some graphs at a time; sums of counts are exact in any order
+    mass <- matrix(0, nrow(weight), p * p)
+    for (some in split(seq_along(dags), ceiling(seq_along(dags) * p * p / cells))) {
+      holds <- vapply(dags[some], function(dag) as.double(f(dag != 0)), double(p * p))
+      mass <- mass + tcrossprod(weight[, some, drop = FALSE], matrix(holds, p * p))
+    }
+    estimate_share(mass, weight, drawn)
   }
   found <- list(edges = of_graphs(identity), paths = of_graphs(ancestors_of), blankets = of_graphs(blankets_of))
   classes <- estimate_share(t(rowsum(t(weight), number)), weight, drawn)
@@ -104,6 +110,22 @@ graph_features <- function(table, drawn) {
     cpdags = cpdags, errors = lapply(found, function(f) square(f$error)), draws = ncol(drawn$sets),
     different = length(first), independent = drawn$independent
   ))
+}
+
+# Of each draw its sets as text; of each different graph its matrix, that of its class, both with names, the text of the
+# latter, and how often each stretch has it; the matrices that are looked at together.
+feature_bytes <- function(p, draws, different, stretches, cells) {
+  draws * (8 * p + 150) + as.double(different) * (11 * p^2 + 1500 + 16 * stretches) + 24 * cells
+}
+
+check_feature_memory <- function(p, draws, different, stretches, cells, independent) {
+  need <- feature_bytes(p, draws, different, stretches, cells)
+  free <- .Call(C_weft_host_available)
+  if (free < 0 || need <= free) return(invisible())
+  weft_abort("memory", sprintf("The features need about %s of memory, %s are free.", bytes_text(need),
+                               bytes_text(free)),
+             x = sprintf("%s different networks of %d nodes.", number_text(different), as.integer(p)),
+             i = if (independent) "Use fewer `draws`." else "Learn with a larger `thin`, which draws fewer networks.")
 }
 
 # Shares of properties, and their standard errors: of independent draws, or from the stretches' means. `mass`: the

@@ -272,7 +272,7 @@ workflow_estimate <- function(q, run) {
                     else cost(sweeps * (1e-3 + 1.6e-7 * n * clustered) / min(threads, 4), Inf, 32 * n * clustered)),
     bayes = c(list(cost_chains(given("bayes", "iterations", 20000), given("bayes", "chains", 4), 4, 50 * nodes, nodes,
                                TRUE, threads)),
-              if ((halves <- given("bayes", "resample", usual_halves(q))) > 0) {
+              if ((halves <- given("bayes", "resample", usual_halves())) > 0) {
                 list(cost_chains(given("bayes", "iterations", 20000) / 10, halves, 4, 50 * nodes, nodes, TRUE, 1))
               }),
     outliers = list(cost(n^2 * 2e-8 + 6e-5 * n + 0.1, Inf, 40 * n))

@@ -1,12 +1,14 @@
 # Are stated probabilities of edges right as often as they say? Networks of several origins with known truth, learned
-# from few rows, in some with most nodes hidden; each way of learning them states a probability for every edge.
+# from few rows or many, with none, some or most nodes hidden; each way of learning them states a probability for every
+# edge.
 #   Rscript inst/bench/bn-calibration.R [sets = 10] [file.csv] [way ...]
 #   WEFT_BN_NETWORKS=folder   networks of the repository (.bif), those of child, insurance and alarm that are there
 # An edge i -> j is true when the network has a path from i to j all of whose inner nodes are hidden. Printed for each
 # origin and way: Brier score and logarithmic loss (nats) over all ordered pairs; of what was said to be .8 or surer,
 # how many, how sure it was on average, and how often it was right; the same of directions: of pairs that are truly
 # joined one way and were said to be joined with .5 or more, how sure the likelier direction was given that they are
-# joined, and how often it was right. bnlearn's boot.strength(), where it is installed, is a peer.
+# joined, and how often it was right. bnlearn's boot.strength(), where it is installed, is a peer. At the end each way's
+# means over the origins that it can learn.
 suppressPackageStartupMessages(library(weft))
 given <- commandArgs(TRUE)
 sets <- if (length(given)) as.integer(given[1L]) else 10L
@@ -49,21 +51,38 @@ expression <- function(set, n, p) {
 
 repository <- function(name) {
   network <- bn_read(file.path(folder, paste0(name, ".bif")))
-  function(set, n) list(data = bn_sample(network, n, seed = set), truth = network$dag != 0)
+  nodes <- rownames(network$dag)
+  function(set, n, kept) {
+    set.seed(set)
+    some <- nodes[sort(sample(length(nodes), ceiling(kept * length(nodes))))]
+    list(data = bn_sample(network, n, seed = set)[some], truth = seen_truth(network$dag, some))
+  }
 }
 
-origins <- list(
-  `Gaussian, all seen, 100 rows` = function(set) gaussian(set, 100, 20, 20),
-  `Gaussian, all seen, 500 rows` = function(set) gaussian(set, 500, 20, 20),
-  `Gaussian, half hidden, 200 rows` = function(set) gaussian(set, 200, 40, 20),
-  `expression, 20 of 100 genes, 200 rows` = function(set) expression(set, 200, 100),
-  `expression, 20 of 60 genes, 500 rows` = function(set) expression(set, 500, 60)
-)
+hidden_share <- function(hidden) if (hidden) sprintf("%g %% hidden", 100 * hidden) else "all seen"
+origins <- list()
+add_origin <- function(name, hidden, n, draw) {
+  origins[[sprintf("%s, %s, %d rows", name, hidden_share(hidden), as.integer(n))]] <<- draw
+}
+for (hidden in c(0, 0.25, 0.5, 0.75)) for (n in c(100, 200, 1000)) local({
+  kept <- 20
+  all <- round(kept / (1 - hidden))
+  rows <- n
+  add_origin("Gaussian", hidden, n, function(set) gaussian(set, rows, all, kept))
+})
+for (of in c(40, 100, 200)) for (n in c(100, 200, 500)) local({
+  genes <- of
+  rows <- n
+  add_origin("expression", 1 - 20 / of, n, function(set) expression(set, rows, genes))
+})
 for (name in c("child", "insurance", "alarm")) {
   if (!file.exists(file.path(folder, paste0(name, ".bif")))) next
-  origins[[paste0(name, ", 300 rows")]] <- local({
-    draw <- repository(name)
-    function(set) draw(set, 300)
+  draw <- repository(name)
+  for (hidden in c(0, 0.5)) for (n in c(100, 300, 1000)) local({
+    rows <- n
+    share <- 1 - hidden
+    from <- draw
+    add_origin(name, hidden, n, function(set) from(set, rows, share))
   })
 }
 
@@ -83,6 +102,7 @@ ways <- list(
   `bdeu, orders` = of_bins("bdeu", "sum"), `bdeu, graphs` = of_bins("bdeu", "uniform"),
   `bic, orders, resampled` = of_bins("bic", "sum", resample = 20),
   `bic, graphs, resampled` = of_bins("bic", "uniform", resample = 20),
+  `bdeu, orders, resampled` = of_bins("bdeu", "sum", resample = 20),
   `bdeu, graphs, resampled` = of_bins("bdeu", "uniform", resample = 20)
 )
 of_numbers <- function(target, ...) {
@@ -125,7 +145,7 @@ summary_of <- function(all) {
   data.frame(origin = all$origin[1L], way = all$way[1L], brier = mean((edge$said - edge$so)^2),
              loss = -mean(ifelse(edge$so, log(said), log1p(-said))), sure = nrow(sure), said = mean(sure$said),
              right = mean(sure$so), directions = nrow(way), direction_said = mean(way$said),
-             direction_right = mean(way$so), seconds = mean(all$seconds))
+             direction_right = mean(way$so), seconds = mean(all$seconds), sets = sets)
 }
 
 table <- NULL
@@ -144,6 +164,14 @@ for (origin in names(origins)) {
                 row$sure, row$said, row$right, row$directions, row$direction_said, row$direction_right, row$seconds))
     table <- rbind(table, row)
   }
+}
+cat(sprintf("\n%-28s %7s %7s %6s  %s  %s\n", "means over origins", "origins", "Brier", "loss", "(>= .8) said right",
+            "(direction) said right"))
+for (rows in split(table, factor(table$way, names(ways)))) {
+  over <- function(value, count) sum(value * count, na.rm = TRUE) / sum(count)
+  cat(sprintf("%-28s %7d %7.4f %6.4f  %12.2f %5.2f  %16.2f %5.2f\n", rows$way[1L], nrow(rows), mean(rows$brier),
+              mean(rows$loss), over(rows$said, rows$sure), over(rows$right, rows$sure),
+              over(rows$direction_said, rows$directions), over(rows$direction_right, rows$directions)))
 }
 if (!is.na(out)) {
   numbers <- vapply(table, is.double, NA)

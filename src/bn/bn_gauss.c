@@ -1,9 +1,9 @@
 /* Scores of a Gaussian node with one more parent, for many at once, and with one parent less, for each; see
  * bn_search.h. A family is a list of rows of one matrix of covariances, its parents ascending and the child last. With
- * its Cholesky factor L, what a candidate has beside the parents is its row of L; the logarithm of the determinant grows
- * by that of what is left of its variance. Sixteen candidates are lanes of two registers, and each lane's
- * arithmetic is the same with any instruction set. For a parent less, the determinant without a member is that of all
- * times the member's diagonal entry of the inverse, L^-T L^-1. */
+ * its Cholesky factor L, what a candidate has beside the parents is its row of L, and the logarithm of the determinant
+ * grows by that of what is left of its variance. Sixteen candidates are lanes of two registers; each lane's arithmetic
+ * is the same with any instruction set. For a parent less, the determinant without a member is that of all times the
+ * member's diagonal entry of the inverse, L^-T L^-1. */
 #include "../base/loops.h"
 #include "bn_search.h"
 

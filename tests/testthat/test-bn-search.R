@@ -179,7 +179,7 @@ test_that("edge posteriors over halves of the rows", {
   expect_true(all(is.finite(run(resample = 2, interventions = set)$edges)))
 })
 
-test_that("gene_bayes() takes halves of numbers, and all samples of levels", {
+test_that("gene_bayes() takes halves of the samples, unless it is told not to, and BDeu for levels", {
   numbers <- matrix(weft:::draws("normal", 60 * 5, key = 3), 60, dimnames = list(NULL, letters[1:5]))
   learned <- function(x, ...) {
     q <- suppressWarnings(gene_quality(x, rep(c("p", "q"), 30)))
@@ -188,8 +188,11 @@ test_that("gene_bayes() takes halves of numbers, and all samples of levels", {
   expect_identical(as.integer(learned(numbers)$resample), 20L)
   levels <- (numbers > 0) + 0
   fit <- learned(levels)
-  expect_null(fit$resample)
-  expect_identical(fit$edges, learned(levels, resample = 0)$edges)
+  expect_identical(as.integer(fit$resample), 20L)
+  expect_identical(fit$table$type, "bdeu")
+  expect_null(learned(levels, resample = 0)$resample)
+  expect_identical(learned(levels, resample = 0)$edges, fit$edges_all_rows)
+  expect_null(learned(levels, target = "max")$resample)
   expect_identical(as.integer(learned(levels, resample = 3)$resample), 3L)
 })
 

@@ -321,7 +321,7 @@ test_that("genotypes go through the whole workflow", {
   x[cbind(1:5, 1:5)] <- NA
   fit <- gene_network(x, e$class, seed = 1, clusters = list(chains = 1, sweeps = 20),
                       bayes = list(genes = 5, iterations = 500))
-  expect_identical(fit$bayes$table$type, "bic")
+  expect_identical(fit$bayes$table$type, "bdeu")
   expect_true(all(fit$quality$x == round(fit$quality$x)))
 })
 
