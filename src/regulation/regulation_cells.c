@@ -98,7 +98,7 @@ done:
 typedef struct {
   int32_t *products;
   uint32_t *above;                  /* of each feature: the sum of what is stored beyond its score of absent values */
-  double *sum, *variance, *least;
+  weft_regulation_half half;
 } slot;
 
 /* A column's stored values, block after block, and what a thread needs to go through it. */
@@ -109,7 +109,7 @@ typedef struct {
   uint32_t *above;                  /* blocks */
   int32_t absent;                   /* the column's value where nothing is stored */
   int32_t *with;
-  double *work;
+  char *work;
 } column;
 
 typedef struct {
@@ -118,7 +118,8 @@ typedef struct {
   const weft_regulation_loops *loops;
   size_t padded, features;
   const int32_t *own;               /* of each target: which regulator it is, or -1 */
-  double *favour;                   /* padded × worlds */
+  weft_regulation_favour *favour;   /* of each world */
+  weft_regulation_screen *screen;
   const int32_t *inverse;           /* n × copies: where each row of the targets stands */
   size_t *row_starts;               /* of each position: its stored parts */
   int32_t *feature, *value;
@@ -222,7 +223,7 @@ static void sum_feature(const void *data, size_t f, int thread)
     uint32_t above = 0;
     for (size_t k = 0; k < e->cells->taken; k++) above += c->above[chosen[k]];
     e->slots[at].above[f] = above;
-    e->slots[at].sum[f] = (double) (int32_t) (above + (uint32_t) e->job->m * (uint32_t) e->absent[f]);
+    e->slots[at].half.sum[f] = (double) (int32_t) (above + (uint32_t) e->job->m * (uint32_t) e->absent[f]);
   }
 }
 
@@ -237,24 +238,29 @@ static void multiply(const void *data, size_t f, int thread)
   for (size_t at = 0; at < e->count; at++) sum_half(e, c, at, e->slots[at].products + f * e->features);
 }
 
-static void note_moments(const engine *e, const slot *s)
+static void note_moments(const void *data, size_t item, int thread)
 {
-  const int hinges = e->job->hinges;
-  for (size_t j = 0; j < e->padded; j++) {
-    double sum[2] = { 0, 0 }, squares[2] = { 0, 0 };
-    for (int part = 0; part <= hinges; part++) {
-      const size_t f = (size_t) part * e->padded + j;
-      sum[part] = s->sum[f];
-      squares[part] = (double) s->products[f * e->features + f];
-    }
-    for (int kind = 0; kind <= 2 * hinges; kind++) {
-      const double whole = (kind == 2 ? 0 : sum[0]) + (kind == 1 ? 0 : sum[1]);
-      const double square = (kind == 2 ? 0 : squares[0]) + (kind == 1 ? 0 : squares[1]);
-      const size_t at = (size_t) kind * e->padded + j;
-      s->variance[at] = weft_regulation_covariance((double) e->job->m, square, whole, whole);
-      s->least[at] = weft_regulation_least(s->variance[at]);
-    }
+  const engine *e = data;
+  const slot *s = &e->slots[item / e->padded];
+  const size_t j = item % e->padded;
+  double sum[2] = { 0, 0 }, squares[2] = { 0, 0 };
+  (void) thread;
+  for (int part = 0; part <= e->job->hinges; part++) {
+    const size_t f = (size_t) part * e->padded + j;
+    sum[part] = s->half.sum[f];
+    squares[part] = (double) s->products[f * e->features + f];
   }
+  weft_regulation_note_moments(&s->half, j, sum, squares);
+}
+
+static void note_near(const void *data, size_t item, int thread)
+{
+  const engine *e = data;
+  const slot *s = &e->slots[item / e->padded];
+  const size_t j = item % e->padded;
+  (void) thread;
+  e->loops->note_near(&s->half, j, s->products + j * e->features,
+                      e->job->hinges ? s->products + (e->padded + j) * e->features : NULL);
 }
 
 static void choose(const void *data, size_t item, int thread)
@@ -267,11 +273,11 @@ static void choose(const void *data, size_t item, int thread)
   multiply_column(e, c);
   for (size_t at = 0; at < e->count; at++) {
     const slot *s = &e->slots[at];
-    const weft_regulation_half view = { job->regulators, e->padded, job->steps, job->hinges, (double) job->m,
-                                        s->products, s->sum, s->variance, s->least, e->favour + world * e->padded };
     const double sum = sum_half(e, c, at, c->with);
-    e->loops->select(&view, c->with, sum, e->own[t], c->work,
-                     e->choices + (((e->first + at) * worlds + world) * job->targets + t) * job->steps);
+    const weft_regulation_favour *favour = &e->favour[world];
+    int32_t *choice = e->choices + (((e->first + at) * worlds + world) * job->targets + t) * job->steps;
+    if (!e->screen(&s->half, favour, c->with, sum, e->own[t], c->work, choice))
+      e->loops->select(&s->half, favour, c->with, sum, e->own[t], c->work, choice);
   }
 }
 
@@ -342,9 +348,9 @@ static weft_status take_slots(weft_arena *mem, engine *e, size_t slots)
     slot *s = &e->slots[k];
     WEFT_TAKE0(s->products, mem, e->features * e->features); /* what pads stays 0 */
     WEFT_TAKE0(s->above, mem, e->features);
-    WEFT_TAKE0(s->sum, mem, e->features);
-    WEFT_TAKE(s->variance, mem, WEFT_REGULATION_KINDS * e->padded);
-    WEFT_TAKE(s->least, mem, WEFT_REGULATION_KINDS * e->padded);
+    s->half = (weft_regulation_half) { .regulators = e->job->regulators, .padded = e->padded, .steps = e->job->steps,
+                                       .hinges = e->job->hinges, .m = (double) e->job->m, .products = s->products };
+    WEFT_TRY(weft_regulation_take_half(mem, &s->half));
   }
 done:
   return st;
@@ -374,19 +380,18 @@ weft_status weft_regulation_select_cells(weft_ctx *ctx, const weft_regulation_jo
   e.job = job;
   e.cells = x;
   e.loops = weft_regulation_loops_here();
+  e.screen = weft_regulation_screen_here();
   e.choices = choices;
-  e.padded = (job->regulators + LANES - 1) / LANES * LANES;
+  e.padded = weft_regulation_padded(job->regulators);
   e.features = e.padded * (size_t) (1 + job->hinges);
   WEFT_TRY(weft_regulation_own(&mem, job, &own));
   e.own = own;
-  WEFT_TAKE0(e.favour, &mem, e.padded * (1 + job->copies));
-  for (size_t world = 0; world <= job->copies; world++)
-    memcpy(e.favour + world * e.padded, job->favour + world * job->regulators, job->regulators * sizeof *e.favour);
+  WEFT_TRY(weft_regulation_favours(&mem, job->favour, job->regulators, e.padded, 1 + job->copies, &e.favour));
   WEFT_TAKE0(e.absent, &mem, e.features);
   WEFT_TRY(turn_partners(&mem, job, &e.inverse));
   WEFT_TRY(lay_out(ctx, &mem, &e));
   WEFT_TRY(take_columns(ctx, &mem, &e));
-  bytes = 4.0 * (double) e.features * (double) e.features;
+  bytes = 7.0 * (double) e.features * (double) e.features;
   budget = fmax(LEAST_BYTES, 6.0 * (double) x->starts[job->p]); /* half of what the sparse data take */
   slots = bytes * (double) job->halves < budget ? job->halves : (size_t) (1 + budget / bytes);
   if (slots > job->halves) slots = job->halves;
@@ -398,7 +403,8 @@ weft_status weft_regulation_select_cells(weft_ctx *ctx, const weft_regulation_jo
     summing = (double) e.count * (double) (x->taken * e.features) / 4;
     WEFT_TRY(all_items(ctx, &e, sum_feature, e.features, (double) x->starts[job->p] / (double) job->p * 8));
     WEFT_TRY(all_items(ctx, &e, multiply, e.features, multiplying + summing));
-    for (size_t at = 0; at < e.count; at++) note_moments(&e, &e.slots[at]);
+    WEFT_TRY(all_items(ctx, &e, note_moments, e.count * e.padded, 50));
+    WEFT_TRY(all_items(ctx, &e, note_near, e.count * e.padded, 6 * (double) e.features));
     WEFT_TRY(all_items(ctx, &e, choose, (1 + job->copies) * job->targets,
                        multiplying + summing + (double) e.count * (double) e.features * 15 * (double) job->steps));
   }

@@ -1,9 +1,11 @@
 /* Selection on the CPU; see regulation.h. As many halves at once as a few hundred megabytes hold, each in a slot:
  *
  *   pack       (slot, panel)          scores of the half's rows as pairs, in both forms; sums and variances
- *   multiply   (slot, block of rows)  products of all features, above the diagonal
- *   mirror     (slot, block of rows)  ... and below it
- *   choose     (slot, world, block)   products with some targets, then selection for each of them
+ *   multiply   (slot, regulators)     correlations of all features
+ *   choose     (world, block)         products with some targets, then selection for each of them, in every slot
+ *
+ * Where two halves make up all rows, or all but one, products in the second are those of all rows less those in the
+ * first; those of all rows are kept from the start, if they take no more than TOTAL_BYTES.
  *
  * All threads share a phase; between phases, and between runs of its items, the user is asked whether to stop. */
 #include <math.h>
@@ -13,24 +15,35 @@
 #include "regulation_step.h"
 
 #define LANES ((size_t) WEFT_REGULATION_LANES)
-#define ROWS ((size_t) 48)        /* of products at once: a multiple of the lanes and of what kernels take */
-#define SLOT_BYTES 2e8            /* of all slots, unless one needs more */
+#define ROWS ((size_t) 48)        /* of products at once: a multiple of what kernels take */
+#define NEAR ((size_t) 12)        /* regulators whose products are known at once */
+#define SLOT_BYTES 2e8            /* of all slots, unless a pair needs more */
+#define TOTAL_BYTES 1e9
+
+enum { NO_ROW = -1, NOT_ALL = -2 };
 
 typedef struct {
-  int32_t *panels, *rows, *products; /* both forms; features × features */
-  double *sum, *variance, *least;
+  weft_regulation_half half;
+  int32_t *panels, *rows;          /* both forms; rows by kind */
+  int32_t *spare;                  /* features in the row that neither half of the pair has */
 } slot;
 
 typedef struct {
   const weft_regulation_job *job;
   const weft_regulation_loops *loops;
+  weft_regulation_screen *screen;
   size_t padded, features, panels, kp, block, blocks; /* block: targets at once */
   const int32_t *own;              /* of each target: which regulator it is, or -1 */
-  double *favour;                  /* padded × worlds */
+  weft_regulation_favour *favour;  /* of each world */
   slot *slots;
   size_t count, first;             /* slots in use, and the first one's half */
+  int32_t *spares;                 /* of each pair: the row in neither half, NO_ROW, or NOT_ALL */
+  slot all;                        /* all rows, in panels */
+  size_t all_kp;
+  int32_t *totals;                 /* features × targets × worlds, or NULL */
   int32_t *target_rows, *with;     /* of each thread */
-  double *work;
+  char *work;
+  size_t each_row, each_with, each_work;
   int32_t *choices;
 } engine;
 
@@ -41,130 +54,155 @@ static weft_status all_items(weft_ctx *ctx, const engine *e, weft_regulation_ite
   return weft_regulation_items(ctx, &phase, work, e);
 }
 
-/* A gene's scores in the half's rows (partner: in the rows that stand for these), as pairs. */
-static int64_t gather(const engine *e, size_t gene, size_t half, const int32_t *partner, int16_t *out)
+/* A gene's scores in m of the rows, or in all (NULL), as pairs; partner: in the rows that stand for these. */
+static int64_t gather(const engine *e, size_t gene, const int32_t *rows, size_t m, const int32_t *partner, int16_t *out)
 {
-  const size_t m = e->job->m;
-  const int32_t *score = e->job->scores + gene * e->job->n, *rows = e->job->rows + half * m;
+  const int32_t *score = e->job->scores + gene * e->job->n;
   int64_t sum = 0;
   for (size_t k = 0; k < m; k++) {
-    out[k] = (int16_t) score[partner ? partner[rows[k]] : rows[k]];
+    const size_t row = rows ? (size_t) rows[k] : k;
+    out[k] = (int16_t) score[partner ? (size_t) partner[row] : row];
     sum += out[k];
   }
   if (m % 2) out[m] = 0;
   return sum;
 }
 
+static int32_t part_of(int32_t z, int hinges, int part)
+{
+  return !hinges ? z : part ? (z < 0 ? z : 0) : z > 0 ? z : 0;
+}
+
 /* ---- phases ---- */
 
-static void note_moments(const engine *e, const slot *s, size_t j)
+/* Scores of the regulators of a panel, in m of the rows or in all. */
+static void pack_panel(const engine *e, const slot *s, size_t panel, const int32_t *rows, size_t m)
 {
   const int hinges = e->job->hinges;
-  const double m = (double) e->job->m;
-  double sum[2] = { 0, 0 }, squares[2] = { 0, 0 };
-  for (int part = 0; part <= hinges; part++) {
-    const int16_t *v = (const int16_t *) (s->rows + ((size_t) part * e->padded + j) * e->kp);
-    for (size_t k = 0; k < 2 * e->kp; k++) { sum[part] += v[k]; squares[part] += v[k] * v[k]; }
-    s->sum[(size_t) part * e->padded + j] = sum[part];
-  }
-  for (int kind = 0; kind <= 2 * hinges; kind++) {
-    const double whole = (kind == 2 ? 0 : sum[0]) + (kind == 1 ? 0 : sum[1]);
-    const double square = (kind == 2 ? 0 : squares[0]) + (kind == 1 ? 0 : squares[1]);
-    const size_t at = (size_t) kind * e->padded + j;
-    s->variance[at] = weft_regulation_covariance(m, square, whole, whole);
-    s->least[at] = weft_regulation_least(s->variance[at]);
+  const size_t kp = (m + 1) / 2;
+  for (size_t lane = 0; lane < LANES; lane++) {
+    const size_t j = panel * LANES + lane, row = s->rows ? j : lane;
+    const size_t stride = (s->rows ? e->padded : LANES) * kp;
+    int32_t *out = s->rows ? s->rows : s->spare;
+    int16_t *whole = (int16_t *) (out + row * kp);
+    double sum[2] = { 0, 0 }, squares[2] = { 0, 0 };
+    if (j < e->job->regulators) gather(e, (size_t) e->job->regulator[j], rows, m, NULL, whole);
+    else memset(whole, 0, kp * sizeof(int32_t));
+    for (int part = 0; part <= hinges; part++) {
+      int32_t *from = out + (size_t) (part + hinges) * stride + row * kp;
+      int32_t *to = s->panels + ((size_t) part * (e->padded / LANES) + panel) * kp * LANES + lane;
+      int16_t *v = (int16_t *) from;
+      for (size_t k = 0; k < 2 * kp; k++) {
+        v[k] = (int16_t) part_of(whole[k], hinges, part);
+        sum[part] += v[k];
+        squares[part] += v[k] * v[k];
+      }
+      for (size_t k = 0; k < kp; k++) to[k * LANES] = from[k];
+    }
+    if (s->rows) weft_regulation_note_moments(&s->half, j, sum, squares);
   }
 }
 
 static void pack(const void *data, size_t item, int thread)
 {
   const engine *e = data;
-  const slot *s = &e->slots[item / (e->padded / LANES)];
-  const size_t panel = item % (e->padded / LANES), half = e->first + item / (e->padded / LANES);
-  const int hinges = e->job->hinges;
+  const size_t panels = e->padded / LANES, at = item / panels, panel = item % panels, half = e->first + at;
+  const slot *s = &e->slots[at];
+  const int32_t spare = e->spares ? e->spares[half / 2] : NOT_ALL;
   (void) thread;
-  for (size_t lane = 0; lane < LANES; lane++) {
-    const size_t j = panel * LANES + lane;
-    int16_t *positive = (int16_t *) (s->rows + j * e->kp), *negative = (int16_t *) (s->rows + (e->padded + j) * e->kp);
-    if (j < e->job->regulators) gather(e, (size_t) e->job->regulator[j], half, NULL, positive);
-    else memset(positive, 0, e->kp * sizeof(int32_t));
-    for (size_t k = 0; hinges && k < 2 * e->kp; k++) {
-      negative[k] = positive[k] < 0 ? positive[k] : 0;
-      positive[k] = positive[k] > 0 ? positive[k] : 0;
-    }
-    note_moments(e, s, j);
-    for (int part = 0; part <= hinges; part++) {
-      const int32_t *from = s->rows + ((size_t) part * e->padded + j) * e->kp;
-      int32_t *to = s->panels + ((size_t) part * (e->padded / LANES) + panel) * e->kp * LANES + lane;
-      for (size_t k = 0; k < e->kp; k++) to[k * LANES] = from[k];
-    }
-  }
+  pack_panel(e, s, panel, e->job->rows + half * e->job->m, e->job->m);
+  for (size_t j = panel * LANES; spare >= 0 && j < (panel + 1) * LANES; j++)
+    for (int part = 0; part <= e->job->hinges; part++)
+      s->spare[(size_t) part * e->padded + j] = j >= e->job->regulators ? 0 :
+        part_of(e->job->scores[(size_t) e->job->regulator[j] * e->job->n + (size_t) spare], e->job->hinges, part);
 }
 
-static size_t row_blocks(const engine *e) { return (e->features + ROWS - 1) / ROWS; }
+static void multiply_rows(const engine *e, const int32_t *rows, size_t count, size_t kp, const int32_t *panels,
+                          int32_t *out)
+{
+  for (size_t panel = 0; panel < e->panels; panel++)
+    e->loops->products(rows, count, kp, panels + panel * kp * LANES, out + panel * LANES, e->features);
+}
+
+static size_t near_blocks(const engine *e) { return (e->padded + NEAR - 1) / NEAR; }
 
 static void multiply(const void *data, size_t item, int thread)
 {
   const engine *e = data;
-  const slot *s = &e->slots[item / row_blocks(e)];
-  const size_t first = item % row_blocks(e) * ROWS, count = e->features - first < ROWS ? e->features - first : ROWS;
-  (void) thread;
-  for (size_t panel = first / LANES; panel < e->panels; panel++)
-    e->loops->products(s->rows + first * e->kp, count, e->kp, s->panels + panel * e->kp * LANES,
-                       s->products + first * e->features + panel * LANES, e->features);
+  const slot *s = &e->slots[item / near_blocks(e)];
+  const size_t first = item % near_blocks(e) * NEAR, count = e->padded - first < NEAR ? e->padded - first : NEAR;
+  int32_t *with = e->with + (size_t) thread * e->each_with;
+  const int hinges = e->job->hinges;
+  for (int part = 0; part <= hinges; part++)
+    multiply_rows(e, s->rows + ((size_t) (part + hinges) * e->padded + first) * e->kp, count, e->kp, s->panels,
+                  with + (size_t) part * NEAR * e->features);
+  for (size_t j = 0; j < count; j++)
+    e->loops->note_near(&s->half, first + j, with + j * e->features, with + (NEAR + j) * e->features);
 }
 
-static void mirror(const void *data, size_t item, int thread)
+/* Products of a block of targets with all features, in all rows. */
+static void add_up(const void *data, size_t item, int thread)
 {
   const engine *e = data;
-  const slot *s = &e->slots[item / row_blocks(e)];
-  const size_t first = item % row_blocks(e) * ROWS, end = first + ROWS < e->features ? first + ROWS : e->features;
-  (void) thread;
-  for (size_t column = 0; column < first; column += LANES)
-    for (size_t i = first; i < end; i++)
-      for (size_t j = column; j < column + LANES; j++)
-        s->products[i * e->features + j] = s->products[j * e->features + i];
+  const weft_regulation_job *job = e->job;
+  const size_t world = item / e->blocks, first = item % e->blocks * e->block;
+  const size_t count = job->targets - first < e->block ? job->targets - first : e->block;
+  int32_t *rows = e->target_rows + (size_t) thread * e->each_row;
+  for (size_t t = 0; t < count; t++)
+    gather(e, (size_t) job->target[first + t], NULL, job->n, world ? job->partner + (world - 1) * job->n : NULL,
+           (int16_t *) (rows + t * e->all_kp));
+  multiply_rows(e, rows, count, e->all_kp, e->all.panels, e->totals + (world * job->targets + first) * e->features);
 }
 
-/* Products of all features with target t, which is regulator j. */
-static double products_of_regulator(const engine *e, const slot *s, size_t j, int32_t *with)
+static void pack_all(const void *data, size_t panel, int thread)
 {
-  const int32_t *positive = s->products + j * e->features, *negative = s->products + (e->padded + j) * e->features;
-  if (!e->job->hinges) { memcpy(with, positive, e->features * sizeof *with); return s->sum[j]; }
-  for (size_t f = 0; f < e->features; f++) with[f] = positive[f] + negative[f];
-  return s->sum[j] + s->sum[e->padded + j];
+  const engine *e = data;
+  slot s = e->all;
+  s.spare += (size_t) thread * LANES * e->all_kp * WEFT_REGULATION_KINDS;
+  pack_panel(e, &s, panel, NULL, e->job->n);
+}
+
+/* What the first half of a pair leaves of all rows. */
+static void subtract(const engine *e, const slot *s, const int32_t *total, int32_t spare, int32_t *with)
+{
+  if (spare) for (size_t f = 0; f < e->features; f++) with[f] = total[f] - with[f] - spare * s->spare[f];
+  else for (size_t f = 0; f < e->features; f++) with[f] = total[f] - with[f];
 }
 
 static void choose(const void *data, size_t item, int thread)
 {
   const engine *e = data;
   const weft_regulation_job *job = e->job;
-  const size_t worlds = 1 + job->copies, world = item / e->blocks % worlds, at = item / e->blocks / worlds;
-  const size_t half = e->first + at, first = item % e->blocks * e->block;
-  const size_t end = first + e->block < job->targets ? first + e->block : job->targets;
-  const slot *s = &e->slots[at];
+  const size_t worlds = 1 + job->copies, world = item / e->blocks, first = item % e->blocks * e->block;
+  const size_t count = job->targets - first < e->block ? job->targets - first : e->block;
   const int32_t *partner = world ? job->partner + (world - 1) * job->n : NULL;
-  int32_t *rows = e->target_rows + (size_t) thread * e->block * e->kp;
-  int32_t *with = e->with + (size_t) thread * (e->block + 1) * e->features;
-  double *work = e->work + (size_t) thread * weft_regulation_work(e->padded, job->steps), sums[ROWS];
-  const weft_regulation_half view = { job->regulators, e->padded, job->steps, job->hinges, (double) job->m, s->products,
-                                      s->sum, s->variance, s->least, e->favour + world * e->padded };
-  size_t packed = 0, place[ROWS];
-  for (size_t t = first; t < end; t++) { /* those whose products are not known yet are packed side by side */
-    if (!world && e->own[t] >= 0) continue;
-    place[packed] = t;
-    sums[packed] = (double) gather(e, (size_t) job->target[t], half, partner, (int16_t *) (rows + packed * e->kp));
-    packed++;
-  }
-  for (size_t panel = 0; packed && panel < e->panels; panel++)
-    e->loops->products(rows, packed, e->kp, s->panels + panel * e->kp * LANES, with + panel * LANES, e->features);
-  for (size_t t = first, next = 0; t < end; t++) {
-    const int known = !(next < packed && place[next] == t);
-    int32_t *own_with = known ? with + packed * e->features : with + next * e->features;
-    const double sum = known ? products_of_regulator(e, s, (size_t) e->own[t], own_with) : sums[next];
-    next += !known;
-    e->loops->select(&view, own_with, sum, e->own[t], work,
-                     e->choices + ((half * worlds + world) * job->targets + t) * job->steps);
+  int32_t *rows = e->target_rows + (size_t) thread * e->each_row;
+  int32_t *with = e->with + (size_t) thread * e->each_with;
+  char *work = e->work + (size_t) thread * e->each_work;
+  for (size_t at = 0; at < e->count; at++) {
+    const slot *s = &e->slots[at];
+    const size_t half = e->first + at;
+    const int32_t spare = e->spares ? e->spares[half / 2] : NOT_ALL;
+    const int rest = half % 2 && at && e->totals && spare != NOT_ALL;
+    double sums[ROWS];
+    for (size_t t = 0; t < count; t++) {
+      const size_t gene = (size_t) job->target[first + t];
+      sums[t] = (double) gather(e, gene, job->rows + half * job->m, job->m, partner, (int16_t *) (rows + t * e->kp));
+      if (rest) {
+        const size_t row = spare < 0 ? 0 : (size_t) (partner ? partner[spare] : spare);
+        subtract(e, s, e->totals + (world * job->targets + first + t) * e->features,
+                 spare < 0 ? 0 : job->scores[gene * job->n + row], with + t * e->features);
+      }
+    }
+    if (!rest) multiply_rows(e, rows, count, e->kp, s->panels, with);
+    for (size_t t = 0; t < count; t++) {
+      const size_t target = first + t;
+      int32_t *choice = e->choices + ((half * worlds + world) * job->targets + target) * job->steps;
+      const int32_t *own_with = with + t * e->features;
+      const weft_regulation_favour *favour = &e->favour[world];
+      if (!e->screen(&s->half, favour, own_with, sums[t], e->own[target], work, choice))
+        e->loops->select(&s->half, favour, own_with, sums[t], e->own[target], work, choice);
+    }
   }
 }
 
@@ -174,7 +212,8 @@ static void set_sizes(engine *e, const weft_regulation_job *job)
 {
   e->job = job;
   e->loops = weft_regulation_loops_here();
-  e->padded = (job->regulators + LANES - 1) / LANES * LANES;
+  e->screen = weft_regulation_screen_here();
+  e->padded = weft_regulation_padded(job->regulators);
   e->features = e->padded * (size_t) (1 + job->hinges);
   e->panels = e->features / LANES;
   e->kp = (job->m + 1) / 2;
@@ -183,12 +222,61 @@ static void set_sizes(engine *e, const weft_regulation_job *job)
 static weft_status take_slot(weft_arena *mem, const engine *e, slot *s)
 {
   weft_status st = WEFT_OK;
+  const weft_regulation_job *job = e->job;
+  const size_t kinds = e->padded * (size_t) (1 + 2 * job->hinges);
+  s->half = (weft_regulation_half) { .regulators = job->regulators, .padded = e->padded, .steps = job->steps,
+                                     .kp = e->kp, .hinges = job->hinges, .m = (double) job->m };
+  WEFT_TRY(weft_regulation_take_half(mem, &s->half));
   WEFT_TAKE(s->panels, mem, e->features * e->kp);
-  WEFT_TAKE(s->rows, mem, e->features * e->kp);
-  WEFT_TAKE(s->products, mem, e->features * e->features);
-  WEFT_TAKE(s->sum, mem, e->features);
-  WEFT_TAKE(s->variance, mem, WEFT_REGULATION_KINDS * e->padded);
-  WEFT_TAKE(s->least, mem, WEFT_REGULATION_KINDS * e->padded);
+  WEFT_TAKE(s->rows, mem, kinds * e->kp);
+  WEFT_TAKE(s->spare, mem, e->features);
+  s->half.rows = s->rows;
+  s->half.panels = s->panels;
+done:
+  return st;
+}
+
+/* Which row neither half of a pair has. */
+static weft_status find_spares(weft_arena *mem, engine *e)
+{
+  weft_status st = WEFT_OK;
+  const weft_regulation_job *job = e->job;
+  uint8_t *in;
+  WEFT_TAKE(e->spares, mem, job->halves / 2 + 1);
+  WEFT_TAKE(in, mem, job->n);
+  for (size_t pair = 0; pair < job->halves / 2 + 1; pair++) {
+    size_t seen = 0;
+    int32_t spare = NO_ROW;
+    e->spares[pair] = NOT_ALL;
+    if (2 * pair + 1 >= job->halves || 2 * job->m > job->n || 2 * job->m + 1 < job->n) continue;
+    memset(in, 0, job->n);
+    for (size_t k = 2 * pair * job->m; k < (2 * pair + 2) * job->m; k++) in[job->rows[k]] = 1;
+    for (size_t i = 0; i < job->n; i++) { seen += in[i]; if (!in[i]) spare = (int32_t) i; }
+    if (seen == 2 * job->m) e->spares[pair] = spare;
+  }
+  weft_arena_drop(mem, in);
+done:
+  return st;
+}
+
+/* Products in all rows, where they serve. */
+static weft_status take_totals(weft_ctx *ctx, weft_arena *mem, engine *e)
+{
+  weft_status st = WEFT_OK;
+  const weft_regulation_job *job = e->job;
+  const size_t worlds = 1 + job->copies, threads = (size_t) ctx->threads;
+  const double bytes = 4.0 * (double) e->features * (double) job->targets * (double) worlds;
+  if (job->halves < 4 || bytes > TOTAL_BYTES) return WEFT_OK;
+  WEFT_TRY(find_spares(mem, e));
+  if (e->spares[0] == NOT_ALL) return WEFT_OK;
+  WEFT_TAKE(e->totals, mem, e->features * job->targets * worlds);
+  WEFT_TAKE(e->all.panels, mem, e->features * e->all_kp);
+  WEFT_TAKE(e->all.spare, mem, threads * LANES * e->all_kp * WEFT_REGULATION_KINDS);
+  WEFT_TRY(all_items(ctx, e, pack_all, e->padded / LANES, (double) e->all_kp * LANES * 16));
+  WEFT_TRY(all_items(ctx, e, add_up, worlds * e->blocks,
+                     (double) (e->block * e->features) * (double) e->all_kp / 4));
+  weft_arena_drop(mem, e->all.panels);
+  weft_arena_drop(mem, e->all.spare);
 done:
   return st;
 }
@@ -208,26 +296,30 @@ static weft_status select_cpu(weft_ctx *ctx, const weft_regulation_job *job, int
   e.choices = choices;
   e.block = e.features < 131072 / ROWS ? ROWS : 12; /* their products stay in a second-level cache */
   e.blocks = (job->targets + e.block - 1) / e.block;
-  bytes = 4.0 * (double) e.features * ((double) e.features + 2 * (double) e.kp + 14);
-  slots = bytes * (double) job->halves < SLOT_BYTES ? job->halves : (size_t) (1 + SLOT_BYTES / bytes);
+  e.all_kp = (job->n + 1) / 2;
+  e.each_row = e.block * e.all_kp;
+  e.each_with = (e.block > 2 * NEAR ? e.block : 2 * NEAR) * e.features;
+  e.each_work = weft_regulation_work(e.padded, job->steps);
+  bytes = (double) e.features * (3.0 * (double) e.features + 10 * (double) e.kp + 80);
+  slots = bytes * (double) job->halves < SLOT_BYTES ? job->halves : (size_t) (2 + SLOT_BYTES / bytes) / 2 * 2;
+  if (slots > job->halves) slots = job->halves;
   WEFT_TRY(weft_regulation_own(&mem, job, &own));
   e.own = own;
-  WEFT_TAKE0(e.favour, &mem, e.padded * (1 + job->copies));
-  for (size_t world = 0; world <= job->copies; world++)
-    memcpy(e.favour + world * e.padded, job->favour + world * job->regulators, job->regulators * sizeof *e.favour);
-  WEFT_TAKE(e.slots, &mem, slots);
+  WEFT_TRY(weft_regulation_favours(&mem, job->favour, job->regulators, e.padded, worlds, &e.favour));
+  WEFT_TAKE(e.target_rows, &mem, threads * e.each_row);
+  WEFT_TAKE(e.with, &mem, threads * e.each_with);
+  WEFT_TAKE(e.work, &mem, threads * e.each_work);
+  WEFT_TRY(take_totals(ctx, &mem, &e));
+  WEFT_TAKE0(e.slots, &mem, slots);
   for (size_t k = 0; k < slots; k++) WEFT_TRY(take_slot(&mem, &e, &e.slots[k]));
-  WEFT_TAKE(e.target_rows, &mem, threads * e.block * e.kp);
-  WEFT_TAKE(e.with, &mem, threads * (e.block + 1) * e.features); /* one more for a target that is a regulator */
-  WEFT_TAKE(e.work, &mem, threads * weft_regulation_work(e.padded, job->steps));
-  per_target = (double) e.features * ((double) e.kp / 4 + 15.0 * (double) job->steps);
+  per_target = (double) e.features * ((double) e.kp / 8 + 3.0 * (double) job->steps);
   for (e.first = 0; e.first < job->halves; e.first += e.count) {
     e.count = job->halves - e.first < slots ? job->halves - e.first : slots;
     WEFT_TRY(all_items(ctx, &e, pack, e.count * (e.padded / LANES), (double) e.kp * LANES * 16));
-    WEFT_TRY(all_items(ctx, &e, multiply, e.count * row_blocks(&e), (double) (ROWS * e.features * e.kp) / 8));
-    WEFT_TRY(all_items(ctx, &e, mirror, e.count * row_blocks(&e), (double) (ROWS * e.features)));
-    WEFT_TRY(all_items(ctx, &e, choose, e.count * worlds * e.blocks,
-                       (double) job->targets / (double) e.blocks * per_target));
+    WEFT_TRY(all_items(ctx, &e, multiply, e.count * near_blocks(&e),
+                       (double) (NEAR * e.features) * ((double) e.kp / 4 + 4)));
+    WEFT_TRY(all_items(ctx, &e, choose, worlds * e.blocks,
+                       (double) e.count * (double) job->targets / (double) e.blocks * per_target));
   }
 done:
   weft_arena_end(&mem);
@@ -264,10 +356,10 @@ static void hub_panel(const void *data, size_t item, int thread)
     for (size_t t = 0; t < count; t++)
       for (size_t lane = 0; lane < LANES; lane++) {
         const size_t j = item * LANES + lane;
-        const double both = s->variance[j] * h->target_variance[first + t];
+        const double both = s->half.variance[j] * h->target_variance[first + t];
         double r;
         if (!(both > 0) || e->own[first + t] == (int32_t) j) continue;
-        r = weft_regulation_covariance(m, (double) with[t * LANES + lane], s->sum[j], h->target_sum[first + t]);
+        r = weft_regulation_covariance(m, (double) with[t * LANES + lane], s->half.sum[j], h->target_sum[first + t]);
         r = r * r / both;
         sum[lane] += r;
         squares[lane] += r * r;
@@ -295,18 +387,14 @@ weft_status weft_regulation_hubs(weft_ctx *ctx, const weft_regulation_job *given
   h.out = out;
   WEFT_TRY(weft_regulation_own(&mem, &job, &own));
   e->own = own;
-  WEFT_TAKE(s.panels, &mem, e->features * e->kp);
-  WEFT_TAKE(s.rows, &mem, e->features * e->kp);
-  WEFT_TAKE(s.sum, &mem, e->features);
-  WEFT_TAKE(s.variance, &mem, e->features);
-  WEFT_TAKE(s.least, &mem, e->features);
+  WEFT_TRY(take_slot(&mem, e, &s));
   WEFT_TAKE(rows, &mem, job.targets * e->kp);
   WEFT_TAKE(sum, &mem, job.targets);
   WEFT_TAKE(variance, &mem, job.targets);
   for (size_t t = 0; t < job.targets; t++) {
     int16_t *v = (int16_t *) (rows + t * e->kp);
     double squares = 0;
-    sum[t] = (double) gather(e, (size_t) job.target[t], 0, NULL, v);
+    sum[t] = (double) gather(e, (size_t) job.target[t], job.rows, job.m, NULL, v);
     for (size_t k = 0; k < 2 * e->kp; k++) squares += v[k] * v[k];
     variance[t] = weft_regulation_covariance((double) job.m, squares, sum[t], sum[t]);
   }

@@ -1,4 +1,6 @@
-/* Products of scores, and forward selection for one target; see regulation_loops.h and regulation_step.h. */
+/* Products of scores, correlations for the screen, and forward selection for one target by all exact gains; see
+ * regulation_loops.h and regulation_step.h. */
+#include <math.h>
 #include <string.h>
 #include "../base/loops.h"
 #include "regulation.h"
@@ -49,21 +51,25 @@ static void products_portable(const int32_t *row, size_t rows, size_t kp, const 
       _mm256_storeu_si256((__m256i *) (out + (size_t) i * ldo + 8), high[i]); \
     } \
   }
-#define ROWS_AVX512(count) \
-  WEFT_TARGET_AVX512 static void rows_##count##_avx512(const int32_t *row, size_t kp, const int32_t *panel, \
-                                                       int32_t *out, size_t ldo) \
+#define ADD_PRODUCTS(sum, a, b) _mm512_add_epi32(sum, _mm512_madd_epi16(a, b))
+#define ROWS_AVX512(count, variant, target, add_products) \
+  target static void rows_##count##_##variant(const int32_t *row, size_t kp, const int32_t *panel, int32_t *out, \
+                                              size_t ldo) \
   { \
     __m512i sum[count]; \
     for (int i = 0; i < count; i++) sum[i] = _mm512_setzero_si512(); \
     for (size_t k = 0; k < kp; k++) { \
       const __m512i b = _mm512_loadu_si512(panel + k * LANES); \
       for (int i = 0; i < count; i++) \
-        sum[i] = _mm512_add_epi32(sum[i], _mm512_madd_epi16(_mm512_set1_epi32(row[(size_t) i * kp + k]), b)); \
+        sum[i] = add_products(sum[i], _mm512_set1_epi32(row[(size_t) i * kp + k]), b); \
     } \
     for (int i = 0; i < count; i++) _mm512_storeu_si512(out + (size_t) i * ldo, sum[i]); \
   }
 ROWS_AVX2(6) ROWS_AVX2(1)
-ROWS_AVX512(12) ROWS_AVX512(1)
+ROWS_AVX512(12, avx512, WEFT_TARGET_AVX512, ADD_PRODUCTS) ROWS_AVX512(1, avx512, WEFT_TARGET_AVX512, ADD_PRODUCTS)
+/* Where one instruction multiplies and adds. */
+#define WEFT_TARGET_VNNI __attribute__((target("avx512f,avx512bw,avx512vnni")))
+ROWS_AVX512(12, vnni, WEFT_TARGET_VNNI, _mm512_dpwssd_epi32) ROWS_AVX512(1, vnni, WEFT_TARGET_VNNI, _mm512_dpwssd_epi32)
 
 #define PRODUCTS(variant, most) \
   static void products_##variant(const int32_t *row, size_t rows, size_t kp, const int32_t *panel, int32_t *out, \
@@ -75,26 +81,29 @@ ROWS_AVX512(12) ROWS_AVX512(1)
   }
 PRODUCTS(avx2, 6)
 PRODUCTS(avx512, 12)
+PRODUCTS(vnni, 12)
 #endif
 
 /* ---- selection ---- */
 
 typedef struct { double *positive, *negative; } parts;
 typedef struct {
+  int32_t *products;
   double *d[WEFT_REGULATION_KINDS], *gain[WEFT_REGULATION_KINDS];
   parts r, q[WEFT_REGULATION_MOST_STEPS];
 } state;
 
-/* A step's chosen feature: where its products are, and what its direction takes from others. */
+/* A step's chosen feature: its products with all features, and what its direction takes from others. */
 typedef struct {
-  const int32_t *with, *with_too;   /* z is the sum of its parts; else the second is NULL */
+  const int32_t *with;
   double sum, scale, share;         /* 1 / sqrt(d), r / sqrt(d) */
   double before[WEFT_REGULATION_MOST_STEPS]; /* of the earlier directions, at this feature */
 } direction;
 
-static state state_in(double *work, size_t padded, size_t steps)
+static state state_in(char *room, size_t padded, size_t steps)
 {
   state s;
+  double *work = (double *) (void *) room;
   for (int k = 0; k < WEFT_REGULATION_KINDS; k++) { s.d[k] = work; work += padded; s.gain[k] = work; work += padded; }
   s.r.positive = work; work += padded;
   s.r.negative = work; work += padded;
@@ -102,18 +111,19 @@ static state state_in(double *work, size_t padded, size_t steps)
     s.q[k].positive = work; work += padded;
     s.q[k].negative = work; work += padded;
   }
+  s.products = (int32_t *) (void *) work;
   return s;
 }
 
 /* One part's direction, from feature `at` on, and its residuals less it. */
-INLINE void turn_part(const direction *c, int two, size_t step, const parts *q, int negative, size_t offset, double m,
+INLINE void turn_part(const direction *c, size_t step, const parts *q, int negative, size_t offset, double m,
                       const double *sum, size_t at, size_t count, double *r, double *own)
 {
-  const int32_t *a = c->with + offset + at, *b = two ? c->with_too + offset + at : a;
+  const int32_t *a = c->with + offset + at;
   const double *feature_sum = sum + offset + at, chosen_sum = c->sum, scale = c->scale, share = c->share;
   WEFT_SIMD_PRAGMA(omp simd)
   for (size_t j = 0; j < count; j++)
-    own[j] = weft_regulation_covariance(m, (double) (two ? a[j] + b[j] : a[j]), feature_sum[j], chosen_sum);
+    own[j] = weft_regulation_covariance(m, (double) a[j], feature_sum[j], chosen_sum);
   for (size_t k = 0; k < step; k++) {
     const double *earlier = (negative ? q[k].negative : q[k].positive) + at, there = c->before[k];
     WEFT_SIMD_PRAGMA(omp simd)
@@ -181,8 +191,8 @@ INLINE void begin(const weft_regulation_half *h, int hinges, const int32_t *with
 
 /* All features lose the direction of `chosen` (NULL: before the first step) and say what they would gain: the best by
  * kind. */
-INLINE void step_over(const weft_regulation_half *h, int hinges, const direction *chosen, size_t step, state *s,
-                      double *best)
+INLINE void step_over(const weft_regulation_half *h, const double *favour, int hinges, const direction *chosen,
+                      size_t step, state *s, double *best)
 {
   const size_t padded = h->padded;
   const parts *q = step ? &s->q[step - 1] : NULL; /* the direction that this step begins with */
@@ -193,8 +203,7 @@ INLINE void step_over(const weft_regulation_half *h, int hinges, const direction
       for (int part = 0; part <= hinges; part++) {
         double *r = (part ? s->r.negative : s->r.positive) + at, *own = (part ? q->negative : q->positive) + at;
         const size_t offset = (size_t) part * padded;
-        if (chosen->with_too) turn_part(chosen, 1, step - 1, s->q, part, offset, h->m, h->sum, at, count, r, own);
-        else turn_part(chosen, 0, step - 1, s->q, part, offset, h->m, h->sum, at, count, r, own);
+        turn_part(chosen, step - 1, s->q, part, offset, h->m, h->sum, at, count, r, own);
         lose(s->d[part + hinges] + at, own, count);
       }
       if (hinges) lose_both(s->d[0] + at, q->positive + at, q->negative + at, count);
@@ -202,10 +211,10 @@ INLINE void step_over(const weft_regulation_half *h, int hinges, const direction
     for (int part = 0; part <= hinges; part++) {
       const int kind = part + hinges;
       best[kind] = gains((part ? s->r.negative : s->r.positive) + at, s->d[kind] + at,
-                         h->least + (size_t) kind * padded + at, h->favour + at, count, s->gain[kind] + at, best[kind]);
+                         h->least + (size_t) kind * padded + at, favour + at, count, s->gain[kind] + at, best[kind]);
     }
     if (hinges)
-      best[0] = gains_both(s->r.positive + at, s->r.negative + at, s->d[0] + at, h->least + at, h->favour + at, count,
+      best[0] = gains_both(s->r.positive + at, s->r.negative + at, s->d[0] + at, h->least + at, favour + at, count,
                            s->gain[0] + at, best[0]);
   }
 }
@@ -216,23 +225,37 @@ INLINE double of_kind(const parts *p, int hinges, int kind, size_t j)
   return kind == 0 ? weft_add(p->positive[j], p->negative[j]) : p->negative[j];
 }
 
+/* A chosen feature's products with all others. */
+INLINE void products_of(const weft_regulation_half *h, int hinges, int kind, size_t j, int32_t *out)
+{
+  const size_t features = h->padded * (size_t) (1 + hinges);
+  if (!h->products) {
+    const weft_regulation_loops *loops = weft_regulation_loops_here();
+    const int32_t *row = h->rows + ((size_t) kind * h->padded + j) * h->kp;
+    for (size_t panel = 0; panel < features / LANES; panel++)
+      loops->products(row, 1, h->kp, h->panels + panel * h->kp * LANES, out + panel * LANES, features);
+    return;
+  }
+  const int32_t *a = h->products + j * features, *b = a + h->padded * features;
+  for (size_t f = 0; f < features; f++) out[f] = !hinges || kind == 1 ? a[f] : kind == 2 ? b[f] : a[f] + b[f];
+}
+
 /* The direction of feature (kind, j), chosen in step `step`. */
 INLINE void take_direction(const weft_regulation_half *h, int hinges, const state *s, size_t step, int kind, size_t j,
                            direction *out)
 {
-  const size_t features = h->padded * (size_t) (1 + hinges), negative = j + h->padded;
-  const int32_t *first = h->products + j * features, *second = h->products + negative * features;
+  const size_t negative = j + h->padded;
   const double root = weft_sqrt(s->d[kind][j]);
-  out->with = kind == 2 ? second : first;
-  out->with_too = hinges && kind == 0 ? second : NULL;
+  products_of(h, hinges, kind, j, s->products);
+  out->with = s->products;
   out->sum = !hinges || kind == 1 ? h->sum[j] : kind == 2 ? h->sum[negative] : weft_add(h->sum[j], h->sum[negative]);
   out->scale = weft_div(1.0, root);
   out->share = weft_div(of_kind(&s->r, hinges, kind, j), root);
   for (size_t k = 0; k < step; k++) out->before[k] = of_kind(&s->q[k], hinges, kind, j);
 }
 
-INLINE void select_body(const weft_regulation_half *h, int hinges, const int32_t *with, double sum, int64_t own,
-                        double *work, int32_t *choice)
+INLINE void select_body(const weft_regulation_half *h, const double *favour, int hinges, const int32_t *with,
+                        double sum, int64_t own, char *work, int32_t *choice)
 {
   state s = state_in(work, h->padded, h->steps);
   direction chosen;
@@ -242,7 +265,7 @@ INLINE void select_body(const weft_regulation_half *h, int hinges, const int32_t
     double best[WEFT_REGULATION_KINDS] = { 0, 0, 0 };
     int kind = 0;
     size_t j = 0;
-    step_over(h, hinges, step ? &chosen : NULL, step, &s, best);
+    step_over(h, favour, hinges, step ? &chosen : NULL, step, &s, best);
     for (int k = 1; k <= 2 * hinges; k++) if (best[k] > best[kind]) kind = k;
     if (!(best[kind] > 0)) return;
     while (s.gain[kind][j] != best[kind]) j++;
@@ -255,18 +278,124 @@ INLINE void select_body(const weft_regulation_half *h, int hinges, const int32_t
 }
 
 #define SELECT(variant, target) \
-  target static void select_##variant(const weft_regulation_half *h, const int32_t *with, double sum, int64_t own, \
-                                      double *work, \
-                                      int32_t *choice) \
+  target static void select_##variant(const weft_regulation_half *h, const weft_regulation_favour *favour, \
+                                      const int32_t *with, double sum, int64_t own, char *work, int32_t *choice) \
   { \
-    if (h->hinges) select_body(h, 1, with, sum, own, work, choice); \
-    else select_body(h, 0, with, sum, own, work, choice); \
+    if (h->hinges) select_body(h, favour->whole, 1, with, sum, own, work, choice); \
+    else select_body(h, favour->whole, 0, with, sum, own, work, choice); \
   }
 WEFT_VARIANTS(SELECT)
 
+/* ---- what features are screened by ---- */
+
+INLINE void near_body(const weft_regulation_half *h, size_t j, const int32_t *positive, const int32_t *negative)
+{
+  const size_t padded = h->padded, features = padded * (size_t) (1 + h->hinges);
+  for (int kind = 0; kind <= 2 * h->hinges; kind++) {
+    const int32_t *a = kind == 2 ? negative : positive, *b = h->hinges && kind == 0 ? negative : NULL;
+    const double of_first = h->sum[j], of_second = h->hinges ? h->sum[padded + j] : 0;
+    const double sum = kind == 2 ? of_second : b ? of_first + of_second : of_first;
+    const double by = 16384 * h->unit[(size_t) kind * padded + j];
+    int16_t *to = h->near + ((size_t) kind * padded + j) * features;
+    for (int part = 0; part <= h->hinges; part++) {
+      const size_t at = (size_t) part * padded;
+      const double *unit = h->unit + (size_t) (part + h->hinges) * padded;
+      WEFT_SIMD_PRAGMA(omp simd)
+      for (size_t f = 0; f < padded; f++) {
+        const double product = (double) (b ? a[at + f] + b[at + f] : a[at + f]);
+        const double near = (h->m * product - h->sum[at + f] * sum) * (unit[f] * by);
+        to[at + f] = (int16_t) ((int32_t) (near + 20000.5) - 20000); /* rounded */
+      }
+    }
+  }
+}
+
+#define NEAR(variant, target) \
+  target static void near_##variant(const weft_regulation_half *h, size_t j, const int32_t *positive, \
+                                    const int32_t *negative) \
+  { near_body(h, j, positive, negative); }
+WEFT_VARIANTS(NEAR)
+
+void weft_regulation_note_moments(const weft_regulation_half *h, size_t j, const double *sum, const double *squares)
+{
+  const int hinges = h->hinges;
+  for (int part = 0; part <= hinges; part++) h->sum[(size_t) part * h->padded + j] = sum[part];
+  for (int kind = 0; kind <= 2 * hinges; kind++) {
+    const double whole = (kind == 2 ? 0 : sum[0]) + (kind == 1 ? 0 : sum[1]);
+    const double square = (kind == 2 ? 0 : squares[0]) + (kind == 1 ? 0 : squares[1]);
+    const size_t at = (size_t) kind * h->padded + j;
+    const double variance = weft_regulation_covariance(h->m, square, whole, whole);
+    h->variance[at] = variance;
+    h->least[at] = weft_regulation_least(variance);
+    h->unit[at] = variance > 0 ? 1 / sqrt(variance) : 0;
+    h->start[at] = variance > 0 ? 8192 : 32767;
+  }
+  for (int part = 0; part <= hinges; part++) {
+    const size_t at = (size_t) part * h->padded + j;
+    const double unit = h->unit[(size_t) (part + hinges) * h->padded + j];
+    h->slope[at] = (float) (h->m * unit);
+    h->offset[at] = (float) (sum[part] * unit);
+    h->part[at] = (int16_t) (unit > 0 ? fmin(32767, rint(32768 * h->unit[j] / unit)) : 0);
+  }
+}
+
+weft_status weft_regulation_take_half(weft_arena *mem, weft_regulation_half *h)
+{
+  weft_status st = WEFT_OK;
+  const size_t features = h->padded * (size_t) (1 + h->hinges), kinds = h->padded * (size_t) (1 + 2 * h->hinges);
+  WEFT_TAKE0(h->sum, mem, features);
+  WEFT_TAKE(h->variance, mem, kinds);
+  WEFT_TAKE(h->least, mem, kinds);
+  WEFT_TAKE(h->unit, mem, kinds);
+  WEFT_TAKE(h->slope, mem, features);
+  WEFT_TAKE(h->offset, mem, features);
+  WEFT_TAKE(h->part, mem, features);
+  WEFT_TAKE(h->start, mem, kinds);
+  WEFT_TAKE(h->near, mem, kinds * features);
+done:
+  return st;
+}
+
+weft_status weft_regulation_favours(weft_arena *mem, const double *given, size_t regulators, size_t padded,
+                                    size_t worlds, weft_regulation_favour **out)
+{
+  weft_status st = WEFT_OK;
+  WEFT_TAKE(*out, mem, worlds);
+  for (size_t world = 0; world < worlds; world++) {
+    weft_regulation_favour *f = &(*out)[world];
+    const double *from = given + world * regulators;
+    f->greatest = f->least = from[0];
+    for (size_t j = 1; j < regulators; j++) {
+      f->greatest = fmax(f->greatest, from[j]);
+      f->least = fmin(f->least, from[j]);
+    }
+    f->least /= f->greatest;
+    WEFT_TAKE(f->whole, mem, padded);
+    WEFT_TAKE(f->parts, mem, padded);
+    WEFT_TAKE(f->coarse, mem, padded);
+    for (size_t j = 0; j < padded; j++) {
+      f->whole[j] = j < regulators ? from[j] : f->greatest;
+      f->parts[j] = (float) (f->whole[j] / f->greatest);
+      f->coarse[j] = (int16_t) fmin(32767, ceil(32768 * (f->whole[j] / f->greatest)));
+    }
+  }
+done:
+  return st;
+}
+
 #define TABLE(variant, target) \
-  static const weft_regulation_loops loops_in_##variant = { products_##variant, select_##variant }; \
+  static const weft_regulation_loops loops_in_##variant = { products_##variant, near_##variant, select_##variant }; \
   static const weft_regulation_loops *loops_##variant(void) { return &loops_in_##variant; }
 WEFT_VARIANTS(TABLE)
 
-const weft_regulation_loops *weft_regulation_loops_here(void) { return WEFT_VARIANT_HERE(loops)(); }
+#if WEFT_SIMD_X86
+static const weft_regulation_loops loops_in_vnni = { products_vnni, near_avx512, select_avx512 };
+#endif
+
+const weft_regulation_loops *weft_regulation_loops_here(void)
+{
+#if WEFT_SIMD_X86
+  if (weft_simd_level() == WEFT_SIMD_AVX512 && __builtin_cpu_supports("avx512vnni")) return &loops_in_vnni;
+#endif
+  return WEFT_VARIANT_HERE(loops)();
+}

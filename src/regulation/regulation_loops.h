@@ -7,40 +7,74 @@
  *   panel form    pairs[panel][kp][16 genes]          what fills vectors
  *
  * Features stand part by part: `padded` of the positive parts max(z, 0), then as many of the negative ones min(z, 0);
- * without hinges, z alone. padded is the number of regulators, rounded up to whole panels; what is beyond them is 0. */
+ * without hinges, z alone. padded is the number of regulators, rounded up to two whole panels; what is beyond them is
+ * 0. */
 #ifndef WEFT_REGULATION_LOOPS_H
 #define WEFT_REGULATION_LOOPS_H
 
 #include <stddef.h>
 #include <stdint.h>
-#include "../base/context.h"
+#include "../base/arena.h"
 
 enum { WEFT_REGULATION_LANES = 16, WEFT_REGULATION_KINDS = 3 };
 
+static inline size_t weft_regulation_padded(size_t regulators) { return (regulators + 31) / 32 * 32; }
+
 /* One half, as all its targets see it. */
 typedef struct weft_regulation_half {
-  size_t regulators, padded, steps;
+  size_t regulators, padded, steps, kp;
   int hinges;
   double m;
-  const int32_t *products;  /* features × features: sums of products */
-  const double *sum;        /* of each feature's scores */
-  const double *variance;   /* kinds × padded, in the scale of regulation_step.h */
-  const double *least;      /* kinds × padded: weft_regulation_least() */
-  const double *favour;     /* of each regulator */
+  /* sums of products of all features; NULL where they are found from scores: in row form by kind, and in panels */
+  const int32_t *products, *rows, *panels;
+  double *sum;              /* of each feature's scores */
+  double *variance;         /* kinds × padded, in the scale of regulation_step.h */
+  double *least;            /* kinds × padded: weft_regulation_least() */
+  /* what features are screened by (regulation_select.c) */
+  double *unit;             /* kinds × padded: one over the standard deviation, 0 of constants */
+  float *slope, *offset;    /* of each feature: m and its sum, in its unit */
+  int16_t *part;            /* of each feature: its standard deviation as a share of that of z */
+  int16_t *start;           /* kinds × padded: the residual variance before the first step */
+  int16_t *near;            /* kinds × padded × features: correlations */
 } weft_regulation_half;
 
-/* Doubles that `select` works in. */
-static inline size_t weft_regulation_work(size_t padded, size_t steps) { return padded * (8 + 2 * steps); }
+/* What a world's regulators are favoured by, and the same in parts of the greatest. */
+typedef struct weft_regulation_favour {
+  double greatest, least;   /* least: in parts of the greatest */
+  double *whole;            /* of each regulator, padded with 1 */
+  float *parts;
+  int16_t *coarse;          /* rounded up */
+} weft_regulation_favour;
+
+weft_status weft_regulation_favours(weft_arena *mem, const double *given, size_t regulators, size_t padded,
+                                    size_t worlds, weft_regulation_favour **out);
+
+/* Room for all that belongs to the features of a half, but `products` and `rows`. */
+weft_status weft_regulation_take_half(weft_arena *mem, weft_regulation_half *half);
+
+/* Moments of regulator j from the sums and sums of squares of its parts. */
+void weft_regulation_note_moments(const weft_regulation_half *half, size_t j, const double *sum,
+                                  const double *squares);
+
+/* Bytes that `select` works in. */
+size_t weft_regulation_work(size_t padded, size_t steps);
 
 typedef struct weft_regulation_loops {
   /* out[i * ldo + lane] = sum over pairs of row i times the panel's gene, for i < rows. */
   void (*products)(const int32_t *row, size_t rows, size_t kp, const int32_t *panel, int32_t *out, size_t ldo);
+  /* Regulator j's correlations with all features, kind by kind, from the sums of products of its parts. */
+  void (*note_near)(const weft_regulation_half *half, size_t j, const int32_t *positive, const int32_t *negative);
   /* with: the target's sums of products with all features; own: the regulator that it is itself, or -1. */
-  void (*select)(const weft_regulation_half *half, const int32_t *with, double sum, int64_t own, double *work,
-                 int32_t *choice);
+  void (*select)(const weft_regulation_half *half, const weft_regulation_favour *favour, const int32_t *with,
+                 double sum, int64_t own, char *work, int32_t *choice);
 } weft_regulation_loops;
 
 const weft_regulation_loops *weft_regulation_loops_here(void);
+
+/* The same choices as `select`, from few exact gains; 0 where these do not tell enough apart, and nothing is chosen. */
+typedef int weft_regulation_screen(const weft_regulation_half *half, const weft_regulation_favour *favour,
+                                   const int32_t *with, double sum, int64_t own, char *work, int32_t *choice);
+weft_regulation_screen *weft_regulation_screen_here(void);
 
 /* ---- phases: items that threads share; between runs of them the user is asked whether to stop ---- */
 
