@@ -85,11 +85,6 @@ __global__ static void __launch_bounds__(FEW_THREADS) sort_planes(const __grid_c
 
 /* ---- host ---- */
 
-/* (for measurements) */
-#include <cstdio>
-#include <cstdlib>
-static const char *timing = NULL;
-
 struct sorted_job {
   const weft_mi_pack *pack;
   const weft_mi_resident *r;
@@ -292,7 +287,7 @@ static mi_sorted describe(const sorted_job *job, const mi_collector *c, uint64_t
   t.ld = job->all.room;
   t.many = job->pack->n > WEFT_TRIPLES_FEW;
   t.magic = WEFT_TRIPLES_MAGIC;
-  t.apart = getenv("WEFT_APART") ? (uint32_t) atoi(getenv("WEFT_APART")) : APART;
+  t.apart = APART;
   t.passed.items = job->items[turn];
   t.passed.capacity = job->capacity;
   return t;
@@ -413,8 +408,6 @@ static weft_status run_sorted(weft_ctx *ctx, void *data, mi_collector *c, uint64
   const sorted_job *job = (const sorted_job *) data;
   const size_t launches = (size_t) ((count + job->batch - 1) / job->batch);
   mi_sorted t;
-  double passed = 0, again = 0;
-  const double lap = weft_seconds();
   WEFT_CUDA(cudaMemsetAsync(job->counts, 0, launches * sizeof *job->counts, c->stream));
   WEFT_TRY(run_launches(ctx, job, c, first, count));
   WEFT_CUDA(cudaMemcpyAsync(job->host_counts, job->counts, launches * sizeof *job->counts, cudaMemcpyDeviceToHost,
@@ -422,15 +415,11 @@ static weft_status run_sorted(weft_ctx *ctx, void *data, mi_collector *c, uint64
   WEFT_CUDA(cudaStreamSynchronize(c->stream));
   for (size_t k = 0; k < launches; k++) {
     const uint64_t from = first + k * job->batch, left = first + count - from;
-    passed += job->host_counts[k];
     if (job->host_counts[k] <= job->capacity) continue;
-    again++;
     t = describe(job, c, from, left < job->batch ? (uint32_t) left : job->batch, 0);
     t.passed.count = job->counts + k;
     WEFT_TRY(run_in_pieces(ctx, job, &t, c));
   }
-  if (timing) fprintf(stderr, "units %g+%g: %.2f ms, passed %.0f, again %.0f, bar %.6f\n", (double) first,
-                      (double) count, (weft_seconds() - lap) * 1e3, passed, again, c->bar.score);
 done:
   return st;
 }
@@ -470,11 +459,9 @@ weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const w
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
   const double p = (double) pack->p, possible = p * (p - 1) * (p - 2) / 6;
-  const double began = weft_seconds();
   sorted_job job;
   *done_here = 0;
   memset(&job, 0, sizeof job);
-  timing = getenv("WEFT_TRIPLES_TIMES");
   job.pack = pack;
   job.r = r;
   job.mem = mem;
@@ -489,9 +476,7 @@ weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const w
   WEFT_TRY(weft_mi_arranged_in_order(ctx, mem, pack, r, job.order, &job.all));
   describe_planes(&job);
   WEFT_TAKE(job.host_counts, &host, pack->p);
-  if (timing) { cudaStreamSynchronize(mem->stream); fprintf(stderr, "begun %.2f ms\n", 1e3 * (weft_seconds() - began)); }
   WEFT_TRY(look_at_pairs(ctx, &job, c));
-  if (timing) fprintf(stderr, "with pairs %.2f ms, batch %u\n", 1e3 * (weft_seconds() - began), job.batch);
   {
     const double most = 0.02 / (1.5e-11 + (double) pack->n * 1e-15);
     const mi_runner fixed = { &job, units_dealt(c, pack->p - 2), most, run_sorted, sorted_until };
