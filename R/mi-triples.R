@@ -8,8 +8,8 @@
 #' of the tuples that lack one member; it is never negative. A device of compute capability 9.0 searches triples of
 #' features of at most five levels without missing values (or with missing as a level), for a class of at most eight
 #' levels and a `top` of at most 524,288. `"auto"` leaves all others to the CPU, and `backend = "cuda"` is then an error
-#' that says why. Triples of binary features with a class of two levels are searched fastest. Tuples are counted on the
-#' CPU.
+#' that says why. Triples of binary features, and next those of features of at most three levels, with a class of two
+#' levels and up to 65,535 rows are searched fastest. Tuples are counted on the CPU.
 #'
 #' There are p(p-1)(p-2)/6 triples: 166 million for a thousand features; ten thousand features need a device. Tuples are
 #' counted one by one, so choose their features first, for instance those of the best pairs.

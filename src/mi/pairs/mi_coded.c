@@ -173,8 +173,9 @@ static int planar(const planar_tuple *t)
   return t->order > 2 && cells <= PLANE_CELLS;
 }
 
-/* The cells of a class among the rows in `mask`, by the levels of attribute j, then of the next; those of the attributes
- * before j are given. Returns where the cells end. An attribute without missing values has no plane of its last level. */
+/* The cells of a class among the rows in `mask`, by the levels of attribute j, then of the next; those of the
+ * attributes before j are given. Returns where the cells end. An attribute without missing values has no plane of its
+ * last level. */
 static uint32_t *count_masked(const planar_tuple *t, int j, uint32_t c, uint64_t *mask, uint32_t *cells)
 {
   const weft_mi_pack *p = t->pack;

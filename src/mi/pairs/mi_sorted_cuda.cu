@@ -1,6 +1,5 @@
-/* Triples with rows sorted by the fixed attribute's level (mi_triples.h), all but counting and screening them: what pairs
- * say, which bounds the interaction of their triples and gives a bar to begin with; the planes sorted for each fixed
- * attribute; and the exact scores of what passed, by a warp each, from the pack's planes.
+/* The search for triples with rows sorted by the fixed attribute's level (mi_triples.h): planes are sorted for some
+ * fixed attributes at a time, screened (mi_triples_wgmma.cu), and what passed is scored (mi_sorted_score_cuda.cu).
  *
  * Attributes are taken in order of what they say alone, so that the fixed one is the strongest of a triple: the bound
  * is exact in what that one says. */
@@ -9,104 +8,22 @@
 #include <cstring>
 #include <numeric>
 #include <type_traits>
-#include "mi_products_score.cuh"
-#include "mi_search_cuda.cuh"
+#include "mi_products.cuh"
 #include "mi_triples.cuh"
 
 #define PLANES ARRANGED_PLANES
-#define LEVELS 3
-#define CELLS (LEVELS * WEFT_PLANES_CELLS)
-#define FEW_THREADS 128         /* of blocks that have room beside one that screens */
+#define LEVELS TRIPLE_LEVELS
 #define SORTED_BYTES 80e6       /* of what is sorted for one launch */
 #define CANDIDATES (1u << 23)
 #define TURNS 2                 /* launches that have buffers of their own */
 #define APART 700               /* nanoseconds, a quarter of what a level takes */
 #define SLACK_UNITS ((int64_t) 1 << 20) /* with four per row, more than the rounding of f adds up to */
 
-/* A pack's planes by position. */
-struct placed {
-  const uint32_t *planes;
-  uint32_t words;
-  const uint32_t *plane_row;    /* [plane][position], UINT32_MAX where there is none */
-  uint32_t count;
-  uint32_t first[2], last[2];   /* words of a class */
-  uint32_t class_rows[2];
-};
-
-__device__ static inline uint32_t plane_word(const placed &p, uint32_t position, uint32_t plane, uint32_t word)
-{
-  const uint32_t row = position < p.count ? __ldg(&p.plane_row[plane * p.count + position]) : UINT32_MAX;
-  return row == UINT32_MAX ? 0 : __ldg(&p.planes[(size_t) row * p.words + word]);
-}
-
-/* Rows of a class that are there, in a word of it. */
-__device__ static inline uint32_t valid_rows(const placed &p, uint32_t c, uint32_t word)
-{
-  const uint32_t before = (word - p.first[c]) * 32;
-  if (before >= p.class_rows[c]) return 0;
-  return p.class_rows[c] - before >= 32 ? UINT32_MAX : (1u << (p.class_rows[c] - before)) - 1;
-}
-
-/* ---- what pairs say ---- */
-
-#define SIDE 16                 /* attributes of a block, on each side */
-#define DEPTH 32                /* words at a time */
-
-struct pairs_args {
-  placed p;
-  const uint32_t *margins;      /* [plane][position]: words */
-  size_t ld;
-  weft_mi_log f;
-  int64_t class_fixed;
-  float *pairs;                 /* in n bits, both ways round; NULL: not wanted */
-  uint4 *words;                 /* of planes of both, where the first comes before the second */
-  unsigned long long *best;     /* in fixed point */
-};
-
-__global__ static void __launch_bounds__(SIDE * SIDE) score_pairs(const __grid_constant__ pairs_args t)
-{
-  __shared__ uint32_t of_a[PLANES * SIDE][DEPTH + 1], of_b[PLANES * SIDE][DEPTH + 1];
-  const uint32_t x = threadIdx.x % SIDE, y = threadIdx.x / SIDE, a = blockIdx.y * SIDE + y, b = blockIdx.x * SIDE + x;
-  uint32_t both[4] = { 0, 0, 0, 0 };
-  if (blockIdx.x < blockIdx.y) return;
-  for (uint32_t c = 0; c < 2; c++) {
-    uint32_t in_class[4] = { 0, 0, 0, 0 };
-    for (uint32_t w0 = t.p.first[c]; w0 < t.p.last[c]; w0 += DEPTH) {
-      __syncthreads();
-      for (uint32_t k = threadIdx.x; k < PLANES * SIDE * DEPTH; k += SIDE * SIDE) {
-        const uint32_t row = k / DEPTH, w = w0 + k % DEPTH, plane = row % PLANES, member = row / PLANES;
-        const bool there = w < t.p.last[c];
-        of_a[row][k % DEPTH] = there ? plane_word(t.p, blockIdx.y * SIDE + member, plane, w) : 0;
-        of_b[row][k % DEPTH] = there ? plane_word(t.p, blockIdx.x * SIDE + member, plane, w) : 0;
-      }
-      __syncthreads();
-#pragma unroll 8
-      for (uint32_t w = 0; w < DEPTH; w++)
-#pragma unroll
-        for (uint32_t q = 0; q < 4; q++)
-          in_class[q] += (uint32_t) __popc(of_a[y * PLANES + q / 2][w] & of_b[x * PLANES + q % 2][w]);
-    }
-#pragma unroll
-    for (int q = 0; q < 4; q++) both[q] += weft_planes_pack(c ? 0 : in_class[q], c ? in_class[q] : 0);
-  }
-  if (a >= b || b >= t.p.count) return;
-  const uint32_t margins_a[2] = { t.margins[a], t.margins[t.p.count + a] },
-                 margins_b[2] = { t.margins[b], t.margins[t.p.count + b] };
-  uint32_t cell[WEFT_PLANES_CELLS];
-  t.words[a * t.ld + b] = make_uint4(both[0], both[1], both[2], both[3]);
-  weft_planes_cells(both, margins_a, margins_b, weft_planes_pack(t.p.class_rows[0], t.p.class_rows[1]), cell);
-  int64_t joint = weft_planes_joint(&t.f, cell) - t.class_fixed;
-  if (joint < 0) joint = 0;
-  if (t.pairs) t.pairs[a * t.ld + b] = t.pairs[b * t.ld + a] = (float) ((double) joint * t.f.unit);
-  if ((unsigned long long) joint > *(volatile unsigned long long *) t.best)
-    atomicMax(t.best, (unsigned long long) joint);
-}
-
 /* ---- sorting ---- */
 
 struct sort_args {
   mi_sorted t;                  /* fixed, fixed_count, base, bytes, room, of */
-  placed p;
+  mi_placed p;
   arranged_planes all;
   uint32_t *from;               /* [fixed][bit]: the rows in the fixed attribute's order */
   size_t bits;                  /* of one */
@@ -166,143 +83,14 @@ __global__ static void __launch_bounds__(FEW_THREADS) sort_planes(const __grid_c
   }
 }
 
-/* ---- scoring ---- */
-
-struct score_args {
-  placed p;
-  mi_candidates passed;
-  const uint32_t *margins;      /* as in pairs_args, and these two */
-  const uint4 *words;
-  const float *pairs;
-  size_t ld;
-  uint32_t all;                 /* rows, a word */
-  uint64_t n;
-  double least_mi, least_gain, share; /* least_gain: lower by what the pairs' rounding takes; share: 1 / n */
-  const uint32_t *column;       /* by position */
-  uint64_t columns;
-  weft_mi_log f;
-  int64_t class_fixed;
-  mi_bar bar;
-  mi_hits hits;
-};
-
-__device__ static inline float best_pair(const score_args &t, const uint32_t (&position)[3])
-{
-  return fmaxf(__ldg(&t.pairs[position[0] * t.ld + position[1]]),
-               fmaxf(__ldg(&t.pairs[position[0] * t.ld + position[2]]),
-                     __ldg(&t.pairs[position[1] * t.ld + position[2]])));
-}
-
-/* Of eight values of each lane the sums over lanes: value lane / 4. */
-__device__ static inline uint32_t added_up(uint32_t (&v)[8])
-{
-  const uint32_t lane = threadIdx.x % 32;
-#pragma unroll
-  for (uint32_t half = 4; half; half /= 2) {
-    const bool upper = lane & 4 * half;
-#pragma unroll
-    for (uint32_t i = 0; i < half; i++) {
-      const uint32_t keep = upper ? v[i + half] : v[i], give = upper ? v[i] : v[i + half];
-      v[i] = keep + __shfl_xor_sync(0xffffffffu, give, (int) (4 * half));
-    }
-  }
-  v[0] += __shfl_xor_sync(0xffffffffu, v[0], 2);
-  return v[0] + __shfl_xor_sync(0xffffffffu, v[0], 1);
-}
-
-/* Rows in planes x, y and z of three attributes, for lane 4 (4 x + 2 y + z). */
-__device__ static inline uint32_t rows_in_planes(const placed &p, const uint32_t (&position)[3])
-{
-  uint32_t row[6], sum[8] = { 0, 0, 0, 0, 0, 0, 0, 0 };
-#pragma unroll
-  for (uint32_t k = 0; k < 6; k++) row[k] = __ldg(&p.plane_row[k % PLANES * p.count + position[k / PLANES]]);
-  for (uint32_t w = threadIdx.x % 32; w < p.words; w += 32) {
-    const uint32_t each = w < p.last[0] ? 65537u : 1u;
-    uint32_t of[6];
-#pragma unroll
-    for (int k = 0; k < 6; k++) of[k] = row[k] == UINT32_MAX ? 0 : __ldg(&p.planes[(size_t) row[k] * p.words + w]);
-#pragma unroll
-    for (int q = 0; q < 8; q++) sum[q] += each * (uint32_t) __popc(of[q / 4] & of[2 + q / 2 % 2] & of[4 + q % 2]);
-  }
-  return added_up(sum);
-}
-
-/* The lane's cell 9 x + 3 y + z of three attributes. A level 2 stands for all rows of its attribute at first, which are
- * those of pairs, of single attributes, or all; then the other two levels are taken off, one attribute after another. */
-__device__ static inline uint32_t cell_of_lane(const score_args &t, const uint32_t (&position)[3])
-{
-  const uint32_t lane = threadIdx.x % 32, x = lane / 9, y = lane / 3 % 3, z = lane % 3;
-  const uint32_t i = position[0], a = position[1], b = position[2], three = rows_in_planes(t.p, position);
-  const uint32_t *from = NULL;
-  if (x < 2 && y < 2 && z == 2) from = (const uint32_t *) &t.words[i * t.ld + a] + 2 * x + y;
-  else if (x < 2 && y == 2 && z < 2) from = (const uint32_t *) &t.words[i * t.ld + b] + 2 * x + z;
-  else if (x == 2 && y < 2 && z < 2) from = (const uint32_t *) &t.words[a * t.ld + b] + 2 * y + z;
-  else if (x < 2 && y == 2) from = &t.margins[x * t.p.count + i];
-  else if (x == 2 && y < 2) from = &t.margins[y * t.p.count + a];
-  else if (x == 2 && z < 2) from = &t.margins[z * t.p.count + b];
-  uint32_t cell = __shfl_sync(0xffffffffu, three, (int) ((4 * x + 2 * y + z) * 4 % 32));
-  if (x == 2 || y == 2 || z == 2) cell = from ? __ldg(from) : t.all;
-  for (uint32_t apart = 1; apart <= 9; apart *= 3) {
-    const uint32_t one = __shfl_sync(0xffffffffu, cell, (int) ((lane - apart) % 32)),
-                   zero = __shfl_sync(0xffffffffu, cell, (int) ((lane - 2 * apart) % 32));
-    if (lane / apart % 3 == 2) cell -= one + zero;
-  }
-  return cell;
-}
-
-/* What a triple says, from all lanes' cells. */
-__device__ static inline int64_t said(const score_args &t, uint32_t cell)
-{
-  const uint32_t rows = cell & 0xffffu, class0 = cell >> 16;
-  int64_t sum = 0;
-  if (threadIdx.x % 32 < CELLS) sum = t.f.table[class0] + t.f.table[rows - class0] - t.f.table[rows];
-  for (int half = 16; half; half /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, half);
-  return sum > t.class_fixed ? sum - t.class_fixed : 0;
-}
-
-/* A warp a triple. Nothing when more passed than there was room for: they come again. */
-__global__ static void __launch_bounds__(FEW_THREADS, 8) score_passed(const __grid_constant__ score_args t)
-{
-  __shared__ uint32_t tables[FEW_THREADS / 32][2 * CELLS];
-  const uint32_t lane = threadIdx.x % 32, count = *t.passed.count;
-  uint32_t *const cells = tables[threadIdx.x / 32];
-  if (count > t.passed.capacity) return;
-  for (uint32_t k = (blockIdx.x * FEW_THREADS + threadIdx.x) / 32; k < count; k += gridDim.x * (FEW_THREADS / 32)) {
-    const unsigned long long item = t.passed.items[k];
-    const uint32_t last = WEFT_TRIPLES_PLACES - 1;
-    const uint32_t position[3] = { (uint32_t) (item >> 42), (uint32_t) (item >> 21) & last, (uint32_t) item & last };
-    const uint32_t cell = cell_of_lane(t, position);
-    const double mi = weft_mi_bits(said(t, cell), t.f.unit, t.n);
-    if (mi < t.least_mi || (t.pairs && mi < t.least_gain + t.share * best_pair(t, position))) continue;
-    __syncwarp(); /* all have read the table before */
-    if (lane < CELLS) {
-      cells[(lane / 9 * 2) * 9 + lane % 9] = cell >> 16;
-      cells[(lane / 9 * 2 + 1) * 9 + lane % 9] = (cell & 0xffffu) - (cell >> 16);
-    }
-    __syncwarp();
-    const triple_score score = score_cells(t.f, LEVELS, 2, t.class_fixed, cells);
-    if (lane) continue;
-    const uint64_t index =
-        triple_index(t.columns, t.column[position[0]], t.column[position[1]], t.column[position[2]]);
-    const double exact = weft_mi_bits(score.joint, t.f.unit, score.n),
-                 gain = weft_mi_bits(score.joint - score.greatest, t.f.unit, score.n);
-    if (mi_passes(t.bar, exact, gain, index)) mi_append(t.hits, t.bar.by_interaction ? gain : exact, index);
-  }
-}
-
 /* ---- host ---- */
-
-/* (for measurements) */
-#include <cstdio>
-#include <cstdlib>
-static const char *timing = NULL;
 
 struct sorted_job {
   const weft_mi_pack *pack;
   const weft_mi_resident *r;
   weft_device_arena *mem;
   uint32_t *order;              /* place of a position */
-  placed p;
+  mi_placed p;
   arranged_planes all;
   weft_triples_fixed *of;
   uint32_t *column, *margins_of_all;
@@ -315,7 +103,7 @@ struct sorted_job {
   unsigned long long *items[TURNS];
   uint32_t *counts, *host_counts; /* of the launches of a run */
   uint32_t most_steps, batch, capacity;
-  int processors, gains;
+  int gains;
   double parts;
   cudaStream_t side;            /* sorts for the next launch, and scores what passed in the one before */
   cudaEvent_t begun, sorted[TURNS], screened[TURNS], scored;
@@ -438,9 +226,8 @@ static weft_status look_at_pairs(weft_ctx *ctx, const sorted_job *job, mi_collec
   const weft_mi_pack *p = job->pack;
   const int barred = !c->search->by_interaction && !(c->search->min_gain > -INFINITY) && c->keeper.bounded &&
                      c->keeper.best.k + 2 <= p->p;
-  const unsigned blocks = (unsigned) ((p->p + SIDE - 1) / SIDE);
   unsigned long long best;
-  pairs_args t;
+  mi_sorted_pairs t;
   memset(&t, 0, sizeof t);
   t.p = job->p;
   t.margins = job->margins_of_all;
@@ -452,8 +239,7 @@ static weft_status look_at_pairs(weft_ctx *ctx, const sorted_job *job, mi_collec
   t.best = job->best;
   WEFT_CUDA(cudaMemsetAsync(t.best, 0, sizeof *t.best, job->mem->stream));
   if (t.pairs) WEFT_CUDA(cudaMemsetAsync(t.pairs, 0, t.ld * t.ld * sizeof *t.pairs, job->mem->stream));
-  score_pairs<<<dim3(blocks, blocks), SIDE * SIDE, 0, job->mem->stream>>>(t);
-  WEFT_CUDA(cudaGetLastError());
+  WEFT_TRY(weft_mi_sorted_pairs(ctx, &t, job->mem->stream));
   WEFT_CUDA(cudaMemcpyAsync(&best, t.best, sizeof best, cudaMemcpyDeviceToHost, job->mem->stream));
   WEFT_CUDA(cudaStreamSynchronize(job->mem->stream));
   if (barred) {
@@ -501,7 +287,7 @@ static mi_sorted describe(const sorted_job *job, const mi_collector *c, uint64_t
   t.ld = job->all.room;
   t.many = job->pack->n > WEFT_TRIPLES_FEW;
   t.magic = WEFT_TRIPLES_MAGIC;
-  t.apart = getenv("WEFT_APART") ? (uint32_t) atoi(getenv("WEFT_APART")) : APART;
+  t.apart = APART;
   t.passed.items = job->items[turn];
   t.passed.capacity = job->capacity;
   return t;
@@ -532,10 +318,9 @@ done:
 static weft_status score(weft_ctx *ctx, const sorted_job *job, const mi_sorted *t, const mi_collector *c,
                          cudaStream_t s)
 {
-  weft_status st = WEFT_OK;
   const mi_bar *bar = &c->bar;
   const double least = bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain;
-  score_args a;
+  mi_sorted_scores a;
   memset(&a, 0, sizeof a);
   a.p = job->p;
   a.passed = t->passed;
@@ -554,10 +339,7 @@ static weft_status score(weft_ctx *ctx, const sorted_job *job, const mi_sorted *
   a.class_fixed = job->pack->class_fixed;
   a.bar = *bar;
   a.hits = c->hits;
-  score_passed<<<(unsigned) (16 * job->processors), FEW_THREADS, 0, s>>>(a);
-  WEFT_CUDA(cudaGetLastError());
-done:
-  return st;
+  return weft_mi_sorted_score(ctx, &a, s);
 }
 
 /* A launch of which more passed than there is room for, again in pieces of which no more can pass. */
@@ -626,8 +408,6 @@ static weft_status run_sorted(weft_ctx *ctx, void *data, mi_collector *c, uint64
   const sorted_job *job = (const sorted_job *) data;
   const size_t launches = (size_t) ((count + job->batch - 1) / job->batch);
   mi_sorted t;
-  double passed = 0, again = 0;
-  const double lap = weft_seconds();
   WEFT_CUDA(cudaMemsetAsync(job->counts, 0, launches * sizeof *job->counts, c->stream));
   WEFT_TRY(run_launches(ctx, job, c, first, count));
   WEFT_CUDA(cudaMemcpyAsync(job->host_counts, job->counts, launches * sizeof *job->counts, cudaMemcpyDeviceToHost,
@@ -635,15 +415,11 @@ static weft_status run_sorted(weft_ctx *ctx, void *data, mi_collector *c, uint64
   WEFT_CUDA(cudaStreamSynchronize(c->stream));
   for (size_t k = 0; k < launches; k++) {
     const uint64_t from = first + k * job->batch, left = first + count - from;
-    passed += job->host_counts[k];
     if (job->host_counts[k] <= job->capacity) continue;
-    again++;
     t = describe(job, c, from, left < job->batch ? (uint32_t) left : job->batch, 0);
     t.passed.count = job->counts + k;
     WEFT_TRY(run_in_pieces(ctx, job, &t, c));
   }
-  if (timing) fprintf(stderr, "units %g+%g: %.2f ms, passed %.0f, again %.0f, bar %.6f\n", (double) first,
-                      (double) count, (weft_seconds() - lap) * 1e3, passed, again, c->bar.score);
 done:
   return st;
 }
@@ -683,11 +459,9 @@ weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const w
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
   const double p = (double) pack->p, possible = p * (p - 1) * (p - 2) / 6;
-  const double began = weft_seconds();
   sorted_job job;
   *done_here = 0;
   memset(&job, 0, sizeof job);
-  timing = getenv("WEFT_TRIPLES_TIMES");
   job.pack = pack;
   job.r = r;
   job.mem = mem;
@@ -699,13 +473,10 @@ weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const w
   WEFT_TRY(place_all(ctx, &host, &job));
   if (!job.batch) goto done;
   WEFT_TRY(open_streams(ctx, &job));
-  WEFT_CUDA(cudaDeviceGetAttribute(&job.processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_TRY(weft_mi_arranged_in_order(ctx, mem, pack, r, job.order, &job.all));
   describe_planes(&job);
   WEFT_TAKE(job.host_counts, &host, pack->p);
-  if (timing) { cudaStreamSynchronize(mem->stream); fprintf(stderr, "begun %.2f ms\n", 1e3 * (weft_seconds() - began)); }
   WEFT_TRY(look_at_pairs(ctx, &job, c));
-  if (timing) fprintf(stderr, "with pairs %.2f ms, batch %u\n", 1e3 * (weft_seconds() - began), job.batch);
   {
     const double most = 0.02 / (1.5e-11 + (double) pack->n * 1e-15);
     const mi_runner fixed = { &job, units_dealt(c, pack->p - 2), most, run_sorted, sorted_until };

@@ -6,10 +6,10 @@
  * other attributes lie as in mi_planes.h, and the counts of a level are words of rows in class 0 above rows of both.
  *
  * The screen. n times the information of a triple is n times what the fixed attribute says, and in each of its levels
- * Σ m KL(k/m || p), over the nine cells of the two others, with k of a cell's m rows in class 0 and p that class's share
- * of the level. KL(q || p) / (q - p)² is an average of 1 / (x (1 - x) ln 2) over points between p and q, hence convex in
- * q and greatest at 0 or 1; call that s. So the level adds at most s (Σ k²/m - p n0), n0 its rows in class 0.
- */
+ * Σ m KL(k/m || p), over the nine cells of the two others, with k of a cell's m rows in class 0 and p that class's
+ * share of the level. KL(q || p) / (q - p)² is an average of 1 / (2 x (1 - x) ln 2) over points between p and q, hence
+ * convex in q and greatest at 0 or 1; call that s. So the level adds at most s (Σ k²/m - p n0), n0 its rows in class
+ * 0. */
 #ifndef WEFT_MI_TRIPLES_H
 #define WEFT_MI_TRIPLES_H
 

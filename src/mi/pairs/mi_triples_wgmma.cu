@@ -3,7 +3,7 @@
  * attributes by 128, as in mi_planes_wgmma.cu; the levels of the fixed attribute are counted one after the other, and
  * each is screened before the next, from registers. What a level adds to the bound of a pair is kept in shared memory.
  *
- * Four warpgroups share a tile, each with an eighth of the counts of a k-step in registers. They begin one after the
+ * Four warpgroups share a tile, each with a quarter of its counts in registers. They begin one after the
  * other: the tensor cores count for one of them while the others screen, which takes longer.
  *
  * Nothing is scored here. What passes is noted, and scored by kernels of their own. */
@@ -40,7 +40,10 @@ struct counter {
   uint32_t at, phase;
 };
 
-__device__ static inline uint64_t operand_behind(uint64_t descriptor, uint32_t bytes) { return descriptor + bytes / 16; }
+__device__ static inline uint64_t operand_behind(uint64_t descriptor, uint32_t bytes)
+{
+  return descriptor + bytes / 16;
+}
 
 /* Adds a class's counts; without `add`, what was there is forgotten. Products of some k-steps are started at once, and
  * then their stages are freed together, a lane each. */
@@ -235,7 +238,10 @@ __global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const
 }
 
 #else /* host side, and devices that never run it */
-template <bool GAINS, bool MANY> __global__ static void screen_triples(const __grid_constant__ mi_sorted t) { (void) t; }
+template <bool GAINS, bool MANY> __global__ static void screen_triples(const __grid_constant__ mi_sorted t)
+{
+  (void) t;
+}
 #endif
 
 weft_status weft_mi_sorted_screen(weft_ctx *ctx, const mi_sorted *t, cudaStream_t s)
