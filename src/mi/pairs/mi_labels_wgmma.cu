@@ -106,8 +106,7 @@ __device__ static inline void end_set(const label_args &t, const uint4 *mine, se
     if (score > *(volatile long long *) &t.best[s->set]) atomicMax(&t.best[s->set], (long long) score);
   }
   s->of = NULL;
-  __syncwarp();
-  if (threadIdx.x % 32 == 0) barrier_arrive(empty);
+  barrier_arrive(empty); /* by every thread that has read the sides */
 }
 
 /* Counts of all rows. */
@@ -150,7 +149,7 @@ __global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const _
   __shared__ ring<SLOTS> filled;
   tile_sides *const slots = (tile_sides *) (stages + STAGES * STAGE_BYTES + WORDS_BYTES);
   const uint32_t thread = threadIdx.x, warp_of_block = __shfl_sync(0xffffffffu, thread / 32, 0);
-  make_ring(&filled, COUNTING / 32);
+  make_ring(&filled, COUNTING);
   make_ring(&copies, COUNTING / 32);
 
   uint32_t step = 0, turn = 0, ta, tb; /* k-steps and sets since the start */
