@@ -11,12 +11,6 @@
 #define SCREENING_THREADS (CONSUMERS + 128)
 #define WORDS_BYTES (WEFT_PLANES_PAIRS * CONSUMERS * 16)
 
-/* A side as it lies in memory. */
-__device__ static inline float4 words_of_side(weft_planes_side s)
-{
-  return make_float4(s.class0[0], s.class0[1], s.rows[0], s.rows[1]);
-}
-
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 /* Of the 168 registers that every thread starts with, by the producer's warpgroup and by the others. */

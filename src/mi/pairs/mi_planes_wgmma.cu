@@ -188,7 +188,8 @@ template <bool PACKED> __global__ static void __launch_bounds__(SCREENING_THREAD
     const uint32_t one = ta * WEFT_PLANES_A + weft_planes_a(thread), b0 = tb * WEFT_PLANES_B;
     if constexpr (PACKED) {
       const auto meanwhile = [&](uint32_t products) {
-        for (due += products * (WEFT_PLANES_PAIRS / SCREENED); due >= (uint32_t) t.all_steps; due -= (uint32_t) t.all_steps)
+        const uint32_t steps = (uint32_t) t.all_steps;
+        for (due += products * (WEFT_PLANES_PAIRS / SCREENED); due >= steps; due -= steps)
           if (last.at < WEFT_PLANES_PAIRS) screen_packed(t, mine, &last);
       };
       count_packed<BATCH>(&copies, stages, t.steps, &step, c, meanwhile);

@@ -24,7 +24,7 @@ struct mi_runner {
   double most;                /* pairs between two polls */
   weft_status (*run)(weft_ctx *ctx, void *job, mi_collector *c, uint64_t first, uint64_t count);
   double (*until)(const void *job, uint64_t units);
-  int patient;                /* tables have so many cells that single attributes give no bar worth a large start */
+  int patient;                /* tables have many cells: single attributes give no bar worth a large start */
 };
 
 /* Runs all units: what they append to the hits is collected, and raises the bar. */
