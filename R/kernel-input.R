@@ -15,6 +15,7 @@ checked_points <- function(x, arg) {
     x <- as.matrix(x)
   }
   if (is.numeric(x) && is.null(dim(x))) {
+    if (is.object(x)) x <- as.double(x)
     x <- if (is.null(names(x))) with_shape(x, length(x), 1L)
          else matrix(x, ncol = 1L, dimnames = list(names(x), NULL))
   }

@@ -32,8 +32,20 @@ container_source.default <- function(x, assay, arg) new_source(if (is.matrix(x))
 
 #' @exportS3Method
 container_source.data.frame <- function(x, assay, arg) {
-  check_frame(x, arg)
+  for (column in check_frame(x, arg)) if (inherits(x[[column]], "integer64")) x[[column]] <- numbers_of_64_bits(x[[column]])
   new_source("frame", x)
+}
+
+#' @exportS3Method
+container_source.integer64 <- function(x, assay, arg) as_source(numbers_of_64_bits(x), NULL, arg)
+
+# bit64 keeps whole numbers in the bits of doubles, where R and native code would read other numbers.
+numbers_of_64_bits <- function(x) {
+  need_package("bit64", "A column of class integer64")
+  array_of <- dim(x)
+  numbers <- as.double(x)
+  dim(numbers) <- array_of
+  numbers
 }
 
 #' @exportS3Method
@@ -126,13 +138,14 @@ check_matrix <- function(x, arg) {
   x
 }
 
+# Returns the numbers of columns that have attributes.
 check_frame <- function(x, arg) {
   columns <- if (typeof(x) == "list") unclass(x)
   n <- .row_names_info(x, 2L)
   rows <- as.double(lengths(columns, use.names = FALSE))
   boxed <- which(!.Call(C_weft_plain_columns, columns))
   rows[boxed] <- vapply(columns[boxed], NROW, 0)
-  if (!is.null(columns) && all(rows == n)) return(invisible())
+  if (!is.null(columns) && all(rows == n)) return(invisible(boxed))
   wrong <- which(rows != n)[1L]
   abort_input(sprintf("`%s` must be a data frame whose columns have one value per row.", arg),
               x = if (!is.na(wrong)) sprintf("Column %d has %.0f values for %d rows.", wrong, rows[wrong], n))

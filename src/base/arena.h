@@ -14,8 +14,7 @@
  *
  * Blocks are aligned to 64 bytes. Sizes are checked for overflow in 64 bits, and a large block is refused before the
  * operating system is asked when the machine has less free (Linux would promise it and kill the process later). */
-#ifndef WEFT_ARENA_H
-#define WEFT_ARENA_H
+#pragma once
 
 #include "context.h"
 
@@ -61,5 +60,4 @@ double weft_host_available(void);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -6,8 +6,7 @@
  *           └─dlopen──> libs/mpi/weft_mpi.so     weft_mpi_entry()  -> weft_mpi_table
  *
  * WEFT_ABI and the table's size guard against an object left over from another version. */
-#ifndef WEFT_BACKEND_H
-#define WEFT_BACKEND_H
+#pragma once
 
 #include "context.h"
 #include "rooms.h"
@@ -114,5 +113,4 @@ int weft_forked(void);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

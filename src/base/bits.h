@@ -8,8 +8,7 @@
  * Short calls in a hot loop should take the table once: `const weft_bits_ops *ops = weft_bits();`. Results are exact
  * and the same for every variant. Pointers need the alignment of their type only. Counts are 32 bits wide: at most
  * 2^32 - 1 rows. */
-#ifndef WEFT_BITS_H
-#define WEFT_BITS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -95,5 +94,4 @@ int weft_binary_word_i32(const int32_t *x, size_t rows, int32_t base, uint64_t *
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* From a column as R holds it to small codes: what every system that counts categories starts from. */
-#ifndef WEFT_CODES_H
-#define WEFT_CODES_H
+#pragma once
 
 #include "bits.h"
 #include "columns.h"
@@ -48,5 +47,4 @@ const char *weft_codes_problem(weft_codes_result r);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,7 +1,6 @@
 /* What is asked of every column of a dense matrix before anything is computed from it: gaps, range, how many values it
  * has, medians; and of its rows, distances. R's own loops over tens of thousands of columns take seconds. */
-#ifndef WEFT_COLUMN_FACTS_H
-#define WEFT_COLUMN_FACTS_H
+#pragma once
 
 #include "context.h"
 
@@ -25,5 +24,3 @@ weft_status weft_row_squares(weft_ctx *ctx, const double *x, size_t n, size_t p,
 
 /* Whether all of so many values are finite. */
 weft_status weft_all_finite(weft_ctx *ctx, const double *x, size_t count, int *finite);
-
-#endif

@@ -1,6 +1,5 @@
 /* Views of a data set's columns as R holds them: nothing is copied. */
-#ifndef WEFT_COLUMNS_H
-#define WEFT_COLUMNS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ typedef struct weft_column {
   const int32_t *rows; /* sparse: the rows of the stored values, from 0 */
   size_t stored;       /* sparse: how many are stored */
 } weft_column;
-
-#endif

@@ -3,8 +3,7 @@
  * A context is made by the glue, lives for one .Call and is handed down by pointer. It crosses into the CUDA and MPI
  * objects, so it holds plain C types only. The memory account is shared by all calls of a process: the tests read it
  * to prove that nothing leaks, and set `fail_at` to make the k-th allocation fail. */
-#ifndef WEFT_CONTEXT_H
-#define WEFT_CONTEXT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -69,5 +68,4 @@ weft_status weft_fail_memory(weft_ctx *ctx, const char *where, double need, doub
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -14,8 +14,7 @@
  *   }
  *
  * All work of a call goes through one stream, `mem.stream`. */
-#ifndef WEFT_DEVICE_CUH
-#define WEFT_DEVICE_CUH
+#pragma once
 
 #include <cuda_runtime.h>
 #include "arena.h"
@@ -91,5 +90,3 @@ weft_status weft_matrix_upload(weft_ctx *ctx, const double *x, int64_t n, int64_
                                weft_device_matrix *out);
 weft_status weft_matrix_download(weft_ctx *ctx, const weft_device_matrix *m, double *out);
 void weft_matrix_release(weft_ctx *ctx, weft_device_matrix *m);
-
-#endif

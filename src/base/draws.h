@@ -19,8 +19,7 @@
  *           +--+-------------------------------------+-------------+-----+
  *
  * Every loop is bounded; what it returns at the bound has a probability of at most 2^-128 (below) or 10^-80 (gamma). */
-#ifndef WEFT_DRAWS_H
-#define WEFT_DRAWS_H
+#pragma once
 
 #include "philox.h"
 
@@ -209,5 +208,3 @@ static WEFT_HD inline int64_t weft_draw_categorical_log(weft_rng rng, uint64_t i
   }
   return chosen;
 }
-
-#endif

@@ -7,8 +7,7 @@
  *   beta, log_beta, log1m_beta  a, b: shapes          the draw, its logarithm, the logarithm of one minus it
  *   below                   a: n below 2^64           rounded to double where it is above 2^53
  *   categorical, categorical_log  a: categories, at most 64; category j from 0 has weight 1 + b j >= 0 */
-#ifndef WEFT_DRAWS_FILL_H
-#define WEFT_DRAWS_FILL_H
+#pragma once
 
 #include "context.h"
 #include "draws.h"
@@ -104,5 +103,3 @@ static WEFT_HD inline double weft_draws_one(const weft_draws_law *law, weft_rng 
   default:                    return WEFT_NAN;
   }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Genotypes as PLINK's binary format has them: two bits per sample, four samples per byte, the first in the lowest
  * bits; 00 two copies of the first allele, 10 one, 11 none, 01 missing. A column of them takes (n + 3) / 4 bytes. */
-#ifndef WEFT_GENOTYPES_H
-#define WEFT_GENOTYPES_H
+#pragma once
 
 #include <string.h>
 #include "bits.h"
@@ -101,5 +100,3 @@ static inline void weft_genotype_counts(const uint8_t *packed, size_t n, const u
   }
   count[2] = rows - count[0] - count[1] - count[3];
 }
-
-#endif

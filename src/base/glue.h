@@ -5,8 +5,7 @@
  *   3. returns.
  * No R call that can jump stands inside a work function; the poll in the context catches what R signals and keeps
  * it. */
-#ifndef WEFT_GLUE_H
-#define WEFT_GLUE_H
+#pragma once
 
 #ifndef R_NO_REMAP
 # define R_NO_REMAP
@@ -98,5 +97,3 @@ const weft_mapped *weft_glue_mapped(SEXP pointer);
 
 /* The device matrix behind a weft_upload() handle; an R error when it was freed or belongs to another session. */
 weft_device_matrix *weft_glue_device_matrix(SEXP handle);
-
-#endif

@@ -2,8 +2,7 @@
  * and the way in which an operand lies there. Without swizzling, rows go in eights, a row's 32 bytes in two halves:
  *
  *   offset(row, byte) = (row / 8) * 256 + (byte / 16) * 128 + (row % 8) * 16 + byte % 16 */
-#ifndef WEFT_HOPPER_CUH
-#define WEFT_HOPPER_CUH
+#pragma once
 
 #include <cuda_runtime.h>
 #include <stdint.h>
@@ -73,5 +72,4 @@ template <int N> __device__ static inline void hold(uint32_t (&c)[N])
 #define R4(i) "+r"(c[i]), "+r"(c[i + 1]), "+r"(c[i + 2]), "+r"(c[i + 3])
 #define R16(i) R4(i), R4(i + 4), R4(i + 8), R4(i + 12)
 
-#endif
 #endif

@@ -1,7 +1,6 @@
 /* Loops that are to be vectorised whatever the optimisation level, in functions compiled for several instruction sets:
  * the loop's body is an always-inline function, and WEFT_VARIANTS makes one callable copy for each set. */
-#ifndef WEFT_LOOPS_H
-#define WEFT_LOOPS_H
+#pragma once
 
 #include "simd.h"
 
@@ -29,6 +28,4 @@
 #else
 # define WEFT_VARIANTS(make) make(portable, )
 # define WEFT_VARIANT_HERE(name) (name##_portable)
-#endif
-
 #endif

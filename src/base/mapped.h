@@ -1,6 +1,5 @@
 /* A file's bytes as memory, read by the system when they are first looked at. */
-#ifndef WEFT_MAPPED_H
-#define WEFT_MAPPED_H
+#pragma once
 
 #include "context.h"
 
@@ -12,5 +11,3 @@ void weft_unmap(weft_mapped *mapped);
 
 /* How often so far bytes were read that a mapped file no longer has; they read as zeros. */
 int weft_mapped_lost(void);
-
-#endif

@@ -11,8 +11,7 @@
  * error seen against 113-bit arithmetic, 16 to 24 million points per function over its whole range and near its
  * special points: log 0.83 ulp, log1p 0.84, exp 0.89 (0.87 where the result is denormal), sine 1.05, cosine 1.04. The
  * directory must not be on the compiler's -I path: <math.h> means the system's. */
-#ifndef WEFT_MATH_H
-#define WEFT_MATH_H
+#pragma once
 
 #include <float.h>
 #include <math.h>
@@ -189,5 +188,3 @@ static WEFT_HD inline void weft_sincos2pi(double u, double *sine, double *cosine
   default: *sine = -c; *cosine = s;  break;
   }
 }
-
-#endif

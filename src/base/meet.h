@@ -7,8 +7,7 @@
  *
  * A part that is told to stop, or finds that another has ended, leaves weft_meet() with an error. weft_meet_end() waits
  * for everybody who is still looking, whatever happens. */
-#ifndef WEFT_MEET_H
-#define WEFT_MEET_H
+#pragma once
 
 #include "context.h"
 
@@ -36,5 +35,4 @@ void weft_meet_leave(weft_meeting *meeting);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,8 +1,7 @@
 /* What ranks tell each other beyond gathering: sums over groups of ranks, exchanges of points, and messages that
  * travel while work goes on. Everything is doubles. Calls that all ranks of a group must make together are marked
  * `together`. */
-#ifndef WEFT_MESSAGES_H
-#define WEFT_MESSAGES_H
+#pragma once
 
 #include "context.h"
 
@@ -35,5 +34,4 @@ extern const weft_mpi_messages weft_mpi_message_table;
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -5,8 +5,7 @@
  *
  * and where each thread makes something ready first, WEFT_PARALLEL(threads) before a block in which WEFT_FOR(static)
  * stands before the loop. */
-#ifndef WEFT_PARALLEL_H
-#define WEFT_PARALLEL_H
+#pragma once
 
 #ifdef __cplusplus
 extern "C" {
@@ -53,5 +52,4 @@ int weft_threads_for(int wanted, int option);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

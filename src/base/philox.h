@@ -9,8 +9,7 @@
  *
  * cuRAND's curandStatePhilox4_32_10 gives the same words in the same order from
  *   curand_init(seed = key, subsequence = stream + sub * 2^32, offset = 4 * index) and curand4(), index < 2^62. */
-#ifndef WEFT_PHILOX_H
-#define WEFT_PHILOX_H
+#pragma once
 
 #include "math.h"
 
@@ -41,5 +40,3 @@ static WEFT_HD inline double weft_u01(uint32_t hi, uint32_t lo)
   uint64_t bits = (((uint64_t) hi << 32) | lo) >> 11;
   return weft_mul((double) (bits | 1), 1.0 / 9007199254740992.0);
 }
-
-#endif

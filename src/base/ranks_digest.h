@@ -1,7 +1,6 @@
 /* A digest of what must be the same on all ranks: equal bits give equal digests, and different ones differ except with
  * probability 2^-64. Four chains run side by side; each step can be undone, so that one different word always shows. */
-#ifndef WEFT_RANKS_DIGEST_H
-#define WEFT_RANKS_DIGEST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ static inline uint64_t weft_digest_end(const weft_digest *d)
   for (int k = 0; k < 4; k++) all = weft_digest_step(all, d->chain[k]);
   return all;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Measured rates: what this machine does in a second. R's cost functions (R/cost.R) scale their seconds by them. */
-#ifndef WEFT_RATES_H
-#define WEFT_RATES_H
+#pragma once
 
 #include "context.h"
 
@@ -24,5 +23,3 @@ enum { WEFT_DEVICE_RATES(WEFT_RATE_NUMBER) WEFT_DEVICE_RATE_COUNT };
 
 /* In weft.so alone. The device's are in its table (backend.h). */
 weft_status weft_host_rates(weft_ctx *ctx, double rates[WEFT_HOST_RATE_COUNT]);
-
-#endif

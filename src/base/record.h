@@ -8,8 +8,7 @@
  * A name that is missing, a value of another type or length, and (at the close) a name that nobody read are internal
  * errors that say which record and which name. Only entry points read records, before anything native is owned: an
  * error jumps. */
-#ifndef WEFT_RECORD_H
-#define WEFT_RECORD_H
+#pragma once
 
 #include "glue.h"
 
@@ -49,5 +48,3 @@ int weft_kind_of(SEXP word, const char *what, const char *const *words, int coun
 /* Results are named lists. Puts `value` at `name`, and returns it; an internal error where there is no such name. */
 #define WEFT_NAMED_LIST(...) Rf_mkNamed(VECSXP, (const char *[]) { __VA_ARGS__, "" })
 SEXP weft_result_put(SEXP result, const char *name, SEXP value);
-
-#endif

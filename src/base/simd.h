@@ -5,8 +5,7 @@
  *
  * The environment variable WEFT_SIMD = portable | avx2 | avx512, read once, caps the choice; other values are
  * ignored. */
-#ifndef WEFT_SIMD_H
-#define WEFT_SIMD_H
+#pragma once
 
 #if defined(__x86_64__) && \
     (defined(__clang__) ? __clang_major__ >= 10 : defined(__GNUC__) && __GNUC__ >= 8 && !defined(_WIN32))
@@ -37,5 +36,4 @@ int weft_simd_set(weft_simd level);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -7,8 +7,7 @@
  * polls for all. When one fails the others stop at their next poll; the error is that of the first part that failed by
  * itself. With one device the caller's thread runs part 0 itself, in its own context; otherwise the parts may meet
  * (meet.h). */
-#ifndef WEFT_SPREAD_H
-#define WEFT_SPREAD_H
+#pragma once
 
 #include "context.h"
 
@@ -50,5 +49,4 @@ static inline uint64_t weft_share_start(uint64_t units, uint64_t part, uint64_t 
 
 #ifdef __cplusplus
 }
-#endif
 #endif

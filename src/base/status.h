@@ -1,7 +1,6 @@
 /* What a native function returns. Every function that can fail returns a weft_status and leaves the words for
  * the user in the context (context.h); nothing below the glue prints, exits or knows R. */
-#ifndef WEFT_STATUS_H
-#define WEFT_STATUS_H
+#pragma once
 
 typedef enum {
   WEFT_OK = 0,
@@ -14,5 +13,3 @@ typedef enum {
 
 /* Runs a step of a function that has `weft_status st` and one exit label `done`. */
 #define WEFT_TRY(step) do { if ((st = (step)) != WEFT_OK) goto done; } while (0)
-
-#endif

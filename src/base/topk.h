@@ -11,8 +11,7 @@
  *   weft_topk_push(&best, score, pair);           millions of times
  *   weft_topk_merge(&best, &other);               at the end
  *   size_t found = weft_topk_sort(&best);         best.items[0 .. found - 1], best first */
-#ifndef WEFT_TOPK_H
-#define WEFT_TOPK_H
+#pragma once
 
 #include <math.h>
 #include <stddef.h>
@@ -136,5 +135,3 @@ static inline size_t weft_topk_sort(weft_topk *t)
   weft_scored_sort(t->items, t->count);
   return t->count;
 }
-
-#endif

@@ -9,8 +9,7 @@
  *   BIC, AIC    h(S) = Σ_cells N ln N                        (less the penalty for q_P (r_i - 1) parameters)
  *   BGe         h(S) = ln p(data of S)
  * K2 and BDs need a numerator and a denominator of their own for each child. bn_score_kinds.h has a row for each. */
-#ifndef WEFT_BN_H
-#define WEFT_BN_H
+#pragma once
 
 #include "../base/arena.h"
 #include "../base/context.h"
@@ -155,5 +154,4 @@ weft_bn_edges_graphs_op weft_bn_edges_graphs_cpu;
 
 #ifdef __cplusplus
 }
-#endif
 #endif

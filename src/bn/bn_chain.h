@@ -10,8 +10,7 @@
  *
  * Functions marked WIDE take the words per mask as an argument and are inlined with it constant; `fast`, also constant,
  * says that masks have one word and AVX-512 is there. */
-#ifndef WEFT_BN_CHAIN_H
-#define WEFT_BN_CHAIN_H
+#pragma once
 
 #include <string.h>
 #include "../base/simd.h"
@@ -182,5 +181,3 @@ void weft_bn_layers_write(const weft_bn_lists *lists, weft_bn_replica *r, int32_
 const uint64_t *weft_bn_layer_before(const weft_bn_lists *lists, const weft_bn_replica *r, size_t z);
 /* The best graph of an order, as picks. */
 int64_t weft_bn_best_graph(const weft_bn_lists *lists, const uint64_t *before, int32_t *picks);
-
-#endif

@@ -15,8 +15,7 @@
  * best sets, and as many places of the order; shared memory has what they held when a launch or a swap of temperatures
  * began. More nodes: lanes take the positions between, and a set fits when its members' positions come before. Sum:
  * bn_chain_sums.cuh. */
-#ifndef WEFT_BN_CHAIN_STEPS_CUH
-#define WEFT_BN_CHAIN_STEPS_CUH
+#pragma once
 
 #include "../base/device.cuh"
 #include "bn_move.h"
@@ -557,5 +556,3 @@ __device__ static void step_wide(const chain_job &job, const replica &r, weft_bn
   for (int32_t at = low + (int32_t) lane; at <= high; at += 32) r.place[r.order[at]] = at;
   __syncwarp();
 }
-
-#endif

@@ -17,8 +17,7 @@
  *   wide    warps × WIDE_COLUMNS × words   predecessors, where masks have more than two words
  *   count   2 × p of 32 bits    how many ask; of this step and of the next
  *   queue   p of 32 bits        nodes asked for: those with long lists from the front, others from the back */
-#ifndef WEFT_BN_CHAIN_SUMS_CUH
-#define WEFT_BN_CHAIN_SUMS_CUH
+#pragma once
 
 #include "bn_chain_steps.cuh"
 
@@ -514,5 +513,3 @@ __global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH)
     copy_state(job.state + list * job.at.step, b.state + (uint64_t) q * job.at.step, job.at.step, lane);
   }
 }
-
-#endif

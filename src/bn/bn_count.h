@@ -9,8 +9,7 @@
  * or, where planes would take more time or memory (many rows, many levels), lists of rows, cell after cell.
  * weft_bn_refine() makes the cells of P + v; weft_bn_leaf() sums f(count) over the cells of P + v without making them.
  * f is a table by count in fixed point (weft_bn_ftable), f(0) = 0. */
-#ifndef WEFT_BN_COUNT_H
-#define WEFT_BN_COUNT_H
+#pragma once
 
 #include "../base/math.h"
 #include "bn.h"
@@ -79,5 +78,4 @@ int64_t weft_bn_leaf(weft_bn_counter *counter, weft_bn_cells *from, size_t v, do
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* What the device files of the room share. */
-#ifndef WEFT_BN_CUDA_CUH
-#define WEFT_BN_CUDA_CUH
+#pragma once
 
 #include "bn.h"
 
@@ -10,5 +9,3 @@ weft_bn_optimum_op weft_bn_optimum_cuda;
 weft_bn_edges_orders_op weft_bn_edges_orders_cuda;
 weft_bn_edges_graphs_op weft_bn_edges_graphs_cuda;
 }
-
-#endif

@@ -14,8 +14,7 @@
  *
  * Of the k nodes outside C the first eight are R's low part, eight more its middle part, the others its top part. Each
  * part has the product of its a_v(C), and a term is the product of four numbers (weft_bn_graph_term). */
-#ifndef WEFT_BN_GRAPHS_H
-#define WEFT_BN_GRAPHS_H
+#pragma once
 
 #include "bn.h"
 #include "../base/math.h"
@@ -221,5 +220,4 @@ weft_status weft_bn_graph_completions(weft_ctx *ctx, weft_arena *mem, const weft
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* What the files of the room share and no one else sees. */
-#ifndef WEFT_BN_INTERNAL_H
-#define WEFT_BN_INTERNAL_H
+#pragma once
 
 #include "../base/topk.h"
 #include "bn_count.h"
@@ -102,5 +101,4 @@ double weft_bn_gauss_row(const double *scatter, size_t p, const size_t *member, 
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,7 +1,6 @@
 /* What chains over orders are on both back ends: moves and their acceptance, the graphs that are kept, the lists of
  * sets. */
-#ifndef WEFT_BN_MOVE_H
-#define WEFT_BN_MOVE_H
+#pragma once
 
 #include "../base/draws.h"
 #include "bn.h"
@@ -134,5 +133,4 @@ weft_status weft_bn_start_orders(weft_ctx *ctx, const weft_bn_lists *lists, cons
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -16,8 +16,7 @@
  * whether v is in W, and the block that has v reads a_v of the block without it from its own values.
  *
  * Blocks with equally many nodes in their high part (top, mid) do not depend on each other. */
-#ifndef WEFT_BN_ORDERS_H
-#define WEFT_BN_ORDERS_H
+#pragma once
 
 #include "bn.h"
 #include "bn_wide.h"
@@ -80,5 +79,4 @@ static WEFT_HD inline void weft_bn_order_unload(weft_bn_wide form, const uint32_
 
 #ifdef __cplusplus
 }
-#endif
 #endif

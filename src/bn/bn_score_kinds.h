@@ -9,8 +9,7 @@
  *   penalty      weft_bn_penalty_<penalty>(): what a free parameter costs in nats
  *   joint        score(i | P) = h(P + i) - h(P): one count of every set serves all its children
  *   device       a device counts it */
-#ifndef WEFT_BN_SCORE_KINDS_H
-#define WEFT_BN_SCORE_KINDS_H
+#pragma once
 
 #include <math.h>
 
@@ -115,5 +114,3 @@ static inline double weft_bn_penalty_of(weft_bn_score score, double rows)
 #undef WEFT_BN_PENALTY
   return 0; /* never: every kind has its case */
 }
-
-#endif

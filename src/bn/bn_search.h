@@ -8,8 +8,7 @@
  *   bn_search.c      the moves
  *
  * Scores are whole numbers of 2^-bits nats (bn.h): the result depends neither on threads nor on the order of sums. */
-#ifndef WEFT_BN_SEARCH_H
-#define WEFT_BN_SEARCH_H
+#pragma once
 
 #include "bn_internal.h"
 
@@ -149,5 +148,3 @@ void weft_bn_trees_forget(weft_bn_trees *trees, const uint8_t *which);
 int64_t weft_bn_trees_value(weft_bn_trees *trees, weft_bn_scorer *scorer, size_t i, weft_bn_prefix prefix,
                             uint64_t *asked_for, size_t *parents, size_t *m);
 static inline uint64_t weft_bn_bit(int32_t node) { return UINT64_C(1) << (node & 63); }
-
-#endif

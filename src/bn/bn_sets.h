@@ -1,8 +1,7 @@
 /* Sets of at most s of K things, numbered: all sets of size 0, then of size 1 and so on, within a size in
  * colexicographic order. The set c_1 < ... < c_m has number offset[m] + Σ_j C(c_j, j), so that sets which differ in the
  * least member alone stand side by side; the loops over all sets run over that member innermost. */
-#ifndef WEFT_BN_SETS_H
-#define WEFT_BN_SETS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ static inline int weft_bn_walk_next(weft_bn_walk *w)
   w->least = w->c[1];
   return 1;
 }
-
-#endif

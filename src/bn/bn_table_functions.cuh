@@ -1,6 +1,5 @@
 /* The functions f of counts that a score table on the device needs (bn_count.h), found and filled in by the host. */
-#ifndef WEFT_BN_TABLE_FUNCTIONS_CUH
-#define WEFT_BN_TABLE_FUNCTIONS_CUH
+#pragma once
 
 #include <cstring>
 #include "bn_count.h"
@@ -37,5 +36,3 @@ static void fill_task(void *data, size_t t, int thread)
   counter.unit = d->unit;
   weft_bn_function(&counter, d->f->a[t], (uint32_t) d->n);
 }
-
-#endif

@@ -14,8 +14,7 @@
  * Pruning: sets of one size after another; a thread a set takes its raw score from the joint values, or from the count
  * of the node's own sets, adds its share and holds it against the best of its subsets. What stays goes to the host,
  * which sorts it. */
-#ifndef WEFT_BN_TABLE_KERNELS_CUH
-#define WEFT_BN_TABLE_KERNELS_CUH
+#pragma once
 
 #include "../base/device.cuh"
 #include "bn_internal.h"
@@ -441,5 +440,3 @@ __global__ static void list_sets(const universe *universes, const int64_t *score
     if (stays) { list[at].score = (double) mine; list[at].index = x; }
   }
 }
-
-#endif

@@ -3,8 +3,7 @@
  * (bn_orders.c); 0 is the word 0. Words compare like the numbers they stand for. Additions round to nearest in
  * integers; products and their sums are doubles with an exponent of their own. The same bits on the host and on the
  * device. */
-#ifndef WEFT_BN_WIDE_H
-#define WEFT_BN_WIDE_H
+#pragma once
 
 #include "../base/math.h"
 
@@ -84,5 +83,3 @@ static WEFT_HD inline uint64_t weft_bn_wide_product(weft_bn_wide form, uint64_t 
   weft_bn_wide_add_product(form, &sum, x, y);
   return weft_bn_wide_of_sum(form, sum);
 }
-
-#endif

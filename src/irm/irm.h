@@ -18,8 +18,7 @@
  *   log posterior = Σ_lm f(N_lm, P_lm) + log CRP(z)   (+ log CRP of the other mode)
  *
  * which is the scale of every log posterior that leaves this room, whatever the sampler. */
-#ifndef WEFT_IRM_H
-#define WEFT_IRM_H
+#pragma once
 
 #include "../base/context.h"
 
@@ -148,5 +147,4 @@ weft_status weft_irm_blocks(weft_ctx *ctx, const weft_irm_graph *graph, int32_t 
 
 #ifdef __cplusplus
 }
-#endif
 #endif

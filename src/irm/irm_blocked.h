@@ -1,6 +1,5 @@
 /* What the blocked sampler draws for a sweep, and its threads' memory; see irm_blocked.c. */
-#ifndef WEFT_IRM_BLOCKED_H
-#define WEFT_IRM_BLOCKED_H
+#pragma once
 
 #include "irm_nodes.h"
 #include "irm_moves.h"
@@ -18,5 +17,3 @@ struct irm_blocked {
   int32_t *base_narrow[2];
   irm_node_scratch *scratch; /* one per thread */
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* Whole numbers in text, for bag-of-words files. */
-#ifndef WEFT_IRM_BOW_H
-#define WEFT_IRM_BOW_H
+#pragma once
 
 #include "../base/context.h"
 
@@ -8,5 +7,3 @@
  * neither digit nor white space or belongs to a number above 2147483647, or -1. Returns how many were read before
  * it. */
 int64_t weft_irm_numbers(const unsigned char *text, int64_t length, int32_t *out, int64_t *bad);
-
-#endif

@@ -1,7 +1,6 @@
 /* What the files of the device's sweep share; see irm_cuda.cu. Compiled without contraction, so that the scores and
  * draws are the CPU's, bit by bit. */
-#ifndef WEFT_IRM_CUDA_CUH
-#define WEFT_IRM_CUDA_CUH
+#pragma once
 
 #include "../base/device.cuh"
 #include "irm_state.h"
@@ -119,5 +118,4 @@ template <typename Chunk> __device__ static inline int irm_pick_among(int chunks
   return chosen;
 }
 
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* From edge lists to the graph that the samplers read; see irm_graph.c. */
-#ifndef WEFT_IRM_GRAPH_H
-#define WEFT_IRM_GRAPH_H
+#pragma once
 
 #include "../base/arena.h"
 #include "irm.h"
@@ -21,5 +20,3 @@ weft_status weft_irm_edges_turn(weft_ctx *ctx, weft_arena *arena, const weft_irm
 weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self,
                                 const weft_irm_edges *links, const weft_irm_edges *missing, double unit,
                                 double log_scale, weft_irm_graph *out);
-
-#endif

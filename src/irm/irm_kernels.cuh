@@ -1,6 +1,5 @@
 /* The kernels of irm_cuda.cu: parameters, counts, the draws of light and heavy nodes, blocks. */
-#ifndef WEFT_IRM_KERNELS_CUH
-#define WEFT_IRM_KERNELS_CUH
+#pragma once
 
 #include "irm_shards.cuh"
 
@@ -424,5 +423,3 @@ __global__ static void irm_row_sums(const double *scores, int32_t k0, int32_t k1
   for (int32_t m = 0; m < k1; m++) sum += scores[(int64_t) l * k1 + m];
   sums[l] = sum;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The kinds of moves that a sweep is made of; each leaves the posterior as it is, but for the ascent, which is taken
  * back. */
-#ifndef WEFT_IRM_MOVES_H
-#define WEFT_IRM_MOVES_H
+#pragma once
 
 #include "irm_state.h"
 
@@ -38,5 +37,4 @@ weft_status irm_trials_make(weft_arena *arena, irm_state *s, int chains);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

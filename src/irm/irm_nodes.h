@@ -11,8 +11,7 @@
  * A light node adds rows of 32-bit tables, each less the middle of its values (a constant per m does not change the
  * draw). A heavy one, with more than IRM_LIGHT links and missing pairs, counts its links by cluster and adds count
  * times row in double; so does every node when a table is too wide for 32 bits. */
-#ifndef WEFT_IRM_NODES_H
-#define WEFT_IRM_NODES_H
+#pragma once
 
 #include "irm.h"
 #include "irm_units.h"
@@ -47,5 +46,3 @@ irm_nodes_function irm_nodes_variant(void);
 
 /* The label that `words` pick from `sums` in units; `scores` is scratch. Both have `width` elements. */
 int32_t irm_pick(const double *sums, int32_t *scores, int64_t width, weft_u32x4 words);
-
-#endif

@@ -1,7 +1,6 @@
 /* A split-merge proposal while it is weighed, and the two clusters of a bipartite graph that its nodes move between;
  * see irm_split.c and irm_pair.c. What weighs a proposal in a bipartite graph leaves the state as it is. */
-#ifndef WEFT_IRM_PAIR_H
-#define WEFT_IRM_PAIR_H
+#pragma once
 
 #include "irm_state.h"
 
@@ -56,5 +55,3 @@ weft_status irm_weigh(weft_ctx *poll, irm_state *s, irm_trial *t, int mode, int 
 
 /* The next uniform of the proposal's scans. */
 static inline double irm_trial_next(irm_trial *t) { return weft_draw_uniform(t->rng, t->index + t->scans++); }
-
-#endif

@@ -1,6 +1,5 @@
 /* Blocked Gibbs sampling of real values; see irm_real.c. */
-#ifndef WEFT_IRM_REAL_H
-#define WEFT_IRM_REAL_H
+#pragma once
 
 #include "irm_nodes.h"
 #include "irm_state.h"
@@ -13,5 +12,3 @@ void irm_real_draw(irm_real *r, const irm_state *s);
 /* Tables for a mode, whose nodes may then be drawn, in any order. */
 void irm_real_mode(irm_real *r, const irm_state *s, int mode);
 void irm_real_nodes(irm_real *r, irm_state *s, int mode, int64_t first, int64_t last, int threads);
-
-#endif

@@ -1,7 +1,6 @@
 /* What the blocked sampler draws for a block of real values: the same arithmetic on both back ends. irm_real.c says
  * what it means. CUDA files that include this are compiled without contraction. */
-#ifndef WEFT_IRM_REAL_BLOCK_H
-#define WEFT_IRM_REAL_BLOCK_H
+#pragma once
 
 #include "../base/draws.h"
 #include "irm_score.h"
@@ -29,5 +28,3 @@ static WEFT_HD inline irm_real_block irm_real_draw_block(weft_rng rng, uint64_t 
   const irm_real_block out = { 0.5 * (log_tau - tau * mean * mean), tau * mean * unit, -0.5 * tau * (unit * unit) };
   return out;
 }
-
-#endif

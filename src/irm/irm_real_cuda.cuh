@@ -1,6 +1,5 @@
 /* The blocked sweep of real values on the device; see irm_real_cuda.cu. */
-#ifndef WEFT_IRM_REAL_CUDA_CUH
-#define WEFT_IRM_REAL_CUDA_CUH
+#pragma once
 
 #include "irm_shards.cuh"
 
@@ -26,5 +25,3 @@ weft_status irm_real_count(weft_ctx *ctx, irm_real_device *r, const irm_shard &s
 /* What each block contributes to the log posterior. */
 weft_status irm_real_scores(weft_ctx *ctx, irm_real_device *r, const irm_state *s, const irm_real_counts &c,
                             double *scores);
-
-#endif

@@ -8,8 +8,7 @@
  * CUDA files that include this are compiled without contraction.
  * irm_f() is accurate to a few ulp of its result; irm_f_fast() takes log Γ at small arguments from tables, for the
  * differences that the samplers need. */
-#ifndef WEFT_IRM_SCORE_H
-#define WEFT_IRM_SCORE_H
+#pragma once
 
 #include "../base/math.h"
 
@@ -162,5 +161,3 @@ static WEFT_HD inline double irm_f_block(const irm_tables *t, int64_t links, int
   const double by_size = pairs < t->size ? t->pairs[pairs] : irm_log_gamma(t->beta[0] + 0.5 * p) - 0.5 * weft_log1p(p);
   return t->base + by_size - (t->beta[0] + 0.5 * p) * weft_log(t->beta[1] + half);
 }
-
-#endif

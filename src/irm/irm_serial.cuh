@@ -1,7 +1,6 @@
 /* Labels drawn one node after another on the device; see irm_serial.cu. Everything else of such a sweep is the
  * host's. */
-#ifndef WEFT_IRM_SERIAL_CUH
-#define WEFT_IRM_SERIAL_CUH
+#pragma once
 
 #include "irm_cuda.cuh"
 
@@ -12,5 +11,3 @@ weft_status irm_serial_open(weft_ctx *ctx, weft_device_arena *mem, weft_arena *h
                             irm_serial **out);
 /* New labels of all modes in the state, from its blocks and, for the blocked sampler, its log μ. */
 weft_status irm_serial_labels(weft_ctx *ctx, irm_serial *r, irm_state *s, double done, double total);
-
-#endif

@@ -1,6 +1,5 @@
 /* The kernels of irm_serial.cu: one block of threads that draws a mode's labels node after node. */
-#ifndef WEFT_IRM_SERIAL_KERNELS_CUH
-#define WEFT_IRM_SERIAL_KERNELS_CUH
+#pragma once
 
 #include "irm_cuda.cuh"
 
@@ -336,5 +335,3 @@ __global__ static void __launch_bounds__(THREADS) draw_collapsed(const __grid_co
     __syncthreads();
   }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The graph on the device, in shards; see irm_shards.cu. */
-#ifndef WEFT_IRM_SHARDS_CUH
-#define WEFT_IRM_SHARDS_CUH
+#pragma once
 
 #include <vector>
 #include "irm_cuda.cuh"
@@ -40,5 +39,3 @@ struct irm_shards {
 weft_status irm_shards_make(weft_ctx *ctx, irm_shards *s, double room);
 /* The shard's memory on the device: where it stays, or where it has just been sent. */
 weft_status irm_shard_bring(irm_shards *s, const irm_shard &shard, irm_shard_view *v);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * A one-mode graph has mode 0 only: links[1] is then the transpose for incoming links, and the very same array as
  * links[0] when the graph is undirected (both triangles are kept; the diagonal counts every pair once). */
-#ifndef WEFT_IRM_STATE_H
-#define WEFT_IRM_STATE_H
+#pragma once
 
 #include "../base/arena.h"
 #include "../base/draws.h"
@@ -164,5 +163,4 @@ static inline int64_t irm_share_start(const weft_irm_graph *g, int mode, const i
 
 #ifdef __cplusplus
 }
-#endif
 #endif

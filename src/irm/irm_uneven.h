@@ -1,6 +1,5 @@
 /* Which cluster of a bipartite graph a split is proposed for; see irm_uneven.c. */
-#ifndef WEFT_IRM_UNEVEN_H
-#define WEFT_IRM_UNEVEN_H
+#pragma once
 
 #include "irm_pair.h"
 
@@ -10,5 +9,3 @@ void irm_uneven_renew(irm_state *s, int mode, const irm_trial *t);
 
 /* T of the cluster that a and b would make. */
 double irm_uneven_joined(const irm_state *s, int mode, int32_t a, int32_t b);
-
-#endif

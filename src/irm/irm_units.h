@@ -14,8 +14,7 @@
  * picks from the chunk's whole-number sum, by columns c % 8 first, then c / 8: the order in which a tensor core's
  * threads and a vector's lanes hold them. Another uniform picks the chunk by sum · 2^-(its distance from the
  * greatest). */
-#ifndef WEFT_IRM_UNITS_H
-#define WEFT_IRM_UNITS_H
+#pragma once
 
 #include "../base/draws.h"
 
@@ -72,5 +71,3 @@ static WEFT_HD inline uint32_t irm_weight(uint32_t distance)
   memcpy(&bits, &p, sizeof bits);
   return (bits - IRM_WEIGHT_THREE) << 6 >> (halvings < 31u ? halvings : 31u);
 }
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Points lie one after another (x[i * d + j]). When a bandwidth scales dimensions, coordinates are pairs hi + lo of
  * doubles, so that scaling loses nothing that a subtraction could bring to light; h is then 1. */
-#ifndef WEFT_KERNEL_H
-#define WEFT_KERNEL_H
+#pragma once
 
 #include "../base/arena.h"
 #include "../base/context.h"
@@ -305,5 +304,4 @@ weft_status weft_kernel_grid_spread(weft_ctx *ctx, const weft_kernel_ops *ops, c
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* What direct sums and walks share: a block of up to 32 queries laid out for the tiles, and its compensated totals. */
-#ifndef WEFT_KERNEL_BLOCK_H
-#define WEFT_KERNEL_BLOCK_H
+#pragma once
 
 #include <string.h>
 #include "kernel_scalar.h"
@@ -124,5 +123,3 @@ static inline int weft_block_doubtful(const weft_block_query *b, const weft_kern
   }
   return 0;
 }
-
-#endif

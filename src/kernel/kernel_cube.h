@@ -1,8 +1,7 @@
 /* What benchmarks and their tests sum (builds with WEFT_TESTS=yes): n points uniform in the unit cube, made on each
  * device from a key, so that there may be as many as its memory holds. Coordinate j of point i is word j % 4 of Philox
  * block (key, i, WEFT_STREAM_CUBE, j / 4). Query c of `samples` is point c * (n / samples). A compact kernel. */
-#ifndef WEFT_KERNEL_CUBE_H
-#define WEFT_KERNEL_CUBE_H
+#pragma once
 
 #include "kernel.h"
 
@@ -41,5 +40,4 @@ weft_status weft_kernel_cube_spread(weft_ctx *ctx, const weft_kernel_ops *ops, c
 
 #ifdef __cplusplus
 }
-#endif
 #endif

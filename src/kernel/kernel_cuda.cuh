@@ -13,8 +13,7 @@
  * A pair costs d multiply-adds by |q|² + |x|² - 2 q·x (EXPAND; in float, about the middle of the block's queries), or
  * 2d instructions by differences. Sums of RUN terms in a lane go on in double, partial sums of chunks are added in
  * their order. */
-#ifndef WEFT_KERNEL_CUDA_CUH
-#define WEFT_KERNEL_CUDA_CUH
+#pragma once
 
 #include "../base/device.cuh"
 #include "kernel_scalar.h"
@@ -319,5 +318,3 @@ template <typename Real> static inline size_t tile_bytes(int d, int cols, bool p
   return sizeof(Real) * ((T + XT) * dims * (pairs ? 2 : 1) + cols * XT + T + XT) +
          sizeof(double) * P * cols * TILE_THREADS;
 }
-
-#endif

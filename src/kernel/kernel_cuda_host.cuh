@@ -1,7 +1,6 @@
 /* What the host side of the kernel room's device code shares: grids, uploads, and launches of tiles in slices short
  * enough to poll between them. */
-#ifndef WEFT_KERNEL_CUDA_HOST_CUH
-#define WEFT_KERNEL_CUDA_HOST_CUH
+#pragma once
 
 #include <cmath>
 #include <cstring>
@@ -56,6 +55,4 @@ weft_status weft_kernel_mesh_cuda(weft_ctx *ctx, const weft_kernel_task *task, c
 #ifdef WEFT_TESTS
 weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const struct weft_kernel_cube_job *job);
 weft_status weft_kernel_cube_mesh_cuda(weft_ctx *ctx, const struct weft_kernel_cube_mesh_job *job);
-#endif
-
 #endif

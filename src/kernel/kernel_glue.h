@@ -1,6 +1,5 @@
 /* How the room's entry points read R's lists; see kernel_glue.c. */
-#ifndef WEFT_KERNEL_GLUE_H
-#define WEFT_KERNEL_GLUE_H
+#pragma once
 
 #include "../base/glue.h"
 #include "kernel.h"
@@ -19,5 +18,3 @@ typedef struct weft_kernel_sum_job {
 int weft_kernel_kind_of(SEXP name);
 weft_kernel_task weft_kernel_task_of(SEXP list);
 weft_tree weft_kernel_tree_of(SEXP list);
-
-#endif

@@ -1,7 +1,6 @@
 /* A grid of points on the device (kernel_grid_cuda.cu) and sums over it (kernel_grid_sum_cuda.cu), for what runs
  * them. */
-#ifndef WEFT_KERNEL_GRID_CUDA_CUH
-#define WEFT_KERNEL_GRID_CUDA_CUH
+#pragma once
 
 #include "kernel_cuda_host.cuh"
 
@@ -50,5 +49,3 @@ template <typename Real>
 weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int kind, double h,
                           int leave_one_out, const grid_points<Real> &query, const grid_points<Real> &reference, int m,
                           double *out, double counts[3]);
-
-#endif

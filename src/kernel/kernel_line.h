@@ -17,8 +17,7 @@
  * Kernels that have odd powers of r differ on the two sides of the query, kernels with an end cut through cells, and a
  * query may leave a reference out: there the cell is taken in blocks of 16 references, those in question pair by pair,
  * and the moments of the blocks before and after are kept as sums from either end, so that nothing is subtracted. */
-#ifndef WEFT_KERNEL_LINE_H
-#define WEFT_KERNEL_LINE_H
+#pragma once
 
 #include "kernel_scalar.h"
 
@@ -88,5 +87,3 @@ weft_status weft_line_build(weft_ctx *ctx, weft_arena *mem, const weft_kernel_ta
 /* The same for a form of weft_line_narrow_series(), with neither references nor blocks. *done = 0 where cells would be
  * too many, or too narrow beside the coordinates. Some weight is positive. */
 weft_status weft_line_scatter(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task, weft_line *line, int *done);
-
-#endif

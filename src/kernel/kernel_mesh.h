@@ -12,8 +12,7 @@
  *   kernel_mesh.c             points in blocks, and what is done with them
  *   kernel_mesh_tile.h        spreading, convolving, gathering: vector code
  *   kernel_mesh_cuda.cu       the same on a device */
-#ifndef WEFT_KERNEL_MESH_H
-#define WEFT_KERNEL_MESH_H
+#pragma once
 
 #include "kernel.h"
 
@@ -93,5 +92,4 @@ const weft_mesh_code *weft_mesh_variant(void);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -6,8 +6,7 @@
  * nodes where the next cell begins. The nodes are whole numbers, in units of at most 2^-60 of the sum of weights: their
  * sums are the same in whatever order warps come. To gather, a lane has a query, and the warp a copy of the cell's
  * nodes. Windows of more than 8 nodes are taken in blocks of 8, one after another. */
-#ifndef WEFT_KERNEL_MESH_CUDA_CUH
-#define WEFT_KERNEL_MESH_CUDA_CUH
+#pragma once
 
 #include "kernel_cuda_host.cuh"
 #include "kernel_mesh.h"
@@ -64,5 +63,3 @@ weft_status weft_mesh_convolve_cuda(mesh_run *run, size_t c, double total);
 /* out[i]: the sum of point i. */
 weft_status weft_mesh_gather_cuda(mesh_run *run, const mesh_points *points, size_t c, double *out);
 double weft_mesh_rounding_cuda(const mesh_run *run);
-
-#endif

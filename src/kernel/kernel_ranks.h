@@ -1,6 +1,5 @@
 /* Kernel sums over ranks: the global tree's splits, and which references another rank's queries need. */
-#ifndef WEFT_KERNEL_RANKS_H
-#define WEFT_KERNEL_RANKS_H
+#pragma once
 
 #include "../base/messages.h"
 #include "kernel.h"
@@ -33,5 +32,3 @@ weft_status weft_ranks_needed(weft_ctx *ctx, const weft_reach *reach, const doub
 /* out[i + c * n]: what the nearest leaf of references adds for query i of the query tree, a lower bound of its sum. */
 weft_status weft_ranks_nearest(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *query,
                                const weft_tree *reference, double *out);
-
-#endif

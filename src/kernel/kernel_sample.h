@@ -1,6 +1,5 @@
 /* What rules for bandwidths ask of a column of numbers (kernel_sample.c), and of points on a grid (kernel_bin.c). */
-#ifndef WEFT_KERNEL_SAMPLE_H
-#define WEFT_KERNEL_SAMPLE_H
+#pragma once
 
 #include "kernel.h"
 
@@ -19,5 +18,3 @@ weft_status weft_kernel_lag_sums(weft_ctx *ctx, const weft_lags *l, double *out)
 weft_status weft_kernel_deviation(weft_ctx *ctx, const double *x, size_t n, double *out);
 weft_status weft_kernel_quantiles(weft_ctx *ctx, const double *x, size_t n, const double *probability, size_t quantiles,
                                   double *out);
-
-#endif

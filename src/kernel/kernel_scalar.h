@@ -2,8 +2,7 @@
  *
  * Near the boundary of a compact kernel all of k is in 1 - s, where s = r²/h². It is computed in pairs of doubles
  * (Dekker 1971; two_sum after Knuth), exact to 2^-100 or so, so that ties on a lattice are ties. */
-#ifndef WEFT_KERNEL_SCALAR_H
-#define WEFT_KERNEL_SCALAR_H
+#pragma once
 
 #include "kernel.h"
 
@@ -83,5 +82,3 @@ static WEFT_HD inline void weft_add_to(double *total, double *rest, double v)
   *total = s.hi;
   *rest += s.lo;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Between kernel_single_cuda.cu and kernel_tensor_cuda.cu. */
-#ifndef WEFT_KERNEL_SINGLE_CUDA_CUH
-#define WEFT_KERNEL_SINGLE_CUDA_CUH
+#pragma once
 
 #include "kernel_cuda_host.cuh"
 
@@ -19,5 +18,3 @@ weft_status weft_kernel_launch_tensor(const tile_launch<float> &l);
 bool weft_kernel_rows_can(int kind, int64_t nq, int64_t d, int64_t m);
 int weft_kernel_rows_tile(void);
 weft_status weft_kernel_launch_rows(const tile_launch<float> &l);
-
-#endif

@@ -7,8 +7,7 @@
  *   kernel_walk_frontier.c    the nodes that the sums of 32 queries are still bounded by
  *   kernel_walk_nodes.c       how nodes lie to each other and to queries
  *   kernel_walk_moments.c     what bounds the sum of a node */
-#ifndef WEFT_KERNEL_WALK_H
-#define WEFT_KERNEL_WALK_H
+#pragma once
 
 #include "kernel_block.h"
 
@@ -106,5 +105,3 @@ int weft_walk_sample(const weft_walk *w, weft_hands *t, const weft_block_query *
 void weft_walk_look(const weft_walk *w, weft_hands *t);
 /* Sums over the group's list for 32 queries: t->from of t->leaf. */
 void weft_walk_sum(const weft_walk *w, weft_hands *t);
-
-#endif

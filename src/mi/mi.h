@@ -3,8 +3,7 @@
  * Everything is counted exactly and scored in double. With f(k) = k log2 k and counts n_ac, margins n_a, n_c, n:
  *   I(A;C) = ((Σ f(n_ac) - Σ f(n_a)) - (Σ f(n_c) - f(n))) / n      H(A) = (f(n) - Σ f(n_a)) / n
  * Both back ends add in the same order (mi_score.h), so that they give the same bits and the same ranks. */
-#ifndef WEFT_MI_H
-#define WEFT_MI_H
+#pragma once
 
 #include "../base/codes.h"
 #include "../base/context.h"
@@ -144,5 +143,4 @@ weft_status weft_mi_rank_wide(weft_ctx *ctx, const weft_mi_data *data, weft_mi_c
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* How much information chance gives: the law of a table's score when the classes are dealt over the rows at random. */
-#ifndef WEFT_MI_NULL_H
-#define WEFT_MI_NULL_H
+#pragma once
 
 #include "pack/mi_pack.h"
 
@@ -17,5 +16,4 @@ weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -4,8 +4,7 @@
  *   partial[l] += partial[l + 16], then 8, 4, 2, 1.
  * On the device the partials are a warp's lanes. Cells that are zero add nothing, so a sparse count that visits the
  * occupied cells in order gives the same bits. */
-#ifndef WEFT_MI_SCORE_H
-#define WEFT_MI_SCORE_H
+#pragma once
 
 #include "../base/math.h"
 #include "mi.h"
@@ -59,5 +58,3 @@ static WEFT_HD inline void weft_mi_store(const weft_mi_sums *s, const weft_mi_ra
   out->levels[j] = s->levels;
   out->class_levels[j] = s->class_levels;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* What the files of the MPI object share. */
-#ifndef WEFT_MPI_INTERNAL_H
-#define WEFT_MPI_INTERNAL_H
+#pragma once
 
 #include <mpi.h>
 #include "../base/arena.h"
@@ -81,5 +80,3 @@ void weft_mpi_count_received(int from);
 /* Takes and drops all messages that are under way, and dissolves groups. All ranks together. */
 weft_status weft_mpi_clear(weft_ctx *ctx);
 void weft_mpi_messages_end(void);
-
-#endif

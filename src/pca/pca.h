@@ -6,8 +6,7 @@
  * The algorithms are written once (pca_block.c, pca_vector.c) in terms of the operations below. A back end says where
  * vectors live and how products are taken; what decides (tests of convergence, ranks, small decompositions) runs on the
  * host, so that both back ends take the same course. */
-#ifndef WEFT_PCA_H
-#define WEFT_PCA_H
+#pragma once
 
 #include "../base/context.h"
 #include "../base/backend.h"
@@ -166,5 +165,4 @@ weft_status weft_pca_missing(weft_ctx *ctx, const weft_pca_ops *ops, const weft_
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* The block engine's parts that pca.c puts together. */
-#ifndef WEFT_PCA_BLOCK_H
-#define WEFT_PCA_BLOCK_H
+#pragma once
 
 #include "../base/arena.h"
 #include "pca.h"
@@ -95,5 +94,3 @@ weft_status weft_pca_block(weft_pca_run *run);   /* krylov and gram */
 /* The triplets of X in the span of the job's `start`: Rayleigh-Ritz, two passes. Residuals are those of X. */
 weft_status weft_pca_ritz(weft_pca_run *run);
 weft_status weft_pca_vectors(weft_pca_run *run); /* gs and nipals */
-
-#endif

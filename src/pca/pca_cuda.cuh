@@ -1,6 +1,5 @@
 /* What the CUDA files of the room share. */
-#ifndef WEFT_PCA_CUDA_CUH
-#define WEFT_PCA_CUDA_CUH
+#pragma once
 
 #include <cublas_v2.h>
 #include <cusolverDn.h>
@@ -91,5 +90,3 @@ cudaError_t weft_pca_fused(const weft_pca_dense *m, const double *v, double *u, 
  * then, in memory that the host sees, out = { |u|, |w|, |w / |u| - |u| v|, turn }. k <= 256. */
 cudaError_t weft_pca_after(const double *found, int k, const double *partial, int parts, double *v, const double *u,
                            double *w, int64_t n, int64_t p, double *out, double turn, cudaStream_t stream);
-
-#endif

@@ -4,8 +4,7 @@
  * centred copy exists and nothing is lost to cancellation; every entry of C is summed in an order that does not depend
  * on the number of threads, so that results are the same bits; the work stops for the user between panels; and it is
  * fast under any R, also one with the reference BLAS. */
-#ifndef WEFT_PCA_GEMM_H
-#define WEFT_PCA_GEMM_H
+#pragma once
 
 #include "../base/context.h"
 
@@ -27,5 +26,3 @@ static inline weft_pca_view weft_pca_plain(const double *x, size_t ld, int trans
  * anything). */
 weft_status weft_pca_gemm(weft_ctx *ctx, size_t m, size_t n, size_t k, double alpha, const weft_pca_view *a,
                           const weft_pca_view *b, double beta, double *c, size_t ldc, int lower);
-
-#endif

@@ -1,6 +1,5 @@
 /* Kernels about the Gram matrix; tools/race-pca.cu runs them alone. */
-#ifndef WEFT_PCA_GRAM_KERNELS_CUH
-#define WEFT_PCA_GRAM_KERNELS_CUH
+#pragma once
 
 #include <cstdint>
 #include <cuda_fp16.h>
@@ -63,5 +62,3 @@ __global__ void join(const float *high, const float *cross, int64_t ld, int64_t 
       g[i + j * order] = back * back * (high[i + j * ld] + ((double) cross[i + j * ld] + tile[threadIdx.x][y]) / LOW);
   }
 }
-
-#endif

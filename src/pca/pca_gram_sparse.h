@@ -1,6 +1,5 @@
 /* The Gram matrix of sparse rows; see pca_gram_sparse.c. */
-#ifndef WEFT_PCA_GRAM_SPARSE_H
-#define WEFT_PCA_GRAM_SPARSE_H
+#pragma once
 
 #include "pca.h"
 
@@ -9,5 +8,3 @@ weft_status weft_pca_gram_sparse_add(weft_ctx *ctx, const weft_pca_panel *x, con
 /* The centre off, and the factors on. `weight`: 1'R²1 */
 void weft_pca_gram_sparse_centre(const weft_pca_form *form, size_t p, double weight, const double *m, double *g,
                                  int threads);
-
-#endif

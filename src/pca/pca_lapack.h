@@ -1,7 +1,6 @@
 /* The Fortran LAPACK that R was built with. This file's .c is the only place that sees R's headers outside the glue; no
  * routine called there raises an R error on valid sizes. */
-#ifndef WEFT_PCA_LAPACK_H
-#define WEFT_PCA_LAPACK_H
+#pragma once
 
 #include "../base/context.h"
 
@@ -9,5 +8,3 @@
  * destroyed. */
 weft_status weft_pca_tridiagonal(weft_ctx *ctx, size_t order, double *diagonal, double *off, size_t k, double *values,
                                  double *vectors);
-
-#endif

@@ -1,6 +1,5 @@
 /* Data without components, to hold those of given data against (R/pca-choose.R). */
-#ifndef WEFT_PCA_NULL_H
-#define WEFT_PCA_NULL_H
+#pragma once
 
 #include "../base/context.h"
 #include "../base/draws.h"
@@ -9,5 +8,3 @@
  * sign of its own: draw i + j n is of row i of column j. */
 weft_status weft_pca_null(weft_ctx *ctx, const double *x, size_t n, size_t p, weft_rng rng, const double *mean,
                           double *out);
-
-#endif

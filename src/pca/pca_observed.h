@@ -1,6 +1,5 @@
 /* Regressions over what is observed in a column-major n × p matrix, NaN elsewhere: see weft_pca_ops. */
-#ifndef WEFT_PCA_OBSERVED_H
-#define WEFT_PCA_OBSERVED_H
+#pragma once
 
 #include "../base/context.h"
 
@@ -9,5 +8,3 @@ weft_status weft_pca_observed_loads(weft_ctx *ctx, const double *x, size_t n, si
 weft_status weft_pca_observed_scores(weft_ctx *ctx, const double *x, size_t n, size_t p, const double *loads,
                                      double *t);
 weft_status weft_pca_deflate(weft_ctx *ctx, double *x, size_t n, size_t p, const double *t, const double *loads);
-
-#endif

@@ -1,6 +1,5 @@
 /* Small decompositions on the host. */
-#ifndef WEFT_PCA_SMALL_H
-#define WEFT_PCA_SMALL_H
+#pragma once
 
 #include <stddef.h>
 #include "../base/context.h"
@@ -30,5 +29,3 @@ static inline void weft_pca_add_scaled(size_t count, double *restrict x, double 
 #endif
   for (; i < count; i++) x[i] += a * y[i];
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Products of a sparse panel on the CPU; see pca_sparse.c. */
-#ifndef WEFT_PCA_SPARSE_H
-#define WEFT_PCA_SPARSE_H
+#pragma once
 
 #include "pca.h"
 
@@ -16,5 +15,3 @@ static inline int weft_pca_threads_for_cells(const weft_ctx *ctx, double cells)
 {
   return cells < WEFT_PCA_SERIAL_CELLS ? 1 : ctx->threads;
 }
-
-#endif

@@ -13,8 +13,7 @@
  *   counts, edges                 regulation_edges.c: choices to edges
  *
  * R's names for them are in R/regulation.R. */
-#ifndef WEFT_REGULATION_H
-#define WEFT_REGULATION_H
+#pragma once
 
 #include "../base/arena.h"
 #include "../base/backend.h"
@@ -149,5 +148,4 @@ weft_status weft_regulation_list(weft_ctx *ctx, const weft_regulation_chosen *ch
 
 #ifdef __cplusplus
 }
-#endif
 #endif

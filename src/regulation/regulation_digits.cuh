@@ -6,8 +6,7 @@
  * A matrix is kept as rows of `depth` bytes, all low digits, then all high ones; depth is a multiple of
  * WEFT_DIGITS_DEPTH and the number of rows one of WEFT_DIGITS_SIDE, with zeros where nothing is. Sums wrap at 32 bits
  * on their way, which leaves them exact where the whole fits, as it does (regulation.h). */
-#ifndef WEFT_REGULATION_DIGITS_CUH
-#define WEFT_REGULATION_DIGITS_CUH
+#pragma once
 
 #include <cuda_runtime.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ __device__ static inline int weft_high_digit(int value) { return (value + 32) >>
 /* out[i × b_rows + j] = sum over the depth of row i of a times row j of b. */
 void weft_digits_multiply(const int8_t *a, size_t a_rows, const int8_t *b, size_t b_rows, size_t depth, int32_t *out,
                           cudaStream_t s);
-
-#endif

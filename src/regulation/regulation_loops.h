@@ -9,8 +9,7 @@
  * Features stand part by part: `padded` of the positive parts max(z, 0), then as many of the negative ones min(z, 0);
  * without hinges, z alone. padded is the number of regulators, rounded up to two whole panels; what is beyond them is
  * 0. */
-#ifndef WEFT_REGULATION_LOOPS_H
-#define WEFT_REGULATION_LOOPS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -90,5 +89,3 @@ typedef struct weft_regulation_phase {
 typedef void weft_regulation_item(const void *engine, size_t item, int thread);
 weft_status weft_regulation_items(weft_ctx *ctx, const weft_regulation_phase *phase, weft_regulation_item *work,
                                   const void *engine);
-
-#endif

@@ -8,8 +8,7 @@
  *                                                                         a_kl = q_l at the chosen feature
  * and every feature's r loses q_k times (r of the chosen) / sqrt(d of the chosen), its d loses q_k^2. q and r of z are
  * the sums of its parts'. */
-#ifndef WEFT_REGULATION_STEP_H
-#define WEFT_REGULATION_STEP_H
+#pragma once
 
 #include "../base/math.h"
 
@@ -32,5 +31,3 @@ static WEFT_HD inline double weft_regulation_gain(double r, double d, double lea
 {
   return d >= least ? weft_mul(favour, weft_div(weft_mul(r, r), d)) : -1.0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The loops of the screen (regulation_screen.c) that do most of its work, in vectors: how all features turn when one
  * has been chosen, with the test which of them may be the best now, and exact products of two features. */
-#ifndef WEFT_REGULATION_SWEEP_H
-#define WEFT_REGULATION_SWEEP_H
+#pragma once
 
 #include "../base/loops.h"
 #include "regulation.h"
@@ -181,6 +180,4 @@ WEFT_TARGET_AVX512 static int32_t dot_avx512(const int32_t *a, const int32_t *b,
   }
   return _mm512_reduce_add_epi32(sum);
 }
-#endif
-
 #endif

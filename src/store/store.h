@@ -14,8 +14,7 @@
  *
  * Rows and columns count from 0. A row that is handed over holds its entries in any order; equal places are summed, and
  * zeros are not stored. */
-#ifndef WEFT_STORE_H
-#define WEFT_STORE_H
+#pragma once
 
 #include "../base/arena.h"
 #include "../base/context.h"
@@ -243,5 +242,3 @@ weft_status weft_store_market_read(weft_ctx *ctx, weft_store_market *m, const ui
                                    int size_only, weft_store_entry_work work, void *data);
 /* The file has ended: whether all that it was to hold came. */
 weft_status weft_store_market_end(weft_ctx *ctx, weft_store_market *m, weft_store_entry_work work, void *data);
-
-#endif

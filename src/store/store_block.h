@@ -1,6 +1,5 @@
 /* One block: entries by columns <-> bytes. */
-#ifndef WEFT_STORE_BLOCK_H
-#define WEFT_STORE_BLOCK_H
+#pragma once
 
 #include "store.h"
 #include "store_pack.h"
@@ -28,5 +27,3 @@ weft_status weft_store_decode(weft_ctx *ctx, const weft_store *store, const weft
                               const double *columns, size_t count, int32_t *rows, double *values);
 
 weft_status weft_store_damaged(weft_ctx *ctx, const weft_store *store, size_t index, const char *what);
-
-#endif

@@ -1,6 +1,5 @@
 /* Numbers as bytes, the least first, whatever the machine; and the places of the header and of the directory. */
-#ifndef WEFT_STORE_BYTES_H
-#define WEFT_STORE_BYTES_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -57,5 +56,3 @@ static inline float weft_store_get_float(const uint8_t *from)
   memcpy(&x, &bits, sizeof x);
   return x;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Files for the store: read at a place, and written under a temporary name in the folder where they will be. */
-#ifndef WEFT_STORE_OS_H
-#define WEFT_STORE_OS_H
+#pragma once
 
 #include "../base/context.h"
 
@@ -23,5 +22,3 @@ weft_status weft_store_os_write(weft_ctx *ctx, int file, const char *name, uint6
 weft_status weft_store_os_publish(weft_ctx *ctx, int file, const char *part, const char *path, int overwrite);
 /* Numbers that two processes do not share. */
 uint64_t weft_store_os_unique(void);
-
-#endif

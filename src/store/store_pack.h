@@ -1,6 +1,5 @@
 /* Whole numbers in few bits, and checksums; see inst/store-format.md. */
-#ifndef WEFT_STORE_PACK_H
-#define WEFT_STORE_PACK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ typedef struct weft_store_packed {
 int weft_store_packed_view(const uint8_t *bytes, size_t size, uint64_t count, int version, uint64_t *begin,
                            weft_store_packed *out);
 void weft_store_unpack(const weft_store_packed *packed, size_t chunk, uint32_t out[WEFT_STORE_CHUNK]);
-
-#endif

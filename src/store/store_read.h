@@ -1,6 +1,5 @@
 /* Blocks of an open store, one after another. */
-#ifndef WEFT_STORE_READ_H
-#define WEFT_STORE_READ_H
+#pragma once
 
 #include "store_block.h"
 
@@ -10,5 +9,3 @@ weft_status weft_store_load(weft_ctx *ctx, const weft_store *store, size_t index
 /* Its counts alone (view->starts), before the checksum has been compared: to know sizes, which are checked again. */
 weft_status weft_store_load_counts(weft_ctx *ctx, const weft_store *store, size_t index, weft_arena *mem,
                                    weft_store_view *view);
-
-#endif

@@ -1,6 +1,5 @@
 /* The same work for several blocks at once, a thread each. */
-#ifndef WEFT_STORE_TOGETHER_H
-#define WEFT_STORE_TOGETHER_H
+#pragma once
 
 #include "../base/context.h"
 
@@ -13,5 +12,3 @@ typedef weft_status (*weft_store_work)(weft_ctx *ctx, size_t item, void *data);
  * and no poll, and an arena that is to outlive its item must be given another one. What is returned, with its message,
  * is the error of the first item that failed. */
 weft_status weft_store_together(weft_ctx *ctx, size_t count, double operations, weft_store_work work, void *data);
-
-#endif

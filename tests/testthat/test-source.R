@@ -159,3 +159,22 @@ test_that("p-values of a DelayedMatrix are those of the matrix", {
   same <- c("feature", "p_value", "q_value")
   expect_equal(mi_rank(DelayedArray::DelayedArray(x), class)[same], mi_rank(x, class)[same], ignore_attr = TRUE)
 })
+
+test_that("64-bit integers are the numbers that they stand for, or need the package", {
+  bits <- structure(c(1, 2, 40) * 2^-1074, class = "integer64") # whole numbers in the bits of doubles
+  frame <- data.frame(a = 1:3)
+  frame$b <- bits
+  if (!requireNamespace("bit64", quietly = TRUE)) {
+    expect_error(pca(frame, 1), class = "weft_error_input", regexp = "bit64")
+    expect_error(kernel_sum(0, bits, bandwidth = 1), class = "weft_error_input", regexp = "bit64")
+    skip("package bit64 is not installed")
+  }
+  plain <- data.frame(a = 1:3, b = c(1, 2, 40))
+  expect_equal(mi_matrix(frame, estimator = "pearson"), mi_matrix(plain, estimator = "pearson"),
+               ignore_attr = TRUE)
+  expect_equal(kernel_sum(3, bits, bandwidth = 1), kernel_sum(3, c(1, 2, 40), bandwidth = 1))
+})
+
+test_that("numbers that a class writes otherwise are numbers", {
+  expect_equal(kernel_sum(3, as.hexmode(1:3), bandwidth = 1), kernel_sum(3, 1:3, bandwidth = 1))
+})

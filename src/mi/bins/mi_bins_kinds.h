@@ -6,8 +6,7 @@
  *   share       share_<share>(): of a bin, in the sum that the criterion is made of
  *   criterion   criterion_<criterion>(): of the sum
  *   classes     goes on until there are as many bins as classes */
-#ifndef WEFT_MI_BINS_KINDS_H
-#define WEFT_MI_BINS_KINDS_H
+#pragma once
 
 #define WEFT_BINS_KINDS(ROW) \
   /*  kind       name         way           share    criterion classes */ \
@@ -35,5 +34,3 @@ static inline const weft_bins_kind *weft_bins_kind_of(weft_bins_method method)
 #undef WEFT_BINS_KIND
   return &kinds[method];
 }
-
-#endif

@@ -4,8 +4,7 @@
  * correlated are the values, their ranks (ties averaged), or the normal scores Φ⁻¹(rank / (n + 1)). A dot product is
  * eight partial sums, row r into partial r mod 8, then a halving tree, so that both back ends give the same bits. KSG
  * works on sorted columns: see mi_ksg.h. */
-#ifndef WEFT_MI_CONTINUOUS_H
-#define WEFT_MI_CONTINUOUS_H
+#pragma once
 
 #include "../../base/arena.h"
 #include "../../base/math.h"
@@ -116,5 +115,4 @@ static inline int weft_mi_tile(const weft_mi_tiles *t, size_t index, size_t *i0,
 
 #ifdef __cplusplus
 }
-#endif
 #endif

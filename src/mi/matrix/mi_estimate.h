@@ -14,8 +14,7 @@
  *     weft_mi_estimate_turn(&e, estimator, turn);
  *   }
  *   nats = weft_mi_estimate_nats(&e, f, estimator); */
-#ifndef WEFT_MI_ESTIMATE_H
-#define WEFT_MI_ESTIMATE_H
+#pragma once
 
 #include "../pairs/mi_pairs.h"
 
@@ -166,5 +165,3 @@ static WEFT_HD inline double weft_mi_estimate_nats(const weft_mi_estimate *e, co
 #undef WEFT_MI_NATS
   return 0; /* never: every kind has its case */
 }
-
-#endif

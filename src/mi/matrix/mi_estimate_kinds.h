@@ -8,8 +8,7 @@
  *
  * Of numbers: WEFT_MI_<kind>, what R calls it; `of`: the VALUES, their RANKS, or normal SCORES of these; `way`: what is
  * computed of two columns: their CORRELATION, KENDALLS_TAU, or distances to NEIGHBOURS. */
-#ifndef WEFT_MI_ESTIMATE_KINDS_H
-#define WEFT_MI_ESTIMATE_KINDS_H
+#pragma once
 
 #define WEFT_MI_ENTROPY_KINDS(ROW) \
   /*  kind                   name                     entropy                turns  whole */ \
@@ -56,5 +55,3 @@ static inline weft_mi_numeric_way weft_mi_way(weft_mi_numeric_kind kind)
 #undef WEFT_MI_WAY
   return way[kind];
 }
-
-#endif

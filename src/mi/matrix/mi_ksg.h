@@ -8,8 +8,7 @@
  * Differences are taken before they are divided, so that ties of whole numbers stay ties. The counts n_x, n_y and k are
  * collected as how often each number occurs, and the digammas summed over them in a fixed order: the same bits on both
  * back ends and for (x, y) as for (y, x). */
-#ifndef WEFT_MI_KSG_H
-#define WEFT_MI_KSG_H
+#pragma once
 
 #include "mi_continuous.h"
 #include "../mi_score.h"
@@ -62,5 +61,3 @@ static WEFT_HD inline double weft_ksg_bits(double sum_psi, double sum_k, double 
   double nats = weft_sub(weft_add(weft_div(sum_k, n), psi_n), weft_div(sum_psi, n));
   return weft_mul(nats, 1.4426950408889634);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* What is read off, and cut from, a symmetric p × p matrix of weights or information without a copy of it. Edges are
  * entries above the diagonal. */
-#ifndef WEFT_MI_EDGES_H
-#define WEFT_MI_EDGES_H
+#pragma once
 
 #include "../../base/arena.h"
 
@@ -18,5 +17,3 @@ weft_status weft_edges_cut(weft_ctx *ctx, size_t p, double *w, const double *m, 
 /* The positive edges column after column: numbers from 1 of both ends. starts: where each column's begin, and the
  * end. */
 weft_status weft_edges_list(weft_ctx *ctx, const weft_edges *e, const double *starts, int *from, int *to);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the network methods share. */
-#ifndef WEFT_MI_NETWORK_H
-#define WEFT_MI_NETWORK_H
+#pragma once
 
 #include "../../base/arena.h"
 #include "../mi.h"
@@ -29,5 +28,4 @@ weft_status weft_network_mirror(weft_ctx *ctx, const weft_network_job *job, doub
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -1,11 +1,8 @@
 /* Network methods on the device besides ARACNE; m is there already. */
-#ifndef WEFT_MI_NETWORK_CUDA_CUH
-#define WEFT_MI_NETWORK_CUDA_CUH
+#pragma once
 
 #include "../../base/device.cuh"
 #include "mi_network.h"
 
 weft_status weft_network_steps(weft_ctx *ctx, weft_device_arena *mem, const weft_network_job *job, const double *m,
                                double greatest, double *out);
-
-#endif

@@ -8,8 +8,7 @@
  *   in_bits      weights are information or differences of it: those that rounding leaves of 0 are 0
  *   nanoseconds  that a column takes on the CPU, roughly, as a function of p
  *   device       tiles: by itself, in tiles; steps: bands of columns; host: the CPU, whichever the back end */
-#ifndef WEFT_MI_NETWORK_KINDS_H
-#define WEFT_MI_NETWORK_KINDS_H
+#pragma once
 
 #define WEFT_NETWORK_KINDS(ROW) \
   /*  kind    name    before   greedy  in_bits  nanoseconds  device */ \
@@ -41,5 +40,3 @@ static inline const weft_network_kind *weft_network_kind_of(weft_network_method 
 #undef WEFT_NETWORK_KIND
   return &kinds[method];
 }
-
-#endif

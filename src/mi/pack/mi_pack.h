@@ -11,8 +11,7 @@
  *
  * so that a tile of pairs of two groups is one product of bit matrices for each pair of planes, and scoring can take
  * neighbours in vectors. An attribute of many levels has codes in place of planes. */
-#ifndef WEFT_MI_PACK_H
-#define WEFT_MI_PACK_H
+#pragma once
 
 #include "../../base/arena.h"
 #include "../../base/codes.h"
@@ -92,5 +91,4 @@ static inline const uint64_t *weft_mi_pack_row(const weft_mi_pack *pack, size_t 
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -2,8 +2,7 @@
  *
  * Rows stay in order within a class, so 64 rows of the input give each class a run of bits: those where the row has the
  * class, pushed together. Which rows these are is the same for every column, and so are the steps that push them. */
-#ifndef WEFT_MI_PACK_GENOTYPES_H
-#define WEFT_MI_PACK_GENOTYPES_H
+#pragma once
 
 #include "mi_pack.h"
 
@@ -33,5 +32,3 @@ void weft_mi_genotypes_write(const weft_mi_sorter *sorter, const weft_mi_pack *p
 /* Two bits of every row of the input, in its order, to those of the rows that count, sorted by class. */
 void weft_mi_sort_bits(const weft_mi_sorter *sorter, const weft_mi_pack *pack, const uint64_t *low,
                        const uint64_t *high, uint64_t *lows, uint64_t *highs);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the glue of packs and of the searches share. */
-#ifndef WEFT_MI_PACK_GLUE_H
-#define WEFT_MI_PACK_GLUE_H
+#pragma once
 
 #include "../../base/record.h"
 #include "../mi_glue.h"
@@ -23,5 +22,3 @@ weft_mi_resident **weft_mi_handle_devices(weft_mi_handle *h, const weft_backend 
 /* class_codes: integers from 0 with NA, those of one stratum after those of another, or NULL: all rows, one class. */
 SEXP weft_mi_make_pack(SEXP x, SEXP class_codes, uint32_t class_levels, uint32_t strata, int na_level, SEXP control);
 void weft_mi_free_pack(SEXP pointer);
-
-#endif

@@ -8,8 +8,7 @@
  *
  *   I(C; X) n = (Σ f(n_xc) - Σ f(n_x)) - (Σ f(n_c) - f(n))        X: the levels of all attributes of the tuple
  * together */
-#ifndef WEFT_MI_TABLE_H
-#define WEFT_MI_TABLE_H
+#pragma once
 
 #include "../mi_score.h"
 
@@ -133,5 +132,3 @@ static WEFT_HD inline void weft_mi_cells(const weft_mi_counts *t, size_t i, size
     if (!t->b.missing) cells[pa * lb + pb] = corner;
   }
 }
-
-#endif

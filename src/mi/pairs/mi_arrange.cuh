@@ -1,8 +1,7 @@
 /* Planes of attributes of at most three levels with their rows of data in any order, arranged for Hopper's tensor cores
  * (mi_planes.h): of each row of data the bits of all planes are laid together once; whatever order is wanted, words of
  * 32 rows of data are then loaded together and transposed. */
-#ifndef WEFT_MI_ARRANGE_CUH
-#define WEFT_MI_ARRANGE_CUH
+#pragma once
 
 #include "mi_pairs_cuda.cuh"
 extern "C" {
@@ -75,5 +74,3 @@ __device__ static inline void arrange_run(const arranged_planes &t, const uint32
 
 /* Of the planes in one order of so many bits. */
 static inline size_t arranged_bytes_of(size_t room, size_t bits) { return ARRANGED_PLANES * room * bits / 8; }
-
-#endif

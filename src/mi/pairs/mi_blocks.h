@@ -1,7 +1,6 @@
 /* Pairs of attributes whose planes are more than a device holds: the attributes are cut into blocks, and every block is
  * searched against itself and every other. With room for two of B blocks, each is sent B times. */
-#ifndef WEFT_MI_BLOCKS_H
-#define WEFT_MI_BLOCKS_H
+#pragma once
 
 #include "mi_pairs.h"
 
@@ -27,5 +26,4 @@ weft_status weft_mi_blocks_each(weft_ctx *ctx, const weft_mi_pack *pack, double 
 
 #ifdef __cplusplus
 }
-#endif
 #endif

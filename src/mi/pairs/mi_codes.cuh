@@ -1,8 +1,7 @@
 /* Pairs that are counted from codes on the device: those of attributes of many levels. One block per pair, its table in
  * shared memory; a table that does not fit is left to the CPU, whose functions for these pairs are at the end of
  * mi_tile.h. */
-#ifndef WEFT_MI_CODES_CUH
-#define WEFT_MI_CODES_CUH
+#pragma once
 
 #include "mi_panel.cuh"
 
@@ -41,5 +40,3 @@ void weft_mi_codes_drop(weft_device_arena *mem, weft_arena *host, mi_codes *code
 /* Counts tile `index`; codes->ni is 0 when there is nothing in it. */
 weft_status weft_mi_codes_tile(weft_ctx *ctx, weft_device_arena *mem, mi_codes *codes, uint64_t index,
                                const codes_out *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Permutation tests of pairs on Hopper: what mi_labels_cuda.cu tells the kernel of mi_labels_wgmma.cu. */
-#ifndef WEFT_MI_LABELS_CUH
-#define WEFT_MI_LABELS_CUH
+#pragma once
 
 #include "mi_pairs_cuda.cuh"
 extern "C" {
@@ -31,5 +30,3 @@ struct label_args {
 
 /* Raises the greatest scores by tiles t->first .. t->first+t->tiles-1. */
 weft_status weft_mi_search_labels(weft_ctx *ctx, const label_args *t, cudaStream_t s);
-
-#endif

@@ -1,7 +1,6 @@
 /* Products of 64 rows of bits and N on Hopper's tensor cores, of few widths: a thread holds N / 2 counts, four for
  * each eight columns. */
-#ifndef WEFT_MI_MMA_WGMMA_CUH
-#define WEFT_MI_MMA_WGMMA_CUH
+#pragma once
 
 #include "../../base/hopper.cuh"
 
@@ -41,5 +40,4 @@ template <int COUNTS> __device__ static inline void mma_64_rows(uint32_t (&c)[CO
     asm volatile(PRODUCT("64", NAMES_32, "%32", "%33") : R16(0), R16(16) : "l"(a), "l"(b));
 }
 
-#endif
 #endif

@@ -1,6 +1,5 @@
 /* Searches over pairs and triples of packed attributes, and matrices of all pairs. */
-#ifndef WEFT_MI_PAIRS_H
-#define WEFT_MI_PAIRS_H
+#pragma once
 
 #include "../../base/spread.h"
 #include "../../base/topk.h"
@@ -182,5 +181,4 @@ double weft_mi_steepest(double p);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -4,8 +4,7 @@
  * behind the bar to a buffer; the host takes the buffer into its top-k, raises the bar and goes on with more tiles at a
  * time. When more passes than the buffer holds, the host runs the same tiles again behind a higher bar, or fewer of
  * them. */
-#ifndef WEFT_MI_PAIRS_CUDA_CUH
-#define WEFT_MI_PAIRS_CUDA_CUH
+#pragma once
 
 #include "../../base/device.cuh"
 extern "C" {
@@ -141,5 +140,3 @@ weft_status weft_mi_planes_room(weft_ctx *ctx, const mi_planar *b, size_t *bytes
 weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *b, const uint8_t *tiles_a, const uint8_t *tiles_b,
                                  uint8_t *room, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
                                  cudaStream_t s);
-
-#endif

@@ -1,6 +1,5 @@
 /* Panels of a tiling on the device: pairs of attributes of two groups, in parts whose counts fit a buffer. */
-#ifndef WEFT_MI_PANEL_CUH
-#define WEFT_MI_PANEL_CUH
+#pragma once
 
 #include "mi_pairs_cuda.cuh"
 
@@ -45,5 +44,3 @@ weft_status weft_mi_panel_plan(weft_device_arena *mem, weft_arena *host, const w
 void weft_mi_panel_drop(weft_device_arena *mem, weft_arena *host, mi_panel *panel);
 /* Counts part `index` and describes it; out->na is 0 when there is nothing in it. */
 weft_status weft_mi_panel_count(weft_ctx *ctx, mi_panel *panel, uint64_t index, cudaStream_t s, part *out);
-
-#endif

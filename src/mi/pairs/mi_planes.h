@@ -19,8 +19,7 @@
  *
  * With two classes and at most 65,535 rows a word holds the rows of class 0 above the rows of both classes; a table of
  * such words follows by the same differences, because no half of any of them is negative. */
-#ifndef WEFT_MI_PLANES_H
-#define WEFT_MI_PLANES_H
+#pragma once
 
 #include "../pack/mi_table.h"
 
@@ -218,5 +217,3 @@ static inline weft_planes_units weft_planes_measure(int packed, const uint32_t *
   u.base = packed ? n0 * n0 / n - weft_planes_squares_error(n0, tables) : -weft_planes_logs_error(n, classes);
   return u;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * one before is screened. The tensor cores need nothing from a thread for hundreds of cycles after it has started a
  * step, and the screen nothing from them: its words lie in shared memory of the thread's own. Whoever includes this
  * defines SCREENED, how many pairs are screened at a time: many where the screen takes longer than the products. */
-#ifndef WEFT_MI_PLANES_SCREEN_CUH
-#define WEFT_MI_PLANES_SCREEN_CUH
+#pragma once
 
 #include "mi_tiles_wgmma.cuh"
 
@@ -79,5 +78,4 @@ __device__ static inline void count_packed(ring<STAGES> *r, const uint8_t *stage
   }
 }
 
-#endif
 #endif

@@ -1,7 +1,6 @@
 /* Attributes of any planes on Hopper: what searches over pairs and over triples by products of planes have in common.
  * See mi_products_wgmma.cu. */
-#ifndef WEFT_MI_PRODUCTS_CUH
-#define WEFT_MI_PRODUCTS_CUH
+#pragma once
 
 #include "mi_arrange.cuh"
 extern "C" {
@@ -115,5 +114,3 @@ weft_status weft_mi_levels_begin(weft_ctx *ctx, weft_device_arena *mem, const we
 weft_status weft_mi_levels_triples(weft_ctx *ctx, const mi_levels *job, uint32_t fixed, const mi_bar *bar,
                                    const mi_hits *hits, cudaStream_t s);
 double weft_mi_levels_most(const mi_levels *job);
-
-#endif

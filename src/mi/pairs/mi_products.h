@@ -10,8 +10,7 @@
  * What the weights add is what the classes by themselves take off, Σ_c n_c log2(n_c) - n log2(n), and as much in what
  * an attribute says by itself, the same sum over its levels. Where values are missing all of it is over the rows in
  * which both are known: the rows of a class are then its cells' sum. */
-#ifndef WEFT_MI_PRODUCTS_H
-#define WEFT_MI_PRODUCTS_H
+#pragma once
 
 #include "mi_planes.h"
 
@@ -122,5 +121,3 @@ static WEFT_HD inline int weft_products_passes(const weft_products_sums *s, int 
   if (each) own = fmaxf(s->one, 0.0f) + fmaxf(s->other, 0.0f);
   return !(fmaxf(s->joint, 0.0f) - own < bar_gain * n - 3 * slack);
 }
-
-#endif

@@ -5,8 +5,7 @@
  * keep its warp, and in the end the kernel, waiting. So a block notes what passes in its strip of a tile, and then each
  * of its warps scores one pair at a time, all lanes together, from a table in shared memory. Where many pass, a thread
  * each is faster. */
-#ifndef WEFT_MI_PRODUCTS_SCORE_CUH
-#define WEFT_MI_PRODUCTS_SCORE_CUH
+#pragma once
 
 #include "mi_products.cuh"
 #include "mi_scores.cuh"
@@ -263,5 +262,3 @@ __device__ static inline float alone_of(const mi_scoring &t, size_t place)
 {
   return (float) ((double) t.alone[place] * t.f.unit);
 }
-
-#endif

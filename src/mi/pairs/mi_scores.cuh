@@ -1,7 +1,6 @@
 /* The exact score of one pair from its cells, in the sums of mi_table.h. No table is kept: `cell` makes them as they
  * are asked for. Classes may be those of strata, `per` of them in each. */
-#ifndef WEFT_MI_SCORES_CUH
-#define WEFT_MI_SCORES_CUH
+#pragma once
 
 #include "mi_pairs_cuda.cuh"
 
@@ -64,5 +63,3 @@ __device__ static pair_score score_complete(const weft_mi_log &f, uint32_t class
   out.gain = out.joint - alone_a - alone_b;
   return out;
 }
-
-#endif

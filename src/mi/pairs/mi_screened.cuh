@@ -11,8 +11,7 @@
  *
  * Classes are counted one after the other without clearing the accumulators, so that after the last they hold m; the
  * counts before a class wait in shared memory of the thread's own. */
-#ifndef WEFT_MI_SCREENED_CUH
-#define WEFT_MI_SCREENED_CUH
+#pragma once
 
 extern "C" {
 #include "mi_products.h"
@@ -161,5 +160,3 @@ static inline float screened_slack(uint32_t cells, uint32_t classes, double n)
 {
   return (float) (2 * weft_products_error(cells, classes) * n + WEFT_PRODUCTS_LITTLE);
 }
-
-#endif

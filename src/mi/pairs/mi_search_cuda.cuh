@@ -1,6 +1,5 @@
 /* How a search on the device goes through its work: few units at first, more as the bar rises. */
-#ifndef WEFT_MI_SEARCH_CUDA_CUH
-#define WEFT_MI_SEARCH_CUDA_CUH
+#pragma once
 
 #include "mi_pairs_cuda.cuh"
 
@@ -77,5 +76,3 @@ weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const w
 /* Triples of a pack that weft_mi_levels_fit(). */
 weft_status weft_mi_hopper_levels(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                   const weft_mi_resident *r, mi_collector *c);
-
-#endif

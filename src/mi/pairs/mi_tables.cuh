@@ -1,6 +1,5 @@
 /* The exact score of one pair per thread, from a part's counts. */
-#ifndef WEFT_MI_TABLES_CUH
-#define WEFT_MI_TABLES_CUH
+#pragma once
 
 #include "mi_panel.cuh"
 #include "mi_scores.cuh"
@@ -32,5 +31,3 @@ __global__ static void __launch_bounds__(SCORE_THREADS)
   const uint64_t x = p.column[p.place_a + i], y = p.column[p.place_b + j];
   mi_offer(bar, hits, joint, gain, (x < y ? x : y) * p.columns + (x < y ? y : x));
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The pairs of a pack's attributes, or of two packs', cut into tiles; counting a tile; and keeping the best. */
-#ifndef WEFT_MI_TILE_H
-#define WEFT_MI_TILE_H
+#pragma once
 
 #include "mi_pairs.h"
 
@@ -71,5 +70,3 @@ void weft_mi_pace_next(weft_mi_pace *p);
 
 /* Per place, what it says about the class by itself, over the pack's rows; 0 for attributes with missing values. */
 void weft_mi_marginals(const weft_mi_pack *pack, int64_t *out);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Rows lie in global memory in the order of shared memory (base/hopper.cuh): blocks of 128 rows by k-step of 256 bits,
  * in a block rows in eights, a row's 32 bytes in two halves. */
-#ifndef WEFT_MI_TILES_H
-#define WEFT_MI_TILES_H
+#pragma once
 
 #include "../../base/math.h"
 
@@ -63,5 +62,3 @@ static WEFT_HD inline size_t piece_offset(size_t row, uint32_t piece, uint32_t s
 {
   return (row / 128 * steps + piece / 2) * BLOCK_BYTES + row % 128 / 8 * 256 + piece % 2 * 128 + row % 8 * 16;
 }
-
-#endif

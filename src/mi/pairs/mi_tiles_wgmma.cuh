@@ -6,8 +6,7 @@
  *   stage   | a: 128 × 32 bytes | b: 256 × 32 bytes |
  *
  * Rows lie in global memory in the order of shared memory (mi_tiles.h), so a stage is straight copies. */
-#ifndef WEFT_MI_TILES_WGMMA_CUH
-#define WEFT_MI_TILES_WGMMA_CUH
+#pragma once
 
 #include "mi_pairs_cuda.cuh"
 #include "../../base/hopper.cuh"
@@ -135,5 +134,4 @@ __device__ static inline void count_steps(ring<STAGES> *r, const uint8_t *stages
   barrier_arrive(&r->empty[(*step - 1) % STAGES]);
 }
 
-#endif
 #endif

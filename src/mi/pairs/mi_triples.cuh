@@ -1,7 +1,6 @@
 /* Triples with rows sorted by the fixed attribute's level, on Hopper: what the kernel that counts and screens
  * (mi_triples_wgmma.cu), exact scores (mi_sorted_score_cuda.cu) and the search (mi_sorted_cuda.cu) have in common. */
-#ifndef WEFT_MI_TRIPLES_CUH
-#define WEFT_MI_TRIPLES_CUH
+#pragma once
 
 #include "mi_search_cuda.cuh"
 #include "mi_arrange.cuh"
@@ -98,5 +97,3 @@ struct mi_sorted_scores {
 weft_status weft_mi_sorted_screen(weft_ctx *ctx, const mi_sorted *t, cudaStream_t s);
 weft_status weft_mi_sorted_pairs(weft_ctx *ctx, const mi_sorted_pairs *t, cudaStream_t s);
 weft_status weft_mi_sorted_score(weft_ctx *ctx, const mi_sorted_scores *t, cudaStream_t s);
-
-#endif

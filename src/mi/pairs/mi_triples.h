@@ -10,8 +10,7 @@
  * share of the level. KL(q || p) / (q - p)² is an average of 1 / (2 x (1 - x) ln 2) over points between p and q, hence
  * convex in q and greatest at 0 or 1; call that s. So the level adds at most s (Σ k²/m - p n0), n0 its rows in class
  * 0. */
-#ifndef WEFT_MI_TRIPLES_H
-#define WEFT_MI_TRIPLES_H
+#pragma once
 
 #include "mi_planes.h"
 
@@ -124,5 +123,3 @@ static inline weft_triples_fixed weft_triples_fix(const uint32_t level[3][2], do
   out.base = (float) (base - error - 3e-6 * n);
   return out;
 }
-
-#endif

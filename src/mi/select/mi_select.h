@@ -1,7 +1,6 @@
 /* Counting for greedy selection: a candidate X against a group, the combinations of W (one feature, or all chosen ones)
  * and the class Y. */
-#ifndef WEFT_MI_SELECT_H
-#define WEFT_MI_SELECT_H
+#pragma once
 
 #include "../../base/arena.h"
 #include "../../base/bits.h"
@@ -90,5 +89,3 @@ static inline double weft_select_conditional(const weft_select_sums *s)
   return weft_select_floor(s, (s->xwy - s->xw) - (s->wy - s->w));
 }
 static inline double weft_select_gini(const weft_select_sums *s) { return s->gini; }
-
-#endif

@@ -8,8 +8,7 @@
  *   combine     what all counts have said: SUM; MEAN: the score alone less their mean; LEAST; LEAST_OR_ALONE: of these
  *               and the score alone; LATEST; ONCE: scores alone stay
  *   stops       when the best score is 0 */
-#ifndef WEFT_MI_SELECT_KINDS_H
-#define WEFT_MI_SELECT_KINDS_H
+#pragma once
 
 #define WEFT_SELECT_KINDS(ROW) \
   /*  kind   name     alone        group    says         combine         stops */ \
@@ -30,5 +29,3 @@ typedef enum { WEFT_SELECT_KINDS(WEFT_SELECT_ENUM) } weft_select_method;
 #define WEFT_SELECT_PLUS_ONE(...) + 1
 enum { WEFT_SELECT_METHODS = 0 WEFT_SELECT_KINDS(WEFT_SELECT_PLUS_ONE) };
 #undef WEFT_SELECT_PLUS_ONE
-
-#endif
