@@ -194,7 +194,7 @@ chain_settings <- function(iterations, chains, temperatures, swap_every, thin, b
     switch(target, max = c(1, 2), sum = c(1, 1.5, 2.5, 4), uniform = c(1, 1.3, 1.7, 2.2))
   chains <- chains %||% (if (target == "max") 16 else 4)
   if (is_numeric_vector(temperatures)) temperatures <- as.double(temperatures)
-  if (!is.numeric(temperatures) || !length(temperatures) || length(temperatures) > 1000L ||
+  if (!is_numeric_vector(temperatures) || !length(temperatures) || length(temperatures) > 1000L ||
         anyNA(temperatures) || temperatures[1L] != 1 || any(diff(temperatures) < 0) || any(!is.finite(temperatures))) {
     abort_input("`temperatures` must be finite numbers that start with 1 and do not fall.",
                 x = paste0("They are ", describe(temperatures), "."))

@@ -194,7 +194,7 @@ is_square <- function(x) {
 
 check_text <- function(x, arg) {
   x <- bare_scalar(x)
-  if (is_word(x)) return(x)
+  if (is_bare(x, "character", 1L) && !is.na(x) && Encoding(x) != "bytes") return(x)
   abort_input(sprintf("`%s` must be one text.", arg), x = paste0("It is ", describe(x), "."))
 }
 

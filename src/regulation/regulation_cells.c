@@ -276,7 +276,7 @@ static void choose(const void *data, size_t item, int thread)
     const double sum = sum_half(e, c, at, c->with);
     const weft_regulation_favour *favour = &e->favour[world];
     int32_t *choice = e->choices + (((e->first + at) * worlds + world) * job->targets + t) * job->steps;
-    if (!e->screen(&s->half, favour, c->with, sum, e->own[t], c->work, choice))
+    if (!e->screen || !e->screen(&s->half, favour, c->with, sum, e->own[t], c->work, choice))
       e->loops->select(&s->half, favour, c->with, sum, e->own[t], c->work, choice);
   }
 }
@@ -350,7 +350,7 @@ static weft_status take_slots(weft_arena *mem, engine *e, size_t slots)
     WEFT_TAKE0(s->above, mem, e->features);
     s->half = (weft_regulation_half) { .regulators = e->job->regulators, .padded = e->padded, .steps = e->job->steps,
                                        .hinges = e->job->hinges, .m = (double) e->job->m, .products = s->products };
-    WEFT_TRY(weft_regulation_take_half(mem, &s->half));
+    WEFT_TRY(weft_regulation_take_half(mem, &s->half, e->screen != NULL));
   }
 done:
   return st;
@@ -380,7 +380,7 @@ weft_status weft_regulation_select_cells(weft_ctx *ctx, const weft_regulation_jo
   e.job = job;
   e.cells = x;
   e.loops = weft_regulation_loops_here();
-  e.screen = weft_regulation_screen_here();
+  e.screen = job->regulators >= WEFT_REGULATION_SCREENED ? weft_regulation_screen_here() : NULL;
   e.choices = choices;
   e.padded = weft_regulation_padded(job->regulators);
   e.features = e.padded * (size_t) (1 + job->hinges);
@@ -404,7 +404,7 @@ weft_status weft_regulation_select_cells(weft_ctx *ctx, const weft_regulation_jo
     WEFT_TRY(all_items(ctx, &e, sum_feature, e.features, (double) x->starts[job->p] / (double) job->p * 8));
     WEFT_TRY(all_items(ctx, &e, multiply, e.features, multiplying + summing));
     WEFT_TRY(all_items(ctx, &e, note_moments, e.count * e.padded, 50));
-    WEFT_TRY(all_items(ctx, &e, note_near, e.count * e.padded, 6 * (double) e.features));
+    if (e.screen) WEFT_TRY(all_items(ctx, &e, note_near, e.count * e.padded, 6 * (double) e.features));
     WEFT_TRY(all_items(ctx, &e, choose, (1 + job->copies) * job->targets,
                        multiplying + summing + (double) e.count * (double) e.features * 15 * (double) job->steps));
   }

@@ -1,8 +1,8 @@
 /* Selection on the CPU; see regulation.h. As many halves at once as a few hundred megabytes hold, each in a slot:
  *
  *   pack       (slot, panel)          scores of the half's rows as pairs, in both forms; sums and variances
- *   multiply   (slot, regulators)     correlations of all features
- *   choose     (world, block)         products with some targets, then selection for each of them, in every slot
+ *   multiply   (slot, regulators)     correlations of all features; of few regulators, products
+ *   choose     (pair, world, block)   products with some targets, then selection for each of them, in both halves
  *
  * Where two halves make up all rows, or all but one, products in the second are those of all rows less those in the
  * first; those of all rows are kept from the start, if they take no more than TOTAL_BYTES.
@@ -10,6 +10,7 @@
  * All threads share a phase; between phases, and between runs of its items, the user is asked whether to stop. */
 #include <math.h>
 #include <string.h>
+#include "../base/loops.h"
 #include "regulation.h"
 #include "regulation_loops.h"
 #include "regulation_step.h"
@@ -25,6 +26,7 @@ enum { NO_ROW = -1, NOT_ALL = -2 };
 typedef struct {
   weft_regulation_half half;
   int32_t *panels, *rows;          /* both forms; rows by kind */
+  int32_t *products;               /* features × features, where there is no screen */
   int32_t *spare;                  /* features in the row that neither half of the pair has */
 } slot;
 
@@ -135,8 +137,9 @@ static void multiply(const void *data, size_t item, int thread)
   const int hinges = e->job->hinges;
   for (int part = 0; part <= hinges; part++)
     multiply_rows(e, s->rows + ((size_t) (part + hinges) * e->padded + first) * e->kp, count, e->kp, s->panels,
-                  with + (size_t) part * NEAR * e->features);
-  for (size_t j = 0; j < count; j++)
+                  e->screen ? with + (size_t) part * NEAR * e->features
+                            : s->products + ((size_t) part * e->padded + first) * e->features);
+  for (size_t j = 0; e->screen && j < count; j++)
     e->loops->note_near(&s->half, first + j, with + j * e->features, with + (NEAR + j) * e->features);
 }
 
@@ -165,25 +168,33 @@ static void pack_all(const void *data, size_t panel, int thread)
 /* What the first half of a pair leaves of all rows. */
 static void subtract(const engine *e, const slot *s, const int32_t *total, int32_t spare, int32_t *with)
 {
-  if (spare) for (size_t f = 0; f < e->features; f++) with[f] = total[f] - with[f] - spare * s->spare[f];
-  else for (size_t f = 0; f < e->features; f++) with[f] = total[f] - with[f];
+  const int32_t *beside = s->spare;
+  const size_t features = e->features;
+  if (spare) {
+    WEFT_SIMD_PRAGMA(omp simd)
+    for (size_t f = 0; f < features; f++) with[f] = total[f] - with[f] - spare * beside[f];
+  } else {
+    WEFT_SIMD_PRAGMA(omp simd)
+    for (size_t f = 0; f < features; f++) with[f] = total[f] - with[f];
+  }
 }
 
 static void choose(const void *data, size_t item, int thread)
 {
   const engine *e = data;
   const weft_regulation_job *job = e->job;
-  const size_t worlds = 1 + job->copies, world = item / e->blocks, first = item % e->blocks * e->block;
+  const size_t worlds = 1 + job->copies, pair = item / e->blocks / worlds, world = item / e->blocks % worlds;
+  const size_t first = item % e->blocks * e->block;
   const size_t count = job->targets - first < e->block ? job->targets - first : e->block;
   const int32_t *partner = world ? job->partner + (world - 1) * job->n : NULL;
   int32_t *rows = e->target_rows + (size_t) thread * e->each_row;
   int32_t *with = e->with + (size_t) thread * e->each_with;
   char *work = e->work + (size_t) thread * e->each_work;
-  for (size_t at = 0; at < e->count; at++) {
+  for (size_t at = 2 * pair; at < e->count && at < 2 * pair + 2; at++) {
     const slot *s = &e->slots[at];
     const size_t half = e->first + at;
     const int32_t spare = e->spares ? e->spares[half / 2] : NOT_ALL;
-    const int rest = half % 2 && at && e->totals && spare != NOT_ALL;
+    const int rest = at % 2 && e->totals && spare != NOT_ALL;
     double sums[ROWS];
     for (size_t t = 0; t < count; t++) {
       const size_t gene = (size_t) job->target[first + t];
@@ -200,7 +211,7 @@ static void choose(const void *data, size_t item, int thread)
       int32_t *choice = e->choices + ((half * worlds + world) * job->targets + target) * job->steps;
       const int32_t *own_with = with + t * e->features;
       const weft_regulation_favour *favour = &e->favour[world];
-      if (!e->screen(&s->half, favour, own_with, sums[t], e->own[target], work, choice))
+      if (!e->screen || !e->screen(&s->half, favour, own_with, sums[t], e->own[target], work, choice))
         e->loops->select(&s->half, favour, own_with, sums[t], e->own[target], work, choice);
     }
   }
@@ -212,24 +223,29 @@ static void set_sizes(engine *e, const weft_regulation_job *job)
 {
   e->job = job;
   e->loops = weft_regulation_loops_here();
-  e->screen = weft_regulation_screen_here();
+  e->screen = job->regulators >= WEFT_REGULATION_SCREENED ? weft_regulation_screen_here() : NULL;
   e->padded = weft_regulation_padded(job->regulators);
   e->features = e->padded * (size_t) (1 + job->hinges);
   e->panels = e->features / LANES;
   e->kp = (job->m + 1) / 2;
 }
 
-static weft_status take_slot(weft_arena *mem, const engine *e, slot *s)
+/* pairs: with room for what is known of pairs of features. */
+static weft_status take_slot(weft_arena *mem, const engine *e, int pairs, slot *s)
 {
   weft_status st = WEFT_OK;
   const weft_regulation_job *job = e->job;
   const size_t kinds = e->padded * (size_t) (1 + 2 * job->hinges);
   s->half = (weft_regulation_half) { .regulators = job->regulators, .padded = e->padded, .steps = job->steps,
                                      .kp = e->kp, .hinges = job->hinges, .m = (double) job->m };
-  WEFT_TRY(weft_regulation_take_half(mem, &s->half));
+  WEFT_TRY(weft_regulation_take_half(mem, &s->half, pairs && e->screen));
   WEFT_TAKE(s->panels, mem, e->features * e->kp);
   WEFT_TAKE(s->rows, mem, kinds * e->kp);
   WEFT_TAKE(s->spare, mem, e->features);
+  if (pairs && !e->screen) {
+    WEFT_TAKE(s->products, mem, e->features * e->features);
+    s->half.products = s->products;
+  }
   s->half.rows = s->rows;
   s->half.panels = s->panels;
 done:
@@ -311,15 +327,15 @@ static weft_status select_cpu(weft_ctx *ctx, const weft_regulation_job *job, int
   WEFT_TAKE(e.work, &mem, threads * e.each_work);
   WEFT_TRY(take_totals(ctx, &mem, &e));
   WEFT_TAKE0(e.slots, &mem, slots);
-  for (size_t k = 0; k < slots; k++) WEFT_TRY(take_slot(&mem, &e, &e.slots[k]));
+  for (size_t k = 0; k < slots; k++) WEFT_TRY(take_slot(&mem, &e, 1, &e.slots[k]));
   per_target = (double) e.features * ((double) e.kp / 8 + 3.0 * (double) job->steps);
   for (e.first = 0; e.first < job->halves; e.first += e.count) {
     e.count = job->halves - e.first < slots ? job->halves - e.first : slots;
     WEFT_TRY(all_items(ctx, &e, pack, e.count * (e.padded / LANES), (double) e.kp * LANES * 16));
     WEFT_TRY(all_items(ctx, &e, multiply, e.count * near_blocks(&e),
                        (double) (NEAR * e.features) * ((double) e.kp / 4 + 4)));
-    WEFT_TRY(all_items(ctx, &e, choose, worlds * e.blocks,
-                       (double) e.count * (double) job->targets / (double) e.blocks * per_target));
+    WEFT_TRY(all_items(ctx, &e, choose, (e.count + 1) / 2 * worlds * e.blocks,
+                       2 * (double) job->targets / (double) e.blocks * per_target));
   }
 done:
   weft_arena_end(&mem);
@@ -387,7 +403,7 @@ weft_status weft_regulation_hubs(weft_ctx *ctx, const weft_regulation_job *given
   h.out = out;
   WEFT_TRY(weft_regulation_own(&mem, &job, &own));
   e->own = own;
-  WEFT_TRY(take_slot(&mem, e, &s));
+  WEFT_TRY(take_slot(&mem, e, 0, &s));
   WEFT_TAKE(rows, &mem, job.targets * e->kp);
   WEFT_TAKE(sum, &mem, job.targets);
   WEFT_TAKE(variance, &mem, job.targets);

@@ -95,7 +95,7 @@ typedef struct {
 
 /* A step's chosen feature: its products with all features, and what its direction takes from others. */
 typedef struct {
-  const int32_t *with;
+  const int32_t *with, *with_too;   /* z may be the sum of its parts; else the second is NULL */
   double sum, scale, share;         /* 1 / sqrt(d), r / sqrt(d) */
   double before[WEFT_REGULATION_MOST_STEPS]; /* of the earlier directions, at this feature */
 } direction;
@@ -116,14 +116,14 @@ static state state_in(char *room, size_t padded, size_t steps)
 }
 
 /* One part's direction, from feature `at` on, and its residuals less it. */
-INLINE void turn_part(const direction *c, size_t step, const parts *q, int negative, size_t offset, double m,
+INLINE void turn_part(const direction *c, int two, size_t step, const parts *q, int negative, size_t offset, double m,
                       const double *sum, size_t at, size_t count, double *r, double *own)
 {
-  const int32_t *a = c->with + offset + at;
+  const int32_t *a = c->with + offset + at, *b = two ? c->with_too + offset + at : a;
   const double *feature_sum = sum + offset + at, chosen_sum = c->sum, scale = c->scale, share = c->share;
   WEFT_SIMD_PRAGMA(omp simd)
   for (size_t j = 0; j < count; j++)
-    own[j] = weft_regulation_covariance(m, (double) a[j], feature_sum[j], chosen_sum);
+    own[j] = weft_regulation_covariance(m, (double) (two ? a[j] + b[j] : a[j]), feature_sum[j], chosen_sum);
   for (size_t k = 0; k < step; k++) {
     const double *earlier = (negative ? q[k].negative : q[k].positive) + at, there = c->before[k];
     WEFT_SIMD_PRAGMA(omp simd)
@@ -203,7 +203,8 @@ INLINE void step_over(const weft_regulation_half *h, const double *favour, int h
       for (int part = 0; part <= hinges; part++) {
         double *r = (part ? s->r.negative : s->r.positive) + at, *own = (part ? q->negative : q->positive) + at;
         const size_t offset = (size_t) part * padded;
-        turn_part(chosen, step - 1, s->q, part, offset, h->m, h->sum, at, count, r, own);
+        if (chosen->with_too) turn_part(chosen, 1, step - 1, s->q, part, offset, h->m, h->sum, at, count, r, own);
+        else turn_part(chosen, 0, step - 1, s->q, part, offset, h->m, h->sum, at, count, r, own);
         lose(s->d[part + hinges] + at, own, count);
       }
       if (hinges) lose_both(s->d[0] + at, q->positive + at, q->negative + at, count);
@@ -225,29 +226,29 @@ INLINE double of_kind(const parts *p, int hinges, int kind, size_t j)
   return kind == 0 ? weft_add(p->positive[j], p->negative[j]) : p->negative[j];
 }
 
-/* A chosen feature's products with all others. */
-INLINE void products_of(const weft_regulation_half *h, int hinges, int kind, size_t j, int32_t *out)
+/* A chosen feature's products with all others, computed from scores. */
+INLINE void compute_products(const weft_regulation_half *h, size_t features, int kind, size_t j, int32_t *out)
 {
-  const size_t features = h->padded * (size_t) (1 + hinges);
-  if (!h->products) {
-    const weft_regulation_loops *loops = weft_regulation_loops_here();
-    const int32_t *row = h->rows + ((size_t) kind * h->padded + j) * h->kp;
-    for (size_t panel = 0; panel < features / LANES; panel++)
-      loops->products(row, 1, h->kp, h->panels + panel * h->kp * LANES, out + panel * LANES, features);
-    return;
-  }
-  const int32_t *a = h->products + j * features, *b = a + h->padded * features;
-  for (size_t f = 0; f < features; f++) out[f] = !hinges || kind == 1 ? a[f] : kind == 2 ? b[f] : a[f] + b[f];
+  const weft_regulation_loops *loops = weft_regulation_loops_here();
+  const int32_t *row = h->rows + ((size_t) kind * h->padded + j) * h->kp;
+  for (size_t panel = 0; panel < features / LANES; panel++)
+    loops->products(row, 1, h->kp, h->panels + panel * h->kp * LANES, out + panel * LANES, features);
 }
 
 /* The direction of feature (kind, j), chosen in step `step`. */
 INLINE void take_direction(const weft_regulation_half *h, int hinges, const state *s, size_t step, int kind, size_t j,
                            direction *out)
 {
-  const size_t negative = j + h->padded;
+  const size_t features = h->padded * (size_t) (1 + hinges), negative = j + h->padded;
   const double root = weft_sqrt(s->d[kind][j]);
-  products_of(h, hinges, kind, j, s->products);
-  out->with = s->products;
+  out->with_too = NULL;
+  if (h->products) {
+    out->with = h->products + (kind == 2 ? negative : j) * features;
+    if (hinges && kind == 0) out->with_too = h->products + negative * features;
+  } else {
+    compute_products(h, features, kind, j, s->products);
+    out->with = s->products;
+  }
   out->sum = !hinges || kind == 1 ? h->sum[j] : kind == 2 ? h->sum[negative] : weft_add(h->sum[j], h->sum[negative]);
   out->scale = weft_div(1.0, root);
   out->share = weft_div(of_kind(&s->r, hinges, kind, j), root);
@@ -339,7 +340,7 @@ void weft_regulation_note_moments(const weft_regulation_half *h, size_t j, const
   }
 }
 
-weft_status weft_regulation_take_half(weft_arena *mem, weft_regulation_half *h)
+weft_status weft_regulation_take_half(weft_arena *mem, weft_regulation_half *h, int screened)
 {
   weft_status st = WEFT_OK;
   const size_t features = h->padded * (size_t) (1 + h->hinges), kinds = h->padded * (size_t) (1 + 2 * h->hinges);
@@ -351,7 +352,7 @@ weft_status weft_regulation_take_half(weft_arena *mem, weft_regulation_half *h)
   WEFT_TAKE(h->offset, mem, features);
   WEFT_TAKE(h->part, mem, features);
   WEFT_TAKE(h->start, mem, kinds);
-  WEFT_TAKE(h->near, mem, kinds * features);
+  if (screened) WEFT_TAKE(h->near, mem, kinds * features);
 done:
   return st;
 }

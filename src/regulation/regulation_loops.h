@@ -7,17 +7,22 @@
  *   panel form    pairs[panel][kp][16 genes]          what fills vectors
  *
  * Features stand part by part: `padded` of the positive parts max(z, 0), then as many of the negative ones min(z, 0);
- * without hinges, z alone. padded is the number of regulators, rounded up to two whole panels; what is beyond them is
- * 0. */
+ * without hinges, z alone. padded is the number of regulators, rounded up to whole panels, or two where features are
+ * screened; what is beyond them is 0. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 #include "../base/arena.h"
 
-enum { WEFT_REGULATION_LANES = 16, WEFT_REGULATION_KINDS = 3 };
+/* With fewer regulators than SCREENED, all gains are computed sooner than a screen pays. */
+enum { WEFT_REGULATION_LANES = 16, WEFT_REGULATION_KINDS = 3, WEFT_REGULATION_SCREENED = 1000 };
 
-static inline size_t weft_regulation_padded(size_t regulators) { return (regulators + 31) / 32 * 32; }
+static inline size_t weft_regulation_padded(size_t regulators)
+{
+  const size_t step = regulators < WEFT_REGULATION_SCREENED ? 16 : 32;
+  return (regulators + step - 1) / step * step;
+}
 
 /* One half, as all its targets see it. */
 typedef struct weft_regulation_half {
@@ -48,8 +53,8 @@ typedef struct weft_regulation_favour {
 weft_status weft_regulation_favours(weft_arena *mem, const double *given, size_t regulators, size_t padded,
                                     size_t worlds, weft_regulation_favour **out);
 
-/* Room for all that belongs to the features of a half, but `products` and `rows`. */
-weft_status weft_regulation_take_half(weft_arena *mem, weft_regulation_half *half);
+/* Room for all that belongs to the features of a half, but products and scores. */
+weft_status weft_regulation_take_half(weft_arena *mem, weft_regulation_half *half, int screened);
 
 /* Moments of regulator j from the sums and sums of squares of its parts. */
 void weft_regulation_note_moments(const weft_regulation_half *half, size_t j, const double *sum,
