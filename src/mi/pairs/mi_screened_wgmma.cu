@@ -22,6 +22,8 @@
 #define COUNTING (GROUPS * 128)           /* threads */
 #define SCREENED_THREADS (COUNTING + 128) /* registers go from warpgroup to warpgroup, so the producer is a whole one */
 #define STAGES 6
+#define MANY_ROWS 20000                   /* more than four products: above, large products make up for kept counts */
+#define MOST_ROWS WEFT_SCREENED_ROWS
 #define BLOCK 64                          /* attributes that are arranged together */
 #define EIGHT_BYTES (8 * 32)              /* of a plane */
 
@@ -304,8 +306,9 @@ static screened_kernel kernel_for(const weft_mi_shape a, const weft_mi_shape b, 
 int weft_mi_screened_fit(const weft_mi_pack *p, const weft_mi_group *g, const weft_mi_group *h)
 {
   uint32_t occupied = 0;
+  const uint64_t most = g->shape.planes * h->shape.planes > 4 ? MANY_ROWS : MOST_ROWS;
   for (uint32_t c = 0; c < p->classes; c++) occupied += p->class_rows[c] > 0;
-  return occupied >= 2 && p->per == p->classes && p->n <= WEFT_SCREENED_ROWS &&
+  return occupied >= 2 && p->per == p->classes && p->n <= most &&
          kernel_for(g->shape, h->shape, false).run != NULL;
 }
 
