@@ -32,7 +32,9 @@ container_source.default <- function(x, assay, arg) new_source(if (is.matrix(x))
 
 #' @exportS3Method
 container_source.data.frame <- function(x, assay, arg) {
-  for (column in check_frame(x, arg)) if (inherits(x[[column]], "integer64")) x[[column]] <- numbers_of_64_bits(x[[column]])
+  for (column in check_frame(x, arg)) {
+    if (inherits(x[[column]], "integer64")) x[[column]] <- numbers_of_64_bits(x[[column]])
+  }
   new_source("frame", x)
 }
 

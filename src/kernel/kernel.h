@@ -30,7 +30,7 @@ typedef struct weft_kernel_task {
   int kind;
   double h;
   weft_points query, reference;
-  const double *weights;   /* reference.n * m, a point's weights together; none negative. Lines, meshes, grids: NULL for 1 */
+  const double *weights;   /* reference.n * m, no negative ones; lines, meshes and grids take NULL for 1 */
   size_t m;
   int leave_one_out;       /* query i leaves reference i out */
   int logarithm;           /* out holds logarithms */

@@ -1,13 +1,13 @@
 /* From a matrix of mutual information to a network; see mi.h for the job.
  *
- * ARACNE (Margolin 2006): edge ij goes when some k has w_ij < min(s, keep s) - eps with s = min(w_ik, w_jk): then it is
- * the weakest of triangle ijk and s the second weakest. Nearly always one of the few k that say most about j or i will
- * do; these are tried first, for all i of a column at once. The search over all k stops at the first that does. CLR (Faith 2007): sqrt(z_i^2 + z_j^2), z_i = max(0,
- * (w_ij - mean_i) / sd_i) over the off-diagonal entries of row i. MRNET (Meyer 2007): for every target t, forward
- * selection by w_it - mean of w_ij over the selected j, while positive. MRNETB (Meyer 2010): for every target, from all
- * others S, the score of i is w_it - (1/|S|) sum of w_ij over j in S without i; the lowest goes while it is negative;
- * then the lowest is exchanged for the best one outside as long as that one scores higher in its place. Both are made
- * symmetric by the greater of the two directions. */
+ * ARACNE (Margolin 2006): edge ij goes when some k has w_ij < min(s, keep s) - eps with s = min(w_ik, w_jk): then it
+ * is the weakest of triangle ijk and s the second weakest. Nearly always one of the few k that say most about j or i
+ * will do; these are tried first, for all i of a column at once. The search over all k stops at the first that does.
+ * CLR (Faith 2007): sqrt(z_i^2 + z_j^2), z_i = max(0, (w_ij - mean_i) / sd_i) over the off-diagonal entries of row i.
+ * MRNET (Meyer 2007): for every target t, forward selection by w_it - mean of w_ij over the selected j, while
+ * positive. MRNETB (Meyer 2010): for every target, from all others S, the score of i is w_it - (1/|S|) sum of w_ij
+ * over j in S without i; the lowest goes while it is negative; then the lowest is exchanged for the best one outside
+ * as long as that one scores higher in its place. Both are made symmetric by the greater of the two directions. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
