@@ -60,15 +60,21 @@ cost_rank_permuted <- function(n, p, permutations, threads) {
 }
 
 # Tables of pairs, triples or longer tuples: a few cells each, and the words counted for them. `planes`: bit planes per
-# feature. A device takes triples one fixed feature after another.
-cost_tuples <- function(tuples, n, planes, packed_bytes, threads, order = 2) {
+# feature. A device takes triples one fixed feature after another, or many with their rows sorted (`sorted`: triples of
+# up to three levels with two classes).
+cost_tuples <- function(tuples, n, planes, packed_bytes, threads, order = 2, sorted = FALSE) {
   features <- if (order > 2) (6 * tuples)^(1 / 3) else (2 * tuples)^(1 / 2)
   # of more features' triples the screen spares more
   each <- planes^(if (order > 2) 2.5 else 2) * (5e-9 + n * 5e-12) * if (order > 2) min(10, 2000 / features) else 1
-  turns <- launching(if (order > 2) (if (planes < 2) 1.8e-4 else if (planes <= 2) 3.3e-4 else 4.5e-4) * features else 0)
+  turns <- launching(if (sorted) 2.5e-5 * min(features, 1000)
+                     else if (order > 2) (if (planes < 2) 1.8e-4 else if (planes <= 2) 3.3e-4 else 4.5e-4) * features
+                     else 0)
+  counted <- function(pairs) {
+    on_device(if (sorted) 1.5e-11 * tuples + 6e-13 * n * features^2 else tuples * each / if (order > 2) 12000 else pairs)
+  }
   cost(on_core(tuples * each / threads),
-       launching(0.002) + turns + sent(4 * packed_bytes) + on_device(tuples * each / if (order > 2) 12000 else 2000),
-       packed_bytes, called(n, features), turns + on_device(tuples * each / if (order > 2) 12000 else 20000))
+       launching(if (sorted) 0.007 else 0.002) + turns + sent(4 * packed_bytes) + counted(2000), packed_bytes,
+       called(n, features), turns + counted(20000))
 }
 
 # A matrix of pairs of categorical columns; p and planes: columns and bit planes per column, of x and, where there is
