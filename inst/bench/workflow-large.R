@@ -1,7 +1,8 @@
 # A whole transcriptome: matrix of information, CLR and ARACNE networks cut at a false discovery rate, components;
 # seconds by the clock and of processor time, and peak memory of the process (VmHWM), a step. Beside it, where they are
 # installed, minet and parmigene at smaller sizes in the same run, and what these come to at full size.
-# Usage: Rscript workflow-large.R [genes] [samples] [cpu|cuda] [both|weft|peers]
+# Usage: Rscript workflow-large.R [genes] [samples] [cpu|cuda] [both|weft|peers|whole|whole-class]
+# whole, whole-class: gene_network() with its defaults instead, without or with a class of two levels.
 library(weft)
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 args <- commandArgs(TRUE)
@@ -35,7 +36,12 @@ step <- function(what, expr, counts = TRUE) {
 machine_line()
 cat(sprintf("%d genes, %d samples, backend \"%s\", %d threads, load %s\n\n", genes, samples, backend, weft_threads(),
             if (file.exists("/proc/loadavg")) sub(" .*", "", readLines("/proc/loadavg")) else "?"))
-if (part != "peers") {
+if (part %in% c("whole", "whole-class")) {
+  x <- expression(genes)
+  class <- if (part == "whole-class") factor(x[, 1L] + rnorm(samples) > 0)
+  fit <- step("gene_network()", gene_network(x, class, seed = 1, backend = backend, progress = FALSE))
+  print(fit$steps[c("step", "seconds", "backend", "note")], right = FALSE, row.names = FALSE)
+} else if (part != "peers") {
   x <- expression(genes)
   if (backend == "cuda") invisible(step("(device started)",
                                         mi_matrix(x[, 1:64], estimator = "spearman", backend = backend), FALSE))
@@ -111,7 +117,7 @@ carried <- function(package) {
   })
   do.call(rbind, rows)
 }
-if (part != "weft") for (package in Filter(has, names(peers))) {
+if (part %in% c("both", "peers")) for (package in Filter(has, names(peers))) {
   cat(sprintf(paste("\n%s %s, %d samples: seconds of processor time at `genes` (median, least and most of %d), the",
                     "power between that\n"),
               package, utils::packageVersion(package), samples, repeats),

@@ -119,7 +119,6 @@ typedef struct {
   size_t padded, features;
   const int32_t *own;               /* of each target: which regulator it is, or -1 */
   weft_regulation_favour *favour;   /* of each world */
-  weft_regulation_screen *screen;
   const int32_t *inverse;           /* n × copies: where each row of the targets stands */
   size_t *row_starts;               /* of each position: its stored parts */
   int32_t *feature, *value;
@@ -253,16 +252,6 @@ static void note_moments(const void *data, size_t item, int thread)
   weft_regulation_note_moments(&s->half, j, sum, squares);
 }
 
-static void note_near(const void *data, size_t item, int thread)
-{
-  const engine *e = data;
-  const slot *s = &e->slots[item / e->padded];
-  const size_t j = item % e->padded;
-  (void) thread;
-  e->loops->note_near(&s->half, j, s->products + j * e->features,
-                      e->job->hinges ? s->products + (e->padded + j) * e->features : NULL);
-}
-
 static void choose(const void *data, size_t item, int thread)
 {
   const engine *e = data;
@@ -276,8 +265,7 @@ static void choose(const void *data, size_t item, int thread)
     const double sum = sum_half(e, c, at, c->with);
     const weft_regulation_favour *favour = &e->favour[world];
     int32_t *choice = e->choices + (((e->first + at) * worlds + world) * job->targets + t) * job->steps;
-    if (!e->screen || !e->screen(&s->half, favour, c->with, sum, e->own[t], c->work, choice))
-      e->loops->select(&s->half, favour, c->with, sum, e->own[t], c->work, choice);
+    e->loops->select(&s->half, favour, c->with, sum, e->own[t], c->work, choice);
   }
 }
 
@@ -350,7 +338,7 @@ static weft_status take_slots(weft_arena *mem, engine *e, size_t slots)
     WEFT_TAKE0(s->above, mem, e->features);
     s->half = (weft_regulation_half) { .regulators = e->job->regulators, .padded = e->padded, .steps = e->job->steps,
                                        .hinges = e->job->hinges, .m = (double) e->job->m, .products = s->products };
-    WEFT_TRY(weft_regulation_take_half(mem, &s->half, e->screen != NULL));
+    WEFT_TRY(weft_regulation_take_half(mem, &s->half, 0));
   }
 done:
   return st;
@@ -380,7 +368,6 @@ weft_status weft_regulation_select_cells(weft_ctx *ctx, const weft_regulation_jo
   e.job = job;
   e.cells = x;
   e.loops = weft_regulation_loops_here();
-  e.screen = job->regulators >= WEFT_REGULATION_SCREENED ? weft_regulation_screen_here() : NULL;
   e.choices = choices;
   e.padded = weft_regulation_padded(job->regulators);
   e.features = e.padded * (size_t) (1 + job->hinges);
@@ -391,7 +378,7 @@ weft_status weft_regulation_select_cells(weft_ctx *ctx, const weft_regulation_jo
   WEFT_TRY(turn_partners(&mem, job, &e.inverse));
   WEFT_TRY(lay_out(ctx, &mem, &e));
   WEFT_TRY(take_columns(ctx, &mem, &e));
-  bytes = 7.0 * (double) e.features * (double) e.features;
+  bytes = 4.0 * (double) e.features * (double) e.features;
   budget = fmax(LEAST_BYTES, 6.0 * (double) x->starts[job->p]); /* half of what the sparse data take */
   slots = bytes * (double) job->halves < budget ? job->halves : (size_t) (1 + budget / bytes);
   if (slots > job->halves) slots = job->halves;
@@ -404,7 +391,6 @@ weft_status weft_regulation_select_cells(weft_ctx *ctx, const weft_regulation_jo
     WEFT_TRY(all_items(ctx, &e, sum_feature, e.features, (double) x->starts[job->p] / (double) job->p * 8));
     WEFT_TRY(all_items(ctx, &e, multiply, e.features, multiplying + summing));
     WEFT_TRY(all_items(ctx, &e, note_moments, e.count * e.padded, 50));
-    if (e.screen) WEFT_TRY(all_items(ctx, &e, note_near, e.count * e.padded, 6 * (double) e.features));
     WEFT_TRY(all_items(ctx, &e, choose, (1 + job->copies) * job->targets,
                        multiplying + summing + (double) e.count * (double) e.features * 15 * (double) job->steps));
   }

@@ -71,14 +71,8 @@ size_t weft_regulation_work(size_t padded, size_t steps)
 INLINE double product_of(const screen *s, int part, size_t j, const direction *c)
 {
   const weft_regulation_half *h = s->h;
-  const size_t features = h->padded * (size_t) (1 + h->hinges), at = (size_t) part * h->padded + j;
-  if (!h->products) {
-    const int32_t *row = h->rows + ((size_t) (part + h->hinges) * h->padded + j) * h->kp;
-    return s->dot(row, h->rows + ((size_t) c->kind * h->padded + c->j) * h->kp, h->kp);
-  }
-  if (!h->hinges || c->kind == 1) return h->products[c->j * features + at];
-  if (c->kind == 2) return h->products[(h->padded + c->j) * features + at];
-  return h->products[c->j * features + at] + h->products[(h->padded + c->j) * features + at];
+  const int32_t *row = h->rows + ((size_t) (part + h->hinges) * h->padded + j) * h->kp;
+  return s->dot(row, h->rows + ((size_t) c->kind * h->padded + c->j) * h->kp, h->kp);
 }
 
 /* A part's residual, and its place in each direction. */
