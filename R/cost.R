@@ -70,7 +70,8 @@ cost_tuples <- function(tuples, n, planes, packed_bytes, threads, order = 2, sor
                      else if (order > 2) (if (planes < 2) 1.8e-4 else if (planes <= 2) 3.3e-4 else 4.5e-4) * features
                      else 0)
   counted <- function(pairs) {
-    on_device(if (sorted) 1.5e-11 * tuples + 6e-13 * n * features^2 else tuples * each / if (order > 2) 12000 else pairs)
+    if (order > 2) pairs <- 12000
+    on_device(if (sorted) 1.5e-11 * tuples + 6e-13 * n * features^2 else tuples * each / pairs)
   }
   cost(on_core(tuples * each / threads),
        launching(if (sorted) 0.007 else 0.002) + turns + sent(4 * packed_bytes) + counted(2000), packed_bytes,
