@@ -320,7 +320,7 @@ cost_line <- function(nq, n, m) {
 
 # Sums over a mesh: `native`, the seconds of one core or of a device that its scheme was chosen by, on a device what
 # travels, and on both the host's own passes over the points. Fitted to whole calls of 10^5 to 10^7 points in one to
-# three dimensions on an H200 and its host of 16 threads: within 1.7 of each.
+# three dimensions on an H200 and its host of 16 threads: most are within a factor of two.
 cost_mesh <- function(native, size, nodes, threads) {
   points <- size$references + size$queries
   sent <- sent(8 * (points * length(size$extent) + size$references * size$m)) + fetched(8 * size$queries * size$m)
