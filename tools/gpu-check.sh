@@ -6,7 +6,7 @@ set -u
 LOGS=${LOGS:-$(mktemp -d)}; export LOGS
 parts=${*:-tests calls memcheck racecheck initcheck}
 rooms="draws|pack|generator mi_ pca bn|sums kernel irm regulation"
-shares=6 # of a room under racecheck, the slowest of the tools: each in a process of its own
+shares=16 # of a room under racecheck, the slowest of the tools: each in a process of its own
 failed=0
 
 # R's front end is a shell script; the sanitizer wants the program itself.
