@@ -85,9 +85,10 @@ INLINE void extend(const step *s)
       *(eight *) (owns + 8 * r) = own;
     }
     WEFT_SIMD_PRAGMA(omp simd)
-    for (size_t k = 0; k < LANES; k++) {
-      const double with = s->log_parents + plain_log(lefts[k]);
-      out[k] = value_of(s->family, with + plain_log(owns[k])) - value_of(s->parents, with);
+    for (size_t k = 0; k < LANES; k++) { /* of what is not fine, of 1: no whole number would hold it */
+      const int some = lefts[k] > 0 && owns[k] > 0;
+      const double with = s->log_parents + plain_log(some ? lefts[k] : 1);
+      out[k] = value_of(s->family, with + plain_log(some ? owns[k] : 1)) - value_of(s->parents, with);
     }
     for (size_t k = 0; k < LANES && from + k < s->count; k++)
       s->out[from + k] = fine[k / 8][k % 8] ? out[k] : WEFT_BN_NEVER;
