@@ -24,9 +24,9 @@ test_that("features do not depend on how many graphs are looked at together, and
   invisible(gc(reset = TRUE))
   before <- sum(gc()[, 2L])
   whole <- weft:::graph_features(fit$table, drawn)
-  took <- (sum(gc()[, 6L]) - before) * 2^20
+  bytes_taken <- (sum(gc()[, 6L]) - before) * 2^20
   expect_gt(whole$different, 1000)
-  expect_lt(took, 2 * weft:::feature_bytes(25, ncol(drawn$sets), whole$different, 8, 2^20))
+  expect_lt(bytes_taken, 2 * weft:::feature_bytes(25, ncol(drawn$sets), whole$different, 8, 2^20))
   expect_identical(weft:::graph_features(fit$table, drawn, cells = 7000), whole)
 })
 
