@@ -289,11 +289,15 @@ static weft_status gram_vectors(engine *e)
   weft_status st = WEFT_OK;
   weft_pca_run *run = e->run;
   const weft_pca_ops *ops = run->ops;
-  const size_t b = weft_pca_filter_block(run), near = run->near;
-  double *s_g = NULL, *s_diagonal = NULL, *vectors;
-  weft_arena mem = weft_arena_begin(run->ctx);
+  const size_t near = run->near;
+  double b = (double) weft_pca_filter_block(run), *s_g = NULL, *s_diagonal = NULL, *vectors;
   if (e->lanczos) return weft_pca_lanczos(&e->frame, e->lanczos, e->s_p);
-  if (b) return weft_pca_filter(&e->frame, b, e->s_p);
+  weft_arena mem = weft_arena_begin(run->ctx);
+  WEFT_TRY(weft_pca_ranks_as_first(run, &b, 1)); /* it depends on the back end, in which ranks may differ */
+  if (b > 0) {
+    st = weft_pca_filter(&e->frame, (size_t) b, e->s_p);
+    goto done;
+  }
   WEFT_TRY(ops->take(run->space, near * near, &s_g));
   WEFT_TRY(ops->take(run->space, near, &s_diagonal));
   WEFT_TRY(weft_pca_square(run, 0, s_g, s_diagonal));
