@@ -188,3 +188,6 @@ weft_devices <- function() {
   attr(out, "reason") <- why
   out
 }
+
+# Bytes of memory that are free on this machine, below 0 where that is unknown.
+host_free <- function() .Call(C_weft_host_available)

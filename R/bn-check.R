@@ -233,7 +233,7 @@ check_chain_memory <- function(run, p, before = 0) {
     list(saved = saved, bytes = traces + 2 * (4 * p + 8) * samples * run$ladders +
            run$ladders * (length(run$beta) * replica + run$best * (24 + 4 * p)))
   }
-  free <- .Call(C_weft_host_available)
+  free <- host_free()
   fits <- function(need, part = 1) need$saved <= most_saved_steps && (free < 0 || need$bytes <= part * free)
   need <- at_thin(run$thin)
   if (fits(need)) return(invisible())

@@ -90,7 +90,7 @@ bn_exact_backend <- function(backend, p, posterior, threads) {
 # `drawing`: graphs, for which each thread needs 32 bytes per subset, and one thread the weights of first layers.
 check_exact_memory <- function(p, posterior, backend, sets = 0, threads = 1, drawing = FALSE) {
   need <- cost_exact(p, posterior, backend, sets, threads)$bytes + if (drawing) 32 * (threads + 1) * 2^p else 0
-  free <- .Call(C_weft_host_available)
+  free <- host_free()
   most <- if (posterior != "dag") 33L else if (backend == "cuda") 27L else 24L
   if (p > most || (free >= 0 && need > free)) {
     weft_abort("memory", sprintf("The exact answer needs about %s of memory for %d nodes, %s are free.",

@@ -120,7 +120,7 @@ feature_bytes <- function(p, draws, different, stretches, cells) {
 
 check_feature_memory <- function(p, draws, different, stretches, cells, independent) {
   need <- feature_bytes(p, draws, different, stretches, cells)
-  free <- .Call(C_weft_host_available)
+  free <- host_free()
   if (free < 0 || need <= free) return(invisible())
   weft_abort("memory", sprintf("The features need about %s of memory, %s are free.", bytes_text(need),
                                bytes_text(free)),

@@ -120,7 +120,7 @@ check_settings <- function(do, nodes) {
 
 check_sample_memory <- function(n, p) {
   need <- 2 * 8 * n * (p + 2)
-  free <- .Call(C_weft_host_available)
+  free <- host_free()
   if (free < 0 || need <= free) return(invisible())
   weft_abort("memory", sprintf("The sample needs about %s of memory, %s are free.", bytes_text(need), bytes_text(free)),
              x = sprintf("%s rows of %d nodes.", number_text(n), p),

@@ -195,7 +195,7 @@ bn_scores_backend <- function(backend, problem, predicted) {
 }
 
 bn_check_memory <- function(predicted, problem, keep) {
-  free <- .Call(C_weft_host_available)
+  free <- host_free()
   if (keep == "all" && predicted$sets > 2^31 - 1) {
     abort_input(sprintf("A table must have at most %s parent sets.", number_text(2^31 - 1)),
                 x = sprintf("With `keep = \"all\"` it would have %s.", number_text(predicted$sets)),

@@ -141,7 +141,7 @@ check_search_memory <- function(input, score, most, starts, threads) {
   cells <- if (gauss) 256 * p else 2 * (most + 2) * (2^21 + 14 * input$n) + 2^25
   need <- 10 * as.double(input$n) * p + 40 * as.double(p)^2 + gauss * min(8 * pairs * (near + 16), 2^30) +
     starts * (trees + 150 * p) + threads * (cells + 48 * p)
-  free <- .Call(C_weft_host_available)
+  free <- host_free()
   if (free < 0 || need <= free) return(invisible())
   weft_abort("memory", sprintf("The search needs about %s of memory, %s are free.", bytes_text(need),
                                bytes_text(free)),

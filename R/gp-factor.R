@@ -8,7 +8,7 @@
 gp_rank <- function(n, d, kernel, backend, threads) {
   if (backend == "cuda" || n > 20000) return(100)
   if (backend == "auto" && n > 5000 && is.null(cuda_missing())) return(100)
-  there <- .Call(C_weft_host_available)
+  there <- host_free()
   if (there > 0 && 8 * (n^2 / 2 + 4 * 256 * n) > there / 4) return(100)
   product <- n^2 * pair_cost(kernel, d, 1) * core_seconds("double") / threads_for(threads)
   iterative <- gp_iterations * (product + 3e-4) + n * 1e-5 # each a call; the preconditioner

@@ -437,7 +437,7 @@ file_bytes <- function(file) {
   on.exit(close(input))
   pieces <- list(suppressWarnings(readBin(input, raw(), 14L)))
   if (!identical(pieces[[1L]][1:2], charToRaw("X\n"))) stop("is something else")
-  available <- .Call(C_weft_host_available)
+  available <- host_free()
   size <- 0
   ask <- 2^16 # what is asked for is allocated, however short the file is
   repeat {

@@ -344,7 +344,7 @@ check_room <- function(run) {
 
 # What R would ask for in vain is an error of ours beforehand.
 ask_memory <- function(bytes, message, i = NULL) {
-  available <- .Call(C_weft_host_available)
+  available <- host_free()
   if (available < 0 || bytes <= available) return(invisible())
   weft_abort("memory", message, x = sprintf("They take %.3g GB; %.3g GB are free.", bytes / 1e9, available / 1e9),
              i = i)

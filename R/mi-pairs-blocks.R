@@ -6,7 +6,7 @@ variants_at_once <- function(x) {
   if (!inherits(x, "weft_plink")) return(NULL)
   most <- check_number(getOption("weft.memory", 0), "weft.memory", min = 0)
   if (most == 0) {
-    free <- .Call(C_weft_host_available)
+    free <- host_free()
     most <- if (free >= 0) 0.7 * free else Inf
   }
   d <- dim(x)

@@ -287,7 +287,7 @@ tuples_table <- function(found, names, scale) {
 full_pairs <- function(pack, control, scale) {
   p <- pack$dim[2L]
   need <- 2 * 8 * as.double(p)^2
-  have <- .Call(C_weft_host_available)
+  have <- host_free()
   if (have >= 0 && need > have) {
     weft_abort("memory", sprintf("`full = TRUE` needs two matrices of %d by %d numbers, %.1f GB.", p, p, need / 1e9),
                x = sprintf("%.1f GB are free.", have / 1e9), i = "`top =` or `min_mi =` keep only the best pairs.")

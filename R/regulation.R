@@ -393,7 +393,7 @@ regulation_network <- function(choices, genes, names, copies, control) {
   regulators <- names[genes$regulators + 1L]
   targets <- names[genes$targets + 1L]
   need <- 8 * as.double(length(regulators)) * length(targets)
-  have <- .Call(C_weft_host_available)
+  have <- host_free()
   if (have >= 0 && need > have) {
     weft_abort("memory", sprintf("A network of %d by %d needs %.1f GB.", length(regulators), length(targets),
                                  need / 1e9),

@@ -16,7 +16,7 @@ weft_sitrep <- function() {
     R = R.version.string, platform = R.version$platform,
     build = read_build(),
     openmp = openmp, threads = weft_threads(), simd = .Call(C_weft_simd, NULL),
-    memory = .Call(C_weft_host_available),
+    memory = host_free(),
     backend = weft_backend(),
     cuda = is.null(attr(devices, "reason")), cuda_reason = attr(devices, "reason"), devices = devices,
     mpi = isTRUE(attr(mpi, "available")), mpi_text = as.character(mpi)

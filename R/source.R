@@ -124,7 +124,7 @@ source_matrix <- function(source) {
 # Before something sparse becomes dense.
 check_dense_fits <- function(x) {
   bytes <- 8 * prod(as.double(dim(x)))
-  free <- .Call(C_weft_host_available)
+  free <- host_free()
   if (free <= 0 || bytes <= 0.8 * free) return(invisible())
   weft_abort("memory", "What is sparse must fit into memory as a dense matrix here.",
              x = sprintf("It needs %.1f GB, and %.1f GB are free.", bytes / 1e9, free / 1e9),

@@ -175,7 +175,7 @@ store_sparse <- function(x, rows = NULL, columns = NULL) {
   names <- dimnames(x)
   at <- lapply(list(rows, columns), function(i) if (!is.null(i)) sort(unique(i)))
   kept <- unclass(x)$recipe$columns
-  free <- .Call(C_weft_host_available)
+  free <- host_free()
   most <- min(.Machine$integer.max, if (free > 0) floor(0.8 * free / 12) else Inf)
   slots <- memory_errors(.Call(C_weft_store_select, file$pointer, zero_based(at[[1L]]),
                                zero_based(chosen_names(kept, at[[2L]]) %||% at[[2L]]), file$recipe, most,

@@ -209,7 +209,7 @@ leading_genes <- function(q, count, ranking = NULL) {
 
 memory_limit <- function(memory) {
   if (!is.null(memory)) return(check_number(memory, "memory", min = 1e6))
-  free <- .Call(C_weft_host_available)
+  free <- host_free()
   if (free > 0) 0.6 * free else 4e9
 }
 

@@ -185,7 +185,9 @@ test_that("what a run takes is found before it is allocated, and what to do is s
   refused(bn_learn(d, iterations = 2^33, thin = 1, chains = 1),
           "8589934592 saved steps of 1 ladders.*at most 536870912.*raise `thin`")
   refused(bn_learn(d, iterations = 2^53, thin = 1, target = "sum"), "are free")
-  refused(bn_learn(d, iterations = 2^33, thin = 2^22, chains = 1e5, temperatures = rep(1, 1000)), "fewer `chains`")
+  wide <- do.call(cbind, rep(list(d), 20)) # of which 10^8 chains take 340 GB
+  names(wide) <- sprintf("v%d", seq_along(wide))
+  refused(bn_learn(wide, 1, iterations = 10, chains = 1e5, temperatures = rep(1, 1000)), "fewer `chains`")
   refused(bn_learn(d, iterations = 10, chains = 1e5, top = 1e5), "a smaller `top`")
   fit <- bn_learn(d, iterations = 20, thin = 1, chains = 1, seed = 1)
   refused(update(fit, iterations = 2^31), "2147483668 saved steps.*Learn anew")

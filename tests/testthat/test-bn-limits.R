@@ -1,9 +1,9 @@
 # What learning takes is predicted, and refused where it is too much; all of it can be stopped.
 
 test_that("a search beyond memory is refused before it begins", {
-  wide <- as.data.frame(matrix(c(1.5, 2, 2.5), 3, 3000))
-  expect_error(bn_search(wide, starts = 1000, threads = 1), class = "weft_error_memory",
-               regexp = "needs about .* of memory.*3000 nodes, 3 rows, 1000 starts.*fewer `starts`")
+  expect_silent(weft:::check_search_memory(list(p = 100, n = 1000), "bge", 8, 1, 1))
+  expect_error(weft:::check_search_memory(list(p = 4096, n = 1e9), "bge", 8, 1000, 1), class = "weft_error_memory",
+               regexp = "needs about .* of memory.*4096 nodes, .* rows, 1000 starts.*fewer `starts`")
 })
 
 test_that("features of more networks than memory holds are refused", {
