@@ -3,6 +3,8 @@
 # edge.
 #   Rscript inst/bench/bn-calibration.R [sets = 10] [file.csv] [way ...]
 #   WEFT_BN_NETWORKS=folder   networks of the repository (.bif), those of child, insurance and alarm that are there
+# The file is written after each origin; what it holds already is not made again, so that a stopped run goes on, and
+# rows can be made by several processes, each with a file and ways of its own.
 # An edge i -> j is true when the network has a path from i to j all of whose inner nodes are hidden. Printed for each
 # origin and way: Brier score and logarithmic loss (nats) over all ordered pairs; of what was said to be .8 or surer,
 # how many, how sure it was on average, and how often it was right; the same of directions: of pairs that are truly
@@ -148,12 +150,22 @@ summary_of <- function(all) {
              direction_right = mean(way$so), seconds = mean(all$seconds), sets = sets)
 }
 
-table <- NULL
+numbers <- c("brier", "loss", "said", "right", "direction_said", "direction_right", "seconds")
+save_table <- function() {
+  if (is.na(out)) return(invisible())
+  rounded <- table
+  rounded[numbers] <- lapply(rounded[numbers], signif, 4)
+  utils::write.csv(rounded, out, row.names = FALSE)
+}
+
+table <- if (!is.na(out) && file.exists(out)) utils::read.csv(out)
 for (origin in names(origins)) {
+  todo <- setdiff(names(ways), table$way[table$origin == origin])
+  if (!length(todo)) next
   cat(sprintf("\n%s, %d sets\n%-28s %7s %6s  %s  %s\n", origin, sets, "", "Brier", "loss", "n(>= .8) said right",
               "n(direction) said right"))
   drawn <- lapply(seq_len(sets), origins[[origin]])
-  for (way in names(ways)) {
+  for (way in todo) {
     all <- do.call(rbind, lapply(seq_len(sets), function(set) {
       took <- system.time(edges <- ways[[way]](drawn[[set]], set))
       if (!is.null(edges)) judged(origin, way, edges, drawn[[set]]$truth, sum(took[1:2]))
@@ -164,6 +176,7 @@ for (origin in names(origins)) {
                 row$sure, row$said, row$right, row$directions, row$direction_said, row$direction_right, row$seconds))
     table <- rbind(table, row)
   }
+  save_table()
 }
 cat(sprintf("\n%-28s %7s %7s %6s  %s  %s\n", "means over origins", "origins", "Brier", "loss", "(>= .8) said right",
             "(direction) said right"))
@@ -172,9 +185,4 @@ for (rows in split(table, factor(table$way, names(ways)))) {
   cat(sprintf("%-28s %7d %7.4f %6.4f  %12.2f %5.2f  %16.2f %5.2f\n", rows$way[1L], nrow(rows), mean(rows$brier),
               mean(rows$loss), over(rows$said, rows$sure), over(rows$right, rows$sure),
               over(rows$direction_said, rows$directions), over(rows$direction_right, rows$directions)))
-}
-if (!is.na(out)) {
-  numbers <- vapply(table, is.double, NA)
-  table[numbers] <- lapply(table[numbers], signif, 4)
-  utils::write.csv(table, out, row.names = FALSE)
 }

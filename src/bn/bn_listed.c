@@ -3,25 +3,22 @@
 #include <string.h>
 #include "bn_search.h"
 
-static weft_status fill(weft_ctx *ctx, const weft_bn_table *table, weft_bn_scorer *scorer, weft_bn_listed *out)
+typedef struct fill_job { const weft_bn_table *table; weft_bn_scorer *scorers; weft_bn_listed *out; } fill_job;
+
+static void fill_task(void *data, size_t i, int thread)
 {
-  weft_status st = WEFT_OK;
-  for (size_t i = 0; i < table->p; i++) {
-    out->start[i] = (size_t) table->start[i];
-    if (i % 16 == 0) WEFT_TRY(weft_poll(ctx, 0.3, 1));
-    for (size_t k = (size_t) table->start[i]; k < (size_t) table->start[i + 1]; k++) {
-      int32_t *member = out->member + k * out->width;
-      size_t set[WEFT_BN_MOST_PARENTS + 1], m = 0;
-      for (size_t w = 0; w < table->words; w++)
-        for (uint64_t word = table->mask[k * table->words + w]; word; word &= word - 1)
-          set[m++] = 64 * w + (size_t) __builtin_ctzll(word);
-      for (size_t j = 0; j < out->width; j++) member[j] = j < m ? (int32_t) set[j] : -1;
-      out->score[k] = weft_bn_scorer_value(scorer, i, set, m);
-    }
+  fill_job *job = data;
+  const weft_bn_table *table = job->table;
+  weft_bn_listed *out = job->out;
+  for (size_t k = out->start[i]; k < out->start[i + 1]; k++) {
+    int32_t *member = out->member + k * out->width;
+    size_t set[WEFT_BN_MOST_PARENTS + 1], m = 0;
+    for (size_t w = 0; w < table->words; w++)
+      for (uint64_t word = table->mask[k * table->words + w]; word; word &= word - 1)
+        set[m++] = 64 * w + (size_t) __builtin_ctzll(word);
+    for (size_t j = 0; j < out->width; j++) member[j] = j < m ? (int32_t) set[j] : -1;
+    out->score[k] = weft_bn_scorer_value(&job->scorers[thread], i, set, m);
   }
-  out->start[table->p] = (size_t) table->start[table->p];
-done:
-  return st;
 }
 
 #define MOST_LISTED 4
@@ -42,7 +39,7 @@ static size_t listed_size(const weft_bn_search *search, const weft_bn_near *near
 }
 
 weft_status weft_bn_listed_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
-                                weft_bn_scorer *scorer, weft_bn_listed *out)
+                                weft_bn_scorer *scorers, weft_bn_listed *out)
 {
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
@@ -72,7 +69,9 @@ weft_status weft_bn_listed_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_se
   WEFT_TAKE(out->start, mem, p + 1);
   WEFT_TAKE(out->score, mem, total);
   WEFT_TAKE(out->member, mem, total * out->width);
-  WEFT_TRY(fill(ctx, &table, scorer, out));
+  for (size_t i = 0; i <= p; i++) out->start[i] = (size_t) table.start[i];
+  fill_job job = { &table, scorers, out };
+  WEFT_TRY(weft_bn_run_tasks(ctx, search->problem->threads, p, fill_task, &job, 0.3, 0.3));
 done:
   weft_arena_end(&own);
   return st;

@@ -21,6 +21,8 @@ weft_status weft_bn_scorers_make(weft_arena *mem, weft_bn_ready *ready, weft_bn_
     WEFT_TRY(weft_bn_bench_make(mem, ready, &s->bench));
     WEFT_TAKE(s->more, mem, p);
     WEFT_TAKE(s->value, mem, p);
+    WEFT_TAKE(s->grown, mem, p);
+    WEFT_TAKE(s->branch, mem, p);
     if (weft_bn_gauss(problem)) WEFT_TAKE(s->row, mem, (WEFT_BN_MOST_PARENTS + 3) * (p + WEFT_BN_GAUSS_LANES));
   }
 done:

@@ -5,7 +5,8 @@
  *   bn_candidates.c  which nodes may be whose parents: what a greedy search over all nodes finds, and what is strongest
  *   bn_trees.c       grow-shrink trees: the parents of a node among those before it, remembered
  *   bn_listed.c      beside these, all small sets of parents
- *   bn_search.c      the moves
+ *   bn_climb.c       moves of nodes in one order
+ *   bn_search.c      starts, kicks that are tried at once, and the whole
  *
  * Scores are whole numbers of 2^-bits nats (bn.h): the result depends neither on threads nor on the order of sums. */
 #pragma once
@@ -31,14 +32,15 @@ typedef struct weft_bn_found {
 
 weft_status weft_bn_search_run(weft_ctx *ctx, const weft_bn_search *search, weft_bn_found *out);
 
-/* ---- shared by the three files ---- */
+/* ---- shared by these files ---- */
 
 /* One thread's work space for scoring sets. */
 typedef struct weft_bn_scorer {
   weft_bn_ready *ready;
   weft_bn_bench bench;
   size_t *more;               /* p */
-  int64_t *value;             /* p */
+  int64_t *value, *grown;     /* p */
+  struct weft_bn_branch *branch; /* p */
   double *row;                /* Gaussian: covariances of the candidates with each parent, their own, with the node */
   double *penalty;            /* p: of a configuration of the parents, in units (shared) */
   size_t *required_count;     /* p (shared) */
@@ -122,17 +124,19 @@ typedef struct weft_bn_stem { int64_t score, shrunk; uint32_t first, count; } we
 typedef struct weft_bn_listed { size_t *start, width; int64_t *score; int32_t *member; } weft_bn_listed;
 
 weft_status weft_bn_listed_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
-                                weft_bn_scorer *scorer, weft_bn_listed *out);
+                                weft_bn_scorer *scorers, weft_bn_listed *out);
+
+/* A node's tree, and whether a thread looks at it; 64 bytes, so that threads that look at others do not wait. */
+typedef struct weft_bn_tree { uint32_t stem; uint8_t busy, apart[59]; } weft_bn_tree;
 
 typedef struct weft_bn_trees {
   const weft_bn_near *near;
   const weft_bn_listed *listed; /* width 0: none */
   const weft_bn_problem *problem;
-  uint32_t *root;             /* p */
+  weft_bn_tree *root;         /* p */
   weft_bn_stem *stem;
   weft_bn_branch *branch;
   size_t stems, branches, most_stems, most_branches;
-  int64_t *value;             /* p */
 } weft_bn_trees;
 
 /* Which nodes come before: those whose place is below `limit`, but `moved`, of which `before` says it. */
@@ -142,6 +146,8 @@ weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_search *search, co
                                const weft_bn_listed *listed, weft_bn_trees *out);
 /* Forgets the trees of the marked nodes, whose candidates are others now. */
 void weft_bn_trees_forget(weft_bn_trees *trees, const uint8_t *which);
+/* Forgets all trees when their room is used up. These two are for when no other thread looks at trees. */
+void weft_bn_trees_tidy(weft_bn_trees *trees);
 /* The score of node i's parents; with `parents` (not NULL) also who they are, ascending, *m of them. *asked_for has the
  * bits of all nodes of which it mattered whether they come before: the score is the same until one of these does or
  * does no longer. Nodes share bits, so that a bit may be there without its node. */

@@ -1,20 +1,23 @@
 /* Grow-shrink trees; see bn_search.h. The root of a node's tree is the set of its required parents. A stem that was
  * asked for lists the candidates that raise its score, best first: whatever comes before the node, the set grows by the
- * first of them that does. What is left after shrinking depends on the grown set alone. When the room is used up all
- * trees are forgotten. */
-#include <math.h>
+ * first of them that does. What is left after shrinking depends on the grown set alone.
+ *
+ * Trees serve all threads and starts: a node's tree is locked while it is looked at. What is asked for decides what is
+ * in them, not who asks first. When the room is used up, what is missing is scored and not kept, until all trees are
+ * forgotten, when no thread looks at them. */
+#include <sched.h>
 #include <string.h>
 #include "bn_search.h"
 
 #define NONE UINT32_MAX
 #define SMALL_ROOM ((size_t) 1 << 14)
-#define LARGE_ROOM ((size_t) 1 << 20)
-#define WHOLE_ROOM ((size_t) 1 << 24) /* for the trees of all starts */
+#define LARGE_ROOM ((size_t) 1 << 24)
+#define NO_ROOM SIZE_MAX
 #define UNKNOWN INT64_MIN
 
-static void forget(weft_bn_trees *t)
+static void forget_all(weft_bn_trees *t)
 {
-  for (size_t i = 0; i < t->problem->p; i++) t->root[i] = NONE;
+  for (size_t i = 0; i < t->problem->p; i++) t->root[i].stem = NONE;
   t->stems = t->branches = 0;
 }
 
@@ -23,29 +26,41 @@ weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_search *search, co
 {
   weft_status st = WEFT_OK;
   const weft_bn_problem *problem = search->problem;
-  const size_t share = WHOLE_ROOM / search->starts, most = share > LARGE_ROOM ? share : LARGE_ROOM;
+  const size_t room = 256 * near->pairs < LARGE_ROOM ? 256 * near->pairs : LARGE_ROOM;
   *out = (weft_bn_trees) { .near = near, .listed = listed, .problem = problem };
-  const size_t room = 256 * near->pairs < most ? 256 * near->pairs : most;
   out->most_branches = SMALL_ROOM + room + 16 * near->pairs + 2 * (WEFT_BN_MOST_PARENTS + 1) * problem->p;
   out->most_stems = out->most_branches / 8;
-  WEFT_TAKE(out->root, mem, problem->p);
+  WEFT_TAKE0(out->root, mem, problem->p);
   WEFT_TAKE(out->stem, mem, out->most_stems);
   WEFT_TAKE(out->branch, mem, out->most_branches);
-  WEFT_TAKE(out->value, mem, problem->p);
-  forget(out);
+  forget_all(out);
 done:
   return st;
 }
 
-void weft_bn_trees_forget(weft_bn_trees *t, const uint8_t *which)
+void weft_bn_trees_tidy(weft_bn_trees *t)
 {
-  for (size_t i = 0; i < t->problem->p; i++) if (which[i]) t->root[i] = NONE;
+  if (t->stems > t->most_stems || t->branches > t->most_branches) forget_all(t);
 }
 
-static uint32_t new_stem(weft_bn_trees *t, int64_t score)
+void weft_bn_trees_forget(weft_bn_trees *t, const uint8_t *which)
 {
-  t->stem[t->stems] = (weft_bn_stem) { .score = score, .shrunk = UNKNOWN, .count = NONE };
-  return (uint32_t) t->stems++;
+  for (size_t i = 0; i < t->problem->p; i++) if (which[i]) t->root[i].stem = NONE;
+}
+
+/* The first of so many places, NO_ROOM when there are too few left. */
+static size_t take(size_t *used, size_t count, size_t most)
+{
+  const size_t at = __atomic_fetch_add(used, count, __ATOMIC_RELAXED);
+  return at + count <= most ? at : NO_ROOM;
+}
+
+/* Where it is; NONE when there is no room and `spare` is the stem. */
+static uint32_t new_stem(weft_bn_trees *t, int64_t score, weft_bn_stem *spare)
+{
+  const size_t at = take(&t->stems, 1, t->most_stems);
+  *(at == NO_ROOM ? spare : &t->stem[at]) = (weft_bn_stem) { .score = score, .shrunk = UNKNOWN, .count = NONE };
+  return at == NO_ROOM ? NONE : (uint32_t) at;
 }
 
 /* Best first; of equal scores the first node. An insertion sort: few raise the score. */
@@ -70,21 +85,27 @@ static void places_of(const weft_bn_near *near, size_t i, const int32_t *node, s
   }
 }
 
-static void grow(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, weft_bn_stem *stem, const int32_t *set, size_t m)
+/* The branches of a stem, which are kept where there is room. */
+static weft_bn_branch *grow(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, weft_bn_stem *stem, const int32_t *set,
+                            size_t m, size_t *made)
 {
   const int32_t *node = t->near->node + t->near->start[i];
   const size_t count = t->near->start[i + 1] - t->near->start[i];
-  size_t at[WEFT_BN_MOST_PARENTS + 2];
-  stem->first = (uint32_t) t->branches;
-  stem->count = 0;
-  if (m >= (size_t) t->problem->max_parents[i]) return;
-  places_of(t->near, i, set, m, at);
-  weft_bn_scorer_near(scorer, t->near, i, at, m, t->value);
-  for (size_t k = 0; k < count; k++) {
-    if (t->value[k] <= stem->score) continue;
-    insert_branch(t->branch + stem->first, stem->count++, (weft_bn_branch) { t->value[k], node[k], NONE });
+  size_t at[WEFT_BN_MOST_PARENTS + 2], first;
+  *made = 0;
+  if (m < (size_t) t->problem->max_parents[i]) {
+    places_of(t->near, i, set, m, at);
+    weft_bn_scorer_near(scorer, t->near, i, at, m, scorer->grown);
+    for (size_t k = 0; k < count; k++) {
+      if (scorer->grown[k] <= stem->score) continue;
+      insert_branch(scorer->branch, (*made)++, (weft_bn_branch) { scorer->grown[k], node[k], NONE });
+    }
   }
-  t->branches += stem->count;
+  if ((first = take(&t->branches, *made, t->most_branches)) == NO_ROOM) return scorer->branch;
+  memcpy(t->branch + first, scorer->branch, *made * sizeof *t->branch);
+  stem->first = (uint32_t) first;
+  stem->count = (uint32_t) *made;
+  return t->branch + first;
 }
 
 /* Leaves out whatever raises the score most, while anything does; of `set`, the last m - required grew, one by one, and
@@ -129,27 +150,27 @@ static int64_t grown_value(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, c
   int32_t set[WEFT_BN_MOST_PARENTS + 2];
   size_t required[WEFT_BN_MOST_PARENTS + 2], first = weft_bn_required_of(t->problem, i, required), m = first;
   for (size_t k = 0; k < m; k++) set[k] = (int32_t) required[k];
-  if (t->stems + WEFT_BN_MOST_PARENTS + 2 > t->most_stems ||
-      t->branches + (WEFT_BN_MOST_PARENTS + 1) * t->near->widest > t->most_branches) forget(t);
-  if (t->root[i] == NONE) t->root[i] = new_stem(t, weft_bn_scorer_value(scorer, i, required, m));
-  uint32_t at = t->root[i];
+  weft_bn_stem spare, *stem;
+  uint32_t *to = &t->root[i].stem; /* where it is written where the next stem is */
+  int64_t score = *to == NONE ? weft_bn_scorer_value(scorer, i, required, m) : 0;
   for (;;) {
-    weft_bn_stem *stem = &t->stem[at];
-    if (stem->count == NONE) grow(t, scorer, i, stem, set, m);
-    weft_bn_branch *b = t->branch + stem->first, *end = b + stem->count;
+    if (*to == NONE) *to = new_stem(t, score, &spare);
+    stem = *to == NONE ? &spare : &t->stem[*to];
+    size_t count = stem->count;
+    weft_bn_branch *b = count == NONE ? grow(t, scorer, i, stem, set, m, &count) : t->branch + stem->first;
+    const weft_bn_branch *end = b + count;
     for (; b < end; b++) {
       *asked_for |= weft_bn_bit(b->node);
       if (comes_before(prefix, b->node)) break;
     }
     if (b == end) break;
-    if (b->to == NONE) b->to = new_stem(t, b->score);
     set[m++] = b->node;
-    at = b->to;
+    score = b->score;
+    to = &b->to;
   }
-  weft_bn_stem *leaf = &t->stem[at];
-  if (leaf->shrunk == UNKNOWN || parents)
-    leaf->shrunk = shrink(t, scorer, i, leaf->score, set, m, first, parents, size);
-  return leaf->shrunk;
+  if (stem->shrunk == UNKNOWN || parents)
+    stem->shrunk = shrink(t, scorer, i, stem->score, set, m, first, parents, size);
+  return stem->shrunk;
 }
 
 int64_t weft_bn_trees_value(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, weft_bn_prefix prefix,
@@ -157,7 +178,9 @@ int64_t weft_bn_trees_value(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, 
 {
   const weft_bn_listed *listed = t->listed;
   *asked_for = 0;
+  while (__atomic_test_and_set(&t->root[i].busy, __ATOMIC_ACQUIRE)) sched_yield();
   const int64_t grown = grown_value(t, scorer, i, &prefix, asked_for, parents, size);
+  __atomic_clear(&t->root[i].busy, __ATOMIC_RELEASE);
   if (!listed->width) return grown;
   for (size_t k = listed->start[i]; k < listed->start[i + 1] && listed->score[k] > grown; k++) {
     const int32_t *member = listed->member + k * listed->width;
