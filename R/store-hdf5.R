@@ -2,7 +2,7 @@
 # is in them is data, and is checked here and in C before it is used. libhdf5 crashes on some damaged files, so only
 # forked children call it, where there are any (R/apart.R).
 
-# f(file) with the open file as functions of a path in it: list(path, name, is_group, has, size, attribute, members,
+# f(file) with the open file as functions of a path in it: list(path, name, has, said, is_group, size, attribute, members,
 # read). read() takes first elements from 1 and counts, one per dimension of R's order, which is the file's reversed.
 with_h5 <- function(path, f) {
   file <- tryCatch(rhdf5::H5Fopen(path, flags = "H5F_ACC_RDONLY"), error = function(e) {
@@ -23,7 +23,7 @@ with_h5 <- function(path, f) {
     tryCatch(f(object), finally = rhdf5::H5Oclose(object))
   }, name)
   f(list(
-    path = path, name = basename(path), has = has,
+    path = path, name = basename(path), has = has, said = said,
     is_group = function(name) has(name) && with_object(name, function(o) rhdf5::H5Iget_type(o) == "H5I_GROUP"),
     size = function(name) with_object(name, function(o) {
       space <- rhdf5::H5Dget_space(o)
@@ -186,17 +186,16 @@ compressed_parts <- function(file, where, d, by_row, memory) {
 # The function `fill` of an import; it does not hold the file, which is closed by then.
 compressed_fill <- function(path, where, by_row, count, stored, memory) {
   force(list(path, where, by_row, count, stored, memory))
-  pieces <- function(with_values, f, done = 0) {
+  if (by_row) return(function(begin, control) {
+    rows_stream(begin(), control, path, where, count, stored)
+  })
+  pieces <- function(with_values, f) {
     h5_stream(path, function(file, send) {
-      compressed_pieces(file, where, count, stored, memory, with_values, send, done)
+      read <- read_pieces(file, where, with_values)
+      compressed_pieces(file, where, count, stored, max(2^12, floor(memory / 512)), read, send)
     }, function(part) f(part$first, part$starts, part$indices, part$values))
   }
-  if (by_row) function(begin, control) {
-    writer <- begin()
-    pieces(TRUE, function(first, starts, indices, values) {
-      .Call(C_weft_store_rows, writer, first, starts, indices, values, control)
-    }, .Call(C_weft_store_resumed, writer))
-  } else function(begin, control) {
+  function(begin, control) {
     writer <- begin()
     sorter <- .Call(C_weft_store_sorter, writer, memory, control)
     sort <- function(first, starts, indices, values) {
@@ -209,11 +208,61 @@ compressed_fill <- function(path, where, by_row, count, stored, memory) {
   }
 }
 
-# Calls send(list(first, starts, indices, values)) for runs of rows (or columns), from row `first` on, that have about a
-# 512th of `memory` of values: what is larger is given new pages each time. Values are NULL without `with_values`.
-compressed_pieces <- function(file, where, count, stored, memory, with_values, send, first = 0) {
+# Rows into blocks, some of them at once while the child reads the next.
+rows_stream <- function(writer, control, path, where, count, stored) {
+  at_once <- .Call(C_weft_store_at_once, writer)
+  done <- .Call(C_weft_store_resumed, writer)
+  shared <- .Call(C_weft_store_shared, at_once[2L], 2 * at_once[1L])
+  held <- list()
+  put <- function() {
+    if (length(held)) .Call(C_weft_store_blocks, writer, shared, held, control)
+    held <<- list()
+  }
+  h5_stream(path, function(file, send) {
+    read <- shared_pieces(file, where, shared, at_once) %||% read_pieces(file, where, TRUE)
+    compressed_pieces(file, where, count, stored, at_once[2L], read, send, done)
+  }, function(part) {
+    held[[length(held) + 1L]] <<- part
+    if (length(held) == at_once[1L]) put()
+  })
+  put()
+}
+
+# What reads so many values from a place on, by way of R: list(indices, values). Values are NULL without `with_values`.
+read_pieces <- function(file, where, with_values) {
   at <- function(part) paste0(where, "/", part)
-  most <- max(2^12, floor(memory / 512))
+  function(start, number) {
+    read <- function(part) if (number) plain_column(file$read(at(part), start + 1, number)) else numeric()
+    indices <- suppressWarnings(as.integer(read("indices")))
+    if (anyNA(indices)) wrong_file(file, sprintf("\"%s\" has numbers beyond 2^31.", at("indices")))
+    list(indices = indices, values = if (with_values) stored_numbers(file, read("data"), at("data")))
+  }
+}
+
+# The same into one slot after another of memory that the parent shares: list(slot, type). NULL where that cannot be
+# had; rows that are longer than a slot come by way of R.
+shared_pieces <- function(file, where, shared, at_once) {
+  at <- function(part) paste0(where, "/", part)
+  library <- getLoadedDLLs()[["rhdf5"]]
+  h5 <- if (!is.null(shared) && !is.null(library)) {
+    tryCatch(.Call(C_weft_store_h5, library[["path"]], file$path, at("indices"), at("data")), error = function(e) NULL)
+  }
+  if (is.null(h5)) return(NULL)
+  others <- read_pieces(file, where, TRUE)
+  slot <- -1
+  function(start, number) {
+    if (number > at_once[2L]) return(others(start, number))
+    slot <<- (slot + 1) %% (2 * at_once[1L])
+    type <- file$said(.Call(C_weft_store_h5_read, h5, shared, slot, start, number), where)
+    if (is.null(type)) wrong_file(file, sprintf("\"%s\" cannot be read.", where))
+    list(slot = slot, type = type)
+  }
+}
+
+# Calls send(list(first, starts, and what read(from, number) returns)) for runs of rows (or columns), from row `first`
+# on, with at most `most` values, unless one row has more.
+compressed_pieces <- function(file, where, count, stored, most, read, send, first = 0) {
+  at <- function(part) paste0(where, "/", part)
   while (first < count) {
     reach <- min(count - first, 2^17)
     pointers <- as.double(file$read(at("indptr"), first + 1, reach + 1))
@@ -221,27 +270,25 @@ compressed_pieces <- function(file, where, count, stored, memory, with_values, s
         first == 0 && pointers[1L] != 0) {
       wrong_file(file, sprintf("\"%s\" does not rise from 0 to %.0f.", at("indptr"), stored))
     }
+    ends <- piece_ends(pointers, most)
+    if (first + reach < count) ends <- ends[-length(ends)] # it may go on
     done <- 0
-    for (end in piece_ends(pointers, most)) {
+    for (end in ends) {
       starts <- pointers[seq(done + 1, end + 1)]
       number <- starts[length(starts)] - starts[1L]
-      read <- function(part) if (number) plain_column(file$read(at(part), starts[1L] + 1, number)) else numeric()
-      indices <- suppressWarnings(as.integer(read("indices")))
-      if (anyNA(indices)) wrong_file(file, sprintf("\"%s\" has numbers beyond 2^31.", at("indices")))
-      send(list(first = first + done, starts = starts - starts[1L], indices = indices,
-                values = if (with_values) stored_numbers(file, read("data"), at("data"))))
+      send(c(list(first = first + done, starts = starts - starts[1L]), read(starts[1L], number)))
       done <- end
     }
-    first <- first + reach
+    first <- first + done
   }
 }
 
-# Runs of rows with at most so many values each, but one row at least: the last row of each.
+# Runs of at most 2^16 rows with at most so many values each, but one row at least: the last row of each.
 piece_ends <- function(pointers, most) {
   ends <- numeric()
   done <- 0
   while (done < length(pointers) - 1) {
-    done <- max(done + 1, findInterval(pointers[done + 1] + most, pointers) - 1)
+    done <- max(done + 1, min(done + 2^16, findInterval(pointers[done + 1] + most, pointers) - 1))
     ends <- c(ends, done)
   }
   ends

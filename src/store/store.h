@@ -7,6 +7,7 @@
  *   store_read.c    a file's directory, its blocks and vectors; everything in a file is checked
  *   store_pass.c    what needs every block: sums, and any rows and columns as compressed columns
  *   store_write.c   rows in, blocks out
+ *   store_rows.c    compressed rows that are a block, without entries
  *   store_together.c  the same work for several blocks at once
  *   store_resume.c  goes on with what an import that was stopped has written
  *   store_sort.c    entries in any order, through a file that has no name
@@ -107,15 +108,40 @@ weft_status weft_store_select(weft_ctx *ctx, const weft_store *store, const weft
 
 /* ---- writing ---- */
 
+/* Values of one type, or none: all 1. Integers may be missing (R's NA). */
+typedef struct weft_store_values {
+  const double *doubles;
+  const int32_t *integers;
+  const float *floats;
+} weft_store_values;
+
+static inline weft_store_values weft_store_values_from(const weft_store_values *x, size_t at)
+{
+  const weft_store_values out = { x->doubles ? x->doubles + at : NULL, x->integers ? x->integers + at : NULL,
+                                  x->floats ? x->floats + at : NULL };
+  return out;
+}
+
+/* Rows one after another, the next ones of the store. starts: rows + 1, from 0; `done` rows were taken by a first try.
+ * Columns are checked. */
+typedef struct weft_store_rows {
+  uint64_t first; /* the store's row that they begin with */
+  size_t rows, done;
+  const double *starts;
+  const int32_t *columns;
+  weft_store_values values;
+} weft_store_rows;
+
 typedef struct { uint32_t row, column; double value; } weft_store_entry; /* row: in its block */
 
 #define WEFT_STORE_WAITING 8 /* most blocks that are encoded at once */
 
-/* A block whose rows have all come. */
+/* A block whose rows have all come: as entries, or as rows that are kept elsewhere; the entries' room is scratch then. */
 typedef struct weft_store_waiting {
   weft_store_entry *entry;
   size_t room, count;
   uint64_t first, rows;
+  const weft_store_rows *given;
 } weft_store_waiting;
 
 typedef struct weft_store_writer {
@@ -173,19 +199,14 @@ void weft_store_abandon(weft_store_writer *w);
 
 /* ---- what is in memory (store_take.c) ---- */
 
-/* Values of one type, or none: all 1. Integers may be missing (R's NA). */
-typedef struct weft_store_values { const double *doubles; const int32_t *integers; } weft_store_values;
-
-/* Rows one after another, the next ones of the store. starts: rows + 1, from 0; `done` rows were taken by a first try.
- * Columns are checked. */
-typedef struct weft_store_rows {
-  uint64_t first; /* the store's row that they begin with */
-  size_t rows, done;
-  const double *starts;
-  const int32_t *columns;
-  weft_store_values values;
-} weft_store_rows;
 weft_status weft_store_take_rows(weft_ctx *ctx, weft_store_writer *w, weft_store_rows *rows);
+/* Rows that make one block, the next ones, where no block is open. They must stay until weft_store_settle(). */
+weft_status weft_store_take_block(weft_ctx *ctx, weft_store_writer *w, const weft_store_rows *rows);
+/* All of these as entries, of which there is room for as many; *count: how many there are. */
+weft_status weft_store_entries(weft_ctx *ctx, const weft_store_rows *rows, uint64_t p, weft_store_entry *out,
+                               size_t *count);
+/* Writes the blocks that wait. */
+weft_status weft_store_settle(weft_ctx *ctx, weft_store_writer *w);
 
 /* Compressed columns of so many rows, or a dense matrix (starts NULL), the next ones of the store; p columns. */
 typedef struct weft_store_columns {

@@ -40,36 +40,68 @@ uint32_t weft_store_crc(uint32_t crc, const void *data, size_t size)
 
 /* ---- packing ---- */
 
-static uint64_t high_sum(const uint32_t *x, unsigned w)
+/* The lanes of four numbers. */
+#if defined(__GNUC__)
+typedef uint32_t four __attribute__((vector_size(16), aligned(4)));
+#endif
+
+/* Two sums of 16-bit halves, none of which overflows. */
+static uint64_t sum_of(const uint32_t *x)
+{
+  uint32_t low = 0, high = 0;
+  for (int i = 0; i < WEFT_STORE_CHUNK; i++) low += x[i] & 0xffff;
+  for (int i = 0; i < WEFT_STORE_CHUNK; i++) high += x[i] >> 16;
+  return low + ((uint64_t) high << 16);
+}
+
+/* Where the sum of all is below 2^32. */
+static uint32_t high_sum(const uint32_t *x, unsigned w)
+{
+  uint32_t sum = 0;
+  for (int i = 0; i < WEFT_STORE_CHUNK; i++) sum += x[i] >> w;
+  return sum;
+}
+
+static uint64_t long_high_sum(const uint32_t *x, unsigned w)
 {
   uint64_t sum = 0;
   for (int i = 0; i < WEFT_STORE_CHUNK; i++) sum += w < 32 ? x[i] >> w : 0;
   return sum;
 }
 
-/* How many low bits take the fewest in all. One more takes 128, and at least halves the high parts: these end at a sum
- * of at most 256. */
-static unsigned width_of(const uint32_t *x)
+/* How many low bits take the fewest in all, and the sum of the high parts. One more takes 128, and at least halves the
+ * high parts: these end at a sum of at most 256. */
+static unsigned width_of(const uint32_t *x, uint64_t *high)
 {
   unsigned width = 0;
-  uint64_t sum = high_sum(x, 0), next;
+  uint64_t sum = sum_of(x), next;
+  const int small = sum <= UINT32_MAX;
   while (width < 31 && sum >> (width + 2) >= WEFT_STORE_CHUNK) width++; /* a mean of 4 and more */
-  for (sum = high_sum(x, width); sum - (next = high_sum(x, width + 1)) > WEFT_STORE_CHUNK; sum = next) width++;
+  if (width) sum = small ? high_sum(x, width) : long_high_sum(x, width);
+  while (sum > WEFT_STORE_CHUNK) { /* what one bit more saves is no larger */
+    next = small && width < 31 ? high_sum(x, width + 1) : long_high_sum(x, width + 1);
+    if (sum - next <= WEFT_STORE_CHUNK) break;
+    sum = next;
+    width++;
+  }
+  *high = sum;
   return width;
 }
 
-/* The bytes of 128 high parts. */
-static size_t put_high(const uint32_t *x, unsigned w, uint8_t *out)
+/* The bytes of 128 high parts, whose sum is given; they come word by word. */
+static size_t put_high(const uint32_t *x, unsigned w, uint64_t sum, uint8_t *out)
 {
-  size_t bit = 0;
-  for (int i = 0; i < WEFT_STORE_CHUNK; i++) bit += (w < 32 ? x[i] >> w : 0) + 1;
-  const size_t size = (bit + 7) / 8;
-  memset(out, 0, size);
-  bit = 0;
+  const size_t size = (size_t) (sum + WEFT_STORE_CHUNK + 7) / 8;
+  uint8_t bytes[56] = { 0 }, *to = bytes;
+  uint64_t word = 0;
+  uint32_t bit = 0;
   for (int i = 0; i < WEFT_STORE_CHUNK; i++, bit++) {
     bit += w < 32 ? x[i] >> w : 0;
-    out[bit / 8] |= (uint8_t) (1 << bit % 8);
+    for (; bit >= 64; bit -= 64, to += 8, word = 0) weft_store_put(to, word, 8);
+    word |= UINT64_C(1) << bit;
   }
+  weft_store_put(to, word, 8);
+  memcpy(out, bytes, size);
   return size;
 }
 
@@ -80,18 +112,23 @@ static void pack_chunk(const uint32_t *x, unsigned w, uint32_t *out)
   memset(out, 0, 16 * w);
   for (unsigned t = 0; t < 32; t++) {
     const unsigned bit = t * w, word = bit >> 5, shift = bit & 31;
+#if defined(__GNUC__)
+    const four low = *(const four *) (x + 4 * t) & mask;
+    *(four *) (out + 4 * word) |= low << shift;
+    if (shift + w > 32) *(four *) (out + 4 * word + 4) |= low >> (32 - shift);
+#else
     for (unsigned lane = 0; lane < 4; lane++) {
       const uint32_t low = x[4 * t + lane] & mask;
       out[4 * word + lane] |= low << shift;
       if (shift + w > 32) out[4 * (word + 1) + lane] |= low >> (32 - shift);
     }
+#endif
   }
 }
 
 static void put_words(uint8_t *to, const uint32_t *words, size_t count)
 {
-  for (size_t i = 0; i < count; i++)
-    for (int byte = 0; byte < 4; byte++) to[4 * i + byte] = (uint8_t) (words[i] >> 8 * byte);
+  for (size_t i = 0; i < count; i++) weft_store_put(to + 4 * i, words[i], 4);
 }
 
 size_t weft_store_pack(const uint32_t *x, size_t count, uint8_t *out)
@@ -107,12 +144,13 @@ size_t weft_store_pack(const uint32_t *x, size_t count, uint8_t *out)
       memcpy(padded, from, left * sizeof *padded);
       from = padded;
     }
-    const unsigned w = width_of(from);
+    uint64_t sum;
+    const unsigned w = width_of(from, &sum);
     out[k] = (uint8_t) w;
     if (w) pack_chunk(from, w, words);
     put_words(bits, words, 4 * (size_t) w);
     bits += 16 * w;
-    const size_t high = put_high(from, w, bits);
+    const size_t high = put_high(from, w, sum, bits);
     out[chunks + k] = (uint8_t) high;
     bits += high;
   }

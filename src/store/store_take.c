@@ -16,13 +16,14 @@ static double missing_value(void)
 static double value_at(const weft_store_values *v, size_t at)
 {
   if (v->doubles) return v->doubles[at];
+  if (v->floats) return v->floats[at];
   if (!v->integers) return 1;
   return v->integers[at] == INT32_MIN ? missing_value() : v->integers[at];
 }
 
 static int is_zero(const weft_store_values *v, size_t at)
 {
-  return v->doubles ? v->doubles[at] == 0 : v->integers ? v->integers[at] == 0 : 0;
+  return v->doubles ? v->doubles[at] == 0 : v->floats ? v->floats[at] == 0 : v->integers ? v->integers[at] == 0 : 0;
 }
 
 static void put_entry(weft_store_writer *w, uint64_t row, size_t column, double value)
@@ -42,6 +43,12 @@ done:
 
 /* ---- rows ---- */
 
+static weft_status no_column(weft_ctx *ctx, const weft_store_rows *x, size_t i, size_t at, uint64_t p)
+{
+  return weft_fail(ctx, WEFT_ERR_INPUT, "Row %.0f has an entry in column %.0f of %.0f.", (double) (x->first + i) + 1,
+                   (double) x->columns[at] + 1, (double) p);
+}
+
 static weft_status take_row(weft_ctx *ctx, weft_store_writer *w, const weft_store_rows *x, size_t i)
 {
   weft_status st = WEFT_OK;
@@ -50,9 +57,7 @@ static weft_status take_row(weft_ctx *ctx, weft_store_writer *w, const weft_stor
   size_t stored = 0;
   if (row < w->resumed) return WEFT_OK;
   for (size_t at = from; at < to; at++) {
-    if (x->columns[at] < 0 || (uint64_t) x->columns[at] >= w->p)
-      return weft_fail(ctx, WEFT_ERR_INPUT, "Row %.0f has an entry in column %.0f of %.0f.", (double) row + 1,
-                       (double) x->columns[at] + 1, (double) w->p);
+    if (x->columns[at] < 0 || (uint64_t) x->columns[at] >= w->p) return no_column(ctx, x, i, at, w->p);
     stored += !is_zero(&x->values, at);
   }
   WEFT_TRY(reach(ctx, w, row));
@@ -75,6 +80,19 @@ weft_status weft_store_take_rows(weft_ctx *ctx, weft_store_writer *w, weft_store
   }
 done:
   return st;
+}
+
+weft_status weft_store_entries(weft_ctx *ctx, const weft_store_rows *x, uint64_t p, weft_store_entry *out,
+                               size_t *count)
+{
+  *count = 0;
+  for (size_t i = 0; i < x->rows; i++)
+    for (size_t at = (size_t) x->starts[i]; at < (size_t) x->starts[i + 1]; at++) {
+      if (x->columns[at] < 0 || (uint64_t) x->columns[at] >= p) return no_column(ctx, x, i, at, p);
+      const weft_store_entry entry = { (uint32_t) i, (uint32_t) x->columns[at], value_at(&x->values, at) };
+      if (!is_zero(&x->values, at)) out[(*count)++] = entry;
+    }
+  return WEFT_OK;
 }
 
 /* ---- columns ---- */

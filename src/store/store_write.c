@@ -180,16 +180,24 @@ static weft_status encode_one(weft_ctx *ctx, size_t item, void *data)
   encoding *all = data;
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
-  const weft_store_waiting *x = &all->w->wait[item];
+  weft_store_waiting x = all->w->wait[item];
   weft_store_block *b = &all->block[item];
   weft_store_entry *entry;
   all->mem[item].ctx = ctx;
-  WEFT_TRY(in_order(ctx, x, all->w->p, &own, &entry));
-  b->first = x->first;
-  b->rows = x->rows;
-  b->values = merge_equal(entry, x->count);
+  b->first = x.first;
+  b->rows = x.rows;
+  b->values = x.count;
+  if (x.given) {
+    WEFT_TRY(weft_store_encode_rows(ctx, x.given, all->w->p, x.entry, &all->mem[item], &all->bytes[item], &b->bytes,
+                                    &b->kind));
+    if (all->bytes[item]) goto sum;
+    WEFT_TRY(weft_store_entries(ctx, x.given, all->w->p, x.entry, &x.count));
+  }
+  WEFT_TRY(in_order(ctx, &x, all->w->p, &own, &entry));
+  b->values = merge_equal(entry, x.count);
   WEFT_TRY(weft_store_encode(ctx, entry, (size_t) b->values, all->w->p, &all->mem[item], &all->bytes[item], &b->bytes,
                              &b->kind));
+sum:
   b->crc = weft_store_crc(0, all->bytes[item], (size_t) b->bytes);
 done:
   all->mem[item].ctx = all->ctx;
@@ -220,8 +228,8 @@ weft_status weft_store_room_for_blocks(weft_ctx *ctx, weft_store_writer *w, size
   return WEFT_OK;
 }
 
-/* Encodes the blocks that wait, a thread each, and writes them in their order. */
-static weft_status write_waiting(weft_ctx *ctx, weft_store_writer *w)
+/* A thread each; they are written in their order. */
+weft_status weft_store_settle(weft_ctx *ctx, weft_store_writer *w)
 {
   weft_status st = WEFT_OK;
   encoding all = { .ctx = ctx, .w = w };
@@ -250,14 +258,32 @@ done:
 weft_status weft_store_flush(weft_ctx *ctx, weft_store_writer *w, uint64_t rows)
 {
   weft_status st = WEFT_OK;
-  if (w->waiting == w->slots) WEFT_TRY(write_waiting(ctx, w));
+  if (w->waiting == w->slots) WEFT_TRY(weft_store_settle(ctx, w));
   weft_store_waiting *to = &w->wait[w->waiting++];
-  const weft_store_waiting open = { w->entry, w->room, w->count, w->first, rows };
+  const weft_store_waiting open = { w->entry, w->room, w->count, w->first, rows, NULL };
   w->entry = to->entry;
   w->room = to->room;
   *to = open;
   w->count = 0;
   w->first += rows;
+  w->last = w->first;
+done:
+  return st;
+}
+
+weft_status weft_store_take_block(weft_ctx *ctx, weft_store_writer *w, const weft_store_rows *rows)
+{
+  weft_status st = WEFT_OK;
+  const size_t count = (size_t) (rows->starts[rows->rows] - rows->starts[0]);
+  if (w->waiting == w->slots) WEFT_TRY(weft_store_settle(ctx, w));
+  weft_store_waiting *to = &w->wait[w->waiting];
+  WEFT_TRY(room_for(ctx, w, &to->entry, &to->room, 0, count));
+  to->count = count;
+  to->first = w->first;
+  to->rows = rows->rows;
+  to->given = rows;
+  w->waiting++;
+  w->first += rows->rows;
   w->last = w->first;
 done:
   return st;
@@ -271,7 +297,7 @@ static weft_status flush_but_last(weft_ctx *ctx, weft_store_writer *w)
   weft_arena mem = weft_arena_begin(ctx);
   weft_store_entry *kept;
   size_t before = 0, moved = 0;
-  if (w->waiting == w->slots) WEFT_TRY(write_waiting(ctx, w)); /* nothing fails once entries have moved, */
+  if (w->waiting == w->slots) WEFT_TRY(weft_store_settle(ctx, w)); /* nothing fails once entries have moved, */
   WEFT_TAKE(kept, &mem, w->count);
   for (size_t i = 0; i < w->count; i++) moved += w->entry[i].row == last;
   WEFT_TRY(room_for(ctx, w, &w->wait[w->waiting].entry, &w->wait[w->waiting].room, 0, moved)); /* for there is room */
@@ -334,7 +360,7 @@ static weft_status close_rows(weft_ctx *ctx, weft_store_writer *w)
     const uint64_t left = w->n - w->first;
     st = weft_store_flush(ctx, w, left < WEFT_STORE_ROWS ? left : WEFT_STORE_ROWS);
   }
-  return st == WEFT_OK && w->waiting ? write_waiting(ctx, w) : st;
+  return st == WEFT_OK && w->waiting ? weft_store_settle(ctx, w) : st;
 }
 
 /* ---- vectors ---- */

@@ -3,6 +3,7 @@
 #include "../base/glue.h"
 #include "../base/record.h"
 #include "store.h"
+#include "store_glue.h"
 
 /* A forked child that ends must not remove what its parent writes. */
 static void release_writer(void *object)
@@ -18,7 +19,7 @@ static const weft_handle_kind writer_kind = { "weft_store_writer", release_write
 static const weft_handle_kind sorter_kind = { "weft_store_sorter", release_sorter };
 static const weft_handle_kind market_kind = { "weft_store_market", release_market };
 
-static weft_store_writer *writer_of(SEXP handle)
+weft_store_writer *weft_store_writer_of(SEXP handle)
 {
   weft_store_writer *w = weft_glue_handle_take(handle, &writer_kind);
   if (!w->file) weft_glue_fail(WEFT_ERR_INPUT, "This store has been finished, or could not be begun.");
@@ -60,13 +61,30 @@ static weft_status run_finish(weft_ctx *ctx, const weft_backend *backend, void *
 
 SEXP C_weft_store_finish(SEXP handle, SEXP control)
 {
-  weft_glue_run(control, run_finish, writer_of(handle));
+  weft_glue_run(control, run_finish, weft_store_writer_of(handle));
   weft_glue_handle_free(handle, &writer_kind);
   return R_NilValue;
 }
 
 /* How many rows were there already. */
-SEXP C_weft_store_resumed(SEXP handle) { return Rf_ScalarReal((double) writer_of(handle)->resumed); }
+SEXP C_weft_store_resumed(SEXP handle)
+{
+  const double rows = (double) weft_store_writer_of(handle)->resumed;
+  weft_glue_handle_done();
+  return Rf_ScalarReal(rows);
+}
+
+/* How many blocks are made at once, and how many values one has. */
+SEXP C_weft_store_at_once(SEXP handle)
+{
+  const weft_store_writer *w = weft_store_writer_of(handle);
+  const double slots = (double) w->slots, most = (double) w->most;
+  weft_glue_handle_done();
+  SEXP out = Rf_allocVector(REALSXP, 2);
+  REAL(out)[0] = slots;
+  REAL(out)[1] = most;
+  return out;
+}
 
 SEXP C_weft_store_abandon(SEXP handle)
 {
@@ -76,10 +94,10 @@ SEXP C_weft_store_abandon(SEXP handle)
 
 /* ---- what is in memory ---- */
 
-static weft_store_values values_of(SEXP x, double length)
+weft_store_values weft_store_values_of(SEXP x, double length)
 {
   const weft_store_values v = { TYPEOF(x) == REALSXP ? REAL(x) : NULL,
-                                TYPEOF(x) == INTSXP ? INTEGER(x) : TYPEOF(x) == LGLSXP ? LOGICAL(x) : NULL };
+                                TYPEOF(x) == INTSXP ? INTEGER(x) : TYPEOF(x) == LGLSXP ? LOGICAL(x) : NULL, NULL };
   if (x != R_NilValue && ((!v.doubles && !v.integers) || (double) Rf_xlength(x) != length))
     weft_glue_fail(WEFT_ERR_INTERNAL, "%.0f values must be numbers; %.0f of type %s came.", length,
                    (double) Rf_xlength(x), Rf_type2char(TYPEOF(x)));
@@ -100,7 +118,7 @@ WEFT_WORK(run_columns, take_job, weft_store_take_columns(ctx, job->writer, &job-
 /* starts: doubles from 0 that rise to the number of columns; columns: integers from 0. */
 SEXP C_weft_store_rows(SEXP handle, SEXP first, SEXP starts, SEXP columns, SEXP values, SEXP control)
 {
-  weft_store_writer *w = writer_of(handle);
+  weft_store_writer *w = weft_store_writer_of(handle);
   const size_t rows = (size_t) Rf_xlength(starts) - 1;
   if (TYPEOF(starts) != REALSXP || Rf_xlength(starts) < 1 || TYPEOF(columns) != INTSXP)
     weft_glue_fail(WEFT_ERR_INTERNAL, "Rows must come with starts and columns.");
@@ -110,7 +128,7 @@ SEXP C_weft_store_rows(SEXP handle, SEXP first, SEXP starts, SEXP columns, SEXP 
       weft_glue_fail(WEFT_ERR_INPUT, "Where rows begin must rise from 0 to the number of entries.");
   check_end(w, Rf_asReal(first), (double) rows);
   take_job job = { .writer = w, .rows = { (uint64_t) Rf_asReal(first), rows, 0, at, INTEGER(columns),
-                                          values_of(values, length) } };
+                                          weft_store_values_of(values, length) } };
   weft_glue_run(control, run_rows, &job);
   return R_NilValue;
 }
@@ -118,7 +136,7 @@ SEXP C_weft_store_rows(SEXP handle, SEXP first, SEXP starts, SEXP columns, SEXP 
 /* Compressed columns (starts and rows: slots of a valid Matrix), or a dense matrix (both NULL). */
 SEXP C_weft_store_columns(SEXP handle, SEXP first, SEXP rows, SEXP starts, SEXP at, SEXP values, SEXP control)
 {
-  weft_store_writer *w = writer_of(handle);
+  weft_store_writer *w = weft_store_writer_of(handle);
   const double count = Rf_asReal(rows);
   const int sparse = starts != R_NilValue;
   check_end(w, Rf_asReal(first), count);
@@ -127,7 +145,7 @@ SEXP C_weft_store_columns(SEXP handle, SEXP first, SEXP rows, SEXP starts, SEXP 
   const double length = sparse ? (double) Rf_xlength(at) : count * (double) w->p;
   take_job job = { .writer = w, .columns = { (uint64_t) Rf_asReal(first), (size_t) count, 0,
                                              sparse ? INTEGER(starts) : NULL, sparse ? INTEGER(at) : NULL,
-                                             values_of(values, length) } };
+                                             weft_store_values_of(values, length) } };
   weft_glue_run(control, run_columns, &job);
   return R_NilValue;
 }
@@ -182,7 +200,7 @@ SEXP C_weft_store_put_vector(SEXP handle, SEXP name, SEXP value, SEXP control)
   if (type == WEFT_STORE_NUMBERS && TYPEOF(value) != REALSXP)
     weft_glue_fail(WEFT_ERR_INTERNAL, "A vector of type %s.", Rf_type2char(TYPEOF(value)));
   SEXP bytes = PROTECT(type == WEFT_STORE_TEXT ? text_bytes(value) : number_bytes(value));
-  vector_job job = { writer_of(handle), CHAR(STRING_ELT(name, 0)), type, (uint64_t) Rf_xlength(value),
+  vector_job job = { weft_store_writer_of(handle), CHAR(STRING_ELT(name, 0)), type, (uint64_t) Rf_xlength(value),
                      (uint64_t) Rf_xlength(bytes), RAW(bytes) };
   WEFT_RUN_RETURN(R_NilValue, control, run_vector, &job);
 }
@@ -202,7 +220,7 @@ WEFT_WORK(run_sorter, sort_job, weft_store_sort_begin(ctx, job->writer, job->mem
 SEXP C_weft_store_sorter(SEXP handle, SEXP memory, SEXP control)
 {
   SEXP sorter = PROTECT(weft_glue_handle(&sorter_kind, sizeof(weft_store_sorter)));
-  sort_job job = { .writer = writer_of(handle), .sorter = weft_glue_handle_take(sorter, &sorter_kind),
+  sort_job job = { .writer = weft_store_writer_of(handle), .sorter = weft_glue_handle_take(sorter, &sorter_kind),
                    .memory = Rf_asReal(memory) };
   WEFT_RUN_RETURN(sorter, control, run_sorter, &job);
 }
@@ -240,9 +258,9 @@ SEXP C_weft_store_sort(SEXP handle, SEXP sorter, SEXP rows, SEXP columns, SEXP v
 {
   if (TYPEOF(rows) != INTSXP || TYPEOF(columns) != INTSXP || Rf_xlength(rows) != Rf_xlength(columns))
     weft_glue_fail(WEFT_ERR_INTERNAL, "Entries must come with rows and columns.");
-  sort_job job = { .writer = writer_of(handle), .sorter = weft_glue_handle_take(sorter, &sorter_kind),
+  sort_job job = { .writer = weft_store_writer_of(handle), .sorter = weft_glue_handle_take(sorter, &sorter_kind),
                    .count = (size_t) Rf_xlength(rows), .rows = INTEGER(rows), .columns = INTEGER(columns),
-                   .values = values_of(values, (double) Rf_xlength(rows)) };
+                   .values = weft_store_values_of(values, (double) Rf_xlength(rows)) };
   weft_glue_run(control, run_sort, &job);
   return R_NilValue;
 }
@@ -260,7 +278,7 @@ done:
 
 SEXP C_weft_store_drain(SEXP handle, SEXP sorter, SEXP control)
 {
-  sort_job job = { .writer = writer_of(handle), .sorter = weft_glue_handle_take(sorter, &sorter_kind) };
+  sort_job job = { .writer = weft_store_writer_of(handle), .sorter = weft_glue_handle_take(sorter, &sorter_kind) };
   weft_glue_run(control, run_drain, &job);
   weft_glue_handle_free(sorter, &sorter_kind);
   return R_NilValue;
@@ -325,7 +343,7 @@ SEXP C_weft_store_market_read(SEXP market, SEXP handle, SEXP sorter, SEXP mode, 
 {
   market_job job = { .market = weft_glue_handle_take(market, &market_kind),
                      .mode = weft_kind_of(mode, "mode", modes, 4), .turned = Rf_asLogical(turned) == 1 };
-  if (job.mode != SIZES) job.writer = writer_of(handle);
+  if (job.mode != SIZES) job.writer = weft_store_writer_of(handle);
   if (job.mode == COUNT || job.mode == PLACE) job.sorter = weft_glue_handle_take(sorter, &sorter_kind);
   if (TYPEOF(bytes) != RAWSXP) weft_glue_fail(WEFT_ERR_INTERNAL, "A piece of a file must be bytes.");
   job.bytes = RAW(bytes);
