@@ -4,25 +4,35 @@
 # would; one that cannot be stopped is ended after two minutes of the processor, or twenty by the clock, and told, as is
 # one that ends R: a process runs some hundred calls.
 #
-#   Rscript longtests/fuzz.R [--calls 100000] [--seed S] [--jobs 2] [--seconds Inf] [--only pca,irm] [--call S]
+#   Rscript longtests/fuzz.R [--calls 100000] [--seed S] [--jobs 2] [--seconds Inf] [--backend cpu] [--only pca,irm]
+#                            [--call S]
 #
 # --seconds   no call begins later than this; the last line says how many were made
+# --backend   cuda: what can run on a device does, unless the call spoils that argument. Each process loads weft by
+#             itself then, since CUDA does not survive fork()
 #
 # A finding is two lines, the second runs it again. Exit status 1 if there was any, or if no call was made.
-suppressPackageStartupMessages(library(weft))
 `%||%` <- function(a, b) if (is.null(a)) b else a
 source("longtests/options.R")
 for (file in c("helper-errors.R", "helper-spoilt.R")) source(file.path("tests/testthat", file))
-given <- options_given(calls = "100000", seed = as.character(sample(1e8, 1L)), jobs = "2", seconds = "Inf", only = NA,
-                       call = NA)
-options(weft.progress = FALSE)
-BATCH <- 200
+given <- options_given(calls = "100000", seed = as.character(sample(1e8, 1L)), jobs = "2", seconds = "Inf",
+                       backend = "cpu", only = NA, call = NA)
+BATCH <- if (given$backend == "cpu") 200 else 1000
 ENDLESS <- 120 # seconds of the processor
 
-valid <- valid_calls()
-calls <- c(valid$exported, valid$methods)
-drawn <- if (is.na(given$only)) names(calls) else strsplit(given$only, ",")[[1L]]
-values <- unlist(lapply(unname(calls), function(call) unname(call$args)), recursive = FALSE) # any function's arguments
+# Valid calls, the names of those that are drawn, and any function's arguments.
+prepare <- function() {
+  suppressPackageStartupMessages(library(weft))
+  options(weft.progress = FALSE)
+  valid <- valid_calls()
+  calls <<- lapply(c(valid$exported, valid$methods), function(call) {
+    if ("backend" %in% names(formals(call$f))) call$args$backend <- given$backend
+    call
+  })
+  drawn <<- if (is.na(given$only)) names(calls) else strsplit(given$only, ",")[[1L]]
+  values <<- unlist(lapply(unname(calls), function(call) unname(call$args)), recursive = FALSE)
+}
+calls <- drawn <- values <- NULL
 
 one_of <- function(x) x[[sample.int(length(x), 1L)]]
 
@@ -60,7 +70,8 @@ spoilt_call <- function(seed) {
 
 show_finding <- function(seed, label, words) {
   words <- substr(gsub("\\s+", " ", words), 1L, 200L)
-  cat(sprintf("%s: %s\n  Rscript longtests/fuzz.R --call %.0f\n", label, words, seed))
+  again <- if (given$backend != "cpu") paste(" --backend", given$backend)
+  cat(sprintf("%s: %s\n  Rscript longtests/fuzz.R --call %.0f%s\n", label, words, seed, again %||% ""))
 }
 
 is_time_limit <- function(condition) {
@@ -68,9 +79,10 @@ is_time_limit <- function(condition) {
   identical(words, gettext("reached CPU time limit", domain = "R"))
 }
 
-# How many findings a call has.
-run_call <- function(seed) {
+# How many findings a call has. `tell` is told what it is before it begins.
+run_call <- function(seed, tell = function(label) NULL) {
   call <- spoilt_call(seed)
+  tell(call$label)
   found <- Filter(function(condition) !is_time_limit(condition), one_call(call$f, call$args))
   for (condition in found) {
     words <- tryCatch(conditionMessage(condition), error = function(e) "a condition without a message")
@@ -85,15 +97,15 @@ processor_seconds_of <- function(pid) {
   if (length(stat) < 15L) proc.time()[[3L]] else sum(as.numeric(stat[14:15])) / 100
 }
 
-# Waits for a process that keeps c(seed at work, calls made, findings) in the file `at`. It gives the last two when it
-# is done; one that stays at a seed is killed.
+# Waits for a process that keeps c(seed at work, calls made, findings) in the file `at`, and what it does in a second
+# line. It gives the last two numbers when it is done; one that stays at a seed is killed.
 follow <- function(job, at) {
   kept <- c(NA, 0, 0)
   clock <- function() c(processor_seconds_of(job$pid), proc.time()[[3L]] / 10)
   since <- clock()
   repeat {
     out <- suppressWarnings(parallel::mccollect(job, wait = FALSE, timeout = 2))
-    now <- tryCatch(as.numeric(scan(at, quiet = TRUE)), error = function(e) NULL)
+    now <- tryCatch(as.numeric(scan(at, nlines = 1L, quiet = TRUE)), error = function(e) NULL)
     if (length(now) == 3L && !identical(now, kept)) {
       kept <- now
       since <- clock()
@@ -114,29 +126,32 @@ run_batch <- function(from, to) {
     job <- parallel::mcparallel({
       grDevices::pdf(NULL)
       setwd(tempdir()) # files that are written by default, or named "a", do not stay
+      if (is.null(calls)) prepare()
       here <- c(0, 0)
       for (seed in from:to) {
         if (Sys.time() >= deadline) break
-        cat(sprintf("%.0f %.0f %.0f\n", seed, here[1L], here[2L]), file = at)
-        here <- here + c(1, run_call(seed))
+        tell <- function(label) cat(sprintf("%.0f %.0f %.0f\n%s\n", seed, here[1L], here[2L], label), file = at)
+        here <- here + c(1, run_call(seed, tell))
       }
       here
     })
     out <- follow(job, at)
     counts <- counts + out$counts
     if (out$done) break
-    show_finding(out$seed, spoilt_call(out$seed)$label, "R ended, or had to be ended")
+    if (is.na(out$seed)) stop("a process ended before its first call")
+    show_finding(out$seed, readLines(at)[2L], "R ended, or had to be ended")
     counts <- counts + 1
     from <- out$seed + 1
   }
   counts
 }
 
+if (given$backend == "cpu" || !is.na(given$call)) prepare()
 if (!is.na(given$call)) quit(status = run_call(as.numeric(given$call)) > 0)
 deadline <- Sys.time() + as.numeric(given$seconds)
 first <- as.numeric(given$seed)
 last <- first + as.numeric(given$calls) - 1
-cat(sprintf("%s invalid calls of %d functions and methods, from seed %.0f on\n", given$calls, length(drawn), first))
+cat(sprintf("%s invalid calls on %s, from seed %.0f on\n", given$calls, given$backend, first))
 batches <- parallel::mclapply(seq(first, last, by = BATCH), function(from) run_batch(from, min(last, from + BATCH - 1)),
                               mc.cores = as.numeric(given$jobs), mc.preschedule = FALSE)
 lost <- !vapply(batches, is.numeric, NA)

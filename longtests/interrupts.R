@@ -1,12 +1,17 @@
 # Interrupts at random moments of every exported function and method: each ends with R's interrupt condition or had
 # finished, leaves no native memory behind, and the same call then gives the result that it gave before.
 #
-#   Rscript longtests/interrupts.R [--count 1000] [--seed S] [--backend cpu] [--only irm,pca]
+#   Rscript longtests/interrupts.R [--count 1000] [--seed S] [--backend cpu] [--only irm,pca] [--seconds Inf]
+#
+# --backend   cuda: the calls that a device does; the others run on the CPU, and the last line says how many did
+# --seconds   no function is begun later than this; the last line says how many interrupts there were
 suppressPackageStartupMessages(library(weft))
 `%||%` <- function(a, b) if (is.null(a)) b else a
 source("longtests/options.R")
 source("tests/testthat/helper-errors.R")
-given <- options_given(count = "1000", seed = as.character(sample(1e8, 1L)), backend = "cpu", only = NA)
+given <- options_given(count = "1000", seed = as.character(sample(1e8, 1L)), backend = "cpu", only = NA,
+                       seconds = "Inf")
+deadline <- Sys.time() + as.numeric(given$seconds)
 options(weft.progress = FALSE)
 valid <- valid_calls()
 calls <- c(valid$exported, valid$methods)
@@ -17,11 +22,20 @@ live <- function() {
   .Call(weft:::C_weft_memory, NULL)[c("host", "device")]
 }
 
+# The call on the asked back end, where that does it.
+on_backend <- function(call) {
+  if (given$backend == "cpu" || !"backend" %in% names(formals(call$f))) return(call)
+  there <- call
+  there$args$backend <- given$backend
+  out <- suppressMessages(suppressWarnings(tryCatch(do.call(call$f, there$args, quote = TRUE),
+                                                    weft_error = identity)))
+  if (inherits(out, "weft_error")) call else there
+}
+
 # Two ways: as a user does, by a signal while the call is at work; and at its k-th look for one.
 run <- function(call, progress = FALSE) {
   args <- call$args
   args$progress <- progress
-  if ("backend" %in% names(formals(call$f)) && !"backend" %in% names(args)) args$backend <- given$backend
   suppressMessages(suppressWarnings(tryCatch(do.call(call$f, args, quote = TRUE), weft_error = conditionMessage)))
 }
 signal <- function() tools::pskill(Sys.getpid(), tools::SIGINT)
@@ -57,6 +71,7 @@ interrupted_after <- function(call, seconds) {
 grDevices::pdf(NULL)
 setwd(tempdir())
 set.seed(as.numeric(given$seed))
+calls <- calls[sample(length(calls))] # a run that ends early has seen any of them
 how <- c(interrupted = 0, finished = 0)
 wrong <- 0
 say <- function(name, ...) {
@@ -66,7 +81,9 @@ say <- function(name, ...) {
 cat(sprintf("%s interrupts of %d functions and methods, seed %s\n", given$count, length(calls), given$seed))
 each <- split(seq_len(as.numeric(given$count)), rep_len(seq_along(calls), as.numeric(given$count)))
 for (k in seq_along(each)) {
+  if (Sys.time() > deadline) break
   name <- names(calls)[k]
+  calls[[k]] <- on_backend(calls[[k]])
   polls <- 0
   options(weft.poll = 0) # each look goes into R
   invisible(run(calls[[k]], function(done, total) polls <<- polls + 1))
@@ -85,5 +102,7 @@ for (k in seq_along(each)) {
   if (any(left != 0)) say(name, sprintf("%.0f bytes of host and %.0f of device memory stay", left[[1L]], left[[2L]]))
   if (inherits(try(run(calls[[k]]), silent = TRUE), "try-error")) say(name, "does not work any more")
 }
-cat(sprintf("%.0f interrupted, %.0f had finished, %d wrong\n", how[["interrupted"]], how[["finished"]], wrong))
+on_device <- sum(vapply(calls, function(call) identical(call$args$backend, "cuda"), NA))
+cat(sprintf("%.0f interrupted, %.0f had finished, %d wrong%s\n", how[["interrupted"]], how[["finished"]], wrong,
+            if (given$backend == "cpu") "" else sprintf(", %d functions on a device", on_device)))
 quit(status = wrong > 0)
