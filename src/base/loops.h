@@ -19,6 +19,9 @@
 # define WEFT_SIMD_GREATEST(variable) WEFT_SIMD_REDUCE(max:variable)
 #endif
 
+/* A short loop of a constant number of turns over vectors in an array, which then stay in registers. */
+#define WEFT_UNROLLED _Pragma("GCC unroll 16")
+
 #if WEFT_SIMD_X86
 # define WEFT_VARIANTS(make) make(portable, ) make(avx2, WEFT_TARGET_AVX2) make(avx512, WEFT_TARGET_AVX512)
 # define WEFT_VARIANT_HERE(name) \

@@ -332,6 +332,7 @@ static weft_status select_cpu(weft_ctx *ctx, const weft_regulation_job *job, int
   for (e.first = 0; e.first < job->halves; e.first += e.count) {
     e.count = job->halves - e.first < slots ? job->halves - e.first : slots;
     WEFT_TRY(all_items(ctx, &e, pack, e.count * (e.padded / LANES), (double) e.kp * LANES * 16));
+    for (size_t k = 0; k < e.count; k++) weft_regulation_end_moments(&e.slots[k].half);
     WEFT_TRY(all_items(ctx, &e, multiply, e.count * near_blocks(&e),
                        (double) (NEAR * e.features) * ((double) e.kp / 4 + 4)));
     WEFT_TRY(all_items(ctx, &e, choose, (e.count + 1) / 2 * worlds * e.blocks,

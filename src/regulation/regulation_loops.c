@@ -30,22 +30,25 @@ static void products_portable(const int32_t *row, size_t rows, size_t kp, const 
 }
 
 #if WEFT_SIMD_X86
-/* A fixed number of rows at once, so that sums stay in registers. */
+/* A fixed number of rows at once, so that sums stay in registers: every loop over them is unrolled. */
 #define ROWS_AVX2(count) \
   WEFT_TARGET_AVX2 static void rows_##count##_avx2(const int32_t *row, size_t kp, const int32_t *panel, int32_t *out, \
                                                    size_t ldo) \
   { \
     __m256i low[count], high[count]; \
+    WEFT_UNROLLED \
     for (int i = 0; i < count; i++) low[i] = high[i] = _mm256_setzero_si256(); \
     for (size_t k = 0; k < kp; k++) { \
       const __m256i b0 = _mm256_loadu_si256((const __m256i *) (panel + k * LANES)); \
       const __m256i b1 = _mm256_loadu_si256((const __m256i *) (panel + k * LANES + 8)); \
+      WEFT_UNROLLED \
       for (int i = 0; i < count; i++) { \
         const __m256i a = _mm256_set1_epi32(row[(size_t) i * kp + k]); \
         low[i] = _mm256_add_epi32(low[i], _mm256_madd_epi16(a, b0)); \
         high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(a, b1)); \
       } \
     } \
+    WEFT_UNROLLED \
     for (int i = 0; i < count; i++) { \
       _mm256_storeu_si256((__m256i *) (out + (size_t) i * ldo), low[i]); \
       _mm256_storeu_si256((__m256i *) (out + (size_t) i * ldo + 8), high[i]); \
@@ -57,12 +60,15 @@ static void products_portable(const int32_t *row, size_t rows, size_t kp, const 
                                               size_t ldo) \
   { \
     __m512i sum[count]; \
+    WEFT_UNROLLED \
     for (int i = 0; i < count; i++) sum[i] = _mm512_setzero_si512(); \
     for (size_t k = 0; k < kp; k++) { \
       const __m512i b = _mm512_loadu_si512(panel + k * LANES); \
+      WEFT_UNROLLED \
       for (int i = 0; i < count; i++) \
         sum[i] = add_products(sum[i], _mm512_set1_epi32(row[(size_t) i * kp + k]), b); \
     } \
+    WEFT_UNROLLED \
     for (int i = 0; i < count; i++) _mm512_storeu_si512(out + (size_t) i * ldo, sum[i]); \
   }
 ROWS_AVX2(6) ROWS_AVX2(1)
@@ -338,6 +344,13 @@ void weft_regulation_note_moments(const weft_regulation_half *h, size_t j, const
     h->offset[at] = (float) (sum[part] * unit);
     h->part[at] = (int16_t) (unit > 0 ? fmin(32767, rint(32768 * h->unit[j] / unit)) : 0);
   }
+}
+
+void weft_regulation_end_moments(weft_regulation_half *h)
+{
+  h->offset_most = 0;
+  for (size_t f = 0; f < h->padded * (size_t) (1 + h->hinges); f++)
+    h->offset_most = fmaxf(h->offset_most, fabsf(h->offset[f]));
 }
 
 weft_status weft_regulation_take_half(weft_arena *mem, weft_regulation_half *h, int screened)

@@ -37,6 +37,7 @@ typedef struct weft_regulation_half {
   /* what features are screened by (regulation_select.c) */
   double *unit;             /* kinds × padded: one over the standard deviation, 0 of constants */
   float *slope, *offset;    /* of each feature: m and its sum, in its unit */
+  float offset_most;        /* the greatest size of an offset */
   int16_t *part;            /* of each feature: its standard deviation as a share of that of z */
   int16_t *start;           /* kinds × padded: the residual variance before the first step */
   int16_t *near;            /* kinds × padded × features: correlations */
@@ -59,6 +60,9 @@ weft_status weft_regulation_take_half(weft_arena *mem, weft_regulation_half *hal
 /* Moments of regulator j from the sums and sums of squares of its parts. */
 void weft_regulation_note_moments(const weft_regulation_half *half, size_t j, const double *sum,
                                   const double *squares);
+
+/* Once those of all regulators are noted. */
+void weft_regulation_end_moments(weft_regulation_half *half);
 
 /* Bytes that `select` works in. */
 size_t weft_regulation_work(size_t padded, size_t steps);

@@ -44,12 +44,12 @@ typedef struct {
   const int32_t *with;
   double sum, unit;                 /* of the target: its residuals are kept times `unit` */
   int64_t own;
-  int32_t (*dot)(const int32_t *, const int32_t *, size_t);
   size_t count;                     /* steps taken */
   direction chosen[WEFT_REGULATION_MOST_STEPS];
   errors error;
   double error_q[WEFT_REGULATION_MOST_STEPS];
   float *rho;                       /* features: covariances with the target before the first step */
+  float *most;                      /* runs of regulators: the greatest gain in the first step */
   int16_t *r, *d, *q;               /* features; kinds × padded; steps × features */
   suspect suspects[SUSPECTS], watched[WATCHED];
   size_t found, watches;
@@ -60,7 +60,7 @@ typedef struct {
 
 size_t weft_regulation_work(size_t padded, size_t steps)
 {
-  const size_t screening = padded * (2 * sizeof(float) + (2 + 3 + 2 * steps) * sizeof(int16_t));
+  const size_t screening = padded * (3 * sizeof(float) + (2 + 3 + 2 * steps) * sizeof(int16_t));
   const size_t whole = padded * ((8 + 2 * steps) * sizeof(double) + 2 * sizeof(int32_t));
   return (screening > whole ? screening : whole) + 64;
 }
@@ -68,22 +68,22 @@ size_t weft_regulation_work(size_t padded, size_t steps)
 /* ---- exact gains ---- */
 
 /* The sum of products of a part and a chosen feature. */
-INLINE double product_of(const screen *s, int part, size_t j, const direction *c)
+INLINE double product_of(const screen *s, dot_product *dot, int part, size_t j, const direction *c)
 {
   const weft_regulation_half *h = s->h;
   const int32_t *row = h->rows + ((size_t) (part + h->hinges) * h->padded + j) * h->kp;
-  return s->dot(row, h->rows + ((size_t) c->kind * h->padded + c->j) * h->kp, h->kp);
+  return dot(row, h->rows + ((size_t) c->kind * h->padded + c->j) * h->kp, h->kp);
 }
 
 /* A part's residual, and its place in each direction. */
-INLINE double follow_part(const screen *s, int part, size_t j, double *q)
+INLINE double follow_part(const screen *s, dot_product *dot, int part, size_t j, double *q)
 {
   const weft_regulation_half *h = s->h;
   const size_t at = (size_t) part * h->padded + j;
   double r = weft_regulation_covariance(h->m, (double) s->with[at], h->sum[at], s->sum);
   for (size_t k = 0; k < s->count; k++) {
     const direction *c = &s->chosen[k];
-    double own = weft_regulation_covariance(h->m, product_of(s, part, j, c), h->sum[at], c->sum);
+    double own = weft_regulation_covariance(h->m, product_of(s, dot, part, j, c), h->sum[at], c->sum);
     for (size_t l = 0; l < k; l++) own = weft_sub(own, weft_mul(q[l], c->before[l]));
     q[k] = weft_mul(own, c->scale);
     r = weft_sub(r, weft_mul(q[k], c->share));
@@ -93,17 +93,17 @@ INLINE double follow_part(const screen *s, int part, size_t j, double *q)
 
 typedef struct { double gain, r, d, q[WEFT_REGULATION_MOST_STEPS]; } exact;
 
-INLINE exact follow(const screen *s, int kind, size_t j)
+INLINE exact follow(const screen *s, dot_product *dot, int kind, size_t j)
 {
   const weft_regulation_half *h = s->h;
   const size_t at = (size_t) kind * h->padded + j;
   exact e;
   if (!h->hinges || kind) {
-    e.r = follow_part(s, h->hinges ? kind - 1 : 0, j, e.q);
+    e.r = follow_part(s, dot, h->hinges ? kind - 1 : 0, j, e.q);
   } else {
     double q[WEFT_REGULATION_MOST_STEPS];
-    const double r = follow_part(s, 0, j, e.q);
-    e.r = weft_add(r, follow_part(s, 1, j, q));
+    const double r = follow_part(s, dot, 0, j, e.q);
+    e.r = weft_add(r, follow_part(s, dot, 1, j, q));
     for (size_t k = 0; k < s->count; k++) e.q[k] = weft_add(e.q[k], q[k]);
   }
   e.d = h->variance[at];
@@ -141,14 +141,14 @@ static int suspect_one(screen *s, int kind, size_t j, double least, double great
 }
 
 /* The best of the suspects: of equal ones the smallest kind, then the smallest regulator. */
-INLINE exact best_suspect(const screen *s, int *kind, size_t *j)
+INLINE exact best_suspect(const screen *s, dot_product *dot, int *kind, size_t *j)
 {
   exact best = { .gain = 0 };
   for (size_t k = 0; k < s->found; k++) {
     const suspect *one = &s->suspects[k];
     exact e;
     if (one->greatest < s->reached * (1 - 1e-9)) continue;
-    e = follow(s, one->kind, (size_t) one->j);
+    e = follow(s, dot, one->kind, (size_t) one->j);
     if (e.gain < best.gain || !(e.gain > 0)) continue;
     if (e.gain == best.gain && (one->kind > *kind || (one->kind == *kind && (size_t) one->j > *j))) continue;
     best = e;
@@ -171,7 +171,7 @@ static void watch(screen *s, const suspect *one)
 }
 
 /* After a step: what the next best reach now, so that there is a bar before the screen. */
-INLINE void expect(screen *s)
+INLINE void expect(screen *s, dot_product *dot)
 {
   suspect earlier[WATCHED];
   const size_t count = s->watches;
@@ -182,7 +182,7 @@ INLINE void expect(screen *s)
   s->found = 0;
   s->reached = 0;
   for (size_t k = 0; k < s->watches; k++) {
-    const double gain = follow(s, s->watched[k].kind, (size_t) s->watched[k].j).gain / s->favour->greatest;
+    const double gain = follow(s, dot, s->watched[k].kind, (size_t) s->watched[k].j).gain / s->favour->greatest;
     s->watched[k].greatest = gain;
     if (gain > s->reached) s->reached = gain * (1 - 1e-12);
   }
@@ -190,45 +190,59 @@ INLINE void expect(screen *s)
   s->collect = s->reached > 0 ? s->reached * NEAR_BAR : 1e-12 * s->unit * s->unit;
 }
 
-/* A regulator that is out: its variance is such that no test finds it. */
-INLINE void bar(screen *s, int hinges, size_t j)
+/* Regulators that are out: their variance is such that no test finds them. */
+INLINE void bar_all(screen *s, int hinges)
 {
-  for (int kind = 0; kind <= 2 * hinges; kind++) s->d[(size_t) kind * s->h->padded + j] = 32767;
+  for (int kind = 0; kind <= 2 * hinges; kind++) {
+    int16_t *d = s->d + (size_t) kind * s->h->padded;
+    if (s->own >= 0) d[s->own] = 32767;
+    for (size_t k = 0; k < s->count; k++) d[s->chosen[k].j] = 32767;
+  }
 }
 
 /* ---- the first step, in single precision ---- */
 
-/* Covariances with the target in units of the features; returns the size of what was subtracted. */
-INLINE float begin(const weft_regulation_half *h, const int32_t *with, float sum, size_t features, float *rho)
+/* What run `at` of regulators gains at most. fresh: their covariances with the target are noted first, in units of the
+ * features. */
+INLINE float begin_run(const screen *s, int hinges, int fresh, size_t at, float sum)
 {
-  const float *slope = h->slope, *offset = h->offset;
-  float most = 0;
+  const weft_regulation_half *h = s->h;
+  const size_t second = h->padded + at;
+  const float *favour = s->favour->parts + at;
+  const int32_t *with = s->with + at, *with_too = s->with + second;
+  const float *slope = h->slope + at, *slope_too = h->slope + second, *offset = h->offset + at,
+              *offset_too = h->offset + second;
+  const int16_t *one = h->part + at, *two = h->part + second;
+  float *rho = s->rho + at, *rho_too = s->rho + second, most = 0;
   WEFT_SIMD_GREATEST(most)
-  for (size_t f = 0; f < features; f++) {
-    const float a = (float) with[f] * slope[f], b = offset[f] * sum, size = fabsf(a) + fabsf(b);
-    rho[f] = a - b;
-    most = size > most ? size : most;
+  for (size_t i = 0; i < RUN; i++) {
+    const float p = fresh ? (float) with[i] * slope[i] - offset[i] * sum : rho[i];
+    float g = p * p;
+    if (hinges) {
+      const float n = fresh ? (float) with_too[i] * slope_too[i] - offset_too[i] * sum : rho_too[i];
+      const float z = (p * one[i] + n * two[i]) * (float) (1 / ONE_C);
+      g = n * n > g ? n * n : g;
+      g = z * z > g ? z * z : g;
+      if (fresh) rho_too[i] = n;
+    }
+    if (fresh) rho[i] = p;
+    g *= favour[i];
+    most = g > most ? g : most;
   }
   return most;
 }
 
-INLINE float greatest_gain(const screen *s, int hinges, const float *rho)
+/* The same of all runs; returns the greatest. */
+INLINE float begin(screen *s, int hinges, float sum)
 {
-  const size_t padded = s->h->padded;
-  const float *favour = s->favour->parts;
-  const int16_t *first = s->h->part, *second = first + padded;
   float most = 0;
-  WEFT_SIMD_GREATEST(most)
-  for (size_t j = 0; j < padded; j++) {
-    float g = rho[j] * rho[j];
-    if (hinges) {
-      const float n = rho[padded + j], z = (rho[j] * first[j] + n * second[j]) * (float) (1 / ONE_C);
-      g = n * n > g ? n * n : g;
-      g = z * z > g ? z * z : g;
-    }
-    g *= favour[j];
-    most = g > most ? g : most;
+  for (size_t run = 0; run < s->h->padded / RUN; run++) s->most[run] = begin_run(s, hinges, 1, run * RUN, sum);
+  if (s->own >= 0) {
+    const size_t own = (size_t) s->own, run = own / RUN;
+    for (int part = 0; part <= hinges; part++) s->rho[(size_t) part * s->h->padded + own] = 0;
+    s->most[run] = begin_run(s, hinges, 0, run * RUN, sum);
   }
+  for (size_t run = 0; run < s->h->padded / RUN; run++) most = s->most[run] > most ? s->most[run] : most;
   return most;
 }
 
@@ -238,27 +252,23 @@ INLINE int collect_first(screen *s, int hinges, double error)
   const size_t padded = s->h->padded;
   const float *rho = s->rho, *favour = s->favour->parts;
   const int16_t *one = s->h->part, *two = one + padded;
-  float gain[WEFT_REGULATION_KINDS][RUN];
   for (size_t at = 0; at < padded; at += RUN) {
-    const float bar = (float) s->collect * (1 - 1e-4f);
-    int any = 0;
-    WEFT_SIMD_REDUCE(|:any)
-    for (size_t i = 0; i < RUN; i++) {
-      const size_t j = at + i;
+    if (s->most[at / RUN] < (float) s->collect * (1 - 1e-4f)) continue;
+    for (size_t j = at; j < at + RUN; j++) {
       const float n = hinges ? rho[padded + j] : 0;
       const float z = (rho[j] * one[j] + n * (hinges ? two[j] : 0)) * (float) (1 / ONE_C);
-      gain[hinges][i] = rho[j] * rho[j] * favour[j];
-      if (hinges) { gain[2][i] = n * n * favour[j]; gain[0][i] = z * z * favour[j]; }
-      any |= gain[hinges][i] >= bar;
-      if (hinges) any |= (gain[2][i] >= bar) | (gain[0][i] >= bar);
-    }
-    for (int kind = 0; any && kind <= 2 * hinges; kind++)
-      for (size_t i = 0; i < RUN; i++) {
-        if (gain[kind][i] < bar || barred(s, at + i)) continue;
-        const double f = favour[at + i], r = sqrt((double) gain[kind][i]), e = error * sqrt(f);
-        const double low = fmax(0, r * (1 - 1e-6) - e), high = r * (1 + 1e-6) + e;
-        if (!suspect_one(s, kind, at + i, low * low, high * high)) return 0;
+      const float r[WEFT_REGULATION_KINDS] = { hinges ? z : rho[j], rho[j], n };
+      for (int kind = 0; kind <= 2 * hinges; kind++) {
+        double f, size, e, low, high;
+        if (r[kind] * r[kind] * favour[j] < (float) s->collect * (1 - 1e-4f) || barred(s, j)) continue;
+        f = sqrt((double) favour[j]);
+        size = fabs((double) r[kind]) * f;
+        e = error * f;
+        low = fmax(0, size * (1 - 1e-6) - e);
+        high = size * (1 + 1e-6) + e;
+        if (!suspect_one(s, kind, j, low * low, high * high)) return 0;
       }
+    }
   }
   return 1;
 }
@@ -302,11 +312,8 @@ static int set_test(const screen *s, test *t)
   if (bar > 0.9999) bar = 0.9999;
   t->bar = (int16_t) floor(bar * ONE_C);
   t->cap = (int16_t) (32767 >> t->shift);
-  for (int kind = 0; kind <= 2 * hinges; kind++) {
-    const double e = kind == 0 && hinges ? PARTS_SUM * s->error.r + 2.1 : s->error.r;
-    t->add[kind] = (int16_t) ceil(e);
-    t->slack[kind] = (int16_t) ceil(2.5 + bar * s->error.d[kind]);
-  }
+  t->add = (int16_t) ceil(hinges ? PARTS_SUM * s->error.r + 2.1 : s->error.r); /* z's errors are the greatest */
+  t->slack = (int16_t) ceil(2.5 + bar * s->error.d[0]);
   return 1;
 }
 
@@ -316,15 +323,15 @@ INLINE int screen_step(screen *s, int hinges, const turn *t, sweep_loop *loop)
   const size_t padded = s->h->padded;
   test now;
   const sweep w = { t, &now, s->count - 1, padded, padded * (size_t) (1 + hinges), s->h->part, s->favour->coarse, s->q,
-                    s->r, s->d };
-  uint32_t flags[WEFT_REGULATION_KINDS];
+                    s->r, s->d, s->count == 1 ? s->h->start : s->d };
+  uint32_t flags;
   double known = -1;
   for (size_t at = 0; at < padded;) {
     if (s->collect != known) { known = s->collect; if (!set_test(s, &now)) return 0; }
-    at = loop(&w, hinges, at, flags);
-    for (int kind = 0; kind <= 2 * hinges; kind++)
-      for (uint32_t left = flags[kind]; left; left &= left - 1)
-        if (!suspect_kind(s, kind, at - RUN + (size_t) __builtin_ctz(left))) return 0;
+    at = loop(&w, hinges, at, &flags);
+    for (; flags; flags &= flags - 1)
+      for (int kind = 0; kind <= 2 * hinges; kind++)
+        if (!suspect_kind(s, kind, at - RUN + (size_t) __builtin_ctz(flags))) return 0;
   }
   return 1;
 }
@@ -383,6 +390,14 @@ INLINE int prepare(screen *s, int hinges, const exact *e, double first_error, tu
   return s->error.d[0] < MOST_ERROR && PARTS_SUM * s->error.r < MOST_ERROR && s->error.d[2 * hinges] < MOST_ERROR;
 }
 
+/* Correlations with the feature that was just chosen come from memory while other things are done. */
+INLINE void fetch_near(const weft_regulation_half *h, int hinges, int kind, size_t j)
+{
+  const size_t features = h->padded * (size_t) (1 + hinges);
+  const int16_t *near = h->near + ((size_t) kind * h->padded + j) * features;
+  for (size_t f = 0; f < features; f += 32) __builtin_prefetch(near + f, 0, 2);
+}
+
 INLINE void take(screen *s, int hinges, const exact *e, int kind, size_t j, int32_t *choice)
 {
   const weft_regulation_half *h = s->h;
@@ -403,7 +418,7 @@ INLINE void take(screen *s, int hinges, const exact *e, int kind, size_t j, int3
 /* 0: the screen has not told enough apart. */
 INLINE int screened_body(const weft_regulation_half *h, const weft_regulation_favour *favour, int hinges,
                          const int32_t *with, double sum, int64_t own, char *work, int32_t *choice,
-                         int32_t (*dot)(const int32_t *, const int32_t *, size_t), sweep_loop *loop)
+                         dot_product *dot, sweep_loop *loop)
 {
   const size_t padded = h->padded, features = padded * (size_t) (1 + hinges);
   screen s;
@@ -417,7 +432,6 @@ INLINE int screened_body(const weft_regulation_half *h, const weft_regulation_fa
   s.with = with;
   s.sum = sum;
   s.own = own;
-  s.dot = dot;
   s.count = s.found = s.watches = 0;
   s.unit = 1;
   memset(&s.error, 0, sizeof s.error);
@@ -426,9 +440,9 @@ INLINE int screened_body(const weft_regulation_half *h, const weft_regulation_fa
   s.d = s.r + features;
   s.q = s.d + (size_t) (1 + 2 * hinges) * padded;
   memset(choice, 0, h->steps * sizeof *choice);
-  error = (double) begin(h, with, (float) sum, features, s.rho) * 0x1p-21;
-  if (own >= 0) for (int part = 0; part <= hinges; part++) s.rho[(size_t) part * padded + (size_t) own] = 0;
-  most = sqrt((double) greatest_gain(&s, hinges, s.rho));
+  s.most = (float *) (void *) (s.q + h->steps * features);
+  most = sqrt((double) begin(&s, hinges, (float) sum));
+  error = (most / sqrt(favour->least) + 2 * (double) h->offset_most * fabs(sum)) * 0x1p-21;
   around = 1.5 * error + 8e-5 * most / sqrt(favour->least); /* shares of parts are rounded, too */
   s.reached = fmax(0, most - around);
   s.reached *= s.reached;
@@ -440,17 +454,16 @@ INLINE int screened_body(const weft_regulation_half *h, const weft_regulation_fa
     if (!collect_first(&s, hinges, around)) return 0;
     if (s.collect_share != share) break; /* there were more than can be kept */
   }
-  best = best_suspect(&s, &kind, &j);
+  best = best_suspect(&s, dot, &kind, &j);
   if (!(best.gain > 0)) return 0;
   take(&s, hinges, &best, kind, j, choice);
-  memcpy(s.d, h->start, (size_t) (1 + 2 * hinges) * padded * sizeof *s.d);
-  if (own >= 0) bar(&s, hinges, (size_t) own);
   while (s.count < h->steps) {
-    bar(&s, hinges, j);
+    fetch_near(h, hinges, kind, j);
+    if (s.count > 1) bar_all(&s, hinges);
     if (!prepare(&s, hinges, &best, error, &t)) return 0;
-    expect(&s);
+    expect(&s, dot);
     if (!screen_step(&s, hinges, &t, loop)) return 0;
-    best = best_suspect(&s, &kind, &j);
+    best = best_suspect(&s, dot, &kind, &j);
     if (!(best.gain > 0)) return 0;
     take(&s, hinges, &best, kind, j, choice);
   }

@@ -18,118 +18,126 @@ typedef struct {
   int shift;
 } turn;
 
-/* What is tested for: |r| + add, shifted after a cap; bar and slack. */
-typedef struct { int16_t add[WEFT_REGULATION_KINDS], slack[WEFT_REGULATION_KINDS], cap, bar; int shift; } test;
+/* What is tested for: the square of |r| + add, shifted after a cap, times the favour, and d times bar, less slack. */
+typedef struct { int16_t add, slack, cap, bar; int shift; } test;
 
-/* A run of regulators turns and is tested, up to the first LANES of them with one that may be the best. */
+/* All features turn and are tested, up to the first run with a regulator that may be the best by some kind: the
+ * greatest |r| of its kinds and the least of their d are taken for the test. */
 typedef struct {
   const turn *turn;
   const test *test;
   size_t step, padded, features;
   const int16_t *part, *favour;
   int16_t *q, *r, *d;               /* q: of all steps */
+  const int16_t *before;            /* d before this step */
 } sweep;
 
-
-/* From `at`, up to the first run with a flag, by kind; returns where the next run begins. */
+/* From `at`, up to the first run with a flag; returns where the next run begins. */
 typedef size_t sweep_loop(const sweep *w, int hinges, size_t at, uint32_t *flags);
 
 INLINE int16_t times(int16_t a, int16_t b) { return (int16_t) ((a * b + (1 << 14)) >> 15); }
+INLINE int16_t lesser(int16_t a, int16_t b) { return a < b ? a : b; }
+INLINE int16_t greater(int16_t a, int16_t b) { return a > b ? a : b; }
+INLINE int16_t size_of(int16_t a) { return (int16_t) (a < 0 ? -a : a); }
 
-INLINE int flag_of(int16_t q, int16_t r, int16_t favour, const test *t, int kind, int16_t *d)
+INLINE int16_t lose(const sweep *w, int kind, size_t j, int16_t q)
 {
-  const int16_t size = (int16_t) ((r < 0 ? -r : r) + t->add[kind]);
-  const int16_t up = (int16_t) ((size < t->cap ? size : t->cap) * (1 << t->shift));
-  *d = (int16_t) (*d - times(q, q));
-  return times(*d, t->bar) - t->slack[kind] <= times(times(up, up), favour);
+  const size_t at = (size_t) kind * w->padded + j;
+  return w->d[at] = (int16_t) (w->before[at] - times(q, q));
+}
+
+/* Regulator j; whether it may be the best. */
+INLINE int sweep_one(const sweep *w, int hinges, size_t j)
+{
+  const turn *t = w->turn;
+  int16_t q[2] = { 0, 0 }, r[2] = { 0, 0 }, size = 0, left = 32767, up;
+  for (int part = 0; part <= hinges; part++) {
+    const size_t f = (size_t) part * w->padded + j;
+    int16_t num = t->near[f];
+    for (size_t k = 0; k < w->step; k++) num = (int16_t) (num - times(w->q[k * w->features + f], t->before[k]));
+    num = (int16_t) (num * (1 << t->shift));
+    q[part] = w->q[w->step * w->features + f] = (int16_t) (num + times(num, t->stretch));
+    r[part] = w->r[f] = (int16_t) (w->r[f] - times(q[part], t->share));
+    size = greater(size, size_of(r[part]));
+    left = lesser(left, lose(w, part + hinges, j, q[part]));
+  }
+  if (hinges) {
+    const int16_t one = w->part[j], two = w->part[w->padded + j];
+    size = greater(size, size_of((int16_t) (times(r[0], one) + times(r[1], two))));
+    left = lesser(left, lose(w, 0, j, (int16_t) (times(q[0], one) + times(q[1], two))));
+  }
+  up = (int16_t) (lesser((int16_t) (size + w->test->add), w->test->cap) * (1 << w->test->shift));
+  return times(left, w->test->bar) - w->test->slack <= times(times(up, up), w->favour[j]);
 }
 
 static size_t sweep_portable(const sweep *w, int hinges, size_t at, uint32_t *flags)
 {
-  const turn *t = w->turn;
-  uint32_t any = 0;
-  for (; at < w->padded && !any; at += RUN) {
-    flags[0] = flags[1] = flags[2] = 0;
-    for (size_t j = at; j < at + RUN; j++) {
-      int16_t q[2] = { 0, 0 }, r[2] = { 0, 0 };
-      for (int part = 0; part <= hinges; part++) {
-        const size_t f = (size_t) part * w->padded + j;
-        int16_t num = t->near[f];
-        for (size_t k = 0; k < w->step; k++) num = (int16_t) (num - times(w->q[k * w->features + f], t->before[k]));
-        num = (int16_t) (num * (1 << t->shift));
-        q[part] = w->q[w->step * w->features + f] = (int16_t) (num + times(num, t->stretch));
-        r[part] = w->r[f] = (int16_t) (w->r[f] - times(q[part], t->share));
-        flags[part + hinges] |= (uint32_t) flag_of(q[part], r[part], w->favour[j], w->test, part + hinges,
-                                                   &w->d[(size_t) (part + hinges) * w->padded + j]) << (j - at);
-      }
-      if (!hinges) continue;
-      const int16_t one = w->part[j], two = w->part[w->padded + j];
-      flags[0] |= (uint32_t) flag_of((int16_t) (times(q[0], one) + times(q[1], two)),
-                                     (int16_t) (times(r[0], one) + times(r[1], two)), w->favour[j], w->test, 0,
-                                     &w->d[j]) << (j - at);
-    }
-    any = flags[0] | flags[1] | flags[2];
-  }
+  for (*flags = 0; at < w->padded && !*flags; at += RUN)
+    for (size_t j = at; j < at + RUN; j++) *flags |= (uint32_t) sweep_one(w, hinges, j) << (j - at);
   return at;
 }
 
 #if WEFT_SIMD_X86
-/* The same with vectors of LANES numbers. */
-# define SWEEP(variant, target, VECTOR, LANES, OF_ALL, LOAD, STORE, MUL, ADD, SUB, ABS, MIN, UP, MASK) \
-  target INLINE uint32_t flag_##variant(VECTOR q, VECTOR r, VECTOR favour, const test *t, int shifted, int kind, \
-                                        int16_t *d) \
+/* The same with vectors of LANES numbers. `steps`: at most so many have been taken before. */
+# define SWEEP(variant, target, VECTOR, LANES, OF_ALL, LOAD, STORE, MUL, ADD, SUB, ABS, MIN, MAX, UP, MASK) \
+  target INLINE VECTOR lose_##variant(const sweep *w, int kind, size_t j, VECTOR q) \
   { \
-    const VECTOR left = SUB(LOAD((const void *) d), MUL(q, q)); \
-    VECTOR size = ADD(ABS(r), OF_ALL(t->add[kind])); \
-    if (shifted) size = UP(MIN(size, OF_ALL(t->cap)), _mm_cvtsi32_si128(t->shift)); \
-    STORE((void *) d, left); \
-    return MASK(SUB(MUL(left, OF_ALL(t->bar)), OF_ALL(t->slack[kind])), MUL(MUL(size, size), favour)); \
+    const size_t at = (size_t) kind * w->padded + j; \
+    const VECTOR left = SUB(LOAD((const void *) (w->before + at)), MUL(q, q)); \
+    STORE((void *) (w->d + at), left); \
+    return left; \
+  } \
+  target INLINE uint32_t sweep_at_##variant(const sweep *w, int hinges, int shifted, size_t step, size_t j, \
+                                            const VECTOR *before) \
+  { \
+    const turn *t = w->turn; \
+    const test *now = w->test; \
+    VECTOR q[2], r[2], size, left; \
+    WEFT_UNROLLED \
+    for (int part = 0; part <= hinges; part++) { \
+      const size_t f = (size_t) part * w->padded + j; \
+      VECTOR num = LOAD((const void *) (t->near + f)); \
+      WEFT_UNROLLED \
+      for (size_t k = 0; k < step; k++) \
+        num = SUB(num, MUL(LOAD((const void *) (w->q + k * w->features + f)), before[k])); \
+      if (shifted) num = UP(num, _mm_cvtsi32_si128(t->shift)); \
+      q[part] = ADD(num, MUL(num, OF_ALL(t->stretch))); \
+      r[part] = SUB(LOAD((const void *) (w->r + f)), MUL(q[part], OF_ALL(t->share))); \
+      STORE((void *) (w->q + step * w->features + f), q[part]); \
+      STORE((void *) (w->r + f), r[part]); \
+      size = part ? MAX(size, ABS(r[part])) : ABS(r[part]); \
+      left = part ? MIN(left, lose_##variant(w, 2, j, q[part])) : lose_##variant(w, hinges, j, q[part]); \
+    } \
+    if (hinges) { \
+      const VECTOR one = LOAD((const void *) (w->part + j)), two = LOAD((const void *) (w->part + w->padded + j)); \
+      size = MAX(size, ABS(ADD(MUL(r[0], one), MUL(r[1], two)))); \
+      left = MIN(left, lose_##variant(w, 0, j, ADD(MUL(q[0], one), MUL(q[1], two)))); \
+    } \
+    size = ADD(size, OF_ALL(now->add)); \
+    if (shifted) size = UP(MIN(size, OF_ALL(now->cap)), _mm_cvtsi32_si128(now->shift)); \
+    return MASK(SUB(MUL(left, OF_ALL(now->bar)), OF_ALL(now->slack)), \
+                MUL(MUL(size, size), LOAD((const void *) (w->favour + j)))); \
   } \
   target INLINE size_t sweep_of_##variant(const sweep *w, int hinges, int shifted, size_t step, size_t at, \
                                           uint32_t *flags) \
   { \
-    const turn *t = w->turn; \
-    const __m128i shift = _mm_cvtsi32_si128(t->shift); \
-    const VECTOR stretch = OF_ALL(t->stretch), share = OF_ALL(t->share); \
     VECTOR before[WEFT_REGULATION_MOST_STEPS]; \
-    for (size_t k = 0; k < step; k++) before[k] = OF_ALL(t->before[k]); \
-    flags[0] = flags[1] = flags[2] = 0; \
-    for (; at < w->padded && !(flags[0] | flags[1] | flags[2]); at += RUN) \
-      for (size_t first = 0; first < RUN; first += LANES) { \
-        const size_t j = at + first; \
-        const VECTOR favour = LOAD((const void *) (w->favour + j)); \
-        VECTOR q[2], r[2]; \
-        for (int part = 0; part <= hinges; part++) { \
-          const size_t f = (size_t) part * w->padded + j; \
-          const int16_t *earlier = w->q + f; \
-          VECTOR num = LOAD((const void *) (t->near + f)); \
-          for (size_t k = 0; k < step; k++, earlier += w->features) \
-            num = SUB(num, MUL(LOAD((const void *) earlier), before[k])); \
-          num = UP(num, shift); \
-          q[part] = ADD(num, MUL(num, stretch)); \
-          r[part] = SUB(LOAD((const void *) (w->r + f)), MUL(q[part], share)); \
-          STORE((void *) (w->q + step * w->features + f), q[part]); \
-          STORE((void *) (w->r + f), r[part]); \
-          flags[part + hinges] |= flag_##variant(q[part], r[part], favour, w->test, shifted, part + hinges, \
-                                                 w->d + (size_t) (part + hinges) * w->padded + j) << first; \
-        } \
-        if (hinges) { \
-          const VECTOR one = LOAD((const void *) (w->part + j)); \
-          const VECTOR two = LOAD((const void *) (w->part + w->padded + j)); \
-          flags[0] |= flag_##variant(ADD(MUL(q[0], one), MUL(q[1], two)), ADD(MUL(r[0], one), MUL(r[1], two)), \
-                                     favour, w->test, shifted, 0, w->d + j) << first; \
-        } \
-      } \
+    uint32_t found = 0; \
+    for (size_t k = 0; k < step; k++) before[k] = OF_ALL(w->turn->before[k]); \
+    for (; at < w->padded && !found; at += RUN) \
+      for (size_t first = 0; first < RUN; first += LANES) \
+        found |= sweep_at_##variant(w, hinges, shifted, step, at + first, before) << first; \
+    *flags = found; \
     return at; \
   } \
   target static size_t sweep_##variant(const sweep *w, int hinges, size_t at, uint32_t *flags) \
   { \
     if (!hinges) return sweep_of_##variant(w, 0, 1, w->step, at, flags); \
-    if (!w->test->shift && w->step == 0) return sweep_of_##variant(w, 1, 0, 0, at, flags); \
-    if (!w->test->shift && w->step == 1) return sweep_of_##variant(w, 1, 0, 1, at, flags); \
-    if (!w->test->shift && w->step == 2) return sweep_of_##variant(w, 1, 0, 2, at, flags); \
-    if (!w->test->shift && w->step == 3) return sweep_of_##variant(w, 1, 0, 3, at, flags); \
-    return sweep_of_##variant(w, 1, 1, w->step, at, flags); \
+    if (w->test->shift || w->turn->shift || w->step > 3) return sweep_of_##variant(w, 1, 1, w->step, at, flags); \
+    if (w->step == 0) return sweep_of_##variant(w, 1, 0, 0, at, flags); \
+    if (w->step == 1) return sweep_of_##variant(w, 1, 0, 1, at, flags); \
+    if (w->step == 2) return sweep_of_##variant(w, 1, 0, 2, at, flags); \
+    return sweep_of_##variant(w, 1, 0, 3, at, flags); \
   }
 /* Which of 16 numbers a are at most b. */
 WEFT_TARGET_AVX2 INLINE uint32_t at_most_avx2(__m256i a, __m256i b)
@@ -138,16 +146,18 @@ WEFT_TARGET_AVX2 INLINE uint32_t at_most_avx2(__m256i a, __m256i b)
   return ~(uint32_t) _mm256_movemask_epi8(_mm256_permute4x64_epi64(above, 0xd8)) & 0xffff;
 }
 SWEEP(avx2, WEFT_TARGET_AVX2, __m256i, 16, _mm256_set1_epi16, _mm256_loadu_si256, _mm256_storeu_si256,
-      _mm256_mulhrs_epi16, _mm256_add_epi16, _mm256_sub_epi16, _mm256_abs_epi16, _mm256_min_epi16, _mm256_sll_epi16,
-      at_most_avx2)
+      _mm256_mulhrs_epi16, _mm256_add_epi16, _mm256_sub_epi16, _mm256_abs_epi16, _mm256_min_epi16, _mm256_max_epi16,
+      _mm256_sll_epi16, at_most_avx2)
 SWEEP(avx512, WEFT_TARGET_AVX512, __m512i, 32, _mm512_set1_epi16, _mm512_loadu_si512, _mm512_storeu_si512,
-      _mm512_mulhrs_epi16, _mm512_add_epi16, _mm512_sub_epi16, _mm512_abs_epi16, _mm512_min_epi16, _mm512_sll_epi16,
-      _mm512_cmple_epi16_mask)
+      _mm512_mulhrs_epi16, _mm512_add_epi16, _mm512_sub_epi16, _mm512_abs_epi16, _mm512_min_epi16, _mm512_max_epi16,
+      _mm512_sll_epi16, _mm512_cmple_epi16_mask)
 #endif
 
 /* ---- exact products ---- */
 
-static int32_t dot_portable(const int32_t *a, const int32_t *b, size_t kp)
+typedef int32_t dot_product(const int32_t *a, const int32_t *b, size_t kp);
+
+INLINE int32_t dot_portable(const int32_t *a, const int32_t *b, size_t kp)
 {
   const int16_t *x = (const int16_t *) a, *y = (const int16_t *) b;
   int32_t sum = 0;
@@ -156,7 +166,7 @@ static int32_t dot_portable(const int32_t *a, const int32_t *b, size_t kp)
 }
 
 #if WEFT_SIMD_X86
-WEFT_TARGET_AVX2 static int32_t dot_avx2(const int32_t *a, const int32_t *b, size_t kp)
+WEFT_TARGET_AVX2 INLINE int32_t dot_avx2(const int32_t *a, const int32_t *b, size_t kp)
 {
   __m256i sum = _mm256_setzero_si256();
   __m128i half;
@@ -170,7 +180,7 @@ WEFT_TARGET_AVX2 static int32_t dot_avx2(const int32_t *a, const int32_t *b, siz
   return _mm_cvtsi128_si32(half) + dot_portable(a + k, b + k, kp - k);
 }
 
-WEFT_TARGET_AVX512 static int32_t dot_avx512(const int32_t *a, const int32_t *b, size_t kp)
+WEFT_TARGET_AVX512 INLINE int32_t dot_avx512(const int32_t *a, const int32_t *b, size_t kp)
 {
   __m512i sum = _mm512_setzero_si512();
   for (size_t k = 0; k < kp; k += 16) {
