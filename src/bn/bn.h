@@ -79,7 +79,7 @@ typedef struct weft_bn_run {
   uint64_t key;
   const double *beta;         /* temperatures: inverse temperatures, beta[0] is 1 */
   int sum;                    /* 0: best graph of an order, 1: sum over the graphs of an order */
-  int layers;                 /* with sum: of an ordered partition (bn_layers.c), on the CPU alone */
+  int layers;                 /* with sum: of an ordered partition (bn_layers.c) */
 } weft_bn_run;
 
 /* Kinds of moves: of orders swap, adjacent, move; of layers see bn_layers.c. */

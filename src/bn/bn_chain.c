@@ -175,8 +175,7 @@ static weft_status start_layers(weft_ctx *ctx, const chain_job *job, size_t numb
   const weft_bn_run *run = job->run;
   const weft_rng rng = { run->key, WEFT_BN_STARTS + (uint32_t) (run->ladder0 * run->temperatures + number) };
   if (layer[0] < 0) weft_bn_layers_draw(job->lists, r, rng, job->lists->p); /* the order took p draws */
-  else if (!weft_bn_layers_read(job->lists, r, layer))
-    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "Layers to go on from leave a node without possible parents."));
+  else if (!weft_bn_layers_read(job->lists, r, layer)) WEFT_TRY(weft_bn_layers_refuse(ctx));
 done:
   return st;
 }
@@ -188,6 +187,7 @@ static weft_status make_ladders(weft_ctx *ctx, weft_arena *mem, chain_job *job)
   const size_t p = lists->p, temperatures = job->run->temperatures;
   uint64_t *placed;
   WEFT_TRY(weft_bn_start_orders(ctx, lists, job->run, job->out->order));
+  if (job->run->layers) WEFT_TRY(weft_bn_layers_check(ctx, p, job->run, job->out->layer));
   WEFT_TAKE(placed, mem, lists->words);
   for (size_t c = 0; c < job->run->ladders; c++) {
     ladder *l = &job->ladders[c];

@@ -19,8 +19,6 @@
 # include <immintrin.h>
 #endif
 
-#define WIDE static inline __attribute__((always_inline))
-
 typedef struct weft_bn_layers weft_bn_layers;
 
 typedef struct weft_bn_replica {
@@ -35,10 +33,6 @@ typedef struct weft_bn_replica {
   uint64_t hash;              /* max: of the picks */
   double accepted[WEFT_BN_MOST_MOVES + 1]; /* by kind of move; then all iterations */
 } weft_bn_replica;
-
-WIDE int has_bit(const uint64_t *mask, int32_t v) { return (int) (mask[v >> 6] >> (v & 63) & 1); }
-WIDE void set_bit(uint64_t *mask, int32_t v) { mask[v >> 6] |= UINT64_C(1) << (v & 63); }
-WIDE void clear_bit(uint64_t *mask, int32_t v) { mask[v >> 6] &= ~(UINT64_C(1) << (v & 63)); }
 
 WIDE int any_bit(const uint64_t *mask, size_t words)
 {
@@ -169,12 +163,11 @@ int64_t weft_bn_node_value(const weft_bn_lists *lists, size_t z, const uint64_t 
 int32_t weft_bn_draw_set(const weft_bn_lists *lists, size_t z, const uint64_t *before, const uint64_t *last,
                          int64_t value, double uniform);
 
-/* What lists and replicas have for layers. */
-weft_status weft_bn_layers_prepare(weft_arena *mem, weft_bn_lists *lists);
+/* What replicas have for layers. */
 weft_status weft_bn_layers_make(weft_arena *mem, const weft_bn_lists *lists, weft_bn_replica *r);
 /* The layers of a graph drawn given the replica's order, draws first .. first + p - 1. */
 void weft_bn_layers_draw(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, uint64_t first);
-/* To and from the number of each node's layer; whether every layer has a node and every node can have parents. */
+/* To and from the number of each node's layer; whether every node can have parents. */
 int weft_bn_layers_read(const weft_bn_lists *lists, weft_bn_replica *r, const int32_t *layer);
 void weft_bn_layers_write(const weft_bn_lists *lists, weft_bn_replica *r, int32_t *layer);
 /* The layer before z's own, empty for the first; NULL for orders. */

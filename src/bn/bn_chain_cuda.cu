@@ -1,5 +1,5 @@
 /* Chains on the device: for best graphs a block per ladder, a warp per temperature (bn_chain_steps.cuh); for sums many
- * ladders per block (bn_chain_sums.cuh). Swaps of temperatures exchange places in an index. Ladders are processed in
+ * ladders per block (bn_chain_sums.cuh); over layers a warp per temperature again (bn_layer_steps.cuh). Swaps of temperatures exchange places in an index. Ladders are processed in
  * groups that fit the device, in launches of about 30 ms. */
 #include <chrono>
 #include <cmath>
@@ -7,6 +7,7 @@
 #include "bn_chain_steps.cuh"
 #include "bn_chain_sums.cuh"
 #include "bn_cuda.cuh"
+#include "bn_layer_steps.cuh"
 
 #define LAUNCH_SECONDS 0.03
 #define MOST_STEPS 0x40000000u /* between two looks at what is due */
@@ -211,23 +212,31 @@ static weft_status send_lists(weft_ctx *ctx, weft_device_arena *mem, const weft_
     SEND(job->begin, b->begin, p + 1);
     SEND(job->chunk, b->chunk, b->count);
     SEND(job->weight, b->weight, b->count * WEFT_BN_CHUNK);
-    WEFT_TRY(send_marked(ctx, mem, lists, job));
     job->long_list = (uint32_t) (b->count / p);
+    if (run->layers) {
+      SEND(job->chunk_mask, b->mask, b->count * WEFT_BN_CHUNK * words);
+      SEND(job->offered, lists->offered, p * words);
+      SEND(job->log_factorial, lists->log_factorial, p + 1);
+    } else {
+      WEFT_TRY(send_marked(ctx, mem, lists, job));
+    }
   }
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
   job->p = (uint32_t) p;
   job->words = (uint32_t) words;
   job->unit = lists->unit;
-  job->sum = run->sum != 0;
+  job->sum = run->sum && !run->layers;
+  job->layers = run->layers != 0;
+  job->moves = (uint32_t) weft_bn_moves(run);
 done:
   return st;
 }
 
-static layout make_layout(size_t p, size_t words, int sum)
+static layout make_layout(size_t p, size_t words, int sum, int layers)
 {
   layout at;
   const int wide = !sum && words > 2;
-  size_t bytes = wide ? 0 : 8 * p * words;
+  size_t bytes = wide || layers ? 0 : 8 * p * words;
   const size_t numbers = (4 * p + 7) / 8 * 8;
   at.value = (uint32_t) bytes;
   bytes += sum ? 8 * p : 0;
@@ -238,9 +247,9 @@ static layout make_layout(size_t p, size_t words, int sum)
   at.order = (uint32_t) bytes;
   bytes += numbers;
   at.place = (uint32_t) bytes;
-  bytes += wide ? numbers : 0;
+  bytes += wide || layers ? numbers : 0;
   at.mid = (uint32_t) bytes;
-  bytes += 16 * words;
+  bytes += layers ? layers_bytes(p, words) : 16 * words;
   at.step = (uint32_t) bytes;
   return at;
 }
@@ -278,7 +287,8 @@ static weft_status iterate(weft_ctx *ctx, weft_device_arena *mem, const chain_jo
                            size_t iterations, double from, double to)
 {
   weft_status st = WEFT_OK;
-  run_kernel *kernel = job->words == 1 ? run_chains<1, 2> : job->words == 2 ? run_chains<2, 1> : run_chains<0, 2>;
+  run_kernel *kernel = job->layers ? job->words == 1 ? run_layers<1> : job->words == 2 ? run_layers<2> : run_layers<0>
+                       : job->words == 1 ? run_chains<1, 2> : job->words == 2 ? run_chains<2, 1> : run_chains<0, 2>;
   sum_kernel *sums = job->words == 1 ? run_sums<1> : job->words == 2 ? run_sums<2> : run_sums<0>;
   const size_t shared = !job->in_shared ? 0 : job->sum ? job->room_bytes : (size_t) job->at.step * job->temperatures;
   size_t done_its = 0, portion = 16;
@@ -311,7 +321,7 @@ static weft_status fetch(weft_ctx *ctx, weft_device_arena *mem, const chain_job 
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
   const size_t p = job->p, temperatures = run->temperatures, replicas = count * temperatures, most = run->best;
-  const size_t rows = job->saved, pairs = count * (temperatures - 1);
+  const size_t rows = job->saved, pairs = count * (temperatures - 1), counts = job->moves + 1;
   unsigned char *state;
   uint32_t *slot, *found;
   uint64_t *accepted, *swapped, *hash, *stamp;
@@ -321,7 +331,7 @@ static weft_status fetch(weft_ctx *ctx, weft_device_arena *mem, const chain_job 
   WEFT_TAKE(state, &host, replicas * job->at.step);
   WEFT_TAKE(slot, &host, replicas);
   WEFT_TAKE(found, &host, replicas);
-  WEFT_TAKE(accepted, &host, 4 * replicas);
+  WEFT_TAKE(accepted, &host, counts * replicas);
   WEFT_TAKE(swapped, &host, 2 * pairs);
   WEFT_TAKE(score, &host, replicas * most);
   WEFT_TAKE(hash, &host, replicas * most);
@@ -331,7 +341,7 @@ static weft_status fetch(weft_ctx *ctx, weft_device_arena *mem, const chain_job 
   WEFT_CUDA(cudaMemcpyAsync(slot, job->slot, replicas * sizeof *slot, cudaMemcpyDeviceToHost, mem->stream));
   WEFT_CUDA(cudaMemcpyAsync(found, job->found.count, replicas * sizeof *found, cudaMemcpyDeviceToHost, mem->stream));
   WEFT_CUDA(
-      cudaMemcpyAsync(accepted, job->accepted, 4 * replicas * sizeof *accepted, cudaMemcpyDeviceToHost, mem->stream));
+      cudaMemcpyAsync(accepted, job->accepted, counts * replicas * sizeof *accepted, cudaMemcpyDeviceToHost, mem->stream));
   WEFT_CUDA(cudaMemcpyAsync(swapped, job->swapped, 2 * pairs * sizeof *swapped, cudaMemcpyDeviceToHost, mem->stream));
   WEFT_CUDA(
       cudaMemcpyAsync(score, job->found.score, replicas * most * sizeof *score, cudaMemcpyDeviceToHost, mem->stream));
@@ -355,9 +365,10 @@ static weft_status fetch(weft_ctx *ctx, weft_device_arena *mem, const chain_job 
     own.found = 0;
     for (size_t t = 0; t < temperatures; t++) {
       const size_t r = c * temperatures + t, number = first * temperatures + r;
-      memcpy(out->order + number * p, state + (c * temperatures + slot[r]) * job->at.step + job->at.order,
-             p * sizeof *out->order);
-      for (size_t k = 0; k < 4; k++) out->accepted[4 * number + k] = (double) accepted[4 * r + k];
+      const unsigned char *last = state + (c * temperatures + slot[r]) * job->at.step;
+      memcpy(out->order + number * p, last + job->at.order, p * sizeof *out->order);
+      if (job->layers) memcpy(out->layer + number * p, last + job->at.place, p * sizeof *out->layer);
+      for (size_t k = 0; k < counts; k++) out->accepted[counts * number + k] = (double) accepted[counts * r + k];
       for (size_t k = 0; k < found[r]; k++)
         weft_bn_best_add(&own, p, score[r * most + k], hash[r * most + k], stamp[r * most + k],
                          sets + (r * most + k) * p);
@@ -373,10 +384,26 @@ done:
 
 static double ladder_bytes(const chain_job *job, const weft_bn_run *run, const weft_bn_chains *out)
 {
-  const double p = job->p, replica = (double) job->at.step + 8 + 4 + 4 * 8 + 16 + 4 + (double) run->best * (24 + 4 * p);
+  const double p = job->p, replica = (double) job->at.step + 8 + 4 + 8 * (job->moves + 1) + 16 + 4 + (double) run->best * (24 + 4 * p);
   return (double) run->temperatures * replica + 8.0 * (double) job->saved +
          (run->sum ? (double) out->samples * (8 + 4 * p) : 0) +
-         (run->sum && !job->in_shared ? (double) job->room_bytes : 0);
+         (job->sum && !job->in_shared ? (double) job->room_bytes : 0);
+}
+
+/* Whether all layers to start from have graphs. */
+static weft_status check_starts(weft_ctx *ctx, weft_device_arena *mem, const chain_job *job, size_t replicas)
+{
+  weft_status st = WEFT_OK;
+  weft_arena host = weft_arena_begin(ctx);
+  int64_t *score;
+  WEFT_TAKE(score, &host, replicas);
+  WEFT_CUDA(cudaMemcpyAsync(score, job->now, replicas * sizeof *score, cudaMemcpyDeviceToHost, mem->stream));
+  WEFT_CUDA(cudaStreamSynchronize(mem->stream));
+  for (size_t r = 0; r < replicas && st == WEFT_OK; r++)
+    if (score[r] == WEFT_BN_NEVER) st = weft_bn_layers_refuse(ctx);
+done:
+  weft_arena_end(&host);
+  return st;
 }
 
 /* Ladders first .. first + count - 1. */
@@ -386,20 +413,24 @@ static weft_status run_group(weft_ctx *ctx, chain_job job, const weft_bn_run *ru
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
   weft_device_arena mem_ = weft_device_begin(ctx), *mem = &mem_;
-  const size_t p = job.p, replicas = count * run->temperatures;
+  const size_t p = job.p, replicas = count * run->temperatures, counts = job.moves + 1;
   const double from = (double) first / (double) run->ladders, to = (double) (first + count) / (double) run->ladders;
   unsigned char *state;
-  start_kernel *start = job.words == 1 ? start_chains<1> : job.words == 2 ? start_chains<2> : start_chains<0>;
+  start_kernel *start = job.layers ? job.words == 1 ? start_layers<1> : job.words == 2 ? start_layers<2> : start_layers<0>
+                        : job.words == 1 ? start_chains<1> : job.words == 2 ? start_chains<2> : start_chains<0>;
   job.ladder0 = (uint32_t) (run->ladder0 + first);
-  if (run->sum) WEFT_TRY(share_blocks(ctx, &job, count));
+  if (job.sum) WEFT_TRY(share_blocks(ctx, &job, count));
   WEFT_TAKE0(state, &host, replicas * job.at.step);
-  for (size_t r = 0; r < replicas; r++)
-    memcpy(state + r * job.at.step + job.at.order, out->order + (first * run->temperatures + r) * p,
-           p * sizeof *out->order);
+  for (size_t r = 0; r < replicas; r++) {
+    unsigned char *own = state + r * job.at.step;
+    const size_t number = first * run->temperatures + r;
+    memcpy(own + job.at.order, out->order + number * p, p * sizeof *out->order);
+    if (job.layers) memcpy(own + job.at.place, out->layer + number * p, p * sizeof *out->layer);
+  }
   SEND(job.state, state, replicas * job.at.step);
   WEFT_DEVICE_TAKE(job.now, mem, replicas);
   WEFT_DEVICE_TAKE(job.slot, mem, replicas);
-  WEFT_DEVICE_TAKE(job.accepted, mem, 4 * replicas);
+  WEFT_DEVICE_TAKE(job.accepted, mem, counts * replicas);
   WEFT_DEVICE_TAKE(job.swapped, mem, 2 * replicas);
   WEFT_DEVICE_TAKE(job.found.count, mem, replicas);
   WEFT_DEVICE_TAKE(job.found.score, mem, replicas * run->best);
@@ -411,9 +442,9 @@ static weft_status run_group(weft_ctx *ctx, chain_job job, const weft_bn_run *ru
     WEFT_DEVICE_TAKE(job.sampled, mem, count * out->samples * p);
     WEFT_DEVICE_TAKE(job.sample_score, mem, count * out->samples);
   }
-  if (run->sum && !job.in_shared)
+  if (job.sum && !job.in_shared)
     WEFT_DEVICE_TAKE(job.room, mem, (count + job.ladders_each - 1) / job.ladders_each * job.room_bytes);
-  WEFT_CUDA(cudaMemsetAsync(job.accepted, 0, 4 * replicas * sizeof *job.accepted, mem->stream));
+  WEFT_CUDA(cudaMemsetAsync(job.accepted, 0, counts * replicas * sizeof *job.accepted, mem->stream));
   WEFT_CUDA(cudaMemsetAsync(job.swapped, 0, 2 * replicas * sizeof *job.swapped, mem->stream));
   WEFT_CUDA(cudaMemsetAsync(job.found.count, 0, replicas * sizeof *job.found.count, mem->stream));
   WEFT_CUDA(cudaMemsetAsync(job.found.score, 0, replicas * run->best * sizeof *job.found.score,
@@ -423,6 +454,7 @@ static weft_status run_group(weft_ctx *ctx, chain_job job, const weft_bn_run *ru
   WEFT_CUDA(cudaMemsetAsync(job.found.sets, 0, replicas * run->best * p * sizeof *job.found.sets, mem->stream));
   start<<<(unsigned) count, 32 * job.temperatures, 8 * job.words * job.temperatures, mem->stream>>>(job);
   WEFT_CUDA(cudaGetLastError());
+  if (job.layers) WEFT_TRY(check_starts(ctx, mem, &job, replicas));
   WEFT_TRY(iterate(ctx, mem, &job, count, run->iterations, from, to));
   WEFT_TRY(fetch(ctx, mem, &job, run, first, count, out, all));
 done:
@@ -438,22 +470,26 @@ extern "C" weft_status weft_bn_chain_cuda(weft_ctx *ctx, const weft_bn_table *ta
   weft_arena host = weft_arena_begin(ctx);
   weft_device_arena mem_ = weft_device_begin(ctx), *mem = &mem_;
   const size_t temperatures = run->temperatures;
-  double scale[MOST_TEMPERATURES], swap_scale[MOST_TEMPERATURES];
+  double scale[MOST_TEMPERATURES], swap_scale[MOST_TEMPERATURES], scale_of_graphs[MOST_TEMPERATURES];
   weft_bn_lists lists;
   weft_bn_best all;
   chain_job job;
   memset(&job, 0, sizeof job);
   if (temperatures > MOST_TEMPERATURES) { st = weft_bn_chain_cpu(ctx, table, run, out); goto done; }
   WEFT_TRY(weft_bn_lists_make(&host, table, run->sum, &lists));
+  if (run->layers) WEFT_TRY(weft_bn_layers_prepare(&host, &lists));
   WEFT_TRY(weft_bn_start_orders(ctx, &lists, run, out->order));
+  if (run->layers) WEFT_TRY(weft_bn_layers_check(ctx, table->p, run, out->layer));
   WEFT_TRY(weft_bn_best_make(&host, table->p, run->best, &all));
   WEFT_TRY(send_lists(ctx, mem, &lists, run, &job));
   for (size_t t = 0; t < temperatures; t++) {
     scale[t] = run->beta[t] / lists.unit;
+    scale_of_graphs[t] = (run->beta[t] - 1) / lists.unit;
     swap_scale[t] = t + 1 < temperatures ? (run->beta[t] - run->beta[t + 1]) / lists.unit : 0;
   }
   SEND(job.scale, scale, temperatures);
   SEND(job.swap_scale, swap_scale, temperatures);
+  SEND(job.scale_of_graphs, scale_of_graphs, temperatures);
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
   job.key = run->key;
   job.first = run->first;
@@ -464,9 +500,9 @@ extern "C" weft_status weft_bn_chain_cuda(weft_ctx *ctx, const weft_bn_table *ta
   job.saved = run->iterations / run->thin;
   job.skipped = run->burn_in / run->thin;
   job.samples = out->samples;
-  job.at = make_layout(table->p, table->words, run->sum);
+  job.at = make_layout(table->p, table->words, run->sum, run->layers);
   job.in_shared = temperatures * job.at.step <= MOST_SHARED;
-  if (run->sum) WEFT_TRY(share_blocks(ctx, &job, 1));
+  if (job.sum) WEFT_TRY(share_blocks(ctx, &job, 1));
   for (size_t first = 0; first < run->ladders; ) {
     size_t count = weft_device_chunk(ctx, run->ladders - first, 1.02 * ladder_bytes(&job, run, out), 0);
     if (!count) { st = WEFT_ERR_MEMORY; goto done; }

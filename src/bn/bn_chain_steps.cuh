@@ -39,13 +39,15 @@ struct chain_job {
   const weft_bn_chunk *chunk;
   const uint64_t *chunk_mask;
   const double *weight;
+  const uint64_t *offered;      /* layers: as in weft_bn_lists */
+  const double *log_factorial;
   double unit;
   uint32_t p, words, width;
   /* run */
   uint64_t key, first, thin;    /* first: iterations done before this run */
-  uint32_t temperatures, ladder0, swap_every, most, sum;
+  uint32_t temperatures, ladder0, swap_every, most, sum, layers, moves;
   uint64_t saved, skipped, samples;
-  const double *scale, *swap_scale; /* a temperature */
+  const double *scale, *swap_scale, *scale_of_graphs; /* a temperature; the last: layers */
   /* state, a replica */
   layout at;
   unsigned char *state;
@@ -55,7 +57,7 @@ struct chain_job {
   uint64_t room_bytes;
   int64_t *now;                 /* score of a replica */
   uint32_t *slot;               /* replica at a temperature */
-  uint64_t *accepted;           /* 4 per temperature of a ladder */
+  uint64_t *accepted;           /* moves + 1 per temperature of a ladder */
   uint64_t *swapped;            /* 2 per pair of neighbours */
   found_lists found;
   double *trace, *sample_score;
@@ -234,6 +236,44 @@ __device__ static int64_t best_graph(const chain_job &job, const replica &r, int
   sum = total(sum);
   __syncwarp();
   return sum;
+}
+
+/* The coldest chain of ladder c after iteration `it`: its score, its best graph, a graph drawn from it. best(picks) and
+ * draw(rng, first, picks) leave these in picks and return their scores. */
+template <typename Best, typename Draw>
+__device__ static void save(const chain_job &job, uint32_t c, int64_t score, uint64_t it, int32_t *best_picks,
+                            Best best, Draw draw, uint32_t lane)
+{
+  const uint64_t row = it / job.thin - 1, list = (uint64_t) c * job.temperatures;
+  if (!lane) job.trace[(uint64_t) c * job.saved + row] = weft_div((double) score, job.unit);
+  int64_t found = best(best_picks);
+  keep_graph(job, list, found, hash_of(best_picks, job.p, lane), weft_bn_stamp(it, 0), best_picks, lane);
+  if (row < job.skipped) return;
+  const uint64_t sample = (uint64_t) c * job.samples + row - job.skipped;
+  const weft_rng graphs = { job.key, WEFT_BN_GRAPHS + job.ladder0 + c };
+  int32_t *picks = job.sampled + sample * job.p;
+  found = draw(graphs, (job.first + it) * job.p, picks);
+  if (!lane) job.sample_score[sample] = weft_div((double) found, job.unit);
+  keep_graph(job, list, found, hash_of(picks, job.p, lane), weft_bn_stamp(it, 1), picks, lane);
+}
+
+/* Swaps the chain at temperature t with the next hotter one, when it is the colder of a pair of this round; `slot` and
+ * `score` are its own and the next one's. */
+__device__ static void swap_with_next(const chain_job &job, uint32_t *slot, int64_t *score, uint32_t t, uint32_t c,
+                                      uint64_t round)
+{
+  if ((t ^ (uint32_t) round) & 1 || t + 1 == job.temperatures) return;
+  const weft_rng swaps = { job.key, WEFT_BN_SWAPS + job.ladder0 + c };
+  uint64_t *counted = job.swapped + 2 * ((uint64_t) c * (job.temperatures - 1) + t);
+  counted[1]++;
+  if (!weft_bn_accept(job.swap_scale[t], (double) (score[1] - score[0]), weft_draw_words(swaps, round, t))) return;
+  counted[0]++;
+  const uint32_t other_slot = slot[0];
+  const int64_t other_score = score[0];
+  slot[0] = slot[1];
+  score[0] = score[1];
+  slot[1] = other_slot;
+  score[1] = other_score;
 }
 
 /* What the draws of 32 steps say, a step a lane: where it moves what, and the logarithm that decides its acceptance. */

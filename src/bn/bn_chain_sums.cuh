@@ -394,43 +394,6 @@ __device__ static int64_t draw_graph(const chain_job &job, const replica &r, wef
   return total(score);
 }
 
-/* The coldest order of ladder c after iteration `it`: its score, its best graph, a graph drawn from it. */
-__device__ static void save(const chain_job &job, const replica &r, uint32_t c, int64_t score, uint64_t it,
-                            uint32_t lane)
-{
-  const uint64_t row = it / job.thin - 1, list = (uint64_t) c * job.temperatures;
-  if (!lane) job.trace[(uint64_t) c * job.saved + row] = weft_div((double) score, job.unit);
-  int64_t found = best_graph(job, r, r.pick, lane);
-  keep_graph(job, list, found, hash_of(r.pick, job.p, lane), weft_bn_stamp(it, 0), r.pick, lane);
-  if (row < job.skipped) return;
-  const uint64_t sample = (uint64_t) c * job.samples + row - job.skipped;
-  const weft_rng graphs = { job.key, WEFT_BN_GRAPHS + job.ladder0 + c };
-  int32_t *picks = job.sampled + sample * job.p;
-  found = draw_graph(job, r, graphs, (job.first + it) * job.p, picks, lane);
-  if (!lane) job.sample_score[sample] = weft_div((double) found, job.unit);
-  keep_graph(job, list, found, hash_of(picks, job.p, lane), weft_bn_stamp(it, 1), picks, lane);
-}
-
-/* Swaps chain q with the next hotter one, when it is the colder of a pair of this round. */
-__device__ static void swap_with_next(const chain_job &job, block_state &s, uint32_t q, uint32_t ladder0,
-                                      uint64_t round)
-{
-  const uint32_t t = q % job.temperatures, c = ladder0 + q / job.temperatures;
-  if ((t ^ (uint32_t) round) & 1 || t + 1 == job.temperatures) return;
-  const weft_rng swaps = { job.key, WEFT_BN_SWAPS + job.ladder0 + c };
-  uint64_t *counted = job.swapped + 2 * ((uint64_t) c * (job.temperatures - 1) + t);
-  counted[1]++;
-  if (!weft_bn_accept(job.swap_scale[t], (double) (s.score[q + 1] - s.score[q]), weft_draw_words(swaps, round, t)))
-    return;
-  counted[0]++;
-  const uint32_t slot = s.slot[q];
-  const int64_t score = s.score[q];
-  s.slot[q] = s.slot[q + 1];
-  s.score[q] = s.score[q + 1];
-  s.slot[q + 1] = slot;
-  s.score[q + 1] = score;
-}
-
 /* Iterations from .. from + count - 1 of this run (from 0); a block takes ladders_each of `ladders`. */
 template <int W>
 __global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH)
@@ -492,11 +455,19 @@ __global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH)
       if (job.p > 1) accept_or_not<W>(job, s, r, q, draw, job.scale[q % job.temperatures], lane);
       __syncwarp();
       if (q % job.temperatures == 0 && (it + 1) % job.thin == 0)
-        save(job, r, ladder0 + q / job.temperatures, s.score[q], it + 1, lane);
+        save(
+            job, ladder0 + q / job.temperatures, s.score[q], it + 1, r.pick,
+            [&](int32_t *picks) { return best_graph(job, r, picks, lane); },
+            [&](weft_rng graphs, uint64_t first, int32_t *picks) {
+              return draw_graph(job, r, graphs, first, picks, lane);
+            },
+            lane);
     }
     if (job.temperatures > 1 && (index + 1) % job.swap_every == 0) {
       __syncthreads();
-      if (threadIdx.x < chains) swap_with_next(job, s, threadIdx.x, ladder0, (index + 1) / job.swap_every);
+      if (threadIdx.x < chains)
+        swap_with_next(job, s.slot + threadIdx.x, s.score + threadIdx.x, threadIdx.x % job.temperatures,
+                       ladder0 + threadIdx.x / job.temperatures, (index + 1) / job.swap_every);
       __syncthreads();
     }
   }

@@ -19,30 +19,22 @@
  * partitions' ratio to the power of beta - 1. */
 #include <math.h>
 #include "bn_chain.h"
+#include "bn_layer_moves.h"
 
-enum { SWAP, ADJACENT, SHIFT, SPLIT, REVERSE, RENEW };
-/* Blocks of four random words within a step: the move, more of its places, members of a part, a number per node. */
-enum { BLOCK_MOVE, BLOCK_PLACES, BLOCK_MEMBERS };
 #define MEMORY_SLOTS 4096
 
 /* Values of nodes that were asked for lately; `node` is from 1, 0 where there is none. */
 typedef struct value_memory { uint64_t *key; uint32_t *node; int64_t *value; } value_memory;
 
 struct weft_bn_layers {
-  size_t count;
-  uint64_t *member;           /* p × words: nodes of a layer */
+  weft_bn_partition now;
   uint64_t *last;             /* p × words: the layer before a node's own */
-  uint64_t *fresh;            /* (p + 1) × words: layers that a move proposes */
   uint64_t *parents;          /* p × words: of a drawn graph */
   uint64_t *room;             /* 5 × words: sets of nodes */
   int32_t *node;              /* p: nodes that change, with their values */
   int64_t *value;
   value_memory memory;
 };
-
-/* Layers first .. first + old - 1 give way to `fresh` new ones; `ways`: ln of how much likelier the way back is chosen
- * than the way there. */
-typedef struct proposal { size_t first, old, fresh; double ways; } proposal;
 
 /* ---- set-up ---- */
 
@@ -69,9 +61,11 @@ weft_status weft_bn_layers_make(weft_arena *mem, const weft_bn_lists *lists, wef
   const size_t p = lists->p, words = lists->words;
   weft_bn_layers *l;
   WEFT_TAKE0(l, mem, 1);
-  WEFT_TAKE(l->member, mem, p * words);
+  l->now.p = p;
+  l->now.log_factorial = lists->log_factorial;
+  WEFT_TAKE(l->now.member, mem, p * words);
   WEFT_TAKE0(l->last, mem, p * words);
-  WEFT_TAKE(l->fresh, mem, (p + 1) * words);
+  WEFT_TAKE(l->now.fresh, mem, (p + 1) * words);
   WEFT_TAKE(l->parents, mem, p * words);
   WEFT_TAKE(l->room, mem, 5 * words);
   WEFT_TAKE(l->node, mem, p);
@@ -145,23 +139,23 @@ WIDE int value_layer(const weft_bn_lists *lists, const weft_bn_replica *r, const
 }
 
 /* Layer c of the partition after the move, and where its parts are: the new layers and the one behind them. */
-WIDE const uint64_t *layer_after(const weft_bn_layers *l, const proposal *q, size_t c, size_t words)
+WIDE const uint64_t *layer_after(const weft_bn_layers *l, const weft_bn_proposal *q, size_t c, size_t words)
 {
-  return c < q->fresh ? l->fresh + c * words : l->member + (q->first + q->old) * words;
+  return c < q->fresh ? l->now.fresh + c * words : l->now.member + (q->first + q->old) * words;
 }
 
-static inline size_t layers_touched(const weft_bn_layers *l, const proposal *q)
+static inline size_t layers_touched(const weft_bn_layers *l, const weft_bn_proposal *q)
 {
-  return q->fresh + (q->first + q->old < l->count);
+  return q->fresh + (q->first + q->old < l->now.count);
 }
 
 /* Layers earlier than the first new one. */
-WIDE void open_layers(const weft_bn_layers *l, const proposal *q, uint64_t *before, uint64_t *last, size_t words)
+WIDE void open_layers(const weft_bn_layers *l, const weft_bn_proposal *q, uint64_t *before, uint64_t *last, size_t words)
 {
   memset(before, 0, words * sizeof *before);
   memset(last, 0, words * sizeof *last);
-  for (size_t c = 0; c < q->first; c++) for (size_t w = 0; w < words; w++) before[w] |= l->member[c * words + w];
-  if (q->first) memcpy(last, l->member + (q->first - 1) * words, words * sizeof *last);
+  for (size_t c = 0; c < q->first; c++) for (size_t w = 0; w < words; w++) before[w] |= l->now.member[c * words + w];
+  if (q->first) memcpy(last, l->now.member + (q->first - 1) * words, words * sizeof *last);
 }
 
 WIDE void pass_layer(const uint64_t *member, uint64_t *before, uint64_t *last, size_t words)
@@ -170,7 +164,7 @@ WIDE void pass_layer(const uint64_t *member, uint64_t *before, uint64_t *last, s
 }
 
 /* 0 when the partition has no graphs. */
-WIDE int value_proposal(const weft_bn_lists *lists, const weft_bn_replica *r, const proposal *q, size_t *changes,
+WIDE int value_proposal(const weft_bn_lists *lists, const weft_bn_replica *r, const weft_bn_proposal *q, size_t *changes,
                         int64_t *score, size_t words)
 {
   const weft_bn_layers *l = r->layers;
@@ -191,7 +185,7 @@ WIDE int value_proposal(const weft_bn_lists *lists, const weft_bn_replica *r, co
   return 1;
 }
 
-WIDE void take_proposal(weft_bn_replica *r, const proposal *q, size_t changes, int64_t score, size_t words)
+WIDE void take_proposal(weft_bn_replica *r, const weft_bn_proposal *q, size_t changes, int64_t score, size_t words)
 {
   weft_bn_layers *l = r->layers;
   const size_t touched = layers_touched(l, q), behind = q->first + q->old;
@@ -207,154 +201,12 @@ WIDE void take_proposal(weft_bn_replica *r, const proposal *q, size_t changes, i
       }
     pass_layer(member, before, last, words);
   }
-  memmove(l->member + (q->first + q->fresh) * words, l->member + behind * words,
-          (l->count - behind) * words * sizeof *l->member);
-  memcpy(l->member + q->first * words, l->fresh, q->fresh * words * sizeof *l->member);
-  l->count = l->count - q->old + q->fresh;
+  memmove(l->now.member + (q->first + q->fresh) * words, l->now.member + behind * words,
+          (l->now.count - behind) * words * sizeof *l->now.member);
+  memcpy(l->now.member + q->first * words, l->now.fresh, q->fresh * words * sizeof *l->now.member);
+  l->now.count = l->now.count - q->old + q->fresh;
   for (size_t k = 0; k < changes; k++) r->value[l->node[k]] = l->value[k];
   r->score = score;
-}
-
-/* ---- places ---- */
-
-static inline size_t below(uint32_t word, size_t n) { return (size_t) ((uint64_t) word * n >> 32); }
-
-WIDE size_t size_of(const uint64_t *mask, size_t words)
-{
-  size_t size = 0;
-  for (size_t w = 0; w < words; w++) size += (size_t) __builtin_popcountll(mask[w]);
-  return size;
-}
-
-WIDE int32_t nth_member(const uint64_t *mask, size_t n)
-{
-  size_t w = 0;
-  for (size_t here; (here = (size_t) __builtin_popcountll(mask[w])) <= n; w++) n -= here;
-  uint64_t word = mask[w];
-  while (n--) word &= word - 1;
-  return (int32_t) (64 * w) + __builtin_ctzll(word);
-}
-
-WIDE size_t layer_of(const weft_bn_layers *l, int32_t z, size_t words)
-{
-  size_t c = 0;
-  while (!has_bit(l->member + c * words, z)) c++;
-  return c;
-}
-
-/* Layers from .. to as they are become the new ones. */
-WIDE void copy_layers(weft_bn_layers *l, size_t from, size_t to, proposal *q, size_t words)
-{
-  *q = (proposal) { from, to - from + 1, to - from + 1, 0 };
-  memcpy(l->fresh, l->member + from * words, q->fresh * words * sizeof *l->fresh);
-}
-
-/* ---- moves: 0 where nothing is proposed ---- */
-
-WIDE void exchange(weft_bn_layers *l, int32_t x, size_t x_layer, int32_t y, size_t y_layer, proposal *q, size_t words)
-{
-  const size_t from = x_layer < y_layer ? x_layer : y_layer;
-  copy_layers(l, from, x_layer < y_layer ? y_layer : x_layer, q, words);
-  uint64_t *of_x = l->fresh + (x_layer - from) * words, *of_y = l->fresh + (y_layer - from) * words;
-  clear_bit(of_x, x);
-  set_bit(of_x, y);
-  clear_bit(of_y, y);
-  set_bit(of_y, x);
-}
-
-WIDE int propose_swap(const weft_bn_lists *lists, weft_bn_layers *l, weft_u32x4 draw, proposal *q, size_t words)
-{
-  const int32_t x = (int32_t) below(draw.v[0], lists->p);
-  int32_t y = (int32_t) below(draw.v[1], lists->p - 1);
-  y += y >= x;
-  const size_t x_layer = layer_of(l, x, words), y_layer = layer_of(l, y, words);
-  if (x_layer == y_layer) return 0;
-  exchange(l, x, x_layer, y, y_layer, q, words);
-  return 1;
-}
-
-WIDE int propose_adjacent(weft_bn_layers *l, weft_u32x4 draw, proposal *q, size_t words)
-{
-  if (l->count < 2) return 0;
-  const size_t c = below(draw.v[0], l->count - 1);
-  const uint64_t *one = l->member + c * words, *two = one + words;
-  exchange(l, nth_member(one, below(draw.v[1], size_of(one, words))), c,
-           nth_member(two, below(draw.v[2], size_of(two, words))), c + 1, q, words);
-  return 1;
-}
-
-/* The node is taken out; what is left has some layers, and it may go into any of these and into any gap: the way back
- * has as many places to choose from. */
-WIDE int propose_shift(const weft_bn_lists *lists, weft_bn_layers *l, weft_u32x4 draw, proposal *q, size_t words)
-{
-  const int32_t x = (int32_t) below(draw.v[0], lists->p);
-  const size_t here = layer_of(l, x, words);
-  const int alone = size_of(l->member + here * words, words) == 1;
-  const size_t place = below(draw.v[1], 2 * (l->count - (size_t) alone) + 1), into = place & 1;
-  /* the layer it joins, or that its own is to come before, as layers are numbered now */
-  const size_t there = place / 2 + (alone && place / 2 >= here);
-  if (into ? there == here : alone && place / 2 == here) return 0;
-  const size_t from = there < here ? there : here, end = there <= here ? here + 1 : there + into;
-  *q = (proposal) { from, end - from, 0, 0 };
-  for (size_t c = from; c <= end; c++) {
-    uint64_t *fresh = l->fresh + q->fresh * words;
-    if (!into && c == there) {
-      memset(fresh, 0, words * sizeof *fresh);
-      set_bit(fresh, x);
-      q->fresh++;
-      fresh += words;
-    }
-    if (c == end || (c == here && alone)) continue;
-    memcpy(fresh, l->member + c * words, words * sizeof *fresh);
-    if (c == here) clear_bit(fresh, x);
-    if (into && c == there) set_bit(fresh, x);
-    q->fresh++;
-  }
-  return 1;
-}
-
-/* ln of the probability that a split, once chosen, cuts a layer of `size` nodes into these two parts. */
-static double log_cut(const weft_bn_lists *lists, size_t size, size_t part)
-{
-  const double *f = lists->log_factorial;
-  const double choices = weft_sub(f[size], weft_add(f[part], f[size - part]));
-  return weft_sub(weft_log((double) size / ((double) lists->p * (double) (size - 1))), choices);
-}
-
-WIDE int propose_join(const weft_bn_lists *lists, weft_bn_layers *l, weft_u32x4 draw, proposal *q, size_t words)
-{
-  if (l->count < 2) return 0;
-  const size_t c = below(draw.v[0], l->count - 1);
-  const uint64_t *one = l->member + c * words, *two = one + words;
-  for (size_t w = 0; w < words; w++) l->fresh[w] = one[w] | two[w];
-  *q = (proposal) { c, 2, 1, 0 };
-  q->ways = weft_add(log_cut(lists, size_of(l->fresh, words), size_of(one, words)), weft_log((double) (l->count - 1)));
-  return 1;
-}
-
-/* A layer with a probability in proportion to its size, the size of its first part, then the members of that. */
-WIDE int propose_split(const weft_bn_lists *lists, weft_bn_layers *l, weft_rng rng, uint64_t step, weft_u32x4 draw,
-                       proposal *q, size_t words)
-{
-  const size_t c = layer_of(l, (int32_t) below(draw.v[0], lists->p), words);
-  const uint64_t *whole = l->member + c * words;
-  const size_t size = size_of(whole, words);
-  if (size == 1) return 0;
-  const size_t part = 1 + below(draw.v[1], size - 1);
-  size_t wanted = part, seen = 0;
-  weft_u32x4 drawn = { { 0, 0, 0, 0 } };
-  memset(l->fresh, 0, words * sizeof *l->fresh);
-  for (size_t w = 0; w < words && wanted; w++)
-    for (uint64_t word = whole[w]; word && wanted; word &= word - 1, seen++) {
-      if (seen % 4 == 0) drawn = weft_draw_words(rng, step, BLOCK_MEMBERS + (uint32_t) (seen / 4));
-      if (below(drawn.v[seen % 4], size - seen) >= wanted) continue;
-      set_bit(l->fresh, (int32_t) (64 * w) + __builtin_ctzll(word));
-      wanted--;
-    }
-  for (size_t w = 0; w < words; w++) l->fresh[words + w] = whole[w] & ~l->fresh[w];
-  *q = (proposal) { c, 1, 2, 0 };
-  q->ways = weft_sub(0, weft_add(log_cut(lists, size, part), weft_log((double) l->count)));
-  return 1;
 }
 
 /* ---- moves of a graph ---- */
@@ -373,7 +225,7 @@ WIDE void draw_parents(const weft_bn_lists *lists, weft_bn_layers *l, size_t z, 
 
 static inline double uniform_of(weft_rng rng, uint64_t step, size_t number)
 {
-  const weft_u32x4 drawn = weft_draw_words(rng, step, BLOCK_MEMBERS + (uint32_t) number);
+  const weft_u32x4 drawn = weft_draw_words(rng, step, WEFT_BN_BLOCK_MEMBERS + (uint32_t) number);
   return weft_u01(drawn.v[0], drawn.v[1]);
 }
 
@@ -390,9 +242,9 @@ WIDE void find_others(const weft_bn_layers *l, int32_t x, int32_t orphan, uint64
   uint64_t *below_x = out; /* until the end */
   memset(below_x, 0, words * sizeof *below_x);
   set_bit(below_x, x);
-  for (size_t c = layer_of(l, x, words) + 1; c < l->count; c++)
+  for (size_t c = layer_of(&l->now, x, words) + 1; c < l->now.count; c++)
     for (size_t w = 0; w < words; w++)
-      for (uint64_t word = l->member[c * words + w]; word; word &= word - 1) {
+      for (uint64_t word = l->now.member[c * words + w]; word; word &= word - 1) {
         const int32_t z = (int32_t) (64 * w) + __builtin_ctzll(word);
         if (z != orphan && meets(l->parents + (size_t) z * words, below_x, words)) set_bit(below_x, z);
       }
@@ -400,15 +252,15 @@ WIDE void find_others(const weft_bn_layers *l, int32_t x, int32_t orphan, uint64
 }
 
 /* The partition of the drawn graph. */
-WIDE void find_layers(const weft_bn_lists *lists, weft_bn_layers *l, proposal *q, size_t words)
+WIDE void find_layers(const weft_bn_lists *lists, weft_bn_layers *l, weft_bn_proposal *q, size_t words)
 {
   uint64_t left[words ? words : 1], placed[words ? words : 1];
   memset(left, 0, words * sizeof *left);
   memset(placed, 0, words * sizeof *placed);
   for (size_t z = 0; z < lists->p; z++) set_bit(left, (int32_t) z);
-  *q = (proposal) { 0, l->count, 0, 0 };
+  *q = (weft_bn_proposal) { 0, l->now.count, 0, 0 };
   while (any_bit(left, words)) {
-    uint64_t *fresh = l->fresh + q->fresh++ * words;
+    uint64_t *fresh = l->now.fresh + q->fresh++ * words;
     memset(fresh, 0, words * sizeof *fresh);
     for (size_t w = 0; w < words; w++)
       for (uint64_t word = left[w]; word; word &= word - 1) {
@@ -420,7 +272,7 @@ WIDE void find_layers(const weft_bn_lists *lists, weft_bn_layers *l, proposal *q
 }
 
 WIDE int propose_renew(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t step,
-                       weft_u32x4 draw, proposal *q, size_t words)
+                       weft_u32x4 draw, weft_bn_proposal *q, size_t words)
 {
   weft_bn_layers *l = r->layers;
   uint64_t *others = l->room, *none = others + words;
@@ -446,7 +298,7 @@ WIDE void nth_edge(const weft_bn_layers *l, size_t n, int32_t *from, int32_t *to
 /* Edge x -> y: both lose their parents, x gets new ones with y among them, then y. The way back draws y's parents with
  * x among them, then x's. */
 WIDE int propose_reverse(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t step,
-                         weft_u32x4 draw, proposal *q, size_t words)
+                         weft_u32x4 draw, weft_bn_proposal *q, size_t words)
 {
   weft_bn_layers *l = r->layers;
   uint64_t *for_x = l->room, *for_y = for_x + words, *both = for_y + words, *only = both + words, *none = only + words;
@@ -482,19 +334,13 @@ WIDE int propose_reverse(const weft_bn_lists *lists, const weft_bn_replica *r, w
 
 /* ---- steps ---- */
 
-WIDE int propose(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t step, uint32_t kind,
-                 int *move, proposal *q, size_t words)
+WIDE int propose(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t step, int move,
+                 uint32_t kind, weft_bn_proposal *q, size_t words)
 {
-  weft_bn_layers *l = r->layers;
-  const weft_u32x4 draw = weft_draw_words(rng, step, BLOCK_PLACES);
-  if (kind < 1) { *move = SWAP; return propose_swap(lists, l, draw, q, words); }
-  if (kind < 2) { *move = ADJACENT; return propose_adjacent(l, draw, q, words); }
-  if (kind < 6) { *move = SHIFT; return propose_shift(lists, l, draw, q, words); }
-  if (kind < 7) { *move = SPLIT; return propose_join(lists, l, draw, q, words); }
-  if (kind < 8) { *move = SPLIT; return propose_split(lists, l, rng, step, draw, q, words); }
-  if (kind < 12) { *move = REVERSE; return propose_reverse(lists, r, rng, step, draw, q, words); }
-  *move = RENEW;
-  return propose_renew(lists, r, rng, step, draw, q, words);
+  const weft_u32x4 draw = weft_draw_words(rng, step, WEFT_BN_BLOCK_PLACES);
+  if (move == WEFT_BN_REVERSE) return propose_reverse(lists, r, rng, step, draw, q, words);
+  if (move == WEFT_BN_RENEW) return propose_renew(lists, r, rng, step, draw, q, words);
+  return weft_bn_propose_layers(&r->layers->now, rng, step, kind, draw, q, words);
 }
 
 WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, size_t count,
@@ -502,15 +348,16 @@ WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, do
 {
   const double scale = beta / lists->unit, scale_of_graphs = (beta - 1) / lists->unit;
   for (uint64_t step = first; step < first + count; step++) {
-    const weft_u32x4 draw = weft_draw_words(rng, step, BLOCK_MOVE);
+    const weft_u32x4 draw = weft_draw_words(rng, step, WEFT_BN_BLOCK_MOVE);
     int64_t score = r->score;
     size_t changes = 0;
-    proposal q;
-    int move;
+    const uint32_t kind = draw.v[0] >> 28;
+    const int move = weft_bn_layer_move(kind);
+    weft_bn_proposal q;
     r->accepted[WEFT_BN_MOST_MOVES]++;
-    if (!propose(lists, r, rng, step, draw.v[0] >> 28, &move, &q, words)) continue;
+    if (!propose(lists, r, rng, step, move, kind, &q, words)) continue;
     if (!value_proposal(lists, r, &q, &changes, &score, words)) continue;
-    const double gain = weft_mul(move < REVERSE ? scale : scale_of_graphs, (double) (score - r->score));
+    const double gain = weft_mul(move < WEFT_BN_REVERSE ? scale : scale_of_graphs, (double) (score - r->score));
     if (!weft_bn_accept(1, weft_add(gain, q.ways), draw)) continue;
     r->accepted[move]++;
     take_proposal(r, &q, changes, score, words);
@@ -540,8 +387,8 @@ weft_bn_kernel weft_bn_layers_kernel(size_t words)
 /* Takes over the layers in `fresh`. */
 static void take_layers(const weft_bn_lists *lists, weft_bn_replica *r, size_t count)
 {
-  const proposal all = { 0, 0, count, 0 };
-  r->layers->count = 0;
+  const weft_bn_proposal all = { 0, 0, count, 0 };
+  r->layers->now.count = 0;
   take_proposal(r, &all, 0, 0, lists->words);
 }
 
@@ -549,7 +396,7 @@ void weft_bn_layers_draw(const weft_bn_lists *lists, weft_bn_replica *r, weft_rn
 {
   weft_bn_layers *l = r->layers;
   const size_t words = lists->words;
-  proposal q;
+  weft_bn_proposal q;
   for (size_t z = 0; z < lists->p; z++) {
     const uint64_t *before = r->before + z * words;
     draw_parents(lists, l, z, before, NULL, weft_bn_node_value(lists, z, before, NULL),
@@ -559,17 +406,42 @@ void weft_bn_layers_draw(const weft_bn_lists *lists, weft_bn_replica *r, weft_rn
   take_layers(lists, r, q.fresh);
 }
 
+weft_status weft_bn_layers_refuse(weft_ctx *ctx)
+{
+  return weft_fail(ctx, WEFT_ERR_INPUT, "Layers to go on from leave a node without possible parents.");
+}
+
+weft_status weft_bn_layers_check(weft_ctx *ctx, size_t p, const weft_bn_run *run, const int32_t *layer)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  uint64_t *seen; /* in which replica a layer was met last, from 1 */
+  WEFT_TAKE0(seen, &mem, p);
+  for (size_t r = 0; r < run->ladders * run->temperatures; r++, layer += p) {
+    size_t count = 0, different = 0;
+    if (layer[0] < 0) continue; /* to be drawn */
+    for (size_t z = 0; z < p; z++) {
+      if (layer[z] < 0 || (size_t) layer[z] >= p) WEFT_TRY(weft_bn_layers_refuse(ctx));
+      different += seen[layer[z]] != r + 1;
+      seen[layer[z]] = r + 1;
+      if ((size_t) layer[z] >= count) count = (size_t) layer[z] + 1;
+    }
+    if (different != count) WEFT_TRY(weft_bn_layers_refuse(ctx));
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
 int weft_bn_layers_read(const weft_bn_lists *lists, weft_bn_replica *r, const int32_t *layer)
 {
   weft_bn_layers *l = r->layers;
   size_t count = 0;
-  memset(l->fresh, 0, (lists->p + 1) * lists->words * sizeof *l->fresh);
+  memset(l->now.fresh, 0, (lists->p + 1) * lists->words * sizeof *l->now.fresh);
   for (size_t z = 0; z < lists->p; z++) {
-    if (layer[z] < 0 || (size_t) layer[z] >= lists->p) return 0;
-    set_bit(l->fresh + (size_t) layer[z] * lists->words, (int32_t) z);
+    set_bit(l->now.fresh + (size_t) layer[z] * lists->words, (int32_t) z);
     if ((size_t) layer[z] >= count) count = (size_t) layer[z] + 1;
   }
-  for (size_t c = 0; c < count; c++) if (!any_bit(l->fresh + c * lists->words, lists->words)) return 0;
   take_layers(lists, r, count);
   for (size_t z = 0; z < lists->p; z++)
     if (weft_bn_node_value(lists, z, r->before + z * lists->words, l->last + z * lists->words) == WEFT_BN_NEVER)
@@ -580,9 +452,9 @@ int weft_bn_layers_read(const weft_bn_lists *lists, weft_bn_replica *r, const in
 void weft_bn_layers_write(const weft_bn_lists *lists, weft_bn_replica *r, int32_t *layer)
 {
   size_t at = 0;
-  for (size_t c = 0; c < r->layers->count; c++)
+  for (size_t c = 0; c < r->layers->now.count; c++)
     for (size_t w = 0; w < lists->words; w++)
-      for (uint64_t word = r->layers->member[c * lists->words + w]; word; word &= word - 1) {
+      for (uint64_t word = r->layers->now.member[c * lists->words + w]; word; word &= word - 1) {
         const int32_t z = (int32_t) (64 * w) + __builtin_ctzll(word);
         layer[z] = (int32_t) c;
         r->order[at++] = z;

@@ -9,6 +9,12 @@
 extern "C" {
 #endif
 
+#define WIDE static WEFT_HD inline __attribute__((always_inline))
+
+WIDE int has_bit(const uint64_t *mask, int32_t v) { return (int) (mask[v >> 6] >> (v & 63) & 1); }
+WIDE void set_bit(uint64_t *mask, int32_t v) { mask[v >> 6] |= UINT64_C(1) << (v & 63); }
+WIDE void clear_bit(uint64_t *mask, int32_t v) { mask[v >> 6] &= ~(UINT64_C(1) << (v & 63)); }
+
 /* Streams of the draws. */
 enum { WEFT_BN_STEPS = 0, WEFT_BN_STARTS = 1 << 28, WEFT_BN_SWAPS = 2 << 28, WEFT_BN_GRAPHS = 3 << 28 };
 
@@ -130,6 +136,12 @@ typedef struct weft_bn_lists {
 weft_status weft_bn_lists_make(weft_arena *mem, const weft_bn_table *table, int sum, weft_bn_lists *out);
 /* Fills in the orders to start from, p × replicas, and checks those given. */
 weft_status weft_bn_start_orders(weft_ctx *ctx, const weft_bn_lists *lists, const weft_bn_run *run, int32_t *order);
+
+/* What lists have for layers; whether those given to start from are numbered without gaps, and the error when they or
+ * what the nodes can have for parents refuse them (bn_layers.c). */
+weft_status weft_bn_layers_prepare(weft_arena *mem, weft_bn_lists *lists);
+weft_status weft_bn_layers_check(weft_ctx *ctx, size_t p, const weft_bn_run *run, const int32_t *layer);
+weft_status weft_bn_layers_refuse(weft_ctx *ctx);
 
 #ifdef __cplusplus
 }

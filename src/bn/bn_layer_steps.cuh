@@ -1,0 +1,643 @@
+/* Steps of chains over partitions into layers (bn_layers.c), a warp a chain. Whatever goes over nodes has a lane per
+ * node, and whatever goes over the sets of a node a lane per set; partial sums and their order are those of bn_sum.c.
+ * Moves that need no scores are made by one lane (bn_layer_moves.h). A replica's state has, besides values, picks, the
+ * order and, as `place`, each node's layer:
+ *
+ *   member   p × words       nodes of a layer             before    (p + 1) × words   of all layers before it
+ *   fresh    (p + 1) × words proposed layers              ahead     (p + 2) × words   what comes before these
+ *   parents  p × words       of a drawn graph             sets      5 × words         of nodes
+ *   plan                     what one lane tells the others */
+#pragma once
+
+#include "bn_chain_steps.cuh"
+#include "bn_layer_moves.h"
+
+#define AT_ONCE 4               /* chunks of sets in which the first that fits is looked for */
+
+struct layers_plan { uint64_t count; weft_bn_proposal q; uint64_t possible; };
+
+__host__ __device__ static inline uint64_t layers_bytes(uint64_t p, uint64_t words)
+{
+  return 8 * words * (p + (p + 1) + (p + 1) + (p + 2) + p + 5) + sizeof(layers_plan);
+}
+
+struct layers_view {
+  int64_t *value, *fresh_value;
+  int32_t *pick, *order, *layer;
+  uint64_t *member, *before, *fresh, *ahead, *parents, *sets[5];
+  layers_plan *plan;
+};
+
+__device__ static layers_view view_layers(const chain_job &job, unsigned char *state)
+{
+  const replica r = view(job, state);
+  const uint64_t words = job.words, p = job.p;
+  layers_view l;
+  l.value = r.value;
+  l.fresh_value = r.fresh_value;
+  l.pick = r.pick;
+  l.order = r.order;
+  l.layer = r.place;
+  l.member = r.mid;
+  l.before = l.member + p * words;
+  l.fresh = l.before + (p + 1) * words;
+  l.ahead = l.fresh + (p + 1) * words;
+  l.parents = l.ahead + (p + 2) * words;
+  for (int k = 0; k < 5; k++) l.sets[k] = l.parents + (p + k) * words;
+  l.plan = (layers_plan *) (l.parents + (p + 5) * words);
+  return l;
+}
+
+/* What a node is offered: the sets within `before` that meet `last`, unless that is empty. */
+template <int W> struct offer {
+  uint64_t before[W ? W : 1], last[W ? W : 1];
+  const uint64_t *before_at, *last_at; /* where W is 0 */
+  uint32_t words;
+  bool must_meet;
+};
+
+/* `last` may be NULL. */
+template <int W>
+__device__ static offer<W> make_offer(const chain_job &job, const uint64_t *before, const uint64_t *last)
+{
+  offer<W> o;
+  uint64_t any = 0;
+  o.words = words_of<W>(job);
+  o.before_at = before;
+  o.last_at = last;
+#pragma unroll
+  for (int w = 0; w < (W ? W : 1); w++) {
+    o.before[w] = W ? before[w] : 0;
+    o.last[w] = W && last ? last[w] : 0;
+  }
+  for (uint32_t w = 0; w < o.words && last; w++) any |= W ? o.last[w] : last[w];
+  o.must_meet = any != 0;
+  return o;
+}
+
+/* Whether the set in place `at` is offered. */
+template <int W>
+__device__ __forceinline__ bool offered(const chain_job &job, const offer<W> &o, uint64_t at)
+{
+  uint64_t missing = 0, met = 0;
+  if constexpr (W > 0) {
+#pragma unroll
+    for (int w = 0; w < W; w++) {
+      const uint64_t set = job.chunk_mask[at * W + w];
+      missing |= set & ~o.before[w];
+      met |= set & o.last[w];
+    }
+  } else {
+    for (uint32_t w = 0; w < o.words; w++) {
+      const uint64_t set = job.chunk_mask[at * o.words + w];
+      missing |= set & ~o.before_at[w];
+      if (o.must_meet) met |= set & o.last_at[w];
+    }
+  }
+  return !missing && (met || !o.must_meet);
+}
+
+/* The first chunk of z, but for copies, that has a set which is offered; z's end when there is none. */
+template <int W>
+__device__ static uint32_t first_chunk(const chain_job &job, uint32_t z, const offer<W> &o, uint32_t lane)
+{
+  const uint32_t end = job.begin[z + 1];
+  for (uint32_t c = job.begin[z]; c < end; c += AT_ONCE) {
+    bool there[AT_ONCE];
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; k++) { /* beyond the end: the last chunk once more */
+      const uint64_t at = (uint64_t) (c + k < end ? c + k : end - 1) * WEFT_BN_CHUNK + lane;
+      there[k] = offered<W>(job, o, at) || offered<W>(job, o, at + 32);
+    }
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; k++)
+      if (__any_sync(FULL, there[k]) && c + k < end && !job.chunk[c + k].copies) return c + k;
+  }
+  return end;
+}
+
+/* ln Σ over the sets that z is offered. */
+template <int W>
+__device__ static int64_t layer_value(const chain_job &job, uint32_t z, const uint64_t *before, const uint64_t *last,
+                                      uint32_t lane)
+{
+  const offer<W> o = make_offer<W>(job, before, last);
+  const uint32_t first = first_chunk<W>(job, z, o, lane);
+  if (first == job.begin[z + 1]) return WEFT_BN_NEVER;
+  const weft_bn_chunk here = job.chunk[first];
+  double part = 0;
+#pragma unroll 2
+  for (uint32_t c = first; c < here.stop; c++) {
+    const uint64_t at = (uint64_t) c * WEFT_BN_CHUNK + lane;
+    const double one = job.weight[at], two = job.weight[at + 32];
+    part = weft_add(part, offered<W>(job, o, at) ? one : 0);
+    part = weft_add(part, offered<W>(job, o, at + 32) ? two : 0);
+  }
+  for (int d = 16; d; d /= 2) part = weft_add(part, __shfl_xor_sync(FULL, part, d));
+  if (!(part > 0)) return WEFT_BN_NEVER;
+  return here.reference + (int64_t) rint(weft_mul(weft_log(part), job.unit));
+}
+
+/* One of these sets with the probability of its weight: which of z's sets. */
+template <int W>
+__device__ static int32_t draw_set(const chain_job &job, uint32_t z, const uint64_t *before, const uint64_t *last,
+                                   int64_t value, double uniform, uint32_t lane)
+{
+  const offer<W> o = make_offer<W>(job, before, last);
+  const uint32_t end = job.begin[z + 1];
+  double left = uniform;
+  int32_t pick = -1;
+  for (uint32_t c = first_chunk<W>(job, z, o, lane); c < end && left >= 0; c++) {
+    const weft_bn_chunk one = job.chunk[c];
+    if (one.copies) continue;
+    const uint64_t at = (uint64_t) c * WEFT_BN_CHUNK + lane;
+    const double scale = weft_exp(weft_div((double) (one.reference - value), job.unit));
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      const bool fits = offered<W>(job, o, at + 32 * half);
+      const double share = fits ? weft_mul(job.weight[at + 32 * half], scale) : 0;
+      for (uint32_t some = __ballot_sync(FULL, fits); some && left >= 0; some &= some - 1) {
+        const int who = __ffs((int) some) - 1;
+        left = weft_sub(left, __shfl_sync(FULL, share, who));
+        pick = one.pick + 32 * half + who;
+      }
+    }
+  }
+  return pick;
+}
+
+/* The layer just before z's own; NULL for the first. */
+__device__ static const uint64_t *layer_before(const chain_job &job, const layers_view &l, uint32_t z)
+{
+  return l.layer[z] ? l.member + (uint64_t) (l.layer[z] - 1) * job.words : NULL;
+}
+
+template <int W>
+__device__ static void set_parents(const chain_job &job, const layers_view &l, uint32_t z, int32_t pick, uint32_t lane)
+{
+  const uint32_t words = words_of<W>(job);
+  for (uint32_t w = lane; w < words; w += 32)
+    l.parents[(uint64_t) z * words + w] = job.mask[(uint64_t) (job.start[z] + pick) * words + w];
+  __syncwarp();
+}
+
+/* A graph given the layers, to `parents` and, unless that is NULL, `picks`; its score in the latter case. Node z's number comes from
+ * block `sub` + z of draw `index`, or where each node has a draw of its own, from the first block of draw index + z.
+ * `split`: a node has a parent in the layer before its own. */
+template <int W>
+__device__ static int64_t draw_layers_graph(const chain_job &job, const layers_view &l, weft_rng rng, uint64_t index,
+                                            bool own_draws, bool split, int32_t *picks, uint32_t lane)
+{
+  const uint32_t words = words_of<W>(job);
+  int64_t score = 0;
+  double uniform = 0;
+  for (uint32_t z = 0; z < job.p; z++) {
+    if (z % 32 == 0) {
+      const weft_u32x4 drawn = own_draws ? weft_draw_words(rng, index + z + lane, 0)
+                                         : weft_draw_words(rng, index, WEFT_BN_BLOCK_MEMBERS + z + lane);
+      uniform = weft_u01(drawn.v[0], drawn.v[1]);
+    }
+    const double own = __shfl_sync(FULL, uniform, (int) (z % 32));
+    if (split && !picks && !l.layer[z]) { /* without parents */
+      for (uint32_t w = lane; w < words; w += 32) l.parents[(uint64_t) z * words + w] = 0;
+      continue;
+    }
+    const int32_t pick = draw_set<W>(job, z, l.before + (uint64_t) l.layer[z] * words,
+                                     split ? layer_before(job, l, z) : NULL, l.value[z], own, lane);
+    if (picks && !lane) picks[z] = pick;
+    score += job.score[job.start[z] + pick];
+    set_parents<W>(job, l, z, pick, lane);
+  }
+  return score;
+}
+
+/* ---- layers ---- */
+
+/* What comes before each layer from `first` on, and the nodes' layers; members and their count are known. */
+template <int W>
+__device__ static void number_layers(const chain_job &job, const layers_view &l, uint32_t first, uint32_t lane)
+{
+  const uint32_t words = words_of<W>(job), count = (uint32_t) l.plan->count;
+  for (uint32_t w = lane; w < words; w += 32) {
+    uint64_t placed = first ? l.before[(uint64_t) first * words + w] : 0;
+    for (uint32_t c = first; c < count; c++) {
+      l.before[(uint64_t) c * words + w] = placed;
+      placed |= l.member[(uint64_t) c * words + w];
+    }
+    l.before[(uint64_t) count * words + w] = placed;
+  }
+  for (uint32_t z = lane; z < job.p; z += 32)
+    for (uint32_t c = first; c < count; c++)
+      if (bit_of(l.member + (uint64_t) c * words, (int32_t) z)) { l.layer[z] = (int32_t) c; break; }
+  __syncwarp();
+}
+
+/* Words from .. from + count - 1 to another place, which may overlap. */
+__device__ static void move_words(uint64_t *to, const uint64_t *from, uint32_t count, uint32_t lane)
+{
+  const uint32_t rounds = (count + 31) / 32;
+  for (uint32_t k = 0; k < rounds; k++) {
+    const uint32_t at = 32 * (to < from ? k : rounds - 1 - k) + lane;
+    const uint64_t word = at < count ? from[at] : 0;
+    __syncwarp();
+    if (at < count) to[at] = word;
+    __syncwarp();
+  }
+}
+
+template <int W>
+__device__ static void take_layers(const chain_job &job, const layers_view &l, uint32_t lane)
+{
+  const uint32_t words = words_of<W>(job);
+  const weft_bn_proposal q = l.plan->q;
+  const uint64_t count = l.plan->count, behind = q.first + q.old;
+  if (q.old != q.fresh)
+    move_words(l.member + (q.first + q.fresh) * words, l.member + behind * words, (uint32_t) (count - behind) * words,
+               lane);
+  move_words(l.member + q.first * words, l.fresh, (uint32_t) q.fresh * words, lane);
+  if (!lane) l.plan->count = count - q.old + q.fresh;
+  __syncwarp();
+  number_layers<W>(job, l, (uint32_t) q.first, lane);
+}
+
+/* The layers of the drawn graph are proposed. */
+template <int W>
+__device__ static void find_layers(const chain_job &job, const layers_view &l, double ways, uint32_t lane)
+{
+  const uint32_t words = words_of<W>(job);
+  uint64_t *placed = l.sets[0];
+  uint32_t left = job.p, count = 0;
+  for (uint32_t w = lane; w < words; w += 32) placed[w] = 0;
+  __syncwarp();
+  for (; left; count++) {
+    uint64_t *fresh = l.fresh + (uint64_t) count * words;
+    for (uint32_t first = 0; first < 64 * words; first += 32) {
+      const uint32_t z = first + lane;
+      bool ready = z < job.p && !bit_of(placed, (int32_t) z);
+      for (uint32_t w = 0; w < words && ready; w++) ready = !(l.parents[(uint64_t) z * words + w] & ~placed[w]);
+      const uint32_t some = __ballot_sync(FULL, ready);
+      left -= (uint32_t) __popc(some);
+      if (!lane) ((uint32_t *) fresh)[first / 32] = some;
+    }
+    __syncwarp();
+    for (uint32_t w = lane; w < words; w += 32) placed[w] |= fresh[w];
+    __syncwarp();
+  }
+  if (!lane) {
+    plan_layers(&l.plan->q, 0, l.plan->count, count);
+    l.plan->q.ways = ways;
+    l.plan->possible = 1;
+  }
+  __syncwarp();
+}
+
+/* All nodes but x and its descendants in the drawn graph without what leads into `orphan`. */
+template <int W>
+__device__ static void find_others(const chain_job &job, const layers_view &l, int32_t x, int32_t orphan, uint64_t *out,
+                                   uint32_t lane)
+{
+  const uint32_t words = words_of<W>(job), count = (uint32_t) l.plan->count;
+  for (uint32_t w = lane; w < words; w += 32) out[w] = word_bit(x, w);
+  __syncwarp();
+  for (uint32_t c = (uint32_t) l.layer[x] + 1; c < count; c++) {
+    const uint32_t *member = (const uint32_t *) (l.member + (uint64_t) c * words);
+    for (uint32_t k = 0; k < 2 * words; k++) {
+      if (!member[k]) continue;
+      const uint32_t z = 32 * k + lane;
+      uint64_t met = 0;
+      if (member[k] >> lane & 1 && (int32_t) z != orphan)
+        for (uint32_t w = 0; w < words; w++) met |= l.parents[(uint64_t) z * words + w] & out[w];
+      const uint32_t some = __ballot_sync(FULL, met != 0);
+      if (!lane) ((uint32_t *) out)[k] |= some;
+      __syncwarp();
+    }
+  }
+  for (uint32_t w = lane; w < words; w += 32) out[w] = ~out[w];
+  __syncwarp();
+}
+
+/* ---- moves of a graph: false where nothing is proposed ---- */
+
+__device__ static void put_set(uint64_t *out, int32_t member, uint32_t words, uint32_t lane)
+{
+  for (uint32_t w = lane; w < words; w += 32) out[w] = word_bit(member, w);
+  __syncwarp();
+}
+
+template <int W>
+__device__ static void draw_parents(const chain_job &job, const layers_view &l, int32_t z, const uint64_t *before,
+                                    const uint64_t *last, int64_t value, double uniform, uint32_t lane)
+{
+  set_parents<W>(job, l, (uint32_t) z, draw_set<W>(job, (uint32_t) z, before, last, value, uniform, lane), lane);
+}
+
+template <int W>
+__device__ static void renew(const chain_job &job, const layers_view &l, const weft_u32x4 &draw, uint32_t lane)
+{
+  const int32_t x = (int32_t) below(draw.v[0], job.p);
+  uint64_t *others = l.sets[1];
+  find_others<W>(job, l, x, x, others, lane);
+  draw_parents<W>(job, l, x, others, NULL, layer_value<W>(job, (uint32_t) x, others, NULL, lane),
+                  weft_u01(draw.v[2], draw.v[3]), lane);
+  find_layers<W>(job, l, 0, lane);
+}
+
+__device__ static uint32_t parents_of(const layers_view &l, uint32_t z, uint32_t words)
+{
+  uint32_t count = 0;
+  for (uint32_t w = 0; w < words; w++) count += (uint32_t) __popcll(l.parents[(uint64_t) z * words + w]);
+  return count;
+}
+
+/* The child of edge n, whose number among the child's edges is left in n. */
+__device__ static int32_t child_of(const chain_job &job, const layers_view &l, uint32_t &n, uint32_t words,
+                                   uint32_t lane)
+{
+  for (uint32_t first = 0;; first += 32) {
+    const uint32_t own = first + lane < job.p ? parents_of(l, first + lane, words) : 0;
+    uint32_t until = own;
+    for (int d = 1; d < 32; d *= 2) {
+      const uint32_t other = __shfl_up_sync(FULL, until, d);
+      until += (int) lane >= d ? other : 0;
+    }
+    const uint32_t beyond = __ballot_sync(FULL, until > n);
+    if (beyond) {
+      const int who = __ffs((int) beyond) - 1;
+      n -= __shfl_sync(FULL, until - own, who);
+      return (int32_t) first + who;
+    }
+    n -= __shfl_sync(FULL, until, 31);
+  }
+}
+
+template <int W>
+__device__ static bool reverse(const chain_job &job, const layers_view &l, weft_rng rng, uint64_t step,
+                               const weft_u32x4 &draw, uint32_t lane)
+{
+  const uint32_t words = words_of<W>(job);
+  uint64_t *for_x = l.sets[1], *for_y = l.sets[2], *both = l.sets[3], *only = l.sets[4];
+  uint32_t own = 0;
+  for (uint32_t z = lane; z < job.p; z += 32) own += parents_of(l, z, words);
+  const uint32_t edges = (uint32_t) total(own);
+  if (!edges) return false;
+  uint32_t n = (uint32_t) below(draw.v[0], edges);
+  const int32_t y = child_of(job, l, n, words, lane), x = nth_member(l.parents + (uint64_t) y * words, n);
+  if (!bit_of(job.offered + (uint64_t) x * words, y)) return false;
+  const uint32_t old = parents_of(l, (uint32_t) x, words) + parents_of(l, (uint32_t) y, words);
+  find_others<W>(job, l, x, y, for_x, lane);
+  find_others<W>(job, l, y, x, for_y, lane);
+  for (uint32_t w = lane; w < words; w += 32) both[w] = for_x[w] & for_y[w];
+  put_set(only, y, words, lane);
+  const int64_t x_there = layer_value<W>(job, (uint32_t) x, for_x, only, lane);
+  const int64_t y_there = layer_value<W>(job, (uint32_t) y, both, NULL, lane);
+  if (x_there == WEFT_BN_NEVER || y_there == WEFT_BN_NEVER) return false;
+  const weft_u32x4 of_x = weft_draw_words(rng, step, WEFT_BN_BLOCK_MEMBERS + job.p),
+                   of_y = weft_draw_words(rng, step, WEFT_BN_BLOCK_MEMBERS + job.p + 1);
+  draw_parents<W>(job, l, x, for_x, only, x_there, weft_u01(of_x.v[0], of_x.v[1]), lane);
+  draw_parents<W>(job, l, y, both, NULL, y_there, weft_u01(of_y.v[0], of_y.v[1]), lane);
+  put_set(only, x, words, lane);
+  const int64_t y_back = layer_value<W>(job, (uint32_t) y, for_y, only, lane);
+  const int64_t x_back = layer_value<W>(job, (uint32_t) x, both, NULL, lane);
+  const uint32_t after = edges - old + parents_of(l, (uint32_t) x, words) + parents_of(l, (uint32_t) y, words);
+  find_layers<W>(job, l, weft_add(weft_log(weft_div((double) edges, (double) after)),
+                                  weft_div((double) (x_there - y_back + (y_there - x_back)), job.unit)), lane);
+  return true;
+}
+
+/* ---- steps ---- */
+
+/* Layer c of the partition after the move, and where its parts are: the new layers and the one behind them. */
+__device__ static const uint64_t *layer_after(const layers_view &l, const weft_bn_proposal &q, uint32_t c,
+                                              uint32_t words)
+{
+  return c < q.fresh ? l.fresh + (uint64_t) c * words : l.member + (q.first + q.old) * words;
+}
+
+__device__ static const uint64_t *last_after(const layers_view &l, const weft_bn_proposal &q, uint32_t c,
+                                             uint32_t words)
+{
+  if (c) return layer_after(l, q, c - 1, words);
+  return q.first ? l.member + (q.first - 1) * words : NULL;
+}
+
+/* Values of the nodes that are offered something else, which are in `changed`; false when the partition has no
+ * graphs. `score`: what it is worth. */
+template <int W>
+__device__ static bool value_layers(const chain_job &job, const layers_view &l, uint64_t *changed, int64_t &score,
+                                    uint32_t lane)
+{
+  const uint32_t words = words_of<W>(job);
+  const weft_bn_proposal q = l.plan->q;
+  const uint32_t touched = (uint32_t) (q.fresh + (q.first + q.old < l.plan->count));
+  for (uint32_t w = lane; w < words; w += 32) {
+    uint64_t placed = q.first ? l.before[q.first * words + w] : 0;
+    changed[w] = 0;
+    for (uint32_t c = 0; c < touched; c++) {
+      l.ahead[(uint64_t) c * words + w] = placed;
+      placed |= layer_after(l, q, c, words)[w];
+    }
+  }
+  __syncwarp();
+  for (uint32_t c = 0; c < touched; c++) {
+    const uint64_t *before = l.ahead + (uint64_t) c * words, *last = last_after(l, q, c, words);
+    const uint32_t *member = (const uint32_t *) layer_after(l, q, c, words);
+    for (uint32_t k = 0; k < 2 * words; k++) {
+      if (!member[k]) continue;
+      const uint32_t z = 32 * k + lane;
+      uint64_t differs = 0, met = 0;
+      const bool here = member[k] >> lane & 1;
+      if (here) {
+        const uint64_t *old = l.before + (uint64_t) l.layer[z] * words, *old_last = layer_before(job, l, z);
+        for (uint32_t w = 0; w < words; w++) {
+          const uint64_t some = job.offered[(uint64_t) z * words + w], now = last ? last[w] : 0;
+          differs |= ((old[w] ^ before[w]) | ((old_last ? old_last[w] : 0) ^ now)) & some;
+          met |= now & some;
+        }
+        l.pick[z] = (int32_t) c;
+      }
+      if (__any_sync(FULL, here && last && !met)) return false;
+      const uint32_t some = __ballot_sync(FULL, differs != 0);
+      if (!lane) ((uint32_t *) changed)[k] |= some;
+    }
+  }
+  __syncwarp();
+  for (uint32_t w = 0; w < words; w++)
+    for (uint64_t word = changed[w]; word; word &= word - 1) {
+      const uint32_t z = 64 * w + (uint32_t) lowest_of(word), c = (uint32_t) l.pick[z];
+      const int64_t value = layer_value<W>(job, z, l.ahead + (uint64_t) c * words, last_after(l, q, c, words), lane);
+      if (value == WEFT_BN_NEVER) return false;
+      score += value - l.value[z];
+      if (!lane) l.fresh_value[z] = value;
+    }
+  __syncwarp();
+  return true;
+}
+
+template <int W>
+__device__ static void step_layers(const chain_job &job, const layers_view &l, weft_rng rng, uint64_t step,
+                                   uint32_t temperature, int64_t &now, uint32_t *accepted, uint32_t lane)
+{
+  const uint32_t words = words_of<W>(job);
+  const weft_u32x4 draw = weft_draw_words(rng, step, WEFT_BN_BLOCK_MOVE),
+                   places = weft_draw_words(rng, step, WEFT_BN_BLOCK_PLACES);
+  const uint32_t kind = draw.v[0] >> 28;
+  const int move = weft_bn_layer_move(kind);
+  uint64_t *changed = l.sets[0];
+  int64_t score = now;
+  if (move < WEFT_BN_REVERSE) {
+    if (!lane) {
+      weft_bn_partition own;
+      own.p = job.p;
+      own.count = l.plan->count;
+      own.member = l.member;
+      own.fresh = l.fresh;
+      own.log_factorial = job.log_factorial;
+      l.plan->possible = (uint64_t) weft_bn_propose_layers(&own, rng, step, kind, places, &l.plan->q, words);
+    }
+    __syncwarp();
+  } else {
+    draw_layers_graph<W>(job, l, rng, step, false, true, NULL, lane);
+    if (move == WEFT_BN_RENEW) renew<W>(job, l, places, lane);
+    else if (!reverse<W>(job, l, rng, step, places, lane)) return;
+  }
+  if (!l.plan->possible) return;
+  if (!value_layers<W>(job, l, changed, score, lane)) return;
+  const double gain = weft_mul(move < WEFT_BN_REVERSE ? job.scale[temperature] : job.scale_of_graphs[temperature],
+                               (double) (score - now));
+  if (!weft_bn_accept(1, weft_add(gain, l.plan->q.ways), draw)) return;
+  for (uint32_t z = lane; z < job.p; z += 32) if (bit_of(changed, (int32_t) z)) l.value[z] = l.fresh_value[z];
+  take_layers<W>(job, l, lane);
+  if (!lane) accepted[move]++;
+  now = score;
+}
+
+/* ---- kernels ---- */
+
+/* The best graph of the layers, to `picks`; its score. */
+template <int W>
+__device__ static int64_t best_layers_graph(const chain_job &job, const layers_view &l, int32_t *picks, uint32_t lane)
+{
+  const uint32_t words = words_of<W>(job);
+  int64_t score = 0;
+  for (uint32_t z = 0; z < job.p; z++) {
+    const uint64_t *before = l.before + (uint64_t) l.layer[z] * words;
+    const uint64_t first = job.start[z], last = job.start[z + 1];
+    uint64_t found = last - 1;
+    for (uint64_t k = first; k < last; k += 32) {
+      uint64_t missing = k + lane < last ? 0 : 1;
+      for (uint32_t w = 0; w < words && !missing; w++) missing = job.mask[(k + lane) * words + w] & ~before[w];
+      const uint32_t some = __ballot_sync(FULL, !missing);
+      if (some) { found = k + __ffs((int) some) - 1; break; }
+    }
+    if (!lane) picks[z] = (int32_t) (found - first);
+    score += job.score[found];
+  }
+  __syncwarp();
+  return score;
+}
+
+/* Values of all nodes; `split` as above. Their sum, or WEFT_BN_NEVER. */
+template <int W>
+__device__ static int64_t value_all(const chain_job &job, const layers_view &l, bool split, uint32_t lane)
+{
+  int64_t sum = 0;
+  for (uint32_t z = 0; z < job.p; z++) {
+    const int64_t value = layer_value<W>(job, z, l.before + (uint64_t) l.layer[z] * job.words,
+                                         split ? layer_before(job, l, z) : NULL, lane);
+    if (value == WEFT_BN_NEVER) return value;
+    if (!lane) l.value[z] = value;
+    sum += value;
+  }
+  __syncwarp();
+  return sum;
+}
+
+/* Layers as they are given, or drawn given the order: their scores. */
+template <int W>
+__global__ static void start_layers(chain_job job)
+{
+  const uint32_t lane = threadIdx.x % 32, t = threadIdx.x / 32, words = words_of<W>(job);
+  const uint64_t number = (uint64_t) blockIdx.x * job.temperatures + t;
+  const layers_view l = view_layers(job, job.state + number * job.at.step);
+  const bool given = l.layer[0] >= 0;
+  for (uint32_t k = lane; k < job.p * words; k += 32) l.member[k] = 0;
+  __syncwarp();
+  if (!lane) {
+    uint64_t count = 0;
+    for (uint32_t k = 0; k < job.p; k++) { /* in an order each node is a layer */
+      const uint64_t c = given ? (uint64_t) l.layer[k] : k;
+      set_bit(l.member + c * words, given ? (int32_t) k : l.order[k]);
+      if (c >= count) count = c + 1;
+    }
+    l.plan->count = count;
+  }
+  __syncwarp();
+  number_layers<W>(job, l, 0, lane);
+  if (!given) {
+    const weft_rng rng = { job.key, WEFT_BN_STARTS + (job.ladder0 * job.temperatures + (uint32_t) number) };
+    value_all<W>(job, l, false, lane);
+    draw_layers_graph<W>(job, l, rng, job.p, true, false, l.pick, lane); /* the order took p draws */
+    find_layers<W>(job, l, 0, lane);
+    take_layers<W>(job, l, lane);
+  }
+  const int64_t score = value_all<W>(job, l, true, lane), best = best_layers_graph<W>(job, l, l.pick, lane);
+  keep_graph(job, number, best, hash_of(l.pick, job.p, lane), weft_bn_stamp(0, t), l.pick, lane);
+  if (!lane) { job.now[number] = score; job.slot[number] = t; }
+}
+
+/* A block per ladder, a warp per temperature. Iterations from .. from + count - 1 of this run (from 0). */
+template <int W>
+__global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, 2)
+    run_layers(chain_job job, uint64_t from, uint64_t count)
+{
+  extern __shared__ uint64_t shared[];
+  __shared__ uint32_t slot[MOST_TEMPERATURES], accepted[MOST_TEMPERATURES][WEFT_BN_MOST_MOVES];
+  __shared__ int64_t score_at[MOST_TEMPERATURES];
+  const uint32_t lane = threadIdx.x % 32, t = threadIdx.x / 32, c = blockIdx.x, ladder = job.ladder0 + c;
+  const uint64_t first_replica = (uint64_t) c * job.temperatures, list = first_replica + t;
+  const weft_rng rng = { job.key, WEFT_BN_STEPS + (ladder * job.temperatures + t) };
+  unsigned char *own = job.in_shared ? (unsigned char *) shared : job.state + first_replica * job.at.step;
+  if (job.in_shared) copy_state(own + (uint64_t) t * job.at.step, job.state + list * job.at.step, job.at.step, lane);
+  if (lane < WEFT_BN_MOST_MOVES) accepted[t][lane] = 0;
+  if (!lane) slot[t] = job.slot[list];
+  __syncthreads();
+  layers_view l = view_layers(job, own + (uint64_t) slot[t] * job.at.step);
+  int64_t score = job.now[first_replica + slot[t]];
+  for (uint64_t it = from; it < from + count; it++) {
+    const uint64_t absolute = job.first + it;
+    if (job.p > 1) step_layers<W>(job, l, rng, absolute, t, score, accepted[t], lane);
+    __syncwarp();
+    if (t == 0 && (it + 1) % job.thin == 0)
+      save(
+          job, c, score, it + 1, l.pick, [&](int32_t *picks) { return best_layers_graph<W>(job, l, picks, lane); },
+          [&](weft_rng graphs, uint64_t first, int32_t *picks) {
+            return draw_layers_graph<W>(job, l, graphs, first, true, true, picks, lane);
+          },
+          lane);
+    if (job.temperatures == 1 || (absolute + 1) % job.swap_every) continue;
+    if (!lane) score_at[t] = score;
+    __syncthreads();
+    if (!lane) swap_with_next(job, slot + t, score_at + t, t, c, (absolute + 1) / job.swap_every);
+    __syncthreads();
+    score = score_at[t];
+    l = view_layers(job, own + (uint64_t) slot[t] * job.at.step);
+  }
+  for (uint32_t z = lane; z < job.p; z += 32) { /* the order: by layers, then by nodes */
+    const uint32_t words = words_of<W>(job);
+    const uint64_t at = (uint64_t) l.layer[z] * words;
+    uint32_t place = 0;
+    for (uint32_t w = 0; w < words; w++) {
+      const uint64_t earlier = w < z / 64 ? ~(uint64_t) 0 : w == z / 64 ? word_bit((int32_t) z, w) - 1 : 0;
+      place += (uint32_t) (__popcll(l.before[at + w]) + __popcll(l.member[at + w] & earlier));
+    }
+    l.order[place] = (int32_t) z;
+  }
+  __syncthreads();
+  if (!lane) {
+    job.now[first_replica + slot[t]] = score;
+    job.slot[list] = slot[t];
+    for (uint32_t k = 0; k < job.moves; k++) job.accepted[(job.moves + 1) * list + k] += accepted[t][k];
+    job.accepted[(job.moves + 1) * list + job.moves] += count;
+  }
+  if (job.in_shared) copy_state(job.state + list * job.at.step, own + (uint64_t) t * job.at.step, job.at.step, lane);
+}
