@@ -402,7 +402,7 @@ native_partition <- function(row, col) {
   list(row = as.integer(row), col = as.integer(col), row_clusters = max(row) + 1L, col_clusters = max(col) + 1L)
 }
 
-# Traces are arrays with one row a sweep; samples have one column a kept sweep, then a slice a chain.
+# Traces are arrays with one row per sweep; samples have one column per kept sweep, then one slice per chain.
 add_trace <- function(trace, left, run, piece) {
   chains <- run$chains
   n <- run_nodes(run)
