@@ -6,18 +6,19 @@
 #' [bn_exact()] tell more: how good other networks are, how probable each edge is, and whether there is a better
 #' network.
 #'
-#' @section How it searches: In a random order nodes are put in, each at the place among the others where the score of
-#'   all is highest. Then one after the other goes to the place where it is highest now, until none moves. Then some
-#'   nodes that are near each other are thrown to random places and the search goes on from there; what comes out
-#'   worse is taken back. That is repeated `kicks` times from each of `starts` orders. What a node's parents would be
-#'   among any nodes before it is kept in a tree, so that most of it is looked up. All sets of up to 2, 3 or 4
-#'   candidates, as there is room, are listed besides: two parents may tell together what neither tells alone.
+#' @section How it searches: Nodes are inserted in a random order, each at the place among the others where the total
+#'   score is highest. Then each node in turn moves to the place where the score is highest now, until none moves. Then
+#'   some nodes that are near each other are moved to random places, and the search continues from there; a worse result
+#'   is discarded. This is repeated `kicks` times from each of `starts` orders. The best parents of a node among any set
+#'   of nodes before it are kept in a tree, so that most of them are looked up. In addition, all sets of up to 2, 3 or 4
+#'   candidates, as far as memory allows, are listed: two parents may explain together what neither explains alone.
 #'
 #'   A node's candidates are the nodes that a greedy search around it finds among all nodes, the `candidates` nodes with
 #'   the best scores as its only parent, and the nodes of which it is a candidate. When the search has ended, every node
 #'   before another is tried as its parent once more; those that raise the score become candidates, and the search
-#'   continues. Of categories, chains may go on from there with all small sets of each node's neighbours and of a few
-#'   more candidates: `bn_learn(bn_scores(data, candidates = near), start = fit)`, where `near` is a matrix of 0 and 1.
+#'   continues. For categories, chains may continue from there with all small sets of each node's neighbours and of a
+#'   few more candidates: `bn_learn(bn_scores(data, candidates = near), start = fit)`, where `near` is a matrix of 0 and
+#'   1.
 #'
 #'   The score of a network is that of [bn_scores()]: without a limit by `max_parents`, [bn_score()] gives the same
 #'   number. Results depend on the seed, not on the number of threads; the starts are shared among threads. It runs on
@@ -60,13 +61,13 @@
 #' @param gamma a factor for every edge; NULL: see below.
 #' @param candidates how many candidates by their own score each node has at least; or a named list of names or a matrix
 #'   \[from, to\], beyond which nothing is tried. NULL: 25 of numbers, 30 of categories.
-#' @param starts how many random orders; NULL: 2 of numbers, 4 of categories.
-#' @param kicks how often each start is left at random; NULL: as many as there are nodes and 200 at least; of categories
-#'   10 times as many and 5,000 at least.
+#' @param starts how many random orders; NULL: 2 for numbers, 4 for categories.
+#' @param kicks how often each start is perturbed at random; NULL: the number of nodes, at least 200; for categories, 10
+#'   times the number of nodes, at least 5,000.
 #' @param seed a whole number; NULL draws the key from R's generator.
 #' @return An object of class `weft_bn_search` and `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `node_scores`,
 #'   `order` (names), `start_scores` (what each start came to), `counts` (best moves, parent sets scored, pairs of a
-#'   node and a candidate, and how often candidates were added). What takes networks takes it: [bn_fit()],
+#'   node and a candidate, and how often candidates were added). Functions that take networks take it: [bn_fit()],
 #'   [bn_compare()], [bn_convert()], [plot.weft_bn()], `start` of [bn_learn()].
 #' @seealso [bn_learn()], [bn_score()], [bn_cpdag()]
 #' @export

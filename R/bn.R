@@ -17,10 +17,11 @@
 #' so on, each node with a parent in the layer just before its own. Every graph has one such partition, so that it
 #' counts once. It runs on the CPU.
 #'
-#' @section Halves of the rows: A posterior takes its model for true: with hidden variables, few rows or a screen of
-#'   candidates it says more than is so. With `resample`, `edges` are means over the posteriors of so many random halves
-#'   of the rows, each by one ladder of a tenth of the steps, and `edges_all_rows` those of all rows; the rest of the
-#'   result is of all rows. [gene_bayes()] does that, and its page says how often it was right.
+#' @section Halves of the rows: A posterior assumes that its model is true: with hidden variables, few rows or a
+#'   preselection of candidates, it is too confident. With `resample`, `edges` are means over the posteriors of so many
+#'   random halves of the rows, each computed by one ladder with a tenth of the steps, and `edges_all_rows` are those of
+#'   all rows; the rest of the result is from all rows. [gene_bayes()] does this, and its page says how often it was
+#'   right.
 #'
 #' @section Chains: `chains` independent ladders start from random orders (or `start`). A ladder has one chain for
 #' each of `temperatures`; a chain at temperature T accepts as if the score were divided by T. Moves of orders: half of
@@ -36,11 +37,11 @@
 #' include this descent. `iterations = 0` asks for these descents alone, of 2 p^2 steps from each
 #' ladder's first order: a good network, often the best one, in a small part of the time.
 #'
-#' A search proves nothing. Whether it went on for long enough shows when other seeds end at the same score; if not,
-#' give it more `iterations` and `chains`. For the ALARM network (37 nodes, 1,000 rows, at most 4 parents) 37 of 40
-#' seeds reach the best graph known with 10,000 iterations, 39 with 20,000, all with 50,000; a failure is a graph that
-#' is worse by less than one nat. [bn_exact()] gives a proof for up to some 27 nodes. Results depend on the seed alone,
-#' not on the number of threads nor on the back end; a device takes thousands of chains at once.
+#' A search proves nothing. It has run for long enough when other seeds end at the same score; if they do not, give it
+#' more `iterations` and `chains`. For the ALARM network (37 nodes, 1,000 rows, at most 4 parents) 37 of 40 seeds reach
+#' the best graph known with 10,000 iterations, 39 with 20,000, all with 50,000; a failure is a graph that is worse by
+#' less than one nat. [bn_exact()] gives a proof for up to some 27 nodes. Results depend on the seed alone, not on the
+#' number of threads or the back end; a device runs thousands of chains at once.
 #'
 #' @inheritParams bn_scores
 #' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned (then `max_parents`, `score`

@@ -13,33 +13,33 @@
 #' proposals, targeted at clusters that resemble each other, keep both from getting stuck; they leave clusters of more
 #' than 20,000 nodes alone.
 #'
-#' The best partition may be a rare sample, or none. From samples, and from the best partition so far with one cluster
-#' dealt out anew, the sampler therefore also goes uphill, by moving single nodes and joining clusters, and keeps the
-#' best partition that it meets: every sweep in small graphs, as often as is cheap in larger ones. The samples stay as
-#' they are.
+#' The best partition may be sampled rarely, or never. From samples, and from the best partition so far with the nodes
+#' of one cluster reassigned, the sampler therefore also climbs uphill, by moving single nodes and joining clusters, and
+#' keeps the best partition that it meets: in every sweep of small graphs, and as often as is cheap in larger ones. The
+#' samples are not affected.
 #'
-#' Draws are functions of the seed, chain, sweep and node: the number of threads changes nothing, and nor does it matter
-#' whether 100 sweeps run at once or as 40 and, with `update()`, 60 more, unless a limit of clusters is raised.
+#' Draws are functions of the seed, chain, sweep and node: the number of threads changes nothing, nor does it matter
+#' whether 100 sweeps run at once or as 40 and, with `update()`, 60 more, unless a limit on clusters is raised.
 #'
 #' @section Limits of clusters: The Chinese restaurant process has no largest number of clusters; a sampler needs one.
 #'   With n nodes and K clusters, the truncated sticks of the blocked sampler change the prior probabilities of
 #'   partitions by at most \eqn{\min(n r_1, \frac{n(n-1)}{2} \frac{\alpha}{1+\alpha} r_2)} in total variation, where
-#'   \eqn{r_j = (\alpha / (\alpha + j))^{K-1}}; the collapsed sampler leaves out partitions of more than K clusters.
-#'   The default limit keeps this error below 0.001 for the given `alpha`, or for the prior mean of a sampled one. The
-#'   links may ask for more clusters than the prior: the sweeps in which the limit was felt are counted. When they are
-#'   more than one in twenty after the burn-in, and that has at least ten sweeps, a default limit is doubled and the run
-#'   is done again. A limit that was given, or that cannot be raised further, is kept, with a warning
-#'   (`weft_warning_truncation`) that says how many clusters to expect and which limit to try. `print()` and `summary()`
-#'   always say when a limit was reached.
+#'   \eqn{r_j = (\alpha / (\alpha + j))^{K-1}}; the collapsed sampler leaves out partitions of more than K clusters. The
+#'   default limit keeps this error below 0.001 for the given `alpha`, or for the prior mean of a sampled one. The links
+#'   may ask for more clusters than the prior: the sweeps in which the limit was reached are counted. When these are
+#'   more than one in twenty of at least ten sweeps after the burn-in, a default limit is doubled and the run repeated.
+#'   A limit that was given, or that cannot be raised further, is kept, with a warning (`weft_warning_truncation`) that
+#'   says how many clusters to expect and which limit to try. `print()` and `summary()` always say when a limit was
+#'   reached.
 #'
 #' @section Real values: With `family = "gaussian"` the values of a block are normal, with a precision from Gamma(shape
 #'   `beta[1]`, rate `beta[2]`) and a mean from a normal law of that precision: the prior of the mean weighs as much as
-#'   one value. That is for `A` less its mean and divided by its standard deviation, which is done first, so that
-#'   neither its unit nor its origin matters; `eta`, `sd` and predictions are in the units of `A`. All values of a
-#'   matrix count, and NA is a value that was not observed. Differences between whole rows or columns (the level of a
-#'   gene) are found as clusters, too: take them out first, for example with `scale()`, if they are not wanted. Values
-#'   are rounded to a millionth of the greatest one's distance from the mean, so that sums are exact and equal seeds
-#'   give equal labels on any number of threads and on both back ends. A device has to be asked for: `backend = "cuda"`.
+#'   one value. Before that, `A` is centred and divided by its standard deviation, so that neither its unit nor its
+#'   origin matters; `eta`, `sd` and predictions are in the units of `A`. All values of a matrix count, and NA is a
+#'   value that was not observed. Differences between whole rows or columns (the level of a gene) are found as clusters,
+#'   too: take them out first, for example with `scale()`, if they are not wanted. Values are rounded to a millionth of
+#'   the greatest one's distance from the mean, so that sums are exact and equal seeds give equal labels on any number
+#'   of threads and on both back ends. A device has to be asked for: `backend = "cuda"`.
 #'
 #' @section Graphs: A matrix holds 0 and 1 (whole numbers for counts); NA is a pair that was not observed. An edge list
 #'   is a data frame of two columns, three with counts: integers are indices, factor levels include nodes without links,
@@ -48,14 +48,15 @@
 #'   ignored unless `self = TRUE`.
 #'
 #' @param A a graph: see below.
-#' @param type `"bipartite"`, `"directed"` or `"undirected"`; by default as an igraph has it, else bipartite.
+#' @param type `"bipartite"`, `"directed"` or `"undirected"`; by default that of an igraph object, otherwise bipartite.
 #' @param family `"bernoulli"` for links, `"poisson"` for counts, `"gaussian"` for real values.
 #' @param missing pairs that were not observed: a logical matrix, or two columns of indices or names. They take
 #'   precedence over `A`.
 #' @param hold_out share of links to hide, with as many non-links, to measure prediction by; not for real values.
-#' @param max_clusters most clusters, one value or c(row, col). The default is twice the square root of the number of
-#'   nodes, from 20 to 512; it is larger where `alpha` asks for more clusters, see below. Chains start from that many
-#'   random nodes, each with the nodes that share most neighbours with it (real values: from as many random clusters).
+#' @param max_clusters the largest numbers of clusters: one value or c(row, col). The default is twice the square root
+#'   of the number of nodes, from 20 to 512; it is larger where `alpha` asks for more clusters, see below. Chains start
+#'   from that many random nodes, each with the nodes that share most neighbours with it (real values: from as many
+#'   random clusters).
 #' @param alpha concentration, one value or c(row, col), or `"sample"`.
 #' @param beta prior weight of links and non-links (counts: shape and rate; real values: shape and rate of the
 #'   precision), or `"sample"`.
@@ -79,10 +80,10 @@
 #'   checkpoint is tried.
 #' @param checkpoint_sweeps see `checkpoint`.
 #' @param seed a whole number; by default the draws come from R's generator.
-#' @param backend see [weft_backend()]. A device draws the same labels as the CPU. What it is good for is the blocked
-#'   sampler on bipartite graphs; in one-mode graphs and the collapsed sampler, where each label depends on the others,
-#'   one of its multiprocessors goes node after node, and only `"cuda"` chooses it. Split-merge proposals and all else
-#'   run on the CPU.
+#' @param backend see [weft_backend()]. A device draws the same labels as the CPU. It is meant for the blocked sampler
+#'   on bipartite graphs; in one-mode graphs and with the collapsed sampler, where each label depends on the others, one
+#'   of its multiprocessors takes one node after another, and only `"cuda"` chooses it. Split-merge proposals and
+#'   everything else run on the CPU.
 #' @param distributed share the chains among the ranks of a job, which all call with the same graph and get the same
 #'   result; see [weft_ranks()].
 #' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the chains among; in bipartite graphs with the
@@ -402,7 +403,7 @@ native_partition <- function(row, col) {
   list(row = as.integer(row), col = as.integer(col), row_clusters = max(row) + 1L, col_clusters = max(col) + 1L)
 }
 
-# Traces are arrays with one row a sweep; samples have one column a kept sweep, then a slice a chain.
+# Traces are arrays with one row per sweep; samples have one column per kept sweep, then one slice per chain.
 add_trace <- function(trace, left, run, piece) {
   chains <- run$chains
   n <- run_nodes(run)

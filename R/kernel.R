@@ -47,8 +47,8 @@
 #'   translated from Hermite moments of the nodes, with a bound of what is cut off: for the Gaussian kernel in up to 6
 #'   dimensions, where it saves most with wide bandwidths and small errors. `"samples"` (with `confidence` < 1) draws
 #'   references from each of the nodes that are left, until the interval of their mean keeps the error, when that takes
-#'   fewer pairs than computing them. `"auto"` does each where it applies and pays; `verbose = TRUE` tells how many
-#'   nodes and pairs went which way.
+#'   fewer pairs than computing them. `"auto"` uses each where it applies and saves time; `verbose = TRUE` says how many
+#'   nodes and pairs were treated in which way.
 #'
 #'   `"line"` is for points in one dimension and all kernels but the Cauchy one: references are sorted into cells
 #'   narrower than the bandwidth, and a cell counts for a query by some moments of its references, in time that does not
@@ -61,24 +61,25 @@
 #'   nodes around each query, in time that hardly depends on how many references are in reach. Its error, as a share of
 #'   the summed weights, is known beforehand: it is found for the windows and the convolution as they are computed.
 #'   Queries whose sum is so small that this share would break `rel_error` and `abs_error` are summed by trees or
-#'   directly. `"auto"` takes it where it is much less work than trees, a line or all pairs. On a device it has the same
-#'   bits in every run.
+#'   directly. `"auto"` takes it where it is much less work than trees, a line or all pairs. On a device, its result has
+#'   the same bits in every run.
 #'
-#'   `method = "auto"` begins the walk and gives it up when what is left of it would take longer than the direct sum,
-#'   whose time is known from a few pairs, measured in the session; `verbose = TRUE` tells which it was. It goes by
-#'   processor time, so a choice near a tie may be another one on the next run, and with it what the error leaves open.
+#'   `method = "auto"` begins to traverse the trees and gives this up when the rest would take longer than the direct
+#'   sum, whose time is known from a few pairs that were timed in the session; `verbose = TRUE` says which it was. The
+#'   choice depends on measured processor time, so that near a tie it may differ between runs, and with it the result,
+#'   within the error.
 #'
 #'   `"montecarlo"` (with `confidence` < 1), `"features"` (random Fourier features; Gaussian and Cauchy-tailed spectra
 #'   of the Laplacian and Matern kernels; with `confidence` < 1 and `abs_error` > 0) and `"nystrom"` (a reduced set of
 #'   references by pivoted Cholesky; positive definite kernels; with `rel_error` or `abs_error` > 0) are for smooth
 #'   kernels in many dimensions. They check their bound for every query and compute queries that miss it exactly.
-#'   `"auto"` takes none of them. A reduced set is worth asking for where points are many and the bandwidth is wide
-#'   beside their spread (1.2e5 normal points in 10 dimensions, `bandwidth = 8`, `rel_error = 0.01`: 22 s of processor
-#'   time, 35 s directly); samples and features were slower than direct sums or bounds on all data tried.
+#'   `"auto"` uses none of them. A reduced set is worth trying where there are many points and the bandwidth is wide
+#'   compared with their spread (1.2e5 normal points in 10 dimensions, `bandwidth = 8`, `rel_error = 0.01`: 22 s of
+#'   processor time, 35 s directly); samples and features were slower than direct sums or bounds on all data tried.
 #'
 #' @section Less than double precision: With errors of `rel_error` from 1e-3 on, `method = "auto"` takes direct sums of
-#'   many pairs on the CPU in 32-bit floats, and those queries in double whose bound is not within the errors: rounding
-#'   is part of the error then. `precision = "single"` sums directly in 32-bit floats, with coordinates
+#'   many pairs on the CPU in single precision, and those queries whose bound exceeds the error in double precision:
+#'   rounding is then part of the error. `precision = "single"` sums directly in 32-bit floats, with coordinates
 #'   relative to blocks of queries. `"tensor"` takes products on a device's tensor cores, each coordinate a pair of
 #'   16-bit floats: for the Gaussian, Epanechnikov, biweight and cosine kernels, up to 36 dimensions and one column of
 #'   weights; otherwise, and on the CPU, it is `"single"`. The result has an attribute `"error_bound"`, the greatest
@@ -99,8 +100,8 @@
 #'   `leave_one_out` the query's own reference left out. Points are first brought together by place: ranks are halved
 #'   again and again, each half taking its side of a coordinate, so that every rank has about as many points. Then each
 #'   rank sends the others those of its references that their queries need: none out of a compact kernel's reach or too
-#'   far away to matter, and one point for many whose kernel values hardly differ. A rank that is done takes over
-#'   queries of slower ones: of a rank with more than 1 / `getOption("weft.balance")` times its work, by default twice.
+#'   far away to matter, and one point for many whose kernel values hardly differ. A rank that has finished takes over
+#'   queries of slower ones: of ranks with more than 1 / `getOption("weft.balance")` times its work, by default twice.
 #'   All arguments but the data must be the same everywhere. `verbose = TRUE` prints what each rank did and sent.
 #'
 #'   With `confidence` below 1, `"montecarlo"` and `"features"` draw from the references of all ranks, in the order of
@@ -119,8 +120,8 @@
 #' @param rel_error,abs_error,confidence see below; `rel_error` is from 0 to 1.
 #' @param method `"auto"`, `"direct"`, `"tree"`, `"line"`, `"mesh"`, `"montecarlo"`, `"features"` or `"nystrom"`.
 #' @param nodes how the nodes of trees are estimated; see Methods.
-#' @param tree a [kernel_tree()] of the references, to build it only once; it may stand in for `reference`. It is used
-#'   as it is when the bandwidth is one number; otherwise a tree of the rescaled points is built.
+#' @param tree a [kernel_tree()] of the references, so that it is built only once; it may take the place of `reference`.
+#'   It is used as it is when the bandwidth is one number; otherwise a tree of the rescaled points is built.
 #' @param precision `"double"`, `"single"` or `"tensor"`.
 #' @param log give logarithms.
 #' @param leave_one_out leave reference `i` out of the sum of query `i`; the references must be the queries.

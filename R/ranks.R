@@ -12,21 +12,21 @@
 #' srun --mpi=pmix -n 4 Rscript job.R
 #' ```
 #'
-#' weft starts MPI when it is first needed, unless Rmpi or pbdMPI has, and talks over communicators of its own. Ranks
-#' of one host take its devices in turn, unless the option `weft.device` chooses one. The first of these calls,
-#' `weft_ranks()` too, must be made by all ranks; later ones of `weft_ranks()` by any.
+#' weft starts MPI when it is first needed, unless Rmpi or pbdMPI has done so, and communicates over communicators of
+#' its own. Ranks of one host take its devices in turn, unless the option `weft.device` chooses one. All ranks must make
+#' the first of these calls, even if it is `weft_ranks()`; later calls of `weft_ranks()` may be made by any.
 #'
 #' @section Calls of all ranks: Every rank must make every distributed call. A call begins with a comparison: the
-#'   function, how many such calls the rank has made, the settings, the seed, and the data where all ranks must hold
-#'   the same, or their columns where each has rows of its own. `backend`, `devices`, `threads`, `progress` and mostly
-#'   `verbose` may differ. Where something else does, every rank has the same error of class `weft_error_ranks`, which
-#'   names the arguments and the ranks.
+#'   function, how many such calls the rank has made, the settings, the seed, and the data where all ranks must hold the
+#'   same, or their columns where each has rows of its own. `backend`, `devices`, `threads`, `progress` and mostly
+#'   `verbose` may differ. Where anything else differs, every rank gets the same error of class `weft_error_ranks`,
+#'   which names the arguments and the ranks.
 #'
-#'   An error or an interrupt on one rank ends the call on all: the others have an error of class `weft_error_ranks`
-#'   that says which rank stopped and why, at the latest when they next need it. A call ends everywhere with a result
-#'   or everywhere with an error. In a script that catches these errors the ranks can go on with their next call; a
-#'   rank whose script has ended is an error to the others. An error that a script does not catch ends the whole job
-#'   with a message that names the rank, and so does a crash.
+#'   An error or an interrupt on one rank ends the call on all: the others get an error of class `weft_error_ranks` that
+#'   says which rank stopped and why, at the latest when they next need it. A call ends with a result on all ranks or
+#'   with an error on all. In a script that catches these errors, the ranks can continue with their next call; once the
+#'   script of a rank has ended, the others get an error. An error that a script does not catch ends the whole job with
+#'   a message that names the rank, and so does a crash.
 #'
 #' @return A data frame of class `weft_ranks` with one row per rank: `rank` from 0, `host`, `pid`, `threads`, `device`
 #'   (`NA` without one). Attributes `"rank"` and `"size"` are this process's number and the number of ranks.
@@ -143,7 +143,7 @@ of_ranks <- function(object) is.list(object) && isTRUE(object$distributed)
 arguments_alike <- function(frame, formals, own, given) {
   names <- setdiff(names(formals), c(own, "..."))
   said <- lapply(stats::setNames(names, names), function(name) {
-    required <- identical(formals[[name]], quote(expr = ))
+    required <- identical(formals[[name]], quote(expr =))
     if (required && eval(call("missing", as.name(name)), frame)) return(digest_of(quote(missing)))
     value <- get(name, envir = frame)
     if (name %in% given) return(digest_of(is.null(value)))

@@ -19,23 +19,24 @@ at_reference <- function(seconds) {
   force(seconds)
 }
 
-#' Measure what this machine does in a second
+#' Measure the speed of this machine
 #'
-#' `backend = "auto"` weighs what a call would take on the CPU and on a device: work that is counted, over what the
-#' machine does of it in a second. `weft_calibrate()` measures that, which takes about a second, and keeps it in a file
-#' for later sessions; without, costs are those of an H200 with sixteen cores. Results do not depend on it.
+#' `backend = "auto"` compares the predicted times of a call on the CPU and on a device: the amount of work, divided by
+#' the rate at which the machine does it. `weft_calibrate()` measures these rates, which takes about a second, and keeps
+#' them in a file for later sessions; without it, the rates are those of an H200 with sixteen cores. Results do not
+#' depend on them.
 #'
-#' @section The file: `rates.dcf` in `tools::R_user_dir("weft", "cache")`; it holds numbers, and the version of weft,
-#'   the machine and its devices that they are true of. One of another machine or version, or a damaged one, is as none.
-#'   With the option `weft.calibrate = TRUE` or the variable `WEFT_CALIBRATE=yes` a call of more than some hundredths of
-#'   a second that has the choice measures and writes what is not known, once; with `FALSE` or `no`, and by themselves
-#'   under R CMD check and in tests, calls do not look for the file either.
+#' @section The file: `rates.dcf` in `tools::R_user_dir("weft", "cache")`; it holds the rates, and the version of weft,
+#'   the machine and the devices to which they belong. A file of another machine or version, or a damaged one, is
+#'   ignored. With the option `weft.calibrate = TRUE` or the variable `WEFT_CALIBRATE=yes` the first call that takes
+#'   more than some hundredths of a second and could run on either back end measures and saves the missing rates; with
+#'   `FALSE` or `no`, and always under R CMD check and in tests, calls do not read the file either.
 #'
-#' @param again measure again what is known.
-#' @param save write the file.
+#' @param again whether to measure again what is known.
+#' @param save whether to write the file.
 #' @param threads see [weft_threads()].
-#' @return A data frame of class `weft_rates`, one row per rate: `rate`, its `value` per second (`NA` for what there is
-#'   no device for), the `reference` that costs were found on, and what is meant.
+#' @return A data frame of class `weft_rates`, one row per rate: `rate`, its `value` per second (`NA` where there is no
+#'   device), the `reference` machine's value, and a description.
 #' @seealso [weft_backend()]
 #' @export
 #' @examples

@@ -13,17 +13,20 @@
 #' | which tell only together | [mi_pairs()], [mi_triples()], [mi_tuples()] | `gwas-pair-scan` |
 #' | what genotypes say, from PLINK's files | [plink_file()], [read_plink()], [mi_pairs()] | `gwas-pair-scan` |
 #' | which go together | [mi_matrix()], [mi_network()] | `genes-alone-and-together` |
-#' | which regulate which, with false discovery rates | [regulation()], [gene_regulation()] | `which-genes-drive-which` |
+#' | which drive which, with false discovery rates | [regulation()], [gene_regulation()] | `which-genes-drive-which` |
 #' | whether a network differs between conditions | [regulation()] with `compare` | `which-genes-drive-which` |
-#' | which may drive which, with the uncertainty of every edge | [bn_learn()], [bn_exact()], [bn_search()], [bn_features()], [bn_compare()] | `from-expression-to-a-causal-network` |
+#' | which may cause which | [bn_learn()], [bn_exact()], [bn_search()] | `from-expression-to-a-causal-network` |
+#' | how certain each of these edges is | [bn_features()], [bn_compare()] | `from-expression-to-a-causal-network` |
 #' | in which directions data vary | [pca()], [pca_choose_k()], [kernel_pca()] | `components-of-wide-data` |
 #' | what single cells have in common | [weft_import()], [gene_cells()], [regulation()] | `hundred-thousand-cells` |
 #' | how points are distributed | [kde()], [kernel_sum()], [kernel_bandwidth()] | `a-million-points` |
 #' | how a value depends on others | [kernel_regression()], [gp_regression()], [svm_predict()] | `a-million-points` |
 #' | how rows and columns group | [irm()], [read_bag_of_words()] | `genes-by-samples` |
 #' | which known sets of genes are behind it | [gene_sets()], [read_gmt()] | |
-#' | how to go on elsewhere | [as_igraph()], [network_convert()], [write_network()], [add_results()], [bn_convert()], [autoplot] | `coming-from` |
-#' | what this machine offers | [weft_sitrep()], [weft_backend()], [weft_options], [weft_install_cuda()] | `running-on-gpus-and-clusters` |
+#' | how to pass a network on | [as_igraph()], [network_convert()], [write_network()], [bn_convert()] | `coming-from` |
+#' | how to add results to the data, and plot them | [add_results()], [autoplot] | `coming-from` |
+#' | what this machine offers | [weft_sitrep()], [weft_install_cuda()] | `running-on-gpus-and-clusters` |
+#' | what of it is used | [weft_backend()], [weft_options], [weft_threads()] | `running-on-gpus-and-clusters` |
 #' | how long it takes, and how exact it is | `dry_run = TRUE`, [weft_calibrate()] | `benchmarks`, `how-weft-computes` |
 #' | data to try it on | [weft_example()] | |
 #'

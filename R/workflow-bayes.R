@@ -43,7 +43,7 @@
 #'   27.3 of that by `"bge"`.
 #'
 #' @param x what [gene_quality()] returned, or data for it.
-#' @param class one category a sample, when `x` is data.
+#' @param class one category per sample, when `x` is data.
 #' @param genes names of genes, or how many: those of most information about the class, or with most edges in `network`
 #'   without one, or of largest spread.
 #' @param network what [gene_mi_network()] returned: its information gives the candidates; `NULL`: it is found for the

@@ -33,7 +33,7 @@
 #' @param x expression with samples in rows and genes in columns: a numeric matrix, data frame, sparse Matrix or
 #'   DelayedMatrix; or a SummarizedExperiment or SingleCellExperiment, which has them the other way round; or what
 #'   [gene_cells()] returned, whose metacells are the samples, with their class and batch.
-#' @param class one category a sample, or the name of a column of `colData(x)`; `NULL` when there is none.
+#' @param class one category per sample, or the name of a column of `colData(x)`; `NULL` when there is none.
 #' @param batch the same for batches.
 #' @param covariates what else moves genes without being asked about, to be taken out: a vector of numbers or
 #'   categories, a matrix or data frame with a row per sample, or names of columns of `colData(x)`. Rows with names are
@@ -44,7 +44,7 @@
 #'   the name of a column of `rowData(x)`; by default that of a column such as `description` or `gene_title`.
 #' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param transform,impute see below.
-#' @param max_missing,max_missing_samples greatest share of missing values of a gene, of a sample.
+#' @param max_missing,max_missing_samples the greatest share of missing values that a gene, or a sample, may have.
 #' @param max_same greatest share of samples with one value.
 #' @param least_spread share of genes to leave out for their small spread.
 #' @param threads see [weft_threads()].

@@ -32,7 +32,7 @@
 #'   samples or more, and half with 50. `Inf` keeps all that are significant; with `fdr = 1` besides, the whole ranking.
 #'
 #' @param x what [gene_quality()] returned, or data for it.
-#' @param class one category a sample, when `x` is data.
+#' @param class one category per sample, when `x` is data.
 #' @param k number of components, by default at most 10; of neighbours for `estimator = "ksg"`.
 #' @param leading how many components stand out; by default it is found.
 #' @param bins how many bins of equal frequency; by default 3, for pairs with fewer than 100 samples 2. Levels stay as

@@ -190,6 +190,7 @@ void weft_device_drop(weft_device_arena *arena, void *block)
 
 /* ---- uploads and downloads through pinned buffers ---- */
 
+#define FEW_BYTES ((size_t) 1 << 16) /* which one thread copies */
 #define STAGING_BYTES ((size_t) 32 << 20)
 
 /* A pair for each host thread of a call. Pinned memory serves all devices; an event belongs to one. */
@@ -227,6 +228,22 @@ done:
   return st;
 }
 
+void weft_fill_bytes(const void *data, size_t first, size_t count, void *out, int threads)
+{
+  const size_t parts = count < FEW_BYTES ? 1 : (size_t) threads, block = (count + parts - 1) / parts;
+  WEFT_PARALLEL((int) parts)
+  WEFT_FOR(static)
+  for (int64_t k = 0; k < (int64_t) parts; k++) {
+    const size_t a = (size_t) k * block, b = a + block < count ? a + block : count;
+    if (a < b) memcpy((char *) out + a, (const char *) data + first + a, b - a);
+  }
+}
+
+void weft_fill_doubles(const void *data, size_t first, size_t count, void *out, int threads)
+{
+  weft_fill_bytes(data, first * sizeof(double), count * sizeof(double), out, threads);
+}
+
 weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count, size_t size, weft_fill fill,
                                const void *data)
 {
@@ -251,17 +268,6 @@ done:
   return st;
 }
 
-static void copy_in_parts(char *to, const char *from, size_t bytes, int threads)
-{
-  const size_t part = (bytes + threads - 1) / threads;
-  WEFT_PARALLEL(threads)
-  WEFT_FOR(static)
-  for (int t = 0; t < threads; t++) {
-    const size_t a = t * part, b = a + part < bytes ? a + part : bytes;
-    if (a < b) memcpy(to + a, from + a, b - a);
-  }
-}
-
 weft_status weft_device_download(weft_device_arena *arena, void *out, const void *from, size_t bytes)
 {
   weft_status st = arena->opened;
@@ -282,7 +288,7 @@ weft_status weft_device_download(weft_device_arena *arena, void *out, const void
     if (k > 0) {
       const size_t first = (k - 1) * STAGING_BYTES, now = bytes - first < STAGING_BYTES ? bytes - first : STAGING_BYTES;
       WEFT_CUDA(cudaEventSynchronize(staging.sent[(k - 1) % 2]));
-      copy_in_parts((char *) out + first, (const char *) staging.buffer[(k - 1) % 2], now, ctx->threads);
+      weft_fill_bytes(staging.buffer[(k - 1) % 2], 0, now, (char *) out + first, ctx->threads);
     }
   }
 done:
@@ -290,18 +296,6 @@ done:
 }
 
 /* ---- resident matrices ---- */
-
-void weft_fill_doubles(const void *data, size_t first, size_t count, void *out, int threads)
-{
-  const double *x = (const double *) data + first;
-  const size_t block = (count + threads - 1) / threads;
-  WEFT_PARALLEL(threads)
-  WEFT_FOR(static)
-  for (int t = 0; t < threads; t++) {
-    size_t a = t * block, b = a + block < count ? a + block : count;
-    if (a < b) memcpy((double *) out + a, x + a, (b - a) * sizeof *x);
-  }
-}
 
 static void fill_float(const void *data, size_t first, size_t count, void *out, int threads)
 {

@@ -61,13 +61,30 @@ weft_status weft_device_error(weft_ctx *ctx, cudaError_t e, const char *step, co
 /* Writes elements first .. first+count-1 of the host data, in the device's form, to `out`. Called on the host with
  * `threads` to use; must not fail. */
 typedef void (*weft_fill)(const void *data, size_t first, size_t count, void *out, int threads);
-/* Copies doubles as they are. */
+/* Copy doubles, or bytes, as they are. */
 void weft_fill_doubles(const void *data, size_t first, size_t count, void *out, int threads);
+void weft_fill_bytes(const void *data, size_t first, size_t count, void *out, int threads);
 
 /* Fills device memory `out` (count × size bytes) through two pinned buffers: while one travels, the other is filled.
  * Polls between chunks. Complete in stream order; `data` may be changed when it returns. */
 weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count, size_t size, weft_fill fill,
                                const void *data);
+
+/* Takes device memory for a small array and copies it there, past the pinned buffers. `from` may be changed when it
+ * returns. */
+template <typename T>
+static weft_status weft_device_send(weft_device_arena *arena, const T *from, size_t count, T **out)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = arena->ctx;
+  T *to;
+  WEFT_DEVICE_TAKE(to, arena, count);
+  *out = to;
+  WEFT_CUDA(cudaMemcpyAsync(to, from, count * sizeof *from, cudaMemcpyHostToDevice, arena->stream));
+  WEFT_CUDA(cudaStreamSynchronize(arena->stream));
+done:
+  return st;
+}
 
 /* Writes `bytes` of device memory to host memory that the host may not have touched yet: through the pinned buffers,
  * from which all threads copy. Waits for what the stream was given before; polls between chunks. */

@@ -288,32 +288,18 @@ done:
   return st;
 }
 
-template <typename T>
-static weft_status send(weft_ctx *ctx, weft_device_arena *mem, const T *from, size_t count, T **out)
-{
-  weft_status st = WEFT_OK;
-  T *to;
-  WEFT_DEVICE_TAKE(to, mem, count);
-  *out = to;
-  WEFT_CUDA(cudaMemcpyAsync(to, from, count * sizeof *from, cudaMemcpyHostToDevice, mem->stream));
-  WEFT_CUDA(cudaStreamSynchronize(mem->stream));
-done:
-  return st;
-}
-
-static weft_status send_plan(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_order_plan *from,
-                             weft_bn_order_plan *to)
+static weft_status send_plan(weft_device_arena *mem, const weft_bn_order_plan *from, weft_bn_order_plan *to)
 {
   weft_status st = WEFT_OK;
   *to = *from;
-  WEFT_TRY(send(ctx, mem, from->weight, from->sets, &to->weight));
-  WEFT_TRY(send(ctx, mem, from->sum, from->sets, &to->sum));
-  WEFT_TRY(send(ctx, mem, from->top, from->sets, &to->top));
-  WEFT_TRY(send(ctx, mem, from->cell_start, (size_t) from->cells + 1, &to->cell_start));
-  WEFT_TRY(send(ctx, mem, from->cell_mid, from->cells, &to->cell_mid));
-  WEFT_TRY(send(ctx, mem, from->cell_slot, from->cells, &to->cell_slot));
-  WEFT_TRY(send(ctx, mem, from->slot_start, (size_t) from->p + 1, &to->slot_start));
-  WEFT_TRY(send(ctx, mem, from->slot_low, from->slots, &to->slot_low));
+  WEFT_TRY(weft_device_send(mem, from->weight, from->sets, &to->weight));
+  WEFT_TRY(weft_device_send(mem, from->sum, from->sets, &to->sum));
+  WEFT_TRY(weft_device_send(mem, from->top, from->sets, &to->top));
+  WEFT_TRY(weft_device_send(mem, from->cell_start, (size_t) from->cells + 1, &to->cell_start));
+  WEFT_TRY(weft_device_send(mem, from->cell_mid, from->cells, &to->cell_mid));
+  WEFT_TRY(weft_device_send(mem, from->cell_slot, from->cells, &to->cell_slot));
+  WEFT_TRY(weft_device_send(mem, from->slot_start, (size_t) from->p + 1, &to->slot_start));
+  WEFT_TRY(weft_device_send(mem, from->slot_low, from->slots, &to->slot_low));
 done:
   return st;
 }
@@ -356,16 +342,16 @@ extern "C" weft_status weft_bn_edges_orders_cuda(weft_ctx *ctx, const weft_bn_ta
   WEFT_DEVICE_TAKE(job.table, &mem, subsets);
   if (!shape->low_bits) mid_bits = choose_mid_bits(table, low_bits, 0.9 * (weft_device_available(ctx) - sets_bytes));
   WEFT_TRY(weft_bn_order_plan_make(ctx, &host, table, optimum, low_bits, mid_bits, &plan));
-  WEFT_TRY(send_plan(ctx, &mem, &plan, &job.plan));
+  WEFT_TRY(send_plan(&mem, &plan, &job.plan));
   WEFT_DEVICE_TAKE(job.buffer, &mem, (size_t) plan.slots << mid_bits);
   WEFT_TAKE(parts, &host, (size_t) 1 << (mid_bits > low_bits ? mid_bits : low_bits));
   WEFT_TAKE(lows, &host, (size_t) 1 << low_bits);
   WEFT_TAKE(tops, &host, (size_t) 1 << plan.top_bits);
   weft_bn_parts_by_size(low_bits, parts, begin);
   for (size_t k = 0; k < (size_t) 1 << low_bits; k++) lows[k] = (uint16_t) parts[k];
-  WEFT_TRY(send(ctx, &mem, lows, (size_t) 1 << low_bits, &d_lows));
+  WEFT_TRY(weft_device_send(&mem, lows, (size_t) 1 << low_bits, &d_lows));
   weft_bn_parts_by_size(mid_bits, parts, begin);
-  WEFT_TRY(send(ctx, &mem, parts, (size_t) 1 << mid_bits, &d_mids));
+  WEFT_TRY(weft_device_send(&mem, parts, (size_t) 1 << mid_bits, &d_mids));
   weft_bn_parts_by_size(plan.top_bits, tops, top_begin);
   job.mids = d_mids;
   job.low_order = d_lows;

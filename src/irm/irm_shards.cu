@@ -54,17 +54,6 @@ static void fill_starts(const void *data, size_t first, size_t count, void *out,
   for (size_t i = 0; i < count; i++) ((uint32_t *) out)[i] = (uint32_t) (s->from[first + i] - s->base);
 }
 
-static void fill_bytes(const void *data, size_t first, size_t count, void *out, int threads)
-{
-  const size_t block = (count + (size_t) threads - 1) / (size_t) threads;
-  WEFT_PARALLEL(threads)
-  WEFT_FOR(static)
-  for (int t = 0; t < threads; t++) {
-    const size_t a = (size_t) t * block, b = a + block < count ? a + block : count;
-    if (a < b) memcpy((char *) out + a, (const char *) data + first + a, b - a);
-  }
-}
-
 static weft_status send_shard(irm_shards *all, const irm_shard &s, uint8_t *to)
 {
   weft_status st = WEFT_OK;
@@ -73,7 +62,7 @@ static weft_status send_shard(irm_shards *all, const irm_shard &s, uint8_t *to)
   const starts a = { links->start + s.first, s.link_first };
   const starts b = { missing->start ? missing->start + s.first : NULL, s.missing_first };
 #define SEND(out, from, items) \
-  WEFT_TRY(weft_device_upload(all->mem, out, (size_t) (items) * sizeof *(out), 1, fill_bytes, from))
+  WEFT_TRY(weft_device_upload(all->mem, out, (size_t) (items) * sizeof *(out), 1, weft_fill_bytes, from))
   WEFT_TRY(weft_device_upload(all->mem, v.start, (size_t) s.count + 1, 4, fill_starts, &a));
   SEND(v.to, links->to + s.link_first, s.links);
   if (v.weight) SEND(v.weight, links->weight + s.link_first, s.links);

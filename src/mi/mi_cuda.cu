@@ -103,12 +103,6 @@ __global__ static void __launch_bounds__(THREADS) rank_columns(const column_job 
 
 /* ---- host ---- */
 
-static void copy_bytes(const void *data, size_t first, size_t count, void *out, int threads)
-{
-  (void) threads;
-  memcpy(out, (const char *) data + first, count);
-}
-
 /* Plans and codes columns first .. first+count-1 into slots of `slot` bytes, with all threads. */
 static void encode_columns(const weft_mi_data *d, size_t first, size_t count, weft_mi_code *codes, uint8_t *buffer,
                            size_t slot, uint8_t *scratch, const weft_mi_rank *out, int threads)
@@ -158,7 +152,7 @@ static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank
   WEFT_DEVICE_TAKE(d_jobs, &mem, chunk);
   WEFT_DEVICE_TAKE(d_numbers, &mem, 4 * chunk);
   WEFT_DEVICE_TAKE(d_levels, &mem, 2 * chunk);
-  WEFT_TRY(weft_device_upload(&mem, d_classes, d->n * sizeof *d_classes, 1, copy_bytes, d->classes));
+  WEFT_TRY(weft_device_upload(&mem, d_classes, d->n * sizeof *d_classes, 1, weft_fill_bytes, d->classes));
 
   for (size_t first = 0; first < d->p; first += chunk) {
     const size_t count = d->p - first < chunk ? d->p - first : chunk;
@@ -178,8 +172,8 @@ static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank
     }
     WEFT_DEVICE_TAKE(d_tables, &mem, table_words);
     WEFT_CUDA(cudaMemsetAsync(d_tables, 0, table_words * sizeof *d_tables, mem.stream));
-    WEFT_TRY(weft_device_upload(&mem, d_codes, count * slot, 1, copy_bytes, buffer));
-    WEFT_TRY(weft_device_upload(&mem, d_jobs, count * sizeof *jobs, 1, copy_bytes, jobs));
+    WEFT_TRY(weft_device_upload(&mem, d_codes, count * slot, 1, weft_fill_bytes, buffer));
+    WEFT_TRY(weft_device_upload(&mem, d_jobs, count * sizeof *jobs, 1, weft_fill_bytes, jobs));
     rank_columns<<<(unsigned) count, THREADS, 0, mem.stream>>>(d_jobs, d_codes, d_classes, d->n, d->class_levels,
                                                                d_tables, on_device);
     WEFT_CUDA(cudaGetLastError());

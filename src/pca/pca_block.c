@@ -367,26 +367,6 @@ static double worst(const weft_pca_run *run)
   return w;
 }
 
-double weft_pca_blocks_left(double before, double now, size_t blocks, double tol)
-{
-  const double fall = log(before / now) / (double) blocks;
-  return isfinite(fall) && fall > 0 ? log(now / tol) / fall : INFINITY;
-}
-
-size_t weft_pca_until_look(double left, size_t b)
-{
-  const double fewest = (double) most(1, 16 / b), farthest = (double) most(12, 128 / b);
-  return isfinite(left) ? (size_t) fmin(fmax(0.9 * left, fewest), farthest) : most(4, 64 / b);
-}
-
-int weft_pca_copies_missed(const double *values, size_t k, size_t b, double residual)
-{
-  const double width = 10 * fmax(residual, 1e-10) * values[0];
-  for (size_t i = 0; i + b < k; i++)
-    if (values[i] - values[i + b - 1] <= width && values[i + b - 1] - values[k - 1] > width) return 1;
-  return 0;
-}
-
 /* Whether all that is left would take longer than the Gram matrix and its eigenvectors; what is left is at most what
  * fills the near space. */
 static int gram_is_less(const weft_pca_run *run, size_t blocks, double left, size_t b)

@@ -22,18 +22,6 @@ static cublasHandle_t blas_handle(const weft_ctx *ctx)
 
 /* ---- opening ---- */
 
-static weft_status send(weft_pca_space *s, double **to, const double *from, size_t count)
-{
-  weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  double *block;
-  WEFT_DEVICE_TAKE(block, &s->mem, count);
-  *to = block;
-  WEFT_CUDA(cudaMemcpyAsync(block, from, count * sizeof(double), cudaMemcpyHostToDevice, s->mem.stream));
-done:
-  return st;
-}
-
 static void close_space(weft_pca_space *s)
 {
   if (s->mem.stream) cudaStreamSynchronize(s->mem.stream);
@@ -67,9 +55,9 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
     goto done;
   }
   LIBRARY("cuBLAS", cublasSetStream(s->blas, s->mem.stream));
-  WEFT_TRY(send(s, &s->center, form->center, data->p));
-  WEFT_TRY(send(s, &s->factor, form->factor, data->p));
-  if (form->row) WEFT_TRY(send(s, &s->row, form->row, data->n));
+  WEFT_TRY(weft_device_send(&s->mem, form->center, data->p, &s->center));
+  WEFT_TRY(weft_device_send(&s->mem, form->factor, data->p, &s->factor));
+  if (form->row) WEFT_TRY(weft_device_send(&s->mem, form->row, data->n, &s->row));
   WEFT_TRY(weft_pca_place(s));
   *out = s;
   return WEFT_OK;

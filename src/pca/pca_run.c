@@ -1,4 +1,6 @@
-/* The operations that all engines take from the open space, by themselves or over ranks: see pca_block.h. */
+/* What all engines share: the operations of the open space, by themselves or over ranks, and when to look at what was
+ * found. See pca_block.h. */
+#include <math.h>
 #include "pca_block.h"
 
 weft_status weft_pca_to_far(weft_pca_run *run, const double *s_v, size_t b, double *s_out)
@@ -49,4 +51,26 @@ weft_status weft_pca_random(weft_pca_run *run, double *s_out, size_t count)
   const weft_rng rng = { run->job->key, 0x706361 };
   run->drawn += count;
   return run->ops->random(run->space, rng, run->drawn - count, s_out, count);
+}
+
+/* ---- when to look, and when to end ---- */
+
+double weft_pca_blocks_left(double before, double now, size_t blocks, double tol)
+{
+  const double fall = log(before / now) / (double) blocks;
+  return isfinite(fall) && fall > 0 ? log(now / tol) / fall : INFINITY;
+}
+
+size_t weft_pca_until_look(double left, size_t b)
+{
+  const double fewest = fmax(1, (double) (16 / b)), farthest = fmax(12, (double) (128 / b));
+  return isfinite(left) ? (size_t) fmin(fmax(0.9 * left, fewest), farthest) : 64 / b > 4 ? 64 / b : 4;
+}
+
+int weft_pca_copies_missed(const double *values, size_t k, size_t b, double residual)
+{
+  const double width = 10 * fmax(residual, 1e-10) * values[0];
+  for (size_t i = 0; i + b < k; i++)
+    if (values[i] - values[i + b - 1] <= width && values[i + b - 1] - values[k - 1] > width) return 1;
+  return 0;
 }

@@ -1,18 +1,18 @@
 # Ranks that do not ask for the same, and ranks that stop: the same error on all, and the next call as if nothing had
 # happened.
 
-setup_data <- '
+setup_data <- "
   set.seed(1)
   L <- irm_sample(40, 30, k = 3, density = 0.3, seed = 1)$A
   x <- matrix(sample(0:1, 600, TRUE), 60); class <- sample(0:1, 60, TRUE)
   other <- x; other[60, 10] <- 1L - other[60, 10]
   d <- as.data.frame(matrix(sample(0:1, 480, TRUE), 80)); e <- d; e[80, 6] <- 1L - e[80, 6]
   z <- matrix(rnorm(600), 200)
-  cluster <- function(A = L, ...) irm(A, chains = 2, sweeps = 12, ..., distributed = TRUE)'
+  cluster <- function(A = L, ...) irm(A, chains = 2, sweeps = 12, ..., distributed = TRUE)"
 
 # Calls that go apart: one job of three ranks and one of two, since to start R there takes longer than most of it.
 differ <- c(
-  A = 'cluster(if (me) L[1:30, ] else L, seed = 1, checkpoint = tempfile(), checkpoint_sweeps = 5)',
+  A = "cluster(if (me) L[1:30, ] else L, seed = 1, checkpoint = tempfile(), checkpoint_sweeps = 5)",
   A = "cluster(if (me == 2) cbind(1:2, 2:3) > 2 else L, seed = 1)",
   seed = "cluster(seed = 1 + me)",
   checkpoint = "cluster(seed = 1, checkpoint = if (me) tempfile())",
@@ -187,7 +187,7 @@ test_that("a call that one rank has left out is noticed, and a rank whose script
 
 test_that("a rank that quits within a call, or has a handler of its own that does, does not keep others waiting", {
   for (how in c("quit(status = 0)", 'stop("disk full")')) {
-    out <- run_ranks(3, c('options(error = quote(q(status = 0)))', setup_data, 'me <- attr(weft_ranks(), "rank")',
+    out <- run_ranks(3, c("options(error = quote(q(status = 0)))", setup_data, 'me <- attr(weft_ranks(), "rank")',
       sprintf("handler <- function(...) if (me == 1) %s", how),
       "go <- function() irm(L, chains = 3, sweeps = 1e6, seed = 1, distributed = TRUE, progress = handler)",
       "if (me == 1) go()",

@@ -186,18 +186,12 @@ __global__ static void __launch_bounds__(THREADS)
 
 /* ---- host ---- */
 
-static void copy_bytes(const void *data, size_t first, size_t count, void *out, int threads)
-{
-  (void) threads;
-  memcpy(out, (const char *) data + first, count);
-}
-
 template <typename T> static weft_status send(weft_device_arena *mem, T **to, const T *from, size_t count)
 {
   weft_status st = WEFT_OK;
   T *block;
   WEFT_DEVICE_TAKE(block, mem, count);
-  WEFT_TRY(weft_device_upload(mem, block, count * sizeof(T), 1, copy_bytes, from));
+  WEFT_TRY(weft_device_upload(mem, block, count * sizeof(T), 1, weft_fill_bytes, from));
   *to = block;
 done:
   return st;
@@ -286,7 +280,7 @@ static weft_status kendall(weft_ctx *ctx, const weft_mi_numeric *d, double *out)
   WEFT_TRY(take_buffers(&host, &mem, (double) d->n * (double) d->n * 2e-13, &b));
   while ((count = next_pairs(d, NULL, b.most, &i, &j, b.host)) > 0) {
     WEFT_TRY(weft_poll(ctx, (double) i, (double) (d->split ? d->split : d->p)));
-    WEFT_TRY(weft_device_upload(&mem, b.device, count * sizeof(pair_of), 1, copy_bytes, b.host));
+    WEFT_TRY(weft_device_upload(&mem, b.device, count * sizeof(pair_of), 1, weft_fill_bytes, b.host));
     kendall_pairs<<<(unsigned) count, THREADS, 0, mem.stream>>>(x, (uint32_t) d->n, b.device, b.device_scores);
     WEFT_TRY(bring_scores(ctx, &mem, d, &b, count, out));
   }
@@ -324,7 +318,7 @@ static weft_status ksg(weft_ctx *ctx, const weft_mi_ready *r, double *out)
   c = { sorted, scaled, inverse_sd, psi, shifted, order, (uint32_t) d->n, d->k };
   while ((count = next_pairs(d, r->columns, b.most, &i, &j, b.host)) > 0) {
     WEFT_TRY(weft_poll(ctx, (double) i, (double) (d->split ? d->split : d->p)));
-    WEFT_TRY(weft_device_upload(&mem, b.device, count * sizeof(pair_of), 1, copy_bytes, b.host));
+    WEFT_TRY(weft_device_upload(&mem, b.device, count * sizeof(pair_of), 1, weft_fill_bytes, b.host));
     ksg_pairs<<<(unsigned) (in_shared      ? count
                             : count < grid ? count
                                            : grid),

@@ -78,12 +78,6 @@ __global__ static void __launch_bounds__(SCORE_THREADS)
   out[i * p.nb + j] = value;
 }
 
-static void copy_bytes(const void *data, size_t first, size_t count, void *out, int threads)
-{
-  (void) threads;
-  memcpy(out, (const char *) data + first, count);
-}
-
 /* ---- host ---- */
 
 struct matrix_job {
@@ -136,12 +130,12 @@ extern "C" weft_status weft_mi_matrix_cuda(weft_ctx *ctx, const weft_mi_pack *x,
   WEFT_TAKE(sums, &host, x->p > second->p ? x->p : second->p);
   WEFT_DEVICE_TAKE(of_x, &mem, x->p);
   weft_mi_sums_of_levels(x, sums);
-  WEFT_TRY(weft_device_upload(&mem, of_x, x->p * sizeof *of_x, 1, copy_bytes, sums));
+  WEFT_TRY(weft_device_upload(&mem, of_x, x->p * sizeof *of_x, 1, weft_fill_bytes, sums));
   of_y = of_x;
   if (y) {
     WEFT_DEVICE_TAKE(of_y, &mem, y->p);
     weft_mi_sums_of_levels(y, sums);
-    WEFT_TRY(weft_device_upload(&mem, of_y, y->p * sizeof *of_y, 1, copy_bytes, sums));
+    WEFT_TRY(weft_device_upload(&mem, of_y, y->p * sizeof *of_y, 1, weft_fill_bytes, sums));
   }
   WEFT_DEVICE_TAKE(job.scores, &mem, PART_PAIRS);
   WEFT_CUDA(cudaMemsetAsync(job.scores, 0, PART_PAIRS * sizeof *job.scores,

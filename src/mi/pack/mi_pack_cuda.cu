@@ -4,7 +4,7 @@
 #include <cstring>
 #include <functional>
 #include "../../base/parallel.h"
-#include "../pairs/mi_search_cuda.cuh"
+#include "../pairs/mi_pairs_cuda.cuh"
 
 /* Rows of planes with classes padded to whole steps. */
 struct plane_source { const weft_mi_pack *pack; const uint32_t *class_word; uint32_t words; };
@@ -24,12 +24,6 @@ static void fill_planes(const void *data, size_t first, size_t count, void *out,
   }
 }
 
-static void fill_copy(const void *data, size_t first, size_t count, void *out, int threads)
-{
-  (void) threads;
-  memcpy(out, (const char *) data + first, count);
-}
-
 extern "C" void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *r)
 {
   int before = 0;
@@ -41,15 +35,8 @@ extern "C" void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *r)
   free(r);
 }
 
-uint32_t weft_mi_resident_words(const weft_mi_pack *p, uint32_t classes)
-{
-  uint32_t words = 0;
-  for (uint32_t c = 0; c < classes; c++) words += (p->class_rows[c] + STEP_BITS - 1) / STEP_BITS * STEP_WORDS;
-  return words;
-}
-
 #define SEND(field, source, items) do { WEFT_DEVICE_TAKE(r->field, &r->mem, (items)); \
-    WEFT_TRY(weft_device_upload(&r->mem, r->field, (items) * sizeof *r->field, 1, fill_copy, (source))); } while (0)
+    WEFT_TRY(weft_device_upload(&r->mem, r->field, (items) * sizeof *r->field, 1, weft_fill_bytes, (source))); } while (0)
 
 weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_resident **out)
 {

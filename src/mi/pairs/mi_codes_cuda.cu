@@ -162,12 +162,6 @@ uint32_t weft_mi_codes_limit(weft_ctx *ctx)
   return (uint32_t) (bytes - STATIC_BYTES) / 4;
 }
 
-static void copy_bytes(const void *data, size_t first, size_t count, void *out, int threads)
-{
-  (void) threads;
-  memcpy(out, (const char *) data + first, count);
-}
-
 weft_status weft_mi_codes_plan(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_mi_pack *x,
                                const weft_mi_resident *r, const weft_mi_pack *y, const weft_mi_panel *panel,
                                int by_class, mi_codes *out)
@@ -191,7 +185,7 @@ weft_status weft_mi_codes_plan(weft_ctx *ctx, weft_device_arena *mem, weft_arena
   WEFT_TAKE(out->host_levels, host, 2 * out->side);
   for (size_t c = 0, row = 0; c < x->classes; c++)
     for (uint32_t k = 0; k < x->class_rows[c]; k++) out->host_codes[row++] = (uint16_t) c;
-  WEFT_TRY(weft_device_upload(mem, out->row_class, x->n * sizeof *out->row_class, 1, copy_bytes, out->host_codes));
+  WEFT_TRY(weft_device_upload(mem, out->row_class, x->n * sizeof *out->row_class, 1, weft_fill_bytes, out->host_codes));
 done:
   return st;
 }
@@ -216,7 +210,7 @@ static weft_status load_side(weft_ctx *ctx, weft_device_arena *mem, mi_codes *c,
     weft_mi_pack_codes(pack, place + (size_t) k, c->host_codes + (size_t) k * pack->n);
     levels[k] = pack->levels[place + (size_t) k];
   }
-  WEFT_TRY(weft_device_upload(mem, to, count * pack->n * sizeof *to, 1, copy_bytes, c->host_codes));
+  WEFT_TRY(weft_device_upload(mem, to, count * pack->n * sizeof *to, 1, weft_fill_bytes, c->host_codes));
 done:
   return st;
 }
@@ -237,7 +231,7 @@ weft_status weft_mi_codes_tile(weft_ctx *ctx, weft_device_arena *mem, mi_codes *
   if (c->loaded != down + 1) WEFT_TRY(load_side(ctx, mem, c, c->x, c->g->first + c->i0, c->ni, c->a, c->host_levels));
   c->loaded = down + 1;
   WEFT_TRY(load_side(ctx, mem, c, c->y, c->h->first + c->j0, c->nj, c->b, c->host_levels + c->side));
-  WEFT_TRY(weft_device_upload(mem, c->levels, 2 * c->side * sizeof *c->levels, 1, copy_bytes, c->host_levels));
+  WEFT_TRY(weft_device_upload(mem, c->levels, 2 * c->side * sizeof *c->levels, 1, weft_fill_bytes, c->host_levels));
   memset(&t, 0, sizeof t);
   t.a = c->a;
   t.b = c->b;

@@ -217,19 +217,6 @@ static uint32_t bit_of(const weft_mi_pack *p, uint32_t r)
   return r < p->class_rows[0] ? r : weft_mi_resident_words(p, 1) * 32 + (r - p->class_rows[0]);
 }
 
-template <typename T>
-static weft_status send(weft_ctx *ctx, weft_device_arena *mem, const T *from, size_t count, T **out)
-{
-  weft_status st = WEFT_OK;
-  T *to;
-  WEFT_DEVICE_TAKE(to, mem, count);
-  WEFT_CUDA(cudaMemcpyAsync(to, from, count * sizeof *to, cudaMemcpyHostToDevice, mem->stream));
-  WEFT_CUDA(cudaStreamSynchronize(mem->stream)); /* `from` may end */
-  *out = to;
-done:
-  return st;
-}
-
 static label_sides sides_of(const labels_job *job)
 {
   const weft_mi_pack *p = job->pack;
@@ -272,28 +259,12 @@ static weft_status arrange_whole(weft_ctx *ctx, weft_arena *host, labels_job *jo
   uint32_t *from, *sent;
   WEFT_TAKE(from, host, bits);
   for (size_t k = 0; k < bits; k++) from[k] = k < n ? bit_of(job->pack, (uint32_t) k) : NOWHERE;
-  WEFT_TRY(send(ctx, job->mem, from, bits, &sent));
+  WEFT_TRY(weft_device_send(job->mem, from, bits, &sent));
   t.from = sent;
   t.bits = bits;
   t.out = job->whole;
   t.sides = NULL;
   WEFT_TRY(arrange(ctx, &t, 1, job->mem->stream));
-done:
-  return st;
-}
-
-static weft_status send_near(weft_ctx *ctx, labels_job *job)
-{
-  weft_status st = WEFT_OK;
-  const weft_mi_near *near = &job->how->search->near;
-  uint32_t *chromosome;
-  double *position;
-  if (!near->chromosome) goto done;
-  WEFT_TRY(send(ctx, job->mem, near->chromosome, job->pack->columns, &chromosome));
-  WEFT_TRY(send(ctx, job->mem, near->position, job->pack->columns, &position));
-  job->near.chromosome = chromosome;
-  job->near.position = position;
-  job->near.distance = near->distance;
 done:
   return st;
 }
@@ -322,10 +293,10 @@ static weft_status begin_labels(weft_ctx *ctx, weft_arena *host, labels_job *job
   WEFT_DEVICE_TAKE(job->best, mem, job->batch);
   WEFT_DEVICE_TAKE(job->at_least, mem, how->count);
   WEFT_CUDA(cudaMemsetAsync(job->at_least, 0, how->count * sizeof *job->at_least, mem->stream));
-  WEFT_TRY(send(ctx, mem, side, p->p, &job->side));
-  WEFT_TRY(send(ctx, mem, places, 2 * how->count, &job->places));
-  WEFT_TRY(send(ctx, mem, how->observed, how->count, &job->observed));
-  WEFT_TRY(send_near(ctx, job));
+  WEFT_TRY(weft_device_send(mem, side, p->p, &job->side));
+  WEFT_TRY(weft_device_send(mem, places, 2 * how->count, &job->places));
+  WEFT_TRY(weft_device_send(mem, how->observed, how->count, &job->observed));
+  WEFT_TRY(weft_mi_send_near(mem, &how->search->near, p->columns, &job->near));
   WEFT_TRY(arrange_whole(ctx, host, job));
 done:
   return st;

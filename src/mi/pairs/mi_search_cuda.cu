@@ -84,3 +84,18 @@ weft_status weft_mi_run_all(weft_ctx *ctx, mi_collector *c, const mi_runner *r)
 done:
   return st;
 }
+
+weft_status weft_mi_send_near(weft_device_arena *mem, const weft_mi_near *near, size_t columns, weft_mi_near *out)
+{
+  weft_status st = WEFT_OK;
+  uint32_t *chromosome;
+  double *position;
+  if (!near->chromosome) goto done;
+  WEFT_TRY(weft_device_send(mem, near->chromosome, columns, &chromosome));
+  WEFT_TRY(weft_device_send(mem, near->position, columns, &position));
+  out->chromosome = chromosome;
+  out->position = position;
+  out->distance = near->distance;
+done:
+  return st;
+}

@@ -29,18 +29,15 @@ struct mi_runner {
 /* Runs all units: what they append to the hits is collected, and raises the bar. */
 weft_status weft_mi_run_all(weft_ctx *ctx, mi_collector *c, const mi_runner *r);
 
+/* Puts what tells neighbours, of so many columns, on the device. */
+weft_status weft_mi_send_near(weft_device_arena *mem, const weft_mi_near *near, size_t columns, weft_mi_near *out);
+
 /* All pairs of a pack on the device: mi_pairs_cuda.cu. */
 weft_status weft_mi_search_panels(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack, weft_mi_resident *r,
                                   mi_collector *c);
 
 /* ---- planes that exceed the device: mi_blocks_cuda.cu ---- */
 
-/* Bytes of a row of planes, and the most that a block may weigh (mi_blocks.h). */
-struct mi_block_plan { double plane, most; };
-
-/* 1 when the device has room for a search over the pack's pairs, and for so many copies of its planes besides; otherwise
- * the plan says how to cut it. */
-int weft_mi_device_holds(weft_ctx *ctx, const weft_mi_pack *pack, int copies, mi_block_plan *plan);
 weft_status weft_mi_search_blocks(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                   const mi_block_plan *plan, mi_collector *c);
 
