@@ -323,6 +323,28 @@ INLINE void near_body(const weft_regulation_half *h, size_t j, const int32_t *po
   { near_body(h, j, positive, negative); }
 WEFT_VARIANTS(NEAR)
 
+INLINE void correlate_body(const weft_regulation_half *h, size_t at, const int32_t *products, size_t targets,
+                           const weft_regulation_target *target)
+{
+  const float *slope = h->slope + at, *offset = h->offset + at;
+  for (size_t t = 0; t < targets; t++) {
+    const float sum = (float) target[t].sum, by = target[t].by;
+    const int32_t *product = products + t * LANES;
+    int16_t *near = target[t].near + at;
+    WEFT_SIMD_PRAGMA(omp simd)
+    for (size_t lane = 0; lane < LANES; lane++) {
+      const float r = ((float) product[lane] * slope[lane] - offset[lane] * sum) * by;
+      near[lane] = (int16_t) ((int32_t) (r + 40000.5f) - 40000); /* rounded */
+    }
+  }
+}
+
+#define CORRELATE(variant, target_of) \
+  target_of static void correlate_##variant(const weft_regulation_half *h, size_t at, const int32_t *products, \
+                                            size_t targets, const weft_regulation_target *target) \
+  { correlate_body(h, at, products, targets, target); }
+WEFT_VARIANTS(CORRELATE)
+
 void weft_regulation_note_moments(const weft_regulation_half *h, size_t j, const double *sum, const double *squares)
 {
   const int hinges = h->hinges;
@@ -387,10 +409,12 @@ weft_status weft_regulation_favours(weft_arena *mem, const double *given, size_t
     WEFT_TAKE(f->whole, mem, padded);
     WEFT_TAKE(f->parts, mem, padded);
     WEFT_TAKE(f->coarse, mem, padded);
+    WEFT_TAKE(f->root, mem, padded);
     for (size_t j = 0; j < padded; j++) {
       f->whole[j] = j < regulators ? from[j] : f->greatest;
       f->parts[j] = (float) (f->whole[j] / f->greatest);
       f->coarse[j] = (int16_t) fmin(32767, ceil(32768 * (f->whole[j] / f->greatest)));
+      f->root[j] = (int16_t) fmin(32767, ceil(32768 * sqrt(f->whole[j] / f->greatest)));
     }
   }
 done:
@@ -398,12 +422,13 @@ done:
 }
 
 #define TABLE(variant, target) \
-  static const weft_regulation_loops loops_in_##variant = { products_##variant, near_##variant, select_##variant }; \
+  static const weft_regulation_loops loops_in_##variant = { products_##variant, near_##variant, \
+                                                                correlate_##variant, select_##variant }; \
   static const weft_regulation_loops *loops_##variant(void) { return &loops_in_##variant; }
 WEFT_VARIANTS(TABLE)
 
 #if WEFT_SIMD_X86
-static const weft_regulation_loops loops_in_vnni = { products_vnni, near_avx512, select_avx512 };
+static const weft_regulation_loops loops_in_vnni = { products_vnni, near_avx512, correlate_avx512, select_avx512 };
 #endif
 
 const weft_regulation_loops *weft_regulation_loops_here(void)

@@ -2,6 +2,7 @@
  * has been chosen, with the test which of them may be the best now, and exact products of two features. */
 #pragma once
 
+#include <string.h>
 #include "../base/loops.h"
 #include "regulation.h"
 #include "regulation_loops.h"
@@ -40,34 +41,53 @@ INLINE int16_t lesser(int16_t a, int16_t b) { return a < b ? a : b; }
 INLINE int16_t greater(int16_t a, int16_t b) { return a > b ? a : b; }
 INLINE int16_t size_of(int16_t a) { return (int16_t) (a < 0 ? -a : a); }
 
-INLINE int16_t lose(const sweep *w, int kind, size_t j, int16_t q)
-{
-  const size_t at = (size_t) kind * w->padded + j;
-  return w->d[at] = (int16_t) (w->before[at] - times(q, q));
-}
+/* Regulator j after the turn, by part and by kind. */
+typedef struct { int16_t q[2], r[2], d[WEFT_REGULATION_KINDS]; } turned;
 
-/* Regulator j; whether it may be the best. */
-INLINE int sweep_one(const sweep *w, int hinges, size_t j)
+INLINE turned turn_one(const sweep *w, int hinges, size_t j)
 {
   const turn *t = w->turn;
-  int16_t q[2] = { 0, 0 }, r[2] = { 0, 0 }, size = 0, left = 32767, up;
+  turned o = { { 0, 0 }, { 0, 0 }, { 0, 0, 0 } };
   for (int part = 0; part <= hinges; part++) {
     const size_t f = (size_t) part * w->padded + j;
     int16_t num = t->near[f];
     for (size_t k = 0; k < w->step; k++) num = (int16_t) (num - times(w->q[k * w->features + f], t->before[k]));
     num = (int16_t) (num * (1 << t->shift));
-    q[part] = w->q[w->step * w->features + f] = (int16_t) (num + times(num, t->stretch));
-    r[part] = w->r[f] = (int16_t) (w->r[f] - times(q[part], t->share));
-    size = greater(size, size_of(r[part]));
-    left = lesser(left, lose(w, part + hinges, j, q[part]));
+    o.q[part] = (int16_t) (num + times(num, t->stretch));
+    o.r[part] = (int16_t) (w->r[f] - times(o.q[part], t->share));
   }
-  if (hinges) {
-    const int16_t one = w->part[j], two = w->part[w->padded + j];
-    size = greater(size, size_of((int16_t) (times(r[0], one) + times(r[1], two))));
-    left = lesser(left, lose(w, 0, j, (int16_t) (times(q[0], one) + times(q[1], two))));
+  for (int kind = 0; kind <= 2 * hinges; kind++) {
+    const int16_t *part = w->part + j;
+    const int16_t q = !hinges ? o.q[0] : kind ? o.q[kind - 1]
+                                              : (int16_t) (times(o.q[0], part[0]) + times(o.q[1], part[w->padded]));
+    o.d[kind] = (int16_t) (w->before[(size_t) kind * w->padded + j] - times(q, q));
   }
-  up = (int16_t) (lesser((int16_t) (size + w->test->add), w->test->cap) * (1 << w->test->shift));
-  return times(left, w->test->bar) - w->test->slack <= times(times(up, up), w->favour[j]);
+  return o;
+}
+
+/* The greatest size of r and the least d of a regulator's kinds. */
+INLINE int16_t size_of_all(const int16_t *r, const int16_t *part, size_t padded, int hinges)
+{
+  const int16_t most = greater(size_of(r[0]), size_of(r[1]));
+  return hinges ? greater(most, size_of((int16_t) (times(r[0], part[0]) + times(r[1], part[padded])))) : most;
+}
+
+/* Whether regulator j may be the best after the turn. */
+INLINE int sweep_one(const sweep *w, int hinges, size_t j)
+{
+  const turned o = turn_one(w, hinges, j);
+  int16_t size = (int16_t) (size_of_all(o.r, w->part + j, w->padded, hinges) + w->test->add), left = 32767;
+  for (int part = 0; part <= hinges; part++) {
+    const size_t f = (size_t) part * w->padded + j;
+    w->q[w->step * w->features + f] = o.q[part];
+    w->r[f] = o.r[part];
+  }
+  for (int kind = 0; kind <= 2 * hinges; kind++) {
+    w->d[(size_t) kind * w->padded + j] = o.d[kind];
+    left = lesser(left, o.d[kind]);
+  }
+  size = (int16_t) (lesser(size, w->test->cap) * (1 << w->test->shift));
+  return times(left, w->test->bar) - w->test->slack <= times(times(size, size), w->favour[j]);
 }
 
 static size_t sweep_portable(const sweep *w, int hinges, size_t at, uint32_t *flags)
@@ -75,6 +95,29 @@ static size_t sweep_portable(const sweep *w, int hinges, size_t at, uint32_t *fl
   for (*flags = 0; at < w->padded && !*flags; at += RUN)
     for (size_t j = at; j < at + RUN; j++) *flags |= (uint32_t) sweep_one(w, hinges, j) << (j - at);
   return at;
+}
+
+/* Before the first turn: size[j], the greatest |r| of regulator j's kinds times the root of its favour, and the greatest
+ * of every RUN-th one, in `top`. */
+typedef void size_loop(const sweep *w, int hinges, const int16_t *root, int16_t *size, int16_t *top);
+/* Which of a run reach a bar. */
+typedef uint32_t reach_loop(const int16_t *size, int16_t bar);
+
+static void sizes_portable(const sweep *w, int hinges, const int16_t *root, int16_t *size, int16_t *top)
+{
+  memset(top, 0, RUN * sizeof *top);
+  for (size_t j = 0; j < w->padded; j++) {
+    const int16_t r[2] = { w->r[j], hinges ? w->r[w->padded + j] : 0 };
+    size[j] = times(size_of_all(r, w->part + j, w->padded, hinges), root[j]);
+    top[j % RUN] = greater(top[j % RUN], size[j]);
+  }
+}
+
+static uint32_t reach_portable(const int16_t *size, int16_t bar)
+{
+  uint32_t flags = 0;
+  for (size_t i = 0; i < RUN; i++) flags |= (uint32_t) (size[i] >= bar) << i;
+  return flags;
 }
 
 #if WEFT_SIMD_X86
@@ -139,6 +182,39 @@ static size_t sweep_portable(const sweep *w, int hinges, size_t at, uint32_t *fl
     if (w->step == 2) return sweep_of_##variant(w, 1, 0, 2, at, flags); \
     return sweep_of_##variant(w, 1, 0, 3, at, flags); \
   }
+# define SIZES(variant, target, VECTOR, LANES, OF_ALL, LOAD, STORE, MUL, ADD, ABS, MAX, MASK) \
+  target static void sizes_##variant(const sweep *w, int hinges, const int16_t *root, int16_t *size, int16_t *top) \
+  { \
+    const size_t padded = w->padded; \
+    VECTOR most[RUN / LANES]; \
+    WEFT_UNROLLED \
+    for (size_t k = 0; k < RUN / LANES; k++) most[k] = OF_ALL(0); \
+    for (size_t at = 0; at < padded; at += RUN) { \
+      WEFT_UNROLLED \
+      for (size_t k = 0; k < RUN / LANES; k++) { \
+        const size_t j = at + k * LANES; \
+        const VECTOR r = LOAD((const void *) (w->r + j)); \
+        VECTOR out = ABS(r); \
+        if (hinges) { \
+          const VECTOR too = LOAD((const void *) (w->r + padded + j)); \
+          const VECTOR z = ADD(MUL(r, LOAD((const void *) (w->part + j))), \
+                               MUL(too, LOAD((const void *) (w->part + padded + j)))); \
+          out = MAX(MAX(out, ABS(too)), ABS(z)); \
+        } \
+        out = MUL(out, LOAD((const void *) (root + j))); \
+        STORE((void *) (size + j), out); \
+        most[k] = MAX(most[k], out); \
+      } \
+    } \
+    WEFT_UNROLLED \
+    for (size_t k = 0; k < RUN / LANES; k++) STORE((void *) (top + k * LANES), most[k]); \
+  } \
+  target INLINE uint32_t reach_##variant(const int16_t *size, int16_t bar) \
+  { \
+    uint32_t flags = 0; \
+    for (size_t k = 0; k < RUN; k += LANES) flags |= (uint32_t) MASK(OF_ALL(bar), LOAD((const void *) (size + k))) << k; \
+    return flags; \
+  }
 /* Which of 16 numbers a are at most b. */
 WEFT_TARGET_AVX2 INLINE uint32_t at_most_avx2(__m256i a, __m256i b)
 {
@@ -148,9 +224,13 @@ WEFT_TARGET_AVX2 INLINE uint32_t at_most_avx2(__m256i a, __m256i b)
 SWEEP(avx2, WEFT_TARGET_AVX2, __m256i, 16, _mm256_set1_epi16, _mm256_loadu_si256, _mm256_storeu_si256,
       _mm256_mulhrs_epi16, _mm256_add_epi16, _mm256_sub_epi16, _mm256_abs_epi16, _mm256_min_epi16, _mm256_max_epi16,
       _mm256_sll_epi16, at_most_avx2)
+SIZES(avx2, WEFT_TARGET_AVX2, __m256i, 16, _mm256_set1_epi16, _mm256_loadu_si256, _mm256_storeu_si256,
+      _mm256_mulhrs_epi16, _mm256_add_epi16, _mm256_abs_epi16, _mm256_max_epi16, at_most_avx2)
 SWEEP(avx512, WEFT_TARGET_AVX512, __m512i, 32, _mm512_set1_epi16, _mm512_loadu_si512, _mm512_storeu_si512,
       _mm512_mulhrs_epi16, _mm512_add_epi16, _mm512_sub_epi16, _mm512_abs_epi16, _mm512_min_epi16, _mm512_max_epi16,
       _mm512_sll_epi16, _mm512_cmple_epi16_mask)
+SIZES(avx512, WEFT_TARGET_AVX512, __m512i, 32, _mm512_set1_epi16, _mm512_loadu_si512, _mm512_storeu_si512,
+      _mm512_mulhrs_epi16, _mm512_add_epi16, _mm512_abs_epi16, _mm512_max_epi16, _mm512_cmple_epi16_mask)
 #endif
 
 /* ---- exact products ---- */
