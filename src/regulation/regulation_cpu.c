@@ -210,6 +210,7 @@ static void leave(const int32_t *total, size_t ldt, const int32_t *of_first, siz
                   const int32_t *beside, int32_t *out)
 {
   for (size_t t = 0; t < count; t++, total += ldt) {
+    __builtin_prefetch(total + 6 * LANES);
     const int32_t *one = of_first + t * LANES;
     WEFT_SIMD_PRAGMA(omp simd)
     for (size_t lane = 0; lane < LANES; lane++) out[t * LANES + lane] = total[lane] - one[lane];

@@ -295,24 +295,28 @@ WEFT_VARIANTS(SELECT)
 
 /* ---- what features are screened by ---- */
 
+/* Sums of products with one more feature or target, of sum `sum`, as correlations in parts of which `by` makes them. */
+INLINE int16_t correlation(float product, float slope, float offset, float sum, float by)
+{
+  return (int16_t) ((int32_t) ((product * slope - offset * sum) * by + 40000.5f) - 40000); /* rounded */
+}
+
 INLINE void near_body(const weft_regulation_half *h, size_t j, const int32_t *positive, const int32_t *negative)
 {
   const size_t padded = h->padded, features = padded * (size_t) (1 + h->hinges);
   for (int kind = 0; kind <= 2 * h->hinges; kind++) {
-    const int32_t *a = kind == 2 ? negative : positive, *b = h->hinges && kind == 0 ? negative : NULL;
+    const int32_t *a = kind == 2 ? negative : positive, *b = negative;
     const double of_first = h->sum[j], of_second = h->hinges ? h->sum[padded + j] : 0;
-    const double sum = kind == 2 ? of_second : b ? of_first + of_second : of_first;
-    const double by = 16384 * h->unit[(size_t) kind * padded + j];
+    const float sum = (float) (kind == 2 ? of_second : h->hinges && kind == 0 ? of_first + of_second : of_first);
+    const float by = (float) (16384 * h->unit[(size_t) kind * padded + j]);
+    const float *slope = h->slope, *offset = h->offset;
     int16_t *to = h->near + ((size_t) kind * padded + j) * features;
-    for (int part = 0; part <= h->hinges; part++) {
-      const size_t at = (size_t) part * padded;
-      const double *unit = h->unit + (size_t) (part + h->hinges) * padded;
+    if (h->hinges && kind == 0) {
       WEFT_SIMD_PRAGMA(omp simd)
-      for (size_t f = 0; f < padded; f++) {
-        const double product = (double) (b ? a[at + f] + b[at + f] : a[at + f]);
-        const double near = (h->m * product - h->sum[at + f] * sum) * (unit[f] * by);
-        to[at + f] = (int16_t) ((int32_t) (near + 20000.5) - 20000); /* rounded */
-      }
+      for (size_t f = 0; f < features; f++) to[f] = correlation((float) (a[f] + b[f]), slope[f], offset[f], sum, by);
+    } else {
+      WEFT_SIMD_PRAGMA(omp simd)
+      for (size_t f = 0; f < features; f++) to[f] = correlation((float) a[f], slope[f], offset[f], sum, by);
     }
   }
 }
@@ -332,10 +336,8 @@ INLINE void correlate_body(const weft_regulation_half *h, size_t at, const int32
     const int32_t *product = products + t * LANES;
     int16_t *near = target[t].near + at;
     WEFT_SIMD_PRAGMA(omp simd)
-    for (size_t lane = 0; lane < LANES; lane++) {
-      const float r = ((float) product[lane] * slope[lane] - offset[lane] * sum) * by;
-      near[lane] = (int16_t) ((int32_t) (r + 40000.5f) - 40000); /* rounded */
-    }
+    for (size_t lane = 0; lane < LANES; lane++)
+      near[lane] = correlation((float) product[lane], slope[lane], offset[lane], sum, by);
   }
 }
 

@@ -121,6 +121,15 @@ static int barred(const screen *s, size_t j)
 
 /* ---- suspects ---- */
 
+/* A regulator's scores come from memory while other things are done. */
+INLINE void fetch_scores(const weft_regulation_half *h, size_t j)
+{
+  for (int part = 0; part <= h->hinges; part++) {
+    const int32_t *row = h->rows + ((size_t) (part + h->hinges) * h->padded + j) * h->kp;
+    for (size_t k = 0; k < h->kp && k < 64; k += 16) __builtin_prefetch(row + k);
+  }
+}
+
 /* Notes a feature that may be the best. Gains are in parts of the greatest favour. 0: there are too many. */
 static int suspect_one(screen *s, int kind, size_t j, double least, double greatest)
 {
@@ -137,6 +146,7 @@ static int suspect_one(screen *s, int kind, size_t j, double least, double great
     if (kept > SUSPECTS / 2) return 0;
   }
   s->suspects[s->found++] = (suspect) { least, greatest, kind, (int32_t) j };
+  if (greatest >= s->reached) fetch_scores(s->h, j);
   return 1;
 }
 
@@ -190,12 +200,11 @@ INLINE int bounds_of(const screen *s, int kind, size_t j, int16_t r, int16_t r_t
 }
 
 /* Regulator j, which may be the best; 0: too many suspects. */
-INLINE int suspect_all(screen *s, int hinges, const int16_t *d, size_t j)
+INLINE int suspect_all(screen *s, int hinges, turned o, size_t j)
 {
-  const int16_t r = s->r[j], r_too = hinges ? s->r[s->h->padded + j] : 0;
   for (int kind = 0; kind <= 2 * hinges; kind++) {
     double least, greatest;
-    if (bounds_of(s, kind, j, r, r_too, d[(size_t) kind * s->h->padded + j], &least, &greatest) &&
+    if (bounds_of(s, kind, j, o.r[0], o.r[1], o.d[kind], &least, &greatest) &&
         !suspect_one(s, kind, j, least, greatest)) return 0;
   }
   return 1;
@@ -223,8 +232,10 @@ INLINE int collect_first(screen *s, int hinges, const sweep *w, size_loop *sizes
   s->collect = 0;
   s->collect_share = 1e-3;
   for (size_t at = 0; at < w->padded; at += RUN)
-    for (uint32_t flags = reach(s->size + at, (int16_t) floor(bar)); flags; flags &= flags - 1)
-      if (!suspect_all(s, hinges, s->h->start, at + (size_t) __builtin_ctz(flags))) return 0;
+    for (uint32_t flags = reach(s->size + at, (int16_t) floor(bar)); flags; flags &= flags - 1) {
+      const size_t j = at + (size_t) __builtin_ctz(flags);
+      if (!suspect_all(s, hinges, turned_before(w, hinges, s->h->start, j), j)) return 0;
+    }
   return s->reached > 0;
 }
 
@@ -252,8 +263,8 @@ INLINE void expect(screen *s, int hinges, const sweep *w)
       if (least > s->reached) s->reached = least;
     }
   }
-  s->collect_share = NEAR_BAR;
-  s->collect = s->reached > 0 ? s->reached * NEAR_BAR : 1e-12 * s->unit * s->unit;
+  s->collect_share = s->count + 1 < s->h->steps ? NEAR_BAR : 1;
+  s->collect = s->reached > 0 ? s->reached * s->collect_share : 1e-12 * s->unit * s->unit;
 }
 
 /* Regulators that are out: their variance is such that no test finds them. */
@@ -290,17 +301,17 @@ static int set_test(const screen *s, test *t)
 }
 
 /* All features lose the direction chosen last, and those that may be the best are collected; 0: too many. */
-INLINE int screen_step(screen *s, int hinges, sweep *w, sweep_loop *loop)
+INLINE int screen_step(screen *s, int hinges, const sweep *w, test *now, sweep_loop *loop)
 {
-  test now;
   uint32_t flags;
   double known = -1;
-  w->test = &now;
   for (size_t at = 0; at < w->padded;) {
-    if (s->collect != known) { known = s->collect; if (!set_test(s, &now)) return 0; }
+    if (s->collect != known) { known = s->collect; if (!set_test(s, now)) return 0; }
     at = loop(w, hinges, at, &flags);
-    for (; flags; flags &= flags - 1)
-      if (!suspect_all(s, hinges, s->d, at - RUN + (size_t) __builtin_ctz(flags))) return 0;
+    for (; flags; flags &= flags - 1) {
+      const size_t j = at - RUN + (size_t) __builtin_ctz(flags);
+      if (!suspect_all(s, hinges, w->last ? turn_one(w, hinges, j) : turned_before(w, hinges, s->d, j), j)) return 0;
+    }
   }
   return 1;
 }
@@ -328,7 +339,7 @@ INLINE int prepare(screen *s, int hinges, const exact *e, turn *t)
   const direction *c = &s->chosen[s->count - 1];
   const size_t at = (size_t) c->kind * h->padded + c->j, step = s->count - 1;
   const double unit = h->unit[at], left = e->d * unit * unit, share = fabs(c->share);
-  double scale = 1 / sqrt(left), num = 0.52, whole;
+  double scale = 1 / sqrt(left), num = 0.51 + 0x1p-7 * (1 + 2 * (double) h->offset_most * fabs(c->sum * unit)), whole;
   t->near = h->near + at * h->padded * (size_t) (1 + hinges);
   fit_unit(s, hinges, e->gain / s->favour->greatest, share);
   t->shift = 0;
@@ -383,6 +394,7 @@ INLINE int screened_body(const weft_regulation_half *h, const weft_regulation_fa
   const size_t padded = h->padded, features = padded * (size_t) (1 + hinges);
   screen s;
   turn t;
+  test now;
   sweep w;
   int kind = 0;
   size_t j = 0;
@@ -403,7 +415,7 @@ INLINE int screened_body(const weft_regulation_half *h, const weft_regulation_fa
   memset(choice, 0, h->steps * sizeof *choice);
   if (!(target->error < WEFT_REGULATION_MOST_NEAR)) return 0;
   if (s.own >= 0) for (int part = 0; part <= hinges; part++) s.r[(size_t) part * padded + (size_t) s.own] = 0;
-  w = (sweep) { &t, NULL, 0, padded, features, h->part, favour->coarse, s.q, s.r, s.d, h->start };
+  w = (sweep) { &t, &now, 0, padded, features, h->part, favour->coarse, s.q, s.r, s.d, h->start, 0 };
   if (!collect_first(&s, hinges, &w, sizes, reach)) return 0;
   for (;;) {
     best = best_suspect(&s, dot, &kind, &j);
@@ -414,8 +426,9 @@ INLINE int screened_body(const weft_regulation_half *h, const weft_regulation_fa
     if (s.count > 1) { bar_all(&s, hinges); w.before = s.d; }
     if (!prepare(&s, hinges, &best, &t)) return 0;
     w.step = s.count - 1;
+    w.last = s.count + 1 == h->steps;
     expect(&s, hinges, &w);
-    if (!screen_step(&s, hinges, &w, loop)) return 0;
+    if (!screen_step(&s, hinges, &w, &now, loop)) return 0;
   }
 }
 

@@ -31,6 +31,7 @@ typedef struct {
   const int16_t *part, *favour;
   int16_t *q, *r, *d;               /* q: of all steps */
   const int16_t *before;            /* d before this step */
+  int last;                         /* no turn follows: q, r and d stay as they are */
 } sweep;
 
 /* From `at`, up to the first run with a flag; returns where the next run begins. */
@@ -65,6 +66,14 @@ INLINE turned turn_one(const sweep *w, int hinges, size_t j)
   return o;
 }
 
+/* The same as the last sweep left it, in q nothing. */
+INLINE turned turned_before(const sweep *w, int hinges, const int16_t *d, size_t j)
+{
+  turned o = { { 0, 0 }, { w->r[j], hinges ? w->r[w->padded + j] : 0 }, { 0, 0, 0 } };
+  for (int kind = 0; kind <= 2 * hinges; kind++) o.d[kind] = d[(size_t) kind * w->padded + j];
+  return o;
+}
+
 /* The greatest size of r and the least d of a regulator's kinds. */
 INLINE int16_t size_of_all(const int16_t *r, const int16_t *part, size_t padded, int hinges)
 {
@@ -77,15 +86,13 @@ INLINE int sweep_one(const sweep *w, int hinges, size_t j)
 {
   const turned o = turn_one(w, hinges, j);
   int16_t size = (int16_t) (size_of_all(o.r, w->part + j, w->padded, hinges) + w->test->add), left = 32767;
-  for (int part = 0; part <= hinges; part++) {
+  for (int kind = 0; kind <= 2 * hinges; kind++) left = lesser(left, o.d[kind]);
+  for (int part = 0; !w->last && part <= hinges; part++) {
     const size_t f = (size_t) part * w->padded + j;
     w->q[w->step * w->features + f] = o.q[part];
     w->r[f] = o.r[part];
   }
-  for (int kind = 0; kind <= 2 * hinges; kind++) {
-    w->d[(size_t) kind * w->padded + j] = o.d[kind];
-    left = lesser(left, o.d[kind]);
-  }
+  for (int kind = 0; !w->last && kind <= 2 * hinges; kind++) w->d[(size_t) kind * w->padded + j] = o.d[kind];
   size = (int16_t) (lesser(size, w->test->cap) * (1 << w->test->shift));
   return times(left, w->test->bar) - w->test->slack <= times(times(size, size), w->favour[j]);
 }
@@ -123,14 +130,14 @@ static uint32_t reach_portable(const int16_t *size, int16_t bar)
 #if WEFT_SIMD_X86
 /* The same with vectors of LANES numbers. `steps`: at most so many have been taken before. */
 # define SWEEP(variant, target, VECTOR, LANES, OF_ALL, LOAD, STORE, MUL, ADD, SUB, ABS, MIN, MAX, UP, MASK) \
-  target INLINE VECTOR lose_##variant(const sweep *w, int kind, size_t j, VECTOR q) \
+  target INLINE VECTOR lose_##variant(const sweep *w, int kind, int last, size_t j, VECTOR q) \
   { \
     const size_t at = (size_t) kind * w->padded + j; \
     const VECTOR left = SUB(LOAD((const void *) (w->before + at)), MUL(q, q)); \
-    STORE((void *) (w->d + at), left); \
+    if (!last) STORE((void *) (w->d + at), left); \
     return left; \
   } \
-  target INLINE uint32_t sweep_at_##variant(const sweep *w, int hinges, int shifted, size_t step, size_t j, \
+  target INLINE uint32_t sweep_at_##variant(const sweep *w, int hinges, int shifted, size_t step, int last, size_t j, \
                                             const VECTOR *before) \
   { \
     const turn *t = w->turn; \
@@ -146,22 +153,24 @@ static uint32_t reach_portable(const int16_t *size, int16_t bar)
       if (shifted) num = UP(num, _mm_cvtsi32_si128(t->shift)); \
       q[part] = ADD(num, MUL(num, OF_ALL(t->stretch))); \
       r[part] = SUB(LOAD((const void *) (w->r + f)), MUL(q[part], OF_ALL(t->share))); \
-      STORE((void *) (w->q + step * w->features + f), q[part]); \
-      STORE((void *) (w->r + f), r[part]); \
+      if (!last) { \
+        STORE((void *) (w->q + step * w->features + f), q[part]); \
+        STORE((void *) (w->r + f), r[part]); \
+      } \
       size = part ? MAX(size, ABS(r[part])) : ABS(r[part]); \
-      left = part ? MIN(left, lose_##variant(w, 2, j, q[part])) : lose_##variant(w, hinges, j, q[part]); \
+      left = part ? MIN(left, lose_##variant(w, 2, last, j, q[part])) : lose_##variant(w, hinges, last, j, q[part]); \
     } \
     if (hinges) { \
       const VECTOR one = LOAD((const void *) (w->part + j)), two = LOAD((const void *) (w->part + w->padded + j)); \
       size = MAX(size, ABS(ADD(MUL(r[0], one), MUL(r[1], two)))); \
-      left = MIN(left, lose_##variant(w, 0, j, ADD(MUL(q[0], one), MUL(q[1], two)))); \
+      left = MIN(left, lose_##variant(w, 0, last, j, ADD(MUL(q[0], one), MUL(q[1], two)))); \
     } \
     size = ADD(size, OF_ALL(now->add)); \
     if (shifted) size = UP(MIN(size, OF_ALL(now->cap)), _mm_cvtsi32_si128(now->shift)); \
     return MASK(SUB(MUL(left, OF_ALL(now->bar)), OF_ALL(now->slack)), \
                 MUL(MUL(size, size), LOAD((const void *) (w->favour + j)))); \
   } \
-  target INLINE size_t sweep_of_##variant(const sweep *w, int hinges, int shifted, size_t step, size_t at, \
+  target INLINE size_t sweep_of_##variant(const sweep *w, int hinges, int shifted, size_t step, int last, size_t at, \
                                           uint32_t *flags) \
   { \
     VECTOR before[WEFT_REGULATION_MOST_STEPS]; \
@@ -169,18 +178,24 @@ static uint32_t reach_portable(const int16_t *size, int16_t bar)
     for (size_t k = 0; k < step; k++) before[k] = OF_ALL(w->turn->before[k]); \
     for (; at < w->padded && !found; at += RUN) \
       for (size_t first = 0; first < RUN; first += LANES) \
-        found |= sweep_at_##variant(w, hinges, shifted, step, at + first, before) << first; \
+        found |= sweep_at_##variant(w, hinges, shifted, step, last, at + first, before) << first; \
     *flags = found; \
     return at; \
   } \
   target static size_t sweep_##variant(const sweep *w, int hinges, size_t at, uint32_t *flags) \
   { \
-    if (!hinges) return sweep_of_##variant(w, 0, 1, w->step, at, flags); \
-    if (w->test->shift || w->turn->shift || w->step > 3) return sweep_of_##variant(w, 1, 1, w->step, at, flags); \
-    if (w->step == 0) return sweep_of_##variant(w, 1, 0, 0, at, flags); \
-    if (w->step == 1) return sweep_of_##variant(w, 1, 0, 1, at, flags); \
-    if (w->step == 2) return sweep_of_##variant(w, 1, 0, 2, at, flags); \
-    return sweep_of_##variant(w, 1, 0, 3, at, flags); \
+    if (!hinges) return sweep_of_##variant(w, 0, 1, w->step, w->last, at, flags); \
+    if (!w->test->shift && !w->turn->shift) \
+      switch (2 * w->step + (size_t) w->last) { \
+      case 0: return sweep_of_##variant(w, 1, 0, 0, 0, at, flags); \
+      case 1: return sweep_of_##variant(w, 1, 0, 0, 1, at, flags); \
+      case 2: return sweep_of_##variant(w, 1, 0, 1, 0, at, flags); \
+      case 3: return sweep_of_##variant(w, 1, 0, 1, 1, at, flags); \
+      case 4: return sweep_of_##variant(w, 1, 0, 2, 0, at, flags); \
+      case 5: return sweep_of_##variant(w, 1, 0, 2, 1, at, flags); \
+      case 7: return sweep_of_##variant(w, 1, 0, 3, 1, at, flags); \
+      } \
+    return sweep_of_##variant(w, 1, 1, w->step, w->last, at, flags); \
   }
 # define SIZES(variant, target, VECTOR, LANES, OF_ALL, LOAD, STORE, MUL, ADD, ABS, MAX, MASK) \
   target static void sizes_##variant(const sweep *w, int hinges, const int16_t *root, int16_t *size, int16_t *top) \
