@@ -30,6 +30,9 @@ typedef struct {
   int32_t *spare;                  /* features in the row that neither half of the pair has */
 } slot;
 
+/* How a thread's screens have ended, and room for the products of one target with all features. */
+typedef struct { size_t tried, failed; int32_t *with; } screening;
+
 typedef struct {
   const weft_regulation_job *job;
   const weft_regulation_loops *loops;
@@ -45,6 +48,7 @@ typedef struct {
   int32_t *totals;                 /* features × targets × worlds, or NULL */
   int32_t *target_rows, *with;     /* of each thread */
   char *work;
+  screening *screening;
   size_t each_row, each_with, each_work;
   int32_t *choices;
 } engine;
@@ -179,40 +183,134 @@ static void subtract(const engine *e, const slot *s, const int32_t *total, int32
   }
 }
 
+/* Targets of a block in one half, as the screen sees them. */
+static void look_at_targets(const engine *e, size_t half, size_t first, size_t count, const int32_t *partner,
+                            int32_t *rows, int16_t *near, weft_regulation_target *out)
+{
+  const weft_regulation_job *job = e->job;
+  const weft_regulation_half *h = &e->slots[half - e->first].half;
+  for (size_t t = 0; t < count; t++) {
+    int16_t *row = (int16_t *) (rows + t * e->kp);
+    const double sum = (double) gather(e, (size_t) job->target[first + t], job->rows + half * job->m, job->m, partner, row);
+    double squares = 0, beside;
+    for (size_t k = 0; k < job->m; k++) squares += row[k] * row[k];
+    out[t].row = rows + t * e->kp;
+    out[t].sum = sum;
+    out[t].root = sqrt(weft_regulation_covariance(h->m, squares, sum, sum));
+    out[t].by = (float) (out[t].root > 0 ? WEFT_REGULATION_NEAR / out[t].root : 0);
+    out[t].near = near + t * e->features;
+    out[t].own = e->own[first + t];
+    beside = out[t].root > 0 ? 2 * h->offset_most * fabs(sum) / out[t].root : WEFT_INFINITY;
+    out[t].error = 0.51 + WEFT_REGULATION_NEAR * 0x1p-21 * (1 + beside);
+  }
+}
+
+/* What the first half of a pair leaves of all rows, in one panel. */
+static void leave(const int32_t *total, size_t ldt, const int32_t *of_first, size_t count, const int32_t *spare,
+                  const int32_t *beside, int32_t *out)
+{
+  for (size_t t = 0; t < count; t++, total += ldt) {
+    __builtin_prefetch(total + 6 * LANES);
+    const int32_t *one = of_first + t * LANES;
+    WEFT_SIMD_PRAGMA(omp simd)
+    for (size_t lane = 0; lane < LANES; lane++) out[t * LANES + lane] = total[lane] - one[lane];
+    if (!spare[t]) continue;
+    WEFT_SIMD_PRAGMA(omp simd)
+    for (size_t lane = 0; lane < LANES; lane++) out[t * LANES + lane] -= spare[t] * beside[lane];
+  }
+}
+
+/* A pair of halves, a world, and a block of targets. */
+typedef struct { size_t pair, world, first, count; const int32_t *partner; } block_of;
+
+static block_of block_at(const engine *e, size_t item)
+{
+  const weft_regulation_job *job = e->job;
+  const size_t worlds = 1 + job->copies, first = item % e->blocks * e->block;
+  const size_t world = item / e->blocks % worlds;
+  return (block_of) { item / e->blocks / worlds, world, first,
+                      job->targets - first < e->block ? job->targets - first : e->block,
+                      world ? job->partner + (world - 1) * job->n : NULL };
+}
+
+static void choose_screened(const void *data, size_t item, int thread)
+{
+  const engine *e = data;
+  const weft_regulation_job *job = e->job;
+  const block_of b = block_at(e, item);
+  screening *own = &e->screening[thread];
+  int32_t *rows = e->target_rows + (size_t) thread * e->each_row;
+  int16_t *near = (int16_t *) (e->with + (size_t) thread * e->each_with);
+  char *work = e->work + (size_t) thread * e->each_work;
+  const size_t at = 2 * b.pair, halves = e->count - at < 2 ? 1 : 2;
+  const int32_t spare = e->spares ? e->spares[(e->first + at) / 2] : NOT_ALL;
+  const int rest = halves == 2 && e->totals && spare != NOT_ALL;
+  weft_regulation_target target[2][ROWS];
+  int32_t products[ROWS * LANES], of_rest[ROWS * LANES], spares[ROWS];
+  for (size_t k = 0; k < halves; k++)
+    look_at_targets(e, e->first + at + k, b.first, b.count, b.partner, rows + k * e->block * e->kp,
+                    near + k * e->block * e->features, target[k]);
+  for (size_t t = 0; rest && t < b.count; t++) {
+    const size_t row = spare < 0 ? 0 : (size_t) (b.partner ? b.partner[spare] : spare);
+    spares[t] = spare < 0 ? 0 : job->scores[(size_t) job->target[b.first + t] * job->n + row];
+  }
+  for (size_t k = 0; k < halves - (size_t) rest; k++) {
+    const slot *s = &e->slots[at + k];
+    for (size_t panel = 0; panel < e->panels; panel++) {
+      const size_t f = panel * LANES;
+      e->loops->products(target[k][0].row, b.count, e->kp, s->panels + f * e->kp, products, LANES);
+      e->loops->correlate(&s->half, f, products, b.count, target[k]);
+      if (!rest) continue;
+      leave(e->totals + (b.world * job->targets + b.first) * e->features + f, e->features, products, b.count, spares,
+            s[1].spare + f, of_rest);
+      e->loops->correlate(&s[1].half, f, of_rest, b.count, target[1]);
+    }
+  }
+  for (size_t k = 0; k < halves; k++)
+    for (size_t t = 0; t < b.count; t++) {
+      const slot *s = &e->slots[at + k];
+      const weft_regulation_target *one = &target[k][t];
+      int32_t *choice = e->choices +
+        (((e->first + at + k) * (1 + job->copies) + b.world) * job->targets + b.first + t) * job->steps;
+      if (own->failed < 8 || 2 * own->failed < own->tried) {
+        own->tried++;
+        if (e->screen(&s->half, &e->favour[b.world], one, work, choice)) continue;
+        own->failed++;
+      }
+      multiply_rows(e, one->row, 1, e->kp, s->panels, own->with);
+      e->loops->select(&s->half, &e->favour[b.world], own->with, one->sum, one->own, work, choice);
+    }
+}
+
 static void choose(const void *data, size_t item, int thread)
 {
   const engine *e = data;
   const weft_regulation_job *job = e->job;
-  const size_t worlds = 1 + job->copies, pair = item / e->blocks / worlds, world = item / e->blocks % worlds;
-  const size_t first = item % e->blocks * e->block;
-  const size_t count = job->targets - first < e->block ? job->targets - first : e->block;
-  const int32_t *partner = world ? job->partner + (world - 1) * job->n : NULL;
+  const block_of b = block_at(e, item);
   int32_t *rows = e->target_rows + (size_t) thread * e->each_row;
   int32_t *with = e->with + (size_t) thread * e->each_with;
   char *work = e->work + (size_t) thread * e->each_work;
-  for (size_t at = 2 * pair; at < e->count && at < 2 * pair + 2; at++) {
+  for (size_t at = 2 * b.pair; at < e->count && at < 2 * b.pair + 2; at++) {
     const slot *s = &e->slots[at];
     const size_t half = e->first + at;
     const int32_t spare = e->spares ? e->spares[half / 2] : NOT_ALL;
     const int rest = at % 2 && e->totals && spare != NOT_ALL;
     double sums[ROWS];
-    for (size_t t = 0; t < count; t++) {
-      const size_t gene = (size_t) job->target[first + t];
-      sums[t] = (double) gather(e, gene, job->rows + half * job->m, job->m, partner, (int16_t *) (rows + t * e->kp));
+    for (size_t t = 0; t < b.count; t++) {
+      const size_t gene = (size_t) job->target[b.first + t];
+      sums[t] = (double) gather(e, gene, job->rows + half * job->m, job->m, b.partner, (int16_t *) (rows + t * e->kp));
       if (rest) {
-        const size_t row = spare < 0 ? 0 : (size_t) (partner ? partner[spare] : spare);
-        subtract(e, s, e->totals + (world * job->targets + first + t) * e->features,
+        const size_t row = spare < 0 ? 0 : (size_t) (b.partner ? b.partner[spare] : spare);
+        subtract(e, s, e->totals + (b.world * job->targets + b.first + t) * e->features,
                  spare < 0 ? 0 : job->scores[gene * job->n + row], with + t * e->features);
       }
     }
-    if (!rest) multiply_rows(e, rows, count, e->kp, s->panels, with);
-    for (size_t t = 0; t < count; t++) {
-      const size_t target = first + t;
-      int32_t *choice = e->choices + ((half * worlds + world) * job->targets + target) * job->steps;
+    if (!rest) multiply_rows(e, rows, b.count, e->kp, s->panels, with);
+    for (size_t t = 0; t < b.count; t++) {
+      const size_t target = b.first + t;
+      int32_t *choice = e->choices + ((half * (1 + job->copies) + b.world) * job->targets + target) * job->steps;
       const int32_t *own_with = with + t * e->features;
-      const weft_regulation_favour *favour = &e->favour[world];
-      if (!e->screen || !e->screen(&s->half, favour, own_with, sums[t], e->own[target], work, choice))
-        e->loops->select(&s->half, favour, own_with, sums[t], e->own[target], work, choice);
+      e->loops->select(&s->half, &e->favour[b.world], own_with, sums[t], e->own[target], work, choice);
     }
   }
 }
@@ -313,7 +411,7 @@ static weft_status select_cpu(weft_ctx *ctx, const weft_regulation_job *job, int
   e.block = e.features < 131072 / ROWS ? ROWS : 12; /* their products stay in a second-level cache */
   e.blocks = (job->targets + e.block - 1) / e.block;
   e.all_kp = (job->n + 1) / 2;
-  e.each_row = e.block * e.all_kp;
+  e.each_row = e.block * (e.all_kp > 2 * e.kp ? e.all_kp : 2 * e.kp);
   e.each_with = (e.block > 2 * NEAR ? e.block : 2 * NEAR) * e.features;
   e.each_work = weft_regulation_work(e.padded, job->steps);
   bytes = (double) e.features * (3.0 * (double) e.features + 10 * (double) e.kp + 80);
@@ -325,6 +423,8 @@ static weft_status select_cpu(weft_ctx *ctx, const weft_regulation_job *job, int
   WEFT_TAKE(e.target_rows, &mem, threads * e.each_row);
   WEFT_TAKE(e.with, &mem, threads * e.each_with);
   WEFT_TAKE(e.work, &mem, threads * e.each_work);
+  WEFT_TAKE0(e.screening, &mem, threads);
+  for (size_t t = 0; e.screen && t < threads; t++) WEFT_TAKE(e.screening[t].with, &mem, e.features);
   WEFT_TRY(take_totals(ctx, &mem, &e));
   WEFT_TAKE0(e.slots, &mem, slots);
   for (size_t k = 0; k < slots; k++) WEFT_TRY(take_slot(&mem, &e, 1, &e.slots[k]));
@@ -335,7 +435,7 @@ static weft_status select_cpu(weft_ctx *ctx, const weft_regulation_job *job, int
     for (size_t k = 0; k < e.count; k++) weft_regulation_end_moments(&e.slots[k].half);
     WEFT_TRY(all_items(ctx, &e, multiply, e.count * near_blocks(&e),
                        (double) (NEAR * e.features) * ((double) e.kp / 4 + 4)));
-    WEFT_TRY(all_items(ctx, &e, choose, (e.count + 1) / 2 * worlds * e.blocks,
+    WEFT_TRY(all_items(ctx, &e, e.screen ? choose_screened : choose, (e.count + 1) / 2 * worlds * e.blocks,
                        2 * (double) job->targets / (double) e.blocks * per_target));
   }
 done:

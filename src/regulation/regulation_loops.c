@@ -295,24 +295,28 @@ WEFT_VARIANTS(SELECT)
 
 /* ---- what features are screened by ---- */
 
+/* Sums of products with one more feature or target, of sum `sum`, as correlations in parts of which `by` makes them. */
+INLINE int16_t correlation(float product, float slope, float offset, float sum, float by)
+{
+  return (int16_t) ((int32_t) ((product * slope - offset * sum) * by + 40000.5f) - 40000); /* rounded */
+}
+
 INLINE void near_body(const weft_regulation_half *h, size_t j, const int32_t *positive, const int32_t *negative)
 {
   const size_t padded = h->padded, features = padded * (size_t) (1 + h->hinges);
   for (int kind = 0; kind <= 2 * h->hinges; kind++) {
-    const int32_t *a = kind == 2 ? negative : positive, *b = h->hinges && kind == 0 ? negative : NULL;
+    const int32_t *a = kind == 2 ? negative : positive, *b = negative;
     const double of_first = h->sum[j], of_second = h->hinges ? h->sum[padded + j] : 0;
-    const double sum = kind == 2 ? of_second : b ? of_first + of_second : of_first;
-    const double by = 16384 * h->unit[(size_t) kind * padded + j];
+    const float sum = (float) (kind == 2 ? of_second : h->hinges && kind == 0 ? of_first + of_second : of_first);
+    const float by = (float) (16384 * h->unit[(size_t) kind * padded + j]);
+    const float *slope = h->slope, *offset = h->offset;
     int16_t *to = h->near + ((size_t) kind * padded + j) * features;
-    for (int part = 0; part <= h->hinges; part++) {
-      const size_t at = (size_t) part * padded;
-      const double *unit = h->unit + (size_t) (part + h->hinges) * padded;
+    if (h->hinges && kind == 0) {
       WEFT_SIMD_PRAGMA(omp simd)
-      for (size_t f = 0; f < padded; f++) {
-        const double product = (double) (b ? a[at + f] + b[at + f] : a[at + f]);
-        const double near = (h->m * product - h->sum[at + f] * sum) * (unit[f] * by);
-        to[at + f] = (int16_t) ((int32_t) (near + 20000.5) - 20000); /* rounded */
-      }
+      for (size_t f = 0; f < features; f++) to[f] = correlation((float) (a[f] + b[f]), slope[f], offset[f], sum, by);
+    } else {
+      WEFT_SIMD_PRAGMA(omp simd)
+      for (size_t f = 0; f < features; f++) to[f] = correlation((float) a[f], slope[f], offset[f], sum, by);
     }
   }
 }
@@ -322,6 +326,26 @@ INLINE void near_body(const weft_regulation_half *h, size_t j, const int32_t *po
                                     const int32_t *negative) \
   { near_body(h, j, positive, negative); }
 WEFT_VARIANTS(NEAR)
+
+INLINE void correlate_body(const weft_regulation_half *h, size_t at, const int32_t *products, size_t targets,
+                           const weft_regulation_target *target)
+{
+  const float *slope = h->slope + at, *offset = h->offset + at;
+  for (size_t t = 0; t < targets; t++) {
+    const float sum = (float) target[t].sum, by = target[t].by;
+    const int32_t *product = products + t * LANES;
+    int16_t *near = target[t].near + at;
+    WEFT_SIMD_PRAGMA(omp simd)
+    for (size_t lane = 0; lane < LANES; lane++)
+      near[lane] = correlation((float) product[lane], slope[lane], offset[lane], sum, by);
+  }
+}
+
+#define CORRELATE(variant, target_of) \
+  target_of static void correlate_##variant(const weft_regulation_half *h, size_t at, const int32_t *products, \
+                                            size_t targets, const weft_regulation_target *target) \
+  { correlate_body(h, at, products, targets, target); }
+WEFT_VARIANTS(CORRELATE)
 
 void weft_regulation_note_moments(const weft_regulation_half *h, size_t j, const double *sum, const double *squares)
 {
@@ -387,10 +411,12 @@ weft_status weft_regulation_favours(weft_arena *mem, const double *given, size_t
     WEFT_TAKE(f->whole, mem, padded);
     WEFT_TAKE(f->parts, mem, padded);
     WEFT_TAKE(f->coarse, mem, padded);
+    WEFT_TAKE(f->root, mem, padded);
     for (size_t j = 0; j < padded; j++) {
       f->whole[j] = j < regulators ? from[j] : f->greatest;
       f->parts[j] = (float) (f->whole[j] / f->greatest);
       f->coarse[j] = (int16_t) fmin(32767, ceil(32768 * (f->whole[j] / f->greatest)));
+      f->root[j] = (int16_t) fmin(32767, ceil(32768 * sqrt(f->whole[j] / f->greatest)));
     }
   }
 done:
@@ -398,12 +424,13 @@ done:
 }
 
 #define TABLE(variant, target) \
-  static const weft_regulation_loops loops_in_##variant = { products_##variant, near_##variant, select_##variant }; \
+  static const weft_regulation_loops loops_in_##variant = { products_##variant, near_##variant, \
+                                                                correlate_##variant, select_##variant }; \
   static const weft_regulation_loops *loops_##variant(void) { return &loops_in_##variant; }
 WEFT_VARIANTS(TABLE)
 
 #if WEFT_SIMD_X86
-static const weft_regulation_loops loops_in_vnni = { products_vnni, near_avx512, select_avx512 };
+static const weft_regulation_loops loops_in_vnni = { products_vnni, near_avx512, correlate_avx512, select_avx512 };
 #endif
 
 const weft_regulation_loops *weft_regulation_loops_here(void)

@@ -48,7 +48,7 @@ typedef struct weft_regulation_favour {
   double greatest, least;   /* least: in parts of the greatest */
   double *whole;            /* of each regulator, padded with 1 */
   float *parts;
-  int16_t *coarse;          /* rounded up */
+  int16_t *coarse, *root;   /* parts, and their roots, rounded up */
 } weft_regulation_favour;
 
 weft_status weft_regulation_favours(weft_arena *mem, const double *given, size_t regulators, size_t padded,
@@ -67,11 +67,25 @@ void weft_regulation_end_moments(weft_regulation_half *half);
 /* Bytes that `select` works in. */
 size_t weft_regulation_work(size_t padded, size_t steps);
 
+/* A target in a half, as the screen sees it. */
+typedef struct weft_regulation_target {
+  const int32_t *row;       /* its scores */
+  double sum, root;         /* of its scores; of its variance, in the scale of regulation_step.h */
+  float by;                 /* from covariances to `near` */
+  int16_t *near;            /* of each feature: the correlation in parts of NEAR, in which the screen works */
+  double error;             /* of these; from MOST_NEAR on the screen is of no use */
+  int64_t own;              /* the regulator that it is itself, or -1 */
+} weft_regulation_target;
+
 typedef struct weft_regulation_loops {
   /* out[i * ldo + lane] = sum over pairs of row i times the panel's gene, for i < rows. */
   void (*products)(const int32_t *row, size_t rows, size_t kp, const int32_t *panel, int32_t *out, size_t ldo);
   /* Regulator j's correlations with all features, kind by kind, from the sums of products of its parts. */
   void (*note_near)(const weft_regulation_half *half, size_t j, const int32_t *positive, const int32_t *negative);
+  /* Correlations of some targets with the features of the panel that begins at feature `at`, from their sums of products
+   * (rows of LANES). */
+  void (*correlate)(const weft_regulation_half *half, size_t at, const int32_t *products, size_t targets,
+                    const weft_regulation_target *target);
   /* with: the target's sums of products with all features; own: the regulator that it is itself, or -1. */
   void (*select)(const weft_regulation_half *half, const weft_regulation_favour *favour, const int32_t *with,
                  double sum, int64_t own, char *work, int32_t *choice);
@@ -79,9 +93,12 @@ typedef struct weft_regulation_loops {
 
 const weft_regulation_loops *weft_regulation_loops_here(void);
 
+#define WEFT_REGULATION_NEAR 32700.0
+#define WEFT_REGULATION_MOST_NEAR 4.0
+
 /* The same choices as `select`, from few exact gains; 0 where these do not tell enough apart, and nothing is chosen. */
 typedef int weft_regulation_screen(const weft_regulation_half *half, const weft_regulation_favour *favour,
-                                   const int32_t *with, double sum, int64_t own, char *work, int32_t *choice);
+                                   const weft_regulation_target *target, char *work, int32_t *choice);
 weft_regulation_screen *weft_regulation_screen_here(void);
 
 /* ---- phases: items that threads share; between runs of them the user is asked whether to stop ---- */

@@ -21,6 +21,7 @@
 
 #define SUSPECTS 512              /* more in one step, and the screen gives up */
 #define NEAR_BAR 0.9              /* a part of the best gain: such features are remembered for the next step's bar */
+#define FIRST 4                   /* regulators that are looked at in the first step, so that some can be watched */
 #define WATCHED 2                 /* regulators whose gains are computed before a step, so that there is a bar */
 #define PARTS_SUM 1.4143          /* the most that the shares of two parts add up to: z's variance is at least theirs */
 #define ONE_Q 16384.0
@@ -41,16 +42,15 @@ typedef struct {
 typedef struct {
   const weft_regulation_half *h;
   const weft_regulation_favour *favour;
-  const int32_t *with;
-  double sum, unit;                 /* of the target: its residuals are kept times `unit` */
+  const weft_regulation_target *target;
+  double unit;                      /* the target's residuals are kept times `unit` */
   int64_t own;
   size_t count;                     /* steps taken */
   direction chosen[WEFT_REGULATION_MOST_STEPS];
   errors error;
   double error_q[WEFT_REGULATION_MOST_STEPS];
-  float *rho;                       /* features: covariances with the target before the first step */
-  float *most;                      /* runs of regulators: the greatest gain in the first step */
   int16_t *r, *d, *q;               /* features; kinds × padded; steps × features */
+  int16_t *size;                    /* padded: what regulators reach in the first step */
   suspect suspects[SUSPECTS], watched[WATCHED];
   size_t found, watches;
   double collect;                   /* least gain of what is collected */
@@ -60,18 +60,17 @@ typedef struct {
 
 size_t weft_regulation_work(size_t padded, size_t steps)
 {
-  const size_t screening = padded * (3 * sizeof(float) + (2 + 3 + 2 * steps) * sizeof(int16_t));
+  const size_t screening = padded * (1 + 3 + 2 * steps) * sizeof(int16_t);
   const size_t whole = padded * ((8 + 2 * steps) * sizeof(double) + 2 * sizeof(int32_t));
   return (screening > whole ? screening : whole) + 64;
 }
 
 /* ---- exact gains ---- */
 
-/* The sum of products of a part and a chosen feature. */
-INLINE double product_of(const screen *s, dot_product *dot, int part, size_t j, const direction *c)
+/* The sum of products of a part, whose scores are in `row`, and a chosen feature. */
+INLINE double product_of(const screen *s, dot_product *dot, const int32_t *row, const direction *c)
 {
   const weft_regulation_half *h = s->h;
-  const int32_t *row = h->rows + ((size_t) (part + h->hinges) * h->padded + j) * h->kp;
   return dot(row, h->rows + ((size_t) c->kind * h->padded + c->j) * h->kp, h->kp);
 }
 
@@ -80,10 +79,11 @@ INLINE double follow_part(const screen *s, dot_product *dot, int part, size_t j,
 {
   const weft_regulation_half *h = s->h;
   const size_t at = (size_t) part * h->padded + j;
-  double r = weft_regulation_covariance(h->m, (double) s->with[at], h->sum[at], s->sum);
+  const int32_t *row = h->rows + ((size_t) (part + h->hinges) * h->padded + j) * h->kp;
+  double r = weft_regulation_covariance(h->m, (double) dot(row, s->target->row, h->kp), h->sum[at], s->target->sum);
   for (size_t k = 0; k < s->count; k++) {
     const direction *c = &s->chosen[k];
-    double own = weft_regulation_covariance(h->m, product_of(s, dot, part, j, c), h->sum[at], c->sum);
+    double own = weft_regulation_covariance(h->m, product_of(s, dot, row, c), h->sum[at], c->sum);
     for (size_t l = 0; l < k; l++) own = weft_sub(own, weft_mul(q[l], c->before[l]));
     q[k] = weft_mul(own, c->scale);
     r = weft_sub(r, weft_mul(q[k], c->share));
@@ -121,6 +121,15 @@ static int barred(const screen *s, size_t j)
 
 /* ---- suspects ---- */
 
+/* A regulator's scores come from memory while other things are done. */
+INLINE void fetch_scores(const weft_regulation_half *h, size_t j)
+{
+  for (int part = 0; part <= h->hinges; part++) {
+    const int32_t *row = h->rows + ((size_t) (part + h->hinges) * h->padded + j) * h->kp;
+    for (size_t k = 0; k < h->kp && k < 64; k += 16) __builtin_prefetch(row + k);
+  }
+}
+
 /* Notes a feature that may be the best. Gains are in parts of the greatest favour. 0: there are too many. */
 static int suspect_one(screen *s, int kind, size_t j, double least, double greatest)
 {
@@ -137,6 +146,7 @@ static int suspect_one(screen *s, int kind, size_t j, double least, double great
     if (kept > SUSPECTS / 2) return 0;
   }
   s->suspects[s->found++] = (suspect) { least, greatest, kind, (int32_t) j };
+  if (greatest >= s->reached) fetch_scores(s->h, j);
   return 1;
 }
 
@@ -170,8 +180,69 @@ static void watch(screen *s, const suspect *one)
   if (s->watches < WATCHED) s->watches++;
 }
 
-/* After a step: what the next best reach now, so that there is a bar before the screen. */
-INLINE void expect(screen *s, dot_product *dot)
+/* Bounds of what regulator j would gain by `kind`, where its residuals and variance are as given; 0: it may not be
+ * chosen. */
+INLINE int bounds_of(const screen *s, int kind, size_t j, int16_t r, int16_t r_too, int16_t d_now, double *least,
+                     double *greatest)
+{
+  const weft_regulation_half *h = s->h;
+  const int whole = kind == 0 && h->hinges;
+  const double add = whole ? PARTS_SUM * s->error.r + 2.1 : s->error.r, into = s->unit / ONE_Q;
+  const double size = fabs(whole ? (r * (double) h->part[j] + r_too * (double) h->part[h->padded + j]) / ONE_C
+                                 : kind == 2 ? r_too : r);
+  const double f = s->favour->parts[j], around = s->error.d[kind] / ONE_D, d = d_now / ONE_D;
+  const double low = size > add ? (size - add) * into : 0, high = (size + add) * into;
+  if (d + around < WEFT_REGULATION_LEFT * (1 - 1e-6) || barred(s, j)) return 0; /* it says nothing new */
+  *least = d - around > WEFT_REGULATION_LEFT * (1 + 1e-6) ? f * (1 - 1e-6) * low * low / (d + around) : 0;
+  *greatest = f * (1 + 1e-6) * high * high
+    / (d - around > WEFT_REGULATION_LEFT / 2 ? d - around : WEFT_REGULATION_LEFT / 2);
+  return 1;
+}
+
+/* Regulator j, which may be the best; 0: too many suspects. */
+INLINE int suspect_all(screen *s, int hinges, turned o, size_t j)
+{
+  for (int kind = 0; kind <= 2 * hinges; kind++) {
+    double least, greatest;
+    if (bounds_of(s, kind, j, o.r[0], o.r[1], o.d[kind], &least, &greatest) &&
+        !suspect_one(s, kind, j, least, greatest)) return 0;
+  }
+  return 1;
+}
+
+/* ---- the first step ---- */
+
+/* Collects who is near the best, and for the next step's bar at least FIRST regulators where there are as many; 0: too
+ * many, or none. */
+INLINE int collect_first(screen *s, int hinges, const sweep *w, size_loop *sizes, reach_loop *reach)
+{
+  int16_t top[RUN], best[FIRST] = { 0 };
+  const double add = hinges ? PARTS_SUM * s->error.r + 2.1 : s->error.r;
+  double bar;
+  sizes(w, hinges, s->favour->root, s->size, top);
+  for (size_t i = 0; i < RUN; i++) {
+    size_t at = FIRST;
+    for (; at > 0 && best[at - 1] < top[i]; at--) if (at < FIRST) best[at] = best[at - 1];
+    if (at < FIRST) best[at] = top[i];
+  }
+  bar = best[0] * sqrt(NEAR_BAR);
+  bar = fmin(fmin(bar, best[FIRST - 1]), best[0] - 2 * add - 5); /* roots and products are rounded */
+  bar = fmax(bar, best[0] * 0.22 - 2 * add - 5);
+  if (!(bar >= 1)) return 0;
+  s->collect = 0;
+  s->collect_share = 1e-3;
+  for (size_t at = 0; at < w->padded; at += RUN)
+    for (uint32_t flags = reach(s->size + at, (int16_t) floor(bar)); flags; flags &= flags - 1) {
+      const size_t j = at + (size_t) __builtin_ctz(flags);
+      if (!suspect_all(s, hinges, turned_before(w, hinges, s->h->start, j), j)) return 0;
+    }
+  return s->reached > 0;
+}
+
+/* ---- later steps ---- */
+
+/* After a turn is set: what the next best reach now at least, so that there is a bar before the screen. */
+INLINE void expect(screen *s, int hinges, const sweep *w)
 {
   suspect earlier[WATCHED];
   const size_t count = s->watches;
@@ -182,12 +253,18 @@ INLINE void expect(screen *s, dot_product *dot)
   s->found = 0;
   s->reached = 0;
   for (size_t k = 0; k < s->watches; k++) {
-    const double gain = follow(s, dot, s->watched[k].kind, (size_t) s->watched[k].j).gain / s->favour->greatest;
-    s->watched[k].greatest = gain;
-    if (gain > s->reached) s->reached = gain * (1 - 1e-12);
+    suspect *one = &s->watched[k];
+    const turned o = turn_one(w, hinges, (size_t) one->j);
+    one->greatest = 0;
+    for (int kind = 0; kind <= 2 * hinges; kind++) {
+      double least, greatest;
+      if (!bounds_of(s, kind, (size_t) one->j, o.r[0], o.r[1], o.d[kind], &least, &greatest)) continue;
+      if (greatest > one->greatest) one->greatest = greatest;
+      if (least > s->reached) s->reached = least;
+    }
   }
-  s->collect_share = NEAR_BAR;
-  s->collect = s->reached > 0 ? s->reached * NEAR_BAR : 1e-12 * s->unit * s->unit;
+  s->collect_share = s->count + 1 < s->h->steps ? NEAR_BAR : 1;
+  s->collect = s->reached > 0 ? s->reached * s->collect_share : 1e-12 * s->unit * s->unit;
 }
 
 /* Regulators that are out: their variance is such that no test finds them. */
@@ -198,100 +275,6 @@ INLINE void bar_all(screen *s, int hinges)
     if (s->own >= 0) d[s->own] = 32767;
     for (size_t k = 0; k < s->count; k++) d[s->chosen[k].j] = 32767;
   }
-}
-
-/* ---- the first step, in single precision ---- */
-
-/* What run `at` of regulators gains at most. fresh: their covariances with the target are noted first, in units of the
- * features. */
-INLINE float begin_run(const screen *s, int hinges, int fresh, size_t at, float sum)
-{
-  const weft_regulation_half *h = s->h;
-  const size_t second = h->padded + at;
-  const float *favour = s->favour->parts + at;
-  const int32_t *with = s->with + at, *with_too = s->with + second;
-  const float *slope = h->slope + at, *slope_too = h->slope + second, *offset = h->offset + at,
-              *offset_too = h->offset + second;
-  const int16_t *one = h->part + at, *two = h->part + second;
-  float *rho = s->rho + at, *rho_too = s->rho + second, most = 0;
-  WEFT_SIMD_GREATEST(most)
-  for (size_t i = 0; i < RUN; i++) {
-    const float p = fresh ? (float) with[i] * slope[i] - offset[i] * sum : rho[i];
-    float g = p * p;
-    if (hinges) {
-      const float n = fresh ? (float) with_too[i] * slope_too[i] - offset_too[i] * sum : rho_too[i];
-      const float z = (p * one[i] + n * two[i]) * (float) (1 / ONE_C);
-      g = n * n > g ? n * n : g;
-      g = z * z > g ? z * z : g;
-      if (fresh) rho_too[i] = n;
-    }
-    if (fresh) rho[i] = p;
-    g *= favour[i];
-    most = g > most ? g : most;
-  }
-  return most;
-}
-
-/* The same of all runs; returns the greatest. */
-INLINE float begin(screen *s, int hinges, float sum)
-{
-  float most = 0;
-  for (size_t run = 0; run < s->h->padded / RUN; run++) s->most[run] = begin_run(s, hinges, 1, run * RUN, sum);
-  if (s->own >= 0) {
-    const size_t own = (size_t) s->own, run = own / RUN;
-    for (int part = 0; part <= hinges; part++) s->rho[(size_t) part * s->h->padded + own] = 0;
-    s->most[run] = begin_run(s, hinges, 0, run * RUN, sum);
-  }
-  for (size_t run = 0; run < s->h->padded / RUN; run++) most = s->most[run] > most ? s->most[run] : most;
-  return most;
-}
-
-/* Collects who is near the best; 0: too many. */
-INLINE int collect_first(screen *s, int hinges, double error)
-{
-  const size_t padded = s->h->padded;
-  const float *rho = s->rho, *favour = s->favour->parts;
-  const int16_t *one = s->h->part, *two = one + padded;
-  for (size_t at = 0; at < padded; at += RUN) {
-    if (s->most[at / RUN] < (float) s->collect * (1 - 1e-4f)) continue;
-    for (size_t j = at; j < at + RUN; j++) {
-      const float n = hinges ? rho[padded + j] : 0;
-      const float z = (rho[j] * one[j] + n * (hinges ? two[j] : 0)) * (float) (1 / ONE_C);
-      const float r[WEFT_REGULATION_KINDS] = { hinges ? z : rho[j], rho[j], n };
-      for (int kind = 0; kind <= 2 * hinges; kind++) {
-        double f, size, e, low, high;
-        if (r[kind] * r[kind] * favour[j] < (float) s->collect * (1 - 1e-4f) || barred(s, j)) continue;
-        f = sqrt((double) favour[j]);
-        size = fabs((double) r[kind]) * f;
-        e = error * f;
-        low = fmax(0, size * (1 - 1e-6) - e);
-        high = size * (1 + 1e-6) + e;
-        if (!suspect_one(s, kind, j, low * low, high * high)) return 0;
-      }
-    }
-  }
-  return 1;
-}
-
-/* ---- later steps ---- */
-
-/* Regulator j, whose gain by `kind` may be the best; 0: too many suspects. */
-static int suspect_kind(screen *s, int kind, size_t j)
-{
-  const weft_regulation_half *h = s->h;
-  const int whole = kind == 0 && h->hinges;
-  const int16_t *r = s->r + j;
-  const double add = whole ? PARTS_SUM * s->error.r + 2.1 : s->error.r, into = s->unit / ONE_Q;
-  const double size = fabs(whole ? (r[0] * (double) h->part[j] + r[h->padded] * (double) h->part[h->padded + j]) / ONE_C
-                                 : r[kind == 2 ? h->padded : 0]);
-  const double f = s->favour->parts[j], around = s->error.d[kind] / ONE_D;
-  const double d = s->d[(size_t) kind * h->padded + j] / ONE_D;
-  const double low = fmax(0, (size - add) * into), high = (size + add) * into;
-  double least, greatest;
-  if (barred(s, j) || d + around < WEFT_REGULATION_LEFT * (1 - 1e-6)) return 1; /* it says nothing new */
-  least = d - around > WEFT_REGULATION_LEFT * (1 + 1e-6) ? f * (1 - 1e-6) * low * low / (d + around) : 0;
-  greatest = f * (1 + 1e-6) * high * high / fmax(d - around, WEFT_REGULATION_LEFT / 2);
-  return suspect_one(s, kind, j, least, greatest);
 }
 
 static int16_t in_parts(double x, double one)
@@ -318,20 +301,17 @@ static int set_test(const screen *s, test *t)
 }
 
 /* All features lose the direction chosen last, and those that may be the best are collected; 0: too many. */
-INLINE int screen_step(screen *s, int hinges, const turn *t, sweep_loop *loop)
+INLINE int screen_step(screen *s, int hinges, const sweep *w, test *now, sweep_loop *loop)
 {
-  const size_t padded = s->h->padded;
-  test now;
-  const sweep w = { t, &now, s->count - 1, padded, padded * (size_t) (1 + hinges), s->h->part, s->favour->coarse, s->q,
-                    s->r, s->d, s->count == 1 ? s->h->start : s->d };
   uint32_t flags;
   double known = -1;
-  for (size_t at = 0; at < padded;) {
-    if (s->collect != known) { known = s->collect; if (!set_test(s, &now)) return 0; }
-    at = loop(&w, hinges, at, &flags);
-    for (; flags; flags &= flags - 1)
-      for (int kind = 0; kind <= 2 * hinges; kind++)
-        if (!suspect_kind(s, kind, at - RUN + (size_t) __builtin_ctz(flags))) return 0;
+  for (size_t at = 0; at < w->padded;) {
+    if (s->collect != known) { known = s->collect; if (!set_test(s, now)) return 0; }
+    at = loop(w, hinges, at, &flags);
+    for (; flags; flags &= flags - 1) {
+      const size_t j = at - RUN + (size_t) __builtin_ctz(flags);
+      if (!suspect_all(s, hinges, w->last ? turn_one(w, hinges, j) : turned_before(w, hinges, s->d, j), j)) return 0;
+    }
   }
   return 1;
 }
@@ -340,37 +320,28 @@ INLINE int screen_step(screen *s, int hinges, const turn *t, sweep_loop *loop)
 
 /* Residuals in a unit that leaves room for what the next direction takes: all that may still be chosen are at most
  * sqrt(gain / favour), the direction takes `share`. */
-INLINE void fit_unit(screen *s, int hinges, double gain, double share, double error)
+INLINE void fit_unit(screen *s, int hinges, double gain, double share)
 {
   const size_t features = s->h->padded * (size_t) (1 + hinges);
   const double most = fmax((sqrt(gain / s->favour->least) + share) / 1.85, share / 0.9999);
-  if (s->count == 1) {
-    const float by = (float) (ONE_Q / most);
-    s->unit = most;
-    WEFT_SIMD_PRAGMA(omp simd)
-    for (size_t f = 0; f < features; f++) {
-      s->r[f] = (int16_t) ((int32_t) (s->rho[f] * by + 40000.5f) - 40000);
-    }
-    s->error.r = 0.52 + error / most * ONE_Q * 1.01;
-    return;
-  }
   while (s->unit < most) {
     s->unit *= 2;
+    WEFT_SIMD_PRAGMA(omp simd)
     for (size_t f = 0; f < features; f++) s->r[f] = (int16_t) (s->r[f] >> 1);
     s->error.r = s->error.r / 2 + 1;
   }
 }
 
 /* The direction of the feature that was just chosen, for the screen; 0: errors have grown too large. */
-INLINE int prepare(screen *s, int hinges, const exact *e, double first_error, turn *t)
+INLINE int prepare(screen *s, int hinges, const exact *e, turn *t)
 {
   const weft_regulation_half *h = s->h;
   const direction *c = &s->chosen[s->count - 1];
   const size_t at = (size_t) c->kind * h->padded + c->j, step = s->count - 1;
   const double unit = h->unit[at], left = e->d * unit * unit, share = fabs(c->share);
-  double scale = 1 / sqrt(left), num = 0.52, whole;
+  double scale = 1 / sqrt(left), num = 0.51 + 0x1p-7 * (1 + 2 * (double) h->offset_most * fabs(c->sum * unit)), whole;
   t->near = h->near + at * h->padded * (size_t) (1 + hinges);
-  fit_unit(s, hinges, e->gain / s->favour->greatest, share, first_error);
+  fit_unit(s, hinges, e->gain / s->favour->greatest, share);
   t->shift = 0;
   while (scale >= 2 && t->shift < 6) { scale /= 2; t->shift++; }
   t->stretch = in_parts(scale - 1, ONE_C);
@@ -417,65 +388,57 @@ INLINE void take(screen *s, int hinges, const exact *e, int kind, size_t j, int3
 
 /* 0: the screen has not told enough apart. */
 INLINE int screened_body(const weft_regulation_half *h, const weft_regulation_favour *favour, int hinges,
-                         const int32_t *with, double sum, int64_t own, char *work, int32_t *choice,
-                         dot_product *dot, sweep_loop *loop)
+                         const weft_regulation_target *target, char *work, int32_t *choice, dot_product *dot,
+                         sweep_loop *loop, size_loop *sizes, reach_loop *reach)
 {
   const size_t padded = h->padded, features = padded * (size_t) (1 + hinges);
   screen s;
   turn t;
-  double error, most, around;
+  test now;
+  sweep w;
   int kind = 0;
   size_t j = 0;
   exact best;
   s.h = h;
   s.favour = favour;
-  s.with = with;
-  s.sum = sum;
-  s.own = own;
+  s.target = target;
+  s.own = target->own;
   s.count = s.found = s.watches = 0;
-  s.unit = 1;
+  s.reached = 0;
+  s.unit = target->root * (ONE_Q / WEFT_REGULATION_NEAR);
   memset(&s.error, 0, sizeof s.error);
-  s.rho = (float *) (void *) work;
-  s.r = (int16_t *) (void *) (s.rho + features);
-  s.d = s.r + features;
+  s.error.r = target->error;
+  s.r = target->near;
+  s.d = (int16_t *) (void *) work;
   s.q = s.d + (size_t) (1 + 2 * hinges) * padded;
+  s.size = s.q + h->steps * features;
   memset(choice, 0, h->steps * sizeof *choice);
-  s.most = (float *) (void *) (s.q + h->steps * features);
-  most = sqrt((double) begin(&s, hinges, (float) sum));
-  error = (most / sqrt(favour->least) + 2 * (double) h->offset_most * fabs(sum)) * 0x1p-21;
-  around = 1.5 * error + 8e-5 * most / sqrt(favour->least); /* shares of parts are rounded, too */
-  s.reached = fmax(0, most - around);
-  s.reached *= s.reached;
-  if (!(s.reached > 0)) return 0;
-  for (double share = NEAR_BAR; share > 0.05 && s.found < WATCHED + 1; share *= 0.7) { /* for the next bar, some more */
-    s.found = 0;
-    s.collect_share = share;
-    s.collect = s.reached * share;
-    if (!collect_first(&s, hinges, around)) return 0;
-    if (s.collect_share != share) break; /* there were more than can be kept */
-  }
-  best = best_suspect(&s, dot, &kind, &j);
-  if (!(best.gain > 0)) return 0;
-  take(&s, hinges, &best, kind, j, choice);
-  while (s.count < h->steps) {
-    fetch_near(h, hinges, kind, j);
-    if (s.count > 1) bar_all(&s, hinges);
-    if (!prepare(&s, hinges, &best, error, &t)) return 0;
-    expect(&s, dot);
-    if (!screen_step(&s, hinges, &t, loop)) return 0;
+  if (!(target->error < WEFT_REGULATION_MOST_NEAR)) return 0;
+  if (s.own >= 0) for (int part = 0; part <= hinges; part++) s.r[(size_t) part * padded + (size_t) s.own] = 0;
+  w = (sweep) { &t, &now, 0, padded, features, h->part, favour->coarse, s.q, s.r, s.d, h->start, 0 };
+  if (!collect_first(&s, hinges, &w, sizes, reach)) return 0;
+  for (;;) {
     best = best_suspect(&s, dot, &kind, &j);
     if (!(best.gain > 0)) return 0;
     take(&s, hinges, &best, kind, j, choice);
+    if (s.count == h->steps) return 1;
+    fetch_near(h, hinges, kind, j);
+    if (s.count > 1) { bar_all(&s, hinges); w.before = s.d; }
+    if (!prepare(&s, hinges, &best, &t)) return 0;
+    w.step = s.count - 1;
+    w.last = s.count + 1 == h->steps;
+    expect(&s, hinges, &w);
+    if (!screen_step(&s, hinges, &w, &now, loop)) return 0;
   }
-  return 1;
 }
 
-#define SCREENED(variant, target) \
-  target static int screened_##variant(const weft_regulation_half *h, const weft_regulation_favour *favour, \
-                                       const int32_t *with, double sum, int64_t own, char *work, int32_t *choice) \
+#define SCREENED_FOR(variant, hinges) \
+  screened_body(h, favour, hinges, target, work, choice, dot_##variant, sweep_##variant, sizes_##variant, reach_##variant)
+#define SCREENED(variant, attributes) \
+  attributes static int screened_##variant(const weft_regulation_half *h, const weft_regulation_favour *favour, \
+                                           const weft_regulation_target *target, char *work, int32_t *choice) \
   { \
-    return h->hinges ? screened_body(h, favour, 1, with, sum, own, work, choice, dot_##variant, sweep_##variant) \
-                     : screened_body(h, favour, 0, with, sum, own, work, choice, dot_##variant, sweep_##variant); \
+    return h->hinges ? SCREENED_FOR(variant, 1) : SCREENED_FOR(variant, 0); \
   }
 WEFT_VARIANTS(SCREENED)
 
