@@ -303,6 +303,9 @@ build_cost <- function(n, d) n * (d + 8) * max(1, log2(n / 32)) * 3
 # Seconds of a core per unit of the two above.
 core_seconds <- function(precision) on_core(1 / if (precision == "double") 1.6e10 else 3.5e10)
 
+# Seconds of a core per multiplication and addition of a product of matrices.
+multiply_seconds <- function() on_core(5e-11)
+
 # Direct sums of nq queries over n references in d dimensions with m columns of weights.
 cost_direct_sums <- function(nq, n, d, m, kernel, precision, threads) {
   pairs <- as.double(n) * nq

@@ -5,8 +5,8 @@
 #'
 #' The prior has mean zero and covariance `variance` times the kernel; `y` is not centred. The preconditioner is a
 #' pivoted Cholesky factor of low rank plus the noise, or, where that is quicker, the Cholesky factor of the whole
-#' matrix, by the BLAS that R uses: then a step or two of conjugate gradients check and refine its solution. Predictive
-#' variances take one more solve per query, in blocks.
+#' matrix: then a step or two of conjugate gradients check and refine its solution. Predictive variances take one more
+#' solve per query, in blocks.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param y the responses, one per row.
@@ -16,7 +16,7 @@
 #' @param variance variance of the process.
 #' @param rank of the preconditioner: a number up to 2000, or the number of points for the factor of the whole matrix.
 #'   `NULL` takes that for up to 20,000 points where it fits into a quarter of the free memory and is expected to be
-#'   quicker, by a product of matrices that is timed once per session, and else 100.
+#'   quicker, and else 100.
 #' @param tolerance of the residual relative to `y`; in the prediction's variances, to the covariances.
 #' @param max_iterations the most iterations.
 #' @param backend,threads,progress see [kernel_sum()].
@@ -65,12 +65,13 @@ gp_preconditioner <- function(object, threads) {
   r <- min(object$rank, object$n)
   if (r < 1) return(function(v) v)
   problem <- kernel_problem(object$data, NULL, NULL, object$kernel, object$bandwidth, threads = threads)
-  z <- t(native_points(object$data, problem)$x)
-  whole <- if (r == object$n) gp_factor(z, object$kernel, problem$bandwidth$h, object$variance, object$noise)
+  z <- native_points(object$data, problem)
+  whole <- if (r == object$n) {
+    gp_factor(z, object$kernel, problem$bandwidth$h, object$variance, object$noise, problem$control)
+  }
   if (!is.null(whole)) return(whole)
   r <- min(r, 2000)
-  root <- sqrt(object$variance) *
-    pivoted_cholesky(z, object$kernel, problem$bandwidth$h, r, function(residual) FALSE)$root
+  root <- sqrt(object$variance) * pivoted_cholesky(z, problem, r, function(residual) FALSE)$root
   inner <- chol(crossprod(root) + diag(object$noise, ncol(root)))
   function(v) (v - root %*% backsolve(inner, forwardsolve(t(inner), crossprod(root, v)))) / object$noise
 }
@@ -136,13 +137,13 @@ predict.weft_gp <- function(object, newdata = NULL, se = FALSE, threads = NULL, 
   if (!se) return(fit)
   precondition <- gp_preconditioner(object, threads)
   problem <- kernel_problem(q, object$data, NULL, object$kernel, object$bandwidth, threads = threads)
-  at <- t(native_points(object$data, problem)$x)
-  to <- t(native_points(q, problem)$x)
+  at <- native_points(object$data, problem)
+  to <- native_points(q, problem)
   error <- numeric(nrow(q))
   for (first in seq(1, max(1, nrow(q)), by = 32)) {
     if (!nrow(q)) break
     some <- seq.int(first, min(nrow(q), first + 31))
-    k <- object$variance * kernel_matrix(at, to[some, , drop = FALSE], object$kernel, problem$bandwidth$h)
+    k <- kernel_matrix(at, some_points(to, some), problem, object$variance)
     error[some] <- sqrt(pmax(object$variance - colSums(k * gp_solve(object, precondition, k, threads, progress)$x), 0))
   }
   list(fit = fit, se = name_rows(error, rownames(q)))

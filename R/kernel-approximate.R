@@ -154,28 +154,29 @@ spectral_draws <- function(kernel, d, size, key, b) {
 sum_by_reduced_set <- function(task) {
   p <- task$problem
   nq <- nrow(p$query)
-  x <- t(native_points(p$reference, p)$x)
-  q <- t(native_points(p$query, p)$x)
+  x <- native_points(p$reference, p)
+  q <- native_points(p$query, p)
   pilot <- unique(round(seq(1, nq, length.out = min(nq, 32))))
   target <- p$rel_error * stats::median(exact_parts(task, pilot)) + task$tau
-  chol <- pivoted_cholesky(x, p$kernel, p$bandwidth$h, most = min(nrow(x), 600), function(residual) {
+  chol <- pivoted_cholesky(x, p, most = min(ncol(x$x), 600), function(residual) {
     max(colSums(task$w * sqrt(residual))) * sqrt(max(residual)) <= 0.5 * target
   })
   root <- chol$root[chol$pivots, , drop = FALSE]
-  to_query <- forwardsolve(root, t(kernel_matrix(q, x[chol$pivots, , drop = FALSE], p$kernel, p$bandwidth$h)))
+  to_query <- forwardsolve(root, kernel_matrix(some_points(x, chol$pivots), q, p))
   estimate <- crossprod(to_query, crossprod(chol$root, task$w))
   residual <- pmax(1 - colSums(to_query^2), 0) + 1e-12
   bound <- sqrt(residual) %o% colSums(task$w * sqrt(chol$residual + 1e-12))
   missed <- rowSums(bound > p$rel_error * pmax(estimate - bound, 0) + task$tau) > 0
-  list(sum = estimate, missed = missed, work = nrow(x) * ncol(root) + nq * ncol(root),
+  list(sum = estimate, missed = missed, work = ncol(x$x) * ncol(root) + nq * ncol(root),
        note = sprintf("%d references", ncol(root)))
 }
 
 # root (n x r) with root root' ~ K, pivots of greatest residual first, until `enough(residual)`. Columns are made some
 # at a time, from the matrix of those known before, which then grows by them: so it is copied once for all of them.
-pivoted_cholesky <- function(x, kernel, h, most, enough, together = 32L) {
-  root <- matrix(0, nrow(x), 0L)
-  residual <- rep(1, nrow(x))
+# x: as native_points() gives them.
+pivoted_cholesky <- function(x, problem, most, enough, together = 32L) {
+  root <- matrix(0, ncol(x$x), 0L)
+  residual <- rep(1, ncol(x$x))
   pivots <- integer(0)
   repeat {
     fresh <- list()
@@ -183,7 +184,7 @@ pivoted_cholesky <- function(x, kernel, h, most, enough, together = 32L) {
       pivot <- which.max(residual)
       over <- length(pivots) == most || residual[pivot] < 1e-13 || (length(pivots) && enough(residual))
       if (over) break
-      column <- kernel_matrix(x, x[pivot, , drop = FALSE], kernel, h)
+      column <- kernel_matrix(x, some_points(x, pivot), problem)
       if (ncol(root)) column <- column - root %*% root[pivot, ]
       for (other in fresh) column <- column - other * other[pivot]
       column <- as.vector(column) / sqrt(residual[pivot])
@@ -200,9 +201,14 @@ pivoted_cholesky <- function(x, kernel, h, most, enough, together = 32L) {
   list(root = root, pivots = pivots, residual = residual)
 }
 
-kernel_matrix <- function(a, b, kernel, h) {
-  square <- 0
-  for (j in seq_len(ncol(a))) square <- square + outer(a[, j], b[, j], "-")^2
-  k <- kernel_value(kernel, sqrt(square) / h)
-  matrix(k, nrow(a), nrow(b))
+# factor k(|a_i - b_j| / h) of points as native_points() gives them.
+kernel_matrix <- function(a, b, problem, factor = 1) {
+  .Call(C_weft_kernel_matrix, native_kernel(problem$kernel), problem$bandwidth$h, factor, a, b, problem$control)
+}
+
+# a b, or a' b where `transposed`, by products of our own, which take the call's threads.
+matrix_product <- function(a, b, control, transposed = FALSE) .Call(C_weft_product, a, b, transposed, control)
+
+some_points <- function(points, which) {
+  list(x = points$x[, which, drop = FALSE], lo = if (!is.null(points$lo)) points$lo[, which, drop = FALSE])
 }

@@ -69,11 +69,11 @@ gaussian_pairs <- function(x, least, rel_error, most_bins = 2^20) {
     sum <- lag_sums(counted, h, reach)
     per_pair <- error * (bin / h)^4
     kept <- per_pair * (sqrt(3) * (sum + n) - n) <= rel_error * sum
+    if (all(kept)) return(sum)
     left <- which(!kept)
-    if (length(left)) {
-      kept[left] <- per_pair[left] * 1.5 * lag_sums(counted, sqrt(3) * h[left], reach) <= rel_error * sum[left]
-    }
-    ifelse(kept, sum, NA_real_)
+    kept[left] <- per_pair[left] * 1.5 * lag_sums(counted, sqrt(3) * h[left], reach) <= rel_error * sum[left]
+    sum[!kept] <- NA_real_
+    sum
   }
 }
 
@@ -101,12 +101,15 @@ pairs_scorer <- function(z, unit, rel_error, log_shape, walking) {
     if (min(t) < known$least) known <<- list(least = min(t), pairs = gaussian_pairs(z, min(t) * unit, rel_error))
     if (is.null(known$pairs)) scores <- rep(NA_real_, length(t))
     else {
-      integral <- exp(-2 * mass) * squared$at_zero * (1 + known$pairs(t * unit * squared$wider) / n) / n
-      scores <- exp(-log_shape - d * log(t)) * (integral - 2 * exp(-mass) * known$pairs(t * unit) / (n * (n - 1)))
+      sums <- known$pairs(c(t, t * squared$wider) * unit)
+      own <- seq_along(t)
+      integral <- exp(-2 * mass) * squared$at_zero * (1 + sums[-own] / n) / n
+      scores <- exp(-log_shape - d * log(t)) * (integral - 2 * exp(-mass) * sums[own] / (n * (n - 1)))
     }
+    if (!anyNA(scores)) return(scores)
     left <- is.na(scores)
-    if (any(left) && is.null(by_walk)) by_walk <<- walking()
-    if (any(left)) scores[left] <- by_walk(t[left])
+    if (is.null(by_walk)) by_walk <<- walking()
+    scores[left] <- by_walk(t[left])
     scores
   }
 }
@@ -122,7 +125,8 @@ pair_counts <- function(x, bin, most_bins) {
   size <- stats::nextn(2 * bins)
   spectrum <- stats::fft(c(parted$bin, numeric(size - bins)))
   square <- Re(spectrum)^2 + Im(spectrum)^2
-  pairs <- c(1, rep(2, bins - 1)) * Re(stats::fft(square, inverse = TRUE))[seq_len(bins)] / size
+  pairs <- Re(stats::fft(square, inverse = TRUE)[seq_len(bins)]) * (2 / size)
+  pairs[1L] <- pairs[1L] / 2
   pairs[1:4] <- pairs[1:4] - c(1, 2, 2, 2) * parted$own
   pairs
 }

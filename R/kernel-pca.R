@@ -1,7 +1,8 @@
-#' Kernel principal components without a matrix
+#' Kernel principal components
 #'
 #' The leading eigenvectors of the centred kernel matrix \eqn{H K H}, by a block Krylov iteration whose products are
-#' exact kernel sums.
+#' exact kernel sums: of up to 5,000 points from the matrix, which is then held for the call (200 MB) where it fits into
+#' a quarter of the free memory, and else with kernels evaluated anew.
 #'
 #' Scores of the training points have length \eqn{\sqrt{\lambda}}: column j of the scores is \eqn{\sqrt{\lambda_j}\,
 #' u_j}. `predict()` projects new points, \eqn{\sum_i u_{ij} \tilde k(q, x_i) / \sqrt{\lambda_j}} with the centred
@@ -42,17 +43,19 @@ kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, 
     data = unname(x),
     names = colnames(x), rows = rownames(x), n = n, d = ncol(x), backend = backend
   ))
-  product <- function(v) {
-    out <- kernel_pca_sums(object, NULL, v, threads, progress)
+  sums <- kernel_pca_matrix(object, threads, progress) %||%
+    function(v) kernel_pca_sums(object, NULL, v, threads, progress)
+  centred <- function(v) {
+    out <- sums(v)
     out - rep(colMeans(out), each = n)
   }
-  found <- block_krylov(product, n, k, tolerance, max_iterations, kernel_key(seed))
+  found <- block_krylov(centred, n, k, tolerance, max_iterations, kernel_key(seed), run_control("cpu", threads))
   object$values <- found$values
   object$vectors <- found$vectors
   object$scores <- found$vectors * rep(sqrt(pmax(found$values, 0)), each = n)
   dimnames(object$scores) <- list(object$rows, paste0("KPC", seq_len(k)))
   # the mean over the training points of k(x_l, x_i), projected: what centres new points
-  object$shift <- colSums(found$vectors * as.vector(kernel_pca_sums(object, NULL, matrix(1 / n, n), threads, progress)))
+  object$shift <- colSums(found$vectors * as.vector(sums(matrix(1 / n, n))))
   object$iterations <- found$iterations
   object$call <- match.call()
   object$seconds <- proc.time()[[3L]] - started
@@ -68,32 +71,50 @@ kernel_pca_sums <- function(object, query, weights, threads, progress) {
   matrix(out, nrow(points), ncol(weights))
 }
 
+# Products with the kernel matrix, held: a function of the vectors; NULL where evaluating kernels anew is asked for (on
+# a device), or needed.
+kernel_pca_matrix <- function(object, threads, progress) {
+  there <- .Call(C_weft_host_available)
+  if (object$n > 5000 || object$kernel == "polynomial" || object$backend == "cuda" ||
+      (there > 0 && 8 * object$n^2 > there / 4)) return(NULL)
+  problem <- kernel_problem(object$data, NULL, NULL, object$kernel, object$bandwidth, threads = threads,
+                            progress = progress)
+  points <- native_points(object$data, problem)
+  held <- kernel_matrix(points, points, problem)
+  function(v) matrix_product(held, v, problem$control, transposed = TRUE) # symmetric; read along its columns
+}
+
 # Rayleigh and Ritz over the span of V, A V, A^2 V ..., each block made orthogonal to all before, twice. `product`
 # applies a symmetric operator whose range is orthogonal to the constants.
-block_krylov <- function(product, n, k, tolerance, max_iterations, key) {
+block_krylov <- function(product, n, k, tolerance, max_iterations, key, control) {
   width <- if (n <= 64) n - 1 else min(n - 1, k + 4) # of few points the whole space, by one product
   centre <- function(v) v - rep(colMeans(v), each = n)
+  times <- function(a, b) matrix_product(a, b, control)
+  cross <- function(a, b) matrix_product(a, b, control, transposed = TRUE)
   block <- qr.Q(qr(centre(matrix(draws("normal", n * width, key = key, stream = 4), n))))
   basis <- image <- matrix(0, n, 0)
+  small <- matrix(0, 0, 0) # basis' A basis
   outside <- function(v) { # of the constants and of the basis
     v <- centre(v)
-    v - basis %*% crossprod(basis, v)
+    v - times(basis, cross(basis, v))
   }
   for (iteration in seq_len(max_iterations)) {
+    fresh <- product(block)
+    beside <- cross(basis, fresh)
+    own <- cross(block, fresh)
+    small <- rbind(cbind(small, beside), cbind(t(beside), (own + t(own)) / 2))
     basis <- cbind(basis, block)
-    image <- cbind(image, product(block))
-    small <- crossprod(basis, image)
-    e <- eigen((small + t(small)) / 2, symmetric = TRUE)
+    image <- cbind(image, fresh)
+    e <- eigen(small, symmetric = TRUE)
     top <- seq_len(min(k, ncol(basis)))
     ritz <- e$vectors[, top, drop = FALSE]
-    vectors <- basis %*% ritz
-    residual <- image %*% ritz - vectors * rep(e$values[top], each = n)
+    vectors <- times(basis, ritz)
+    residual <- times(image, ritz) - vectors * rep(e$values[top], each = n)
     settled <- length(top) == k && max(sqrt(colSums(residual^2))) <= tolerance * max(abs(e$values[1L]), 1e-300)
     room <- n - 1 - ncol(basis)
     if (settled || room < 1) break
-    block <- image[, seq.int(ncol(image) - ncol(block) + 1, ncol(image)), drop = FALSE]
-    rounding <- 1e-10 * sqrt(max(colSums(block^2))) # what is left of a column that the basis holds already
-    left <- svd(outside(outside(block)), nv = 0)
+    rounding <- 1e-10 * sqrt(max(colSums(fresh^2))) # what is left of a column that the basis holds already
+    left <- svd(outside(outside(fresh)), nv = 0)
     rank <- min(sum(left$d > rounding), room)
     if (rank < 1) break
     block <- qr.Q(qr(outside(outside(left$u[, seq_len(rank), drop = FALSE]))))

@@ -29,6 +29,7 @@
   R(C_weft_openmp, 0) \
   R(C_weft_woken, 0) \
   R(C_weft_rates, 1) \
+  R(C_weft_product, 4) \
   R(C_weft_simd, 1) \
   R(C_weft_host_available, 0) \
   R(C_weft_memory, 1) \

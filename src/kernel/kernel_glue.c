@@ -7,7 +7,7 @@
 #include "../base/record.h"
 #include "kernel_glue.h"
 
-static weft_points points_of(SEXP list)
+weft_points weft_kernel_points_of(SEXP list)
 {
   SEXP x = weft_glue_element(list, "x"), lo = weft_glue_element(list, "lo"),
        columns = weft_glue_element(list, "columns");
@@ -30,7 +30,7 @@ int weft_kernel_kind_of(SEXP name)
 /* Weights are m x n; one column of them may come as R has it, n x 1. */
 static size_t columns_of(SEXP weights, SEXP reference)
 {
-  return Rf_ncols(weights) == 1 && points_of(reference).n > 1 ? 1 : (size_t) Rf_nrows(weights);
+  return Rf_ncols(weights) == 1 && weft_kernel_points_of(reference).n > 1 ? 1 : (size_t) Rf_nrows(weights);
 }
 
 /* A task of products has no kernel, and `kernel` is NULL there. Several bandwidths: `h` is the first. */
@@ -42,8 +42,8 @@ static weft_kernel_task task_of(SEXP list, int of_products)
   const weft_kernel_task t = {
     .kind = of_products ? -1 : weft_kernel_kind_of(kernel),
     .h = weft_record_doubles(&record, "h", WEFT_ANY_LENGTH)[0],
-    .query = points_of(weft_record_field(&record, "query")),
-    .reference = points_of(reference),
+    .query = weft_kernel_points_of(weft_record_field(&record, "query")),
+    .reference = weft_kernel_points_of(reference),
     .weights = weights == R_NilValue ? NULL : REAL_RO(weights),
     .m = weights == R_NilValue ? 1 : columns_of(weights, reference),
     .leave_one_out = weft_record_flag(&record, "leave_one_out"),
@@ -65,7 +65,7 @@ weft_tree weft_kernel_tree_of(SEXP list)
   SEXP centre = weft_glue_element(list, "centre"), first = weft_glue_element(list, "first"),
        moments = weft_glue_element(list, "moments");
   weft_tree t = {
-    points_of(list), INTEGER(weft_glue_element(list, "order")), (size_t) Rf_xlength(first),
+    weft_kernel_points_of(list), INTEGER(weft_glue_element(list, "order")), (size_t) Rf_xlength(first),
     (size_t) Rf_asInteger(weft_glue_element(list, "leaf_size")), REAL(first), REAL(weft_glue_element(list, "count")),
     INTEGER(weft_glue_element(list, "child")), REAL(weft_glue_element(list, "box")),
     centre == R_NilValue ? NULL : REAL(centre), moments == R_NilValue ? NULL : REAL(moments)
@@ -245,7 +245,7 @@ static const char *const tree_types[] = { "kd", "ball", "vp", "rp" }; /* weft_tr
  * reads it. */
 SEXP C_weft_tree_grow(SEXP points, SEXP plan, SEXP control)
 {
-  const weft_points p = points_of(points);
+  const weft_points p = weft_kernel_points_of(points);
   weft_record record = weft_record_open(plan, "plan");
   weft_tree_build b = { .type = (weft_tree_type) weft_record_kind(&record, "type", tree_types, 4),
                         .n = p.n, .d = p.d, .leaf_size = weft_record_size(&record, "leaf_size"),

@@ -16,5 +16,6 @@ typedef struct weft_kernel_sum_job {
 
 /* The kernel of a name; a classed error where there is none. */
 int weft_kernel_kind_of(SEXP name);
+weft_points weft_kernel_points_of(SEXP list);
 weft_kernel_task weft_kernel_task_of(SEXP list);
 weft_tree weft_kernel_tree_of(SEXP list);

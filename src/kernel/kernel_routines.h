@@ -10,6 +10,9 @@
   R(C_weft_kernel_polynomial, 3) \
   R(C_weft_kernel_line, 3) \
   R(C_weft_kernel_bin, 3) \
+  R(C_weft_kernel_matrix, 6) \
+  R(C_weft_kernel_factor, 3) \
+  R(C_weft_kernel_solve, 3) \
   R(C_weft_kernel_lag_sums, 4) \
   R(C_weft_kernel_deviations, 2) \
   R(C_weft_kernel_quantiles, 3) \

@@ -1,5 +1,5 @@
 /* The operations of pca.h on the CPU. Dense panels are centred, scaled and weighted while they are packed for a product
- * (pca_gemm.h). Sparse panels are multiplied as they are, and the centre comes off afterwards:
+ * (base/product.h). Sparse panels are multiplied as they are, and the centre comes off afterwards:
  *   X = R (S - 1 c') F      X v = R (S F v - 1 (c'F v))      X'u = F (S'R u - c (1'R u)) */
 #include <math.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 #include "../base/arena.h"
 #include "../base/meet.h"
 #include "../base/parallel.h"
+#include "../base/product.h"
 #include "pca.h"
-#include "pca_gemm.h"
 #include "pca_gram_sparse.h"
 #include "pca_observed.h"
 #include "pca_small.h"
@@ -162,12 +162,12 @@ static void close_space(weft_pca_space *s)
   weft_arena_end(&mem);
 }
 
-static weft_pca_view panel_view(const weft_pca_space *s, const weft_pca_panel *x, int transposed)
+static weft_view panel_view(const weft_pca_space *s, const weft_pca_panel *x, int transposed)
 {
-  weft_pca_view v = { x->dense, x->ld, 0, transposed, s->form->center + x->column, s->form->factor + x->column,
+  weft_view v = { x->dense, x->ld, 0, transposed, s->form->center + x->column, s->form->factor + x->column,
                       s->form->row ? s->form->row + x->row : NULL };
   if (s->floats) {
-    const weft_pca_view held = { s->floats, x->n, 1, transposed, NULL, NULL, NULL };
+    const weft_view held = { s->floats, x->n, 1, transposed, NULL, NULL, NULL };
     return held;
   }
   return v;
@@ -234,7 +234,7 @@ static weft_status sparse_product(weft_pca_space *s, int transposed, const doubl
   WEFT_TAKE0(sums, &mem, to * b);
   WEFT_TAKE0(shift, &mem, b);
   by_rows(in, v, from, b, transposed ? form->row : form->factor);
-  for (size_t i = 0; i < from; i++) weft_pca_add_scaled(b, shift, transposed ? 1 : form->center[i], in + i * b);
+  for (size_t i = 0; i < from; i++) weft_add_scaled(b, shift, transposed ? 1 : form->center[i], in + i * b);
   for (size_t t = 0; t < s->data->panels; t++) {
     WEFT_TRY(s->data->fetch(ctx, s->data->source, t, &x));
     WEFT_TRY(transposed ? weft_pca_sparse_transposed(ctx, &x, in + x.row * b, b, sums)
@@ -258,10 +258,10 @@ static weft_status product(weft_pca_space *s, int transposed, const double *v, s
   if (s->data->sparse) return sparse_product(s, transposed, v, b, out);
   for (size_t t = 0; t < s->data->panels; t++) {
     WEFT_TRY(s->data->fetch(s->ctx, s->data->source, t, &x));
-    const weft_pca_view view = panel_view(s, &x, transposed);
-    const weft_pca_view in = transposed ? weft_pca_plain(v + x.row, n, 0) : weft_pca_plain(v + x.column, p, 0);
-    if (transposed) WEFT_TRY(weft_pca_gemm(s->ctx, x.p, b, x.n, 1, &view, &in, x.row ? 1 : 0, out + x.column, p, 0));
-    else WEFT_TRY(weft_pca_gemm(s->ctx, x.n, b, x.p, 1, &view, &in, x.column ? 1 : 0, out + x.row, n, 0));
+    const weft_view view = panel_view(s, &x, transposed);
+    const weft_view in = transposed ? weft_view_plain(v + x.row, n, 0) : weft_view_plain(v + x.column, p, 0);
+    if (transposed) WEFT_TRY(weft_product(s->ctx, x.p, b, x.n, 1, &view, &in, x.row ? 1 : 0, out + x.column, p, 0));
+    else WEFT_TRY(weft_product(s->ctx, x.n, b, x.p, 1, &view, &in, x.column ? 1 : 0, out + x.row, n, 0));
   }
 done:
   return st;
@@ -283,7 +283,7 @@ static weft_status twice(weft_pca_space *s, const double *v, size_t b, double *o
   WEFT_TAKE0(shift, &mem, b);
   WEFT_TAKE0(total, &mem, b);
   by_rows(in, v, p, b, form->factor);
-  for (size_t i = 0; i < p; i++) weft_pca_add_scaled(b, shift, form->center[i], in + i * b);
+  for (size_t i = 0; i < p; i++) weft_add_scaled(b, shift, form->center[i], in + i * b);
   for (size_t t = 0; t < s->data->panels; t++) {
     WEFT_TRY(s->data->fetch(ctx, s->data->source, t, &x));
     if (x.n > room) {
@@ -318,8 +318,8 @@ static weft_status draw(weft_pca_space *s, weft_rng rng, uint64_t first, double 
 static weft_status gemm(weft_pca_space *s, int ta, int tb, size_t m, size_t n, size_t k, double alpha, const double *a,
                         size_t lda, const double *b, size_t ldb, double beta, double *c, size_t ldc)
 {
-  const weft_pca_view va = weft_pca_plain(a, lda, ta), vb = weft_pca_plain(b, ldb, tb);
-  return weft_pca_gemm(s->ctx, m, n, k, alpha, &va, &vb, beta, c, ldc, 0);
+  const weft_view va = weft_view_plain(a, lda, ta), vb = weft_view_plain(b, ldb, tb);
+  return weft_product(s->ctx, m, n, k, alpha, &va, &vb, beta, c, ldc, 0);
 }
 
 /* ---- the Gram matrix ---- */
@@ -402,8 +402,8 @@ static weft_status square(weft_pca_space *s, int rows, int coarse, double *g, do
   } else {
     for (size_t t = 0; t < s->data->panels; t++) {
       if (t) WEFT_TRY(s->data->fetch(s->ctx, s->data->source, t, &x));
-      const weft_pca_view left = panel_view(s, &x, !rows), right = panel_view(s, &x, rows);
-      WEFT_TRY(weft_pca_gemm(s->ctx, order, order, rows ? x.p : x.n, 1, &left, &right, t ? 1 : 0, g, order, 1));
+      const weft_view left = panel_view(s, &x, !rows), right = panel_view(s, &x, rows);
+      WEFT_TRY(weft_product(s->ctx, order, order, rows ? x.p : x.n, 1, &left, &right, t ? 1 : 0, g, order, 1));
     }
   }
   mirror(g, order);

@@ -8,10 +8,10 @@
 #include <string.h>
 #include "../base/glue.h"
 #include "../base/parallel.h"
+#include "../base/product.h"
 #include "../base/ranks.h"
 #include "../base/record.h"
 #include "pca.h"
-#include "pca_gemm.h"
 #include "pca_null.h"
 
 /* ---- sources ---- */
@@ -330,9 +330,9 @@ SEXP C_weft_pca_scores(SEXP u, SEXP d, SEXP power, SEXP control)
 static weft_status run_cross(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   const scores_job *job = data;
-  const weft_pca_view left = weft_pca_plain(job->u, job->n, 1), right = weft_pca_plain(job->u, job->n, 0);
+  const weft_view left = weft_view_plain(job->u, job->n, 1), right = weft_view_plain(job->u, job->n, 0);
   (void) backend;
-  return weft_pca_gemm(ctx, job->k, job->k, job->n, 1, &left, &right, 0, job->out, job->k, 1);
+  return weft_product(ctx, job->k, job->k, job->n, 1, &left, &right, 0, job->out, job->k, 1);
 }
 
 /* u'u, the lower triangle. */

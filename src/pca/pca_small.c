@@ -12,8 +12,8 @@
 #include <string.h>
 #include "../base/arena.h"
 #include "../base/parallel.h"
+#include "../base/product.h"
 #include "../base/simd.h"
-#include "pca_gemm.h"
 #include "pca_lapack.h"
 #include "pca_small.h"
 
@@ -281,19 +281,19 @@ weft_status weft_pca_svd(weft_ctx *ctx, const double *a, size_t m, double *value
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const weft_pca_view plain = weft_pca_plain(a, m, 0), transposed = weft_pca_plain(a, m, 1);
+  const weft_view plain = weft_view_plain(a, m, 0), transposed = weft_view_plain(a, m, 1);
   double *l, *y, *norm, largest = 0;
   size_t *order;
   WEFT_TAKE(l, &mem, m * m);
   WEFT_TAKE(y, &mem, m * m);
   WEFT_TAKE(norm, &mem, m);
   WEFT_TAKE(order, &mem, m);
-  WEFT_TRY(weft_pca_gemm(ctx, m, m, m, 1, &plain, &transposed, 0, y, m, 1));
+  WEFT_TRY(weft_product(ctx, m, m, m, 1, &plain, &transposed, 0, y, m, 1));
   for (size_t j = 0; j < m; j++) for (size_t i = 0; i < j; i++) y[i + j * m] = y[j + i * m];
   WEFT_TRY(weft_pca_leading(ctx, y, m, m, norm, l));
   small_qr(l, m, m, y);
-  const weft_pca_view basis = weft_pca_plain(l, m, 0);
-  WEFT_TRY(weft_pca_gemm(ctx, m, m, m, 1, &transposed, &basis, 0, y, m, 0));
+  const weft_view basis = weft_view_plain(l, m, 0);
+  WEFT_TRY(weft_product(ctx, m, m, m, 1, &transposed, &basis, 0, y, m, 0));
   for (size_t j = 0; j < m; j++) {
     double sum = 0;
     for (size_t i = 0; i < m; i++) sum += y[i + j * m] * y[i + j * m];
@@ -326,8 +326,8 @@ weft_status weft_pca_svd_leading(weft_ctx *ctx, const double *a, size_t m, size_
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const weft_pca_view plain = weft_pca_plain(a, m, 0), transposed = weft_pca_plain(a, m, 1);
-  weft_pca_view of;
+  const weft_view plain = weft_view_plain(a, m, 0), transposed = weft_view_plain(a, m, 1);
+  weft_view of;
   double *square, *basis, *y, *r, *left_r, *right_r, *all, worst = 0;
   if (2 * k < m && m > 24) {
     WEFT_TAKE(square, &mem, m * m);
@@ -336,23 +336,23 @@ weft_status weft_pca_svd_leading(weft_ctx *ctx, const double *a, size_t m, size_
     WEFT_TAKE(r, &mem, k * k);
     WEFT_TAKE(left_r, &mem, k * k);
     WEFT_TAKE(right_r, &mem, k * k);
-    WEFT_TRY(weft_pca_gemm(ctx, m, m, m, 1, &plain, &transposed, 0, square, m, 1));
+    WEFT_TRY(weft_product(ctx, m, m, m, 1, &plain, &transposed, 0, square, m, 1));
     for (size_t j = 0; j < m; j++) for (size_t i = 0; i < j; i++) square[i + j * m] = square[j + i * m];
     WEFT_TRY(weft_pca_leading(ctx, square, m, k, values, basis));
     small_qr(basis, m, k, r);
-    of = weft_pca_plain(basis, m, 0);
-    WEFT_TRY(weft_pca_gemm(ctx, m, k, m, 1, &transposed, &of, 0, y, m, 0)); /* a' basis = y = q r */
+    of = weft_view_plain(basis, m, 0);
+    WEFT_TRY(weft_product(ctx, m, k, m, 1, &transposed, &of, 0, y, m, 0)); /* a' basis = y = q r */
     small_qr(y, m, k, r);
     WEFT_TRY(weft_pca_svd(ctx, r, k, values, left_r, right_r));
-    of = weft_pca_plain(y, m, 0);
-    weft_pca_view small = weft_pca_plain(left_r, k, 0);
-    WEFT_TRY(weft_pca_gemm(ctx, m, k, k, 1, &of, &small, 0, right, m, 0));
-    of = weft_pca_plain(basis, m, 0);
-    small = weft_pca_plain(right_r, k, 0);
-    WEFT_TRY(weft_pca_gemm(ctx, m, k, k, 1, &of, &small, 0, left, m, 0));
+    of = weft_view_plain(y, m, 0);
+    weft_view small = weft_view_plain(left_r, k, 0);
+    WEFT_TRY(weft_product(ctx, m, k, k, 1, &of, &small, 0, right, m, 0));
+    of = weft_view_plain(basis, m, 0);
+    small = weft_view_plain(right_r, k, 0);
+    WEFT_TRY(weft_product(ctx, m, k, k, 1, &of, &small, 0, left, m, 0));
     /* a' left = right diag(values) holds by construction; a right = left diag(values) is what may fail */
-    of = weft_pca_plain(right, m, 0);
-    WEFT_TRY(weft_pca_gemm(ctx, m, k, m, 1, &plain, &of, 0, y, m, 0));
+    of = weft_view_plain(right, m, 0);
+    WEFT_TRY(weft_product(ctx, m, k, m, 1, &plain, &of, 0, y, m, 0));
     for (size_t j = 0; j < k; j++) {
       double norm = 0, size = 0;
       for (size_t i = 0; i < m; i++) {

@@ -14,18 +14,3 @@ weft_status weft_pca_svd(weft_ctx *ctx, const double *a, size_t order, double *v
  * when that leaves residuals above tol × the largest value. `a` is kept. */
 weft_status weft_pca_svd_leading(weft_ctx *ctx, const double *a, size_t order, size_t k, double tol, double *values,
                                  double *left, double *right);
-
-#if defined(__GNUC__)
-/* As wide as every processor's registers: compilers keep wider ones in memory. */
-typedef double weft_pca_two __attribute__((vector_size(16), aligned(8)));
-#endif
-
-/* x += a y. */
-static inline void weft_pca_add_scaled(size_t count, double *restrict x, double a, const double *restrict y)
-{
-  size_t i = 0;
-#if defined(__GNUC__)
-  for (; i + 2 <= count; i += 2) *(weft_pca_two *) (x + i) += *(const weft_pca_two *) (y + i) * a;
-#endif
-  for (; i < count; i++) x[i] += a * y[i];
-}

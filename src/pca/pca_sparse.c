@@ -2,7 +2,7 @@
  * them. Blocks of 4, 8 and 16 vectors are summed in registers. Sums do not depend on the number of threads. */
 #include <string.h>
 #include "../base/parallel.h"
-#include "pca_small.h"
+#include "../base/product.h"
 #include "pca_sparse.h"
 
 #if defined(__GNUC__)
@@ -27,7 +27,7 @@ static size_t first_at(const int32_t *rows, size_t count, size_t row)
 INLINE void scatter(const int32_t *rows, const double *values, size_t i, size_t stored, size_t to, const double *v,
                     size_t b, double *out)
 {
-  for (; i < stored && (size_t) rows[i] < to; i++) weft_pca_add_scaled(b, out + (size_t) rows[i] * b, values[i], v);
+  for (; i < stored && (size_t) rows[i] < to; i++) weft_add_scaled(b, out + (size_t) rows[i] * b, values[i], v);
 }
 
 static void times_rows(const weft_pca_panel *x, size_t from, size_t to, const double *v, size_t b, double *out)
@@ -74,7 +74,7 @@ weft_status weft_pca_sparse_times(weft_ctx *ctx, const weft_pca_panel *x, const 
 
 #if defined(__GNUC__)
 # define WIDE 2 /* vectors of a register */
-typedef weft_pca_two lanes;
+typedef weft_two lanes;
 #else
 # define WIDE 1
 typedef double lanes;
@@ -119,7 +119,7 @@ weft_status weft_pca_sparse_transposed(weft_ctx *ctx, const weft_pca_panel *x, c
         for (size_t l = 0; l < b; l += 4) gather_four(rows, values, stored, u + l, b, own + l);
         continue;
       }
-      for (size_t i = 0; i < stored; i++) weft_pca_add_scaled(b, own, values[i], u + (size_t) rows[i] * b);
+      for (size_t i = 0; i < stored; i++) weft_add_scaled(b, own, values[i], u + (size_t) rows[i] * b);
     }
   }
   return WEFT_OK;

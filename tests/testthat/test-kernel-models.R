@@ -265,14 +265,46 @@ test_that("predictions of support vector machines are the packages' own", {
 
 test_that("a matrix is factored panel by panel, or says that it has no root", {
   withr::local_seed(8)
-  x <- matrix(rnorm(140), ncol = 2)
-  k <- 3 * kernel_value_matrix(x, x, 0.7, "matern32") + diag(0.2, 70)
-  b <- matrix(rnorm(140), 70)
-  for (width in c(1L, 16L, 35L, 70L, 256L)) {
-    solve_with <- weft:::gp_factor(x, "matern32", 0.7, 3, 0.2, width)
+  control <- weft:::run_control("cpu", 2L)
+  native <- function(x) list(x = t(x), lo = NULL)
+  x <- matrix(rnorm(2 * 390), ncol = 2)
+  k <- 3 * kernel_value_matrix(x, x, 0.7, "matern32") + diag(0.2, 390)
+  b <- matrix(rnorm(2 * 390), 390)
+  for (width in c(1L, 16L, 35L, 100L, 256L, 400L)) {
+    solve_with <- weft:::gp_factor(native(x), "matern32", 0.7, 3, 0.2, control, width)
     expect_equal(solve_with(b), solve(k, b), tolerance = 1e-10, label = width)
+    expect_equal(solve_with(b[, 1, drop = FALSE]), solve(k, b[, 1, drop = FALSE]), tolerance = 1e-10, label = width)
   }
-  expect_null(weft:::gp_factor(matrix(0, 3, 1), "gaussian", 1, 1e20, 1e-12))
+  expect_null(weft:::gp_factor(native(matrix(0, 3, 1)), "gaussian", 1, 1e20, 1e-12, control))
   tied <- gp_regression(matrix(0, 300, 1), rep(1, 300), noise = 1e-3, variance = 1e13, tolerance = 1e-3)
   expect_true(all(is.finite(tied$alpha)))
+})
+
+test_that("a kernel matrix has the entries of direct sums, at the edge of a support too", {
+  withr::local_seed(9)
+  for (kernel in weft:::kernel_names) for (d in c(1, 3)) {
+    x <- matrix(sample(-3:3, 70 * d, TRUE) / 7, 70)
+    q <- matrix(sample(-3:3, 37 * d, TRUE) / 7, 37)
+    for (h in list(3 / 7, 0.5, rep_len(c(1 / 7, 2 / 7, 1), d))) {
+      problem <- weft:::kernel_problem(q, x, NULL, kernel, h)
+      k <- weft:::kernel_matrix(weft:::native_points(q, problem), weft:::native_points(x, problem), problem, 2)
+      for (j in c(1, 70)) {
+        expect_equal(k[, j], 2 * kernel_sum(q, x[j, , drop = FALSE], kernel = kernel, bandwidth = h), tolerance = 1e-13,
+                     label = paste(kernel, d))
+      }
+    }
+  }
+})
+
+test_that("products of matrices are those of R, on any number of threads", {
+  withr::local_seed(10)
+  a <- matrix(rnorm(301 * 70), 301)
+  b <- matrix(rnorm(70 * 23), 70)
+  for (threads in 1:2) {
+    control <- weft:::run_control("cpu", threads)
+    expect_equal(weft:::matrix_product(a, b, control), a %*% b, tolerance = 1e-13)
+    expect_equal(weft:::matrix_product(a, a[, 1:5], control, transposed = TRUE), crossprod(a, a[, 1:5]),
+                 tolerance = 1e-13)
+    expect_equal(weft:::matrix_product(a[, 0], matrix(0, 0, 3), control), matrix(0, 301, 3))
+  }
 })

@@ -367,13 +367,16 @@ test_that("ranges of columns are those of range(), in any number of pieces", {
 
 test_that("the root of a kernel matrix is its own, in any number of columns at a time", {
   x <- withr::with_seed(13, matrix(stats::rnorm(140), 70))
-  k <- weft:::kernel_matrix(x, x, "gaussian", 0.4)
+  problem <- weft:::kernel_problem(x, NULL, NULL, "gaussian", 0.4)
+  points <- weft:::native_points(x, problem)
+  k <- weft:::kernel_matrix(points, points, problem)
+  expect_equal(k, kernel_value_matrix(x, x, 0.4, "gaussian"), tolerance = 1e-14)
   for (together in c(1L, 7L, 32L, 100L)) {
-    chol <- weft:::pivoted_cholesky(x, "gaussian", 0.4, 50, function(residual) FALSE, together)
+    chol <- weft:::pivoted_cholesky(points, problem, 50, function(residual) FALSE, together)
     expect_length(chol$pivots, 50)
     expect_equal(tcrossprod(chol$root)[chol$pivots, ], k[chol$pivots, ], tolerance = 1e-9)
     expect_equal(1 - rowSums(chol$root^2), chol$residual, tolerance = 1e-12)
-    some <- weft:::pivoted_cholesky(x, "gaussian", 0.4, 70, function(residual) max(residual) < 0.2, together)
+    some <- weft:::pivoted_cholesky(points, problem, 70, function(residual) max(residual) < 0.2, together)
     expect_lt(max(some$residual), 0.2)
     expect_identical(some$pivots, chol$pivots[seq_along(some$pivots)])
   }

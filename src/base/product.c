@@ -1,4 +1,4 @@
-/* Packed matrix products; see pca_gemm.h. Blocks of B (DEPTH × WIDTH) are packed by all threads together, blocks of A
+/* Packed matrix products; see product.h. Blocks of B (DEPTH × WIDTH) are packed by all threads together, blocks of A
  * (HEIGHT × DEPTH) by the thread that uses them, each into strips that the micro-kernel reads from end to end:
  *
  *   A block: strips of `rows` rows      strip = k0: r0 r1 .. | k1: r0 r1 .. | ...
@@ -6,10 +6,10 @@
  *
  * Threads share the blocks of A, so that the order in which an entry of C is summed depends on DEPTH alone. */
 #include <string.h>
-#include "../base/arena.h"
-#include "../base/parallel.h"
-#include "../base/simd.h"
-#include "pca_gemm.h"
+#include "arena.h"
+#include "parallel.h"
+#include "product.h"
+#include "simd.h"
 
 #define DEPTH 256
 #define HEIGHT 192  /* a multiple of all strip heights */
@@ -25,7 +25,7 @@
 # define DOTS_U 4
 # define KERNEL_NAME(x) portable##x
 # define KERNEL_TARGET
-# include "pca_gemm_variant.h"
+# include "product_variant.h"
 #endif
 #if WEFT_SIMD_X86
 # define LANES 4
@@ -35,7 +35,7 @@
 # define DOTS_U 4
 # define KERNEL_NAME(x) avx2##x
 # define KERNEL_TARGET __attribute__((target("avx2,fma")))
-# include "pca_gemm_variant.h"
+# include "product_variant.h"
 # define LANES 8
 # define VECTORS 3
 # define COLS 8
@@ -43,7 +43,7 @@
 # define DOTS_U 4
 # define KERNEL_NAME(x) avx512##x
 # define KERNEL_TARGET __attribute__((target("avx512f")))
-# include "pca_gemm_variant.h"
+# include "product_variant.h"
 #endif
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
@@ -71,7 +71,7 @@ static kernel best_kernel(void)
 typedef double four __attribute__((vector_size(32), aligned(8)));
 #endif
 
-static inline double entry(const weft_pca_view *v, size_t i, size_t j)
+static inline double entry(const weft_view *v, size_t i, size_t j)
 {
   const size_t at = i + j * v->ld;
   double x = v->single ? (double) ((const float *) v->x)[at] : ((const double *) v->x)[at];
@@ -81,7 +81,7 @@ static inline double entry(const weft_pca_view *v, size_t i, size_t j)
 }
 
 /* Four columns at a time, so that what is written stands together. */
-static void pack_transposed(const weft_pca_view *v, size_t i, size_t count, size_t high, size_t k, size_t depth,
+static void pack_transposed(const weft_view *v, size_t i, size_t count, size_t high, size_t k, size_t depth,
                             double *out)
 {
   size_t r = 0;
@@ -106,7 +106,7 @@ static void pack_transposed(const weft_pca_view *v, size_t i, size_t count, size
 
 /* Rows i .. i+count-1 of op(view), columns k .. k+depth-1, as strips `high` rows high; missing rows are zero. Not
  * transposed, a column of the whole block is read before the next. */
-static void pack_block(const weft_pca_view *v, size_t i, size_t count, size_t high, size_t k, size_t depth, double *out)
+static void pack_block(const weft_view *v, size_t i, size_t count, size_t high, size_t k, size_t depth, double *out)
 {
   const size_t strip = high * depth, whole = count / high * high;
   if (whole < count) memset(out + whole * depth, 0, strip * sizeof *out);
@@ -169,7 +169,7 @@ static void block_product(const kernel *use, const double *a, size_t rows, const
 #define ALONG 512      /* rows at a time: what is reused stays in cache */
 #define PIECE_FLOPS 1e9 /* between two polls */
 
-typedef struct { size_t k; double alpha, beta; const weft_pca_view *a, *b; double *c; size_t ldc; } skinny;
+typedef struct { size_t k; double alpha, beta; const weft_view *a, *b; double *c; size_t ldc; } skinny;
 
 /* Columns i .. i+count-1 (at most `use->dots`) of A against all n of B. */
 static void dot_group(const kernel *use, const skinny *s, size_t i, size_t count, size_t n)
@@ -215,8 +215,8 @@ static weft_status skinny_product(weft_ctx *ctx, const kernel *use, const skinny
   return WEFT_OK;
 }
 
-weft_status weft_pca_gemm(weft_ctx *ctx, size_t m, size_t n, size_t k, double alpha, const weft_pca_view *a,
-                          const weft_pca_view *b, double beta, double *c, size_t ldc, int lower)
+weft_status weft_product(weft_ctx *ctx, size_t m, size_t n, size_t k, double alpha, const weft_view *a,
+                         const weft_view *b, double beta, double *c, size_t ldc, int lower)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -226,7 +226,7 @@ weft_status weft_pca_gemm(weft_ctx *ctx, size_t m, size_t n, size_t k, double al
   const size_t share = round_up((m + (size_t) threads - 1) / (size_t) threads, high);
   const size_t height = least(HEIGHT, share ? share : high), blocks = (m + height - 1) / height;
   const size_t width = least(WIDTH, round_up(n, wide)), deep = least(DEPTH, k);
-  weft_pca_view bt = *b; /* B is packed by its columns */
+  weft_view bt = *b; /* B is packed by its columns */
   double *packed_a, *packed_b;
   bt.transposed = !b->transposed;
   if (!m || !n) return WEFT_OK;
