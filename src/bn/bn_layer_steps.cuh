@@ -208,6 +208,7 @@ __device__ static int64_t draw_layers_graph(const chain_job &job, const layers_v
     score += job.score[job.start[z] + pick];
     set_parents<W>(job, l, z, pick, lane);
   }
+  __syncwarp();
   return score;
 }
 
