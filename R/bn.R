@@ -121,7 +121,6 @@ bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, 
 }
 
 bn_chain_backend <- function(backend, table, run, threads) {
-  if (run$layers) return(cpu_only(backend, "Chains over layers run"))
   if (length(run$beta) > 16L) return(cpu_only(backend, "Ladders of more than 16 temperatures run"))
   choose_backend(backend, chain_costs(table, run, threads_for(threads)))
 }
