@@ -15,7 +15,7 @@
 #' `target = "uniform"` has a prior that is uniform over graphs, which [bn_exact()] calls `"dag"`. It goes over ordered
 #' partitions of the nodes (Kuipers and Moffa 2017): the nodes without parents, those whose parents are among these, and
 #' so on, each node with a parent in the layer just before its own. Every graph has one such partition, so that it
-#' counts once. It runs on the CPU.
+#' counts once.
 #'
 #' @section Halves of the rows: A posterior takes its model for true: with hidden variables, few rows or a screen of
 #'   candidates it says more than is so. With `resample`, `edges` are means over the posteriors of so many random halves
@@ -127,7 +127,8 @@ bn_chain_backend <- function(backend, table, run, threads) {
 
 chain_costs <- function(table, run, threads) {
   nodes <- length(table$nodes)
-  cost_chains(run$iterations, run$ladders, length(run$beta), length(table$score) / nodes, nodes, run$sum, threads)
+  cost_chains(run$iterations, run$ladders, length(run$beta), length(table$score) / nodes, nodes,
+              bn_targets[1 + run$sum + run$layers], threads)
 }
 
 # The chains of `run`; over ranks each has its ladders, and all get what one run gives.
