@@ -15,7 +15,7 @@
 #' `target = "uniform"` has a prior that is uniform over graphs, which [bn_exact()] calls `"dag"`. It goes over ordered
 #' partitions of the nodes (Kuipers and Moffa 2017): the nodes without parents, those whose parents are among these, and
 #' so on, each node with a parent in the layer just before its own. Every graph has one such partition, so that it
-#' counts once. It runs on the CPU.
+#' counts once.
 #'
 #' @section Halves of the rows: A posterior assumes that its model is true: with hidden variables, few rows or a
 #'   preselection of candidates, it is too confident. With `resample`, `edges` are means over the posteriors of so many
@@ -122,14 +122,14 @@ bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, 
 }
 
 bn_chain_backend <- function(backend, table, run, threads) {
-  if (run$layers) return(cpu_only(backend, "Chains over layers run"))
   if (length(run$beta) > 16L) return(cpu_only(backend, "Ladders of more than 16 temperatures run"))
   choose_backend(backend, chain_costs(table, run, threads_for(threads)))
 }
 
 chain_costs <- function(table, run, threads) {
   nodes <- length(table$nodes)
-  cost_chains(run$iterations, run$ladders, length(run$beta), length(table$score) / nodes, nodes, run$sum, threads)
+  cost_chains(run$iterations, run$ladders, length(run$beta), length(table$score) / nodes, nodes,
+              bn_targets[1 + run$sum + run$layers], threads)
 }
 
 # The chains of `run`; over ranks each has its ladders, and all get what one run gives.

@@ -244,16 +244,16 @@ cost_bn_table <- function(sets, counts, outside, n, bge, bytes, threads, p = 0) 
 
 # Steps of so many chains, each of which goes on one thread through so many temperatures. A single chain is slow on a
 # device, and thousands are not slower than one. `sets`: parent sets per node. What each chain found is put together on
-# the host, whichever the back end.
-cost_chains <- function(iterations, chains, temperatures, sets, nodes, sums, threads) {
-  step <- if (sums) c(5e-7, 3.4e-6) + c(1.25e-8, 1.15e-7) * sets
-          else if (nodes <= 128) c(1.8e-7, 1e-6)
-          else c(1.8e-7, 1e-4) # masks of more than two words
+# the host, whichever the back end. Half of the steps over layers draw a parent set for every node.
+cost_chains <- function(iterations, chains, temperatures, sets, nodes, target, threads) {
+  step <- switch(target, max = c(1.8e-7, if (nodes <= 128) 1e-6 else 1e-4), # masks of more than two words
+                 sum = c(5e-7, 3.4e-6) + c(1.25e-8, 1.15e-7) * sets,
+                 uniform = c(5e-7, 1e-5) + c(8e-8, 2e-6) * nodes + c(4e-9, 2e-8) * sets)
   replicas <- chains * temperatures
-  joined <- chains * (7e-5 + if (sums) 3.2e-7 * nodes^2 else 0)
+  joined <- chains * (7e-5 + if (target != "max") 3.2e-7 * nodes^2 else 0)
   cost(on_core(iterations * replicas * step[1L] / min(threads, chains)),
-       launching(if (sums) 0.005 else 0.0025) + on_device(iterations * step[2L] * max(1, replicas / 2000)), 2^27,
-       on_core(1.2e-3 + joined), on_device(iterations * step[2L] * max(0, replicas / 2000 - 1)))
+       launching(if (target == "sum") 0.005 else 0.0025) + on_device(iterations * step[2L] * max(1, replicas / 2000)),
+       2^27, on_core(1.2e-3 + joined), on_device(iterations * step[2L] * max(0, replicas / 2000 - 1)))
 }
 
 # An optimum by dynamic programming, whose subsets a device holds itself, or a posterior. Over orders: one number per

@@ -271,9 +271,9 @@ workflow_estimate <- function(q, run) {
     clusters = list(if (q$kind == "levels") cost_irm(sweeps, c(n, clustered), n * clustered / 2, c(20, 20), threads)
                     else cost(sweeps * (1e-3 + 1.6e-7 * n * clustered) / min(threads, 4), Inf, 32 * n * clustered)),
     bayes = c(list(cost_chains(given("bayes", "iterations", 20000), given("bayes", "chains", 4), 4, 50 * nodes, nodes,
-                               TRUE, threads)),
+                               "sum", threads)),
               if ((halves <- given("bayes", "resample", usual_halves())) > 0) {
-                list(cost_chains(given("bayes", "iterations", 20000) / 10, halves, 4, 50 * nodes, nodes, TRUE, 1))
+                list(cost_chains(given("bayes", "iterations", 20000) / 10, halves, 4, 50 * nodes, nodes, "sum", 1))
               }),
     outliers = list(cost(n^2 * 2e-8 + 6e-5 * n + 0.1, Inf, 40 * n))
   )[workflow_steps[-1L]]

@@ -1,6 +1,7 @@
 /* Chains on the device: for best graphs a block per ladder, a warp per temperature (bn_chain_steps.cuh); for sums many
- * ladders per block (bn_chain_sums.cuh); over layers a warp per temperature again (bn_layer_steps.cuh). Swaps of temperatures exchange places in an index. Ladders are processed in
- * groups that fit the device, in launches of about 30 ms. */
+ * ladders per block (bn_chain_sums.cuh); over layers again a warp per temperature (bn_layer_steps.cuh). Swaps of
+ * temperatures exchange places in an index. Ladders are processed in groups that fit the device, in launches of about
+ * 30 ms. */
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -287,8 +288,8 @@ static weft_status iterate(weft_ctx *ctx, weft_device_arena *mem, const chain_jo
                            size_t iterations, double from, double to)
 {
   weft_status st = WEFT_OK;
-  run_kernel *kernel = job->layers ? job->words == 1 ? run_layers<1> : job->words == 2 ? run_layers<2> : run_layers<0>
-                       : job->words == 1 ? run_chains<1, 2> : job->words == 2 ? run_chains<2, 1> : run_chains<0, 2>;
+  run_kernel *kernel = job->words == 1 ? run_chains<1, 2> : job->words == 2 ? run_chains<2, 1> : run_chains<0, 2>;
+  if (job->layers) kernel = job->words == 1 ? run_layers<1> : job->words == 2 ? run_layers<2> : run_layers<0>;
   sum_kernel *sums = job->words == 1 ? run_sums<1> : job->words == 2 ? run_sums<2> : run_sums<0>;
   const size_t shared = !job->in_shared ? 0 : job->sum ? job->room_bytes : (size_t) job->at.step * job->temperatures;
   size_t done_its = 0, portion = 16;
@@ -340,8 +341,8 @@ static weft_status fetch(weft_ctx *ctx, weft_device_arena *mem, const chain_job 
   WEFT_CUDA(cudaMemcpyAsync(state, job->state, replicas * job->at.step, cudaMemcpyDeviceToHost, mem->stream));
   WEFT_CUDA(cudaMemcpyAsync(slot, job->slot, replicas * sizeof *slot, cudaMemcpyDeviceToHost, mem->stream));
   WEFT_CUDA(cudaMemcpyAsync(found, job->found.count, replicas * sizeof *found, cudaMemcpyDeviceToHost, mem->stream));
-  WEFT_CUDA(
-      cudaMemcpyAsync(accepted, job->accepted, counts * replicas * sizeof *accepted, cudaMemcpyDeviceToHost, mem->stream));
+  WEFT_CUDA(cudaMemcpyAsync(accepted, job->accepted, counts * replicas * sizeof *accepted, cudaMemcpyDeviceToHost,
+                            mem->stream));
   WEFT_CUDA(cudaMemcpyAsync(swapped, job->swapped, 2 * pairs * sizeof *swapped, cudaMemcpyDeviceToHost, mem->stream));
   WEFT_CUDA(
       cudaMemcpyAsync(score, job->found.score, replicas * most * sizeof *score, cudaMemcpyDeviceToHost, mem->stream));
@@ -384,7 +385,8 @@ done:
 
 static double ladder_bytes(const chain_job *job, const weft_bn_run *run, const weft_bn_chains *out)
 {
-  const double p = job->p, replica = (double) job->at.step + 8 + 4 + 8 * (job->moves + 1) + 16 + 4 + (double) run->best * (24 + 4 * p);
+  const double p = job->p, state = (double) job->at.step + 8 + 4 + 8 * (job->moves + 1) + 16 + 4;
+  const double replica = state + (double) run->best * (24 + 4 * p);
   return (double) run->temperatures * replica + 8.0 * (double) job->saved +
          (run->sum ? (double) out->samples * (8 + 4 * p) : 0) +
          (job->sum && !job->in_shared ? (double) job->room_bytes : 0);
@@ -416,8 +418,8 @@ static weft_status run_group(weft_ctx *ctx, chain_job job, const weft_bn_run *ru
   const size_t p = job.p, replicas = count * run->temperatures, counts = job.moves + 1;
   const double from = (double) first / (double) run->ladders, to = (double) (first + count) / (double) run->ladders;
   unsigned char *state;
-  start_kernel *start = job.layers ? job.words == 1 ? start_layers<1> : job.words == 2 ? start_layers<2> : start_layers<0>
-                        : job.words == 1 ? start_chains<1> : job.words == 2 ? start_chains<2> : start_chains<0>;
+  start_kernel *start = job.words == 1 ? start_chains<1> : job.words == 2 ? start_chains<2> : start_chains<0>;
+  if (job.layers) start = job.words == 1 ? start_layers<1> : job.words == 2 ? start_layers<2> : start_layers<0>;
   job.ladder0 = (uint32_t) (run->ladder0 + first);
   if (job.sum) WEFT_TRY(share_blocks(ctx, &job, count));
   WEFT_TAKE0(state, &host, replicas * job.at.step);

@@ -21,32 +21,24 @@ __host__ __device__ static inline uint64_t layers_bytes(uint64_t p, uint64_t wor
   return 8 * words * (p + (p + 1) + (p + 1) + (p + 2) + p + 5) + sizeof(layers_plan);
 }
 
+/* Where a part is is found anew whenever it is asked for: in registers they would take the place of better things. */
 struct layers_view {
-  int64_t *value, *fresh_value;
-  int32_t *pick, *order, *layer;
-  uint64_t *member, *before, *fresh, *ahead, *parents, *sets[5];
-  layers_plan *plan;
+  const chain_job &job;
+  unsigned char *state;
+  __device__ int64_t *value() const { return (int64_t *) (state + job.at.value); }
+  __device__ int64_t *fresh_value() const { return (int64_t *) (state + job.at.fresh); }
+  __device__ int32_t *pick() const { return (int32_t *) (state + job.at.pick); }
+  __device__ int32_t *order() const { return (int32_t *) (state + job.at.order); }
+  __device__ int32_t *layer() const { return (int32_t *) (state + job.at.place); }
+  __device__ uint64_t *masks(uint32_t first) const { return (uint64_t *) (state + job.at.mid) + first * job.words; }
+  __device__ uint64_t *member() const { return masks(0); }
+  __device__ uint64_t *before() const { return masks(job.p); }
+  __device__ uint64_t *fresh() const { return masks(2 * job.p + 1); }
+  __device__ uint64_t *ahead() const { return masks(3 * job.p + 2); }
+  __device__ uint64_t *parents() const { return masks(4 * job.p + 4); }
+  __device__ uint64_t *set(uint32_t k) const { return masks(5 * job.p + 4 + k); }
+  __device__ layers_plan *plan() const { return (layers_plan *) masks(5 * job.p + 9); }
 };
-
-__device__ static layers_view view_layers(const chain_job &job, unsigned char *state)
-{
-  const replica r = view(job, state);
-  const uint64_t words = job.words, p = job.p;
-  layers_view l;
-  l.value = r.value;
-  l.fresh_value = r.fresh_value;
-  l.pick = r.pick;
-  l.order = r.order;
-  l.layer = r.place;
-  l.member = r.mid;
-  l.before = l.member + p * words;
-  l.fresh = l.before + (p + 1) * words;
-  l.ahead = l.fresh + (p + 1) * words;
-  l.parents = l.ahead + (p + 2) * words;
-  for (int k = 0; k < 5; k++) l.sets[k] = l.parents + (p + k) * words;
-  l.plan = (layers_plan *) (l.parents + (p + 5) * words);
-  return l;
-}
 
 /* What a node is offered: the sets within `before` that meet `last`, unless that is empty. */
 template <int W> struct offer {
@@ -99,7 +91,7 @@ __device__ __forceinline__ bool offered(const chain_job &job, const offer<W> &o,
 
 /* The first chunk of z, but for copies, that has a set which is offered; z's end when there is none. */
 template <int W>
-__device__ static uint32_t first_chunk(const chain_job &job, uint32_t z, const offer<W> &o, uint32_t lane)
+__device__ __noinline__ static uint32_t first_chunk(const chain_job &job, uint32_t z, const offer<W> &o, uint32_t lane)
 {
   const uint32_t end = job.begin[z + 1];
   for (uint32_t c = job.begin[z]; c < end; c += AT_ONCE) {
@@ -118,8 +110,8 @@ __device__ static uint32_t first_chunk(const chain_job &job, uint32_t z, const o
 
 /* ln Σ over the sets that z is offered. */
 template <int W>
-__device__ static int64_t layer_value(const chain_job &job, uint32_t z, const uint64_t *before, const uint64_t *last,
-                                      uint32_t lane)
+__device__ __noinline__ static int64_t layer_value(const chain_job &job, uint32_t z, const uint64_t *before,
+                                                   const uint64_t *last, uint32_t lane)
 {
   const offer<W> o = make_offer<W>(job, before, last);
   const uint32_t first = first_chunk<W>(job, z, o, lane);
@@ -140,8 +132,8 @@ __device__ static int64_t layer_value(const chain_job &job, uint32_t z, const ui
 
 /* One of these sets with the probability of its weight: which of z's sets. */
 template <int W>
-__device__ static int32_t draw_set(const chain_job &job, uint32_t z, const uint64_t *before, const uint64_t *last,
-                                   int64_t value, double uniform, uint32_t lane)
+__device__ __noinline__ static int32_t draw_set(const chain_job &job, uint32_t z, const uint64_t *before,
+                                                const uint64_t *last, int64_t value, double uniform, uint32_t lane)
 {
   const offer<W> o = make_offer<W>(job, before, last);
   const uint32_t end = job.begin[z + 1];
@@ -169,7 +161,7 @@ __device__ static int32_t draw_set(const chain_job &job, uint32_t z, const uint6
 /* The layer just before z's own; NULL for the first. */
 __device__ static const uint64_t *layer_before(const chain_job &job, const layers_view &l, uint32_t z)
 {
-  return l.layer[z] ? l.member + (uint64_t) (l.layer[z] - 1) * job.words : NULL;
+  return l.layer()[z] ? l.member() + (uint64_t) (l.layer()[z] - 1) * job.words : NULL;
 }
 
 template <int W>
@@ -177,13 +169,13 @@ __device__ static void set_parents(const chain_job &job, const layers_view &l, u
 {
   const uint32_t words = words_of<W>(job);
   for (uint32_t w = lane; w < words; w += 32)
-    l.parents[(uint64_t) z * words + w] = job.mask[(uint64_t) (job.start[z] + pick) * words + w];
+    l.parents()[(uint64_t) z * words + w] = job.mask[(uint64_t) (job.start[z] + pick) * words + w];
   __syncwarp();
 }
 
-/* A graph given the layers, to `parents` and, unless that is NULL, `picks`; its score in the latter case. Node z's number comes from
- * block `sub` + z of draw `index`, or where each node has a draw of its own, from the first block of draw index + z.
- * `split`: a node has a parent in the layer before its own. */
+/* A graph given the layers, to `parents` and, unless that is NULL, `picks`; its score in the latter case. Each node has
+ * a block of draw `index`, or a draw of its own, from `index` on. `split`: a node has a parent in the layer before its
+ * own. */
 template <int W>
 __device__ static int64_t draw_layers_graph(const chain_job &job, const layers_view &l, weft_rng rng, uint64_t index,
                                             bool own_draws, bool split, int32_t *picks, uint32_t lane)
@@ -198,16 +190,17 @@ __device__ static int64_t draw_layers_graph(const chain_job &job, const layers_v
       uniform = weft_u01(drawn.v[0], drawn.v[1]);
     }
     const double own = __shfl_sync(FULL, uniform, (int) (z % 32));
-    if (split && !picks && !l.layer[z]) { /* without parents */
-      for (uint32_t w = lane; w < words; w += 32) l.parents[(uint64_t) z * words + w] = 0;
+    if (split && !picks && !l.layer()[z]) { /* without parents */
+      for (uint32_t w = lane; w < words; w += 32) l.parents()[(uint64_t) z * words + w] = 0;
       continue;
     }
-    const int32_t pick = draw_set<W>(job, z, l.before + (uint64_t) l.layer[z] * words,
-                                     split ? layer_before(job, l, z) : NULL, l.value[z], own, lane);
+    const int32_t pick = draw_set<W>(job, z, l.before() + (uint64_t) l.layer()[z] * words,
+                                     split ? layer_before(job, l, z) : NULL, l.value()[z], own, lane);
     if (picks && !lane) picks[z] = pick;
     score += job.score[job.start[z] + pick];
     set_parents<W>(job, l, z, pick, lane);
   }
+  __syncwarp();
   return score;
 }
 
@@ -217,18 +210,18 @@ __device__ static int64_t draw_layers_graph(const chain_job &job, const layers_v
 template <int W>
 __device__ static void number_layers(const chain_job &job, const layers_view &l, uint32_t first, uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job), count = (uint32_t) l.plan->count;
+  const uint32_t words = words_of<W>(job), count = (uint32_t) l.plan()->count;
   for (uint32_t w = lane; w < words; w += 32) {
-    uint64_t placed = first ? l.before[(uint64_t) first * words + w] : 0;
+    uint64_t placed = first ? l.before()[(uint64_t) first * words + w] : 0;
     for (uint32_t c = first; c < count; c++) {
-      l.before[(uint64_t) c * words + w] = placed;
-      placed |= l.member[(uint64_t) c * words + w];
+      l.before()[(uint64_t) c * words + w] = placed;
+      placed |= l.member()[(uint64_t) c * words + w];
     }
-    l.before[(uint64_t) count * words + w] = placed;
+    l.before()[(uint64_t) count * words + w] = placed;
   }
   for (uint32_t z = lane; z < job.p; z += 32)
     for (uint32_t c = first; c < count; c++)
-      if (bit_of(l.member + (uint64_t) c * words, (int32_t) z)) { l.layer[z] = (int32_t) c; break; }
+      if (bit_of(l.member() + (uint64_t) c * words, (int32_t) z)) { l.layer()[z] = (int32_t) c; break; }
   __syncwarp();
 }
 
@@ -249,13 +242,13 @@ template <int W>
 __device__ static void take_layers(const chain_job &job, const layers_view &l, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
-  const weft_bn_proposal q = l.plan->q;
-  const uint64_t count = l.plan->count, behind = q.first + q.old;
+  const weft_bn_proposal q = l.plan()->q;
+  const uint64_t count = l.plan()->count, behind = q.first + q.old;
   if (q.old != q.fresh)
-    move_words(l.member + (q.first + q.fresh) * words, l.member + behind * words, (uint32_t) (count - behind) * words,
-               lane);
-  move_words(l.member + q.first * words, l.fresh, (uint32_t) q.fresh * words, lane);
-  if (!lane) l.plan->count = count - q.old + q.fresh;
+    move_words(l.member() + (q.first + q.fresh) * words, l.member() + behind * words,
+               (uint32_t) (count - behind) * words, lane);
+  move_words(l.member() + q.first * words, l.fresh(), (uint32_t) q.fresh * words, lane);
+  if (!lane) l.plan()->count = count - q.old + q.fresh;
   __syncwarp();
   number_layers<W>(job, l, (uint32_t) q.first, lane);
 }
@@ -265,16 +258,16 @@ template <int W>
 __device__ static void find_layers(const chain_job &job, const layers_view &l, double ways, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
-  uint64_t *placed = l.sets[0];
+  uint64_t *placed = l.set(0);
   uint32_t left = job.p, count = 0;
   for (uint32_t w = lane; w < words; w += 32) placed[w] = 0;
   __syncwarp();
   for (; left; count++) {
-    uint64_t *fresh = l.fresh + (uint64_t) count * words;
+    uint64_t *fresh = l.fresh() + (uint64_t) count * words;
     for (uint32_t first = 0; first < 64 * words; first += 32) {
       const uint32_t z = first + lane;
       bool ready = z < job.p && !bit_of(placed, (int32_t) z);
-      for (uint32_t w = 0; w < words && ready; w++) ready = !(l.parents[(uint64_t) z * words + w] & ~placed[w]);
+      for (uint32_t w = 0; w < words && ready; w++) ready = !(l.parents()[(uint64_t) z * words + w] & ~placed[w]);
       const uint32_t some = __ballot_sync(FULL, ready);
       left -= (uint32_t) __popc(some);
       if (!lane) ((uint32_t *) fresh)[first / 32] = some;
@@ -284,29 +277,29 @@ __device__ static void find_layers(const chain_job &job, const layers_view &l, d
     __syncwarp();
   }
   if (!lane) {
-    plan_layers(&l.plan->q, 0, l.plan->count, count);
-    l.plan->q.ways = ways;
-    l.plan->possible = 1;
+    plan_layers(&l.plan()->q, 0, l.plan()->count, count);
+    l.plan()->q.ways = ways;
+    l.plan()->possible = 1;
   }
   __syncwarp();
 }
 
 /* All nodes but x and its descendants in the drawn graph without what leads into `orphan`. */
 template <int W>
-__device__ static void find_others(const chain_job &job, const layers_view &l, int32_t x, int32_t orphan, uint64_t *out,
-                                   uint32_t lane)
+__device__ __noinline__ static void find_others(const chain_job &job, const layers_view &l, int32_t x, int32_t orphan,
+                                                uint64_t *out, uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job), count = (uint32_t) l.plan->count;
+  const uint32_t words = words_of<W>(job), count = (uint32_t) l.plan()->count;
   for (uint32_t w = lane; w < words; w += 32) out[w] = word_bit(x, w);
   __syncwarp();
-  for (uint32_t c = (uint32_t) l.layer[x] + 1; c < count; c++) {
-    const uint32_t *member = (const uint32_t *) (l.member + (uint64_t) c * words);
+  for (uint32_t c = (uint32_t) l.layer()[x] + 1; c < count; c++) {
+    const uint32_t *member = (const uint32_t *) (l.member() + (uint64_t) c * words);
     for (uint32_t k = 0; k < 2 * words; k++) {
       if (!member[k]) continue;
       const uint32_t z = 32 * k + lane;
       uint64_t met = 0;
       if (member[k] >> lane & 1 && (int32_t) z != orphan)
-        for (uint32_t w = 0; w < words; w++) met |= l.parents[(uint64_t) z * words + w] & out[w];
+        for (uint32_t w = 0; w < words; w++) met |= l.parents()[(uint64_t) z * words + w] & out[w];
       const uint32_t some = __ballot_sync(FULL, met != 0);
       if (!lane) ((uint32_t *) out)[k] |= some;
       __syncwarp();
@@ -335,7 +328,7 @@ template <int W>
 __device__ static void renew(const chain_job &job, const layers_view &l, const weft_u32x4 &draw, uint32_t lane)
 {
   const int32_t x = (int32_t) below(draw.v[0], job.p);
-  uint64_t *others = l.sets[1];
+  uint64_t *others = l.set(1);
   find_others<W>(job, l, x, x, others, lane);
   draw_parents<W>(job, l, x, others, NULL, layer_value<W>(job, (uint32_t) x, others, NULL, lane),
                   weft_u01(draw.v[2], draw.v[3]), lane);
@@ -345,7 +338,7 @@ __device__ static void renew(const chain_job &job, const layers_view &l, const w
 __device__ static uint32_t parents_of(const layers_view &l, uint32_t z, uint32_t words)
 {
   uint32_t count = 0;
-  for (uint32_t w = 0; w < words; w++) count += (uint32_t) __popcll(l.parents[(uint64_t) z * words + w]);
+  for (uint32_t w = 0; w < words; w++) count += (uint32_t) __popcll(l.parents()[(uint64_t) z * words + w]);
   return count;
 }
 
@@ -375,13 +368,13 @@ __device__ static bool reverse(const chain_job &job, const layers_view &l, weft_
                                const weft_u32x4 &draw, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
-  uint64_t *for_x = l.sets[1], *for_y = l.sets[2], *both = l.sets[3], *only = l.sets[4];
+  uint64_t *for_x = l.set(1), *for_y = l.set(2), *both = l.set(3), *only = l.set(4);
   uint32_t own = 0;
   for (uint32_t z = lane; z < job.p; z += 32) own += parents_of(l, z, words);
   const uint32_t edges = (uint32_t) total(own);
   if (!edges) return false;
   uint32_t n = (uint32_t) below(draw.v[0], edges);
-  const int32_t y = child_of(job, l, n, words, lane), x = nth_member(l.parents + (uint64_t) y * words, n);
+  const int32_t y = child_of(job, l, n, words, lane), x = nth_member(l.parents() + (uint64_t) y * words, n);
   if (!bit_of(job.offered + (uint64_t) x * words, y)) return false;
   const uint32_t old = parents_of(l, (uint32_t) x, words) + parents_of(l, (uint32_t) y, words);
   find_others<W>(job, l, x, y, for_x, lane);
@@ -410,14 +403,14 @@ __device__ static bool reverse(const chain_job &job, const layers_view &l, weft_
 __device__ static const uint64_t *layer_after(const layers_view &l, const weft_bn_proposal &q, uint32_t c,
                                               uint32_t words)
 {
-  return c < q.fresh ? l.fresh + (uint64_t) c * words : l.member + (q.first + q.old) * words;
+  return c < q.fresh ? l.fresh() + (uint64_t) c * words : l.member() + (q.first + q.old) * words;
 }
 
 __device__ static const uint64_t *last_after(const layers_view &l, const weft_bn_proposal &q, uint32_t c,
                                              uint32_t words)
 {
   if (c) return layer_after(l, q, c - 1, words);
-  return q.first ? l.member + (q.first - 1) * words : NULL;
+  return q.first ? l.member() + (q.first - 1) * words : NULL;
 }
 
 /* Values of the nodes that are offered something else, which are in `changed`; false when the partition has no
@@ -427,19 +420,19 @@ __device__ static bool value_layers(const chain_job &job, const layers_view &l, 
                                     uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
-  const weft_bn_proposal q = l.plan->q;
-  const uint32_t touched = (uint32_t) (q.fresh + (q.first + q.old < l.plan->count));
+  const weft_bn_proposal q = l.plan()->q;
+  const uint32_t touched = (uint32_t) (q.fresh + (q.first + q.old < l.plan()->count));
   for (uint32_t w = lane; w < words; w += 32) {
-    uint64_t placed = q.first ? l.before[q.first * words + w] : 0;
+    uint64_t placed = q.first ? l.before()[q.first * words + w] : 0;
     changed[w] = 0;
     for (uint32_t c = 0; c < touched; c++) {
-      l.ahead[(uint64_t) c * words + w] = placed;
+      l.ahead()[(uint64_t) c * words + w] = placed;
       placed |= layer_after(l, q, c, words)[w];
     }
   }
   __syncwarp();
   for (uint32_t c = 0; c < touched; c++) {
-    const uint64_t *before = l.ahead + (uint64_t) c * words, *last = last_after(l, q, c, words);
+    const uint64_t *before = l.ahead() + (uint64_t) c * words, *last = last_after(l, q, c, words);
     const uint32_t *member = (const uint32_t *) layer_after(l, q, c, words);
     for (uint32_t k = 0; k < 2 * words; k++) {
       if (!member[k]) continue;
@@ -447,13 +440,13 @@ __device__ static bool value_layers(const chain_job &job, const layers_view &l, 
       uint64_t differs = 0, met = 0;
       const bool here = member[k] >> lane & 1;
       if (here) {
-        const uint64_t *old = l.before + (uint64_t) l.layer[z] * words, *old_last = layer_before(job, l, z);
+        const uint64_t *old = l.before() + (uint64_t) l.layer()[z] * words, *old_last = layer_before(job, l, z);
         for (uint32_t w = 0; w < words; w++) {
           const uint64_t some = job.offered[(uint64_t) z * words + w], now = last ? last[w] : 0;
           differs |= ((old[w] ^ before[w]) | ((old_last ? old_last[w] : 0) ^ now)) & some;
           met |= now & some;
         }
-        l.pick[z] = (int32_t) c;
+        l.pick()[z] = (int32_t) c;
       }
       if (__any_sync(FULL, here && last && !met)) return false;
       const uint32_t some = __ballot_sync(FULL, differs != 0);
@@ -463,11 +456,11 @@ __device__ static bool value_layers(const chain_job &job, const layers_view &l, 
   __syncwarp();
   for (uint32_t w = 0; w < words; w++)
     for (uint64_t word = changed[w]; word; word &= word - 1) {
-      const uint32_t z = 64 * w + (uint32_t) lowest_of(word), c = (uint32_t) l.pick[z];
-      const int64_t value = layer_value<W>(job, z, l.ahead + (uint64_t) c * words, last_after(l, q, c, words), lane);
+      const uint32_t z = 64 * w + (uint32_t) lowest_of(word), c = (uint32_t) l.pick()[z];
+      const int64_t value = layer_value<W>(job, z, l.ahead() + (uint64_t) c * words, last_after(l, q, c, words), lane);
       if (value == WEFT_BN_NEVER) return false;
-      score += value - l.value[z];
-      if (!lane) l.fresh_value[z] = value;
+      score += value - l.value()[z];
+      if (!lane) l.fresh_value()[z] = value;
     }
   __syncwarp();
   return true;
@@ -482,17 +475,17 @@ __device__ static void step_layers(const chain_job &job, const layers_view &l, w
                    places = weft_draw_words(rng, step, WEFT_BN_BLOCK_PLACES);
   const uint32_t kind = draw.v[0] >> 28;
   const int move = weft_bn_layer_move(kind);
-  uint64_t *changed = l.sets[0];
+  uint64_t *changed = l.set(0);
   int64_t score = now;
   if (move < WEFT_BN_REVERSE) {
     if (!lane) {
       weft_bn_partition own;
       own.p = job.p;
-      own.count = l.plan->count;
-      own.member = l.member;
-      own.fresh = l.fresh;
+      own.count = l.plan()->count;
+      own.member = l.member();
+      own.fresh = l.fresh();
       own.log_factorial = job.log_factorial;
-      l.plan->possible = (uint64_t) weft_bn_propose_layers(&own, rng, step, kind, places, &l.plan->q, words);
+      l.plan()->possible = (uint64_t) weft_bn_propose_layers(&own, rng, step, kind, places, &l.plan()->q, words);
     }
     __syncwarp();
   } else {
@@ -500,12 +493,12 @@ __device__ static void step_layers(const chain_job &job, const layers_view &l, w
     if (move == WEFT_BN_RENEW) renew<W>(job, l, places, lane);
     else if (!reverse<W>(job, l, rng, step, places, lane)) return;
   }
-  if (!l.plan->possible) return;
+  if (!l.plan()->possible) return;
   if (!value_layers<W>(job, l, changed, score, lane)) return;
   const double gain = weft_mul(move < WEFT_BN_REVERSE ? job.scale[temperature] : job.scale_of_graphs[temperature],
                                (double) (score - now));
-  if (!weft_bn_accept(1, weft_add(gain, l.plan->q.ways), draw)) return;
-  for (uint32_t z = lane; z < job.p; z += 32) if (bit_of(changed, (int32_t) z)) l.value[z] = l.fresh_value[z];
+  if (!weft_bn_accept(1, weft_add(gain, l.plan()->q.ways), draw)) return;
+  for (uint32_t z = lane; z < job.p; z += 32) if (bit_of(changed, (int32_t) z)) l.value()[z] = l.fresh_value()[z];
   take_layers<W>(job, l, lane);
   if (!lane) accepted[move]++;
   now = score;
@@ -520,7 +513,7 @@ __device__ static int64_t best_layers_graph(const chain_job &job, const layers_v
   const uint32_t words = words_of<W>(job);
   int64_t score = 0;
   for (uint32_t z = 0; z < job.p; z++) {
-    const uint64_t *before = l.before + (uint64_t) l.layer[z] * words;
+    const uint64_t *before = l.before() + (uint64_t) l.layer()[z] * words;
     const uint64_t first = job.start[z], last = job.start[z + 1];
     uint64_t found = last - 1;
     for (uint64_t k = first; k < last; k += 32) {
@@ -542,10 +535,10 @@ __device__ static int64_t value_all(const chain_job &job, const layers_view &l, 
 {
   int64_t sum = 0;
   for (uint32_t z = 0; z < job.p; z++) {
-    const int64_t value = layer_value<W>(job, z, l.before + (uint64_t) l.layer[z] * job.words,
+    const int64_t value = layer_value<W>(job, z, l.before() + (uint64_t) l.layer()[z] * job.words,
                                          split ? layer_before(job, l, z) : NULL, lane);
     if (value == WEFT_BN_NEVER) return value;
-    if (!lane) l.value[z] = value;
+    if (!lane) l.value()[z] = value;
     sum += value;
   }
   __syncwarp();
@@ -554,41 +547,41 @@ __device__ static int64_t value_all(const chain_job &job, const layers_view &l, 
 
 /* Layers as they are given, or drawn given the order: their scores. */
 template <int W>
-__global__ static void start_layers(chain_job job)
+__global__ static void start_layers(const __grid_constant__ chain_job job)
 {
   const uint32_t lane = threadIdx.x % 32, t = threadIdx.x / 32, words = words_of<W>(job);
   const uint64_t number = (uint64_t) blockIdx.x * job.temperatures + t;
-  const layers_view l = view_layers(job, job.state + number * job.at.step);
-  const bool given = l.layer[0] >= 0;
-  for (uint32_t k = lane; k < job.p * words; k += 32) l.member[k] = 0;
+  const layers_view l = { job, job.state + number * job.at.step };
+  const bool given = l.layer()[0] >= 0;
+  for (uint32_t k = lane; k < job.p * words; k += 32) l.member()[k] = 0;
   __syncwarp();
   if (!lane) {
     uint64_t count = 0;
     for (uint32_t k = 0; k < job.p; k++) { /* in an order each node is a layer */
-      const uint64_t c = given ? (uint64_t) l.layer[k] : k;
-      set_bit(l.member + c * words, given ? (int32_t) k : l.order[k]);
+      const uint64_t c = given ? (uint64_t) l.layer()[k] : k;
+      set_bit(l.member() + c * words, given ? (int32_t) k : l.order()[k]);
       if (c >= count) count = c + 1;
     }
-    l.plan->count = count;
+    l.plan()->count = count;
   }
   __syncwarp();
   number_layers<W>(job, l, 0, lane);
   if (!given) {
     const weft_rng rng = { job.key, WEFT_BN_STARTS + (job.ladder0 * job.temperatures + (uint32_t) number) };
     value_all<W>(job, l, false, lane);
-    draw_layers_graph<W>(job, l, rng, job.p, true, false, l.pick, lane); /* the order took p draws */
+    draw_layers_graph<W>(job, l, rng, job.p, true, false, l.pick(), lane); /* the order took p draws */
     find_layers<W>(job, l, 0, lane);
     take_layers<W>(job, l, lane);
   }
-  const int64_t score = value_all<W>(job, l, true, lane), best = best_layers_graph<W>(job, l, l.pick, lane);
-  keep_graph(job, number, best, hash_of(l.pick, job.p, lane), weft_bn_stamp(0, t), l.pick, lane);
+  const int64_t score = value_all<W>(job, l, true, lane), best = best_layers_graph<W>(job, l, l.pick(), lane);
+  keep_graph(job, number, best, hash_of(l.pick(), job.p, lane), weft_bn_stamp(0, t), l.pick(), lane);
   if (!lane) { job.now[number] = score; job.slot[number] = t; }
 }
 
 /* A block per ladder, a warp per temperature. Iterations from .. from + count - 1 of this run (from 0). */
 template <int W>
 __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, 2)
-    run_layers(chain_job job, uint64_t from, uint64_t count)
+    run_layers(const __grid_constant__ chain_job job, uint64_t from, uint64_t count)
 {
   extern __shared__ uint64_t shared[];
   __shared__ uint32_t slot[MOST_TEMPERATURES], accepted[MOST_TEMPERATURES][WEFT_BN_MOST_MOVES];
@@ -601,7 +594,7 @@ __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, 2)
   if (lane < WEFT_BN_MOST_MOVES) accepted[t][lane] = 0;
   if (!lane) slot[t] = job.slot[list];
   __syncthreads();
-  layers_view l = view_layers(job, own + (uint64_t) slot[t] * job.at.step);
+  layers_view l = { job, own + (uint64_t) slot[t] * job.at.step };
   int64_t score = job.now[first_replica + slot[t]];
   for (uint64_t it = from; it < from + count; it++) {
     const uint64_t absolute = job.first + it;
@@ -609,7 +602,7 @@ __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, 2)
     __syncwarp();
     if (t == 0 && (it + 1) % job.thin == 0)
       save(
-          job, c, score, it + 1, l.pick, [&](int32_t *picks) { return best_layers_graph<W>(job, l, picks, lane); },
+          job, c, score, it + 1, l.pick(), [&](int32_t *picks) { return best_layers_graph<W>(job, l, picks, lane); },
           [&](weft_rng graphs, uint64_t first, int32_t *picks) {
             return draw_layers_graph<W>(job, l, graphs, first, true, true, picks, lane);
           },
@@ -620,17 +613,17 @@ __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, 2)
     if (!lane) swap_with_next(job, slot + t, score_at + t, t, c, (absolute + 1) / job.swap_every);
     __syncthreads();
     score = score_at[t];
-    l = view_layers(job, own + (uint64_t) slot[t] * job.at.step);
+    l.state = own + (uint64_t) slot[t] * job.at.step;
   }
   for (uint32_t z = lane; z < job.p; z += 32) { /* the order: by layers, then by nodes */
     const uint32_t words = words_of<W>(job);
-    const uint64_t at = (uint64_t) l.layer[z] * words;
+    const uint64_t at = (uint64_t) l.layer()[z] * words;
     uint32_t place = 0;
     for (uint32_t w = 0; w < words; w++) {
       const uint64_t earlier = w < z / 64 ? ~(uint64_t) 0 : w == z / 64 ? word_bit((int32_t) z, w) - 1 : 0;
-      place += (uint32_t) (__popcll(l.before[at + w]) + __popcll(l.member[at + w] & earlier));
+      place += (uint32_t) (__popcll(l.before()[at + w]) + __popcll(l.member()[at + w] & earlier));
     }
-    l.order[place] = (int32_t) z;
+    l.order()[place] = (int32_t) z;
   }
   __syncthreads();
   if (!lane) {

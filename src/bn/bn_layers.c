@@ -150,7 +150,8 @@ static inline size_t layers_touched(const weft_bn_layers *l, const weft_bn_propo
 }
 
 /* Layers earlier than the first new one. */
-WIDE void open_layers(const weft_bn_layers *l, const weft_bn_proposal *q, uint64_t *before, uint64_t *last, size_t words)
+WIDE void open_layers(const weft_bn_layers *l, const weft_bn_proposal *q, uint64_t *before, uint64_t *last,
+                      size_t words)
 {
   memset(before, 0, words * sizeof *before);
   memset(last, 0, words * sizeof *last);
@@ -164,8 +165,8 @@ WIDE void pass_layer(const uint64_t *member, uint64_t *before, uint64_t *last, s
 }
 
 /* 0 when the partition has no graphs. */
-WIDE int value_proposal(const weft_bn_lists *lists, const weft_bn_replica *r, const weft_bn_proposal *q, size_t *changes,
-                        int64_t *score, size_t words)
+WIDE int value_proposal(const weft_bn_lists *lists, const weft_bn_replica *r, const weft_bn_proposal *q,
+                        size_t *changes, int64_t *score, size_t words)
 {
   const weft_bn_layers *l = r->layers;
   const size_t touched = layers_touched(l, q);

@@ -12,11 +12,13 @@ twins_bn <- function() {
                                                                   backend = backend)))
   }
   learned <- function(fit) {
-    fit[c("score", "dags", "best_sets", "edges", "trace", "order", "counts", "sampled", "sample_score", "diagnostics")]
+    fit[c("score", "dags", "best_sets", "edges", "trace", "order", "layer", "counts", "sampled", "sample_score",
+          "diagnostics")]
   }
   chains <- function(target, p, ..., max_parents = 3) {
     list(tolerance = 0, work = function(backend) {
-      table <- bn_scores(some(sample(2:3, p, TRUE), 200), max_parents, keep = target, slack = 8, backend = "cpu")
+      table <- bn_scores(some(sample(2:3, p, TRUE), 200), max_parents, keep = if (target == "max") "max" else "sum",
+                         slack = 8, backend = "cpu")
       learned(bn_learn(table, iterations = 150, target = target, swap_every = sample(2:9, 1), thin = sample(1:20, 1),
                        burn_in = 30, top = sample(1:40, 1), ..., seed = sample(99, 1), backend = backend))
     })
@@ -70,6 +72,39 @@ twins_bn <- function() {
       d <- list2DF(lapply(stats::setNames(1:6, letters[1:6]), copy))
       learned(bn_learn(d, 3, slack = 8, iterations = 300, target = "sum", thin = 10, chains = 5, seed = sample(99, 1),
                        backend = backend))
+    }),
+    "bn_learn, layers" = chains("uniform", 8),
+    "bn_learn, layers of two nodes" = chains("uniform", 2, max_parents = 1, temperatures = c(1, 3)),
+    "bn_learn, layers, a thousand chains" = chains("uniform", 7, chains = 1000, temperatures = 1),
+    "bn_learn, layers of 64 nodes" = chains("uniform", 64, max_parents = 1, chains = 1),
+    "bn_learn, layers, masks of two words" = chains("uniform", 70, max_parents = 1, chains = 3),
+    "bn_learn, layers, masks of three words" = chains("uniform", 140, max_parents = 1, chains = 2),
+    "bn_learn, layers, a ladder too wide for shared memory" = chains("uniform", 90, max_parents = 1, chains = 2,
+                                                                     temperatures = 1.1^(0:15)),
+    "bn_learn, layers, required and forbidden edges, resumed" = list(tolerance = 0, work = function(backend) {
+      d <- some(sample(2:3, 9, TRUE), 100)
+      prior <- bn_prior(names(d), required = cbind("x02", "x01"), forbidden = cbind("x03", "x04"))
+      fit <- bn_learn(d, 3, prior = prior, target = "uniform", iterations = 120, thin = 7, swap_every = 3, chains = 2,
+                      seed = 2, backend = backend)
+      learned(update(fit, iterations = 77))
+    }),
+    "bn_learn, layers, every score, interventions" = list(tolerance = 0, work = function(backend) {
+      d <- some(sample(2:3, 7, TRUE), 90)
+      each <- function(score, data = d, ...) {
+        learned(bn_learn(data, 2, score = score, ..., target = "uniform", iterations = 100, thin = 9, seed = 4,
+                         backend = backend))
+      }
+      numbers <- as.data.frame(matrix(stats::rnorm(60 * 6), 60))
+      c(lapply(setdiff(weft:::bn_score_types, "bge"), each), list(each("bge", numbers)),
+        lapply(c("bdeu", "k2"), each, interventions = rep(c(NA, "x01", "x05"), 30)))
+    }),
+    "bn_learn, layers of scores thousands of nats apart" = list(tolerance = 0, work = function(backend) {
+      learned(bn_learn(far_apart(), 3, slack = 8, iterations = 200, target = "uniform", thin = 10, chains = 5,
+                       seed = sample(99, 1), backend = backend))
+    }),
+    "bn_learn, layers, little device memory" = list(tolerance = 0, work = function(backend) {
+      withr::local_options(weft.device_memory = 3e5)
+      chains("uniform", 8, chains = 20)$work(backend)
     }),
     "bn_learn, one temperature, many chains" = chains("max", 10, chains = 100, temperatures = 1),
     "bn_learn, little device memory" = list(tolerance = 0, work = function(backend) {

@@ -22,7 +22,10 @@ test_that("work on the device can be interrupted, and leaves nothing there", {
   optimum <- bn_exact(of_graphs)$score
   big <- withr::with_seed(1, as.data.frame(matrix(sample(0:2, 1000 * 110, TRUE), 1000)))
   before <- .Call(weft:::C_weft_memory, NULL)[["device"]]
+  sums <- bn_scores(d, 2, keep = "sum")
   for (work in list(function(p) bn_learn(table, iterations = 1e9, chains = 500, progress = p, backend = "cuda"),
+                    function(p) bn_learn(sums, iterations = 1e9, thin = 1e6, chains = 1000, target = "uniform",
+                                         progress = p, backend = "cuda"),
                     function(p) bn_exact(table, progress = p, backend = "cuda"),
                     function(p) graph_edges(of_graphs, optimum, run_control("cuda", progress = p)),
                     function(p) bn_scores(big, 4, progress = p, backend = "cuda"))) {
@@ -39,6 +42,7 @@ test_that("every allocation may fail on the device, and nothing leaks", {
     scores = function() bn_scores(d, 3, backend = "cuda"),
     candidates = function() bn_scores(d, 3, "k2", candidates = 2, backend = "cuda"),
     learn = function() bn_learn(table, iterations = 20, target = "sum", chains = 3, seed = 1, backend = "cuda"),
+    layers = function() bn_learn(table, iterations = 20, target = "uniform", chains = 3, seed = 1, backend = "cuda"),
     exact = function() bn_exact(d, backend = "cuda"),
     graphs = function() bn_exact(d, posterior = "dag", backend = "cuda")
   ), most = 15)
@@ -53,15 +57,28 @@ test_that("what does not fit the device is refused with its size", {
   all <- bn_scores(linked_bn_data(5, 50), 1, keep = "all", backend = "cpu")
   for (call in list(function() bn_scores(d, backend = "cuda"), function() bn_exact(table, backend = "cuda"),
                     function() graph_edges(all, bn_exact(all, backend = "cpu")$score, run_control("cuda")),
-                    function() bn_learn(table, iterations = 10, temperatures = ladder, backend = "cuda"))) {
+                    function() bn_learn(table, iterations = 10, temperatures = ladder, backend = "cuda"),
+                    function() bn_learn(all, iterations = 10, target = "uniform", backend = "cuda"))) {
     expect_error(call(), class = "weft_error_memory", regexp = "device")
   }
+})
+
+test_that("damaged layers are refused on the device as on the CPU", {
+  skip_if_no_cuda()
+  fit <- bn_learn(bn_scores(bn_test_data(50), 3, keep = "sum", prior = bn_prior(bn_test_data(50),
+                                                                               required = cbind("a", "b"))),
+                  target = "uniform", iterations = 10, seed = 1, backend = "cuda")
+  gaps <- together <- fit
+  gaps$layer[, 1L] <- c(0L, 0L, 3L, 3L, 0L)
+  together$layer[, 1L] <- 0L # b cannot be without a
+  for (damaged in list(gaps, together))
+    expect_error(update(damaged, iterations = 10), class = "weft_error_input", regexp = "Layers to go on from")
 })
 
 test_that("saved steps may lie more than 2^32 steps apart", {
   skip_if_no_cuda()
   d <- bn_test_data()[1:4]
-  for (target in c("max", "sum")) {
+  for (target in weft:::bn_targets) {
     expect_stops(function(p) bn_learn(d, iterations = 2^33, thin = 2^32 + 1, burn_in = 0, chains = 3, target = target,
                                       seed = 1, progress = p, backend = "cuda"))
   }

@@ -46,7 +46,7 @@ test_that("every cost of an operation is positive and grows with its rates' slow
                   w$cost_cells(100, 50, 900, c(regulators = 10, targets = 50), 5, 20, TRUE, 1, 2), w$cost_pca(100, 50,
                       5000, 5, "dense", 2)$gram,
                   w$cost_pca(100, 50, 5000, 5, "dense", 2)$krylov, w$cost_bn_table(1e4, 1e4, 10, 500, FALSE, 1e6, 2),
-                  w$cost_chains(1000, 4, 1, 50, 20, TRUE, 2), w$cost_exact(15), w$cost_irm(100, c(50, 50), 500, c(5, 5),
+                  w$cost_chains(1000, 4, 1, 50, 20, "sum", 2), w$cost_exact(15), w$cost_irm(100, c(50, 50), 500, c(5, 5),
                                                                                         2))
     cbind(cpu = vapply(found, `[[`, 0, "cpu"), cuda = vapply(found, `[[`, 0, "cuda"))
   }
