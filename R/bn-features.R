@@ -8,7 +8,8 @@
 #' over graphs (Talvitie, Vuoksenmaa and Koivisto 2020), layer after layer: the nodes without parents, those whose
 #' parents are among these, and so on. Those of [bn_learn()] are the ones that its chains drew, with a prior
 #' that is uniform over orders for `target = "sum"` and over graphs for `"uniform"`; their errors come from the means of
-#' eight stretches of each chain, and are too small where chains have not converged.
+#' eight stretches of each chain, and are too small where chains have not converged. Halves of the rows (`resample`) are
+#' no part of them: graphs are drawn from the posterior of all rows.
 #'
 #' @param fit what `bn_exact(posterior = "dag")` returned, or [bn_learn()] with the target `"sum"` or `"uniform"`.
 #' @param draws how many graphs to draw from an exact posterior; chains have drawn theirs, and the number must not be
@@ -33,6 +34,10 @@ bn_features <- function(fit, draws = NULL, seed = NULL, threads = NULL, progress
   chosen <- list(name = "cpu", reason = "graphs are drawn on the CPU")
   if (!inherits(fit, "weft_bn")) {
     abort_input("`fit` must be what `bn_exact()` or `bn_learn()` returned.", x = paste0("It is ", describe(fit), "."))
+  }
+  if (inherits(fit, "weft_bn_search")) {
+    abort_input("`fit` must have drawn graphs.", x = "A search by best moves draws none.",
+                i = "Write `bn_learn(data, target = \"uniform\", start = fit)`.")
   }
   exact <- inherits(fit, "weft_bn_exact")
   drawn <- if (exact) draw_exactly(fit, draws, seed, threads, progress) else chain_graphs(fit, draws)
@@ -106,7 +111,7 @@ graph_features <- function(table, drawn, cells = 2^20) {
   undirected <- vapply(cpdags, function(x) sum(x & t(x)) / 2, 0)
   c(lapply(found, function(f) square(f$share)), list(
     classes = data.frame(probability = classes$share[ranked], error = classes$error[ranked],
-                         edges = vapply(cpdags, sum, 0) - undirected, undirected = undirected),
+                         edges = vapply(cpdags, sum, 0) - undirected, undirected = undirected, row.names = NULL),
     cpdags = cpdags, errors = lapply(found, function(f) square(f$error)), draws = ncol(drawn$sets),
     different = length(first), independent = drawn$independent
   ))
@@ -155,18 +160,7 @@ blankets_of <- function(edges) {
 #' @param ... ignored.
 #' @export
 print.weft_bn_features <- function(x, ...) {
-  need <- parts_of(x, "x", "bn_features()")
-  columns <- c("probability", "error", "edges", "undirected")
-  need("classes", function(v) is.data.frame(v) && nrow(v) > 0L && all(vapply(v[columns], is_numbers, NA, min = 0)),
-       "a data frame of numbers")
-  for (part in c("paths", "blankets")) {
-    need(part, function(v) is_edges(v, rownames(v)), "a matrix of probabilities, rows and columns named by the nodes")
-  }
-  for (part in c("draws", "different")) {
-    need(part, function(v) is_numbers(v, 1L, min = 1, whole = TRUE), "a whole number")
-  }
-  need("independent", is_flag, "TRUE or FALSE")
-  check_run_record(parts_of(x, "x", "bn_features()", function(part) attr(x, part, exact = TRUE)))
+  check_features(x)
   best <- x$classes[1L, ]
   cat(sprintf("Features of %d networks %s, %d different, of %d equivalence classes\n", as.integer(x$draws),
               if (x$independent) "drawn from the exact posterior over graphs" else "that chains drew",
@@ -176,5 +170,54 @@ print.weft_bn_features <- function(x, ...) {
   cat(sprintf("%d paths and %d pairs in each other's Markov blankets have a probability of at least 0.5\n",
               sum(x$paths >= 0.5), sum(x$blankets >= 0.5) / 2))
   cat_wrapped(run_line(x))
+  invisible(x)
+}
+
+#' @rdname bn_features
+#' @param row.names,optional ignored.
+#' @return As a data frame, a row for each ordered pair of nodes: `from`, `to`, the probabilities `edge`, `path` and
+#'   `blanket`, and their standard errors `edge_error`, `path_error` and `blanket_error`; the most probable paths first.
+#' @export
+as.data.frame.weft_bn_features <- function(x, row.names = NULL, optional = FALSE, ...) {
+  check_features(x)
+  at <- which(row(x$paths) != col(x$paths))
+  nodes <- rownames(x$paths)
+  out <- data.frame(from = nodes[row(x$paths)[at]], to = nodes[col(x$paths)[at]], edge = x$edges[at],
+                    path = x$paths[at], blanket = x$blankets[at], edge_error = x$errors$edges[at],
+                    path_error = x$errors$paths[at], blanket_error = x$errors$blankets[at])
+  out <- out[order(-out$path, -out$edge), ]
+  rownames(out) <- NULL
+  out
+}
+
+#' @rdname bn_features
+#' @export
+tidy.weft_bn_features <- function(x, ...) as.data.frame(x)
+
+#' @rdname bn_features
+#' @export
+glance.weft_bn_features <- function(x, ...) {
+  check_features(x)
+  data.frame(nodes = nrow(x$paths), draws = x$draws, different = x$different, classes = nrow(x$classes),
+             best_class = x$classes$probability[1L], independent = x$independent, seconds = attr(x, "seconds"))
+}
+
+check_features <- function(x) {
+  need <- parts_of(x, "x", "bn_features()")
+  columns <- c("probability", "error", "edges", "undirected")
+  need("classes", function(v) is.data.frame(v) && nrow(v) > 0L && all(vapply(v[columns], is_numbers, NA, min = 0)),
+       "a data frame of numbers")
+  for (part in c("paths", "edges", "blankets")) {
+    need(part, function(v) is_edges(v, rownames(x[["paths"]])),
+         "a matrix of probabilities, rows and columns named by the nodes")
+  }
+  need("errors", function(v) is.list(v) && all(vapply(c("edges", "paths", "blankets"), function(of) {
+    is_table(v[[of]], nrow(x[["paths"]]), nrow(x[["paths"]]), min = 0)
+  }, NA)), "a list of matrices of standard errors")
+  for (part in c("draws", "different")) {
+    need(part, function(v) is_numbers(v, 1L, min = 1, whole = TRUE), "a whole number")
+  }
+  need("independent", is_flag, "TRUE or FALSE")
+  check_run_record(parts_of(x, "x", "bn_features()", function(part) attr(x, part, exact = TRUE)))
   invisible(x)
 }

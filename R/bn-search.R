@@ -9,9 +9,11 @@
 #' @section How it searches: Nodes are inserted in a random order, each at the place among the others where the total
 #'   score is highest. Then each node in turn moves to the place where the score is highest now, until none moves. Then
 #'   some nodes that are near each other are moved to random places, and the search continues from there; a worse result
-#'   is discarded. This is repeated `kicks` times from each of `starts` orders. The best parents of a node among any set
-#'   of nodes before it are kept in a tree, so that most of them are looked up. In addition, all sets of up to 2, 3 or 4
-#'   candidates, as far as memory allows, are listed: two parents may explain together what neither explains alone.
+#'   is discarded. This is repeated `kicks` times from each of `starts` orders. With 128 nodes or more, kicks are tried
+#'   in lanes, one for every 16 nodes and at most 64, from the same order; the order then takes over what each lane
+#'   moved, if the score is no worse with it. The best parents of a node among any set of nodes before it are kept in a
+#'   tree, so that most of them are looked up. In addition, all sets of up to 2, 3 or 4 candidates, as far as memory
+#'   allows, are listed: two parents may explain together what neither explains alone.
 #'
 #'   A node's candidates are the nodes that a greedy search around it finds among all nodes, the `candidates` nodes with
 #'   the best scores as its only parent, and the nodes of which it is a candidate. When the search has ended, every node
@@ -21,8 +23,8 @@
 #'   1.
 #'
 #'   The score of a network is that of [bn_scores()]: without a limit by `max_parents`, [bn_score()] gives the same
-#'   number. Results depend on the seed, not on the number of threads; the starts are shared among threads. It runs on
-#'   the CPU.
+#'   number. Results depend on the seed, not on the number of threads, which share starts and lanes. It runs on the
+#'   CPU.
 #'
 #' @section How many edges: If many nodes are tried as parents, some fit by chance. A prior for each edge allows for
 #'   that: `gamma = NULL` means 1 / sqrt(p) for p nodes, the factor by which the extended BIC with weight one half
@@ -131,17 +133,19 @@ search_result <- function(input, score, gamma, found) {
   ), class = c("weft_bn_search", "weft_bn"))
 }
 
-# The data, matrices over pairs of nodes, covariances of each node's candidates (src/bn/bn_candidates.c), trees of a
-# start (bn_trees.c), and cells that a thread counts (bn_count.c).
+# The data, matrices over pairs of nodes, covariances of each node's candidates (src/bn/bn_candidates.c), trees
+# (bn_trees.c), what a start and each of its lanes know of an order (bn_climb.c), and cells that a thread counts
+# (bn_count.c).
 check_search_memory <- function(input, score, most, starts, threads) {
   p <- input$p
   near <- min(p, 60)
   pairs <- as.double(p) * near
-  trees <- 19 * (2^14 + min(256 * pairs, max(2^20, 2^24 / starts)) + 16 * pairs + 62 * p)
+  trees <- 19 * (2^14 + min(256 * pairs, 2^24) + 16 * pairs + 62 * p) + 64 * p
+  lanes <- if (p < 128) 0 else min(p %/% 16, 64)
   gauss <- score == "bge"
   cells <- if (gauss) 256 * p else 2 * (most + 2) * (2^21 + 14 * input$n) + 2^25
   need <- 10 * as.double(input$n) * p + 40 * as.double(p)^2 + gauss * min(8 * pairs * (near + 16), 2^30) +
-    starts * (trees + 150 * p) + threads * (cells + 48 * p)
+    trees + starts * (lanes + 1) * 80 * p + threads * (cells + 80 * p)
   free <- host_free()
   if (free < 0 || need <= free) return(invisible())
   weft_abort("memory", sprintf("The search needs about %s of memory, %s are free.", bytes_text(need),

@@ -153,3 +153,28 @@ test_that("features need a fit that has graphs", {
   bad(bn_features(bn_exact(d, posterior = "dag"), draws = 1), "draws")
   bad(bn_features(d), "bn_learn")
 })
+
+test_that("features are a data frame of ordered pairs, and damaged ones are named", {
+  x <- as.data.frame(withr::with_seed(1, matrix(stats::rnorm(200), 50)))
+  x$V2 <- x$V2 + x$V1
+  features <- bn_features(bn_exact(x, 3, "bge", posterior = "dag"), draws = 300, seed = 1)
+  pairs <- as.data.frame(features)
+  expect_identical(nrow(pairs), 12L)
+  expect_false(is.unsorted(-pairs$path))
+  at <- cbind(match(pairs$from, names(x)), match(pairs$to, names(x)))
+  for (part in c("edge", "path", "blanket")) {
+    expect_identical(pairs[[part]], features[[paste0(part, "s")]][at])
+    expect_identical(pairs[[paste0(part, "_error")]], features$errors[[paste0(part, "s")]][at])
+  }
+  expect_identical(tidy(features), pairs)
+  expect_identical(glance(features)$classes, nrow(features$classes))
+  expect_identical(rownames(features$classes), as.character(seq_len(nrow(features$classes))))
+  for (part in c("edges", "paths", "blankets", "errors")) {
+    for (value in list(NULL, 1, "a", list())) {
+      damaged <- features
+      damaged[part] <- list(value)
+      expect_error(as.data.frame(damaged), part, class = "weft_error_input", info = part)
+    }
+  }
+  expect_error(bn_features(bn_search(x, seed = 1)), "start = fit", class = "weft_error_input")
+})

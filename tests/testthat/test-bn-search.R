@@ -91,6 +91,29 @@ test_that("threads do not matter, seeds and starts do", {
   expect_identical(first$start_scores, one$start_scores[1L])
 })
 
+test_that("many nodes: kicks in lanes are the same with any number of threads, no worse than none, and keep priors", {
+  x <- search_data(60, 140)
+  required <- data.frame(from = paste0("v", c(140, 90, 77)), to = paste0("v", c(1, 30, 76)))
+  run <- function(...) {
+    bn_search(x, prior = bn_prior(names(x), required = required), seed = 2, max_parents = 4, ...)
+  }
+  one <- run(threads = 1, kicks = 100)
+  three <- run(threads = 3, kicks = 100)
+  same <- c("dag", "score", "order", "start_scores", "counts")
+  expect_identical(one[same], three[same])
+  expect_true(all(one$dag[as.matrix(required)] == 1))
+  expect_equal(one$score, sum(one$node_scores))
+  expect_true(all(match(required$from, one$order) < match(required$to, one$order)))
+  none <- run(threads = 1, kicks = 0)
+  expect_true(all(one$start_scores > none$start_scores)) # a start has the same beginning with kicks and without
+  few <- run(threads = 2, kicks = 3) # fewer than lanes
+  expect_true(all(few$start_scores >= none$start_scores))
+  polls <- 0
+  withr::local_options(weft.poll = 0)
+  expect_error(run(progress = function(done, total) if ((polls <<- polls + 1) > 60) stop("enough")), "enough")
+  expect_gt(polls, 60)
+})
+
 test_that("hard inputs: one node, one row, constants, copies, wide levels", {
   expect_equal(sum(bn_search(data.frame(a = c(1, 2, 3.5)), seed = 1)$dag), 0)
   expect_s3_class(bn_search(data.frame(a = 1.5, b = 2.5), seed = 1), "weft_bn_search")
