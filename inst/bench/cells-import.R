@@ -1,4 +1,4 @@
-# An .h5ad file into a store, beside reading it and beside BPCells: seconds, processor time (of children too), the most
+# An .h5ad file into a store, beside reading it (by h5py, by a loop in C, by rhdf5) and beside BPCells: seconds, processor time (of children too), the most
 # memory of the process (VmHWM), bytes on disk. The file, written by anndata without compression and with gzip, holds
 # planted cells x 20,000 genes, 5 % not zero: 2 GB at 250,000 cells. Each part has a process of its own; the file is in
 # the page cache.
@@ -68,6 +68,10 @@ in_r <- function(what, file) {
           stdout = TRUE)
 }
 in_python <- function(what, file) system2(python, c(bench_file("cells-import.py"), what, folder, file), stdout = TRUE)
+in_c <- if (nzchar(Sys.which("h5cc"))) {
+  built <- file.path(folder, "read")
+  if (system2("h5cc", c("-O2", "-o", built, bench_file("cells-import.c")), stdout = FALSE) == 0) built
+}
 report <- function(name, said) {
   v <- suppressWarnings(as.numeric(strsplit(trimws(utils::tail(c("", said), 1L)), " +")[[1L]]))
   if (length(v) != 4L || anyNA(v)) return(cat(sprintf("%-28s did not run\n", name)))
@@ -81,6 +85,7 @@ for (name in c("plain", "gzip")) {
   file <- file.path(folder, paste0(name, ".h5ad"))
   cat(sprintf("%s.h5ad: %.4g GB\n", name, file.size(file) / 1e9))
   report("  read by h5py", in_python("read", file))
+  report("  read by H5Dread() in C", if (!is.null(in_c)) system2(in_c, file, stdout = TRUE))
   report("  read by rhdf5", in_r("rhdf5", file))
   report("  imported by weft", in_r("weft", file))
   if (name == "plain") report("  imported by BPCells", in_python("bpcells", file))

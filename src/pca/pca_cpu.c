@@ -13,6 +13,7 @@
 #include "pca_observed.h"
 #include "pca_small.h"
 #include "pca_sparse.h"
+#include "pca_tiles.h"
 
 struct weft_pca_space {
   weft_ctx *ctx;
@@ -21,6 +22,8 @@ struct weft_pca_space {
   const weft_pca_form *form;
   float *floats; /* the centred and scaled matrix, in single precision */
   double *own;   /* or a copy to deflate */
+  weft_pca_tiles *tiles; /* of sparse panels that stay, from the second product on; NULL where there is no room */
+  int products;
 };
 
 /* ---- moments ---- */
@@ -214,6 +217,33 @@ static weft_status join(weft_pca_space *s, double *x, size_t count) { return wef
 
 /* ---- products ---- */
 
+#define TILED_VALUES 1e6 /* fewer stay in cache as they are */
+
+/* The first product may be the last; further ones are worth tiles, a copy of 10 bytes per value. */
+static weft_status make_tiles(weft_pca_space *s, size_t b)
+{
+  weft_status st = WEFT_OK;
+  const weft_pca_data *d = s->data;
+  weft_pca_panel x;
+  double stored = 0;
+  if (!d->stays || !weft_pca_tiles_take(b) || s->products++ != 1) return WEFT_OK;
+  for (size_t t = 0; t < d->panels; t++) {
+    WEFT_TRY(d->fetch(s->ctx, d->source, t, &x));
+    stored += x.starts[x.p];
+  }
+  const double have = weft_host_available();
+  if (stored < TILED_VALUES || (have > 0 && 12 * stored > 0.5 * have)) return WEFT_OK;
+  weft_pca_tiles *tiles;
+  WEFT_TAKE0(tiles, &s->mem, d->panels);
+  for (size_t t = 0; t < d->panels; t++) {
+    WEFT_TRY(d->fetch(s->ctx, d->source, t, &x));
+    WEFT_TRY(weft_pca_tile(s->ctx, &x, &s->mem, &tiles[t]));
+  }
+  s->tiles = tiles;
+done:
+  return st;
+}
+
 /* to[i b + j] = from[i + j rows] times[i] */
 static void by_rows(double *to, const double *from, size_t rows, size_t b, const double *times)
 {
@@ -230,6 +260,8 @@ static weft_status sparse_product(weft_pca_space *s, int transposed, const doubl
   const size_t n = s->data->n, p = s->data->p, from = transposed ? n : p, to = transposed ? p : n;
   double *in, *sums, *shift;
   weft_pca_panel x;
+  WEFT_TRY(make_tiles(s, b));
+  const weft_pca_tiles *tiles = weft_pca_tiles_take(b) ? s->tiles : NULL;
   WEFT_TAKE(in, &mem, from * b);
   WEFT_TAKE0(sums, &mem, to * b);
   WEFT_TAKE0(shift, &mem, b);
@@ -237,8 +269,13 @@ static weft_status sparse_product(weft_pca_space *s, int transposed, const doubl
   for (size_t i = 0; i < from; i++) weft_add_scaled(b, shift, transposed ? 1 : form->center[i], in + i * b);
   for (size_t t = 0; t < s->data->panels; t++) {
     WEFT_TRY(s->data->fetch(ctx, s->data->source, t, &x));
-    WEFT_TRY(transposed ? weft_pca_sparse_transposed(ctx, &x, in + x.row * b, b, sums)
-                        : weft_pca_sparse_times(ctx, &x, in, b, sums + x.row * b));
+    const double *from_here = transposed ? in + x.row * b : in;
+    double *to_here = transposed ? sums : sums + x.row * b;
+    if (tiles && transposed) st = weft_pca_tiles_transposed(ctx, &tiles[t], from_here, b, to_here);
+    else if (tiles) st = weft_pca_tiles_times(ctx, &tiles[t], from_here, b, to_here);
+    else if (transposed) st = weft_pca_sparse_transposed(ctx, &x, from_here, b, to_here);
+    else st = weft_pca_sparse_times(ctx, &x, from_here, b, to_here);
+    if (st != WEFT_OK) goto done;
   }
   for (size_t j = 0; j < b; j++)
     for (size_t i = 0; i < to; i++) {

@@ -2,11 +2,9 @@
  * in the order of columns, with the gap to the row before it; what entries of 16 bytes, sorted and then checked, cost is
  * saved. Rows with a zero, a place that comes twice, a column that does not exist, or numbers that need 64 bits are left
  * to those who can say what is wrong, or put it right. */
-#include <float.h>
-#include <math.h>
 #include "store_block.h"
 
-typedef struct { uint32_t at, row; } place; /* of a column's next value, and the row behind its last one */
+typedef struct { uint32_t at, row; } place; /* of a column's next value; the row behind its last one */
 
 /* ---- values in 32 bits ---- */
 
@@ -19,20 +17,29 @@ typedef struct { uint32_t at, row; } place; /* of a column's next value, and the
 
 /* In pieces of this many, whose tests need no branch. */
 #define PIECE 64
+#define BITS_OF_1 UINT32_C(0x3f800000)
+#define BITS_OF_2_24 UINT32_C(0x4b800000)
 
-/* As whole_values() below, of floats: what most files hold. */
+/* As whole_values() below, of floats from 1 to 2^24, which are ordered as their bits are: how many it is done with. */
 static size_t whole_floats(const float *x, size_t count, uint32_t *out)
 {
   size_t done = 0;
   for (; done + PIECE <= count; done += PIECE) {
-    int32_t wrong = 0;
+    uint32_t bits[PIECE], wrong = 0;
+    memcpy(bits, x + done, sizeof bits);
     for (int i = 0; i < PIECE; i++) {
-      const float v = x[done + (size_t) i], held = v >= 1 && v <= 16777216 ? v : 0;
-      const int32_t number = (int32_t) held;
-      wrong |= -(number == 0) | -((float) number != held);
+      const uint32_t outside = bits[i] - BITS_OF_1 > BITS_OF_2_24 - BITS_OF_1;
+      wrong |= outside;
+      bits[i] = outside ? BITS_OF_1 : bits[i];
+    }
+    float held[PIECE], again[PIECE];
+    memcpy(held, bits, sizeof bits);
+    for (int i = 0; i < PIECE; i++) {
+      const int32_t number = (int32_t) held[i];
+      again[i] = (float) number;
       out[done + (size_t) i] = (uint32_t) number - 1;
     }
-    if (wrong) break;
+    if (wrong || memcmp(again, held, sizeof held)) break;
   }
   return done;
 }
@@ -79,21 +86,35 @@ static int count_columns(const weft_store_rows *x, uint64_t p, uint32_t *counts)
   return 1;
 }
 
-/* Every value to its place: its gap in the low half, the value in the high one. 0: a place came twice. */
-static int order_values(const weft_store_rows *x, const uint32_t *values, place *next, uint64_t *to)
+/* Every value to its place: its gap in the low half of a word, the value in the high one. 0: a place came twice. */
+#define ORDER_VALUES(name, word) \
+  static int name(const weft_store_rows *x, const uint32_t *values, place *next, word *to) \
+  { \
+    const int32_t *columns = x->columns + (size_t) x->starts[0]; \
+    uint32_t all = 0; \
+    size_t i = 0; \
+    for (size_t row = 0; row < x->rows; row++) \
+      for (const size_t end = (size_t) (x->starts[row + 1] - x->starts[0]); i < end; i++) { \
+        place *c = &next[columns[i]]; \
+        const uint32_t gap = (uint32_t) row - c->row; \
+        all |= gap; /* a row before the last one of its column is a gap beyond 2^31 */ \
+        to[c->at++] = (word) values[i] << 4 * sizeof(word) | gap; \
+        c->row = (uint32_t) row + 1; \
+      } \
+    return all >> 31 == 0; \
+  }
+ORDER_VALUES(order_narrow, uint32_t)
+ORDER_VALUES(order_wide, uint64_t)
+
+/* One half of each word. */
+static void take_half(const void *words, int wide, int high, size_t count, uint32_t *out)
 {
-  const int32_t *columns = x->columns + (size_t) x->starts[0];
-  uint32_t all = 0;
-  size_t i = 0;
-  for (size_t row = 0; row < x->rows; row++)
-    for (const size_t end = (size_t) (x->starts[row + 1] - x->starts[0]); i < end; i++) {
-      place *c = &next[columns[i]];
-      const uint32_t gap = (uint32_t) row - c->row;
-      all |= gap; /* a row before the last one of its column is a gap beyond 2^31 */
-      to[c->at++] = (uint64_t) values[i] << 32 | gap;
-      c->row = (uint32_t) row + 1;
-    }
-  return all >> 31 == 0;
+  const uint32_t *narrow = words;
+  const uint64_t *broad = words;
+  if (wide && high) for (size_t i = 0; i < count; i++) out[i] = (uint32_t) (broad[i] >> 32);
+  else if (wide) for (size_t i = 0; i < count; i++) out[i] = (uint32_t) broad[i];
+  else if (high) for (size_t i = 0; i < count; i++) out[i] = narrow[i] >> 16;
+  else for (size_t i = 0; i < count; i++) out[i] = narrow[i] & 0xffff;
 }
 
 weft_status weft_store_encode_rows(weft_ctx *ctx, const weft_store_rows *x, uint64_t p, void *scratch, weft_arena *mem,
@@ -103,8 +124,7 @@ weft_status weft_store_encode_rows(weft_ctx *ctx, const weft_store_rows *x, uint
   weft_arena own = weft_arena_begin(ctx);
   const size_t from = (size_t) x->starts[0], count = (size_t) x->starts[x->rows] - from;
   const weft_store_values values = weft_store_values_from(&x->values, from);
-  uint64_t *ordered = scratch;
-  uint32_t *part = (uint32_t *) (ordered + count), *counts, total = 0;
+  uint32_t *part = (uint32_t *) scratch + 2 * count, *counts, total = 0, any = 0;
   place *next;
   uint8_t *out, *at, *end;
   *bytes = NULL;
@@ -121,23 +141,22 @@ weft_status weft_store_encode_rows(weft_ctx *ctx, const weft_store_rows *x, uint
     next[j] = (place) { total, 0 };
     total += counts[j];
   }
-  if (!order_values(x, part, next, ordered)) goto done;
+  for (size_t i = 0; i < count; i++) any |= part[i];
+  const int wide = any > 0xffff;
+  if (!(wide ? order_wide(x, part, next, scratch) : order_narrow(x, part, next, scratch))) goto done;
   WEFT_TAKE(out, mem, WEFT_STORE_STREAMS + weft_store_packed_most(p) + weft_store_packed_most(count) +
                           (*kind == WEFT_STORE_WHOLE ? weft_store_packed_most(count) : 4 * count));
   at = out + WEFT_STORE_STREAMS;
   end = at + weft_store_pack(counts, p, at);
   weft_store_put(out, (uint64_t) (end - at), 8);
   at = end;
-  for (size_t i = 0; i < count; i++) part[i] = (uint32_t) ordered[i];
+  take_half(scratch, wide, 0, count, part);
   end = at + weft_store_pack(part, count, at);
   weft_store_put(out + 8, (uint64_t) (end - at), 8);
   at = end;
-  if (*kind == WEFT_STORE_WHOLE) {
-    for (size_t i = 0; i < count; i++) part[i] = (uint32_t) (ordered[i] >> 32);
-    end = at + weft_store_pack(part, count, at);
-  } else {
-    for (size_t i = 0; i < count; i++, end += 4) weft_store_put(end, ordered[i] >> 32, 4);
-  }
+  take_half(scratch, wide, 1, count, part);
+  if (*kind == WEFT_STORE_WHOLE) end = at + weft_store_pack(part, count, at);
+  else for (size_t i = 0; i < count; i++, end += 4) weft_store_put(end, part[i], 4);
   weft_store_put(out + 16, (uint64_t) (end - at), 8);
   *bytes = out;
   *size = (uint64_t) (end - out);
