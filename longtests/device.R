@@ -1,7 +1,7 @@
 # A device that is shared and fails: (1) two processes at work on it at once; (2) another process that keeps all but a
 # little of its memory; (3) a child whose CUDA context breaks for good. Random valid calls then give what they give on
-# the CPU, or say classed that the device or its memory does not do, and what comes after works. Other work on the device
-# meanwhile finds no memory.
+# the CPU, or say classed that the device or its memory does not do, and what comes after works. Other work on the
+# device meanwhile finds no memory.
 #
 #   Rscript longtests/device.R [--calls 60] [--seed S] [--leave 64] [--object device-other.so]
 #
