@@ -87,6 +87,7 @@ kernel_weights <- function(weights, n) {
 # the greatest distance from 0 of a coordinate.
 check_bandwidth <- function(bandwidth, d, reach) {
   if (is.data.frame(bandwidth)) bandwidth <- plain_matrix(bandwidth)
+  if (inherits(bandwidth, "integer64")) bandwidth <- numbers_of_64_bits(bandwidth, "bandwidth")
   if (!is.numeric(bandwidth) || !length(bandwidth) || !all(is.finite(bandwidth))) {
     abort_input("`bandwidth` must be finite numbers.", x = paste0("It is ", describe(bandwidth), "."))
   }

@@ -33,19 +33,23 @@ container_source.default <- function(x, assay, arg) new_source(if (is.matrix(x))
 #' @exportS3Method
 container_source.data.frame <- function(x, assay, arg) {
   for (column in check_frame(x, arg)) {
-    if (inherits(x[[column]], "integer64")) x[[column]] <- numbers_of_64_bits(x[[column]])
+    if (inherits(x[[column]], "integer64")) x[[column]] <- numbers_of_64_bits(x[[column]], arg)
   }
   new_source("frame", x)
 }
 
 #' @exportS3Method
-container_source.integer64 <- function(x, assay, arg) as_source(numbers_of_64_bits(x), NULL, arg)
+container_source.integer64 <- function(x, assay, arg) as_source(numbers_of_64_bits(x, arg), NULL, arg)
 
 # bit64 keeps whole numbers in the bits of doubles, where R and native code would read other numbers.
-numbers_of_64_bits <- function(x) {
+numbers_of_64_bits <- function(x, arg) {
   need_package("bit64", "A column of class integer64")
   array_of <- dim(x)
-  numbers <- as.double(x)
+  numbers <- suppressWarnings(as.double(x)) # which says that it rounds
+  far <- sum(abs(numbers) > 2^53, na.rm = TRUE)
+  if (far) abort_input(sprintf("`%s` must have 64-bit integers from -2^53 to 2^53, which doubles hold.", arg),
+                       x = sprintf("%d %s beyond.", far, if (far == 1) "is" else "are"),
+                       i = "`as.double()` rounds them; `factor()` makes them categories.")
   dim(numbers) <- array_of
   numbers
 }

@@ -14,7 +14,8 @@
 # A finding is two lines, the second runs it again. Exit status 1 if there was any, or if no call was made.
 `%||%` <- function(a, b) if (is.null(a)) b else a
 source("longtests/options.R")
-for (file in c("helper-errors.R", "helper-spoilt.R")) source(file.path("tests/testthat", file))
+for (file in c("helper-errors.R", "helper-variants.R", "helper-store.R", "helper-store-files.R",
+                "helper-spoilt.R")) source(file.path("tests/testthat", file))
 given <- options_given(calls = "100000", seed = as.character(sample(1e8, 1L)), jobs = "2", seconds = "Inf",
                        backend = "cpu", only = NA, call = NA)
 BATCH <- if (given$backend == "cpu") 200 else 1000
@@ -24,8 +25,8 @@ ENDLESS <- 120 # seconds of the processor
 prepare <- function() {
   suppressPackageStartupMessages(library(weft))
   options(weft.progress = FALSE)
-  valid <- valid_calls()
-  calls <<- lapply(c(valid$exported, valid$methods), function(call) {
+  valid <- valid_calls(variants = TRUE)
+  calls <<- lapply(c(valid$exported, valid$methods, valid$variants), function(call) {
     if ("backend" %in% names(formals(call$f))) call$args$backend <- given$backend
     call
   })

@@ -8,13 +8,15 @@
 suppressPackageStartupMessages(library(weft))
 `%||%` <- function(a, b) if (is.null(a)) b else a
 source("longtests/options.R")
-source("tests/testthat/helper-errors.R")
+for (file in c("helper-errors.R", "helper-variants.R", "helper-store.R", "helper-store-files.R")) {
+  source(file.path("tests/testthat", file))
+}
 given <- options_given(count = "1000", seed = as.character(sample(1e8, 1L)), backend = "cpu", only = NA,
                        seconds = "Inf")
 deadline <- Sys.time() + as.numeric(given$seconds)
 options(weft.progress = FALSE)
-valid <- valid_calls()
-calls <- c(valid$exported, valid$methods)
+valid <- valid_calls(variants = TRUE)
+calls <- c(valid$exported, valid$methods, valid$variants)
 calls <- Filter(function(call) "progress" %in% names(formals(call$f)), calls) # those that work for long
 if (!is.na(given$only)) calls <- calls[strsplit(given$only, ",")[[1L]]]
 live <- function() {

@@ -7,47 +7,17 @@
 suppressPackageStartupMessages(library(weft))
 `%||%` <- function(a, b) if (is.null(a)) b else a
 source("longtests/options.R")
-source("tests/testthat/helper-errors.R")
+for (file in c("helper-errors.R", "helper-variants.R", "helper-store.R", "helper-store-files.R")) {
+  source(file.path("tests/testthat", file))
+}
 given <- options_given(only = NA, jobs = "2", seconds = "Inf")
+source("longtests/entered.R")
+tortured <- FALSE # collecting only within native calls: what the R code around them does would take hours
+watch_native_calls(function(name) if (tortured) gctorture(TRUE), function() gctorture(FALSE))
 options(weft.progress = FALSE)
-valid <- valid_calls()
-calls <- c(valid$exported, valid$methods)
+valid <- valid_calls(variants = TRUE)
+calls <- c(valid$exported, valid$methods, valid$variants)
 if (!is.na(given$only)) calls <- calls[strsplit(given$only, ",")[[1L]]]
-
-# Collecting only within native calls: what the R code around them does would take hours.
-tortured <- FALSE
-entries <- character()
-native_call <- function(.NAME, ...) {
-  entries <<- union(entries, .NAME$name)
-  if (!tortured) return(.Call(.NAME, ...))
-  force(list(...))
-  gctorture(TRUE)
-  on.exit(gctorture(FALSE))
-  .Call(.NAME, ...)
-}
-# Puts `native_call` in the place of `.Call` in weft's functions, which find it in the global environment.
-with_native_call <- function(code) {
-  if (identical(code, quote(.Call))) return(quote(native_call))
-  if (is.call(code) || is.pairlist(code)) {
-    for (k in seq_along(code)) {
-      part <- code[[k]]
-      if (!missing(part) && !is.null(part)) code[[k]] <- with_native_call(part)
-    }
-  }
-  code
-}
-weft <- asNamespace("weft")
-for (name in ls(weft, all.names = TRUE)) {
-  f <- get(name, weft)
-  if (!is.function(f) || !".Call" %in% all.names(body(f))) next
-  body(f) <- with_native_call(body(f))
-  utils::assignInNamespace(name, f, "weft")
-}
-methods_table <- getNamespaceInfo("weft", "S3methods")
-for (row in seq_len(nrow(methods_table))) {
-  f <- get(methods_table[row, 3L], weft)
-  if ("native_call" %in% all.names(body(f))) registerS3method(methods_table[row, 1L], methods_table[row, 2L], f, weft)
-}
 
 # What a call returns, as far as it can be compared: handles and times differ from call to call.
 result_of <- function(call, torture) {
@@ -73,6 +43,7 @@ without_times <- function(x) {
 compare <- function(name) {
   if (Sys.time() >= deadline) return(list(state = "late"))
   grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off()) # one job has one process for all
   setwd(tempdir())
   RNGkind("Mersenne-Twister", "Inversion", "Rejection")
   result_of(calls[[name]], FALSE) # what it sets or frees it has set or freed
@@ -98,10 +69,9 @@ compared[ended] <- lapply(compared[ended], function(what) {
 states <- factor(vapply(compared, function(found) found$state, ""), c("same", "different", "late"))
 for (name in names(calls)[states == "different"]) cat(name, ": ", compared[[name]]$what, "\n", sep = "")
 entered <- unique(unlist(lapply(compared, function(found) found$entries)))
-all_entries <- ls(asNamespace("weft"), pattern = "^C_weft_", all.names = TRUE)
-missed <- setdiff(all_entries, entered)
+missed <- setdiff(all_entries(), entered)
 if (length(missed) && is.na(given$only)) cat("Not entered:", paste(missed, collapse = ", "), "\n")
 if (any(states == "late")) cat("Not ended in time:", paste(names(calls)[states == "late"], collapse = ", "), "\n")
 cat(sprintf("%d calls, %d of %d native entry points, %d different, %d not ended in time\n", length(calls),
-            length(entered), length(all_entries), sum(states == "different"), sum(states == "late")))
+            length(entered), length(all_entries()), sum(states == "different"), sum(states == "late")))
 quit(status = any(states == "different"))

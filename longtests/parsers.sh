@@ -1,6 +1,6 @@
 #!/bin/sh
-# libFuzzer on what reads files from elsewhere: stores, Matrix Market text, bag-of-words text, PLINK's files and
-# checkpoints (the harnesses are in longtests/parsers), under the address and undefined-behaviour sanitizers.
+# libFuzzer on what reads files from elsewhere: stores, imports that go on, Matrix Market text, bag-of-words text,
+# PLINK's files and checkpoints (the harnesses are in longtests/parsers), under the address and undefined-behaviour sanitizers.
 # Needs clang, and R as a shared library.
 # Usage: longtests/parsers.sh [--seconds 60] [name ...]     exit status 1 if any input was a finding,
 # which stays in the folder that is named then.
@@ -8,7 +8,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 seconds=60
 if [ "${1-}" = --seconds ]; then seconds=$2; shift 2; fi
-asked=${*:-store market words plink checkpoint}
+asked=${*:-store resume market words plink checkpoint}
 command -v clang >/dev/null || { echo "no clang: nothing was tried"; exit 0; }
 w=$(mktemp -d); failed=0
 R_HOME=$(R RHOME); export R_HOME
@@ -17,9 +17,10 @@ flags="-g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefine
 with_r="$(R CMD config --cppflags) -L$R_HOME/lib -Wl,-rpath,$R_HOME/lib -lR"
 base="src/base/arena.c src/base/context.c"
 store="src/store/store_os.c src/store/store_pack.c src/store/store_block.c src/store/store_read.c src/store/store_pass.c
-  src/store/store_market.c"
+  src/store/store_together.c src/store/store_market.c"
 sources() { # what is linked beside the harness
   case $1 in
+    resume) echo "$base $store src/store/store_write.c src/store/store_resume.c" ;;
     store | market) echo "$base $store" ;;
     words) echo "src/irm/irm_bow.c" ;;
     plink) echo "$base src/base/bits*.c src/base/simd.c src/mi/io/mi_plink.c src/mi/io/mi_plink_glue.c $with_r" ;;
@@ -35,6 +36,16 @@ w <- commandArgs(TRUE)[1L]
 set.seed(1)
 m <- matrix(stats::rpois(60, 0.5), 12, dimnames = list(NULL, letters[1:5]))
 for (k in 1:4) weft_import(list(m, m / 3, m[, 1, drop = FALSE], m * 0)[[k]], at("store", k))
+if (file.exists("tests/testthat/store-version-1.weft")) {
+  invisible(file.copy("tests/testthat/store-version-1.weft", at("store", "version-1")))
+}
+# a list of one block, whose record is made of what a store's directory has, and the file up to there
+weft_import(matrix(stats::rpois(2400, 0.1), 300), file.path(w, "whole"))
+bytes <- readBin(file.path(w, "whole"), "raw", 1e5)
+directory <- sum(as.integer(bytes[41:43]) * 256^(0:2))
+block <- bytes[directory + 16 + seq_len(36)]
+record <- c(block[1:28], raw(4), block[29:36], raw(8)) # of the rows: eight bytes
+writeBin(c(as.raw(c(96, 0)), raw(48), record, bytes[seq_len(directory)]), at("resume", 1))
 writeLines(c(" %%MatrixMarket matrix coordinate real general", "% c", "5 4 2", "1 1 2.5", "5 4 1e-3"), at("market", 1))
 writeLines(c(" %%MatrixMarket matrix array integer skew-symmetric", "3 3", "1", "2", "3"), at("market", 2))
 writeLines(c("!%%MatrixMarket matrix coordinate pattern symmetric", "5 5 2", "2 1", "5 5"), at("market", 3))

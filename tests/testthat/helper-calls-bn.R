@@ -1,7 +1,7 @@
 # Calls of the Bayesian-network room for helper-calls.R: tables, chains and optima are the same bits on both back ends.
 calls_bn <- function() {
   list(bn_scores = list(share = 7, make = draw_bn_scores), bn_learn = list(share = 7, make = draw_bn_learn),
-       bn_exact = list(share = 4, make = draw_bn_exact))
+       bn_exact = list(share = 4, make = draw_bn_exact), bn_search = list(share = 3, make = draw_bn_search))
 }
 
 # Nodes that hang on a hidden number; levels that never occur, constants and copies among them.
@@ -94,4 +94,14 @@ draw_bn_exact <- function() {
   args <- c(list(data = d$data), some_table_settings(d$data, d$n))
   if (ncol(d$data) <= 6L && chance(0.3)) args$posterior <- pick("dag", "order")
   drawn_call("bn_exact", args, fields("dag", "score", "edges", "log_total"))
+}
+
+draw_bn_search <- function() {
+  d <- some_bn_data(12)
+  numbers <- chance(0.4)
+  data <- if (numbers) as.data.frame(some_table(max(d$n, 3), max(ncol(d$data), 2), extreme = 0)) else d$data
+  args <- c(list(data = data, kicks = whole(0, 20), starts = whole(1, 3), seed = whole(0, 1e6)),
+            maybe(0.5, max_parents = whole(0, 4)), maybe(0.3, gamma = 1), maybe(0.3, candidates = whole(0, 6)),
+            if (!numbers) maybe(0.5, score = pick("bdeu", "bic", "k2", "aic")))
+  drawn_call("bn_search", args, fields("dag", "score", "node_scores", "order", "start_scores", "counts"))
 }

@@ -5,6 +5,7 @@ calls_mi <- function() {
     draws = list(share = 2, make = draw_draws), mi_rank = list(share = 8, make = draw_mi_rank),
     mi_pairs = list(share = 10, make = draw_mi_pairs), mi_triples = list(share = 6, make = draw_mi_triples),
     mi_matrix = list(share = 12, make = draw_mi_matrix), mi_network = list(share = 8, make = draw_mi_network),
+    mi_select = list(share = 3, make = draw_mi_select), mi_tuples = list(share = 2, make = draw_mi_tuples),
     regulation = list(share = 4, make = draw_regulation)
   )
 }
@@ -139,6 +140,19 @@ draw_mi_triples <- function() {
 }
 
 # ---- matrices of information ----
+
+draw_mi_select <- function() {
+  p <- whole(2, 20)
+  d <- some_features(some_rows(300), p, some_levels(p), pick(2, 3, 7))
+  method <- pick("mrmr", "mim", "jmi", "jmim", "njmim", "disr", "cmim", "cmi", "jim")
+  drawn_call("mi_select", c(d, list(k = whole(1, p), method = method)))
+}
+
+draw_mi_tuples <- function() {
+  p <- whole(2, 7)
+  d <- some_features(some_size(200), p, some_levels(p), pick(2, 3))
+  drawn_call("mi_tuples", c(d, list(order = whole(1, min(p, 4)))))
+}
 
 draw_mi_matrix <- function() if (chance(0.5)) draw_matrix_of_counts() else draw_matrix_of_numbers()
 

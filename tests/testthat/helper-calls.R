@@ -40,7 +40,7 @@ call_makers <- function() {
 
 # What helper files define under <prefix><room>.
 functions_of_rooms <- function(prefix) {
-  rooms <- c("base", "bn", "genes", "irm", "kernel", "mi", "models", "pca", "regulation")
+  rooms <- c("base", "bn", "genes", "irm", "kernel", "mi", "models", "pca", "regulation", "store")
   Filter(Negate(is.null), lapply(paste0(prefix, rooms), get0, envir = environment(), mode = "function"))
 }
 

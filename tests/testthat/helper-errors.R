@@ -1,13 +1,15 @@
 # Calls with one wrong argument at a time: what comes back must be a result or a classed condition of weft's.
 
 # Valid, quick calls: list(exported, methods), by name list(f, args); arguments that are not named keep their defaults.
-valid_calls <- function() {
+# `variants`: the same functions otherwise, too (helper-variants.R).
+valid_calls <- function(variants = FALSE) {
   path <- errors_folder()
   d <- errors_data(path)
   fits <- errors_fits(d, path)
   exported <- c(mi_arguments(d, fits, path), kernel_arguments(d), bn_arguments(d, fits), irm_arguments(d, fits, path),
                 gene_arguments(d, fits, path), optional_arguments(d))
-  list(exported = exported_calls(exported), methods = errors_methods(d, fits), fits = fits)
+  list(exported = exported_calls(exported), methods = errors_methods(d, fits), fits = fits,
+       variants = if (variants) variant_calls(d, fits, path))
 }
 
 # list(f, args, sweep) of exported functions, from the arguments by the function's name.

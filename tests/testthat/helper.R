@@ -87,8 +87,8 @@ expect_all_survive_failures <- function(backend, most = Inf) {
   testthat::skip_on_cran()
   helpers <- normalizePath(list.files(testthat::test_path(), "^helper.*[.]R$", full.names = TRUE))
   out <- run_in_r(c("library(weft)", sprintf("for (file in %s) source(file)", paste(deparse(helpers), collapse = "\n")),
-                    sprintf("works <- works_that_allocate('%s')", backend), "cat('WORKS', names(works), '\n')",
-                    sprintf("fail_each(works, %f)", most)))
+                    sprintf("works <- works_that_allocate('%s', %s)", backend, is.infinite(most)),
+                    "cat('WORKS', names(works), '\n')", sprintf("fail_each(works, %f)", most)))
   works <- strsplit(sub("^WORKS ", "", grep("^WORKS ", out, value = TRUE)), " ")[[1L]]
   # a device's second try is in smaller pieces, and may not come to the block that fails
   if (backend != "cpu") out <- grep("^WRONG .*: works, 0 bytes left$", out, value = TRUE, invert = TRUE)
@@ -104,8 +104,8 @@ expect_failures_told <- function(out, works) {
 }
 
 # Valid calls that take native memory on this back end; not those that only make calls of others, or need other
-# packages.
-works_that_allocate <- function(backend) {
+# packages. `variants`: other ways of the same functions as well.
+works_that_allocate <- function(backend, variants = FALSE) {
   path <- errors_folder()
   d <- errors_data(path, sparse = FALSE) # collecting memory takes five times as long when Matrix is loaded
   fits <- errors_fits(d, path)
@@ -114,7 +114,8 @@ works_that_allocate <- function(backend) {
   methods <- errors_methods(d, fits)
   others <- c("as_igraph", "bn_convert", "network_convert", "irm_sample", "irm_words", "read_bag_of_words",
               "write_bag_of_words")
-  calls <- c(calls[setdiff(names(calls), others)], methods[grepl("^(predict|update)", names(methods))])
+  calls <- c(calls[setdiff(names(calls), others)], methods[grepl("^(predict|update)", names(methods))],
+             if (variants) variant_calls(d, fits, path, sparse = FALSE))
   works <- list()
   for (name in names(calls)) local({
     call <- calls[[name]]

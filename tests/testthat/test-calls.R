@@ -26,7 +26,7 @@ test_that("every function that takes a back end or devices has calls, but those 
   # gene_cells() passes its back end on to pca(), whose calls are there
   functions <- setdiff(names(Filter(takes, exported)), c("weft_backend", "gene_cells"))
   cpu_alone <- c("mi_select", "mi_tuples")
-  expect_setequal(setdiff(functions, cpu_alone), intersect(functions, names(call_makers())))
+  expect_identical(setdiff(functions, names(call_makers())), character())
   for (f in cpu_alone) {
     call <- function() exported[[f]](data.frame(a = 1:2), 1:2, backend = "cuda")
     expect_error(call(), class = "weft_error_device", regexp = "on the CPU only")

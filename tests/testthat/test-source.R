@@ -173,6 +173,10 @@ test_that("64-bit integers are the numbers that they stand for, or need the pack
   expect_equal(mi_matrix(frame, estimator = "pearson"), mi_matrix(plain, estimator = "pearson"),
                ignore_attr = TRUE)
   expect_equal(kernel_sum(3, bits, bandwidth = 1), kernel_sum(3, c(1, 2, 40), bandwidth = 1))
+  expect_equal(kernel_sum(3, 1:4, bandwidth = bits[2]), kernel_sum(3, 1:4, bandwidth = 2))
+  beyond <- structure(c(1, 2), class = "integer64") # 4.6e18 and more
+  expect_error(kernel_sum(3, beyond, bandwidth = 1), class = "weft_error_input", regexp = "2 are beyond")
+  expect_error(kde(c(1, 2, 4), bandwidth = beyond[1]), class = "weft_error_input", regexp = "1 is beyond")
 })
 
 test_that("numbers that a class writes otherwise are numbers", {

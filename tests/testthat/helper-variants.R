@@ -1,0 +1,128 @@
+# Valid calls that take other ways than those of helper-errors.R: other methods, kinds of data and files, so that every
+# native entry point is entered. By "<function>/<what is other>": list(f, args, sweep), as valid_calls() has them.
+# `sparse`: whether packages Matrix and rhdf5 may be loaded.
+variant_calls <- function(d, fits, path, sparse = TRUE) {
+  arguments <- c(bn_variants(d), kernel_variants(d), mi_variants(d, fits, path), irm_variants(d, path),
+                 component_variants(d, fits), if (sparse) store_variants(d, path))
+  functions <- sub("/.*", "", names(arguments))
+  Map(function(args, name) exported_calls(stats::setNames(list(args), name))[[1L]], arguments, functions)
+}
+
+bn_variants <- function(d) {
+  data <- d$levels[1:3]
+  numbers <- as.data.frame(d$numbers)
+  list(
+    "bn_exact/graphs" = list(data = data, posterior = "dag"),
+    "bn_exact/orders" = list(data = data, posterior = "order"),
+    "bn_learn/uniform" = list(data = data, target = "uniform", iterations = 40, chains = 1),
+    "bn_learn/sum" = list(data = data, target = "sum", iterations = 40, chains = 1, temperatures = c(1, 2)),
+    "bn_learn/halves" = list(data = data, target = "sum", iterations = 20, chains = 1, resample = 2),
+    "bn_scores/numbers" = list(data = numbers, score = "bge"),
+    "bn_scores/candidates" = list(data = d$levels, candidates = 2, interventions = rep(c(NA, "a"), 15)),
+    "bn_scores/prior" = list(data = data, keep = "sum", prior = bn_prior(data, known = data.frame("a", "b", 0.7))),
+    "bn_search/numbers" = list(data = numbers, kicks = 5),
+    "bn_features/chains" = list(fit = bn_learn(data, target = "sum", iterations = 40, chains = 1, seed = 1,
+                                               progress = FALSE)),
+    "gene_bayes/numbers" = list(x = d$genes$x, genes = 4, iterations = 20, chains = 1)
+  )
+}
+
+kernel_variants <- function(d) {
+  one <- d$numbers[, 2]
+  plane <- d$numbers[, 1:2]
+  many <- matrix(stats::rnorm(3000), ncol = 2)
+  sums <- function(...) list(query = d$numbers[1:3, 1:2], reference = plane, bandwidth = 0.7, ...)
+  list(
+    "kernel_sum/line" = list(query = one, bandwidth = 0.2, method = "line", rel_error = 1e-3),
+    "kernel_sum/mesh" = list(query = plane, bandwidth = 0.5, method = "mesh", rel_error = 1e-3),
+    "kernel_sum/space" = list(query = d$numbers[, 1:3], bandwidth = 0.7, method = "mesh", rel_error = 1e-3),
+    "kernel_sum/tree" = sums(method = "tree", rel_error = 0.01, weights = seq(-1, 1, length.out = 30)),
+    "kernel_sum/drawn" = sums(method = "montecarlo", rel_error = 0.3, confidence = 0.9),
+    "kernel_sum/features" = sums(method = "features", abs_error = 1, confidence = 0.9),
+    "kernel_sum/nystrom" = sums(method = "nystrom", abs_error = 1), "kernel_sum/single" = sums(precision = "single"),
+    "kernel_sum/polynomial" = sums(kernel = "polynomial")[c("query", "reference", "kernel")],
+    "kernel_sum/own" = list(query = plane, leave_one_out = TRUE, log = TRUE, weights = cbind(1, 1:30)),
+    "kde/plugin" = list(x = one, bandwidth = "plugin"), "kde/lscv" = list(x = plane, bandwidth = "lscv"),
+    "kde/lscv-compact" = list(x = plane, bandwidth = "lscv", kernel = "epanechnikov"),
+    "kernel_sum/many" = list(query = many[1:50, ], reference = many, bandwidth = 0.1, rel_error = 0.01),
+    "kde/lscv-many" = list(x = many, bandwidth = "lscv"),
+    "kernel_bandwidth/likelihood" = list(x = plane, grid = c(0.5, 1), criterion = "lcv"),
+    "kernel_tree/ball" = list(x = plane, type = "ball", leaf_size = 4),
+    "kernel_tree/rp" = list(x = plane, type = "rp", leaf_size = 4)
+  )
+}
+
+mi_variants <- function(d, fits, path) {
+  pair <- list(x = d$levels, class = d$class)
+  integer64 <- d$levels
+  integer64$a <- said_to_be("integer64", rep(1:2, 15) * 2^-1074) # 1 and 2, as package bit64 keeps them
+  variants <- plink_file(path("snps.bed"))
+  cases <- rep(c("case", "control"), 2)
+  list(
+    "mi_rank/integer64" = list(x = integer64, class = d$class, permutations = 2),
+    "mi_rank/pack" = list(x = mi_pack(d$levels, d$class)),
+    "mi_rank/gaps" = list(x = d$levels, class = replace(d$class, 1, NA), na = "drop"),
+    "mi_rank/genotypes" = list(x = variants, class = cases, na = "level"),
+    "mi_pairs/genotypes" = list(x = variants, class = cases, na = "level"),
+    "mi_pairs/all" = c(pair, full = TRUE), "mi_pairs/strata" = c(pair, list(strata = rep(1:2, each = 15))),
+    "mi_select/cmim" = c(pair, k = 2, method = "cmim"),
+    "mi_matrix/ksg" = list(x = d$numbers, estimator = "ksg"),
+    "mi_matrix/kendall" = list(x = d$numbers, estimator = "kendall"),
+    "mi_network/aracne" = list(x = d$numbers, method = "aracne", estimator = "spearman"),
+    "mi_network/fdr" = list(x = d$numbers, method = "relnet", estimator = "pearson", fdr = 0.5),
+    "mi_network/mrnetb" = list(x = d$levels, method = "mrnetb"),
+    "discretize/widths" = list(x = as.data.frame(d$numbers), method = "equalwidth"),
+    "read_plink/raw" = list(path = path("snps.bed"), type = "raw", variants = 2),
+    "plink_file/filters" = list(path = path("snps.bed"), min_maf = 0.01, max_missing = 0.9, min_hwe = 1e-9)
+  )
+}
+
+irm_variants <- function(d, path) {
+  counts <- d$counts[, 1:8]
+  list(
+    "irm/counts" = list(A = counts, family = "poisson", chains = 1, sweeps = 4, split_merge = 1),
+    "irm/numbers" = list(A = d$numbers, family = "gaussian", chains = 1, sweeps = 4),
+    "irm/collapsed" = list(A = d$links, sampler = "collapsed", chains = 1, sweeps = 4, alpha = "sample",
+                           hold_out = 0.1),
+    "irm/undirected" = list(A = (as.matrix(d$links) + t(as.matrix(d$links)) > 0) * 1, type = "undirected", chains = 1,
+                            sweeps = 4),
+    "irm/checkpoint" = list(A = d$links, chains = 1, sweeps = 4, checkpoint = path("other-checkpoint"))
+  )
+}
+
+component_variants <- function(d, fits) {
+  gaps <- replace(d$numbers, 3L, NA)
+  groups <- rep(c("a", "b"), 15)
+  list(
+    "pca/nipals" = list(x = d$numbers, k = 2, method = "nipals"),
+    "pca/krylov" = list(x = d$numbers, k = 1, method = "krylov"),
+    "pca/gaps" = list(x = gaps, k = 2, na = "em"), "pca/file" = list(x = fits$weft_file, k = 1),
+    "pca/store" = list(x = fits$weft_store, k = 2),
+    "pca/normalised" = list(x = store_normalise(fits$weft_store), k = 2),
+    "pca_choose_k/q2" = list(x = d$numbers, method = "q2"),
+    "regulation/regulators" = list(x = d$numbers, regulators = c("a", "b"), steps = 2, resamples = 4, copies = 1),
+    "regulation/nonlinear" = list(x = d$numbers, steps = 2, resamples = 4, copies = 0, nonlinear = TRUE),
+    "regulation/compare" = list(x = d$numbers, steps = 2, resamples = 4, copies = 0, compare = groups,
+                                permutations = 2),
+    "regulation/counts" = list(x = d$counts, steps = 2, resamples = 4, copies = 0, transform = "counts")
+  )
+}
+
+store_variants <- function(d, path) {
+  set.seed(1)
+  folder <- path("cells")
+  dir.create(folder)
+  cells <- cell_files(folder)
+  counts <- as(d$counts, "CsparseMatrix")
+  import <- function(x, ...) list(x = x, path = path("variant.weft"), overwrite = TRUE, ...)
+  files <- list("weft_import/market" = import(cells[1L]), "weft_import/resume" = import(cells[1L], resume = TRUE),
+                "weft_import/tenx" = import(dirname(cells[2L])))
+  hdf5 <- cells[grepl("[.](h5|h5ad|loom)$", cells)]
+  c(files, stats::setNames(lapply(hdf5, import), sprintf("weft_import/%s", basename(hdf5))),
+    list("weft_import/sparse" = import(list(counts, counts)),
+         "weft_import/columns" = import(counts, samples = "columns"),
+         "pca/sparse" = list(x = counts, k = 2), "mi_rank/sparse" = list(x = counts, class = d$genes$class),
+         "regulation/cells" = list(x = counts[rep(1:40, 25), ], steps = 2, resamples = 4, copies = 0),
+         "bn_search/sparse" = list(data = counts[, 1:4], kicks = 5),
+         "gene_cells/store" = list(x = weft_import(counts, path("counts.weft"), overwrite = TRUE), k = 2, sweeps = 4)))
+}
