@@ -2,6 +2,11 @@
 
 `%||%` <- function(a, b) if (is.null(a)) b else a
 
+# A file beside these scripts, in the sources or in the installed package.
+bench_file <- function(name) {
+  Find(file.exists, c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
+}
+
 # What follows --name on the command line.
 option <- function(name, default) {
   given <- commandArgs(TRUE)
@@ -24,8 +29,7 @@ load_c <- function(name, settings = character()) {
   source_name <- paste0(name, ".c")
   folder <- tempfile(name)
   dir.create(folder)
-  file.copy(Find(file.exists, c(file.path("inst/bench", source_name),
-                                system.file("bench", source_name, package = "weft"))), folder)
+  file.copy(bench_file(source_name), folder)
   writeLines(settings, file.path(folder, "Makevars"))
   old <- setwd(folder)
   on.exit(setwd(old))

@@ -4,9 +4,7 @@
 # the page cache.
 #
 # Rscript cells-import.R Python-with-anndata-and-bpcells [cells = 250000] [folder]
-bench_file <- function(name) {
-  Find(file.exists, c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
-}
+source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 given <- commandArgs(TRUE)
 genes <- 20000
 suppressMessages({
@@ -60,7 +58,6 @@ python <- given[1L]
 cells <- as.numeric(c(given[-1L], 250000)[1L])
 folder <- c(given[-(1:2)], tempfile("import"))[1L]
 dir.create(folder)
-source(bench_file("bench.R"))
 machine_line()
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 in_r <- function(what, file) {

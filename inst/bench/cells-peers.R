@@ -10,9 +10,7 @@
 #   irlba        irlba(), centred implicitly, its default tolerance, on a dgCMatrix in memory
 #   RSpectra     svds() with products that centre, its default tolerance, on the same
 #   scanpy       pp.normalize_total(), pp.log1p(), pp.pca(); then pp.neighbors() and tl.leiden() with igraph's flavour
-bench_file <- function(name) {
-  Find(file.exists, c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
-}
+source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 given <- commandArgs(TRUE)
 source(bench_file("cells-planted.R"))
 
@@ -65,7 +63,6 @@ suppressMessages({
   library(weft)
   library(Matrix)
 })
-source(bench_file("bench.R"))
 cells <- as.numeric(c(given, 1e5)[1L])
 python <- if (length(given) > 1L && given[2L] != "-") given[2L] else NA
 genes <- as.numeric(c(given[-(1:2)], 2000)[1L])

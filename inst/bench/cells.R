@@ -9,10 +9,7 @@ suppressMessages({
   library(weft)
   library(Matrix)
 })
-bench_file <- function(name) {
-  Find(file.exists, c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
-}
-source(bench_file("bench.R"))
+source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 source(bench_file("cells-planted.R"))
 given <- commandArgs(TRUE)
 cells <- as.numeric(c(given, 1e5)[1L])

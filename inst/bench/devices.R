@@ -3,9 +3,7 @@
 #   Rscript devices.R [most devices [sections: sweep rows chains irm kernel trees cube pairs]]
 # WEFT_BENCH_TABLE names a file that gets the times as a table; devices-h200.csv is that of four H200 and their host.
 library(weft)
-bench_file <- function(name) Find(file.exists,
-                                  c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
-source(bench_file("bench.R"))
+source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 
 there <- nrow(weft_devices())
 stopifnot(there > 0)

@@ -1,9 +1,7 @@
 # Co-clustering on a device: a graph of the size of PubMed with the time of each stage beside its floor, and the
 # speed-up over the CPU against links and clusters. Rscript irm-device.R pubmed | figure [folder]
 library(weft)
-bench_file <- function(name) Find(file.exists,
-                                  c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
-source(bench_file("bench.R"))
+source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
 what <- c(commandArgs(TRUE), "pubmed")[1]
 folder <- c(commandArgs(TRUE)[-1], ".")[1]
 stage_names <- c("parameters", "rows", "columns", "blocks", "other")
