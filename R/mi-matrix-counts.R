@@ -7,8 +7,7 @@
 mi_counts_matrix <- function(input, input_y = NULL, estimator = "empirical", na = "drop", control = run_control()) {
   out <- .Call(C_weft_mi_matrix_counts, whole_data(input), if (!is.null(input_y)) whole_data(input_y), estimator,
                na == "level", control)
-  dimnames(out) <- list(input$names, (input_y %||% input)$names)
-  out
+  set_attributes(out, list(dimnames = list(input$names, (input_y %||% input)$names)))
 }
 
 # those of src/mi/matrix/mi_estimate_kinds.h

@@ -75,10 +75,8 @@ mi_matrix <- function(x, y = NULL,
   about <- run_record(match.call(), attr(out, "chosen"), started, estimator = estimator, unit = unit, na = na,
                       test = attr(out, "test"))
   if (unit == "nats") out <- memory_errors(out * log(2))
-  # at once: each change of attributes may copy the matrix, which may be most of the memory
-  attributes(out) <- c(attributes(out)[c("dim", "dimnames")], list(class = c("weft_mi_matrix", "matrix", "array"),
-                                                              format = result_format), about)
-  out
+  set_attributes(out, c(list(chosen = NULL, test = NULL, class = c("weft_mi_matrix", "matrix", "array"),
+                             format = result_format), about))
 }
 
 is_estimator <- function(x) is.character(x) && length(x) == 1L && x %in% c(count_estimators, numeric_estimators)
@@ -124,8 +122,7 @@ count_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, 
   m <- mi_counts_matrix(inputs[[1L]], inputs[[2L]], estimator, na, control)
   complete <- all(unlist(lapply(facts, `[[`, "missing")) == 0) || na == "level"
   test <- list(estimator = estimator, levels = facts[[1L]]$levels, n = if (complete) inputs[[1L]]$n else NA)
-  attributes(m) <- c(attributes(m), list(chosen = chosen, test = if (is.null(y)) test))
-  m
+  set_attributes(m, list(chosen = chosen, test = if (is.null(y)) test))
 }
 
 # A device counts tables in its shared memory (mi_codes.cuh); larger ones are counted on the CPU, and the result says
@@ -191,10 +188,9 @@ numeric_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads
   control <- run_control(chosen$name, threads, progress, c(a$names, b$names), "Comparing columns")
   data <- if (is.null(b)) a$data else cbind(a$data, b$data)
   m <- .Call(C_weft_mi_numeric, data, list(estimator = estimator, split = if (is.null(b)) 0L else a$p, k = k), control)
-  dimnames(m) <- list(a$names, (b %||% a)$names)
   n <- if (sum(unlist(missing)) == 0) n else if (is.null(b)) crossprod(!is.na(a$data))
-  attributes(m) <- c(attributes(m), list(chosen = chosen, test = if (is.null(b)) list(estimator = estimator, n = n)))
-  m
+  set_attributes(m, list(dimnames = list(a$names, (b %||% a)$names), chosen = chosen,
+                         test = if (is.null(b)) list(estimator = estimator, n = n)))
 }
 
 # list(data: double matrix, names, n, p).

@@ -41,7 +41,9 @@
 #' @param backend where the matrix, when it is computed here, and the method run; see [weft_backend()]. The cut of
 #'   `"relnet"` always runs on the CPU, and the result says so.
 #' @return A symmetric matrix of weights of class `weft_network`, with a zero diagonal. Attributes record the call,
-#'   method, back end and time; the attribute `mi` is the matrix that the network was made from.
+#'   method, back end and time; the attribute `mi` is the matrix that the network was made from. ARACNE networks of
+#'   more than 5,000 features that are made from data on the CPU have no such attribute: to save memory, the weights,
+#'   which are the information of the edges, take the place of that matrix.
 #' @seealso [plot.weft_network()], [as_igraph()]
 #' @export
 #' @examples
@@ -80,6 +82,10 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   control <- run_control(chosen$name, threads, progress, colnames(m), "Building the network")
   how <- list(method = method, eps = if (method == "relnet") threshold %||% -Inf else eps, keep = 1 - (tau %||% 0),
               least = rounding_of(m))
+  if (!inherits(x, "weft_mi_matrix") && works_over(m, method, significant, chosen$name)) {
+    m <- aracne_over(m, significant, how, control)
+    return(set_attributes(m, run_record(match.call(), chosen, started, method = method, fdr = fdr)))
+  }
   weights <- .Call(C_weft_mi_network, m, how, control)
   if (!is.null(significant)) {
     weights <- .Call(C_weft_mi_cut_edges, weights, significant$measure, significant$cut, 0, pass_control(threads))
@@ -91,6 +97,25 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
                            run_record(match.call(), chosen, started, method = method, threshold = threshold, fdr = fdr,
                                       mi = m))
   weights
+}
+
+# ARACNE's weights are the information that stays. Of many features a second matrix would be most of the memory: where
+# nobody else holds the first, and one bar of information cuts, weights take its place. Pairs at the bar or below it
+# remove no pair above it, and need not be looked at.
+works_over <- function(m, method, significant, backend) {
+  method == "aracne" && backend == "cpu" && inherits(m, "weft_mi_matrix") && ncol(m) > many_features &&
+    (is.null(significant) || identical(significant$cut, significant$information))
+}
+
+aracne_over <- function(m, significant, how, control) {
+  how$least <- max(how$least, significant$cut)
+  .Call(C_weft_mi_network_over, m, how, control)
+  set_attributes(m, list(class = c("weft_network", "matrix", "array"), na = NULL))
+}
+
+# The information that a network was made from; weights that have taken its place keep its test.
+information_of <- function(net) {
+  attr(net, "mi", exact = TRUE) %||% if (!is.null(attr(net, "test", exact = TRUE))) net
 }
 
 # Those of src/mi/networks/mi_network_kinds.h: how reports cite each, and the seconds of a p x p matrix on the CPU,
@@ -300,12 +325,12 @@ many_features <- 5000L # more than these, and what is kept of all pairs would ou
 
 network_edges <- function(net, q_values = TRUE) {
   at <- network_ends(net)
-  m <- attr(net, "mi")
+  m <- information_of(net)
   names <- colnames(net)
   out <- list(feature1 = names[at[, 1L]], feature2 = names[at[, 2L]], weight = net[at])
   if (!is.null(m)) {
     out$mi <- m[at]
-    if (q_values && !is.null(p <- pair_p_values(m))) {
+    if (q_values && !is.null(attr(net, "mi")) && !is.null(p <- pair_p_values(m))) {
       out$p_value <- p[at]
       p[upper.tri(p)] <- false_rates(p[upper.tri(p)])
       out$q_value <- p[at]

@@ -240,7 +240,7 @@ methods_sentence <- function(step, r) {
                                                  "and hold for the whole search"),
                    "."),
     network = if (is_directed(r)) regulation_methods(r) else
-              paste0(sprintf("The network is of mutual information (%s) by %s", attr(attr(r, "mi"), "estimator"),
+              paste0(sprintf("The network is of mutual information (%s) by %s", attr(information_of(r), "estimator"),
                              network_reference(attr(r, "method"))),
                      if (!is.na(attr(r, "cut") %||% NA)) {
                        sprintf(paste(", cut to edges that are significant at a false discovery rate of %g, and of",

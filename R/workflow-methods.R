@@ -65,7 +65,7 @@ step_text <- function(step, x, top) {
     pairs = pair_text(r, min(top, 3L)),
     network = if (is_directed(r)) regulation_text(r, top) else
               sprintf("%s edges among %s genes (%s, %s%s). Most edges: %s", format(count_edges(r), big.mark = ","),
-                      format(ncol(r), big.mark = ","), attr(r, "method"), attr(attr(r, "mi"), "estimator"),
+                      format(ncol(r), big.mark = ","), attr(r, "method"), attr(information_of(r), "estimator"),
                       if (is.null(attr(r, "fdr")) || is.na(attr(r, "cut"))) ""
                       else sprintf(", false discovery rate %g", attr(r, "fdr")), hub_text(r, top)),
     clusters = paste0(clusters_text(r, column_word(x$quality)), class_in_clusters(x)),

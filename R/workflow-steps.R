@@ -142,16 +142,26 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
   fdr <- check_number(fdr, "fdr", min = 0, max = 1)
   if (!identical(edges, "auto")) edges <- check_number(edges, "edges", min = 1)
   started <- proc.time()[[3L]]
-  chosen <- network_genes(q, genes, memory)
-  data <- q$x[, chosen, drop = FALSE]
   estimator <- check_text(estimator, "estimator")
   if (estimator == "auto") estimator <- if (q$kind == "levels") "empirical" else "spearman"
+  whole <- identical(edges, "auto") && method %in% c("auto", "aracne") && !estimator %in% count_estimators &&
+    network_backend("aracne", many_features, backend, threads_for(threads))$name == "cpu"
+  chosen <- network_genes(q, genes, memory, whole)
+  data <- q$x[, chosen, drop = FALSE]
   if (method == "auto") method <- if (ncol(data) <= 1000L) "mrnet" else "aracne"
   counted <- estimator %in% count_estimators
   m <- mi_matrix(data, estimator = estimator, k = k, bins = if (counted && q$kind == "expression") 3,
                  backend = backend, threads = threads, progress = progress)
   significant <- if (fdr < 1) significant_pairs(m, fdr, threads)
   cut <- significant$information %||% NA_real_
+  ran <- network_backend(method, ncol(m), backend, threads_for(threads))
+  if (identical(edges, "auto") && works_over(m, method, significant, ran$name)) {
+    how <- list(method = method, eps = 0, keep = 1, least = rounding_of(m))
+    net <- aracne_over(m, significant, how, run_control(ran$name, threads_for(threads), progress, colnames(m),
+                                                        "Building the network"))
+    return(set_attributes(net, c(run_record(match.call(), ran, started, method = method, fdr = fdr),
+                                 list(cut = cut, limited = attr(chosen, "limited")))))
+  }
   significant <- significant %||% list(measure = m, cut = -Inf)
   control <- pass_control(threads)
   # `net` has one name here, so that a matrix of billions of cells is cut in place
@@ -175,15 +185,18 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
 }
 
 # Information and weights are two matrices of p x p doubles; a third is left for what else a method, and R, may need.
-network_genes <- function(q, genes, memory) {
+# over: weights take the place of the information (works_over()), and a quarter of a matrix is left.
+network_genes <- function(q, genes, memory, over = FALSE) {
   if (is.character(genes)) return(chosen_columns(genes, colnames(q$x), "genes"))
   candidates <- representatives(q)
   p <- length(candidates)
-  most <- floor(sqrt(memory_limit(memory) / 24))
+  limit <- memory_limit(memory)
+  each <- if (over && limit > 10 * many_features^2 && p > many_features) 10 else 24
+  most <- floor(sqrt(limit / each))
   count <- if (is.null(genes)) p else check_number(genes, "genes", min = 3, whole = TRUE)
   if (!is.null(genes) && min(count, p) > most) {
     weft_abort("memory", sprintf("A network of %.0f genes needs about %s of memory; %s may be used.", min(count, p),
-                                 bytes_text(24 * min(count, p)^2), bytes_text(memory_limit(memory))),
+                                 bytes_text(each * min(count, p)^2), bytes_text(limit)),
                i = "Lower `genes`, or leave it out to take as many as fit.")
   }
   count <- min(count, most, p)
@@ -193,7 +206,7 @@ network_genes <- function(q, genes, memory) {
   if (is.null(genes)) attr(chosen, "limited") <- sprintf(
     "The network is of the %s genes that %s: all pairs of %s genes would take %s of memory, and %s may be used.",
     format(count, big.mark = ","), if (is.null(q$class)) "vary most" else "say most about the class",
-    format(p, big.mark = ","), bytes_text(24 * p^2), bytes_text(memory_limit(memory))
+    format(p, big.mark = ","), bytes_text(each * p^2), bytes_text(limit)
   )
   chosen
 }

@@ -4,6 +4,7 @@
   R(C_weft_mi_rank, 5) \
   R(C_weft_mi_numeric, 3) \
   R(C_weft_mi_network, 3) \
+  R(C_weft_mi_network_over, 3) \
   R(C_weft_mi_reaching, 4) \
   R(C_weft_mi_greatest, 5) \
   R(C_weft_mi_cut_edges, 5) \

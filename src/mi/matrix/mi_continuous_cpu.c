@@ -21,12 +21,18 @@ INLINE void dot_block(const double *a, const double *b, size_t stride, double *r
   memset(sum, 0, sizeof sum);
   for (size_t r = 0; r < stride; r += WEFT_DOT_LANES) {
     lanes x[BLOCK_A], y[BLOCK_B];
+    WEFT_UNROLLED
     for (int s = 0; s < BLOCK_A; s++) x[s] = *(const lanes *) (a + (size_t) s * stride + r);
+    WEFT_UNROLLED
     for (int t = 0; t < BLOCK_B; t++) y[t] = *(const lanes *) (b + (size_t) t * stride + r);
+    WEFT_UNROLLED
     for (int s = 0; s < BLOCK_A; s++)
+      WEFT_UNROLLED
       for (int t = 0; t < BLOCK_B; t++) sum[s][t] += x[s] * y[t];
   }
+  WEFT_UNROLLED
   for (int s = 0; s < BLOCK_A; s++)
+    WEFT_UNROLLED
     for (int t = 0; t < BLOCK_B; t++) {
       double part[WEFT_DOT_LANES];
       memcpy(part, &sum[s][t], sizeof part);

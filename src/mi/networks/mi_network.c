@@ -21,18 +21,14 @@
 
 typedef struct { double value; size_t index; } best;
 
-/* Whether some k makes the edge of rows a and b with weight w the weakest by enough. k = i or j never does: s <= w
- * then. */
-INLINE int goes(const double *restrict a, const double *restrict b, size_t p, double w, double eps, double keep)
+/* Whether some k has edges of at least `bar` with both i and j, whose rows are a and b. */
+INLINE int both_reach(const double *restrict a, const double *restrict b, size_t p, double bar)
 {
   for (size_t first = 0; first < p; first += STRIP) {
     const size_t end = p - first < STRIP ? p : first + STRIP;
     int any = 0;
     WEFT_SIMD_REDUCE(|:any)
-    for (size_t k = first; k < end; k++) {
-      const double s = a[k] < b[k] ? a[k] : b[k], kept = s * keep, bar = kept < s ? kept : s;
-      any |= bar - eps > w;
-    }
+    for (size_t k = first; k < end; k++) any |= (a[k] >= bar) & (b[k] >= bar);
     if (any) return 1;
   }
   return 0;
@@ -71,8 +67,8 @@ INLINE best add_and_find(const double *restrict relevance, const double *restric
 }
 
 #define LOOPS(name, target) \
-  target static int goes_##name(const double *a, const double *b, size_t p, double w, double eps, double keep) \
-  { return goes(a, b, p, w, eps, keep); } \
+  target static int both_reach_##name(const double *a, const double *b, size_t p, double bar) \
+  { return both_reach(a, b, p, bar); } \
   target static best find_##name(const double *r, const double *add, double *sum, size_t p, double size, double sign) \
   { return add_and_find(r, add, sum, p, size, sign); } \
   target static void raise_##name(const double *with_k, double w, double *most, size_t count) \
@@ -156,11 +152,13 @@ done:
 
 typedef struct {
   const weft_network_job *job;
-  int (*goes)(const double *, const double *, size_t, double, double, double);
+  int (*both_reach)(const double *, const double *, size_t, double);
   best (*find)(const double *, const double *, double *, size_t, double, double);
   void (*raise)(const double *, double, double *, size_t);
   const double *zeros;
   double *out;
+  uint64_t *gone;         /* ARACNE in place: a bit of each entry, column by column */
+  size_t words;           /* of a column's bits */
   int32_t *partner;       /* PARTNERS of each column: those of the greatest entries */
   double *first, *second; /* of columns: means and standard deviations, or sums */
   double rounding;
@@ -195,6 +193,25 @@ static int outdone(const weft_network_job *d, double s, double w)
   return bar - d->eps > w;
 }
 
+/* The least s beside which an edge of weight w > 0 goes: outdone() rises with s, also as rounded. Infinite if none. */
+static double least_beyond(const weft_network_job *d, double w)
+{
+  double s = (w + d->eps) / (d->keep < 1 ? d->keep : 1);
+  if (!(s <= DBL_MAX)) return INFINITY;
+  while (s <= DBL_MAX && !outdone(d, s, w)) s = nextafter(s, INFINITY);
+  while (s <= DBL_MAX && outdone(d, nextafter(s, 0), w)) s = nextafter(s, 0);
+  return s;
+}
+
+/* Whether some k makes the edge of rows a and b the weakest by enough. k = i or j never does: s <= weight then. */
+static int goes(const network *w, const double *a, const double *b, double weight)
+{
+  const weft_network_job *d = w->job;
+  if (weight > 0) return w->both_reach(a, b, d->p, least_beyond(d, weight));
+  for (size_t k = 0; k < d->p; k++) if (outdone(d, a[k] < b[k] ? a[k] : b[k], weight)) return 1;
+  return 0;
+}
+
 static int outdone_by(const network *w, const int32_t *partner, const double *a, const double *b, double weight)
 {
   for (size_t k = 0; k < PARTNERS; k++)
@@ -215,9 +232,10 @@ static void aracne_column(const network *w, size_t j, workspace *s)
   }
   for (size_t i = 0; i < j; i++) {
     const double *a = d->m + i * p, weight = b[i];
-    const int gone = weight == 0 || outdone(d, most[i], weight) ||
-      outdone_by(w, w->partner + i * PARTNERS, a, b, weight) || w->goes(a, b, p, weight, d->eps, d->keep);
-    w->out[i + j * p] = gone ? 0 : weight;
+    const int gone = fabs(weight) <= w->rounding || outdone(d, most[i], weight) ||
+      outdone_by(w, w->partner + i * PARTNERS, a, b, weight) || goes(w, a, b, weight);
+    if (!w->gone) w->out[i + j * p] = gone ? 0 : weight;
+    else if (gone) w->gone[j * w->words + i / 64] |= UINT64_C(1) << i % 64;
   }
 }
 
@@ -381,6 +399,28 @@ done:
   return st;
 }
 
+/* What of `out`, the matrix itself, ARACNE leaves. */
+static weft_status keep_edges(weft_ctx *ctx, const network *w)
+{
+  weft_status st = WEFT_OK;
+  const size_t p = w->job->p, batch = BLOCK * (size_t) (1 + ctx->threads * (2e5 / ((double) p + 1)));
+  for (size_t first = 0; first < p; first += batch) {
+    const int64_t end = (int64_t) (p - first < batch ? p : first + batch);
+    WEFT_TRY(weft_poll(ctx, 1, 1));
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - (int64_t) first) * (double) p), dynamic)
+    for (int64_t column = (int64_t) first; column < end; column += BLOCK)
+      for (size_t row = 0; row <= (size_t) column; row += BLOCK)
+        for (size_t j = (size_t) column; j < (size_t) end && j < (size_t) column + BLOCK; j++)
+          for (size_t i = row; i < j && i < row + BLOCK; i++) {
+            const int gone = w->gone[j * w->words + i / 64] >> i % 64 & 1;
+            w->out[j + i * p] = w->out[i + j * p] = gone ? 0 : w->out[i + j * p];
+          }
+  }
+  for (size_t j = 0; j < p; j++) w->out[j + j * p] = 0;
+done:
+  return st;
+}
+
 /* Nanoseconds a column takes. */
 static double column_cost(const weft_network_job *d)
 {
@@ -429,7 +469,7 @@ weft_status weft_network_cpu(weft_ctx *ctx, const weft_network_job *job, double 
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t p = job->p, batch = (size_t) (1 + ctx->threads * 2e7 / (column_cost(job) + 1));
-  network w = { .job = job, .goes = WEFT_VARIANT_HERE(goes), .find = WEFT_VARIANT_HERE(find),
+  network w = { .job = job, .both_reach = WEFT_VARIANT_HERE(both_reach), .find = WEFT_VARIANT_HERE(find),
                 .raise = WEFT_VARIANT_HERE(raise), .out = out };
   double *zeros, greatest = 0;
   workspace *work;
@@ -446,6 +486,14 @@ weft_status weft_network_cpu(weft_ctx *ctx, const weft_network_job *job, double 
     WEFT_TAKE(work[t].sum, &mem, p);
     WEFT_TAKE(work[t].inside, &mem, p);
   }
+  if (out == job->m) { /* nothing may change while rows are read */
+    if (job->method != WEFT_NETWORK_ARACNE) {
+      st = weft_fail(ctx, WEFT_ERR_INTERNAL, "Only ARACNE can work in place.");
+      goto done;
+    }
+    w.words = (p + 63) / 64;
+    WEFT_TAKE0(w.gone, &mem, p * w.words);
+  }
   WEFT_TRY(look_before(ctx, &w));
   for (size_t first = 0; first < p; first += batch) {
     const int64_t end = (int64_t) (p - first < batch ? p : first + batch);
@@ -457,7 +505,7 @@ weft_status weft_network_cpu(weft_ctx *ctx, const weft_network_job *job, double 
       for (int64_t j = (int64_t) first; j < end; j++) one_column(&w, (size_t) j, own);
     }
   }
-  WEFT_TRY(weft_network_mirror(ctx, job, w.rounding, out));
+  WEFT_TRY(w.gone ? keep_edges(ctx, &w) : weft_network_mirror(ctx, job, w.rounding, out));
 done:
   weft_arena_end(&mem);
   return st;

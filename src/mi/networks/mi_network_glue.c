@@ -9,8 +9,7 @@
 typedef struct { weft_network_job job; double *out; } network_job;
 WEFT_WORK(network, network_job, backend->mi->network(ctx, &job->job, job->out))
 
-/* m: a square matrix. how: list(method, eps, keep, least), as in mi.h. */
-SEXP C_weft_mi_network(SEXP m, SEXP how, SEXP control)
+static network_job job_of(SEXP m, SEXP how)
 {
   weft_record given = weft_record_open(how, "how");
   network_job job = { .out = NULL };
@@ -20,9 +19,25 @@ SEXP C_weft_mi_network(SEXP m, SEXP how, SEXP control)
   job.job.keep = weft_record_number(&given, "keep");
   job.job.least = weft_record_number(&given, "least");
   weft_record_close(&given);
+  return job;
+}
+
+/* m: a square matrix. how: list(method, eps, keep, least), as in mi.h. */
+SEXP C_weft_mi_network(SEXP m, SEXP how, SEXP control)
+{
+  network_job job = job_of(m, how);
   SEXP out = PROTECT(weft_glue_matrix(REALSXP, (double) job.job.p, (double) job.job.p));
   job.out = REAL(out);
   WEFT_RUN_RETURN(out, control, network, &job);
+}
+
+/* The same on the CPU, in place of m, which nobody else holds; only of ARACNE. */
+SEXP C_weft_mi_network_over(SEXP m, SEXP how, SEXP control)
+{
+  network_job job = job_of(m, how);
+  job.job.m = job.out = REAL(m);
+  weft_glue_run(control, network, &job);
+  return m;
 }
 
 /* ---- edges ---- */
