@@ -52,8 +52,8 @@ __device__ static offer<W> offer_in_layer(const chain_job &job, const layers_vie
 }
 
 /* A graph given the layers, to `parents` and, unless that is NULL, `picks`; then also its score. Each node has a block
- * of draw `index`, or a draw of its own, from `index` on. `split`: a node has a parent in the layer before its own. The warp
- * looks for each node's first chunk, then each lane draws for a node; few draws go on beyond that chunk. */
+ * of draw `index`, or a draw of its own, from `index` on. `split`: a node has a parent in the layer before its own. The
+ * warp looks for each node's first chunk, then each lane draws for a node; few draws go on beyond that chunk. */
 template <int W>
 __device__ static int64_t draw_layers_graph(const chain_job &job, const layers_view &l, weft_rng rng, uint64_t index,
                                             bool own_draws, bool split, int32_t *picks, uint32_t lane)
