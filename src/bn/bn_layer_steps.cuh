@@ -9,10 +9,8 @@
  *   plan                     what one lane tells the others */
 #pragma once
 
-#include "bn_chain_steps.cuh"
 #include "bn_layer_moves.h"
-
-#define AT_ONCE 4               /* chunks of sets in which the first that fits is looked for */
+#include "bn_layer_sets.cuh"
 
 struct layers_plan { uint64_t count; weft_bn_proposal q; uint64_t possible; };
 
@@ -40,124 +38,6 @@ struct layers_view {
   __device__ layers_plan *plan() const { return (layers_plan *) masks(5 * job.p + 9); }
 };
 
-/* What a node is offered: the sets within `before` that meet `last`, unless that is empty. */
-template <int W> struct offer {
-  uint64_t before[W ? W : 1], last[W ? W : 1];
-  const uint64_t *before_at, *last_at; /* where W is 0 */
-  uint32_t words;
-  bool must_meet;
-};
-
-/* `last` may be NULL. */
-template <int W>
-__device__ static offer<W> make_offer(const chain_job &job, const uint64_t *before, const uint64_t *last)
-{
-  offer<W> o;
-  uint64_t any = 0;
-  o.words = words_of<W>(job);
-  o.before_at = before;
-  o.last_at = last;
-#pragma unroll
-  for (int w = 0; w < (W ? W : 1); w++) {
-    o.before[w] = W ? before[w] : 0;
-    o.last[w] = W && last ? last[w] : 0;
-  }
-  for (uint32_t w = 0; w < o.words && last; w++) any |= W ? o.last[w] : last[w];
-  o.must_meet = any != 0;
-  return o;
-}
-
-/* Whether the set in place `at` is offered. */
-template <int W>
-__device__ __forceinline__ bool offered(const chain_job &job, const offer<W> &o, uint64_t at)
-{
-  uint64_t missing = 0, met = 0;
-  if constexpr (W > 0) {
-#pragma unroll
-    for (int w = 0; w < W; w++) {
-      const uint64_t set = job.chunk_mask[at * W + w];
-      missing |= set & ~o.before[w];
-      met |= set & o.last[w];
-    }
-  } else {
-    for (uint32_t w = 0; w < o.words; w++) {
-      const uint64_t set = job.chunk_mask[at * o.words + w];
-      missing |= set & ~o.before_at[w];
-      if (o.must_meet) met |= set & o.last_at[w];
-    }
-  }
-  return !missing && (met || !o.must_meet);
-}
-
-/* The first chunk of z, but for copies, that has a set which is offered; z's end when there is none. */
-template <int W>
-__device__ __noinline__ static uint32_t first_chunk(const chain_job &job, uint32_t z, const offer<W> &o, uint32_t lane)
-{
-  const uint32_t end = job.begin[z + 1];
-  for (uint32_t c = job.begin[z]; c < end; c += AT_ONCE) {
-    bool there[AT_ONCE];
-#pragma unroll
-    for (int k = 0; k < AT_ONCE; k++) { /* beyond the end: the last chunk once more */
-      const uint64_t at = (uint64_t) (c + k < end ? c + k : end - 1) * WEFT_BN_CHUNK + lane;
-      there[k] = offered<W>(job, o, at) || offered<W>(job, o, at + 32);
-    }
-#pragma unroll
-    for (int k = 0; k < AT_ONCE; k++)
-      if (__any_sync(FULL, there[k]) && c + k < end && !job.chunk[c + k].copies) return c + k;
-  }
-  return end;
-}
-
-/* ln Σ over the sets that z is offered. */
-template <int W>
-__device__ __noinline__ static int64_t layer_value(const chain_job &job, uint32_t z, const uint64_t *before,
-                                                   const uint64_t *last, uint32_t lane)
-{
-  const offer<W> o = make_offer<W>(job, before, last);
-  const uint32_t first = first_chunk<W>(job, z, o, lane);
-  if (first == job.begin[z + 1]) return WEFT_BN_NEVER;
-  const weft_bn_chunk here = job.chunk[first];
-  double part = 0;
-#pragma unroll 2
-  for (uint32_t c = first; c < here.stop; c++) {
-    const uint64_t at = (uint64_t) c * WEFT_BN_CHUNK + lane;
-    const double one = job.weight[at], two = job.weight[at + 32];
-    part = weft_add(part, offered<W>(job, o, at) ? one : 0);
-    part = weft_add(part, offered<W>(job, o, at + 32) ? two : 0);
-  }
-  for (int d = 16; d; d /= 2) part = weft_add(part, __shfl_xor_sync(FULL, part, d));
-  if (!(part > 0)) return WEFT_BN_NEVER;
-  return here.reference + (int64_t) rint(weft_mul(weft_log(part), job.unit));
-}
-
-/* One of these sets with the probability of its weight: which of z's sets. */
-template <int W>
-__device__ __noinline__ static int32_t draw_set(const chain_job &job, uint32_t z, const uint64_t *before,
-                                                const uint64_t *last, int64_t value, double uniform, uint32_t lane)
-{
-  const offer<W> o = make_offer<W>(job, before, last);
-  const uint32_t end = job.begin[z + 1];
-  double left = uniform;
-  int32_t pick = -1;
-  for (uint32_t c = first_chunk<W>(job, z, o, lane); c < end && left >= 0; c++) {
-    const weft_bn_chunk one = job.chunk[c];
-    if (one.copies) continue;
-    const uint64_t at = (uint64_t) c * WEFT_BN_CHUNK + lane;
-    const double scale = weft_exp(weft_div((double) (one.reference - value), job.unit));
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-      const bool fits = offered<W>(job, o, at + 32 * half);
-      const double share = fits ? weft_mul(job.weight[at + 32 * half], scale) : 0;
-      for (uint32_t some = __ballot_sync(FULL, fits); some && left >= 0; some &= some - 1) {
-        const int who = __ffs((int) some) - 1;
-        left = weft_sub(left, __shfl_sync(FULL, share, who));
-        pick = one.pick + 32 * half + who;
-      }
-    }
-  }
-  return pick;
-}
-
 /* The layer just before z's own; NULL for the first. */
 __device__ static const uint64_t *layer_before(const chain_job &job, const layers_view &l, uint32_t z)
 {
@@ -165,43 +45,58 @@ __device__ static const uint64_t *layer_before(const chain_job &job, const layer
 }
 
 template <int W>
-__device__ static void set_parents(const chain_job &job, const layers_view &l, uint32_t z, int32_t pick, uint32_t lane)
+__device__ static offer<W> offer_in_layer(const chain_job &job, const layers_view &l, uint32_t z, bool split)
 {
-  const uint32_t words = words_of<W>(job);
-  for (uint32_t w = lane; w < words; w += 32)
-    l.parents()[(uint64_t) z * words + w] = job.mask[(uint64_t) (job.start[z] + pick) * words + w];
-  __syncwarp();
+  return make_offer<W>(job, l.before() + (uint64_t) l.layer()[z] * words_of<W>(job),
+                       split ? layer_before(job, l, z) : NULL);
 }
 
-/* A graph given the layers, to `parents` and, unless that is NULL, `picks`; its score in the latter case. Each node has
- * a block of draw `index`, or a draw of its own, from `index` on. `split`: a node has a parent in the layer before its
- * own. */
+/* A graph given the layers, to `parents` and, unless that is NULL, `picks`; then also its score. Each node has a block
+ * of draw `index`, or a draw of its own, from `index` on. `split`: a node has a parent in the layer before its own. The
+ * warp looks for each node's first chunk, then each lane draws for a node; few draws go on beyond that chunk. */
 template <int W>
 __device__ static int64_t draw_layers_graph(const chain_job &job, const layers_view &l, weft_rng rng, uint64_t index,
                                             bool own_draws, bool split, int32_t *picks, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
   int64_t score = 0;
-  double uniform = 0;
-  for (uint32_t z = 0; z < job.p; z++) {
-    if (z % 32 == 0) {
-      const weft_u32x4 drawn = own_draws ? weft_draw_words(rng, index + z + lane, 0)
-                                         : weft_draw_words(rng, index, WEFT_BN_BLOCK_MEMBERS + z + lane);
-      uniform = weft_u01(drawn.v[0], drawn.v[1]);
+  for (uint32_t first = 0; first < job.p; first += 32) {
+    const uint32_t z = first + lane, here = job.p - first < 32 ? job.p - first : 32;
+    const weft_u32x4 words_drawn = own_draws ? weft_draw_words(rng, index + z, 0)
+                                             : weft_draw_words(rng, index, WEFT_BN_BLOCK_MEMBERS + z);
+    offered_sets own = { 0, { 0, 0 } };
+    drawn_set drawn = { -1, 0 };
+    const bool without = lane < here && split && !picks && !l.layer()[z]; /* no parents: no need to look for that set */
+    const uint32_t known = __ballot_sync(FULL, without);
+    for (uint32_t k = 0; k < here; k++) {
+      if (known >> k & 1) continue;
+      const offer<W> o = offer_in_layer<W>(job, l, first + k, split);
+      const offered_sets sets = first_offered<W>(job, first + k, o, lane);
+      if (lane == k) own = sets;
     }
-    const double own = __shfl_sync(FULL, uniform, (int) (z % 32));
-    if (split && !picks && !l.layer()[z]) { /* without parents */
-      for (uint32_t w = lane; w < words; w += 32) l.parents()[(uint64_t) z * words + w] = 0;
-      continue;
+    if (lane < here && !without) {
+      drawn.left = weft_u01(words_drawn.v[0], words_drawn.v[1]);
+      drawn = draw_within(job, drawn, own, l.value()[z]);
     }
-    const int32_t pick = draw_set<W>(job, z, l.before() + (uint64_t) l.layer()[z] * words,
-                                     split ? layer_before(job, l, z) : NULL, l.value()[z], own, lane);
-    if (picks && !lane) picks[z] = pick;
-    score += job.score[job.start[z] + pick];
-    set_parents<W>(job, l, z, pick, lane);
+    for (uint32_t rest = __ballot_sync(FULL, drawn.left >= 0); rest; rest &= rest - 1) {
+      const int who = __ffs((int) rest) - 1;
+      const uint32_t node = first + (uint32_t) who;
+      drawn_set its;
+      its.left = __shfl_sync(FULL, drawn.left, who);
+      its.pick = __shfl_sync(FULL, drawn.pick, who);
+      its = draw_from<W>(job, node, offer_in_layer<W>(job, l, node, split), __shfl_sync(FULL, own.chunk, who) + 1, its,
+                         l.value()[node], lane);
+      if ((int) lane == who) drawn = its;
+    }
+    for (uint32_t w = 0; w < words && without; w++) l.parents()[(uint64_t) z * words + w] = 0;
+    if (lane >= here || without) continue;
+    const uint64_t set = job.start[z] + drawn.pick;
+    if (picks) picks[z] = drawn.pick;
+    score += job.score[set];
+    for (uint32_t w = 0; w < words; w++) l.parents()[(uint64_t) z * words + w] = job.mask[set * words + w];
   }
   __syncwarp();
-  return score;
+  return total(score);
 }
 
 /* ---- layers ---- */
@@ -321,7 +216,12 @@ template <int W>
 __device__ static void draw_parents(const chain_job &job, const layers_view &l, int32_t z, const uint64_t *before,
                                     const uint64_t *last, int64_t value, double uniform, uint32_t lane)
 {
-  set_parents<W>(job, l, (uint32_t) z, draw_set<W>(job, (uint32_t) z, before, last, value, uniform, lane), lane);
+  const uint32_t words = words_of<W>(job);
+  const drawn_set none = { uniform, -1 };
+  const uint64_t set = job.start[z] + draw_from<W>(job, (uint32_t) z, make_offer<W>(job, before, last),
+                                                   job.begin[z], none, value, lane).pick;
+  for (uint32_t w = lane; w < words; w += 32) l.parents()[(uint64_t) z * words + w] = job.mask[set * words + w];
+  __syncwarp();
 }
 
 template <int W>
