@@ -9,11 +9,11 @@
 #' @section How it searches: In a random order nodes are put in, each at the place among the others where the score of
 #'   all is highest. Then one after the other goes to the place where it is highest now, until none moves. Then some
 #'   nodes that are near each other are thrown to random places and the search goes on from there; what comes out
-#'   worse is taken back. That is repeated `kicks` times from each of `starts` orders. Of 128 nodes and more, kicks are
-#'   tried in lanes, one for 16 nodes and 64 at most, from the same order; then the order takes over what each moved, if
-#'   the score is no worse with it. What a node's parents would be among any nodes before it is kept in a tree, so that
-#'   most of it is looked up. All sets of up to 2, 3 or 4
-#'   candidates, as there is room, are listed besides: two parents may tell together what neither tells alone.
+#'   worse is taken back. That is repeated `kicks` times from each of `starts` orders. Of 256 numbers and more, kicks
+#'   are tried in lanes, one for 16 nodes and 64 at most, from the same order; then the order takes over what each
+#'   moved, if the score is no worse with it. What a node's parents would be among any nodes before it is kept in a
+#'   tree, so that most of it is looked up. All sets of up to 2, 3 or 4 candidates, as there is room, are listed
+#'   besides: two parents may tell together what neither tells alone.
 #'
 #'   A node's candidates are the nodes that a greedy search around it finds among all nodes, the `candidates` nodes with
 #'   the best scores as its only parent, and the nodes of which it is a candidate. When the search has ended, every node
@@ -68,7 +68,8 @@
 #' @param seed a whole number; NULL draws the key from R's generator.
 #' @return An object of class `weft_bn_search` and `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `node_scores`,
 #'   `order` (names), `start_scores` (what each start came to), `counts` (best moves, parent sets scored, pairs of a
-#'   node and a candidate, and how often candidates were added). What takes networks takes it: [bn_fit()],
+#'   node and a candidate, and how often candidates were added; of many thousands of nodes, more sets or fewer may be
+#'   scored twice). What takes networks takes it: [bn_fit()],
 #'   [bn_compare()], [bn_convert()], [plot.weft_bn()], `start` of [bn_learn()].
 #' @seealso [bn_learn()], [bn_score()], [bn_cpdag()]
 #' @export
@@ -140,8 +141,8 @@ check_search_memory <- function(input, score, most, starts, threads) {
   near <- min(p, 60)
   pairs <- as.double(p) * near
   trees <- 19 * (2^14 + min(256 * pairs, 2^24) + 16 * pairs + 62 * p) + 64 * p
-  lanes <- if (p < 128) 0 else min(p %/% 16, 64)
   gauss <- score == "bge"
+  lanes <- if (p < 256 || !gauss) 0 else min(p %/% 16, 64)
   cells <- if (gauss) 256 * p else 2 * (most + 2) * (2^21 + 14 * input$n) + 2^25
   need <- 10 * as.double(input$n) * p + 40 * as.double(p)^2 + gauss * min(8 * pairs * (near + 16), 2^30) +
     trees + starts * (lanes + 1) * 80 * p + threads * (cells + 80 * p)
