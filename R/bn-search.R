@@ -9,8 +9,8 @@
 #' @section How it searches: Nodes are inserted in a random order, each at the place among the others where the total
 #'   score is highest. Then each node in turn moves to the place where the score is highest now, until none moves. Then
 #'   some nodes that are near each other are moved to random places, and the search continues from there; a worse result
-#'   is discarded. This is repeated `kicks` times from each of `starts` orders. With 128 nodes or more, kicks are tried
-#'   in lanes, one for every 16 nodes and at most 64, from the same order; the order then takes over what each lane
+#'   is discarded. This is repeated `kicks` times from each of `starts` orders. With 256 numeric nodes or more, kicks are
+#'   tried in lanes, one for every 16 nodes and at most 64, from the same order; the order then takes over what each lane
 #'   moved, if the score is no worse with it. The best parents of a node among any set of nodes before it are kept in a
 #'   tree, so that most of them are looked up. In addition, all sets of up to 2, 3 or 4 candidates, as far as memory
 #'   allows, are listed: two parents may explain together what neither explains alone.
@@ -69,7 +69,8 @@
 #' @param seed a whole number; NULL draws the key from R's generator.
 #' @return An object of class `weft_bn_search` and `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `node_scores`,
 #'   `order` (names), `start_scores` (what each start came to), `counts` (best moves, parent sets scored, pairs of a
-#'   node and a candidate, and how often candidates were added). Functions that take networks take it: [bn_fit()],
+#'   node and a candidate, and how often candidates were added; with many thousands of nodes, the number of sets that
+#'   are scored twice may vary). Functions that take networks take it: [bn_fit()],
 #'   [bn_compare()], [bn_convert()], [plot.weft_bn()], `start` of [bn_learn()].
 #' @seealso [bn_learn()], [bn_score()], [bn_cpdag()]
 #' @export
@@ -141,8 +142,8 @@ check_search_memory <- function(input, score, most, starts, threads) {
   near <- min(p, 60)
   pairs <- as.double(p) * near
   trees <- 19 * (2^14 + min(256 * pairs, 2^24) + 16 * pairs + 62 * p) + 64 * p
-  lanes <- if (p < 128) 0 else min(p %/% 16, 64)
   gauss <- score == "bge"
+  lanes <- if (p < 256 || !gauss) 0 else min(p %/% 16, 64)
   cells <- if (gauss) 256 * p else 2 * (most + 2) * (2^21 + 14 * input$n) + 2^25
   need <- 10 * as.double(input$n) * p + 40 * as.double(p)^2 + gauss * min(8 * pairs * (near + 16), 2^30) +
     trees + starts * (lanes + 1) * 80 * p + threads * (cells + 80 * p)

@@ -1,7 +1,8 @@
-/* Starts and kicks of a search; see bn_search.h. Starts are independent of each other. In networks of many nodes, kicks
- * are tried in lanes (bn_climb.h), several of them at once from the same order, and what they moved is joined in the
- * order of the lanes. How many there are depends on the number of nodes alone, so that threads do not matter. All that
- * climbs does so in portions, between which R is asked whether to go on. */
+/* Starts and kicks of a search; see bn_search.h. Starts are independent of each other. Of many numbers, kicks are tried
+ * in lanes (bn_climb.h), several of them at once from the same order, and what they moved is joined in the order of the
+ * lanes. How many there are depends on the number of nodes alone, so that threads do not matter. Kicks of categories
+ * follow each other: they lead out of orders step by step, which lanes from one order do less well. All that climbs
+ * does so in portions, between which R is asked whether to go on. */
 #include <math.h>
 #include <string.h>
 #include "../base/parallel.h"
@@ -9,8 +10,9 @@
 
 #define PORTION 2000    /* parent sets scored and values asked for between two polls; grows with what they take */
 #define MOST_WIDENINGS 50
+#define MOSTLY 0.7      /* so much of the trees' room is filled before a climb at most */
 #define MOST_LANES 64   /* of a start */
-#define FEW_NODES 128   /* they need no lanes: starts are enough for the threads */
+#define FEW_NODES 256   /* they need no lanes: starts are enough for the threads */
 #define NODES_A_LANE 16 /* kicks that are near each other hinder each other */
 #define ROUNDS 48       /* in which the kicks are used up, if each lane has more than one in a round */
 
@@ -42,7 +44,7 @@ static weft_status run_portion(weft_ctx *ctx, search_run *run, size_t tasks, wef
   double took;
   const weft_status st = weft_bn_run_timed(ctx, run->search->problem->threads, tasks, task, run, run->from, &took);
   run->portion *= took < 0.01 ? 2 : took > 0.1 ? 0.5 : 1;
-  weft_bn_trees_tidy(&run->trees);
+  weft_bn_trees_tidy(&run->trees, 1);
   return st;
 }
 
@@ -51,6 +53,7 @@ static weft_status climb(weft_ctx *ctx, search_run *run, size_t count)
 {
   weft_status st = WEFT_OK;
   const size_t starts = run->search->starts;
+  weft_bn_trees_tidy(&run->trees, MOSTLY);
   for (size_t left = count; left;) {
     WEFT_TRY(run_portion(ctx, run, left, climb_task));
     size_t still = 0;
@@ -183,7 +186,8 @@ static weft_status make_climbers(weft_arena *mem, search_run *run)
   weft_status st = WEFT_OK;
   const weft_bn_search *search = run->search;
   const size_t p = search->problem->p, starts = search->starts;
-  const size_t count = p < FEW_NODES || !search->kicks ? 0 : p / NODES_A_LANE;
+  const int lanes = weft_bn_gauss(search->problem) && p >= FEW_NODES && search->kicks;
+  const size_t count = lanes ? p / NODES_A_LANE : 0;
   run->lane_count = count < MOST_LANES ? count : MOST_LANES;
   WEFT_TAKE(run->climbers, mem, starts);
   WEFT_TAKE(run->lanes, mem, starts * run->lane_count);

@@ -146,8 +146,8 @@ weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_search *search, co
                                const weft_bn_listed *listed, weft_bn_trees *out);
 /* Forgets the trees of the marked nodes, whose candidates are others now. */
 void weft_bn_trees_forget(weft_bn_trees *trees, const uint8_t *which);
-/* Forgets all trees when their room is used up. These two are for when no other thread looks at trees. */
-void weft_bn_trees_tidy(weft_bn_trees *trees);
+/* Forgets all trees when more than this share of their room is used. Both are for when no thread looks at trees. */
+void weft_bn_trees_tidy(weft_bn_trees *trees, double filled);
 /* The score of node i's parents; with `parents` (not NULL) also who they are, ascending, *m of them. *asked_for has the
  * bits of all nodes of which it mattered whether they come before: the score is the same until one of these does or
  * does no longer. Nodes share bits, so that a bit may be there without its node. */

@@ -3,8 +3,9 @@
  * first of them that does. What is left after shrinking depends on the grown set alone.
  *
  * Trees serve all threads and starts: a node's tree is locked while it is looked at. What is asked for decides what is
- * in them, not who asks first. When the room is used up, what is missing is scored and not kept, until all trees are
- * forgotten, when no thread looks at them. */
+ * in them, not who asks first. When most of the room is used before a climb or a round of kicks, all trees are
+ * forgotten, so that the same sets are scored with any number of threads. If it is used up before, what is missing is
+ * scored and not kept, until no thread looks at trees and they are forgotten: then only the scores are the same. */
 #include <sched.h>
 #include <string.h>
 #include "bn_search.h"
@@ -38,9 +39,10 @@ done:
   return st;
 }
 
-void weft_bn_trees_tidy(weft_bn_trees *t)
+void weft_bn_trees_tidy(weft_bn_trees *t, double filled)
 {
-  if (t->stems > t->most_stems || t->branches > t->most_branches) forget_all(t);
+  if ((double) t->stems > filled * (double) t->most_stems || (double) t->branches > filled * (double) t->most_branches)
+    forget_all(t);
 }
 
 void weft_bn_trees_forget(weft_bn_trees *t, const uint8_t *which)

@@ -92,8 +92,8 @@ test_that("threads do not matter, seeds and starts do", {
 })
 
 test_that("many nodes: kicks in lanes are the same with any number of threads, no worse than none, and keep priors", {
-  x <- search_data(60, 140)
-  required <- data.frame(from = paste0("v", c(140, 90, 77)), to = paste0("v", c(1, 30, 76)))
+  x <- search_data(60, 260)
+  required <- data.frame(from = paste0("v", c(260, 90, 77)), to = paste0("v", c(1, 30, 76)))
   run <- function(...) {
     bn_search(x, prior = bn_prior(names(x), required = required), seed = 2, max_parents = 4, ...)
   }
