@@ -218,6 +218,7 @@ static weft_status join(weft_pca_space *s, double *x, size_t count) { return wef
 /* ---- products ---- */
 
 #define TILED_VALUES 1e6 /* fewer stay in cache as they are */
+#define LEAST_TILED 3    /* vectors, which are made up to a multiple of 4 */
 
 /* The first product may be the last; further ones are worth tiles, a copy of 10 bytes per value. */
 static weft_status make_tiles(weft_pca_space *s, size_t b)
@@ -226,7 +227,7 @@ static weft_status make_tiles(weft_pca_space *s, size_t b)
   const weft_pca_data *d = s->data;
   weft_pca_panel x;
   double stored = 0;
-  if (!d->stays || !weft_pca_tiles_take(b) || s->products++ != 1) return WEFT_OK;
+  if (!d->stays || b < LEAST_TILED || s->products++ != 1) return WEFT_OK;
   for (size_t t = 0; t < d->panels; t++) {
     WEFT_TRY(d->fetch(s->ctx, d->source, t, &x));
     stored += x.starts[x.p];
@@ -244,10 +245,12 @@ done:
   return st;
 }
 
-/* to[i b + j] = from[i + j rows] times[i] */
-static void by_rows(double *to, const double *from, size_t rows, size_t b, const double *times)
+/* to[i b + j] = from[i + j rows] times[i] for vectors that are given, 0 for others */
+static void by_rows(double *to, const double *from, size_t rows, size_t given, size_t b, const double *times)
 {
-  for (size_t j = 0; j < b; j++)
+  for (size_t i = 0; given < b && i < rows; i++)
+    for (size_t j = given; j < b; j++) to[i * b + j] = 0;
+  for (size_t j = 0; j < given; j++)
     for (size_t i = 0; i < rows; i++) to[i * b + j] = from[i + j * rows] * (times ? times[i] : 1);
 }
 
@@ -261,11 +264,13 @@ static weft_status sparse_product(weft_pca_space *s, int transposed, const doubl
   double *in, *sums, *shift;
   weft_pca_panel x;
   WEFT_TRY(make_tiles(s, b));
-  const weft_pca_tiles *tiles = weft_pca_tiles_take(b) ? s->tiles : NULL;
+  const weft_pca_tiles *tiles = b < LEAST_TILED ? NULL : s->tiles;
+  const size_t given = b;
+  if (tiles) b = (b + 3) / 4 * 4;
   WEFT_TAKE(in, &mem, from * b);
   WEFT_TAKE0(sums, &mem, to * b);
   WEFT_TAKE0(shift, &mem, b);
-  by_rows(in, v, from, b, transposed ? form->row : form->factor);
+  by_rows(in, v, from, given, b, transposed ? form->row : form->factor);
   for (size_t i = 0; i < from; i++) weft_add_scaled(b, shift, transposed ? 1 : form->center[i], in + i * b);
   for (size_t t = 0; t < s->data->panels; t++) {
     WEFT_TRY(s->data->fetch(ctx, s->data->source, t, &x));
@@ -277,7 +282,7 @@ static weft_status sparse_product(weft_pca_space *s, int transposed, const doubl
     else st = weft_pca_sparse_times(ctx, &x, from_here, b, to_here);
     if (st != WEFT_OK) goto done;
   }
-  for (size_t j = 0; j < b; j++)
+  for (size_t j = 0; j < given; j++)
     for (size_t i = 0; i < to; i++) {
       const double centred = sums[i * b + j] - shift[j] * (transposed ? form->center[i] : 1);
       out[i + j * to] = centred * (transposed ? form->factor[i] : form->row ? form->row[i] : 1);
@@ -319,7 +324,7 @@ static weft_status twice(weft_pca_space *s, const double *v, size_t b, double *o
   WEFT_TAKE0(sums, &mem, p * b);
   WEFT_TAKE0(shift, &mem, b);
   WEFT_TAKE0(total, &mem, b);
-  by_rows(in, v, p, b, form->factor);
+  by_rows(in, v, p, b, b, form->factor);
   for (size_t i = 0; i < p; i++) weft_add_scaled(b, shift, form->center[i], in + i * b);
   for (size_t t = 0; t < s->data->panels; t++) {
     WEFT_TRY(s->data->fetch(ctx, s->data->source, t, &x));

@@ -79,30 +79,31 @@ done:
 
 /* ---- products ---- */
 
-/* Of one tile, columns from .. to - 1, with b vectors: u = S v, and out += S'u. */
+/* Of one tile, columns from .. to - 1, with b vectors, a multiple of 4: u += S v, and out += S'u. */
 typedef void (*tile_work)(const weft_pca_tiles *x, size_t tile, size_t from, size_t to, size_t b, const double *in,
                           double *out);
 typedef struct { tile_work times, transposed; } tile_kernels;
 
-/* `lanes` has `wide` numbers; b is a multiple of 4, of which all are summed at once. */
+/* `lanes` has `wide` numbers; `count` vectors out of b, 4 or 8, are summed at once. */
 #define TILE_KERNELS(name, target, lanes, wide) \
   target static inline void name##_times_b(const weft_pca_tiles *x, size_t tile, size_t from, size_t to, \
-                                           const size_t b, const double *v, double *u) \
+                                           const size_t count, size_t b, const double *v, double *u) \
   { \
     const uint32_t *start = starts_of(x, tile); \
     const uint16_t *rows = x->rows + x->begin[tile]; \
     const double *values = x->values + x->begin[tile]; \
     for (size_t j = from; j < to; j++) { \
       lanes own[8 / wide]; \
-      for (size_t l = 0; l < b / wide; l++) own[l] = *(const lanes *) (v + j * b + l * wide); \
+      for (size_t l = 0; l < count / wide; l++) own[l] = *(const lanes *) (v + j * b + l * wide); \
       for (uint32_t i = start[j]; i < start[j + 1]; i++) { \
         lanes *row = (lanes *) (u + (size_t) rows[i] * b); \
-        for (size_t l = 0; l < b / wide; l++) row[l] += own[l] * values[i]; \
+        for (size_t l = 0; l < count / wide; l++) row[l] += own[l] * values[i]; \
       } \
     } \
   } \
   target static inline void name##_transposed_b(const weft_pca_tiles *x, size_t tile, size_t from, size_t to, \
-                                                const size_t b, const double *u, double *out) \
+                                                const size_t count, size_t b, const double *u, \
+                                                double *out) \
   { \
     const uint32_t *start = starts_of(x, tile); \
     const uint16_t *rows = x->rows + x->begin[tile]; \
@@ -110,31 +111,33 @@ typedef struct { tile_work times, transposed; } tile_kernels;
     for (size_t j = from; j < to; j++) { \
       lanes even[8 / wide], odd[8 / wide]; \
       uint32_t i = start[j]; \
-      for (size_t l = 0; l < b / wide; l++) even[l] = odd[l] = (lanes) { 0 }; \
+      for (size_t l = 0; l < count / wide; l++) even[l] = odd[l] = (lanes) { 0 }; \
       for (; i + 2 <= start[j + 1]; i += 2) { \
         const lanes *one = (const lanes *) (u + (size_t) rows[i] * b); \
         const lanes *other = (const lanes *) (u + (size_t) rows[i + 1] * b); \
-        for (size_t l = 0; l < b / wide; l++) even[l] += one[l] * values[i]; \
-        for (size_t l = 0; l < b / wide; l++) odd[l] += other[l] * values[i + 1]; \
+        for (size_t l = 0; l < count / wide; l++) even[l] += one[l] * values[i]; \
+        for (size_t l = 0; l < count / wide; l++) odd[l] += other[l] * values[i + 1]; \
       } \
       if (i < start[j + 1]) { \
         const lanes *one = (const lanes *) (u + (size_t) rows[i] * b); \
-        for (size_t l = 0; l < b / wide; l++) even[l] += one[l] * values[i]; \
+        for (size_t l = 0; l < count / wide; l++) even[l] += one[l] * values[i]; \
       } \
-      for (size_t l = 0; l < b / wide; l++) *(lanes *) (out + j * b + l * wide) += even[l] + odd[l]; \
+      for (size_t l = 0; l < count / wide; l++) *(lanes *) (out + j * b + l * wide) += even[l] + odd[l]; \
     } \
   } \
   target static void name##_times(const weft_pca_tiles *x, size_t tile, size_t from, size_t to, size_t b, \
                                   const double *in, double *out) \
   { \
-    if (b == 4) name##_times_b(x, tile, from, to, 4, in, out); \
-    else name##_times_b(x, tile, from, to, 8, in, out); \
+    size_t l = 0; \
+    for (; l + 8 <= b; l += 8) name##_times_b(x, tile, from, to, 8, b, in + l, out + l); \
+    if (l < b) name##_times_b(x, tile, from, to, 4, b, in + l, out + l); \
   } \
   target static void name##_transposed(const weft_pca_tiles *x, size_t tile, size_t from, size_t to, size_t b, \
                                        const double *in, double *out) \
   { \
-    if (b == 4) name##_transposed_b(x, tile, from, to, 4, in, out); \
-    else name##_transposed_b(x, tile, from, to, 8, in, out); \
+    size_t l = 0; \
+    for (; l + 8 <= b; l += 8) name##_transposed_b(x, tile, from, to, 8, b, in + l, out + l); \
+    if (l < b) name##_transposed_b(x, tile, from, to, 4, b, in + l, out + l); \
   } \
   static const tile_kernels name = { name##_times, name##_transposed };
 
@@ -145,14 +148,14 @@ TILE_KERNELS(portable, , two_lanes, 2)
 typedef double one_lane;
 TILE_KERNELS(portable, , one_lane, 1)
 #endif
-#if defined(__GNUC__) && defined(__x86_64__)
+#if WEFT_SIMD_X86
 typedef double four_lanes __attribute__((vector_size(32), aligned(8)));
-TILE_KERNELS(avx2, __attribute__((target("avx2"))), four_lanes, 4)
+TILE_KERNELS(avx2, WEFT_TARGET_AVX2, four_lanes, 4)
 #endif
 
 static const tile_kernels *kernels(void)
 {
-#if defined(__GNUC__) && defined(__x86_64__)
+#if WEFT_SIMD_X86
   if (weft_simd_level() >= WEFT_SIMD_AVX2) return &avx2;
 #endif
   return &portable;

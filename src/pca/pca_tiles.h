@@ -16,7 +16,6 @@ typedef struct weft_pca_tiles {
 /* Of a panel whose columns have rising rows; what is taken lives in `mem`. */
 weft_status weft_pca_tile(weft_ctx *ctx, const weft_pca_panel *x, weft_arena *mem, weft_pca_tiles *out);
 
-/* As weft_pca_sparse_times() and weft_pca_sparse_transposed(), for blocks of 4 and 8 vectors. */
-static inline int weft_pca_tiles_take(size_t b) { return b == 4 || b == 8; }
+/* As weft_pca_sparse_times() and weft_pca_sparse_transposed(); b is a multiple of 4. */
 weft_status weft_pca_tiles_times(weft_ctx *ctx, const weft_pca_tiles *x, const double *v, size_t b, double *out);
 weft_status weft_pca_tiles_transposed(weft_ctx *ctx, const weft_pca_tiles *x, const double *u, size_t b, double *out);

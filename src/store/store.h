@@ -141,7 +141,7 @@ typedef struct weft_store_waiting {
   weft_store_entry *entry;
   size_t room, count;
   uint64_t first, rows;
-  const weft_store_rows *given;
+  weft_store_rows given; /* starts NULL: none */
 } weft_store_waiting;
 
 typedef struct weft_store_writer {
@@ -200,7 +200,7 @@ void weft_store_abandon(weft_store_writer *w);
 /* ---- what is in memory (store_take.c) ---- */
 
 weft_status weft_store_take_rows(weft_ctx *ctx, weft_store_writer *w, weft_store_rows *rows);
-/* Rows that make one block, the next ones, where no block is open. They must stay until weft_store_settle(). */
+/* Rows that make one block, the next ones, where no block is open. Their arrays must stay until weft_store_settle(). */
 weft_status weft_store_take_block(weft_ctx *ctx, weft_store_writer *w, const weft_store_rows *rows);
 /* All of these as entries, of which there is room for as many; *count: how many there are. */
 weft_status weft_store_entries(weft_ctx *ctx, const weft_store_rows *rows, uint64_t p, weft_store_entry *out,

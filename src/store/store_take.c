@@ -71,13 +71,32 @@ done:
   return st;
 }
 
+/* How many rows from the next one on make a block that is full, where none is open; 0: they do not. */
+static size_t whole_block(const weft_store_writer *w, const weft_store_rows *x)
+{
+  const double *from = x->starts + x->done;
+  const size_t left = x->rows - x->done;
+  size_t rows = 1;
+  if (w->count || x->first + x->done != w->first) return 0;
+  while (rows < left && rows < WEFT_STORE_ROWS && from[rows + 1] - from[0] <= (double) w->most) rows++;
+  return rows < left ? rows : 0;
+}
+
 weft_status weft_store_take_rows(weft_ctx *ctx, weft_store_writer *w, weft_store_rows *x)
 {
   weft_status st = WEFT_OK;
   for (; x->done < x->rows; x->done++) {
     if (x->done % ROWS_AT_ONCE == 0) WEFT_TRY(weft_poll(ctx, (double) w->first, (double) w->n));
+    for (size_t rows; (rows = whole_block(w, x)); x->done += rows) {
+      weft_store_rows block = *x;
+      block.first += x->done;
+      block.starts += x->done;
+      block.rows = rows;
+      WEFT_TRY(weft_store_take_block(ctx, w, &block));
+    }
     WEFT_TRY(take_row(ctx, w, x, x->done));
   }
+  st = weft_store_settle(ctx, w);
 done:
   return st;
 }

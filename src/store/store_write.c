@@ -187,11 +187,11 @@ static weft_status encode_one(weft_ctx *ctx, size_t item, void *data)
   b->first = x.first;
   b->rows = x.rows;
   b->values = x.count;
-  if (x.given) {
-    WEFT_TRY(weft_store_encode_rows(ctx, x.given, all->w->p, x.entry, &all->mem[item], &all->bytes[item], &b->bytes,
+  if (x.given.starts) {
+    WEFT_TRY(weft_store_encode_rows(ctx, &x.given, all->w->p, x.entry, &all->mem[item], &all->bytes[item], &b->bytes,
                                     &b->kind));
     if (all->bytes[item]) goto sum;
-    WEFT_TRY(weft_store_entries(ctx, x.given, all->w->p, x.entry, &x.count));
+    WEFT_TRY(weft_store_entries(ctx, &x.given, all->w->p, x.entry, &x.count));
   }
   WEFT_TRY(in_order(ctx, &x, all->w->p, &own, &entry));
   b->values = merge_equal(entry, x.count);
@@ -260,7 +260,7 @@ weft_status weft_store_flush(weft_ctx *ctx, weft_store_writer *w, uint64_t rows)
   weft_status st = WEFT_OK;
   if (w->waiting == w->slots) WEFT_TRY(weft_store_settle(ctx, w));
   weft_store_waiting *to = &w->wait[w->waiting++];
-  const weft_store_waiting open = { w->entry, w->room, w->count, w->first, rows, NULL };
+  const weft_store_waiting open = { w->entry, w->room, w->count, w->first, rows, { .starts = NULL } };
   w->entry = to->entry;
   w->room = to->room;
   *to = open;
@@ -281,7 +281,7 @@ weft_status weft_store_take_block(weft_ctx *ctx, weft_store_writer *w, const wef
   to->count = count;
   to->first = w->first;
   to->rows = rows->rows;
-  to->given = rows;
+  to->given = *rows;
   w->waiting++;
   w->first += rows->rows;
   w->last = w->first;
