@@ -1,8 +1,10 @@
 # Every native entry point with R's memory collected at each of its allocations (gctorture): the same result as without,
 # bit by bit. What is not protected is gone then, and shows.
 #
-#   Rscript longtests/native.R [--only mi_rank,irm] [--jobs 2] [--seconds Inf]
+#   Rscript longtests/native.R [--only mi_rank,irm] [--jobs 2] [--seconds Inf] [--torture yes]
 #
+# --torture   no: only which entry points the calls enter, which random invalid calls, interrupts and failing
+#             allocations begin with too
 # --seconds   no function begins later than this, and one that is at work then is stopped; the last line counts the rest
 suppressPackageStartupMessages(library(weft))
 `%||%` <- function(a, b) if (is.null(a)) b else a
@@ -10,7 +12,7 @@ source("longtests/options.R")
 for (file in c("helper-errors.R", "helper-variants.R", "helper-store.R", "helper-store-files.R")) {
   source(file.path("tests/testthat", file))
 }
-given <- options_given(only = NA, jobs = "2", seconds = "Inf")
+given <- options_given(only = NA, jobs = "2", seconds = "Inf", torture = "yes")
 source("longtests/entered.R")
 tortured <- FALSE # collecting only within native calls: what the R code around them does would take hours
 watch_native_calls(function(name) if (tortured) gctorture(TRUE), function() gctorture(FALSE))
@@ -51,7 +53,7 @@ compare <- function(name) {
   plain <- result_of(calls[[name]], FALSE)
   set.seed(1)
   setTimeLimit(elapsed = max(1, as.numeric(deadline - Sys.time(), units = "secs")))
-  under <- tryCatch(result_of(calls[[name]], TRUE), error = function(e) if (Sys.time() >= deadline) NULL else stop(e))
+  under <- tryCatch(result_of(calls[[name]], given$torture == "yes"), error = function(e) if (Sys.time() >= deadline) NULL else stop(e))
   setTimeLimit()
   if (is.null(under) && !is.null(plain)) return(list(state = "late"))
   same <- identical(plain, under)

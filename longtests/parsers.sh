@@ -16,12 +16,10 @@ flags="-g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefine
   -Wall -Wextra -Wno-unused-variable"
 with_r="$(R CMD config --cppflags) -L$R_HOME/lib -Wl,-rpath,$R_HOME/lib -lR"
 base="src/base/arena.c src/base/context.c"
-store="src/store/store_os.c src/store/store_pack.c src/store/store_block.c src/store/store_read.c src/store/store_pass.c
-  src/store/store_together.c src/store/store_market.c"
+store=$(ls src/store/*.c | grep -v _glue)
 sources() { # what is linked beside the harness
   case $1 in
-    resume) echo "$base $store src/store/store_write.c src/store/store_resume.c" ;;
-    store | market) echo "$base $store" ;;
+    store | resume | market) echo "$base $store" ;;
     words) echo "src/irm/irm_bow.c" ;;
     plink) echo "$base src/base/bits*.c src/base/simd.c src/mi/io/mi_plink.c src/mi/io/mi_plink_glue.c $with_r" ;;
     checkpoint) echo "src/irm/irm_saved_glue.c $with_r" ;;

@@ -149,9 +149,9 @@ draw_mi_select <- function() {
 }
 
 draw_mi_tuples <- function() {
-  p <- whole(2, 7)
+  p <- whole(3, 7)
   d <- some_features(some_size(200), p, some_levels(p), pick(2, 3))
-  drawn_call("mi_tuples", c(d, list(order = whole(1, min(p, 4)))))
+  drawn_call("mi_tuples", c(d, list(order = whole(3, min(p, 5)))))
 }
 
 draw_mi_matrix <- function() if (chance(0.5)) draw_matrix_of_counts() else draw_matrix_of_numbers()

@@ -20,7 +20,7 @@ draw_import <- function() {
   sparse <- if (form != "matrix") methods::as(methods::as(Matrix::Matrix(m, sparse = TRUE, doDiag = FALSE),
                                                           "generalMatrix"), "CsparseMatrix")
   x <- switch(form, matrix = m, blocks = list(sparse, sparse), sparse)
-  args <- c(list(x = x), maybe(0.4, memory = 10^stats::runif(1, 4, 6)))
+  args <- c(list(x = x), maybe(0.4, memory = 2^20))
   scaled <- chance(0.5)
   call <- drawn_call("weft_import", args)
   call$run <- function(side) {
