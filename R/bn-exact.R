@@ -42,7 +42,7 @@ bn_exact <- function(data, max_parents = 4, score = "bdeu", posterior = c("none"
   if (is.null(table)) {
     if (length(p)) check_exact_memory(p, posterior, chosen$name)
     table <- bn_scores(data, max_parents = max_parents, score = score, ..., threads = threads, progress = progress,
-                       backend = backend, keep = keep)
+                       backend = table_backend(backend, score), keep = keep)
   }
   nodes <- length(table$nodes)
   check_exact_memory(nodes, posterior, chosen$name, length(table$score), threads_for(threads))

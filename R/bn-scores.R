@@ -194,6 +194,12 @@ bn_scores_backend <- function(backend, problem, predicted) {
   choose_backend(backend, cost(predicted$seconds, predicted$device_seconds, predicted$bytes))
 }
 
+# The back end that counts the table for other work on `backend`: the CPU where a device does not count such scores.
+table_backend <- function(backend, score) {
+  kinds <- .Call(C_weft_bn_score_kinds)
+  if (isTRUE(score %in% kinds$name[!kinds$device])) "cpu" else backend
+}
+
 bn_check_memory <- function(predicted, problem, keep) {
   free <- host_free()
   if (keep == "all" && predicted$sets > 2^31 - 1) {

@@ -96,7 +96,7 @@ bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, 
   keep <- if (target == "max") "max" else "sum"
   table <- given_table(data, bn_given(match.call()), keep) %||%
     bn_scores(data, max_parents = max_parents, score = score, ..., threads = threads, progress = progress,
-              backend = backend, keep = keep)
+              backend = table_backend(backend, score), keep = keep)
   run <- chain_settings(iterations, chains, temperatures, swap_every, thin, burn_in, top, target, seed)
   check_chain_memory(run, length(table$nodes))
   if (!is.null(ranks)) run$key <- ranks_gather(run$key)[[1L]]
