@@ -106,7 +106,7 @@ follow <- function(job, at) {
   since <- clock()
   repeat {
     out <- suppressWarnings(parallel::mccollect(job, wait = FALSE, timeout = 2))
-    now <- tryCatch(as.numeric(scan(at, nlines = 1L, quiet = TRUE)), error = function(e) NULL)
+    now <- tryCatch(as.numeric(suppressWarnings(scan(at, nlines = 1L, quiet = TRUE))), error = function(e) NULL)
     if (length(now) == 3L && !identical(now, kept)) {
       kept <- now
       since <- clock()

@@ -1,6 +1,7 @@
 #!/bin/sh
 # libFuzzer on what reads files from elsewhere: stores, imports that go on, Matrix Market text, bag-of-words text,
-# PLINK's files and checkpoints (the harnesses are in longtests/parsers), under the address and undefined-behaviour sanitizers.
+# PLINK's files and checkpoints (the harnesses are in longtests/parsers), under the address and undefined-behaviour
+# sanitizers.
 # Needs clang, and R as a shared library.
 # Usage: longtests/parsers.sh [--seconds 60] [name ...]     exit status 1 if any input was a finding,
 # which stays in the folder that is named then.
