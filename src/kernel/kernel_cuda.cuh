@@ -135,7 +135,7 @@ template <typename Real> struct tile_memory {
 };
 
 /* Where a thread is: the queries tq * V + i and T / 2 + tq * V + i are its own, and so are references by tx. */
-template <typename Real> struct tile_place { int thread, tq, tx; int64_t block, first_query; };
+struct tile_place { int thread, tq, tx; int64_t block, first_query; };
 
 template <typename Real, bool PAIRS, int COLS>
 __device__ static __forceinline__ tile_memory<Real> divide_memory(unsigned char *bytes, int d)
@@ -157,7 +157,7 @@ __device__ static __forceinline__ tile_memory<Real> divide_memory(unsigned char 
 /* Dimensions j0 .. j0 + width - 1 of the block's queries. */
 template <typename Real, bool EXPAND, bool PAIRS>
 __device__ static __forceinline__ void load_queries(const tile_args<Real> &a, const tile_memory<Real> &m,
-                                                    const tile_place<Real> &p, const float *centre, int j0, int width)
+                                                    const tile_place &p, const float *centre, int j0, int width)
 {
   const int T = tile_shape<Real>::T;
   for (int k = p.thread; k < width * T; k += TILE_THREADS) {
@@ -174,7 +174,7 @@ __device__ static __forceinline__ void load_queries(const tile_args<Real> &a, co
 /* The same of references at .. end - 1. */
 template <typename Real, bool PAIRS>
 __device__ static __forceinline__ void load_references(const tile_args<Real> &a, const tile_memory<Real> &m,
-                                                       const tile_place<Real> &p, const float *centre, int j0,
+                                                       const tile_place &p, const float *centre, int j0,
                                                        int width, int64_t at, int64_t end)
 {
   for (int k = p.thread; k < width * m.rows; k += TILE_THREADS) {
@@ -189,7 +189,7 @@ __device__ static __forceinline__ void load_references(const tile_args<Real> &a,
 
 template <typename Real, int COLS>
 __device__ static __forceinline__ void load_weights(const tile_args<Real> &a, const tile_memory<Real> &m,
-                                                    const tile_place<Real> &p, int64_t at, int64_t end)
+                                                    const tile_place &p, int64_t at, int64_t end)
 {
   for (int k = p.thread; k < COLS * m.rows; k += TILE_THREADS) {
     const int c = k / m.rows;
@@ -200,7 +200,7 @@ __device__ static __forceinline__ void load_weights(const tile_args<Real> &a, co
 
 /* The squares of expanded distances; those of queries only where `queries`. */
 template <typename Real>
-__device__ static __forceinline__ void square_terms(const tile_memory<Real> &m, const tile_place<Real> &p, int width,
+__device__ static __forceinline__ void square_terms(const tile_memory<Real> &m, const tile_place &p, int width,
                                                     bool queries, bool one_more)
 {
   const int T = tile_shape<Real>::T;
@@ -226,7 +226,7 @@ __device__ static __forceinline__ void take_halves(const Real *row, pack16<Real>
 /* Adds what `width` dimensions make of the distances between a thread's queries and its references of the tile `part`;
  * `first`: they are the first dimensions. */
 template <typename Real, bool EXPAND, bool PAIRS, int P>
-__device__ static __forceinline__ void add_distances(const tile_memory<Real> &m, const tile_place<Real> &p, int part,
+__device__ static __forceinline__ void add_distances(const tile_memory<Real> &m, const tile_place &p, int part,
                                                      int width, bool first, Real (&acc)[P][P])
 {
   const int V = tile_shape<Real>::V, T = tile_shape<Real>::T;
@@ -270,7 +270,7 @@ __device__ static __forceinline__ void add_distances(const tile_memory<Real> &m,
 
 /* A query is not paired with itself. */
 template <typename Real, int P>
-__device__ static __forceinline__ void omit_own(const tile_place<Real> &p, int64_t first_reference, Real (&acc)[P][P])
+__device__ static __forceinline__ void omit_own(const tile_place &p, int64_t first_reference, Real (&acc)[P][P])
 {
   const int V = tile_shape<Real>::V, T = tile_shape<Real>::T;
 #pragma unroll
@@ -284,7 +284,7 @@ __device__ static __forceinline__ void omit_own(const tile_place<Real> &p, int64
 /* Weights of references within reach, for the bounds of rounding. */
 template <typename Real, int KIND, int COLS, int P>
 __device__ static __forceinline__ void add_inside(const tile_args<Real> &a, const tile_memory<Real> &m,
-                                                  const tile_place<Real> &p, int part, const Real (&acc)[P][P],
+                                                  const tile_place &p, int part, const Real (&acc)[P][P],
                                                   Real (&inside)[P * COLS])
 {
   const int V = tile_shape<Real>::V, T = tile_shape<Real>::T;
@@ -306,7 +306,7 @@ __device__ static __forceinline__ void add_inside(const tile_args<Real> &a, cons
 
 /* `own_tile`: some of the distances are FAR, and count nothing. */
 template <typename Real, int KIND, int COLS, int P>
-__device__ static __forceinline__ void add_values(const tile_memory<Real> &m, const tile_place<Real> &p, int part,
+__device__ static __forceinline__ void add_values(const tile_memory<Real> &m, const tile_place &p, int part,
                                                   bool own_tile, const Real (&acc)[P][P], Real (&sum)[P * COLS])
 {
   const int V = tile_shape<Real>::V, T = tile_shape<Real>::T;
@@ -330,7 +330,7 @@ __device__ static __forceinline__ void add_values(const tile_memory<Real> &m, co
 /* Adds up what the 16 lanes of a query, tx = 0 .. 15, have in `total`. */
 template <typename Real, int COLS>
 __device__ static __forceinline__ void write_sums(const tile_args<Real> &a, const tile_memory<Real> &m,
-                                                  const tile_place<Real> &p, double *out)
+                                                  const tile_place &p, double *out)
 {
   const int V = tile_shape<Real>::V, T = tile_shape<Real>::T;
   for (int k = p.thread; k < T * a.cols; k += TILE_THREADS) {
@@ -356,7 +356,7 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
   const tile_memory<Real> m = divide_memory<Real, PAIRS, COLS>(shared_bytes, a.d);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const int64_t block = a.first_block + blockIdx.y; /* of this launch's queries */
-  const tile_place<Real> p = { (int) threadIdx.x, (warp >> 1) * 4 + (lane >> 3), (warp & 1) * 8 + (lane & 7), block,
+  const tile_place p = { (int) threadIdx.x, (warp >> 1) * 4 + (lane >> 3), (warp & 1) * 8 + (lane & 7), block,
                                block * T };
   const int64_t from = (int64_t) blockIdx.x * a.chunk;
   const int64_t end = from + a.chunk < a.rows_end ? from + a.chunk : a.rows_end;
