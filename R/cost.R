@@ -105,13 +105,16 @@ cost_network <- function(p, method, threads) {
        launching(4e-4) + in_device_memory(cuda) + fetched(100 * p^2), 8 * p^2, on_core(1.5e-4) + written(8 * p^2))
 }
 
-# Forward selection on halves of the samples; genes: regulators and targets, counted.
+# Forward selection on halves of the samples; genes: regulators and targets, counted. From `screened_regulators` on
+# the CPU computes few gains in full (src/regulation/regulation_screen.c).
+screened_regulators <- 1000
 cost_regulation <- function(n, genes, steps, resamples, nonlinear, copies, threads) {
   features <- genes[["regulators"]] * (1 + nonlinear)
   targets <- genes[["targets"]] * (1 + copies)
   products <- as.double(resamples) * features * (features / 2 + targets) * n / 2
   turns <- as.double(resamples) * targets * steps * features
-  cost(on_core((products * 6.5e-11 + turns * 6.5e-9) / threads),
+  turn <- if (genes[["regulators"]] < screened_regulators) 1.8e-9 else 6e-10
+  cost(on_core((products * 1.9e-11 + turns * turn) / threads),
        launching(0.027 + 4.5e-4 * min(features, 500)) + on_device(products / 1e13 + turns / 5e11),
        4 * features * (features + targets) + 24 * genes[["regulators"]] * genes[["targets"]], on_core(0.011),
        on_device(products / 1e13 + turns / 5e11))

@@ -1,6 +1,7 @@
 # A guard of instruction counts: what native code executes in small calls of every room, counted by valgrind's
 # callgrind, may differ from what was recorded by at most 3 %. Counts, unlike times, are the same on a busy machine;
-# they belong to a compiler and a kind of processor, and are recorded for each.
+# they belong to a compiler and a kind of processor, and are recorded for each. Imports of stores have no row: a forked
+# child does their work, which is not counted here.
 #
 #   Rscript longtests/instructions.R [--record yes] [--within 0.03]
 #
@@ -22,7 +23,7 @@ kernels <- function() {
   levels <- as.data.frame(lapply(as.data.frame(draw(400, 8, 3L)), factor))
   scores <- bn_scores(levels, 3)
   links <- irm_sample(60, 50, k = 3, seed = 1)$A
-  counts <- matrix(stats::rpois(2000, 0.3), 100)
+  wide <- matrix(stats::rnorm(60 * 1000), 60) + stats::rnorm(60)
   dense <- stats::rnorm(20000)
   density_of_many <- kde(dense, 0.1)
   many_levels <- as.data.frame(draw(1000, 20, 30L))
@@ -55,7 +56,10 @@ kernels <- function() {
     "pca, sparse" = function() pca(sparse, 5, method = "krylov", seed = 1),
     "irm" = function() irm(links, chains = 1, sweeps = 15, seed = 1),
     "regulation" = function() regulation(numbers[, 1:10], steps = 2, resamples = 4, seed = 1),
-    "weft_import" = function() weft_import(counts, tempfile(), overwrite = TRUE)
+    "regulation, screened" = function() regulation(wide, targets = 1:40, steps = 4, resamples = 8, copies = 0, seed = 1,
+                                                   stability = FALSE),
+    "mi_network, aracne with eps" = function() mi_network(abs(stats::cor(wide[, 1:200])), "aracne", eps = 0.01),
+    "mi_matrix, spearman" = function() mi_matrix(wide[, 1:200], estimator = "spearman")
   )
 }
 

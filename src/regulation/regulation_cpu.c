@@ -2,7 +2,8 @@
  *
  *   pack       (slot, panel)          scores of the half's rows as pairs, in both forms; sums and variances
  *   multiply   (slot, regulators)     correlations of all features; of few regulators, products
- *   choose     (pair, world, block)   products with some targets, then selection for each of them, in both halves
+ *   choose     (pair, world, block)   products with some targets, then selection for each of them, in both halves;
+ *                                     where features are screened, products become correlations of 16 bits at once
  *
  * Where two halves make up all rows, or all but one, products in the second are those of all rows less those in the
  * first; those of all rows are kept from the start, if they take no more than TOTAL_BYTES.
@@ -191,7 +192,8 @@ static void look_at_targets(const engine *e, size_t half, size_t first, size_t c
   const weft_regulation_half *h = &e->slots[half - e->first].half;
   for (size_t t = 0; t < count; t++) {
     int16_t *row = (int16_t *) (rows + t * e->kp);
-    const double sum = (double) gather(e, (size_t) job->target[first + t], job->rows + half * job->m, job->m, partner, row);
+    const size_t gene = (size_t) job->target[first + t];
+    const double sum = (double) gather(e, gene, job->rows + half * job->m, job->m, partner, row);
     double squares = 0, beside;
     for (size_t k = 0; k < job->m; k++) squares += row[k] * row[k];
     out[t].row = rows + t * e->kp;

@@ -82,8 +82,8 @@ typedef struct weft_regulation_loops {
   void (*products)(const int32_t *row, size_t rows, size_t kp, const int32_t *panel, int32_t *out, size_t ldo);
   /* Regulator j's correlations with all features, kind by kind, from the sums of products of its parts. */
   void (*note_near)(const weft_regulation_half *half, size_t j, const int32_t *positive, const int32_t *negative);
-  /* Correlations of some targets with the features of the panel that begins at feature `at`, from their sums of products
-   * (rows of LANES). */
+  /* Correlations of some targets with the features of the panel that begins at feature `at`, from their sums of
+   * products (rows of LANES). */
   void (*correlate)(const weft_regulation_half *half, size_t at, const int32_t *products, size_t targets,
                     const weft_regulation_target *target);
   /* with: the target's sums of products with all features; own: the regulator that it is itself, or -1. */

@@ -433,7 +433,8 @@ INLINE int screened_body(const weft_regulation_half *h, const weft_regulation_fa
 }
 
 #define SCREENED_FOR(variant, hinges) \
-  screened_body(h, favour, hinges, target, work, choice, dot_##variant, sweep_##variant, sizes_##variant, reach_##variant)
+  screened_body(h, favour, hinges, target, work, choice, dot_##variant, sweep_##variant, sizes_##variant, \
+                reach_##variant)
 #define SCREENED(variant, attributes) \
   attributes static int screened_##variant(const weft_regulation_half *h, const weft_regulation_favour *favour, \
                                            const weft_regulation_target *target, char *work, int32_t *choice) \

@@ -104,8 +104,8 @@ static size_t sweep_portable(const sweep *w, int hinges, size_t at, uint32_t *fl
   return at;
 }
 
-/* Before the first turn: size[j], the greatest |r| of regulator j's kinds times the root of its favour, and the greatest
- * of every RUN-th one, in `top`. */
+/* Before the first turn: size[j], the greatest |r| of regulator j's kinds times the root of its favour, and the
+ * greatest of every RUN-th one, in `top`. */
 typedef void size_loop(const sweep *w, int hinges, const int16_t *root, int16_t *size, int16_t *top);
 /* Which of a run reach a bar. */
 typedef uint32_t reach_loop(const int16_t *size, int16_t bar);
@@ -227,7 +227,8 @@ static uint32_t reach_portable(const int16_t *size, int16_t bar)
   target INLINE uint32_t reach_##variant(const int16_t *size, int16_t bar) \
   { \
     uint32_t flags = 0; \
-    for (size_t k = 0; k < RUN; k += LANES) flags |= (uint32_t) MASK(OF_ALL(bar), LOAD((const void *) (size + k))) << k; \
+    for (size_t k = 0; k < RUN; k += LANES) \
+      flags |= (uint32_t) MASK(OF_ALL(bar), LOAD((const void *) (size + k))) << k; \
     return flags; \
   }
 /* Which of 16 numbers a are at most b. */

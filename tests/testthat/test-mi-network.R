@@ -327,3 +327,53 @@ test_that("what rounding leaves of 0 is no edge", {
     expect_identical(nrow(as.data.frame(mi_network(independent, "relnet", threshold = 0))), 0L)
   }
 })
+
+test_that("ARACNE of many features works in place, with the same edges", {
+  x <- wave_data(40, 30) + 0.7 * wave_data(40, 30)[, rep(c(30, 1:29), length.out = 30)]
+  colnames(x) <- sprintf("G%d", 1:30)
+  of <- function(fdr, ...) mi_network(x, "aracne", estimator = "spearman", fdr = fdr, backend = "cpu", ...)
+  q <- suppressWarnings(gene_quality(x))
+  genes <- function(fdr) gene_mi_network(q, method = "aracne", fdr = fdr, backend = "cpu")
+  plain <- function(net) {
+    edges <- as.data.frame(net)
+    edges[setdiff(names(edges), "q_value")]
+  }
+  apart <- list(of(NULL), of(0.05), of(0.3), of(NULL, eps = 0.02), of(0.3, tau = 0.1), genes(0.05), genes(1))
+  room <- asNamespace("weft")
+  most <- room$many_features
+  put <- function(value) {
+    unlockBinding("many_features", room)
+    assign("many_features", value, room)
+    lockBinding("many_features", room)
+  }
+  on.exit(put(most))
+  put(10L)
+  over <- list(of(NULL), of(0.05), of(0.3), of(NULL, eps = 0.02), of(0.3, tau = 0.1), genes(0.05), genes(1))
+  put(most)
+  for (k in seq_along(over)) {
+    expect_null(attr(over[[k]], "mi"))
+    expect_identical(as.matrix(over[[k]]), as.matrix(apart[[k]]))
+    expect_equal(plain(over[[k]]), plain(apart[[k]]), tolerance = 1e-12)
+    expect_identical(summary(over[[k]]), summary(apart[[k]]))
+  }
+  expect_gt(nrow(plain(over[[3L]])), 0)
+  m <- mi_matrix(x, estimator = "spearman")
+  before <- m + 0
+  expect_identical(attr(mi_network(m, "aracne"), "mi"), m)
+  expect_identical(as.matrix(m), as.matrix(before))
+})
+
+test_that("ARACNE's bar is exact where rounding decides", {
+  set.seed(5)
+  for (run in 1:20) {
+    p <- 14
+    m <- matrix(sample(c(0, 1e-9, 0.1, 0.1 + 1e-17, 0.3, 0.1 * 3, 0.7, 1), p * p, TRUE), p)
+    m <- pmax(m, t(m))
+    for (eps in c(0, 0.1, 0.2, 1e-17, 0.6)) {
+      expect_identical(unname(as.matrix(mi_network(m, "aracne", eps = eps, backend = "cpu"))), ref_aracne(m, eps = eps))
+    }
+    for (tau in c(0.1, 2 / 3, 1)) {
+      expect_identical(unname(as.matrix(mi_network(m, "aracne", tau = tau, backend = "cpu"))), ref_aracne(m, tau = tau))
+    }
+  }
+})

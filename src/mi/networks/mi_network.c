@@ -197,6 +197,7 @@ static int outdone(const weft_network_job *d, double s, double w)
 static double least_beyond(const weft_network_job *d, double w)
 {
   double s = (w + d->eps) / (d->keep < 1 ? d->keep : 1);
+  if (d->eps == 0 && d->keep >= 1) return nextafter(w, INFINITY);
   if (!(s <= DBL_MAX)) return INFINITY;
   while (s <= DBL_MAX && !outdone(d, s, w)) s = nextafter(s, INFINITY);
   while (s <= DBL_MAX && outdone(d, nextafter(s, 0), w)) s = nextafter(s, 0);
