@@ -55,7 +55,10 @@ kernels <- function() {
     "pca, sparse" = function() pca(sparse, 5, method = "krylov", seed = 1),
     "irm" = function() irm(links, chains = 1, sweeps = 15, seed = 1),
     "regulation" = function() regulation(numbers[, 1:10], steps = 2, resamples = 4, seed = 1),
-    "weft_import" = function() weft_import(counts, tempfile(), overwrite = TRUE)
+    "weft_import" = function() weft_import(counts, tempfile(), overwrite = TRUE),
+    "gp_regression, factor" = function() gp_regression(numbers[, 1:3], numbers[, 4], rank = 300),
+    "kernel_pca, matrix" = function() kernel_pca(numbers[, 1:4], 3, seed = 1),
+    "pca, krylov" = function() pca(numbers, 2, method = "krylov", seed = 1)
   )
 }
 
