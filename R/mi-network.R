@@ -181,7 +181,10 @@ network_input <- function(x, ...) {
 }
 
 # isSymmetric() takes the mean of all differences, for which an exact mirror image has no need.
-is_symmetric <- function(x) identical(x, t(x)) || isSymmetric(x, check.attributes = FALSE)
+is_symmetric <- function(x) {
+  (is.double(x) && .Call(C_weft_symmetric, x, control_of_size(length(x)))) ||
+    isSymmetric(x, check.attributes = FALSE)
+}
 
 # ---- significance ----
 

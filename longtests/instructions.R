@@ -59,7 +59,10 @@ kernels <- function() {
     "regulation, screened" = function() regulation(wide, targets = 1:40, steps = 4, resamples = 8, copies = 0, seed = 1,
                                                    stability = FALSE),
     "mi_network, aracne with eps" = function() mi_network(abs(stats::cor(wide[, 1:200])), "aracne", eps = 0.01),
-    "mi_matrix, spearman" = function() mi_matrix(wide[, 1:200], estimator = "spearman")
+    "mi_matrix, spearman" = function() mi_matrix(wide[, 1:200], estimator = "spearman"),
+    "gp_regression, factor" = function() gp_regression(numbers[, 1:3], numbers[, 4], rank = 300),
+    "kernel_pca, matrix" = function() kernel_pca(numbers[, 1:4], 3, seed = 1),
+    "pca, krylov" = function() pca(numbers, 2, method = "krylov", seed = 1)
   )
 }
 

@@ -2,16 +2,9 @@
 #ifndef _POSIX_C_SOURCE
 # define _POSIX_C_SOURCE 200809L
 #endif
-#ifndef _DEFAULT_SOURCE
-# define _DEFAULT_SOURCE
-#endif
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __linux__
-# include <sys/mman.h>
-#endif
 #include "arena.h"
 
 /* 64 bytes, so that the data behind a 64-byte aligned header are aligned too. */
@@ -38,17 +31,6 @@ int weft_memory_ask(weft_memory *m)
 {
   int64_t k = __atomic_add_fetch(&m->allocations, 1, __ATOMIC_RELAXED);
   return m->fail_at > 0 ? k == m->fail_at : m->fail_at < 0 && k == -m->fail_at;
-}
-
-void weft_expect_large_pages(void *block, size_t bytes)
-{
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-  const uintptr_t page = (uintptr_t) 1 << 21, first = ((uintptr_t) block + page - 1) & ~(page - 1),
-                  last = ((uintptr_t) block + bytes) & ~(page - 1);
-  if (last > first) madvise((void *) first, last - first, MADV_HUGEPAGE);
-#else
-  (void) block, (void) bytes;
-#endif
 }
 
 weft_arena weft_arena_begin(weft_ctx *ctx)

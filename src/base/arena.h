@@ -49,10 +49,6 @@ void weft_arena_drop(weft_arena *arena, void *block);
 #define WEFT_TAKE(p, arena, count) WEFT_TAKE_WITH(weft_arena_take, p, arena, count)
 #define WEFT_TAKE0(p, arena, count) WEFT_TAKE_WITH(weft_arena_take0, p, arena, count)
 
-/* Says that a new block will be filled throughout: from pages of 2 MB, where the system has such, most of what first
- * touches cost is saved. */
-void weft_expect_large_pages(void *block, size_t bytes);
-
 /* The account: 0 when the allocation may go on, 1 when the test's `fail_at` has come. Shared by host and device
  * code. */
 int weft_memory_ask(weft_memory *m);

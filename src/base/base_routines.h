@@ -30,6 +30,7 @@
   R(C_weft_woken, 0) \
   R(C_weft_rates, 1) \
   R(C_weft_product, 4) \
+  R(C_weft_symmetric, 2) \
   R(C_weft_simd, 1) \
   R(C_weft_host_available, 0) \
   R(C_weft_memory, 1) \

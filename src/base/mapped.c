@@ -151,3 +151,14 @@ void weft_unmap(weft_mapped *mapped)
   mapped->data = NULL;
 }
 #endif
+
+void weft_expect_large_pages(void *block, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+  const uintptr_t size = (uintptr_t) 1 << 21, first = ((uintptr_t) block + size - 1) & ~(size - 1),
+                  last = ((uintptr_t) block + bytes) & ~(size - 1);
+  if (last > first) madvise((void *) first, last - first, MADV_HUGEPAGE);
+#else
+  (void) block, (void) bytes;
+#endif
+}

@@ -11,3 +11,7 @@ void weft_unmap(weft_mapped *mapped);
 
 /* How often so far bytes were read that a mapped file no longer has; they read as zeros. */
 int weft_mapped_lost(void);
+
+/* Says that new memory will be filled throughout: from pages of 2 MB, where the system has such, most of what first
+ * touches cost is saved. */
+void weft_expect_large_pages(void *block, size_t bytes);

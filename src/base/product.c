@@ -272,3 +272,19 @@ done:
   weft_arena_end(&mem);
   return st;
 }
+
+#define SQUARE 32 /* a square and its mirror image stay in cache */
+
+weft_status weft_symmetric(weft_ctx *ctx, const double *x, size_t p, int *yes)
+{
+  *yes = 1;
+  for (size_t jc = 0; jc < p && *yes; jc += SQUARE) {
+    const size_t last = least(jc + SQUARE, p);
+    const weft_status st = weft_poll(ctx, (double) jc, (double) p);
+    if (st != WEFT_OK) return st;
+    for (size_t ic = jc; ic < p && *yes; ic += SQUARE)
+      for (size_t j = jc; j < last; j++)
+        for (size_t i = ic > j ? ic : j; i < least(ic + SQUARE, p); i++) *yes &= x[i + j * p] == x[j + i * p];
+  }
+  return WEFT_OK;
+}

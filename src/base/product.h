@@ -27,6 +27,9 @@ static inline weft_view weft_view_plain(const double *x, size_t ld, int transpos
 weft_status weft_product(weft_ctx *ctx, size_t m, size_t n, size_t k, double alpha, const weft_view *a,
                          const weft_view *b, double beta, double *c, size_t ldc, int lower);
 
+/* *yes = 1 when x (p × p) equals its transpose bit by bit, but for the sign of 0; NaN equals nothing. */
+weft_status weft_symmetric(weft_ctx *ctx, const double *x, size_t p, int *yes);
+
 #if defined(__GNUC__)
 /* As wide as every processor's registers: compilers keep wider ones in memory. */
 typedef double weft_two __attribute__((vector_size(16), aligned(8)));

@@ -1,4 +1,4 @@
-/* The .Call entry point of matrix products. */
+/* The .Call entry points of matrix products, and of what is asked of a square matrix before. */
 #include "glue.h"
 #include "product.h"
 
@@ -19,4 +19,16 @@ SEXP C_weft_product(SEXP a, SEXP b, SEXP transposed, SEXP control)
   job.b = weft_view_plain(REAL_RO(b), job.k, 0);
   job.out = REAL(out);
   WEFT_RUN_RETURN(out, control, multiply, &job);
+}
+
+typedef struct { const double *x; size_t p; int yes; } symmetric_job;
+WEFT_WORK(compare, symmetric_job, weft_symmetric(ctx, job->x, job->p, &job->yes))
+
+/* Whether a square matrix of doubles equals its transpose. */
+SEXP C_weft_symmetric(SEXP x, SEXP control)
+{
+  symmetric_job job = { .yes = 0 };
+  job.x = weft_glue_square(x, "x", &job.p);
+  weft_glue_run(control, compare, &job);
+  return Rf_ScalarLogical(job.yes);
 }

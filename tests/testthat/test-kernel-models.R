@@ -296,6 +296,21 @@ test_that("a kernel matrix has the entries of direct sums, at the edge of a supp
   }
 })
 
+test_that("a matrix that differs from its transpose in one entry is not symmetric", {
+  withr::local_seed(11)
+  for (p in c(1, 31, 32, 33, 100)) {
+    x <- crossprod(matrix(rnorm(3 * p), 3))
+    symmetric <- function(x) .Call(weft:::C_weft_symmetric, x, weft:::run_control("cpu", 1L))
+    expect_true(symmetric(x))
+    for (at in unique(sample.int(p^2, 20, TRUE))) {
+      y <- x
+      y[at] <- y[at] + 1e-9
+      expect_identical(symmetric(y), row(x)[at] == col(x)[at])
+    }
+  }
+  expect_false(symmetric(matrix(NaN, 2, 2)))
+})
+
 test_that("products of matrices are those of R, on any number of threads", {
   withr::local_seed(10)
   a <- matrix(rnorm(301 * 70), 301)
