@@ -140,12 +140,13 @@ check_search_memory <- function(input, score, most, starts, threads) {
   p <- input$p
   near <- min(p, 60)
   pairs <- as.double(p) * near
-  trees <- 19 * (2^14 + min(256 * pairs, 2^24) + 16 * pairs + 62 * p) + 64 * p
   gauss <- score == "bge"
   lanes <- if (p < 256 || !gauss) 0 else min(p %/% 16, 64)
+  shares <- if (lanes) 1 else starts
+  trees <- 19 * (2^14 + min(256 * pairs, max(2^20, 2^24 / shares)) + 16 * pairs + 62 * p) + 64 * p
   cells <- if (gauss) 256 * p else 2 * (most + 2) * (2^21 + 14 * input$n) + 2^25
   need <- 10 * as.double(input$n) * p + 40 * as.double(p)^2 + gauss * min(8 * pairs * (near + 16), 2^30) +
-    trees + starts * (lanes + 1) * 80 * p + threads * (cells + 80 * p)
+    shares * trees + starts * (lanes + 1) * 80 * p + threads * (cells + 80 * p)
   free <- .Call(C_weft_host_available)
   if (free < 0 || need <= free) return(invisible())
   weft_abort("memory", sprintf("The search needs about %s of memory, %s are free.", bytes_text(need),
