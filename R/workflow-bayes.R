@@ -37,8 +37,9 @@
 #'
 #'   With halves a direction was on average right at least as often as said. Where nodes are hidden in a linear network
 #'   or one of categories, even the halves say more of edges than is so: two genes with a hidden common cause look like
-#'   parent and child. With three quarters hidden, two in five of the edges that halves say are .8 or surer are none. Do not trust directions that a score of categories gives for numbers in bins: of linear networks,
-#'   they were said with .7 to .9 and were right half of the time, with halves or without.
+#'   parent and child. With three quarters hidden, two in five of the edges that halves say are .8 or surer are none. Do
+#'   not trust directions that a score of categories gives for numbers in bins: of linear networks, they were said with
+#'   .7 to .9 and were right half of the time, with halves or without.
 #'
 #'   The network is nearer to the truth, too: a mean distance of equivalence classes of 12.7 (20 of 100 genes, 200
 #'   samples) and 11.7 (20 of 200, 500), 6 sets each, against 18.8 and 15.3 of the best graph by `"bic"`, and 26.7 and
