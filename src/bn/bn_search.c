@@ -27,7 +27,7 @@ typedef struct search_run {
   weft_bn_scorer *scorers;
   weft_bn_near near;
   weft_bn_listed listed;
-  weft_bn_trees trees;
+  weft_bn_trees *trees;       /* of each start; with lanes, one for all */
   double portion;
   double from, to;            /* progress */
 } search_run;
@@ -44,7 +44,7 @@ static weft_status run_portion(weft_ctx *ctx, search_run *run, size_t tasks, wef
   double took;
   const weft_status st = weft_bn_run_timed(ctx, run->search->problem->threads, tasks, task, run, run->from, &took);
   run->portion *= took < 0.01 ? 2 : took > 0.1 ? 0.5 : 1;
-  weft_bn_trees_tidy(&run->trees, 1);
+  weft_bn_trees_tidy(run->trees, 1);
   return st;
 }
 
@@ -53,7 +53,7 @@ static weft_status climb(weft_ctx *ctx, search_run *run, size_t count)
 {
   weft_status st = WEFT_OK;
   const size_t starts = run->search->starts;
-  weft_bn_trees_tidy(&run->trees, MOSTLY);
+  weft_bn_trees_tidy(run->trees, MOSTLY);
   for (size_t left = count; left;) {
     WEFT_TRY(run_portion(ctx, run, left, climb_task));
     size_t still = 0;
@@ -133,7 +133,7 @@ static weft_status make_dag(weft_ctx *ctx, search_run *run, weft_bn_climber *c, 
   for (size_t i = 0; i < p; i++) {
     size_t parents[WEFT_BN_MOST_PARENTS + 2], m;
     const weft_bn_prefix prefix = { c->place, c->place[i], -1, 0 };
-    const int64_t value = weft_bn_trees_value(&run->trees, &run->scorers[0], i, prefix, &c->asked_for[i], parents, &m);
+    const int64_t value = weft_bn_trees_value(c->trees, &run->scorers[0], i, prefix, &c->asked_for[i], parents, &m);
     if (i % 64 == 0) WEFT_TRY(weft_poll(ctx, run->from, 1));
     if (node_score) node_score[i] = ldexp((double) value, -run->scorers[0].ready->bits);
     for (size_t k = 0; k < m; k++) dag[parents[k] + p * i] = 1;
@@ -160,7 +160,7 @@ static weft_status widen_all(weft_ctx *ctx, search_run *run, weft_arena *mem, we
       all += added;
     }
     if (!all && settled) break;
-    weft_bn_trees_forget(&run->trees, run->near.grown);
+    for (size_t t = 0; t < starts; t++) weft_bn_trees_forget(run->climbers[t].trees, run->near.grown);
     out->rounds += all > 0;
     WEFT_TRY(climb_all(ctx, run, 0, all ? run->near.grown : NULL));
     settled = !all;
@@ -193,12 +193,18 @@ static weft_status make_climbers(weft_arena *mem, search_run *run)
   WEFT_TAKE(run->lanes, mem, starts * run->lane_count);
   WEFT_TAKE(run->climbing, mem, starts * (run->lane_count + 1));
   WEFT_TAKE(run->joined, mem, starts);
-  WEFT_TRY(weft_bn_trees_make(mem, search, &run->near, &run->listed, &run->trees));
+  const size_t shares = lanes ? 1 : starts;
+  WEFT_TAKE(run->trees, mem, shares);
+  for (size_t t = 0; t < shares; t++) {
+    WEFT_TRY(weft_bn_trees_make(mem, search, &run->near, &run->listed, shares, &run->trees[t]));
+    run->trees[t].shared = lanes;
+  }
   for (size_t t = 0; t < starts; t++) {
-    WEFT_TRY(weft_bn_climber_make(mem, search, &run->near, &run->trees, t, &run->climbers[t]));
+    weft_bn_trees *trees = &run->trees[t < shares ? t : 0];
+    WEFT_TRY(weft_bn_climber_make(mem, search, &run->near, trees, t, &run->climbers[t]));
     weft_bn_climber_shuffle(&run->climbers[t]);
     for (size_t k = 0; k < run->lane_count; k++)
-      WEFT_TRY(weft_bn_climber_make(mem, search, &run->near, &run->trees, t, &run->lanes[t * run->lane_count + k]));
+      WEFT_TRY(weft_bn_climber_make(mem, search, &run->near, trees, t, &run->lanes[t * run->lane_count + k]));
   }
 done:
   return st;

@@ -137,16 +137,18 @@ typedef struct weft_bn_trees {
   weft_bn_stem *stem;
   weft_bn_branch *branch;
   size_t stems, branches, most_stems, most_branches;
+  int shared;                 /* by threads */
 } weft_bn_trees;
 
 /* Which nodes come before: those whose place is below `limit`, but `moved`, of which `before` says it. */
 typedef struct weft_bn_prefix { const int32_t *place; int32_t limit, moved; int before; } weft_bn_prefix;
 
+/* With a share of the room for trees. */
 weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
-                               const weft_bn_listed *listed, weft_bn_trees *out);
+                               const weft_bn_listed *listed, size_t shares, weft_bn_trees *out);
 /* Forgets the trees of the marked nodes, whose candidates are others now. */
 void weft_bn_trees_forget(weft_bn_trees *trees, const uint8_t *which);
-/* Forgets all trees when more than this share of their room is used. Both are for when no thread looks at trees. */
+/* Forgets shared trees when more than this part of their room is used. Both are for when no thread looks at trees. */
 void weft_bn_trees_tidy(weft_bn_trees *trees, double filled);
 /* The score of node i's parents; with `parents` (not NULL) also who they are, ascending, *m of them. *asked_for has the
  * bits of all nodes of which it mattered whether they come before: the score is the same until one of these does or

@@ -2,17 +2,18 @@
  * asked for lists the candidates that raise its score, best first: whatever comes before the node, the set grows by the
  * first of them that does. What is left after shrinking depends on the grown set alone.
  *
- * Trees serve all threads and starts: a node's tree is locked while it is looked at. What is asked for decides what is
- * in them, not who asks first. When most of the room is used before a climb or a round of kicks, all trees are
- * forgotten, so that the same sets are scored with any number of threads. If it is used up before, what is missing is
- * scored and not kept, until no thread looks at trees and they are forgotten: then only the scores are the same. */
+ * Trees of one start are forgotten when their room is used up. Trees that lanes share have a lock for each node: what
+ * is asked for decides what is in them, not who asks first. They are forgotten before a climb or a round of kicks when
+ * most of the room is used, so that the same sets are scored with any number of threads. If it is used up before, what
+ * is missing is scored and not kept until the threads have met. */
 #include <sched.h>
 #include <string.h>
 #include "bn_search.h"
 
 #define NONE UINT32_MAX
 #define SMALL_ROOM ((size_t) 1 << 14)
-#define LARGE_ROOM ((size_t) 1 << 24)
+#define LARGE_ROOM ((size_t) 1 << 20)
+#define WHOLE_ROOM ((size_t) 1 << 24) /* for all trees */
 #define NO_ROOM SIZE_MAX
 #define UNKNOWN INT64_MIN
 
@@ -23,11 +24,12 @@ static void forget_all(weft_bn_trees *t)
 }
 
 weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
-                               const weft_bn_listed *listed, weft_bn_trees *out)
+                               const weft_bn_listed *listed, size_t shares, weft_bn_trees *out)
 {
   weft_status st = WEFT_OK;
   const weft_bn_problem *problem = search->problem;
-  const size_t room = 256 * near->pairs < LARGE_ROOM ? 256 * near->pairs : LARGE_ROOM;
+  const size_t share = WHOLE_ROOM / shares, most = share > LARGE_ROOM ? share : LARGE_ROOM;
+  const size_t room = 256 * near->pairs < most ? 256 * near->pairs : most;
   *out = (weft_bn_trees) { .near = near, .listed = listed, .problem = problem };
   out->most_branches = SMALL_ROOM + room + 16 * near->pairs + 2 * (WEFT_BN_MOST_PARENTS + 1) * problem->p;
   out->most_stems = out->most_branches / 8;
@@ -41,8 +43,8 @@ done:
 
 void weft_bn_trees_tidy(weft_bn_trees *t, double filled)
 {
-  if ((double) t->stems > filled * (double) t->most_stems || (double) t->branches > filled * (double) t->most_branches)
-    forget_all(t);
+  if (t->shared && ((double) t->stems > filled * (double) t->most_stems ||
+                    (double) t->branches > filled * (double) t->most_branches)) forget_all(t);
 }
 
 void weft_bn_trees_forget(weft_bn_trees *t, const uint8_t *which)
@@ -152,6 +154,8 @@ static int64_t grown_value(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, c
   int32_t set[WEFT_BN_MOST_PARENTS + 2];
   size_t required[WEFT_BN_MOST_PARENTS + 2], first = weft_bn_required_of(t->problem, i, required), m = first;
   for (size_t k = 0; k < m; k++) set[k] = (int32_t) required[k];
+  if (!t->shared && (t->stems + WEFT_BN_MOST_PARENTS + 2 > t->most_stems ||
+                     t->branches + (WEFT_BN_MOST_PARENTS + 1) * t->near->widest > t->most_branches)) forget_all(t);
   weft_bn_stem spare, *stem;
   uint32_t *to = &t->root[i].stem; /* where it is written where the next stem is */
   int64_t score = *to == NONE ? weft_bn_scorer_value(scorer, i, required, m) : 0;
