@@ -2,8 +2,9 @@
 # is in them is data, and is checked here and in C before it is used. libhdf5 crashes on some damaged files, so only
 # forked children call it, where there are any (R/apart.R).
 
-# f(file) with the open file as functions of a path in it: list(path, name, has, said, is_group, size, attribute, members,
-# read). read() takes first elements from 1 and counts, one per dimension of R's order, which is the file's reversed.
+# f(file) with the open file as functions of a path in it: list(path, name, has, said, is_group, size, attribute,
+# members, read). said(code, path) is what code returns, or an error of weft's own. read() takes first elements from 1
+# and counts, one per dimension of R's order, which is the file's reversed.
 with_h5 <- function(path, f) {
   file <- tryCatch(rhdf5::H5Fopen(path, flags = "H5F_ACC_RDONLY"), error = function(e) {
     abort_input(sprintf("'%s' must be an HDF5 file.", basename(path)), x = conditionMessage(e))

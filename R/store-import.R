@@ -19,8 +19,8 @@
 #'   `.<name>.resume.part` and `.<name>.resume.part.list`. The same call then goes on behind the last block that has its
 #'   checksum. It begins anew when the size or the time of the file at `x`, or another argument, has changed.
 #'
-#'   The HDF5 library crashes on some damaged files. Where R can fork, such a file is an error: a child process reads it
-#'   before the import. On Windows, in RStudio and in the window of R for macOS it may end the session.
+#'   The HDF5 library crashes on some damaged files. Where R can fork, such a file is an error: a child process reads it,
+#'   ahead of the import. On Windows, in RStudio and in the window of R for macOS it may end the session.
 #'
 #' @param x what to import; see below.
 #' @param path the file to write.
@@ -31,7 +31,8 @@
 #' @param overwrite whether a file at `path` may be replaced.
 #' @param memory how many bytes to use, besides `x` and one number per row and column. A block holds at most a 512th of
 #'   this number of values, or 2^19 if that is less; blocks are encoded and read by several threads, up to eight at once
-#'   in 64 bytes per value, and up to 2^23 values at once in 15.
+#'   in 64 bytes per value, and up to 2^23 values at once in 15. Rows of HDF5 files wait for them in twice as many
+#'   blocks of 12 bytes per value.
 #' @param resume whether to go on where an import of the same file with `resume = TRUE` was stopped, and to leave what
 #'   was written if this one is. `x` must name a file or a folder.
 #' @param progress see [mi_rank()].

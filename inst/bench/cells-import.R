@@ -1,7 +1,7 @@
-# An .h5ad file into a store, beside reading it (by h5py, by a loop in C, by rhdf5) and beside BPCells: seconds, processor time (of children too), the most
-# memory of the process (VmHWM), bytes on disk. The file, written by anndata without compression and with gzip, holds
-# planted cells x 20,000 genes, 5 % not zero: 2 GB at 250,000 cells. Each part has a process of its own; the file is in
-# the page cache.
+# An .h5ad file into a store, beside reading it (by h5py, by H5Dread() in C where h5cc is, by rhdf5) and beside BPCells:
+# seconds, processor time (of children too), the most memory of the process (VmHWM), bytes on disk. The file, written by
+# anndata without compression and with gzip, holds planted cells x 20,000 genes, 5 % not zero: 2 GB at 250,000 cells.
+# Each part has a process of its own; the file is in the page cache.
 #
 # Rscript cells-import.R Python-with-anndata-and-bpcells [cells = 250000] [folder]
 source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))

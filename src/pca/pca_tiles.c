@@ -1,7 +1,7 @@
 /* A sparse panel once more, in tiles of some hundred rows: see pca_tiles.h. A tile's part of the vectors stays in the
  * nearest cache, and its values lie in the order in which they are read: that is worth a copy when there are several
- * products. Sums run over columns, and over tiles, in their order, and every lane sums by itself, so neither threads
- * nor the width of registers change a bit. */
+ * products. Sums run over columns, and over tiles, in their order, and every lane sums by itself, so threads do
+ * not change a bit. */
 #include <string.h>
 #include "../base/parallel.h"
 #include "../base/simd.h"

@@ -136,7 +136,8 @@ typedef struct { uint32_t row, column; double value; } weft_store_entry; /* row:
 
 #define WEFT_STORE_WAITING 8 /* most blocks that are encoded at once */
 
-/* A block whose rows have all come: as entries, or as rows that are kept elsewhere; the entries' room is scratch then. */
+/* A block whose rows have all come: as entries, or as rows that are kept elsewhere, for which the entries' room is
+ * scratch. */
 typedef struct weft_store_waiting {
   weft_store_entry *entry;
   size_t room, count;

@@ -1,7 +1,7 @@
-/* Compressed rows that are a block of their own, straight to bytes: see store_block.h. Each value goes once to its place
- * in the order of columns, with the gap to the row before it; what entries of 16 bytes, sorted and then checked, cost is
- * saved. Rows with a zero, a place that comes twice, a column that does not exist, or numbers that need 64 bits are left
- * to those who can say what is wrong, or put it right. */
+/* Compressed rows that are a block of their own, straight to bytes: see store_block.h. Each value goes once to its
+ * place in the order of columns, with the gap to the row before it; no entries of 16 bytes are made, sorted and
+ * checked. Rows with a zero, with a place that comes twice, with a column that does not exist, or with numbers that
+ * need 64 bits are left to those who can put them right, or say what is wrong. */
 #include "store_block.h"
 
 typedef struct { uint32_t at, row; } place; /* of a column's next value; the row behind its last one */

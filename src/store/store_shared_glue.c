@@ -1,7 +1,7 @@
-/* .Call entry points through which compressed rows come from an HDF5 file: a forked child reads them into memory that it
- * shares with its parent, which makes blocks of those before (R/store-hdf5.R). The memory is divided into slots of equal
- * size: a piece's columns, int32_t, and behind them its values in a type that the file's fit in. A slot is the child's
- * until it says that it is full, and then the parent's until the block has been written.
+/* .Call entry points through which compressed rows come from an HDF5 file: a forked child reads them into memory that
+ * it shares with its parent, which makes blocks of those before (R/store-hdf5.R). The memory is divided into slots of
+ * equal size: a piece's columns, int32_t, and behind them its values in a type that the file's fit in. A slot is the
+ * child's until it says that it is full, and then the parent's until the block has been written.
  *
  * weft is not linked to libhdf5. What is called here is the library that the package rhdf5 has loaded. */
 #include <stdatomic.h>
@@ -70,7 +70,10 @@ static const weft_handle_kind shared_kind = { "weft_store_shared", release_share
 static const weft_handle_kind h5_kind = { "weft_store_h5", release_h5 };
 
 #define SLOT_HEAD 64
-static atomic_int *slot_full(const shared_memory *m, size_t slot) { return (atomic_int *) (m->bytes + SLOT_HEAD * slot); }
+static atomic_int *slot_full(const shared_memory *m, size_t slot)
+{
+  return (atomic_int *) (m->bytes + SLOT_HEAD * slot);
+}
 
 static int32_t *slot_columns(const shared_memory *m, size_t slot)
 {

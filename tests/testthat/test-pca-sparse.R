@@ -26,6 +26,28 @@ test_that("sparse components are those of the dense matrix, whichever side is sh
   }
 })
 
+test_that("what is multiplied in tiles, large matrices alone, has the same components", {
+  set.seed(4)
+  for (shape in list(c(5000, 400, 0.6), c(80000, 300, 0.05))) { # tiles of 512 and of 1,024 rows, the last ones not full
+    x <- Matrix::rsparsematrix(shape[1], shape[2], shape[3], rand.x = stats::rexp)
+    expect_gt(length(x@x), 1e6)
+    half <- shape[1] / 2
+    for (k in c(3, 10)) {
+      f <- pca(x, k, seed = 1, method = "krylov", backend = "cpu", threads = 1)
+      g <- Matrix::crossprod(x) - shape[1] * tcrossprod(Matrix::colMeans(x))
+      s <- eigen(as.matrix(g), symmetric = TRUE)
+      expect_equal(f$d, sqrt(s$values[seq_len(k)]), tolerance = 1e-12)
+      expect_lt(max(f$residual), 1e-12)
+      leading <- s$vectors[, seq_len(k)]
+      expect_lt(max(abs(f$rotation - leading %*% crossprod(leading, f$rotation))), 1e-8)
+      expect_identical(pca(x, k, seed = 1, method = "krylov", backend = "cpu", threads = 3)[c("d", "rotation")],
+                       f[c("d", "rotation")])
+      parts <- list(x[seq_len(half), ], x[-seq_len(half), ])
+      expect_equal(pca(parts, k, seed = 1, method = "krylov", backend = "cpu")$d, f$d, tolerance = 1e-13)
+    }
+  }
+})
+
 test_that("copies of a value beyond the block's width are found", {
   set.seed(2)
   d <- c(rep(5, 11), rep(3, 9), rep(1, 60))

@@ -97,6 +97,61 @@ test_that("numbers of one byte are numbers", {
   expect_identical(as_store(file)[, ], part)
 })
 
+# The same file with values of another type.
+typed_file <- function(m, type, envir = parent.frame()) {
+  file <- anndata_file(m, change = function(parts) parts[names(parts) != "X/data"], envir = envir)
+  values <- Matrix::t(m)@x # row after row
+  rhdf5::h5createDataset(file, "X/data", length(values), H5type = type)
+  rhdf5::h5write(if (grepl("I64|U32", type)) as.double(values) else values, file, "X/data")
+  rhdf5::h5closeAll()
+  file
+}
+
+test_that("rows of any type, many blocks and long rows make the bytes that the same matrix in memory makes", {
+  sum_of <- function(x, ...) unname(tools::md5sum(store_file(as_store(x, memory = 2^20, ...))))
+  many <- some_counts(600, 200, 0.2) # some blocks of 4,096 values
+  by <- function(f) {
+    many@x <- f(many@x)
+    many
+  }
+  long <- rbind(some_counts(3, 6000, 0.3), some_counts(2, 6000, 0.9), some_counts(30, 6000, 0.01))
+  rownames(long) <- paste0("c", seq_len(nrow(long)))
+  cases <- list(
+    list(many, "H5T_NATIVE_FLOAT"), list(many, "H5T_NATIVE_INT16"), list(many, "H5T_STD_U32LE"),
+    list(many, "H5T_STD_I64LE"), list(many, "H5T_NATIVE_DOUBLE"), list(long, "H5T_NATIVE_FLOAT"),
+    list(by(function(x) 70000 + x), "H5T_NATIVE_INT32"), list(by(function(x) x - 2.5), "H5T_NATIVE_FLOAT"),
+    list(by(function(x) x / 7), "H5T_NATIVE_DOUBLE"), list(by(function(x) 2^25 + 4 * x), "H5T_NATIVE_FLOAT"),
+    list(by(function(x) ifelse(seq_along(x) == 9000, NaN, x)), "H5T_NATIVE_FLOAT"))
+  for (case in cases) {
+    file <- typed_file(case[[1L]], case[[2L]])
+    expect_identical(sum_of(file), sum_of(case[[1L]]), label = case[[2L]])
+    expect_identical(as_store(file, memory = 2^20)[, ], case[[1L]])
+  }
+})
+
+test_that("rows with zeros, with a place twice and in any order are put right", {
+  rows <- Matrix::t(some_counts(600, 200, 0.2))
+  columns <- rep(seq_len(600), diff(rows@p))
+  spoilt <- list(zeros = rows, twice = rows, unordered = rows)
+  spoilt$zeros@x[seq(1, length(rows@x), 50)] <- 0
+  for (j in which(diff(rows@p) > 3)) {
+    at <- rows@p[j] + seq_len(diff(rows@p)[j])
+    spoilt$twice@i[at[2L]] <- rows@i[at[1L]]
+    spoilt$unordered@i[at] <- rev(rows@i[at])
+  }
+  for (how in names(spoilt)) {
+    x <- spoilt[[how]]
+    right <- Matrix::sparseMatrix(i = columns, j = x@i + 1L, x = x@x, dims = c(600, 200),
+                                  dimnames = rev(dimnames(rows)))
+    file <- anndata_file(Matrix::t(rows), change = function(parts) {
+      parts[["X/data"]] <- x@x
+      parts[["X/indices"]] <- x@i
+      parts
+    })
+    expect_identical(as.matrix(as_store(file, memory = 2^20)), as.matrix(right), label = how)
+  }
+})
+
 test_that("files that lie are errors", {
   to <- withr::local_tempfile()
   refused <- function(file, regexp) {
