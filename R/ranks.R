@@ -143,7 +143,7 @@ of_ranks <- function(object) is.list(object) && isTRUE(object$distributed)
 arguments_alike <- function(frame, formals, own, given) {
   names <- setdiff(names(formals), c(own, "..."))
   said <- lapply(stats::setNames(names, names), function(name) {
-    required <- identical(formals[[name]], quote(expr =))
+    required <- identical(formals[[name]], substitute())
     if (required && eval(call("missing", as.name(name)), frame)) return(digest_of(quote(missing)))
     value <- get(name, envir = frame)
     if (name %in% given) return(digest_of(is.null(value)))

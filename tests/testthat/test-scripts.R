@@ -7,7 +7,7 @@ scripts <- function(folder) list.files(system.file(folder, package = "weft"), "[
 calls_in <- function(code) {
   if (is.pairlist(code) || is.expression(code)) code <- as.list(code)
   if (!is.call(code) && !is.list(code)) return(NULL)
-  parts <- Filter(function(part) !identical(part, quote(expr =)), as.list(code))
+  parts <- Filter(function(part) !identical(part, substitute()), as.list(code))
   below <- unlist(lapply(parts, calls_in), recursive = FALSE)
   if (!is.call(code)) return(below)
   head <- code[[1L]]
@@ -23,7 +23,7 @@ calls_in <- function(code) {
 names_given_in <- function(code) {
   if (is.pairlist(code) || is.expression(code)) code <- as.list(code)
   if (!is.call(code) && !is.list(code)) return(NULL)
-  parts <- Filter(function(part) !identical(part, quote(expr =)), as.list(code))
+  parts <- Filter(function(part) !identical(part, substitute()), as.list(code))
   own <- if (is.call(code) && as.character(code[[1L]])[1L] %in% c("<-", "<<-", "=")) as.character(code[[2L]])[1L]
          else if (is.call(code) && identical(code[[1L]], quote(`function`))) names(code[[2L]])
   c(own, unlist(lapply(parts, names_given_in)))
