@@ -19,8 +19,8 @@
 #'   `.<name>.resume.part` and `.<name>.resume.part.list`. The same call then goes on behind the last block that has its
 #'   checksum. It begins anew when the size or the time of the file at `x`, or another argument, has changed.
 #'
-#'   The HDF5 library crashes on some damaged files. Where R can fork, such a file is an error: a child process reads it,
-#'   ahead of the import. On Windows, in RStudio and in the window of R for macOS it may end the session.
+#'   The HDF5 library crashes on some damaged files. Where R can fork, such a file is an error: a child process reads
+#'   it, ahead of the import. On Windows, in RStudio and in the window of R for macOS it may end the session.
 #'
 #' @param x what to import; see below.
 #' @param path the file to write.

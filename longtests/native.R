@@ -53,7 +53,9 @@ compare <- function(name) {
   plain <- result_of(calls[[name]], FALSE)
   set.seed(1)
   setTimeLimit(elapsed = max(1, as.numeric(deadline - Sys.time(), units = "secs")))
-  under <- tryCatch(result_of(calls[[name]], given$torture == "yes"), error = function(e) if (Sys.time() >= deadline) NULL else stop(e))
+  under <- tryCatch(result_of(calls[[name]], given$torture == "yes"), error = function(e) {
+    if (Sys.time() >= deadline) NULL else stop(e)
+  })
   setTimeLimit()
   if (is.null(under) && !is.null(plain)) return(list(state = "late"))
   same <- identical(plain, under)

@@ -43,11 +43,11 @@ test_that("every cost of an operation is positive and grows with its rates' slow
                   w$cost_counts_matrix(1e4, 100, 100, 2, 2), w$cost_numeric_matrix(1e4, 100, "ksg", 2),
                   w$cost_network(500, "aracne", 2), w$cost_regulation(100, c(regulators = 10, targets = 50), 5, 20,
                                                                       TRUE, 1, 2),
-                  w$cost_cells(100, 50, 900, c(regulators = 10, targets = 50), 5, 20, TRUE, 1, 2), w$cost_pca(100, 50,
-                      5000, 5, "dense", 2)$gram,
+                  w$cost_cells(100, 50, 900, c(regulators = 10, targets = 50), 5, 20, TRUE, 1, 2),
+                  w$cost_pca(100, 50, 5000, 5, "dense", 2)$gram,
                   w$cost_pca(100, 50, 5000, 5, "dense", 2)$krylov, w$cost_bn_table(1e4, 1e4, 10, 500, FALSE, 1e6, 2),
-                  w$cost_chains(1000, 4, 1, 50, 20, "sum", 2), w$cost_exact(15), w$cost_irm(100, c(50, 50), 500, c(5, 5),
-                                                                                        2))
+                  w$cost_chains(1000, 4, 1, 50, 20, "sum", 2), w$cost_exact(15),
+                  w$cost_irm(100, c(50, 50), 500, c(5, 5), 2))
     cbind(cpu = vapply(found, `[[`, 0, "cpu"), cuda = vapply(found, `[[`, 0, "cuda"))
   }
   usual <- of_rates(NULL)

@@ -36,7 +36,8 @@ extern "C" void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *r)
 }
 
 #define SEND(field, source, items) do { WEFT_DEVICE_TAKE(r->field, &r->mem, (items)); \
-    WEFT_TRY(weft_device_upload(&r->mem, r->field, (items) * sizeof *r->field, 1, weft_fill_bytes, (source))); } while (0)
+    WEFT_TRY(weft_device_upload(&r->mem, r->field, (items) * sizeof *r->field, 1, weft_fill_bytes, \
+                                (source))); } while (0)
 
 weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_resident **out)
 {

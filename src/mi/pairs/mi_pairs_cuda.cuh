@@ -42,8 +42,8 @@ uint32_t weft_mi_resident_words(const weft_mi_pack *pack, uint32_t classes);
 /* Bytes of a row of planes, and the most that a block may weigh (mi_blocks.h). */
 struct mi_block_plan { double plane, most; };
 
-/* 1 when the device has room for a search over the pack's pairs, and for so many copies of its planes besides; otherwise
- * the plan says how to cut it. */
+/* 1 when the device has room for a search over the pack's pairs, and for so many copies of its planes besides;
+ * otherwise the plan says how to cut it. */
 int weft_mi_device_holds(weft_ctx *ctx, const weft_mi_pack *pack, int copies, mi_block_plan *plan);
 
 /* NULL in *out when it fails. */
