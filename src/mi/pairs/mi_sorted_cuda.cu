@@ -16,7 +16,6 @@
 #define SORTED_BYTES 80e6       /* of what is sorted for one launch */
 #define CANDIDATES (1u << 23)
 #define TURNS 2                 /* launches that have buffers of their own */
-#define APART 700               /* nanoseconds, a quarter of what a level takes */
 #define SLACK_UNITS ((int64_t) 1 << 20) /* with four per row, more than the rounding of f adds up to */
 
 /* ---- sorting ---- */
@@ -28,7 +27,7 @@ struct sort_args {
   uint32_t *from;               /* [fixed][bit]: the rows in the fixed attribute's order */
   size_t bits;                  /* of one */
   uint8_t *planes;
-  float4 *margins;
+  weft_triples_side *margins;
 };
 
 /* A warp a run of a fixed attribute: the rows of a class in a level, in order. */
@@ -77,9 +76,8 @@ __global__ static void __launch_bounds__(FEW_THREADS) sort_planes(const __grid_c
                 count[c]);
   for (uint32_t i = 0; i < 4; i++) {
     const size_t row = (size_t) block * 128 + i * 32 + lane, attribute = weft_planes_attribute(row) - s.t.base;
-    float *const side = (float *) &s.margins[(index * LEVELS + level) * s.t.room + attribute];
-    side[weft_planes_plane(row)] = (float) count[0][i]; /* weft_triples_side */
-    side[PLANES + weft_planes_plane(row)] = (float) (count[0][i] + count[1][i]) + WEFT_TRIPLES_SIDE_EMPTY;
+    s.margins[(index * LEVELS + level) * s.t.room + attribute].plane[weft_planes_plane(row)] =
+        weft_planes_pack(count[0][i], count[1][i]);
   }
 }
 
@@ -99,7 +97,7 @@ struct sorted_job {
   unsigned long long *best;
   uint32_t *from[TURNS];
   uint8_t *planes[TURNS];
-  float4 *margins[TURNS];
+  weft_triples_side *margins[TURNS];
   unsigned long long *items[TURNS];
   uint32_t *counts, *host_counts; /* of the launches of a run */
   uint32_t most_steps, batch, capacity;
@@ -151,7 +149,7 @@ static size_t lay_out(sorted_job *job, uint8_t *block)
 static uint32_t choose_batch(weft_ctx *ctx, sorted_job *job)
 {
   const double bits = job->most_steps * (double) STEP_BITS,
-               one = (double) bytes_of_planes(job) + 4 * bits + LEVELS * sizeof(float4) * (double) job->all.room;
+               one = (double) bytes_of_planes(job) + 4 * bits + LEVELS * sizeof(weft_triples_side) * (double) job->all.room;
   const double arranged = (double) job->all.room * 8 * job->r->words + 1e6;
   job->batch = (uint32_t) fmax(1, fmin(fmin(MOST_FIXED, (double) job->all.count), SORTED_BYTES / one));
   while (job->batch && (double) lay_out(job, NULL) + arranged > 0.9 * weft_device_available(ctx)) job->batch /= 2;
@@ -287,7 +285,6 @@ static mi_sorted describe(const sorted_job *job, const mi_collector *c, uint64_t
   t.ld = job->all.room;
   t.many = job->pack->n > WEFT_TRIPLES_FEW;
   t.magic = WEFT_TRIPLES_MAGIC;
-  t.apart = APART;
   t.passed.items = job->items[turn];
   t.passed.capacity = job->capacity;
   return t;

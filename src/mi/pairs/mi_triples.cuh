@@ -23,7 +23,7 @@ struct mi_candidates {
 struct mi_sorted {
   const uint8_t *planes;        /* [fixed]: arranged, sorted for this one */
   size_t bytes;                 /* of one */
-  const float4 *margins;        /* [fixed][level][attribute from base on]: weft_triples_side */
+  const weft_triples_side *margins; /* [fixed][level][attribute from base on] */
   size_t room;                  /* attributes in `margins` */
   const weft_triples_fixed *of; /* by position */
   uint32_t fixed[MOST_FIXED], fixed_count;
@@ -36,7 +36,6 @@ struct mi_sorted {
   size_t ld;
   int many;                     /* more than WEFT_TRIPLES_FEW rows */
   uint32_t magic;               /* WEFT_TRIPLES_MAGIC */
-  uint32_t apart;               /* nanoseconds from one warpgroup's start to the next's */
   mi_candidates passed;
 };
 

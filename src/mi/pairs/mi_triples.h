@@ -32,66 +32,52 @@ static WEFT_HD inline uint32_t weft_triples_b(uint32_t thread, uint32_t pair)
 
 /* ---- the screen ---- */
 
-/* Halves of a word as floats; rows and a little more, which keeps empty cells finite and is exact beside 16 bits.
+/* Rows of both classes in a word, and a little more, which keeps empty cells finite and is exact beside 16 bits.
  * `magic`: WEFT_TRIPLES_MAGIC, which a kernel is given, so that its compiler keeps it in a register. */
 #define WEFT_TRIPLES_EMPTY 0.00390625f
 #define WEFT_TRIPLES_MAGIC 0x47000001u /* 2^15 and that */
 
-static WEFT_HD inline void weft_triples_unpack(uint32_t word, int many, uint32_t magic, float *class0, float *rows)
+static WEFT_HD inline float weft_triples_rows(uint32_t word, int many, uint32_t magic)
 {
 #ifdef __CUDA_ARCH__
-  if (!many) { /* put into the fraction of 2^15 */
-    *rows = __uint_as_float(__byte_perm(word, magic, 0x7104)) - 32768.0f;
-    *class0 = __uint_as_float(__byte_perm(word, magic, 0x7324)) - (32768.0f + WEFT_TRIPLES_EMPTY);
-    return;
-  }
+  if (!many) /* put into the fraction of 2^15 */
+    return __uint_as_float(__byte_perm(word, magic, 0x7104)) - 32768.0f;
 #endif
   (void) magic;
   (void) many;
-  *rows = (float) (word & 0xffffu) + WEFT_TRIPLES_EMPTY;
-  *class0 = (float) (word >> 16);
+  return (float) (word & 0xffffu) + WEFT_TRIPLES_EMPTY;
 }
 
-/* Planes of an attribute in a level: rows of class 0 and of both classes, with WEFT_TRIPLES_EMPTY for each cell. */
-typedef struct weft_triples_side { float class0[2], rows[2]; } weft_triples_side;
-#define WEFT_TRIPLES_SIDE_EMPTY (3 * WEFT_TRIPLES_EMPTY)
+/* An attribute in a level: words of its planes. */
+typedef struct weft_triples_side { uint32_t plane[2]; } weft_triples_side;
 
-/* Those of the last level, too; `all`: the level's rows as a word. */
-typedef struct weft_triples_whole { weft_triples_side side; float rest0, rest; } weft_triples_whole;
+/* Σ w²/m in a level over the cells' words as whole numbers, a little less for empty cells. both: 2 x + y; all: of the
+ * level. A word is 2^16 k + m, so that with ε = 2^-16 the sum is 2^32 (Σ k²/m + 2 ε n0 + ε² n): the class need not be
+ * taken out of it. */
+#define WEFT_TRIPLES_SCALE 0x1p-32
+#define WEFT_TRIPLES_SHIFT 0x1p-16
 
-static WEFT_HD inline weft_triples_whole weft_triples_complete(weft_triples_side a, uint32_t all)
+static WEFT_HD inline float weft_triples_squares(const uint32_t both[4], weft_triples_side a, weft_triples_side b,
+                                                 uint32_t all, int many, uint32_t magic)
 {
-  weft_triples_whole out;
-  out.side = a;
-  out.rest0 = (float) (all >> 16) - a.class0[0] - a.class0[1];
-  out.rest = (float) (all & 0xffffu) + 3 * WEFT_TRIPLES_SIDE_EMPTY - a.rows[0] - a.rows[1];
-  return out;
-}
-
-/* Σ k²/m in a level, a little less for empty cells. both: 2 x + y, words. The counts of last levels follow by
- * differences of floats that are exact. */
-static WEFT_HD inline float weft_triples_squares(const uint32_t both[4], weft_triples_whole whole, weft_triples_side b,
-                                                 int many, uint32_t magic)
-{
-  const weft_triples_side a = whole.side;
-  float k[4], m[4];
-  for (int i = 0; i < 4; i++) weft_triples_unpack(both[i], many, magic, &k[i], &m[i]);
-  const float k_a0 = a.class0[0] - k[0] - k[1], m_a0 = a.rows[0] - m[0] - m[1], k_a1 = a.class0[1] - k[2] - k[3],
-              m_a1 = a.rows[1] - m[2] - m[3], k_b0 = b.class0[0] - k[0] - k[2], m_b0 = b.rows[0] - m[0] - m[2],
-              k_b1 = b.class0[1] - k[1] - k[3], m_b1 = b.rows[1] - m[1] - m[3], k_last = whole.rest0 - k_b0 - k_b1,
-              m_last = whole.rest - m_b0 - m_b1;
+  uint32_t cell[WEFT_PLANES_CELLS];
+  float k[WEFT_PLANES_CELLS], m[WEFT_PLANES_CELLS];
+  weft_planes_cells(both, a.plane, b.plane, all, cell);
+  for (int i = 0; i < WEFT_PLANES_CELLS; i++) {
+    k[i] = (float) cell[i];
+    m[i] = weft_triples_rows(cell[i], many, magic);
+  }
   /* two cells with one inverse spare a slow instruction, and take a fast one more */
-  return weft_planes_two_squares(k[0], m[0], k[1], m[1]) + weft_planes_two_squares(k[2], m[2], k[3], m[3]) +
-         k_a0 * k_a0 * weft_planes_inverse(m_a0) + k_a1 * k_a1 * weft_planes_inverse(m_a1) +
-         k_b0 * k_b0 * weft_planes_inverse(m_b0) + k_b1 * k_b1 * weft_planes_inverse(m_b1) +
-         k_last * k_last * weft_planes_inverse(m_last);
+  float sum = weft_planes_two_squares(k[0], m[0], k[1], m[1]) + weft_planes_two_squares(k[3], m[3], k[4], m[4]);
+  for (int i = 2; i < WEFT_PLANES_CELLS; i++) if (i != 3 && i != 4) sum += k[i] * k[i] * weft_planes_inverse(m[i]);
+  return sum;
 }
 
 /* What is known of a fixed attribute. */
 typedef struct weft_triples_fixed {
   uint32_t start[7];    /* k-steps before each run, level after level, and all */
   uint32_t rows[3];     /* of a level: a word */
-  float weight[3];      /* of a level's squares, in n bits */
+  float weight[3];      /* of a level's squares of words, in n bits */
   float base;           /* of all: a triple of so many n bits has at least base + n bits of squares */
 } weft_triples_fixed;
 
@@ -104,7 +90,7 @@ static inline double weft_triples_steepest(double p)
 
 /* level: rows of each level by class; alone: n bits that the attribute says by itself.
  * The error: all terms of the squares are positive, and two dozen roundings of 2^-24 are less than 3e-6 of them, of the
- * bar and of what single attributes say; k²/m - k²/(m + e) <= e in each cell. */
+ * bar and of what single attributes say; k²/m - k²/(m + e) <= e in each cell, and a little more with words. */
 static inline weft_triples_fixed weft_triples_fix(const uint32_t level[3][2], double alone, uint32_t step_bits)
 {
   weft_triples_fixed out;
@@ -115,9 +101,9 @@ static inline weft_triples_fixed weft_triples_fix(const uint32_t level[3][2], do
     for (int c = 0; c < 2; c++)
       out.start[2 * q + c + 1] = out.start[2 * q + c] + (level[q][c] + step_bits - 1) / step_bits;
     out.rows[q] = weft_planes_pack(level[q][0], level[q][1]);
-    out.weight[q] = (float) steepest;
-    if (m > 0) base += steepest * (n0 / m * n0);
-    error += steepest * (WEFT_PLANES_CELLS * WEFT_TRIPLES_EMPTY + 3e-6 * n0);
+    out.weight[q] = (float) (steepest * WEFT_TRIPLES_SCALE);
+    if (m > 0) base += steepest * (n0 / m * n0 + WEFT_TRIPLES_SHIFT * (2 * n0 + WEFT_TRIPLES_SHIFT * m));
+    error += steepest * (1.001 * WEFT_PLANES_CELLS * WEFT_TRIPLES_EMPTY + 3e-6 * (n0 + 1));
     n += m;
   }
   out.base = (float) (base - error - 3e-6 * n);

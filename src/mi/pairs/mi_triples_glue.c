@@ -40,11 +40,7 @@ static uint32_t count(const weft_mi_pack *p, size_t fixed, uint32_t level, size_
 static weft_triples_side side(const weft_mi_pack *p, size_t fixed, uint32_t level, size_t place)
 {
   weft_triples_side out;
-  for (uint32_t x = 0; x < 2; x++) {
-    const uint32_t word = count(p, fixed, level, place, x, SIZE_MAX, 0);
-    out.class0[x] = (float) (word >> 16);
-    out.rows[x] = (float) (word & 0xffffu) + WEFT_TRIPLES_SIDE_EMPTY;
-  }
+  for (uint32_t x = 0; x < 2; x++) out.plane[x] = count(p, fixed, level, place, x, SIZE_MAX, 0);
   return out;
 }
 
@@ -62,8 +58,8 @@ static double screen(const weft_mi_pack *p, size_t fixed, size_t a, size_t b, do
     uint32_t both[4];
     for (uint32_t x = 0; x < 2; x++)
       for (uint32_t y = 0; y < 2; y++) both[2 * x + y] = count(p, fixed, q, a, x, b, y);
-    sum += of.weight[q] * weft_triples_squares(both, weft_triples_complete(side(p, fixed, q, a), of.rows[q]),
-                                               side(p, fixed, q, b), many, WEFT_TRIPLES_MAGIC);
+    sum += of.weight[q] * weft_triples_squares(both, side(p, fixed, q, a), side(p, fixed, q, b), of.rows[q], many,
+                                               WEFT_TRIPLES_MAGIC);
   }
   return (double) (sum - of.base);
 }

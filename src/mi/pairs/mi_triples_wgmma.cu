@@ -1,22 +1,28 @@
 /* Triples of attributes of at most three levels and two classes on Hopper's 1-bit tensor cores (wgmma, compute
  * capability 9.0a), with rows sorted by the level of the attribute that is held fixed: mi_triples.h. A tile is 64
  * attributes by 128, as in mi_planes_wgmma.cu; the levels of the fixed attribute are counted one after the other, and
- * each is screened before the next, from registers. What a level adds to the bound of a pair is kept in shared memory.
+ * each is screened before the next, from registers. What a level adds to the bound of a pair is kept in shared memory,
+ * where the producer also brings the margins of a tile's attributes: new in every tile, they would have to be waited
+ * for.
  *
- * Four warpgroups share a tile, each with a quarter of its counts in registers. They begin one after the
- * other: the tensor cores count for one of them while the others screen, which takes longer.
+ * Four warpgroups share a tile, each with a quarter of its counts in registers: the tensor cores count for one of them
+ * while the others screen, which takes longer.
  *
  * Nothing is scored here. What passes is noted, and scored by kernels of their own. */
 #include <cmath>
 #include "mi_triples.cuh"
 #include "mi_tiles_wgmma.cuh"
 
-#define STAGES 15                /* a block of other kernels has room beside them */
+#define STAGES 14                /* a block of other kernels has room beside them */
+#define SLOTS 2                  /* of tiles' margins */
 #define AT_ONCE 8                /* k-steps */
 #define SCREENERS WEFT_TRIPLES_THREADS
 #define SORTED_THREADS (SCREENERS + 32)
 #define SUMS_BYTES (SCREENERS * WEFT_TRIPLES_PAIRS * 4)
-#define SHARED_BYTES (STAGES * STAGE_BYTES + SUMS_BYTES)
+#define SHARED_BYTES (STAGES * STAGE_BYTES + SUMS_BYTES + SLOTS * sizeof(tile_margins))
+
+/* Words of a tile's attributes in every level. */
+struct tile_margins { weft_triples_side a[TRIPLE_LEVELS][WEFT_PLANES_A], b[TRIPLE_LEVELS][WEFT_PLANES_B]; };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
@@ -85,20 +91,14 @@ __device__ static inline void count_level(counter *w, uint32_t steps0, uint32_t 
   count_class(w, steps1, &add, c);
 }
 
-__device__ static inline weft_triples_side load_side(const float4 *from)
-{
-  const float4 words = __ldg(from);
-  const weft_triples_side out = { { words.x, words.y }, { words.z, words.w } };
-  return out;
-}
-
-/* Adds what a level says of the thread's pairs to the sums. margins: of the tile's attributes of both sides. */
+/* Adds what a level says of the thread's pairs to the sums. a, b: the tile's attributes of both sides. */
 template <bool MANY>
-__device__ static inline void screen_level(const uint32_t (&c)[64], const float4 *margins_a, const float4 *margins_b,
-                                           uint32_t rows, float weight, uint32_t magic, float4 *sums)
+__device__ static inline void screen_level(const uint32_t (&c)[64], const weft_triples_side *a,
+                                           const weft_triples_side *b, uint32_t rows, float weight, uint32_t magic,
+                                           float4 *sums)
 {
-  const weft_triples_whole a = weft_triples_complete(load_side(margins_a + weft_triples_a(threadIdx.x)), rows);
-  const float4 *const of_b = margins_b + weft_triples_b(threadIdx.x, 0);
+  const weft_triples_side one = a[weft_triples_a(threadIdx.x)];
+  const uint4 *const others = (const uint4 *) (b + weft_triples_b(threadIdx.x, 0)); /* of two pairs */
 #pragma unroll
   for (uint32_t four = 0; four < WEFT_TRIPLES_PAIRS / 4; four++) {
     float4 sum = sums[four * SCREENERS];
@@ -108,7 +108,9 @@ __device__ static inline void screen_level(const uint32_t (&c)[64], const float4
       const uint32_t pair = 4 * four + k;
       const uint32_t both[4] = { c[weft_planes_register(pair, 0, 0)], c[weft_planes_register(pair, 0, 1)],
                                  c[weft_planes_register(pair, 1, 0)], c[weft_planes_register(pair, 1, 1)] };
-      squares[k] = weft_triples_squares(both, a, load_side(of_b + weft_planes_b(0, pair)), MANY, magic);
+      const uint4 two = others[weft_planes_b(0, pair) / 2];
+      const weft_triples_side other = { { pair % 2 ? two.z : two.x, pair % 2 ? two.w : two.y } };
+      squares[k] = weft_triples_squares(both, one, other, rows, MANY, magic);
     }
     sum.x = fmaf(weight, squares[0], sum.x);
     sum.y = fmaf(weight, squares[1], sum.y);
@@ -178,29 +180,39 @@ __device__ static inline void note_passed(const mi_sorted &t, const unit &u, flo
   }
 }
 
+__device__ static inline void bring_margins(const mi_sorted &t, const unit &u, tile_margins *to, uint64_t *full)
+{
+  const weft_triples_side *from = t.margins + (size_t) u.index * TRIPLE_LEVELS * t.room;
+  barrier_expect(full, sizeof *to);
+  for (int level = 0; level < TRIPLE_LEVELS; level++, from += t.room) {
+    bulk_copy(to->a[level], from + u.ta * WEFT_PLANES_A, sizeof to->a[level], full);
+    bulk_copy(to->b[level], from + u.tb * WEFT_PLANES_B, sizeof to->b[level], full);
+  }
+}
+
 template <bool GAINS, bool MANY>
 __global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const __grid_constant__ mi_sorted t)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ ring<STAGES> copies;
+  __shared__ ring<SLOTS> filled;
+  tile_margins *const slots = (tile_margins *) (stages + STAGES * STAGE_BYTES + SUMS_BYTES);
   const uint32_t thread = threadIdx.x, warp_of_block = __shfl_sync(0xffffffffu, thread / 32, 0);
-  if (thread == 0) {
-    for (uint32_t s = 0; s < STAGES; s++) {
-      barrier_init(&copies.full[s], 1);
-      barrier_init(&copies.empty[s], SCREENERS / 32);
-    }
-    barriers_made();
-  }
-  __syncthreads();
+  make_ring(&filled, SCREENERS);
+  make_ring(&copies, SCREENERS / 32);
 
   tile_walk walk = { 0, 0 };
   unit u = { UINT32_MAX, 0, 0, 0 };
+  uint32_t turn = 0; /* tiles since the start */
   if (warp_of_block >= SCREENERS / 32) {
     uint32_t step = 0;
     if (thread == SCREENERS) for (uint32_t k = blockIdx.x; k < t.units; k += gridDim.x) {
       if (!unit_at(t, k, &walk, &u)) continue;
       const uint8_t *const planes = t.planes + u.index * t.bytes;
       const uint32_t steps = t.of[u.fixed].start[6];
+      if (turn >= SLOTS) barrier_wait(&filled.empty[turn % SLOTS], (turn / SLOTS - 1) & 1);
+      bring_margins(t, u, &slots[turn % SLOTS], &filled.full[turn % SLOTS]);
+      turn++;
       bring_tile(&copies, stages, planes + (size_t) u.ta * steps * BLOCK_BYTES,
                  planes + (size_t) u.tb * 2 * steps * BLOCK_BYTES, (int) steps, &step);
     }
@@ -214,25 +226,26 @@ __global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const
   uint32_t c[64];
 #pragma unroll
   for (int i = 0; i < 64; i++) c[i] = 0;
-  if (t.apart) __nanosleep(group * t.apart);
   for (uint32_t k = blockIdx.x; k < t.units; k += gridDim.x) {
     if (!unit_at(t, k, &walk, &u)) continue;
     const weft_triples_fixed *const of = t.of + u.fixed;
-    const float4 *const margins = t.margins + (size_t) u.index * 3 * t.room;
+    const tile_margins *const margins = &slots[turn % SLOTS];
     const bool wanted = has_triples(t, u, group);
 #pragma unroll
     for (uint32_t four = 0; four < WEFT_TRIPLES_PAIRS / 4; four++) sums[four * SCREENERS] = make_float4(0, 0, 0, 0);
+    barrier_wait(&filled.full[turn % SLOTS], turn / SLOTS & 1);
 #pragma unroll 1
-    for (uint32_t level = 0; level < 3; level++) {
+    for (uint32_t level = 0; level < TRIPLE_LEVELS; level++) {
       const uint32_t start = __ldg(&of->start[2 * level]), middle = __ldg(&of->start[2 * level + 1]),
                      end = __ldg(&of->start[2 * level + 2]);
       if (end == start) continue;
       count_level(&w, middle - start, end - middle, c);
       if (!wanted) continue;
-      screen_level<MANY>(c, margins + level * t.room + u.ta * WEFT_PLANES_A,
-                         margins + level * t.room + u.tb * WEFT_PLANES_B, __ldg(&of->rows[level]),
-                         __ldg(&of->weight[level]), t.magic, sums);
+      screen_level<MANY>(c, margins->a[level], margins->b[level], __ldg(&of->rows[level]), __ldg(&of->weight[level]),
+                         t.magic, sums);
     }
+    barrier_arrive(&filled.empty[turn % SLOTS]); /* by every thread that has read the margins */
+    turn++;
     if (wanted) note_passed<GAINS>(t, u, __ldg(&of->base), sums);
   }
 }
