@@ -17,7 +17,7 @@
 #include "mi_planes_screen.cuh"
 
 #define STAGES 7
-#define BATCH 2                 /* products started at once */
+#define AT_ONCE 4               /* products */
 #define COUNTING 512            /* threads: four warpgroups */
 #define LABEL_THREADS (COUNTING + 128) /* registers go from warpgroup to warpgroup, so the producer is a whole one */
 #define PAIRS 16                /* of a thread in a tile */
@@ -152,10 +152,11 @@ __global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const _
   make_ring(&filled, COUNTING);
   make_ring(&copies, COUNTING / 32);
 
-  uint32_t step = 0, turn = 0, ta, tb; /* k-steps and sets since the start */
+  uint32_t turn = 0, ta, tb; /* sets since the start */
   tile_walk at = { 0, 0 };
   if (warp_of_block >= COUNTING / 32) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    uint32_t step = 0;
     if (thread == COUNTING) for (uint64_t k = blockIdx.x; k < t.tiles; k += gridDim.x) {
       if (!place_tile(&t.grid, &at, t.first + k, &ta, &tb)) continue;
       for (uint32_t s = 0; s <= t.sets; s++) { /* all rows, then the sets */
@@ -173,7 +174,9 @@ __global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const _
   }
 
   asm volatile("setmaxnreg.inc.sync.aligned.u32 112;"); /* of 96 that a thread starts with */
-  const uint32_t own_a = thread / 256 * 64 * 32, own_b = (1 + thread / 128 % 2) * BLOCK_BYTES; /* in a stage */
+  const uint32_t group = warp_of_block / 4;
+  ring_place<STAGES> w = first_place(&copies, stages + group / 2 * 64 * 32,
+                                     stages + BLOCK_BYTES + group % 2 * BLOCK_BYTES);
   uint4 *const mine = (uint4 *) (stages + STAGES * STAGE_BYTES) + thread;
   set_screen last = { nothing_to_screen(), 0, NULL };
   last.pairs.at = PAIRS;
@@ -191,10 +194,8 @@ __global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const _
       uint32_t c[64], due = 0;
 #pragma unroll
       for (int i = 0; i < 64; i++) c[i] = 0;
-      const auto start = [&](const uint8_t *from) {
-        mma_64_rows(c, operand_descriptor(from + own_a), operand_descriptor(from + own_b));
-      };
-      count_batches<BATCH>(&copies, stages, (int) steps, &step, c, start, [&](uint32_t products) {
+      const auto start = [&](uint64_t a, uint64_t b) { mma_64_rows(c, a, b); };
+      count_at_once<AT_ONCE>(&w, steps, c, start, [&](uint32_t products) {
         for (due += products * (PAIRS / SCREENED); due >= steps; due -= steps)
           if (last.pairs.at < PAIRS) screen_set(t, mine, &last);
       });

@@ -76,6 +76,55 @@ __device__ static inline void bring_tile(ring<STAGES> *r, uint8_t *stages, const
   bring_steps(r, stages, a, b, steps, 0, steps, step);
 }
 
+/* Where a warpgroup is in a ring of stages, with its operands in the first of them. */
+template <uint32_t STAGES> struct ring_place { ring<STAGES> *copies; uint64_t a, b; uint32_t at, phase; };
+
+template <uint32_t STAGES>
+__device__ static inline ring_place<STAGES> first_place(ring<STAGES> *r, const uint8_t *a, const uint8_t *b)
+{
+  const ring_place<STAGES> w = { r, operand_descriptor(a), operand_descriptor(b), 0, 0 };
+  return w;
+}
+
+/* An operand in the stage where the warpgroup is. */
+template <uint32_t STAGES> __device__ static inline uint64_t operand_at(const ring_place<STAGES> &w, uint64_t first)
+{
+  return first + w.at * STAGE_BYTES / 16;
+}
+
+/* Adds counts of so many k-steps, by all threads of a warpgroup: `start` begins a step's product. AT_ONCE of them are
+ * started, `meanwhile` is called with their number while the tensor cores are at work (it must leave the accumulators
+ * alone), and then their stages are given back together, by a lane each. */
+template <uint32_t AT_ONCE, uint32_t STAGES, int COUNTS, class Start, class Meanwhile>
+__device__ static inline void count_at_once(ring_place<STAGES> *w, uint32_t steps, uint32_t (&c)[COUNTS],
+                                            const Start &start, const Meanwhile &meanwhile)
+{
+  const uint32_t lane = threadIdx.x % 32;
+  if (!steps) return;
+#pragma unroll 1
+  do {
+    const uint32_t first = w->at, now = steps < AT_ONCE ? steps : AT_ONCE;
+    uint32_t s = 0;
+#pragma unroll 1
+    do {
+      barrier_wait(&w->copies->full[w->at], w->phase);
+      hold(c);
+      product_fence();
+      start(operand_at(*w, w->a), operand_at(*w, w->b));
+      product_commit();
+      if (++w->at == STAGES) {
+        w->at = 0;
+        w->phase ^= 1;
+      }
+    } while (++s < now);
+    meanwhile(now);
+    product_wait<0>();
+    hold(c);
+    if (lane < now) barrier_arrive(&w->copies->empty[(first + lane) % STAGES]);
+    steps -= now;
+  } while (steps);
+}
+
 /* Adds a class's counts, by all threads of a warpgroup: `start` begins a step's product. BATCH of them at a time, and
  * while the tensor cores are at work, `meanwhile` is called with their number; it must leave the accumulators alone. A
  * warp gives a stage back by one arrival. */

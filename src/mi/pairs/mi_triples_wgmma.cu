@@ -39,50 +39,18 @@ __device__ static inline void mma_64x128x256(uint32_t (&c)[64], uint64_t a, uint
                : "l"(a), "l"(b), "r"(add));
 }
 
-/* Where a warpgroup is in the ring of stages. */
-struct counter {
-  ring<STAGES> *copies;
-  uint64_t a, b;                /* its operands in the first stage */
-  uint32_t at, phase;
-};
-
-__device__ static inline uint64_t operand_behind(uint64_t descriptor, uint32_t bytes)
+/* Adds a class's counts; without `add`, what was there is forgotten. */
+__device__ static inline void count_class(ring_place<STAGES> *w, uint32_t steps, uint32_t *add, uint32_t (&c)[64])
 {
-  return descriptor + bytes / 16;
-}
-
-/* Adds a class's counts; without `add`, what was there is forgotten. Products of some k-steps are started at once, and
- * then their stages are freed together, a lane each. */
-__device__ static inline void count_class(counter *w, uint32_t steps, uint32_t *add, uint32_t (&c)[64])
-{
-  const uint32_t lane = threadIdx.x % 32;
-  if (!steps) return;
-#pragma unroll 1
-  do {
-    const uint32_t first = w->at, now = steps < AT_ONCE ? steps : AT_ONCE;
-    uint32_t s = 0;
-#pragma unroll 1
-    do {
-      barrier_wait(&w->copies->full[w->at], w->phase);
-      hold(c);
-      product_fence();
-      mma_64x128x256(c, operand_behind(w->a, w->at * STAGE_BYTES), operand_behind(w->b, w->at * STAGE_BYTES), *add);
-      product_commit();
-      *add = 1;
-      if (++w->at == STAGES) {
-        w->at = 0;
-        w->phase ^= 1;
-      }
-    } while (++s < now);
-    product_wait<0>();
-    hold(c);
-    if (lane < now) barrier_arrive(&w->copies->empty[(first + lane) % STAGES]);
-    steps -= now;
-  } while (steps);
+  const auto start = [&](uint64_t a, uint64_t b) {
+    mma_64x128x256(c, a, b, *add);
+    *add = 1;
+  };
+  count_at_once<AT_ONCE>(w, steps, c, start, [](uint32_t) {});
 }
 
 /* Words of rows in class 0 above rows of both classes. */
-__device__ static inline void count_level(counter *w, uint32_t steps0, uint32_t steps1, uint32_t (&c)[64])
+__device__ static inline void count_level(ring_place<STAGES> *w, uint32_t steps0, uint32_t steps1, uint32_t (&c)[64])
 {
   uint32_t add = 0;
   count_class(w, steps0, &add, c);
@@ -221,8 +189,8 @@ __global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const
 
   float4 *const sums = (float4 *) (stages + STAGES * STAGE_BYTES) + thread;
   const uint32_t group = warp_of_block / 4;
-  counter w = { &copies, operand_descriptor(stages + group / 2 * 64 * 32),
-                operand_descriptor(stages + BLOCK_BYTES + group % 2 * BLOCK_BYTES), 0, 0 };
+  ring_place<STAGES> w = first_place(&copies, stages + group / 2 * 64 * 32,
+                                     stages + BLOCK_BYTES + group % 2 * BLOCK_BYTES);
   uint32_t c[64];
 #pragma unroll
   for (int i = 0; i < 64; i++) c[i] = 0;
