@@ -14,13 +14,14 @@ struct label_args {
   size_t bytes, count, room;
   tile_grid grid;
   uint64_t first, tiles;        /* of this launch */
-  const float4 *sides;
+  const weft_planes_side *sides;
   const float *own;
   const int64_t *alone;
   long long *start, *best;      /* [set], in fixed point */
   int by_interaction;
   double base, scale;           /* a score's bar: base + score * scale */
-  uint32_t all;                 /* packed rows */
+  uint32_t all, magic;          /* packed rows; WEFT_PLANES_MAGIC */
+  int many;                     /* more than WEFT_PLANES_FEW rows */
   weft_mi_log f;
   int64_t class_fixed;
   const uint8_t *side;          /* [place]: in which of two sets of attributes */

@@ -30,7 +30,7 @@ struct label_sides {
   weft_mi_log f;
   int64_t class_fixed;
   double scale;                 /* fixed point to units of the screen */
-  float4 *sides;                /* [set][place]; NULL: planes alone */
+  weft_planes_side *sides;                /* [set][place]; NULL: planes alone */
   float *own;
   int64_t *alone;
   long long *start;             /* [set]: the greatest score is no less; NULL: not known */
@@ -49,15 +49,16 @@ __device__ static int64_t said_alone(const weft_mi_log &f, int64_t class_fixed, 
 
 __device__ static void make_side(const label_sides &t, uint32_t set, size_t place, const uint32_t (&in_class)[PLANES])
 {
-  uint32_t rows[PLANES], packed[PLANES];
+  uint32_t rows[PLANES];
+  weft_planes_side side;
   for (uint32_t q = 0; q < PLANES; q++) {
     const uint32_t row = place < t.all.count ? t.all.plane_row[q * t.all.count + place] : UINT32_MAX;
     rows[q] = row == UINT32_MAX ? 0 : t.margins[row] + t.margins[t.plane_rows + row];
-    packed[q] = weft_planes_pack(in_class[q], rows[q] - in_class[q]);
+    side.plane[q] = weft_planes_pack(in_class[q], rows[q] - in_class[q]);
   }
   const int64_t alone = said_alone(t.f, t.class_fixed, t.class_rows, in_class, rows);
   const size_t at = set * t.all.room + place;
-  t.sides[at] = words_of_side(weft_planes_side_of(packed));
+  t.sides[at] = side;
   t.alone[at] = alone;
   t.own[at] = (float) ((double) alone * t.scale);
   if (t.start && place < t.all.count)
@@ -178,7 +179,7 @@ struct labels_job {
   double steepest;
   uint8_t *whole, *planes, *side;
   uint32_t *from, *labels, *places;
-  float4 *sides;
+  weft_planes_side *sides;
   float *own;
   int64_t *alone;
   long long *start, *best;
@@ -194,7 +195,7 @@ static double bytes_of(const labels_job *job, double sets)
 {
   const double room = (double) job->all.room, words = job->r->words;
   return PLANES * room * (words * 4 + job->steps_all * 32.0) +
-         sets * ((double) job->bytes + room * (sizeof(float4) + sizeof(float) + sizeof(int64_t)) +
+         sets * ((double) job->bytes + room * (sizeof(weft_planes_side) + sizeof(float) + sizeof(int64_t)) +
                  4.0 * (double) job->bits + 4 * words) + 1e6;
 }
 
@@ -230,6 +231,9 @@ done:
   return st;
 }
 
+/* Fixed point to units of the screen. */
+static double scale_of(const labels_job *job) { return job->r->f.unit / job->steepest * WEFT_PLANES_SCALE; }
+
 static label_sides sides_of(const labels_job *job)
 {
   const weft_mi_pack *p = job->pack;
@@ -246,7 +250,7 @@ static label_sides sides_of(const labels_job *job)
   t.class_rows[1] = (uint32_t) p->n;
   t.f = job->r->f;
   t.class_fixed = p->class_fixed;
-  t.scale = job->r->f.unit / job->steepest;
+  t.scale = scale_of(job);
   t.sides = job->sides;
   t.own = job->own;
   t.alone = job->alone;
@@ -405,8 +409,10 @@ static label_args search_of(const labels_job *job, uint32_t sets)
   t.start = job->start;
   t.best = job->best;
   t.by_interaction = job->how->search->by_interaction;
-  t.base = weft_planes_measure(1, rows, 2, job->steepest, 1).base;
-  t.scale = job->r->f.unit / job->steepest;
+  t.base = weft_planes_measure(1, rows, 2, job->steepest).base;
+  t.scale = scale_of(job);
+  t.magic = WEFT_PLANES_MAGIC;
+  t.many = p->n > WEFT_PLANES_FEW;
   t.all = weft_planes_pack(rows[0], rows[1]);
   t.f = job->r->f;
   t.class_fixed = p->class_fixed;

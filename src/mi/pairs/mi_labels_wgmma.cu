@@ -26,7 +26,7 @@
 
 /* What the screen of a set and tile needs. */
 struct tile_sides {
-  float4 b[WEFT_PLANES_B], a[WEFT_PLANES_A];
+  weft_planes_side b[WEFT_PLANES_B], a[WEFT_PLANES_A];
   float own_b[WEFT_PLANES_B], own_a[WEFT_PLANES_A];
 };
 
@@ -41,12 +41,6 @@ __device__ static inline uint32_t b_of(uint32_t thread, uint32_t pair)
 
 struct set_screen { planes_screen pairs; uint32_t set; const tile_sides *of; }; /* NULL: of none */
 
-__device__ static inline weft_planes_side side_in(const float4 &words)
-{
-  const weft_planes_side out = { { words.x, words.y }, { words.z, words.w } };
-  return out;
-}
-
 /* In units of the screen. */
 __device__ static inline float bar_of(const label_args &t, long long best, long long start)
 {
@@ -58,10 +52,11 @@ __device__ static inline set_screen begin_set(const label_args &t, const tile_si
                                               uint32_t b0, float bar)
 {
   const uint32_t at = a_of(threadIdx.x);
-  const set_screen s = { { one, b0, 0, 0, side_in(of->a[at]), t.by_interaction ? bar + of->own_a[at] : bar }, set, of };
+  const set_screen s = { { one, b0, 0, 0, of->a[at], t.by_interaction ? bar + of->own_a[at] : bar }, set, of };
   return s;
 }
 
+template <bool MANY>
 __device__ static inline void screen_set(const label_args &t, const uint4 *mine, set_screen *s)
 {
   planes_screen *p = &s->pairs;
@@ -69,7 +64,7 @@ __device__ static inline void screen_set(const label_args &t, const uint4 *mine,
 #pragma unroll
   for (uint32_t k = 0; k < SCREENED; k++) {
     const uint32_t b = b0 + weft_planes_b(0, k);
-    float over = squares_of(mine[(p->at + k) * COUNTING], p->a, side_in(s->of->b[b]), t.all) - p->bar_gain;
+    float over = squares_of<MANY>(mine[(p->at + k) * COUNTING], p->a, s->of->b[b], t.all, t.magic) - p->bar_gain;
     if (t.by_interaction) over -= s->of->own_b[b];
     p->passed |= (uint32_t) !(over < 0) << (p->at + k);
   }
@@ -85,21 +80,20 @@ __device__ static inline bool is_allowed(const label_args &t, uint32_t one, uint
 }
 
 /* Screens what is left, scores what passed, and gives the sides' slot back. */
+template <bool MANY>
 __device__ static inline void end_set(const label_args &t, const uint4 *mine, set_screen *s, uint64_t *empty)
 {
   planes_screen *p = &s->pairs;
   if (!s->of) return;
-  while (p->at < PAIRS) screen_set(t, mine, s);
+  while (p->at < PAIRS) screen_set<MANY>(t, mine, s);
   for (; p->passed; p->passed &= p->passed - 1) {
     const uint32_t k = (uint32_t) __ffs((int) p->passed) - 1, other = p->b0 + b_of(threadIdx.x, k);
     if (!is_allowed(t, p->one, other)) continue;
     const size_t a = s->set * t.room + p->one, b = s->set * t.room + other;
     const uint4 four = mine[k * COUNTING];
     const uint32_t both[4] = { four.x, four.y, four.z, four.w };
-    uint32_t cell[WEFT_PLANES_CELLS], of_a[2], of_b[2];
-    words_of(p->a, of_a);
-    words_of(side_in(s->of->b[b_of(threadIdx.x, k)]), of_b);
-    weft_planes_cells(both, of_a, of_b, t.all, cell);
+    uint32_t cell[WEFT_PLANES_CELLS];
+    weft_planes_cells(both, p->a.plane, s->of->b[b_of(threadIdx.x, k)].plane, t.all, cell);
     int64_t score = weft_planes_joint(&t.f, cell) - t.class_fixed;
     if (score < 0) score = 0;
     if (t.by_interaction) score -= t.alone[a] + t.alone[b];
@@ -142,6 +136,7 @@ __device__ static inline void bring_sides(const label_args &t, uint32_t set, uin
   bulk_copy(to->own_a, t.own + a, sizeof to->own_a, full);
 }
 
+template <bool MANY>
 __global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const __grid_constant__ label_args t)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
@@ -197,9 +192,9 @@ __global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const _
       const auto start = [&](uint64_t a, uint64_t b) { mma_64_rows(c, a, b); };
       count_at_once<AT_ONCE>(&w, steps, c, start, [&](uint32_t products) {
         for (due += products * (PAIRS / SCREENED); due >= steps; due -= steps)
-          if (last.pairs.at < PAIRS) screen_set(t, mine, &last);
+          if (last.pairs.at < PAIRS) screen_set<MANY>(t, mine, &last);
       });
-      end_set(t, mine, &last, &filled.empty[(turn - 1) % SLOTS]);
+      end_set<MANY>(t, mine, &last, &filled.empty[(turn - 1) % SLOTS]);
       if (s) {
         put_above(c, mine);
         barrier_wait(&filled.full[turn % SLOTS], turn / SLOTS & 1);
@@ -208,21 +203,22 @@ __global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const _
       } else put_rows(c, mine);
     }
   }
-  end_set(t, mine, &last, &filled.empty[(turn - 1) % SLOTS]);
+  end_set<MANY>(t, mine, &last, &filled.empty[(turn - 1) % SLOTS]);
 }
 
 #else /* host side, and devices that never run it */
-__global__ static void search_labels(const __grid_constant__ label_args t) { (void) t; }
+template <bool MANY> __global__ static void search_labels(const __grid_constant__ label_args t) { (void) t; }
 #endif
 
 weft_status weft_mi_search_labels(weft_ctx *ctx, const label_args *t, cudaStream_t s)
 {
   weft_status st = WEFT_OK;
+  void (*const kernel)(const label_args) = t->many ? search_labels<true> : search_labels<false>;
   int processors = 0;
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
-  WEFT_CUDA(weft_device_allow_shared((const void *) search_labels, SHARED_BYTES));
-  search_labels<<<t->tiles < (uint64_t) processors ? (unsigned) t->tiles : (unsigned) processors, LABEL_THREADS,
-                  SHARED_BYTES, s>>>(*t);
+  WEFT_CUDA(weft_device_allow_shared((const void *) kernel, SHARED_BYTES));
+  kernel<<<t->tiles < (uint64_t) processors ? (unsigned) t->tiles : (unsigned) processors, LABEL_THREADS, SHARED_BYTES,
+           s>>>(*t);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

@@ -96,6 +96,12 @@ static void keep(search *s, size_t place_a, size_t place_b, int64_t fixed, float
   s->seen[at]++;
 }
 
+static weft_planes_side side_of(const uint32_t plane[2])
+{
+  const weft_planes_side out = { { plane[0], plane[1] } };
+  return out;
+}
+
 static void score_packed(search *s, const side *a, const side *b, size_t one, size_t other, const uint32_t both[4])
 {
   uint32_t of_a[2] = { 0, 0 }, of_b[2] = { 0, 0 }, class[2], cell[WEFT_PLANES_CELLS];
@@ -108,7 +114,7 @@ static void score_packed(search *s, const side *a, const side *b, size_t one, si
   const uint32_t all = weft_planes_pack(s->pack->class_rows[0], s->pack->class_rows[1]);
   weft_planes_cells(both, of_a, of_b, all, cell);
   keep(s, a->g->first + one, b->g->first + other, weft_planes_joint(&s->pack->f, cell) - s->pack->class_fixed,
-       weft_planes_squares(both, weft_planes_side_of(of_a), weft_planes_side_of(of_b), all));
+       weft_planes_squares(both, side_of(of_a), side_of(of_b), all, 0, WEFT_PLANES_MAGIC));
 }
 
 static void score_wide(search *s, const side *a, const side *b, size_t one, size_t other,
@@ -177,7 +183,7 @@ SEXP C_weft_mi_planes_test(SEXP pointer, SEXP members, SEXP packed)
   s.screen = zeros(out, "screen", p->columns);
   s.seen = zeros(out, "seen", p->columns);
   s.units = weft_planes_measure(s.packed, p->class_rows, p->classes,
-                                s.packed ? weft_mi_steepest(p->class_rows[0] / (double) p->n) : 0, 1);
+                                s.packed ? weft_mi_steepest(p->class_rows[0] / (double) p->n) : 0);
   s.weights = weft_planes_weigh(p->class_rows, p->classes);
   for (uint32_t c = 0; c < p->classes; c++) s.all_steps += s.steps[c] = (p->class_rows[c] + 255) / 256;
   side *sides = (side *) R_alloc(p->group_count + 1, sizeof *sides);

@@ -26,28 +26,16 @@ struct planes_screen {
 
 __device__ static inline planes_screen nothing_to_screen(void)
 {
-  planes_screen none = { 0, 0, WEFT_PLANES_PAIRS, 0, { { 0, 0 }, { 0, 0 } }, 0 };
+  planes_screen none = { 0, 0, WEFT_PLANES_PAIRS, 0, { { 0, 0 } }, 0 };
   return none;
 }
 
-__device__ static inline weft_planes_side load_side(const float4 *from)
-{
-  const float4 words = __ldg(from);
-  weft_planes_side out = { { words.x, words.y }, { words.z, words.w } };
-  return out;
-}
-
-/* The packed margins that a side was made of. */
-__device__ static inline void words_of(weft_planes_side s, uint32_t (&out)[2])
-{
-#pragma unroll
-  for (int q = 0; q < 2; q++) out[q] = (uint32_t) s.class0[q] << 16 | (uint32_t) s.rows[q];
-}
-
-__device__ static inline float squares_of(uint4 four, weft_planes_side a, weft_planes_side b, uint32_t all)
+template <bool MANY>
+__device__ static inline float squares_of(uint4 four, weft_planes_side a, weft_planes_side b, uint32_t all,
+                                          uint32_t magic)
 {
   const uint32_t both[4] = { four.x, four.y, four.z, four.w };
-  return weft_planes_squares(both, a, b, all);
+  return weft_planes_squares(both, a, b, all, MANY, magic);
 }
 
 /* A thread's counts, pair k's at k * CONSUMERS. */

@@ -16,7 +16,6 @@
 
 #define WEFT_TRIPLES_THREADS 512   /* that count a tile */
 #define WEFT_TRIPLES_PAIRS 16      /* of a thread in a tile */
-#define WEFT_TRIPLES_FEW 32767u    /* most rows with which words are unpacked the faster way */
 #define WEFT_TRIPLES_PLACES (1u << 21) /* most attributes: three of them are one number of 64 bits */
 
 /* Within a tile: a thread's attribute of side a, and that of side b in one of its pairs. Four warpgroups have half of
@@ -30,48 +29,7 @@ static WEFT_HD inline uint32_t weft_triples_b(uint32_t thread, uint32_t pair)
   return thread / 128 % 2 * 64 + weft_planes_b(thread, pair);
 }
 
-/* ---- the screen ---- */
-
-/* Rows of both classes in a word, and a little more, which keeps empty cells finite and is exact beside 16 bits.
- * `magic`: WEFT_TRIPLES_MAGIC, which a kernel is given, so that its compiler keeps it in a register. */
-#define WEFT_TRIPLES_EMPTY 0.00390625f
-#define WEFT_TRIPLES_MAGIC 0x47000001u /* 2^15 and that */
-
-static WEFT_HD inline float weft_triples_rows(uint32_t word, int many, uint32_t magic)
-{
-#ifdef __CUDA_ARCH__
-  if (!many) /* put into the fraction of 2^15 */
-    return __uint_as_float(__byte_perm(word, magic, 0x7104)) - 32768.0f;
-#endif
-  (void) magic;
-  (void) many;
-  return (float) (word & 0xffffu) + WEFT_TRIPLES_EMPTY;
-}
-
-/* An attribute in a level: words of its planes. */
-typedef struct weft_triples_side { uint32_t plane[2]; } weft_triples_side;
-
-/* Σ w²/m in a level over the cells' words as whole numbers, a little less for empty cells. both: 2 x + y; all: of the
- * level. A word is 2^16 k + m, so that with ε = 2^-16 the sum is 2^32 (Σ k²/m + 2 ε n0 + ε² n): the class need not be
- * taken out of it. */
-#define WEFT_TRIPLES_SCALE 0x1p-32
-#define WEFT_TRIPLES_SHIFT 0x1p-16
-
-static WEFT_HD inline float weft_triples_squares(const uint32_t both[4], weft_triples_side a, weft_triples_side b,
-                                                 uint32_t all, int many, uint32_t magic)
-{
-  uint32_t cell[WEFT_PLANES_CELLS];
-  float k[WEFT_PLANES_CELLS], m[WEFT_PLANES_CELLS];
-  weft_planes_cells(both, a.plane, b.plane, all, cell);
-  for (int i = 0; i < WEFT_PLANES_CELLS; i++) {
-    k[i] = (float) cell[i];
-    m[i] = weft_triples_rows(cell[i], many, magic);
-  }
-  /* two cells with one inverse spare a slow instruction, and take a fast one more */
-  float sum = weft_planes_two_squares(k[0], m[0], k[1], m[1]) + weft_planes_two_squares(k[3], m[3], k[4], m[4]);
-  for (int i = 2; i < WEFT_PLANES_CELLS; i++) if (i != 3 && i != 4) sum += k[i] * k[i] * weft_planes_inverse(m[i]);
-  return sum;
-}
+/* ---- the screen: weft_planes_squares() in each level ---- */
 
 /* What is known of a fixed attribute. */
 typedef struct weft_triples_fixed {
@@ -101,9 +59,9 @@ static inline weft_triples_fixed weft_triples_fix(const uint32_t level[3][2], do
     for (int c = 0; c < 2; c++)
       out.start[2 * q + c + 1] = out.start[2 * q + c] + (level[q][c] + step_bits - 1) / step_bits;
     out.rows[q] = weft_planes_pack(level[q][0], level[q][1]);
-    out.weight[q] = (float) (steepest * WEFT_TRIPLES_SCALE);
-    if (m > 0) base += steepest * (n0 / m * n0 + WEFT_TRIPLES_SHIFT * (2 * n0 + WEFT_TRIPLES_SHIFT * m));
-    error += steepest * (1.001 * WEFT_PLANES_CELLS * WEFT_TRIPLES_EMPTY + 3e-6 * (n0 + 1));
+    out.weight[q] = (float) (steepest / WEFT_PLANES_SCALE);
+    base += steepest * weft_planes_least(n0, m);
+    error += steepest * (1.001 * WEFT_PLANES_CELLS * WEFT_PLANES_EMPTY + 3e-6 * (n0 + 1));
     n += m;
   }
   out.base = (float) (base - error - 3e-6 * n);
