@@ -93,9 +93,9 @@ static WEFT_HD inline float weft_planes_inverse(float x)
 #endif
 }
 
-/* Rows of both classes in a word, and a little more, which keeps empty cells finite and is exact beside 16 bits. With at
- * most WEFT_PLANES_FEW rows, not `many`, a kernel puts them into the fraction of 2^15: `magic` is WEFT_PLANES_MAGIC,
- * which the kernel is given, so that its compiler keeps it in a register. */
+/* Rows of both classes in a word, and a little more, which keeps empty cells finite and is exact beside 16 bits. When
+ * there are at most WEFT_PLANES_FEW rows, not `many`, a kernel puts them into the fraction of 2^15: `magic` is
+ * WEFT_PLANES_MAGIC, which the kernel is given, so that its compiler keeps it in a register. */
 #define WEFT_PLANES_EMPTY 0.00390625f
 #define WEFT_PLANES_FEW 32767u
 #define WEFT_PLANES_MAGIC 0x47000001u /* 2^15 and that */
@@ -120,7 +120,7 @@ static WEFT_HD inline float weft_planes_two_squares(float k, float m, float l, f
 }
 
 /* Σ w²/m over the cells' words as whole numbers, a little less for empty cells. both: 2 x + y; all: the rows. A word is
- * 2^16 k + m, so that with ε = 2^-16 the sum is 2^32 (Σ k²/m + 2 ε n0 + ε² n): the class need not be taken out of it. */
+ * 2^16 k + m, so that with ε = 2^-16 the sum is 2^32 (Σ k²/m + 2 ε n0 + ε² n): class 0 need not be taken out of it. */
 #define WEFT_PLANES_SCALE 0x1p32
 
 static WEFT_HD inline float weft_planes_squares(const uint32_t both[4], weft_planes_side a, weft_planes_side b,

@@ -48,21 +48,18 @@ __device__ static inline void put_all(const uint32_t (&c)[128], uint4 *mine)
 }
 
 /* Words of rows in class 0 above rows of both classes: `steps` k-steps of each. */
-template <int BATCH, uint32_t STAGES, class Meanwhile>
-__device__ static inline void count_packed(ring<STAGES> *r, const uint8_t *stages, const int *steps, uint32_t *step,
-                                           uint32_t (&c)[128], const Meanwhile &meanwhile)
+template <uint32_t BATCH, uint32_t STAGES, class Meanwhile>
+__device__ static inline void count_packed(ring_place<STAGES> *w, const int *steps, uint32_t (&c)[128],
+                                           const Meanwhile &meanwhile)
 {
-  const uint32_t own = threadIdx.x / 128 * 64 * 32; /* bytes before this warpgroup's rows */
-  const auto start = [&](const uint8_t *from) {
-    mma_64x256x256(c, operand_descriptor(from + own), operand_descriptor(from + BLOCK_BYTES));
-  };
+  const auto start = [&](uint64_t a, uint64_t b) { mma_64x256x256(c, a, b); };
 #pragma unroll
   for (int i = 0; i < 128; i++) c[i] = 0;
 #pragma unroll 1
   for (int k = 0; k < 2; k++) {
 #pragma unroll
     for (int i = 0; i < 128; i++) c[i] *= 65537u;
-    count_batches<BATCH>(r, stages, steps[k], step, c, start, meanwhile);
+    count_batches<BATCH>(w, (uint32_t) steps[k], c, start, meanwhile);
   }
 }
 

@@ -189,6 +189,7 @@ template <bool PACKED, bool MANY> __global__ static void __launch_bounds__(SCREE
   take_registers();
   uint4 *const mine = (uint4 *) (stages + STAGES * STAGE_BYTES) + thread; /* of packed counts */
   planes_screen last = nothing_to_screen();
+  ring_place<STAGES> w = first_place(&copies, stages + warp_of_block / 4 * 64 * 32, stages + BLOCK_BYTES);
   for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
     uint32_t ta, tb, c[128], due = 0;
     if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
@@ -199,7 +200,7 @@ template <bool PACKED, bool MANY> __global__ static void __launch_bounds__(SCREE
         for (due += products * (WEFT_PLANES_PAIRS / SCREENED); due >= steps; due -= steps)
           if (last.at < WEFT_PLANES_PAIRS) screen_packed<MANY>(t, mine, &last);
       };
-      count_packed<BATCH>(&copies, stages, t.steps, &step, c, meanwhile);
+      count_packed<BATCH>(&w, t.steps, c, meanwhile);
       end_packed<MANY>(t, mine, &last);
       put_all(c, mine);
       last = begin_packed(t, one, b0);
@@ -218,7 +219,10 @@ template <bool PACKED, bool MANY> __global__ static void __launch_bounds__(SCREE
 }
 
 #else /* host side, and devices that never run it */
-template <bool PACKED, bool MANY> __global__ static void search_planes(const __grid_constant__ planes_args t) { (void) t; }
+template <bool PACKED, bool MANY> __global__ static void search_planes(const __grid_constant__ planes_args t)
+{
+  (void) t;
+}
 #endif
 
 /* ---- layout and constants ---- */
@@ -384,8 +388,9 @@ weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *b, const uint8_
 {
   weft_status st = WEFT_OK;
   planes_args t = make_args(b, tiles_a, tiles_b, hits);
-  void (*const kernel)(const planes_args) = !b->packed ? search_planes<false, false>
-                                         : t.n > WEFT_PLANES_FEW ? search_planes<true, true> : search_planes<true, false>;
+  void (*const kernel)(const planes_args) = !b->packed              ? search_planes<false, false>
+                                         : t.n > WEFT_PLANES_FEW ? search_planes<true, true>
+                                                                 : search_planes<true, false>;
   const int bytes = STAGES * STAGE_BYTES + (b->packed ? WORDS_BYTES : 0);
   int processors = 0;
   double scale;

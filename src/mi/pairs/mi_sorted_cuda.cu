@@ -149,7 +149,8 @@ static size_t lay_out(sorted_job *job, uint8_t *block)
 static uint32_t choose_batch(weft_ctx *ctx, sorted_job *job)
 {
   const double bits = job->most_steps * (double) STEP_BITS,
-               one = (double) bytes_of_planes(job) + 4 * bits + LEVELS * sizeof(weft_planes_side) * (double) job->all.room;
+               sides = LEVELS * sizeof(weft_planes_side) * (double) job->all.room,
+               one = (double) bytes_of_planes(job) + 4 * bits + sides;
   const double arranged = (double) job->all.room * 8 * job->r->words + 1e6;
   job->batch = (uint32_t) fmax(1, fmin(fmin(MOST_FIXED, (double) job->all.count), SORTED_BYTES / one));
   while (job->batch && (double) lay_out(job, NULL) + arranged > 0.9 * weft_device_available(ctx)) job->batch /= 2;
