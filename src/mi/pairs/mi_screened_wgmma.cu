@@ -91,33 +91,32 @@ __device__ static inline void bring_unit(const screened_args &t, ring<STAGES> *r
 
 /* Adds `steps` k-steps to the counts of a warpgroup. */
 template <class S>
-__device__ static inline void count_unit(ring<STAGES> *r, const uint8_t *stages, int steps, uint32_t *step,
-                                         uint32_t (&c)[S::PA][S::COUNTS])
+__device__ static inline void count_unit(ring_place<STAGES> *w, int steps, uint32_t (&c)[S::PA][S::COUNTS])
 {
-  const uint32_t own = screened_room<S>::A_BYTES + threadIdx.x / 128 * screened_room<S>::B_BYTES;
   const auto keep = [&] {
 #pragma unroll
     for (int x = 0; x < S::PA; x++) hold(c[x]);
   };
-  for (int s = 0; s < steps; s++, ++*step) {
-    const uint32_t at = *step % STAGES;
-    const uint8_t *from = stages + at * screened_room<S>::BYTES;
-    barrier_wait(&r->full[at], *step / STAGES & 1);
+  uint32_t before = 0; /* the stage of the step before */
+  for (int s = 0; s < steps; s++) {
+    const uint64_t a = operand_at(*w, w->a, screened_room<S>::BYTES), b = operand_at(*w, w->b, screened_room<S>::BYTES);
+    barrier_wait(&w->copies->full[w->at], w->phase);
     keep();
     product_fence();
 #pragma unroll
-    for (int x = 0; x < S::PA; x++)
-      mma_64_rows(c[x], spaced_descriptor(from + x * EIGHT_BYTES, S::PA * EIGHT_BYTES), operand_descriptor(from + own));
+    for (int x = 0; x < S::PA; x++) mma_64_rows(c[x], a + x * EIGHT_BYTES / 16, b);
     product_commit();
     if (s > 0) { /* the step before is done: its stage is free */
       product_wait<1>();
       keep();
-      if (threadIdx.x % 32 == 0) barrier_arrive(&r->empty[(*step - 1) % STAGES]);
+      if (threadIdx.x % 32 == 0) barrier_arrive(&w->copies->empty[before]);
     }
+    before = w->at;
+    next_place(w);
   }
   product_wait<0>();
   keep();
-  if (threadIdx.x % 32 == 0) barrier_arrive(&r->empty[(*step - 1) % STAGES]);
+  if (threadIdx.x % 32 == 0) barrier_arrive(&w->copies->empty[before]);
 }
 
 template <class S>
@@ -146,16 +145,21 @@ template <class S, bool EACH> __global__ static void __launch_bounds__(SCREENED_
   make_ring(&copies, COUNTING / 32);
 
   const uint32_t units = t.tiles * screened_room<S>::UNITS;
-  uint32_t step = 0, one, other; /* k-steps since the start */
+  uint32_t one, other;
   tile_walk walk = t.start;
   if (warp_of_block >= COUNTING / 32) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    uint32_t step = 0; /* k-steps since the start */
     if (warp_of_block == COUNTING / 32) for (uint32_t k = blockIdx.x; k < units; k += gridDim.x)
       if (screened_unit<S>(t, k, &walk, &one, &other)) bring_unit<S>(t, &copies, stages, one, other, &step);
     return;
   }
 
   asm volatile("setmaxnreg.inc.sync.aligned.u32 112;"); /* of 96 that a thread starts with */
+  ring_place<STAGES> w = {
+    &copies, spaced_descriptor(stages, S::PA * EIGHT_BYTES),
+    operand_descriptor(stages + screened_room<S>::A_BYTES + warp_of_block / 4 * screened_room<S>::B_BYTES), 0, 0
+  };
   uint2 *const before = (uint2 *) (stages + STAGES * screened_room<S>::BYTES) + thread;
   const uint32_t lane = thread % 32;
   for (uint32_t k = blockIdx.x; k < units; k += gridDim.x) {
@@ -177,7 +181,7 @@ template <class S, bool EACH> __global__ static void __launch_bounds__(SCREENED_
       const int steps = t.class_step[class_index + 1] - t.class_step[class_index];
       if (!steps) continue;
       const screened_margins margins = margins_of<S>(t, class_index, one, other);
-      count_unit<S>(&copies, stages, steps, &step, c);
+      count_unit<S>(&w, steps, c);
 #pragma unroll
       for (int p = 0; p < PAIRS; p += 2) {
         const screened_sums s = screened_class<S, EACH, false>(c, before, COUNTING, p / 4, p / 2 % 2, margins,

@@ -87,9 +87,18 @@ __device__ static inline ring_place<STAGES> first_place(ring<STAGES> *r, const u
 }
 
 /* An operand in the stage where the warpgroup is. */
-template <uint32_t STAGES> __device__ static inline uint64_t operand_at(const ring_place<STAGES> &w, uint64_t first)
+template <uint32_t STAGES>
+__device__ static inline uint64_t operand_at(const ring_place<STAGES> &w, uint64_t first, uint32_t bytes = STAGE_BYTES)
 {
-  return first + w.at * STAGE_BYTES / 16;
+  return first + w.at * bytes / 16;
+}
+
+template <uint32_t STAGES> __device__ static inline void next_place(ring_place<STAGES> *w)
+{
+  if (++w->at == STAGES) {
+    w->at = 0;
+    w->phase ^= 1;
+  }
 }
 
 /* Adds counts of so many k-steps, by all threads of a warpgroup: `start` begins a step's product. AT_ONCE of them are
@@ -112,10 +121,7 @@ __device__ static inline void count_at_once(ring_place<STAGES> *w, uint32_t step
       product_fence();
       start(operand_at(*w, w->a), operand_at(*w, w->b));
       product_commit();
-      if (++w->at == STAGES) {
-        w->at = 0;
-        w->phase ^= 1;
-      }
+      next_place(w);
     } while (++s < now);
     meanwhile(now);
     product_wait<0>();
@@ -147,10 +153,7 @@ __device__ static inline void count_batches(ring_place<STAGES> *w, uint32_t step
       hold(c);
       if (lane == 0) barrier_arrive(&w->copies->empty[w->at >= held ? w->at - held : w->at + STAGES - held]);
     }
-    if (++w->at == STAGES) {
-      w->at = 0;
-      w->phase ^= 1;
-    }
+    next_place(w);
   }
   product_wait<0>();
   hold(c);
