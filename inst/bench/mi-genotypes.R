@@ -163,7 +163,7 @@ found_planted <- function(table, by) {
 }
 
 # One whole call in stages. Returns its seconds.
-scan <- function(stem, class, n, p, ..., by = "interaction") {
+scan <- function(stem, class, n, p, ..., by = "interaction", goal = NA) {
   say <- NULL
   whole <- elapsed(function() {
     at <- c(0, 0, 0)
@@ -172,8 +172,8 @@ scan <- function(stem, class, n, p, ..., by = "interaction") {
     at[3] <- elapsed(function() table <<- mi_pairs(pack, top = 1000, by = by, backend = "cuda", ...))
     say <<- at
   })
-  line(sprintf("from .bed to table, %d x %d: file %.2f, planes %.2f (%.1f G/s), search %.2f s", n, p, say[1], say[2],
-               n * as.double(p) / say[2] / 1e9, say[3]), whole, n * pairs_of(as.double(p)))
+  line(sprintf("from .bed to table, %d x %d: file %.2f, planes %.2f (%.1f G genotypes/s, goal 10), search %.2f s", n, p,
+               say[1], say[2], n * as.double(p) / say[2] / 1e9, say[3]), whole, n * pairs_of(as.double(p)), goal)
   cat(sprintf("   search with its way to the device: %.3g T; %s\n", n * pairs_of(p) / say[3] / 1e12,
               found_planted(table, by)))
   more <- list(...)
@@ -196,7 +196,7 @@ growth <- function(seen, n) {
               reading[2], searching[1], 2 * searching[2]))
   line(sprintf("%d x %d by this growth, planes %.0f and search %.0f s", n, to, reading[1] + reading[2] * to,
                searching[1] * to + searching[2] * to^2), sum(reading * c(1, to)) + sum(searching * c(to, to^2)),
-       goal = "360")
+       goal = "360 s, two devices 190 s")
 }
 
 from_files <- function(until) {
@@ -224,7 +224,7 @@ from_files <- function(until) {
   if (nrow(weft_devices()) > 1L) scan(stem, class, n, max(sizes), devices = "all")
   if (left() > 12) {
     make(5000L, 500000L)
-    scan(stem, penetrance(stem, 1.2), 5000L, 500000L, by = "mi")
+    scan(stem, penetrance(stem, 1.2), 5000L, 500000L, by = "mi", goal = "15 s")
   }
   remove_plink(stem)
 }
