@@ -4,6 +4,7 @@
 #include "mi_pairs_cuda.cuh"
 extern "C" {
 #include "mi_tiles.h"
+#include "mi_words.h"
 }
 
 /* A search for the greatest score of every set. */
@@ -14,14 +15,14 @@ struct label_args {
   size_t bytes, count, room;
   tile_grid grid;
   uint64_t first, tiles;        /* of this launch */
-  const weft_planes_side *sides;
+  const weft_words_side *sides;
   const float *own;
   const int64_t *alone;
   long long *start, *best;      /* [set], in fixed point */
   int by_interaction;
   double base, scale;           /* a score's bar: base + score * scale */
-  uint32_t all, magic;          /* packed rows; WEFT_PLANES_MAGIC */
-  int many;                     /* more than WEFT_PLANES_FEW rows */
+  uint32_t all, magic;          /* packed rows; WEFT_WORDS_MAGIC */
+  int many;                     /* more than WEFT_WORDS_FEW rows */
   weft_mi_log f;
   int64_t class_fixed;
   const uint8_t *side;          /* [place]: in which of two sets of attributes */

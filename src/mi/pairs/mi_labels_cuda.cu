@@ -30,7 +30,7 @@ struct label_sides {
   weft_mi_log f;
   int64_t class_fixed;
   double scale;                 /* fixed point to units of the screen */
-  weft_planes_side *sides;                /* [set][place]; NULL: planes alone */
+  weft_words_side *sides;                /* [set][place]; NULL: planes alone */
   float *own;
   int64_t *alone;
   long long *start;             /* [set]: the greatest score is no less; NULL: not known */
@@ -50,7 +50,7 @@ __device__ static int64_t said_alone(const weft_mi_log &f, int64_t class_fixed, 
 __device__ static void make_side(const label_sides &t, uint32_t set, size_t place, const uint32_t (&in_class)[PLANES])
 {
   uint32_t rows[PLANES];
-  weft_planes_side side;
+  weft_words_side side;
   for (uint32_t q = 0; q < PLANES; q++) {
     const uint32_t row = place < t.all.count ? t.all.plane_row[q * t.all.count + place] : UINT32_MAX;
     rows[q] = row == UINT32_MAX ? 0 : t.margins[row] + t.margins[t.plane_rows + row];
@@ -179,7 +179,7 @@ struct labels_job {
   double steepest;
   uint8_t *whole, *planes, *side;
   uint32_t *from, *labels, *places;
-  weft_planes_side *sides;
+  weft_words_side *sides;
   float *own;
   int64_t *alone;
   long long *start, *best;
@@ -195,7 +195,7 @@ static double bytes_of(const labels_job *job, double sets)
 {
   const double room = (double) job->all.room, words = job->r->words;
   return PLANES * room * (words * 4 + job->steps_all * 32.0) +
-         sets * ((double) job->bytes + room * (sizeof(weft_planes_side) + sizeof(float) + sizeof(int64_t)) +
+         sets * ((double) job->bytes + room * (sizeof(weft_words_side) + sizeof(float) + sizeof(int64_t)) +
                  4.0 * (double) job->bits + 4 * words) + 1e6;
 }
 
@@ -219,7 +219,7 @@ static uint32_t bit_of(const weft_mi_pack *p, uint32_t r)
 }
 
 /* Fixed point to units of the screen. */
-static double scale_of(const labels_job *job) { return job->r->f.unit / job->steepest * WEFT_PLANES_SCALE; }
+static double scale_of(const labels_job *job) { return job->r->f.unit / job->steepest * WEFT_WORDS_SCALE; }
 
 static label_sides sides_of(const labels_job *job)
 {
@@ -380,10 +380,10 @@ static label_args search_of(const labels_job *job, uint32_t sets)
   t.start = job->start;
   t.best = job->best;
   t.by_interaction = job->how->search->by_interaction;
-  t.base = weft_planes_measure(1, rows, 2, job->steepest).base;
+  t.base = weft_words_measure(rows, job->steepest).base;
   t.scale = scale_of(job);
-  t.magic = WEFT_PLANES_MAGIC;
-  t.many = p->n > WEFT_PLANES_FEW;
+  t.magic = WEFT_WORDS_MAGIC;
+  t.many = p->n > WEFT_WORDS_FEW;
   t.all = weft_planes_pack(rows[0], rows[1]);
   t.f = job->r->f;
   t.class_fixed = p->class_fixed;

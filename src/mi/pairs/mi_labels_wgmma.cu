@@ -3,7 +3,7 @@
  *
  * Counts of all rows are the same whatever the labels, so that a tile's are made once; of each label set only the rows
  * of the rarer class are counted. A tile goes through one set after the other, and while a set is counted, the one
- * before is screened (mi_planes_screen.cuh). Four warpgroups have a half of each side, so that each scheduler has four
+ * before is screened (mi_words.h). Four warpgroups have a half of each side, so that each scheduler has four
  * warps whose results it need not wait for.
  *
  * A set's sides are new in every tile, so that no cache of the multiprocessor has them: the producer brings them into
@@ -12,21 +12,22 @@
 #include <climits>
 #include <cmath>
 #include "mi_labels.cuh"
-#define SCREENED 2 /* pairs at a time */
 #include "mi_mma_wgmma.cuh"
-#include "mi_planes_screen.cuh"
+#include "mi_tiles_wgmma.cuh"
 
 #define STAGES 7
 #define AT_ONCE 4               /* products */
 #define COUNTING 512            /* threads: four warpgroups */
 #define LABEL_THREADS (COUNTING + 128) /* registers go from warpgroup to warpgroup, so the producer is a whole one */
 #define PAIRS 16                /* of a thread in a tile */
+#define SCREENED 2              /* of them at a time */
+#define WORDS_BYTES (PAIRS * COUNTING * 16)
 #define SLOTS 2                 /* of a set's sides */
 #define SHARED_BYTES (STAGES * STAGE_BYTES + WORDS_BYTES + SLOTS * sizeof(tile_sides))
 
 /* What the screen of a set and tile needs. */
 struct tile_sides {
-  weft_planes_side b[WEFT_PLANES_B], a[WEFT_PLANES_A];
+  weft_words_side b[WEFT_PLANES_B], a[WEFT_PLANES_A];
   float own_b[WEFT_PLANES_B], own_a[WEFT_PLANES_A];
 };
 
@@ -39,7 +40,15 @@ __device__ static inline uint32_t b_of(uint32_t thread, uint32_t pair)
   return thread / 128 % 2 * (WEFT_PLANES_B / 2) + weft_planes_b(thread, pair);
 }
 
-struct set_screen { planes_screen pairs; uint32_t set; const tile_sides *of; }; /* NULL: of none */
+/* How far the screen of a thread's pairs in a set has come. */
+struct set_screen {
+  uint32_t one, b0;       /* the thread's attribute of side a, the tile's first of side b */
+  uint32_t at, passed;    /* pairs seen, and a bit for each that may reach the bar */
+  weft_words_side a;
+  float bar_gain;
+  uint32_t set;
+  const tile_sides *of;   /* NULL: of none */
+};
 
 /* In units of the screen. */
 __device__ static inline float bar_of(const label_args &t, long long best, long long start)
@@ -52,23 +61,24 @@ __device__ static inline set_screen begin_set(const label_args &t, const tile_si
                                               uint32_t b0, float bar)
 {
   const uint32_t at = a_of(threadIdx.x);
-  const set_screen s = { { one, b0, 0, 0, of->a[at], t.by_interaction ? bar + of->own_a[at] : bar }, set, of };
+  const set_screen s = { one, b0, 0, 0, of->a[at], t.by_interaction ? bar + of->own_a[at] : bar, set, of };
   return s;
 }
 
 template <bool MANY>
 __device__ static inline void screen_set(const label_args &t, const uint4 *mine, set_screen *s)
 {
-  planes_screen *p = &s->pairs;
-  const uint32_t b0 = b_of(threadIdx.x, p->at);
+  const uint32_t b0 = b_of(threadIdx.x, s->at);
 #pragma unroll
   for (uint32_t k = 0; k < SCREENED; k++) {
     const uint32_t b = b0 + weft_planes_b(0, k);
-    float over = squares_of<MANY>(mine[(p->at + k) * COUNTING], p->a, s->of->b[b], t.all, t.magic) - p->bar_gain;
+    const uint4 four = mine[(s->at + k) * COUNTING];
+    const uint32_t both[4] = { four.x, four.y, four.z, four.w };
+    float over = weft_words_squares(both, s->a, s->of->b[b], t.all, MANY, t.magic) - s->bar_gain;
     if (t.by_interaction) over -= s->of->own_b[b];
-    p->passed |= (uint32_t) !(over < 0) << (p->at + k);
+    s->passed |= (uint32_t) !(over < 0) << (s->at + k);
   }
-  p->at += SCREENED;
+  s->at += SCREENED;
 }
 
 __device__ static inline bool is_allowed(const label_args &t, uint32_t one, uint32_t other)
@@ -83,17 +93,16 @@ __device__ static inline bool is_allowed(const label_args &t, uint32_t one, uint
 template <bool MANY>
 __device__ static inline void end_set(const label_args &t, const uint4 *mine, set_screen *s, uint64_t *empty)
 {
-  planes_screen *p = &s->pairs;
   if (!s->of) return;
-  while (p->at < PAIRS) screen_set<MANY>(t, mine, s);
-  for (; p->passed; p->passed &= p->passed - 1) {
-    const uint32_t k = (uint32_t) __ffs((int) p->passed) - 1, other = p->b0 + b_of(threadIdx.x, k);
-    if (!is_allowed(t, p->one, other)) continue;
-    const size_t a = s->set * t.room + p->one, b = s->set * t.room + other;
+  while (s->at < PAIRS) screen_set<MANY>(t, mine, s);
+  for (; s->passed; s->passed &= s->passed - 1) {
+    const uint32_t k = (uint32_t) __ffs((int) s->passed) - 1, other = s->b0 + b_of(threadIdx.x, k);
+    if (!is_allowed(t, s->one, other)) continue;
+    const size_t a = s->set * t.room + s->one, b = s->set * t.room + other;
     const uint4 four = mine[k * COUNTING];
     const uint32_t both[4] = { four.x, four.y, four.z, four.w };
     uint32_t cell[WEFT_PLANES_CELLS];
-    weft_planes_cells(both, p->a.plane, s->of->b[b_of(threadIdx.x, k)].plane, t.all, cell);
+    weft_planes_cells(both, s->a.plane, s->of->b[b_of(threadIdx.x, k)].plane, t.all, cell);
     int64_t score = weft_planes_joint(&t.f, cell) - t.class_fixed;
     if (score < 0) score = 0;
     if (t.by_interaction) score -= t.alone[a] + t.alone[b];
@@ -173,8 +182,7 @@ __global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const _
   ring_place<STAGES> w = first_place(&copies, stages + group / 2 * 64 * 32,
                                      stages + BLOCK_BYTES + group % 2 * BLOCK_BYTES);
   uint4 *const mine = (uint4 *) (stages + STAGES * STAGE_BYTES) + thread;
-  set_screen last = { nothing_to_screen(), 0, NULL };
-  last.pairs.at = PAIRS;
+  set_screen last = { 0, 0, PAIRS, 0, { { 0, 0 } }, 0, 0, NULL };
   for (uint64_t k = blockIdx.x; k < t.tiles; k += gridDim.x) {
     if (!place_tile(&t.grid, &at, t.first + k, &ta, &tb)) continue;
     const uint32_t one = ta * WEFT_PLANES_A + a_of(thread), b0 = tb * WEFT_PLANES_B;
@@ -192,7 +200,7 @@ __global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const _
       const auto start = [&](uint64_t a, uint64_t b) { mma_64_rows(c, a, b); };
       count_at_once<AT_ONCE>(&w, steps, c, start, [&](uint32_t products) {
         for (due += products * (PAIRS / SCREENED); due >= steps; due -= steps)
-          if (last.pairs.at < PAIRS) screen_set<MANY>(t, mine, &last);
+          if (last.at < PAIRS) screen_set<MANY>(t, mine, &last);
       });
       end_set<MANY>(t, mine, &last, &filled.empty[(turn - 1) % SLOTS]);
       if (s) {

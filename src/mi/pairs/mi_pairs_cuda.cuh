@@ -92,6 +92,12 @@ struct mi_sides {
   int same;
 };
 
+/* A side of the screen (mi_planes.h) as it lies in memory. */
+__device__ static inline float4 words_of_side(weft_planes_side s)
+{
+  return make_float4(s.class0[0], s.class0[1], s.rows[0], s.rows[1]);
+}
+
 /* ---- binary attributes, two classes: mi_pairs_wgmma.cu ---- */
 
 struct mi_binary : mi_sides { /* 128 (side a) or 256 (side b) a tile */

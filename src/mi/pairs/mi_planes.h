@@ -93,25 +93,32 @@ static WEFT_HD inline float weft_planes_inverse(float x)
 #endif
 }
 
-/* Rows of both classes in a word, and a little more, which keeps empty cells finite and is exact beside 16 bits. When
- * there are at most WEFT_PLANES_FEW rows, not `many`, a kernel puts them into the fraction of 2^15: `magic` is
- * WEFT_PLANES_MAGIC, which the kernel is given, so that its compiler keeps it in a register. */
-#define WEFT_PLANES_EMPTY 0.00390625f
-#define WEFT_PLANES_FEW 32767u
-#define WEFT_PLANES_MAGIC 0x47000001u /* 2^15 and that */
-
-static WEFT_HD inline float weft_planes_rows(uint32_t word, int many, uint32_t magic)
+/* The halves of a word as floats. */
+static WEFT_HD inline void weft_planes_unpack(uint32_t word, float *class0, float *rows)
 {
 #ifdef __CUDA_ARCH__
-  if (!many) return __uint_as_float(__byte_perm(word, magic, 0x7104)) - 32768.0f;
+  *rows = __uint_as_float(__byte_perm(word, 0x4b000000u, 0x7610)) - 8388608.0f; /* put into the fraction of 2^23 */
+  *class0 = __uint_as_float(__byte_perm(word, 0x4b000000u, 0x7632)) - 8388608.0f;
+#else
+  *rows = (float) (word & 0xffffu);
+  *class0 = (float) (word >> 16);
 #endif
-  (void) magic;
-  (void) many;
-  return (float) (word & 0xffffu) + WEFT_PLANES_EMPTY;
 }
 
-/* Words of an attribute's planes. */
-typedef struct weft_planes_side { uint32_t plane[2]; } weft_planes_side;
+/* An attribute's planes, or all rows, in the screen: rows of class 0 and of both classes. What is added to the latter
+ * keeps empty cells finite; it is exact beside counts of 16 bits. */
+#define WEFT_PLANES_EMPTY 0.0078125f
+typedef struct weft_planes_side { float class0[2], rows[2]; } weft_planes_side;
+
+static WEFT_HD inline weft_planes_side weft_planes_side_of(const uint32_t plane[2])
+{
+  weft_planes_side out;
+  for (int q = 0; q < 2; q++) {
+    weft_planes_unpack(plane[q], &out.class0[q], &out.rows[q]);
+    out.rows[q] += WEFT_PLANES_EMPTY;
+  }
+  return out;
+}
 
 /* k²/m + l²/n */
 static WEFT_HD inline float weft_planes_two_squares(float k, float m, float l, float n)
@@ -119,31 +126,24 @@ static WEFT_HD inline float weft_planes_two_squares(float k, float m, float l, f
   return (k * k * n + l * l * m) * weft_planes_inverse(m * n);
 }
 
-/* Σ w²/m over the cells' words as whole numbers, a little less for empty cells. both: 2 x + y; all: the rows. A word is
- * 2^16 k + m, so that with ε = 2^-16 the sum is 2^32 (Σ k²/m + 2 ε n0 + ε² n): class 0 need not be taken out of it. */
-#define WEFT_PLANES_SCALE 0x1p32
-
+/* Σ k²/m over the cells of packed counts, a little less for empty cells. The last level's counts follow as in
+ * weft_planes_cells(), by differences of floats that are exact; `all` are the packed rows. */
 static WEFT_HD inline float weft_planes_squares(const uint32_t both[4], weft_planes_side a, weft_planes_side b,
-                                                uint32_t all, int many, uint32_t magic)
+                                                uint32_t all)
 {
-  uint32_t cell[WEFT_PLANES_CELLS];
-  float k[WEFT_PLANES_CELLS], m[WEFT_PLANES_CELLS];
-  weft_planes_cells(both, a.plane, b.plane, all, cell);
-  for (int i = 0; i < WEFT_PLANES_CELLS; i++) {
-    k[i] = (float) cell[i];
-    m[i] = weft_planes_rows(cell[i], many, magic);
-  }
-  /* two cells with one inverse spare a slow instruction, and take a fast one more */
-  float sum = weft_planes_two_squares(k[0], m[0], k[1], m[1]) + weft_planes_two_squares(k[3], m[3], k[4], m[4]);
-  for (int i = 2; i < WEFT_PLANES_CELLS; i++) if (i != 3 && i != 4) sum += k[i] * k[i] * weft_planes_inverse(m[i]);
-  return sum;
-}
-
-/* p n0, which the sum is without any information, with what words add. */
-static inline double weft_planes_least(double n0, double n)
-{
-  const double shift = 0x1p-16;
-  return n > 0 ? n0 / n * n0 + shift * (2 * n0 + shift * n) : 0;
+  float k[4], m[4], k_all, m_all;
+  weft_planes_unpack(all, &k_all, &m_all);
+  for (int i = 0; i < 4; i++) weft_planes_unpack(both[i], &k[i], &m[i]);
+  const float k_a0 = a.class0[0] - k[0] - k[1], m_a0 = a.rows[0] - m[0] - m[1],
+              k_a1 = a.class0[1] - k[2] - k[3], m_a1 = a.rows[1] - m[2] - m[3],
+              k_b0 = b.class0[0] - k[0] - k[2], m_b0 = b.rows[0] - m[0] - m[2],
+              k_b1 = b.class0[1] - k[1] - k[3], m_b1 = b.rows[1] - m[1] - m[3],
+              k_last = k_all - a.class0[0] - a.class0[1] - k_b0 - k_b1,
+              m_last = m_all + 5 * WEFT_PLANES_EMPTY - a.rows[0] - a.rows[1] - m_b0 - m_b1;
+  for (int i = 0; i < 4; i++) m[i] += WEFT_PLANES_EMPTY;
+  return weft_planes_two_squares(k[0], m[0], k[1], m[1]) + weft_planes_two_squares(k[2], m[2], k[3], m[3]) +
+         weft_planes_two_squares(k_a0, m_a0, k_a1, m_a1) + weft_planes_two_squares(k_b0, m_b0, k_b1, m_b1) +
+         k_last * k_last * weft_planes_inverse(m_last);
 }
 
 /* Exactly, but for what does not depend on the pair. The table of f has all counts of so few rows. */
@@ -157,11 +157,11 @@ static WEFT_HD inline int64_t weft_planes_joint(const weft_mi_log *f, const uint
   return sum;
 }
 
-/* More than the rounding of these sums and of the bar, and than empty cells take off: n0, with what words add, is no
- * less than the sum, of which each of two dozen roundings is 2^-24, and k²/m - k²/(m + e) <= e in each cell. */
-static WEFT_HD inline double weft_planes_squares_error(double n0)
+/* More than the rounding of these sums and of the bar, and than empty cells take off: n0 >= Σ k²/m, of which each of
+ * two dozen roundings is 2^-24, and k²/m - k²/(m + e) <= e in each cell of `tables`. */
+static WEFT_HD inline double weft_planes_squares_error(double n0, uint32_t tables)
 {
-  return 3e-6 * (n0 + 1) + 0.02 + 1.001 * WEFT_PLANES_CELLS * (double) WEFT_PLANES_EMPTY;
+  return 2e-6 * n0 + 0.02 + tables * (WEFT_PLANES_CELLS * (double) WEFT_PLANES_EMPTY);
 }
 
 /* ---- the screen of any number of classes ----
@@ -205,16 +205,15 @@ static WEFT_HD inline double weft_planes_logs_error(double n, uint32_t classes)
 /* A pair may reach `bits` of information when its screen is at least base + bits × unit. */
 typedef struct weft_planes_units { double base, unit; } weft_planes_units;
 
-/* steepest: weft_mi_steepest() of the share of class 0, for packed counts. */
+/* steepest: weft_mi_steepest() of the share of class 0, for packed counts. tables: that a screen adds up. */
 static inline weft_planes_units weft_planes_measure(int packed, const uint32_t *class_rows, uint32_t classes,
-                                                    double steepest)
+                                                    double steepest, uint32_t tables)
 {
   weft_planes_units u;
   double n = 0;
   const double n0 = class_rows[0];
   for (uint32_t c = 0; c < classes; c++) n += class_rows[c];
-  u.unit = packed ? n / steepest * WEFT_PLANES_SCALE : n;
-  u.base = packed ? (weft_planes_least(n0, n) - weft_planes_squares_error(n0)) * WEFT_PLANES_SCALE
-                  : -weft_planes_logs_error(n, classes);
+  u.unit = packed ? n / steepest : n;
+  u.base = packed ? n0 * n0 / n - weft_planes_squares_error(n0, tables) : -weft_planes_logs_error(n, classes);
   return u;
 }

@@ -6,6 +6,7 @@
 #include "../pack/mi_pack_glue.h"
 #include "mi_planes.h"
 #include "mi_tiles.h"
+#include "mi_words.h"
 
 SEXP C_weft_mi_planes_test(SEXP pack, SEXP members, SEXP packed);
 
@@ -16,7 +17,7 @@ typedef struct {
   const weft_mi_pack *pack;
   int packed;
   uint32_t steps[WEFT_PLANES_CLASSES], all_steps;
-  weft_planes_units units;
+  weft_planes_units units, words; /* words: of the screen by words, too, where counts are packed */
   weft_planes_weights weights;
   double *joint, *screen, *seen; /* by pair of columns */
 } search;
@@ -96,10 +97,13 @@ static void keep(search *s, size_t place_a, size_t place_b, int64_t fixed, float
   s->seen[at]++;
 }
 
-static weft_planes_side side_of(const uint32_t plane[2])
+/* The lower of two bounds of the pair that was kept last. */
+static void keep_lower(search *s, size_t place_a, size_t place_b, float screen)
 {
-  const weft_planes_side out = { { plane[0], plane[1] } };
-  return out;
+  const weft_mi_pack *p = s->pack;
+  const size_t x = p->column[place_a], y = p->column[place_b], at = x < y ? x * p->columns + y : y * p->columns + x;
+  const double bits = ((double) screen - s->words.base) / s->words.unit;
+  if (bits < s->screen[at]) s->screen[at] = bits;
 }
 
 static void score_packed(search *s, const side *a, const side *b, size_t one, size_t other, const uint32_t both[4])
@@ -114,7 +118,10 @@ static void score_packed(search *s, const side *a, const side *b, size_t one, si
   const uint32_t all = weft_planes_pack(s->pack->class_rows[0], s->pack->class_rows[1]);
   weft_planes_cells(both, of_a, of_b, all, cell);
   keep(s, a->g->first + one, b->g->first + other, weft_planes_joint(&s->pack->f, cell) - s->pack->class_fixed,
-       weft_planes_squares(both, side_of(of_a), side_of(of_b), all, 0, WEFT_PLANES_MAGIC));
+       weft_planes_squares(both, weft_planes_side_of(of_a), weft_planes_side_of(of_b), all));
+  const weft_words_side words_a = { { of_a[0], of_a[1] } }, words_b = { { of_b[0], of_b[1] } };
+  keep_lower(s, a->g->first + one, b->g->first + other,
+             weft_words_squares(both, words_a, words_b, all, 0, WEFT_WORDS_MAGIC));
 }
 
 static void score_wide(search *s, const side *a, const side *b, size_t one, size_t other,
@@ -183,7 +190,8 @@ SEXP C_weft_mi_planes_test(SEXP pointer, SEXP members, SEXP packed)
   s.screen = zeros(out, "screen", p->columns);
   s.seen = zeros(out, "seen", p->columns);
   s.units = weft_planes_measure(s.packed, p->class_rows, p->classes,
-                                s.packed ? weft_mi_steepest(p->class_rows[0] / (double) p->n) : 0);
+                                s.packed ? weft_mi_steepest(p->class_rows[0] / (double) p->n) : 0, 1);
+  if (s.packed) s.words = weft_words_measure(p->class_rows, weft_mi_steepest(p->class_rows[0] / (double) p->n));
   s.weights = weft_planes_weigh(p->class_rows, p->classes);
   for (uint32_t c = 0; c < p->classes; c++) s.all_steps += s.steps[c] = (p->class_rows[c] + 255) / 256;
   side *sides = (side *) R_alloc(p->group_count + 1, sizeof *sides);

@@ -26,16 +26,28 @@ struct planes_screen {
 
 __device__ static inline planes_screen nothing_to_screen(void)
 {
-  planes_screen none = { 0, 0, WEFT_PLANES_PAIRS, 0, { { 0, 0 } }, 0 };
+  planes_screen none = { 0, 0, WEFT_PLANES_PAIRS, 0, { { 0, 0 }, { 0, 0 } }, 0 };
   return none;
 }
 
-template <bool MANY>
-__device__ static inline float squares_of(uint4 four, weft_planes_side a, weft_planes_side b, uint32_t all,
-                                          uint32_t magic)
+__device__ static inline weft_planes_side load_side(const float4 *from)
+{
+  const float4 words = __ldg(from);
+  weft_planes_side out = { { words.x, words.y }, { words.z, words.w } };
+  return out;
+}
+
+/* The packed margins that a side was made of. */
+__device__ static inline void words_of(weft_planes_side s, uint32_t (&out)[2])
+{
+#pragma unroll
+  for (int q = 0; q < 2; q++) out[q] = (uint32_t) s.class0[q] << 16 | (uint32_t) s.rows[q];
+}
+
+__device__ static inline float squares_of(uint4 four, weft_planes_side a, weft_planes_side b, uint32_t all)
 {
   const uint32_t both[4] = { four.x, four.y, four.z, four.w };
-  return weft_planes_squares(both, a, b, all, MANY, magic);
+  return weft_planes_squares(both, a, b, all);
 }
 
 /* A thread's counts, pair k's at k * CONSUMERS. */
@@ -48,18 +60,21 @@ __device__ static inline void put_all(const uint32_t (&c)[128], uint4 *mine)
 }
 
 /* Words of rows in class 0 above rows of both classes: `steps` k-steps of each. */
-template <uint32_t BATCH, uint32_t STAGES, class Meanwhile>
-__device__ static inline void count_packed(ring_place<STAGES> *w, const int *steps, uint32_t (&c)[128],
-                                           const Meanwhile &meanwhile)
+template <int BATCH, uint32_t STAGES, class Meanwhile>
+__device__ static inline void count_packed(ring<STAGES> *r, const uint8_t *stages, const int *steps, uint32_t *step,
+                                           uint32_t (&c)[128], const Meanwhile &meanwhile)
 {
-  const auto start = [&](uint64_t a, uint64_t b) { mma_64x256x256(c, a, b); };
+  const uint32_t own = threadIdx.x / 128 * 64 * 32; /* bytes before this warpgroup's rows */
+  const auto start = [&](const uint8_t *from) {
+    mma_64x256x256(c, operand_descriptor(from + own), operand_descriptor(from + BLOCK_BYTES));
+  };
 #pragma unroll
   for (int i = 0; i < 128; i++) c[i] = 0;
 #pragma unroll 1
   for (int k = 0; k < 2; k++) {
 #pragma unroll
     for (int i = 0; i < 128; i++) c[i] *= 65537u;
-    count_batches<BATCH>(w, (uint32_t) steps[k], c, start, meanwhile);
+    count_batches<BATCH>(r, stages, steps[k], step, c, start, meanwhile);
   }
 }
 

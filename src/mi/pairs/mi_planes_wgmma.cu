@@ -22,14 +22,14 @@ struct planes_args {
   uint32_t classes, count_a, count_b;
   tile_grid grid;
   uint64_t first, count;                     /* tiles of this launch */
-  const weft_planes_side *of_a, *of_b;       /* of packed counts */
+  const float4 *of_a, *of_b;                 /* sides of the screen (mi_planes.h), of packed counts */
   const float *own_a, *own_b;                /* own information in the units of the bar */
   const uint2 *margins_a, *margins_b;        /* of both planes, [class * room + attribute]; not of packed counts */
   size_t room_a, room_b;
   uint4 *counts;                             /* [((block * classes + class) * pairs + pair) * threads + thread] */
   weft_planes_weights weights;
   float bar_mi, bar_gain;                    /* in units of the screen */
-  uint32_t all, magic;                       /* packed rows; WEFT_PLANES_MAGIC */
+  uint32_t all;                              /* packed rows */
   uint32_t class_rows[WEFT_PLANES_CLASSES];
   /* exact scores */
   size_t place_a, place_b, columns;
@@ -61,13 +61,6 @@ __device__ static inline int is_pair(const planes_args &t, uint32_t a, uint32_t 
 
 /* ---- packed counts ---- */
 
-__device__ static inline weft_planes_side load_side(const weft_planes_side *from)
-{
-  const uint2 words = __ldg((const uint2 *) from);
-  const weft_planes_side out = { { words.x, words.y } };
-  return out;
-}
-
 __device__ static inline planes_screen begin_packed(const planes_args &t, uint32_t one, uint32_t b0)
 {
   planes_screen s = { one, b0, 0, 0, load_side(&t.of_a[one]), t.bar_gain + __ldg(&t.own_a[one]) };
@@ -75,14 +68,13 @@ __device__ static inline planes_screen begin_packed(const planes_args &t, uint32
 }
 
 /* Screens the next pairs. */
-template <bool MANY>
 __device__ static inline void screen_packed(const planes_args &t, const uint4 *mine, planes_screen *s)
 {
   const uint32_t b0 = s->b0 + weft_planes_b(threadIdx.x, s->at);
 #pragma unroll
   for (uint32_t k = 0; k < SCREENED; k++) {
     const uint32_t b = b0 + weft_planes_b(0, k);
-    const float over = squares_of<MANY>(mine[(s->at + k) * CONSUMERS], s->a, load_side(&t.of_b[b]), t.all, t.magic) -
+    const float over = squares_of(mine[(s->at + k) * CONSUMERS], s->a, load_side(&t.of_b[b]), t.all) -
                        fmaxf(t.bar_mi, s->bar_gain + __ldg(&t.own_b[b]));
     s->passed |= (uint32_t) !(over < 0) << (s->at + k);
   }
@@ -90,18 +82,19 @@ __device__ static inline void screen_packed(const planes_args &t, const uint4 *m
 }
 
 /* Screens what is left, and scores what passed. */
-template <bool MANY>
 __device__ static inline void end_packed(const planes_args &t, const uint4 *mine, planes_screen *s)
 {
-  while (s->at < WEFT_PLANES_PAIRS) screen_packed<MANY>(t, mine, s);
+  while (s->at < WEFT_PLANES_PAIRS) screen_packed(t, mine, s);
   for (; s->passed; s->passed &= s->passed - 1) {
     const uint32_t k = (uint32_t) __ffs((int) s->passed) - 1, other = s->b0 + weft_planes_b(threadIdx.x, k);
     if (!is_pair(t, s->one, other)) continue;
     const weft_planes_side b = load_side(&t.of_b[other]);
     const uint4 four = mine[k * CONSUMERS];
     const uint32_t both[4] = { four.x, four.y, four.z, four.w };
-    uint32_t cell[WEFT_PLANES_CELLS];
-    weft_planes_cells(both, s->a.plane, b.plane, t.all, cell);
+    uint32_t cell[WEFT_PLANES_CELLS], of_a[2], of_b[2];
+    words_of(s->a, of_a);
+    words_of(b, of_b);
+    weft_planes_cells(both, of_a, of_b, t.all, cell);
     offer_pair(t, s->one, other, weft_planes_joint(&t.f, cell) - t.class_fixed);
   }
 }
@@ -165,7 +158,7 @@ __device__ static inline void search_wide(const planes_args &t, uint32_t one, ui
 
 /* ---- the kernel ---- */
 
-template <bool PACKED, bool MANY> __global__ static void __launch_bounds__(SCREENING_THREADS, 1)
+template <bool PACKED> __global__ static void __launch_bounds__(SCREENING_THREADS, 1)
     search_planes(const __grid_constant__ planes_args t)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
@@ -189,7 +182,6 @@ template <bool PACKED, bool MANY> __global__ static void __launch_bounds__(SCREE
   take_registers();
   uint4 *const mine = (uint4 *) (stages + STAGES * STAGE_BYTES) + thread; /* of packed counts */
   planes_screen last = nothing_to_screen();
-  ring_place<STAGES> w = first_place(&copies, stages + warp_of_block / 4 * 64 * 32, stages + BLOCK_BYTES);
   for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
     uint32_t ta, tb, c[128], due = 0;
     if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
@@ -198,10 +190,10 @@ template <bool PACKED, bool MANY> __global__ static void __launch_bounds__(SCREE
       const auto meanwhile = [&](uint32_t products) {
         const uint32_t steps = (uint32_t) t.all_steps;
         for (due += products * (WEFT_PLANES_PAIRS / SCREENED); due >= steps; due -= steps)
-          if (last.at < WEFT_PLANES_PAIRS) screen_packed<MANY>(t, mine, &last);
+          if (last.at < WEFT_PLANES_PAIRS) screen_packed(t, mine, &last);
       };
-      count_packed<BATCH>(&w, t.steps, c, meanwhile);
-      end_packed<MANY>(t, mine, &last);
+      count_packed<BATCH>(&copies, stages, t.steps, &step, c, meanwhile);
+      end_packed(t, mine, &last);
       put_all(c, mine);
       last = begin_packed(t, one, b0);
     } else {
@@ -215,14 +207,11 @@ template <bool PACKED, bool MANY> __global__ static void __launch_bounds__(SCREE
       search_wide(t, one, b0);
     }
   }
-  if constexpr (PACKED) end_packed<MANY>(t, mine, &last);
+  if constexpr (PACKED) end_packed(t, mine, &last);
 }
 
 #else /* host side, and devices that never run it */
-template <bool PACKED, bool MANY> __global__ static void search_planes(const __grid_constant__ planes_args t)
-{
-  (void) t;
-}
+template <bool PACKED> __global__ static void search_planes(const __grid_constant__ planes_args t) { (void) t; }
 #endif
 
 /* ---- layout and constants ---- */
@@ -249,7 +238,7 @@ struct sides_args {
   const int64_t *alone;
   double scale;
   float *own;
-  weft_planes_side *packed;     /* one of these two */
+  float4 *packed;               /* one of these two */
   uint2 *by_class;
 };
 
@@ -257,16 +246,16 @@ __global__ static void make_sides(sides_args s)
 {
   const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
   if (k >= s.room) return;
-  weft_planes_side of = { { 0, 0 } };
+  uint32_t plane[2] = { 0, 0 };
   for (uint32_t c = 0; c < s.classes; c++) {
     uint32_t rows[2] = { 0, 0 };
     for (uint32_t q = 0; q < s.planes && k < s.count; q++) {
       rows[q] = s.margins[c * s.plane_rows + s.row + q * s.count + k];
-      if (s.packed) of.plane[q] += weft_planes_pack(c ? 0 : rows[q], c ? rows[q] : 0);
+      if (s.packed) plane[q] += weft_planes_pack(c ? 0 : rows[q], c ? rows[q] : 0);
     }
     if (s.by_class) s.by_class[c * s.room + k] = make_uint2(rows[0], rows[1]);
   }
-  if (s.packed) s.packed[k] = of;
+  if (s.packed) s.packed[k] = words_of_side(weft_planes_side_of(plane));
   s.own[k] = k < s.count ? (float) ((double) s.alone[k] * s.scale) : 0;
 }
 
@@ -317,7 +306,7 @@ struct planes_room { size_t counts, of_a, of_b, own_a, own_b, bytes; };
 static planes_room parts_of(const mi_planar *b, int processors)
 {
   const size_t room_a = room_of(b->count_a), room_b = room_of(b->count_b);
-  const size_t wide = b->packed ? 0 : b->classes, side = b->packed ? sizeof(weft_planes_side) : wide * sizeof(uint2);
+  const size_t wide = b->packed ? 0 : b->classes, side = b->packed ? sizeof(float4) : wide * sizeof(uint2);
   planes_room r;
   r.counts = 0;
   r.of_a = wide * (size_t) processors * WEFT_PLANES_PAIRS * CONSUMERS * sizeof(uint4);
@@ -341,7 +330,7 @@ done:
 /* What the screen compares with; *scale: of own information in fixed point. */
 static void set_bars(const mi_planar *b, const mi_bar *bar, planes_args *t, double *scale)
 {
-  const weft_planes_units u = weft_planes_measure(b->packed, b->class_rows, b->classes, b->steepest);
+  const weft_planes_units u = weft_planes_measure(b->packed, b->class_rows, b->classes, b->steepest, 1);
   const double mi = bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score);
   const double gain = bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain;
   t->bar_mi = (float) (u.base + mi * u.unit);
@@ -365,7 +354,6 @@ static planes_args make_args(const mi_planar *b, const uint8_t *tiles_a, const u
     t.class_fixed += weft_mi_fixed_of(b->class_rows[c], t.f.unit);
   }
   t.class_fixed -= weft_mi_fixed_of(t.n, t.f.unit);
-  t.magic = WEFT_PLANES_MAGIC;
   t.all = b->packed ? weft_planes_pack(b->class_rows[0], b->class_rows[1]) : 0;
   t.weights = weft_planes_weigh(b->class_rows, b->classes);
   t.count_a = (uint32_t) b->count_a;
@@ -388,9 +376,7 @@ weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *b, const uint8_
 {
   weft_status st = WEFT_OK;
   planes_args t = make_args(b, tiles_a, tiles_b, hits);
-  void (*const kernel)(const planes_args) = !b->packed              ? search_planes<false, false>
-                                         : t.n > WEFT_PLANES_FEW ? search_planes<true, true>
-                                                                 : search_planes<true, false>;
+  void (*const kernel)(const planes_args) = b->packed ? search_planes<true> : search_planes<false>;
   const int bytes = STAGES * STAGE_BYTES + (b->packed ? WORDS_BYTES : 0);
   int processors = 0;
   double scale;
@@ -406,7 +392,7 @@ weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *b, const uint8_
     const sides_args make = { b->r->margins, b->plane_rows, side ? b->row_b : b->row_a, side ? b->count_b : b->count_a,
                               side ? t.room_b : t.room_a, side ? b->planes_b : b->planes_a, b->classes,
                               b->r->alone + (side ? b->first_b : b->first_a), scale, own,
-                              b->packed ? (weft_planes_side *) of : NULL, b->packed ? NULL : (uint2 *) of };
+                              b->packed ? (float4 *) of : NULL, b->packed ? NULL : (uint2 *) of };
     make_sides<<<(unsigned) ((make.room + 255) / 256), 256, 0, s>>>(make);
     WEFT_CUDA(cudaGetLastError());
     (side ? t.of_b : t.of_a) = make.packed;

@@ -27,7 +27,7 @@ struct sort_args {
   uint32_t *from;               /* [fixed][bit]: the rows in the fixed attribute's order */
   size_t bits;                  /* of one */
   uint8_t *planes;
-  weft_planes_side *margins;
+  weft_words_side *margins;
 };
 
 /* A warp a run of a fixed attribute: the rows of a class in a level, in order. */
@@ -97,7 +97,7 @@ struct sorted_job {
   unsigned long long *best;
   uint32_t *from[TURNS];
   uint8_t *planes[TURNS];
-  weft_planes_side *margins[TURNS];
+  weft_words_side *margins[TURNS];
   unsigned long long *items[TURNS];
   uint32_t *counts, *host_counts; /* of the launches of a run */
   uint32_t most_steps, batch, capacity;
@@ -149,7 +149,7 @@ static size_t lay_out(sorted_job *job, uint8_t *block)
 static uint32_t choose_batch(weft_ctx *ctx, sorted_job *job)
 {
   const double bits = job->most_steps * (double) STEP_BITS,
-               sides = LEVELS * sizeof(weft_planes_side) * (double) job->all.room,
+               sides = LEVELS * sizeof(weft_words_side) * (double) job->all.room,
                one = (double) bytes_of_planes(job) + 4 * bits + sides;
   const double arranged = (double) job->all.room * 8 * job->r->words + 1e6;
   job->batch = (uint32_t) fmax(1, fmin(fmin(MOST_FIXED, (double) job->all.count), SORTED_BYTES / one));
@@ -284,8 +284,8 @@ static mi_sorted describe(const sorted_job *job, const mi_collector *c, uint64_t
   t.bar_gain = (float) (gain * n);
   t.pairs = gain > -INFINITY ? job->pairs : NULL;
   t.ld = job->all.room;
-  t.many = job->pack->n > WEFT_PLANES_FEW;
-  t.magic = WEFT_PLANES_MAGIC;
+  t.many = job->pack->n > WEFT_WORDS_FEW;
+  t.magic = WEFT_WORDS_MAGIC;
   t.passed.items = job->items[turn];
   t.passed.capacity = job->capacity;
   return t;

@@ -131,33 +131,36 @@ __device__ static inline void count_at_once(ring_place<STAGES> *w, uint32_t step
   } while (steps);
 }
 
-/* The same, but the first of so many products is given back when one more is started: for few warpgroups. */
-template <uint32_t BATCH, uint32_t STAGES, int COUNTS, class Start, class Meanwhile>
-__device__ static inline void count_batches(ring_place<STAGES> *w, uint32_t steps, uint32_t (&c)[COUNTS],
-                                            const Start &start, const Meanwhile &meanwhile)
+/* Adds a class's counts, by all threads of a warpgroup: `start` begins a step's product. BATCH of them at a time, and
+ * while the tensor cores are at work, `meanwhile` is called with their number; it must leave the accumulators alone. A
+ * warp gives a stage back by one arrival. */
+template <int BATCH, uint32_t STAGES, int COUNTS, class Start, class Meanwhile>
+__device__ static inline void count_batches(ring<STAGES> *r, const uint8_t *stages, int steps, uint32_t *step,
+                                            uint32_t (&c)[COUNTS], const Start &start, const Meanwhile &meanwhile)
 {
-  const uint32_t lane = threadIdx.x % 32, held = BATCH - 1;
   if (!steps) return;
-  for (uint32_t s = 0, started = 1; s < steps; s++, started++) {
-    barrier_wait(&w->copies->full[w->at], w->phase);
+  const bool first_lane = threadIdx.x % 32 == 0;
+  for (int s = 0, started = 1; s < steps; s++, started++, ++*step) {
+    const uint32_t at = *step % STAGES;
+    barrier_wait(&r->full[at], *step / STAGES & 1);
     hold(c);
     product_fence();
-    start(operand_at(*w, w->a), operand_at(*w, w->b));
+    start(stages + at * STAGE_BYTES);
     product_commit();
     if (started == BATCH || s == steps - 1) {
-      meanwhile(started);
+      meanwhile((uint32_t) started);
       started = 0;
     }
-    if (s >= held) { /* the first of as many is done: its stage is free */
+    if (s >= BATCH - 1) { /* the first of as many is done: its stage is free */
       product_wait<BATCH - 1>();
       hold(c);
-      if (lane == 0) barrier_arrive(&w->copies->empty[w->at >= held ? w->at - held : w->at + STAGES - held]);
+      if (first_lane) barrier_arrive(&r->empty[(*step - (BATCH - 1)) % STAGES]);
     }
-    next_place(w);
   }
   product_wait<0>();
   hold(c);
-  if (lane < (steps < held ? steps : held)) barrier_arrive(&w->copies->empty[(w->at + STAGES - 1 - lane) % STAGES]);
+  for (int k = steps < BATCH - 1 ? steps : BATCH - 1; k > 0; k--)
+    if (first_lane) barrier_arrive(&r->empty[(*step - (uint32_t) k) % STAGES]);
 }
 
 /* Adds a class's counts, step by step: by all threads of both warpgroups. */

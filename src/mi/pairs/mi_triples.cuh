@@ -23,7 +23,7 @@ struct mi_candidates {
 struct mi_sorted {
   const uint8_t *planes;        /* [fixed]: arranged, sorted for this one */
   size_t bytes;                 /* of one */
-  const weft_planes_side *margins; /* [fixed][level][attribute from base on] */
+  const weft_words_side *margins; /* [fixed][level][attribute from base on] */
   size_t room;                  /* attributes in `margins` */
   const weft_triples_fixed *of; /* by position */
   uint32_t fixed[MOST_FIXED], fixed_count;
@@ -35,7 +35,7 @@ struct mi_sorted {
   const float *pairs;           /* what pairs say, in n bits, count × ld; NULL: no bar for the interaction */
   size_t ld;
   int many;                     /* more than WEFT_TRIPLES_FEW rows */
-  uint32_t magic;               /* WEFT_PLANES_MAGIC */
+  uint32_t magic;               /* WEFT_WORDS_MAGIC */
   mi_candidates passed;
 };
 

@@ -12,7 +12,7 @@
  * 0. */
 #pragma once
 
-#include "mi_planes.h"
+#include "mi_words.h"
 
 #define WEFT_TRIPLES_THREADS 512   /* that count a tile */
 #define WEFT_TRIPLES_PAIRS 16      /* of a thread in a tile */
@@ -29,7 +29,7 @@ static WEFT_HD inline uint32_t weft_triples_b(uint32_t thread, uint32_t pair)
   return thread / 128 % 2 * 64 + weft_planes_b(thread, pair);
 }
 
-/* ---- the screen: weft_planes_squares() in each level ---- */
+/* ---- the screen: weft_words_squares() in each level ---- */
 
 /* What is known of a fixed attribute. */
 typedef struct weft_triples_fixed {
@@ -59,9 +59,9 @@ static inline weft_triples_fixed weft_triples_fix(const uint32_t level[3][2], do
     for (int c = 0; c < 2; c++)
       out.start[2 * q + c + 1] = out.start[2 * q + c] + (level[q][c] + step_bits - 1) / step_bits;
     out.rows[q] = weft_planes_pack(level[q][0], level[q][1]);
-    out.weight[q] = (float) (steepest / WEFT_PLANES_SCALE);
-    base += steepest * weft_planes_least(n0, m);
-    error += steepest * (1.001 * WEFT_PLANES_CELLS * WEFT_PLANES_EMPTY + 3e-6 * (n0 + 1));
+    out.weight[q] = (float) (steepest / WEFT_WORDS_SCALE);
+    base += steepest * weft_words_least(n0, m);
+    error += steepest * weft_words_error(n0);
     n += m;
   }
   out.base = (float) (base - error - 3e-6 * n);

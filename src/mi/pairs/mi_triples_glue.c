@@ -37,9 +37,9 @@ static uint32_t count(const weft_mi_pack *p, size_t fixed, uint32_t level, size_
   return weft_planes_pack(rows[0], rows[1]);
 }
 
-static weft_planes_side side(const weft_mi_pack *p, size_t fixed, uint32_t level, size_t place)
+static weft_words_side side(const weft_mi_pack *p, size_t fixed, uint32_t level, size_t place)
 {
-  weft_planes_side out;
+  weft_words_side out;
   for (uint32_t x = 0; x < 2; x++) out.plane[x] = count(p, fixed, level, place, x, SIZE_MAX, 0);
   return out;
 }
@@ -58,8 +58,8 @@ static double screen(const weft_mi_pack *p, size_t fixed, size_t a, size_t b, do
     uint32_t both[4];
     for (uint32_t x = 0; x < 2; x++)
       for (uint32_t y = 0; y < 2; y++) both[2 * x + y] = count(p, fixed, q, a, x, b, y);
-    sum += of.weight[q] * weft_planes_squares(both, side(p, fixed, q, a), side(p, fixed, q, b), of.rows[q], many,
-                                               WEFT_PLANES_MAGIC);
+    sum += of.weight[q] * weft_words_squares(both, side(p, fixed, q, a), side(p, fixed, q, b), of.rows[q], many,
+                                               WEFT_WORDS_MAGIC);
   }
   return (double) (sum - of.base);
 }

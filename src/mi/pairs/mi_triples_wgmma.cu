@@ -22,7 +22,7 @@
 #define SHARED_BYTES (STAGES * STAGE_BYTES + SUMS_BYTES + SLOTS * sizeof(tile_margins))
 
 /* Words of a tile's attributes in every level. */
-struct tile_margins { weft_planes_side a[TRIPLE_LEVELS][WEFT_PLANES_A], b[TRIPLE_LEVELS][WEFT_PLANES_B]; };
+struct tile_margins { weft_words_side a[TRIPLE_LEVELS][WEFT_PLANES_A], b[TRIPLE_LEVELS][WEFT_PLANES_B]; };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
@@ -61,11 +61,11 @@ __device__ static inline void count_level(ring_place<STAGES> *w, uint32_t steps0
 
 /* Adds what a level says of the thread's pairs to the sums. a, b: the tile's attributes of both sides. */
 template <bool MANY>
-__device__ static inline void screen_level(const uint32_t (&c)[64], const weft_planes_side *a,
-                                           const weft_planes_side *b, uint32_t rows, float weight, uint32_t magic,
+__device__ static inline void screen_level(const uint32_t (&c)[64], const weft_words_side *a,
+                                           const weft_words_side *b, uint32_t rows, float weight, uint32_t magic,
                                            float4 *sums)
 {
-  const weft_planes_side one = a[weft_triples_a(threadIdx.x)];
+  const weft_words_side one = a[weft_triples_a(threadIdx.x)];
   const uint4 *const others = (const uint4 *) (b + weft_triples_b(threadIdx.x, 0)); /* of two pairs */
 #pragma unroll
   for (uint32_t four = 0; four < WEFT_TRIPLES_PAIRS / 4; four++) {
@@ -77,8 +77,8 @@ __device__ static inline void screen_level(const uint32_t (&c)[64], const weft_p
       const uint32_t both[4] = { c[weft_planes_register(pair, 0, 0)], c[weft_planes_register(pair, 0, 1)],
                                  c[weft_planes_register(pair, 1, 0)], c[weft_planes_register(pair, 1, 1)] };
       const uint4 two = others[weft_planes_b(0, pair) / 2];
-      const weft_planes_side other = { { pair % 2 ? two.z : two.x, pair % 2 ? two.w : two.y } };
-      squares[k] = weft_planes_squares(both, one, other, rows, MANY, magic);
+      const weft_words_side other = { { pair % 2 ? two.z : two.x, pair % 2 ? two.w : two.y } };
+      squares[k] = weft_words_squares(both, one, other, rows, MANY, magic);
     }
     sum.x = fmaf(weight, squares[0], sum.x);
     sum.y = fmaf(weight, squares[1], sum.y);
@@ -150,7 +150,7 @@ __device__ static inline void note_passed(const mi_sorted &t, const unit &u, flo
 
 __device__ static inline void bring_margins(const mi_sorted &t, const unit &u, tile_margins *to, uint64_t *full)
 {
-  const weft_planes_side *from = t.margins + (size_t) u.index * TRIPLE_LEVELS * t.room;
+  const weft_words_side *from = t.margins + (size_t) u.index * TRIPLE_LEVELS * t.room;
   barrier_expect(full, sizeof *to);
   for (int level = 0; level < TRIPLE_LEVELS; level++, from += t.room) {
     bulk_copy(to->a[level], from + u.ta * WEFT_PLANES_A, sizeof to->a[level], full);
