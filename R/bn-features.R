@@ -15,6 +15,7 @@
 #' @param draws how many graphs to draw from an exact posterior; chains have drawn theirs, and the number must not be
 #'   given.
 #' @param seed a whole number; NULL draws the key from R's generator.
+#' @param progress see [mi_rank()].
 #' @inheritParams bn_learn
 #' @return An object of class `weft_bn_features`: matrices \[from, to\] `edges`, `paths` (from is an ancestor of to) and
 #'   `blankets` (symmetric); `classes`, a data frame of equivalence classes, the most probable first, with their
