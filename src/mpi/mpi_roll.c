@@ -225,13 +225,17 @@ done:
   return st;
 }
 
-/* An interrupt of this rank counts more than what stopped others. */
+/* Whether something is exchanged in this step, when all have agreed on it. */
+static int exchanges(int32_t step) { return step > STEP_NUMBERS && step != STEP_TOTAL; }
+
+/* An interrupt of this rank counts more than what stopped others. But where all have agreed on an exchange, this rank
+ * takes part in it, since the others will: the next poll stops it then. */
 static weft_status finish(weft_ctx *ctx, int leave)
 {
   weft_status st = weft_mpi_await(ctx, &calling, 1, leave), of_all;
   if (calling != MPI_REQUEST_NULL || (st != WEFT_OK && st != WEFT_ERR_INTERRUPT)) return st;
   of_all = judge(ctx);
-  return st == WEFT_OK ? of_all : st;
+  return st == WEFT_OK || (of_all == WEFT_OK && exchanges(mine.step)) ? of_all : st;
 }
 
 weft_status weft_mpi_together(weft_ctx *ctx, MPI_Comm among, weft_mpi_step step, uint64_t alike, double number)

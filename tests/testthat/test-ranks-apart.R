@@ -57,6 +57,12 @@ interrupts <- c(
   after = "kernel_sum(few, distributed = TRUE)",
   waits = "if (me == 1) interrupt(1) else Sys.sleep(3); kernel_sum(few, distributed = TRUE)",
   then = "kernel_sum(few, distributed = TRUE)",
+  # while it waits for others to come to an exchange, in which they then count on it
+  exchange = 'if (me == 1) interrupt(1)
+              options(weft.poll = 0)
+              pca(matrix(points, ncol = 60), 5, method = "krylov", tol = 1e-15, max_iter = 1e6, seed = 1,
+                  distributed = TRUE, progress = if (me == 0) function(...) Sys.sleep(0.1))',
+  next_one = "options(weft.poll = NULL); kernel_sum(few, distributed = TRUE)",
   fork = "f <- parallel::mcparallel(kernel_sum(few, distributed = TRUE), silent = TRUE)
           stopifnot(grepl('does not survive fork', parallel::mccollect(f)[[1L]]))",
   last = "kernel_sum(few, distributed = TRUE)"
@@ -163,9 +169,10 @@ test_that("wherever a rank runs out of memory, all have an error or all the resu
 
 test_that("a rank can be interrupted at work and while it waits; others hear of it", {
   found <- found_by(3, "interrupts")
-  expect_identical(unname(found[c("work", "waits"), 2L]), c("interrupt", "interrupt"))
-  expect_match(found[c("work", "waits"), c(1L, 3L)], "^weft_error_ranks Rank 1 stopped.*[Ii]nterrupt")
-  expect_identical(unname(c(found[c("after", "then", "fork", "last"), ])), rep("ok", 12L))
+  stopped <- c("work", "waits", "exchange")
+  expect_identical(unname(found[stopped, 2L]), rep("interrupt", 3L))
+  expect_match(found[stopped, c(1L, 3L)], "^weft_error_ranks Rank 1 stopped.*[Ii]nterrupt")
+  expect_identical(unname(c(found[setdiff(names(interrupts), stopped), ])), rep("ok", 15L))
 })
 
 test_that("a call that one rank has left out is noticed, and a rank whose script has ended is no hang", {
