@@ -58,10 +58,11 @@ interrupts <- c(
   waits = "if (me == 1) interrupt(1) else Sys.sleep(3); kernel_sum(few, distributed = TRUE)",
   then = "kernel_sum(few, distributed = TRUE)",
   # while it waits for others to come to an exchange, in which they then count on it
-  exchange = 'if (me == 1) interrupt(1)
+  exchange = 'x <- matrix(points[1:6000], ncol = 60)
+              if (me == 1) interrupt(0.5)
               options(weft.poll = 0)
-              pca(matrix(points, ncol = 60), 5, method = "krylov", tol = 1e-15, max_iter = 1e6, seed = 1,
-                  distributed = TRUE, progress = if (me == 0) function(...) Sys.sleep(0.1))',
+              repeat pca(x, 5, method = "krylov", tol = 1e-15, seed = 1, distributed = TRUE,
+                         progress = if (me == 0) function(...) Sys.sleep(0.05))',
   next_one = "options(weft.poll = NULL); kernel_sum(few, distributed = TRUE)",
   fork = "f <- parallel::mcparallel(kernel_sum(few, distributed = TRUE), silent = TRUE)
           stopifnot(grepl('does not survive fork', parallel::mccollect(f)[[1L]]))",
