@@ -11,9 +11,9 @@
 #'   some nodes that are near each other are moved to random places, and the search continues from there; a worse result
 #'   is discarded. This is repeated `kicks` times from each of `starts` orders. With 256 numeric nodes or more, kicks
 #'   are tried in lanes, one for every 16 nodes and at most 64, from the same order; the order then takes over what each
-#'   lane moved, if the score is no worse with it. The best parents of a node among any set of nodes before it are kept in
-#'   a tree, so that most of them are looked up. In addition, all sets of up to 2, 3 or 4 candidates, as far as memory
-#'   allows, are listed: two parents may explain together what neither explains alone.
+#'   lane moved, if the score is no worse with it. The best parents of a node among any set of nodes before it are kept
+#'   in a tree, so that most of them are looked up. In addition, all sets of up to 2, 3 or 4 candidates, as far as
+#'   memory allows, are listed: two parents may explain together what neither explains alone.
 #'
 #'   A node's candidates are the nodes that a greedy search around it finds among all nodes, the `candidates` nodes with
 #'   the best scores as its only parent, and the nodes of which it is a candidate. When the search has ended, every node

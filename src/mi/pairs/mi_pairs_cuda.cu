@@ -1,6 +1,6 @@
 /* Pairs on the device, and matrices of them. Any shape of attributes: counts of a panel's tiles by 1-bit tensor cores
  * (mma.sync on compute capability 8.0 and later, POPC before), then one thread per pair scores its table. Attributes
- * with codes are counted by one block per pair, mi_codes_cuda.cu. What Hopper does otherwise is in mi_hopper_cuda.cu. */
+ * with codes are counted by one block per pair, mi_codes_cuda.cu. What Hopper does instead is in mi_hopper_cuda.cu. */
 #include <cmath>
 #include <cstring>
 #include "../../base/parallel.h"
