@@ -78,7 +78,7 @@ node_count <- function(data) {
 bn_exact_backend <- function(backend, p, posterior, threads) {
   p <- if (length(p)) p else 1
   chosen <- choose_backend(backend, cost_exact(p, posterior, threads = threads))
-  wanted <- if (is.null(backend)) weft_backend() else backend
+  wanted <- if (is.null(backend)) weft_backend() else check_choice(backend, backends, "backend")
   free <- if (chosen$name == "cuda" && wanted == "auto") weft_devices()$available[getOption("weft.device", 0) + 1]
     else Inf
   if (subset_bytes(p, posterior) * 2^p > 0.9 * free) {
