@@ -1,5 +1,5 @@
-# make demo | test | check | trust | test-cuda | bench: what a newcomer, a developer and a machine run.
-# The first two set a bare Debian or Ubuntu up by themselves.
+# make demo | test | check | trust | test-cuda | bench: what newcomers, developers and machines run.
+# The first two set up a bare Debian or Ubuntu by themselves.
 LIB = .lib
 INSTALLED = $(LIB)/installed
 SOURCES := $(shell find DESCRIPTION NAMESPACE configure R src inst -type f \
@@ -12,7 +12,7 @@ COMPILING = compiling weft (minutes; with a CUDA compiler more, WEFT_CUDA=no lea
 
 .PHONY: demo test check trust test-cuda bench install setup setup-check document clean log
 
-# A line a part; all else is in the log.
+# One line per part; everything else is in the log.
 demo: log
 	@$(STEP) "1/4 R packages (minutes where R itself is missing)" sh tools/setup.sh demo
 	@$(STEP) "2/4 $(COMPILING)" $(MAKE) $(INSTALLED)
@@ -23,7 +23,7 @@ demo: log
 test: log
 	@$(STEP) "1/3 R packages (minutes where R itself is missing)" sh tools/setup.sh
 	@$(STEP) "2/3 $(COMPILING)" $(MAKE) $(INSTALLED)
-	@echo "3/3 tests, a line a file"
+	@echo "3/3 tests, one line per file"
 	@$(RUN) sh tools/test.sh
 
 # R CMD check with and without CUDA, sanitizers, installation trials, lintr.
@@ -37,8 +37,8 @@ trust: $(INSTALLED)
 test-cuda: export WEFT_TEST_CUDA = 1
 test-cuda: test
 
-# Ratios to peers and floors of the same run with what each gets wrong, a table for each system; at most 15 minutes.
-# What a device does: tools/bench-device.sh.
+# Ratios to peers and lower bounds of the same run, with the errors of each; a table per system; at most 15 minutes.
+# For a device: tools/bench-device.sh.
 bench: $(INSTALLED)
 	@$(RUN) OMP_WAIT_POLICY=passive Rscript inst/bench/peers.R --times 3 --seconds 720
 

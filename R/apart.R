@@ -1,10 +1,11 @@
-# What a damaged file may end (a library that crashes) or hold up is done in a forked child, whose end is an error here.
-# Children also work ahead of their parent.
+# Work in which a damaged file may crash a library or make it hang is done in a forked child, whose death is an error
+# here. Children also work ahead of their parent.
 
-# Windows has no fork, and windows of RStudio and macOS do not bear one: everything is then done here.
+# Windows has no fork, and neither RStudio nor the graphical interface of R on macOS tolerates one: everything is then
+# done in this process.
 can_fork <- function() .Platform$OS.type == "unix" && !.Platform$GUI %in% c("AQUA", "RStudio")
 
-# Begins f() in a child; end_apart() waits for what it returns.
+# Starts f() in a child; end_apart() waits for what it returns.
 begin_apart <- function(f) {
   here <- list(f = f)
   if (!can_fork()) return(here)
@@ -52,7 +53,7 @@ stream_apart <- function(produce, use, died) {
     .Call(C_weft_pipe_close, ends[1L])
     if (!done) stop_apart(job)
   })
-  if (!inherits(job, "parallelJob")) { # no child could be begun
+  if (!inherits(job, "parallelJob")) { # no child could be started
     done <- TRUE
     return(produce(use))
   }

@@ -1,12 +1,12 @@
-# Figures by ggplot2, one for every result. ggplot2 is only suggested: methods are registered when it is loaded, so that
-# it is there when one is called.
+# Figures with ggplot2, one for every result. ggplot2 is only suggested: methods are registered when it is loaded, so
+# that it is there when one is called.
 
-#' Figures by ggplot2
+#' Figures with ggplot2
 #'
-#' `ggplot2::autoplot()` of what weft's functions return: a ggplot to be changed further. It shows what `plot()` shows,
-#' where there is one, in its main form.
+#' `ggplot2::autoplot()` of what weft's functions return: a ggplot that can be modified further. It shows what `plot()`
+#' shows, where there is one, in its main form.
 #'
-#' @param object what a function of weft returned.
+#' @param object the result of a weft function.
 #' @param top how many features, pairs, edges, components or samples to show.
 #' @param n points of a grid along each dimension.
 #' @param which for [gene_network()]: `"samples"`, `"ranking"`, `"pairs"`, `"network"`, `"clusters"`, `"bayes"` or

@@ -36,9 +36,9 @@ env_or <- function(name, default) {
 #' The least of the processors this process may use, `OMP_NUM_THREADS`, `OMP_THREAD_LIMIT` and the option
 #' `weft.threads`; two under R CMD check; one in a forked child. Results do not depend on it.
 #'
-#' Work of less than half a millisecond is done by one thread. Threads of OpenMP wait for each other by spinning. Where
-#' other programs want the same processors, that can make a call many times slower: start R with the environment
-#' variable `OMP_WAIT_POLICY=passive` then, or with fewer threads.
+#' Work of less than half a millisecond is done by one thread. OpenMP threads wait for each other by spinning. Where
+#' other programs want the same processors, that can make a call many times slower: in that case, start R with the
+#' environment variable `OMP_WAIT_POLICY=passive`, or use fewer threads.
 #'
 #' @param threads a number to set for the session, `NULL` for no limit of weft's own; leave it out to read the setting.
 #' @return The number of threads; when it is set, the former option, invisibly.
@@ -103,7 +103,7 @@ cpu_only <- function(backend, what) {
   list(name = "cpu", reason = if (backend == "cpu") "asked for" else paste(what, "on the CPU only"))
 }
 
-worth_rates <- 0.05 # seconds on the CPU, less than which a call is not kept waiting for rates
+worth_rates <- 0.05 # seconds on the CPU; a call that takes less does not wait for rates
 
 # Opening the object and a device costs this once per session; later calls find them open.
 cuda_start_seconds <- function() if (isTRUE(session$device_open)) 0 else 0.3
@@ -166,14 +166,14 @@ device_count <- function() {
 #' [mi_pairs()], [mi_triples()], [bn_learn()], [irm()], [pca()] and [kernel_sum()] take `devices =`: `NULL` for one,
 #' which the option `weft.device` chooses; `"all"` for as many as are predicted to pay, which is one for small work and
 #' where opening others would take longer than they save; or numbers of devices, from 0, as rows of this table, which
-#' are all used whether that pays or not. Tuples or chains are dealt over them, one host thread per device, and the
-#' result is that of one device, to the bit. Fewer chains of co-clustering than devices share each sweep: a device has
-#' its share of the nodes with their links, labels and counts go from device to device, and the labels are those of one
-#' device. [pca()] gives each device a run of rows; sums over rows go from device to device, and the result is that of
-#' one to rounding. [kernel_sum()] deals queries: over a grid the sums are those of one device, directly to rounding.
-#' The option `weft.devices` sets what `NULL` means, for the functions built on [kernel_sum()] too. Each device has a
-#' copy of the packed data, the table of scores, the points, or, with as many chains as devices, the graph.
-#' `weft.device_memory` holds for each device. On the CPU `devices` means nothing.
+#' are all used whether that pays or not. Tuples or chains are distributed over them, one host thread per device, and
+#' the result is that of one device, bit for bit. Fewer chains of co-clustering than devices share each sweep: a device
+#' has its share of the nodes with their links, labels and counts go from device to device, and the labels are those of
+#' one device. [pca()] gives each device a run of rows; sums over rows go from device to device, and the result is that
+#' of one device up to rounding. [kernel_sum()] distributes queries: sums over a grid are those of one device, direct
+#' sums are so up to rounding. The option `weft.devices` sets what `NULL` means, for the functions built on
+#' [kernel_sum()] too. Each device has a copy of the packed data, the table of scores, the points, or, with as many
+#' chains as devices, the graph. `weft.device_memory` applies to each device. On the CPU `devices` has no effect.
 #'
 #' @return A data frame with one row per device: `name`, `capability`, `processors`, `total` and `available` memory in
 #'   bytes, `driver` and `runtime` versions, and the capabilities weft was `built_for`. No rows when there is none; the

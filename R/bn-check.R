@@ -111,7 +111,7 @@ is_diagnostics <- function(x, target) {
     (target == "max" || number_or_na(x[["edge_difference"]]))
 }
 
-# What update() goes on from, besides.
+# What update() needs in addition, to continue.
 check_bn_chains <- function(x, arg) {
   check_bn(x, arg)
   need <- parts_of(x, arg, "bn_learn()")

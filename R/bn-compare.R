@@ -7,7 +7,7 @@
 #' @return An object of class `weft_bn_compare`: true and false positive rates of directed edges (`tpr`, `fpr`) and of
 #'   the skeleton (`skeleton_tpr`, `skeleton_fpr`), the structural Hamming distance `shd` (a reversed edge counts 1) and
 #'   that of the equivalence classes, `shd_cpdag`; and `roc`: for posteriors over their threshold, for a list over its
-#'   entries. Rates of no cases are NA.
+#'   entries. Rates without any cases are NA.
 #' @export
 #' @examples
 #' truth <- matrix(0, 3, 3, dimnames = list(letters[1:3], letters[1:3]))

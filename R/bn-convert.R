@@ -23,7 +23,7 @@ bn_convert <- function(x, to = c("adjacency", "igraph", "graphNEL", "bnlearn", "
     igraph = igraph::graph_from_data_frame(edges, vertices = data.frame(name = nodes)),
     graphNEL = methods::as(dag, "graphNEL"),
     bnlearn = {
-      # not declared: no package list of Debian's has it, and a check without a network stumbles over such a dependency
+      # not declared: Debian does not package it, and a check without a network fails on such a dependency
       from_bnlearn <- function(name) getExportedValue("bnlearn", name)
       from_bnlearn("arcs<-")(from_bnlearn("empty.graph")(nodes), value = as.matrix(edges[c("from", "to")]))
     }
@@ -78,11 +78,11 @@ name_both_sides <- function(x, arg) {
   columns <- colnames(x) %||% rows
   if (is.null(rows)) return(x)
   if (anyNA(c(rows, columns)) || !all(nzchar(c(rows, columns)))) {
-    abort_input(sprintf("The nodes of `%s` must have names of their own.", arg), x = "Some names are missing or empty.")
+    abort_input(sprintf("The nodes of `%s` must have unique names.", arg), x = "Some names are missing or empty.")
   }
   twice <- unique(c(rows[duplicated(rows)], columns[duplicated(columns)]))
   if (length(twice)) {
-    abort_input(sprintf("The nodes of `%s` must have names of their own.", arg),
+    abort_input(sprintf("The nodes of `%s` must have unique names.", arg),
                 x = sprintf("Twice: %s.", label_some(twice)))
   }
   if (!setequal(rows, columns)) {

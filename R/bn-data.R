@@ -1,5 +1,5 @@
-# From a data frame to what the Bayesian-network functions count: level codes or numbers, who was set from outside, and
-# the checked settings of a score.
+# From a data frame to what the Bayesian-network functions count: level codes or numbers, which nodes were set from
+# outside, and the checked settings of a score.
 
 bn_few_values <- 50L # an integer or character column with more is taken for a measurement or an identifier
 
@@ -17,14 +17,14 @@ bn_input <- function(data, score, interventions = NULL, na = "fail") {
   if (!ncol(data) || is.null(names) || anyDuplicated(names) || anyNA(names) || !all(nzchar(names))) {
     twice <- unique(names[duplicated(names)])
     nameless <- which(is.na(names) | !nzchar(names))
-    abort_input("`data` must have at least one column, and its columns names of their own.",
+    abort_input("`data` must have at least one column, and unique column names.",
                 x = if (length(nameless)) sprintf("Without a name: column %s.", label_some(nameless))
                     else if (length(twice)) sprintf("Twice: %s.", label_some(twice))
                     else if (ncol(data)) "They have no names." else "It has no columns.")
   }
   if (ncol(data) > 4096L) {
     abort_input("`data` must have at most 4096 columns.", x = sprintf("It has %d.", ncol(data)),
-                i = "Leave out columns that tell little, for example by `mi_rank()`.")
+                i = "Leave out columns that carry little information, for example by `mi_rank()`.")
   }
   set <- bn_interventions(interventions, names, nrow(data))
   missing <- vapply(data, anyNA, NA)

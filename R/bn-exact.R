@@ -1,4 +1,4 @@
-#' The best network, proven, and exact edge posteriors
+#' The provably best network, and exact edge posteriors
 #'
 #' The optimum by dynamic programming over all subsets of the nodes (Silander and Myllymaki 2006): 8 bytes for each of
 #' the 2^p subsets, so 1 GB for 27 nodes and 69 GB for 33, the largest number; with `backend = "cuda"` in the device's
@@ -13,8 +13,8 @@
 #' `posterior = "dag"` is the posterior under a uniform prior over graphs by inclusion and exclusion (Tian and He 2009),
 #' 3^p steps in each of two directions and 12 (p + 2) bytes for each subset: on a core of a CPU seconds for 18 nodes, at
 #' most 24 nodes; with `backend = "cuda"` at most 27. Terms of both signs cancel; they are whole numbers in units of
-#' 2^-60 of what their sum can be, and `error` says how far the probabilities of a node's parent sets are from 1 in sum,
-#' where more than 1e-6 is an error. [bn_features()] draws graphs from this posterior.
+#' 2^-60 of what their sum can be, and `error` says how far from 1 the probabilities of a node's parent sets sum; more
+#' than 1e-6 ends with an error. [bn_features()] draws graphs from this posterior.
 #'
 #' @inheritParams bn_learn
 #' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned; for posteriors a table made
@@ -96,7 +96,7 @@ check_exact_memory <- function(p, posterior, backend, sets = 0, threads = 1, dra
     weft_abort("memory", sprintf("The exact answer needs about %s of memory for %d nodes, %s are free.",
                                  bytes_text(need),
                                  as.integer(p), if (free < 0) "unknown amounts" else bytes_text(free)),
-               x = if (p > most) sprintf("At most %d nodes are taken%s.", most,
+               x = if (p > most) sprintf("At most %d nodes are possible%s.", most,
                                          switch(posterior, none = "", order = " for `posterior = \"order\"`",
                                                 dag = sprintf(" for `posterior = \"dag\"` with `backend = \"%s\"`",
                                                               backend))),

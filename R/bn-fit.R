@@ -263,7 +263,7 @@ condition_on <- function(fit, relevant, node, known) {
     }, 0)
     out <- hidden[which.min(sizes)]
     if (min(sizes) > 2^24) {
-      abort_input("`newdata` must leave out fewer nodes: summing them out needs too large tables.",
+      abort_input("`newdata` must leave out fewer nodes: summing them out needs tables that are too large.",
                   x = sprintf("The smallest table next has %.3g cells.", min(sizes)))
     }
     with <- vapply(tables, function(t) out %in% names(dimnames(t)), NA)
@@ -305,7 +305,7 @@ sum_out <- function(table, name) {
   array(sums, dim(table)[match(kept, names(dimnames(table)))], dimnames = dimnames(table)[kept])
 }
 
-# The joint of all nodes is normal: x = intercept + B' x + noise. What noise of each node reaches each other one,
+# The joint of all nodes is normal: x = intercept + B' x + noise. How the noise of each node reaches every other one,
 # parents first; known values are taken in units of their standard deviation, so that none vanishes beside another.
 predict_gauss <- function(fit, x, node) {
   names <- rownames(fit$dag)
@@ -319,7 +319,7 @@ predict_gauss <- function(fit, x, node) {
   covariance <- crossprod(through, vapply(fit$nodes, function(f) f$sd^2, 0) * through)
   if (!all(is.finite(covariance), is.finite(mean))) {
     abort_input("The network's slopes and standard deviations must be smaller.",
-                x = "Their products are beyond the largest number.")
+                x = "Their products overflow.")
   }
   known <- colnames(x)
   if (!length(known)) return(rep(mean[[node]], nrow(x)))

@@ -1,8 +1,8 @@
 #' Prior knowledge of a network's edges
 #'
 #' Builds and checks the interface matrix R: a number for each ordered pair of nodes, row the child, column the parent.
-#' 0.5 says nothing, more speaks for the edge, less against it. With `hard = TRUE` an entry of 1 requires the edge and
-#' an entry of 0 forbids it; entries strictly between are soft.
+#' 0.5 is neutral, larger values speak for the edge, smaller ones against it. With `hard = TRUE` an entry of 1 requires
+#' the edge and an entry of 0 forbids it; entries strictly between are soft.
 #'
 #' A soft entry R adds to the score of every parent set that has the edge
 #' \itemize{
@@ -38,7 +38,7 @@ bn_prior <- function(nodes, required = NULL, forbidden = NULL, tiers = NULL, kno
   }
   if (!is.character(nodes) || !length(nodes) || anyNA(nodes) || anyDuplicated(nodes)) {
     twice <- if (is.character(nodes)) unique(nodes[duplicated(nodes)])
-    abort_input("`nodes` must be different names, a data frame or a number.",
+    abort_input("`nodes` must be distinct names, a data frame or a number.",
                 x = if (length(twice)) sprintf("Twice: %s.", label_some(twice))
                     else paste0("It is ", describe(nodes), "."))
   }

@@ -1,8 +1,8 @@
 #' Read a network from a file
 #'
 #' Networks of categories in the formats of the Bayesian network repositories: BIF, Hugin's NET, and DSC of Microsoft's
-#' tools. What comes back is as [bn_fit()] returns it, so that [bn_sample()], [bn_log_lik()] and `predict()` take it,
-#' and [bn_compare()] takes its graph as the truth.
+#' tools. The result is like that of [bn_fit()], so that [bn_sample()], [bn_log_lik()] and `predict()` accept it, and
+#' [bn_compare()] accepts its graph as the truth.
 #'
 #' A file is data: nothing in it is executed. Names must be there before they are used as parents, every combination of
 #' the parents' states must have its probabilities, and these must sum to 1 within 0.001; they are then scaled to do so
@@ -33,7 +33,7 @@ bn_read <- function(file, format = NULL) {
   if (is.null(format)) {
     format <- tolower(sub(".*[.]", "", basename(file)))
     if (!format %in% names(bn_formats)) {
-      abort_input("`format` must be given where a file's name does not tell.",
+      abort_input("`format` must be given where the file's name does not tell it.",
                   x = sprintf("The name ends in `%s`.", format),
                   i = paste0("Formats are ", label_some(names(bn_formats)), "."))
     }
@@ -48,7 +48,7 @@ read_text <- function(file) {
   if (is.na(size) || dir.exists(file)) abort_input("`file` must exist.", x = sprintf("There is no file `%s`.", file))
   if (size > 2^29) abort_input("`file` must have at most 512 MB.", x = sprintf("It has %s.", bytes_text(size)))
   bytes <- readBin(file, "raw", size)
-  if (any(bytes == 0L)) abort_input("`file` must be a text.", x = sprintf("`%s` has zero bytes.", file))
+  if (any(bytes == 0L)) abort_input("`file` must be a text file.", x = sprintf("`%s` contains NUL bytes.", file))
   text <- rawToChar(bytes)
   Encoding(text) <- "UTF-8"
   if (!validUTF8(text)) text <- iconv(text, "latin1", "UTF-8")
@@ -57,7 +57,7 @@ read_text <- function(file) {
 
 # ---- tokens ----
 
-# A reader of the words, texts in quotes and signs of a file, one after another. `word`: what else may be in a word.
+# A reader of the words, quoted strings and signs of a file, one after another. `word`: what else may be in a word.
 bn_tokens <- function(text, word, file) {
   at <- gregexpr(sprintf("/[*][\\s\\S]*?[*]/|//[^\n]*|%%[^\n]*|\"[^\"]*\"|%s|\\S", word), text, perl = TRUE)[[1L]]
   token <- if (at[1L] > 0) regmatches(text, list(at))[[1L]] else character()
@@ -113,7 +113,7 @@ take_numbers <- function(r, sign) {
   numbers
 }
 
-# Goes on behind the end of a block that has been opened.
+# Continues after the end of a block that has been opened.
 skip_block <- function(r) {
   depth <- 1L
   while (depth > 0L) {

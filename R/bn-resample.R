@@ -1,5 +1,5 @@
-# Edge posteriors as means over random halves of the rows: what holds for one half and not for another is not as sure as
-# a posterior says that takes its model for true.
+# Edge posteriors as means over random halves of the rows: what holds for one half and not for another is less certain
+# than a posterior says that takes its model to be true.
 
 check_resample <- function(resample, data, target) {
   resample <- check_number(resample, "resample", min = 0, max = 1e5, whole = TRUE)

@@ -16,11 +16,11 @@
 #' Numbers of levels come from the factors, not from the values seen.
 #'
 #' @section Interventions: A row in which a node was set from outside does not count for that node's score, but for all
-#'   others. For BIC the number of rows is of those that count.
+#'   others. BIC uses the number of rows that count.
 #'
-#' @section What is kept: For `keep = "max"` a set goes when a subset scores as high: it is never part of a best graph.
-#'   `keep = "sum"` drops a set when a subset is better by `slack` nats: given any order, it is then worth at most
-#'   exp(-`slack`) of that subset. `keep = "all"` drops nothing.
+#' @section What is kept: For `keep = "max"` a set is dropped when a subset scores as high: it is never part of a best
+#'   graph. `keep = "sum"` drops a set when a subset is better by `slack` nats: given any order, it is then worth at
+#'   most exp(-`slack`) of that subset. `keep = "all"` drops nothing.
 #'
 #' @section Candidates: With `candidates`, the parents of a node come from its list; all sets of at most `max_parents`
 #'   of them are scored. With `plus_one`, every set that is kept is tried again with each single node from outside its
@@ -226,19 +226,19 @@ bytes_text <- function(bytes) {
 # What native code reads of a table.
 bn_native_table <- function(table) unclass(table)[c("start", "score", "parents", "bits")]
 
-# NULL unless `data` is a table already: then nothing that shapes a table may be given besides.
+# NULL unless `data` is a table already: then nothing that shapes a table may be given in addition.
 given_table <- function(data, given, keep) {
   if (!inherits(data, "weft_bn_scores")) return(NULL)
   check_bn_table(data, "data")
   if (length(given)) {
-    abort_input("With a score table in place of `data`, what shapes the table must not be given again.",
+    abort_input("With a score table in place of `data`, arguments that shape the table must not be given again.",
                 x = paste0("Given: ", label_some(given), "."), i = "Give it to `bn_scores()`.")
   }
   enough <- switch(keep, max = TRUE, sum = data$keep != "max", all = data$keep == "all")
   if (!enough) {
     abort_input(sprintf("This needs a table made with `keep = \"%s\"`.", keep),
                 x = sprintf("It was made with `keep = \"%s\"`.", data$keep),
-                i = if (keep == "sum") "`keep = \"all\"` does as well.")
+                i = if (keep == "sum") "`keep = \"all\"` works as well.")
   }
   data
 }
@@ -342,7 +342,7 @@ check_nodes <- function(x, names, arg) {
   at
 }
 
-# The score of one family, in double: what the table's fixed point is held against.
+# The score of one family, in double: what the table's fixed point is checked against.
 local_score <- function(input, node, parents, score, ess, gamma, prior) {
   shares <- length(parents) * log(gamma)
   if (!is.null(prior)) {

@@ -35,7 +35,7 @@
 #'   The default also serves when the plain score is what counts. On ten networks of the Bayesian network repository
 #'   with 8 to 76 nodes, 5,000 rows each, its network is at most 8 nats below that of `gamma = 1`. Its BIC is that of
 #'   the best of bnlearn's `hc()`, `tabu()` and `mmhc()` on two and higher by 8 to 2,165 nats on the others, and its
-#'   equivalence class has no more wrong edges than any of the three has, but on two (`inst/bench/bn-repository.R`;
+#'   equivalence class has no more wrong edges than any of the three has, except on two (`inst/bench/bn-repository.R`;
 #'   peers: the best of them by each measure):
 #'
 #'   | network | nats below `gamma = 1` | nats above peers | wrong edges | `gamma = 1` | peers |
@@ -52,7 +52,7 @@
 #'   | Barley | 0 | 2165 | 61 | 61 | 62 |
 #'
 #'   On Andes, with 223 nodes, it is 89 nats below `hc()` and has 55 wrong edges, `hc()` 68: orders are hard to leave
-#'   there. Take `gamma = 1` when the network of best score itself is wanted, as a start for chains with the plain
+#'   there. Use `gamma = 1` when you want the best-scoring network itself, as a start for chains with the plain
 #'   score.
 #'
 #' @inheritParams bn_scores
@@ -68,10 +68,10 @@
 #'   times the number of nodes, at least 5,000.
 #' @param seed a whole number; NULL draws the key from R's generator.
 #' @return An object of class `weft_bn_search` and `weft_bn`: `dag` (adjacency \[from, to\]), `score`, `node_scores`,
-#'   `order` (names), `start_scores` (what each start came to), `counts` (best moves, parent sets scored, pairs of a
-#'   node and a candidate, and how often candidates were added; with many thousands of nodes, the number of sets that
-#'   are scored twice may vary). Functions that take networks take it: [bn_fit()],
-#'   [bn_compare()], [bn_convert()], [plot.weft_bn()], `start` of [bn_learn()].
+#'   `order` (names), `start_scores` (the score that each start reached), `counts` (best moves, parent sets scored,
+#'   pairs of a node and a candidate, and how often candidates were added; with many thousands of nodes, the number of
+#'   sets that are scored twice may vary). Functions that take networks take it: [bn_fit()], [bn_compare()],
+#'   [bn_convert()], [plot.weft_bn()], `start` of [bn_learn()].
 #' @seealso [bn_learn()], [bn_score()], [bn_cpdag()]
 #' @export
 #' @examples
@@ -115,10 +115,10 @@ bn_search <- function(data, score = NULL, max_parents = NULL, gamma = NULL, cand
   record(search_result(input, score, gamma, found), match.call(), chosen, started)
 }
 
-# Numbers are doubles throughout, or what a container holds that is no matrix of R's own and has no type of its own, as
-# a DelayedArray has; anything else is for categories, or an error that says so.
+# Numeric data are doubles throughout, or in a container that is not one of R's own matrices and has no type, such as a
+# DelayedArray; anything else is categorical, or an error that says so.
 suited_score <- function(data) {
-  numbers <- if (is.data.frame(data)) length(data) > 0L && all(vapply(data, is.double, NA))
+  numbers <- if (is.data.frame(data) && is.list(data)) length(data) > 0L && all(vapply(data, is.double, NA))
              else if (inherits(data, "DelayedArray")) getExportedValue("BiocGenerics", "type")(data) == "double"
              else is.double(data) || (is.object(data) && !is.atomic(data))
   if (numbers) "bge" else "bic"

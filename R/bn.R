@@ -52,7 +52,8 @@
 #' @param temperatures temperatures of a ladder, the first 1; one for no heating. NULL: 1 and 2 for `"max"`, 1,
 #'   1.5, 2.5 and 4 for `"sum"`, 1, 1.3, 1.7 and 2.2 for `"uniform"`.
 #' @param swap_every steps between swaps of neighbouring temperatures.
-#' @param thin steps between saved scores and, except for `"max"`, between drawn graphs; NULL: about 1,000 times.
+#' @param thin steps between saved scores and, except for `"max"`, between drawn graphs; NULL: so many that about 1,000
+#'   are saved.
 #' @param burn_in except for `"max"`: steps before the first graph is drawn; NULL: a quarter.
 #' @param top how many best graphs to keep.
 #' @param start an order (names) or network to start from; NULL: random.
@@ -194,6 +195,7 @@ chain_settings <- function(iterations, chains, temperatures, swap_every, thin, b
   temperatures <- temperatures %||%
     switch(target, max = c(1, 2), sum = c(1, 1.5, 2.5, 4), uniform = c(1, 1.3, 1.7, 2.2))
   chains <- chains %||% (if (target == "max") 16 else 4)
+  temperatures <- readable_numbers(temperatures, "temperatures")
   if (is_numeric_vector(temperatures)) temperatures <- as.double(temperatures)
   if (!is_numeric_vector(temperatures) || !length(temperatures) || length(temperatures) > 1000L ||
         anyNA(temperatures) || temperatures[1L] != 1 || any(diff(temperatures) < 0) || any(!is.finite(temperatures))) {
@@ -354,8 +356,8 @@ mean_autocovariance <- function(trace) {
 
 #' Continue a network search
 #'
-#' The chains go on from where they ended with the same key: `update(fit, iterations = b)` after a steps is the same as
-#' a + b steps at once, when a is a multiple of the fit's `thin`.
+#' The chains continue from where they ended, with the same key: `update(fit, iterations = b)` after a steps is the same
+#' as a + b steps at once, when a is a multiple of the fit's `thin`.
 #'
 #' @param object what [bn_learn()] returned.
 #' @param iterations how many more steps.

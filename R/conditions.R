@@ -87,7 +87,7 @@ raise_native <- function(status, message, column, control) {
 
 about_ranks <- function(message) grepl("MPI", message)
 
-# In the words of weft_fail_memory() (base/context.c) and of CUDA's libraries (base/device.cu).
+# In the wording of weft_fail_memory() (base/context.c) and of CUDA's libraries (base/device.cu).
 about_device_memory <- function(message) startsWith(message, "Not enough device memory")
 
 column_label <- function(j, names) {
@@ -188,6 +188,7 @@ check_dots <- function(.allowed, .known = character(), ...) {
 }
 
 check_number <- function(x, arg, min = -Inf, max = Inf, whole = FALSE) {
+  x <- readable_numbers(x, arg)
   if (is.numeric(x)) x <- bare_scalar(x) # a date is none
   ok <- is.numeric(x) && length(x) == 1L && !is.na(x) && x >= min && x <= max && (!whole || x == round(x))
   if (ok) return(as.double(x))

@@ -1,6 +1,6 @@
 # What work costs: for each operation one function predicts its seconds on the CPU and on a device, and the bytes of
 # host memory it needs beside its input. choose_backend(), dry runs and refusals for lack of memory ask these functions;
-# nobody else estimates. Sizes are doubles: products of them exceed what integers hold.
+# nothing else makes estimates. Sizes are doubles: products of them exceed what integers hold.
 #
 # Seconds of a device include sending the data and fetching the result, but not starting the device, which
 # choose_backend() adds once per session. Constants are seconds on the machine of `reference_rates` (R/rates.R), of one
@@ -42,7 +42,8 @@ called <- function(n = 0, p = 0) on_core(7e-4 + 5e-7 * p) + in_memory(3e-10 * n 
 # Loops that wait for memory rather than for arithmetic gain from few threads only.
 memory_threads <- function(threads) min(threads, 4.5)
 
-# Threads for work of so many seconds of one core: others are not woken for less than that takes (src/base/parallel.h).
+# Threads for work of so many seconds of one core: others are not woken for less work than waking them takes
+# (src/base/parallel.h).
 worth_threads <- function(seconds, threads) if (seconds < 5e-4) 1L else threads
 
 # ---- mutual information ----
@@ -64,7 +65,7 @@ cost_rank_permuted <- function(n, p, permutations, threads) {
 # up to three levels with two classes).
 cost_tuples <- function(tuples, n, planes, packed_bytes, threads, order = 2, sorted = FALSE) {
   features <- if (order > 2) (6 * tuples)^(1 / 3) else (2 * tuples)^(1 / 2)
-  # of more features' triples the screen spares more
+  # the screen spares a larger share of the triples of more features
   each <- planes^(if (order > 2) 2.5 else 2) * (5e-9 + n * 5e-12) * if (order > 2) min(10, 2000 / features) else 1
   turns <- launching(if (sorted) 2.5e-5 * min(features, 1000)
                      else if (order > 2) (if (planes < 2) 1.8e-4 else if (planes <= 2) 3.3e-4 else 4.5e-4) * features
@@ -186,7 +187,7 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
     summed <- square + on_core(moments + one$gram + blocks * one$steps) / memory_threads(threads)
   }
   list(krylov = cost(by_blocks, iterated, 8 * cells,
-                     called(), in_device_memory(turns * 8 * cells / 4e12)), # parts meet at every turn
+                     called(), in_device_memory(turns * 8 * cells / 4e12)), # parts wait for each other at every step
        gram = cost(summed, # of sparse matrices in memory a device forms none
                    if (kind == "sparse") iterated else square + on_device(cells * near / 4e13) + eigenvectors + there,
                    8 * (cells + near^2), called(), if (square == 0) on_device(cells * near / 4e13) else 0),
@@ -197,10 +198,10 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
 # the smaller side.
 usual_blocks <- function(near, k) min(20, ceiling(near / min(64, max(16, (k + 13) %/% 8 * 8))))
 
-# Whether krylov shall begin and give way to gram when its first blocks show that gram is less: what gram takes in
-# blocks, for the job of native code. That is seen after three blocks, five or six being the fewest as a rule: where
-# three are more than a third of what gram would take, gram begins. On the CPU, of a dense matrix in memory; whatever
-# the machine and its threads, so that results are the same.
+# Whether krylov should begin, and give way to gram when its first blocks show that gram is cheaper. Returns what gram
+# costs in blocks, for the job of native code. That is seen after three blocks, five or six being the fewest as a rule:
+# where three are more than a third of what gram would take, gram begins. On the CPU, of a dense matrix in memory;
+# whatever the machine and its threads, so that results are the same.
 gives_way <- function(n, p, k) {
   near <- min(n, p)
   if (3 * k >= near || near <= 128 || near > 10000) return(never_gives_way)

@@ -183,7 +183,7 @@ predict.weft_bins <- function(object, newdata, ...) {
   known <- which(names(frame) %in% names(rules))
   if (!length(known)) {
     abort_input("`newdata` must have columns that were cut.", x = sprintf("It has %s.", label_some(names(frame))),
-                i = sprintf("Cut were %s.", label_some(names(rules))))
+                i = sprintf("Columns that were cut: %s.", label_some(names(rules))))
   }
   numeric <- vapply(frame[known], is.numeric, NA)
   if (!all(numeric)) {
@@ -193,13 +193,13 @@ predict.weft_bins <- function(object, newdata, ...) {
   if (identical(names(frame)[known], names(rules))) return(apply_rules(frame, known, rules))
   twice <- unique(c(names(rules)[duplicated(names(rules))], names(frame)[known][duplicated(names(frame)[known])]))
   if (length(twice)) {
-    abort_input("Columns of `newdata` must have names of their own to be found by name.",
+    abort_input("Columns of `newdata` must have unique names to be found by name.",
                 x = sprintf("Twice: %s.", label_some(twice)))
   }
   apply_rules(frame, known, rules[match(names(frame)[known], names(rules))])
 }
 
-# The cut points of a result, which native code and the labels stand on.
+# The cut points of a result, on which native code and the labels rely.
 bin_rules <- function(x, arg) {
   check_format(x, arg)
   rules <- attr(x, "rules", exact = TRUE)

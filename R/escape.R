@@ -2,8 +2,8 @@
 # object holds may be anything. Every writer and printer puts them through one of these functions, and nothing else into
 # its markup.
 
-# UTF-8 that all of R's functions take: bytes that are none become "<ff>", the two codes that are no characters "\ufffe"
-# and "\uffff" as text. Latin-1 is translated.
+# UTF-8 that all of R's functions accept: invalid bytes become "<ff>", the two noncharacters "\ufffe" and "\uffff" as
+# text. Latin-1 is translated.
 valid_utf8 <- function(x) {
   x <- enc2utf8(as.character(bare_text(x)))
   bad <- which(!validUTF8(x))
@@ -12,7 +12,7 @@ valid_utf8 <- function(x) {
 }
 
 # One line that shows all of the text, for consoles, figures, and lines between tabs: what controls a terminal, breaks a
-# line or turns the direction of writing is written as in R, "\n" or "\u202e". NA becomes "NA".
+# line or changes the direction of writing is written as in R, "\n" or "\u202e". NA becomes "NA".
 plain_text <- function(x) replace_characters(x, hidden_characters, escaped_as_in_r)
 
 hidden_characters <- c(1:31, 127:159, 0x61c, 0x200e:0x200f, 0x2028:0x202e, 0x2066:0x2069, 0xfeff, 0xfff9:0xfffb)

@@ -15,7 +15,7 @@
 #'   is the network \[from, to\].
 #' * `"snps"`: `p` genotypes (0, 1, 2 copies) of `n` people. Two of them, the `epistatic` pair, raise the risk of
 #'   disease when exactly one of them is carried, and so say nothing alone; two others, `marginal`, act by themselves.
-#' * `"words"`: `n` documents and `p` words, a sparse 0/1 matrix with four themes; most words stand in documents of
+#' * `"words"`: `n` documents and `p` words, a sparse 0/1 matrix with four themes; most words occur in documents of
 #'   their theme.
 #' * `"points"`: `n` points in the plane: four clusters of different shape and a twentieth of the points anywhere.
 #'
@@ -183,7 +183,7 @@ example_snps <- function(n, p, seed) {
 example_words <- function(n, p, seed) {
   themes <- c("music", "garden", "kitchen", "harbour")
   row <- 1 + draws("below", n, a = 4, key = seed, stream = 31)
-  col <- sort(1 + draws("below", p, a = 5, key = seed, stream = 32)) # the fifth kind stands everywhere
+  col <- sort(1 + draws("below", p, a = 5, key = seed, stream = 32)) # the fifth kind occurs everywhere
   rate <- ifelse(outer(row, col, `==`), 0.35, ifelse(rep(col, each = n) == 5, 0.2, 0.02))
   links <- matrix(draws("uniform", n * p, key = seed, stream = 33), n) < rate
   words <- sprintf("%s%02d", c(themes, "common")[col], stats::ave(col, col, FUN = seq_along))

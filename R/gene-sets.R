@@ -1,4 +1,4 @@
-# Sets of genes that users bring: read from a file that nothing is believed of, and tested against what the workflow
+# Sets of genes that users bring: read from a file whose contents are not trusted, and tested against what the workflow
 # found, with the genes that could have been found as the universe.
 
 most_set_bytes <- 256 * 2^20
@@ -64,7 +64,7 @@ gmt_lines <- function(path) {
     total <- total + length(block)
     if (total > most_set_bytes) abort_input("`file` must have at most 256 MiB of text.",
                                             i = "Leave out sets that are not needed.")
-    if (any(block == 0)) abort_input("`file` must be text.", x = "It has bytes that are no text.",
+    if (any(block == 0)) abort_input("`file` must be text.", x = "It has bytes that are not text.",
                                      i = "Is it a GMT file?")
     blocks[[length(blocks) + 1L]] <- block
   }
@@ -78,17 +78,17 @@ gmt_lines <- function(path) {
   strsplit(text, "\r\n|\n|\r")[[1L]]
 }
 
-#' Do lists of genes hold more of a set than chance gives?
+#' Are sets of genes over-represented in lists of genes?
 #'
 #' Tests lists of genes against sets that you bring, such as pathways. Of the result of [gene_network()] the lists are
 #' the best genes, by the class in which they are highest, the neighbourhoods of the hubs of the network, and the groups
 #' of genes. The universe is always the genes that could have been on the list, not all genes there are: those that
 #' were ranked, those that the network was made of, those that were grouped.
 #'
-#' The p-value is that of the hypergeometric law: how often a list of as many genes, drawn from the universe, holds at
-#' least as many of the set. A gene that several columns measure counts once. q-values are those of Benjamini and
-#' Hochberg over all lists and sets that were tested. The test assumes that genes are independent, which those on one
-#' list rarely are, and sets overlap: a small q says only that the overlap is not one of random genes.
+#' The p-value is that of the hypergeometric distribution: how often a list of as many genes, drawn from the universe,
+#' holds at least as many of the set. A gene that several columns measure counts once. q-values are those of Benjamini
+#' and Hochberg over all lists and sets that were tested. The test assumes that genes are independent, which those on
+#' one list rarely are, and sets overlap: a small q says only that the overlap is not one of random genes.
 #'
 #' @param x what [gene_network()] returned; or a character vector, or a named list of them: lists of genes, tested in
 #'   `universe`.
@@ -99,7 +99,7 @@ gmt_lines <- function(path) {
 #' @param from which lists to take from `x`: `"ranking"`, `"network"`, `"clusters"`; by default all that there are.
 #' @param fdr the best genes are those with at most this q-value in the ranking.
 #' @param min_size,max_size sets with fewer or more genes in the universe are left out.
-#' @param hubs how many neighbourhoods of the network, of the genes with most edges.
+#' @param hubs how many neighbourhoods of the network, of the genes with the most edges.
 #' @return A data frame of class `weft_gene_sets`, least p-value first: `query` (the list), `set`, `size` (genes of the
 #'   set in the universe), `listed` (genes on the list), `overlap`, `expected` (by chance), `fold` (overlap over
 #'   expected), `p_value`, `q_value`, `genes` (those in common). The attribute `"universe"` has the sizes of the

@@ -1,5 +1,5 @@
 # The whole matrix of a Gaussian process, factored: exact as a preconditioner, so that conjugate gradients end after a
-# step or two, which then is their check. Half of the matrix is kept, in panels of 256 columns.
+# step or two, which also check the factor. Half of the matrix is kept, in panels of 256 columns.
 
 # The rank that `rank = NULL` stands for: all points where their matrix has room and takes less time than so many
 # products with kernels evaluated anew, else 100.
@@ -15,8 +15,8 @@ gp_rank <- function(n, d, kernel, backend, threads) {
 
 gp_iterations <- 150 # of conjugate gradients with a preconditioner of rank 100, kernels neither wide nor narrow
 
-# A function that applies (variance K + noise I)^-1, or NULL where rounding leaves the matrix without a root. z: points
-# and h as in native_points().
+# A function that applies (variance K + noise I)^-1, or NULL where rounding leaves the matrix without a Cholesky factor.
+# z: points and h as in native_points().
 gp_factor <- function(z, kernel, h, variance, noise, control, width = 256L) {
   plan <- list(kernel = native_kernel(kernel), h = h, variance = variance, noise = noise, width = width)
   panels <- .Call(C_weft_kernel_factor, z, plan, control)

@@ -3,7 +3,7 @@
 #' `weft_upload()` sends a numeric matrix to the device once, so that several calls share the transfer. It is released
 #' by `weft_free()`, or when R collects the handle as garbage.
 #'
-#' @param x a numeric matrix without missing values where the function that uses it needs them.
+#' @param x a numeric matrix; without missing values if the function that uses it requires that.
 #' @param precision `"double"`, or `"single"` to keep it as 32-bit floats.
 #' @param handle what `weft_upload()` or [mi_pack()] returned.
 #' @return `weft_upload()`: an object of class `weft_device_matrix` with `dim` and `dimnames`; `as.matrix()` brings the
@@ -44,7 +44,7 @@ handle_pointer <- function(x) {
   if (typeof(pointer) == "externalptr") pointer
 }
 
-# A part of the list around a handle. R asks anything of the class for its dim(), a changed object too.
+# A part of the list around a handle. R asks every object of the class for its dim(), even one that was tampered with.
 handle_part <- function(x, part) {
   if (is.list(x)) unclass(x)[[part]] else abort_changed("x", "the list around the handle")
 }
@@ -141,10 +141,10 @@ whole_file <- function(x) {
     is.double(size) &&
     length(size) == 2L && all(is.finite(size)) && all(size >= c(0, 1)) && all(size == round(size)) && !is.na(parts$path)
   if (!fine) abort_input("The file must be as `weft_file()` described it.", i = "Describe it again with `weft_file()`.")
-  there <- file.size(parts$path) %/% number_bytes(parts$type) # looked at before memory is asked for
+  there <- file.size(parts$path) %/% number_bytes(parts$type) # checked before memory is requested
   if (!is.na(there) && prod(size) > there) {
     abort_input(sprintf("'%s' ends after %.0f numbers; %.0f are needed.", parts$path, there, prod(size)),
-                i = "It was cut short since `weft_file()` described it.")
+                i = "It has been truncated since `weft_file()` described it.")
   }
   parts
 }

@@ -1,5 +1,5 @@
-# From what users have to what the native code takes. Samples are in rows, features in columns; a SummarizedExperiment
-# has them the other way round and is turned.
+# Converts what users have into what native code takes. Samples are in rows, features in columns; a SummarizedExperiment
+# has them the other way round and is transposed.
 
 # Categorical data: list(data, names, n, p) with `data` an integer, logical, double or raw matrix, a list of such
 # columns, a sparse matrix of class dgCMatrix or ngCMatrix, or genotype_columns(). Nothing is copied that is already in

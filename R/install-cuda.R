@@ -14,12 +14,13 @@ least_driver <- 580 # of CUDA 13
 #' Build the CUDA back end without a CUDA toolkit
 #'
 #' For a machine that has an NVIDIA driver but no `nvcc`: fetches NVIDIA's compiler and libraries as Python wheels, says
-#' before that what and how much, builds the CUDA object from the sources that the installed package carries, and loads
-#' it. Neither root nor a new installation of weft is needed. What the object does not need is deleted afterwards.
+#' beforehand what they are and how large, builds the CUDA object from the sources that the installed package carries,
+#' and loads it. Neither root nor a new installation of weft is needed. What the object does not need is deleted
+#' afterwards.
 #'
-#' All goes into one folder below `tools::R_user_dir("weft", "data")`, which `remove = TRUE` deletes. The object belongs
-#' to the sources that it was built from: another version of weft does not open it and needs this function to be called
-#' again. Where weft was installed with its own CUDA object, that one is used.
+#' Everything goes into one folder below `tools::R_user_dir("weft", "data")`, which `remove = TRUE` deletes. The object
+#' belongs to the sources that it was built from: another version of weft does not open it and needs this function to be
+#' called again. Where weft was installed with its own CUDA object, that one is used.
 #'
 #' @section Needed: Linux, `python3` with pip, `make` and the C and C++ compiler that R was configured with; a driver of
 #'   version `r least_driver` or later; 4 GB of disk while it works, of which 1.2 GB stay.
@@ -99,7 +100,7 @@ checked_arch <- function(arch) {
   if (length(driver) && any(driver < least_driver, na.rm = TRUE)) {
     abort_input(sprintf("The driver must be of version %d or later.", least_driver),
                 x = sprintf("It is %.0f.", min(driver)),
-                i = "Ask who looks after this machine for a newer driver, or for a CUDA toolkit of the driver's age.")
+                i = "Ask the administrator of this machine for a newer driver, or a CUDA toolkit of the driver's age.")
   }
   arch
 }
@@ -136,7 +137,7 @@ agreed <- function(ask, from, root) {
                   total / 1000))
   message(paste(sprintf("  %-20s %-11s %4.0f MB", cuda_wheels$package, cuda_wheels$version, cuda_wheels$megabytes),
                 collapse = "\n"))
-  message(sprintf("from %s into %s,\nand build weft's CUDA object there. It takes 4 GB of disk meanwhile; 1.2 GB stay.",
+  message(sprintf("from %s into %s,\nand build weft's CUDA object there. It needs 4 GB of disk meanwhile; 1.2 GB stay.",
                   from %||% "the index that pip uses (PyPI)", root))
   message("The wheels are under NVIDIA's own licence: https://docs.nvidia.com/cuda/eula/")
   if (!ask) return(TRUE)
@@ -145,8 +146,8 @@ agreed <- function(ask, from, root) {
   isTRUE(utils::askYesNo("Go on?"))
 }
 
-# R puts folders before those in which programs look for libraries, and a Python of one's own then takes the system's
-# for its own. The system's are searched all the same.
+# R puts its folders before those in which programs look for libraries, and a Python that the user installed then takes
+# the system's libraries for its own. The system's folders are searched all the same.
 without_r_libraries <- function() {
   folders <- strsplit(Sys.getenv("LD_LIBRARY_PATH"), ":", fixed = TRUE)[[1L]]
   kept <- folders[nzchar(folders) & folders != R.home("lib") & !grepl("^/(usr/)?lib(32|64)?(/|$)", folders)]

@@ -57,7 +57,7 @@ network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
   } else {
     abort_input("`x` must be a network of weft.", x = paste0("It is ", describe(x), "."))
   }
-  if (anyDuplicated(names)) abort_input("Features must have names of their own.",
+  if (anyDuplicated(names)) abort_input("Features must have unique names.",
                                         x = sprintf("Twice: %s.", label_some(unique(names[duplicated(names)]))))
   nameless <- which(!nzchar(names))
   if (length(nameless)) abort_input("Features must have names.", x = sprintf("Feature %d has none.", nameless[1L]))

@@ -5,7 +5,7 @@
 #' gzipped.
 #'
 #' @param file,vocab names of the files; without `vocab` words have no names.
-#' @param counts keep the counts, for `family = "poisson"`; else a word is there or not.
+#' @param counts keep the counts, for `family = "poisson"`; otherwise a word is either present or absent.
 #' @param A a sparse Matrix or matrix with words in rows and documents in columns, as `read_bag_of_words()` returns.
 #' @return `read_bag_of_words()`: a dgCMatrix (counts) or ngCMatrix, words in rows, documents in columns;
 #'   `write_bag_of_words()`: `file`, invisibly.

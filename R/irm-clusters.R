@@ -119,7 +119,7 @@ limit_notes <- function(limits, type) {
   raised <- sprintf("The limit of %.0f clusters of %s was reached; it was raised to %.0f, and the run done again.",
                     limits$first, nodes, limits$limit)
   reached <- sprintf(paste("The limit of %.0f clusters of %s was reached in %.0f %% of the sweeps:",
-                           "their number is no finding. Give a larger `max_clusters`%s."),
+                           "their number is not a finding. Give a larger `max_clusters`%s."),
                      limits$limit, nodes, 100 * limits$full,
                      ifelse(limits$sweeps < full_sweeps, ", or more `sweeps`", ""))
   c(raised[limits$limit > limits$first], reached[is_reached(limits)])

@@ -24,7 +24,7 @@ irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self
     if (shape[1L] != shape[2L]) {
       abort_input(sprintf("`A` must be square for `type = \"%s\"`: rows and columns are the same nodes.", type),
                   x = sprintf("It has %d rows and %d columns.", shape[1L], shape[2L]),
-                  i = "`type = \"bipartite\"` groups rows and columns apart.")
+                  i = "`type = \"bipartite\"` groups rows and columns separately.")
     }
     if (type == "undirected" && pairs$matrix) pairs <- upper_triangle(listed_pairs(pairs), poisson)
   } else if (self) {

@@ -196,6 +196,7 @@ links_among <- function(pairs, p, key, stream) {
 
 # One value or one per mode.
 check_pair <- function(x, arg, min = -Inf) {
+  x <- readable_numbers(x, arg)
   if (!is.numeric(x) || !length(x) %in% 1:2 || anyNA(x) || any(x < min) || any(is.infinite(x))) {
     abort_input(sprintf("`%s` must be one number or c(row, col)%s.", arg,
                         if (is.finite(min)) sprintf(", at least %g", min) else ""),

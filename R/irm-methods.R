@@ -1,4 +1,4 @@
-#' Predict links, and look at a co-clustering
+#' Predict links, and inspect a co-clustering
 #'
 #' `predict()` averages the posterior mean of the link probability (counts: rate; real values: mean) over the sampled
 #' partitions of all chains. `as.data.frame()` and `tidy()` list the nodes with their clusters, or with `what =
@@ -9,7 +9,7 @@
 #' @param uncertainty also give the standard deviation over partitions and within blocks.
 #' @param samples most partitions to average over.
 #' @param what `"nodes"` or `"blocks"`.
-#' @param ... nothing; `predict()` refuses unknown arguments.
+#' @param ... not used; `predict()` rejects unknown arguments.
 #' @return `predict()`: a numeric vector; without `pairs` a matrix; with `uncertainty` a data frame of `estimate` and
 #'   `sd`. `fitted()`: the probability at the best partition, a matrix. `coef()`: `eta`. `glance()`: one row.
 #' @export

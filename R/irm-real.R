@@ -71,7 +71,7 @@ check_real_scale <- function(graph, need) {
 
 real_rest <- function(blocks) pmax(0, blocks$squares - blocks$links^2 / (1 + blocks$pairs))
 
-# log p of the blocks' values, standardised, but for what all partitions share.
+# log p of the blocks' values, standardised, up to terms that all partitions share.
 real_score <- function(blocks, beta) {
   p <- blocks$pairs
   sum(lgamma(beta[1L] + p / 2) - lgamma(beta[1L]) + beta[1L] * log(beta[2L]) - log1p(p) / 2 -
@@ -86,7 +86,7 @@ real_sd <- function(blocks, beta, values) {
   values[2L] * sqrt((beta[2L] + real_rest(blocks) / 2) / (beta[1L] + blocks$pairs / 2))
 }
 
-# Of one sample: estimate and posterior variance of the mean, infinite where the law has none.
+# Of one sample: estimate and posterior variance of the mean, infinite where the distribution has none.
 real_moments <- function(links, pairs, squares, beta, values) {
   shape <- beta[1L] + pairs / 2
   rate <- beta[2L] + real_rest(list(links = links, pairs = pairs, squares = squares)) / 2

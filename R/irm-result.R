@@ -55,14 +55,14 @@ irm_result <- function(run, call, started) {
   fit
 }
 
-# A partition that is better than the sample it was reached from stands in the place of its chain's best sample.
+# A partition that is better than the sample it was reached from takes the place of its chain's best sample.
 with_best <- function(trace, best) {
   for (chain in which(best > apply(trace, 2L, max))) trace[which.max(trace[, chain]), chain] <- best[chain]
   trace
 }
 
-# Whether the clusters of a mode, or of both, are worth less than log(20) nats over having one only: then so little
-# speaks for them that they are not reported. In graphs without structure some partition always happens to be a little
+# Whether the clusters of a mode, or of both, gain less than log(20) nats over a single one: the evidence for them is
+# then too weak for them to be reported. In graphs without structure some partition always happens to be a little
 # better.
 worth_nothing <- function(blocks, kind, family, row, col, alpha, beta) {
   f <- function(links, pairs, squares = NULL) {
@@ -123,7 +123,7 @@ block_mean <- function(blocks, family, beta) {
   (blocks$links + beta[1L]) / (blocks$pairs + beta[1L] + beta[2L])
 }
 
-# list(row, col): one column a kept sweep after the burn-in, chain after chain; which sweep and chain: attributes.
+# list(row, col): one column per kept sweep after the burn-in, chain after chain; which sweep and chain: attributes.
 kept_samples <- function(run, burn_in) {
   at <- seq_len(run$done %/% run$thin) * run$thin
   use <- which(at > burn_in)

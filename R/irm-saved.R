@@ -1,6 +1,6 @@
 # What comes from a file or a saved object: fits, and checkpoints, which hold a run. Native code and everything else
-# here believe what they are given, so each field is held to its type, length and range, and to the others, before any
-# use.
+# here trust what they are given, so each field is checked for its type, length and range, and against the others,
+# before any use.
 
 # ---- checking lists field by field ----
 
@@ -83,7 +83,7 @@ check_irm_edges <- function(x, field, need, values = TRUE, real = FALSE) {
 run_fields <- c("graph", "model", "backend", "reason", "family", "sampler", "held", "chains", "done", "target",
                 "burn_in", "thin", "seconds", "grows", "first_limits", "init", "state", "trace", "stages")
 
-# Everything that the sampler goes on from, and that summaries of samples read. Returns the run.
+# Everything that the sampler continues from, and that summaries of samples read. Returns the run.
 check_irm_run <- function(run, what) {
   need_record(needs(what), run, run_fields, "run")
   need <- needs(what, "run$")
@@ -369,8 +369,8 @@ check_irm_agreement <- function(x, whole, need) {
 
 checkpoint_format <- "weft irm 2"
 
-# A run can be saved at `path`, as far as can be seen beforehand: NULL, or why not. Makes a file beside it, and takes it
-# away.
+# A run can be saved at `path`, as far as can be seen beforehand: NULL, or why not. Makes a file beside it, and removes
+# it.
 checkpoint_problem <- function(path) {
   if (is.null(path)) return(NULL)
   if (dir.exists(path)) return("it is a folder")
@@ -393,8 +393,8 @@ write_fresh <- function(path, bytes) {
   list(problem = problem)
 }
 
-# Saves the run under its checkpoint's name, in one step: NULL, or why that failed; what was there before is there still
-# then.
+# Saves the run under its checkpoint's name, in one step: NULL, or why that failed; in that case what was there before
+# is kept.
 save_checkpoint <- function(run) {
   path <- path.expand(run$checkpoint)
   run["checkpoint"] <- NULL

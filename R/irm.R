@@ -33,9 +33,9 @@
 #'   reached.
 #'
 #' @section Real values: With `family = "gaussian"` the values of a block are normal, with a precision from Gamma(shape
-#'   `beta[1]`, rate `beta[2]`) and a mean from a normal law of that precision: the prior of the mean weighs as much as
-#'   one value. Before that, `A` is centred and divided by its standard deviation, so that neither its unit nor its
-#'   origin matters; `eta`, `sd` and predictions are in the units of `A`. All values of a matrix count, and NA is a
+#'   `beta[1]`, rate `beta[2]`) and a mean from a normal distribution of that precision: the prior of the mean weighs as
+#'   much as one value. Before that, `A` is centred and divided by its standard deviation, so that neither its unit nor
+#'   its origin matters; `eta`, `sd` and predictions are in the units of `A`. All values of a matrix count, and NA is a
 #'   value that was not observed. Differences between whole rows or columns (the level of a gene) are found as clusters,
 #'   too: take them out first, for example with `scale()`, if they are not wanted. Values are rounded to a millionth of
 #'   the greatest one's distance from the mean, so that sums are exact and equal seeds give equal labels on any number
@@ -55,7 +55,7 @@
 #' @param hold_out share of links to hide, with as many non-links, to measure prediction by; not for real values.
 #' @param max_clusters the largest numbers of clusters: one value or c(row, col). The default is twice the square root
 #'   of the number of nodes, from 20 to 512; it is larger where `alpha` asks for more clusters, see below. Chains start
-#'   from that many random nodes, each with the nodes that share most neighbours with it (real values: from as many
+#'   from that many random nodes, each with the nodes that share the most neighbours with it (real values: from as many
 #'   random clusters).
 #' @param alpha concentration, one value or c(row, col), or `"sample"`.
 #' @param beta prior weight of links and non-links (counts: shape and rate; real values: shape and rate of the
@@ -73,7 +73,7 @@
 #' @param assay,threshold for a SummarizedExperiment: which assay, and the value above which there is a link;
 #'   `threshold` also serves matrices.
 #' @param dim numbers of rows and columns of an edge list of indices, when the last ones may have no link.
-#' @param checkpoint a file to save the run to every `checkpoint_sweeps` sweeps; [irm_resume()] goes on from there. It
+#' @param checkpoint a file to save the run to every `checkpoint_sweeps` sweeps; [irm_resume()] continues from there. It
 #'   is written under another name in the same folder and then renamed, so that it is complete at any time; a link of
 #'   that name is replaced, not followed. A file that cannot be written is an error before the run starts. When it can
 #'   no longer be written later, there is a warning (`weft_warning_checkpoint`), the run goes on, and every further
@@ -94,10 +94,10 @@
 #' @return A list of class `weft_irm`:
 #'   \item{row_cluster, col_cluster}{the partition of highest posterior over all chains, numbered by size; the same
 #'   twice
-#'     for a one-mode graph. A mode whose clusters are worth less than log(20), 3 nats, over having one only gets one:
+#'     for a one-mode graph. A mode whose clusters gain less than log(20), 3 nats, over a single one gets a single one:
 #'     in graphs without structure some partition always happens to be a little better}
 #'   \item{log_posterior}{sweeps x chains, as [irm_log_posterior()] at that sweep's alpha and beta; its maximum is the
-#'     partition's, but for that rule. The greatest value of a chain may be of a partition uphill from a sample, see
+#'     partition's, apart from that rule. The greatest value of a chain may be of a partition uphill from a sample, see
 #'     above; R-hat is of the samples}
 #'   \item{n_clusters}{lists row and col: the posterior of the number of clusters}
 #'   \item{consensus, coassignment}{lists row and col: the partition nearest to all samples by variation of information,
@@ -215,7 +215,7 @@ check_hyper <- function(alpha, beta, hyper = list()) {
        sample_alpha = sampled[1L], sample_beta = sampled[2L], hyper = c(prior("alpha"), prior("beta")))
 }
 
-# Proposals a sweep and mode.
+# Proposals per sweep and mode.
 check_attempts <- function(split_merge) {
   if (is.logical(split_merge)) return(if (check_flag(split_merge, "split_merge")) 30 else 0)
   check_number(split_merge, "split_merge", min = 0, max = most_attempts, whole = TRUE)
@@ -343,7 +343,7 @@ check_room <- function(run) {
              i = "Ask for fewer `sweeps` or `chains`, or for a larger `thin`.")
 }
 
-# What R would ask for in vain is an error of ours beforehand.
+# An allocation that would fail in R is an error of weft's beforehand.
 ask_memory <- function(bytes, message, i = NULL) {
   available <- host_free()
   if (available < 0 || bytes <= available) return(invisible())
@@ -478,7 +478,7 @@ update.weft_irm <- function(object, sweeps, devices = NULL, threads = NULL, prog
   run_irm(run, object$call, started, threads, progress, devices)
 }
 
-# A run that began on a device goes on on the CPU, to the same bits, where there is none.
+# Where there is no device, a run that began on one continues on the CPU, bit for bit the same.
 where_it_runs <- function(run) {
   why <- if (run$backend == "cuda") cuda_missing()
   if (!is.null(why)) run[c("backend", "reason")] <- list("cpu", why)

@@ -110,7 +110,8 @@ sum_by_samples <- function(task, size = 256) {
   c(out, list(work = out$batches * size * nrow(p$query), note = sprintf("%d samples", out$batches * size)))
 }
 
-# k(x - y) = E cos(omega (x - y)) over the kernel's spectral law (Rahimi and Recht 2007), 64 frequencies a batch.
+# k(x - y) = E cos(omega (x - y)) over the kernel's spectral distribution (Rahimi and Recht 2007), 64 frequencies a
+# batch.
 sum_by_features <- function(task, size = 64) {
   p <- task$problem
   d <- ncol(p$reference)

@@ -9,10 +9,10 @@
 #' ends. `"lcv"` is the mean of \eqn{\log \hat f_{-i}(x_i)}, larger is better. One walk over the trees serves all
 #' bandwidths.
 #'
-#' From `queries` points on, the means are over a random sample of so many of them, each against all others. `"lscv"`
+#' With more than `queries` points, the means are over a random sample of that many, each against all others. `"lscv"`
 #' for the Gaussian kernel is of all pairs of points, whatever `queries`: in one dimension these are counted by their
 #' distance, once for all bandwidths, on a grid so fine that the sums keep `rel_error`; in two and three each bandwidth
-#' has a mesh that keeps it (see [kernel_sum()]), but where it would have too many nodes beside the points.
+#' has a mesh that keeps it (see [kernel_sum()]), unless that mesh would have too many nodes compared with the points.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param grid multiples of `shape` to score; the default is 24 values about the rule of thumb.
@@ -55,6 +55,7 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
       else 1
   }
   if (is.null(grid)) grid <- exp(seq(log(0.1), log(4), length.out = 24))
+  grid <- readable_numbers(grid, "grid")
   if (!is_numeric_vector(grid) || !length(grid) || !all(is.finite(grid)) || any(grid <= 0)) {
     abort_input("`grid` must be positive numbers.", x = paste0("It is ", describe(grid), "."))
   }

@@ -35,7 +35,7 @@ checked_points <- function(x, arg) {
   list(points = x, range = range)
 }
 
-# A vector as a matrix. So written, R wraps a long one and copies none.
+# A vector as a matrix. Written in this way, R wraps a long one and copies nothing.
 with_shape <- function(x, rows, columns) {
   dim(x) <- c(rows, columns)
   x
@@ -87,7 +87,7 @@ kernel_weights <- function(weights, n) {
 # the greatest distance from 0 of a coordinate.
 check_bandwidth <- function(bandwidth, d, reach) {
   if (is.data.frame(bandwidth)) bandwidth <- plain_matrix(bandwidth)
-  if (inherits(bandwidth, "integer64")) bandwidth <- numbers_of_64_bits(bandwidth, "bandwidth")
+  bandwidth <- readable_numbers(bandwidth, "bandwidth")
   if (!is.numeric(bandwidth) || !length(bandwidth) || !all(is.finite(bandwidth))) {
     abort_input("`bandwidth` must be finite numbers.", x = paste0("It is ", describe(bandwidth), "."))
   }
@@ -119,7 +119,7 @@ bandwidth_matrix <- function(bandwidth, d, reach) {
   list(h = 1, scale = root, full = TRUE)
 }
 
-# Squares of distances, in and over bandwidths, must be numbers.
+# Squares of distances, in and over bandwidths, must be finite.
 strange_bandwidth <- function(range, reach) {
   abort_input("Bandwidths and coordinates over bandwidths must be from 1e-100 to 1e100, coordinates up to 1e150.",
               x = sprintf("The bandwidths are from %g to %g, coordinates up to %g.", range[1L], range[2L], reach))

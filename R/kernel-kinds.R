@@ -93,7 +93,7 @@ kernel_value <- function(kernel, r) kernel_kinds[[kernel]]$value(r)
 # log of the integral of k over d-dimensional space at h = 1: the surface of the unit sphere times the radial integral.
 log_integral <- function(kernel, d) log_sphere(d) + kernel_kinds[[kernel]]$log_radial(d)
 
-# An error where a kernel is no covariance of points in d dimensions.
+# An error where a kernel is not a covariance of points in d dimensions.
 check_definite <- function(kernel, d) {
   most <- kernel_kinds[[kernel]]$definite
   if (d > most) {

@@ -49,7 +49,7 @@ kernel_line <- function(problem, reason = "asked for") {
 # bandwidths, none below `least`: within `rel_error`, NA where that is not sure. NULL where a grid would have too many
 # bins.
 #
-# Points are parted among the bins of a grid as cubic interpolation parts a value, and the pairs of bins counted by
+# Points are divided among the bins of a grid as cubic interpolation divides a value, and the pairs of bins counted by
 # their distance, by the fast Fourier transform. In bandwidths, with v a distance: between points `bin` apart,
 # interpolation errs by at most 3/128 bin^4 times the greatest fourth derivative, for one of two points, and by 1.25
 # times as much for the other. For bins of at most 1/8 that derivative is at most `steepest` exp(-v^2 / 6), whose sum
@@ -114,8 +114,8 @@ pairs_scorer <- function(z, unit, rel_error, log_shape, walking) {
   }
 }
 
-# Ordered pairs of different points by distance, in bins: 0, 1, 2, ... Points are parted among bins, so that counts are
-# not whole. NULL where bins would be too many.
+# Ordered pairs of different points by distance, in bins: 0, 1, 2, ... Points are divided among bins, so that counts are
+# not whole numbers. NULL where bins would be too many.
 pair_counts <- function(x, bin, most_bins) {
   range <- points_range(if (is.matrix(x)) x else matrix(x))
   bins <- ceiling((range[2L, 1L] - range[1L, 1L]) / bin) + 4

@@ -1,6 +1,6 @@
 # What the models of this room share: densities and regressions keep their points in a tree, Gaussian processes and
-# components as they are. A model may come from a file, so each of its parts is looked at before native code or a result
-# stands on it.
+# components as they are. A model may come from a file, so each of its parts is checked before native code or a result
+# relies on it.
 
 # ---- saved models ----
 

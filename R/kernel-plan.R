@@ -150,8 +150,8 @@ trial_control <- function(control) {
   control
 }
 
-# Seconds of the whole direct sum, by some 3 x 10^5 pairs. Of each kind of pair the least of late is known, since other
-# work on the machine adds to processor time too, though less than to the time that passes.
+# Seconds of the whole direct sum, by some 3 x 10^5 pairs. For each kind of pair the shortest recent time is kept, since
+# other work on the machine adds to processor time too, though less than to the time that passes.
 direct_seconds <- function(problem, trees) {
   split <- split_weights(problem)
   kind <- pair_kind(problem, trees$reference, split)
@@ -167,17 +167,18 @@ direct_seconds <- function(problem, trees) {
   now * ncol(trees$query$x) * ncol(trees$reference$x) / problem$control$threads
 }
 
-# What makes pairs take as long as others.
+# What must be equal for pairs to take equally long.
 pair_kind <- function(problem, points, split) paste(problem$kernel, nrow(points$x), nrow(split$weights),
                                                     is.null(points$lo))
 
-# Seconds of a pair of the kind, as measured of late, named by when: a machine may be slower now than it was.
+# Seconds of a pair of the kind, as measured recently, named by the time of measurement: a machine may have become
+# slower.
 pairs_of_late <- function(kind) {
   known <- pair_seconds[[kind]]
   utils::tail(known[as.numeric(names(known)) > proc.time()[[3L]] - pace_lasts], 8L)
 }
 
-# The least of them, one more taken into account.
+# The shortest of them, with one more taken into account.
 know_pairs <- function(kind, seconds) {
   pair_seconds[[kind]] <- c(pairs_of_late(kind), stats::setNames(seconds, proc.time()[[3L]]))
   min(pair_seconds[[kind]])

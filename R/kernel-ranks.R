@@ -3,13 +3,13 @@
 #   global tree   ranks are halved again and again; a group splits its points by the widest coordinate, at the rank
 #                 that gives each half its share, and pairs of ranks across the split exchange what lies on the
 #                 other's side
-#   reach         every rank tells of the boxes around its queries and what error each may have; every other rank
+#   reach         every rank announces the boxes around its queries and what error each may have; every other rank
 #                 sends it what of its references the bounds do not prune: points, or one point for a node whose
 #                 kernel values hardly differ
 #   sums          each rank sums over its own and the received references as one rank would, some queries at a time
 #   balance       a rank without work asks the ranks whose numbers differ from its own in one bit; one with more than
 #                 1/beta times the work left hands over (1 - beta) / 2 of its queries, with the references they need
-#   end           the numbers of finished queries are added up over all ranks until they are all
+#   end           the numbers of finished queries are added up over all ranks until all are finished
 #
 # Errors: a tenth of the tolerance each for what is pruned and for what is pruned again when queries are handed over,
 # the rest for the sums themselves. Exact sums have 1e-13 in place of these tenths.
@@ -55,7 +55,7 @@ sum_over_ranks <- function(problem, method) {
 
 # ---- counters ----
 
-# What a rank did: seconds of each phase, numbers sent (doubles, to other ranks), queries that went and came.
+# What a rank did: seconds of each phase, numbers sent (doubles, to other ranks), queries sent and received.
 new_counters <- function() {
   count <- new.env(parent = emptyenv())
   count$seconds <- numeric()
@@ -103,9 +103,9 @@ show_counters <- function(result) {
   message(paste(utils::capture.output(print(all, row.names = FALSE)), collapse = "\n"))
 }
 
-# ---- what all ranks must have alike ----
+# ---- what must be the same on all ranks ----
 
-# Adds to the problem what it is of all ranks: size (n references, nq queries), totals of weights, an origin, a key
+# Adds to the problem what concerns all ranks: size (n references, nq queries), totals of weights, an origin, a key
 # for what is drawn.
 agree_on_problem <- function(problem, method) {
   alike <- c("kernel", "bandwidth", "rel_error", "abs_error", "confidence", "log", "leave_one_out", "polynomial",
@@ -327,7 +327,7 @@ needed_points <- function(tree, needed, cloud, d) {
 
 # ---- sums of some queries over references that are all here ----
 
-# A list with run(rows): the sums of these queries, and which way it goes. references: columns of coordinates and
+# A list with run(rows): the sums of these queries, and the method that it uses. references: columns of coordinates and
 # weights. query_tree: NULL, or a tree of the queries, for the sample from which "auto" chooses.
 local_sums <- function(problem, query, references, own, method, query_tree = NULL) {
   d <- problem$d
@@ -414,7 +414,7 @@ balanced_sums <- function(problem, local, region, me, count) {
   first <- 1    # queries first .. last are still to be summed here
   last <- nq
   done <- 0     # sums that are here
-  rate <- NA    # seconds a query
+  rate <- NA    # seconds per query
   given <- list()
   guests <- list() # other ranks' queries: list(owner, id, work, at, sums)
   bits <- 2^(0:20)

@@ -66,6 +66,7 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
 }
 
 check_response <- function(y, n) {
+  y <- readable_numbers(y, "y")
   if (!is_numeric_vector(y) || length(y) != n) {
     abort_input(sprintf("`y` must be finite numbers, one per row of `x`: %d.", n),
                 x = paste0("It is ", describe(y), "."))
@@ -80,6 +81,7 @@ check_response <- function(y, n) {
 
 check_case_weights <- function(weights, n, distributed = FALSE) {
   if (is.null(weights)) weights <- rep(1, n)
+  weights <- readable_numbers(weights, "weights")
   valid <- is_numeric_vector(weights) && length(weights) == n && all(is.finite(weights)) &&
     all(weights >= 0 & weights <= 1e100)
   if (!valid || (if (distributed) ranks_sum(sum(weights)) else sum(weights > 0)) == 0) {

@@ -86,12 +86,12 @@
 #'   error of each query. Both are refused for the uniform kernel, for logarithms, and where the bound would break
 #'   `rel_error` and `abs_error`, or, when both are zero, be above 1% of the summed weights.
 #'
-#' @section Devices: On a CUDA device `method = "direct"` sums every pair, in double to the same promise as on the CPU,
-#'   with several columns of weights, leave-one-out sums, logarithms and bandwidths of any form. `"tree"` sorts the
-#'   points into a grid of cells and sums the pairs within reach, exactly: for a compact kernel that is all; another
-#'   kernel is cut off where what lies beyond adds less than the tolerance, and queries with sums too small for that are
-#'   summed directly. `"auto"` takes the grid when a sample shows few pairs to be near each other. Polynomial kernels
-#'   and sampled, spectral and reduced sums run on the CPU. A result that comes from a device has an attribute
+#' @section Devices: On a CUDA device `method = "direct"` sums every pair, in double precision with the same guarantee
+#'   as on the CPU, with several columns of weights, leave-one-out sums, logarithms and bandwidths of any form. `"tree"`
+#'   sorts the points into a grid of cells and sums the pairs within reach, exactly: for a compact kernel that is all;
+#'   another kernel is cut off where what lies beyond adds less than the tolerance, and queries with sums too small for
+#'   that are summed directly. `"auto"` takes the grid when a sample shows few pairs to be near each other. Polynomial
+#'   kernels and sampled, spectral and reduced sums run on the CPU. A result that comes from a device has an attribute
 #'   `"backend"`.
 #'
 #' @section Ranks: With `distributed = TRUE` every rank of a job, see [weft_ranks()], calls with its own part of the

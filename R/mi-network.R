@@ -99,9 +99,9 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   weights
 }
 
-# ARACNE's weights are the information that stays. Of many features a second matrix would be most of the memory: where
-# nobody else holds the first, and one bar of information cuts, weights take its place. Pairs at the bar or below it
-# remove no pair above it, and need not be looked at.
+# ARACNE's weights are the information that stays. With many features, a second matrix would be most of the memory:
+# where nothing else refers to the first, and one threshold of information cuts, weights take its place. Pairs at the
+# threshold or below it remove no pair above it, and need not be examined.
 works_over <- function(m, method, significant, backend) {
   method == "aracne" && backend == "cpu" && inherits(m, "weft_mi_matrix") && ncol(m) > many_features &&
     (is.null(significant) || identical(significant$cut, significant$information))
@@ -180,7 +180,7 @@ network_input <- function(x, ...) {
   mi_matrix(x, ...)
 }
 
-# isSymmetric() takes the mean of all differences, for which an exact mirror image has no need.
+# isSymmetric() takes the mean of all differences, which an exactly symmetric matrix does not need.
 is_symmetric <- function(x) {
   (is.double(x) && .Call(C_weft_symmetric, x, control_of_size(length(x)))) ||
     isSymmetric(x, check.attributes = FALSE)
@@ -228,14 +228,14 @@ pair_p_values <- function(m, at = NULL, columns = seq_len(ncol(m)), test = pair_
 
 # Which pairs pass at a false discovery rate (Benjamini and Hochberg, over all pairs): those whose entry of `measure` is
 # above `cut`. `information`: what all of them have more of. NULL where there is no test. Where all pairs have the same
-# one, information itself measures; else it is -p, which takes a matrix more.
+# one, information itself measures; else it is -p, which takes one more matrix.
 significant_pairs <- function(m, fdr, threads = NULL) {
   test <- pair_test(m)
   if (is.null(test)) return(NULL)
   pairs <- choose(ncol(m), 2)
   if (length(test$n) == 1L && length(unique(test$levels)) <= 1L) {
     at <- information_at(test, attr(m, "unit"))
-    bar <- function(t) at(t) * (1 - 1e-12) # pairs at the bar pass
+    bar <- function(t) at(t) * (1 - 1e-12) # pairs at the threshold pass
     t <- step_up(fdr, pairs, function(t) pairs_reaching(m, bar(t), threads))
     cut <- if (t > 0) bar(t) else Inf
     return(list(measure = m, cut = cut, information = cut))
@@ -251,7 +251,7 @@ significant_pairs <- function(m, fdr, threads = NULL) {
   list(measure = measure, cut = cut, information = least_information(m, measure, cut))
 }
 
-# The greatest t with t = fdr * (pairs with p <= t) / pairs: from fdr down, until it stands still.
+# The greatest t with t = fdr * (pairs with p <= t) / pairs: from fdr down, until it no longer changes.
 step_up <- function(fdr, pairs, count) {
   t <- fdr
   while (t > 0) {
@@ -288,7 +288,7 @@ least_information <- function(m, measure, cut) {
 
 # ---- edges ----
 
-# A network as mi_network() made it, before its sizes and names are believed.
+# A network as mi_network() made it, before its sizes and names are trusted.
 check_network <- function(x, arg = "x") {
   check_information(x, arg)
   if (is_directed(x)) return(check_regulation(x, arg)) # regulators in rows need not be the targets in columns
@@ -354,7 +354,7 @@ network_edges <- function(net, q_values = TRUE) {
 #' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first: `feature1`, `feature2`, `weight`, the
 #'   information `mi` behind it, and `p_value` and `q_value` where there is a test (`q_value`, which needs all pairs in
 #'   order, for up to 5,000 features). `summary()`: a list with the number of features and edges, the density, the
-#'   features with most edges, and the number of features without any. `as.matrix()`: a plain matrix.
+#'   features with the most edges, and the number of features without any. `as.matrix()`: a plain matrix.
 #' @export
 #' @examples
 #' net <- mi_network(mtcars, "mrnet", estimator = "spearman")
@@ -436,7 +436,7 @@ as_igraph.weft_network <- function(x, isolated = TRUE, ...) {
     abort_input("`as_igraph()` needs the package igraph.", i = "`as.data.frame()` gives the edges without it.")
   }
   edges <- as.data.frame(x)
-  if (anyDuplicated(colnames(x))) abort_input("Features must have names of their own for igraph.",
+  if (anyDuplicated(colnames(x))) abort_input("Features must have unique names for igraph.",
     x = sprintf("Twice: %s.", label_some(unique(colnames(x)[duplicated(colnames(x))]))))
   nodes <- if (isolated) network_features(x) else unique(c(edges[[1L]], edges[[2L]]))
   igraph::graph_from_data_frame(edges, directed = is_directed(x), vertices = data.frame(name = nodes))

@@ -1,6 +1,6 @@
-# p-values of single features against a class. Chi-squared is wrong for few rows, so that a feature's table is held
-# against all tables with the same margins: what dealing the classes at random would give (src/mi/mi_null.c). Bins of
-# equal frequency have equal margins, and their law is found once.
+# p-values of single features against a class. Chi-squared is wrong for few rows, so that a feature's table is compared
+# with all tables with the same margins: what assigning the classes at random would give (src/mi/mi_null.c). Bins of
+# equal frequency have equal margins, and their distribution is found once.
 
 # `scores` of C_weft_mi_rank; `laws(which)` gives p (NaN: by chi-squared) and the correction of these features.
 feature_p_values <- function(scores, laws) {

@@ -156,7 +156,7 @@ check_search <- function(top, min_mi, min_gain, by, unit) {
 chosen_columns <- function(which, names, arg) {
   which <- bare_text(which)
   if (is.character(which) && anyDuplicated(names) && any(twice <- which %in% names[duplicated(names)])) {
-    abort_input(sprintf("Features of `%s` must have names of their own.", arg),
+    abort_input(sprintf("Features of `%s` must have unique names.", arg),
                 x = sprintf("Twice: %s.", label_some(unique(which[twice]))),
                 i = "Numbers tell them apart.")
   }

@@ -1,7 +1,7 @@
 #' Select features for a class one at a time
 #'
-#' Greedy selection: the feature with most information about the class comes first, and each further feature is the best
-#' given those already chosen.
+#' Greedy selection: the feature with the most information about the class comes first, and each further feature is the
+#' best given those already chosen.
 #'
 #' With W the features chosen so far, Y the class and X a candidate:
 #'

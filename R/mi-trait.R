@@ -76,7 +76,7 @@ features_of_pairs <- function(pairs, x, assay) {
                 i = "Give the data that `mi_pairs()` searched.")
   }
   if (any(twice <- names %in% known[duplicated(known)])) {
-    abort_input("The features of `pairs` must have names of their own in `x`.",
+    abort_input("The features of `pairs` must have unique names in `x`.",
                 x = sprintf("Twice: %s.", label_some(names[twice])))
   }
   if (inherits(data, "weft_plink")) {

@@ -175,7 +175,7 @@ record <- function(result, call, chosen, started, ...) {
   result
 }
 
-# Gives a result that nobody else holds its attributes where it stands: R would copy a matrix of gigabytes.
+# Sets the attributes of a result that nothing else refers to in place: R would copy a matrix of gigabytes.
 set_attributes <- function(x, attributes) .Call(C_weft_set_attributes, x, attributes)
 
 run_record <- function(call, chosen, started, ...) {

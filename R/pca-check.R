@@ -4,7 +4,7 @@ check_pca <- function(x, arg) {
   need <- parts_of(x, arg, "pca()")
   named <- function(v, rows, columns) is_table(v, rows, columns) && is.character(colnames(v))
   need("rotation", function(v) is.matrix(v) && length(v) > 0L && named(v, nrow(v), ncol(v)),
-       "a matrix of finite numbers, one named column a component")
+       "a matrix of finite numbers, one named column per component")
   p <- nrow(x[["rotation"]])
   k <- ncol(x[["rotation"]])
   need("n", function(v) is_numbers(v, 1L, min = 1, whole = TRUE), "the number of rows")

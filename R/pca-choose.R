@@ -111,7 +111,8 @@ broken_stick <- function(x, most, room, fit) {
        curve = as_frame(list(component = seq_len(most), value = share, threshold = threshold)))
 }
 
-# A function(x, k) of the k greatest singular values, without what pca() makes of their vectors and says of them.
+# A function(x, k) of the k greatest singular values, without what pca() computes from their vectors and reports about
+# them.
 leading_values <- function(center, scale, method = "auto") {
   control <- run_control("cpu", NULL, FALSE, task = "Principal components")
   plan <- NULL # that of the first x: all have its shape, and the same k
@@ -134,7 +135,8 @@ gavish_donoho <- function(x, d) {
   list(k = sum(d > threshold), curve = data.frame(component = seq_along(d), value = d, threshold = threshold))
 }
 
-# Of the limit law of the eigenvalues of W'W / n, W with independent entries of variance 1 and sides in the ratio beta.
+# Of the limiting distribution of the eigenvalues of W'W / n, W with independent entries of variance 1 and sides in the
+# ratio beta.
 marchenko_pastur_median <- function(beta) {
   low <- (1 - sqrt(beta))^2
   high <- (1 + sqrt(beta))^2

@@ -88,7 +88,7 @@ columns_of_fit <- function(names, x) {
                                 x = sprintf("It lacks %s.", label_some(lost)))
   twice <- unique(c(names[duplicated(names)], intersect(names, colnames(x)[duplicated(colnames(x))])))
   if (length(twice)) {
-    abort_input("Columns of `newdata` must have names of their own to be found by name.",
+    abort_input("Columns of `newdata` must have unique names to be found by name.",
                 x = sprintf("Twice: %s.", label_some(twice)),
                 i = "With the columns in the order of the data, `unname()` it.")
   }

@@ -1,4 +1,4 @@
-# Principal components over ranks, or over devices: each has rows of one matrix. What is told here is the same on
+# Principal components over ranks, or over devices: each has rows of one matrix. What is exchanged here is the same on
 # every rank.
 
 # This rank's source, with `ranks`: the rows of each.

@@ -1,7 +1,7 @@
 #' Principal components
 #'
 #' The first components of a wide or tall matrix, be it dense, sparse, on disk, on a device, or with missing values. The
-#' result is a [stats::prcomp()] object with additional elements, so that what works on those works on it:
+#' result is a [stats::prcomp()] object with additional elements, so that functions for those accept it:
 #' [stats::biplot()], [stats::screeplot()], factoextra, broom.
 #'
 #' With X the centred, scaled and weighted data and X = U diag(d) V', `rotation` is V, `x` is U diag(d) and `sdev` is d
@@ -218,7 +218,7 @@ fits_device <- function(bytes) {
 }
 
 # Vectors in a block; 0 leaves it to native code, whose wide blocks suit dense products. A sparse product takes as long
-# for each vector of a block of 4 as of a wider one, and the narrower the block, the fewer of its vectors find as much.
+# for each vector of a block of 4 as of a wider one, and a narrower block finds as much with fewer vectors.
 # From a store, whose blocks are read for each product, wider ones pay.
 pca_block <- function(source, backend, ranks) {
   if (!source$kind %in% c("sparse", "stored") || backend != "cpu" || !is.null(ranks)) return(0L)
@@ -263,7 +263,7 @@ pca_native <- function(source, form, job, single, control) {
 pca_result <- function(run, source, k, weights, control) {
   form <- run$form
   if (!all(is.finite(run$d * 2^form$exponent))) {
-    abort_input("`x` must be smaller: its singular values are beyond the largest number.",
+    abort_input("`x` must be smaller: its singular values overflow.",
                 i = "Divide it by a number, or use `scale = TRUE`.")
   }
   labels <- paste0("PC", seq_len(k))

@@ -139,7 +139,7 @@ outliers_picture <- function(x) {
   list(data = data.frame(place = seq_along(x$score), score = pmin(x$score, top), outlier = x$outlier,
                          sample = x$sample),
        top = top, xlab = "sample", ylab = "outlier score",
-       title = sprintf("%d sample%s apart", sum(x$outlier), if (sum(x$outlier) == 1L) " stands" else "s stand"))
+       title = sprintf("%d outlying sample%s", sum(x$outlier), if (sum(x$outlier) == 1L) "" else "s"))
 }
 
 # Writes names beside their points, `chosen` in order: right, left, above, below or at a corner, wherever a name covers

@@ -39,7 +39,7 @@ read_plink <- function(path, variants = NULL, type = c("integer", "raw"), thread
   structure(x, variants = bim, samples = fam)
 }
 
-# The three files of a data set, looked at: list(bed, variants, samples).
+# The three files of a data set, checked: list(bed, variants, samples).
 plink_parts <- function(path) {
   path <- bare_text(path)
   if (!is_word(path)) {

@@ -88,7 +88,7 @@ plot_irm_sizes <- function(x, ...) {
 
 #' @rdname plot.weft_irm
 #' @param mode `"row"` or `"col"`.
-#' @param top most names per cluster; those with most links come first.
+#' @param top most names per cluster; those with the most links come first.
 #' @export
 irm_words <- function(x, mode = c("row", "col"), top = 20L) {
   need_args("x")

@@ -117,7 +117,7 @@ draw_edges <- function(place, w) {
                      lwd = 0.6 + 2 * share, col = grDevices::grey(0.8 - 0.45 * share))
 }
 
-# Names of the genes with most edges first, as far as there is room.
+# Names of the genes with the most edges first, as far as there is room.
 draw_labels <- function(place, names, degree, size) {
   cex <- if (nrow(place) <= 30) 0.9 else if (nrow(place) <= 80) 0.75 else 0.6
   write_names(place, names, utils::head(order(-degree, seq_along(names)), 100L), size * graphics::strwidth("o") * 0.45,
@@ -126,7 +126,7 @@ draw_labels <- function(place, names, degree, size) {
 
 # ---- layout ----
 
-# Positions of all nodes of a weighted adjacency matrix, about one unit an edge, in a picture of this shape.
+# Positions of all nodes of a weighted adjacency matrix, about one unit per edge, in a picture of this shape.
 network_layout <- function(w, shape = 1.25) {
   component <- graph_components(w > 0)
   parts <- split(seq_len(nrow(w)), component)

@@ -39,7 +39,7 @@ plot_fit <- function(x, which, ...) {
 # Says so where the pairs shown are what chance gives.
 plot_tested_pairs <- function(pairs, main = NULL, ...) {
   state <- if (is.null(pairs$p_fwer)) "not tested" else if (!any(pairs$p_fwer <= 0.05)) "none significant"
-  if (is.null(main) && !is.null(state)) main <- sprintf("Pairs with most interaction (%s)", state)
+  if (is.null(main) && !is.null(state)) main <- sprintf("Pairs with the most interaction (%s)", state)
   if (is.null(main)) plot(pairs, ...) else plot(pairs, main = main, ...)
 }
 
@@ -62,7 +62,7 @@ plot_workflow_network <- function(x, edges = if (!is_directed(x$network) && ncol
   plot(x$network, edges = edges, groups = network_groups(x), ...)
 }
 
-# Colours of classes in every picture, which those who see few colours tell apart (Okabe and Ito 2008).
+# Colours of classes in every picture, which colour-blind readers can tell apart (Okabe and Ito 2008).
 class_palette <- function(count) {
   eight <- c("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
   if (count <= 8L) eight[seq_len(count)] else grDevices::hcl.colors(count, "Viridis")

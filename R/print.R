@@ -36,7 +36,7 @@ rows_width <- function(d, row.names) { # nolint: object_name_linter.
   sum(wide + 1) + if (isFALSE(row.names)) 0 else max(nchar(rownames(d)), 0)
 }
 
-# The middle goes: numbers stand at ends.
+# The middle is cut out: numbers stand at the ends.
 cut_name <- function(x, most) {
   end <- nchar(x, "chars")
   first <- (most - 2L) %/% 2L + 2L

@@ -3,7 +3,7 @@
 #' Several R processes, started together by `mpirun` or `srun`, work on one problem when a function that takes
 #' `distributed`, such as [mi_pairs()] or [kernel_sum()], is called with `distributed = TRUE`. Every rank runs the
 #' same script. `weft_ranks()` tells how many there are, where they run and which device each has; a process that was
-#' started alone is one rank of one, and needs no MPI.
+#' started alone is the only rank, and needs no MPI.
 #'
 #' Start a script with
 #'
@@ -18,9 +18,9 @@
 #'
 #' @section Calls of all ranks: Every rank must make every distributed call. A call begins with a comparison: the
 #'   function, how many such calls the rank has made, the settings, the seed, and the data where all ranks must hold the
-#'   same, or their columns where each has rows of its own. `backend`, `devices`, `threads`, `progress` and mostly
-#'   `verbose` may differ. Where anything else differs, every rank gets the same error of class `weft_error_ranks`,
-#'   which names the arguments and the ranks.
+#'   same, or their columns where each has rows of its own. `backend`, `devices`, `threads`, `progress` and, in most
+#'   functions, `verbose` may differ. Where anything else differs, every rank gets the same error of class
+#'   `weft_error_ranks`, which names the arguments and the ranks.
 #'
 #'   An error or an interrupt on one rank ends the call on all: the others get an error of class `weft_error_ranks` that
 #'   says which rank stopped and why, at the latest when they next need it. A call ends with a result on all ranks or
@@ -191,7 +191,7 @@ compare_said <- function(said) {
 
 this_call <- function() utils::tail(c("", ranks$calls), 1L)
 
-# An error that all ranks have alike: nobody has to be told.
+# An error that occurs on all ranks alike: none has to be told.
 abort_apart <- function(message, x, ...) {
   ranks$over <- TRUE
   weft_abort(c("ranks", "input"), message, x = paste0(x, "."), ...)
@@ -235,7 +235,7 @@ note_error <- function(text) {
   if (length(ranks$calls)) ranks$why <- list(text = text, before = geterrmessage())
 }
 
-# The function, and in further lines why it stopped. R does not tell an error that comes twice from none.
+# The function, and in further lines why it stopped. R does not distinguish an error that comes twice from none.
 reason_to_stop <- function(none = "An interrupt, or the same error as before.") {
   last <- geterrmessage()
   why <- if (!is.null(ranks$why) && last == ranks$why$before) ranks$why$text
@@ -261,7 +261,7 @@ abort_stopped <- function(message, how = NULL, why = NULL) {
   text <- strsplit(why[first], "\n", fixed = TRUE)[[1L]]
   inside <- if (nzchar(text[1L])) sprintf(" in `%s()`", text[1L]) else ""
   weft_abort("ranks", sprintf("Rank %d stopped%s, and with it this call on all ranks.", first - 1L, inside),
-             x = paste(text[-1L], collapse = "\n"), i = "All ranks can go on with their next distributed call.",
+             x = paste(text[-1L], collapse = "\n"), i = "All ranks can continue with their next distributed call.",
              ranks = which(nzchar(why)) - 1L)
 }
 

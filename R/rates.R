@@ -1,5 +1,5 @@
 # What this machine does in a second. Costs (R/cost.R) are seconds on the machine of `reference_rates`, each part bound
-# by one of these rates; they are measured where a choice between CPU and device stands on them, once.
+# by one of these rates; they are measured where a choice between CPU and device depends on them, once.
 
 # An H200 and sixteen cores beside it, as weft_calibrate() measured them on 2026-11-23.
 reference_rates <- c(core = 1.17e10, memory = 1.2e11, gather = 1.77e8, calls = 1.12e5, up = 3.65e10, down = 4.24e10,
@@ -77,7 +77,7 @@ measure_rates <- function(threads = NULL) {
   out
 }
 
-# Before a choice that matters: TRUE when rates became known that were not. Those of a file are taken, and where the
+# Before a choice that matters: TRUE when rates became known that had not been. Those of a file are taken, and where the
 # user has said so, others are measured.
 calibrate_once <- function() {
   if (!is.null(session$rates) || isTRUE(session$no_rates)) return(FALSE)
@@ -102,7 +102,7 @@ asked_to_calibrate <- function() {
 
 rates_file <- function() file.path(tools::R_user_dir("weft", "cache"), "rates.dcf")
 
-# What rates are true of, as text of one line.
+# What rates apply to, as text of one line.
 machine_text <- function() {
   devices <- if (is.null(cuda_missing())) weft_devices()$name
   processor <- tryCatch(grep("^model name", readLines("/proc/cpuinfo", n = 50L, warn = FALSE), value = TRUE)[1L],
@@ -129,7 +129,8 @@ read_rates <- function(file = rates_file()) {
   values
 }
 
-# Whole or not at all: written beside and moved. Where that cannot be, the session knows the rates all the same.
+# Written completely or not at all: to another file, which is then renamed. Where that fails, the session still knows
+# the rates.
 write_rates <- function(rates, file = rates_file()) {
   suppressWarnings(tryCatch({
     dir.create(dirname(file), recursive = TRUE, showWarnings = FALSE)

@@ -26,7 +26,7 @@ some_cells <- function(input, control) {
   regulation_scores(if (is.null(input$size)) few else few / input$size[rows], control)
 }
 
-# A number for every cell that depends on its values alone, whichever its place.
+# A number for every cell that depends on its values alone, wherever it is.
 cell_names <- function(data) {
   some <- matrix(draws("normal", 2 * ncol(data), key = 1), ncol(data))
   as.matrix(data %*% some)
@@ -68,7 +68,7 @@ size_factors <- function(data, transform) {
        what = "Counts became log2(1 + x / size factor), a sample's factor being its total relative to the mean.")
 }
 
-# Whole numbers, as far as some of them show.
+# Whether these are whole numbers, judging by some of them.
 has_counts <- function(values) {
   some <- values[unique(as.integer(seq(1, length(values), length.out = min(length(values), 1e6))))]
   length(some) > 0 && all(some >= 0 & some == round(some))

@@ -1,4 +1,4 @@
-# Networks of two or more conditions, edge by edge: what appeared, what went, and how sure that is.
+# Networks of two or more conditions, edge by edge: what appeared, what disappeared, and how sure that is.
 
 # A factor without missing values: at least two conditions of at least eight samples.
 compared_groups <- function(compare, x, n) {
@@ -306,5 +306,5 @@ checked_comparison <- function(x, arg = "x") {
     all(vapply(edges[c("regulator", "target", "change")], is.character, NA)) &&
     all(edges$change %in% names(change_colours)) && !anyNA(edges$q_value)
   if (sound) return(x)
-  abort_input(sprintf("`%s` must be what `regulation(compare = )` returned, as it was.", arg), x = "It is damaged.")
+  abort_input(sprintf("`%s` must be what `regulation(compare = )` returned, unchanged.", arg), x = "It is damaged.")
 }

@@ -1,4 +1,4 @@
-# What a directed network is asked for: tables of edges, print, summary, pictures.
+# What users ask of a directed network: tables of edges, print, summary, pictures.
 
 #' Print, summarise and convert directed networks
 #'
@@ -9,8 +9,8 @@
 #' @param ... ignored.
 #' @return `as.data.frame()` and `tidy()`: one row per edge, heaviest first; the columns are described at
 #'   [regulation()]. `summary()`: a list with the numbers of features, regulators, targets and edges with a q-value up
-#'   to `fdr`, the regulators with most of these edges, and the number of features without any. `as.matrix()`: a plain
-#'   matrix of weights.
+#'   to `fdr`, the regulators with the most of these edges, and the number of features without any. `as.matrix()`: a
+#'   plain matrix of weights.
 #' @export
 #' @examples
 #' net <- regulation(mtcars, resamples = 20, seed = 1)
@@ -128,7 +128,7 @@ summary.weft_regulation <- function(object, ...,
 
 is_directed <- function(x) inherits(x, "weft_regulation")
 
-# Everything that a network is about; a directed one may have regulators that are no targets.
+# Everything that a network is about; a directed one may have regulators that are not targets.
 network_features <- function(x) if (is_directed(x)) union(colnames(x), rownames(x)) else colnames(x)
 
 # ---- pictures ----

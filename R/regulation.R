@@ -202,7 +202,7 @@ regulation_names_elsewhere <- c(
 most_steps <- 32
 most_regulators <- 2000L # of all genes, unless they are asked for
 
-# Samples in a half of n. Of few samples a half is two thirds, as regressions on fewer than some 16 are noise.
+# Samples in a half of n. With few samples a half is two thirds, as regressions on fewer than some 16 are noise.
 half_of <- function(n) max(n %/% 2L, min(16L, (2L * n) %/% 3L))
 
 # Few samples cannot tell many features apart, and of few regulators all would be chosen everywhere; m: samples in a

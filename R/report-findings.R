@@ -1,5 +1,6 @@
 # The report's first screen: what was found, in a sentence each, with how sure it is and where its evidence stands.
-# Chance is never a finding: what was looked for in vain comes after, as that; so does what a sampler has not settled.
+# Chance is never a finding: what was looked for and not found comes afterwards, as such, and so does what a sampler has
+# not settled.
 
 strengths <- c(strong = 0.01, suggestive = 0.05, "could be chance" = Inf) # greatest p, over the whole search
 
@@ -89,7 +90,7 @@ hubs_found <- function(degree, edges) {
     neighbours <- unique(c(edges$to[edges$from == names(few)], edges$from[edges$to == names(few)]))
     return(sprintf("; %s has the most neighbours: %s", names(few), some_of(neighbours, 5L)))
   }
-  sprintf("; %s have most edges (%s)", joined(names(few)), paste(few, collapse = ", "))
+  sprintf("; %s have the most edges (%s)", joined(names(few)), paste(few, collapse = ", "))
 }
 
 finding_hidden <- function(fit) {

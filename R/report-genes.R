@@ -21,10 +21,10 @@ strips_text <- function(q, columns, names) {
   if (nlevels(q$class) != 2L || !length(columns) || is.na(columns[1L])) return("")
   value <- q$x[, columns[1L]]
   second <- as.integer(q$class)[order(value)] == 2L
-  last <- c(which(diff(sort(value)) > 0), length(value)) # a cut may not part equal values
+  last <- c(which(diff(sort(value)) > 0), length(value)) # a cut may not separate equal values
   wrong <- c(sum(!second), (cumsum(second) + sum(!second) - cumsum(!second))[last])
   wrong <- min(wrong, length(value) - wrong)
-  sprintf(": cut where it parts best, %s has %s on the wrong side", names[1L],
+  sprintf(": cut where it separates best, %s has %s on the wrong side", names[1L],
           if (wrong) several(wrong, "sample") else "none")
 }
 
@@ -34,7 +34,7 @@ shown_columns <- function(fit, shown) {
   match(shown, if (is.null(label)) colnames(fit$quality$x) else label)
 }
 
-# One row a gene, best first, equal ones with one rank: in which class it is highest, by how much, the means, and what
+# One row per gene, best first, equal ones with one rank: in which class it is highest, by how much, the means, and what
 # it says about the class.
 gene_results <- function(fit) {
   q <- fit$quality
@@ -163,7 +163,7 @@ figure_heatmap <- function(fit, count = 50L, most = 400L) {
              sprintf(paste("The first %s (rows) in %s samples (columns), classes side by side: purple is above the",
                            "mean of the row, green below, by up to 2.5 of its standard deviations (SD); rows and",
                            "columns that are alike stand together. On top: class%s. %sAll were chosen by the",
-                           "class, so that blocks along it are no finding of their own."),
+                           "class, so that blocks along it are not a finding in themselves."),
                      columns_text(q, length(names)), format(length(samples), big.mark = ","),
                      if (is.null(q$batch)) "" else ", and batch in greys",
                      if (sure == length(names)) "" else sprintf("%d of the %d have a q of at most 0.05. ", sure,
@@ -208,9 +208,9 @@ report_pairs <- function(fit, top) {
                       interaction = r$interaction, p = r$p_fwer,
                       check.names = FALSE)
   put_table(shown,
-            sprintf(paste("Pairs with most interaction of %s. Information: what the two say together about the class;",
-                          "interaction: how much of it neither says alone. p: how often the best of all pairs has",
-                          "as much interaction when the classes are shuffled."), pairs_searched(fit)),
+            sprintf(paste("Pairs with the most interaction of %s. Information: what the two say together about the",
+                          "class; interaction: how much of it neither says alone. p: how often the best of all pairs",
+                          "has as much interaction when the classes are shuffled."), pairs_searched(fit)),
             "pairs", min(top, 10), minor = "information")
 }
 

@@ -53,7 +53,7 @@ groups_agreement <- function(fit) {
 }
 
 agreement_text <- function(found) {
-  sprintf(paste("their agreement is %.2f (normalized mutual information: 0 is none, 1 the same division), that of",
+  sprintf(paste("their agreement is %.2f (normalised mutual information: 0 is none, 1 the same division), that of",
                 "shuffled classes %.2f on average (p %s)"), found$shared, found$chance, probability_text(found$p))
 }
 
@@ -161,7 +161,7 @@ bayes_chosen <- function(fit) {
     return(paste(", chosen because they say most about the class: that they all differ between the classes is how",
                  "they were chosen, and much of what joins them may be the class itself"))
   }
-  ", chosen because they have most edges in the network above"
+  ", chosen because they have the most edges in the network above"
 }
 
 bayes_named <- function(fit) {
@@ -252,7 +252,7 @@ report_sets <- function(found, top) {
                       p = d$p_value, q = d$q_value,
                       genes = d$genes, check.names = FALSE)
   put_table(shown,
-            paste("Sets of genes that the lists hold more of than chance gives: hypergeometric test with the tested",
+            paste("Sets of genes that are over-represented in the lists: hypergeometric test with the tested",
                   "genes as universe, false discovery rate over all lists and sets. Sets overlap, so that several",
                   "rows may tell the same thing."), "gene-sets", top)
 }

@@ -4,7 +4,7 @@ report_methods <- function(fit, enriched = NULL) {
   text <- methods_text(fit)
   if (!is.null(enriched)) {
     text <- c(text,
-              paste("Overlaps with sets of genes were tested by the hypergeometric law, with the tested genes as",
+              paste("Overlaps with sets of genes were tested by the hypergeometric test, with the tested genes as",
                     "universe, and adjusted by the method of Benjamini and Hochberg."))
   }
   report_paragraph(text)

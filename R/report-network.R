@@ -1,5 +1,6 @@
-# The report on the network: its heaviest edges as an SVG that a script (inst/report/report.js) zooms, searches and lets
-# be dragged, and that is whole without it; hubs with what they are joined to; edges with their false discovery rates.
+# The report on the network: its heaviest edges as an SVG that a script (inst/report/report.js) zooms, searches and
+# makes draggable, and that is complete without it; hubs with what they are joined to; edges with their false discovery
+# rates.
 
 report_network <- function(fit, top, most = 200L) {
   net <- fit$network
@@ -11,7 +12,7 @@ report_network <- function(fit, top, most = 200L) {
     if (on_page()) raw_html(network_figures(drawn, caption))
     else put_figure(function() plot_fit(fit, "network"), "The network.", caption, width = 7, height = 6.5)
     put_table(hub_table(edges),
-              "Genes with most edges, and to which, heaviest first: (+) high where it is high, (-) low.", "hubs",
+              "Genes with the most edges, and to which, heaviest first: (+) high where it is high, (-) low.", "hubs",
               min(top, 10), minor = "predicted by")
     put_table(report_edge_table(edges), edges_caption(net), "edges", top, minor = "weight")
   }
@@ -262,7 +263,7 @@ svg_places <- function(w, width, shape = 1.7, margin = 70) {
 }
 
 # Where names stand: right, left, above or below their point, where they cover no other name or point and, if it can be,
-# no edge; names of genes with most edges first. Those without room are hidden until the gene is pointed at.
+# no edge; names of the genes with the most edges first. Those without room are hidden until the gene is pointed at.
 svg_labels <- function(place, at, label, degree, radius, width, height, size = 11) {
   wide <- 0.6 * size * nchar(label, "width") + 2
   boxes <- cbind(place - radius, place + radius)

@@ -39,7 +39,7 @@ report_paragraph <- function(...) {
   if (nzchar(text)) cat("", running_text(text), "", sep = "\n")
 }
 
-# Sentences, in which an arrow does not part from the name that it points to.
+# Sentences, in which no line break separates an arrow from the name that it points to.
 running_text <- function(x) gsub(" &#45;&#62; ", " &#8594;&#160;", markdown_text(x), fixed = TRUE)
 
 # ---- tables ----
@@ -213,7 +213,7 @@ batch_colours <- function(count) grDevices::grey.colors(count, 0.85, 0.25)
 
 report_shapes <- function(count) rep_len(c(21L, 24L, 22L, 25L, 23L), count)
 
-# Green below the middle, purple above: both kept from classes, and told apart by those who see few colours.
+# Green below the middle, purple above: both kept from classes, and told apart by colour-blind readers.
 two_sided <- function(z, most = 2.5) {
   ramp <- grDevices::colorRampPalette(c("#1b7837", "#a6dba0", "#f7f7f7", "#c2a5cf", "#762a83"))(101L)
   out <- ramp[round(50 * (pmin(pmax(z, -most), most) / most)) + 51L]

@@ -1,4 +1,4 @@
-# The report on samples: how they lie to each other, what their components go with, which stand apart and why.
+# The report on samples: how close they are to each other, what their components go with, which stand apart and why.
 
 report_samples <- function(fit) {
   q <- fit$quality
@@ -121,7 +121,7 @@ figure_values <- function(q, most = 80L) {
              narrow = c(phone_width, 1.2 + 0.115 * min(length(some), most_named)))
 }
 
-# Boxes that lie, so that samples' names can be read.
+# Horizontal boxes, so that samples' names can be read.
 draw_values <- function(x, class) {
   n <- nrow(x)
   names <- if (n <= most_named) short_name(rownames(x), 14L)
@@ -442,9 +442,9 @@ figure_outliers <- function(fit, o) {
                 all = TRUE)
     key_above(class, shapes = TRUE)
   }, "Outlier score of every sample, with the score that would be beyond chance.",
-  sprintf(paste("How strange each sample is: its p-value as standard deviations of a normal law, so that about one",
-                "sample in twenty exceeds 2 by chance; 0 is not strange at all. The dashed line is what a single",
-                "sample must exceed to stand apart among %d. %s"), nrow(o),
+  sprintf(paste("How strange each sample is: its p-value as standard deviations of a normal distribution, so that",
+                "about one sample in twenty exceeds 2 by chance; 0 is not strange at all. The dashed line is what a",
+                "single sample must exceed to stand apart among %d. %s"), nrow(o),
           if (any(o$outlier)) sprintf("Rings: %d of %d stand apart.", sum(o$outlier), nrow(o))
           else sprintf("None does; %s, the strangest, is not beyond chance.", o$sample[1L])),
   width = 5.6, height = 3.4, narrow = c(phone_width, 2.7))

@@ -1,7 +1,7 @@
 # The report: an R Markdown template in inst/rmarkdown, filled with the result of the workflow. What its sections write
 # is in report-*.R.
 
-#' Write the workflow's result up as a page
+#' Write a report on the workflow's result
 #'
 #' A self-contained page: findings in plain sentences with how sure they are; samples, genes, pairs, network, groups and
 #' Bayesian network in figures whose captions say how to read them, and in tables that can be sorted, searched and
@@ -15,12 +15,12 @@
 #' disagree (R-hat above 1.1) are named as not settled, without a p-value.
 #'
 #' Names of genes, samples and classes, the title and all else that comes from data are shown as they are: nothing in
-#' them is markup, a link, a file to be put in, or code.
+#' them is markup, a link, a file to be included, or code.
 #'
 #' The page is made from the R Markdown template `gene_network` of this package, which can be copied and changed: in
 #' RStudio under New file, R Markdown, From template; else `rmarkdown::draft("my-report.Rmd", "gene_network", package =
 #' "weft")`, and give that file as `template`. Of the parameters `fit`, `title`, `author`, `top` and `sets` it gets
-#' those that it declares; title and author come as Markdown in which everything stands for itself. For Quarto,
+#' those that it declares; title and author come as Markdown in which every character is literal. For Quarto,
 #' `system.file("quarto", "gene-network.qmd", package = "weft")` is the same report, of a result that [saveRDS()] wrote.
 #'
 #' A PDF is printed from the page by Chromium or Chrome (on the `PATH`, or named by the environment variable
@@ -115,7 +115,7 @@ render_report <- function(template, params, work, quiet, form = "html") {
     if (inherits(e, "weft_error")) stop(e)
     abort_input("The report could not be made.", x = plain_text(conditionMessage(e)),
                 i = paste("`fit` must be what `gene_network()` returned, unchanged;",
-                          "a `template` of your own may have an error of its own."))
+                          "your own `template` may have an error."))
   })
 }
 
@@ -158,7 +158,7 @@ print_page <- function(browser, work) {
 
 # ---- what the template shows ----
 
-# The call as it was; data that stand in it themselves are cut short.
+# The call as it was; data that are written out in it are truncated.
 call_lines <- function(fit, most = 20L) {
   lines <- deparse(fit$call, width.cutoff = 80L, nlines = most + 1L)
   if (length(lines) > most) c(lines[seq_len(most)], "...") else lines
@@ -187,7 +187,7 @@ pairs_text <- function(r) {
   sure <- sum(r$p_fwer <= 0.05)
   if (sure) {
     return(sprintf(paste("%s %sbeyond chance: p %s over %s. All other pairs here are what chance gives.",
-                         "A pair is to be looked at in other samples before it is believed."),
+                         "Look at a pair in other samples before you believe it."),
                    if (sure == 1L) sprintf("One pair, %s with %s, is", r$feature1[r$p_fwer <= 0.05],
                                            r$feature2[r$p_fwer <= 0.05])
                    else sprintf("%d pairs are", sure), if (min(r$p_fwer) > strengths[["strong"]]) "barely " else "",
@@ -261,8 +261,8 @@ methods_sentence <- function(step, r) {
                     } else ""),
     outliers = sprintf(paste("Samples that stand apart were found by their kernel density among %d components and by",
                              "their distance from the plane of the other samples' components, compared with that of",
-                             "samples from a multivariate t law of five degrees of freedom, at a false discovery rate",
-                             "of %g. A sample that is much noisier than all others stands apart too."),
+                             "samples from a multivariate t distribution of five degrees of freedom, at a false",
+                             "discovery rate of %g. A sample that is much noisier than all others stands apart too."),
                        attr(r, "components"), attr(r, "fdr"))
   )
 }

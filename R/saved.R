@@ -1,5 +1,5 @@
-# Results come back from files, and files are damaged or written by others. What a result holds is looked at before it
-# is used, type, size and range, and refused with what is wrong; a call or formula in it is never evaluated.
+# Results come back from files, and files are damaged or written by others. What a result holds is checked before it is
+# used, its type, size and range, and rejected with what is wrong; a call or formula in it is never evaluated.
 
 # Every result that can be saved has the number of its format as attribute `format`. It rises when parts of any result
 # come to mean something else or have another form.
@@ -8,7 +8,7 @@ result_format <- 1L
 # structure(), with that number.
 new_result <- function(.Data, ...) structure(.Data, ..., format = result_format) # nolint: object_name_linter.
 
-# `x` came as argument `arg`. What does not say that it is a result is for others to refuse.
+# `x` came as argument `arg`. What does not claim to be a result is for others to reject.
 check_format <- function(x, arg) {
   found <- attr(x, "format", exact = TRUE)
   if (identical(found, result_format)) return(invisible(x))
@@ -19,8 +19,7 @@ check_format <- function(x, arg) {
 }
 
 # A function(part, fine, must): an error unless fine(the part) is TRUE. `x` came as argument `arg` and was made by
-# `maker`; `must` says what the part must be. `take` gets a part by its whole name, where `$` would be content with its
-# beginning.
+# `maker`; `must` says what the part must be. `take` gets a part by its whole name, where `$` would accept a part of it.
 parts_of <- function(x, arg, maker, take = function(part) unclass(x)[[part]]) {
   check_format(x, arg)
   function(part, fine, must) {

@@ -8,7 +8,7 @@
 #        "file", "resident", "graph", "genotypes"   what weft_file(), weft_upload(), igraph and plink_file() make
 #        "store"     a weft_store(), for systems that read it in blocks (`stored`); for others it is brought into memory
 #        "other"     anything else, as it is: the system says what it takes
-#   experiment       the container had samples in its columns and has been turned: `data` has them in its rows
+#   experiment       the container had samples in its columns and has been transposed: `data` has them in its rows
 # A new container is one method here that ends in one of these kinds.
 
 as_source <- function(x, assay = NULL, arg = "x", stored = FALSE) {
@@ -41,9 +41,12 @@ container_source.data.frame <- function(x, assay, arg) {
 #' @exportS3Method
 container_source.integer64 <- function(x, assay, arg) as_source(numbers_of_64_bits(x, arg), NULL, arg)
 
+# Numbers in a form that R and native code read as what they are: those of class integer64 as doubles.
+readable_numbers <- function(x, arg) if (inherits(x, "integer64")) numbers_of_64_bits(x, arg) else x
+
 # bit64 keeps whole numbers in the bits of doubles, where R and native code would read other numbers.
 numbers_of_64_bits <- function(x, arg) {
-  need_package("bit64", "A column of class integer64")
+  need_package("bit64", "Reading numbers of class integer64")
   array_of <- dim(x)
   numbers <- suppressWarnings(as.double(x)) # which says that it rounds
   far <- sum(abs(numbers) > 2^53, na.rm = TRUE)

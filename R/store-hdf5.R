@@ -304,10 +304,10 @@ stored_numbers <- function(file, values, at) {
 
 # ---- dense ----
 
-# Rows of the file are samples (`rows_first`: AnnData) or features (loom); R sees them turned.
+# Rows of the file are samples (`rows_first`: AnnData) or features (loom); R sees them transposed.
 dense_import <- function(file, where, rows_first, memory) {
   d <- file$size(where)
-  if (length(d) != 2L) wrong_file(file, sprintf("\"%s\" is no matrix.", where))
+  if (length(d) != 2L) wrong_file(file, sprintf("\"%s\" is not a matrix.", where))
   if (rows_first) d <- rev(d)
   new_import(d, NULL, dense_fill(file$path, where, rows_first, d, memory))
 }

@@ -16,11 +16,11 @@
 #'   not followed.
 #'
 #'   With `resume = TRUE` the temporary file and a list of its blocks stay however the import ended, as
-#'   `.<name>.resume.part` and `.<name>.resume.part.list`. The same call then goes on behind the last block that has its
-#'   checksum. It begins anew when the size or the time of the file at `x`, or another argument, has changed.
+#'   `.<name>.resume.part` and `.<name>.resume.part.list`. The same call then continues after the last block that has
+#'   its checksum. It begins anew when the size or the time of the file at `x`, or another argument, has changed.
 #'
 #'   The HDF5 library crashes on some damaged files. Where R can fork, such a file is an error: a child process reads
-#'   it, ahead of the import. On Windows, in RStudio and in the window of R for macOS it may end the session.
+#'   it, ahead of the import. On Windows, in RStudio and in R's graphical interface on macOS it may end the session.
 #'
 #' @param x what to import; see below.
 #' @param path the file to write.
@@ -33,8 +33,8 @@
 #'   this number of values, or 2^19 if that is less; blocks are encoded and read by several threads, up to eight at once
 #'   in 64 bytes per value, and up to 2^23 values at once in 15. Rows of HDF5 files wait for them in twice as many
 #'   blocks of 12 bytes per value.
-#' @param resume whether to go on where an import of the same file with `resume = TRUE` was stopped, and to leave what
-#'   was written if this one is. `x` must name a file or a folder.
+#' @param resume whether to continue where an import of the same file with `resume = TRUE` was stopped, and to leave
+#'   what was written if this one is. `x` must name a file or a folder.
 #' @param progress see [mi_rank()].
 #' @return The store, as [weft_store()] opens it.
 #' @seealso [weft_store()]
@@ -75,7 +75,7 @@ weft_import <- function(x, path, samples = NULL, assay = NULL, layer = NULL, ove
   weft_store(path)
 }
 
-# What an import that goes on must have in common with the one that was stopped.
+# What an import that continues must have in common with the one that was stopped.
 import_key <- function(x, samples, layer) {
   if (!is_word(x)) {
     abort_input("`x` must name a file for `resume = TRUE`.", x = paste0("It is ", describe(x), "."),
@@ -201,7 +201,7 @@ import_source <- function(x, samples, assay, layer, memory) {
   source
 }
 
-# Columns that are vectors of numbers, texts, factors or flags; others stay behind.
+# Columns that are vectors of numbers, texts, factors or flags; others are left out.
 experiment_tables <- function(x) {
   plain <- function(table) {
     columns <- as.list(table)

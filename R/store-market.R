@@ -52,7 +52,7 @@ table_columns <- function(file) {
   lapply(seq_len(min(columns, 16L)), function(k) vapply(fields, function(f) f[k], ""))
 }
 
-# What R reads of a file, whose damage is an error of ours.
+# What R reads of a file, whose damage is an error of weft's.
 from_file <- function(path, read) {
   tryCatch(read, error = function(e) {
     abort_input(sprintf("'%s' could not be read.", basename(path)), x = conditionMessage(e),

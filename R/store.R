@@ -13,7 +13,7 @@
 #'
 #' @section The file: Small whole numbers and the positions of values are stored in as few bits as the largest of 128 of
 #'   them needs, other numbers in 32 bits if these hold them exactly, otherwise in 64. What is read is what was written,
-#'   to the bit, except that explicit zeros are not distinguished from absent values. Every block has a checksum; a
+#'   bit for bit, except that explicit zeros are not distinguished from absent values. Every block has a checksum; a
 #'   damaged block is an error that names its rows, and the others can still be read. Nothing in the file is evaluated.
 #'   `system.file("store-format.md", package = "weft")` describes every byte.
 #'

@@ -4,7 +4,7 @@
 #' of classes is one column of signed weights, and all are summed in one pass where the model shares its support
 #' vectors.
 #'
-#' Taken are classification (C, nu; one against one) and regression (epsilon, nu) with radial, Laplacian (kernlab),
+#' Supported are classification (C, nu; one against one) and regression (epsilon, nu) with radial, Laplacian (kernlab),
 #' polynomial or linear kernels. The input is scaled as the model scaled its own.
 #'
 #' @param model what `kernlab::ksvm()` or `e1071::svm()` returned.
@@ -93,7 +93,7 @@ svm_values <- function(parts, new, rel_error, threads, progress) {
 }
 
 # One against one: a positive value is a vote for the first class of the pair (e1071) or the second (kernlab, which
-# swaps `first` and `second`); the first of the classes with most votes wins.
+# swaps `first` and `second`); the first of the classes with the most votes wins.
 vote <- function(values, parts) {
   count <- matrix(0, nrow(values), length(parts$levels))
   for (j in seq_len(ncol(values))) {
@@ -119,7 +119,7 @@ class_pairs <- function(k) {
 e1071_parts <- function(model) {
   if (model$sparse) refuse_svm("It was fitted to a sparse matrix.")
   regression <- model$type %in% c(3, 4)
-  if (model$type == 2) refuse_svm("One-class models are not taken.")
+  if (model$type == 2) refuse_svm("One-class models are not supported.")
   if (!model$type %in% c(0, 1) && !regression) refuse_svm("Its type is not known.")
   kernel <- switch(model$kernel + 1,
     svm_kernel("polynomial", degree = 1),

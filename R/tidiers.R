@@ -1,5 +1,5 @@
-# tidy(), glance() and augment() of what has none in its system's own file: one row per thing found, one row per fit,
-# the data with what was found beside them.
+# tidy(), glance() and augment() of results without such methods in their system's own file: one row per thing found,
+# one row per fit, the data with what was found beside them.
 
 #' Results as data frames
 #'
@@ -7,7 +7,7 @@
 #' added. These are the methods of results whose own help page has none; rankings, pairs, networks, Bayesian networks,
 #' components, co-clusterings and [gene_network()] describe theirs.
 #'
-#' @param x what a function of weft returned.
+#' @param x the result of a weft function.
 #' @param data the data, for `augment()`; for a density or a regression by default the points that it was made from.
 #' @param ... ignored.
 #' @return A data frame. `tidy()`: of a matrix of information one row per pair; of a selection, `feature` and `score`

@@ -8,7 +8,7 @@
 #' | what you want to know | functions | read |
 #' |---|---|---|
 #' | what an expression data set has to say | [gene_network()], [weft_report()] | `weft-in-ten-minutes` |
-#' | is the data sound, which samples are odd | [gene_quality()], [gene_outliers()] | `weft-in-ten-minutes` |
+#' | are the data sound, which samples are odd | [gene_quality()], [gene_outliers()] | `weft-in-ten-minutes` |
 #' | which features tell about a class | [mi_rank()], [mi_select()], [discretize()] | `genes-alone-and-together` |
 #' | which tell only together | [mi_pairs()], [mi_triples()], [mi_tuples()] | `gwas-pair-scan` |
 #' | what genotypes say, from PLINK's files | [plink_file()], [read_plink()], [mi_pairs()] | `gwas-pair-scan` |
@@ -34,7 +34,7 @@
 #'
 #' @section Saved results: A result that [saveRDS()] wrote works after [readRDS()] in another session, and on a machine
 #'   without a device. It carries the number of its format as attribute `format`, at present 1. A function that is given
-#'   a result looks at that number and at the types, lengths and ranges of the parts that it uses, and refuses a result
+#'   a result checks that number and the types, lengths and ranges of the parts that it uses, and rejects a result
 #'   of another format, without a number, or with a damaged part by an error of class `weft_error_input`. Packs, device
 #'   matrices and other handles end with the session. A checkpoint of [irm()] and a store have checksums, too.
 #'

@@ -1,5 +1,5 @@
-# Batches and other variables that move genes without being asked about: taken out where they are known, told of where
-# they cannot be told from the class, or where samples fall into groups that no variable names.
+# Batches and other variables that change expression but are not of interest: removed where they are known, and reported
+# where they cannot be distinguished from the class, or where samples fall into groups that no variable names.
 
 # ---- covariates ----
 
@@ -144,8 +144,8 @@ warn_confounded <- function(q, part, class) {
     sprintf(": %d of %d samples are of their batch's commonest class", as.integer(sum(apply(counted, 1L, max))),
             nrow(q$x))
   } else ""
-  text <- sprintf(paste("`class` can hardly be told from `%s`%s. These explain %s of the class; what sets classes",
-                        "apart", "is known only as well as from %s of the samples."),
+  text <- sprintf(paste("`class` can hardly be distinguished from `%s`%s. These explain %s of the class; what sets",
+                        "classes apart", "is known only as well as from %s of the samples."),
                   if (is.null(q$covariates)) "batch"
                   else if (is.null(q$batch)) "covariates" else "batch` and `covariates",
                   agree, share_text(explained), share_text(1 - explained))
@@ -157,11 +157,12 @@ warn_confounded <- function(q, part, class) {
 
 # ---- hidden batches ----
 
-# Two groups of samples along the leading components that class, batch and covariates do not explain, and that part many
-# genes; else NULL. What parts the targets of one regulator, and leaves most genes as they are, is no batch: the median
-# gene must share `least_median` of its variance with the score. A list: `score` (along the best direction among the
-# scores, with what is known taken out), `group`, `share` of the variance, `genes` (share of genes of whose variance the
-# score explains a quarter), `split` (share of the score's variance that is between the groups).
+# Two groups of samples along the leading components that class, batch and covariates do not explain, and that separate
+# the values of many genes; else NULL. What separates those of the targets of one regulator, and leaves most genes as
+# they are, is not a batch: the median gene must share `least_median` of its variance with the score. A list: `score`
+# (along the best direction among the scores, with what is known taken out), `group`, `share` of the variance, `genes`
+# (share of genes of whose variance the score explains a quarter), `split` (share of the score's variance that is
+# between the groups).
 hidden_groups <- function(q, fit) {
   n <- nrow(q$x)
   if (q$kind == "levels" || n < 13L) return(NULL)
@@ -199,7 +200,7 @@ gene_shares <- function(x, basis, score) {
 }
 
 # Where to cut a score into two groups, of a tenth of the samples and three at least, so that most variance is between
-# them. One normal law gives 2 / pi.
+# them. A single normal distribution gives 2 / pi.
 best_split <- function(score) {
   n <- length(score)
   sorted <- sort(score - mean(score))

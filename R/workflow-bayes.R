@@ -3,19 +3,21 @@
 #' A Bayesian network of the selected genes
 #'
 #' Which gene drives which, as far as data can say: [bn_learn()] on a few genes, whose candidate parents are the genes
-#' with which they share most information, with the network of mutual information as prior knowledge if asked for.
+#' with which they share the most information, with the network of mutual information as prior knowledge if asked for.
 #'
 #' `score = "auto"` is `"bge"`, the linear Gaussian score, on normal scores (ranks turned into quantiles of the normal
-#' law) of numbers, and `"bdeu"` of levels. Other scores of categories take numbers in three bins of equal frequency.
+#' distribution) for numbers, and `"bdeu"` for levels. Other scores of categories take numbers in three bins of equal
+#' frequency.
 #'
-#' @section How sure to be: Most genes are not in the network, so that a posterior, which takes what it is given for all
-#'   there is, says too much. Probabilities are therefore means over posteriors of `resample` random halves of the
+#' @section How sure to be: Most genes are not in the network, so that a posterior, which assumes that there is nothing
+#'   else, is too confident. Probabilities are therefore means over posteriors of `resample` random halves of the
 #'   samples. The network that is returned as `dag` has the edges whose two directions together come to at least one
-#'   half, each in its likelier direction. What was said and what was so, of edges that were said to be .8 or surer,
-#'   and of the likelier direction of true ones; 4 to 6 sets of each network and each number of rows from 100 to 1,000,
-#'   under a prior that is uniform over orders (`inst/bench/bn-calibration.R` and `.csv`, with more ways):
+#'   half, each in its likelier direction. The table compares the mean probability that was stated with the share that
+#'   was right, for edges with a stated probability of .8 or more and for the likelier direction of true edges: 4 to 6
+#'   sets for each network and each number of rows from 100 to 1,000, under a prior that is uniform over orders
+#'   (`inst/bench/bn-calibration.R` and `.csv`, with more ways):
 #'
-#'   | data | way | Brier score | edges: said | right | directions: said | right |
+#'   | data | way | Brier score | edges: stated | right | directions: stated | right |
 #'   |---|---|---|---|---|---|---|
 #'   | Gaussian, all nodes seen | bge | .016 | .97 | .90 | .91 | .88 |
 #'   | | bge, halves | .017 | .94 | .96 | .83 | .87 |
@@ -35,11 +37,11 @@
 #'   | | bdeu | .050 | .94 | .61 | .84 | .79 |
 #'   | | bdeu, halves | .043 | .90 | .73 | .77 | .85 |
 #'
-#'   With halves a direction was on average right at least as often as said. Where nodes are hidden in a linear network
-#'   or one of categories, even the halves say more of edges than is so: two genes with a hidden common cause look like
-#'   parent and child. With three quarters hidden, two in five of the edges that halves say are .8 or surer are none. Do
-#'   not trust directions that a score of categories gives for numbers in bins: of linear networks, they were said with
-#'   .7 to .9 and were right half of the time, with halves or without.
+#'   With halves, directions were on average right at least as often as stated. Where nodes are hidden in a linear
+#'   network or one of categories, even the halves are too confident about edges: two genes with a hidden common cause
+#'   look like parent and child. With three quarters hidden, two in five of the edges to which halves give .8 or more
+#'   are not there. Do not trust directions that a score of categories gives for numbers in bins: in linear networks,
+#'   they were given .7 to .9 and were right half of the time, with halves or without.
 #'
 #'   The network is nearer to the truth, too: a mean distance of equivalence classes of 12.7 (20 of 100 genes, 200
 #'   samples) and 11.7 (20 of 200, 500), 6 sets each, against 18.8 and 15.3 of the best graph by `"bic"`, and 26.7 and
@@ -47,21 +49,20 @@
 #'
 #' @param x what [gene_quality()] returned, or data for it.
 #' @param class one category per sample, when `x` is data.
-#' @param genes names of genes, or how many: those of most information about the class, or with most edges in `network`
-#'   without one, or of largest spread.
-#' @param network what [gene_mi_network()] returned: its information gives the candidates; `NULL`: it is found for the
-#'   genes.
+#' @param genes names of genes, or how many: those with the most information about the class or, without one, with the
+#'   most edges in `network`, or with the largest spread.
+#' @param network what [gene_mi_network()] returned: its information gives the candidates; `NULL`: it is computed for
+#'   the genes.
 #' @param ranking what [gene_ranking()] returned, if there is one.
-#' @param candidates how many candidate parents a gene; other genes can be added one at a time.
-#' @param prior weight from 0 to 1 of `network` as prior knowledge: the strongest edge has the odds that the probability
-#'   0.5 + `prior` / 2 means (at most 0.99), one that
-#'   is not there 0.5; 0 for none.
+#' @param candidates how many candidate parents per gene; other genes can be added one at a time.
+#' @param prior weight from 0 to 1 of `network` as prior knowledge: the strongest edge has the odds of the probability
+#'   0.5 + `prior` / 2 (at most 0.99), one that is not there those of 0.5; 0 for none.
 #' @param score,max_parents,iterations,chains,target see [bn_learn()].
 #' @param resample how many halves of the samples, see below; NULL: 20, but none for `target = "max"`.
 #' @param ... further arguments of [bn_learn()].
 #' @param seed,backend,threads,progress see [bn_learn()].
-#' @return As [bn_learn()], with `genes` and `data` (the data frame that it was learned from). But for `"max"`, `dag` is
-#'   the network described below, also called `average`, and `score` its score; the best single graphs are in `dags`.
+#' @return As [bn_learn()], with `genes` and `data` (the data frame that it was learned from). Except for `"max"`, `dag`
+#'   is the network described below, also called `average`, and `score` its score; the best single graphs are in `dags`.
 #' @seealso [gene_network()]
 #' @export
 #' @examples
@@ -100,8 +101,8 @@ gene_bayes <- function(x, class = NULL, genes = 20, network = NULL, ranking = NU
 
 usual_halves <- function(target = "sum") if (target == "max") 0 else 20
 
-# Edges of posterior one half and more, directions together, from the surest on; one that would close a cycle is left
-# out.
+# Edges of posterior one half and more, directions together, from the most certain on; one that would close a cycle is
+# left out.
 average_network <- function(edges) {
   either <- edges + t(edges)
   dag <- matrix(0L, nrow(edges), ncol(edges), dimnames = dimnames(edges))
@@ -123,8 +124,8 @@ bayes_genes <- function(q, genes, network, ranking) {
   colnames(q$x)[sort(utils::head(leading[leading %in% representatives(q)], count))]
 }
 
-# Of these genes those with most edges, of either direction, and where these are as many with most weight, in the order
-# of columns. A directed network has a row for each regulator and a column for each target.
+# Of these genes those with the most edges, in either direction, and among equals those with the most weight, in the
+# order of columns. A directed network has a row for each regulator and a column for each target.
 most_joined <- function(network, genes, count) {
   w <- as.matrix(network)
   at <- function(sums, names) { # zero for a gene that is not there
@@ -148,7 +149,7 @@ bayes_data <- function(x, kind, score) {
   as.data.frame(discretize(x, "equalfreq", bins = 3))
 }
 
-# A matrix [from, to] of the genes that share most information with each.
+# A matrix [from, to] of the genes that share the most information with each.
 bayes_candidates <- function(q, chosen, network, count, threads) {
   p <- length(chosen)
   if (count >= p - 1L) return(NULL)

@@ -397,7 +397,7 @@ sum_cells <- function(cells, metacell, group, count, threads) {
   lapply(out, unname)
 }
 
-# What a gene's being seen says of the group.
+# What the detection of a gene says about the group.
 marker_genes <- function(seen, sizes, names) {
   n <- sum(sizes)
   entropy <- function(p) ifelse(p > 0, -p * log2(p), 0)
@@ -496,7 +496,7 @@ sound_cells <- function(x, arg = "x") {
       identical(parts$genes$gene, colnames(counts)) && is.numeric(parts$group) && is.numeric(parts$components$leading)
   })
   if (!isTRUE(fine)) {
-    abort_input(sprintf("`%s` must be what `gene_cells()` returned, as it was.", arg), x = "It is damaged.")
+    abort_input(sprintf("`%s` must be what `gene_cells()` returned, unchanged.", arg), x = "It is damaged.")
   }
   parts
 }

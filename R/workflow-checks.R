@@ -1,5 +1,5 @@
 # What the functions of the workflow are given: results that may have been saved, changed, or made by another version.
-# They are looked at before anything is done with them, and only methods of weft are called on them: no part of a saved
+# They are checked before anything is done with them, and only methods of weft are called on them: no part of a saved
 # object is evaluated or trusted.
 
 # The classes that the steps' own functions return.
@@ -22,7 +22,7 @@ checked_fit <- function(fit, arg) {
   check_format(fit, arg)
   fit <- unclass(fit)
   damaged <- function(part) {
-    abort_input(sprintf("`%s` must be what `gene_network()` returned, as it was.", arg),
+    abort_input(sprintf("`%s` must be what `gene_network()` returned, unchanged.", arg),
                 x = sprintf("Its part `%s` is damaged.", part),
                 i = "Was it changed, or made by another version of weft? `gene_network()` makes it again.")
   }
@@ -50,7 +50,7 @@ checked_fit <- function(fit, arg) {
 checked_quality <- function(q, arg) {
   if (inherits(q, "weft_quality")) check_format(q, arg)
   if (sound_quality(q)) return(q)
-  abort_input(sprintf("`%s` must be what `gene_quality()` returned, as it was.", arg), x = "It is damaged.",
+  abort_input(sprintf("`%s` must be what `gene_quality()` returned, unchanged.", arg), x = "It is damaged.",
               i = "Was it changed, or made by another version of weft? `gene_quality()` makes it again.")
 }
 
@@ -62,7 +62,7 @@ checked_step <- function(result, step, arg, maker) {
   }
   check_format(result, arg)
   if (!holds(sound_step(step, result))) {
-    abort_input(sprintf("`%s` must be what `%s` returned, as it was.", arg, maker), x = "It is damaged.")
+    abort_input(sprintf("`%s` must be what `%s` returned, unchanged.", arg, maker), x = "It is damaged.")
   }
   result
 }
@@ -72,7 +72,7 @@ checked_step <- function(result, step, arg, maker) {
 reading <- function(arg, expr) {
   tryCatch(expr, error = function(e) {
     if (inherits(e, "weft_error")) stop(e)
-    abort_input(sprintf("`%s` must be what weft returned, as it was.", arg),
+    abort_input(sprintf("`%s` must be what weft returned, unchanged.", arg),
                 x = paste("It cannot be read:", plain_text(conditionMessage(e))),
                 i = "Was it changed, or made by another version of weft?")
   })
@@ -168,7 +168,7 @@ sound_components <- function(r) {
                  nrow(r$x)) && (is.null(r$leading) || is_number(r$leading) && r$leading >= 1 && r$leading <= ncol(r$x))
 }
 
-# TRUE or not; what cannot be asked is not.
+# TRUE or not; what cannot be examined is not.
 holds <- function(expr) isTRUE(tryCatch(expr, error = function(e) FALSE))
 
 is_plain_number <- function(x) is.numeric(x) && !is.object(x)

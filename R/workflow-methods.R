@@ -92,8 +92,8 @@ pair_text <- function(r, top) {
                  collapse = ", "))
 }
 
-# How many groups there are, each number with its share of the sampled partitions. One at a limit is no finding, nor is
-# one on which the chains disagree.
+# How many groups there are, each number with its share of the sampled partitions. One at a limit is not a finding, nor
+# is one on which the chains disagree.
 clusters_text <- function(r, word = "gene") {
   if (groups_rhat(r) <= greatest_rhat) return(partition_text(r, word))
   sprintf(paste("the sampler has not settled (R-hat %.1f, wanted is at most %.1f), so that no group is to be believed",
@@ -168,7 +168,8 @@ summary_of_fit <- function(object, top) {
 }
 
 #' @rdname print.weft_gene_network
-#' @param row.names,optional ignored; but the name of a table may come second, too: `as.data.frame(fit, "edges")`.
+#' @param row.names,optional ignored; but the name of a table may also be the second argument: `as.data.frame(fit,
+#'   "edges")`.
 #' @export
 as.data.frame.weft_gene_network <- function(x, row.names = NULL, optional = FALSE, ..., # nolint: object_length_linter.
                                             what = c("genes", "samples", "edges", "directed", "pairs", "log")) {

@@ -1,6 +1,6 @@
-# Which side of a matrix has the samples? A class of another length than the rows settles it (an error that says so).
-# Without one, names and values tell: genes are called by identifiers and symbols, and have levels that differ far more
-# than samples do. What they tell is never more than a warning.
+# Which side of a matrix has the samples? A class whose length is not the number of rows settles it (an error that says
+# so). Without one, names and values tell: genes are called by identifiers and symbols, and have levels that differ far
+# more than samples do. What they tell is never more than a warning.
 
 # `data` is the matrix that was made of `x`, `class` what the user gave.
 check_orientation <- function(data, class, x) {
@@ -53,7 +53,7 @@ table_turned <- function(x, text, number) {
   by_name >= 2 || (by_name > -2 && levels_turned(level_shares(as.matrix(as.data.frame(x)[number]) + 0)))
 }
 
-# 2: identifiers of data bases, or some of the genes that are in nearly every set; 1: a letter and a number; 0: nothing
+# 2: identifiers of databases, or some of the genes that are in nearly every set; 1: a letter and a number; 0: nothing
 # is known.
 names_of_genes <- function(names) {
   identifiers <- paste0(

@@ -1,39 +1,38 @@
 # Samples that lie where no others are: their density among the leading components, and their distance from these.
 
-#' Samples that stand apart
+#' Samples that stand apart: outliers
 #'
-#' Two looks at every sample. Its `density`, leaving itself out, among the scores of the leading components ([kde()]):
-#' low where no other samples are. Its `distance` from the plane of these components as the other samples alone have
-#' them: large when its genes do what no other sample's do. A plane that the sample itself takes part in would lean
-#' towards it: a sample far out is a component of its own, and near that.
+#' Every sample is examined in two ways: by its leave-one-out `density` among the
+#' scores of the leading components ([kde()]), which is low where there are no other samples; and by its `distance` from
+#' the plane of these components as found from the other samples alone, which is large when its genes do what those of
+#' no other sample do. A plane found with the sample itself would lean towards it: a sample that is far out makes a
+#' component of its own, and lies near it.
 #'
 #' Scores are divided by robust standard deviations (1.4826 times the median absolute deviation) and the bandwidth is
 #' Silverman's for those, but not below 0.85, so that a sample far out is judged by how far it is from the others and
 #' not by how narrow the kernel is. The density is turned into the logarithm of the distance at which a normal density
-#' would have fallen to it. The strangest tenth of the samples, two at least, are held against those next to them, down
-#' to a third of all or eight samples, whose spacings tell how fast the tail falls off. It is taken for exponential,
-#' which is what a distance with any power law has: groups of unequal size and values of heavy tails are no outliers
-#' therefore.
+#' would have fallen to it. The strangest tenth of the samples, at least two, are compared with those next to them, down
+#' to a third of all or eight samples, whose spacings tell how fast the tail falls off. It is assumed to be exponential,
+#' as it is for distances with any power law: groups of unequal size and heavy-tailed values are therefore not outliers.
 #'
-#' Logarithms of the distance are held against those of samples from one multivariate t law of five degrees of freedom,
-#' of which some are noisier than others as a whole. Where that law lies and how wide it is come from the samples
-#' between the lowest twentieth and the highest fifth, by a line through their quantiles; p-values allow for how far
-#' such a line strays with as many samples. Of fewer than ten samples none is told by its distance. The p-value of a
-#' sample is twice the smaller one of its two; outliers have a false discovery rate (Benjamini and Hochberg) of at most
-#' `fdr`.
+#' Logarithms of the distance are compared with those of samples from a multivariate t distribution of five degrees of
+#' freedom, of which some are noisier than others as a whole. Its location and scale come from the samples between the
+#' lowest twentieth and the highest fifth, by a line through their quantiles; p-values allow for the error of such a
+#' line with that many samples. With fewer than ten samples none is flagged by its distance. The p-value of a sample is
+#' twice the smaller one of its two; outliers have a false discovery rate (Benjamini and Hochberg) of at most `fdr`.
 #'
 #' @section What is assumed, and how often it errs: Fewer than a tenth of the samples stand apart.
 #'   Of three planted ones, which have a quarter of their genes moved by some four standard deviations, 77 to 100 in 100
 #'   were found among 24 samples of normal values, with groups, batches or factors, of counts or of a regulatory
 #'   network, and all among 60 (`inst/bench/workflow-outliers.R`). Fewer are found where tails are heavy (among 24
 #'   samples 84 in 100 with t-distributed values of three degrees of freedom, 39 where factors, too, have heavy tails)
-#'   and of 24 leukaemias (48), and hardly any where the samples themselves differ in noise as those of a t law do.
+#'   and of 24 leukaemias (48), and hardly any where the samples themselves differ in noise as those of a t distribution
+#'   do.
 #'
-#'   Of clean sets, at most 5 in 100 had a sample told, with two exceptions: samples that are noisier than others by
-#'   degrees (8 in 100 sets of 60), and 24 samples of counts (15 in 100), of which those are told in which a few large
-#'   genes took more of the counts than elsewhere.
-#'   Where samples are noisier than others by degrees, noise is all that sets those apart that are told: look at their
-#'   quality before leaving them out.
+#'   Of clean sets, at most 5 in 100 had a sample flagged, with two exceptions: samples that differ gradually in noise
+#'   (8 in 100 sets of 60), and 24 samples of counts (15 in 100), of which those are flagged in which a few large genes
+#'   took more of the counts than elsewhere. Where samples differ gradually in noise, noise is all that sets apart those
+#'   that are flagged: look at their quality before leaving them out.
 #'
 #' @param x what [gene_components()] or [pca()] returned; or data, as for those.
 #' @param k how many components; by default the leading ones, at most five.
@@ -42,8 +41,8 @@
 #' @param threads,progress see [weft_threads()] and [mi_rank()].
 #' @return A data frame of class `weft_outliers`, strangest sample first: `sample`, `log_density`, `distance`, `score`
 #'   (the larger one of two
-#'   standardised surprises, in standard deviations of a normal law), `p_value`, `q_value`, `outlier`. The attribute
-#'   `"kde"` has the density.
+#'   standardised surprises, in standard deviations of a normal distribution), `p_value`, `q_value`, `outlier`. The
+#'   attribute `"kde"` has the density.
 #' @seealso [gene_network()]
 #' @export
 #' @examples
@@ -87,7 +86,7 @@ gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, threads = NULL, 
 }
 
 # Robust standard deviations. A kernel that narrows with the number of samples makes the logarithm of a distance jump
-# where samples have no others nearby, and of heavy tails outliers.
+# where samples have no others nearby, and makes outliers of heavy tails.
 least_width <- 0.85
 
 # The complete matrix that the components `fit` are of.
@@ -107,9 +106,9 @@ outlier_data <- function(data, fit) {
 robust_sd <- function(x) stats::mad(x)
 
 # p-values of surprises whose upper tail is exponential. With s_1 >= s_2 >= ..., the spacings i (s_i - s_(i + 1)) of the
-# tail are then independent with one exponential law (Renyi 1953); those below the `top` greatest give its rate, and the
-# excess of each of these over s_(top + 1), divided by their sum, exceeds t with probability (1 + t)^-(their number).
-# Others have their share of samples at least as strange.
+# tail are then independent with one exponential distribution (Renyi 1953); those below the `top` greatest give its
+# rate, and the excess of each of these over s_(top + 1), divided by their sum, exceeds t with probability (1 +
+# t)^-(their number). Others have their share of samples at least as strange.
 tail_p <- function(s) {
   n <- length(s)
   top <- max(2L, as.integer(ceiling(n / 10)))
@@ -151,11 +150,11 @@ distance_from_others <- function(fit, x, threads = NULL) {
 # One is what leaving a sample out can take away.
 spare_components <- 3L
 
-# p-values of logarithms of distances whose law is that of log(sqrt(5 / X)), X being chi-squared with five degrees of
-# freedom, moved and stretched. Both come from a line through the quantile plot between `line_range`: the greatest
-# fifth, where samples that stand apart would be, has no say. Of drawn samples from the law itself, the line has other
-# places and slopes; the probability of exceeding a distance is the mean over these. The sample that is asked about lies
-# above those that the line is of, whose law is that of the lowest of the n - 1 others.
+# p-values of logarithms of distances whose distribution is that of log(sqrt(5 / X)), X being chi-squared with five
+# degrees of freedom, moved and stretched. Both come from a line through the quantile plot between `line_range`: the
+# greatest fifth, where samples that stand apart would be, has no say. For samples drawn from that distribution itself,
+# the line has other places and slopes; the probability of exceeding a distance is the mean over these. The sample that
+# is asked about lies above those that the line is of, whose distribution is that of the lowest of the n - 1 others.
 spread_p <- function(s) {
   n <- length(s)
   if (n < 10L) return(rank(-s, ties.method = "max") / n)
@@ -174,7 +173,7 @@ law_df <- 5
 law_log <- function(chi_squared) 0.5 * log(law_df / chi_squared)
 line_range <- c(0.05, 0.8)
 
-# The least-squares line of sorted values, each column by itself, on the quantiles of the law.
+# The least-squares line of sorted values, each column by itself, on the quantiles of the distribution.
 quantile_line <- function(n) {
   used <- seq(floor(line_range[1L] * n) + 1, ceiling(line_range[2L] * n))
   law <- law_log(stats::qchisq((used - 0.5) / n, law_df, lower.tail = FALSE))

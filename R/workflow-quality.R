@@ -4,19 +4,19 @@
 #' Check, filter and complete expression data
 #'
 #' Leaves out what carries no information, brings values to a scale on which genes can be compared, fills gaps, and
-#' writes down all of it. The first step of [gene_network()]; its result takes the place of `x` in the others.
+#' records all of it. The first step of [gene_network()]; its result takes the place of `x` in the others.
 #'
 #' @section What is done, in this order:
-#' 1. Genes without names get some, equal names are made different.
+#' 1. Genes without names are given names, and duplicated names are made unique.
 #' 2. Genes with more than `max_missing` of their values missing are left out, then samples with more than
 #'    `max_missing_samples`.
 #' 3. Genes that are constant, or have the same value in more than `max_same` of the samples, are left out. Genotypes
 #'    and other whole numbers of at most five values are only left out when constant.
-#' 4. `transform = "auto"` takes raw counts (whole numbers from 0, some above 50 or many zeros) to log2 counts per
+#' 4. `transform = "auto"` transforms raw counts (whole numbers from 0, some above 50 or many zeros) to log2 counts per
 #'    million (plus half a count); shallow ones with many zeros, as of single cells, to log2(1 + x / size factor), a
 #'    sample's size factor being its total relative to the mean, since half a count per million would turn depth into
 #'    correlation between genes; and positive values with a long tail to log2(1 + x). A warning says which; what is on a
-#'    log scale stays. `"counts"`, `"cells"`, `"log2"` and `"none"` say it outright.
+#'    log scale is left as it is. `"counts"`, `"cells"`, `"log2"` and `"none"` choose explicitly.
 #' 5. With `batch` or `covariates`, every gene's differences between batches and what is linear in covariates are taken
 #' out (least squares, with the class in the model). Where these explain half of the class or more, a warning says so,
 #' with the share.
@@ -35,9 +35,10 @@
 #'   [gene_cells()] returned, whose metacells are the samples, with their class and batch.
 #' @param class one category per sample, or the name of a column of `colData(x)`; `NULL` when there is none.
 #' @param batch the same for batches.
-#' @param covariates what else moves genes without being asked about, to be taken out: a vector of numbers or
-#'   categories, a matrix or data frame with a row per sample, or names of columns of `colData(x)`. Rows with names are
-#'   matched to samples. Leading components are given so, too, see `hidden` of [gene_components()].
+#' @param covariates other variables that affect expression but are not of interest, to be taken out: a vector of
+#'   numbers or categories, a matrix or data frame with a row per sample, or names of columns of `colData(x)`. Rows with
+#'   names are matched to samples. Leading components can be given in this way, too; see `hidden` of
+#'   [gene_components()].
 #' @param symbols the genes' symbols, one per column of `x` (NA where unknown), or the name of a column of `rowData(x)`;
 #'   by default that of a column such as `symbol` or `gene_name`, or names that occur more than once. See below.
 #' @param descriptions what the genes are, in words, for the report: one text per column of `x` (NA where unknown), or
@@ -178,7 +179,7 @@ abort_character <- function(x) {
   text_row <- which(tabulate(arrayInd(odd, dim(x))[, 1L], nrow(x)) > 0.5 * ncol(x))
   abort_input("`x` must hold numbers.",
               x = sprintf(paste("It is a character matrix; row %d, column `%s` holds \"%s\", one of %d cells that",
-                                "are no numbers."),
+                                "are not numbers."),
                           at[1L], names[at[2L]], x[odd[1L]], length(odd)),
               i = if (length(text)) sprintf(paste("Text is in %s: take names out (`rownames(x) <- x[, %d]; x <- x[,",
                                                   "-%d]`),", "then `storage.mode(x) <- \"double\"`."),
@@ -207,11 +208,11 @@ abort_text_columns <- function(x, number, classified) {
                     odd$row, odd$value, column, column)
                   else if (length(text) > ncol(x) / 2)
                     "Were numbers read as text? `type.convert(x, as.is = TRUE)` turns them back."
-                  else sprintf(paste("Sample names belong into the row names, groups into `class`: `%s <- NULL`",
+                  else sprintf(paste("Sample names belong in the row names, groups in `class`: `%s <- NULL`",
                                      "takes the column out."), column))
 }
 
-# The first cell that is no number, of a text column of which most are; else NULL.
+# The first cell that is not a number, of a text column of which most are; else NULL.
 odd_cell <- function(column) {
   if (!is.character(column)) return(NULL)
   odd <- which(is.na(suppressWarnings(as.numeric(column))) & !is.na(column))
@@ -221,7 +222,7 @@ odd_cell <- function(column) {
 check_samples <- function(n) {
   if (n < 8) {
     abort_input("`x` must have at least 8 samples.", x = sprintf("It has %d rows, which are the samples.", n),
-                i = paste("With fewer, no dependence between genes can be told from chance.",
+                i = paste("With fewer, no dependence between genes can be distinguished from chance.",
                           "Are the samples in the columns? Then use `t(x)`."))
   }
   if (n < 20) {
@@ -240,14 +241,14 @@ sample_factor <- function(value, x, data, arg) {
   }
   check_order(value, x, arg)
   target <- class_input(value, x, nrow(data), arg)
-  unknown <- is.na(target$codes) | target$levels[target$codes + 1L] %in% "" # an empty cell of a table is no group
+  unknown <- is.na(target$codes) | target$levels[target$codes + 1L] %in% "" # an empty cell of a table is not a group
   if (any(unknown)) {
     lost <- which(unknown)
     name <- if (is.character(value) && length(value) == 1L) sprintf("x$%s", value) else arg
     abort_input(
       sprintf("`%s` must be known for every sample.", arg),
       x = sprintf("It is missing for %d of %d: %s.", length(lost), nrow(data), label_some(rownames(data)[lost])),
-      i = if (!anyNA(target$codes)) sprintf(paste("Empty text is no group. `%s[%s == \"\"] <- NA`, and leave these",
+      i = if (!anyNA(target$codes)) sprintf(paste("Empty text is not a group. `%s[%s == \"\"] <- NA`, and leave these",
                                                   "samples out."), arg, arg)
           else if (inherits(x, "SummarizedExperiment")) sprintf("Leave these samples out: `x[, !is.na(%s)]`.", name)
           else sprintf("Leave these samples out: `keep <- !is.na(%s); gene_network(x[keep, ], %s[keep])`.", arg, arg)
@@ -257,7 +258,7 @@ sample_factor <- function(value, x, data, arg) {
   stats::setNames(factor(level[target$codes + 1L], levels = level), rownames(data))
 }
 
-# Names tell when samples stand in another order than in x.
+# Names tell when samples are in another order than in x.
 check_order <- function(value, x, arg) {
   named <- names(value)
   samples <- if (!inherits(x, "SummarizedExperiment")) rownames(x)
@@ -312,7 +313,7 @@ name_genes <- function(q) {
   }
   readable <- valid_utf8(names)
   if (!identical(readable, enc2utf8(names))) {
-    q <- note(q, "names", "Bytes in genes' names that are no characters are shown by their numbers.",
+    q <- note(q, "names", "Bytes in genes' names that are not valid characters are shown by their numbers.",
               sum(readable != enc2utf8(names), na.rm = TRUE))
   }
   names <- readable
@@ -322,7 +323,7 @@ name_genes <- function(q) {
   different <- make.unique(names)
   if (!identical(colnames(q$x), different)) colnames(q$x) <- different # which copies it
   if (any(twice | empty)) {
-    q <- note(q, "names", sprintf("Genes with a name that another has, or none, got numbers added: %s.",
+    q <- note(q, "names", sprintf("Numbers were added to names of genes that were duplicated or missing: %s.",
                                   some_named(unique(names[twice | empty]))),
               sum(twice | empty))
   }
@@ -439,18 +440,18 @@ warn_scale <- function(transform) {
   says <- sprintf("`transform = \"%s\"` says so without this warning, `\"none\"` leaves values as they are", transform)
   switch(transform,
     counts = weft_warn("counts", paste("`x` looks like raw counts: whole numbers from 0 on, some large or many zeros.",
-                                       "It was taken to log2 counts per million."),
+                                       "It was transformed to log2 counts per million."),
                        i = paste0(says, "; for differences in composition normalise before, for example with edgeR or ",
                                   "DESeq2.")),
     cells = weft_warn("counts", paste("`x` looks like raw counts of single cells: whole numbers from 0 on, many zeros,",
-                                      "few counts. It was taken to log2(1 + x / size factor)."),
+                                      "few counts. It was transformed to log2(1 + x / size factor)."),
                       i = paste0(says, ", `\"counts\"` takes log2 counts per million.")),
     log2 = weft_warn("scale", paste("`x` has positive values with a long tail, as intensities before taking",
                                     "logarithms. It became log2(1 + x)."),
                      i = paste0(says, ".")))
 }
 
-shallow_mean <- 10 # counts a gene and sample, below which half a count matters
+shallow_mean <- 10 # counts per gene and sample, below which half a count matters
 
 guess_scale <- function(x) {
   v <- if (anyNA(x)) x[!is.na(x)] else x

@@ -5,8 +5,8 @@
 #'
 #' [regulation()] with the data and defaults of [gene_network()], whose default network it is for expression: on
 #' simulated networks and on those of DREAM4 it ranks true edges better than MRNET, CLR and ARACNE, which
-#' [gene_mi_network()] still makes (`inst/bench/regulation.R`). The ranking is whole; what is counted, listed and drawn
-#' are the edges at the false discovery rate.
+#' [gene_mi_network()] still makes (`inst/bench/regulation.R`). The result has the whole ranking; counted, listed and
+#' drawn are the edges at the false discovery rate.
 #'
 #' `network = list(...)` of [gene_network()] takes the arguments of this function, or those of [gene_mi_network()] when
 #' one of them is its own, such as `method = "clr"`.

@@ -21,15 +21,16 @@
 #'
 #' @section Which network: On simulated networks of 100 to 300 genes with 50 to 2,000 samples, MRNET on Spearman's
 #'   correlation ranked true edges best of nine estimators and five methods (`inst/bench/network-estimators.R`): its
-#'   area under precision-recall was 0.72 with 200 samples, that of five bins 0.66, that of nearest neighbours 0.61. It
-#'   is the default up to 1,000
-#'   genes; ARACNE, which takes less time, above. Genotypes and other levels are counted (`"empirical"`).
+#'   area under the precision-recall curve was 0.72 with 200 samples, that of five bins 0.66, that of nearest neighbours
+#'   0.61. It is the default up to 1,000 genes; ARACNE, which takes less time, above. Genotypes and other levels are
+#'   counted (`"empirical"`).
 #'
 #' @section Which edges: First, edges must be significant: the test is that of [mi_network()], with Benjamini and
 #'   Hochberg's threshold over all pairs of genes. With hundreds of samples nearly every pair passes, as everything
 #'   depends on everything else a little. `edges = "auto"` therefore keeps as many of the heaviest edges as ARACNE
 #'   finds, which drops what a third gene explains. On the simulated networks eight in ten of these were true with 200
-#'   samples or more, and half with 50. `Inf` keeps all that are significant; with `fdr = 1` besides, the whole ranking.
+#'   samples or more, and half with 50. `Inf` keeps all that are significant; with `fdr = 1` in addition, the whole
+#'   ranking.
 #'
 #' @param x what [gene_quality()] returned, or data for it.
 #' @param class one category per sample, when `x` is data.
@@ -42,8 +43,9 @@
 #' @param method,estimator see [mi_network()] and [mi_matrix()]; `"auto"`: see below.
 #' @param fdr false discovery rate of edges; 1 for no test.
 #' @param edges `"auto"`, or the number of heaviest edges to keep; see below.
-#' @param genes for the network: names of genes, or how many to take: those of most information about the class, or of
-#'   largest spread without one. `NULL`: as many as `memory` allows. For clusters: how many of largest spread.
+#' @param genes for the network: names of genes, or how many to take: those with the most information about the class
+#'   or, without one, with the largest spread. `NULL`: as many as `memory` allows. For clusters: how many, those with
+#'   the largest spread.
 #' @param memory most bytes that matrices of all pairs of genes may take; by default 60 % of what is free.
 #' @param max_clusters most clusters of samples, and of genes; by default as many as it takes, see [irm()]. Where genes
 #'   go up and down by degrees rather than in blocks, the model cuts these into many groups.
@@ -52,12 +54,12 @@
 #' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()].
 #' @section Hidden batches: `gene_components()` looks along the leading components, with class, batch and covariates
 #'   taken out, for a direction in which samples fall into two groups (at least 80 % of its variance is between them; a
-#'   normal law gives 64 %) and which explains a quarter of a tenth of the genes, and 8 % of the median one: a regulator
-#'   that is on in some samples and off in others parts its targets, and leaves most genes as they are. A batch that
-#'   moves fewer than half of the genes is therefore not told. `hidden` then has the samples' `score` and `group`, and a
-#'   warning says what to do. Groups that are biology look the same: of simulated sets with two classes that were not
-#'   given, 9 to 13 in 100 are told of groups, mostly these; without classes 2 in 100 were
-#'   (`inst/bench/workflow-levels.R`).
+#'   normal distribution gives 64 %) and which explains a quarter of the variance of a tenth of the genes, and 8 % of
+#'   that of the median one: a regulator that is on in some samples and off in others separates the values of its
+#'   targets, and leaves most genes as they are. A batch that moves fewer than half of the genes is therefore not
+#'   detected. `hidden` then has the samples' `score` and `group`, and a warning says what to do. Groups that are
+#'   biology look the same: groups are reported for 9 to 13 in 100 simulated sets with two classes that were not given,
+#'   mostly these; without classes for 2 in 100 (`inst/bench/workflow-levels.R`).
 #'
 #' @return `gene_components()`: as [pca()], with `leading`, `choice` and, where there are any, `hidden` groups (`score`,
 #'   `group`, `share` of the variance, share of `genes`, `split`: share of the score's variance between the groups);

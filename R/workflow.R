@@ -22,22 +22,22 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' | `bayes` | [gene_bayes()] | |
 #' | `outliers` | [gene_outliers()] | |
 #'
-#' A list has arguments for that function, such as `network = list(method = "clr")`. `FALSE` leaves the step out (but
-#' for `quality`). A function replaces it: it is called with the result of `quality` and must return what the step's own
+#' A list has arguments for that function, such as `network = list(method = "clr")`. `FALSE` leaves the step out (except
+#' `quality`). A function replaces it: it is called with the result of `quality` and must return what the step's own
 #' function does. Steps that need a class are left out without one.
 #'
-#' @section Single cells: Of a [weft_store()], and of counts in a sparse matrix of `r cells_least` cells or more (or a
+#' @section Single cells: For a [weft_store()], and for counts in a sparse matrix of `r cells_least` cells or more (or a
 #'   list of such), [gene_cells()] first makes metacells, which are the samples of all steps: genes that vary, groups of
 #'   similar cells, sums of their counts. `class` and `batch` are then given per cell, and metacells made within them.
 #'   `cells = list(...)` has arguments of [gene_cells()]; `cells = FALSE` takes every cell as a sample. What
-#'   [gene_cells()] returned can also be given as `x`. What is tested between classes then speaks of these cells, not of
-#'   the animals or patients that they came from.
+#'   [gene_cells()] returned can also be given as `x`. A test between classes is then a statement about these cells, not
+#'   of the animals or patients that they came from.
 #'
 #' @section Time and memory: With `progress` on, an estimate of the time of each step is printed before the work starts;
 #'   `dry_run = TRUE` returns it as a data frame. Estimates are rough: within a factor of three where they
 #'   were tried.
-#'   Matrices of all pairs of genes take most memory; where they would need more than `memory`, the network is of as
-#'   many genes as fit, those that say most about the class or vary most, and the log says so.
+#'   Matrices of all pairs of genes take the most memory; where they would need more than `memory`, the network is of as
+#'   many genes as fit, those that say the most about the class or vary the most, and the log says so.
 #'
 #' @section Devices: With `backend = "cuda"` every step that has device code uses it, the others run on the CPU; the
 #'   table of steps in the result says which ran where.
@@ -119,7 +119,7 @@ step_functions <- function() {
        bayes = gene_bayes, outliers = gene_outliers)
 }
 
-# An argument of a step belongs into the step's list.
+# An argument of a step belongs in the step's list.
 check_step_dots <- function(...) {
   given <- names(substitute(list(...)))[-1L]
   functions <- step_functions()
@@ -147,7 +147,7 @@ check_step <- function(setting, step) {
                 outliers = "fdr = 0.01", cells = "genes = 3000")))
 }
 
-# Names of arguments that a step's functions have; those with `...` tell by themselves what they do not know.
+# Names of arguments that a step's functions have; those with `...` reject by themselves what they do not know.
 check_step_names <- function(names, step) {
   functions <- step_functions()
   known <- unlist(lapply(functions[names(functions) == step], function(f) names(formals(f))))

@@ -153,6 +153,9 @@ deadline <- Sys.time() + as.numeric(given$seconds)
 first <- as.numeric(given$seed)
 last <- first + as.numeric(given$calls) - 1
 cat(sprintf("%s invalid calls on %s, from seed %.0f on\n", given$calls, given$backend, first))
+suggested <- sub("[^[:alnum:].].*", "", strsplit(utils::packageDescription("weft")$Suggests, ",[[:space:]]*")[[1L]])
+absent <- Filter(function(package) !nzchar(system.file(package = package)), suggested)
+if (length(absent)) cat("packages that are not here, whose methods are left out:", paste(absent, collapse = ", "), "\n")
 batches <- parallel::mclapply(seq(first, last, by = BATCH), function(from) run_batch(from, min(last, from + BATCH - 1)),
                               mc.cores = as.numeric(given$jobs), mc.preschedule = FALSE)
 lost <- !vapply(batches, is.numeric, NA)

@@ -1,10 +1,10 @@
 #!/bin/sh
-# libFuzzer on what reads files from elsewhere: stores, imports that go on, Matrix Market text, bag-of-words text,
+# libFuzzer on what reads files from elsewhere: stores, resumed imports, Matrix Market text, bag-of-words text,
 # PLINK's files and checkpoints (the harnesses are in longtests/parsers), under the address and undefined-behaviour
 # sanitizers.
 # Needs clang, and R as a shared library.
 # Usage: longtests/parsers.sh [--seconds 60] [name ...]     exit status 1 if any input was a finding,
-# which stays in the folder that is named then.
+# which stays in the folder that is then named.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 seconds=60
@@ -20,14 +20,14 @@ base="src/base/arena.c src/base/context.c"
 store=$(ls src/store/*.c | grep -v _glue)
 sources() { # what is linked beside the harness
   case $1 in
-    store | resume | market) echo "$base $store" ;;
+    store | resume | market) echo "$base src/base/simd.c $store" ;;
     words) echo "src/irm/irm_bow.c" ;;
     plink) echo "$base src/base/bits*.c src/base/simd.c src/mi/io/mi_plink.c src/mi/io/mi_plink_glue.c $with_r" ;;
     checkpoint) echo "src/irm/irm_saved_glue.c $with_r" ;;
     *) echo "there is no parser $1" >&2; exit 2 ;;
   esac
 }
-# Beginnings: valid files of each kind.
+# Seeds of the corpus: valid files of each kind.
 Rscript - "$w" <<'END' >"$w/seeds.log" 2>&1 || { cat "$w/seeds.log"; exit 1; }
 suppressPackageStartupMessages(library(weft))
 at <- function(kind, name) { dir.create(file.path(w, kind), FALSE); file.path(w, kind, name) }
@@ -38,7 +38,7 @@ for (k in 1:4) weft_import(list(m, m / 3, m[, 1, drop = FALSE], m * 0)[[k]], at(
 if (file.exists("tests/testthat/store-version-1.weft")) {
   invisible(file.copy("tests/testthat/store-version-1.weft", at("store", "version-1")))
 }
-# a list of one block, whose record is made of what a store's directory has, and the file up to there
+# a list of one block, whose record is made from a store's directory, and the file up to there
 weft_import(matrix(stats::rpois(2400, 0.1), 300), file.path(w, "whole"))
 bytes <- readBin(file.path(w, "whole"), "raw", 1e5)
 directory <- sum(as.integer(bytes[41:43]) * 256^(0:2))

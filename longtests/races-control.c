@@ -1,4 +1,4 @@
-/* Two threads: a sum that is a race, and one that is none. The proof looks at both before it looks at weft. */
+/* Two threads: a sum with a race, and one without. The proof checks both before it checks weft. */
 static int total;
 
 void racing(int *out)

@@ -1,11 +1,12 @@
 #!/bin/sh
-# ThreadSanitizer on random valid calls with several threads. weft is built by clang with LLVM's OpenMP, of which Archer
-# tells the sanitizer what waits for what; R and its BLAS are not instrumented, and accesses in them are left out.
+# ThreadSanitizer on random valid calls with several threads, and on those of longtests/networks.R. weft is built by
+# clang with LLVM's OpenMP, about which Archer tells the sanitizer what waits for what; R and its BLAS are not
+# instrumented, and accesses in them are ignored.
 # Needs clang and libomp-dev (with libarcher.so).
 # Usage: longtests/races.sh [calls, default 3000] [library to build into, or that has been built]
-# Exit status 1 if there is a race, or a call that gives something else than one thread does.
+# Exit status 1 if there is a race, or a call whose result differs from that of one thread.
 #
-# longtests/races.supp says what is no race, and why.
+# longtests/races.supp lists what is not a race, and why.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 calls=${1:-3000}; made=; lib=${2:-}
@@ -18,19 +19,20 @@ archer=$(ls "$beside"/libarcher.so /usr/lib/llvm-*/lib/libarcher.so 2>/dev/null 
 R_HOME=$(R RHOME); export R_HOME
 clang -g -O1 -fsanitize=thread longtests/races.c $(R CMD config --cppflags) -L"$R_HOME/lib" -Wl,-rpath,"$R_HOME/lib" \
   -lR -o "$lib/R" || exit 1
+TSAN_OPTIONS="ignore_noninstrumented_modules=1:suppressions=$PWD/longtests/races.supp:log_path=$lib/report:exitcode=0"
+R_LIBS=$lib${R_LIBS:+:$R_LIBS} OMP_TOOL_LIBRARIES=$archer OMP_NUM_THREADS=4 OMP_THREAD_LIMIT=8
+export TSAN_OPTIONS R_LIBS OMP_TOOL_LIBRARIES OMP_NUM_THREADS OMP_THREAD_LIMIT
 if [ ! -d "$lib/weft/libs" ]; then
   # a copy, so that objects of the usual build stay as they are
   mkdir -p "$lib/source" && tar cf - --exclude=.git --exclude=.lib --exclude='*.o' --exclude='*.so' . |
     tar xf - -C "$lib/source"
   printf 'CC = clang\nCFLAGS = -g -O1 %s\nLDFLAGS = %s -fopenmp\nSHLIB_OPENMP_CFLAGS = -fopenmp\n' \
     -fsanitize=thread -fsanitize=thread >"$lib/flags.mk"
+  # configure runs what it compiles to see whether there is OpenMP: under the same options as all else here
   WEFT_CUDA=no WEFT_MPI=no WEFT_TESTS=yes R_MAKEVARS_USER=$lib/flags.mk \
-    R CMD INSTALL --no-docs --no-test-load --library="$lib" "$lib/source" >"$lib/install.log" 2>&1 ||
-    { tail "$lib/install.log"; exit 1; }
+    setarch "$(uname -m)" -R R CMD INSTALL --no-docs --no-test-load --library="$lib" "$lib/source" \
+    >"$lib/install.log" 2>&1 || { tail "$lib/install.log"; exit 1; }
 fi
-TSAN_OPTIONS="ignore_noninstrumented_modules=1:suppressions=$PWD/longtests/races.supp:log_path=$lib/report:exitcode=0"
-R_LIBS=$lib${R_LIBS:+:$R_LIBS} OMP_TOOL_LIBRARIES=$archer OMP_NUM_THREADS=4 OMP_THREAD_LIMIT=8
-export TSAN_OPTIONS R_LIBS OMP_TOOL_LIBRARIES OMP_NUM_THREADS OMP_THREAD_LIMIT
 rm -f "$lib"/report.*
 seed=${SEED:-$(($(date +%s) % 100000000))}
 for name in SHARE INCLUDE DOC; do
@@ -49,12 +51,17 @@ for name in waiting racing; do
   esac
 done
 rm -f "$lib"/report.*
+echo "if (is.na(.Call(weft:::C_weft_openmp))) quit(status = 1)" >"$lib/control.R"
+watched "$lib/control.R" >/dev/null 2>&1 || { echo "weft was built without OpenMP: $lib/install.log"; exit 1; }
 watched longtests/backends.R --args --against threads \
   --share "$seed/$((seed + calls - 1))/1" --counts "$lib/counts" >"$lib/calls.log" 2>&1
 status=$?
 grep -q DIFFERENT "$lib/calls.log" && status=1
+# networks that are large enough for several threads, which those of random calls seldom are
+watched longtests/networks.R >"$lib/networks.log" 2>&1 || status=1
 races=$(races_of)
 tail -n 3 "$lib/calls.log"
+cat "$lib/networks.log"
 cat "$lib"/report.* 2>/dev/null | grep '^SUMMARY' | sort | uniq -c | sort -rn | head -n 20
 echo "$calls calls from seed $seed on with two threads and one, status $status, $races races"
 [ "$status" = 0 ] && [ "$races" = 0 ] || { echo "reports: $lib/report.*"; exit 1; }

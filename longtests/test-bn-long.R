@@ -58,6 +58,7 @@ test_that("networks of 70 to 200 nodes with up to 100 levels learn in bounded me
   }
 })
 
+report <- function(words, ...) cat(sprintf(paste0("\n  ", words, "\n"), ...))
 helpers <- if (file.exists("tests")) "tests/testthat/helper-bn.R" else "../tests/testthat/helper-bn.R"
 source(helpers, local = TRUE)
 
@@ -107,14 +108,34 @@ test_that("exact posteriors of six nodes are sums over all 3,781,503 graphs: sco
   }
 })
 
-test_that("sums over graphs of ten and twelve nodes are those of a recursion in which nothing cancels", {
-  for (p in c(10, 12)) {
-    scores <- bn_scores(linked_bn_data(p, 40), 3, keep = "all")
+# bn-layers.c beside this file, compiled: layered_total() of helper-bn.R in C.
+native_layers <- function() {
+  folder <- withr::local_tempdir(.local_envir = parent.frame())
+  file.copy(file.path(dirname(helpers), "../../longtests/bn-layers.c"), folder)
+  library <- file.path(folder, paste0("bn-layers", .Platform$dynlib.ext))
+  system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "-o", library, file.path(folder, "bn-layers.c")),
+          stdout = FALSE, env = "PKG_CFLAGS=-O3")
+  total <- getNativeSymbolInfo("layered_total", dyn.load(library))
+  withr::defer(dyn.unload(library), parent.frame())
+  function(weight) .C(total, nrow(weight), t(weight), total = 0)$total
+}
+
+# Cases: nodes, parents at most, and how many of the edges.
+test_that("sums over graphs of up to 16 nodes are those of a recursion in which nothing cancels", {
+  total <- native_layers()
+  small <- bn_scores(linked_bn_data(6, 40), 3, keep = "all")
+  expect_equal(slow_graph_posterior(small, total_of = total), slow_graph_posterior(small), tolerance = 1e-13)
+  for (case in list(c(10, 3, 90), c(12, 3, 132), c(12, 11, 40), c(14, 3, 12), c(16, 3, 2))) {
+    p <- case[1L]
+    scores <- bn_scores(linked_bn_data(p, 40), case[2L], keep = "all")
     fast <- bn_exact(scores, posterior = "dag")
-    edges <- which(diag(p) == 0, arr.ind = TRUE)[if (p == 10) c(1, 7, 30, 62, 90) else 17, , drop = FALSE]
-    slow <- slow_graph_posterior(scores, edges)
+    edges <- which(diag(p) == 0, arr.ind = TRUE)
+    edges <- edges[round(seq(1, nrow(edges), length.out = case[3L])), , drop = FALSE]
+    slow <- slow_graph_posterior(scores, edges, total)
     expect_lt(max(abs(fast$edges[edges] - slow$edges[edges])), 1e-10)
     expect_equal(fast$log_total, slow$log_total, tolerance = 1e-12)
+    report("%d nodes, at most %d parents: %d edges, greatest difference %.1e", p, case[2L], nrow(edges),
+           max(abs(fast$edges[edges] - slow$edges[edges])))
   }
 })
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The long proofs, a line each: what was done, and what was found. `make trust` runs all of them, in under an hour on
+# The long proofs, one line each: what was done, and what was found. `make trust` runs all of them, in under an hour on
 # two processors; the soak of an hour is a command of its own (longtests/soak.R).
 # Usage: longtests/trust.sh [name ...]     names as below; expects weft and testthat in R_LIBS
 set -u
@@ -25,7 +25,7 @@ proof() { # proof NAME COMMAND ...: its last line is what it found
 long() { file=$1; shift; Rscript "longtests/$file.R" "$@"; }
 
 # Two lanes at once, each with half of the processors, since many proofs are one process. What may take longer than it
-# should is bounded, and says how far it came.
+# should is bounded, and reports how far it came.
 calls_lane() {
   lane=calls
   proof invalid    long fuzz --calls "${TRUST_CALLS:-100000}" --jobs "$JOBS" --seconds 2400 # random invalid calls

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The whole round: R CMD check with and without CUDA, sanitizers, valgrind, other compilers and flags, installation
-# trials, lintr, BiocCheck where it is installed. One line a check; logs stay in the folder named at the end when
+# All checks: R CMD check with and without CUDA, sanitizers, valgrind, other compilers and flags, installation
+# trials, lintr, BiocCheck where it is installed. One line per check; logs stay in the folder named at the end when
 # something failed.
 # Usage: tools/check.sh [check|sanitize|install|lint|bioc ...]   (default: all)
 set -u

@@ -16,7 +16,7 @@ R_HOME=$(R RHOME); export R_HOME
 : "${R_DOC_DIR:=$(R --no-echo -e 'cat(R.home("doc"))')}"
 export R_SHARE_DIR R_INCLUDE_DIR R_DOC_DIR
 
-# Racecheck follows every access to shared memory: it looks at our kernels only, not at the libraries'.
+# Racecheck follows every access to shared memory: it is limited to our kernels, without those of libraries.
 # (By mangled name: its length and itself.)
 OUR_KERNELS=$(cat src/*/*.cu src/*/*.cuh src/*/*/*.cu src/*/*/*.cuh | tr '\n' ' ' | grep -oE '__global__[^{;]*' |
   sed -E 's/__(launch_bounds|cluster_dims)__\([^)]*\)//g; s/\(.*//; s/ *$//; s/.* //' | sort -u |
@@ -27,7 +27,7 @@ one() { # one racecheck pca 2/6
   log="$LOGS/$1-$(echo "$2$3" | tr -c 'a-z0-9\n' '_').log"
   only= operations="^($2)"
   # the tools themselves fail within R at clusters of blocks ("gs") and at cuBLAS's products of halves ("loose");
-  # alone() looks at these
+  # alone() checks these
   [ "$1 $2" = "initcheck pca" ] && operations="^pca, ([^g]|gs|gram(, filtered)?$)"
   if [ "$1" = racecheck ]; then
     only=$OUR_KERNELS

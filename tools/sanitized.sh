@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs weft with the address and undefined-behaviour sanitizers and warnings, without CUDA and MPI, and runs a
-# command with it. Beside the library stays LIBRARY.log, what the compiler said.
+# command with it. The compiler's output stays beside the library, in LIBRARY.log.
 # Usage: tools/sanitized.sh LIBRARY SOURCE [COMMAND ...]     SOURCE: a source package or its folder
 set -eu
 lib=$1; source=$2; shift 2

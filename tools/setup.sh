@@ -1,5 +1,5 @@
 #!/bin/sh
-# Finds what weft needs to be built and tested; installs it with apt on Debian and Ubuntu, else says the commands.
+# Finds what weft needs to be built and tested; installs it with apt on Debian and Ubuntu, else prints the commands.
 #   tools/setup.sh          R, a compiler, the packages that weft imports, testthat, withr
 #   tools/setup.sh demo     also what `make demo` uses: a report and real data
 #   tools/setup.sh check    also what `make check` uses

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs one part of `make demo` or `make test`: one line on the screen, what the part prints in a log; where it fails,
+# Runs one part of `make demo` or `make test`: one line on the screen, what the part prints in a log; if it fails,
 # the end of that log and its path. Usage: tools/step.sh LOG "1/4 what" command ...
 set -u
 log=$1; what=$2; shift 2

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the tests in as many processes at once as there are processors, long files by themselves and short ones by six,
-# since a process takes a second to begin; closes with one line of counts. Expects weft and testthat in R_LIBS.
+# Runs the tests in as many processes at once as there are processors, long files by themselves and short ones in sixes,
+# since a process takes a second to begin; ends with one line of counts. Expects weft and testthat in R_LIBS.
 # Usage: tools/test.sh [name of a file ...]
 set -u
 cd "$(dirname "$0")/.." || exit 1

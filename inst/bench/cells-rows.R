@@ -2,10 +2,11 @@
 # size that is aimed at. Cells of planted types are made once, and as many copies of them imported as are asked for:
 # time and memory depend on the number of values and on the spectrum, which copies do not change.
 #
-# Rscript cells-rows.R genes density components cells-aimed-at cells ... [backend = "auto"]
-#   5000 0.105 100 11.4e6 7e5 1.4e6 2.8e6     6 x 10^9 values
-#   20000 0.1 50 1.3e6 1.5e5 3e5 6e5          2.6 x 10^9
-#   2000 0.08 32 44e6 2.5e6 5e6 1e7           7 x 10^9
+# Rscript cells-rows.R genes density components cells-aimed-at cells ... [backend = "auto"] [methods = "auto"]
+#   5000 0.105 100 11.4e6 7e5 1.4e6 2.8e6                       6 x 10^9 values
+#   20000 0.1 50 1.3e6 1.5e5 3e5 6e5 cuda krylov,gram           2.6 x 10^9, each store by both methods
+#   2000 0.08 32 44e6 2.5e6 5e6 1e7                             7 x 10^9
+# Each line is printed as soon as its figures are known, so that a run that is stopped leaves those before.
 # "reading": a pass that reads all values and adds them up. pca() takes one such pass for the columns' means and one,
 # with sending, to place them on the device; "rest" is what it takes beyond two.
 suppressMessages({
@@ -16,7 +17,8 @@ source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R",
 source(bench_file("cells-planted.R"))
 given <- commandArgs(TRUE)
 words <- suppressWarnings(is.na(as.numeric(given)))
-backend <- if (any(words)) given[words][1L] else "auto"
+backend <- c(given[words], "auto")[1L]
+methods <- strsplit(c(given[words][-1L], "auto")[1L], ",")[[1L]]
 numbers <- as.numeric(given[!words])
 genes <- numbers[1L]
 k <- numbers[3L]
@@ -35,24 +37,29 @@ one_size <- function(cells) {
   imported <- system.time(x <- weft_import(blocks, file, samples = "columns", progress = FALSE))[["elapsed"]]
   normal <- store_normalise(x)
   reading <- system.time(Matrix::colSums(normal))[["elapsed"]]
-  fit <- pca(normal, k, seed = 1, backend = backend, progress = FALSE)
-  out <- data.frame(cells = nrow(x), values = unclass(x)$values, bytes = file.size(file) / unclass(x)$values,
-                    import = imported, reading = reading, pca = fit$seconds, rest = fit$seconds - 2 * reading,
-                    passes = fit$passes, GB = memory())
-  cat(sprintf(paste("%.3g cells x %.0f genes, %.3g values, %.2f bytes each: import %.1f s, reading %.1f s; %.0f",
-                    "components on %s by \"%s\" %.1f s, without two readings %.1f s, %.0f passes; residual %.1e, all",
-                    "converged %s; most memory %.1f GB\n"), out$cells, genes, out$values, out$bytes, out$import,
-              out$reading, k, fit$backend, fit$method, out$pca, out$rest, out$passes, max(fit$residual),
-              all(fit$converged), out$GB))
+  out <- data.frame(cells = nrow(x), values = unclass(x)$values, import = imported, reading = reading)
+  cat(sprintf("%.3g cells x %.0f genes, %.3g values, %.2f bytes each: import %.1f s, reading %.1f s\n", cells,
+              genes, out$values, file.size(file) / out$values, imported, reading))
+  do.call(rbind, lapply(methods, one_method, normal, out))
+}
+
+one_method <- function(method, normal, out) {
+  fit <- pca(normal, k, method, seed = 1, backend = backend, progress = FALSE)
+  out <- data.frame(out, asked = method, pca = fit$seconds, rest = fit$seconds - 2 * out$reading, GB = memory())
+  cat(sprintf(paste("  %.0f components on %s by \"%s\" %.1f s, without two readings %.1f s, %.0f passes;",
+                    "residual %.1e, all converged %s; most memory %.1f GB\n"), k, fit$backend, fit$method, out$pca,
+              out$rest, fit$passes, max(fit$residual), all(fit$converged), out$GB))
   out
 }
 
-table <- do.call(rbind, lapply(sizes, one_size))
-if (nrow(table) > 1L) {
+by_a_line <- function(table) {
   line <- vapply(c("values", "import", "reading", "pca", "rest", "GB"), function(part) {
     unname(stats::predict(stats::lm(stats::reformulate("cells", part), table), data.frame(cells = aim)))
   }, 0)
-  cat(sprintf(paste("by a line: %.3g cells, %.2g values: import %.0f s, reading %.0f s, components %.0f s, without two",
-                    "readings %.1f s; %.0f GB\n"), aim, line[["values"]], line[["import"]], line[["reading"]],
-              line[["pca"]], line[["rest"]], line[["GB"]]))
+  cat(sprintf(paste("by a line, method %s: %.3g cells, %.2g values: import %.0f s, reading %.0f s, components %.0f s,",
+                    "without two readings %.1f s; %.0f GB\n"), table$asked[1L], aim, line[["values"]],
+              line[["import"]], line[["reading"]], line[["pca"]], line[["rest"]], line[["GB"]]))
 }
+
+table <- do.call(rbind, lapply(sizes, one_size))
+if (length(sizes) > 1L) for (method in methods) by_a_line(table[table$asked == method, ])

@@ -199,8 +199,8 @@
   }
 
   /* ---- what is wider than the page ---- */
-  function wide(part) { /* fades out where it goes on, and says so */
-    var hint = make("p", "Swipe sideways: it goes on at the right \u2192");
+  function wide(part) { /* fades out where it continues, and says so */
+    var hint = make("p", "Swipe sideways: it continues on the right \u2192");
     hint.className = "swipe";
     part.parentNode.insertBefore(hint, part);
     function look() {

@@ -1,5 +1,5 @@
-/* Checkpoints of irm(): what R's serialization may say, read by a reader that makes vectors and lists alone. What is
- * read has a checksum. R runs in this process. */
+/* Checkpoints of irm(): whatever R's serialization may contain, read by a reader that makes only vectors and lists.
+ * What is read has a checksum. R runs in this process. */
 #include "parsers.h"
 #include <Rinternals.h>
 #include "begin_r.h"

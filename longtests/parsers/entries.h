@@ -1,4 +1,4 @@
-/* Everything that a store gives, where it is not too large: entries must lie in the matrix. */
+/* Reads everything that a store holds, unless it is too large: entries must lie in the matrix. */
 #ifndef WEFT_LONGTESTS_ENTRIES_H
 #define WEFT_LONGTESTS_ENTRIES_H
 

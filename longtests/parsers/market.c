@@ -23,7 +23,7 @@ static weft_status read_text(const uint8_t *data, size_t size, size_t piece, see
   *s = (seen) { .market = &market };
   for (size_t first = 0; first < size && status == WEFT_OK; first += piece) {
     const size_t count = size - first < piece ? size - first : piece;
-    uint8_t *exact = malloc(count); /* so that a byte too far is seen */
+    uint8_t *exact = malloc(count); /* so that reading one byte too far is noticed */
     size_t at = 0;
     if (!exact) abort();
     memcpy(exact, data + first, count);

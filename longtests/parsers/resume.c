@@ -1,5 +1,5 @@
-/* Imports that go on: the input is the file in the making and the list of its blocks, as they are and again with the
- * list's head and all checksums made right. The import is ended there, and what it made is read. */
+/* Resumed imports: the input is the unfinished file and the list of its blocks, as they are and again with the list's
+ * head and all checksums corrected. The import is then finished, and what it made is read. */
 #include "entries.h"
 #include <sys/stat.h>
 
@@ -79,7 +79,7 @@ static void make_right(const uint8_t *blocks, size_t size, uint8_t *listed, size
   }
 }
 
-/* Two bytes say how long the list is; it and the file in the making follow. */
+/* Two bytes say how long the list is; the list and the unfinished file follow. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   if (!*path) prepare();

@@ -1,5 +1,5 @@
-/* Stores: every input is opened and read as it is, and again with its checksums made right, as somebody would who means
- * harm. What opens must give entries that lie in the matrix. */
+/* Stores: every input is opened and read as it is, and again with its checksums corrected, as an attacker would do.
+ * What opens must give entries that lie in the matrix. */
 #include "entries.h"
 #include "../../src/store/store_pack.h"
 

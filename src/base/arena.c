@@ -10,7 +10,7 @@
 /* 64 bytes, so that the data behind a 64-byte aligned header are aligned too. */
 struct weft_block { weft_block *next, *previous; size_t bytes; void *origin; char pad[64 - 4 * sizeof(void *)]; };
 
-/* From here on a block is held against the machine's free memory before it is asked for. */
+/* A block of at least this size is compared with the machine's free memory before it is asked for. */
 #define LARGE_BLOCK ((size_t) 64 << 20)
 
 static void account(int64_t *live, int64_t *peak, int64_t bytes)
@@ -94,7 +94,7 @@ void weft_arena_end(weft_arena *arena)
   while (arena->blocks) weft_arena_drop(arena, arena->blocks + 1);
 }
 
-/* The first number after `key` in a file of the kernel's; -1 when there is none. */
+/* The first number after `key` in a file that the operating system provides; -1 when there is none. */
 static double number_in(const char *path, const char *key)
 {
   char line[256];

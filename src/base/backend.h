@@ -66,28 +66,28 @@ typedef struct weft_mpi_table {
   size_t size;
   /* The MPI library's own description. */
   int (*describe)(char *out, size_t len);
-  /* Starts MPI unless somebody has. Every rank must come here, once. */
+  /* Starts MPI unless it has been started already. Every rank must call this once. */
   weft_status (*start)(weft_ctx *ctx, weft_rank *out);
-  /* Answers the others until all have come here, then ends MPI if weft started it. `why`: in case a call is still
-   * open. */
+  /* Answers the other ranks until all have called this, then ends MPI if weft started it. `why`: what they are told if
+   * a call is still open. */
   void (*stop)(const char *why);
   /* Ends all ranks now. */
   void (*end_all)(int code);
 
   /* Begins a call, or one within it; *same = 0 when numbers or digests are not those of all other ranks. Together. */
   weft_status (*enter)(weft_ctx *ctx, uint64_t call, uint64_t digest, int *same);
-  /* The call has its result here: waits until it has it everywhere. Together. */
+  /* This rank has the call's result: waits until all ranks have it. Together. */
   weft_status (*leave)(weft_ctx *ctx);
-  /* The call goes on nowhere: tells the others why, and waits until they know; why = NULL: all know already, by what
-   * they were told. */
+  /* The call ends with an error on every rank: tells the others why, and waits until they know; why = NULL: all have
+   * been told already. */
   weft_status (*give_up)(weft_ctx *ctx, const char *why);
-  /* What was said in a call is forgotten, after any of these ends. */
+  /* Forgets what was said in a call, however it ended. */
   void (*forget)(void);
-  /* The rank that has told since the call began that it stopped, or -1. Looks for messages; does not wait. */
+  /* The rank that has reported since the call began that it stopped, or -1. Looks for messages; does not wait. */
   int (*heard)(char why[WEFT_WHY]);
   /* Whether rank r was among those that stopped (1) or ended their script (2) when all gave up, and its reason. */
   int (*stopped)(int r, char why[WEFT_WHY]);
-  /* Roll calls so far: work that has come to one must not be begun again by itself. */
+  /* Roll calls so far: work that has taken part in one must not be repeated by this rank alone. */
   uint64_t (*steps)(void);
 
   /* all[r] = rank r's number. Together. */

@@ -25,14 +25,15 @@ extern "C" {
 static inline size_t weft_plane_words(size_t n) { return n / 64 + (n % 64 != 0); }
 
 typedef struct weft_bits_ops {
-  /* Least and greatest of the values that are not missing, and how many are missing (NA_integer_, NaN). With no value
-   * left the least is greater than the greatest. `all_whole` is 1 when every value is whole and below 2^31 in size. */
+  /* Least and greatest of the values that are not missing, and how many are missing (NA_integer_, NaN). When every
+   * value is missing, the least is greater than the greatest. `all_whole` is 1 when every value is whole and below 2^31
+   * in magnitude. */
   void (*scan_i32)(const int32_t *x, size_t n, int32_t *min, int32_t *max, size_t *n_na);
   void (*scan_u8)(const uint8_t *x, size_t n, uint8_t *min, uint8_t *max);
   void (*scan_f64)(const double *x, size_t n, double *min, double *max, size_t *n_na, int *all_whole);
 
   /* out = x - base, missing as the code's largest value. The caller has scanned: x - base is from 0 to 254 (65534), and
-   * doubles are whole and below 2^31 in size. */
+   * doubles are whole and below 2^31 in magnitude. */
   void (*narrow_i32_u8)(const int32_t *x, size_t n, int32_t base, uint8_t *out);
   void (*narrow_i32_u16)(const int32_t *x, size_t n, int32_t base, uint16_t *out);
   void (*narrow_f64_u8)(const double *x, size_t n, int32_t base, uint8_t *out);

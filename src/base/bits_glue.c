@@ -1,6 +1,7 @@
-/* Through this entry the R tests drive bits.h and topk.h, in builds with WEFT_TESTS=yes: it takes an operation's name
- * and its arguments, runs the variant in use and returns plain R vectors. Planes travel as raw vectors, eight bytes per
- * word; codes of either width as integers. It checks nothing but what keeps memory safe: only tests call it. */
+/* The entry point through which R's tests run bits.h and topk.h, in builds with WEFT_TESTS=yes: it takes an operation's
+ * name and its arguments, runs the variant in use and returns plain R vectors. Planes travel as raw vectors, eight
+ * bytes per word; codes of either width as integers. It checks nothing but what keeps memory safe: only tests call
+ * it. */
 #include <string.h>
 #include <R.h>
 #include <Rinternals.h>

@@ -58,7 +58,7 @@ static void scan_f64(const double *x, size_t n, double *min, double *max, size_t
 
 /* ---- codes ---- */
 
-/* The difference is taken unsigned: it is wanted modulo 2^32, and for a missing value it is thrown away. */
+/* The difference is taken unsigned: it is wanted modulo 2^32, and for a missing value it is discarded. */
 #define CODE_I32(v, base, type, missing) ((v) == WEFT_NA_I32 ? (missing) : (type)((uint32_t) (v) - (uint32_t) (base)))
 #define CODE_F64(v, base, type, missing) ((v) != (v) ? (missing) : (type)((uint32_t) (int32_t) (v) - (uint32_t) (base)))
 

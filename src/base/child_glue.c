@@ -1,5 +1,5 @@
 /* A forked child that may crash, and the pipe through which it sends what it makes (R/apart.R). The child ends at once
- * and without a word, where R would print and ask; its parent then finds the pipe's end. */
+ * and silently, where R would print a message and ask what to do; its parent then finds that the pipe has ended. */
 #include <errno.h>
 #include <string.h>
 #ifndef _WIN32
@@ -80,8 +80,8 @@ SEXP C_weft_pipe_send(SEXP end, SEXP bytes)
   return R_NilValue;
 }
 
-/* How many of the next bytes came before the pipe ended. Waits no longer than a tenth of a second without looking
- * whether to stop. */
+/* Receives the next bytes; returns how many came before the pipe ended. Checks for an interrupt at least ten times per
+ * second. */
 static size_t receive(int end, void *bytes, size_t size)
 {
   size_t have = 0;
@@ -97,7 +97,7 @@ static size_t receive(int end, void *bytes, size_t size)
   return have;
 }
 
-/* The next message, or NULL where there is none that is whole. */
+/* The next message, or NULL if the pipe ended before a whole one had come. */
 SEXP C_weft_pipe_receive(SEXP end)
 {
   uint64_t size = 0;

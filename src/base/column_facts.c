@@ -4,7 +4,7 @@
 #include "arena.h"
 #include "parallel.h"
 
-/* Columns, or other pieces of so much work each, between two polls. */
+/* How many columns, or other pieces with `each` operations, are done between two polls. */
 static int64_t pieces_at_once(const weft_ctx *ctx, double each)
 {
   return 1 + (int64_t) (ctx->threads * 2e7 / (each + 1));
@@ -34,7 +34,7 @@ static size_t place_of(const value_set *set, double v)
   return at;
 }
 
-/* The number of times of the commonest value; `few` as in the header. */
+/* How often the commonest value occurs; `few` as in the header. */
 static int32_t count_values(const double *x, size_t n, const value_set *set, int32_t *few)
 {
   int32_t most = 1, different = 0, whole = 1;
@@ -99,8 +99,8 @@ done:
 
 /* ---- medians ---- */
 
-/* Puts the element that belongs at place k there, none greater before it and none smaller behind. Pivots are drawn, so
- * that no order of values is a bad one. */
+/* Puts the element that belongs at place k there, with none greater before it and none smaller after it. Pivots are
+ * drawn at random, so that no order of values is a bad case. */
 static void select_place(double *v, size_t n, size_t k)
 {
   size_t low = 0, high = n - 1;

@@ -33,7 +33,7 @@ typedef struct weft_ctx {
   int lane; /* which of the call's host threads: 0 the caller's, 1 .. device_count those of spread.h */
   double device_limit;        /* bytes of each device's memory that may be used; 0: what is free */
   weft_memory *memory;        /* the process-wide account */
-  int64_t column;             /* the column an input error speaks of, from 0; -1: none */
+  int64_t column;             /* the column that an input error is about, from 0; -1: none */
   char message[1024];         /* for the user, when the status is not WEFT_OK */
   struct weft_meeting *meeting; /* of the call's parts, in a part of several (meet.h); else NULL */
   int part;                   /* which one */
@@ -57,9 +57,9 @@ weft_status weft_fail_column(weft_ctx *ctx, size_t column, const char *format, .
  * 100 ms of work; `done` of `total` moves the progress bar. */
 weft_status weft_poll(weft_ctx *ctx, double done, double total);
 
-/* Of a clock that only goes forward. */
+/* Seconds of a monotonic clock. */
 double weft_seconds(void);
-/* Of the processor's work for the calling thread. */
+/* Seconds of processor time that the calling thread has used. */
 double weft_thread_seconds(void);
 
 /* An out-of-memory error that says what was needed and what is free. `where` is "host" or "device"; `have` < 0 when

@@ -52,7 +52,7 @@ bool weft_device_compiled_for(const void *kernel, int version)
 }
 
 /* What has been allowed, a bit per device: asking the driver takes microseconds, and a search over triples launches
- * once per feature. A kernel that finds no room in the table is asked for each time. */
+ * once per feature. For a kernel that finds no room in the table, the driver is asked each time. */
 static struct { const void *kernel; uint64_t devices; } allowed[512];
 
 static uint64_t *allowed_on(const void *kernel)

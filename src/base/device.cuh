@@ -41,8 +41,8 @@ double weft_device_available(weft_ctx *ctx);
 /* How many items of `bytes_each` fit beside `fixed` bytes: between 1 and `items`, or 0 with the error filled. */
 size_t weft_device_chunk(weft_ctx *ctx, size_t items, double bytes_each, double fixed);
 
-/* Whether the kernel's code, as the driver took it for this device, was compiled for compute capability `version` / 10
- * or later: a newer device runs code of an older one, in which newer instructions are left out. */
+/* Whether the kernel's code, as the driver loaded it for this device, was compiled for compute capability `version` /
+ * 10 or later: a newer device runs code of an older one, in which newer instructions are left out. */
 bool weft_device_compiled_for(const void *kernel, int version);
 
 /* Lets launches of the kernel ask for `bytes` of shared memory beyond what it declares. The limit belongs to the

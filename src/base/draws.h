@@ -40,7 +40,7 @@ static WEFT_HD inline double weft_draw_uniform(weft_rng rng, uint64_t index)
   return weft_u01(w.v[0], w.v[1]);
 }
 
-/* Box and Muller 1958. The second normal of the pair is left, so that one index is one draw; |x| is below 8.6. */
+/* Box and Muller 1958. The second normal of the pair is discarded, so that one index is one draw; |x| is below 8.6. */
 static WEFT_HD inline double weft_normal_of(weft_u32x4 w)
 {
   double sine, cosine, radius = weft_sqrt(weft_mul(-2.0, weft_log(weft_u01(w.v[0], w.v[1]))));
@@ -165,7 +165,7 @@ static WEFT_HD inline uint64_t weft_draw_below(weft_rng rng, uint64_t index, uin
     for (int half = 0; half < 2; half++) {
       high = weft_multiply_high(((uint64_t) w.v[2 * half] << 32) | w.v[2 * half + 1], n, &low);
       if (low >= n) return high;
-      /* of 2^64 words, the first 2^64 mod n of each result's run are one too many: the division is rarely needed */
+      /* rejects 2^64 mod n of all words, so that each result has as many; the division is rarely needed */
       if (!biased_known) { biased = (0 - n) % n; biased_known = 1; }
       if (low >= biased) return high;
     }

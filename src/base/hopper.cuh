@@ -55,7 +55,7 @@ __device__ static inline void product_fence() { asm volatile("wgmma.fence.sync.a
 __device__ static inline void fence_operands() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 __device__ static inline void product_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
-/* Until all but the last PENDING commits are through. */
+/* Waits until all but the last PENDING commits are complete. */
 template <int PENDING> __device__ static inline void product_wait()
 {
   asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(PENDING) : "memory");

@@ -1,5 +1,5 @@
-/* What parts on several devices say to each other (meet.h), by copies from device to device: sums and shares of vectors
- * that each part has on its own. Sums are added in the parts' order, so all parts get the same bits, whatever the
+/* What parts on several devices exchange (meet.h), by copies from device to device: sums and shares of vectors of which
+ * each part has its own. Sums are added in the order of the parts, so that all parts get the same bits, whatever the
  * connection.
  *
  * A sum goes in two steps, as every number travels twice at most then: each part adds up its own slice of all parts'
@@ -36,7 +36,7 @@ done:
   return st;
 }
 
-/* Waits for the stream, then for the others' looks. */
+/* Waits for the stream, then until the others have read. */
 static weft_status end_looking(weft_device_arena *arena, weft_status st)
 {
   weft_ctx *ctx = arena->ctx;

@@ -18,7 +18,7 @@
 
 /* A mapped file that another process makes shorter has pages without a file behind them; looking at one raises SIGBUS,
  * which would end R. The handler puts zeros in place of what is gone, and counts: weft_glue_run() then fails. Entries
- * are never freed, only used again, since a handler in another thread may be looking at the list. */
+ * are never freed, only reused, since a handler in another thread may be looking at the list. */
 typedef struct weft_mapping {
   struct weft_mapping *next;
   atomic_uintptr_t start; /* 0: not in use */

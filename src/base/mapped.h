@@ -12,6 +12,6 @@ void weft_unmap(weft_mapped *mapped);
 /* How often so far bytes were read that a mapped file no longer has; they read as zeros. */
 int weft_mapped_lost(void);
 
-/* Says that new memory will be filled throughout: from pages of 2 MB, where the system has such, most of what first
- * touches cost is saved. */
+/* Tells the system that all of this new memory will be filled: where it has pages of 2 MB, these save most of the cost
+ * of touching memory for the first time. */
 void weft_expect_large_pages(void *block, size_t bytes);

@@ -10,7 +10,7 @@
 #include "arena.h"
 #include "meet.h"
 
-#define EAGER 4000 /* looks before the processor is given up */
+#define EAGER 4000 /* looks before the processor is yielded */
 
 static void give_way(int looks)
 {
@@ -46,8 +46,8 @@ static weft_status alone(weft_ctx *ctx)
   return st != WEFT_OK ? st : weft_fail(ctx, WEFT_ERR_INTERNAL, "parts of a call did not come to the same meetings");
 }
 
-/* Waits until all have come. Unless `firm`, leaves when told to stop; `firm`, when those who have not come have
- * ended. */
+/* Waits until all have come. Unless `firm`, leaves when told to stop or when a part has ended; if `firm`, leaves early
+ * only when all parts that have not come have ended. */
 static weft_status wait_for_all(weft_ctx *ctx, int firm)
 {
   weft_meeting *m = ctx->meeting;
@@ -71,7 +71,7 @@ static weft_status wait_for_all(weft_ctx *ctx, int firm)
     else if (firm ? m->arrived + m->ended >= m->parts : m->ended > 0) st = alone(ctx);
     else if (!firm) st = weft_poll(ctx, 0, 0);
     if (st != WEFT_OK && !firm)
-      m->arrived--; /* the round cannot come about; those who come are not to count on this part */
+      m->arrived--; /* the round cannot take place; parts that come later must not count this one */
     release_lock(m);
     if (st != WEFT_OK) return st;
   }

@@ -30,7 +30,7 @@ weft_status weft_meet_add(weft_ctx *ctx, double *x, size_t count);
 /* Part r's sizes[r] bytes to all[r]. */
 weft_status weft_meet_gather(weft_ctx *ctx, const void *mine, const uint64_t *sizes, unsigned char **all);
 
-/* A part comes to no more meetings. */
+/* This part will come to no more meetings. */
 void weft_meet_leave(weft_meeting *meeting);
 
 #ifdef __cplusplus

@@ -38,10 +38,10 @@ long weft_woken(void);
 extern "C" {
 #endif
 
-/* Threads for a region of so many operations of about a nanosecond each: all of them or one. A region ends when its
- * last thread has run, which takes some ten microseconds if processors are free, and milliseconds if other programs
- * keep them busy. No number in between is used: a team that shrinks ends its threads, and the next larger one has to
- * start them again. */
+/* Threads for a region with this many operations of about a nanosecond each: all of them or one. A region ends when its
+ * last thread has finished, which takes some ten microseconds if processors are free, and milliseconds if other
+ * programs keep them busy. No number in between is used: a team that shrinks ends its threads, and the next larger one
+ * has to start them again. */
 static inline int weft_threads_worth(int most, double operations)
 {
   return operations < 5e5 ? 1 : most;

@@ -15,7 +15,7 @@
 #define HEIGHT 192  /* a multiple of all strip heights */
 #define WIDTH 1024  /* a multiple of all strip widths */
 #define MOST_TILE 192
-#define SERIAL_FLOPS 2e7 /* below it, waking threads costs more than they do, on a busy machine much more */
+#define SERIAL_FLOPS 2e7 /* below it, waking threads costs more than they save, on a busy machine much more */
 
 #if defined(__GNUC__)
 # define LANES 2
@@ -80,7 +80,7 @@ static inline double entry(const weft_view *v, size_t i, size_t j)
   return v->row ? x * v->row[i] : x;
 }
 
-/* Four columns at a time, so that what is written stands together. */
+/* Four columns at a time, so that neighbouring addresses are written together. */
 static void pack_transposed(const weft_view *v, size_t i, size_t count, size_t high, size_t k, size_t depth,
                             double *out)
 {

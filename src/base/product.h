@@ -1,9 +1,9 @@
 /* Matrix products on the CPU: C := alpha op(A) op(B) + beta C, column major.
  *
- * A BLAS would do, but not all that is needed here: X is centred, scaled and weighted while it is packed, so that no
+ * A BLAS would not do all that is needed here: X is centred, scaled and weighted while it is packed, so that no
  * centred copy exists and nothing is lost to cancellation; every entry of C is summed in an order that does not depend
- * on the number of threads, so that results are the same bits; the work stops for the user between panels; and it is
- * fast under any R, also one with the reference BLAS. */
+ * on the number of threads, so that results are the same bits; the user can interrupt the work between panels; and it
+ * is fast with any R, even one that uses the reference BLAS. */
 #pragma once
 
 #include "context.h"

@@ -1,4 +1,4 @@
-/* The micro-kernels, included once for each instruction set, whose macros end here.
+/* The micro-kernels, included once for each instruction set, whose macros are undefined at the end.
  *   tile   tile (ROWS × COLS, column major) := sum over k of a_k b_k', where `a` holds ROWS and `b` COLS numbers for
  *          each k; ROWS is VECTORS vectors of LANES doubles
  *   dots   out (DOTS_X × DOTS_U, column major) := inner products of the columns x (less their centre) with the columns

@@ -1,6 +1,6 @@
-/* What native code says to the other ranks of a job: several R processes that mpirun started (R/ranks.R, src/mpi). In
- * weft.so alone; from R's thread alone; every rank must make the same calls in the same order. A process by itself
- * is rank 0 of 1. */
+/* What native code says to the other ranks of a job: several R processes that mpirun started (R/ranks.R, src/mpi). Only
+ * in weft.so, and only from R's thread; every rank must make the same calls in the same order. A process by itself is
+ * rank 0 of 1. */
 #pragma once
 
 #include "backend.h"

@@ -1,5 +1,5 @@
-/* The rates of the host, see rates.h: each the best of some short runs, since other work on the machine only slows
- * them; of a core's more, which is also slow until its clock is up. */
+/* The rates of the host, see rates.h: each the best of some short runs, since other work on the machine can only slow
+ * them down. A core's own rate takes more runs, because a core is also slow until its clock has risen. */
 #include "arena.h"
 #include "loops.h"
 #include "parallel.h"

@@ -29,7 +29,7 @@ static R_xlen_t first_bad(const int *at, R_xlen_t from, R_xlen_t to, int size, i
   return -1;
 }
 
-/* The same as yes or no, at the speed of memory: where all rise, the first and the last say where they lie. */
+/* The same as yes or no, at the speed of memory: where all increase, the first and the last bound the others. */
 static int some_bad(const int *at, R_xlen_t from, R_xlen_t to, int size)
 {
   if (from == to) return 0;

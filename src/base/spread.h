@@ -3,8 +3,8 @@
  *   static weft_status part(weft_ctx *ctx, size_t part, void *data) { ... }   part: 0 .. device_count - 1 of the call
  *   WEFT_TRY(weft_spread(ctx, part, &job));
  *
- * The threads never come to R: their polls only look whether to stop, and the caller's thread, which waits for them,
- * polls for all. When one fails the others stop at their next poll; the error is that of the first part that failed by
+ * The threads never enter R: their polls only check whether to stop, and the caller's thread, which waits for them,
+ * polls for all. When one fails, the others stop at their next poll; the error is that of the first part that failed by
  * itself. With one device the caller's thread runs part 0 itself, in its own context; otherwise the parts may meet
  * (meet.h). */
 #pragma once

@@ -1,6 +1,6 @@
 /* Candidate parents for a search of many nodes; see bn_search.h. Each node's own greedy search over all nodes finds
- * what belongs around it: its parents, its children, and parents of these. What scores best alone joins them. Who is a
- * candidate of a node has that node as a candidate, too, where that is allowed. */
+ * what belongs around it: its parents, its children, and parents of these. What scores best alone joins them. If one
+ * node is a candidate of another, the other becomes a candidate of the first, too, where that is allowed. */
 #include <string.h>
 #include "../base/topk.h"
 #include "bn_search.h"
@@ -13,7 +13,7 @@ typedef struct near_job {
   int64_t *value;
   weft_scored *list;          /* a thread: p */
   const int32_t *place, *dag; /* widening */
-  int32_t *found;             /* p: who raises the score most, -1: nobody */
+  int32_t *found;             /* p: which node raises the score most, -1: none */
 } near_job;
 
 static weft_status make_job(weft_arena *mem, const weft_bn_search *search, weft_bn_scorer *scorers, weft_bn_near *near,
@@ -30,7 +30,7 @@ done:
   return st;
 }
 
-/* What scores best alone, `width` of them, also what does not pay by itself: two may together. */
+/* The `width` nodes that score best alone, even those that do not raise the score by themselves: two may together. */
 static void mark_single(const near_job *job, size_t i, const size_t *more, const int64_t *value, size_t count,
                         weft_scored *list)
 {
@@ -71,7 +71,7 @@ static void near_task(void *data, size_t i, int thread)
 
 #define MOST_COVARIANCES ((size_t) 1 << 27) /* beyond them they are looked up in the scatter matrix: 1 GiB */
 
-/* What scores of a node with candidates need of the scatter matrix, side by side; see bn_search.h. */
+/* The part of the scatter matrix that scores of a node with its candidates need, side by side; see bn_search.h. */
 static weft_status copy_covariances(weft_arena *mem, const weft_bn_ready *ready, weft_bn_near *near)
 {
   weft_status st = WEFT_OK;

@@ -55,8 +55,8 @@ done:
   return st;
 }
 
-/* What all sets of a node have: `needs` its parents, `needed` the other way round; both p × words. `placed`, `ready`:
- * words. */
+/* What all sets of a node have in common: `needs` its parents, `needed` the converse; both p × words. `placed`,
+ * `ready`: words. */
 typedef struct order_room { uint64_t *needs, *needed, *placed, *ready; } order_room;
 
 static weft_status open_order_room(weft_arena *mem, const weft_bn_lists *lists, order_room *out)
@@ -167,7 +167,7 @@ done:
   return st;
 }
 
-/* Layers as they were left, or drawn given the order. `number`: of the replica among all. */
+/* Layers as the caller gives them, or drawn given the order. `number`: of the replica among all. */
 static weft_status start_layers(weft_ctx *ctx, const chain_job *job, size_t number, const int32_t *layer,
                                 weft_bn_replica *r)
 {
@@ -250,7 +250,7 @@ static int64_t draw_graph(const weft_bn_lists *lists, const weft_bn_replica *r, 
   return score;
 }
 
-/* What is kept of the coldest order after iteration `it` (from 1). */
+/* Records the coldest order after iteration `it` (from 1). */
 static void save(const chain_job *job, size_t c, size_t it)
 {
   const weft_bn_run *run = job->run;

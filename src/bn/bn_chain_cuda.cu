@@ -11,7 +11,7 @@
 #include "bn_layer_steps.cuh"
 
 #define LAUNCH_SECONDS 0.03
-#define MOST_STEPS 0x40000000u /* between two looks at what is due */
+#define MOST_STEPS 0x40000000u /* between two checks of what is due */
 
 /* ---- kernels ---- */
 

@@ -10,9 +10,9 @@
  *   place   p of 32 bits           position of a node, in place of `before` where masks would be wider than two words
  * (max)
  *
- * Max: a node between the two positions goes on with its best set or looks for another one, in the list of its sets,
- * best first. Up to 128 nodes: lanes hold two or four nodes each in registers, with the masks of their predecessors and
- * best sets, and as many places of the order; shared memory has what they held when a launch or a swap of temperatures
+ * Max: a node between the two positions keeps its best set or looks for another one, in the list of its sets, best
+ * first. Up to 128 nodes: lanes hold two or four nodes each in registers, with the masks of their predecessors and best
+ * sets, and as many places of the order; shared memory has what they held when a launch or a swap of temperatures
  * began. More nodes: lanes take the positions between, and a set fits when its members' positions come before. Sum:
  * bn_chain_sums.cuh. */
 #pragma once
@@ -276,7 +276,7 @@ __device__ static void swap_with_next(const chain_job &job, uint32_t *slot, int6
   score[1] = other_score;
 }
 
-/* What the draws of 32 steps say, a step a lane: where it moves what, and the logarithm that decides its acceptance. */
+/* What the draws of 32 steps decide, one step per lane: what moves where, and the logarithm for its acceptance. */
 struct drawn { uint32_t move; double log_u; };
 
 __device__ static drawn draw_steps(const weft_rng &rng, uint64_t number, uint32_t p, uint32_t lane)
@@ -294,7 +294,7 @@ __device__ static weft_bn_move drawn_move(const drawn &steps, uint32_t number)
   return { (int) (packed >> 30), 0, 0, 0, 0, (int32_t) (packed >> 15 & 0x7fff), (int32_t) (packed & 0x7fff) };
 }
 
-/* What a temperature carries along; of `bar` on, a score may join the best graphs. */
+/* What a temperature carries along; from `bar` on, a score may join the best graphs. */
 struct walker { int64_t score; uint32_t *accepted; int64_t bar; uint64_t list; };
 
 /* The proposed graph is in r.fresh_pick. */
@@ -356,8 +356,8 @@ __device__ static __forceinline__ void store_nodes(const chain_job &job, const r
   __syncwarp();
 }
 
-/* Number v of those that the lanes hold. By masks: a choice would become an index, and what is indexed lies in
- * memory. */
+/* Number v of those that the lanes hold. It is picked by masks: a choice would become an index, and arrays that are
+ * indexed lie in memory. */
 template <int K>
 __device__ static uint32_t number_of(const uint32_t (&held)[K], int32_t v)
 {
@@ -455,7 +455,7 @@ __device__ static __forceinline__ void step_max(const chain_job &job, const repl
     lost_by_y[h] = mid[h] | lost[h];
   }
 #pragma unroll
-  for (int k = 0; k < P; k++) { /* without branches, which would be taken one after the other */
+  for (int k = 0; k < P; k++) { /* without branches, which would be executed one after the other */
     const int32_t z = (int32_t) lane + 32 * k;
     const uint32_t between = -(mid[k] >> lane & 1), is_x = -(uint32_t) (z == m.x), is_y = -(uint32_t) (z == y);
     best[k] = own.best[k];
@@ -484,7 +484,7 @@ __device__ static __forceinline__ void step_max(const chain_job &job, const repl
       const uint32_t found =
           first_within<W>(job, loses && !gains ? now + 1 : __shfl_sync(FULL, own.first[k], who), last, before, lane);
       if (found == last) {
-        if (loses) return; /* no set is left to it */
+        if (loses) return; /* no set is left for it */
         continue;
       }
       changed = true;

@@ -1,8 +1,8 @@
 /* Steps of chains that score an order by the sum over its graphs, many chains per block.
  *
  * A step asks for the values of about ten nodes, each a sum over thousands of sets; 4,096 chains that read those one by
- * one ask for more than the second-level cache gives. So the chains of a block go in step, and a node's sets are read
- * once for all that ask for it:
+ * one ask for more than the second-level cache gives. So the chains of a block proceed in step, and a node's sets are
+ * read once for all that ask for it:
  *
  *   ask       a warp per chain     proposes a move and enters the chain at every node that needs a new value
  *   values    a warp per node      takes up to twelve of its chains: a lane per set, a partial sum per chain
@@ -22,7 +22,7 @@
 #include "bn_chain_steps.cuh"
 
 #define WARPS 8
-#define BLOCKS_EACH 2           /* a multiprocessor: while one waits at a barrier the other goes on */
+#define BLOCKS_EACH 2           /* a multiprocessor: while one waits at a barrier the other continues */
 #define MOST_CHAINS 64          /* a block */
 #define MOST_COLUMNS 12         /* chains that a warp takes at once */
 #define WIDE_COLUMNS 4

@@ -1,13 +1,13 @@
-/* Best moves through an order; see bn_search.h. Where a node stands matters to itself and to those whose candidate it
- * is: a move is scored by their trees alone, at every place between two nodes that matter. At first nodes are put in
- * one by one, each at its best place. Then nodes wait in a queue; a move puts back those whose scores it changed. When
- * the queue is empty, all nodes are tried once more; when none moves, the order is left with a kick: some nodes that
- * are near each other go to random places, and the search goes on from there. What is worse than before is taken back.
- */
+/* Best moves through an order; see bn_search.h. The position of a node matters to itself and to those whose candidate
+ * it is: a move is scored by their trees alone, at every place between two nodes that matter. At first nodes are
+ * inserted one by one, each at its best place. Then nodes wait in a queue; a move puts back those whose scores it
+ * changed. When the queue is empty, all nodes are tried once more; when none moves, the order is left by a kick: some
+ * nodes that are near each other go to random places, and the search continues from there. If the result is worse than
+ * before, it is undone. */
 #include <string.h>
 #include "bn_climb.h"
 
-#define TIE_UNITS 8     /* scores that are equal by arithmetic may differ by so much */
+#define TIE_UNITS 8     /* scores that are equal mathematically may differ by so much */
 #define KICKED 5        /* nodes that a kick moves, at most */
 
 weft_status weft_bn_climber_make(weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
@@ -50,7 +50,8 @@ static void set_places(weft_bn_climber *c)
   for (size_t k = 0; k < c->problem->p; k++) c->place[c->order[k]] = (int32_t) k;
 }
 
-/* At random, parents that are required before their children: each time one of the nodes that lack nobody. */
+/* At random, required parents before their children: each time one of the nodes whose required parents are all
+ * placed. */
 void weft_bn_climber_shuffle(weft_bn_climber *c)
 {
   const size_t p = c->problem->p;
@@ -148,13 +149,13 @@ static int64_t value_at(weft_bn_climber *c, weft_bn_scorer *scorer, size_t i, in
   return weft_bn_trees_value(c->trees, scorer, i, prefix, asked_for, NULL, NULL);
 }
 
-/* The value of node i as the order is now. */
+/* The value of node i in the present order. */
 static int64_t value_now(weft_bn_climber *c, weft_bn_scorer *scorer, size_t i)
 {
   return value_at(c, scorer, i, c->place[i], -1, 0, &c->asked_for[i]);
 }
 
-/* Those around i wait when its value is another now. */
+/* The nodes around i are queued when its value has changed. */
 static void renew(weft_bn_climber *c, weft_bn_scorer *scorer, size_t i)
 {
   const int64_t now = value_now(c, scorer, i);
@@ -173,7 +174,7 @@ static void value_all(weft_bn_climber *c, weft_bn_scorer *scorer)
 
 /* ---- one move ---- */
 
-/* Nodes that matter to where v stands, ascending by place; flags say why. Returns how many. */
+/* Nodes that matter to the position of v, ascending by place; flags say why. Returns how many. */
 enum { KID = 1, PARENT = 2 };
 
 static size_t list_relevant(weft_bn_climber *c, size_t v)
@@ -203,7 +204,7 @@ static size_t list_relevant(weft_bn_climber *c, size_t v)
   return count;
 }
 
-/* Where v is best; returns its place in the order without it, which is its own when nothing is better. */
+/* Finds the best place for v; returns its place in the order without it, which is its own when nothing is better. */
 static int32_t best_place(weft_bn_climber *c, weft_bn_scorer *scorer, size_t v)
 {
   uint8_t *why = c->why;
@@ -322,7 +323,7 @@ static void put_in(weft_bn_climber *c, weft_bn_scorer *scorer)
   if (c->present == c->problem->p) all_wait(c);
 }
 
-/* The queue is empty: all nodes once more, the next kick, or the end. */
+/* When the queue is empty: queues all nodes once more, or begins the next kick, or ends. */
 static void settle(weft_bn_climber *c, weft_bn_scorer *scorer)
 {
   if (!c->checked) {
@@ -330,7 +331,7 @@ static void settle(weft_bn_climber *c, weft_bn_scorer *scorer)
     all_wait(c);
     return;
   }
-  if (c->total >= c->best_total) keep_best(c); /* equal ones too: many orders have the same network */
+  if (c->total >= c->best_total) keep_best(c); /* equal ones, too: many orders have the same network */
   else back_to_best(c);
   if (c->kicks_left) {
     c->kicks_left--;
@@ -398,7 +399,7 @@ void weft_bn_climber_follow(weft_bn_climber *lane, const weft_bn_climber *from, 
   back_to_best(lane);
   nobody_waits(lane);
   lane->present = p;
-  lane->draws = (uint64_t) (first + 1) << 32; /* no climber draws so often by itself */
+  lane->draws = (uint64_t) (first + 1) << 32; /* no climber draws as often as this by itself */
   lane->kicks_left = kicks;
   lane->lane = lane->local = lane->checked = 1;
   lane->done = lane->stale = 0;
@@ -411,7 +412,7 @@ void weft_bn_climber_take_over(weft_bn_climber *c, const weft_bn_climber *lane, 
   const size_t p = c->problem->p;
   int any = 0, fits = 1;
   if (!lane->best_moved) return;
-  c->local = 1; /* no neighbours: nobody moves */
+  c->local = 1; /* no neighbours: nothing moves */
   for (size_t at = 0; at < p && fits; at++) {
     const int32_t v = lane->best_order[at];
     int32_t low, high;

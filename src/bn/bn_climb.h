@@ -1,8 +1,8 @@
-/* One order that is made better by best moves of its nodes (bn_climb.c); many of them are a search (bn_search.c).
+/* One order that is improved by best moves of its nodes (bn_climb.c); a search has many of them (bn_search.c).
  *
- * A climber with kicks left goes on from its best order after each. A *lane* takes over another climber's best order,
- * tries kicks of its own, and notes whom it moved for good; then the climber places these as the lane has them, and
- * keeps that if the score is no worse. Lanes from the same order can be tried at once. */
+ * A climber with kicks left continues from its best order after each. A *lane* takes over another climber's best order,
+ * tries kicks of its own, and notes which nodes it moved for good; then the climber places these as the lane has them,
+ * and keeps the result if the score is no worse. Lanes from the same order can be tried at once. */
 #pragma once
 
 #include "../base/draws.h"
@@ -15,9 +15,9 @@ typedef struct weft_bn_climber {
   weft_rng rng;
   uint64_t draws;
   int32_t *order, *place, *queue;
-  size_t present;             /* the first so many of the order count; the others are still to be put in */
+  size_t present;             /* only the first so many of the order count; the others are still to be inserted */
   int64_t *value;             /* p: of each node's parents */
-  uint64_t *asked_for;        /* p: who would change that by coming before it or not any more (weft_bn_bit) */
+  uint64_t *asked_for;        /* p: whose place before or after it matters to that (weft_bn_bit) */
   uint8_t *waits;             /* p: in the queue */
   size_t first, waiting;      /* queue: a ring of p */
   int64_t total;
@@ -25,14 +25,14 @@ typedef struct weft_bn_climber {
   int32_t *best_order;
   int64_t *best_value, best_total;
   uint64_t *best_asked_for;
-  /* whom a lane moved, in the best order the first best_moved of them */
+  /* the nodes that a lane moved, in the best order the first best_moved of them */
   uint8_t *is_moved;          /* p */
   int32_t *moved;             /* p */
   size_t moved_count, best_moved;
   size_t kicks_left;
   int lane;
   int64_t began_total;        /* of the order from which a lane began */
-  int local;                  /* after a kick: who changed waits, those around it do not */
+  int local;                  /* after a kick: a node that changed is queued, those around it are not */
   int checked;                /* all nodes were tried since anything moved, or need not be */
   int stale;                  /* values are those of other candidates */
   int done;
@@ -45,12 +45,12 @@ typedef struct weft_bn_climber {
 
 weft_status weft_bn_climber_make(weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
                                  weft_bn_trees *trees, size_t number, weft_bn_climber *out);
-/* A random order, into which no node is put yet. */
+/* A random order, into which no node has been inserted yet. */
 void weft_bn_climber_shuffle(weft_bn_climber *c);
-/* Makes it ready to climb, and then to use the kicks. `grown` (not NULL): only those with new candidates, and those
- * around them, wait at first. */
+/* Prepares it to climb, and then to use the kicks. `grown` (not NULL): at first, only nodes with new candidates and
+ * those around them are queued. */
 void weft_bn_climber_begin(weft_bn_climber *c, size_t kicks, const uint8_t *grown);
-/* Climbs on until so many sets were scored and values asked for, or until it is done. */
+/* Goes on climbing until so many sets have been scored and values asked for, or until it is done. */
 void weft_bn_climber_advance(weft_bn_climber *c, weft_bn_scorer *scorer, double portion);
 /* Makes a lane of another climber's best order, whose kicks are those from number `first` on. */
 void weft_bn_climber_follow(weft_bn_climber *lane, const weft_bn_climber *from, size_t first, size_t kicks);

@@ -1,5 +1,6 @@
 /* Counting cells by refinement; see bn_count.h. The leaf is the hot loop of every score table: planes of eight cells
- * are met with the planes of one more node, a 512-bit AND and a popcount a word, and f is gathered by count. */
+ * are intersected with the planes of one more node, a 512-bit AND and a popcount per word, and f is gathered by
+ * count. */
 #include <math.h>
 #include <string.h>
 #include "../base/bits.h"
@@ -11,7 +12,7 @@
 
 #define LANES 8
 /* What the planes of one set of cells may take, and what of that stays in the second-level cache: beyond it a word
- * takes some four times as long, which is still far less than to walk the rows. */
+ * takes about four times as long, which is still far less than walking the rows. */
 #define PLANE_BYTES ((size_t) 2 << 20)
 #define NEAR_BYTES ((size_t) 192 << 10)
 #define FAR_FACTOR 4
@@ -152,7 +153,7 @@ static void rows_from_planes(const weft_bn_columns *columns, weft_bn_cells *c)
   c->has_rows = 1;
 }
 
-/* Time of meeting the cells with r - 1 planes against walking the rows, both in about nanoseconds. */
+/* Time of intersecting the cells with r - 1 planes against walking the rows, both roughly in nanoseconds. */
 static int planes_pay(const weft_bn_columns *columns, const weft_bn_cells *c, size_t v)
 {
   if (!c->has_planes || !columns->planes[v]) return 0;

@@ -2,7 +2,7 @@
 #include "bn_chain.h"
 
 #if WEFT_SIMD_X86
-/* A 64-bit lane a draw; the upper half of a word is whatever a product left there, which no product reads. */
+/* A 64-bit lane per draw; the upper half of a word is whatever a product left there, which no product reads. */
 WEFT_TARGET_AVX512
 static void draw_eight_avx512(weft_rng rng, uint64_t first, weft_u32x4 *out)
 {

@@ -1,9 +1,9 @@
 /* Scores of a Gaussian node with one more parent, for many at once, and with one parent less, for each; see
  * bn_search.h. A family is a list of rows of one matrix of covariances, its parents ascending and the child last. With
- * its Cholesky factor L, what a candidate has beside the parents is its row of L, and the logarithm of the determinant
- * grows by that of what is left of its variance. Sixteen candidates are lanes of two registers; each lane's arithmetic
- * is the same with any instruction set. For a parent less, the determinant without a member is that of all times the
- * member's diagonal entry of the inverse, L^-T L^-1. */
+ * its Cholesky factor L, what a candidate adds to the parents is its row of L, and the logarithm of the determinant
+ * grows by that of the candidate's residual variance. Sixteen candidates are lanes of two registers; each lane's
+ * arithmetic is the same with any instruction set. For one parent less, the determinant without a member is that of all
+ * times the member's diagonal entry of the inverse, L^-T L^-1. */
 #include "../base/loops.h"
 #include "bn_search.h"
 
@@ -30,7 +30,7 @@ static law law_of(const weft_bn_ready *ready, size_t group, size_t m)
                  weft_bn_gauss_coefficient(ready, group, m), ready->unit };
 }
 
-/* The nearest whole number of a value below 2^51 in size: adding 1.5 · 2^52 leaves it in the last bits. */
+/* The nearest whole number of a value below 2^51 in magnitude: adding 1.5 · 2^52 leaves it in the last bits. */
 INLINE int64_t whole(double x)
 {
   const double shift = 6755399441055744.0;
@@ -56,7 +56,7 @@ INLINE void extend(const step *s)
   for (size_t j = 0; j < s->m; j++) inverse[j] = 1 / s->factor[j * MOST + j];
   const double *child = s->factor + s->m * MOST;
   for (size_t from = 0; from < s->count; from += LANES) {
-    eight half[MOST][2], left[2], cross[2]; /* two registers: one is added to while the other is waited for */
+    eight half[MOST][2], left[2], cross[2]; /* two registers: one is added to while the other is not ready yet */
     for (size_t r = 0; r < 2; r++) {
       left[r] = *(const eight *) (s->left + from + 8 * r);
       cross[r] = *(const eight *) (s->cross + from + 8 * r);
@@ -85,7 +85,7 @@ INLINE void extend(const step *s)
       *(eight *) (owns + 8 * r) = own;
     }
     WEFT_SIMD_PRAGMA(omp simd)
-    for (size_t k = 0; k < LANES; k++) { /* of what is not fine, of 1: no whole number would hold it */
+    for (size_t k = 0; k < LANES; k++) { /* 1 in place of a bad value, which no whole number could hold */
       const int some = lefts[k] > 0 && owns[k] > 0;
       const double with = s->log_parents + plain_log(some ? lefts[k] : 1);
       out[k] = value_of(s->family, with + plain_log(some ? owns[k] : 1)) - value_of(s->parents, with);
@@ -98,8 +98,8 @@ INLINE void extend(const step *s)
 #define EXTEND(name, target) target static void extend_##name(const step *s) { extend(s); }
 WEFT_VARIANTS(EXTEND)
 
-/* The factor of the members, parents and then the child; *log_parents: of the parents' determinant. What is left of the
- * child's variance is returned. */
+/* The factor of the members, parents and then the child; *log_parents: of the parents' determinant. Returns the child's
+ * residual variance. */
 static double factor_family(const double *matrix, size_t stride, const size_t *parents, size_t m, size_t child,
                             double *factor, double *log_parents)
 {

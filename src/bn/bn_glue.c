@@ -64,8 +64,8 @@ SEXP C_weft_bn_score_kinds(void)
   return out;
 }
 
-/* A matrix of R's has 32-bit dimensions: R/bn-check.R refuses more, and this sees that nothing is written past an
- * end. */
+/* A matrix of R's has 32-bit dimensions: R/bn-check.R refuses more, and this makes sure that nothing is written past
+ * the end. */
 static int dimension(size_t count)
 {
   if (count > INT_MAX) weft_glue_fail(WEFT_ERR_INTERNAL, "A matrix with a side of %.0f.", (double) count);

@@ -79,7 +79,7 @@ static size_t layer_weights(const graph_sums *g, bench *own, size_t c, size_t la
   return k;
 }
 
-/* The first entry of running sums above `share` of the last. */
+/* The first entry of running sums that exceeds the fraction `share` of the last. */
 static size_t find_share(const double *running, size_t count, double share)
 {
   const double wanted = running[count - 1] * share;

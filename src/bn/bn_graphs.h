@@ -9,8 +9,8 @@
  * A term of B(C) is the weight of those graphs in which no node of R has a parent outside C, so that none exceeds B(C);
  * and no T_C(R) exceeds Q(C). So terms are whole numbers, in units that are known beforehand: for B(C) of the power of
  * two above Σ_v a_v(C) B(C + v), which is between B(C) and p B(C); for Q and S of 1. Sums of whole numbers are the same
- * in any order: threads and devices have the same bits. What cancels is lost in units: a unit is 2^-60 of what the sum
- * can be, and a rounding error of B(C) ends up in the result times Q(C).
+ * in any order: threads and devices give the same bits. The loss by cancellation is counted in units: a unit is 2^-60
+ * of what the sum can be, and a rounding error of B(C) enters the result times Q(C).
  *
  * Of the k nodes outside C the first eight are R's low part, eight more its middle part, the others its top part. Each
  * part has the product of its a_v(C), and a term is the product of four numbers (weft_bn_graph_term). */

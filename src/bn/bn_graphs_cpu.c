@@ -21,7 +21,7 @@ typedef struct bench {
 typedef struct graphs_job {
   const weft_bn_graph_plan *plan;
   weft_bn_reals a, after;
-  uint64_t *closed;             /* Q, while that is added up */
+  uint64_t *closed;             /* Q, while it is being added up */
   int shared;                   /* by several threads */
   bench *benches;
   const uint32_t *sets;

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* A problem made ready: fixed point, binomials, columns, one counter per thread. */
+/* A prepared problem: fixed point, binomials, columns, one counter per thread. */
 typedef struct weft_bn_ready {
   const weft_bn_problem *problem;
   int bits;
@@ -40,7 +40,7 @@ weft_status weft_bn_ready_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_pro
 typedef void weft_bn_task(void *data, size_t t, int thread);
 weft_status weft_bn_run_tasks(weft_ctx *ctx, size_t threads, size_t tasks, weft_bn_task *task, void *data, double from,
                               double to);
-/* All of them at once, then one poll; *took gets the seconds. For work that is cut by its caller. */
+/* All of them at once, then one poll; *took gets the seconds. For work that the caller has cut into portions. */
 weft_status weft_bn_run_timed(weft_ctx *ctx, size_t threads, size_t tasks, weft_bn_task *task, void *data, double done,
                               double *took);
 

@@ -16,8 +16,8 @@ typedef struct weft_bn_partition {
   const double *log_factorial;
 } weft_bn_partition;
 
-/* Layers first .. first + old - 1 give way to `fresh` new ones; `ways`: ln of how much likelier the way back is chosen
- * than the way there. */
+/* Layers first .. first + old - 1 are replaced by `fresh` new ones; `ways`: the logarithm of the proposal ratio, that
+ * is, of how much likelier the reverse move is chosen than this one. */
 typedef struct weft_bn_proposal { size_t first, old, fresh; double ways; } weft_bn_proposal;
 
 WIDE void plan_layers(weft_bn_proposal *q, size_t first, size_t old, size_t fresh)
@@ -113,8 +113,8 @@ WIDE int propose_adjacent(weft_bn_partition *l, weft_u32x4 draw, weft_bn_proposa
   return 1;
 }
 
-/* The node is taken out; what is left has some layers, and it may go into any of these and into any gap: the way back
- * has as many places to choose from. */
+/* The node is taken out; what is left has some layers, and it may go into any of these and into any gap: the reverse
+ * move has as many places to choose from. */
 WIDE int propose_shift(weft_bn_partition *l, weft_u32x4 draw, weft_bn_proposal *q, size_t words)
 {
   const int32_t x = (int32_t) below(draw.v[0], l->p);

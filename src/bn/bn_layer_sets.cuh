@@ -106,7 +106,7 @@ __device__ __noinline__ static int64_t layer_value(const chain_job &job, uint32_
   return here.reference + (int64_t) rint(weft_mul(weft_log(part), job.unit));
 }
 
-/* A draw of one of these sets: what is left of a uniform number without the weights of those up to `pick`. */
+/* A draw of one of these sets: what remains of a uniform number after the weights of those up to `pick`. */
 struct drawn_set { double left; int32_t pick; };
 
 /* In a chunk, whose sets `half` are offered; one lane by itself. */

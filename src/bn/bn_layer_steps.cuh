@@ -1,7 +1,7 @@
-/* Steps of chains over partitions into layers (bn_layers.c), a warp a chain. Whatever goes over nodes has a lane per
- * node, and whatever goes over the sets of a node a lane per set; partial sums and their order are those of bn_sum.c.
- * Moves that need no scores are made by one lane (bn_layer_moves.h). A replica's state has, besides values, picks, the
- * order and, as `place`, each node's layer:
+/* Steps of chains over partitions into layers (bn_layers.c), a warp per chain. Loops over nodes have a lane per node,
+ * and loops over the sets of a node have a lane per set; partial sums and their order are those of bn_sum.c. Moves that
+ * need no scores are made by one lane (bn_layer_moves.h). A replica's state has, besides values, picks, the order and,
+ * as `place`, each node's layer:
  *
  *   member   p × words       nodes of a layer             before    (p + 1) × words   of all layers before it
  *   fresh    (p + 1) × words proposed layers              ahead     (p + 2) × words   what comes before these
@@ -19,7 +19,7 @@ __host__ __device__ static inline uint64_t layers_bytes(uint64_t p, uint64_t wor
   return 8 * words * (p + (p + 1) + (p + 1) + (p + 2) + p + 5) + sizeof(layers_plan);
 }
 
-/* Where a part is is found anew whenever it is asked for: in registers they would take the place of better things. */
+/* The address of a part is computed whenever it is needed: kept in a register, it would displace other values. */
 struct layers_view {
   const chain_job &job;
   unsigned char *state;

@@ -2,7 +2,7 @@
  * 2017). The nodes of the first layer have no parents; those of any other have parents in earlier layers, at least one
  * of them in the layer just before. Each graph has one such partition, which is worth the sum over its graphs: a
  * product over nodes of Σ exp(score of the sets within the earlier layers that meet the last of these). Such sums are
- * taken anew, set by set (bn_sum.c): nothing is subtracted, so that nothing cancels.
+ * computed afresh, set by set (bn_sum.c): nothing is subtracted, so that nothing cancels.
  *
  * Moves, each with its probability in sixteenths:
  *   swap     1  two nodes of different layers change places
@@ -12,10 +12,10 @@
  *   reverse  4  a graph is drawn; an edge of it is reversed, and both its nodes get new parents (Grzegorczyk and
  *               Husmeier 2008)
  *   renew    4  a graph is drawn; a node gets new parents among all nodes but its descendants
- * A drawn graph belongs to the present partition with its conditional probability, so that a change of it that leaves
- * the posterior of graphs as it is leaves that of partitions as it is. The last move makes every graph attainable: each
- * node in turn can be given what all its sets have in common. A heated chain's partitions have their weight to the
- * power of beta; given the partition graphs have their own weights, and a change of the graph is accepted by the
+ * The graph is drawn with its conditional probability given the present partition, so that a change of it that leaves
+ * the posterior of graphs invariant leaves that of partitions invariant. The last move makes every graph reachable:
+ * each node in turn can be given what all its sets have in common. A heated chain's partitions have their weight to the
+ * power of beta; given the partition, graphs have their own weights, and a change of the graph is accepted by the
  * partitions' ratio to the power of beta - 1. */
 #include <math.h>
 #include "bn_chain.h"
@@ -23,7 +23,7 @@
 
 #define MEMORY_SLOTS 4096
 
-/* Values of nodes that were asked for lately; `node` is from 1, 0 where there is none. */
+/* Values of nodes that were asked for recently; `node` is from 1, 0 where there is none. */
 typedef struct value_memory { uint64_t *key; uint32_t *node; int64_t *value; } value_memory;
 
 struct weft_bn_layers {
@@ -85,8 +85,8 @@ const uint64_t *weft_bn_layer_before(const weft_bn_lists *lists, const weft_bn_r
 
 /* ---- values ---- */
 
-/* As weft_bn_node_value(), which depends on what is offered alone; what was asked for lately is remembered. When `last`
- * is not empty some of it must be offered. */
+/* As weft_bn_node_value(), which depends only on what is offered; recent values are remembered. When `last` is not
+ * empty, some of it must be offered. */
 WIDE int64_t value_of(const weft_bn_lists *lists, weft_bn_layers *l, size_t z, const uint64_t *before,
                       const uint64_t *last, size_t words)
 {
@@ -296,8 +296,8 @@ WIDE void nth_edge(const weft_bn_layers *l, size_t n, int32_t *from, int32_t *to
   *from = nth_member(l->parents + z * words, n);
 }
 
-/* Edge x -> y: both lose their parents, x gets new ones with y among them, then y. The way back draws y's parents with
- * x among them, then x's. */
+/* Edge x -> y: both lose their parents, x gets new ones with y among them, then y. The reverse move draws y's parents
+ * with x among them, then x's. */
 WIDE int propose_reverse(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t step,
                          weft_u32x4 draw, weft_bn_proposal *q, size_t words)
 {

@@ -23,7 +23,7 @@ static void fill_task(void *data, size_t i, int thread)
 
 #define MOST_LISTED 4
 
-/* The largest size of which all sets are no more than asked for; a set of two is tried whatever they are. */
+/* The largest size whose sets are no more than asked for; sets of two are tried however many they are. */
 static size_t listed_size(const weft_bn_search *search, const weft_bn_near *near)
 {
   for (size_t size = MOST_LISTED; size > 2; size--) {

@@ -44,7 +44,7 @@ static WEFT_HD inline weft_bn_move weft_bn_choose_places(size_t p, weft_u32x4 dr
   return m;
 }
 
-/* Who is at the two places. */
+/* The nodes at the two places. */
 static WEFT_HD inline void weft_bn_name_nodes(weft_bn_move *m, int32_t x, int32_t y)
 {
   m->x = x;
@@ -85,7 +85,7 @@ static WEFT_HD inline uint64_t weft_bn_pick_hash(size_t node, int32_t pick)
 }
 
 /* Graphs found, best first; of equal scores the one with the smaller stamp, which says when it was found first. So what
- * is kept does not depend on the order in which findings are told. */
+ * is kept does not depend on the order in which graphs are reported. */
 typedef struct weft_bn_best {
   size_t most, found;
   int64_t *score;
@@ -137,8 +137,8 @@ weft_status weft_bn_lists_make(weft_arena *mem, const weft_bn_table *table, int 
 /* Fills in the orders to start from, p × replicas, and checks those given. */
 weft_status weft_bn_start_orders(weft_ctx *ctx, const weft_bn_lists *lists, const weft_bn_run *run, int32_t *order);
 
-/* What lists have for layers; whether those given to start from are numbered without gaps, and the error when they or
- * what the nodes can have for parents refuse them (bn_layers.c). */
+/* What lists have for layers; whether the layers to start from are numbered without gaps, and the error when they are
+ * not, or when they leave a node without possible parents (bn_layers.c). */
 weft_status weft_bn_layers_prepare(weft_arena *mem, weft_bn_lists *lists);
 weft_status weft_bn_layers_check(weft_ctx *ctx, size_t p, const weft_bn_run *run, const int32_t *layer);
 weft_status weft_bn_layers_refuse(weft_ctx *ctx);

@@ -1,6 +1,6 @@
 /* Exact edge posteriors over orders on the CPU; see bn_orders.h. A task is a top part: top parts with equally many
- * members do not depend on each other. As many as there are threads are at work, each with a buffer of its own; then
- * what they leave is added to the sets' sums in the order of the top parts, whatever the number of threads. */
+ * members do not depend on each other. As many tasks as there are threads run at once, each with a buffer of its own;
+ * then their results are added to the sets' sums in the order of the top parts, whatever the number of threads. */
 #include <string.h>
 #include "bn_internal.h"
 #include "bn_orders.h"
@@ -156,7 +156,7 @@ static void forward_task(void *data, size_t t, int thread)
                   own->buffer + weft_bn_order_at(plan->slots, mid, 0));
 }
 
-/* Bench t, so that unload_task() knows whose buffer belongs to which top part. */
+/* Bench t, so that unload_task() knows which buffer belongs to which top part. */
 static void backward_task(void *data, size_t t, int thread)
 {
   const orders_job *job = data;

@@ -1,5 +1,5 @@
 /* Sets with one parent from outside the candidates ("plus one"): every set that is kept is tried again with each node
- * that may be an outsider, and what has no better subset joins the node's list. */
+ * that may be an outsider, and those that have no better subset join the node's list. */
 #include <math.h>
 #include <string.h>
 #include "../base/topk.h"
@@ -53,8 +53,8 @@ static void outside_task(void *data, size_t t, int thread)
 
 typedef struct grown_set { int64_t score; uint32_t base, outsider; } grown_set;
 
-/* Marks by NEVER what has a better subset: of the kept sets (the grown set's own base among them, all within the
- * candidates), and of those with outsider k. */
+/* Marks by NEVER the sets that have a better subset: of the kept sets (the grown set's own base among them, all within
+ * the candidates), and of those with outsider k. */
 static void compare_task(void *data, size_t k, int thread)
 {
   outside_job *job = data;

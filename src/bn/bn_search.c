@@ -1,8 +1,8 @@
-/* Starts and kicks of a search; see bn_search.h. Starts are independent of each other. Of many numbers, kicks are tried
- * in lanes (bn_climb.h), several of them at once from the same order, and what they moved is joined in the order of the
- * lanes. How many there are depends on the number of nodes alone, so that threads do not matter. Kicks of categories
- * follow each other: they lead out of orders step by step, which lanes from one order do less well. All that climbs
- * does so in portions, between which R is asked whether to go on. */
+/* Starts and kicks of a search; see bn_search.h. Starts are independent of each other. With many Gaussian nodes, kicks
+ * are tried in lanes (bn_climb.h), several of them at once from the same order, and what they moved is joined in the
+ * order of the lanes. Their number depends on the number of nodes alone, so that threads do not matter. With
+ * categorical nodes, kicks follow each other: they lead away from an order step by step, which lanes from one order do
+ * less well. All climbing is done in portions, between which R is asked whether to go on. */
 #include <math.h>
 #include <string.h>
 #include "../base/parallel.h"
@@ -10,7 +10,7 @@
 
 #define PORTION 2000    /* parent sets scored and values asked for between two polls; grows with what they take */
 #define MOST_WIDENINGS 50
-#define MOSTLY 0.7      /* so much of the trees' room is filled before a climb at most */
+#define MOSTLY 0.7      /* at most so much of the trees' room is filled before a climb */
 #define MOST_LANES 64   /* of a start */
 #define FEW_NODES 256   /* they need no lanes: starts are enough for the threads */
 #define NODES_A_LANE 16 /* kicks that are near each other hinder each other */
@@ -68,7 +68,7 @@ done:
   return st;
 }
 
-/* All starts to where no move helps; with kicks, to where these are used up. */
+/* Takes all starts to where no move helps; with kicks, to where these are used up. */
 static weft_status climb_all(weft_ctx *ctx, search_run *run, size_t kicks, const uint8_t *grown)
 {
   run->kicks = kicks;
@@ -79,8 +79,8 @@ static weft_status climb_all(weft_ctx *ctx, search_run *run, size_t kicks, const
   return climb(ctx, run, run->search->starts);
 }
 
-/* A start takes over what its lanes found: first what is better than the order from which they began, then what is as
- * good, since many orders have the same network. */
+/* A start takes over what its lanes found: first what is better than the order from which they began, then what is
+ * equally good, since many orders have the same network. */
 static void join_task(void *data, size_t t, int thread)
 {
   search_run *run = data;
@@ -142,8 +142,8 @@ done:
   return st;
 }
 
-/* While any start's network would gain by a parent that is no candidate, it becomes one and the search goes on around
- * it; and once more everywhere when that has ended. */
+/* While any start's network would gain by a parent that is no candidate, that node becomes a candidate and the search
+ * continues around it; when that has ended, it continues everywhere once more. */
 static weft_status widen_all(weft_ctx *ctx, search_run *run, weft_arena *mem, weft_bn_found *out)
 {
   weft_status st = WEFT_OK;

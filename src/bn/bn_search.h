@@ -2,7 +2,7 @@
  * order, whose parents are grown and shrunk greedily among the nodes before each (Andrews and others 2023).
  *
  *   bn_scorer.c      scores of single families; bn_gauss.c: of Gaussian ones, many at once
- *   bn_candidates.c  which nodes may be whose parents: what a greedy search over all nodes finds, and what is strongest
+ * bn_candidates.c which nodes may be whose parents: what a greedy search over all nodes finds, and the strongest ones
  *   bn_trees.c       grow-shrink trees: the parents of a node among those before it, remembered
  *   bn_listed.c      beside these, all small sets of parents
  *   bn_climb.c       moves of nodes in one order
@@ -16,7 +16,7 @@
 typedef struct weft_bn_search {
   const weft_bn_problem *problem;
   size_t starts;              /* random orders to begin with */
-  size_t kicks;               /* a start: how often some nodes are moved at random, to be searched from again */
+  size_t kicks;               /* per start: how often some nodes are moved at random and searched from again */
   double listed;              /* small sets of parents are listed in full: so many of them at most; 0: none */
   size_t width;               /* candidates of a node by their own score, beside those that are found together */
   uint64_t key;
@@ -62,7 +62,8 @@ static inline void weft_bn_set_insert(size_t *set, size_t m, size_t v)
   set[m] = v;
 }
 
-/* Who may be whose parent: candidates of i are node[start[i] .. start[i + 1] - 1]; i is one of kid_start[i] .. */
+/* Which nodes may be whose parents: candidates of i are node[start[i] .. start[i + 1] - 1]; i is one of kid_start[i]
+ * .. */
 typedef struct weft_bn_near {
   uint8_t *is;                /* [child, parent] */
   size_t *start, *kid_start;
@@ -120,13 +121,13 @@ typedef struct weft_bn_branch { int64_t score; int32_t node; uint32_t to; } weft
 typedef struct weft_bn_stem { int64_t score, shrunk; uint32_t first, count; } weft_bn_stem;
 
 /* All sets of few candidates that can be the best, best first: what greedy growth misses where only two parents
- * together tell something. Set k of node i, from start[i] on: member[width * k ..], -1 after the last. */
+ * together are informative. Set k of node i, from start[i] on: member[width * k ..], -1 after the last. */
 typedef struct weft_bn_listed { size_t *start, width; int64_t *score; int32_t *member; } weft_bn_listed;
 
 weft_status weft_bn_listed_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
                                 weft_bn_scorer *scorers, weft_bn_listed *out);
 
-/* A node's tree, and whether a thread looks at it; 64 bytes, so that threads that look at others do not wait. */
+/* A node's tree, and whether a thread is using it; 64 bytes, so that threads that use other trees do not wait. */
 typedef struct weft_bn_tree { uint32_t stem; uint8_t busy, apart[59]; } weft_bn_tree;
 
 typedef struct weft_bn_trees {
@@ -140,7 +141,7 @@ typedef struct weft_bn_trees {
   int shared;                 /* by threads */
 } weft_bn_trees;
 
-/* Which nodes come before: those whose place is below `limit`, but `moved`, of which `before` says it. */
+/* Which nodes come before: those whose place is below `limit`; for `moved`, `before` says whether it does. */
 typedef struct weft_bn_prefix { const int32_t *place; int32_t limit, moved; int before; } weft_bn_prefix;
 
 /* With a share of the room for trees. */
@@ -148,11 +149,11 @@ weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_search *search, co
                                const weft_bn_listed *listed, size_t shares, weft_bn_trees *out);
 /* Forgets the trees of the marked nodes, whose candidates are others now. */
 void weft_bn_trees_forget(weft_bn_trees *trees, const uint8_t *which);
-/* Forgets shared trees when more than this part of their room is used. Both are for when no thread looks at trees. */
+/* Forgets shared trees when more than this part of their room is used. Call both only when no thread uses the trees. */
 void weft_bn_trees_tidy(weft_bn_trees *trees, double filled);
-/* The score of node i's parents; with `parents` (not NULL) also who they are, ascending, *m of them. *asked_for has the
- * bits of all nodes of which it mattered whether they come before: the score is the same until one of these does or
- * does no longer. Nodes share bits, so that a bit may be there without its node. */
+/* The score of node i's parents; with `parents` (not NULL) also which they are, ascending, *m of them. *asked_for has
+ * the bits of all nodes for which it mattered whether they come before: the score stays the same until that changes for
+ * one of these. Nodes share bits, so that a bit may be set for another node. */
 int64_t weft_bn_trees_value(weft_bn_trees *trees, weft_bn_scorer *scorer, size_t i, weft_bn_prefix prefix,
                             uint64_t *asked_for, size_t *parents, size_t *m);
 static inline uint64_t weft_bn_bit(int32_t node) { return UINT64_C(1) << (node & 63); }

@@ -1,5 +1,5 @@
 /* What a parent set adds to its raw score: penalty, prior, required parents; and by how much a subset must be better
- * for it to go. */
+ * for the set to be dropped. */
 #include <math.h>
 #include "bn_internal.h"
 
@@ -53,7 +53,7 @@ int64_t weft_bn_set_share(const weft_bn_ready *ready, size_t i, const size_t *pa
   return weft_bn_share_of(share, penalty);
 }
 
-/* Scores that are equal by arithmetic may differ by the rounding of their joint values. */
+/* Scores that are equal mathematically may differ by the rounding of their joint values. */
 #define TIE_UNITS 8
 
 int64_t weft_bn_slack(const weft_bn_ready *ready)

@@ -1,5 +1,5 @@
 /* Ladders dealt over the devices of a call; see bn.h and base/spread.h. A ladder's course depends on the key and its
- * number alone, so each device runs its own and writes them where one run would have. */
+ * number alone, so each device runs its own and writes the results where a single run would have. */
 #include <string.h>
 #include "../base/spread.h"
 #include "bn_move.h"

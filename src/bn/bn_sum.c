@@ -10,7 +10,7 @@
 /* A weight is exp(score - reference); where that would leave the range of a double a zone of chunks with a reference of
  * its own begins. */
 #define ZONE_NATS 600.0
-/* exp(-28) is 7e-13 of what is there. */
+/* exp(-28) is 7e-13 of the first term. */
 #define DEEP_NATS 28.0
 
 typedef weft_bn_chunk chunk;
@@ -262,7 +262,7 @@ int32_t weft_bn_draw_set(const weft_bn_lists *lists, size_t z, const uint64_t *b
   int32_t pick = -1;
   double left = uniform;
   if (last && !any_bit(last, words)) last = NULL;
-  /* the node's value was rounded: when u is not reached the last set that fits stands */
+  /* the node's value was rounded: when u is not reached, the last set that fits is taken */
   for (size_t c = b->begin[z]; c < b->begin[z + 1] && left >= 0; c++) {
     const chunk *one = &b->chunk[c];
     if (one->copies) continue;

@@ -2,7 +2,7 @@
  * sorted result.
  *
  * Raw scores come from joint values when all nodes may be parents of all (one count serves every child of a set), and
- * child by child otherwise. Nodes go through in batches that bound the memory of the raw scores. */
+ * child by child otherwise. Nodes are processed in batches that bound the memory of the raw scores. */
 #include <math.h>
 #include <string.h>
 #include "../base/math.h"
@@ -12,7 +12,7 @@
 
 #define BATCH_SETS ((uint64_t) 2 << 20)
 
-/* ---- making ready ---- */
+/* ---- preparation ---- */
 
 static weft_status make_binomials(weft_arena *mem, size_t most, size_t k_most, weft_bn_binomials *out)
 {

@@ -367,7 +367,7 @@ done:
   return st;
 }
 
-/* Brings what is kept of the batch's nodes to the host, as many nodes at a time as there is room for. */
+/* Sends what is kept of the batch's nodes to the host, as many nodes at a time as there is room for. */
 static weft_status fetch_batch(weft_ctx *ctx, resident *r, const batch *b, weft_arena *keep, weft_bn_node *nodes,
                                const int64_t *score, const unsigned long long *kept, double done)
 {

@@ -11,8 +11,8 @@
  *
  * f is the same table of fixed-point values as on the CPU, made on the host, so that sums have the same bits. No count
  * leaves the registers.
- * Pruning: sets of one size after another; a thread a set takes its raw score from the joint values, or from the count
- * of the node's own sets, adds its share and holds it against the best of its subsets. What stays goes to the host,
+ * Pruning: sets of one size after another; each thread takes a set's raw score from the joint values, or from the count
+ * of the node's own sets, adds its share and compares it with the best of its subsets. What stays goes to the host,
  * which sorts it. */
 #pragma once
 
@@ -186,8 +186,8 @@ __device__ static void sum_tile(const count_job &job, const workspace *mine, int
 enum { STORE, STORE_NEGATIVE, ADD };
 
 /* Rounded sums over the members' cells with every leaf, to out[leaf]. The first `count` members of the workspace
- * have levels; after them may come one plane that all rows are met with. `parents`: cells of the prefix; `kind`: which
- * row of job.table. */
+ * have levels; after them may come one plane with which all rows are intersected. `parents`: cells of the prefix;
+ * `kind`: which row of job.table. */
 template <int M>
 __device__ static void score_leaves(const count_job &job, const universe &u, workspace *mine, uint32_t *bits,
                                     uint16_t *list, uint32_t count, int members, uint32_t parents, uint32_t kind,
@@ -324,7 +324,7 @@ struct prune_job {
   const int64_t *edge;          /* [child + p * parent]; NULL: none */
   const uint8_t *required;      /* the same shape; NULL: none */
   const uint32_t *required_count;
-  const double *penalty;        /* units a parent configuration */
+  const double *penalty;        /* units per parent configuration */
   int64_t *score, *best;
   unsigned long long *kept;
   int64_t slack;
@@ -415,7 +415,7 @@ __global__ static void prune_sets(prune_job job, int any)
   if ((uint32_t) m > u.limit) return;
   const uint64_t count = choose_of(job, u.size, m), step = (uint64_t) gridDim.x * blockDim.x;
   for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x; first < count;
-       first += step) { /* all lanes come to the vote */
+       first += step) { /* all lanes take part in the vote */
     const uint64_t x = first + threadIdx.x;
     const unsigned staying = __ballot_sync(FULL, x < count && prune_set<M>(job, u, m, x));
     if (staying && threadIdx.x % 32 == 0) atomicAdd(job.kept + blockIdx.y, (unsigned long long) __popc(staying));

@@ -1,11 +1,11 @@
 /* Grow-shrink trees; see bn_search.h. The root of a node's tree is the set of its required parents. A stem that was
- * asked for lists the candidates that raise its score, best first: whatever comes before the node, the set grows by the
- * first of them that does. What is left after shrinking depends on the grown set alone.
+ * asked for lists the candidates that raise its score, best first: whichever nodes come before, the set grows by the
+ * first of these candidates that does. What is left after shrinking depends on the grown set alone.
  *
  * Trees of one start are forgotten when their room is used up. Trees that lanes share have a lock for each node: what
- * is asked for decides what is in them, not who asks first. They are forgotten before a climb or a round of kicks when
- * most of the room is used, so that the same sets are scored with any number of threads. If it is used up before, what
- * is missing is scored and not kept until the threads have met. */
+ * is asked for decides what is in them, not which lane asks first. They are forgotten before a climb or a round of
+ * kicks when most of the room is used, so that the same sets are scored with any number of threads. If it is used up
+ * before, what is missing is scored and not kept until the threads have met. */
 #include <sched.h>
 #include <string.h>
 #include "bn_search.h"
@@ -59,7 +59,7 @@ static size_t take(size_t *used, size_t count, size_t most)
   return at + count <= most ? at : NO_ROOM;
 }
 
-/* Where it is; NONE when there is no room and `spare` is the stem. */
+/* Returns its place; NONE when there is no room and `spare` is the stem. */
 static uint32_t new_stem(weft_bn_trees *t, int64_t score, weft_bn_stem *spare)
 {
   const size_t at = take(&t->stems, 1, t->most_stems);
@@ -147,7 +147,7 @@ static int comes_before(const weft_bn_prefix *prefix, int32_t v)
   return v == prefix->moved ? prefix->before : prefix->place[v] < prefix->limit;
 }
 
-/* What is left of the set that grows among the nodes before i. */
+/* What shrinking leaves of the set that grows among the nodes before i. */
 static int64_t grown_value(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, const weft_bn_prefix *prefix,
                            uint64_t *asked_for, size_t *parents, size_t *size)
 {
@@ -157,7 +157,7 @@ static int64_t grown_value(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, c
   if (!t->shared && (t->stems + WEFT_BN_MOST_PARENTS + 2 > t->most_stems ||
                      t->branches + (WEFT_BN_MOST_PARENTS + 1) * t->near->widest > t->most_branches)) forget_all(t);
   weft_bn_stem spare, *stem;
-  uint32_t *to = &t->root[i].stem; /* where it is written where the next stem is */
+  uint32_t *to = &t->root[i].stem; /* the place that refers to the next stem */
   int64_t score = *to == NONE ? weft_bn_scorer_value(scorer, i, required, m) : 0;
   for (;;) {
     if (*to == NONE) *to = new_stem(t, score, &spare);

@@ -7,7 +7,7 @@
 
 #include "../base/math.h"
 
-/* field = exponent + bias; fields below WEFT_BN_LEAST_FIELD are zeros, which spares the additions a case. */
+/* field = exponent + bias; fields below WEFT_BN_LEAST_FIELD are zeros, which saves a special case in additions. */
 typedef struct weft_bn_wide { int fraction; int32_t bias; } weft_bn_wide;
 #define WEFT_BN_LEAST_FIELD 64
 #define WEFT_BN_DOUBLE_FRACTION ((UINT64_C(1) << 52) - 1)

@@ -7,18 +7,19 @@
 #include "../base/parallel.h"
 #include "irm_moves.h"
 
-/* Work of a sweep, in cluster scores, below which chains run side by side without looking up. */
+/* Work of a sweep, in cluster scores, below which chains run side by side without a poll in between. */
 #define SMALL_SWEEP 1e8
-/* From here on fewer chains than half of the threads share these instead. */
+/* From this much work on, if there are fewer chains than half of the threads, all threads share the work of one
+ * chain. */
 #define SHARED_SWEEP 1e6
 /* Gains of a pass over the nodes (irm_ascend.c) up to which ascents of several chains run at once between two polls. */
 #define SMALL_PASS 5e6
 /* Split-merge proposals are for finding the clusters: after so many sweeps their number is divided. */
 enum { EARLY_SWEEPS = 60, LATER_SHARE = 5 };
-/* Early on there are none in a mode that lost more than this share of its clusters in the sweep: it is still
+/* Early on, no proposals are made in a mode that lost more than this share of its clusters in the sweep: it is still
  * settling. */
 #define SETTLING 0.04
-/* Work of a chain between two looks when they do, and what a sweep and a proposal cost at least. */
+/* Work of a chain between two polls when they run side by side, and what a sweep and a proposal cost at least. */
 #define BATCH 5e6
 #define SWEEP_OVERHEAD 1e4
 /* `poll` NULL: inside a parallel region. */
@@ -31,7 +32,7 @@ static weft_status look(weft_ctx *poll, double done, double total)
  * once. `abreast`: so many threads for chains of which each has one, but for proposals, which all share; or 0. */
 typedef struct irm_run { const weft_irm_ops *ops; struct irm_engine *engine; int stays, abreast; } irm_run;
 
-/* To the host, for what works there; the device's labels and blocks hold until the host's change. */
+/* To the host, for what works there; the device's labels and blocks remain valid until the host's change. */
 static weft_status fetch(weft_ctx *poll, const irm_run *run, irm_state *s)
 {
   weft_status st = WEFT_OK;
@@ -220,7 +221,7 @@ done:
   return st;
 }
 
-/* Labels of chains beside each other. */
+/* The labels of chains that run side by side. */
 static void labels_abreast(const irm_run *run, irm_state *const *states, int chains)
 {
   const int threads = states[0]->threads;
@@ -230,7 +231,7 @@ static void labels_abreast(const irm_run *run, irm_state *const *states, int cha
   for (int c = 0; c < chains; c++) states[c]->threads = threads;
 }
 
-/* One sweep of chains one after another, or abreast, but for proposals. */
+/* One sweep of chains, one after another or side by side, without the proposals. */
 static weft_status sweep_all(weft_ctx *poll, const irm_run *run, irm_state *const *states, int chains,
                              irm_state **some, double done, double total)
 {
@@ -261,7 +262,7 @@ done:
   return st;
 }
 
-/* What a device does not know of is the host's: between its stages and between sweeps. */
+/* Time that no stage of a device accounts for is the host's: between stages and between sweeps. */
 static void account_for(double took, double stages[WEFT_IRM_STAGES])
 {
   for (int k = 0; k < WEFT_IRM_STAGE_OTHER; k++) took -= stages[k];

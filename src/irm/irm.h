@@ -74,7 +74,7 @@ typedef struct weft_irm_chain {
   double best_alpha[2], best_beta[2];
 } weft_irm_chain;
 
-/* The stages of a device's sweep, for whoever asks where the time goes. */
+/* The stages of a device's sweep, for measuring where the time goes. */
 enum {
   WEFT_IRM_STAGE_PARAMETERS,
   WEFT_IRM_STAGE_ROWS,
@@ -88,7 +88,7 @@ enum {
 typedef struct weft_irm_trace {
   double *log_posterior;           /* sweeps x chains */
   int32_t *clusters[2];
-  int32_t *full[2];                /* 1 where the limit of clusters told: see irm.c */
+  int32_t *full[2];                /* 1 where the limit of clusters took effect: see irm.c */
   double *alpha, *beta;            /* sweeps x 2 x chains */
   int64_t thin, kept;              /* samples per chain */
   int32_t *samples[2];             /* n x kept x chains, labels from 0 by first appearance */
@@ -97,7 +97,7 @@ typedef struct weft_irm_trace {
 
 /* A sweep's operations, chain after chain. The blocked sampler on bipartite graphs leaves labels and blocks on a device
  * between sweeps: `fetch` and `put` bring them to the state and back. One-mode graphs and the collapsed sampler, which
- * go node after node, ask it for labels alone. Both back ends draw the same labels.
+ * draw node after node, ask it for labels alone. Both back ends draw the same labels.
  *
  * When the context is a part's of several that meet (base/meet.h), `open` takes its share of the nodes of blocked
  * bipartite graphs, `labels` draws these and `count` counts their links; all parts have all labels and blocks
@@ -121,10 +121,10 @@ typedef struct weft_irm_ops {
   /* Labels, and blocks when asked for, to the state; and both from it. */
   weft_status (*fetch)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s, int blocks);
   weft_status (*put)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s);
-  /* The labels are the best so far; the best ones to the chain. */
+  /* Marks the present labels as the best so far; copies the best ones to the chain. */
   weft_status (*keep)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s);
   weft_status (*fetch_best)(weft_ctx *poll, struct irm_engine *engine, struct irm_state *s);
-  /* Seconds a stage since open; zeros on the CPU. */
+  /* Seconds per stage since open; zeros on the CPU. */
   void (*stages)(struct irm_engine *engine, double seconds[WEFT_IRM_STAGES]);
 } weft_irm_ops;
 

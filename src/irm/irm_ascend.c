@@ -10,7 +10,7 @@
 enum { MOST_PASSES = 50, POLL_NODES = 16 };
 #define LEAST_GAIN 1e-9
 
-/* By the sweep's number and its sample alone, so that cutting a run in two changes nothing. */
+/* Depends on the sweep's number and its sample alone, so that cutting a run in two changes nothing. */
 int irm_ascent_start(const irm_state *s)
 {
   double gains = 0;
@@ -21,7 +21,7 @@ int irm_ascent_start(const irm_state *s)
   return s->sweep % wait ? IRM_STAY : s->sweep / wait % 4 == 1 ? IRM_FROM_SAMPLE : IRM_FROM_BEST;
 }
 
-/* f of cluster l's blocks, which hold while its nodes stay: half of the work of looking where a node belongs. */
+/* f of cluster l's blocks, valid as long as its nodes stay: half of the work of finding where a node belongs. */
 static void renew_blocks(irm_state *s, int mode, int32_t l)
 {
   const size_t row = (size_t) l * (size_t) s->k[1 - mode];
@@ -105,7 +105,7 @@ static weft_status join_best(weft_ctx *poll, irm_state *s, int mode, int *better
   return WEFT_OK;
 }
 
-/* Makes these the labels, moving what differs. */
+/* Makes these the labels, by moving the nodes whose labels differ. */
 static void go_to(irm_state *s, int32_t *const labels[2])
 {
   for (int mode = 0; mode < s->modes; mode++) {
@@ -118,7 +118,7 @@ static void go_to(irm_state *s, int32_t *const labels[2])
   }
 }
 
-/* The nodes of one cluster are dealt out at random: to it and a new one, or to all there are. */
+/* The nodes of one cluster are distributed at random: over it and a new one, or over all clusters. */
 static void disturb(irm_state *s)
 {
   const int mode = s->modes == 2 ? (int) irm_next_below(s, 2) : 0;

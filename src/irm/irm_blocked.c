@@ -104,7 +104,7 @@ static void draw_rows(irm_blocked *b, const irm_state *s, int32_t m)
   b->drawn[m] = 1;
 }
 
-/* Rows of occupied clusters less the middle of their values; 0 when some value is too far from it for 32 bits. */
+/* Rows of occupied clusters minus the middle of their values; 0 when some value is too far from it for 32 bits. */
 static int narrow_rows(const double *rows, const int64_t *sizes, int32_t count, int32_t k, int64_t width, int32_t *out)
 {
   for (int32_t m = 0; m < count; m++) {
@@ -241,8 +241,8 @@ static double two_sticks(double alpha, double first, double second, double above
   return second_is_last ? sum : sum + irm_log_beta(1.0 + second, alpha + above);
 }
 
-/* A Metropolis step for each pair of neighbouring labels, from the last to the first. Everything but the sticks is
- * blind to labels, so their probability with v integrated out decides. Leaves the new labels in s->place. */
+/* A Metropolis step for each pair of neighbouring labels, from the last to the first. Nothing but the sticks depends on
+ * the order of labels, so their probability with v integrated out decides. Leaves the new labels in s->place. */
 void irm_swap_labels(irm_state *s, int mode)
 {
   const int32_t k = s->k[mode];

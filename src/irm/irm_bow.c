@@ -1,4 +1,4 @@
-/* Whole numbers in text; see irm_bow.h. */
+/* Reads whole numbers in text; see irm_bow.h. */
 #include "irm_bow.h"
 
 int64_t weft_irm_numbers(const unsigned char *text, int64_t length, int32_t *out, int64_t *bad)

@@ -31,7 +31,7 @@ struct chain_memory { uint16_t *z[2], *best[2]; u64 *links, *values, *sizes[2]; 
 static irm_real_counts counts_of(const chain_memory *c) { return { c->links, c->values, c->pairs }; }
 
 struct irm_engine {
-  irm_serial *serial;                /* or NULL: what goes node after node, for which nothing below is set up */
+  irm_serial *serial;                /* or NULL: for what is drawn node after node, for which nothing below is set up */
   irm_real_device *real;             /* or NULL: for real values, which need none of the tables below */
   weft_device_arena mem;
   weft_arena host;

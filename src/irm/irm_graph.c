@@ -2,7 +2,7 @@
  * before they are used.
  *
  * Sorting is by counting, least significant key first: a stable pass by column, then one by row, each O(links + nodes).
- * Turning lists over (columns of rows into rows of columns) is one such pass and leaves the neighbours ascending. */
+ * Transposing lists (columns of rows into rows of columns) is one such pass and leaves the neighbours ascending. */
 #include <string.h>
 #include "../base/math.h"
 #include "../base/parallel.h"
@@ -87,8 +87,8 @@ done:
   return st;
 }
 
-/* Most columns between two polls, and of a thread's piece of work: their offsets stay in its cache. Of fewer columns
- * each thread gets a share, but not a small one, since every piece looks into all rows. */
+/* The most columns between two polls, and in a thread's piece of work: their offsets stay in its cache. Fewer columns
+ * are shared among the threads, but not in small pieces, since every piece looks into all rows. */
 #define TURN_COLUMNS 65536
 #define LEAST_COLUMNS 1024
 
@@ -243,7 +243,7 @@ done:
 /* Nodes and entries between two polls. */
 #define CHECK_SLICE 4000000
 
-/* Of a real value: squares of 2^23 such add up in 64 bits. */
+/* Of a real value: the squares of 2^23 such values add up in 64 bits. */
 #define MOST_UNITS (1 << 20)
 
 /* NULL, or what is wrong with the entries of row i. */

@@ -388,7 +388,7 @@ __global__ static void __launch_bounds__(256) irm_count_links(irm_blocks_job job
       continue;
     }
     const int32_t mine =
-        node + (int32_t) (threadIdx.x / 32); /* eight nodes, a warp each; long ones are left to the next turn */
+        node + (int32_t) (threadIdx.x / 32); /* eight nodes, one warp each; long ones are left to the next pass */
     int32_t taken = 0;
     for (; taken < 8 && node + taken < job.nodes && job.start[node + taken] < last; taken++)
       if (fast && !job.weight &&

@@ -34,7 +34,7 @@ void irm_collapsed_nodes(irm_state *s, int mode, int64_t first, int64_t last)
 
 enum { HYPER_STEPS = 4 };
 #define HYPER_SCALE 0.5
-/* Where scores of billions of pairs are still finite; the priors end there. */
+/* The range in which scores of billions of pairs are still finite; the priors are truncated to it. */
 #define LEAST_HYPER 1e-9
 #define MOST_HYPER 1e12
 

@@ -1,5 +1,5 @@
-/* The kinds of moves that a sweep is made of; each leaves the posterior as it is, but for the ascent, which is taken
- * back. */
+/* The kinds of moves that a sweep is made of; each leaves the posterior invariant, except the ascent, which is
+ * undone. */
 #pragma once
 
 #include "irm_state.h"
@@ -22,16 +22,16 @@ void irm_collapsed_nodes(irm_state *s, int mode, int64_t first, int64_t last);
 void irm_sample_alpha(irm_state *s, int mode);
 void irm_sample_beta(irm_state *s);
 
-/* irm_ascend.c; poll may be NULL. Whether this sweep is one to go uphill, and where from; there, and back to the
+/* irm_ascend.c; poll may be NULL. Whether this sweep has an ascent, and from where; the ascent; and the way back to the
  * sample. */
 enum { IRM_STAY, IRM_FROM_SAMPLE, IRM_FROM_BEST };
 int irm_ascent_start(const irm_state *s);
 weft_status irm_ascend(weft_ctx *poll, irm_state *s, int from_best);
 void irm_ascend_back(irm_state *s);
 
-/* irm_trials.c; poll may be NULL. So many proposals in a mode of each of these chains, which share the threads of the
- * first; queue.changed is 1 when one was accepted. And what they are weighed in, when so many chains do that together.
- */
+/* irm_trials.c; poll may be NULL. Makes so many proposals in a mode of each of these chains, which share the threads of
+ * the first; queue.changed is 1 when one was accepted. And the memory in which they are evaluated when so many chains
+ * do that together. */
 weft_status irm_split_merge(weft_ctx *poll, irm_state *const *states, int chains, int mode, int attempts);
 weft_status irm_trials_make(weft_arena *arena, irm_state *s, int chains);
 

@@ -4,7 +4,7 @@
  *   score_l = base_l + Σ_j A_ij W[z_j][l] - Σ_{j missing} V[z_j][l]
  *
  * with W = log(η / (1 - η)) (counts: log η), V = log(1 - η) (counts: -η), base_l = log μ_l + Σ_m n_m V[m][l], all on
- * the grid of irm_units.h. W and V are turned so that the clusters of one m are contiguous:
+ * the grid of irm_units.h. W and V are transposed so that the clusters of one m are contiguous:
  *
  *   W: k_other rows of `width`            | m = 0: l = 0 .. k-1, padding | m = 1: ... |      width = 16 ceil(k / 16)
  *
@@ -24,7 +24,7 @@ typedef struct irm_node_job {
   int32_t *labels;                       /* drawn */
   int32_t k, k_other;
   int64_t width;
-  int narrow;                            /* the 32-bit tables hold */
+  int narrow;                            /* the 32-bit tables are valid */
   const int32_t *link_narrow, *missing_narrow, *base_narrow;
   const double *link_rows, *missing_rows;
   const double *base;                    /* -Inf in the padding */

@@ -1,15 +1,15 @@
-/* Restricted scans over two clusters a and b of one mode of a bipartite graph. The other mode's labels stand still, so
- * that a node's links n_m with each of its clusters are counted once a proposal, and the state's blocks wait for the
- * outcome.
+/* Restricted scans over two clusters a and b of one mode of a bipartite graph. The other mode's labels do not change,
+ * so that a node's links n_m with each of its clusters are counted once per proposal, and the state's blocks are left
+ * alone until the outcome is known.
  *
  * With f the contribution of a block (irm_score.h), L and P a cluster's links and pairs with cluster m, p the size of
  * m, and n links and q missing pairs of a node with it, the node's move adds
  *
  *   Σ_m [f(L ∓ n, P ∓ (p - q)) - f(L, P)]
  *
- * over the cluster that it leaves and the one that it joins. f(L, P) is known, and what a move needs is what the sums
- * were made of. Where nodes have links with most clusters m, that is all. Where they have links with few, the terms of
- * nodes without links, f(L, P ∓ p), are kept too, so that a node that stays costs its links only:
+ * over the cluster that it leaves and the one that it joins. f(L, P) is known, and a move needs only the terms of these
+ * sums. Where nodes have links with most clusters m, that is all. Where they have links with few, the terms of nodes
+ * without links, f(L, P ∓ p), are kept too, so that a node that stays costs its links only:
  *
  *   Σ_m [f(L, P ∓ p) - f(L, P)]  +  Σ_{m: n or q} [f(L ∓ n, P ∓ (p - q)) - f(L, P ∓ p)] */
 #include <string.h>
@@ -275,8 +275,8 @@ static void fill_now(const irm_state *s, const irm_pair *p, int side)
     c->now[at] = f_of(s, p->in_tables, c->links[at], c->values ? c->values[at] : 0, c->pairs[at]);
 }
 
-/* The terms of nodes without links that leave or join. Where there can be no such node to leave, any number does: the
- * terms of those that can take it away again. */
+/* The terms of nodes without links that leave or join. Where no such node can leave, any number will do: it is
+ * cancelled by the terms of the nodes that can. */
 static void fill_bare(const irm_state *s, irm_pair *p, int side)
 {
   pair_side *c = &p->sides[side];
@@ -292,7 +292,7 @@ static void fill_bare(const irm_state *s, irm_pair *p, int side)
   }
 }
 
-/* The member's counts by place; those of the one before are cleared. */
+/* The member's counts by place; the previous member's are cleared. */
 static void unpack(irm_pair *p, int64_t before, int64_t x)
 {
   if (before < 0) {
@@ -315,7 +315,7 @@ static void unpack(irm_pair *p, int64_t before, int64_t x)
   }
 }
 
-/* What is gained when member x joins (`by` 1) or leaves (-1); c->next is filled on the way. */
+/* The gain when member x joins (`by` 1) or leaves (-1); also fills c->next. */
 INLINE double gain_by_place(const irm_state *s, const irm_pair *p, int side, int by, int in_tables)
 {
   const pair_side *c = &p->sides[side];
@@ -350,7 +350,7 @@ static double gain_of(const irm_state *s, const irm_pair *p, int side, int64_t x
   return p->in_tables ? gain_by_place(s, p, side, by, 1) : gain_by_place(s, p, side, by, 0);
 }
 
-/* Member x joins or leaves, as gain_of() has looked at it. */
+/* Member x joins or leaves, as gain_of() has computed it. */
 static void move(const irm_state *s, irm_pair *p, int side, int64_t x, int by)
 {
   pair_side *c = &p->sides[side];

@@ -1,5 +1,5 @@
-/* A split-merge proposal while it is weighed, and the two clusters of a bipartite graph that its nodes move between;
- * see irm_split.c and irm_pair.c. What weighs a proposal in a bipartite graph leaves the state as it is. */
+/* A split-merge proposal while it is evaluated, and the two clusters of a bipartite graph that its nodes move between;
+ * see irm_split.c and irm_pair.c. Evaluating a proposal in a bipartite graph leaves the state as it is. */
 #pragma once
 
 #include "irm_state.h"
@@ -19,7 +19,7 @@ struct irm_trial {
   int32_t a, b;               /* the outcome: b is empty before a split and after a merge */
   int64_t count;              /* members */
   int joins, accepted, deferred;
-  int known;                  /* what the scans made, which holds while these clusters' nodes do; irm_split.c */
+  int known;                  /* the result of the scans, valid as long as these clusters' nodes are; irm_split.c */
   int32_t of[2], changes[2];
   double log_q;
 };
@@ -33,13 +33,13 @@ typedef struct irm_row {
   int64_t nodes;
 } irm_row;
 
-/* With room for so many entries, one for a node and a cluster of the other mode that it has links with. */
+/* With room for so many entries, one for each node and each cluster of the other mode that it has links with. */
 weft_status irm_pair_make(weft_arena *arena, const irm_state *s, int64_t entries, irm_pair **out);
-/* What the largest proposal takes. */
+/* The memory that the largest proposal takes. */
 int64_t irm_pair_entries(const irm_state *s);
 
-/* From here on: the trial's members, all nodes of a and b, of which nodes i and j stay in a and b. 0 when there is not
- * room enough. */
+/* Begins a proposal: the trial's members are all nodes of a and b, of which nodes i and j stay in a and b. Returns 0
+ * when there is not enough room. */
 int irm_pair_load(const irm_state *s, irm_trial *t, int mode, int32_t i, int32_t j);
 /* Every member joins one of the two, one after another, by its links alone. */
 weft_status irm_pair_launch(weft_ctx *poll, const irm_state *s, irm_trial *t);

@@ -2,8 +2,8 @@
  * other mode are whole numbers, which any order adds up to the same; its scores are double, and one thread adds those
  * of a cluster in the CPU's order. The labels are therefore the CPU's.
  *
- * Values of all pairs are there as a rule, so that lists are long and clusters few: a block of threads takes NODES
- * nodes at a time, a warp counts a node's list, and all threads share out the clusters:
+ * As a rule all pairs have values, so that lists are long and clusters few: a block of threads takes NODES nodes at a
+ * time, a warp counts a node's list, and all threads share the clusters:
  *
  *   memory of a block   | pairs: node x k_other | links | squares | sums: node x k | findings: node x chunk |
  *
@@ -16,7 +16,7 @@
 #define NODES 4                        /* a warp each */
 #define THREADS (32 * NODES)
 #define MOST_SHARED ((size_t) 64 << 10)
-#define FREELY_SHARED ((size_t) 48 << 10) /* what a kernel may ask for without leave */
+#define FREELY_SHARED ((size_t) 48 << 10) /* what a kernel may use without asking for more */
 #define SCRATCH_BYTES ((size_t) 256 << 20)
 #define COUNT_BLOCKS 4096u
 

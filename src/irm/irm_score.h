@@ -51,7 +51,7 @@ static WEFT_HD inline double irm_f(int poisson, const double beta[2], double lin
          - links * weft_log(beta[1] + pairs);
 }
 
-/* What a block of real values has left of its squares: those of the values about their shrunk mean, and of that. */
+/* The residual squares of a block of real values: those of the values about their shrunk mean, and of that mean. */
 static WEFT_HD inline double irm_rest(double sum, double squares, double pairs)
 {
   const double rest = squares - sum * sum / (1 + pairs);

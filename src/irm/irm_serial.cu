@@ -2,7 +2,7 @@
  * where every label depends on all others. The arithmetic and its order are those of irm_moves.c, irm_state.c and
  * draw_one() in irm_blocked.c, so that the labels are the CPU's.
  *
- * One block of threads does it. What it shares out is a node's work: links, and
+ * One block of threads does it. Its threads share the work of a node: links, and
  *
  *   collapsed   candidates x clusters of the other mode: each gain by itself, then a candidate's in the CPU's order
  *   one-mode    clusters, and links where there are fewer clusters than threads: whole numbers, in any order

@@ -151,7 +151,7 @@ __global__ static void __launch_bounds__(THREADS) draw_one_mode(const __grid_con
 
 /* ---- the collapsed sampler ---- */
 
-/* near[d]: the blocks that a node of this mode reads, rows of k_other; far[d]: the same blocks turned over, rows of
+/* near[d]: the blocks that a node of this mode reads, rows of k_other; far[d]: the same blocks transposed, rows of
  * k. */
 struct collapsed_job {
   serial_lists links[2], missing[2];

@@ -1,5 +1,5 @@
 /* The graph on the device. Each mode's nodes go in shards of their own, with their lists and an order of work, which
- * stay on the device when they fit and are sent again every sweep when not. Shards know nothing of each other.
+ * stay on the device when they fit and are sent again every sweep when not. Shards are independent of each other.
  *
  *   shard's memory   | start: count + 1 | to | weight | missing: start | to | order | pieces | */
 #include <algorithm>

@@ -149,7 +149,7 @@ static irm_row row_of(const irm_state *s, int mode, int32_t l)
                      s->active[1 - mode], s->row_now[l], s->sizes[mode][l] };
 }
 
-/* Gain in Σ f of making one cluster of two. */
+/* Gain in Σ f from merging two clusters into one. */
 static double joined_gain(const irm_state *s, int mode, const irm_row *x, const irm_row *y)
 {
   double sum = 0;
@@ -323,7 +323,8 @@ static weft_status launch(weft_ctx *poll, irm_state *s, irm_trial *t, int mode, 
   return WEFT_OK;
 }
 
-/* The launch and the scan that makes a proposal or, with `target`, is forced to it; not when the trial is put off. */
+/* The launch and the scan that makes a proposal or, with `target`, is forced to it; skipped when the trial is
+ * postponed. */
 static weft_status propose(weft_ctx *poll, irm_state *s, irm_trial *t, int mode, int32_t i, int32_t j,
                            const int32_t *target, double *log_q)
 {
@@ -363,7 +364,7 @@ static double log_ways(const irm_state *s, double size_a, double size_b, double 
   return ways;
 }
 
-/* Whether the clusters that a split has made are to stay. */
+/* Decides whether the clusters that a split has made are kept. */
 static int split_is_kept(const irm_state *s, irm_trial *t, int mode, double log_v, double log_q)
 {
   const int32_t clusters = s->active_count[mode] - (s->one_mode ? 1 : 0), empty = s->k[mode] - clusters;
@@ -385,7 +386,8 @@ static int split_is_kept(const irm_state *s, irm_trial *t, int mode, double log_
   return log_u < most + weft_log(similar / 2);
 }
 
-/* Whether the scans of this trial are those of clusters a and b (-1 in a split) as they are, and that they are now. */
+/* Whether the scans of this trial are those of clusters a and b (-1 in a split) as they are now; and marking them as
+ * such. */
 static int is_known(const irm_state *s, const irm_trial *t, int mode, int32_t a, int32_t b)
 {
   if (s->one_mode || !t->known || t->of[0] != a || t->of[1] != b) return 0;

@@ -1,8 +1,9 @@
 /* Chains dealt over the devices of a call; see base/spread.h. A chain's draws depend on the key and its number alone,
- * so each device runs its own chains and writes them where one run would have.
+ * so each device runs its own chains and writes the results where a single run would have.
  *
- * Fewer chains than devices go one after another: their sweeps are run by a team, in which each part has an engine with
- * its share of the nodes. What is not a sweep's, such as split-merge, the caller's thread does once. */
+ * If there are fewer chains than devices, the chains run one after another: their sweeps are run by a team, in which
+ * each part has an engine with its share of the nodes. What is not part of a sweep, such as split-merge, is done once,
+ * by the caller's thread. */
 #include <string.h>
 #include "../base/spread.h"
 #include "irm_state.h"
@@ -76,7 +77,7 @@ static weft_status open_part(weft_ctx *ctx, size_t part, void *data)
   return e->each->open(e->each, ctx, call->states, call->chains, ctx->threads, &e->part[part]);
 }
 
-/* One operation of one part. All have labels and blocks, so what only reads them is for the first. */
+/* One operation of one part. All have labels and blocks, so operations that only read them are left to the first. */
 static weft_status run_call(weft_ctx *ctx, size_t part, void *data)
 {
   const shared_call *call = data;

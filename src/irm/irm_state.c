@@ -3,12 +3,13 @@
 #include "../base/parallel.h"
 #include "irm_state.h"
 
-/* Counting is shared out for more links than these, with a set of blocks per thread, in all below SHARED_BLOCKS. */
+/* Counting is shared among threads for more links than these, with a set of blocks per thread, in all below
+ * SHARED_BLOCKS. */
 #define SHARED_LINKS 300000
 #define SHARED_BLOCKS 1e8
 /* Links that are counted between two polls. */
 #define COUNT_SLICE 3e7
-/* log Γ tables end here; larger counts go through Stirling's formula. In large graphs they hold blocks of 1/400 of all
+/* log Γ tables end here; larger counts use Stirling's formula. In large graphs they hold blocks of 1/400 of all
  * pairs, up to the second size, unless each sweep has them filled anew. */
 #define TABLE_SIZE ((int64_t) 1 << 18)
 #define LARGE_TABLE ((int64_t) 1 << 21)

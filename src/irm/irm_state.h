@@ -1,7 +1,7 @@
 /* The state of one chain while it runs: labels, cluster sizes, and links and observed pairs of every block.
  *
  *   links[0][l * k[1] + m]   N_lm, contiguous in m: what a node of mode 0 reads
- *   links[1][m * k[0] + l]   the same turned over: what a node of mode 1 reads
+ *   links[1][m * k[0] + l]   the same transposed: what a node of mode 1 reads
  *   pairs[0], pairs[1]       P_lm likewise
  *   values[0], values[1]     Q_lm, squares of real values, in units like N_lm
  *
@@ -27,8 +27,8 @@ typedef struct irm_profile {
 
 typedef struct irm_trial irm_trial;
 
-/* A sweep's proposals in a mode: `next` is the first without an outcome; those below `begun` have been weighed, for
- * some state before; those below `end` have slots, number n that of n modulo their number. */
+/* A sweep's proposals in a mode: `next` is the first without an outcome; those below `begun` have been evaluated, for
+ * some earlier state; those below `end` have slots, number n the slot of n modulo their number. */
 typedef struct irm_queue { int next, begun, end, changed; } irm_queue;
 
 typedef struct irm_state {
@@ -53,7 +53,7 @@ typedef struct irm_state {
   int64_t *reached, *sampled_nodes, *begins, stride;
   double *spreads, *row_now;       /* T of each cluster, and Σ f over its blocks */
   int32_t *order;
-  irm_trial *trials;               /* split-merge proposals that are weighed at once, and room for a large one */
+  irm_trial *trials;               /* split-merge proposals that are evaluated at once, and room for a large one */
   int trial_count;
   irm_queue queue;
   int32_t *changes[2];             /* how often proposals have changed each cluster */
@@ -94,7 +94,7 @@ double irm_gain(const irm_state *s, int mode, int32_t l);
 double irm_merge_gain(const irm_state *s, int mode, int32_t a, int32_t b);
 int32_t irm_free_cluster(const irm_state *s, int mode, int32_t which);
 
-/* From the sums of the rows of blocks; and these. */
+/* The log posterior from the sums of the rows of blocks; and these sums. */
 double irm_state_log_posterior(const irm_state *s);
 void irm_state_block_sums(irm_state *s);
 

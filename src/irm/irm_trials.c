@@ -1,15 +1,16 @@
 /* The split-merge proposals of a sweep, irm_split.c, by all threads.
  *
- * Most are refused. In bipartite graphs threads therefore weigh many at once, each for the state as it is and with
- * draws of its own. The first that is accepted changes the state, and those after it are weighed again: the outcome is
- * that of one after another. Little is done twice: what a proposal draws among clusters is the greatest of log weight +
- * Gumbel noise, with a draw for each cluster, so that it is mostly the same again, and where its clusters' nodes are
- * too, what the scans made of them holds (irm_trial.known). Chains that go on together share the threads. */
+ * Most are rejected. In bipartite graphs threads therefore evaluate many at once, each for the present state and with
+ * draws of its own. The first that is accepted changes the state, and those after it are evaluated again: the outcome
+ * is the same as one after another. Little is done twice: a proposal chooses the cluster with the greatest log weight +
+ * Gumbel noise, with a draw for each cluster, so that it mostly makes the same choice again, and where its clusters'
+ * nodes are also the same, the result of the scans remains valid (irm_trial.known). Chains that run together share the
+ * threads. */
 #include "../base/parallel.h"
 #include "irm_moves.h"
 #include "irm_uneven.h"
 
-/* Entries of all proposals that are weighed at once, and of one at least: larger ones wait for a room of their own. */
+/* Entries of all proposals that are evaluated at once, and of one at least: larger ones wait for room of their own. */
 #define BESIDE_ENTRIES ((int64_t) 1 << 24)
 #define LEAST_ENTRIES ((int64_t) 1 << 16)
 enum { MOST_TRIALS = 32 };
@@ -43,8 +44,8 @@ done:
   return st;
 }
 
-/* The n-th proposal of all chains that waits for its outcome: those that were never weighed first, which take longest.
- */
+/* The n-th proposal of all chains that waits for its outcome: first those that were never evaluated, which take
+ * longest. */
 static irm_trial *waiting(irm_state *const *states, int chains, int n, irm_state **s, int *number)
 {
   for (int known = 0; known < 2; known++)
@@ -94,7 +95,7 @@ static void apply(irm_state *s, irm_trial *t, int mode)
   irm_uneven_renew(s, mode, t);
 }
 
-/* Takes the outcomes of a chain's weighed proposals up to the first that changes the state. */
+/* Takes the outcomes of a chain's evaluated proposals up to the first that changes the state. */
 static weft_status take_outcomes(weft_ctx *poll, irm_state *s, int mode, int *changed)
 {
   weft_status st = WEFT_OK;

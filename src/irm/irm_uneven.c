@@ -1,11 +1,11 @@
-/* How uneven the clusters of a mode are: by how much more their nodes differ than chance has it. With n_im the links of
- * node i with cluster m of the other mode, of size n_m,
+/* How uneven the clusters of a mode are: by how much more their nodes differ than they would by chance. With n_im the
+ * links of node i with cluster m of the other mode, of size n_m,
  *
  *   T = max(0, (X - E X) / sd X),   X = Σ_im (n_im - mean_m)² / var_m
  *
  * where mean and variance are those of homogeneous nodes (real values: n_im their sum, whose variance is that of the
  * block's values times n_m). The sum goes over every stride-th node, so that a cluster of the average size has some 64
- * in it: the stride depends on the sweep and the other mode, which stand still between the proposals of a mode. */
+ * in it: the stride depends on the sweep and the other mode, which do not change between the proposals of a mode. */
 #include <math.h>
 #include <string.h>
 #include "../base/parallel.h"

@@ -3,7 +3,7 @@
  * kernel_kinds.h has the kernels. Weights are not negative here: R/kernel.R splits a signed column into two.
  *
  * Points lie one after another (x[i * d + j]). When a bandwidth scales dimensions, coordinates are pairs hi + lo of
- * doubles, so that scaling loses nothing that a subtraction could bring to light; h is then 1. */
+ * doubles, so that scaling loses nothing that a subtraction could reveal; h is then 1. */
 #pragma once
 
 #include "../base/arena.h"
@@ -41,8 +41,8 @@ typedef struct weft_kernel_task {
                         column */
   uint64_t key;            /* of their draws */
   const int32_t *own;      /* NULL, or query i leaves reference own[i] out instead, none when negative; on the CPU */
-  size_t trial;            /* 0: all; else so many groups of queries alone are summed, to see what all would take */
-  double budget; /* 0, or processor seconds: a walk that would have more than these still ahead of it is given up */
+  size_t trial;            /* 0: all; else only so many groups of queries are summed, to time them */
+  double budget; /* 0, or processor seconds: a walk that would still need more than these is abandoned */
   /* Of grids and meshes alone: */
   int columns;             /* points lie as R has them, x[j * n + i], without low parts */
   /* Of direct sums alone: */
@@ -54,9 +54,9 @@ static WEFT_HD inline int weft_left_out(const weft_kernel_task *t, size_t i, siz
   return t->leave_one_out && (t->own ? (int64_t) t->own[i] == (int64_t) k : k == t->own_first + i);
 }
 
-/* The work that was done: pairs computed one by one, nodes bounded, queries done again with more digits; nodes that
+/* The work that was done: pairs computed one by one, nodes bounded, queries computed again with more digits; nodes that
  * joined a group's series, sampled pairs; processor seconds before the first group of queries and after, queries
- * summed; 1 when the walk was given up. */
+ * summed; 1 when the walk was abandoned. */
 #define WEFT_KERNEL_EFFORT(X) \
   X(pairs) X(nodes) X(repeated) X(series) X(samples) X(prepared) X(walked) X(queries) X(given_up)
 typedef struct weft_kernel_effort {
@@ -117,7 +117,7 @@ typedef void (*weft_shift)(const double *x, const double *middle, double scale, 
 void weft_shift_avx512(const double *x, const double *middle, double scale, size_t count, float *out);
 void weft_shift_avx2(const double *x, const double *middle, double scale, size_t count, float *out);
 void weft_shift_portable(const double *x, const double *middle, double scale, size_t count, float *out);
-/* gcc vectorizes loops by itself from -O3 on only. */
+/* gcc vectorizes loops by itself only from -O3 on. */
 #if defined(__GNUC__) && !defined(__clang__)
 # define VECTORIZE __attribute__((optimize("O3")))
 #else
@@ -150,8 +150,8 @@ weft_status weft_kernel_direct(weft_ctx *ctx, const weft_kernel_task *task, doub
 /* The listed queries of a direct sum again, pair by pair and with more digits. */
 weft_status weft_kernel_repeat(weft_ctx *ctx, const weft_kernel_task *task, const size_t *list, size_t count,
                                double *out);
-/* Processor seconds of a direct sum's pair on the CPU, as the first of the task's pairs take now: the least of some
- * times. */
+/* Processor seconds of a direct sum's pair on the CPU, measured now on the first of the task's pairs: the least of
+ * several times. */
 weft_status weft_kernel_pair_seconds(weft_ctx *ctx, const weft_kernel_task *task, int times, double *seconds);
 /* In float, coordinates relative to each block of queries, which should come in an order in which neighbours lie
  * together; bound[i]: greatest error of query i over Σ|w|. own: NULL, or query i leaves reference own[i] out. */
@@ -298,7 +298,7 @@ weft_status weft_kernel_direct_spread(weft_ctx *ctx, const weft_kernel_ops *ops,
                                       double *out, weft_kernel_effort *effort);
 weft_status weft_kernel_single_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
                                       const int32_t *own, int tensor, double *out, double *bound);
-/* ops->grid() with the queries dealt so; the points are all devices'. */
+/* ops->grid() with the queries dealt in the same way; all devices have all points. */
 weft_status weft_kernel_grid_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
                                     double reach, int *done, double *out, weft_kernel_effort *effort);
 

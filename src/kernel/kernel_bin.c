@@ -1,12 +1,12 @@
-/* Points on a grid, for sums of a smooth function over all pairs: with a point's share parted among the four bins
- * around it as cubic interpolation parts a value, the sum over pairs of points is that over pairs of bins, but for the
- * error of the interpolation. */
+/* Points on a grid, for sums of a smooth function over all pairs: when a point's share is divided among the four bins
+ * around it as in cubic interpolation, the sum over pairs of points is that over pairs of bins, except for the
+ * interpolation error. */
 #include <math.h>
 #include <string.h>
 #include "kernel_sample.h"
 
 #define AT_ONCE ((size_t) 1 << 20)
-#define FEW 256  /* points whose shares are found together */
+#define FEW 256  /* points whose shares are computed together */
 #define LANES 8
 
 typedef struct {

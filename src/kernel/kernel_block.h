@@ -4,7 +4,7 @@
 #include <string.h>
 #include "kernel_scalar.h"
 
-#define WEFT_RUN 256 /* references added up plainly before they join a compensated total */
+#define WEFT_RUN 256 /* references added without compensation before they join a compensated total */
 
 typedef struct weft_block_query {
   size_t first, count;       /* queries */
@@ -112,7 +112,7 @@ static inline void weft_block_add(weft_block_query *b, const weft_kernel_task *t
   weft_block_add_run(b, task, tile, own_last, last - own_last);
 }
 
-/* True when rounding near the boundary of a compact kernel may show in lane l: with more than `allowed` of the sum. */
+/* True when rounding near the boundary of a compact kernel may matter in lane l: more than `allowed` of the sum. */
 static inline int weft_block_doubtful(const weft_block_query *b, const weft_kernel_task *task, size_t l, double allowed)
 {
   const double error = weft_distance_error(task->reference.d);

@@ -105,7 +105,7 @@ template <int KIND> __device__ static inline double value_double(double s)
   return NAN;
 }
 
-/* With a product fewer, and without the reduction of an argument that is never large. */
+/* With one product less, and without the reduction of an argument that is never large. */
 template <> __device__ inline double value_double<WEFT_GAUSSIAN>(double s) { return exp(-0.5 * s); }
 template <> __device__ inline double value_double<WEFT_COSINE>(double s)
 {

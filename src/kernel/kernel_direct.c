@@ -2,7 +2,7 @@
  *
  * The work is cut into items, a block of 32 queries by a chunk of references. Threads compute a batch of items; their
  * totals are then added in the items' order, so that the result does not depend on the number of threads. Within an
- * item, runs of 256 references are added plainly and the runs with compensation. */
+ * item, runs of 256 references are added without compensation, and the runs with it. */
 #include "../base/parallel.h"
 #include "kernel_block.h"
 

@@ -1,6 +1,6 @@
-/* The Cholesky factor of variance K + noise I, panel after panel: a panel is what its matrix has less what the panels
- * before it give. Within a panel the left half of the columns is factored, taken from the right half, and then the
- * right half is factored, so that all but the last few columns are products of blocks. */
+/* The Cholesky factor of variance K + noise I, panel after panel: a panel starts as its part of the matrix minus what
+ * the panels before it contribute. Within a panel the left half of the columns is factored, taken from the right half,
+ * and then the right half is factored, so that all but the last few columns are computed by products of blocks. */
 #include <math.h>
 #include "../base/product.h"
 #include "kernel_matrix.h"

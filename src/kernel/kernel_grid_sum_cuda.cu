@@ -7,7 +7,7 @@
  * decided by the query, not by boxes, which in ten dimensions saves a factor of 60, without a walk down a tree of
  * dimensions, whose inner nodes would be as many as its leaves. Cells met are queued with the mask of the lanes they
  * concern. For each of them the lanes take its points, two each, as bytes relative to the warp's own cell, and every
- * query of the mask is held against them by integer dot products:
+ * query of the mask is compared with them by integer dot products:
  *
  *   |q - x|² <= near  <=>  q·x - |x|²/2 >= (|q|² - near) / 2        three dp4a for up to 12 dimensions
  *
@@ -18,7 +18,7 @@
 #include "../base/meet.h"
 #include "kernel_grid_cuda.cuh"
 
-/* Warps of a block: they have nothing to do with each other, and the slowest would hold the places of the others. */
+/* Warps of a block: they are independent of each other, and the slowest would keep the slots of the others occupied. */
 #define WARPS 1
 #define BLOCKS 20 /* of a multiprocessor */
 #define QUEUE 64 /* cells of a warp that wait to be met */
@@ -135,7 +135,7 @@ __device__ static inline float least_of_lanes(float x)
   return __uint_as_float(bits);
 }
 
-/* The highest bit set, which is cleared: one instruction less than the lowest. */
+/* The highest bit that is set, and clears it: one instruction less than for the lowest. */
 __device__ static inline int take_last(uint32_t &bits)
 {
   const int at = 31 - __clz((int) bits);
@@ -149,7 +149,7 @@ struct grid_run {
   int lane;
 };
 
-/* Taken anew where it is used, so that the compiler knows it to be shared memory. */
+/* Computed anew where it is used, so that the compiler knows that it is shared memory. */
 template <int D> __device__ __forceinline__ grid_warp<D> &own_part(void)
 {
   extern __shared__ __align__(16) unsigned char shared_bytes[];
@@ -211,7 +211,7 @@ __device__ __forceinline__ void meet(const grid_args<Real> &a, const grid_run &o
     begin[s] = own.lane + 32 * s < count ? -(norm >> 1) : INT_MIN / 2;
   }
   while (mask) {
-    do { /* calls stay out of this loop, so that registers do */
+    do { /* no calls in this loop, so that values stay in registers */
       const int b = take_last(mask);
       const uint4 q = m.q[b];
       bool hit[SETS], any = false;

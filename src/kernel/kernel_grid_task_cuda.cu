@@ -18,7 +18,7 @@ __global__ void gather_rows(const double *columns, int64_t n, int d, double *row
 
 static int parts_of(const weft_ctx *ctx) { return ctx->meeting ? ctx->meeting->parts : 1; }
 
-/* The same numbers for all parts: each sends its share, and takes the others' from their devices. */
+/* The same numbers for all parts: each part sends its share, and copies the others' from their devices. */
 static weft_status send_numbers(weft_ctx *ctx, weft_device_arena *mem, const double *x, size_t count, double *out)
 {
   weft_status st = WEFT_OK;

@@ -13,8 +13,8 @@
  *   single    sums in float: EXPANDED, s comes from |q|² + |x|² - 2 q·x; APART, from differences; NEVER
  *   tensor    YES: on the device's tensor cores too. Needs EXPANDED, and takes k for 0 where scale² s > 60000
  *   scale     of coordinates in float on the device, so that an exponent takes no product; 1 where there is none
- *   D1, D2    max |dk/dr| and max r |dk/dr| at h = 1: what errors of distances do
- *   E0, E1    max |dk/ds| and max s |dk/ds|: what errors of their squares do. All four are rounded up, or NONE
+ *   D1, D2    max |dk/dr| and max r |dk/dr| at h = 1: the effect of errors of distances
+ *   E0, E1    max |dk/ds| and max s |dk/ds|: the effect of errors of their squares. All four are rounded up, or NONE
  *
  * kernel_tile.h includes this again for the formulas in vectors, kernel_cuda.cuh for those in the device's fast floats.
  * NOTES.md says how a kernel is added. */
@@ -150,7 +150,7 @@ static WEFT_HD inline double weft_value_WENDLAND(double t, double s)
   return m * m * (m * m) * (4 * r + 1);
 }
 
-/* Cases of switches by kernel. Names of functions are in parentheses: C declares one that is missing by itself where it
+/* Cases of switches by kernel. Names of functions are in parentheses: C implicitly declares a missing function where it
  * is called by its bare name. */
 #define WEFT_CASE_EXPONENTIAL(name) \
   case WEFT_##name: u = (weft_exponent_##name)(s); return (weft_factor_##name)(s, u) * exp(shift - u);

@@ -1,6 +1,6 @@
 /* Queries of sums in one dimension; see kernel_line.h. A query goes through the cells outward from its place. A kernel
- * with an end stops there. For another the sum over the nearest cells says how far the rest may matter: as far as its
- * weights times the kernel could reach half of the tolerance. */
+ * with an end stops there. For other kernels the sum over the nearest cells tells how far away references may still
+ * matter: as far as their weights times the kernel could reach half of the tolerance. */
 #include <float.h>
 #include <string.h>
 #include "../base/parallel.h"
@@ -77,8 +77,8 @@ static void add_block(asked *a, const weft_line_cell *cell, size_t block)
 
 enum { NOT_BEYOND, NOT_WITHIN, WITHIN };
 
-/* How many references of a cell, the first ones, are so: not beyond the query, not within the kernel's end (where all
- * are left of the query), within it (where all are right of it). */
+/* How many references of a cell, counted from its first, are not beyond the query; are out of the kernel's reach (where
+ * all are left of the query); are within its reach (where all are right of it). */
 static size_t count_first(const asked *a, const weft_line_cell *cell, int which)
 {
   const double *x = a->line->x + cell->first;
@@ -92,7 +92,7 @@ static size_t count_first(const asked *a, const weft_line_cell *cell, int which)
   return low;
 }
 
-/* 0 when the cell has nothing within the kernel's end, so that those beyond have nothing either. */
+/* 0 when the cell has nothing within the kernel's reach, so that the cells beyond have nothing either. */
 static int add_cell(asked *a, size_t k)
 {
   const weft_line *l = a->line;
@@ -182,7 +182,7 @@ static void add_all(const sums *s, asked *a)
   while (up < l->cells && l->cell[up].lo - a->q <= reach) add_cell(a, up++);
 }
 
-/* 1 when rounding may show, or a logarithm needs another exponent. */
+/* 1 when rounding may matter, or a logarithm needs another exponent. */
 static int doubtful(const sums *s, asked *a)
 {
   const weft_line *l = a->line;
@@ -289,7 +289,7 @@ done:
   return st;
 }
 
-/* By cells of references in order, what these do not serve directly. */
+/* By cells of references in order; queries that these do not serve are summed directly. */
 static weft_status in_order(weft_ctx *ctx, const sums *like, const weft_kernel_task *task, double tolerance,
                             double *out, weft_kernel_effort *effort)
 {

@@ -15,8 +15,9 @@
  *   SERIES       exp(-r²/2) = exp(-v²/2) Σ v^t (u^t exp(-u²/2) / t!), cut off where the rest is within the tolerance
  *
  * Kernels that have odd powers of r differ on the two sides of the query, kernels with an end cut through cells, and a
- * query may leave a reference out: there the cell is taken in blocks of 16 references, those in question pair by pair,
- * and the moments of the blocks before and after are kept as sums from either end, so that nothing is subtracted. */
+ * query may leave a reference out: in these cases the cell is taken in blocks of 16 references, the affected ones pair
+ * by pair, and the moments of the blocks before and after are kept as sums from either end, so that nothing is
+ * subtracted. */
 #pragma once
 
 #include "kernel_scalar.h"
@@ -41,7 +42,7 @@ typedef struct weft_line_form {
   double least_terms[WEFT_LINE_MOST_TERMS + 1]; /* of a series: the greatest |v| |u| that so many terms suffice for */
 } weft_line_form;
 
-/* What a kernel is; form WEFT_LINE_NONE where it has no such sums. tolerance: relative, of series. */
+/* How a kernel is summed; form WEFT_LINE_NONE where it has no such sums. tolerance: relative, of series. */
 weft_line_form weft_line_form_of(int kind, double tolerance);
 /* A series for cells of an eighth of the bandwidth, for queries as far from a cell as n references may matter. */
 weft_line_form weft_line_narrow_series(double tolerance, size_t n);

@@ -4,14 +4,14 @@
 #include "kernel_line.h"
 
 #define LANES 8
-#define RUN ((size_t) 512)      /* references whose moments are added plainly before they join a compensated total */
+#define RUN ((size_t) 512)      /* references whose moments are added uncompensated before they join a total */
 #define WHOLE_CELL 65536        /* references of a cell at most, but where cells would be more than 64 */
 #define CELLS_AT_ONCE 64
 #define DIGIT 11
 
 /* ---- order ---- */
 
-/* Numbers that have the order of the doubles. */
+/* Whole numbers in the same order as the doubles. */
 static uint64_t key_of(double x)
 {
   uint64_t bits;
@@ -245,7 +245,7 @@ weft_status weft_line_build(weft_ctx *ctx, weft_arena *mem, const weft_kernel_ta
   WEFT_TAKE(line->order, mem, n);
   WEFT_TAKE(line->x, mem, n);
   WEFT_TAKE(line->w, mem, n * m);
-  if (line->form.form == WEFT_LINE_SERIES) { /* which knows no sides: cells need no order within */
+  if (line->form.form == WEFT_LINE_SERIES) { /* which does not distinguish sides: cells need no order within */
     WEFT_TAKE(ends, &scratch, room);
     WEFT_TRY(sort_by_cells(ctx, line, width, line->order, ends, room, &ended));
   }

@@ -12,7 +12,7 @@
 /* ---- references of one column of weights ----
  *
  * Powers of u are taken four at a time, so that a reference adds vectors to the moments of its cell; these are divided
- * by t! when all are there. `padded`: terms, filled up to fours. */
+ * by t! when all have been added. `padded`: terms, filled up to fours. */
 
 typedef double four __attribute__((vector_size(32), aligned(8)));
 
@@ -79,7 +79,7 @@ static weft_status add_column(weft_ctx *ctx, weft_line *line, double least, doub
     add(x + i, w ? w + i : NULL, n - i < POLL_EVERY ? n - i : POLL_EVERY, least, width, line->per_unit, padded, sum,
         weight);
   }
-  for (size_t l = 0, i = n / LANES * LANES; l < LANES; l++, i++) { /* the rest, beside points of no weight */
+  for (size_t l = 0, i = n / LANES * LANES; l < LANES; l++, i++) { /* the rest, completed by points without weight */
     rest_x[l] = i < n ? x[i] : least;
     rest_w[l] = i < n ? (w ? w[i] : 1) : 0;
   }
@@ -144,7 +144,7 @@ static int weighs(const double *weight, size_t m)
   return 0;
 }
 
-/* Cells without weight go, and the weights on either side of the ends of the others are summed. */
+/* Cells without weight are removed, and the weights on either side of the ends of the others are summed. */
 static void keep_cells(weft_line *line, double least, double width, size_t cells, double *weight)
 {
   const size_t m = line->m, stride = line->stride;
@@ -183,7 +183,7 @@ weft_status weft_line_scatter(weft_ctx *ctx, weft_arena *mem, const weft_kernel_
   const double least = range[0], most = range[1];
   if (!((most - least) / width < (double) (ROOM / line->stride) - 1)) goto done;
   if (!(fmax(fabs(least), fabs(most)) * DBL_EPSILON < 0.1 * SLACK * width)) goto done;
-  const size_t cells = (size_t) ((most - least) / width) + 2; /* the last by rounding alone */
+  const size_t cells = (size_t) ((most - least) / width) + 2; /* the last only because of rounding */
   WEFT_TAKE0(line->total, mem, cells * line->stride);
   WEFT_TAKE0(weight, &scratch, cells * m);
   WEFT_TAKE(line->cell, mem, cells);

@@ -15,7 +15,7 @@
 #define COLUMNS ((size_t) 32)             /* of a strip that is convolved at once */
 #define NODES_AT_ONCE 4e6
 #define NOWHERE UINT32_MAX
-#define LEAST 1e-300 /* what sums may lose where numbers end */
+#define LEAST 1e-300 /* what sums may lose to underflow */
 
 typedef struct {
   size_t blocks[WEFT_MESH_DIMENSIONS], all, slabs, per_slab;
@@ -96,7 +96,7 @@ static uint32_t block_of(const weft_mesh *mesh, const blocks *b, const weft_mesh
   return (uint32_t) block;
 }
 
-/* Order by counting; points nowhere on the mesh are left out. */
+/* A counting sort; points outside the mesh are left out. */
 static weft_status put_in_blocks(weft_ctx *ctx, weft_arena *mem, const weft_mesh *mesh, weft_mesh_points *p, blocks *b)
 {
   weft_status st = WEFT_OK;
@@ -132,7 +132,7 @@ done:
 }
 
 /* Whole runs of so many points of a block are added up in a tile of their own before they are added to the mesh, so
- * that rounding does not grow with the points: a tile has 32 nodes in each dimension. */
+ * that rounding does not grow with the number of points: a tile has 32 nodes in each dimension. */
 static size_t run_of(size_t d) { return d < 3 ? 512 : 4096; }
 
 /* The most additions one after another that a node may get, from 2^d blocks: windows are no wider than a block. */
@@ -162,7 +162,7 @@ static double most_at_node(const weft_mesh *mesh, const blocks *b)
 
 #define TILE ((size_t) 2 * WEFT_MESH_BLOCK) /* nodes in each dimension that the points of a block reach */
 
-/* A whole run of a block's points. tile: m * TILE^d zeros, which are left so. */
+/* A whole run of a block's points. tile: m * TILE^d zeros, and zeros again afterwards. */
 static void spread_run(const weft_mesh *mesh, const weft_mesh_code *code, const weft_mesh_points *p, const blocks *b,
                        size_t block, size_t from, const double *weights, double *tile)
 {
@@ -188,7 +188,8 @@ static void spread_run(const weft_mesh *mesh, const weft_mesh_code *code, const 
   memset(tile, 0, mesh->m * own.nodes * sizeof *tile);
 }
 
-/* Some more points of a slab, from `from`, which is of block *block or where it begins; to which point. */
+/* Takes some more points of a slab, from `from`, which is in block *block or at its beginning; returns up to which
+ * point. */
 static size_t spread_some(const weft_mesh *mesh, const weft_mesh_code *code, const weft_mesh_points *p,
                           const blocks *b, size_t *block, size_t end_block, size_t from, size_t some,
                           const double *weights, double *tile)
@@ -370,7 +371,7 @@ done:
   return st;
 }
 
-/* The references' weights on the nodes, which are taken here. */
+/* Spreads the references' weights over the nodes, which are allocated here. */
 static weft_status spread_references(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task,
                                      const weft_mesh_code *code, weft_mesh *mesh, weft_mesh_points *reference,
                                      blocks *b)
@@ -421,7 +422,8 @@ done:
   return st;
 }
 
-/* Leaves out what queries leave out, takes logarithms, and lists the queries whose error is above what is allowed. */
+/* Removes the references that queries leave out, takes logarithms, and lists the queries whose error is above what is
+ * allowed. */
 static weft_status settle(weft_ctx *ctx, const weft_kernel_task *task, const double *error, double *out,
                           int32_t *missed, size_t *missing)
 {
@@ -488,7 +490,7 @@ weft_status weft_kernel_mesh_pairs(weft_ctx *ctx, const weft_kernel_task *task, 
     weft_add_to(&total, &rest, part);
   }
   *sum = total + rest;
-  /* a query's sum comes from as many nodes at once: its rounding is that of adding, once more */
+  /* a query's sum is gathered from as many nodes: its rounding is that of spreading once more */
   WEFT_TRY(total_weights(ctx, task, &rest));
   *error = rest * rest * (weft_mesh_error(&mesh) + rounding_of(&mesh, &of_references) +
                           DBL_EPSILON * (512 + most_at_node(&mesh, &of_references)));

@@ -235,7 +235,7 @@ static int exponent_of(double total)
   return 61 - (e < -960 ? -960 : e);
 }
 
-/* Points of a warp: more of many points, so that their sums are added to the nodes less often. */
+/* Points of a warp: more if there are many points, so that their sums are added to the nodes less often. */
 static int run_of(int64_t n) { return n < 1 << 24 ? 256 : n < 1 << 28 ? 1024 : 4096; }
 
 static int blocks_of(const mesh_run *r) { return r->window.lanes > BLOCK ? 1 << r->mesh->d : 1; }
@@ -317,7 +317,7 @@ done:
   return st;
 }
 
-/* Launches in slices of whole runs; between them others have their turn. */
+/* Launches in slices of whole runs; between them other work can run. */
 #define IN_SLICES(r, p, launch) \
   do { \
     const int run = run_of((p)->n); \

@@ -43,7 +43,7 @@ struct mesh_run {
   const weft_mesh *mesh;
   mesh_place place;
   mesh_window window;
-  unsigned long long *node; /* m * place.nodes: whole numbers, in place of which numbers come */
+  unsigned long long *node; /* m * place.nodes: whole numbers, later replaced by doubles */
   double *other;            /* place.nodes */
   mesh_sorted sorted;
   double flushes;           /* to a node, at most */

@@ -5,10 +5,9 @@
  * k, which are small; with taps whose transform is that of the kernel over the window's, squared, what is left are
  * these and what the kernel has beyond pi. b follows a line that keeps both about equal.
  *
- * The error is not taken from that but found: of the scheme as it is computed, for every distance in whole nodes and
- * PLACES places of either point in its cell, Chebyshev's, the greatest difference from the kernel. It is a smooth
- * function of the places, polynomials of degree `degree` less exp of a square, and the margin covers what lies
- * between. */
+ * The error is not derived from that but measured: it is the greatest difference between the scheme as computed and the
+ * kernel, over all distances in whole nodes and PLACES Chebyshev points of either point's cell. It is a smooth function
+ * of the places, polynomials of degree `degree` minus exp of a square, and the margin covers what lies between. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -38,7 +37,7 @@ static double transform_of_window(int width, double b, double at_zero, double an
   return width * sinh(q) / (q * at_zero);
 }
 
-/* The pieces of one lane as powers, through Chebyshev's polynomials, as many as matter. */
+/* The pieces of one lane as powers, by way of Chebyshev polynomials, as many as matter. */
 static void fill_piece(weft_mesh_scheme *s, int lane, double b, double at_zero)
 {
   enum { N = WEFT_MESH_DEGREE + 1 };
@@ -61,7 +60,7 @@ static void fill_piece(weft_mesh_scheme *s, int lane, double b, double at_zero)
   for (int k = 0; k < N; k++) s->piece[k * s->lanes + lane] = sum[k];
 }
 
-/* Powers that add less than a small share of the target go. */
+/* Drops powers that add less than a small share of the target. */
 static void trim_degree(weft_mesh_scheme *s, double target)
 {
   s->degree = WEFT_MESH_DEGREE;
@@ -73,7 +72,7 @@ static void trim_degree(weft_mesh_scheme *s, double target)
   }
 }
 
-/* Taps of all lags; those at the ends that add less than a small share of the target go. */
+/* Taps of all lags; drops those at the ends that add less than a small share of the target. */
 static void fill_taps(weft_mesh_scheme *s, double b, double at_zero, double target)
 {
   double spectrum[ANGLES + 1], tap[WEFT_MESH_TAPS + 1], left = 0.01 * target;
@@ -104,7 +103,7 @@ static void window_at(const weft_mesh_scheme *s, double t, double *value)
   }
 }
 
-/* What the scheme makes of a point at lag 0 + t[a] and one at lag + t[b], less the kernel; beyond the taps' reach only
+/* The scheme's value for a point at lag 0 + t[a] and one at lag + t[b], minus the kernel; beyond the taps' reach only
  * the kernel is left. */
 static void measure_error(weft_mesh_scheme *s)
 {
@@ -172,7 +171,7 @@ int weft_mesh_make(const weft_mesh_choice *choice, size_t d, double target, weft
 /* ---- the choice ---- */
 
 /* The greatest spacing, in bandwidths, whose error is at most 10^-2, 10^-3, ..., 10^-13; 0 where none is. Only the
- * choice depends on it: what is chosen has its error found. */
+ * choice depends on it: the error of the chosen scheme is measured. */
 #define LEVELS 12
 static const struct { int width; double spacing[LEVELS]; } widest[] = {
   { 4, { 0.72, 0.43, 0 } },

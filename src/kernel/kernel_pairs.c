@@ -3,8 +3,8 @@
  *
  * As a function of s = r² its mean over the pairs of two nodes is its value at the mean of s, which moments give
  * exactly, but for half of its second derivative times the variance of s, at most (greatest s - mean)(mean - least s).
- * A pair of nodes is taken so when that is within the tolerance: rel_error times a lower bound of the mean over all
- * pairs. */
+ * A pair of nodes is approximated in this way when that is within the tolerance: rel_error times a lower bound of the
+ * mean over all pairs. */
 #include <math.h>
 #include <string.h>
 #include "../base/parallel.h"

@@ -5,8 +5,8 @@
  *
  * Node v of the references is not needed by box b of queries when its largest kernel value there is at most
  * allowed_b, and one of its points may stand for all of them when its kernel values there differ by at most
- * allowed_b; of a leaf, each point is looked at. Every reference is under one such node at most, so a query's errors
- * add up to no more than allowed_b times all weight. */
+ * allowed_b; in a leaf, each point is examined. Every reference is under one such node at most, so a query's errors add
+ * up to no more than allowed_b times the total weight. */
 #include <string.h>
 #include "../base/parallel.h"
 #include "kernel_block.h"
@@ -172,7 +172,7 @@ static void decide_points(const needs *n, size_t v, uint64_t open, int wanted)
   }
 }
 
-/* open: boxes for which node v is not decided above; wanted: some box is content with one point for all of v. */
+/* open: boxes for which node v is not decided above; wanted: for some box, one point suffices for all of v. */
 static void decide(const needs *n, size_t v, uint64_t open, int wanted)
 {
   const weft_reach *r = n->reach;
@@ -245,7 +245,7 @@ static void sum_nearest(const weft_kernel_task *task, const weft_tree *query, co
     weft_block_add(&b, task, tile, (size_t) reference->first[v], (size_t) reference->count[v]);
     for (size_t l = 0; l < b.count; l++)
       for (size_t c = 0; c < task->m; c++) {
-        /* near its boundary all of a compact kernel's value may be rounding */
+        /* near its boundary, a compact kernel's whole value may be rounding error */
         const double value =
             b.total[c * WEFT_TILE + l] - 2 * weft_distance_error(task->reference.d) * b.inside[c * WEFT_TILE + l];
         out[b.first + l + c * task->query.n] = value > 0 && !weft_kernel_step(task->kind) ? value * (1 - 1e-12) : 0;

@@ -4,7 +4,7 @@
 #include "../base/messages.h"
 #include "kernel.h"
 
-#define WEFT_RANK_BOXES 64 /* most boxes of queries that a rank tells of */
+#define WEFT_RANK_BOXES 64 /* most boxes of queries that a rank announces */
 
 /* left[i] = 1 for the points whose keys are among the least round(share * N) of the group's N; ties go left on the
  * ranks of low number first. All ranks of the group together. */
@@ -23,9 +23,9 @@ typedef struct weft_reach {
 /* A lower bound of each column's sum for every query in each box (2d: least, greatest): least[box * m + c]. */
 weft_status weft_ranks_lower(weft_ctx *ctx, const weft_reach *reach, const double *boxes, size_t count, double *least);
 
-/* What the queries in some boxes (at most WEFT_RANK_BOXES) need, when a box may have errors of `allowed` of the
- * weight it does without: keep[i] = 1: the tree's point i; one[v] = 1: one point of node v with the weight of all
- * (`together` only). allowed < 0: all that adds anything, however little. */
+/* What the queries in some boxes (at most WEFT_RANK_BOXES) need, when a box may have errors of `allowed` of the weight
+ * that it omits: keep[i] = 1: the tree's point i; one[v] = 1: one point of node v with the weight of all (`together`
+ * only). allowed < 0: all that adds anything, however little. */
 weft_status weft_ranks_needed(weft_ctx *ctx, const weft_reach *reach, const double *boxes, const double *allowed,
                               size_t count, int together, int *one, int *keep);
 

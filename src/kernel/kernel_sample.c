@@ -1,4 +1,4 @@
-/* What rules for bandwidths ask of a column: its standard deviation and its quartiles. */
+/* What rules for bandwidths need to know of a column: its standard deviation and its quartiles. */
 #include <math.h>
 #include <string.h>
 #include "kernel_sample.h"
@@ -8,7 +8,7 @@
 
 typedef struct { long double first, second; } sums; /* of x - from and of its square */
 
-/* Four sums at once: one alone waits for each of its additions. */
+/* Four sums at once: a single one would have to wait for each of its additions. */
 static weft_status sum_up(weft_ctx *ctx, const double *x, size_t n, long double from, sums *out)
 {
   weft_status st = WEFT_OK;
@@ -43,7 +43,7 @@ weft_status weft_kernel_deviation(weft_ctx *ctx, const double *x, size_t n, doub
   if (n < 2) goto done;
   WEFT_TRY(sum_up(ctx, x, n, 0, &about));
   mean = about.first / all;
-  WEFT_TRY(sum_up(ctx, x, n, mean, &about)); /* the mean was rounded: what that left is taken off */
+  WEFT_TRY(sum_up(ctx, x, n, mean, &about)); /* the mean was rounded: corrects for that */
   about.second -= about.first * about.first / all;
   *out = about.second > 0 ? (double) sqrtl(about.second / (all - 1)) : 0;
 done:
@@ -59,7 +59,7 @@ static double select_kth(double *x, size_t n, size_t k)
   size_t low = 0, high = n - 1;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    /* the middle one of three goes first, which lets the parting below end before `high` */
+    /* the median of three goes first, which makes the partitioning below end before `high` */
     const size_t at = (x[low] < x[middle]) == (x[middle] < x[high])  ? middle
                       : (x[low] < x[middle]) == (x[high] < x[low]) ? low : high;
     const double pivot = x[at];

@@ -1,4 +1,5 @@
-/* What rules for bandwidths ask of a column of numbers (kernel_sample.c), and of points on a grid (kernel_bin.c). */
+/* What rules for bandwidths need to know of a column of numbers (kernel_sample.c), and of points on a grid
+ * (kernel_bin.c). */
 #pragma once
 
 #include "kernel.h"

@@ -1,4 +1,4 @@
-/* .Call entry points of what rules for bandwidths ask of a column of numbers. */
+/* .Call entry points for what rules for bandwidths need to know of a column of numbers. */
 #include "../base/record.h"
 #include "kernel_glue.h"
 #include "kernel_sample.h"

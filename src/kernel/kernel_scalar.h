@@ -1,4 +1,4 @@
-/* One pair at a time, with more digits: what the tiles leave in doubt is decided here.
+/* One pair at a time, with more digits: cases that the tiles leave undecided are decided here.
  *
  * Near the boundary of a compact kernel all of k is in 1 - s, where s = r²/h². It is computed in pairs of doubles
  * (Dekker 1971; two_sum after Knuth), exact to 2^-100 or so, so that ties on a lattice are ties. */

@@ -208,7 +208,7 @@ done:
   return st;
 }
 
-/* `ctx`: NULL for nodes that take no time to speak of; others poll on the way. */
+/* `ctx`: NULL for nodes that take negligible time; others poll in between. */
 static weft_status grow_node(const weft_tree_build *b, size_t v, double *key, double *line, weft_ctx *ctx)
 {
   weft_status st = WEFT_OK;
@@ -223,8 +223,8 @@ done:
   return st;
 }
 
-/* Nodes in batches of some a million points, in parallel. `key` NULL: balls, which are relative to a node's first point
- * and so must wait until the points lie still. */
+/* Nodes in batches of about a million points, in parallel. `key` NULL: balls, which are relative to a node's first
+ * point and so must wait until the points no longer move. */
 static weft_status grow_nodes(weft_ctx *ctx, const weft_tree_build *b, size_t first, size_t last, double *key,
                               double *lines, double done, double total)
 {
@@ -332,7 +332,7 @@ static int has_its_ball(const weft_tree_build *b, size_t v, double *middle)
   return 1;
 }
 
-/* Everything but the points and their order follows from these, by sums in one order: so it is done again. */
+/* Everything but the points and their order follows from these, by sums in a fixed order: so it is computed again. */
 weft_status weft_tree_check(weft_ctx *ctx, const weft_tree_build *b, const char **wrong)
 {
   weft_status st = WEFT_OK;

@@ -10,7 +10,7 @@
  * narrower bandwidth, which is the next one's first lower bound.
  *
  * A result depends on nothing but its group, so threads do not change it. Exact sums are the same with a tolerance of a
- * few roundings. Threads take a step at a time, 32 queries or a list, and stop between two for the poll. */
+ * few roundings. Threads take a step at a time, 32 queries or a list, and stop between two steps for the poll. */
 #include <stdatomic.h>
 #include <time.h>
 #include "../base/parallel.h"
@@ -20,26 +20,26 @@
 #define GROUP_PAIRS 1e9
 #define SERIES_GROUP \
   256 /* small beside the bandwidth, where series are to be short: 2 to 5 times as fast in two dimensions */
-#define FEW_DIGITS 0.03  /* greater relative errors are kept by bounds anyway */
+#define FEW_DIGITS 0.03  /* greater relative errors are met by bounds anyway */
 #define SAMPLED_NODES 128 /* lists are of so many nodes at first, where samples may stand for them */
 #define SHARE 0.9        /* of the tolerance for bounds; the rest is for rounding */
 #define FRONTIER_DOUBLES ((size_t) 1 << 20)
 #define BETWEEN_POLLS 0.03 /* seconds */
 #define SAMPLED_GROUPS \
-  6 /* that a budget has parted into such of a 64th of the points, or of 128, to see soon how long the rest takes */
+  6 /* that a budget splits into groups of a 64th of the points, or of 128, to see early how long the rest takes */
 #define PARTS 64
 #define LEAST_GROUP 128
 #define LOOKS 16         /* in the time of a budget */
 #define FEW_GROUPS 2     /* say nothing yet */
-#define SLOWER 1.5       /* at most so much slower than a moment ago is a machine, but for hiccups */
+#define SLOWER 1.5       /* a machine is at most so much slower than a moment ago, except for hiccups */
 
 enum { IDLE, LOOK, LIST, SUM };
 
 /* ---- lists ---- */
 
-/* Visits the nodes that a group's list is made of: about as large as the group, smaller ones nowhere, larger ones where
- * their kernel values hardly differ. `raise`: only adds their lower bounds to t->least; nodes that hold a nearest leaf
- * have had theirs. */
+/* Visits the nodes that a group's list is made of: about as large as the group, never smaller, and larger where their
+ * kernel values hardly differ. `raise`: only adds their lower bounds to t->least; nodes that hold a nearest leaf have
+ * had theirs. */
 static void visit_nodes(const weft_walk *w, weft_hands *t, int raise)
 {
   const weft_tree *r = w->reference;
@@ -107,7 +107,7 @@ static int next_tile(const weft_walk *w, weft_hands *t)
   return 1;
 }
 
-/* Takes the thread's group, or the next one, a step on; 0: there are no more. */
+/* Advances the thread's group, or the next one, by one step; 0: there are no more. */
 static int take_step(const weft_walk *w, weft_hands *t, const int32_t *groups, size_t count, atomic_size_t *next)
 {
   switch (t->phase) {
@@ -142,9 +142,9 @@ typedef struct { int32_t *node; double *before, largest; size_t count; } group_l
 
 typedef struct { double spent, done; } progress;
 
-/* Processor seconds that what is left of the groups will take, as those since the first look say: the first groups pay
- * for memory that is touched for the first time. 0: too few to say, unless a quarter of the budget has brought no
- * more. */
+/* Processor seconds that the remaining groups will take, estimated from those since the first look: the first groups
+ * pay for memory that is touched for the first time. 0: there are too few to tell, unless a quarter of the budget has
+ * brought no more. */
 static double seconds_left(const weft_walk *w, const weft_hands *t, int threads, size_t begun, const group_list *groups,
                            double spent, double budget, progress *first)
 {
@@ -162,7 +162,7 @@ static double seconds_left(const weft_walk *w, const weft_hands *t, int threads,
   return each * (groups->before[groups->count] - now.done);
 }
 
-/* The budget as it would be at the machine's pace of now, which may be slower than it was. */
+/* The budget as it would be at the machine's present pace, which may be slower than before. */
 static weft_status ask_again(weft_ctx *ctx, const weft_kernel_task *task, double *budget)
 {
   weft_status st = WEFT_OK;
@@ -224,7 +224,7 @@ static size_t common_divisor(size_t a, size_t b)
   return a;
 }
 
-/* Into an order in which the first few are spread over all. */
+/* Reorders them so that the first few are spread over all. */
 static weft_status mix_groups(weft_arena *mem, int32_t *groups, size_t count)
 {
   weft_status st = WEFT_OK;
@@ -238,7 +238,7 @@ done:
   return st;
 }
 
-/* For a budget: small ones instead of the first few, which come from everywhere; of each of those one before the
+/* For a budget: replaces the first few groups, which come from everywhere, by small ones; one of each comes before the
  * others. */
 static weft_status part_first_groups(weft_arena *mem, const weft_tree *query, double small, int32_t *groups,
                                      size_t *count)

@@ -27,7 +27,7 @@ typedef struct weft_walk {
   weft_tile_node node;
   double rel, abs, slack;
   size_t capacity;         /* of a frontier */
-  double least_listed;     /* points of a node that a list need not part */
+  double least_listed;     /* points of a node that a list need not split */
   double *out;
 } weft_walk;
 

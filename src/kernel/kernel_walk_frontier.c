@@ -1,5 +1,5 @@
 /* The frontier of 32 queries, the nodes that their sums are still bounded by: in the order of their errors, as many as
- * may keep their bounds, and the others parted from them. */
+ * may keep their bounds, and the others separated from them. */
 #include "kernel_walk.h"
 
 #define BUCKETS 128      /* of errors, by powers of two */

@@ -1,5 +1,5 @@
-/* How the walk's nodes lie to each other and to its queries: which the lists of groups, their series and the tiles ask
- * alike. */
+/* The positions of the walk's nodes relative to each other and to its queries, for the lists of groups, their series
+ * and the tiles. */
 #include "kernel_walk.h"
 
 #define NEGLIGIBLE 0.05  /* of the tolerance, for all nodes together that are left out for their smallness */

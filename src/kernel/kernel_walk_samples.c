@@ -4,9 +4,9 @@
  * query and column.
  *
  * Looks are taken at 32, 64, ... batches, with the probability of a failure shared among the looks of a tile.
- * References are drawn in proportion to their weights. What no batch happened to show cannot hide either: the bounds of
- * the nodes give the range R of a batch, and as many batches are taken as make 3 R / batches, which is what events too
- * rare to be seen may add to the mean (the rule of three), a quarter of what the tolerance leaves. Draws are functions
+ * References are drawn in proportion to their weights. Rare events that no batch has shown are accounted for, too: the
+ * bounds of the nodes give the range R of a batch, and as many batches are taken as bring 3 R / batches, which such
+ * events may add to the mean (the rule of three), down to a quarter of what the tolerance leaves. Draws are functions
  * of (key, query, batch, node), so threads do not change them. */
 #include "../base/draws.h"
 #include "kernel_walk.h"

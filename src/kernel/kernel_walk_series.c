@@ -15,7 +15,7 @@
  *   1.0866 ρ^p / √p!  exp(-r² / 4h²)      for each unit of weight, in any dimension.
  *
  * A node joins with the least p that keeps this below its share of the group's tolerance, when the translation costs
- * less than looking at the node from each 32 queries. Moments are kept in units of the node's own radius, so that they
+ * less than evaluating the node for each 32 queries. Moments are kept in units of the node's own radius, so that they
  * serve every bandwidth; those of a node with children that have some are translated from these. (Greengard and Strain
  * 1991; graded order after Yang, Duraiswami, Gumerov and Davis 2003.) */
 #include "../base/parallel.h"
@@ -40,7 +40,7 @@ struct weft_series {
   double *moments;                /* slots * m * terms: Σ w v^α / α!, v in units of the radius */
 };
 
-/* Greatest order by dimension: what translations of a few tens of thousands of products allow. */
+/* Greatest order by dimension: as great as translations of a few tens of thousands of products allow. */
 static const size_t order_limit[MOST_DIMENSIONS + 1] = { 0, 24, 20, 15, 10, 7, 6 };
 
 size_t weft_series_terms(const weft_series *s) { return s->terms; }

@@ -32,8 +32,8 @@ static void settle(const weft_walk *w, weft_hands *t, size_t slot)
   }
 }
 
-/* Bounds node v and puts it into the frontier, unless it is out of reach, negligible or settled by its bounds. Of a
- * node that holds the leaf summed already its children are considered. */
+/* Bounds node v and puts it into the frontier, unless it is out of reach, negligible or settled by its bounds. If the
+ * node holds the leaf that has been summed already, its children are considered instead. */
 static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, size_t v)
 {
   const weft_kernel_task *task = w->task;

@@ -53,7 +53,7 @@ typedef struct weft_network_job {
   weft_network_method method;
   double eps,
       keep; /* ARACNE: an edge goes below min(s, keep × s) - eps, s the second weakest of a triangle; RELNET: m > eps */
-  double least;     /* what m says up to here is rounding; see weft_network_rounding() */
+  double least;     /* values of m up to this one are rounding; see weft_network_rounding() */
 } weft_network_job;
 
 typedef weft_status weft_network_op(weft_ctx *ctx, const weft_network_job *job, double *out);
@@ -127,7 +127,8 @@ extern const weft_mi_ops weft_mi_cpu;
 /* Tables of at most this many cells are counted as tables, larger ones by sorting. */
 #define WEFT_MI_TABLE_CELLS ((uint64_t) 1 << 18)
 
-/* An attribute's coding, and what came of it. WEFT_CODES_WIDE also stands for a table that would be too large. */
+/* An attribute's coding, and the result of planning it. WEFT_CODES_WIDE also stands for a table that would be too
+ * large. */
 typedef struct weft_mi_code { weft_codes plan; weft_codes_result result; } weft_mi_code;
 
 /* Plans the coding of column j. The codes are bytes only when the class codes fit into bytes too. */

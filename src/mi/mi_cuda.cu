@@ -17,7 +17,7 @@ struct column_job { size_t codes, table; uint32_t levels; int width; };
 
 /* ---- kernel ---- */
 
-/* Adds one to table[cell]; copies > 1: each lane group has its own table, against conflicts on small ones. */
+/* Adds one to table[cell]; copies > 1: each lane group has its own table, which avoids conflicts on small ones. */
 __device__ static void count_rows(const column_job &job, const uint8_t *codes, const uint16_t *classes, size_t n,
                                   uint32_t class_levels, uint32_t *table, uint32_t copies)
 {

@@ -1,4 +1,4 @@
-/* .Call entry points about single attributes: their information, what chance gives; and the names of kinds. */
+/* .Call entry points for single attributes: their information, and how much chance gives; and the names of kinds. */
 #include "pack/mi_pack_glue.h"
 #include "mi_null.h"
 

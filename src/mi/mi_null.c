@@ -38,7 +38,7 @@ typedef struct {
   size_t at, margins; /* place among the attributes asked for; where its levels' and then the classes' margins begin */
   uint32_t levels, classes;
   uint64_t n;
-  double tables;        /* about how many there are; 0: to be simulated */
+  double tables;        /* roughly how many there are; 0: to be simulated */
 } item;
 
 /* Attributes first .. last-1 of the sorted items: equal margins, scores from high to low. */
@@ -296,8 +296,9 @@ static weft_status deal_tables(weft_ctx *ctx, const dealing *d, size_t from, siz
   return WEFT_OK;
 }
 
-/* Settles the p-values (below 0: open) that `dealt` tables tell; all of them when these are the most. Each goes by its
- * own score, so that it is the same whatever other attributes share the law. 1: none is open. */
+/* Settles the p-values (below 0: open) that `dealt` tables suffice for; all of them when no more tables may be dealt.
+ * Each depends on its own score alone, so that it is the same whatever other attributes share the law. Returns 1 when
+ * none is open. */
 static int settle(const dealing *d, int threads, size_t dealt, size_t most, double *tail)
 {
   size_t sum = 0;
@@ -311,7 +312,7 @@ static int settle(const dealing *d, int threads, size_t dealt, size_t most, doub
   return settled;
 }
 
-/* Twice as many tables in turn, until every p-value is settled. */
+/* Doubles the number of tables until every p-value is settled. */
 static weft_status simulated(weft_ctx *ctx, const item *items, const uint32_t *margins, size_t count, const int64_t *f,
                              size_t most, double *tail)
 {
@@ -349,7 +350,7 @@ static void fill_factorials(double *factorial, size_t most)
   }
 }
 
-/* Whether chi-squared does not do; and about how many tables there are, 0 for too many. */
+/* Whether chi-squared is not accurate enough; and roughly how many tables there are, 0 for too many. */
 static int needs_law(item *x, const uint32_t *margins, const double *factorial, size_t most)
 {
   const uint32_t *rows = margins, *classes = margins + x->levels;
@@ -374,7 +375,7 @@ static int keep_margins(item *x, uint32_t *rows, uint32_t *classes, uint32_t *ma
   if (x->levels < 2 || x->classes < 2 || x->levels > MOST_SIDE || x->classes > MOST_SIDE) return 0;
   *correction =
       williams(rows, x->levels, (double) x->n) * williams(classes, x->classes, (double) x->n) / (6.0 * (double) x->n);
-  if (x->levels == x->n || x->classes == x->n) { /* all tables say the same */
+  if (x->levels == x->n || x->classes == x->n) { /* all tables have the same score */
     *p = 1;
     return 0;
   }
@@ -430,7 +431,7 @@ static weft_status simulate_rest(weft_ctx *ctx, const item *items, const law *la
     const item *x = &items[laws[g].first];
     const size_t members = laws[g].last - laws[g].first;
     if (laws[g].done) continue;
-    if (x->n > MOST_ROWS) { /* more tables than they were thought to be */
+    if (x->n > MOST_ROWS) { /* more tables than estimated */
       for (size_t i = 0; i < members; i++) tail[laws[g].first + i] = WEFT_NAN;
       continue;
     }

@@ -1,5 +1,5 @@
-/* Groups, exchanges and messages; see base/messages.h. What a rank posts is copied, and freed when it has left; a
- * message that has come is kept until the next look. Exchanges go in rounds, through weft_mpi_room(). */
+/* Groups, exchanges and messages; see base/messages.h. What a rank posts is copied, and the copy freed when it has been
+ * sent; a message that has arrived is kept until the next look. Exchanges go in rounds, through weft_mpi_room(). */
 #include <stdlib.h>
 #include <string.h>
 #include "mpi_internal.h"
@@ -161,7 +161,7 @@ done:
 
 /* ---- messages ---- */
 
-/* Frees what has left. */
+/* Frees what has been sent. */
 static void sweep(void)
 {
   for (outgoing **at = &posted; *at;) {

@@ -1,18 +1,18 @@
 /* Roll calls: how ranks that do something together know that all of them are about to do it.
  *
  * Before each step every rank says which step of which call it is about to take, or that it has stopped, or that its
- * script has ended. When all are about to take the same one, they take it. Else none does: all settle, which is to
- * tell reasons and to clear away what messages are under way, and each has an error. So a step that some rank has
- * begun is one that all take to its end, no rank is waited for in vain, and after an error the ranks are in step
- * again. The end of a call is a step too: either all ranks have its result or all have an error.
+ * script has ended. When all are about to take the same one, they take it. Otherwise none does: all settle, that is,
+ * they exchange reasons and clear away the messages that are under way, and each gets an error. So a step that some
+ * rank has begun is completed by all, no rank is waited for in vain, and after an error the ranks are in step again.
+ * The end of a call is a step too: either all ranks have its result or all have an error.
  *
  * A rank that stops takes part in one roll call of its group, if there is one, and in one of all ranks, and says
  * there that it stopped. It also sends a message, which others hear at their next poll: then they stop too instead of
- * working on for nothing.
+ * working on in vain.
  *
  * A rank that is interrupted while it waits for others to come to a call leaves at once, with its roll call open: the
- * others, when they come, take it to be there. It owes them to say that it stopped, and does so before it does
- * anything else with them. */
+ * others, when they come, assume that it is there. It still has to tell them that it stopped, and does so before it
+ * does anything else with them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,8 +82,8 @@ void weft_mpi_tell(weft_ctx *ctx, const char *why)
       return; /* the roll call says it too */
 }
 
-/* Notes of calls that are over are dropped: a rank that was interrupted at a call's last step has told, and finished
- * it. */
+/* Notes of calls that are over are dropped: a rank that was interrupted at a call's last step has sent a note, and
+ * finished the call. */
 int weft_mpi_heard(char why[WEFT_WHY])
 {
   if (!said || weft_mpi_waiting || over || !in_call || *weft_mpi_broken) return -1;
@@ -176,7 +176,7 @@ static int differs(const roll *a, const roll *b)
   return a->step != b->step || (a->step != STEP_ENTER && (a->call != b->call || a->alike != b->alike));
 }
 
-/* Whether the step is taken that the roll was called for. Every rank finds the same. */
+/* Whether the step for which the roll was called is taken. Every rank comes to the same answer. */
 static int all_agree(void)
 {
   int count, other = 0;
@@ -199,7 +199,7 @@ done:
   return st;
 }
 
-/* What a rank owes that left while others were still to come: they took it to be there. */
+/* What a rank that left while others were still to come has to make up for: they assumed that it was there. */
 static weft_status pay(weft_ctx *ctx)
 {
   weft_status st = WEFT_OK;

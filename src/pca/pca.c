@@ -1,13 +1,13 @@
-/* One decomposition from the open space to the signed result: see pca.h. */
+/* One decomposition, from the open space to components with their signs fixed: see pca.h. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 #include "pca_block.h"
 
-/* Residuals that single precision can be held to. */
+/* Residuals that single precision can reach. */
 #define SINGLE_TOL 1e-6
 
-/* Values below what rounding leaves count as nothing. */
+/* Values below the level of rounding count as zero. */
 static void cut_at_rank(const weft_pca_run *run)
 {
   const size_t longest = run->ranks ? run->ranks->all : run->n;
@@ -20,8 +20,8 @@ static void cut_at_rank(const weft_pca_run *run)
 }
 
 /* The largest loading of each component becomes positive; among loadings that differ by rounding the first decides, so
- * that back ends agree. Loadings of columns that are nothing are exactly 0, but where the value is so small that they
- * are rounding of its own size: there vectors would no longer be orthogonal. */
+ * that back ends agree. Loadings of columns that are zero are exactly 0, unless the value is so small that it is of the
+ * size of their rounding: there vectors would no longer be orthogonal. */
 static void orient(const weft_pca_run *run, const double *factor)
 {
   const size_t n = run->n, p = run->p;

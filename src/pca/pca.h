@@ -4,8 +4,8 @@
  * can apply it on the fly. X = U diag(d) V'; loadings are V, scores U d.
  *
  * The algorithms are written once (pca_block.c, pca_vector.c) in terms of the operations below. A back end says where
- * vectors live and how products are taken; what decides (tests of convergence, ranks, small decompositions) runs on the
- * host, so that both back ends take the same course. */
+ * vectors live and how products are taken; all decisions (tests of convergence, ranks, small decompositions) are taken
+ * on the host, so that both back ends take the same course. */
 #pragma once
 
 #include "../base/context.h"
@@ -40,7 +40,7 @@ typedef struct weft_pca_data {
 /* The rows of X shared among ranks, each with its own as `data`; see pca_ranks.c. Calls that every rank makes. A rank
  * is a process, or a host thread with a device of its own (pca_spread.c). */
 typedef struct weft_pca_ranks {
-  int parts; /* of a call on several devices, which add up where the numbers are; else processes */
+  int parts; /* of a call on several devices, which add up where the numbers are; otherwise processes */
   size_t size;                        /* ranks */
   const size_t *rows;                 /* of each */
   size_t all, first;                  /* rows of all ranks; of those before this one */
@@ -72,7 +72,7 @@ typedef struct weft_pca_space weft_pca_space;
  * major and packed (leading dimension = rows) where no leading dimension is given. */
 typedef struct weft_pca_ops {
   weft_status (*moments)(weft_ctx *ctx, const weft_pca_data *data, const double *weights, const weft_pca_moments *out);
-  /* How many values of each row are no NaN: n counts, of a dense matrix. */
+  /* How many values of each row are not NaN: n counts, of a dense matrix. */
   weft_status (*seen)(weft_ctx *ctx, const weft_pca_data *data, double *out);
   weft_status (*open)(weft_ctx *ctx, const weft_pca_data *data, const weft_pca_form *form, weft_pca_space **out);
   void (*close)(weft_pca_space *space);
@@ -85,13 +85,13 @@ typedef struct weft_pca_ops {
   weft_status (*random)(weft_pca_space *space, weft_rng rng, uint64_t first, double *s_to, size_t count);
   /* out = X v (v: p × b), or X' v (v: n × b) */
   weft_status (*product)(weft_pca_space *space, int transposed, const double *s_v, size_t b, double *s_out);
-  /* out = X'X v (v: p × b) in one reading of X; NULL where X stays, or that takes two. */
+  /* out = X'X v (v: p × b) in one reading of X; NULL where X stays, or where that takes two readings. */
   weft_status (*twice)(weft_pca_space *space, const double *s_v, size_t b, double *s_out);
   /* c = alpha op(a) op(b) + beta c; op(a) is m × k, op(b) k × n */
   weft_status (*gemm)(weft_pca_space *space, int ta, int tb, size_t m, size_t n, size_t k, double alpha,
                       const double *s_a, size_t lda, const double *s_b, size_t ldb, double beta, double *s_c,
                       size_t ldc);
-  /* Whether a Gram matrix of this order is to be had in one reading of X, and has room. */
+  /* Whether a Gram matrix of this order can be computed in one reading of X, and there is room for it. */
   int (*squares)(const weft_pca_space *space, size_t order);
   /* g = X'X, or XX' when `rows`, both triangles; and its diagonal. `coarse`: errors of 1e-6 of the largest entry will
    * do. */
@@ -134,10 +134,10 @@ typedef struct weft_pca_job {
   size_t most;          /* iterations (of a component, or of the block) */
   size_t block;         /* vectors in a block; 0: chosen */
   uint64_t key;         /* of the random start */
-  const double *start;  /* p × k first guess, or NULL */
+  const double *start;  /* p × k initial guess, or NULL */
   int choose;           /* gram only where the Gram matrix is cheap, else krylov */
-  /* Krylov gives way to gram when more blocks are left than gram takes: `gram_blocks` blocks' time, and `gram_steps`
-   * for each block that krylov takes in all. gram_blocks 0: it does not. */
+  /* Krylov is replaced by gram when more blocks are left than gram takes: the time of `gram_blocks` blocks, and
+   * `gram_steps` for each block that krylov takes in all. gram_blocks 0: never. */
   double gram_blocks, gram_steps;
 } weft_pca_job;
 

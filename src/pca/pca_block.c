@@ -9,8 +9,8 @@
  * restarts, vanished directions and truncated blocks need no special structure. When P fills the near space the
  * triplets are those of X to rounding, whatever its spectrum: that is how all components are found.
  *
- * "gram" begins with the eigenvectors of the smaller Gram matrix instead of a random block, and goes on only when
- * residuals ask for it: squaring loses components below 1e-8 of the largest. */
+ * "gram" begins with the eigenvectors of the smaller Gram matrix instead of a random block, and continues only when
+ * residuals require it: squaring loses components below 1e-8 of the largest. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -62,7 +62,7 @@ done:
 }
 
 /* X'Q of the last block, freed of P: the next block and R. When there is no room for so many in the near space, any
- * basis of what is left of it serves. */
+ * basis of its remainder will do. */
 static weft_status residual_block(engine *e)
 {
   weft_status st = WEFT_OK;
@@ -110,7 +110,7 @@ static weft_status extract(engine *e, size_t k, double tol)
       sum += x * x;
     }
     e->run->out->residual[i] = e->values[0] > 0 ? sqrt(sum) / e->values[0] : 0;
-    if (e->r_rows == 0 && e->next) e->run->out->residual[i] = INFINITY; /* not known: the block was cut */
+    if (e->r_rows == 0 && e->next) e->run->out->residual[i] = INFINITY; /* not known: the block was truncated */
   }
   WEFT_TRY(weft_pca_ranks_as_first(e->run, e->run->out->residual, least(k, e->run->job->k)));
 done:
@@ -118,7 +118,7 @@ done:
   return st;
 }
 
-/* s_basis (rows × size) := s_basis small (size × k), panel by panel of rows left to the product. */
+/* s_basis (rows × size) := s_basis small (size × k); cutting rows into panels is left to the product. */
 static weft_status rotate(engine *e, double *s_basis, size_t rows, const double *small, size_t k)
 {
   weft_status st = WEFT_OK;
@@ -195,7 +195,7 @@ done:
   return st;
 }
 
-/* The first block: the guess, filled up with random vectors. */
+/* The first block: the guess, completed by random vectors. */
 static weft_status first_block(engine *e, size_t b)
 {
   weft_status st = WEFT_OK;
@@ -367,8 +367,8 @@ static double worst(const weft_pca_run *run)
   return w;
 }
 
-/* Whether all that is left would take longer than the Gram matrix and its eigenvectors; what is left is at most what
- * fills the near space. */
+/* Whether the remaining blocks would take longer than the Gram matrix and its eigenvectors; at most as many remain as
+ * fill the near space. */
 static int gram_is_less(const weft_pca_run *run, size_t blocks, double left, size_t b)
 {
   const weft_pca_job *job = run->job;
@@ -376,7 +376,7 @@ static int gram_is_less(const weft_pca_run *run, size_t blocks, double left, siz
   return job->gram_blocks > 0 && to_go > job->gram_blocks + job->gram_steps * ((double) blocks + to_go);
 }
 
-/* Goes on until the residuals are small, P is the whole near space, or the blocks are used up. A block start finds as
+/* Continues until the residuals are small, P is the whole near space, or the blocks are used up. A block start finds as
  * many copies of a value as it has vectors; where there may be more, random blocks behind the found triplets look for
  * others until a look finds none. `*left`, where the caller asks, is set when the Gram matrix would take less. */
 static weft_status iterate(engine *e, size_t b, int *left)
@@ -399,7 +399,7 @@ static weft_status iterate(engine *e, size_t b, int *left)
     since++;
     out_of_room = e->size + e->next > e->capacity;
     if (e->size < k || (since < look && !out_of_room && !last)) continue;
-    keep = out_of_room ? least(k + 3 * b, e->size - b) : k; /* with few, what a restart forgets costs passes */
+    keep = out_of_room ? least(k + 3 * b, e->size - b) : k; /* with few, what a restart discards costs passes */
     WEFT_TRY(extract(e, keep, tol));
     for (size_t i = 0; i < k; i++) run->out->iterations[i] = (int32_t) blocks;
     if (last) break;
@@ -427,7 +427,7 @@ done:
   return st;
 }
 
-/* U and V of the k triplets to the host. */
+/* Copies U and V of the k triplets to the host. */
 static weft_status deliver(engine *e)
 {
   weft_status st = WEFT_OK;
@@ -449,7 +449,7 @@ static size_t choose_capacity(const weft_pca_run *run, size_t b)
 {
   const size_t k = run->job->k;
   const double bytes = 8.0 * ((double) run->near + (double) run->far);
-  const double have = run->ranks ? -1 : weft_host_available(); /* ranks must come to the same number */
+  const double have = run->ranks ? -1 : weft_host_available(); /* ranks must arrive at the same number */
   size_t wanted = k + 12 * b;
   if (have > 0 && 0.25 * have / bytes < (double) wanted) wanted = (size_t) (0.25 * have / bytes);
   return least(most(wanted, k + 2 * b + 2 * PANEL), run->near);
@@ -503,7 +503,7 @@ done:
   return st;
 }
 
-/* Begins with eigenvectors of the Gram matrix and goes on only where residuals ask for it. `*whole` is set when too
+/* Begins with eigenvectors of the Gram matrix and continues only where residuals require it. `*whole` is set when too
  * much was lost by squaring. `lanczos`: of a matrix that is not formed. */
 static weft_status by_gram(engine *e, weft_pca_run *run, size_t b, size_t lanczos, int *whole)
 {
@@ -525,8 +525,8 @@ done:
   return st;
 }
 
-/* Begins with a random block. With a job that says what the Gram matrix would take, it ends where that is less than
- * what is left, and `*left` is set. */
+/* Begins with a random block. If the job says how long the Gram matrix would take, it ends as soon as that is less than
+ * what is left, and sets `*left`. */
 static weft_status by_blocks(engine *e, weft_pca_run *run, size_t b, int *left)
 {
   weft_status st = WEFT_OK;
@@ -548,7 +548,7 @@ weft_status weft_pca_block(weft_pca_run *run)
   memset(&e, 0, sizeof e);
   e.run = run;
   if (run->ranks) {
-    /* rows of other ranks are not here to be multiplied with */
+    /* the rows of other ranks are not available for products */
     if (run->near_is_rows && !run->job->start) squares = 0;
     WEFT_TRY(weft_pca_ranks_agree(run, &squares));
   }

@@ -1,4 +1,4 @@
-/* The block engine's parts that pca.c puts together. */
+/* The parts of the block engine, which pca.c combines. */
 #pragma once
 
 #include "../base/arena.h"
@@ -55,7 +55,7 @@ typedef struct weft_pca_frame {
   weft_pca_run *run;
   double *s_small, *small; /* ((what is before) + PANEL) × PANEL, there and on the host */
   double *s_swap;          /* rows × PANEL */
-  double scale;            /* the largest norm seen: what counts as nothing is relative to it */
+  double scale;            /* the largest norm seen: what counts as zero is relative to it */
 } weft_pca_frame;
 
 /* The panel of b columns behind the first `before` of `s_basis` (near or far vectors) is made orthonormal and
@@ -81,7 +81,7 @@ weft_status weft_pca_lanczos(weft_pca_frame *frame, size_t capacity, double *s_v
 /* How many more blocks until residuals that fell from `before` to `now` in so many blocks are below tol. */
 double weft_pca_blocks_left(double before, double now, size_t blocks, double tol);
 /* Blocks of b to take until the next look, a part of what is left. A look decomposes all that was found, so narrow
- * blocks are looked at as often as wide ones by what they add to it. */
+ * blocks are looked at only as often, in vectors added, as wide ones. */
 size_t weft_pca_until_look(double left, size_t b);
 #define WEFT_PCA_LOOK_AGAIN 8 /* blocks that a search for missed copies takes */
 /* Whether a start of b random vectors may have missed a copy of one of the k largest singular values. It finds b copies

@@ -31,7 +31,7 @@ struct weft_pca_space {
 /* What a column's values in one panel amount to; `norm` is about their own mean. */
 typedef struct { double weight, mean, norm, least, greatest, missing, infinite; } part;
 
-/* Zeros that a sparse column does not store count `zeros` (their weight). Sums are taken of values divided by a power
+/* Zeros that a sparse column does not store have a total weight of `zeros`. Sums are taken of values divided by a power
  * of two near the largest, so that nothing overflows or vanishes. */
 static part part_of(const double *x, const int32_t *rows, size_t count, const double *weights, double zeros)
 {

@@ -1,7 +1,7 @@
-/* The operations of pca.h on a device. X is centred and scaled where it is put: in place after the upload, in a copy of
- * a resident matrix. What does not fit is prepared piece by piece, column after column, in each product. Sparse blocks
- * are kept by columns and by rows, so that both products gather; the centre comes off afterwards (see pca_cpu.c).
- * pca_product_cuda.cu puts X where it lies, and multiplies it; what is read in blocks, pca_stored_cuda.cu. */
+/* The operations of pca.h on a device. X is centred and scaled where it is stored: in place after the upload, in a copy
+ * of a resident matrix. What does not fit is prepared piece by piece, column after column, in each product. Sparse
+ * blocks are kept by columns and by rows, so that both products gather; the centre comes off afterwards (see
+ * pca_cpu.c). pca_product_cuda.cu places X and multiplies it; pca_stored_cuda.cu does so for what is read in blocks. */
 #include <cstring>
 #include <new>
 #include "pca_cuda.cuh"

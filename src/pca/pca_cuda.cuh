@@ -31,7 +31,7 @@ struct weft_pca_space {
   size_t piece_count;
   double *tiled, *partial;       /* of the fused step */
   bool plain;                    /* no room or no way for it */
-  double *numbers, turn;         /* what a step says: pinned, seen by both sides; and its number */
+  double *numbers, turn;         /* the results of a step: pinned, visible to both sides; and its number */
   double *t, *loads, *sums;      /* of what is observed: n, p, 2 × SLICES × n */
   cublasHandle_t blas;
   cusolverDnHandle_t solver;

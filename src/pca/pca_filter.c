@@ -5,7 +5,7 @@
  *   h = c / 2,  Y1 = (G - h) V / h,  Y(j+1) = 2 (G - h) Yj / h - Y(j-1)
  *
  * A step is one product with G and nothing else: a quarter of the reading that an iteration on X (n = 2 p) takes, and
- * no look at the host within a cycle. What squaring loses the caller finds again on X. */
+ * no look at the host within a cycle. What squaring loses, the caller recovers on X. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #define LONGEST 18       /* when that many suffice for the last cycle */
 #define GROWTH 1e10      /* of the first vector in a cycle: others must not drown in it */
 #define CYCLES 60
-#define COARSE_TOL 2e-5  /* from here on G need not be exact */
+#define COARSE_TOL 2e-5  /* at this tolerance and above, G need not be exact */
 #define SLOW 3           /* cycles that may leave more than half of the residual */
 
 typedef struct {
@@ -30,7 +30,7 @@ typedef struct {
 size_t weft_pca_filter_block(const weft_pca_run *run)
 {
   const size_t k = run->job->k, guard = k / 2 > 16 ? k / 2 : 16, b = (k + guard + 7) / 8 * 8;
-  /* up to here all eigenvectors of G take no longer, whatever the spectrum */
+  /* up to this order all eigenvectors of G take no longer, whatever the spectrum */
   const size_t small = run->ops == &weft_pca_cpu ? 16 * WEFT_PCA_PANEL : 8 * WEFT_PCA_PANEL;
   if (k + 12 > WEFT_PCA_PANEL) return 0;
   return run->near < small ? 0 : b < WEFT_PCA_PANEL ? b : WEFT_PCA_PANEL;

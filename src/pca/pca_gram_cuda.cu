@@ -44,7 +44,7 @@ static weft_status coarse_square(weft_pca_space *s, int rows, int64_t order, dou
   WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
   frexp(largest, &exponent);
   exponent = 14 - exponent; /* the largest becomes less than 2^14 */
-  WEFT_DEVICE_TAKE(main, &s->mem, (size_t) (count + 2 * all * all)); /* one block: taking and giving back cost */
+  WEFT_DEVICE_TAKE(main, &s->mem, (size_t) (count + 2 * all * all)); /* one block: allocating and freeing cost time */
   cross = main + all * all;
   high = (__half *) (cross + all * all);
   low = high + count;

@@ -5,7 +5,7 @@
  *
  * With T a = a t the pair (t, P a) has the residual |R (rows of a that belong to the last block)|. Against the block
  * engine on X (pca_block.c) no basis of the far side is kept orthonormal, which takes most of the time there, and
- * narrow blocks need fewer vectors in all. What squaring loses the caller finds again on X. */
+ * narrow blocks need fewer vectors in all. What squaring loses, the caller recovers on X. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -23,7 +23,6 @@ typedef struct {
 } lanczos;
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-static size_t most(size_t a, size_t b) { return a > b ? a : b; }
 
 size_t weft_pca_lanczos_capacity(const weft_pca_run *run)
 {
@@ -124,7 +123,7 @@ static weft_status iterate(lanczos *e)
     const size_t keep = least((e->capacity + k) / 2, e->size - b);
     WEFT_TRY(extract(e, keep, &over));
     if (over > 1 && blocks < job->most) {
-      /* early on, residuals do not fall and say nothing */
+      /* early on, residuals do not fall and are not informative */
       look = (size_t) fmin(fmax(2, 0.8 * weft_pca_blocks_left(before, over, since, 1)), 2 + (double) (e->size / b / 4));
       before = over;
       since = 0;

@@ -46,7 +46,7 @@ weft_status weft_pca_tridiagonal(weft_ctx *ctx, size_t order, double *diagonal, 
   F77_CALL(dstevr)
   ("V", "I", &m, diagonal, off, &none, &none, &first, &m, &none, &found, value, vectors, &m, support, work, &lwork,
    iwork, &liwork, &info FCONE FCONE);
-  /* Its bisection loses eigenvalues that are equal to rounding, without a word (LAPACK 3.11). */
+  /* Its bisection silently loses eigenvalues that are equal up to rounding (LAPACK 3.11). */
   if (info || found != (int) k) WEFT_TRY(by_qr(ctx, &mem, order, again, again + order, k, value, vectors));
   for (size_t j = 0; j < k; j++) values[j] = value[k - 1 - j];
   for (size_t j = 0; j < k / 2; j++)

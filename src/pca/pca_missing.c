@@ -28,8 +28,8 @@ static void free_of(double *x, const double *found, size_t count, size_t columns
   }
 }
 
-/* Loads and new scores from the scores t. What loads are multiplied by divides scores, so that NIPALS needs no look at
- * all loads before the scores. */
+/* Loads and new scores from the scores t. A factor of the loads divides the scores, so that NIPALS need not know all
+ * loads before the scores. */
 static weft_status iteration(const weft_pca_ops *ops, weft_pca_space *space, int gs, const weft_pca_result *out,
                              size_t k, size_t n, size_t p, double *t, double *loads)
 {

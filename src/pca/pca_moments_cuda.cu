@@ -1,5 +1,5 @@
-/* Moments of the columns of a resident matrix, and what its rows lack. Moments: a block per column. Sums are taken of
- * values divided by a power of two near the largest, so that nothing overflows or vanishes. */
+/* Moments of the columns of a resident matrix, and missing values of its rows. Moments: a block per column. Sums are
+ * taken of values divided by a power of two near the largest, so that nothing overflows or vanishes. */
 #include <cmath>
 #include "pca_cuda.cuh"
 

@@ -11,8 +11,8 @@ static size_t box_of(double draw, size_t n)
   return box < n ? box : n - 1;
 }
 
-/* Ascending by draws between 0 and 1, equal ones in the order of the rows: dealt into as many boxes as there are
- * values, after which few stand in the wrong order. */
+/* Ascending by draws between 0 and 1, equal ones in the order of the rows: distributed over as many buckets as there
+ * are values, after which few are out of order. */
 static void permute(const double *x, size_t n, weft_rng rng, uint64_t first, drawn_value *v, size_t *ends, double *out)
 {
   memset(ends, 0, (n + 1) * sizeof *ends);

@@ -1,4 +1,4 @@
-/* Data without components, to hold those of given data against (R/pca-choose.R). */
+/* Data without components, with which those of given data are compared (R/pca-choose.R). */
 #pragma once
 
 #include "../base/context.h"

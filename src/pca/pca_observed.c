@@ -8,7 +8,7 @@
 #include "pca_observed.h"
 
 #define SLICES 8
-#define SERIAL_CELLS 2e6 /* below it, waking threads costs more than they do, on a busy machine much more */
+#define SERIAL_CELLS 2e6 /* below it, waking threads costs more than they save, on a busy machine much more */
 
 /* Sums over what is observed in x: of x t and of t^2; and, onto over and under, x l and l^2. Comparing x with itself
  * gives a mask of all ones where it is a number. */

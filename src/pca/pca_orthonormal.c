@@ -9,7 +9,7 @@
 
 #define ROUNDS 12      /* two are usual */
 #define COLLAPSES 5    /* rounds that a vector may take to find what is left of it */
-#define CLEAN 1e-8     /* what a round may find and still be the last: it leaves the square */
+#define CLEAN 1e-8     /* the most that a round may find and still be the last: it leaves the square of that */
 
 /* With g the b × b Gram matrix of a panel: t such that (panel t) has about orthonormal columns, and its inverse. By
  * Cholesky when g is well conditioned, else by eigenvectors with small eigenvalues lifted: the next round does the
@@ -137,8 +137,8 @@ weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far,
       double carries = 0;
       for (size_t l = 0; l < b; l++) carries = fmax(carries, fabs(r[j + l * b]));
       if (round == 0) e->scale = fmax(e->scale, norm);
-      /* unit vectors stay, whatever they carry: they only need to be orthogonal; what collapses again and again lies in
-       * the span of the others, of which rounding alone is left */
+      /* unit vectors stay, whatever their direction: they only need to be orthogonal; what collapses again and again
+       * lies in the span of the others, and only its rounding is left */
       if (norm > 0 &&
           (carries == 0 || (round && norm > 0.5) || (round < COLLAPSES && norm * carries > DBL_EPSILON * e->scale)))
         continue;
@@ -171,7 +171,7 @@ weft_status weft_pca_random_block(weft_pca_frame *e, double *s_basis, size_t bef
   weft_status st = WEFT_OK;
   weft_pca_run *run = e->run;
   weft_arena mem = weft_arena_begin(run->ctx);
-  const double scale = e->scale; /* of the data, of which random vectors say nothing */
+  const double scale = e->scale; /* of the data, about which random vectors say nothing */
   double *c, *r;
   WEFT_TAKE(c, &mem, (before + 1) * b);
   WEFT_TAKE(r, &mem, b * b);

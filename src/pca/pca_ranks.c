@@ -6,7 +6,7 @@
  *            inner products of far vectors and the Gram matrix: p × b, b × b and p × p numbers travel
  *   p > n    near vectors have the rows of all, which are few: X v is gathered, X'u a sum
  *
- * What travels goes through the host, so any back end will do; sums over the parts of one call stay on their
+ * What is exchanged goes through the host, so any back end will do; sums over the parts of one call stay on their
  * devices. */
 #include <string.h>
 #include "pca_block.h"

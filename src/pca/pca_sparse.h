@@ -8,7 +8,7 @@ weft_status weft_pca_sparse_times(weft_ctx *ctx, const weft_pca_panel *x, const 
 /* out (x->p rows of b) += S'u. */
 weft_status weft_pca_sparse_transposed(weft_ctx *ctx, const weft_pca_panel *x, const double *u, size_t b, double *out);
 
-/* Below it, waking threads costs more than they do, on a busy machine much more. */
+/* Below it, waking threads costs more than they save, on a busy machine much more. */
 #define WEFT_PCA_SERIAL_CELLS 1e5
 
 static inline int weft_pca_threads_for_cells(const weft_ctx *ctx, double cells)

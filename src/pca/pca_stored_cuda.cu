@@ -51,7 +51,7 @@ done:
   return st;
 }
 
-/* One that does not stay, in the place of the one before. */
+/* A block that does not stay takes the place of the one before. */
 static weft_status pass_block(weft_pca_space *s, const weft_pca_panel *panel)
 {
   weft_status st = WEFT_OK;

@@ -6,7 +6,7 @@
  *           of the deflated matrix
  *
  * An iteration ends when |R'u - s v| <= tol times the largest value, or by the paper's test of s against the last one.
- * Without the latter gs closes with a Rayleigh-Ritz step on what it found. */
+ * Without the latter, gs ends with a Rayleigh-Ritz step on what it found. */
 #include <float.h>
 #include <math.h>
 #include "pca_block.h"
@@ -158,8 +158,8 @@ done:
   return st;
 }
 
-/* gs: loadings that are right to `tol` leave as much of X out of U diag(d) V'. Turned among themselves they leave the
- * square of it: what stays is X less its projection on their span, and with all components nothing. */
+/* gs: loadings that are accurate to `tol` leave as much of X out of U diag(d) V'. Rotated within their span, they leave
+ * the square of that: the rest is X minus its projection on their span, and nothing with all components. */
 static weft_status turn_among_themselves(engine *e, size_t found)
 {
   weft_status st = WEFT_OK;
@@ -179,7 +179,7 @@ done:
   return st;
 }
 
-/* All to the host, nipals' scores to unit length. */
+/* Copies all to the host, and brings nipals' scores to unit length. */
 static weft_status deliver(engine *e)
 {
   weft_status st = WEFT_OK;

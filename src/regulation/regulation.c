@@ -31,9 +31,10 @@ static double median_of(const placed *order, size_t n)
   return low == high ? low : low / 2 + high / 2;
 }
 
-/* z becomes by_rank parts of itself, the rest of the values: distances from their median in units of the median
- * absolute distance (of a normal variable 0.6745), no greater than quantiles are, so that a few extremes do not decide.
- * Where half of the values are equal, or infinite, there is no such unit, and z stays. `order` is sorted anew. */
+/* z becomes a mixture: by_rank times itself, and the rest from the values: distances from their median in units of the
+ * median absolute deviation (of a normal variable 0.6745), no greater than quantiles are, so that a few extremes do not
+ * decide. Where half of the values are equal, or infinite, there is no such unit, and z stays. `order` is sorted
+ * anew. */
 static void blend_values(const double *x, size_t n, const weft_regulation_scale *scale, placed *order, double *z)
 {
   const double centre = median_of(order, n), most = scale->quantile[2 * n - 2];
@@ -167,7 +168,7 @@ enum { STREAM_HALVES = 0, STREAM_PARTNERS = 1 };
 static void draw_order(const weft_regulation_name *names, size_t n, uint64_t key, uint32_t purpose, uint64_t index,
                        sorted_row *order)
 {
-  /* the stream says for what, so the draw's number goes into the key of a second round */
+  /* the stream says what the draw is for, so its number goes into the key of a second round */
   const weft_u32x4 w = weft_draw_words((weft_rng) { key, purpose }, index, 0);
   const weft_rng rng = { ((uint64_t) w.v[0] << 32) | w.v[1], purpose };
   for (size_t i = 0; i < n; i++) {
@@ -191,7 +192,8 @@ weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *na
     int32_t *to[2] = { out + 2 * pair * m, out + (2 * pair + 1) * m };
     WEFT_TRY(weft_poll(ctx, (double) pair, (double) pairs));
     draw_order(names, n, key, STREAM_HALVES, pair, order);
-    /* with odd n, or small halves, the last wait; where two do not fit in n, the middle is in both */
+    /* with odd n, or small halves, the last rows are in neither; where two do not fit in n, the middle rows are in
+     * both */
     for (size_t k = 0; k < n; k++)
       in[order[k].row] = (uint8_t) ((k < m ? 1 : 0) | (k >= second && k < second + m ? 2 : 0));
     for (size_t i = 0; i < n; i++)

@@ -1,8 +1,8 @@
 /* Directed networks by stability-selected forward regression (Haury, Mordelet, Vera-Licona and Vert 2012).
  *
- * Genes come as scores: whole numbers of some 12 bits, small enough for every sum of products over a half of the
+ * Genes come as scores: whole numbers of about 12 bits, small enough for every sum of products over a half of the
  * samples to fit in 32 bits. A regulator z offers the features z, max(z, 0) and min(z, 0); z is the sum of the other
- * two, its parts. So sums of products of parts say everything, and they are exact in any order of addition. For each
+ * two, its parts. So sums of products of parts suffice, and they are exact in any order of addition. For each
  * half of the samples and each target, `steps` features are chosen one after the other: the one whose residual
  * covariance r and residual variance d have the greatest r^2 / d. That is double arithmetic, element by element
  * (regulation_step.h): threads, vector variants and devices choose the same features.
@@ -30,7 +30,7 @@ enum { WEFT_REGULATION_MOST_STEPS = 32, WEFT_REGULATION_MOST_SCORE = 2047 };
 typedef struct { const double *quantile; double by_rank; int32_t most; } weft_regulation_scale;
 
 /* out (n × p): every column of x becomes quantile[2 rank - 2] (ranks are averages over ties); then by_rank times that
- * and 1 - by_rank times the distance from the median in normal units, their reach that of the quantiles. */
+ * plus 1 - by_rank times the distance from the median in normal units, limited to the range of the quantiles. */
 weft_status weft_regulation_places(weft_ctx *ctx, const double *x, size_t n, size_t p,
                                    const weft_regulation_scale *scale, double *out);
 
@@ -120,7 +120,7 @@ weft_status weft_regulation_spread(weft_ctx *ctx, const weft_regulation_ops *ops
                                    int32_t *choices);
 
 /* For every gene among `gene` (columns of the job's scores) the variance, over the job's targets, of its squared
- * correlation: regulators of many genes have much. On the CPU. */
+ * correlation: it is large for regulators of many genes. On the CPU. */
 weft_status weft_regulation_hubs(weft_ctx *ctx, const weft_regulation_job *job, double *out);
 
 /* ---- edges ---- */

@@ -1,5 +1,5 @@
 /* Sparse cells; see regulation.h. A gene's scores are its score where nothing is stored, plus something where a value
- * is. So are its parts max(z, 0) and min(z, 0), and sums of products of two of them follow from
+ * is stored. The same holds for its parts max(z, 0) and min(z, 0), and sums of products of two of them follow from
  *
  *   sum (a + u)(c + v) = sum u v + c sum u + a sum v + m a c          u, v: 0 where nothing is stored
  *
@@ -141,7 +141,7 @@ static int feature_part(const engine *e, size_t f) { return e->job->hinges ? (in
 
 /* ---- columns ---- */
 
-/* What is stored of a gene, in order of the blocks. inverse: NULL, or where each row stands. */
+/* A gene's stored values, in order of the blocks. inverse: NULL, or where each row stands. */
 static void read_column(const engine *e, size_t gene, int part, const int32_t *inverse, column *c)
 {
   const weft_regulation_cells *x = e->cells;
@@ -162,7 +162,7 @@ static void read_column(const engine *e, size_t gene, int part, const int32_t *i
     }
     if (!filling) for (size_t b = 0; b < x->blocks; b++) c->starts[b + 1] += c->starts[b];
   }
-  for (size_t b = x->blocks; b > 0; b--) c->starts[b] = c->starts[b - 1]; /* filling moved each to the next one's */
+  for (size_t b = x->blocks; b > 0; b--) c->starts[b] = c->starts[b - 1]; /* each was moved to the next one's */
   c->starts[0] = 0;
 }
 
@@ -334,7 +334,7 @@ static weft_status take_slots(weft_arena *mem, engine *e, size_t slots)
   WEFT_TAKE(e->slots, mem, slots);
   for (size_t k = 0; k < slots; k++) {
     slot *s = &e->slots[k];
-    WEFT_TAKE0(s->products, mem, e->features * e->features); /* what pads stays 0 */
+    WEFT_TAKE0(s->products, mem, e->features * e->features); /* padding stays 0 */
     WEFT_TAKE0(s->above, mem, e->features);
     s->half = (weft_regulation_half) { .regulators = e->job->regulators, .padded = e->padded, .steps = e->job->steps,
                                        .hinges = e->job->hinges, .m = (double) e->job->m, .products = s->products };

@@ -330,7 +330,7 @@ static void set_sizes(engine *e, const weft_regulation_job *job)
   e->kp = (job->m + 1) / 2;
 }
 
-/* pairs: with room for what is known of pairs of features. */
+/* pairs: with room for the products of all pairs of features. */
 static weft_status take_slot(weft_arena *mem, const engine *e, int pairs, slot *s)
 {
   weft_status st = WEFT_OK;
@@ -375,7 +375,7 @@ done:
   return st;
 }
 
-/* Products in all rows, where they serve. */
+/* Products in all rows, where they are useful. */
 static weft_status take_totals(weft_ctx *ctx, weft_arena *mem, engine *e)
 {
   weft_status st = WEFT_OK;

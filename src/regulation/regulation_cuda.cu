@@ -6,9 +6,9 @@
  *
  * Sparse cells are unpacked half by half into the same digits.
  *
- * A block keeps no state of its features: what is left of each in a step is found again from the products with those
+ * A block keeps no state of its features: what is left of each in a step is computed again from the products with those
  * chosen so far. That is some ten values of 32 bits per feature and step, instead of as many doubles that would have to
- * be kept, and has the bits of the CPU, which keeps them (regulation_step.h). */
+ * be kept, and gives the same bits as the CPU, which keeps them (regulation_step.h). */
 #include <cstring>
 #include "../base/device.cuh"
 #include "../base/parallel.h"
@@ -62,7 +62,7 @@ __device__ static void put_digits(const pack_job &job, size_t row, size_t k, int
   job.digits[job.plane + row * job.depth + k] = (int8_t) high;
 }
 
-/* A target, whole. */
+/* A target, not divided into parts. */
 __global__ static void pack_targets(pack_job job)
 {
   const size_t t = blockIdx.x * (size_t) WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -97,7 +97,7 @@ __device__ static void note_regulator(const pack_job &job, size_t j, const long 
   put_moments(job, j, 2, (double) sum[1], (double) squares[1]);
 }
 
-/* A regulator, in its parts. */
+/* A regulator, divided into its parts. */
 template <bool HINGES> __global__ static void pack_regulators(pack_job job)
 {
   const size_t j = blockIdx.x * (size_t) WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -135,7 +135,7 @@ __device__ static int64_t place_of(const cells_view &x, int64_t stored)
   return block < 0 ? -1 : (int64_t) block * x.block_rows + at % x.block_rows;
 }
 
-/* What a target has where nothing is stored, then what is stored. */
+/* A target's value where nothing is stored, then its stored values. */
 __global__ static void pack_cell_targets(pack_job job, cells_view x)
 {
   const size_t t = blockIdx.x * (size_t) WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -516,7 +516,7 @@ static weft_status select_cuda(weft_ctx *ctx, const weft_regulation_job *job, in
   weft_status st = WEFT_OK;
   weft_device_arena mem = weft_device_begin(ctx);
   resident r;
-  cudaEvent_t passed[2] = { NULL, NULL }; /* the host is at most two launches ahead, so that an interrupt is heeded */
+  cudaEvent_t passed[2] = { NULL, NULL }; /* the host is at most two launches ahead, for interrupts */
   size_t turn = 0, kept = 0;
   if (!job->targets || !job->halves) goto done;
   memset(&r, 0, sizeof r);

@@ -1,11 +1,11 @@
-/* Exact products of whole numbers up to 2,047 in size on 8-bit tensor cores. A number is 64 high + low, both digits in
- * -32 .. 32:
+/* Exact products of whole numbers up to 2,047 in magnitude on 8-bit tensor cores. A number is 64 high + low, both
+ * digits in -32 .. 32:
  *
  *   a b = 64 (64 high high + high low + low high) + low low
  *
  * A matrix is kept as rows of `depth` bytes, all low digits, then all high ones; depth is a multiple of
- * WEFT_DIGITS_DEPTH and the number of rows one of WEFT_DIGITS_SIDE, with zeros where nothing is. Sums wrap at 32 bits
- * on their way, which leaves them exact where the whole fits, as it does (regulation.h). */
+ * WEFT_DIGITS_DEPTH and the number of rows one of WEFT_DIGITS_SIDE, with zeros where nothing is. Intermediate sums wrap
+ * at 32 bits, which leaves the result exact where it fits, as it does (regulation.h). */
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,10 +1,10 @@
-/* What was chosen, as edges; see regulation.h. A target's choices lie in one run of each half, and are counted into
- * arrays of one thread, one entry a regulator. */
+/* From choices to edges; see regulation.h. A target's choices lie in one run of each half, and are counted in a
+ * thread's own arrays, one entry per regulator. */
 #include <string.h>
 #include "../base/parallel.h"
 #include "regulation.h"
 
-typedef struct { int32_t area, signed_area, times, both, pair; } tally; /* pair: where it was chosen last, from 1 */
+typedef struct { int32_t area, signed_area, times, both, pair; } tally; /* pair: of its last choice, from 1 */
 
 /* Fills a thread's tallies for target t and lists the regulators that have any. */
 static size_t count_target(const weft_regulation_chosen *c, size_t t, tally *tallies, int32_t *touched)

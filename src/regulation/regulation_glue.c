@@ -59,7 +59,7 @@ SEXP C_weft_regulation_cell_scores(SEXP x, SEXP scale, SEXP control)
 
 /* ---- halves ---- */
 
-/* Random halves with partners, or random orders, of rows that are known by what they hold. */
+/* Random halves with partners, or random orders, of rows that are identified by their values. */
 typedef struct {
   const double *x;
   size_t n, p;

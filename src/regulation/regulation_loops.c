@@ -73,7 +73,7 @@ static void products_portable(const int32_t *row, size_t rows, size_t kp, const 
   }
 ROWS_AVX2(6) ROWS_AVX2(1)
 ROWS_AVX512(12, avx512, WEFT_TARGET_AVX512, ADD_PRODUCTS) ROWS_AVX512(1, avx512, WEFT_TARGET_AVX512, ADD_PRODUCTS)
-/* Where one instruction multiplies and adds. */
+/* For processors in which one instruction multiplies and adds. */
 #define WEFT_TARGET_VNNI __attribute__((target("avx512f,avx512bw,avx512vnni")))
 ROWS_AVX512(12, vnni, WEFT_TARGET_VNNI, _mm512_dpwssd_epi32) ROWS_AVX512(1, vnni, WEFT_TARGET_VNNI, _mm512_dpwssd_epi32)
 
@@ -195,8 +195,8 @@ INLINE void begin(const weft_regulation_half *h, int hinges, const int32_t *with
   }
 }
 
-/* All features lose the direction of `chosen` (NULL: before the first step) and say what they would gain: the best by
- * kind. */
+/* Removes the direction of `chosen` from all features (NULL: before the first step) and computes their gains: the best
+ * by kind. */
 INLINE void step_over(const weft_regulation_half *h, const double *favour, int hinges, const direction *chosen,
                       size_t step, state *s, double *best)
 {
@@ -295,7 +295,8 @@ WEFT_VARIANTS(SELECT)
 
 /* ---- what features are screened by ---- */
 
-/* Sums of products with one more feature or target, of sum `sum`, as correlations in parts of which `by` makes them. */
+/* Sums of products with one more feature or target, whose own sum is `sum`, as correlations in the units that the
+ * factor `by` gives. */
 INLINE int16_t correlation(float product, float slope, float offset, float sum, float by)
 {
   return (int16_t) ((int32_t) ((product * slope - offset * sum) * by + 40000.5f) - 40000); /* rounded */

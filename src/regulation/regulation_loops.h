@@ -96,7 +96,8 @@ const weft_regulation_loops *weft_regulation_loops_here(void);
 #define WEFT_REGULATION_NEAR 32700.0
 #define WEFT_REGULATION_MOST_NEAR 4.0
 
-/* The same choices as `select`, from few exact gains; 0 where these do not tell enough apart, and nothing is chosen. */
+/* The same choices as `select`, from few exact gains; 0 where the screen cannot tell enough features apart, and nothing
+ * is chosen. */
 typedef int weft_regulation_screen(const weft_regulation_half *half, const weft_regulation_favour *favour,
                                    const weft_regulation_target *target, char *work, int32_t *choice);
 weft_regulation_screen *weft_regulation_screen_here(void);
@@ -107,7 +108,7 @@ weft_regulation_screen *weft_regulation_screen_here(void);
 #define WEFT_REGULATION_ITEMS 1e8
 
 typedef struct weft_regulation_phase {
-  size_t first, count, halves; /* halves that are worked on, of all: what progress tells */
+  size_t first, count, halves; /* halves that are worked on, of all: what progress reports */
   size_t items;
   double cost;                 /* of an item: a rough number of operations */
 } weft_regulation_phase;

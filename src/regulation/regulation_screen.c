@@ -2,7 +2,7 @@
  * arithmetic, and only those that may be the best are computed as regulation_step.h says. What is chosen is therefore
  * the same as if all had been (regulation_loops.c, which does that where the screen cannot tell enough apart).
  *
- * All features have unit variance here, and the target a unit of its own, so that numbers stay within [-2, 2):
+ * All features have unit variance here, and the target has a unit of its own, so that numbers stay within [-2, 2):
  *
  *   correlations, directions q and residuals r    in parts of 2^14
  *   residual variances d, and squares             in parts of 2^13, as the products of the former come out
@@ -19,7 +19,7 @@
 #include "regulation_step.h"
 #include "regulation_sweep.h"
 
-#define SUSPECTS 512              /* more in one step, and the screen gives up */
+#define SUSPECTS 512              /* with more in one step, the screen gives up */
 #define NEAR_BAR 0.9              /* a part of the best gain: such features are remembered for the next step's bar */
 #define FIRST 4                   /* regulators that are looked at in the first step, so that some can be watched */
 #define WATCHED 2                 /* regulators whose gains are computed before a step, so that there is a bar */
@@ -121,7 +121,7 @@ static int barred(const screen *s, size_t j)
 
 /* ---- suspects ---- */
 
-/* A regulator's scores come from memory while other things are done. */
+/* A regulator's scores are fetched from memory while other work is done. */
 INLINE void fetch_scores(const weft_regulation_half *h, size_t j)
 {
   for (int part = 0; part <= h->hinges; part++) {
@@ -180,7 +180,7 @@ static void watch(screen *s, const suspect *one)
   if (s->watches < WATCHED) s->watches++;
 }
 
-/* Bounds of what regulator j would gain by `kind`, where its residuals and variance are as given; 0: it may not be
+/* Bounds of the gain of regulator j by `kind`, where its residuals and variance are as given; 0: it may not be
  * chosen. */
 INLINE int bounds_of(const screen *s, int kind, size_t j, int16_t r, int16_t r_too, int16_t d_now, double *least,
                      double *greatest)
@@ -192,7 +192,7 @@ INLINE int bounds_of(const screen *s, int kind, size_t j, int16_t r, int16_t r_t
                                  : kind == 2 ? r_too : r);
   const double f = s->favour->parts[j], around = s->error.d[kind] / ONE_D, d = d_now / ONE_D;
   const double low = size > add ? (size - add) * into : 0, high = (size + add) * into;
-  if (d + around < WEFT_REGULATION_LEFT * (1 - 1e-6) || barred(s, j)) return 0; /* it says nothing new */
+  if (d + around < WEFT_REGULATION_LEFT * (1 - 1e-6) || barred(s, j)) return 0; /* it contributes nothing new */
   *least = d - around > WEFT_REGULATION_LEFT * (1 + 1e-6) ? f * (1 - 1e-6) * low * low / (d + around) : 0;
   *greatest = f * (1 + 1e-6) * high * high
     / (d - around > WEFT_REGULATION_LEFT / 2 ? d - around : WEFT_REGULATION_LEFT / 2);
@@ -212,8 +212,8 @@ INLINE int suspect_all(screen *s, int hinges, turned o, size_t j)
 
 /* ---- the first step ---- */
 
-/* Collects who is near the best, and for the next step's bar at least FIRST regulators where there are as many; 0: too
- * many, or none. */
+/* Collects the features that are near the best, and for the next step's bar at least FIRST regulators where there are
+ * as many; 0: too many, or none. */
 INLINE int collect_first(screen *s, int hinges, const sweep *w, size_loop *sizes, reach_loop *reach)
 {
   int16_t top[RUN], best[FIRST] = { 0 };
@@ -241,7 +241,7 @@ INLINE int collect_first(screen *s, int hinges, const sweep *w, size_loop *sizes
 
 /* ---- later steps ---- */
 
-/* After a turn is set: what the next best reach now at least, so that there is a bar before the screen. */
+/* Once a turn is set: the least gains that the next best now reach, so that there is a bar before the screen. */
 INLINE void expect(screen *s, int hinges, const sweep *w)
 {
   suspect earlier[WATCHED];
@@ -267,7 +267,7 @@ INLINE void expect(screen *s, int hinges, const sweep *w)
   s->collect = s->reached > 0 ? s->reached * s->collect_share : 1e-12 * s->unit * s->unit;
 }
 
-/* Regulators that are out: their variance is such that no test finds them. */
+/* Regulators that are excluded: their variance is set so that no test selects them. */
 INLINE void bar_all(screen *s, int hinges)
 {
   for (int kind = 0; kind <= 2 * hinges; kind++) {
@@ -283,7 +283,7 @@ static int16_t in_parts(double x, double one)
   return (int16_t) (v > 32767 ? 32767 : v < -32767 ? -32767 : v);
 }
 
-/* The test for the gains that are collected now. 0: nothing can be told apart. */
+/* The test for the gains that are being collected. 0: nothing can be told apart. */
 static int set_test(const screen *s, test *t)
 {
   const double limit = s->collect / (s->unit * s->unit);
@@ -300,7 +300,7 @@ static int set_test(const screen *s, test *t)
   return 1;
 }
 
-/* All features lose the direction chosen last, and those that may be the best are collected; 0: too many. */
+/* Removes the direction chosen last from all features, and collects those that may be the best; 0: too many. */
 INLINE int screen_step(screen *s, int hinges, const sweep *w, test *now, sweep_loop *loop)
 {
   uint32_t flags;
@@ -318,8 +318,8 @@ INLINE int screen_step(screen *s, int hinges, const sweep *w, test *now, sweep_l
 
 /* ---- between steps ---- */
 
-/* Residuals in a unit that leaves room for what the next direction takes: all that may still be chosen are at most
- * sqrt(gain / favour), the direction takes `share`. */
+/* Puts residuals into a unit that leaves room for what the next direction takes: all that may still be chosen are at
+ * most sqrt(gain / favour), the direction takes `share`. */
 INLINE void fit_unit(screen *s, int hinges, double gain, double share)
 {
   const size_t features = s->h->padded * (size_t) (1 + hinges);
@@ -361,7 +361,7 @@ INLINE int prepare(screen *s, int hinges, const exact *e, turn *t)
   return s->error.d[0] < MOST_ERROR && PARTS_SUM * s->error.r < MOST_ERROR && s->error.d[2 * hinges] < MOST_ERROR;
 }
 
-/* Correlations with the feature that was just chosen come from memory while other things are done. */
+/* Correlations with the feature that was just chosen are fetched from memory while other work is done. */
 INLINE void fetch_near(const weft_regulation_half *h, int hinges, int kind, size_t j)
 {
   const size_t features = h->padded * (size_t) (1 + hinges);
@@ -386,7 +386,7 @@ INLINE void take(screen *s, int hinges, const exact *e, int kind, size_t j, int3
   s->count++;
 }
 
-/* 0: the screen has not told enough apart. */
+/* 0: the screen could not tell enough features apart. */
 INLINE int screened_body(const weft_regulation_half *h, const weft_regulation_favour *favour, int hinges,
                          const weft_regulation_target *target, char *work, int32_t *choice, dot_product *dot,
                          sweep_loop *loop, size_loop *sizes, reach_loop *reach)

@@ -1,5 +1,5 @@
-/* One selection with its halves dealt over the call's devices: halves do not meet, so each device has a run of pairs
- * and writes their choices to their place. */
+/* One selection with its halves dealt over the call's devices: halves are independent, so each device has a run of
+ * pairs and writes their choices to their place. */
 #include "../base/spread.h"
 #include "regulation.h"
 

@@ -1,5 +1,5 @@
-/* The loops of the screen (regulation_screen.c) that do most of its work, in vectors: how all features turn when one
- * has been chosen, with the test which of them may be the best now, and exact products of two features. */
+/* The loops of the screen (regulation_screen.c) that do most of its work, in vectors: the update of all features when
+ * one has been chosen (a turn), with the test of which may now be the best, and exact products of two features. */
 #pragma once
 
 #include <string.h>
@@ -22,8 +22,8 @@ typedef struct {
 /* What is tested for: the square of |r| + add, shifted after a cap, times the favour, and d times bar, less slack. */
 typedef struct { int16_t add, slack, cap, bar; int shift; } test;
 
-/* All features turn and are tested, up to the first run with a regulator that may be the best by some kind: the
- * greatest |r| of its kinds and the least of their d are taken for the test. */
+/* Turns and tests all features, up to the first run with a regulator that may be the best by some kind: the test takes
+ * the greatest |r| of its kinds and the least of their d. */
 typedef struct {
   const turn *turn;
   const test *test;
@@ -66,7 +66,7 @@ INLINE turned turn_one(const sweep *w, int hinges, size_t j)
   return o;
 }
 
-/* The same as the last sweep left it, in q nothing. */
+/* The same as the last sweep left it, with nothing in q. */
 INLINE turned turned_before(const sweep *w, int hinges, const int16_t *d, size_t j)
 {
   turned o = { { 0, 0 }, { w->r[j], hinges ? w->r[w->padded + j] : 0 }, { 0, 0, 0 } };
@@ -142,7 +142,7 @@ static uint32_t reach_portable(const int16_t *size, int16_t bar)
   { \
     const turn *t = w->turn; \
     const test *now = w->test; \
-    VECTOR q[2], r[2], size, left; \
+    VECTOR q[2], r[2], size, left = OF_ALL(0); /* compilers that do not unroll warn else */ \
     WEFT_UNROLLED \
     for (int part = 0; part <= hinges; part++) { \
       const size_t f = (size_t) part * w->padded + j; \

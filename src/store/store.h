@@ -9,7 +9,7 @@
  *   store_write.c   rows in, blocks out
  *   store_rows.c    compressed rows that are a block, without entries
  *   store_together.c  the same work for several blocks at once
- *   store_resume.c  goes on with what an import that was stopped has written
+ *   store_resume.c  continues what an import that was stopped has written
  *   store_sort.c    entries in any order, through a file that has no name
  *   store_market.c  Matrix Market text, piece after piece
  *
@@ -66,7 +66,7 @@ void weft_store_close(weft_store *store);
 /* A vector's bytes, checked against their checksum. */
 weft_status weft_store_section_bytes(weft_ctx *ctx, const weft_store *store, size_t index, uint8_t *out);
 
-/* What is done to each value v of row i on the way: v / size[i], then log1p. NULL and 0: nothing. */
+/* What is done to each value v of row i as it is read: v / size[i], then log1p. NULL and 0: nothing. */
 typedef struct weft_store_recipe {
   const double *size; /* n, all positive */
   int log1p;
@@ -89,7 +89,7 @@ weft_status weft_store_sum(weft_ctx *ctx, const weft_store *store, const weft_st
                            const weft_store_recipe *recipe, const weft_store_sums *out, double range[2]);
 
 /* sums[g + j count]: of column j over the rows of group g. of: the group of each row, from 1; others (R's NA) have
- * none. seen: how many values other than 0 instead. */
+ * none. seen: the numbers of values other than 0 instead. */
 typedef struct weft_store_groups {
   const int32_t *of;
   size_t count;
@@ -136,7 +136,7 @@ typedef struct { uint32_t row, column; double value; } weft_store_entry; /* row:
 
 #define WEFT_STORE_WAITING 8 /* most blocks that are encoded at once */
 
-/* A block whose rows have all come: as entries, or as rows that are kept elsewhere, for which the entries' room is
+/* A block whose rows are complete: as entries, or as rows that are kept elsewhere, for which the entries' room is
  * scratch. */
 typedef struct weft_store_waiting {
   weft_store_entry *entry;
@@ -147,7 +147,7 @@ typedef struct weft_store_waiting {
 
 typedef struct weft_store_writer {
   int file;                     /* descriptor + 1; 0: none */
-  char *path, *part, *name;     /* what it will be, what it is called until then, and in messages */
+  char *path, *part, *name;     /* its final name, its name until then, and its name in messages */
   int list;                     /* of blocks, for an import to go on: descriptor + 1 */
   char *list_path;
   uint64_t resumed, passed;     /* rows that were there already; entries of these that were handed over again */
@@ -167,11 +167,12 @@ typedef struct weft_store_writer {
   weft_ctx own;
 } weft_store_writer;
 
-/* Work functions may be run a second time when memory was short: what follows either does all it says, or nothing. */
+/* Work functions may be run a second time when memory was short: each of the following functions does all it says, or
+ * nothing. */
 
-/* `memory`: bytes that a block in the making may take. `key` is NULL, or says what is imported: what was written for
- * the same key stays when the writer is abandoned, and is taken over unless `anew`. Rows before out->resumed are there
- * then, and are passed over when they come. */
+/* `memory`: bytes that a block being made may take. `key` is NULL, or says what is imported: what was written for the
+ * same key stays when the writer is abandoned, and is taken over unless `anew`. Rows before out->resumed are then there
+ * already, and are skipped when they are handed over. */
 weft_status weft_store_begin(weft_ctx *ctx, const char *path, int overwrite, uint64_t n, uint64_t p, double memory,
                              const char *key, int anew, weft_store_writer *out);
 /* What weft_store_begin() and the writing of blocks do for a key. */
@@ -182,7 +183,7 @@ weft_status weft_store_room_for_blocks(weft_ctx *ctx, weft_store_writer *w, size
  * written, and nothing was done. */
 weft_status weft_store_push(weft_ctx *ctx, weft_store_writer *w, uint64_t row, uint64_t column, double value,
                             int *late);
-/* Makes a block of so many rows of the open block's entries; it is written with others. */
+/* Makes a block of so many rows of the open block's entries; it is written together with others. */
 weft_status weft_store_flush(weft_ctx *ctx, weft_store_writer *w, uint64_t rows);
 /* Makes room for so many entries in the open block. */
 weft_status weft_store_room(weft_ctx *ctx, weft_store_writer *w, size_t count);
@@ -203,7 +204,7 @@ void weft_store_abandon(weft_store_writer *w);
 weft_status weft_store_take_rows(weft_ctx *ctx, weft_store_writer *w, weft_store_rows *rows);
 /* Rows that make one block, the next ones, where no block is open. Their arrays must stay until weft_store_settle(). */
 weft_status weft_store_take_block(weft_ctx *ctx, weft_store_writer *w, const weft_store_rows *rows);
-/* All of these as entries, of which there is room for as many; *count: how many there are. */
+/* All of these as entries, for which there is room; *count: how many there are. */
 weft_status weft_store_entries(weft_ctx *ctx, const weft_store_rows *rows, uint64_t p, weft_store_entry *out,
                                size_t *count);
 /* Writes the blocks that wait. */
@@ -256,11 +257,11 @@ typedef struct weft_store_market {
   char carry[512];           /* the beginning of a line whose end has not come yet */
 } weft_store_market;
 
-/* What becomes of an entry, rows and columns as in the file and from 0. */
+/* What is done with an entry, rows and columns as in the file and from 0. */
 typedef weft_status (*weft_store_entry_work)(weft_ctx *ctx, void *data, uint64_t row, uint64_t column, double value);
 
 /* Reads bytes *at .. size - 1, and moves *at; with `size_only` until the sizes are known. */
 weft_status weft_store_market_read(weft_ctx *ctx, weft_store_market *m, const uint8_t *bytes, size_t size, size_t *at,
                                    int size_only, weft_store_entry_work work, void *data);
-/* The file has ended: whether all that it was to hold came. */
+/* The file has ended: an error unless everything it announced has come. */
 weft_status weft_store_market_end(weft_ctx *ctx, weft_store_market *m, weft_store_entry_work work, void *data);

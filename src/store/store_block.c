@@ -26,7 +26,7 @@ static uint32_t kind_of(const weft_store_entry *entry, size_t count)
     if (kind == WEFT_STORE_WHOLE && !is_whole(entry[i].value)) kind = WEFT_STORE_SINGLE;
     if (kind == WEFT_STORE_SINGLE && !is_single(entry[i].value)) return WEFT_STORE_DOUBLE;
   }
-  /* one fraction among the last: those before are whole, and may be too large for a float */
+  /* one fraction among the last: those before it are whole, and may be too large for a float */
   for (size_t i = 0; kind == WEFT_STORE_SINGLE && i < count; i++)
     if (!is_single(entry[i].value)) kind = WEFT_STORE_DOUBLE;
   return kind;
@@ -90,7 +90,7 @@ weft_status weft_store_damaged(weft_ctx *ctx, const weft_store *store, size_t in
                    what);
 }
 
-/* Bytes of the three streams; 0 where they are not what the block has. */
+/* Bytes of the three streams; 0 where they do not agree with the block's size. */
 static int streams(const uint8_t *bytes, const weft_store_block *block, uint64_t size[3])
 {
   uint64_t left = block->bytes - WEFT_STORE_STREAMS;

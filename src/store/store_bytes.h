@@ -1,11 +1,12 @@
-/* Numbers as bytes, the least first, whatever the machine; and the places of the header and of the directory. */
+/* Numbers as bytes, the least significant first, whatever the machine; and the layout of the header and of the
+ * directory. */
 #pragma once
 
 #include <stdint.h>
 #include <string.h>
 
 #define WEFT_STORE_MAGIC "\x89weftst\n"
-#define WEFT_STORE_VERSION 2 /* of what is written; all before it are read */
+#define WEFT_STORE_VERSION 2 /* of what is written; all earlier ones can be read */
 
 enum { /* bytes of the header */
   WEFT_STORE_AT_VERSION = 8, WEFT_STORE_AT_N = 16, WEFT_STORE_AT_P = 24, WEFT_STORE_AT_VALUES = 32,

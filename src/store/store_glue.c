@@ -1,5 +1,5 @@
 /* .Call entry points that read stores; store_write_glue.c has those that write them. What R hands over was checked by
- * R/store.R; it is looked at again where a wrong number would lead out of bounds. */
+ * R/store.R; it is checked again where a wrong number would lead out of bounds. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static void describe_vectors(SEXP out, const weft_store *s)
   }
 }
 
-/* What the directory says; NULL of a handle that leads nowhere: from another session, or none at all. */
+/* What the directory says; NULL for a handle that leads nowhere: one from another session, or none at all. */
 SEXP C_weft_store_about(SEXP handle)
 {
   const char *fields[] = { "n", "p", "values", "bytes", "crc", "rows", "block_values", "block_bytes", "kinds",
@@ -170,12 +170,12 @@ WEFT_WORK(run_count, select_job, weft_store_count(ctx, job->store, &job->choice,
 WEFT_WORK(run_select, select_job,
           weft_store_select(ctx, job->store, &job->choice, &job->recipe, job->starts, job->rows, job->values))
 
-/* Slot `name` of `count` numbers: that of an earlier result where it is long enough, since pages that are new take as
- * long as what is read into them. */
+/* Slot `name` of `count` numbers: that of an earlier result where it is long enough, since touching new pages takes as
+ * long as reading into them. */
 static SEXP slot_of(SEXP room, const char *name, SEXPTYPE type, double count)
 {
   SEXP before = room == R_NilValue ? R_NilValue : weft_glue_element(room, name);
-  if (TYPEOF(before) == type && (double) Rf_xlength(before) >= count) return before;
+  if ((SEXPTYPE) TYPEOF(before) == type && (double) Rf_xlength(before) >= count) return before;
   return weft_glue_vector(type, room == R_NilValue ? count : count + floor(count / 8));
 }
 

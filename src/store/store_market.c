@@ -46,7 +46,7 @@ static const char *next_count(const char *at, const char *end, uint64_t *out)
 static const double tens[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
 
-/* What the short way cannot do exactly. */
+/* What the fast way cannot do exactly. */
 static const char *long_number(const char *at, const char *end, double *out)
 {
   char word[128], *stopped;
@@ -56,7 +56,8 @@ static const char *long_number(const char *at, const char *end, double *out)
   return *stopped ? NULL : next;
 }
 
-/* Digits below 2^53 times or over a power of ten that is a double: one rounding, as it must be. */
+/* Digits below 2^53 times or divided by a power of ten that is exact in double precision: one rounding, so the result
+ * is correct. */
 static const char *next_number(const char *at, const char *end, double *out)
 {
   at = skip_spaces(at, end);
@@ -122,7 +123,7 @@ static weft_status hand_over(weft_ctx *ctx, weft_store_market *m, uint64_t row, 
   weft_status st = WEFT_OK;
   if (!m->half) WEFT_TRY(work(ctx, data, row, column, value));
   if (m->mirror && row != column) {
-    m->half = 1; /* should what follows be tried again */
+    m->half = 1; /* in case what follows is tried again */
     WEFT_TRY(work(ctx, data, column, row, m->mirror * value));
   }
   m->half = 0;
@@ -178,7 +179,7 @@ static weft_status one_line(weft_ctx *ctx, weft_store_market *m, const char *at,
 
 /* ---- pieces ---- */
 
-/* What is left of a piece behind its last whole line. Comments may be of any length. */
+/* The rest of a piece after its last whole line. Comments may be of any length. */
 static weft_status keep(weft_ctx *ctx, weft_store_market *m, const char *from, size_t count)
 {
   if (m->skipping) return WEFT_OK;

@@ -108,7 +108,7 @@ weft_status weft_store_os_publish(weft_ctx *ctx, int file, const char *part, con
 # define O_CLOEXEC 0
 #endif
 
-/* O_NONBLOCK: a pipe without a writer would be waited for. */
+/* O_NONBLOCK: opening a pipe without a writer would wait for ever. */
 int weft_store_os_open(const char *path, uint64_t *size)
 {
   struct stat about;
@@ -172,7 +172,7 @@ static ssize_t write_at(int file, const void *from, size_t size, uint64_t offset
   return pwrite(file, from, size, (off_t) offset);
 }
 
-/* The new name itself is on the disk when its folder is. */
+/* The new name itself is on the disk once its folder has been synchronised. */
 static void sync_folder(const char *path)
 {
   char folder[PATH_MAX];
@@ -183,7 +183,7 @@ static void sync_folder(const char *path)
   folder[length] = 0;
   const int file = open(folder, O_RDONLY | O_CLOEXEC);
   if (file < 0) return;
-  fsync(file); /* some file systems have no such thing: nothing is lost by going on */
+  fsync(file); /* some file systems cannot do this: nothing is lost by going on */
   close(file);
 }
 
@@ -191,7 +191,7 @@ static void sync_folder(const char *path)
 weft_status weft_store_os_publish(weft_ctx *ctx, int file, const char *part, const char *path, int overwrite)
 {
   struct stat about;
-  const int lost = fsync(file); /* errno is kept by close() of a file in order */
+  const int lost = fsync(file); /* closing a file without an error leaves errno alone */
   if (close(file) || lost) return failed(ctx, "write", path);
   if (overwrite) {
     if (rename(part, path)) return failed(ctx, "make", path);

@@ -5,11 +5,12 @@
 
 /* A descriptor of a regular file and its size; -1 with errno. */
 int weft_store_os_open(const char *path, uint64_t *size);
-/* A new file that nobody else made and no link leads to; -1 with errno. */
+/* A new file that did not exist before and to which no link leads; -1 with errno. */
 int weft_store_os_create(const char *path);
 /* The same without a name, for what need not last: removed from its folder at once, or when it is closed. */
 int weft_store_os_scratch(const char *path);
-/* A file to be gone on with, made where there is none: nobody else's, and locked against other processes; its size. */
+/* A file to be continued, created if there is none: it must belong to this user, and is locked against other processes;
+ * its size. */
 int weft_store_os_keep(const char *path, uint64_t *size);
 weft_status weft_store_os_cut(weft_ctx *ctx, int file, const char *name, uint64_t size);
 void weft_store_os_close(int file);

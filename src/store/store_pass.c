@@ -1,5 +1,5 @@
-/* What reads every block: sums, and any rows and columns as compressed columns; see store.h. Some blocks are decoded at
- * once, a thread each, and then put where they belong in their order, so that threads change nothing. Memory: these
+/* What reads every block: sums, and any rows and columns as compressed columns; see store.h. Several blocks are decoded
+ * at once, one per thread, and then put where they belong in their order, so that threads change nothing. Memory: these
  * blocks in bytes and decoded, beside the result. */
 #include <math.h>
 #include <string.h>
@@ -75,8 +75,8 @@ typedef struct {
   decoded block[WEFT_STORE_TOGETHER];
 } batch;
 
-/* Logarithms take longer than all else. Most values of a row are among the first whole numbers, so each row keeps what
- * became of these; 0: not known. */
+/* Logarithms take longer than all else. Most values of a row are small whole numbers, so each row remembers the results
+ * for these; 0: not known. */
 #define KNOWN 8
 
 static double dressed_once(const weft_store_recipe *recipe, uint64_t row, double v, double *known)
@@ -270,7 +270,7 @@ done:
 
 /* ---- any rows and columns ---- */
 
-/* A block all of whose rows are chosen says in its head how many entries its columns have. */
+/* The head of a block whose rows are all chosen says how many entries its columns have. */
 static weft_status count_whole(weft_ctx *ctx, const weft_store *s, size_t index, const weft_store_choice *choice,
                                double *counts)
 {

@@ -1,7 +1,7 @@
-/* Imports that go on where one was stopped; see store.h. The file in the making has a name of its own beside the
+/* Imports that continue where one was stopped; see store.h. The unfinished file has a name of its own beside the
  * store's, and so has a list of the blocks that were written to it: a head that says what is imported, and 48 bytes per
  * block. Blocks are taken over as long as they lie one after another and have their checksums, and the rest is cut off.
- * A file in the making has no header, so that it never opens as a store. */
+ * An unfinished file has no header, so that it cannot be opened as a store. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Compressed rows that are a block of their own, straight to bytes: see store_block.h. Each value goes once to its
  * place in the order of columns, with the gap to the row before it; no entries of 16 bytes are made, sorted and
  * checked. Rows with a zero, with a place that comes twice, with a column that does not exist, or with numbers that
- * need 64 bits are left to those who can put them right, or say what is wrong. */
+ * need 64 bits are left to the functions that can put them right, or say what is wrong. */
 #include "store_block.h"
 
 typedef struct { uint32_t at, row; } place; /* of a column's next value; the row behind its last one */
@@ -20,7 +20,8 @@ typedef struct { uint32_t at, row; } place; /* of a column's next value; the row
 #define BITS_OF_1 UINT32_C(0x3f800000)
 #define BITS_OF_2_24 UINT32_C(0x4b800000)
 
-/* As whole_values() below, of floats from 1 to 2^24, which are ordered as their bits are: how many it is done with. */
+/* Like whole_values() below, for floats from 1 to 2^24, which have the same order as their bits: returns how many it
+ * has done. */
 static size_t whole_floats(const float *x, size_t count, uint32_t *out)
 {
   size_t done = 0;
@@ -63,8 +64,8 @@ static int whole_values(const weft_store_values *x, size_t count, uint32_t *out)
   return whole;
 }
 
-/* Whether all are floats other than 0; out: their bits. Doubles are left to weft_store_encode(), which tells those that
- * floats hold. */
+/* Whether all are floats other than 0; out: their bits. Doubles are left to weft_store_encode(), which finds those that
+ * floats hold exactly. */
 static int single_values(const weft_store_values *x, size_t count, uint32_t *out)
 {
   int zero = 0;

@@ -1,7 +1,7 @@
 /* .Call entry points through which compressed rows come from an HDF5 file: a forked child reads them into memory that
- * it shares with its parent, which makes blocks of those before (R/store-hdf5.R). The memory is divided into slots of
- * equal size: a piece's columns, int32_t, and behind them its values in a type that the file's fit in. A slot is the
- * child's until it says that it is full, and then the parent's until the block has been written.
+ * it shares with its parent, which meanwhile makes blocks of the previous ones (R/store-hdf5.R). The memory is divided
+ * into slots of equal size: a piece's columns, int32_t, and behind them its values in a type that the file's fit in. A
+ * slot is the child's until it says that it is full, and then the parent's until the block has been written.
  *
  * weft is not linked to libhdf5. What is called here is the library that the package rhdf5 has loaded. */
 #include <stdatomic.h>
@@ -174,14 +174,16 @@ static int read_part(const h5_rows *x, h5_id data, value_type type, double from,
   return done;
 }
 
-/* Until the parent has done with the slot. */
+/* Waits until the parent has finished with the slot. It looks ever more rarely, since a look costs microseconds of the
+ * system's time; a block takes the parent ten milliseconds and more, and others are full by then. */
 static void wait_for_slot(const shared_memory *m, size_t slot)
 {
-  const struct timespec moment = { 0, 50000 };
+  struct timespec moment = { 0, 50000 };
   while (atomic_load_explicit(slot_full(m, slot), memory_order_acquire)) {
     if ((long) getpid() == m->owner || (long) getppid() != m->owner)
       weft_glue_fail(WEFT_ERR_INTERNAL, "Slot %.0f is in use, and nobody empties it.", (double) slot + 1);
     nanosleep(&moment, NULL);
+    if (moment.tv_nsec < 1000000) moment.tv_nsec *= 2;
   }
 }
 #endif

@@ -1,6 +1,6 @@
 /* Entries in any order; see store.h. All are counted by rows, which says which rows go into which block and how many
  * entries each block has. Then they are placed: a block's entries go to its own stretch of a file without a name,
- * through a buffer. At last each block is read, put in order and written. So everything is written once and read once
+ * through a buffer. Finally each block is read, put in order and written. So everything is written once and read once
  * more, within the memory that was asked for. */
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Rows in, blocks out; see store.h. The file has a temporary name, and no header, until it is whole: what is left of a
- * process that was killed cannot be opened. */
+/* Rows in, blocks out; see store.h. The file has a temporary name, and no header, until it is whole: what a killed
+ * process leaves behind cannot be opened. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +18,8 @@ static weft_status push_bytes(weft_ctx *ctx, weft_store_writer *w, const uint8_t
   return st;
 }
 
-/* A larger copy of an array of the writer's. What is not used yet is not cleared: the system gives pages of it when
-   they are written, so that a small import does not pay for the room of a large one. */
+/* A larger copy of an array of the writer's. The part that is not used yet is not cleared: the system provides its
+ * pages when they are written, so that a small import does not pay for the room of a large one. */
 static void *grown(weft_arena *mem, void *old, size_t used, size_t room, size_t size)
 {
   void *out = weft_arena_take(mem, room, size);
@@ -297,7 +297,7 @@ static weft_status flush_but_last(weft_ctx *ctx, weft_store_writer *w)
   weft_arena mem = weft_arena_begin(ctx);
   weft_store_entry *kept;
   size_t before = 0, moved = 0;
-  if (w->waiting == w->slots) WEFT_TRY(weft_store_settle(ctx, w)); /* nothing fails once entries have moved, */
+  if (w->waiting == w->slots) WEFT_TRY(weft_store_settle(ctx, w)); /* nothing can fail once entries have moved, */
   WEFT_TAKE(kept, &mem, w->count);
   for (size_t i = 0; i < w->count; i++) moved += w->entry[i].row == last;
   WEFT_TRY(room_for(ctx, w, &w->wait[w->waiting].entry, &w->wait[w->waiting].room, 0, moved)); /* for there is room */

@@ -5,7 +5,7 @@
 #include "store.h"
 #include "store_glue.h"
 
-/* A forked child that ends must not remove what its parent writes. */
+/* A forked child that ends must not remove what its parent is writing. */
 static void release_writer(void *object)
 {
   weft_store_writer *w = object;

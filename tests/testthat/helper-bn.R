@@ -135,17 +135,18 @@ layered_total <- function(weight) {
 }
 
 # An edge's probability is what is missing when its sets have no weight.
-slow_graph_posterior <- function(scores, edges = which(diag(length(scores$nodes)) == 0, arr.ind = TRUE)) {
+slow_graph_posterior <- function(scores, edges = which(diag(length(scores$nodes)) == 0, arr.ind = TRUE),
+                                 total_of = layered_total) {
   p <- length(scores$nodes)
   local <- mask_scores(scores)
   best <- apply(local, 1L, max)
   weight <- exp(local - best)
-  total <- layered_total(weight)
+  total <- total_of(weight)
   posterior <- matrix(0, p, p, dimnames = list(from = scores$nodes, to = scores$nodes))
   for (k in seq_len(nrow(edges))) {
     without <- weight
     without[edges[k, 2L], bitwAnd(0:(2^p - 1), 2^(edges[k, 1L] - 1)) > 0] <- 0
-    posterior[edges[k, 1L], edges[k, 2L]] <- -expm1(layered_total(without) - total)
+    posterior[edges[k, 1L], edges[k, 2L]] <- -expm1(total_of(without) - total)
   }
   list(edges = posterior, log_total = total + sum(best))
 }

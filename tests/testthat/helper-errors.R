@@ -204,8 +204,9 @@ errors_methods <- function(d, fits) {
   calls <- list()
   for (row in seq_len(nrow(table))) {
     fit <- fits[[table[row, 2L]]]
-    if (is.null(fit) || table[row, 1L] %in% c("[", "knitr::knit_print", "augment", "as_igraph", "residuals")) next
-    if (table[row, 1L] == "knit_print" && !requireNamespace("knitr", quietly = TRUE)) next
+    if (is.null(fit) || table[row, 1L] %in% c("[", "augment", "as_igraph", "residuals")) next
+    of <- table[row, 4L] # the package that the generic is in: without it nobody reaches the method
+    if (!is.na(of) && !requireNamespace(of, quietly = TRUE)) next
     name <- paste(table[row, 1L], table[row, 2L], sep = ".")
     f <- get(table[row, 3L], asNamespace("weft"))
     takes <- setdiff(names(formals(f)), "...")

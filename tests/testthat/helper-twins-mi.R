@@ -124,6 +124,24 @@ twins_mi <- function() {
       lapply(c("drop", "level"), function(na)
         tidy(mi_pairs(x, class, na = na, by = sample(c("mi", "interaction"), 1), top = 60, backend = backend)))
     }),
+    "mi_pairs, every number of classes beside every kind of levels, missing or not" = list(tolerance = 0,
+      work = function(backend) {
+      n <- sample(c(64, 257, sample(600, 1)), 1)
+      kinds <- list(2:3, 4:6, 7:12, 13:24, 2:25)
+      shapes <- expand.grid(kind = seq_along(kinds), classes = c(1, 2, 3, 8, 64), missing = c(0, 0.05))
+      Map(function(kind, classes, missing) {
+        x <- some(sample(kinds[[kind]], 24, TRUE), n, missing)
+        tidy(mi_pairs(x, sample(classes, n, TRUE), na = if (missing) sample(c("drop", "level"), 1) else "fail",
+                      by = sample(c("mi", "interaction"), 1), top = 40, backend = backend))
+      }, shapes$kind, shapes$classes, shapes$missing)
+    }),
+    "mi_pairs, more rows than 16 bits count, every number of classes" = list(tolerance = 0, work = function(backend) {
+      n <- sample(c(65535:65537, 131071, 200000), 1)
+      x <- some(c(2, 3, 4, 6, 12, 24, 25), n)
+      x[c(2, 4)] <- some(c(3, 7), n, 0.01)
+      lapply(c(1, 2, 3, 8, 64), function(classes)
+        tidy(mi_pairs(x, sample(classes, n, TRUE), na = "drop", top = Inf, backend = backend)))
+    }),
     "mi_pairs, up to 200,000 rows" = list(tolerance = 0, work = function(backend) {
       n <- sample(150000:200000, 1)
       tidy(mi_pairs(some(c(2:6, 3, 3, 3), n, sample(c(0, 0.01), 1)), sample(sample(c(2, 3, 8), 1), n, TRUE),
@@ -162,6 +180,16 @@ twins_mi <- function() {
         tidy(mi_pairs(x, class, by = by, top = 30, permutations = 40, seed = 3, backend = backend)),
         tidy(mi_pairs(x, class, by = by, top = 9, features = 1:3, with = 2:ncol(x), min_distance = 50,
                       positions = where, permutations = 5, seed = 4, backend = backend))))
+    }),
+    "mi_pairs, permutations, every number of classes, few rows and more than 16 bits count" = list(tolerance = 0,
+      work = function(backend) {
+      shapes <- expand.grid(n = c(50, sample(400, 1), sample(c(65535:65537, 140000), 1)), classes = c(1, 2, 3, 8, 64),
+                            most = c(3, 5))
+      Map(function(n, classes, most) {
+        x <- some(sample(2:most, 12, TRUE), n, if (most > 3) 0.02 else 0)
+        tidy(mi_pairs(x, sample(classes, n, TRUE), na = "drop", by = sample(c("mi", "interaction"), 1), top = 15,
+                      permutations = 3, seed = 1, backend = backend))
+      }, shapes$n, shapes$classes, shapes$most)
     }),
     "mi_pairs, permutations with codes" = list(tolerance = 0, work = function(backend) {
       tidy(mi_pairs(some(c(rep(2, 10), 40, 5), 300), sample(3, 300, TRUE), top = 20, permutations = 4, seed = 2,

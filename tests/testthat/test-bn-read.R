@@ -89,5 +89,5 @@ test_that("files that break a rule are errors that name the line", {
   expect_error(bn_read(1), class = "weft_error_input", regexp = "name of a file")
   zeros <- withr::local_tempfile(fileext = ".bif")
   writeBin(as.raw(c(65, 0, 66)), zeros)
-  expect_error(bn_read(zeros), class = "weft_error_input", regexp = "zero bytes")
+  expect_error(bn_read(zeros), class = "weft_error_input", regexp = "NUL bytes")
 })

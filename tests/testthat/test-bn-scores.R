@@ -213,7 +213,7 @@ test_that("inputs that break a rule are classed errors", {
   bad(bn_scores(d, candidates = list("a")), "names of nodes")
   bad(bn_local_score(d, "a", "a"), "other than")
   bad(bn_local_score(d, "z"), "name columns")
-  bad(bn_scores(stats::setNames(d, c("a", "a", "b", "c", "d"))), "names of their own")
+  bad(bn_scores(stats::setNames(d, c("a", "a", "b", "c", "d"))), "unique column names")
   expect_error(bn_scores(d, score = "bds", backend = "cuda"), class = "weft_error_device") # counted on the CPU
   bad(bn_learn(bn_scores(d), ess = 2), "must not be given again")
   bad(bn_learn(bn_scores(d), target = "sum"), "keep = \"sum\"")

@@ -227,3 +227,9 @@ test_that("whole numbers are categories also in a DelayedMatrix, and doubles num
   expect_identical(whole$dag, bn_search(x, kicks = 5, seed = 1)$dag)
   expect_identical(bn_search(DelayedArray::DelayedArray(x + 0.5 * x[4:1, ][rep(1:4, 25), ]), kicks = 5)$type, "bge")
 })
+
+test_that("what calls itself a data frame and is none is a classed error", {
+  x <- Matrix::rsparsematrix(40, 6, 0.5)
+  attr(x, "class") <- "data.frame"
+  expect_error(bn_search(x), class = "weft_error_input", regexp = "data frame")
+})

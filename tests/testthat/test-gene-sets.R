@@ -25,7 +25,7 @@ test_that("damaged files are errors that name the line", {
   bad(gmt("one\tx\tA", "one\tx\tB"), "Line 2 has the name of line 1")
   bad(gmt("no tabs at all"), "Line 1 has no genes")
   bad(gmt(""), "is empty")
-  bad(gmt(raw = as.raw(c(65, 0, 66))), "no text")
+  bad(gmt(raw = as.raw(c(65, 0, 66))), "not text")
   bad(gmt(raw = as.raw(c(0x1f, 0x8b, 8, 0, 1, 2, 3))), "`file` must")
   bad("no/such/file", "There is no file")
   expect_error(read_gmt(), "`file` must be given", class = "weft_error_input")

@@ -252,7 +252,7 @@ test_that("a default limit that is reached is raised, and a given one told", {
   expect_warning(given <- irm(A, chains = 2, sweeps = 60, seed = 1, max_clusters = c(20, 60)), "for the rows",
                  class = "weft_warning_truncation")
   expect_identical(given$limits$limit, c(20, 60))
-  note <- "The limit of 20 clusters of rows was reached in 100 % of the sweeps: their number is no finding."
+  note <- "The limit of 20 clusters of rows was reached in 100 % of the sweeps: their number is not a finding."
   expect_output(print(given), note, fixed = TRUE)
   expect_output(print(summary(given)), note, fixed = TRUE)
   few <- irm(A, chains = 1, sweeps = 6, seed = 1, max_clusters = 5)

@@ -207,7 +207,7 @@ test_that("networks print, convert and plot", {
   expect_equal(sort(igraph::E(g)$weight), sort(edges$weight))
   twice <- mtcars[c(1:3, 1)]
   names(twice)[4] <- "mpg"
-  expect_error(as_igraph(mi_network(twice, "clr", estimator = "spearman")), "names of their own",
+  expect_error(as_igraph(mi_network(twice, "clr", estimator = "spearman")), "unique names",
                class = "weft_error_input")
 })
 

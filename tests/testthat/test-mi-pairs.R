@@ -13,6 +13,24 @@ test_that("every pair of every kind of column has the score that tables in R giv
   }
 })
 
+test_that("every number of classes beside two to twenty-five levels, known or not, has the score of tables in R", {
+  set.seed(11)
+  for (n in c(1, 65, 300)) {
+    for (classes in c(1, 2, 3, 8, 64)) {
+      class <- sample(classes, n, TRUE)
+      x <- as.data.frame(lapply(c(2, 3, 4, 6, 12, 24, 25), function(levels) sample(levels, n, TRUE)))
+      names(x) <- letters[seq_along(x)]
+      gaps <- replace(x, matrix(stats::runif(n * 7) < rep(c(0, 0, 0, 0.1, 0.1, 0.1, 0.5), each = n), n), NA)
+      complete <- reference_tuples(x, class, 2)
+      known <- reference_tuples(gaps, class, 2)
+      for (level in simd_levels()) with_simd_level(level, {
+        expect_tuples(mi_pairs(x, class, top = Inf, backend = "cpu"), complete)
+        expect_tuples(mi_pairs(gaps, class, top = Inf, na = "drop", backend = "cpu"), known)
+      })
+    }
+  }
+})
+
 test_that("missing values can be a level, and are an error by default", {
   set.seed(2)
   x <- mixed_columns(120)

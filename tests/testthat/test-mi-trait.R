@@ -72,7 +72,7 @@ test_that("what is wrong with pairs, data and trait is said", {
   wrong("must be numbers", found, x, factor(1:60))
   wrong("finite or NA", found, x, c(Inf, 2:60))
   twice <- stats::setNames(x, c("V1", "V2", "V3", "V3"))
-  wrong("names of their own", mi_pairs(x[1:3], class), cbind(twice, V4 = 1L), 1:60)
+  wrong("unique names", mi_pairs(x[1:3], class), cbind(twice, V4 = 1L), 1:60)
   attr(found, "searched") <- "many"
   wrong("as weft made it", found, x, 1:60)
 })

@@ -174,9 +174,14 @@ test_that("64-bit integers are the numbers that they stand for, or need the pack
                ignore_attr = TRUE)
   expect_equal(kernel_sum(3, bits, bandwidth = 1), kernel_sum(3, c(1, 2, 40), bandwidth = 1))
   expect_equal(kernel_sum(3, 1:4, bandwidth = bits[2]), kernel_sum(3, 1:4, bandwidth = 2))
+  expect_identical(check_number(bits[3], "k", whole = TRUE), 40)
+  expect_identical(check_pair(bits[1:2], "max_clusters", 1), c(1, 2))
+  expect_equal(kernel_bandwidth(c(1, 2, 4, 9), grid = bits[1:2]), kernel_bandwidth(c(1, 2, 4, 9), grid = 1:2))
   beyond <- structure(c(1, 2), class = "integer64") # 4.6e18 and more
   expect_error(kernel_sum(3, beyond, bandwidth = 1), class = "weft_error_input", regexp = "2 are beyond")
   expect_error(kde(c(1, 2, 4), bandwidth = beyond[1]), class = "weft_error_input", regexp = "1 is beyond")
+  expect_error(check_number(beyond[1], "k"), class = "weft_error_input", regexp = "1 is beyond")
+  expect_error(kernel_bandwidth(c(1, 2, 4, 9), grid = beyond), class = "weft_error_input", regexp = "2 are beyond")
 })
 
 test_that("numbers that a class writes otherwise are numbers", {

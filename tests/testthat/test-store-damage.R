@@ -79,6 +79,11 @@ test_that("checksums are what the format says", {
   expect_identical(crc32c(charToRaw("123456789")), 0xE3069283)
   bytes <- bytes_of(store_file(x))
   expect_identical(with_checksums(bytes), bytes)
+  read <- use_store(store_file(x))
+  for (level in simd_levels()) with_simd_level(level, { # by tables or by the processor's instruction
+    expect_identical(use_store(store_file(x)), read, info = level)
+    expect_identical(bytes_of(store_file(small_store())), bytes, info = level)
+  })
 })
 
 test_that("an import that was killed leaves nothing that opens", {

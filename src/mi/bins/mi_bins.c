@@ -1,13 +1,13 @@
 /* Cut points of numeric columns.
  *
- * By frequency: the values at ranks ceil(b n / bins), b = 1 .. bins - 1; equal ones once, and none at the maximum, so
- * that no bin is empty. The others look at a class and cut half way between neighbouring values: MDL (Fayyad and Irani
- * 1993): splits where the class entropy E within the parts is least, and goes on in both parts, if the gain exceeds
- * (log2(n - 1) + log2(3^k - 2) - (k E - k1 E1 - k2 E2)) / n, k the classes present. CAIM (Kurgan and Cios 2004), CACC
- * (Tsai, Lee and Yang 2008), Ameva (Gonzalez-Abril et al. 2009): add the cut that raises a criterion most, while it
- * rises, for CAIM and CACC also until there are as many bins as classes. With r bins, s classes: CAIM = mean over bins
- * of (largest class count)^2 / bin count; with X2 the chi-squared statistic and y = X2 / ln r, CACC = sqrt(y / (y +
- * n)); Ameva = X2 / (r (s - 1)). */
+ * By frequency: the values at ranks ceil(b n / bins), b = 1 .. bins - 1; equal ones count once, and none is at the
+ * maximum, so that no bin is empty. The others look at a class and cut half way between neighbouring values. MDL
+ * (Fayyad and Irani 1993) splits where the class entropy E within the parts is least, and continues in both parts, if
+ * the gain exceeds (log2(n - 1) + log2(3^k - 2) - (k E - k1 E1 - k2 E2)) / n, k the classes present. CAIM (Kurgan and
+ * Cios 2004), CACC (Tsai, Lee and Yang 2008) and Ameva (Gonzalez-Abril et al. 2009) add the cut that raises a criterion
+ * most, as long as it rises; CAIM and CACC also continue until there are as many bins as classes. With r bins, s
+ * classes: CAIM = mean over bins of (largest class count)^2 / bin count; with X2 the chi-squared statistic and y = X2 /
+ * ln r, CACC = sqrt(y / (y + n)); Ameva = X2 / (r (s - 1)). */
 #include <math.h>
 #include <string.h>
 #include "../../base/arena.h"

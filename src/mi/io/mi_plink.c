@@ -1,4 +1,4 @@
-/* Genotypes from PLINK's binary format: four a byte, the first in the lowest bits; 00 two copies of the first allele,
+/* Genotypes from PLINK's binary format: four per byte, the first in the lowest bits; 00 two copies of the first allele,
  * 10 one, 11 none, 01 missing. Blocks are read one after another where they stand together, and turned into counts on
  * all threads. */
 #define _FILE_OFFSET_BITS 64
@@ -62,9 +62,9 @@ done:
 }
 
 /* Exact test of Hardy-Weinberg proportions: the probability of all numbers of heterozygotes that are no likelier than
- * the one seen, given the alleles. Numbers of one parity follow each other by
+ * the observed one, given the allele counts. Numbers of one parity follow from each other by
  *   P(h + 2) / P(h) = 4 r c / ((h + 1) (h + 2)),   r and c the homozygotes of the rare and of the common allele,
- * from the likeliest on, both ways, until nothing is left. */
+ * starting at the likeliest and going both ways until nothing is left. */
 static double equilibrium(double one, double hets, double other)
 {
   const double n = one + hets + other, rare = 2 * fmin(one, other) + hets;

@@ -35,7 +35,8 @@ SEXP C_weft_mi_genotype_summary(SEXP x, SEXP control)
 static int is_blank(char c) { return c == ' ' || c == '\t'; }
 static int is_end(char c) { return is_blank(c) || c == '\r' || c == '\n'; }
 
-/* The next field of a line that ends at `end`: its start and, in *behind, where it ends; NULL when there is none. */
+/* The next field of a line that ends at `end`: returns its start, NULL when there is none, and sets *behind to its
+ * end. */
 static const char *next_field(const char *at, const char *end, const char **behind)
 {
   while (at < end && is_blank(*at)) at++;
@@ -56,8 +57,8 @@ static const char *trimmed(SEXP line, const char **end)
 
 #define LINES_A_POLL 65536
 
-/* Fields of lines that spaces and tabs separate, `count` in each, as one character vector a field; lines of nothing are
- * left out. Where a line has another number: c(which of those that are left, how many). */
+/* The fields of lines, separated by spaces and tabs, `count` in each line, as one character vector per field; blank
+ * lines are skipped. If a line has another number of fields: c(which of the lines that are not blank, how many). */
 SEXP C_weft_mi_fields(SEXP lines, SEXP count)
 {
   const int fields = Rf_asInteger(count);

@@ -1,4 +1,4 @@
-/* Numeric columns made ready, and pairs with missing values; see mi_continuous.h. */
+/* Preparation of numeric columns, and pairs with missing values; see mi_continuous.h. */
 #include <string.h>
 #include "../../base/parallel.h"
 #include "mi_continuous.h"
@@ -158,7 +158,7 @@ static void make_column(const weft_mi_ready *r, size_t j, const double *scores, 
   column->inverse_sd = 0;
   column->constant = 0;
   if (order) r->complete[j] = weft_mi_order(x, n, order, other);
-  if (column->incomplete) return; /* its pairs are made ready one by one */
+  if (column->incomplete) return; /* its pairs are prepared one by one */
   if (weft_mi_way(e) == WEFT_MI_NEIGHBOURS) {
     double *u = r->scaled + j * n, *sorted = r->sorted + j * n;
     column->inverse_sd = scale_values(x, n, u);

@@ -1,4 +1,4 @@
-/* What the back ends share about numeric columns: the columns made ready, and pairs with missing values.
+/* What the back ends share about numeric columns: the prepared columns, and pairs with missing values.
  *
  * Correlations (Pearson, Spearman, copula) are dot products of columns that are centred and of length one; what is
  * correlated are the values, their ranks (ties averaged), or the normal scores Φ⁻¹(rank / (n + 1)). A dot product is
@@ -29,7 +29,7 @@ typedef struct weft_mi_ready {
   weft_mi_column *columns;
   size_t stride;           /* of z: n rounded up to whole lanes */
   double *z;               /* centred, of length one, padded with zeros: correlations */
-  double *scaled;          /* values times a power of two, n a column: KSG */
+  double *scaled;          /* values times a power of two, n per column: KSG */
   double *sorted;          /* the same in increasing order: KSG */
   double *near;            /* weft_ksg_near(): KSG */
   uint32_t *order; /* rows in increasing order of their values, missing ones left out: all but Pearson, Kendall */

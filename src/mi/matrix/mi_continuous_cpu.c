@@ -111,7 +111,7 @@ static void incomplete_tile(const job *w, size_t index, weft_mi_scratch *s)
 
 static int is_ksg(const weft_mi_ready *r) { return weft_mi_way(r->data->estimator) == WEFT_MI_NEIGHBOURS; }
 
-/* Nanoseconds a pair takes, roughly: how much work goes between two polls. */
+/* Nanoseconds that a pair takes, roughly: decides how much work is done between two polls. */
 static double pair_cost(const weft_mi_ready *r)
 {
   const double n = (double) r->data->n;
@@ -157,7 +157,7 @@ weft_status weft_mi_incomplete_pairs(weft_ctx *ctx, const weft_mi_ready *r, doub
   return r->any_incomplete ? all_tiles(ctx, r, out, 1) : WEFT_OK;
 }
 
-/* Zeros, by all threads: most of the time goes to the system's making of pages. */
+/* Zeros, written by all threads: most of the time is spent by the operating system on providing pages. */
 static weft_status clear(weft_ctx *ctx, double *out, size_t count)
 {
   weft_status st = WEFT_OK;

@@ -1,5 +1,5 @@
-/* All pairs of numeric columns on the device. The host makes the columns ready and scores pairs with missing values, as
- * on the CPU (mi_continuous.c); sums are in the same order, so that results have the same bits.
+/* All pairs of numeric columns on the device. The host prepares the columns and scores pairs with missing values, as on
+ * the CPU (mi_continuous.c); sums are taken in the same order, so that results have the same bits.
  *
  * Correlations: a block of 16 x 16 threads scores 32 x 32 pairs, each thread 2 x 2 with eight partial sums per pair;
  * both 32 columns pass through shared memory 32 rows at a time. KSG: a block per pair, a thread per point; neighbours

@@ -1,5 +1,5 @@
-/* Entropy from counts by four estimators, written once for C and CUDA: the counts of a histogram are gone through three
- * times in the same order, and compiled without contraction, so that both give the same bits.
+/* Entropy from counts by four estimators, written once for C and CUDA: the counts of a histogram are read up to three
+ * times, always in the same order, and the code is compiled without contraction, so that both give the same bits.
  *
  *   empirical               plug-in frequencies; in fixed point (mi_table.h)
  *   Miller-Madow            plug-in + (occupied cells - 1) / 2n nats

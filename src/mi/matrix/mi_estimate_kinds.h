@@ -4,7 +4,7 @@
  *
  * Of categories: WEFT_MI_<kind>, what R calls it, and <entropy>, which names weft_mi_add_<entropy>(),
  * weft_mi_end_<entropy>() and weft_mi_nats_<entropy>() of mi_estimate.h; `turns`: how often the counts of a histogram
- * are gone through; `whole`: the information of two is the plain one, in whole numbers to the end (mi_table.h).
+ * are read; `whole`: the information of two attributes is computed in whole numbers throughout (mi_table.h).
  *
  * Of numbers: WEFT_MI_<kind>, what R calls it; `of`: the VALUES, their RANKS, or normal SCORES of these; `way`: what is
  * computed of two columns: their CORRELATION, KENDALLS_TAU, or distances to NEIGHBOURS. */

@@ -2,9 +2,9 @@
  *
  * A plane of a column has one bit for each pair of rows r < s: G marks x_r > x_s, L marks x_r < x_s, V marks that
  * neither is missing. Concordant less discordant pairs are |Ga Gb| + |La Lb| - |Ga Lb| - |La Gb|, pairs not tied in a
- * over the common rows |Ga Vb| + |La Vb|, so ties and missing values need no care: they have no bit. Columns without
- * ties or missing values need G alone, as L is its complement and V is full. The planes are made and counted a piece at
- * a time. */
+ * over the common rows |Ga Vb| + |La Vb|, so ties and missing values need no special treatment: they have no bit.
+ * Columns without ties or missing values need G alone, as L is its complement and V is full. The planes are made and
+ * counted piece by piece. */
 #include <stdlib.h>
 #include <string.h>
 #include "../../base/bits.h"

@@ -88,7 +88,7 @@ struct matrix_job {
   cudaStream_t stream;
 };
 
-/* Brings na × nb scores and puts them where they belong. */
+/* Fetches na × nb scores and puts them where they belong. */
 static weft_status bring(const matrix_job *job, size_t place_a, size_t na, size_t place_b, size_t nb, int same)
 {
   weft_status st = WEFT_OK;

@@ -9,8 +9,8 @@ WEFT_WORK(matrix, matrix_job,
                               job->out))
 
 /* Information in bits between the columns of x and of y (NULL: of x). Each a matrix, a list of columns, a sparse matrix
- * or a pack's pointer. Missing values leave out rows pair by pair, or are a level. The attribute "missing" counts those
- * of x. */
+ * or a pack's pointer. Rows with missing values are left out pair by pair, or missing values are a level. The attribute
+ * "missing" counts those of x. */
 SEXP C_weft_mi_matrix_counts(SEXP x, SEXP y, SEXP estimator, SEXP na_level, SEXP control)
 {
   const int level = Rf_asLogical(na_level);
@@ -47,7 +47,7 @@ SEXP C_weft_mi_numeric(SEXP x, SEXP how, SEXP control)
                         .k = weft_record_integer(&given, "k") }, NULL };
   const size_t split = job.data.split, p = job.data.p;
   weft_record_close(&given);
-  if (split > p) weft_glue_fail(WEFT_ERR_INTERNAL, "A split of %zu columns after %zu.", p, split);
+  if (split > p) weft_glue_fail(WEFT_ERR_INTERNAL, "A split of %zu columns after column %zu.", p, split);
   SEXP out = PROTECT(weft_glue_matrix(REALSXP, (double) (split ? split : p), (double) (p - split)));
   job.out = REAL(out);
   WEFT_RUN_RETURN(out, control, numeric, &job);

@@ -1,8 +1,7 @@
-/* Passes over large symmetric matrices; see mi_edges.h. All of them read memory once, column after column, on all
- * threads.
+/* Passes over large symmetric matrices; see mi_edges.h. Each reads memory once, column after column, on all threads.
  *
- * The k-th greatest weight is found from the bits: positive doubles are in the order of their bits as whole numbers.
- * Four passes of 16 bits each count the edges that share the bits found so far, from the highest on. */
+ * The k-th greatest weight is found from the bits: positive doubles have the same order as their bits read as whole
+ * numbers. Four passes of 16 bits each count the edges that share the bits found so far, from the highest on. */
 #include <string.h>
 #include "../../base/parallel.h"
 #include "mi_edges.h"

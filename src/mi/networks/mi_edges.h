@@ -1,5 +1,5 @@
-/* What is read off, and cut from, a symmetric p × p matrix of weights or information without a copy of it. Edges are
- * entries above the diagonal. */
+/* What is read from, and removed from, a symmetric p × p matrix of weights or information without a copy of it. Edges
+ * are entries above the diagonal. */
 #pragma once
 
 #include "../../base/arena.h"

@@ -1,13 +1,14 @@
 /* From a matrix of mutual information to a network; see mi.h for the job.
  *
- * ARACNE (Margolin 2006): edge ij goes when some k has w_ij < min(s, keep s) - eps with s = min(w_ik, w_jk): then it
- * is the weakest of triangle ijk and s the second weakest. Nearly always one of the few k that say most about j or i
- * will do; these are tried first, for all i of a column at once. The search over all k stops at the first that does.
- * CLR (Faith 2007): sqrt(z_i^2 + z_j^2), z_i = max(0, (w_ij - mean_i) / sd_i) over the off-diagonal entries of row i.
- * MRNET (Meyer 2007): for every target t, forward selection by w_it - mean of w_ij over the selected j, while
- * positive. MRNETB (Meyer 2010): for every target, from all others S, the score of i is w_it - (1/|S|) sum of w_ij
- * over j in S without i; the lowest goes while it is negative; then the lowest is exchanged for the best one outside
- * as long as that one scores higher in its place. Both are made symmetric by the greater of the two directions. */
+ * ARACNE (Margolin 2006): edge ij is removed when some k has w_ij < min(s, keep s) - eps with s = min(w_ik, w_jk): then
+ * it is the weakest of triangle ijk and s the second weakest. Nearly always such a k is among the few that are most
+ * informative about j or i; these are tried first, for all i of a column at once. The search over all k stops at the
+ * first that does. CLR (Faith 2007): sqrt(z_i^2 + z_j^2), z_i = max(0, (w_ij - mean_i) / sd_i) over the off-diagonal
+ * entries of row i. MRNET (Meyer 2007): for every target t, forward selection by w_it - mean of w_ij over the selected
+ * j, while positive. MRNETB (Meyer 2010): for every target, from all others S, the score of i is w_it - (1/|S|) sum of
+ * w_ij over j in S without i; the lowest is removed while it is negative; then the lowest is exchanged for the best one
+ * outside as long as that one scores higher in its place. Both are made symmetric by the greater of the two
+ * directions. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -169,7 +170,7 @@ typedef struct { double *relevance, *sum; uint8_t *inside; } workspace;
 
 #define PARTNERS 8
 
-/* Columns that say most about column j; itself where there are too few. */
+/* The columns that are most informative about column j; j itself where there are too few. */
 static void column_partners(const network *w, size_t j)
 {
   const size_t p = w->job->p;
@@ -186,14 +187,15 @@ static void column_partners(const network *w, size_t j)
   }
 }
 
-/* Whether an edge of weight w goes beside one of weight s, the second weakest of a triangle. */
+/* Whether an edge of weight w is removed when s is the second weakest of a triangle. */
 static int outdone(const weft_network_job *d, double s, double w)
 {
   const double kept = s * d->keep, bar = kept < s ? kept : s;
   return bar - d->eps > w;
 }
 
-/* The least s beside which an edge of weight w > 0 goes: outdone() rises with s, also as rounded. Infinite if none. */
+/* The least s for which an edge of weight w > 0 is removed: outdone() is monotone in s, also as rounded. Infinite if
+ * there is none. */
 static double least_beyond(const weft_network_job *d, double w)
 {
   double s = (w + d->eps) / (d->keep < 1 ? d->keep : 1);
@@ -304,7 +306,7 @@ static void add_row(double *sum, const double *row, size_t p, double sign)
   for (size_t i = 0; i < p; i++) sum[i] += sign * row[i];
 }
 
-/* The best one outside when `worst` leaves: the greatest size × relevance - (sum - w_worst). */
+/* The best feature outside when `worst` is removed: the greatest size × relevance - (sum - w_worst). */
 static best best_outside(const network *w, size_t t, size_t worst, const workspace *s, double size)
 {
   const size_t p = w->job->p;
@@ -400,7 +402,7 @@ done:
   return st;
 }
 
-/* What of `out`, the matrix itself, ARACNE leaves. */
+/* Applies ARACNE's decisions to `out`, which is the matrix itself. */
 static weft_status keep_edges(weft_ctx *ctx, const network *w)
 {
   weft_status st = WEFT_OK;
@@ -422,7 +424,7 @@ done:
   return st;
 }
 
-/* Nanoseconds a column takes. */
+/* Nanoseconds that a column takes. */
 static double column_cost(const weft_network_job *d)
 {
   const double p = (double) d->p;

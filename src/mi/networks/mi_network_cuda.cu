@@ -1,9 +1,9 @@
 /* Networks on the device: ARACNE here, the other methods in mi_network_steps_cuda.cu.
  *
- * Edge ij goes when f(t_ij) > w_ij with t_ij = max over k of min(w_ik, w_jk) and f(s) = min(s, keep s) - eps, which
- * rises with s. t is a product of matrices with min for times and max for plus, done in 64 x 64 tiles on w rounded to
- * float. Rounding keeps order, so the float t is t rounded: that decides an edge unless w_ij lies within t's rounding;
- * the few left are searched again in double. Exactly the CPU's edges go. */
+ * Edge ij is removed when f(t_ij) > w_ij with t_ij = max over k of min(w_ik, w_jk) and f(s) = min(s, keep s) - eps,
+ * which grows with s. t is a product of matrices with min for times and max for plus, done in 64 x 64 tiles on w
+ * rounded to float. Rounding keeps order, so the float t is t rounded: that decides an edge unless w_ij lies within t's
+ * rounding; the few left are searched again in double. Exactly the CPU's edges are removed. */
 #include <cfloat>
 #include <cmath>
 #include <cstring>
@@ -92,7 +92,7 @@ __global__ static void settle(const double *m, size_t p, size_t first, double ke
     for (size_t k0 = 0; k0 < p && !goes; k0 += 32) {
       const size_t k = k0 + lane;
       const double x = k < p ? m[k + i * p] : -INFINITY, y = k < p ? m[k + j * p] : -INFINITY;
-      /* k = i or j never makes it go: then s <= w */
+      /* k = i or j never removes it: then s <= w */
       goes = __any_sync(FULL, k < p && k != i && k != j && bar(x < y ? x : y, keep, eps) > w);
     }
     if (lane == 0) edge[i] = goes ? 0 : w;

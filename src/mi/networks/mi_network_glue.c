@@ -1,6 +1,6 @@
-/* .Call entry points of networks: from information to weights, and what is read off, and cut from, large networks.
- * Matrices are looked at through read-only pointers: R may have wrapped one to change its attributes, and would copy it
- * for a pointer to write through. */
+/* .Call entry points of networks: from information to weights, and what is read from, and removed from, large networks.
+ * Matrices are read through read-only pointers: R may have wrapped one to change its attributes, and would copy it to
+ * provide a writable pointer. */
 #include "../mi_glue.h"
 #include "mi_edges.h"
 
@@ -86,7 +86,7 @@ SEXP C_weft_mi_greatest(SEXP w, SEXP m, SEXP cut, SEXP k, SEXP control)
 typedef struct { size_t p; double *w; const double *m; double cut, bar; } cut_job;
 WEFT_WORK(cut_edges, cut_job, weft_edges_cut(ctx, job->p, job->w, job->m, job->cut, job->bar))
 
-/* w with its light and insignificant edges at 0: w itself when the caller alone has it, else a copy. */
+/* w with its light and insignificant edges set to 0: w itself when only the caller holds it, else a copy. */
 SEXP C_weft_mi_cut_edges(SEXP w, SEXP m, SEXP cut, SEXP bar, SEXP control)
 {
   SEXP out = PROTECT(MAYBE_SHARED(w) ? Rf_duplicate(w) : w);

@@ -12,7 +12,7 @@
 
 #define WEFT_NETWORK_KINDS(ROW) \
   /*  kind    name    before   greedy  in_bits  nanoseconds  device */ \
-  ROW(ARACNE, aracne, PARTNERS, 0,     1,       p * p,       tiles) /* when nothing goes early */ \
+  ROW(ARACNE, aracne, PARTNERS, 0,     1,       p * p,       tiles) /* when no edge is removed early */ \
   ROW(CLR,    clr,    MOMENTS, 0,      0,       10 * p,      steps) \
   ROW(MRNET,  mrnet,  NOTHING, 1,      1,       p * p / 2,   steps) \
   ROW(MRNETB, mrnetb, SUMS,    1,      1,       2 * p * p,   steps) \

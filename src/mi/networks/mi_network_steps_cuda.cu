@@ -12,7 +12,7 @@
 #define DEPTH 64
 #define FULL 0xffffffffu
 #define BAND_BYTES ((size_t) 256 << 20)  /* results and room of the targets between two polls */
-#define MOST_WORK 2e11                   /* p² a target between two polls: some 50 ms */
+#define MOST_WORK 2e11                   /* p² per target between two polls: some 50 ms */
 
 /* ---- sums of columns, entry after entry ---- */
 

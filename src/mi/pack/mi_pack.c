@@ -19,7 +19,7 @@ typedef struct {
   uint64_t used[4];
 } shape_of;
 
-/* One thread's room: codes as they come, codes made dense. */
+/* One thread's buffers: codes as they come, codes made dense. */
 typedef struct { uint16_t *raw, *dense, *lut; int32_t *wide; uint64_t *halves, *rows; } workspace;
 
 static int is_coded(const weft_mi_pack *pack, uint32_t levels)
@@ -162,7 +162,7 @@ static int plainly_binary(const weft_mi_pack *pack, const shape_of *s)
          pack->n == pack->rows_in;
 }
 
-/* Genotypes of few classes go from two bits to planes by the way of their own. */
+/* Genotypes of few classes are turned from two bits into planes directly. */
 static int plainly_genotypes(const weft_column *x, const weft_mi_sorter *sorter)
 {
   return x->type == WEFT_COLUMN_GENOTYPE && sorter->classes;
@@ -251,7 +251,7 @@ static void write_column(const weft_mi_pack *pack, const weft_column *x, int na_
     return;
   }
   int missing;
-  if (s->plan.width == 2) s->plan.width = 0; /* plan again: a wide column has its own way */
+  if (s->plan.width == 2) s->plan.width = 0; /* plan again: a wide column is coded differently */
   raw_codes(x, pack->rows_in, na_level, &s->plan, w);
   make_lut(pack, s->plan.levels, w, &missing);
   if (g->coded) {

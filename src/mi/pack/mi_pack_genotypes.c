@@ -10,7 +10,7 @@
 /* Columns from which on the sorter is made for byte codes. */
 #define WORTH_SORTING 8
 
-/* One instruction in place of each dozen; those processors that have AVX-512 are quick at it. */
+/* One instruction in place of a dozen; processors that have AVX-512 execute it quickly. */
 static int has_pext(void)
 {
 #if WEFT_SIMD_X86
@@ -22,7 +22,7 @@ static int has_pext(void)
 
 /* ---- which rows move where ---- */
 
-/* The steps that push the bits of `rows` together: a bit goes down by as many places as there are zeros below it, one
+/* The steps that push the bits of `rows` together: a bit moves down by as many places as there are zeros below it, one
  * binary digit of that number per step. `below` has the parity of the zeros below each place. */
 static void plan_steps(uint64_t rows, uint64_t step[6])
 {

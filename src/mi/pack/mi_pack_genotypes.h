@@ -1,7 +1,7 @@
 /* Genotypes of two bits, and byte codes of few levels, to bit planes sorted by class.
  *
  * Rows stay in order within a class, so 64 rows of the input give each class a run of bits: those where the row has the
- * class, pushed together. Which rows these are is the same for every column, and so are the steps that push them. */
+ * class, pushed together. These rows are the same for every column, and so are the steps that push them. */
 #pragma once
 
 #include "mi_pack.h"

@@ -82,7 +82,7 @@ SEXP C_weft_mi_pack(SEXP x, SEXP classes, SEXP na_level, SEXP control)
   return weft_mi_make_pack(x, codes, levels, strata, Rf_asLogical(na_level), control);
 }
 
-/* What a pack says of itself: rows, attributes, classes, bytes; missing values and levels of every attribute. */
+/* What describes a pack: rows, attributes, classes, bytes; missing values and levels of every attribute. */
 SEXP C_weft_mi_pack_info(SEXP pointer)
 {
   const weft_mi_handle *h = weft_mi_handle_of(pointer);
@@ -111,7 +111,7 @@ SEXP C_weft_mi_pack_info(SEXP pointer)
   return out;
 }
 
-/* Eight bytes that differ when what is packed does. */
+/* Eight bytes that differ when the packed data differ. */
 SEXP C_weft_mi_pack_digest(SEXP pointer)
 {
   const weft_mi_pack *pack = &weft_mi_handle_of(pointer)->pack;

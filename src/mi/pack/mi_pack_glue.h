@@ -10,7 +10,7 @@ typedef struct weft_mi_handle {
   weft_ctx ctx;              /* for releasing; its poll is NULL */
   weft_arena mem;
   weft_mi_pack pack;
-  weft_mi_resident *device[WEFT_MOST_DEVICES]; /* copies, one for each device of a call */
+  weft_mi_resident *device[WEFT_MOST_DEVICES]; /* its copies, one for each device of a call */
   int on[WEFT_MOST_DEVICES];                   /* the device of a copy */
   const weft_mi_ops *ops;    /* whose they are */
 } weft_mi_handle;

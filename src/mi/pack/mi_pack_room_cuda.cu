@@ -1,4 +1,4 @@
-/* What a pack takes on the device, and whether the device has room for it. */
+/* How much memory a pack takes on the device, and whether the device has room for it. */
 #include <cmath>
 #include "../pairs/mi_products.cuh"
 
@@ -12,7 +12,7 @@ uint32_t weft_mi_resident_words(const weft_mi_pack *p, uint32_t classes)
   return words;
 }
 
-/* Bytes of a group's planes in the order of a kernel: two an attribute at least, for whole tiles. */
+/* Bytes of a group's planes in the order of a kernel: at least two per attribute, for whole tiles. */
 static double arranged_bytes(const weft_mi_group *g, double plane)
 {
   const double rows = (double) ((g->count + ROWS_B - 1) / ROWS_B * ROWS_B);

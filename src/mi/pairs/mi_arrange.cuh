@@ -1,6 +1,6 @@
 /* Planes of attributes of at most three levels with their rows of data in any order, arranged for Hopper's tensor cores
- * (mi_planes.h): of each row of data the bits of all planes are laid together once; whatever order is wanted, words of
- * 32 rows of data are then loaded together and transposed. */
+ * (mi_planes.h): the bits of all planes of each row of data are put together once; for whatever order is wanted, words
+ * of 32 rows of data are then loaded together and transposed. */
 #pragma once
 
 #include "mi_pairs_cuda.cuh"

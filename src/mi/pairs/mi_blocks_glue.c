@@ -1,4 +1,4 @@
-/* Through this entry the R tests look at what mi_blocks.c hands to a device, in builds with WEFT_TESTS=yes. */
+/* The entry point through which R's tests see what mi_blocks.c hands to a device, in builds with WEFT_TESTS=yes. */
 #include <string.h>
 #include "../pack/mi_pack_glue.h"
 #include "mi_blocks.h"
@@ -71,8 +71,8 @@ done:
   return st;
 }
 
-/* In blocks of so many planes: how often every pair of columns is searched (columns × columns), the number of parts, how
- * many of their rows are not those of the pack, and the sum of their shares. */
+/* In blocks of so many planes: how often every pair of columns is searched (columns × columns), the number of parts,
+ * how many of their rows are not those of the pack, and the sum of their shares. */
 SEXP C_weft_mi_blocks_test(SEXP pointer, SEXP side, SEXP most, SEXP control)
 {
   const weft_mi_pack *pack = &weft_mi_handle_of(pointer)->pack;

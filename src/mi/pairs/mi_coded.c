@@ -200,7 +200,7 @@ static uint32_t *count_masked(const planar_tuple *t, int j, uint32_t c, uint64_t
   return count_masked(t, j + 1, c, within, cells);
 }
 
-/* What weft_mi_coded() gives, from planes. */
+/* What weft_mi_coded() computes, but from planes. */
 static size_t score_masked(const planar_tuple *t, const uint32_t *masks, int count, workspace *w, int64_t *out)
 {
   const weft_mi_pack *p = t->pack;

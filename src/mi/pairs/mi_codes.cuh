@@ -10,7 +10,7 @@ struct codes_out {
   mi_bar bar;               /* with hits.items: offers the pair */
   mi_hits hits;
   double *mi,
-      *interaction; /* else writes pair (i, j) to [i * nj + j]; without interaction what the two say about each other */
+      *interaction; /* else writes pair (i, j) to [i * nj + j]; without interaction, information of the two */
   int estimator;            /* in that case */
 };
 

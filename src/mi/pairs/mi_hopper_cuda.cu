@@ -51,7 +51,7 @@ done:
   return st;
 }
 
-/* Both sides of a panel; what *own points to is for this search alone. */
+/* Both sides of a panel; what *own points to belongs to this search alone. */
 static weft_status arrange_sides(weft_ctx *ctx, weft_device_arena *mem, weft_mi_resident *r,
                                  const weft_mi_panel *panel, int rows_each, uint8_t *own[2], const uint8_t *tiles[2])
 {
@@ -256,7 +256,7 @@ done:
   return st;
 }
 
-/* Triples before a part's unit, about, when their first attributes are dealt to so many parts. */
+/* Roughly how many triples come before a part's unit when their first attributes are dealt to so many parts. */
 static double triples_before(uint64_t units, double parts)
 {
   const double before = (double) units * parts;

@@ -1,8 +1,8 @@
 /* Permutation tests of pairs of complete attributes of at most three levels, two classes of at most 65,535 rows
  * together, on Hopper: many label sets at a time. The planes of the rarer class's rows are arranged for each set
- * (mi_arrange.cuh), and all pairs counted and screened by the kernel of mi_labels_wgmma.cu. Of a label set only the
- * greatest score is wanted, so that the host need not look before the end. The pairs that were found are scored by a
- * warp for each pair and label set. */
+ * (mi_arrange.cuh), and all pairs counted and screened by the kernel of mi_labels_wgmma.cu. Only the greatest score of
+ * a label set is wanted, so that the host need not look before the end. The pairs that were found are scored by a warp
+ * for each pair and label set. */
 #include <climits>
 #include <cmath>
 #include <cstring>
@@ -36,7 +36,7 @@ struct label_sides {
   long long *start;             /* [set]: the greatest score is no less; NULL: not known */
 };
 
-/* What an attribute says alone, from its planes' rows in the class and in both. */
+/* The information of an attribute alone, from its planes' rows in the class and in both. */
 __device__ static int64_t said_alone(const weft_mi_log &f, int64_t class_fixed, const uint32_t (&class_rows)[2],
                                      const uint32_t (&in_class)[PLANES], const uint32_t (&rows)[PLANES])
 {
@@ -65,7 +65,7 @@ __device__ static void make_side(const label_sides &t, uint32_t set, size_t plac
     atomicMax(&t.start[set], (long long) (alone - SLACK_UNITS - 4 * (int64_t) t.class_rows[1]));
 }
 
-/* A warp a block of 128 rows of planes of a set. */
+/* One warp per block of 128 rows of planes of a set. */
 __global__ static void __launch_bounds__(ARRANGE_THREADS) arrange_labels(const __grid_constant__ label_sides t)
 {
   const uint32_t set = blockIdx.y, lane = threadIdx.x % 32;
@@ -98,7 +98,7 @@ struct found_args {
   unsigned int *at_least;       /* [pair] */
 };
 
-/* One thread a bit of a set. */
+/* One thread per bit of a set. */
 __global__ static void mark_labels(const uint32_t *from, size_t bits, uint32_t words, uint32_t *labels)
 {
   const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
@@ -190,7 +190,7 @@ struct labels_job {
 
 static int steps_of(size_t rows) { return (int) ((rows + STEP_BITS - 1) / STEP_BITS); }
 
-/* Bytes of a call with so many sets at a time, about. */
+/* Roughly the bytes of a call with so many sets at a time. */
 static double bytes_of(const labels_job *job, double sets)
 {
   const double room = (double) job->all.room, words = job->r->words;
@@ -199,7 +199,7 @@ static double bytes_of(const labels_job *job, double sets)
                  4.0 * (double) job->bits + 4 * words) + 1e6;
 }
 
-/* Seconds of a pair and set, about. */
+/* Roughly the seconds of a pair and set. */
 static double seconds_of(const labels_job *job) { return (double) job->bits * 1e-15 + 4e-12; }
 
 /* 0 in job->batch: no room. */

@@ -1,5 +1,5 @@
-/* Products of 64 rows of bits and N on Hopper's tensor cores, of few widths: a thread holds N / 2 counts, four for
- * each eight columns. */
+/* Products of 64 rows of bits by N on Hopper's tensor cores, for a few widths N: a thread holds N / 2 counts, four for
+ * every eight columns. */
 #pragma once
 
 #include "../../base/hopper.cuh"
@@ -17,7 +17,7 @@
   "{.reg .pred p; setp.eq.u32 p, 0, 0;\nwgmma.mma_async.sync.aligned.m64n" n "k256.s32.b1.b1.and.popc {" names "}, " a \
   ", " b ", p;}\n"
 
-/* Of an operand whose eights of rows are so many bytes apart. */
+/* Of an operand whose groups of eight rows are so many bytes apart. */
 __device__ static inline uint64_t spaced_descriptor(const void *shared, uint32_t bytes)
 {
   return operand_descriptor(shared) + ((uint64_t) ((bytes - 256) >> 4) << 32);

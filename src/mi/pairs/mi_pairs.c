@@ -1,6 +1,6 @@
 /* Pairs on the CPU. A tile of pairs is counted by popcounts of ANDs of planes, screened in single precision against the
  * bar, and what passes is scored exactly; coded attributes are counted from codes. Threads share the tiles and each
- * keeps its own best; the order of scores is total, so the result does not depend on who did what. */
+ * keeps its own best; the order of scores is total, so the result does not depend on which thread did what. */
 #include <math.h>
 #include <string.h>
 #include "../../base/parallel.h"
@@ -51,7 +51,7 @@ static pair_score score_pair(const shared *s, const weft_mi_counts *t, size_t i,
   return out;
 }
 
-/* What both tell together, and only where that may reach `bar` what each does: no interaction is above it. */
+/* The information of both together and, only where that may reach `bar`, that of each: no interaction is above it. */
 static pair_score score_coded(const shared *s, size_t i, size_t j, size_t ni, size_t a, size_t b, double bar,
                               workspace *w)
 {
@@ -81,7 +81,6 @@ static void keep(const shared *s, const pair_score *score, size_t a, size_t b, w
 
 static void search_planes(const shared *s, const weft_mi_tile *tile, workspace *w)
 {
-  const weft_mi_pack *p = s->tiling.x;
   const size_t a0 = tile->panel->g->first + tile->i0, b0 = tile->panel->h->first + tile->j0;
   weft_mi_counts t;
   weft_mi_tile_count(&s->tiling, tile, w->both, &t);
@@ -93,7 +92,8 @@ static void search_planes(const shared *s, const weft_mi_tile *tile, workspace *
     if (first >= tile->nj) break;
     if (s->search->by_interaction) bar_gain = fmax(bar_gain, bar);
     else bar_mi = fmax(bar_mi, bar);
-    /* an interaction is never above the joint information: all that the screen can say where the marginals differ */
+    /* an interaction is never above the joint information: the screen can use nothing else where the marginals
+     * differ */
     const float low = (float) ((known ? bar_mi : fmax(bar_mi, bar_gain)) - error);
     const float low_gain = known ? (float) (bar_gain + (double) s->alone_bits[a0 + i] - error) : -INFINITY;
     weft_mi_screen(&t, &s->screening, i, tile->nj, fmaxf(low, low_gain), w->screen);

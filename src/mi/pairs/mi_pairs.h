@@ -58,8 +58,8 @@ weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi
 weft_status weft_mi_full_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device, double *mi,
                               double *interaction);
 void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *device);
-/* What weft_mi_pack_permute() does, on the device alone: *out is its copy of the pack with rows exchanged, made when NULL
- * and written over when not; `moved` is the pack with the new margins, whose memory is the caller's, and the old bits.
+/* What weft_mi_pack_permute() does, on the device alone: *out is its copy of the pack with rows exchanged, made if NULL
+ * and overwritten otherwise; `moved` is the pack with the new margins, whose memory is the caller's, and the old bits.
  * *out stays NULL where the device has no room, or an attribute has codes. */
 weft_status weft_mi_permute_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device,
                                  const uint32_t *perm, weft_mi_pack *moved, weft_mi_resident **out);
@@ -76,7 +76,7 @@ typedef struct weft_mi_relabelling {
   double *at_least, *greatest;            /* by pair: sets in which it scores at least as much; by set */
 } weft_mi_relabelling;
 
-/* *done: 0 where the pack's shape or the device's memory is not for this. */
+/* *done: 0 where the pack's shape or the device's memory does not allow it. */
 weft_status weft_mi_relabel_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device,
                                  const weft_mi_relabelling *how, int *done);
 /* Information between attributes of x and of y, packed over the same rows with the same classes, or none; y NULL: of x,
@@ -145,9 +145,9 @@ weft_status weft_mi_search_spread(weft_ctx *ctx, const weft_mi_ops *ops, const w
                                   weft_mi_resident **devices, const weft_mi_search *search, weft_arena *mem,
                                   weft_mi_found *out);
 
-/* Permutation tests. at_least[k]: permutations in which tuple (attribute) k scores at least what it does; greatest[b]:
- * the best score of all in permutation b. Pairs: permutations are dealt to search->part of search->parts, and
- * `greatest` of the others is left as it is; weft_mi_permute_spread() deals this part's over the call's devices. */
+/* Permutation tests. at_least[k]: permutations in which tuple (attribute) k scores at least as much as in the data;
+ * greatest[b]: the best score of all in permutation b. Pairs: permutations are dealt to search->part of search->parts,
+ * and `greatest` of the others is left as it is; weft_mi_permute_spread() deals this part's over the call's devices. */
 weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack,
                                   const weft_mi_search *search, const uint32_t *columns, size_t count,
                                   size_t permutations, uint64_t key, double *at_least, double *greatest);

@@ -1,8 +1,8 @@
 /* What the kernels of pairs and triples share: a pack on the device, the bar, and the buffer of what reached it.
  *
  * A kernel scores its pairs exactly (mi_table.h: whole numbers, so the same bits as on the CPU) and appends what is not
- * behind the bar to a buffer; the host takes the buffer into its top-k, raises the bar and goes on with more tiles at a
- * time. When more passes than the buffer holds, the host runs the same tiles again behind a higher bar, or fewer of
+ * behind the bar to a buffer; the host merges the buffer into its top-k, raises the bar and goes on with more tiles at
+ * a time. When more passes than the buffer holds, the host runs the same tiles again behind a higher bar, or fewer of
  * them. */
 #pragma once
 

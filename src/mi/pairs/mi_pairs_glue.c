@@ -14,7 +14,7 @@ static weft_status check_count(weft_ctx *ctx, size_t count)
                    "Give `top`, or raise `min_mi`.", count);
 }
 
-/* What is searched, and what comes of it. */
+/* What is searched, and the result. */
 typedef struct {
   weft_mi_handle *handle;
   const uint8_t *side;    /* as in C_weft_mi_search(), or NULL */

@@ -6,9 +6,9 @@
  *
  * Screen. With k1 of the m rows of a cell in class 1 and p the share of class 1, information is Σ m KL(k1/m || p) / n,
  * and KL(q || p) <= s (q - p)² with s the greatest ratio over q, so it is at most s / n Σ D²/m, D = k1 - p m. That sum
- * splits: into what attribute a has by itself, and for each level of a, with M rows and share q of class 1 in it, u² M
- * / (m (M - m)),   u = k1 - q m,   m and k1 those of the cell with b. So a pair is rejected when, with the first part
- * taken off the bar, u² M / (m (M - m)) + v² R / (m' (R - m')) < T for the two levels of a (M and R rows): without a
+ * splits into what attribute a has by itself, and for each level of a, with M rows and share q of class 1 in it, u² M /
+ * (m (M - m)), u = k1 - q m, m and k1 those of the cell with b. So a pair is rejected when, with the first part taken
+ * off the bar, u² M / (m (M - m)) + v² R / (m' (R - m')) < T for the two levels of a (M and R rows): without a
  * division, and with nothing to look up but constants of a and of b. What is not rejected is scored exactly by the
  * thread that found it.
  *
@@ -139,7 +139,7 @@ __device__ static int64_t pair_information(const tile_args &t, uint32_t a, uint3
   return joint > 0 ? joint : 0;
 }
 
-/* Called, as few triples come so far: within the screen, its registers would drive the constants there into memory. */
+/* Not inlined, as few triples come so far: within the screen, its registers would make the constants there spill. */
 __device__ __noinline__ static void score_triple(const tile_args &t, uint32_t a, uint32_t b, uint32_t packed)
 {
   const uint32_t pair = t.joint[a * t.ld + b], with_a = t.joint[t.fixed * t.ld + a],
@@ -296,7 +296,7 @@ template <int KIND> __global__ static void tiles(const __grid_constant__ tile_ar
 
 /* ---- layout and constants ---- */
 
-/* One thread 16 bytes of a row. Rows past the end are zero. */
+/* One thread per 16 bytes of a row. Rows past the end are zero. */
 __global__ static void arrange_rows(const uint32_t *planes, uint32_t words, size_t first, size_t count, size_t room,
                                     uint8_t *out)
 {
@@ -344,7 +344,7 @@ __device__ static row_side row_constants(double rows, double in_class, double ro
   return out;
 }
 
-/* A row that nothing is wanted from: its bar is out of reach. */
+/* A row from which nothing is wanted: its bar is out of reach. */
 __device__ static row_side row_of_none(void)
 {
   row_side out = { 0, 0, 1e6f, 1e6f, -1e30f, 0, { 0, 0 } };
@@ -370,7 +370,7 @@ __global__ static void pair_constants(const uint32_t *margins, size_t plane_rows
   if (b) b[k] = column_constants(m, k1, own);
 }
 
-/* Two an attribute: within level 1 and level 0 of the fixed one. own: the greater of its own and the fixed one's
+/* Two per attribute: within level 1 and level 0 of the fixed one. own: the greater of its own and the fixed one's
  * information. */
 __global__ static void triple_constants(const uint32_t *margins, size_t plane_rows, size_t row, size_t count,
                                         size_t room, const int64_t *alone, double scale, double share, double rows,

@@ -5,8 +5,8 @@
  *   rank    the permuted labels are packed as attributes: features against them are a matrix of pairs, which is one
  *           product of bit matrices
  *
- * Permutation b exchanges by Fisher and Yates, within strata; step i draws index b 2^32 + i. Scores are exact, so that
- * "at least as large" means that. */
+ * Permutation b shuffles by Fisher and Yates, within strata; step i draws index b 2^32 + i. Scores are exact, so that
+ * "at least as large" is meant literally. */
 #include <math.h>
 #include <string.h>
 #include "../../base/draws.h"

@@ -6,7 +6,7 @@
  *
  *   block   | 0 .. 7, plane 0 | 0 .. 7, plane 1 | 8 .. 15, plane 0 | ...        64 attributes
  *
- * A product of 64 by 256 rows leaves with a thread rows l / 4 and l / 4 + 8 of its warp's sixteen (l: its lane) and
+ * A product of 64 by 256 rows leaves a thread with rows l / 4 and l / 4 + 8 of its warp's sixteen (l: its lane) and
  * columns 8 j + 2 (l % 4) and the next. So it has all four counts of one attribute of side a with 32 attributes of side
  * b, and no count goes from thread to thread.
  *
@@ -81,7 +81,7 @@ static WEFT_HD inline uint32_t weft_planes_pack(uint32_t class0, uint32_t class1
  * KL(q || p) <= s (q - p)² with s the greatest ratio over q, so it is at most s (Σ k²/m - p n0). A pair whose Σ k²/m is
  * below p n0 + bar n / s is behind the bar. */
 
-/* Of what is neither tiny nor huge: no provision is made for subnormal numbers. */
+/* For arguments that are neither tiny nor huge: no provision is made for subnormal numbers. */
 static WEFT_HD inline float weft_planes_inverse(float x)
 {
 #ifdef __CUDA_ARCH__

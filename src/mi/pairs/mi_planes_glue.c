@@ -1,4 +1,4 @@
-/* Through this entry the R tests repeat on the host what mi_planes_wgmma.cu does on a device, in builds with
+/* The entry point through which R's tests repeat on the host what mi_planes_wgmma.cu does on a device, in builds with
  * WEFT_TESTS=yes: planes are arranged, tiles walked, every thread's accumulators counted as the tensor cores lay them
  * out, and each pair screened and scored from these counts by the functions that the kernel calls. */
 #include <math.h>

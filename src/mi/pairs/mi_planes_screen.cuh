@@ -1,7 +1,7 @@
 /* Packed counts of pairs of attributes of at most three levels (mi_planes.h) on Hopper: how a tile is counted while the
  * one before is screened. The tensor cores need nothing from a thread for hundreds of cycles after it has started a
- * step, and the screen nothing from them: its words lie in shared memory of the thread's own. Whoever includes this
- * defines SCREENED, how many pairs are screened at a time: many where the screen takes longer than the products. */
+ * step, and the screen needs nothing from them: its words lie in the thread's own part of shared memory. Includers
+ * define SCREENED, how many pairs are screened at a time: many where the screen takes longer than the products. */
 #pragma once
 
 #include "mi_tiles_wgmma.cuh"

@@ -1,6 +1,6 @@
 /* Attributes of at most three levels on Hopper's 1-bit tensor cores (wgmma, compute capability 9.0a): two planes each,
- * so four products per pair and class. Where everything lies, and the bounds that spare exact scores, is in
- * mi_planes.h; how tiles come and are counted, in mi_tiles_wgmma.cuh. A tile is 64 attributes by 128.
+ * so four products per pair and class. The memory layout and the bounds that make most exact scores unnecessary are in
+ * mi_planes.h; how tiles are loaded and counted, in mi_tiles_wgmma.cuh. A tile is 64 attributes by 128.
  *
  * Two classes of at most 65,535 rows together: the accumulators of class 0 are put into both halves of their words
  * before class 1 is added. A thread passes the words of its pairs through shared memory of its own, so that the screen
@@ -216,7 +216,7 @@ template <bool PACKED> __global__ static void search_planes(const __grid_constan
 
 /* ---- layout and constants ---- */
 
-/* One thread 16 bytes of an arranged row. A plane that an attribute lacks is zero, and so are rows past the end. */
+/* One thread per 16 bytes of an arranged row. A plane that an attribute lacks is zero, and so are rows past the end. */
 __global__ static void arrange_planes(const uint32_t *planes, uint32_t words, size_t first, size_t count,
                                       uint32_t planes_each, size_t rows, uint8_t *out)
 {

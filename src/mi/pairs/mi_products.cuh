@@ -56,7 +56,7 @@ int weft_mi_screened_fit(const weft_mi_pack *p, const weft_mi_group *g, const we
 /* Arranges a group's planes, in as much room as those of the other order take. */
 weft_status weft_mi_screened_arrange(weft_ctx *ctx, const weft_mi_resident *r, const weft_mi_group *g, size_t room,
                                      uint8_t *out, cudaStream_t s);
-/* What a side takes, and makes it. */
+/* How much memory a side takes, and the function that makes it. */
 size_t weft_mi_screened_floats(const weft_mi_pack *p, const weft_mi_group *g, size_t room);
 weft_status weft_mi_screened_side(weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_resident *r,
                                   const weft_mi_group *g, size_t room, float *out, cudaStream_t s);

@@ -7,9 +7,9 @@
  *
  *   Σ over cells of Σ_c k log2(k w_c) - m log2(m w),     w_c = cells / n_c,   w = cells / n
  *
- * What the weights add is what the classes by themselves take off, Σ_c n_c log2(n_c) - n log2(n), and as much in what
- * an attribute says by itself, the same sum over its levels. Where values are missing all of it is over the rows in
- * which both are known: the rows of a class are then its cells' sum. */
+ * What the weights add is what the classes by themselves take off, Σ_c n_c log2(n_c) - n log2(n), and the same holds
+ * for the information of an attribute by itself, which is the same sum over its levels. Where values are missing all of
+ * it is over the rows in which both are known: the rows of a class are then its cells' sum. */
 #pragma once
 
 #include "mi_planes.h"
@@ -100,7 +100,7 @@ static WEFT_HD inline void weft_products_stratum(const weft_products_shape s, in
   UNROLLED (uint32_t i = 0; i < s.la * s.lb; i++) level[i] = 0;
 }
 
-/* How far a sum may be off, per row. The sizes Σ k |log2(k w_c)| and Σ m |log2(m w)| are below (log2 cells + 0.54) n
+/* The greatest error of a sum, per row. The sizes Σ k |log2(k w_c)| and Σ m |log2(m w)| are below (log2 cells + 0.54) n
  * each: at most log2 cells above zero, and -y log2 y <= 0.54 of each of the cells below. In units of 2^-24 of a size: a
  * logarithm is off by 4, the argument's roundings and the weight's add 8, products, the bar and own information 8 more.
  * A class's cells are added up among themselves, so that a class has its own rows' share of `cells` roundings; the same

@@ -1,6 +1,6 @@
-/* Through this entry the R tests repeat on the host what mi_products_wgmma.cu does with the counts of a pair, in builds
- * with WEFT_TESTS=yes: tables from products of planes and margins, and the screen, by the functions that the kernel
- * calls. */
+/* The entry point through which R's tests repeat on the host what mi_products_wgmma.cu does with the counts of a pair,
+ * in builds with WEFT_TESTS=yes: tables from products of planes and margins, and the screen, by the functions that the
+ * kernel calls. */
 #include <math.h>
 #include <string.h>
 #include "../pack/mi_pack_glue.h"
@@ -98,8 +98,8 @@ static double *zeros(SEXP list, const char *name, size_t columns)
 }
 
 /* All pairs of attributes of two to five levels, in lower triangles (row: the later column): cells that are wrong, the
- * screen's information and interaction in bits, how far these may be off, whether a pair with the bars `mi` and
- * `interaction`, its exact scores, is kept, and whether it is spared with either a little higher. */
+ * screen's information and interaction in bits, how far these may be off, whether a pair is kept when the bars `mi` and
+ * `interaction` are its exact scores, and whether it is rejected with either a little higher. */
 SEXP C_weft_mi_products_test(SEXP pointer, SEXP mi, SEXP interaction)
 {
   const weft_mi_pack *p = &weft_mi_handle_of(pointer)->pack;

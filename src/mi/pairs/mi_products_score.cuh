@@ -1,10 +1,10 @@
 /* What the kernels that score pairs and triples from counts of products have in common: any cell of a table, the screen
  * of a pair within the strata of its classes, and the queue of those that pass.
  *
- * Few pass, and one that is scored exactly reads dozens of words one after the other: a thread that did so at once would
- * keep its warp, and in the end the kernel, waiting. So a block notes what passes in its strip of a tile, and then each
- * of its warps scores one pair at a time, all lanes together, from a table in shared memory. Where many pass, a thread
- * each is faster. */
+ * Few pass, and scoring one exactly reads dozens of words one after the other: a thread that did so at once would keep
+ * its warp, and in the end the kernel, waiting. So a block notes what passes in its strip of a tile, and then each of
+ * its warps scores one pair at a time, all lanes together, from a table in shared memory. Where many pass, one thread
+ * per pair is faster. */
 #pragma once
 
 #include "mi_products.cuh"
@@ -143,8 +143,8 @@ __device__ static const uint32_t *fill_table(const mi_scoring &t, const counted 
   return cells;
 }
 
-/* By all lanes of a warp, for all: the sum that weft_mi_by_class makes, over `levels` of which `count` gives the rows in
- * a class. */
+/* By all lanes of a warp, for all: the sum that weft_mi_by_class makes, over `levels`, whose rows in a class `count`
+ * gives. */
 template <class Count>
 __device__ static int64_t warp_sum(const weft_mi_log &f, uint32_t classes, uint32_t per, uint32_t levels,
                                    const Count &count, uint64_t *n)
@@ -165,7 +165,7 @@ __device__ static int64_t warp_sum(const weft_mi_log &f, uint32_t classes, uint3
   return sum;
 }
 
-/* What three attributes say, and the most that two of them say. */
+/* The information of three attributes, and the most that two of them have. */
 struct triple_score { int64_t joint, greatest; uint64_t n; };
 
 /* By all lanes of a warp, for all: from the cells of three attributes of as many levels, those of the first with `per`
@@ -257,7 +257,7 @@ __device__ static inline weft_products_sums screen_pair(const mi_scoring &t, con
   return sums;
 }
 
-/* n times what an attribute says alone, in bits. */
+/* n times the information of an attribute alone, in bits. */
 __device__ static inline float alone_of(const mi_scoring &t, size_t place)
 {
   return (float) ((double) t.alone[place] * t.f.unit);

@@ -4,9 +4,9 @@
  * Every plane is arranged by itself, so that a thread that holds a product's accumulators has the same 128 pairs in all
  * products of planes. One kernel counts: a unit of work is a tile of 128 attributes by 256, a plane of each and a
  * class, or two classes of at most 65,535 rows, which share a word. Counts go to memory; complete attributes have L - 1
- * planes for L levels and those with missing values L, so that only these pay for their ninth product. Another kernel,
- * of many threads, takes a pair each: it completes the tables from margins, screens by logarithms (mi_products.h) and
- * scores what passes exactly. Tiles go through both a batch at a time. */
+ * planes for L levels and those with missing values L, so that only these pay for their ninth product. Another kernel
+ * has one thread per pair: it completes the tables from margins, screens by logarithms (mi_products.h) and scores what
+ * passes exactly. Tiles go through both in batches. */
 #include <cmath>
 #include "mi_products_score.cuh"
 #include "mi_tiles_wgmma.cuh"

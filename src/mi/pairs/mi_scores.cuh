@@ -18,7 +18,7 @@ __device__ static int64_t joint_sum(const weft_mi_log &f, uint32_t classes, uint
   return all.sum;
 }
 
-/* Where the rows that count are the pair's own: with the margins of its table. */
+/* Where each pair has rows of its own that count: with the margins of its table. */
 template <class Cell>
 __device__ static pair_score score_varying(const weft_mi_log &f, uint32_t classes, uint32_t per, uint32_t la,
                                            uint32_t lb, const Cell &cell)
@@ -51,7 +51,7 @@ __device__ static pair_score score_varying(const weft_mi_log &f, uint32_t classe
   return out;
 }
 
-/* Of complete attributes, which say `alone_a` and `alone_b` by themselves. */
+/* Of complete attributes, whose information alone is `alone_a` and `alone_b`. */
 template <class Cell>
 __device__ static pair_score score_complete(const weft_mi_log &f, uint32_t classes, uint32_t per, uint32_t la,
                                             uint32_t lb, const Cell &cell, int64_t class_fixed, int64_t alone_a,

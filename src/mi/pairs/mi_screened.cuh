@@ -20,8 +20,8 @@ extern "C" {
 #define WEFT_SCREENED_ROWS (1u << 22) /* at most: counts are floats, made in the fraction of 2^23 */
 #define WEFT_SCREENED_PLANES 4u       /* of an attribute, at most */
 
-/* How many eights of attributes of side b a warpgroup counts against 64 of side a: so many that all counts are some 64
- * per thread. */
+/* How many groups of eight attributes of side b a warpgroup counts against 64 of side a: so many that a thread has
+ * about 64 counts. */
 constexpr int octets_of(int pa, int pb)
 {
   int octets = 8;

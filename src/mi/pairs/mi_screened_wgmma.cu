@@ -2,8 +2,8 @@
  * one kernel on Hopper's 1-bit tensor cores (wgmma, compute capability 9.0a), so that no counts go to memory. What
  * passes is listed, and scored exactly afterwards (mi_products_wgmma.cu).
  *
- * Blocks of 64 attributes by 256 rows of data lie together, attributes in eights, and of each eight one plane after the
- * other; each eight of a plane is 256 bytes in the order of shared memory (base/hopper.cuh):
+ * Blocks of 64 attributes by 256 rows of data lie together, attributes in groups of eight, one plane of a group after
+ * the other; each group's plane is 256 bytes in the order of shared memory (base/hopper.cuh):
  *
  *   block   | eight 0: plane 0, plane 1, .. | eight 1: plane 0, .. | ... | eight 7 |
  *
@@ -68,7 +68,7 @@ __device__ static inline bool screened_unit(const screened_args &t, uint32_t k, 
   return *one < t.count_a && *other < t.count_b && (!t.grid.same || *other + SPAN > *one + 1);
 }
 
-/* By the lanes of a warp: a copy each. */
+/* By the lanes of a warp, one copy each. */
 template <class S>
 __device__ static inline void bring_unit(const screened_args &t, ring<STAGES> *r, uint8_t *stages, uint32_t one,
                                          uint32_t other, uint32_t *step)
@@ -229,7 +229,7 @@ template <class S, bool EACH> __global__ static void screen_products(const __gri
 
 /* ---- planes and sides ---- */
 
-/* One thread 16 bytes of a plane of an attribute; zero past the end. */
+/* One thread per 16 bytes of a plane of an attribute; zero past the end. */
 __global__ static void arrange_eights(const uint32_t *planes, uint32_t words, size_t count, uint32_t planes_each,
                                       size_t room, uint8_t *out)
 {

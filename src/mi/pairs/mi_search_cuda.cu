@@ -7,7 +7,7 @@
 #define FIRST_BARRED 3.2e6                  /* with a bar from single attributes: a tile for most multiprocessors */
 #define GROWTH 8                            /* then so many times more */
 
-/* Brings the hits of what ran; *overflow when there were more than fit, and then nothing is kept but a higher bar. */
+/* Fetches the hits of what ran; *overflow when there were more than fit, and then only a higher bar is kept. */
 static weft_status collect(weft_ctx *ctx, mi_collector *c, int *overflow)
 {
   weft_status st = WEFT_OK;

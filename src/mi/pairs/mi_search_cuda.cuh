@@ -16,7 +16,7 @@ struct mi_collector {
 };
 
 /* Work in units, those dealt to this part of the search: `run` does the part's units first .. first+count-1; `until` is
- * how many pairs (triples) come before one, about. Few at first, more as the bar rises. */
+ * roughly how many pairs (triples) come before one. Few at first, more as the bar rises. */
 struct mi_runner {
   void *job;
   uint64_t units;
@@ -29,7 +29,7 @@ struct mi_runner {
 /* Runs all units: what they append to the hits is collected, and raises the bar. */
 weft_status weft_mi_run_all(weft_ctx *ctx, mi_collector *c, const mi_runner *r);
 
-/* Puts what tells neighbours, of so many columns, on the device. */
+/* Sends the list by which neighbours are recognised, for so many columns, to the device. */
 weft_status weft_mi_send_near(weft_device_arena *mem, const weft_mi_near *near, size_t columns, weft_mi_near *out);
 
 /* All pairs of a pack on the device: mi_pairs_cuda.cu. */

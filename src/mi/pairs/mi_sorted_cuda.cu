@@ -1,8 +1,8 @@
 /* The search for triples with rows sorted by the fixed attribute's level (mi_triples.h): planes are sorted for some
  * fixed attributes at a time, screened (mi_triples_wgmma.cu), and what passed is scored (mi_sorted_score_cuda.cu).
  *
- * Attributes are taken in order of what they say alone, so that the fixed one is the strongest of a triple: the bound
- * is exact in what that one says. */
+ * Attributes are taken in order of their information alone, so that the fixed one is the strongest of a triple: the
+ * bound is exact in that one's information. */
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -30,7 +30,7 @@ struct sort_args {
   weft_words_side *margins;
 };
 
-/* A warp a run of a fixed attribute: the rows of a class in a level, in order. */
+/* One warp per run of a fixed attribute: the rows of a class in a level, in order. */
 __global__ static void __launch_bounds__(ARRANGE_THREADS) list_rows(const __grid_constant__ sort_args s)
 {
   const uint32_t warp = (blockIdx.x * ARRANGE_THREADS + threadIdx.x) / 32, lane = threadIdx.x % 32;
@@ -59,7 +59,7 @@ __global__ static void __launch_bounds__(ARRANGE_THREADS) list_rows(const __grid
   for (uint32_t k = at + lane; k < end; k += 32) from[k] = NOWHERE;
 }
 
-/* A warp a block of 128 rows of planes in a level of a fixed attribute. */
+/* One warp per block of 128 rows of planes in a level of a fixed attribute. */
 __global__ static void __launch_bounds__(FEW_THREADS) sort_planes(const __grid_constant__ sort_args s)
 {
   const uint32_t warp = (blockIdx.x * FEW_THREADS + threadIdx.x) / 32, lane = threadIdx.x % 32;
@@ -340,7 +340,7 @@ static weft_status score(weft_ctx *ctx, const sorted_job *job, const mi_sorted *
   return weft_mi_sorted_score(ctx, &a, s);
 }
 
-/* A launch of which more passed than there is room for, again in pieces of which no more can pass. */
+/* Repeats a launch of which more passed than there is room for, in pieces so small that this cannot happen. */
 static weft_status run_in_pieces(weft_ctx *ctx, const sorted_job *job, mi_sorted *t, const mi_collector *c)
 {
   weft_status st = WEFT_OK;
@@ -360,7 +360,7 @@ done:
   return st;
 }
 
-/* Scores what passed in launch k when that is through. */
+/* Scores what passed in launch k when that has finished. */
 static weft_status score_behind(weft_ctx *ctx, const sorted_job *job, const mi_sorted *t, size_t k,
                                 const mi_collector *c)
 {
@@ -422,7 +422,7 @@ done:
   return st;
 }
 
-/* Triples before a part's unit, about. */
+/* Roughly how many triples come before a part's unit. */
 static double sorted_until(const void *data, uint64_t units)
 {
   const double parts = ((const sorted_job *) data)->parts, before = (double) units * parts;

@@ -119,7 +119,7 @@ __device__ static inline uint32_t cell_of_lane(const mi_sorted_scores &t, const 
   return cell;
 }
 
-/* What a triple says, from all lanes' cells. */
+/* The information of a triple, from all lanes' cells. */
 __device__ static inline int64_t said(const mi_sorted_scores &t, uint32_t cell)
 {
   const uint32_t rows = cell & 0xffffu, class0 = cell >> 16;
@@ -129,7 +129,7 @@ __device__ static inline int64_t said(const mi_sorted_scores &t, uint32_t cell)
   return sum > t.class_fixed ? sum - t.class_fixed : 0;
 }
 
-/* A warp a triple. */
+/* One warp per triple. */
 __global__ static void __launch_bounds__(FEW_THREADS, 8) score_passed(const __grid_constant__ mi_sorted_scores t)
 {
   __shared__ uint32_t tables[FEW_THREADS / 32][2 * CELLS];

@@ -33,7 +33,7 @@ static weft_status search_part(weft_ctx *ctx, size_t part, void *data)
   return st;
 }
 
-/* The parts' finds, each best first, as one. */
+/* Merges what the parts found, each best first. */
 static weft_status merge(weft_arena *mem, const weft_mi_found *found, size_t parts, size_t top, weft_mi_found *out)
 {
   weft_status st = WEFT_OK;

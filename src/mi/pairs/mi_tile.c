@@ -8,8 +8,8 @@
 
 /* ---- tilings ---- */
 
-/* Popcounts cost about half a nanosecond a word, a table's cells one each; from codes, every row costs about
- * four, and a cell, of which there are at most as many as rows, six. */
+/* Popcounts cost about half a nanosecond per word, a table's cells one nanosecond each; from codes, every row costs
+ * about four, and a cell, of which there are at most as many as rows, six. */
 static int better_from_codes(const weft_mi_pack *x, const weft_mi_group *g, const weft_mi_group *h)
 {
   if (g->coded || h->coded) return 1;

@@ -68,5 +68,6 @@ typedef struct weft_mi_pace { size_t batch; double started; } weft_mi_pace;
 void weft_mi_pace_start(weft_mi_pace *p);
 void weft_mi_pace_next(weft_mi_pace *p);
 
-/* Per place, what it says about the class by itself, over the pack's rows; 0 for attributes with missing values. */
+/* For each place, its attribute's information about the class, over the pack's rows; 0 for attributes with missing
+ * values. */
 void weft_mi_marginals(const weft_mi_pack *pack, int64_t *out);

@@ -51,7 +51,7 @@ template <uint32_t STAGES> __device__ static inline void make_ring(ring<STAGES> 
   __syncthreads();
 }
 
-/* Brings k-steps first .. end-1 of a tile's rows, which have `steps`, by one thread. *step: k-steps since the start,
+/* Loads k-steps first .. end-1 of a tile's rows, which have `steps`, by one thread. *step: k-steps since the start,
  * which give stage and phase of the ring. */
 template <uint32_t STAGES>
 __device__ static inline void bring_steps(ring<STAGES> *r, uint8_t *stages, const uint8_t *a, const uint8_t *b,

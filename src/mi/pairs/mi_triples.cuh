@@ -69,7 +69,7 @@ struct mi_sorted_pairs {
   size_t ld;
   weft_mi_log f;
   int64_t class_fixed;
-  float *pairs;                 /* in n bits, both ways round; NULL: not wanted */
+  float *pairs;                 /* in n bits, both (i, j) and (j, i); NULL: not wanted */
   uint4 *words;                 /* of planes of both, where the first comes before the second */
   unsigned long long *best;     /* in fixed point */
 };

@@ -14,7 +14,7 @@
 
 /* ---- planes ---- */
 
-/* One thread 16 bytes of a plane of all attributes, in order of place. Rows that are not there are zero. */
+/* One thread per 16 bytes of a plane of all attributes, in order of place. Rows past the end are zero. */
 __global__ static void arrange_places(const uint32_t *planes, uint32_t words, const uint32_t *plane_row, size_t count,
                                       size_t room, uint8_t *out)
 {
@@ -44,7 +44,7 @@ struct levels_args {
   uint8_t *masked;              /* [level][plane] */
 };
 
-/* One thread 16 bytes of the planes behind the fixed attribute: within each of its levels. */
+/* One thread per 16 bytes of the planes behind the fixed attribute: within each of its levels. */
 __global__ static void mask_levels(levels_args t)
 {
   const size_t k = (size_t) blockIdx.x * THREADS + threadIdx.x, pieces = t.plane / 16;
@@ -84,7 +84,7 @@ __device__ static uint32_t rows_of(const margins_args &t, uint32_t level, uint32
   return rest;
 }
 
-/* A warp a row of the masked planes behind the fixed attribute: its bits by class. */
+/* One warp per row of the masked planes behind the fixed attribute: its bits by class. */
 __global__ static void __launch_bounds__(THREADS) level_margins(const __grid_constant__ margins_args t)
 {
   const uint32_t planes = t.planes.planes, lane = threadIdx.x % 32;
@@ -114,7 +114,7 @@ struct triple_args {
   uint32_t fixed;
 };
 
-/* Offers the triple when it says `joint`, and the two of its members that say most say `greatest`. */
+/* Offers the triple, whose information is `joint` and the greatest of two of its members `greatest`. */
 __device__ static void offer_triple(const triple_args &t, const counted &p, int64_t joint, int64_t greatest, uint64_t n)
 {
   const mi_scoring &s = t.pair;

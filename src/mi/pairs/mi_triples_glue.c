@@ -1,5 +1,5 @@
-/* Through this entry the R tests repeat on the host what mi_triples_wgmma.cu does with the counts of a triple, in
- * builds with WEFT_TESTS=yes: rows of each level of the first attribute are counted, made into words and screened by
+/* The entry point through which R's tests repeat on the host what mi_triples_wgmma.cu does with the counts of a triple,
+ * in builds with WEFT_TESTS=yes: rows of each level of the first attribute are counted, made into words and screened by
  * the functions that the kernel calls. */
 #include <math.h>
 #include <string.h>

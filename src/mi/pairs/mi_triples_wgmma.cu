@@ -2,8 +2,8 @@
  * capability 9.0a), with rows sorted by the level of the attribute that is held fixed: mi_triples.h. A tile is 64
  * attributes by 128, as in mi_planes_wgmma.cu; the levels of the fixed attribute are counted one after the other, and
  * each is screened before the next, from registers. What a level adds to the bound of a pair is kept in shared memory,
- * where the producer also brings the margins of a tile's attributes: new in every tile, they would have to be waited
- * for.
+ * to which the producer also brings the margins of a tile's attributes: as they are new in every tile, threads would
+ * otherwise have to wait for them.
  *
  * Four warpgroups share a tile, each with a quarter of its counts in registers: the tensor cores count for one of them
  * while the others screen, which takes longer.
@@ -39,7 +39,7 @@ __device__ static inline void mma_64x128x256(uint32_t (&c)[64], uint64_t a, uint
                : "l"(a), "l"(b), "r"(add));
 }
 
-/* Adds a class's counts; without `add`, what was there is forgotten. */
+/* Adds a class's counts; without `add`, what was there is discarded. */
 __device__ static inline void count_class(ring_place<STAGES> *w, uint32_t steps, uint32_t *add, uint32_t (&c)[64])
 {
   const auto start = [&](uint64_t a, uint64_t b) {

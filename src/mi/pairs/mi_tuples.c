@@ -5,7 +5,7 @@
 #include "../../base/parallel.h"
 #include "mi_tile.h"
 
-#define UNIT 32 /* tuples a piece of work */
+#define UNIT 32 /* tuples per piece of work */
 
 typedef struct { weft_mi_coder coder; weft_mi_keeper keeper; } workspace;
 

@@ -1,4 +1,4 @@
-/* Searches over pairs and triples on the device: where the bar begins, and which way a pack goes. */
+/* Searches over pairs and triples on the device: where the bar starts, and which kernels search a pack. */
 #include <cmath>
 #include <cstring>
 #include "mi_products.cuh"
@@ -7,14 +7,14 @@
 #define HITS ((uint64_t) 1 << 20)
 #define SLACK_UNITS ((int64_t) 1 << 20) /* with four per row, more than the rounding of f adds up to */
 
-/* A tuple of complete attributes says at least what each of its members says alone. When the r strongest attributes are
- * in enough tuples to fill what is kept, nothing behind the r-th of them will be kept. */
+/* A tuple of complete attributes has at least the information of each of its members alone. When the r strongest
+ * attributes are in enough tuples to fill what is kept, no tuple that scores less than the r-th will be kept. */
 static void start_bar(const weft_mi_pack *pack, const weft_mi_resident *r, const weft_mi_search *search,
                       mi_collector *c)
 {
   const double p = (double) r->complete;
   if (!c->keeper.bounded || search->by_interaction || search->min_gain > -INFINITY) return;
-  if (search->near.chromosome) return; /* how many tuples are left is not known */
+  if (search->near.chromosome) return; /* the number of tuples that are left is not known */
   for (size_t g = 0; g < pack->group_count; g++) if (pack->groups[g].side != 3) return;
   for (size_t k = 0; k < MI_STRONGEST && k < r->complete; k++) {
     const double left = p - (double) k - 1;

@@ -39,7 +39,7 @@ static WEFT_HD inline float weft_words_squares(const uint32_t both[4], weft_word
     k[i] = (float) cell[i];
     m[i] = weft_words_rows(cell[i], many, magic);
   }
-  /* two cells with one inverse spare a slow instruction, and take a fast one more */
+  /* two cells with one inverse save a slow instruction at the cost of a fast one */
   float sum = weft_planes_two_squares(k[0], m[0], k[1], m[1]) + weft_planes_two_squares(k[3], m[3], k[4], m[4]);
   for (int i = 2; i < WEFT_PLANES_CELLS; i++) if (i != 3 && i != 4) sum += k[i] * k[i] * weft_planes_inverse(m[i]);
   return sum;

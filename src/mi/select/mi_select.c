@@ -8,9 +8,8 @@
  * by G(X;Y). Scores within 1e-12 of the best are ties, which the first feature wins; CMIM and CMI stop when the best is
  * not above 1e-12. Every table is over the rows where all of its variables are known.
  *
- * The scores of JMIM, NJMIM and CMIM are the least of what every W says, so one that is not up to date is too high if
- * anything. Only candidates that may still be the best are brought up to date, the most promising first (Fleuret
- * 2004). */
+ * The scores of JMIM, NJMIM and CMIM are minima over every W, so one that is not up to date can only be too high. Only
+ * candidates that may still be the best are brought up to date, the most promising first (Fleuret 2004). */
 #include <math.h>
 #include <string.h>
 #include "../../base/arena.h"
