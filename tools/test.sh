@@ -39,5 +39,7 @@ fi
 cat "$TEST_LOGS"/*.log | grep -E '^[a-z0-9-]+ +[0-9]+ passed, ' |
   awk '{ passed += $2; failed += $4; skipped += /early/ ? 0 : $6 }
     END { printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped; exit failed > 0 }' || failed=1
+# again at the end, where the last lines of a long output have it
+[ "$failed" = 0 ] || grep -hE -A 12 '^.. (Failure|Error) \(|passed, [1-9][0-9]* failed' "$TEST_LOGS"/*.log | tail -n 60
 rm -r "$TEST_LOGS"
 exit $failed
