@@ -10,7 +10,7 @@ if [ "${1-}" = --some ]; then # names with commas between them
     { failed=$?; grep -v '^[a-z0-9-]*  *[0-9]* passed, ' "$log"; }
   for name in $(echo "$2" | tr , ' '); do
     grep -q "^$name  *[0-9]* passed, " "$log" || echo "$name 0 passed, 1 failed (ended early), 0 skipped" >>"$log"
-    grep "^$name  *[0-9]* passed, " "$log"
+    grep -a "^$name  *[0-9]* passed, " "$log"
   done
   exit "${failed-0}"
 fi
@@ -36,10 +36,10 @@ else
   run "$(getconf _NPROCESSORS_ONLN)" $(printf '%s\n' $heavy $longest | grep -vxF "${last:-none}") $others
   [ -z "$last" ] || run 1 $last
 fi
-cat "$TEST_LOGS"/*.log | grep -E '^[a-z0-9-]+ +[0-9]+ passed, ' |
+# what failed, once more before the counts: of a long output often the last lines alone are kept
+grep -ahE -C 10 '^[^ ]+ (Failure|Error) \(|passed, [1-9][0-9]* failed' "$TEST_LOGS"/*.log | tail -n 60
+cat "$TEST_LOGS"/*.log | grep -aE '^[a-z0-9-]+ +[0-9]+ passed, ' |
   awk '{ passed += $2; failed += $4; skipped += /early/ ? 0 : $6 }
     END { printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped; exit failed > 0 }' || failed=1
-# again at the end, where the last lines of a long output have it
-[ "$failed" = 0 ] || grep -hE -A 12 '^.. (Failure|Error) \(|passed, [1-9][0-9]* failed' "$TEST_LOGS"/*.log | tail -n 60
 rm -r "$TEST_LOGS"
 exit $failed
