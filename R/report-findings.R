@@ -193,7 +193,8 @@ finding_components <- function(fit) {
   scores <- fit$components$x
   class <- fit$quality$class
   if (is.null(class)) {
-    k <- fit$components$choice$k %||% 0
+    k <- standing_out(fit$components)
+    if (is.null(k)) return(NULL) # not tested
     if (k == 0) return(in_vain("a direction in which many genes go together"))
     return(finding(sprintf("%s out: genes go together in %s.", several_stand(k, "component"),
                            if (k == 1) "one direction" else "as many directions"), strength = "suggestive"))

@@ -120,9 +120,12 @@ report_bayes <- function(fit, top) {
                          "of two genes looks like an edge between them: whether two genes are joined is surer",
                          "than which way the edge points."))
   small <- max(table(layered_layout(r$dag)$y)) <= 7L # there is room for the names of a layer
-  put_figure(function() plot(r), "The best Bayesian network, drawn in layers.",
+  put_figure(function() plot(r), "The Bayesian network, drawn in layers.",
              sprintf(paste0(if (bayes_disagrees(r)) "Not settled: another run may give another network. ",
-                            "The network of highest posterior: %d edges.%s"), as.integer(sum(r$dag)), bayes_legend(r)),
+                            if (is.null(r$average)) "The network of highest posterior: %s.%s"
+                            else paste("Genes that are joined with a posterior of at least one half, each edge in its",
+                                       "likelier direction: %s.%s")),
+                     several(sum(r$dag != 0), "edge"), bayes_legend(r)),
              width = 7.4, height = 5.2, kind = if (small) "" else "large", narrow = if (small) c(phone_width, 3.6))
   if (!is.null(r$edges)) put_table(bayes_edges(r),
                                    paste("Surest first. Edge: the posterior probability that the two genes are",

@@ -180,14 +180,13 @@ report_components <- function(fit) {
 
 components_text <- function(fit) {
   pc <- fit$components
-  text <- sprintf("%s out from what chance gives.", several_stand(pc$leading, "component"))
-  if (is.null(fit$quality$class)) return(text)
+  stand <- standing_out(pc)
+  text <- if (!is.null(stand)) sub("^no", "No", paste(several_stand(stand, "component"), "out from what chance gives."))
+  if (is.null(fit$quality$class)) return(text %||% "")
   share <- variable_shares(pc$x, fit$quality["class"], "share")
-  sprintf("%s The classes differ most on PC%d: %s of its variance lies between them.", text, which.max(share),
-          share_text(max(share)))
+  paste(c(text, sprintf("The classes differ most on PC%d: %s of its variance lies between them.", which.max(share),
+                        share_text(max(share)))), collapse = " ")
 }
-
-several_stand <- function(n, what) sprintf("%s stand%s", several(n, what), if (n == 1L) "s" else "")
 
 # mark: the sample to be ringed, if any, as strangest_mark() has it.
 figure_scores <- function(scores, two, q, share, mark = NULL) {
@@ -241,14 +240,19 @@ extremes <- function(at, count = 3L) {
 share_text_each <- function(share) vapply(share, share_text, "")
 
 figure_variance <- function(pc) {
+  stand <- standing_out(pc) %||% 0
   put_figure(function() {
     at <- graphics::barplot(100 * pc$share, names.arg = seq_along(pc$share), border = NA,
                             ylab = "share of the variance (%)", xlab = "component",
-                            col = ifelse(seq_along(pc$share) <= pc$leading, report_ink, "grey80"))
-    graphics::abline(v = at[pc$leading] + 0.6, lty = 2)
+                            col = ifelse(seq_along(pc$share) <= stand, report_ink, "grey80"))
+    if (stand) graphics::abline(v = at[stand] + 0.6, lty = 2)
   }, "Bars of the components' shares of the variance.",
-  sprintf(paste("Shares of the variance. The first %d, dark, stand out against data without dependence between genes;",
-                "all %d together have %s."), pc$leading, length(pc$share), share_text(sum(pc$share))))
+  sprintf("Shares of the variance.%s All %d together have %s.",
+          if (is.null(standing_out(pc))) ""
+          else if (stand == 0) " None stands out against data without dependence between genes."
+          else sprintf(" The first%s, dark, %s out against data without dependence between genes.",
+                       if (stand == 1) "" else paste0(" ", stand), if (stand == 1) "stands" else "stand"),
+          length(pc$share), share_text(sum(pc$share))))
 }
 
 sample_variables <- function(q) {
@@ -284,15 +288,21 @@ variable_shares <- function(scores, variables, form = "table") {
 small_share <- function(share) if (share < 0.001) "< 0.1 %" else share_text(share)
 
 # Which components the table of loadings is of.
-loadings_of <- function(pc, most = 5L) {
-  if (pc$leading <= most) return("the components that stand out")
-  sprintf("the first %d of the %d components that stand out (fit$components$rotation has all)", most,
-          pc$leading)
+loadings_of <- function(pc) {
+  stand <- standing_out(pc)
+  shown <- loadings_shown(pc)
+  first <- if (shown == 1L) "the first component" else sprintf("the first %d components", shown)
+  if (is.null(stand)) return(first)
+  if (stand == shown) return(if (stand == 1L) "the component that stands out" else "the components that stand out")
+  if (stand < shown) return(sprintf("%s, of which %s out", first, several_stand(stand)))
+  sprintf("the first %d of the %d components that stand out (fit$components$rotation has all)", shown, stand)
 }
+
+loadings_shown <- function(pc) min(pc$leading %||% 2L, ncol(pc$x), 5L)
 
 loading_table <- function(pc, word) {
   v <- pc$rotation
-  do.call(rbind, lapply(seq_len(min(pc$leading, 5L)), function(j) {
+  do.call(rbind, lapply(seq_len(loadings_shown(pc)), function(j) {
     first <- utils::head(order(-abs(v[, j])), 8L)
     stats::setNames(data.frame(colnames(v)[j], share_text(pc$share[j]),
                                paste(sprintf("%s (%+.2f)", rownames(v)[first], v[first, j]), collapse = ", ")),

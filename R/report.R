@@ -113,6 +113,7 @@ render_report <- function(template, params, work, quiet, form = "html") {
                       envir = new.env(parent = globalenv()), quiet = quiet)
   }, error = function(e) {
     if (inherits(e, "weft_error")) stop(e)
+    if (latex) latex_lacks(file.path(work, "report.log"))
     abort_input("The report could not be made.", x = plain_text(conditionMessage(e)),
                 i = paste("`fit` must be what `gene_network()` returned, unchanged;",
                           "your own `template` may have an error."))
@@ -136,6 +137,18 @@ pdf_maker <- function() {
   if (nzchar(Sys.which(latex_engine()))) return("latex")
   abort_input("`format = \"pdf\"` needs Chromium, Chrome or LaTeX.", x = "None was found.",
               i = "`WEFT_CHROME` may name the browser. Or open the page that `format = \"html\"` writes, and print it.")
+}
+
+# An error where LaTeX stopped for a file that is not installed.
+latex_lacks <- function(log) {
+  lines <- if (file.exists(log)) readLines(log, warn = FALSE)
+  missing <- grep("^! LaTeX Error: File `.*' not found", lines, value = TRUE, useBytes = TRUE)
+  if (!length(missing)) return(invisible())
+  abort_input("`format = \"pdf\"` needs Chromium, Chrome or a complete LaTeX.",
+              x = sprintf("LaTeX is there, but not its file %s.",
+                          plain_text(sub(".*`(.*)' not found.*", "\\1", missing[1L]))),
+              i = paste("Debian's texlive-latex-recommended, MiKTeX or the R package tinytex bring what is missing. Or",
+                        "open the page that `format = \"html\"` writes, and print it."))
 }
 
 latex_engine <- function() if (nzchar(Sys.which("xelatex"))) "xelatex" else "pdflatex"
@@ -223,13 +236,10 @@ methods_text <- function(fit) {
 methods_sentence <- function(step, r) {
   whole <- function(x) format(x, big.mark = ",", scientific = FALSE)
   switch(step,
-    components = sprintf(paste("Principal components of the scaled values were found by the method \"%s\"; %d stand",
-                               "out by %s."),
-                         r$method, r$leading,
-                         switch(r$choice$method %||% "", parallel = "parallel analysis (Horn 1965)",
-                                signs = paste("comparison with data of permuted genes (Horn 1965) and of random signs",
-                                              "(Hong, Sheng and Dobriban 2020)"),
-                                gavish_donoho = "the threshold of Gavish and Donoho (2014)", "choice")),
+    components = sprintf("Principal components of the scaled values were found by the method \"%s\"%s.", r$method,
+                         if (is.null(standing_out(r))) ""
+                         else sprintf(paste("; %s out from data of permuted genes (Horn 1965) and of random signs",
+                                            "(Hong, Sheng and Dobriban 2020)"), several_stand(standing_out(r)))),
     ranking = paste("Values were cut into bins of equal frequency and ranked by their mutual information with the",
                     "class; p-values are exact",
                     "or simulated for tables with the same margins, adjusted by the method of Benjamini and Hochberg."),

@@ -94,7 +94,8 @@ gene_cells <- function(x, class = NULL, batch = NULL, assay = NULL, genes = 2000
   k <- min(k, sum(table$chosen))
   fit <- pca(data, k, seed = seed, block_size = block_size, backend = backend, threads = threads, progress = progress)
   some <- some_cells_of(cells, seed)
-  fit$leading <- as.integer(leading %||% leading_components(cells_at(data, cells, some), k, seed, threads))
+  if (is.null(leading)) fit$choice <- list(k = components_beyond_chance(cells_at(data, cells, some), k, seed, threads))
+  fit$leading <- as.integer(leading %||% max(1L, fit$choice$k))
   scores <- fit$x[, seq_len(fit$leading), drop = FALSE]
   found <- group_cells(scores, some, cells$size > 0, metacells %||% max(1, min(400, cells$n %/% 50)),
                        list(max_groups = max_groups, sweeps = sweeps, seed = seed, threads = threads))
@@ -261,13 +262,13 @@ cells_at <- function(data, cells, rows) {
 }
 
 # How many components of some cells exceed those of the same values permuted within genes.
-leading_components <- function(some, k, seed, threads) {
+components_beyond_chance <- function(some, k, seed, threads) {
   k <- min(k, dim(some) - 1L)
-  if (k < 1L) return(1L)
+  if (k < 1L) return(0L)
   quick <- function(x, k) {
     suppressWarnings(pca(x, k, tol = 1e-5, seed = seed, backend = "cpu", threads = threads, progress = FALSE)$sdev)
   }
-  max(1L, sum(quick(some, k) > quick(permuted_cells(some, seed), 1)))
+  sum(quick(some, k) > quick(permuted_cells(some, seed), 1))
 }
 
 # Rows exchanged in each column by i -> order[(a i + b) mod m], with a and b of its own; m is the number of rows, or a
@@ -458,8 +459,11 @@ print.weft_cells <- function(x, ...) {
     sizes <- tabulate(parts$group)
     shown <- utils::head(sizes, 12L)
     cat(sprintf("<weft_cells> %s cells, %s genes\n", whole(length(parts$group)), whole(nrow(parts$genes))))
-    cat(sprintf("%s variable genes; %d components, of which %d stand out\n", whole(sum(parts$genes$chosen)),
-                length(parts$components$sdev), parts$components$leading))
+    stand <- standing_out(parts$components)
+    cat(sprintf("%s variable genes; %d components, of which %s\n", whole(sum(parts$genes$chosen)),
+                length(parts$components$sdev),
+                if (is.null(stand)) sprintf("%d were used", parts$components$leading)
+                else paste(several_stand(stand), "out")))
     cat_wrapped(sprintf("%d group%s of %s%s cells", length(sizes), if (length(sizes) == 1L) "" else "s",
                         paste(vapply(shown, whole, ""), collapse = ", "),
                         if (length(sizes) > length(shown)) ", ..." else ""))
@@ -493,7 +497,9 @@ sound_cells <- function(x, arg = "x") {
       nrow(counts) > 0L && is_groups(parts$metacells$class, nrow(counts)) &&
       is_groups(parts$metacells$batch, nrow(counts)) &&
       is_frame(parts$genes, c(gene = "character", chosen = "logical")) &&
-      identical(parts$genes$gene, colnames(counts)) && is.numeric(parts$group) && is.numeric(parts$components$leading)
+      identical(parts$genes$gene, colnames(counts)) && is.numeric(parts$group) &&
+      is_count(parts$components$leading) &&
+      (is.null(parts$components$choice) || is_count(parts$components$choice$k))
   })
   if (!isTRUE(fine)) {
     abort_input(sprintf("`%s` must be what `gene_cells()` returned, unchanged.", arg), x = "It is damaged.")

@@ -55,22 +55,23 @@ class_sizes <- function(class, format) sprintf(format, levels(class), tabulate(c
 step_text <- function(step, x, top) {
   r <- x[[step]]
   switch(step,
-    components = sprintf("%s explain %s of the variance; %d stand out%s", paste0("PC1 to PC", length(r$sdev)),
-                         share_text(sum(r$share)), r$leading, paste0(class_on_components(x),
-                                           if (!is.null(r$hidden)) paste(". Likely a hidden batch:", sub(
-                           "\\.$", "", hidden_text(x$quality, r$hidden))))),
+    components = sprintf("PC1 to PC%d explain %s of the variance%s%s%s", length(r$sdev), share_text(sum(r$share)),
+                         if (is.null(standing_out(r))) "" else sprintf("; %s out", several_stand(standing_out(r))),
+                         class_on_components(x),
+                         if (is.null(r$hidden)) ""
+                         else paste(". Likely a hidden batch:", sub("\\.$", "", hidden_text(x$quality, r$hidden)))),
     ranking = sprintf("%s at q <= 0.05. Best: %s", columns_text(x$quality, sum(r$q_value <= 0.05)),
                       paste(sprintf("%s (%.2f)", utils::head(r$feature, top), utils::head(r$mi, top)),
                             collapse = ", ")),
     pairs = pair_text(r, min(top, 3L)),
     network = if (is_directed(r)) regulation_text(r, top) else
-              sprintf("%s edges among %s genes (%s, %s%s). Most edges: %s", format(count_edges(r), big.mark = ","),
-                      format(ncol(r), big.mark = ","), attr(r, "method"), attr(information_of(r), "estimator"),
+              sprintf("%s among %s (%s, %s%s)%s", several(count_edges(r), "edge"), several(ncol(r), "gene"),
+                      attr(r, "method"), attr(information_of(r), "estimator"),
                       if (is.null(attr(r, "fdr")) || is.na(attr(r, "cut"))) ""
                       else sprintf(", false discovery rate %g", attr(r, "fdr")), hub_text(r, top)),
     clusters = paste0(clusters_text(r, column_word(x$quality)), class_in_clusters(x)),
-    bayes = sprintf("%d edges among %d genes. Surest: %s", as.integer(sum(r$dag)), nrow(r$dag), arrow_text(r, top)),
-    outliers = if (any(r$outlier)) sprintf("%d samples stand apart: %s", sum(r$outlier),
+    bayes = bayes_text(r, top),
+    outliers = if (any(r$outlier)) sprintf("%s apart: %s", several_stand(sum(r$outlier), "sample"),
                                            some_named(r$sample[r$outlier], 2L * top)) else "No sample stands apart"
   )
 }
@@ -106,17 +107,31 @@ partition_text <- function(r, word = "gene") {
   number <- function(mode) {
     found <- max(r[[paste0(mode, "_cluster")]])
     limit <- r$limits[match(mode, r$limits$mode), ]
-    sprintf("%s%d", if (is_reached(limit)) "at least " else "", found)
+    sprintf("%s%s", if (is_reached(limit)) "at least " else "", several(found, "group"))
   }
   share <- function(mode) counts_text(r$n_clusters[[mode]], 3L)
-  sprintf("%s groups of samples (shares of the sampled partitions: %s) and %s of %d %ss (%s)", number("row"),
-          share("row"), number("col"), length(r$col_cluster), word, share("col"))
+  sprintf("%s of samples (shares of the sampled partitions: %s) and %s of the %s (%s)", number("row"), share("row"),
+          number("col"), several(length(r$col_cluster), word), share("col"))
 }
 
 hub_text <- function(net, top) {
   degree <- network_degree(net)
   best <- utils::head(order(-degree), top)
-  paste(sprintf("%s (%d)", names(degree)[best], as.integer(degree[best])), collapse = ", ")
+  best <- best[degree[best] > 0]
+  if (!length(best)) return("")
+  paste0(". Most edges: ", paste(sprintf("%s (%d)", names(degree)[best], as.integer(degree[best])), collapse = ", "))
+}
+
+# An edge below 0.9 is a possibility, and one on which the chains disagree is none yet.
+bayes_text <- function(r, top) {
+  edges <- sum(r$dag != 0)
+  unsure <- edges && !is.null(r$edges) && !nrow(bayes_edges(r, 0.9))
+  text <- sprintf("%s among %s%s. Surest: %s", several(edges, "edge"), several(nrow(r$dag), "gene"),
+                  if (unsure) ", none with a probability of 0.9 or more" else "", arrow_text(r, top))
+  if (!bayes_disagrees(r)) return(text)
+  sprintf(paste("the chains disagree (R-hat %.2f, wanted is at most %.1f), so that no edge is to be believed yet:",
+                "bayes = list(iterations = %s) runs longer; so far %s"), r$diagnostics$r_hat, greatest_rhat,
+          format(10 * r$iterations, scientific = FALSE), text)
 }
 
 arrow_text <- function(r, top) {

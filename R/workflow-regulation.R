@@ -63,9 +63,8 @@ estimate_regulation <- function(n, genes, given, threads) {
 
 # What report and print say of it.
 regulation_text <- function(r, top) {
-  sprintf("%s directed edges among %s genes at a false discovery rate of %g. Most edges: %s",
-          format(count_edges(r), big.mark = ","),
-          format(ncol(r), big.mark = ","), attr(r, "fdr") %||% 1, hub_text(r, top))
+  sprintf("%s among %s at a false discovery rate of %g%s", several(count_edges(r), "directed edge"),
+          several(ncol(r), "gene"), attr(r, "fdr") %||% 1, hub_text(r, top))
 }
 
 regulation_methods <- function(r) {

@@ -35,7 +35,8 @@
 #' @param x what [gene_quality()] returned, or data for it.
 #' @param class one category per sample, when `x` is data.
 #' @param k number of components, by default at most 10; of neighbours for `estimator = "ksg"`.
-#' @param leading how many components stand out; by default it is found.
+#' @param leading how many components to look at further, for outliers and hidden batches; by default those that stand
+#'   out from data without dependence between genes, and at least two.
 #' @param bins how many bins of equal frequency; by default 3, for pairs with fewer than 100 samples 2. Levels stay as
 #'   they are.
 #' @param top how many pairs to keep.
@@ -61,8 +62,9 @@
 #'   biology look the same: groups are reported for 9 to 13 in 100 simulated sets with two classes that were not given,
 #'   mostly these; without classes for 2 in 100 (`inst/bench/workflow-levels.R`).
 #'
-#' @return `gene_components()`: as [pca()], with `leading`, `choice` and, where there are any, `hidden` groups (`score`,
-#'   `group`, `share` of the variance, share of `genes`, `split`: share of the score's variance between the groups);
+#' @return `gene_components()`: as [pca()], with `leading`, `choice`, where it was not given (its `k` is how many stand
+#'   out), and, where there are any, `hidden` groups (`score`, `group`, `share` of the variance, share of `genes`,
+#'   `split`: share of the score's variance between the groups);
 #'   `gene_ranking()`: as [mi_rank()]; `gene_pairs()`: as [mi_pairs()]; `gene_mi_network()`: as [mi_network()], with
 #'   attributes `fdr`, `cut`, the information that an edge must exceed, and `limited`, a sentence where `memory` left
 #'   genes out; `gene_clusters()`: as [irm()].
@@ -96,6 +98,17 @@ gene_components <- function(x, k = NULL, leading = NULL, seed = NULL, backend = 
   fit$hidden <- hidden_groups(q, fit)
   if (!is.null(fit$hidden)) warn_hidden(q, fit$hidden)
   fit
+}
+
+# How many components stand out from what chance gives, which may be none where two are looked at; NULL where that was
+# not tested.
+standing_out <- function(pc) if (!is.null(pc$choice$k)) min(pc$choice$k, pc$leading)
+
+# "none stands", "1 stands", "3 stand"; with `what`, "no component stands", "3 components stand".
+several_stand <- function(n, what = NULL) {
+  counted <- if (n == 0) if (is.null(what)) "none" else paste("no", what)
+             else if (is.null(what)) n else several(n, what)
+  paste(counted, if (n <= 1) "stands" else "stand")
 }
 
 # How many genes the number of components is found from: their data are decomposed 39 times.

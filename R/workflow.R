@@ -222,8 +222,9 @@ step_note <- function(step, result, fit) {
     cells = sprintf("%s, %s, %s", count(length(result$group), "cell"), count(max(result$group, na.rm = TRUE), "group"),
                     count(nrow(result$metacells), "metacell")),
     quality = sprintf("%s and %s kept", count(nrow(result$x), "sample"), count(ncol(result$x), "gene")),
-    components = sprintf("%s, %s leading, PC1 %s of the variance", count(length(result$sdev), "component"),
-                         result$leading %||% "?", share_text(result$share[1L])),
+    components = sprintf("%s%s, PC1 %s of the variance", count(length(result$sdev), "component"),
+                         if (is.null(standing_out(result))) ""
+                         else sprintf(", %s out", several_stand(standing_out(result))), share_text(result$share[1L])),
     ranking = sprintf("%s at q <= 0.05", count(sum(result$q_value <= 0.05), "gene")),
     pairs = sprintf("%s searched, %s", count(attr(result, "searched"), "pair"),
                     if (is.null(result$p_fwer)) "not tested"
