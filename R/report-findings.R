@@ -188,7 +188,14 @@ groups_open <- function(r, class = NULL) {
           format(10 * nrow(r$log_posterior), scientific = FALSE))
 }
 
-# The component on which classes differ most; p is of an analysis of variance, for all components.
+# The component on which classes differ most, `best`, and the share of its variance between them; p is of an analysis of
+# variance, for all components.
+apart_on_components <- function(scores, class) {
+  found <- apply(scores, 2L, share_explained, class)
+  best <- which.min(found["p", ])
+  list(best = unname(best), share = found[["share", best]], p = min(1, found[["p", best]] * ncol(scores)))
+}
+
 finding_components <- function(fit) {
   scores <- fit$components$x
   class <- fit$quality$class
@@ -199,25 +206,16 @@ finding_components <- function(fit) {
     return(finding(sprintf("%s out: genes go together in %s.", several_stand(k, "component"),
                            if (k == 1) "one direction" else "as many directions"), strength = "suggestive"))
   }
-  apart <- apply(scores, 2L, function(v) {
-    between <- sum((stats::ave(v, class) - mean(v))^2)
-    within <- sum((v - stats::ave(v, class))^2)
-    df <- c(nlevels(class) - 1L, length(v) - nlevels(class))
-    if (df[2L] < 1L || within <= 0) return(c(p = 1, share = 0))
-    c(p = stats::pf(between / df[1L] / (within / df[2L]), df[1L], df[2L], lower.tail = FALSE),
-      share = between / (between + within))
-  })
-  best <- which.min(apart["p", ])
-  p <- min(1, apart["p", best] * ncol(scores))
-  if (p > strengths[["suggestive"]]) {
+  apart <- apart_on_components(scores, class)
+  if (apart$p > strengths[["suggestive"]]) {
     return(in_vain(sprintf("a component on which the classes differ (%d tried)", ncol(scores))))
   }
   finding(sprintf(paste("%s differ most along %s (%s of all variance): %s of the variance along it lies between them",
                         "(p %s%s)."),
                   if (nlevels(class) == 2L) joined(levels(class)) else sprintf("The %d classes", nlevels(class)),
-                  if (best == 1L) "PC1, the direction in which samples vary most" else paste0("PC", best),
-                  share_text(fit$components$share[best]), share_text(apart["share", best]), probability_text(p),
-                  if (ncol(scores) > 1L) sprintf(", corrected for %d components", ncol(scores)) else ""), p)
+                  if (apart$best == 1L) "PC1, the direction in which samples vary most" else paste0("PC", apart$best),
+                  share_text(fit$components$share[apart$best]), share_text(apart$share), probability_text(apart$p),
+                  if (ncol(scores) > 1L) sprintf(", corrected for %d components", ncol(scores)) else ""), apart$p)
 }
 
 finding_bayes <- function(fit) {

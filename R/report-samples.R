@@ -183,9 +183,10 @@ components_text <- function(fit) {
   stand <- standing_out(pc)
   text <- if (!is.null(stand)) sub("^no", "No", paste(several_stand(stand, "component"), "out from what chance gives."))
   if (is.null(fit$quality$class)) return(text %||% "")
-  share <- variable_shares(pc$x, fit$quality["class"], "share")
-  paste(c(text, sprintf("The classes differ most on PC%d: %s of its variance lies between them.", which.max(share),
-                        share_text(max(share)))), collapse = " ")
+  apart <- apart_on_components(pc$x, fit$quality$class)
+  paste(c(text, sprintf("The classes differ most on PC%d: %s of its variance lies between them%s.", apart$best,
+                        share_text(apart$share), if (apart$p > 0.05) ", no more than chance gives" else "")),
+        collapse = " ")
 }
 
 # mark: the sample to be ringed, if any, as strangest_mark() has it.
@@ -217,7 +218,7 @@ figure_scores <- function(scores, two, q, share, mark = NULL) {
 
 # What a picture of two components shows of the classes.
 between_classes <- function(scores, two, class) {
-  share <- variable_shares(scores[, two, drop = FALSE], list(class = class), "share")
+  share <- apply(scores[, two, drop = FALSE], 2L, share_explained, class)["share", ]
   sprintf(" Colour and shape are the class: %s of PC%d and %s of PC%d lie between the classes.",
           small_share(share[1L]), two[1L], small_share(share[2L]), two[2L])
 }
@@ -260,26 +261,24 @@ sample_variables <- function(q) {
   Filter(function(v) !is.null(v) && length(unique(v)) > 1L, parts)
 }
 
-# The share of each component's variance that a variable explains: as numbers, or as a table with p-values.
-variable_shares <- function(scores, variables, form = "table") {
-  n <- nrow(scores)
-  one <- function(v, s) {
-    design <- cbind(1, if (is.factor(v)) contrast_columns(v) else as.numeric(v))
-    total <- sum((s - mean(s))^2)
-    rest <- sum(stats::lm.fit(design, s)$residuals^2)
-    df <- c(ncol(design) - 1L, n - ncol(design))
-    share <- if (total > 0) max(0, 1 - rest / total) else 0
-    p <- if (df[2L] < 1L || total <= 0) 1
-         else if (rest <= 0) 0
-         else stats::pf((total - rest) / df[1L] / (rest / df[2L]), df[1L], df[2L], lower.tail = FALSE)
-    c(share, p)
-  }
-  found <- lapply(variables, function(v) apply(scores, 2L, function(s) one(v, s)))
-  if (form == "share") return(found[[1L]][1L, ])
+# The share of a component's variance that a variable explains, and its p-value in an analysis of variance.
+share_explained <- function(scores, variable) {
+  design <- cbind(1, if (is.factor(variable)) contrast_columns(variable) else as.numeric(variable))
+  total <- sum((scores - mean(scores))^2)
+  rest <- sum(stats::lm.fit(design, scores)$residuals^2)
+  df <- c(ncol(design) - 1L, length(scores) - ncol(design))
+  p <- if (df[2L] < 1L || total <= 0) 1
+       else if (rest <= 0) 0
+       else stats::pf((total - rest) / df[1L] / (rest / df[2L]), df[1L], df[2L], lower.tail = FALSE)
+  c(share = if (total > 0) max(0, 1 - rest / total) else 0, p = p)
+}
+
+# A table of these, with p-values over all of it.
+variable_shares <- function(scores, variables) {
+  found <- lapply(variables, function(v) apply(scores, 2L, share_explained, v))
   tries <- length(variables) * ncol(scores)
   columns <- lapply(seq_len(ncol(scores)), function(k) vapply(found, function(f) {
-    sprintf("%s (p %s)", small_share(f[1L, k]),
-            probability_text(min(1, f[2L, k] * tries)))
+    sprintf("%s (p %s)", small_share(f["share", k]), probability_text(min(1, f["p", k] * tries)))
   }, ""))
   data.frame(variable = names(variables), stats::setNames(columns, paste0("PC", seq_len(ncol(scores)))),
              row.names = NULL)

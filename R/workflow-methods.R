@@ -143,14 +143,12 @@ arrow_text <- function(r, top) {
   if (nrow(edges)) paste0(edges$from, " -> ", edges$to, collapse = ", ") else "none"
 }
 
-# The component on which classes differ most, by the share of its variance between them.
 class_on_components <- function(x) {
-  class <- x$quality$class
-  if (is.null(class)) return("")
-  between <- apply(x$components$x, 2L, function(v) sum((stats::ave(v, class) - mean(v))^2) / sum((v - mean(v))^2))
-  if (all(is.na(between))) return("")
-  sprintf("; the classes differ most on PC%d (%s of its variance)", which.max(between),
-          share_text(max(between, na.rm = TRUE)))
+  if (is.null(x$quality$class)) return("")
+  apart <- apart_on_components(x$components$x, x$quality$class)
+  if (apart$p > 0.05) return("; on none do the classes differ beyond chance")
+  sprintf("; the classes differ most on PC%d (%s of its variance, p %s)", apart$best, share_text(apart$share),
+          probability_text(apart$p))
 }
 
 class_in_clusters <- function(x) {

@@ -87,13 +87,12 @@ test_that("shares of components that variables explain are those of an analysis 
   by_r <- summary(lm(scores[, 2] ~ fit$quality$class))
   expect_identical(sub(" \\(.*", "", found$PC2),
                    if (by_r$r.squared < 0.001) "< 0.1 %" else weft:::share_text(by_r$r.squared))
-  numbers <- weft:::variable_shares(scores, list(class = fit$quality$class), "share")
-  expect_equal(numbers[["PC2"]], by_r$r.squared)
+  expect_equal(weft:::share_explained(scores[, 2], fit$quality$class)[["share"]], by_r$r.squared)
+  of_batch <- function(scores) apply(scores, 2L, weft:::share_explained, fit$quality$batch)["share", ]
   before <- fit$quality$before
-  after <- weft:::variable_shares(scores, list(batch = fit$quality$batch), "share")
   expect_identical(dim(before), c(60L, 5L))
-  expect_gt(max(weft:::variable_shares(before, list(batch = fit$quality$batch), "share")), 0.1)
-  expect_lt(max(after), 0.01)
+  expect_gt(max(of_batch(before)), 0.1)
+  expect_lt(max(of_batch(scores)), 0.01)
 })
 
 test_that("the network drawn is the heaviest edges' largest part, and the caption says which", {
@@ -188,7 +187,7 @@ test_that("results without class, with three classes, of levels, and with steps 
   says(page, "on the first 2 components, of which none stands out")
   expect_false(grepl("Most edges", page, fixed = TRUE))
   text <- gsub(" +", " ", paste(utils::capture.output(print(found_nothing)), collapse = " "))
-  says(text, "of the variance; none stands out; the classes")
+  says(text, "of the variance; none stands out; on none do the classes differ beyond chance")
   says(text, "0 directed edges among 12 genes at a false discovery rate of 0.05 ")
 })
 
@@ -401,6 +400,19 @@ test_that("components are said to stand out only where they do", {
   other$components <- pca(as.matrix(fit$quality), 3, scale = TRUE, seed = 1) # a step that another function made
   expect_output(print(other), "PC1 to PC3 explain")
   expect_match(weft:::components_text(other), "^The classes differ most on PC")
+})
+
+test_that("what classes explain of components is what an analysis of variance says", {
+  class <- factor(rep(c("a", "b", "c"), c(9, 6, 5)))
+  scores <- withr::with_seed(1, cbind(rnorm(20), rnorm(20) + 2 * (class == "b"), 1, rnorm(20)))
+  expected <- vapply(c(1, 2, 4), function(k) stats::anova(stats::lm(scores[, k] ~ class))[["Pr(>F)"]][1L], 0)
+  expect_equal(apply(scores, 2L, weft:::share_explained, class)["p", c(1, 2, 4)], expected)
+  found <- weft:::apart_on_components(scores, class)
+  expect_identical(found$best, 2L)
+  expect_equal(found$share, summary(stats::lm(scores[, 2] ~ class))$r.squared)
+  expect_equal(found$p, 4 * expected[2L])
+  expect_identical(weft:::share_explained(rep(1, 20), class), c(share = 0, p = 1))
+  expect_lt(weft:::share_explained(as.numeric(class), class)[["p"]], 1e-100)
 })
 
 test_that("edges that are only possible, or on which chains disagree, are said to be so", {
