@@ -105,7 +105,8 @@ plot_network <- function(dag, edges, threshold, cex) {
   at <- layered_layout(dag)
   old <- graphics::par(mar = c(0.5, 0.5, 2, 0.5))
   on.exit(graphics::par(old))
-  title <- sprintf("%d nodes, %d edges%s", length(nodes), sum(dag), if (is.null(edges)) "" else "; width: posterior")
+  title <- sprintf("%s, %s%s", several(length(nodes), "node"), several(sum(dag != 0), "edge"),
+                   if (is.null(edges)) "" else "; width: posterior")
   graphics::plot(NA, xlim = c(-0.02, 1.02), ylim = range(at$y) + c(-0.5, 0.5), axes = FALSE, xlab = "", ylab = "",
                  main = title)
   box_width <- function(cex) graphics::strwidth(nodes, cex = cex) + graphics::strwidth("m", cex = cex)

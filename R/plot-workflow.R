@@ -147,9 +147,10 @@ plot_clusters <- function(x, ...) {
                  ylab = "groups of samples", main = "")
   group_axis(1L, fit$col_cluster)
   group_axis(2L, fit$row_cluster)
-  graphics::title(sprintf(if (phone) "%d x %d groups%.0s%s" else "%d groups of samples, %d of %ss%s",
-                          max(fit$row_cluster), max(fit$col_cluster), word,
-                          if (groups_rhat(fit) > greatest_rhat) " (not settled)" else ""), adj = 0, line = 1.6)
+  found <- c(max(fit$row_cluster), max(fit$col_cluster))
+  graphics::title(paste0(if (phone) sprintf("%d x %d groups", found[1L], found[2L])
+                         else sprintf("%s of samples, %d of %ss", several(found[1L], "group"), found[2L], word),
+                         if (groups_rhat(fit) > greatest_rhat) " (not settled)" else ""), adj = 0, line = 1.6)
   graphics::rasterImage(grDevices::as.raster(picture), 0, n[1L], n[2L], 0, interpolate = FALSE)
   graphics::abline(h = cumsum(tabulate(fit$row_cluster)), v = cumsum(tabulate(fit$col_cluster)),
                    col = if (real) "black" else "white", lwd = if (real) 0.8 else 1.5)

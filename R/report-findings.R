@@ -272,7 +272,7 @@ findings_page <- function(fit) {
   mark <- c(strong = "strong", suggestive = "suggestive", "could be chance" = "chance")
   lines <- sprintf("- [%s]{.strength .%s} %s [Evidence](#%s)", found$strength, mark[found$strength],
                    running_text(found$text), found$section)
-  if (!length(lines)) lines <- "- Nothing was found beyond chance."
+  if (!length(lines)) lines <- "**Nothing was found beyond chance.**"
   vain <- attr(found, "in_vain")
   open <- attr(found, "open")
   directions <- directions_text(with_labels(fit))
