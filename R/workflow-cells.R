@@ -16,12 +16,14 @@ cells_least <- 2000L    # gene_network() makes metacells of sparse counts of as 
 #' 1. Size factors are the totals of the cells, relative to their mean. Cells without counts are left out.
 #' 2. Genes: for counts divided by size factors, a local regression of log(variance / mean) on the logarithm of the mean
 #'    gives the expected variance; the `genes` with the greatest ratio of observed to expected variance are chosen.
-#' 3. Components: [pca()] of log(1 + 10,000 count / total) of these genes, which are centred but not scaled. The
+#' 3. Components: [pca()] of log(1 + count / size factor) of these genes, which are centred but not scaled. The
 #'    `leading` components are those whose standard deviation, in a sample of up to 20,000 cells, is above the greatest
-#'    for the same values permuted within genes; the others would only add noise to distances.
+#'    for noise, the difference of two permutations of the values within genes among cells of similar totals; the
+#'    others would only add noise to distances. Totals that differ much leave a component of their own.
 #' 4. Groups: the scores of the sample on the leading components are cut into up to 400 small pieces (Lloyd's
 #'    algorithm), whose centres are grouped by co-clustering of real values ([irm()]), which infers the number of
-#'    groups. Each cell belongs to the group of the nearest centre. Groups are numbered by size.
+#'    groups. Each cell belongs to the group of the nearest centre. Groups are numbered by size. Where no component
+#'    stands out, all cells are one group.
 #' 5. Metacells: each group is cut into pieces in the same way. The cells of a group that are nearest to the same centre
 #'    and have the same `class` and `batch` form a metacell, if they are at least `least`.
 #' 6. Markers: how much the detection of a gene in a cell says about the group (mutual information in bits), and the
@@ -94,9 +96,14 @@ gene_cells <- function(x, class = NULL, batch = NULL, assay = NULL, genes = 2000
   k <- min(k, sum(table$chosen))
   fit <- pca(data, k, seed = seed, block_size = block_size, backend = backend, threads = threads, progress = progress)
   some <- some_cells_of(cells, seed)
-  if (is.null(leading)) fit$choice <- list(k = components_beyond_chance(cells_at(data, cells, some), k, seed, threads))
-  fit$leading <- as.integer(leading %||% max(1L, fit$choice$k))
+  if (is.null(leading)) {
+    beyond <- components_beyond_chance(cells_at(data, cells, some), cells$size[some], k, seed, threads)
+    fit$choice <- list(k = beyond)
+    leading <- max(1L, beyond)
+  }
+  fit$leading <- as.integer(leading)
   scores <- fit$x[, seq_len(fit$leading), drop = FALSE]
+  if (identical(fit$choice$k, 0L)) max_groups <- 1
   found <- group_cells(scores, some, cells$size > 0, metacells %||% max(1, min(400, cells$n %/% 50)),
                        list(max_groups = max_groups, sweeps = sweeps, seed = seed, threads = threads))
   made <- number_metacells(found, labels, least)
@@ -193,16 +200,15 @@ cell_sizes <- function(cells) {
   cells
 }
 
-# Counts over size factors, or log(1 + 10,000 count / total) of chosen genes.
+# Counts over size factors, or log(1 + these) of chosen genes. With the usual totals of 10,000, 1 is little beside the
+# counts of cells that have a few hundred: their first component then is how many they have.
 normalised_cells <- function(cells, chosen = NULL) {
   logs <- !is.null(chosen)
   if (!is.null(cells$store)) {
     total <- cells$sums$rows
-    return(with_recipe(cells$store, cells$sums, if (logs) 1e4 else mean(total[total > 0]), logs,
-                       if (logs) as.double(which(chosen))))
+    return(with_recipe(cells$store, cells$sums, mean(total[total > 0]), logs, if (logs) as.double(which(chosen))))
   }
-  total <- sum(unlist(lapply(cells$blocks, function(b) sum(b@x)))) / sum(cells$size)
-  unit <- ifelse(cells$size > 0, cells$size, 1) * if (logs) total / 1e4 else 1
+  unit <- ifelse(cells$size > 0, cells$size, 1)
   first <- 0
   lapply(cells$blocks, function(block) {
     rows <- first + seq_len(nrow(block))
@@ -261,29 +267,40 @@ cells_at <- function(data, cells, rows) {
   bare(do.call(rbind, parts))
 }
 
-# How many components of some cells exceed those of the same values permuted within genes.
-components_beyond_chance <- function(some, k, seed, threads) {
+# How many components of some cells exceed those of noise: of the differences of permutations within genes, among cells
+# of similar totals, over sqrt(2), which have the values' variances, greater in cells of few counts, and no means. Of
+# three of these the greatest counts, and more by what the greatest values of such matrices differ (three of the scales
+# of Johnstone 2001).
+components_beyond_chance <- function(some, size, k, seed, threads) {
   k <- min(k, dim(some) - 1L)
   if (k < 1L) return(0L)
-  quick <- function(x, k) {
+  values <- function(x, k) {
     suppressWarnings(pca(x, k, tol = 1e-5, seed = seed, backend = "cpu", threads = threads, progress = FALSE)$sdev)
   }
-  sum(quick(some, k) > quick(permuted_cells(some, seed), 1))
+  permuted <- lapply(1:4, function(t) permuted_cells(some, size, seed, 20 * t))
+  noise <- vapply(permuted[-1L], function(other) values((permuted[[1L]] - other) / sqrt(2), 1), 0)
+  root <- sqrt(dim(some))
+  sum(values(some, k) > max(noise) * sqrt(1 + 3 * sum(1 / root)^(1 / 3) / sum(root)))
 }
 
-# Rows exchanged in each column by i -> order[(a i + b) mod m], with a and b of its own; m is the number of rows, or a
-# prime below it, the rows beyond which are left where they are.
-permuted_cells <- function(x, seed) {
-  m <- largest_prime(nrow(x))
+# Rows exchanged in each column among each tenth of the rows by `size`, by i -> (a i + b) mod m, with a and b of the
+# column's own; m, a prime, is how many rows a tenth has, and what is left over at the end stays where it is.
+permuted_cells <- function(x, size, seed, stream) {
+  n <- nrow(x)
+  m <- largest_prime(if (n < 100L) n else n %/% 10L)
   if (m < 2) return(x)
-  order <- order(draws("uniform", m, key = seed, stream = 12))
-  a <- 1 + floor(draws("uniform", ncol(x), key = seed, stream = 13) * (m - 1))
-  b <- floor(draws("uniform", ncol(x), key = seed, stream = 14) * m)
+  part <- (rank(size, ties.method = "first") - 1) %/% m
+  row_at <- order(part, draws("uniform", n, key = seed, stream = stream))
+  place <- integer(n)
+  place[row_at] <- seq_len(n) - 1L
+  a <- 1 + floor(draws("uniform", ncol(x), key = seed, stream = stream + 1) * (m - 1))
+  b <- floor(draws("uniform", ncol(x), key = seed, stream = stream + 2) * m)
   column <- rep.int(seq_len(ncol(x)), diff(x@p))
-  moves <- x@i < m
-  row <- x@i + 1
-  row[moves] <- order[(a[column[moves]] * x@i[moves] + b[column[moves]]) %% m + 1]
-  Matrix::sparseMatrix(row, column, x = x@x, dims = dim(x))
+  from <- place[x@i + 1L]
+  to <- from - from %% m + (a[column] * (from %% m) + b[column]) %% m
+  whole <- from < n - n %% m
+  to[!whole] <- from[!whole]
+  Matrix::sparseMatrix(row_at[to + 1], column, x = x@x, dims = dim(x))
 }
 
 largest_prime <- function(n) {
@@ -312,7 +329,7 @@ group_cells <- function(scores, some, there, pieces, how) {
   x <- scores[some, , drop = FALSE]
   centres <- small_pieces(x, max(1, min(400, nrow(x) %/% 8)), how$seed, control)
   group <- rep(1L, nrow(centres))
-  if (nrow(centres) > 2L) {
+  if (nrow(centres) > 2L && how$max_groups > 1) {
     most <- rep(min(how$max_groups, nrow(centres)), 2L)
     group <- irm(centres, family = "gaussian", max_clusters = most, chains = 4, sweeps = how$sweeps, seed = how$seed,
                  backend = "cpu", threads = how$threads, progress = FALSE)$row_cluster

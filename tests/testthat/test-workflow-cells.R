@@ -23,8 +23,19 @@ test_that("planted types, their markers and their numbers are found", {
   expect_true(all(utils::head(found$markers$gene, 28) %in% sprintf("g%d", 11:40)))
   own <- found$markers[match(sprintf("g%d", 11:20), found$markers$gene), ]
   expect_identical(unique(own$group), unname(found$group[planted$type == 1][1]))
-  expect_true(found$components$leading %in% 2:3) # the third is depth
+  expect_identical(weft:::standing_out(found$components), 2L) # three types; depth is none of them
   expect_identical(sort(tabulate(found$group), decreasing = TRUE), tabulate(found$group)) # numbered by size
+})
+
+test_that("cells of one type have no components and one group, however many counts they have", {
+  withr::local_seed(3)
+  depth <- exp(stats::rnorm(500, 0, 0.2))
+  counts <- matrix(stats::rpois(500 * 150, outer(depth, stats::rlnorm(150, -0.5, 1))), 500,
+                   dimnames = list(NULL, sprintf("g%d", 1:150)))
+  alike <- quick(Matrix::Matrix(counts, sparse = TRUE))
+  expect_identical(weft:::standing_out(alike$components), 0L)
+  expect_true(all(alike$group == 1L))
+  expect_output(print(alike), "8 components, of which none stands out")
 })
 
 test_that("markers' information is that of the table of groups and seen genes", {
@@ -156,7 +167,7 @@ test_that("what is no counts is said so", {
 
 test_that("print says what was found", {
   expect_output(print(found), "600 cells, 120 genes")
-  expect_output(print(found), "8 components, of which [23] stand out")
+  expect_output(print(found), "8 components, of which 2 stand out")
   expect_output(print(found), "3 groups of ")
   expect_identical(dim(found), dim(found$counts))
 })
