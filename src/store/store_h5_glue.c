@@ -338,8 +338,8 @@ SEXP C_weft_store_h5(SEXP library, SEXP path, SEXP indices, SEXP values)
 #endif
 }
 
-/* Values from .. from + count - 1, into a slot as soon as it is free: their target, alone if the slot has them all, with
- * a 1 if it has their chunks; or as addresses() says. NULL where they could not be read. */
+/* Values from .. from + count - 1, into a slot as soon as it is free: their target, alone if the slot has them all,
+ * with a 1 if it has their chunks; or as addresses() says. NULL where they could not be read. */
 SEXP C_weft_store_h5_read(SEXP h5, SEXP shared, SEXP slot, SEXP from, SEXP count)
 {
 #ifdef _WIN32

@@ -1,6 +1,8 @@
 /* Numbers of other programs' files; see store_raw.h. */
 #include <string.h>
-#ifdef WEFT_ZLIB
+#if defined(WEFT_DEFLATE)
+# include <libdeflate.h>
+#elif defined(WEFT_ZLIB)
 # include <zlib.h>
 #endif
 #include "../base/arena.h"
@@ -15,7 +17,10 @@ size_t weft_raw_size(weft_raw_type type)
   return sizes[type];
 }
 
-static int32_t nearest_integer(double x) { return x >= INT32_MAX ? INT32_MAX : x > INT32_MIN ? (int32_t) x : INT32_MIN; }
+static int32_t nearest_integer(double x)
+{
+  return x >= INT32_MAX ? INT32_MAX : x > INT32_MIN ? (int32_t) x : INT32_MIN;
+}
 
 #define CONVERT(from_type) \
   for (size_t i = 0; i < count; i++) { \
@@ -79,20 +84,46 @@ done:
 
 /* ---- in chunks ---- */
 
-#ifdef WEFT_ZLIB
-int weft_raw_inflates(void) { return 1; }
+#if defined(WEFT_DEFLATE)
+typedef struct libdeflate_decompressor inflater;
 
-/* The first `size` bytes of a chunk of `whole`: 0 where it has fewer, or is no such chunk. */
-static int inflate_some(z_stream *z, const uint8_t *bytes, size_t count, uint8_t *to, size_t size, size_t whole)
+static inflater *begin_inflating(weft_arena *mem)
 {
-  if (count > UINT32_MAX || size > UINT32_MAX || inflateReset(z) != Z_OK) return 0;
-  z->next_in = (Bytef *) bytes;
-  z->avail_in = (uInt) count;
-  z->next_out = to;
-  z->avail_out = (uInt) size;
-  const int end = inflate(z, Z_FINISH);
-  return z->avail_out == 0 && (end == Z_STREAM_END || (size < whole && (end == Z_OK || end == Z_BUF_ERROR)));
+  (void) mem;
+  return libdeflate_alloc_decompressor();
 }
+
+static void end_inflating(inflater *x) { libdeflate_free_decompressor(x); }
+
+/* 0 where `size` bytes do not become `whole`. */
+static int inflate_chunk(inflater *x, const uint8_t *bytes, size_t size, uint8_t *to, size_t whole)
+{
+  return libdeflate_zlib_decompress(x, bytes, size, to, whole, NULL) == LIBDEFLATE_SUCCESS;
+}
+#elif defined(WEFT_ZLIB)
+typedef z_stream inflater;
+
+static inflater *begin_inflating(weft_arena *mem)
+{
+  inflater *x = weft_arena_take0(mem, 1, sizeof *x);
+  return x && inflateInit(x) == Z_OK ? x : NULL;
+}
+
+static void end_inflating(inflater *x) { inflateEnd(x); }
+
+static int inflate_chunk(inflater *x, const uint8_t *bytes, size_t size, uint8_t *to, size_t whole)
+{
+  if (size > UINT32_MAX || inflateReset(x) != Z_OK) return 0;
+  x->next_in = (Bytef *) bytes;
+  x->avail_in = (uInt) size;
+  x->next_out = to;
+  x->avail_out = (uInt) whole;
+  return inflate(x, Z_FINISH) == Z_STREAM_END && x->avail_out == 0;
+}
+#endif
+
+#if defined(WEFT_DEFLATE) || defined(WEFT_ZLIB)
+int weft_raw_inflates(void) { return 1; }
 
 static void unshuffle(const uint8_t *from, size_t size, size_t count, uint8_t *to)
 {
@@ -100,8 +131,7 @@ static void unshuffle(const uint8_t *from, size_t size, size_t count, uint8_t *t
     for (size_t i = 0; i < count; i++) to[size * i + byte] = from[count * byte + i];
 }
 
-/* Of the first and the last chunk only what is needed, unless they are shuffled. Others go to their place at once, where
- * they are not converted. */
+/* Chunks that are needed whole and as they are go to their place at once. */
 static weft_status read_chunks(weft_ctx *ctx, const weft_raw_rows *rows, const weft_raw_part *x, size_t count)
 {
   weft_status st = WEFT_OK;
@@ -110,34 +140,31 @@ static weft_status read_chunks(weft_ctx *ctx, const weft_raw_rows *rows, const w
   const uint8_t *from = x->bytes;
   uint64_t skip = x->skip;
   size_t done = 0, left = x->room;
-  uint8_t *some = NULL, *shuffled = NULL;
-  z_stream z = { .zalloc = Z_NULL };
-  int ready = 0;
+  uint8_t *some, *shuffled = NULL;
+  inflater *work = NULL;
   if (x->length > UINT32_MAX / size || skip >= x->length) return damaged(ctx, rows, "a chunk has an impossible size");
-  ready = inflateInit(&z) == Z_OK;
-  if (!ready) { st = weft_fail_memory(ctx, "host", 1 << 15, -1, "inflating"); goto done; }
   WEFT_TAKE(some, &mem, whole);
   if (x->shuffled) WEFT_TAKE(shuffled, &mem, whole);
+  work = begin_inflating(&mem);
+  if (!work) { st = weft_fail_memory(ctx, "host", 1 << 15, -1, "inflating"); goto done; }
   for (uint64_t k = 0; k < x->chunks && done < count; k++, skip = 0) {
     const uint64_t bytes = x->sizes[k], here = x->length - skip;
     const size_t now = here < count - done ? (size_t) here : count - done;
-    const size_t needed = shuffled ? whole : size * ((size_t) skip + now);
-    const int direct = !shuffled && skip == 0 && is_target(x->type, x->target);
-    uint8_t *to = (uint8_t *) x->to + wide * done;
-    if (bytes > left ||
-        !inflate_some(&z, from, (size_t) bytes, shuffled ? shuffled : direct ? to : some, needed, whole)) {
+    const int direct = !shuffled && now == x->length && is_target(x->type, x->target);
+    uint8_t *place = (uint8_t *) x->to + wide * done, *to = shuffled ? shuffled : direct ? place : some;
+    if (bytes > left || !inflate_chunk(work, from, (size_t) bytes, to, whole)) {
       st = damaged(ctx, rows, "a chunk cannot be inflated");
       goto done;
     }
     if (shuffled) unshuffle(shuffled, size, (size_t) x->length, some);
-    if (!direct) convert(x->type, some + size * (size_t) skip, now, x->target, to);
+    if (!direct) convert(x->type, some + size * (size_t) skip, now, x->target, place);
     from += bytes;
     left -= (size_t) bytes;
     done += now;
   }
   if (done < count) st = damaged(ctx, rows, "chunks are missing");
 done:
-  if (ready) inflateEnd(&z);
+  if (work) end_inflating(work);
   weft_arena_end(&mem);
   return st;
 }

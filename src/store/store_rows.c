@@ -1,8 +1,9 @@
 /* Compressed rows that are a block of their own, straight to bytes: see store_block.h. Each value goes once to its
  * place in the order of columns, with the gap to the row before it; no entries of 16 bytes are made, sorted and
- * checked. A range of columns is done at a time, of all rows, and packed at once, so that what is written here and there
- * stays in the processor's nearest caches. Rows with a zero, with a place that comes twice, with a column that does not
- * exist, or with numbers that need 64 bits are left to the functions that can put them right, or say what is wrong. */
+ * checked. A range of columns is done at a time, of all rows, and packed at once, so that what is written here and
+ * there stays in the processor's nearest caches. Rows with a zero, with a place that comes twice, with a column that
+ * does not exist, or with numbers that need 64 bits are left to the functions that can put them right, or say what is
+ * wrong. */
 #include "store_block.h"
 
 #define RANGE 1024      /* least columns of a range: they write 64 kB here and there */

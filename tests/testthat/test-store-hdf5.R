@@ -159,7 +159,7 @@ way_of <- function(file, from, count) {
 test_that("however rows lie in the file, they make the same bytes, with any instructions and number of threads", {
   many <- some_counts(700, 300, 0.2)
   right <- unname(tools::md5sum(store_file(as_store(many, memory = 2^20))))
-  inflates <- identical(weft:::read_build()$zlib, "yes")
+  inflates <- startsWith(weft:::read_build()$inflating, "yes")
   types <- c("NATIVE_INT8", "NATIVE_UINT8", "NATIVE_INT16", "NATIVE_UINT16", "NATIVE_INT32", "NATIVE_UINT32",
              "NATIVE_INT64", "NATIVE_UINT64", "NATIVE_FLOAT", "NATIVE_DOUBLE", "STD_I32BE")
   columns <- c(types[3:8], rep("NATIVE_INT64", 5)) # there are more than 255
