@@ -134,6 +134,7 @@ static weft_store_rows rows_of(SEXP piece, const weft_shared *m, double first)
   (void) atomic_load_explicit(weft_slot_full(m, slot), memory_order_acquire);
   x.columns = weft_slot_columns(m, slot);
   const void *values = weft_slot_values(m, slot);
+  if (!(REAL(fourth)[0] >= 0 && REAL(fourth)[0] <= WEFT_RAW_DOUBLES)) wrong_piece("has values of an unknown type");
   const weft_raw_target target = (weft_raw_target) REAL(fourth)[0];
   switch (target) {
     case WEFT_RAW_INTEGERS: x.values.integers = values; break;

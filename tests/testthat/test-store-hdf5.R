@@ -214,6 +214,7 @@ test_that("chunks that were damaged are errors, and so is what lies beyond a fil
   for (wrong in list(c(4, -1, 8, 0), c(99, 0, 8, 0), c(4, 0, -1, 0), c(4, NaN, 8, 0))) {
     expect_error(blocks(1, wrong), class = "weft_error_internal")
   }
+  expect_error(blocks(3), class = "weft_error_internal")
   expect_error(blocks(1, 1), class = "weft_error") # a slot in which there are no chunks
 })
 
