@@ -213,7 +213,7 @@ compressed_fill <- function(path, where, by_row, count, stored, memory) {
 rows_stream <- function(writer, control, path, where, count, stored) {
   at_once <- .Call(C_weft_store_at_once, writer)
   done <- .Call(C_weft_store_resumed, writer)
-  shared <- .Call(C_weft_store_shared, at_once[2L], 2 * at_once[1L])
+  shared <- .Call(C_weft_store_shared, at_once[2L], 2 * at_once[1L], path)
   held <- list()
   put <- function() {
     if (length(held)) .Call(C_weft_store_blocks, writer, shared, held, control)
@@ -240,8 +240,8 @@ read_pieces <- function(file, where, with_values) {
   }
 }
 
-# The same into one slot after another of memory that the parent shares: list(slot, type). NULL where that cannot be
-# had; rows that are longer than a slot come by way of R.
+# The same into one slot after another of memory that the parent shares, or by its threads: list(slot, how). NULL where
+# that cannot be had; rows that are longer than a slot come by way of R.
 shared_pieces <- function(file, where, shared, at_once) {
   at <- function(part) paste0(where, "/", part)
   library <- getLoadedDLLs()[["rhdf5"]]
@@ -254,9 +254,9 @@ shared_pieces <- function(file, where, shared, at_once) {
   function(start, number) {
     if (number > at_once[2L]) return(others(start, number))
     slot <<- (slot + 1) %% (2 * at_once[1L])
-    type <- file$said(.Call(C_weft_store_h5_read, h5, shared, slot, start, number), where)
-    if (is.null(type)) wrong_file(file, sprintf("\"%s\" cannot be read.", where))
-    list(slot = slot, type = type)
+    how <- file$said(.Call(C_weft_store_h5_read, h5, shared, slot, start, number), where)
+    if (is.null(how)) wrong_file(file, sprintf("\"%s\" cannot be read.", where))
+    list(slot = slot, how = how)
   }
 }
 

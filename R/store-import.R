@@ -32,7 +32,7 @@
 #' @param memory how many bytes to use, besides `x` and one number per row and column. A block holds at most a 512th of
 #'   this number of values, or 2^19 if that is less; blocks are encoded and read by several threads, up to eight at once
 #'   in 64 bytes per value, and up to 2^23 values at once in 15. Rows of HDF5 files wait for them in twice as many
-#'   blocks of 12 bytes per value.
+#'   blocks of at most 24 bytes per value.
 #' @param resume whether to continue where an import of the same file with `resume = TRUE` was stopped, and to leave
 #'   what was written if this one is. `x` must name a file or a folder.
 #' @param progress see [mi_rank()].

@@ -7,6 +7,7 @@
  *   store_read.c    a file's directory, its blocks and vectors; everything in a file is checked
  *   store_pass.c    what needs every block: sums, and any rows and columns as compressed columns
  *   store_write.c   rows in, blocks out
+ *   store_raw.c     numbers of other programs' files, plain or deflated
  *   store_rows.c    compressed rows that are a block, without entries
  *   store_together.c  the same work for several blocks at once
  *   store_resume.c  continues what an import that was stopped has written
@@ -20,6 +21,7 @@
 #include "../base/arena.h"
 #include "../base/context.h"
 #include "store_bytes.h"
+#include "store_raw.h"
 
 #define WEFT_STORE_ROWS 65536 /* most rows of a block: 16 bits hold a place in it */
 
@@ -130,6 +132,7 @@ typedef struct weft_store_rows {
   const double *starts;
   const int32_t *columns;
   weft_store_values values;
+  const weft_raw_rows *raw; /* what puts these there first; NULL: they are there */
 } weft_store_rows;
 
 typedef struct { uint32_t row, column; double value; } weft_store_entry; /* row: in its block */

@@ -65,19 +65,24 @@ uint32_t weft_store_crc(uint32_t crc, const void *data, size_t size)
 /* The lanes of four numbers. */
 #if defined(__GNUC__)
 typedef uint32_t four __attribute__((vector_size(16), aligned(4)));
+# define INLINE static inline __attribute__((always_inline))
+#else
+# define INLINE static inline
 #endif
 
 /* Two sums of 16-bit halves, none of which overflows. */
-static uint64_t sum_of(const uint32_t *x)
+INLINE uint64_t sum_of(const uint32_t *x)
 {
   uint32_t low = 0, high = 0;
-  for (int i = 0; i < WEFT_STORE_CHUNK; i++) low += x[i] & 0xffff;
-  for (int i = 0; i < WEFT_STORE_CHUNK; i++) high += x[i] >> 16;
+  for (int i = 0; i < WEFT_STORE_CHUNK; i++) {
+    low += x[i] & 0xffff;
+    high += x[i] >> 16;
+  }
   return low + ((uint64_t) high << 16);
 }
 
 /* Where the sum of all is below 2^32. */
-static uint32_t high_sum(const uint32_t *x, unsigned w)
+INLINE uint32_t high_sum(const uint32_t *x, unsigned w)
 {
   uint32_t sum = 0;
   for (int i = 0; i < WEFT_STORE_CHUNK; i++) sum += x[i] >> w;
@@ -93,7 +98,7 @@ static uint64_t long_high_sum(const uint32_t *x, unsigned w)
 
 /* How many low bits take the fewest in all, and the sum of the high parts. One more takes 128, and at least halves the
  * high parts: these end at a sum of at most 256. */
-static unsigned width_of(const uint32_t *x, uint64_t *high)
+INLINE unsigned width_of(const uint32_t *x, uint64_t *high)
 {
   unsigned width = 0;
   uint64_t sum = sum_of(x), next;
@@ -110,73 +115,139 @@ static unsigned width_of(const uint32_t *x, uint64_t *high)
   return width;
 }
 
-/* The bytes of 128 high parts, whose sum is given, written word by word. */
-static size_t put_high(const uint32_t *x, unsigned w, uint64_t sum, uint8_t *out)
-{
-  const size_t size = (size_t) (sum + WEFT_STORE_CHUNK + 7) / 8;
-  uint8_t bytes[56] = { 0 }, *to = bytes;
-  uint64_t word = 0;
-  uint32_t bit = 0;
-  for (int i = 0; i < WEFT_STORE_CHUNK; i++, bit++) {
-    bit += w < 32 ? x[i] >> w : 0;
-    for (; bit >= 64; bit -= 64, to += 8, word = 0) weft_store_put(to, word, 8);
-    word |= UINT64_C(1) << bit;
-  }
-  weft_store_put(to, word, 8);
-  memcpy(out, bytes, size);
-  return size;
-}
+#define EIGHT(X, a) X(a) X(a + 1) X(a + 2) X(a + 3) X(a + 4) X(a + 5) X(a + 6) X(a + 7)
 
-/* The low bits. */
-static void pack_chunk(const uint32_t *x, unsigned w, uint32_t *out)
+/* The low w bits into words, and the high parts. With w known to the compiler every shift is a constant. */
+INLINE void cut_chunk(const uint32_t *x, const unsigned w, uint32_t *out, uint32_t *high)
 {
   const uint32_t mask = w == 32 ? UINT32_MAX : (UINT32_C(1) << w) - 1;
-  memset(out, 0, 16 * w);
-  for (unsigned t = 0; t < 32; t++) {
-    const unsigned bit = t * w, word = bit >> 5, shift = bit & 31;
 #if defined(__GNUC__)
-    const four low = *(const four *) (x + 4 * t) & mask;
-    *(four *) (out + 4 * word) |= low << shift;
-    if (shift + w > 32) *(four *) (out + 4 * word + 4) |= low >> (32 - shift);
-#else
-    for (unsigned lane = 0; lane < 4; lane++) {
-      const uint32_t low = x[4 * t + lane] & mask;
-      out[4 * word + lane] |= low << shift;
-      if (shift + w > 32) out[4 * (word + 1) + lane] |= low >> (32 - shift);
+  four word = { 0 }, low;
+# define CUT_FOUR(t) \
+    low = *(const four *) (x + 4 * (t)); \
+    *(four *) (high + 4 * (t)) = w < 32 ? low >> (w & 31) : low ^ low; \
+    low &= mask; \
+    word |= low << ((t) * w & 31); \
+    if (((t) * w & 31) + w >= 32) { \
+      *(four *) (out + 4 * ((t) * w >> 5)) = word; \
+      word = ((t) * w & 31) + w > 32 ? low >> ((32 - ((t) * w & 31)) & 31) : low ^ low; \
     }
-#endif
+  EIGHT(CUT_FOUR, 0) EIGHT(CUT_FOUR, 8) EIGHT(CUT_FOUR, 16) EIGHT(CUT_FOUR, 24)
+#else
+  memset(out, 0, 16 * w);
+  for (unsigned i = 0; i < WEFT_STORE_CHUNK; i++) {
+    const unsigned bit = i / 4 * w, word = 4 * (bit >> 5) + i % 4, shift = bit & 31;
+    high[i] = w < 32 ? x[i] >> w : 0;
+    out[word] |= (x[i] & mask) << shift;
+    if (shift + w > 32) out[word + 4] |= (x[i] & mask) >> (32 - shift);
   }
+#endif
 }
 
-static void put_words(uint8_t *to, const uint32_t *words, size_t count)
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+# define LITTLE 1
+#else
+# define LITTLE 0
+#endif
+
+INLINE void put_word(uint8_t *to, uint64_t word)
 {
-  for (size_t i = 0; i < count; i++) weft_store_put(to + 4 * i, words[i], 4);
+  if (LITTLE) memcpy(to, &word, sizeof word);
+  else weft_store_put(to, word, 8);
+}
+
+INLINE void put_words(uint8_t *to, const uint32_t *words, size_t count)
+{
+  if (LITTLE) memcpy(to, words, 4 * count);
+  else for (size_t i = 0; i < count; i++) weft_store_put(to + 4 * i, words[i], 4);
+}
+
+/* The high parts, eight at a time, which seldom take more than 56 bits. Up to 8 bytes behind them are overwritten. */
+INLINE void put_high(const uint32_t *high, uint8_t *to)
+{
+  uint64_t word = 0; /* of which `bit` bits, at most 8, are not written yet */
+  uint32_t bit = 0;
+  for (int i = 0; i < WEFT_STORE_CHUNK; i += 8) {
+    uint32_t at = 0;
+    uint64_t ones = 0;
+#define PUT_ONE(k) \
+    at += high[i + (k)]; \
+    ones |= UINT64_C(1) << (at & 63); \
+    at++;
+    EIGHT(PUT_ONE, 0)
+    if (at < 56) {
+      word |= ones << bit;
+      put_word(to, word);
+      bit += at;
+      to += bit >> 3;
+      word >>= bit & 56;
+      bit &= 7;
+      continue;
+    }
+    for (int k = 0; k < 8; k++, bit++) {
+      for (bit += high[i + k]; bit >= 8; bit -= 8, word >>= 8) *to++ = (uint8_t) word;
+      word |= UINT64_C(1) << bit;
+    }
+  }
+  put_word(to, word);
+}
+
+#define CUT_WIDTH(w) case w: cut_chunk(x, w, words, high); break;
+
+/* One chunk: how many bytes its high parts take. */
+INLINE size_t pack_chunk(const uint32_t *x, uint8_t *width, uint8_t *bits)
+{
+  uint32_t words[WEFT_STORE_CHUNK], high[WEFT_STORE_CHUNK];
+  uint64_t sum;
+  const unsigned w = width_of(x, &sum);
+  switch (w) {
+    CUT_WIDTH(0) EIGHT(CUT_WIDTH, 1)
+    default: cut_chunk(x, w, words, high);
+  }
+  *width = (uint8_t) w;
+  put_words(bits, words, 4 * (size_t) w);
+  put_high(high, bits + 16 * w);
+  return (size_t) (sum + WEFT_STORE_CHUNK + 7) / 8;
+}
+
+static size_t pack_portable(const uint32_t *x, uint8_t *width, uint8_t *bits) { return pack_chunk(x, width, bits); }
+
+#if WEFT_SIMD_X86
+/* Every processor with AVX2 has these, too. */
+__attribute__((target("avx2,bmi,bmi2"))) static size_t pack_avx2(const uint32_t *x, uint8_t *width, uint8_t *bits)
+{
+  return pack_chunk(x, width, bits);
+}
+#endif
+
+weft_store_packer weft_store_pack_begin(uint8_t *out, size_t count)
+{
+  const size_t chunks = weft_store_chunks(count);
+  const weft_store_packer packer = { out, out + chunks, out + 2 * chunks };
+  return packer;
+}
+
+void weft_store_pack_next(weft_store_packer *packer, const uint32_t x[WEFT_STORE_CHUNK])
+{
+  size_t (*pack)(const uint32_t *, uint8_t *, uint8_t *) = pack_portable;
+#if WEFT_SIMD_X86
+  if (weft_simd_level() >= WEFT_SIMD_AVX2) pack = pack_avx2;
+#endif
+  const size_t high = pack(x, packer->widths, packer->bits);
+  packer->bits += 16 * (size_t) *packer->widths++ + high;
+  *packer->high++ = (uint8_t) high;
 }
 
 size_t weft_store_pack(const uint32_t *x, size_t count, uint8_t *out)
 {
-  const size_t chunks = weft_store_chunks(count);
-  uint8_t *bits = out + 2 * chunks;
-  uint32_t padded[WEFT_STORE_CHUNK], words[WEFT_STORE_CHUNK];
-  for (size_t k = 0; k < chunks; k++) {
-    const uint32_t *from = x + k * WEFT_STORE_CHUNK;
-    const size_t left = count - k * WEFT_STORE_CHUNK;
-    if (left < WEFT_STORE_CHUNK) {
-      memset(padded, 0, sizeof padded);
-      memcpy(padded, from, left * sizeof *padded);
-      from = padded;
-    }
-    uint64_t sum;
-    const unsigned w = width_of(from, &sum);
-    out[k] = (uint8_t) w;
-    if (w) pack_chunk(from, w, words);
-    put_words(bits, words, 4 * (size_t) w);
-    bits += 16 * w;
-    const size_t high = put_high(from, w, sum, bits);
-    out[chunks + k] = (uint8_t) high;
-    bits += high;
+  weft_store_packer packer = weft_store_pack_begin(out, count);
+  uint32_t padded[WEFT_STORE_CHUNK] = { 0 };
+  for (; count >= WEFT_STORE_CHUNK; count -= WEFT_STORE_CHUNK, x += WEFT_STORE_CHUNK) weft_store_pack_next(&packer, x);
+  if (count) {
+    memcpy(padded, x, count * sizeof *padded);
+    weft_store_pack_next(&packer, padded);
   }
-  return (size_t) (bits - out);
+  return (size_t) (packer.bits - out);
 }
 
 /* ---- unpacking ---- */
@@ -242,7 +313,6 @@ static void add_high(const uint8_t *from, size_t size, unsigned width, uint32_t 
   }
 }
 
-#define EIGHT(X, a) X(a) X(a + 1) X(a + 2) X(a + 3) X(a + 4) X(a + 5) X(a + 6) X(a + 7)
 #define ONE_WIDTH(w) case w: unpack_width(in, out, w); break;
 
 void weft_store_unpack(const weft_store_packed *packed, size_t chunk, uint32_t out[WEFT_STORE_CHUNK])

@@ -14,7 +14,7 @@
   R(C_weft_store_abandon, 1) \
   R(C_weft_store_resumed, 1) \
   R(C_weft_store_at_once, 1) \
-  R(C_weft_store_shared, 2) \
+  R(C_weft_store_shared, 3) \
   R(C_weft_store_h5, 4) \
   R(C_weft_store_h5_read, 5) \
   R(C_weft_store_blocks, 4) \

@@ -188,6 +188,7 @@ static weft_status encode_one(weft_ctx *ctx, size_t item, void *data)
   b->rows = x.rows;
   b->values = x.count;
   if (x.given.starts) {
+    if (x.given.raw) WEFT_TRY(weft_raw_fill(ctx, x.given.raw, x.count));
     WEFT_TRY(weft_store_encode_rows(ctx, &x.given, all->w->p, x.entry, &all->mem[item], &all->bytes[item], &b->bytes,
                                     &b->kind));
     if (all->bytes[item]) goto sum;

@@ -21,10 +21,15 @@ cell_files <- function(folder, m = some_counts(30, 8, 0.4)) {
 
 cell_hdf5_files <- function(m, at) {
   rows <- Matrix::t(m)
-  write <- function(name, parts, attributes = list()) {
+  # level: of deflation; 0: numbers lie one after another; NULL: as rhdf5 does it, which also shuffles them
+  write <- function(name, parts, attributes = list(), level = NULL) {
     file <- at(name)
     rhdf5::h5createFile(file)
     for (part in names(parts)) {
+      if (!is.null(level) && part %in% c("X/data", "X/indices")) {
+        rhdf5::h5createDataset(file, part, length(parts[[part]]), storage.mode = storage.mode(parts[[part]]),
+                               chunk = if (level > 0) 64, level = level, shuffle = FALSE)
+      }
       if (identical(parts[[part]], "group")) rhdf5::h5createGroup(file, part)
       else rhdf5::h5write(parts[[part]], file, part)
     }
@@ -47,6 +52,10 @@ cell_hdf5_files <- function(m, at) {
   columns <- c(index, list("column-order" = c("n", "kind")))
   c(write("csr.h5ad", c(compressed("X"), tables),
           list(X = list("encoding-type" = "csr_matrix", shape = dim(m)), obs = columns, var = index)),
+    write("whole.h5ad", c(compressed("X"), tables),
+          list(X = list("encoding-type" = "csr_matrix", shape = dim(m)), obs = columns, var = index), level = 0),
+    write("deflated.h5ad", c(compressed("X"), tables),
+          list(X = list("encoding-type" = "csr_matrix", shape = dim(m)), obs = columns, var = index), level = 5),
     write("csc.h5ad", c(compressed("X", m), tables),
           list(X = list("encoding-type" = "csc_matrix", shape = dim(m)), obs = columns, var = index)),
     write("dense.h5ad", c(list(X = t(as.matrix(m))), tables), list(obs = columns, var = index)),

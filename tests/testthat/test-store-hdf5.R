@@ -129,6 +129,95 @@ test_that("rows of any type, many blocks and long rows make the bytes that the s
   }
 })
 
+# The same with rows that lie in the file as `how` says: whole, one after another, or in chunks of 1,024 numbers, which
+# are plain, deflated, or shuffled and deflated.
+laid_out <- function(m, how, values = "H5T_NATIVE_FLOAT", indices = "H5T_NATIVE_INT32", envir = parent.frame()) {
+  file <- anndata_file(m, change = function(parts) parts[!names(parts) %in% c("X/data", "X/indices")], envir = envir)
+  put <- function(name, x, type) {
+    rhdf5::h5createDataset(file, name, length(x), H5type = type, chunk = if (how != "whole") 1024,
+                           level = if (how %in% c("deflated", "shuffled")) 4 else 0, shuffle = how == "shuffled")
+    rhdf5::h5write(if (grepl("64|UINT32", type)) as.double(x) else x, file, name)
+  }
+  rows <- Matrix::t(m)
+  put("X/data", rows@x, values)
+  put("X/indices", rows@i, indices)
+  rhdf5::h5closeAll()
+  file
+}
+
+# By which way a child hands over some of a file's rows: 5 numbers say where they lie, 2 that their chunks were handed
+# over, 1 that the child has read them.
+way_of <- function(file, from, count) {
+  shared <- .Call(weft:::C_weft_store_shared, 4096, 2, file)
+  way <- NULL
+  weft:::h5_stream(file, function(file, send) {
+    send(weft:::shared_pieces(file, "X", shared, c(1, 4096))(from, count)$how)
+  }, function(how) way <<- length(how))
+  way
+}
+
+test_that("however rows lie in the file, they make the same bytes, with any instructions and number of threads", {
+  many <- some_counts(700, 300, 0.2)
+  right <- unname(tools::md5sum(store_file(as_store(many, memory = 2^20))))
+  inflates <- startsWith(weft:::read_build()$inflating, "yes")
+  types <- c("NATIVE_INT8", "NATIVE_UINT8", "NATIVE_INT16", "NATIVE_UINT16", "NATIVE_INT32", "NATIVE_UINT32",
+             "NATIVE_INT64", "NATIVE_UINT64", "NATIVE_FLOAT", "NATIVE_DOUBLE", "STD_I32BE")
+  columns <- c(types[3:8], rep("NATIVE_INT64", 5)) # there are more than 255
+  for (how in c("whole", "chunks", "deflated", "shuffled")) {
+    for (k in seq_along(types)) {
+      file <- laid_out(many, how, paste0("H5T_", types[k]), paste0("H5T_", columns[k]))
+      sum <- unname(tools::md5sum(store_file(as_store(file, memory = 2^20))))
+      expect_identical(sum, right, label = paste(how, types[k]))
+    }
+    file <- laid_out(many, how)
+    if (weft:::can_fork()) {
+      expected <- c(whole = 5L, chunks = 1L)[how]
+      if (is.na(expected)) expected <- if (inflates) 2L else 1L
+      expect_identical(way_of(file, 1000, 3000), unname(expected))
+      expect_identical(way_of(laid_out(many, how, "H5T_IEEE_F32BE"), 1000, 3000), 1L) # not of this machine's order
+    }
+    for (level in simd_levels()) {
+      for (threads in 1:2) {
+        withr::local_options(weft.threads = threads)
+        sum <- with_simd_level(level, unname(tools::md5sum(store_file(as_store(file, memory = 2^20)))))
+        expect_identical(sum, right, label = paste(how, level, threads))
+      }
+    }
+  }
+})
+
+test_that("chunks that were damaged are errors, and so is what lies beyond a file's end", {
+  many <- some_counts(700, 300, 0.2)
+  right <- as.matrix(many)
+  file <- laid_out(many, "deflated")
+  whole <- bytes_of(file)
+  to <- withr::local_tempfile()
+  ends <- vapply(seq(0.3, 0.9, length.out = 30), function(part) {
+    at <- round(part * length(whole))
+    writeBin(replace(whole, at, xor(whole[at], as.raw(16))), file)
+    tryCatch(identical(as.matrix(weft_import(file, to, overwrite = TRUE, memory = 2^20)), right),
+             weft_error_input = function(e) NA)
+  }, NA)
+  expect_gt(sum(is.na(ends)), 20) # a chunk's checksum tells
+  expect_true(all(ends, na.rm = TRUE))
+
+  control <- weft:::run_control("cpu", NULL, FALSE, NULL, "Importing")
+  shared <- .Call(weft:::C_weft_store_shared, 4096, 2, laid_out(many, "whole"))
+  skip_if(is.null(shared))
+  blocks <- function(...) {
+    writer <- .Call(weft:::C_weft_store_begin, to, TRUE, 2, 5, 2^20, NULL, FALSE, control)
+    on.exit(.Call(weft:::C_weft_store_abandon, writer))
+    .Call(weft:::C_weft_store_blocks, writer, shared, list(list(0, c(0, 3, 3000), 1, c(...))), control)
+  }
+  expect_error(blocks(1, 4, 0, 8, 1e12), "beyond its end", class = "weft_error_input")
+  expect_error(blocks(1, 4, 2^52, 8, 0), "beyond its end", class = "weft_error_input")
+  for (wrong in list(c(4, -1, 8, 0), c(99, 0, 8, 0), c(4, 0, -1, 0), c(4, NaN, 8, 0))) {
+    expect_error(blocks(1, wrong), class = "weft_error_internal")
+  }
+  expect_error(blocks(3), class = "weft_error_internal")
+  expect_error(blocks(1, 1), class = "weft_error") # a slot in which there are no chunks
+})
+
 test_that("rows with zeros, with a place twice and in any order are put right", {
   rows <- Matrix::t(some_counts(600, 200, 0.2))
   columns <- rep(seq_len(600), diff(rows@p))
