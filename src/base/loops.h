@@ -1,5 +1,9 @@
 /* Loops that are to be vectorised whatever the optimisation level, in functions compiled for several instruction sets:
- * the loop's body is an always-inline function, and WEFT_VARIANTS makes one callable copy for each set. */
+ * the loop's body is an always-inline function, and WEFT_VARIANTS makes one callable copy for each set.
+ *
+ * Whatever a variant calls often must be INLINE too. gcc sees which registers a static function uses and leaves out
+ * VZEROUPPER before calling it; there and back, the processor then saves and restores the upper halves of vector
+ * registers, which takes longer than the function. */
 #pragma once
 
 #include "simd.h"

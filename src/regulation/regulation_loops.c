@@ -106,7 +106,7 @@ typedef struct {
   double before[WEFT_REGULATION_MOST_STEPS]; /* of the earlier directions, at this feature */
 } direction;
 
-static state state_in(char *room, size_t padded, size_t steps)
+INLINE state state_in(char *room, size_t padded, size_t steps)
 {
   state s;
   double *work = (double *) (void *) room;

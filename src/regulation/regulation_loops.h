@@ -34,7 +34,7 @@ typedef struct weft_regulation_half {
   double *sum;              /* of each feature's scores */
   double *variance;         /* kinds × padded, in the scale of regulation_step.h */
   double *least;            /* kinds × padded: weft_regulation_least() */
-  /* what features are screened by (regulation_select.c) */
+  /* what features are screened by (regulation_screen.c) */
   double *unit;             /* kinds × padded: one over the standard deviation, 0 of constants */
   float *slope, *offset;    /* of each feature: m and its sum, in its unit */
   float offset_most;        /* the greatest size of an offset */

@@ -112,7 +112,7 @@ INLINE exact follow(const screen *s, dot_product *dot, int kind, size_t j)
   return e;
 }
 
-static int barred(const screen *s, size_t j)
+INLINE int barred(const screen *s, size_t j)
 {
   if ((int64_t) j == s->own) return 1;
   for (size_t k = 0; k < s->count; k++) if (s->chosen[k].j == j) return 1;
@@ -131,7 +131,7 @@ INLINE void fetch_scores(const weft_regulation_half *h, size_t j)
 }
 
 /* Notes a feature that may be the best. Gains are in parts of the greatest favour. 0: there are too many. */
-static int suspect_one(screen *s, int kind, size_t j, double least, double greatest)
+INLINE int suspect_one(screen *s, int kind, size_t j, double least, double greatest)
 {
   if (least > s->reached) { s->reached = least; }
   if (s->reached * s->collect_share > s->collect) s->collect = s->reached * s->collect_share;
@@ -169,7 +169,7 @@ INLINE exact best_suspect(const screen *s, dot_product *dot, int *kind, size_t *
 }
 
 /* Puts a feature that may be chosen next among the watched, by its gain. */
-static void watch(screen *s, const suspect *one)
+INLINE void watch(screen *s, const suspect *one)
 {
   size_t at = s->watches;
   if (barred(s, (size_t) one->j)) return;
@@ -277,14 +277,14 @@ INLINE void bar_all(screen *s, int hinges)
   }
 }
 
-static int16_t in_parts(double x, double one)
+INLINE int16_t in_parts(double x, double one)
 {
   const double v = rint(x * one);
   return (int16_t) (v > 32767 ? 32767 : v < -32767 ? -32767 : v);
 }
 
 /* The test for the gains that are being collected. 0: nothing can be told apart. */
-static int set_test(const screen *s, test *t)
+INLINE int set_test(const screen *s, test *t)
 {
   const double limit = s->collect / (s->unit * s->unit);
   const int hinges = s->h->hinges;
