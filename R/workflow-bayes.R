@@ -125,18 +125,19 @@ bayes_genes <- function(q, genes, network, ranking) {
 }
 
 # Of these genes those with the most edges, in either direction, and among equals those with the most weight, in the
-# order of columns. A directed network has a row for each regulator and a column for each target.
+# order of columns. A directed network has a row for each regulator and a column for each target. Nothing copies the
+# network, which may be most of the memory.
 most_joined <- function(network, genes, count) {
-  w <- as.matrix(network)
   at <- function(sums, names) { # zero for a gene that is not there
     sums <- sums[match(genes, names)]
     ifelse(is.na(sums), 0, sums)
   }
-  weight <- at(rowSums(w, na.rm = TRUE), rownames(w)) + at(colSums(w, na.rm = TRUE), colnames(w))
+  weight <- at(base::rowSums(network, na.rm = TRUE), rownames(network)) +
+    at(base::colSums(network, na.rm = TRUE), colnames(network))
   edges <- if (is_directed(network)) {
     ends <- as.data.frame(network)
     tabulate(match(c(ends$regulator, ends$target), genes), length(genes))
-  } else at(rowSums(w > 0, na.rm = TRUE), rownames(w))
+  } else at(network_degree(network), colnames(network))
   genes[sort(order(-edges, -weight, seq_along(genes))[seq_len(min(count, length(genes)))])]
 }
 
