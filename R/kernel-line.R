@@ -3,15 +3,15 @@
 # Whether sums can be taken so: points in one dimension, and a kernel that moments are enough for.
 has_line <- function(kernel, d) d == 1L && kernel != "polynomial" && of_sheet(kernel, "line")
 
-# Whether they pay. Sorting and cells take some hundred nanoseconds per point and query, a pair about one; cells alone,
-# which do for few queries of a Gaussian kernel within a tolerance, a tenth of that per point. For many queries of that
-# kernel a mesh takes less.
+# Whether they pay. Sorting and cells take some hundred nanoseconds per point and query, a pair about half of one; cells
+# alone, which do for few queries of a Gaussian kernel within a tolerance, a tenth of that per point. For many queries of
+# that kernel a mesh takes less.
 line_pays <- function(problem) {
   n <- as.double(nrow(problem$reference))
   nq <- as.double(nrow(problem$query))
   scattered <- problem$kernel == "gaussian" && !problem$leave_one_out && problem$rel_error >= 1e-6 && n >= 64 * nq
   has_line(problem$kernel, ncol(problem$reference)) && is.null(problem$bandwidth$scale) && problem$backend != "cuda" &&
-    n * nq > (if (scattered) 30 else 450) * n + 450 * nq
+    n * nq > (if (scattered) 30 else 700) * n + 700 * nq
 }
 
 # A plan for a mesh where that takes less than half of what a line would, else NULL.
