@@ -170,9 +170,11 @@ cross_validation <- function(x, most, folds, center, scale) {
     if (anyNA(base)) next
     errors[1L] <- errors[1L] + sum((x[out] - base[col(x)[out]])^2)
     cells <- NULL
+    source <- dense_source(left)
+    moments <- column_moments(source, NULL, control)
     for (k in seq_len(most)) {
       job <- list(k = k, tol = 1e-4, fall = 1e-4, max_iter = 200, block = 0L, key = random_key(1))
-      found <- em_fit(dense_source(left), cells, job, settings, control)
+      found <- em_fit(source, moments, cells, job, settings, control)
       cells <- found$cells
       steps <- steps + found$steps
       errors[k + 1L] <- errors[k + 1L] + sum((x[out] - cells)^2)

@@ -181,28 +181,26 @@ check_center <- function(x, p, arg) {
                       if (arg == "scale") "positive" else "finite"), x = paste0("It is ", describe(x), "."))
 }
 
-# The form in which the native code sees X: (x - center) * factor * row. A power of two brings the whole near 1, so that
-# squares neither overflow nor vanish: what comes back is multiplied by 2^exponent. `scale` holds the columns' weights
-# too, so that (x - center) / scale is what loadings belong to. `total`: rows, or the sum of their weights.
+# The form in which the native code sees X: (x - center) * factor * row; see weft_pca_made in src/pca/pca.h. `scale`
+# holds the columns' weights too, so that (x - center) / scale is what loadings belong to. `total`: rows, or the sum of
+# their weights.
 pca_form <- function(moments, center, scale, weights, col_weights, total) {
-  about <- if (isTRUE(center)) moments$mean else if (isFALSE(center)) numeric(length(moments$mean)) else center
-  norm <- hypotenuse(moments$norm, sqrt(moments$weight) * (moments$mean - about))
-  if (isTRUE(center)) norm <- moments$norm
-  divide <- if (isFALSE(scale)) rep(1, length(norm)) else if (isTRUE(scale)) norm / sqrt(pmax(1, moments$weight - 1))
-    else scale
-  constant <- divide == 0 # of use with scale = TRUE alone
-  if (isTRUE(scale)) divide[constant] <- 1
-  if (!is.null(col_weights)) divide <- divide / sqrt(col_weights)
-  size <- norm / divide
-  largest <- max(size)
-  exponent <- if (largest > 0) floor(log2(largest)) else 0
-  factor <- ifelse(size > 0, 2^-exponent / divide, 0)
+  as_form(.Call(C_weft_pca_form, moments[c("mean", "norm", "weight")], pca_scaling(center, scale, col_weights)),
+          center, scale, weights, col_weights, total)
+}
+
+pca_scaling <- function(center, scale, col_weights) {
+  list(centred = isTRUE(center), scaled = isTRUE(scale), center = if (is.numeric(center)) center,
+       scale = if (is.numeric(scale)) scale, weights = col_weights)
+}
+
+as_form <- function(made, center, scale, weights, col_weights, total) {
   list(
-    native = list(center = about, factor = factor, row = if (!is.null(weights)) sqrt(weights),
+    native = list(center = made$center, factor = made$factor, row = if (!is.null(weights)) sqrt(weights),
                   single = FALSE, own = FALSE),
-    center = if (isFALSE(center)) FALSE else about,
-    scale = if (isFALSE(scale) && is.null(col_weights)) FALSE else divide,
-    exponent = exponent, total = sum((size * 2^-exponent)^2), df = max(1, total - 1), constant = constant
+    center = if (isFALSE(center)) FALSE else made$center,
+    scale = if (isFALSE(scale) && is.null(col_weights)) FALSE else made$divide,
+    exponent = made$exponent, total = made$total, df = max(1, total - 1), constant = made$constant
   )
 }
 

@@ -22,9 +22,10 @@
 #'   warning; their vectors are orthonormal.
 #'
 #' @section Missing values: `"nipals"` and `"gs"` regress on the observed values. That is not the least-squares fit;
-#'   `na = "em"` is: missing cells are replaced by their fit and means are estimated again, until neither changes. All
-#'   of these run on either back end; on a device the matrix has to fit into its memory. Rows and columns without any
-#'   value are an error.
+#'   `na = "em"` is: missing cells are replaced by their fit and means are estimated again, until neither changes. Such
+#'   steps are few, because the cells are extrapolated from several of them (Anderson 1965); the squares of what is
+#'   observed decrease all the same. All of these run on either back end; on a device the matrix has to fit into its
+#'   memory. Rows and columns without any value are an error.
 #'
 #' @section Over ranks: With `distributed = TRUE`, every rank calls with its own rows, in the order of the ranks, and
 #'   their `weights`; the columns and all other arguments are the same. Sums over rows are added up over the ranks, so
@@ -290,6 +291,7 @@ unweighted_scores <- function(scores, run, source, weights) {
   if (!source$kind %in% c("dense", "sparse")) {
     abort_input("`weights` of 0 need a matrix in memory.", i = "Leave these rows out and use `predict()` on them.")
   }
+  if (!is.null(run$cells)) source$data[is.na(source$data)] <- run$cells
   x <- if (source$kind == "dense") source$data[none, , drop = FALSE]
     else as.matrix(do.call(rbind, source$data)[none, , drop = FALSE])
   native <- run$form$native

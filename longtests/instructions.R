@@ -29,6 +29,7 @@ kernels <- function() {
   many_levels <- as.data.frame(draw(1000, 20, 30L))
   plane <- matrix(stats::rnorm(4000), ncol = 2)
   space <- matrix(stats::rnorm(3000), ncol = 3)
+  gaps <- replace(numbers, seq(7, 6000, 31), NA)
   sparse <- Matrix::sparseMatrix(rep(1:400, 4), rep(1:200, 8), x = stats::rexp(1600), dims = c(400, 200))
   list(
     "mi_rank" = function() mi_rank(two, class),
@@ -53,6 +54,8 @@ kernels <- function() {
     "kde, plug-in" = function() kde(numbers[, 1], "plugin"),
     "kde, lscv" = function() kde(as.vector(numbers), "lscv"),
     "kde, lscv of a plane" = function() kde(plane, "lscv"),
+    "pca, gram" = function() pca(wide, 5, method = "gram", seed = 1),
+    "pca, em" = function() pca(gaps, 2, na = "em", seed = 1),
     "pca, sparse" = function() pca(sparse, 5, method = "krylov", seed = 1),
     "irm" = function() irm(links, chains = 1, sweeps = 15, seed = 1),
     "regulation" = function() regulation(numbers[, 1:10], steps = 2, resamples = 4, seed = 1),

@@ -15,6 +15,8 @@
 #define HEIGHT 192  /* a multiple of all strip heights */
 #define WIDTH 1024  /* a multiple of all strip widths */
 #define MOST_TILE 192
+#define AHEAD 4     /* columns */
+#define STRIPS 16   /* of B packed at once, at most */
 #define SERIAL_FLOPS 2e7 /* below it, waking threads costs more than they save, on a busy machine much more */
 
 #if defined(__GNUC__)
@@ -118,6 +120,7 @@ static void pack_block(const weft_view *v, size_t i, size_t count, size_t high, 
   for (size_t d = 0; d < depth; d++) {
     const double *x = (const double *) v->x + i + (k + d) * v->ld;
     const double c = v->center ? v->center[k + d] : 0, f = v->factor ? v->factor[k + d] : 1;
+    const double *ahead = d + AHEAD < depth ? x + AHEAD * v->ld : x; /* a run that the processor does not foresee */
     double *to = out + d * high;
     if (v->single || v->row) {
       for (size_t r = 0; r < count; r++) to[r / high * strip + r % high] = entry(v, i + r, k + d);
@@ -127,6 +130,7 @@ static void pack_block(const weft_view *v, size_t i, size_t count, size_t high, 
       const size_t rows = count - r < high ? count - r : high;
       size_t l = 0;
 #if defined(__GNUC__)
+      for (size_t line = 0; line < rows; line += 8) __builtin_prefetch(ahead + r + line);
       for (; l + 4 <= rows; l += 4) *(four *) (to + l) = (*(const four *) (x + r + l) - c) * f;
 #endif
       for (; l < rows; l++) to[l] = (x[r + l] - c) * f;
@@ -244,6 +248,8 @@ weft_status weft_product(weft_ctx *ctx, size_t m, size_t n, size_t k, double alp
   WEFT_TAKE(packed_b, &mem, width * deep);
   for (size_t jc = 0; jc < n; jc += width) {
     const size_t cols = least(width, n - jc);
+    /* what a thread packs at once: a longer run of each column, of which a strip's part is hardly a line of cache */
+    const size_t strips = least(STRIPS * wide, round_up((cols + (size_t) threads - 1) / (size_t) threads, wide));
     for (size_t kc = 0; kc < k; kc += deep) {
       const size_t depth = least(deep, k - kc);
       const target t = { NULL, alpha, kc ? 1 : beta, NULL, ldc };
@@ -252,9 +258,9 @@ weft_status weft_product(weft_ctx *ctx, size_t m, size_t n, size_t k, double alp
       {
         double *own = packed_a + (size_t) WEFT_THREAD() * height * deep;
         WEFT_FOR(static)
-        for (int64_t s = 0; s < (int64_t) ((cols + wide - 1) / wide); s++) {
-          const size_t j = (size_t) s * wide;
-          pack_block(&bt, jc + j, least(wide, cols - j), wide, kc, depth, packed_b + j * depth);
+        for (int64_t s = 0; s < (int64_t) ((cols + strips - 1) / strips); s++) {
+          const size_t j = (size_t) s * strips;
+          pack_block(&bt, jc + j, least(strips, cols - j), wide, kc, depth, packed_b + j * depth);
         }
         WEFT_FOR(dynamic)
         for (int64_t s = 0; s < (int64_t) blocks; s++) {

@@ -66,6 +66,23 @@ typedef struct weft_pca_moments {
   double *infinite; /* how many are infinite */
 } weft_pca_moments;
 
+/* What the user wants of it; `weights` of columns, or NULL. */
+typedef struct weft_pca_scaling {
+  int centred, scaled;          /* by the moments */
+  const double *center, *scale; /* p each, instead; or NULL */
+  const double *weights;
+} weft_pca_scaling;
+
+/* A power of two brings the whole near 1, so that squares neither overflow nor vanish: what comes back is multiplied
+ * by 2^exponent. (data - center) / divide is what loadings belong to. */
+typedef struct weft_pca_made {
+  double *center, *factor, *divide;
+  int *constant; /* without a standard deviation, by which `scaled` divides */
+  double exponent, total; /* the sum of the squares of X */
+} weft_pca_made;
+
+void weft_pca_form_of(size_t p, const weft_pca_moments *of, const weft_pca_scaling *by, weft_pca_made *out);
+
 typedef struct weft_pca_space weft_pca_space;
 
 /* Pointers called `s_` are in the space's memory (host or device), the others on the host. All matrices are column
@@ -162,6 +179,23 @@ weft_status weft_pca_spread(weft_ctx *ctx, const weft_pca_ops *ops, const weft_p
 /* NIPALS and GS-PCA over what is observed (NaN elsewhere) in a dense matrix; form->own is set. */
 weft_status weft_pca_missing(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data,
                              const weft_pca_form *form, const weft_pca_job *job, weft_pca_result *out);
+
+/* The least-squares fit of what is observed, by EM; pca_em.c. */
+typedef struct weft_pca_em {
+  const double *x;             /* n × p, NaN where nothing is observed: `gaps` cells */
+  size_t n, p, gaps;
+  const double *first;         /* what the gaps are filled with to begin with, column by column */
+  const double *spread;        /* p: what a cell's change is compared with */
+  const double *weights, *row; /* of rows, and their square roots; or NULL */
+  weft_pca_scaling scaling;
+  double fall;         /* ends when the squares of what is observed fall by at most this share of themselves; or -1 */
+  double *cells;       /* out: the gaps' fits */
+  weft_pca_made *made; /* out: of the matrix that was decomposed last */
+} weft_pca_em;
+
+/* job->tol: the largest change of a cell. */
+weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_em *em, const weft_pca_job *job,
+                           weft_pca_result *out);
 
 #ifdef __cplusplus
 }

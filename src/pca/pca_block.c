@@ -386,7 +386,7 @@ static weft_status iterate(engine *e, size_t b, int *left)
   const weft_pca_job *job = run->job;
   const size_t k = job->k;
   const double tol = fmax(0.1 * job->tol, 3e-14);
-  size_t since = 0, look = most(2, 32 / b), blocks = 0;
+  size_t since = 0, look = job->start ? 1 : most(2, 32 / b), blocks = 0; /* a guess may do by itself */
   double before = 0, found = -1, to_go;
   for (;;) {
     const int last = e->size + e->next >= run->near || blocks + 1 >= job->most;
@@ -541,7 +541,8 @@ weft_status weft_pca_block(weft_pca_run *run)
 {
   weft_status st = WEFT_OK;
   const size_t k = run->job->k, near = run->near, b = choose_block(run);
-  const int small = 3 * k >= near || near <= 2 * PANEL;
+  const int begun = run->job->start || run->job->method == WEFT_PCA_GRAM; /* less remains than from a random block */
+  const int small = 3 * k >= near || near <= (begun ? PANEL / 2 : 2 * PANEL);
   size_t lanczos;
   int squares = !run->job->choose || run->ops->squares(run->space, near), gram, whole;
   engine e;

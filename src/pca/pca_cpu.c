@@ -10,6 +10,7 @@
 #include "../base/product.h"
 #include "pca.h"
 #include "pca_gram_sparse.h"
+#include "pca_moments.h"
 #include "pca_observed.h"
 #include "pca_small.h"
 #include "pca_sparse.h"
@@ -25,122 +26,6 @@ struct weft_pca_space {
   weft_pca_tiles *tiles; /* of sparse panels that stay, from the second product on; NULL where there is no room */
   int products;
 };
-
-/* ---- moments ---- */
-
-/* What a column's values in one panel amount to; `norm` is about their own mean. */
-typedef struct { double weight, mean, norm, least, greatest, missing, infinite; } part;
-
-/* Zeros that a sparse column does not store have a total weight of `zeros`. Sums are taken of values divided by a power
- * of two near the largest, so that nothing overflows or vanishes. */
-static part part_of(const double *x, const int32_t *rows, size_t count, const double *weights, double zeros)
-{
-  part a = { 0, 0, 0, INFINITY, -INFINITY, 0, 0 };
-  double largest = 0, sum = 0, square = 0, unit;
-  int exponent = 0;
-  for (size_t i = 0; i < count; i++) {
-    const double w = weights ? weights[rows ? (size_t) rows[i] : i] : 1;
-    if (isnan(x[i])) { a.missing++; continue; }
-    if (isinf(x[i])) { a.infinite++; continue; }
-    if (w == 0) continue;
-    a.weight += w;
-    if (x[i] < a.least) a.least = x[i];
-    if (x[i] > a.greatest) a.greatest = x[i];
-  }
-  if (zeros > 0) { a.weight += zeros; a.least = fmin(a.least, 0); a.greatest = fmax(a.greatest, 0); }
-  if (a.weight == 0) return a;
-  largest = fmax(fabs(a.least), fabs(a.greatest));
-  if (a.least == a.greatest) { a.mean = a.least; return a; }
-  frexp(largest, &exponent);
-  unit = ldexp(1, exponent < -1000 ? 1000 : -exponent);
-  for (size_t i = 0; i < count; i++)
-    if (isfinite(x[i])) sum += (weights ? weights[rows ? (size_t) rows[i] : i] : 1) * (x[i] * unit);
-  const double mean = sum / a.weight;
-  for (size_t i = 0; i < count; i++) {
-    const double d = x[i] * unit - mean;
-    if (isfinite(x[i])) square += (weights ? weights[rows ? (size_t) rows[i] : i] : 1) * d * d;
-  }
-  square += zeros * mean * mean;
-  a.mean = mean / unit;
-  a.norm = sqrt(square) / unit;
-  return a;
-}
-
-static part merge(part a, part b)
-{
-  part c;
-  if (a.weight == 0 || b.weight == 0) {
-    c = a.weight == 0 ? b : a;
-  } else {
-    const double all = a.weight + b.weight;
-    c.weight = all;
-    c.mean = a.mean * (a.weight / all) + b.mean * (b.weight / all);
-    c.norm = hypot(hypot(a.norm, b.norm), sqrt(a.weight * (b.weight / all)) * (b.mean - a.mean));
-    c.least = fmin(a.least, b.least);
-    c.greatest = fmax(a.greatest, b.greatest);
-    if (c.least == c.greatest) { c.mean = c.least; c.norm = 0; }
-  }
-  c.missing = a.missing + b.missing;
-  c.infinite = a.infinite + b.infinite;
-  return c;
-}
-
-static weft_status moments(weft_ctx *ctx, const weft_pca_data *data, const double *weights, const weft_pca_moments *out)
-{
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  weft_pca_panel x;
-  part *parts;
-  WEFT_TAKE0(parts, &mem, data->p);
-  for (size_t t = 0; t < data->panels; t++) {
-    double total = 0;
-    WEFT_TRY(data->fetch(ctx, data->source, t, &x));
-    const double *w = weights ? weights + x.row : NULL;
-    for (size_t i = 0; i < x.n; i++) total += w ? w[i] : 1;
-    for (size_t first = 0; first < x.p; first += 4096) { /* between polls */
-      const size_t last = first + 4096 < x.p ? first + 4096 : x.p;
-      WEFT_TRY(weft_poll(ctx, 0, 0));
-      const double cells = x.dense ? (double) x.n * (double) (last - first) : x.starts[last] - x.starts[first];
-      WEFT_PARALLEL_FOR(weft_pca_threads_for_cells(ctx, cells), static)
-      for (int64_t j = (int64_t) first; j < (int64_t) last; j++) {
-        part *p = &parts[x.column + (size_t) j];
-        if (x.dense) {
-          *p = merge(*p, part_of(x.dense + (size_t) j * x.ld, NULL, x.n, w, 0));
-        } else {
-          const int32_t *rows = x.rows + x.starts[j];
-          const size_t stored = (size_t) (x.starts[j + 1] - x.starts[j]);
-          double zeros = stored == x.n ? 0 : total;
-          if (stored < x.n) for (size_t i = 0; i < stored; i++) zeros -= w ? w[rows[i]] : 1;
-          *p = merge(*p, part_of(x.values + x.starts[j], rows, stored, w, zeros > 0 ? zeros : 0));
-        }
-      }
-    }
-  }
-  for (size_t j = 0; j < data->p; j++) {
-    out->mean[j] = parts[j].mean;
-    out->norm[j] = parts[j].norm;
-    out->weight[j] = parts[j].weight;
-    out->missing[j] = parts[j].missing;
-    out->infinite[j] = parts[j].infinite;
-  }
-done:
-  weft_arena_end(&mem);
-  return st;
-}
-
-static weft_status seen(weft_ctx *ctx, const weft_pca_data *data, double *out)
-{
-  weft_status st = WEFT_OK;
-  weft_pca_panel x;
-  memset(out, 0, data->n * sizeof *out);
-  WEFT_TRY(data->fetch(ctx, data->source, 0, &x));
-  for (size_t j = 0; j < x.p; j++) {
-    if (j % 1024 == 0) WEFT_TRY(weft_poll(ctx, 0, 0));
-    for (size_t i = 0; i < x.n; i++) out[i] += !isnan(x.dense[i + j * x.ld]);
-  }
-done:
-  return st;
-}
 
 /* ---- memory ---- */
 
@@ -217,7 +102,7 @@ static weft_status join(weft_pca_space *s, double *x, size_t count) { return wef
 
 /* ---- products ---- */
 
-#define TILED_VALUES 1e6 /* fewer stay in cache as they are */
+#define TILED_VALUES 1e5 /* fewer stay in cache as they are */
 #define LEAST_TILED 3    /* vectors, which are made up to a multiple of 4 */
 
 /* The first product may be the last; further ones are worth tiles, a copy of 10 bytes per value. */
@@ -248,10 +133,11 @@ done:
 /* to[i b + j] = from[i + j rows] times[i] for vectors that are given, 0 for others */
 static void by_rows(double *to, const double *from, size_t rows, size_t given, size_t b, const double *times)
 {
-  for (size_t i = 0; given < b && i < rows; i++)
+  for (size_t i = 0; i < rows; i++) {
+    const double by = times ? times[i] : 1;
+    for (size_t j = 0; j < given; j++) to[i * b + j] = from[i + j * rows] * by;
     for (size_t j = given; j < b; j++) to[i * b + j] = 0;
-  for (size_t j = 0; j < given; j++)
-    for (size_t i = 0; i < rows; i++) to[i * b + j] = from[i + j * rows] * (times ? times[i] : 1);
+  }
 }
 
 static weft_status sparse_product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out)
@@ -282,11 +168,11 @@ static weft_status sparse_product(weft_pca_space *s, int transposed, const doubl
     else st = weft_pca_sparse_times(ctx, &x, from_here, b, to_here);
     if (st != WEFT_OK) goto done;
   }
-  for (size_t j = 0; j < given; j++)
-    for (size_t i = 0; i < to; i++) {
-      const double centred = sums[i * b + j] - shift[j] * (transposed ? form->center[i] : 1);
-      out[i + j * to] = centred * (transposed ? form->factor[i] : form->row ? form->row[i] : 1);
-    }
+  for (size_t i = 0; i < to; i++) {
+    const double off = transposed ? form->center[i] : 1;
+    const double by = transposed ? form->factor[i] : form->row ? form->row[i] : 1;
+    for (size_t j = 0; j < given; j++) out[i + j * to] = (sums[i * b + j] - shift[j] * off) * by;
+  }
 done:
   weft_arena_end(&mem);
   return st;
@@ -538,6 +424,7 @@ static weft_status deflate(weft_pca_space *s, const double *t, const double *loa
 }
 
 const weft_pca_ops weft_pca_cpu = {
-  moments, seen, open_space, close_space, take, drop, move, move, move, draw, product, twice, gemm, squares, square,
+  weft_pca_moments_cpu, weft_pca_seen_cpu, open_space, close_space, take, drop, move, move, move, draw, product, twice,
+  gemm, squares, square,
   by_square, shift, eigen, step, refine, join, observed, observed_loads, observed_scores, deflate
 };

@@ -298,6 +298,90 @@ SEXP C_weft_pca(SEXP source, SEXP form, SEXP job_list, SEXP control)
   return out;
 }
 
+/* ---- the form of X, and what is fitted to observed values ---- */
+
+static weft_pca_scaling scaling_of(SEXP list, size_t p)
+{
+  weft_record given = weft_record_open(list, "scaling");
+  const weft_pca_scaling s = { .centred = weft_record_flag(&given, "centred"),
+                               .scaled = weft_record_flag(&given, "scaled"),
+                               .center = weft_record_doubles_or_null(&given, "center", (double) p),
+                               .scale = weft_record_doubles_or_null(&given, "scale", (double) p),
+                               .weights = weft_record_doubles_or_null(&given, "weights", (double) p) };
+  weft_record_close(&given);
+  return s;
+}
+
+static SEXP new_made(size_t p, weft_pca_made *to)
+{
+  SEXP out = PROTECT(WEFT_NAMED_LIST("center", "factor", "divide", "constant", "exponent", "total"));
+  const weft_pca_made made = {
+    .center = REAL(weft_result_put(out, "center", Rf_allocVector(REALSXP, (R_xlen_t) p))),
+    .factor = REAL(weft_result_put(out, "factor", Rf_allocVector(REALSXP, (R_xlen_t) p))),
+    .divide = REAL(weft_result_put(out, "divide", Rf_allocVector(REALSXP, (R_xlen_t) p))),
+    .constant = LOGICAL(weft_result_put(out, "constant", Rf_allocVector(LGLSXP, (R_xlen_t) p)))
+  };
+  *to = made;
+  UNPROTECT(1);
+  return out;
+}
+
+static SEXP finish_made(SEXP out, const weft_pca_made *made)
+{
+  weft_result_put(out, "exponent", Rf_ScalarReal(made->exponent));
+  weft_result_put(out, "total", Rf_ScalarReal(made->total));
+  return out;
+}
+
+/* moments: mean, norm, weight. */
+SEXP C_weft_pca_form(SEXP moments, SEXP scaling)
+{
+  const size_t p = (size_t) Rf_xlength(weft_glue_element(moments, "mean"));
+  weft_record given = weft_record_open(moments, "moments");
+  const weft_pca_moments of = { .mean = (double *) weft_record_doubles(&given, "mean", (double) p),
+                                .norm = (double *) weft_record_doubles(&given, "norm", (double) p),
+                                .weight = (double *) weft_record_doubles(&given, "weight", (double) p) };
+  weft_record_close(&given);
+  const weft_pca_scaling by = scaling_of(scaling, p);
+  weft_pca_made made;
+  SEXP out = PROTECT(new_made(p, &made));
+  weft_pca_form_of(p, &of, &by, &made);
+  UNPROTECT(1);
+  return finish_made(out, &made);
+}
+
+typedef struct { weft_pca_em em; weft_pca_job job; weft_pca_result out; } em_job;
+WEFT_WORK(run_em, em_job, weft_pca_by_em(ctx, backend->pca, &job->em, &job->job, &job->out))
+
+/* x: a double matrix with NaN. em: first, spread, weights, row, fall as in weft_pca_em. The decomposition, with `made`
+ * and `cells`. */
+SEXP C_weft_pca_em(SEXP x, SEXP em, SEXP scaling, SEXP job_list, SEXP control)
+{
+  const size_t n = (size_t) Rf_nrows(x), p = (size_t) Rf_ncols(x);
+  SEXP first = weft_glue_element(em, "first");
+  em_job job = { .em = { .x = REAL_RO(x), .n = n, .p = p, .gaps = (size_t) Rf_xlength(first) } };
+  weft_pca_made made;
+  weft_record given = weft_record_open(em, "em");
+  job.em.first = weft_record_doubles(&given, "first", WEFT_ANY_LENGTH);
+  job.em.spread = weft_record_doubles(&given, "spread", (double) p);
+  job.em.weights = weft_record_doubles_or_null(&given, "weights", (double) n);
+  job.em.row = weft_record_doubles_or_null(&given, "row", (double) n);
+  job.em.fall = weft_record_number(&given, "fall");
+  weft_record_close(&given);
+  job.em.scaling = scaling_of(scaling, p);
+  job.job = job_of(job_list, p);
+  job.em.made = &made;
+  SEXP out = PROTECT(WEFT_NAMED_LIST("run", "made", "cells"));
+  SEXP run = weft_result_put(out, "run", new_result(n, p, job.job.k, &job.out));
+  SEXP form = weft_result_put(out, "made", new_made(p, &made));
+  job.em.cells = REAL(weft_result_put(out, "cells", Rf_allocVector(REALSXP, Rf_xlength(first))));
+  weft_glue_run(control, run_em, &job);
+  finish_result(run, &job.out);
+  finish_made(form, &made);
+  UNPROTECT(1);
+  return out;
+}
+
 /* ---- what a result is made of ---- */
 
 typedef struct { const double *u, *d; double power, *out; size_t n, k; } scores_job;

@@ -4,5 +4,7 @@
   R(C_weft_pca_seen, 2) \
   R(C_weft_pca_null, 3) \
   R(C_weft_pca, 4) \
+  R(C_weft_pca_form, 2) \
+  R(C_weft_pca_em, 5) \
   R(C_weft_pca_scores, 4) \
   R(C_weft_pca_cross, 2)

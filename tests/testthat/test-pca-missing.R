@@ -39,7 +39,7 @@ plain_em <- function(x, k, times = 3000) {
     x[gaps] <- fit[gaps]
     if (change < 1e-12) break
   }
-  fit
+  list(fit = fit, steps = i)
 }
 
 test_that("EM is the least-squares fit, and recovers what NIPALS does not", {
@@ -49,12 +49,59 @@ test_that("EM is the least-squares fit, and recovers what NIPALS does not", {
   gaps <- sample(length(x), 240)
   x[gaps] <- NA
   fit <- pca(x, 3, na = "em", tol = 1e-11, seed = 1)
-  expect_equal(unname(fitted(fit)), plain_em(x, 3), tolerance = 1e-8)
+  expect_equal(unname(fitted(fit)), plain_em(x, 3)$fit, tolerance = 1e-8)
   error <- function(fit) sqrt(mean((fitted(fit) - truth)[gaps]^2))
   nipals <- pca(x, 3, method = "nipals", seed = 1)
   expect_lt(error(fit), 0.1)
   expect_lt(error(fit), error(nipals))
   expect_identical(fit$method, "em")
+})
+
+test_that("accelerated EM ends where plain steps end, after a fraction of them", {
+  set.seed(26)
+  sets <- list(arrests = scale(datasets::USArrests), swiss = scale(datasets::swiss), economy = scale(datasets::longley),
+               noise = matrix(rnorm(40 * 25), 40), wide = outer(rnorm(20), rnorm(150)) + matrix(rnorm(20 * 150), 20))
+  for (name in names(sets)) {
+    x <- unname(sets[[name]])
+    x[sample(length(x), length(x) / 10)] <- NA
+    fit <- pca(x, 2, na = "em", tol = 1e-10, seed = 1)
+    plain <- plain_em(x, 2, 20000)
+    expect_true(all(fit$converged), info = name)
+    expect_equal(unname(fitted(fit)), plain$fit, tolerance = 1e-7, info = name)
+    expect_lt(fit$iterations[1], plain$steps / 2)
+  }
+})
+
+test_that("EM with weights and standard deviations stands still under one more step", {
+  set.seed(27)
+  x <- outer(rnorm(50), rnorm(8)) * 3 + matrix(rnorm(400), 50) %*% diag(10^seq(-0.3, 0.3, length.out = 8))
+  x[sample(400, 40)] <- NA
+  w <- runif(50, 0.5, 3)
+  for (scale in c(TRUE, FALSE)) {
+    fit <- pca(x, 2, na = "em", weights = w, scale = scale, tol = 1e-10, seed = 1)
+    filled <- replace(x, is.na(x), fitted(fit)[is.na(x)])
+    center <- colSums(w * filled) / sum(w)
+    divide <- if (scale) sqrt(colSums(w * sweep(filled, 2, center)^2) / (sum(w) - 1)) else rep(1, 8)
+    s <- svd(sqrt(w) * sweep(sweep(filled, 2, center), 2, divide, "/"), 2, 2)
+    again <- sweep(sweep(s$u %*% (s$d[1:2] * t(s$v)) / sqrt(w), 2, divide, "*"), 2, center, "+")
+    change <- sweep(abs(again - unname(fitted(fit))), 2, divide, "/")
+    expect_lt(max(change[is.na(x)]) / (if (scale) 1 else max(abs(x), na.rm = TRUE)), 1e-7)
+    expect_equal(fit$d, s$d[1:2], tolerance = 1e-7)
+  }
+})
+
+test_that("gaps in a row of weight 0 change nothing but its own scores", {
+  set.seed(28)
+  x <- outer(rnorm(30), rnorm(6)) + 0.3 * matrix(rnorm(180), 30)
+  x[cbind(c(3, 3, 9, 14), c(2, 5, 1, 4))] <- NA
+  w <- replace(rep(1, 30), 3, 0)
+  fit <- pca(x, 2, na = "em", weights = w, tol = 1e-10, seed = 1)
+  without <- pca(x[-3, ], 2, na = "em", weights = w[-3], tol = 1e-10, seed = 1)
+  expect_equal(fit$rotation, without$rotation, tolerance = 1e-8)
+  expect_equal(unname(fit$x[-3, ]), unname(without$x), tolerance = 1e-8)
+  seen <- !is.na(x[3, ]) # the least squares of what is observed
+  expect_equal(unname(fit$x[3, ]), unname(qr.coef(qr(fit$rotation[seen, ]), (x[3, ] - fit$center)[seen])),
+               tolerance = 1e-7)
 })
 
 test_that("complete data give the same with and without the machinery of gaps", {
@@ -109,6 +156,8 @@ test_that("large enough for several threads, they change nothing", {
   x[sample(length(x), 1e5)] <- NA
   one <- suppressWarnings(pca(x, 1, method = "nipals", max_iter = 5, seed = 1, threads = 1))
   expect_identical(suppressWarnings(pca(x, 1, method = "nipals", max_iter = 5, seed = 1, threads = 2))$x, one$x)
+  em <- function(threads) suppressWarnings(pca(x, 2, na = "em", max_iter = 8, seed = 1, threads = threads))
+  expect_identical(em(2)[c("x", "rotation")], em(1)[c("x", "rotation")])
 })
 
 test_that("rows that are all missing are named, whatever would fill them", {
