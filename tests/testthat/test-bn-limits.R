@@ -26,7 +26,8 @@ test_that("features do not depend on how many graphs are looked at together, and
   whole <- weft:::graph_features(fit$table, drawn)
   bytes_taken <- (sum(gc()[, 6L]) - before) * 2^20
   expect_gt(whole$different, 1000)
-  expect_lt(bytes_taken, 2 * weft:::feature_bytes(25, ncol(drawn$sets), whole$different, 8, 2^20))
+  # R lets garbage grow to its trigger, which depends on what else it has loaded, before it collects
+  expect_lt(bytes_taken, 2.5 * weft:::feature_bytes(25, ncol(drawn$sets), whole$different, 8, 2^20))
   expect_identical(weft:::graph_features(fit$table, drawn, cells = 7000), whole)
 })
 
