@@ -158,8 +158,9 @@ bn_score_kind <- function(score, kinds = .Call(C_weft_bn_score_kinds)) lapply(ki
 
 bn_predicted <- c("sets", "joint_sets", "bytes", "seconds")
 
-# Sets, bytes and seconds expected. Joint counting needs 8 bytes for every set of max_parents + 1 nodes; each thread 8
-# bytes for every set of the largest node, and the batch at work as much again.
+# Sets, bytes and seconds expected. Joint counting needs 8 bytes for every set of max_parents + 1 nodes, and each thread
+# bits of all rows, sorted, for each but two of a set's members (src/bn/bn_sorted.h); each thread 8 bytes for every set
+# of the largest node, and the batch at work as much again.
 bn_predict <- function(problem, keep, threads) {
   p <- problem$p
   universe <- rowSums(problem$allowed)
@@ -171,10 +172,12 @@ bn_predict <- function(problem, keep, threads) {
   by_child <- !kind$joint || !is.null(problem$set) || length(problem$scatter_rows) > 1L || joint > 2 * sum(sets)
   kept <- if (keep == "max") 0.01 * sum(sets) else if (keep == "all") sum(sets) else 0.3 * sum(sets)
   width <- max(limit, 0)
-  work <- 8 * (if (by_child) 0 else joint) + 8 * (threads + 1) * max(sets)
+  planes <- sum(problem$levels[problem$levels <= 16L] - 1)
+  sorted <- threads * max(problem$max_parents - 1, 0) * planes * 2 * problem$n / 8
+  work <- (if (by_child) 0 else 8 * joint + sorted) + 8 * (threads + 1) * max(sets)
   bytes <- work + 2^27 + kept * (2 * (16 + 8 * ceiling(p / 64)) + 8 + 4 * width)
   work_of <- cost_bn_table(sum(sets), if (by_child) 2 * sum(sets) else joint, 60 * sum(problem$outside), problem$n,
-                           kind$gauss, bytes, threads, p)
+                           kind$gauss, bytes, threads, p, !by_child)
   as_frame(list(sets = sum(sets), joint_sets = if (by_child) 0 else joint, bytes = work_of$bytes,
                 seconds = work_of$cpu, device_seconds = work_of$cuda, work_bytes = work))
 }

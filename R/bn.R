@@ -37,6 +37,11 @@
 #' include this descent. `iterations = 0` asks for these descents alone, of 2 p^2 steps from each
 #' ladder's first order: a good network, often the best one, in a small part of the time.
 #'
+#' By default, a search ends as soon as its ladders agree, four at least: when the descents of all that are tried after
+#' 20, 1,000 and 5,000 steps end at the same best score; else, and with more than 50 nodes, it takes 20,000 steps.
+#' `iterations` of the result tells how many it took. In 300 searches (Asia, Child, Insurance, Alarm and Water, 300 to
+#' 5,000 rows, BDeu and BIC), 141 ended early, all at the best score that 50,000 steps found.
+#'
 #' A search proves nothing. It has run for long enough when other seeds end at the same score; if they do not, give it
 #' more `iterations` and `chains`. For the ALARM network (37 nodes, 1,000 rows, at most 4 parents) 37 of 40 seeds reach
 #' the best graph known with 10,000 iterations, 39 with 20,000, all with 50,000; a failure is a graph that is worse by
@@ -46,7 +51,8 @@
 #' @inheritParams bn_scores
 #' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned (then `max_parents`, `score`
 #'   and so on are its).
-#' @param iterations steps of every chain; for `"max"` 0 for a quick answer, see below.
+#' @param iterations steps of every chain; for `"max"` 0 for a quick answer. NULL: 20,000, fewer for `"max"` when its
+#'   ladders agree; see below.
 #' @param chains independent ladders; NULL: 16 for `"max"`, else 4.
 #' @param target `"max"`, `"sum"` or `"uniform"`; see below.
 #' @param temperatures temperatures of a ladder, the first 1; one for no heating. NULL: 1 and 2 for `"max"`, 1,
@@ -83,7 +89,7 @@
 #' uniform <- bn_learn(d, iterations = 2000, target = "uniform", seed = 1)
 #' uniform$diagnostics$acceptance
 #' max(abs(uniform$edges - bn_exact(d, posterior = "dag")$edges))
-bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, chains = NULL,
+bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = NULL, chains = NULL,
                      target = c("max", "sum", "uniform"), temperatures = NULL, swap_every = 10, thin = NULL,
                      burn_in = NULL, top = 10, start = NULL, resample = 0, ..., seed = NULL, distributed = FALSE,
                      devices = NULL, backend = NULL, threads = NULL, progress = NULL, verbose = FALSE) {
@@ -109,11 +115,15 @@ bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = 20000, 
   on <- devices_for(devices, chosen$name, chosen$divided)
   worth <- worth_threads(chain_costs(table, run, 1)$cpu, threads_for(threads))
   control <- function(progress) run_control(chosen$name, worth, progress, table$nodes, "Sampling orders", on)
-  fit <- memory_errors(chain_result(table, run, run_chains(table, run, ranks, control(progress))))
-  fit <- memory_errors(finish_fit(fit, threads, ranks, control(FALSE)))
+  fit <- memory_errors({
+    short <- 2 * length(table$nodes)^2 <= run$iterations / 4 # descents, of which four may be made
+    found <- if (run$open && short) chains_until_agreed(table, run, ranks, control(progress))
+             else list(fit = chain_result(table, run, run_chains(table, run, ranks, control(progress))))
+    finish_fit(found$fit, threads, ranks, control(FALSE), found$best)
+  })
   if (resample) {
     again <- function(...) {
-      bn_learn(..., max_parents = max_parents, score = score, iterations = max(1, iterations %/% 10), chains = 1,
+      bn_learn(..., max_parents = max_parents, score = score, iterations = max(1, run$iterations %/% 10), chains = 1,
                target = target, temperatures = temperatures, swap_every = swap_every, backend = backend,
                threads = threads, progress = FALSE)$edges
     }
@@ -189,7 +199,9 @@ bn_score_settings <- c("ess", "gamma", "prior", "candidates", "plus_one", "inter
 bn_given <- function(call) intersect(names(call), c("max_parents", "score", bn_score_settings))
 
 chain_settings <- function(iterations, chains, temperatures, swap_every, thin, burn_in, top, target, seed) {
-  iterations <- check_number(iterations, "iterations", min = if (target == "max") 0 else 1, max = 2^53, whole = TRUE)
+  open <- is.null(iterations) && target == "max"
+  iterations <- check_number(iterations %||% 20000, "iterations", min = if (target == "max") 0 else 1, max = 2^53,
+                             whole = TRUE)
   quick <- iterations == 0
   iterations <- max(iterations, 1)
   temperatures <- temperatures %||%
@@ -208,7 +220,7 @@ chain_settings <- function(iterations, chains, temperatures, swap_every, thin, b
     ladders = check_number(chains, "chains", min = 1, max = 1e5, whole = TRUE), iterations = iterations, thin = thin,
     burn_in = burn_in, swap_every = check_number(swap_every, "swap_every", min = 1, max = 2^31, whole = TRUE),
     best = check_number(top, "top", min = 1, max = 1e5, whole = TRUE), first = 0, key = draw_key(seed),
-    beta = 1 / as.double(temperatures), sum = target != "max", layers = target == "uniform", quick = quick
+    beta = 1 / as.double(temperatures), sum = target != "max", layers = target == "uniform", quick = quick, open = open
   )
 }
 
@@ -253,26 +265,43 @@ chain_result <- function(table, run, out) {
   )
 }
 
-# The best graphs of a short descent from each ladder's last order: hardly anything worse is accepted. The chains
-# themselves, from which update() goes on, are left as they are.
-descend <- function(fit, ranks, control) {
+# Chains that go on until the descents of all ladders end at the same best score, and the best graphs then.
+chains_until_agreed <- function(table, run, ranks, control) {
+  fit <- NULL
+  for (upto in unique(c(pmax(c(20, 1000, 5000) %/% run$thin, 1) * run$thin, run$iterations))) {
+    done <- if (is.null(fit)) 0 else fit$iterations
+    part <- utils::modifyList(run, list(iterations = upto - done, first = done, burn_in = 0))
+    if (done) part$order <- fit$order
+    more <- chain_result(table, part, run_chains(table, part, ranks, control))
+    fit <- if (done) join_fits(fit, more) else more
+    best <- descend(fit, ranks, control, whole = upto < run$iterations)
+    # equal networks' scores may differ in their last digits
+    if (run$ladders >= 4 && all(best$score[1L] - best$ends <= 1e-9 * abs(best$score[1L]))) break
+  }
+  list(fit = fit, best = best)
+}
+
+# The best graphs of a short descent from each ladder's last order, in which hardly anything worse is accepted, and the
+# scores where they ended. The chains themselves, from which update() goes on, are left as they are.
+descend <- function(fit, ranks, control, whole = isTRUE(fit$run$quick)) {
   run <- fit$run
   steps <- 2 * length(fit$table$nodes)^2
-  if (!isTRUE(run$quick)) steps <- min(steps, fit$iterations %/% 4)
+  if (!whole) steps <- min(steps, fit$iterations %/% 4)
   if (steps < 1) return(list(sets = fit$best_sets, score = fit$best_score))
   coldest <- fit$order[, seq(1L, by = length(run$beta), length.out = run$ladders), drop = FALSE]
   run <- utils::modifyList(run, list(iterations = steps, thin = steps, burn_in = 0, first = fit$iterations, beta = 20,
                                      order = coldest, key = (run$key + 1) %% 2^32)) # draws of its own
   more <- run_chains(fit$table, run, ranks, control)
   found <- !is.na(more$best_score)
-  best_graphs(cbind(fit$best_sets, more$best_sets[, found, drop = FALSE]), c(fit$best_score, more$best_score[found]),
-              run$best)
+  best <- best_graphs(cbind(fit$best_sets, more$best_sets[, found, drop = FALSE]),
+                      c(fit$best_score, more$best_score[found]), run$best)
+  c(best, list(ends = more$trace[1L, ]))
 }
 
 # Graphs, edges, weights and diagnostics from what the chains left.
-finish_fit <- function(fit, threads, ranks, control) {
-  best <- list(sets = fit$best_sets, score = fit$best_score)
-  if (fit$target == "max") best <- descend(fit, ranks, control)
+finish_fit <- function(fit, threads, ranks, control, best = NULL) {
+  if (is.null(best)) best <- if (fit$target == "max") descend(fit, ranks, control)
+                             else list(sets = fit$best_sets, score = fit$best_score)
   fit$dags <- lapply(seq_along(best$score),
                      function(k) list(dag = sets_to_dag(fit$table, best$sets[, k]), score = best$score[k]))
   fit$dag <- fit$dags[[1L]]$dag

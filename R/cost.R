@@ -236,11 +236,12 @@ cost_pca_stored <- function(n, p, cells, k, threads) {
 # One count of a score table, on one core.
 cost_of_count <- function(n, bge) if (bge) 2e-7 else 1.5e-7 * max(1, n / 1000)
 
-# A table of scores: `counts` on the CPU, `outside` of them for members beyond the candidates, which the CPU tries for a
-# device too. p: nodes.
-cost_bn_table <- function(sets, counts, outside, n, bge, bytes, threads, p = 0) {
+# A table of scores: `counts` on the CPU, of all sets (`joint`) or child by child; `outside` of them for members beyond
+# the candidates, which the CPU tries for a device too. p: nodes.
+cost_bn_table <- function(sets, counts, outside, n, bge, bytes, threads, p = 0, joint = FALSE) {
   leaf <- on_core(cost_of_count(n, bge))
   beyond <- outside * leaf / threads
+  if (joint && !bge) leaf <- on_core(1.3e-7 + 3e-11 * n)
   cost((counts * leaf + on_core(sets * 1e-8)) / threads + beyond,
        launching(0.001) + on_device(sets * max(1, n / 1000) / 2e9) + beyond, bytes,
        called() + on_core(1.5e-8 * n * p + 1e-8 * sets))

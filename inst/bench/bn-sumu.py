@@ -14,8 +14,8 @@ data = sumu.Data(codes)
 with open(out, "w") as lines:
     for seed in range(chains):
         np.random.seed(seed)
-        g = sumu.Gadget(data=data, scoref="bdeu", ess=1, max_id=-1, K=10, d=2, cp_algo="greedy-lite", mc3_chains=4,
-                        burn_in=iterations // 4, iterations=iterations - iterations // 4, thinning=20,
+        g = sumu.Gadget(data=data, scoref="bdeu", ess=1, max_id=-1, K=min(10, data.n - 1), d=2, cp_algo="greedy-lite",
+                        mc3_chains=4, burn_in=iterations // 4, iterations=iterations - iterations // 4, thinning=20,
                         tolerance=2**-32)
         g._find_candidate_parents()
         g._precompute_scores_for_all_candidate_psets()

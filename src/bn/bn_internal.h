@@ -72,7 +72,8 @@ weft_status weft_bn_collect(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *read
 int weft_bn_joint_pays(const weft_bn_ready *ready, const weft_bn_node *nodes, const uint64_t *offset);
 static inline uint64_t weft_bn_sets_of(const weft_bn_node *node) { return node->offset[node->most_parents + 1]; }
 
-/* What a set adds to its raw score: -penalty × parent configurations + edges, NEVER when a required parent is missing.
+/* What a set adds to its raw score (bn_share.h): -penalty × parent configurations + edges, NEVER when a required parent
+ * is missing.
  * The penalty is that of one configuration: weft_bn_penalty() in nats, below it is in units. */
 typedef struct weft_bn_share { int64_t edges; size_t lacking; double q; } weft_bn_share;
 double weft_bn_penalty(const weft_bn_problem *problem, size_t i);
@@ -80,7 +81,6 @@ size_t weft_bn_required(const weft_bn_problem *problem, size_t i);
 int64_t weft_bn_edge_share(const weft_bn_ready *ready, size_t i, size_t v);
 weft_bn_share weft_bn_share_begin(size_t required);
 void weft_bn_share_add(const weft_bn_ready *ready, size_t i, size_t v, double penalty, weft_bn_share *share);
-int64_t weft_bn_share_of(weft_bn_share share, double penalty);
 int64_t weft_bn_set_share(const weft_bn_ready *ready, size_t i, const size_t *parents, size_t m, size_t required,
                           double penalty);
 int64_t weft_bn_slack(const weft_bn_ready *ready);

@@ -1,11 +1,13 @@
 /* Joint values h(S) of all sets of at most s + 1 nodes, and the scores of single families.
  *
- * A set is reached from its largest member downwards: the cells of {c_m}, of {c_m, c_{m-1}} and so on, so that the last
- * step runs over the least member and writes values side by side. A task is a pair of largest members.
+ * A set is reached from the member of most levels downwards. The rows are sorted by all members but two, and these two
+ * are counted together (bn_sorted.h); where nodes have too many levels for that, the cells of {c_m}, of {c_m, c_{m-1}}
+ * and so on are made instead (bn_count.h). A task is a pair of first members.
  * Families (K2, BDs, interventions, candidate lists) carry two sets of cells along, with and without the child. */
 #include <math.h>
 #include "../base/parallel.h"
 #include "bn_internal.h"
+#include "bn_sorted.h"
 
 /* ---- tasks ---- */
 
@@ -71,19 +73,33 @@ int64_t weft_bn_gauss_value(const weft_bn_ready *ready, size_t group, size_t m, 
 
 /* ---- all sets ---- */
 
+/* What a thread has of a set whose largest labels are chosen: its rows sorted, and its cells as far as they were asked
+ * for. */
+typedef struct joint_room {
+  weft_bn_cells *cells;       /* size + 1 */
+  weft_bn_sorted *sorted;     /* size - 1; sorted[0] is the same for all threads */
+  weft_bn_sorter sorter;
+  size_t held;                /* the label that sorted[1] has; SIZE_MAX: none */
+} joint_room;
+
 typedef struct joint_job {
   weft_bn_ready *ready;
   size_t size;                /* of the largest sets */
-  weft_bn_cells *cells;       /* size + 1 per thread */
   const uint64_t *offset;
   int64_t *joint;
+  weft_bn_layout layout;
+  joint_room *room;           /* by thread */
 } joint_job;
 
 typedef struct joint_walk {
   joint_job *job;
   weft_bn_counter *counter;
-  weft_bn_cells *cells;
-  size_t chosen[WEFT_BN_MOST_PARENTS + 2]; /* descending */
+  joint_room *room;
+  size_t chosen[WEFT_BN_MOST_PARENTS + 2]; /* labels, descending */
+  size_t refined;             /* chosen members of which there are cells */
+  /* numbers of the sets of m chosen members and one more node */
+  size_t m, member[WEFT_BN_MOST_PARENTS + 2]; /* nodes, ascending */
+  uint64_t base[WEFT_BN_MOST_PARENTS + 3];    /* by how many members are smaller than the additional node */
 } joint_walk;
 
 /* The parameter of f for the cells of a set: the share of a cell in the equivalent sample size, or none. */
@@ -92,75 +108,186 @@ static double joint_parameter(const weft_bn_problem *problem, double q)
   return weft_bn_masses_of(problem->score, problem->ess, q, q, 1).parents;
 }
 
-/* Number of the set of the first m chosen, within its size. */
-static uint64_t number_of(const joint_walk *w, size_t m)
+static size_t node_of(const joint_walk *w, size_t label) { return w->job->layout.node[label]; }
+static double levels_of(const joint_walk *w, size_t label) { return w->job->ready->columns.levels[node_of(w, label)]; }
+
+static void number_sets(joint_walk *w, size_t m)
 {
-  uint64_t number = 0;
-  for (size_t k = 0; k < m; k++) number += weft_bn_choose(&w->job->ready->binomials, w->chosen[k], m - k);
-  return number;
+  const weft_bn_binomials *binomials = &w->job->ready->binomials;
+  w->m = m;
+  for (size_t k = 0; k < m; k++) {
+    const size_t v = node_of(w, w->chosen[k]);
+    size_t j = k;
+    for (; j > 0 && w->member[j - 1] > v; j--) w->member[j] = w->member[j - 1];
+    w->member[j] = v;
+  }
+  uint64_t number = w->job->offset[m + 1];
+  for (size_t k = 0; k < m; k++) number += weft_bn_choose(binomials, w->member[k], k + 2);
+  w->base[0] = number;
+  for (size_t k = 0; k < m; k++) {
+    number -= weft_bn_choose(binomials, w->member[k], k + 2) - weft_bn_choose(binomials, w->member[k], k + 1);
+    w->base[k + 1] = number;
+  }
 }
 
-/* Adds v as member m (from 0, in descending order) and stores the value of the set. */
-static void add_member(joint_walk *w, size_t m, size_t v)
+/* Stores the value of the set that has one more node than those numbered. */
+static void store(joint_walk *w, size_t label, int64_t value)
 {
-  w->chosen[m] = v;
-  weft_bn_refine(w->counter, &w->cells[m], v, &w->cells[m + 1]);
-  w->job->joint[w->job->offset[m + 1] + number_of(w, m + 1)] =
-    weft_bn_value(w->counter, &w->cells[m + 1], joint_parameter(w->job->ready->problem, w->cells[m + 1].q));
+  const size_t v = node_of(w, label);
+  size_t below = 0;
+  while (below < w->m && w->member[below] < v) below++;
+  w->job->joint[w->base[below] + weft_bn_choose(&w->job->ready->binomials, v, below + 1)] = value;
 }
 
-/* All sets that add to the m chosen members some that lie below the last of them. */
+/* The cells of the first m chosen. */
+static weft_bn_cells *cells_of(joint_walk *w, size_t m)
+{
+  for (; w->refined < m; w->refined++)
+    weft_bn_refine(w->counter, &w->room->cells[w->refined], node_of(w, w->chosen[w->refined]),
+                   &w->room->cells[w->refined + 1]);
+  return &w->room->cells[m];
+}
+
+static void choose(joint_walk *w, size_t m, size_t label)
+{
+  w->chosen[m] = label;
+  if (w->refined > m) w->refined = m;
+}
+
+/* Values of the first m chosen and each one of labels from .. to - 1, counted in cells. */
+static void leaves(joint_walk *w, size_t m, size_t from, size_t to)
+{
+  weft_bn_cells *cells = cells_of(w, m);
+  for (size_t v = from; v < to; v++) {
+    const double q = cells->q * levels_of(w, v);
+    uint32_t occupied;
+    store(w, v, weft_bn_leaf(w->counter, cells, node_of(w, v), joint_parameter(w->job->ready->problem, q), &occupied));
+  }
+}
+
+/* All sets that add to the m chosen members some that lie below the last of them, counted in cells. */
 static void joint_below(joint_walk *w, size_t m)
 {
-  const joint_job *job = w->job;
-  const size_t below = w->chosen[m - 1];
-  if (m + 1 < job->size) {
-    for (size_t v = 0; v < below; v++) {
-      add_member(w, m, v);
-      joint_below(w, m + 1);
-    }
-    return;
-  }
-  uint64_t base = job->offset[m + 1];
-  for (size_t k = 0; k < m; k++) base += weft_bn_choose(&job->ready->binomials, w->chosen[k], m + 1 - k);
-  for (size_t v = 0; v < below; v++) {
-    uint32_t occupied;
-    double q = w->cells[m].q * job->ready->columns.levels[v];
-    job->joint[base + v] =
-        weft_bn_leaf(w->counter, &w->cells[m], v, joint_parameter(job->ready->problem, q), &occupied);
+  number_sets(w, m);
+  leaves(w, m, 0, w->chosen[m - 1]);
+  for (size_t v = 1; m + 1 < w->job->size && v < w->chosen[m - 1]; v++) {
+    choose(w, m, v);
+    joint_below(w, m + 1);
   }
 }
 
-/* Pairs (c, b), b < c, from the largest down, for there the work is; then single nodes. */
+/* The table of f for sets with `q` cells, of which the largest has `most` rows. */
+static const int64_t *function_of(joint_walk *w, double q, uint32_t most)
+{
+  return weft_bn_function(w->counter, joint_parameter(w->job->ready->problem, q), most);
+}
+
+static void store_lanes(joint_walk *w, const weft_bn_group *g, size_t below, const int64_t *value)
+{
+  for (size_t j = 0; j < g->count && g->first + j < below; j++) store(w, g->first + j, weft_bn_rounded(value[j]));
+}
+
+/* Values of the first m chosen, which are sorted, and one more; and of these, label c and one more below it. */
+static void sorted_ones(joint_walk *w, size_t m, size_t below)
+{
+  const weft_bn_sorted *s = &w->room->sorted[m];
+  const weft_bn_layout *layout = &w->job->layout;
+  int64_t value[WEFT_BN_LANES];
+  number_sets(w, m);
+  for (size_t k = 0; k < layout->groups && layout->group[k].first < below; k++) {
+    const weft_bn_group *g = &layout->group[k];
+    weft_bn_sum_one(layout, s, k, function_of(w, s->q * (double) g->levels, s->most), value);
+    store_lanes(w, g, below, value);
+  }
+}
+
+static void sorted_pairs(joint_walk *w, size_t m, size_t c)
+{
+  const weft_bn_sorted *s = &w->room->sorted[m];
+  const weft_bn_layout *layout = &w->job->layout;
+  int64_t value[WEFT_BN_LANES];
+  choose(w, m, c);
+  number_sets(w, m + 1);
+  if (c >= layout->plain) {
+    leaves(w, m + 1, 0, c);
+    return;
+  }
+  for (size_t k = 0; k < layout->groups && layout->group[k].first < c; k++) {
+    const weft_bn_group *g = &layout->group[k];
+    if (!weft_bn_sort_pays(layout, s, c, k)) {
+      leaves(w, m + 1, g->first, g->first + g->count < c ? g->first + g->count : c);
+      continue;
+    }
+    weft_bn_sum_two(layout, s, c, k, function_of(w, s->q * levels_of(w, c) * (double) g->levels, s->most), value);
+    store_lanes(w, g, c, value);
+  }
+}
+
+/* As joint_below(), of members whose rows are sorted. */
+static void sorted_below(joint_walk *w, size_t m)
+{
+  const size_t below = w->chosen[m - 1];
+  sorted_ones(w, m, below);
+  for (size_t v = 1; v < below; v++) {
+    if (m + 2 == w->job->size) {
+      sorted_pairs(w, m, v);
+    } else {
+      choose(w, m, v);
+      if (weft_bn_sort_more(&w->job->layout, &w->room->sorter, &w->room->sorted[m], v, &w->room->sorted[m + 1]))
+        sorted_below(w, m + 1);
+      else joint_below(w, m + 1);
+    }
+  }
+}
+
+/* Sorts the rows by c, unless they are. */
+static int hold(joint_walk *w, size_t c)
+{
+  joint_room *room = w->room;
+  choose(w, 0, c);
+  if (room->held == c) return 1;
+  room->held = SIZE_MAX;
+  if (c >= w->job->layout.plain ||
+      !weft_bn_sort_more(&w->job->layout, &room->sorter, &room->sorted[0], c, &room->sorted[1])) return 0;
+  room->held = c;
+  return 1;
+}
+
+/* Pairs of labels b < c and all sets that add members below b, from the largest down, for there the work is; then each
+ * single label with one more. */
 static void joint_task(void *data, size_t t, int thread)
 {
   joint_job *job = data;
   const size_t p = job->ready->problem->p, pairs = job->size > 2 ? p * (p - 1) / 2 : 0;
-  joint_walk w = { job, &job->ready->counters[thread], job->cells + (size_t) thread * (job->size + 1), { 0 } };
+  joint_walk w = { .job = job, .counter = &job->ready->counters[thread], .room = &job->room[thread] };
   if (t >= pairs) {
-    add_member(&w, 0, p - 1 - (t - pairs));
-    if (job->size == 2) joint_below(&w, 1);
+    sorted_pairs(&w, 0, p - 1 - (t - pairs));
     return;
   }
   const size_t number = pairs - 1 - t;
   size_t c = (size_t) ((1 + sqrt(1 + 8 * (double) number)) / 2);
   while (c * (c - 1) / 2 > number) c--;
   while (c * (c + 1) / 2 <= number) c++;
-  w.chosen[0] = c;
-  weft_bn_refine(w.counter, &w.cells[0], c, &w.cells[1]);
-  add_member(&w, 1, number - c * (c - 1) / 2);
-  joint_below(&w, 2);
+  const size_t b = number - c * (c - 1) / 2;
+  const int sorted = hold(&w, c);
+  choose(&w, 1, b);
+  if (sorted && job->size == 3) sorted_pairs(&w, 1, b);
+  else if (sorted && weft_bn_sort_more(&job->layout, &w.room->sorter, &w.room->sorted[1], b, &w.room->sorted[2]))
+    sorted_below(&w, 2);
+  else joint_below(&w, 2);
 }
+
+/* ---- all sets of Gaussian nodes ---- */
 
 static void gauss_below(joint_job *job, size_t *chosen, size_t m, double *factor, double log_determinant)
 {
   const weft_bn_problem *problem = job->ready->problem;
-  joint_walk w = { job, NULL, NULL, { 0 } };
-  for (size_t k = 0; k < m; k++) w.chosen[k] = chosen[k];
   for (size_t v = 0; v < chosen[m - 1]; v++) {
-    w.chosen[m] = chosen[m] = v;
+    uint64_t number = job->offset[m + 1];
+    chosen[m] = v;
+    for (size_t k = 0; k <= m; k++) number += weft_bn_choose(&job->ready->binomials, chosen[k], m + 1 - k);
     double grown = log_determinant + weft_bn_gauss_row(problem->scatter, problem->p, chosen, m, factor);
-    job->joint[job->offset[m + 1] + number_of(&w, m + 1)] = weft_bn_gauss_value(job->ready, 0, m + 1, grown);
+    job->joint[number] = weft_bn_gauss_value(job->ready, 0, m + 1, grown);
     if (m + 1 < job->size) gauss_below(job, chosen, m + 1, factor, grown);
   }
 }
@@ -177,24 +304,51 @@ static void gauss_task(void *data, size_t t, int thread)
   if (job->size > 1) gauss_below(job, chosen, 1, factor, log_determinant);
 }
 
+static weft_status make_rooms(weft_arena *mem, joint_job *job, size_t threads)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_columns *columns = &job->ready->columns;
+  const size_t depths = job->size > 2 ? job->size - 1 : 1;
+  weft_bn_sorted none;
+  WEFT_TRY(weft_bn_layout_make(mem, columns, &job->layout));
+  WEFT_TRY(weft_bn_sorted_make(mem, columns, &job->layout, 0, &none));
+  weft_bn_sort_none(columns, &job->layout, &none);
+  WEFT_TAKE(job->room, mem, threads);
+  for (size_t t = 0; t < threads; t++) {
+    joint_room *room = &job->room[t];
+    room->held = SIZE_MAX;
+    WEFT_TAKE(room->cells, mem, job->size + 1);
+    for (size_t m = 0; m <= job->size; m++) WEFT_TRY(weft_bn_cells_make(mem, columns, &room->cells[m]));
+    weft_bn_root(columns, NULL, &room->cells[0]);
+    WEFT_TAKE(room->sorted, mem, depths);
+    room->sorted[0] = none;
+    for (size_t m = 1; m < depths; m++)
+      WEFT_TRY(weft_bn_sorted_make(mem, columns, &job->layout, m, &room->sorted[m]));
+    WEFT_TRY(weft_bn_sorter_make(mem, columns, &room->sorter));
+  }
+done:
+  return st;
+}
+
 weft_status weft_bn_joint(weft_ctx *ctx, weft_bn_ready *ready, int64_t *joint, const uint64_t *offset)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const weft_bn_problem *problem = ready->problem;
   const size_t p = problem->p, threads = problem->threads;
-  joint_job job = { ready, ready->most_parents + 1, NULL, offset, joint };
+  joint_job job = { .ready = ready, .size = ready->most_parents + 1, .offset = offset, .joint = joint };
   if (weft_bn_gauss(problem)) {
     joint[0] = 0;
     WEFT_TRY(weft_bn_run_tasks(ctx, threads, p, gauss_task, &job, 0, 0.7));
     goto done;
   }
-  WEFT_TAKE(job.cells, &mem, threads * (job.size + 1));
-  for (size_t k = 0; k < threads * (job.size + 1); k++)
-    WEFT_TRY(weft_bn_cells_make(&mem, &ready->columns, &job.cells[k]));
-  for (size_t t = 0; t < threads; t++) weft_bn_root(&ready->columns, NULL, &job.cells[t * (job.size + 1)]);
-  joint[0] = weft_bn_value(&ready->counters[0], &job.cells[0], joint_parameter(problem, 1));
-  WEFT_TRY(weft_bn_run_tasks(ctx, threads, p + (job.size > 2 ? p * (p - 1) / 2 : 0), joint_task, &job, 0, 0.7));
+  WEFT_TRY(make_rooms(&mem, &job, threads));
+  joint[0] = weft_bn_value(&ready->counters[0], &job.room[0].cells[0], joint_parameter(problem, 1));
+  joint_walk alone = { .job = &job, .counter = &ready->counters[0], .room = &job.room[0] };
+  number_sets(&alone, 0);
+  leaves(&alone, 0, 0, p);
+  if (job.size > 1)
+    WEFT_TRY(weft_bn_run_tasks(ctx, threads, p + (job.size > 2 ? p * (p - 1) / 2 : 0), joint_task, &job, 0, 0.7));
 done:
   weft_arena_end(&mem);
   return st;

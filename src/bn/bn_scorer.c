@@ -1,6 +1,7 @@
 /* Scoring single families for a search of many nodes; see bn_search.h. */
 #include <string.h>
 #include "bn_search.h"
+#include "bn_share.h"
 
 weft_status weft_bn_scorers_make(weft_arena *mem, weft_bn_ready *ready, weft_bn_scorer *out)
 {

@@ -1,7 +1,7 @@
 /* What a parent set adds to its raw score: penalty, prior, required parents; and by how much a subset must be better
  * for the set to be dropped. */
 #include <math.h>
-#include "bn_internal.h"
+#include "bn_share.h"
 
 double weft_bn_penalty(const weft_bn_problem *problem, size_t i)
 {
@@ -37,12 +37,6 @@ void weft_bn_share_add(const weft_bn_ready *ready, size_t i, size_t v, double pe
   share->edges += weft_bn_edge_share(ready, i, v);
   share->lacking -= (size_t) is_required(ready->problem, i, v);
   if (penalty > 0) share->q *= ready->problem->levels[v];
-}
-
-int64_t weft_bn_share_of(weft_bn_share share, double penalty)
-{
-  const double whole = share.q * penalty;
-  return share.lacking || whole > (double) -WEFT_BN_NEVER / 8 ? WEFT_BN_NEVER : share.edges - (int64_t) rint(whole);
 }
 
 int64_t weft_bn_set_share(const weft_bn_ready *ready, size_t i, const size_t *parents, size_t m, size_t required,

@@ -8,7 +8,7 @@
 #include "../base/math.h"
 #include "../base/parallel.h"
 #include "../base/topk.h"
-#include "bn_internal.h"
+#include "bn_share.h"
 
 #define BATCH_SETS ((uint64_t) 2 << 20)
 
@@ -159,25 +159,30 @@ typedef struct table_job {
   const uint64_t *joint_offset;
   int64_t *raw;               /* raw scores of a batch */
   int64_t **best;             /* a thread: best of a set and its subsets */
+  weft_bn_share **share;      /* a thread: p */
   weft_scored **list;         /* a node: what is kept */
 } table_job;
 
-static void add_shares(const weft_bn_ready *ready, weft_bn_node *node)
+/* `one`: room for what each candidate adds by itself. */
+static void add_shares(const weft_bn_ready *ready, weft_bn_node *node, weft_bn_share *one)
 {
   const weft_bn_problem *problem = ready->problem;
   const size_t i = node->node, required = weft_bn_required(problem, i);
   const double penalty = weft_bn_penalty(problem, i) * ready->unit;
-  size_t parents[WEFT_BN_MOST_PARENTS + 1];
   if (!required && !(penalty > 0) && !problem->edge_prior) return;
+  for (size_t c = 0; c < node->universe; c++) {
+    one[c] = weft_bn_share_begin(1);
+    weft_bn_share_add(ready, i, node->candidate[c], penalty, &one[c]);
+  }
   for (size_t m = 0; m <= node->most_parents; m++) {
     weft_bn_walk w = { .least = 1 };
     if (m && !weft_bn_walk_begin(&w, node->universe, m)) break;
     do {
-      for (size_t j = 1; j < m; j++) parents[j] = node->candidate[w.c[j]];
+      weft_bn_share others = weft_bn_share_begin(required);
+      for (size_t j = 1; j < m; j++) others = weft_bn_share_with(others, one[w.c[j]]);
       for (size_t c = 0; c < w.least; c++) {
         int64_t *score = &node->score[node->offset[m] + w.at + c];
-        if (m) parents[0] = node->candidate[c];
-        int64_t share = weft_bn_set_share(ready, i, parents, m, required, penalty);
+        const int64_t share = weft_bn_share_of(m ? weft_bn_share_with(others, one[c]) : others, penalty);
         *score = share == WEFT_BN_NEVER ? WEFT_BN_NEVER : *score + share;
       }
     } while (m && weft_bn_walk_next(&w));
@@ -227,7 +232,7 @@ static void score_task(void *data, size_t t, int thread)
   table_job *job = data;
   weft_bn_node *node = &job->nodes[t];
   if (job->joint) fill_from_joint(job->ready, node, job->joint, job->joint_offset);
-  add_shares(job->ready, node);
+  add_shares(job->ready, node, job->share[thread]);
   prune(job->ready, node, job->best[thread]);
 }
 
@@ -267,7 +272,7 @@ weft_status weft_bn_collect(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *read
 {
   weft_status st = WEFT_OK;
   const size_t words = (ready->problem->p + 63) / 64;
-  table_job job = { ready, nodes, NULL, NULL, NULL, NULL, list };
+  table_job job = { .ready = ready, .nodes = nodes, .list = list };
   for (size_t k = 0; k < count; k++) {
     WEFT_TAKE(nodes[k].kept_score, keep, nodes[k].kept);
     WEFT_TAKE(nodes[k].kept_mask, keep, nodes[k].kept * words);
@@ -359,7 +364,11 @@ static weft_status make_batch_memory(weft_arena *mem, const weft_bn_ready *ready
   }
   WEFT_TAKE(out->raw, mem, largest);
   WEFT_TAKE(out->best, mem, threads);
-  for (size_t t = 0; t < threads; t++) WEFT_TAKE(out->best[t], mem, most);
+  WEFT_TAKE(out->share, mem, threads);
+  for (size_t t = 0; t < threads; t++) {
+    WEFT_TAKE(out->best[t], mem, most);
+    WEFT_TAKE(out->share[t], mem, p);
+  }
 done:
   return st;
 }
@@ -411,7 +420,7 @@ weft_status weft_bn_prune_cpu(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *re
     WEFT_TAKE(joint, &mem, offset[ready->most_parents + 2]);
     WEFT_TRY(weft_bn_joint(ctx, ready, joint, offset));
   }
-  table_job job = { ready, NULL, joint, offset, NULL, NULL, NULL };
+  table_job job = { .ready = ready, .joint = joint, .joint_offset = offset };
   WEFT_TRY(make_batch_memory(&mem, ready, nodes, &job));
   const double from = joint ? 0.7 : 0;
   for (size_t first = 0, last; first < p; first = last) {

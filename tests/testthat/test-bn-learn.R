@@ -276,3 +276,23 @@ test_that("arguments by other packages' names are errors that name the ones mean
   }
   expect_error(bn_learn(d, restart = 5), class = "weft_error_input", regexp = "`chains`")
 })
+
+test_that("a search of no stated length ends when its ladders agree, and is the whole search when they do not", {
+  d <- bn_test_data()
+  table <- bn_scores(d, 4)
+  short <- bn_learn(table, seed = 1)
+  expect_lt(short$iterations, 20000)
+  expect_equal(short$score, bn_exact(table)$score)
+  expect_equal(nrow(short$trace) * short$run$thin, short$iterations)
+  longer <- update(short, iterations = 100)
+  expect_equal(longer$iterations, short$iterations + 100)
+  expect_gte(longer$score, short$score)
+  # of graphs that score the same, others may be the ten that are kept
+  fields <- c("score", "best_score", "trace", "order", "iterations", "counts", "diagnostics")
+  few <- bn_learn(table, chains = 3, thin = 7, seed = 1) # three may agree by chance
+  expect_identical(unclass(few)[fields], unclass(bn_learn(table, iterations = 20000, chains = 3, thin = 7, seed = 1))[fields])
+  noise <- withr::with_seed(3, as.data.frame(matrix(sample(0:1, 60 * 24, TRUE), 60)))
+  noise <- bn_scores(noise, 4, gamma = 1)
+  open <- bn_learn(noise, seed = 1)
+  expect_identical(unclass(open)[fields], unclass(bn_learn(noise, iterations = 20000, seed = 1))[fields])
+})

@@ -127,6 +127,17 @@ test_that("pruned tables with outsiders keep no set that a subset equals", {
   }
 })
 
+# Ten nodes of 1 to 20 levels, among which are groups of nodes with as many levels, and copies and rare levels, so that
+# some sets have cells of a few rows and are counted in another way than others.
+sorted_test_data <- function(rows) {
+  levels <- c(3, 2, 16, 2, 1, 3, 17, 2, 4, 20)
+  d <- withr::with_seed(11, as.data.frame(lapply(levels, function(r) sample(r, rows, TRUE, prob = 0.6^seq_len(r)))))
+  names(d) <- sprintf("n%d", seq_along(levels))
+  d$n4 <- pmin(d$n2 + (d$n1 == 3), 2L)
+  d$n6 <- d$n1
+  as.data.frame(Map(factor, d, lapply(levels, seq_len)))
+}
+
 test_that("the same table on any number of threads and with any instruction set", {
   d <- bn_test_data(700, wide = TRUE)
   fields <- c("start", "score", "parents", "bits")
@@ -134,9 +145,25 @@ test_that("the same table on any number of threads and with any instruction set"
   expect_identical(unclass(bn_scores(d, 4, keep = "all", threads = 2))[fields], one)
   now <- .Call(weft:::C_weft_simd, NULL)
   withr::defer(.Call(weft:::C_weft_simd, match(now, c("portable", "avx2", "avx512")) - 1L))
+  other <- sorted_test_data(2000)
+  two <- unclass(bn_scores(other, 4, keep = "all", threads = 2))[fields]
   for (level in 0:2) {
     if (is.null(.Call(weft:::C_weft_simd, level))) next
     expect_identical(unclass(bn_scores(d, 4, keep = "all", threads = 1))[fields], one)
+    expect_identical(unclass(bn_scores(other, 4, keep = "all", threads = 1))[fields], two)
+  }
+})
+
+test_that("sets are counted right whichever way suits their cells", {
+  for (rows in c(63, 64, 65, 3000)) {
+    d <- sorted_test_data(rows)
+    for (score in c("bdeu", "bic")) {
+      table <- as.data.frame(bn_scores(d, 4, score, keep = "all", threads = 1))
+      picked <- table[withr::with_seed(rows, sample(nrow(table), 150)), ]
+      slow <- mapply(function(node, parents) reference_score(d, node, split_parents(parents), score), picked$node,
+                     picked$parents)
+      expect_lt(max(abs(picked$score - slow) / pmax(abs(slow), 1)), 1e-9)
+    }
   }
 })
 
@@ -172,7 +199,7 @@ test_that("planes beyond a cache count what lists of rows count", {
   d <- withr::with_seed(1, as.data.frame(matrix(sample(3, 5 * 70000, TRUE), 70000)))
   d[[2]] <- ifelse(d[[1]] > 1, d[[2]], 1L)
   d[] <- lapply(d, factor, levels = 1:3)
-  for (score in c("bdeu", "bic")) {
+  for (score in c("bdeu", "bic", "k2")) {
     scores <- bn_scores(d, 4, score, keep = "all")
     for (parents in list(1:3, 1:4)) {
       expect_equal(mask_scores(scores)[5, sum(2^(parents - 1)) + 1],
