@@ -4,8 +4,8 @@
 has_line <- function(kernel, d) d == 1L && kernel != "polynomial" && of_sheet(kernel, "line")
 
 # Whether they pay. Sorting and cells take some hundred nanoseconds per point and query, a pair about half of one; cells
-# alone, which do for few queries of a Gaussian kernel within a tolerance, a tenth of that per point. For many queries of
-# that kernel a mesh takes less.
+# alone, which do for few queries of a Gaussian kernel within a tolerance, a tenth of that per point. For many queries
+# of that kernel a mesh takes less.
 line_pays <- function(problem) {
   n <- as.double(nrow(problem$reference))
   nq <- as.double(nrow(problem$query))
