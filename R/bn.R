@@ -38,9 +38,9 @@
 #' ladder's first order: a good network, often the best one, in a small part of the time.
 #'
 #' By default, a search ends as soon as its ladders agree, four at least: when the descents of all that are tried after
-#' 20, 1,000 and 5,000 steps end at the same best score; else it takes 20,000 steps. `iterations` of the result tells how
-#' many it took. In 300 searches (Asia, Child, Insurance, Alarm and Water, 300 to 5,000 rows, BDeu and BIC), 141 ended
-#' early, all at the best score that 50,000 steps found.
+#' 20, 1,000 and 5,000 steps end at the same best score; else, and with more than 50 nodes, it takes 20,000 steps.
+#' `iterations` of the result tells how many it took. In 300 searches (Asia, Child, Insurance, Alarm and Water, 300 to
+#' 5,000 rows, BDeu and BIC), 141 ended early, all at the best score that 50,000 steps found.
 #'
 #' A search proves nothing. It has run for long enough when other seeds end at the same score; if they do not, give it
 #' more `iterations` and `chains`. For the ALARM network (37 nodes, 1,000 rows, at most 4 parents) 37 of 40 seeds reach
@@ -51,8 +51,8 @@
 #' @inheritParams bn_scores
 #' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned (then `max_parents`, `score`
 #'   and so on are its).
-#' @param iterations steps of every chain; for `"max"` 0 for a quick answer. NULL: 20,000, fewer for `"max"` when its
-#'   ladders agree; see below.
+#' @param iterations steps of every chain; for `"max"` 0 for a quick answer. NULL: 20,000, fewer for `"max"` when
+#'   its ladders agree; see below.
 #' @param chains independent ladders; NULL: 16 for `"max"`, else 4.
 #' @param target `"max"`, `"sum"` or `"uniform"`; see below.
 #' @param temperatures temperatures of a ladder, the first 1; one for no heating. NULL: 1 and 2 for `"max"`, 1,
@@ -116,7 +116,8 @@ bn_learn <- function(data, max_parents = 4, score = "bdeu", iterations = NULL, c
   worth <- worth_threads(chain_costs(table, run, 1)$cpu, threads_for(threads))
   control <- function(progress) run_control(chosen$name, worth, progress, table$nodes, "Sampling orders", on)
   fit <- memory_errors({
-    found <- if (run$open) chains_until_agreed(table, run, ranks, control(progress))
+    short <- 2 * length(table$nodes)^2 <= run$iterations / 4 # descents, of which four may be made
+    found <- if (run$open && short) chains_until_agreed(table, run, ranks, control(progress))
              else list(fit = chain_result(table, run, run_chains(table, run, ranks, control(progress))))
     finish_fit(found$fit, threads, ranks, control(FALSE), found$best)
   })
