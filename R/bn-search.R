@@ -51,6 +51,9 @@
 #'   | Win95pts | 5 | 433 | 25 | 49 | 41 |
 #'   | Barley | 0 | 2165 | 61 | 61 | 62 |
 #'
+#'   These are of one sample of each network. Over six, the mean number of wrong edges is that of the best peer or less
+#'   on all but three: more by 0.3 on Hepar2 (standard error 0.8), by 2 on Mildew and by 11 on Hailfinder.
+#'
 #'   On Andes, with 223 nodes, it is 89 nats below `hc()` and has 55 wrong edges, `hc()` 68: orders are hard to leave
 #'   there. Use `gamma = 1` when you want the best-scoring network itself, as a start for chains with the plain
 #'   score.
