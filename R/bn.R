@@ -51,8 +51,8 @@
 #' @inheritParams bn_scores
 #' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned (then `max_parents`, `score`
 #'   and so on are its).
-#' @param iterations steps of every chain; for `"max"` 0 for a quick answer. NULL: 20,000, fewer for `"max"` when its
-#'   ladders agree; see below.
+#' @param iterations steps of every chain; for `"max"` 0 for a quick answer. NULL: 20,000, fewer for `"max"` when
+#'   its ladders agree; see below.
 #' @param chains independent ladders; NULL: 16 for `"max"`, else 4.
 #' @param target `"max"`, `"sum"` or `"uniform"`; see below.
 #' @param temperatures temperatures of a ladder, the first 1; one for no heating. NULL: 1 and 2 for `"max"`, 1,

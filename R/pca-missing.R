@@ -33,8 +33,8 @@ pca_em <- function(source, moments, job, settings, control) {
   em_fit(source, moments, NULL, job, settings, control)$run
 }
 
-# The least-squares fit of the observed values (src/pca/pca_em.c), whose column moments are given. Missing cells start at
-# `cells` (NULL: their column's mean); it ends when they change by at most job$tol, relative to the spread of their
+# The least-squares fit of the observed values (src/pca/pca_em.c), whose column moments are given. Missing cells start
+# at `cells` (NULL: their column's mean); it ends when they change by at most job$tol, relative to the spread of their
 # columns, or when what is left of the observed squares falls by at most job$fall of itself. list(run, cells, steps).
 em_fit <- function(source, moments, cells, job, settings, control) {
   weights <- settings$weights
