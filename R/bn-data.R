@@ -100,8 +100,14 @@ bn_interventions <- function(interventions, names, n) {
     abort_input(sprintf("`interventions` must have one entry per row of `data`: %d.", n),
                 x = sprintf("It has %d.", length(interventions)))
   }
-  entries <- if (is.list(interventions)) lapply(interventions, function(e) e[!is.na(e)])
-             else lapply(as.character(interventions), function(e) e[!is.na(e)])
+  entries <- if (is.list(interventions)) unclass(interventions) else as.list(as.character(interventions))
+  names_nodes <- function(e) is.null(e) || is.character(e) || is.factor(e) || is.logical(e) && all(is.na(e))
+  odd <- which(!vapply(entries, names_nodes, NA))
+  if (length(odd)) {
+    abort_input("Entries of `interventions` must be names of nodes, NULL or NA.",
+                x = sprintf("Entry %d is %s.", odd[1L], describe(entries[[odd[1L]]])))
+  }
+  entries <- lapply(entries, function(e) { e <- as.character(e); e[!is.na(e)] })
   found <- unlist(entries)
   unknown <- setdiff(found, names)
   if (length(unknown)) {

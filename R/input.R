@@ -54,7 +54,7 @@ sparse_columns <- function(x) {
 }
 
 feature_names <- function(x) {
-  names <- colnames(x)
+  names <- if (inherits(x, "weft_plink")) x$variants$variant else colnames(x) # colnames() labels the samples, too
   if (is.null(names)) sprintf("V%d", seq_len(ncol(x))) else enc2utf8(names)
 }
 

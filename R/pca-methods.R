@@ -224,6 +224,10 @@ pca_reduced_dim <- function(x, k = 50, ..., name = "PCA") {
     abort_input("`x` must be a SingleCellExperiment.", x = paste0("It is ", describe(x), "."),
                 i = "`pca()` takes a SummarizedExperiment too, and returns its scores in `$x`.")
   }
+  name <- bare_scalar(name)
+  if (!is_word(name) || !nzchar(name)) {
+    abort_input("`name` must be one name, not empty.", x = paste0("It is ", describe(name), "."))
+  }
   need_package("SingleCellExperiment", "A SingleCellExperiment")
   fit <- pca(x, k = k, ...)
   scores <- fit$x

@@ -4,7 +4,9 @@
  *   for (...) ...
  *
  * and where each thread makes something ready first, WEFT_PARALLEL(threads) before a block in which WEFT_FOR(static)
- * stands before the loop. */
+ * stands before the loop. `dynamic` deals one turn at a time, for long turns of unequal length; `guided` is for many
+ * short ones, as of columns, of which threads would otherwise wait for each other to take the next, and for pages that
+ * the results of neighbours share. */
 #pragma once
 
 #ifdef __cplusplus

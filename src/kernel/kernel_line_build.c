@@ -196,7 +196,7 @@ static weft_status all_moments(weft_ctx *ctx, weft_arena *mem, weft_line *line)
   for (size_t start = 0; start < line->cells; start += CELLS_AT_ONCE) {
     const size_t end = line->cells - start < CELLS_AT_ONCE ? line->cells : start + CELLS_AT_ONCE;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) line->cells));
-    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, cell_work * (double) (end - start)), dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, cell_work * (double) (end - start)), guided)
     for (size_t k = start; k < end; k++) cell_moments(line, k, memory + each * (size_t) WEFT_THREAD());
   }
 done:

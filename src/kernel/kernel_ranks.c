@@ -139,7 +139,7 @@ weft_status weft_ranks_lower(weft_ctx *ctx, const weft_reach *reach, const doubl
   for (size_t start = 0; start < count; start += 256) {
     const size_t end = count - start < 256 ? count : start + 256;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) count));
-    WEFT_PARALLEL_FOR(ctx->threads, dynamic)
+    WEFT_PARALLEL_FOR(ctx->threads, guided)
     for (size_t b = start; b < end; b++) lower_of_box(reach, sums, boxes + b * 2 * d, least + b * m);
   }
 done:

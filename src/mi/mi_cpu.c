@@ -231,7 +231,7 @@ static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank
     WEFT_PARALLEL(threads)
     {
       workspace *w = &work[WEFT_THREAD()];
-      WEFT_FOR(dynamic)
+      WEFT_FOR(guided)
       for (int64_t k = 0; k < count; k++) codes[k] = rank_column(&s, first + (size_t) k, w, out);
     }
     WEFT_TRY(weft_mi_check(ctx, codes, first, (size_t) count));

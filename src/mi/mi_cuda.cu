@@ -110,7 +110,7 @@ static void encode_columns(const weft_mi_data *d, size_t first, size_t count, we
   WEFT_PARALLEL(threads)
   {
     uint8_t *own = scratch + WEFT_THREAD() * slot;
-    WEFT_FOR(dynamic)
+    WEFT_FOR(guided)
     for (int64_t k = 0; k < (int64_t) count; k++) {
       const weft_column *x = &d->columns[first + k];
       codes[k] = weft_mi_plan(d, first + k);

@@ -485,7 +485,7 @@ weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t
     WEFT_PARALLEL(threads)
     {
       workspace *w = &work[WEFT_THREAD()];
-      WEFT_FOR(dynamic)
+      WEFT_FOR(guided)
       for (int64_t i = 0; i < now; i++)
         tabulate(pack, columns[first + (size_t) i], w, fresh + 2 * MOST_SIDE * (size_t) i, &found[i]);
     }

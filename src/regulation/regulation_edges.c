@@ -75,7 +75,7 @@ static weft_status all_targets(weft_ctx *ctx, const weft_regulation_chosen *c, d
     const int64_t end = first + batch < targets ? first + batch : targets;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) targets));
     const double each = 4 * (double) (c->halves * c->steps) + (double) c->regulators;
-    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - first) * each), dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - first) * each), guided)
     for (int64_t t = first; t < end; t++) {
       const size_t own = (size_t) WEFT_THREAD() * c->regulators;
       const size_t found = count_target(c, (size_t) t, tallies + own, touched + own);

@@ -99,7 +99,7 @@ component_variants <- function(d, fits) {
     "pca/gaps" = list(x = gaps, k = 2, na = "em"), "pca/file" = list(x = fits$weft_file, k = 1),
     "pca/store" = list(x = fits$weft_store, k = 2),
     "pca/normalised" = list(x = store_normalise(fits$weft_store), k = 2),
-    "pca_choose_k/q2" = list(x = d$numbers, method = "q2"),
+    "pca_choose_k/q2" = list(x = d$numbers, method = "q2", most = 2, folds = 2), # allocates in each of its steps
     "regulation/regulators" = list(x = d$numbers, regulators = c("a", "b"), steps = 2, resamples = 4, copies = 1),
     "regulation/nonlinear" = list(x = d$numbers, steps = 2, resamples = 4, copies = 0, nonlinear = TRUE),
     "regulation/compare" = list(x = d$numbers, steps = 2, resamples = 4, copies = 0, compare = groups,

@@ -292,6 +292,9 @@ test_that("single-cell experiments get a reduced dimension", {
   expect_equal(dim(scores), c(50L, 3L))
   expect_equal(unname(scores[, ]), unname(pca(t(counts), 3, seed = 1)$x), ignore_attr = TRUE)
   expect_length(attr(scores, "percentVar"), 3)
+  for (name in list(NULL, NA_character_, "", 1, c("a", "b"), `Encoding<-`("\xff", "bytes"), quote(f(x)))) {
+    expect_error(pca_reduced_dim(sce, 3, name = name), "`name` must be one name", class = "weft_error_input")
+  }
 })
 
 test_that("bad input is explained", {

@@ -257,7 +257,7 @@ weft_status weft_mi_cuts(weft_ctx *ctx, const weft_bins_job *job, size_t most, d
     WEFT_PARALLEL(weft_threads_worth(ctx->threads, values * (by_class ? 100 : 30)))
     {
       workspace *w = &work[WEFT_THREAD()];
-      WEFT_FOR(dynamic)
+      WEFT_FOR(guided)
       for (int64_t j = (int64_t) first; j < end; j++) {
         const double *x = job->x + (size_t) j * n;
         double *own = cuts + (size_t) j * most;
@@ -298,7 +298,7 @@ weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, cons
   for (size_t first = 0; first < p; first += batch) {
     const int64_t end = (int64_t) (p - first < batch ? p : first + batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
-    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, ((double) end - (double) first) * (double) n * 5), dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, ((double) end - (double) first) * (double) n * 5), guided)
     for (int64_t j = (int64_t) first; j < end; j++)
       for (size_t i = 0; i < n; i++)
         codes[(size_t) j * n + i] =

@@ -99,7 +99,7 @@ weft_status weft_mi_genotype_summary(weft_ctx *ctx, const weft_column *columns, 
   for (size_t first = 0; first < p; first += batch) {
     const int64_t count = (int64_t) (p - first < batch ? p - first : batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
-    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) count * (double) n), dynamic)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) count * (double) n), guided)
     for (int64_t k = 0; k < count; k++) {
       const size_t j = first + (size_t) k;
       uint64_t of[4];

@@ -224,7 +224,7 @@ weft_status weft_mi_make_ready(weft_ctx *ctx, weft_arena *mem, const weft_mi_num
     WEFT_PARALLEL(weft_threads_worth(ctx->threads, ((double) end - (double) first) * (double) n * 40))
     {
       const size_t mine = (size_t) WEFT_THREAD() * n;
-      WEFT_FOR(dynamic)
+      WEFT_FOR(guided)
       for (int64_t j = (int64_t) first; j < end; j++) make_column(r, (size_t) j, scores, other + mine, work + mine);
     }
   }

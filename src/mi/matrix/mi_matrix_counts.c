@@ -235,7 +235,7 @@ weft_status weft_mi_own_entropies(weft_ctx *ctx, const weft_mi_pack *x, int esti
   for (int64_t first = 0; first < (int64_t) x->p; first += batch) {
     const int64_t end = (int64_t) x->p - first < batch ? (int64_t) x->p : first + batch;
     WEFT_TRY(weft_poll(ctx, 1, 1));
-    WEFT_PARALLEL_FOR(threads, dynamic)
+    WEFT_PARALLEL_FOR(threads, guided)
     for (int64_t place = first; place < end; place++)
       out[x->column[place] * (x->columns + 1)] = own_entropy(x, (size_t) place, estimator, &work[WEFT_THREAD()]);
   }

@@ -361,7 +361,7 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
       WEFT_PARALLEL(threads)
       {
         workspace *w = &work[WEFT_THREAD()];
-        WEFT_FOR(dynamic)
+        WEFT_FOR(guided)
         for (int64_t k = 0; k < count; k++) {
           const size_t j = first + (size_t) k;
           if (pass) write_column(out, &columns[j], na_level, &shapes[j], out->place[j], &sorter, w);

@@ -368,7 +368,7 @@ weft_status weft_mi_pack_rank(weft_ctx *ctx, const weft_mi_pack *pack, const wef
   for (size_t first = 0; first < pack->p; first += batch) {
     const int64_t end = (int64_t) (pack->p - first < batch ? pack->p : first + batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) pack->p));
-    WEFT_PARALLEL_FOR(threads, dynamic)
+    WEFT_PARALLEL_FOR(threads, guided)
     for (int64_t j = (int64_t) first; j < end; j++) rank_one(pack, (size_t) j, &work[WEFT_THREAD()], out);
   }
 done:

@@ -122,7 +122,7 @@ static weft_status score_all(weft_ctx *ctx, selection *s, const weft_select_grou
     WEFT_PARALLEL(weft_threads_worth(ctx->threads, ((double) end - (double) first) * 4 * (double) s->data->n))
     {
       weft_select_workspace *w = &work[WEFT_THREAD()];
-      WEFT_FOR(dynamic)
+      WEFT_FOR(guided)
       for (int64_t j = (int64_t) first; j < end; j++) {
         if (!turn) first_scores(s, (size_t) j, group, w);
         else if (s->score[j] > -INFINITY) update(s, (size_t) j, group, turn, w);
@@ -161,7 +161,7 @@ static weft_status score_promising(weft_ctx *ctx, selection *s, const int32_t *c
         WEFT_PARALLEL(weft_threads_worth(ctx->threads, ((double) end - (double) first) * 4 * (double) s->data->n))
         {
           weft_select_workspace *own = &work[WEFT_THREAD()];
-          WEFT_FOR(dynamic)
+          WEFT_FOR(guided)
           for (int64_t i = (int64_t) first; i < end; i++) {
             const size_t j = s->open[i].index;
             if (s->done[j] != w) continue;

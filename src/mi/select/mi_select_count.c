@@ -44,7 +44,7 @@ weft_status weft_select_encode(weft_ctx *ctx, weft_arena *mem, const weft_mi_dat
   WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) n * (double) p * 4))
   {
     const size_t mine = (size_t) WEFT_THREAD() * n;
-    WEFT_FOR(dynamic)
+    WEFT_FOR(guided)
     for (int64_t j = 0; j < (int64_t) p; j++)
       results[j] = encode(d, (size_t) j, x->codes + (size_t) j * n, scratch + mine, work + 2 * mine, &x->levels[j]);
   }
@@ -59,7 +59,7 @@ weft_status weft_select_encode(weft_ctx *ctx, weft_arena *mem, const weft_mi_dat
     planes += x->levels[j] * x->words;
   }
   WEFT_TRY(weft_poll(ctx, 0, 1));
-  WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) n * (double) total / 4), dynamic)
+  WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) n * (double) total / 4), guided)
   for (int64_t j = 0; j < (int64_t) p; j++)
     for (uint32_t a = 0; x->planes[j] && a < x->levels[j]; a++)
       x->ops->plane_u16(x->codes + (size_t) j * n, n, (uint16_t) a, x->planes[j] + a * x->words);
