@@ -104,7 +104,8 @@
 #'   [mi_network()]
 #' @export
 #' @examples
-#' e <- weft_example("expression", n = 100, p = 30, batch = 0, missing = 0, outliers = 0, spoilt = FALSE, seed = 1)
+#' e <- weft_example("expression", n = 100, p = 30, batch = 0, missing = 0, outliers = 0,
+#'                   spoilt = FALSE, seed = 1)
 #' net <- regulation(e$x, copies = 10, seed = 1)
 #' net
 #' head(as.data.frame(net, fdr = 0.05))
@@ -114,13 +115,14 @@
 #' regulation(e$x, regulators = factors, copies = 10, seed = 1)
 #'
 #' # Which genes explain one of them best, by straight lines alone?
-#' regulation(e$x, targets = "G18", steps = 3, nonlinear = FALSE, resamples = 100, copies = 0, seed = 1)
+#' regulation(e$x, targets = "G18", steps = 3, nonlinear = FALSE, resamples = 100, copies = 0,
+#'            seed = 1)
 #'
 #' # In the second half of the samples TF02 no longer drives G26.
 #' half <- factor(rep(c("first", "second"), each = 50))
 #' e$x[51:100, "G26"] <- rnorm(50)
-#' both <- regulation(e$x, regulators = factors, compare = half, permutations = 40, resamples = 40, copies = 0,
-#'                    seed = 1)
+#' both <- regulation(e$x, regulators = factors, compare = half, permutations = 40, resamples = 40,
+#'                    copies = 0, seed = 1)
 #' head(as.data.frame(both))
 # nolint end
 regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resamples = 200, nonlinear = TRUE,

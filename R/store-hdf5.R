@@ -6,9 +6,10 @@
 # members, read). said(code, path) is what code returns, or an error of weft's own. read() takes first elements from 1
 # and counts, one per dimension of R's order, which is the file's reversed.
 with_h5 <- function(path, f) {
-  file <- tryCatch(rhdf5::H5Fopen(path, flags = "H5F_ACC_RDONLY"), error = function(e) {
-    abort_input(sprintf("'%s' must be an HDF5 file.", basename(path)), x = conditionMessage(e))
-  })
+  refuse <- function(said) abort_input(sprintf("'%s' must be an HDF5 file.", basename(path)), x = said)
+  file <- tryCatch(suppressMessages(rhdf5::H5Fopen(path, flags = "H5F_ACC_RDONLY")), error = conditionMessage)
+  if (is.character(file)) refuse(file)
+  if (!isS4(file)) refuse("It cannot be opened.") # where errors of the HDF5 library are not R's
   on.exit(rhdf5::H5Fclose(file))
   said <- function(code, name) tryCatch(code, weft_error = stop, error = function(e) {
     abort_input(sprintf("'%s' could not be read at \"%s\".", basename(path), name), x = conditionMessage(e))

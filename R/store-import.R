@@ -42,7 +42,8 @@
 #' @examples
 #' folder <- tempfile()
 #' dir.create(folder)
-#' writeLines(c("%%MatrixMarket matrix coordinate integer general", "3 2 3", "1 1 5", "3 1 1", "2 2 7"),
+#' writeLines(c("%%MatrixMarket matrix coordinate integer general",
+#'              "3 2 3", "1 1 5", "3 1 1", "2 2 7"),
 #'            file.path(folder, "matrix.mtx"))
 #' writeLines(c("cell-1", "cell-2"), file.path(folder, "barcodes.tsv"))
 #' writeLines(c("g1\tTP53", "g2\tMYC", "g3\tKRAS"), file.path(folder, "features.tsv"))

@@ -162,13 +162,25 @@ static weft_status value_line(weft_ctx *ctx, weft_store_market *m, const char *a
   return WEFT_OK;
 }
 
+/* A line is as long in pieces as in one: spaces before it do not count, and comments may be of any length. */
+static int too_long(const weft_store_market *m, const char *at, size_t count)
+{
+  return count > sizeof m->carry && (*at != '%' || !m->begun);
+}
+
+static weft_status refuse_long(weft_ctx *ctx, const weft_store_market *m)
+{
+  return at_line(ctx, m, "is followed by one that is too long");
+}
+
 static weft_status one_line(weft_ctx *ctx, weft_store_market *m, const char *at, const char *end,
                             weft_store_entry_work work, void *data)
 {
   weft_status st;
+  at = skip_spaces(at, end);
+  if (too_long(m, at, (size_t) (end - at))) return refuse_long(ctx, m);
   m->line++;
   if (!m->begun) return first_line(ctx, m, at, end);
-  at = skip_spaces(at, end);
   if (at == end || *at == '%') return WEFT_OK;
   if (!m->sized) return size_line(ctx, m, at, end);
   if (m->read == m->stored) return at_line(ctx, m, "comes after the last entry that the sizes announce");
@@ -179,13 +191,17 @@ static weft_status one_line(weft_ctx *ctx, weft_store_market *m, const char *at,
 
 /* ---- pieces ---- */
 
-/* The rest of a piece after its last whole line. Comments may be of any length. */
+/* The rest of a piece after its last whole line, without spaces before it. */
 static weft_status keep(weft_ctx *ctx, weft_store_market *m, const char *from, size_t count)
 {
   if (m->skipping) return WEFT_OK;
-  const char first = m->held ? m->carry[0] : count ? *from : 0;
+  if (!m->held) {
+    const char *end = from + count;
+    from = skip_spaces(from, end);
+    count = (size_t) (end - from);
+  }
   if (m->held + count > sizeof m->carry) {
-    if (first != '%' || !m->begun) return at_line(ctx, m, "is followed by one that is too long");
+    if (too_long(m, m->held ? m->carry : from, m->held + count)) return refuse_long(ctx, m);
     m->skipping = 1;
     m->held = 0;
     return WEFT_OK;

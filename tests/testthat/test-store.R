@@ -119,7 +119,16 @@ test_that("Matrix Market text of all kinds", {
   lines <- lines_of(m, which(m != 0, arr.ind = TRUE))
   expect_identical(in_pieces(c(head, lines), 7, dim(m)), m) # lines that end in another piece
   expect_error(in_pieces(c(head, strrep("1", 600)), 7, dim(m)), "too long", class = "weft_error_input")
-  expect_identical(in_pieces(c(head[1], paste("%", strrep("x", 3000)), head[-1], lines), 100, dim(m)), m)
+  for (comment in paste0(c("%", strrep(" ", 800), "\f %"), c(strrep("x", 3000), "", strrep("x", 3000)))) {
+    for (piece in c(100, 1e6)) {
+      expect_identical(in_pieces(c(head[1], comment, head[-1], lines), piece, dim(m)), m)
+    }
+  }
+  for (piece in c(100, 1e6)) { # what a line may have does not depend on pieces
+    expect_error(in_pieces(c(head, paste0(lines[1], strrep(" ", 600)), lines[-1]), piece, dim(m)), "too long",
+                 class = "weft_error_input")
+    expect_identical(in_pieces(c(head, paste0(strrep(" ", 600), lines[1]), lines[-1]), piece, dim(m)), m)
+  }
   put("%%MatrixMarket matrix coordinate pattern general", "2 2 1", "2 1")
   expect_identical(as.matrix(as_store(file)), matrix(c(0, 1, 0, 0), 2))
   put("%%MatrixMarket matrix coordinate integer symmetric", "3 3 2", "2 2 5", "3 1 -4")
@@ -159,7 +168,7 @@ test_that("Matrix Market text that is wrong says where", {
   refused(c(head, "2 2 1", "1 18446744073709551617 1"), "must be a row, a column and a number")
   refused(c(head, "2 2 1", "1 1 one"), "must be a row, a column and a number")
   refused(c(head, "2 2 1", "1 1 0x10"), "must be a row, a column and a number")
-  refused(c(head, "2 2 1", paste("1 1", strrep("1", 600))), "must be a row, a column and a number")
+  refused(c(head, "2 2 1", paste("1 1", strrep("1", 600))), "too long")
   refused(c(head, "2 2 99999999999999999", "1 1 1"), "ends after 1")
   refused("%%MatrixMarket matrix coordinate real hermitian", "cannot be read")
   expect_length(list.files(dirname(to), paste0(basename(to), ".*part"), all.files = TRUE), 0L)
