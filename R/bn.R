@@ -59,8 +59,10 @@
 #'   `fit$table` holds the sets that were kept, and printing says so. Edge posteriors (`"sum"`, `"uniform"`) always
 #'   come from all sets that `max_parents` and `candidates` allow, at most four parents by default.
 #'
-#'   On networks of the Bayesian network repository with 8 to 76 nodes, 5,000 rows, the result scored at least as high
-#'   as bnlearn's `hc()` and took less time (`src/bn/NOTES.md` in the sources has figures).
+#'   On ten networks of the Bayesian network repository with 8 to 76 nodes, three samples of 5,000 rows each, the
+#'   result scored as high as that of bnlearn's `hc()` or higher, in less time from 20 nodes on. On eight of them it
+#'   was compared with what is found among all sets of at most four parents: it scored as high or higher in 45 of 48
+#'   searches and was 11 (Hepar2) to 24 nats (Hailfinder) lower in three.
 #'
 #' @inheritParams bn_scores
 #' @param max_parents most parents of a node: one number, or a named vector (nodes it does not name have 4). NULL: 4, or
