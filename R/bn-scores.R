@@ -258,6 +258,7 @@ print.weft_bn_scores <- function(x, ...) {
               x$n,
               format(sum(sizes), big.mark = ","), format(x$predicted$sets, big.mark = ","),
               switch(x$keep, max = "best graphs", sum = sprintf("sums, slack %g nats", x$slack), all = "all uses")))
+  if (isTRUE(x$near)) cat("Only those sets were scored that a search for the best graph needed\n")
   cat(sprintf("At most %s parents per node; %d to %d sets per node\n",
               paste(unique(range(x$max_parents)), collapse = " to "),
               min(sizes), max(sizes)))

@@ -54,6 +54,55 @@ WIDE int fits(const uint64_t *set, const uint64_t *before, size_t words)
   return 1;
 }
 
+/* The first set from..to - 1 that fits, or `to`. */
+WIDE int32_t weft_bn_first_fit(const uint64_t *sets, int32_t from, int32_t to, const uint64_t *before, size_t words)
+{
+  int32_t k = from;
+  while (k < to && !fits(sets + (size_t) k * words, before, words)) k++;
+  return k;
+}
+
+#if WEFT_SIMD_X86
+/* The same for masks of one word, eight at a time. */
+WEFT_TARGET_AVX512
+static inline int32_t weft_bn_first_fit_eight(const uint64_t *sets, int32_t from, int32_t to, uint64_t before)
+{
+  const __m512i missing = _mm512_set1_epi64((long long) ~before);
+  for (int32_t k = from; k < to; k += 8) {
+    const __mmask8 there = (__mmask8) (to - k < 8 ? (1 << (to - k)) - 1 : 255);
+    const unsigned fit = _mm512_mask_testn_epi64_mask(there, _mm512_maskz_loadu_epi64(there, sets + k), missing);
+    if (fit) return k + __builtin_ctz(fit);
+  }
+  return to;
+}
+
+/* Masks of two words, four at a time. */
+WEFT_TARGET_AVX512
+static inline int32_t weft_bn_first_fit_four(const uint64_t *sets, int32_t from, int32_t to, const uint64_t *before)
+{
+  const long long one = (long long) ~before[0], two = (long long) ~before[1];
+  const __m512i missing = _mm512_set_epi64(two, one, two, one, two, one, two, one);
+  for (int32_t k = from; k < to; k += 4) {
+    const __mmask8 there = (__mmask8) (to - k < 4 ? (1 << 2 * (to - k)) - 1 : 255);
+    const unsigned words = _mm512_mask_testn_epi64_mask(there, _mm512_maskz_loadu_epi64(there, sets + 2 * k), missing);
+    const unsigned fit = words & words >> 1 & 0x55;
+    if (fit) return k + __builtin_ctz(fit) / 2;
+  }
+  return to;
+}
+#endif
+
+WIDE int32_t weft_bn_find_fit(const uint64_t *sets, int32_t from, int32_t to, const uint64_t *before, size_t words,
+                              int fast)
+{
+#if WEFT_SIMD_X86
+  if (fast && words == 1) return weft_bn_first_fit_eight(sets, from, to, *before);
+  if (fast && words == 2) return weft_bn_first_fit_four(sets, from, to, before);
+#endif
+  (void) fast;
+  return weft_bn_first_fit(sets, from, to, before, words);
+}
+
 /* The nodes whose predecessors change, but for x and, in a swap, y. */
 WIDE void between(const weft_bn_replica *r, const weft_bn_move *m, uint64_t *out, size_t words)
 {

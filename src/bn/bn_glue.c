@@ -6,6 +6,7 @@
 #include "../base/record.h"
 #include "bn.h"
 #include "bn_search.h"
+#include "bn_settle.h"
 
 #define NAME(kind, name, ...) name,
 static const char *const score_names[] = { WEFT_BN_SCORE_KINDS(NAME) };
@@ -74,7 +75,14 @@ static int dimension(size_t count)
 
 /* ---- score tables ---- */
 
-typedef struct { weft_bn_problem problem; weft_arena *keep; weft_bn_table table; double *information; } scores_job;
+typedef struct {
+  weft_bn_problem problem;
+  weft_bn_search search;      /* where a search chooses the sets */
+  weft_arena *keep;
+  weft_bn_table table;
+  int32_t *order;
+  double *information, scored;
+} scores_job;
 
 static weft_status scores(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -94,14 +102,10 @@ static size_t widest_set(const weft_bn_table *t)
   return most;
 }
 
-SEXP C_weft_bn_scores(SEXP problem, SEXP control)
+/* Fills in start, score, parents and bits. */
+static void put_table(SEXP out, const weft_bn_table *t)
 {
-  scores_job job = { problem_of(problem), NULL, { 0 }, NULL };
-  SEXP holder = PROTECT(weft_glue_arena(&job.keep));
-  weft_glue_run(control, scores, &job);
-  const weft_bn_table *t = &job.table;
   const size_t total = (size_t) t->start[t->p], width = widest_set(t); /* at most INT32_MAX: weft_bn_table_make() */
-  SEXP out = PROTECT(WEFT_NAMED_LIST("start", "score", "parents", "bits"));
   double *start = REAL(weft_result_put(out, "start", Rf_allocVector(REALSXP, (R_xlen_t) t->p + 1)));
   double *score = REAL(weft_result_put(out, "score", Rf_allocVector(REALSXP, (R_xlen_t) total)));
   int *parents = INTEGER(weft_result_put(out, "parents", Rf_allocMatrix(INTSXP, dimension(width), dimension(total))));
@@ -115,6 +119,43 @@ SEXP C_weft_bn_scores(SEXP problem, SEXP control)
       for (uint64_t word = t->mask[k * t->words + w]; word; word &= word - 1)
         parents[k * width + m++] = (int) (64 * w) + __builtin_ctzll(word) + 1;
   }
+}
+
+SEXP C_weft_bn_scores(SEXP problem, SEXP control)
+{
+  scores_job job = { .problem = problem_of(problem) };
+  SEXP holder = PROTECT(weft_glue_arena(&job.keep));
+  weft_glue_run(control, scores, &job);
+  SEXP out = PROTECT(WEFT_NAMED_LIST("start", "score", "parents", "bits"));
+  put_table(out, &job.table);
+  weft_glue_arena_end(holder);
+  UNPROTECT(2);
+  return out;
+}
+
+static weft_status near_table(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  scores_job *job = data;
+  (void) backend;
+  job->problem.threads = (size_t) ctx->threads;
+  job->search.problem = &job->problem;
+  return weft_bn_near_table(ctx, &job->search, job->keep, &job->table, job->order, &job->scored);
+}
+
+/* plan: list(width, key). The table; `order`: a column per start; how many sets were scored. */
+SEXP C_weft_bn_near_table(SEXP problem, SEXP plan, SEXP control)
+{
+  weft_record given = weft_record_open(plan, "plan");
+  scores_job job = { .problem = problem_of(problem),
+                     .search = { .width = weft_record_size(&given, "width"), .key = weft_record_key(&given, "key") } };
+  weft_record_close(&given);
+  SEXP holder = PROTECT(weft_glue_arena(&job.keep));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("start", "score", "parents", "bits", "order", "scored"));
+  job.order = INTEGER(weft_result_put(out, "order", Rf_allocMatrix(INTSXP, dimension(job.problem.p),
+                                                                   WEFT_BN_NEAR_STARTS)));
+  weft_glue_run(control, near_table, &job);
+  put_table(out, &job.table);
+  weft_result_put(out, "scored", Rf_ScalarReal(job.scored));
   weft_glue_arena_end(holder);
   UNPROTECT(2);
   return out;
@@ -130,7 +171,7 @@ static weft_status screen(weft_ctx *ctx, const weft_backend *backend, void *data
 
 SEXP C_weft_bn_screen(SEXP problem, SEXP control)
 {
-  scores_job job = { problem_of(problem), NULL, { 0 }, NULL };
+  scores_job job = { .problem = problem_of(problem) };
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, dimension(job.problem.p), dimension(job.problem.p)));
   job.information = REAL(out);
   WEFT_RUN_RETURN(out, control, screen, &job);
@@ -378,6 +419,39 @@ SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
   };
   run_on_table(control, &job.view, chain, &job);
   for (size_t k = job.out.found; k < job.run.best; k++) job.out.best_score[k] = NA_REAL;
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { table_view view; weft_bn_settle settle; } settle_job;
+
+static weft_status settle(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem, const weft_bn_table *table,
+                          void *data)
+{
+  settle_job *job = data;
+  (void) backend, (void) mem;
+  return weft_bn_settle_run(ctx, table, &job->settle);
+}
+
+/* plan: list(order, a column per start, all possible; kicks, best, key, first). */
+SEXP C_weft_bn_settle(SEXP table, SEXP plan, SEXP control)
+{
+  weft_record given = weft_record_open(plan, "plan");
+  const SEXP order = weft_record_field(&given, "order");
+  settle_job job = { view_of(table), { .starts = (size_t) Rf_ncols(order), .kicks = weft_record_size(&given, "kicks"),
+                                       .best = weft_record_size(&given, "best"), .key = weft_record_key(&given, "key"),
+                                       .first = (uint64_t) weft_record_size(&given, "first") } };
+  const size_t p = job.view.p, best = job.settle.best;
+  weft_record_integers(&given, "order", (double) p * (double) job.settle.starts);
+  weft_record_close(&given);
+  SEXP out = PROTECT(WEFT_NAMED_LIST("order", "end", "best_sets", "best_score"));
+  job.settle.order = INTEGER(weft_result_put(out, "order", Rf_duplicate(order)));
+  job.settle.end = REAL(weft_result_put(out, "end", Rf_allocVector(REALSXP, dimension(job.settle.starts))));
+  job.settle.best_sets = INTEGER(weft_result_put(out, "best_sets",
+                                                 Rf_allocMatrix(INTSXP, dimension(p), dimension(best))));
+  job.settle.best_score = REAL(weft_result_put(out, "best_score", Rf_allocVector(REALSXP, (R_xlen_t) best)));
+  run_on_table(control, &job.view, settle, &job);
+  for (size_t k = job.settle.found; k < best; k++) job.settle.best_score[k] = NA_REAL;
   UNPROTECT(1);
   return out;
 }

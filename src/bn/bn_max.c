@@ -9,38 +9,6 @@
 typedef struct change { int32_t node, pick; } change;
 typedef struct proposal { int64_t score; uint64_t hash; size_t changes; int possible; } proposal;
 
-/* The first set from..to - 1 that fits, or `to`. */
-WIDE int32_t first_fit(const uint64_t *sets, int32_t from, int32_t to, const uint64_t *before, size_t words)
-{
-  int32_t k = from;
-  while (k < to && !fits(sets + (size_t) k * words, before, words)) k++;
-  return k;
-}
-
-#if WEFT_SIMD_X86
-/* The same for masks of one word, eight at a time. */
-WEFT_TARGET_AVX512
-static inline int32_t first_fit_eight(const uint64_t *sets, int32_t from, int32_t to, uint64_t before)
-{
-  const __m512i missing = _mm512_set1_epi64((long long) ~before);
-  for (int32_t k = from; k < to; k += 8) {
-    const __mmask8 there = (__mmask8) (to - k < 8 ? (1 << (to - k)) - 1 : 255);
-    const unsigned fit = _mm512_mask_testn_epi64_mask(there, _mm512_maskz_loadu_epi64(there, sets + k), missing);
-    if (fit) return k + __builtin_ctz(fit);
-  }
-  return to;
-}
-#endif
-
-WIDE int32_t find_fit(const uint64_t *sets, int32_t from, int32_t to, const uint64_t *before, size_t words, int fast)
-{
-#if WEFT_SIMD_X86
-  if (fast) return first_fit_eight(sets, from, to, *before);
-#endif
-  (void) fast;
-  return first_fit(sets, from, to, before, words);
-}
-
 /* Node z with new predecessors. `lost`: it may have lost some that its present set needs; `gained`: it has new ones. */
 WIDE void propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t z, const uint64_t *before, int lost,
                   int gained, proposal *out, change *changes, size_t words, int fast)
@@ -51,10 +19,10 @@ WIDE void propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t 
   const int32_t now = r->pick[z], count = (int32_t) (t->start[z + 1] - t->start[z]);
   int32_t pick = now;
   if (lost && !fits(sets + (size_t) now * words, before, words)) {
-    pick = find_fit(sets, gained ? 0 : now + 1, count, before, words, fast);
+    pick = weft_bn_find_fit(sets, gained ? 0 : now + 1, count, before, words, fast);
     if (pick == count) out->possible = 0;
   } else if (gained) {
-    pick = find_fit(sets, 0, now, before, words, fast);
+    pick = weft_bn_find_fit(sets, 0, now, before, words, fast);
   }
   if (pick == now || !out->possible) return;
   out->score += score[pick] - score[now];

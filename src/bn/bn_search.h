@@ -6,6 +6,7 @@
  *   bn_trees.c       grow-shrink trees: the parents of a node among those before it, remembered
  *   bn_listed.c      beside these, all small sets of parents
  *   bn_climb.c       moves of nodes in one order
+ *   bn_near_table.c  a table for bn_learn(): candidates, then the sets that settled orders ask for
  *   bn_search.c      starts, kicks that are tried at once, and the whole
  *
  * Scores are whole numbers of 2^-bits nats (bn.h): the result depends neither on threads nor on the order of sums. */
@@ -30,6 +31,11 @@ typedef struct weft_bn_found {
   double moves, scored, candidates, rounds; /* best moves, parent sets scored, pairs, widenings of the candidates */
 } weft_bn_found;
 
+/* The table of the sets that a search needs (bn_near_table.c), the orders, p × WEFT_BN_NEAR_STARTS, where searches
+ * ended that found these, and how many sets were scored. Of `search` the problem, width and key count. */
+#define WEFT_BN_NEAR_STARTS 16
+weft_status weft_bn_near_table(weft_ctx *ctx, const weft_bn_search *search, weft_arena *keep, weft_bn_table *out,
+                               int32_t *order, double *scored);
 weft_status weft_bn_search_run(weft_ctx *ctx, const weft_bn_search *search, weft_bn_found *out);
 
 /* ---- shared by these files ---- */

@@ -135,7 +135,7 @@ test_that("a sum target's order is worth the sum over its graphs, also where sco
   }
 })
 
-test_that("a search ends with a descent, which leaves the chains alone", {
+test_that("a search ends where its orders settle, which leaves the chains alone", {
   d <- bn_test_data(300)
   fit <- bn_learn(d, iterations = 40, seed = 1, chains = 2, temperatures = 1)
   expect_true(all(fit$best_score %in% vapply(fit$dags, `[[`, 0, "score")) || length(fit$dags) == 10L)
@@ -250,7 +250,7 @@ test_that("an error names the function that was called, not the data that do.cal
   }
 })
 
-test_that("`iterations = 0` is a descent alone, to a graph that no order next to its own betters", {
+test_that("`iterations = 0` settles alone, at a graph that no order next to its own betters", {
   d <- linked_bn_data(12, 400)
   quick <- bn_learn(d, iterations = 0, seed = 1)
   expect_equal(quick$score, bn_score(d, quick), tolerance = 1e-10)
@@ -295,5 +295,86 @@ test_that("a search of no stated length ends when its ladders agree, and is the 
   noise <- withr::with_seed(3, as.data.frame(matrix(sample(0:1, 60 * 24, TRUE), 60)))
   noise <- bn_scores(noise, 4, gamma = 1)
   open <- bn_learn(noise, seed = 1)
-  expect_identical(unclass(open)[fields], unclass(bn_learn(noise, iterations = 20000, seed = 1))[fields])
+  expect_lte(open$iterations, 1000)
+  expect_gte(open$score, bn_learn(noise, iterations = 20000, seed = 1)$score - 1e-9)
+})
+
+test_that("settled orders have no node with a better place, on any number of threads and with masks of any width", {
+  for (more in c(0, 60, 130)) { # masks of one, two and three words
+    d <- linked_bn_data(12, 400)
+    constant <- as.data.frame(matrix(factor("x"), 400, more), stringsAsFactors = TRUE)
+    if (more) names(constant) <- sprintf("k%03d", seq_len(more))
+    d <- if (more) cbind(constant, d) else d
+    table <- bn_scores(d, 3, candidates = min(6, ncol(d) - 1), plus_one = FALSE)
+    p <- ncol(d)
+    settle <- function(order, kicks, threads = 1) {
+      .Call(weft:::C_weft_bn_settle, weft:::bn_native_table(table), list(order = order, kicks = kicks, best = 5,
+            key = c(1, 2), first = 0), weft:::run_control("cpu", threads, FALSE))
+    }
+    order <- withr::with_seed(1, replicate(3, sample(p) - 1L))
+    once <- settle(order, 0)
+    expect_identical(settle(order, 0, 3), once)
+    worth <- function(order) {
+      place <- order(order)
+      sum(vapply(seq_len(p), function(z) {
+        sets <- (table$start[z] + 1):table$start[z + 1]
+        before <- c(0L, which(place < place[z]))
+        table$score[sets[match(TRUE, colSums(matrix(!table$parents[, sets] %in% before, nrow(table$parents))) == 0)]]
+      }, 0))
+    }
+    expect_equal(once$end, apply(once$order, 2, worth), tolerance = 1e-12)
+    expect_identical(sort(once$order[, 1]), seq_len(p) - 1L)
+    if (!more) {
+      best <- once$order[, 1]
+      moved <- outer(seq_len(p), seq_len(p), Vectorize(function(v, to) worth(append(best[-v], best[v], to - 1))))
+      expect_lte(max(moved), once$end[1] + 1e-9)
+      expect_equal(max(settle(order, 100)$end), bn_exact(table)$score, tolerance = 1e-12)
+    }
+    kicked <- settle(order, 20)
+    expect_true(all(kicked$end >= once$end - 1e-9))
+    expect_identical(settle(order, 20, 2), kicked)
+    expect_equal(kicked$best_score[1], max(kicked$end))
+    expect_false(is.unsorted(-kicked$best_score))
+  }
+})
+
+test_that("the sets that a search needs lead to the best graph of all sets, and have their scores", {
+  for (seed in 1:3) {
+    d <- linked_bn_data(12, 300 + 100 * seed)
+    for (score in c("bdeu", "bic", "k2", "bds")) {
+      near <- weft:::near_table(d, score, c(seed, 1), 1, FALSE)$table
+      expect_s3_class(weft:::check_bn_table(near, "near"), "weft_bn_scores")
+      found <- bn_exact(near)
+      expect_gte(found$score, bn_exact(d, 4, score)$score - 1e-6)
+      expect_equal(bn_score(d, found, score), found$score, tolerance = 1e-9)
+      expect_identical(weft:::near_table(d, score, c(seed, 1), 3, FALSE)$table[c("start", "score", "parents")],
+                       near[c("start", "score", "parents")])
+    }
+  }
+  prior <- bn_prior(d, required = stats::setNames(data.frame(names(d)[1], names(d)[2]), c("from", "to")),
+                    forbidden = stats::setNames(data.frame(names(d)[3], names(d)[4]), c("from", "to")))
+  near <- weft:::near_table(d, "bdeu", c(1, 1), 1, FALSE, prior = prior)$table
+  sets <- as.data.frame(near)
+  expect_true(all(grepl(paste0("(^|;)", names(d)[1], "(;|$)"), sets$parents[sets$node == names(d)[2]])))
+  expect_false(any(grepl(paste0("(^|;)", names(d)[3], "(;|$)"), sets$parents[sets$node == names(d)[4]])))
+  expect_gte(bn_exact(near)$score, bn_exact(d, prior = prior)$score - 1e-6)
+})
+
+test_that("many nodes are searched without all sets, unless sets are asked for", {
+  d <- linked_bn_data(40, 300)
+  fit <- bn_learn(d, seed = 1, threads = 1)
+  expect_true(fit$table$near)
+  expect_identical(bn_learn(d, seed = 1, threads = 3)[c("dags", "trace", "order")], fit[c("dags", "trace", "order")])
+  expect_equal(fit$score, bn_score(d, fit), tolerance = 1e-9)
+  expect_output(print(fit), "those were scored that the search needed")
+  expect_output(print(fit$table), "that a search for the best graph needed")
+  whole <- bn_learn(d, 3, seed = 1)
+  expect_null(whole$table$near)
+  expect_gte(fit$score, whole$score - 1e-6)
+  expect_null(bn_learn(d, candidates = 3, iterations = 20, seed = 1)$table$near)
+  expect_null(bn_learn(d[1:10], iterations = 20, seed = 1)$table$near)
+  expect_error(bn_learn(fit$table, target = "sum"), class = "weft_error_input", regexp = "keep")
+  expect_error(bn_learn(d, score = "bde"), class = "weft_error_input", regexp = "score")
+  expect_gte(bn_learn(d, start = rev(names(d)), iterations = 0, seed = 1)$score, fit$score - 50)
+  expect_gte(update(fit, iterations = 100)$score, fit$score)
 })
