@@ -60,7 +60,7 @@ weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data
   weft_pca_job coarse = *job;
   weft_pca_run run = {
     ctx, ops, NULL, &coarse, n, p, wide ? n : p, wide ? p : n, wide,
-    data->sparse && !data->ranks && ops == &weft_pca_cpu, data->sparse && !data->stays, data->ranks, data->n, 0, 0, out
+    data->sparse && !data->ranks && ops == &weft_pca_cpu, data->sparse, data->ranks, data->n, 0, 0, out
   };
   const int vectors = job->method == WEFT_PCA_GS || job->method == WEFT_PCA_NIPALS;
   if (form->single && !job->paper) coarse.tol = fmax(job->tol, SINGLE_TOL);

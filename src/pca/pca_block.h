@@ -15,7 +15,7 @@ typedef struct weft_pca_run {
       far;            /* over ranks the far side, where it is rows, has this rank's alone; else all is on every rank */
   int near_is_rows;   /* p > n, rows of all ranks */
   int narrow;         /* a product takes as long for each vector of a narrow block as of a wide one */
-  int rereads;        /* each pass reads the data again */
+  int sparse;         /* both products of a panel may follow each other */
   const weft_pca_ranks *ranks;
   size_t here;        /* rows of the data that are here */
   double passes;

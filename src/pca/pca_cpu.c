@@ -105,7 +105,7 @@ static weft_status join(weft_pca_space *s, double *x, size_t count) { return wef
 #define TILED_VALUES 1e5 /* fewer stay in cache as they are */
 #define LEAST_TILED 3    /* vectors, which are made up to a multiple of 4 */
 
-/* The first product may be the last; further ones are worth tiles, a copy of 10 bytes per value. */
+/* Tiles, a copy of 2 to 10 bytes per value, are made for the second product; the first may be the last. */
 static weft_status make_tiles(weft_pca_space *s, size_t b)
 {
   weft_status st = WEFT_OK;
@@ -130,6 +130,9 @@ done:
   return st;
 }
 
+/* Vectors that tiles multiply at once, of which so many are given: the others are zero. */
+static size_t tiled_block(size_t given) { return given <= 4 ? 4 : WEFT_PCA_TILE_BLOCK; }
+
 /* to[i b + j] = from[i + j rows] times[i] for vectors that are given, 0 for others */
 static void by_rows(double *to, const double *from, size_t rows, size_t given, size_t b, const double *times)
 {
@@ -140,7 +143,7 @@ static void by_rows(double *to, const double *from, size_t rows, size_t given, s
   }
 }
 
-static weft_status sparse_product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out)
+static weft_status sparse_product(weft_pca_space *s, int transposed, const double *v, size_t given, double *out)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = s->ctx;
@@ -149,10 +152,16 @@ static weft_status sparse_product(weft_pca_space *s, int transposed, const doubl
   const size_t n = s->data->n, p = s->data->p, from = transposed ? n : p, to = transposed ? p : n;
   double *in, *sums, *shift;
   weft_pca_panel x;
-  WEFT_TRY(make_tiles(s, b));
-  const weft_pca_tiles *tiles = b < LEAST_TILED ? NULL : s->tiles;
-  const size_t given = b;
-  if (tiles) b = (b + 3) / 4 * 4;
+  WEFT_TRY(make_tiles(s, given));
+  const weft_pca_tiles *tiles = given < LEAST_TILED ? NULL : s->tiles;
+  if (tiles && given > WEFT_PCA_TILE_BLOCK) {
+    for (size_t j = 0; j < given; j += WEFT_PCA_TILE_BLOCK) {
+      const size_t here = given - j < WEFT_PCA_TILE_BLOCK ? given - j : WEFT_PCA_TILE_BLOCK;
+      WEFT_TRY(sparse_product(s, transposed, v + j * from, here, out + j * to));
+    }
+    goto done;
+  }
+  const size_t b = tiles ? tiled_block(given) : given;
   WEFT_TAKE(in, &mem, from * b);
   WEFT_TAKE0(sums, &mem, to * b);
   WEFT_TAKE0(shift, &mem, b);
@@ -196,7 +205,7 @@ done:
 }
 
 /* Of sparse rows: X'X v = F (S'R² (S F v - 1 (c'F v)) - c 1'R² (the same)). Panels are ranges of rows. */
-static weft_status twice(weft_pca_space *s, const double *v, size_t b, double *out)
+static weft_status twice(weft_pca_space *s, const double *v, size_t given, double *out)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = s->ctx;
@@ -206,14 +215,23 @@ static weft_status twice(weft_pca_space *s, const double *v, size_t b, double *o
   double *in, *far = NULL, *sums, *shift, *total;
   size_t room = 0;
   weft_pca_panel x;
+  if (!s->products) s->products = 1; /* more will follow */
+  WEFT_TRY(make_tiles(s, given));
+  const weft_pca_tiles *tiles = given < LEAST_TILED || given > WEFT_PCA_TILE_BLOCK ? NULL : s->tiles;
+  const size_t b = tiles ? tiled_block(given) : given;
   WEFT_TAKE(in, &mem, p * b);
   WEFT_TAKE0(sums, &mem, p * b);
   WEFT_TAKE0(shift, &mem, b);
   WEFT_TAKE0(total, &mem, b);
-  by_rows(in, v, p, b, b, form->factor);
+  by_rows(in, v, p, given, b, form->factor);
   for (size_t i = 0; i < p; i++) weft_add_scaled(b, shift, form->center[i], in + i * b);
   for (size_t t = 0; t < s->data->panels; t++) {
     WEFT_TRY(s->data->fetch(ctx, s->data->source, t, &x));
+    if (tiles) {
+      const double *row = form->row ? form->row + x.row : NULL;
+      WEFT_TRY(weft_pca_tiles_twice(ctx, &tiles[t], in, b, shift, row, total, sums));
+      continue;
+    }
     if (x.n > room) {
       weft_arena_drop(&mem, far);
       room = x.n;
@@ -229,7 +247,7 @@ static weft_status twice(weft_pca_space *s, const double *v, size_t b, double *o
     }
     WEFT_TRY(weft_pca_sparse_transposed(ctx, &x, far, b, sums));
   }
-  for (size_t j = 0; j < b; j++)
+  for (size_t j = 0; j < given; j++)
     for (size_t i = 0; i < p; i++) out[i + j * p] = (sums[i * b + j] - total[j] * form->center[i]) * form->factor[i];
 done:
   weft_arena_end(&mem);

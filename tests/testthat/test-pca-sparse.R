@@ -131,3 +131,23 @@ test_that("components that stand out take as many passes as they need, whatever 
   expect_equal(f$d, 20:2, tolerance = 1e-12)
   expect_lt(f$passes, 40) # with a search for copies, 71
 })
+
+test_that("sparse data of any values and shapes have the components of dense ones, the same with any threads", {
+  skip_on_cran()
+  set.seed(7)
+  values <- list(counts = function(k) stats::rpois(k, 1) + 1, numbers = stats::rnorm, # few, all different, some of each
+                 both = function(k) ifelse(stats::runif(k) < 0.97, stats::rpois(k, 1) + 1, stats::rnorm(k)))
+  for (draw in values) for (shape in list(c(3000, 700, 0.1), c(20011, 150, 0.06), c(700, 2500, 0.12))) {
+    x <- Matrix::rsparsematrix(shape[1], shape[2], shape[3], rand.x = draw)
+    x[sample(nrow(x), 3), ] <- 0
+    x[, sample(ncol(x), 5)] <- 0
+    x <- Matrix::drop0(x)
+    for (k in c(2, 3, 11)) {
+      weights <- if (k == 3) stats::runif(nrow(x)) + 0.1
+      run <- function(threads) pca(x, k, "krylov", weights = weights, seed = 1, backend = "cpu", threads = threads)
+      one <- run(1)
+      expect_identical(run(2)[c("d", "rotation", "x")], one[c("d", "rotation", "x")])
+      expect_equal(one$d, pca(as.matrix(x), k, weights = weights, seed = 1, backend = "cpu")$d, tolerance = 1e-11)
+    }
+  }
+})
