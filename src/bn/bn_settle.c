@@ -15,6 +15,7 @@
 
 #define MOST_KICKED 5         /* nodes of a kick */
 #define PORTION 100000        /* places tried between two polls, at first */
+#define OF_A_PAIR 100         /* operations of settling once, for each pair of nodes */
 #define DRAWS (UINT32_C(5) << 28) /* stream: the others are in bn_move.h */
 
 typedef struct settler {
@@ -331,12 +332,13 @@ static void advance_task(void *data, size_t t, int thread)
 static weft_status settle_all(weft_ctx *ctx, settle_run *run)
 {
   weft_status st = WEFT_OK;
-  const size_t starts = run->job->starts;
+  const size_t starts = run->job->starts, p = run->lists->p;
+  const double work = (double) (starts * p * p) * OF_A_PAIR * (double) (1 + run->job->kicks);
+  const size_t threads = (size_t) weft_threads_worth(ctx->threads, work);
   for (size_t c = 0; c < starts; c++) run->open[c] = &run->settlers[c];
   for (size_t left = starts; left; ) {
     double took;
-    WEFT_TRY(weft_bn_run_timed(ctx, (size_t) ctx->threads, left, advance_task, run,
-                               1 - (double) left / (double) starts, &took));
+    WEFT_TRY(weft_bn_run_timed(ctx, threads, left, advance_task, run, 1 - (double) left / (double) starts, &took));
     run->portion *= took < 0.01 ? 2 : took > 0.05 ? 0.5 : 1;
     size_t still = 0;
     for (size_t t = 0; t < left; t++) if (!run->open[t]->done) run->open[still++] = run->open[t];
