@@ -75,16 +75,30 @@ typedef struct {
   decoded block[WEFT_STORE_TOGETHER];
 } batch;
 
-/* Logarithms take longer than all else. Most values of a row are small whole numbers, so each row remembers the results
- * for these; 0: not known. */
+/* Logarithms take longer than all else. Most values of a row are small whole numbers, whose results are there first. */
 #define KNOWN 8
 
-static double dressed_once(const weft_store_recipe *recipe, uint64_t row, double v, double *known)
+typedef struct { const batch *all; decoded *d; double *known; } dressing;
+
+static void know_row(const dressing *to, size_t row)
 {
-  if (!known || !(v >= 1 && v <= KNOWN && v == (double) (int) v)) return dressed(recipe, row, v);
-  double *out = known + (int) v - 1;
-  if (*out == 0) *out = dressed(recipe, row, v);
-  return *out;
+  const uint64_t first = to->d->view.block->first;
+  if (to->d->place[row] < 0) return;
+  for (int v = 1; v <= KNOWN; v++) to->known[KNOWN * row + (size_t) v - 1] = dressed(to->all->recipe, first + row, v);
+}
+
+static void dress_column(const dressing *to, size_t place)
+{
+  const decoded *d = to->d;
+  const uint64_t first = d->view.block->first;
+  const size_t c = column_at(to->all->choice, place);
+  for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) {
+    const size_t row = (size_t) d->rows[at];
+    const double v = d->values[at];
+    if (d->place[row] < 0) continue;
+    const int there = to->known && v >= 1 && v <= KNOWN && v == (double) (int) v;
+    d->values[at] = there ? to->known[KNOWN * row + (size_t) v - 1] : dressed(to->all->recipe, first + row, v);
+  }
 }
 
 static weft_status dress_block(weft_ctx *ctx, const batch *all, decoded *d)
@@ -92,18 +106,18 @@ static weft_status dress_block(weft_ctx *ctx, const batch *all, decoded *d)
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const weft_store_recipe *recipe = all->recipe;
-  const uint64_t first = d->view.block->first, rows = d->view.block->rows;
-  double *known = NULL;
+  const uint64_t rows = d->view.block->rows, values = d->view.block->values;
+  const size_t columns = all->choice->column_count;
+  const int threads = weft_threads_worth(ctx->threads, 5.0 * (double) values);
+  dressing to = { all, d, NULL };
   if (!recipe || (!recipe->size && !recipe->log1p)) goto done;
-  if (recipe->log1p && d->view.block->values > KNOWN * rows) WEFT_TAKE0(known, &mem, KNOWN * (size_t) rows);
-  for (size_t j = 0; j < all->choice->column_count; j++) {
-    const size_t c = column_at(all->choice, j);
-    for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) {
-      const size_t row = (size_t) d->rows[at];
-      if (d->place[row] >= 0)
-        d->values[at] = dressed_once(recipe, first + row, d->values[at], known ? known + KNOWN * row : NULL);
-    }
+  if (recipe->log1p && values > KNOWN * rows) {
+    WEFT_TAKE(to.known, &mem, KNOWN * (size_t) rows);
+    WEFT_PARALLEL_FOR(threads, static)
+    for (int64_t i = 0; i < (int64_t) rows; i++) know_row(&to, (size_t) i);
   }
+  WEFT_PARALLEL_FOR(threads, guided)
+  for (int64_t j = 0; j < (int64_t) columns; j++) dress_column(&to, (size_t) j);
 done:
   weft_arena_end(&mem);
   return st;
@@ -257,7 +271,7 @@ weft_status weft_store_sum_groups(weft_ctx *ctx, const weft_store *s, const weft
     WEFT_TRY(next_batch(ctx, &all, &next));
     for (size_t i = 0; i < all.count; i++) values += (double) all.block[i].view.block->values;
     const int threads = weft_threads_worth(ctx->threads, 2 * values);
-    WEFT_PARALLEL_FOR(threads, dynamic)
+    WEFT_PARALLEL_FOR(threads, guided)
     for (int64_t j = 0; j < (int64_t) s->p; j++)
       for (size_t i = 0; i < all.count; i++)
         for (size_t g = 0; g < count; g++) add_column(&all.block[i], &groups[g], (size_t) j);
@@ -351,7 +365,7 @@ static weft_status copy_batch(weft_ctx *ctx, const batch *all, const selection *
   WEFT_TAKE(fits, &mem, (size_t) columns + 1);
   for (size_t i = 0; i < all->count; i++) values += (double) all->block[i].view.block->values;
   const int threads = weft_threads_worth(ctx->threads, 2 * values);
-  WEFT_PARALLEL_FOR(threads, dynamic)
+  WEFT_PARALLEL_FOR(threads, guided)
   for (int64_t j = 0; j < columns; j++) {
     fits[j] = 1;
     for (size_t i = 0; i < all->count && fits[j]; i++)
