@@ -1,5 +1,6 @@
 /* Products of tiles; see pca_tiles.h. Sums run over a tile's columns, over a group's tiles and over groups, in their
  * order, and every lane sums by itself, so threads do not change a bit. */
+#include <math.h>
 #include <string.h>
 #include "../base/loops.h"
 #include "../base/parallel.h"
@@ -171,7 +172,7 @@ static void far_rows(const weft_pca_tiles *x, const tile_kernels *k, const near_
   }
 }
 
-/* Threads share groups, and take the same number of tiles of each between two polls. */
+/* Threads share groups. Between two polls they take the same number of tiles of each, or one tile of some of them. */
 static weft_status to_near(weft_ctx *ctx, const weft_pca_tiles *x, const near_side *of, double *total, double *out)
 {
   const size_t b = of->b, groups = x->groups, each = (x->tiles + groups - 1) / groups, count = x->p * b;
@@ -179,22 +180,26 @@ static weft_status to_near(weft_ctx *ctx, const weft_pca_tiles *x, const near_si
   const double stored = (double) x->begin[x->tiles], at_once = 1e7 * (double) ctx->threads;
   const int threads = weft_pca_threads_for_cells(ctx, stored * (double) b);
   const size_t turns = (size_t) (stored / at_once) + 1, turn = (each + turns - 1) / turns;
+  const double fit = at_once * (double) x->tiles / ((stored + 1) * (double) turn);
+  const size_t wide = (size_t) fmax(1, fmin(fit, (double) groups));
   double totals[WEFT_PCA_TILE_GROUPS][WEFT_PCA_TILE_BLOCK] = { { 0 } };
-  for (size_t first = 0; first < each; first += turn) {
-    const weft_status st = weft_poll(ctx, 0, 0);
-    if (st != WEFT_OK) return st;
-    WEFT_PARALLEL_FOR(threads, dynamic)
-    for (int64_t g = 0; g < (int64_t) groups; g++) {
-      double *sums = x->sums + (size_t) g * count, *far = x->far + ((size_t) g << x->side) * b;
-      if (!first) memset(sums, 0, count * sizeof *sums);
-      for (size_t t = first; t < first + turn && t < each; t++) {
-        const size_t tile = (size_t) g * each + t;
-        if (tile >= x->tiles) break;
-        if (of->v) far_rows(x, k, of, tile, far, totals[g]);
-        k->transposed(x, tile, of->v ? far : of->u + (tile << x->side) * b, sums);
+  for (size_t first = 0; first < each; first += turn)
+    for (size_t from = 0; from < groups; from += wide) {
+      const int64_t last = (int64_t) (from + wide < groups ? from + wide : groups);
+      const weft_status st = weft_poll(ctx, 0, 0);
+      if (st != WEFT_OK) return st;
+      WEFT_PARALLEL_FOR(threads, dynamic)
+      for (int64_t g = (int64_t) from; g < last; g++) {
+        double *sums = x->sums + (size_t) g * count, *far = x->far + ((size_t) g << x->side) * b;
+        if (!first) memset(sums, 0, count * sizeof *sums);
+        for (size_t t = first; t < first + turn && t < each; t++) {
+          const size_t tile = (size_t) g * each + t;
+          if (tile >= x->tiles) break;
+          if (of->v) far_rows(x, k, of, tile, far, totals[g]);
+          k->transposed(x, tile, of->v ? far : of->u + (tile << x->side) * b, sums);
+        }
       }
     }
-  }
   WEFT_PARALLEL_FOR(weft_pca_threads_for_cells(ctx, (double) groups * (double) count), static)
   for (int64_t i = 0; i < (int64_t) count; i++)
     for (size_t g = 0; g < groups; g++) out[i] += x->sums[g * count + (size_t) i];

@@ -119,8 +119,8 @@ test_that("a flat spectrum takes few passes, and fewer for a loose tolerance", {
     f
   })
   expect_equal(fits[[1]]$d, svd(centred, 0, 0)$d[1:10], tolerance = 1e-12)
-  passes <- vapply(fits, `[[`, 0, "passes") # blocks of four vectors: 114, 96 and 70
-  expect_lt(passes[1], 120)
+  passes <- vapply(fits, `[[`, 0, "passes") # one for each block of four vectors and two more: 58, 49 and 36
+  expect_lt(passes[1], 64)
   expect_lt(passes[3], 0.7 * passes[1])
 })
 
@@ -129,7 +129,7 @@ test_that("components that stand out take as many passes as they need, whatever 
   x <- known_values(3000, 2000, c(20:1, runif(400, 0, 0.1)))
   f <- pca(x, 19, center = FALSE, seed = 1, method = "krylov", backend = "cpu", threads = 1)
   expect_equal(f$d, 20:2, tolerance = 1e-12)
-  expect_lt(f$passes, 40) # with a search for copies, 71
+  expect_lt(f$passes, 21) # 13; with a search for copies, 36
 })
 
 test_that("sparse data of any values and shapes have the components of dense ones, the same with any threads", {
