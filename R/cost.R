@@ -178,8 +178,8 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
   iterated <- in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there +
     if (kind == "sparse") 0 else on_core(blocks * one$host)
   if (kind == "sparse") {
-    # narrow blocks take some 27 vectors per component, whose products are five times as slow
-    by_blocks <- on_core(2 * 27 * 5 * cells * max(k, 4) / 7e9 / min(threads, 1.5)) # they wait for memory
+    # narrow blocks take some 27 vectors per component where the spectrum is flat: 0.28 ns per value, vector and product
+    by_blocks <- on_core(2 * 27 * 2 * cells * max(k, 4) / 7e9 / min(threads, 1.5)) # they wait for memory
     summed <- cost_pca_stored(n, p, cells, k, threads)$gram$cpu
   } else {
     moments <- 1.5e-8 * cells
