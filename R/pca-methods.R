@@ -234,6 +234,7 @@ pca_reduced_dim <- function(x, k = 50, ..., name = "PCA") {
   attr(scores, "rotation") <- fit$rotation
   attr(scores, "varExplained") <- fit$sdev^2
   attr(scores, "percentVar") <- 100 * fit$share
-  SingleCellExperiment::reducedDim(x, name) <- scores
-  x
+  tryCatch(SingleCellExperiment::`reducedDim<-`(x, name, value = scores), error = function(e) {
+    abort_input("`x` must be a SingleCellExperiment that can take the scores.", x = conditionMessage(e))
+  })
 }
