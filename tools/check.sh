@@ -44,7 +44,7 @@ if wants check; then
     report "R CMD check --as-cran, CUDA $cuda" "$(grep '^Status' check-$cuda/log) $notes" '^Status: (OK|1 NOTE) $'
     if [ $cuda = no ]; then
       size=$(du -sk check-no/weft.Rcheck/weft | cut -f1)
-      report "installed size without CUDA" "$([ "$size" -lt 7500 ] && echo small: || echo large:) $size KB" '^small'
+      report "installed size without CUDA" "$([ "$size" -lt 5000 ] && echo small: || echo large:) $size KB" '^small'
     fi
   done
 fi
