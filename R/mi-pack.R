@@ -28,8 +28,10 @@ mi_pack <- function(x, class = NULL, na = c("fail", "drop", "level"), assay = NU
   make_pack(x, class, na, assay, bins, threads, progress)
 }
 
-# `strata`: as mi_pairs() has it; the classes of one stratum come after those of another.
-make_pack <- function(x, class, na, assay, bins, threads, progress, strata = NULL) {
+# `strata`: as mi_pairs() has it; the classes of one stratum come after those of another. `backend`: where planes of
+# genotypes are made. Those of a device stay there if it is a single one that has room: for searches alone.
+make_pack <- function(x, class, na, assay, bins, threads, progress, strata = NULL, backend = "cpu",
+                      devices = first_device()) {
   na <- check_choice(na, c("fail", "drop", "level"), "na")
   given <- x
   cut <- memory_errors(with_bins(x, class, bins, assay, threads))
@@ -40,7 +42,7 @@ make_pack <- function(x, class, na, assay, bins, threads, progress, strata = NUL
   strata <- strata_input(strata, length(target$levels), na, x, input$n)
   codes <- if (is.null(strata)) target$codes else strata$codes * length(target$levels) + target$codes
   check_some_rows(codes, na, input$n)
-  control <- run_control("cpu", threads, progress, input$names, "Packing")
+  control <- run_control(backend, threads, progress, input$names, "Packing", devices)
   classes <- list(codes = codes, levels = length(target$levels), strata = max(1L, length(strata$levels)))
   pointer <- .Call(C_weft_mi_pack, whole_data(input), classes, na == "level", control)
   pack <- structure(class = "weft_mi_pack", list(
@@ -109,12 +111,12 @@ check_pack <- function(pack) {
 }
 
 # A pack with a class, for functions that take one in place of data: x itself, or a new one for this call.
-pack_for <- function(x, class, na, assay, bins, threads, progress, strata = NULL) {
+pack_for <- function(x, class, na, assay, bins, threads, progress, strata = NULL, ...) {
   if (!inherits(x, "weft_mi_pack")) {
     if (missing(class) || is.null(class)) {
       abort_input("`class` must be a factor or a vector of categories, one value per row of `x`.", x = "It is missing.")
     }
-    return(make_pack(x, class, na, assay, bins, threads, progress, strata))
+    return(make_pack(x, class, na, assay, bins, threads, progress, strata, ...))
   }
   if (!missing(class)) {
     abort_input("`class` must be left out when `x` is a pack.", x = paste0("It is ", describe(class), "."),

@@ -82,7 +82,10 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
   threads <- threads_for(threads)
   at_once <- if (is.null(ranks) && !full && !missing(class)) variants_at_once(x)
   if (is.null(at_once)) {
-    pack <- pack_for(x, class, na, assay, bins, threads, progress, strata)
+    only_searched <- is.null(ranks) && !full && permutations == 0 && is.null(features) && is.null(with)
+    where <- if (only_searched) where_planes(x, backend, threads) else list(name = "cpu")
+    pack <- pack_for(x, class, na, assay, bins, threads, progress, strata, backend = where$name,
+                     devices = devices_for(devices, where$name, where$divided))
     if (!inherits(x, "weft_mi_pack")) on.exit(weft_free(pack), add = TRUE)
     same_on_ranks(ranks, x = what_is_packed(pack))
   }
@@ -267,6 +270,13 @@ choose_for_tuples <- function(backend, pack, tuples, threads, verbose, order = 2
   chosen <- note_large(chosen, if (most[1L] > 24 || info$classes > 64) prod(most) * info$classes else 0)
   report_backend(chosen, verbose)
   chosen
+}
+
+# The back end that will search all pairs of a PLINK file, as far as its size says, to make the planes there.
+where_planes <- function(x, backend, threads) {
+  if (!inherits(x, "weft_plink")) return(list(name = "cpu"))
+  d <- as.double(dim(x))
+  choose_backend(backend, cost_tuples(d[2L] * (d[2L] - 1) / 2, d[1L], 2, d[1L] * d[2L] / 4, threads))
 }
 
 two_greatest <- function(x) {

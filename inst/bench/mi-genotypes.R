@@ -261,8 +261,8 @@ planes_line <- function(what, genotypes, took, floor, of, goal = NA) {
               if (is.na(goal)) "" else sprintf(" (goal %s)", goal), floor, 100 * floor / took, of))
 }
 
-# Rates in bytes of raw codes, one per genotype. The host makes the planes, and a device gets them with its first
-# search: what that takes longer than the next ones.
+# Rates in bytes of raw codes, one per genotype. On a device planes are made with the search of a file: what that takes
+# longer than a search whose planes are there.
 from_codes <- function(n, p) {
   threads <- weft_threads()
   stem <- write_plink(n, p, processes = min(16L, parallel::detectCores()))
@@ -279,13 +279,14 @@ from_codes <- function(n, p) {
   mi_pairs(levels_of(3, 100, 200), sample(2, 100, TRUE), backend = "cuda") # the device's own start is not sending
   pack <- mi_pack(x, class, na = "drop")
   on.exit(weft_free(pack), add = TRUE)
-  search <- function() mi_pairs(pack, top = 1, backend = "cuda")
-  first <- elapsed(search)
-  sending <- first - least(3, search)
-  sent <- genotypes / 4 / link_speed()
-  planes_line("   planes to the device alone", genotypes, sending, sent, "the link's speed")
-  planes_line("   planes on the device, made on the host and sent", genotypes, making + sending, sent,
-              "the link's speed", 40)
+  search <- function(x, ...) mi_pairs(x, ..., top = 1, backend = "cuda")
+  first <- elapsed(search(pack))
+  there <- least(3, function() search(pack))
+  planes_line("   planes to the device alone", genotypes, first - there, genotypes / 4 / link_speed(),
+              "the link's speed")
+  weft_free(pack)
+  planted <- least(3, function() search(x, class, na = "drop")) - there
+  planes_line("   planes made on the device", genotypes, planted, genotypes / 4 / link_speed(), "the link's speed", 40)
 }
 
 # ---- the CPU, beside PLINK ----

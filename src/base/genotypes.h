@@ -46,7 +46,7 @@ static inline void weft_genotype_pairs(const uint8_t *packed, size_t n, size_t w
   const size_t bytes = weft_genotype_bytes(n) - 16 * w;
   uint8_t sixteen[16] = { 0 };
   const uint8_t *from = packed + 16 * w;
-  if (bytes < 16) from = memcpy(sixteen, from, bytes);
+  if (bytes < 16) from = (const uint8_t *) memcpy(sixteen, from, bytes);
   pairs[0] = weft_eight_bytes(from);
   pairs[1] = weft_eight_bytes(from + 8);
 }

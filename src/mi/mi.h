@@ -118,6 +118,13 @@ typedef struct weft_mi_ops {
   /* Many label sets at once (mi_pairs.h); NULL: not here. */
   weft_status (*relabel)(weft_ctx *ctx, const struct weft_mi_pack *pack, struct weft_mi_resident **device,
                          const struct weft_mi_relabelling *how, int *done);
+  /* Makes the planes and margins of a pack of genotypes (mi_pack.h), of which all that classes say is there, where the
+   * back end keeps them. NULL in *out: it has no room for them. NULL: not here. */
+  weft_status (*plant)(weft_ctx *ctx, struct weft_arena *mem, const weft_column *columns, int na_level,
+                       struct weft_mi_pack *pack, struct weft_mi_resident **out);
+  /* Rows of planes of such a pack, to the host. */
+  weft_status (*planes)(weft_ctx *ctx, const struct weft_mi_pack *pack, const size_t *rows, size_t count,
+                        uint64_t *bits);
 } weft_mi_ops;
 
 extern const weft_mi_ops weft_mi_cpu;

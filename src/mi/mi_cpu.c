@@ -243,4 +243,4 @@ done:
 }
 
 const weft_mi_ops weft_mi_cpu = { rank, weft_mi_search_cpu, weft_mi_full_cpu, weft_mi_matrix_cpu, NULL,
-                                   weft_mi_numeric_cpu, weft_network_cpu, NULL, NULL };
+                                   weft_mi_numeric_cpu, weft_network_cpu, NULL, NULL, NULL, NULL };

@@ -198,5 +198,6 @@ done:
 
 extern "C" { extern const weft_mi_ops weft_mi_cuda; const weft_mi_ops weft_mi_cuda = {
   rank, weft_mi_search_cuda, weft_mi_full_cuda, weft_mi_matrix_cuda, weft_mi_resident_release,
-  weft_mi_numeric_cuda, weft_network_cuda, weft_mi_permute_cuda, weft_mi_relabel_cuda
+  weft_mi_numeric_cuda, weft_network_cuda, weft_mi_permute_cuda, weft_mi_relabel_cuda,
+  weft_mi_plant_cuda, weft_mi_planes_cuda
 }; }

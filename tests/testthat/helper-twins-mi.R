@@ -55,6 +55,13 @@ twins_mi <- function() {
           tidy(mi_pairs(x, class, top = 90, by = sample(c("mi", "interaction"), 1), backend = backend)))
       })
     }),
+    "mi_pairs, a PLINK file" = list(tolerance = 0, work = function(backend) {
+      n <- sample(c(1:5, sample(3000, 2)), 1)
+      file <- plink_file(write_genotypes(withr::local_tempfile(), some_genotypes(n, sample(5:150, 1))))
+      class <- sample(c(seq_len(sample(9, 1)), NA), n, TRUE)
+      if (all(is.na(class))) class[1] <- 1
+      tidy(mi_pairs(file, class, top = sample(300, 1), na = sample(c("drop", "level"), 1), backend = backend))
+    }),
     "mi_pairs, more rows than 16 bits count" = list(tolerance = 0, work = function(backend) {
       n <- sample(65530:70000, 1)
       tidy(mi_pairs(some(sample(2:3, 20, TRUE), n), sample(2, n, TRUE), top = 40, min_mi = 1e-5, backend = backend))

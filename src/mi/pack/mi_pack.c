@@ -320,6 +320,32 @@ done:
 
 /* ---- entry points ---- */
 
+weft_status weft_mi_pack_begin(weft_arena *mem, const weft_mi_classes *classes, size_t p, size_t n, weft_mi_pack *out)
+{
+  weft_status st = WEFT_OK;
+  memset(out, 0, sizeof *out);
+  out->p = out->columns = p;
+  out->rows_in = n;
+  out->classes = classes->levels;
+  out->per = classes->per;
+  WEFT_TRY(sort_rows(mem, classes->codes, out));
+  WEFT_TRY(make_log(mem, out));
+  WEFT_TAKE(out->missing, mem, p);
+done:
+  return st;
+}
+
+weft_status weft_mi_pack_group(weft_arena *mem, const uint32_t *levels, const uint8_t *missing, weft_mi_pack *out)
+{
+  return make_groups(mem, out, levels, missing, NULL, NULL);
+}
+
+int weft_mi_pack_plantable(const weft_column *columns, size_t p, const weft_mi_classes *classes)
+{
+  for (size_t j = 0; j < p; j++) if (columns[j].type != WEFT_COLUMN_GENOTYPE) return 0;
+  return p > 0 && classes->levels > 0 && classes->levels <= WEFT_MI_SORTED_CLASSES;
+}
+
 weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column *columns, size_t p, size_t n,
                                const weft_mi_classes *classes, int na_level, weft_mi_pack *out)
 {
@@ -333,14 +359,7 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
   uint32_t *levels;
   uint8_t *missing;
   weft_mi_sorter sorter;
-  memset(out, 0, sizeof *out);
-  out->p = out->columns = p;
-  out->rows_in = n;
-  out->classes = classes->levels;
-  out->per = classes->per;
-  WEFT_TRY(sort_rows(mem, classes->codes, out));
-  WEFT_TRY(make_log(mem, out));
-  WEFT_TAKE(out->missing, mem, p);
+  WEFT_TRY(weft_mi_pack_begin(mem, classes, p, n, out));
   WEFT_TAKE(shapes, &own, p);
   WEFT_TAKE(levels, &own, p);
   WEFT_TAKE(missing, &own, p);
@@ -380,7 +399,7 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
       missing[j] = (uint8_t) shapes[j].missing;
       out->missing[j] = (double) shapes[j].plan.missing;
     }
-    WEFT_TRY(make_groups(mem, out, levels, missing, NULL, NULL));
+    WEFT_TRY(weft_mi_pack_group(mem, levels, missing, out));
     WEFT_TAKE(out->bits, mem, out->plane_rows * out->words);
   }
 done:
@@ -507,6 +526,11 @@ weft_status weft_mi_pack_select(weft_ctx *ctx, weft_arena *mem, const weft_mi_pa
   size_t *rows, batch;
   WEFT_TRY(choose(mem, in, side, out, &rows));
   WEFT_TAKE(out->bits, mem, out->plane_rows * in->words);
+  if (in->away.at) {
+    memset(&out->away, 0, sizeof out->away);
+    st = in->away.ops->planes(ctx, in, rows, out->plane_rows, out->bits);
+    goto done;
+  }
   batch = 1 + (size_t) (COPIED_WORDS * ctx->threads / (double) (in->words + 1));
   for (size_t first = 0; first < out->plane_rows; first += batch) {
     const size_t count = out->plane_rows - first < batch ? out->plane_rows - first : batch;

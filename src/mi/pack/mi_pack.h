@@ -48,7 +48,11 @@ typedef struct weft_mi_pack {
   uint32_t *column, *place;  /* attribute of a place, place of an attribute */
   uint32_t *group_of;        /* group of a place */
   uint32_t *levels;          /* of a place: levels that occur */
-  uint64_t *bits;
+  uint64_t *bits;            /* NULL: only `away` has them */
+  struct weft_mi_away {
+    const struct weft_mi_ops *ops;
+    struct weft_mi_resident *at;
+  } away;                    /* the back end that made the planes, and its copy; else NULL */
   const size_t *rows;        /* of a view: row of `bits` of each of its rows of planes; else NULL, in order */
   uint16_t *codes;           /* coded member m of a group: n codes from (code0 + m) * n on, in sorted order */
   uint32_t *margins;         /* margins[class * plane_rows + row]: set bits */
@@ -64,17 +68,32 @@ typedef struct weft_mi_classes { const uint16_t *codes; uint32_t levels, per; } 
 weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column *columns, size_t p, size_t n,
                                const weft_mi_classes *classes, int na_level, weft_mi_pack *out);
 
+/* The parts of that for a back end that makes planes: all that classes say; and, from the levels of every attribute and
+ * whether it has missing values, all that is left but planes and margins. */
+weft_status weft_mi_pack_begin(weft_arena *mem, const weft_mi_classes *classes, size_t p, size_t n, weft_mi_pack *out);
+weft_status weft_mi_pack_group(weft_arena *mem, const uint32_t *levels, const uint8_t *missing, weft_mi_pack *out);
+
+/* Whether a back end can make the planes: columns of genotypes, few classes. */
+int weft_mi_pack_plantable(const weft_column *columns, size_t p, const weft_mi_classes *classes);
+
 /* The same attributes with the classes of the rows exchanged: sorted row r gets the class of sorted row perm[r]. Shares
  * what does not change with `in`. `out` may be refilled: its blocks are taken when it has none. */
 weft_status weft_mi_pack_permute(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *in, const uint32_t *perm,
                                  weft_mi_pack *out);
 
-/* Only the attributes with side[attribute] != 0, grouped by side. Column numbers stay those of `in`. */
+/* Only the attributes with side[attribute] != 0, grouped by side. Column numbers stay those of `in`. Planes that are
+ * away are fetched. */
 weft_status weft_mi_pack_select(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *in, const uint8_t *side,
                                 weft_mi_pack *out);
 
 /* The same for what goes by margins and by weft_mi_pack_row() alone, as a device's copy: planes stay where they are. */
 weft_status weft_mi_pack_view(weft_arena *mem, const weft_mi_pack *in, const uint8_t *side, weft_mi_pack *out);
+
+/* weft_mi_ops.plant and .planes on a device. */
+weft_status weft_mi_plant_cuda(weft_ctx *ctx, weft_arena *mem, const weft_column *columns, int na_level,
+                               weft_mi_pack *pack, struct weft_mi_resident **out);
+weft_status weft_mi_planes_cuda(weft_ctx *ctx, const weft_mi_pack *pack, const size_t *rows, size_t count,
+                                uint64_t *bits);
 
 /* Codes of the attribute at `place` in sorted order. */
 void weft_mi_pack_codes(const weft_mi_pack *pack, size_t place, uint16_t *out);

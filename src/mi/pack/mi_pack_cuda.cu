@@ -4,23 +4,22 @@
 #include <cstring>
 #include <functional>
 #include "../../base/parallel.h"
-#include "../pairs/mi_pairs_cuda.cuh"
-
-/* Rows of planes with classes padded to whole steps. */
-struct plane_source { const weft_mi_pack *pack; const uint32_t *class_word; uint32_t words; };
+#include "mi_pack_cuda.cuh"
 
 static void fill_planes(const void *data, size_t first, size_t count, void *out, int threads)
 {
-  const plane_source *s = (const plane_source *) data;
-  const weft_mi_pack *p = s->pack;
+  const weft_mi_pack *p = (const weft_mi_pack *) data;
+  const size_t words = weft_mi_resident_words(p, p->classes);
   WEFT_PARALLEL(threads)
   WEFT_FOR(static)
   for (int64_t k = 0; k < (int64_t) count; k++) {
-    uint32_t *to = (uint32_t *) out + (size_t) k * s->words;
-    memset(to, 0, s->words * sizeof *to);
-    for (uint32_t c = 0; c < p->classes; c++)
-      memcpy(to + s->class_word[c], weft_mi_pack_row(p, first + (size_t) k) + p->class_word[c],
+    uint32_t *to = (uint32_t *) out + (size_t) k * words;
+    memset(to, 0, words * sizeof *to);
+    for (uint32_t c = 0; c < p->classes; c++) {
+      memcpy(to, weft_mi_pack_row(p, first + (size_t) k) + p->class_word[c],
              (p->class_word[c + 1] - p->class_word[c]) * sizeof *p->bits);
+      to += mi_padded_words(p->class_rows[c]);
+    }
   }
 }
 
@@ -39,36 +38,43 @@ extern "C" void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *r)
     WEFT_TRY(weft_device_upload(&r->mem, r->field, (items) * sizeof *r->field, 1, weft_fill_bytes, \
                                 (source))); } while (0)
 
-weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_resident **out)
+weft_status weft_mi_resident_open(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_resident **out)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
   weft_mi_resident *r = (weft_mi_resident *) calloc(1, sizeof *r);
   uint32_t *class_word;
-  int64_t *alone;
-  plane_source source;
+  *out = NULL;
   if (!r) { st = weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough memory."); goto done; }
   r->own = *ctx;
   r->own.poll = NULL;
   r->mem = weft_device_begin(ctx);
   WEFT_TAKE(class_word, &host, p->classes + 1);
-  WEFT_TAKE(alone, &host, p->p);
   for (uint32_t c = 0; c <= p->classes; c++) class_word[c] = weft_mi_resident_words(p, c);
   r->words = class_word[p->classes];
+  WEFT_DEVICE_TAKE(r->planes, &r->mem, p->plane_rows * r->words);
+  WEFT_DEVICE_TAKE(r->margins, &r->mem, p->plane_rows * p->classes);
+  SEND(class_word, class_word, (size_t) p->classes + 1);
+  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+  *out = r;
+done:
+  weft_arena_end(&host);
+  if (r && st != WEFT_OK) { weft_device_end(&r->mem); free(r); }
+  return st;
+}
+
+weft_status weft_mi_resident_close(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_resident *r)
+{
+  weft_status st = WEFT_OK;
+  weft_arena host = weft_arena_begin(ctx);
+  int64_t *alone;
+  WEFT_TAKE(alone, &host, p->p);
   weft_mi_marginals(p, alone);
   for (size_t g = 0; g < p->group_count; g++)
     if (!p->groups[g].coded && !p->groups[g].shape.missing) r->complete += p->groups[g].count;
   std::partial_sort_copy(alone, alone + p->p, r->strongest, r->strongest + MI_STRONGEST, std::greater<int64_t>());
-  source.pack = p;
-  source.class_word = class_word;
-  source.words = r->words;
-  WEFT_DEVICE_TAKE(r->planes, &r->mem, p->plane_rows * r->words);
-  if (p->plane_rows && r->words)
-    WEFT_TRY(weft_device_upload(&r->mem, r->planes, p->plane_rows, r->words * sizeof *r->planes, fill_planes, &source));
-  SEND(margins, p->margins, p->plane_rows * p->classes);
   SEND(column, p->column, p->p);
   SEND(class_rows, p->class_rows, (size_t) p->classes);
-  SEND(class_word, class_word, (size_t) p->classes + 1);
   SEND(table, p->f.table, p->f.known);
   SEND(alone, alone, p->p);
   r->f = p->f;
@@ -76,9 +82,24 @@ weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_
   WEFT_CUDA(cudaStreamSynchronize(r->mem.stream)); /* searches have streams of their own */
 done:
   weft_arena_end(&host);
-  if (r && st != WEFT_OK) { weft_device_end(&r->mem); free(r); r = NULL; }
-  if (r) r->mem.ctx = &r->own;
+  r->mem.ctx = &r->own;
+  return st;
+}
+
+weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_resident **out)
+{
+  weft_status st = WEFT_OK;
+  weft_mi_resident *r = NULL;
+  *out = NULL;
+  WEFT_TRY(weft_mi_resident_open(ctx, p, &r));
+  if (p->plane_rows && r->words)
+    WEFT_TRY(weft_device_upload(&r->mem, r->planes, p->plane_rows, r->words * sizeof *r->planes, fill_planes, p));
+  WEFT_TRY(weft_device_upload(&r->mem, r->margins, p->plane_rows * p->classes * sizeof *r->margins, 1, weft_fill_bytes,
+                              p->margins));
+  WEFT_TRY(weft_mi_resident_close(ctx, p, r));
   *out = r;
+done:
+  if (r && st != WEFT_OK) weft_mi_resident_release(ctx, r);
   return st;
 }
 

@@ -16,7 +16,14 @@ static void release(void *object)
 
 static const weft_handle_kind kind = { "weft_mi_pack", release };
 
-weft_mi_handle *weft_mi_handle_of(SEXP pointer) { return weft_glue_handle_take(pointer, &kind); }
+weft_mi_handle *weft_mi_handle_anywhere(SEXP pointer) { return weft_glue_handle_take(pointer, &kind); }
+
+weft_mi_handle *weft_mi_handle_of(SEXP pointer)
+{
+  weft_mi_handle *h = weft_mi_handle_anywhere(pointer);
+  if (h->pack.away.at) Rf_error("planes that only a device has are for searches over pairs and triples");
+  return h;
+}
 
 weft_mi_resident **weft_mi_handle_devices(weft_mi_handle *h, const weft_backend *backend, const weft_ctx *ctx)
 {
@@ -40,17 +47,44 @@ typedef struct {
   int na_level;
 } build_job;
 
-static weft_status build(weft_ctx *ctx, const weft_backend *backend, void *data)
+static void begin(weft_ctx *ctx, weft_mi_handle *h)
 {
-  build_job *job = data;
-  weft_mi_handle *h = job->handle;
-  (void) backend;
-  weft_arena_end(&h->mem); /* of a first try that ran short of memory */
+  weft_arena_end(&h->mem); /* of a first try that ran short of memory, or of room on the device */
   h->ctx = *ctx;
   h->ctx.poll = NULL;
   h->mem = weft_arena_begin(ctx);
-  weft_status st =
-    weft_mi_pack_build(ctx, &h->mem, job->columns, job->p, job->n, &job->classes, job->na_level, &h->pack);
+}
+
+/* Planes made where they will be used, where the back end can and has room. */
+static weft_status plant(weft_ctx *ctx, const weft_mi_ops *ops, build_job *job)
+{
+  weft_status st = WEFT_OK;
+  weft_mi_handle *h = job->handle;
+  WEFT_TRY(weft_mi_pack_begin(&h->mem, &job->classes, job->p, job->n, &h->pack));
+  st = ops->plant(ctx, &h->mem, job->columns, job->na_level, &h->pack, &h->device[0]);
+  if (st == WEFT_ERR_MEMORY) return WEFT_OK; /* the host makes them */
+  WEFT_TRY(st);
+  h->ops = ops;
+  h->on[0] = ctx->devices[0];
+  h->pack.away = (struct weft_mi_away) { ops, h->device[0] };
+done:
+  return st;
+}
+
+static weft_status build(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  weft_status st = WEFT_OK;
+  build_job *job = data;
+  weft_mi_handle *h = job->handle;
+  begin(ctx, h);
+  if (backend->mi->plant && ctx->device_count == 1 &&
+      weft_mi_pack_plantable(job->columns, job->p, &job->classes)) {
+    WEFT_TRY(plant(ctx, backend->mi, job));
+    if (h->device[0]) goto done;
+    begin(ctx, h);
+  }
+  st = weft_mi_pack_build(ctx, &h->mem, job->columns, job->p, job->n, &job->classes, job->na_level, &h->pack);
+done:
   h->mem.ctx = &h->ctx;
   return st;
 }
@@ -62,7 +96,7 @@ SEXP weft_mi_make_pack(SEXP x, SEXP class_codes, uint32_t class_levels, uint32_t
   weft_column *columns = (weft_column *) R_alloc(p, sizeof *columns);
   uint16_t *classes = one_class ? (uint16_t *) R_alloc(n, sizeof *classes) : weft_mi_class_codes(class_codes);
   SEXP pointer = PROTECT(weft_glue_handle(&kind, sizeof(weft_mi_handle)));
-  weft_mi_handle *h = weft_mi_handle_of(pointer);
+  weft_mi_handle *h = weft_mi_handle_anywhere(pointer);
   if (one_class) memset(classes, 0, n * sizeof *classes);
   weft_glue_columns(x, columns);
   build_job job = { h, columns, p, n, { classes, class_levels * strata, class_levels }, na_level };
@@ -85,7 +119,7 @@ SEXP C_weft_mi_pack(SEXP x, SEXP classes, SEXP na_level, SEXP control)
 /* What describes a pack: rows, attributes, classes, bytes; missing values and levels of every attribute. */
 SEXP C_weft_mi_pack_info(SEXP pointer)
 {
-  const weft_mi_handle *h = weft_mi_handle_of(pointer);
+  const weft_mi_handle *h = weft_mi_handle_anywhere(pointer);
   const weft_mi_pack *pack = &h->pack;
   SEXP out = PROTECT(WEFT_NAMED_LIST("n", "p", "classes", "bytes", "on_device", "missing", "levels", "class_rows"));
   size_t coded = 0;

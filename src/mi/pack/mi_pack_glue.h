@@ -15,8 +15,10 @@ typedef struct weft_mi_handle {
   const weft_mi_ops *ops;    /* whose they are */
 } weft_mi_handle;
 
-/* An R error when the pack was freed. */
+/* An R error when the pack was freed, or its planes are away. */
 weft_mi_handle *weft_mi_handle_of(SEXP pointer);
+/* The same wherever its planes are. */
+weft_mi_handle *weft_mi_handle_anywhere(SEXP pointer);
 /* Where `backend` keeps its copies, in the order of the call's devices. */
 weft_mi_resident **weft_mi_handle_devices(weft_mi_handle *h, const weft_backend *backend, const weft_ctx *ctx);
 /* class_codes: integers from 0 with NA, those of one stratum after those of another, or NULL: all rows, one class. */

@@ -8,7 +8,7 @@
 uint32_t weft_mi_resident_words(const weft_mi_pack *p, uint32_t classes)
 {
   uint32_t words = 0;
-  for (uint32_t c = 0; c < classes; c++) words += (p->class_rows[c] + STEP_BITS - 1) / STEP_BITS * STEP_WORDS;
+  for (uint32_t c = 0; c < classes; c++) words += mi_padded_words(p->class_rows[c]);
   return words;
 }
 

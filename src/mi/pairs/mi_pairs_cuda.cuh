@@ -16,6 +16,8 @@ extern "C" {
 #define STEP_BITS 256
 #define STEP_WORDS 8
 
+static inline uint32_t mi_padded_words(uint32_t rows) { return (rows + STEP_BITS - 1) / STEP_BITS * STEP_WORDS; }
+
 #define MI_STRONGEST 64
 
 struct weft_mi_resident {

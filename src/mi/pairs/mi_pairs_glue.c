@@ -38,10 +38,16 @@ static void columns_of(const search_job *job, uint64_t index, uint32_t *columns)
   for (int j = 0; j < order; j++) columns[j] = job->chosen[columns[j]];
 }
 
+#define EITHER_SIDE 3
+
 /* Column numbers of found items, and their scores. */
 static weft_status score_found(weft_ctx *ctx, search_job *job, const weft_mi_found *found)
 {
   weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const weft_mi_pack *pack = &job->handle->pack;
+  weft_mi_pack part;
+  uint8_t *occurs;
   const size_t order = (size_t) job->search.order;
   results *out = &job->out;
   out->count = found->count;
@@ -49,8 +55,15 @@ static weft_status score_found(weft_ctx *ctx, search_job *job, const weft_mi_fou
   WEFT_TAKE(out->columns, job->keep, found->count * order);
   WEFT_TAKE(out->scores, job->keep, found->count);
   for (size_t k = 0; k < found->count; k++) columns_of(job, found->items[k].index, out->columns + k * order);
-  WEFT_TRY(weft_mi_score_tuples(ctx, &job->handle->pack, out->columns, out->count, job->search.order, out->scores));
+  if (pack->away.at) {
+    WEFT_TAKE0(occurs, &mem, pack->columns);
+    for (size_t k = 0; k < out->count * order; k++) occurs[out->columns[k]] = EITHER_SIDE;
+    WEFT_TRY(weft_mi_pack_select(ctx, &mem, pack, occurs, &part));
+    pack = &part;
+  }
+  WEFT_TRY(weft_mi_score_tuples(ctx, pack, out->columns, out->count, job->search.order, out->scores));
 done:
+  weft_arena_end(&mem);
   return st;
 }
 
@@ -88,20 +101,34 @@ static SEXP run_search(search_job *job, weft_work work, SEXP control)
   return out;
 }
 
+/* Whether the planes are where the search is. */
+static int within_reach(const weft_mi_handle *h, const weft_backend *backend, const weft_ctx *ctx)
+{
+  if (!h->pack.away.at) return 1;
+  return backend->mi == h->ops && ctx->device_count == 1 && ctx->devices[0] == h->on[0];
+}
+
 static weft_status search(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   weft_status st = WEFT_OK;
   search_job *job = data;
   weft_arena mem = weft_arena_begin(ctx);
   const weft_mi_pack *pack = &job->handle->pack;
+  const uint8_t *side = job->side;
   weft_mi_pack part;
-  weft_mi_resident *part_devices[WEFT_MOST_DEVICES] = { NULL },
-                   **devices = weft_mi_handle_devices(job->handle, backend, ctx);
+  weft_mi_resident *part_devices[WEFT_MOST_DEVICES] = { NULL }, **devices = part_devices;
   weft_mi_found found = { NULL, 0 };
-  if (job->side) {
-    WEFT_TRY(weft_mi_pack_select(ctx, &mem, pack, job->side, &part));
+  uint8_t *whole;
+  if (!side && !within_reach(job->handle, backend, ctx)) {
+    WEFT_TAKE(whole, &mem, pack->columns);
+    memset(whole, EITHER_SIDE, pack->columns);
+    side = whole;
+  }
+  if (side) {
+    WEFT_TRY(weft_mi_pack_select(ctx, &mem, pack, side, &part));
     pack = &part;
-    devices = part_devices;
+  } else {
+    devices = weft_mi_handle_devices(job->handle, backend, ctx);
   }
   WEFT_TRY(weft_mi_search_spread(ctx, backend->mi, pack, devices, &job->search, &mem, &found));
   WEFT_TRY(score_found(ctx, job, &found));
@@ -140,7 +167,7 @@ static weft_mi_search search_of(SEXP list, const weft_mi_handle *handle)
 /* side: raw, a byte per column (bit 0: first set, bit 1: second, 0: left out), or NULL. */
 SEXP C_weft_mi_search(SEXP pack, SEXP side, SEXP how, SEXP control)
 {
-  search_job job = { .handle = weft_mi_handle_of(pack), .side = side == R_NilValue ? NULL : RAW(side) };
+  search_job job = { .handle = weft_mi_handle_anywhere(pack), .side = side == R_NilValue ? NULL : RAW(side) };
   job.search = search_of(how, job.handle);
   return run_search(&job, search, control);
 }
