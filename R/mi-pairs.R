@@ -265,7 +265,8 @@ choose_for_tuples <- function(backend, pack, tuples, threads, verbose, order = 2
   info <- .Call(C_weft_mi_pack_info, pack_pointer(pack))
   most <- two_greatest(info$levels)
   planes <- if (most[1L] <= 2) 1 else mean(pmin(pmax(info$levels - 1, 1), 24))
-  sorted <- order == 3 && most[1L] <= 3 && most[1L] > 2 && info$classes == 2 && pack$dim[1L] <= 65535
+  sorted <- order == 3 && most[1L] <= 3 && (most[1L] > 2 || pack$dim[2L] <= 7500) && info$classes == 2 &&
+    pack$dim[1L] <= 65535
   chosen <- choose_backend(backend, cost_tuples(tuples, pack$dim[1L], planes, info$bytes, threads, order, sorted))
   chosen <- note_large(chosen, if (most[1L] > 24 || info$classes > 64) prod(most) * info$classes else 0)
   report_backend(chosen, verbose)

@@ -280,7 +280,7 @@ from_codes <- function(n, p) {
   pack <- mi_pack(x, class, na = "drop")
   on.exit(weft_free(pack), add = TRUE)
   search <- function(x, ...) mi_pairs(x, ..., top = 1, backend = "cuda")
-  first <- elapsed(search(pack))
+  first <- elapsed(function() search(pack))
   there <- least(3, function() search(pack))
   planes_line("   planes to the device alone", genotypes, first - there, genotypes / 4 / link_speed(),
               "the link's speed")

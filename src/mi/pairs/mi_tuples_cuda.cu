@@ -27,9 +27,14 @@ static void start_bar(const weft_mi_pack *pack, const weft_mi_resident *r, const
   }
 }
 
+/* The kernel of binary triples launches once per attribute, so that few attributes take less with sorted rows, as
+ * attributes of three levels do: 3,000 of 1,000 rows 0.07 s in place of 0.22. */
+#define SORTED_BINARY 7500
+
 static int binary_triples(const weft_ctx *ctx, const weft_mi_pack *pack)
 {
-  return pack->group_count == 1 && pack->p >= 3 && weft_mi_fits_binary(ctx, pack, &pack->groups[0]);
+  return pack->group_count == 1 && pack->p >= 3 && weft_mi_fits_binary(ctx, pack, &pack->groups[0]) &&
+         (pack->p > SORTED_BINARY || !weft_mi_sorted_fit(ctx, pack));
 }
 
 extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device,
