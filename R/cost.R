@@ -213,21 +213,25 @@ gives_way <- function(n, p, k) {
 never_gives_way <- list(gram_blocks = 0, gram_steps = 0)
 
 # The same from a store: blocks are read for each pass, and the Gram matrix takes one, which adds the products of the
-# values of each row. On a device compressed blocks stay where they fit, and are spread out for each product. Most of
-# reading is done by one thread: 10^7 cells x 2,000 genes, 1.6e9 values, k = 50, took an H200 with 16 cores 39 s, two
-# reads and 4 GB of scores.
+# values of each row. On a device compressed blocks stay where they fit, and are spread out for each product; of many
+# columns the Gram matrix is made roughly, and corrected (src/pca/pca_rough.c).
 cost_pca_stored <- function(n, p, cells, k, threads) {
   read <- on_core(cells * 5e-9) + on_core(cells * 1.2e-8 / threads)
   dense <- n * p
   stays <- 12 * cells < 4e10
-  pass <- in_device_memory(dense * 8e-12) + if (stays) 0 else read
-  eigen <- if (k <= 52) 160 * p^2 * max(32, 1.5 * k) else 10 * p^3
-  square <- if (p <= min(n, 10000)) 0 else Inf
+  pass <- in_device_memory(dense * 9e-12) + if (stays) 0 else read
+  filtered <- k <= 52
+  eigen <- if (filtered) 160 * p^2 * max(32, 1.5 * k) else 10 * p^3
+  on_cpu <- if (p <= min(n, 10000)) 0 else Inf
+  on_gpu <- if (p <= min(n, if (filtered) 40000 else 10000)) 0 else Inf
+  rough <- p >= 4000
   there <- launching(0.05) + 2 * read + sent(12 * cells) + fetched(16 * n * k)
   product <- on_core(2 * 8 * 8e-10 * cells / threads) # with blocks of 8 vectors, X'X v in one pass
-  list(krylov = cost(40 * (read + product), there + 70 * pass, 8 * cells),
-       gram = cost(square + 4 * read + on_core((cells^2 / max(1, n) / 2 * 1.5e-9 + eigen / 7e9) / threads),
-                   square + there + 3 * pass + on_device(dense * p / 4e13 + eigen / 8e11), 8 * (n * k + p^2)),
+  list(krylov = cost(40 * (read + product), there + 70 * (pass + on_core(0.01)), 8 * cells),
+       gram = cost(on_cpu + 4 * read + on_core((cells^2 / max(1, n) / 2 * 1.5e-9 + eigen / 7e9) / threads),
+                   on_gpu + there + (if (rough) 11 else 3) * pass +
+                     on_device(dense * p / (if (rough) 2e14 else 4e13) + (if (rough) 3 else 1) * eigen / 3e12),
+                   8 * (n * k + p^2)),
        vectors = cost(1000 * k * read, there + 1000 * k * pass, 8 * cells))
 }
 

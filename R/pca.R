@@ -207,7 +207,7 @@ pca_job <- function(plan, backend, ...) {
 # Bytes of the vectors of an iteration, for which src/pca/pca_stored_cuda.cu leaves half of the device's memory.
 stored_vectors <- function(n, p, k, method) {
   block <- min(64, max(16, (k + 13) %/% 8 * 8))
-  8 * ((k + 128 + if (method == "krylov") 12 * block else 0) * (n + p) + if (method == "gram") 3 * p^2 else 0)
+  8 * ((k + 192 + if (method == "krylov") 12 * block else 0) * (n + p) + if (method == "gram") 3 * p^2 else 0)
 }
 
 # Whether half of a device's memory holds so many bytes; TRUE where that is not known. Little fits everywhere.

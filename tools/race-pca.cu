@@ -122,7 +122,7 @@ static int gram_from_halves(int64_t n, int64_t p)
     }
   RUN(cudaMemcpy(dmain, main.data(), main.size() * 4, cudaMemcpyHostToDevice));
   RUN(cudaMemcpy(dcross, cross.data(), cross.size() * 4, cudaMemcpyHostToDevice));
-  join<<<dim3(squares, squares), dim3(32, 8)>>>(dmain, dcross, columns, p, ldexp(1, -exponent), dg);
+  join<<<dim3(squares, squares), dim3(32, 8)>>>(dmain, dcross, columns, p, ldexp(1, -exponent), 0, dg);
   mirror<<<dim3(squares, squares), dim3(32, 8)>>>(dg, p, ddiagonal);
   RUN(cudaMemcpy(got.data(), dg, got.size() * 8, cudaMemcpyDeviceToHost));
   RUN(cudaMemcpy(diagonal.data(), ddiagonal, diagonal.size() * 8, cudaMemcpyDeviceToHost));

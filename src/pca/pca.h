@@ -110,6 +110,8 @@ typedef struct weft_pca_ops {
                       size_t ldc);
   /* Whether a Gram matrix of this order can be computed in one reading of X, and there is room for it. */
   int (*squares)(const weft_pca_space *space, size_t order);
+  /* Whether it should be made with errors, and corrected (pca_rough.c). NULL: never. */
+  int (*rough)(const weft_pca_space *space, size_t order);
   /* g = X'X, or XX' when `rows`, both triangles; and its diagonal. `coarse`: errors of 1e-6 of the largest entry will
    * do. */
   weft_status (*square)(weft_pca_space *space, int rows, int coarse, double *s_g, double *s_diagonal);
@@ -118,6 +120,9 @@ typedef struct weft_pca_ops {
                            const double *s_v, double beta, double *s_out);
   /* g[i, i] = diagonal[i] - by */
   weft_status (*shift)(weft_pca_space *space, double *s_g, size_t order, const double *s_diagonal, double by);
+  /* g += m v' + v m' (m, v: order × b), and its diagonal; NULL with rough(). */
+  weft_status (*correct)(weft_pca_space *space, double *s_g, size_t order, const double *s_m, const double *s_v,
+                         size_t b, double *s_diagonal);
   /* The k leading eigenvectors (order × k) of the symmetric g, which is destroyed. */
   weft_status (*eigen)(weft_pca_space *space, double *s_g, size_t order, size_t k, double *s_vectors);
   /* One step of GS-PCA from the unit vector v, orthogonal to the k columns of `s_found` (p × k):

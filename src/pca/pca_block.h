@@ -70,6 +70,11 @@ weft_status weft_pca_random_block(weft_pca_frame *e, double *s_basis, size_t bef
  * pay. */
 size_t weft_pca_filter_block(const weft_pca_run *run);
 weft_status weft_pca_filter(weft_pca_frame *frame, size_t b, double *s_vectors);
+/* The same of a matrix that is there: b vectors, to `tol`, from those in s_vectors where it has `begun`. */
+weft_status weft_pca_filter_of(weft_pca_frame *frame, size_t b, double *s_g, double *s_diagonal, double tol, int begun,
+                               double *s_vectors);
+/* The same of a matrix that is made with errors, which are corrected. */
+weft_status weft_pca_rough(weft_pca_frame *frame, size_t b, double *s_vectors);
 
 /* The same of a Gram matrix that is not formed, by blocks of job->block. `capacity`: weft_pca_lanczos_capacity(), 0
  * where others pay. */

@@ -443,6 +443,6 @@ static weft_status deflate(weft_pca_space *s, const double *t, const double *loa
 
 const weft_pca_ops weft_pca_cpu = {
   weft_pca_moments_cpu, weft_pca_seen_cpu, open_space, close_space, take, drop, move, move, move, draw, product, twice,
-  gemm, squares, square,
-  by_square, shift, eigen, step, refine, join, observed, observed_loads, observed_scores, deflate
+  gemm, squares, NULL, square, by_square, shift, NULL, eigen, step, refine, join, observed, observed_loads,
+  observed_scores, deflate
 };

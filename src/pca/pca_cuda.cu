@@ -99,6 +99,7 @@ static weft_status put(weft_pca_space *s, double *to, const double *from, size_t
 
 static weft_status get(weft_pca_space *s, double *to, const double *from, size_t count)
 {
+  if (count >= (size_t) 1 << 20) return weft_device_download(&s->mem, to, from, count * sizeof *to);
   return move(s, to, from, count, cudaMemcpyDeviceToHost);
 }
 
@@ -131,6 +132,14 @@ static int squares(const weft_pca_space *s, size_t order)
 {
   const bool summed = s->x || (s->held && order == s->data->p);
   return summed && 8.0 * (double) order * (double) order < 0.5 * weft_device_available(s->ctx);
+}
+
+/* From this order on the units for halves save more than corrections take (pca_rough.c). */
+#define ROUGH_ORDER 4000
+
+static int rough(const weft_pca_space *s, size_t order)
+{
+  return s->held && order == s->data->p && order >= ROUGH_ORDER;
 }
 
 static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v,
@@ -212,8 +221,8 @@ extern "C" {
 extern const weft_pca_ops weft_pca_cuda;
 const weft_pca_ops weft_pca_cuda = {
   weft_pca_moments_cuda, weft_pca_seen_cuda, open_space, close_space, take, drop, put, get, copy, draw,
-  weft_pca_product, NULL, weft_pca_gemm, squares, weft_pca_square, by_square, weft_pca_shift, weft_pca_eigen, step,
-  refine, join, weft_pca_observed_cuda, weft_pca_observed_loads_cuda, weft_pca_observed_scores_cuda,
+  weft_pca_product, NULL, weft_pca_gemm, squares, rough, weft_pca_square, by_square, weft_pca_shift, weft_pca_correct,
+  weft_pca_eigen, step, refine, join, weft_pca_observed_cuda, weft_pca_observed_loads_cuda, weft_pca_observed_scores_cuda,
   weft_pca_deflate_cuda
 };
 }

@@ -66,6 +66,8 @@ weft_status weft_pca_gemm(weft_pca_space *s, int ta, int tb, size_t m, size_t n,
 weft_status weft_pca_place(weft_pca_space *s);
 weft_status weft_pca_square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal);
 weft_status weft_pca_shift(weft_pca_space *s, double *g, size_t order, const double *diagonal, double by);
+weft_status weft_pca_correct(weft_pca_space *s, double *g, size_t order, const double *m, const double *v, size_t b,
+                             double *diagonal);
 weft_status weft_pca_eigen(weft_pca_space *s, double *g, size_t order, size_t k, double *vectors);
 /* Sparse data that are read in blocks: placed, and met as pieces with all columns (pca_stored_cuda.cu). */
 weft_status weft_pca_place_stored(weft_pca_space *s);

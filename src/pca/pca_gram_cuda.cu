@@ -1,5 +1,6 @@
 /* The Gram matrix on a device, and its eigenvectors. */
 #include <cmath>
+#include <cstring>
 #include "pca_cuda.cuh"
 #include "pca_gram_kernels.cuh"
 
@@ -19,53 +20,145 @@ done:
   return st;
 }
 
-/* The lower triangle to about single precision: the units for halves take products exactly and sum them in single. The
- * halves are padded in both directions to multiples of 16: for other sizes cuBLAS is three times slower. */
-static weft_status coarse_square(weft_pca_space *s, int rows, int64_t order, double *g)
+/* ---- to about single precision ---- */
+
+#define DEPTH 8192 /* rows of a product in single precision: more would lose digits */
+
+/* The units for halves take products exactly and sum them in single. The halves are padded in both directions to
+ * multiples of 16: for other sizes cuBLAS is three times slower. */
+struct halves {
+  int64_t rows, columns, order; /* padded; and of the matrix of products */
+  int by_rows;
+  unsigned long long *bits;
+  float *main, *cross;
+  __half *high, *low;
+  int exponent;
+};
+
+static double bytes_of_halves(int64_t rows, int64_t columns, int by_rows)
+{
+  const double order = (double) (by_rows ? rows : columns);
+  return 4.0 * (double) rows * (double) columns + 8.0 * order * order + 4096;
+}
+
+static weft_status take_halves(weft_pca_space *s, int64_t rows, int64_t columns, int by_rows, halves *h)
+{
+  weft_status st = WEFT_OK;
+  memset(h, 0, sizeof *h);
+  h->rows = (rows + 15) / 16 * 16;
+  h->columns = (columns + 15) / 16 * 16;
+  h->by_rows = by_rows;
+  h->order = by_rows ? h->rows : h->columns;
+  WEFT_DEVICE_TAKE(h->bits, &s->mem, 1);
+  /* one block: allocating and freeing cost time */
+  WEFT_DEVICE_TAKE(h->main, &s->mem, (size_t) (h->rows * h->columns + 2 * h->order * h->order));
+  h->cross = h->main + h->order * h->order;
+  h->high = (__half *) (h->cross + h->order * h->order);
+  h->low = h->high + h->rows * h->columns;
+done:
+  return st;
+}
+
+static void drop_halves(weft_pca_space *s, halves *h)
+{
+  cudaStreamSynchronize(s->mem.stream);
+  if (h->bits) weft_device_drop(&s->mem, h->bits);
+  if (h->main) weft_device_drop(&s->mem, h->main);
+}
+
+/* A matrix with `h->rows` rows and `columns` columns that are there. */
+static weft_status halve(weft_pca_space *s, const double *x, int64_t columns, halves *h)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = s->ctx;
-  const int64_t columns = ((int64_t) s->data->p + 15) / 16 * 16, count = s->ld * columns, all = rows ? s->ld : columns;
-  const int64_t step = rows ? 1 : s->ld, width = (all / 10 + 255) / 256 * 256;
-  const unsigned squares = (unsigned) ((order + 31) / 32);
-  const cublasOperation_t left = rows ? CUBLAS_OP_N : CUBLAS_OP_T, right = rows ? CUBLAS_OP_T : CUBLAS_OP_N;
-  const float one = 1, none = 0;
-  const int m = (int) all, ld = (int) s->ld, depth = (int) (rows ? columns : s->ld);
-  unsigned long long *bits = NULL;
+  const int64_t count = h->rows * columns;
   double largest;
-  int exponent;
-  float *main = NULL, *cross;
-  __half *high, *low;
-  WEFT_DEVICE_TAKE(bits, &s->mem, 1);
-  WEFT_CUDA(cudaMemsetAsync(bits, 0, sizeof *bits, s->mem.stream));
-  largest_bits<<<2048, 256, 0, s->mem.stream>>>(s->x, s->ld * (int64_t) s->data->p, bits);
+  WEFT_CUDA(cudaMemsetAsync(h->bits, 0, sizeof *h->bits, s->mem.stream));
+  largest_bits<<<2048, 256, 0, s->mem.stream>>>(x, count, h->bits);
   WEFT_CUDA(cudaGetLastError());
-  WEFT_CUDA(cudaMemcpyAsync(&largest, bits, sizeof largest, cudaMemcpyDeviceToHost, s->mem.stream));
+  WEFT_CUDA(cudaMemcpyAsync(&largest, h->bits, sizeof largest, cudaMemcpyDeviceToHost, s->mem.stream));
   WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
-  frexp(largest, &exponent);
-  exponent = 14 - exponent; /* the largest becomes less than 2^14 */
-  WEFT_DEVICE_TAKE(main, &s->mem, (size_t) (count + 2 * all * all)); /* one block: allocating and freeing cost time */
-  cross = main + all * all;
-  high = (__half *) (cross + all * all);
-  low = high + count;
-  split<<<2048, 256, 0, s->mem.stream>>>(s->x, s->ld * (int64_t) s->data->p, count, ldexp(1, exponent), high, low);
-  WEFT_CUDA(cudaGetLastError());
-  for (int64_t j = 0; j < all; j += width) {
-    const int wide = (int) (all - j < width ? all - j : width);
-    LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, (int) (all - j), wide, depth, &one, high + j * step,
-                                   CUDA_R_16F, ld, high + j * step, CUDA_R_16F, ld, &none, main + j + j * all,
-                                   CUDA_R_32F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
-  }
-  LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, m, m, depth, &one, high, CUDA_R_16F, ld, low, CUDA_R_16F, ld,
-                                 &none, cross, CUDA_R_32F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
-  join<<<dim3(squares, squares), dim3(32, 8), 0, s->mem.stream>>>(main, cross, all, order, ldexp(1, -exponent), g);
+  frexp(largest, &h->exponent);
+  h->exponent = 14 - h->exponent; /* the largest becomes less than 2^14 */
+  split<<<2048, 256, 0, s->mem.stream>>>(x, count, h->rows * h->columns, ldexp(1, h->exponent), h->high, h->low);
   WEFT_CUDA(cudaGetLastError());
 done:
-  cudaStreamSynchronize(s->mem.stream);
-  if (bits) weft_device_drop(&s->mem, bits);
-  if (main) weft_device_drop(&s->mem, main);
   return st;
 }
+
+/* Lower triangle of g: the products of what is halved, or these added. */
+static weft_status multiply_halves(weft_pca_space *s, const halves *h, int64_t first, int64_t depth, int64_t order,
+                                   int more, double *g)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const int64_t tenth = (h->order / 10 + 255) / 256 * 256, width = tenth < 1024 ? 1024 : tenth; /* for all processors */
+  const int64_t step = h->by_rows ? 1 : h->rows, from = h->by_rows ? first * h->rows : first;
+  const unsigned squares = (unsigned) ((order + 31) / 32);
+  const cublasOperation_t left = h->by_rows ? CUBLAS_OP_N : CUBLAS_OP_T, right = h->by_rows ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const float one = 1, none = 0;
+  const __half *high = h->high + from, *low = h->low + from;
+  const int m = (int) h->order, ld = (int) h->rows, deep = (int) depth;
+  for (int64_t j = 0; j < h->order; j += width) {
+    const int wide = (int) (h->order - j < width ? h->order - j : width);
+    LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, (int) (h->order - j), wide, deep, &one, high + j * step,
+                                   CUDA_R_16F, ld, high + j * step, CUDA_R_16F, ld, &none, h->main + j + j * h->order,
+                                   CUDA_R_32F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  }
+  LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, m, m, deep, &one, high, CUDA_R_16F, ld, low, CUDA_R_16F, ld,
+                                 &none, h->cross, CUDA_R_32F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  join<<<dim3(squares, squares), dim3(32, 8), 0, s->mem.stream>>>(h->main, h->cross, h->order, order,
+                                                                  ldexp(1, -h->exponent), more, g);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}
+
+static weft_status coarse_square(weft_pca_space *s, int rows, int64_t order, double *g)
+{
+  weft_status st = WEFT_OK;
+  halves h;
+  WEFT_TRY(take_halves(s, s->ld, (int64_t) s->data->p, rows, &h));
+  WEFT_TRY(halve(s, s->x, (int64_t) s->data->p, &h));
+  WEFT_TRY(multiply_halves(s, &h, 0, rows ? h.columns : h.rows, order, 0, g));
+done:
+  drop_halves(s, &h);
+  return st;
+}
+
+struct rough_sum { double *g; halves *h; int more; };
+
+static weft_status add_rough_square(weft_pca_space *s, const weft_pca_piece *x, void *data)
+{
+  weft_status st = WEFT_OK;
+  rough_sum *sum = (rough_sum *) data;
+  halves *h = sum->h;
+  h->rows = x->ld;
+  h->low = h->high + h->rows * h->columns;
+  WEFT_TRY(halve(s, x->x, x->columns, h));
+  for (int64_t first = 0; first < h->rows; first += DEPTH) {
+    const int64_t depth = h->rows - first < DEPTH ? h->rows - first : DEPTH;
+    WEFT_TRY(multiply_halves(s, h, first, depth, x->columns, sum->more, sum->g));
+    sum->more = 1;
+  }
+done:
+  return st;
+}
+
+static weft_status rough_square(weft_pca_space *s, double *g)
+{
+  weft_status st = WEFT_OK;
+  const int64_t p = (int64_t) s->data->p;
+  halves h;
+  rough_sum sum = { g, &h, 0 };
+  WEFT_TRY(take_halves(s, (int64_t) s->piece_count / p, p, 0, &h));
+  WEFT_TRY(weft_pca_each_stored(s, add_rough_square, &sum));
+done:
+  drop_halves(s, &h);
+  return st;
+}
+
+/* ---- exactly ---- */
 
 /* Pieces that have all columns add up to X'X; a poll between two of them must not wait for many. */
 struct sum_of_squares { double *g, work; };
@@ -97,9 +190,11 @@ weft_status weft_pca_square(weft_pca_space *s, int rows, int coarse, double *g, 
   const double at_once = fmax(1024, 4e12 / ((double) order * (double) order)); /* between two polls */
   sum_of_squares sum = { g, 0 };
   if (s->held && !rows) {
-    WEFT_TRY(weft_pca_each_stored(s, add_square, &sum));
+    const double room = bytes_of_halves((int64_t) (s->piece_count / p), (int64_t) p, 0);
+    if (coarse && room < 0.8 * weft_device_available(ctx)) WEFT_TRY(rough_square(s, g));
+    else WEFT_TRY(weft_pca_each_stored(s, add_square, &sum));
   } else if (s->x) {
-    const double room = 4.0 * (double) s->ld * (double) p + 8.0 * (double) order * (double) order;
+    const double room = bytes_of_halves(s->ld, (int64_t) p, rows);
     if (coarse && (double) other <= 5 * at_once && room < 0.8 * weft_device_available(ctx)) {
       WEFT_TRY(coarse_square(s, rows, (int64_t) order, g));
     } else {
@@ -132,6 +227,21 @@ done:
   cudaStreamSynchronize(s->mem.stream);
   if (unit) weft_device_drop(&s->mem, unit);
   if (y) weft_device_drop(&s->mem, y);
+  return st;
+}
+
+weft_status weft_pca_correct(weft_pca_space *s, double *g, size_t order, const double *m, const double *v, size_t b,
+                             double *diagonal)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const double one = 1;
+  const unsigned squares = (unsigned) ((order + 31) / 32);
+  LIBRARY("cuBLAS", cublasDsyr2k(s->blas, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, (int) order, (int) b, &one, m,
+                                 (int) order, v, (int) order, &one, g, (int) order));
+  mirror<<<dim3(squares, squares), dim3(32, 8), 0, s->mem.stream>>>(g, (int64_t) order, diagonal);
+  WEFT_CUDA(cudaGetLastError());
+done:
   return st;
 }
 

@@ -45,8 +45,9 @@ __global__ void split(const double *x, int64_t count, int64_t padded, double sca
   }
 }
 
-/* Lower triangle: g = (high + (cross + cross') / LOW) / scale^2; ld numbers per column of what is joined. */
-__global__ void join(const float *high, const float *cross, int64_t ld, int64_t order, double back, double *g)
+/* Lower triangle: g = (high + (cross + cross') / LOW) / scale^2, and what g was where `more`; ld numbers per column of
+ * what is joined. */
+__global__ void join(const float *high, const float *cross, int64_t ld, int64_t order, double back, int more, double *g)
 {
   __shared__ float tile[32][33];
   const int64_t ii = (int64_t) blockIdx.x * 32, jj = (int64_t) blockIdx.y * 32;
@@ -58,7 +59,9 @@ __global__ void join(const float *high, const float *cross, int64_t ld, int64_t 
   __syncthreads();
   for (int y = threadIdx.y; y < 32; y += blockDim.y) {
     const int64_t i = ii + threadIdx.x, j = jj + y;
-    if (i < order && j <= i)
-      g[i + j * order] = back * back * (high[i + j * ld] + ((double) cross[i + j * ld] + tile[threadIdx.x][y]) / LOW);
+    if (i < order && j <= i) {
+      const double sum = high[i + j * ld] + ((double) cross[i + j * ld] + tile[threadIdx.x][y]) / LOW;
+      g[i + j * order] = (more ? g[i + j * order] : 0) + back * back * sum;
+    }
   }
 }

@@ -164,12 +164,15 @@ done:
   return st;
 }
 
-/* The rows of columns from .. to - 1; 0 where one lies outside the block. */
-static int decode_rows(const weft_store_view *v, size_t from, size_t to, int32_t *rows)
+/* The rows of columns from .. to - 1, of which the first is at `place` among those listed; 0 where one lies outside the
+ * block. */
+static int decode_rows(const weft_store_decoding *d, size_t from, size_t to, size_t place)
 {
+  const weft_store_view *v = d->view;
   uint32_t some[WEFT_STORE_CHUNK];
   size_t at = v->starts[from], ready = SIZE_MAX;
   for (size_t j = from; j < to; j++) {
+    const size_t shift = d->shift ? d->shift[place + j - from] : 0;
     uint64_t row = 0;
     for (; at < v->starts[j + 1]; at++) {
       if (at / WEFT_STORE_CHUNK != ready) {
@@ -177,7 +180,7 @@ static int decode_rows(const weft_store_view *v, size_t from, size_t to, int32_t
         weft_store_unpack(&v->gaps, ready, some);
       }
       row += some[at % WEFT_STORE_CHUNK];
-      rows[at] = (int32_t) row;
+      d->rows[at + shift] = (int32_t) row + d->base;
       row++;
     }
     if (row > v->block->rows) return 0;
@@ -185,53 +188,57 @@ static int decode_rows(const weft_store_view *v, size_t from, size_t to, int32_t
   return 1;
 }
 
-static void decode_values(const weft_store_view *v, size_t from, size_t to, double *values)
+static void decode_values(const weft_store_decoding *d, size_t from, size_t to, size_t place)
 {
+  const weft_store_view *v = d->view;
   uint32_t some[WEFT_STORE_CHUNK];
   size_t ready = SIZE_MAX;
-  for (size_t at = v->starts[from]; at < v->starts[to]; at++) {
-    if (v->block->kind == WEFT_STORE_SINGLE) { values[at] = weft_store_get_float(v->raw + 4 * at); continue; }
-    if (v->block->kind == WEFT_STORE_DOUBLE) { values[at] = weft_store_get_double(v->raw + 8 * at); continue; }
-    if (at / WEFT_STORE_CHUNK != ready) {
-      ready = at / WEFT_STORE_CHUNK;
-      weft_store_unpack(&v->whole, ready, some);
+  for (size_t j = from; j < to; j++) {
+    double *values = d->values + (d->shift ? d->shift[place + j - from] : 0);
+    for (size_t at = v->starts[j]; at < v->starts[j + 1]; at++) {
+      if (v->block->kind == WEFT_STORE_SINGLE) { values[at] = weft_store_get_float(v->raw + 4 * at); continue; }
+      if (v->block->kind == WEFT_STORE_DOUBLE) { values[at] = weft_store_get_double(v->raw + 8 * at); continue; }
+      if (at / WEFT_STORE_CHUNK != ready) {
+        ready = at / WEFT_STORE_CHUNK;
+        weft_store_unpack(&v->whole, ready, some);
+      }
+      values[at] = (double) some[at % WEFT_STORE_CHUNK] + 1;
     }
-    values[at] = (double) some[at % WEFT_STORE_CHUNK] + 1;
   }
 }
 
 /* Places of the list first .. last - 1, a run of neighbours at a time. */
-static int decode_group(const weft_store_view *v, const double *columns, size_t first, size_t last, int32_t *rows,
-                        double *values)
+static int decode_group(const weft_store_decoding *d, const double *columns, size_t first, size_t last)
 {
   while (first < last) {
     const size_t from = columns ? (size_t) columns[first] : first;
     size_t run = 1;
     while (first + run < last && (!columns || (size_t) columns[first + run] == from + run)) run++;
-    if (!decode_rows(v, from, from + run, rows)) return 0;
-    decode_values(v, from, from + run, values);
+    if (!decode_rows(d, from, from + run, first)) return 0;
+    decode_values(d, from, from + run, first);
     first += run;
   }
   return 1;
 }
 
-weft_status weft_store_decode(weft_ctx *ctx, const weft_store *store, const weft_store_view *view,
-                              const double *columns, size_t count, int32_t *rows, double *values)
+weft_status weft_store_decode(weft_ctx *ctx, const weft_store *store, const double *columns, size_t count,
+                              const weft_store_decoding *of, size_t blocks)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const size_t listed = columns ? count : view->p;
-  const int64_t groups = (int64_t) ((listed + GROUP - 1) / GROUP);
-  const int threads = weft_threads_worth(ctx->threads, (double) view->block->values);
+  const size_t listed = columns ? count : store->p, groups = (listed + GROUP - 1) / GROUP;
+  double values = 0;
   uint8_t *sound;
-  WEFT_TAKE(sound, &mem, (size_t) groups + 1);
+  for (size_t b = 0; b < blocks; b++) values += (double) of[b].view->block->values;
+  const int threads = weft_threads_worth(ctx->threads, values);
+  WEFT_TAKE(sound, &mem, blocks * groups + 1);
   WEFT_PARALLEL_FOR(threads, dynamic)
-  for (int64_t g = 0; g < groups; g++) {
-    const size_t first = (size_t) g * GROUP, last = first + GROUP < listed ? first + GROUP : listed;
-    sound[g] = (uint8_t) decode_group(view, columns, first, last, rows, values);
+  for (int64_t i = 0; i < (int64_t) (blocks * groups); i++) {
+    const size_t first = (size_t) i % groups * GROUP, last = first + GROUP < listed ? first + GROUP : listed;
+    sound[i] = (uint8_t) decode_group(&of[(size_t) i / groups], columns, first, last);
   }
-  for (int64_t g = 0; g < groups && st == WEFT_OK; g++)
-    if (!sound[g]) st = weft_store_damaged(ctx, store, view->index, "has an entry outside of its rows");
+  for (size_t i = 0; i < blocks * groups && st == WEFT_OK; i++)
+    if (!sound[i]) st = weft_store_damaged(ctx, store, of[i / groups].view->index, "has an entry outside of its rows");
 done:
   weft_arena_end(&mem);
   return st;

@@ -27,8 +27,18 @@ typedef struct weft_store_view {
 weft_status weft_store_parse(weft_ctx *ctx, const weft_store *store, size_t index, const uint8_t *bytes,
                              int counts_only, weft_arena *mem, weft_store_view *out);
 
-/* Rows (in the block) and values of all columns, or of `count` that rise; entry e goes to rows[e], values[e]. */
-weft_status weft_store_decode(weft_ctx *ctx, const weft_store *store, const weft_store_view *view,
-                              const double *columns, size_t count, int32_t *rows, double *values);
+/* A block to decode. Entry e of a column goes to rows[e + shift] and values[e + shift], with the column's shift (modulo
+ * 2^64; `shift` NULL: 0); `base` is added to rows, which are those in the block. */
+typedef struct weft_store_decoding {
+  const weft_store_view *view;
+  int32_t *rows;
+  double *values;
+  const size_t *shift;
+  int32_t base;
+} weft_store_decoding;
+
+/* All columns of some blocks, or `count` that rise; a shift is that of a place among them. */
+weft_status weft_store_decode(weft_ctx *ctx, const weft_store *store, const double *columns, size_t count,
+                              const weft_store_decoding *of, size_t blocks);
 
 weft_status weft_store_damaged(weft_ctx *ctx, const weft_store *store, size_t index, const char *what);

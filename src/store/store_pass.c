@@ -56,14 +56,14 @@ static double dressed(const weft_store_recipe *recipe, uint64_t row, double v)
 
 /* ---- blocks, some at once ---- */
 
-/* A block decoded: rows in the block and values (as the recipe has them) of the entries of chosen columns; place:
- * map_rows(). */
+/* A block decoded: rows in the block and values (as the recipe has them) of the entries of chosen columns, or, where
+ * all its rows are chosen, these in their places among a selection's; place: map_rows(), or NULL then. */
 typedef struct {
   size_t index;
   weft_arena mem;
   weft_store_view view;
-  int32_t *place, *rows;
-  double *values;
+  weft_store_decoding to;
+  int32_t *place;
 } decoded;
 
 typedef struct {
@@ -83,7 +83,7 @@ typedef struct { const batch *all; decoded *d; double *known; } dressing;
 static void know_row(const dressing *to, size_t row)
 {
   const uint64_t first = to->d->view.block->first;
-  if (to->d->place[row] < 0) return;
+  if (to->d->place && to->d->place[row] < 0) return;
   for (int v = 1; v <= KNOWN; v++) to->known[KNOWN * row + (size_t) v - 1] = dressed(to->all->recipe, first + row, v);
 }
 
@@ -91,13 +91,15 @@ static void dress_column(const dressing *to, size_t place)
 {
   const decoded *d = to->d;
   const uint64_t first = d->view.block->first;
-  const size_t c = column_at(to->all->choice, place);
+  const size_t c = column_at(to->all->choice, place), shift = d->to.shift ? d->to.shift[place] : 0;
+  const int32_t *rows = d->to.rows + shift;
+  double *values = d->to.values + shift;
   for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) {
-    const size_t row = (size_t) d->rows[at];
-    const double v = d->values[at];
-    if (d->place[row] < 0) continue;
+    const size_t row = (size_t) (rows[at] - d->to.base);
+    const double v = values[at];
+    if (d->place && d->place[row] < 0) continue;
     const int there = to->known && v >= 1 && v <= KNOWN && v == (double) (int) v;
-    d->values[at] = there ? to->known[KNOWN * row + (size_t) v - 1] : dressed(to->all->recipe, first + row, v);
+    values[at] = there ? to->known[KNOWN * row + (size_t) v - 1] : dressed(to->all->recipe, first + row, v);
   }
 }
 
@@ -135,9 +137,10 @@ static weft_status decode_one(weft_ctx *ctx, size_t item, void *data)
   WEFT_TAKE(d->place, &d->mem, (size_t) b->rows);
   map_rows(choice, b, rows_in(choice, b), d->place);
   WEFT_TRY(weft_store_load(ctx, all->store, d->index, &d->mem, &d->view));
-  WEFT_TAKE(d->rows, &d->mem, (size_t) b->values + 1);
-  WEFT_TAKE(d->values, &d->mem, (size_t) b->values + 1);
-  WEFT_TRY(weft_store_decode(ctx, all->store, &d->view, choice->columns, choice->column_count, d->rows, d->values));
+  d->to.view = &d->view;
+  WEFT_TAKE(d->to.rows, &d->mem, (size_t) b->values + 1);
+  WEFT_TAKE(d->to.values, &d->mem, (size_t) b->values + 1);
+  WEFT_TRY(weft_store_decode(ctx, all->store, choice->columns, choice->column_count, &d->to, 1));
   WEFT_TRY(dress_block(ctx, all, d));
 done:
   d->mem.ctx = all->ctx;
@@ -148,6 +151,14 @@ static void end_batch(batch *all)
 {
   for (size_t i = 0; i < all->count; i++) weft_arena_end(&all->block[i].mem);
   all->count = 0;
+}
+
+static void add_block(weft_ctx *ctx, batch *all, size_t index)
+{
+  decoded *d = &all->block[all->count++];
+  memset(d, 0, sizeof *d);
+  d->index = index;
+  d->mem = weft_arena_begin(ctx);
 }
 
 /* Decodes the next blocks from *next on that have chosen rows; none is left when all->count is 0. */
@@ -161,10 +172,7 @@ static weft_status next_batch(weft_ctx *ctx, batch *all, size_t *next)
     if (!rows_in(all->choice, b).count) continue;
     if (all->count && values + b->values > VALUES_TOGETHER) break;
     values += b->values;
-    decoded *d = &all->block[all->count++];
-    memset(d, 0, sizeof *d);
-    d->index = *next;
-    d->mem = weft_arena_begin(ctx);
+    add_block(ctx, all, *next);
   }
   return weft_store_together(ctx, all->count, 10.0 * (double) values, decode_one, all);
 }
@@ -181,11 +189,11 @@ static void sum_run(const decoded *d, const weft_store_choice *choice, size_t fr
     const size_t c = column_at(choice, j);
     double sum = 0;
     for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) {
-      const double v = d->values[at];
+      const double v = d->to.values[at];
       if (isnan(v) && out->skip_missing) continue;
       sum += v;
-      run->rows[d->rows[at]] += v;
-      run->counts[d->rows[at]]++;
+      run->rows[d->to.rows[at]] += v;
+      run->counts[d->to.rows[at]]++;
       if (!(v >= run->least)) run->least = isnan(v) ? run->least : v;
       if (!(v <= run->greatest)) run->greatest = isnan(v) ? run->greatest : v;
       out->column_counts[j]++;
@@ -254,8 +262,8 @@ static void add_column(const decoded *d, const weft_store_groups *to, size_t j)
   const int32_t *of = to->of + d->view.block->first;
   double *sums = to->sums + j * to->count;
   for (size_t at = d->view.starts[j]; at < d->view.starts[j + 1]; at++) {
-    const int32_t group = of[d->rows[at]];
-    if (group > 0) sums[group - 1] += to->seen ? 1 : d->values[at];
+    const int32_t group = of[d->to.rows[at]];
+    if (group > 0) sums[group - 1] += to->seen ? 1 : d->to.values[at];
   }
 }
 
@@ -306,7 +314,7 @@ static void count_some(const weft_store_choice *choice, const decoded *d, double
 {
   for (size_t j = 0; j < choice->column_count; j++) {
     const size_t c = column_at(choice, j);
-    for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) counts[j] += d->place[d->rows[at]] >= 0;
+    for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) counts[j] += d->place[d->to.rows[at]] >= 0;
   }
 }
 
@@ -345,11 +353,11 @@ static int copy_column(const selection *to, const weft_store_choice *choice, con
   const size_t c = column_at(choice, place), end = (size_t) to->starts[place + 1];
   size_t next = to->next[place];
   for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) {
-    const int32_t row = d->place[d->rows[at]];
+    const int32_t row = d->place[d->to.rows[at]];
     if (row < 0) continue;
     if (next >= end) return 0;
     to->rows[next] = row;
-    to->values[next++] = d->values[at];
+    to->values[next++] = d->to.values[at];
   }
   to->next[place] = next;
   return 1;
@@ -378,6 +386,76 @@ done:
   return st;
 }
 
+/* ---- blocks all of whose rows are chosen: straight to their places ---- */
+
+static weft_status load_one(weft_ctx *ctx, size_t item, void *data)
+{
+  weft_status st = WEFT_OK;
+  batch *all = data;
+  decoded *d = &all->block[item];
+  d->mem.ctx = ctx;
+  WEFT_TRY(weft_poll(ctx, (double) all->store->block[d->index].first, (double) all->store->n));
+  WEFT_TRY(weft_store_load(ctx, all->store, d->index, &d->mem, &d->view));
+done:
+  d->mem.ctx = all->ctx;
+  return st;
+}
+
+/* Loads the next blocks from *next on as long as all their rows are chosen. */
+static weft_status next_whole(weft_ctx *ctx, batch *all, size_t *next)
+{
+  uint64_t values = 0;
+  all->ctx = ctx;
+  for (; *next < all->store->blocks && all->count < WEFT_STORE_TOGETHER; ++*next) {
+    const weft_store_block *b = &all->store->block[*next];
+    const chosen_rows in = rows_in(all->choice, b);
+    if (!in.all && in.count) break;
+    if (!in.count) continue;
+    values += b->values;
+    add_block(ctx, all, *next);
+  }
+  return weft_store_together(ctx, all->count, 2.0 * (double) values, load_one, all);
+}
+
+/* Where the column at `place` of each block goes, behind what is there; 0 where that is more than was counted. */
+static int make_room(const batch *all, const selection *to, size_t *shift, size_t place)
+{
+  const size_t columns = all->choice->column_count, c = column_at(all->choice, place);
+  for (size_t i = 0; i < all->count; i++) {
+    const uint32_t *starts = all->block[i].view.starts;
+    shift[i * columns + place] = to->next[place] - starts[c];
+    to->next[place] += starts[c + 1] - starts[c];
+  }
+  return to->next[place] <= (size_t) to->starts[place + 1];
+}
+
+static weft_status put_whole(weft_ctx *ctx, batch *all, const selection *to)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const weft_store_choice *choice = all->choice;
+  const size_t columns = choice->column_count;
+  weft_store_decoding of[WEFT_STORE_TOGETHER];
+  size_t *shift;
+  WEFT_TAKE(shift, &mem, all->count * columns + 1);
+  for (size_t j = 0; j < columns; j++)
+    if (!make_room(all, to, shift, j)) {
+      st = weft_store_damaged(ctx, all->store, all->block[0].index, "changed while it was read");
+      goto done;
+    }
+  for (size_t i = 0; i < all->count; i++) {
+    decoded *d = &all->block[i];
+    const weft_store_decoding there = { &d->view, to->rows, to->values, shift + i * columns,
+                                        (int32_t) rows_in(choice, d->view.block).first };
+    of[i] = d->to = there;
+  }
+  WEFT_TRY(weft_store_decode(ctx, all->store, choice->columns, columns, of, all->count));
+  for (size_t i = 0; i < all->count; i++) WEFT_TRY(dress_block(ctx, all, &all->block[i]));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
 weft_status weft_store_select(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice,
                               const weft_store_recipe *recipe, const double *starts, int32_t *rows, double *values)
 {
@@ -389,8 +467,13 @@ weft_status weft_store_select(weft_ctx *ctx, const weft_store *s, const weft_sto
   for (size_t j = 0; j < choice->column_count; j++) next[j] = (size_t) starts[j];
   const selection to = { starts, next, rows, values };
   while (block < s->blocks) {
-    WEFT_TRY(next_batch(ctx, &all, &block));
-    if (all.count) WEFT_TRY(copy_batch(ctx, &all, &to));
+    WEFT_TRY(next_whole(ctx, &all, &block));
+    if (all.count) {
+      WEFT_TRY(put_whole(ctx, &all, &to));
+    } else {
+      WEFT_TRY(next_batch(ctx, &all, &block));
+      if (all.count) WEFT_TRY(copy_batch(ctx, &all, &to));
+    }
     end_batch(&all);
   }
   for (size_t j = 0; j < choice->column_count && st == WEFT_OK; j++)

@@ -56,6 +56,14 @@ twins_pca <- function() {
       list(fit(method = "gram")$sdev, fit(method = "gram", scale = TRUE, weights = weights)$sdev,
            fit(method = "krylov", center = FALSE)$sdev, abs(fit(method = "gram")$x[, 1]))
     }),
+    "pca, blocks of a store with many columns" = list(tolerance = 1e-9, work = function(backend) {
+      s <- Matrix::rsparsematrix(sample(4030:4100, 1), 4003, 0.01, rand.x = function(m) stats::rgeom(m, 0.3) + 1)
+      s[sample(nrow(s), 900), 1:300] <- 4
+      x <- weft_import(s, tempfile(fileext = ".weft"), memory = 2^20)
+      on.exit(unlink(unclass(x)$path))
+      fit <- pca(x, 1, "gram", seed = 1, backend = backend, block_size = 2^18)
+      list(fit$sdev, abs(fit$rotation), fit$residual < 1e-11)
+    }),
     "pca, blocks of a store that do not stay" = list(tolerance = 1e-9, work = function(backend) {
       s <- Matrix::rsparsematrix(8000, 300, 0.8, rand.x = function(m) stats::rgeom(m, 0.3) + 1)
       x <- weft_import(s, tempfile(fileext = ".weft"), memory = 2^20)

@@ -159,3 +159,23 @@ test_that("scores of a store's rows are those of the matrix, found in blocks", {
   expect_error(predict(fit, x[, 1:5]), "lacks", class = "weft_error_input")
   expect_error(predict(fit, as_store(unname(m)[, 1:5])), "30 columns", class = "weft_error_input")
 })
+
+test_that("a Gram matrix made roughly on a device is corrected to what krylov finds", {
+  skip_if_no_cuda()
+  withr::local_seed(11)
+  type <- sample(8, 6000, TRUE)
+  i <- rep(seq_along(type), each = 40)
+  own <- Matrix::sparseMatrix(i = i, j = 100 * type[i] + sample(60, length(i), TRUE), x = 1, dims = c(6000, 4100))
+  x <- store_normalise(as_store(some_counts(6000, 4100, 0.02) + own))
+  for (k in c(5, 30, 70)) for (scale in c(FALSE, TRUE)) {
+    fits <- lapply(c("gram", "krylov"), function(method) {
+      pca(x, k, method, scale = scale, seed = 1, backend = "cuda", block_size = 2^22, progress = FALSE)
+    })
+    expect_identical(fits[[1]]$method, "gram")
+    expect_true(all(fits[[1]]$converged))
+    expect_lte(max(fits[[1]]$residual), 1e-12)
+    expect_equal(fits[[1]]$sdev, fits[[2]]$sdev, tolerance = 1e-11)
+    angles <- svd(crossprod(fits[[1]]$rotation[, 1:4], fits[[2]]$rotation[, 1:4]))$d
+    expect_equal(angles, rep(1, 4), tolerance = 1e-11)
+  }
+})
