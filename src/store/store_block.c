@@ -5,7 +5,6 @@
 #include "../base/parallel.h"
 #include "store_block.h"
 
-#define GROUP 32 /* columns that a thread decodes at a time */
 
 /* ---- to bytes ---- */
 
@@ -207,10 +206,9 @@ static void decode_values(const weft_store_decoding *d, size_t from, size_t to, 
   }
 }
 
-/* Places of the list first .. last - 1, a run of neighbours at a time. */
-static int decode_group(const weft_store_decoding *d, const double *columns, size_t first, size_t last)
+int weft_store_decode(const weft_store_decoding *d, const double *columns, size_t first, size_t last)
 {
-  while (first < last) {
+  while (first < last) { /* a run of neighbours at a time */
     const size_t from = columns ? (size_t) columns[first] : first;
     size_t run = 1;
     while (first + run < last && (!columns || (size_t) columns[first + run] == from + run)) run++;
@@ -219,27 +217,4 @@ static int decode_group(const weft_store_decoding *d, const double *columns, siz
     first += run;
   }
   return 1;
-}
-
-weft_status weft_store_decode(weft_ctx *ctx, const weft_store *store, const double *columns, size_t count,
-                              const weft_store_decoding *of, size_t blocks)
-{
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  const size_t listed = columns ? count : store->p, groups = (listed + GROUP - 1) / GROUP;
-  double values = 0;
-  uint8_t *sound;
-  for (size_t b = 0; b < blocks; b++) values += (double) of[b].view->block->values;
-  const int threads = weft_threads_worth(ctx->threads, values);
-  WEFT_TAKE(sound, &mem, blocks * groups + 1);
-  WEFT_PARALLEL_FOR(threads, dynamic)
-  for (int64_t i = 0; i < (int64_t) (blocks * groups); i++) {
-    const size_t first = (size_t) i % groups * GROUP, last = first + GROUP < listed ? first + GROUP : listed;
-    sound[i] = (uint8_t) decode_group(&of[(size_t) i / groups], columns, first, last);
-  }
-  for (size_t i = 0; i < blocks * groups && st == WEFT_OK; i++)
-    if (!sound[i]) st = weft_store_damaged(ctx, store, of[i / groups].view->index, "has an entry outside of its rows");
-done:
-  weft_arena_end(&mem);
-  return st;
 }

@@ -37,8 +37,10 @@ typedef struct weft_store_decoding {
   int32_t base;
 } weft_store_decoding;
 
-/* All columns of some blocks, or `count` that rise; a shift is that of a place among them. */
-weft_status weft_store_decode(weft_ctx *ctx, const weft_store *store, const double *columns, size_t count,
-                              const weft_store_decoding *of, size_t blocks);
+#define WEFT_STORE_GROUP 32 /* columns that a thread decodes at a time */
+
+/* Columns at places first .. last - 1 of a list that rises, or of all (NULL), a shift being that of a place; 0 where the
+ * block has an entry outside of its rows. */
+int weft_store_decode(const weft_store_decoding *d, const double *columns, size_t first, size_t last);
 
 weft_status weft_store_damaged(weft_ctx *ctx, const weft_store *store, size_t index, const char *what);

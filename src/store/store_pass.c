@@ -64,6 +64,7 @@ typedef struct {
   weft_store_view view;
   weft_store_decoding to;
   int32_t *place;
+  double *known; /* what the recipe makes of the first whole numbers, by rows; or NULL */
 } decoded;
 
 typedef struct {
@@ -71,6 +72,7 @@ typedef struct {
   const weft_store_choice *choice;
   const weft_store_recipe *recipe; /* NULL: values are not looked at */
   weft_ctx *ctx;                   /* to which the blocks' memory belongs */
+  int in_place;                    /* what is decoded needs no room of its own */
   size_t count;
   decoded block[WEFT_STORE_TOGETHER];
 } batch;
@@ -78,72 +80,90 @@ typedef struct {
 /* Logarithms take longer than all else. Most values of a row are small whole numbers, whose results are there first. */
 #define KNOWN 8
 
-typedef struct { const batch *all; decoded *d; double *known; } dressing;
-
-static void know_row(const dressing *to, size_t row)
+static weft_status know_values(const batch *all, decoded *d)
 {
-  const uint64_t first = to->d->view.block->first;
-  if (to->d->place && to->d->place[row] < 0) return;
-  for (int v = 1; v <= KNOWN; v++) to->known[KNOWN * row + (size_t) v - 1] = dressed(to->all->recipe, first + row, v);
+  weft_status st = WEFT_OK;
+  const uint64_t rows = d->view.block->rows, first = d->view.block->first;
+  if (!all->recipe || !all->recipe->log1p || d->view.block->values <= KNOWN * rows) goto done;
+  WEFT_TAKE(d->known, &d->mem, KNOWN * (size_t) rows);
+  for (size_t row = 0; row < rows; row++) {
+    if (d->place && d->place[row] < 0) continue;
+    for (int v = 1; v <= KNOWN; v++) d->known[KNOWN * row + (size_t) v - 1] = dressed(all->recipe, first + row, v);
+  }
+done:
+  return st;
 }
 
-static void dress_column(const dressing *to, size_t place)
+/* The values of the chosen column at `place` as the recipe has them. */
+static void dress_column(const batch *all, const decoded *d, size_t place)
 {
-  const decoded *d = to->d;
   const uint64_t first = d->view.block->first;
-  const size_t c = column_at(to->all->choice, place), shift = d->to.shift ? d->to.shift[place] : 0;
+  const size_t c = column_at(all->choice, place), shift = d->to.shift ? d->to.shift[place] : 0;
   const int32_t *rows = d->to.rows + shift;
   double *values = d->to.values + shift;
   for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) {
     const size_t row = (size_t) (rows[at] - d->to.base);
     const double v = values[at];
     if (d->place && d->place[row] < 0) continue;
-    const int there = to->known && v >= 1 && v <= KNOWN && v == (double) (int) v;
-    values[at] = there ? to->known[KNOWN * row + (size_t) v - 1] : dressed(to->all->recipe, first + row, v);
+    const int there = d->known && v >= 1 && v <= KNOWN && v == (double) (int) v;
+    values[at] = there ? d->known[KNOWN * row + (size_t) v - 1] : dressed(all->recipe, first + row, v);
   }
 }
 
-static weft_status dress_block(weft_ctx *ctx, const batch *all, decoded *d)
-{
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  const weft_store_recipe *recipe = all->recipe;
-  const uint64_t rows = d->view.block->rows, values = d->view.block->values;
-  const size_t columns = all->choice->column_count;
-  const int threads = weft_threads_worth(ctx->threads, 5.0 * (double) values);
-  dressing to = { all, d, NULL };
-  if (!recipe || (!recipe->size && !recipe->log1p)) goto done;
-  if (recipe->log1p && values > KNOWN * rows) {
-    WEFT_TAKE(to.known, &mem, KNOWN * (size_t) rows);
-    WEFT_PARALLEL_FOR(threads, static)
-    for (int64_t i = 0; i < (int64_t) rows; i++) know_row(&to, (size_t) i);
-  }
-  WEFT_PARALLEL_FOR(threads, guided)
-  for (int64_t j = 0; j < (int64_t) columns; j++) dress_column(&to, (size_t) j);
-done:
-  weft_arena_end(&mem);
-  return st;
-}
-
-static weft_status decode_one(weft_ctx *ctx, size_t item, void *data)
+/* Loads a block, and takes room for what is in it. */
+static weft_status load_one(weft_ctx *ctx, size_t item, void *data)
 {
   weft_status st = WEFT_OK;
   batch *all = data;
   decoded *d = &all->block[item];
   const weft_store_block *b = &all->store->block[d->index];
-  const weft_store_choice *choice = all->choice;
   d->mem.ctx = ctx;
   WEFT_TRY(weft_poll(ctx, (double) b->first, (double) all->store->n));
-  WEFT_TAKE(d->place, &d->mem, (size_t) b->rows);
-  map_rows(choice, b, rows_in(choice, b), d->place);
   WEFT_TRY(weft_store_load(ctx, all->store, d->index, &d->mem, &d->view));
   d->to.view = &d->view;
-  WEFT_TAKE(d->to.rows, &d->mem, (size_t) b->values + 1);
-  WEFT_TAKE(d->to.values, &d->mem, (size_t) b->values + 1);
-  WEFT_TRY(weft_store_decode(ctx, all->store, choice->columns, choice->column_count, &d->to, 1));
-  WEFT_TRY(dress_block(ctx, all, d));
+  if (!all->in_place) {
+    WEFT_TAKE(d->place, &d->mem, (size_t) b->rows);
+    map_rows(all->choice, b, rows_in(all->choice, b), d->place);
+    WEFT_TAKE(d->to.rows, &d->mem, (size_t) b->values + 1);
+    WEFT_TAKE(d->to.values, &d->mem, (size_t) b->values + 1);
+  }
+  st = know_values(all, d);
 done:
   d->mem.ctx = all->ctx;
+  return st;
+}
+
+/* Some columns of a block: while they are in a cache, as the recipe has them. */
+static int decode_group(const batch *all, const decoded *d, size_t first, size_t last)
+{
+  if (!weft_store_decode(&d->to, all->choice->columns, first, last)) return 0;
+  if (all->recipe && (all->recipe->size || all->recipe->log1p))
+    for (size_t place = first; place < last; place++) dress_column(all, d, place);
+  return 1;
+}
+
+/* All blocks that are loaded, with all threads at a time. */
+static weft_status decode_batch(weft_ctx *ctx, batch *all)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t columns = all->choice->column_count, groups = (columns + WEFT_STORE_GROUP - 1) / WEFT_STORE_GROUP;
+  double values = 0;
+  uint8_t *sound;
+  for (size_t i = 0; i < all->count; i++) values += (double) all->block[i].view.block->values;
+  const int threads = weft_threads_worth(ctx->threads, values);
+  WEFT_TAKE(sound, &mem, all->count * groups + 1);
+  WEFT_PARALLEL_FOR(threads, dynamic)
+  for (int64_t i = 0; i < (int64_t) (all->count * groups); i++) {
+    const size_t first = (size_t) i % groups * WEFT_STORE_GROUP, left = columns - first,
+                 last = first + (left < WEFT_STORE_GROUP ? left : WEFT_STORE_GROUP);
+    sound[i] = (uint8_t) decode_group(all, &all->block[(size_t) i / groups], first, last);
+  }
+  for (size_t i = 0; i < all->count * groups && st == WEFT_OK; i++)
+    if (!sound[i]) st = weft_store_damaged(ctx, all->store, all->block[i / groups].index,
+                                           "has an entry outside of its rows");
+done:
+  weft_arena_end(&mem);
   return st;
 }
 
@@ -164,17 +184,20 @@ static void add_block(weft_ctx *ctx, batch *all, size_t index)
 /* Decodes the next blocks from *next on that have chosen rows; none is left when all->count is 0. */
 static weft_status next_batch(weft_ctx *ctx, batch *all, size_t *next)
 {
+  weft_status st = WEFT_OK;
   uint64_t values = 0;
-  const size_t most = ctx->threads < WEFT_STORE_TOGETHER ? (size_t) ctx->threads : WEFT_STORE_TOGETHER;
   all->ctx = ctx;
-  for (all->count = 0; *next < all->store->blocks && all->count < most; ++*next) {
+  for (all->count = 0; *next < all->store->blocks && all->count < WEFT_STORE_TOGETHER; ++*next) {
     const weft_store_block *b = &all->store->block[*next];
     if (!rows_in(all->choice, b).count) continue;
     if (all->count && values + b->values > VALUES_TOGETHER) break;
     values += b->values;
     add_block(ctx, all, *next);
   }
-  return weft_store_together(ctx, all->count, 10.0 * (double) values, decode_one, all);
+  WEFT_TRY(weft_store_together(ctx, all->count, 10.0 * (double) values, load_one, all));
+  st = decode_batch(ctx, all);
+done:
+  return st;
 }
 
 /* ---- sums ---- */
@@ -388,24 +411,12 @@ done:
 
 /* ---- blocks all of whose rows are chosen: straight to their places ---- */
 
-static weft_status load_one(weft_ctx *ctx, size_t item, void *data)
-{
-  weft_status st = WEFT_OK;
-  batch *all = data;
-  decoded *d = &all->block[item];
-  d->mem.ctx = ctx;
-  WEFT_TRY(weft_poll(ctx, (double) all->store->block[d->index].first, (double) all->store->n));
-  WEFT_TRY(weft_store_load(ctx, all->store, d->index, &d->mem, &d->view));
-done:
-  d->mem.ctx = all->ctx;
-  return st;
-}
-
 /* Loads the next blocks from *next on as long as all their rows are chosen. */
 static weft_status next_whole(weft_ctx *ctx, batch *all, size_t *next)
 {
   uint64_t values = 0;
   all->ctx = ctx;
+  all->in_place = 1;
   for (; *next < all->store->blocks && all->count < WEFT_STORE_TOGETHER; ++*next) {
     const weft_store_block *b = &all->store->block[*next];
     const chosen_rows in = rows_in(all->choice, b);
@@ -435,7 +446,6 @@ static weft_status put_whole(weft_ctx *ctx, batch *all, const selection *to)
   weft_arena mem = weft_arena_begin(ctx);
   const weft_store_choice *choice = all->choice;
   const size_t columns = choice->column_count;
-  weft_store_decoding of[WEFT_STORE_TOGETHER];
   size_t *shift;
   WEFT_TAKE(shift, &mem, all->count * columns + 1);
   for (size_t j = 0; j < columns; j++)
@@ -444,13 +454,13 @@ static weft_status put_whole(weft_ctx *ctx, batch *all, const selection *to)
       goto done;
     }
   for (size_t i = 0; i < all->count; i++) {
-    decoded *d = &all->block[i];
-    const weft_store_decoding there = { &d->view, to->rows, to->values, shift + i * columns,
-                                        (int32_t) rows_in(choice, d->view.block).first };
-    of[i] = d->to = there;
+    weft_store_decoding *d = &all->block[i].to;
+    d->rows = to->rows;
+    d->values = to->values;
+    d->shift = shift + i * columns;
+    d->base = (int32_t) rows_in(choice, d->view->block).first;
   }
-  WEFT_TRY(weft_store_decode(ctx, all->store, choice->columns, columns, of, all->count));
-  for (size_t i = 0; i < all->count; i++) WEFT_TRY(dress_block(ctx, all, &all->block[i]));
+  st = decode_batch(ctx, all);
 done:
   weft_arena_end(&mem);
   return st;
@@ -471,6 +481,7 @@ weft_status weft_store_select(weft_ctx *ctx, const weft_store *s, const weft_sto
     if (all.count) {
       WEFT_TRY(put_whole(ctx, &all, &to));
     } else {
+      all.in_place = 0;
       WEFT_TRY(next_batch(ctx, &all, &block));
       if (all.count) WEFT_TRY(copy_batch(ctx, &all, &to));
     }
