@@ -9,7 +9,7 @@
 
 /* Sums over rows are taken in so many runs of columns, each by one thread, and added in order. */
 #define RUNS 16
-#define VALUES_TOGETHER ((uint64_t) 1 << 23) /* of blocks that are decoded at once, unless one has more */
+#define VALUES_TOGETHER ((uint64_t) 1 << 19) /* for each thread, of blocks that are decoded at once, unless one has more */
 
 /* Which chosen rows lie in a block: places first .. first + count - 1 of the choice. */
 typedef struct { size_t first, count; int all; } chosen_rows;
@@ -73,7 +73,10 @@ typedef struct {
   const weft_store_recipe *recipe; /* NULL: values are not looked at */
   weft_ctx *ctx;                   /* to which the blocks' memory belongs */
   int in_place;                    /* what is decoded needs no room of its own */
-  size_t count;
+  weft_arena keep;                 /* until the pass ends: new pages would take longer than decoding into them */
+  int32_t *rows;
+  double *values;
+  size_t room, count;
   decoded block[WEFT_STORE_TOGETHER];
 } batch;
 
@@ -110,7 +113,7 @@ static void dress_column(const batch *all, const decoded *d, size_t place)
   }
 }
 
-/* Loads a block, and takes room for what is in it. */
+/* Loads a block. */
 static weft_status load_one(weft_ctx *ctx, size_t item, void *data)
 {
   weft_status st = WEFT_OK;
@@ -124,8 +127,6 @@ static weft_status load_one(weft_ctx *ctx, size_t item, void *data)
   if (!all->in_place) {
     WEFT_TAKE(d->place, &d->mem, (size_t) b->rows);
     map_rows(all->choice, b, rows_in(all->choice, b), d->place);
-    WEFT_TAKE(d->to.rows, &d->mem, (size_t) b->values + 1);
-    WEFT_TAKE(d->to.values, &d->mem, (size_t) b->values + 1);
   }
   st = know_values(all, d);
 done:
@@ -173,6 +174,38 @@ static void end_batch(batch *all)
   all->count = 0;
 }
 
+static batch begin_pass(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice,
+                        const weft_store_recipe *recipe)
+{
+  const batch all = { .store = s, .choice = choice, .recipe = recipe, .ctx = ctx, .keep = weft_arena_begin(ctx) };
+  return all;
+}
+
+static void end_pass(batch *all)
+{
+  end_batch(all);
+  weft_arena_end(&all->keep);
+}
+
+/* Room for so many values of the blocks of a batch. */
+static weft_status give_room(batch *all, size_t values)
+{
+  weft_status st = WEFT_OK;
+  if (values > all->room) {
+    weft_arena_end(&all->keep);
+    all->room = 0;
+    WEFT_TAKE(all->rows, &all->keep, values);
+    WEFT_TAKE(all->values, &all->keep, values);
+    all->room = values;
+  }
+  for (size_t i = 0, at = 0; i < all->count; at += (size_t) all->store->block[all->block[i++].index].values) {
+    all->block[i].to.rows = all->rows + at;
+    all->block[i].to.values = all->values + at;
+  }
+done:
+  return st;
+}
+
 static void add_block(weft_ctx *ctx, batch *all, size_t index)
 {
   decoded *d = &all->block[all->count++];
@@ -186,14 +219,14 @@ static weft_status next_batch(weft_ctx *ctx, batch *all, size_t *next)
 {
   weft_status st = WEFT_OK;
   uint64_t values = 0;
-  all->ctx = ctx;
   for (all->count = 0; *next < all->store->blocks && all->count < WEFT_STORE_TOGETHER; ++*next) {
     const weft_store_block *b = &all->store->block[*next];
     if (!rows_in(all->choice, b).count) continue;
-    if (all->count && values + b->values > VALUES_TOGETHER) break;
+    if (all->count && values + b->values > VALUES_TOGETHER * (uint64_t) ctx->threads) break;
     values += b->values;
     add_block(ctx, all, *next);
   }
+  WEFT_TRY(give_room(all, (size_t) values + 1));
   WEFT_TRY(weft_store_together(ctx, all->count, 10.0 * (double) values, load_one, all));
   st = decode_batch(ctx, all);
 done:
@@ -260,7 +293,7 @@ weft_status weft_store_sum(weft_ctx *ctx, const weft_store *s, const weft_store_
                            const weft_store_recipe *recipe, const weft_store_sums *out, double range[2])
 {
   weft_status st = WEFT_OK;
-  batch all = { .store = s, .choice = choice, .recipe = recipe };
+  batch all = begin_pass(ctx, s, choice, recipe);
   size_t next = 0;
   memset(out->columns, 0, choice->column_count * sizeof(double));
   memset(out->column_counts, 0, choice->column_count * sizeof(double));
@@ -274,7 +307,7 @@ weft_status weft_store_sum(weft_ctx *ctx, const weft_store *s, const weft_store_
     end_batch(&all);
   } while (next < s->blocks);
 done:
-  end_batch(&all);
+  end_pass(&all);
   return st;
 }
 
@@ -294,7 +327,7 @@ weft_status weft_store_sum_groups(weft_ctx *ctx, const weft_store *s, const weft
 {
   weft_status st = WEFT_OK;
   const weft_store_choice whole = { .row_count = (size_t) s->n, .column_count = (size_t) s->p };
-  batch all = { .store = s, .choice = &whole };
+  batch all = begin_pass(ctx, s, &whole, NULL);
   size_t next = 0;
   for (size_t g = 0; g < count; g++) memset(groups[g].sums, 0, groups[g].count * (size_t) s->p * sizeof(double));
   while (next < s->blocks) {
@@ -309,7 +342,7 @@ weft_status weft_store_sum_groups(weft_ctx *ctx, const weft_store *s, const weft
     end_batch(&all);
   }
 done:
-  end_batch(&all);
+  end_pass(&all);
   return st;
 }
 
@@ -344,7 +377,7 @@ static void count_some(const weft_store_choice *choice, const decoded *d, double
 weft_status weft_store_count(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice, double *starts)
 {
   weft_status st = WEFT_OK;
-  batch all = { .store = s, .choice = choice };
+  batch all = begin_pass(ctx, s, choice, NULL);
   memset(starts, 0, (choice->column_count + 1) * sizeof *starts);
   for (size_t k = 0; k < s->blocks;) {
     const chosen_rows in = rows_in(choice, &s->block[k]);
@@ -359,7 +392,7 @@ weft_status weft_store_count(weft_ctx *ctx, const weft_store *s, const weft_stor
   }
   for (size_t j = 0; j < choice->column_count; j++) starts[j + 1] += starts[j];
 done:
-  end_batch(&all);
+  end_pass(&all);
   return st;
 }
 
@@ -415,7 +448,6 @@ done:
 static weft_status next_whole(weft_ctx *ctx, batch *all, size_t *next)
 {
   uint64_t values = 0;
-  all->ctx = ctx;
   all->in_place = 1;
   for (; *next < all->store->blocks && all->count < WEFT_STORE_TOGETHER; ++*next) {
     const weft_store_block *b = &all->store->block[*next];
@@ -471,7 +503,7 @@ weft_status weft_store_select(weft_ctx *ctx, const weft_store *s, const weft_sto
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  batch all = { .store = s, .choice = choice, .recipe = recipe };
+  batch all = begin_pass(ctx, s, choice, recipe);
   size_t *next, block = 0;
   WEFT_TAKE(next, &mem, choice->column_count + 1);
   for (size_t j = 0; j < choice->column_count; j++) next[j] = (size_t) starts[j];
@@ -491,7 +523,7 @@ weft_status weft_store_select(weft_ctx *ctx, const weft_store *s, const weft_sto
     if (next[j] != (size_t) starts[j + 1])
       st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' changed while it was read.", s->name);
 done:
-  end_batch(&all);
+  end_pass(&all);
   weft_arena_end(&mem);
   return st;
 }
