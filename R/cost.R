@@ -222,6 +222,7 @@ cost_pca_stored <- function(n, p, cells, k, threads) {
   pass <- in_device_memory(dense * 9e-12) + if (stays) 0 else read
   filtered <- k <= 52
   eigen <- if (filtered) 160 * p^2 * max(32, 1.5 * k) else 10 * p^3
+  there_eigen <- on_device(eigen / if (filtered) 4e13 else 3e12)
   on_cpu <- if (p <= min(n, 10000)) 0 else Inf
   on_gpu <- if (p <= min(n, if (filtered) 40000 else 10000)) 0 else Inf
   rough <- p >= 4000
@@ -230,7 +231,7 @@ cost_pca_stored <- function(n, p, cells, k, threads) {
   list(krylov = cost(40 * (read + product), there + 70 * (pass + on_core(0.01)), 8 * cells),
        gram = cost(on_cpu + 4 * read + on_core((cells^2 / max(1, n) / 2 * 1.5e-9 + eigen / 7e9) / threads),
                    on_gpu + there + (if (rough) 11 else 3) * pass +
-                     on_device(dense * p / (if (rough) 2e14 else 4e13) + (if (rough) 3 else 1) * eigen / 3e12),
+                     on_device(dense * p / if (rough) 1e14 else 4e13) + (if (rough) 3 else 1) * there_eigen,
                    8 * (n * k + p^2)),
        vectors = cost(1000 * k * read, there + 1000 * k * pass, 8 * cells))
 }

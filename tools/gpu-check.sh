@@ -26,7 +26,8 @@ export OUR_KERNELS
 one() { # one racecheck pca 2/6
   log="$LOGS/$1-$(echo "$2$3" | tr -c 'a-z0-9\n' '_').log"
   only= operations="^($2)"
-  # the tools themselves fail within R at clusters of blocks ("gs") and at cuBLAS's products of halves ("loose");
+  # the tools themselves fail within R at clusters of blocks ("gs") and at cuBLAS's products of halves ("loose",
+  # "many columns");
   # alone() checks these
   [ "$1 $2" = "initcheck pca" ] && operations="^pca, ([^g]|gs|gram(, filtered)?$)"
   if [ "$1" = racecheck ]; then

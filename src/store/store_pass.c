@@ -9,7 +9,7 @@
 
 /* Sums over rows are taken in so many runs of columns, each by one thread, and added in order. */
 #define RUNS 16
-#define VALUES_TOGETHER ((uint64_t) 1 << 19) /* for each thread, of blocks that are decoded at once, unless one has more */
+#define VALUES_TOGETHER ((uint64_t) 1 << 19) /* of each thread, that are decoded at once, unless one block has more */
 
 /* Which chosen rows lie in a block: places first .. first + count - 1 of the choice. */
 typedef struct { size_t first, count; int all; } chosen_rows;

@@ -56,7 +56,7 @@ twins_pca <- function() {
       list(fit(method = "gram")$sdev, fit(method = "gram", scale = TRUE, weights = weights)$sdev,
            fit(method = "krylov", center = FALSE)$sdev, abs(fit(method = "gram")$x[, 1]))
     }),
-    "pca, blocks of a store with many columns" = list(tolerance = 1e-9, work = function(backend) {
+    "pca, gram of many columns of a store" = list(tolerance = 1e-9, work = function(backend) {
       s <- Matrix::rsparsematrix(sample(4030:4100, 1), 4003, 0.01, rand.x = function(m) stats::rgeom(m, 0.3) + 1)
       s[sample(nrow(s), 900), 1:300] <- 4
       x <- weft_import(s, tempfile(fileext = ".weft"), memory = 2^20)
