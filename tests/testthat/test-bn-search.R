@@ -132,7 +132,7 @@ test_that("hard inputs: one node, one row, constants, copies, wide levels", {
 test_that("numbers are told from categories, whatever holds them", {
   x <- search_data(60, 5)
   expect_identical(bn_search(as.matrix(x), seed = 1)$type, "bge")
-  expect_identical(bn_search(data.frame(a = rep(1:2, 10), b = rep(1:2, each = 10)), seed = 1)$type, "bic")
+  expect_identical(bn_search(data.frame(a = rep(1:2, 10), b = rep(1:2, each = 10)), seed = 1)$type, "bdeu")
   expect_error(bn_search(cbind(x, a = 1L), seed = 1), "Column `v1`", class = "weft_error_input")
   skip_if_not_installed("Matrix")
   sparse <- bn_search(Matrix::Matrix(as.matrix(x), sparse = TRUE), seed = 1)
@@ -223,7 +223,7 @@ test_that("whole numbers are categories also in a DelayedMatrix, and doubles num
   skip_if_not_installed("DelayedArray")
   x <- as.matrix(linked_bn_data(4, 100))
   whole <- bn_search(DelayedArray::DelayedArray(x), kicks = 5, seed = 1)
-  expect_identical(whole$type, "bic")
+  expect_identical(whole$type, "bdeu")
   expect_identical(whole$dag, bn_search(x, kicks = 5, seed = 1)$dag)
   expect_identical(bn_search(DelayedArray::DelayedArray(x + 0.5 * x[4:1, ][rep(1:4, 25), ]), kicks = 5)$type, "bge")
 })
