@@ -151,6 +151,8 @@ static weft_status decode_batch(weft_ctx *ctx, batch *all)
   const size_t columns = all->choice->column_count, groups = (columns + WEFT_STORE_GROUP - 1) / WEFT_STORE_GROUP;
   double values = 0;
   uint8_t *sound;
+  if (all->count)
+    WEFT_TRY(weft_poll(ctx, (double) all->block[0].view.block->first, (double) all->store->n));
   for (size_t i = 0; i < all->count; i++) values += (double) all->block[i].view.block->values;
   const int threads = weft_threads_worth(ctx->threads, values);
   WEFT_TAKE(sound, &mem, all->count * groups + 1);
