@@ -3,12 +3,12 @@
 
 #' Figures with ggplot2
 #'
-#' `ggplot2::autoplot()` of what weft's functions return: a ggplot that can be modified further. It shows what `plot()`
-#' shows, where there is one, in its main form.
+#' `ggplot2::autoplot()` draws what weft's functions return as a ggplot, which can be modified further. It shows what
+#' the main form of `plot()` shows, where there is a `plot()`.
 #'
 #' @param object the result of a weft function.
 #' @param top how many features, pairs, edges, components or samples to show.
-#' @param n points of a grid along each dimension.
+#' @param n the number of grid points along each dimension.
 #' @param which for [gene_network()]: `"samples"`, `"ranking"`, `"pairs"`, `"network"`, `"clusters"`, `"bayes"` or
 #'   `"outliers"`.
 #' @param ... passed on by the method for [gene_network()], ignored by the others.

@@ -1,8 +1,8 @@
 #' Choose where the work runs
 #'
-#' Every function of weft takes `backend =`: `"cpu"` and `"cuda"` are used as given, and are an error that says why when
-#' they cannot run; `"auto"` weighs the size of the work and of the transfer, and the result says what it chose and why.
-#' `weft_backend()` reads or sets the default for the session.
+#' Every function of weft takes `backend =`: `"cpu"` and `"cuda"` are used as given, and if they cannot be used, an
+#' error says why; `"auto"` weighs the size of the work and of the transfer, and the result says what was chosen and
+#' why. `weft_backend()` reads or sets the default for the session.
 #'
 #' @section What runs where: MPI means `distributed = TRUE`. A DelayedMatrix is read in blocks by the functions of
 #'   mutual information and by [pca()]; the others take it into memory.
@@ -33,8 +33,8 @@ env_or <- function(name, default) {
 
 #' Threads that weft uses on the CPU
 #'
-#' The least of the processors this process may use, `OMP_NUM_THREADS`, `OMP_THREAD_LIMIT` and the option
-#' `weft.threads`; two under R CMD check; one in a forked child. Results do not depend on it.
+#' The smallest of the number of processors that this process may use, `OMP_NUM_THREADS`, `OMP_THREAD_LIMIT` and the
+#' option `weft.threads`; two under R CMD check, and one in a forked child. Results do not depend on it.
 #'
 #' Work of less than half a millisecond is done by one thread. OpenMP threads wait for each other by spinning. Where
 #' other programs want the same processors, that can make a call many times slower: in that case, start R with the
@@ -164,20 +164,21 @@ device_count <- function() {
 #'
 #' @section Several devices:
 #' [mi_pairs()], [mi_triples()], [bn_learn()], [irm()], [pca()] and [kernel_sum()] take `devices =`: `NULL` for one,
-#' which the option `weft.device` chooses; `"all"` for as many as are predicted to pay, which is one for small work and
-#' where opening others would take longer than they save; or numbers of devices, from 0, as rows of this table, which
-#' are all used whether that pays or not. Tuples or chains are distributed over them, one host thread per device, and
-#' the result is that of one device, bit for bit. Fewer chains of co-clustering than devices share each sweep: a device
-#' has its share of the nodes with their links, labels and counts go from device to device, and the labels are those of
-#' one device. [pca()] gives each device a run of rows; sums over rows go from device to device, and the result is that
-#' of one device up to rounding. [kernel_sum()] distributes queries: sums over a grid are those of one device, direct
-#' sums are so up to rounding. The option `weft.devices` sets what `NULL` means, for the functions built on
-#' [kernel_sum()] too. Each device has a copy of the packed data, the table of scores, the points, or, with as many
-#' chains as devices, the graph. `weft.device_memory` applies to each device. On the CPU `devices` has no effect.
+#' which the option `weft.device` chooses; `"all"` for as many as are predicted to be worthwhile, which is one for
+#' small work and where opening others would take longer than they save; or numbers of devices, from 0, as the rows of
+#' this table, which are all used, whether that is faster or not. Tuples or chains are distributed over them, one host
+#' thread per device, and the result is that of one device, bit for bit. If a co-clustering has fewer chains than
+#' there are devices, the devices share each sweep: each has its share of the nodes with their links, labels and
+#' counts are exchanged between devices, and the labels are those of one device. [pca()] gives each device a run of
+#' rows; sums over rows are exchanged between devices, and the result is that of one device up to rounding.
+#' [kernel_sum()] distributes queries: sums over a grid are those of one device, direct sums are so up to rounding.
+#' The option `weft.devices` sets what `NULL` means, for the functions built on [kernel_sum()] too. Each device has a
+#' copy of the packed data, the table of scores, the points, or, with as many chains as devices, the graph.
+#' `weft.device_memory` applies to each device. On the CPU, `devices` has no effect.
 #'
 #' @return A data frame with one row per device: `name`, `capability`, `processors`, `total` and `available` memory in
-#'   bytes, `driver` and `runtime` versions, and the capabilities weft was `built_for`. No rows when there is none; the
-#'   attribute `"reason"` then says why.
+#'   bytes, `driver` and `runtime` versions, and the capabilities that weft was `built_for`. When there is no device,
+#'   it has no rows, and the attribute `"reason"` says why.
 #' @export
 #' @examples
 #' weft_devices()

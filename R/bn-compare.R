@@ -89,7 +89,7 @@ posterior_roc <- function(posterior, truth) {
 #' The equivalence class of a network
 #'
 #' The completed partially directed graph: edges of v-structures and those that Meek's rules (1995) orient keep their
-#' direction, all others go both ways.
+#' direction; all others are undirected.
 #'
 #' @param dag a network; see [bn_convert()].
 #' @return A matrix \[from, to\]; an edge without direction has both entries.

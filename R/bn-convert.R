@@ -4,7 +4,7 @@
 #'   (bnlearn), `graphNEL` or `igraph` object.
 #' @param to `"adjacency"`, `"igraph"`, `"graphNEL"`, `"bnlearn"` (class `bn`), or `"coda"` (the score traces of a
 #'   [bn_learn()] result as an `mcmc.list`).
-#' @return The network in the form asked for. igraph edges carry the `posterior` when there is one.
+#' @return The network in the requested form. igraph edges have the attribute `posterior` when there is one.
 #' @export
 #' @examples
 #' dag <- matrix(0, 2, 2, dimnames = list(c("a", "b"), c("a", "b")))

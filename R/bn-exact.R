@@ -1,8 +1,8 @@
 #' The provably best network, and exact edge posteriors
 #'
-#' The optimum by dynamic programming over all subsets of the nodes (Silander and Myllymaki 2006): 8 bytes for each of
-#' the 2^p subsets, so 1 GB for 27 nodes and 69 GB for 33, the largest number; with `backend = "cuda"` in the device's
-#' memory. Memory is predicted, and a call that would need more than is free is refused.
+#' The optimum is found by dynamic programming over all subsets of the nodes (Silander and Myllymaki 2006). This takes
+#' 8 bytes for each of the 2^p subsets, so 1 GB for 27 nodes and 69 GB for 33, the largest number; with `backend =
+#' "cuda"`, in the device's memory. Memory is predicted, and a call that would need more than is free is refused.
 #'
 #' `posterior = "order"` is the exact posterior under a uniform prior over orders (Koivisto and Sood 2004), which
 #' `bn_learn(target = "sum")` estimates, by forward and backward sums over all subsets: about p^2 2^p steps, and again
@@ -10,16 +10,17 @@
 #' cancels and nothing underflows however far apart the scores lie; the two directions are compared, and each node's
 #' parent sets must have probabilities that sum to 1.
 #'
-#' `posterior = "dag"` is the posterior under a uniform prior over graphs by inclusion and exclusion (Tian and He 2009),
-#' 3^p steps in each of two directions and 12 (p + 2) bytes for each subset: on a core of a CPU seconds for 18 nodes, at
-#' most 24 nodes; with `backend = "cuda"` at most 27. Terms of both signs cancel; they are whole numbers in units of
-#' 2^-60 of what their sum can be, and `error` says how far from 1 the probabilities of a node's parent sets sum; more
-#' than 1e-6 ends with an error. [bn_features()] draws graphs from this posterior.
+#' `posterior = "dag"` is the posterior under a uniform prior over graphs, by inclusion and exclusion (Tian and He
+#' 2009). It takes 3^p steps in each of two directions and 12 (p + 2) bytes for each subset: seconds on one core of a
+#' CPU for 18 nodes. The limit is 24 nodes on the CPU, and 27 with `backend = "cuda"`. Terms of both signs cancel;
+#' they are whole numbers in units of 2^-60 of what their sum can be, and `error` says how far the sum of the
+#' probabilities of a node's parent sets is from 1; if that is more than 1e-6, the call ends with an error.
+#' [bn_features()] draws graphs from this posterior.
 #'
 #' @inheritParams bn_learn
 #' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned; for posteriors a table made
 #'   with `keep = "all"`.
-#' @param max_parents most parents of a node: one number, or a named vector, as for [bn_scores()].
+#' @param max_parents the largest number of parents of a node: one number, or a named vector, as for [bn_scores()].
 #' @param posterior `"none"`, `"dag"` or `"order"`.
 #' @param ... passed on to [bn_scores()].
 #' @return An object of class `weft_bn_exact` and `weft_bn`: `dag`, `score`, `edges` (\[from, to\], NULL without

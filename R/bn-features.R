@@ -1,18 +1,19 @@
 #' Paths, ancestors, Markov blankets and equivalence classes
 #'
-#' Probabilities of features other than single edges, from graphs drawn from the posterior: that one node is an ancestor
-#' of another, that it belongs to another's Markov blanket (its parents, its children, and their other parents), and
-#' that the network belongs to an equivalence class. Each comes with its Monte Carlo standard error.
+#' Estimates the probabilities of features other than single edges from graphs that are drawn from the posterior: that
+#' one node is an ancestor of another, that it belongs to another's Markov blanket (its parents, its children, and
+#' their other parents), and that the network belongs to an equivalence class. Each has a Monte Carlo standard error.
 #'
 #' The graphs of `bn_exact(posterior = "dag")` are drawn exactly and independently from the posterior that is uniform
 #' over graphs (Talvitie, Vuoksenmaa and Koivisto 2020), layer after layer: the nodes without parents, those whose
 #' parents are among these, and so on. Those of [bn_learn()] are the ones that its chains drew, with a prior
 #' that is uniform over orders for `target = "sum"` and over graphs for `"uniform"`; their errors come from the means of
-#' eight segments of each chain, and are too small where chains have not converged. Halves of the rows (`resample`) play
-#' no part in them: graphs are drawn from the posterior of all rows.
+#' eight segments of each chain, and are too small where chains have not converged. Halves of the rows (`resample`)
+#' are not used: graphs are drawn from the posterior of all rows.
 #'
 #' @param fit what `bn_exact(posterior = "dag")` returned, or [bn_learn()] with the target `"sum"` or `"uniform"`.
-#' @param draws how many graphs to draw from an exact posterior; leave it out for chains, which have drawn theirs.
+#' @param draws how many graphs to draw from an exact posterior; leave it out for chains, which have already drawn
+#'   their graphs.
 #' @param seed a whole number; NULL draws the key from R's generator.
 #' @param progress see [mi_rank()].
 #' @inheritParams bn_learn

@@ -1,7 +1,7 @@
 #' Parameters of a network, simulation, and prediction
 #'
-#' `bn_fit()` gives each node's conditional distribution. For categories these are posterior means,
-#' \eqn{(N_{kj} + \mathrm{ess}/(q r)) / (N_k + \mathrm{ess}/q)}; for numbers least squares on the parents, with the
+#' `bn_fit()` gives each node's conditional distribution. For categories these are posterior means, \eqn{(N_{kj} +
+#' \mathrm{ess}/(q r)) / (N_k + \mathrm{ess}/q)}; for numbers, they come from least squares on the parents, with the
 #' residual standard deviation. `bn_sample()` draws rows, `bn_log_lik()` gives the log-likelihood of each row of new
 #' data, and `predict()` the distribution of one node given all other columns of `newdata`; nodes that `newdata` lacks
 #' are summed out exactly.
@@ -206,8 +206,8 @@ bn_log_lik <- function(fit, data) {
 #' @rdname bn_fit
 #' @param newdata a data frame with some of the nodes.
 #' @param node the node to predict; its own column in `newdata`, if any, is not used.
-#' @param type `"probability"` (a matrix, one row per row of `newdata`) or `"class"`, the likeliest level. For numbers
-#'   the conditional mean either way.
+#' @param type `"probability"` (a matrix, one row per row of `newdata`) or `"class"`, the likeliest level. For
+#'   numbers, both give the conditional mean.
 #' @return `predict()`: see `type`.
 #' @export
 predict.weft_bn_fit <- function(object, newdata, node, type = c("probability", "class"), ...) {

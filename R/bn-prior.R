@@ -1,26 +1,27 @@
 #' Prior knowledge of a network's edges
 #'
-#' Builds and checks the interface matrix R: a number for each ordered pair of nodes, row the child, column the parent.
-#' 0.5 is neutral, larger values speak for the edge, smaller ones against it. With `hard = TRUE` an entry of 1 requires
-#' the edge and an entry of 0 forbids it; entries strictly between are soft.
+#' Builds and checks the interface matrix R, which has a number for each ordered pair of nodes: rows are children,
+#' columns are parents. 0.5 is neutral, larger values favour the edge, and smaller ones disfavour it. With `hard =
+#' TRUE` an entry of 1 requires the edge and an entry of 0 forbids it; entries strictly between are soft.
 #'
-#' A soft entry R adds to the score of every parent set that has the edge
+#' A soft entry R adds this to the score of every parent set that has the edge:
 #' \itemize{
 #'   \item `"log10"`: 100 (R - 0.5)^3 powers of ten, up to 12.5 of them either way (the pairwise prior of Wang, Zhang,
 #'     Qian and Yuan);
-#'   \item `"logit"`: ln(R / (1 - R)) nats: the prior odds of the edge, were all edges independent;
+#'   \item `"logit"`: ln(R / (1 - R)) nats: the logarithm of the edge's prior odds if all edges were independent;
 #'   \item a function of R that gives nats.
 #' }
 #'
-#' @param nodes names of the nodes, a data frame whose columns are the nodes, or their number (then `V1`, `V2`, ...).
+#' @param nodes names of the nodes, a data frame whose columns are the nodes, or their number (the names are then
+#'   `V1`, `V2`, ...).
 #' @param required,forbidden,known edges: a data frame or two-column matrix of names (`from`, `to`), an igraph graph, or
 #'   a matrix \[from, to\] that is not zero where there is an edge. A third column of `known`, or its igraph edge
 #'   attribute `weight`, gives R for each edge.
 #' @param tiers a list of vectors of names, earliest first, or a vector of numbers with the nodes' names: no edge may
 #'   lead from a later tier into an earlier one.
-#' @param known_probability R of known edges that come without a number.
+#' @param known_probability the value of R for known edges that are given without a number.
 #' @param R an interface matrix to start from instead of 0.5 everywhere.
-#' @param hard are entries of exactly 1 and 0 required and forbidden edges?
+#' @param hard whether entries of exactly 1 and 0 mean required and forbidden edges.
 #' @param prior_scale `"log10"`, `"logit"` or a function of R.
 #' @return An object of class `weft_bn_prior`: `R`, `nats` (both \[child, parent\]), `required` and `forbidden`.
 #' @export

@@ -4,12 +4,12 @@
 #' tools. The result is like that of [bn_fit()], so that [bn_sample()], [bn_log_lik()] and `predict()` accept it, and
 #' [bn_compare()] accepts its graph as the truth.
 #'
-#' A file is data: nothing in it is executed. Names must be there before they are used as parents, every combination of
-#' the parents' states must have its probabilities, and these must sum to 1 within 0.001; they are then scaled to do so
-#' exactly. Properties, labels and positions are skipped. Errors name the line.
+#' A file is data: nothing in it is executed. Nodes must be declared before they are used as parents, every
+#' combination of the parents' states must have its probabilities, and these must sum to 1 within 0.001; they are then
+#' scaled to do so exactly. Properties, labels and positions are skipped. Errors name the line.
 #'
 #' @param file the file's name.
-#' @param format `"bif"`, `"net"` or `"dsc"`; NULL: by the ending of the name.
+#' @param format `"bif"`, `"net"` or `"dsc"`; `NULL`: as the file's extension says.
 #' @return An object of class `weft_bn_fit`; see [bn_fit()].
 #' @export
 #' @examples

@@ -1,26 +1,26 @@
 #' Local scores of Bayesian networks
 #'
 #' `bn_scores()` scores every parent set of every node, drops those that cannot matter, and keeps the rest as a table
-#' that takes the place of `data` in [bn_learn()] and [bn_exact()]. `bn_local_score()` and `bn_score()` give single
-#' scores.
+#' that can be given in place of `data` to [bn_learn()] and [bn_exact()]. `bn_local_score()` and `bn_score()` give
+#' single scores.
 #'
 #' All scores are natural logarithms. With counts \eqn{N_{kj}} (parent configuration k of q, state j of r) and
 #' \eqn{\alpha_{kj} = \mathrm{ess} / (q r)},
 #' \deqn{\mathrm{BDeu} = \sum_k \left[\ln\frac{\Gamma(\alpha_k)}{\Gamma(\alpha_k + N_k)} +
 #'   \sum_j \ln\frac{\Gamma(\alpha_{kj} + N_{kj})}{\Gamma(\alpha_{kj})}\right].}
 #' `"k2"` has \eqn{\alpha_{kj} = 1}; `"bds"` spreads `ess` over the parent configurations that occur; `"bic"` and
-#' `"aic"` are the log-likelihood less q (r - 1) times half the logarithm of the number of rows, or one; `"bge"` is the
-#' marginal likelihood of Gaussian data with \eqn{\alpha_\mu = 1}, \eqn{\alpha_w = p + 2} and the column means as prior
-#' mean. `gamma` adds |parents| ln `gamma`, `prior` the prior of each parent.
+#' `"aic"` are the log-likelihood minus q (r - 1) times half the logarithm of the number of rows, or times one;
+#' `"bge"` is the marginal likelihood of Gaussian data with \eqn{\alpha_\mu = 1}, \eqn{\alpha_w = p + 2} and the
+#' column means as prior mean. `gamma` adds |parents| ln `gamma`, and `prior` adds the prior of each parent.
 #'
-#' Numbers of levels come from the factors, not from the values seen.
+#' The numbers of levels are those of the factors, not those of the values that occur.
 #'
-#' @section Interventions: A row in which a node was set from outside does not count for that node's score, but for all
-#'   others. BIC uses the number of rows that count.
+#' @section Interventions: A row in which a node was set from outside does not count towards that node's score, but
+#'   counts towards all others. BIC uses the number of rows that count.
 #'
-#' @section What is kept: For `keep = "max"` a set is dropped when a subset scores as high: it is never part of a best
-#'   graph. `keep = "sum"` drops a set when a subset is better by `slack` nats: given any order, it is then worth at
-#'   most exp(-`slack`) of that subset. `keep = "all"` drops nothing.
+#' @section What is kept: For `keep = "max"` a set is dropped when a subset scores at least as high: it is then not
+#'   needed for a best graph. `keep = "sum"` drops a set when a subset is better by `slack` nats: given any order, its
+#'   weight is then at most exp(-`slack`) of that subset's. `keep = "all"` drops nothing.
 #'
 #' @section Candidates: With `candidates`, the parents of a node come from its list; all sets of at most `max_parents`
 #'   of them are scored. With `plus_one`, every set that is kept is tried again with each single node from outside its
@@ -28,14 +28,15 @@
 #'
 #' @param data a data frame or matrix with one column per node (or a SummarizedExperiment, nodes in its rows): factors,
 #'   logicals, or integers and characters of few values; numbers for `score = "bge"`.
-#' @param max_parents most parents of a node: one number, or a named vector (nodes it does not name have 4). At most 30.
+#' @param max_parents the largest number of parents of a node, at most 30: one number, or a named vector (4 for nodes
+#'   that it does not name).
 #' @param score `"bdeu"`, `"k2"`, `"bic"`, `"aic"`, `"bds"` or `"bge"`.
 #' @param ess the equivalent sample size of `"bdeu"` and `"bds"`.
 #' @param gamma a factor for every edge.
 #' @param prior what [bn_prior()] returned, or an interface matrix; NULL for none.
 #' @param candidates candidate parents: a number (that many of highest mutual information or correlation with the node),
 #'   a named list of names, or a matrix \[from, to\]; NULL: all nodes.
-#' @param plus_one may a set have one parent that is not a candidate?
+#' @param plus_one whether a set may have one parent that is not a candidate.
 #' @param interventions which nodes were set from outside: a list with one entry per row (names, NULL or NA), or a
 #'   factor with the name of the node that was set, NA where none was.
 #' @param keep,slack which sets are kept; see below.

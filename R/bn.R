@@ -1,10 +1,10 @@
 #' Learn a Bayesian network
 #'
-#' Order and partition MCMC: chains over orders of the nodes, or over their partitions into layers, with heated copies
-#' that swap with their neighbours.
+#' Learns by order and partition MCMC: chains move over orders of the nodes, or over their partitions into layers,
+#' with heated copies that swap states with their neighbours.
 #'
 #' @section Three targets:
-#' `target = "max"` scores an order by its best graph. It is a search for the best graph; how often a graph is met
+#' `target = "max"` scores an order by its best graph. It is a search for the best graph; how often a graph is visited
 #' says nothing about its probability, and there are no edge posteriors.
 #'
 #' `target = "sum"` scores an order by the sum over all graphs that it allows (Friedman and Koller 2003), draws a graph
@@ -31,31 +31,32 @@
 #' (Grzegorczyk and Husmeier 2008), and a quarter draw a graph and give a node new parents. `diagnostics$acceptance`
 #' tells how many of each were accepted.
 #'
-#' For `"max"` the best graph of every proposal is recorded, accepted or not; else that of each saved step. From the
-#' last orders of its ladders (the best 64 at most), a search for the best graph goes on to where they settle: each node
-#' in turn moves to its best place in the order until none has a better one, then some nodes that are near each other
-#' are moved to random places (a kick), and the order settles again; a worse result is given up. There is one kick of
-#' each ladder for 100 `iterations`, at most ten for each node. The graphs found are recorded too; `trace` and
-#' [update()] do not include this. `iterations = 0` asks for this alone, with a kick for each node: a good network,
-#' often the best one, in a small part of the time.
+#' For `"max"` the best graph of every proposal is recorded, accepted or not; otherwise that of each saved step. From
+#' the last orders of its ladders (at most the best 64), a search for the best graph continues until the orders
+#' settle: each node in turn moves to its best place in the order until none has a better one, then some nodes that
+#' are near each other are moved to random places (a kick), and the order settles again; a worse result is discarded.
+#' Each ladder has one kick for every 100 `iterations`, but at most ten for each node. The graphs found are recorded
+#' too; `trace` and [update()] do not include this. `iterations = 0` does this alone, with a kick for each node: it
+#' gives a good network, often the best one, in a small part of the time.
 #'
 #' By default, a search of four ladders or more takes 20 steps and settles with all its kicks. It ends there if a
-#' quarter of its ladders, four at least, come to the same best score (after an eighth of the kicks, if all do); else it
-#' takes 1,000 steps and as many kicks again. `iterations` of the result tells. In 300 searches (Asia, Child, Insurance,
-#' Alarm and Water, 300 to 5,000 rows, BDeu and BIC, all sets of at most four parents), 292 ended after 20 steps; 299
-#' found a score at least as good as that of 50,000 steps, one was .2 nats below it.
+#' quarter of its ladders, and at least four, reach the same best score (after an eighth of the kicks, if all do);
+#' otherwise it takes 1,000 steps and the same number of kicks again. `iterations` of the result says which. In 300
+#' searches (Asia, Child, Insurance, Alarm and Water, 300 to 5,000 rows, BDeu and BIC, all sets of at most four
+#' parents), 292 ended after 20 steps; 299 found a score at least as good as that of 50,000 steps, and one was 0.2
+#' nats below it.
 #'
-#' A search proves nothing. It has run for long enough when other seeds end at the same score; if they do not, give it
-#' more `iterations` and `chains`. [bn_exact()] gives a proof for up to some 27 nodes. Results depend on the seed
-#' alone, not on the number of threads or the back end; a device runs thousands of chains at once.
+#' A search proves nothing. It has probably run for long enough when other seeds end at the same score; if they do
+#' not, give it more `iterations` and `chains`. [bn_exact()] gives a proof for up to some 27 nodes. Results depend on
+#' the seed alone, not on the number of threads or the back end; a device runs thousands of chains at once.
 #'
 #' @section Which parent sets: Where nodes are few, all sets of at most four parents are scored. Where this would take
 #'   longer than the search, for some 29 nodes or more with thousands of rows, a search for the best graph scores only
 #'   the sets that it needs, unless `max_parents`, `candidates` or `plus_one` is given: pairs and small sets of each
 #'   node's candidates (what a greedy search around it finds, and the nodes that score best as its only parent), then,
 #'   wherever orders settle, each node's parents, and these less one, together with any other node. The orders settle
-#'   again with the new sets until nothing is new. So any node may become a parent, and a node may have up to 12 of
-#'   them, but not every set has been looked at: `max_parents = 4` has all sets of up to four parents scored.
+#'   again with the new sets until nothing is new. So any node may become a parent, and a node may have up to 12
+#'   parents, but not every set has been examined: with `max_parents = 4`, all sets of up to four parents are scored.
 #'   `fit$table` holds the sets that were kept, and printing says so. Edge posteriors (`"sum"`, `"uniform"`) always
 #'   come from all sets that `max_parents` and `candidates` allow, at most four parents by default.
 #'
@@ -71,24 +72,24 @@
 #'   same prior leads to much the same networks in a fifth of its time or less.
 #'
 #' @inheritParams bn_scores
-#' @param max_parents most parents of a node: one number, or a named vector (nodes it does not name have 4). NULL: 4, or
-#'   for `"max"` with many nodes 12 of those sets that the search needs; see below.
-#' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned (then `max_parents`, `score`
-#'   and so on are its).
-#' @param iterations steps of every chain; for `"max"` 0 for a quick answer. NULL: 20,000, for `"max"` with
+#' @param max_parents the largest number of parents of a node: one number, or a named vector (4 for nodes that it does
+#'   not name). `NULL`: 4; or for `"max"` with many nodes 12, in those sets that the search needs; see below.
+#' @param data a data frame or matrix as for [bn_scores()], or what `bn_scores()` returned (`max_parents`, `score` and
+#'   so on are then those of the table).
+#' @param iterations steps of every chain; for `"max"`, 0 gives a quick answer. `NULL`: 20,000, or for `"max"` with
 #'   four ladders or more 20 or 1,000; see below.
-#' @param chains independent ladders; NULL: 16 for `"max"`, else 4.
+#' @param chains the number of independent ladders; `NULL`: 16 for `"max"`, otherwise 4.
 #' @param target `"max"`, `"sum"` or `"uniform"`; see below.
-#' @param temperatures temperatures of a ladder, the first 1; one for no heating. NULL: 1 and 2 for `"max"`, 1,
-#'   1.5, 2.5 and 4 for `"sum"`, 1, 1.3, 1.7 and 2.2 for `"uniform"`.
+#' @param temperatures temperatures of a ladder, of which the first is 1; a single one means no heating. `NULL`: 1 and
+#'   2 for `"max"`; 1, 1.5, 2.5 and 4 for `"sum"`; 1, 1.3, 1.7 and 2.2 for `"uniform"`.
 #' @param swap_every steps between swaps of neighbouring temperatures.
-#' @param thin steps between saved scores and, except for `"max"`, between drawn graphs; NULL: so many that about 1,000
-#'   are saved.
+#' @param thin steps between saved scores and, except for `"max"`, between drawn graphs; `NULL`: chosen so that about
+#'   1,000 are saved.
 #' @param burn_in except for `"max"`: steps before the first graph is drawn; NULL: a quarter.
-#' @param top how many best graphs to keep.
+#' @param top how many of the best graphs to keep.
 #' @param start an order (names) or network to start from; NULL: random.
-#' @param resample how many random halves of the rows to learn from again, to average edge posteriors over them; 0 for
-#'   none. See below.
+#' @param resample how many random halves of the rows to learn from as well, so that edge posteriors are averaged over
+#'   them; 0 for none. See below.
 #' @param ... passed on to [bn_scores()]: `ess`, `gamma`, `prior`, `candidates`, `plus_one`, `interventions`, `na`,
 #'   `slack`.
 #' @param seed a whole number; NULL draws the key from R's generator.
@@ -432,8 +433,8 @@ mean_autocovariance <- function(trace) {
 
 #' Continue a network search
 #'
-#' The chains continue from where they ended, with the same key: `update(fit, iterations = b)` after a steps is the same
-#' as a + b steps at once, when a is a multiple of the fit's `thin`.
+#' The chains continue from where they ended, with the same key: if a is a multiple of the fit's `thin`, `update(fit,
+#' iterations = b)` after a steps gives the same result as a + b steps at once.
 #'
 #' @param object what [bn_learn()] returned.
 #' @param iterations how many more steps.

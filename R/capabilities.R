@@ -12,6 +12,7 @@ capability_lines <- function(file = system.file("capabilities.csv", package = "w
   shown <- paste0("`", sub(",.*", "", table[[1L]]), "()`", setting)
   c(paste0("| ", paste(heads, collapse = " | "), " |"), paste0("|---|", strrep(":-:|", length(heads) - 1L)),
     paste0("| ", shown, " | ", apply(cells, 1L, paste, collapse = " | "), " |"), "",
-    "What stays on the CPU, and how long it takes there (one core of a Xeon with AVX-512, 23 November 2026):", "",
+    paste("The following stays on the CPU. The times were measured on one core of a Xeon with AVX-512, on 23 November",
+          "2026:"), "",
     sprintf("* %s: %s.", shown, table$why)[nzchar(table$why)], "")
 }

@@ -187,7 +187,7 @@ predict.weft_bins <- function(object, newdata, ...) {
   }
   numeric <- vapply(frame[known], is.numeric, NA)
   if (!all(numeric)) {
-    abort_input("Columns of `newdata` that are to be cut must be numeric.", x = sprintf("Not so: %s.",
+    abort_input("Columns of `newdata` that are to be cut must be numeric.", x = sprintf("Not numeric: %s.",
                 label_some(names(frame)[known[!numeric]])))
   }
   if (identical(names(frame)[known], names(rules))) return(apply_rules(frame, known, rules))

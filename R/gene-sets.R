@@ -80,15 +80,15 @@ gmt_lines <- function(path) {
 
 #' Are sets of genes over-represented in lists of genes?
 #'
-#' Tests lists of genes against sets that you bring, such as pathways. Of the result of [gene_network()] the lists are
-#' the best genes, by the class in which they are highest, the neighbourhoods of the hubs of the network, and the groups
-#' of genes. The universe is always the genes that could have been on the list, not all genes there are: those that
-#' were ranked, those that the network was made of, those that were grouped.
+#' Tests lists of genes against sets that you provide, such as pathways. The lists from a result of [gene_network()]
+#' are the best genes, by the class in which they are highest, the neighbourhoods of the hubs of the network, and the
+#' groups of genes. The universe is always the genes that could have been on the list, not all known genes: those that
+#' were ranked, those from which the network was made, or those that were grouped.
 #'
 #' The p-value is that of the hypergeometric distribution: how often a list of as many genes, drawn from the universe,
 #' holds at least as many of the set. A gene that several columns measure counts once. q-values are those of Benjamini
 #' and Hochberg over all lists and sets that were tested. The test assumes that genes are independent, which those on
-#' one list rarely are, and sets overlap: a small q says only that the overlap is not one of random genes.
+#' one list rarely are, and sets overlap: a small q-value says only that the overlap is not that of random genes.
 #'
 #' @param x what [gene_network()] returned; or a character vector, or a named list of them: lists of genes, tested in
 #'   `universe`.
@@ -173,7 +173,7 @@ check_sets <- function(sets, arg) {
   }
   if (anyDuplicated(names(sets))) {
     abort_input(sprintf("The names of `%s` must be different.", arg),
-                x = sprintf("%s is there twice.", label_some(names(sets)[anyDuplicated(names(sets))])))
+                x = sprintf("%s occurs twice.", label_some(names(sets)[anyDuplicated(names(sets))])))
   }
   lapply(sets, function(genes) unique(genes[!is.na(genes) & nzchar(genes)]))
 }
@@ -185,12 +185,13 @@ user_lists <- function(x, universe) {
   if (!is.character(universe) || !length(universe)) {
     abort_input("`universe` must be given: the genes that could have been on the lists.",
                 x = paste0("It is ", describe(universe), "."),
-                i = "These are the genes that were measured and tested, not all genes there are.")
+                i = "These are the genes that were measured and tested, not all known genes.")
   }
   universe <- unique(universe[!is.na(universe) & nzchar(universe)])
   outside <- lapply(lists, setdiff, universe)
   if (any(lengths(outside) > 0L)) {
-    abort_input("All genes of `x` must be in `universe`.", x = sprintf("Not so: %s.", label_some(unlist(outside))))
+    abort_input("All genes of `x` must be in `universe`.",
+                x = sprintf("Missing there: %s.", label_some(unlist(outside))))
   }
   list(list(lists = lists, universe = universe))
 }

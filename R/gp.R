@@ -5,8 +5,8 @@
 #'
 #' The prior has mean zero and covariance `variance` times the kernel; `y` is not centred. The preconditioner is a
 #' pivoted Cholesky factor of low rank plus the noise, or, where that is quicker, the Cholesky factor of the whole
-#' matrix: then a step or two of conjugate gradients check and refine its solution. Predictive variances take one more
-#' solve per query, in blocks.
+#' matrix: then a step or two of conjugate gradients check and refine its solution. Predictive variances need one more
+#' solve per query; these are done in blocks.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param y the responses, one per row.

@@ -92,7 +92,7 @@ print.weft_device_matrix <- function(x, ...) {
 #' @param ncol number of columns.
 #' @param type `"double"` or `"float"`.
 #' @param layout `"row"`: row after row (points one after another); `"column"`: column after column, as R has it.
-#' @param nrow number of rows; found from the size when it is missing.
+#' @param nrow number of rows; by default it is derived from the size of the file.
 #' @return An object of class `weft_file` with `dim`; `as.matrix()` reads it whole, `x[i, ]` with consecutive rows (for
 #'   layout `"column"`: `x[, j]` with consecutive columns) reads a block.
 #' @export

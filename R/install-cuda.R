@@ -13,21 +13,21 @@ least_driver <- 580 # of CUDA 13
 
 #' Build the CUDA back end without a CUDA toolkit
 #'
-#' For a machine that has an NVIDIA driver but no `nvcc`: fetches NVIDIA's compiler and libraries as Python wheels, says
-#' beforehand what they are and how large, builds the CUDA object from the sources that the installed package carries,
-#' and loads it. Neither root nor a new installation of weft is needed. What the object does not need is deleted
-#' afterwards.
+#' This is for a machine that has an NVIDIA driver but no `nvcc`. The function fetches NVIDIA's compiler and libraries
+#' as Python wheels (and says beforehand what they are and how large), builds the CUDA object from the sources that
+#' the installed package contains, and loads it. Neither root privileges nor a new installation of weft are needed.
+#' What the object does not need is deleted afterwards.
 #'
-#' Everything goes into one folder below `tools::R_user_dir("weft", "data")`, which `remove = TRUE` deletes. The object
-#' belongs to the sources that it was built from: another version of weft does not open it and needs this function to be
-#' called again. Where weft was installed with its own CUDA object, that one is used.
+#' Everything goes into one folder below `tools::R_user_dir("weft", "data")`, which `remove = TRUE` deletes. The
+#' object belongs to the sources from which it was built: another version of weft does not open it, and this function
+#' must then be called again. Where weft was installed with its own CUDA object, that one is used.
 #'
 #' @section Needed: Linux, `python3` with pip, `make` and the C and C++ compiler that R was configured with; a driver of
 #'   version `r least_driver` or later; 4 GB of disk while it works, of which 1.2 GB stay.
 #'
 #' @param arch compute capabilities to build for, as in `"90"` or `c("80", "90")`; by default those of this machine's
 #'   devices.
-#' @param ask ask before anything is fetched. In scripts it must be `FALSE`.
+#' @param ask whether to ask before anything is fetched. In scripts it must be `FALSE`.
 #' @param from a folder with the wheels, from which pip then takes them without a network.
 #' @param remove delete what an earlier call built.
 #' @param quiet do not show what pip, configure and make say.
@@ -63,7 +63,7 @@ weft_install_cuda <- function(arch = NULL, ask = TRUE, from = NULL, remove = FAL
   trim_toolkit(root, toolkit, object)
   finished <- TRUE
   missing <- cuda_missing()
-  message(if (is.null(missing)) "The CUDA back end is there; weft_sitrep() shows the devices."
+  message(if (is.null(missing)) "The CUDA back end is ready; weft_sitrep() shows the devices."
           else paste0("The CUDA object is built; it cannot be used yet: ", missing))
   invisible(object)
 }
@@ -100,7 +100,7 @@ checked_arch <- function(arch) {
   if (length(driver) && any(driver < least_driver, na.rm = TRUE)) {
     abort_input(sprintf("The driver must be of version %d or later.", least_driver),
                 x = sprintf("It is %.0f.", min(driver)),
-                i = "Ask the administrator of this machine for a newer driver, or a CUDA toolkit of the driver's age.")
+                i = "Ask the administrator of this machine for a newer driver, or a CUDA toolkit that suits this one.")
   }
   arch
 }
@@ -125,7 +125,7 @@ needed_tools <- function() {
                                    env = without_r_libraries()))
   if (!is.null(attr(said, "status"))) {
     abort_input("`weft_install_cuda()` needs Python's pip.", x = plain_text(paste(said, collapse = " ")),
-                i = "On Debian and Ubuntu `apt-get install python3-pip`.")
+                i = "On Debian and Ubuntu: `apt-get install python3-pip`.")
   }
   found
 }
@@ -137,7 +137,8 @@ agreed <- function(ask, from, root) {
                   total / 1000))
   message(paste(sprintf("  %-20s %-11s %4.0f MB", cuda_wheels$package, cuda_wheels$version, cuda_wheels$megabytes),
                 collapse = "\n"))
-  message(sprintf("from %s into %s,\nand build weft's CUDA object there. It needs 4 GB of disk meanwhile; 1.2 GB stay.",
+  message(sprintf(paste0("from %s into %s,\nand build weft's CUDA object there. ",
+                         "It needs 4 GB of disk while it works, and keeps 1.2 GB."),
                   from %||% "the index that pip uses (PyPI)", root))
   message("The wheels are under NVIDIA's own licence: https://docs.nvidia.com/cuda/eula/")
   if (!ask) return(TRUE)
@@ -183,7 +184,8 @@ fetch_wheels <- function(python, root, from, quiet) {
 
 build_cuda <- function(root, toolkit, arch, make, quiet) {
   work <- file.path(root, "build")
-  utils::untar(system.file("cuda", "sources.tar.gz", package = "weft", mustWork = TRUE), exdir = work)
+  # R's own untar: the system's may lack xz
+  utils::untar(system.file("cuda", "sources.tar.xz", package = "weft", mustWork = TRUE), exdir = work, tar = "internal")
   old <- setwd(work)
   on.exit(setwd(old))
   env <- c(paste0("NVCC=", shQuote(file.path(toolkit, "bin", "nvcc"))),

@@ -3,14 +3,15 @@
 #' Networks for other programs and packages
 #'
 #' `network_tables()` gives nodes and edges as two data frames, in the form that tidygraph's `tbl_graph()` takes;
-#' `network_convert()` an object of another package; `write_network()` a file for Cytoscape, Gephi or a text editor.
+#' `network_convert()` gives an object of another package; `write_network()` writes a file for Cytoscape, Gephi or a
+#' text editor.
 #'
-#' GraphML has all columns of nodes and edges as attributes, and reads back as it was. SIF has one line per edge,
-#' `gene1 interaction gene2`, tabs between them; the interaction is
-#' `mi` for networks of mutual information, `drives` for directed ones, and what became of the edge for compared ones;
-#' genes without edges have lines of their own. Files are UTF-8. Tabs, line ends and other control characters in names
-#' are written as in R (`\\t`, `\\n`) in SIF, and so are those that XML cannot hold in GraphML. In CSV, text that a
-#' spreadsheet would take for a formula has an apostrophe before it.
+#' GraphML has all columns of nodes and edges as attributes, and reads back unchanged. SIF has one line per edge,
+#' `gene1 interaction gene2`, separated by tabs; the interaction is `mi` for networks of mutual information, `drives`
+#' for directed ones, and the change of the edge for compared ones; genes without edges have lines of their own. Files
+#' are UTF-8. Tabs, line ends and other control characters in names are written as in R (`\\t`, `\\n`) in SIF, and so
+#' are those that XML cannot hold in GraphML. In CSV, text that a spreadsheet would take for a formula has an
+#' apostrophe before it.
 #'
 #' @param x what [gene_network()], [mi_network()], [regulation()], [gene_mi_network()], [bn_learn()] or [bn_exact()]
 #'   returned.
@@ -18,7 +19,7 @@
 #' @param isolated keep genes without edges.
 #' @param to `"igraph"`, `"graphNEL"` (package graph), `"tidygraph"`, or for directed networks `"bnlearn"`.
 #' @param file where to write.
-#' @param format `"graphml"`, `"sif"` or `"csv"` (the table of edges); by default what the name of the file ends with.
+#' @param format `"graphml"`, `"sif"` or `"csv"` (the table of edges); by default as the file's extension says.
 #' @return `network_tables()`: a list of `nodes` (with `name` first; from [gene_network()] with all that is known of the
 #'   genes), `edges` (`from` and `to` by name, and their numbers), and `directed`; `network_convert()`: the object;
 #'   `write_network()`: the path, invisibly.

@@ -2,9 +2,9 @@
 
 #' Keep results where the data are
 #'
-#' Puts the workflow's numbers into a SummarizedExperiment or SingleCellExperiment: of genes into its `rowData`, of
-#' samples into its `colData`, scores of components into `reducedDims` (SingleCellExperiment only), the call and table
-#' of steps into `metadata`. Genes and samples that were left out have `NA`.
+#' Adds the workflow's numbers to a SummarizedExperiment or SingleCellExperiment: those of genes to its `rowData`,
+#' those of samples to its `colData`, scores of components to `reducedDims` (SingleCellExperiment only), and the call
+#' and the table of steps to `metadata`. Genes and samples that were left out have `NA`.
 #'
 #' @param x the SummarizedExperiment or SingleCellExperiment that `fit` was made from, or one with the same rows and
 #'   columns.

@@ -1,8 +1,8 @@
 #' Bag-of-words files
 #'
-#' The format of the UCI bag-of-words collection: three lines with the numbers of documents, words and entries, then a
-#' line "document word count" for each entry; the vocabulary is a file of its own, one word per line. Files may be
-#' gzipped.
+#' These functions read and write the format of the UCI bag-of-words collection: three lines with the numbers of
+#' documents, words and entries, then a line "document word count" for each entry. The vocabulary is a separate file
+#' with one word per line. Files may be gzipped.
 #'
 #' @param file,vocab names of the files; without `vocab` words have no names.
 #' @param counts keep the counts, for `family = "poisson"`; otherwise a word is either present or absent.

@@ -1,7 +1,7 @@
 #' Log posterior of a co-clustering
 #'
 #' The logarithm of p(A | clusters), with the link probabilities integrated out, plus that of the Chinese restaurant
-#' process of each partition: the scale on which [irm()] and everything else here compares partitions.
+#' process of each partition: the scale on which [irm()] and its methods compare partitions.
 #'
 #' A block of N links in P observed pairs contributes \eqn{\log B(\beta_1 + N, \beta_2 + P - N) - \log B(\beta_1,
 #' \beta_2)}; for counts, with gamma rates, \eqn{\log\Gamma(\beta_1 + N) - \log\Gamma(\beta_1) + \beta_1 \log \beta_2 -
@@ -117,8 +117,8 @@ irm_auc <- function(score, truth) {
 
 #' A random graph with planted clusters
 #'
-#' Every block draws its link probability from Beta(s d, s (1 - d)) with mean `density` d; every node a cluster at
-#' random, none empty.
+#' Every block draws its link probability from Beta(s d, s (1 - d)) with mean `density` d; every node is put into a
+#' random cluster, and no cluster is empty.
 #'
 #' @param n_row,n_col numbers of rows and columns.
 #' @param k number of clusters, one value or c(row, col).

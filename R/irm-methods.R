@@ -1,13 +1,13 @@
 #' Predict links, and inspect a co-clustering
 #'
 #' `predict()` averages the posterior mean of the link probability (counts: rate; real values: mean) over the sampled
-#' partitions of all chains. `as.data.frame()` and `tidy()` list the nodes with their clusters, or with `what =
-#' "blocks"` the blocks.
+#' partitions of all chains. `as.data.frame()` and `tidy()` list the nodes with their clusters, or, with `what =
+#' "blocks"`, the blocks.
 #'
 #' @param object,x what [irm()] returned.
 #' @param pairs two columns, rows and columns of `A` by index or name; NULL for all pairs.
-#' @param uncertainty also give the standard deviation over partitions and within blocks.
-#' @param samples most partitions to average over.
+#' @param uncertainty whether to give the standard deviation over partitions and within blocks, too.
+#' @param samples the largest number of partitions to average over.
 #' @param what `"nodes"` or `"blocks"`.
 #' @param ... not used; `predict()` rejects unknown arguments.
 #' @return `predict()`: a numeric vector; without `pairs` a matrix; with `uncertainty` a data frame of `estimate` and

@@ -1,36 +1,37 @@
 #' Co-cluster a graph: the infinite relational model
 #'
 #' Groups the rows and the columns of a matrix of 0 and 1, of counts or of real values at once, so that links within a
-#' block of a row cluster and a column cluster are equally likely, or values have one mean and variance. The
-#' numbers of clusters are inferred, missing links predicted. One-mode graphs, whose
-#' rows and columns are the same nodes, get one partition.
+#' block (a row cluster by a column cluster) are equally likely, or values have the same mean and variance. The
+#' numbers of clusters are inferred, and missing links are predicted. One-mode graphs, whose rows and columns are the
+#' same nodes, get a single partition.
 #'
 #' Clusters follow a Chinese restaurant process with concentration `alpha`; each block has a link probability from
 #' Beta(`beta`), or a rate from Gamma(shape `beta[1]`, rate `beta[2]`) for counts; for real values see below.
 #' `sampler = "blocked"` draws stick-breaking
 #' weights truncated at `max_clusters`, block probabilities, and then all labels of a mode at once (one after another in
-#' one-mode graphs); `"collapsed"` integrates weights and probabilities out and moves node after node. Split-merge
-#' proposals, targeted at clusters that resemble each other, keep both from getting stuck; they leave clusters of more
-#' than 20,000 nodes alone.
+#' one-mode graphs); `"collapsed"` integrates out weights and probabilities, and moves one node after another.
+#' Split-merge proposals, targeted at clusters that resemble each other, keep both from getting stuck; they leave
+#' clusters of more than 20,000 nodes alone.
 #'
 #' The best partition may be sampled rarely, or never. From samples, and from the best partition so far with the nodes
-#' of one cluster reassigned, the sampler therefore also climbs uphill, by moving single nodes and joining clusters, and
-#' keeps the best partition that it meets: in every sweep of small graphs, and as often as is cheap in larger ones. The
-#' samples are not affected.
+#' of one cluster reassigned, the sampler therefore also climbs to better partitions, by moving single nodes and
+#' joining clusters, and keeps the best partition that it visits: in every sweep of small graphs, and as often as is
+#' cheap in larger ones. The samples are not affected.
 #'
-#' Draws are functions of the seed, chain, sweep and node: the number of threads changes nothing, nor does it matter
-#' whether 100 sweeps run at once or as 40 and, with `update()`, 60 more, unless a limit on clusters is raised.
+#' Draws are functions of the seed, chain, sweep and node. The number of threads therefore changes nothing, and 100
+#' sweeps in one run give the same result as 40 sweeps and, with `update()`, 60 more, unless a limit on clusters is
+#' raised.
 #'
 #' @section Limits of clusters: The Chinese restaurant process has no largest number of clusters; a sampler needs one.
 #'   With n nodes and K clusters, the truncated sticks of the blocked sampler change the prior probabilities of
 #'   partitions by at most \eqn{\min(n r_1, \frac{n(n-1)}{2} \frac{\alpha}{1+\alpha} r_2)} in total variation, where
 #'   \eqn{r_j = (\alpha / (\alpha + j))^{K-1}}; the collapsed sampler leaves out partitions of more than K clusters. The
-#'   default limit keeps this error below 0.001 for the given `alpha`, or for the prior mean of a sampled one. The links
-#'   may ask for more clusters than the prior: the sweeps in which the limit was reached are counted. When these are
-#'   more than one in twenty of at least ten sweeps after the burn-in, a default limit is doubled and the run repeated.
-#'   A limit that was given, or that cannot be raised further, is kept, with a warning (`weft_warning_truncation`) that
-#'   says how many clusters to expect and which limit to try. `print()` and `summary()` always say when a limit was
-#'   reached.
+#'   default limit keeps this error below 0.001 for the given `alpha`, or for the prior mean of a sampled one. The
+#'   links may support more clusters than the prior does, so the sweeps in which the limit was reached are counted.
+#'   When these are more than one in twenty of at least ten sweeps after the burn-in, a default limit is doubled and
+#'   the run is repeated. A limit that was given, or that cannot be raised further, is kept, with a warning
+#'   (`weft_warning_truncation`) that says how many clusters to expect and which limit to try. `print()` and
+#'   `summary()` always say when a limit was reached.
 #'
 #' @section Real values: With `family = "gaussian"` the values of a block are normal, with a precision from Gamma(shape
 #'   `beta[1]`, rate `beta[2]`) and a mean from a normal distribution of that precision: the prior of the mean weighs as
@@ -39,7 +40,7 @@
 #'   value that was not observed. Differences between whole rows or columns (the level of a gene) are found as clusters,
 #'   too: take them out first, for example with `scale()`, if they are not wanted. Values are rounded to a millionth of
 #'   the greatest one's distance from the mean, so that sums are exact and equal seeds give equal labels on any number
-#'   of threads and on both back ends. A device has to be asked for: `backend = "cuda"`.
+#'   of threads and on both back ends. A device is used only with `backend = "cuda"`.
 #'
 #' @section Graphs: A matrix holds 0 and 1 (whole numbers for counts); NA is a pair that was not observed. An edge list
 #'   is a data frame of two columns, three with counts: integers are indices, factor levels include nodes without links,
@@ -69,15 +70,15 @@
 #' @param split_merge TRUE (30), FALSE, or the number of proposals per sweep and mode, at most 65,536; from the 61st
 #'   sweep on a fifth of it.
 #' @param init list(row, col) of clusters to start all chains from; by default see `max_clusters`.
-#' @param self in one-mode graphs, do links of nodes to themselves count?
+#' @param self in one-mode graphs, whether links of nodes to themselves count.
 #' @param assay,threshold for a SummarizedExperiment: which assay, and the value above which there is a link;
 #'   `threshold` also serves matrices.
 #' @param dim numbers of rows and columns of an edge list of indices, when the last ones may have no link.
 #' @param checkpoint a file to save the run to every `checkpoint_sweeps` sweeps; [irm_resume()] continues from there. It
 #'   is written under another name in the same folder and then renamed, so that it is complete at any time; a link of
-#'   that name is replaced, not followed. A file that cannot be written is an error before the run starts. When it can
-#'   no longer be written later, there is a warning (`weft_warning_checkpoint`), the run goes on, and every further
-#'   checkpoint is tried.
+#'   that name is replaced, not followed. A file that cannot be written is an error before the run starts. If it
+#'   cannot be written later on, there is a warning (`weft_warning_checkpoint`), the run continues, and writing is
+#'   tried again at every further checkpoint.
 #' @param checkpoint_sweeps see `checkpoint`.
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param backend see [weft_backend()]. A device draws the same labels as the CPU. It is meant for the blocked sampler
@@ -87,8 +88,8 @@
 #' @param distributed share the chains among the ranks of a job, which all call with the same graph and get the same
 #'   result; see [weft_ranks()].
 #' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the chains among; in bipartite graphs with the
-#'   blocked sampler fewer chains than devices share every sweep where sweeps are so long that it pays. See
-#'   [weft_devices()].
+#'   blocked sampler, if there are fewer chains than devices, the devices share every sweep where sweeps are long
+#'   enough for that to be faster. See [weft_devices()].
 #' @param threads,progress see [weft_threads()] and [mi_rank()].
 #' @param ... not used: any further argument is an error.
 #' @return A list of class `weft_irm`:
@@ -97,8 +98,8 @@
 #'     for a one-mode graph. A mode whose clusters gain less than log(20), 3 nats, over a single one gets a single one:
 #'     in graphs without structure some partition always happens to be a little better}
 #'   \item{log_posterior}{sweeps x chains, as [irm_log_posterior()] at that sweep's alpha and beta; its maximum is the
-#'     partition's, apart from that rule. The greatest value of a chain may be of a partition uphill from a sample, see
-#'     above; R-hat is of the samples}
+#'     partition's, apart from that rule. The greatest value of a chain may belong to a partition to which the sampler
+#'     climbed, see above; R-hat is of the samples}
 #'   \item{n_clusters}{lists row and col: the posterior of the number of clusters}
 #'   \item{consensus, coassignment}{lists row and col: the partition nearest to all samples by variation of information,
 #'     and how often two nodes are together (NULL above 2,000 nodes)}
@@ -111,7 +112,7 @@
 #'   \item{limits}{a data frame with a row for each mode: `limit`, the most clusters that were allowed; `full`, the
 #'     share of sweeps after the burn-in in which there might have been more; `first`, the limit before it was raised;
 #'     the mean `alpha` and the number of these sweeps}
-#'   \item{backend, reason}{where the sweeps ran, and why there}
+#'   \item{backend, reason}{where the sweeps ran, and why}
 #' @seealso [predict.weft_irm()], [plot.weft_irm()], [irm_log_posterior()], [irm_sample()]
 #' @export
 #' @examples
@@ -443,8 +444,8 @@ bind_along <- function(a, b, along) {
 
 #' Continue a run
 #'
-#' `update()` adds sweeps to every chain of a fit, as if they had been asked for at once. `irm_resume()` reads what
-#' `irm(checkpoint =)` saved, finishes the run and saves it to the same file on the way.
+#' `update()` adds sweeps to every chain of a fit, with the same result as if all had been run at once. `irm_resume()`
+#' reads what `irm(checkpoint =)` saved and finishes the run, which continues to save checkpoints to the same file.
 #'
 #' A checkpoint carries the number of its format and a checksum. It is read as plain vectors and lists: nothing in it is
 #' evaluated, and every field is checked, so that a damaged file is an error that says what is wrong.

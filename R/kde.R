@@ -1,6 +1,7 @@
 #' Kernel density estimates
 #'
-#' A density from points, with batch evaluation by [kernel_sum()] and its guaranteed relative error.
+#' Estimates a density from points. It is evaluated at many places at once by [kernel_sum()], with its guaranteed
+#' relative error.
 #'
 #' The density is \eqn{\frac{1}{n\,c \prod_j h_j} \sum_i k(q, x_i)}, where \eqn{c} is the integral of the kernel over
 #' all of space: it integrates to 1. Kernels are those of [kernel_sum()] except the polynomial one; the Cauchy kernel
@@ -14,8 +15,8 @@
 #'   * `"plugin"`: per dimension, the two-stage direct plug-in of Wand and Jones (1995), with pairwise functionals of
 #'     the points on a fine grid (an error of about 1e-5 of them);
 #'   * `"lscv"` and `"lcv"`: the multiple of Scott's that minimises the least-squares criterion or maximises the
-#'     leave-one-out likelihood, over a grid as in [kernel_bandwidth()] and then by golden section; of several optima
-#'     the one with the largest bandwidth, since tied points favour ever smaller ones.
+#'     leave-one-out likelihood, over a grid as in [kernel_bandwidth()] and then by golden section; of several optima,
+#'     the one with the largest bandwidth is taken, since tied points favour ever smaller ones.
 #'
 #'   The first three rules are for the Gaussian kernel. For another kernel they are multiplied by the ratio of canonical
 #'   bandwidths (Marron and Nolan 1988), which smooths as much; `"lscv"` and `"lcv"` use the kernel itself.
@@ -24,7 +25,7 @@
 #' @param bandwidth see below.
 #' @param kernel a kernel of [kernel_sum()].
 #' @param rel_error greatest relative error of densities, by default 1e-4; 0 is exact.
-#' @param tree the type of the tree that is built; see [kernel_tree()]. With the default none is built in one dimension
+#' @param tree the type of the tree that is built; see [kernel_tree()]. By default, no tree is built in one dimension
 #'   for kernels that [kernel_sum()] sums along a line.
 #' @param backend,threads,seed,progress see [kernel_sum()].
 #' @param distributed the ranks of a job each give their own part of `x`; see [weft_ranks()]. The density is of all
@@ -32,8 +33,8 @@
 #'   at its own part. Not for `"plugin"`.
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return An object of class `weft_kde`: `bandwidth`, `kernel`, `n`, `d`, the points in a tree, and how it was made.
-#'   `backend` is where predictions will be summed: what was asked for, `"auto"` choosing for each.
-#'   `saveRDS()` and `readRDS()` keep it, tree included.
+#'   `backend` is where predictions will be summed: the value that was given, where `"auto"` chooses for each
+#'   prediction. It can be saved with `saveRDS()`, including the tree.
 #' @references
 #' Marron and Nolan (1988), Canonical kernels for density estimation, Statistics and Probability Letters 7, 195-199.
 #' Wand and Jones (1995), Kernel Smoothing, Chapman and Hall.
@@ -101,10 +102,10 @@ canonical_ratio <- function(kernel, d) {
 #' Densities at new points
 #'
 #' @param object,x what [kde()] returned.
-#' @param newdata points in rows; missing: the points that the density was made from.
-#' @param log give logarithms, finite where the density underflows. (Without it, values of the kernel below 1e-299,
-#'   before they are scaled by the bandwidth, may count as 0.)
-#' @param leave_one_out leave each point out of its own density; without `newdata` only.
+#' @param newdata points in rows; missing: the points from which the density was made.
+#' @param log whether to give logarithms, which are finite where the density underflows. (Without it, values of the
+#'   kernel below 1e-299, before they are scaled by the bandwidth, may count as 0.)
+#' @param leave_one_out whether to leave each point out of its own density; only without `newdata`.
 #' @param rel_error greatest relative error; by default the object's.
 #' @param backend where to sum; by default what [kde()] was given.
 #' @param threads,progress see [kernel_sum()].

@@ -1,27 +1,30 @@
 #' Score many bandwidths
 #'
-#' The least-squares or likelihood cross-validation score of each bandwidth of a grid, by kernel sums over one tree.
+#' Gives the least-squares or likelihood cross-validation score of each bandwidth in a grid, by kernel sums over one
+#' tree.
 #'
-#' `"lscv"` is \eqn{\int \hat f^2 - \frac{2}{n} \sum_i \hat f_{-i}(x_i)}, smaller is better. Its integral is a sum over
-#' all pairs of points of the kernel convolved with itself: again a kernel for the Gaussian, for the Laplacian in one
-#' and three dimensions, and for the uniform and Cauchy kernels in one; a Matern function of higher order for the other
-#' Matern kernels; tabulated for the rest, from a closed form for the uniform kernel and by quadrature where the kernel
-#' ends. `"lcv"` is the mean of \eqn{\log \hat f_{-i}(x_i)}, larger is better. One walk over the trees serves all
-#' bandwidths.
+#' `"lscv"` is \eqn{\int \hat f^2 - \frac{2}{n} \sum_i \hat f_{-i}(x_i)}, and smaller is better. Its integral is a sum
+#' over all pairs of points of the kernel convolved with itself. This convolution is again a kernel for the Gaussian,
+#' for the Laplacian in one and three dimensions, and for the uniform and Cauchy kernels in one; it is a Matern
+#' function of higher order for the other Matern kernels; and it is tabulated for the rest, from a closed form for the
+#' uniform kernel and by quadrature for kernels with bounded support. `"lcv"` is the mean of \eqn{\log \hat
+#' f_{-i}(x_i)}, and larger is better. One walk over the trees serves all bandwidths.
 #'
-#' With more than `queries` points, the means are over a random sample of that many, each against all others. `"lscv"`
-#' for the Gaussian kernel is of all pairs of points, whatever `queries`: in one dimension these are counted by their
-#' distance, once for all bandwidths, on a grid so fine that the sums keep `rel_error`; in two and three each bandwidth
-#' has a mesh that keeps it (see [kernel_sum()]), unless that mesh would have too many nodes compared with the points.
+#' With more than `queries` points, the means are over a random sample of that many points, each compared with all
+#' others. For the Gaussian kernel, `"lscv"` is computed from all pairs of points, whatever `queries` is. In one
+#' dimension, the pairs are counted by their distance, once for all bandwidths, on a grid that is fine enough for the
+#' sums to keep `rel_error`; in two and three dimensions, each bandwidth has a mesh that keeps it (see
+#' [kernel_sum()]), unless that mesh would have too many nodes compared with the points.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param grid multiples of `shape` to score; the default is 24 values about the rule of thumb.
 #' @param criterion `"lscv"` or `"lcv"`.
 #' @param kernel a kernel of [kernel_sum()] except the polynomial one; the Cauchy kernel in one dimension only.
-#' @param shape the bandwidths that a value of 1 stands for, one per dimension; 1 makes the grid bandwidths as they are,
-#'   which is the default when `grid` is given. Without a grid it is Scott's rule.
+#' @param shape the bandwidths that a value of 1 in the grid stands for, one per dimension. With `shape = 1`, the
+#'   default when `grid` is given, the values of the grid are the bandwidths themselves. Without a grid, `shape` is
+#'   Scott's rule.
 #' @param rel_error relative error of the sums.
-#' @param queries most points to take the mean over.
+#' @param queries the largest number of points over which the mean is taken.
 #' @param threads,seed,progress see [kernel_sum()].
 #' @param distributed score over the ranks of a job, each with its own part of `x`, and all points as queries; see
 #'   [weft_ranks()].

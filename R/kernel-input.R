@@ -10,7 +10,8 @@ checked_points <- function(x, arg) {
   if (source$kind == "frame") {
     numeric <- vapply(x, is.numeric, NA)
     if (!all(numeric)) {
-      abort_input(sprintf("`%s` must have numeric columns.", arg), x = paste("Not so:", label_some(names(x)[!numeric])))
+      abort_input(sprintf("`%s` must have numeric columns.", arg),
+                  x = paste("Not numeric:", label_some(names(x)[!numeric])))
     }
     x <- as.matrix(x)
   }
@@ -121,7 +122,7 @@ bandwidth_matrix <- function(bandwidth, d, reach) {
 
 # Squares of distances, in and over bandwidths, must be finite.
 strange_bandwidth <- function(range, reach) {
-  abort_input("Bandwidths and coordinates over bandwidths must be from 1e-100 to 1e100, coordinates up to 1e150.",
+  abort_input("Bandwidths, and coordinates divided by them, must be from 1e-100 to 1e100, coordinates up to 1e150.",
               x = sprintf("The bandwidths are from %g to %g, coordinates up to %g.", range[1L], range[2L], reach))
 }
 

@@ -91,7 +91,7 @@ mesh_asked_for <- function(problem) {
   if (!is.null(result)) return(result)
   abort_input(
     "No mesh is right for these sums.",
-    x = if (is.null(mesh)) sprintf("The errors ask for less than %g of the summed weights.", least_mesh_error)
+    x = if (is.null(mesh)) sprintf("The errors allow less than %g of the summed weights.", least_mesh_error)
       else sprintf("It would have %.3g nodes; up to %g are allowed.", mesh$nodes, most_mesh_nodes),
     i = "Use `method = \"auto\"`."
   )

@@ -1,18 +1,18 @@
 #' Kernel principal components
 #'
-#' The leading eigenvectors of the centred kernel matrix \eqn{H K H}, by a block Krylov iteration whose products are
-#' exact kernel sums: of up to 5,000 points from the matrix, which is then held for the call (200 MB) where it fits into
-#' a quarter of the free memory, and else with kernels evaluated anew.
+#' Finds the leading eigenvectors of the centred kernel matrix \eqn{H K H} by a block Krylov iteration whose products
+#' are exact kernel sums. For up to 5,000 points, these use the matrix itself, which is then held during the call (200
+#' MB) where it fits into a quarter of the free memory; otherwise, the kernels are evaluated anew for each product.
 #'
 #' Scores of the training points have length \eqn{\sqrt{\lambda}}: column j of the scores is \eqn{\sqrt{\lambda_j}\,
 #' u_j}. `predict()` projects new points, \eqn{\sum_i u_{ij} \tilde k(q, x_i) / \sqrt{\lambda_j}} with the centred
 #' kernel \eqn{\tilde k}, and gives the scores themselves at the training points.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
-#' @param k how many components.
+#' @param k the number of components.
 #' @param kernel,bandwidth,scale,offset,degree as for [kernel_sum()]; the polynomial kernel is allowed.
 #' @param tolerance of the eigenvectors: residuals relative to the largest eigenvalue.
-#' @param max_iterations the most blocks.
+#' @param max_iterations the largest number of blocks.
 #' @param backend,threads,seed,progress see [kernel_sum()]; `seed` sets the starting block.
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return An object of class `weft_kernel_pca`: `values` (\eqn{\lambda}), `vectors` (\eqn{u}), `scores`. `saveRDS()`
@@ -125,7 +125,7 @@ block_krylov <- function(product, n, k, tolerance, max_iterations, key, control)
   list(values = c(e$values[top], numeric(k - length(top))), vectors = vectors, iterations = iteration)
 }
 
-#' Project new points on kernel principal components
+#' Project new points onto kernel principal components
 #'
 #' @param object,x what [kernel_pca()] returned.
 #' @param newdata points in rows; missing gives the scores of the training points.

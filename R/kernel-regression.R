@@ -1,12 +1,13 @@
 #' Kernel regression
 #'
-#' The local mean of Nadaraya and Watson, \eqn{\hat m(q) = \sum_i k(q, x_i) y_i / \sum_i k(q, x_i)}, numerator and
-#' denominator in one pass of [kernel_sum()].
+#' Computes the local mean of Nadaraya and Watson, \eqn{\hat m(q) = \sum_i k(q, x_i) y_i / \sum_i k(q, x_i)}, with the
+#' numerator and the denominator from one pass of [kernel_sum()].
 #'
-#' Responses enter relative to their mean \eqn{\bar y}. With `rel_error` \eqn{\varepsilon} the numerator is within
-#' \eqn{\varepsilon \sum k |y_i - \bar y|} and the denominator within \eqn{\varepsilon \sum k}. Where no reference is in
-#' reach of a compact kernel, or all are so far off that the denominator is below \eqn{10^{-290}} of the weights, the
-#' regression is `NA`.
+#' Responses are taken relative to their mean \eqn{\bar y}. With `rel_error` \eqn{\varepsilon}, the numerator is
+#' within
+#' \eqn{\varepsilon \sum k |y_i - \bar y|} and the denominator within \eqn{\varepsilon \sum k}. Where no reference is
+#' within reach of a compact kernel, or all are so far away that the denominator is below \eqn{10^{-290}} of the
+#' weights, the regression is `NA`.
 #'
 #' `bandwidth = "cv"` takes the multiple of Scott's rule with the least mean square leave-one-out error, where points
 #' that no other reaches are predicted by \eqn{\bar y}.
@@ -19,7 +20,7 @@
 #' @param distributed the ranks of a job each give their own part of `x`, `y` and `weights`; see [weft_ranks()] and
 #'   [kde()].
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
-#' @return An object of class `weft_kernel_regression`, which `saveRDS()` keeps, tree included.
+#' @return An object of class `weft_kernel_regression`, which can be saved with `saveRDS()`, including the tree.
 #' @seealso [predict.weft_kernel_regression()]
 #' @export
 #' @examples
@@ -123,19 +124,19 @@ regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progr
 #' Predictions of a kernel regression
 #'
 #' @param object,x what [kernel_regression()] returned.
-#' @param newdata points in rows; missing: the points that the regression was made from.
+#' @param newdata points in rows; missing: the points from which the regression was made.
 #' @param interval `"none"` or `"confidence"`: pointwise bands \eqn{\hat m \pm z\, \hat\sigma(q) \sqrt{\rho / \sum_i
 #'   k}}, where
 #'   \eqn{\hat\sigma^2} is the local mean of the squared leave-one-out residuals and \eqn{\rho = \int k^2 / \int k}.
 #'   They do not account for the bias.
 #' @param level of the bands.
-#' @param leave_one_out leave each point out of its own prediction; without `newdata` only.
+#' @param leave_one_out whether to leave each point out of its own prediction; only without `newdata`.
 #' @param backend where to sum; by default what [kernel_regression()] was given.
 #' @param rel_error,threads,progress see [kernel_sum()].
 #' @param n how many points to draw the curve with.
 #' @param ... ignored by `predict()` and `print()`, passed on to [graphics::plot.default()] by `plot()`.
-#' @return `predict()`: numbers, `NA` where nothing is in reach; with an interval a matrix `fit`, `lwr`, `upr`. The
-#'   others: `x`, invisibly.
+#' @return `predict()`: numbers, which are `NA` where nothing is in reach; with an interval, a matrix with the columns
+#'   `fit`, `lwr` and `upr`. The others: `x`, invisibly.
 #' @export
 #' @examples
 #' r <- kernel_regression(faithful$waiting, faithful$eruptions, bandwidth = 4, kernel = "epanechnikov")

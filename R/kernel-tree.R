@@ -1,18 +1,19 @@
 #' Trees for kernel sums
 #'
-#' A binary tree of points, built once and used by many [kernel_sum()]s: with other weights, kernels and bandwidths.
+#' A binary tree of points, which is built once and used by many calls of [kernel_sum()], with different weights,
+#' kernels and bandwidths.
 #'
 #' The types differ in how a node is split: `"kd"` at the median of its widest coordinate, `"ball"` along the line
 #' through two far points, `"vp"` by the distance from a vantage point, `"rp"` along a random direction. All splits are
-#' by rank, so that leaves are full. Nodes know the box around their points and, except in kd-trees, a ball too.
-#' kd-trees are built fastest and are the best in few dimensions.
+#' by rank, so that leaves are full. Nodes store the box around their points and, except in kd-trees, a ball too.
+#' kd-trees are built fastest, and are best in few dimensions.
 #'
-#' A tree is an ordinary R object: `saveRDS()` and `readRDS()` keep it. It carries the version of its format, and a tree
-#' of another version is an error that says to build it again.
+#' A tree is an ordinary R object: `saveRDS()` and `readRDS()` keep it. It contains the version of its format; for a
+#' tree of another version, an error says to build it again.
 #'
 #' @param x points in rows: a numeric matrix or data frame, or a vector in one dimension.
 #' @param type `"kd"`, `"ball"`, `"vp"` or `"rp"`.
-#' @param leaf_size most points in a leaf. Multiples of 32 suit the vector code.
+#' @param leaf_size the largest number of points in a leaf. Multiples of 32 suit the vector code.
 #' @param seed for type `"rp"`; the default draws a key from R's random numbers.
 #' @param threads,progress see [kernel_sum()].
 #' @return An object of class `weft_kernel_tree`.

@@ -3,7 +3,7 @@
 #' \eqn{f_c(q) = \sum_i w_{ic}\, k(q, x_i)} for every query \eqn{q}, exactly or within an error that holds for every
 #' query.
 #'
-#' With \eqn{r} the Euclidean distance and \eqn{h} the bandwidth, none of the kernels is normalised:
+#' In the table, \eqn{r} is the Euclidean distance and \eqn{h} the bandwidth. None of the kernels is normalised:
 #'
 #' | `kernel` | \eqn{k} | |
 #' |---|---|---|
@@ -24,50 +24,51 @@
 #' The Gaussian, Laplacian, Cauchy and Matern kernels are positive definite in any number of dimensions, Wendland's
 #' (1995) in up to three.
 #'
-#' A bandwidth of one number is \eqn{h}; a vector scales each dimension; a matrix is a covariance: \eqn{r} is then the
-#' Mahalanobis distance and \eqn{h = 1}.
+#' A bandwidth that is one number is \eqn{h}; a vector scales each dimension; a matrix is a covariance, so that
+#' \eqn{r} is the Mahalanobis distance and \eqn{h = 1}.
 #'
 #' @section Errors: With `rel_error` \eqn{\varepsilon} and `abs_error` \eqn{\tau} the result is within
 #'   \eqn{\varepsilon f + \tau} of the sum for every query and column (\eqn{\varepsilon \sum |w| k + \tau} with weights
-#'   of both signs). Both zero, the default, is exact: within 1e-12 of \eqn{\sum |w| k}, and exactly 0 beyond the reach
-#'   of a compact kernel; kernel values below 1e-299 may count as 0. Relative errors below 1e-12 are treated as exact.
+#'   of both signs). When both are zero, the default, the result is exact: within 1e-12 of \eqn{\sum |w| k}, and
+#'   exactly 0 beyond the reach of a compact kernel; kernel values below 1e-299 may count as 0. Relative errors below
+#'   1e-12 are treated as exact.
 #'
 #'   `confidence` below 1 lets the bound fail with probability at most `1 - confidence` for a query and column, by the
 #'   central limit theorem: trees may then sample nodes, and `method = "montecarlo"` draws references until the bound
-#'   holds, which pay for many references and a smooth kernel.
+#'   holds. Both are worthwhile for many references and a smooth kernel.
 #'
-#'   With `log = TRUE` the result is the logarithm: finite where the sum underflows (for the Gaussian, Laplacian and
-#'   Matern kernels), `-Inf` where the sum is 0; \eqn{\varepsilon} then bounds the ratio.
+#'   With `log = TRUE` the result is the logarithm. It is finite where the sum underflows (for the Gaussian, Laplacian
+#'   and Matern kernels) and `-Inf` where the sum is 0; \eqn{\varepsilon} then bounds the ratio.
 #'
 #' @section Methods: `"direct"` computes every pair with vector instructions. `"tree"` walks a tree of the queries and
 #'   one of the references and bounds whole nodes, by the mean square distance from the query: every kernel here except
 #'   the uniform one is convex in the squared distance, so its value at the mean and a chord bracket the node's sum.
-#'   Nodes with the largest error are expanded first. With `nodes = "bounds"` that is all. `"series"` also gathers nodes
-#'   far from a group of queries, or small beside the bandwidth, into one Taylor series about the group's middle,
-#'   translated from Hermite moments of the nodes, with a bound of what is cut off: for the Gaussian kernel in up to 6
-#'   dimensions, where it saves most with wide bandwidths and small errors. `"samples"` (with `confidence` < 1) draws
-#'   references from each of the nodes that are left, until the interval of their mean keeps the error, when that takes
-#'   fewer pairs than computing them. `"auto"` uses each where it applies and saves time; `verbose = TRUE` says how many
-#'   nodes and pairs were treated in which way.
+#'   Nodes with the largest error are expanded first. `nodes = "bounds"` uses nothing else. `"series"` also gathers
+#'   nodes that are far from a group of queries, or small compared with the bandwidth, into one Taylor series about
+#'   the group's centre, translated from Hermite moments of the nodes, with a bound on the truncated terms. This is
+#'   for the Gaussian kernel in up to 6 dimensions, and saves most with wide bandwidths and small errors. `"samples"`
+#'   (with `confidence` < 1) draws references from each of the remaining nodes until the confidence interval of their
+#'   mean keeps the error, when that takes fewer pairs than computing them. `"auto"` uses each where it applies and
+#'   saves time; `verbose = TRUE` says how many nodes and pairs were treated in which way.
 #'
 #'   `"line"` is for points in one dimension and all kernels but the Cauchy one: references are sorted into cells
 #'   narrower than the bandwidth, and a cell counts for a query by some moments of its references, in time that does not
-#'   grow with the number of references in reach. Exact sums are as exact as direct ones; the Gaussian kernel is a
-#'   series, cut off where the rest is within the tolerance. `"auto"` takes it wherever it applies, except for the
-#'   smallest sums, and where a mesh is much less work.
+#'   grow with the number of references in reach. Exact sums are as accurate as direct ones; the Gaussian kernel is a
+#'   series, truncated where the rest is within the tolerance. `"auto"` chooses this method wherever it applies,
+#'   except for the smallest sums, and where a mesh is much less work.
 #'
 #'   `"mesh"` is for the Gaussian kernel in one to three dimensions, within an error: weights are spread over the nodes
 #'   of a regular grid, the nodes convolved with the kernel, one dimension after another, and sums gathered from the
 #'   nodes around each query, in time that hardly depends on how many references are in reach. Its error, as a share of
 #'   the summed weights, is known beforehand: it is found for the windows and the convolution as they are computed.
 #'   Queries whose sum is so small that this share would break `rel_error` and `abs_error` are summed by trees or
-#'   directly. `"auto"` takes it where it is much less work than trees, a line or all pairs. On a device, its result has
-#'   the same bits in every run.
+#'   directly. `"auto"` chooses it where it is much less work than trees, a line or all pairs. On a device, its result
+#'   has the same bits in every run.
 #'
-#'   `method = "auto"` begins to traverse the trees and gives this up when the rest would take longer than the direct
-#'   sum, whose time is known from a few pairs that were timed in the session; `verbose = TRUE` says which it was. The
-#'   choice depends on measured processor time, so that near a tie it may differ between runs, and with it the result,
-#'   within the error.
+#'   Otherwise, `method = "auto"` begins to traverse the trees, and gives up when the rest would take longer than the
+#'   direct sum, whose time is known from a few pairs that were timed in the session; `verbose = TRUE` says which was
+#'   used. The choice depends on measured processor time, so when both are nearly equally fast, it may differ between
+#'   runs, and with it the result, within the error.
 #'
 #'   `"montecarlo"` (with `confidence` < 1), `"features"` (random Fourier features; Gaussian and Cauchy-tailed spectra
 #'   of the Laplacian and Matern kernels; with `confidence` < 1 and `abs_error` > 0) and `"nystrom"` (a reduced set of
@@ -77,60 +78,64 @@
 #'   compared with their spread (1.2e5 normal points in 10 dimensions, `bandwidth = 8`, `rel_error = 0.01`: 22 s of
 #'   processor time, 35 s directly); samples and features were slower than direct sums or bounds on all data tried.
 #'
-#' @section Less than double precision: With errors of `rel_error` from 1e-3 on, `method = "auto"` takes direct sums of
-#'   many pairs on the CPU in single precision, and those queries whose bound exceeds the error in double precision:
-#'   rounding is then part of the error. `precision = "single"` sums directly in 32-bit floats, with coordinates
-#'   relative to blocks of queries. `"tensor"` takes products on a device's tensor cores, each coordinate a pair of
-#'   16-bit floats: for the Gaussian, Epanechnikov, biweight and cosine kernels, up to 36 dimensions and one column of
-#'   weights; otherwise, and on the CPU, it is `"single"`. The result has an attribute `"error_bound"`, the greatest
-#'   error of each query. Both are refused for the uniform kernel, for logarithms, and where the bound would break
-#'   `rel_error` and `abs_error`, or, when both are zero, be above 1% of the summed weights.
+#' @section Less than double precision: With a `rel_error` of 1e-3 or more, `method = "auto"` computes direct sums of
+#'   many pairs on the CPU in single precision, except for queries whose bound exceeds the error, which it computes in
+#'   double precision: rounding is then part of the error. `precision = "single"` sums directly in 32-bit floats, with
+#'   coordinates relative to blocks of queries. `"tensor"` takes products on a device's tensor cores, each coordinate
+#'   a pair of 16-bit floats: for the Gaussian, Epanechnikov, biweight and cosine kernels, up to 36 dimensions and one
+#'   column of weights; otherwise, and on the CPU, it is `"single"`. The result has an attribute `"error_bound"`, the
+#'   greatest error of each query. Both precisions are refused for the uniform kernel, for logarithms, and where the
+#'   bound would exceed `rel_error` and `abs_error`, or, when both are zero, 1% of the summed weights.
 #'
 #' @section Devices: On a CUDA device `method = "direct"` sums every pair, in double precision with the same guarantee
 #'   as on the CPU, with several columns of weights, leave-one-out sums, logarithms and bandwidths of any form. `"tree"`
-#'   sorts the points into a grid of cells and sums the pairs within reach, exactly: for a compact kernel that is all;
-#'   another kernel is cut off where what lies beyond adds less than the tolerance, and queries with sums too small for
-#'   that are summed directly. `"auto"` takes the grid when a sample shows few pairs to be near each other. Polynomial
-#'   kernels and sampled, spectral and reduced sums run on the CPU. A result that comes from a device has an attribute
-#'   `"backend"`.
+#'   sorts the points into a grid of cells and sums the pairs within reach, exactly. For a compact kernel nothing else
+#'   is needed; other kernels are cut off where the rest adds less than the tolerance, and queries whose sums are too
+#'   small for that are summed directly. `"auto"` chooses the grid when a sample shows that few pairs are near each
+#'   other. Polynomial kernels and the methods `"montecarlo"`, `"features"` and `"nystrom"` run on the CPU. A result
+#'   that comes from a device has an attribute `"backend"`.
 #'
-#' @section Ranks: With `distributed = TRUE` every rank of a job, see [weft_ranks()], calls with its own part of the
-#'   references, weights and queries, and gets the sums of its own queries over the references of all. Parts may be
-#'   empty or of any size. The sums are those of one rank: exact ones to 1e-12, others within the same bounds, with
-#'   `leave_one_out` the query's own reference left out. Points are first brought together by place: ranks are halved
-#'   again and again, each half taking its side of a coordinate, so that every rank has about as many points. Then each
-#'   rank sends the others those of its references that their queries need: none out of a compact kernel's reach or too
-#'   far away to matter, and one point for many whose kernel values hardly differ. A rank that has finished takes over
-#'   queries of slower ones: of ranks with more than 1 / `getOption("weft.balance")` times its work, by default twice.
-#'   All arguments but the data must be the same everywhere. `verbose = TRUE` prints what each rank did and sent.
+#' @section Ranks: With `distributed = TRUE`, every rank of a job (see [weft_ranks()]) calls the function with its own
+#'   part of the references, weights and queries, and gets the sums for its own queries over the references of all
+#'   ranks. Parts may be empty or of any size. The sums are those of one rank: exact ones to 1e-12, others within the
+#'   same bounds, with `leave_one_out` the query's own reference left out. Points are first redistributed by location:
+#'   the ranks are halved repeatedly, and each half takes one side of a coordinate, so that all ranks have about the
+#'   same number of points. Then each rank sends the others those of its references that their queries need: none that
+#'   are beyond the reach of a compact kernel or too far away to matter, and one point for many whose kernel values
+#'   hardly differ. A rank that has finished takes over queries of slower ones: of ranks with more than 1 /
+#'   `getOption("weft.balance")` times its work, by default twice. All arguments but the data must be the same
+#'   everywhere. `verbose = TRUE` prints what each rank did and sent.
 #'
 #'   With `confidence` below 1, `"montecarlo"` and `"features"` draw from the references of all ranks, in the order of
 #'   the ranks, what one rank would: equal seeds give the sums of one rank to rounding, 1e-9 or better, however many
 #'   ranks there are. Without a seed rank 0 draws the key for all. Nodes of trees are estimated by bounds, which draw
-#'   nothing and hold for certain, or by samples where `nodes = "samples"` asks for them. Sums by trees depend within
-#'   their bound on how the points lie on the ranks and on which queries another rank took over, so that they may differ
-#'   between runs by what the tolerance allows, samples with equal seeds too. `nodes = "series"` and `method =
-#'   "nystrom"` are errors.
+#'   nothing and hold for certain, or by samples with `nodes = "samples"`. Within their bound, sums by trees depend on
+#'   how the points are distributed over the ranks and on which queries another rank took over, so that they may
+#'   differ between runs by as much as the tolerance allows, even sampled ones with equal seeds. `nodes = "series"`
+#'   and `method = "nystrom"` are errors.
 #'
 #' @param query the points at which to sum: a numeric matrix or data frame with points in rows, or a vector of numbers
 #'   in one dimension. Columns match those of `reference` by position.
-#' @param reference the points summed over; by default the queries themselves.
-#' @param weights `NULL` for 1, a vector with one number per reference, or a matrix with one column per sum. Any sign.
+#' @param reference the points over which to sum; by default the queries themselves.
+#' @param weights `NULL` for 1, a vector with one number per reference, or a matrix with one column per sum. Weights
+#'   may have any sign.
 #' @param kernel,bandwidth see the table.
 #' @param rel_error,abs_error,confidence see below; `rel_error` is from 0 to 1.
 #' @param method `"auto"`, `"direct"`, `"tree"`, `"line"`, `"mesh"`, `"montecarlo"`, `"features"` or `"nystrom"`.
 #' @param nodes how the nodes of trees are estimated; see Methods.
-#' @param tree a [kernel_tree()] of the references, so that it is built only once; it may take the place of `reference`.
-#'   It is used as it is when the bandwidth is one number; otherwise a tree of the rescaled points is built.
+#' @param tree a [kernel_tree()] of the references, so that it is built only once; it may be given in place of
+#'   `reference`. It is used as it is when the bandwidth is one number; otherwise a tree of the rescaled points is
+#'   built.
 #' @param precision `"double"`, `"single"` or `"tensor"`.
-#' @param log give logarithms.
-#' @param leave_one_out leave reference `i` out of the sum of query `i`; the references must be the queries.
+#' @param log whether to give logarithms.
+#' @param leave_one_out whether to leave reference `i` out of the sum of query `i`; the references must be the
+#'   queries.
 #' @param scale,offset,degree of the polynomial kernel.
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
 #' @param devices `NULL`, `"all"` or numbers of CUDA devices to share the queries among; see [weft_devices()].
 #' @param seed for trees of type `"rp"` and for what is drawn; the default draws a key from R's random numbers.
 #' @param progress,verbose as everywhere; see [mi_rank()].
-#' @param distributed sum over the ranks of a job; see below and [weft_ranks()].
+#' @param distributed whether to sum over the ranks of a job; see below and [weft_ranks()].
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
 #' @return A numeric vector, or a matrix with one column per column of `weights`, with the row names of `query`.
 #' @references Wendland (1995), Piecewise polynomial, positive definite and compactly supported radial functions of
@@ -174,7 +179,7 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
   method <- check_choice(method, c("auto", "direct", "tree", "line", "mesh", "montecarlo", "features", "nystrom"),
                          "method")
   if (distributed && method %in% c("line", "mesh")) {
-    abort_input(sprintf("Sums over ranks are not taken %s.",
+    abort_input(sprintf("Sums over ranks cannot be computed %s.",
                         if (method == "line") "along a line" else "over a mesh"),
                 i = "Use \"auto\", \"direct\" or \"tree\".")
   }
@@ -200,7 +205,7 @@ check_node_estimates <- function(nodes, problem) {
                 x = sprintf("`kernel` is \"%s\", in %d dimensions.", problem$kernel, ncol(problem$reference)))
   }
   if (nodes == "samples" && (problem$confidence == 1 || is_compact_or_polynomial(problem$kernel))) {
-    abort_input("`nodes = \"samples\"` needs `confidence` below 1 and a kernel without an end.",
+    abort_input("`nodes = \"samples\"` needs `confidence` below 1 and a kernel with unbounded support.",
                 x = sprintf("`confidence` is %g, `kernel` \"%s\".", problem$confidence, problem$kernel))
   }
   nodes

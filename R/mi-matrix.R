@@ -202,7 +202,7 @@ numeric_input <- function(x, assay = NULL, arg = "x") {
                                           is.null(dim(column)), NA)
     if (!all(plain)) {
       abort_input(sprintf("Every column of `%s` must be numeric for this estimator.", arg),
-                  x = sprintf("Not so: %s.", label_some(names(x)[!plain])),
+                  x = sprintf("Not numeric: %s.", label_some(names(x)[!plain])),
                   i = "`estimator = \"empirical\"` is for categories.")
     }
   }

@@ -105,7 +105,7 @@ mi_pairs <- function(x, class, top = 1000, min_mi = NULL, min_gain = NULL, by = 
   }
   if (full) {
     if (!is.null(side) || permutations > 0 || distributed || !is.null(near)) {
-      abort_input(paste("`full = TRUE` must stand without `features`, `with`, `min_distance`, `permutations` and",
+      abort_input(paste("`full = TRUE` cannot be used with `features`, `with`, `min_distance`, `permutations` and",
                         "`distributed`."),
                   i = "Leave out columns of `x`.")
     }
@@ -161,7 +161,7 @@ chosen_columns <- function(which, names, arg) {
   if (is.character(which) && anyDuplicated(names) && any(twice <- which %in% names[duplicated(names)])) {
     abort_input(sprintf("Features of `%s` must have unique names.", arg),
                 x = sprintf("Twice: %s.", label_some(unique(which[twice]))),
-                i = "Numbers tell them apart.")
+                i = "Use their numbers instead.")
   }
   at <- if (is.character(which)) match(which, names) else if (is.numeric(which)) match(which, seq_along(names)) else NA
   if (length(which) && !anyNA(at)) return(unique(at))

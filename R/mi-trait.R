@@ -60,7 +60,8 @@ check_pairs_found <- function(pairs) {
 # Codes from 1, NA where missing, of the features that are in a pair.
 features_of_pairs <- function(pairs, x, assay) {
   if (inherits(x, "weft_mi_pack")) {
-    abort_input("`x` must be the data that were searched.", x = "It is a pack, whose features are not numbers again.",
+    abort_input("`x` must be the data that were searched.",
+                x = "It is a pack, which no longer has the numbers of its features.",
                 i = "Give what `mi_pack()` was given.")
   }
   data <- as_source(x, assay)$data

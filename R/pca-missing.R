@@ -9,7 +9,7 @@ pca_missing <- function(source, moments, method, na, job, settings, control) {
       sprintf("Method \"%s\" does not take missing values.", method),
       x = sprintf("Missing in %d of %d columns: %s.", length(bad), source$p,
                   label_some((source$names %||% seq_len(source$p))[bad])),
-      i = "`na = \"em\"` gives the least-squares fit; methods \"nipals\" and \"gs\" regress over what is observed."
+      i = "`na = \"em\"` gives the least-squares fit; methods \"nipals\" and \"gs\" regress on what is observed."
     )
   }
   if (!is.null(settings$weights)) abort_input("`weights` must be NULL when values are missing.",

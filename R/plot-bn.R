@@ -4,13 +4,13 @@
 #' Plot learned networks
 #'
 #' @param x what [bn_learn()] or [bn_exact()] returned.
-#' @param which `"network"` (width and shade of an edge are the posterior that its ends are joined at all; its head is
-#'   filled where at least nine tenths of that are in the direction drawn, and hollow where the direction is open; edges
-#'   that are not in the best network but have a posterior of at least `threshold` in their direction are dashed),
-#'   `"trace"` (score along each chain), `"score"` (best score so far against iteration) or `"posterior"` (sorted edge
-#'   posteriors).
+#' @param which `"network"` (the width and shade of an edge show the posterior probability that its ends are joined at
+#'   all; its head is filled where at least nine tenths of that are in the direction drawn, and hollow where the
+#'   direction is undecided; edges that are not in the best network but have a posterior of at least `threshold` in
+#'   their direction are dashed), `"trace"` (score along each chain), `"score"` (best score so far against iteration)
+#'   or `"posterior"` (sorted edge posteriors).
 #' @param threshold see `which`.
-#' @param cex size of the nodes' names, at most: they are smaller where a layer would have no room for them.
+#' @param cex the largest size of the nodes' names: they are smaller where a layer would have no room for them.
 #' @param ... ignored.
 #' @return `x`, invisibly.
 #' @export

@@ -1,13 +1,13 @@
 #' Plot a co-clustering
 #'
-#' `"matrix"` draws the links with rows and columns in the order of their clusters and lines between these; large graphs
-#' are counted into a raster, real values averaged: blue is below the mean of all and orange above.
-#' `"trace"` draws the log posterior of every chain, `"eta"` the link probabilities of the
-#' blocks, `"sizes"` the clusters' sizes.
+#' `"matrix"` draws the links with rows and columns in the order of their clusters and lines between these; large
+#' graphs are counted into a raster, and real values are averaged, with blue below the overall mean and orange above
+#' it. `"trace"` draws the log posterior of every chain, `"eta"` the link probabilities of the blocks, and `"sizes"`
+#' the sizes of the clusters.
 #'
 #' @param x what [irm()] returned.
 #' @param what `"matrix"`, `"trace"`, `"eta"` or `"sizes"`.
-#' @param resolution most pixels per side.
+#' @param resolution the largest number of pixels per side.
 #' @param ... further graphical parameters for the titles.
 #' @return `x`, invisibly; `irm_words()`: a list of names, one element per cluster.
 #' @export
@@ -88,7 +88,7 @@ plot_irm_sizes <- function(x, ...) {
 
 #' @rdname plot.weft_irm
 #' @param mode `"row"` or `"col"`.
-#' @param top most names per cluster; those with the most links come first.
+#' @param top the largest number of names per cluster; those with the most links come first.
 #' @export
 irm_words <- function(x, mode = c("row", "col"), top = 20L) {
   need_args("x")

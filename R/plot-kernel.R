@@ -1,11 +1,12 @@
 #' Plot densities
 #'
-#' One dimension: the curve, with a rug of the points. Two: contours over the points, or a surface in perspective.
+#' In one dimension, draws the curve, with a rug of the points; in two, contours over the points, or a surface in
+#' perspective.
 #'
 #' @param x what [kde()] returned, of one or two dimensions.
 #' @param style for two dimensions, `"contour"` or `"perspective"`.
 #' @param n points of the grid along each dimension.
-#' @param points draw the points (at most 2,000 of them).
+#' @param points whether to draw the points (at most 2,000 of them).
 #' @param theta,phi angles of the perspective, in degrees.
 #' @param ... passed on to the plotting function.
 #' @return The evaluated grid, invisibly: a list of `x`, `y` and for two dimensions `z`.

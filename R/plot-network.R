@@ -4,8 +4,8 @@
 
 #' Draw a network
 #'
-#' Features are points, larger with more edges; edges are lines, wider with more weight. Names are written where they do
-#' not cover each other, those of the best connected features first. The layout is the same every time.
+#' Features are drawn as points, larger with more edges; edges are lines, wider with more weight. Names are written
+#' where they do not cover each other, those of the best connected features first. The layout is the same every time.
 #'
 #' @param x what [mi_network()] returned.
 #' @param edges how many of the heaviest edges to draw; by default two and a half times as many as features, or as many

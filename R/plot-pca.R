@@ -1,10 +1,11 @@
 #' Plot principal components
 #'
-#' `plot()` is a scree plot: shares of the variance as bars, their sum as a line. `biplot()` is [stats::biplot()] of the
-#' scores and loadings. `autoplot()` draws scores with ggplot2, coloured by a variable if one is given.
+#' `plot()` is a scree plot: it shows shares of the variance as bars, and their cumulative sum as a line. `biplot()`
+#' is [stats::biplot()] of the scores and loadings. `autoplot()` draws scores with ggplot2, coloured by a variable if
+#' one is given.
 #'
 #' @param x,object what [pca()] returned.
-#' @param top most components to show.
+#' @param top the largest number of components to show.
 #' @param components two components.
 #' @param color a vector with one value per row.
 #' @param ... passed on to [graphics::barplot()] by `plot()`.

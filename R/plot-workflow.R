@@ -2,8 +2,8 @@
 
 #' Plot the result of the workflow
 #'
-#' `"overview"` is a page of the others: samples on the first two components, the best genes, the network, the Bayesian
-#' network, the co-clustering, and the samples' outlier scores, as far as their steps were not left out.
+#' `"overview"` draws these parts on one page: samples on the first two components, the best genes, the network, the
+#' Bayesian network, the co-clustering, and the samples' outlier scores, except for steps that were left out.
 #'
 #' @param x what [gene_network()] returned.
 #' @param which `"overview"`, or one of the parts: `"samples"`, `"variance"`, `"ranking"`, `"pairs"`, `"network"`,

@@ -3,25 +3,26 @@
 
 #' Write a report on the workflow's result
 #'
-#' A self-contained page: findings in plain sentences with how sure they are; samples, genes, pairs, network, groups and
-#' Bayesian network in figures whose captions say how to read them, and in tables that can be sorted, searched and
-#' downloaded as CSV; a text of methods for a manuscript, with references; settings, session, machine and back ends. It
-#' needs no connection to be opened, and reads on a phone as well.
+#' Writes a self-contained page. It has the findings in plain sentences, with how certain they are; samples, genes,
+#' pairs, network, groups and Bayesian network in figures whose captions say how to read them, and in tables that can
+#' be sorted, searched and downloaded as CSV; a methods section for a manuscript, with references; and settings,
+#' session, machine and back ends. It can be opened without an internet connection, and read on a phone as well.
 #'
 #' Where several columns of the data measure one gene ([gene_quality()] was given `symbols`), the columns are called
 #' probes; elsewhere they are called genes.
 #'
-#' What is listed first is not what looks best but what is beyond chance. Groups or a Bayesian network whose chains
-#' disagree (R-hat above 1.1) are named as not settled, without a p-value.
+#' What is listed first is not what looks best but what is unlikely to be due to chance. Groups or a Bayesian network
+#' whose chains disagree (R-hat above 1.1) are reported as not settled, without a p-value.
 #'
-#' Names of genes, samples and classes, the title and all else that comes from data are shown as they are: nothing in
-#' them is markup, a link, a file to be included, or code.
+#' Names of genes, samples and classes, the title and everything else that comes from data are shown as they are:
+#' nothing in them is taken for markup, a link, a file to be included, or code.
 #'
 #' The page is made from the R Markdown template `gene_network` of this package, which can be copied and changed: in
-#' RStudio under New file, R Markdown, From template; else `rmarkdown::draft("my-report.Rmd", "gene_network", package =
-#' "weft")`, and give that file as `template`. Of the parameters `fit`, `title`, `author`, `top` and `sets` it gets
-#' those that it declares; title and author come as Markdown in which every character is literal. For Quarto,
-#' `system.file("quarto", "gene-network.qmd", package = "weft")` is the same report, of a result that [saveRDS()] wrote.
+#' RStudio, choose New file, R Markdown, From template; elsewhere, call `rmarkdown::draft("my-report.Rmd",
+#' "gene_network", package = "weft")`. Then give that file as `template`. Of the parameters `fit`, `title`, `author`,
+#' `top` and `sets` it gets those that it declares; title and author come as Markdown in which every character is
+#' literal. For Quarto, `system.file("quarto", "gene-network.qmd", package = "weft")` makes the same report from a
+#' result that [saveRDS()] wrote.
 #'
 #' A PDF is printed from the page by Chromium or Chrome (on the `PATH`, or named by the environment variable
 #' `WEFT_CHROME`); without one it is made with LaTeX.
@@ -29,14 +30,14 @@
 #' @param fit what [gene_network()] returned.
 #' @param file where to write the report: a path that ends in `.html`, or `.pdf`.
 #' @param title its title.
-#' @param author names of its authors, if it is to have any.
+#' @param author names of its authors, if they are to be shown.
 #' @param template an R Markdown file with the parameter `fit`.
-#' @param top how many rows of a table are shown at first.
-#' @param open open the report; the default is in interactive sessions.
-#' @param quiet say nothing while rendering.
-#' @param format `"html"` or `"pdf"`; by default as `file` ends.
+#' @param top how many rows of a table are shown initially.
+#' @param open whether to open the report; by default in interactive sessions.
+#' @param quiet whether to print nothing while rendering.
+#' @param format `"html"` or `"pdf"`; by default as the extension of `file` says.
 #' @param sets sets of genes, as [gene_sets()] takes them: the report then says in which of them the best genes, the
-#'   neighbourhoods of hubs and the groups overlap more than chance gives.
+#'   neighbourhoods of hubs and the groups overlap more than expected by chance.
 #' @return The path of the report, invisibly.
 #' @seealso [gene_network()], [gene_sets()]
 #' @export
@@ -145,10 +146,10 @@ latex_lacks <- function(log) {
   missing <- grep("^! LaTeX Error: File `.*' not found", lines, value = TRUE, useBytes = TRUE)
   if (!length(missing)) return(invisible())
   abort_input("`format = \"pdf\"` needs Chromium, Chrome or a complete LaTeX.",
-              x = sprintf("LaTeX is there, but not its file %s.",
+              x = sprintf("LaTeX is installed, but its file %s is missing.",
                           plain_text(sub(".*`(.*)' not found.*", "\\1", missing[1L]))),
-              i = paste("Debian's texlive-latex-recommended, MiKTeX or the R package tinytex bring what is missing. Or",
-                        "open the page that `format = \"html\"` writes, and print it."))
+              i = paste("Debian's texlive-latex-recommended, MiKTeX or the R package tinytex provide what is missing.",
+                        "Or open the page that `format = \"html\"` writes, and print it."))
 }
 
 latex_engine <- function() if (nzchar(Sys.which("xelatex"))) "xelatex" else "pdflatex"
@@ -163,8 +164,8 @@ print_page <- function(browser, work) {
             shQuote(paste0("file://", file.path(work, "report.html"))))
   said <- suppressWarnings(system2(browser, told, stdout = TRUE, stderr = TRUE, timeout = 120))
   if (!isTRUE(file.size(pdf) > 1000)) {
-    abort_input("The page could not be printed.", x = plain_text(paste(c(utils::tail(said, 2L), "No more is known."),
-                                                                       collapse = " ")),
+    abort_input("The page could not be printed.",
+                x = plain_text(paste(c(utils::tail(said, 2L), "The reason is unknown."), collapse = " ")),
                 i = "Open the page that `format = \"html\"` writes, and print it.")
   }
 }

@@ -9,7 +9,7 @@
 #'
 #' @param model what `kernlab::ksvm()` or `e1071::svm()` returned.
 #' @param new the points: a numeric matrix or data frame with the columns of the training data.
-#' @param decision give the decision values, one column per pair of classes, instead of the classes.
+#' @param decision whether to give the decision values, one column per pair of classes, instead of the classes.
 #' @param rel_error relative error of the sums, against the sum of absolute terms.
 #' @param backend,threads,progress see [kernel_sum()].
 #' @return A factor of classes, numbers for regression, or a matrix of decision values.
@@ -40,7 +40,7 @@ svm_predict <- function(model, new, decision = FALSE, rel_error = 0, backend = N
 
 # What predictions are made of. Models come from other packages, or from a file: what does not fit together is an error.
 svm_parts <- function(model) {
-  damaged <- function() refuse_svm("It is damaged, or of a version that keeps its parts otherwise.")
+  damaged <- function() refuse_svm("It is damaged, or of a version that stores its parts differently.")
   parts <- tryCatch(if (inherits(model, "ksvm")) ksvm_parts(model) else e1071_parts(model),
                     error = function(e) if (inherits(e, "weft_error")) stop(e) else damaged(),
                     warning = function(w) damaged())

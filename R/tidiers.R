@@ -3,12 +3,12 @@
 
 #' Results as data frames
 #'
-#' `tidy()` gives one row per thing found, `glance()` one row about the fit, `augment()` the data with what was found
-#' added. These are the methods of results whose own help page has none; rankings, pairs, networks, Bayesian networks,
-#' components, co-clusterings and [gene_network()] describe theirs.
+#' `tidy()` gives one row for each item of a result, `glance()` one row about the whole fit, and `augment()` the data
+#' with columns from the result added. These are the methods for results whose own help page has none; the pages of
+#' rankings, pairs, networks, Bayesian networks, components, co-clusterings and [gene_network()] describe their own.
 #'
 #' @param x the result of a weft function.
-#' @param data the data, for `augment()`; for a density or a regression by default the points that it was made from.
+#' @param data the data, for `augment()`; for a density or a regression, by default the points from which it was made.
 #' @param ... ignored.
 #' @return A data frame. `tidy()`: of a matrix of information one row per pair; of a selection, `feature` and `score`
 #'   with their `step`; of cut points

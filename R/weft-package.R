@@ -1,16 +1,16 @@
 #' weft: structure in wide data, on the CPU and the GPU
 #'
-#' Start with [gene_network()], which goes from an expression matrix to networks, and [weft_report()], which writes the
-#' result up; `vignette("weft-in-ten-minutes")` walks through it, `vignette("coming-from")` maps calls of other
-#' packages. Every function takes a matrix, data frame, sparse Matrix, DelayedMatrix or SummarizedExperiment, as far as
-#' its help says, and `backend =` (see [weft_backend()]).
+#' Start with [gene_network()], which goes from an expression matrix to networks, and [weft_report()], which writes a
+#' report on the result. `vignette("weft-in-ten-minutes")` walks through both, and `vignette("coming-from")` maps
+#' calls of other packages to those of weft. Functions take a matrix, data frame, sparse Matrix, DelayedMatrix or
+#' SummarizedExperiment, as their help says, and `backend =` (see [weft_backend()]).
 #'
 #' | what you want to know | functions | read |
 #' |---|---|---|
-#' | what an expression data set has to say | [gene_network()], [weft_report()] | `weft-in-ten-minutes` |
-#' | are the data sound, which samples are odd | [gene_quality()], [gene_outliers()] | `weft-in-ten-minutes` |
+#' | what an expression data set shows | [gene_network()], [weft_report()] | `weft-in-ten-minutes` |
+#' | whether the data are sound, which samples are odd | [gene_quality()], [gene_outliers()] | `weft-in-ten-minutes` |
 #' | which features tell about a class | [mi_rank()], [mi_select()], [discretize()] | `genes-alone-and-together` |
-#' | which tell only together | [mi_pairs()], [mi_triples()], [mi_tuples()] | `gwas-pair-scan` |
+#' | which do so only together | [mi_pairs()], [mi_triples()], [mi_tuples()] | `gwas-pair-scan` |
 #' | what genotypes say, from PLINK's files | [plink_file()], [read_plink()], [mi_pairs()] | `gwas-pair-scan` |
 #' | which go together | [mi_matrix()], [mi_network()] | `genes-alone-and-together` |
 #' | which drive which, with false discovery rates | [regulation()], [gene_regulation()] | `which-genes-drive-which` |
@@ -22,20 +22,20 @@
 #' | how points are distributed | [kde()], [kernel_sum()], [kernel_bandwidth()] | `a-million-points` |
 #' | how a value depends on others | [kernel_regression()], [gp_regression()], [svm_predict()] | `a-million-points` |
 #' | how rows and columns group | [irm()], [read_bag_of_words()] | `genes-by-samples` |
-#' | which known sets of genes are behind it | [gene_sets()], [read_gmt()] | |
+#' | which known sets of genes are involved | [gene_sets()], [read_gmt()] | |
 #' | how to pass a network on | [as_igraph()], [network_convert()], [write_network()], [bn_convert()] | `coming-from` |
 #' | how to add results to the data, and plot them | [add_results()], [autoplot] | `coming-from` |
 #' | what this machine offers | [weft_sitrep()], [weft_install_cuda()] | `running-on-gpus-and-clusters` |
-#' | what of it is used | [weft_backend()], [weft_options], [weft_threads()] | `running-on-gpus-and-clusters` |
-#' | how long it takes, and how exact it is | `dry_run = TRUE`, [weft_calibrate()] | `benchmarks`, `how-weft-computes` |
+#' | which parts of it are used | [weft_backend()], [weft_options], [weft_threads()] | `running-on-gpus-and-clusters` |
+#' | how long it takes, how accurate it is | `dry_run = TRUE`, [weft_calibrate()] | `benchmarks`, `how-weft-computes` |
 #' | data to try it on | [weft_example()] | |
 #'
-#' `vignette("gwas-pair-scan")` and so on open what the last column names.
+#' The last column names vignettes, which open by calls such as `vignette("gwas-pair-scan")`.
 #'
 #' @section Saved results: A result that [saveRDS()] wrote works after [readRDS()] in another session, and on a machine
-#'   without a device. It carries the number of its format as attribute `format`, at present 1. A function that is given
-#'   a result checks that number and the types, lengths and ranges of the parts that it uses, and rejects a result
-#'   of another format, without a number, or with a damaged part by an error of class `weft_error_input`. Packs, device
+#'   without a device. Its attribute `format` is the number of its format, at present 1. A function that is given a
+#'   result checks that number and the types, lengths and ranges of the parts that it uses, and rejects a result of
+#'   another format, without a number, or with a damaged part by an error of class `weft_error_input`. Packs, device
 #'   matrices and other handles end with the session. A checkpoint of [irm()] and a store have checksums, too.
 #'
 #' @keywords internal

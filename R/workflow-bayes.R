@@ -2,20 +2,21 @@
 
 #' A Bayesian network of the selected genes
 #'
-#' Which gene drives which, as far as data can say: [bn_learn()] on a few genes, whose candidate parents are the genes
-#' with which they share the most information, with the network of mutual information as prior knowledge if asked for.
+#' Shows which gene may drive which, as far as data can tell. It calls [bn_learn()] on a few genes, whose candidate
+#' parents are the genes with which they share the most information; the network of mutual information can serve as
+#' prior knowledge.
 #'
 #' `score = "auto"` is `"bge"`, the linear Gaussian score, on normal scores (ranks turned into quantiles of the normal
 #' distribution) for numbers, and `"bdeu"` for levels. Other scores of categories take numbers in three bins of equal
 #' frequency.
 #'
-#' @section How sure to be: Most genes are not in the network, so that a posterior, which assumes that there is nothing
-#'   else, is too confident. Probabilities are therefore means over posteriors of `resample` random halves of the
-#'   samples. The network that is returned as `dag` has the edges whose two directions together come to at least one
-#'   half, each in its likelier direction. The table compares the mean probability that was stated with the share that
-#'   was right, for edges with a stated probability of .8 or more and for the likelier direction of true edges: 4 to 6
-#'   sets for each network and each number of rows from 100 to 1,000, under a prior that is uniform over orders
-#'   (`inst/bench/bn-calibration.R` and `.csv`, with more ways):
+#' @section How certain the edges are: Most genes are not in the network, so that a posterior, which assumes that
+#'   there is nothing else, is too confident. Probabilities are therefore means over posteriors of `resample` random
+#'   halves of the samples. The network that is returned as `dag` has the edges whose two directions together come to
+#'   at least one half, each in its likelier direction. The table compares the mean probability that was stated with
+#'   the share that was right, for edges with a stated probability of .8 or more and for the likelier direction of
+#'   true edges: 4 to 6 sets for each network and each number of rows from 100 to 1,000, under a prior that is uniform
+#'   over orders (`inst/bench/bn-calibration.R` and `.csv`, with more ways):
 #'
 #'   | data | way | Brier score | edges: stated | right | directions: stated | right |
 #'   |---|---|---|---|---|---|---|
@@ -39,24 +40,25 @@
 #'
 #'   With halves, directions were on average right at least as often as stated. Where nodes are hidden in a linear
 #'   network or one of categories, even the halves are too confident about edges: two genes with a hidden common cause
-#'   look like parent and child. With three quarters hidden, two in five of the edges to which halves give .8 or more
-#'   are not there. Do not trust directions that a score of categories gives for numbers in bins: in linear networks,
-#'   they were given .7 to .9 and were right half of the time, with halves or without.
+#'   look like parent and child. With three quarters hidden, two in five of the edges to which halves give a
+#'   probability of .8 or more do not exist. Do not trust directions that a score of categories gives for numbers in
+#'   bins: in linear networks, their stated probabilities were .7 to .9, but they were right only half of the time,
+#'   with halves or without.
 #'
-#'   The network is nearer to the truth, too: a mean distance of equivalence classes of 12.7 (20 of 100 genes, 200
-#'   samples) and 11.7 (20 of 200, 500), 6 sets each, against 18.8 and 15.3 of the best graph by `"bic"`, and 26.7 and
-#'   27.3 of that by `"bge"`.
+#'   The network is nearer to the truth, too: its mean distance between equivalence classes was 12.7 (20 of 100 genes,
+#'   200 samples) and 11.7 (20 of 200 genes, 500 samples) over 6 sets each, against 18.8 and 15.3 for the best graph
+#'   by `"bic"`, and 26.7 and 27.3 for that by `"bge"`.
 #'
 #' @param x what [gene_quality()] returned, or data for it.
 #' @param class one category per sample, when `x` is data.
 #' @param genes names of genes, or how many: those with the most information about the class or, without one, with the
 #'   most edges in `network`, or with the largest spread.
-#' @param network what [gene_mi_network()] returned: its information gives the candidates; `NULL`: it is computed for
-#'   the genes.
+#' @param network what [gene_mi_network()] returned: its information determines the candidates; with `NULL` it is
+#'   computed for the genes.
 #' @param ranking what [gene_ranking()] returned, if there is one.
 #' @param candidates how many candidate parents per gene; other genes can be added one at a time.
-#' @param prior weight from 0 to 1 of `network` as prior knowledge: the strongest edge has the odds of the probability
-#'   0.5 + `prior` / 2 (at most 0.99), one that is not there those of 0.5; 0 for none.
+#' @param prior weight from 0 to 1 of `network` as prior knowledge: the strongest edge has prior odds that correspond
+#'   to a probability of 0.5 + `prior` / 2 (at most 0.99), and a missing edge those of 0.5; 0 for no prior knowledge.
 #' @param score,max_parents,iterations,chains,target see [bn_learn()].
 #' @param resample how many halves of the samples, see below; NULL: 20, but none for `target = "max"`.
 #' @param ... further arguments of [bn_learn()].

@@ -8,9 +8,9 @@ cells_least <- 2000L    # gene_network() makes metacells of sparse counts of as 
 #' From counts of single cells to groups, markers and metacells
 #'
 #' Divides counts by the totals of the cells, chooses the genes that vary more than their means explain, finds
-#' components, groups the cells, and adds up their counts by metacells: some dozens of similar cells each, whose sums
-#' are dense enough for networks. [gene_network()] starts with it when it is given a store or a sparse matrix of many
-#' cells.
+#' components, groups the cells, and adds up their counts by metacells: groups of some dozens of similar cells, whose
+#' sums are dense enough for networks. [gene_network()] starts with it when it is given a store or a sparse matrix of
+#' many cells.
 #'
 #' @section What is done, in this order:
 #' 1. Size factors are the totals of the cells, relative to their mean. Cells without counts are left out.
@@ -19,13 +19,13 @@ cells_least <- 2000L    # gene_network() makes metacells of sparse counts of as 
 #' 3. Components: [pca()] of log(1 + count / size factor) of these genes, which are centred but not scaled. The
 #'    `leading` components are those whose standard deviation, in a sample of up to 20,000 cells, is above the greatest
 #'    for noise, the difference of two permutations of the values within genes among cells of similar totals; the
-#'    others would only add noise to distances. Totals that differ much leave a component of their own.
+#'    others would only add noise to distances. Totals that differ greatly leave a component of their own.
 #' 4. Groups: the scores of the sample on the leading components are cut into up to 400 small pieces (Lloyd's
 #'    algorithm), whose centres are grouped by co-clustering of real values ([irm()]), which infers the number of
 #'    groups. Each cell belongs to the group of the nearest centre. Groups are numbered by size. Where no component
 #'    stands out, all cells are one group.
 #' 5. Metacells: each group is cut into pieces in the same way. The cells of a group that are nearest to the same centre
-#'    and have the same `class` and `batch` form a metacell, if they are at least `least`.
+#'    and have the same `class` and `batch` form a metacell if there are at least `least` of them.
 #' 6. Markers: how much the detection of a gene in a cell says about the group (mutual information in bits), and the
 #'    group in which it is detected most often. There are no p-values: groups that were found in the same counts differ
 #'    in these genes by construction. Genes that were not used to find groups can be tested, see
@@ -45,10 +45,10 @@ cells_least <- 2000L    # gene_network() makes metacells of sparse counts of as 
 #'   made within these. Groups are found without them.
 #' @param genes how many genes to choose, or their names.
 #' @param k how many components to find.
-#' @param leading how many of them to use; by default it is found.
-#' @param metacells about how many to make; by default one for every 50 cells, 400 at most.
-#' @param least fewest cells of a metacell.
-#' @param max_groups most groups.
+#' @param leading how many of them to use; by default this is determined from the data.
+#' @param metacells about how many metacells to make; by default one for every 50 cells, but at most 400.
+#' @param least the smallest number of cells in a metacell.
+#' @param max_groups the largest number of groups.
 #' @param sweeps see [irm()].
 #' @param block_size see [pca()].
 #' @param seed a whole number; by default the draws come from R's generator.

@@ -8,10 +8,10 @@
 #'   `"edges"` of the network, `"directed"` edges of the Bayesian network, `"pairs"`, or the `"log"` of what was done to
 #'   the data.
 #' @param top how many genes, edges and so on to show.
-#' @param data not used; there for the generic.
+#' @param data not used; required by the generic.
 #' @param ... ignored.
-#' @return `print()`: `x`, invisibly; `summary()`: a list of the best of each step; `as.data.frame()` and `tidy()`: the
-#'   table asked for; `augment()`: the table of samples; `glance()`: one row about the analysis.
+#' @return `print()`: `x`, invisibly; `summary()`: a list of the best of each step; `as.data.frame()` and `tidy()`:
+#'   the table that `what` names; `augment()`: the table of samples; `glance()`: one row about the analysis.
 #' @export
 #' @examples
 #' e <- weft_example("expression", n = 60, p = 30)

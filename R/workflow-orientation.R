@@ -12,9 +12,9 @@ check_orientation <- function(data, class, x) {
       sprintf("`class` must have one value per sample, which is a row of `x`: %d.",
               nrow(data)), x = sprintf("It has %d.", given),
       i = if (given == ncol(data))
-            "`x` has as many columns: samples are in its columns. `gene_network(t(x), class)` turns it."
+            "`x` has as many columns: samples are in its columns. `gene_network(t(x), class)` transposes it."
           else if (given == 1L && is.character(class))
-            "A column's name is for a SummarizedExperiment; else give the column: `pheno$group`."
+            "A column's name is for a SummarizedExperiment; otherwise give the column: `pheno$group`."
     )
   }
   if (experiment || (!is.null(class) && nrow(data) != ncol(data))) return(invisible())

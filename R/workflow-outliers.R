@@ -3,9 +3,9 @@
 #' Samples that stand apart: outliers
 #'
 #' Every sample is examined in two ways: by its leave-one-out `density` among the
-#' scores of the leading components ([kde()]), which is low where there are no other samples; and by its `distance` from
-#' the plane of these components as found from the other samples alone, which is large when its genes do what those of
-#' no other sample do. A plane found with the sample itself would lean towards it: a sample that is far out makes a
+#' scores of the leading components ([kde()]), which is low where there are no other samples; and by its `distance`
+#' from the plane of these components as found from the other samples alone, which is large when its genes behave as
+#' in no other sample. A plane found with the sample itself would lean towards it: a sample that is far out creates a
 #' component of its own, and lies near it.
 #'
 #' Scores are divided by robust standard deviations (1.4826 times the median absolute deviation) and the bandwidth is
@@ -22,22 +22,22 @@
 #' twice the smaller one of its two; outliers have a false discovery rate (Benjamini and Hochberg) of at most `fdr`.
 #'
 #' @section What is assumed, and how often it errs: Fewer than a tenth of the samples stand apart.
-#'   Of three planted ones, which have a quarter of their genes moved by some four standard deviations, 77 to 100 in 100
-#'   were found among 24 samples of normal values, with groups, batches or factors, of counts or of a regulatory
-#'   network, and all among 60 (`inst/bench/workflow-outliers.R`). Fewer are found where tails are heavy (among 24
-#'   samples 84 in 100 with t-distributed values of three degrees of freedom, 39 where factors, too, have heavy tails)
-#'   and of 24 leukaemias (48), and hardly any where the samples themselves differ in noise as those of a t distribution
-#'   do.
+#'   Of three planted outliers, which have a quarter of their genes shifted by some four standard deviations, 77 to
+#'   100 in 100 were found among 24 samples of normal values, with groups, batches or factors, of counts or of a
+#'   regulatory network, and all among 60 (`inst/bench/workflow-outliers.R`). Fewer are found where tails are heavy
+#'   (among 24 samples 84 in 100 with t-distributed values of three degrees of freedom, 39 where factors, too, have
+#'   heavy tails) and of 24 leukaemias (48), and hardly any where the samples themselves differ in noise as those of a
+#'   t distribution do.
 #'
 #'   Of clean sets, at most 5 in 100 had a sample flagged, with two exceptions: samples that differ gradually in noise
-#'   (8 in 100 sets of 60), and 24 samples of counts (15 in 100), of which those are flagged in which a few large genes
-#'   took more of the counts than elsewhere. Where samples differ gradually in noise, noise is all that sets apart those
-#'   that are flagged: look at their quality before leaving them out.
+#'   (8 in 100 sets of 60), and 24 samples of counts (15 in 100), where the flagged samples are those in which a few
+#'   highly expressed genes took up more of the counts than elsewhere. Where samples differ gradually in noise, only
+#'   noise distinguishes those that are flagged: look at their quality before leaving them out.
 #'
 #' @param x what [gene_components()] or [pca()] returned; or data, as for those.
-#' @param k how many components; by default the leading ones, at most five.
+#' @param k the number of components; by default the leading ones, at most five.
 #' @param fdr the false discovery rate.
-#' @param data the matrix that `x` was made from, for the distance; without it there is none.
+#' @param data the matrix from which `x` was made, for the distance; without it there is no distance.
 #' @param threads,progress see [weft_threads()] and [mi_rank()].
 #' @return A data frame of class `weft_outliers`, strangest sample first: `sample`, `log_density`, `distance`, `score`
 #'   (the larger one of two

@@ -3,8 +3,9 @@
 
 #' Check, filter and complete expression data
 #'
-#' Leaves out what carries no information, brings values to a scale on which genes can be compared, fills gaps, and
-#' records all of it. The first step of [gene_network()]; its result takes the place of `x` in the others.
+#' Leaves out what carries no information, brings values to a scale on which genes can be compared, fills in missing
+#' values, and records all of it. This is the first step of [gene_network()]; its result takes the place of `x` in the
+#' others.
 #'
 #' @section What is done, in this order:
 #' 1. Genes without names are given names, and duplicated names are made unique.
@@ -17,28 +18,28 @@
 #'    sample's size factor being its total relative to the mean, since half a count per million would turn depth into
 #'    correlation between genes; and positive values with a long tail to log2(1 + x). A warning says which; what is on a
 #'    log scale is left as it is. `"counts"`, `"cells"`, `"log2"` and `"none"` choose explicitly.
-#' 5. With `batch` or `covariates`, every gene's differences between batches and what is linear in covariates are taken
-#' out (least squares, with the class in the model). Where these explain half of the class or more, a warning says so,
-#' with the share.
+#' 5. With `batch` or `covariates`, the differences of every gene between batches and the linear effects of covariates
+#' are removed (by least squares, with the class in the model). Where these explain half of the class or more, a
+#' warning says so, with the share.
 #' 6. Missing values are filled: `"components"` by the least-squares fit of up to three components ([pca()] with `na =
-#'    "em"`), `"median"` by the gene's median (genotypes: the most frequent value). `"auto"` takes the former up to two
-#'    million values.
+#'    "em"`), `"median"` by the gene's median (genotypes: the most frequent value). `"auto"` does the former for up to
+#'    two million values.
 #' 7. With `least_spread`, that share of the genes with the smallest median absolute deviation is left out.
 #'
 #' @section Symbols: Columns keep their names, such as those of probe sets. Where symbols are known, print, plots and
-#'   [weft_report()] show them, with the column's name where several columns measure one gene. Of these the one of
-#'   largest spread stands for the gene in networks, Bayesian networks and pairs, so that a gene is not linked to
-#'   itself; the ranking has all.
+#'   [weft_report()] show them, with the column's name where several columns measure one gene. The one of these with
+#'   the largest spread represents the gene in networks, Bayesian networks and pairs, so that a gene is not linked to
+#'   itself; the ranking has all of them.
 #'
 #' @param x expression with samples in rows and genes in columns: a numeric matrix, data frame, sparse Matrix or
 #'   DelayedMatrix; or a SummarizedExperiment or SingleCellExperiment, which has them the other way round; or what
 #'   [gene_cells()] returned, whose metacells are the samples, with their class and batch.
 #' @param class one category per sample, or the name of a column of `colData(x)`; `NULL` when there is none.
 #' @param batch the same for batches.
-#' @param covariates other variables that affect expression but are not of interest, to be taken out: a vector of
-#'   numbers or categories, a matrix or data frame with a row per sample, or names of columns of `colData(x)`. Rows with
-#'   names are matched to samples. Leading components can be given in this way, too; see `hidden` of
-#'   [gene_components()].
+#' @param covariates other variables that affect expression but are not of interest, whose effects are removed: a
+#'   vector of numbers or categories, a matrix or data frame with a row per sample, or names of columns of
+#'   `colData(x)`. Rows with names are matched to samples. Leading components can be given in this way, too; see
+#'   `hidden` of [gene_components()].
 #' @param symbols the genes' symbols, one per column of `x` (NA where unknown), or the name of a column of `rowData(x)`;
 #'   by default that of a column such as `symbol` or `gene_name`, or names that occur more than once. See below.
 #' @param descriptions what the genes are, in words, for the report: one text per column of `x` (NA where unknown), or
@@ -46,8 +47,8 @@
 #' @param assay for a SummarizedExperiment: the assay's name or number.
 #' @param transform,impute see below.
 #' @param max_missing,max_missing_samples the greatest share of missing values that a gene, or a sample, may have.
-#' @param max_same greatest share of samples with one value.
-#' @param least_spread share of genes to leave out for their small spread.
+#' @param max_same the greatest share of samples that may have the same value.
+#' @param least_spread the share of genes to leave out because of their small spread.
 #' @param threads see [weft_threads()].
 #' @return A list of class `weft_quality`: `x` (the complete matrix), `class`, `batch`, `covariates`, `kind`
 #'   (`"expression"` or `"levels"`), `log` (one row per decision: `step`, `genes` and `samples` it concerned, `what`),
@@ -196,10 +197,10 @@ abort_text_columns <- function(x, number, classified) {
   by_class <- classified == sum(number) && classified != nrow(x)
   odd <- odd_cell(x[[text[1L]]])
   abort_input("Every column of `x` must be a gene, with numbers.",
-              x = sprintf("Not so: %s (%s).", label_some(names(x)[text]), describe(x[[text[1L]]])),
+              x = sprintf("Not numeric: %s (%s).", label_some(names(x)[text]), describe(x[[text[1L]]])),
               i = if (length(text) == 1L &&
                       (by_class || classified == 0L && sum(number) > 2L && table_turned(x, text, number))) sprintf(
-                    "%s `rownames(x) <- %s; %s <- NULL; gene_network(t(x)%s)` turns it.",
+                    "%s `rownames(x) <- %s; %s <- NULL; gene_network(t(x)%s)` transposes it.",
                     if (by_class) "`class` has as many values as there are other columns: genes are in the rows." else
                       "Are genes in the rows, and these their names?", column, column, if (by_class) ", class" else "")
                   else if (!is.null(odd)) sprintf(

@@ -3,10 +3,10 @@
 
 #' The directed network of the workflow
 #'
-#' [regulation()] with the data and defaults of [gene_network()], whose default network it is for expression: on
-#' simulated networks and on those of DREAM4 it ranks true edges better than MRNET, CLR and ARACNE, which
-#' [gene_mi_network()] still makes (`inst/bench/regulation.R`). The result has the whole ranking; counted, listed and
-#' drawn are the edges at the false discovery rate.
+#' Calls [regulation()] with the data and defaults of [gene_network()], for which it makes the default network for
+#' expression: on simulated networks and on those of DREAM4, it ranks true edges better than MRNET, CLR and ARACNE,
+#' which [gene_mi_network()] still makes (`inst/bench/regulation.R`). The result has the whole ranking; the edges that
+#' are counted, listed and drawn are those at the false discovery rate.
 #'
 #' `network = list(...)` of [gene_network()] takes the arguments of this function, or those of [gene_mi_network()] when
 #' one of them is its own, such as `method = "clr"`.
@@ -14,8 +14,8 @@
 #' @inheritParams gene_steps
 #' @param regulators,nonlinear,steps,resamples see [regulation()].
 #' @param fdr false discovery rate of the edges that are shown; 1 for all.
-#' @param copies how many null copies; by default as many as make q-values fine enough for few genes: from one for 1,000
-#'   genes and more to 20 for 50 and fewer.
+#' @param copies the number of null copies. By default there are enough of them for finely graded q-values even with
+#'   few genes: from one for 1,000 genes and more to 20 for 50 and fewer.
 #' @param genes names of genes, or how many to take; see [gene_mi_network()].
 #' @return As [regulation()], with attributes `fdr` and `limited`, a sentence where `memory` left genes out.
 #' @seealso [gene_network()], [gene_steps]

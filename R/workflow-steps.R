@@ -10,35 +10,35 @@
 #'   ([pca_choose_k()] by permuted genes and drawn signs; of more than half a million values by as many genes, 200 at
 #'   least, as have them, chosen at random).
 #' * `gene_ranking()`: what every gene says about the class ([mi_rank()]).
-#' * `gene_pairs()`: pairs that say together what neither says alone ([mi_pairs()] by interaction), with a permutation
-#'   test of the whole search: 99 permutations for some thousand genes of a hundred samples, 19 where these would take
-#'   more than a minute of one core, none only where 19 would take more than 20 minutes.
+#' * `gene_pairs()`: pairs of genes that together say what neither says alone ([mi_pairs()] by interaction), with a
+#'   permutation test of the whole search: 99 permutations for some thousand genes of a hundred samples, 19 where
+#'   these would take more than a minute of one core, none only where 19 would take more than 20 minutes.
 #' * `gene_mi_network()`: the network of mutual information ([mi_matrix()], [mi_network()]), cut to the edges whose
 #'   information is significant at a false discovery rate.
-#' * `gene_clusters()`: samples and genes grouped at once ([irm()]) by the genes' values, each less its mean and divided
-#'   by its standard deviation, so that values within a block have one mean and variance. Levels are grouped by whether
-#'   they are above the gene's median.
+#' * `gene_clusters()`: samples and genes grouped at once ([irm()]) by the genes' values, centred and divided by each
+#'   gene's standard deviation, so that values within a block have the same mean and variance. Levels are grouped by
+#'   whether they are above the gene's median.
 #'
 #' @section Which network: On simulated networks of 100 to 300 genes with 50 to 2,000 samples, MRNET on Spearman's
 #'   correlation ranked true edges best of nine estimators and five methods (`inst/bench/network-estimators.R`): its
 #'   area under the precision-recall curve was 0.72 with 200 samples, that of five bins 0.66, that of nearest neighbours
-#'   0.61. It is the default up to 1,000 genes; ARACNE, which takes less time, above. Genotypes and other levels are
-#'   counted (`"empirical"`).
+#'   0.61. It is the default for up to 1,000 genes; for more, the default is ARACNE, which takes less time. Genotypes
+#'   and other levels are counted (`"empirical"`).
 #'
 #' @section Which edges: First, edges must be significant: the test is that of [mi_network()], with Benjamini and
-#'   Hochberg's threshold over all pairs of genes. With hundreds of samples nearly every pair passes, as everything
-#'   depends on everything else a little. `edges = "auto"` therefore keeps as many of the heaviest edges as ARACNE
-#'   finds, which drops what a third gene explains. On the simulated networks eight in ten of these were true with 200
-#'   samples or more, and half with 50. `Inf` keeps all that are significant; with `fdr = 1` in addition, the whole
-#'   ranking.
+#'   Hochberg's threshold over all pairs of genes. With hundreds of samples, nearly every pair passes, as everything
+#'   depends a little on everything else. `edges = "auto"` therefore keeps as many of the heaviest edges as ARACNE
+#'   finds, which drops those that a third gene explains. On the simulated networks, eight in ten of these edges were
+#'   true with 200 samples or more, and half with 50. `Inf` keeps all that are significant, and together with `fdr =
+#'   1` the whole ranking.
 #'
 #' @param x what [gene_quality()] returned, or data for it.
 #' @param class one category per sample, when `x` is data.
-#' @param k number of components, by default at most 10; of neighbours for `estimator = "ksg"`.
+#' @param k the number of components, by default at most 10; for `estimator = "ksg"`, the number of neighbours.
 #' @param leading how many components to look at further, for outliers and hidden batches; by default those that stand
 #'   out from data without dependence between genes, and at least two.
-#' @param bins how many bins of equal frequency; by default 3, for pairs with fewer than 100 samples 2. Levels stay as
-#'   they are.
+#' @param bins the number of bins of equal frequency; by default 3, but 2 for pairs with fewer than 100 samples.
+#'   Levels stay as they are.
 #' @param top how many pairs to keep.
 #' @param permutations number of permutations; for pairs see below.
 #' @param method,estimator see [mi_network()] and [mi_matrix()]; `"auto"`: see below.
@@ -47,9 +47,10 @@
 #' @param genes for the network: names of genes, or how many to take: those with the most information about the class
 #'   or, without one, with the largest spread. `NULL`: as many as `memory` allows. For clusters: how many, those with
 #'   the largest spread.
-#' @param memory most bytes that matrices of all pairs of genes may take; by default 60 % of what is free.
-#' @param max_clusters most clusters of samples, and of genes; by default as many as it takes, see [irm()]. Where genes
-#'   go up and down by degrees rather than in blocks, the model cuts these into many groups.
+#' @param memory the largest number of bytes that matrices of all pairs of genes may take; by default 60 % of what is
+#'   free.
+#' @param max_clusters the largest numbers of clusters of samples, and of genes; by default as many as are needed, see
+#'   [irm()]. Where genes rise and fall by degrees rather than in blocks, the model cuts them into many groups.
 #' @param chains,sweeps see [irm()].
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()].
@@ -58,9 +59,9 @@
 #'   normal distribution gives 64 %) and which explains a quarter of the variance of a tenth of the genes, and 8 % of
 #'   that of the median one: a regulator that is on in some samples and off in others separates the values of its
 #'   targets, and leaves most genes as they are. A batch that moves fewer than half of the genes is therefore not
-#'   detected. `hidden` then has the samples' `score` and `group`, and a warning says what to do. Groups that are
-#'   biology look the same: groups are reported for 9 to 13 in 100 simulated sets with two classes that were not given,
-#'   mostly these; without classes for 2 in 100 (`inst/bench/workflow-levels.R`).
+#'   detected. `hidden` then has the samples' `score` and `group`, and a warning says what to do. Groups of biological
+#'   origin look the same: groups are reported for 9 to 13 in 100 simulated sets with two classes that were not given,
+#'   mostly these classes; without classes, they are reported for 2 in 100 (`inst/bench/workflow-levels.R`).
 #'
 #' @return `gene_components()`: as [pca()], with `leading`, `choice`, where it was not given (its `k` is how many stand
 #'   out), and, where there are any, `hidden` groups (`score`, `group`, `share` of the variance, share of `genes`,

@@ -5,9 +5,9 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 
 #' From an expression matrix to networks and a report
 #'
-#' One call for what an expression data set has to say: which genes differ between classes, alone and in pairs; which
-#' go together; which may drive which; how samples and genes group; which samples stand apart. The result prints on a
-#' page, plots, converts, and becomes a report by [weft_report()].
+#' One call shows what is in an expression data set: which genes differ between classes, alone and in pairs; which go
+#' together; which may drive which; how samples and genes group; and which samples stand apart. The result prints on a
+#' page, and can be plotted, converted, and turned into a report by [weft_report()].
 #'
 #' @section Steps: Each step is a function that can be called by itself, and an argument here:
 #'
@@ -28,19 +28,20 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #'
 #' @section Single cells: For a [weft_store()], and for counts in a sparse matrix of `r cells_least` cells or more (or a
 #'   list of such), [gene_cells()] first makes metacells, which are the samples of all steps: genes that vary, groups of
-#'   similar cells, sums of their counts. `class` and `batch` are then given per cell, and metacells made within them.
-#'   `cells = list(...)` has arguments of [gene_cells()]; `cells = FALSE` takes every cell as a sample. What
-#'   [gene_cells()] returned can also be given as `x`. A test between classes is then a statement about these cells, not
-#'   of the animals or patients that they came from.
+#'   similar cells, sums of their counts. `class` and `batch` are then given per cell, and metacells are made within
+#'   them. `cells = list(...)` has arguments of [gene_cells()]; `cells = FALSE` treats every cell as a sample. What
+#'   [gene_cells()] returned can also be given as `x`. A test between classes is then a statement about these cells,
+#'   not of the animals or patients that they came from.
 #'
 #' @section Time and memory: With `progress` on, an estimate of the time of each step is printed before the work starts;
 #'   `dry_run = TRUE` returns it as a data frame. Estimates are rough: within a factor of three where they
 #'   were tried.
-#'   Matrices of all pairs of genes take the most memory; where they would need more than `memory`, the network is of as
-#'   many genes as fit, those that say the most about the class or vary the most, and the log says so.
+#'   Matrices of all pairs of genes take the most memory. Where they would need more than `memory`, the network is
+#'   made of as many genes as fit, namely those that say the most about the class or vary the most, and the log says
+#'   so.
 #'
-#' @section Devices: With `backend = "cuda"` every step that has device code uses it, the others run on the CPU; the
-#'   table of steps in the result says which ran where.
+#' @section Devices: With `backend = "cuda"`, every step that has device code uses it, and the others run on the CPU;
+#'   the table of steps in the result says which ran where.
 #'
 #' @inheritParams gene_quality
 #' @param x expression with samples in rows and genes in columns: a matrix, data frame, sparse Matrix or DelayedMatrix;
@@ -49,13 +50,13 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' @param cells arguments of [gene_cells()], or `FALSE` for no metacells; see below.
 #' @param quality,components,ranking,pairs,network,clusters,bayes,outliers a list of arguments of the step, a function
 #'   in its place, or `FALSE`; see below.
-#' @param memory most bytes for matrices of all pairs of genes; by default 60 % of what is free.
+#' @param memory the largest number of bytes for matrices of all pairs of genes; by default 60 % of what is free.
 #' @param dry_run only estimate time and memory.
-#' @param seed a whole number, from which every step gets its own; by default one is drawn from R's generator, and kept
-#'   in the result.
+#' @param seed a whole number, from which the seed of every step is derived; by default one is drawn from R's
+#'   generator, and kept in the result.
 #' @param backend,threads see [weft_backend()] and [weft_threads()].
-#' @param progress say what is done, with the time of each step; the default is in interactive sessions.
-#' @param ... nothing: the name of a step's argument is an error that says where it belongs.
+#' @param progress whether to show what is done, with the time of each step; by default in interactive sessions.
+#' @param ... not used: an argument of a step is an error that says where it belongs.
 #' @return An object of class `weft_gene_network`: a list with the result of each step under its name (`NULL` where it
 #'   was left out), `cells` where metacells were made, `steps` (a data frame: `step`, `seconds`, `backend`, `note`),
 #'   `estimate`, `seed`, `sitrep`, `version`, `date` and `call`.

@@ -8,25 +8,30 @@ put <- function(file, dir) {
   if (!file.copy(file, dir, overwrite = TRUE)) stop("cannot copy ", file, " to ", dir)
 }
 put(paste0("weft", SHLIB_EXT), libs)
-# Debugging symbols are four fifths of the object; WEFT_DEBUG=1 keeps them.
+# Debugging symbols are four fifths of the object, names of local functions a thirtieth of the rest; WEFT_DEBUG=1 keeps
+# them.
 if (nzchar(Sys.which("strip")) && !nzchar(Sys.getenv("WEFT_DEBUG")) && .Platform$OS.type == "unix") {
-  system2("strip", c("-S", shQuote(file.path(libs, paste0("weft", SHLIB_EXT)))), stdout = FALSE, stderr = FALSE)
+  system2("strip", c("-S", "-x", shQuote(file.path(libs, paste0("weft", SHLIB_EXT)))), stdout = FALSE, stderr = FALSE)
 }
 put("weft_cuda.so", file.path(libs, "cuda"))
 put("weft_mpi.so", file.path(libs, "mpi"))
 put("weft-build.dcf", libs)
 put("symbols.rds", libs)
 
-# What weft_install_cuda() builds the CUDA object from, and a key by which an object of other sources is told.
+# What weft_install_cuda() builds the CUDA object from: configure, and the files on which the object's parts depend
+# according to Makevars. An object of other sources is told by the key.
 if (.Platform$OS.type == "unix") {
   there <- file.path(R_PACKAGE_DIR, "cuda")
   dir.create(there, showWarnings = FALSE)
-  sources <- c("configure", file.path("src", list.files(".", "[.](c|h|cu|cuh|in)$", recursive = TRUE)))
+  rules <- strsplit(gsub("\\\n", " ", paste(readLines("Makevars"), collapse = "\n"), fixed = TRUE), "\n")[[1L]]
+  lists <- grep("^[A-Z]+_(SHARED|CUDA)_OBJECTS *=", rules, value = TRUE)
+  objects <- grep("[.]o$", unlist(strsplit(lists, " +")), value = TRUE)
+  needed <- unlist(strsplit(sub("^[^:]*: *", "", rules[sub(":.*", "", rules) %in% objects]), " +"))
+  sources <- sort(unique(c("configure", file.path("src", c("Makevars.in", needed)))), method = "radix")
   old <- setwd("..")
-  sources <- sort(sources[file.exists(sources)], method = "radix")
   sums <- tempfile()
   writeLines(paste(sources, tools::md5sum(sources)), sums)
   writeLines(unname(tools::md5sum(sums)), file.path(there, "key"))
-  utils::tar(file.path(there, "sources.tar.gz"), sources, compression = "gzip", compression_level = 9, tar = "internal")
+  utils::tar(file.path(there, "sources.tar.xz"), sources, compression = "xz", compression_level = 9, tar = "internal")
   setwd(old)
 }

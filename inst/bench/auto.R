@@ -13,7 +13,7 @@
 # --csv writes the cells, with the machine and the day in the first line; auto-h200.csv and auto-cpu.csv are such files,
 # from which the vignette on benchmarks makes its tables and figures.
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 
 # ---- what is called ----
 

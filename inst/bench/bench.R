@@ -1,11 +1,10 @@
-# What the benchmark scripts share: timing, the naive C loops, a header that names the machine, and simulated data.
+# What the benchmark scripts share: timing, the naive C loops, a header that names the machine, and simulated data. The
+# scripts are run from the root of the sources; of this folder, only the tables that vignettes draw are installed.
 
 `%||%` <- function(a, b) if (is.null(a)) b else a
 
-# A file beside these scripts, in the sources or in the installed package.
-bench_file <- function(name) {
-  Find(file.exists, c(file.path("inst/bench", name), system.file("bench", name, package = "weft")))
-}
+# A file beside these scripts.
+bench_file <- function(name) file.path("inst/bench", name)
 
 # What follows --name on the command line.
 option <- function(name, default) {

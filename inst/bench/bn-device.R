@@ -1,12 +1,12 @@
 # Bayesian networks on a device: whole calls from R beside what the device could do at best. Floors are counted
-# operations and bytes over rates measured on an H200: 5,145 T bit operations a second of the 1-bit matrix units
+# operations and bytes over rates measured on an H200: 5,145 T bit operations per second of the 1-bit matrix units
 # (mma.sync), 4,311 GB/s of device memory; a gather of f is a load of 8 bytes by each lane, at best one instruction a
 # cycle and multiprocessor.
 #
 #   WEFT_BN_ALARM   file alarm_data.csv.gz of the public case, alarm_levels.csv.gz beside it; without it these rows are
 #                   left out.
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 
 device <- weft_devices()
 stopifnot(nrow(device) > 0)

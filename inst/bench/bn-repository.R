@@ -9,7 +9,7 @@
 # rows; WEFT_SUMU_PYTHON is a Python that has sumu. Seconds are processor time of one thread, so that other work on the
 # machine matters less.
 suppressPackageStartupMessages(library(weft))
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 given <- commandArgs(TRUE)
 n <- if (length(given)) as.numeric(given[1L]) else 5000
 sampled <- if (length(given) > 1L) given[2L] else "alarm"
@@ -151,7 +151,7 @@ sample_all <- function(data, chains = 8) {
 sample_sumu <- function(data, chains = 8) {
   python <- Sys.getenv("WEFT_SUMU_PYTHON")
   if (!nzchar(python)) return(cat("WEFT_SUMU_PYTHON is not set\n"))
-  script <- Find(file.exists, c("inst/bench/bn-sumu.py", system.file("bench", "bn-sumu.py", package = "weft")))
+  script <- "inst/bench/bn-sumu.py"
   codes <- tempfile(fileext = ".csv")
   out <- tempfile(fileext = ".csv")
   utils::write.table(vapply(data, function(x) as.integer(x) - 1L, integer(nrow(data))), codes, row.names = FALSE,

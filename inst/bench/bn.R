@@ -7,7 +7,7 @@
 #                                  skipped.
 #   WEFT_BENCH_OUT                 a folder for the figures; the default is the working directory's demo-output.
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 
 out <- Sys.getenv("WEFT_BENCH_OUT", "demo-output")
 dir.create(out, showWarnings = FALSE, recursive = TRUE)
@@ -107,7 +107,7 @@ picture("bn-sizes", 1100)
 graphics::par(mfrow = c(1, 2), mar = c(4.2, 4.6, 2.4, 0.8))
 graphics::matplot(nodes, cbind(paper, paper_gpu, sizes$step_seconds), log = "y", type = "b",
                   pch = c(1, 2, 19), lty = 1, col = c("grey50", "grey25", "#2c5f8a"),
-                  xlab = "nodes", ylab = "seconds a step", main = "One step, at most 4 parents")
+                  xlab = "nodes", ylab = "seconds per step", main = "One step, at most 4 parents")
 graphics::legend("right", c("paper, CPU", "paper, GPU",
                             sprintf("weft, %d thread%s", weft_threads(), if (weft_threads() > 1) "s" else "")),
                  pch = c(1, 2, 19), col = c("grey50", "grey25", "#2c5f8a"), bty = "n")

@@ -16,7 +16,7 @@ suppressMessages({
   library(weft)
   library(Matrix)
 })
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 source(bench_file("cells-planted.R"))
 given <- commandArgs(TRUE)
 backend <- c(given, "cpu")[1L]

@@ -5,7 +5,7 @@
 # total.
 # Usage: Rscript cells-depth.R [sets of each kind = 4]
 suppressPackageStartupMessages(library(weft))
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 source(bench_file("cells-planted.R"))
 given <- commandArgs(TRUE)
 sets <- if (length(given)) as.integer(given[1L]) else 4L

@@ -4,7 +4,7 @@
 # Each part has a process of its own; the file is in the page cache.
 #
 # Rscript cells-import.R Python-with-anndata-and-bpcells [cells = 250000] [folder]
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 given <- commandArgs(TRUE)
 genes <- 20000
 suppressMessages({

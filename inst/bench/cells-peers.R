@@ -10,7 +10,7 @@
 #   irlba        irlba(), centred implicitly, its default tolerance, on a dgCMatrix in memory
 #   RSpectra     svds() with products that centre, its default tolerance, on the same
 #   scanpy       pp.normalize_total(), pp.log1p(), pp.pca(); then pp.neighbors() and tl.leiden() with igraph's flavour
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 given <- commandArgs(TRUE)
 source(bench_file("cells-planted.R"))
 

@@ -1,9 +1,10 @@
-# Weak scaling over the devices of one host: work a device is fixed, so with perfect scaling the time does not change.
-# Each row also says whether several devices gave what one gives, on a smaller problem (kernel sums: to rounding).
+# Weak scaling over the devices of one host: the work per device is fixed, so that with perfect scaling the time does
+# not change. Each row also says whether several devices gave what one gives, on a smaller problem (kernel sums: to
+# rounding).
 #   Rscript devices.R [most devices [sections: sweep rows chains irm kernel trees cube pairs]]
 # WEFT_BENCH_TABLE names a file that gets the times as a table; devices-h200.csv is that of four H200 and their host.
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 
 there <- nrow(weft_devices())
 stopifnot(there > 0)

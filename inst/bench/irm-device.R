@@ -1,7 +1,7 @@
 # Co-clustering on a device: a graph of the size of PubMed with the time of each stage beside its floor, and the
 # speed-up over the CPU against links and clusters. Rscript irm-device.R pubmed | figure [folder]
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 what <- c(commandArgs(TRUE), "pubmed")[1]
 folder <- c(commandArgs(TRUE)[-1], ".")[1]
 stage_names <- c("parameters", "rows", "columns", "blocks", "other")
@@ -49,11 +49,11 @@ pubmed <- function() {
               run$trace[1], run$trace[101], irm_nmi(run$state$row, big$row), irm_nmi(run$state$col, big$col),
               run$clusters[101]))
   planted <- sweeps(big$graph, 500, 101, "cuda", start_at(list(big$row - 1L, big$col - 1L)))
-  cat(sprintf("from the planted clusters: %.2f ms a sweep (%s); log posterior %.6g\n", 1000 * sum(planted$stages),
+  cat(sprintf("from the planted clusters: %.2f ms per sweep (%s); log posterior %.6g\n", 1000 * sum(planted$stages),
               paste(sprintf("%s %.2f", stage_names, 1000 * planted$stages), collapse = ", "), planted$trace[101]))
 }
 
-# Seconds a sweep on both, by links (K = 128) and by clusters (1e6 links), on random graphs of 1e5 x 1e5 nodes.
+# Seconds per sweep on both, by links (K = 128) and by clusters (1e6 links), on random graphs of 1e5 x 1e5 nodes.
 figure <- function() {
   per_sweep <- function(graph, k, backend, n) {
     first <- sweeps(graph, k, 1, backend)$seconds

@@ -1,5 +1,5 @@
 # One R peer's partition of an edge list (row, column; from 0): prints seconds, and those of processors; writes the
-# labels, a line each, rows then columns.
+# labels, one per line, rows then columns.
 # Rscript irm-peers-fit.R PEER links.csv rows columns clusters.csv     columns 0: an undirected graph of `rows` nodes
 #   blockmodels   variational inference for stochastic and latent block models, numbers of clusters by ICL (Leger)
 #   greed         integrated likelihood by a genetic algorithm; on bipartite graphs its degree-corrected model, the only

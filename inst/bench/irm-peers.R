@@ -8,7 +8,7 @@
 # which go through all pairs, are left out; huge: of 10,000 x 10,000 too, for weft and graph-tool. By default the
 # Pythons are /usr/bin/python3 (Debian: python3-graph-tool) and python3
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 machine_line()
 if (file.exists("/proc/loadavg")) cat("load", readLines("/proc/loadavg"), "\n")
 pythons <- unique(c(setdiff(commandArgs(TRUE), c("large", "huge")), "/usr/bin/python3", "python3"))

@@ -2,7 +2,7 @@
 # these and of 64 long chains by both samplers. Edge lists in a folder can be added: a line "rows columns", then one
 # link a line, from 1. Rscript irm-real.R [folder]
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 machine_line()
 
 women <- list(c(1:6, 8, 9), c(1:3, 5:8), 2:9, c(1, 3:8), c(3:5, 7), c(3, 5, 6, 8), 5:8, c(6, 8, 9), c(5, 7:9),

@@ -1,8 +1,8 @@
-# Seconds a sweep of the blocked sampler on random graphs of 1e5 x 1e5 nodes, and the time to the planted partition of
+# Seconds per sweep of the blocked sampler on random graphs of 1e5 x 1e5 nodes, and the time to the planted partition of
 # graphs of 1000 x 1000 and 10,000 x 10,000 nodes, seed by seed. A sweep is the slope between two runs, so that building
 # the graph does not count. Rscript irm.R [sweeps|planted ...] [cuda], sweeps and planted by default.
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 machine_line()
 sweep_seconds <- function(graph, k, threads) {
   run <- function(sweeps) system.time(irm(graph, chains = 1, sweeps = sweeps, max_clusters = k, split_merge = FALSE,
@@ -15,7 +15,7 @@ for (links in if ("sweeps" %in% what) c(1e6, 1e7)) {
   set.seed(1)
   graph <- data.frame(sample.int(1e5, links, TRUE), sample.int(1e5, links, TRUE))
   for (k in c(128, 256, 512)) {
-    cat(sprintf("%.0e links, K = %d: %.3f s a sweep on 1 thread, %.3f on 2\n", links, k, sweep_seconds(graph, k, 1),
+    cat(sprintf("%.0e links, K = %d: %.3f s per sweep on 1 thread, %.3f on 2\n", links, k, sweep_seconds(graph, k, 1),
                 sweep_seconds(graph, k, 2)))
   }
 }

@@ -5,7 +5,7 @@
 # learns how long pairs take, is left out. What takes more than ten times the direct sum is run once. Arguments: a
 # number that scales n, and the share of the grid to run (default 1 1).
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 machine_line()
 cat("load:", system("uptime", intern = TRUE), "\n")
 given <- c(as.numeric(commandArgs(TRUE)), 1, 1)

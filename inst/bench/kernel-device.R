@@ -1,5 +1,5 @@
 # Kernel sums on a CUDA device. Arguments:
-#   rates      pairs a second of the direct sums, by kernel, precision and dimension; beside torch, where python3 has it
+#   rates      pairs per second of direct sums, by kernel, precision and dimension; beside torch, where python3 has it
 #   figure     device against CPU by dimension and size, kd against metric trees by size: a table and a plot of each
 #              into the folder WEFT_BENCH_PLOTS; kernel-direct-h200.csv and kernel-trees-h200.csv here are those of one
 #              H200 and its host (32 threads)
@@ -15,7 +15,7 @@
 #              mesh on the CPU and on the device, directly, along a line, and what "auto" takes, beside what R/cost.R
 #              predicts; no row begins later than SECONDS (default 50)
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 machine_line()
 if (is.null(weft:::cuda_missing())) print(weft_devices()[c("name", "capability", "processors")])
 given <- c(commandArgs(TRUE), "rates")
@@ -63,7 +63,7 @@ for d in (4, 10, 32):
                 torch.cuda.synchronize(); t = time.time() - t
             error = ((out[:100] - exact).abs() / exact).max().item()
             kind = 'tf32' if tf32 else 'fp32'
-            print('torch %-12s %s d %2d: %.3g pairs a second, error up to %.1e' % (name, kind, d, 5e10 / t, error))
+            print('torch %-12s %s d %2d: %.3g pairs per second, error up to %.1e' % (name, kind, d, 5e10 / t, error))
 "
   writeLines(python, script <- tempfile(fileext = ".py"))
   system2("python3", script)

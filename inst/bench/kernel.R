@@ -3,7 +3,7 @@
 # mlpack: name it in WEFT_PYTHON. A number as argument scales the sizes (default 1; 10 gives those of the peers'
 # published figures).
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 machine_line()
 size <- as.numeric(c(commandArgs(TRUE), 1)[1])
 set.seed(1)
@@ -23,8 +23,7 @@ print(round(sapply(c(double = "double", single = "single"),
                    function(p) sapply(c(epanechnikov = "epanechnikov", gaussian = "gaussian"), rate, p)), 2))
 
 python <- Sys.getenv("WEFT_PYTHON")
-peer_script <- Find(file.exists, c("inst/bench/kernel-peers.py",
-                                   system.file("bench", "kernel-peers.py", package = "weft")))
+peer_script <- "inst/bench/kernel-peers.py"
 run_peer <- function(x, q, kernel, h, error, peer) {
   dir <- tempfile("peer")
   dir.create(dir)

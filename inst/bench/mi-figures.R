@@ -5,7 +5,7 @@
 #                                        directory)
 #   Rscript mi-figures.R [DIR] FILE.csv  draws stored timings
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 arguments <- commandArgs(TRUE)
 stored <- grep("[.]csv$", arguments, value = TRUE)
 dir <- c(setdiff(arguments, stored), ".")[1]

@@ -194,7 +194,7 @@ growth <- function(seen, n) {
   reading <- stats::coef(stats::lm(seen[, "planes"] ~ p))
   searching <- stats::coef(stats::lm(seen[, "search"] ~ 0 + p + I(p^2), weights = 1 / p))
   to <- 8e5
-  cat(sprintf("growth: planes %.2f s + %.3g s a variant, search %.3g s a variant + %.3g s a pair\n", reading[1],
+  cat(sprintf("growth: planes %.2f s + %.3g s per variant, search %.3g s per variant + %.3g s per pair\n", reading[1],
               reading[2], searching[1], 2 * searching[2]))
   line(sprintf("%d x %d by this growth, planes %.0f and search %.0f s", n, to, reading[1] + reading[2] * to,
                searching[1] * to + searching[2] * to^2), sum(reading * c(1, to)) + sum(searching * c(to, to^2)),

@@ -2,7 +2,7 @@
 #   Rscript inst/bench/mi-pairs.R         on the CPU: against a naive C loop over rows, compiled here
 #   Rscript inst/bench/mi-pairs.R cuda    on a device: pair-samples per second
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 device <- identical(commandArgs(TRUE)[1], "cuda")
 
 machine <- function() {

@@ -1,7 +1,7 @@
 # Other packages in the same run, where they are installed: whether they give the same numbers, and the time they take.
 # Usage: Rscript mi-peers.R. Peers that take long are timed on part of the work and scaled by its size; the row says so.
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 load_naive()
 machine_line()
 if (file.exists("/proc/loadavg")) cat("load:", readLines("/proc/loadavg"), "\n")

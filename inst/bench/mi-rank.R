@@ -1,7 +1,7 @@
 # mi_rank of 10,000 rows x 5,000 binary attributes, all of R's work included, beside a plain C histogram loop over the
 # same matrix in the same run.
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 load_naive()
 machine_line()
 set.seed(1)

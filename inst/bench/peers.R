@@ -7,7 +7,7 @@
 # `make bench` runs all of them. After --seconds, counted from where R began, no row begins, and the row at work is not
 # repeated: it is then the least of fewer times than the head says.
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 
 have <- function(package) requireNamespace(package, quietly = TRUE)
 quiet <- function(...) suppressWarnings(suppressMessages(...))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Strong and weak scaling of kernel sums over ranks of this host; results go to the file named first (default
 # ranks.csv).
-#   ranks.sh results.csv [points a rank of the weak scaling, default 166912] [most ranks, default 8]
+#   ranks.sh results.csv [points per rank of the weak scaling, default 166912] [most ranks, default 8]
 # More ranks than cores share them: volumes and work are then what they would be, times are not.
 dir=`dirname "$0"`
 out=${1:-ranks.csv}

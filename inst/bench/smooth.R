@@ -6,7 +6,7 @@
 #
 # Usage: Rscript smooth.R [--only name] [--seconds 300] [--csv smooth.csv] [--threads 1]
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 
 steps <- function(from, to, by = 1.15) unique(round(from * by^(0:floor(log(to / from) / log(by)))))
 normal <- function(n, p) matrix(stats::rnorm(n * p), n)

@@ -4,7 +4,7 @@
 # Usage: Rscript workflow-large.R [genes] [samples] [cpu|cuda] [both|weft|peers|whole|whole-class]
 # whole, whole-class: gene_network() with its defaults instead, without or with a class of two levels.
 library(weft)
-source(Find(file.exists, c("inst/bench/bench.R", system.file("bench", "bench.R", package = "weft"))))
+source("inst/bench/bench.R")
 args <- commandArgs(TRUE)
 genes <- if (length(args)) as.integer(args[1L]) else 20000L
 samples <- if (length(args) > 1L) as.integer(args[2L]) else 500L

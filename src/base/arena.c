@@ -10,7 +10,7 @@
 /* 64 bytes, so that the data behind a 64-byte aligned header are aligned too. */
 struct weft_block { weft_block *next, *previous; size_t bytes; void *origin; char pad[64 - 4 * sizeof(void *)]; };
 
-/* A block of at least this size is compared with the machine's free memory before it is asked for. */
+/* A block of at least this size is compared with the machine's free memory before it is requested. */
 #define LARGE_BLOCK ((size_t) 64 << 20)
 
 static void account(int64_t *live, int64_t *peak, int64_t bytes)

@@ -1,5 +1,6 @@
-/* What is asked of every column of a dense matrix before anything is computed from it: gaps, range, how many values it
- * has, medians; and of its rows, distances. R's own loops over tens of thousands of columns take seconds. */
+/* What must be known of every column of a dense matrix before anything else is computed from it: missing values, range,
+ * the number of distinct values, medians; and distances of its rows. R's own loops over tens of thousands of columns
+ * take seconds. */
 #pragma once
 
 #include "context.h"

@@ -21,11 +21,10 @@ static void unbind_results(const weft_ctx *from);
 
 /* A work function owns memory that R knows nothing of, so no jump may cross its frames. Whatever leaves R code by a
  * jump (an error, an interrupt, a restart, a condition that somebody outside has a handler for) is stopped where it
- * would enter them; the work function frees and returns, and weft_glue_run() lets the jump go on to where it was
- * going. */
+ * would enter them; the work function frees and returns, and weft_glue_run() lets the jump continue to its target. */
 typedef struct glue_run {
   struct glue_run *outer; /* of the run whose R code called this one */
-  SEXP token;             /* where a stopped jump was going */
+  SEXP token;             /* the target of a stopped jump */
   int left;               /* R code was left by a jump */
   jmp_buf back;
 } glue_run;

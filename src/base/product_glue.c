@@ -1,4 +1,4 @@
-/* The .Call entry points of matrix products, and of what is asked of a square matrix before. */
+/* The .Call entry points of matrix products, and of the check of square matrices that comes before them. */
 #include "glue.h"
 #include "product.h"
 

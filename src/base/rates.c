@@ -50,7 +50,7 @@ weft_status weft_host_rates(weft_ctx *ctx, double rates[WEFT_HOST_RATE_COUNT])
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   double *table, *sums;
-  volatile double sink = 0; /* so that nothing is left out */
+  volatile double sink = 0; /* so that the compiler leaves nothing out */
   for (int k = 0; k < WEFT_HOST_RATE_COUNT; k++) rates[k] = 0;
   WEFT_TAKE0(table, &mem, TABLE);
   WEFT_TAKE(sums, &mem, TABLE / PIECE);

@@ -27,8 +27,8 @@ weft_status weft_team_begin(weft_ctx *ctx, weft_team **out);
 weft_status weft_team_run(weft_ctx *ctx, weft_team *team, weft_part run, void *data);
 void weft_team_end(weft_team *team);
 
-/* Units of work dealt to and fro: 0 1 2 | 2 1 0 | 0 1 2 ..., so that units that grow or shrink are shared evenly. How
- * many of `units` part `part` of `parts` gets, and which its k-th is. */
+/* Units of work dealt back and forth: 0 1 2 | 2 1 0 | 0 1 2 ..., so that units that grow or shrink are shared evenly.
+ * How many of `units` part `part` of `parts` gets, and which its k-th is. */
 static inline uint64_t weft_dealt(uint64_t units, uint64_t part, uint64_t parts)
 {
   const uint64_t full = units / parts, rest = units % parts, place = full & 1 ? parts - 1 - part : part;

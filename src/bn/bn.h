@@ -104,7 +104,7 @@ typedef struct weft_bn_chains {
 typedef weft_status weft_bn_chain_op(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_run *run,
                                      weft_bn_chains *out);
 
-/* The ladders dealt over the devices of the call: the same as one run. */
+/* The ladders divided among the devices of the call: the same as one run. */
 weft_status weft_bn_chain_spread(weft_ctx *ctx, weft_bn_chain_op *chain, const weft_bn_table *table,
                                  const weft_bn_run *run, weft_bn_chains *out);
 

@@ -1,8 +1,8 @@
 /* Steps of chains that score an order by the sum over its graphs, many chains per block.
  *
  * A step asks for the values of about ten nodes, each a sum over thousands of sets; 4,096 chains that read those one by
- * one ask for more than the second-level cache gives. So the chains of a block proceed in step, and a node's sets are
- * read once for all that ask for it:
+ * one need more than the second-level cache can deliver. So the chains of a block proceed in step, and a node's sets
+ * are read once for all that ask for it:
  *
  *   ask       a warp per chain     proposes a move and enters the chain at every node that needs a new value
  *   values    a warp per node      takes up to twelve of its chains: a lane per set, a partial sum per chain

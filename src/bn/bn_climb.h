@@ -50,7 +50,7 @@ void weft_bn_climber_shuffle(weft_bn_climber *c);
 /* Prepares it to climb, and then to use the kicks. `grown` (not NULL): at first, only nodes with new candidates and
  * those around them are queued. */
 void weft_bn_climber_begin(weft_bn_climber *c, size_t kicks, const uint8_t *grown);
-/* Goes on climbing until so many sets have been scored and values asked for, or until it is done. */
+/* Continues to climb until so many sets have been scored and values requested, or until it is done. */
 void weft_bn_climber_advance(weft_bn_climber *c, weft_bn_scorer *scorer, double portion);
 /* Makes a lane of another climber's best order, whose kicks are those from number `first` on. */
 void weft_bn_climber_follow(weft_bn_climber *lane, const weft_bn_climber *from, size_t first, size_t kicks);

@@ -1,6 +1,6 @@
 /* Chains over orders where an order is worth its best graph. A node's sets are sorted, best first: its best set given
  * the predecessors is the first that fits. Where predecessors were only gained the search ends at the present set,
- * where they were only lost it begins there. A node that loses x is looked at only when its best set has x, one that
+ * where they were only lost it begins there. A node that loses x is examined only when its best set has x, and one that
  * gains y only when it has a set with y and its best set is not the first of its list. */
 #include "bn_chain.h"
 

@@ -1,8 +1,9 @@
 /* A table of the parent sets that a search for the best graph needs, where all sets would be too many: see bn_search.h.
  * Candidates are those of bn_candidates.c. Of a node's candidates all pairs are scored, all triples unless they are
  * many, and larger sets by adding a candidate to a set that is better than all its subsets: so a node may have as many
- * parents as its data support. Then orders settle (bn_settle.c); nodes that would raise a score they came to become
- * candidates, the lists of the nodes concerned are made anew, and the orders settle again, until there are none. */
+ * parents as its data support. Then orders settle (bn_settle.c); nodes that would raise a score at which the orders
+ * settled become candidates, the lists of the nodes concerned are made anew, and the orders settle again, until there
+ * are no such nodes. */
 #include <math.h>
 #include <string.h>
 #include "bn_chain.h"

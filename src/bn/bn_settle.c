@@ -1,11 +1,11 @@
 /* Orders that settle: each node in turn goes to the place where the best graph of the order scores highest, until no
  * node has a better place. Then a node and some of its parents and children go to random places, and the order settles
- * again; a worse one is given up (a kick). An equal one is kept, since many orders have the same best graph.
+ * again; this is a kick. A worse result is discarded; an equal one is kept, since many orders have the same best graph.
  *
  *   .. y x ..   x moves on to the left: y gains x, which its better sets may need; x loses y
  *   .. x y ..   to the right: y loses x, which its set may need; x gains y
  *
- * So all places of a node are tried one after the other, and hardly any of these steps asks for another set. Starts are
+ * So all places of a node are tried one after the other, and hardly any of these steps needs another set. Starts are
  * independent of each other: each depends on the key, its number and the table alone. */
 #include <math.h>
 #include "../base/parallel.h"

@@ -1,5 +1,5 @@
-/* Ladders dealt over the devices of a call; see bn.h and base/spread.h. A ladder's course depends on the key and its
- * number alone, so each device runs its own and writes the results where a single run would have. */
+/* Ladders divided among the devices of a call; see bn.h and base/spread.h. What a ladder does depends on the key and
+ * its number alone, so each device runs its own ladders and writes the results where a single run would put them. */
 #include <string.h>
 #include "../base/spread.h"
 #include "bn_move.h"

@@ -1,8 +1,8 @@
 /* Chains over orders where an order is worth the sum over its graphs (Friedman and Koller 2003): a node's score is
- * ln Σ exp(score of the sets that fit). Sets are sorted and lie in chunks of 64. A node's chunks are looked at in turn;
- * from the first one on in which a set fits, what is up to DEEP_NATS worse is added. Set k of a chunk goes to partial
- * sum k % 32, and the partial sums are added in a halving tree: the lanes of a warp on a device, four vectors or an
- * array here. */
+ * ln Σ exp(score of the sets that fit). Sets are sorted and lie in chunks of 64. A node's chunks are examined in turn;
+ * from the first one in which a set fits, sets that are at most DEEP_NATS worse are added. Set k of a chunk goes to
+ * partial sum k % 32, and the partial sums are added in a halving tree: the lanes of a warp on a device, four vectors
+ * or an array here. */
 #include <math.h>
 #include "bn_chain.h"
 

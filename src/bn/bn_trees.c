@@ -1,11 +1,11 @@
 /* Grow-shrink trees; see bn_search.h. The root of a node's tree is the set of its required parents. A stem that was
- * asked for lists the candidates that raise its score, best first: whichever nodes come before, the set grows by the
+ * requested lists the candidates that raise its score, best first: whichever nodes come before, the set grows by the
  * first of these candidates that does. What is left after shrinking depends on the grown set alone.
  *
- * Trees of one start are forgotten when their room is used up. Trees that lanes share have a lock for each node: what
- * is asked for decides what is in them, not which lane asks first. They are forgotten before a climb or a round of
- * kicks when most of the room is used, so that the same sets are scored with any number of threads. If it is used up
- * before, what is missing is scored and not kept until the threads have met. */
+ * Trees of one start are forgotten when their room is used up. Trees that lanes share have a lock for each node: their
+ * content depends on what is requested, not on which lane requests it first. They are forgotten before a climb or a
+ * round of kicks when most of the room is used, so that the same sets are scored with any number of threads. If it is
+ * used up before, what is missing is scored and not kept until the threads have met. */
 #include <sched.h>
 #include <string.h>
 #include "bn_search.h"

@@ -2,7 +2,7 @@
  *
  * A sweep is: the labels of each mode (blocked or collapsed Gibbs); label swaps; split-merge proposals; α and β. Every
  * draw is a function of (key, chain, purpose, sweep, index), so that neither threads nor how a run is cut into calls
- * changes a bit. Small graphs run one chain a thread, large ones share the nodes of one chain out. */
+ * changes a bit. Small graphs run one chain per thread; in large ones, threads share the nodes of one chain. */
 #include <string.h>
 #include "../base/parallel.h"
 #include "irm_moves.h"

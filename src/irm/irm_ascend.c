@@ -1,7 +1,7 @@
 /* Uphill: single nodes go where the posterior is greatest, then the two clusters whose union raises it most become one,
  * until nothing helps. The best partition may have a share of the samples of 1e-4 or less, but be a few moves away from
  * many of them, and from other good ones: one ascent of four starts at the sample, the others at the chain's best
- * partition with one cluster dealt out anew. The sample itself is left as it is. */
+ * partition with the nodes of one cluster reassigned. The sample itself is left as it is. */
 #include <string.h>
 #include "irm_moves.h"
 

@@ -10,8 +10,8 @@
  *            NILVALUE
  *
  * Only vectors of logicals, integers, doubles and strings, and lists of these, are made; of attributes only names, dim,
- * dimnames, class and row.names, and through Rf_setAttrib(), which checks them against the vector. No length is
- * believed that the bytes cannot fill. */
+ * dimnames, class and row.names, and through Rf_setAttrib(), which checks them against the vector. A length that the
+ * bytes cannot fill is not trusted. */
 #ifndef _POSIX_C_SOURCE
 # define _POSIX_C_SOURCE 200809L
 #endif

@@ -1,5 +1,5 @@
-/* Chains dealt over the devices of a call; see base/spread.h. A chain's draws depend on the key and its number alone,
- * so each device runs its own chains and writes the results where a single run would have.
+/* Chains divided among the devices of a call; see base/spread.h. A chain's draws depend on the key and its number
+ * alone, so each device runs its own chains and writes the results where a single run would have put them.
  *
  * If there are fewer chains than devices, the chains run one after another: their sweeps are run by a team, in which
  * each part has an engine with its share of the nodes. What is not part of a sweep, such as split-merge, is done once,

@@ -5,8 +5,8 @@
  *
  * over the nodes j of the other mode. Random clusters of all nodes look alike, and take ten sweeps of a graph of ten
  * thousand nodes to become different; these do not, and other leaders give each chain clusters of its own. As this is
- * only a start, a node looks at only so many of its links as make about COMMON_WORK steps. Ties go to the first leader,
- * counted from a random one on; a node that has nothing in common with any leader gets a random one. */
+ * only a start, a node considers only as many of its links as make about COMMON_WORK steps. Ties go to the first
+ * leader, counted from a random one on; a node that has nothing in common with any leader gets a random one. */
 #include <math.h>
 #include <string.h>
 #include "../base/arena.h"

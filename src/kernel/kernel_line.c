@@ -1,6 +1,6 @@
 /* Queries of sums in one dimension; see kernel_line.h. A query goes through the cells outward from its place. A kernel
- * with an end stops there. For other kernels the sum over the nearest cells tells how far away references may still
- * matter: as far as their weights times the kernel could reach half of the tolerance. */
+ * of bounded support stops at its end. For other kernels the sum over the nearest cells tells how far away references
+ * may still matter: as far as their weights times the kernel could reach half of the tolerance. */
 #include <float.h>
 #include <string.h>
 #include "../base/parallel.h"

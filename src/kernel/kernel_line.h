@@ -1,5 +1,5 @@
-/* Sums in one dimension: references lie sorted in cells that are narrow beside the bandwidth, and a cell counts for a
- * query by some moments. Each calls only what stands below it here:
+/* Sums in one dimension: references lie sorted in cells that are narrow compared with the bandwidth, and a cell counts
+ * for a query by some moments. Each calls only what stands below it here:
  *
  *   kernel_line.c             queries
  *   kernel_line_build.c       the order of the references, cells and their moments

@@ -1,6 +1,6 @@
 /* Splitting points among ranks, and pruning references for the queries of other ranks.
  *
- * A split is by rank, exactly: the k-th least key of a group of ranks is found bit by bit from the top, 8 bits a
+ * A split is by rank, exactly: the k-th least key of a group of ranks is found bit by bit from the top, 8 bits per
  * round, from counts summed over the group (a radix selection of doubles mapped to integers in the same order).
  *
  * Node v of the references is not needed by box b of queries when its largest kernel value there is at most

@@ -2,10 +2,10 @@
  *
  * A thread keeps all coordinates of 4 queries, and a block of 128 threads has 512. References lie in shared memory, a
  * dimension's together; all lanes of a warp read the same 4 at a time, which is one transaction, and feeds 16 products
- * a lane. A pair takes d + 3 instructions and d / 16 loads of one transaction, where the tiles of kernel_cuda.cuh have
- * loads of 4: on one H200, d = 10, 1.65e12 pairs per second against 1.11e12 (Epanechnikov), 1.46e12 against 0.92e12
- * (Gaussian). Arithmetic and bound are those of kernel_single_cuda.cu: s by the expansion, about the middle of the
- * block's queries, 128 terms in a lane before they go on in double. */
+ * per lane. A pair takes d + 3 instructions and d / 16 loads of one transaction, where the tiles of kernel_cuda.cuh
+ * have loads of 4: on one H200, d = 10, 1.65e12 pairs per second against 1.11e12 (Epanechnikov), 1.46e12 against
+ * 0.92e12 (Gaussian). Arithmetic and bound are those of kernel_single_cuda.cu: s by the expansion, about the middle of
+ * the block's queries, 128 terms in a lane before they go on in double. */
 #include "kernel_single_cuda.cuh"
 
 #define ROW_THREADS 128

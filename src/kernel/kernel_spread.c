@@ -1,4 +1,4 @@
-/* Sums with the queries dealt over the devices of a call; see base/spread.h. */
+/* Sums with the queries divided among the devices of a call; see base/spread.h. */
 #include <string.h>
 #include "../base/spread.h"
 #include "kernel.h"

@@ -1,5 +1,6 @@
-/* Tiles without vector instructions, one query at a time in the place of a vector; see kernel_tile.h. It also picks the
- * variant for the machine. */
+/* Tiles without vector instructions, one query at a time in the place of a vector; see kernel_tile.h. References are
+ * taken one at a time, since two made the code much larger and hardly faster. It also picks the variant for the
+ * machine. */
 #include <math.h>
 #include <string.h>
 #include "../base/simd.h"
@@ -50,7 +51,7 @@ OPERATIONS(float, single, sqrtf)
 #define VEC REAL
 #define LANES 1
 #define NV 4
-#define REFS 2
+#define REFS 1
 #define TILE WEFT_TILE
 #define ARGS weft_tile
 #define TRACK 1
@@ -69,7 +70,7 @@ OPERATIONS(float, single, sqrtf)
 #define VEC REAL
 #define LANES 1
 #define NV 4
-#define REFS 2
+#define REFS 1
 #define TILE WEFT_TILE_SINGLE
 #define ARGS weft_tile_single
 #define TRACK 0

@@ -1,4 +1,5 @@
-/* How much information chance gives: the law of a table's score when the classes are dealt over the rows at random. */
+/* How much information chance gives: the distribution of a table's score when class labels are assigned to the rows at
+ * random. */
 #pragma once
 
 #include "pack/mi_pack.h"

@@ -3,8 +3,8 @@
  *
  *   X = R (S - 1 c') F      X'X = F (S'R²S - m c' - c m' + w c c') F      m = S'R²1,  w = 1'R²1
  *
- * Ranges of rows are turned from compressed columns into rows, a thread each; then threads share the columns of the
- * result, so that each number is summed by one of them in the order of the rows. */
+ * Ranges of rows are turned from compressed columns into rows, one thread per range; then threads share the columns of
+ * the result, so that each number is summed by one of them in the order of the rows. */
 #include <string.h>
 #include "../base/arena.h"
 #include "../base/parallel.h"

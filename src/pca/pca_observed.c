@@ -1,4 +1,4 @@
-/* The CPU's regressions over what is observed; see pca_observed.h. A column is read from memory once an iteration: its
+/* The CPU's regressions over what is observed; see pca_observed.h. A column is read from memory once per iteration: its
  * loading is found, and added to the sums of all scores while the column is in the first-level cache. Columns are cut
  * into slices with sums of their own, which are added in order, so that threads change nothing. */
 #include <string.h>

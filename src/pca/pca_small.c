@@ -1,6 +1,6 @@
 /* Small decompositions; see pca_small.h. Symmetric matrices are brought to tridiagonal form by Householder reflections,
- * one pass over the matrix a reflection: the update by the last one and the product with the next are done together, so
- * that the cost is that of reading the matrix from cache. LAPACK finds the leading eigenpairs of the tridiagonal
+ * one pass over the matrix per reflection: the update by the last one and the product with the next are done together,
+ * so that the cost is that of reading the matrix from cache. LAPACK finds the leading eigenpairs of the tridiagonal
  * matrix.
  *
  * Singular values: the eigenvectors L of a a' make the columns of a'L nearly orthogonal; rotations between pairs of

@@ -1,6 +1,6 @@
-/* One decomposition with its rows dealt over the call's devices; see pca.h and base/spread.h. Each part is what a rank
- * is (pca_ranks.c): it has its own rows and the small matrices of all, and meets the others where sums over rows are
- * needed.
+/* One decomposition with its rows divided among the call's devices; see pca.h and base/spread.h. Each part is what a
+ * rank is (pca_ranks.c): it has its own rows and the small matrices of all, and meets the others where sums over rows
+ * are needed.
  *
  *   dense    a run of rows of the whole matrix
  *   sparse   a run of its blocks of rows */

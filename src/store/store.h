@@ -170,8 +170,8 @@ typedef struct weft_store_writer {
   weft_ctx own;
 } weft_store_writer;
 
-/* Work functions may be run a second time when memory was short: each of the following functions does all it says, or
- * nothing. */
+/* Work functions may be run a second time when memory was short: each of the following functions either completes or
+ * does nothing. */
 
 /* `memory`: bytes that a block being made may take. `key` is NULL, or says what is imported: what was written for the
  * same key stays when the writer is abandoned, and is taken over unless `anew`. Rows before out->resumed are then there

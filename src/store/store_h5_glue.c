@@ -1,7 +1,7 @@
 /* .Call entry points of the forked child that reads an HDF5 file for an import (R/store-hdf5.R): compressed rows go
- * into a slot of memory that it shares with its parent (store_shared_glue.c). What lies in the file as it is needed,
- * the parent's threads read themselves, and are told where; deflated chunks are put into the slot as they are, and
- * inflated there.
+ * into a slot of memory that it shares with its parent (store_shared_glue.c). Data that are in the file in the form
+ * that is needed are read by the parent's threads, which are told where to find them; deflated chunks are put into the
+ * slot as they are, and inflated there.
  *
  * weft is not linked to libhdf5. What is called here is the library that the package rhdf5 has loaded. */
 #include <string.h>

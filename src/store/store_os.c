@@ -183,7 +183,7 @@ static void sync_folder(const char *path)
   folder[length] = 0;
   const int file = open(folder, O_RDONLY | O_CLOEXEC);
   if (file < 0) return;
-  fsync(file); /* some file systems cannot do this: nothing is lost by going on */
+  fsync(file); /* some file systems cannot do this: continuing loses nothing */
   close(file);
 }
 

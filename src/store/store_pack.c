@@ -1,8 +1,8 @@
 /* Whole numbers in few bits; see store_pack.h. Each is cut into low bits, as many for all 128 numbers of a chunk, and a
- * high part, which is so many zero bits and a one (Golomb 1966, Rice 1979): about 0.1 bits per number more than the
- * entropy of gaps between rows and of small counts. The low bits, w each, are four lanes of 32 numbers: number i is in
- * lane i % 4, which has w words of 32 bits, and word k of lane l is word 4 k + l of the chunk. So four numbers come out
- * at once. */
+ * high part in unary, as many zero bits as its value and then a one (Golomb 1966, Rice 1979): about 0.1 bits per number
+ * more than the entropy of gaps between rows and of small counts. The low bits, w each, are four lanes of 32 numbers:
+ * number i is in lane i % 4, which has w words of 32 bits, and word k of lane l is word 4 k + l of the chunk. So four
+ * numbers come out at once. */
 #include <string.h>
 #include "../base/simd.h"
 #include "store_bytes.h"

@@ -1,5 +1,5 @@
 /* Numbers as they lie in another program's file, plain or deflated in chunks, and how rows are made of them by the
- * threads that encode them. Nothing that is said about them is believed. */
+ * threads that encode them. Nothing that a file says about them is trusted. */
 #pragma once
 
 #include "../base/context.h"

@@ -1,6 +1,6 @@
 /* A store's header, directory, blocks and vectors; see store.h. Lengths, offsets and counts are compared with the
- * file's size, with each other and with their checksums before anything is read where they say, or room is taken for
- * it. */
+ * file's size, with each other and with their checksums before anything is read from these places, or memory is
+ * allocated for it. */
 #include <errno.h>
 #include <string.h>
 #include "store_os.h"

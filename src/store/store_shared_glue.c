@@ -2,8 +2,8 @@
  * it shares with its parent (store_h5_glue.c), which meanwhile makes blocks of the previous ones. The memory is divided
  * into slots of equal size (store_shared.h): a piece's columns, int32_t, and behind them its values in a type that the
  * file's fit in. A slot is the child's until it says that it is full, and then the parent's until the block has been
- * written. Of a piece that lies in the file as it is needed, the child only says where, and its slot is never the
- * child's. */
+ * written. If a piece is in the file in the form that is needed, the child only says where, and the piece's slot never
+ * belongs to the child. */
 #include <string.h>
 #ifndef _WIN32
 # include <sys/mman.h>

@@ -1,5 +1,5 @@
 /* Matrices in memory into a store: rows, compressed columns, dense; see store.h. Each step either adds whole rows to
- * the open block or writes it, so that a second try goes on where the first one stopped. */
+ * the open block or writes it, so that a second try continues where the first one stopped. */
 #include <string.h>
 #include "store.h"
 

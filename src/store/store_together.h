@@ -1,4 +1,4 @@
-/* The same work for several blocks at once, a thread each. */
+/* The same work for several blocks at once, one thread per block. */
 #pragma once
 
 #include "../base/context.h"

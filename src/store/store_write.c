@@ -229,7 +229,7 @@ weft_status weft_store_room_for_blocks(weft_ctx *ctx, weft_store_writer *w, size
   return WEFT_OK;
 }
 
-/* A thread each; they are written in their order. */
+/* One thread per block; the blocks are written in their order. */
 weft_status weft_store_settle(weft_ctx *ctx, weft_store_writer *w)
 {
   weft_status st = WEFT_OK;

@@ -64,7 +64,7 @@ twins_bn <- function() {
     "bn_learn, sums with masks of three words" = chains("sum", 140, max_parents = 1),
     "bn_learn, sums, a ladder too wide for shared memory" = chains("sum", 200, max_parents = 1,
                                                                    temperatures = 1.2^(0:15)),
-    "bn_learn, sums, many chains a block" = chains("sum", 7, chains = 500, temperatures = 1),
+    "bn_learn, sums, many chains per block" = chains("sum", 7, chains = 500, temperatures = 1),
     "bn_learn, sums, many ladders a block" = chains("sum", 6, chains = 150, temperatures = c(1, 2, 4)),
     "bn_learn, sums of scores thousands of nats apart" = list(tolerance = 0, work = function(backend) {
       x <- sample(4, 4000, TRUE)

@@ -28,7 +28,7 @@ pip <- function(lines = character()) {
 make <- "grep '^CUDA_LIBS' Makevars >libraries.txt; cp libraries.txt weft_cuda.so"
 
 test_that("the object is built in the user's folder, with what was fetched, and removed again", {
-  skip_if_not(nzchar(system.file("cuda", "sources.tar.gz", package = "weft")), "no sources in this installation")
+  skip_if_not(nzchar(system.file("cuda", "sources.tar.xz", package = "weft")), "no sources in this installation")
   there <- machine(python3 = pip(), make = make)
   said <- testthat::capture_messages(object <- weft_install_cuda(arch = "90", ask = FALSE))
   expect_match(said, "fetch 1.1 GB", all = FALSE)
@@ -44,8 +44,27 @@ test_that("the object is built in the user's folder, with what was fetched, and 
   expect_identical(weft:::cuda_dir(), weft:::libs_dir())
 })
 
+test_that("the package has all sources of the object, and all that they include", {
+  archive <- system.file("cuda", "sources.tar.xz", package = "weft")
+  skip_if_not(nzchar(archive), "no sources in this installation")
+  there <- withr::local_tempdir()
+  utils::untar(archive, exdir = there, tar = "internal")
+  src <- file.path(there, "src")
+  files <- list.files(src, "[.](c|h|cu|cuh)$", recursive = TRUE)
+  included <- unlist(lapply(files, function(file) {
+    lines <- grep("^#[[:space:]]*include \"", readLines(file.path(src, file), encoding = "UTF-8"), value = TRUE)
+    file.path(src, dirname(file), sub(".*include \"([^\"]*)\".*", "\\1", lines))
+  }))
+  expect_gt(length(included), 300)
+  expect_identical(included[!file.exists(included)], character())
+  own <- testthat::test_path("..", "..", "src")
+  skip_if_not(dir.exists(own), "no sources here")
+  only_for_tests <- c("kernel/kernel_cube_cuda.cu", "kernel/kernel_cube_mesh_cuda.cu")
+  expect_setequal(setdiff(list.files(own, "[.]cu$", recursive = TRUE), files), only_for_tests)
+})
+
 test_that("what fails is named, with the last words of the program, and leaves nothing behind", {
-  skip_if_not(nzchar(system.file("cuda", "sources.tar.gz", package = "weft")), "no sources in this installation")
+  skip_if_not(nzchar(system.file("cuda", "sources.tar.xz", package = "weft")), "no sources in this installation")
   there <- machine(python3 = pip("echo no such wheel; exit 1"), make = make)
   failed <- function(...) expect_error(suppressMessages(weft_install_cuda(arch = "90", ask = FALSE)), ...,
                                        class = "weft_error_input")

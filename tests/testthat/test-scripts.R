@@ -1,7 +1,7 @@
 # Calls that no test may reach: scripts name functions and arguments that exist, and every call of native code has as
 # many arguments as its entry point.
 
-scripts <- function(folder) list.files(system.file(folder, package = "weft"), "[.]R$", full.names = TRUE)
+bench <- testthat::test_path("..", "..", "inst", "bench") # in the sources; only its tables are installed
 
 # Every call below a piece of code: list(name, package ("" where none is named), arguments (their names), code).
 calls_in <- function(code) {
@@ -55,9 +55,19 @@ wrong_calls_of_weft <- function(files) {
 }
 
 test_that("benchmarks call what exists", {
-  files <- scripts("bench")
+  skip_if_not(dir.exists(bench), "no sources here")
+  files <- list.files(bench, "[.]R$", full.names = TRUE)
   expect_gt(length(files), 20)
   expect_identical(wrong_calls_of_weft(files), NULL)
+})
+
+test_that("the tables that vignettes draw are installed", {
+  vignettes <- testthat::test_path("..", "..", "vignettes")
+  skip_if_not(dir.exists(vignettes), "no sources here")
+  lines <- unlist(lapply(list.files(vignettes, "[.]Rmd$", full.names = TRUE), readLines))
+  tables <- unique(unlist(regmatches(lines, gregexpr("(?<=\")[a-z0-9-]+[.]csv(?=\")", lines, perl = TRUE))))
+  expect_gt(length(tables), 5)
+  expect_identical(setdiff(tables, list.files(system.file("bench", package = "weft"))), character())
 })
 
 test_that("native code gets as many arguments as its entry points take", {

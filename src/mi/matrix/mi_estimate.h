@@ -5,7 +5,7 @@
  *   Miller-Madow            plug-in + (occupied cells - 1) / 2n nats
  *   shrink                  plug-in of λ/m + (1 - λ) n_k/n over the m occupied cells,
  *                           λ = (1 - Σ (n_k/n)²) / ((n - 1) Σ (1/m - n_k/n)²), at most 1 (Hausser and Strimmer 2009)
- *   Schürmann-Grassberger   Dirichlet posterior mean with β = 1/m a cell: Σ q_k (ψ(N + 1) - ψ(N q_k + 1)),
+ *   Schürmann-Grassberger   Dirichlet posterior mean with β = 1/m per cell: Σ q_k (ψ(N + 1) - ψ(N q_k + 1)),
  *                           N = n + mβ = n + 1, q_k = (n_k + β)/N (Schürmann and Grassberger 1996)
  *
  *   weft_mi_estimate e = { 0 };

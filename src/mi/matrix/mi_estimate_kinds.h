@@ -7,7 +7,7 @@
  * are read; `whole`: the information of two attributes is computed in whole numbers throughout (mi_table.h).
  *
  * Of numbers: WEFT_MI_<kind>, what R calls it; `of`: the VALUES, their RANKS, or normal SCORES of these; `way`: what is
- * computed of two columns: their CORRELATION, KENDALLS_TAU, or distances to NEIGHBOURS. */
+ * computed from two columns: their CORRELATION, KENDALLS_TAU, or distances to NEIGHBOURS. */
 #pragma once
 
 #define WEFT_MI_ENTROPY_KINDS(ROW) \

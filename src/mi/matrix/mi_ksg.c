@@ -1,10 +1,10 @@
 /* The KSG estimator of one pair on the CPU; see mi_ksg.h.
  *
  * The points lie in order of x. Where the k-th neighbour of a point is likely to be is guessed from how close its
- * values lie in x alone and in y alone: were the columns independent, about twice k points would be within the guess.
- * Those within are collected from the window of points that x alone does not exclude, without branches; if they are
- * fewer than k, the guess grows. The k-th distance is chosen among the few collected, and e_x and e_y are found from
- * them. n_x and n_y are searches in sorted values. What is found does not depend on the guess. */
+ * values lie in x alone and in y alone: if the columns were independent, about twice k points would be within the
+ * guess. Those within are collected from the window of points that x alone does not exclude, without branches; if they
+ * are fewer than k, the guess grows. The k-th distance is chosen among the few collected, and e_x and e_y are found
+ * from them. n_x and n_y are searches in sorted values. What is found does not depend on the guess. */
 #include <string.h>
 #include "mi_ksg.h"
 #include "../../base/loops.h"

@@ -1,5 +1,5 @@
-/* The exact score of one pair from its cells, in the sums of mi_table.h. No table is kept: `cell` makes them as they
- * are asked for. Classes may be those of strata, `per` of them in each. */
+/* The exact score of one pair from its cells, in the sums of mi_table.h. No table is kept: `cell` computes each cell
+ * when it is needed. Classes may be those of strata, `per` of them in each. */
 #pragma once
 
 #include "mi_pairs_cuda.cuh"

@@ -1,4 +1,4 @@
-/* Searches dealt over the devices of a call; see mi_pairs.h and base/spread.h. Each device finds the best of its own
+/* Searches divided among the devices of a call; see mi_pairs.h and base/spread.h. Each device finds the best of its own
  * tuples; the order of scores is total, so the best of these are what one search finds. */
 #include "mi_tile.h"
 

@@ -1,6 +1,6 @@
 /* The screen of two classes by words (mi_planes.h) as whole numbers, for kernels whose threads have few registers:
  * triples (mi_triples_wgmma.cu) and label sets (mi_labels_wgmma.cu). It takes 66 instructions for a pair, about ten
- * fewer than weft_planes_squares(). Pairs, which screen with two warps for each scheduler, do not gain by it. */
+ * fewer than weft_planes_squares(). Pairs, which screen with two warps for each scheduler, do not gain from it. */
 #pragma once
 
 #include "mi_planes.h"
