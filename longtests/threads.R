@@ -1,7 +1,8 @@
-# Searches, chains and exact sums of networks that are large enough for several threads: random calls (backends.R) have
-# some ten nodes, for which no thread is woken. Each runs with one thread and with four, which must give the same bits.
+# Calls that are large enough for several threads: searches, chains and exact sums of networks, components of sparse
+# data, stores of several blocks. Random calls (backends.R) have some ten columns, for which no thread is woken. Each
+# runs with one thread and with four, which must give the same bits.
 #
-#   Rscript longtests/networks.R [words that the calls' names contain]
+#   Rscript longtests/threads.R [words that the calls' names contain]
 #
 # longtests/races.sh runs it under ThreadSanitizer, tools/sanitized.sh under the other sanitizers. A line for each call;
 # exit status 1 if two sides differ, or if a call woke no thread and so proves nothing.
@@ -37,13 +38,43 @@ chains <- function(data, target, threads, ...) {
   list(sampled(fit), sampled(stats::update(fit, iterations = 300, threads = threads)))
 }
 
+# Counts, of which a tenth are not 0, in as many rows as three bands of tiles have (src/pca/pca_tiles.c).
+some_counts <- function(n, p) {
+  Matrix::sparseMatrix(sample(n, n * p / 10, TRUE), sample(p, n * p / 10, TRUE), x = 1, dims = c(n, p))
+}
+
+components <- function(x, threads, ...) {
+  fit <- pca(x, seed = 1, threads = threads, backend = "cpu", ...)
+  plain(unclass(fit)[c("d", "rotation", "x", "center", "residual", "passes")])
+}
+
+# What is read of a store, normalised: sums, values, components.
+read_store <- function(counts, threads, ...) {
+  withr::local_options(weft.threads = threads)
+  path <- withr::local_tempfile(fileext = ".weft")
+  store <- store_normalise(weft_import(counts, path, ...))
+  plain(list(Matrix::colSums(store), Matrix::rowSums(store), store[, 3:90], store[seq(1, nrow(counts), 7), ],
+             components(store, threads, k = 4)))
+}
+
 set.seed(1)
+counts <- some_counts(13000, 250)
+values <- counts
+values@x <- stats::rexp(length(values@x)) # too many different ones in a row for a table
 levels40 <- linked_levels(40, 300)
 numbers40 <- linked_numbers(40, 120)
 numbers270 <- linked_numbers(270, 90)
 levels13 <- linked_levels(13, 150, 2L)
 levels16 <- linked_levels(16, 150, 2L)
 calls <- list(
+  "components, tiles of few values" = function(threads) components(counts, threads, k = 4),
+  "components, tiles of any values" = function(threads) components(values, threads, k = 7, scale = TRUE),
+  "components, tiles of some panels" = function(threads) components(list(counts, values), threads, k = 3),
+  "components, tiles, products one by one" = function(threads) {
+    components(counts, threads, k = 4, method = "krylov", weights = seq(1, 2, length.out = nrow(counts)))
+  },
+  "store, blocks at once" = function(threads) read_store(counts, threads, memory = 2^21),
+  "store, one block" = function(threads) read_store(counts, threads),
   "search, starts, levels" = function(threads) {
     found(bn_search(levels40, kicks = 150, starts = 4, seed = 2, threads = threads))
   },
