@@ -1,4 +1,4 @@
-/* R with ThreadSanitizer in the program itself: preloaded into R, its run time does not start. What weft asks OpenMP for
+/* R with ThreadSanitizer in the program itself: preloaded into R, its run time does not start. What weft asks of OpenMP
  * before each of its regions comes by here, so that the proof can say which regions had more than one thread: they are
  * appended to the file $WEFT_REGIONS as "<file>:<line>". */
 #define _GNU_SOURCE

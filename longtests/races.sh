@@ -1,8 +1,10 @@
 #!/bin/sh
-# ThreadSanitizer on random valid calls with several threads, and on those of longtests/threads.R. weft is built by
-# clang with LLVM's OpenMP, about which Archer tells the sanitizer what waits for what; R and its BLAS are not
-# instrumented, and accesses in them are ignored. In this build no work is too little for several threads, or random
-# calls would wake hardly any. Parallel regions that had one thread alone, and so show no race, are listed at the end.
+# ThreadSanitizer on random valid calls with several threads, on larger ones (longtests/threads.R), and on one of each
+# function and method (longtests/valid.R). weft is built by clang with LLVM's OpenMP, about which Archer tells the
+# sanitizer what waits for what; R and its BLAS are not instrumented, and accesses in them are ignored. In this build no
+# work is too little for several threads, or random calls would wake hardly any, and each thread has a fixed share of
+# every loop, or the first would do all of a short one before others begin. Parallel regions that had one thread alone,
+# and so show no race, are listed at the end.
 # Needs clang and libomp-dev (with libarcher.so).
 # Usage: longtests/races.sh [calls, default 3000] [library to build into, or that has been built]
 # Exit status 1 if there is a race, or a call whose result differs from that of one thread.
@@ -31,7 +33,7 @@ if [ ! -d "$lib/weft/libs" ]; then
   mkdir -p "$lib/source" && tar cf - --exclude=.git --exclude=.lib --exclude='*.o' --exclude='*.so' . |
     tar xf - -C "$lib/source"
   printf 'CC = clang\nCFLAGS = -g -O1 %s\nLDFLAGS = %s -fopenmp\nSHLIB_OPENMP_CFLAGS = -fopenmp\n' \
-    '-fsanitize=thread -DWEFT_WORTH_THREADS=1' -fsanitize=thread >"$lib/flags.mk"
+    '-fsanitize=thread -DWEFT_WORTH_THREADS=1 -Ddynamic=static -Dguided=static' -fsanitize=thread >"$lib/flags.mk"
   # configure runs what it compiles to see whether there is OpenMP: under the same options as all else here
   WEFT_CUDA=no WEFT_MPI=no WEFT_TESTS=yes R_MAKEVARS_USER=$lib/flags.mk \
     setarch "$(uname -m)" -R R CMD INSTALL --no-docs --no-test-load --library="$lib" "$lib/source" \
@@ -63,9 +65,10 @@ watched longtests/backends.R --args --against threads \
 status=$?
 grep -q DIFFERENT "$lib/calls.log" && status=1
 watched longtests/threads.R >"$lib/threads.log" 2>&1 || status=1
+watched longtests/valid.R >"$lib/valid.log" 2>&1 || status=1
 races=$(races_of)
 tail -n 3 "$lib/calls.log"
-cat "$lib/threads.log"
+cat "$lib/threads.log" "$lib/valid.log"
 cat "$lib"/report.* 2>/dev/null | grep '^SUMMARY' | sort | uniq -c | sort -rn | head -n 20
 (cd src && grep -rnE 'WEFT_PARALLEL(_FOR)?\(' --include='*.c' . | sed 's,^\./,,; s/\(:[0-9]*\):.*/\1/') |
   sort -u >"$lib/all-regions"

@@ -6,7 +6,10 @@
 #
 # longtests/races.sh runs it under ThreadSanitizer, tools/sanitized.sh under the other sanitizers. A line for each call;
 # exit status 1 if two sides differ, or if a call woke no thread and so proves nothing.
-suppressPackageStartupMessages(library(weft))
+suppressPackageStartupMessages({
+  library(weft)
+  library(Matrix)
+})
 options(weft.progress = FALSE)
 source("tests/testthat/helper-calls.R")
 threads <- 4
@@ -57,6 +60,15 @@ read_store <- function(counts, threads, ...) {
              components(store, threads, k = 4)))
 }
 
+groups <- function(A, threads, ...) {
+  fit <- irm(A, seed = 1, progress = FALSE, threads = threads, backend = "cpu", ...)
+  plain(unclass(fit)[c("row_cluster", "col_cluster", "log_posterior", "trace")])
+}
+
+sums <- function(points, threads, ...) {
+  plain(kernel_sum(points[1:2000, ], points, threads = threads, backend = "cpu", ...))
+}
+
 set.seed(1)
 counts <- some_counts(13000, 250)
 values <- counts
@@ -64,6 +76,11 @@ values@x <- stats::rexp(length(values@x)) # too many different ones in a row for
 levels40 <- linked_levels(40, 300)
 numbers40 <- linked_numbers(40, 120)
 numbers270 <- linked_numbers(270, 90)
+numbers600 <- linked_numbers(600, 80)
+gaps <- matrix(stats::rnorm(2.2e6), 2000)
+gaps[sample(length(gaps), 1000)] <- NA
+links <- some_counts(3000, 1500) > 0
+plane <- matrix(stats::rnorm(60000), ncol = 2)
 levels13 <- linked_levels(13, 150, 2L)
 levels16 <- linked_levels(16, 150, 2L)
 calls <- list(
@@ -75,6 +92,27 @@ calls <- list(
   },
   "store, blocks at once" = function(threads) read_store(counts, threads, memory = 2^21),
   "store, one block" = function(threads) read_store(counts, threads),
+  "components, dense" = function(threads) {
+    list(components(t(numbers600), threads, k = 5), components(gaps[, 1:600][1:700, ], threads, na = "em", k = 2))
+  },
+  "components, gaps" = function(threads) {
+    components(gaps, threads, method = "nipals", k = 1, na = "em", tol = 0.5)
+  },
+  "components, few columns" = function(threads) components(counts[, 1:60], threads, k = 30),
+  "network, ARACNE" = function(threads) {
+    plain(mi_network(numbers600, "aracne", estimator = "pearson", threads = threads, backend = "cpu"))
+  },
+  "co-clustering" = function(threads) groups(links, threads, chains = 1, sweeps = 3),
+  "co-clustering, chains abreast" = function(threads) { # of twice as many threads
+    groups(links[1:500, 1:100], if (threads > 1) 8 else 1, chains = 2, sweeps = 20)
+  },
+  "kernel sums, over trees" = function(threads) {
+    tree <- kernel_tree(plane, leaf_size = 20)
+    read <- unserialize(serialize(tree, NULL)) # is checked
+    list(sums(plane, threads, bandwidth = 0.3, method = "tree", rel_error = 1e-3),
+         plain(kernel_sum(plane[1:2000, ], read, bandwidth = 0.05, threads = threads, rel_error = 1e-6)))
+  },
+  "kernel sums, directly" = function(threads) sums(plane, threads, bandwidth = 0.3),
   "search, starts, levels" = function(threads) {
     found(bn_search(levels40, kicks = 150, starts = 4, seed = 2, threads = threads))
   },
@@ -89,6 +127,13 @@ calls <- list(
   },
   "search, lanes, many rounds" = function(threads) {
     found(bn_search(numbers270, max_parents = 3, candidates = 6, kicks = 1200, starts = 1, seed = 4, threads = threads))
+  },
+  "chains, max, sets as needed" = function(threads) { # bn_near_table.c, whose orders settle (bn_settle.c)
+    sampled(bn_learn(levels40, iterations = 800, chains = 6, seed = 3, threads = threads, backend = "cpu"))
+  },
+  "chains, max, sets as needed, numbers" = function(threads) {
+    sampled(bn_learn(numbers40, score = "bge", iterations = 800, chains = 4, seed = 3, threads = threads,
+                     backend = "cpu"))
   },
   "chains, max" = function(threads) chains(levels40, "max", threads, top = 20),
   "chains, sum" = function(threads) chains(levels40, "sum", threads),
