@@ -95,10 +95,8 @@ calls <- list(
   "components, dense" = function(threads) {
     list(components(t(numbers600), threads, k = 5), components(gaps[, 1:600][1:700, ], threads, na = "em", k = 2))
   },
-  "components, gaps" = function(threads) {
-    components(gaps, threads, method = "nipals", k = 1, na = "em", tol = 0.5)
-  },
-  "components, few columns" = function(threads) components(counts[, 1:60], threads, k = 30),
+  "components, gaps" = function(threads) components(gaps, threads, method = "nipals", k = 1, tol = 0.5),
+  "components, few columns" = function(threads) components(counts[, 1:60], threads, k = 30, method = "gram"),
   "network, ARACNE" = function(threads) {
     plain(mi_network(numbers600, "aracne", estimator = "pearson", threads = threads, backend = "cpu"))
   },
