@@ -1,5 +1,5 @@
-# Calls that are large enough for several threads: searches, chains and exact sums of networks, components of sparse
-# data, stores of several blocks. Random calls (backends.R) have some ten columns, for which no thread is woken. Each
+# Calls that are large enough for several threads: searches, chains and exact sums of networks, components, stores,
+# co-clustering, kernel sums. Random calls (backends.R) have some ten columns, for which no thread is woken. Each
 # runs with one thread and with four, which must give the same bits.
 #
 #   Rscript longtests/threads.R [words that the calls' names contain]
@@ -41,7 +41,7 @@ chains <- function(data, target, threads, ...) {
   list(sampled(fit), sampled(stats::update(fit, iterations = 300, threads = threads)))
 }
 
-# Counts, of which a tenth are not 0, in as many rows as three bands of tiles have (src/pca/pca_tiles.c).
+# Counts, of which a tenth are not 0, in enough rows for several bands of tiles (src/pca/pca_tiles.c).
 some_counts <- function(n, p) {
   Matrix::sparseMatrix(sample(n, n * p / 10, TRUE), sample(p, n * p / 10, TRUE), x = 1, dims = c(n, p))
 }
@@ -62,7 +62,7 @@ read_store <- function(counts, threads, ...) {
 
 groups <- function(A, threads, ...) {
   fit <- irm(A, seed = 1, progress = FALSE, threads = threads, backend = "cpu", ...)
-  plain(unclass(fit)[c("row_cluster", "col_cluster", "log_posterior", "trace")])
+  plain(unclass(fit)[c("row_cluster", "col_cluster", "log_posterior", "n_clusters", "eta")])
 }
 
 sums <- function(points, threads, ...) {
@@ -106,9 +106,8 @@ calls <- list(
   },
   "kernel sums, over trees" = function(threads) {
     tree <- kernel_tree(plane, leaf_size = 20)
-    read <- unserialize(serialize(tree, NULL)) # is checked
     list(sums(plane, threads, bandwidth = 0.3, method = "tree", rel_error = 1e-3),
-         plain(kernel_sum(plane[1:2000, ], read, bandwidth = 0.05, threads = threads, rel_error = 1e-6)))
+         plain(kernel_sum(plane[1:2000, ], tree, bandwidth = 0.05, threads = threads, rel_error = 1e-6)))
   },
   "kernel sums, directly" = function(threads) sums(plane, threads, bandwidth = 0.3),
   "search, starts, levels" = function(threads) {
