@@ -60,7 +60,7 @@ network_tables <- function(x, which = c("network", "bayes"), isolated = TRUE) {
   }
   if (anyDuplicated(names)) abort_input("Features must have unique names.",
                                         x = sprintf("Twice: %s.", label_some(unique(names[duplicated(names)]))))
-  nameless <- which(!nzchar(names))
+  nameless <- which(is.na(names) | !nzchar(names))
   if (length(nameless)) abort_input("Features must have names.", x = sprintf("Feature %d has none.", nameless[1L]))
   if (!isolated) names <- names[names %in% c(edges$from, edges$to)]
   nodes <- data.frame(name = names)

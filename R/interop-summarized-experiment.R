@@ -33,6 +33,7 @@ add_results <- function(x, fit, prefix = "weft_", name = "weft_pca") {
   prefix <- check_text(prefix, "prefix")
   name <- check_text(name, "name")
   need_package("SummarizedExperiment", "`add_results()`")
+  check_names(dimnames(x), "x")
   if (!identical(as.integer(dim(x)), as.integer(rev(fit$quality$input)))) {
     abort_input("`x` must have the genes and samples that `fit` was made from.",
                 x = sprintf("It has %d and %d, not %d and %d.", nrow(x), ncol(x), fit$quality$input[2L],

@@ -249,6 +249,7 @@ igraph_pairs <- function(A, poisson) {
                                                                i = "Install it from CRAN.")
   ends <- igraph::as_edgelist(A, names = FALSE)
   names <- igraph::vertex_attr(A, "name")
+  check_names(list(names), "A", "vertex")
   weight <- if (poisson) igraph::edge_attr(A, "weight")
   if (!is.null(weight)) {
     check_values(weight, ends[, 1L], ends[, 2L], TRUE, NULL)

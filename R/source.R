@@ -28,13 +28,18 @@ new_source <- function(kind, data, experiment = FALSE) list(kind = kind, data = 
 container_source <- function(x, assay, arg) UseMethod("container_source")
 
 #' @exportS3Method
-container_source.default <- function(x, assay, arg) new_source(if (is.matrix(x)) "matrix" else "other", x)
+container_source.default <- function(x, assay, arg) {
+  if (!is.matrix(x)) return(new_source("other", x))
+  check_names(dimnames(x), arg)
+  new_source("matrix", x)
+}
 
 #' @exportS3Method
 container_source.data.frame <- function(x, assay, arg) {
   for (column in check_frame(x, arg)) {
     if (inherits(x[[column]], "integer64")) x[[column]] <- numbers_of_64_bits(x[[column]], arg)
   }
+  check_names(list(NULL, names(x)), arg)
   new_source("frame", x)
 }
 
@@ -60,12 +65,13 @@ numbers_of_64_bits <- function(x, arg) {
 #' @exportS3Method
 container_source.Matrix <- function(x, assay, arg) {
   check_matrix(x, arg)
+  check_names(dimnames(x), arg)
   if (inherits(x, "sparseMatrix")) new_source("sparse", x) else new_source("matrix", as.matrix(x))
 }
 
 #' @exportS3Method
 container_source.list <- function(x, assay, arg) {
-  for (part in x) if (inherits(part, "Matrix")) check_matrix(part, arg)
+  for (part in x) if (inherits(part, "Matrix")) check_names(dimnames(check_matrix(part, arg)), arg)
   new_source(if (length(x) && all(vapply(x, inherits, NA, "sparseMatrix"))) "blocks" else "other", x)
 }
 
@@ -73,12 +79,15 @@ container_source.list <- function(x, assay, arg) {
 container_source.DelayedArray <- function(x, assay, arg) {
   need_package("DelayedArray", "A DelayedMatrix")
   seed <- x@seed
-  if (inherits(seed, "weft_store")) container_source(seed, assay, arg) else new_source("delayed", x)
+  if (inherits(seed, "weft_store")) return(container_source(seed, assay, arg))
+  check_names(dimnames(x), arg)
+  new_source("delayed", x)
 }
 
 #' @exportS3Method
 container_source.SummarizedExperiment <- function(x, assay, arg) {
   need_package("SummarizedExperiment", "A SummarizedExperiment")
+  check_names(dimnames(x), arg) # with which it could not be shown either
   found <- SummarizedExperiment::assayNames(x)
   assay <- assay %||% 1L
   known <- if (is.character(assay)) assay %in% found else assay %in% seq_along(SummarizedExperiment::assays(x))
@@ -136,6 +145,18 @@ check_dense_fits <- function(x) {
   weft_abort("memory", "What is sparse must fit into memory as a dense matrix here.",
              x = sprintf("It needs %.1f GB, and %.1f GB are free.", bytes / 1e9, free / 1e9),
              i = "Take some rows or columns, as `x[1:1000, ]`, or the components that `pca()` finds.")
+}
+
+# Names that are missing find nothing, and containers of other packages do not take them.
+check_names <- function(names, arg, sides = c("row", "column")) {
+  for (side in seq_along(names)) {
+    missing <- which(is.na(names[[side]]))
+    if (length(missing)) {
+      abort_input(sprintf("The names of `%s` must not be missing.", arg),
+                  x = sprintf("That of %s %.0f is.", sides[side], missing[1L]),
+                  i = "Give it a name, or remove the names of that side.")
+    }
+  }
 }
 
 # Native code goes where slots and lengths say.

@@ -44,9 +44,12 @@ extern "C" {
  * last thread has finished, which takes some ten microseconds if processors are free, and milliseconds if other
  * programs keep them busy. No number in between is used: a team that shrinks ends its threads, and the next larger one
  * has to start them again. */
+#ifndef WEFT_WORTH_THREADS
+# define WEFT_WORTH_THREADS 5e5 /* longtests/races.sh sets less, so that small calls show races */
+#endif
 static inline int weft_threads_worth(int most, double operations)
 {
-  return operations < 5e5 ? 1 : most;
+  return operations < WEFT_WORTH_THREADS ? 1 : most;
 }
 
 /* How many threads a call may use when it asks for `wanted` (0: the default). */

@@ -17,7 +17,6 @@
 #define MOST_TILE 192
 #define AHEAD 4     /* columns */
 #define STRIPS 16   /* of B packed at once, at most */
-#define SERIAL_FLOPS 2e7 /* below it, waking threads costs more than they save, on a busy machine much more */
 
 #if defined(__GNUC__)
 # define LANES 2
@@ -226,7 +225,7 @@ weft_status weft_product(weft_ctx *ctx, size_t m, size_t n, size_t k, double alp
   weft_arena mem = weft_arena_begin(ctx);
   const kernel use = best_kernel();
   const size_t high = (size_t) use.rows, wide = (size_t) use.cols;
-  const int threads = 2.0 * (double) m * (double) n * (double) k < SERIAL_FLOPS ? 1 : ctx->threads;
+  const int threads = weft_threads_worth(ctx->threads, (double) m * (double) n * (double) k / 20);
   const size_t share = round_up((m + (size_t) threads - 1) / (size_t) threads, high);
   const size_t height = least(HEIGHT, share ? share : high), blocks = (m + height - 1) / height;
   const size_t width = least(WIDTH, round_up(n, wide)), deep = least(DEPTH, k);

@@ -63,7 +63,7 @@ static SEXP compressed_problem(SEXP start, SEXP at, const char *name, int column
       return says("Its slot `%s` falls, or is missing, after number %.0f of %.0f.", "p", j + 1.0, columns + 1.0);
   if (p[columns] > Rf_xlength(at))
     return says("Its slot `%s` has %.0f numbers; %.0f are needed.", name, (double) Rf_xlength(at), p[columns]);
-  const int threads = p[columns] < 1000000 ? 1 : weft_threads_for(0, 0);
+  const int threads = weft_threads_worth(weft_threads_for(0, 0), p[columns] / 2.0);
   int next, bad = 0;
   for (int first = 0; first < columns && !bad; first = next) {
     for (next = first + 1; next < columns && p[next] - p[first] < AT_ONCE;) next++;

@@ -256,7 +256,7 @@ done:
 
 static weft_status draw(weft_pca_space *s, weft_rng rng, uint64_t first, double *to, size_t count)
 {
-  WEFT_PARALLEL_FOR(count < 100000 ? 1 : s->ctx->threads, static)
+  WEFT_PARALLEL_FOR(weft_threads_worth(s->ctx->threads, 5 * (double) count), static)
   for (int64_t i = 0; i < (int64_t) count; i++) to[i] = 2 * weft_draw_uniform(rng, first + (uint64_t) i) - 1;
   return WEFT_OK;
 }

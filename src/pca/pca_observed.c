@@ -8,7 +8,6 @@
 #include "pca_observed.h"
 
 #define SLICES 8
-#define SERIAL_CELLS 2e6 /* below it, waking threads costs more than they save, on a busy machine much more */
 
 /* Sums over what is observed in x: of x t and of t^2; and, onto over and under, x l and l^2. Comparing x with itself
  * gives a mask of all ones where it is a number. */
@@ -86,7 +85,7 @@ static weft_status regress(weft_ctx *ctx, const double *x, size_t n, size_t p, c
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const kernel use = best_kernel();
-  const int threads = (double) n * (double) p < SERIAL_CELLS ? 1 : ctx->threads;
+  const int threads = weft_threads_worth(ctx->threads, (double) n * (double) p / 4);
   const size_t each = (p + SLICES - 1) / SLICES;
   double *over = NULL;
   if (scores) WEFT_TAKE0(over, &mem, 2 * SLICES * n);
@@ -128,7 +127,7 @@ weft_status weft_pca_observed_scores(weft_ctx *ctx, const double *x, size_t n, s
 
 weft_status weft_pca_deflate(weft_ctx *ctx, double *x, size_t n, size_t p, const double *t, const double *loads)
 {
-  WEFT_PARALLEL_FOR((double) n * (double) p < SERIAL_CELLS ? 1 : ctx->threads, static)
+  WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) n * (double) p / 4), static)
   for (int64_t j = 0; j < (int64_t) p; j++)
     for (size_t i = 0; i < n; i++) x[i + (size_t) j * n] -= t[i] * loads[j];
   return WEFT_OK;

@@ -1,6 +1,7 @@
 /* Products of a sparse panel on the CPU; see pca_sparse.c. */
 #pragma once
 
+#include "../base/parallel.h"
 #include "pca.h"
 
 /* out (x->n rows of b) = S v; v and out have their rows one after another. */
@@ -8,10 +9,7 @@ weft_status weft_pca_sparse_times(weft_ctx *ctx, const weft_pca_panel *x, const 
 /* out (x->p rows of b) += S'u. */
 weft_status weft_pca_sparse_transposed(weft_ctx *ctx, const weft_pca_panel *x, const double *u, size_t b, double *out);
 
-/* Below it, waking threads costs more than they save, on a busy machine much more. */
-#define WEFT_PCA_SERIAL_CELLS 1e5
-
 static inline int weft_pca_threads_for_cells(const weft_ctx *ctx, double cells)
 {
-  return cells < WEFT_PCA_SERIAL_CELLS ? 1 : ctx->threads;
+  return weft_threads_worth(ctx->threads, 5 * cells);
 }

@@ -88,18 +88,21 @@ typedef struct {
 static void take_column(const weft_pca_tiles *x, const band *b, const weft_pca_panel *from, size_t j)
 {
   const int32_t mask = (int32_t) ((1u << x->side) - 1);
-  if (j + AHEAD < x->p) {
-    __builtin_prefetch(from->rows + b->at[j + AHEAD]);
-    __builtin_prefetch(from->values + b->at[j + AHEAD]);
+  int32_t at = b->at[j];
+  if (j + AHEAD < x->p) { /* which may be another thread's column: atomic */
+    const int32_t next = __atomic_load_n(b->at + j + AHEAD, __ATOMIC_RELAXED);
+    __builtin_prefetch(from->rows + next);
+    __builtin_prefetch(from->values + next);
   }
   for (size_t tile = b->first; tile < b->first + b->tiles; tile++) {
     const uint32_t *start = weft_pca_tile_columns(x, tile) + j, length = start[1] - start[0];
     const size_t to = x->begin[tile] - x->begin[b->first] + start[0];
-    const int32_t *rows = from->rows + b->at[j];
+    const int32_t *rows = from->rows + at;
     for (size_t i = 0; i < length; i++) b->rows[to + i] = (uint16_t) (rows[i] & mask);
-    memcpy(b->values + to, from->values + b->at[j], length * sizeof *b->values);
-    b->at[j] += (int32_t) length;
+    memcpy(b->values + to, from->values + at, length * sizeof *b->values);
+    at += (int32_t) length;
   }
+  __atomic_store_n(b->at + j, at, __ATOMIC_RELAXED);
 }
 
 static weft_status take_band(weft_ctx *ctx, const weft_pca_tiles *x, band *b, const weft_pca_panel *from,

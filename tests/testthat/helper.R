@@ -82,14 +82,23 @@ expect_survives_failures <- function(works, most = 50) {
   expect_failures_told(out, names(works))
 }
 
-# The same of every exported function and method that takes native memory, each allocation of it. Gives their names.
+# The same of every exported function and method that takes native memory, each allocation of it. Gives their names. All
+# allocations (five minutes of a processor) are shared by as many processes as $MC_CORES says.
 expect_all_survive_failures <- function(backend, most = Inf) {
   testthat::skip_on_cran()
   helpers <- normalizePath(list.files(testthat::test_path(), "^helper.*[.]R$", full.names = TRUE))
-  out <- run_in_r(c("library(weft)", sprintf("for (file in %s) source(file)", paste(deparse(helpers), collapse = "\n")),
-                    sprintf("works <- works_that_allocate('%s', %s)", backend, is.infinite(most)),
-                    "cat('WORKS', names(works), '\n')", sprintf("fail_each(works, %f)", most)))
-  works <- strsplit(sub("^WORKS ", "", grep("^WORKS ", out, value = TRUE)), " ")[[1L]]
+  lanes <- if (is.infinite(most) && backend == "cpu") as.integer(Sys.getenv("MC_CORES", "1")) else 1L
+  run_lane <- function(lane) {
+    run_in_r(c("library(weft)", sprintf("for (file in %s) source(file)", paste(deparse(helpers), collapse = "\n")),
+               sprintf("works <- works_that_allocate('%s', %s)", backend, is.infinite(most)),
+               sprintf("works <- works[seq_along(works) %%%% %d == %d]", lanes, lane - 1L),
+               "cat('WORKS', names(works), '\n')", sprintf("fail_each(works, %f)", most)),
+             timeout = if (is.infinite(most)) 3600 else 900) # of the clock: the machine may be busy
+  }
+  out <- unlist(parallel::mclapply(seq_len(lanes), run_lane, mc.cores = lanes))
+  begun <- grep("^WORKS ", out, value = TRUE)
+  testthat::expect_length(begun, lanes)
+  works <- unlist(strsplit(sub("^WORKS ", "", begun), " "))
   # a device's second try is in smaller pieces, and may not come to the block that fails
   if (backend != "cpu") out <- grep("^WRONG .*: works, 0 bytes left$", out, value = TRUE, invert = TRUE)
   expect_failures_told(out, works)

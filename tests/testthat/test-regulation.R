@@ -417,6 +417,9 @@ test_that("a directed network is one for tables, files, other packages and pictu
   expect_setequal(tables$nodes$name, c("g2", "g3", "g5", "g6", "g8", "g9"))
   expect_identical(names(tables$edges)[1:3], c("from", "to", "weight"))
   expect_identical(tables$edges$from, as.data.frame(net)$regulator)
+  nameless <- net
+  colnames(nameless)[2L] <- NA
+  expect_error(network_tables(nameless), "Features must have names", class = "weft_error_input")
   file <- withr::local_tempfile(fileext = ".graphml")
   write_network(net, file)
   expect_true(any(grepl("edgedefault=\"directed\"", readLines(file))))

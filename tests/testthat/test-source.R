@@ -87,6 +87,45 @@ test_that("a DataFrame of Bioconductor does what its data frame does", {
   expect_error(mi_rank(damaged, class), class = "weft_error_input")
 })
 
+# Printed, too: what containers of Bioconductor accept, they need not be able to show.
+test_that("missing names are refused, whatever has them", {
+  skip_if_not_installed("Matrix")
+  m <- matrix(c(1, 2, 0, 4, 5, 6), 2)
+  refused <- function(f, side, ...) {
+    expect_error(f(...), paste0("names of `[xA]` must not be missing.*That of ", side, " is"),
+                 class = "weft_error_input")
+  }
+  sparse <- Matrix::Matrix(m, sparse = TRUE)
+  named <- function(x, rows = NULL, columns = NULL) `dimnames<-`(x, list(rows, columns))
+  gap <- c("a", NA, "b")
+  for (x in list(m, sparse)) {
+    refused(weft:::as_source, "row 2", named(x, c("a", NA)))
+    refused(weft:::as_source, "column 2", named(x, NULL, gap))
+  }
+  refused(weft:::as_source, "row 1", list(sparse, named(sparse, c(NA, "b"))))
+  refused(weft:::as_source, "column 2", `names<-`(as.data.frame(m), gap))
+  refused(weft_import, "column 2", named(sparse, NULL, gap), path = tempfile())
+  skip_if_not_installed("igraph")
+  ring <- igraph::set_vertex_attr(igraph::make_ring(3), "name", value = gap)
+  refused(irm, "vertex 2", ring, chains = 1, sweeps = 3, seed = 1, progress = FALSE)
+  skip_if_not_installed("DelayedArray")
+  refused(weft:::as_source, "row 2", DelayedArray::DelayedArray(named(m, c("a", NA))))
+  skip_if_not_installed("SingleCellExperiment")
+  cells <- SingleCellExperiment::SingleCellExperiment(list(counts = m))
+  for (x in list(cells, methods::as(cells, "SummarizedExperiment"))) {
+    rows <- columns <- x
+    names(rows) <- c("a", NA)
+    columns@colData@rownames <- gap # `colnames<-` takes no such names, a damaged file may have them
+    for (f in list(pca, pca_reduced_dim, gene_quality, gene_cells, weft_import, mi_matrix)) {
+      if (identical(f, pca_reduced_dim) && !inherits(x, "SingleCellExperiment")) next
+      further <- if (identical(f, weft_import)) list(path = tempfile()) else if ("k" %in% names(formals(f))) list(k = 1)
+      for (given in list(list("row 2", rows), list("column 2", columns))) {
+        do.call(refused, c(f, given, further))
+      }
+    }
+  }
+})
+
 # What loads the packages of Bioconductor, which takes seconds, is here, whatever function it is about.
 
 test_that("mi_rank() takes Bioconductor's containers as they are", {

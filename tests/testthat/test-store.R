@@ -275,11 +275,21 @@ test_that("what cannot be imported or asked for is an error that says so", {
 
 test_that("threads change nothing, and what failed for lack of memory leaves nothing behind", {
   withr::local_seed(9)
-  m <- some_counts(4000, 300) * pi
-  x <- as_store(m)
-  one <- withr::with_options(list(weft.threads = 1), list(x[, ], Matrix::rowSums(x), Matrix::colSums(x)))
-  two <- withr::with_options(list(weft.threads = 2), list(x[, ], Matrix::rowSums(x), Matrix::colSums(x)))
-  expect_identical(one, two)
+  m <- some_counts(4000, 300)
+  read <- function(x, threads) {
+    withr::local_options(weft.threads = threads)
+    list(x[, ], x[seq(1, 4000, 3), 5:200], Matrix::rowSums(x), Matrix::colSums(x))
+  }
+  for (memory in c(2^28, 2^24)) { # one block, and several of which two are decoded at once
+    whole <- as_store(m * pi, memory = memory)
+    stores <- list(whole, store_normalise(whole), store_normalise(as_store(m, memory = memory)))
+    one <- lapply(stores, read, 1)
+    before <- .Call(weft:::C_weft_woken)
+    expect_identical(lapply(stores, read, 2), one)
+    # a machine of one processor has no other thread
+    two <- withr::with_options(list(weft.threads = 2), weft:::threads_for(NULL)) == 2L
+    if (two) expect_gt(.Call(weft:::C_weft_woken), before)
+  }
   expect_survives_failures(list(
     import = function() {
       x <- weft_import(Matrix::sparseMatrix(c(3, 9, 9), c(1, 2, 1), x = 1:3), tempfile(), memory = 2^20)

@@ -27,6 +27,9 @@ test_that("SummarizedExperiment and SingleCellExperiment come in, and results go
   expect_true("weft_mi" %in% names(SummarizedExperiment::rowData(add_results(se, again))))
   expect_error(add_results(sce[1:5, ], again), "genes and samples", class = "weft_error_input")
   expect_error(add_results(sce[rev(seq_len(nrow(sce))), ], again), "same order", class = "weft_error_input")
+  nameless <- sce
+  nameless@colData@rownames <- replace(colnames(sce), 2L, NA)
+  expect_error(add_results(nameless, again), "must not be missing", class = "weft_error_input")
   expect_error(add_results(e$x, again), "SummarizedExperiment", class = "weft_error_input")
 })
 
