@@ -154,7 +154,7 @@ static weft_status decode_batch(weft_ctx *ctx, batch *all)
   if (all->count)
     WEFT_TRY(weft_poll(ctx, (double) all->block[0].view.block->first, (double) all->store->n));
   for (size_t i = 0; i < all->count; i++) values += (double) all->block[i].view.block->values;
-  const int threads = weft_threads_worth(ctx->threads, values);
+  const int threads = weft_threads_worth(ctx->threads, 5 * values);
   WEFT_TAKE(sound, &mem, all->count * groups + 1);
   WEFT_PARALLEL_FOR(threads, dynamic)
   for (int64_t i = 0; i < (int64_t) (all->count * groups); i++) {

@@ -47,7 +47,7 @@ test_that("calls on small data wake no other threads", {
   )
   for (name in names(calls)) expect_identical(woken_by(eval(calls[[name]])), 0, label = paste("threads woken by", name))
   large <- matrix(rnorm(4e5), 200)
-  expect_gt(woken_by(mi_matrix(large, estimator = "spearman", threads = 2)), 0)
+  expect_gt(woken_by(mi_matrix(large, estimator = "spearman", backend = "cpu", threads = 2)), 0)
 })
 
 test_that("the method of pca() does not depend on the number of threads", {
