@@ -61,5 +61,7 @@ by_a_line <- function(table) {
               line[["import"]], line[["reading"]], line[["pca"]], line[["rest"]], line[["GB"]]))
 }
 
+# What is done once in a session, as opening the device, is not counted.
+if (backend != "cpu") invisible(utils::capture.output(one_size(each)))
 table <- do.call(rbind, lapply(sizes, one_size))
 if (length(sizes) > 1L) for (method in methods) by_a_line(table[table$asked == method, ])
