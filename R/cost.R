@@ -225,7 +225,7 @@ cost_pca_stored <- function(n, p, cells, k, threads) {
   there_eigen <- on_device(eigen / if (filtered) 4e13 else 3e12)
   on_cpu <- if (p <= min(n, 10000)) 0 else Inf
   on_gpu <- if (p <= min(n, if (filtered) 40000 else 10000)) 0 else Inf
-  rough <- p >= 4000
+  rough <- filtered && p >= 8000
   there <- launching(0.05) + 2 * read + sent(12 * cells) + fetched(16 * n * k)
   product <- on_core(2 * 8 * 8e-10 * cells / threads) # with blocks of 8 vectors, X'X v in one pass
   list(krylov = cost(40 * (read + product), there + 70 * (pass + on_core(0.01)), 8 * cells),

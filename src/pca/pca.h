@@ -110,7 +110,7 @@ typedef struct weft_pca_ops {
                       size_t ldc);
   /* Whether a Gram matrix of this order can be computed in one reading of X, and there is room for it. */
   int (*squares)(const weft_pca_space *space, size_t order);
-  /* Whether it should be made with errors, and corrected (pca_rough.c). NULL: never. */
+  /* Whether it can be made with errors in a fraction of the time. NULL: never. */
   int (*rough)(const weft_pca_space *space, size_t order);
   /* g = X'X, or XX' when `rows`, both triangles; and its diagonal. `coarse`: errors of 1e-6 of the largest entry will
    * do. */

@@ -18,6 +18,12 @@
 #include "pca_small.h"
 
 #define PANEL WEFT_PCA_PANEL
+/* Order of a Gram matrix from which on errors that are corrected take less than none. */
+#ifdef WEFT_TESTS
+# define ROUGH_ORDER 4000
+#else
+# define ROUGH_ORDER 8000
+#endif
 
 typedef struct {
   weft_pca_run *run;
@@ -283,10 +289,12 @@ done:
   return st;
 }
 
-/* Whether the Gram matrix is made with errors, and corrected. Ranks sum a matrix that is exact. */
+/* Whether the Gram matrix is made with errors, and corrected (pca_rough.c), which takes two passes a round. Ranks sum a
+ * matrix that is exact. */
 static int by_rough(const weft_pca_run *run)
 {
-  return !run->ranks && !run->near_is_rows && run->ops->rough && run->ops->rough(run->space, run->near);
+  return !run->ranks && !run->near_is_rows && run->near >= ROUGH_ORDER && run->ops->rough &&
+         run->ops->rough(run->space, run->near);
 }
 
 /* The k leading eigenvectors of the Gram matrix to the front of P. */
@@ -300,8 +308,8 @@ static weft_status gram_vectors(engine *e)
   if (e->lanczos) return weft_pca_lanczos(&e->frame, e->lanczos, e->s_p);
   weft_arena mem = weft_arena_begin(run->ctx);
   WEFT_TRY(weft_pca_ranks_as_first(run, &b, 1)); /* it depends on the back end, in which ranks may differ */
-  if (b > 0 || by_rough(run)) {
-    st = by_rough(run) ? weft_pca_rough(&e->frame, (size_t) b, e->s_p) : weft_pca_filter(&e->frame, (size_t) b, e->s_p);
+  if (b > 0) {
+    st = (by_rough(run) ? weft_pca_rough : weft_pca_filter)(&e->frame, (size_t) b, e->s_p);
     goto done;
   }
   WEFT_TRY(ops->take(run->space, near * near, &s_g));

@@ -20,7 +20,6 @@
 typedef struct {
   weft_pca_frame *frame;
   size_t b;                              /* vectors */
-  int filtered;
   double *s_g, *s_diagonal, *s_v, *s_w;  /* s_w: G V, then M */
   double *s_far, *s_swap, *s_small;      /* X V; near × b; b × b */
   double *small, *vectors, *values;      /* on the host */
@@ -31,11 +30,10 @@ static weft_status open_rough(rough *r, weft_pca_frame *frame, size_t b, weft_ar
   weft_status st = WEFT_OK;
   weft_pca_run *run = frame->run;
   const weft_pca_ops *ops = run->ops;
-  const size_t near = run->near, k = run->job->k, panels = (k + k / 4 + WEFT_PCA_PANEL - 1) / WEFT_PCA_PANEL;
+  const size_t near = run->near;
   memset(r, 0, sizeof *r);
   r->frame = frame;
-  r->filtered = b > 0;
-  r->b = b ? b : panels * WEFT_PCA_PANEL < near ? panels * WEFT_PCA_PANEL : near;
+  r->b = b;
   WEFT_TAKE(r->small, mem, r->b * r->b);
   WEFT_TAKE(r->vectors, mem, r->b * r->b);
   WEFT_TAKE(r->values, mem, r->b);
@@ -59,21 +57,8 @@ static void close_rough(rough *r)
 /* V: leading eigenvectors of R. */
 static weft_status solve(rough *r, int round)
 {
-  weft_status st = WEFT_OK;
-  weft_pca_run *run = r->frame->run;
-  const weft_pca_ops *ops = run->ops;
-  const size_t near = run->near;
-  double *s_copy = NULL;
-  if (r->filtered) {
-    const double tol = fmax(0.2 * run->job->tol, FIRST_TOL * pow(1e-3, round));
-    return weft_pca_filter_of(r->frame, r->b, r->s_g, r->s_diagonal, tol, round > 0, r->s_v);
-  }
-  WEFT_TRY(ops->take(run->space, near * near, &s_copy));
-  WEFT_TRY(ops->copy(run->space, s_copy, r->s_g, near * near));
-  st = ops->eigen(run->space, s_copy, near, r->b, r->s_v);
-done:
-  if (s_copy) ops->drop(run->space, s_copy);
-  return st;
+  const double tol = fmax(0.2 * r->frame->run->job->tol, FIRST_TOL * pow(1e-3, round));
+  return weft_pca_filter_of(r->frame, r->b, r->s_g, r->s_diagonal, tol, round > 0, r->s_v);
 }
 
 /* s_basis := s_basis (r->vectors) */
