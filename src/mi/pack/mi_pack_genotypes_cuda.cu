@@ -1,7 +1,7 @@
-/* Genotypes of two bits to bit planes on the device. Their codes are sent as they lie in the file, which takes no longer
- * than sending planes, counted there, and written as planes in the order of the device: a warp makes 32 bits of a row
- * at a time, each lane looking up one sample. Within a class samples stay in order, so that what a warp reads of a
- * column lies in a few neighbouring bytes. */
+/* Genotypes of two bits to bit planes on the device. Their codes are sent as they lie in the file, which takes no
+ * longer than sending planes, counted there, and written as planes in the order of the device: a warp makes 32 bits of
+ * a row at a time, each lane looking up one sample. Within a class samples stay in order, so that what a warp reads of
+ * a column lies in a few neighbouring bytes. */
 #include <cstring>
 #include "../../base/genotypes.h"
 #include "../../base/parallel.h"
