@@ -253,6 +253,7 @@ weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count
   struct staging &staging = staging_of[ctx->lane];
   size_t first = 0;
   if (st != WEFT_OK) return st;
+  if (!per_chunk) return weft_fail_memory(ctx, "device", (double) size, (double) STAGING_BYTES, "a single row");
   WEFT_TRY(open_staging(ctx, &staging));
   for (int turn = 0; first < count; turn ^= 1) {
     size_t now = count - first < per_chunk ? count - first : per_chunk;
