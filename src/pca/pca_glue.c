@@ -326,11 +326,10 @@ static SEXP new_made(size_t p, weft_pca_made *to)
   return out;
 }
 
-static SEXP finish_made(SEXP out, const weft_pca_made *made)
+static void finish_made(SEXP out, const weft_pca_made *made)
 {
   weft_result_put(out, "exponent", Rf_ScalarReal(made->exponent));
   weft_result_put(out, "total", Rf_ScalarReal(made->total));
-  return out;
 }
 
 /* moments: mean, norm, weight. */
@@ -346,8 +345,9 @@ SEXP C_weft_pca_form(SEXP moments, SEXP scaling)
   weft_pca_made made;
   SEXP out = PROTECT(new_made(p, &made));
   weft_pca_form_of(p, &of, &by, &made);
+  finish_made(out, &made);
   UNPROTECT(1);
-  return finish_made(out, &made);
+  return out;
 }
 
 typedef struct { weft_pca_em em; weft_pca_job job; weft_pca_result out; } em_job;
