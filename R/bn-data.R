@@ -72,6 +72,7 @@ bn_category <- function(column, name) {
       abort_input(sprintf("Column `%s` must have at most 65535 levels.", name),
                   x = sprintf("It has %d.", nlevels(column)))
     }
+    check_factor(column, sprintf("Column `%s`", name))
     return(column)
   }
   if (is.logical(column)) return(factor(column, levels = c(FALSE, TRUE)))

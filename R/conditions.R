@@ -142,6 +142,19 @@ factor_text <- function(x) {
   if (is.factor(x)) tryCatch(as.character(x), error = function(e) list(x)) else x
 }
 
+# Refuses a factor some of whose codes have no level, as codes become places in native code. `what`: of the user's.
+check_factor <- function(x, what) {
+  codes <- as.vector(unclass(x))
+  labels <- attr(x, "levels", exact = TRUE)
+  seen <- if (is.integer(codes)) suppressWarnings(range(codes, na.rm = TRUE))
+  if (is.character(labels) && !is.null(seen) && seen[1L] >= 1 && seen[2L] <= length(labels)) return(invisible(x))
+  abort_input(sprintf("%s must be a factor each of whose codes has a level.", what),
+              x = if (is.null(seen)) "Its codes are no integers."
+                  else if (!is.character(labels)) "It has no levels that are text."
+                  else sprintf("It has codes from %d to %d, and %d levels.", seen[1L], seen[2L], length(labels)),
+              i = "Make it anew with `factor()` from the values that it stands for.")
+}
+
 # A data frame as a matrix; one whose columns do not fit stays as it is.
 plain_matrix <- function(x) tryCatch(as.matrix(x), error = function(e) x)
 

@@ -197,6 +197,8 @@ edge_pairs <- function(A, type, poisson, dim) {
 }
 
 edge_ends <- function(a, b, one_mode, dim) {
+  if (is.factor(a)) check_factor(a, "The first column of an edge list")
+  if (is.factor(b)) check_factor(b, "The second column of an edge list")
   if (anyNA(a) || anyNA(b)) {
     abort_input("An edge list must not have missing values.",
                 x = sprintf("Row %d has one.", which(is.na(a) | is.na(b))[1L]),

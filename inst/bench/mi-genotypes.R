@@ -164,7 +164,7 @@ found_planted <- function(table, by) {
   sprintf("planted pairs at places %s of %d by %s", toString(at), nrow(table), by)
 }
 
-# One whole call in stages. Returns its seconds.
+# One whole call in stages, as it goes where a device has no room for planes, and in one. Returns the seconds of stages.
 scan <- function(stem, class, n, p, ..., by = "interaction", goal = NA) {
   say <- NULL
   whole <- elapsed(function() {
@@ -184,6 +184,12 @@ scan <- function(stem, class, n, p, ..., by = "interaction", goal = NA) {
     cat(sprintf("   again, planes on the device: %.3f s, %.3g T\n", again, n * pairs_of(p) / again / 1e12))
   }
   weft_free(pack)
+  whole_call <- elapsed(function() {
+    table <<- mi_pairs(plink_file(stem, variants = seq_len(p)), class, na = "drop", top = 1000, by = by,
+                       backend = "cuda", ...)
+  })
+  cat(sprintf("   mi_pairs() of the file, which makes planes on one device: %.3f s, %.3g T; %s\n", whole_call,
+              n * pairs_of(p) / whole_call / 1e12, found_planted(table, by)))
   c(p = p, planes = say[1] + say[2], search = say[3], whole = whole)
 }
 x <- pack <- table <- NULL # of scan(), between its stages

@@ -22,6 +22,13 @@ spoilt_values <- function(v) {
   if (is.character(v) && n) {
     out <- c(out, list(na_first = replace(v, 1L, NA), twice = rep(v[1L], n), blank = replace(v, 1L, "")))
   }
+  if (is.atomic(v) && n > 1L) { # what is said to be a factor, and has codes without a level
+    out$no_levels <- said_to_be("factor", rep_len(c(1L, 5L, -3L, NA), n))
+    out$far_codes <- said_to_be("factor", rep_len(c(1L, 5L, -3L), n), levels = c("a", "b"))
+  }
+  if (is.data.frame(v) && n && nrow(v)) {
+    out$far_column <- replace(v, 1L, list(said_to_be("factor", rep_len(c(2L, 1000000L), nrow(v)), levels = "a")))
+  }
   if (is.logical(v) && n) out$na_first <- replace(v, 1L, NA)
   if (is.matrix(v)) {
     out <- c(out, list(turned = t(v), flat = c(v), fewer_rows = v[-1L, , drop = FALSE],

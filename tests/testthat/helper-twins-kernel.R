@@ -95,7 +95,7 @@ twins_kernel <- function() {
       q <- rbind(x[sample(n, 9, TRUE), , drop = FALSE], corners, corners * 1.5, matrix(stats::runif(9 * d, -2, 2), 9),
                  -1, 1e5)
       size <- max(box[2, ] - box[1, ], 1e-6) * sqrt(d)
-      h <- sample(c(size * c(0.1, 0.3, 1, 1e4, 1e9), max(abs(x)), 2.88), 1)
+      h <- sample(c(size * c(0.1, 0.3, 1, 1e4, 1e9), max(abs(x), 1e-6), 2.88), 1)
       sum <- function(...) {
         as.vector(kernel_sum(..., kernel = sample(compact_kernels, 1), bandwidth = h,
                              method = "tree", backend = backend))
