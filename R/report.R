@@ -94,6 +94,11 @@ report_template <- function(template) {
   if (!file.exists(template) || dir.exists(template)) {
     abort_input("`template` must be an R Markdown file.", x = sprintf("There is no file %s.", describe(template)))
   }
+  bytes <- tryCatch(suppressWarnings(readBin(template, "raw", file.size(template))), error = function(e) raw(1L))
+  if (any(bytes == 0) || !validUTF8(rawToChar(bytes))) {
+    abort_input("`template` must be an R Markdown file.",
+                x = sprintf("%s is no text in UTF-8 that can be read.", describe(template)))
+  }
   template
 }
 
