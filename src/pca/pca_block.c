@@ -18,7 +18,7 @@
 #include "pca_small.h"
 
 #define PANEL WEFT_PCA_PANEL
-/* Order of a Gram matrix from which on errors that are corrected take less than none. */
+/* From this order on, a rough Gram matrix whose errors are corrected takes less time than an exact one. */
 #ifdef WEFT_TESTS
 # define ROUGH_ORDER 4000
 #else
@@ -31,8 +31,8 @@ typedef struct {
   size_t capacity;        /* columns that P, Q and H have room for, besides the next block */
   size_t size;            /* J */
   size_t last;            /* columns of Q in the last block */
-  size_t next;            /* columns of N, which stand in P behind the J */
-  size_t lanczos;         /* columns that Lanczos on the Gram matrix takes to begin with; 0: none of it */
+  size_t next;            /* columns of N, which follow the J columns of P */
+  size_t lanczos;         /* columns with which Lanczos on the Gram matrix begins; 0: it is not used */
   double *s_p, *s_q, *h;  /* h: leading dimension `capacity` */
   double *r;              /* R: r_rows × last */
   size_t r_rows;
@@ -289,15 +289,15 @@ done:
   return st;
 }
 
-/* Whether the Gram matrix is made with errors, and corrected (pca_rough.c), which takes two passes a round. Ranks sum a
- * matrix that is exact. */
+/* Whether the Gram matrix is computed roughly and then corrected (pca_rough.c), in rounds of two passes each. Ranks add
+ * up exact matrices. */
 static int by_rough(const weft_pca_run *run)
 {
   return !run->ranks && !run->near_is_rows && run->near >= ROUGH_ORDER && run->ops->rough &&
          run->ops->rough(run->space, run->near);
 }
 
-/* The k leading eigenvectors of the Gram matrix to the front of P. */
+/* Puts the k leading eigenvectors of the Gram matrix at the front of P. */
 static weft_status gram_vectors(engine *e)
 {
   weft_status st = WEFT_OK;
@@ -390,9 +390,10 @@ static int gram_is_less(const weft_pca_run *run, size_t blocks, double left, siz
   return job->gram_blocks > 0 && to_go > job->gram_blocks + job->gram_steps * ((double) blocks + to_go);
 }
 
-/* Continues until the residuals are small, P is the whole near space, or the blocks are used up. A block start finds as
- * many copies of a value as it has vectors; where there may be more, random blocks behind the found triplets look for
- * others until a look finds none. `*left`, where the caller asks, is set when the Gram matrix would take less. */
+/* Continues until the residuals are small, P is the whole near space, or the blocks are used up. From a start of b
+ * vectors at most b copies of a singular value are found; where there may be more, random blocks are appended to the
+ * triplets until one finds no further copy. `*left`, if it is asked for, is set when the Gram matrix would take less
+ * time. */
 static weft_status iterate(engine *e, size_t b, int *left)
 {
   weft_status st = WEFT_OK;

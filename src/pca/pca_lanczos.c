@@ -30,7 +30,7 @@ size_t weft_pca_lanczos_capacity(const weft_pca_run *run)
   return run->narrow && b && 2 * (wanted + b) <= run->near ? wanted : 0;
 }
 
-/* The next block joins P; G times it makes another, R and the last columns of T. */
+/* Appends the next block to P. G times that block gives another one, R, and the last columns of T. */
 static weft_status extend(lanczos *e)
 {
   weft_status st = WEFT_OK;
@@ -102,8 +102,8 @@ done:
   return st;
 }
 
-/* The worst residual tells when to look next. A block start finds as many copies of a value as it has vectors; where
- * there may be more, random blocks behind the found vectors look for others until a look finds none. */
+/* The worst residual tells when to look next. From a start of b vectors at most b copies of an eigenvalue are found;
+ * where there may be more, random blocks are appended to the vectors until one finds no further copy. */
 static weft_status iterate(lanczos *e)
 {
   weft_status st = WEFT_OK;

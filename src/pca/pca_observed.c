@@ -9,8 +9,8 @@
 
 #define SLICES 8
 
-/* Sums over what is observed in x: of x t and of t^2; and, onto over and under, x l and l^2. Comparing x with itself
- * gives a mask of all ones where it is a number. */
+/* Over the observed values x: the sums of x t and of t^2; and x l and l^2 added to `over` and `under`. Comparing x with
+ * itself gives a mask whose bits are all 1 where x is a number. */
 #define OBSERVED(name, lanes, target) \
   typedef double name##_vector __attribute__((vector_size(8 * lanes), aligned(8))); \
   typedef int64_t name##_mask __attribute__((vector_size(8 * lanes), aligned(8))); \

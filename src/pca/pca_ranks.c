@@ -56,7 +56,7 @@ done:
   return st;
 }
 
-/* This rank's rows of b vectors that have all. */
+/* Of b vectors over the rows of all ranks, those of this rank. */
 static weft_status cut_rows(weft_pca_run *run, const double *s_v, size_t b, double *s_out)
 {
   weft_status st = WEFT_OK;
@@ -74,7 +74,7 @@ done:
   return st;
 }
 
-/* The rows of all ranks of b vectors of which each has its own. */
+/* Of b vectors of which each rank has its own rows, the rows of all. */
 static weft_status join_rows(weft_pca_run *run, const double *s_own, size_t b, double *s_out)
 {
   weft_status st = WEFT_OK;
