@@ -22,6 +22,7 @@ bn_input <- function(data, score, interventions = NULL, na = "fail") {
                     else if (length(twice)) sprintf("Twice: %s.", label_some(twice))
                     else if (ncol(data)) "They have no names." else "It has no columns.")
   }
+  check_encoding(names, "data")
   if (ncol(data) > 4096L) {
     abort_input("`data` must have at most 4096 columns.", x = sprintf("It has %d.", ncol(data)),
                 i = "Leave out columns that carry little information, for example by `mi_rank()`.")

@@ -34,6 +34,7 @@ kernel_pca <- function(x, k = 2, kernel = "gaussian", bandwidth = 1, scale = 1, 
   x <- kernel_points(x, "x")
   n <- nrow(x)
   if (n < 2L) abort_input("`x` must have at least two rows.")
+  for (names in dimnames(x)) check_encoding(names, "x")
   k <- check_number(k, "k", min = 1, max = n - 1, whole = TRUE)
   tolerance <- check_number(tolerance, "tolerance", min = 1e-13, max = 0.1)
   max_iterations <- check_number(max_iterations, "max_iterations", min = 1, max = 1e6, whole = TRUE)

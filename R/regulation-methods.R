@@ -119,7 +119,7 @@ summary.weft_regulation <- function(object, ...,
   edges <- as.data.frame(object, fdr = fdr)
   features <- union(rownames(object), colnames(object))
   pairs <- as.double(nrow(object)) * ncol(object) - length(intersect(rownames(object), colnames(object)))
-  out <- table(factor(edges$regulator, rownames(object)))
+  out <- table(factor(edges$regulator, unique(rownames(object))))
   list(features = length(features), regulators = nrow(object), targets = ncol(object), edges = nrow(edges), fdr = fdr,
        density = if (pairs > 0) nrow(edges) / pairs else 0,
        most = utils::head(sort(stats::setNames(as.double(out), names(out))[out > 0], decreasing = TRUE), 10L),

@@ -159,6 +159,17 @@ check_names <- function(names, arg, sides = c("row", "column")) {
   }
 }
 
+# What reads results refuses text in no encoding, as a damaged file may have it.
+check_encoding <- function(names, arg) {
+  names <- as.character(names) # also of NULL
+  bad <- which(!validEnc(names) | Encoding(names) == "bytes")
+  if (length(bad)) {
+    abort_input(sprintf("The names of `%s` must be text in a known encoding.", arg),
+                x = sprintf("%s is not.", describe(names[bad[1L]])),
+                i = "Convert them, for example with `iconv(names, \"latin1\", \"UTF-8\")`.")
+  }
+}
+
 # Native code goes where slots and lengths say.
 check_matrix <- function(x, arg) {
   problem <- matrix_problem(x)

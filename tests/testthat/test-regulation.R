@@ -442,3 +442,11 @@ test_that("a directed network is one for tables, files, other packages and pictu
   expect_error(plot(net, groups = 1:3), class = "weft_error_input")
   if (requireNamespace("ggplot2", quietly = TRUE)) expect_s3_class(ggplot2::autoplot(net), "ggplot")
 })
+
+test_that("genes of one name can be counted", {
+  set.seed(1)
+  x <- matrix(stats::rnorm(240), 60, dimnames = list(NULL, c("a", "a", "b", "c")))
+  found <- summary(regulation(x, steps = 2, resamples = 4, copies = 0, seed = 1))
+  expect_identical(found$regulators, 4L)
+  expect_lte(length(found$most), 3L)
+})

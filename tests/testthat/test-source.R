@@ -226,3 +226,14 @@ test_that("64-bit integers are the numbers that they stand for, or need the pack
 test_that("numbers that a class writes otherwise are numbers", {
   expect_equal(kernel_sum(3, as.hexmode(1:3), bandwidth = 1), kernel_sum(3, 1:3, bandwidth = 1))
 })
+
+test_that("names in no encoding are refused by what would not read them back", {
+  set.seed(1)
+  x <- matrix(stats::rnorm(40), 20, dimnames = list(NULL, c("a", "\xff\xfe")))
+  for (f in list(bn_search, bn_learn, function(x) kernel_pca(x, 1), function(x) kernel_pca(t(x), 1))) {
+    expect_error(f(x), "text in a known encoding", class = "weft_error_input")
+  }
+  colnames(x)[2L] <- iconv("\u00fc", "UTF-8", "latin1")
+  expect_output(print(kernel_pca(x, 1)))
+  expect_identical(rownames(bn_search(x)$dag), c("a", "\u00fc"))
+})
