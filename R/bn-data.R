@@ -102,6 +102,7 @@ bn_interventions <- function(interventions, names, n) {
     abort_input(sprintf("`interventions` must have one entry per row of `data`: %d.", n),
                 x = sprintf("It has %d.", length(interventions)))
   }
+  check_factor(interventions, "`interventions`")
   entries <- if (is.list(interventions)) unclass(interventions) else as.list(as.character(interventions))
   names_nodes <- function(e) is.null(e) || is.character(e) || is.factor(e) || is.logical(e) && all(is.na(e))
   odd <- which(!vapply(entries, names_nodes, NA))
@@ -109,7 +110,10 @@ bn_interventions <- function(interventions, names, n) {
     abort_input("Entries of `interventions` must be names of nodes, NULL or NA.",
                 x = sprintf("Entry %d is %s.", odd[1L], describe(entries[[odd[1L]]])))
   }
-  entries <- lapply(entries, function(e) { e <- as.character(e); e[!is.na(e)] })
+  entries <- lapply(entries, function(e) {
+    e <- as.character(check_factor(e, "An entry of `interventions`"))
+    e[!is.na(e)]
+  })
   found <- unlist(entries)
   unknown <- setdiff(found, names)
   if (length(unknown)) {

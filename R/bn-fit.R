@@ -129,7 +129,7 @@ check_sample_memory <- function(n, p) {
 
 set_value <- function(fit, name, value) {
   if (fit$gaussian) return(check_number(value, sprintf("do$%s", name)))
-  at <- if (is.atomic(value)) match(as.character(value), fit$labels[[name]])
+  at <- if (is.atomic(value)) match(as.character(check_factor(value, sprintf("`do$%s`", name))), fit$labels[[name]])
   if (length(at) != 1L || is.na(at)) {
     abort_input(sprintf("`do$%s` must be one of the node's levels.", name), x = paste0("It is ", describe(value), "."),
                 i = paste0("They are ", label_some(fit$labels[[name]]), "."))
@@ -177,6 +177,7 @@ fit_columns <- function(fit, data, needed, arg) {
                           if (fit$gaussian) "numbers" else "levels"),
                   x = paste0("It is ", describe(column), "."))
     }
+    check_factor(column, sprintf("Column `%s` of `%s`", name, arg))
     values <- if (fit$gaussian) as.double(column) else match(as.character(column), fit$labels[[name]]) - 1
     if (anyNA(values)) {
       abort_input(sprintf("`%s` must not have missing values or new levels.", arg),

@@ -119,7 +119,8 @@ edge_list <- function(x, nodes, arg) {
   } else if (is.data.frame(x) && ncol(x) >= 2L) {
     if (all(c("from", "to") %in% names(x))) x <- x[c("from", "to", setdiff(names(x), c("from", "to")))]
     if (ncol(x) > 2L && is.numeric(x[[3L]])) value <- x[[3L]]
-    x <- cbind(as.character(x[[1L]]), as.character(x[[2L]]))
+    ends <- lapply(1:2, function(j) as.character(check_factor(x[[j]], sprintf("Column %d of `%s`", j, arg))))
+    x <- do.call(cbind, ends)
   }
   if (!is.matrix(x) || !is.atomic(x) || ncol(x) != 2L) {
     abort_input(sprintf(paste("`%s` must be edges: a data frame or matrix with columns from and to, an igraph graph,",

@@ -142,8 +142,10 @@ factor_text <- function(x) {
   if (is.factor(x)) tryCatch(as.character(x), error = function(e) list(x)) else x
 }
 
-# Refuses a factor some of whose codes have no level, as codes become places in native code. `what`: of the user's.
+# Refuses a factor some of whose codes have no level, as codes become places in native code, and R's own error says not
+# whose fault it is. `what`: of the user's.
 check_factor <- function(x, what) {
+  if (!is.factor(x)) return(invisible(x))
   codes <- as.vector(unclass(x))
   labels <- attr(x, "levels", exact = TRUE)
   seen <- if (is.integer(codes)) suppressWarnings(range(codes, na.rm = TRUE))

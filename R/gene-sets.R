@@ -159,6 +159,7 @@ sets_of <- function(sets) {
                       "each row."),
                 x = paste0("It is ", describe(sets), "."), i = "For example `sets[c(\"gs_name\", \"gene_symbol\")]`.")
   }
+  for (j in 1:2) check_factor(sets[[j]], sprintf("Column %d of `sets`", j))
   named <- !is.na(sets[[1L]]) & nzchar(as.character(sets[[1L]]))
   check_sets(split(as.character(sets[[2L]])[named], as.character(sets[[1L]])[named]), "sets")
 }

@@ -96,7 +96,7 @@ class_input <- function(class, x, n, arg = "class") {
     abort_input(sprintf("`%s` must be a factor or a vector of categories, one value per row of `x`.", arg),
                 x = paste0("It is ", describe(class), "."))
   }
-  if (is.factor(class)) check_factor(class, sprintf("`%s`", arg))
+  check_factor(class, sprintf("`%s`", arg))
   if (length(class) != n) {
     abort_input(
       sprintf("`%s` must have one value per row of `x`: %d.", arg, n), x = sprintf("It has %d.", length(class)),

@@ -197,8 +197,8 @@ edge_pairs <- function(A, type, poisson, dim) {
 }
 
 edge_ends <- function(a, b, one_mode, dim) {
-  if (is.factor(a)) check_factor(a, "The first column of an edge list")
-  if (is.factor(b)) check_factor(b, "The second column of an edge list")
+  check_factor(a, "The first column of an edge list")
+  check_factor(b, "The second column of an edge list")
   if (anyNA(a) || anyNA(b)) {
     abort_input("An edge list must not have missing values.",
                 x = sprintf("Row %d has one.", which(is.na(a) | is.na(b))[1L]),
@@ -315,7 +315,7 @@ named_pairs <- function(x, shape, row_names, col_names, arg, i = NULL) {
 }
 
 look_up <- function(x, names, n, arg, what) {
-  if (is.factor(x)) x <- as.character(x)
+  if (is.factor(x)) x <- as.character(check_factor(x, sprintf("`%s`", arg)))
   known <- if (is.character(x)) match(x, names) else rep(NA_real_, length(x))
   if (is.numeric(x)) known <- ifelse(x == round(x) & x >= 1 & x <= n, x, NA)
   if (!anyNA(known)) return(as.integer(known))

@@ -49,6 +49,7 @@ cluster_codes <- function(x, n, arg) {
     abort_input(sprintf("`%s` must have one cluster for each of %d nodes, none missing.", arg, as.integer(n)),
                 x = paste0("It is ", describe(x), if (is.atomic(x) && anyNA(x)) ", with missing values" else "", "."))
   }
+  check_factor(x, sprintf("`%s`", arg))
   match(x, unique(x)) - 1L
 }
 

@@ -122,7 +122,7 @@ put_store_table <- function(put, side, table) {
   for (name in names(table)) {
     column <- table[[name]]
     data <- paste0(side, " data: ", name)
-    if (is.factor(column)) check_factor(column, sprintf("Column `%s` of the %s data", name, side))
+    check_factor(column, sprintf("Column `%s` of the %s data", name, side))
     if (is.factor(column) || is.logical(column)) {
       put(data, if (is.factor(column)) as.integer(column) else as.integer(column) + 1L)
       put(paste0(side, if (is.factor(column)) " levels: " else " flags: ", name),

@@ -48,6 +48,7 @@ check_covariates <- function(q) {
     abort_input("`covariates` must be known for every sample.",
                 x = sprintf("Missing for %d of %d: %s.", length(lost), nrow(q$x), label_some(lost)))
   }
+  for (name in names(q$covariates)) check_factor(q$covariates[[name]], sprintf("The covariate `%s`", name))
   q$covariates[] <- lapply(q$covariates, function(v) if (is.factor(v)) droplevels(v) else v)
   same <- vapply(q$covariates, function(v) length(unique(v)) < 2L, NA)
   if (any(same)) q <- note(q, "batch",

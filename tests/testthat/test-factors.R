@@ -7,6 +7,10 @@ test_that("factors whose codes have no level are refused, wherever categories ar
   stem <- withr::local_tempfile()
   write_genotypes(stem, matrix(sample(0:2, n * 4, TRUE), n))
   halves <- rep(1:2, n / 2)
+  known <- data.frame(a = factor(x[, 1]), b = factor(x[, 2]))
+  network <- bn_fit(matrix(c(0, 0, 1, 0), 2, dimnames = rep(list(c("a", "b")), 2)), known)
+  pairs <- mi_pairs(cbind(a = x[, 1], b = halves), halves)
+  measured <- x + stats::rnorm(n * 3)
   takes <- list(
     mi_rank = function(f) mi_rank(x, f, na = "drop"), mi_pairs = function(f) mi_pairs(x, f, na = "drop"),
     genotypes = function(f) mi_pairs(plink_file(stem), f, na = "drop"),
@@ -14,9 +18,20 @@ test_that("factors whose codes have no level are refused, wherever categories ar
     mi_select = function(f) mi_select(x, f, na = "drop"),
     discretize = function(f) discretize(x + 0.5, "mdl", class = f),
     bn_search = function(f) bn_search(data.frame(f = f, g = factor(x[, 1])), na = "drop"),
+    bn_log_lik = function(f) bn_log_lik(network, data.frame(a = f, b = known$b)),
+    predict = function(f) predict(network, data.frame(a = f), "b"),
+    do = function(f) bn_sample(network, 5, do = list(a = f[1])),
+    interventions = function(f) bn_search(known, interventions = f),
+    entries = function(f) bn_search(known, interventions = rep(list(f), n)),
+    prior = function(f) bn_search(known, prior = bn_prior(names(known), required = data.frame(from = f, to = "a"))),
+    mi_trait = function(f) mi_trait(data.frame(a = f, b = halves), pairs, seq_len(n)),
     irm = function(f) irm(data.frame(from = f, to = 1L), type = "bipartite"),
-    regulation = function(f) regulation(x + stats::rnorm(n * 3), compare = f, steps = 2, resamples = 4),
-    gene_network = function(f) gene_network(x + stats::rnorm(n * 3), class = f)
+    missing = function(f) irm(diag(3), missing = data.frame(f[1:2], 1L)),
+    irm_log_posterior = function(f) irm_log_posterior(diag(n), f),
+    gene_sets = function(f) gene_sets("a", data.frame(f, "a"), c("a", "b")),
+    covariates = function(f) gene_network(measured, quality = list(covariates = f)),
+    regulation = function(f) regulation(measured, compare = f, steps = 2, resamples = 4),
+    gene_network = function(f) gene_network(measured, class = f)
   )
   factors <- list(
     said_to_be("factor", rep_len(c(1L, 5L, -3L), n)), said_to_be("factor", rep_len(c(1L, 5L), n), levels = c("a", "b")),
