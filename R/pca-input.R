@@ -3,7 +3,8 @@
 #   "dense"     a double matrix
 #   "sparse"    a list of dgCMatrix, blocks of rows
 #   "blocks"    a function(i) that reads block i of rows or columns
-#   "stored"    a function(i) that reads block i of rows as the slots p, i, x of a dgCMatrix; `values`: how many in all
+#   "stored"    a function(i) that reads block i of rows as the slots p, i, x of a dgCMatrix; `values`: how many in all;
+#               for_device() makes it a source in larger blocks with packed(i), which reads one for a device to unpack
 #   "resident"  the pointer of a weft_upload() handle
 
 pca_source <- function(x, assay = NULL, block_size = 2^28, arg = "x", threads = NULL) {
@@ -103,8 +104,8 @@ plink_source <- function(x, block_size) {
   block_source(d[1L], d[2L], FALSE, block_size, dimnames(x), function(range, by_row) read_variants(x, range))
 }
 
-# A store that fits is a sparse matrix; else runs of its blocks are read again for each pass, a quarter of `block_size`
-# at a time where its blocks are not larger; what data() returns is overwritten by its next call.
+# A store that fits is a sparse matrix; else runs of its blocks are read again for each pass. What data() and packed()
+# return is overwritten by their next call.
 store_source <- function(x, block_size, arg, threads) {
   file <- open_store(x)
   recipe <- unclass(x)$recipe
@@ -113,22 +114,34 @@ store_source <- function(x, block_size, arg, threads) {
   if (12 * sum(values) <= min(block_size, 12 * .Machine$integer.max)) {
     return(sparse_source(list(store_sparse(x)), arg))
   }
-  runs <- store_runs(file, values, block_size)
   control <- run_control(threads = threads, progress = FALSE)
+  most <- as.double(.Machine$integer.max)
   names <- dimnames(x)
-  room <- list()
-  list(kind = "stored", n = file$about$n, p = as.double(dim(x)[2L]), values = sum(values), starts = runs$starts,
-       by_row = TRUE, row_names = names[[1L]], names = names[[2L]], data = function(i) {
-         room <<- .Call(C_weft_store_select, file$pointer, as.double(seq(runs$starts[i], runs$ends[i] - 1)), columns,
-                        file$recipe, as.double(.Machine$integer.max), room, control)
-         room
-       })
+  by_runs <- function(runs, ...) {
+    room <- list()
+    list(kind = "stored", n = file$about$n, p = as.double(dim(x)[2L]), values = sum(values), starts = runs$starts,
+         by_row = TRUE, row_names = names[[1L]], names = names[[2L]], data = function(i) {
+           room <<- .Call(C_weft_store_select, file$pointer, as.double(seq(runs$starts[i], runs$ends[i] - 1)), columns,
+                          file$recipe, most, room, control)
+           room
+         }, ...)
+  }
+  for_device <- function() { # packed, values take some 2 bytes
+    runs <- store_runs(file, values, block_size / 16)
+    room <- NULL
+    by_runs(runs, packed = function(i) {
+      room <<- .Call(C_weft_store_packed, file$pointer, as.double(c(runs$starts[i], runs$ends[i])), columns,
+                     file$recipe, most, room, control)
+      room
+    })
+  }
+  by_runs(store_runs(file, values, block_size / 4 / 12), for_device = for_device) # 12 bytes for each value
 }
 
-# Runs of a store's blocks with at most a quarter of `block_size` of `values` (one number per block) each, or one block:
-# list(starts, ends), rows from 0.
-store_runs <- function(file, values, block_size) {
-  most <- min(block_size / 4 / 12, .Machine$integer.max)
+# Runs of a store's blocks with at most `most` of `values` (one number per block) each, or one block: list(starts,
+# ends), rows from 0.
+store_runs <- function(file, values, most) {
+  most <- min(most, .Machine$integer.max)
   held <- 0
   begins <- vapply(seq_along(values), function(k) {
     fits <- k > 1L && held + values[k] <= most
@@ -156,8 +169,8 @@ block_source <- function(n, p, by_row, block_size, names, read) {
 
 # What src/pca/pca_glue.c reads of a source.
 native_source <- function(source) {
-  list(kind = source$kind, n = source$n, p = source$p, data = source$data, starts = source$starts,
-       by_row = isTRUE(source$by_row), ranks = source$ranks)
+  list(kind = source$kind, n = source$n, p = source$p, data = source$data, packed = source$packed,
+       starts = source$starts, by_row = isTRUE(source$by_row), ranks = source$ranks)
 }
 
 column_moments <- function(source, weights, control) .Call(C_weft_pca_moments, native_source(source), weights, control)

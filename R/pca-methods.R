@@ -98,7 +98,7 @@ columns_of_fit <- function(names, x) {
 # x[, columns] %*% loads of a store, some rows after others.
 store_product <- function(x, columns, loads, block_size = 2^28) {
   file <- open_store(x)
-  runs <- store_runs(file, file$about$block_values * unclass(x)$recipe$share, block_size)
+  runs <- store_runs(file, file$about$block_values * unclass(x)$recipe$share, block_size / 4 / 12)
   out <- matrix(0, nrow(x), ncol(loads))
   for (i in seq_along(runs$starts)) {
     rows <- as.double(seq(runs$starts[i] + 1, runs$ends[i]))

@@ -119,6 +119,7 @@ pca <- function(x, k = NULL, method = c("auto", "gs", "nipals", "krylov", "gram"
   report_backend(chosen, verbose)
   on <- devices_of_rows(devices, chosen$name, source, method, na, chosen$divided)
   source <- cut_blocks(source, length(on))
+  if (chosen$name == "cuda" && !is.null(source$for_device)) source <- source$for_device()
   control <- run_control(chosen$name, threads, progress, source$names %||% NULL, "Principal components", on)
   moments <- column_moments(source, weights, control)
   if (!is.null(ranks)) moments <- joint_moments(ranks_gather(moments, control))

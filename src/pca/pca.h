@@ -26,8 +26,10 @@ typedef struct weft_pca_panel {
   const int32_t *rows, *starts; /* starts: p + 1 */
 } weft_pca_panel;
 
+struct weft_packed_panel;
+
 /* The data as panels that tile it by rows or by columns. `fetch` gives one, valid until the next is asked for, or for
- * ever when `stays`. */
+ * ever when `stays`; `packed`, where it is not NULL, gives the same one for a device to unpack (base/packed.h). */
 typedef struct weft_pca_data {
   size_t n, p, panels;
   weft_status (*fetch)(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out);
@@ -35,6 +37,7 @@ typedef struct weft_pca_data {
   int stays, sparse;
   const weft_device_matrix *resident; /* instead of panels */
   const struct weft_pca_ranks *ranks; /* who has the other rows; NULL: all are here */
+  weft_status (*packed)(weft_ctx *ctx, void *source, size_t index, const struct weft_packed_panel **out);
 } weft_pca_data;
 
 /* The rows of X shared among ranks, each with its own as `data`; see pca_ranks.c. Calls that every rank makes. A rank

@@ -5,7 +5,7 @@
 #include <cusolverDn.h>
 #include <cusparse.h>
 #include <vector>
-#include "../base/device.cuh"
+#include "../base/packed.cuh"
 #include "pca.h"
 
 /* A sparse block: columns as they came (the rows of its transpose), and rows. */
@@ -39,6 +39,7 @@ struct weft_pca_space {
   std::vector<sparse_block> *blocks;
   std::vector<weft_pca_stored> *held; /* of data that are read in blocks, those that stay here; else NULL */
   weft_pca_stored passing;            /* another of them */
+  weft_unpacking unpacking;
   bool refined;
 };
 
@@ -54,6 +55,15 @@ weft_status weft_pca_library_error(weft_ctx *ctx, const char *library, int code,
 
 static inline unsigned weft_pca_blocks_for(size_t count) { return (unsigned) ((count + 255) / 256); }
 cudaError_t weft_pca_fill(double *x, int64_t count, double value, cudaStream_t stream);
+
+/* A panel of data that are read in blocks, as it came: packed, or with `packed` NULL. */
+struct weft_pca_read { const weft_packed_panel *packed; weft_pca_panel plain; size_t stored; };
+weft_status weft_pca_read_panel(weft_ctx *ctx, const weft_pca_data *data, size_t index, weft_pca_read *out);
+weft_status weft_pca_take_panel(weft_device_arena *mem, size_t p, size_t stored, weft_pca_stored *out);
+void weft_pca_drop_panel(weft_device_arena *mem, weft_pca_stored *panel);
+/* In room for it. */
+weft_status weft_pca_put_panel(weft_unpacking *u, const weft_pca_data *data, size_t index, const weft_pca_read *from,
+                               weft_pca_stored *to);
 
 /* Operations of pca.h that have files of their own. */
 weft_status weft_pca_moments_cuda(weft_ctx *ctx, const weft_pca_data *data, const double *weights,

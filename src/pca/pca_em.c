@@ -274,7 +274,7 @@ weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pc
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   em_space e = { .ctx = ctx, .ops = ops, .em = em, .inner = *job, .out = out };
-  const weft_pca_data data = { em->n, em->p, 1, fetch, &e, 1, 0, NULL, NULL };
+  const weft_pca_data data = { em->n, em->p, 1, fetch, &e, 1, 0, NULL, NULL, NULL };
   double before = INFINITY, change = INFINITY, unit = 0;
   size_t steps = 0, resting = 0, rest = 1;
   int extrapolated = 0, converged = 0;

@@ -2,11 +2,12 @@
  *   kind  "dense", "sparse", "blocks", "stored" or "resident";  n, p
  *   data  a double matrix; a list of dgCMatrix row blocks; a function(i) that returns block i as a double matrix, or as
  *         the slots p, i and x of a dgCMatrix of all columns; a pointer
+ *   packed  a function(i) that returns block i of rows as a handle of base/packed_glue.h; or NULL
  *   starts  the first row (by_row) or column of each block, from 0
  *   ranks   the rows of each rank, where this is one rank's part; else NULL */
 #include <limits.h>
 #include <string.h>
-#include "../base/glue.h"
+#include "../base/packed_glue.h"
 #include "../base/parallel.h"
 #include "../base/product.h"
 #include "../base/ranks.h"
@@ -18,9 +19,10 @@
 
 typedef struct {
   SEXP holder; /* keeps the block in use alive */
-  SEXP data, starts, ranks;
+  SEXP data, packed, starts, ranks;
   int by_row;
   size_t index, n, p;
+  SEXP reader; /* the function that is asked */
 } r_source;
 
 static weft_status fetch_dense(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
@@ -55,13 +57,24 @@ static SEXP read_block(void *data)
 {
   r_source *s = data;
   SEXP index = PROTECT(Rf_ScalarReal((double) s->index + 1));
-  SEXP call = PROTECT(Rf_lang2(s->data, index));
+  SEXP call = PROTECT(Rf_lang2(s->reader, index));
   SET_VECTOR_ELT(s->holder, 0, Rf_eval(call, R_GlobalEnv));
   UNPROTECT(2);
   return R_NilValue;
 }
 
-/* What R's function returns for a block, kept by the holder, and where it stands. */
+/* What a function of R's returns for a block, kept by the holder. */
+static weft_status ask(weft_ctx *ctx, r_source *s, SEXP reader, size_t index, SEXP *block)
+{
+  s->index = index;
+  s->reader = reader;
+  SET_VECTOR_ELT(s->holder, 0, R_NilValue);
+  const weft_status st = weft_glue_eval(ctx, read_block, s);
+  *block = VECTOR_ELT(s->holder, 0);
+  return st;
+}
+
+/* The same, and where the block stands. */
 static weft_status ask_for_block(weft_ctx *ctx, r_source *s, size_t index, SEXP *block, weft_pca_panel *out)
 {
   const size_t all = s->by_row ? s->n : s->p, start = (size_t) REAL(s->starts)[index],
@@ -71,11 +84,21 @@ static weft_status ask_for_block(weft_ctx *ctx, r_source *s, size_t index, SEXP 
   out->column = s->by_row ? 0 : start;
   out->n = out->ld = s->by_row ? end - start : s->n;
   out->p = s->by_row ? s->p : end - start;
-  s->index = index;
-  SET_VECTOR_ELT(s->holder, 0, R_NilValue);
-  const weft_status st = weft_glue_eval(ctx, read_block, s);
-  *block = VECTOR_ELT(s->holder, 0);
-  return st;
+  return ask(ctx, s, s->data, index, block);
+}
+
+static weft_status fetch_packed(weft_ctx *ctx, void *source, size_t index, const weft_packed_panel **out)
+{
+  r_source *s = source;
+  SEXP block;
+  const weft_status st = ask(ctx, s, s->packed, index, &block);
+  if (st != WEFT_OK) return st;
+  const weft_packed *packed = weft_glue_handle_peek(block, &weft_packed_kind);
+  if (!packed || packed->panel.p != s->p || packed->panel.row != (size_t) REAL(s->starts)[index] ||
+      packed->panel.n > s->n - packed->panel.row)
+    return weft_fail(ctx, WEFT_ERR_INTERNAL, "Block %.0f is no packed one.", (double) index + 1);
+  *out = &packed->panel;
+  return WEFT_OK;
 }
 
 static weft_status fetch_stored(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
@@ -115,10 +138,11 @@ static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
   weft_record given = weft_record_open(source, "source");
   const int kind = weft_record_kind(&given, "kind", kinds, KINDS);
   const size_t n = weft_record_size(&given, "n"), p = weft_record_size(&given, "p");
-  const r_source s = { holder, weft_record_field(&given, "data"), weft_record_field(&given, "starts"),
-                       weft_record_field(&given, "ranks"), weft_record_flag(&given, "by_row"), 0, n, p };
+  const r_source s = { holder, weft_record_field(&given, "data"), weft_record_field(&given, "packed"),
+                       weft_record_field(&given, "starts"), weft_record_field(&given, "ranks"),
+                       weft_record_flag(&given, "by_row"), 0, n, p, R_NilValue };
   weft_record_close(&given);
-  weft_pca_data d = { n, p, 1, fetch_dense, to, 1, 0, NULL, NULL };
+  weft_pca_data d = { n, p, 1, fetch_dense, to, 1, 0, NULL, NULL, NULL };
   *to = s;
   if (kind == RESIDENT) {
     d.resident = weft_glue_device_matrix(s.data);
@@ -134,6 +158,7 @@ static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
     d.fetch = kind == STORED ? fetch_stored : fetch_block;
     d.stays = 0;
     d.sparse = kind == STORED;
+    if (s.packed != R_NilValue) d.packed = fetch_packed;
   }
   return d;
 }
@@ -145,7 +170,7 @@ typedef struct { weft_pca_data data; const double *weights; weft_pca_moments out
 static weft_status run_moments(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   moments_job *job = data;
-  if (!job->data.resident)
+  if (!job->data.resident && !job->data.packed)
     backend = weft_cpu_backend(); /* the data are here: sending them would cost more than reading */
   return backend->pca->moments(ctx, &job->data, job->weights, &job->out);
 }

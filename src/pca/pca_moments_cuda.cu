@@ -1,11 +1,10 @@
-/* Moments of the columns of a resident matrix, and missing values of its rows. Moments: a block per column. Sums are
- * taken of values divided by a power of two near the largest, so that nothing overflows or vanishes. */
+/* Moments of the columns of a resident matrix, or of one that is read in packed blocks, and missing values of rows.
+ * Moments: a block per column. Sums are taken of values divided by a power of two near the largest, so that nothing
+ * overflows or vanishes. */
 #include <cmath>
 #include "pca_cuda.cuh"
 
 enum { MOMENT_THREADS = 256 };
-
-struct column_sums { double weight, sum, least, greatest, missing, infinite; };
 
 template <typename T>
 static __device__ T reduce(T x, T (*join)(T, T), T *shared)
@@ -69,9 +68,137 @@ __global__ void column_moments(const From *x, int64_t n, int64_t p, const double
   }
 }
 
+/* ---- of blocks ---- */
+
+/* What a column's values in some rows amount to (pca_moments.c). */
+struct column_part { double weight, mean, norm, least, greatest, missing, infinite; };
+
+static __device__ column_part merge(const column_part &a, const column_part &b)
+{
+  if (b.weight == 0 || a.weight == 0) {
+    column_part one = a.weight == 0 ? b : a;
+    one.missing = a.missing + b.missing;
+    one.infinite = a.infinite + b.infinite;
+    return one;
+  }
+  const double all = a.weight + b.weight;
+  column_part c = { all, a.mean * (a.weight / all) + b.mean * (b.weight / all),
+                    hypot(hypot(a.norm, b.norm), sqrt(a.weight * (b.weight / all)) * (b.mean - a.mean)),
+                    fmin(a.least, b.least), fmax(a.greatest, b.greatest), a.missing + b.missing,
+                    a.infinite + b.infinite };
+  if (c.least == c.greatest) { c.mean = c.least; c.norm = 0; }
+  return c;
+}
+
+/* The values of a column in a block, of which n rows have a weight of `total`; those not stored are zeros. */
+static __device__ column_part part_of(const int32_t *rows, const double *values, int32_t count, int64_t n, double total,
+                                      const double *weights, double *shared)
+{
+  column_part a = { 0, 0, 0, INFINITY, -INFINITY, 0, 0 };
+  double stored = 0, sum = 0, square = 0;
+  for (int32_t i = (int32_t) threadIdx.x; i < count; i += MOMENT_THREADS) {
+    const double value = values[i], w = weights ? weights[rows[i]] : 1;
+    stored += w;
+    if (isnan(value)) { a.missing++; continue; }
+    if (isinf(value)) { a.infinite++; continue; }
+    if (w == 0) continue;
+    a.weight += w;
+    a.least = fmin(a.least, value);
+    a.greatest = fmax(a.greatest, value);
+  }
+  stored = reduce(stored, plus, shared);
+  a.weight = reduce(a.weight, plus, shared);
+  a.missing = reduce(a.missing, plus, shared);
+  a.infinite = reduce(a.infinite, plus, shared);
+  a.least = reduce(a.least, lesser, shared);
+  a.greatest = reduce(a.greatest, greater, shared);
+  const double zeros = count == n ? 0 : fmax(0.0, total - stored);
+  if (zeros > 0) { a.weight += zeros; a.least = fmin(a.least, 0.0); a.greatest = fmax(a.greatest, 0.0); }
+  if (a.weight == 0) return a;
+  if (a.least == a.greatest) { a.mean = a.least; return a; }
+  int exponent = 0;
+  frexp(fmax(fabs(a.least), fabs(a.greatest)), &exponent);
+  const double unit = ldexp(1.0, exponent < -1000 ? 1000 : -exponent);
+  for (int32_t i = (int32_t) threadIdx.x; i < count; i += MOMENT_THREADS)
+    if (isfinite(values[i])) sum += (weights ? weights[rows[i]] : 1) * (values[i] * unit);
+  const double mean = reduce(sum, plus, shared) / a.weight;
+  for (int32_t i = (int32_t) threadIdx.x; i < count; i += MOMENT_THREADS) {
+    const double d = values[i] * unit - mean;
+    if (isfinite(values[i])) square += (weights ? weights[rows[i]] : 1) * d * d;
+  }
+  square = reduce(square, plus, shared) + zeros * mean * mean;
+  a.mean = mean / unit;
+  a.norm = sqrt(square) / unit;
+  return a;
+}
+
+__global__ static void add_block(weft_pca_stored x, int64_t p, double total, const double *weights, column_part *parts)
+{
+  __shared__ double shared[MOMENT_THREADS];
+  for (int64_t j = blockIdx.x; j < p; j += gridDim.x) {
+    const int32_t from = x.starts[j], count = x.starts[j + 1] - from;
+    const column_part one = part_of(x.rows + from, x.values + from, count, x.n, total, weights, shared);
+    if (threadIdx.x == 0) parts[j] = merge(parts[j], one);
+    __syncthreads();
+  }
+}
+
+static double total_of(const double *weights, int64_t n)
+{
+  double total = 0;
+  if (!weights) return (double) n;
+  for (int64_t i = 0; i < n; i++) total += weights[i];
+  return total;
+}
+
+static weft_status moments_of_blocks(weft_ctx *ctx, const weft_pca_data *data, const double *weights,
+                                     const weft_pca_moments *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena host = weft_arena_begin(ctx);
+  weft_device_arena mem = weft_device_begin(ctx);
+  weft_unpacking unpacking = { &mem, NULL, NULL, NULL, NULL, 0, 0 };
+  weft_pca_stored block = { 0 };
+  weft_pca_read from;
+  const size_t p = data->p;
+  double *d_weights = NULL;
+  column_part *parts, *d_parts;
+  WEFT_TAKE0(parts, &host, p);
+  WEFT_TRY(weft_device_send(&mem, parts, p, &d_parts));
+  if (weights) WEFT_TRY(weft_device_send(&mem, weights, data->n, &d_weights));
+  for (size_t t = 0; t < data->panels; t++) {
+    WEFT_TRY(weft_pca_read_panel(ctx, data, t, &from));
+    if (!block.starts || from.stored > block.room) {
+      weft_pca_drop_panel(&mem, &block);
+      WEFT_TRY(weft_pca_take_panel(&mem, p, from.stored + from.stored / 4, &block));
+    }
+    WEFT_TRY(weft_pca_put_panel(&unpacking, data, t, &from, &block));
+    add_block<<<(unsigned) (p < 65536 ? p : 65536), MOMENT_THREADS, 0, mem.stream>>>(
+        block, (int64_t) p, total_of(weights ? weights + block.row : NULL, block.n),
+        d_weights ? d_weights + block.row : NULL, d_parts);
+    WEFT_CUDA(cudaGetLastError());
+  }
+  WEFT_CUDA(cudaMemcpyAsync(parts, d_parts, p * sizeof *parts, cudaMemcpyDeviceToHost, mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(mem.stream));
+  for (size_t j = 0; j < p; j++) {
+    out->mean[j] = parts[j].mean;
+    out->norm[j] = parts[j].norm;
+    out->weight[j] = parts[j].weight;
+    out->missing[j] = parts[j].missing;
+    out->infinite[j] = parts[j].infinite;
+  }
+done:
+  weft_device_end(&mem);
+  weft_arena_end(&host);
+  return st;
+}
+
+/* ---- of a resident matrix ---- */
+
 weft_status weft_pca_moments_cuda(weft_ctx *ctx, const weft_pca_data *data, const double *weights,
                                   const weft_pca_moments *out)
 {
+  if (!data->resident) return moments_of_blocks(ctx, data, weights, out);
   weft_status st = WEFT_OK;
   const weft_device_matrix *m = data->resident;
   weft_device_arena mem = weft_device_begin(ctx);

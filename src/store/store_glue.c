@@ -3,8 +3,9 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
-#include "../base/glue.h"
+#include "../base/packed_glue.h"
 #include "../base/record.h"
+#include "store_packed.h"
 #include "store.h"
 
 static void release(void *object)
@@ -204,6 +205,48 @@ SEXP C_weft_store_select(SEXP handle, SEXP rows, SEXP columns, SEXP recipe, SEXP
   weft_glue_run(control, run_select, &job);
   UNPROTECT(2);
   return out;
+}
+
+/* ---- for a device ---- */
+
+typedef struct {
+  const weft_store *store;
+  size_t first, count;
+  weft_store_choice choice;
+  weft_store_recipe recipe;
+  double most;
+  weft_packed *to;
+} pack_job;
+WEFT_WORK(run_pack, pack_job, weft_store_pack_panel(ctx, job->store, job->first, job->count, &job->choice, &job->recipe,
+                                                    job->most, job->to))
+
+/* The block that begins with a row; that behind the last for n. */
+static size_t block_from(const weft_store *s, double row)
+{
+  size_t low = 0, high = s->blocks;
+  while (low < high) {
+    const size_t mid = low + (high - low) / 2;
+    if ((double) s->block[mid].first < row) low = mid + 1; else high = mid;
+  }
+  if ((low < s->blocks ? (double) s->block[low].first : (double) s->n) != row)
+    weft_glue_fail(WEFT_ERR_INTERNAL, "No block begins with row %g.", row);
+  return low;
+}
+
+/* rows: from, and to before which, where blocks begin. room: NULL, or what the last call returned, which this one
+ * overwrites. A handle (base/packed_glue.h). */
+SEXP C_weft_store_packed(SEXP handle, SEXP rows, SEXP columns, SEXP recipe, SEXP most, SEXP room, SEXP control)
+{
+  SEXP out = PROTECT(room == R_NilValue ? weft_glue_handle(&weft_packed_kind, sizeof(weft_packed)) : room);
+  const weft_store *s = weft_glue_handle_take(handle, &kind);
+  pack_job job = { .store = s, .recipe = recipe_of(recipe, s), .most = Rf_asReal(most),
+                   .to = weft_glue_handle_take(out, &weft_packed_kind) };
+  if (TYPEOF(rows) != REALSXP || Rf_xlength(rows) != 2) weft_glue_fail(WEFT_ERR_INTERNAL, "Rows must be two numbers.");
+  job.first = block_from(s, REAL(rows)[0]);
+  job.count = block_from(s, REAL(rows)[1]) - job.first;
+  if (REAL(rows)[1] <= REAL(rows)[0]) weft_glue_fail(WEFT_ERR_INTERNAL, "No rows are asked for.");
+  job.choice.columns = places_of(columns, s->p, &job.choice.column_count);
+  WEFT_RUN_RETURN(out, control, run_pack, &job);
 }
 
 /* ---- sums ---- */

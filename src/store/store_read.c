@@ -167,16 +167,25 @@ void weft_store_close(weft_store *s)
 
 /* ---- blocks and vectors ---- */
 
-weft_status weft_store_load(weft_ctx *ctx, const weft_store *s, size_t index, weft_arena *mem, weft_store_view *view)
+weft_status weft_store_load_to(weft_ctx *ctx, const weft_store *s, size_t index, uint8_t *bytes, weft_arena *mem,
+                               weft_store_view *view)
 {
   const weft_store_block *b = &s->block[index];
   weft_status st = WEFT_OK;
-  uint8_t *bytes;
-  WEFT_TAKE(bytes, mem, (size_t) b->bytes);
   WEFT_TRY(weft_store_os_read(ctx, s->file - 1, s->name, b->offset, bytes, (size_t) b->bytes));
   if (weft_store_crc(0, bytes, (size_t) b->bytes) != b->crc)
     return weft_store_damaged(ctx, s, index, "does not have its checksum");
   st = weft_store_parse(ctx, s, index, bytes, 0, mem, view);
+done:
+  return st;
+}
+
+weft_status weft_store_load(weft_ctx *ctx, const weft_store *s, size_t index, weft_arena *mem, weft_store_view *view)
+{
+  weft_status st = WEFT_OK;
+  uint8_t *bytes;
+  WEFT_TAKE(bytes, mem, (size_t) s->block[index].bytes);
+  st = weft_store_load_to(ctx, s, index, bytes, mem, view);
 done:
   return st;
 }

@@ -4,6 +4,7 @@
   R(C_weft_store_about, 1) \
   R(C_weft_store_vector, 3) \
   R(C_weft_store_select, 7) \
+  R(C_weft_store_packed, 7) \
   R(C_weft_store_groups, 3) \
   R(C_weft_store_sums, 5) \
   R(C_weft_store_begin, 8) \

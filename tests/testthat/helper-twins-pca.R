@@ -56,6 +56,12 @@ twins_pca <- function() {
       list(fit(method = "gram")$sdev, fit(method = "gram", scale = TRUE, weights = weights)$sdev,
            fit(method = "krylov", center = FALSE)$sdev, abs(fit(method = "gram")$x[, 1]))
     }),
+    "pca, moments of packed blocks" = list(tolerance = 1e-12, work = function(backend) {
+      draws <- list(function(m) stats::rgeom(m, 0.3) + 1, function(m) floor(2^stats::runif(m, 0, 32)),
+                    function(m) sample(64, m, TRUE) / 8, stats::rnorm,
+                    function(m) sample(c(NA, NaN, Inf, -Inf, 1e300, -1e-300, 3), m, TRUE))
+      lapply(draws, function(draw) moments_of_store(backend, draw))
+    }),
     "pca, gram of many columns of a store" = list(tolerance = 1e-9, work = function(backend) {
       s <- Matrix::rsparsematrix(sample(4030:4100, 1), 4003, 0.01, rand.x = function(m) stats::rgeom(m, 0.3) + 1)
       s[sample(nrow(s), 900), 1:300] <- 4
@@ -79,4 +85,27 @@ twins_pca <- function() {
       suppressWarnings(pca(x, 2, precision = "single", seed = 1, backend = backend))$sdev
     })
   )
+}
+
+# Moments of random rows of values as `draw` makes them, some columns of them, by random weights, which find a value in a
+# wrong row.
+moments_of_store <- function(backend, draw) {
+  n <- sample(c(2, 40, 700, 3000), 1)
+  s <- Matrix::rsparsematrix(n, 90, sample(c(0.02, 0.3, 0.97), 1), rand.x = draw)
+  s[, 5] <- 2
+  x <- weft_import(s, tempfile(fileext = ".weft"), memory = 2^20, progress = FALSE)
+  on.exit(unlink(unclass(x)$path))
+  if (isTRUE(all(s@x >= 1 & s@x < Inf)) && stats::runif(1) < 0.7) {
+    x <- store_normalise(x, log = stats::runif(1) < 0.5, genes = sort(sample(90, sample(89, 1))))
+  }
+  bytes <- 12 * sum(weft:::open_store(x)$about$block_values) * unclass(x)$recipe$share
+  source <- weft:::pca_source(x, block_size = max(8, bytes * sample(c(0, 0.9), 1))) # one block at a time, or some
+  stopifnot(source$kind == "stored" || bytes <= 8)
+  weights <- if (stats::runif(1) < 0.7) stats::runif(n) * (stats::runif(n) < 0.8) + 0.01
+  packed_moments(source, weights, backend)
+}
+
+packed_moments <- function(source, weights, backend) {
+  if (backend == "cuda" && !is.null(source$for_device)) source <- source$for_device()
+  weft:::column_moments(source, weights, weft:::run_control(backend))
 }

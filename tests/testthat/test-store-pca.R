@@ -179,3 +179,23 @@ test_that("a Gram matrix made roughly on a device is corrected to what krylov fi
     expect_equal(angles, rep(1, 4), tolerance = 1e-11)
   }
 })
+
+test_that("a device finds the rows and values of packed blocks, or the damage, as the host does", {
+  skip_if_no_cuda()
+  withr::local_seed(21)
+  x <- as_store(shop(900, 40, 0.3), memory = 2^20)
+  bytes <- bytes_of(store_file(x))
+  file <- withr::local_tempfile()
+  weights <- stats::runif(900)
+  moments <- function(backend) {
+    tryCatch(packed_moments(weft:::pca_source(weft_store(file), block_size = 8), weights, backend),
+             weft_error_input = function(e) conditionMessage(e))
+  }
+  for (turn in 1:150) {
+    spoilt <- bytes
+    at <- 88 + sample(sum(store_blocks(x)$block_bytes) - 24, sample(3, 1))
+    spoilt[at] <- as.raw(sample(0:255, length(at), TRUE))
+    writeBin(with_checksums(spoilt), file)
+    expect_equal(moments("cuda"), moments("cpu"), tolerance = 1e-12, info = turn)
+  }
+})
