@@ -8,10 +8,11 @@ put <- function(file, dir) {
   if (!file.copy(file, dir, overwrite = TRUE)) stop("cannot copy ", file, " to ", dir)
 }
 put(paste0("weft", SHLIB_EXT), libs)
-# Debugging symbols are four fifths of the object, names of local functions a thirtieth of the rest; WEFT_DEBUG=1 keeps
-# them.
+# Debugging symbols are four fifths of the object, names of local functions a thirtieth of the rest. WEFT_DEBUG=1 keeps
+# both, WEFT_TESTS=yes the names, by which instructions are counted (longtests/instructions.R).
 if (nzchar(Sys.which("strip")) && !nzchar(Sys.getenv("WEFT_DEBUG")) && .Platform$OS.type == "unix") {
-  system2("strip", c("-S", "-x", shQuote(file.path(libs, paste0("weft", SHLIB_EXT)))), stdout = FALSE, stderr = FALSE)
+  names <- if (Sys.getenv("WEFT_TESTS") != "yes") "-x"
+  system2("strip", c("-S", names, shQuote(file.path(libs, paste0("weft", SHLIB_EXT)))), stdout = FALSE, stderr = FALSE)
 }
 put("weft_cuda.so", file.path(libs, "cuda"))
 put("weft_mpi.so", file.path(libs, "mpi"))

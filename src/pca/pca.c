@@ -2,6 +2,7 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
+#include "../base/parallel.h"
 #include "pca_block.h"
 
 /* Residuals that single precision can reach. */
@@ -19,22 +20,28 @@ static void cut_at_rank(const weft_pca_run *run)
   }
 }
 
-/* The largest loading of each component becomes positive; among loadings that differ by rounding the first decides, so
- * that back ends agree. Loadings of columns that are zero are exactly 0, unless the value is so small that it is of the
- * size of their rounding: there vectors would no longer be orthogonal. */
-static void orient(const weft_pca_run *run, const double *factor)
+/* The largest loading of component j becomes positive; among loadings that differ by rounding the first decides, so that
+ * back ends agree. Loadings of columns that are zero are exactly 0, unless the value is so small that it is of the size
+ * of their rounding: there vectors would no longer be orthogonal. */
+static void orient_one(const weft_pca_run *run, const double *factor, size_t j)
 {
   const size_t n = run->n, p = run->p;
-  for (size_t j = 0; j < run->job->k; j++) {
-    double *v = run->out->v + j * p, *u = run->out->u + j * n, largest = 0;
-    size_t at = 0;
-    if (run->out->d[j] > 0) for (size_t i = 0; i < p; i++) if (factor[i] == 0 && fabs(v[i]) < 1e-11) v[i] = 0;
-    for (size_t i = 0; i < p; i++) largest = fmax(largest, fabs(v[i]));
-    while (at < p && fabs(v[at]) < largest * (1 - 1e-7)) at++;
-    if (at == p || v[at] >= 0) continue;
-    for (size_t i = 0; i < p; i++) v[i] = -v[i];
-    for (size_t i = 0; i < n; i++) u[i] = -u[i];
-  }
+  double *v = run->out->v + j * p, *u = run->out->u + j * n, largest = 0;
+  size_t at = 0;
+  if (run->out->d[j] > 0) for (size_t i = 0; i < p; i++) if (factor[i] == 0 && fabs(v[i]) < 1e-11) v[i] = 0;
+  for (size_t i = 0; i < p; i++) largest = fmax(largest, fabs(v[i]));
+  while (at < p && fabs(v[at]) < largest * (1 - 1e-7)) at++;
+  if (at == p || v[at] >= 0) return;
+  for (size_t i = 0; i < p; i++) v[i] = -v[i];
+  for (size_t i = 0; i < n; i++) u[i] = -u[i];
+}
+
+static void orient(const weft_pca_run *run, const double *factor)
+{
+  const size_t k = run->job->k;
+  const int threads = weft_threads_worth(run->ctx->threads, 0.5 * (double) (run->n + run->p) * (double) k);
+  WEFT_PARALLEL_FOR(threads, dynamic)
+  for (int64_t j = 0; j < (int64_t) k; j++) orient_one(run, factor, (size_t) j);
 }
 
 /* After single precision: one Rayleigh-Ritz step in double on what was found. */
