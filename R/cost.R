@@ -213,20 +213,21 @@ gives_way <- function(n, p, k) {
 never_gives_way <- list(gram_blocks = 0, gram_steps = 0)
 
 # The same from a store: blocks are read for each pass, and the Gram matrix takes one, which adds the products of the
-# values of each row. On a device compressed blocks stay where they fit, and are spread out for each product; of many
-# columns the Gram matrix is made roughly, and corrected (src/pca/pca_rough.c).
+# values of each row. A device unpacks blocks itself; compressed columns stay there where they fit, and are spread out
+# for each product; of many columns the Gram matrix is made roughly, and corrected (src/pca/pca_rough.c).
 cost_pca_stored <- function(n, p, cells, k, threads) {
   read <- on_core(cells * 5e-9) + on_core(cells * 1.2e-8 / threads)
   dense <- n * p
   stays <- 12 * cells < 4e10
-  pass <- in_device_memory(dense * 9e-12) + if (stays) 0 else read
+  unpacked <- on_core(cells * 1.4e-9 / threads) + sent(cells) + on_device(cells * 1.5e-10)
+  pass <- in_device_memory(dense * 9e-12) + if (stays) 0 else unpacked
   filtered <- k <= 52
   eigen <- if (filtered) 160 * p^2 * max(32, 1.5 * k) else 10 * p^3
   there_eigen <- on_device(eigen / if (filtered) 4e13 else 3e12)
   on_cpu <- if (p <= min(n, 10000)) 0 else Inf
   on_gpu <- if (p <= min(n, if (filtered) 40000 else 10000)) 0 else Inf
   rough <- filtered && p >= 8000
-  there <- launching(0.05) + 2 * read + sent(12 * cells) + fetched(16 * n * k)
+  there <- launching(0.05) + 2 * unpacked + fetched(16 * n * k)
   product <- on_core(2 * 8 * 8e-10 * cells / threads) # with blocks of 8 vectors, X'X v in one pass
   list(krylov = cost(40 * (read + product), there + 70 * (pass + on_core(0.01)), 8 * cells),
        gram = cost(on_cpu + 4 * read + on_core((cells^2 / max(1, n) / 2 * 1.5e-9 + eigen / 7e9) / threads),

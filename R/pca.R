@@ -269,9 +269,10 @@ pca_result <- function(run, source, k, weights, control) {
                 i = "Divide it by a number, or use `scale = TRUE`.")
   }
   labels <- paste0("PC", seq_len(k))
-  scores <- .Call(C_weft_pca_scores, run$u, run$d, if (is.null(weights)) 2^form$exponent else 1, control)
+  orthogonality <- orthogonality(run, control)
+  scores <- .Call(C_weft_pca_scores, run$u, run$d, if (is.null(weights)) 2^form$exponent else 1,
+                  list(source$row_names, labels), control) # run$u itself
   if (!is.null(weights)) scores <- unweighted_scores(scores, run, source, weights) * 2^form$exponent
-  dimnames(scores) <- list(source$row_names, labels)
   dimnames(run$v) <- list(source$names, labels)
   named <- function(x) if (is.logical(x)) x else stats::setNames(x, source$names)
   new_result(class = c("weft_pca", "prcomp"), list(
@@ -279,7 +280,7 @@ pca_result <- function(run, source, k, weights, control) {
     scale = named(form$scale), x = scores,
     d = run$d * 2^form$exponent, share = if (form$total > 0) run$d^2 / form$total else numeric(k),
     total_variance = form$total / form$df * 2^form$exponent * 2^form$exponent, rank = run$rank, residual = run$residual,
-    iterations = run$iterations, converged = run$converged, orthogonality = orthogonality(run, control),
+    iterations = run$iterations, converged = run$converged, orthogonality = orthogonality,
     passes = run$passes, method = run$method, n = source$n, weights = weights
   ))
 }

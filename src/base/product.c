@@ -4,7 +4,9 @@
  *   A block: strips of `rows` rows      strip = k0: r0 r1 .. | k1: r0 r1 .. | ...
  *   B block: strips of `cols` columns   strip = k0: c0 c1 .. | k1: c0 c1 .. | ...
  *
- * Threads share the blocks of A, so that the order in which an entry of C is summed depends on DEPTH alone. */
+ * Threads share the blocks of A, so that the order in which an entry of C is summed depends on DEPTH alone. Where C is
+ * small and A and B are long, as scores times scores are, threads share runs of SLAB rows of both, whose products are
+ * added in their order. */
 #include <string.h>
 #include "arena.h"
 #include "parallel.h"
@@ -218,6 +220,59 @@ static weft_status skinny_product(weft_ctx *ctx, const kernel *use, const skinny
   return WEFT_OK;
 }
 
+/* ---- a small result of long factors ---- */
+
+#define SLAB ((size_t) 1 << 14)
+#define SMALL 256 /* rows and columns of a result, at most */
+
+/* Rows from .. to - 1 of the factors; c: m × n. */
+static void slab_product(const kernel *use, const weft_view *a, const weft_view *bt, size_t m, size_t n, size_t from,
+                         size_t to, double alpha, int lower, double *packed_a, double *packed_b, double *c)
+{
+  for (size_t kc = from; kc < to; kc += DEPTH) {
+    const size_t depth = least(DEPTH, to - kc);
+    pack_block(bt, 0, n, (size_t) use->cols, kc, depth, packed_b);
+    for (size_t i = 0; i < m; i += HEIGHT) {
+      const size_t rows = least(HEIGHT, m - i);
+      const target t = { NULL, alpha, kc > from ? 1 : 0, c + i, m };
+      pack_block(a, i, rows, (size_t) use->rows, kc, depth, packed_a);
+      block_product(use, packed_a, rows, packed_b, n, depth, t, i, 0, lower);
+    }
+  }
+}
+
+static weft_status deep_product(weft_ctx *ctx, const kernel *use, const weft_view *a, const weft_view *bt, size_t m,
+                                size_t n, size_t k, double alpha, double beta, double *c, size_t ldc, int lower,
+                                int threads)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t slabs = (k + SLAB - 1) / SLAB, room_a = HEIGHT * DEPTH,
+               room = room_a + round_up(n, (size_t) use->cols) * DEPTH;
+  double *packed, *parts;
+  WEFT_TAKE(packed, &mem, (size_t) threads * room);
+  WEFT_TAKE0(parts, &mem, (size_t) threads * m * n);
+  for (size_t first = 0; first < slabs; first += (size_t) threads) {
+    const size_t last = least(slabs, first + (size_t) threads);
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) slabs));
+    WEFT_PARALLEL(threads)
+    {
+      double *own = packed + (size_t) WEFT_THREAD() * room;
+      WEFT_FOR(static)
+      for (int64_t s = (int64_t) first; s < (int64_t) last; s++)
+        slab_product(use, a, bt, m, n, (size_t) s * SLAB, least(k, ((size_t) s + 1) * SLAB), alpha, lower, own,
+                     own + room_a, parts + ((size_t) s - first) * m * n);
+    }
+    for (size_t s = first; s < last; s++) {
+      const target t = { parts + (s - first) * m * n, 1, s ? 1 : beta, c, ldc };
+      store_tile(t, m, n, m);
+    }
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
 weft_status weft_product(weft_ctx *ctx, size_t m, size_t n, size_t k, double alpha, const weft_view *a,
                          const weft_view *b, double beta, double *c, size_t ldc, int lower)
 {
@@ -243,6 +298,8 @@ weft_status weft_product(weft_ctx *ctx, size_t m, size_t n, size_t k, double alp
     const skinny s = { k, alpha, beta, a, b, c, ldc };
     return skinny_product(ctx, &use, &s, m, n, threads);
   }
+  if (k >= 4 * SLAB && m <= SMALL && n <= SMALL)
+    return deep_product(ctx, &use, a, &bt, m, n, k, alpha, beta, c, ldc, lower, threads);
   WEFT_TAKE(packed_a, &mem, (size_t) threads * height * deep);
   WEFT_TAKE(packed_b, &mem, width * deep);
   for (size_t jc = 0; jc < n; jc += width) {

@@ -409,7 +409,7 @@ SEXP C_weft_pca_em(SEXP x, SEXP em, SEXP scaling, SEXP job_list, SEXP control)
 
 /* ---- what a result is made of ---- */
 
-typedef struct { const double *u, *d; double power, *out; size_t n, k; } scores_job;
+typedef struct { double *u; const double *d; double power; size_t n, k; } scores_job;
 
 static weft_status run_scores(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -419,26 +419,31 @@ static weft_status run_scores(weft_ctx *ctx, const weft_backend *backend, void *
   WEFT_PARALLEL(threads)
   for (size_t j = 0; j < job->k; j++) {
     WEFT_FOR(static)
-    for (int64_t i = 0; i < (int64_t) job->n; i++)
-      job->out[(size_t) i + j * job->n] = job->u[(size_t) i + j * job->n] * job->d[j] * job->power;
+    for (int64_t i = 0; i < (int64_t) job->n; i++) job->u[(size_t) i + j * job->n] *= job->d[j] * job->power;
   }
   return weft_poll(ctx, 0, 0);
 }
 
-/* u diag(d) power, a matrix of millions of rows in one go. */
-SEXP C_weft_pca_scores(SEXP u, SEXP d, SEXP power, SEXP control)
+/* u, a matrix of C_weft_pca() that nothing else holds, becomes u diag(d) power, and gets these names: R would copy
+ * millions of rows for either. */
+SEXP C_weft_pca_scores(SEXP u, SEXP d, SEXP power, SEXP names, SEXP control)
 {
-  const size_t n = (size_t) Rf_nrows(u), k = (size_t) Rf_ncols(u);
-  if (TYPEOF(u) != REALSXP || TYPEOF(d) != REALSXP || (size_t) Rf_xlength(d) != k)
+  scores_job job = { .n = (size_t) Rf_nrows(u), .k = (size_t) Rf_ncols(u) };
+  if (TYPEOF(u) != REALSXP || TYPEOF(d) != REALSXP || (size_t) Rf_xlength(d) != job.k)
     weft_glue_fail(WEFT_ERR_INTERNAL, "Scores need vectors and a number for each.");
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, dimension(n), dimension(k)));
-  scores_job job = { REAL(u), REAL(d), Rf_asReal(power), REAL(out), n, k };
-  WEFT_RUN_RETURN(out, control, run_scores, &job);
+  job.u = REAL(u);
+  job.d = REAL(d);
+  job.power = Rf_asReal(power);
+  weft_glue_run(control, run_scores, &job);
+  Rf_setAttrib(u, R_DimNamesSymbol, names);
+  return u;
 }
+
+typedef struct { const double *u; double *out; size_t n, k; } cross_job;
 
 static weft_status run_cross(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
-  const scores_job *job = data;
+  const cross_job *job = data;
   const weft_view left = weft_view_plain(job->u, job->n, 1), right = weft_view_plain(job->u, job->n, 0);
   (void) backend;
   return weft_product(ctx, job->k, job->k, job->n, 1, &left, &right, 0, job->out, job->k, 1);
@@ -450,7 +455,7 @@ SEXP C_weft_pca_cross(SEXP u, SEXP control)
   const size_t n = (size_t) Rf_nrows(u), k = (size_t) Rf_ncols(u);
   if (TYPEOF(u) != REALSXP) weft_glue_fail(WEFT_ERR_INTERNAL, "Vectors must be a double matrix.");
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, dimension(k), dimension(k)));
-  scores_job job = { .u = REAL(u), .out = REAL(out), .n = n, .k = k };
+  cross_job job = { REAL(u), REAL(out), n, k };
   WEFT_RUN_RETURN(out, control, run_cross, &job);
 }
 

@@ -6,5 +6,5 @@
   R(C_weft_pca, 4) \
   R(C_weft_pca_form, 2) \
   R(C_weft_pca_em, 5) \
-  R(C_weft_pca_scores, 4) \
+  R(C_weft_pca_scores, 5) \
   R(C_weft_pca_cross, 2)
