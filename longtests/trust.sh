@@ -30,8 +30,6 @@ calls_lane() {
   lane=calls
   proof invalid    long fuzz --calls "${TRUST_CALLS:-100000}" --jobs "$JOBS" --seconds 2400 # random invalid calls
   proof models     long damaged                                                # every part of what is saved, spoilt
-  proof interrupts long interrupts --count 1000 --seconds 600                  # at random moments
-  proof soak       long soak --seconds 300
 }
 other_lane() {
   lane=other
@@ -45,6 +43,8 @@ other_lane() {
   proof ranks      sh tools/test.sh ranks ranks-apart                          # that err, lag, disagree, are killed
   proof parsers    sh longtests/parsers.sh --seconds 60                        # libFuzzer, where there is clang
   proof counts     long instructions                                           # instructions, where there is valgrind
+  proof interrupts long interrupts --count 1000 --seconds 600                  # at random moments
+  proof soak       long soak --seconds 300
 }
 
 began=$(date +%s)

@@ -95,10 +95,19 @@ block_entries <- function(file, block = 1) {
        value = stream(3, stored) + 1)
 }
 
+# All blocks as a device is given them.
+pack_store <- function(x) {
+  source <- weft:::pca_source(x, block_size = 8)
+  if (is.null(source$for_device)) return(invisible())
+  source <- source$for_device()
+  for (i in seq_along(source$starts)) source$packed(i)
+}
+
 # Everything that reads a store; an error must be one of weft's own.
 use_store <- function(file) {
   tryCatch({
     x <- weft_store(file)
+    pack_store(x)
     m <- x[, ]
     methods::validObject(m)
     list(m, dimnames(x), summary(x), x[seq_len(min(2, nrow(x))), ], store_data(x), Matrix::colSums(x))
