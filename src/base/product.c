@@ -254,7 +254,7 @@ static weft_status deep_product(weft_ctx *ctx, const kernel *use, const weft_vie
   WEFT_TAKE0(parts, &mem, (size_t) threads * m * n);
   for (size_t first = 0; first < slabs; first += (size_t) threads) {
     const size_t last = least(slabs, first + (size_t) threads);
-    WEFT_TRY(weft_poll(ctx, (double) first, (double) slabs));
+    WEFT_TRY(weft_poll(ctx, 0, 0));
     WEFT_PARALLEL(threads)
     {
       double *own = packed + (size_t) WEFT_THREAD() * room;
