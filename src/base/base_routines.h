@@ -54,7 +54,8 @@
 #ifdef WEFT_TESTS
 # define TEST_ROUTINES(R) \
    R(C_weft_bits_test, 2) R(C_weft_kernel_cube, 2) R(C_weft_kernel_cube_mesh, 3) R(C_weft_mi_planes_test, 3) \
-   R(C_weft_mi_products_test, 3) R(C_weft_mi_blocks_test, 4) R(C_weft_mi_triples_test, 2)
+   R(C_weft_mi_products_test, 3) R(C_weft_mi_blocks_test, 4) R(C_weft_mi_triples_test, 2) \
+   R(C_weft_store_packed_test, 1)
 #else
 # define TEST_ROUTINES(R)
 #endif

@@ -180,6 +180,30 @@ test_that("a Gram matrix made roughly on a device is corrected to what krylov fi
   }
 })
 
+test_that("packed blocks hold the rows and values that are read otherwise", {
+  skip_if(is.null(get0("C_weft_store_packed_test", asNamespace("weft"))), "not a test build")
+  withr::local_seed(22)
+  values <- list(function(m) stats::rgeom(m, 0.3) + 1, function(m) floor(2^stats::runif(m, 0, 32)),
+                 function(m) sample(64, m, TRUE) / 8, stats::rnorm)
+  for (draw in values) for (some in c(FALSE, TRUE)) {
+    m <- Matrix::rsparsematrix(1200, 60, 0.4, rand.x = draw)
+    m[, 7] <- 1
+    m[300:310, ] <- 0
+    x <- as_store(Matrix::drop0(m), memory = 2^20)
+    if (some) x <- store_normalise(as_store(abs(Matrix::drop0(m)), memory = 2^20), genes = c(3, 7:30, 60))
+    source <- weft:::pca_source(x, block_size = 2^17)$for_device()
+    expect_gt(length(source$starts), 1)
+    for (i in seq_along(source$starts)) {
+      packed <- .Call(get("C_weft_store_packed_test", asNamespace("weft")), source$packed(i))
+      plain <- source$data(i)
+      stored <- seq_along(packed$i)
+      expect_identical(packed, list(p = plain$p, i = plain$i[stored], x = plain$x[stored]))
+    }
+  }
+  expect_error(.Call(weft:::C_weft_store_packed, weft:::open_store(x)$pointer, c(1, 1200), NULL,
+                     weft:::open_store(x)$recipe, 1e9, NULL, weft:::run_control("cpu")), class = "weft_error_internal")
+})
+
 test_that("a device finds the rows and values of packed blocks, or the damage, as the host does", {
   skip_if_no_cuda()
   withr::local_seed(21)
