@@ -126,8 +126,8 @@ store_source <- function(x, block_size, arg, threads) {
            room
          }, ...)
   }
-  for_device <- function() { # packed, values take some 2 bytes
-    runs <- store_runs(file, values, block_size / 16)
+  for_device <- function() { # values take some 2 bytes packed, and 26 there with what unpacking takes
+    runs <- store_runs(file, values, min(block_size / 16, device_free() / 100))
     room <- NULL
     by_runs(runs, packed = function(i) {
       room <<- .Call(C_weft_store_packed, file$pointer, as.double(c(runs$starts[i], runs$ends[i])), columns,

@@ -213,10 +213,13 @@ stored_vectors <- function(n, p, k, method) {
 
 # Whether half of a device's memory holds so many bytes; TRUE where that is not known. Little fits everywhere.
 fits_device <- function(bytes) {
+  bytes < 1e9 && !getOption("weft.device_memory", 0) || bytes <= device_free() / 2
+}
+
+# Bytes that are free on the device, at most what the user allows; Inf where neither is known.
+device_free <- function() {
   limit <- getOption("weft.device_memory", 0)
-  if (bytes < 1e9 && !limit) return(TRUE)
-  free <- c(weft_devices()$available[getOption("weft.device", 0) + 1], if (limit) limit)
-  !any(bytes > free / 2, na.rm = TRUE)
+  min(weft_devices()$available[getOption("weft.device", 0) + 1], if (limit) limit, Inf, na.rm = TRUE)
 }
 
 # Vectors in a block; 0 leaves it to native code, whose wide blocks suit dense products. A sparse product takes as long

@@ -200,6 +200,9 @@ test_that("packed blocks hold the rows and values that are read otherwise", {
       expect_identical(packed, list(p = plain$p, i = plain$i[stored], x = plain$x[stored]))
     }
   }
+  few <- length(source$starts)
+  withr::local_options(weft.device_memory = 3e5) # a device with less takes fewer at once
+  expect_gt(length(weft:::pca_source(x, block_size = 2^17)$for_device()$starts), few)
   expect_error(.Call(weft:::C_weft_store_packed, weft:::open_store(x)$pointer, c(1, 1200), NULL,
                      weft:::open_store(x)$recipe, 1e9, NULL, weft:::run_control("cpu")), class = "weft_error_internal")
 })
