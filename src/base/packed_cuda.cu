@@ -6,7 +6,7 @@
 #include <cstring>
 #include "packed.cuh"
 
-enum { WARPS = 4, LANES = 32, EACH = WEFT_PACKED_CHUNK / LANES };
+enum { WARPS = 4, LANES = 32 };
 #define EVERY 0xffffffffu
 #define ENTRIES_AT_ONCE ((size_t) 1 << 24) /* of blocks that are unpacked together, unless one has more */
 

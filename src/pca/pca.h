@@ -105,7 +105,7 @@ typedef struct weft_pca_ops {
   weft_status (*random)(weft_pca_space *space, weft_rng rng, uint64_t first, double *s_to, size_t count);
   /* out = X v (v: p × b), or X' v (v: n × b) */
   weft_status (*product)(weft_pca_space *space, int transposed, const double *s_v, size_t b, double *s_out);
-  /* out = X'X v (v: p × b) of sparse X in one reading; NULL where that takes two. */
+  /* out = X'X v (v: p × b) of sparse X, in one reading where it can be; NULL where that takes two. */
   weft_status (*twice)(weft_pca_space *space, const double *s_v, size_t b, double *s_out);
   /* c = alpha op(a) op(b) + beta c; op(a) is m × k, op(b) k × n */
   weft_status (*gemm)(weft_pca_space *space, int ta, int tb, size_t m, size_t n, size_t k, double alpha,

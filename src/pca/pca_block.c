@@ -289,7 +289,7 @@ done:
   return st;
 }
 
-/* Whether the Gram matrix is computed roughly and then corrected (pca_rough.c), in rounds of two passes each. Ranks add
+/* Whether the Gram matrix is computed roughly and then corrected (pca_rough.c), in rounds of a pass or two. Ranks add
  * up exact matrices. */
 static int by_rough(const weft_pca_run *run)
 {

@@ -216,8 +216,8 @@ extern "C" {
 extern const weft_pca_ops weft_pca_cuda;
 const weft_pca_ops weft_pca_cuda = {
   weft_pca_moments_cuda, weft_pca_seen_cuda, open_space, close_space, take, drop, put, get, copy, draw,
-  weft_pca_product, NULL, weft_pca_gemm, squares, rough, weft_pca_square, by_square, weft_pca_shift, weft_pca_correct,
-  weft_pca_eigen, step, refine, join, weft_pca_observed_cuda, weft_pca_observed_loads_cuda,
+  weft_pca_product, weft_pca_twice_cuda, weft_pca_gemm, squares, rough, weft_pca_square, by_square, weft_pca_shift,
+  weft_pca_correct, weft_pca_eigen, step, refine, join, weft_pca_observed_cuda, weft_pca_observed_loads_cuda,
   weft_pca_observed_scores_cuda, weft_pca_deflate_cuda
 };
 }

@@ -70,6 +70,7 @@ weft_status weft_pca_moments_cuda(weft_ctx *ctx, const weft_pca_data *data, cons
                                   const weft_pca_moments *out);
 weft_status weft_pca_seen_cuda(weft_ctx *ctx, const weft_pca_data *data, double *out);
 weft_status weft_pca_product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out);
+weft_status weft_pca_twice_cuda(weft_pca_space *s, const double *v, size_t b, double *out);
 weft_status weft_pca_gemm(weft_pca_space *s, int ta, int tb, size_t m, size_t n, size_t k, double alpha,
                           const double *a, size_t lda, const double *b, size_t ldb, double beta, double *c, size_t ldc);
 /* Puts X on the device: whole where it fits, else room for its pieces; sparse blocks always whole. */

@@ -1,4 +1,4 @@
-/* Moments of columns, a column of a panel at a time; see pca_moments.h. */
+/* A column of a panel at a time; see pca_moments.h. */
 #include <math.h>
 #include <string.h>
 #include "../base/arena.h"
@@ -92,14 +92,11 @@ static const column_kernels *kernels(void)
 
 /* ---- any column ---- */
 
-/* What a column's values in one panel amount to; `norm` is about their own mean. */
-typedef struct { double weight, mean, norm, least, greatest, missing, infinite; } part;
-
 /* Zeros that a sparse column does not store have a total weight of `zeros`. Sums are taken of values divided by a power
  * of two near the largest, so that nothing overflows or vanishes. */
-static part part_of(const double *x, const int32_t *rows, size_t count, const double *weights, double zeros)
+static weft_pca_column part_of(const double *x, const int32_t *rows, size_t count, const double *weights, double zeros)
 {
-  part a = { 0, 0, 0, INFINITY, -INFINITY, 0, 0 };
+  weft_pca_column a = { 0, 0, 0, INFINITY, -INFINITY, 0, 0 };
   double sum = 0, square = 0, unit;
   int exponent = 0;
   const column_kernels *use = kernels();
@@ -140,32 +137,13 @@ static part part_of(const double *x, const int32_t *rows, size_t count, const do
   return a;
 }
 
-static part merge(part a, part b)
-{
-  part c;
-  if (a.weight == 0 || b.weight == 0) {
-    c = a.weight == 0 ? b : a;
-  } else {
-    const double all = a.weight + b.weight;
-    c.weight = all;
-    c.mean = a.mean * (a.weight / all) + b.mean * (b.weight / all);
-    c.norm = hypot(hypot(a.norm, b.norm), sqrt(a.weight * (b.weight / all)) * (b.mean - a.mean));
-    c.least = fmin(a.least, b.least);
-    c.greatest = fmax(a.greatest, b.greatest);
-    if (c.least == c.greatest) { c.mean = c.least; c.norm = 0; }
-  }
-  c.missing = a.missing + b.missing;
-  c.infinite = a.infinite + b.infinite;
-  return c;
-}
-
 weft_status weft_pca_moments_cpu(weft_ctx *ctx, const weft_pca_data *data, const double *weights,
                                  const weft_pca_moments *out)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   weft_pca_panel x;
-  part *parts;
+  weft_pca_column *parts;
   WEFT_TAKE0(parts, &mem, data->p);
   for (size_t t = 0; t < data->panels; t++) {
     double total = 0;
@@ -178,26 +156,20 @@ weft_status weft_pca_moments_cpu(weft_ctx *ctx, const weft_pca_data *data, const
       const double cells = x.dense ? (double) x.n * (double) (last - first) : x.starts[last] - x.starts[first];
       WEFT_PARALLEL_FOR(weft_pca_threads_for_cells(ctx, cells), static)
       for (int64_t j = (int64_t) first; j < (int64_t) last; j++) {
-        part *p = &parts[x.column + (size_t) j];
+        weft_pca_column *p = &parts[x.column + (size_t) j];
         if (x.dense) {
-          *p = merge(*p, part_of(x.dense + (size_t) j * x.ld, NULL, x.n, w, 0));
+          *p = weft_pca_merged(*p, part_of(x.dense + (size_t) j * x.ld, NULL, x.n, w, 0));
         } else {
           const int32_t *rows = x.rows + x.starts[j];
           const size_t stored = (size_t) (x.starts[j + 1] - x.starts[j]);
           double zeros = stored == x.n ? 0 : total;
           if (stored < x.n) for (size_t i = 0; i < stored; i++) zeros -= w ? w[rows[i]] : 1;
-          *p = merge(*p, part_of(x.values + x.starts[j], rows, stored, w, zeros > 0 ? zeros : 0));
+          *p = weft_pca_merged(*p, part_of(x.values + x.starts[j], rows, stored, w, zeros > 0 ? zeros : 0));
         }
       }
     }
   }
-  for (size_t j = 0; j < data->p; j++) {
-    out->mean[j] = parts[j].mean;
-    out->norm[j] = parts[j].norm;
-    out->weight[j] = parts[j].weight;
-    out->missing[j] = parts[j].missing;
-    out->infinite[j] = parts[j].infinite;
-  }
+  weft_pca_put_moments(parts, data->p, out);
 done:
   weft_arena_end(&mem);
   return st;

@@ -3,6 +3,7 @@
  * overflows or vanishes. */
 #include <cmath>
 #include "pca_cuda.cuh"
+#include "pca_moments.h"
 
 enum { MOMENT_THREADS = 256 };
 
@@ -70,31 +71,11 @@ __global__ void column_moments(const From *x, int64_t n, int64_t p, const double
 
 /* ---- of blocks ---- */
 
-/* What a column's values in some rows amount to (pca_moments.c). */
-struct column_part { double weight, mean, norm, least, greatest, missing, infinite; };
-
-static __device__ column_part merge(const column_part &a, const column_part &b)
-{
-  if (b.weight == 0 || a.weight == 0) {
-    column_part one = a.weight == 0 ? b : a;
-    one.missing = a.missing + b.missing;
-    one.infinite = a.infinite + b.infinite;
-    return one;
-  }
-  const double all = a.weight + b.weight;
-  column_part c = { all, a.mean * (a.weight / all) + b.mean * (b.weight / all),
-                    hypot(hypot(a.norm, b.norm), sqrt(a.weight * (b.weight / all)) * (b.mean - a.mean)),
-                    fmin(a.least, b.least), fmax(a.greatest, b.greatest), a.missing + b.missing,
-                    a.infinite + b.infinite };
-  if (c.least == c.greatest) { c.mean = c.least; c.norm = 0; }
-  return c;
-}
-
 /* The values of a column in a block, of which n rows have a weight of `total`; those not stored are zeros. */
-static __device__ column_part part_of(const int32_t *rows, const double *values, int32_t count, int64_t n, double total,
-                                      const double *weights, double *shared)
+static __device__ weft_pca_column part_of(const int32_t *rows, const double *values, int32_t count, int64_t n,
+                                          double total, const double *weights, double *shared)
 {
-  column_part a = { 0, 0, 0, INFINITY, -INFINITY, 0, 0 };
+  weft_pca_column a = { 0, 0, 0, INFINITY, -INFINITY, 0, 0 };
   double stored = 0, sum = 0, square = 0;
   for (int32_t i = (int32_t) threadIdx.x; i < count; i += MOMENT_THREADS) {
     const double value = values[i], w = weights ? weights[rows[i]] : 1;
@@ -132,13 +113,14 @@ static __device__ column_part part_of(const int32_t *rows, const double *values,
   return a;
 }
 
-__global__ static void add_block(weft_pca_stored x, int64_t p, double total, const double *weights, column_part *parts)
+__global__ static void add_block(weft_pca_stored x, int64_t p, double total, const double *weights,
+                                 weft_pca_column *parts)
 {
   __shared__ double shared[MOMENT_THREADS];
   for (int64_t j = blockIdx.x; j < p; j += gridDim.x) {
     const int32_t from = x.starts[j], count = x.starts[j + 1] - from;
-    const column_part one = part_of(x.rows + from, x.values + from, count, x.n, total, weights, shared);
-    if (threadIdx.x == 0) parts[j] = merge(parts[j], one);
+    const weft_pca_column one = part_of(x.rows + from, x.values + from, count, x.n, total, weights, shared);
+    if (threadIdx.x == 0) parts[j] = weft_pca_merged(parts[j], one);
     __syncthreads();
   }
 }
@@ -162,7 +144,7 @@ static weft_status moments_of_blocks(weft_ctx *ctx, const weft_pca_data *data, c
   weft_pca_read from;
   const size_t p = data->p;
   double *d_weights = NULL;
-  column_part *parts, *d_parts;
+  weft_pca_column *parts, *d_parts;
   WEFT_TAKE0(parts, &host, p);
   WEFT_TRY(weft_device_send(&mem, parts, p, &d_parts));
   if (weights) WEFT_TRY(weft_device_send(&mem, weights, data->n, &d_weights));
@@ -180,13 +162,7 @@ static weft_status moments_of_blocks(weft_ctx *ctx, const weft_pca_data *data, c
   }
   WEFT_CUDA(cudaMemcpyAsync(parts, d_parts, p * sizeof *parts, cudaMemcpyDeviceToHost, mem.stream));
   WEFT_CUDA(cudaStreamSynchronize(mem.stream));
-  for (size_t j = 0; j < p; j++) {
-    out->mean[j] = parts[j].mean;
-    out->norm[j] = parts[j].norm;
-    out->weight[j] = parts[j].weight;
-    out->missing[j] = parts[j].missing;
-    out->infinite[j] = parts[j].infinite;
-  }
+  weft_pca_put_moments(parts, p, out);
 done:
   weft_device_end(&mem);
   weft_arena_end(&host);

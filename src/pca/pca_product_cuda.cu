@@ -283,6 +283,19 @@ static weft_status multiply_piece(weft_pca_space *s, const weft_pca_piece *x, vo
                                          x->column ? 1 : 0, job->out + x->row, n);
 }
 
+struct twice_job { const double *v; size_t b; double *far, *out; }; /* far: X v of a piece */
+
+static weft_status multiply_piece_twice(weft_pca_space *s, const weft_pca_piece *x, void *data)
+{
+  weft_status st = WEFT_OK;
+  const twice_job *job = (const twice_job *) data;
+  const size_t p = s->data->p, rows = (size_t) x->rows, ld = (size_t) x->ld;
+  WEFT_TRY(weft_pca_gemm(s, 0, 0, rows, job->b, p, 1, x->x, ld, job->v, p, 0, job->far, rows));
+  WEFT_TRY(weft_pca_gemm(s, 1, 0, p, job->b, rows, 1, x->x, ld, job->far, rows, x->row ? 1 : 0, job->out, p));
+done:
+  return st;
+}
+
 /* to[i b + j] = from[i + j rows] times[i] */
 __global__ void by_rows(double *to, const double *from, int64_t rows, int b, const double *times)
 {
@@ -372,4 +385,22 @@ weft_status weft_pca_product(weft_pca_space *s, int transposed, const double *v,
 {
   product_job job = { transposed, v, b, out };
   return s->blocks->empty() ? each_piece(s, multiply_piece, &job) : sparse_product(s, transposed, v, b, out);
+}
+
+weft_status weft_pca_twice_cuda(weft_pca_space *s, const double *v, size_t b, double *out)
+{
+  weft_status st = WEFT_OK;
+  const size_t rows = s->held ? s->piece_count / s->data->p : s->data->n; /* at once */
+  twice_job job = { v, b, NULL, out };
+  WEFT_DEVICE_TAKE(job.far, &s->mem, rows * b);
+  if (s->held) {
+    WEFT_TRY(weft_pca_each_stored(s, multiply_piece_twice, &job));
+  } else {
+    WEFT_TRY(weft_pca_product(s, 0, v, b, job.far));
+    WEFT_TRY(weft_pca_product(s, 1, job.far, b, out));
+  }
+done:
+  cudaStreamSynchronize(s->mem.stream);
+  if (job.far) weft_device_drop(&s->mem, job.far);
+  return st;
 }

@@ -1,6 +1,6 @@
 /* Leading eigenvectors of the smaller Gram matrix G = X'X, of which only R = G + E is formed, in half the time or less:
- * E is what narrow products leave out. The vectors V of R are nearly those of G. Two passes over X give G V exactly,
- * and what they say is put into R:
+ * E is what narrow products leave out. The vectors V of R are nearly those of G. A pass or two over X give G V exactly,
+ * and what that says is put into R:
  *
  *   M = D - V (V'D) / 2,  D = G V - R V,   R := R + M V' + V M'
  *
@@ -42,7 +42,7 @@ static weft_status open_rough(rough *r, weft_pca_frame *frame, size_t b, weft_ar
   WEFT_TRY(ops->take(run->space, near * r->b, &r->s_v));
   WEFT_TRY(ops->take(run->space, near * r->b, &r->s_w));
   WEFT_TRY(ops->take(run->space, near * r->b, &r->s_swap));
-  WEFT_TRY(ops->take(run->space, run->far * r->b, &r->s_far));
+  if (!weft_pca_reads_once(run)) WEFT_TRY(ops->take(run->space, run->far * r->b, &r->s_far));
   WEFT_TRY(ops->take(run->space, r->b * r->b, &r->s_small));
 done:
   return st;
@@ -81,7 +81,7 @@ static weft_status put_diagonal(rough *r)
   return r->frame->run->ops->put(r->frame->run->space, r->s_small, r->small, r->b * r->b);
 }
 
-/* W := G V in two passes, V and W rotated to Ritz vectors of G; `over`: how often too large the worst residual of X's
+/* W := G V, V and W rotated to Ritz vectors of G; `over`: how often too large the worst residual of X's
  * triplets would be, as too_large() in pca_filter.c has it. */
 static weft_status look(rough *r, double *over)
 {
@@ -90,8 +90,7 @@ static weft_status look(rough *r, double *over)
   const weft_pca_ops *ops = run->ops;
   weft_pca_space *space = run->space;
   const size_t near = run->near, b = r->b, k = run->job->k;
-  WEFT_TRY(weft_pca_to_far(run, r->s_v, b, r->s_far));
-  WEFT_TRY(weft_pca_to_near(run, r->s_far, b, r->s_w));
+  WEFT_TRY(weft_pca_twice(run, r->s_v, b, r->s_far, r->s_w));
   WEFT_TRY(ops->gemm(space, 1, 0, b, b, near, 1, r->s_v, near, r->s_w, near, 0, r->s_small, b));
   WEFT_TRY(ops->get(space, r->small, r->s_small, b * b));
   for (size_t j = 0; j < b; j++)

@@ -19,7 +19,7 @@ weft_status weft_pca_to_near(weft_pca_run *run, const double *s_u, size_t b, dou
 
 int weft_pca_reads_once(const weft_pca_run *run)
 {
-  return run->sparse && !run->near_is_rows && run->ops->twice;
+  return run->sparse && !run->near_is_rows && !run->ranks && run->ops->twice;
 }
 
 weft_status weft_pca_twice(weft_pca_run *run, const double *s_v, size_t b, double *s_far, double *s_out)
