@@ -67,7 +67,7 @@ cost_tuples <- function(tuples, n, planes, packed_bytes, threads, order = 2, sor
   features <- if (order > 2) (6 * tuples)^(1 / 3) else (2 * tuples)^(1 / 2)
   # the screen spares a larger share of the triples of more features
   each <- planes^(if (order > 2) 2.5 else 2) * (5e-9 + n * 5e-12) * if (order > 2) min(10, 2000 / features) else 1
-  turns <- launching(if (sorted) 2.5e-5 * min(features, 1000)
+  turns <- launching(if (sorted) 5e-6 * planes * features
                      else if (order > 2) (if (planes < 2) 1.8e-4 else if (planes <= 2) 3.3e-4 else 4.5e-4) * features
                      else 0)
   counted <- function(pairs) {
@@ -75,7 +75,7 @@ cost_tuples <- function(tuples, n, planes, packed_bytes, threads, order = 2, sor
     on_device(if (sorted) 1.5e-11 * tuples + 6e-13 * n * features^2 else tuples * each / pairs)
   }
   cost(on_core(tuples * each / threads),
-       launching(if (sorted) 0.007 else 0.002) + turns + sent(4 * packed_bytes) + counted(2000), packed_bytes,
+       launching(0.001 + if (sorted) 0 else 0.001) + turns + sent(4 * packed_bytes) + counted(2000), packed_bytes,
        called(n, features), turns + counted(20000))
 }
 
@@ -106,19 +106,21 @@ cost_network <- function(p, method, threads) {
        launching(4e-4) + in_device_memory(cuda) + fetched(100 * p^2), 8 * p^2, on_core(1.5e-4) + written(8 * p^2))
 }
 
-# Forward selection on halves of the samples; genes: regulators and targets, counted. From `screened_regulators` on
-# the CPU computes few gains in full (src/regulation/regulation_screen.c).
+# Forward selection on halves of the samples; genes: regulators and targets, counted; so many `calls` of it, which share
+# the copies. From `screened_regulators` on the CPU computes few gains in full (src/regulation/regulation_screen.c).
 screened_regulators <- 1000
-cost_regulation <- function(n, genes, steps, resamples, nonlinear, copies, threads) {
+cost_regulation <- function(n, genes, steps, resamples, nonlinear, copies, threads, calls = 1) {
   features <- genes[["regulators"]] * (1 + nonlinear)
   targets <- genes[["targets"]] * (1 + copies)
+  chosen <- as.double(resamples) * targets * steps
   products <- as.double(resamples) * features * (features / 2 + targets) * n / 2
-  turns <- as.double(resamples) * targets * steps * features
-  turn <- if (genes[["regulators"]] < screened_regulators) 1.8e-9 else 6e-10
-  cost(on_core((products * 1.9e-11 + turns * turn) / threads),
-       launching(0.027 + 4.5e-4 * min(features, 500)) + on_device(products / 1e13 + turns / 5e11),
+  turn <- if (genes[["regulators"]] < screened_regulators) 1.3e-9 else 6e-10
+  taken <- as.double(resamples) * targets * n * 5e-9 + chosen * 2.8e-7 # values put into halves; choices written down
+  cost(on_core((products * 1.9e-11 + chosen * features * turn + taken) / threads),
+       calls * launching(0.0065 + 3e-5 * features + 2e-5 * n) + on_core(1.2e-5 * targets) +
+         on_device(products / 1e13 + chosen * features / 5e11),
        4 * features * (features + targets) + 24 * genes[["regulators"]] * genes[["targets"]], on_core(0.011),
-       on_device(products / 1e13 + turns / 5e11))
+       on_device(products / 1e13 + chosen * features / 5e11))
 }
 
 # The same of sparse cells with so many stored values: on the CPU block by block of what is stored, on a device dense.
@@ -171,15 +173,14 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
                   else on_device(10 * near^3 / 8e11)
   square <- if (kind %in% c("dense", "resident") && near <= 10000) 0 else Inf
   core <- 7e9 * min(threads, 16) / slowness("core")
-  there <- launching(0.004) + sent(24 * cells)
+  there <- launching(0.004) + sent(8 * cells) + in_memory(4.4e-10 * cells)
   turns <- if (kind == "sparse") 20000 else 150
   one <- cost_pca_engines(n, p, k)
   blocks <- usual_blocks(near, k)
   iterated <- in_device_memory(turns * 8 * cells / 2e12) + launching(0.05) + there +
     if (kind == "sparse") 0 else on_core(blocks * one$host)
   if (kind == "sparse") {
-    # narrow blocks take some 27 vectors per component where the spectrum is flat: 0.28 ns per value, vector and product
-    by_blocks <- on_core(2 * 27 * 2 * cells * max(k, 4) / 7e9 / min(threads, 1.5)) # they wait for memory
+    by_blocks <- cost_pca_lanczos(n, p, cells, k, threads)
     summed <- cost_pca_stored(n, p, cells, k, threads)$gram$cpu
   } else {
     moments <- 1.5e-8 * cells
@@ -192,6 +193,16 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
                    if (kind == "sparse") iterated else square + on_device(cells * near / 4e13) + eigenvectors + there,
                    8 * (cells + near^2), called(), if (square == 0) on_device(cells * near / 4e13) else 0),
        vectors = cost(1000 * k * cells / core, on_device(4000 * k * cells / 1e13) + there, 8 * cells, called()))
+}
+
+# The Lanczos steps of a sparse matrix on the CPU (src/pca/pca_lanczos.c), each with a block of 8 vectors, where the
+# spectrum is flat: both products, vectors made orthogonal to all before, and a small matrix's eigenvectors.
+cost_pca_lanczos <- function(n, p, cells, k, threads) {
+  near <- min(n, p)
+  held <- 2 * k + 128
+  steps <- 6.75 * max(k, 4) * min(2.2, sqrt(near / 1000))
+  products <- 16 * cells * 2.8e-10 * if (p > n) 1.7 else 1
+  steps * on_core(products / min(threads, 6) + 3e-9 * near * held / min(threads, 1.5) + 2.3e-8 * held^2)
 }
 
 # Krylov takes 5 to 7 blocks where values fall or have a gap, 20 to 50 where they are flat, and at most those that fill
@@ -231,7 +242,7 @@ cost_pca_stored <- function(n, p, cells, k, threads) {
   product <- on_core(2 * 8 * 8e-10 * cells / threads) # with blocks of 8 vectors, X'X v in one pass
   list(krylov = cost(40 * (read + product), there + 70 * (pass + on_core(0.01)), 8 * cells),
        gram = cost(on_cpu + 4 * read + on_core((cells^2 / max(1, n) / 2 * 1.5e-9 + eigen / 7e9) / threads),
-                   on_gpu + there + (if (rough) 11 else 3) * pass +
+                   on_gpu + there + (if (rough) 7 else 3) * pass +
                      on_device(dense * p / if (rough) 1e14 else 4e13) + (if (rough) 3 else 1) * there_eigen,
                    8 * (n * k + p^2)),
        vectors = cost(1000 * k * read, there + 1000 * k * pass, 8 * cells))

@@ -100,7 +100,8 @@ class_input <- function(class, x, n, arg = "class") {
   if (length(class) != n) {
     abort_input(
       sprintf("`%s` must have one value per row of `x`: %d.", arg, n), x = sprintf("It has %d.", length(class)),
-      i = if (length(class) == ncol(x)) "`x` has as many columns: are the samples in its columns? Then use `t(x)`."
+      i = if (identical(length(class), ncol(x))) # a list of blocks has none
+            "`x` has as many columns: are the samples in its columns? Then use `t(x)`."
     )
   }
   if (is.double(class) && !is.object(class) && any(class != round(class) | is.infinite(class), na.rm = TRUE)) {

@@ -89,7 +89,7 @@ plan_method <- function(problem, try = FALSE) {
                 reason = sprintf("about %s of direct work, less than a tree would take", seconds_text(took))))
   }
   no_less <- problem$rel_error == 0 && problem$abs_error == 0 && !is_compact(problem$kernel) # than all pairs
-  by_trees <- if (no_less) Inf else build + on_core(nq * 4e-6) / threads
+  by_trees <- if (no_less) Inf else build + cut * on_core(nq * 4e-6) / threads
   mesh <- if (try && problem$confidence == 1) mesh_plan(problem)
   at_once <- device_at_once(problem, min(took, by_trees, mesh$seconds), try)
   if (!is.null(at_once)) return(at_once)

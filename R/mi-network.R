@@ -123,7 +123,7 @@ information_of <- function(net) {
 # triangle.
 network_methods <- list(
   aracne = list(cite = "ARACNE (Margolin and others 2006)",
-                cpu = function(p, threads, memory) p^3 * 1.2e-11 / memory, cuda = function(p) p^3 * 1.5e-13),
+                cpu = function(p, threads, memory) p^3 * 3e-12 / memory, cuda = function(p) p^3 * 1.5e-13),
   clr = list(cite = "CLR (Faith and others 2007)",
              cpu = function(p, threads, memory) p^2 * 4e-9 / memory, cuda = function(p) 0),
   mrnet = list(cite = "MRNET (Meyer and others 2007)",

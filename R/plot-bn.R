@@ -20,7 +20,7 @@
 plot.weft_bn <- function(x, which = c("network", "trace", "score", "posterior"), threshold = 0.5, cex = 0.8, ...) {
   which <- check_choice(which, c("network", "trace", "score", "posterior"), "which")
   threshold <- check_number(threshold, "threshold", min = 0, max = 1)
-  cex <- check_number(cex, "cex", min = 0, max = 100)
+  cex <- check_number(cex, "cex", min = 0.01, max = 100)
   check_bn(x, "x")
   if (which %in% c("trace", "score") && is.null(x$trace)) {
     abort_input(sprintf("`which = \"%s\"` is for what `bn_learn()` returned.", which),

@@ -3,7 +3,7 @@
 # How many further runs show it: none where that was not asked for and would take long. `seconds`: of one run.
 stability_runs <- function(stability, n, copies, seconds) {
   if (n < 5L || isFALSE(stability)) return(0L)
-  if (isTRUE(stability) || copies > 0 && seconds < 0.8) 3L else 0L
+  if (isTRUE(stability) || copies > 0 && seconds < 1.1) 3L else 0L
 }
 
 # list(overlap, top, left_out, samples, runs): the share of the heaviest edges that are among the heaviest again when

@@ -158,13 +158,14 @@ regulation <- function(x, regulators = NULL, targets = NULL, steps = NULL, resam
   genes <- regulation_genes(input, scores, regulators, targets, host)
   sizes <- lengths(genes[c("regulators", "targets")])
   steps <- steps %||% usual_steps(half, sizes[[1L]])
-  cost_of <- function(copies, threads) {
-    if (is.null(blocks)) return(cost_regulation(input$n, sizes, steps, resamples, nonlinear, copies, threads))
+  cost_of <- function(copies, threads, calls = 1) {
+    if (is.null(blocks)) return(cost_regulation(input$n, sizes, steps, resamples, nonlinear, copies, threads, calls))
     cost_cells(input$n, input$p, length(input$data@x), sizes, steps, resamples, nonlinear, copies, threads)
   }
   runs <- if (!is.null(groups)) 1 + permutations
           else stability_runs(stability, input$n, copies, at_reference(cost_of(0, 1)$cpu))
-  chosen <- choose_backend(backend, cost_of(copies + (if (is.null(groups)) runs else 2 * runs), threads))
+  chosen <- choose_backend(backend, if (is.null(groups)) cost_of(copies + runs, threads, 1 + runs)
+                                    else cost_of(copies + 2 * runs, threads, 2 * runs))
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, input$names, "Choosing regulators",
                          devices_for(devices, chosen$name, chosen$divided))

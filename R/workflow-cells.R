@@ -101,7 +101,7 @@ gene_cells <- function(x, class = NULL, batch = NULL, assay = NULL, genes = 2000
     fit$choice <- list(k = beyond)
     leading <- max(1L, beyond)
   }
-  fit$leading <- as.integer(leading)
+  fit$leading <- as.integer(min(leading, k))
   scores <- fit$x[, seq_len(fit$leading), drop = FALSE]
   if (identical(fit$choice$k, 0L)) max_groups <- 1
   found <- group_cells(scores, some, cells$size > 0, metacells %||% max(1, min(400, cells$n %/% 50)),

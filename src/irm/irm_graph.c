@@ -240,27 +240,48 @@ done:
 
 /* ---- lists that come from a file or a saved fit ---- */
 
-/* Nodes and entries between two polls. */
-#define CHECK_SLICE 4000000
+/* Rows and entries between two polls, and the pieces in which threads take them. */
+#define CHECK_SLICE 16000000
+#define CHECK_PIECES 256
 
 /* Of a real value: the squares of 2^23 such values add up in 64 bits. */
 #define MOST_UNITS (1 << 20)
 
-/* NULL, or what is wrong with the entries of row i. */
-static const char *wrong_row(weft_irm_type type, int self, int real, const weft_irm_edges *edges, int64_t i)
+/* What the lists must be. */
+typedef struct { weft_irm_type type; int self, real; } check;
+
+/* NULL, or what is wrong with the offsets. */
+static const char *wrong_offsets(const weft_irm_edges *edges)
 {
-  const double first = edges->start[i], last = edges->start[i + 1];
-  if (!(first >= 0 && first <= last && last <= (double) edges->count)) return "offsets must ascend within the list";
-  for (int64_t e = (int64_t) first; e < (int64_t) last; e++) {
-    const int32_t j = edges->to[e];
-    if (j < 0 || j >= edges->n[1]) return "a column is none of the graph's";
-    if (e > (int64_t) first && j <= edges->to[e - 1]) return "columns must ascend within a row";
-    if (type == WEFT_IRM_UNDIRECTED && j < i) return "an undirected pair must stand in the row of its smaller node";
-    if (type != WEFT_IRM_BIPARTITE && !self && j == i) return "a node must not be paired with itself";
-    if (edges->weight && !real && edges->weight[e] < 1) return "a count must be 1 or more";
-    if (real && (!edges->weight || edges->weight[e] > MOST_UNITS || edges->weight[e] < -MOST_UNITS))
-      return "a value is out of its range";
+  const int64_t n = edges->n[0];
+  if (edges->start[0] != 0 || edges->start[n] != (double) edges->count) return "offsets must span the list";
+  for (int64_t i = 0; i < n; i++)
+    if (!(edges->start[i] <= edges->start[i + 1])) return "offsets must ascend within the list";
+  return NULL;
+}
+
+/* NULL, or what is wrong with the entries of row i. */
+static const char *wrong_row(const check *must, const weft_irm_edges *edges, int64_t i)
+{
+  const int64_t first = (int64_t) edges->start[i], last = (int64_t) edges->start[i + 1];
+  const int32_t *to = edges->to;
+  int ascend = 1, counts = 1, in_range = 1;
+  if (first == last) return NULL;
+  for (int64_t e = first + 1; e < last; e++) ascend &= to[e] > to[e - 1];
+  if (!ascend) return "columns must ascend within a row";
+  if (to[first] < 0 || to[last - 1] >= edges->n[1]) return "a column is none of the graph's";
+  if (must->type == WEFT_IRM_UNDIRECTED && to[first] < i)
+    return "an undirected pair must stand in the row of its smaller node";
+  if (must->type != WEFT_IRM_BIPARTITE && !must->self) {
+    const int64_t own = first_from(edges, i, i);
+    if (own < last && to[own] == i) return "a node must not be paired with itself";
   }
+  for (int64_t e = first; e < last && edges->weight; e++) {
+    counts &= edges->weight[e] >= 1;
+    in_range &= edges->weight[e] <= MOST_UNITS && edges->weight[e] >= -MOST_UNITS;
+  }
+  if (edges->weight && !must->real && !counts) return "a count must be 1 or more";
+  if (must->real && (!edges->weight || !in_range)) return "a value is out of its range";
   return NULL;
 }
 
@@ -272,30 +293,47 @@ static int share_a_pair(const weft_irm_edges *a, const weft_irm_edges *b, int64_
   return 0;
 }
 
+/* Of rows first .. last-1 of the edges, which are no pair of `others`. */
+static const char *wrong_rows(const check *must, const weft_irm_edges *edges, const weft_irm_edges *others,
+                              int64_t first, int64_t last)
+{
+  const char *wrong = NULL;
+  for (int64_t i = first; i < last && !wrong; i++) {
+    wrong = wrong_row(must, edges, i);
+    if (!wrong && others && share_a_pair(others, edges, i)) wrong = "a pair is a link too";
+  }
+  return wrong;
+}
+
+static weft_status check_edges(weft_ctx *ctx, const check *must, const weft_irm_edges *edges,
+                               const weft_irm_edges *others, const char *what)
+{
+  weft_status st = WEFT_OK;
+  const int64_t n = edges->n[0];
+  const char *wrong = wrong_offsets(edges), *found[CHECK_PIECES];
+  for (int64_t from = 0, next; from < n && !wrong; from = next) {
+    double work = 0;
+    for (next = from; next < n && work < CHECK_SLICE; next++) work += 1 + edges->start[next + 1] - edges->start[next];
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, work), dynamic)
+    for (int piece = 0; piece < CHECK_PIECES; piece++)
+      found[piece] = wrong_rows(must, edges, others, from + (next - from) * piece / CHECK_PIECES,
+                                from + (next - from) * (piece + 1) / CHECK_PIECES);
+    for (int piece = 0; piece < CHECK_PIECES && !wrong; piece++) wrong = found[piece];
+    WEFT_TRY(weft_poll(ctx, (double) next, (double) n));
+  }
+  if (wrong) st = weft_fail(ctx, WEFT_ERR_INPUT, "The list of the graph's %s is damaged: %s.", what, wrong);
+done:
+  return st;
+}
+
 /* Everything below and in the samplers relies on this. */
 static weft_status check_lists(weft_ctx *ctx, weft_irm_type type, int self, int real, const weft_irm_edges *links,
                                const weft_irm_edges *missing)
 {
   weft_status st = WEFT_OK;
-  int64_t work = 0;
-  for (int side = 0; side < 2; side++) {
-    const weft_irm_edges *edges = side == 0 ? links : missing;
-    const int spans = edges->start[0] == 0 && edges->start[edges->n[0]] == (double) edges->count;
-    const char *wrong = spans ? NULL : "offsets must span the list";
-    for (int64_t i = 0; i < edges->n[0] && !wrong; i++) {
-      wrong = wrong_row(type, self, real && side == 0, edges, i);
-      work += 1 + (int64_t) (edges->start[i + 1] - edges->start[i]);
-      if (!wrong && side == 1 && share_a_pair(links, missing, i)) wrong = "a pair is a link too";
-      if (!wrong && work > CHECK_SLICE) {
-        work = 0;
-        WEFT_TRY(weft_poll(ctx, (double) i, (double) edges->n[0]));
-      }
-    }
-    if (!wrong) continue;
-    st = weft_fail(ctx, WEFT_ERR_INPUT, "The list of the graph's %s is damaged: %s.",
-                   side == 0 ? "links" : "missing pairs", wrong);
-    goto done;
-  }
+  const check of_links = { type, self, real }, of_missing = { type, self, 0 };
+  WEFT_TRY(check_edges(ctx, &of_links, links, NULL, "links"));
+  WEFT_TRY(check_edges(ctx, &of_missing, missing, links, "missing pairs"));
 done:
   return st;
 }

@@ -176,6 +176,7 @@ test_that("results print, summarise, convert and plot", {
   withr::defer(grDevices::dev.off())
   for (which in c("network", "trace", "score", "posterior")) expect_silent(plot(posterior, which))
   expect_error(plot(fit, "posterior"), class = "weft_error_input")
+  expect_error(plot(fit, cex = 0), "`cex` must be one number from 0.01", class = "weft_error_input")
   expect_error(plot(bn_exact(d), "trace"), class = "weft_error_input")
 })
 

@@ -108,6 +108,10 @@ test_that("empty cells belong nowhere, and genes may be chosen by name", {
   expect_identical(sum(quick(planted$counts, genes = 50)$genes$chosen), 50L)
 })
 
+test_that("fewer genes than components leave as many components as genes", {
+  expect_identical(quick(planted$counts, genes = 5, leading = 7)$components$leading, 5L)
+})
+
 test_that("one type is one group, and identical cells are no error", {
   withr::local_seed(8)
   noise <- Matrix::Matrix(matrix(stats::rpois(300 * 60, 0.5), 300), sparse = TRUE)
@@ -156,6 +160,7 @@ test_that("what is no counts is said so", {
   bad(planted$counts, "`leading`", leading = 9)
   bad(planted$counts, "`genes`", genes = "none")
   bad(planted$counts, "value per row", class = 1:3)
+  bad(list(planted$counts[1:7, ], planted$counts[8:600, ]), "value per row", class = 1:3)
   missing <- planted$counts
   missing@x[3] <- NA
   bad(missing, "missing or infinite")
