@@ -143,7 +143,15 @@ candidate_matrix <- function(candidates, input, problem, threads) {
               else .Call(C_weft_bn_screen, bn_native_problem(problem), run_control("cpu", threads, FALSE, names))
   diag(strength) <- -1
   strength[problem$forbidden] <- -1
-  t(apply(strength, 1L, function(s) seq_along(s) %in% order(-s)[seq_len(min(count, p))]))
+  t(apply(strength, 1L, are_greatest, min(count, p)))
+}
+
+# Which are the `count` greatest, of equal ones the first.
+are_greatest <- function(x, count) {
+  bar <- -sort.int(-x, partial = count)[count]
+  out <- x > bar
+  out[which(x == bar)[seq_len(count - sum(out))]] <- TRUE
+  out
 }
 
 # A constant column correlates with nothing.

@@ -146,14 +146,15 @@ factor_text <- function(x) {
 # whose fault it is. `what`: of the user's.
 check_factor <- function(x, what) {
   if (!is.factor(x)) return(invisible(x))
-  codes <- as.vector(unclass(x))
+  codes <- unclass(x)
   labels <- attr(x, "levels", exact = TRUE)
-  seen <- if (is.integer(codes)) suppressWarnings(range(codes, na.rm = TRUE))
-  if (is.character(labels) && !is.null(seen) && seen[1L] >= 1 && seen[2L] <= length(labels)) return(invisible(x))
+  if (is.integer(codes) && is.character(labels) && min(1L, codes, na.rm = TRUE) == 1L &&
+        max(0L, codes, na.rm = TRUE) <= length(labels)) return(invisible(x))
   abort_input(sprintf("%s must be a factor each of whose codes has a level.", what),
-              x = if (is.null(seen)) "Its codes are no integers."
+              x = if (!is.integer(codes)) "Its codes are no integers."
                   else if (!is.character(labels)) "It has no levels that are text."
-                  else sprintf("It has codes from %d to %d, and %d levels.", seen[1L], seen[2L], length(labels)),
+                  else sprintf("It has codes from %d to %d, and %d levels.", min(codes, na.rm = TRUE),
+                               max(codes, na.rm = TRUE), length(labels)),
               i = "Make it anew with `factor()` from the values that it stands for.")
 }
 
