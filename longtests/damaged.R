@@ -2,7 +2,7 @@
 suppressPackageStartupMessages(library(weft))
 library(generics, warn.conflicts = FALSE)
 for (file in list.files("tests/testthat", "^helper.*[.]R$", full.names = TRUE)) source(file)
-cases <- damage_cases(drawn = TRUE)
+cases <- damage_cases(drawn = 3)
 deep <- mi_damage_cases() # parts of parts of parts; of the others parts of parts
 mi_cases <- c(deep, rest_damage_cases())
 asked <- if (length(commandArgs(TRUE))) commandArgs(TRUE) else c(names(cases), names(mi_cases))
