@@ -10,7 +10,7 @@
 # the default there is `devices = "all"`, which takes as many as pay (R/cost.R).
 # Smaller sizes of all functions come first: when the time is up, the largest are missing. --summary reads a file and
 # prints the share of cells up to 1.3, the worst ones, and where predictions were wrong by more than a factor of two.
-# --csv writes the cells, with the machine and the day in the first line; auto-h200.csv and auto-cpu.csv are such files,
+# --csv writes the cells, with the machine and the day in the first line; auto-cuda.csv and auto-cpu.csv are such files,
 # from which the vignette on benchmarks makes its tables and figures.
 library(weft)
 source("inst/bench/bench.R")

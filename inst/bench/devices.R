@@ -2,7 +2,7 @@
 # not change. Each row also says whether several devices gave what one gives, on a smaller problem (kernel sums: to
 # rounding).
 #   Rscript devices.R [most devices [sections: sweep rows chains irm kernel trees cube pairs]]
-# WEFT_BENCH_TABLE names a file that gets the times as a table; devices-h200.csv is that of four H200 and their host.
+# WEFT_BENCH_TABLE names a file that gets the times as a table; devices-cuda.csv is that of four H200 and their host.
 library(weft)
 source("inst/bench/bench.R")
 
@@ -103,8 +103,8 @@ if (wanted("rows")) {
     source <- weft:::pca_source(x)
     control <- weft:::run_control("cuda", NULL, FALSE, devices = as.integer(devices))
     form <- weft:::pca_form(weft:::column_moments(source, NULL, control), TRUE, FALSE, NULL, NULL, n)
-    job <- list(method = "gram", choose = FALSE, k = 10L, tol = 1e-12, paper = FALSE, max_iter = 1000,
-                block = 0L, key = c(1, 2), start = NULL)
+    job <- weft:::pca_job(list(methods = c(cuda = "gram")), "cuda", choose = FALSE, k = 10L, tol = 1e-12, paper = FALSE,
+                          max_iter = 1000, block = 0L, key = c(1, 2), start = NULL)
     function() weft:::pca_native(source, form, job, FALSE, control)
   }
   what <- sprintf("10 principal components by the Gram matrix: %g x 1,000 per device, sent from R's memory", each)

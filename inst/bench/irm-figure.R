@@ -1,7 +1,7 @@
 # The speed-up of the device over the CPU against links and against clusters, from what irm-device.R figure wrote.
-# irm-figure-h200.csv: one NVIDIA H200 and 16 cores, 2026-11-21. Rscript irm-figure.R [out.png] [irm-figure.csv]
+# irm-figure-cuda.csv names its machine. Rscript irm-figure.R [out.png] [irm-figure.csv]
 given <- commandArgs(TRUE)
-seen <- utils::read.csv(c(given[-1], "inst/bench/irm-figure-h200.csv")[1], comment.char = "#")
+seen <- utils::read.csv(c(given[-1], "inst/bench/irm-figure-cuda.csv")[1], comment.char = "#")
 grDevices::png(c(given, "irm-figure.png")[1], 1000, 450, res = 110)
 graphics::par(mfrow = c(1, 2), mar = c(4, 4, 2, 1))
 panel <- function(rows, by, label, title) {

@@ -1,8 +1,8 @@
 # Kernel sums on a CUDA device. Arguments:
 #   rates      pairs per second of direct sums, by kernel, precision and dimension; beside torch, where python3 has it
 #   figure     device against CPU by dimension and size, kd against metric trees by size: a table and a plot of each
-#              into the folder WEFT_BENCH_PLOTS; kernel-direct-h200.csv and kernel-trees-h200.csv here are those of one
-#              H200 and its host (32 threads)
+#              into the folder WEFT_BENCH_PLOTS; kernel-direct-cuda.csv and kernel-trees-cuda.csv here name their
+#              machine
 #   draw       the plots again from the tables in that folder
 #   call       whole calls of kernel_sum() on clustered and uniform points, and native code alone
 #   cube N [h ...] [all]   sums over N points uniform in the 10-dimensional unit cube, made on the device, or on all
@@ -198,7 +198,7 @@ if (given[1] == "call") {
 
 # The figures, from what "figure" wrote.
 draw <- function(folder) {
-  runs <- utils::read.csv(file.path(folder, "kernel-direct-h200.csv"), comment.char = "#")
+  runs <- utils::read.csv(file.path(folder, "kernel-direct-cuda.csv"), comment.char = "#")
   grDevices::png(file.path(folder, "kernel-direct.png"), 1000, 700, res = 120)
   graphics::plot(NULL, xlim = range(runs$d), ylim = range(runs$rate), log = "xy", xlab = "dimensions",
                  ylab = "pairs per second", main = "Direct Gaussian sums in single precision")
@@ -212,7 +212,7 @@ draw <- function(folder) {
                    pch = c(rep(NA, length(unique(runs$backend))), 15:17), lty = 1)
   invisible(grDevices::dev.off())
 
-  built <- utils::read.csv(file.path(folder, "kernel-trees-h200.csv"), comment.char = "#")
+  built <- utils::read.csv(file.path(folder, "kernel-trees-cuda.csv"), comment.char = "#")
   grDevices::png(file.path(folder, "kernel-trees.png"), 1000, 700, res = 120)
   graphics::matplot(built$n, built[-1L], type = "b", log = "xy", pch = 15:18, lty = 1, xlab = "points in 4 dimensions",
                     ylab = "seconds to build", main = "kd against metric trees")
@@ -227,14 +227,14 @@ if (given[1] == "figure") {
                       stringsAsFactors = FALSE)
   runs$rate <- mapply(function(d, n, b) rate("gaussian", "single", d, n, if (b == "cpu") 1e4 else n, b), runs$d, runs$n,
                       runs$backend)
-  utils::write.csv(transform(runs, rate = signif(rate, 4)), file.path(folder, "kernel-direct-h200.csv"),
+  utils::write.csv(transform(runs, rate = signif(rate, 4)), file.path(folder, "kernel-direct-cuda.csv"),
                    row.names = FALSE)
   sizes <- c(3e4, 1e5, 3e5, 1e6)
   built <- sapply(c(kd = "kd", ball = "ball", vp = "vp", rp = "rp"), function(type) sapply(sizes, function(n) {
     x <- matrix(runif(n * 4), ncol = 4)
     min(replicate(2, kernel_tree(x, type)$seconds))
   }))
-  utils::write.csv(data.frame(n = sizes, signif(built, 3)), file.path(folder, "kernel-trees-h200.csv"),
+  utils::write.csv(data.frame(n = sizes, signif(built, 3)), file.path(folder, "kernel-trees-cuda.csv"),
                    row.names = FALSE)
   draw(folder)
 }

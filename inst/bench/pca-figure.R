@@ -4,8 +4,8 @@
 #                                                       the end, gs on a
 #                                                      device always; beyond it 20 iterations a component
 #   Rscript pca-figure.R draw out.png one.csv two.csv  draws what was timed
-# Stored: pca-figure-h200.csv, one NVIDIA H200; pca-figure-cpu.csv, one thread of a Xeon (AVX-512) that was busy with
-# other work.
+# Stored: pca-figure-cuda.csv, which names its machine; pca-figure-cpu.csv, one thread of a Xeon (AVX-512) that was busy
+# with other work.
 args <- commandArgs(TRUE)
 
 one_run <- function(x, m, method, backend, whole) {
