@@ -75,7 +75,7 @@ cost_tuples <- function(tuples, n, planes, packed_bytes, threads, order = 2, sor
     on_device(if (sorted) 1.5e-11 * tuples + 6e-13 * n * features^2 else tuples * each / pairs)
   }
   cost(on_core(tuples * each / threads),
-       launching(0.001 + if (sorted) 0 else 0.001) + turns + sent(4 * packed_bytes) + counted(2000), packed_bytes,
+       launching(if (sorted) 0.001 else 0.002) + turns + sent(4 * packed_bytes) + counted(2000), packed_bytes,
        called(n, features), turns + counted(20000))
 }
 

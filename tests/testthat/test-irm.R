@@ -310,3 +310,37 @@ test_that("counts of billions and parameters at their ends keep labels in bounds
     }
   }
 })
+
+test_that("lists of a graph are checked before samplers stand on them, by all threads", {
+  rows <- 2000
+  each <- 300
+  edges <- function(to = rep(seq(0, by = 3, length.out = each), rows), weight = NULL, from = rows) {
+    list(n_row = from, n_col = 1000, start = as.double(each * 0:rows), to = as.integer(to), weight = weight)
+  }
+  none <- list(n_row = rows, n_col = 1000, start = numeric(rows + 1), to = integer(), weight = NULL)
+  begin <- function(links, missing = none, kind = "bipartite") {
+    .Call(weft:::C_weft_irm_start, list(kind = kind, self = FALSE, links = links, missing = missing, values = NULL),
+          list(clusters = c(4, 4), chains = 1, key = c(0, 1)), weft:::run_control("cpu", 2, FALSE))
+  }
+  bad <- function(regexp, ...) expect_error(begin(...), regexp, class = "weft_error_input")
+  changed <- function(part, at, value, links = edges()) { links[[part]][at] <- value; links }
+  good <- edges()
+  last <- rows * each
+  expect_length(begin(good)$row, rows)
+  expect_length(begin(edges(weight = rep(1L, last)))$row, rows)
+  bad("links is damaged: columns must ascend", changed("to", last - 1, good$to[last - 2]))
+  bad("links is damaged: columns must ascend", changed("to", 7e4, 0L))
+  bad("a column is none of", changed("to", last, 1000L))
+  bad("a column is none of", changed("to", 1, -1L))
+  bad("offsets must ascend", changed("start", 1000, good$start[1001] + 1))
+  bad("offsets must ascend", changed("start", 1000, NaN))
+  bad("offsets must span", changed("start", rows + 1, 1))
+  bad("a count must be 1", edges(weight = rep(1:0, last / 2)))
+  bad("a pair is a link too", good, changed("to", 1:each, good$to[1:each] + c(rep(1L, each - 1), 0L),
+                                            edges(rep(seq(1, by = 3, length.out = each), rows))))
+  square <- list(n_row = 3, n_col = 3, start = c(0, 1, 2, 2), to = c(1L, 2L), weight = NULL)
+  unknown <- list(n_row = 3, n_col = 3, start = numeric(4), to = integer(), weight = NULL)
+  expect_length(begin(square, unknown, "undirected")$row, 3)
+  bad("smaller node", changed("to", 2, 0L, square), unknown, "undirected")
+  bad("paired with itself", changed("to", 2, 1L, square), unknown, "directed")
+})
