@@ -103,8 +103,8 @@ if (wanted("rows")) {
     source <- weft:::pca_source(x)
     control <- weft:::run_control("cuda", NULL, FALSE, devices = as.integer(devices))
     form <- weft:::pca_form(weft:::column_moments(source, NULL, control), TRUE, FALSE, NULL, NULL, n)
-    job <- weft:::pca_job(list(methods = c(cuda = "gram")), "cuda", choose = FALSE, k = 10L, tol = 1e-12, paper = FALSE,
-                          max_iter = 1000, block = 0L, key = c(1, 2), start = NULL)
+    job <- c(list(method = "gram", choose = FALSE, k = 10L, tol = 1e-12, paper = FALSE, max_iter = 1000, block = 0L,
+                  key = c(1, 2), start = NULL), weft:::never_gives_way)
     function() weft:::pca_native(source, form, job, FALSE, control)
   }
   what <- sprintf("10 principal components by the Gram matrix: %g x 1,000 per device, sent from R's memory", each)
