@@ -139,8 +139,7 @@ __device__ static int64_t pair_information(const tile_args &t, uint32_t a, uint3
   return joint > 0 ? joint : 0;
 }
 
-/* Not inlined, as few triples come so far: within the screen, its registers would make the constants there spill. */
-__device__ __noinline__ static void score_triple(const tile_args &t, uint32_t a, uint32_t b, uint32_t packed)
+__device__ static void score_triple(const tile_args &t, uint32_t a, uint32_t b, uint32_t packed)
 {
   const uint32_t pair = t.joint[a * t.ld + b], with_a = t.joint[t.fixed * t.ld + a],
                  with_b = t.joint[t.fixed * t.ld + b];
@@ -234,7 +233,8 @@ __device__ static inline void screen_rows(const tile_args &t, const uint32_t *co
 
 /* ---- the kernel ---- */
 
-template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(const __grid_constant__ tile_args t)
+template <int KIND> __global__ static void __launch_bounds__(SCREENING_THREADS, 1)
+tiles(const __grid_constant__ tile_args t)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ ring<STAGES> copies;
@@ -244,6 +244,7 @@ template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(c
   uint32_t step = 0; /* k-steps since the start */
   tile_walk at_tile = { 0, t.grid.low / ROWS_A / GROUP };
   if (warp_of_block >= CONSUMERS / 32) {
+    give_registers();
     if (thread == CONSUMERS) for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
       uint32_t ta, tb;
       if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
@@ -253,6 +254,7 @@ template <int KIND> __global__ static void __launch_bounds__(THREADS, 1) tiles(c
     return;
   }
 
+  take_registers();
   const uint32_t lane = thread % 32;
   uint32_t *const counts = (uint32_t *) (stages + STAGES * STAGE_BYTES) + warp_of_block * WARP_ROWS * COUNTS_ROW;
   for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
@@ -490,7 +492,8 @@ static weft_status launch(weft_ctx *ctx, void (*kernel)(const tile_args), const 
   const int bytes = SHARED_BYTES;
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_CUDA(weft_device_allow_shared((const void *) kernel, bytes));
-  kernel<<<t->count < (uint64_t) processors ? (unsigned) t->count : (unsigned) processors, THREADS, bytes, s>>>(*t);
+  kernel<<<t->count < (uint64_t) processors ? (unsigned) t->count : (unsigned) processors, SCREENING_THREADS, bytes,
+           s>>>(*t);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

@@ -6,15 +6,9 @@
 
 #include "mi_tiles_wgmma.cuh"
 
-/* Registers go from warpgroup to warpgroup, so the producer is a whole one. */
-#define SCREENING_THREADS (CONSUMERS + 128)
 #define WORDS_BYTES (WEFT_PLANES_PAIRS * CONSUMERS * 16)
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-
-/* Of the 168 registers that every thread starts with, by the producer's warpgroup and by the others. */
-__device__ static inline void give_registers(void) { asm volatile("setmaxnreg.dec.sync.aligned.u32 24;"); }
-__device__ static inline void take_registers(void) { asm volatile("setmaxnreg.inc.sync.aligned.u32 240;"); }
 
 /* How far the screen of a thread's pairs has come. */
 struct planes_screen {

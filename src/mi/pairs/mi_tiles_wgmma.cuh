@@ -14,8 +14,13 @@
 
 #define CONSUMERS 256
 #define THREADS (CONSUMERS + 32)
+#define SCREENING_THREADS (CONSUMERS + 128) /* registers go from warpgroup to warpgroup: the producer is one */
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+/* Of the 168 registers that each of SCREENING_THREADS starts with, by the producer's warpgroup and by the others. */
+__device__ static inline void give_registers(void) { asm volatile("setmaxnreg.dec.sync.aligned.u32 24;"); }
+__device__ static inline void take_registers(void) { asm volatile("setmaxnreg.inc.sync.aligned.u32 240;"); }
 
 /* c += popcounts of 64 rows of a and 256 of b over 256 bits. */
 __device__ static inline void mma_64x256x256(uint32_t (&c)[128], uint64_t a, uint64_t b)
