@@ -484,8 +484,9 @@ kernel_single <- function(problem, method, precision) {
   if (reach > 1e15) refuse(sprintf("Coordinates reach %g bandwidths.", reach))
   chosen <- direct_backend(problem, precision)
   # neighbours in a tree's order share a block, which is what the bound wants
-  order <- native_trees(problem, only_query = TRUE)$query$order + 1L
-  out <- single_sums(problem, chosen, order, precision == "tensor")
+  tree <- native_trees(problem, only_query = TRUE)$query
+  order <- tree$order + 1L
+  out <- single_sums(problem, chosen, order, precision == "tensor", query = tree)
   sums <- out$sum
   sums[order, ] <- out$sum
   bound <- numeric(nrow(problem$query))

@@ -4,7 +4,7 @@
 #include "../base/parallel.h"
 #include "kernel_scalar.h"
 
-#define AT_ONCE 65536
+#define AT_ONCE ((size_t) 1 << 18)
 
 /* z = L⁻¹(x - origin) for one point. z: d pairs. */
 static void rescale(const double *columns, size_t n, size_t d, size_t i, const double *origin, const double *scale,
