@@ -135,9 +135,14 @@ twins_regulation <- function() {
       n <- sample(1000:1400, 1)
       x <- data(n, sample(c(5, 40, 90), 1))
       x <- Matrix::Matrix(pmax(round(4 * x - sample(0:4, 1)), 0), sparse = TRUE)
-      p <- ncol(x)
-      run(x, transform = "counts", regulators = sample(p, sample(p, 1)), copies = 2, resamples = 4,
-          nonlinear = sample(c(TRUE, FALSE), 1), backend = backend)
+      regulators <- sample(ncol(x), sample(ncol(x), 1))
+      lapply(c(TRUE, FALSE), function(nonlinear) run(x, transform = "counts", regulators = regulators, copies = 2,
+                                                     resamples = 4, nonlinear = nonlinear, backend = backend))
+    }),
+    "regulation, many steps" = list(tolerance = 0, work = function(backend) {
+      x <- data(sample(30:90, 1), sample(50:90, 1))
+      lapply(c(TRUE, FALSE), function(nonlinear) lapply(c(sample(6:9, 1), sample(10:32, 1)), function(steps)
+        run(x, targets = 1:9, steps = steps, nonlinear = nonlinear, resamples = 2, backend = backend)))
     }),
     "regulation, many samples" = list(tolerance = 0, work = function(backend) {
       run(data(sample(3000:5000, 1), 30), resamples = 4, backend = backend)

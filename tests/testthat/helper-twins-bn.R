@@ -50,6 +50,9 @@ twins_bn <- function() {
         fields(bn_scores(d, 4, backend = backend))
       })
     }),
+    "bn_scores, candidates, five parents" = scores(function() rep(2:3, 10), 300, max_parents = 5, candidates = 6,
+                                                   plus_one = FALSE),
+    "bn_scores, six parents" = scores(function() rep(2, 8), 300, max_parents = 6),
     "bn_learn, best graphs" = chains("max", 12), "bn_learn, sums" = chains("sum", 8),
     "bn_learn, best graphs of 64 nodes" = chains("max", 64, max_parents = 2),
     "bn_learn, best graphs among all sets, some hundred a node" = list(tolerance = 0, work = function(backend) {
@@ -128,8 +131,10 @@ twins_bn <- function() {
     }),
     # each back end adds in the order that its own cut of the subsets gives: at most p^2 roundings of 2^-50
     "bn_exact, posterior over orders" = list(tolerance = 1e-10, work = function(backend) {
-      exact <- bn_exact(some(sample(2:3, sample(2:16, 1), TRUE), 300), 3, posterior = "order", backend = backend)
-      list(exact$edges, exact$log_total)
+      lapply(c(sample(2:9, 1), 10:13, sample(14:16, 1)), function(p) {
+        exact <- bn_exact(some(sample(2:3, p, TRUE), 300), 2, posterior = "order", backend = backend)
+        list(exact$edges, exact$log_total)
+      })
     }),
     "bn_exact, posterior over graphs" = list(tolerance = 0, work = function(backend) {
       p <- sample(12, 1)

@@ -12,17 +12,19 @@ twins_kernel <- function() {
       sum <- function(...) as.vector(kernel_sum(..., kernel = kernel, method = "direct", backend = backend))
       list(sum(points(60, d), x, w, bandwidth = h), sum(x, weights = w[, 1], bandwidth = h, leave_one_out = TRUE),
            sum(points(9, d), x, w[, 1], bandwidth = h * stats::runif(d, 0.5, 2)),
+           sum(points(9, 2), x[, c(1, d)], w[, 1], bandwidth = stats::runif(2, 1, 2)),
+           sum(points(9, 3), x[, c(d, 1, d)], w, bandwidth = stats::runif(3, 1, 2)),
            sum(points(40, d), x, w[, 1], bandwidth = h, log = TRUE))
     })
   })
   single <- function(precision) list(tolerance = 1e-4, work = function(backend) {
-    lapply(setdiff(kernels, "uniform"), function(kernel) {
-      d <- sample(c(2, 4, 10, 17, 36), 1)
+    lapply(setdiff(kernels, "uniform"), function(kernel) lapply(c(2, 10, 17, 36), function(d) {
       x <- points(300, d)
-      f <- kernel_sum(x, weights = stats::runif(300), kernel = kernel, bandwidth = sqrt(d), precision = precision,
-                      backend = backend)
-      as.vector(f)
-    })
+      lapply(list(stats::runif(300), cbind(stats::runif(300), 1)), function(w) {
+        as.vector(kernel_sum(x, weights = w, kernel = kernel, bandwidth = sqrt(d), precision = precision,
+                             backend = backend))
+      })
+    }))
   })
   # far from zero, in units of any size: coordinates are 10^9 bandwidths and more
   single_far <- list(tolerance = 1e-3, work = function(backend) {
@@ -37,12 +39,13 @@ twins_kernel <- function() {
   })
   # enough queries, and few enough dimensions, for coordinates in registers
   rows <- list(tolerance = 1e-4, work = function(backend) {
-    d <- sample(c(1, 4, 9, 10, 16), 1)
-    x <- matrix(stats::runif(300 * d), 300)
-    q <- matrix(stats::runif(4100 * d), 4100)
     expanded <- with(weft:::kernel_sheet(), name[single == "EXPANDED"])
-    lapply(expanded, function(kernel) {
-      as.vector(kernel_sum(q, x, stats::runif(300), kernel, sqrt(d), precision = "single", backend = backend))
+    lapply(2 * 0:7 + sample(2, 1), function(d) { # two dimensions share a kernel
+      x <- matrix(stats::runif(300 * d), 300)
+      q <- matrix(stats::runif(4100 * d), 4100)
+      lapply(expanded, function(kernel) {
+        as.vector(kernel_sum(q, x, stats::runif(300), kernel, sqrt(d), precision = "single", backend = backend))
+      })
     })
   })
   # more queries than are summed together
@@ -56,14 +59,14 @@ twins_kernel <- function() {
   on_grid <- c("gaussian", compact_kernels)
   grid <- lapply(on_grid, function(kernel) {
     list(tolerance = if (kernel == "gaussian") 1e-3 else 1e-11, work = function(backend) {
-      d <- sample(c(1, 2, 3, 6, 10, 13), 1)
-      x <- matrix(stats::runif(1200 * d), 1200)
-      w <- cbind(stats::runif(1200), 1)
-      h <- 0.15 * sqrt(d)
       error <- if (kernel == "gaussian") 1e-3 else 0 # the device sums compact kernels exactly, whatever is asked
-      sum <- function(...) as.vector(kernel_sum(..., kernel = kernel, bandwidth = h, rel_error = error, method = "tree",
-                                                backend = backend))
-      list(sum(matrix(stats::runif(70 * d), 70) * 1.2, x, w), sum(x, weights = w, leave_one_out = TRUE))
+      lapply(c(1, 2, 4, 6, 8, 10, 13), function(d) {
+        x <- matrix(stats::runif(700 * d), 700)
+        w <- cbind(stats::runif(700), 1)
+        sum <- function(...) as.vector(kernel_sum(..., kernel = kernel, bandwidth = 0.15 * sqrt(d), rel_error = error,
+                                                  method = "tree", backend = backend))
+        list(sum(matrix(stats::runif(70 * d), 70) * 1.2, x, w), sum(x, weights = w, leave_one_out = TRUE))
+      })
     })
   })
   # 64 runs of 32 points for each part and more

@@ -138,8 +138,10 @@ twins_mi <- function() {
       shapes <- expand.grid(kind = seq_along(kinds), classes = c(1, 2, 3, 8, 64), missing = c(0, 0.05))
       Map(function(kind, classes, missing) {
         x <- some(sample(kinds[[kind]], 24, TRUE), n, missing)
-        tidy(mi_pairs(x, sample(classes, n, TRUE), na = if (missing) sample(c("drop", "level"), 1) else "fail",
-                      by = sample(c("mi", "interaction"), 1), top = 40, backend = backend))
+        class <- sample(classes, n, TRUE)
+        na <- if (missing) sample(c("drop", "level"), 1) else "fail"
+        lapply(c("mi", "interaction"), function(by) tidy(mi_pairs(x, class, na = na, by = by, top = 40,
+                                                                  backend = backend)))
       }, shapes$kind, shapes$classes, shapes$missing)
     }),
     "mi_pairs, more rows than 16 bits count, every number of classes" = list(tolerance = 0, work = function(backend) {
@@ -187,6 +189,11 @@ twins_mi <- function() {
         tidy(mi_pairs(x, class, by = by, top = 30, permutations = 40, seed = 3, backend = backend)),
         tidy(mi_pairs(x, class, by = by, top = 9, features = 1:3, with = 2:ncol(x), min_distance = 50,
                       positions = where, permutations = 5, seed = 4, backend = backend))))
+    }),
+    "mi_pairs, permutations, two classes, more than 15 bits count" = list(tolerance = 0, work = function(backend) {
+      n <- sample(32768:65535, 1)
+      tidy(mi_pairs(some(sample(3, 12, TRUE), n), sample(2, n, TRUE), top = 30, permutations = 4, seed = 5,
+                    backend = backend))
     }),
     "mi_pairs, permutations, every number of classes, few rows and more than 16 bits count" = list(tolerance = 0,
       work = function(backend) {
@@ -253,7 +260,12 @@ twins_mi <- function() {
     }),
     "mi_triples, binary" = list(tolerance = 0, work = function(backend) {
       n <- sample(500, 1)
-      tidy(mi_triples(some(rep(2, sample(10:80, 1)), n), sample(2, n, TRUE), top = 50, backend = backend))
+      x <- some(rep(2, sample(151:320, 1)), n) # from 151 features on, tests take the kernel for many
+      class <- sample(2, n, TRUE)
+      few <- x[, seq_len(sample(10:80, 1))]
+      list(tidy(mi_triples(few, class, top = 50, backend = backend)),
+           tidy(mi_triples(x, class, top = 50, backend = backend)),
+           tidy(mi_triples(x, class, top = 50, by = "interaction", backend = backend)))
     }),
     "mi_triples, two to five levels, one to eight classes" = list(tolerance = 0, work = function(backend) {
       n <- sample(c(2, sample(700, 3)), 1)
