@@ -6,7 +6,7 @@ set -u
 LOGS=${LOGS:-$(mktemp -d)}; export LOGS
 parts=${*:-tests calls memcheck racecheck initcheck}
 rooms="draws|pack|generator mi_ pca bn|sums kernel irm regulation"
-shares=16 # of a room under racecheck, the slowest of the tools: each in a process of its own
+shares=16 # of a room under racecheck, the slowest of the tools, and 4 under others: each in a process of its own
 failed=0
 
 # R's front end is a shell script; the sanitizer wants the program itself.
@@ -59,7 +59,7 @@ for part in $parts; do
   elif [ "$part" = calls ]; then
     OMP_NUM_THREADS=2 Rscript longtests/backends.R --jobs "$(($(getconf _NPROCESSORS_ONLN) / 2))" || failed=1
   else
-    of=1; [ "$part" = racecheck ] && of=$shares
+    of=4; [ "$part" = racecheck ] && of=$shares
     for share in $(seq "$of"); do for room in $rooms; do echo "$part $room $share/$of"; done; done |
       xargs -P "$((($(getconf _NPROCESSORS_ONLN) + 1) / 2))" -L 1 sh "$0" one || failed=1
   fi
