@@ -118,19 +118,24 @@ information_of <- function(net) {
   attr(net, "mi", exact = TRUE) %||% if (!is.null(attr(net, "test", exact = TRUE))) net
 }
 
-# Those of src/mi/networks/mi_network_kinds.h: how reports cite each, and the seconds of a p x p matrix on the CPU,
-# where `memory` threads read as fast as memory allows, and on a device. ARACNE reads rows that no cache holds for every
-# triangle.
+# Those of src/mi/networks/mi_network_kinds.h: how reports cite each, what the weight of an edge is, and the seconds of
+# a p x p matrix on the CPU, where `memory` threads read as fast as memory allows, and on a device. ARACNE reads rows
+# that no cache holds for every triangle.
+weight_is_information <- "is the mutual information of the two: 0 where they do not depend on each other"
+weight_is_information_left <- paste("is the mutual information of the two less what other genes already tell about",
+                                    "the second")
 network_methods <- list(
-  aracne = list(cite = "ARACNE (Margolin and others 2006)",
+  aracne = list(cite = "ARACNE (Margolin and others 2006)", weight = weight_is_information,
                 cpu = function(p, threads, memory) p^3 * 3e-12 / memory, cuda = function(p) p^3 * 1.5e-13),
   clr = list(cite = "CLR (Faith and others 2007)",
+             weight = paste("says by how many standard deviations the mutual information of the two exceeds what each",
+                            "usually has with others"),
              cpu = function(p, threads, memory) p^2 * 4e-9 / memory, cuda = function(p) 0),
-  mrnet = list(cite = "MRNET (Meyer and others 2007)",
+  mrnet = list(cite = "MRNET (Meyer and others 2007)", weight = weight_is_information_left,
                cpu = function(p, threads, memory) p^3 * 2e-10 / threads, cuda = function(p) p^3 * 2e-12),
-  mrnetb = list(cite = "MRNETB (Meyer and others 2010)",
+  mrnetb = list(cite = "MRNETB (Meyer and others 2010)", weight = weight_is_information_left,
                 cpu = function(p, threads, memory) p^3 * 1e-9 / threads, cuda = function(p) p^3 * 1e-11),
-  relnet = list(cite = "a threshold (relevance network)",
+  relnet = list(cite = "a threshold (relevance network)", weight = weight_is_information,
                 cpu = function(p, threads, memory) p^2 * 4e-9, cuda = NULL) # too little for a device
 )
 

@@ -85,12 +85,8 @@ weight_text <- function(net) {
     return(paste("Its weight, from 0 to 1, says how early and how often the first was chosen to predict the second in",
                  "random halves of the samples; it is higher where the first predicts other genes well, too."))
   }
-  switch(attr(net, "method") %||% "",
-         mrnet = , mrnetb = paste("Its weight is the mutual information of the two less what other genes that tell of",
-                                  "the second already say."),
-         clr = paste("Its weight says by how many standard deviations the mutual information of the two exceeds what",
-                     "each usually has with others."),
-         paste("Its weight is the mutual information of the two: 0 where they do not depend on each other."))
+  method <- attr(net, "method")
+  if (method %in% names(network_methods)) sprintf("Its weight %s.", network_methods[[method]]$weight)
 }
 
 # The heaviest edges; of more than `most` the largest connected part of these.

@@ -351,7 +351,7 @@ test_that("small parts of a network are drawn once more for phones, each drawing
 test_that("what an edge's weight is stands where edges are first met", {
   expect_match(weft:::network_words(fit$network, weft:::report_edges(fit$network)), "Its weight, from 0 to 1")
   expect_match(weft:::edges_caption(fit$network), "Weight: how early and often")
-  for (method in c("aracne", "mrnet", "clr")) {
+  for (method in names(weft:::network_methods)) {
     net <- gene_mi_network(fit$quality, method = method, estimator = "spearman", fdr = 1)
     expect_match(weft:::network_words(net, weft:::report_edges(net)), "Its weight (is|says)")
   }

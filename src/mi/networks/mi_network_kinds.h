@@ -1,5 +1,5 @@
-/* The network methods, one row each. A new method is a row here, with its column in mi_network.c and, unless `device`
- * is host, its band in mi_network_steps_cuda.cu; and its line in R (`network_methods` in R/mi-network.R).
+/* The network methods, one row each. A new method is a row here, with its column in mi_network.c and, where `device`
+ * is steps, its band in mi_network_steps_cuda.cu; and its line in R (`network_methods` in R/mi-network.R).
  *
  *   kind, name   WEFT_NETWORK_<kind>; what R calls it, and <name>_column(), <name>_band()
  *   before       what must be known of every column first: NOTHING, SUMS, MOMENTS (means and standard
