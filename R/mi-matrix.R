@@ -189,8 +189,9 @@ numeric_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads
   data <- if (is.null(b)) a$data else cbind(a$data, b$data)
   m <- .Call(C_weft_mi_numeric, data, list(estimator = estimator, split = if (is.null(b)) 0L else a$p, k = k), control)
   n <- if (sum(unlist(missing)) == 0) n else if (is.null(b)) crossprod(!is.na(a$data))
-  set_attributes(m, list(dimnames = list(a$names, (b %||% a)$names), chosen = chosen,
-                         test = if (is.null(b)) list(estimator = estimator, n = n)))
+  test <- if (is.null(b)) c(list(estimator = estimator, n = n),
+                            if (estimator != "ksg") column_tails(data, estimator, control))
+  set_attributes(m, list(dimnames = list(a$names, (b %||% a)$names), chosen = chosen, test = test))
 }
 
 # list(data: double matrix, names, n, p).

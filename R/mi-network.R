@@ -18,9 +18,12 @@
 #' @section Significance: With `fdr`, each pair is tested, and the edges that pass at this false discovery rate are kept
 #'   (Benjamini and Hochberg, over all pairs). `"relnet"` without `threshold` uses `fdr = 0.05` by default; the other
 #'   methods do not test unless asked. For counts, the statistic is G = 2 n I (I in nats) with (levels - 1)(levels - 1)
-#'   degrees of freedom; for Pearson, Spearman and copula it is 2 n I with one degree of freedom; for Kendall it is the
-#'   square of tau-b divided by its standard deviation under independence. n is the number of rows in which both are
-#'   known. There is no test for KSG, for corrected counts, for counts from which missing values were left out, and for
+#'   degrees of freedom and Williams' correction for levels of equal frequency. For correlations, the law of
+#'   \eqn{r^2} when the rows of one feature are in random order is approximated by a beta distribution with the same
+#'   mean and second moment (Pitman 1937). For normal features this is Student's t; outliers, ties and few rows give
+#'   heavier tails. Ties also widen the variance of Kendall's tau-b, whose p-value is at least that of the normal
+#'   approximation. No p-value is below one over the number of orders of the rows that differ: five samples cannot give
+#'   less than 1/60. n is the number of rows in which both are known. There is no test for KSG, for corrected counts, for counts from which missing values were left out, and for
 #'   a plain matrix: there `fdr` is an error, and `"relnet"` needs `threshold`. Where there is a test, `as.data.frame()`
 #'   returns its p- and q-values for every method.
 #'
@@ -87,9 +90,7 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
     return(set_attributes(m, run_record(match.call(), chosen, started, method = method, fdr = fdr)))
   }
   weights <- .Call(C_weft_mi_network, m, how, control)
-  if (!is.null(significant)) {
-    weights <- .Call(C_weft_mi_cut_edges, weights, significant$measure, significant$cut, 0, pass_control(threads))
-  }
+  if (!is.null(significant)) weights <- cut_to_significant(weights, m, significant, pass_control(threads))
   names <- colnames(m) %||% rownames(m) %||% sprintf("V%d", seq_len(p))
   # at once, so that a large matrix is not copied
   attributes(weights) <- c(list(dim = c(p, p), dimnames = list(names, names),
@@ -100,16 +101,16 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
 }
 
 # ARACNE's weights are the information that stays. With many features, a second matrix would be most of the memory:
-# where nothing else refers to the first, and one threshold of information cuts, weights take its place. Pairs at the
-# threshold or below it remove no pair above it, and need not be examined.
+# where nothing else refers to the first, and bars of information cut, weights take its place. Pairs at the lowest bar or
+# below it remove no pair above it, and need not be examined.
 works_over <- function(m, method, significant, backend) {
   method == "aracne" && backend == "cpu" && inherits(m, "weft_mi_matrix") && ncol(m) > many_features &&
-    (is.null(significant) || identical(significant$cut, significant$information))
+    (is.null(significant) || !is.null(significant$bars) || identical(significant$cut, significant$information))
 }
 
 aracne_over <- function(m, significant, how, control) {
-  how$least <- max(how$least, significant$cut)
-  .Call(C_weft_mi_network_over, m, how, control)
+  how$least <- max(how$least, significant$information)
+  .Call(C_weft_mi_network_over, m, how, significant$bars, control)
   set_attributes(m, list(class = c("weft_network", "matrix", "array"), na = NULL))
 }
 
@@ -201,94 +202,11 @@ pair_test <- function(m) {
   number <- function(v, lengths) is.numeric(v) && length(v) %in% lengths
   fine <- is.list(test) && is.character(test$estimator) && length(test$estimator) == 1L && !is.na(test$estimator) &&
     p == nrow(m) &&
-    (is.null(test$levels) || number(test$levels, p)) && (identical(test$n, NA) || number(test$n, c(1, as.double(p)^2)))
+    all(vapply(test[c("levels", "kurtosis", "stretch", "orders")], function(v) is.null(v) || number(v, p), NA)) &&
+    (identical(test$n, NA) || number(test$n, c(1, as.double(p)^2)))
   if (!fine) abort_changed("x", "its attribute `test`")
   counted <- !is.null(test$levels) && test$estimator != "empirical"
   if (counted || test$estimator %in% c("ksg") || anyNA(test$n)) NULL else test
-}
-
-# p-values of pairs, or NULL when there is no test. at: a matrix of row and column numbers; columns: whole columns, as a
-# matrix.
-pair_p_values <- function(m, at = NULL, columns = seq_len(ncol(m)), test = pair_test(m)) {
-  if (is.null(test)) return(NULL)
-  taken <- function(v) if (is.null(at)) v[, columns, drop = FALSE] else v[at]
-  mi <- taken(unclass(m)) * if (identical(attr(m, "unit"), "nats")) 1 else log(2)
-  n <- if (length(test$n) > 1L) taken(matrix(test$n, nrow(m))) else as.double(test$n)
-  if (!is.null(test$levels)) {
-    free <- pmax(as.double(test$levels), 1) - 1
-    df <- if (is.null(at)) outer(free, free[columns]) else free[at[, 1L]] * free[at[, 2L]]
-    p <- stats::pchisq(2 * n * mi, pmax(df, 1), lower.tail = FALSE)
-    p[df == 0] <- 1
-  } else if (test$estimator == "kendall") {
-    variance <- 2 * (2 * n + 5) / (9 * n * (n - 1))
-    p <- stats::pchisq((1 - exp(-2 * mi)) / variance, 1, lower.tail = FALSE)
-  } else {
-    p <- stats::pchisq(2 * n * mi, 1, lower.tail = FALSE)
-  }
-  if (!is.null(at)) return(p)
-  dim(p) <- c(nrow(m), length(columns))
-  p[cbind(columns, seq_along(columns), deparse.level = 0)] <- NA
-  p
-}
-
-# Which pairs pass at a false discovery rate (Benjamini and Hochberg, over all pairs): those whose entry of `measure` is
-# above `cut`. `information`: what all of them have more of. NULL where there is no test. Where all pairs have the same
-# one, information itself measures; else it is -p, which takes one more matrix.
-significant_pairs <- function(m, fdr, threads = NULL) {
-  test <- pair_test(m)
-  if (is.null(test)) return(NULL)
-  pairs <- choose(ncol(m), 2)
-  if (length(test$n) == 1L && length(unique(test$levels)) <= 1L) {
-    at <- information_at(test, attr(m, "unit"))
-    bar <- function(t) at(t) * (1 - 1e-12) # pairs at the threshold pass
-    t <- step_up(fdr, pairs, function(t) pairs_reaching(m, bar(t), threads))
-    cut <- if (t > 0) bar(t) else Inf
-    return(list(measure = m, cut = cut, information = cut))
-  }
-  measure <- matrix(0, nrow(m), ncol(m))
-  at_once <- max(1, 2^20 %/% max(1, nrow(m)))
-  for (first in seq.int(1, by = at_once, length.out = ceiling(ncol(m) / at_once))) {
-    columns <- seq.int(first, min(first + at_once - 1, ncol(m)))
-    measure[, columns] <- -pair_p_values(m, columns = columns, test = test)
-  }
-  t <- step_up(fdr, pairs, function(t) pairs_reaching(measure, -t, threads))
-  cut <- if (t > 0) -t * (1 + 1e-12) else Inf
-  list(measure = measure, cut = cut, information = least_information(m, measure, cut))
-}
-
-# The greatest t with t = fdr * (pairs with p <= t) / pairs: from fdr down, until it no longer changes.
-step_up <- function(fdr, pairs, count) {
-  t <- fdr
-  while (t > 0) {
-    next_t <- fdr * count(t) / pairs
-    if (next_t >= t) break
-    t <- next_t
-  }
-  t
-}
-
-# The information at a p-value, for the one test of all pairs.
-information_at <- function(test, unit) {
-  bits <- if (identical(unit, "nats")) 1 else log(2)
-  n <- as.double(test$n)
-  if (!is.null(test$levels)) {
-    df <- max((c(as.double(test$levels), 1)[1L] - 1)^2, 1)
-    function(t) stats::qchisq(t, df, lower.tail = FALSE) / (2 * n * bits)
-  } else if (test$estimator == "kendall") {
-    variance <- 2 * (2 * n + 5) / (9 * n * (n - 1))
-    function(t) -log1p(-pmin(stats::qchisq(t, 1, lower.tail = FALSE) * variance, 1)) / 2 / bits
-  } else {
-    function(t) stats::qchisq(t, 1, lower.tail = FALSE) / (2 * n * bits)
-  }
-}
-
-least_information <- function(m, measure, cut) {
-  least <- Inf
-  for (j in seq_len(ncol(m))) {
-    passes <- which(measure[seq_len(j - 1L), j] > cut)
-    if (length(passes)) least <- min(least, m[passes, j])
-  }
-  least
 }
 
 # ---- edges ----

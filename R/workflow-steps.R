@@ -178,17 +178,14 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
     return(set_attributes(net, c(run_record(match.call(), ran, started, method = method, fdr = fdr),
                                  list(cut = cut, limited = attr(chosen, "limited")))))
   }
-  significant <- significant %||% list(measure = m, cut = -Inf)
   control <- pass_control(threads)
   # `net` has one name here, so that a matrix of billions of cells is cut in place
   network <- function(method, most) {
     net <- mi_network(m, method, threshold = if (method == "relnet") 0, backend = backend, threads = threads,
                       progress = progress)
-    bar <- if (most < 1) Inf
-           else if (is.finite(most)) .Call(C_weft_mi_greatest, net, significant$measure, significant$cut, most, control)
-           else 0
-    if (bar > 0 || !is.na(cut)) net <- .Call(C_weft_mi_cut_edges, net, significant$measure, significant$cut, bar,
-                                             control)
+    if (!is.null(significant)) net <- cut_to_significant(net, m, significant, control)
+    bar <- if (most < 1) Inf else if (is.finite(most)) .Call(C_weft_mi_greatest, net, net, 0, most, control) else 0
+    if (bar > 0) net <- .Call(C_weft_mi_cut_edges, net, net, -Inf, bar, control)
     attributes(net) <- c(attributes(net), list(fdr = fdr, cut = cut, limited = attr(chosen, "limited")))
     net
   }

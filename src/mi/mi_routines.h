@@ -3,11 +3,14 @@
   R(C_weft_mi_kinds, 0) \
   R(C_weft_mi_rank, 5) \
   R(C_weft_mi_numeric, 3) \
+  R(C_weft_mi_tails, 3) \
   R(C_weft_mi_network, 3) \
-  R(C_weft_mi_network_over, 3) \
+  R(C_weft_mi_network_over, 4) \
   R(C_weft_mi_reaching, 4) \
   R(C_weft_mi_greatest, 5) \
   R(C_weft_mi_cut_edges, 5) \
+  R(C_weft_mi_reaching_bars, 3) \
+  R(C_weft_mi_cut_bars, 4) \
   R(C_weft_mi_edge_list, 3) \
   R(C_weft_mi_select, 6) \
   R(C_weft_mi_cuts, 5) \

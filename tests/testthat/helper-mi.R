@@ -53,3 +53,15 @@ expect_tuples <- function(found, reference) {
 
 # The network methods that need no threshold.
 whole_networks <- setdiff(names(weft:::network_methods), "relnet")
+
+# Within a factor either way, or both below the smallest numbers that matter.
+expect_within_factor <- function(got, want, factor, ...) {
+  testthat::expect_lte(abs(log(pmax(got, 1e-12) / pmax(want, 1e-12))), log(factor), ...)
+}
+
+# All orders of 1 .. n, one a row.
+all_orders <- function(n) {
+  if (n == 1) return(matrix(1L))
+  less <- all_orders(n - 1)
+  do.call(rbind, lapply(seq_len(n), function(first) cbind(first, less + (less >= first), deparse.level = 0)))
+}

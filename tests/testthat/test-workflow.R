@@ -93,7 +93,9 @@ test_that("significant_pairs() is Benjamini and Hochberg's threshold", {
     m <- mi_matrix(x, estimator = estimator)
     p <- weft:::pair_p_values(m)
     passes <- stats::p.adjust(p[upper.tri(p)], "BH") <= 0.05
-    expect_identical(as.matrix(m)[upper.tri(m)] > weft:::significant_pairs(m, 0.05)$cut, passes)
+    whole <- as.matrix(m) + 0
+    kept <- weft:::cut_to_significant(whole, m, weft:::significant_pairs(m, 0.05), weft:::pass_control())
+    expect_identical(kept[upper.tri(m)] > 0, passes)
   }
   none <- weft:::significant_pairs(mi_matrix(matrix(weft:::draws("normal", 900), 30), estimator = "spearman"), 1e-9)
   expect_identical(none$cut, Inf)

@@ -51,9 +51,8 @@ static void rank_rows(const double *x, const uint32_t *order, size_t m, const do
   }
 }
 
-/* Φ⁻¹(p) for p in (0, 1/2]: Newton's steps with Halley's correction on Φ(x) = erfc(-x / √2) / 2, from a start that is
- * within one of the root. */
-static double lower_quantile(double p)
+/* Newton's steps with Halley's correction on Φ(x) = erfc(-x / √2) / 2, from a start that is within one of the root. */
+double weft_mi_lower_quantile(double p)
 {
   double t = sqrt(-2 * log(p)), x = -(t - (2.3 + 0.27 * t) / (1 + t * (0.99 + 0.045 * t)));
   if (p == 0.5) return 0;
@@ -70,7 +69,7 @@ static double lower_quantile(double p)
 static void normal_scores(size_t m, double *scores)
 {
   for (size_t t = 2; t <= m + 1; t++) {
-    double q = lower_quantile((double) t / (2 * ((double) m + 1)));
+    double q = weft_mi_lower_quantile((double) t / (2 * ((double) m + 1)));
     scores[2 * (m + 1) - t] = -q;
     scores[t] = q;
   }

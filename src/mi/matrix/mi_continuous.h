@@ -43,6 +43,8 @@ weft_status weft_mi_make_ready(weft_ctx *ctx, weft_arena *mem, const weft_mi_num
 /* Rows of x that are not missing, in increasing order of x, then of rows; returns how many. `other`: n words. */
 uint32_t weft_mi_order(const double *x, size_t n, uint32_t *order, uint32_t *other);
 
+double weft_mi_lower_quantile(double p); /* Φ⁻¹(p) for p in (0, 1/2] */
+
 /* Memory that a thread needs for pairs with missing values and for KSG. */
 typedef struct weft_mi_scratch {
   double *a, *b, *x, *y, *y_sorted, *near_x, *near_y, *distance, *nearest, *scores;

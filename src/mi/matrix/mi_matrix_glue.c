@@ -1,5 +1,6 @@
 /* .Call entry points of matrices of all pairs. */
 #include "../pack/mi_pack_glue.h"
+#include "mi_tails.h"
 
 /* ---- of categories ---- */
 
@@ -51,4 +52,19 @@ SEXP C_weft_mi_numeric(SEXP x, SEXP how, SEXP control)
   SEXP out = PROTECT(weft_glue_matrix(REALSXP, (double) (split ? split : p), (double) (p - split)));
   job.out = REAL(out);
   WEFT_RUN_RETURN(out, control, numeric, &job);
+}
+
+typedef struct { weft_mi_numeric data; weft_mi_tails *tails; } tails_job;
+WEFT_WORK(tails, tails_job, weft_mi_tails_of(ctx, &job->data, job->tails))
+
+/* A matrix of three rows, kurtosis, stretch and orders, for the columns of x, a double matrix, as `estimator` correlates
+ * them. */
+SEXP C_weft_mi_tails(SEXP x, SEXP estimator, SEXP control)
+{
+  tails_job job = { { .n = (size_t) Rf_nrows(x), .p = (size_t) Rf_ncols(x), .x = REAL_RO(x),
+                      .estimator = (weft_mi_numeric_kind) weft_kind_of(estimator, "estimator", weft_mi_numeric_names,
+                                                                       WEFT_MI_NUMERICS) }, NULL };
+  SEXP out = PROTECT(weft_glue_matrix(REALSXP, 3, (double) job.data.p));
+  job.tails = (weft_mi_tails *) REAL(out);
+  WEFT_RUN_RETURN(out, control, tails, &job);
 }

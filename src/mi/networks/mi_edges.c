@@ -24,6 +24,8 @@ typedef struct {
   double *counts;
 } digit_job;
 typedef struct { size_t p; double *w; const double *m; double cut, bar; } cut_job;
+typedef struct { const weft_edges *edges; const weft_edge_bars *bars; double *counts; } reaching_bars_job;
+typedef struct { size_t p; double *w; const double *m; const weft_edge_bars *bars; } cut_bars_job;
 typedef struct { const weft_edges *edges; const double *starts; int *from, *to; } list_job;
 
 typedef void column_work(const void *job, size_t j, int thread);
@@ -58,6 +60,23 @@ weft_status weft_edges_reaching(weft_ctx *ctx, const weft_edges *e, double bar, 
 {
   const reaching_job job = { e, bar, whole, counts };
   return all_columns(ctx, e->p, count_reaching, &job);
+}
+
+static void count_reaching_bars(const void *data, size_t j, int thread)
+{
+  const reaching_bars_job *job = data;
+  const weft_edge_bars *b = job->bars;
+  const double *w = job->edges->w + j * job->edges->p, *bar = b->bar + (size_t) b->of[j] * b->kinds;
+  size_t found = 0;
+  (void) thread;
+  for (size_t i = 0; i < j; i++) found += w[i] >= bar[b->of[i]];
+  job->counts[j] = (double) found;
+}
+
+weft_status weft_edges_reaching_bars(weft_ctx *ctx, const weft_edges *e, const weft_edge_bars *bars, double *counts)
+{
+  const reaching_bars_job job = { e, bars, counts };
+  return all_columns(ctx, e->p, count_reaching_bars, &job);
 }
 
 static void count_digits(const void *data, size_t j, int thread)
@@ -115,6 +134,22 @@ weft_status weft_edges_cut(weft_ctx *ctx, size_t p, double *w, const double *m, 
 {
   const cut_job job = { p, w, m, cut, bar };
   return all_columns(ctx, p, cut_column, &job);
+}
+
+static void cut_column_bars(const void *data, size_t j, int thread)
+{
+  const cut_bars_job *job = data;
+  const weft_edge_bars *b = job->bars;
+  double *w = job->w + j * job->p;
+  const double *m = job->m + j * job->p, *bar = b->bar + (size_t) b->of[j] * b->kinds;
+  (void) thread;
+  for (size_t i = 0; i < job->p; i++) if (!(m[i] >= bar[b->of[i]])) w[i] = 0;
+}
+
+weft_status weft_edges_cut_bars(weft_ctx *ctx, size_t p, double *w, const double *m, const weft_edge_bars *bars)
+{
+  const cut_bars_job job = { p, w, m, bars };
+  return all_columns(ctx, p, cut_column_bars, &job);
 }
 
 static void list_column(const void *data, size_t j, int thread)

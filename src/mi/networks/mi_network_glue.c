@@ -31,12 +31,38 @@ SEXP C_weft_mi_network(SEXP m, SEXP how, SEXP control)
   WEFT_RUN_RETURN(out, control, network, &job);
 }
 
-/* The same on the CPU, in place of m, which nobody else holds; only of ARACNE. */
-SEXP C_weft_mi_network_over(SEXP m, SEXP how, SEXP control)
+/* bars: list(kind, bar), kinds from 0 of all columns, and the bars of two kinds, a symmetric matrix. */
+static weft_edge_bars bars_of(SEXP bars, size_t p)
 {
-  network_job job = job_of(m, how);
-  job.job.m = job.out = REAL(m);
-  weft_glue_run(control, network, &job);
+  weft_record given = weft_record_open(bars, "bars");
+  weft_edge_bars b = { weft_record_integers(&given, "kind", (double) p), 0, NULL };
+  b.bar = weft_glue_square(weft_record_field(&given, "bar"), "bar", &b.kinds);
+  weft_record_close(&given);
+  for (size_t i = 0; i < p; i++)
+    if (b.of[i] < 0 || (size_t) b.of[i] >= b.kinds) weft_glue_fail(WEFT_ERR_INTERNAL, "Column %zu has no bars.", i + 1);
+  return b;
+}
+
+typedef struct { weft_network_job job; weft_edge_bars bars; double *m; } over_job;
+
+static weft_status network_over(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  weft_status st = WEFT_OK;
+  over_job *job = data;
+  WEFT_TRY(backend->mi->network(ctx, &job->job, job->m));
+  if (job->bars.bar) WEFT_TRY(weft_edges_cut_bars(ctx, job->job.p, job->m, job->m, &job->bars));
+done:
+  return st;
+}
+
+/* The same on the CPU, in place of m, which nobody else holds; only of ARACNE. With bars, only edges that reach theirs
+ * stay. */
+SEXP C_weft_mi_network_over(SEXP m, SEXP how, SEXP bars, SEXP control)
+{
+  over_job job = { job_of(m, how).job, { NULL, 0, NULL }, REAL(m) };
+  job.job.m = job.m;
+  if (bars != R_NilValue) job.bars = bars_of(bars, job.job.p);
+  weft_glue_run(control, network_over, &job);
   return m;
 }
 
@@ -93,6 +119,31 @@ SEXP C_weft_mi_cut_edges(SEXP w, SEXP m, SEXP cut, SEXP bar, SEXP control)
   const weft_edges edges = edges_of(out);
   cut_job job = { edges.p, REAL(out), information_of(m, &edges), Rf_asReal(cut), Rf_asReal(bar) };
   WEFT_RUN_RETURN(out, control, cut_edges, &job);
+}
+
+typedef struct { weft_edges edges; weft_edge_bars bars; double *counts; } reaching_bars_job;
+WEFT_WORK(reaching_bars, reaching_bars_job, weft_edges_reaching_bars(ctx, &job->edges, &job->bars, job->counts))
+
+/* How many entries above the diagonal of each column reach their bars. */
+SEXP C_weft_mi_reaching_bars(SEXP w, SEXP bars, SEXP control)
+{
+  weft_edges edges = edges_of(w);
+  const weft_edge_bars each = bars_of(bars, edges.p);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, (R_xlen_t) edges.p));
+  reaching_bars_job job = { edges, each, REAL(out) };
+  WEFT_RUN_RETURN(out, control, reaching_bars, &job);
+}
+
+typedef struct { size_t p; double *w; const double *m; weft_edge_bars bars; } cut_bars_job;
+WEFT_WORK(cut_bars, cut_bars_job, weft_edges_cut_bars(ctx, job->p, job->w, job->m, &job->bars))
+
+/* w with the edges set to 0 whose information in m does not reach its bar: w itself when only the caller holds it. */
+SEXP C_weft_mi_cut_bars(SEXP w, SEXP m, SEXP bars, SEXP control)
+{
+  SEXP out = PROTECT(MAYBE_SHARED(w) ? Rf_duplicate(w) : w);
+  const weft_edges edges = edges_of(out);
+  cut_bars_job job = { edges.p, REAL(out), information_of(m, &edges), bars_of(bars, edges.p) };
+  WEFT_RUN_RETURN(out, control, cut_bars, &job);
 }
 
 typedef struct { weft_edges edges; const double *starts; int *from, *to; } list_job;
