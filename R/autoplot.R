@@ -264,15 +264,7 @@ autoplot.weft_gene_network <- function(object, which = c("samples", "ranking", "
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
-autoplot.weft_gp <- function(object, n = 200, ...) {
-  check_dimensions(object, 1L, "object", "a process on one variable")
-  n <- check_number(n, "n", min = 2, max = 1e5, whole = TRUE)
-  points <- data.frame(x = object$data[, 1L], y = object$y)
-  at <- seq(min(points$x), max(points$x), length.out = n)
-  found <- stats::predict(object, matrix(at), se = TRUE)
-  curve <- data.frame(x = at, y = found$fit, lower = found$fit - 1.96 * found$se, upper = found$fit + 1.96 * found$se)
-  band_of_ggplot(list(points = points, curve = curve, xlab = object$names %||% "x", ylab = "y"))
-}
+autoplot.weft_gp <- function(object, n = 200, ...) band_of_ggplot(gp_picture(object, n, "object"))
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot

@@ -112,8 +112,8 @@ check_exact_memory <- function(p, posterior, backend, sets = 0, threads = 1, dra
 #' @export
 print.weft_bn_exact <- function(x, ...) {
   check_bn(x, "x")
-  cat(sprintf("Best Bayesian network of %d nodes, proven: %d edges, %s %.4f\n", nrow(x$dag), sum(x$dag), x$table$type,
-              x$score))
+  cat(sprintf("Best Bayesian network of %s, proven: %s, %s %.4f\n", several(nrow(x$dag), "node"),
+              several(sum(x$dag), "edge"), x$table$type, x$score))
   if (!is.null(x$edges)) {
     cat(sprintf("Exact edge posteriors, uniform prior over %ss; %d of at least 0.5\n",
                 if (x$posterior == "dag") "graph" else "order",

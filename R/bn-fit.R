@@ -66,10 +66,14 @@ fit_gauss <- function(input, node, parents, rows) {
 #' @export
 print.weft_bn_fit <- function(x, ...) {
   check_fit(x, "x")
-  cat(sprintf("Fitted Bayesian network of %d nodes and %d edges (%s), %d rows\n", nrow(x$dag), sum(x$dag),
-              if (x$gaussian) "Gaussian" else "categories", x$n))
+  cat(sprintf("Fitted %s (%s), %s\n", network_size(x), if (x$gaussian) "Gaussian" else "categories",
+              several(x$n, "row")))
   invisible(x)
 }
+
+#' @rdname bn_fit
+#' @export
+summary.weft_bn_fit <- function(object, ...) glance(object)
 
 #' @rdname bn_fit
 #' @param n how many rows.

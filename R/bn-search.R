@@ -166,7 +166,9 @@ check_search_memory <- function(input, score, most, starts, threads) {
 #' @export
 print.weft_bn_search <- function(x, ...) {
   check_bn(x, "x")
-  cat(sprintf("Bayesian network of %d nodes and %d edges, %s %.4f\n", nrow(x$dag), sum(x$dag), x$type, x$score))
+  of_edges <- sum(x$dag) * log(if (is_number(x$gamma)) x$gamma else 1)
+  prior <- if (of_edges == 0) "" else sprintf(", of which %.4f for the number of edges (`gamma`)", of_edges)
+  cat_wrapped(sprintf("%s, %s %.4f%s", network_size(x), x$type, x$score, prior))
   behind <- max(x$start_scores) - min(x$start_scores)
   starts <- length(x$start_scores)
   cat_wrapped(sprintf("Best moves through orders: %s moves, %s parent sets scored%s", number_text(x$counts[["moves"]]),
@@ -176,6 +178,10 @@ print.weft_bn_search <- function(x, ...) {
   cat("A good network, not proven to be the best\n")
   cat_wrapped(run_line(x))
   invisible(x)
+}
+
+network_size <- function(x) {
+  sprintf("Bayesian network of %s and %s", several(nrow(x$dag), "node"), several(sum(x$dag), "edge"))
 }
 
 #' @rdname print.weft_bn

@@ -512,12 +512,12 @@ join_fits <- function(old, new) {
 print.weft_bn <- function(x, ...) {
   check_bn(x, "x")
   d <- x$diagnostics
-  cat(sprintf("Bayesian network of %d nodes and %d edges, %s %.4f\n", nrow(x$dag), sum(x$dag), x$table$type, x$score))
-  cat_wrapped(sprintf(paste("%s MCMC (%s): %d ladders of %d temperatures, %s steps each; R-hat of the score %s, %s",
-                            "effective draws"),
-              if (x$run$layers) "Partition" else "Order", x$target, as.integer(x$run$ladders), length(x$run$beta),
-              format(x$iterations, big.mark = ",", scientific = FALSE),
-              format(d$r_hat, digits = 3), format(d$ess, digits = 3)))
+  cat(sprintf("%s, %s %.4f\n", network_size(x), x$table$type, x$score))
+  mixed <- if (is.finite(d$r_hat)) sprintf("; R-hat of the score %s, %s effective draws", format(d$r_hat, digits = 3),
+                                           format(d$ess, digits = 3))
+  cat_wrapped(sprintf("%s MCMC (%s): %s of %s, %s steps each%s", if (x$run$layers) "Partition" else "Order", x$target,
+                      several(x$run$ladders, "ladder"), several(length(x$run$beta), "temperature"),
+                      format(x$iterations, big.mark = ",", scientific = FALSE), mixed %||% ""))
   if (isTRUE(x$table$near)) {
     cat_wrapped("Of all parent sets, those were scored that the search needed; `max_parents = 4` has all of that size")
   }

@@ -101,12 +101,18 @@ label_some <- function(labels, most = 5L) {
   if (more > 0) paste(shown, "and", more, "more") else shown
 }
 
+# "1 row", "2,000 rows".
+several <- function(n, what) {
+  sprintf("%s %s%s", format(n, big.mark = ",", scientific = FALSE), what, if (n == 1) "" else "s")
+}
+size_text <- function(x) paste(several(nrow(x), "row"), "and", several(ncol(x), "column"))
+
 describe <- function(x) {
   if (is.null(x)) return("NULL")
-  if (is.data.frame(x) && is.list(x)) return(sprintf("a data frame of %d rows and %d columns", nrow(x), ncol(x)))
+  if (is.data.frame(x) && is.list(x)) return(paste("a data frame of", size_text(x)))
   if (is.object(x) || !is.atomic(x)) return(paste("of class", class(x)[1L]))
   kind <- paste(if (typeof(x) == "integer") "an" else "a", typeof(x))
-  if (is.matrix(x)) return(sprintf("%s matrix of %d rows and %d columns", kind, nrow(x), ncol(x)))
+  if (is.matrix(x)) return(paste(kind, "matrix of", size_text(x)))
   if (length(x) != 1L) return(sprintf("%s vector of length %d", kind, length(x)))
   if (is.character(x) && !is.na(x)) encodeString(x, quote = "\"") else as.character(x %|na|% "NA")
 }

@@ -226,7 +226,7 @@ print.weft_bins <- function(x, ...) {
   cat(sprintf("%d rows, %d of %d columns cut (%s)\n", nrow(x), length(rules), length(x), attr(x, "method")))
   for (j in utils::head(seq_along(rules), 10L)) {
     cuts <- rules[[j]]$cuts
-    shown <- paste(format(signif(utils::head(cuts, 6L), 4)), collapse = " ")
+    shown <- paste(format(utils::head(cuts, 6L), digits = 4L), collapse = " ")
     cat(sprintf("  %s: %s%s\n", names(rules)[j], if (length(cuts)) shown else "one bin",
                 if (length(cuts) > 6L) " ..." else ""))
   }

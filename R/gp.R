@@ -118,15 +118,17 @@ gp_product_self <- function(object, v, threads, progress) {
 #' Predictions of a Gaussian process
 #'
 #' @param object,x what [gp_regression()] returned.
-#' @param newdata points in rows; missing: the points of the regression.
+#' @param newdata points in rows; columns with names of the data are found by name. Missing: the points of the regression.
 #' @param se also give the standard deviations of the process (without the noise).
 #' @param threads,progress see [kernel_sum()].
-#' @param ... ignored.
-#' @return `predict()`: the mean, or with `se = TRUE` a list `fit`, `se`. `print()`: `x`, invisibly.
+#' @param ... for `plot()`, arguments of [graphics::plot.default()]; otherwise ignored.
+#' @return `predict()`: the mean, or with `se = TRUE` a list `fit`, `se`. `summary()`: what `glance()` gives. `print()`
+#'   and `plot()`, which draws a process on one variable with bands of 1.96 standard deviations: `x`, invisibly.
 #' @export
 #' @examples
 #' g <- gp_regression(1:10, sin(1:10), bandwidth = 2)
 #' predict(g, c(2.5, 100), se = TRUE)
+#' plot(g)
 predict.weft_gp <- function(object, newdata = NULL, se = FALSE, threads = NULL, progress = NULL, ...) {
   check_parts(object, "gp_regression()", gp_parts(object))
   se <- check_flag(se, "se")
@@ -173,3 +175,7 @@ print.weft_gp <- function(x, ...) {
   cat(sprintf("%.0f iterations to a residual of %.2g, %s\n", x$iterations, x$residual, seconds_text(x$seconds)))
   invisible(x)
 }
+
+#' @rdname predict.weft_gp
+#' @export
+summary.weft_gp <- function(object, ...) glance(object)

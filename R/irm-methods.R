@@ -128,9 +128,8 @@ print.weft_irm <- function(x, ...) {
   of <- if (x$type == "bipartite") c("rows ", "columns ")
   cat(sprintf("Number of clusters: %s\n", paste0(of, counts, collapse = "; ")))
   writeLines(limit_notes(x$limits, x$type))
-  cat(sprintf("%s of %s, %s sampler, R-hat %.3f\n", count(ncol(x$log_posterior), "chain"),
-              count(nrow(x$log_posterior), "sweep"),
-              x$sampler, x$rhat[["log_posterior"]]))
+  cat(sprintf("%s of %s, %s sampler, %s\n", count(ncol(x$log_posterior), "chain"),
+              count(nrow(x$log_posterior), "sweep"), x$sampler, rhat_text(x$rhat)))
   if (ncol(x$log_posterior) > 1L) {
     cat("NMI between chains:", paste(sprintf("%s %.2f [by chance %.2f]", x$nmi$mode, x$nmi$nmi, x$nmi$chance),
                                      collapse = ", "), "\n")
@@ -138,6 +137,14 @@ print.weft_irm <- function(x, ...) {
   if (!is.null(x$held_out)) cat(sprintf("Held-out pairs: AUC %.4f, log loss %.4f\n", x$auc, x$log_loss))
   cat_wrapped(sprintf("%s back end (%s), %s", x$backend, x$reason, seconds_text(x$run$seconds)))
   invisible(x)
+}
+
+# The greatest, and what it is of.
+rhat_text <- function(rhat) {
+  if (!any(is.finite(rhat))) return("R-hat unknown")
+  worst <- which.max(rhat)
+  sprintf("R-hat up to %.3f (%s)%s", rhat[[worst]], sub("_", " ", names(rhat)[worst]),
+          if (rhat[[worst]] > greatest_rhat) "; the chains disagree: run more sweeps" else "")
 }
 
 #' @rdname predict.weft_irm

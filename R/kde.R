@@ -16,7 +16,8 @@
 #'     the points on a fine grid (an error of about 1e-5 of them);
 #'   * `"lscv"` and `"lcv"`: the multiple of Scott's that minimises the least-squares criterion or maximises the
 #'     leave-one-out likelihood, over a grid as in [kernel_bandwidth()] and then by golden section; of several optima,
-#'     the one with the largest bandwidth is taken, since tied points favour ever smaller ones.
+#'     the one with the largest bandwidth is taken, since tied points favour ever smaller ones. Without an optimum
+#'     between 0.05 and 4 times Scott's there is a warning (`weft_warning_bandwidth`).
 #'
 #'   The first three rules are for the Gaussian kernel. For another kernel they are multiplied by the ratio of canonical
 #'   bandwidths (Marron and Nolan 1988), which smooths as much; `"lscv"` and `"lcv"` use the kernel itself.
@@ -102,7 +103,7 @@ canonical_ratio <- function(kernel, d) {
 #' Densities at new points
 #'
 #' @param object,x what [kde()] returned.
-#' @param newdata points in rows; missing: the points from which the density was made.
+#' @param newdata points in rows; columns with names of the data are found by name. Missing: the points from which the density was made.
 #' @param log whether to give logarithms, which are finite where the density underflows. (Without it, values of the
 #'   kernel below 1e-299, before they are scaled by the bandwidth, may count as 0.)
 #' @param leave_one_out whether to leave each point out of its own density; only without `newdata`.

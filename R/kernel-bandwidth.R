@@ -29,7 +29,9 @@
 #' @param distributed score over the ranks of a job, each with its own part of `x`, and all points as queries; see
 #'   [weft_ranks()].
 #' @param ... not used: any further argument is an error that names the argument that was probably meant.
-#' @return A data frame `bandwidth`, `score`; attributes `"best"`, the best bandwidth of the grid, and `"shape"`.
+#' @return A data frame with a row for each value of the grid: `bandwidth` and `score`. Where `shape` has one bandwidth
+#'   per dimension, the first column is `multiple`, of `shape`. The attribute `"best"` is the best bandwidth of the
+#'   grid, as [kde()] takes it, and `"shape"` is the shape.
 #' @export
 #' @examples
 #' b <- kernel_bandwidth(faithful$waiting, c(1, 2, 4, 8))
@@ -72,8 +74,9 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
   score <- bandwidth_scorer(x, shape, criterion, kernel, rel_error, queries, threads, seed, progress, distributed)
   out <- data.frame(bandwidth = as.double(grid), score = score(as.double(grid)))
   best <- if (criterion == "lscv") which.min(out$score) else which.max(out$score)
-  attr(out, "best") <- if (length(best)) out$bandwidth[best] else NA_real_
+  attr(out, "best") <- if (length(best)) out$bandwidth[best] * shape else NA_real_
   attr(out, "shape") <- shape
+  if (length(shape) == 1L) out$bandwidth <- out$bandwidth * shape else names(out)[1L] <- "multiple"
   out
 }
 
@@ -221,6 +224,7 @@ rule_bandwidth <- function(x, rule, kernel, threads, seed, progress, distributed
   scores <- scores_from_wide(grid, looks, function(t) sign * score(t))
   grid <- grid[seq.int(to = length(grid), length.out = length(scores))]
   best <- largest_minimum(scores)
+  if (!length(local_minima(scores))) warn_no_minimum(rule, best == 1L, grid[best])
   around <- grid[c(max(best - 1L, 1L), min(best + 1L, length(grid)))]
   finite <- function(t) {
     s <- sign * score(t)
@@ -231,6 +235,14 @@ rule_bandwidth <- function(x, rule, kernel, threads, seed, progress, distributed
            else stats::optimize(finite, around, tol = 1e-3 * around[1L])
   t <- if (isTRUE(found$objective <= scores[best])) found$minimum else grid[best]
   t * shape
+}
+
+warn_no_minimum <- function(rule, narrow, multiple) {
+  weft_warn("bandwidth",
+            sprintf("\"%s\" finds no best bandwidth from 0.05 to 4 times Scott's: the %s, %.2g times, is taken.",
+                    rule, if (narrow) "narrowest" else "widest", multiple),
+            i = if (narrow) "Tied values favour ever smaller bandwidths. \"plugin\" and \"scott\" do not."
+                else "\"plugin\" and \"scott\" need no search.")
 }
 
 # As optimize() has it, where scoring many costs as much as scoring one: nine at a time, twice, and the parabola through

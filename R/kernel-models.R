@@ -115,9 +115,11 @@ model_sums <- function(object, newdata, weights, log = FALSE, leave_one_out = FA
   result
 }
 
+# By name; in their order where none has a name of the data, as expand.grid() makes them.
 match_columns <- function(newdata, object) {
-  by_name <- is.data.frame(newdata) && !is.null(object$names) && all(object$names %in% names(newdata))
-  if (by_name) newdata <- newdata[object$names]
+  named <- (is.data.frame(newdata) || is.matrix(newdata)) && any(colnames(newdata) %in% object$names)
+  columns <- if (named) columns_of_fit(object$names, newdata)
+  if (!is.null(columns)) newdata <- newdata[, columns, drop = FALSE]
   if (is.numeric(newdata) && is.null(dim(newdata)) && object$d > 1L) newdata <- matrix(newdata, 1L)
   newdata <- kernel_points(newdata, "newdata")
   if (ncol(newdata) != object$d) {

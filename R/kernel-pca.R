@@ -129,14 +129,16 @@ block_krylov <- function(product, n, k, tolerance, max_iterations, key, control)
 #' Project new points onto kernel principal components
 #'
 #' @param object,x what [kernel_pca()] returned.
-#' @param newdata points in rows; missing gives the scores of the training points.
+#' @param newdata points in rows; columns with names of the data are found by name. Missing: the training points.
 #' @param threads,progress see [kernel_sum()].
-#' @param ... ignored.
-#' @return `predict()`: a matrix of scores; `print()`: `x`, invisibly.
+#' @param ... for `plot()`, arguments of [graphics::plot.default()]; otherwise ignored.
+#' @return `predict()`: a matrix of scores; `summary()`: what `glance()` gives; `print()` and `plot()`, which draws the
+#'   scores of the first two components: `x`, invisibly.
 #' @export
 #' @examples
 #' p <- kernel_pca(iris[1:4], 2, bandwidth = 2)
 #' all.equal(predict(p, iris[1:4]), p$scores)
+#' plot(p, col = iris$Species)
 predict.weft_kernel_pca <- function(object, newdata = NULL, threads = NULL, progress = NULL, ...) {
   check_parts(object, "kernel_pca()", pca_parts(object))
   if (is.null(newdata)) return(object$scores)
@@ -176,3 +178,7 @@ print.weft_kernel_pca <- function(x, ...) {
   cat(sprintf("%.0f blocks, %s\n", x$iterations, seconds_text(x$seconds)))
   invisible(x)
 }
+
+#' @rdname predict.weft_kernel_pca
+#' @export
+summary.weft_kernel_pca <- function(object, ...) glance(object)

@@ -124,7 +124,7 @@ regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progr
 #' Predictions of a kernel regression
 #'
 #' @param object,x what [kernel_regression()] returned.
-#' @param newdata points in rows; missing: the points from which the regression was made.
+#' @param newdata points in rows; columns with names of the data are found by name. Missing: the points from which the regression was made.
 #' @param interval `"none"` or `"confidence"`: pointwise bands \eqn{\hat m \pm z\, \hat\sigma(q) \sqrt{\rho / \sum_i
 #'   k}}, where
 #'   \eqn{\hat\sigma^2} is the local mean of the squared leave-one-out residuals and \eqn{\rho = \int k^2 / \int k}.
@@ -136,7 +136,7 @@ regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progr
 #' @param n how many points to draw the curve with.
 #' @param ... ignored by `predict()` and `print()`, passed on to [graphics::plot.default()] by `plot()`.
 #' @return `predict()`: numbers, which are `NA` where nothing is in reach; with an interval, a matrix with the columns
-#'   `fit`, `lwr` and `upr`. The others: `x`, invisibly.
+#'   `fit`, `lwr` and `upr`. `summary()`: what `glance()` gives. The others: `x`, invisibly.
 #' @export
 #' @examples
 #' r <- kernel_regression(faithful$waiting, faithful$eruptions, bandwidth = 4, kernel = "epanechnikov")
@@ -226,3 +226,7 @@ print.weft_kernel_regression <- function(x, ...) {
   cat(sprintf("Leave-one-out R squared %.3f, made in %s\n", x$r_squared, seconds_text(x$seconds)))
   invisible(x)
 }
+
+#' @rdname predict.weft_kernel_regression
+#' @export
+summary.weft_kernel_regression <- function(object, ...) glance(object) # nolint: object_length_linter.

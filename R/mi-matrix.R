@@ -258,7 +258,7 @@ print.weft_mi_matrix <- function(x, n = 6L, ...) {
   check_result(x, record = c("estimator", run_attributes))
   cat(sprintf("Mutual information of %s features (%s, %s)\n", paste(unique(dim(m)), collapse = " x "),
               attr(x, "estimator"), attr(x, "unit")))
-  if (length(m)) print(signif(m[seq_len(min(n, nrow(m))), seq_len(min(n, ncol(m))), drop = FALSE], 4))
+  if (length(m)) print(m[seq_len(min(n, nrow(m))), seq_len(min(n, ncol(m))), drop = FALSE], digits = 4L)
   if (any(dim(m) > n)) cat("...\n")
   cat_wrapped(run_line(x))
   invisible(x)

@@ -286,7 +286,8 @@ network_edges <- function(net, q_values = TRUE) {
 print.weft_network <- function(x, n = 6L, ...) {
   n <- check_shown(n)
   edges <- as.data.frame(x)
-  cat(sprintf("Network of %d features with %d edges (%s)\n", nrow(x), nrow(edges), attr(x, "method") %||% "?"))
+  cat(sprintf("Network of %s with %s (%s)\n", several(nrow(x), "feature"), several(nrow(edges), "edge"),
+              attr(x, "method") %||% "?"))
   print_first(edges, n)
   if (!is.null(attr(x, "seconds"))) check_result(x, record = run_attributes)
   if (!is.null(attr(x, "seconds"))) cat_wrapped(run_line(x))

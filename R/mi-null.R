@@ -6,7 +6,8 @@
 feature_p_values <- function(scores, laws) {
   df <- (pmax(scores$levels, 1) - 1) * (pmax(scores$class_levels, 1) - 1)
   statistic <- feature_statistic(scores)
-  p <- ifelse(df > 0, stats::pchisq(statistic, pmax(df, 1), lower.tail = FALSE), 1)
+  p <- stats::pchisq(statistic, pmax(df, 1), lower.tail = FALSE)
+  p[df == 0] <- 1
   # what chi-squared calls chance, among 100 rows or more, no law would call significant
   open <- which(df > 0 & (p <= 0.1 | scores$n < 100))
   open <- open[!enough_expected(lapply(scores, `[`, open))]

@@ -153,7 +153,7 @@ print.weft_mi_pack <- function(x, ...) {
   }
   d <- dim(x)
   levels <- length(x$class_levels)
-  cat(sprintf("<weft_mi_pack> %d rows, %d features, %s, %s\n", d[1L], d[2L],
+  cat(sprintf("<weft_mi_pack> %s, %s, %s, %s\n", several(d[1L], "row"), several(d[2L], "feature"),
               if (levels) sprintf("class of %d level%s", levels, if (levels == 1L) "" else "s") else "no class", state))
   invisible(x)
 }

@@ -212,9 +212,8 @@ print.weft_mi <- function(x, n = 10L, ...) {
   if (!is_ranking(x)) return(NextMethod())
   check_ranking(x, record = c("unit", run_attributes))
   n <- check_shown(n)
-  cat(sprintf("Mutual information of %d feature%s with a class of %d level%s (%s)\n", nrow(x), if (nrow(x) == 1L) ""
-              else "s",
-              length(attr(x, "class_levels")), if (length(attr(x, "class_levels")) == 1L) "" else "s", attr(x, "unit")))
+  cat(sprintf("Mutual information of %s with a class of %s (%s)\n", several(nrow(x), "feature"),
+              several(length(attr(x, "class_levels")), "level"), attr(x, "unit")))
   print_first(as.data.frame(x), n)
   cat_wrapped(run_line(x))
   invisible(x)

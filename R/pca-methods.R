@@ -31,12 +31,12 @@ print.weft_pca <- function(x, digits = 4L, ...) {
   check_pca(x, "x")
   digits <- check_number(digits, "digits", min = 1, max = 22, whole = TRUE)
   k <- length(x$sdev)
-  cat(sprintf("%d principal component%s of %.0f row%s and %d column%s (method \"%s\")\n", k, if (k == 1L) "" else "s",
-              x$n, if (x$n == 1) "" else "s", nrow(x$rotation), if (nrow(x$rotation) == 1L) "" else "s", x$method))
+  cat(sprintf("%s of %s and %s (method \"%s\")\n", several(k, "principal component"), several(x$n, "row"),
+              several(nrow(x$rotation), "column"), x$method))
   shown <- seq_len(min(k, 8L))
   table <- rbind(`standard deviation` = x$sdev, `share of variance` = x$share, `cumulative share` = cumsum(x$share))
   colnames(table) <- colnames(x$rotation)
-  print(signif(table[, shown, drop = FALSE], digits))
+  print(table[, shown, drop = FALSE], digits = digits)
   if (k > 8L) cat(sprintf("... and %d more\n", k - 8L))
   if (!all(x$converged)) cat("Did not converge:", label_some(paste0("PC", which(!x$converged))), "\n")
   cat_wrapped(sprintf("%s back end (%s), %s", x$backend, x$reason, seconds_text(x$seconds)))

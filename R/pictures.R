@@ -118,6 +118,17 @@ regression_picture <- function(x, n, level, arg) {
        ylab = "y")
 }
 
+gp_picture <- function(object, n, arg) {
+  check_parts(object, "gp_regression()", gp_parts(object))
+  check_dimensions(object, 1L, arg, "a process on one variable")
+  n <- check_number(n, "n", min = 2, max = 1e5, whole = TRUE)
+  points <- data.frame(x = object$data[, 1L], y = object$y)
+  at <- seq(min(points$x), max(points$x), length.out = n)
+  found <- stats::predict(object, matrix(at), se = TRUE)
+  curve <- data.frame(x = at, y = found$fit, lower = found$fit - 1.96 * found$se, upper = found$fit + 1.96 * found$se)
+  list(points = points, curve = curve, xlab = object$names %||% "x", ylab = "y")
+}
+
 # Edges of a directed network to draw: as many as asked for, or those at the false discovery rate, 250 at most, or where
 # none was tested as many as features.
 directed_picture <- function(x, edges, fdr) {

@@ -36,6 +36,15 @@ plot.weft_bn <- function(x, which = c("network", "trace", "score", "posterior"),
   invisible(x)
 }
 
+#' @rdname bn_fit
+#' @param cex the size of names.
+#' @export
+plot.weft_bn_fit <- function(x, cex = 0.8, ...) {
+  check_fit(x, "x")
+  plot_network(x$dag, NULL, 0.5, check_number(cex, "cex", min = 0.01, max = 100))
+  invisible(x)
+}
+
 bn_blue <- "#2c5f8a"
 
 bn_ink <- "#3d4b59"

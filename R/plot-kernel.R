@@ -77,11 +77,36 @@ plot_surface <- function(x, grid, names, theta, phi, ...) {
 #' @rdname predict.weft_kernel_regression
 #' @export
 plot.weft_kernel_regression <- function(x, n = 300, level = 0.95, ...) {
-  picture <- regression_picture(x, n, level, "x")
+  plot_band(regression_picture(x, n, level, "x"),
+            sprintf("Kernel regression, bandwidth %.4g, %g%% bands", x$bandwidth[1L], 100 * level), ...)
+  invisible(x)
+}
+
+#' @rdname predict.weft_gp
+#' @param n the number of points at which the curve is drawn.
+#' @export
+plot.weft_gp <- function(x, n = 300, ...) {
+  plot_band(gp_picture(x, n, "x"), sprintf("Gaussian process, %s kernel, 95%% bands", x$kernel), ...)
+  invisible(x)
+}
+
+#' @rdname predict.weft_kernel_pca
+#' @export
+plot.weft_kernel_pca <- function(x, ...) {
+  check_parts(x, "kernel_pca()", pca_parts(x))
+  settings <- list(x = x$scores[, 1L], y = x$scores[, min(2L, ncol(x$scores))], pch = 16, cex = 0.7,
+                   col = grDevices::adjustcolor("#2c5f8a", 0.7), xlab = "first component", ylab = "second component",
+                   main = sprintf("Kernel principal components, %s kernel", x$kernel))
+  do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
+  invisible(x)
+}
+
+# Points, and a curve with its band where it is known.
+plot_band <- function(picture, main, ...) {
   curve <- picture$curve
   settings <- list(x = picture$points$x, y = picture$points$y, pch = 16, cex = 0.5,
-                   col = grDevices::adjustcolor("black", 0.3), xlab = picture$xlab, ylab = picture$ylab,
-                   main = sprintf("Kernel regression, bandwidth %.4g, %g%% bands", x$bandwidth[1L], 100 * level))
+                   col = grDevices::adjustcolor("black", 0.3), xlab = picture$xlab, ylab = picture$ylab, main = main,
+                   ylim = range(picture$points$y, curve$lower, curve$upper, finite = TRUE))
   do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
   known <- !is.na(curve$y)
   run <- cumsum(c(TRUE, diff(known) != 0))
@@ -90,5 +115,4 @@ plot.weft_kernel_regression <- function(x, n = 300, level = 0.95, ...) {
                       col = grDevices::adjustcolor("#2c5f8a", 0.25))
   }
   graphics::lines(curve$x, curve$y, lwd = 2, col = "#2c5f8a")
-  invisible(x)
 }

@@ -8,7 +8,8 @@ spare_columns <- c("^expected_false$", "^df$", "^statistic$", "^levels$", "^entr
 print_rows <- function(d, row.names = FALSE, digits = 4L) { # nolint: object_name_linter.
   d <- as.data.frame(d)
   d[] <- lapply(d, function(column) {
-    if (is.double(column)) signif(column, digits) else if (is.character(column)) valid_utf8(column) else column
+    if (is.character(column)) valid_utf8(column)
+    else if (is.double(column) && !is.object(column)) format(column, digits = digits) else column
   })
   room <- getOption("width")
   if (rows_width(d, row.names) >= room) {

@@ -3,12 +3,13 @@
 # A factor without missing values: at least two conditions of at least eight samples.
 compared_groups <- function(compare, x, n) {
   given <- class_input(compare, x, n, "compare")
-  if (anyNA(given$codes)) {
+  condition <- given$levels[given$codes + 1L] # a level may be NA
+  if (anyNA(condition)) {
     abort_input("`compare` must not have missing values.",
-                x = sprintf("Missing: %d of %d.", sum(is.na(given$codes)), n),
+                x = sprintf("Missing: %d of %d.", sum(is.na(condition)), n),
                 i = "Leave these samples out.")
   }
-  groups <- factor(given$levels[given$codes + 1L], given$levels)
+  groups <- factor(condition, given$levels)
   count <- table(groups)
   if (length(count) < 2L) {
     abort_input("`compare` must have at least two conditions.", x = sprintf("It has %d.", length(count)))

@@ -98,9 +98,8 @@ print.weft_regulation <- function(x, n = 6L, ...) {
   check_regulation(x)
   check_result(x, record = run_attributes)
   q <- attr(x, "edges")$q_value
-  cat(sprintf("Directed network: %d regulator%s of %d target%s, %d edges ranked\n", nrow(x),
-              if (nrow(x) == 1) "" else "s", ncol(x),
-              if (ncol(x) == 1) "" else "s", length(attr(x, "edges")$area)))
+  cat(sprintf("Directed network: %s of %s, %s ranked\n", several(nrow(x), "regulator"), several(ncol(x), "target"),
+              several(length(attr(x, "edges")$area), "edge")))
   if (!is.null(attr(x, "picked"))) {
     cat("The regulators were picked by their correlations; `regulators =` takes a list.\n")
   }

@@ -236,7 +236,15 @@ regulation_input <- function(x, assay, transform = "none", sparse = FALSE) {
   if (input$n < 4L) abort_input("`x` must have at least 4 samples (rows).", x = sprintf("It has %d.", input$n))
   if (input$n > 2^22) abort_input("`x` must have at most 4,194,304 samples (rows).", x = sprintf("It has %d.", input$n))
   if (input$p < 2L) abort_input("`x` must have at least 2 genes (columns).", x = sprintf("It has %d.", input$p))
+  input$names <- distinct_names(input$names)
   input
+}
+
+# Regulators and targets are found by name.
+distinct_names <- function(names) {
+  if (!anyDuplicated(names)) return(names)
+  message(sprintf("Numbers are added to names that genes share: %s.", label_some(unique(names[duplicated(names)]))))
+  make.unique(names)
 }
 
 sparse_numbers <- function(x) {

@@ -48,8 +48,6 @@ best_names <- function(names, score, most = 3L) {
   if (tied) sprintf("%s (%d more tied with %s)", text, tied, utils::tail(shown, 1L)) else text
 }
 
-several <- function(n, what) sprintf("%s %s%s", format(n, big.mark = ","), what, if (n == 1) "" else "s")
-
 finding_genes <- function(fit) {
   r <- fit$ranking
   q <- fit$quality

@@ -242,15 +242,17 @@ sample_factor <- function(value, x, data, arg) {
   }
   check_order(value, x, arg)
   target <- class_input(value, x, nrow(data), arg)
-  unknown <- is.na(target$codes) | target$levels[target$codes + 1L] %in% "" # an empty cell of a table is not a group
+  group <- target$levels[target$codes + 1L] # which may be a level NA
+  unknown <- group %in% c("", NA) # an empty cell of a table is not a group
   if (any(unknown)) {
     lost <- which(unknown)
     name <- if (is.character(value) && length(value) == 1L) sprintf("x$%s", value) else arg
     abort_input(
       sprintf("`%s` must be known for every sample.", arg),
       x = sprintf("It is missing for %d of %d: %s.", length(lost), nrow(data), label_some(rownames(data)[lost])),
-      i = if (!anyNA(target$codes)) sprintf(paste("Empty text is not a group. `%s[%s == \"\"] <- NA`, and leave these",
-                                                  "samples out."), arg, arg)
+      i = if (!anyNA(group)) sprintf(paste("Empty text is not a group. `%s[%s == \"\"] <- NA`, and leave these",
+                                           "samples out."), arg, arg)
+          else if (anyNA(target$levels)) sprintf("NA is a level. Leave out where `is.na(as.character(%s))`.", name)
           else if (inherits(x, "SummarizedExperiment")) sprintf("Leave these samples out: `x[, !is.na(%s)]`.", name)
           else sprintf("Leave these samples out: `keep <- !is.na(%s); gene_network(x[keep, ], %s[keep])`.", arg, arg)
     )
@@ -286,8 +288,8 @@ check_class <- function(class) {
   }
   missing <- intersect(levels(class), c("NA", "N/A", "na", "n/a", "NaN"))
   if (length(missing)) {
-    weft_warn("class_na", sprintf("The class of %d samples is the text \"%s\", which is taken for a group.",
-                                  sum(class %in% missing), missing[1L]),
+    weft_warn("class_na", sprintf("The class of %s is the text \"%s\", which is taken for a group.",
+                                  several(sum(class %in% missing), "sample"), missing[1L]),
               i = sprintf("If it means unknown: `class[class == \"%s\"] <- NA`, and leave these samples out.",
                           missing[1L]))
   }

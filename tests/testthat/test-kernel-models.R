@@ -323,3 +323,49 @@ test_that("products of matrices are those of R, on any number of threads", {
     expect_equal(weft:::matrix_product(a[, 0], matrix(0, 0, 3), control), matrix(0, 301, 3))
   }
 })
+
+test_that("models find the columns of new data by name, and refuse others", {
+  x <- as.matrix(faithful)
+  models <- list(kde(faithful), kernel_regression(faithful, faithful$waiting, bandwidth = 5),
+                 gp_regression(faithful[1:40, ], faithful$waiting[1:40], bandwidth = 5),
+                 kernel_pca(faithful, 2, bandwidth = 9))
+  for (model in models) {
+    want <- predict(model, unname(x[1:3, ]))
+    for (new in list(faithful[1:3, 2:1], x[1:3, 2:1], cbind(faithful[1:3, 2:1], other = "text"))) {
+      expect_equal(unname(as.matrix(predict(model, new))), unname(as.matrix(want)))
+    }
+    expect_error(predict(model, data.frame(waiting = 54, eruption = 2)), "lacks `eruptions`", class = "weft_error_input")
+    grid <- expand.grid(x[1:3, 1], x[1:3, 2])[c(1, 5, 9), ]
+    expect_equal(unname(as.matrix(predict(model, grid))), unname(as.matrix(want)))
+  }
+})
+
+test_that("the best bandwidth of a grid is one that kde() takes", {
+  x <- faithful$waiting
+  b <- kernel_bandwidth(x)
+  expect_equal(attr(b, "best"), kde(x, "lscv")$bandwidth, tolerance = 0.2)
+  expect_equal(b$score, kernel_bandwidth(x, b$bandwidth)$score, tolerance = 1e-3)
+  two <- kernel_bandwidth(faithful)
+  expect_named(two, c("multiple", "score"))
+  expect_equal(attr(two, "best"), attr(two, "shape") * two$multiple[which.min(two$score)])
+})
+
+test_that("a criterion without a best bandwidth says so", {
+  for (rule in c("lscv", "lcv")) {
+    expect_warning(kde(mtcars$cyl, rule), "narrowest", class = "weft_warning_bandwidth")
+    expect_no_warning(kde(faithful$eruptions, rule))
+  }
+})
+
+test_that("models are drawn and summarised", {
+  grDevices::pdf(NULL)
+  withr::defer(grDevices::dev.off())
+  gp <- gp_regression(cars["speed"], cars$dist, bandwidth = 5)
+  scores <- kernel_pca(iris[1:4], 2, bandwidth = 2)
+  for (model in list(gp, scores)) {
+    expect_identical(plot(model, main = "A title"), model)
+    expect_identical(summary(model), glance(model))
+  }
+  expect_error(plot(gp_regression(faithful, faithful$waiting, bandwidth = 5)), class = "weft_error_input")
+  expect_identical(summary(kernel_regression(cars$speed, cars$dist, bandwidth = 3))$n, 50L)
+})

@@ -443,10 +443,20 @@ test_that("a directed network is one for tables, files, other packages and pictu
   if (requireNamespace("ggplot2", quietly = TRUE)) expect_s3_class(ggplot2::autoplot(net), "ggplot")
 })
 
-test_that("genes of one name can be counted", {
+test_that("genes of one name are told apart by numbers", {
   set.seed(1)
-  x <- matrix(stats::rnorm(240), 60, dimnames = list(NULL, c("a", "a", "b", "c")))
-  found <- summary(regulation(x, steps = 2, resamples = 4, copies = 0, seed = 1))
-  expect_identical(found$regulators, 4L)
-  expect_lte(length(found$most), 3L)
+  a <- stats::rnorm(80)
+  y <- cbind(a = a, b = a + stats::rnorm(80) / 3, c = stats::rnorm(80), d = stats::rnorm(80))
+  of <- function(x) as.data.frame(regulation(x, resamples = 20, seed = 1))
+  apart <- of(y)
+  colnames(y) <- c("g", "g", "c", "d")
+  expect_message(same <- of(y), "genes share: `g`")
+  expect_identical(same[-(1:2)], apart[-(1:2)])
+  expect_setequal(same$regulator, c("g", "g.1", "c", "d"))
+})
+
+test_that("conditions that are a level NA are refused", {
+  y <- matrix(stats::rnorm(150), 30)
+  groups <- addNA(factor(rep(c("a", "b", NA), each = 10)))
+  expect_error(regulation(y, compare = groups, seed = 1), "Missing: 10 of 30", class = "weft_error_input")
 })

@@ -391,3 +391,11 @@ test_that("without a class, the genes of the Bayesian network are those that a d
   prior <- weft:::bayes_prior(chosen, stronger, 1)
   expect_identical(unname(which(prior$R == max(prior$R), arr.ind = TRUE)[1, ]), c(3L, 1L))
 })
+
+test_that("a level NA is no group of samples", {
+  x <- matrix(stats::rnorm(240), 40)
+  g <- rep(c("a", "b"), 20)
+  unknown <- addNA(factor(c(NA, g[-1])))
+  expect_error(gene_quality(x, unknown), "`class` must be known .* missing for 1 of 40", class = "weft_error_input")
+  expect_error(gene_quality(x, g, batch = unknown), "NA is a level", class = "weft_error_input")
+})
