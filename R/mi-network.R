@@ -15,17 +15,18 @@
 #' the pairs with a positive weight. Differences that rounding alone can make do not count: those of at most 1e-12 bits,
 #' or, for a plain matrix, of at most 9e-16 times its number of rows and its largest entry, are taken as 0.
 #'
-#' @section Significance: With `fdr`, each pair is tested, and the edges that pass at this false discovery rate are kept
-#'   (Benjamini and Hochberg, over all pairs). `"relnet"` without `threshold` uses `fdr = 0.05` by default; the other
-#'   methods do not test unless asked. For counts, the statistic is G = 2 n I (I in nats) with (levels - 1)(levels - 1)
-#'   degrees of freedom and Williams' correction for levels of equal frequency. For correlations, the law of
-#'   \eqn{r^2} when the rows of one feature are in random order is approximated by a beta distribution with the same
-#'   mean and second moment (Pitman 1937). For normal features this is Student's t; outliers, ties and few rows give
-#'   heavier tails. Ties also widen the variance of Kendall's tau-b, whose p-value is at least that of the normal
-#'   approximation. No p-value is below one over the number of orders of the rows that differ: five samples cannot give
-#'   less than 1/60. n is the number of rows in which both are known. There is no test for KSG, for corrected counts, for counts from which missing values were left out, and for
-#'   a plain matrix: there `fdr` is an error, and `"relnet"` needs `threshold`. Where there is a test, `as.data.frame()`
-#'   returns its p- and q-values for every method.
+#' @section Significance: With `fdr`, each pair is tested, and the edges that pass at this false discovery rate are
+#'   kept (Benjamini and Hochberg, over all pairs). `"relnet"` without `threshold` uses `fdr = 0.05` by default; the
+#'   other methods do not test unless asked. For counts, the statistic is G = 2 n I (I in nats) with (levels -
+#'   1)(levels - 1) degrees of freedom and Williams' correction for levels of equal frequency. For correlations, the
+#'   law of \eqn{r^2} when the rows of one feature are in random order is approximated by a beta distribution with the
+#'   same mean and second moment (Pitman 1937). For normal features this is Student's t; outliers, ties and few rows
+#'   give heavier tails. Ties also widen the variance of Kendall's tau-b, whose p-value is at least that of the normal
+#'   approximation. No p-value is below one over the number of orders of the rows that differ: five samples cannot
+#'   give less than 1/60. n is the number of rows in which both are known. There is no test for KSG, for corrected
+#'   counts, for counts from which missing values were left out, and for a plain matrix: there `fdr` is an error, and
+#'   `"relnet"` needs `threshold`. Where there is a test, `as.data.frame()` returns its p- and q-values for every
+#'   method.
 #'
 #' @section Other packages: minet (3.65) gives the same weights for `"aracne"`, `"clr"` and `"mrnet"`, parmigene (1.1.1)
 #'   for `"aracne"` and `"mrnet"`. parmigene's `clr` includes the diagonal in means and standard deviations and squares
@@ -101,8 +102,8 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
 }
 
 # ARACNE's weights are the information that stays. With many features, a second matrix would be most of the memory:
-# where nothing else refers to the first, and bars of information cut, weights take its place. Pairs at the lowest bar or
-# below it remove no pair above it, and need not be examined.
+# where nothing else refers to the first, and bars of information cut, weights take its place. Pairs at the lowest bar
+# or below it remove no pair above it, and need not be examined.
 works_over <- function(m, method, significant, backend) {
   method == "aracne" && backend == "cpu" && inherits(m, "weft_mi_matrix") && ncol(m) > many_features &&
     (is.null(significant) || !is.null(significant$bars) || identical(significant$cut, significant$information))
@@ -200,10 +201,10 @@ pair_test <- function(m) {
   if (is.null(test)) return(NULL)
   p <- ncol(m)
   number <- function(v, lengths) is.numeric(v) && length(v) %in% lengths
+  each <- function(v, least, most = 1e300) is.null(v) || number(v, p) && isTRUE(all(v >= least & v <= most))
   fine <- is.list(test) && is.character(test$estimator) && length(test$estimator) == 1L && !is.na(test$estimator) &&
-    p == nrow(m) &&
-    all(vapply(test[c("levels", "kurtosis", "stretch", "orders")], function(v) is.null(v) || number(v, p), NA)) &&
-    (identical(test$n, NA) || number(test$n, c(1, as.double(p)^2)))
+    p == nrow(m) && each(test$levels, 0) && each(test$kurtosis, -1e300) && each(test$stretch, 1e-3) &&
+    each(test$orders, 0, Inf) && (identical(test$n, NA) || number(test$n, c(1, as.double(p)^2)))
   if (!fine) abort_changed("x", "its attribute `test`")
   counted <- !is.null(test$levels) && test$estimator != "empirical"
   if (counted || test$estimator %in% c("ksg") || anyNA(test$n)) NULL else test
@@ -256,10 +257,11 @@ network_edges <- function(net, q_values = TRUE) {
   out <- list(feature1 = names[at[, 1L]], feature2 = names[at[, 2L]], weight = net[at])
   if (!is.null(m)) {
     out$mi <- m[at]
-    if (q_values && !is.null(attr(net, "mi")) && !is.null(p <- pair_p_values(m))) {
-      out$p_value <- p[at]
-      p[upper.tri(p)] <- false_rates(p[upper.tri(p)])
-      out$q_value <- p[at]
+    if (q_values && !is.null(attr(net, "mi")) && !is.null(pair_test(m))) {
+      p <- pair_p_values(m, which(upper.tri(m), arr.ind = TRUE))
+      place <- (at[, 2L] - 1) * (at[, 2L] - 2) / 2 + at[, 1L] # above the diagonal, column after column
+      out$p_value <- p[place]
+      out$q_value <- false_rates(p)[place]
     } else if (!is.null(p <- pair_p_values(m, at))) {
       out$p_value <- p
     }

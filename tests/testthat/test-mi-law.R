@@ -153,6 +153,9 @@ test_that("results saved before columns' laws were recorded keep a test", {
   old <- m
   attr(old, "test") <- attr(m, "test")[c("estimator", "n")]
   expect_equal(weft:::pair_p_values(old)[1, 2], stats::cor.test(mtcars[[1]], mtcars[[2]])$p.value, tolerance = 1e-6)
-  attr(old, "test")$kurtosis <- 1:2
-  expect_error(mi_network(old, fdr = 0.05), class = "weft_error_input")
+  for (name in c("kurtosis", "stretch", "orders")) for (wrong in list(1:2, "a", c(1, 2, NA, 4), c(-Inf, 1, 2, 3))) {
+    bad <- m
+    attr(bad, "test")[[name]] <- wrong
+    expect_error(mi_network(bad, fdr = 0.05), "`test`", class = "weft_error_input")
+  }
 })

@@ -2,8 +2,8 @@
  * product of both columns' kurtosis alone (Pitman 1937); that of tau-b's square is that without ties times what ties
  * stretch both columns' by, but for terms of the order of 1 / n. R/mi-law.R makes p-values of these.
  *
- * Of more than SAMPLED rows, ranks are those of rows at equal distances, and orders of values are not counted: there are
- * enough of them. */
+ * Of more than SAMPLED rows, ranks are those of rows at equal distances; for values, orders are not counted then: there
+ * are enough of them. */
 #include <math.h>
 #include <string.h>
 #include "../../base/parallel.h"
