@@ -118,7 +118,8 @@ gp_product_self <- function(object, v, threads, progress) {
 #' Predictions of a Gaussian process
 #'
 #' @param object,x what [gp_regression()] returned.
-#' @param newdata points in rows; columns with names of the data are found by name. Missing: the points of the regression.
+#' @param newdata points in rows; columns with names of the data are found by name. Missing:
+#'   the points of the regression.
 #' @param se also give the standard deviations of the process (without the noise).
 #' @param threads,progress see [kernel_sum()].
 #' @param ... for `plot()`, arguments of [graphics::plot.default()]; otherwise ignored.

@@ -103,7 +103,8 @@ canonical_ratio <- function(kernel, d) {
 #' Densities at new points
 #'
 #' @param object,x what [kde()] returned.
-#' @param newdata points in rows; columns with names of the data are found by name. Missing: the points from which the density was made.
+#' @param newdata points in rows; columns with names of the data are found by name. Missing:
+#'   the points from which the density was made.
 #' @param log whether to give logarithms, which are finite where the density underflows. (Without it, values of the
 #'   kernel below 1e-299, before they are scaled by the bandwidth, may count as 0.)
 #' @param leave_one_out whether to leave each point out of its own density; only without `newdata`.

@@ -124,7 +124,8 @@ regression_cv <- function(x, y, w, kernel, tree, rel_error, threads, seed, progr
 #' Predictions of a kernel regression
 #'
 #' @param object,x what [kernel_regression()] returned.
-#' @param newdata points in rows; columns with names of the data are found by name. Missing: the points from which the regression was made.
+#' @param newdata points in rows; columns with names of the data are found by name. Missing:
+#'   the points from which the regression was made.
 #' @param interval `"none"` or `"confidence"`: pointwise bands \eqn{\hat m \pm z\, \hat\sigma(q) \sqrt{\rho / \sum_i
 #'   k}}, where
 #'   \eqn{\hat\sigma^2} is the local mean of the squared leave-one-out residuals and \eqn{\rho = \int k^2 / \int k}.
