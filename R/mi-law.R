@@ -157,7 +157,7 @@ cut_to_significant <- function(w, m, significant, control) {
 
 # The greatest t with t = fdr * (pairs with p <= t) / pairs: from fdr down, until it no longer changes.
 step_up <- function(fdr, pairs, count) {
-  t <- fdr
+  t <- if (pairs > 0) fdr else 0
   while (t > 0) {
     next_t <- fdr * count(t) / pairs
     if (next_t >= t) break

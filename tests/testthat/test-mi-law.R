@@ -124,6 +124,13 @@ test_that("data without a link give few edges: few rows, ties, counts, outliers"
   }
 })
 
+test_that("a test of no pairs finds no edge", {
+  for (columns in 0:1) for (estimator in c("pearson", "spearman", "copula", "kendall")) {
+    net <- mi_network(matrix(stats::rnorm(9 * columns), 9), "relnet", estimator = estimator, fdr = 0.05)
+    expect_identical(nrow(as.data.frame(net)), 0L)
+  }
+})
+
 test_that("an outlier that two columns share is no evidence, and a link is found beside it", {
   x <- withr::with_seed(6, matrix(stats::rnorm(50 * 4), 50))
   x[7, 1:2] <- 1000
