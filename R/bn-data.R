@@ -67,15 +67,16 @@ bn_codes <- function(data) {
 }
 
 bn_category <- function(column, name) {
-  if (is.factor(column)) {
-    if (!nlevels(column)) abort_input(sprintf("Column `%s` must have at least one level.", name), x = "It has none.")
-    if (nlevels(column) > 65535L) {
-      abort_input(sprintf("Column `%s` must have at most 65535 levels.", name),
-                  x = sprintf("It has %d.", nlevels(column)))
-    }
-    check_factor(column, sprintf("Column `%s`", name))
-    return(column)
+  if (is.factor(column)) check_factor(column, sprintf("Column `%s`", name))
+  else column <- bn_factor(column, name)
+  if (!nlevels(column)) abort_input(sprintf("Column `%s` must have at least one level.", name), x = "It has none.")
+  if (nlevels(column) > 65535L) {
+    abort_input(sprintf("Column `%s` must have at most 65535 levels.", name), x = sprintf("It has %d.", nlevels(column)))
   }
+  column
+}
+
+bn_factor <- function(column, name) {
   if (is.logical(column)) return(factor(column, levels = c(FALSE, TRUE)))
   values <- if (is.character(column) || (is.integer(column) && !is.object(column))) sort(unique(column))
   if (is.null(values) || length(values) > bn_few_values) {

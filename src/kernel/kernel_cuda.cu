@@ -110,7 +110,6 @@ __global__ void store_again(const again_args a, unsigned count, int64_t nq, doub
 
 /* ---- one call ---- */
 
-#define QUERY_SLAB 65536      /* queries whose chunks are summed together */
 #define SLAB_ROWS ((size_t) 1 << 24)
 #define LAUNCH_WORK 2.5e11    /* pairs x (dimensions + 12) of a launch: some 30 ms */
 #define AGAIN_WORK 2e9        /* pairs x (dimensions + 12) done again in a launch */

@@ -15,7 +15,6 @@
 #include "kernel_cuda_host.cuh"
 #include "kernel_single_cuda.cuh"
 
-#define QUERY_SLAB 61440 /* whole tiles of any size here */
 #define WIDE_SLAB (4 * QUERY_SLAB) /* where the sums of chunks take little memory */
 #define WIDE_ROWS ((int64_t) 1 << 21)
 #define SLAB_ROWS ((int64_t) 1 << 24)

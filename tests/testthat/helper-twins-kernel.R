@@ -50,11 +50,19 @@ twins_kernel <- function() {
   })
   # more queries than are summed together
   slabs <- list(tolerance = 1e-4, work = function(backend) {
-    q <- matrix(stats::runif(250001 * 2), 250001)
-    x <- q[sample(250001, 8), ]
-    lapply(c(single = "single", tensor = "tensor"), function(precision) {
-      as.vector(kernel_sum(q, x, stats::runif(8), "gaussian", 0.5, precision = precision, backend = backend))
+    n <- if (has_test_entries()) 8001 else 270001
+    q <- matrix(stats::runif(n * 2), n)
+    x <- q[sample(n, 8), ]
+    lapply(c(single = "single", tensor = "tensor", double = "double"), function(precision) {
+      as.vector(kernel_sum(q, x, stats::runif(8), "gaussian", 0.5, precision = precision, method = "direct",
+                           backend = backend))
     })
+  })
+  slabs_of_itself <- list(tolerance = 1e-11, work = function(backend) {
+    x <- matrix(stats::runif(2 * sample(1537:5000, 1)), ncol = 2)
+    w <- cbind(stats::runif(nrow(x)), 1)
+    as.vector(kernel_sum(x, weights = w, kernel = "cosine", bandwidth = 0.5, method = "direct", leave_one_out = TRUE,
+                         backend = backend))
   })
   on_grid <- c("gaussian", compact_kernels)
   grid <- lapply(on_grid, function(kernel) {
@@ -158,7 +166,8 @@ twins_kernel <- function() {
     list("kernel sums, single" = single("single"), "kernel sums, single, many queries" = rows,
          "kernel sums, tensor" = single("tensor"),
          "kernel sums, single and tensor, far from zero" = single_far,
-         "kernel sums, single and tensor, more queries than at a time" = slabs),
+         "kernel sums, more queries than at a time" = slabs,
+         "kernel sums, more queries than at a time, each left out" = slabs_of_itself),
     stats::setNames(grid, paste0("kernel sums, grid, ", on_grid)),
     stats::setNames(grid_hard, paste0("kernel sums, grid, points ", names(hard_points))),
     list("kernel sums, grid of three parts" = grid_parts),

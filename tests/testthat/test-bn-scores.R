@@ -229,6 +229,9 @@ test_that("inputs that break a rule are classed errors", {
   bad(bn_scores(list(1)), "data frame")
   bad(bn_scores(cbind(d, x = rnorm(150))), "discretize")
   bad(bn_scores(cbind(d, x = sprintf("s%d", 1:150))), "150 values")
+  for (none in list(factor(character()), character(), integer())) {
+    bad(bn_scores(data.frame(a = none)), "`a` must have at least one level")
+  }
   bad(bn_scores(replace(d, "a", list(replace(d$a, 3, NA)))), "Missing in 1 of 5 columns: `a`")
   expect_equal(bn_scores(replace(d, "a", list(replace(d$a, 3, NA))), na = "drop")$n, 149)
   bad(bn_scores(d, -1), "max_parents")
