@@ -11,17 +11,16 @@ twins_mi <- function() {
     operations <- lapply(numbers, function(classes) list(tolerance = 0, work = function(on) work(classes, on)))
     stats::setNames(operations, sprintf("mi_pairs, %s, classes: %d", name, numbers))
   }
-  every_level <- function(classes, backend) {
-    kinds <- list(2:3, 4:6, 7:12, 13:24, 2:25)
-    shapes <- expand.grid(kind = seq_along(kinds), missing = c(0, 0.05))
-    Map(function(kind, missing) {
+  every_level <- function(levels) {
+    work <- function(classes, backend) lapply(c(0, 0.05), function(missing) {
       n <- sample(c(64, 257, sample(600, 1)), 1)
-      x <- some(sample(kinds[[kind]], 24, TRUE), n, missing)
+      x <- some(sample(levels, 24, TRUE), n, missing)
       class <- sample(classes, n, TRUE)
       na <- if (missing) sample(c("drop", "level"), 1) else "fail"
       lapply(c("mi", "interaction"), function(by) tidy(mi_pairs(x, class, na = na, by = by, top = 40,
                                                                 backend = backend)))
-    }, shapes$kind, shapes$missing)
+    })
+    with_classes(sprintf("%d to %d levels, missing or not", min(levels), max(levels)), work)
   }
   many_rows <- function(classes, backend) {
     n <- sample(c(65535:65537, 131071, 200000), 1)
@@ -29,17 +28,19 @@ twins_mi <- function() {
     x[c(2, 4)] <- some(c(3, 7), n, 0.01)
     tidy(mi_pairs(x, sample(classes, n, TRUE), na = "drop", top = Inf, backend = backend))
   }
-  permuted <- function(classes, backend) {
-    shapes <- expand.grid(n = c(50, sample(400, 1), sample(c(65535:65537, 140000), 1)), most = c(3, 5))
-    Map(function(n, most) {
+  permuted <- function(rows, name) {
+    work <- function(classes, backend) lapply(c(3, 5), function(most) {
+      n <- rows()
       x <- some(sample(2:most, 12, TRUE), n, if (most > 3) 0.02 else 0)
       tidy(mi_pairs(x, sample(classes, n, TRUE), na = "drop", by = sample(c("mi", "interaction"), 1), top = 15,
                     permutations = 3, seed = 1, backend = backend))
-    }, shapes$n, shapes$most)
+    })
+    with_classes(paste("permutations,", name), work)
   }
-  c(with_classes("every kind of levels, missing or not", every_level),
-    with_classes("more rows than 16 bits count", many_rows),
-    with_classes("permutations, few rows and more than 16 bits count", permuted), list(
+  c(every_level(2:3), every_level(4:6), every_level(7:12), every_level(13:24), every_level(2:25),
+    with_classes("more rows than 16 bits count", many_rows), permuted(function() 50, "50 rows"),
+    permuted(function() sample(400, 1), "up to 400 rows"),
+    permuted(function() sample(c(65535:65537, 140000), 1), "more rows than 16 bits count"), list(
     "mi_rank, binary" = list(tolerance = 0, work = function(backend) {
       n <- sample(2000, 1)
       tidy(mi_rank(some(rep(2, sample(300, 1)), n), sample(2, n, TRUE), backend = backend))
