@@ -12,15 +12,14 @@ twins_mi <- function() {
     stats::setNames(operations, sprintf("mi_pairs, %s, classes: %d", name, numbers))
   }
   every_level <- function(levels) {
-    work <- function(classes, backend) lapply(c(0, 0.05), function(missing) {
+    work <- function(missing) function(classes, backend) {
       n <- sample(c(64, 257, sample(600, 1)), 1)
       x <- some(sample(levels, 24, TRUE), n, missing)
-      class <- sample(classes, n, TRUE)
-      na <- if (missing) sample(c("drop", "level"), 1) else "fail"
-      lapply(c("mi", "interaction"), function(by) tidy(mi_pairs(x, class, na = na, by = by, top = 40,
-                                                                backend = backend)))
-    })
-    with_classes(sprintf("%d to %d levels, missing or not", min(levels), max(levels)), work)
+      tidy(mi_pairs(x, sample(classes, n, TRUE), na = if (missing) sample(c("drop", "level"), 1) else "fail",
+                    by = sample(c("mi", "interaction"), 1), top = 40, backend = backend))
+    }
+    name <- sprintf("%d to %d levels", min(levels), max(levels))
+    c(with_classes(name, work(0)), with_classes(paste0(name, ", missing values"), work(0.05)))
   }
   many_rows <- function(classes, backend) {
     n <- sample(c(65535:65537, 131071, 200000), 1)
