@@ -219,10 +219,10 @@ band_of_ggplot <- function(picture) {
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.weft_kernel_pca <- function(object, ...) {
-  scores <- data.frame(x = object$scores[, 1L], y = object$scores[, min(2L, ncol(object$scores))])
-  ggplot2::ggplot(scores, ggplot2::aes(x = x, y = y)) +
+  picture <- kernel_pca_picture(object)
+  ggplot2::ggplot(picture$data, ggplot2::aes(x = x, y = y)) +
     ggplot2::geom_point(color = weft_colours[["blue"]], alpha = 0.7) +
-    ggplot2::labs(x = "first component", y = "second component") + ggplot2::theme_minimal()
+    ggplot2::labs(x = picture$xlab, y = picture$ylab) + ggplot2::theme_minimal()
 }
 
 #' @rdname autoplot

@@ -133,7 +133,7 @@ block_krylov <- function(product, n, k, tolerance, max_iterations, key, control)
 #' @param threads,progress see [kernel_sum()].
 #' @param ... for `plot()`, arguments of [graphics::plot.default()]; otherwise ignored.
 #' @return `predict()`: a matrix of scores; `summary()`: what `glance()` gives; `print()` and `plot()`, which draws the
-#'   scores of the first two components: `x`, invisibly.
+#'   scores of the first two components, or of the only one: `x`, invisibly.
 #' @export
 #' @examples
 #' p <- kernel_pca(iris[1:4], 2, bandwidth = 2)

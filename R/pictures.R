@@ -129,6 +129,17 @@ gp_picture <- function(object, n, arg) {
   list(points = points, curve = curve, xlab = object$names %||% "x", ylab = "y")
 }
 
+# The first two components, or one beside the points' numbers.
+kernel_pca_picture <- function(object) {
+  check_parts(object, "kernel_pca()", pca_parts(object))
+  scores <- object$scores
+  if (ncol(scores) < 2L) {
+    return(list(data = data.frame(x = seq_len(nrow(scores)), y = scores[, 1L]), xlab = "point",
+                ylab = "first component"))
+  }
+  list(data = data.frame(x = scores[, 1L], y = scores[, 2L]), xlab = "first component", ylab = "second component")
+}
+
 # Edges of a directed network to draw: as many as asked for, or those at the false discovery rate, 250 at most, or where
 # none was tested as many as features.
 directed_picture <- function(x, edges, fdr) {

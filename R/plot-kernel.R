@@ -93,9 +93,9 @@ plot.weft_gp <- function(x, n = 300, ...) {
 #' @rdname predict.weft_kernel_pca
 #' @export
 plot.weft_kernel_pca <- function(x, ...) {
-  check_parts(x, "kernel_pca()", pca_parts(x))
-  settings <- list(x = x$scores[, 1L], y = x$scores[, min(2L, ncol(x$scores))], pch = 16, cex = 0.7,
-                   col = grDevices::adjustcolor("#2c5f8a", 0.7), xlab = "first component", ylab = "second component",
+  picture <- kernel_pca_picture(x)
+  settings <- list(x = picture$data$x, y = picture$data$y, pch = 16, cex = 0.7,
+                   col = grDevices::adjustcolor("#2c5f8a", 0.7), xlab = picture$xlab, ylab = picture$ylab,
                    main = sprintf("Kernel principal components, %s kernel", x$kernel))
   do.call(graphics::plot.default, utils::modifyList(settings, list(...)))
   invisible(x)

@@ -366,6 +366,11 @@ test_that("models are drawn and summarised", {
     expect_identical(plot(model, main = "A title"), model)
     expect_identical(summary(model), glance(model))
   }
+  one <- kernel_pca(iris[1:4], 1, bandwidth = 2)
+  picture <- weft:::kernel_pca_picture(one)
+  expect_identical(picture$data, data.frame(x = 1:150, y = one$scores[, 1]))
+  expect_identical(picture$ylab, "first component")
+  expect_identical(plot(one), one)
   expect_error(plot(gp_regression(faithful, faithful$waiting, bandwidth = 5)), class = "weft_error_input")
   expect_identical(summary(kernel_regression(cars$speed, cars$dist, bandwidth = 3))$n, 50L)
 })
