@@ -117,10 +117,7 @@ seconds_text <- function(s) {
 # What native code is handed: see weft_glue_run() in src/base/glue.c.
 run_control <- function(backend = "cpu", threads = NULL, progress = NULL, columns = NULL, task = "Working",
                         devices = first_device()) {
-  if (backend == "cuda") {
-    session$device_open <- TRUE
-    session$devices_open <- max(session$devices_open, length(unique(devices)))
-  }
+  if (backend == "cuda") session$device_open <- TRUE
   list(
     backend = backend, libs = if (backend == "cuda") cuda_dir() else libs_dir(), threads = threads_for(threads),
     devices = devices,
@@ -145,8 +142,9 @@ devices_for <- function(devices, backend, divided = NULL) {
                 x = paste0("It is ", describe(devices), "."))
   }
   if (backend != "cuda") return(first_device())
-  there <- device_count()
-  if (all) return(seq_len(if (is.null(divided)) min(there, 64L) else devices_worth(divided, min(there, 64L))) - 1L)
+  open <- .Call(C_weft_devices_opened, cuda_dir())
+  there <- length(open)
+  if (all) return(all_devices(divided, utils::head(open, 64L)))
   if (any(devices >= there)) {
     abort_input(sprintf("`%s` must be numbers of devices, from 0 to %d here.", arg, there - 1L),
                 x = sprintf("There is no device %s.", label_some(as.character(unique(devices[devices >= there])))))
@@ -154,10 +152,15 @@ devices_for <- function(devices, backend, divided = NULL) {
   as.integer(devices)
 }
 
-# Counted once per session: to ask each device for its memory takes half a millisecond.
-device_count <- function() {
-  if (is.null(session$device_count)) session$device_count <- nrow(weft_devices())
-  session$device_count
+# `devices = "all"`: as many as pay for this call, those first that are open. Others that would have paid had they been
+# open are opened beside the call's work, for later calls.
+all_devices <- function(divided, open) {
+  numbers <- order(!open) - 1L
+  if (is.null(divided)) return(sort(numbers))
+  now <- devices_worth(divided, length(open), sum(open))
+  later <- devices_worth(divided, length(open), length(open))
+  if (later > now) .Call(C_weft_devices_open_beside, cuda_dir(), numbers[(now + 1L):later])
+  sort(numbers[seq_len(now)])
 }
 
 #' The CUDA devices of this machine
@@ -165,8 +168,9 @@ device_count <- function() {
 #' @section Several devices:
 #' [mi_pairs()], [mi_triples()], [bn_learn()], [irm()], [pca()] and [kernel_sum()] take `devices =`: `NULL` for one,
 #' which the option `weft.device` chooses; `"all"` for as many as are predicted to be worthwhile, which is one for
-#' small work and where opening others would take longer than they save; or numbers of devices, from 0, as the rows of
-#' this table, which are all used, whether that is faster or not. Tuples or chains are distributed over them, one host
+#' small work; or numbers of devices, from 0, as the rows of this table, which are all used, whether that is faster or
+#' not. Opening a device takes a third of a second, once per session: `"all"` does not wait for this where it takes
+#' longer than it saves, but opens the devices beside the work, and later calls use them. Tuples or chains are distributed over them, one host
 #' thread per device, and the result is that of one device, bit for bit. If a co-clustering has fewer chains than
 #' there are devices, the devices share each sweep: each has its share of the nodes with their links, labels and
 #' counts are exchanged between devices, and the labels are those of one device. [pca()] gives each device a run of

@@ -15,14 +15,12 @@ cost <- function(cpu, cuda = Inf, bytes = 0, beside = 0, divided = 0) {
        divided = as.double(divided))
 }
 
-# How many of `most` devices to take for so many seconds that they can share. Each further one has to be opened once per
-# session, and costs a thread, memory, data sent again and results put together, 3 to 7 ms on two H200. What is saved
-# has to be twice that.
-devices_worth <- function(divided, most, open = session$devices_open %||% 1) {
+# How many of `most` devices to take for so many seconds that they can share, where `open` are open. Each further one
+# costs a thread, memory, data sent again and results put together, 3 to 7 ms on two H200; one that is not open has to
+# save twice what opening it takes.
+devices_worth <- function(divided, most, open) {
   m <- seq_len(most)
-  extra <- launching(0.005) * (m - 1) + 0.35 * pmax(0, m - max(open, 1))
-  gain <- divided * (1 - 1 / m) - 2 * extra
-  which.max(gain)
+  which.max(divided * (1 - 1 / m) - launching(0.005) * (m - 1) - 2 * 0.35 * pmax(0, m - max(open, 1)))
 }
 
 # Seconds on the reference machine as seconds here, by what bounds them.

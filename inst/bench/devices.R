@@ -1,7 +1,8 @@
 # Weak scaling over the devices of one host: the work per device is fixed, so that with perfect scaling the time does
 # not change. Each row also says whether several devices gave what one gives, on a smaller problem (kernel sums: to
 # rounding).
-#   Rscript devices.R [most devices [sections: sweep rows chains irm kernel trees cube pairs]]
+#   Rscript devices.R [most devices [sections: asked sweep rows chains irm kernel trees cube pairs]]
+# "asked" is what a user gets who asks for `devices = "all"`: whole calls beside the best of one device and all of them.
 # WEFT_BENCH_TABLE names a file that gets the times as a table; devices-cuda.csv is that of four H200 and their host.
 library(weft)
 source("inst/bench/bench.R")
@@ -57,6 +58,56 @@ note <- function(work, kind, devices, seconds, alone) {
     there <- file.exists(file)
     utils::write.table(row, file, append = there, sep = ",", row.names = FALSE, col.names = !there, qmethod = "double")
   }
+}
+
+# ---- devices = "all" ----
+
+if (wanted("asked")) {
+  all <- seq_len(max(counts)) - 1
+  class <- sample(0:1, 4000, TRUE)
+  two <- mi_pack(random_bits(4000, 1e5), class)
+  three <- mi_pack(matrix(sample(0:2, 2000 * 20000, TRUE), 2000), class[1:2000])
+  d <- as.data.frame(matrix(sample(0:2, 1000 * 40, TRUE), 1000))
+  for (j in 4:40) d[[j]] <- ifelse(stats::runif(1000) < 0.3, d[[j]], (d[[j - 1]] + d[[j - 3]]) %% 3L)
+  tables <- lapply(c(max = "max", sum = "sum"), function(keep) bn_scores(d, 3, keep = keep, backend = "cuda"))
+  learn <- function(target, steps) function(devices) {
+    bn_learn(tables[[target]], iterations = steps, chains = 2048, temperatures = 1, target = target, seed = 1,
+             thin = steps / 2, burn_in = 0, backend = "cuda", devices = devices)
+  }
+  points <- matrix(stats::runif(4e6), ncol = 4)
+  planted <- irm_sample(5000, 4000, k = 30, density = 0.02, seed = 1)$A
+  rows <- matrix(stats::rnorm(1e8), ncol = 1000)
+  cluster <- function(chains, sweeps) function(devices) {
+    irm(planted, chains = chains, sweeps = sweeps, max_clusters = 64, seed = 1, backend = "cuda", devices = devices)
+  }
+  calls <- list(
+    "pairs of two levels, 4,000 x 10^5, packed" = function(devices) mi_pairs(two, backend = "cuda", devices = devices),
+    "pairs of three levels, 2,000 x 20,000, packed" =
+      function(devices) mi_pairs(three, backend = "cuda", devices = devices),
+    "2,048 chains, target max, 40 nodes" = learn("max", 1e5),
+    "2,048 chains, target sum, 40 nodes" = learn("sum", 1e4),
+    "direct sums, 10^5 x 10^6, 4 dimensions" = function(devices)
+      kernel_sum(points[1:1e5, ], points, bandwidth = 0.5, method = "direct", backend = "cuda", devices = devices),
+    "sums over a grid, 10^6 points, 4 dimensions" = function(devices)
+      kernel_sum(points, kernel = "epanechnikov", bandwidth = 0.05, method = "tree", backend = "cuda",
+                 devices = devices),
+    "co-clustering, as many chains as devices, 5,000 x 4,000" = cluster(length(all), 100),
+    "co-clustering, one chain, 5,000 x 4,000" = cluster(1, 100),
+    "components, 10^5 x 1,000" = function(devices) pca(rows, 10, backend = "cuda", devices = devices))
+  cat(sprintf("[%.0f s] whole calls: seconds on one device, on all %d, and as \"all\" chooses\n",
+              proc.time()[["elapsed"]] - began, length(all)))
+  for (what in names(calls)) {
+    seconds <- lapply(list(one = 0, every = all, asked = "all"), function(devices) {
+      time_calls(function() calls[[what]](devices))
+    })
+    later <- vapply(seconds, `[[`, 0, "later")
+    note(what, "asked", length(all), later[["asked"]], min(later[1:2]))
+    cat(sprintf("  %-58s %7.3f %7.3f %7.3f  of the best %.2f\n", what, later[1], later[2], later[3],
+                min(later[1:2]) / later[3]))
+  }
+  for (pack in list(two, three)) weft_free(pack)
+  rm(two, three, rows, points, calls)
+  cat("\n")
 }
 
 # ---- one chain's sweeps, shared; strong scaling ----

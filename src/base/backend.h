@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define WEFT_ABI 4
+#define WEFT_ABI 5
 
 typedef struct weft_device_info {
   char name[128], architectures[128]; /* architectures: what the object was built for, "75 80 86 89 90" */
@@ -39,6 +39,9 @@ typedef struct weft_device_ops {
   weft_status (*download)(weft_ctx *ctx, const weft_device_matrix *m, double *out);
   void (*release)(weft_ctx *ctx, weft_device_matrix *m);
   weft_status (*rates)(weft_ctx *ctx, double *rates); /* rates.h */
+  /* Whether a device is open; opens one on a thread of its own, beside what the caller goes on to do. */
+  int (*opened)(int device);
+  void (*open_beside)(int device);
 } weft_device_ops;
 
 #define WEFT_ROOM_FIELD(room) const struct weft_##room##_ops *room;

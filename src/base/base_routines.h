@@ -25,6 +25,8 @@
   R(C_weft_ranks_receive, 1) \
   R(C_weft_ranks_total, 2) \
   R(C_weft_devices, 1) \
+  R(C_weft_devices_opened, 1) \
+  R(C_weft_devices_open_beside, 2) \
   R(C_weft_threads, 2) \
   R(C_weft_openmp, 0) \
   R(C_weft_woken, 0) \

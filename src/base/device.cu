@@ -93,6 +93,7 @@ weft_status weft_device_describe(weft_ctx *ctx, int device, weft_device_info *ou
   WEFT_CUDA(cudaGetDeviceProperties(&p, device));
   WEFT_CUDA(cudaSetDevice(device));
   WEFT_CUDA(cudaMemGetInfo(&available, &total));
+  weft_device_is_open(device);
   WEFT_CUDA(cudaDriverGetVersion(&out->driver));
   WEFT_CUDA(cudaRuntimeGetVersion(&out->runtime));
   snprintf(out->name, sizeof out->name, "%.127s", p.name);
@@ -116,6 +117,7 @@ weft_device_arena weft_device_begin(weft_ctx *ctx)
   cudaError_t e = cudaSetDevice(ctx->device);
   if (e == cudaSuccess) e = cudaStreamCreateWithFlags(&arena.stream, cudaStreamNonBlocking);
   if (e != cudaSuccess) arena.opened = weft_device_error(ctx, e, "opening the device", __FILE__, __LINE__);
+  else weft_device_is_open(ctx->device);
   return arena;
 }
 

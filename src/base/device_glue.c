@@ -1,4 +1,4 @@
-/* .Call entry point that lists the devices of the machine. */
+/* .Call entry points that list the devices of the machine and open them. */
 #include <stdio.h>
 #include "record.h"
 
@@ -46,4 +46,25 @@ SEXP C_weft_devices(SEXP control)
   }
   UNPROTECT(1);
   return out;
+}
+
+/* TRUE for each device that this process has opened; as many values as there are devices. */
+SEXP C_weft_devices_opened(SEXP libs)
+{
+  char why[512] = "";
+  const weft_backend *b = weft_cuda_backend(CHAR(Rf_asChar(libs)), why, sizeof why);
+  const int n = b ? b->device->count(why, sizeof why) : 0;
+  SEXP out = PROTECT(Rf_allocVector(LGLSXP, n));
+  for (int i = 0; i < n; i++) LOGICAL(out)[i] = b->device->opened(i) != 0;
+  UNPROTECT(1);
+  return out;
+}
+
+/* Begins to open devices, numbered from 0, and returns at once. */
+SEXP C_weft_devices_open_beside(SEXP libs, SEXP devices)
+{
+  char why[512] = "";
+  const weft_backend *b = weft_cuda_backend(CHAR(Rf_asChar(libs)), why, sizeof why);
+  for (R_xlen_t i = 0; b && i < Rf_xlength(devices); i++) b->device->open_beside(INTEGER(devices)[i]);
+  return R_NilValue;
 }
