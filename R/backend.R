@@ -64,7 +64,7 @@ cuda_missing <- function() .Call(C_weft_cuda_missing, cuda_dir())
 # Resolves `backend =` to list(name, reason). `predicted` is what a function of R/cost.R returned. The device is looked
 # for only when it could pay. The choice carries the seconds that several devices would share, for devices_for().
 choose_backend <- function(backend, predicted = NULL) {
-  if (!is.null(predicted) && is.finite(predicted$cuda) && predicted$cpu > worth_rates &&
+  if (!is.null(predicted) && predicted$cpu > worth_rates && predicted$cpu > predicted$cuda + cuda_start_seconds() &&
       identical(backend %||% weft_backend(), "auto") && is.null(cuda_missing()) && calibrate_once()) {
     predicted <- eval.parent(substitute(predicted))
   }
@@ -83,6 +83,7 @@ weigh_backends <- function(backend, predicted) {
                i = "`weft_sitrep()` shows what this machine has; `backend = \"cpu\"` gives the same result.")
   }
   if (is.null(predicted) || predicted$cpu <= predicted$cuda + cuda_start_seconds()) {
+    if (!is.null(predicted) && predicted$cpu - predicted$cuda > worth_opening) open_beside(first_device())
     return(list(name = "cpu", reason = if (is.null(predicted)) "no more than a device would"
                                        else sprintf("about %s of work, too little for a device",
                                                     seconds_text(predicted$cpu))))
@@ -105,8 +106,22 @@ cpu_only <- function(backend, what) {
 
 worth_rates <- 0.05 # seconds on the CPU; a call that takes less does not wait for rates
 
-# Opening the object and a device costs this once per session; later calls find them open.
-cuda_start_seconds <- function() if (isTRUE(session$device_open)) 0 else 0.3
+# Starting the driver and opening a device costs this once per session; later calls find it open.
+cuda_start_seconds <- function() {
+  if (isTRUE(session$device_open) || .Call(C_weft_beside_opened, first_device())) 0 else 0.3
+}
+
+worth_opening <- 0.05 # seconds that a device would save a call if it were open: it is opened beside the work
+
+# Opens devices for later calls while this one works. R waits for the threads that do it before it ends.
+open_beside <- function(devices) {
+  if (!dir.exists(file.path(cuda_dir(), "cuda"))) return(invisible())
+  if (is.null(session$waits)) {
+    session$waits <- TRUE
+    reg.finalizer(session, function(session) if (session$waits) .Call(C_weft_beside_wait), onexit = TRUE)
+  }
+  .Call(C_weft_beside_open, cuda_dir(), devices)
+}
 
 session <- new.env(parent = emptyenv())
 
@@ -159,7 +174,7 @@ all_devices <- function(divided, open) {
   if (is.null(divided)) return(sort(numbers))
   now <- devices_worth(divided, length(open), sum(open))
   later <- devices_worth(divided, length(open), length(open))
-  if (later > now) .Call(C_weft_devices_open_beside, cuda_dir(), numbers[(now + 1L):later])
+  if (later > now) open_beside(numbers[(now + 1L):later])
   sort(numbers[seq_len(now)])
 }
 

@@ -16,11 +16,11 @@ cost <- function(cpu, cuda = Inf, bytes = 0, beside = 0, divided = 0) {
 }
 
 # How many of `most` devices to take for so many seconds that they can share, where `open` are open. Each further one
-# costs a thread, memory, data sent again and results put together, 3 to 7 ms on two H200; one that is not open has to
+# costs a thread, memory, data sent again and results put together, 2 to 6 ms on two H100; one that is not open has to
 # save twice what opening it takes.
 devices_worth <- function(divided, most, open) {
   m <- seq_len(most)
-  which.max(divided * (1 - 1 / m) - launching(0.005) * (m - 1) - 2 * 0.35 * pmax(0, m - max(open, 1)))
+  which.max(divided * (1 - 1 / m) - launching(0.003) * (m - 1) - 2 * 0.35 * pmax(0, m - max(open, 1)))
 }
 
 # Seconds on the reference machine as seconds here, by what bounds them.
@@ -74,7 +74,7 @@ cost_tuples <- function(tuples, n, planes, packed_bytes, threads, order = 2, sor
   }
   cost(on_core(tuples * each / threads),
        launching(if (sorted) 0.001 else 0.002) + turns + sent(4 * packed_bytes) + counted(2000), packed_bytes,
-       called(n, features), turns + counted(20000))
+       called(n, features), turns + counted(8000))
 }
 
 # A matrix of pairs of categorical columns; p and planes: columns and bit planes per column, of x and, where there is
@@ -273,7 +273,7 @@ cost_chains <- function(iterations, chains, temperatures, sets, nodes, target, t
   joined <- chains * (7e-5 + if (target != "max") 3.2e-7 * nodes^2 else 0)
   cost(on_core(iterations * replicas * step[1L] / min(threads, chains)),
        launching(if (target == "sum") 0.005 else 0.0025) + on_device(iterations * step[2L] * max(1, replicas / 2000)),
-       2^27, on_core(1.2e-3 + joined), on_device(iterations * step[2L] * max(0, replicas / 2000 - 1)))
+       2^27, on_core(1.2e-3 + joined), on_device(iterations * step[2L] * replicas / 2000))
 }
 
 # An optimum by dynamic programming, whose subsets a device holds itself, or a posterior. Over orders: one number per

@@ -315,12 +315,15 @@ irm_sweep_seconds <- function(run, parts) {
   cost_irm_sweep(c(links$n_row, links$n_col), length(links$to), run$model$max_clusters, parts)
 }
 
+# A sweep of a chain that has a device of its own, with what it waits for on the host.
+irm_chain_seconds <- function(run) irm_sweep_seconds(run, 1) + launching(5e-4) + on_core(1e-7 * sum(run_nodes(run)))
+
 run_sweeps <- function(run, threads, progress, devices, ranks) {
   unsaved <- NULL
   while (run$done < run$target) {
     piece <- run$target - run$done
     if (!is.null(run$checkpoint)) piece <- min(piece, run$save_every)
-    on <- irm_devices(devices_for(devices, run$backend, piece * run$chains * irm_sweep_seconds(run, 1)), run)
+    on <- irm_devices(devices_for(devices, run$backend, piece * run$chains * irm_chain_seconds(run)), run)
     control <- run_control(run$backend, threads, progress, NULL, "Co-clustering", on)
     left <- irm_chains(run, piece, ranks, control)
     run$state <- left[names(run$state)]

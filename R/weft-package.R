@@ -74,6 +74,7 @@ NULL
 
 # The native code stays as long as R may call a finaliser of it.
 .onUnload <- function(libpath) {
+  session$waits <- FALSE # unloading the object waits
   gc()
   if (.Call(C_weft_finalisers) == 0) library.dynam.unload("weft", libpath)
 }

@@ -3,9 +3,11 @@
 #include <string.h>
 #ifndef _WIN32
 # include <dlfcn.h>
+# include <pthread.h>
 # include <unistd.h>
 #endif
 #include "backend.h"
+#include "beside.h"
 #include "draws_fill.h"
 
 #define EXTERN_CPU(room) extern const struct weft_##room##_ops weft_##room##_cpu;
@@ -89,8 +91,12 @@ const weft_backend *weft_cuda_backend(const char *libs, char *why, size_t len)
                        "use a PSOCK cluster, or call weft in the parent");
     return NULL;
   }
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* a thread of beside.c may come here too */
+  pthread_mutex_lock(&lock);
   const weft_backend *b = open_object(&cuda_object, libs, "cuda", RTLD_LOCAL, sizeof(weft_backend), why, len);
-  return b && b->device->count(why, len) > 0 ? b : NULL;
+  if (b && b->device->count(why, len) <= 0) b = NULL;
+  pthread_mutex_unlock(&lock);
+  return b;
 }
 
 const weft_mpi_table *weft_mpi_open(const char *libs, char *why, size_t len)
@@ -101,6 +107,7 @@ const weft_mpi_table *weft_mpi_open(const char *libs, char *why, size_t len)
 
 void weft_backends_close(void)
 {
+  weft_beside_wait();
   close_object(&cuda_object);
   /* an MPI that has started cannot be unloaded safely */
   if (mpi_object.table) ((const weft_mpi_table *) mpi_object.table)->stop("\nweft was unloaded.");

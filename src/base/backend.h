@@ -39,9 +39,9 @@ typedef struct weft_device_ops {
   weft_status (*download)(weft_ctx *ctx, const weft_device_matrix *m, double *out);
   void (*release)(weft_ctx *ctx, weft_device_matrix *m);
   weft_status (*rates)(weft_ctx *ctx, double *rates); /* rates.h */
-  /* Whether a device is open; opens one on a thread of its own, beside what the caller goes on to do. */
+  /* Whether this process has a context on a device; creates one. */
   int (*opened)(int device);
-  void (*open_beside)(int device);
+  void (*open)(int device);
 } weft_device_ops;
 
 #define WEFT_ROOM_FIELD(room) const struct weft_##room##_ops *room;

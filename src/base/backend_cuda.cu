@@ -5,7 +5,7 @@
 
 static const weft_device_ops devices = { weft_device_count, weft_device_describe, weft_matrix_upload,
                                          weft_matrix_download, weft_matrix_release, weft_device_rates,
-                                         weft_device_opened,   weft_device_open_beside };
+                                         weft_device_opened,   weft_device_open };
 
 extern "C" {
 #define EXTERN_CUDA(room) extern const struct weft_##room##_ops weft_##room##_cuda;

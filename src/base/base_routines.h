@@ -26,7 +26,9 @@
   R(C_weft_ranks_total, 2) \
   R(C_weft_devices, 1) \
   R(C_weft_devices_opened, 1) \
-  R(C_weft_devices_open_beside, 2) \
+  R(C_weft_beside_open, 2) \
+  R(C_weft_beside_opened, 1) \
+  R(C_weft_beside_wait, 0) \
   R(C_weft_threads, 2) \
   R(C_weft_openmp, 0) \
   R(C_weft_woken, 0) \

@@ -43,6 +43,25 @@ int weft_device_count(char *why, size_t len)
   return 0;
 }
 
+/* Devices on which this process has a context. */
+static unsigned char open_devices[WEFT_MOST_DEVICES];
+
+static void note_open(int device)
+{
+  if (device < WEFT_MOST_DEVICES) __atomic_store_n(&open_devices[device], 1, __ATOMIC_RELEASE);
+}
+
+int weft_device_opened(int device)
+{
+  return device < WEFT_MOST_DEVICES && __atomic_load_n(&open_devices[device], __ATOMIC_ACQUIRE);
+}
+
+void weft_device_open(int device)
+{
+  if (cudaSetDevice(device) == cudaSuccess && cudaFree(NULL) == cudaSuccess) note_open(device);
+  (void) cudaGetLastError();
+}
+
 bool weft_device_compiled_for(const void *kernel, int version)
 {
   cudaFuncAttributes a;
@@ -93,7 +112,7 @@ weft_status weft_device_describe(weft_ctx *ctx, int device, weft_device_info *ou
   WEFT_CUDA(cudaGetDeviceProperties(&p, device));
   WEFT_CUDA(cudaSetDevice(device));
   WEFT_CUDA(cudaMemGetInfo(&available, &total));
-  weft_device_is_open(device);
+  note_open(device);
   WEFT_CUDA(cudaDriverGetVersion(&out->driver));
   WEFT_CUDA(cudaRuntimeGetVersion(&out->runtime));
   snprintf(out->name, sizeof out->name, "%.127s", p.name);
@@ -117,7 +136,7 @@ weft_device_arena weft_device_begin(weft_ctx *ctx)
   cudaError_t e = cudaSetDevice(ctx->device);
   if (e == cudaSuccess) e = cudaStreamCreateWithFlags(&arena.stream, cudaStreamNonBlocking);
   if (e != cudaSuccess) arena.opened = weft_device_error(ctx, e, "opening the device", __FILE__, __LINE__);
-  else weft_device_is_open(ctx->device);
+  else note_open(ctx->device);
   return arena;
 }
 

@@ -104,10 +104,9 @@ weft_status weft_device_rates(weft_ctx *ctx, double *rates);
 int weft_device_count(char *why, size_t len);
 weft_status weft_device_describe(weft_ctx *ctx, int device, weft_device_info *out);
 
-/* device_open.cu. Whether the process has a context on the device; that it now has one; creates it on another thread. */
+/* Whether the process has a context on the device; creates it, as far as the device can be opened. */
 int weft_device_opened(int device);
-void weft_device_is_open(int device);
-void weft_device_open_beside(int device);
+void weft_device_open(int device);
 weft_status weft_matrix_upload(weft_ctx *ctx, const double *x, int64_t n, int64_t p, int single,
                                weft_device_matrix *out);
 weft_status weft_matrix_download(weft_ctx *ctx, const weft_device_matrix *m, double *out);

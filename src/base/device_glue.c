@@ -1,5 +1,6 @@
 /* .Call entry points that list the devices of the machine and open them. */
 #include <stdio.h>
+#include "beside.h"
 #include "record.h"
 
 typedef struct { weft_device_info *list; int count; } device_query;
@@ -61,10 +62,17 @@ SEXP C_weft_devices_opened(SEXP libs)
 }
 
 /* Begins to open devices, numbered from 0, and returns at once. */
-SEXP C_weft_devices_open_beside(SEXP libs, SEXP devices)
+SEXP C_weft_beside_open(SEXP libs, SEXP devices)
 {
-  char why[512] = "";
-  const weft_backend *b = weft_cuda_backend(CHAR(Rf_asChar(libs)), why, sizeof why);
-  for (R_xlen_t i = 0; b && i < Rf_xlength(devices); i++) b->device->open_beside(INTEGER(devices)[i]);
+  for (R_xlen_t i = 0; i < Rf_xlength(devices); i++)
+    weft_beside_open(CHAR(Rf_asChar(libs)), INTEGER(devices)[i]);
+  return R_NilValue;
+}
+
+SEXP C_weft_beside_opened(SEXP device) { return Rf_ScalarLogical(weft_beside_opened(Rf_asInteger(device))); }
+
+SEXP C_weft_beside_wait(void)
+{
+  weft_beside_wait();
   return R_NilValue;
 }

@@ -275,11 +275,8 @@ test_that("devices are NULL, all or numbers that there are", {
   expect_identical(weft:::devices_for("all", "cuda", 1e6), seq_len(there) - 1L)
   # what would pay if it were open is opened beside the work
   weft:::devices_for("all", "cuda", 0.3)
-  waits <- 0
-  while (!all(.Call(weft:::C_weft_devices_opened, weft:::cuda_dir())) && waits < 600) {
-    Sys.sleep(0.1)
-    waits <- waits + 1
-  }
+  .Call(weft:::C_weft_beside_wait)
+  expect_true(all(.Call(weft:::C_weft_devices_opened, weft:::cuda_dir())))
   expect_identical(weft:::devices_for("all", "cuda", 0.3), seq_len(there) - 1L)
   expect_error(weft:::devices_for(there, "cuda"), class = "weft_error_input", regexp = "There is no device")
 })

@@ -176,7 +176,7 @@ test_that("a small call starts no team of threads", {
 test_that("\"all\" devices are as many as pay, and others have to be opened first", {
   worth <- weft:::devices_worth
   expect_identical(worth(0, 4, 4), 1L)
-  expect_identical(worth(0.01, 4, 4), 1L) # less than two devices cost
+  expect_identical(worth(0.005, 4, 4), 1L) # less than two devices cost
   expect_identical(worth(1, 2, 2), 2L)
   expect_identical(worth(0.3, 2, 1), 1L)  # the second one is not open
   expect_identical(worth(0.3, 2, 2), 2L)
