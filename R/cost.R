@@ -189,7 +189,9 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
                      called(), in_device_memory(turns * 8 * cells / 4e12)), # parts wait for each other at every step
        gram = cost(summed, # of sparse matrices in memory a device forms none
                    if (kind == "sparse") iterated else square + on_device(cells * near / 4e13) + eigenvectors + there,
-                   8 * (cells + near^2), called(), if (square == 0) on_device(cells * near / 4e13) else 0),
+                   8 * (cells + near^2), called(),
+                   # devices send halves side by side, and exchange what they found
+                   if (square == 0) max(0, on_device(cells * near / 4e13) + sent(4 * cells) - 0.015) else 0),
        vectors = cost(1000 * k * cells / core, on_device(4000 * k * cells / 1e13) + there, 8 * cells, called()))
 }
 

@@ -51,17 +51,22 @@ device_pairs <- function(problem) {
   if (problem$log || n < 2e4 || seconds <= made) return(direct) # looking at points takes some milliseconds
   reach <- grid_reach(problem, colSums(abs(weights_of(problem))), problem$abs_error)
   if (is.null(reach)) return(direct)
-  z <- function(x, size) {
+  near <- share_near(problem, reach)
+  grid <- list(method = "tree", seconds = seconds * near * 4 + made)
+  if (near > 0.2 || direct$seconds <= grid$seconds) direct else grid
+}
+
+# The share of pairs within twice the kernel's reach, in a sample of 100 queries and 1,000 points.
+share_near <- function(problem, reach) {
+  sampled <- function(x, size) {
     x <- x[unique(round(seq(1, nrow(x), length.out = min(nrow(x), size)))), , drop = FALSE]
     t(native_points(x, problem)$x)
   }
-  q <- z(problem$query, 100)
-  x <- z(problem$reference, 1000)
+  q <- sampled(problem$query, 100)
+  x <- sampled(problem$reference, 1000)
   square <- 0
-  for (j in seq_len(d)) square <- square + outer(q[, j], x[, j], "-")^2
-  near <- mean(square < (2 * reach)^2) + 1e-4
-  grid <- list(method = "tree", seconds = seconds * near * 4 + made)
-  if (near > 0.2 || direct$seconds <= grid$seconds) direct else grid
+  for (j in seq_len(ncol(q))) square <- square + outer(q[, j], x[, j], "-")^2
+  mean(square < (2 * reach)^2) + 1e-4
 }
 
 # list(method, reason, and of these what is known: trees, chosen; budget: processor seconds, and the plan `otherwise`).

@@ -359,8 +359,6 @@ kernel_direct <- function(problem, plan) {
 kernel_grid <- function(problem, plan) {
   chosen <- choose_backend("cuda")
   problem$control$backend <- chosen$name
-  near <- 0.05 # of the pairs, where a grid is taken
-  problem$control$devices <- devices_for(problem$devices, chosen$name, near * cost_of_direct(problem)$divided)
   direct <- function(p, why) kernel_direct(p, list(reason = why, chosen = chosen))
   if (problem$log) return(direct(problem, "logarithms are summed directly on the device"))
   split <- split_weights(problem, spare = TRUE)
@@ -368,6 +366,9 @@ kernel_grid <- function(problem, plan) {
   tau <- problem$abs_error / if (split$both) 2 else 1
   reach <- grid_reach(problem, totals, tau)
   if (is.null(reach)) return(direct(problem, "the kernel reaches everywhere"))
+  # twice what the pairs of the sample take, as cells hold pairs that are farther apart
+  problem$control$devices <- devices_for(problem$devices, chosen$name,
+                                         2 * share_near(problem, reach) * cost_of_direct(problem)$divided)
   points <- function(x) if (is.null(problem$bandwidth$scale)) list(columns = x) else native_points(x, problem)
   task <- native_task(problem, NULL, NULL, split)
   if (identical(nrow(split$weights), 1L) && all(points_range(problem$weights)[1:2, ] == 1)) {
