@@ -71,16 +71,14 @@ points_model <- function(x, n, bandwidth, kernel, tree, rel_error, threads, seed
   parts <- check_bandwidth(bandwidth, ncol(x), reach)
   problem <- list(reference = x, query = x, bandwidth = parts, tree = list(type = tree, leaf_size = 32), self = TRUE,
                   seed = seed, control = run_control("cpu", threads, progress, task = "Building a tree"))
-  on_line <- tree == "kd" && has_line(kernel, ncol(x)) # needs no tree, which else would show damage to the points
+  rebuilt <- tree == "kd" # where sums need one: to look for damage in a kept tree takes as long; most sums need none
   list(
     kernel = kernel, bandwidth = bandwidth, n = n, d = ncol(x), names = colnames(x), rows = rownames(x),
     rel_error = rel_error, tree_type = tree, distributed = distributed,
-    native = if (!distributed && !on_line) native_trees(problem)$reference,
-    digest = if (!distributed && on_line) digest_of(unname(x)), parts = parts, data = unname(x)
+    native = if (!distributed && !rebuilt) native_trees(problem)$reference,
+    digest = if (!distributed && rebuilt) digest_of(unname(x)), parts = parts, data = unname(x)
   )
 }
-
-is_on_line <- function(object) object$tree_type == "kd" && has_line(object$kernel, object$d) && !is.null(object$digest)
 
 tree_parts <- function(object) {
   form <- NULL # for which all points are looked at
@@ -91,7 +89,7 @@ tree_parts <- function(object) {
     parts = function(v) is_form_of(v, object, form),
     native = function(v) {
       if (isTRUE(object$distributed)) return(is.null(v))
-      if (is.null(v)) return(is_on_line(object))
+      if (is.null(v)) return(object$tree_type == "kd" && !is.null(object$digest))
       is.null(wrong_in_tree(v, object$n, object$d, object$tree_type, object$data, object$parts))
     },
     digest = function(v) is.null(v) || identical(v, digest_of(object$data))
