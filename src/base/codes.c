@@ -66,6 +66,7 @@ weft_codes_result weft_codes_plan(const weft_column *x, size_t n, int na_level, 
     if (greatest < 0) greatest = 0;
   }
   uint64_t levels = (uint64_t) (greatest - least + 1) + (na_level && plan->missing);
+  if (!levels) levels = 1; /* no value is known: a level that no row has, so that no size is a product with 0 */
   if (levels > WEFT_MAX_LEVELS) return WEFT_CODES_WIDE;
   plan->levels = (uint32_t) levels;
   plan->width = levels <= 255 ? 1 : 2;

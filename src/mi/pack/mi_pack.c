@@ -217,7 +217,7 @@ static void write_bits(const weft_mi_pack *pack, const weft_mi_group *g, size_t 
     const uint32_t count = g->shape.planes - q < 2 ? 1 : 2;
     uint64_t *planes[2] = { NULL, w->halves };
     for (uint32_t k = 0; k < count; k++) {
-      while (!(s->used[code / 64] >> code % 64 & 1)) code++;
+      while (code + 1 < s->plan.levels && !(s->used[code / 64] >> code % 64 & 1)) code++;
       weft_bits()->plane_u8(bytes, sorter->n, (uint8_t) code++, rows[k]);
       planes[k] = pack->bits + weft_mi_plane_row(g, place, q + k) * pack->words;
     }
@@ -268,17 +268,22 @@ static void write_column(const weft_mi_pack *pack, const weft_column *x, int na_
 static uint32_t key_of(const weft_mi_pack *pack, uint32_t levels, int missing, int side)
 {
   const uint32_t coded = (uint32_t) is_coded(pack, levels);
-  const uint32_t planes = coded || !levels ? 0 : levels - !missing;
+  const uint32_t planes = coded ? 0 : levels - !missing;
   return coded << 8 | (uint32_t) side << 6 | (uint32_t) (coded || missing) << 5 | planes;
 }
 
-/* Groups and places from levels, missing and side of every attribute 0 .. p-1; `columns` are their column numbers. */
-static weft_status make_groups(weft_arena *mem, weft_mi_pack *out, const uint32_t *levels, const uint8_t *missing,
+/* Groups and places from levels, missing and side of every attribute 0 .. p-1; `columns` are their column numbers.
+ * An attribute without any known value gets one level, which no row has: tables and buffers are sized by products of
+ * levels, and no factor of such a product may be 0. */
+static weft_status make_groups(weft_arena *mem, weft_mi_pack *out, uint32_t *levels, const uint8_t *missing,
                                const uint8_t *side, const uint32_t *columns)
 {
   weft_status st = WEFT_OK;
   size_t start[KEYS + 1] = { 0 }, planes = 0, coded = 0;
-  for (size_t j = 0; j < out->p; j++) start[key_of(out, levels[j], missing[j], side ? side[j] : 3) + 1]++;
+  for (size_t j = 0; j < out->p; j++) {
+    if (!levels[j]) levels[j] = 1;
+    start[key_of(out, levels[j], missing[j], side ? side[j] : 3) + 1]++;
+  }
   out->group_count = 0;
   for (int k = 0; k < KEYS; k++) out->group_count += start[k + 1] > 0;
   WEFT_TAKE(out->groups, mem, out->group_count);
@@ -335,7 +340,7 @@ done:
   return st;
 }
 
-weft_status weft_mi_pack_group(weft_arena *mem, const uint32_t *levels, const uint8_t *missing, weft_mi_pack *out)
+weft_status weft_mi_pack_group(weft_arena *mem, uint32_t *levels, const uint8_t *missing, weft_mi_pack *out)
 {
   return make_groups(mem, out, levels, missing, NULL, NULL);
 }

@@ -47,7 +47,7 @@ typedef struct weft_mi_pack {
   weft_mi_group *groups;
   uint32_t *column, *place;  /* attribute of a place, place of an attribute */
   uint32_t *group_of;        /* group of a place */
-  uint32_t *levels;          /* of a place: levels that occur */
+  uint32_t *levels;          /* of a place: levels that occur; 1 where no value is known */
   uint64_t *bits;            /* NULL: only `away` has them */
   struct weft_mi_away {
     const struct weft_mi_ops *ops;
@@ -69,9 +69,10 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
                                const weft_mi_classes *classes, int na_level, weft_mi_pack *out);
 
 /* The parts of that for a back end that makes planes: all that classes say; and, from the levels of every attribute and
- * whether it has missing values, all that is left but planes and margins. */
+ * whether it has missing values, all that is left but planes and margins. levels: 0 becomes 1, a level that no row
+ * has. */
 weft_status weft_mi_pack_begin(weft_arena *mem, const weft_mi_classes *classes, size_t p, size_t n, weft_mi_pack *out);
-weft_status weft_mi_pack_group(weft_arena *mem, const uint32_t *levels, const uint8_t *missing, weft_mi_pack *out);
+weft_status weft_mi_pack_group(weft_arena *mem, uint32_t *levels, const uint8_t *missing, weft_mi_pack *out);
 
 /* Whether a back end can make the planes: columns of genotypes, few classes. */
 int weft_mi_pack_plantable(const weft_column *columns, size_t p, const weft_mi_classes *classes);

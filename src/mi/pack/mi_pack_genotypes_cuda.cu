@@ -163,7 +163,8 @@ done:
   return st;
 }
 
-/* The row of planes of every value of every column: values that occur, missing as the last. */
+/* The row of planes of every value of every column: values that occur, missing as the last. A column without any known
+ * value has one plane, of the first value, which no row that counts has. */
 static weft_status place_values(weft_arena *mem, const weft_mi_pack *p, int na_level, const counts_of *counts,
                                 uint32_t **out)
 {
@@ -173,9 +174,12 @@ static weft_status place_values(weft_arena *mem, const weft_mi_pack *p, int na_l
   for (size_t j = 0; j < p->p; j++) {
     const size_t place = p->place[j];
     const weft_mi_group *g = &p->groups[p->group_of[place]];
+    const uint32_t *seen = counts[j].counting;
+    const int empty = !seen[0] && !seen[1] && !seen[2] && !(na_level && seen[WEFT_GENOTYPE_MISSING]);
     uint32_t q = 0;
     for (int value = 0; value < 4; value++) {
-      const int has = counts[j].counting[value] && (value != WEFT_GENOTYPE_MISSING || na_level) && q < g->shape.planes;
+      const int occurs = empty ? value == 0 : seen[value] && (value != WEFT_GENOTYPE_MISSING || na_level);
+      const int has = occurs && q < g->shape.planes;
       rows[4 * j + (size_t) value] = has ? (uint32_t) weft_mi_plane_row(g, place, q++) : NOWHERE;
     }
   }
