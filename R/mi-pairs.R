@@ -150,9 +150,16 @@ check_search <- function(top, min_mi, min_gain, by, unit) {
   scale <- if (unit == "bits") 1 else log(2)
   top <- check_number(top, "top", min = 1)
   if (is.finite(top)) top <- check_number(top, "top", min = 1, max = 2^31 - 1, whole = TRUE)
-  threshold <- function(value, arg) if (is.null(value)) -Inf else check_number(value, arg) / scale
+  threshold <- function(value, arg) if (is.null(value)) -Inf else threshold_in_bits(check_number(value, arg), scale)
   list(top = top, by = by, unit = unit, scale = scale, min_mi = threshold(min_mi, "min_mi"),
        min_gain = threshold(min_gain, "min_gain"))
+}
+
+# The least number of bits that is not below `value` once it is reported, times `scale`. value / scale alone may be
+# rounded up, and a score that is reported as `value` would then be lost: its neighbours are tried too.
+threshold_in_bits <- function(value, scale) {
+  near <- value / scale * (1 + (-4:4) * 2^-53)
+  min(near[near * scale >= value])
 }
 
 # The columns of `names` that an argument chooses.

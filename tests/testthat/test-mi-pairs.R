@@ -78,6 +78,29 @@ test_that("thresholds and top intersect, in the unit asked for", {
   expect_identical(nrow(mi_pairs(x, class, min_mi = 5)), 0L)
 })
 
+test_that("a threshold keeps the scores that are reported as its value, in either unit", {
+  x <- matrix(sample(0:2, 200 * 40, TRUE), 200)
+  class <- rep(1:2, 100)
+  for (unit in c("bits", "nats")) {
+    all <- mi_pairs(x, class, top = Inf, unit = unit)
+    for (at in sample(nrow(all), 60)) {
+      expect_identical(nrow(mi_pairs(x, class, top = Inf, unit = unit, min_mi = all$mi[at])), sum(all$mi >= all$mi[at]))
+      expect_identical(nrow(mi_pairs(x, class, top = Inf, unit = unit, min_gain = all$interaction[at])),
+                       sum(all$interaction >= all$interaction[at]))
+    }
+    triples <- mi_triples(x[, 1:7], class, top = Inf, unit = unit, backend = "cpu")
+    tuples <- mi_tuples(x[, 1:7], class, order = 4, top = Inf, unit = unit)
+    for (at in 1:35) {
+      expect_identical(nrow(mi_triples(x[, 1:7], class, top = Inf, unit = unit, min_mi = triples$mi[at],
+                                       backend = "cpu")), sum(triples$mi >= triples$mi[at]))
+      expect_identical(nrow(mi_tuples(x[, 1:7], class, order = 4, top = Inf, unit = unit, min_mi = tuples$mi[at])),
+                       sum(tuples$mi >= tuples$mi[at]))
+    }
+  }
+  expect_identical(weft:::threshold_in_bits(0, log(2)), 0)
+  expect_identical(weft:::threshold_in_bits(Inf, log(2)), Inf)
+})
+
 test_that("searches can be restricted to features and to pairs of two sets", {
   set.seed(5)
   x <- as.data.frame(matrix(sample(c(0:2, NA), 50 * 20, TRUE), 50))
