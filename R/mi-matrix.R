@@ -23,8 +23,10 @@
 #'   \eqn{I = \psi(k) - 1/k + \psi(n) - \mathrm{mean}(\psi(n_x)+\psi(n_y))}. It finds any kind of dependence. Estimates
 #'   near independence scatter around 0; negative ones are kept. No noise is added: all points that are as far away as
 #'   the k-th neighbour count as neighbours, and k is their number for that point. Without ties this is the published
-#'   formula; with ties it approaches the estimate for categories. The diagonal, constants, and pairs with no more than
-#'   `k` common rows give 0.
+#'   formula; with ties it approaches the estimate for categories. Columns may be multiplied and shifted one by one:
+#'   distances along a column are equal when they differ by less than \eqn{2^{-47}} (7e-15) of its greatest absolute
+#'   value, which is more than rounding makes of equal distances between decimals. The diagonal, constants, and pairs
+#'   with no more than `k` common rows give 0.
 #'
 #' @section Other packages: infotheo (1.2.0.1) and praznik give the same numbers for `"empirical"`, infotheo for
 #'   `"miller-madow"`, and parmigene (1.1.1) for `"ksg"` without its noise. infotheo's `"sg"` divides 1 by the number of

@@ -42,6 +42,24 @@ test_that("KSG is the formula, for several k", {
   expect_lt(min(mi_matrix(x, estimator = "ksg")), 0) # negative estimates are kept
 })
 
+test_that("nearest neighbours do not depend on units: ties of decimals stay ties", {
+  whole <- matrix(sample(0:40, 3 * 120, TRUE), 120)
+  whole[, 2] <- whole[, 1] + sample(0:9, 120, TRUE)
+  whole[, 3] <- 3 * whole[, 1] # ties between distances along both columns
+  expected <- mi_matrix(whole, estimator = "ksg")
+  one_by_one <- function(x) t(t(x) * c(1 / 7, 1e-5, 1e4 / 3) + c(0.1, -2e-4, 1e4))
+  for (f in list(function(x) x / 10, function(x) x / 3, function(x) x / 1000, function(x) x * 1e-300,
+                 function(x) x / 10 + 77.7, function(x) -x / 1e4 - 1, one_by_one)) {
+    expect_identical(plain_matrix(mi_matrix(f(whole), estimator = "ksg")), plain_matrix(expected))
+    gaps <- f(whole)
+    gaps[1:7] <- NA
+    expect_identical(mi_matrix(gaps, estimator = "ksg", na = "drop")[1, 2],
+                     mi_matrix(whole[-(1:7), ], estimator = "ksg")[1, 2])
+  }
+  smooth <- matrix(rnorm(300), 100)
+  expect_identical(mi_matrix(smooth / 3, estimator = "ksg")[1, 2], mi_matrix(smooth, estimator = "ksg")[1, 2])
+})
+
 test_that("KSG agrees with parmigene's numbers", {
   # knnmi.all(t(x), 3, 1e-12) of parmigene 1.1.1
   i <- 1:40

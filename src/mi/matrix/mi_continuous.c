@@ -122,12 +122,16 @@ static int standardise(const double *x, size_t m, double *z)
   return 0;
 }
 
-/* Multiplies by a power of two; returns 1 / standard deviation, or 0 for a constant. In place is allowed. */
-static double scale_values(const double *x, size_t m, double *u)
+/* Multiplies by a power of two; returns 1 / standard deviation, or 0 for a constant, and the slack of the result, see
+ * mi_ksg.h. In place is allowed. */
+static double scale_values(const double *x, size_t m, double *u, double *slack)
 {
   const double scale = power_of_two(x, m);
   const int constant = m < 2 || is_constant(x, m);
+  double largest = 0;
   for (size_t i = 0; i < m; i++) u[i] = x[i] * scale;
+  for (size_t i = 0; i < m; i++) if (fabs(u[i]) > largest) largest = fabs(u[i]);
+  *slack = WEFT_KSG_SLACK * largest;
   if (constant) return 0;
   const double mean = mean_of(u, m);
   double most = 0, sum = 0;
@@ -160,7 +164,7 @@ static void make_column(const weft_mi_ready *r, size_t j, const double *scores, 
   if (column->incomplete) return; /* its pairs are prepared one by one */
   if (weft_mi_way(e) == WEFT_MI_NEIGHBOURS) {
     double *u = r->scaled + j * n, *sorted = r->sorted + j * n;
-    column->inverse_sd = scale_values(x, n, u);
+    column->inverse_sd = scale_values(x, n, u, &column->slack);
     column->constant = column->inverse_sd == 0;
     for (size_t i = 0; i < n; i++) sorted[i] = u[order[i]];
     weft_ksg_near(u, order, n, r->data->k, column->inverse_sd, r->near + j * n);
@@ -274,7 +278,8 @@ static double dot(const double *a, const double *b, size_t m)
 static double ksg_of_common(const weft_mi_ready *r, size_t m, weft_mi_scratch *s)
 {
   const int k = r->data->k;
-  const double scale_a = scale_values(s->a, m, s->a), scale_b = scale_values(s->b, m, s->b);
+  double slack_a, slack_b;
+  const double scale_a = scale_values(s->a, m, s->a, &slack_a), scale_b = scale_values(s->b, m, s->b, &slack_b);
   if (!scale_a || !scale_b || (size_t) k >= m) return 0;
   weft_ksg_near(s->a, s->order_a, m, k, scale_a, s->x);
   weft_ksg_near(s->b, s->order_b, m, k, scale_b, s->y);
@@ -287,7 +292,7 @@ static double ksg_of_common(const weft_mi_ready *r, size_t m, weft_mi_scratch *s
     s->y[t] = s->b[s->order_a[t]];
     s->y_sorted[t] = s->b[s->order_b[t]];
   }
-  weft_ksg_pair pair = { m, k, s->x, s->y, s->y_sorted, s->near_x, s->near_y, scale_a, scale_b };
+  weft_ksg_pair pair = { m, k, s->x, s->y, s->y_sorted, s->near_x, s->near_y, scale_a, scale_b, slack_a, slack_b };
   weft_ksg_work work = { s->distance, s->nearest, s->found };
   return weft_ksg_bits_of_pair(&pair, r->psi, r->shifted, &work, s->counts);
 }

@@ -21,7 +21,7 @@ extern "C" {
 
 typedef struct weft_mi_column {
   uint8_t constant, incomplete;
-  double inverse_sd;       /* of the scaled values: KSG only */
+  double inverse_sd, slack; /* of the scaled values: KSG only; see mi_ksg.h */
 } weft_mi_column;
 
 typedef struct weft_mi_ready {

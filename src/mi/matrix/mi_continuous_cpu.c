@@ -90,7 +90,7 @@ static void ksg_tile(const job *w, size_t index, weft_mi_scratch *s)
       const double *u = r->scaled + j * n, *near = r->near + j * n;
       for (size_t t = 0; t < n; t++) { s->y[t] = u[order[t]]; s->near_y[t] = near[order[t]]; }
       weft_ksg_pair pair = { n, r->data->k, r->sorted + i * n, s->y, r->sorted + j * n, s->near_x, s->near_y,
-                             a->inverse_sd, b->inverse_sd };
+                             a->inverse_sd, b->inverse_sd, a->slack, b->slack };
       weft_mi_put(r->data, w->out, i, j, weft_ksg_bits_of_pair(&pair, r->psi, r->shifted, &work, s->counts));
     }
   }

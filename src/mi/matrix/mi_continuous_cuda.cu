@@ -63,17 +63,20 @@ __global__ static void __launch_bounds__(256)
 /* ---- KSG ---- */
 
 struct ksg_columns {
-  const double *sorted, *scaled, *inverse_sd, *psi, *shifted;
+  const double *sorted, *scaled, *inverse_sd, *slack, *psi, *shifted;
   const uint32_t *order;
   uint32_t n;
   int k;
 };
 
-/* The neighbours of point r of the points (x, y) in order of x, counted. */
+/* The neighbours of point r of the points (x, y) in order of x, counted. The window holds every point within `reach` and
+ * what lies within the slack beyond it. */
 __device__ static void count_point(const ksg_columns &c, const double *xs, const double *ys, const double *y_sorted,
-                                   double scale_x, double scale_y, uint32_t r, uint32_t *counts)
+                                   pair_of p, uint32_t r, uint32_t *counts)
 {
-  const double x = xs[r], y = ys[r];
+  const double x = xs[r], y = ys[r], scale_x = c.inverse_sd[p.i], scale_y = c.inverse_sd[p.j];
+  const double beyond_x = weft_mul(c.slack[p.i], scale_x), beyond_y = weft_mul(c.slack[p.j], scale_y);
+  const double beyond = WEFT_KSG_SLACKS * (beyond_x > beyond_y ? beyond_x : beyond_y);
   double near[MOST_NEIGHBOURS], reach = INFINITY, e_x = 0, e_y = 0;
   uint32_t left = r, right = r + 1, k = 0; /* the window is [left, right) */
   bool go_left = true, go_right = true;
@@ -85,7 +88,7 @@ __device__ static void count_point(const ksg_columns &c, const double *xs, const
       if (!go) continue;
       const uint32_t s = side ? left - 1 : right;
       const double dx = fabs(xs[s] - x) * scale_x, dy = fabs(ys[s] - y) * scale_y, d = dx > dy ? dx : dy;
-      go = dx <= reach;
+      go = dx <= weft_add(reach, beyond);
       if (!go) continue;
       if (side) left--; else right++;
       if (!(d < reach)) continue;
@@ -95,15 +98,16 @@ __device__ static void count_point(const ksg_columns &c, const double *xs, const
       reach = near[c.k - 1];
     }
   }
+  const double reach_x = weft_add(reach, beyond_x), reach_y = weft_add(reach, beyond_y);
   for (uint32_t s = left; s < right; s++) {
     const double dx = fabs(xs[s] - x), dy = fabs(ys[s] - y);
-    if (!(dx * scale_x <= reach && dy * scale_y <= reach)) continue;
+    if (!(dx * scale_x <= reach_x && dy * scale_y <= reach_y)) continue;
     k++;
     if (dx > e_x) e_x = dx;
     if (dy > e_y) e_y = dy;
   }
-  atomicAdd(&counts[weft_ksg_within(xs + left, right - left, x, e_x)], 1u);
-  atomicAdd(&counts[weft_ksg_within(y_sorted, c.n, y, e_y)], 1u);
+  atomicAdd(&counts[weft_ksg_within(xs + left, right - left, x, weft_add(e_x, c.slack[p.i]))], 1u);
+  atomicAdd(&counts[weft_ksg_within(y_sorted, c.n, y, weft_add(e_y, c.slack[p.j]))], 1u);
   atomicAdd(&counts[c.n + k - 1], 1u);
 }
 
@@ -133,7 +137,7 @@ __global__ static void __launch_bounds__(THREADS)
     }
     __syncthreads();
     for (uint32_t r = threadIdx.x; r < c.n; r += THREADS)
-      count_point(c, xs, ys, y_sorted, c.inverse_sd[p.i], c.inverse_sd[p.j], r, counts);
+      count_point(c, xs, ys, y_sorted, p, r, counts);
     __syncthreads();
     if (threadIdx.x < 32) {
       const double sum_psi = sum_counts(counts, c.psi, c.n), sum_k = sum_counts(counts + c.n, c.shifted, c.n);
@@ -299,23 +303,28 @@ static weft_status ksg(weft_ctx *ctx, const weft_mi_ready *r, double *out)
   const size_t bytes = 16 * d->n, grid = 4096;
   const bool in_shared = bytes <= SHARED_BYTES;
   size_t i = 0, j = d->split ? d->split : 1, count;
-  double *sorted, *scaled, *inverse_sd, *scales, *psi, *shifted;
+  double *sorted, *scaled, *inverse_sd, *slack, *scales, *slacks, *psi, *shifted;
   uint32_t *order;
   char *scratch = NULL;
   pair_buffers b;
   ksg_columns c;
   WEFT_TAKE(scales, &host, d->p);
-  for (size_t k = 0; k < d->p; k++) scales[k] = r->columns[k].inverse_sd;
+  WEFT_TAKE(slacks, &host, d->p);
+  for (size_t k = 0; k < d->p; k++) {
+    scales[k] = r->columns[k].inverse_sd;
+    slacks[k] = r->columns[k].slack;
+  }
   WEFT_TRY(send(&mem, &sorted, (const double *) r->sorted, d->n * d->p));
   WEFT_TRY(send(&mem, &scaled, (const double *) r->scaled, d->n * d->p));
   WEFT_TRY(send(&mem, &order, (const uint32_t *) r->order, d->n * d->p));
   WEFT_TRY(send(&mem, &inverse_sd, (const double *) scales, d->p));
+  WEFT_TRY(send(&mem, &slack, (const double *) slacks, d->p));
   WEFT_TRY(send(&mem, &psi, (const double *) r->psi, d->n + 1));
   WEFT_TRY(send(&mem, &shifted, (const double *) r->shifted, d->n + 1));
   WEFT_TRY(take_buffers(&host, &mem, (double) d->n * 2e-9 * sqrt((double) d->n / 100), &b));
   if (!in_shared) WEFT_DEVICE_TAKE(scratch, &mem, grid * bytes);
   else WEFT_CUDA(weft_device_allow_shared((const void *) ksg_pairs, bytes));
-  c = { sorted, scaled, inverse_sd, psi, shifted, order, (uint32_t) d->n, d->k };
+  c = { sorted, scaled, inverse_sd, slack, psi, shifted, order, (uint32_t) d->n, d->k };
   while ((count = next_pairs(d, r->columns, b.most, &i, &j, b.host)) > 0) {
     WEFT_TRY(weft_poll(ctx, (double) i, (double) (d->split ? d->split : d->p)));
     WEFT_TRY(weft_device_upload(&mem, b.device, count * sizeof(pair_of), 1, weft_fill_bytes, b.host));

@@ -43,19 +43,20 @@ INLINE double kth_distance(const double *distance, const uint32_t *found, size_t
   return nearest[k - 1];
 }
 
-/* Of the points collected those within `reach`: the greatest distances along x and y, and how many, itself among
- * them. */
-INLINE size_t extent(const weft_ksg_pair *p, const double *distance, const uint32_t *found, size_t count, size_t from,
-                     double x, double y, double reach, double *e_x, double *e_y)
+/* Of the points collected those within reach_x and reach_y: the greatest distances along x and y, and how many, itself
+ * among them. */
+INLINE size_t extent(const weft_ksg_pair *p, const uint32_t *found, size_t count, double x, double y, double reach_x,
+                     double reach_y, double *e_x, double *e_y)
 {
+  const double scale_x = p->scale_x, scale_y = p->scale_y;
   size_t within_reach = 0;
   double most_x = 0, most_y = 0;
   for (size_t c = 0; c < count; c++) {
-    const int in = distance[found[c] - from] <= reach;
-    const double dx = in ? fabs(p->x[found[c]] - x) : 0, dy = in ? fabs(p->y[found[c]] - y) : 0;
+    const double dx = fabs(p->x[found[c]] - x), dy = fabs(p->y[found[c]] - y);
+    const int in = dx * scale_x <= reach_x && dy * scale_y <= reach_y;
     within_reach += (size_t) in;
-    most_x = dx > most_x ? dx : most_x;
-    most_y = dy > most_y ? dy : most_y;
+    most_x = in && dx > most_x ? dx : most_x;
+    most_y = in && dy > most_y ? dy : most_y;
   }
   *e_x = most_x;
   *e_y = most_y;
@@ -76,23 +77,32 @@ INLINE void find_window(const weft_ksg_pair *p, size_t i, double reach, size_t *
   *right = upto + ((xs[upto] - x) * scale <= reach);
 }
 
+/* Adds the numbers n_x, n_y and k of every point to `counts`. Points are collected until the k-th distance and what
+ * lies within the slack beyond it are among them. */
 INLINE void count_points(const weft_ksg_pair *p, weft_ksg_work *w, uint32_t *counts)
 {
   const size_t n = p->n;
+  const double beyond_x = p->slack_x * p->scale_x, beyond_y = p->slack_y * p->scale_y;
+  const double beyond = WEFT_KSG_SLACKS * (beyond_x > beyond_y ? beyond_x : beyond_y);
   for (size_t i = 0; i < n; i++) {
     const double x = p->x[i], y = p->y[i];
-    double guess = p->near_x[i] * p->near_y[i], e_x, e_y;
+    double near = p->near_x[i] * p->near_y[i], guess = near + beyond, reach, e_x, e_y;
     size_t left, right, count;
     for (;;) {
       find_window(p, i, guess, &left, &right);
       count = collect(p, left, right, x, y, guess, w->distance, w->found);
-      if (count > (size_t) p->k) break; /* itself is among them */
-      guess = guess > 0 ? 1.7 * guess : 1e-3;
+      if (count <= (size_t) p->k) { /* itself is among them */
+        near = near > 0 ? 1.7 * near : 1e-3;
+        guess = near + beyond;
+        continue;
+      }
+      reach = kth_distance(w->distance, w->found, count, left, i, w->nearest, p->k);
+      if (reach + beyond <= guess) break;
+      guess = reach + beyond;
     }
-    const double reach = kth_distance(w->distance, w->found, count, left, i, w->nearest, p->k);
-    const size_t k = extent(p, w->distance, w->found, count, left, x, y, reach, &e_x, &e_y) - 1;
-    counts[weft_ksg_within(p->x + left, (uint32_t) (right - left), x, e_x)]++;
-    counts[weft_ksg_within(p->y_sorted, (uint32_t) n, y, e_y)]++;
+    const size_t k = extent(p, w->found, count, x, y, reach + beyond_x, reach + beyond_y, &e_x, &e_y) - 1;
+    counts[weft_ksg_within(p->x + left, (uint32_t) (right - left), x, e_x + p->slack_x)]++;
+    counts[weft_ksg_within(p->y_sorted, (uint32_t) n, y, e_y + p->slack_y)]++;
     counts[n + k]++;
   }
 }

@@ -5,13 +5,22 @@
  * mean(ψ(n_x) + ψ(n_y)). No noise is added. Points as far away as the k-th neighbour count as neighbours too, and k is
  * then their number, so that ties neither depend on the order of the rows nor break the estimate.
  *
- * Differences are taken before they are divided, so that ties of whole numbers stay ties. The counts n_x, n_y and k are
- * collected as how often each number occurs, and the digammas summed over them in a fixed order: the same bits on both
+ * Ties must not depend on units: distances between decimals, 0.3 - 0.2 and 0.2 - 0.1, are equal, but rounding makes
+ * them differ, in another way after each multiplication or shift. Distances along a column are therefore equal when
+ * they differ by less than its slack, WEFT_KSG_SLACK of its greatest absolute value: some times what rounding of two
+ * values, of their difference and of the standard deviation can make. Neighbours are the points within the k-th
+ * distance and this slack along both columns, n_x counts points within e_x and the slack of x, n_y likewise.
+ *
+ * The counts n_x, n_y and k are collected as how often each number occurs, and the digammas summed over them in a fixed order: the same bits on both
  * back ends and for (x, y) as for (y, x). */
 #pragma once
 
 #include "mi_continuous.h"
 #include "../mi_score.h"
+
+#define WEFT_KSG_SLACK 7.105427357601002e-15 /* 2^-47 */
+/* Slacks by which points are collected beyond the k-th distance: one for neighbours, one for n_x, one for rounding. */
+#define WEFT_KSG_SLACKS 3
 
 /* Points in increasing order of x. near_x × near_y is a guess, from each column alone, of how far away the k-th
  * neighbour of a point is: a good one saves time, none changes the result. */
@@ -20,6 +29,7 @@ typedef struct weft_ksg_pair {
   int k;
   const double *x, *y, *y_sorted, *near_x, *near_y;
   double scale_x, scale_y; /* 1 / standard deviation */
+  double slack_x, slack_y; /* in the units of x and y */
 } weft_ksg_pair;
 
 typedef struct weft_ksg_work { double *distance, *nearest; uint32_t *found; } weft_ksg_work; /* n, k and n + 1 */
