@@ -11,9 +11,9 @@
 #' | `"mdl"` | splits for as long as they lower the class entropy by more than they cost to describe (Fayyad and Irani 1993) |
 #' | `"caim"`, `"cacc"`, `"ameva"` | adds the cut that raises a criterion of classes and bins most, for as long as it rises (Kurgan and Cios 2004; Tsai, Lee and Yang 2008; Gonzalez-Abril and others 2009); the first two continue until there are as many bins as classes |
 #'
-#' Cuts that use a class lie half way between neighbouring values; a column that says nothing about the class becomes a
-#' factor of one level. Bins are closed on the right, those of equal width on the left. Missing values stay missing. New
-#' values outside the range fall into the outermost bins.
+#' Cuts that use a class lie half way between neighbouring values; `x` and `-x` get the same bins, mirrored. A column
+#' that says nothing about the class becomes a factor of one level. Bins are closed on the right, those of equal width
+#' on the left. Missing values stay missing. New values outside the range fall into the outermost bins.
 #'
 #' @inheritParams mi_rank
 #' @param x a data frame or numeric matrix, or a SummarizedExperiment. In a data frame, columns that are not numeric

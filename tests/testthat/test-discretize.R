@@ -37,10 +37,19 @@ test_that("MDL and CAIM cut iris where the package discretization does", {
   expect_equal(unname(caim), list(c(5.55, 6.25), c(2.95, 3.05), c(2.45, 4.75), c(0.8, 1.75)))
 })
 
-# One greedy pass by the definitions.
+# Whether values are looked at from the greatest down: their class counts, read from there, come first.
+ref_backward <- function(x, class) {
+  counts <- unclass(table(x, class))
+  reads <- t(counts - counts[rev(seq_len(nrow(counts))), , drop = FALSE])
+  first <- reads[reads != 0][1]
+  !is.na(first) && first < 0
+}
+
+# One greedy pass by the definitions. The first of equal cuts is taken.
 ref_top_down <- function(x, class, method) {
   values <- sort(unique(x))
   candidates <- (values[-1] + values[-length(values)]) / 2
+  backward <- ref_backward(x, class)
   value_of <- function(cuts) {
     q <- table(findInterval(x, cuts), class)
     q <- q[rowSums(q) > 0, , drop = FALSE]
@@ -57,7 +66,8 @@ ref_top_down <- function(x, class, method) {
     found <- vapply(left, function(cut) value_of(sort(c(cuts, cut))), 0)
     bins <- length(cuts) + 1
     if (!(max(found) > reached || (method != "ameva" && bins < length(unique(class))))) break
-    best <- left[which(found >= max(found) - 1e-12)[1]]
+    equal <- left[found >= max(found) - 1e-12 * max(1, abs(max(found)))]
+    best <- if (backward) max(equal) else min(equal)
     reached <- max(found)
     cuts <- sort(c(cuts, best))
   }
@@ -69,6 +79,40 @@ test_that("CAIM, CACC and Ameva are the definitions", {
     d <- discretize(iris[1:4], method, class = iris$Species)
     for (j in 1:4) expect_equal(attr(d, "cuts")[[j]], ref_top_down(iris[[j]], iris$Species, method),
                                 info = paste(method, j))
+  }
+})
+
+# Ties, zero-inflated columns, pure bins at either end.
+some_cut_column <- function(n) {
+  x <- switch(sample(4L, 1L), sample(0:9, n, TRUE), stats::rpois(n, 1), round(stats::rnorm(n), 1),
+              ifelse(stats::runif(n) < 0.5, 0, stats::rexp(n)))
+  class <- if (stats::runif(1) < 0.5) sample(3L, n, TRUE) else 1L + (x > stats::median(x)) + (stats::runif(n) < 0.2)
+  list(x = as.double(x), class = class)
+}
+
+test_that("CAIM, CACC and Ameva are the definitions where the lowest value is a bin of its own", {
+  class <- rep(c("none", "some", "many"), c(20, 10, 11))
+  x <- c(rep(0, 20), 1:10, 20:30)
+  for (method in c("caim", "cacc", "ameva")) {
+    expect_identical(attr(discretize(data.frame(x), method, class = class), "cuts")$x, c(0.5, 15), info = method)
+    for (k in 1:30) {
+      d <- some_cut_column(sample(5:60, 1))
+      if (length(unique(d$x)) < 2 || length(unique(d$class)) < 2) next
+      expect_equal(attr(discretize(data.frame(x = d$x), method, class = d$class), "cuts")$x,
+                   ref_top_down(d$x, d$class, method), info = paste(method, k))
+    }
+  }
+})
+
+test_that("x and -x are cut into the same bins, mirrored", {
+  for (method in c("mdl", "caim", "cacc", "ameva")) {
+    for (k in 1:30) {
+      d <- some_cut_column(sample(5:60, 1))
+      cuts <- function(x) attr(discretize(data.frame(x), method, class = d$class), "cuts")$x
+      counts <- unclass(table(d$x, d$class))
+      if (identical(unname(counts), unname(counts[rev(seq_len(nrow(counts))), , drop = FALSE]))) next # no direction
+      expect_identical(cuts(-d$x), -rev(cuts(d$x)), info = paste(method, k))
+    }
   }
 })
 

@@ -162,19 +162,21 @@ static double criterion(const counted *x, weft_bins_method method, double sum, d
   return 0; /* never: every kind has its case */
 }
 
+/* Adds cuts to w->chosen one at a time, the one that gives the highest criterion (the first of equal ones), for as long
+ * as the criterion rises or the method wants more bins. A cut divides the bin [from, to) that holds it. */
 static void top_down_choose(const counted *x, weft_bins_method method, workspace *w)
 {
   double sum = share(x, method, 0, x->distinct), reached = 0;
   for (size_t bins = 1; bins < x->distinct; bins++) {
     double highest = -INFINITY, best_sum = 0;
     size_t best = 0, from = 0, to = 0;
-    for (size_t at = 1; at < x->distinct; at++) {
-      if (at >= to) { /* the bin that holds value `at` */
+    for (size_t at = 0; at < x->distinct; at++) {
+      if (at == to) { /* the next bin: there is a cut before `at` already, and none before the first value */
         from = to;
         for (to = from + 1; to < x->distinct && !w->chosen[to];) to++;
-        if (at == from) continue;
+        continue;
       }
-      const double now = sum - share(x, method, from, to) + share(x, method, from, at) + share(x, method, at, to);
+      const double now = sum - share(x, method, from, to) + (share(x, method, from, at) + share(x, method, at, to));
       const double value = criterion(x, method, now, (double) bins + 1);
       if (!best || value > highest + 1e-12 * fabs(highest)) { highest = value; best_sum = now; best = at; }
     }
@@ -187,7 +189,34 @@ static void top_down_choose(const counted *x, weft_bins_method method, workspace
 
 /* ---- columns ---- */
 
-/* Rows with a value and a class, in order of values, counted. */
+/* Whether the class counts of the values, read from the greatest down, come before those read from the least up, by the
+ * first that differs. */
+static int reads_backward(const counted *x)
+{
+  for (size_t v = 0, last = x->distinct - 1; v < last; v++, last--)
+    for (size_t c = 0; c < x->classes; c++) {
+      const uint32_t low = between(x, v, v + 1, c), high = between(x, last, last + 1, c);
+      if (low != high) return low < high;
+    }
+  return 0;
+}
+
+/* The counts of the same column with its values in decreasing order. */
+static void turn_round(const counted *x)
+{
+  for (size_t c = 0; c < x->classes; c++) {
+    uint32_t *total = x->total + c * (x->distinct + 1);
+    const uint32_t all = total[x->distinct];
+    for (size_t v = 0, other = x->distinct; v <= other; v++, other--) {
+      const uint32_t low = all - total[other], high = all - total[v];
+      total[v] = low;
+      total[other] = high;
+    }
+  }
+}
+
+/* Rows with a value and a class, in order of values, counted. Classes are numbered in the order of their codes, so that
+ * sums over classes do not depend on the order of the values. */
 static counted count_column(const weft_bins_job *job, size_t j, const double *f, workspace *w)
 {
   const double *x = job->x + j * job->n;
@@ -195,10 +224,12 @@ static counted count_column(const weft_bins_job *job, size_t j, const double *f,
   counted out = { 0, 0, 0, w->values, w->total, f };
   uint32_t *map = w->other; /* classes that occur, from 0 */
   memset(map, 255, job->class_levels * sizeof *map);
+  for (uint32_t r = 0; r < m; r++)
+    if (job->classes[w->order[r]] != WEFT_NA_U16) map[job->classes[w->order[r]]] = 0;
+  for (uint32_t c = 0; c < job->class_levels; c++) if (!map[c]) map[c] = (uint32_t) out.classes++;
   for (uint32_t r = 0; r < m; r++) {
     const uint16_t c = job->classes[w->order[r]];
     if (c == WEFT_NA_U16) continue;
-    if (map[c] == UINT32_MAX) map[c] = (uint32_t) out.classes++;
     if (!out.n || x[w->order[r]] != w->values[out.distinct - 1]) w->values[out.distinct++] = x[w->order[r]];
     out.n++;
   }
@@ -215,15 +246,21 @@ static counted count_column(const weft_bins_job *job, size_t j, const double *f,
   return out;
 }
 
+/* The cuts of column j; returns how many. Which of several equally good cuts is taken depends on the direction in which
+ * values are visited. That direction is decided by the counts, so that x and -x get the same bins, mirrored (unless the
+ * counts read the same both ways). */
 static int32_t class_cuts(const weft_bins_job *job, size_t j, const double *f, double *cuts, workspace *w)
 {
   const counted x = count_column(job, j, f, w);
   int32_t count = 0;
   if (x.classes < 2 || x.distinct < 2) return 0;
+  const int backward = reads_backward(&x);
+  if (backward) turn_round(&x);
   memset(w->chosen, 0, x.distinct);
   if (weft_bins_kind_of(job->method)->way == WEFT_BINS_SPLITS) mdl_choose(&x, w);
   else top_down_choose(&x, job->method, w);
-  for (size_t at = 1; at < x.distinct; at++) if (w->chosen[at]) cuts[count++] = middle(&x, at);
+  for (size_t at = 1; at < x.distinct; at++)
+    if (w->chosen[backward ? x.distinct - at : at]) cuts[count++] = middle(&x, at);
   return count;
 }
 
