@@ -16,6 +16,7 @@ some_nodes <- function(p, n, most = 4L) {
   })
   d <- list2DF(stats::setNames(columns, sprintf("n%02d", seq_len(p))), n)
   if (p > 1L && chance(0.1)) d[[p]] <- d[[1L]]
+  if (chance(0.05)) d[[1L]] <- factor(seq_len(n)) # a level per row
   d
 }
 
@@ -57,7 +58,8 @@ draw_bn_scores <- function() {
   args <- c(list(data = d$data), some_table_settings(d$data, d$n), maybe(0.5, keep = pick("sum", "all")),
             maybe(0.3, slack = pick(0, 1, 20)))
   if (d$n > 3 && chance(0.1)) {
-    args$data[[1L]][sample(d$n, 2L)] <- NA
+    args$data[[1L]] <- if (chance(0.5)) replace(args$data[[1L]], sample(d$n, 2L), NA)
+                       else degenerate_column(pick("empty", "one known", "empty in a group"), args$data[[1L]])
     args$na <- "drop"
   }
   drawn_call("bn_scores", args, fields("start", "score", "parents", "bits"))

@@ -38,6 +38,10 @@ some_genes <- function() {
   x <- if (levels) matrix(sample(0:2, n * p, TRUE), n) else matrix(stats::rnorm(n * p), n)
   x[, 1L] <- if (levels) 2 * (class == "a") else x[, 1L] + 2 * (class == "a")
   x[, 2L] <- if (levels) x[, 1L] else x[, 1L] + 0.3 * stats::rnorm(n)
+  if (chance(0.2)) {
+    j <- whole(3, p)
+    x[, j] <- degenerate_column(if (levels) "constant" else sample(degenerate_kinds, 1L), x[, j], class)
+  }
   dimnames(x) <- list(sprintf("s%d", seq_len(n)), sprintf("g%d", seq_len(p)))
   list(x = x, class = class)
 }

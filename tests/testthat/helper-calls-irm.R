@@ -16,6 +16,8 @@ some_links <- function(n, p, counts, type) {
   if (type == "undirected") A[lower.tri(A)] <- t(A)[lower.tri(A)]
   if (chance(0.2)) {
     A[stats::runif(n * p) < 0.1] <- NA
+    if (chance(0.3)) A[, whole(1, p)] <- NA
+    if (chance(0.3)) A[whole(1, n), ] <- NA
     if (type == "undirected") A[is.na(A) | is.na(t(A))] <- NA
   }
   A
@@ -29,6 +31,7 @@ some_values <- function(n, p) {
   if (chance(0.1)) A[1L] <- pick(1e6, -1e12)
   if (chance(0.1)) A <- A * pick(1e-300, 1e250) + pick(0, 1)
   if (chance(0.3)) A[-1L][stats::runif(n * p - 1) < 0.1] <- NA
+  if (chance(0.1)) A[, whole(1, p)] <- pick(NA, 2)
   A
 }
 

@@ -30,6 +30,7 @@ some_points <- function(n, d) {
   spread <- if (chance(0.5)) 1 else log_uniform(-10, 5)
   offset <- if (chance(0.5)) 0 else pick(1, -1) * log_uniform(-1, 5) * if (chance(0.3)) stats::rnorm(d) else 1
   x <- spread * unit_points(n, d) + rep(rep_len(offset, d), each = n)
+  if (n && chance(0.1)) x[, whole(1, d)] <- x[1L]
   list(x = x, spread = spread, offset = max(abs(offset)))
 }
 

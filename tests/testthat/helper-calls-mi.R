@@ -2,7 +2,7 @@
 # same bits on both back ends, but for the estimators that take logarithms of sums of a pair's cells in another order.
 calls_mi <- function() {
   list(
-    draws = list(share = 2, make = draw_draws), mi_rank = list(share = 8, make = draw_mi_rank),
+    draws = list(share = 2, make = draw_draws), discretize = list(share = 3, make = draw_discretize), mi_rank = list(share = 8, make = draw_mi_rank),
     mi_pairs = list(share = 10, make = draw_mi_pairs), mi_triples = list(share = 6, make = draw_mi_triples),
     mi_matrix = list(share = 12, make = draw_mi_matrix), mi_network = list(share = 8, make = draw_mi_network),
     mi_select = list(share = 3, make = draw_mi_select), mi_tuples = list(share = 2, make = draw_mi_tuples),
@@ -37,9 +37,10 @@ some_form <- function(codes, levels, gaps = 0) {
   storage.mode(codes) <- "integer"
   p <- ncol(codes)
   colnames(codes) <- if (chance(0.7)) sprintf("f%d", seq_len(p))
-  forms <- c("integer", "double", "frame", "mixed", "text", if (gaps == 0) "sparse",
-             if (gaps == 0 && all(levels < 256)) "raw", if (all(levels <= 2)) "logical",
-             if (gaps == 0 && all(levels <= 2)) "pattern")
+  known <- gaps == 0 && !anyNA(codes)
+  forms <- c("integer", "double", "frame", "mixed", "text", if (known) "sparse",
+             if (known && all(levels < 256)) "raw", if (all(levels <= 2)) "logical",
+             if (known && all(levels <= 2)) "pattern")
   form <- sample(forms, 1L)
   shaped <- function(values) matrix(values, nrow(codes), p, dimnames = dimnames(codes))
   if (form == "raw") return(shaped(as.raw(codes)))
@@ -68,7 +69,19 @@ some_features <- function(n, p, levels, class_levels) {
   na <- pick("fail", "drop", "level")
   gaps <- if (na == "fail" && chance(0.95)) 0 else pick(0, 0.05, 0.5, 0.99, prob = c(3, 3, 1, 0.3))
   class <- some_class(n, class_levels, if (na == "fail") 0 else pick(0, 0.1))
-  list(x = some_form(some_codes(n, p, levels, class), levels, gaps), class = class, na = na)
+  d <- spoil_codes(some_codes(n, p, levels, class), levels, class, na)
+  list(x = some_form(d$codes, d$levels, gaps), class = class, na = na)
+}
+
+# Now and then makes some columns degenerate: list(codes, levels).
+spoil_codes <- function(codes, levels, groups, na) {
+  p <- ncol(codes)
+  for (j in if (p && chance(0.3)) sample(p, whole(1, min(p, 3L)))) {
+    kind <- sample(if (na == "fail") c("constant", "all distinct") else degenerate_kinds, 1L)
+    codes[, j] <- degenerate_column(kind, codes[, j], groups)
+    if (kind == "all distinct") levels[j] <- max(1L, nrow(codes))
+  }
+  list(codes = codes, levels = levels)
 }
 
 some_levels <- function(p) {
@@ -139,6 +152,20 @@ draw_mi_triples <- function() {
   drawn_call("mi_triples", c(some_search(d, 3L), maybe(0.2, features = some_columns(p, colnames(d$x)))))
 }
 
+# ---- bins ----
+
+draw_discretize <- function() {
+  n <- some_size(200)
+  p <- whole(1, 6)
+  gaps <- pick(0, 0, 0.1, 0.6)
+  x <- as.data.frame(some_table(n, p, gaps, extreme = 0.3))
+  class <- some_class(n, pick(2, 3, 7, 30), pick(0, 0.1))
+  if (n && chance(0.5)) x[[1L]] <- degenerate_column(sample(degenerate_kinds, 1L), x[[1L]], class)
+  method <- pick("equalfreq", "equalwidth", "mdl", "caim", "cacc", "ameva", "sd")
+  drawn_call("discretize", c(list(x = x, method = method, class = class), maybe(0.5, bins = whole(1, 9))),
+             function(d) list(plain(d), attr(d, "cuts")))
+}
+
 # ---- matrices of information ----
 
 draw_mi_select <- function() {
@@ -165,7 +192,8 @@ draw_matrix_of_counts <- function() {
   if (chance(0.3)) {
     q <- whole(1, 12)
     other <- some_levels(q)
-    args$y <- some_form(some_codes(n, q, other), other, if (d$na == "fail") 0 else pick(0, 0.1))
+    more <- spoil_codes(some_codes(n, q, other), other, NULL, d$na)
+    args$y <- some_form(more$codes, more$levels, if (d$na == "fail") 0 else pick(0, 0.1))
   }
   near <- function(a, b) within(a, b, 1e-12 * (1 + abs(a)), "information")
   drawn_call("mi_matrix", args, agree = if (estimator == "empirical") same_bits else near)
@@ -180,7 +208,12 @@ some_table <- function(n, p, gaps = 0, extreme = 0.3) {
     other <- x[, to[2L]]
     x[, to[1L]] <- if (chance(0.3)) other * pick(1, -1, 2) else other + stats::rnorm(n) * stats::sd(c(other, 0, 1))
   }
-  with_gaps(x, gaps)
+  x <- with_gaps(x, gaps)
+  if (chance(0.2)) {
+    j <- sample(p, 1L)
+    x[, j] <- degenerate_column(sample(if (gaps > 0) degenerate_kinds else c("constant", "all distinct"), 1L), x[, j])
+  }
+  x
 }
 
 draw_matrix_of_numbers <- function() {

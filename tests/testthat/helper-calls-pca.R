@@ -143,7 +143,8 @@ draw_pca_gaps <- function() {
   p <- whole(3, 15)
   x <- matrix(stats::rnorm(n * p), n) %*% diag(0.7^seq_len(p)) * log_uniform(-3, 3)
   x[sample(length(x), max(1, length(x) %/% whole(8, 40)))] <- NA
-  x <- x[, colSums(!is.na(x)) > 1, drop = FALSE]
+  if (chance(0.1)) x[, 1L] <- degenerate_column(sample(degenerate_kinds, 1L), x[, 1L]) # most of them are refused
+  else x <- x[, colSums(!is.na(x)) > 1, drop = FALSE]
   x <- x[rowSums(!is.na(x)) > 1, , drop = FALSE]
   args <- c(list(x = x, k = whole(1, 2), tol = pick(1e-8, 1e-6), max_iter = 3000, seed = whole(0, 1e6)),
             if (chance(0.5)) list(na = "em") else list(method = pick("nipals", "gs")), maybe(0.3, scale = TRUE))

@@ -200,6 +200,20 @@ some_numbers <- function(n, extreme = 0.4) {
   x
 }
 
+# Columns that say little or nothing: without any value, with one, with none in a group of rows, of one value, or of as
+# many as there are rows. `groups`: a class or strata. Which kinds there are, for those who must know how many levels.
+degenerate_kinds <- c("empty", "one known", "empty in a group", "constant", "all distinct")
+degenerate_column <- function(kind, z, groups = NULL) {
+  n <- length(z)
+  if (!n) return(z)
+  in_group <- if (is.null(groups)) seq_len(n) <= n / 2 else groups %in% sample(groups, 1L)
+  at <- switch(kind, empty = seq_len(n), "one known" = -sample(n, 1L), "empty in a group" = which(in_group), integer())
+  z[at] <- NA
+  if (kind == "constant") z[] <- z[1L]
+  if (kind == "all distinct") z[] <- sample(n)
+  z
+}
+
 with_gaps <- function(x, share) {
   if (share > 0) x[stats::runif(length(x)) < share] <- NA
   x
