@@ -10,7 +10,8 @@ ulimit -c 0
 long() { file=$1; shift; Rscript "longtests/$file.R" "$@"; }
 
 # The longest first. What may take longer than it should is bounded, and reports how far it came.
-all='models invalid protection memory interrupts parsers soak arguments stores threads files counts variants ranks'
+all='models invalid protection memory interrupts parsers plain soak arguments stores threads files counts variants
+ ranks'
 prove() {
   case $1 in
     invalid)    long fuzz --calls "${TRUST_CALLS:-100000}" --jobs "$JOBS" --seconds 2400 ;; # random invalid calls
@@ -18,6 +19,7 @@ prove() {
     arguments)  long errors ;;                                                 # every argument wrong in every way
     threads)    long backends --against threads --calls 4000 --jobs "$JOBS" ;; # random valid calls: the same bits
     variants)   long backends --against variants --calls 2000 --jobs "$JOBS" ;;
+    plain)      long plain --calls 5000 --seconds 600 ;;                       # random calls against plain R code
     stores)     long store-damage ;;                                           # stores and their sources, byte by byte
     files)      long store-files 2000 ;;                                       # files that are imported, byte by byte
     protection) long native --jobs "$JOBS" --seconds 600 ;;                    # R's memory collected in native code

@@ -37,43 +37,6 @@ test_that("MDL and CAIM cut iris where the package discretization does", {
   expect_equal(unname(caim), list(c(5.55, 6.25), c(2.95, 3.05), c(2.45, 4.75), c(0.8, 1.75)))
 })
 
-# Whether values are looked at from the greatest down: their class counts, read from there, come first.
-ref_backward <- function(x, class) {
-  counts <- unclass(table(x, class))
-  reads <- t(counts - counts[rev(seq_len(nrow(counts))), , drop = FALSE])
-  first <- reads[reads != 0][1]
-  !is.na(first) && first < 0
-}
-
-# One greedy pass by the definitions. The first of equal cuts is taken.
-ref_top_down <- function(x, class, method) {
-  values <- sort(unique(x))
-  candidates <- (values[-1] + values[-length(values)]) / 2
-  backward <- ref_backward(x, class)
-  value_of <- function(cuts) {
-    q <- table(findInterval(x, cuts), class)
-    q <- q[rowSums(q) > 0, , drop = FALSE]
-    r <- nrow(q)
-    chi <- sum(q) * (sum(q^2 / outer(rowSums(q), colSums(q))) - 1)
-    switch(method, caim = mean(apply(q, 1, max)^2 / rowSums(q)), ameva = chi / (r * (ncol(q) - 1)),
-           cacc = sqrt(chi / log(r) / (chi / log(r) + sum(q))))
-  }
-  cuts <- numeric()
-  reached <- 0
-  repeat {
-    left <- setdiff(candidates, cuts)
-    if (!length(left)) break
-    found <- vapply(left, function(cut) value_of(sort(c(cuts, cut))), 0)
-    bins <- length(cuts) + 1
-    if (!(max(found) > reached || (method != "ameva" && bins < length(unique(class))))) break
-    equal <- left[found >= max(found) - 1e-12 * max(1, abs(max(found)))]
-    best <- if (backward) max(equal) else min(equal)
-    reached <- max(found)
-    cuts <- sort(c(cuts, best))
-  }
-  cuts
-}
-
 test_that("CAIM, CACC and Ameva are the definitions", {
   for (method in c("caim", "cacc", "ameva")) {
     d <- discretize(iris[1:4], method, class = iris$Species)
@@ -81,14 +44,6 @@ test_that("CAIM, CACC and Ameva are the definitions", {
                                 info = paste(method, j))
   }
 })
-
-# Ties, zero-inflated columns, pure bins at either end.
-some_cut_column <- function(n) {
-  x <- switch(sample(4L, 1L), sample(0:9, n, TRUE), stats::rpois(n, 1), round(stats::rnorm(n), 1),
-              ifelse(stats::runif(n) < 0.5, 0, stats::rexp(n)))
-  class <- if (stats::runif(1) < 0.5) sample(3L, n, TRUE) else 1L + (x > stats::median(x)) + (stats::runif(n) < 0.2)
-  list(x = as.double(x), class = class)
-}
 
 test_that("CAIM, CACC and Ameva are the definitions where the lowest value is a bin of its own", {
   class <- rep(c("none", "some", "many"), c(20, 10, 11))
