@@ -26,10 +26,7 @@
 #' bn_sample(fit, 3, seed = 1)
 bn_read <- function(file, format = NULL) {
   need_args("file")
-  file <- bare_text(file)
-  if (!is_word(file)) {
-    abort_input("`file` must be the name of a file.", x = paste0("It is ", describe(file), "."))
-  }
+  file <- readable_file(file, "file")
   if (is.null(format)) {
     format <- tolower(sub(".*[.]", "", basename(file)))
     if (!format %in% names(bn_formats)) {
@@ -44,10 +41,7 @@ bn_read <- function(file, format = NULL) {
 }
 
 read_text <- function(file) {
-  size <- file.size(file)
-  if (is.na(size) || dir.exists(file)) abort_input("`file` must exist.", x = sprintf("There is no file `%s`.", file))
-  if (size > 2^29) abort_input("`file` must have at most 512 MB.", x = sprintf("It has %s.", bytes_text(size)))
-  bytes <- readBin(file, "raw", size)
+  bytes <- whole_bytes(file, "file", "the name of a file that can be read", 2^29)
   if (any(bytes == 0L)) abort_input("`file` must be a text file.", x = sprintf("`%s` contains NUL bytes.", file))
   text <- rawToChar(bytes)
   Encoding(text) <- "UTF-8"

@@ -20,10 +20,7 @@ most_sets <- 200000L
 #' read_gmt(file)
 read_gmt <- function(file) {
   need_args("file")
-  path <- check_text(file, "file")
-  if (!file.exists(path) || dir.exists(path)) {
-    abort_input("`file` must be a GMT file.", x = sprintf("There is no file %s.", describe(path)))
-  }
+  path <- readable_file(file, "file", "a GMT file")
   lines <- gmt_lines(path)
   filled <- which(nzchar(trimws(lines)))
   if (!length(filled)) abort_input("`file` must have sets.", x = sprintf("%s is empty.", describe(path)))
@@ -51,24 +48,12 @@ read_gmt <- function(file) {
   structure(stats::setNames(genes, name), description = vapply(fields, `[`, "", 2L))
 }
 
-# The text of a file, whose size counts uncompressed: a small file may hold much.
+# The lines of a file.
 gmt_lines <- function(path) {
-  from <- gzfile(path, "rb")
-  on.exit(close(from))
-  blocks <- list()
-  total <- 0
-  repeat {
-    block <- tryCatch(withCallingHandlers(readBin(from, "raw", 2^22), warning = function(w) stop(w)),
-                      error = function(e) abort_input("`file` must be readable.", x = plain_text(conditionMessage(e))))
-    if (!length(block)) break
-    total <- total + length(block)
-    if (total > most_set_bytes) abort_input("`file` must have at most 256 MiB of text.",
-                                            i = "Leave out sets that are not needed.")
-    if (any(block == 0)) abort_input("`file` must be text.", x = "It has bytes that are not text.",
-                                     i = "Is it a GMT file?")
-    blocks[[length(blocks) + 1L]] <- block
-  }
-  text <- rawToChar(do.call(c, c(blocks, list(raw()))))
+  bytes <- whole_bytes(path, "file", "a GMT file", most_set_bytes)
+  if (any(bytes == 0)) abort_input("`file` must be text.", x = "It has bytes that are not text.",
+                                   i = "Is it a GMT file?")
+  text <- rawToChar(bytes)
   if (!validUTF8(text)) {
     text <- iconv(text, "latin1", "UTF-8")
     if (is.na(text)) abort_input("`file` must be text in UTF-8 or Latin-1.")

@@ -108,7 +108,7 @@ weft_file <- function(path, ncol, type = c("double", "float"), layout = c("row",
   layout <- check_choice(layout, c("row", "column"), "layout")
   ncol <- check_number(ncol, "ncol", min = 1, max = 2^31 - 1, whole = TRUE)
   if (!is.null(nrow)) nrow <- check_number(nrow, "nrow", min = 0, max = 2^52, whole = TRUE)
-  path <- existing_file(path, "path")
+  path <- readable_file(path, "path")
   found <- file.size(path) / number_bytes(type) / ncol
   if (is.null(nrow)) nrow <- found
   if (nrow != round(nrow) || nrow > found) {
@@ -120,15 +120,6 @@ weft_file <- function(path, ncol, type = c("double", "float"), layout = c("row",
 }
 
 number_bytes <- function(type) if (type == "float") 4 else 8
-
-# The name of a file that exists and is no directory.
-existing_file <- function(path, arg) {
-  path <- bare_text(path)
-  if (is_word(path) && file.exists(path) && !dir.exists(path)) return(path)
-  abort_input(sprintf("`%s` must name a file that exists.", arg),
-              x = if (is_word(path) && dir.exists(path)) sprintf("%s is a directory.", describe(path))
-                  else paste0("It is ", describe(path), "."))
-}
 
 # As weft_file() made it: what other functions read goes where these say.
 whole_file <- function(x) {

@@ -19,8 +19,8 @@
 read_bag_of_words <- function(file, vocab = NULL, counts = FALSE) {
   need_args("file")
   counts <- check_flag(counts, "counts")
-  file <- check_file(file, "file", "a bag-of-words file")
-  if (!is.null(vocab)) vocab <- check_file(vocab, "vocab", "a file of words")
+  file <- readable_file(file, "file", "a bag-of-words file")
+  if (!is.null(vocab)) vocab <- readable_file(vocab, "vocab", "a file of words")
   numbers <- whole_numbers(file)
   if (length(numbers) < 3L || length(numbers) != 3 + 3 * as.double(numbers[3L])) {
     abort_input("`file` must have three lines of sizes and a line of three numbers per entry.",
@@ -35,7 +35,7 @@ read_bag_of_words <- function(file, vocab = NULL, counts = FALSE) {
   if (any(entries[1L, ] < 1L | entries[1L, ] > numbers[1L] | entries[2L, ] < 1L | entries[2L, ] > numbers[2L])) {
     abort_input("Every entry of `file` must lie within its numbers of documents and words.")
   }
-  words <- if (!is.null(vocab)) suppressWarnings(readLines(vocab, encoding = "UTF-8", skipNul = TRUE))
+  words <- if (!is.null(vocab)) text_lines(vocab, "vocab")
   if (!is.null(words) && length(words) != numbers[2L]) {
     abort_input(sprintf("`vocab` must have a line for each word: %d.", numbers[2L]),
                 x = sprintf("It has %.0f.", length(words)))
@@ -51,16 +51,13 @@ read_bag_of_words <- function(file, vocab = NULL, counts = FALSE) {
 
 # All of a file, which may be gzipped.
 whole_numbers <- function(file) {
-  input <- gzfile(file, "rb")
+  input <- open_to_read(file, "file", "a bag-of-words file")
   on.exit(close(input))
   numbers <- list()
   rest <- raw()
   at_once <- 2^16 # R makes room for all that is asked for: small files do not pay for large ones
   repeat {
-    bytes <- tryCatch(readBin(input, raw(), at_once), condition = function(e) {
-      abort_input("`file` must be a whole bag-of-words file.",
-                  x = paste0(describe(file), " cannot be read to its end."))
-    })
+    bytes <- next_bytes(input, at_once, file)
     text <- c(rest, bytes)
     cut <- if (length(bytes)) max(0L, which(text == as.raw(10L))) else length(text)
     found <- .Call(C_weft_irm_numbers, text[seq_len(cut)])
@@ -77,8 +74,8 @@ whole_numbers <- function(file) {
 #' @export
 write_bag_of_words <- function(A, file, vocab = NULL) {
   need_args("A", "file")
-  file <- check_name(file, "file")
-  if (!is.null(vocab)) vocab <- check_name(vocab, "vocab")
+  file <- check_output(file, "file")
+  if (!is.null(vocab)) vocab <- check_output(vocab, "vocab")
   pairs <- listed_pairs(irm_pairs(A, "bipartite", TRUE, NULL, NULL, NULL))
   names <- enc2utf8(as.character(pairs$row_names %||% paste0("V", seq_len(pairs$n_row))))
   if (!is.null(vocab) && any(grepl("[\r\n]", names, useBytes = TRUE))) {
@@ -87,22 +84,7 @@ write_bag_of_words <- function(A, file, vocab = NULL) {
   }
   order <- order(pairs$to, pairs$from)
   entries <- sprintf("%d %d %d", as.integer(pairs$to[order]), as.integer(pairs$from[order]), pairs$weight[order])
-  write_lines(c(pairs$n_col, pairs$n_row, length(order), entries), file, "file")
-  if (!is.null(vocab)) write_lines(names, vocab, "vocab")
+  write_text(c(pairs$n_col, pairs$n_row, length(order), entries), file, "file")
+  if (!is.null(vocab)) write_text(names, vocab, "vocab")
   invisible(file)
-}
-
-check_name <- function(path, arg) {
-  path <- bare_scalar(path)
-  if (is_word(path) && nzchar(path)) return(invisible(path))
-  abort_input(sprintf("`%s` must be the name of a file.", arg), x = paste0("It is ", describe(path), "."))
-}
-
-write_lines <- function(lines, path, arg) {
-  refuse <- function(e) {
-    abort_input(sprintf("`%s` must be a file that can be written.", arg), x = paste0("It is ", describe(path), "."))
-  }
-  out <- tryCatch(file(path, "wb"), condition = refuse)
-  on.exit(close(out))
-  writeLines(lines, out, useBytes = TRUE)
 }

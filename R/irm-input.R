@@ -4,12 +4,6 @@
 
 irm_types <- c("bipartite", "directed", "undirected")
 
-check_file <- function(path, arg, what) {
-  path <- bare_text(path)
-  if (is_word(path) && file.exists(path) && !dir.exists(path)) return(path)
-  abort_input(sprintf("`%s` must be %s.", arg, what), x = paste0("There is no file ", describe(path), "."))
-}
-
 irm_graph <- function(A, type = NULL, family = "bernoulli", missing = NULL, self = FALSE, assay = NULL,
                       threshold = NULL, dim = NULL, progress = FALSE) {
   if (inherits(A, "weft_irm_graph")) return(check_irm_graph(A, "`A`"))

@@ -369,29 +369,8 @@ check_irm_agreement <- function(x, whole, need) {
 
 checkpoint_format <- "weft irm 2"
 
-# A run can be saved at `path`, as far as can be seen beforehand: NULL, or why not. Makes a file beside it, and removes
-# it.
-checkpoint_problem <- function(path) {
-  if (is.null(path)) return(NULL)
-  if (dir.exists(path)) return("it is a folder")
-  fresh <- write_fresh(path, raw(16L))
-  if (!is.null(fresh$problem)) return(fresh$problem)
-  unlink(fresh$file)
-  NULL
-}
-
-# Writes bytes to a file of a new name in the folder of `path`: list(file), or list(problem). A file or link that is
-# there already is neither opened nor followed.
-write_fresh <- function(path, bytes) {
-  problem <- NULL
-  for (attempt in 1:3) {
-    file <- path.expand(tempfile(paste0(".", basename(path), "."), dirname(path), ".part"))
-    problem <- .Call(C_weft_irm_saved_write, file, bytes)
-    if (is.null(problem)) return(list(file = file))
-    if (!file.exists(file)) break
-  }
-  list(problem = problem)
-}
+# A run can be saved at `path`, as far as can be seen beforehand: NULL, or why not.
+checkpoint_problem <- function(path) if (!is.null(path)) write_problem(path)
 
 # Saves the run under its checkpoint's name, in one step: NULL, or why that failed; in that case what was there before
 # is kept.
@@ -400,12 +379,8 @@ save_checkpoint <- function(run) {
   run["checkpoint"] <- NULL
   saved <- list(format = checkpoint_format, checksum = .Call(C_weft_irm_saved_sum, run), run = run)
   bytes <- tryCatch(serialize(saved, NULL, version = 2L), error = function(e) NULL)
-  if (is.null(bytes)) return("there is too little memory")
-  fresh <- write_fresh(path, bytes)
-  if (!is.null(fresh$problem)) return(fresh$problem)
-  if (!dir.exists(path) && suppressWarnings(file.rename(fresh$file, path))) return(NULL)
-  unlink(fresh$file)
-  "it cannot be replaced"
+  if (is.null(bytes)) return("needs more memory than there is")
+  .Call(C_weft_file_write, path, bytes)
 }
 
 # The run of a checkpoint. Nothing in the file is evaluated: see src/irm/irm_saved_glue.c.
@@ -433,15 +408,15 @@ read_checkpoint <- function(file) {
 
 # The bytes of a file, which may be gzipped.
 file_bytes <- function(file) {
-  input <- suppressWarnings(gzfile(file, "rb"))
+  input <- open_to_read(file, "file", "a checkpoint of `irm()`")
   on.exit(close(input))
-  pieces <- list(suppressWarnings(readBin(input, raw(), 14L)))
+  pieces <- list(next_bytes(input, 14L, file))
   if (!identical(pieces[[1L]][1:2], charToRaw("X\n"))) stop("is something else")
   available <- host_free()
   size <- 0
   ask <- 2^16 # what is asked for is allocated, however short the file is
   repeat {
-    piece <- suppressWarnings(readBin(input, raw(), ask))
+    piece <- next_bytes(input, ask, file)
     if (!length(piece)) return(do.call(c, pieces))
     ask <- min(2 * ask, 2^26)
     size <- size + length(piece)

@@ -224,8 +224,9 @@ check_attempts <- function(split_merge) {
 
 check_path <- function(path) {
   if (is.null(path)) return(NULL)
-  check_name(path, "checkpoint")
-  as.vector(path)
+  path <- bare_scalar(path)
+  if (is_word(path) && nzchar(path)) return(as.vector(path))
+  abort_input("`checkpoint` must be the name of a file.", x = paste0("It is ", describe(path), "."))
 }
 
 # `sweeps`: of all chains.
@@ -358,12 +359,13 @@ ask_memory <- function(bytes, message, i = NULL) {
 stop_unwritable <- function(path, problem) {
   if (is.null(problem)) return(invisible())
   abort_input("`checkpoint` must be a file that can be written.",
-              x = sprintf("%s cannot: %s.", describe(path), problem))
+              x = sprintf("%s %s.", describe(path), problem))
 }
 
 warn_unsaved <- function(run, problem) {
   if (is.null(problem)) return(invisible())
-  weft_warn("checkpoint", sprintf("The run could not be saved after %.0f sweeps: %s.", run$done, problem),
+  weft_warn("checkpoint", sprintf("The run could not be saved after %.0f sweeps: %s %s.", run$done,
+                                  describe(run$checkpoint), problem),
             i = sprintf("It goes on, and tries again every %.0f sweeps. What %s held before is still there.",
                         run$save_every, describe(run$checkpoint)))
 }
@@ -495,7 +497,7 @@ where_it_runs <- function(run) {
 irm_resume <- function(file, threads = NULL, progress = NULL) {
   started <- proc.time()[[3L]]
   need_args("file")
-  file <- check_file(file, "file", "a checkpoint of `irm()`")
+  file <- readable_file(file, "file", "a checkpoint of `irm()`")
   run <- where_it_runs(read_checkpoint(file))
   run$checkpoint <- file
   if (run$done < run$target) stop_unwritable(file, checkpoint_problem(file))

@@ -47,11 +47,11 @@ plink_parts <- function(path) {
   }
   stem <- sub("\\.bed$", "", path)
   files <- paste0(stem, c(".bed", ".bim", ".fam"))
-  gone <- !file.exists(files) | dir.exists(files)
-  if (any(gone)) {
-    named <- paste0(basename(files), ifelse(dir.exists(files), " but a directory", ""))
+  problems <- lapply(files, file_problem)
+  wrong <- lengths(problems) > 0L
+  if (any(wrong)) {
     abort_input("`path` must name a .bed file with its .bim and .fam beside it.",
-                x = sprintf("There is no %s.", paste(named[gone], collapse = ", no ")))
+                x = paste0(sprintf("%s %s", basename(files[wrong]), unlist(problems)), collapse = "; "))
   }
   bim <- plink_table(files[2L], c("chromosome", "variant", "morgans", "position", "allele1", "allele2"))
   fam <- plink_table(files[3L], c("family", "individual", "father", "mother", "sex", "phenotype"))
@@ -64,9 +64,7 @@ sample_labels <- function(fam) {
 }
 
 plink_table <- function(file, columns) {
-  lines <- tryCatch(suppressWarnings(readLines(file, warn = FALSE, encoding = "UTF-8")), error = function(e) {
-    abort_input(sprintf("%s must be a file that can be read.", basename(file)))
-  })
+  lines <- text_lines(file, "path")
   bad <- which(!validUTF8(lines))
   if (length(bad)) abort_input(sprintf("%s must be text in UTF-8.", basename(file)),
                                x = sprintf("Line %d is not.", bad[1L]))
@@ -100,11 +98,10 @@ variant_index <- function(variants, names) {
 # The head of a .bed file, and its size.
 check_bed <- function(file, n, p) {
   bytes <- 3 + (n + 3) %/% 4 * p
-  size <- file.size(file)
-  con <- tryCatch(file(file, "rb"),
-                  condition = function(e) abort_input(sprintf("%s must be a file that can be read.", basename(file))))
+  con <- open_to_read(file, "path", "a .bed file that can be read")
   on.exit(close(con))
-  magic <- readBin(con, "raw", 3L)
+  size <- file.size(file)
+  magic <- next_bytes(con, 3L, file)
   if (length(magic) < 3L || any(magic[1:2] != as.raw(c(0x6c, 0x1b)))) {
     abort_input("The .bed file must begin with the bytes 6c 1b.",
                 x = sprintf("It begins with %s.", if (length(magic)) paste(magic, collapse = " ") else "nothing"))

@@ -115,7 +115,7 @@ machine_text <- function() {
 
 # Named numbers, or NULL where there is no such file or not one of this machine and version.
 read_rates <- function(file = rates_file()) {
-  if (!file.exists(file) || !isTRUE(file.size(file) < 1e5)) return(NULL)
+  if (!is.null(file_problem(file)) || !isTRUE(file.size(file) < 1e5)) return(NULL)
   fields <- tryCatch(read.dcf(file), error = function(e) NULL, warning = function(w) NULL)
   if (is.null(fields) || nrow(fields) != 1L) return(NULL)
   here <- c(Machine = machine_text(), Version = weft_version())

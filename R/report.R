@@ -90,11 +90,8 @@ report_template <- function(template) {
     return(system.file("rmarkdown", "templates", "gene_network", "skeleton", "skeleton.Rmd", package = "weft",
                        mustWork = TRUE))
   }
-  template <- check_text(template, "template")
-  if (!file.exists(template) || dir.exists(template)) {
-    abort_input("`template` must be an R Markdown file.", x = sprintf("There is no file %s.", describe(template)))
-  }
-  bytes <- tryCatch(suppressWarnings(readBin(template, "raw", file.size(template))), error = function(e) raw(1L))
+  template <- readable_file(check_text(template, "template"), "template", "an R Markdown file")
+  bytes <- whole_bytes(template, "template", "an R Markdown file", 2^26)
   if (any(bytes == 0) || !validUTF8(rawToChar(bytes))) {
     abort_input("`template` must be an R Markdown file.",
                 x = sprintf("%s is no text in UTF-8 that can be read.", describe(template)))

@@ -12,8 +12,8 @@
 #'
 #' @section Errors and interrupts: The file is written under a temporary name in the folder of `path`, which begins with
 #'   a dot and ends in `.part`, and is renamed when it is complete and on the disk. After an error or an interrupt the
-#'   temporary file is removed. If R was killed it stays, and cannot be opened. A symbolic link at `path` is replaced,
-#'   not followed.
+#'   temporary file is removed. If R was killed it stays, and cannot be opened. Only a regular file is replaced, never a
+#'   device or a pipe. A symbolic link at `path` is replaced itself: the file to which it leads stays as it is.
 #'
 #'   With `resume = TRUE` the temporary file and a list of its blocks stay however the import ended, as
 #'   `.<name>.resume.part` and `.<name>.resume.part.list`. The same call then continues after the last block that has
@@ -89,16 +89,8 @@ import_key <- function(x, samples, layer) {
 }
 
 store_path <- function(path, overwrite) {
-  path <- bare_text(path)
-  if (!is_word(path) || !nzchar(path)) {
-    abort_input("`path` must name a file.", x = paste0("It is ", describe(path), "."))
-  }
-  path <- path.expand(path)
-  if (!dir.exists(dirname(path))) {
-    abort_input("`path` must be in a folder that exists.", x = sprintf("There is no '%s'.", dirname(path)))
-  }
-  if (dir.exists(path)) abort_input("`path` must name a file.", x = sprintf("'%s' is a folder.", basename(path)))
-  if (file.exists(path) && !overwrite) {
+  path <- path.expand(check_output(path, "path"))
+  if (!overwrite && (file.exists(path) || isTRUE(Sys.readlink(path) != ""))) {
     abort_input("`path` must name a new file.", x = sprintf("There is '%s' already.", basename(path)),
                 i = "`overwrite = TRUE` replaces it.")
   }

@@ -4,10 +4,13 @@
 market_piece <- 2^22 # bytes
 
 file_import <- function(path, samples, layer, memory) {
-  if (!file.exists(path)) abort_input("`x` must name a file that exists.", x = sprintf("There is no '%s'.", path))
+  if (dir.exists(path)) {
+    no_layer(layer)
+    return(tenx_folder_import(path, samples, memory))
+  }
+  path <- readable_file(path, "x", "a matrix, or the name of a file or folder that can be read")
   if (grepl("\\.(h5ad|h5|hdf5|loom)$", path, ignore.case = TRUE)) return(hdf5_import(path, samples, layer, memory))
   no_layer(layer)
-  if (dir.exists(path)) return(tenx_folder_import(path, samples, memory))
   if (grepl("\\.mtx(\\.(gz|bz2|xz))?$", path, ignore.case = TRUE)) {
     return(market_import(path, identical(samples, "columns"), memory))
   }
@@ -46,18 +49,9 @@ tenx_folder_import <- function(folder, samples, memory) {
 
 # The columns of a file of tabs without a header, as texts.
 table_columns <- function(file) {
-  lines <- from_file(file, readLines(file, warn = FALSE, encoding = "UTF-8"))
-  fields <- strsplit(lines, "\t", fixed = TRUE)
+  fields <- strsplit(text_lines(file, "x", "a folder whose files can be read"), "\t", fixed = TRUE)
   columns <- max(1L, lengths(fields))
   lapply(seq_len(min(columns, 16L)), function(k) vapply(fields, function(f) f[k], ""))
-}
-
-# What R reads of a file, whose damage is an error of weft's.
-from_file <- function(path, read) {
-  tryCatch(read, error = function(e) {
-    abort_input(sprintf("'%s' could not be read.", basename(path)), x = conditionMessage(e),
-                i = "It is damaged, or cut short.")
-  })
 }
 
 market_import <- function(path, turned, memory) {
@@ -79,10 +73,10 @@ market_import <- function(path, turned, memory) {
 # entry comes too late.
 market_read <- function(path, mode, writer, sorter, turned, control) {
   market <- .Call(C_weft_store_market)
-  file <- from_file(path, gzfile(path, "rb"))
+  file <- open_to_read(path, "x", "a file that can be read")
   on.exit(close(file))
   repeat {
-    bytes <- from_file(path, readBin(file, "raw", market_piece))
+    bytes <- next_bytes(file, market_piece, path)
     found <- .Call(C_weft_store_market_read, market, writer, sorter, mode, bytes, turned, control)
     if (!length(bytes) || !is.null(found) && (mode == "sizes" || found$late)) return(found)
   }

@@ -197,38 +197,3 @@ check_text <- function(x, arg) {
   if (is_bare(x, "character", 1L) && !is.na(x) && Encoding(x) != "bytes") return(x)
   abort_input(sprintf("`%s` must be one text.", arg), x = paste0("It is ", describe(x), "."))
 }
-
-# A path that can be written: checked before the work.
-check_output <- function(file, arg) {
-  file <- bare_text(file)
-  if (!is_word(file) || !nzchar(file)) {
-    abort_input(sprintf("`%s` must be one path.", arg), x = paste0("It is ", describe(file), "."))
-  }
-  folder <- dirname(file)
-  if (!dir.exists(folder)) {
-    abort_input(sprintf("The folder of `%s` must exist.", arg), x = sprintf("There is no %s.", describe(folder)))
-  }
-  if (dir.exists(file)) {
-    abort_input(sprintf("`%s` must be a file.", arg), x = sprintf("%s is a folder.", describe(file)))
-  }
-  file
-}
-
-# Bytes are counted afterwards: a full disk is silent otherwise.
-write_text <- function(lines, file) {
-  lines <- paste0(enc2utf8(lines), "\n")
-  to <- tryCatch(suppressWarnings(file(file, "wb")), error = function(e) abort_unwritable(file))
-  tryCatch(writeLines(lines, to, sep = "", useBytes = TRUE), finally = close(to))
-  if (utils::file_test("-f", file) && file.size(file) != sum(nchar(lines, "bytes"))) abort_unwritable(file)
-  invisible(file)
-}
-
-put_in_place <- function(from, file) {
-  done <- suppressWarnings(file.copy(from, file, overwrite = TRUE))
-  if (!done || utils::file_test("-f", file) && file.size(file) != file.size(from)) abort_unwritable(file)
-  normalizePath(file)
-}
-
-abort_unwritable <- function(file) {
-  abort_input("`file` must be writable.", x = sprintf("%s is not, or the disk is full.", describe(file)))
-}

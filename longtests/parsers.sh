@@ -16,7 +16,7 @@ R_HOME=$(R RHOME); export R_HOME
 flags="-g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -fno-sanitize=function
   -Wall -Wextra -Wno-unused-variable"
 with_r="$(R CMD config --cppflags) -L$R_HOME/lib -Wl,-rpath,$R_HOME/lib -lR"
-base="src/base/arena.c src/base/context.c"
+base="src/base/arena.c src/base/context.c src/base/file.c"
 store=$(ls src/store/*.c | grep -v _glue)
 sources() { # what is linked beside the harness
   case $1 in

@@ -51,6 +51,10 @@
   R(C_weft_row_squares, 4) \
   R(C_weft_all_finite, 2) \
   R(C_weft_file_read, 5) \
+  R(C_weft_file_look, 1) \
+  R(C_weft_file_may_write, 1) \
+  R(C_weft_file_write, 2) \
+  R(C_weft_file_pause, 0) \
   R(C_weft_map, 4) \
   R(C_weft_draws, 2)
 

@@ -6,14 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "file.h"
 #include "mapped.h"
 
 #ifndef _WIN32
-# include <fcntl.h>
 # include <signal.h>
 # include <stdatomic.h>
 # include <sys/mman.h>
-# include <sys/stat.h>
 # include <unistd.h>
 
 /* A mapped file that another process makes shorter has pages without a file behind them; looking at one raises SIGBUS,
@@ -87,16 +86,14 @@ int weft_mapped_lost(void) { return atomic_load(&lost); }
 weft_status weft_map(weft_ctx *ctx, const char *path, const char *name, size_t size, weft_mapped *out)
 {
   weft_status st = WEFT_OK;
-  struct stat about;
+  char why[WEFT_FILE_WHY];
+  uint64_t there;
   void *data = NULL;
-  const int file = open(path, O_RDONLY);
+  const int file = weft_file_open(path, &there, why);
   memset(out, 0, sizeof *out);
-  if (file < 0 || fstat(file, &about)) {
-    st = weft_fail(ctx, WEFT_ERR_INPUT, "Can't read '%s': %s.", name, strerror(errno));
-    goto done;
-  }
-  if ((uint64_t) about.st_size != size) {
-    st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' must have %zu bytes; it has %.0f.", name, size, (double) about.st_size);
+  if (file < 0) return weft_fail(ctx, WEFT_ERR_INPUT, "'%s' %s.", name, why);
+  if (there != size) {
+    st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' must have %zu bytes; it has %.0f.", name, size, (double) there);
     goto done;
   }
   data = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, file, 0) : NULL;
@@ -112,7 +109,7 @@ weft_status weft_map(weft_ctx *ctx, const char *path, const char *name, size_t s
     out->data = NULL;
   }
 done:
-  if (file >= 0) close(file);
+  weft_file_close(file);
   return st;
 }
 
@@ -131,12 +128,13 @@ int weft_mapped_lost(void) { return 0; }
 weft_status weft_map(weft_ctx *ctx, const char *path, const char *name, size_t size, weft_mapped *out)
 {
   weft_status st = WEFT_OK;
+  char why[WEFT_FILE_WHY];
   uint8_t *data = malloc(size + 1); /* room to see whether there is more */
-  FILE *file = fopen(path, "rb");
+  FILE *file = weft_file_stream(path, why);
   out->data = NULL;
   out->size = 0;
   if (!data) st = weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough memory for '%s'.", name);
-  else if (!file) st = weft_fail(ctx, WEFT_ERR_INPUT, "Can't read '%s': %s.", name, strerror(errno));
+  else if (!file) st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' %s.", name, why);
   else if (fread(data, 1, size + 1, file) != size)
     st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' must have %zu bytes.", name, size);
   if (file) fclose(file);

@@ -9,5 +9,4 @@
   R(C_weft_irm_nearest, 3) \
   R(C_weft_irm_numbers, 1) \
   R(C_weft_irm_saved_read, 1) \
-  R(C_weft_irm_saved_sum, 1) \
-  R(C_weft_irm_saved_write, 2)
+  R(C_weft_irm_saved_sum, 1)

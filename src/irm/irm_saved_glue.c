@@ -1,4 +1,4 @@
-/* Checkpoints: reading, checking and writing them.
+/* Checkpoints: reading and checking them.
  *
  * A checkpoint is what saveRDS() writes: R's serialization in XDR form, versions 2 and 3. It may come from anywhere, so
  * it is read here and not by unserialize(), which makes functions, calls, environments, promises and external pointers
@@ -12,15 +12,8 @@
  * Only vectors of logicals, integers, doubles and strings, and lists of these, are made; of attributes only names, dim,
  * dimnames, class and row.names, and through Rf_setAttrib(), which checks them against the vector. A length that the
  * bytes cannot fill is not trusted. */
-#ifndef _POSIX_C_SOURCE
-# define _POSIX_C_SOURCE 200809L
-#endif
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#ifndef _WIN32
-# include <unistd.h>
-#endif
 #include "../base/glue.h"
 
 enum { TYPE_SYMBOL = 1, TYPE_PAIRS = 2, TYPE_STRING = 9, TYPE_REFERENCE = 255, TYPE_NOTHING = 254 };
@@ -248,28 +241,4 @@ SEXP C_weft_irm_saved_sum(SEXP x)
   char text[17];
   snprintf(text, sizeof text, "%016llx", (unsigned long long) add_object(0, x));
   return Rf_mkString(text);
-}
-
-/* ---- writing ---- */
-
-/* Writes bytes to a file that must not be there yet, not even as a link. NULL, or the system's words when that fails;
- * nothing is left then. The bytes are on the disk when this returns, so that a name given afterwards never stands for
- * half a file. */
-SEXP C_weft_irm_saved_write(SEXP path, SEXP bytes)
-{
-  const char *name = Rf_translateChar(STRING_ELT(path, 0));
-  const size_t size = (size_t) XLENGTH(bytes);
-  FILE *file = fopen(name, "wbx");
-  if (!file) return Rf_mkString(strerror(errno));
-  int failed = size && fwrite(RAW(bytes), 1, size, file) != size;
-  failed = failed || fflush(file) != 0;
-#ifndef _WIN32
-  failed = failed || fsync(fileno(file)) != 0;
-#endif
-  const int why = errno;
-  const int closed = fclose(file) == 0;
-  if (!failed && closed) return R_NilValue;
-  const int reason = failed ? why : errno;
-  remove(name);
-  return Rf_mkString(strerror(reason));
 }

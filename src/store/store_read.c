@@ -139,6 +139,7 @@ static weft_status read_header(weft_ctx *ctx, weft_store *s)
 weft_status weft_store_open(weft_ctx *ctx, const char *path, weft_store *s)
 {
   weft_status st = WEFT_OK;
+  char why[WEFT_FILE_WHY];
   const char *slash = strrchr(path, '/');
   weft_store_close(s); /* of a first try */
   s->own.memory = ctx->memory;
@@ -146,9 +147,9 @@ weft_status weft_store_open(weft_ctx *ctx, const char *path, weft_store *s)
   const char *name = slash ? slash + 1 : path;
   WEFT_TAKE(s->name, &s->mem, strlen(name) + 1);
   memcpy(s->name, name, strlen(name) + 1);
-  s->file = weft_store_os_open(path, &s->size) + 1;
+  s->file = weft_file_open(path, &s->size, why) + 1;
   if (!s->file) {
-    st = weft_fail(ctx, WEFT_ERR_INPUT, "Can't read '%s': %s.", name, strerror(errno));
+    st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' %s.", name, why);
     goto done;
   }
   WEFT_TRY(read_header(ctx, s));
@@ -160,7 +161,7 @@ done:
 
 void weft_store_close(weft_store *s)
 {
-  if (s->file) weft_store_os_close(s->file - 1);
+  if (s->file) weft_file_close(s->file - 1);
   if (s->mem.blocks) weft_arena_end(&s->mem);
   memset(s, 0, sizeof *s);
 }

@@ -19,7 +19,7 @@ static void release_shared(void *object)
 #ifndef _WIN32
   if (m->bytes) munmap(m->bytes, m->size);
 #endif
-  if (m->file) weft_store_os_close(m->file - 1);
+  if (m->file) weft_file_close(m->file - 1);
   memset(m, 0, sizeof *m);
 }
 
@@ -36,6 +36,7 @@ SEXP C_weft_store_shared(SEXP room, SEXP slots, SEXP path)
   (void) path;
   return R_NilValue;
 #else
+  char why[WEFT_FILE_WHY];
   weft_shared m = { .slots = (size_t) Rf_asReal(slots), .room = ((size_t) Rf_asReal(room) + 15) / 16 * 16,
                     .owner = (long) getpid() };
   const char *from = Rf_translateChar(STRING_ELT(path, 0)), *slash = strrchr(from, '/');
@@ -45,7 +46,7 @@ SEXP C_weft_store_shared(SEXP room, SEXP slots, SEXP path)
   UNPROTECT(1);
   if (bytes == MAP_FAILED) return R_NilValue;
   m.bytes = bytes;
-  m.file = weft_store_os_open(from, &m.file_size) + 1;
+  m.file = weft_file_open(from, &m.file_size, why) + 1;
   strncpy(m.name, slash ? slash + 1 : from, sizeof m.name - 1);
   memcpy(weft_glue_handle_peek(handle, &shared_kind), &m, sizeof m);
   return handle;

@@ -24,7 +24,7 @@ done:
 
 void weft_store_sort_end(weft_store_sorter *s)
 {
-  if (s->file) weft_store_os_close(s->file - 1);
+  if (s->file) weft_file_close(s->file - 1);
   if (s->mem.blocks) weft_arena_end(&s->mem);
   memset(s, 0, sizeof *s);
 }

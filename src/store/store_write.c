@@ -62,11 +62,11 @@ weft_status weft_store_begin(weft_ctx *ctx, const char *path, int overwrite, uin
   }
   for (int tries = 0; tries < 100 && !w->file; tries++) {
     snprintf(w->part, length + 32, "%.*s.%s.%08llx.part", (int) folder, path, w->name,
-             (unsigned long long) weft_store_os_unique() & 0xffffffffull);
-    w->file = weft_store_os_create(w->part) + 1;
+             (unsigned long long) weft_file_unique() & 0xffffffffull);
+    w->file = weft_file_create(w->part) + 1;
     if (!w->file && errno != EEXIST) break;
   }
-  if (!w->file) st = weft_fail(ctx, WEFT_ERR_INPUT, "Can't make '%s': %s.", w->name, strerror(errno));
+  if (!w->file) st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' cannot be written: %s.", w->name, strerror(errno));
 done:
   bind(w, NULL);
   if (st != WEFT_OK) weft_store_abandon(w);
@@ -76,10 +76,10 @@ done:
 void weft_store_abandon(weft_store_writer *w)
 {
   if (w->file) {
-    weft_store_os_close(w->file - 1);
+    weft_file_close(w->file - 1);
     if (!w->list) weft_store_os_remove(w->part);
   }
-  if (w->list) weft_store_os_close(w->list - 1);
+  if (w->list) weft_file_close(w->list - 1);
   if (w->mem.blocks) weft_arena_end(&w->mem);
   memset(w, 0, sizeof *w);
 }
@@ -453,11 +453,13 @@ done:
 weft_status weft_store_finish(weft_ctx *ctx, weft_store_writer *w)
 {
   weft_status st = WEFT_OK;
+  char why[WEFT_FILE_WHY];
   WEFT_TRY(close_rows(ctx, w));
   WEFT_TRY(write_ends(ctx, w));
   const int file = w->file - 1;
   w->file = 0; /* publishing closes it */
-  st = weft_store_os_publish(ctx, file, w->part, w->path, w->overwrite);
+  if (!weft_file_publish(file, w->part, w->path, w->overwrite, why))
+    st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' %s.", w->name, why);
   if (st != WEFT_OK && !w->list) weft_store_os_remove(w->part);
   if (st == WEFT_OK && w->list) weft_store_os_remove(w->list_path);
 done:

@@ -5,12 +5,12 @@
 #ifndef _POSIX_C_SOURCE
 # define _POSIX_C_SOURCE 200809L
 #endif
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/types.h>
 #include "../../base/arena.h"
+#include "../../base/file.h"
 #include "../../base/genotypes.h"
 #include "../../base/parallel.h"
 #include "../mi.h"
@@ -37,8 +37,9 @@ weft_status weft_mi_genotypes(weft_ctx *ctx, const char *path, size_t n, const d
   const size_t bytes = (n + 3) / 4, most = 1 + AT_ONCE / (n + 1), batch = most < p ? most : p;
   uint8_t *packed;
   double next = -1; /* the variant that the file stands before */
-  FILE *f = fopen(path, "rb");
-  if (!f) return weft_fail(ctx, WEFT_ERR_INPUT, "Can't read '%s': %s.", path, strerror(errno));
+  char why[WEFT_FILE_WHY];
+  FILE *f = weft_file_stream(path, why);
+  if (!f) return weft_fail(ctx, WEFT_ERR_INPUT, "'%s' %s.", path, why);
   WEFT_TAKE(packed, &mem, batch * bytes + 1);
   for (size_t first = 0; first < p; first += batch) {
     const int64_t count = (int64_t) (p - first < batch ? p - first : batch);
