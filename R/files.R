@@ -72,7 +72,18 @@ whole_bytes <- function(path, arg, must, most) {
     parts[[length(parts) + 1L]] <- bytes
     ask <- min(8 * ask, 2^26)
   }
+  if (!gzip_ends(path, total)) from_file(stop("the compressed data stop too early"), path)
   do.call(c, c(parts, list(raw())))
+}
+
+# R takes a file of gzip that was cut short for whole. Its last four bytes are the size of what its last part holds,
+# which is all of it where there are no further parts.
+gzip_ends <- function(path, total) {
+  bytes <- readBin(path, "raw", file.size(path))
+  head <- as.raw(c(0x1f, 0x8b, 0x08))
+  if (length(bytes) < 18L || !identical(bytes[1:3], head)) return(TRUE)
+  last <- sum(as.integer(utils::tail(bytes, 4L)) * 256^(0:3))
+  last <= total && (last == total || length(grepRaw(head, bytes, 4L, fixed = TRUE)) > 0L)
 }
 
 # ---- to write ----

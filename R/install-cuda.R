@@ -1,13 +1,34 @@
 # A CUDA object without a toolkit: NVIDIA's compiler and libraries come as Python wheels, with which the sources that
 # the installed package carries are built into the user's own folder, from where the object is opened.
 
-# What is fetched, in megabytes: what the object is compiled and linked with, and no more.
+# What is fetched, in megabytes: what the object is compiled and linked with, and no more. The SHA-256 of each wheel, by
+# processor: pip refuses any other file, wherever it comes from.
 cuda_wheels <- data.frame(
   package = c("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-cccl", "nvidia-cuda-runtime",
               "nvidia-curand", "nvidia-nvjitlink", "nvidia-cublas", "nvidia-cusolver", "nvidia-cusparse"),
   version = c("13.0.88", "13.0.88", "13.0.88", "13.0.85", "13.0.96", "10.4.5.25", "13.5.37", "13.10.0.20", "12.4.1.2",
               "12.9.4.2"),
-  megabytes = c(37, 62, 1, 3, 2, 77, 47, 444, 260, 166)
+  megabytes = c(37, 62, 1, 3, 2, 77, 47, 444, 260, 166),
+  x86_64 = c("56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03",
+             "c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0",
+             "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4",
+             "e0da7ad981f3a8aff08241b5bfc1af868742a63e2762f53a5171c492ef242649",
+             "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548",
+             "22bb226a857e5888fe6b54ae465fc4371296bcff13a35f79e19691bcf454f529",
+             "280d7cb9649704145f074b8dbde500de04ce02d0872e066e20a83c17bcaa93eb",
+             "dcc6d63884c53d07e267ce7e6feac17b2538cebaafec5db865736c3e28e4dc84",
+             "b3b8e02fd2f2df869369af075dc3a179d43f6f7b85e94632a7dce556697be044",
+             "072667e58c851a318738f5527a12eb225cbf058803f2ea451c722d8cf8edddec"),
+  aarch64 = c("c7ff28f86a24effdc6c034fa15230c549a273e4771b10a7fec14996f8cf3307f",
+              "c4376a291d72d22a315d9d2f69bdae8f8cd83a627f75bad395cee49a0fe65dc1",
+              "ee2ea2a97073e02ee62bb27841f437332be2c248e3eac013df07997ada39c003",
+              "6f0203e29fed809ee2b7fe9b1344df66ecab990c37d6a2e0e189b26d6c97ed7c",
+              "ef9bcbe90493a2b9d810e43d249adb3d02e98dd30200d86607d8d02687c43f55",
+              "07c75d8ba14b627d1a01d2c1bfa1eece88f25d564d3aae7e6b6fb44f7bbec9c1",
+              "893f6f9a55b2720ed94913b5ba3332e972da8c78dfa2863d0244403dbd528ffc",
+              "c5f3418c0a845232a8cabc58f6fa52cfae7d8bd3680d94c3907aca710fd48d70",
+              "1f54c8e0d5b1ebd183b4c5a79f0709fa90241e8254da381ca5b969ee97c8de32",
+              "e2ce97f185c9c4b285e4a8fbf02cb96dd1b8dd66736ebe2f0a8da5f6012a4fb7")
 )
 least_driver <- 580 # of CUDA 13
 
@@ -16,7 +37,8 @@ least_driver <- 580 # of CUDA 13
 #' This is for a machine that has an NVIDIA driver but no `nvcc`. The function fetches NVIDIA's compiler and libraries
 #' as Python wheels (and says beforehand what they are and how large), builds the CUDA object from the sources that
 #' the installed package contains, and loads it. Neither root privileges nor a new installation of weft are needed.
-#' What the object does not need is deleted afterwards.
+#' What the object does not need is deleted afterwards. pip checks every wheel against its SHA-256, which weft contains,
+#' and Python imports nothing from the working folder, `PYTHONPATH` or the user's own packages.
 #'
 #' Everything goes into one folder below `tools::R_user_dir("weft", "data")`, which `remove = TRUE` deletes. The
 #' object belongs to the sources from which it was built: another version of weft does not open it, and this function
@@ -36,7 +58,7 @@ least_driver <- 580 # of CUDA 13
 #' @export
 #' @examples
 #' # what would be fetched
-#' weft:::cuda_wheels
+#' weft:::cuda_wheels[1:3]
 #' if (interactive()) weft_install_cuda()
 weft_install_cuda <- function(arch = NULL, ask = TRUE, from = NULL, remove = FALSE, quiet = TRUE) {
   ask <- check_flag(ask, "ask")
@@ -121,8 +143,8 @@ needed_tools <- function() {
   found <- Sys.which(names)
   if (any(!nzchar(found))) abort_input("`weft_install_cuda()` needs python3 and make.",
                                        x = sprintf("Not found: %s.", toString(names[!nzchar(found)])))
-  said <- suppressWarnings(system2(found[["python3"]], c("-m", "pip", "--version"), stdout = TRUE, stderr = TRUE,
-                                   env = without_r_libraries()))
+  said <- in_empty_folder(suppressWarnings(system2(found[["python3"]], c(pip_alone, "--version"), stdout = TRUE,
+                                                   stderr = TRUE, env = without_r_libraries())))
   if (!is.null(attr(said, "status"))) {
     abort_input("`weft_install_cuda()` needs Python's pip.", x = plain_text(paste(said, collapse = " ")),
                 i = "On Debian and Ubuntu: `apt-get install python3-pip`.")
@@ -168,14 +190,37 @@ run_tool <- function(program, args, what, quiet, env = character()) {
               i = "`quiet = FALSE` shows the whole output.")
 }
 
+# Python's pip without what may lie in the working folder, in PYTHONPATH or in the user's own packages (-I).
+pip_alone <- c("-I", "-m", "pip")
+
+# Evaluates code with an empty working folder.
+in_empty_folder <- function(code) {
+  folder <- tempfile("empty-")
+  dir.create(folder)
+  old <- setwd(folder)
+  on.exit({
+    setwd(old)
+    unlink(folder, recursive = TRUE)
+  })
+  code
+}
+
+# The lines of a requirements file of pip.
+wheel_requirements <- function() {
+  sprintf("%s==%s --hash=sha256:%s --hash=sha256:%s", cuda_wheels$package, cuda_wheels$version, cuda_wheels$x86_64,
+          cuda_wheels$aarch64)
+}
+
 # The folder of the toolkit.
 fetch_wheels <- function(python, root, from, quiet) {
-  wanted <- shQuote(paste0(cuda_wheels$package, "==", cuda_wheels$version))
   where <- if (!is.null(from)) c("--no-index", "--find-links", shQuote(normalizePath(from)))
   target <- file.path(root, "wheels")
-  run_tool(python, c("-m", "pip", "install", "--no-deps", "--no-compile", "--only-binary", ":all:", "--target",
-                     shQuote(target), where, wanted),
-           "Fetching (minutes)", quiet)
+  in_empty_folder({
+    writeLines(wheel_requirements(), "wheels.txt")
+    run_tool(python, c(pip_alone, "install", "--no-deps", "--no-compile", "--only-binary", ":all:", "--require-hashes",
+                       "--target", shQuote(target), where, "-r", "wheels.txt"),
+             "Fetching (minutes)", quiet)
+  })
   toolkit <- file.path(target, "nvidia", "cu13")
   if (!file.exists(file.path(toolkit, "bin", "nvcc"))) abort_input("The wheels must hold nvcc.",
                                                                    x = sprintf("There is none in %s.", toolkit))

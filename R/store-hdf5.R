@@ -64,13 +64,14 @@ h5_stream <- function(path, produce, use) {
 hdf5_import <- function(path, samples, layer, memory) {
   need_package("rhdf5", sprintf("'%s'", basename(path)))
   source <- h5_apart(path, function(file) {
-    if (file$has("X") || file$has("raw/X")) anndata_import(file, layer, memory)
+    if (file$has("X") || file$has("raw/X") || file$has("raw.X")) anndata_import(file, layer, memory)
     else if (file$has("matrix") && file$has("col_attrs")) loom_import(file, layer, memory)
     else tenx_import(file, layer, memory)
   })
   if (!is.null(samples)) {
     abort_input("`samples` must be NULL for HDF5 files, which say themselves where samples are.")
   }
+  for (note in source$notes) weft_warn("import", note$message, note$i) # a child's warnings are not heard
   source
 }
 
@@ -84,32 +85,72 @@ no_layer <- function(layer) {
 
 # ---- AnnData ----
 
+# The older layout, before AnnData 0.7: obs and var are data sets of records, categories lie in uns, and raw is called
+# "raw.X" and "raw.var". Both are read.
 anndata_import <- function(file, layer, memory) {
-  where <- if (is.null(layer) || identical(layer, "X")) "X" else if (identical(layer, "raw")) "raw/X"
+  raw <- Find(file$has, c("raw/X", "raw.X"))
+  where <- if (is.null(layer) || identical(layer, "X")) "X" else if (identical(layer, "raw")) raw
   else if (is_word(layer)) paste0("layers/", layer)
   if (is.null(where) || !file$has(where)) {
-    known <- c(if (file$has("X")) "X", if (file$has("raw/X")) "raw",
-               if (file$is_group("layers")) file$members("layers"))
+    known <- c(if (file$has("X")) "X", if (!is.null(raw)) "raw", if (file$is_group("layers")) file$members("layers"))
     abort_input("`layer` must name a matrix of the file.", x = paste0("It is ", describe(layer), "."),
                 i = sprintf("There are %s.", label_some(known)))
   }
+  scaled <- is.null(layer) && has_negative(file, where)
+  if (scaled && !is.null(raw)) where <- raw
   source <- if (file$is_group(where)) compressed_import(file, where, memory)
             else dense_import(file, where, TRUE, memory)
   rows <- anndata_table(file, "obs", source$n)
-  columns <- anndata_table(file, if (where == "raw/X" && file$has("raw/var")) "raw/var" else "var", source$p)
+  genes <- if (identical(where, raw)) Find(file$has, c(sub("X$", "var", raw), if (same_width(file, source$p)) "var"))
+           else "var"
+  columns <- if (!is.null(genes)) anndata_table(file, genes, source$p)
   source[c("row_names", "names", "row_data", "column_data")] <- list(rows$names, columns$names, rows$data, columns$data)
+  source$notes <- c(if (scaled) list(scaled_note(file, raw)), nameless_note(file, "cells", rows$names),
+                    nameless_note(file, "genes", columns$names))
   source
+}
+
+# Whether the matrix has values below 0, as scaled ones do in all rows: the first rows tell.
+has_negative <- function(file, where) {
+  most <- 2^22
+  if (file$is_group(where)) {
+    at <- paste0(where, "/data")
+    if (!file$has(at)) return(FALSE)
+    values <- file$read(at, 1, min(most, file$size(at)))
+  } else {
+    d <- file$size(where)
+    if (length(d) != 2L || any(d < 1)) return(FALSE)
+    values <- file$read(where, c(1, 1), c(d[1L], max(1, min(d[2L], floor(most / d[1L])))))
+  }
+  is.numeric(values) && any(values < 0, na.rm = TRUE)
+}
+
+# Whether X has as many columns as the raw values.
+same_width <- function(file, p) {
+  if (!file$has("X") || file$is_group("X")) return(FALSE)
+  identical(rev(file$size("X"))[2L], as.double(p))
+}
+
+scaled_note <- function(file, raw) {
+  begins <- sprintf("X of '%s' has values below 0, as scaled data have", file$name)
+  if (is.null(raw)) {
+    return(list(message = paste0(begins, ", and the file has no raw values. X was imported."),
+                i = "Steps that need counts will refuse them. `layer = \"X\"` imports X without this warning."))
+  }
+  list(message = paste0(begins, ". The raw values were imported instead."),
+       i = "`layer = \"X\"` imports X, and `layer = \"raw\"` the raw values without this warning.")
+}
+
+nameless_note <- function(file, what, names) {
+  if (is.null(names)) list(list(message = sprintf("No names of %s were found in '%s'.", what, file$name),
+                                i = "They are numbered in the store."))
 }
 
 # obs or var: list(names, data). Columns of kinds that are unknown are left out, and those that the table does not name
 # itself: listing what is in a damaged group may end R (rhdf5 2.42), so that a group is listed only where it has to be.
 anndata_table <- function(file, where, count) {
   if (!file$has(where)) return(NULL)
-  if (!file$is_group(where)) { # before AnnData 0.7: one data set of records
-    table <- file$read(where)
-    names <- as.character(table[["index"]] %||% table[["_index"]])
-    return(list(names = if (length(names) == count) names, data = NULL))
-  }
+  if (!file$is_group(where)) return(record_table(file, where, count))
   index <- file$attribute(where, "_index") %||% "_index"
   order <- file$attribute(where, "column-order")
   data <- lapply(stats::setNames(nm = as.character(order)), function(name) {
@@ -124,6 +165,31 @@ anndata_table <- function(file, where, count) {
     wrong_file(file, sprintf("\"%s\" has %d names for %.0f.", where, length(names), count))
   }
   list(names = names, data = data[!vapply(data, is.null, NA)])
+}
+
+# The same of the older layout: a data set of records, of which one field has the names. Whole numbers with categories
+# in uns stand for these.
+record_table <- function(file, where, count) {
+  table <- as.list(file$read(where))
+  size <- unique(lengths(table))
+  if (length(size) > 1L || length(size) == 1L && size != count) {
+    wrong_file(file, sprintf("\"%s\" has %s records for %.0f.", where, label_some(size), count))
+  }
+  index <- intersect(c("index", "_index", "obs_names", "var_names", "smp_names", "row_names", "col_names"), names(table))
+  column <- function(name) {
+    values <- table[[name]]
+    if (!is.atomic(values) || length(dim(values)) > 1L) return(NULL)
+    values <- plain_column(values)
+    if (is.character(values)) Encoding(values) <- "UTF-8"
+    at <- sprintf("uns/%s_categories", name)
+    if (!is.numeric(values) || !file$has(at)) return(values)
+    categories <- as.vector(file$read(at))
+    fits <- all(values %in% c(NA, seq_along(categories) - 1, -1)) && !anyDuplicated(categories)
+    if (!fits) values
+    else coded_column(file, paste0(where, "/", name), values, categories)
+  }
+  data <- lapply(stats::setNames(nm = setdiff(names(table), index)), column)
+  list(names = if (length(index)) as.character(column(index[1L])), data = data[!vapply(data, is.null, NA)])
 }
 
 anndata_column <- function(file, at, where, name) {

@@ -78,14 +78,11 @@ file_writers <- function() {
     },
     store = function(path) weft_import(matrix(sin(seq_len(1e4)), 100), path, overwrite = TRUE, progress = FALSE),
     checkpoint = function(path) {
-      irm(words, chains = 4, sweeps = 20, seed = 1, progress = FALSE, checkpoint = path)
+      irm(words, family = "poisson", chains = 4, sweeps = 20, seed = 1, progress = FALSE, checkpoint = path)
     },
     report = function(path) { # what weft_report() does with the page
-      page <- tempfile()
-      on.exit(unlink(page))
-      writeBin(as.raw(rep_len(1:200, 4e4)), page)
       weft:::check_output(path, "file")
-      weft:::put_in_place(page, path)
+      weft:::put_in_place(system.file("R", "stats.rdb", package = "stats"), path)
     }
   )
 }

@@ -98,3 +98,45 @@ test_that("programs do not find R's libraries before their own", {
   withr::local_envvar(LD_LIBRARY_PATH = paste(R.home("lib"), "/usr/lib/x86_64-linux-gnu", "/opt/own/lib", sep = ":"))
   expect_identical(weft:::without_r_libraries(), paste0("LD_LIBRARY_PATH=", shQuote("/opt/own/lib")))
 })
+
+test_that("pip imports nothing of the working folder, PYTHONPATH or the user's packages", {
+  python <- Sys.which("python3")
+  run <- function(...) system2(python, c("-I", ...), stdout = TRUE, stderr = TRUE, env = weft:::without_r_libraries())
+  skip_if_not(nzchar(python) && is.null(attr(suppressWarnings(run("-m", "pip", "--version")), "status")), "no pip")
+  folder <- withr::local_tempdir()
+  marker <- file.path(folder, "marker")
+  poison <- sprintf("open('%s', 'a').write(__name__)", marker)
+  modules <- c("pip", "sitecustomize", "usercustomize", "zipfile", "json")
+  version <- run("-c", shQuote("import sys; print('python%d.%d' % sys.version_info[:2])"))
+  own <- file.path(folder, "base", "lib", version, "site-packages")
+  dir.create(own, recursive = TRUE)
+  for (module in modules) for (to in c(folder, own)) writeLines(poison, file.path(to, paste0(module, ".py")))
+  dir.create(wheels <- file.path(folder, "wheels"))
+  root <- withr::local_tempdir()
+  withr::local_dir(folder)
+  withr::local_envvar(PYTHONPATH = folder, PYTHONUSERBASE = file.path(folder, "base"), PIP_CONFIG_FILE = "/dev/null")
+  weft:::needed_tools()
+  expect_error(suppressMessages(weft:::fetch_wheels(python, root, wheels, TRUE)), "Fetching", class = "weft_error_input")
+  expect_false(file.exists(marker))
+  expect_identical(basename(getwd()), basename(folder))
+
+  # a wheel that is another than weft's is refused
+  machine <- Sys.info()[["machine"]]
+  skip_if_not(machine %in% c("x86_64", "aarch64"), "no wheels for this processor")
+  wheel <- sprintf("%s-%s-py3-none-manylinux2014_%s.whl", gsub("-", "_", weft:::cuda_wheels$package),
+                   weft:::cuda_wheels$version, machine)
+  for (name in wheel) writeLines("something else", file.path(wheels, name))
+  expect_error(suppressMessages(weft:::fetch_wheels(python, root, wheels, TRUE)), "[Hh]ash|HASH|sha256",
+               class = "weft_error_input")
+})
+
+test_that("every wheel has a checksum for each processor, and pip must keep to it", {
+  sums <- unlist(weft:::cuda_wheels[c("x86_64", "aarch64")])
+  expect_match(sums, "^[0-9a-f]{64}$")
+  expect_identical(anyDuplicated(sums), 0L)
+  expect_match(weft:::wheel_requirements(), "^nvidia-[a-z-]+==[0-9.]+ --hash=sha256:[0-9a-f]{64} --hash=sha256:[0-9a-f]{64}$")
+  there <- machine(python3 = c("echo \"$@\"", "cat wheels.txt", "exit 1"))
+  said <- tryCatch(suppressMessages(weft:::fetch_wheels(file.path(there, "python3"), there, NULL, TRUE)),
+                   error = conditionMessage)
+  expect_match(said, "nvidia-cusparse==12.9.4.2 --hash=sha256:", fixed = TRUE)
+})

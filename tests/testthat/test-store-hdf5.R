@@ -124,8 +124,9 @@ test_that("rows of any type, many blocks and long rows make the bytes that the s
     list(by(function(x) ifelse(seq_along(x) == 9000, NaN, x)), "H5T_NATIVE_FLOAT"))
   for (case in cases) {
     file <- typed_file(case[[1L]], case[[2L]])
-    expect_identical(sum_of(file), sum_of(case[[1L]]), label = case[[2L]])
-    expect_identical(as_store(file, memory = 2^20)[, ], case[[1L]])
+    layer <- if (any(case[[1L]]@x < 0, na.rm = TRUE)) "X"
+    expect_identical(sum_of(file, layer = layer), sum_of(case[[1L]]), label = case[[2L]])
+    expect_identical(as_store(file, memory = 2^20, layer = layer)[, ], case[[1L]])
   }
 })
 
@@ -299,4 +300,49 @@ test_that("children hand over values and errors, items in order, and end with th
   expect_error(weft:::stream_apart(halfway, use, died), "died")
   expect_length(seen, 6L)
   expect_error(weft:::stream_apart(function(send) repeat send(1), function(item) stop("enough"), died), "enough")
+})
+
+# The layout before AnnData 0.7, as scanpy's own example pbmc68k_reduced has it.
+older_file <- function(m, scaled, change = identity, envir = parent.frame()) {
+  rows <- Matrix::t(m)
+  file <- h5_file(change(list(
+    X = t(scaled), "raw.X" = "group", "raw.X/data" = rows@x, "raw.X/indices" = rows@i, "raw.X/indptr" = rows@p,
+    obs = data.frame(index = rownames(m), kind = rep_len(c(0L, 1L, -1L), nrow(m)), n = seq_len(nrow(m)),
+                     share = seq_len(nrow(m)) / 7),
+    var = data.frame(index = colnames(m), mean = seq_len(ncol(m)) / 2), "raw.var" = data.frame(index = colnames(m)),
+    uns = "group", "uns/kind_categories" = c("B cell", "T cell"))), envir = envir)
+  h5_attributes(file, "raw.X", list(h5sparse_format = "csr", h5sparse_shape = dim(m)))
+}
+
+test_that("the older layout of AnnData has names, tables and raw values", {
+  m <- some_counts(30, 8, 0.4)
+  scaled <- scale(as.matrix(m))
+  file <- older_file(m, scaled)
+  expect_warning(x <- as_store(file), "values below 0.*raw values were imported", class = "weft_warning_import")
+  expect_identical(x[, ], m)
+  table <- store_data(x)
+  expect_identical(names(table), c("kind", "n", "share"))
+  expect_identical(as.character(table$kind), rep_len(c("B cell", "T cell", NA), 30))
+  expect_equal(table$share, seq_len(30) / 7)
+  expect_no_warning(y <- as_store(file, layer = "X"))
+  expect_equal(as.matrix(y), scaled[, ], ignore_attr = "scaled:center")
+  expect_equal(store_data(y, "columns")$mean, seq_len(8) / 2)
+  expect_no_warning(expect_identical(as_store(file, layer = "raw")[, ], m))
+  expect_no_warning(expect_equal(as.matrix(as_store(older_file(m, abs(scaled)))), abs(scaled[, ])))
+})
+
+test_that("older files without raw values or names are imported with a warning, damaged ones not at all", {
+  m <- some_counts(30, 8, 0.4)
+  scaled <- scale(as.matrix(m))
+  whole <- function(change) suppressWarnings(as_store(older_file(m, scaled, change)))
+  plain <- h5_file(list(X = t(scaled), obs = data.frame(index = rownames(m)), var = data.frame(index = colnames(m))))
+  expect_warning(x <- as_store(plain), "no raw values. X was imported", class = "weft_warning_import")
+  expect_equal(as.matrix(x), scaled[, ])
+  nameless <- h5_file(list(X = t(abs(scaled)), obs = data.frame(index = rownames(m))))
+  expect_warning(x <- as_store(nameless), "No names of genes", class = "weft_warning_import")
+  expect_identical(rownames(x), rownames(m))
+  expect_error(whole(function(parts) replace(parts, "obs", list(parts$obs[1:7, ]))), "7.* records for 30",
+               class = "weft_error_input")
+  stale <- whole(function(parts) replace(parts, "uns/kind_categories", list("only one")))
+  expect_identical(store_data(stale)$kind, rep_len(c(0L, 1L, -1L), 30)) # numbers that these categories do not fit
 })
