@@ -74,7 +74,7 @@ graph_edges <- function(table, optimum, control) {
 
 # Of data that are still to be checked; NULL when they say nothing.
 node_count <- function(data) {
-  if (inherits(data, "SummarizedExperiment")) nrow(data) else if (length(dim(data)) == 2L) ncol(data)
+  if (is_experiment(data)) experiment_dim(data)[1L] else if (length(dim(data)) == 2L) ncol(data)
 }
 
 bn_exact_backend <- function(backend, p, posterior, threads) {

@@ -7,7 +7,7 @@ near_width <- 8 # candidates by their own score, beside those that a greedy sear
 # rows alone, so that the result does not depend on the machine.
 near_pays <- function(data) {
   p <- node_count(data)
-  n <- if (inherits(data, "SummarizedExperiment")) ncol(data) else NROW(data)
+  n <- if (is_experiment(data)) experiment_dim(data)[2L] else NROW(data)
   length(p) == 1L && choose(p, 5) * (1.3e-7 + 3e-11 * n) > 0.03
 }
 

@@ -269,8 +269,8 @@ with_bins <- function(x, class, bins, assay = NULL, threads = NULL) {
                                                i = "Give it to `mi_pack()`, or cut with `discretize()`.")
   if (is.null(bins)) return(list(x = x, class = class, assay = assay))
   if (is.null(class)) return(list(x = bin_input(x, bins, assay, threads)))
-  if (inherits(x, "SummarizedExperiment")) {
-    target <- class_input(class, x, ncol(x))
+  if (is_experiment(x)) {
+    target <- class_input(class, x, experiment_dim(x)[2L])
     class <- factor(target$levels[target$codes + 1L], levels = target$levels)
   }
   list(x = bin_input(x, bins, assay, threads), class = class)

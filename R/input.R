@@ -82,13 +82,14 @@ factor_of <- function(class, arg) {
 
 # A class: list(codes from 0 with NA, levels). `x` is the original input, in which a single name may be looked up.
 class_input <- function(class, x, n, arg = "class") {
-  if (inherits(x, "SummarizedExperiment") && is.character(class) && length(class) == 1L && n != 1L) {
-    known <- names(SummarizedExperiment::colData(x))
+  if (is_experiment(x) && is.character(class) && length(class) == 1L && n != 1L) {
+    samples <- container_samples(x)
+    known <- names(samples)
     if (!class %in% known) {
-      abort_input(sprintf("`%s` must name a column of `colData(x)`, or have one value per sample.", arg),
+      abort_input(sprintf("`%s` must name a column of `%s`, or have one value per sample.", arg, container_samples_name(x)),
                   x = sprintf("There is no \"%s\".", class), i = paste0("There are ", label_some(known), "."))
     }
-    class <- SummarizedExperiment::colData(x)[[class]]
+    class <- samples[[class]]
   }
   if (is.data.frame(class) && ncol(class) == 1L) class <- class[[1L]]
   categories <- is.atomic(class) && !is.null(class) && is.null(dim(class)) && !is.raw(class) && !is.complex(class)

@@ -39,7 +39,7 @@ make_pack <- function(x, class, na, assay, bins, threads, progress, strata = NUL
   class <- cut$class
   input <- memory_errors(categorical_input(x, cut$assay))
   target <- if (is.null(class)) list(codes = NULL, levels = "") else class_input(class, x, input$n)
-  strata <- strata_input(strata, length(target$levels), na, x, input$n)
+  strata <- strata_input(strata, length(target$levels), na, given, input$n)
   codes <- if (is.null(strata)) target$codes else strata$codes * length(target$levels) + target$codes
   check_some_rows(codes, na, input$n)
   control <- run_control(backend, threads, progress, input$names, "Packing", devices)

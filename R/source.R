@@ -9,7 +9,8 @@
 #        "store"     a weft_store(), for systems that read it in blocks (`stored`); for others it is brought into memory
 #        "other"     anything else, as it is: the system says what it takes
 #   experiment       the container had samples in its columns and has been transposed: `data` has them in its rows
-# A new container is one method here that ends in one of these kinds.
+# A new container is one method here that ends in one of these kinds; those with tables of samples and genes are in
+# R/source-containers.R.
 
 as_source <- function(x, assay = NULL, arg = "x", stored = FALSE) {
   source <- container_source(x, assay, arg)
@@ -17,7 +18,7 @@ as_source <- function(x, assay = NULL, arg = "x", stored = FALSE) {
     source <- new_source("sparse", memory_errors(store_sparse(source$data)), source$experiment)
   }
   if (!is.null(assay) && !source$experiment) {
-    abort_input("`assay` must be NULL unless `x` is a SummarizedExperiment.",
+    abort_input("`assay` must be NULL unless `x` is a SummarizedExperiment or a like container.",
                 x = paste0("`", arg, "` is ", describe(x), "."))
   }
   source
@@ -82,22 +83,6 @@ container_source.DelayedArray <- function(x, assay, arg) {
   if (inherits(seed, "weft_store")) return(container_source(seed, assay, arg))
   check_names(dimnames(x), arg)
   new_source("delayed", x)
-}
-
-#' @exportS3Method
-container_source.SummarizedExperiment <- function(x, assay, arg) {
-  need_package("SummarizedExperiment", "A SummarizedExperiment")
-  check_names(dimnames(x), arg) # with which it could not be shown either
-  found <- SummarizedExperiment::assayNames(x)
-  assay <- assay %||% 1L
-  known <- if (is.character(assay)) assay %in% found else assay %in% seq_along(SummarizedExperiment::assays(x))
-  if (length(assay) != 1L || !isTRUE(known)) {
-    there <- if (length(found)) paste("are", label_some(found)) else "are no named assays"
-    abort_input("`assay` must name one assay of `x`.", x = paste0("It is ", describe(assay), "."),
-                i = paste0("There ", there, "."))
-  }
-  source <- as_source(turn(SummarizedExperiment::assay(x, assay)), NULL, arg, stored = TRUE)
-  new_source(if (source$kind == "frame") "matrix" else source$kind, source$data, experiment = TRUE)
 }
 
 #' @exportS3Method

@@ -175,7 +175,8 @@ record_table <- function(file, where, count) {
   if (length(size) > 1L || length(size) == 1L && size != count) {
     wrong_file(file, sprintf("\"%s\" has %s records for %.0f.", where, label_some(size), count))
   }
-  index <- intersect(c("index", "_index", "obs_names", "var_names", "smp_names", "row_names", "col_names"), names(table))
+  index <- intersect(c("index", "_index", "obs_names", "var_names", "smp_names", "row_names", "col_names"),
+                     names(table))
   column <- function(name) {
     values <- table[[name]]
     if (!is.atomic(values) || length(dim(values)) > 1L) return(NULL)

@@ -7,9 +7,9 @@
 #'   (blocks of samples, which together may have more than 2^31 values), SummarizedExperiments, and DelayedMatrices (in
 #'   blocks). From disk: Matrix Market text (`.mtx`, also compressed as `.gz`, `.bz2` or `.xz`), and folders with the
 #'   files `matrix.mtx`, `barcodes.tsv` and `features.tsv` (or `genes.tsv`) of 10x Genomics. With the package rhdf5 also
-#'   AnnData's `.h5ad` (compressed rows or columns, or dense; with the tables `obs` and `var`, see [store_data()]; also in
-#'   the layout before AnnData 0.7), 10x Genomics' `.h5`, and `.loom`. Where `X` of an `.h5ad` file has values below 0, as
-#'   scaled data have, its raw values are imported instead, with a warning; `layer` makes the choice explicit.
+#'   AnnData's `.h5ad` (compressed rows or columns, or dense; with the tables `obs` and `var`, see [store_data()]; also
+#'   in the layout before AnnData 0.7), 10x Genomics' `.h5`, and `.loom`. Where `X` of an `.h5ad` file has values below
+#'   0, as scaled data have, its raw values are imported instead, with a warning; `layer` makes the choice explicit.
 #'
 #' @section Errors and interrupts: The file is written under a temporary name in the folder of `path`, which begins with
 #'   a dot and ends in `.part`, and is renamed when it is complete and on the disk. After an error or an interrupt the
@@ -179,8 +179,8 @@ import_source <- function(x, samples, assay, layer, memory) {
   if (inherits(x, "weft_store")) {
     abort_input("`x` must not be a store already.", i = "Copy its file, or take `x[, ]` first.")
   }
-  experiment <- inherits(x, "SummarizedExperiment")
-  if (experiment && !is.null(samples)) abort_input("`samples` must be NULL for a SummarizedExperiment.")
+  experiment <- is_experiment(x)
+  if (experiment && !is.null(samples)) abort_input(sprintf("`samples` must be NULL for a %s.", experiment_class(x)))
   given <- as_source(x, assay)
   turned <- identical(samples, "columns")
   source <- switch(given$kind,
@@ -203,7 +203,7 @@ experiment_tables <- function(x) {
     columns[vapply(columns, function(v) is.factor(v) || is.atomic(v) && !is.object(v) && is.null(dim(v)) &&
                      (is.numeric(v) || is.logical(v) || is.character(v)), NA)]
   }
-  list(plain(SummarizedExperiment::colData(x)), plain(SummarizedExperiment::rowData(x)))
+  list(plain(container_samples(x)), plain(container_genes(x)))
 }
 
 new_import <- function(d, names, fill, ...) {

@@ -6,11 +6,11 @@
 # A data frame, one row per sample of `data`; NA where a sample has no value.
 covariate_frame <- function(covariates, x, data) {
   if (is.null(covariates)) return(NULL)
-  if (inherits(x, "SummarizedExperiment") && is.character(covariates) && length(covariates) != nrow(data)) {
-    known <- as.data.frame(SummarizedExperiment::colData(x), optional = TRUE)
+  if (is_experiment(x) && is.character(covariates) && length(covariates) != nrow(data)) {
+    known <- as.data.frame(container_samples(x), optional = TRUE)
     lost <- setdiff(covariates, names(known))
     if (length(lost)) {
-      abort_input("`covariates` must name columns of `colData(x)`, or be values.",
+      abort_input(sprintf("`covariates` must name columns of `%s`, or be values.", container_samples_name(x)),
                   x = sprintf("There is no %s.", label_some(lost)))
     }
     covariates <- known[covariates]

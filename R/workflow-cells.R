@@ -440,8 +440,9 @@ marker_genes <- function(seen, sizes, names) {
 is_many_cells <- function(x, assay, setting) {
   if (isFALSE(setting) || inherits(x, c("weft_cells", "weft_quality"))) return(FALSE)
   if (length(setting)) return(TRUE)
-  containers <- c("weft_store", "sparseMatrix", "SummarizedExperiment")
-  if (!inherits(x, containers) && !(is.list(x) && !is.data.frame(x))) return(FALSE)
+  if (!inherits(x, c("weft_store", "sparseMatrix", experiment_classes)) && !(is.list(x) && !is.data.frame(x))) {
+    return(FALSE)
+  }
   given <- as_source(x, assay, stored = TRUE)
   if (given$kind == "blocks") return(TRUE)
   if (!given$kind %in% c("store", "sparse") || nrow(given$data) < cells_least) return(FALSE)

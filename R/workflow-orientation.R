@@ -5,7 +5,7 @@
 # `data` is the matrix that was made of `x`, `class` what the user gave.
 check_orientation <- function(data, class, x) {
   given <- value_count(class)
-  experiment <- inherits(x, "SummarizedExperiment")
+  experiment <- is_experiment(x)
   in_coldata <- experiment && is.character(class) && given == 1L
   if (!is.null(class) && !in_coldata && given != nrow(data)) {
     abort_input(

@@ -253,7 +253,7 @@ sample_factor <- function(value, x, data, arg) {
       i = if (!anyNA(group)) sprintf(paste("Empty text is not a group. `%s[%s == \"\"] <- NA`, and leave these",
                                            "samples out."), arg, arg)
           else if (anyNA(target$levels)) sprintf("NA is a level. Leave out where `is.na(as.character(%s))`.", name)
-          else if (inherits(x, "SummarizedExperiment")) sprintf("Leave these samples out: `x[, !is.na(%s)]`.", name)
+          else if (is_experiment(x)) sprintf("Leave these samples out: `x[, !is.na(%s)]`.", name)
           else sprintf("Leave these samples out: `keep <- !is.na(%s); gene_network(x[keep, ], %s[keep])`.", arg, arg)
     )
   }
@@ -264,7 +264,7 @@ sample_factor <- function(value, x, data, arg) {
 # Names tell when samples are in another order than in x.
 check_order <- function(value, x, arg) {
   named <- names(value)
-  samples <- if (!inherits(x, "SummarizedExperiment")) rownames(x)
+  samples <- if (!is_experiment(x)) rownames(x)
   if (is.null(named) || is.null(samples) || is.data.frame(value) || length(named) != length(samples) ||
       anyDuplicated(named)) return()
   if (setequal(named, samples) && !identical(named, samples)) {

@@ -39,7 +39,7 @@ gene_words <- function(given, x, p, usual, arg) {
 }
 
 row_data <- function(x) {
-  if (inherits(x, "SummarizedExperiment")) as.list(SummarizedExperiment::rowData(x))
+  if (is_experiment(x)) as.list(container_genes(x))
   else if (inherits(x, "weft_store")) as.list(store_data(x, "columns"))
 }
 

@@ -66,7 +66,8 @@ test_that("a compressed file that was cut short says so", {
     bytes <- readBin(whole, "raw", 1e6)
     path <- file.path(folder, paste0("cut.", kind, ".gz"))
     writeBin(bytes[seq_len(length(bytes) - 500)], path)
-    expect_error(read[[kind]](path), "could not be read to its end|ends after|three lines of sizes", class = "weft_error_input", info = kind)
+    expect_error(read[[kind]](path), "could not be read to its end|ends after|three lines of sizes",
+                 class = "weft_error_input", info = kind)
   }
 })
 

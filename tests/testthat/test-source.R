@@ -237,3 +237,157 @@ test_that("names in no encoding are refused by what would not read them back", {
   expect_output(print(kernel_pca(x, 1)))
   expect_identical(rownames(bn_search(x)$dag), c("a", "\u00fc"))
 })
+
+# ---- DGEList, ExpressionSet, Seurat, DESeqDataSet ----
+
+# Counts of 30 genes in 12 samples, and the tables beside them.
+beside <- function() {
+  withr::local_seed(1)
+  m <- matrix(stats::rnbinom(360, mu = 50, size = 2), 30,
+              dimnames = list(sprintf("gene%d", 1:30), sprintf("s%d", 1:12)))
+  storage.mode(m) <- "integer"
+  list(m = m, samples = data.frame(group = rep(c("a", "b"), 6), age = 30 + 1:12, row.names = colnames(m)),
+       genes = data.frame(symbol = sprintf("SYM%d", 1:30), row.names = rownames(m)))
+}
+
+# What a container holds goes through every kind of function as the matrix and columns do.
+expect_like_matrix <- function(x, given, symbols = TRUE) {
+  rows <- t(given$m)
+  class <- given$samples$group
+  source <- weft:::as_source(x)
+  expect_true(source$experiment)
+  expect_equal(as.matrix(source$data), rows)
+  expect_equal(tidy(mi_rank(x, "group", bins = 3)), tidy(mi_rank(rows, class, bins = 3)))
+  expect_equal(as.data.frame(mi_pairs(x, "group", bins = 2, strata = "group")),
+               as.data.frame(mi_pairs(rows, class, bins = 2, strata = class)))
+  expect_equal(pca(x, 2)$x, pca(rows, 2)$x)
+  expect_error(mi_rank(x, "nothing"), "`group`", class = "weft_error_input")
+  expect_error(mi_rank(x, "group", assay = "nothing"), "`assay` must name one assay", class = "weft_error_input")
+  quality <- suppressWarnings(gene_quality(x, "group", covariates = "age"))
+  expect_identical(as.character(quality$class), class)
+  expect_equal(quality$x, suppressWarnings(gene_quality(rows, class, covariates = given$samples["age"]))$x)
+  if (symbols) expect_identical(suppressWarnings(gene_quality(x, "group"))$genes$symbol, given$genes$symbol)
+  store <- as_store(x)
+  expect_equal(as.matrix(store), rows)
+  table <- store_data(store)[c("group", "age")]
+  table$group <- as.character(table$group) # which edgeR makes a factor
+  expect_equal(table, given$samples)
+  expect_error(weft_import(x, tempfile(), samples = "rows"), "`samples` must be NULL", class = "weft_error_input")
+  expect_identical(dim(discretize(x)), dim(rows))
+}
+
+test_that("a DGEList goes where a SummarizedExperiment does", {
+  skip_if_not_installed("edgeR")
+  given <- beside()
+  x <- edgeR::DGEList(given$m, samples = given$samples, genes = given$genes)
+  expect_like_matrix(x, given)
+  expect_identical(tidy(mi_rank(x, "group", assay = "counts", bins = 3)), tidy(mi_rank(x, "group", bins = 3)))
+  damaged <- unclass(x)
+  for (wrong in list(NULL, letters, sum, given$m[, -1], quote(stop("evaluated")))) {
+    y <- x
+    y@.Data[[match("counts", names(damaged))]] <- wrong
+    expect_error(mi_rank(y, "group"), "valid DGEList", class = "weft_error_input")
+  }
+})
+
+test_that("an ExpressionSet goes where a SummarizedExperiment does, and runs nothing", {
+  skip_if_not_installed("Biobase")
+  given <- beside()
+  x <- Biobase::ExpressionSet(given$m + 0, Biobase::AnnotatedDataFrame(given$samples),
+                              Biobase::AnnotatedDataFrame(given$genes))
+  expect_like_matrix(x, given)
+  other <- x
+  attr(other, "assayData") <- list(exprs = given$m + 0, se = given$m * 2)
+  expect_equal(weft:::as_source(other, "se")$data, t(given$m * 2))
+  ran <- FALSE
+  elements <- new.env()
+  delayedAssign("exprs", {
+    ran <<- TRUE
+    given$m
+  }, assign.env = elements)
+  bound <- new.env()
+  makeActiveBinding("exprs", function() {
+    ran <<- TRUE
+    given$m
+  }, bound)
+  for (env in list(elements, bound, new.env())) {
+    attr(x, "assayData") <- env
+    expect_error(mi_rank(x, "group"), "valid ExpressionSet|must name one assay", class = "weft_error_input")
+  }
+  attr(x, "assayData") <- letters
+  expect_error(mi_rank(x, "group"), "valid ExpressionSet", class = "weft_error_input")
+  expect_false(ran)
+})
+
+test_that("a DESeqDataSet is a SummarizedExperiment", {
+  skip_if_not_installed("DESeq2")
+  given <- beside()
+  given$samples$group <- factor(given$samples$group)
+  x <- suppressMessages(DESeq2::DESeqDataSetFromMatrix(given$m, given$samples, ~ group))
+  rows <- t(given$m)
+  expect_equal(tidy(mi_rank(x, "group", bins = 3)), tidy(mi_rank(rows, given$samples$group, bins = 3)))
+  expect_equal(suppressWarnings(gene_quality(x, "group", covariates = "age"))$x,
+               suppressWarnings(gene_quality(rows, given$samples$group, covariates = given$samples["age"]))$x)
+})
+
+test_that("a Seurat object of version 3 or 4 goes where a SummarizedExperiment does", {
+  skip_if_not_installed("SeuratObject")
+  given <- beside()
+  sparse <- Matrix::Matrix(given$m + 0, sparse = TRUE)
+  x <- suppressWarnings(SeuratObject::CreateSeuratObject(sparse, meta.data = given$samples))
+  skip_if_not(is.null(attr(x@assays[[1L]], "layers")), "SeuratObject makes objects of version 5")
+  expect_like_matrix(x, given, symbols = FALSE)
+  expect_identical(weft:::as_source(x)$kind, "sparse")
+  only_data <- x
+  only_data@assays[["RNA"]] <- SeuratObject::CreateAssayObject(data = log1p(sparse))
+  expect_equal(as.matrix(weft:::as_source(only_data, "RNA")$data), log1p(t(given$m)))
+})
+
+# The classes of SeuratObject 5 as its documentation defines them: layers without names, and tables of flags that say
+# which genes and cells each has. Only slots are read, so that the package need not be there.
+seurat_5 <- function(layers, genes, cells, samples) {
+  map <- function(all, has) {
+    structure(vapply(has, function(names) all %in% names, logical(length(all))), class = structure("LogMap",
+      package = "SeuratObject"), dimnames = list(all, names(has)))
+  }
+  from <- structure(list(), class = structure("Assay5", package = "SeuratObject"), layers = layers,
+                    features = map(unique(unlist(genes)), genes), cells = map(unique(unlist(cells)), cells),
+                    default = 1L, meta.data = data.frame(row.names = unique(unlist(genes))))
+  structure(list(), class = structure("Seurat", package = "SeuratObject"), assays = list(RNA = from),
+            meta.data = samples, active.assay = "RNA")
+}
+
+test_that("a Seurat object of version 5 does too, with its counts in one layer or several", {
+  given <- beside()
+  sparse <- Matrix::Matrix(given$m + 0, sparse = TRUE)
+  bare <- function(x) {
+    dimnames(x) <- list(NULL, NULL)
+    x
+  }
+  one <- seurat_5(list(counts = bare(sparse), data = bare(log1p(sparse))),
+                  list(counts = rownames(given$m), data = rownames(given$m)),
+                  list(counts = colnames(given$m), data = colnames(given$m)), given$samples)
+  expect_like_matrix(one, given, symbols = FALSE)
+  turned <- rev(seq_len(12))
+  several <- seurat_5(list(counts.1 = bare(sparse[, 7:12]), counts.2 = bare(sparse[, 1:6])),
+                      list(counts.1 = rownames(given$m), counts.2 = rownames(given$m)),
+                      list(counts.1 = colnames(given$m)[7:12], counts.2 = colnames(given$m)[1:6]), given$samples)
+  expect_like_matrix(several, given, symbols = FALSE)
+  expect_equal(as.matrix(weft:::as_source(seurat_5(list(data = bare(sparse)), list(data = rownames(given$m)),
+                                                   list(data = colnames(given$m)), given$samples[turned, ]))$data),
+               t(given$m)[turned, ])
+  wrong <- list(
+    "same genes" = seurat_5(list(counts.1 = bare(sparse[1:9, 1:6]), counts.2 = bare(sparse[, 7:12])),
+                            list(counts.1 = rownames(given$m)[1:9], counts.2 = rownames(given$m)),
+                            list(counts.1 = colnames(given$m)[1:6], counts.2 = colnames(given$m)[7:12]), given$samples),
+    "other genes or cells" = seurat_5(list(counts = bare(sparse)), list(counts = rownames(given$m)[-1]),
+                                      list(counts = colnames(given$m)), given$samples),
+    "no layer of counts" = seurat_5(list(scale.data = bare(sparse)), list(scale.data = rownames(given$m)),
+                                    list(scale.data = colnames(given$m)), given$samples),
+    "all of its cells" = seurat_5(list(counts = bare(sparse[, 1:6])), list(counts = rownames(given$m)),
+                                  list(counts = colnames(given$m)[1:6]), given$samples),
+    "matrices in memory" = seurat_5(list(counts = as.data.frame(as.matrix(sparse))), list(counts = rownames(given$m)),
+                                    list(counts = colnames(given$m)), given$samples),
+    "valid Seurat" = structure(list(), class = "Seurat"))
+  for (said in names(wrong)) expect_error(mi_rank(wrong[[said]], "group"), said, class = "weft_error_input")
+})
