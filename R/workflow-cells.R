@@ -55,7 +55,8 @@ cells_least <- 2000L    # gene_network() makes metacells of sparse counts of as 
 #' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()].
 #' @return An object of class `weft_cells`: a list with `group` and `metacell` (whole numbers, one per cell, NA where a
 #'   cell has none), `genes` (a data frame: `gene`, `mean`, `variance`, `excess` over what is expected, `chosen`, and
-#'   `symbol` and `description` where they are known), `components` (as [pca()], with `leading`), `markers` (a data
+#'   `symbol` and `description` where they are known), `components` (as [pca()] of the cells with counts, with
+#'   `leading`; those without counts have the scores of a cell of zeros and weights of 0), `markers` (a data
 #'   frame: `gene`, `group`, `information`, `share` of the group's cells in which it was seen, `elsewhere`, sorted),
 #'   `metacells` (a data frame: `cells`, `group` and, where they were given, `class` and `batch`), `counts` (metacells
 #'   by genes, sums of counts), `size` (the cells' size factors) and `seed`. `as.matrix()` gives `counts`; functions
@@ -93,8 +94,9 @@ gene_cells <- function(x, class = NULL, batch = NULL, assay = NULL, genes = 2000
     table[[name]] <- known_column(x, if (name == "symbol") symbol_columns else description_columns)
   }
   data <- normalised_cells(cells, table$chosen)
-  k <- min(k, sum(table$chosen))
-  fit <- pca(data, k, seed = seed, block_size = block_size, backend = backend, threads = threads, progress = progress)
+  k <- min(k, sum(table$chosen), sum(cells$size > 0))
+  fit <- pca_of_cells(data, k, cells$size > 0, seed = seed, block_size = block_size, backend = backend,
+                      threads = threads, progress = progress)
   some <- some_cells_of(cells, seed)
   if (is.null(leading)) {
     beyond <- components_beyond_chance(cells_at(data, cells, some), cells$size[some], k, seed, threads)
@@ -104,7 +106,7 @@ gene_cells <- function(x, class = NULL, batch = NULL, assay = NULL, genes = 2000
   fit$leading <- as.integer(min(leading, k))
   scores <- fit$x[, seq_len(fit$leading), drop = FALSE]
   if (identical(fit$choice$k, 0L)) max_groups <- 1
-  found <- group_cells(scores, some, cells$size > 0, metacells %||% max(1, min(400, cells$n %/% 50)),
+  found <- group_cells(scores, some, cells$size > 0, metacells %||% max(1, min(400, sum(cells$size > 0) %/% 50)),
                        list(max_groups = max_groups, sweeps = sweeps, seed = seed, threads = threads))
   made <- number_metacells(found, labels, least)
   sums <- sum_cells(cells, made$metacell, found$group, nrow(made$table), threads)
@@ -223,8 +225,10 @@ normalised_cells <- function(cells, chosen = NULL) {
 variable_genes <- function(cells, genes, threads) {
   control <- run_control("cpu", threads, FALSE)
   moments <- column_moments(pca_source(normalised_cells(cells), NULL, cells$block_size), NULL, control)
-  mean <- moments$mean
-  variance <- moments$norm^2 / max(1, cells$n - 1)
+  seen <- sum(cells$size > 0) # the zeros of the other cells count neither for means nor for variances
+  mean <- moments$mean * cells$n / seen
+  squares <- moments$norm^2 - moments$mean^2 * cells$n * (cells$n - seen) / seen
+  variance <- pmax(0, squares) / max(1, seen - 1)
   varies <- variance > 0 & mean > 0
   excess <- rep(NA_real_, cells$p)
   if (sum(varies) > 2L) {
@@ -244,6 +248,16 @@ variable_genes <- function(cells, genes, threads) {
 }
 
 # ---- components ----
+
+# Components of the cells with counts, `there`. The others have no weight; pca() takes weights of 0 only of matrices in
+# memory, so that these are too small to add to any sum. Their scores are those of a cell of zeros.
+pca_of_cells <- function(data, k, there, ...) {
+  if (all(there)) return(pca(data, k, ...))
+  fit <- pca(data, k, weights = ifelse(there, 1, 1e-200), ...)
+  fit$weights <- as.double(there)
+  fit$x[!there, ] <- rep(-colSums(fit$center * fit$rotation), each = sum(!there))
+  fit
+}
 
 # Places of cells with counts, at random, rising.
 some_cells_of <- function(cells, seed) {
@@ -325,7 +339,7 @@ mean_rows <- function(x, of, count) {
 group_cells <- function(scores, some, there, pieces, how) {
   control <- run_control("cpu", how$threads, FALSE)
   storage.mode(scores) <- "double"
-  scores <- unname(scores) / max(1e-300, sqrt(mean(scores^2))) # a unit for all components alike
+  scores <- unname(scores) / max(1e-300, sqrt(mean(scores[there, ]^2))) # a unit for all components alike
   x <- scores[some, , drop = FALSE]
   centres <- small_pieces(x, max(1, min(400, nrow(x) %/% 8)), how$seed, control)
   group <- rep(1L, nrow(centres))

@@ -108,6 +108,30 @@ test_that("empty cells belong nowhere, and genes may be chosen by name", {
   expect_identical(sum(quick(planted$counts, genes = 50)$genes$chosen), 50L)
 })
 
+test_that("cells without counts change nothing about the others", {
+  empty <- c(5L, 100L, 599L)
+  counts <- as.matrix(planted$counts)
+  counts[empty, ] <- 0
+  counts <- Matrix::Matrix(counts, sparse = TRUE)
+  few <- quick(counts[-empty, ], genes = 60)
+  for (x in list(counts, list(counts[1:99, ], counts[100:600, ]), as_store(counts))) {
+    for (block_size in c(2^28, 2^14)) { # a store is read at once, or in several reads per pass
+      all <- quick(x, genes = 60, block_size = block_size)
+      expect_equal(all$genes, few$genes)
+      expect_equal(all$components$sdev, few$components$sdev)
+      expect_equal(abs(all$components$x[-empty, ]), abs(few$components$x), ignore_attr = TRUE)
+      expect_equal(all$components$leading, few$components$leading)
+      expect_identical(all$group[-empty], few$group)
+      expect_equal(all$metacells, few$metacells)
+      expect_equal(all$counts, few$counts)
+      expect_true(all(is.na(all$group[empty])))
+      weft:::check_pca(all$components, "components")
+    }
+  }
+  zeros <- stats::predict(all$components, matrix(0, 1, sum(all$genes$chosen)))
+  expect_equal(all$components$x[5, ], zeros[1, ], ignore_attr = TRUE)
+})
+
 test_that("fewer genes than components leave as many components as genes", {
   expect_identical(quick(planted$counts, genes = 5, leading = 7)$components$leading, 5L)
 })
