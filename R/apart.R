@@ -5,15 +5,15 @@
 # done in this process.
 can_fork <- function() .Platform$OS.type == "unix" && !.Platform$GUI %in% c("AQUA", "RStudio")
 
-# Starts f() in a child; end_apart() waits for what it returns.
-begin_apart <- function(f) {
+# Starts f() in a child; end_apart() waits for what it returns. loud: what the child prints is seen.
+begin_apart <- function(f, loud = FALSE) {
   here <- list(f = f)
   if (!can_fork()) return(here)
   begin <- getExportedValue("parallel", "mcparallel") # which Windows does not have
   tryCatch(begin({
-    .Call(C_weft_child_begin)
+    if (!loud) .Call(C_weft_child_begin)
     tryCatch(list(value = f()), error = function(e) list(error = e))
-  }, silent = TRUE, mc.set.seed = FALSE), error = function(e) here) # no process or memory was left for it
+  }, silent = !loud, mc.set.seed = FALSE), error = function(e) here) # no process or memory was left for it
 }
 
 # What f() returned, or the error that it ended with. died(): what to do where the child ended without either.
@@ -31,11 +31,12 @@ end_apart <- function(job, died) {
 stop_apart <- function(job) {
   if (!inherits(job, "parallelJob")) return(invisible())
   tools::pskill(job$pid, tools::SIGKILL)
-  suppressWarnings(getExportedValue("parallel", "mccollect")(job))
+  # no longer than a second: a program that the child had started may keep its pipe open
+  suppressWarnings(getExportedValue("parallel", "mccollect")(job, wait = FALSE, timeout = 1))
   invisible()
 }
 
-apart <- function(f, died) end_apart(begin_apart(f), died)
+apart <- function(f, died, loud = FALSE) end_apart(begin_apart(f, loud), died)
 
 # use(item) for each item that produce(send) hands to send(), while a child makes the next one.
 stream_apart <- function(produce, use, died) {

@@ -28,13 +28,30 @@ bullet <- function(symbol, text) {
 # language.
 memory_errors <- function(code) {
   withCallingHandlers(code, simpleError = function(e) {
-    words <- sub("%.*", "", gettext("cannot allocate vector of size %0.1f Gb", domain = "R"))
-    if (!startsWith(conditionMessage(e), words)) return()
+    if (!is_memory_error(e)) return()
     weft_abort("memory", "R has no memory for a copy that this call makes of the data.",
                x = paste0(conditionMessage(e), "."),
                i = "Use fewer columns or rows.")
   })
 }
+
+is_memory_error <- function(error) {
+  words <- sub("%.*", "", gettext("cannot allocate vector of size %0.1f Gb", domain = "R"))
+  startsWith(conditionMessage(error), words)
+}
+
+# An error of R's that no check foresaw is weft's own, not the user's: it says so, and how to report it. `also`: another
+# cause that the user can rule out. Errors that have a class of weft's, and R's error for memory, stay what they are.
+abort_bug <- function(error, also = NULL) {
+  if (inherits(error, "weft_error")) stop(error)
+  Sys.sleep(0) # a stop that the user asked for comes first: it may be why the work failed
+  memory_errors(if (is_memory_error(error)) stop(error))
+  weft_abort("internal", "This is a bug in weft.", x = plain_text(conditionMessage(error)),
+             i = paste(c(how_to_report, also), collapse = " "))
+}
+
+how_to_report <- paste("Please report it with the call that led here and what `sessionInfo()` and `weft_sitrep()`",
+                       "print.")
 
 # The call of the user's that led here: the outermost frame whose function is one of weft's.
 caller_of_weft <- function() {
@@ -64,10 +81,7 @@ short_call <- function(call, f, own) {
 
 # Called from C (base/glue.c) after the native side has freed what it owned.
 raise_native <- function(status, message, column, control) {
-  if (status == "interrupt") { # a jump out of R code goes on by itself; this stop was somebody else's
-    signalCondition(structure(class = c("interrupt", "condition"), list(message = message, call = NULL)))
-    invokeRestart("abort")
-  }
+  if (status == "interrupt") raise_interrupt(message) # a jump out of R code goes on by itself; this is another stop
   if (status == "device" && startsWith(message, "rank ")) abort_stopped(message)
   if (!is.na(column)) message <- paste("Column", column_label(column, control$columns), message)
   hint <- switch(status,
@@ -80,9 +94,14 @@ raise_native <- function(status, message, column, control) {
     device = paste0("`weft_sitrep()` shows what this machine has",
                     if (identical(control$backend, "cuda") &&
                         !about_ranks(message)) "; `backend = \"cpu\"` gives the same result", "."),
-    internal = "This is a bug in weft; please report it with the call that led here."
+    internal = paste("This is a bug in weft.", how_to_report)
   )
   weft_abort(status, message, i = hint)
+}
+
+raise_interrupt <- function(message = "") {
+  signalCondition(structure(class = c("interrupt", "condition"), list(message = message, call = NULL)))
+  invokeRestart("abort")
 }
 
 about_ranks <- function(message) grepl("MPI", message)

@@ -243,17 +243,23 @@ directions_text <- function(fit) {
 
 clear_direction <- 0.9 # of the weight of both directions
 
-# Of pairs of genes with an edge, how many point one way. The table regulation-direction.csv of inst/bench has what is
-# said of simulated networks.
+# Of pairs of genes with an edge, how many point one way. A pair with a gene that was no candidate regulator was tried in
+# one direction only, which is no finding.
 network_directions <- function(edges, clear = clear_direction) {
   if (!nrow(edges) || all(is.na(edges$direction))) return(NULL)
   pair <- paste(pmin(edges$from, edges$to), pmax(edges$from, edges$to), sep = "\r")
-  direction <- tapply(edges$direction, pair, max)
+  given <- length(unique(pair[is.na(edges$direction)]))
+  tested <- !is.na(edges$direction)
+  direction <- tapply(edges$direction[tested], pair[tested], max)
   sure <- sum(direction >= clear)
   all <- several(length(direction), "pair")
+  one_way <- if (given) {
+    sprintf(" %s tried in one direction only, as one of the two genes was not among the candidate regulators.",
+            if (given == 1L) "1 other pair was" else sprintf("%s other pairs were", format(given, big.mark = ",")))
+  } else ""
   if (!sure) {
     return(sprintf(paste("Of %s of genes that the network joins none points clearly one way (at least %s of the weight",
-                         "of both directions): which way is open (hollow arrowheads)."), all, clear))
+                         "of both directions): which way is open (hollow arrowheads).%s"), all, clear, one_way))
   }
   rest <- length(direction) - sure
   paste0(sprintf(paste("Of %s of genes that the network joins, %s clearly one way: that direction has at least %s of",
@@ -261,7 +267,8 @@ network_directions <- function(edges, clear = clear_direction) {
                        "right; on real data, where causes go unmeasured, fewer."),
                  all, if (sure == 1L) "1 points" else sprintf("%s point", format(sure, big.mark = ",")), clear),
          if (rest) sprintf(" For %s the direction is open (hollow arrowheads).",
-                           if (rest == 1L) "the other one" else paste("the other", format(rest, big.mark = ","))))
+                           if (rest == 1L) "the other one" else paste("the other", format(rest, big.mark = ","))),
+         one_way)
 }
 
 # The findings as a list in Markdown.

@@ -234,7 +234,7 @@ svg_edges <- function(drawn, at, place, radius, directed, owner) {
   start <- from + away / long * radius[at[, 1L]]
   end <- to - away / long * (radius[at[, 2L]] + if (directed) 3 else 0)
   verb <- if (directed) c("predicts low", "predicts", "predicts high") else c("against", "with", "with")
-  clear <- is.na(drawn$direction) | drawn$direction >= clear_direction
+  clear <- !is.na(drawn$direction) & drawn$direction >= clear_direction
   told <- sprintf("%s %s %s, weight %.3g%s%s", drawn$from, verb[drawn$sign + 2L], drawn$to, drawn$weight,
                   ifelse(is.na(drawn$q), "", sprintf(", q %.2g", drawn$q)),
                   ifelse(is.na(drawn$direction), "", ifelse(clear, ", direction clear", ", direction open")))

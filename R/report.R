@@ -78,7 +78,8 @@ weft_report <- function(fit, file = paste0("gene-network.", format), title = "Ge
   work <- tempfile("weft-report-")
   dir.create(work)
   on.exit(unlink(work, recursive = TRUE))
-  render_report(report_template(template), params, work, quiet, if (identical(browser, "latex")) "latex" else "html")
+  render_report(report_template(template), params, work, quiet, if (identical(browser, "latex")) "latex" else "html",
+                own = !is.null(template))
   if (format == "pdf" && browser != "latex") print_page(browser, work)
   file <- put_in_place(file.path(work, paste0("report.", format)), file)
   if (open) utils::browseURL(paste0("file://", gsub("%2F", "/", utils::URLencode(file, reserved = TRUE), fixed = TRUE)))
@@ -100,7 +101,7 @@ report_template <- function(template) {
 }
 
 # Renders a copy of the template in the folder `work`, with the parameters that it declares.
-render_report <- function(template, params, work, quiet, form = "html") {
+render_report <- function(template, params, work, quiet, form = "html", own = FALSE) {
   copy <- file.path(work, "report.Rmd")
   file.copy(template, copy)
   latex <- form == "latex"
@@ -111,16 +112,51 @@ render_report <- function(template, params, work, quiet, form = "html") {
                   i = "Its first lines need `params:` and below that `  fit: null`.")
     }
     format <- if (latex) rmarkdown::pdf_document(latex_engine = latex_engine(), toc = TRUE, toc_depth = 2)
-    rmarkdown::render(copy, output_format = format, output_file = if (latex) "report.pdf" else "report.html",
-                      params = params[intersect(names(params), declared)],
-                      envir = new.env(parent = globalenv()), quiet = quiet)
+    knit_and_convert(copy, format, if (latex) "report.pdf" else "report.html",
+                     params[intersect(names(params), declared)], quiet)
   }, error = function(e) {
     if (inherits(e, "weft_error")) stop(e)
     if (latex) latex_lacks(file.path(work, "report.log"))
-    abort_input("The report could not be made.", x = plain_text(conditionMessage(e)),
-                i = paste("`fit` must be what `gene_network()` returned, unchanged;",
-                          "your own `template` may have an error."))
+    render_failed(e, own, work)
   })
+}
+
+# First the template is run, which R can stop at any time; then pandoc, by a child of this process: R ignores Ctrl-C
+# while it waits for another program by itself.
+knit_and_convert <- function(copy, format, output, params, quiet) {
+  knitted <- rmarkdown::render(copy, output_format = format, params = params, envir = new.env(parent = globalenv()),
+                               quiet = quiet, clean = FALSE, run_pandoc = FALSE)
+  apart(function() {
+    rmarkdown::render(file.path(dirname(copy), basename(knitted)), output_format = format, output_file = output,
+                      quiet = quiet, knit_meta = attr(knitted, "knit_meta"))
+  }, function() stop("The process that ran pandoc was ended."), loud = TRUE)
+}
+
+# Whose fault it is that no page was made: a full disk's, pandoc's, that of the user's own template, or weft's.
+render_failed <- function(error, own, work) {
+  said <- plain_text(conditionMessage(error))
+  if (!has_space(work)) {
+    abort_input("The folder of temporary files must have space.", x = sprintf("%s has none left.", describe(work)),
+                i = "The environment variable TMPDIR names another one before R is started.")
+  }
+  if (own) {
+    abort_input("`template` must be an R Markdown file that can be rendered.", x = said,
+                i = "Render it by itself, with `rmarkdown::render()` and its parameters, to see where it stops.")
+  }
+  if (grepl("pandoc", said, fixed = TRUE)) {
+    if (grepl("error (2|130)$", said)) raise_interrupt() # what a program returns that Ctrl-C has ended
+    weft_abort("internal", "pandoc did not make the page.", x = said,
+               i = paste("It may lack memory.", "Otherwise this is a bug in weft.", how_to_report))
+  }
+  abort_bug(error)
+}
+
+# Whether a megabyte can still be written into a folder.
+has_space <- function(folder) {
+  file <- tempfile("space-", folder)
+  on.exit(unlink(file))
+  tryCatch(suppressWarnings(writeBin(raw(2^20), file)), error = function(e) NULL)
+  isTRUE(file.size(file) == 2^20)
 }
 
 # ---- PDF ----
@@ -164,7 +200,8 @@ print_page <- function(browser, work) {
             "--no-pdf-header-footer",
             shQuote(paste0("--user-data-dir=", file.path(work, "profile"))), shQuote(paste0("--print-to-pdf=", pdf)),
             shQuote(paste0("file://", file.path(work, "report.html"))))
-  said <- suppressWarnings(system2(browser, told, stdout = TRUE, stderr = TRUE, timeout = 120))
+  said <- apart(function() suppressWarnings(system2(browser, told, stdout = TRUE, stderr = TRUE, timeout = 120)),
+                function() abort_input("The page could not be printed.", x = "The browser was ended."))
   if (!isTRUE(file.size(pdf) > 1000)) {
     abort_input("The page could not be printed.",
                 x = plain_text(paste(c(utils::tail(said, 2L), "The reason is unknown."), collapse = " ")),

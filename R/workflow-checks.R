@@ -67,23 +67,20 @@ checked_step <- function(result, step, arg, maker) {
   result
 }
 
-# What an object says, read by `expr`: where it holds something that no check foresaw, the error says that it is the
-# object.
+# What an object that was checked says, read by `expr`: an error that no check foresaw is a bug.
 reading <- function(arg, expr) {
   tryCatch(expr, error = function(e) {
-    if (inherits(e, "weft_error")) stop(e)
-    abort_input(sprintf("`%s` must be what weft returned, unchanged.", arg),
-                x = paste("It cannot be read:", plain_text(conditionMessage(e))),
-                i = "Was it changed, or made by another version of weft?")
+    abort_bug(e, sprintf("An object that was changed after weft made it may also cause it: is `%s` one?", arg))
   })
 }
 
+# Pictures also fail for reasons of R's own, such as margins that leave no room.
 drawing <- function(arg, expr) {
   tryCatch(expr, error = function(e) {
     if (inherits(e, "weft_error")) stop(e)
     abort_input(sprintf("`%s` could not be drawn.", arg), x = plain_text(conditionMessage(e)),
-                i = paste("Likely reasons: the device is too small, the figure does not take an argument,",
-                          "or the object was changed."))
+                i = paste("Is the device too small, or does the figure not take an argument? Otherwise this is a bug in",
+                          "weft.", how_to_report))
   })
 }
 

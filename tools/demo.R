@@ -9,10 +9,9 @@ if (part == "analyse") {
   print(weft_sitrep())
   example <- weft_example(if (real) "golub" else "expression")
   cat("\n", example$source, "\n\n", sep = "")
-  # the network is of the 1,000 genes that say most about the class
   fit <- gene_network(example$x, example$class, batch = example$batch, seed = 1,
                       quality = list(symbols = example$symbols, descriptions = example$gene_names),
-                      network = if (real) list(genes = 1000) else list(), progress = TRUE)
+                      progress = TRUE)
   print(fit)
   dir.create("demo-output", showWarnings = FALSE)
   saveRDS(fit, saved)
