@@ -17,10 +17,12 @@
 #' old <- weft_backend("cpu")
 #' weft_backend(old)
 weft_backend <- function(backend) {
-  before <- getOption("weft.backend") %||% env_or("WEFT_BACKEND", "auto")
-  before <- check_choice(before, backends, "weft.backend")
+  if (!missing(backend)) backend <- check_choice(backend, backends, "backend")
+  named <- getOption("weft.backend")
+  before <- if (!is.null(named)) check_choice(named, backends, "weft.backend")
+            else check_choice(env_or("WEFT_BACKEND", "auto"), backends, "WEFT_BACKEND")
   if (missing(backend)) return(before)
-  options(weft.backend = check_choice(backend, backends, "backend"))
+  options(weft.backend = backend)
   invisible(before)
 }
 

@@ -85,7 +85,7 @@ bn_scores <- function(data, max_parents = 4, score = c("bdeu", "k2", "bic", "aic
   if (chosen$name == "cuda") predicted$bytes <- predicted$bytes - predicted$work_bytes
   if (check_flag(dry_run, "dry_run")) return(predicted[bn_predicted])
   bn_check_memory(predicted, problem, keep)
-  if (verbose) message(sprintf("%s parent sets, about %s, %s", format(predicted$sets, big.mark = ","),
+  if (verbose) message(sprintf("%s parent sets, about %s, %s", thousands(predicted$sets),
                                bytes_text(predicted$bytes), seconds_text(predicted$seconds)))
   control <- run_control(chosen$name, worth_threads(predicted$seconds * threads, threads), progress, input$names,
                          "Scoring parent sets")
@@ -223,7 +223,7 @@ bn_check_memory <- function(predicted, problem, keep) {
     weft_abort("memory", sprintf("The score table needs about %s of memory, %s are free.",
                                  bytes_text(predicted$bytes), bytes_text(free)),
                x = sprintf("%s parent sets of %d nodes with at most %d parents.",
-                           format(predicted$sets, big.mark = ",", digits = 4),
+                           thousands(signif(predicted$sets, 4)),
                            as.integer(problem$p), max(problem$max_parents)),
                i = "Lower `max_parents`, for some nodes or all, or give `candidates` (for example 20).")
   }
@@ -265,7 +265,7 @@ print.weft_bn_scores <- function(x, ...) {
   cat_wrapped(sprintf("Local scores (%s) of %d nodes, %d rows: %s of %s parent sets kept (for %s)", x$type,
                       length(x$nodes),
               x$n,
-              format(sum(sizes), big.mark = ","), format(x$predicted$sets, big.mark = ","),
+              thousands(sum(sizes)), thousands(x$predicted$sets),
               switch(x$keep, max = "best graphs", sum = sprintf("sums, slack %g nats", x$slack), all = "all uses")))
   if (isTRUE(x$near)) cat("Only those sets were scored that a search for the best graph needed\n")
   cat(sprintf("At most %s parents per node; %d to %d sets per node\n",

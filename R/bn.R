@@ -517,7 +517,7 @@ print.weft_bn <- function(x, ...) {
                                            format(d$ess, digits = 3))
   cat_wrapped(sprintf("%s MCMC (%s): %s of %s, %s steps each%s", if (x$run$layers) "Partition" else "Order", x$target,
                       several(x$run$ladders, "ladder"), several(length(x$run$beta), "temperature"),
-                      format(x$iterations, big.mark = ",", scientific = FALSE), mixed %||% ""))
+                      thousands(x$iterations), mixed %||% ""))
   if (isTRUE(x$table$near)) {
     cat_wrapped("Of all parent sets, those were scored that the search needed; `max_parents = 4` has all of that size")
   }

@@ -120,9 +120,14 @@ label_some <- function(labels, most = 5L) {
   if (more > 0) paste(shown, "and", more, "more") else shown
 }
 
+# "12,345", whatever decimal mark the user has set.
+thousands <- function(x) {
+  trimws(format(x, big.mark = ",", decimal.mark = ".", scientific = FALSE, trim = TRUE, digits = 15L))
+}
+
 # "1 row", "2,000 rows".
 several <- function(n, what) {
-  sprintf("%s %s%s", format(n, big.mark = ",", scientific = FALSE), what, if (n == 1) "" else "s")
+  sprintf("%s %s%s", thousands(n), what, if (n == 1) "" else "s")
 }
 size_text <- function(x) paste(several(nrow(x), "row"), "and", several(ncol(x), "column"))
 

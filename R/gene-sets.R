@@ -25,8 +25,8 @@ read_gmt <- function(file) {
   filled <- which(nzchar(trimws(lines)))
   if (!length(filled)) abort_input("`file` must have sets.", x = sprintf("%s is empty.", describe(path)))
   if (length(filled) > most_sets) {
-    abort_input(sprintf("`file` must have at most %s sets.", format(most_sets, big.mark = ",")),
-                x = sprintf("It has %s.", format(length(filled), big.mark = ",")))
+    abort_input(sprintf("`file` must have at most %s sets.", thousands(most_sets)),
+                x = sprintf("It has %s.", thousands(length(filled))))
   }
   fields <- strsplit(lines[filled], "\t", fixed = TRUE)
   name <- trimws(vapply(fields, `[`, "", 1L))
@@ -250,7 +250,7 @@ test_lists <- function(query, sets, sizes) {
 #' @export
 print.weft_gene_sets <- function(x, n = 10L, ...) {
   whole <- c("query", "set", "size", "listed", "overlap", "q_value")
-  if (!all(whole %in% names(x)) || is.null(attr(x, "universe"))) return(NextMethod())
+  if (!all(c(whole, "p_value") %in% names(x)) || is.null(attr(x, "universe"))) return(print_as_frame(x, n))
   check_result(x, text = c("query", "set"), numbers = c("size", "listed", "overlap", "q_value", "p_value"))
   n <- check_number(n, "n", min = 0, whole = TRUE)
   cat(sprintf("%s against %s: %d at a false discovery rate of 0.05\n", several(length(unique(x$query)), "list"),
@@ -259,7 +259,7 @@ print.weft_gene_sets <- function(x, n = 10L, ...) {
   short <- function(v) if (is.double(v)) signif(v, 3) else if (is.character(v)) short_name(v, 32L) else v
   shown[] <- lapply(shown, short)
   if (nrow(shown)) print_rows(shown)
-  if (nrow(x) > n) cat(sprintf("... and %s more\n", format(nrow(x) - n, big.mark = ",")))
+  if (nrow(x) > n) cat(sprintf("... and %s more\n", thousands(nrow(x) - n)))
   invisible(x)
 }
 

@@ -90,7 +90,7 @@ weft_install_cuda <- function(arch = NULL, ask = TRUE, from = NULL, remove = FAL
   invisible(object)
 }
 
-cuda_home <- function() file.path(tools::R_user_dir("weft", "data"), "cuda")
+cuda_home <- function() file.path(user_folder("data"), "cuda")
 
 # The folder of the object of these sources; NULL where the package carries none.
 user_cuda_dir <- function() {

@@ -110,7 +110,7 @@ link_total <- function(x) {
 #' @export
 print.weft_irm <- function(x, ...) {
   check_irm_fit(x)
-  count <- function(n, what) sprintf("%s %s%s", format(n, big.mark = ","), what, if (n == 1) "" else "s")
+  count <- function(n, what) sprintf("%s %s%s", thousands(n), what, if (n == 1) "" else "s")
   links <- count(link_total(x), switch(x$family, poisson = "event", gaussian = "value", "link"))
   if (x$type == "bipartite") {
     cat(sprintf("Co-clustering of %s and %s, %s\n", count(length(x$row_cluster), "row"),

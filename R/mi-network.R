@@ -5,13 +5,13 @@
 #'
 #' | method | weights |
 #' |---|---|
-#' | `"aracne"` | `m`, after the weakest edge of every triangle has been removed if it is below the second weakest less `eps`, or below `1 - tau` times it |
+#' | `"aracne"` | \eqn{m_{ij}}, the information of i and j, after the weakest edge of every triangle has been removed if it is below the second weakest less `eps`, or below `1 - tau` times it |
 #' | `"clr"` | \eqn{\sqrt{z_i^2+z_j^2}}, where z is the deviation of \eqn{m_{ij}} from the mean of row i in standard deviations of that row, or 0 if that is negative; the diagonal is left out, and a row without spread has z = 0 |
 #' | `"mrnet"` | for every target t, features are chosen one at a time by their score, \eqn{m_{it}} less the mean of \eqn{m_{ij}} over those already chosen, for as long as it is positive; that score is the weight |
 #' | `"mrnetb"` | for every target t, each feature scores \eqn{m_{it} - \frac{1}{|S|}\sum_{j \in S \setminus i} m_{ij}}, with S all features at first; the worst leaves S for as long as it is negative, and is then exchanged for the best outside S for as long as that would score more in its place |
-#' | `"relnet"` | `m` where it is above `threshold` |
+#' | `"relnet"` | \eqn{m_{ij}} where it is above `threshold` |
 #'
-#' `"mrnet"` and `"mrnetb"` give each pair the greater of its two weights. The diagonal of `m` is not used. Edges are
+#' `"mrnet"` and `"mrnetb"` give each pair the greater of its two weights. The diagonal of the matrix is not used. Edges are
 #' the pairs with a positive weight. Differences that rounding alone can make do not count: those of at most 1e-12 bits,
 #' or, for a plain matrix, of at most 9e-16 times its number of rows and its largest entry, are taken as 0.
 #'
@@ -36,8 +36,8 @@
 #' @param x what [mi_matrix()] returned or another symmetric matrix of mutual information; or data, which is passed to
 #'   [mi_matrix()] together with `...`.
 #' @param method one of the names below.
-#' @param eps,tau for `"aracne"` only: tolerances, `eps` in the unit of `m`, `tau` between 0 and 1. At most one of them.
-#' @param threshold for `"relnet"` only: edges are the pairs with more information than this, in the unit of `m`.
+#' @param eps,tau for `"aracne"` only: tolerances, `eps` in the unit of the information, `tau` between 0 and 1. At most one of them.
+#' @param threshold for `"relnet"` only: edges are the pairs with more information than this, in its unit.
 #' @param fdr the false discovery rate of edges; `NULL` for no test, except that `"relnet"` without a threshold then
 #'   uses 0.05.
 #' @param ... for data: arguments of [mi_matrix()], such as `estimator`, `bins` and `na`.
@@ -75,6 +75,8 @@ mi_network <- function(x, method = c("aracne", "clr", "mrnet", "mrnetb", "relnet
   only_for(!is.null(threshold), "threshold", "relnet", method)
   verbose <- check_flag(verbose, "verbose")
   threads <- threads_for(threads)
+  tested <- if (is.null(fdr)) method == "relnet" && is.null(threshold) else fdr < 1
+  if (tested) refuse_untested(x, list(...)$estimator, method)
   m <- network_input(x, ..., backend = backend, threads = threads, progress = progress, verbose = verbose)
   if (!is.double(m)) m <- memory_errors(`storage.mode<-`(m, "double"))
   p <- nrow(m)
@@ -148,11 +150,19 @@ only_for <- function(given, arg, method, used) {
               i = if (arg == "threshold") "`fdr` keeps significant edges with every method.")
 }
 
-abort_untested <- function(m, method) {
+# Before the work: information of data by an estimator that has no test.
+refuse_untested <- function(x, estimator, method) {
+  if (!inherits(x, "weft_mi_matrix") && is_word(estimator, untested_estimators)) {
+    abort_untested(NULL, method, estimator)
+  }
+}
+
+untested_estimators <- c("ksg", "miller-madow", "shrink", "schurmann-grassberger")
+
+abort_untested <- function(m, method, estimator = attr(m, "estimator")) {
   must <- if (method == "relnet") "`threshold` must be given" else "`fdr` must be NULL"
   abort_input(paste0(must, ": there is no test of this information."),
-              x = if (is.null(attr(m, "test"))) "It is a plain matrix."
-                else sprintf("It is from \"%s\".", attr(m, "estimator")),
+              x = if (is.null(estimator)) "It is a plain matrix." else sprintf("It is from \"%s\".", estimator),
               i = "\"empirical\" counts without missing values, and correlations, have one.")
 }
 
@@ -206,8 +216,7 @@ pair_test <- function(m) {
     p == nrow(m) && each(test$levels, 0) && each(test$kurtosis, -1e300) && each(test$stretch, 1e-3) &&
     each(test$orders, 0, Inf) && (identical(test$n, NA) || number(test$n, c(1, as.double(p)^2)))
   if (!fine) abort_changed("x", "its attribute `test`")
-  counted <- !is.null(test$levels) && test$estimator != "empirical"
-  if (counted || test$estimator %in% c("ksg") || anyNA(test$n)) NULL else test
+  if (test$estimator %in% untested_estimators || anyNA(test$n)) NULL else test
 }
 
 # ---- edges ----

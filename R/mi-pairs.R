@@ -350,7 +350,7 @@ fwer <- function(scores, greatest) {
 #' summary(r)
 #' plot(r)
 print.weft_mi_tuples <- function(x, n = 10L, ...) {
-  if (!is_tuples(x)) return(NextMethod())
+  if (!is_tuples(x)) return(print_as_frame(x, n))
   check_tuples(x, record = c("unit", "searched", run_attributes))
   n <- check_shown(n)
   order <- tuple_order(x)
@@ -360,7 +360,7 @@ print.weft_mi_tuples <- function(x, n = 10L, ...) {
               if (length(attr(x, "class_levels")) == 1L) "" else "s",
               if (strata) sprintf(" within %d strat%s", strata, if (strata == 1L) "um" else "a") else "",
               attr(x, "unit"),
-              format(nrow(x), big.mark = ","), format(attr(x, "searched"), big.mark = ",", scientific = FALSE)))
+              thousands(nrow(x)), thousands(attr(x, "searched"))))
   if (!is.null(x$p_fwer) && nrow(x)) {
     beyond <- sum(x$p_fwer <= 0.05)
     cat_wrapped(if (beyond) sprintf("%d beyond chance at a family-wise p-value of 0.05.", beyond)

@@ -85,7 +85,7 @@ select_methods <- list(
 #' s
 #' plot(s)
 print.weft_selection <- function(x, n = 20L, ...) {
-  if (is.null(attr(x, "method")) || !all(c("feature", "score") %in% names(x))) return(NextMethod())
+  if (is.null(attr(x, "method")) || !all(c("feature", "score") %in% names(x))) return(print_as_frame(x, n))
   check_selection(x, c("features", run_attributes))
   n <- check_shown(n)
   cat(sprintf("%d of %.0f features selected (%s)\n", nrow(x), attr(x, "features"), attr(x, "method")))

@@ -209,7 +209,7 @@ run_line <- function(x) {
 #' summary(r)
 #' plot(r)
 print.weft_mi <- function(x, n = 10L, ...) {
-  if (!is_ranking(x)) return(NextMethod())
+  if (!is_ranking(x)) return(print_as_frame(x, n))
   check_ranking(x, record = c("unit", run_attributes))
   n <- check_shown(n)
   cat(sprintf("Mutual information of %s with a class of %s (%s)\n", several(nrow(x), "feature"),
@@ -238,7 +238,7 @@ knit_print.weft_mi <- function(x, options = list(), n = 10L, ...) {
 }
 
 # A subset by columns or rows keeps the class; it prints as a data frame when the shape is gone.
-is_ranking <- function(x) all(c("feature", "mi", "q_value") %in% names(x)) && !is.null(attr(x, "unit"))
+is_ranking <- function(x) all(c("feature", "mi", "p_value", "q_value") %in% names(x)) && !is.null(attr(x, "unit"))
 
 check_ranking <- function(x, arg = "x", record = character()) {
   check_result(x, arg, record, "feature", c("mi", "p_value", "q_value"))

@@ -37,7 +37,7 @@ plot_irm_matrix <- function(x, resolution, ...) {
   count <- matrix(tabulate(i + pixels[1L] * (j - 1), prod(pixels)), pixels[1L])
   shade <- if (any(count > 0)) pmin(1, count / stats::quantile(count[count > 0], 0.95)) else count
   graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i", xlab = "columns by cluster",
-                 ylab = "rows by cluster", main = sprintf("%s links", format(link_total(x), big.mark = ",")), ...)
+                 ylab = "rows by cluster", main = sprintf("%s links", thousands(link_total(x))), ...)
   graphics::rasterImage(grDevices::as.raster(matrix(1 - 0.85 * shade, pixels[1L])), 0, n[1L], n[2L], 0,
                         interpolate = FALSE)
   graphics::abline(h = utils::head(cumsum(tabulate(x$row_cluster)), -1L),
@@ -53,7 +53,7 @@ plot_real_matrix <- function(x, resolution, ...) {
   averaged <- function(v) t(rowsum(t(rowsum(v, pixel(1L))), pixel(2L)))
   z <- averaged(ifelse(is.na(z), 0, z)) / averaged(1 * !is.na(z))
   graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i", xlab = "columns by cluster",
-                 ylab = "rows by cluster", main = sprintf("%s values", format(link_total(x), big.mark = ",")), ...)
+                 ylab = "rows by cluster", main = sprintf("%s values", thousands(link_total(x))), ...)
   graphics::rasterImage(grDevices::as.raster(real_colours(z)), 0, n[1L], n[2L], 0, interpolate = FALSE)
   graphics::abline(h = utils::head(cumsum(tabulate(x$row_cluster)), -1L),
                    v = utils::head(cumsum(tabulate(x$col_cluster)), -1L),

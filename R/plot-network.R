@@ -87,12 +87,12 @@ check_groups <- function(groups, p) {
   if (!is.atomic(groups)) {
     abort_input("`groups` must be a factor or a vector.", x = paste0("It is ", describe(groups), "."))
   }
+  check_factor(groups, "`groups`")
   if (length(groups) != p) {
     abort_input("`groups` must have one value per feature.",
                 x = sprintf("It has %d for %d features.", length(groups), p))
   }
-  if (is.factor(groups) && !anyNA(match(as.integer(groups), c(NA, seq_len(nlevels(groups)))))) return(groups)
-  factor(as.vector(unclass(groups)))
+  if (is.factor(groups)) groups else factor(as.vector(unclass(groups)))
 }
 
 group_colours <- function(groups) {

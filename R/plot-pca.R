@@ -39,6 +39,7 @@ autoplot.weft_pca <- function(object, components = 1:2, color = NULL, ...) {
   if (!is.null(color) && !is.atomic(color)) {
     abort_input("`color` must be a factor or a vector.", x = paste0("It is ", describe(color), "."))
   }
+  check_factor(color, "`color`")
   if (!is.null(color) && length(color) != nrow(object$x)) {
     abort_input(sprintf("`color` must have one value per row: %d.", nrow(object$x)),
                 x = sprintf("It has %d.", length(color)))

@@ -32,6 +32,14 @@ print_first <- function(d, n, ...) {
   if (nrow(d) > n) cat(sprintf("... and %d more\n", nrow(d) - n))
 }
 
+# A table of weft's without the columns or attributes that its own print method needs: a subset of the columns, or one
+# whose columns were renamed.
+print_as_frame <- function(x, n) {
+  check_frame(x, "x")
+  print_first(list2DF(unclass(x)[names(x)], nrow(x)), check_shown(n), row.names = TRUE)
+  invisible(x)
+}
+
 rows_width <- function(d, row.names) { # nolint: object_name_linter.
   wide <- vapply(seq_along(d), function(j) max(nchar(c(names(d)[j], format(d[[j]])), "width")), 0)
   sum(wide + 1) + if (isFALSE(row.names)) 0 else max(nchar(rownames(d)), 0)

@@ -100,7 +100,10 @@ asked_to_calibrate <- function() {
 
 # ---- the file ----
 
-rates_file <- function() file.path(tools::R_user_dir("weft", "cache"), "rates.dcf")
+rates_file <- function() file.path(user_folder("cache"), "rates.dcf")
+
+# R's folder for the files of a package, which need not exist, where there is no home, either.
+user_folder <- function(which) suppressWarnings(tools::R_user_dir("weft", which))
 
 # What rates apply to, as text of one line.
 machine_text <- function() {
@@ -137,7 +140,7 @@ write_rates <- function(rates, file = rates_file()) {
     new <- tempfile("rates", dirname(file))
     on.exit(unlink(new))
     write.dcf(as.list(c(Machine = machine_text(), Version = weft_version(),
-                        stats::setNames(format(unname(rates), digits = 4, scientific = TRUE, trim = TRUE),
+                        stats::setNames(formatC(unname(rates), digits = 3, format = "e", decimal.mark = "."),
                                         names(rates)))),
               new, width = 10000)
     file.rename(new, file)

@@ -305,7 +305,7 @@ regulation_genes <- function(input, scores, regulators, targets, control) {
     out$regulators <- pick_regulators(if (is_cells(input$data)) some_cells(input, control) else scores, control)
     message(sprintf(paste("%s of %s genes are taken as possible regulators: those whose correlations with the others",
                           "vary most.\n"),
-                    format(most_regulators, big.mark = ","), format(input$p, big.mark = ",")),
+                    thousands(most_regulators), thousands(input$p)),
             "`regulators =` takes a list, such as the known transcription factors; ",
             "`regulators = \"all\"` takes all genes.")
     out$picked <- most_regulators

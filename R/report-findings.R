@@ -35,6 +35,9 @@ unsettled <- function(text) list(text = text, open = TRUE)
 
 greatest_rhat <- 1.1 # beyond it chains that started apart have not met
 
+# Two decimals, rounded upwards: what is too great does not look like the bound.
+rhat_number <- function(rhat) formatC(ceiling(100 * rhat - 1e-9) / 100, digits = 2, format = "f", decimal.mark = ".")
+
 among_classes <- function(class) {
   if (nlevels(class) == 2L) sprintf("between %s and %s", levels(class)[1L], levels(class)[2L])
   else sprintf("among the %d classes", nlevels(class))
@@ -52,8 +55,10 @@ finding_genes <- function(fit) {
   r <- fit$ranking
   q <- fit$quality
   sure <- r$q_value <= strengths[["suggestive"]]
-  if (!any(sure)) return(in_vain(sprintf("a %s that differs %s (%s tried)", column_word(q), among_classes(q$class),
-                                         format(nrow(r), big.mark = ","))))
+  if (!any(sure)) {
+    return(in_vain(sprintf("a %s that differs %s (%s tried)", column_word(q), among_classes(q$class),
+                           thousands(nrow(r)))))
+  }
   name <- r$feature[sure]
   finding(sprintf("%s%s %s %s at a false discovery rate of 0.05 (smallest q %s), most clearly %s.",
                   some_of_columns(q, sum(sure), nrow(r)), genes_behind(q, name),
@@ -119,7 +124,7 @@ finding_pairs <- function(fit) {
   }
   one <- nrow(sure) == 1L
   finding(sprintf("%s %s %s more about the class together than %s members do alone: %s (p %s over %s).",
-                  if (one) "One of" else paste(format(nrow(sure), big.mark = ","), "of"), pairs_searched(fit),
+                  if (one) "One of" else paste(thousands(nrow(sure)), "of"), pairs_searched(fit),
                   if (one) "says" else "say", if (one) "its" else "their",
                   best_names(paste(sure$feature1, "with", sure$feature2), sure$interaction, 2L),
                   probability_text(min(sure$p_fwer)), whole_search(fit$pairs)),
@@ -130,7 +135,7 @@ finding_pairs <- function(fit) {
 pairs_searched <- function(fit, what = " pairs of genes") {
   searched <- attr(fit$pairs, "searched")
   genes <- (1 + sqrt(1 + 8 * searched)) / 2
-  counted <- format(searched, big.mark = ",", scientific = FALSE)
+  counted <- thousands(searched)
   if (genes != round(genes)) return(paste0(counted, what))
   sprintf("the %s pairs of %s", counted, several(genes, "gene"))
 }
@@ -141,7 +146,7 @@ genes_paired <- function(fit) {
   if (is.null(symbols) || is.null(fit$quality$genes$representative)) return(NULL)
   if (column_word(fit$quality) == "gene") return(NULL)
   sprintf("Where several probes measure one gene, the one that varies most stands for it: %s probes, %s genes.",
-          format(ncol(fit$quality$x), big.mark = ","), format(length(representatives(fit$quality)), big.mark = ","))
+          thousands(ncol(fit$quality$x)), thousands(length(representatives(fit$quality))))
 }
 
 # What the p-values of pairs are over, and how many shuffles of the classes the least of them is of.
@@ -178,10 +183,11 @@ groups_rhat <- function(r) max(r$rhat[is.finite(r$rhat)], 1)
 groups_open <- function(r, class = NULL) {
   number <- range(as.integer(names(r$n_clusters$row)))
   sprintf(paste("Groups of samples: the sampler has not settled. R-hat, which compares chains that started apart, is",
-                "%.1f, and at most %.1f is wanted, so that neither their number (%s so far) nor who belongs",
+                "%s, and at most %.1f is wanted, so that neither their number (%s so far) nor who belongs",
                 "together%s is a finding. Run it longer, with clusters = list(sweeps = %s) in the call; where that",
                 "does not settle it, the data have no clear blocks"),
-          groups_rhat(r), greatest_rhat, if (number[1L] == number[2L]) number[1L] else paste(number, collapse = " to "),
+          rhat_number(groups_rhat(r)), greatest_rhat,
+          if (number[1L] == number[2L]) number[1L] else paste(number, collapse = " to "),
           if (is.null(class)) "" else " nor how far groups go with classes",
           format(10 * nrow(r$log_posterior), scientific = FALSE))
 }
@@ -243,8 +249,8 @@ directions_text <- function(fit) {
 
 clear_direction <- 0.9 # of the weight of both directions
 
-# Of pairs of genes with an edge, how many point one way. A pair with a gene that was no candidate regulator was tried in
-# one direction only, which is no finding.
+# Of pairs of genes with an edge, how many point one way. A pair with a gene that was no candidate regulator was
+# tried in one direction only, which is no finding.
 network_directions <- function(edges, clear = clear_direction) {
   if (!nrow(edges) || all(is.na(edges$direction))) return(NULL)
   pair <- paste(pmin(edges$from, edges$to), pmax(edges$from, edges$to), sep = "\r")
@@ -255,7 +261,7 @@ network_directions <- function(edges, clear = clear_direction) {
   all <- several(length(direction), "pair")
   one_way <- if (given) {
     sprintf(" %s tried in one direction only, as one of the two genes was not among the candidate regulators.",
-            if (given == 1L) "1 other pair was" else sprintf("%s other pairs were", format(given, big.mark = ",")))
+            if (given == 1L) "1 other pair was" else sprintf("%s other pairs were", thousands(given)))
   } else ""
   if (!sure) {
     return(sprintf(paste("Of %s of genes that the network joins none points clearly one way (at least %s of the weight",
@@ -265,9 +271,9 @@ network_directions <- function(edges, clear = clear_direction) {
   paste0(sprintf(paste("Of %s of genes that the network joins, %s clearly one way: that direction has at least %s of",
                        "the weight of both (filled arrowheads). On simulated networks nine in ten or more of such are",
                        "right; on real data, where causes go unmeasured, fewer."),
-                 all, if (sure == 1L) "1 points" else sprintf("%s point", format(sure, big.mark = ",")), clear),
+                 all, if (sure == 1L) "1 points" else sprintf("%s point", thousands(sure)), clear),
          if (rest) sprintf(" For %s the direction is open (hollow arrowheads).",
-                           if (rest == 1L) "the other one" else paste("the other", format(rest, big.mark = ","))),
+                           if (rest == 1L) "the other one" else paste("the other", thousands(rest))),
          one_way)
 }
 

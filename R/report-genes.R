@@ -94,7 +94,7 @@ genes_text <- function(fit, results) {
                                                 if (nlevels(fit$quality$class) == 2L) "higher" else "highest",
                                                 levels(fit$quality$class))))
           else sprintf("No %s of %s differs %s at a false discovery rate of 0.05.", column_word(fit$quality),
-                       format(nrow(results), big.mark = ","), among_classes(fit$quality$class))
+                       thousands(nrow(results)), among_classes(fit$quality$class))
   twelfth <- results$information[min(12L, nrow(results))]
   tied <- sum(results$information == twelfth)
   paste(text, if (tied > 1L) {
@@ -104,7 +104,7 @@ genes_text <- function(fit, results) {
 }
 
 # "349 of 3,051 probes"
-some_of_columns <- function(q, some, all) sprintf("%s of %s", format(some, big.mark = ","), columns_text(q, all))
+some_of_columns <- function(q, some, all) sprintf("%s of %s", thousands(some), columns_text(q, all))
 
 # ", which measure 335 genes,": where columns are probes. `shown` are their labels.
 genes_behind <- function(q, shown) {
@@ -164,7 +164,7 @@ figure_heatmap <- function(fit, count = 50L, most = 400L) {
                            "mean of the row, green below, by up to 2.5 of its standard deviations (SD); rows and",
                            "columns that are alike stand together. On top: class%s. %sAll were chosen by the",
                            "class, so that blocks along it are not a finding in themselves."),
-                     columns_text(q, length(names)), format(length(samples), big.mark = ","),
+                     columns_text(q, length(names)), thousands(length(samples)),
                      if (is.null(q$batch)) "" else ", and batch in greys",
                      if (sure == length(names)) "" else sprintf("%d of the %d have a q of at most 0.05. ", sure,
                                                                 length(names))),
@@ -219,7 +219,7 @@ figure_pair <- function(fit, first, second) {
   q <- fit$quality
   at <- shown_columns(fit, c(first, second))
   if (anyNA(at)) return(invisible())
-  cut <- q$kind != "levels" && usual_bins(nrow(q$x)) == 2 && is.null(as.list(fit$call$pairs)$bins)
+  cut <- q$kind != "levels" && usual_bins(nrow(q$x)) == 2 && is.null(step_settings(fit, "pairs")$bins)
   put_figure(function() {
     count <- nlevels(q$class)
     code <- as.integer(q$class)

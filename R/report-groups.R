@@ -167,19 +167,16 @@ bayes_chosen <- function(fit) {
   ", chosen because they have the most edges in the network above"
 }
 
-bayes_named <- function(fit) {
-  setting <- fit$call$bayes
-  is.call(setting) && "genes" %in% names(setting) && !is.numeric(setting$genes)
-}
+bayes_named <- function(fit) is.character(step_settings(fit, "bayes")$genes)
 
 bayes_disagrees <- function(r) isTRUE(r$diagnostics$r_hat > greatest_rhat)
 
 # What is known while the chains disagree.
 bayes_open <- function(r) {
-  sprintf(paste("Bayesian network: the chains disagree. R-hat, which compares chains that started apart, is %.2f, and",
+  sprintf(paste("Bayesian network: the chains disagree. R-hat, which compares chains that started apart, is %s, and",
                 "at most %.1f is wanted, so that no edge of it is a finding. Run it longer, with",
                 "bayes = list(iterations = %s)"),
-          r$diagnostics$r_hat, greatest_rhat, format(10 * r$iterations, scientific = FALSE))
+          rhat_number(r$diagnostics$r_hat), greatest_rhat, format(10 * r$iterations, scientific = FALSE))
 }
 
 bayes_by_class <- function(fit) !bayes_named(fit) && !is.null(fit$quality$class)

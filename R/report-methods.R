@@ -44,7 +44,7 @@ report_references <- function(fit, text = methods_text(fit)) {
   c(unname(known[cited]), sprintf("weft, version %s; %s.", fit$version, R.version.string))
 }
 
-# What every step was told: what the call says, else the default. Nothing of the call is evaluated.
+# What every step was told, else the default.
 settings_table <- function(fit) {
   functions <- step_functions()
   functions$network <- if (is_directed(fit$network)) gene_regulation else gene_mi_network
@@ -56,16 +56,19 @@ settings_table <- function(fit) {
     usual <- usual[setdiff(names(usual), hidden)]
     first <- function(v) if (is.call(v) && identical(v[[1L]], quote(c))) v[[2L]] else v # of choices
     value <- vapply(usual, function(v) deparse_short(first(v)), "")
-    said <- fit$call[[step]]
-    told <- is.call(said) && identical(said[[1L]], quote(list))
-    given <- if (told) as.list(said)[-1L]
+    given <- step_settings(fit, step)
     given <- given[intersect(names(given), names(value))]
     value[names(given)] <- vapply(given, deparse_short, "")
     data.frame(step = step, setting = names(value), value = unname(value),
-               `set by` = ifelse(names(value) %in% names(given), "the call",
-                                 if (is.null(said) || told) "default" else "the call (see below)"), check.names = FALSE)
+               `set by` = ifelse(names(value) %in% names(given), "the call", "default"), check.names = FALSE)
   })
   do.call(rbind, rows)
+}
+
+# The arguments of a step that the call of gene_network() gave; none where a function was in its place.
+step_settings <- function(fit, step) {
+  given <- fit$settings[[step]]
+  if (is.list(given)) given
 }
 
 deparse_short <- function(v, most = 60L) {

@@ -51,7 +51,7 @@ network_words <- function(net, edges, chosen = "") {
   fdr <- attr(net, "fdr")
   tested <- !is.null(fdr) && !is.na(attr(net, "cut") %||% 0)
   text <- sprintf("%s among %s genes%s%s.", several(nrow(edges), if (is_directed(net)) "directed edge" else "edge"),
-                  format(ncol(net), big.mark = ","), chosen,
+                  thousands(ncol(net)), chosen,
                   if (tested) sprintf(" at a false discovery rate of %g", fdr) else ", not tested")
   if (!nrow(edges)) return(text)
   paste(text, if (is_directed(net)) {
@@ -71,8 +71,7 @@ clear_edges <- function(edges, most = 12L) {
 }
 
 network_chosen <- function(fit) {
-  setting <- fit$call$network
-  named <- is.call(setting) && "genes" %in% names(setting) && !is.numeric(setting$genes)
+  named <- is.character(step_settings(fit, "network")$genes)
   if (ncol(fit$network) >= length(representatives(fit$quality))) return("")
   if (named) " that were named for it"
   else if (is.null(fit$quality$class)) " (those that vary most)"
@@ -113,9 +112,9 @@ network_caption <- function(net, edges, drawn) {
   all <- nrow(edges)
   what <- if (nrow(drawn) == all) sprintf("All %d edges", all)
           else if (attr(drawn, "whole")) sprintf("The %d heaviest of %s edges", nrow(drawn),
-                                                 format(all, big.mark = ","))
+                                                 thousands(all))
           else sprintf("The largest connected part, %d edges, of the %d heaviest of %s edges", nrow(drawn),
-                       attr(drawn, "heaviest"), format(all, big.mark = ","))
+                       attr(drawn, "heaviest"), thousands(all))
   parts <- if (attr(drawn, "whole")) attr(drawn, "parts") else 1L
   sprintf("%s, with their %d genes%s. %s Genes with more edges are larger; heavier edges are wider. %s", what, genes,
           if (parts > 1L) sprintf(" in %d connected parts", parts) else "",

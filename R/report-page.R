@@ -59,7 +59,7 @@ report_table <- function(d, caption, rows = nrow(d), digits = 3) {
 put_table <- function(d, caption, name, rows = 20, most = 500L, minor = character()) {
   d <- as.data.frame(d, optional = TRUE)
   if (nrow(d) > most) caption <- sprintf("%s The table has the first %d of %s rows.", caption, most,
-                                         format(nrow(d), big.mark = ","))
+                                         thousands(nrow(d)))
   if (!on_page()) return(cat("", report_table(d, caption, rows), "", sep = "\n"))
   raw_html(html_table(utils::head(d, most), caption, name, rows, minor))
 }
@@ -91,7 +91,7 @@ longest_unbroken <- 14L
 
 class_words <- function(words) if (length(words)) sprintf(" class=\"%s\"", paste(words, collapse = " ")) else ""
 
-format_exact <- function(v) vapply(v, function(one) format(one, digits = 7L, trim = TRUE), "")
+format_exact <- function(v) vapply(v, function(one) format(one, digits = 7L, trim = TRUE, decimal.mark = "."), "")
 
 # What readers see: three digits of the greatest of a column and as many decimals for all, probabilities with their own
 # words.
@@ -102,7 +102,7 @@ table_text <- function(d, digits = 3) {
     v <- d[[j]]
     if (probability[j]) probability_text(v)
     else if (is.double(v)) ifelse(is.na(v), "", decimal_text(v, digits))
-    else if (number[j]) ifelse(is.na(v), "", format(v, big.mark = ",", trim = TRUE))
+    else if (number[j]) ifelse(is.na(v), "", thousands(v))
     else plain_text(v)
   })
   d
@@ -112,14 +112,15 @@ decimal_text <- function(v, digits) {
   size <- abs(v[is.finite(v) & v != 0])
   alike <- length(size) && max(size) < 1e4 * min(size) && max(size) < 1e6
   if (!alike || all(size == round(size))) {
-    return(vapply(signif(v, digits), function(one) format(one, big.mark = ","), ""))
+    return(vapply(signif(v, digits), function(one) format(one, big.mark = ",", decimal.mark = "."), ""))
   }
   decimals <- if (max(size) <= 1) digits else max(0, digits - max(1, floor(log10(max(size)))))
-  formatC(v, digits = decimals, format = "f", big.mark = ",")
+  formatC(v, digits = decimals, format = "f", big.mark = ",", decimal.mark = ".")
 }
 
 probability_text <- function(v) {
-  ifelse(is.na(v), "", ifelse(v < 0.001, "< 0.001", formatC(v, digits = 2, format = "fg", flag = "#")))
+  written <- formatC(v, digits = 2, format = "fg", flag = "#", decimal.mark = ".")
+  ifelse(is.na(v), "", ifelse(v < 0.001, "< 0.001", written))
 }
 
 # ---- figures ----

@@ -32,7 +32,7 @@ figure_distances <- function(q, most = 300L) {
                      if (length(strips)) sprintf(" At the left: %s.", paste(rev(strips), collapse = ", then ")) else "",
                      joined(rownames(d)[far]), mean_distance[far[1L]], mean_distance[far[2L]],
                      stats::median(mean_distance),
-                     if (n > most) sprintf(" %d of %s samples are shown.", most, format(n, big.mark = ",")) else "")
+                     if (n > most) sprintf(" %d of %s samples are shown.", most, thousands(n)) else "")
   put_figure(function() draw_distances(d[by, by], q$class[some][by], q$batch[some][by]),
              "Heat map of the distances between all samples, in the order of a hierarchical clustering.", caption,
              height = 4.9, narrow = c(phone_width, 3.6))
@@ -115,7 +115,7 @@ figure_values <- function(q, most = 80L) {
                      format(signif(abs(middle[odd] - stats::median(middle)), 2)),
                      if (length(by) > most) sprintf(" %d of the samples are shown.", most) else "",
                      if (q$imputed > 0) sprintf(" %s missing values were filled in.",
-                                                format(q$imputed, big.mark = ",")) else "")
+                                                thousands(q$imputed)) else "")
   put_figure(function() draw_values(q$x[some, , drop = FALSE], q$class[some]),
              "Box plots of the values of every sample.", caption, height = 4.9,
              narrow = c(phone_width, 1.2 + 0.115 * min(length(some), most_named)))
@@ -160,13 +160,13 @@ report_components <- function(fit) {
                if (!is.null(q$before)) figure_scores(q$before, c(1L, min(2L, ncol(q$before))), q, NULL))
   known <- sample_variables(q)
   if (length(known)) {
-    after <- variable_shares(pc$x[, seq_len(shown), drop = FALSE], known)
-    before <- if (!is.null(q$before)) variable_shares(q$before, known)
+    after <- variable_shares(pc$x[, seq_len(shown), drop = FALSE], known, ncol(pc$x))
+    before <- if (!is.null(q$before)) variable_shares(q$before, known, ncol(pc$x))
     all <- rbind(if (!is.null(before)) cbind(data = "before", before),
                  if (is.null(before)) after else cbind(data = "after", after))
     put_table(all,
               paste0("What the first ", shown, " components go with: the share of each one's variance that a variable ",
-                     "explains, with its p-value over all components and variables here (Bonferroni).",
+                     "explains, with its p-value corrected for ", ncol(pc$x), " components (Bonferroni).",
                      if (!is.null(before)) " Before and after batch and covariates were taken out." else ""),
               "components", 20)
   }
@@ -273,10 +273,9 @@ share_explained <- function(scores, variable) {
   c(share = if (total > 0) max(0, 1 - rest / total) else 0, p = p)
 }
 
-# A table of these, with p-values over all of it.
-variable_shares <- function(scores, variables) {
+# A table of these, with p-values corrected for as many components as were looked at, shown or not.
+variable_shares <- function(scores, variables, tries) {
   found <- lapply(variables, function(v) apply(scores, 2L, share_explained, v))
-  tries <- length(variables) * ncol(scores)
   columns <- lapply(seq_len(ncol(scores)), function(k) vapply(found, function(f) {
     sprintf("%s (p %s)", small_share(f["share", k]), probability_text(min(1, f["p", k] * tries)))
   }, ""))

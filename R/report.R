@@ -78,6 +78,8 @@ weft_report <- function(fit, file = paste0("gene-network.", format), title = "Ge
   work <- tempfile("weft-report-")
   dir.create(work)
   on.exit(unlink(work, recursive = TRUE))
+  old <- options(OutDec = ".") # the text is English, and numbers in its markup are read by programs
+  on.exit(options(old), add = TRUE)
   render_report(report_template(template), params, work, quiet, if (identical(browser, "latex")) "latex" else "html",
                 own = !is.null(template))
   if (format == "pdf" && browser != "latex") print_page(browser, work)
@@ -220,7 +222,7 @@ call_lines <- function(fit, most = 20L) {
 sitrep_lines <- function(sitrep) utils::capture.output(if (!is.null(sitrep)) print(sitrep))
 
 quality_text <- function(q) {
-  whole <- function(n) format(n, big.mark = ",")
+  whole <- thousands
   all_kept <- all(q$input[1:2] == dim(q$x))
   came <- sprintf("%s samples and %s", whole(q$input[1L]), columns_text(q, q$input[2L]))
   kept <- if (all_kept) sprintf("All %s were kept.", came)
@@ -274,7 +276,7 @@ methods_text <- function(fit) {
 }
 
 methods_sentence <- function(step, r) {
-  whole <- function(x) format(x, big.mark = ",", scientific = FALSE)
+  whole <- thousands
   switch(step,
     components = sprintf("Principal components of the scaled values were found by the method \"%s\"%s.", r$method,
                          if (is.null(standing_out(r))) ""

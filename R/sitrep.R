@@ -17,7 +17,8 @@ weft_sitrep <- function() {
     build = read_build(),
     openmp = openmp, threads = weft_threads(), simd = .Call(C_weft_simd, NULL),
     memory = host_free(),
-    backend = weft_backend(),
+    backend = tryCatch(weft_backend(), weft_error_input = function(e) "auto"),
+    backend_problem = tryCatch({ weft_backend(); NULL }, weft_error_input = conditionMessage),
     cuda = is.null(attr(devices, "reason")), cuda_reason = attr(devices, "reason"), devices = devices,
     mpi = isTRUE(attr(mpi, "available")), mpi_text = as.character(mpi)
   ))
@@ -57,7 +58,8 @@ print.weft_sitrep <- function(x, ...) {
   }
   line(x$mpi, "MPI", x$mpi_text)
   if (!x$mpi && !is.null(x$build$MPI)) cat("    at installation: ", x$build$MPI, "\n", sep = "")
-  cat(sprintf("Default back end: \"%s\"\n", x$backend))
+  if (is.null(x$backend_problem)) cat(sprintf("Default back end: \"%s\"\n", x$backend))
+  else cat("Default back end: not valid.", plain_text(strsplit(x$backend_problem, "\n")[[1L]]), "", sep = "\n")
   invisible(x)
 }
 

@@ -472,7 +472,7 @@ metacell_input <- function(x) {
 }
 
 metacells_text <- function(parts) {
-  whole <- function(n) format(n, big.mark = ",", scientific = FALSE)
+  whole <- thousands
   sprintf(paste("%s cells became %s metacells of %s to %s cells, sums of counts of similar cells: %s variable genes,",
                 "%d components, %d group%s."),
           whole(length(parts$group)), whole(nrow(parts$metacells)), whole(min(parts$metacells$cells)),
@@ -487,7 +487,7 @@ print.weft_cells <- function(x, ...) {
   check_format(x, "x")
   reading("x", {
     parts <- unclass(x)
-    whole <- function(n) format(n, big.mark = ",", scientific = FALSE)
+    whole <- thousands
     sizes <- tabulate(parts$group)
     shown <- utils::head(sizes, 12L)
     cat(sprintf("<weft_cells> %s cells, %s genes\n", whole(length(parts$group)), whole(nrow(parts$genes))))

@@ -35,6 +35,7 @@ checked_fit <- function(fit, arg) {
   if (!is_word(fit$version)) damaged("version")
   if (!is_number(unclass(fit$date))) damaged("date")
   if (!is.null(fit$call) && !is.language(fit$call)) damaged("call")
+  if (!is.null(fit$settings) && !(is.list(fit$settings) && is_labels(names(fit$settings)))) damaged("settings")
   if (!is.null(fit$sitrep) && !(identical(class(fit$sitrep), "weft_sitrep") && is.list(fit$sitrep))) damaged("sitrep")
   made <- names(step_classes)[vapply(names(step_classes), function(step) !is.null(fit[[step]]), NA)]
   own <- vapply(made, function(step) own_result(step, fit[[step]]), NA)
@@ -69,8 +70,10 @@ checked_step <- function(result, step, arg, maker) {
 
 # What an object that was checked says, read by `expr`: an error that no check foresaw is a bug.
 reading <- function(arg, expr) {
+  old <- options(OutDec = ".") # what is written is English, and its commas part thousands
+  on.exit(options(old))
   tryCatch(expr, error = function(e) {
-    abort_bug(e, sprintf("An object that was changed after weft made it may also cause it: is `%s` one?", arg))
+    abort_bug(e, sprintf("An object that was changed after weft made it may cause it, too: is `%s` one?", arg))
   })
 }
 
@@ -79,8 +82,8 @@ drawing <- function(arg, expr) {
   tryCatch(expr, error = function(e) {
     if (inherits(e, "weft_error")) stop(e)
     abort_input(sprintf("`%s` could not be drawn.", arg), x = plain_text(conditionMessage(e)),
-                i = paste("Is the device too small, or does the figure not take an argument? Otherwise this is a bug in",
-                          "weft.", how_to_report))
+                i = paste("Is the device too small, or does the figure not take an argument? Otherwise this is a bug",
+                          "in weft.", how_to_report))
   })
 }
 

@@ -78,7 +78,7 @@ step_text <- function(step, x, top) {
 
 pair_text <- function(r, top) {
   if (!nrow(r)) return("no pairs")
-  searched <- format(attr(r, "searched"), big.mark = ",", scientific = FALSE)
+  searched <- thousands(attr(r, "searched"))
   if (is.null(r$p_fwer)) return(sprintf("%s pairs, not tested", searched))
   sure <- r$p_fwer <= 0.05
   if (!any(sure)) {
@@ -97,9 +97,9 @@ pair_text <- function(r, top) {
 # is one on which the chains disagree.
 clusters_text <- function(r, word = "gene") {
   if (groups_rhat(r) <= greatest_rhat) return(partition_text(r, word))
-  sprintf(paste("the sampler has not settled (R-hat %.1f, wanted is at most %.1f), so that no group is to be believed",
+  sprintf(paste("the sampler has not settled (R-hat %s, wanted is at most %.1f), so that no group is to be believed",
                 "yet: clusters = list(sweeps = %s) runs longer; so far %s"),
-          groups_rhat(r), greatest_rhat, format(10 * nrow(r$log_posterior), scientific = FALSE),
+          rhat_number(groups_rhat(r)), greatest_rhat, format(10 * nrow(r$log_posterior), scientific = FALSE),
           partition_text(r, word))
 }
 
@@ -129,9 +129,9 @@ bayes_text <- function(r, top) {
   text <- sprintf("%s among %s%s. Surest: %s", several(edges, "edge"), several(nrow(r$dag), "gene"),
                   if (unsure) ", none with a probability of 0.9 or more" else "", arrow_text(r, top))
   if (!bayes_disagrees(r)) return(text)
-  sprintf(paste("the chains disagree (R-hat %.2f, wanted is at most %.1f), so that no edge is to be believed yet:",
-                "bayes = list(iterations = %s) runs longer; so far %s"), r$diagnostics$r_hat, greatest_rhat,
-          format(10 * r$iterations, scientific = FALSE), text)
+  sprintf(paste("the chains disagree (R-hat %s, wanted is at most %.1f), so that no edge is to be believed yet:",
+                "bayes = list(iterations = %s) runs longer; so far %s"),
+          rhat_number(r$diagnostics$r_hat), greatest_rhat, format(10 * r$iterations, scientific = FALSE), text)
 }
 
 arrow_text <- function(r, top) {

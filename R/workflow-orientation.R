@@ -35,7 +35,7 @@ check_orientation <- function(data, class, x) {
                    100 * levels[1L], 100 * levels[2L]))
   } else if (by_name > -2 && levels[2L] <= 0.2 && nrow(data) > 500 && nrow(data) > 4 * ncol(data)) {
     weft_warn("orientation", sprintf("`x` has %s rows, taken for samples, and %d columns, taken for genes.",
-                                     format(nrow(data), big.mark = ","), ncol(data)),
+                                     thousands(nrow(data)), ncol(data)),
               i = "If genes are in its rows, as in most expression tables, use `t(x)`.")
   }
 }

@@ -92,8 +92,12 @@ least_width <- 0.85
 # The complete matrix that the components `fit` are of.
 outlier_data <- function(data, fit) {
   if (inherits(data, "weft_quality")) data <- checked_quality(data, "data")$x
-  if (is.data.frame(data)) data <- plain_matrix(data)
-  else if (inherits(data, c("Matrix", "DelayedArray"))) data <- as.matrix(data)
+  fits <- length(dim(data)) == 2L && nrow(data) == nrow(fit$x) && ncol(data) == nrow(fit$rotation)
+  if (fits && is.data.frame(data)) data <- plain_matrix(data)
+  else if (fits && inherits(data, c("Matrix", "DelayedArray"))) {
+    check_dense_fits(data)
+    data <- as.matrix(data)
+  }
   if (!is.matrix(data) || !(is.numeric(data) || is.logical(data)) || nrow(data) != nrow(fit$x) ||
         ncol(data) != nrow(fit$rotation) || !all_finite(data)) {
     abort_input("`data` must be the complete matrix that `x` was made from.",
@@ -190,7 +194,8 @@ quantile_line <- function(n) {
 #' @param ... ignored.
 #' @export
 print.weft_outliers <- function(x, n = 6L, ...) {
-  if (is.null(attr(x, "components")) || !all(c("sample", "outlier") %in% names(x))) return(NextMethod())
+  whole <- c("sample", "log_density", "distance", "score", "p_value", "q_value", "outlier")
+  if (is.null(attr(x, "components")) || !all(whole %in% names(x))) return(print_as_frame(x, n))
   n <- check_number(n, "n", min = 0, whole = TRUE)
   x <- checked_step(x, "outliers", "x", "gene_outliers()")
   found <- sum(x$outlier)

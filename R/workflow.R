@@ -106,6 +106,7 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
               bytes_text(max(0, fit$estimate$bytes))))
   fit <- run_steps(fit, run)
   fit$seed <- seed
+  fit$settings <- settings
   fit$sitrep <- weft_sitrep()
   fit$version <- weft_version()
   fit$date <- Sys.time()
@@ -218,7 +219,7 @@ run_step <- function(fit, run, step, f) {
 # One line about a step's result; a replaced step may return something else.
 step_note <- function(step, result, fit) {
   if (step != "quality" && !own_result(step, result)) return("")
-  count <- function(n, what) sprintf("%s %s%s", format(n, big.mark = ","), what, if (n == 1) "" else "s")
+  count <- function(n, what) sprintf("%s %s%s", thousands(n), what, if (n == 1) "" else "s")
   tryCatch(switch(step,
     cells = sprintf("%s, %s, %s", count(length(result$group), "cell"), count(max(result$group, na.rm = TRUE), "group"),
                     count(nrow(result$metacells), "metacell")),

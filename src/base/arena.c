@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifndef _WIN32
+# include <sys/resource.h>
+#endif
 #include "arena.h"
 
 /* 64 bytes, so that the data behind a 64-byte aligned header are aligned too. */
@@ -107,6 +110,18 @@ static double number_in(const char *path, const char *key)
   return value;
 }
 
+/* What a limit on addresses (ulimit -v) leaves to this process; -1 where there is no limit. */
+static double left_to_process(void)
+{
+#ifndef _WIN32
+  struct rlimit limit;
+  const double used = 1024 * number_in("/proc/self/status", "VmSize:");
+  if (used >= 0 && !getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY)
+    return (double) limit.rlim_cur > used ? (double) limit.rlim_cur - used : 0;
+#endif
+  return -1;
+}
+
 double weft_host_available(void)
 {
   double kib = number_in("/proc/meminfo", "MemAvailable:");
@@ -114,5 +129,6 @@ double weft_host_available(void)
   double have = kib * 1024;
   double limit = number_in("/sys/fs/cgroup/memory.max", ""), used = number_in("/sys/fs/cgroup/memory.current", "");
   if (limit >= 0 && used >= 0 && limit - used < have) have = limit > used ? limit - used : 0;
-  return have;
+  const double left = left_to_process();
+  return left >= 0 && left < have ? left : have;
 }

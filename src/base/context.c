@@ -46,6 +46,11 @@ double weft_thread_seconds(void)
 
 weft_status weft_poll(weft_ctx *ctx, double done, double total)
 {
+  if (ctx->stages > 0) {
+    const double share = total > 0 ? done / total : 0;
+    done = ctx->stage + (share < 1 ? share : 1);
+    total = ctx->stages;
+  }
   if (ctx->poll && ctx->poll(ctx->poll_data, done, total))
     return weft_fail(ctx, WEFT_ERR_INTERRUPT, "stopped by the user");
   return WEFT_OK;

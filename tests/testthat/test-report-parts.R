@@ -83,7 +83,7 @@ test_that("a sample's reason is where it lies farthest out", {
 
 test_that("shares of components that variables explain are those of an analysis of variance", {
   scores <- fit$components$x[, 1:3]
-  found <- weft:::variable_shares(scores, list(class = fit$quality$class))
+  found <- weft:::variable_shares(scores, list(class = fit$quality$class), 10)
   by_r <- summary(lm(scores[, 2] ~ fit$quality$class))
   expect_identical(sub(" \\(.*", "", found$PC2),
                    if (by_r$r.squared < 0.001) "< 0.1 %" else weft:::share_text(by_r$r.squared))

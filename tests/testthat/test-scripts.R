@@ -1,7 +1,7 @@
 # Calls that no test may reach: scripts name functions and arguments that exist, and every call of native code has as
 # many arguments as its entry point.
 
-bench <- testthat::test_path("..", "..", "inst", "bench") # in the sources; only its tables are installed
+bench <- testthat::test_path("..", "..", "inst", "bench") # in the sources
 
 # Every call below a piece of code: list(name, package ("" where none is named), arguments (their names), code).
 calls_in <- function(code) {
@@ -68,6 +68,17 @@ test_that("the tables that vignettes draw are installed", {
   tables <- unique(unlist(regmatches(lines, gregexpr("(?<=\")[a-z0-9-]+[.]csv(?=\")", lines, perl = TRUE))))
   expect_gt(length(tables), 5)
   expect_identical(setdiff(tables, list.files(system.file("bench", package = "weft"))), character())
+})
+
+test_that("scripts and tables that help, README and vignettes name are installed", {
+  top <- testthat::test_path("..", "..")
+  files <- c(file.path(top, "README.md"), list.files(file.path(top, c("R", "vignettes")), "[.](R|Rmd)$",
+                                                     full.names = TRUE))
+  skip_if_not(all(file.exists(files)) && length(files) > 100, "no sources here")
+  lines <- unlist(lapply(files, readLines))
+  named <- unique(unlist(regmatches(lines, gregexpr("(?<=inst/bench/)[A-Za-z0-9-]+[.][A-Za-z]+", lines, perl = TRUE))))
+  expect_gt(length(named), 15)
+  expect_identical(setdiff(named, list.files(system.file("bench", package = "weft"))), character())
 })
 
 test_that("native code gets as many arguments as its entry points take", {

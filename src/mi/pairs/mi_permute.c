@@ -139,6 +139,8 @@ weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const w
     weft_mi_found best = { NULL, 0 };
     const weft_mi_pack *moved = NULL;
     weft_mi_resident *sent = NULL;
+    ctx->stage = (double) ((b - search->part) / search->parts);
+    ctx->stages = (double) ((permutations - search->part + search->parts - 1) / search->parts);
     permute(key, b, pack, perm);
     st = weft_mi_pack_permute(ctx, &mem, &found, perm, &found_moved);
     if (st == WEFT_OK) st = weft_mi_score_tuples(ctx, &found_moved, columns, count, search->order, now);
@@ -151,9 +153,10 @@ weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const w
     for (size_t k = 0; k < count; k++)
       at_least[k] +=
           search->by_interaction ? now[k].interaction >= observed[k].interaction : now[k].mi >= observed[k].mi;
-    WEFT_TRY(weft_poll(ctx, (double) b, (double) permutations));
+    WEFT_TRY(weft_poll(ctx, 1, 1));
   }
 done:
+  ctx->stages = 0;
   if (e.copy) ops->release(ctx, e.copy);
   if (e.home) ops->release(ctx, e.home);
   weft_arena_end(&mem);
@@ -194,6 +197,8 @@ weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const we
         values[k * rows + pack->order[r]] = classes[pack->order[first + k ? perm[r] : r]];
     }
     st = weft_mi_pack_build(ctx, &step, columns, sets, rows, &same, 0, &labels);
+    ctx->stage = (double) (first / LABELS_AT_ONCE);
+    ctx->stages = (double) (permutations / LABELS_AT_ONCE + 1);
     if (st == WEFT_OK) st = ops->matrix(ctx, pack, &device, &labels, WEFT_MI_EMPIRICAL, scores);
     weft_arena_end(&step);
     if (st != WEFT_OK) goto done;
@@ -207,9 +212,10 @@ weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const we
       }
       greatest[first + k - 1] = most;
     }
-    WEFT_TRY(weft_poll(ctx, (double) first, (double) permutations));
+    WEFT_TRY(weft_poll(ctx, 1, 1));
   }
 done:
+  ctx->stages = 0;
   if (device) ops->release(ctx, device);
   weft_arena_end(&mem);
   return st;
