@@ -54,6 +54,7 @@ kde <- function(x, bandwidth = "scott", kernel = "gaussian", rel_error = 1e-4, t
   join_ranks(distributed, "kde", c(each_rank, "x"))
   need_args("x")
   check_dots(character(), kernel_names_elsewhere, ...)
+  check_seed(seed)
   kernel <- check_choice(kernel, kernel_names, "kernel")
   backend <- use_backend(backend)
   tree <- check_choice(tree, tree_types, "tree")

@@ -44,6 +44,7 @@ kernel_bandwidth <- function(x, grid = NULL, criterion = c("lscv", "lcv"), kerne
   join_ranks(distributed, "kernel_bandwidth", c(each_rank, "x"))
   need_args("x")
   check_dots(character(), kernel_names_elsewhere, ...)
+  check_seed(seed)
   criterion <- check_choice(criterion, c("lscv", "lcv"), "criterion")
   kernel <- check_choice(kernel, kernel_names, "kernel")
   x <- kernel_points(x, "x")

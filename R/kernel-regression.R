@@ -37,6 +37,7 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
   join_ranks(distributed, "kernel_regression", c(each_rank, "x", "y", "weights"))
   need_args("x", "y")
   check_dots(character(), kernel_names_elsewhere, ...)
+  check_seed(seed)
   kernel <- check_choice(kernel, kernel_names, "kernel")
   backend <- use_backend(backend)
   tree <- check_choice(tree, tree_types, "tree")

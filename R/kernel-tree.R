@@ -33,6 +33,7 @@ kernel_tree <- function(x, type = c("kd", "ball", "vp", "rp"), leaf_size = 32, s
   leaf_size <- check_number(leaf_size, "leaf_size", min = 1, max = 2^20, whole = TRUE)
   x <- kernel_points(x, "x")
   control <- run_control("cpu", threads, progress, task = "Building a tree")
+  check_seed(seed)
   key <- if (type == "rp") kernel_key(seed) else c(0, 0)
   points <- .Call(C_weft_kernel_points, x, numeric(ncol(x)), NULL, FALSE, control)
   native <- grow_tree(points, type, leaf_size, key, control)
@@ -53,6 +54,9 @@ grow_tree <- function(points, type, leaf_size, key, control) {
   }
   .Call(C_weft_tree_grow, points, list(type = type, leaf_size = leaf_size, key = as.double(key)), control)
 }
+
+# A wrong seed is an error even where nothing is drawn.
+check_seed <- function(seed) if (!is.null(seed)) kernel_key(seed)
 
 # Two words for the draws: from the seed, or from R's random numbers.
 kernel_key <- function(seed) {

@@ -164,6 +164,7 @@ kernel_sum <- function(query, reference = NULL, weights = NULL, kernel = "gaussi
   verbose <- check_flag(verbose, "verbose")
   need_args("query")
   check_dots(character(), kernel_names_elsewhere, ...)
+  check_seed(seed)
   if (is.null(query)) {
     abort_input("`query` must be points.", x = "It is NULL.",
                 i = "For the sums at the references, give these as `query`.")

@@ -160,7 +160,7 @@ test_that("settings are the call's, else the defaults, and nothing of the call i
   expect_identical(of("clusters", "sweeps")$`set by`, "the call")
   expect_identical(of("clusters", "genes")$`set by`, "default")
   evil <- fit
-  evil$call <- quote(gene_network(x, bayes = list(genes = stop("run"))))
+  evil$settings$bayes$genes <- quote(stop("run"))
   expect_identical(weft:::settings_table(evil)$value[weft:::settings_table(evil)$setting == "genes" &
                                                        weft:::settings_table(evil)$step == "bayes"], "stop(\"run\")")
 })

@@ -128,3 +128,15 @@ test_that("memory that is free is not more than a limit on the process leaves", 
 test_that("R-hat beyond the bound never looks like the bound", {
   expect_identical(weft:::rhat_number(c(1.1001, 1.5, 16.03)), c("1.11", "1.50", "16.03"))
 })
+
+test_that("a seed of no number is refused where nothing is drawn, too", {
+  x <- as.matrix(mtcars[1:2])
+  calls <- list(function(seed) kernel_sum(x, bandwidth = 1, seed = seed), function(seed) kde(x, seed = seed),
+                function(seed) kernel_regression(x[, 1], x[, 2], seed = seed),
+                function(seed) kernel_bandwidth(x, seed = seed), function(seed) kernel_tree(x, seed = seed))
+  for (call in calls) {
+    for (seed in list(character(), "1", NA, -1)) {
+      expect_error(call(seed), "`seed` must be one whole number", class = "weft_error_input")
+    }
+  }
+})
