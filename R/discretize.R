@@ -13,7 +13,9 @@
 #'
 #' Cuts that use a class lie half way between neighbouring values; `x` and `-x` get the same bins, mirrored. A column
 #' that says nothing about the class becomes a factor of one level. Bins are closed on the right, those of equal width
-#' on the left. Missing values stay missing. New values outside the range fall into the outermost bins.
+#' on the left. Where `"equalwidth"` and `"sd"` compute an edge, a value that differs from it only by rounding lies on
+#' it, so that bins do not depend on units. Missing values stay missing. New values outside the range fall into the
+#' outermost bins.
 #'
 #' @inheritParams mi_rank
 #' @param x a data frame or numeric matrix, or a SummarizedExperiment. In a data frame, columns that are not numeric
@@ -116,24 +118,31 @@ width_rule <- function(x, bins) {
 
 sd_rule <- function(x, z) {
   x <- x[!is.na(x)]
-  spread <- if (length(x) > 1L && max(x) > min(x)) stats::sd(x) else 0
+  varies <- length(x) > 1L && max(x) > min(x)
+  unit <- if (varies) 2^floor(log2(max(abs(x)))) # so that squares neither vanish nor overflow
+  spread <- if (varies) stats::sd(x / unit) * unit else 0
   center <- if (!length(x)) 0 else if (spread > 0) mean(x) else x[1L]
   list(cuts = center + c(-z, z) * spread, sd = TRUE)
 }
+
+# By how much rounding may move decimals of this size beside an edge that was computed from them.
+edge_slack <- function(...) 2^-47 * max(abs(c(...)))
 
 # Bins from 1 of the values of a double matrix, column j by rules[[j]].
 bin_values <- function(values, rules, threads = NULL) {
   if (length(rules) && !is.null(rules[[1L]]$width)) {
     codes <- vapply(seq_along(rules), function(j) {
       rule <- rules[[j]]
-      as.integer(pmin(pmax(1 + floor((values[, j] - rule$least) / rule$width), 1), rule$bins))
+      slack <- edge_slack(rule$least, rule$least + rule$bins * rule$width)
+      as.integer(pmin(pmax(1 + floor((values[, j] - rule$least + slack) / rule$width), 1), rule$bins))
     }, integer(nrow(values)))
     return(matrix(codes, nrow(values), length(rules)))
   }
   if (length(rules) && !is.null(rules[[1L]]$sd)) {
     codes <- vapply(seq_along(rules), function(j) {
       cuts <- rules[[j]]$cuts
-      1L + (values[, j] >= cuts[1L]) + (values[, j] > cuts[2L])
+      slack <- edge_slack(cuts)
+      1L + (values[, j] >= cuts[1L] - slack) + (values[, j] > cuts[2L] + slack)
     }, integer(nrow(values)))
     return(matrix(codes, nrow(values), length(rules)))
   }

@@ -71,6 +71,23 @@ test_that("x and -x are cut into the same bins, mirrored", {
   }
 })
 
+test_that("bins do not depend on units, and neighbouring doubles can be told apart", {
+  x <- c(0:10, 3, 7)
+  for (method in c("equalwidth", "sd")) {
+    codes <- function(x) as.integer(discretize(data.frame(x), method, bins = 10)$x)
+    for (unit in c(0.1, 1 / 3, 1e-3, 7e5, 1e-300)) expect_identical(codes(x * unit), codes(x), info = paste(method, unit))
+    expect_identical(codes(x / 10 + 5.3), codes(x), info = method)
+  }
+  expect_identical(codes(c(1, 2, 3) / 10), c(2L, 2L, 2L)) # the mean less and plus the standard deviation
+  near <- rep(c(0.3, 0.1 + 0.2), each = 10)
+  for (x in list(near, -near, near + 2^-52)) {
+    for (method in c("mdl", "caim")) {
+      d <- discretize(data.frame(x), method, class = rep(1:2, each = 10))
+      expect_identical(length(unique(as.integer(d$x))), 2L, info = method)
+    }
+  }
+})
+
 test_that("cuts by class: one class, one value, missing values", {
   x <- data.frame(a = 1:6, b = 1)
   for (method in c("mdl", "caim", "cacc", "ameva")) {

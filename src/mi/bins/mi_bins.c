@@ -33,7 +33,12 @@ static uint32_t between(const counted *x, size_t from, size_t to, size_t c)
   return x->total[c * (x->distinct + 1) + to] - x->total[c * (x->distinct + 1) + from];
 }
 
-static double middle(const counted *x, size_t at) { return x->values[at - 1] / 2 + x->values[at] / 2; }
+/* Between two values; the lower one where there is no number between them. */
+static double middle(const counted *x, size_t at)
+{
+  const double low = x->values[at - 1], middle = low / 2 + x->values[at] / 2;
+  return middle < x->values[at] ? middle : low;
+}
 
 /* ---- by frequency ---- */
 
