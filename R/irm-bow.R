@@ -4,7 +4,8 @@
 #' documents, words and entries, then a line "document word count" for each entry. The vocabulary is a separate file
 #' with one word per line. Files may be gzipped.
 #'
-#' @param file,vocab names of the files; without `vocab` words have no names.
+#' @param file,vocab names of the files; without `vocab` words have no names. Written files replace others as those of
+#'   [write_network()] do.
 #' @param counts keep the counts, for `family = "poisson"`; otherwise a word is either present or absent.
 #' @param A a sparse Matrix or matrix with words in rows and documents in columns, as `read_bag_of_words()` returns.
 #' @return `read_bag_of_words()`: a dgCMatrix (counts) or ngCMatrix, words in rows, documents in columns;

@@ -75,10 +75,10 @@
 #'   `threshold` also serves matrices.
 #' @param dim numbers of rows and columns of an edge list of indices, when the last ones may have no link.
 #' @param checkpoint a file to save the run to every `checkpoint_sweeps` sweeps; [irm_resume()] continues from there. It
-#'   is written under another name in the same folder and then renamed, so that it is complete at any time; a link of
-#'   that name is replaced, not followed. A file that cannot be written is an error before the run starts. If it
-#'   cannot be written later on, there is a warning (`weft_warning_checkpoint`), the run continues, and writing is
-#'   tried again at every further checkpoint.
+#'   is written under another name in the same folder and then renamed, so that it is complete at any time; only a
+#'   regular file is replaced, and a link of that name itself. A file that cannot be written is an error before the run
+#'   starts. If it cannot be written later on, there is a warning (`weft_warning_checkpoint`), the run continues, and
+#'   writing is tried again at every further checkpoint.
 #' @param checkpoint_sweeps see `checkpoint`.
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param backend see [weft_backend()]. A device draws the same labels as the CPU. It is meant for the blocked sampler

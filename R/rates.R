@@ -132,17 +132,13 @@ read_rates <- function(file = rates_file()) {
   values
 }
 
-# Written completely or not at all: to another file, which is then renamed. Where that fails, the session still knows
-# the rates.
+# Where the file cannot be written, the session still knows the rates.
 write_rates <- function(rates, file = rates_file()) {
   suppressWarnings(tryCatch({
     dir.create(dirname(file), recursive = TRUE, showWarnings = FALSE)
-    new <- tempfile("rates", dirname(file))
-    on.exit(unlink(new))
-    write.dcf(as.list(c(Machine = machine_text(), Version = weft_version(),
-                        stats::setNames(formatC(unname(rates), digits = 3, format = "e", decimal.mark = "."),
-                                        names(rates)))),
-              new, width = 10000)
-    file.rename(new, file)
+    fields <- c(Machine = machine_text(), Version = weft_version(),
+                stats::setNames(formatC(unname(rates), digits = 3, format = "e", decimal.mark = "."), names(rates)))
+    write_text(paste0(names(fields), ": ", fields), file)
+    TRUE
   }, error = function(e) FALSE))
 }

@@ -28,7 +28,8 @@
 #' `WEFT_CHROME`); without one it is made with LaTeX.
 #'
 #' @param fit what [gene_network()] returned.
-#' @param file where to write the report: a path that ends in `.html`, or `.pdf`.
+#' @param file where to write the report: a path that ends in `.html`, or `.pdf`. What is there is replaced as by
+#'   [write_network()].
 #' @param title its title.
 #' @param author names of its authors, if they are to be shown.
 #' @param template an R Markdown file with the parameter `fit`.

@@ -42,9 +42,6 @@ weft_store <- function(path) {
   path <- bare_text(path)
   if (!is_word(path)) abort_input("`path` must name a file.", x = paste0("It is ", describe(path), "."))
   path <- normalizePath(path, mustWork = FALSE)
-  if (dir.exists(path)) {
-    abort_input("`path` must name a file.", x = sprintf("'%s' is a folder.", basename(path)))
-  }
   pointer <- .Call(C_weft_store_open, path, run_control())
   about <- .Call(C_weft_store_about, pointer)
   live <- new.env(parent = emptyenv())

@@ -10,7 +10,7 @@ ulimit -c 0
 long() { file=$1; shift; Rscript "longtests/$file.R" "$@"; }
 
 # The longest first. What may take longer than it should is bounded, and reports how far it came.
-all='models invalid protection memory interrupts parsers plain soak arguments stores threads files counts variants
+all='models invalid protection memory interrupts parsers plain soak arguments stores threads files paths counts variants
  ranks'
 prove() {
   case $1 in
@@ -22,6 +22,7 @@ prove() {
     plain)      long plain --calls 5000 --seconds 600 ;;                       # random calls against plain R code
     stores)     long store-damage ;;                                           # stores and their sources, byte by byte
     files)      long store-files 2000 ;;                                       # files that are imported, byte by byte
+    paths)      long files ;;                                                  # pipes, devices, full disks, kills
     protection) long native --jobs "$JOBS" --seconds 600 ;;                    # R's memory collected in native code
     memory)     env WEFT_EVERY_ALLOCATION=1 sh tools/test.sh memory ;;         # each allocation fails
     ranks)      sh tools/test.sh ranks ranks-apart ;;                          # that err, lag, disagree, are killed

@@ -84,8 +84,8 @@ test_that("files that break a rule are errors that name the line", {
   cycle <- c(bif_lines[5:9], "probability ( a | b ) { default 0.2, 0.8; }",
              "probability ( b | a ) { default 0.5, 0.5; }", "probability ( c ) { table 0.2, 0.3, 0.5; }")
   bad(function(lines) cycle, "cycle")
-  expect_error(bn_read(tempfile(fileext = ".bif")), class = "weft_error_input", regexp = "no file")
-  expect_error(bn_read("x.txt"), class = "weft_error_input", regexp = "format")
+  expect_error(bn_read(tempfile(fileext = ".bif")), class = "weft_error_input", regexp = "does not exist")
+  expect_error(bn_read(withr::local_tempfile(lines = "network", fileext = ".txt")), class = "weft_error_input", regexp = "format")
   expect_error(bn_read(1), class = "weft_error_input", regexp = "name of a file")
   zeros <- withr::local_tempfile(fileext = ".bif")
   writeBin(as.raw(c(65, 0, 66)), zeros)

@@ -94,7 +94,7 @@ test_that("the test of proportions holds for very many samples and for none", {
 test_that("what is wrong with a file is said when it is described and when it is read", {
   stem <- write_genotypes(withr::local_tempfile(), some_genotypes(30, 10, 0))
   bed <- paste0(stem, ".bed")
-  expect_error(plink_file(paste0(stem, "no")), "There is no", class = "weft_error_input")
+  expect_error(plink_file(paste0(stem, "no")), "does not exist", class = "weft_error_input")
   expect_error(plink_file(stem, chromosome = "7"), "There is no `7`", class = "weft_error_input")
   expect_error(plink_file(stem, min_maf = 0.6), "min_maf", class = "weft_error_input")
   file <- plink_file(stem)
@@ -105,7 +105,7 @@ test_that("what is wrong with a file is said when it is described and when it is
   expect_error(mi_pack(file, rep(1:2, 15)), "must have 83 bytes; it has 82", class = "weft_error_input")
   expect_error(as.matrix(file), "must have 83 bytes", class = "weft_error_input")
   unlink(bed)
-  expect_error(mi_pack(file, rep(1:2, 15)), "Can't read", class = "weft_error_input")
+  expect_error(mi_pack(file, rep(1:2, 15)), "does not exist", class = "weft_error_input")
   for (damage in list(list(wanted = 11), list(wanted = "1"), list(path = NULL), list(samples = 3),
                       list(variants = data.frame()))) {
     bad <- file

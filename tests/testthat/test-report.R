@@ -183,7 +183,7 @@ test_that("templates of one's own get the parameters that they declare, and argu
   expect_error(weft_report(harmless, folder), "is a folder", class = "weft_error_input")
   expect_error(weft_report(harmless, file, title = NA), "`title` must be one text", class = "weft_error_input")
   expect_error(weft_report(harmless, file, author = 1), "`author` must be names", class = "weft_error_input")
-  expect_error(weft_report(harmless, file, template = folder), "There is no file", class = "weft_error_input")
+  expect_error(weft_report(harmless, file, template = folder), "is a folder", class = "weft_error_input")
   expect_error(weft_report(), "`fit` must be given", class = "weft_error_input")
 })
 

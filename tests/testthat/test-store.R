@@ -217,7 +217,7 @@ test_that("a saved store opens its file again, and another file is no longer it"
   expect_identical(x[, ], m) # the file that was opened is still there
   expect_error(unserialize(serialize(x, NULL))[, ], "has changed since", class = "weft_error_input")
   unlink(store_file(x))
-  expect_error(unserialize(serialize(x, NULL))[, ], "No such file", class = "weft_error_input")
+  expect_error(unserialize(serialize(x, NULL))[, ], "does not exist", class = "weft_error_input")
 })
 
 test_that("nothing is left of what was stopped or failed, and links are not followed", {
@@ -237,7 +237,7 @@ test_that("nothing is left of what was stopped or failed, and links are not foll
   expect_identical(readLines(other), "precious")
   expect_identical(Sys.readlink(path), "")
   expect_identical(x[, ], m)
-  expect_error(weft_import(m, file.path(folder, "none", "x")), "folder that exists", class = "weft_error_input")
+  expect_error(weft_import(m, file.path(folder, "none", "x")), "must exist", class = "weft_error_input")
   expect_error(weft_import(m, folder), "is a folder", class = "weft_error_input")
 })
 
@@ -247,7 +247,7 @@ test_that("what cannot be imported or asked for is an error that says so", {
   for (bad in list(NULL, letters, list(1), matrix("a"), 1:3, mean)) {
     expect_error(weft_import(bad, to), class = "weft_error_input")
   }
-  expect_error(weft_import("no such file", to), "exists", class = "weft_error_input")
+  expect_error(weft_import("no such file", to), "does not exist", class = "weft_error_input")
   expect_error(weft_import(store_file(x), to), "known format", class = "weft_error_input")
   expect_error(weft_import(x, to), "store already", class = "weft_error_input")
   expect_error(weft_import(matrix(1), to, samples = "both"), class = "weft_error_input")
