@@ -3,7 +3,8 @@
 
 bn_few_values <- 50L # an integer or character column with more is taken for a measurement or an identifier
 
-# list(names, n, p, codes, levels, labels, x, set); `codes` is a matrix of levels from 0, or `x` a double matrix (BGe).
+# list(names, n, p, codes, levels, labels, x, set); `codes` is a matrix of levels from 0, or `x` a double matrix: its
+# columns are standardised for BGe, so that the prior has the scale of each, and as they are for the "score" "numbers".
 bn_input <- function(data, score, interventions = NULL, na = "fail") {
   need_args("data")
   source <- as_source(data, NULL, "data")
@@ -40,7 +41,8 @@ bn_input <- function(data, score, interventions = NULL, na = "fail") {
     if (!is.null(set)) set <- set[whole, , drop = FALSE]
   }
   input <- list(names = names, n = nrow(data), p = ncol(data), set = set)
-  c(input, if (score == "bge") bn_numbers(data) else bn_codes(data))
+  c(input, switch(score, bge = list(x = standard_columns(bn_numbers(data))), numbers = list(x = bn_numbers(data)),
+                  bn_codes(data)))
 }
 
 bn_numbers <- function(data) {
@@ -55,7 +57,30 @@ bn_numbers <- function(data) {
   bad <- colSums(!is.finite(x)) > 0
   if (any(bad)) abort_input("`data` must be finite.",
                             x = paste0("Infinite values in ", label_some(names(data)[bad]), "."))
-  list(x = unname(x))
+  unname(x)
+}
+
+# Every column with mean 0 and variance 1; a constant one is 0 throughout.
+standard_columns <- function(x) {
+  for (j in seq_len(ncol(x))) x[, j] <- standard_values(x[, j])
+  x
+}
+
+# Numbers of any unit and origin: a power of two takes them between -2 and 2, where no square overflows or vanishes, and
+# the first is subtracted before the mean, so that equal numbers differ by nothing.
+standard_values <- function(x) {
+  if (!length(x)) return(x)
+  x <- x / power_of_two(x)
+  x <- x - x[1L]
+  x <- x - mean(x)
+  squares <- sum(x^2)
+  if (squares > 0) x / sqrt(squares / (length(x) - 1)) else x
+}
+
+# The power of two at or below the greatest magnitude, 1 of none: dividing by it rounds no number but the tiniest.
+power_of_two <- function(x) {
+  greatest <- max(abs(x), 0)
+  if (greatest > 0) 2^min(floor(log2(greatest)), 1023) else 1
 }
 
 bn_codes <- function(data) {
@@ -167,9 +192,9 @@ bn_problem <- function(input, score, ess, prior, gamma) {
 bn_scattered <- c("scatter", "scatter_rows", "group")
 bn_native_problem <- function(problem) problem[names(problem) != "forbidden"]
 
-# Posterior scatter matrices for BGe, one for each pattern of rows in which a node was not set:
+# Posterior scatter matrices for BGe of standardised columns, one for each pattern of rows in which a node was not set:
 # T0 + S + n a / (n + a) (nu - mean)(nu - mean)', T0 = t I, t = a (w - p - 1) / (a + 1), with a = 1, w = p + 2, nu =
-# means.
+# means of all rows.
 bn_scatter <- function(input) {
   p <- input$p
   pattern <- if (is.null(input$set)) rep("", p) else apply(input$set, 2L, paste, collapse = "")

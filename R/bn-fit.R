@@ -27,7 +27,7 @@ bn_fit <- function(dag, data, ess = 1, interventions = NULL, na = c("fail", "dro
   ess <- check_ess(ess)
   numbers <- is.data.frame(data) && length(data) > 0L && all(vapply(data, is.double, NA)) ||
     (is.matrix(data) && is.double(data))
-  input <- memory_errors(bn_input(data, if (numbers) "bge" else "bdeu", interventions, na))
+  input <- memory_errors(bn_input(data, if (numbers) "numbers" else "bdeu", interventions, na))
   dag <- as_dag(dag, nodes = input$names)
   nodes <- lapply(seq_len(input$p), function(i) {
     parents <- which(dag[, i] != 0)

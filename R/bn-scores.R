@@ -10,10 +10,19 @@
 #'   \sum_j \ln\frac{\Gamma(\alpha_{kj} + N_{kj})}{\Gamma(\alpha_{kj})}\right].}
 #' `"k2"` has \eqn{\alpha_{kj} = 1}; `"bds"` spreads `ess` over the parent configurations that occur; `"bic"` and
 #' `"aic"` are the log-likelihood minus q (r - 1) times half the logarithm of the number of rows, or times one;
-#' `"bge"` is the marginal likelihood of Gaussian data with \eqn{\alpha_\mu = 1}, \eqn{\alpha_w = p + 2} and the
-#' column means as prior mean. `gamma` adds |parents| ln `gamma`, and `prior` adds the prior of each parent.
+#' `"bge"` is the marginal likelihood of Gaussian data; see below. `gamma` adds |parents| ln `gamma`, and `prior` adds the
+#' prior of each parent.
 #'
 #' The numbers of levels are those of the factors, not those of the values that occur.
+#'
+#' @section Units of numbers: `"bge"` (Geiger and Heckerman 2002; Kuipers, Moffa and Heckerman 2014) is computed from
+#'   columns that are standardised to mean 0 and variance 1 over all rows, with \eqn{\alpha_\mu = 1},
+#'   \eqn{\alpha_w = p + 2}, prior mean 0 and prior scale matrix \eqn{T = t I},
+#'   \eqn{t = \alpha_\mu (\alpha_w - p - 1) / (\alpha_\mu + 1) = 1/2}. In the units of the data, that is a prior mean of
+#'   the column means and a diagonal \eqn{T} of t times the column variances. So neither the unit nor the origin of a
+#'   column changes a score or a network. The density of the data in their own units is lower by the sum over the
+#'   nodes of the rows that count times the logarithm of the column's standard deviation, whatever the network is. A
+#'   constant column is 0 throughout.
 #'
 #' @section Interventions: A row in which a node was set from outside does not count towards that node's score, but
 #'   counts towards all others. BIC uses the number of rows that count.

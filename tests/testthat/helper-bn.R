@@ -50,6 +50,29 @@ reference_score <- function(data, node, parents, score, ess = 1, rows = seq_len(
     })
 }
 
+# ln p(rows of the members) in the units of the data: BGe by Kuipers, Moffa and Heckerman (2014), with alpha_mu = 1,
+# alpha_w = p + 2, prior means and a diagonal scale matrix from the means and variances of all rows.
+reference_gauss_joint <- function(x, members, rows) {
+  l <- length(members)
+  if (!l) return(0)
+  n <- length(rows)
+  all <- as.matrix(x[members])
+  y <- all[rows, , drop = FALSE]
+  df <- 2 + l # alpha_w - p + l
+  prior <- diag(1 / 2 * apply(all, 2L, stats::var), l)
+  gap <- colMeans(y) - colMeans(all)
+  posterior <- prior + (n - 1) * stats::var(y) + n / (n + 1) * outer(gap, gap)
+  log_multigamma <- function(a) l * (l - 1) / 4 * log(pi) + sum(lgamma(a + (1 - seq_len(l)) / 2))
+  -l * n / 2 * log(pi) - l / 2 * log(n + 1) + log_multigamma((df + n) / 2) - log_multigamma(df / 2) +
+    df / 2 * log(det(prior)) - (df + n) / 2 * log(det(posterior))
+}
+
+# The score of standardised columns: each row's density is greater by the standard deviation of the node.
+reference_bge <- function(x, node, parents, rows = seq_len(nrow(x))) {
+  reference_gauss_joint(x, c(parents, node), rows) - reference_gauss_joint(x, parents, rows) +
+    length(rows) * log(stats::sd(x[[node]]))
+}
+
 split_parents <- function(x) strsplit(x, ";", fixed = TRUE)[[1L]]
 
 # All graphs of p nodes as a list of parent masks (p columns), by filtering all choices of parent sets.

@@ -19,16 +19,17 @@ test_that("tables and single scores agree with scores by their definition, unsee
   }
 })
 
-test_that("BGe agrees with the marginal likelihood of a multivariate t", {
+test_that("BGe agrees with the closed form and with one-step predictive densities, interventions among them", {
   x <- withr::with_seed(3, matrix(rnorm(60), 20))
   x[, 2] <- x[, 1] + 0.3 * x[, 2]
-  d <- as.data.frame(x)
-  # p(data of S) as a product of one-step predictive densities of the normal-Wishart marginal
+  d <- as.data.frame(sweep(x, 2L, c(3, 0.01, 200), `*`) + 5)
+  # p(standardised data of S) as a product of one-step predictive densities of the normal-Wishart marginal
+  z <- scale(d)
   sequential <- function(members) {
     l <- length(members)
     if (!l) return(0)
-    y <- x[, members, drop = FALSE]
-    mean <- colMeans(x)[members]
+    y <- z[, members, drop = FALSE]
+    mean <- double(l)
     kappa <- 1
     nu <- 3 + 2 - 3 + l # of alpha, p and l
     scatter <- diag(0.5, l)
@@ -46,17 +47,23 @@ test_that("BGe agrees with the marginal likelihood of a multivariate t", {
     }
     total
   }
-  table <- as.data.frame(bn_scores(d, 2, "bge", keep = "all"))
-  slow <- mapply(function(node, parents) {
-    parents <- match(split_parents(parents), names(d))
-    sequential(c(parents, match(node, names(d)))) - sequential(parents)
-  }, table$node, table$parents)
-  expect_lt(max(abs(table$score - slow)), 1e-8)
-  set <- rep(c(NA, "V1"), 10)
-  table <- as.data.frame(bn_scores(d, 2, "bge", keep = "all", interventions = set))
-  single <- mapply(function(node, parents) bn_local_score(d, node, split_parents(parents), "bge",
-                                                          interventions = set), table$node, table$parents)
-  expect_lt(max(abs(table$score - single)), 1e-8)
+  for (set in list(NULL, rep(c(NA, "V1", "V3", NA), 5))) {
+    table <- as.data.frame(bn_scores(d, 2, "bge", keep = "all", interventions = set))
+    rows <- function(node) if (is.null(set)) 1:20 else which(is.na(set) | set != node)
+    slow <- mapply(function(node, parents) reference_bge(d, node, split_parents(parents), rows(node)), table$node,
+                   table$parents)
+    single <- mapply(function(node, parents) {
+      bn_local_score(d, node, split_parents(parents), "bge", interventions = set)
+    }, table$node, table$parents)
+    expect_lt(max(abs(table$score - slow)), 1e-8)
+    expect_lt(max(abs(single - slow)), 1e-8)
+    if (!is.null(set)) next
+    by_rows <- mapply(function(node, parents) {
+      parents <- match(split_parents(parents), names(d))
+      sequential(c(parents, match(node, names(d)))) - sequential(parents)
+    }, table$node, table$parents)
+    expect_lt(max(abs(table$score - by_rows)), 1e-8)
+  }
 })
 
 test_that("a kept set has no subset as good; a dropped one has", {
