@@ -77,7 +77,7 @@ standard_values <- function(x) {
   if (squares > 0) x / sqrt(squares / (length(x) - 1)) else x
 }
 
-# The power of two at or below the greatest magnitude, 1 of none: dividing by it rounds no number but the tiniest.
+# The power of two at or below the greatest magnitude, or 1: dividing by it rounds no number but the tiniest.
 power_of_two <- function(x) {
   greatest <- max(abs(x), 0)
   if (greatest > 0) 2^min(floor(log2(greatest)), 1023) else 1

@@ -51,13 +51,28 @@ fit_counts <- function(input, node, parents, rows, ess) {
        probability = array(counts / totals, dims, dimnames = input$labels[c(node, parents)]))
 }
 
+# Least squares on standardised columns, put back into their units: neither unit nor origin of a column then decides
+# whether it counts as a combination of others.
 fit_gauss <- function(input, node, parents, rows) {
-  x <- cbind(1, input$x[rows, parents, drop = FALSE])
-  model <- stats::lm.fit(x, input$x[rows, node])
-  slopes <- replace(model$coefficients, is.na(model$coefficients), 0)
-  list(parents = input$names[parents], intercept = slopes[[1L]],
-       slopes = stats::setNames(slopes[-1L], input$names[parents]),
-       sd = sqrt(sum(model$residuals^2) / max(length(rows) - model$rank, 1)))
+  if (!length(rows)) {
+    abort_input("Every node must have a row in which it was not set from outside.",
+                x = sprintf("`%s` has none.", input$names[node]))
+  }
+  x <- input$x[rows, c(node, parents), drop = FALSE]
+  unit <- apply(x, 2L, power_of_two)
+  x <- x / rep(unit, each = nrow(x))
+  origin <- colMeans(x)
+  deviation <- apply(x, 2L, function(column) stats::sd(column - column[1L]))
+  deviation[!(deviation > 0)] <- 1 # of a constant or a single row
+  z <- standard_columns(x)
+  model <- stats::lm.fit(cbind(1, z[, -1L, drop = FALSE]), z[, 1L])
+  slopes <- replace(model$coefficients, is.na(model$coefficients), 0)[-1L] * deviation[1L] / deviation[-1L]
+  out <- list(parents = input$names[parents], intercept = (origin[1L] - sum(slopes * origin[-1L])) * unit[1L],
+              slopes = stats::setNames(slopes * (unit[1L] / unit[-1L]), input$names[parents]),
+              sd = sqrt(sum(model$residuals^2) / max(length(rows) - model$rank, 1)) * deviation[1L] * unit[1L])
+  if (all(is.finite(c(out$intercept, out$slopes, out$sd)))) return(out)
+  abort_input("Columns of `data` must have units in which slopes are finite.",
+              x = sprintf("Those of node `%s` are not.", input$names[node]))
 }
 
 #' @rdname bn_fit
@@ -311,28 +326,43 @@ sum_out <- function(table, name) {
 }
 
 # The joint of all nodes is normal: x = intercept + B' x + noise. How the noise of each node reaches every other one,
-# parents first; known values are taken in units of their standard deviation, so that none vanishes beside another.
+# parents first, each node in a unit of its own, so that no product overflows or vanishes; known values are taken in
+# units of their standard deviation, so that none vanishes beside another.
 predict_gauss <- function(fit, x, node) {
   names <- rownames(fit$dag)
+  scale <- node_units(fit)
   through <- diag(length(names))
   dimnames(through) <- list(names, names)
   for (i in topological_order(fit$dag)) {
     one <- fit$nodes[[i]]
-    through[, i] <- through[, i] + through[, one$parents, drop = FALSE] %*% one$slopes
+    slopes <- one$slopes * (scale[one$parents] / scale[[i]])
+    through[, i] <- through[, i] + through[, one$parents, drop = FALSE] %*% slopes
   }
-  mean <- drop(vapply(fit$nodes, `[[`, 0, "intercept") %*% through)
-  covariance <- crossprod(through, vapply(fit$nodes, function(f) f$sd^2, 0) * through)
+  mean <- drop((vapply(fit$nodes, `[[`, 0, "intercept") / scale) %*% through)
+  covariance <- crossprod(through, (vapply(fit$nodes, `[[`, 0, "sd") / scale)^2 * through)
   if (!all(is.finite(covariance), is.finite(mean))) {
     abort_input("The network's slopes and standard deviations must be smaller.",
                 x = "Their products overflow.")
   }
   known <- colnames(x)
-  if (!length(known)) return(rep(mean[[node]], nrow(x)))
+  if (!length(known)) return(rep(mean[[node]] * scale[[node]], nrow(x)))
   unit <- sqrt(diag(covariance)[known])
   unit[unit == 0] <- 1
   parts <- eigen(covariance[known, known, drop = FALSE] / outer(unit, unit), symmetric = TRUE)
   keep <- parts$values > 1e-12 * max(parts$values, 1e-300)
   vectors <- parts$vectors[, keep, drop = FALSE]
   weight <- vectors %*% (crossprod(vectors, covariance[known, node] / unit) / parts$values[keep])
-  drop(mean[[node]] + sweep(x, 2L, mean[known]) %*% (weight / unit))
+  gap <- sweep(x / rep(scale[known], each = nrow(x)), 2L, mean[known])
+  drop(mean[[node]] + gap %*% (weight / unit)) * scale[[node]]
+}
+
+# For every node the greatest of what its noise and its parents contribute, parents first: about its standard deviation.
+node_units <- function(fit) {
+  unit <- stats::setNames(rep(1, length(fit$nodes)), rownames(fit$dag))
+  for (i in topological_order(fit$dag)) {
+    one <- fit$nodes[[i]]
+    most <- max(one$sd, abs(one$slopes * unit[one$parents]))
+    if (most > 0) unit[[i]] <- most
+  }
+  unit
 }

@@ -10,8 +10,8 @@
 #'   \sum_j \ln\frac{\Gamma(\alpha_{kj} + N_{kj})}{\Gamma(\alpha_{kj})}\right].}
 #' `"k2"` has \eqn{\alpha_{kj} = 1}; `"bds"` spreads `ess` over the parent configurations that occur; `"bic"` and
 #' `"aic"` are the log-likelihood minus q (r - 1) times half the logarithm of the number of rows, or times one;
-#' `"bge"` is the marginal likelihood of Gaussian data; see below. `gamma` adds |parents| ln `gamma`, and `prior` adds the
-#' prior of each parent.
+#' `"bge"` is the marginal likelihood of Gaussian data; see below. `gamma` adds |parents| ln `gamma`, and `prior` adds
+#' the prior of each parent.
 #'
 #' The numbers of levels are those of the factors, not those of the values that occur.
 #'

@@ -286,24 +286,26 @@ local_minima <- function(scores) {
   which(scores[-c(1L, k)] <= scores[seq_len(k - 2L)] & scores[-c(1L, k)] < scores[seq.int(3L, k)]) + 1L
 }
 
-# Two-stage direct plug-in in one dimension (Wand and Jones 1995, section 3.6).
+# Two-stage direct plug-in in one dimension (Wand and Jones 1995, section 3.6), with bandwidths and functionals in units
+# of a robust deviation: the ninth power of any other unit could overflow or vanish.
 plugin_bandwidth <- function(x, deviation) {
   n <- length(x)
   range <- diff(.Call(C_weft_kernel_quantiles, x, c(0.25, 0.75), control_of_size(n))) / 1.349
   sigma <- if (range > 0) min(deviation, range) else deviation
+  check_bandwidth(sigma * n^-0.2, 1L, max(abs(range(x))))
   at_zero <- c(`4` = 3, `6` = -15) / sqrt(2 * pi)
-  functional <- pairwise_functionals(x)
-  g6 <- (-2 * at_zero[["6"]] / (105 / (32 * sqrt(pi) * sigma^9) * n))^(1 / 9)
+  functional <- pairwise_functionals(x, sigma)
+  g6 <- (-2 * at_zero[["6"]] / (105 / (32 * sqrt(pi)) * n))^(1 / 9)
   g4 <- (-2 * at_zero[["4"]] / (functional(6, g6, 0.6 * g6) * n))^(1 / 7) # most often more than 0.6 g6
-  (1 / (2 * sqrt(pi)) / (functional(4, g4) * n))^(1 / 5)
+  sigma * (1 / (2 * sqrt(pi)) / (functional(4, g4) * n))^(1 / 5)
 }
 
 # A function of r and g: the mean over all pairs, points with themselves among them, of the r-th derivative of a normal
-# density of deviation g, r being 4 or 6. Bins of a twenty-fifth of g leave an error of some 1e-5 of it; those of
-# `next_g`, where another one is expected after it, serve both. Where points lie too far apart for so many bins, gaps
-# wider than the derivative reaches are closed; what then still needs wider bins has half of its points 10^5 times as
-# far apart as the other half.
-pairwise_functionals <- function(x, most_bins = 2^20) {
+# density of deviation g, r being 4 or 6, in units of `unit`. Bins of a twenty-fifth of g leave an error of some 1e-5 of
+# it; those of `next_g`, where another one is expected after it, serve both. Where points lie too far apart for so many
+# bins, gaps wider than the derivative reaches are closed; what then still needs wider bins has half of its points 10^5
+# times as far apart as the other half.
+pairwise_functionals <- function(x, unit = 1, most_bins = 2^20) {
   n <- as.double(length(x))
   reach <- 10
   known <- list(bin = Inf)
@@ -317,8 +319,9 @@ pairwise_functionals <- function(x, most_bins = 2^20) {
     list(bin = bin, pairs = pairs)
   }
   function(r, g, next_g = g) {
-    if (known$bin > g / 25) known <<- count(next_g / 25, g)
-    sum <- lag_sums(known, g, reach, r) + n * c(`4` = 3, `6` = -15)[[paste(r)]]
+    width <- g * unit
+    if (known$bin > width / 25) known <<- count(next_g * unit / 25, width)
+    sum <- lag_sums(known, width, reach, r) + n * c(`4` = 3, `6` = -15)[[paste(r)]]
     sum / (sqrt(2 * pi) * n^2 * g^(r + 1))
   }
 }

@@ -43,7 +43,7 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
   tree <- check_choice(tree, tree_types, "tree")
   rel_error <- check_number(rel_error, "rel_error", min = 0, max = 1)
   x <- kernel_points(x, "x")
-  y <- check_response(y, nrow(x))
+  y <- check_response(y, nrow(x), distributed)
   if (!rows_of_all(x, distributed)) abort_input("`x` must have at least one row.")
   w <- check_case_weights(weights, nrow(x), distributed)
   rule <- if (is.character(bandwidth)) check_choice(bandwidth, regression_rules[-1L], "bandwidth") else "given"
@@ -67,7 +67,7 @@ kernel_regression <- function(x, y, bandwidth = "cv", weights = NULL, kernel = "
   object
 }
 
-check_response <- function(y, n) {
+check_response <- function(y, n, distributed = FALSE) {
   y <- readable_numbers(y, "y")
   if (!is_numeric_vector(y) || length(y) != n) {
     abort_input(sprintf("`y` must be finite numbers, one per row of `x`: %d.", n),
@@ -78,6 +78,11 @@ check_response <- function(y, n) {
     abort_input("`y` must be numbers from -1e100 to 1e100.",
                 x = sprintf("%d are missing, infinite or greater, the first is number %d.", length(bad), bad[1L]))
   }
+  greatest <- max(abs(y), 0)
+  if (!distributed && greatest > 0 && greatest < 1e-100) { # squares would vanish
+    abort_input("The greatest magnitude in `y` must be 0 or at least 1e-100.", x = sprintf("It is %g.", greatest),
+                i = "Choose a smaller unit.")
+  }
   as.double(y)
 }
 
@@ -86,8 +91,8 @@ check_case_weights <- function(weights, n, distributed = FALSE) {
   weights <- readable_numbers(weights, "weights")
   valid <- is_numeric_vector(weights) && length(weights) == n && all(is.finite(weights)) &&
     all(weights >= 0 & weights <= 1e100)
-  if (!valid || (if (distributed) ranks_sum(sum(weights)) else sum(weights > 0)) == 0) {
-    abort_input(sprintf("`weights` must be %d numbers from 0 to 1e100, not all zero.", n),
+  if (!valid || (if (distributed) ranks_sum(sum(weights)) else sum(weights)) < 1e-100) {
+    abort_input(sprintf("`weights` must be %d numbers from 0 to 1e100, with a sum of at least 1e-100.", n),
                 x = paste0("It is ", describe(weights), "."))
   }
   as.double(weights)

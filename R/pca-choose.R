@@ -12,7 +12,8 @@
 #'   Donoho 2014), which is estimated from the median of all of them;
 #' * `"q2"`: the number of components that predicts left-out cells best. Cells are left out in `folds` diagonal patterns
 #'   and filled by the least-squares fit (as in `na = "em"`); Q2 = 1 - (squared errors) / (squared errors of the column
-#'   means). The result is 0 when no number beats the means, and the smallest of those that are equally good.
+#'   means), errors divided by the columns' scale where there is one. The result is 0 when no number beats the means,
+#'   and the smallest of those that are equally good.
 #'
 #' @param x a numeric matrix or data frame without missing values.
 #' @param method one of the names in the description.
@@ -158,10 +159,14 @@ cross_validation <- function(x, most, folds, center, scale) {
   most <- min(most, ncol(x) - 1L, nrow(x) - 1L)
   errors <- numeric(max(most, 0) + 1)
   steps <- 0
-  unit <- 2^floor(log2(max(abs(x), .Machine$double.xmin))) # squares neither overflow nor vanish
-  x <- x / unit
-  if (is.numeric(center)) center <- center / unit
   control <- run_control("cpu", NULL, FALSE, task = "Principal components")
+  # errors are in the columns' scale where they have one, and in a unit in which squares neither overflow nor vanish
+  unit <- if (isFALSE(scale)) rep(1, ncol(x))
+          else pca_form(column_moments(dense_source(x), NULL, control), center, scale, NULL, NULL, nrow(x))$scale
+  unit <- unit * power_of_two(x / rep(unit, each = nrow(x)))
+  x <- x / rep(unit, each = nrow(x))
+  if (is.numeric(center)) center <- center / unit
+  if (is.numeric(scale)) scale <- scale / unit
   settings <- list(center = center, scale = scale)
   for (f in seq_len(folds) - 1) {
     out <- fold == f
