@@ -20,7 +20,8 @@
 #'   \eqn{g = 0.15 \min(1, 75 / m)} for m samples in a half, so that the favour fades when there are many samples.
 #'   Halves come in pairs without a common sample; with fewer than 32 samples a "half" has 16 of them, but at most two
 #'   thirds, and the two of a pair share some. Which samples a half holds depends only on the names of the samples (on
-#'   their values where they have none), so that neither reordering the samples nor adding one changes much.
+#'   their values where they have none), so that neither reordering the samples nor adding one changes much. With names,
+#'   the units of the genes change nothing; without, other units draw other halves, as another seed does.
 #'
 #' @section Columns of `as.data.frame()`:
 #'
