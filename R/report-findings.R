@@ -192,14 +192,6 @@ groups_open <- function(r, class = NULL) {
           format(10 * nrow(r$log_posterior), scientific = FALSE))
 }
 
-# The component on which classes differ most, `best`, and the share of its variance between them; p is of an analysis of
-# variance, for all components.
-apart_on_components <- function(scores, class) {
-  found <- apply(scores, 2L, share_explained, class)
-  best <- which.min(found["p", ])
-  list(best = unname(best), share = found[["share", best]], p = min(1, found[["p", best]] * ncol(scores)))
-}
-
 finding_components <- function(fit) {
   scores <- fit$components$x
   class <- fit$quality$class
@@ -210,7 +202,7 @@ finding_components <- function(fit) {
     return(finding(sprintf("%s out: genes go together in %s.", several_stand(k, "component"),
                            if (k == 1) "one direction" else "as many directions"), strength = "suggestive"))
   }
-  apart <- apart_on_components(scores, class)
+  apart <- apart_on_components(fit$components, fit$quality)
   if (apart$p > strengths[["suggestive"]]) {
     return(in_vain(sprintf("a component on which the classes differ (%d tried)", ncol(scores))))
   }

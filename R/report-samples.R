@@ -183,7 +183,7 @@ components_text <- function(fit) {
   stand <- standing_out(pc)
   text <- if (!is.null(stand)) sub("^no", "No", paste(several_stand(stand, "component"), "out from what chance gives."))
   if (is.null(fit$quality$class)) return(text %||% "")
-  apart <- apart_on_components(pc$x, fit$quality$class)
+  apart <- apart_on_components(pc, fit$quality)
   paste(c(text, sprintf("The classes differ most on PC%d: %s of its variance lies between them%s.", apart$best,
                         share_text(apart$share), if (apart$p > 0.05) ", no more than chance gives" else "")),
         collapse = " ")
@@ -259,18 +259,6 @@ figure_variance <- function(pc) {
 sample_variables <- function(q) {
   parts <- c(list(class = q$class, batch = q$batch), as.list(q$covariates))
   Filter(function(v) !is.null(v) && length(unique(v)) > 1L, parts)
-}
-
-# The share of a component's variance that a variable explains, and its p-value in an analysis of variance.
-share_explained <- function(scores, variable) {
-  design <- cbind(1, if (is.factor(variable)) contrast_columns(variable) else as.numeric(variable))
-  total <- sum((scores - mean(scores))^2)
-  rest <- sum(stats::lm.fit(design, scores)$residuals^2)
-  df <- c(ncol(design) - 1L, length(scores) - ncol(design))
-  p <- if (df[2L] < 1L || total <= 0) 1
-       else if (rest <= 0) 0
-       else stats::pf((total - rest) / df[1L] / (rest / df[2L]), df[1L], df[2L], lower.tail = FALSE)
-  c(share = if (total > 0) max(0, 1 - rest / total) else 0, p = p)
 }
 
 # A table of these, with p-values corrected for as many components as were looked at, shown or not.

@@ -72,8 +72,9 @@ contrast_columns <- function(group) {
   columns[, -1L, drop = FALSE]
 }
 
-# Least squares of every gene on class, batch and covariates; the part of the last two is taken out. Genes with gaps one
-# by one.
+# Least squares of every gene on batch and covariates, which are taken out; genes with gaps one by one. The class is not
+# in the model: the means of batches are then as uncertain as batch and class are alike, and their errors, taken out of
+# the values, would be differences between classes in all genes at once.
 take_out_nuisance <- function(q) {
   if (!is.null(q$covariates)) q <- check_covariates(q)
   if (!is.null(q$batch) && nlevels(q$batch) < 2L) q <- note(q, "batch", "There is one batch only.")
@@ -94,20 +95,20 @@ take_out_nuisance <- function(q) {
                             if (alone) "`batch`" else "one"))
   }
   q <- warn_confounded(q, part, class)
-  of_part <- 1L + seq_len(ncol(part))
   gaps <- colSums(is.na(q$x)) > 0
   q$before <- first_scores(q$x[, !gaps, drop = FALSE])
-  if (any(!gaps)) {
-    beta <- qr.coef(qr(design), q$x[, !gaps, drop = FALSE])
-    q$x[, !gaps] <- q$x[, !gaps] - part %*% beta[of_part, , drop = FALSE]
-  }
+  q$taken_out <- TRUE
+  if (any(!gaps)) q$x[, !gaps] <- without_nuisance(q$x[, !gaps, drop = FALSE], part)
   for (j in which(gaps)) {
     seen <- !is.na(q$x[, j])
-    beta <- qr.coef(qr(design[seen, , drop = FALSE]), q$x[seen, j])[of_part]
+    beta <- qr.coef(qr(cbind(1, part)[seen, , drop = FALSE]), q$x[seen, j])[-1L]
     q$x[, j] <- q$x[, j] - drop(part %*% ifelse(is.na(beta), 0, beta))
   }
   note(q, "batch", nuisance_text(q), ncol(q$x), nrow(q$x))
 }
+
+# A complete matrix less what centred columns explain of it; its means stay.
+without_nuisance <- function(x, part) if (is.null(part)) x else x - part %*% qr.coef(qr(part), x)
 
 # Samples on up to five components, for the report to show what was there before; NULL where too few genes have no gaps.
 first_scores <- function(x) {
@@ -124,7 +125,8 @@ nuisance_text <- function(q) {
   with <- if (count) sprintf("%s linear in %s", if (is.null(batch)) "What is" else "what is",
                              some_named(names(q$covariates)))
   sprintf("%s %s taken out%s.", paste(c(batch, with), collapse = " and "), if (is.null(batch)) "was" else "were",
-          if (is.null(q$class)) "" else ", differences between classes kept")
+          if (is.null(q$class)) "" else paste(" for components, networks and pictures; tests of the class have them in",
+                                              "the model instead"))
 }
 
 # ---- batch and class nearly the same ----
@@ -164,20 +166,20 @@ warn_confounded <- function(q, part, class) {
 # (along the best direction among the scores, with what is known taken out), `group`, `share` of the variance, `genes`
 # (share of genes of whose variance the score explains a quarter), `split` (share of the score's variance that is
 # between the groups).
-hidden_groups <- function(q, fit) {
+hidden_groups <- function(q, data, fit) {
   n <- nrow(q$x)
   if (q$kind == "levels" || n < 13L) return(NULL)
   known <- cbind(rep(1, n), nuisance_design(q), if (!is.null(q$class)) contrast_columns(q$class))
   basis <- qr(known)
   scores <- qr.resid(basis, fit$x[, seq_len(max(fit$leading, min(2L, ncol(fit$x)))), drop = FALSE])
   turned <- svd(scores, nv = 0L)
-  total <- ncol(q$x) * (n - 1)
+  total <- if (data$scale) ncol(data$x) * (n - 1) else sum(row_squares(data$x, colMeans(data$x), rep(1, ncol(data$x))))
   found <- NULL
   for (j in which(turned$d^2 > 0.03 * total)) {
     score <- turned$u[, j]
     cut <- best_split(score)
     if (cut$share < max(0.8, 0.68 + 4 / n)) next
-    shares <- gene_shares(q$x, basis, score)
+    shares <- gene_shares(data$x, basis, score)
     genes <- mean(shares >= 0.25)
     if (genes < 0.1 || stats::median(shares) < least_median || (!is.null(found) && genes <= found$genes)) next
     score <- stats::setNames(score * turned$d[j], rownames(q$x))

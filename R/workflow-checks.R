@@ -36,6 +36,9 @@ checked_fit <- function(fit, arg) {
   if (!is_number(unclass(fit$date))) damaged("date")
   if (!is.null(fit$call) && !is.language(fit$call)) damaged("call")
   if (!is.null(fit$settings) && !(is.list(fit$settings) && is_labels(names(fit$settings)))) damaged("settings")
+  sentences <- fit$left_out
+  if (!is.null(sentences) && !(is_text(sentences) && all(names(sentences) %in% names(step_classes)) &&
+                                 !is.null(names(sentences)))) damaged("left_out")
   if (!is.null(fit$sitrep) && !(identical(class(fit$sitrep), "weft_sitrep") && is.list(fit$sitrep))) damaged("sitrep")
   made <- names(step_classes)[vapply(names(step_classes), function(step) !is.null(fit[[step]]), NA)]
   own <- vapply(made, function(step) own_result(step, fit[[step]]), NA)
@@ -98,7 +101,7 @@ sound_quality <- function(q) {
     samples <- c(sample = "character", kept = "logical", reason = "character", missing = "numeric")
     is_matrix(q$x) && length(q$x) && all_finite(q$x) && is_labels(rownames(q$x)) && is_labels(colnames(q$x)) &&
       is_groups(q$class, nrow(q$x)) && is_groups(q$batch, nrow(q$x)) && sound_covariates(q$covariates, nrow(q$x)) &&
-      sound_symbols(q$genes) && sound_before(q$before, nrow(q$x)) &&
+      sound_symbols(q$genes) && sound_before(q$before, nrow(q$x)) && sound_measured(q) &&
       is_word(q$kind) && q$kind %in% c("expression", "levels") && is_number(q$imputed) &&
       is.numeric(q$input) && length(q$input) == 2L && !anyNA(q$input) && (is.null(q$log) || is_frame(q$log, log)) &&
       is_frame(q$genes, genes) && !anyNA(q$genes$kept) && identical(q$genes$gene[q$genes$kept], colnames(q$x)) &&
@@ -125,6 +128,19 @@ sound_symbol <- function(genes) {
 
 sound_before <- function(before, n) {
   is.null(before) || is_matrix(before) && nrow(before) == n && ncol(before) >= 1L && all(is.finite(before))
+}
+
+# Both may be absent; what is there has the shape and names of x.
+sound_measured <- function(q) {
+  alike <- function(v) is.null(v) || is_matrix(v) && identical(dimnames(v), dimnames(q$x))
+  confounding <- c(kind = "character", text = "character", p = "numeric")
+  alike(q$measured) && !any(is.infinite(q$measured)) && alike(q$counts) &&
+    (is.null(q$counts) || all_finite(q$counts) && all(q$counts >= 0) && all(rowSums(q$counts) > 0)) &&
+    (is.null(q$scale) || is_word(q$scale)) && (is.null(q$confounding) || is_frame(q$confounding, confounding))
+}
+
+sound_apart <- function(apart, k) {
+  is.null(apart) || is.list(apart) && is_number(apart$best, 1, k) && is_number(apart$share) && is_number(apart$p)
 }
 
 sound_hidden <- function(h, n) {
@@ -164,7 +180,7 @@ sound_components <- function(r) {
     named_or_not(rownames(r$rotation)) && ncol(r$x) >= 1L && is_labels(colnames(r$rotation)) &&
     identical(colnames(r$x), colnames(r$rotation)) && is_plain_number(r$sdev) && is_plain_number(r$share) &&
     length(r$sdev) == ncol(r$x) && length(r$share) == ncol(r$x) && is_word(r$method) &&
-    sound_hidden(r$hidden, nrow(r$x)) && (is.null(r$choice) || is.list(r$choice) && is_count(r$choice$k)) &&
+    sound_hidden(r$hidden, nrow(r$x)) && sound_apart(r$apart, ncol(r$x)) && (is.null(r$choice) || is.list(r$choice) && is_count(r$choice$k)) &&
     (if (is.null(r$leading)) is.null(r$choice) else is_number(r$leading, 1, ncol(r$x)))
 }
 

@@ -40,8 +40,9 @@ print_fit <- function(x, top) {
   for (i in seq_along(done)) line(if (i == 1L) "quality" else "", done[i])
   for (step in workflow_steps[-1L]) if (!is.null(x[[step]])) line(step, step_text(step, x, top))
   for (step in names(x$foreign)) line(step, "a result of class ", x$foreign[[step]])
-  left_out <- setdiff(workflow_steps, x$steps$step)
+  left_out <- setdiff(workflow_steps, c(x$steps$step, names(x$left_out)))
   if (length(left_out)) line("left out", paste(left_out, collapse = ", "))
+  for (step in names(x$left_out)) line(step, "left out: ", sub("^A ", "a ", x$left_out[[step]]))
   device <- x$steps$step[x$steps$backend == "cuda"]
   cat(sprintf("\n%s in all%s; seed %.0f; weft %s\n", seconds_text(sum(x$steps$seconds)),
               if (length(device)) plain_text(paste(", on the device:", paste(device, collapse = ", ")))
@@ -145,7 +146,7 @@ arrow_text <- function(r, top) {
 
 class_on_components <- function(x) {
   if (is.null(x$quality$class)) return("")
-  apart <- apart_on_components(x$components$x, x$quality$class)
+  apart <- apart_on_components(x$components, x$quality)
   if (apart$p > 0.05) return("; on none do the classes differ beyond chance")
   sprintf("; the classes differ most on PC%d (%s of its variance, p %s)", apart$best, share_text(apart$share),
           probability_text(apart$p))

@@ -91,7 +91,7 @@ least_width <- 0.85
 
 # The complete matrix that the components `fit` are of.
 outlier_data <- function(data, fit) {
-  if (inherits(data, "weft_quality")) data <- checked_quality(data, "data")$x
+  if (inherits(data, "weft_quality")) data <- component_data(checked_quality(data, "data"))$x
   fits <- length(dim(data)) == 2L && nrow(data) == nrow(fit$x) && ncol(data) == nrow(fit$rotation)
   if (fits && is.data.frame(data)) data <- plain_matrix(data)
   else if (fits && inherits(data, c("Matrix", "DelayedArray"))) {

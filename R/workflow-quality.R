@@ -13,14 +13,20 @@
 #'    `max_missing_samples`.
 #' 3. Genes that are constant, or have the same value in more than `max_same` of the samples, are left out. Genotypes
 #'    and other whole numbers of at most five values are only left out when constant.
-#' 4. `transform = "auto"` transforms raw counts (whole numbers from 0, some above 50 or many zeros) to log2 counts per
+#' 4. Genes of bulk counts that too few samples express are left out: in as many samples as the smallest class has, a
+#'    gene must have as many counts per million as `min_count` counts are in a sample of the median total (of classes of
+#'    more than ten samples in ten and seven tenths of the others; without a class in a fifth of all samples).
+#'    `transform = "auto"` transforms raw counts (whole numbers from 0, some above 50 or many zeros) to log2 counts per
 #'    million (plus half a count); shallow ones with many zeros, as of single cells, to log2(1 + x / size factor), a
 #'    sample's size factor being its total relative to the mean, since half a count per million would turn depth into
 #'    correlation between genes; and positive values with a long tail to log2(1 + x). A warning says which; what is on a
 #'    log scale is left as it is. `"counts"`, `"cells"`, `"log2"` and `"none"` choose explicitly.
 #' 5. With `batch` or `covariates`, the differences of every gene between batches and the linear effects of covariates
-#' are removed (by least squares, with the class in the model). Where these explain half of the class or more, a
-#' warning says so, with the share.
+#'    are removed (by least squares). `x` is then what components, networks, groups and pictures are made of; tests of
+#'    genes take `measured` and have batches and covariates in the model. The class is not in the model of the removal:
+#'    with it, the less batch and class can be told apart, the more of the error of the batches' means would turn into
+#'    a difference between the classes. Without it, `x` shows the less of the classes, the more they follow from the
+#'    batches. Where these explain half of the class or more, a warning says so, with the share.
 #' 6. Missing values are filled: `"components"` by the least-squares fit of up to three components ([pca()] with `na =
 #'    "em"`), `"median"` by the gene's median (genotypes: the most frequent value). `"auto"` does the former for up to
 #'    two million values.
@@ -49,9 +55,13 @@
 #' @param max_missing,max_missing_samples the greatest share of missing values that a gene, or a sample, may have.
 #' @param max_same the greatest share of samples that may have the same value.
 #' @param least_spread the share of genes to leave out because of their small spread.
+#' @param min_count for bulk counts: the counts that a gene must have in a sample of the median total to be expressed
+#'   there; 0 leaves no gene out. See below.
 #' @param threads see [weft_threads()].
 #' @return A list of class `weft_quality`: `x` (the complete matrix), `class`, `batch`, `covariates`, `kind`
-#'   (`"expression"` or `"levels"`), `log` (one row per decision: `step`, `genes` and `samples` it concerned, `what`),
+#'   (`"expression"` or `"levels"`), `scale` (what `transform` was or was recognised as), `measured` (as `x`, before
+#'   batches and covariates were removed and with gaps; only where it differs from `x`), `counts` (of the genes of `x`,
+#'   where these were given), `confounding` (see [confounding()]), `log` (one row per decision: `step`, `genes` and `samples` it concerned, `what`),
 #'   `genes` and `samples` (one row each of the input: `kept`, `reason`, `missing` and, for genes, `median`, `mad` and,
 #'   where they are known, `symbol` and `representative`, whether the gene's column of largest spread, and
 #'   `description`), `imputed`
@@ -68,7 +78,8 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
                          transform = c("auto", "none", "log2", "counts", "cells"),
                          impute = c("auto", "components",
                                     "median"), max_missing = 0.2, max_missing_samples = 0.5, max_same = 0.95,
-                         least_spread = 0, covariates = NULL, symbols = NULL, descriptions = NULL, threads = NULL) {
+                         least_spread = 0, covariates = NULL, symbols = NULL, descriptions = NULL, threads = NULL,
+                         min_count = 10) {
   need_args("x")
   transform <- check_choice(transform, c("auto", "none", "log2", "counts", "cells"), "transform")
   impute <- check_choice(impute, c("auto", "components", "median"), "impute")
@@ -76,6 +87,7 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
   max_missing_samples <- check_number(max_missing_samples, "max_missing_samples", min = 0, max = 1)
   max_same <- check_number(max_same, "max_same", min = 0, max = 1)
   least_spread <- check_number(least_spread, "least_spread", min = 0, max = 0.99)
+  min_count <- check_number(min_count, "min_count", min = 0)
   made <- if (inherits(x, "weft_cells")) metacell_input(x)
   if (!is.null(made)) {
     x <- made$x
@@ -84,6 +96,7 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
     symbols <- symbols %||% made$symbols
     descriptions <- descriptions %||% made$descriptions
     if (transform == "auto") transform <- "counts"
+    min_count <- 0 # the genes were chosen by gene_cells()
   }
   data <- expression_matrix(x, assay, value_count(class), threads)
   check_orientation(data, class, x)
@@ -101,10 +114,14 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
   q <- drop_missing(q, max_missing, max_missing_samples)
   q <- drop_uninformative(q, max_same, threads)
   q <- note_duplicates(q)
-  q <- to_log_scale(q, transform)
+  q$scale <- scale_of_values(q, transform)
+  if (q$scale == "counts") q <- drop_low_counts(q, min_count)
+  q <- to_log_scale(q, q$scale, asked = transform != "auto")
+  q$measured <- q$x
   q <- take_out_nuisance(q)
   q <- fill_gaps(q, impute, threads)
   q <- drop_least_spread(q, least_spread, threads)
+  q <- keep_measured(q)
   at <- match(colnames(q$x), q$genes$gene)
   q$genes$median <- q$genes$mad <- NA_real_
   spread <- column_spreads(q$x, threads)
@@ -113,9 +130,22 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
   q <- group_symbols(q, symbols)
   q$genes$description <- descriptions
   rownames(q$log) <- NULL
-  new_result(q[c("x", "class", "batch", "covariates", "kind", "log", "genes", "samples", "imputed", "input",
-                 if (!is.null(q$before)) "before")],
-             class = "weft_quality")
+  optional <- c("before", "measured", "counts")
+  parts <- c("x", "class", "batch", "covariates", "kind", "scale", "log", "genes", "samples", "imputed", "input",
+             optional[!vapply(q[optional], is.null, NA)])
+  q <- new_result(q[parts], class = "weft_quality")
+  q$confounding <- confounding(q)
+  q
+}
+
+# The values as they were measured, on the scale of `x`, and the counts, of the genes that are kept. `measured` is left
+# out where it equals `x`.
+keep_measured <- function(q) {
+  kept <- function(v) if (ncol(v) == ncol(q$x)) v else v[, colnames(q$x), drop = FALSE]
+  if (!is.null(q$counts)) q$counts <- kept(q$counts)
+  same <- is.null(q$before) && q$imputed == 0L && !isTRUE(q$taken_out)
+  q$measured <- if (!same) kept(q$measured)
+  q
 }
 
 # The table of genes or samples, before any is left out.
@@ -221,16 +251,11 @@ odd_cell <- function(column) {
 }
 
 check_samples <- function(n) {
-  if (n < 8) {
-    abort_input("`x` must have at least 8 samples.", x = sprintf("It has %d rows, which are the samples.", n),
-                i = paste("With fewer, no dependence between genes can be distinguished from chance.",
-                          "Are the samples in the columns? Then use `t(x)`."))
-  }
-  if (n < 20) {
-    weft_warn("few_samples",
-              sprintf("%d samples are few: only strong dependences stand out, and networks are rough.", n),
-              i = "Networks of genes need some 50 samples; rankings and components make sense with fewer.")
-  }
+  if (n >= least_samples) return(invisible())
+  abort_input(sprintf("`x` must have at least %d samples.", least_samples),
+              x = sprintf("It has %d rows, which are the samples.", n),
+              i = paste("With fewer, no difference can be distinguished from chance.",
+                        "Are the samples in the columns? Then use `t(x)`."))
 }
 
 sample_factor <- function(value, x, data, arg) {
@@ -293,10 +318,11 @@ check_class <- function(class) {
               i = sprintf("If it means unknown: `class[class == \"%s\"] <- NA`, and leave these samples out.",
                           missing[1L]))
   }
-  small <- names(which(table(class) < 3L))
+  small <- names(which(table(class) < 2L))
   if (length(small)) {
     weft_warn("small_class",
-              sprintf("Fewer than 3 samples of class %s: what sets it apart cannot be learned.", label_some(small)))
+              sprintf(paste("There is one sample of class %s: how much such samples vary is taken from the other",
+                            "classes."), label_some(small)))
   }
 }
 
@@ -350,10 +376,10 @@ leave_out <- function(q, genes = character(), samples = character(), reason) {
     if (!is.null(q$batch)) q$batch <- droplevels(q$batch[stay])
     if (!is.null(q$covariates)) q$covariates <- q$covariates[stay, , drop = FALSE]
   }
-  if (ncol(q$x) < 3L || nrow(q$x) < 8L) {
-    abort_input("At least 3 genes and 8 samples must remain after filtering.",
+  if (ncol(q$x) < 3L || nrow(q$x) < least_samples) {
+    abort_input(sprintf("At least 3 genes and %d samples must remain after filtering.", least_samples),
                 x = sprintf("%d genes and %d samples remain; last left out: %s.", ncol(q$x), nrow(q$x), reason),
-                i = "`max_missing`, `max_missing_samples` and `max_same` set what is left out.")
+                i = "`max_missing`, `max_missing_samples`, `max_same` and `min_count` set what is left out.")
   }
   q
 }
@@ -407,66 +433,6 @@ note_duplicates <- function(q) {
   if (!length(twice)) return(q)
   note(q, "duplicates", sprintf("Samples equal to another one were found and kept: %s.", some_named(twice)), 0L,
        length(twice))
-}
-
-# Counts: whole numbers from 0, in the hundreds, or with many zeros as from single cells. Intensities: positive, with a
-# tail that a log scale would not have.
-to_log_scale <- function(q, transform) {
-  asked <- transform != "auto"
-  if (!asked) transform <- if (q$kind == "levels") "none" else guess_scale(q$x)
-  if (transform == "none") return(q)
-  if (any(q$x < 0, na.rm = TRUE)) {
-    abort_input(sprintf("`transform = \"%s\"` needs values that are not negative.", transform),
-                x = sprintf("The least is %g.", min(q$x, na.rm = TRUE)))
-  }
-  size <- if (transform != "log2") sample_sizes(q$x)
-  q$x <- switch(transform, counts = log2((q$x + 0.5) / (size + 1) * 1e6), cells = log2(1 + q$x / (size / mean(size))),
-                log2 = log2(1 + q$x))
-  if (!asked) warn_scale(transform)
-  plainly <- function(v) format(v, big.mark = ",", scientific = FALSE)
-  totals <- if (transform != "log2") sprintf("; totals were %s to %s.", plainly(min(size)), plainly(max(size)))
-  what <- switch(transform, counts = "Raw counts became log2 counts per million (plus half a count)",
-                 cells = paste("Raw counts became log2(1 + x / size factor), a sample's factor being its total",
-                               "relative to the mean"),
-                 log2 = "Values became log2(1 + x).")
-  note(q, "scale", paste0(what, totals, if (!asked) " Recognised by their values."), ncol(q$x), nrow(q$x))
-}
-
-sample_sizes <- function(x) {
-  size <- rowSums(x, na.rm = TRUE)
-  if (all(size > 0)) return(size)
-  abort_input("Every sample must have counts.", x = sprintf("None: %s.", label_some(rownames(x)[size <= 0])))
-}
-
-# What was recognised, and how to say it or something else.
-warn_scale <- function(transform) {
-  says <- sprintf("`transform = \"%s\"` says so without this warning, `\"none\"` leaves values as they are", transform)
-  switch(transform,
-    counts = weft_warn("counts", paste("`x` looks like raw counts: whole numbers from 0 on, some large or many zeros.",
-                                       "It was transformed to log2 counts per million."),
-                       i = paste0(says, "; for differences in composition normalise before, for example with edgeR or ",
-                                  "DESeq2.")),
-    cells = weft_warn("counts", paste("`x` looks like raw counts of single cells: whole numbers from 0 on, many zeros,",
-                                      "few counts. It was transformed to log2(1 + x / size factor)."),
-                      i = paste0(says, ", `\"counts\"` takes log2 counts per million.")),
-    log2 = weft_warn("scale", paste("`x` has positive values with a long tail, as intensities before taking",
-                                    "logarithms. It became log2(1 + x)."),
-                     i = paste0(says, ".")))
-}
-
-shallow_mean <- 10 # counts per gene and sample, below which half a count matters
-
-guess_scale <- function(x) {
-  v <- if (anyNA(x)) x[!is.na(x)] else x
-  if (length(v) > 1e6) v <- v[seq(1, length(v), length.out = 1e6)]
-  if (min(v) < 0) return("none")
-  top <- stats::quantile(v, 0.99, names = FALSE)
-  if (all(v == round(v))) {
-    zeros <- mean(v == 0)
-    if (max(v) > 5 && zeros > 0.3 && mean(v) < shallow_mean) return("cells")
-    if (max(v) > 50 || max(v) > 5 && zeros > 0.3) return("counts")
-  }
-  if (top > 100 && mean(v) > 1.5 * stats::median(v)) "log2" else "none"
 }
 
 fill_gaps <- function(q, impute, threads) {

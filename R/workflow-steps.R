@@ -6,13 +6,17 @@
 #' Each is one part of [gene_network()], with defaults for expression data. They take what [gene_quality()] returned, or
 #' the data that it takes.
 #'
-#' * `gene_components()`: principal components of the scaled genes ([pca()]), and how many of them stand out
-#'   ([pca_choose_k()] by permuted genes and drawn signs; of more than half a million values by as many genes, 200 at
-#'   least, as have them, chosen at random).
+#' * `gene_components()`: principal components of the scaled genes ([pca()]), and how many of them stand out from what
+#'   data without dependence between genes have (of more than half a million values by as many genes, 200 at least, as
+#'   have them, chosen at random): values permuted within genes, or with random signs about the medians as
+#'   [pca_choose_k()] draws them, and batches and covariates taken out as of the data. Of counts they are components of
+#'   Pearson residuals under a negative binomial model of independent genes, from which the sets to compare with are
+#'   drawn.
 #' * `gene_ranking()`: what every gene says about the class ([mi_rank()]).
 #' * `gene_pairs()`: pairs of genes that together say what neither says alone ([mi_pairs()] by interaction), with a
 #'   permutation test of the whole search: 99 permutations for some thousand genes of a hundred samples, 19 where
-#'   these would take more than a minute of one core, none only where 19 would take more than 20 minutes.
+#'   these would take more than a minute of one core, none only where 19 would take more than 20 minutes. With a batch,
+#'   information is counted, and classes are permuted, within batches.
 #' * `gene_mi_network()`: the network of mutual information ([mi_matrix()], [mi_network()]), cut to the edges whose
 #'   information is significant at a false discovery rate.
 #' * `gene_clusters()`: samples and genes grouped at once ([irm()]) by the genes' values, centred and divided by each
@@ -63,8 +67,15 @@
 #'   origin look the same: groups are reported for 9 to 13 in 100 simulated sets with two classes that were not given,
 #'   mostly these classes; without classes, they are reported for 2 in 100 (`inst/bench/workflow-levels.R`).
 #'
+#' @section Classes along components: `apart` of `gene_components()` has the component on which classes differ most.
+#'   Without batches and covariates its p-value is of an analysis of variance, corrected for the number of components.
+#'   With them, classes are compared within batches: the share of the variance is what the class explains beyond
+#'   batches and covariates, and the p-value is the share of `permutations` of the class within batches in which any
+#'   component has as great a share. Neither the components nor what was taken out of the data depend on the class.
+#'
 #' @return `gene_components()`: as [pca()], with `leading`, `choice`, where it was not given (its `k` is how many stand
-#'   out), and, where there are any, `hidden` groups (`score`, `group`, `share` of the variance, share of `genes`,
+#'   out), with a class `apart` (`best`, the number of the component, `share`, `p` and `permutations`), `confounding`
+#'   (a data frame as [gene_quality()] has it, with components that follow sequencing depth), and, where there are any, `hidden` groups (`score`, `group`, `share` of the variance, share of `genes`,
 #'   `split`: share of the score's variance between the groups);
 #'   `gene_ranking()`: as [mi_rank()]; `gene_pairs()`: as [mi_pairs()]; `gene_mi_network()`: as [mi_network()], with
 #'   attributes `fdr`, `cut`, the information that an edge must exceed, and `limited`, a sentence where `memory` left
@@ -81,70 +92,12 @@ NULL
 
 #' @rdname gene_steps
 #' @export
-gene_components <- function(x, k = NULL, leading = NULL, seed = NULL, backend = NULL, threads = NULL, progress = NULL) {
-  q <- checked_data(x)
-  room <- min(nrow(q$x) - 1L, ncol(q$x))
-  k <- check_number(k %||% min(10, room), "k", min = 1, max = room, whole = TRUE)
-  if (!is.null(leading)) leading <- check_number(leading, "leading", min = 1, max = k, whole = TRUE)
-  fit <- pca(q$x, k, scale = TRUE, seed = seed, backend = backend, threads = threads, progress = progress)
-  choice <- NULL
-  if (is.null(leading)) {
-    genes <- component_genes(dim(q$x))
-    few <- if (genes < ncol(q$x)) q$x[, sort(order(draws("uniform", ncol(q$x), key = 1))[seq_len(genes)])] else q$x
-    choice <- pca_choose_k(few, "signs", scale = TRUE, most = min(k, genes), times = 19, seed = seed)
-    leading <- min(max(choice$k, min(2, k)), k)
-  }
-  fit$leading <- as.integer(leading)
-  fit$choice <- choice
-  fit$hidden <- hidden_groups(q, fit)
-  if (!is.null(fit$hidden)) warn_hidden(q, fit$hidden)
-  fit
-}
-
-# How many components stand out from what chance gives, which may be none where two are looked at; NULL where that was
-# not tested.
-standing_out <- function(pc) if (!is.null(pc$choice$k)) min(pc$choice$k, pc$leading)
-
-# "none stands", "1 stands", "3 stand"; with `what`, "no component stands", "3 components stand".
-several_stand <- function(n, what = NULL) {
-  counted <- if (n == 0) if (is.null(what)) "none" else paste("no", what)
-             else if (is.null(what)) n else several(n, what)
-  paste(counted, if (n <= 1) "stands" else "stand")
-}
-
-# How many genes the number of components is found from: their data are decomposed 39 times.
-component_genes <- function(shape) min(shape[2L], max(200, 5e5 %/% shape[1L]))
-
-#' @rdname gene_steps
-#' @export
 gene_ranking <- function(x, class = NULL, bins = 3, permutations = 0, seed = NULL, backend = NULL, threads = NULL,
                          progress = NULL) {
   q <- checked_data(x, class)
   needs_class(q, "`gene_ranking()`")
   mi_rank(q$x, q$class, bins = if (q$kind == "expression") bins, permutations = permutations, seed = seed,
           backend = backend, threads = threads, progress = progress)
-}
-
-#' @rdname gene_steps
-#' @export
-gene_pairs <- function(x, class = NULL, bins = NULL, top = 50, permutations = NULL, seed = NULL, backend = NULL,
-                       threads = NULL, progress = NULL) {
-  q <- checked_data(x, class)
-  needs_class(q, "`gene_pairs()`")
-  genes <- representatives(q)
-  bins <- bins %||% usual_bins(nrow(q$x))
-  permutations <- permutations %||% usual_permutations(length(genes), nrow(q$x))
-  mi_pairs(q$x[, genes, drop = FALSE], q$class, top = top, by = "interaction", bins = if (q$kind == "expression") bins,
-           permutations = permutations, seed = seed, backend = backend, threads = threads, progress = progress)
-}
-
-usual_bins <- function(n) if (n < 100L) 2 else 3
-
-# As many as take about a minute, or for very many pairs some minutes, on one core: the same on every machine. 19 are
-# enough to tell at 0.05 whether the best pair is more than chance.
-usual_permutations <- function(genes, n) {
-  once <- at_reference(cost_tuples(choose(genes, 2), n, usual_bins(n) - 1, 0, 1)$cpu)
-  if (100 * once <= 60) 99 else if (20 * once <= 1200) 19 else 0
 }
 
 #' @rdname gene_steps
@@ -168,6 +121,7 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
   counted <- estimator %in% count_estimators
   m <- mi_matrix(data, estimator = estimator, k = k, bins = if (counted && q$kind == "expression") 3,
                  backend = backend, threads = threads, progress = progress)
+  if (!counted) m <- less_taken_out(m, q)
   significant <- if (fdr < 1) significant_pairs(m, fdr, threads)
   cut <- significant$information %||% NA_real_
   ran <- network_backend(method, ncol(m), backend, threads_for(threads))
@@ -195,6 +149,13 @@ gene_mi_network <- function(x, class = NULL, method = c("auto", "mrnet", "aracne
   net <- network(method, edges)
   attr(net, "seconds") <- proc.time()[[3L]] - started
   net
+}
+
+# Correlations of values that batches and covariates were taken out of are tested as those of fewer samples.
+less_taken_out <- function(m, q) {
+  part <- if (q$kind == "expression") nuisance_design(q)
+  if (!is.null(part)) attr(m, "test")$n <- attr(m, "test")$n - qr(part)$rank
+  m
 }
 
 # Information and weights are two matrices of p x p doubles; a third is left for what else a method, and R, may need.

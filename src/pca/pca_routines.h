@@ -3,6 +3,9 @@
   R(C_weft_pca_moments, 3) \
   R(C_weft_pca_seen, 2) \
   R(C_weft_pca_null, 3) \
+  R(C_weft_pca_counts_moments, 3) \
+  R(C_weft_pca_counts_residuals, 3) \
+  R(C_weft_pca_counts_draw, 2) \
   R(C_weft_pca, 4) \
   R(C_weft_pca_form, 2) \
   R(C_weft_pca_em, 5) \

@@ -1,7 +1,7 @@
 # Results of the workflow that were saved and changed: printing, summing up, tables and figures work, or say what is
 # wrong.
 
-e <- weft_example("expression", n = 40, p = 20, seed = 4)
+e <- weft_example("expression", n = 54, p = 20, seed = 4)
 fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, clusters = list(chains = 1, sweeps = 10),
                     bayes = list(genes = 5, iterations = 300), pairs = list(permutations = 5), progress = FALSE)
 

@@ -1,0 +1,117 @@
+# From four samples on: what is measured and counted is kept, steps that need more samples are left out in a sentence
+# each, and confounding is said.
+
+bulk <- function(n, p, depth = rep(1, n), dispersion = 0.1, key = 1) {
+  how <- list(depth = 5e5 * depth, share = proportions(exp(1.5 * weft:::draws("normal", p, key = key))),
+              dispersion = rep(dispersion, p), key = c(0, key), stream = 7)
+  x <- .Call(weft:::C_weft_pca_counts_draw, how, weft:::pass_control())
+  dimnames(x) <- list(sprintf("s%d", seq_len(n)), sprintf("g%d", seq_len(p)))
+  x
+}
+
+test_that("3 v 3 counts give quality, components and genes, and a sentence for each step that is left out", {
+  x <- bulk(6, 300)
+  class <- rep(c("a", "b"), each = 3)
+  expect_no_warning(fit <- gene_network(x, class, quality = list(transform = "counts"), seed = 1))
+  expect_identical(fit$steps$step, c("quality", "components", "ranking"))
+  expect_setequal(names(fit$left_out), c("pairs", "network", "clusters", "bayes", "outliers"))
+  expect_match(fit$left_out, "needs? at least [0-9]+ samples; there are 6\\.$")
+  expect_output(print(fit), "network +left out: a network needs at least 20 samples; there are 6")
+  two <- gene_network(x[c(1, 2, 4, 5), ], class[c(1, 2, 4, 5)], quality = list(transform = "counts"), seed = 1)
+  expect_identical(two$steps$step, c("quality", "components", "ranking"))
+  expect_error(gene_quality(x[1:3, ]), "at least 4 samples", class = "weft_error_input")
+  run <- gene_network(x, class, quality = list(transform = "counts"), pairs = function(q) nrow(q$x), seed = 1)
+  expect_identical(run$pairs, 6L) # the user's own function is run
+  damaged <- fit
+  damaged$left_out <- 1
+  expect_error(print(damaged), "`left_out` is damaged", class = "weft_error_input")
+})
+
+test_that("what a step needs is in one table", {
+  q <- gene_quality(bulk(24, 60), transform = "counts")
+  expect_identical(names(weft:::steps_short_of_samples(q)), "bayes")
+  expect_match(weft:::steps_that_are_rough(q), "A network of 24 samples is rough; 50 or more are recommended.")
+  expect_true(all(names(weft:::step_needs) %in% weft:::workflow_steps))
+  q <- suppressWarnings(gene_quality(bulk(4, 60), class = c(1, 1, 2, 2), batch = c(1, 2, 1, 2),
+                                     covariates = c(1, 4, 2, 9), transform = "counts"))
+  expect_match(weft:::steps_short_of_samples(q)[["ranking"]], "more samples than classes, batches and covariates")
+})
+
+test_that("genes of few counts are left out by the smallest class, as by hand", {
+  x <- bulk(12, 200)
+  x[, 1:60] <- ceiling(x[, 1:60] / 60)
+  x[1, 1:60] <- x[1, 1:60] + 1 # none is constant
+  class <- rep(c("a", "b"), c(4, 8))
+  quality <- function(...) gene_quality(..., transform = "counts", max_same = 1)
+  q <- quality(x, class)
+  cpm <- x / rowSums(x) * 1e6
+  kept <- colSums(cpm >= 10 / stats::median(rowSums(x)) * 1e6) >= 4
+  expect_identical(q$genes$kept, unname(kept))
+  expect_true(any(!kept))
+  expect_identical(unique(q$genes$reason[!kept]), "low counts")
+  expect_match(q$log$what, "10 counts in a sample of the median total", all = FALSE)
+  expect_true(all(quality(x, class, min_count = 0)$genes$kept))
+  many <- bulk(60, 50)
+  on <- function(samples) replace(many, cbind(setdiff(1:60, samples), 1), 0)
+  kept_of <- function(samples) quality(on(samples), rep(1:2, 30))$genes$kept[1]
+  expect_true(kept_of(1:24)) # 10 + 0.7 (30 - 10)
+  expect_false(kept_of(1:23))
+  skip_if_not_installed("edgeR")
+  expect_identical(unname(edgeR::filterByExpr(t(x), group = class, min.total.count = 0)), q$genes$kept)
+})
+
+test_that("counts and values before batches and gaps are kept beside the complete values", {
+  x <- bulk(16, 80)
+  class <- rep(1:2, 8)
+  q <- gene_quality(x, class, transform = "counts")
+  expect_identical(q$counts, x[rownames(q$x), colnames(q$x)])
+  expect_null(q$measured) # it equals x
+  batch <- rep(1:2, each = 8)
+  with <- gene_quality(x, class, batch, transform = "counts", least_spread = 0.1)
+  expect_identical(with$measured, q$x[, colnames(with$x)])
+  expect_identical(with$counts, q$counts[, colnames(with$x)])
+  expect_false(isTRUE(all.equal(with$measured, with$x)))
+  gaps <- q$x
+  gaps[cbind(1:10, 1:10)] <- NA
+  filled <- gene_quality(gaps, class, transform = "none")
+  expect_identical(filled$measured, gaps)
+  expect_false(anyNA(filled$x))
+  expect_null(filled$counts)
+  for (part in c("measured", "counts")) {
+    bad <- with
+    bad[[part]] <- bad[[part]][, -1]
+    expect_error(gene_components(bad), "unchanged", class = "weft_error_input")
+  }
+})
+
+test_that("what batches explain is taken out without the class, so that it does not become a difference", {
+  n <- 40
+  x <- matrix(weft:::draws("normal", n * 200, key = 12), n, dimnames = list(NULL, sprintf("g%d", 1:200)))
+  class <- rep(1:2, each = 20)
+  batch <- c(rep(1:2, c(18, 2)), rep(1:2, c(2, 18)))
+  q <- suppressWarnings(gene_quality(x, class, batch, transform = "none"))
+  expect_equal(q$x, stats::residuals(stats::lm(x ~ factor(batch))) + rep(colMeans(x), each = n), ignore_attr = TRUE)
+  between <- function(v) mean(apply(v, 2, function(g) summary(stats::lm(g ~ factor(class)))$r.squared))
+  expect_lt(between(q$x), 1 / 39) # what noise has; with the class in the model it is 4 times that
+})
+
+test_that("confounding: batch and covariates with the class, depth, and cells", {
+  class <- rep(c("a", "b"), each = 10)
+  x <- bulk(20, 100, depth = rep(c(1, 3), each = 10) * exp(weft:::draws("normal", 20, key = 3) / 10))
+  batch <- c(rep(1:2, c(9, 1)), rep(1:2, c(1, 9)))
+  q <- suppressWarnings(gene_quality(x, class, batch, covariates = data.frame(age = seq_len(20)), transform = "counts"))
+  expect_identical(q$confounding$kind, c("batch", "covariate", "depth"))
+  expect_equal(q$confounding$p[1], stats::fisher.test(table(batch, class))$p.value)
+  expect_equal(q$confounding$p[2], summary(stats::aov(age ~ class, data.frame(age = 1:20, class)))[[1]][["Pr(>F)"]][1])
+  expect_match(q$confounding$text[1], "18 of 20 samples are of the commonest class of their batch")
+  expect_match(q$confounding$text[3], "samples of a have .* counts on average, those of b")
+  none <- gene_quality(bulk(20, 100), class, rep(1:2, 10), transform = "counts")
+  expect_identical(nrow(none$confounding), 0L)
+  cells <- gene_quality(bulk(20, 100), class, transform = "cells")
+  expect_identical(cells$confounding$kind, "cells")
+  expect_identical(nrow(gene_quality(bulk(20, 100), transform = "cells")$confounding), 0L)
+  follows <- weft:::confounding(gene_quality(x, transform = "counts"),
+                                list(x = cbind(log(rowSums(x)), rep(1:2, 10)), leading = 2))
+  expect_identical(follows$kind, "component")
+  expect_match(follows$text, "^PC1 follows sequencing depth, which explains 100 % of its variance")
+})
