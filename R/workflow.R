@@ -100,6 +100,9 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
     do.call(gene_quality, c(list(x, class, batch, assay), args), quote = TRUE)
   })
   if (is.null(fit$quality$class)) run$settings[c("ranking", "pairs")] <- FALSE
+  fit$left_out <- left_out_steps(fit$quality, run$settings)
+  run$settings[names(fit$left_out)] <- FALSE
+  for (sentence in fit$left_out) say(paste(cli::symbol$info, sentence))
   fit$estimate <- workflow_estimate(fit$quality, run)
   if (check_flag(dry_run, "dry_run")) return(fit$estimate)
   say(sprintf("About %s of work, at most %s of memory", seconds_text(sum(fit$estimate$seconds)),
