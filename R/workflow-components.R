@@ -46,10 +46,21 @@ independent_columns <- function(part) {
 # Counts of independent genes: negative binomial, with a mean that is the product of the sample's depth and the gene's
 # share, and a dispersion by moments. Of cells, which say little about the dispersion of one gene, all are taken to have
 # the median one: what varies more is what sets cells apart, and keeps its greater weight (Lause, Berens and Kobak 2021).
+# Their depths are totals. Those of bulk samples are not: a few genes may have most of the counts, and what these do by
+# chance would move the shares of all others. Every gene tells a depth, its count over its share, and the depth is the
+# mean of these, with the inverse of their variances as weights.
 count_model <- function(counts, cells) {
   depth <- rowSums(counts)
   share <- colSums(counts) / sum(depth)
-  own <- .Call(C_weft_pca_counts_moments, counts, list(depth = depth, share = share), pass_control())
+  moments <- function() .Call(C_weft_pca_counts_moments, counts, list(depth = depth, share = share), pass_control())
+  own <- moments()
+  for (round in if (cells) integer() else 1:2) {
+    usual <- mean(depth) * share
+    weight <- share / (usual + stats::median(own) * usual^2)
+    depth <- drop(counts %*% weight) / sum(share * weight)
+    share <- colSums(counts) / sum(depth)
+    own <- moments()
+  }
   list(depth = depth, share = share, own = own, cells = cells,
        dispersion = if (cells) rep(min(1, max(0.01, stats::median(own))), length(own)) else own)
 }

@@ -2,7 +2,9 @@
 
 #' Samples that stand apart: outliers
 #'
-#' Every sample is examined in two ways: by its leave-one-out `density` among the
+#' Every sample is examined in two ways, each time without itself and without the sample nearest to it (of more than
+#' `r format(most_with_neighbours, big.mark = ",")` samples without itself alone), since two that are alike would
+#' otherwise hide each other: by the `density` of the others among the
 #' scores of the leading components ([kde()]), which is low where there are no other samples; and by its `distance`
 #' from the plane of these components as found from the other samples alone, which is large when its genes behave as
 #' in no other sample. A plane found with the sample itself would lean towards it: a sample that is far out creates a
@@ -65,7 +67,8 @@ gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, threads = NULL, 
   n <- nrow(scores)
   width <- max((4 / ((k + 2) * n))^(1 / (k + 4)), least_width)
   density <- kde(scores, rep(width, k), threads = threads, progress = progress)
-  log_density <- stats::predict(density, log = TRUE, leave_one_out = TRUE, threads = threads)
+  log_density <- if (n <= most_with_neighbours) density_without_nearest(scores, width)
+                 else stats::predict(density, log = TRUE, leave_one_out = TRUE, threads = threads)
   peak <- max(stats::predict(density, log = TRUE, threads = threads))
   p_density <- tail_p(0.5 * log(pmax(peak - log_density, 1e-6)))
   distance <- rep(NA_real_, n)
@@ -127,10 +130,42 @@ tail_p <- function(s) {
   ifelse(excess > 0, top / n * (1 + pmax(excess, 0))^-(deep - top), share)
 }
 
-# Distances of samples from the plane of the `leading` components of all others, per gene: roots of mean squares of what
-# the plane leaves. Without row z of scores, centred anew, the cross products of the scores are diag(d^2) - n / (n - 1)
-# z'z; the plane of the others is sought among the components that `fit` has, of which there are a few to spare. What is
-# left of the squared length of a sample needs no matrix of residuals.
+# Two samples that are alike and far from all others would each be near the other, and the component of both would be in
+# the plane of the rest. Every sample is therefore judged without its nearest neighbour as well. Among more samples than
+# these, which would take longer to compare than all else, it is left out alone.
+most_with_neighbours <- 5000L
+
+# The other sample that is nearest to each. x: samples in rows.
+nearest_samples <- function(x) {
+  squares <- rowSums(x^2)
+  unlist(lapply(row_blocks(nrow(x)), function(rows) {
+    apart <- outer(squares[rows], squares, "+") - 2 * tcrossprod(x[rows, , drop = FALSE], x)
+    apart[cbind(seq_along(rows), rows)] <- Inf
+    max.col(-apart, "first")
+  }), use.names = FALSE)
+}
+
+row_blocks <- function(n, at_once = 500L) split(seq_len(n), (seq_len(n) - 1L) %/% at_once)
+
+# The logarithm of the density of a normal kernel at each sample, without it and without the sample nearest to it.
+density_without_nearest <- function(scores, width) {
+  n <- nrow(scores)
+  squares <- rowSums(scores^2)
+  unlist(lapply(row_blocks(n), function(rows) {
+    apart <- outer(squares[rows], squares, "+") - 2 * tcrossprod(scores[rows, , drop = FALSE], scores)
+    apart[cbind(seq_along(rows), rows)] <- Inf
+    apart[cbind(seq_along(rows), max.col(-apart, "first"))] <- Inf
+    height <- -pmax(apart, 0) / (2 * width^2)
+    top <- apply(height, 1L, max)
+    top + log(rowSums(exp(height - top)))
+  }), use.names = FALSE) - log(max(1, n - 2)) - ncol(scores) * log(width * sqrt(2 * pi))
+}
+
+# Distances of samples from the plane of the `leading` components of the others, per gene: roots of mean squares of what
+# the plane leaves. The others are all but the sample and its nearest neighbour. Without the rows z of their scores,
+# whose sum is s, and centred anew, the cross products of the scores of the other m samples are diag(d^2) - z'z - s's /
+# m, and the sample lies z + s / m from their mean; the plane is sought among the components that `fit` has, of which
+# there are a few to spare. What is left of the squared length of a sample needs no matrix of residuals.
 distance_from_others <- function(fit, x, threads = NULL) {
   k <- fit$leading %||% min(2L, ncol(fit$x))
   n <- nrow(x)
@@ -140,19 +175,35 @@ distance_from_others <- function(fit, x, threads = NULL) {
                                      progress = FALSE)
   scores <- fit$x
   squares <- colSums(scores^2)
-  again <- n / (n - 1)
+  near <- if (n <= most_with_neighbours && n > 3L) nearest_samples(scores)
+  left <- n - 1 - !is.null(near)
   within <- vapply(seq_len(n), function(i) {
-    z <- scores[i, ]
-    others <- diag(squares, length(squares)) - again * tcrossprod(z)
+    z <- scores[c(i, near[i]), , drop = FALSE]
+    sum_of <- colSums(z)
+    others <- diag(squares, length(squares)) - crossprod(z) - tcrossprod(sum_of) / left
     plane <- eigen(others, symmetric = TRUE)$vectors[, seq_len(min(k, length(squares))), drop = FALSE]
-    sum(crossprod(plane, z)^2)
+    sum(crossprod(plane, z[1L, ] + sum_of / left)^2)
   }, 0)
-  all <- row_squares(x, center_of(fit, ncol(x)), scale_of(fit, ncol(x)), threads)
-  again * sqrt(pmax(0, all - within) / ncol(x))
+  sqrt(pmax(0, squares_from_others(fit, x, near, left, threads) - within) / ncol(x))
 }
 
-# One is what leaving a sample out can take away.
-spare_components <- 3L
+# Squared distances of samples from the mean of the others in all genes: of x + s / m, where s is x or x and its nearest
+# neighbour.
+squares_from_others <- function(fit, x, near, left, threads) {
+  center <- center_of(fit, ncol(x))
+  scale <- scale_of(fit, ncol(x))
+  own <- row_squares(x, center, scale, threads)
+  if (is.null(near)) return((1 + 1 / left)^2 * own)
+  genes <- split(seq_len(ncol(x)), (seq_len(ncol(x)) - 1L) %/% 1000L)
+  with_near <- Reduce(`+`, lapply(genes, function(some) {
+    z <- (x[, some, drop = FALSE] - rep(center[some], each = nrow(x))) / rep(scale[some], each = nrow(x))
+    rowSums(z * z[near, , drop = FALSE])
+  }))
+  (1 + 1 / left)^2 * own + 2 * (1 + 1 / left) / left * with_near + own[near] / left^2
+}
+
+# Two are what leaving a sample and its neighbour out can take away.
+spare_components <- 4L
 
 # p-values of logarithms of distances whose distribution is that of log(sqrt(5 / X)), X being chi-squared with five
 # degrees of freedom, moved and stretched. Both come from a line through the quantile plot between `line_range`: the
