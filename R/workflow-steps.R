@@ -19,9 +19,6 @@
 #'   information is counted, and classes are permuted, within batches.
 #' * `gene_mi_network()`: the network of mutual information ([mi_matrix()], [mi_network()]), cut to the edges whose
 #'   information is significant at a false discovery rate.
-#' * `gene_clusters()`: samples and genes grouped at once ([irm()]) by the genes' values, centred and divided by each
-#'   gene's standard deviation, so that values within a block have the same mean and variance. Levels are grouped by
-#'   whether they are above the gene's median.
 #'
 #' @section Which network: On simulated networks of 100 to 300 genes with 50 to 2,000 samples, MRNET on Spearman's
 #'   correlation ranked true edges best of nine estimators and five methods (`inst/bench/network-estimators.R`): its
@@ -49,13 +46,9 @@
 #' @param fdr false discovery rate of edges; 1 for no test.
 #' @param edges `"auto"`, or the number of heaviest edges to keep; see below.
 #' @param genes for the network: names of genes, or how many to take: those with the most information about the class
-#'   or, without one, with the largest spread. `NULL`: as many as `memory` allows. For clusters: how many, those with
-#'   the largest spread.
+#'   or, without one, with the largest spread. `NULL`: as many as `memory` allows.
 #' @param memory the largest number of bytes that matrices of all pairs of genes may take; by default 60 % of what is
 #'   free.
-#' @param max_clusters the largest numbers of clusters of samples, and of genes; by default as many as are needed, see
-#'   [irm()]. Where genes rise and fall by degrees rather than in blocks, the model cuts them into many groups.
-#' @param chains,sweeps see [irm()].
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()].
 #' @section Hidden batches: `gene_components()` looks along the leading components, with class, batch and covariates
@@ -79,8 +72,8 @@
 #'   `split`: share of the score's variance between the groups);
 #'   `gene_ranking()`: as [mi_rank()]; `gene_pairs()`: as [mi_pairs()]; `gene_mi_network()`: as [mi_network()], with
 #'   attributes `fdr`, `cut`, the information that an edge must exceed, and `limited`, a sentence where `memory` left
-#'   genes out; `gene_clusters()`: as [irm()].
-#' @seealso [gene_network()], [gene_bayes()], [gene_outliers()]
+#'   genes out.
+#' @seealso [gene_network()], [gene_clusters()], [gene_bayes()], [gene_outliers()]
 #' @name gene_steps
 #' @examples
 #' e <- weft_example("expression", n = 80, p = 30)
@@ -198,27 +191,4 @@ memory_limit <- function(memory) {
   if (!is.null(memory)) return(check_number(memory, "memory", min = 1e6))
   free <- host_free()
   if (free > 0) 0.6 * free else 4e9
-}
-
-#' @rdname gene_steps
-#' @export
-gene_clusters <- function(x, genes = 300, max_clusters = NULL, chains = 4, sweeps = 100, seed = NULL, backend = NULL,
-                          threads = NULL, progress = NULL) {
-  q <- checked_data(x)
-  genes <- check_number(genes, "genes", min = 3, whole = TRUE)
-  without <- q
-  without$class <- NULL
-  use <- if (genes < ncol(q$x)) sort(leading_genes(without, genes)) else seq_len(ncol(q$x))
-  data <- q$x[, use, drop = FALSE]
-  real <- q$kind == "expression"
-  data <- if (real) scaled_columns(data) else 1 * (data > rep(column_spreads(data, threads)$median, each = nrow(data)))
-  irm(data, family = if (real) "gaussian" else "bernoulli", max_clusters = max_clusters, chains = chains,
-      sweeps = sweeps, seed = seed, backend = backend, threads = threads, progress = progress)
-}
-
-# Less their means, over their standard deviations; constant ones are 0.
-scaled_columns <- function(x) {
-  x <- x - rep(colMeans(x), each = nrow(x))
-  spread <- sqrt(colSums(x^2) / max(1, nrow(x) - 1))
-  x / rep(ifelse(spread > 0, spread, 1), each = nrow(x))
 }

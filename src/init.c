@@ -6,6 +6,7 @@
 #include "base/backend.h"
 #include "base/base_routines.h"
 #include "bn/bn_routines.h"
+#include "clusters/clusters_routines.h"
 #include "irm/irm_routines.h"
 #include "kernel/kernel_routines.h"
 #include "mi/mi_routines.h"
@@ -14,8 +15,8 @@
 #include "store/store_routines.h"
 
 #define ALL_ROUTINES(R) \
-  BASE_ROUTINES(R) BN_ROUTINES(R) IRM_ROUTINES(R) KERNEL_ROUTINES(R) MI_ROUTINES(R) PCA_ROUTINES(R) \
-  REGULATION_ROUTINES(R) STORE_ROUTINES(R) TEST_ROUTINES(R)
+  BASE_ROUTINES(R) BN_ROUTINES(R) CLUSTERS_ROUTINES(R) IRM_ROUTINES(R) KERNEL_ROUTINES(R) MI_ROUTINES(R) \
+  PCA_ROUTINES(R) REGULATION_ROUTINES(R) STORE_ROUTINES(R) TEST_ROUTINES(R)
 
 /* Prototypes by number of arguments. */
 #define ARGS0 void

@@ -1,0 +1,516 @@
+# Groups of samples, and of genes: consensus of k-means over subsamples, begun at the valleys of density between groups,
+# whose number is tested against data without groups (src/clusters).
+
+#' Groups of samples and of genes
+#'
+#' `gene_clusters()` finds how many groups the samples form, which may be one, and who belongs to which with what
+#' probability. Genes are grouped by the same rule.
+#'
+#' @section Method: Samples are compared by the principal components that stand out from data without dependence
+#'   between genes ([gene_components()]); where none does, there is one group. The samples are divided in two where
+#'   their density has its deepest valley along any of several directions: the principal axes, and the lines between the
+#'   centres of 2 to 5 groups by k-means. Each part is divided again in the same way.
+#'
+#'   A valley divides only if it is deeper than chance. Its depth is how clearly the density rises on both of its sides,
+#'   in standard errors. Null data sets have the same covariances and no groups: along each principal axis they are
+#'   uniform. They are searched in the same way. A part with a share s of the samples is tested at level
+#'   \eqn{0.05 s}, so that the probability of any wrong division is about 0.05. Samples along one continuous factor,
+#'   whatever its distribution, samples of different noise, and heavy tails have one mode, and therefore are one group.
+#'
+#'   The parts' centres start k-means. The same is done in 50 random subsamples of four fifths of the samples (at most
+#'   2,000). Each sample belongs to the group to which most subsamples assign it; `probability` is their share. A group
+#'   must be found again: the Jaccard index of the group and its best match in a subsample, averaged over the
+#'   subsamples, must be at least 0.5 (below that a group counts as dissolved, Hennig 2008). Otherwise the least clear
+#'   division is undone.
+#'
+#'   Of more than 5,000 samples, 5,000 are taken at random for the tests and the subsamples. All others are assigned
+#'   to the nearest centre. A group that has fewer than about 10 of these is not found.
+#'
+#'   A group here is a mode of the density. Types of cells that overlap so far that no valley lies between them are one
+#'   group; give `k` to divide them nevertheless. Samples along a curved path, or a ring, may be divided.
+#'
+#' @section Co-clustering: `method = "irm"` groups samples and genes at once by the infinite relational model ([irm()]),
+#'   of the 300 genes that vary most. The genes' values are centred and divided by each gene's standard deviation.
+#'   Levels are grouped by whether they are above the gene's median. This model is for links and counts. Where genes
+#'   rise and fall by degrees rather than in blocks, it cuts them into many groups, and its chains may not converge;
+#'   `converged` says whether they did. `...` takes `chains` (4 by default) and `sweeps` (100).
+#'
+#' @param x what [gene_quality()] returned, data for it, or principal components: what [gene_components()] or [pca()]
+#'   returned, or a `prcomp` object.
+#' @param k the number of groups of samples; `NULL`: found by the tests.
+#' @param genes names of genes, or how many to take: those with the largest spread. `NULL`: all, or 300 for
+#'   `method = "irm"`.
+#' @param max_clusters the largest number of groups of samples, and of genes; 30 by default. For `method = "irm"`, see
+#'   [irm()].
+#' @param method `"consensus"` or `"irm"`.
+#' @param components what [gene_components()] returned for `x`, if it is there already.
+#' @param seed a whole number; by default the draws come from R's generator.
+#' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()]. Groups are found on the CPU.
+#' @param ... `chains` and `sweeps` of `method = "irm"`.
+#' @return For `"irm"`, as [irm()], with `converged`. For `"consensus"`, an object of class `weft_clusters`, a list:
+#'   \item{cluster}{the group of each sample, by name; the largest group is 1}
+#'   \item{k}{the number of groups of samples}
+#'   \item{probability}{the share of subsamples that assign the sample to its group}
+#'   \item{stability}{a data frame with a row for each number of groups that was considered: `k`; `observed`, the depth
+#'     of the valley that the last division needs; `null`, the depth that 5 % of null data sets exceed; `p_value` and
+#'     the `level` that it must not exceed; `jaccard`, how well the least stable of k groups is found again in
+#'     subsamples (`NA` where this was not tried); `kept`}
+#'   \item{gene_cluster}{the group of each gene, or `NULL` where there are only components without loadings}
+#'   \item{gene_stability}{as `stability`, for genes}
+#'   \item{components}{the components used: `x` (the scores) and `share` of the variance}
+#'   \item{converged}{whether every group is found again (Jaccard index at least 0.5); always so unless `k` was given}
+#'   \item{method, backend, seconds}{how it was made}
+#'   `as.data.frame()` and `tidy()` list samples (or genes: `what = "genes"`) with group and probability, `glance()`
+#'   sums up in one row, `plot()` draws the samples on two components.
+#' @references Hennig, C. (2008). Dissolution point and isolation robustness: robustness criteria for general cluster
+#'   analysis methods. Journal of Multivariate Analysis 99, 1154-1176.
+#'
+#'   Kimes, P. K., Liu, Y., Hayes, D. N. and Marron, J. S. (2017). Statistical significance for hierarchical clustering.
+#'   Biometrics 73, 811-821.
+#'
+#'   Tibshirani, R., Walther, G. and Hastie, T. (2001). Estimating the number of clusters in a data set via the gap
+#'   statistic. Journal of the Royal Statistical Society B 63, 411-423.
+#' @seealso [gene_components()], [irm()], [gene_network()]
+#' @export
+#' @examples
+#' e <- weft_example("expression", n = 80, p = 40)
+#' groups <- gene_clusters(e$x, seed = 1)
+#' groups
+#' groups$stability
+#' head(as.data.frame(groups))
+#'
+#' # three groups of flowers' measurements, of which two overlap
+#' gene_clusters(iris[1:4], seed = 1)
+#' gene_clusters(iris[1:4], k = 3, seed = 1)
+gene_clusters <- function(x, k = NULL, genes = NULL, max_clusters = NULL, method = c("consensus", "irm"),
+                          components = NULL, seed = NULL, backend = NULL, threads = NULL, progress = NULL, ...) {
+  need_args("x")
+  method <- check_choice(method, c("consensus", "irm"), "method")
+  if (method == "irm") {
+    check_dots(c("chains", "sweeps"), .known = c(), ...)
+    if (!is.null(k)) abort_input("`k` must be left out for `method = \"irm\"`.", i = "`max_clusters` bounds it.")
+    return(irm_clusters(checked_data(x), genes, max_clusters, seed, backend, threads, progress, ...))
+  }
+  check_cluster_dots(...)
+  started <- proc.time()[[3L]]
+  if (!is.null(backend)) check_choice(backend, backends, "backend")
+  space <- cluster_space(x, genes, components, seed, threads, progress)
+  n <- nrow(space$scores)
+  if (n < smallest_clustered) {
+    abort_input(sprintf("`x` must have at least %d samples to be grouped.", smallest_clustered),
+                x = sprintf("It has %s.", several(n, "sample")))
+  }
+  if (!is.null(k)) k <- check_number(k, "k", min = 1, max = n %/% 4, whole = TRUE)
+  most <- check_number(max_clusters %||% max(30, k), "max_clusters", min = 1, max = 1000, whole = TRUE)
+  if (!is.null(k) && k > most) {
+    abort_input("`k` must be at most `max_clusters`.", x = sprintf("They are %.0f and %.0f.", k, most))
+  }
+  how <- list(key = random_key(seed), control = run_control("cpu", threads, progress, task = "Grouping"))
+  samples <- consensus_groups(space$scores, k, most, how)
+  loadings <- space$loadings
+  genes <- if (!is.null(loadings)) consensus_groups(loadings, NULL, most, how)
+  new_result(class = "weft_clusters", list(
+    cluster = stats::setNames(samples$cluster, rownames(space$scores)), k = samples$k,
+    probability = stats::setNames(samples$probability, rownames(space$scores)), stability = samples$stability,
+    gene_cluster = if (!is.null(genes)) stats::setNames(genes$cluster, rownames(loadings)),
+    gene_stability = genes$stability, components = list(x = space$scores, share = space$share),
+    given = !is.null(k), converged = samples$found_again, method = "consensus", backend = "cpu",
+    seconds = proc.time()[[3L]] - started
+  ))
+}
+
+smallest_clustered <- 8L
+
+# Numbers of the method: samples in tests and subsamples, level of the tests, null data sets, the Jaccard index below
+# which a group is dissolved.
+cluster_settings <- list(pool = 5000, subsample = 2000, share = 0.8, subsamples = 50, means = 5, level = 0.05,
+                         null_sets = 99L, dissolved = 0.5, starts = 20)
+
+# Arguments of the co-clustering need its method.
+check_cluster_dots <- function(...) {
+  given <- names(substitute(list(...)))[-1L]
+  of_irm <- intersect(given, c("chains", "sweeps"))
+  if (length(of_irm)) {
+    abort_input(sprintf("`%s` must be left out unless `method` is \"irm\".", of_irm[1L]),
+                i = "For co-clustering: `method = \"irm\"`. `k` gives a number of groups.")
+  }
+  check_dots(character(), character(), ...)
+}
+
+# Co-clustering by the infinite relational model.
+irm_clusters <- function(q, genes, max_clusters, seed, backend, threads, progress, chains = 4, sweeps = 100) {
+  data <- q$x[, cluster_genes(q, genes %||% 300), drop = FALSE]
+  real <- q$kind == "expression"
+  data <- if (real) scaled_columns(data) else 1 * (data > rep(column_spreads(data, threads)$median, each = nrow(data)))
+  fit <- irm(data, family = if (real) "gaussian" else "bernoulli", max_clusters = max_clusters, chains = chains,
+             sweeps = sweeps, seed = seed, backend = backend, threads = threads, progress = progress)
+  fit$converged <- groups_rhat(fit) <= greatest_rhat
+  fit
+}
+
+# Columns of the genes to take: those named, or as many as vary most.
+cluster_genes <- function(q, genes) {
+  if (is.null(genes)) return(seq_len(ncol(q$x)))
+  if (is.character(genes)) return(chosen_columns(genes, colnames(q$x), "genes"))
+  genes <- check_number(genes, "genes", min = 3, whole = TRUE)
+  if (genes >= ncol(q$x)) return(seq_len(ncol(q$x)))
+  q$class <- NULL
+  sort(leading_genes(q, genes))
+}
+
+# Less their means, over their standard deviations; constant ones are 0.
+scaled_columns <- function(x) {
+  x <- x - rep(colMeans(x), each = nrow(x))
+  spread <- sqrt(colSums(x^2) / max(1, nrow(x) - 1))
+  x / rep(ifelse(spread > 0, spread, 1), each = nrow(x))
+}
+
+# ---- components ----
+
+# Scores of the samples on the components that stand out (none: 0 columns), their shares of the variance, and the
+# genes' correlations with them.
+cluster_space <- function(x, genes, components, seed, threads, progress) {
+  if (inherits(x, "prcomp")) {
+    if (!is.null(components) || !is.null(genes)) {
+      abort_input("`genes` and `components` must be left out where `x` has components already.")
+    }
+    return(space_of(checked_components(x, "x")))
+  }
+  q <- checked_data(x)
+  if (nrow(q$x) < smallest_clustered) return(list(scores = q$x))
+  if (!is.null(genes)) {
+    q$x <- q$x[, cluster_genes(q, genes), drop = FALSE]
+    q$hidden <- NULL
+  } else if (!is.null(components)) {
+    pc <- checked_components(components, "components")
+    if (nrow(pc$x) != nrow(q$x)) {
+      abort_input("`components` must be those of `x`.",
+                  x = sprintf("They are of %s, and `x` has %s.", several(nrow(pc$x), "sample"),
+                              several(nrow(q$x), "sample")))
+    }
+    return(space_of(pc))
+  }
+  space_of(own_components(q, seed, threads, progress))
+}
+
+# Components of the data; of few genes all of them, as groups may show in each gene by itself.
+own_components <- function(q, seed, threads, progress) {
+  if (ncol(q$x) > few_genes) {
+    return(withCallingHandlers(gene_components(q, seed = seed, threads = threads, progress = progress),
+                               weft_warning_hidden_batch = function(w) invokeRestart("muffleWarning")))
+  }
+  pc <- pca(q$x, min(ncol(q$x), nrow(q$x) - 1L), scale = TRUE, seed = seed, backend = "cpu", threads = threads,
+            progress = FALSE)
+  pc$leading <- length(pc$sdev)
+  pc
+}
+
+# With at most so many genes, all components are used: whether one stands out is a statement on many.
+few_genes <- 10L
+
+space_of <- function(pc) {
+  used <- seq_len(standing_out(pc) %||% pc$leading %||% ncol(pc$x))
+  scores <- pc$x[, used, drop = FALSE]
+  variance <- if (is.null(pc$share)) pc$sdev^2 / sum(pc$sdev^2) else pc$share
+  loadings <- pc$rotation[, used, drop = FALSE] * rep(pc$sdev[used], each = nrow(pc$rotation))
+  list(scores = scores, share = variance[used], loadings = if (nrow(loadings) >= smallest_clustered) loadings)
+}
+
+checked_components <- function(pc, arg) {
+  if (inherits(pc, "weft_pca")) check_format(pc, arg)
+  sound <- inherits(pc, "prcomp") && holds({
+    pc <- unclass(pc)
+    is_matrix(pc$x) && all_finite(pc$x) && is_matrix(pc$rotation) && all_finite(pc$rotation) &&
+      ncol(pc$rotation) == ncol(pc$x) && is_numbers(pc$sdev) && length(pc$sdev) >= ncol(pc$x) &&
+      (is.null(pc$leading) || is_count(pc$leading, 0, ncol(pc$x))) &&
+      (is.null(pc$share) || is_numbers(pc$share) && length(pc$share) >= ncol(pc$x)) &&
+      (is.null(pc$choice) || is.list(pc$choice) && is_count(pc$choice$k))
+  })
+  if (sound) return(pc)
+  abort_input(sprintf("`%s` must be what `gene_components()`, `pca()` or `prcomp()` returned, with scores.", arg),
+              x = if (inherits(pc, "prcomp")) "It is damaged, or has no scores." else paste0("It is ", describe(pc), "."))
+}
+
+# ---- groups ----
+
+# Groups of the rows of `scores`: list(cluster, k, probability, stability, found_again).
+consensus_groups <- function(scores, k, most, how) {
+  points <- comparable_points(scores)
+  pool <- if (ncol(points)) points_pool(points, how$key)
+  if (length(pool) < smallest_clustered) {
+    return(c(one_group(nrow(scores)), list(stability = no_stability, found_again = TRUE)))
+  }
+  all <- t(points)
+  few <- all[, pool, drop = FALSE]
+  tree <- valley_tree(few, most, cluster_settings$level, how)
+  if (is.null(k)) {
+    kept <- which(tree$nodes$order > 0)
+    found <- stable_partition(all, few, tree, kept, how)
+    return(c(found, list(stability = stability_table(tree$nodes, found$tried, found$k), found_again = TRUE)))
+  }
+  found <- if (k == 1) one_group(nrow(scores)) else vote_on(all, few, subsamples_of(few, k, TRUE, 1, how)$centres, TRUE, how)
+  tried <- stats::setNames(min(found$jaccard), k)
+  c(found, list(stability = stability_table(tree$nodes, tried, found$k),
+                found_again = all(found$jaccard >= cluster_settings$dissolved)))
+}
+
+one_group <- function(n) list(cluster = rep(1L, n), k = 1L, probability = rep(1, n), jaccard = 1)
+
+# In units in which squares neither overflow nor vanish; without coordinates that do not vary.
+comparable_points <- function(scores) {
+  points <- scores - rep(colMeans(scores), each = nrow(scores))
+  size <- if (length(points)) max(abs(points)) else 0
+  if (!(size > 0)) return(points[, 0L, drop = FALSE])
+  points / 2^floor(log2(size))
+}
+
+# The different points, at most as many as are examined: equal ones would look like groups of their own.
+points_pool <- function(points, key) {
+  n <- nrow(points)
+  if (n > cluster_settings$pool) {
+    pool <- order(draws("uniform", n, key = key, stream = 4))[seq_len(cluster_settings$pool)]
+  } else {
+    pool <- seq_len(n)
+  }
+  pool <- sort(pool)
+  pool[!duplicated(round(points[pool, , drop = FALSE] * 2^30))]
+}
+
+# Divides points (columns) at their valleys: list(rows, nodes), as src/clusters/clusters.h describes them.
+valley_tree <- function(points, leaves, level, how) {
+  rule <- list(means = cluster_settings$means, key = how$key, leaves = leaves, level = level,
+               null_sets = if (level > 0) cluster_settings$null_sets else 0L)
+  tree <- .Call(C_weft_clusters_tree, points, rule, how$control)
+  colnames(tree$nodes) <- c("parent", "left", "right", "order", "first", "count", "valley", "null_mean", "null_sd",
+                            "p_value", "null_sets")
+  tree$nodes <- as.data.frame(tree$nodes)
+  tree
+}
+
+# The nodes that are groups where only the divisions `kept` are made.
+leaves_of <- function(nodes, kept) setdiff(which(nodes$parent == 0 | nodes$parent %in% kept), kept)
+
+# k-means from the groups of a tree, and the vote of the subsamples on it.
+partition_of <- function(all, few, tree, kept, how) {
+  leaves <- leaves_of(tree$nodes, kept)
+  k <- length(leaves)
+  if (k == 1L) return(c(one_group(ncol(all)), list(leaves = leaves)))
+  centres <- vapply(leaves, function(leaf) {
+    own <- tree$rows[tree$nodes$first[leaf] + seq_len(tree$nodes$count[leaf])]
+    rowMeans(few[, own, drop = FALSE])
+  }, numeric(nrow(few)))
+  settled <- .Call(C_weft_clusters_settle, few, matrix(centres, nrow(few)), how$control)
+  c(vote_on(all, few, settled$centres, FALSE, how), list(leaves = leaves))
+}
+
+# Centres of k groups of random subsamples, or for one sample of all points themselves: by k-means from random starts, or
+# from the valleys.
+subsamples_of <- function(few, k, starts, samples, how) {
+  m <- if (samples == 1) ncol(few) else min(floor(cluster_settings$share * ncol(few)), cluster_settings$subsample)
+  resample <- list(means = cluster_settings$means, key = how$key, samples = samples, m = m, k = k,
+                   starts = if (starts) cluster_settings$starts else 0)
+  .Call(C_weft_clusters_subsamples, few, resample, how$control)
+}
+
+# The groups that most subsamples find, where `centres` are the groups of all points.
+vote_on <- function(all, few, centres, starts, how) {
+  k <- ncol(centres)
+  subsamples <- subsamples_of(few, k, starts, cluster_settings$subsamples, how)
+  labels <- nearest_centres(all, centres)
+  voted <- .Call(C_weft_clusters_vote, all, labels - 1L, c(subsamples, list(k = k)), how$control)
+  cluster <- max.col(voted$votes, "first")
+  size <- tabulate(cluster, k)
+  place <- order(-size, seq_len(k)) # the largest group is the first
+  place <- place[size[place] > 0]
+  list(cluster = match(cluster, place), k = length(place),
+       probability = voted$votes[cbind(seq_along(cluster), cluster)] / cluster_settings$subsamples,
+       jaccard = rowMeans(voted$agreement))
+}
+
+nearest_centres <- function(points, centres) {
+  distance <- vapply(seq_len(ncol(centres)), function(g) colSums((points - centres[, g])^2), numeric(ncol(points)))
+  max.col(-matrix(distance, ncol(points)), "first")
+}
+
+# Undoes divisions until every group is found again in the subsamples.
+stable_partition <- function(all, few, tree, kept, how) {
+  tried <- numeric()
+  repeat {
+    found <- partition_of(all, few, tree, kept, how)
+    tried[as.character(length(found$leaves))] <- min(found$jaccard)
+    if (min(found$jaccard) >= cluster_settings$dissolved) break
+    kept <- setdiff(kept, division_to_undo(tree$nodes, kept, found$leaves[which.min(found$jaccard)]))
+  }
+  found$tried <- tried
+  found
+}
+
+# The division that made the dissolved group, if its other part was not divided further; else that of two groups that is
+# least clear.
+division_to_undo <- function(nodes, kept, dissolved) {
+  last <- kept[!nodes$left[kept] %in% kept & !nodes$right[kept] %in% kept]
+  parent <- nodes$parent[dissolved]
+  if (parent %in% last) parent else last[which.max(nodes$p_value[last])]
+}
+
+no_stability <- data.frame(k = integer(), observed = numeric(), null = numeric(), p_value = numeric(),
+                           level = numeric(), jaccard = numeric(), kept = logical())
+
+# A row for each number of groups, from the first division on; the last row is of the clearest valley that does not
+# divide.
+stability_table <- function(nodes, tried, k) {
+  made <- order(nodes$order)[sort(nodes$order) > 0]
+  level <- cluster_settings$level * nodes$count / max(nodes$count)
+  open <- setdiff(which(!is.na(nodes$p_value)), made)
+  at <- c(made, if (length(open)) open[which.min(nodes$p_value[open] / level[open])])
+  upper <- nodes$null_mean + nodes$null_sd * sqrt(6) / pi * (-0.57721566490153286 - log(-log(0.95)))
+  if (!length(at)) return(no_stability)
+  number <- seq_along(at) + 1L
+  data.frame(k = number, observed = nodes$valley[at], null = upper[at], p_value = nodes$p_value[at],
+             level = level[at], jaccard = as.double(tried[match(number, names(tried))]), kept = number <= k)
+}
+
+# ---- methods ----
+
+check_clusters <- function(x, arg) {
+  check_format(x, arg)
+  if (identical(class(x), "weft_clusters") && holds(sound_consensus(x))) return(unclass(x))
+  abort_input(sprintf("`%s` must be what `gene_clusters()` returned, unchanged.", arg),
+              x = if (inherits(x, "weft_clusters")) "It is damaged." else paste0("It is ", describe(x), "."))
+}
+
+sound_consensus <- function(r) {
+  n <- length(r$cluster)
+  columns <- c(k = "numeric", observed = "numeric", null = "numeric", p_value = "numeric", level = "numeric",
+               jaccard = "numeric", kept = "logical")
+  scores <- r$components$x
+  is.list(r) && are_groups(r$cluster) && is_count(r$k, 1, n) && max(r$cluster) <= r$k &&
+    is_numbers(r$probability, n, 0, 1) && is_frame(r$stability, columns) &&
+    (is.null(r$gene_cluster) || are_groups(r$gene_cluster) && is_frame(r$gene_stability, columns)) &&
+    is_matrix(scores) && nrow(scores) == n && all_finite(scores) &&
+    is_numbers(r$components$share, ncol(scores), 0, 1 + 1e-9) && isTRUE(r$given %in% c(TRUE, FALSE)) &&
+    isTRUE(r$converged %in% c(TRUE, FALSE)) && is_word(r$method) && is_word(r$backend) && is_number(r$seconds, 0)
+}
+
+are_groups <- function(z) {
+  is_bare(z, "integer") && length(z) && !anyNA(z) && all(z >= 1L & z <= length(z)) && is_names(names(z), length(z))
+}
+
+#' Methods for groups of samples
+#'
+#' @param x what [gene_clusters()] returned.
+#' @param what `"samples"` or `"genes"`.
+#' @param components for `plot()`: which two of the components used are drawn; of one, the samples' order is drawn on
+#'   the other axis.
+#' @param ... passed on to [graphics::plot()]; not used by the others.
+#' @return `as.data.frame()` and `tidy()`: a data frame with the columns `sample` (or `gene`), `cluster` and, for
+#'   samples, `probability`; `glance()`: one row; `print()` and `plot()`: `x`, invisibly.
+#' @export
+#' @examples
+#' groups <- gene_clusters(weft_example("expression", n = 80, p = 40)$x, seed = 1)
+#' plot(groups)
+#' glance(groups)
+print.weft_clusters <- function(x, ...) {
+  r <- check_clusters(x, "x")
+  writeLines(strwrap(paste0(consensus_text(r), "."), 100, exdent = 2))
+  if (nrow(r$stability)) {
+    shown <- r$stability
+    shown$p_value <- format.pval(shown$p_value, 2, 1e-10)
+    print(shown, digits = 3, row.names = FALSE)
+  }
+  invisible(x)
+}
+
+# "80 samples form 2 groups (50 and 30 samples), ...", without a full stop.
+consensus_text <- function(r, word = "gene") {
+  n <- length(r$cluster)
+  genes <- if (!is.null(r$gene_cluster)) {
+    sprintf("; %s form %s", several(length(r$gene_cluster), word), several(max(r$gene_cluster), "group"))
+  }
+  if (r$k == 1L) {
+    return(paste0(sprintf("The %s form one group: %s", several(n, "sample"), one_group_reason(r)), genes))
+  }
+  size <- tabulate(r$cluster, r$k)
+  sure <- sum(r$probability >= 0.9)
+  paste0(sprintf("The %s form %s of %s; %s belong to their group with a probability of 0.9 or more",
+                 several(n, "sample"), several(r$k, "group"),
+                 if (r$k <= 12L) joined(format_whole(size)) else sprintf("%d to %d", min(size), max(size)),
+                 if (sure == n) "all" else format_whole(sure)),
+         if (r$given) " (their number was given)", genes,
+         if (!r$converged) paste("; a group was found again in fewer than half of the subsamples' partitions: do not",
+                                 "interpret the groups"))
+}
+
+one_group_reason <- function(r) {
+  if (!ncol(r$components$x)) return("no component stands out from data without dependence between genes")
+  if (r$given) return("this was asked for")
+  if (!nrow(r$stability)) return("too few samples differ")
+  first <- r$stability[1L, ]
+  if (first$p_value > first$level) {
+    return(sprintf("the clearest division is no clearer than in data without groups (p %s)",
+                   format(first$p_value, digits = 2)))
+  }
+  sprintf("the clearest division (p %s) is not found again in subsamples", format(first$p_value, digits = 2))
+}
+
+format_whole <- function(x) format(x, big.mark = ",", trim = TRUE, scientific = FALSE)
+
+#' @rdname print.weft_clusters
+#' @export
+as.data.frame.weft_clusters <- function(x, ..., what = c("samples", "genes")) {
+  r <- check_clusters(x, "x")
+  what <- check_choice(what, c("samples", "genes"), "what")
+  named <- function(z) names(z) %||% as.character(seq_along(z))
+  if (what == "samples") {
+    return(data.frame(sample = named(r$cluster), cluster = unname(r$cluster), probability = unname(r$probability)))
+  }
+  if (is.null(r$gene_cluster)) abort_input("`x` must have groups of genes.", x = "They were made without loadings.")
+  data.frame(gene = named(r$gene_cluster), cluster = unname(r$gene_cluster))
+}
+
+#' @rdname print.weft_clusters
+#' @export
+tidy.weft_clusters <- function(x, ...) as.data.frame(x, ...)
+
+#' @rdname print.weft_clusters
+#' @export
+glance.weft_clusters <- function(x, ...) {
+  r <- check_clusters(x, "x")
+  first <- if (nrow(r$stability)) r$stability$p_value[1L] else NA_real_
+  data.frame(samples = length(r$cluster), k = r$k, gene_clusters = if (is.null(r$gene_cluster)) NA_integer_
+             else max(r$gene_cluster), components = ncol(r$components$x), p_value = first,
+             probability = mean(r$probability), converged = r$converged, method = r$method, backend = r$backend,
+             seconds = r$seconds)
+}
+
+#' @rdname print.weft_clusters
+#' @export
+plot.weft_clusters <- function(x, components = 1:2, ...) {
+  r <- check_clusters(x, "x")
+  drawing("x", draw_clusters(r, components, ...))
+  invisible(x)
+}
+
+# Samples on two components; the paler, the less probable is the group.
+draw_clusters <- function(r, components, ...) {
+  scores <- r$components$x
+  label <- function(j) sprintf("PC%d (%s of the variance)", j, percent(r$components$share[j]))
+  if (ncol(scores) >= 2L) {
+    components <- vapply(components, check_number, 0, arg = "components", min = 1, max = ncol(scores), whole = TRUE)
+    if (length(components) != 2L) abort_input("`components` must be two numbers.")
+    at <- list(scores[, components[1L]], scores[, components[2L]])
+    labels <- label(components)
+  } else {
+    at <- list(if (ncol(scores)) scores[, 1L] else seq_along(r$cluster), seq_along(r$cluster))
+    labels <- c(if (ncol(scores)) label(1L) else "sample", "sample")
+  }
+  colour <- grDevices::col2rgb(class_palette(max(r$cluster))[r$cluster]) / 255
+  settings <- list(x = at[[1L]], y = at[[2L]], xlab = labels[1L], ylab = labels[2L], pch = 16, las = 1,
+                   col = grDevices::rgb(colour[1L, ], colour[2L, ], colour[3L, ], 0.25 + 0.75 * r$probability),
+                   main = if (r$k == 1L) "one group" else sprintf("%d groups of samples", r$k))
+  do.call(graphics::plot, utils::modifyList(settings, list(...)))
+  if (r$k > 1L && r$k <= 12L) {
+    graphics::legend("topright", bty = "n", pch = 16, col = class_palette(r$k), cex = 0.8,
+                     legend = sprintf("%d (%s)", seq_len(r$k), format_whole(tabulate(r$cluster, r$k))))
+  }
+}

@@ -1,0 +1,6 @@
+/* The .Call entry points of the room of groups: name and number of arguments. */
+#define CLUSTERS_ROUTINES(R) \
+  R(C_weft_clusters_tree, 3) \
+  R(C_weft_clusters_settle, 3) \
+  R(C_weft_clusters_subsamples, 3) \
+  R(C_weft_clusters_vote, 4)
