@@ -293,14 +293,29 @@ leaves_of <- function(nodes, kept) setdiff(which(nodes$parent == 0 | nodes$paren
 # k-means from the groups of a tree, and the vote of the subsamples on it.
 partition_of <- function(all, few, tree, kept, how) {
   leaves <- leaves_of(tree$nodes, kept)
-  k <- length(leaves)
-  if (k == 1L) return(c(one_group(ncol(all)), list(leaves = leaves)))
-  centres <- vapply(leaves, function(leaf) {
-    own <- tree$rows[tree$nodes$first[leaf] + seq_len(tree$nodes$count[leaf])]
-    rowMeans(few[, own, drop = FALSE])
-  }, numeric(nrow(few)))
+  if (length(leaves) == 1L) return(c(one_group(ncol(all)), list(leaves = leaves)))
+  label <- integer(ncol(few))
+  for (group in seq_along(leaves)) {
+    leaf <- tree$nodes[leaves[group], ]
+    label[tree$rows[leaf$first + seq_len(leaf$count)]] <- group
+  }
+  turn <- within_units(few, label)
+  few <- turn %*% few
+  centres <- vapply(seq_along(leaves), function(g) rowMeans(few[, label == g, drop = FALSE]), numeric(nrow(few)))
   settled <- .Call(C_weft_clusters_settle, few, matrix(centres, nrow(few)), how$control)
-  c(vote_on(all, few, settled$centres, FALSE, how), list(leaves = leaves))
+  c(vote_on(turn %*% all, few, settled$centres, FALSE, how), list(leaves = leaves))
+}
+
+# The matrix that gives points units in which all groups together have the same variance in each direction. Without it,
+# k-means would move borders along what differs within groups, such as a factor that all of them share. The mean variance
+# is added, as few points have directions of nearly no variance by chance.
+within_units <- function(points, label) {
+  centres <- rowsum(t(points), label) / as.vector(table(label))
+  within <- tcrossprod(points - t(centres[label, , drop = FALSE])) / ncol(points)
+  add <- mean(diag(within))
+  if (!(add > 0)) return(diag(nrow(points)))
+  turn <- backsolve(chol(within + diag(add, nrow(within))), diag(nrow(within)), transpose = TRUE)
+  turn / max(abs(turn))
 }
 
 # Centres of k groups of random subsamples, or for one sample of all points themselves: by k-means from random starts, or
@@ -369,6 +384,15 @@ stability_table <- function(nodes, tried, k) {
   data.frame(k = number, observed = nodes$valley[at], null = upper[at], p_value = nodes$p_value[at],
              level = level[at], jaccard = as.double(tried[match(number, names(tried))]), kept = number <= k)
 }
+
+# ---- what others ask of either kind of result ----
+
+sample_groups <- function(r) r$cluster %||% r$row_cluster
+gene_groups <- function(r) if (inherits(r, "weft_irm")) r$col_cluster else r$gene_cluster
+is_consensus <- function(r) inherits(r, "weft_clusters")
+
+# Whether the groups may be interpreted.
+groups_hold <- function(r) if (is_consensus(r)) r$converged else groups_rhat(r) <= greatest_rhat
 
 # ---- methods ----
 
@@ -451,6 +475,14 @@ one_group_reason <- function(r) {
                    format(first$p_value, digits = 2)))
   }
   sprintf("the clearest division (p %s) is not found again in subsamples", format(first$p_value, digits = 2))
+}
+
+# For the paragraph on methods of a report.
+clusters_methods <- function(r) {
+  sprintf(paste("Samples were grouped on %s by k-means, started from the groups between which their density has a",
+                "valley that is deeper than in data with the same covariances and no groups (level %g, %d null data",
+                "sets), with a vote of %d subsamples."), several(ncol(r$components$x), "principal component"),
+          cluster_settings$level, cluster_settings$null_sets, cluster_settings$subsamples)
 }
 
 format_whole <- function(x) format(x, big.mark = ",", trim = TRUE, scientific = FALSE)

@@ -193,7 +193,7 @@ fit_lists <- function(fit, from, fdr, hubs) {
     ranking = list(lists = best_lists(fit, called, fdr), universe = called(fit$ranking$feature)),
     network = list(lists = hub_lists(fit$network, called, hubs), universe = called(network_features_of(fit$network))),
     clusters = {
-      z <- fit$clusters$col_cluster
+      z <- gene_groups(fit$clusters)
       groups <- split(names(z), z)
       list(lists = stats::setNames(lapply(groups, called), paste("group", names(groups))), universe = called(names(z)))
     }))

@@ -109,7 +109,7 @@ sample_contours <- function(scores, cells = 60L) {
 
 # Colours of genes in the network: their cluster, when clusters are few enough to be told apart.
 network_groups <- function(x) {
-  z <- x$clusters$col_cluster
+  z <- if (!is.null(x$clusters)) gene_groups(x$clusters)
   if (is.null(z)) return(NULL)
   of <- z[match(colnames(x$network), names(z))]
   if (all(is.na(of))) return(NULL)
@@ -123,6 +123,7 @@ network_groups <- function(x) {
 # The co-clustered matrix with the samples' classes in a strip beside it.
 plot_clusters <- function(x, ...) {
   fit <- x$clusters
+  if (is_consensus(fit)) return(plot(fit, ...))
   class <- x$quality$class
   word <- column_word(x$quality)
   phone <- on_phone()

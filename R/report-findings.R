@@ -161,11 +161,12 @@ whole_search <- function(pairs) {
 # Whether samples' groups go with classes: against shuffled classes. Chains that disagree have found no groups yet.
 finding_groups <- function(fit) {
   r <- fit$clusters
-  z <- r$row_cluster
-  if (groups_rhat(r) > greatest_rhat) return(unsettled(groups_open(r, fit$quality$class)))
+  z <- sample_groups(r)
+  if (!groups_hold(r)) return(unsettled(groups_open(r, fit$quality$class)))
   if (max(z) < 2L) return(in_vain(sprintf("groups among %d samples", length(z))))
-  counted <- sprintf("%s%d groups", if (is_reached(r$limits[1L, ])) "at least " else "", max(z))
+  counted <- sprintf("%s%d groups", if (!is_consensus(r) && is_reached(r$limits[1L, ])) "at least " else "", max(z))
   found <- class_agreement(fit)
+  if (is.null(found) && is_consensus(r)) return(finding(paste0(consensus_text(r), "."), strength = "suggestive"))
   if (is.null(found)) {
     return(finding(sprintf("Samples fall into %s (shares of the sampled partitions: %s).", counted,
                            counts_text(r$n_clusters$row, 3L)),
@@ -181,6 +182,7 @@ groups_rhat <- function(r) max(r$rhat[is.finite(r$rhat)], 1)
 
 # What is known while the chains disagree.
 groups_open <- function(r, class = NULL) {
+  if (is_consensus(r)) return(consensus_text(r))
   number <- range(as.integer(names(r$n_clusters$row)))
   sprintf(paste("Groups of samples: the sampler has not settled. R-hat, which compares chains that started apart, is",
                 "%s, and at most %.1f is wanted, so that neither their number (%s so far) nor who belongs",

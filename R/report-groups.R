@@ -3,7 +3,8 @@
 report_groups <- function(fit, top) {
   r <- fit$clusters
   q <- fit$quality
-  open <- groups_rhat(r) > greatest_rhat
+  if (is_consensus(r)) return(report_consensus(fit, top))
+  open <- !groups_hold(r)
   report_paragraph(if (open) paste0(groups_open(r, q$class), "."),
                    if (!open) c(paste0("The best partition has ", partition_text(r, column_word(q)), "."),
                                 groups_agreement(fit)),
@@ -18,6 +19,32 @@ report_groups <- function(fit, top) {
              width = 7.4, height = 5, narrow = c(phone_width, 3.6))
   if (!open) return(report_group_tables(fit, top))
   folded("Tables of this unsettled partition, to look at and not to be quoted", report_group_tables(fit, top))
+}
+
+# Groups by consensus: the samples on components, and the tests of their number.
+report_consensus <- function(fit, top) {
+  r <- fit$clusters
+  word <- column_word(fit$quality)
+  report_paragraph(paste0(consensus_text(r, word), "."), if (r$k > 1L) groups_agreement(fit))
+  put_figure(function() plot_clusters(fit), "Samples on two components, coloured by group.",
+             "The paler a sample, the less probable is its group.", width = 6, height = 4.6,
+             narrow = c(phone_width, 3.6))
+  if (nrow(r$stability)) {
+    shown <- r$stability
+    names(shown) <- c("groups", "observed", "null", "p", "level", "found again", "kept")
+    put_table(shown, paste("Tests of the number of groups. Observed: how clearly the density of samples falls between",
+                           "the groups of the last division; null: what 5 % of data sets with the same covariances and",
+                           "without groups exceed; found again: Jaccard index of the least stable group in subsamples."),
+              "group-tests", 10)
+  }
+  if (r$k > 1L) put_table(group_table(fit),
+                          paste("Groups of samples, with the genes that set each apart: difference between the group's",
+                                "mean and that of all other samples, in standard deviations of the gene. Groups were",
+                                "found from these genes, so that no p-value would mean anything."), "sample-groups", 20,
+                          minor = "names")
+  if (!is.null(r$gene_cluster) && max(r$gene_cluster) > 1L) {
+    put_table(gene_group_table(r, word), sprintf("Groups of %ss, largest first.", word), "gene-groups", min(top, 15))
+  }
 }
 
 report_group_tables <- function(fit, top) {
@@ -35,12 +62,12 @@ report_group_tables <- function(fit, top) {
 
 # What the picture of the groups shows here.
 groups_shown <- function(r, q) {
-  size <- tabulate(r$row_cluster)
+  size <- tabulate(sample_groups(r))
   alone <- sum(size <= 2L)
   small <- if (alone) sprintf("%d of the %d groups of samples %s only one or two samples: too few to mean much.",
                               alone, length(size), if (alone == 1L) "has" else "have")
   if (is.null(q$class)) return(small)
-  pure <- sum(rowSums(table(r$row_cluster, q$class) > 0) == 1L)
+  pure <- sum(rowSums(table(sample_groups(r), q$class) > 0) == 1L)
   paste(sprintf("The strip at the right shows the classes: %d of %d groups of samples are of one class.", pure,
                 length(size)), small)
 }
@@ -58,7 +85,7 @@ agreement_text <- function(found) {
 }
 
 class_agreement <- function(fit, times = 199L) {
-  z <- fit$clusters$row_cluster
+  z <- sample_groups(fit$clusters)
   class <- as.integer(fit$quality$class)
   if (!length(class)) return(NULL)
   shared <- irm_nmi(z, class)
@@ -71,8 +98,8 @@ class_agreement <- function(fit, times = 199L) {
 
 group_table <- function(fit, most = 40L) {
   q <- fit$quality
-  z <- fit$clusters$row_cluster
-  names <- names(fit$clusters$col_cluster)
+  z <- sample_groups(fit$clusters)
+  names <- names(gene_groups(fit$clusters)) %||% colnames(fit$quality$x)
   columns <- shown_columns(fit, names)
   known <- !is.na(columns)
   values <- scaled_columns(q$x[, columns[known], drop = FALSE])
@@ -102,7 +129,7 @@ number_table <- function(r, word) {
 }
 
 gene_group_table <- function(r, word) {
-  z <- r$col_cluster
+  z <- gene_groups(r)
   sizes <- sort(table(z), decreasing = TRUE)
   names <- vapply(names(sizes), function(g) some_of(names(z)[z == as.integer(g)], 12L), "")
   stats::setNames(data.frame(as.integer(names(sizes)), as.integer(sizes), names, row.names = NULL),

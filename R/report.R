@@ -300,7 +300,8 @@ methods_sentence <- function(step, r) {
                                      "these to as many of the",
                                      "heaviest as were asked for or as ARACNE finds"), attr(r, "fdr"))
                      }, "."),
-    clusters = sprintf(paste("Samples and genes were grouped at once by the infinite relational model (Kemp and",
+    clusters = if (is_consensus(r)) clusters_methods(r) else
+              sprintf(paste("Samples and genes were grouped at once by the infinite relational model (Kemp and",
                              "others 2006)",
                              "%s (%d chains of %d sweeps)."),
                        if (r$family == "gaussian") "with normal blocks, genes scaled to mean 0 and variance 1"

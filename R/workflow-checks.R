@@ -7,7 +7,7 @@ step_classes <- list(
   cells = list("weft_cells"), components = list(c("weft_pca", "prcomp")), ranking = list(c("weft_mi", "data.frame")),
   pairs = list(c("weft_mi_tuples", "data.frame")),
   network = list(c("weft_network", "matrix", "array"), c("weft_regulation", "weft_network", "matrix", "array")),
-  clusters = list("weft_irm"),
+  clusters = list("weft_irm", "weft_clusters"),
   bayes = list("weft_bn", c("weft_bn_exact", "weft_bn")), outliers = list(c("weft_outliers", "data.frame"))
 )
 
@@ -159,7 +159,9 @@ sound_step <- function(step, r) {
     network = if (is_directed(r)) sound_regulation(r) else is_square(r) && is_word(attr(r, "method")) && sound_cut(r) &&
       (is.null(attr(r, "mi")) || is_square(attr(r, "mi")) && identical(dim(attr(r, "mi")), dim(r)) &&
          (is.null(attr(attr(r, "mi"), "estimator")) || is_word(attr(attr(r, "mi"), "estimator")))),
-    clusters = is.list(r) && are_clusters(r$row_cluster) && are_clusters(r$col_cluster) && is.matrix(r$log_posterior),
+    clusters = if (is_consensus(r)) sound_consensus(r) else {
+      is.list(r) && are_clusters(r$row_cluster) && are_clusters(r$col_cluster) && is.matrix(r$log_posterior)
+    },
     bayes = is.list(r) && is_square(r$dag) && all(r$dag %in% 0:1) && !length(find_cycle(r$dag != 0)) &&
       (is.null(r$edges) || is_square(r$edges) && identical(dim(r$edges), dim(r$dag))),
     outliers = is_frame(r, c(sample = "character", log_density = "numeric", distance = "numeric", score = "numeric",

@@ -97,11 +97,10 @@ pair_text <- function(r, top) {
 # How many groups there are, each number with its share of the sampled partitions. One at a limit is not a finding, nor
 # is one on which the chains disagree.
 clusters_text <- function(r, word = "gene") {
-  if (groups_rhat(r) <= greatest_rhat) return(partition_text(r, word))
-  sprintf(paste("the sampler has not settled (R-hat %s, wanted is at most %.1f), so that no group is to be believed",
-                "yet: clusters = list(sweeps = %s) runs longer; so far %s"),
-          rhat_number(groups_rhat(r)), greatest_rhat, format(10 * nrow(r$log_posterior), scientific = FALSE),
-          partition_text(r, word))
+  if (is_consensus(r)) return(consensus_text(r, word))
+  if (groups_hold(r)) return(partition_text(r, word))
+  sprintf("Clustering did not converge (R-hat %s, target %.1f): do not interpret the groups. So far %s",
+          rhat_number(groups_rhat(r)), greatest_rhat, partition_text(r, word))
 }
 
 partition_text <- function(r, word = "gene") {
@@ -154,9 +153,9 @@ class_on_components <- function(x) {
 
 class_in_clusters <- function(x) {
   class <- x$quality$class
-  if (is.null(class) || groups_rhat(x$clusters) > greatest_rhat) return("")
+  if (is.null(class) || !groups_hold(x$clusters) || max(sample_groups(x$clusters)) < 2L) return("")
   sprintf("; agreement of samples' groups with the classes %.2f (0 is none, 1 the same division)",
-          irm_nmi(x$clusters$row_cluster, as.integer(class)))
+          irm_nmi(sample_groups(x$clusters), as.integer(class)))
 }
 
 #' @rdname print.weft_gene_network
@@ -175,7 +174,9 @@ summary_of_fit <- function(object, top) {
     genes = shown(object$ranking, function(r) utils::head(as.data.frame(r), top)),
     pairs = shown(object$pairs, function(r) utils::head(as.data.frame(r), top)),
     hubs = shown(object$network, function(r) utils::head(sort(network_degree(r), decreasing = TRUE), top)),
-    clusters = shown(object$clusters, function(r) list(samples = table(r$row_cluster), genes = table(r$col_cluster))),
+    clusters = shown(object$clusters, function(r) {
+      list(samples = table(sample_groups(r)), genes = if (!is.null(gene_groups(r))) table(gene_groups(r)))
+    }),
     directed = shown(object$bayes, function(r) utils::head(as.data.frame(object, what = "directed"), top)),
     outliers = shown(object$outliers, function(r) r$sample[r$outlier]), steps = object$steps
   )
@@ -227,7 +228,8 @@ gene_table <- function(x) {
   }
   if (!is.null(x$network)) out$edges <- at(colnames(x$network), as.integer(network_degree(x$network)))
   if (!is.null(x$components)) out$PC1 <- at(rownames(x$components$rotation), x$components$rotation[, 1L])
-  if (!is.null(x$clusters)) out$cluster <- at(names(x$clusters$col_cluster), unname(x$clusters$col_cluster))
+  group <- if (!is.null(x$clusters)) gene_groups(x$clusters)
+  if (!is.null(group)) out$cluster <- at(names(group), unname(group))
   if (!is.null(x$bayes)) out$in_bayes <- out$gene %in% rownames(x$bayes$dag)
   out
 }
@@ -242,7 +244,11 @@ sample_table <- function(x) {
     for (k in seq_len(min(x$components$leading %||% 2L,
                           ncol(scores)))) out[[colnames(scores)[k]]] <- at(rownames(scores), scores[, k])
   }
-  if (!is.null(x$clusters)) out$cluster <- at(names(x$clusters$row_cluster), x$clusters$row_cluster)
+  if (!is.null(x$clusters)) {
+    group <- sample_groups(x$clusters)
+    out$cluster <- at(names(group), group)
+    if (is_consensus(x$clusters)) out$cluster_probability <- at(names(group), x$clusters$probability)
+  }
   if (!is.null(x$outliers)) {
     for (column in c("log_density", "distance", "score", "q_value",
                      "outlier")) out[[column]] <- at(x$outliers$sample, x$outliers[[column]])
@@ -272,8 +278,8 @@ glance_at_fit <- function(x) {
     imputed = x$quality$imputed, leading = value(x$components, function(r) r$leading %||% NA_integer_, NA_integer_),
     significant = value(x$ranking, function(r) sum(r$q_value <= 0.05),
                         NA_integer_), edges = value(x$network, count_edges, NA_real_),
-    gene_clusters = value(x$clusters, function(r) max(r$col_cluster), NA_integer_),
-    sample_clusters = value(x$clusters, function(r) max(r$row_cluster), NA_integer_),
+    gene_clusters = value(x$clusters, function(r) max(gene_groups(r) %||% NA_integer_), NA_integer_),
+    sample_clusters = value(x$clusters, function(r) max(sample_groups(r)), NA_integer_),
     directed = value(x$bayes, function(r) sum(r$dag),
                      NA_real_), outliers = value(x$outliers, function(r) sum(r$outlier), NA_integer_),
     seed = x$seed, seconds = sum(x$steps$seconds)

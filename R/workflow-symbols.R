@@ -97,7 +97,8 @@ with_labels <- function(fit) {
   if (!is.null(fit$ranking)) fit$ranking$feature <- shown(fit$ranking$feature)
   for (column in c("feature1", "feature2")) if (!is.null(fit$pairs)) fit$pairs[[column]] <- shown(fit$pairs[[column]])
   if (!is.null(fit$components)) rownames(fit$components$rotation) <- shown(rownames(fit$components$rotation))
-  if (!is.null(fit$clusters)) names(fit$clusters$col_cluster) <- shown(names(fit$clusters$col_cluster))
+  of_genes <- if (inherits(fit$clusters, "weft_irm")) "col_cluster" else "gene_cluster"
+  if (!is.null(fit$clusters[[of_genes]])) names(fit$clusters[[of_genes]]) <- shown(names(fit$clusters[[of_genes]]))
   if (!is.null(fit$network) && ncol(fit$network) <= many_features) fit$network <- relabelled_network(fit$network, shown)
   if (!is.null(fit$bayes)) fit$bayes <- relabelled_bayes(fit$bayes, shown)
   structure(fit, class = "weft_gene_network")

@@ -65,7 +65,7 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' @examples
 #' e <- weft_example("expression", n = 80, p = 40)
 #' fit <- gene_network(e$x, e$class, batch = e$batch, seed = 1,
-#'                     clusters = list(chains = 2, sweeps = 30),
+#'                     clusters = list(method = "irm", chains = 2, sweeps = 30),
 #'                     bayes = list(genes = 8, iterations = 2000), pairs = FALSE)
 #' fit
 #' head(as.data.frame(fit, what = "edges"))
@@ -185,8 +185,8 @@ run_steps <- function(fit, run) {
   fit <- own("network", workflow_network, memory = run$memory)
   limited <- attr(fit$network, "limited")
   if (!is.null(limited)) fit$quality <- note(fit$quality, "memory", limited, ncol(fit$network))
-  fit <- own("clusters", gene_clusters, device = FALSE)
   known <- function(step) if (own_result(step, fit[[step]])) fit[[step]]
+  fit <- own("clusters", gene_clusters, components = known("components"), device = FALSE)
   fit <- own("bayes", gene_bayes, network = known("network"), ranking = known("ranking"), device = FALSE)
   run_step(fit, run, "outliers", function(args) {
     if (is.function(run$settings$outliers)) return(run$settings$outliers(q))
@@ -237,8 +237,9 @@ step_note <- function(step, result, fit) {
                     else "none significant"),
     network = sprintf("%s, %s (%s)", count(nrow(result), "gene"), count(count_edges(result), "edge"),
                       attr(result, "method")),
-    clusters = sprintf("%s, %s", count(max(result$row_cluster), "sample cluster"),
-                       count(max(result$col_cluster), "gene cluster")),
+    clusters = paste(c(count(max(sample_groups(result)), "sample cluster"),
+                       if (!is.null(gene_groups(result))) count(max(gene_groups(result)), "gene cluster")),
+                     collapse = ", "),
     bayes = sprintf("%s, %s", count(nrow(result$dag), "gene"), count(sum(result$dag), "edge")),
     outliers = count(sum(result$outlier), "outlier")
   ), error = function(e) "")
@@ -263,6 +264,7 @@ workflow_estimate <- function(q, run) {
   pairs <- choose(p, 2)
   permutations <- given("pairs", "permutations", NULL) %||% usual_permutations(p, n)
   clustered <- count(given("clusters", "genes", 300))
+  by_consensus <- given("clusters", "method", "consensus") == "consensus"
   sweeps <- given("clusters", "chains", 4) * given("clusters", "sweeps", 100)
   nodes <- count(given("bayes", "genes", 20))
   steps <- list(
@@ -274,7 +276,8 @@ workflow_estimate <- function(q, run) {
       list(estimate_regulation(n, net, given, threads))
     } else list(cost_numeric_matrix(net^2 / 2, n, if (estimator == "auto") "spearman" else estimator, threads),
                 cost_network(net, method, threads)),
-    clusters = list(if (q$kind == "levels") cost_irm(sweeps, c(n, clustered), n * clustered / 2, c(20, 20), threads)
+    clusters = list(if (by_consensus) cost(2e-3 * min(n, 5000) + 1e-6 * n * 50 + 2e-3 * min(p, 5000), Inf, 400 * (n + p))
+                    else if (q$kind == "levels") cost_irm(sweeps, c(n, clustered), n * clustered / 2, c(20, 20), threads)
                     else cost(sweeps * (1e-3 + 1.6e-7 * n * clustered) / min(threads, 4), Inf, 32 * n * clustered)),
     bayes = c(list(cost_chains(given("bayes", "iterations", 20000), given("bayes", "chains", 4), 4, 50 * nodes, nodes,
                                "sum", threads)),

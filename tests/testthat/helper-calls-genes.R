@@ -18,7 +18,8 @@ calls_genes <- function() {
       gene_call("gene_regulation", settings, function(net) plain(list(as.matrix(net), attr(net, "edges"))))
     }),
     gene_clusters = step(function() {
-      gene_call("gene_clusters", list(chains = 2, sweeps = 5), fields("row_cluster", "col_cluster", "log_posterior"))
+      gene_call("gene_clusters", list(method = "irm", chains = 2, sweeps = 5), fields("row_cluster", "col_cluster",
+                                                                                      "log_posterior"))
     }),
     gene_bayes = step(function() {
       settings <- list(genes = whole(2, 6), iterations = 60, chains = 2, target = pick("sum", "max"))
@@ -53,7 +54,8 @@ gene_call <- function(f, settings, take = plain, agree = same_bits, class = FALS
 }
 
 draw_gene_network <- function() {
-  args <- c(some_genes(), list(clusters = list(chains = 2, sweeps = 5), bayes = list(genes = 5, iterations = 50),
+  args <- c(some_genes(), list(clusters = list(method = "irm", chains = 2, sweeps = 5), bayes = list(genes = 5,
+                                                                                                     iterations = 50),
                                seed = whole(0, 1e6), progress = FALSE))
   take <- function(fit) {
     list(components = fields("sdev")(fit$components), ranking = plain(fit$ranking), pairs = plain(fit$pairs),

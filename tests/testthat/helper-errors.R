@@ -158,7 +158,7 @@ gene_arguments <- function(d, fits, path) {
   list(
     gene_bayes = c(q, genes = 4, iterations = 20, chains = 1),
     gene_cells = list(x = d$counts, class = d$genes$class, k = 2, sweeps = 4),
-    gene_clusters = c(q, genes = 5, chains = 1, sweeps = 4),
+    gene_clusters = c(q, genes = 5),
     gene_components = c(q, k = 2, leading = 1), gene_mi_network = q, gene_pairs = c(q, permutations = 2),
        gene_ranking = q,
     gene_regulation = c(q, steps = 2, resamples = 4, copies = 0),

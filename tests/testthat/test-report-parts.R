@@ -5,7 +5,7 @@ skip_if_not(rmarkdown::pandoc_available("1.12.3"), "no pandoc")
 skip_on_cran()
 
 e <- weft_example("expression", n = 60, p = 40, seed = 4, missing = 0, spoilt = FALSE)
-fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, clusters = list(chains = 1, sweeps = 20),
+fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, clusters = list(method = "irm", chains = 1, sweeps = 20),
                     pairs = list(permutations = 9), bayes = list(genes = 6, iterations = 500), progress = FALSE)
 
 page_of <- function(fit, ...) {
@@ -168,7 +168,7 @@ test_that("settings are the call's, else the defaults, and nothing of the call i
 test_that("results without class, with three classes, of levels, and with steps left out have a report", {
   quick <- function(x, ...) suppressWarnings(gene_network(x, ..., seed = 1, progress = FALSE, pairs = FALSE,
                                                           bayes = list(genes = 5, iterations = 300),
-                                                          clusters = list(chains = 1, sweeps = 10)))
+                                                          clusters = list(method = "irm", chains = 1, sweeps = 10)))
   says(knitted(quick(e$x)), "Groups of samples and genes")
   three <- quick(e$x, rep(c("a", "b", "c"), 20))
   says(knitted(three), "greatest difference")

@@ -12,21 +12,22 @@ grouped <- function(key, n = c(30, 20, 10), effect = 2) {
 
 test_that("expression is grouped by its values, without a limit", {
   e <- grouped(1)
-  expect_no_warning(fit <- gene_clusters(e$x, chains = 2, sweeps = 60, seed = 1))
+  expect_no_warning(fit <- gene_clusters(e$x, method = "irm", chains = 2, sweeps = 60, seed = 1))
   expect_identical(fit$family, "gaussian")
   expect_identical(irm_nmi(fit$row_cluster, e$sample), 1)
   expect_gt(irm_nmi(fit$col_cluster, e$module), 0.9)
   # a gene's level and unit are not what is grouped
   moved <- e$x * rep(2^(seq_len(80) %% 3), each = 60) + rep(seq_len(80), each = 60)
-  expect_identical(gene_clusters(moved, chains = 2, sweeps = 60, seed = 1)$row_cluster, fit$row_cluster)
+  expect_identical(gene_clusters(moved, method = "irm", chains = 2, sweeps = 60, seed = 1)$row_cluster, fit$row_cluster)
   levels <- 1 * (e$x > 8)
   storage.mode(levels) <- "integer"
-  expect_identical(suppressWarnings(gene_clusters(levels, chains = 1, sweeps = 20, seed = 1))$family, "bernoulli")
+  expect_identical(suppressWarnings(gene_clusters(levels, method = "irm", chains = 1, sweeps = 20, seed = 1))$family,
+                   "bernoulli")
 })
 
 test_that("noise is one group", {
   for (key in 1:4) {
-    fit <- gene_clusters(grouped(key, effect = 0)$x, chains = 2, sweeps = 40, seed = key)
+    fit <- gene_clusters(grouped(key, effect = 0)$x, method = "irm", chains = 2, sweeps = 40, seed = key)
     expect_identical(c(max(fit$row_cluster), max(fit$col_cluster)), c(1L, 1L))
   }
 })
@@ -34,12 +35,12 @@ test_that("noise is one group", {
 test_that("a number of groups goes with its posterior, and a limit is no finding", {
   e <- grouped(2)
   fit <- gene_network(e$x, factor(e$sample), network = FALSE, bayes = FALSE, pairs = FALSE, seed = 1, progress = FALSE,
-                      clusters = list(chains = 2, sweeps = 60))
+                      clusters = list(method = "irm", chains = 2, sweeps = 60))
   text <- gsub(" +", " ", paste(utils::capture.output(print(fit)), collapse = " "))
   expect_match(text, "3 groups of samples \\(shares of the sampled partitions: 3 \\([01]\\.[0-9]+\\)")
   withr::local_pdf(NULL)
   expect_invisible(plot(fit, "clusters"))
-  few <- suppressWarnings(gene_clusters(e$x, max_clusters = 2, chains = 2, sweeps = 60, seed = 1),
+  few <- suppressWarnings(gene_clusters(e$x, max_clusters = 2, method = "irm", chains = 2, sweeps = 60, seed = 1),
                           "weft_warning_truncation")
   expect_match(weft:::clusters_text(few), "at least 2 groups of samples")
 })

@@ -1,7 +1,7 @@
 # Round trips with the packages that users have.
 
 e <- weft_example("expression", n = 50, p = 25, seed = 4)
-fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, clusters = list(chains = 1, sweeps = 20),
+fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, clusters = list(method = "irm", chains = 1, sweeps = 20),
                     bayes = list(genes = 6, iterations = 1000), pairs = FALSE, progress = FALSE)
 
 test_that("SummarizedExperiment and SingleCellExperiment come in, and results go back", {
@@ -9,7 +9,7 @@ test_that("SummarizedExperiment and SingleCellExperiment come in, and results go
   sce <- SingleCellExperiment::SingleCellExperiment(list(counts = t(e$x) * 0, logcounts = t(e$x)),
                                                     colData = data.frame(group = e$class, run = e$batch))
   again <- gene_network(sce, "group", assay = "logcounts", batch = "run", seed = 2,
-                        clusters = list(chains = 1, sweeps = 20),
+                        clusters = list(method = "irm", chains = 1, sweeps = 20),
                         bayes = list(genes = 6, iterations = 1000), pairs = FALSE, progress = FALSE)
   expect_equal(again$quality$x, fit$quality$x)
   expect_identical(again$bayes$dag, fit$bayes$dag)

@@ -40,7 +40,8 @@ test_that("what is shown has symbols, and the column's name where there are seve
   expect_identical(anyDuplicated(label), 0L)
   fit <- gene_network(x, e$class, batch = e$batch, quality = list(symbols = symbols), seed = 2,
                       pairs = list(permutations = 5),
-                      clusters = list(chains = 1, sweeps = 10), bayes = list(genes = 5, iterations = 200),
+                      clusters = list(method = "irm", chains = 1, sweeps = 10), bayes = list(genes = 5,
+                                                                                             iterations = 200),
                       network = list(method = "mrnet"), progress = FALSE)
   text <- paste(utils::capture.output(print(fit)), collapse = " ")
   expect_match(text, "TF0[1-3]")

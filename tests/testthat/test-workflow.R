@@ -2,7 +2,8 @@
 
 small <- weft_example("expression", n = 80, p = 40, seed = 3)
 quick <- function(...) {
-  gene_network(small$x, small$class, batch = small$batch, seed = 5, clusters = list(chains = 2, sweeps = 30),
+  gene_network(small$x, small$class, batch = small$batch, seed = 5, clusters = list(method = "irm", chains = 2,
+                                                                                    sweeps = 30),
                bayes = list(genes = 8, iterations = 2000), pairs = list(permutations = 9), ..., progress = FALSE)
 }
 fit <- quick()
@@ -64,7 +65,8 @@ test_that("the call does what its steps do", {
   expect_equal(fit$quality$x, q$x)
   expect_equal(as.data.frame(fit$ranking), as.data.frame(gene_ranking(q)))
   expect_equal(as.matrix(fit$network), as.matrix(gene_regulation(q, seed = 5 + 5)))
-  expect_equal(fit$clusters$row_cluster, gene_clusters(q, chains = 2, sweeps = 30, seed = 5 + 6)$row_cluster)
+  expect_equal(fit$clusters$row_cluster, gene_clusters(q, method = "irm", chains = 2, sweeps = 30,
+                                                       seed = 5 + 6)$row_cluster)
   again <- quick()
   expect_identical(again$bayes$edges, fit$bayes$edges)
   expect_identical(again$pairs$p_fwer, fit$pairs$p_fwer)
@@ -321,7 +323,7 @@ test_that("genotypes go through the whole workflow", {
   e <- weft_example("snps", n = 200, p = 30)
   x <- e$x
   x[cbind(1:5, 1:5)] <- NA
-  fit <- gene_network(x, e$class, seed = 1, clusters = list(chains = 1, sweeps = 20),
+  fit <- gene_network(x, e$class, seed = 1, clusters = list(method = "irm", chains = 1, sweeps = 20),
                       bayes = list(genes = 5, iterations = 500))
   expect_identical(fit$bayes$table$type, "bdeu")
   expect_true(all(fit$quality$x == round(fit$quality$x)))
