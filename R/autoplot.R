@@ -46,6 +46,20 @@ autoplot.weft_mi <- function(object, top = 20, ...) {
 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
+autoplot.weft_ranking <- function(object, ...) {
+  model <- checked_ranking(object, "object")
+  shown <- data.frame(change = object$log2_fold_change, up = -object$log10_p, found = object$q_value <= 0.05)
+  shown <- shown[stats::complete.cases(shown) & is.finite(shown$change), ]
+  ggplot2::ggplot(shown, ggplot2::aes(x = change, y = up, colour = found)) +
+    ggplot2::geom_point(size = 1, show.legend = FALSE) +
+    ggplot2::scale_colour_manual(values = c(`TRUE` = weft_colours[["blue"]], `FALSE` = "grey70")) +
+    ggplot2::labs(x = change_label(model), y = "-log10 p", title = sprintf("%d of %s at q <= 0.05", sum(shown$found),
+                                                                          several(nrow(shown), "gene"))) +
+    ggplot2::theme_minimal()
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
 autoplot.weft_mi_tuples <- function(object, top = 20, ...) {
   picture <- tuples_picture(object, top, "object")
   shown <- picture$data
@@ -306,4 +320,4 @@ autoplot.weft_quality <- function(object, top = 100, ...) {
 
 utils::globalVariables(c("value", "label", "fill", "column", "x", "y", "xend", "yend", "weight", "edges", "name",
                          "posterior", "fpr", "tpr", "entry", "density", "lower", "upper", "component", "threshold",
-                         "place", "score", "outlier"))
+                         "place", "score", "outlier", "change", "up", "found"))

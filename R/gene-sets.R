@@ -190,7 +190,7 @@ fit_lists <- function(fit, from, fdr, hubs) {
   there <- intersect(from, names(Filter(Negate(is.null), unclass(fit)[c("ranking", "network", "clusters")])))
   if (!length(there)) abort_input("`x` must have a ranking, a network or groups.", x = "These steps were left out.")
   lapply(stats::setNames(nm = there), function(step) switch(step,
-    ranking = list(lists = best_lists(fit, called, fdr), universe = called(fit$ranking$feature)),
+    ranking = list(lists = best_lists(fit, called, fdr), universe = called(ranked_genes(fit$ranking))),
     network = list(lists = hub_lists(fit$network, called, hubs), universe = called(network_features_of(fit$network))),
     clusters = {
       z <- gene_groups(fit$clusters)
@@ -201,7 +201,7 @@ fit_lists <- function(fit, from, fdr, hubs) {
 
 best_lists <- function(fit, called, fdr) {
   q <- fit$quality
-  best <- fit$ranking$feature[fit$ranking$q_value <= fdr]
+  best <- found_genes(fit$ranking, fdr)
   if (!length(best)) return(list())
   means <- vapply(levels(q$class), function(level) colMeans(q$x[q$class == level, best, drop = FALSE]),
                   numeric(length(best)))

@@ -54,17 +54,17 @@ best_names <- function(names, score, most = 3L) {
 finding_genes <- function(fit) {
   r <- fit$ranking
   q <- fit$quality
-  sure <- r$q_value <= strengths[["suggestive"]]
-  if (!any(sure)) {
+  sure <- which(r$q_value <= strengths[["suggestive"]])
+  if (!length(sure)) {
     return(in_vain(sprintf("a %s that differs %s (%s tried)", column_word(q), among_classes(q$class),
                            thousands(nrow(r)))))
   }
-  name <- r$feature[sure]
+  name <- ranked_genes(r)[sure]
   finding(sprintf("%s%s %s %s at a false discovery rate of 0.05 (smallest q %s), most clearly %s.",
-                  some_of_columns(q, sum(sure), nrow(r)), genes_behind(q, name),
-                  if (sum(sure) == 1L) "differs" else "differ", among_classes(q$class),
-                  probability_text(min(r$q_value)), best_names(name, r$mi[sure])),
-          min(r$q_value))
+                  some_of_columns(q, length(sure), nrow(r)), genes_behind(q, name),
+                  if (length(sure) == 1L) "differs" else "differ", among_classes(q$class),
+                  probability_text(min(r$q_value[sure])), best_names(name, ranked_bits(r)[sure])),
+          min(r$q_value[sure]))
 }
 
 finding_network <- function(fit) {

@@ -7,7 +7,7 @@ report_genes <- function(fit, top) {
   put_table(results, genes_caption(fit), "genes", top,
             minor = c("probe", "column", "description", "information", "p",
                       grep("^mean ", names(results), value = TRUE)))
-  strips <- utils::head(fit$ranking$feature, 12L)
+  strips <- utils::head(ranked_genes(fit$ranking), 12L)
   columns <- shown_columns(fit, strips)
   side_by_side(for (k in seq_along(strips)) figure_strip(q, columns[k], strips[k], k), kind = "tiles")
   report_paragraph(sprintf(paste("Values of the first %s by class: each point is a sample, bars are medians. One that",
@@ -39,7 +39,7 @@ shown_columns <- function(fit, shown) {
 gene_results <- function(fit) {
   q <- fit$quality
   r <- as.data.frame(fit$ranking)
-  at <- shown_columns(fit, r$feature)
+  at <- shown_columns(fit, ranked_genes(r))
   known <- !is.na(at)
   r <- r[known, ]
   at <- at[known]
@@ -48,7 +48,8 @@ gene_results <- function(fit) {
   means <- matrix(means, length(at), dimnames = list(NULL, levels(q$class)))
   highest <- max.col(means, "first")
   difference <- apply(means, 1L, function(m) diff(range(m)))
-  out <- data.frame(rank = rank(-r$mi, ties.method = "min"), gene = r$feature)
+  by <- if (is.null(r$p_value) || !is.null(r$mi)) -ranked_bits(r) else r$log10_p
+  out <- data.frame(rank = rank(by, ties.method = "min"), gene = ranked_genes(r))
   if (!is.null(q$genes$description)) out$description <- q$genes$description[match(colnames(q$x)[at], q$genes$gene)]
   if (!is.null(q$genes$symbol)) out[[if (column_word(q) == "probe") "probe" else "column"]] <- colnames(q$x)[at]
   out$`higher in` <- levels(q$class)[highest]
@@ -56,7 +57,7 @@ gene_results <- function(fit) {
   out[[if (q$kind == "levels") "difference" else if (two) "log fold change" else "greatest difference"]] <-
     if (two) means[, 2L] - means[, 1L] else difference
   for (level in seq_len(min(nlevels(q$class), 6L))) out[[paste("mean", levels(q$class)[level])]] <- means[, level]
-  out$information <- r$mi
+  out$information <- ranked_bits(r)
   out$p <- r$p_value
   out$q <- r$q_value
   out
@@ -74,7 +75,7 @@ genes_caption <- function(fit) {
                                                   "scale of the data (where that is log2, 1 is a doubling)."),
                                             levels(class)[2L], levels(class)[1L])
           else "Differences are between the highest and the lowest class mean.",
-          attr(fit$ranking, "unit"), class_entropy(class, attr(fit$ranking, "unit")),
+          ranking_unit(fit$ranking), class_entropy(class, ranking_unit(fit$ranking)),
           columns_text(fit$quality, nrow(fit$ranking)))
 }
 
@@ -85,7 +86,7 @@ class_entropy <- function(class, unit) {
 }
 
 genes_text <- function(fit, results) {
-  sure <- results$q <= 0.05
+  sure <- results$q %in% results$q[which(results$q <= 0.05)]
   text <- if (any(sure)) sprintf("%s%s differ %s at a false discovery rate of 0.05: %s.",
                                  some_of_columns(fit$quality, sum(sure), nrow(results)),
                                  genes_behind(fit$quality, results$gene[sure]), among_classes(fit$quality$class),
@@ -144,7 +145,7 @@ short_name <- function(x, most) {
 
 figure_heatmap <- function(fit, count = 50L, most = 400L) {
   q <- fit$quality
-  names <- utils::head(fit$ranking$feature, count)
+  names <- utils::head(ranked_genes(fit$ranking), count)
   columns <- shown_columns(fit, names)
   some <- if (nrow(q$x) > most) round(seq(1, nrow(q$x), length.out = most)) else seq_len(nrow(q$x))
   z <- scaled_columns(q$x[some, columns, drop = FALSE])
@@ -155,7 +156,7 @@ figure_heatmap <- function(fit, count = 50L, most = 400L) {
     own[tree(z[own, , drop = FALSE])]
   }))
   genes <- tree(t(z))
-  sure <- sum(fit$ranking$q_value[seq_along(names)] <= 0.05)
+  sure <- sum(fit$ranking$q_value[seq_along(names)] <= 0.05, na.rm = TRUE)
   word <- column_word(q)
   put_figure(function() draw_heatmap(t(z[samples, genes, drop = FALSE]), names[genes], class[samples],
                                      q$batch[some][samples]),

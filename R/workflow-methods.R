@@ -61,9 +61,8 @@ step_text <- function(step, x, top) {
                          class_on_components(x),
                          if (is.null(r$hidden)) ""
                          else paste(". Likely a hidden batch:", sub("\\.$", "", hidden_text(x$quality, r$hidden)))),
-    ranking = sprintf("%s at q <= 0.05. Best: %s", columns_text(x$quality, sum(r$q_value <= 0.05)),
-                      paste(sprintf("%s (%.2f)", utils::head(r$feature, top), utils::head(r$mi, top)),
-                            collapse = ", ")),
+    ranking = sprintf("%s at q <= 0.05. Best: %s", columns_text(x$quality, length(found_genes(r))),
+                      ranked_text(r, top)),
     pairs = pair_text(r, min(top, 3L)),
     network = if (is_directed(r)) regulation_text(r, top) else
               sprintf("%s among %s (%s, %s%s)%s", several(count_edges(r), "edge"), several(ncol(r), "gene"),
@@ -222,9 +221,13 @@ gene_table <- function(x) {
   out <- x$quality$genes
   at <- function(names, values) values[match(out$gene, names)]
   if (!is.null(x$ranking)) {
-    out$rank <- at(x$ranking$feature, seq_len(nrow(x$ranking)))
-    out$mi <- at(x$ranking$feature, x$ranking$mi)
-    out$q_value <- at(x$ranking$feature, x$ranking$q_value)
+    ranked <- ranked_genes(x$ranking)
+    out$rank <- at(ranked, seq_along(ranked))
+    for (column in intersect(c("log2_fold_change", "p_value", "shape_q"), names(x$ranking))) {
+      out[[column]] <- at(ranked, x$ranking[[column]])
+    }
+    out$mi <- at(ranked, ranked_bits(x$ranking))
+    out$q_value <- at(ranked, x$ranking$q_value)
   }
   if (!is.null(x$network)) out$edges <- at(colnames(x$network), as.integer(network_degree(x$network)))
   if (!is.null(x$components)) out$PC1 <- at(rownames(x$components$rotation), x$components$rotation[, 1L])
@@ -276,8 +279,8 @@ glance_at_fit <- function(x) {
   data.frame(
     samples = nrow(x$quality$x), genes = ncol(x$quality$x), classes = value(x$quality$class, nlevels, 0L),
     imputed = x$quality$imputed, leading = value(x$components, function(r) r$leading %||% NA_integer_, NA_integer_),
-    significant = value(x$ranking, function(r) sum(r$q_value <= 0.05),
-                        NA_integer_), edges = value(x$network, count_edges, NA_real_),
+    significant = value(x$ranking, function(r) length(found_genes(r)), NA_integer_),
+    edges = value(x$network, count_edges, NA_real_),
     gene_clusters = value(x$clusters, function(r) max(gene_groups(r) %||% NA_integer_), NA_integer_),
     sample_clusters = value(x$clusters, function(r) max(sample_groups(r)), NA_integer_),
     directed = value(x$bayes, function(r) sum(r$dag),

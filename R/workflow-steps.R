@@ -12,7 +12,6 @@
 #'   [pca_choose_k()] draws them, and batches and covariates taken out as of the data. Of counts they are components of
 #'   Pearson residuals under a negative binomial model of independent genes, from which the sets to compare with are
 #'   drawn.
-#' * `gene_ranking()`: what every gene says about the class ([mi_rank()]).
 #' * `gene_pairs()`: pairs of genes that together say what neither says alone ([mi_pairs()] by interaction), with a
 #'   permutation test of the whole search: 99 permutations for some thousand genes of a hundred samples, 19 where
 #'   these would take more than a minute of one core, none only where 19 would take more than 20 minutes. With a batch,
@@ -70,28 +69,17 @@
 #'   out), with a class `apart` (`best`, the number of the component, `share`, `p` and `permutations`), `confounding`
 #'   (a data frame as [gene_quality()] has it, with components that follow sequencing depth), and, where there are any, `hidden` groups (`score`, `group`, `share` of the variance, share of `genes`,
 #'   `split`: share of the score's variance between the groups);
-#'   `gene_ranking()`: as [mi_rank()]; `gene_pairs()`: as [mi_pairs()]; `gene_mi_network()`: as [mi_network()], with
+#'   `gene_pairs()`: as [mi_pairs()]; `gene_mi_network()`: as [mi_network()], with
 #'   attributes `fdr`, `cut`, the information that an edge must exceed, and `limited`, a sentence where `memory` left
 #'   genes out.
-#' @seealso [gene_network()], [gene_clusters()], [gene_bayes()], [gene_outliers()]
+#' @seealso [gene_network()], [gene_ranking()], [gene_clusters()], [gene_bayes()], [gene_outliers()]
 #' @name gene_steps
 #' @examples
 #' e <- weft_example("expression", n = 80, p = 30)
 #' q <- gene_quality(e$x, e$class, e$batch)
 #' gene_components(q)$leading
-#' head(gene_ranking(q), 3)
 #' gene_mi_network(q)
 NULL
-
-#' @rdname gene_steps
-#' @export
-gene_ranking <- function(x, class = NULL, bins = 3, permutations = 0, seed = NULL, backend = NULL, threads = NULL,
-                         progress = NULL) {
-  q <- checked_data(x, class)
-  needs_class(q, "`gene_ranking()`")
-  mi_rank(q$x, q$class, bins = if (q$kind == "expression") bins, permutations = permutations, seed = seed,
-          backend = backend, threads = threads, progress = progress)
-}
 
 #' @rdname gene_steps
 #' @export
@@ -172,17 +160,17 @@ network_genes <- function(q, genes, memory, over = FALSE) {
   chosen <- sort(leading[leading %in% candidates][seq_len(count)])
   if (is.null(genes)) attr(chosen, "limited") <- sprintf(
     "The network is of the %s genes that %s: all pairs of %s genes would take %s of memory, and %s may be used.",
-    format(count, big.mark = ","), if (is.null(q$class)) "vary most" else "say most about the class",
+    format(count, big.mark = ","), if (is.null(q$class)) "vary most" else "differ most clearly between classes",
     format(p, big.mark = ","), bytes_text(each * p^2), bytes_text(limit)
   )
   chosen
 }
 
-# The genes that say most about the class, or vary most.
+# The genes that differ most clearly between classes, or vary most.
 leading_genes <- function(q, count, ranking = NULL) {
   if (!is.null(q$class)) {
     ranking <- ranking %||% gene_ranking(q, progress = FALSE)
-    return(match(utils::head(ranking$feature, count), colnames(q$x)))
+    return(match(utils::head(ranked_genes(ranking), count), colnames(q$x)))
   }
   order(-column_spreads(q$x)$mad, seq_len(ncol(q$x)))[seq_len(count)]
 }

@@ -94,7 +94,8 @@ with_labels <- function(fit) {
   if (is.null(label)) return(fit)
   shown <- function(names) unname(ifelse(is.na(label[names]), names, label[names]))
   fit <- unclass(fit)
-  if (!is.null(fit$ranking)) fit$ranking$feature <- shown(fit$ranking$feature)
+  column <- if (is.null(fit$ranking$gene)) "feature" else "gene"
+  if (!is.null(fit$ranking)) fit$ranking[[column]] <- shown(fit$ranking[[column]])
   for (column in c("feature1", "feature2")) if (!is.null(fit$pairs)) fit$pairs[[column]] <- shown(fit$pairs[[column]])
   if (!is.null(fit$components)) rownames(fit$components$rotation) <- shown(rownames(fit$components$rotation))
   of_genes <- if (inherits(fit$clusters, "weft_irm")) "col_cluster" else "gene_cluster"

@@ -147,7 +147,7 @@ check_step <- function(setting, step) {
                              ", a function, or FALSE to leave the step out")),
               x = paste0("It is ", describe(setting), "."),
               i = sprintf("For example `%s = list(%s)`.", step, switch(step,
-                quality = "max_missing = 0.1", components = "k = 5", ranking = "bins = 5", pairs = "top = 100",
+                quality = "max_missing = 0.1", components = "k = 5", ranking = "control = list(trend = FALSE)", pairs = "top = 100",
                 network = "method = \"clr\"", clusters = "genes = 200", bayes = "genes = 15",
                 outliers = "fdr = 0.01", cells = "genes = 3000")))
 }
@@ -180,7 +180,7 @@ run_steps <- function(fit, run) {
     })
   }
   fit <- own("components", gene_components)
-  fit <- own("ranking", gene_ranking)
+  fit <- own("ranking", gene_ranking, device = q$kind == "levels")
   fit <- own("pairs", gene_pairs)
   fit <- own("network", workflow_network, memory = run$memory)
   limited <- attr(fit$network, "limited")
@@ -230,7 +230,7 @@ step_note <- function(step, result, fit) {
     components = sprintf("%s%s, PC1 %s of the variance", count(length(result$sdev), "component"),
                          if (is.null(standing_out(result))) ""
                          else sprintf(", %s out", several_stand(standing_out(result))), share_text(result$share[1L])),
-    ranking = sprintf("%s at q <= 0.05", count(sum(result$q_value <= 0.05), "gene")),
+    ranking = sprintf("%s at q <= 0.05", count(length(found_genes(result)), "gene")),
     pairs = sprintf("%s searched, %s", count(attr(result, "searched"), "pair"),
                     if (is.null(result$p_fwer)) "not tested"
                     else if (any(result$p_fwer <= 0.05)) sprintf("%d significant", sum(result$p_fwer <= 0.05))

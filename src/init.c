@@ -11,12 +11,13 @@
 #include "kernel/kernel_routines.h"
 #include "mi/mi_routines.h"
 #include "pca/pca_routines.h"
+#include "ranking/ranking_routines.h"
 #include "regulation/regulation_routines.h"
 #include "store/store_routines.h"
 
 #define ALL_ROUTINES(R) \
   BASE_ROUTINES(R) BN_ROUTINES(R) CLUSTERS_ROUTINES(R) IRM_ROUTINES(R) KERNEL_ROUTINES(R) MI_ROUTINES(R) \
-  PCA_ROUTINES(R) REGULATION_ROUTINES(R) STORE_ROUTINES(R) TEST_ROUTINES(R)
+  PCA_ROUTINES(R) RANKING_ROUTINES(R) REGULATION_ROUTINES(R) STORE_ROUTINES(R) TEST_ROUTINES(R)
 
 /* Prototypes by number of arguments. */
 #define ARGS0 void

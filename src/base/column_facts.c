@@ -99,9 +99,8 @@ done:
 
 /* ---- medians ---- */
 
-/* Puts the element that belongs at place k there, with none greater before it and none smaller after it. Pivots are
- * drawn at random, so that no order of values is a bad case. */
-static void select_place(double *v, size_t n, size_t k)
+/* Pivots are drawn at random, so that no order of values is a bad case. */
+void weft_select_place(double *v, size_t n, size_t k)
 {
   size_t low = 0, high = n - 1;
   uint64_t state = UINT64_C(0x2545f4914f6cdd1d);
@@ -143,7 +142,7 @@ static double mean_of(double a, double b, int count)
 static double median_of(double *v, size_t n)
 {
   const size_t half = n / 2;
-  select_place(v, n, half);
+  weft_select_place(v, n, half);
   if (n % 2) return mean_of(v[half], 0, 1);
   double below = v[0];
   for (size_t i = 1; i < half; i++) if (v[i] > below) below = v[i];

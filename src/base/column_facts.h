@@ -19,6 +19,10 @@ weft_status weft_column_facts_find(weft_ctx *ctx, const double *x, size_t n, siz
  * the mean of the middle two, as in R. */
 weft_status weft_column_medians(weft_ctx *ctx, const double *x, size_t n, size_t p, double *median, double *deviation);
 
+/* Puts the value that belongs at place k of n, without missing ones, there: none before it is greater, none after it
+ * smaller. */
+void weft_select_place(double *v, size_t n, size_t k);
+
 /* Of each row the sum of ((x - center) / scale)^2 over the columns, in their order. */
 weft_status weft_row_squares(weft_ctx *ctx, const double *x, size_t n, size_t p, const double *center,
                              const double *scale, double *out);

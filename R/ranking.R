@@ -1,0 +1,342 @@
+# gene_ranking(): a linear model per gene, with variances moderated over all genes. Fits are native (src/ranking/), the
+# model's columns are made in ranking-design.R, the moderation in ranking-moderate.R, the data in ranking-data.R.
+
+#' Genes that differ between classes
+#'
+#' Fits a linear model to every gene and tests what the class, or another variable, changes in it, by moderated t or F
+#' statistics. Batches and covariates are part of the model. Beside it, each gene is tested for differences in spread
+#' or shape, which a linear model cannot see.
+#'
+#' @section The model: Without a formula, it has the class, and the batch and covariates that [gene_quality()] was given.
+#'   They are fitted to values from which nothing was taken out before. A formula says it explicitly: `gene_ranking(x,
+#'   ~ batch + class)` tests the last term, `term = "batch"` another one. Text, truth values and ordered factors are
+#'   categories. Pairs or blocks are variables of the formula as others are: `~ patient + treatment`. Variables that
+#'   follow from others are an error that names them.
+#'
+#'   Two levels are compared by t: the fold change is the second level less the first. More levels are compared by F,
+#'   and the fold change is that of the pair that differs most clearly, which `contrast` names. `contrasts` tests some
+#'   differences only: `"C - A"`, or several of them together, or a matrix with one row per level. A number as outcome
+#'   is tested for its slope. Two samples of each class are enough, or one where other classes have more.
+#'
+#' @section Variances: With few samples, a gene's own variance says little. It is therefore combined with what all
+#'   genes say (Smyth 2004). Where variances depend on the mean, so does what they are combined with: a spline over
+#'   the mean is used if it explains a tenth of what sets genes' variances apart. Genes of unusually large variance
+#'   keep their own (Phipson and others 2016). Missing values are left out of their gene's fit.
+#'
+#'   Where the variance of one class is at least 1.5 times that of another over all genes, and clearly (p at most .001
+#'   between samples), samples get weights by class. Counts are not weighted in this way.
+#'
+#' @section Counts: Raw counts are scaled by the trimmed mean of M-values (Robinson and Oshlack 2010) and become log2
+#'   counts per million. Each value is weighted by its precision, which follows from the trend of the variance over
+#'   the fitted count (Law and others 2014).
+#'
+#' @section Cells of few subjects: Cells of one subject resemble each other, so that tests that take them as independent
+#'   find differences where there are none. With `subject`, the counts of each subject (and class, and other variables
+#'   of the model) are summed, and the sums are tested. Subjects that have samples in several classes become blocks.
+#'
+#' @section Spread or shape: Residuals of the model are put into three bins of equal size within each batch. `shape_p`
+#'   tests the information that the bins have about the class, against all ways to permute the class within batches.
+#'   It has its own false discovery rate, `shape_q`. It is computed for classes with at least 8 samples each, and for
+#'   genes without missing values and without many equal values.
+#'
+#' @param x what [gene_quality()] returned, or data for it. See there for `x` and `class`.
+#' @param class one category per sample or a number per sample (which has fractions or more than 10 values), when `x` is
+#'   data; or a formula.
+#' @param data a data frame with the variables of the formula, one row per sample. Those of `colData(x)`, and the class,
+#'   batch and covariates of what [gene_quality()] returned, are known without it.
+#' @param term the term of the formula that is tested; by default the last one.
+#' @param contrasts differences of levels to test, such as `"C - A"`, or a matrix with one row per level and one column
+#'   per contrast.
+#' @param subject whom each sample or cell comes from, to sum its counts: one value per sample, or the name of a variable
+#'   of `data` or `colData(x)`.
+#' @param control a list of settings, of which each may be left out: `trend` (`"auto"`, `TRUE` or `FALSE`), `robust`
+#'   (`TRUE` or `FALSE`), `weights` (`"auto"`, `"none"` or `"group"`; for counts `"auto"` is by precision), `factors`
+#'   (scaling factors of counts, one per sample, in place of those that are computed), `shape` (`FALSE` leaves it out),
+#'   and for genotypes and other levels `permutations` (see [mi_rank()]).
+#' @param seed for the permutations of levels: a whole number; by default the draws come from R's generator.
+#' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()]. Linear models run on the CPU.
+#' @return For genotypes and other levels, as [mi_rank()]. Otherwise a data frame of class `weft_ranking`, one row per
+#'   gene, smallest p first:
+#'   * `gene`, `log2_fold_change` with its 95 % interval from `lower` to `upper` (in the units of the values; of a
+#'     number, per unit), `contrast` where there are several, `mean`;
+#'   * `t`, or `f` where more than one coefficient is tested, `p_value`, `log10_p` (which does not underflow) and
+#'     `q_value` (Benjamini and Hochberg);
+#'   * `bits`, the information that three bins of the gene have about the class, and `auc`, the probability that a
+#'     sample of the second class has the greater value, both with batches and covariates taken out;
+#'   * `shape_p` and `shape_q`, see above.
+#'
+#'   Its attribute `model` is a list: `formula`, `term`, `levels`, `samples` of each level, `df_residual`, `d0` and `s02`
+#'   (degrees of freedom and value of the variance that all genes have in common), `trend`, `robust`, `weights`
+#'   (`"none"`, `"precision"` or `"group"`), `n`, and `notes`, sentences on what to know about this test.
+#' @references Smyth (2004), \doi{10.2202/1544-6115.1027}. Robinson and Oshlack (2010),
+#'   \doi{10.1186/gb-2010-11-3-r25}. Law, Chen, Shi and Smyth (2014), \doi{10.1186/gb-2014-15-2-r29}. Phipson, Lee,
+#'   Majewski, Alexander and Smyth (2016), \doi{10.1214/16-AOAS920}.
+#' @seealso [gene_quality()], [gene_network()], [mi_rank()]
+#' @export
+#' @examples
+#' e <- weft_example("expression", n = 60, p = 40)
+#' q <- gene_quality(e$x, e$class, e$batch)
+#' gene_ranking(q)
+#'
+#' # the same by a formula, and another outcome
+#' samples <- data.frame(batch = e$batch, class = e$class, age = rnorm(60, 50, 10))
+#' head(gene_ranking(e$x, ~ batch + class, data = samples), 3)
+#' head(gene_ranking(e$x, ~ batch + class + age, data = samples), 3)
+gene_ranking <- function(x, class = NULL, data = NULL, term = NULL, contrasts = NULL, subject = NULL, control = list(),
+                         seed = NULL, backend = NULL, threads = NULL, progress = NULL) {
+  need_args("x")
+  started <- proc.time()[[3L]]
+  control <- ranking_control(control)
+  input <- ranking_input(x, class, data, term, subject)
+  q <- input$q
+  if (is.null(input$formula)) {
+    return(mi_rank(q$x, q$class, permutations = control$permutations, seed = seed, backend = backend,
+                   threads = threads, progress = progress))
+  }
+  chosen <- cpu_only(backend, "Linear models run")
+  if (!is.null(seed)) check_number(seed, "seed", min = 0, max = 2^53, whole = TRUE)
+  model <- ranking_model(input$formula, input$frame, input$term, contrasts)
+  run <- run_control("cpu", threads, progress, colnames(q$x), "Ranking genes")
+  values <- ranking_values(q, control, run)
+  fit <- weighted_fit(values, model, control, run)
+  result <- ranking_table(values, model, fit, control, run)
+  notes <- c(input$notes, values$notes, fit$notes, model_notes(values, model))
+  record(result, match.call(), chosen, started, model = model_summary(values, model, fit, control$robust, notes))
+}
+
+ranking_control <- function(control) {
+  usual <- list(trend = "auto", robust = TRUE, weights = "auto", factors = NULL, shape = TRUE, permutations = 0)
+  known <- c("trend", "robust", "weights", "factors", "shape", "permutations")
+  named <- is.list(control) && !is.object(control) && (!length(control) || !is.null(names(control)))
+  if (!named) abort_input("`control` must be a list of settings by name.", x = paste0("It is ", describe(control), "."))
+  wrong <- setdiff(names(control), known)
+  if (length(wrong)) {
+    abort_input("`control` must be a list of settings by name.", x = sprintf("There is no %s.", label_some(wrong)),
+                i = sprintf("There are %s.", label_some(known)))
+  }
+  out <- utils::modifyList(usual, control)
+  if (!identical(out$trend, "auto")) out$trend <- check_flag(out$trend, "trend")
+  out$robust <- check_flag(out$robust, "robust")
+  out$weights <- check_choice(out$weights, c("auto", "none", "group"), "weights")
+  out$shape <- check_flag(out$shape, "shape")
+  out
+}
+
+# ---- fits ----
+
+fit_genes <- function(values, model, run, weight = NULL, line = NULL, described = FALSE) {
+  groups <- model$group %||% model$bins
+  .Call(C_weft_ranking_fit, values$y,
+        list(design = model$design, tested = model$tested, weight = weight, line_x = line$x, line_y = line$y,
+             log_size = if (!is.null(line)) values$log_size, contrasts = model$shown,
+             groups = if (is.null(groups)) 0 else max(groups) + 1, group = groups, strata = max(model$strata) + 1,
+             stratum = model$strata, adjusted = model$adjusted, described = described), run)
+}
+
+# The fit that is tested, with its weights: list(fit, weights, prior, trend, notes).
+weighted_fit <- function(values, model, control, run) {
+  if (model$number) model$bins <- outcome_bins(model$outcome)
+  weight <- line <- notes <- NULL
+  weights <- "none"
+  if (!is.null(values$log_size)) {
+    line <- precision_line(values, fit_genes(values, model, run))
+    if (!is.null(line)) weights <- "precision"
+  } else if (!is.null(model$group) && control$weights != "none") {
+    spread <- group_spread(fit_genes(values, model, run), model)
+    if (spread$clear || control$weights == "group" && spread$known) {
+      weight <- spread$weight
+      again <- group_spread(fit_genes(values, model, run, weight), model, weight)
+      if (again$known) weight <- weight * again$weight
+      weight <- weight / mean(weight)
+      weights <- "group"
+      notes <- spread$said
+    }
+    notes <- c(notes, spread$differing)
+  }
+  fit <- fit_genes(values, model, run, weight, line, described = TRUE)
+  trend <- control$trend
+  if (identical(trend, "auto")) trend <- is.null(values$log_size) && has_trend(fit)
+  prior <- moderate(fit$variance, fit$df, if (trend) fit$mean, control$robust)
+  list(fit = fit, weights = weights, prior = prior, trend = trend, notes = notes)
+}
+
+# Three bins of equal size of a number; equal ones share a bin.
+outcome_bins <- function(outcome) {
+  if (is.null(outcome)) return(NULL)
+  cuts <- unique(sort(outcome)[ceiling(length(outcome) * (1:2) / 3)])
+  findInterval(outcome, cuts[cuts < max(outcome)], left.open = TRUE)
+}
+
+# Whether a spline over the mean explains a tenth of what sets variances apart, beyond their own error.
+has_trend <- function(fit) {
+  use <- fit$df > 0 & !is.na(fit$variance)
+  if (sum(use) < 100L) return(FALSE)
+  apart <- function(covariate) {
+    d0 <- variance_prior(fit$variance[use], fit$df[use], covariate)$d0
+    if (is.finite(d0) && d0 > 0) trigamma(d0 / 2) else 0
+  }
+  without <- apart(NULL)
+  without > 0 && apart(fit$mean[use]) <= 0.9 * without
+}
+
+# The trend of the square root of the residual standard deviation over log2 counts; NULL where too few genes have one.
+precision_line <- function(values, fit) {
+  x <- fit$mean + mean(values$log_size)
+  y <- sqrt(sqrt(fit$variance))
+  use <- is.finite(y) & values$counted
+  if (sum(use) < 3L) return(NULL)
+  line <- stats::lowess(x[use], y[use], f = 0.5)
+  first <- !duplicated(line$x)
+  level <- as.vector(rowsum(line$y, cumsum(first))) / tabulate(cumsum(first))
+  level <- pmax(level, 1e-3 * max(level))
+  if (max(level) > 0) thin_line(line$x[first], level)
+}
+
+# Without the knots that lie on the line between their neighbours.
+thin_line <- function(x, y) {
+  if (length(x) < 3L) return(list(x = x, y = y))
+  slope <- diff(y) / diff(x)
+  bend <- c(TRUE, abs(diff(slope)) > 1e-9 * max(abs(slope)), TRUE)
+  list(x = x[bend], y = y[bend])
+}
+
+# ---- variances of groups ----
+
+clear_ratio <- 1.5
+clear_p <- 0.001
+differing_spread <- 0.7 # standard deviation over genes of the logarithm of the ratio of two groups' variances
+
+# How variances of classes compare over all genes. Genes depend on each other; whether the ratio is more than chance is
+# therefore tested between samples, each with the mean of its squared studentised residuals over the genes.
+# A list: known (every class with degrees of freedom of its own has a variance), clear, weight (one per sample), said
+# and differing (sentences).
+group_spread <- function(fit, model, weight = NULL) {
+  none <- list(known = FALSE, clear = FALSE)
+  basis <- model$design * sqrt(weight %||% rep(1, nrow(model$design)))
+  spare <- pmax(1 - rowSums(qr.Q(qr(basis))^2), 0)
+  freedom <- as.vector(rowsum(spare, model$group))
+  usable <- which(freedom > 0.9)
+  unknown <- colSums(is.na(fit$group_variance[usable, , drop = FALSE])) > 0
+  genes <- which(is.finite(fit$variance) & fit$variance > 0 & !unknown)
+  if (length(usable) < 2L || length(genes) < 10L) return(none)
+  logs <- vapply(usable, function(g) log_variances(fit$group_variance[g, genes]) - log_chisq_mean(freedom[g]),
+                 numeric(length(genes)))
+  level <- colMeans(logs)
+  own <- rep(mean(level), length(freedom))
+  own[usable] <- level
+  ratio <- exp(max(level) - min(level))
+  measured <- model$group %in% (usable - 1L) & spare > 1e-6 & fit$sample_noise > 0
+  noise <- log(fit$sample_noise[measured] / length(genes))
+  p <- noise_p(noise, factor(model$group[measured]))
+  top <- usable[which.max(level)]
+  low <- usable[which.min(level)]
+  list(known = TRUE, clear = ratio >= clear_ratio && p <= clear_p, weight = exp(mean(level) - own)[model$group + 1L],
+       said = sprintf(paste("Over all genes, the variance of %s is %s times that of %s: samples are weighted by",
+                            "class."), model$levels[top], format(signif(ratio, 2)), model$levels[low]),
+       differing = differing_text(logs, freedom[usable], model))
+}
+
+# Welch's test of equal means; 1 where a class has fewer than two samples.
+noise_p <- function(noise, group) {
+  if (nlevels(group) < 2L || any(table(group) < 2L)) return(1)
+  spread <- tapply(noise, group, stats::var)
+  if (any(spread <= 0)) return(1)
+  stats::oneway.test(noise ~ group)$p.value
+}
+
+# A sentence where the ratio of two classes of different size depends on the gene, which no common weight mends.
+differing_text <- function(logs, freedom, model) {
+  sizes <- tabulate(model$group + 1L, length(model$levels))
+  if (ncol(logs) != 2L || length(sizes) != 2L || max(sizes) < 1.5 * min(sizes) || min(freedom) < 3) return(NULL)
+  apart <- stats::var(logs[, 1L] - logs[, 2L]) - sum(trigamma(freedom / 2))
+  if (apart <= differing_spread^2) return(NULL)
+  paste("Which class varies more depends on the gene, and classes differ in size: p-values of single genes are",
+        "approximate.")
+}
+
+# ---- the table ----
+
+ranking_table <- function(values, model, fit, control, run) {
+  f <- fit$fit
+  prior <- fit$prior
+  one <- model$tested == 1L
+  error <- f$unscaled * sqrt(prior$post)
+  statistic <- if (one) f$estimate / error else f$numerator / prior$post
+  statistic[which(prior$post == 0)] <- NA
+  statistic[which(prior$post == 0 & f$numerator == 0)] <- 0
+  log_p <- if (one) pmin(0, log(2) + stats::pt(-abs(statistic), prior$df, log.p = TRUE))
+           else stats::pf(statistic, model$tested, prior$df, lower.tail = FALSE, log.p = TRUE)
+  log_p[is.nan(log_p)] <- NA
+  wide <- stats::qt(0.975, pmax(prior$df, 1e-300)) * error
+  p <- exp(log_p)
+  unit <- values$unit
+  columns <- list(gene = colnames(values$y), log2_fold_change = f$estimate * unit, lower = (f$estimate - wide) * unit,
+                  upper = (f$estimate + wide) * unit)
+  if (length(model$labels) > 1L) columns$contrast <- ifelse(is.na(f$estimate), NA, model$labels[f$contrast + 1L])
+  columns$mean <- f$mean * unit
+  columns[[if (one) "t" else "f"]] <- statistic
+  shape <- shape_p(values, model, f, control, run)
+  columns <- c(columns, list(p_value = p, log10_p = log_p / log(10), q_value = stats::p.adjust(p, "BH"),
+                             bits = f$bits, auc = if (model$number) rep(NA_real_, length(p)) else f$auc,
+                             shape_p = shape, shape_q = stats::p.adjust(shape, "BH")))
+  order <- order(log_p, -abs(statistic))
+  new_result(as_frame(lapply(columns, function(column) unname(column)[order])), class = c("weft_ranking", "data.frame"))
+}
+
+fewest_for_shape <- 8L # samples in each class
+commonest_for_shape <- 0.1 # of the samples: genes in which one value is more frequent are not tested
+counts_for_shape <- 10 # mean count
+
+# What residuals say about the class beyond chance; NA where it is not tested.
+shape_p <- function(values, model, fit, control, run) {
+  none <- rep(NA_real_, ncol(values$y))
+  n <- nrow(values$y)
+  if (!control$shape || is.null(model$group)) return(none)
+  strata <- max(model$strata) + 1L
+  sizes <- table(factor(model$group, seq_along(model$levels) - 1L), model$strata)
+  if (min(rowSums(sizes)) < fewest_for_shape || n / strata < fewest_for_shape || n - ncol(model$design) < 0.7 * n) {
+    return(none)
+  }
+  use <- which(!is.na(fit$shape) & fit$ties <= max(1, commonest_for_shape * n) & fit$variance > 0 & values$plenty)
+  if (!length(use)) return(none)
+  law <- .Call(C_weft_ranking_shape,
+               list(sizes = matrix(as.integer(sizes), nrow(sizes)), draws = 1e5 - 1, key = as_halves(1)), run)
+  order <- order(law$statistic)
+  probability <- law$probability %||% rep(1e-5, 1e5 - 1)
+  above <- rev(cumsum(rev(probability[order])))
+  least <- if (is.null(law$probability)) 1e-5 else 0
+  at <- findInterval(fit$shape[use] - 1e-9, law$statistic[order], left.open = TRUE) + 1L
+  none[use] <- pmin(1, least + c(above, 0)[at])
+  none
+}
+
+# ---- what the result says about itself ----
+
+model_summary <- function(values, model, fit, robust, notes) {
+  prior <- fit$prior
+  samples <- if (!is.null(model$levels)) stats::setNames(tabulate(model$group + 1L, length(model$levels)), model$levels)
+  list(formula = formula_text(model$formula), term = model$term, levels = model$levels, samples = samples,
+       df_residual = nrow(model$design) - ncol(model$design), d0 = max(prior$d0),
+       s02 = stats::median(prior$s02, na.rm = TRUE) * values$unit^2, trend = fit$trend, robust = robust,
+       odd = prior$odd, weights = fit$weights, n = nrow(model$design), notes = as.character(notes))
+}
+
+model_notes <- function(values, model) {
+  notes <- NULL
+  samples <- tabulate(model$group + 1L, length(model$levels))
+  single <- model$levels[samples == 1L]
+  if (length(single)) notes <- sprintf("%s has one sample only: its variance is taken from the other classes.",
+                                       label_some(single))
+  if (!is.null(values$log_size) && length(samples) == 2L && min(samples) >= 2L) {
+    depth <- split(values$log_size, model$group)
+    if (all(vapply(depth, stats::var, 0) > 0)) {
+      p <- stats::t.test(depth[[1L]], depth[[2L]])$p.value
+      apart <- 2^abs(mean(depth[[1L]]) - mean(depth[[2L]]))
+      if (p <= 0.01 && apart >= clear_ratio) {
+        notes <- c(notes, sprintf(paste("Sequencing depth differs between the classes by a factor of %s: differences of",
+                                        "genes with few counts may come from it."), format(signif(apart, 2))))
+      }
+    }
+  }
+  notes
+}
