@@ -11,7 +11,7 @@
 moderate <- function(variance, df, covariate = NULL, robust = TRUE) {
   prior <- variance_prior(variance, df, covariate)
   odd <- 0L
-  if (robust && sum(df > 0) >= least_robust) {
+  if (robust && sum(df > 0) >= least_robust && any(prior$s02 > 0)) {
     prior <- robust_prior(variance, df, covariate, prior)
     odd <- sum(prior$d0 < max(prior$d0))
   }

@@ -15,7 +15,7 @@ plain_prior <- function(s2, df) {
 plain_ranking <- function(x, formula, data, tested, weights = NULL) {
   fits <- lapply(seq_len(ncol(x)), function(j) {
     data$y <- x[, j]
-    data$w <- if (is.null(weights)) 1 else if (is.matrix(weights)) weights[, j] else weights
+    data$w <- if (is.null(weights)) rep(1, nrow(x)) else weights
     fit <- lm(update(formula, y ~ .), data, weights = w)
     beta <- coef(fit)[tested]
     unscaled <- summary(fit)$cov.unscaled[tested, tested, drop = FALSE]

@@ -73,7 +73,7 @@ test_that("of a whole analysis the universe is what was tested, and a gene of se
                       network = list(genes = 20), progress = FALSE)
   found <- gene_sets(fit, list(known = unique(symbols)[1:10]), min_size = 1)
   expect_identical(attr(found, "universe"), c(ranking = 39L, network = 20L))
-  best <- unique(symbols[match(fit$ranking$feature[fit$ranking$q_value <= 0.05], colnames(e$x))])
+  best <- unique(symbols[match(fit$ranking$gene[fit$ranking$q_value <= 0.05], colnames(e$x))])
   ranked <- found[startsWith(found$query, "higher in"), ]
   expect_identical(sum(ranked$overlap), sum(best %in% unique(symbols)[1:10]))
   expect_error(gene_sets(fit, list(a = "b"), universe = "x"), "left out here", class = "weft_error_input")

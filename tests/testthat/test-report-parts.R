@@ -57,7 +57,7 @@ test_that("a page is small, asks for nothing from outside, and is the same in th
 
 test_that("the table of genes has means, differences and directions of the data", {
   shown <- weft:::gene_results(fit)
-  expect_identical(shown$gene, fit$ranking$feature)
+  expect_identical(shown$gene, fit$ranking$gene)
   x <- fit$quality$x[, shown$gene]
   means <- rowsum(x, as.character(fit$quality$class)) / as.vector(table(as.character(fit$quality$class)))
   expect_equal(shown$`mean case`, unname(means["case", ]))
@@ -193,7 +193,7 @@ test_that("results without class, with three classes, of levels, and with steps 
 
 test_that("sets of genes get a section of their own", {
   genes <- colnames(fit$quality$x)
-  page <- page_of(fit, sets = list("first <b>" = head(fit$ranking$feature, 8), second = tail(genes, 8)))
+  page <- page_of(fit, sets = list("first <b>" = head(fit$ranking$gene, 8), second = tail(genes, 8)))
   says(page, "Sets of genes")
   says(page, "first &#60;b&#62;|first &lt;b&gt;")
 })
@@ -298,7 +298,7 @@ test_that("columns are genes, or probes where several measure one", {
   expect_identical(weft:::columns_text(fit$quality, 1234), "1,234 genes")
   probes <- fit
   symbols <- probes$quality$genes$gene
-  best <- match(fit$ranking$feature[1:2], symbols)
+  best <- match(fit$ranking$gene[1:2], symbols)
   symbols[best[2L]] <- symbols[best[1L]] # the two best measure one gene
   probes$quality <- weft:::group_symbols(probes$quality, symbols)
   expect_identical(weft:::columns_text(probes$quality, 1), "1 probe")

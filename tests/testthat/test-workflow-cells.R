@@ -155,7 +155,7 @@ test_that("the workflow goes on with metacells", {
   expect_s3_class(fit$cells, "weft_cells")
   expect_identical(nrow(fit$quality$x), nrow(fit$cells$counts))
   expect_identical(levels(fit$quality$class), c("1", "2", "3"))
-  expect_true(all(utils::head(fit$ranking$feature, 20) %in% sprintf("g%d", 11:40)))
+  expect_true(all(utils::head(fit$ranking$gene, 20) %in% sprintf("g%d", 11:40)))
   expect_output(print(fit), "600 cells became")
   given <- run(fit$cells)
   expect_null(given$cells)

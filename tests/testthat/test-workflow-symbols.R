@@ -26,7 +26,7 @@ test_that("a gene is not linked to itself", {
   expect_true(all(gene_bayes(q, genes = 24, iterations = 100, seed = 1)$genes %in% stands))
   pairs <- gene_pairs(q, permutations = 1, top = 1000, seed = 1)
   expect_true(all(c(pairs$feature1, pairs$feature2) %in% stands))
-  expect_identical(sort(gene_ranking(q)$feature), sort(colnames(x)))
+  expect_identical(sort(gene_ranking(q)$gene), sort(colnames(x)))
   few <- gene_mi_network(q, genes = 10)
   expect_identical(ncol(few), 10L)
   expect_true(all(colnames(few) %in% stands))
@@ -103,7 +103,7 @@ test_that("descriptions are kept, found in rowData, checked and shown", {
 test_that("equal genes have one rank", {
   shown <- weft:::gene_results(gene_network(x, e$class, seed = 1, components = FALSE, network = FALSE, pairs = FALSE,
                                             clusters = FALSE, bayes = FALSE, outliers = FALSE, progress = FALSE))
-  expect_identical(shown$rank, rank(-shown$information, ties.method = "min"))
+  expect_identical(shown$rank, rank(shown$p, ties.method = "min"))
 })
 
 test_that("the leukaemia data have symbols of today", {

@@ -74,9 +74,8 @@ test_that("the call does what its steps do", {
 
 test_that("what was planted is found", {
   expect_true(all(small$outliers %in% utils::head(fit$outliers$sample, 5)))
-  expect_gte(length(intersect(utils::head(fit$ranking$feature, 10), c(small$drivers,
-                                                                      names(which(colSums(small$truth[small$drivers,
-                                                                                                      ]) > 0))))), 6)
+  expect_gte(length(intersect(utils::head(fit$ranking$gene, 10),
+                             c(small$drivers, names(which(colSums(small$truth[small$drivers, ]) > 0))))), 6)
   edges <- as.data.frame(fit, what = "edges")
   expect_gt(nrow(edges), 5)
   truth <- small$truth + t(small$truth)
@@ -136,12 +135,12 @@ test_that("steps can be left out, given arguments and replaced", {
   q <- gene_quality(small$x, small$class)
   part <- gene_network(small$x, small$class, components = FALSE, outliers = FALSE, clusters = FALSE, bayes = FALSE,
                        pairs = FALSE,
-                       network = list(method = "clr", edges = 12), ranking = function(q) gene_ranking(q, bins = 5),
-                       seed = 1)
+                       network = list(method = "clr", edges = 12),
+                       ranking = function(q) gene_ranking(q, control = list(trend = TRUE)), seed = 1)
   expect_null(part$components)
   expect_true("components" %in% names(part))
   expect_equal(weft:::count_edges(part$network), 12)
-  expect_equal(part$ranking$mi, gene_ranking(q, bins = 5)$mi)
+  expect_equal(part$ranking$t, gene_ranking(q, control = list(trend = TRUE))$t)
   expect_output(print(part), "left out +components, pairs, clusters, bayes, outliers")
   none <- gene_network(small$x, components = FALSE, outliers = FALSE, clusters = FALSE, bayes = FALSE, network = FALSE)
   expect_null(none$ranking)
@@ -182,7 +181,7 @@ test_that("a page is printed, tables have a row per gene and sample", {
   expect_true(all(nchar(text) <= 115))
   genes <- as.data.frame(fit, what = "genes")
   expect_identical(genes$gene, colnames(small$x))
-  expect_identical(genes$rank[match(fit$ranking$feature[1], genes$gene)], 1L)
+  expect_identical(genes$rank[match(fit$ranking$gene[1], genes$gene)], 1L)
   expect_true(all(is.na(genes$mi[!genes$kept])))
   samples <- augment(fit)
   expect_identical(samples$sample, rownames(small$x))
