@@ -186,7 +186,7 @@ groups_open <- function(r, class = NULL) {
   number <- range(as.integer(names(r$n_clusters$row)))
   sprintf(paste("Groups of samples: the sampler has not settled. R-hat, which compares chains that started apart, is",
                 "%s, and at most %.1f is wanted, so that neither their number (%s so far) nor who belongs",
-                "together%s is a finding. Run it longer, with clusters = list(sweeps = %s) in the call; where that",
+                "together%s is a finding. Run it longer, with steps = list(clusters = list(sweeps = %s)) in the call; where that",
                 "does not settle it, the data have no clear blocks"),
           rhat_number(groups_rhat(r)), greatest_rhat,
           if (number[1L] == number[2L]) number[1L] else paste(number, collapse = " to "),

@@ -202,7 +202,7 @@ bayes_disagrees <- function(r) isTRUE(r$diagnostics$r_hat > greatest_rhat)
 bayes_open <- function(r) {
   sprintf(paste("Bayesian network: the chains disagree. R-hat, which compares chains that started apart, is %s, and",
                 "at most %.1f is wanted, so that no edge of it is a finding. Run it longer, with",
-                "bayes = list(iterations = %s)"),
+                "steps = list(bayes = list(iterations = %s))"),
           rhat_number(r$diagnostics$r_hat), greatest_rhat, format(10 * r$iterations, scientific = FALSE))
 }
 

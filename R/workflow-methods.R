@@ -15,7 +15,7 @@
 #' @export
 #' @examples
 #' e <- weft_example("expression", n = 60, p = 30)
-#' fit <- gene_network(e$x, e$class, seed = 1, pairs = FALSE, clusters = FALSE, bayes = FALSE)
+#' fit <- gene_network(e$x, e$class, seed = 1, steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE))
 #' summary(fit)$genes
 #' head(as.data.frame(fit, what = "genes"), 3)
 #' glance(fit)
@@ -129,7 +129,7 @@ bayes_text <- function(r, top) {
                   if (unsure) ", none with a probability of 0.9 or more" else "", arrow_text(r, top))
   if (!bayes_disagrees(r)) return(text)
   sprintf(paste("the chains disagree (R-hat %s, wanted is at most %.1f), so that no edge is to be believed yet:",
-                "bayes = list(iterations = %s) runs longer; so far %s"),
+                "steps = list(bayes = list(iterations = %s)) runs longer; so far %s"),
           rhat_number(r$diagnostics$r_hat), greatest_rhat, format(10 * r$iterations, scientific = FALSE), text)
 }
 

@@ -9,9 +9,14 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' together; which may drive which; how samples and genes group; and which samples stand apart. The result prints on a
 #' page, and can be plotted, converted, and turned into a report by [weft_report()].
 #'
-#' @section Steps: Each step is a function that can be called by itself, and an argument here:
+#' @section Design: `class` says what samples are compared by, `batch` and `covariates` what else differs between them;
+#'   all three are in every test. A formula in place of `class` says it at once: `~ sex + batch + group` compares
+#'   groups, with sex and batch as covariates. Its variables are columns of the container's sample table, or of
+#'   `covariates` where that is a data frame. Interactions, contrasts and numbers as outcomes are for [gene_ranking()].
 #'
-#' | argument | function | needs a class |
+#' @section Steps: Each step is a function that can be called by itself. `steps` has their arguments:
+#'
+#' | `steps = list(...)` | function | needs a class |
 #' |---|---|---|
 #' | `quality` | [gene_quality()] | |
 #' | `components` | [gene_components()] | |
@@ -21,24 +26,25 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' | `clusters` | [gene_clusters()] | |
 #' | `bayes` | [gene_bayes()] | |
 #' | `outliers` | [gene_outliers()] | |
+#' | `cells` | [gene_cells()], for single cells | |
 #'
-#' A list has arguments for that function, such as `network = list(method = "clr")`. `FALSE` leaves the step out (except
-#' `quality`). A function replaces it: it is called with the result of `quality` and must return what the step's own
-#' function does. Steps that need a class are left out without one.
+#' A list has arguments for that function: `steps = list(network = list(method = "clr"))`. `FALSE` leaves the step out
+#' (except `quality`): `steps = list(pairs = FALSE)`. A function replaces it: it is called with the result of `quality`
+#' and must return what the step's own function does. Steps that need a class are left out without one.
 #'
 #' @section Single cells: For a [weft_store()], and for counts in a sparse matrix of `r cells_least` cells or more (or a
 #'   list of such), [gene_cells()] first makes metacells, which are the samples of all steps: genes that vary, groups of
 #'   similar cells, sums of their counts. `class` and `batch` are then given per cell, and metacells are made within
-#'   them. `cells = list(...)` has arguments of [gene_cells()]; `cells = FALSE` treats every cell as a sample. What
+#'   them. `steps = list(cells = FALSE)` treats every cell as a sample. What
 #'   [gene_cells()] returned can also be given as `x`. A test between classes is then a statement about these cells,
 #'   not of the animals or patients that they came from.
 #'
 #' @section Time and memory: With `progress` on, an estimate of the time of each step is printed before the work starts;
 #'   `dry_run = TRUE` returns it as a data frame. Estimates are rough: within a factor of three where they
 #'   were tried.
-#'   Matrices of all pairs of genes take the most memory. Where they would need more than `memory`, the network is
-#'   made of as many genes as fit, namely those that say the most about the class or vary the most, and the log says
-#'   so.
+#'   Matrices of all pairs of genes take the most memory. Where they would need more than 60 % of what is free, or more
+#'   than `steps = list(network = list(memory = ))` says, the network is made of as many genes as fit, namely those that
+#'   say the most about the class or vary the most, and the log says so.
 #'
 #' @section Devices: With `backend = "cuda"`, every step that has device code uses it, and the others run on the CPU;
 #'   the table of steps in the result says which ran where.
@@ -47,10 +53,12 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' @param x expression with samples in rows and genes in columns: a matrix, data frame, sparse Matrix or DelayedMatrix;
 #'   or a SummarizedExperiment or SingleCellExperiment. Genotypes work as well. Counts of single cells may also be a
 #'   [weft_store()], a list of sparse matrices, or what [gene_cells()] returned; see below.
-#' @param cells arguments of [gene_cells()], or `FALSE` for no metacells; see below.
-#' @param quality,components,ranking,pairs,network,clusters,bayes,outliers a list of arguments of the step, a function
-#'   in its place, or `FALSE`; see below.
-#' @param memory the largest number of bytes for matrices of all pairs of genes; by default 60 % of what is free.
+#' @param class one category per sample, the name of a column of the container's sample table, or a formula (see
+#'   below); `NULL` when there is none.
+#' @param regulators names of the genes that may regulate others, such as transcription factors; see
+#'   [gene_regulation()]. A list of them helps networks more than anything else.
+#' @param steps what single steps take: a list with, under a step's name, a list of arguments, `FALSE` or a function; see
+#'   below.
 #' @param dry_run only estimate time and memory.
 #' @param seed a whole number, from which the seed of every step is derived; by default one is drawn from R's
 #'   generator, and kept in the result.
@@ -65,30 +73,36 @@ workflow_steps <- c("quality", "components", "ranking", "pairs", "network", "clu
 #' @examples
 #' e <- weft_example("expression", n = 80, p = 40)
 #' fit <- gene_network(e$x, e$class, batch = e$batch, seed = 1,
-#'                     clusters = list(method = "irm", chains = 2, sweeps = 30),
-#'                     bayes = list(genes = 8, iterations = 2000), pairs = FALSE)
+#'                     steps = list(bayes = list(genes = 8, iterations = 2000), pairs = FALSE))
 #' fit
 #' head(as.data.frame(fit, what = "edges"))
-gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = list(), components = list(),
-                         ranking = list(),
-                         pairs = list(), network = list(), clusters = list(), bayes = list(), outliers = list(),
-                         memory = NULL,
-                         dry_run = FALSE, seed = NULL, backend = NULL, threads = NULL, progress = NULL,
-                         cells = list(), ...) {
+gene_network <- function(x, class = NULL, batch = NULL, covariates = NULL, regulators = NULL, symbols = NULL,
+                         steps = list(), assay = NULL, dry_run = FALSE, seed = NULL, backend = NULL, threads = NULL,
+                         progress = NULL, ...) {
   need_args("x")
   check_step_dots(...)
   call <- match.call()
-  settings <- list(quality = quality, components = components, ranking = ranking, pairs = pairs, network = network,
-                   clusters = clusters, bayes = bayes, outliers = outliers, cells = cells)
-  for (step in names(settings)) check_step(settings[[step]], step)
+  settings <- check_steps(steps)
+  settings$network <- with_regulators(settings$network, regulators)
+  if (inherits(class, "formula")) {
+    parts <- formula_parts(class, covariates)
+    class <- parts$class
+    covariates <- parts$covariates
+  }
   say <- workflow_progress(progress)
   if (identical(backend %||% weft_backend(), "cuda")) choose_backend("cuda") # an error here rather than half way
   seed <- if (is.null(seed)) floor(stats::runif(1L) * 2^31)
           else check_number(seed, "seed", min = 0, max = 2^31, whole = TRUE)
-  run <- list(settings = settings, seed = seed, backend = backend, threads = threads_for(threads), memory = memory,
+  run <- list(settings = settings, seed = seed, backend = backend, threads = threads_for(threads),
+              memory = if (is.list(settings$network)) settings$network$memory,
               say = say, bar = if (is.null(progress) || is.function(progress)) progress else FALSE)
   fit <- list(steps = NULL)
-  if (is_many_cells(x, assay, cells)) {
+  if (is_many_cells(x, assay, settings$cells)) {
+    if (!is.null(covariates)) {
+      abort_input("`covariates` of single cells cannot be taken into account.",
+                  x = "Metacells are made within `class` and `batch` alone.",
+                  i = "Give one of them as `batch`, or take `steps = list(cells = FALSE)`.")
+    }
     fit <- run_step(fit, run, "cells", function(args) {
       given <- list(x, class, batch, assay, seed = seed, backend = backend, threads = run$threads, progress = run$bar)
       do.call(gene_cells, utils::modifyList(given, args), quote = TRUE)
@@ -97,7 +111,8 @@ gene_network <- function(x, class = NULL, assay = NULL, batch = NULL, quality = 
     class <- batch <- assay <- NULL
   }
   fit <- run_step(fit, run, "quality", function(args) {
-    do.call(gene_quality, c(list(x, class, batch, assay), args), quote = TRUE)
+    do.call(gene_quality, c(list(x, class, batch, assay, covariates = covariates, symbols = symbols), args),
+            quote = TRUE)
   })
   if (is.null(fit$quality$class)) run$settings[c("ranking", "pairs")] <- FALSE
   fit$left_out <- left_out_steps(fit$quality, run$settings)
@@ -124,16 +139,75 @@ step_functions <- function() {
        bayes = gene_bayes, outliers = gene_outliers)
 }
 
-# An argument of a step belongs in the step's list.
+# `steps` with every step under its name.
+check_steps <- function(steps) {
+  known <- c(workflow_steps, "cells")
+  named <- is.list(steps) && !is.object(steps) && (!length(steps) || (!is.null(names(steps)) && !anyNA(names(steps))))
+  if (!named || !all(names(steps) %in% known) || anyDuplicated(names(steps))) {
+    wrong <- if (named) setdiff(names(steps), known)
+    abort_input("`steps` must be a list with arguments of steps, under their names.",
+                x = if (length(wrong)) sprintf("There is no step %s.", label_some(wrong))
+                    else paste0("It is ", describe(steps), "."),
+                i = sprintf("Steps are %s; for example `steps = list(network = list(method = \"clr\"))`.",
+                            label_some(known, most = length(known))))
+  }
+  settings <- stats::setNames(rep(list(list()), length(known)), known)
+  settings[names(steps)] <- steps
+  for (step in known) check_step(settings[[step]], step)
+  settings
+}
+
+# The network's arguments with the regulators that were named beside them.
+with_regulators <- function(setting, regulators) {
+  if (is.null(regulators) || isFALSE(setting)) return(setting)
+  if (!is.list(setting) || "regulators" %in% names(setting)) {
+    abort_input("`regulators` must be given once.",
+                x = if (is.list(setting)) "They are in `steps$network`, too."
+                    else "`steps$network` is a function, which takes none.")
+  }
+  c(setting, list(regulators = regulators))
+}
+
+# A formula in place of a class: its last variable is the class, and the others are covariates. They are columns of
+# `covariates`, or else of the sample table of the data, in which gene_quality() looks up names.
+formula_parts <- function(formula, covariates) {
+  parts <- tryCatch(stats::terms(formula), error = function(e) NULL)
+  labels <- attr(parts, "term.labels")
+  variables <- all.vars(formula)
+  if (is.null(parts) || attr(parts, "response") || !length(labels) || !setequal(labels, variables)) {
+    abort_input("A formula for `class` must be a sum of variables, the class last.",
+                x = sprintf("It is `%s`.", paste(deparse(formula, width.cutoff = 500L), collapse = " ")),
+                i = "For example `~ batch + class`. Interactions and contrasts: `gene_ranking()`.")
+  }
+  others <- setdiff(labels, labels[length(labels)])
+  if (is.data.frame(covariates)) {
+    lost <- setdiff(labels, names(covariates))
+    if (length(lost)) {
+      abort_input("Variables of the formula must be columns of `covariates`.",
+                  x = sprintf("There is no %s.", label_some(lost)),
+                  i = sprintf("There are %s.", label_some(names(covariates))))
+    }
+    return(list(class = covariates[[labels[length(labels)]]], covariates = if (length(others)) covariates[others]))
+  }
+  if (!is.null(covariates)) {
+    abort_input("`covariates` must be a data frame with the formula's variables, or left out.",
+                x = paste0("It is ", describe(covariates), "."))
+  }
+  list(class = labels[length(labels)], covariates = if (length(others)) others)
+}
+
+# What was an argument by itself, or is one of a step, belongs in `steps`.
 check_step_dots <- function(...) {
   given <- names(substitute(list(...)))[-1L]
   functions <- step_functions()
   takes <- vapply(functions, function(f) any(given %in% names(formals(f))), NA)
-  if (!any(takes)) return(check_dots(character(), character(), ...))
-  of <- names(functions)[takes]
-  name <- intersect(given, names(formals(functions[[which(takes)[1L]]])))[1L]
+  step <- intersect(given, c(workflow_steps, "cells"))
+  if (!length(step) && !any(takes)) return(check_dots(character(), character(), ...))
+  of <- unique(names(functions)[takes])[1L]
+  name <- if (length(step)) step[1L] else intersect(given, names(formals(functions[[which(takes)[1L]]])))[1L]
   abort_input("Arguments must be ones that the function has.", x = sprintf("There is no %s.", label_some(name)),
-              i = sprintf("Arguments of a step go into its list: `%s = list(%s = )`.", unique(of), name)[1L])
+              i = if (length(step)) sprintf("Use `steps = list(%s = )`.", name)
+                  else sprintf("Arguments of a step go into its list: `steps = list(%s = list(%s = ))`.", of, name))
 }
 
 check_step <- function(setting, step) {
@@ -142,12 +216,12 @@ check_step <- function(setting, step) {
   replaced <- is.function(setting) && step != "cells"
   plain <- !is.object(setting) # a class might have its own !
   if (replaced || (plain && (named || (isFALSE(setting) && step != "quality")))) return(check_step_names(names, step))
-  abort_input(sprintf("`%s` must be a list of arguments by name%s.", step,
+  abort_input(sprintf("`steps$%s` must be a list of arguments by name%s.", step,
                       switch(step, quality = ", a function", cells = ", or FALSE for none",
                              ", a function, or FALSE to leave the step out")),
               x = paste0("It is ", describe(setting), "."),
-              i = sprintf("For example `%s = list(%s)`.", step, switch(step,
-                quality = "max_missing = 0.1", components = "k = 5", ranking = "control = list(trend = FALSE)", pairs = "top = 100",
+              i = sprintf("For example `steps = list(%s = list(%s))`.", step, switch(step,
+                quality = "max_missing = 0.1", components = "k = 5", ranking = "control = list(robust = FALSE)", pairs = "top = 100",
                 network = "method = \"clr\"", clusters = "genes = 200", bayes = "genes = 15",
                 outliers = "fdr = 0.01", cells = "genes = 3000")))
 }
@@ -156,9 +230,14 @@ check_step <- function(setting, step) {
 check_step_names <- function(names, step) {
   functions <- step_functions()
   known <- unlist(lapply(functions[names(functions) == step], function(f) names(formals(f))))
+  above <- intersect(names, c("x", if (step == "quality") c("class", "batch", "covariates", "symbols", "assay")))
+  if (length(above)) {
+    abort_input(sprintf("`steps$%s` must not have what `gene_network()` itself takes.", step),
+                x = sprintf("It has %s.", label_some(above)))
+  }
   wrong <- setdiff(names, known)
   if (!length(wrong) || "..." %in% known) return()
-  abort_input(sprintf("`%s` must be a list of arguments by name.", step),
+  abort_input(sprintf("`steps$%s` must be a list of arguments by name.", step),
               x = sprintf("There is no %s.", label_some(wrong)), i = sprintf("There are %s.", label_some(known)))
 }
 
@@ -191,7 +270,8 @@ run_steps <- function(fit, run) {
   run_step(fit, run, "outliers", function(args) {
     if (is.function(run$settings$outliers)) return(run$settings$outliers(q))
     if (is.null(known("components"))) {
-      abort_input("`outliers` needs the step `components`.", i = "Leave both out: `outliers = FALSE`.")
+      abort_input("The step `outliers` needs the step `components`.",
+                  i = "Leave both out: `steps = list(components = FALSE, outliers = FALSE)`.")
     }
     do.call(gene_outliers,
             utils::modifyList(list(fit$components, data = q, threads = run$threads, progress = run$bar), args),
@@ -207,7 +287,7 @@ run_step <- function(fit, run, step, f) {
     return(fit)
   }
   if (step == "quality" &&
-      is.function(setting)) f <- function(args) abort_input("`quality` must be a list of arguments.")
+      is.function(setting)) f <- function(args) abort_input("`steps$quality` must be a list of arguments.")
   started <- proc.time()[[3L]]
   result <- f(if (is.list(setting)) setting else list())
   fit[[step]] <- result

@@ -9,9 +9,8 @@ if (part == "analyse") {
   print(weft_sitrep())
   example <- weft_example(if (real) "golub" else "expression")
   cat("\n", example$source, "\n\n", sep = "")
-  fit <- gene_network(example$x, example$class, batch = example$batch, seed = 1,
-                      quality = list(symbols = example$symbols, descriptions = example$gene_names),
-                      progress = TRUE)
+  fit <- gene_network(example$x, example$class, batch = example$batch, seed = 1, progress = TRUE,
+                      symbols = example$symbols, steps = list(quality = list(descriptions = example$gene_names)))
   print(fit)
   dir.create("demo-output", showWarnings = FALSE)
   saveRDS(fit, saved)

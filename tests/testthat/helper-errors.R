@@ -57,8 +57,8 @@ errors_data <- function(path, sparse = TRUE) {
 }
 
 errors_fits <- function(d, path) {
-  quiet <- function(...) gene_network(..., seed = 1, pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE,
-                                      progress = FALSE)
+  quiet <- function(...) gene_network(..., seed = 1, progress = FALSE,
+                                      steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE))
   bn <- bn_learn(d$levels[1:3], iterations = 50, chains = 1, seed = 1, progress = FALSE)
   checked <- gene_quality(d$genes$x, d$genes$class)
   components <- gene_components(checked, 3, leading = 2, seed = 1)
@@ -160,10 +160,11 @@ gene_arguments <- function(d, fits, path) {
     gene_cells = list(x = d$counts, class = d$genes$class, k = 2, sweeps = 4),
     gene_clusters = c(q, genes = 5),
     gene_components = c(q, k = 2, leading = 1), gene_mi_network = q, gene_pairs = c(q, permutations = 2),
-       gene_ranking = q,
+    gene_ranking = q,
     gene_regulation = c(q, steps = 2, resamples = 4, copies = 0),
-    gene_network = list(x = d$genes$x, class = d$genes$class, components = FALSE, ranking = FALSE, pairs = FALSE,
-                        network = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE),
+    gene_network = list(x = d$genes$x, class = d$genes$class,
+                        steps = list(components = FALSE, ranking = FALSE, pairs = FALSE, network = FALSE,
+                                     clusters = FALSE, bayes = FALSE, outliers = FALSE)),
     gene_outliers = list(x = fits$weft_gene_network$components, data = fits$weft_quality),
     gene_quality = list(x = d$genes$x, class = d$genes$class), read_gmt = list(file = path("sets.gmt")),
     gene_sets = list(x = letters[1:4], sets = list(one = letters[1:6]), universe = letters),
@@ -180,8 +181,8 @@ optional_arguments <- function(d) {
   if (requireNamespace("SummarizedExperiment", quietly = TRUE)) {
     se <- SummarizedExperiment::SummarizedExperiment(list(logcounts = t(d$genes$x)),
                                                      colData = data.frame(group = d$genes$class))
-    fit <- gene_network(se, "group", seed = 1, pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE,
-                        progress = FALSE)
+    fit <- gene_network(se, "group", seed = 1, progress = FALSE,
+                        steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE))
     out$add_results <- list(x = se, fit = fit)
   }
   if (requireNamespace("e1071", quietly = TRUE)) {

@@ -94,9 +94,16 @@ test_that("names of other packages are errors that say what is meant here", {
   said <- expect_error(mi_rank(x, mtcars$am, eval.points = 1), "There is no `eval.points`", class = "weft_error_input")
   expect_false(grepl("called", conditionMessage(said))) # what another function has is not offered
   expect_error(discretize(x, 3), "A number of bins goes into `bins = 3`", fixed = TRUE, class = "weft_error_input")
-  expect_error(gene_network(x, mtcars$am, covariates = mtcars$wt), "`quality = list(covariates = )`", fixed = TRUE,
+  expect_error(gene_network(x, mtcars$am, max_same = 1), "`steps = list(quality = list(max_same = ))`", fixed = TRUE,
                class = "weft_error_input")
-  expect_error(gene_network(x, mtcars$am, method = "clr"), "`network = list(method = )`", fixed = TRUE,
+  expect_error(gene_network(x, mtcars$am, method = "clr"), "`steps = list(network = list(method = ))`", fixed = TRUE,
+               class = "weft_error_input")
+  expect_error(gene_network(x, mtcars$am, pairs = FALSE), "Use `steps = list(pairs = )`", fixed = TRUE,
+               class = "weft_error_input")
+  expect_error(gene_network(x, steps = list(pears = FALSE)), "There is no step `pears`", class = "weft_error_input")
+  expect_error(gene_network(x, steps = list(quality = list(batch = 1))), "`gene_network\\(\\)` itself takes",
+               class = "weft_error_input")
+  expect_error(gene_network(x, regulators = "cyl", steps = list(network = list(regulators = "hp"))), "given once",
                class = "weft_error_input")
   expect_error(gene_network(x, mtcars$am, nonsense = 1), "There is no `nonsense`", class = "weft_error_input")
   expect_error(mi_network(x), "estimator = \"copula\"", class = "weft_error_input")
@@ -143,10 +150,10 @@ test_that("a class or names that a value should not have are an error of weft's 
   genes <- matrix(stats::rnorm(240), 20, dimnames = list(NULL, letters[1:12]))
   refused(gene_network(genes, class = quote(spoilt)))
   refused(gene_network(quote(spoilt)))
-  refused(gene_network(genes, network = structure(FALSE, class = "Date")))
-  refused(gene_network(genes, outliers = structure(FALSE, class = "data.frame")))
-  refused(gene_network(genes, quality = list(version = 1)))
-  refused(gene_network(genes, ranking = stats::setNames(list(1), NA)))
+  refused(gene_network(genes, steps = list(network = structure(FALSE, class = "Date"))))
+  refused(gene_network(genes, steps = list(outliers = structure(FALSE, class = "data.frame"))))
+  refused(gene_network(genes, steps = list(quality = list(version = 1))))
+  refused(gene_network(genes, steps = list(ranking = stats::setNames(list(1), NA))))
   refused(gene_mi_network(gene_quality(genes), estimator = structure("none", class = "Date")))
   one <- structure(0, class = "data.frame")
   expect_null(attr(gene_regulation(genes, steps = 1, resamples = 4, copies = one, seed = 1), "fdr"))

@@ -29,7 +29,7 @@ test_that("factors whose codes have no level are refused, wherever categories ar
     missing = function(f) irm(diag(3), missing = data.frame(f[1:2], 1L)),
     irm_log_posterior = function(f) irm_log_posterior(diag(n), f),
     gene_sets = function(f) gene_sets("a", data.frame(f, "a"), c("a", "b")),
-    covariates = function(f) gene_network(measured, quality = list(covariates = f)),
+    covariates = function(f) gene_network(measured, covariates = f),
     regulation = function(f) regulation(measured, compare = f, steps = 2, resamples = 4),
     gene_network = function(f) gene_network(measured, class = f)
   )

@@ -5,8 +5,9 @@ skip_if_not(rmarkdown::pandoc_available("1.12.3"), "no pandoc")
 skip_on_cran()
 
 e <- weft_example("expression", n = 60, p = 40, seed = 4, missing = 0, spoilt = FALSE)
-fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, clusters = list(method = "irm", chains = 1, sweeps = 20),
-                    pairs = list(permutations = 9), bayes = list(genes = 6, iterations = 500), progress = FALSE)
+fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, progress = FALSE,
+                    steps = list(clusters = list(method = "irm", chains = 1, sweeps = 20),
+                                 pairs = list(permutations = 9), bayes = list(genes = 6, iterations = 500)))
 
 page_of <- function(fit, ...) {
   file <- withr::local_tempfile(fileext = ".html")
@@ -166,9 +167,10 @@ test_that("settings are the call's, else the defaults, and nothing of the call i
 })
 
 test_that("results without class, with three classes, of levels, and with steps left out have a report", {
-  quick <- function(x, ...) suppressWarnings(gene_network(x, ..., seed = 1, progress = FALSE, pairs = FALSE,
-                                                          bayes = list(genes = 5, iterations = 300),
-                                                          clusters = list(method = "irm", chains = 1, sweeps = 10)))
+  quick <- function(x, ...) suppressWarnings(gene_network(x, ..., seed = 1, progress = FALSE,
+                                                          steps = list(pairs = FALSE,
+                                                                       bayes = list(genes = 5, iterations = 300),
+                                                                       clusters = list(method = "irm", chains = 1, sweeps = 10))))
   says(knitted(quick(e$x)), "Groups of samples and genes")
   three <- quick(e$x, rep(c("a", "b", "c"), 20))
   says(knitted(three), "greatest difference")
@@ -176,9 +178,9 @@ test_that("results without class, with three classes, of levels, and with steps 
   levels <- quick(snps$x, snps$class)
   says(knitted(levels), "Bayesian network")
   says(knitted(quick(e$x, network = list(method = "clr"))), "Edges have no direction")
-  says(knitted(gene_network(e$x, seed = 1, progress = FALSE, network = FALSE, clusters = FALSE, bayes = FALSE,
-                            outliers = FALSE,
-                                    components = FALSE)), "Samples")
+  says(knitted(gene_network(e$x, seed = 1, progress = FALSE,
+                            steps = list(network = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE,
+                                         components = FALSE))), "Samples")
   nothing <- matrix(weft:::draws("normal", 30 * 12, key = 9), 30, dimnames = list(NULL, letters[1:12]))
   found_nothing <- quick(nothing, rep(1:2, 15))
   page <- knitted(found_nothing)

@@ -11,9 +11,9 @@ analysed <- function(rename) {
   rownames(e$x) <- rename(rownames(e$x))
   class <- factor(e$class, labels = rename(c("control", "case")))
   batch <- factor(e$batch, labels = rename(c("first", "second")))
-  gene_network(e$x, class, batch = batch, seed = 2, clusters = list(method = "irm", chains = 1, sweeps = 20),
-               pairs = list(permutations = 9),
-               bayes = list(genes = 6, iterations = 500), progress = FALSE)
+  gene_network(e$x, class, batch = batch, seed = 2, progress = FALSE,
+               steps = list(clusters = list(method = "irm", chains = 1, sweeps = 20), pairs = list(permutations = 9),
+                            bayes = list(genes = 6, iterations = 500)))
 }
 made <- tempfile("made-by-code")
 secret <- tempfile("secret")
@@ -230,9 +230,8 @@ test_that("noise is no finding", {
     noise <- matrix(weft:::draws("normal", 40 * 30, key = key), 40,
                     dimnames = list(paste0("s", 1:40), paste0("g", 1:30)))
     class <- rep(c("one", "two"), 20)
-    fit <- gene_network(noise, class, seed = key, bayes = FALSE, clusters = list(method = "irm", chains = 2,
-                                                                                 sweeps = 40),
-                        progress = FALSE)
+    fit <- gene_network(noise, class, seed = key, progress = FALSE,
+                        steps = list(bayes = FALSE, clusters = list(method = "irm", chains = 2, sweeps = 40)))
     found <- weft:::report_findings(fit)
     expect_false("strong" %in% found$strength)
     expect_gte(length(attr(found, "in_vain")) + length(attr(found, "open")) + nrow(found), 5)

@@ -4,16 +4,16 @@ e <- weft_example("expression", n = 40, p = 12, seed = 1, missing = 0, spoilt = 
 
 test_that("a report's settings are those that the steps got, however the call named them", {
   chosen <- list(genes = 8, resamples = 20)
-  fit <- gene_network(e$x, e$class, seed = 1, pairs = FALSE, clusters = FALSE, bayes = FALSE, network = chosen,
-                      progress = FALSE)
+  fit <- gene_network(e$x, e$class, seed = 1, progress = FALSE,
+                      steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE, network = chosen))
   table <- weft:::settings_table(fit)
   own <- table[table$step == "network" & table$setting %in% names(chosen), ]
   expect_identical(own$value[match(names(chosen), own$setting)], c("8", "20"))
   expect_identical(own$`set by`, rep("the call", 2))
   expect_identical(weft:::network_chosen(fit), " (those that say most about the class, which may be what joins some of them)")
   named <- list(genes = colnames(e$x)[1:5], resamples = 20)
-  fit <- gene_network(e$x, e$class, seed = 1, pairs = FALSE, clusters = FALSE, bayes = FALSE, network = named,
-                      progress = FALSE)
+  fit <- gene_network(e$x, e$class, seed = 1, progress = FALSE,
+                      steps = list(pairs = FALSE, clusters = FALSE, bayes = FALSE, network = named))
   expect_identical(weft:::network_chosen(fit), " that were named for it")
 })
 

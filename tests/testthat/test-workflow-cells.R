@@ -170,7 +170,7 @@ test_that("the workflow goes on with metacells", {
   expect_true(alone(list(many), NULL, list()))
   expect_false(alone(store_normalise(as_store(many)), NULL, list()))
   expect_true(alone(as_store(many), NULL, list()))
-  expect_error(gene_network(planted$counts, cells = TRUE), "`cells` must be a list", class = "weft_error_input")
+  expect_error(gene_network(planted$counts, steps = list(cells = TRUE)), "`cells` must be a list", class = "weft_error_input")
   expect_error(gene_network(planted$counts, max_groups = 3), "cells = list\\(max_groups", class = "weft_error_input")
 })
 

@@ -34,8 +34,9 @@ test_that("noise is one group", {
 
 test_that("a number of groups goes with its posterior, and a limit is no finding", {
   e <- grouped(2)
-  fit <- gene_network(e$x, factor(e$sample), network = FALSE, bayes = FALSE, pairs = FALSE, seed = 1, progress = FALSE,
-                      clusters = list(method = "irm", chains = 2, sweeps = 60))
+  fit <- gene_network(e$x, factor(e$sample), seed = 1, progress = FALSE,
+                      steps = list(network = FALSE, bayes = FALSE, pairs = FALSE,
+                                   clusters = list(method = "irm", chains = 2, sweeps = 60)))
   text <- gsub(" +", " ", paste(utils::capture.output(print(fit)), collapse = " "))
   expect_match(text, "3 groups of samples \\(shares of the sampled partitions: 3 \\([01]\\.[0-9]+\\)")
   withr::local_pdf(NULL)

@@ -2,8 +2,9 @@
 # wrong.
 
 e <- weft_example("expression", n = 54, p = 20, seed = 4)
-fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, clusters = list(method = "irm", chains = 1, sweeps = 10),
-                    bayes = list(genes = 5, iterations = 300), pairs = list(permutations = 5), progress = FALSE)
+fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, progress = FALSE,
+                    steps = list(clusters = list(method = "irm", chains = 1, sweeps = 10),
+                                 bayes = list(genes = 5, iterations = 300), pairs = list(permutations = 5)))
 
 # Every place down to `depth`, with the changes in turn, from another one in each run; the calls that end in an error
 # without a class.

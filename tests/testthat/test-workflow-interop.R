@@ -1,16 +1,17 @@
 # Round trips with the packages that users have.
 
 e <- weft_example("expression", n = 50, p = 25, seed = 4)
-fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, clusters = list(method = "irm", chains = 1, sweeps = 20),
-                    bayes = list(genes = 6, iterations = 1000), pairs = FALSE, progress = FALSE)
+fit <- gene_network(e$x, e$class, batch = e$batch, seed = 2, progress = FALSE,
+                    steps = list(clusters = list(method = "irm", chains = 1, sweeps = 20),
+                                 bayes = list(genes = 6, iterations = 1000), pairs = FALSE))
 
 test_that("SummarizedExperiment and SingleCellExperiment come in, and results go back", {
   skip_if_not_installed("SingleCellExperiment")
   sce <- SingleCellExperiment::SingleCellExperiment(list(counts = t(e$x) * 0, logcounts = t(e$x)),
                                                     colData = data.frame(group = e$class, run = e$batch))
-  again <- gene_network(sce, "group", assay = "logcounts", batch = "run", seed = 2,
-                        clusters = list(method = "irm", chains = 1, sweeps = 20),
-                        bayes = list(genes = 6, iterations = 1000), pairs = FALSE, progress = FALSE)
+  again <- gene_network(sce, "group", assay = "logcounts", batch = "run", seed = 2, progress = FALSE,
+                        steps = list(clusters = list(method = "irm", chains = 1, sweeps = 20),
+                                     bayes = list(genes = 6, iterations = 1000), pairs = FALSE))
   expect_equal(again$quality$x, fit$quality$x)
   expect_identical(again$bayes$dag, fit$bayes$dag)
   full <- add_results(sce, again)
@@ -172,9 +173,10 @@ test_that("what is missing or no network is a classed error", {
 })
 
 test_that("a step may be done by a function that returns something else", {
-  other <- gene_network(e$x, e$class, seed = 1, pairs = FALSE, clusters = FALSE,
-                        bayes = list(genes = 4, iterations = 200),
-                        network = function(q) list("mine"), ranking = function(q) 1)
+  other <- gene_network(e$x, e$class, seed = 1, steps = list(pairs = FALSE, clusters = FALSE,
+                                                             bayes = list(genes = 4, iterations = 200),
+                                                             network = function(q) list("mine"),
+                                                             ranking = function(q) 1))
   expect_identical(other$network, list("mine"))
   expect_output(print(other), "network +a result of class list")
   expect_s3_class(other$bayes, "weft_bn")

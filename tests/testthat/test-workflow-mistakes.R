@@ -90,7 +90,7 @@ test_that("a class that is empty, in another order, a table or a name", {
 
 test_that("5. too few samples", {
   expect_snapshot(told(gene_network(e$x[1:3, ], e$class[1:3])))
-  few <- gene_network(e$x[1:12, ], e$class[1:12], ranking = FALSE, seed = 1)
+  few <- gene_network(e$x[1:12, ], e$class[1:12], seed = 1, steps = list(ranking = FALSE))
   expect_snapshot(writeLines(few$left_out))
 })
 

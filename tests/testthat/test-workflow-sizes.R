@@ -12,15 +12,17 @@ bulk <- function(n, p, depth = rep(1, n), dispersion = 0.1, key = 1) {
 test_that("3 v 3 counts give quality, components and genes, and a sentence for each step that is left out", {
   x <- bulk(6, 300)
   class <- rep(c("a", "b"), each = 3)
-  expect_no_warning(fit <- gene_network(x, class, quality = list(transform = "counts"), seed = 1))
+  expect_no_warning(fit <- gene_network(x, class, seed = 1, steps = list(quality = list(transform = "counts"))))
   expect_identical(fit$steps$step, c("quality", "components", "ranking"))
   expect_setequal(names(fit$left_out), c("pairs", "network", "clusters", "bayes", "outliers"))
   expect_match(fit$left_out, "needs? at least [0-9]+ samples; there are 6\\.$")
   expect_output(print(fit), "network +left out: a network needs at least 20 samples; there are 6")
-  two <- gene_network(x[c(1, 2, 4, 5), ], class[c(1, 2, 4, 5)], quality = list(transform = "counts"), seed = 1)
+  two <- gene_network(x[c(1, 2, 4, 5), ], class[c(1, 2, 4, 5)], seed = 1,
+                      steps = list(quality = list(transform = "counts")))
   expect_identical(two$steps$step, c("quality", "components", "ranking"))
   expect_error(gene_quality(x[1:3, ]), "at least 4 samples", class = "weft_error_input")
-  run <- gene_network(x, class, quality = list(transform = "counts"), pairs = function(q) nrow(q$x), seed = 1)
+  run <- gene_network(x, class, seed = 1,
+                      steps = list(quality = list(transform = "counts"), pairs = function(q) nrow(q$x)))
   expect_identical(run$pairs, 6L) # the user's own function is run
   damaged <- fit
   damaged$left_out <- 1

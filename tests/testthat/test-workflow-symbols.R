@@ -38,11 +38,10 @@ test_that("what is shown has symbols, and the column's name where there are seve
   label <- weft:::gene_labels(q)
   expect_identical(unname(label[c("p02_at", "p01_s_at", "p07_at")]), c("TF02", "TF01 (p01_s_at)", "p07_at"))
   expect_identical(anyDuplicated(label), 0L)
-  fit <- gene_network(x, e$class, batch = e$batch, quality = list(symbols = symbols), seed = 2,
-                      pairs = list(permutations = 5),
-                      clusters = list(method = "irm", chains = 1, sweeps = 10), bayes = list(genes = 5,
-                                                                                             iterations = 200),
-                      network = list(method = "mrnet"), progress = FALSE)
+  fit <- gene_network(x, e$class, batch = e$batch, seed = 2, progress = FALSE, symbols = symbols,
+                      steps = list(pairs = list(permutations = 5),
+                                   clusters = list(method = "irm", chains = 1, sweeps = 10),
+                                   bayes = list(genes = 5, iterations = 200), network = list(method = "mrnet")))
   text <- paste(utils::capture.output(print(fit)), collapse = " ")
   expect_match(text, "TF0[1-3]")
   expect_false(grepl("p0[2346]_at", text))
@@ -84,8 +83,9 @@ test_that("descriptions are kept, found in rowData, checked and shown", {
   described <- gene_quality(x, e$class, descriptions = said)
   expect_identical(described$genes$description[c(1, 3)], c("gene number 1", NA))
   expect_null(q$genes$description)
-  fit <- gene_network(x, e$class, quality = list(descriptions = said), seed = 1, components = FALSE, network = FALSE,
-                      pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE, progress = FALSE)
+  fit <- gene_network(x, e$class, seed = 1, progress = FALSE,
+                      steps = list(quality = list(descriptions = said), components = FALSE, network = FALSE,
+                                   pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE))
   shown <- weft:::gene_results(fit)
   at <- match(shown$gene, colnames(x))
   expect_identical(shown$description, described$genes$description[at])
@@ -101,8 +101,9 @@ test_that("descriptions are kept, found in rowData, checked and shown", {
 })
 
 test_that("equal genes have one rank", {
-  shown <- weft:::gene_results(gene_network(x, e$class, seed = 1, components = FALSE, network = FALSE, pairs = FALSE,
-                                            clusters = FALSE, bayes = FALSE, outliers = FALSE, progress = FALSE))
+  shown <- weft:::gene_results(gene_network(x, e$class, seed = 1, progress = FALSE,
+                                            steps = list(components = FALSE, network = FALSE, pairs = FALSE,
+                                                         clusters = FALSE, bayes = FALSE, outliers = FALSE)))
   expect_identical(shown$rank, rank(shown$p, ties.method = "min"))
 })
 

@@ -2,9 +2,9 @@
 
 small <- weft_example("expression", n = 80, p = 40, seed = 3)
 quick <- function(...) {
-  gene_network(small$x, small$class, batch = small$batch, seed = 5, clusters = list(method = "irm", chains = 2,
-                                                                                    sweeps = 30),
-               bayes = list(genes = 8, iterations = 2000), pairs = list(permutations = 9), ..., progress = FALSE)
+  gene_network(small$x, small$class, batch = small$batch, seed = 5, ..., progress = FALSE,
+               steps = list(clusters = list(method = "irm", chains = 2, sweeps = 30),
+                            bayes = list(genes = 8, iterations = 2000), pairs = list(permutations = 9)))
 }
 fit <- quick()
 
@@ -133,22 +133,23 @@ test_that("edges are counted, listed and cut as by tables", {
 
 test_that("steps can be left out, given arguments and replaced", {
   q <- gene_quality(small$x, small$class)
-  part <- gene_network(small$x, small$class, components = FALSE, outliers = FALSE, clusters = FALSE, bayes = FALSE,
-                       pairs = FALSE,
-                       network = list(method = "clr", edges = 12),
-                       ranking = function(q) gene_ranking(q, control = list(trend = TRUE)), seed = 1)
+  part <- gene_network(small$x, small$class, seed = 1, steps = list(components = FALSE, outliers = FALSE,
+                                                                    clusters = FALSE, bayes = FALSE, pairs = FALSE,
+                                                                    network = list(method = "clr", edges = 12),
+                                                                    ranking = function(q) gene_ranking(q, control = list(trend = TRUE))))
   expect_null(part$components)
   expect_true("components" %in% names(part))
   expect_equal(weft:::count_edges(part$network), 12)
   expect_equal(part$ranking$t, gene_ranking(q, control = list(trend = TRUE))$t)
   expect_output(print(part), "left out +components, pairs, clusters, bayes, outliers")
-  none <- gene_network(small$x, components = FALSE, outliers = FALSE, clusters = FALSE, bayes = FALSE, network = FALSE)
+  none <- gene_network(small$x, steps = list(components = FALSE, outliers = FALSE, clusters = FALSE, bayes = FALSE,
+                                             network = FALSE))
   expect_null(none$ranking)
   expect_error(plot(none), "nothing to plot", class = "weft_error_input")
   expect_error(as.data.frame(none, what = "edges"), "left out", class = "weft_error_input")
-  expect_error(gene_network(small$x, network = "clr"), "list of arguments", class = "weft_error_input")
-  expect_error(gene_network(small$x, quality = FALSE), "`quality` must", class = "weft_error_input")
-  expect_error(gene_network(small$x, components = FALSE), "needs the step `components`", class = "weft_error_input")
+  expect_error(gene_network(small$x, steps = list(network = "clr")), "list of arguments", class = "weft_error_input")
+  expect_error(gene_network(small$x, steps = list(quality = FALSE)), "`quality` must", class = "weft_error_input")
+  expect_error(gene_network(small$x, steps = list(components = FALSE)), "needs the step `components`", class = "weft_error_input")
 })
 
 test_that("time and memory are estimated, and memory is kept to", {
@@ -162,14 +163,15 @@ test_that("time and memory are estimated, and memory is kept to", {
   wide <- matrix(weft:::draws("normal", 20 * 400), 20)
   expect_identical(ncol(gene_mi_network(wide, memory = 1e6)), as.integer(floor(sqrt(1e6 / 24))))
   expect_error(gene_mi_network(wide, genes = 300, memory = 1e6), "may be used", class = "weft_error_memory")
-  said <- gene_network(wide, memory = 1e6, clusters = FALSE, bayes = FALSE, outliers = FALSE, seed = 1)
+  said <- gene_network(wide, seed = 1,
+                       steps = list(clusters = FALSE, bayes = FALSE, outliers = FALSE, network = list(memory = 1e6)))
   expect_match(said$quality$log$what, "of the 204 genes that vary most: all pairs of 400 genes", all = FALSE)
   expect_null(attr(fit$network, "limited"))
 })
 
 test_that("progress tells the steps and their times", {
-  said <- testthat::capture_messages(gene_network(small$x, small$class, bayes = FALSE, clusters = FALSE, pairs = FALSE,
-                                                  progress = TRUE, seed = 1))
+  said <- testthat::capture_messages(gene_network(small$x, small$class, progress = TRUE, seed = 1,
+                                                  steps = list(bayes = FALSE, clusters = FALSE, pairs = FALSE)))
   expect_match(said[1], "quality .*80 samples and 40 genes kept")
   expect_match(said[2], "^About .* of work, at most .* of memory")
   expect_match(said[length(said)], "outliers")
@@ -322,8 +324,8 @@ test_that("genotypes go through the whole workflow", {
   e <- weft_example("snps", n = 200, p = 30)
   x <- e$x
   x[cbind(1:5, 1:5)] <- NA
-  fit <- gene_network(x, e$class, seed = 1, clusters = list(method = "irm", chains = 1, sweeps = 20),
-                      bayes = list(genes = 5, iterations = 500))
+  fit <- gene_network(x, e$class, seed = 1, steps = list(clusters = list(method = "irm", chains = 1, sweeps = 20),
+                                                         bayes = list(genes = 5, iterations = 500)))
   expect_identical(fit$bayes$table$type, "bdeu")
   expect_true(all(fit$quality$x == round(fit$quality$x)))
 })
@@ -357,7 +359,8 @@ test_that("pairs are tested when it is affordable, and chance is not named", {
   expect_identical(weft:::usual_permutations(20000, 500), 19)
   expect_identical(weft:::usual_permutations(1e5, 1e5), 0)
   noise <- matrix(weft:::draws("normal", 40 * 20, key = 3), 40, dimnames = list(NULL, paste0("g", 1:20)))
-  fit <- gene_network(noise, rep(1:2, 20), network = FALSE, clusters = FALSE, bayes = FALSE, seed = 1, progress = FALSE)
+  fit <- gene_network(noise, rep(1:2, 20), seed = 1, progress = FALSE,
+                      steps = list(network = FALSE, clusters = FALSE, bayes = FALSE))
   expect_gt(min(fit$pairs$p_fwer), 0.05)
   text <- gsub(" +", " ", paste(utils::capture.output(print(fit)), collapse = " ")) # lines are wrapped
   expect_match(text, "none of 190 pairs is significant \\(the least p over the whole search is 0\\.")
@@ -377,8 +380,9 @@ test_that("without a class, the genes of the Bayesian network are those that a d
   e <- weft_example("expression", n = 60, p = 30, seed = 6, missing = 0, spoilt = FALSE)
   set.seed(6)
   regulators <- colnames(e$x)[11:22] # neither all genes nor the first
-  fit <- gene_network(e$x, network = list(regulators = regulators), clusters = FALSE, pairs = FALSE,
-                      bayes = list(genes = 5, iterations = 200, resample = 0), seed = 1, progress = FALSE)
+  fit <- gene_network(e$x, seed = 1, progress = FALSE, regulators = regulators,
+                      steps = list(clusters = FALSE, pairs = FALSE,
+                                   bayes = list(genes = 5, iterations = 200, resample = 0)))
   edges <- as.data.frame(fit$network)
   ends <- table(factor(c(edges$regulator, edges$target), colnames(e$x)))
   w <- as.matrix(fit$network)
@@ -399,4 +403,23 @@ test_that("a level NA is no group of samples", {
   unknown <- addNA(factor(c(NA, g[-1])))
   expect_error(gene_quality(x, unknown), "`class` must be known .* missing for 1 of 40", class = "weft_error_input")
   expect_error(gene_quality(x, g, batch = unknown), "NA is a level", class = "weft_error_input")
+})
+
+test_that("a formula says class and covariates, of a data frame or of the container's table", {
+  quick <- function(...) gene_network(small$x, ..., seed = 1, progress = FALSE, steps = list(
+    components = FALSE, outliers = FALSE, clusters = FALSE, bayes = FALSE, network = FALSE, pairs = FALSE))
+  samples <- data.frame(group = small$class, run = small$batch, age = seq_len(nrow(small$x)))
+  by_formula <- quick(~ run + age + group, covariates = samples)
+  by_hand <- quick(small$class, covariates = samples[c("run", "age")])
+  expect_identical(by_formula$quality, by_hand$quality)
+  expect_identical(as.data.frame(by_formula$ranking), as.data.frame(by_hand$ranking))
+  expect_error(quick(~ run + sex, covariates = samples), "There is no `sex`", class = "weft_error_input")
+  expect_error(quick(~ run * group, covariates = samples), "sum of variables", class = "weft_error_input")
+  expect_error(quick(group ~ run, covariates = samples), "sum of variables", class = "weft_error_input")
+  expect_error(quick(~ group, covariates = 1:3), "data frame with the formula's variables", class = "weft_error_input")
+  skip_if_not_installed("SummarizedExperiment")
+  se <- SummarizedExperiment::SummarizedExperiment(list(values = t(small$x)), colData = samples)
+  of_table <- gene_network(se, ~ run + age + group, seed = 1, progress = FALSE, steps = list(
+    components = FALSE, outliers = FALSE, clusters = FALSE, bayes = FALSE, network = FALSE, pairs = FALSE))
+  expect_equal(of_table$quality$x, by_hand$quality$x, ignore_attr = TRUE)
 })
