@@ -31,10 +31,14 @@ open_to_read <- function(path, arg, must = "the name of a file that can be read"
 from_file <- function(read, path) {
   damaged <- function(e) {
     if (inherits(e, "weft_error")) stop(e)
-    abort_input(sprintf("'%s' could not be read to its end.", basename(path)), x = plain_text(conditionMessage(e)),
-                i = "It is damaged, or cut short.")
+    abort_cut_short(path, plain_text(conditionMessage(e)))
   }
   tryCatch(memory_errors(read), error = damaged, warning = damaged)
+}
+
+abort_cut_short <- function(path, what) {
+  abort_input(sprintf("'%s' could not be read to its end.", basename(path)), x = what,
+              i = "It is damaged, or cut short.")
 }
 
 # At most `most` bytes more of an open file; none at its end. The user can stop between two pieces.
@@ -72,7 +76,7 @@ whole_bytes <- function(path, arg, must, most) {
     parts[[length(parts) + 1L]] <- bytes
     ask <- min(8 * ask, 2^26)
   }
-  if (!gzip_ends(path, total)) from_file(stop("the compressed data stop too early"), path)
+  if (!gzip_ends(path, total)) abort_cut_short(path, "The compressed data stop too early.")
   do.call(c, c(parts, list(raw())))
 }
 

@@ -18,7 +18,7 @@ as_source <- function(x, assay = NULL, arg = "x", stored = FALSE) {
     source <- new_source("sparse", memory_errors(store_sparse(source$data)), source$experiment)
   }
   if (!is.null(assay) && !source$experiment) {
-    abort_input("`assay` must be NULL unless `x` is a SummarizedExperiment or a like container.",
+    abort_input("`assay` must be NULL unless `x` is a container with assays.",
                 x = paste0("`", arg, "` is ", describe(x), "."))
   }
   source

@@ -101,9 +101,8 @@ anndata_import <- function(file, layer, memory) {
   source <- if (file$is_group(where)) compressed_import(file, where, memory)
             else dense_import(file, where, TRUE, memory)
   rows <- anndata_table(file, "obs", source$n)
-  genes <- if (identical(where, raw)) Find(file$has, c(sub("X$", "var", raw), if (same_width(file, source$p)) "var"))
-           else "var"
-  columns <- if (!is.null(genes)) anndata_table(file, genes, source$p)
+  raw_genes <- if (identical(where, raw)) Find(file$has, sub("X$", "var", raw))
+  columns <- anndata_table(file, raw_genes %||% "var", source$p)
   source[c("row_names", "names", "row_data", "column_data")] <- list(rows$names, columns$names, rows$data, columns$data)
   source$notes <- c(if (scaled) list(scaled_note(file, raw)), nameless_note(file, "cells", rows$names),
                     nameless_note(file, "genes", columns$names))
@@ -123,12 +122,6 @@ has_negative <- function(file, where) {
     values <- file$read(where, c(1, 1), c(d[1L], max(1, min(d[2L], floor(most / d[1L])))))
   }
   is.numeric(values) && any(values < 0, na.rm = TRUE)
-}
-
-# Whether X has as many columns as the raw values.
-same_width <- function(file, p) {
-  if (!file$has("X") || file$is_group("X")) return(FALSE)
-  identical(rev(file$size("X"))[2L], as.double(p))
 }
 
 scaled_note <- function(file, raw) {

@@ -4,12 +4,13 @@
 #' and no more than about `memory` bytes are used for this, however large the input is.
 #'
 #' @section What can be imported: From memory: matrices, data frames, sparse Matrices of any class, lists of these
-#'   (blocks of samples, which together may have more than 2^31 values), SummarizedExperiments, and DelayedMatrices (in
-#'   blocks). From disk: Matrix Market text (`.mtx`, also compressed as `.gz`, `.bz2` or `.xz`), and folders with the
-#'   files `matrix.mtx`, `barcodes.tsv` and `features.tsv` (or `genes.tsv`) of 10x Genomics. With the package rhdf5 also
-#'   AnnData's `.h5ad` (compressed rows or columns, or dense; with the tables `obs` and `var`, see [store_data()]; also
-#'   in the layout before AnnData 0.7), 10x Genomics' `.h5`, and `.loom`. Where `X` of an `.h5ad` file has values below
-#'   0, as scaled data have, its raw values are imported instead, with a warning; `layer` makes the choice explicit.
+#'   (blocks of samples, which together may have more than 2^31 values), SummarizedExperiments and other containers of
+#'   [weft_containers], and DelayedMatrices (in blocks). From disk: Matrix Market text (`.mtx`, also compressed as
+#'   `.gz`, `.bz2` or `.xz`), and folders with the files `matrix.mtx`, `barcodes.tsv` and `features.tsv` (or
+#'   `genes.tsv`) of 10x Genomics. With the package rhdf5 also AnnData's `.h5ad` (compressed rows or columns, or dense;
+#'   with the tables `obs` and `var`, see [store_data()]; also in the layout before AnnData 0.7), 10x Genomics' `.h5`,
+#'   and `.loom`. Where `X` of an `.h5ad` file has values below 0, as scaled data have, its raw values are imported
+#'   instead, with a warning; `layer` makes the choice explicit.
 #'
 #' @section Errors and interrupts: The file is written under a temporary name in the folder of `path`, which begins with
 #'   a dot and ends in `.part`, and is renamed when it is complete and on the disk. After an error or an interrupt the
