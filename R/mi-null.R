@@ -1,28 +1,59 @@
 # p-values of single features against a class. Chi-squared is wrong for few rows, so that a feature's table is compared
-# with all tables with the same margins: what assigning the classes at random would give (src/mi/mi_null.c). Bins of
-# equal frequency have equal margins, and their distribution is found once.
+# with all tables with the same margins: what assigning the classes at random would give, exactly or by an approximation
+# (src/mi/mi_null.c). Bins of equal frequency have equal margins, and their distribution is found once.
 
-# `scores` of C_weft_mi_rank; `laws(which)` gives p (NaN: by chi-squared) and the correction of these features.
-feature_p_values <- function(scores, laws) {
-  df <- (pmax(scores$levels, 1) - 1) * (pmax(scores$class_levels, 1) - 1)
-  statistic <- feature_statistic(scores)
+# `scores` of C_weft_mi_rank; `laws(which)` gives what C_weft_mi_null says of these features. A list: `p`, and `tests`,
+# how many of them are exact, approximate or from chi-squared.
+feature_tests <- function(scores, laws) {
+  l <- pmax(scores$levels, 1)
+  k <- pmax(scores$class_levels, 1)
+  df <- (l - 1) * (k - 1)
+  # Williams' correction for margins that are all equal: no margins have a smaller one
+  statistic <- feature_statistic(scores) / (1 + (l + 1) * (k + 1) / (6 * pmax(scores$n, 1)))
   p <- stats::pchisq(statistic, pmax(df, 1), lower.tail = FALSE)
   p[df == 0] <- 1
-  # what chi-squared calls chance, among 100 rows or more, no law would call significant
-  open <- which(df > 0 & (p <= 0.1 | scores$n < 100))
-  open <- open[!enough_expected(lapply(scores, `[`, open))]
-  if (!length(open)) return(p)
+  # what chi-squared calls chance where cells expect some rows, no law would call significant
+  chance <- which(df > 0 & p > 0.1)
+  chance <- chance[enough_expected(lapply(scores, `[`, chance), 5)]
+  open <- setdiff(which(df > 0), chance)
+  open <- open[!enough_expected(lapply(scores, `[`, open), 100, 1000)]
+  if (!length(open)) return(list(p = p, tests = tests_of(length(p))))
   law <- laws(open)
-  corrected <- stats::pchisq(statistic[open] / (1 + law$correction / df[open]), df[open], lower.tail = FALSE)
-  p[open] <- ifelse(is.nan(law$p), corrected, law$p)
-  p
+  corrected <- feature_statistic(lapply(scores, `[`, open)) / (1 + law$correction / df[open])
+  smooth <- ifelse(is.nan(law$statistic), corrected, law$statistic)
+  log_p <- pmax(stats::pchisq(smooth, df[open], lower.tail = FALSE, log.p = TRUE), law$log_table, na.rm = TRUE)
+  p[open] <- ifelse(is.nan(law$p), exp(log_p), law$p)
+  list(p = p, tests = tests_of(length(p), sum(!is.nan(law$p)), sum(!is.nan(law$statistic))))
+}
+
+tests_of <- function(features, exact = 0L, approximate = 0L) {
+  c(exact = as.integer(exact), approximate = as.integer(approximate),
+    chi_squared = as.integer(features - exact - approximate))
+}
+
+# What print() says of the tests: which law, and what permutations can show at all.
+tests_text <- function(tests, permutations = 0, features = sum(tests)) {
+  kinds <- c(exact = "exact", approximate = "an approximation to the exact law",
+             chi_squared = "chi-squared, where cells expect many rows or nothing is found")
+  tests <- tests[tests > 0]
+  text <- if (length(tests) == 1L) sprintf("p_value: %s.", kinds[[names(tests)]])
+          else sprintf("p_value: %s.", paste(sprintf("%d %s", tests, kinds[names(tests)]), collapse = "; "))
+  if (permutations < 1) return(text)
+  least <- 1 / (permutations + 1)
+  paste0(text, sprintf(" p_permutation: %d permutations, so that no p-value is below %s", as.integer(permutations),
+                       format(least, digits = 2)),
+         if (least * features > 0.05) sprintf(
+           "; one feature among %d is significant at a false discovery rate of 0.05 from %d permutations on", features,
+           as.integer(ceiling(features / 0.05) - 1)),
+         ". q_value is that of p_value.")
 }
 
 feature_statistic <- function(scores) 2 * scores$n * log(2) * scores$mi
 
-# Whether every cell surely expects so many rows that chi-squared holds, as far as the entropies tell.
-enough_expected <- function(scores) {
-  enough <- ifelse(scores$levels == 2 & scores$class_levels == 2, 1000, 100)
+# Whether every cell surely expects `enough` rows (tables of two levels and classes: `of_two`), as far as the entropies
+# tell.
+enough_expected <- function(scores, enough, of_two = enough) {
+  enough <- ifelse(scores$levels == 2 & scores$class_levels == 2, of_two, enough)
   sure <- scores$n / (scores$levels * scores$class_levels) >= enough
   if (!any(sure)) return(sure)
   some <- lapply(scores, `[`, sure)

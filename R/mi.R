@@ -11,12 +11,12 @@
 #' @section p-values: If feature and class are independent, every assignment of the class labels to the rows is equally
 #'   likely. `p_value` is the probability that such an assignment gives a table with at least as much information. It
 #'   holds for few rows, rare levels and classes of unequal size, where \eqn{\chi^2} calls far too many features
-#'   significant. For up to 200 rows it is exact, by enumeration of all tables with the same margins, and so it is for
-#'   more rows where a cell expects fewer than 5 of them (with two levels and two classes, fewer than 1,000). Otherwise
-#'   G, after Williams' correction (1976), is compared with \eqn{\chi^2}, which is then accurate to a few percent. Where
-#'   there are more than about two million such tables, and a cell expects fewer than 5 of at most 1,000 rows, ten
-#'   thousand to a million random tables stand in for all of them; they are the same in every call. A \eqn{\chi^2}
-#'   p-value above 0.1 of a feature of 100 rows or more is kept as it is.
+#'   significant, and it has no floor. Where there are some ten thousand tables with the same margins or fewer, it is
+#'   exact: all of them are visited. Where a cell expects 100 rows or more (with two levels and two classes, 1,000), G
+#'   after Williams' correction (1976) is compared with \eqn{\chi^2}. In between the tail is a saddlepoint approximation
+#'   with the exact mean, within a few percent of the exact p-value in most tables, and within 20 % down to 1e-6 unless a
+#'   table has about one row per cell, whose p-values can be a third too small or too large. A \eqn{\chi^2} p-value above
+#'   0.1 is kept as it is if every cell expects 5 rows or more. Printing says how many p-values are of which kind.
 #'
 #' @section Missing values: Every score is computed from one set of rows. `na = "fail"` (the default) is an error that
 #'   names the columns with missing values. `"drop"` leaves out, feature by feature, the rows in which it or the class
@@ -95,11 +95,11 @@ mi_rank <- function(x, class, na = c("fail", "drop", "level"), unit = c("bits", 
   })
   scores <- do.call(Map, c(list(c), scores))
   if (na == "fail" && any(scores$missing > 0)) abort_missing_features(input, scores$missing)
-  p_value <- feature_p_values(scores, input_laws(input, target, na, threads, progress))
+  tested <- feature_tests(scores, input_laws(input, target, na, threads, progress))
   best <- order(-scores$mi)
-  result <- rank_table(input$names, scores, p_value, best, scale)
+  result <- rank_table(input$names, scores, tested$p, best, scale)
   record(new_result(result, class = c("weft_mi", "data.frame")), call = match.call(), chosen, started, unit = unit,
-         class_levels = target$levels, na = na)
+         class_levels = target$levels, na = na, tests = tested$tests, permutations = 0)
 }
 
 # A search needs a row, and one whose class is known. codes: NULL for no class.
@@ -146,17 +146,17 @@ rank_pack <- function(pack, permutations, seed, scale, unit, call, backend, thre
   report_backend(chosen, verbose)
   control <- run_control(chosen$name, threads, progress, pack$names, "Ranking features")
   scores <- .Call(C_weft_mi_pack_rank, pack_pointer(pack), control)
-  p_value <- feature_p_values(scores, function(which) .Call(C_weft_mi_null, pack_pointer(pack), which, control))
+  tested <- feature_tests(scores, function(which) .Call(C_weft_mi_null, pack_pointer(pack), which, control))
   best <- order(-scores$mi)
-  result <- rank_table(pack$names, scores, p_value, best, scale)
+  result <- rank_table(pack$names, scores, tested$p, best, scale)
   if (permutations > 0) {
-    tested <- .Call(C_weft_mi_permute_rank, pack_pointer(pack), list(permutations = permutations, key = mi_key(seed)),
-                    control)
-    result$p_permutation <- ((1 + tested$at_least) / (permutations + 1))[best]
-    result$p_fwer <- fwer(tested$observed, tested$greatest)[best]
+    permuted <- .Call(C_weft_mi_permute_rank, pack_pointer(pack), list(permutations = permutations, key = mi_key(seed)),
+                      control)
+    result$p_permutation <- ((1 + permuted$at_least) / (permutations + 1))[best]
+    result$p_fwer <- fwer(permuted$observed, permuted$greatest)[best]
   }
   record(new_result(result, class = c("weft_mi", "data.frame")), call, chosen, started, unit = unit,
-         class_levels = pack$class_levels, na = pack$na)
+         class_levels = pack$class_levels, na = pack$na, tests = tested$tests, permutations = permutations)
 }
 
 rank_table <- function(names, scores, p_value, best, scale) {
@@ -215,9 +215,13 @@ print.weft_mi <- function(x, n = 10L, ...) {
   cat(sprintf("Mutual information of %s with a class of %s (%s)\n", several(nrow(x), "feature"),
               several(length(attr(x, "class_levels")), "level"), attr(x, "unit")))
   print_first(as.data.frame(x), n)
+  tests <- attr(x, "tests")
+  if (is_tests(tests)) cat_wrapped(tests_text(tests, attr(x, "permutations") %||% 0))
   cat_wrapped(run_line(x))
   invisible(x)
 }
+
+is_tests <- function(x) is.integer(x) && identical(names(x), names(tests_of(0L))) && !anyNA(x) && sum(x) > 0
 
 shorten_numbers <- function(table) {
   table[] <- lapply(table, function(column) if (is.double(column)) signif(column, 4) else column)

@@ -80,24 +80,27 @@ SEXP C_weft_mi_pack_rank(SEXP pack, SEXP control)
 
 /* ---- what chance gives ---- */
 
-typedef struct { const weft_mi_pack *pack; const uint32_t *columns; size_t count; double *p, *correction; } null_job;
-WEFT_WORK(null_laws, null_job, weft_mi_null(ctx, job->pack, job->columns, job->count, job->p, job->correction))
+typedef struct { const weft_mi_pack *pack; const uint32_t *columns; size_t count; weft_mi_tests out; } null_job;
+WEFT_WORK(null_laws, null_job, weft_mi_null(ctx, job->pack, job->columns, job->count, &job->out))
 
-/* Of the attributes `columns` (from 1) of a pack with classes: p-values, NaN where chi-squared is meant, and what
- * corrects it. */
+static double *test_column(SEXP out, const char *name, size_t count)
+{
+  return REAL(weft_result_put(out, name, Rf_allocVector(REALSXP, (R_xlen_t) count)));
+}
+
+/* Of the attributes `columns` (from 1) of a pack with classes: what mi_null.h says. */
 SEXP C_weft_mi_null(SEXP pack, SEXP columns, SEXP control)
 {
   const weft_mi_pack *from = &weft_mi_handle_of(pack)->pack;
   const size_t count = (size_t) Rf_xlength(columns);
   uint32_t *chosen = (uint32_t *) R_alloc(count, sizeof *chosen);
-  SEXP out = PROTECT(WEFT_NAMED_LIST("p", "correction"));
-  double *p = REAL(weft_result_put(out, "p", Rf_allocVector(REALSXP, (R_xlen_t) count)));
-  double *correction = REAL(weft_result_put(out, "correction", Rf_allocVector(REALSXP, (R_xlen_t) count)));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("p", "statistic", "correction", "log_table"));
+  null_job job = { from, chosen, count, { test_column(out, "p", count), test_column(out, "statistic", count),
+                                          test_column(out, "correction", count), test_column(out, "log_table", count) } };
   for (size_t i = 0; i < count; i++) {
     const int at = INTEGER(columns)[i];
     if (at < 1 || (size_t) at > from->p) weft_glue_fail(WEFT_ERR_INTERNAL, "feature %d of %zu", at, from->p);
     chosen[i] = (uint32_t) at - 1;
   }
-  null_job job = { from, chosen, count, p, correction };
   WEFT_RUN_RETURN(out, control, null_laws, &job);
 }

@@ -6,45 +6,40 @@
  * Attributes with the same margins share one law, and with bins of equal frequency all of them do. With E = min n_a min
  * n_c / n, the least count that is expected in a cell, the first of these that applies:
  *
- *   E >= 100, or E >= 5 and n > FEW_ROWS   NaN: chi-squared with Williams' correction is right within some percent
- *   (2 x 2, with scores far apart: 1000)
- *   at most MOST_TABLES tables             exact: all tables are visited
- *   E >= 5, or n > MOST_ROWS               NaN: with so many tables the score is all but continuous
- *   else                                   simulated: (1 + tables that score as high) / (1 + tables), as in a
- *                                          permutation test, until ENOUGH_HITS score as high */
+ *   E >= 100 (2 x 2, with scores far apart: 1000)   chi-squared with Williams' correction is right within some percent
+ *   few tables                                      exact: all are visited (mi_null_walk.c)
+ *   else                                            a smooth law (mi_null_smooth.c)
+ *
+ * No p-value is less than the probability of the table itself and of those that differ only in the order of levels with
+ * the same margin, which is nearly all of it where no table scores more. */
 #include <stdlib.h>
 #include <string.h>
-#include "../base/draws.h"
 #include "../base/parallel.h"
 #include "mi_null.h"
+#include "mi_null_law.h"
 
-#define MOST_TABLES 2e6               /* by an estimate; a walk ends at four times as many */
-#define MOST_ROWS 1000
-#define FEW_ROWS 200
-#define MOST_SIDE 1024u               /* levels or classes of a table that is looked at */
+#define MAX_SIDE 1024u                /* levels or classes of a table that is looked at */
 #define ATTRIBUTES_AT_ONCE 4096
-#define MOST_FACTORIALS ((size_t) 1 << 20)
-#define DRAWS_AT_ONCE 1024
-#define LEAST_DRAWS 10000
-#define MOST_DRAWS 1000000
-#define ENOUGH_HITS 2500             /* tables that score as high: a standard error of 2 % of p */
-#define DRAWING_WORK 2e8              /* rows dealt in a call, unless LEAST_DRAWS need more */
-enum { STREAM = 0x6e756c6c, KEY = 1 }; /* the same tables in every call */
+#define MAX_ROWS ((size_t) 1 << 20)   /* more: chi-squared */
+#define LAW_WORK 2e5                  /* operations of a law, roughly */
 
 /* An attribute, and what it shares with others. Margins are sorted, the greatest last. */
 typedef struct {
   uint64_t hash;
   int64_t score;
+  double log_free;    /* log of the tables that differ in the order of equal levels, each 1 / Π n_ac! */
   size_t at, margins; /* place among the attributes asked for; where its levels' and then the classes' margins begin */
   uint32_t levels, classes;
   uint64_t n;
-  double tables;        /* roughly how many there are; 0: to be simulated */
 } item;
 
 /* Attributes first .. last-1 of the sorted items: equal margins, scores from high to low. */
-typedef struct { size_t first, last; int done; } law;
+typedef struct { size_t first, last; } law;
 
-typedef struct { uint16_t *codes; uint32_t *level, *cell; } workspace;
+/* A level's margin, and its counts in all classes as a hash. */
+typedef struct { uint32_t margin; uint64_t counts; } level_counts;
+
+typedef struct { uint16_t *codes; uint32_t *level, *cell; uint64_t *counts; level_counts *levels; } workspace;
 
 static int by_number(const void *a, const void *b)
 {
@@ -60,14 +55,42 @@ static int by_law_and_score(const void *a, const void *b)
   return (x->at > y->at) - (x->at < y->at);
 }
 
+static int by_margin_and_counts(const void *a, const void *b)
+{
+  const level_counts *x = a, *y = b;
+  if (x->margin != y->margin) return x->margin < y->margin ? -1 : 1;
+  return (x->counts > y->counts) - (x->counts < y->counts);
+}
+
 static uint64_t hash_of(const uint32_t *x, size_t count, uint64_t h)
 {
   for (size_t i = 0; i < count; i++) h = (h ^ x[i]) * UINT64_C(0x9e3779b97f4a7c15), h ^= h >> 29;
   return h;
 }
 
+/* Log of the number of tables that differ from this one in the order of levels with the same margin. */
+static double log_orders(level_counts *levels, uint32_t count, const double *factorial)
+{
+  double sum = 0;
+  uint32_t margin = 0, same = 0; /* where the present margin and the present counts begin */
+  qsort(levels, count, sizeof *levels, by_margin_and_counts);
+  for (uint32_t i = 1; i <= count; i++) {
+    const int end = i == count || levels[i].margin != levels[margin].margin;
+    if (end || levels[i].counts != levels[same].counts) {
+      sum -= factorial[i - same];
+      same = i;
+    }
+    if (end) {
+      sum += factorial[i - margin];
+      margin = i;
+    }
+  }
+  return sum;
+}
+
 /* The margins of one attribute and its score. */
-static void tabulate(const weft_mi_pack *pack, size_t column, workspace *w, uint32_t *margins, item *out)
+static void tabulate(const weft_mi_pack *pack, size_t column, const weft_mi_logs *logs, workspace *w, uint32_t *margins,
+                     item *out)
 {
   const size_t place = pack->place[column];
   size_t row = 0;
@@ -75,6 +98,7 @@ static void tabulate(const weft_mi_pack *pack, size_t column, workspace *w, uint
   out->levels = out->classes = 0;
   out->n = 0;
   out->score = 0;
+  out->log_free = 0;
   for (uint32_t c = 0; c < pack->classes; c++) {
     const size_t first = row, end = row + pack->class_rows[c];
     uint32_t kept = 0;
@@ -87,20 +111,27 @@ static void tabulate(const weft_mi_pack *pack, size_t column, workspace *w, uint
       const uint16_t code = w->codes[row];
       if (code == WEFT_MI_MISSING || !w->cell[code]) continue;
       out->score += weft_mi_fixed(&pack->f, w->cell[code]);
+      if (w->cell[code] < logs->known) out->log_free -= logs->factorial[w->cell[code]];
       w->level[code] += w->cell[code];
+      w->counts[code] = hash_of((const uint32_t[]) { c, w->cell[code] }, 2, w->counts[code]);
       w->cell[code] = 0;
     }
-    if (kept && out->classes < MOST_SIDE) margins[MOST_SIDE + out->classes] = kept;
+    if (kept && out->classes < MAX_SIDE) margins[MAX_SIDE + out->classes] = kept;
     out->classes += kept > 0;
     out->n += kept;
   }
   for (row = 0; row < pack->n; row++) {
     const uint16_t code = w->codes[row];
     if (code == WEFT_MI_MISSING || !w->level[code]) continue;
-    if (out->levels < MOST_SIDE) margins[out->levels] = w->level[code];
+    if (out->levels < MAX_SIDE) {
+      margins[out->levels] = w->level[code];
+      w->levels[out->levels] = (level_counts) { w->level[code], w->counts[code] };
+    }
     out->levels++;
     w->level[code] = 0;
+    w->counts[code] = 0;
   }
+  if (out->levels <= MAX_SIDE) out->log_free += log_orders(w->levels, out->levels, logs->factorial);
 }
 
 static double williams(const uint32_t *margins, uint32_t count, double n)
@@ -110,259 +141,26 @@ static double williams(const uint32_t *margins, uint32_t count, double n)
   return sum - 1;
 }
 
-/* Log of the number of tables with these margins, nearly (Gail and Mantel 1977): the rows' margins are dealt over the
- * classes evenly, and the sums over the rows are about normal. */
-static double log_tables(const uint32_t *rows, uint32_t l, const uint32_t *classes, uint32_t k, double n,
-                         const double *factorial)
-{
-  const double pi = 3.14159265358979323846, c = k;
-  double ways = 0, variance = 0, apart = 0;
-  for (uint32_t a = 0; a < l; a++) {
-    const double m = rows[a];
-    ways += factorial[rows[a] + k - 1] - factorial[k - 1] - factorial[rows[a]];
-    variance += m * (m + c) / (c * (c + 1));
-  }
-  for (uint32_t j = 0; j < k; j++) apart += (classes[j] - n / c) * (classes[j] - n / c);
-  return ways + 0.5 * weft_log(c) - 0.5 * (c - 1) * weft_log(2 * pi * variance) - apart / (2 * variance);
-}
-
-/* ---- exact ---- */
-
-/* A walk over all tables: cell by cell, level after level; what is left of the classes is the last level. */
-typedef struct {
-  const uint32_t *rows;
-  uint32_t l, k;
-  const int64_t *f;
-  const double *factorial;
-  uint32_t *left;           /* of each class */
-  const item *items;        /* scores from high to low */
-  size_t count;
-  int64_t rounding;         /* scores nearer than this are equal but for rounding */
-  double *tail, total;      /* tail[i]: of tables that reach score i, but not score i - 1 */
-  double visited;
-} walk;
-
-/* The first of the sorted scores that `score` reaches; `count` when none. */
-static size_t reached(const item *items, size_t count, int64_t score)
-{
-  size_t low = 0, high = count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (items[middle].score <= score) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
-
-static void visit(walk *w, int64_t score, double log_p)
-{
-  for (uint32_t j = 0; j < w->k; j++) {
-    score += w->f[w->left[j]];
-    log_p -= w->factorial[w->left[j]];
-  }
-  const double p = weft_exp(log_p);
-  const size_t i = reached(w->items, w->count, score + w->rounding);
-  w->visited++;
-  w->total += p;
-  if (i < w->count) w->tail[i] += p;
-}
-
-/* Deals `rest` rows of level a over classes j, j + 1, ... */
-static void deal(walk *w, uint32_t a, uint32_t j, uint32_t rest, int64_t score, double log_p)
-{
-  if (a + 1 == w->l) {
-    visit(w, score, log_p);
-    return;
-  }
-  uint64_t beyond = 0;
-  for (uint32_t i = j + 1; i < w->k; i++) beyond += w->left[i];
-  const uint32_t most = rest < w->left[j] ? rest : w->left[j], least = rest > beyond ? rest - (uint32_t) beyond : 0;
-  for (uint32_t x = least; x <= most && w->visited < 4 * MOST_TABLES; x++) {
-    const int64_t next = score + w->f[x];
-    const double next_p = log_p - w->factorial[x];
-    w->left[j] -= x;
-    if (j + 1 == w->k) deal(w, a + 1, 0, w->rows[a + 1], next, next_p);
-    else deal(w, a, j + 1, rest - x, next, next_p);
-    w->left[j] += x;
-  }
-}
-
-/* 0 when there are too many tables after all. */
-static int exact(const item *items, const uint32_t *margins, size_t count, const int64_t *f, const double *factorial,
-                 uint32_t *left, double *tail)
-{
-  const uint32_t l = items->levels, k = items->classes;
-  walk w = { margins, l, k, f, factorial, left, items, count, (int64_t) l * k, tail, 0, 0 };
-  double log_p = -factorial[items->n], sum = 0;
-  memcpy(left, margins + l, k * sizeof *left);
-  memset(tail, 0, count * sizeof *tail);
-  for (uint32_t i = 0; i < l + k; i++) log_p += factorial[margins[i]];
-  deal(&w, 0, 0, margins[0], 0, log_p);
-  if (w.visited >= 4 * MOST_TABLES) return 0;
-  for (size_t i = 0; i < count; i++) {
-    sum += tail[i];
-    tail[i] = sum < w.total ? sum / w.total : 1; /* rounding aside the total is 1 */
-  }
-  return 1;
-}
-
-/* ---- simulated ---- */
-
-/* Deals the labels of the side whose greatest margin is less over that of the other, whose greatest level is what is
- * left. */
-typedef struct {
-  const uint32_t *rows, *classes;
-  uint32_t l, k;
-  size_t n;
-} sides;
-
-static sides sides_of(const item *x, const uint32_t *margins)
-{
-  const uint32_t *rows = margins, *classes = margins + x->levels;
-  sides s = { rows, classes, x->levels, x->classes, (size_t) x->n };
-  if (classes[x->classes - 1] > rows[x->levels - 1]) {
-    s.rows = classes;
-    s.classes = rows;
-    s.l = x->classes;
-    s.k = x->levels;
-  }
-  return s;
-}
-
-/* Table b. `sorted`: a label for each of n rows; `labels`: room for n; `cells`, `left`: for a number for each class. */
-static int64_t dealt_score(const sides *s, const int64_t *f, uint64_t b, const uint16_t *sorted, uint16_t *labels,
-                           uint32_t *cells, uint32_t *left)
-{
-  const weft_rng rng = { KEY, STREAM };
-  weft_u32x4 words = {{0, 0, 0, 0}};
-  int64_t score = 0;
-  size_t i = 0;
-  memcpy(labels, sorted, s->n * sizeof *labels);
-  memcpy(left, s->classes, s->k * sizeof *left);
-  for (uint32_t a = 0; a + 1 < s->l; a++) {
-    memset(cells, 0, s->k * sizeof *cells);
-    for (uint32_t m = 0; m < s->rows[a]; m++, i++) {
-      if (i % 4 == 0) words = weft_draw_words(rng, b << 16 | i / 4, 0);
-      const size_t other = i + (size_t) ((uint64_t) words.v[i % 4] * (s->n - i) >> 32);
-      const uint16_t label = labels[other];
-      labels[other] = labels[i];
-      cells[label]++;
-    }
-    for (uint32_t j = 0; j < s->k; j++) {
-      score += f[cells[j]];
-      left[j] -= cells[j];
-    }
-  }
-  for (uint32_t j = 0; j < s->k; j++) score += f[left[j]];
-  return score;
-}
-
-/* What the tables of one law are dealt from, and how many of a thread's had each place among the scores. */
-typedef struct {
-  sides s;
-  const item *items;
-  size_t count;
-  const int64_t *f;
-  uint16_t *sorted, *labels;
-  uint32_t *cells;
-  size_t *hits;
-} dealing;
-
-static weft_status deal_tables(weft_ctx *ctx, const dealing *d, size_t from, size_t until, size_t most)
-{
-  const sides *s = &d->s;
-  const int64_t rounding = (int64_t) s->l * s->k;
-  const int threads = ctx->threads;
-  const size_t step = 4 * (size_t) threads * DRAWS_AT_ONCE;
-  for (size_t first = from; first < until; first += step) {
-    const size_t end = first + step < until ? first + step : until;
-    const int64_t pieces = (int64_t) ((end - first + DRAWS_AT_ONCE - 1) / DRAWS_AT_ONCE);
-    const weft_status st = weft_poll(ctx, (double) first, (double) most);
-    if (st != WEFT_OK) return st;
-    WEFT_PARALLEL(weft_threads_worth(threads, (double) (end - first) * 5 * (double) s->n))
-    {
-      const size_t t = (size_t) WEFT_THREAD();
-      uint32_t *cells = d->cells + 2 * t * s->k;
-      WEFT_FOR(static)
-      for (int64_t piece = 0; piece < pieces; piece++) {
-        const size_t begin = first + (size_t) piece * DRAWS_AT_ONCE;
-        for (size_t b = begin; b < end && b < begin + DRAWS_AT_ONCE; b++) {
-          const int64_t score = dealt_score(s, d->f, b, d->sorted, d->labels + t * s->n, cells, cells + s->k);
-          d->hits[t * (d->count + 1) + reached(d->items, d->count, score + rounding)]++;
-        }
-      }
-    }
-  }
-  return WEFT_OK;
-}
-
-/* Settles the p-values (below 0: open) that `dealt` tables suffice for; all of them when no more tables may be dealt.
- * Each depends on its own score alone, so that it is the same whatever other attributes share the law. Returns 1 when
- * none is open. */
-static int settle(const dealing *d, int threads, size_t dealt, size_t most, double *tail)
-{
-  size_t sum = 0;
-  int settled = 1;
-  for (size_t i = 0; i < d->count; i++) {
-    for (int t = 0; t < threads; t++) sum += d->hits[(size_t) t * (d->count + 1) + i];
-    if (tail[i] >= 0) continue;
-    if (sum >= ENOUGH_HITS || dealt == most) tail[i] = (1 + (double) sum) / (1 + (double) dealt);
-    else settled = 0;
-  }
-  return settled;
-}
-
-/* Doubles the number of tables until every p-value is settled. */
-static weft_status simulated(weft_ctx *ctx, const item *items, const uint32_t *margins, size_t count, const int64_t *f,
-                             size_t most, double *tail)
-{
-  weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(ctx);
-  const size_t threads = (size_t) ctx->threads;
-  dealing d = { sides_of(items, margins), items, count, f, NULL, NULL, NULL, NULL };
-  WEFT_TAKE(d.sorted, &mem, d.s.n);
-  WEFT_TAKE(d.labels, &mem, threads * d.s.n);
-  WEFT_TAKE(d.cells, &mem, 2 * threads * d.s.k);
-  WEFT_TAKE0(d.hits, &mem, threads * (count + 1));
-  for (uint32_t j = 0, r = 0; j < d.s.k; j++)
-    for (uint32_t m = 0; m < d.s.classes[j]; m++) d.sorted[r++] = (uint16_t) j;
-  for (size_t i = 0; i < count; i++) tail[i] = -1;
-  for (size_t from = 0, until = LEAST_DRAWS;; from = until, until *= 2) {
-    if (until > most) until = most;
-    WEFT_TRY(deal_tables(ctx, &d, from, until, most));
-    if (settle(&d, ctx->threads, until, most, tail)) break;
-  }
-done:
-  weft_arena_end(&mem);
-  return st;
-}
-
 /* ---- all attributes ---- */
 
-/* 0 ... most, by a compensated sum. */
-static void fill_factorials(double *factorial, size_t most)
+/* log x! and x log x of 0 .. known - 1; the former by a compensated sum. */
+static void fill_logs(weft_mi_logs *logs)
 {
   double sum = 0, low = 0;
-  for (size_t k = 0; k <= most; k++) {
-    const double term = k ? weft_sub(weft_log((double) k), low) : 0, next = weft_add(sum, term);
+  for (size_t x = 0; x < logs->known; x++) {
+    const double log_x = x ? weft_log((double) x) : 0, term = weft_sub(log_x, low), next = weft_add(sum, term);
     low = weft_sub(weft_sub(next, sum), term);
-    factorial[k] = sum = next;
+    logs->factorial[x] = sum = next;
+    logs->entropy[x] = (double) x * log_x;
   }
 }
 
-/* Whether chi-squared is not accurate enough; and roughly how many tables there are, 0 for too many. */
-static int needs_law(item *x, const uint32_t *margins, const double *factorial, size_t most)
+/* Whether chi-squared is not accurate enough. */
+static int needs_law(const item *x, const uint32_t *margins, const weft_mi_logs *logs)
 {
-  const uint32_t *rows = margins, *classes = margins + x->levels;
-  const double expected = (double) rows[0] * classes[0] / (double) x->n;
-  double log_count;
-  x->tables = 0;
-  if (x->levels == 2 && x->classes == 2 ? expected >= 1000 : expected >= (x->n > FEW_ROWS ? 5 : 100)) return 0;
-  if (x->n + MOST_SIDE <= most) {
-    log_count = log_tables(rows, x->levels, classes, x->classes, (double) x->n, factorial);
-    if (log_count <= weft_log(MOST_TABLES)) x->tables = 1 + weft_exp(log_count);
-  }
-  return x->tables > 0 || (expected < 5 && x->n <= MOST_ROWS);
+  const double expected = (double) margins[0] * margins[x->levels] / (double) x->n;
+  if (x->n + MAX_SIDE > logs->known) return 0;
+  return expected < (x->levels == 2 && x->classes == 2 ? 1000 : 100);
 }
 
 /* Puts the margins of `x` in order behind those of `used` numbers; NaN is left in `p` when its law is needed. */
@@ -372,7 +170,7 @@ static int keep_margins(item *x, uint32_t *rows, uint32_t *classes, uint32_t *ma
   *p = WEFT_NAN;
   *correction = 0;
   if (x->levels < 2 || x->classes < 2) *p = 1;
-  if (x->levels < 2 || x->classes < 2 || x->levels > MOST_SIDE || x->classes > MOST_SIDE) return 0;
+  if (x->levels < 2 || x->classes < 2 || x->levels > MAX_SIDE || x->classes > MAX_SIDE) return 0;
   *correction =
       williams(rows, x->levels, (double) x->n) * williams(classes, x->classes, (double) x->n) / (6.0 * (double) x->n);
   if (x->levels == x->n || x->classes == x->n) { /* all tables have the same score */
@@ -395,90 +193,102 @@ static int same_law(const item *a, const item *b, const uint32_t *margins)
     !memcmp(margins + a->margins, margins + b->margins, (a->levels + a->classes) * sizeof *margins);
 }
 
-/* The laws by walks over all tables; what is left is marked. */
-static weft_status walk_all(weft_ctx *ctx, const item *items, law *laws, size_t count, const uint32_t *margins,
-                            const int64_t *f, const double *factorial, size_t widest, double *tail)
+/* What the laws are found with, and for. */
+typedef struct {
+  const weft_mi_logs *logs;
+  const item *items;
+  const law *laws;
+  const uint32_t *margins;
+  const int64_t *f;
+  int64_t *scores;            /* of the sorted items */
+  double *nats, *tail, *statistic;
+  double nat;                 /* a unit of the scores */
+} search;
+
+/* p-values of one law, or what has the chi-squared distribution; NaN is what is left out. */
+static void find_law(const search *s, size_t g, weft_mi_walk *walk, weft_mi_smooth *smooth)
+{
+  const law *at = &s->laws[g];
+  const item *x = &s->items[at->first];
+  const size_t count = at->last - at->first;
+  const uint32_t *levels = s->margins + x->margins;
+  const weft_mi_margins m = { levels, levels + x->levels, x->levels, x->classes, x->n };
+  double *tail = s->tail + at->first, *statistic = s->statistic + at->first;
+  for (size_t i = 0; i < count; i++) statistic[i] = WEFT_NAN;
+  if (weft_mi_walk_short(&m, s->logs) && weft_mi_walk_run(walk, &m, s->logs, s->f, s->scores + at->first, count, tail))
+    return;
+  for (size_t i = 0; i < count; i++) tail[i] = WEFT_NAN;
+  if (!weft_mi_smooth_run(smooth, &m, s->logs, s->nats + at->first, count, statistic))
+    for (size_t i = 0; i < count; i++) statistic[i] = WEFT_NAN;
+}
+
+/* All laws; each is found by one thread, so that it is the same for any number of them. */
+static weft_status find_laws(weft_ctx *ctx, search *s, size_t groups, size_t kept)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const int threads = ctx->threads;
-  uint32_t *left;
-  WEFT_TAKE(left, &mem, (size_t) threads * widest);
-  for (size_t first = 0, next = 0; first < count; first = next) {
-    double work = 0;
-    for (; next < count && work < MOST_TABLES * threads; next++) work += items[laws[next].first].tables;
-    WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
-    WEFT_PARALLEL_FOR(weft_threads_worth(threads, 10 * work), dynamic)
-    for (int64_t g = (int64_t) first; g < (int64_t) next; g++) {
-      const item *x = &items[laws[g].first];
-      laws[g].done = x->tables > 0 && exact(x, margins + x->margins, laws[g].last - laws[g].first, f, factorial,
-                                            left + (size_t) WEFT_THREAD() * widest, tail + laws[g].first);
-    }
+  const int threads = weft_threads_worth(ctx->threads, (double) groups * LAW_WORK);
+  const size_t at_once = 64 * (size_t) threads;
+  weft_mi_walk **walks;
+  weft_mi_smooth **smooth;
+  WEFT_TAKE(s->scores, &mem, kept);
+  WEFT_TAKE(s->nats, &mem, kept);
+  WEFT_TAKE(walks, &mem, (size_t) threads);
+  WEFT_TAKE(smooth, &mem, (size_t) threads);
+  for (int t = 0; t < threads; t++) {
+    walks[t] = weft_mi_walk_make(&mem);
+    smooth[t] = walks[t] ? weft_mi_smooth_make(&mem, s->logs->known) : NULL;
+    if (!smooth[t]) st = WEFT_ERR_MEMORY;
+    if (!smooth[t]) goto done;
+  }
+  for (size_t i = 0; i < kept; i++) {
+    s->scores[i] = s->items[i].score;
+    s->nats[i] = (double) s->items[i].score * s->nat;
+  }
+  for (size_t first = 0; first < groups; first += at_once) {
+    const int64_t end = (int64_t) (first + at_once < groups ? first + at_once : groups);
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) groups));
+    WEFT_PARALLEL_FOR(threads, dynamic)
+    for (int64_t g = (int64_t) first; g < end; g++)
+      find_law(s, (size_t) g, walks[WEFT_THREAD()], smooth[WEFT_THREAD()]);
   }
 done:
   weft_arena_end(&mem);
   return st;
 }
 
-static weft_status simulate_rest(weft_ctx *ctx, const item *items, const law *laws, size_t count,
-                                 const uint32_t *margins, const int64_t *f, double *tail)
+/* Log of the probability of an attribute's own table and of those like it. */
+static double log_table(const item *x, const uint32_t *margins, const double *factorial)
 {
-  double rows = 0;
-  for (size_t g = 0; g < count; g++) if (!laws[g].done) rows += (double) items[laws[g].first].n;
-  const double wanted = rows > 0 ? DRAWING_WORK / rows : 0;
-  const size_t draws = (size_t) (wanted < LEAST_DRAWS ? LEAST_DRAWS : wanted > MOST_DRAWS ? MOST_DRAWS : wanted);
-  for (size_t g = 0; g < count; g++) {
-    const item *x = &items[laws[g].first];
-    const size_t members = laws[g].last - laws[g].first;
-    if (laws[g].done) continue;
-    if (x->n > MOST_ROWS) { /* more tables than estimated */
-      for (size_t i = 0; i < members; i++) tail[laws[g].first + i] = WEFT_NAN;
-      continue;
-    }
-    const weft_status st = simulated(ctx, x, margins + x->margins, members, f, draws, tail + laws[g].first);
-    if (st != WEFT_OK) return st;
-  }
-  return WEFT_OK;
+  double sum = x->log_free - factorial[x->n];
+  for (uint32_t i = 0; i < x->levels + x->classes; i++) sum += factorial[margins[x->margins + i]];
+  return sum;
 }
 
-weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t *columns, size_t count, double *p,
-                         double *correction)
+/* Margins and scores of all attributes; those that need a law become `kept` items. */
+typedef struct { item *items; uint32_t *margins; size_t used, kept; } collection;
+
+static weft_status collect(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t *columns, size_t count,
+                           const weft_mi_logs *logs, const weft_mi_tests *out, collection *into)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const int threads = weft_threads_worth(ctx->threads, (double) count * 4 * (double) pack->n);
-  const size_t most = (pack->n < MOST_FACTORIALS ? pack->n : MOST_FACTORIALS) + MOST_SIDE;
   const double fit = 1 + 1e7 / ((double) pack->n + 100) * threads;
   const size_t at_once = fit < ATTRIBUTES_AT_ONCE ? (size_t) fit : ATTRIBUTES_AT_ONCE;
-  size_t room = 0, used = 0, kept = 0, groups = 0, widest = 1;
   workspace *work;
-  uint32_t *margins, *fresh;
-  item *items, *found;
-  law *laws;
-  double *factorial, *tail;
-  int64_t *f;
-  if (!count) goto done;
-  for (size_t i = 0; i < count; i++) {
-    const size_t levels = pack->levels[pack->place[columns[i]]];
-    room += (levels < MOST_SIDE ? levels : MOST_SIDE) + (pack->classes < MOST_SIDE ? pack->classes : MOST_SIDE);
-  }
-  WEFT_TAKE(margins, &mem, room);
-  WEFT_TAKE(items, &mem, count);
-  WEFT_TAKE(laws, &mem, count);
-  WEFT_TAKE(tail, &mem, count);
-  WEFT_TAKE(factorial, &mem, most + 1);
-  WEFT_TAKE(f, &mem, most + 1);
-  WEFT_TAKE(fresh, &mem, at_once * 2 * MOST_SIDE);
+  uint32_t *fresh;
+  item *found;
+  WEFT_TAKE(fresh, &mem, at_once * 2 * MAX_SIDE);
   WEFT_TAKE(found, &mem, at_once);
   WEFT_TAKE(work, &mem, (size_t) threads);
   for (int t = 0; t < threads; t++) {
     WEFT_TAKE(work[t].codes, &mem, pack->n);
     WEFT_TAKE0(work[t].level, &mem, 65536);
     WEFT_TAKE0(work[t].cell, &mem, 65536);
+    WEFT_TAKE0(work[t].counts, &mem, 65536);
+    WEFT_TAKE(work[t].levels, &mem, MAX_SIDE);
   }
-  fill_factorials(factorial, most);
-  for (size_t k = 0; k <= most; k++) f[k] = k <= pack->n ? weft_mi_fixed(&pack->f, k) : 0;
-
   for (size_t first = 0; first < count; first += at_once) {
     const int64_t now = (int64_t) (count - first < at_once ? count - first : at_once);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
@@ -487,28 +297,69 @@ weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t
       workspace *w = &work[WEFT_THREAD()];
       WEFT_FOR(guided)
       for (int64_t i = 0; i < now; i++)
-        tabulate(pack, columns[first + (size_t) i], w, fresh + 2 * MOST_SIDE * (size_t) i, &found[i]);
+        tabulate(pack, columns[first + (size_t) i], logs, w, fresh + 2 * MAX_SIDE * (size_t) i, &found[i]);
     }
     for (int64_t i = 0; i < now; i++) {
-      uint32_t *rows = fresh + 2 * MOST_SIDE * (size_t) i;
+      uint32_t *rows = fresh + 2 * MAX_SIDE * (size_t) i;
       const size_t at = first + (size_t) i;
       item *x = &found[i];
       x->at = at;
-      if (!keep_margins(x, rows, rows + MOST_SIDE, margins, &used, &p[at], &correction[at])) continue;
-      if (needs_law(x, margins + x->margins, factorial, most)) items[kept++] = *x;
-      else used = x->margins;
+      if (!keep_margins(x, rows, rows + MAX_SIDE, into->margins, &into->used, &out->p[at], &out->correction[at]))
+        continue;
+      if (needs_law(x, into->margins + x->margins, logs)) into->items[into->kept++] = *x;
+      else into->used = x->margins;
     }
   }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
 
-  qsort(items, kept, sizeof *items, by_law_and_score);
-  for (size_t i = 0; i < kept; i++) {
-    if (!i || !same_law(&items[i], &items[i - 1], margins)) laws[groups++] = (law) { i, i + 1, 0 };
-    if (items[i].classes > widest) widest = items[i].classes;
+weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t *columns, size_t count,
+                         const weft_mi_tests *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_mi_logs logs = { NULL, NULL, (pack->n < MAX_ROWS ? pack->n : MAX_ROWS) + MAX_SIDE };
+  collection all = { NULL, NULL, 0, 0 };
+  search s = { .logs = &logs, .nat = pack->f.unit * 0.69314718055994530942 };
+  size_t room = 0, groups = 0;
+  law *laws;
+  int64_t *f;
+  if (!count) goto done;
+  logs.known += 64 + 16 * (size_t) weft_sqrt((double) logs.known); /* cells of a smooth law go beyond their bounds */
+  for (size_t i = 0; i < count; i++) {
+    const size_t levels = pack->levels[pack->place[columns[i]]];
+    room += (levels < MAX_SIDE ? levels : MAX_SIDE) + (pack->classes < MAX_SIDE ? pack->classes : MAX_SIDE);
+    out->statistic[i] = out->log_table[i] = WEFT_NAN;
+  }
+  WEFT_TAKE(all.margins, &mem, room);
+  WEFT_TAKE(all.items, &mem, count);
+  WEFT_TAKE(laws, &mem, count);
+  WEFT_TAKE(s.tail, &mem, count);
+  WEFT_TAKE(s.statistic, &mem, count);
+  WEFT_TAKE(logs.factorial, &mem, logs.known);
+  WEFT_TAKE(logs.entropy, &mem, logs.known);
+  WEFT_TAKE(f, &mem, logs.known);
+  fill_logs(&logs);
+  for (size_t k = 0; k < logs.known; k++) f[k] = k <= pack->n ? weft_mi_fixed(&pack->f, k) : 0;
+  WEFT_TRY(collect(ctx, pack, columns, count, &logs, out, &all));
+  qsort(all.items, all.kept, sizeof *all.items, by_law_and_score);
+  for (size_t i = 0; i < all.kept; i++) {
+    if (!i || !same_law(&all.items[i], &all.items[i - 1], all.margins)) laws[groups++] = (law) { i, i + 1 };
     laws[groups - 1].last = i + 1;
   }
-  WEFT_TRY(walk_all(ctx, items, laws, groups, margins, f, factorial, widest, tail));
-  WEFT_TRY(simulate_rest(ctx, items, laws, groups, margins, f, tail));
-  for (size_t i = 0; i < kept; i++) p[items[i].at] = tail[i];
+  s.items = all.items;
+  s.laws = laws;
+  s.margins = all.margins;
+  s.f = f;
+  WEFT_TRY(find_laws(ctx, &s, groups, all.kept));
+  for (size_t i = 0; i < all.kept; i++) {
+    const size_t at = all.items[i].at;
+    out->p[at] = s.tail[i];
+    out->statistic[at] = s.statistic[i];
+    out->log_table[at] = log_table(&all.items[i], all.margins, logs.factorial);
+  }
 done:
   weft_arena_end(&mem);
   return st;

@@ -1,4 +1,5 @@
-# p-values of mi_rank() against all ways of dealing the classes, simulated tables, and shares of false discoveries.
+# p-values of mi_rank() against all ways of dealing the classes, all tables, random tables, and shares of false
+# discoveries.
 
 f <- function(k) ifelse(k > 0, k * log(k), 0)
 table_score <- function(a, class) sum(f(table(a, class)))
@@ -84,7 +85,81 @@ test_that("two levels and two classes: the hypergeometric law, up to many rows",
   }
 })
 
-test_that("too many tables: simulated, near R's own simulation and always the same", {
+# All tables of two classes, or of three levels and three classes: their scores, the greatest first, P(score or more),
+# and cells, a column per table, level by level within a class.
+all_tables <- function(rows, columns) {
+  least <- function(n) expand.grid(lapply(n, function(m) 0:m))
+  if (length(columns) == 2L) {
+    first <- as.matrix(least(rows[-1]))
+    first <- cbind(columns[1] - rowSums(first), first)
+    cells <- cbind(first, matrix(rows, nrow(first), length(rows), byrow = TRUE) - first)
+  } else {
+    two <- function(m) {
+      at <- as.matrix(least(c(m, m)))
+      at[rowSums(at) <= m, , drop = FALSE]
+    }
+    a <- two(rows[1])
+    b <- two(rows[2])
+    at <- expand.grid(a = seq_len(nrow(a)), b = seq_len(nrow(b)))
+    x <- cbind(a[at$a, 1], b[at$b, 1], columns[1] - a[at$a, 1] - b[at$b, 1])
+    y <- cbind(a[at$a, 2], b[at$b, 2], columns[2] - a[at$a, 2] - b[at$b, 2])
+    cells <- cbind(x, y, matrix(rows, nrow(x), 3L, byrow = TRUE) - x - y)
+  }
+  cells <- cells[apply(cells, 1, min) >= 0, , drop = FALSE]
+  score <- round(rowSums(f(cells)), 8)
+  log_p <- sum(lgamma(rows + 1)) + sum(lgamma(columns + 1)) - lgamma(sum(rows) + 1) - rowSums(lgamma(cells + 1))
+  best <- order(-score)
+  last <- !duplicated(score[best], fromLast = TRUE)
+  list(p = cumsum(exp(log_p[best]))[last], cells = t(unname(cells))[, best[last], drop = FALSE], tables = length(score))
+}
+
+# p-values of tables with these margins, beside those of other features with other margins.
+p_of_tables <- function(cells, rows, columns, ...) {
+  class <- rep(seq_along(columns), columns)
+  x <- apply(cells, 2, function(t) rep(rep(seq_along(rows), length(columns)), t))
+  colnames(x) <- seq_len(ncol(cells))
+  r <- mi_rank(x, class, ...)
+  expect_false(is.unsorted(-r$p_value[order(r$mi)])) # more information, smaller p
+  r$p_value[match(colnames(x), r$feature)]
+}
+
+test_that("more tables than are visited: near all of them, far into the tail", {
+  cases <- list(list(c(10, 9, 9, 8, 7, 6), c(30, 19)), list(c(45, 35, 25, 15), c(70, 50)),
+                list(c(70, 55, 30, 10), c(140, 25)), list(c(20, 18, 16), c(22, 17, 15)), list(c(40, 21, 4), c(45, 14, 6)))
+  for (case in cases) {
+    all <- all_tables(case[[1]], case[[2]])
+    if (all$tables <= 10000) next # these are exact
+    wanted <- 10^-c(0.5, 1, 1.3, 2, 2.5, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25)
+    at <- unique(vapply(wanted, function(p) which.min(abs(log(all$p / p))), 0L))
+    ratio <- p_of_tables(all$cells[, at], case[[1]], case[[2]]) / all$p[at]
+    near <- all$p[at] > 5e-7
+    about <- paste(c(case[[1]], "by", case[[2]]), collapse = " ")
+    expect_true(all(abs(log(ratio[near])) < log(1.2)), label = paste(about, paste(signif(ratio, 3), collapse = " ")))
+    expect_true(all(abs(log(ratio[!near])) < log(5)), label = paste(about, paste(signif(ratio, 3), collapse = " ")))
+  }
+})
+
+test_that("few tables, though many are equal: all are visited", {
+  for (case in list(list(rep(4, 8), c(16, 16)), list(c(100, rep(3, 6)), c(62, 56)), list(c(60, 50, 40), c(80, 70)),
+                    list(c(9, 8, 7), c(10, 8, 6)))) {
+    all <- all_tables(case[[1]], case[[2]])
+    at <- unique(round(exp(seq(0, log(sum(all$p < 0.09)), length.out = 25))))
+    expect_equal(p_of_tables(all$cells[, at], case[[1]], case[[2]]), all$p[at], tolerance = 1e-9)
+  }
+})
+
+test_that("a table that no other beats has its own probability, however small", {
+  for (times in c(3, 6, 30)) { # 19! tables are as good, each with this probability
+    class <- rep(1:19, times)
+    log_p <- lgamma(20) + 19 * lgamma(times + 1) - lgamma(19 * times + 1)
+    expect_equal(mi_rank(data.frame(same = class), class)$p_value, exp(log_p), tolerance = 1e-9)
+  }
+  withr::local_seed(9)
+  x <- data.frame(same = class, matrix(sample(class, 570 * 40, TRUE), 570))
+  expect_lt(mi_rank(x, class)$q_value[1], 1e-300)
+})
+
+test_that("the smooth law is near R's own simulation, and the same beside any other features and on any threads", {
   withr::local_seed(4)
   class <- rep(1:4, each = 10)
   x <- as.data.frame(lapply(1:40, function(j) sample(rep(1:5, 8))))
@@ -93,29 +168,50 @@ test_that("too many tables: simulated, near R's own simulation and always the sa
   tables <- stats::r2dtable(20000, rep(8, 5), rep(10, 4))
   scores <- vapply(tables, function(t) sum(f(t)), 0)
   p <- vapply(x[r$feature], function(a) mean(scores >= table_score(a, class) - 1e-9), 0)
-  expect_true(all(abs(p - r$p_value) < 5 * sqrt(pmax(p, 1e-4) * (1 - p) / 20000) + 1e-4))
+  expect_true(all(abs(p - r$p_value) < 5 * sqrt(p * (1 - p) / 20000) + 0.1 * p + 1e-4))
   expect_identical(mi_rank(x, class, threads = 2)$p_value, r$p_value)
   expect_identical(mi_rank(x[5:1], class)$p_value, r$p_value[r$feature %in% paste0("f", 1:5)])
-  # one that needs every table beside those that need few changes none of their p-values
-  beside <- mi_rank(data.frame(x, sure = class), class)
-  expect_equal(beside$p_value[match(r$feature, beside$feature)], r$p_value, tolerance = 0)
-  sure <- mi_rank(data.frame(a = rep(1:4, each = 10)), class)
-  expect_lt(sure$p_value, 1e-6)
+  beside <- mi_rank(data.frame(x, sure = class, few = rep(1:2, 20)), class)
+  expect_identical(beside$p_value[match(r$feature, beside$feature)], r$p_value)
+  expect_lt(beside$p_value[1], 1e-15)
 })
 
-test_that("many rows: chi-squared with Williams' correction where it is small, and near the exact law", {
+test_that("under independence p-values are as small as they say", {
+  withr::local_seed(10)
+  for (case in list(list(40, 5, c(20, 20)), list(60, 4, c(40, 15, 5)), list(150, 6, c(50, 50, 50)))) {
+    class <- rep(seq_along(case[[3]]), case[[3]])
+    p <- mi_rank(matrix(sample(case[[2]], case[[1]] * 4000, TRUE), case[[1]]), class)$p_value
+    expect_lt(mean(p <= 0.05), 0.05 * 1.1 + 3 * sqrt(0.05 * 0.95 / 4000))
+    expect_gt(mean(p <= 0.05), 0.045 - 3 * sqrt(0.05 * 0.95 / 4000))
+    expect_lt(mean(p <= 0.01), 0.01 * 1.1 + 3 * sqrt(0.01 / 4000))
+  }
+})
+
+test_that("cells that expect 100 rows: chi-squared with Williams' correction", {
   withr::local_seed(5)
-  class <- sample(3, 300, TRUE)
-  x <- as.data.frame(lapply(1:30, function(j) ifelse(runif(300) < j / 150, class, sample(4, 300, TRUE))))
+  class <- sample(3, 3000, TRUE)
+  x <- as.data.frame(lapply(1:30, function(j) ifelse(runif(3000) < j / 500, class, sample(4, 3000, TRUE))))
   names(x) <- paste0("f", 1:30)
   r <- mi_rank(x, class)
-  for (k in which(r$p_value < 0.1)) {
+  chi2 <- pchisq(r$statistic / (1 + 5 * 4 / 18000), r$df, lower.tail = FALSE) # margins that are all equal
+  for (k in which(chi2 < 0.1)) {
     o <- table(x[[r$feature[k]]], class)
-    q <- 1 + (300 * sum(1 / rowSums(o)) - 1) * (300 * sum(1 / colSums(o)) - 1) / (6 * 300 * r$df[k])
-    expect_equal(r$p_value[k], pchisq(r$statistic[k] / q, r$df[k], lower.tail = FALSE), tolerance = 1e-9)
+    q <- 1 + (3000 * sum(1 / rowSums(o)) - 1) * (3000 * sum(1 / colSums(o)) - 1) / (6 * 3000 * r$df[k])
+    expect_equal(r$p_value[k], pchisq(r$statistic[k] / q, r$df[k], lower.tail = FALSE), tolerance = 1e-3)
   }
-  chi2 <- pchisq(r$statistic, r$df, lower.tail = FALSE)
-  expect_equal(r$p_value[chi2 > 0.11], chi2[chi2 > 0.11], tolerance = 1e-9)
+  expect_equal(r$p_value[chi2 > 0.1], chi2[chi2 > 0.1], tolerance = 1e-9)
+})
+
+test_that("print says which law p-values are from, and what permutations cannot show", {
+  withr::local_seed(11)
+  class <- rep(1:3, c(40, 15, 5))
+  x <- data.frame(few = rep(1:2, 30), many = sample(6, 60, TRUE))
+  expect_output(print(mi_rank(x, class)), "1 exact; 1 an approximation")
+  expect_output(print(mi_rank(x["few"], class)), "p_value: exact.")
+  r <- mi_rank(x, class, permutations = 19, seed = 1)
+  shown <- gsub("\\s+", " ", paste(utils::capture.output(print(r)), collapse = " "))
+  expect_match(shown, "19 permutations, so that no p-value is below 0.05", fixed = TRUE)
+  expect_match(shown, "from 39 permutations on", fixed = TRUE)
 })
 
 test_that("every form of the same features has the same p-values, with permutations and from a pack too", {
@@ -161,12 +257,12 @@ test_that("failed allocations and interrupts leave nothing behind", {
   names(x) <- paste0("f", 1:6)
   class <- rep(1:5, each = 5)
   expect_survives_failures(list(exact = function() mi_rank(x[1:2], class > 2, threads = 2)))
-  expect_survives_failures(list(simulated = function() mi_rank(x[1:2], class, threads = 1)), most = 8)
+  expect_survives_failures(list(smooth = function() mi_rank(x[1:2], class, threads = 1)), most = 8)
   before <- .Call(weft:::C_weft_memory, NULL)[["host"]]
   withr::local_options(weft.poll = 0)
-  x$f1 <- class # no table scores as high: none of the draws is spared
+  x <- as.data.frame(matrix(sample(5, 25 * 200, TRUE), 25)) # a law of their own for most of them
   calls <- 0
-  stops <- function(done, total) if ((calls <<- calls + 1) > 8) stop("enough")
+  stops <- function(done, total) if ((calls <<- calls + 1) > 4) stop("enough")
   expect_error(mi_rank(x, class, progress = stops), "enough")
   expect_identical(.Call(weft:::C_weft_memory, NULL)[["host"]], before)
 })
