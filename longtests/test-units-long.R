@@ -5,7 +5,7 @@
 library(testthat)
 library(weft)
 options(weft.progress = FALSE)
-source("tests/testthat/helper-units.R")
+source(testthat::test_path("../tests/testthat/helper-units.R"))
 
 rounds <- as.integer(Sys.getenv("WEFT_UNITS_ROUNDS", "20"))
 sizes <- function(round) withr::with_seed(round, c(n = sample(40:200, 1L), p = sample(6:12, 1L)))
