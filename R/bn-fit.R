@@ -70,9 +70,10 @@ fit_gauss <- function(input, node, parents, rows) {
   out <- list(parents = input$names[parents], intercept = (origin[1L] - sum(slopes * origin[-1L])) * unit[1L],
               slopes = stats::setNames(slopes * (unit[1L] / unit[-1L]), input$names[parents]),
               sd = sqrt(sum(model$residuals^2) / max(length(rows) - model$rank, 1)) * deviation[1L] * unit[1L])
-  if (all(is.finite(c(out$intercept, out$slopes, out$sd)))) return(out)
-  abort_input("Columns of `data` must have units in which slopes are finite.",
-              x = sprintf("Those of node `%s` are not.", input$names[node]))
+  vanished <- slopes != 0 & abs(out$slopes) < .Machine$double.xmin
+  if (all(is.finite(c(out$intercept, out$slopes, out$sd)), !vanished)) return(out)
+  abort_input("Columns of `data` must have units in which slopes neither overflow nor vanish.",
+              x = sprintf("Those of node `%s` do.", input$names[node]))
 }
 
 #' @rdname bn_fit
