@@ -167,10 +167,11 @@ test_that("settings are the call's, else the defaults, and nothing of the call i
 })
 
 test_that("results without class, with three classes, of levels, and with steps left out have a report", {
-  quick <- function(x, ...) suppressWarnings(gene_network(x, ..., seed = 1, progress = FALSE,
-                                                          steps = list(pairs = FALSE,
-                                                                       bayes = list(genes = 5, iterations = 300),
-                                                                       clusters = list(method = "irm", chains = 1, sweeps = 10))))
+  quick <- function(x, ..., network = list()) {
+    suppressWarnings(gene_network(x, ..., seed = 1, progress = FALSE, steps = list(
+      pairs = FALSE, network = network, bayes = list(genes = 5, iterations = 300),
+      clusters = list(method = "irm", chains = 1, sweeps = 10))))
+  }
   says(knitted(quick(e$x)), "Groups of samples and genes")
   three <- quick(e$x, rep(c("a", "b", "c"), 20))
   says(knitted(three), "greatest difference")
@@ -427,7 +428,7 @@ test_that("edges that are only possible, or on which chains disagree, are said t
   unsure$edges[1L, 2L] <- 0.7
   expect_match(weft:::bayes_text(unsure, 3), "^1 edge among 6 genes. Surest: .* \\(over 0.999, direction open\\)$")
   unsure$diagnostics$r_hat <- 1.5
-  expect_match(weft:::bayes_text(unsure, 3), "^the chains disagree \\(R-hat 1.50, .*iterations = 5000\\) runs")
+  expect_match(weft:::bayes_text(unsure, 3), "^the chains disagree \\(R-hat 1.50, .*iterations = 5000\\)\\) runs")
 })
 
 test_that("the first page says how many directions are clear, and what p-values of pairs rest on", {

@@ -148,8 +148,10 @@ test_that("steps can be left out, given arguments and replaced", {
   expect_error(plot(none), "nothing to plot", class = "weft_error_input")
   expect_error(as.data.frame(none, what = "edges"), "left out", class = "weft_error_input")
   expect_error(gene_network(small$x, steps = list(network = "clr")), "list of arguments", class = "weft_error_input")
-  expect_error(gene_network(small$x, steps = list(quality = FALSE)), "`quality` must", class = "weft_error_input")
-  expect_error(gene_network(small$x, steps = list(components = FALSE)), "needs the step `components`", class = "weft_error_input")
+  expect_error(gene_network(small$x, steps = list(quality = FALSE)), "`steps$quality` must", fixed = TRUE,
+               class = "weft_error_input")
+  expect_error(gene_network(small$x, steps = list(components = FALSE)), "needs the step `components`",
+               class = "weft_error_input")
 })
 
 test_that("time and memory are estimated, and memory is kept to", {
