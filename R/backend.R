@@ -85,7 +85,7 @@ weigh_backends <- function(backend, predicted) {
                i = "`weft_sitrep()` shows what this machine has; `backend = \"cpu\"` gives the same result.")
   }
   if (is.null(predicted) || predicted$cpu <= predicted$cuda + cuda_start_seconds()) {
-    if (!is.null(predicted) && predicted$cpu - predicted$cuda > worth_opening) open_beside(first_device())
+    if (!is.null(predicted) && predicted$cpu > predicted$cuda + worth_opening) open_beside(first_device())
     return(list(name = "cpu", reason = if (is.null(predicted)) "no more than a device would"
                                        else sprintf("about %s of work, too little for a device",
                                                     seconds_text(predicted$cpu))))
