@@ -84,8 +84,7 @@ weigh_backends <- function(backend, predicted) {
     weft_abort("device", "`backend = \"cuda\"` cannot run here.", x = paste0("CUDA: ", why, "."),
                i = "`weft_sitrep()` shows what this machine has; `backend = \"cpu\"` gives the same result.")
   }
-  if (is.null(predicted) || predicted$cpu <= predicted$cuda + cuda_start_seconds()) {
-    if (!is.null(predicted) && predicted$cpu > predicted$cuda + worth_opening) open_beside(first_device())
+  if (is.null(predicted) || !worth_a_device(predicted$cpu - predicted$cuda)) {
     return(list(name = "cpu", reason = if (is.null(predicted)) "no more than a device would"
                                        else sprintf("about %s of work, too little for a device",
                                                     seconds_text(predicted$cpu))))
@@ -112,6 +111,17 @@ worth_rates <- 0.05 # seconds on the CPU; a call that takes less does not wait f
 cuda_start_seconds <- function() {
   if (isTRUE(session$device_open) || .Call(C_weft_beside_opened, first_device())) 0 else 0.3
 }
+
+# Whether so many seconds that a device would save are more than starting it takes. Where it is not open, but would have
+# been worth it, later calls will find it open.
+worth_a_device <- function(saved) {
+  if (isTRUE(saved > cuda_start_seconds())) return(TRUE)
+  if (isTRUE(saved > worth_opening)) open_beside(first_device())
+  FALSE
+}
+
+# The same for work that takes so many seconds on the CPU, before what a device would take is known.
+device_may_pay <- function(seconds) worth_a_device(seconds) && is.null(cuda_missing())
 
 worth_opening <- 0.05 # seconds that a device would save a call if it were open: it is opened beside the work
 

@@ -46,7 +46,7 @@ mesh_extent <- function(problem) {
 mesh_anywhere <- function(problem, least = Inf) {
   mesh <- mesh_plan(problem, problem$backend == "cuda")
   least <- min(least, mesh$seconds)
-  if (problem$backend == "auto" && least > cuda_start_seconds() && is.null(cuda_missing())) {
+  if (problem$backend == "auto" && device_may_pay(least)) {
     there <- mesh_plan(problem, on_device = TRUE)
     if (!is.null(there) && choose_backend("auto", cost(least, there$seconds))$name == "cuda") return(there)
   }

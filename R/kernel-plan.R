@@ -107,7 +107,7 @@ plan_method <- function(problem, try = FALSE) {
   direct <- direct_seconds(problem, trees)
   here <- list(name = "cpu", reason = "on the CPU")
   # else no device could pay
-  may_move <- problem$backend == "auto" && direct > cuda_start_seconds() && is.null(cuda_missing())
+  may_move <- problem$backend == "auto" && device_may_pay(direct)
   if (try && !may_move) {
     text <- sprintf("about %s directly", seconds_text(direct))
     if (mesh_pays(mesh, direct)) {
@@ -133,7 +133,7 @@ plan_method <- function(problem, try = FALSE) {
 
 # The plan where a device is faster than what the CPU would do in `least` seconds.
 device_at_once <- function(problem, least, mesh) {
-  if (problem$backend != "auto" || least <= cuda_start_seconds() || !is.null(cuda_missing())) return(NULL)
+  if (problem$backend != "auto" || !device_may_pay(least)) return(NULL)
   device <- device_plan(problem, mesh)
   device$chosen <- choose_backend("auto", cost(least, device$seconds))
   device$reason <- "the device is faster than any way on the CPU"
