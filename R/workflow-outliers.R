@@ -2,13 +2,15 @@
 
 #' Samples that stand apart: outliers
 #'
-#' Every sample is examined in two ways, each time without itself and without the sample nearest to it (of more than
-#' `r format(most_with_neighbours, big.mark = ",")` samples without itself alone), since two that are alike would
-#' otherwise hide each other: by the `density` of the others among the
+#' Every sample is examined in two ways: by its leave-one-out `density` among the
 #' scores of the leading components ([kde()]), which is low where there are no other samples; and by its `distance`
 #' from the plane of these components as found from the other samples alone, which is large when its genes behave as
 #' in no other sample. A plane found with the sample itself would lean towards it: a sample that is far out creates a
 #' component of its own, and lies near it.
+#'
+#' Two samples that are alike and far from all others would hide each other: where two are each the other's nearest
+#' sample, and farther from any third one than `r least_gap` times their distance, each is judged without the other as
+#' well (up to `r most_with_twins` samples).
 #'
 #' Scores are divided by robust standard deviations (1.4826 times the median absolute deviation) and the bandwidth is
 #' Silverman's for those, but not below 0.85, so that a sample far out is judged by how far it is from the others and
@@ -67,14 +69,16 @@ gene_outliers <- function(x, k = NULL, fdr = 0.05, data = NULL, threads = NULL, 
   n <- nrow(scores)
   width <- max((4 / ((k + 2) * n))^(1 / (k + 4)), least_width)
   density <- kde(scores, rep(width, k), threads = threads, progress = progress)
-  log_density <- if (n <= most_with_neighbours) density_without_nearest(scores, width)
-                 else stats::predict(density, log = TRUE, leave_one_out = TRUE, threads = threads)
+  log_density <- stats::predict(density, log = TRUE, leave_one_out = TRUE, threads = threads)
+  if (!is.null(data)) data <- outlier_data(data, x)
+  twin <- sample_twins(twin_data(x, data))
+  log_density[!is.na(twin)] <- density_without_twin(scores, twin, width)
   peak <- max(stats::predict(density, log = TRUE, threads = threads))
   p_density <- tail_p(0.5 * log(pmax(peak - log_density, 1e-6)))
   distance <- rep(NA_real_, n)
   p_distance <- rep(1, n)
   if (!is.null(data)) {
-    distance <- distance_from_others(x, outlier_data(data, x), threads)
+    distance <- distance_from_others(x, data, twin, threads)
     p_distance <- spread_p(log(pmax(distance, 1e-6)))
   }
   p <- pmin(1, 2 * pmin(p_density, p_distance))
@@ -130,43 +134,57 @@ tail_p <- function(s) {
   ifelse(excess > 0, top / n * (1 + pmax(excess, 0))^-(deep - top), share)
 }
 
-# Two samples that are alike and far from all others would each be near the other, and the component of both would be in
-# the plane of the rest. Every sample is therefore judged without its nearest neighbour as well. Among more samples than
-# these, which would take longer to compare than all else, it is left out alone.
-most_with_neighbours <- 5000L
+# Two samples that are alike and far from all others hide each other: each is near the other, and the component of both
+# is in the plane of the rest. Each of two such samples is judged without the other as well. They are two that are each
+# the other's nearest sample, and farther from any third one than `least_gap` times their distance: three and more are
+# taken for a group. Among more samples than these, two seldom have a component of their own, and none are looked for.
+most_with_twins <- 1000L
+least_gap <- 1.25
 
-# The other sample that is nearest to each. x: samples in rows.
-nearest_samples <- function(x) {
+# The number of each sample's twin, NA where it has none. x: scaled genes, in which noise makes all distances much the
+# same, of a thousand genes at most; or scores.
+sample_twins <- function(x) {
+  n <- nrow(x)
+  twin <- rep(NA_integer_, n)
+  if (n > most_with_twins || n < 4L) return(twin)
   squares <- rowSums(x^2)
-  unlist(lapply(row_blocks(nrow(x)), function(rows) {
-    apart <- outer(squares[rows], squares, "+") - 2 * tcrossprod(x[rows, , drop = FALSE], x)
-    apart[cbind(seq_along(rows), rows)] <- Inf
-    max.col(-apart, "first")
-  }), use.names = FALSE)
+  apart <- pmax(outer(squares, squares, "+") - 2 * tcrossprod(x), 0)
+  diag(apart) <- Inf
+  near <- max.col(-apart, "first")
+  own <- apart[cbind(seq_len(n), near)]
+  apart[cbind(seq_len(n), near)] <- Inf
+  third <- apply(apart, 1L, min)
+  alike <- near[near] == seq_len(n) & pmin(third, third[near]) > least_gap^2 * own
+  twin[alike] <- near[alike]
+  twin
 }
 
-row_blocks <- function(n, at_once = 500L) split(seq_len(n), (seq_len(n) - 1L) %/% at_once)
+# What twins are looked for in: some of the genes that components are of, over robust standard deviations, in which the
+# twins themselves have little part.
+twin_data <- function(fit, data) {
+  if (is.null(data)) return(fit$x)
+  data <- data[, unique(round(seq(1, ncol(data), length.out = min(ncol(data), 1000)))), drop = FALSE]
+  if (isFALSE(fit$scale)) return(data)
+  spread <- apply(data, 2L, robust_sd)
+  data / rep(ifelse(spread > 0, spread, Inf), each = nrow(data))
+}
 
-# The logarithm of the density of a normal kernel at each sample, without it and without the sample nearest to it.
-density_without_nearest <- function(scores, width) {
-  n <- nrow(scores)
-  squares <- rowSums(scores^2)
-  unlist(lapply(row_blocks(n), function(rows) {
-    apart <- outer(squares[rows], squares, "+") - 2 * tcrossprod(scores[rows, , drop = FALSE], scores)
-    apart[cbind(seq_along(rows), rows)] <- Inf
-    apart[cbind(seq_along(rows), max.col(-apart, "first"))] <- Inf
-    height <- -pmax(apart, 0) / (2 * width^2)
-    top <- apply(height, 1L, max)
-    top + log(rowSums(exp(height - top)))
-  }), use.names = FALSE) - log(max(1, n - 2)) - ncol(scores) * log(width * sqrt(2 * pi))
+# The logarithm of the density of a normal kernel at those samples that have a twin, without both.
+density_without_twin <- function(scores, twin, width) {
+  some <- which(!is.na(twin))
+  vapply(some, function(i) {
+    apart <- colSums((t(scores[-c(i, twin[i]), , drop = FALSE]) - scores[i, ])^2)
+    height <- -apart / (2 * width^2)
+    max(height) + log(mean(exp(height - max(height))))
+  }, 0) - ncol(scores) * log(width * sqrt(2 * pi))
 }
 
 # Distances of samples from the plane of the `leading` components of the others, per gene: roots of mean squares of what
-# the plane leaves. The others are all but the sample and its nearest neighbour. Without the rows z of their scores,
-# whose sum is s, and centred anew, the cross products of the scores of the other m samples are diag(d^2) - z'z - s's /
-# m, and the sample lies z + s / m from their mean; the plane is sought among the components that `fit` has, of which
-# there are a few to spare. What is left of the squared length of a sample needs no matrix of residuals.
-distance_from_others <- function(fit, x, threads = NULL) {
+# the plane leaves. The others are all but the sample and its twin. Without the rows z of their scores, whose sum is s,
+# and centred anew, the cross products of the scores of the other m samples are diag(d^2) - z'z - s's / m, and the
+# sample lies z + s / m from their mean; the plane is sought among the components that `fit` has, of which there are a
+# few to spare. What is left of the squared length of a sample needs no matrix of residuals.
+distance_from_others <- function(fit, x, twin = rep(NA, nrow(x)), threads = NULL) {
   k <- fit$leading %||% min(2L, ncol(fit$x))
   n <- nrow(x)
   if (!is.double(x)) storage.mode(x) <- "double"
@@ -175,34 +193,31 @@ distance_from_others <- function(fit, x, threads = NULL) {
                                      progress = FALSE)
   scores <- fit$x
   squares <- colSums(scores^2)
-  near <- if (n <= most_with_neighbours && n > 3L) nearest_samples(scores)
-  left <- n - 1 - !is.null(near)
-  within <- vapply(seq_len(n), function(i) {
-    z <- scores[c(i, near[i]), , drop = FALSE]
+  all <- row_squares(x, center_of(fit, ncol(x)), scale_of(fit, ncol(x)), threads)
+  rest <- vapply(seq_len(n), function(i) {
+    z <- scores[c(i, twin[i][!is.na(twin[i])]), , drop = FALSE]
+    left <- n - nrow(z)
     sum_of <- colSums(z)
     others <- diag(squares, length(squares)) - crossprod(z) - tcrossprod(sum_of) / left
     plane <- eigen(others, symmetric = TRUE)$vectors[, seq_len(min(k, length(squares))), drop = FALSE]
-    sum(crossprod(plane, z[1L, ] + sum_of / left)^2)
+    along <- crossprod(plane, z[1L, ] + sum_of / left)
+    if (is.na(twin[i])) return((1 + 1 / left)^2 * all[i] - sum(along^2))
+    squares_without_twin(fit, x[c(i, twin[i]), ], plane %*% along)
   }, 0)
-  sqrt(pmax(0, squares_from_others(fit, x, near, left, threads) - within) / ncol(x))
+  sqrt(pmax(0, rest) / ncol(x))
 }
 
-# Squared distances of samples from the mean of the others in all genes: of x + s / m, where s is x or x and its nearest
-# neighbour.
-squares_from_others <- function(fit, x, near, left, threads) {
-  center <- center_of(fit, ncol(x))
-  scale <- scale_of(fit, ncol(x))
-  own <- row_squares(x, center, scale, threads)
-  if (is.null(near)) return((1 + 1 / left)^2 * own)
-  genes <- split(seq_len(ncol(x)), (seq_len(ncol(x)) - 1L) %/% 1000L)
-  with_near <- Reduce(`+`, lapply(genes, function(some) {
-    z <- (x[, some, drop = FALSE] - rep(center[some], each = nrow(x))) / rep(scale[some], each = nrow(x))
-    rowSums(z * z[near, , drop = FALSE])
-  }))
-  (1 + 1 / left)^2 * own + 2 * (1 + 1 / left) / left * with_near + own[near] / left^2
+# The square of what the plane leaves of the first of two samples: of x + s / m, less `along`, in scores. Genes are
+# scaled as if the twin were not there: where two samples lie far out, the standard deviations are theirs.
+squares_without_twin <- function(fit, two, along) {
+  n <- nrow(fit$x)
+  z <- (two - rep(center_of(fit, ncol(two)), each = 2L)) / rep(scale_of(fit, ncol(two)), each = 2L)
+  rest <- z[1L, ] + colSums(z) / (n - 2) - drop(fit$rotation %*% along)
+  variance <- if (isFALSE(fit$scale)) 1 else pmax(1e-3, (n - 1 - z[2L, ]^2 * n / (n - 1)) / (n - 2))
+  sum(rest^2 / variance)
 }
 
-# Two are what leaving a sample and its neighbour out can take away.
+# Two are what leaving a sample and its twin out can take away.
 spare_components <- 4L
 
 # p-values of logarithms of distances whose distribution is that of log(sqrt(5 / X)), X being chi-squared with five

@@ -1,5 +1,6 @@
 # Samples that stand apart: how often clean data of several origins have any by gene_outliers(), and how many of three
 # planted ones are found, both asked at 0.05.
+# Then one outlier alone ("moved"), and two that have the same genes moved alike: the shares that are found.
 # Usage: Rscript workflow-outliers.R [runs] [file.csv] [samples ...]   (default: 50 runs of 24 and 60 samples)
 # "moved": a quarter of the genes of each planted sample, drawn for it alone, lie 4 standard deviations away, give or
 # take one; "noisy": all its values are 2.5 times as far from the genes' means. Numbers of components are given: those
@@ -52,6 +53,15 @@ spoil <- function(x, how) {
   x
 }
 
+# Sample 7, or samples 7 and 14 with the same genes moved by as much.
+alike <- function(x, count) {
+  far <- rnorm(genes)
+  moved <- (runif(genes) < 0.25) * (4 * sign(far) + far) * apply(x, 2, sd)
+  samples <- planted[seq_len(count)]
+  x[samples, ] <- x[samples, ] + rep(moved, each = count)
+  x
+}
+
 told <- function(x, k) {
   x <- x[, apply(x, 2, sd) > 0]
   fit <- suppressWarnings(gene_components(gene_quality(x, transform = "none"), leading = k, seed = 1))
@@ -67,13 +77,17 @@ for (n in sizes) for (origin in names(components)) {
     sets <- lapply(c("clean", "moved", "noisy"), function(how) {
       told(spoil(x, how), components[[origin]] + 2 * (how == "moved"))
     })
+    few <- lapply(1:2, function(count) {
+      set.seed(seed)
+      mean(planted[seq_len(count)] %in% told(alike(x, count), components[[origin]] + 1))
+    })
     c(length(sets[[1L]]) > 0, mean(planted %in% sets[[2L]]), mean(planted %in% sets[[3L]]),
-      length(setdiff(unlist(sets[-1L]), planted)) > 0)
-  }, numeric(4))
+      length(setdiff(unlist(sets[-1L]), planted)) > 0, unlist(few))
+  }, numeric(6))
   row <- data.frame(origin = origin, samples = n, runs = runs, t(round(rowMeans(found), 3)))
-  names(row)[4:7] <- c("clean_with_any", "moved_found", "noisy_found", "others_told")
-  cat(sprintf("%-15s %3d samples: clean sets with any %.2f; found of moved %.2f, of noisy %.2f\n", origin, n, row[[4L]],
-              row[[5L]], row[[6L]]))
+  names(row)[4:9] <- c("clean_with_any", "moved_found", "noisy_found", "others_told", "one_found", "two_alike_found")
+  cat(sprintf("%-15s %3d samples: clean with any %.2f; found of moved %.2f, of noisy %.2f, of one %.2f, of two %.2f\n",
+              origin, n, row[[4L]], row[[5L]], row[[6L]], row[[8L]], row[[9L]]))
   done <- rbind(done, row)
   if (!is.null(file)) write.csv(done, file, row.names = FALSE)
 }
