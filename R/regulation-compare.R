@@ -1,4 +1,5 @@
-# Networks of two or more conditions, edge by edge: what appeared, what disappeared, and how sure that is.
+# Networks of two or more conditions, edge by edge: what appeared, what disappeared, and how sure that is; on equal
+# noise as well (regulation-noise.R).
 
 # A factor without missing values: at least two conditions of at least eight samples.
 compared_groups <- function(compare, x, n) {
@@ -44,33 +45,42 @@ compare_regulation <- function(data, placed, groups, permutations, how) {
   plan <- list(count = permutations, purpose = 0, key = how$key)
   orders <- .Call(C_weft_regulation_orders, sample_names(data), plan, how$host)
   in_order <- sort(as.integer(groups))
-  runs <- (1 + permutations) * length(names)
-  areas_of <- function(codes, world, copies = 0) {
+  equal <- equal_noise(data, placed, groups, how)
+  worlds <- (1 + permutations) * if (is.null(equal$about)) 1 else 2
+  areas_of <- function(placed, codes, world, copies = 0) {
     how$copies <- copies
     lapply(seq_along(names), function(g) {
       rows <- which(codes == g)
       samples <- regulation_halves(data[rows, , drop = FALSE], how)
       choices <- regulation_choices(regulation_scores(placed[rows, , drop = FALSE], how$host, placed = TRUE), samples,
-                                    how, part_of_runs((world - 1) * length(names) + g, runs))
+                                    how, part_of_runs((world - 1) * length(names) + g, worlds * length(names)))
       if (world == 1) regulation_network(choices, how$genes, how$names, copies, how$host)
       else list(edges = regulation_edges(choices, length(how$genes$regulators), 0L, how$host))
     })
   }
   shape <- c(length(how$genes$regulators), length(how$genes$targets))
   full <- how$steps * how$resamples
-  found <- areas_of(as.integer(groups), 1, how$copies)
-  worlds <- c(list(changes_of(found, shape, full)), lapply(seq_len(permutations), function(k) {
-    codes <- integer(length(groups))
-    codes[orders[, k] + 1L] <- in_order
-    changes_of(areas_of(codes, 1 + k), shape, full)
-  }))
-  tested <- test_changes(worlds)
+  test_of <- function(placed, found, first) {
+    test_changes(c(list(changes_of(found, shape, full)), lapply(seq_len(permutations), function(k) {
+      codes <- integer(length(groups))
+      codes[orders[, k] + 1L] <- in_order
+      changes_of(areas_of(placed, codes, first + k), shape, full)
+    })))
+  }
+  found <- areas_of(placed, as.integer(groups), 1, how$copies)
+  tested <- test_of(placed, found, 1)
+  if (!is.null(equal$about)) {
+    first <- 2 + permutations
+    on_equal <- test_of(equal$placed, areas_of(equal$placed, as.integer(groups), first), first)
+    tested <- changed_in_both(tested, on_equal)
+  }
   networks <- lapply(found, function(one) {
     new_result(one$weights, class = c("weft_regulation", "weft_network", "matrix", "array"), edges = one$edges)
   })
   names(networks) <- names
   new_result(list(edges = change_table(found, tested, shape, full, how, names), p_value = tested$overall,
-                  networks = networks, groups = table(groups, dnn = NULL), permutations = permutations),
+                  networks = networks, groups = table(groups, dnn = NULL), permutations = permutations,
+                  noise = equal$about),
              class = "weft_comparison")
 }
 
@@ -212,6 +222,7 @@ print.weft_comparison <- function(x, n = 6L, ...) {
                       if (s$p_value <= 0.05) "differ" else "are not shown to differ", s$p_value,
                       as.integer(s$permutations), s$compared, s$changed, s$fdr,
                       if (length(kinds)) sprintf(": %s", paste(kinds, names(kinds), collapse = ", ")) else ""))
+  if (!is.null(x$noise)) cat_wrapped(noise_text(x$noise))
   print_first(as.data.frame(x), n, digits = 3L)
   cat_wrapped(run_line(x))
   invisible(x)
@@ -294,12 +305,18 @@ place_edges <- function(edges, features) {
 #' @export
 as_igraph.weft_comparison <- function(x, isolated = TRUE, ...) network_convert(x, "igraph", isolated = isolated)
 
+sound_noise <- function(noise, conditions) {
+  is.null(noise) || is.list(noise) && is_word(noise$weakest) && is_numbers(noise$factor, conditions, 0, 1) &&
+    is_labels(names(noise$factor), conditions) && is_number(noise$p_value)
+}
+
 # It may have been saved and changed.
 checked_comparison <- function(x, arg = "x") {
   check_result(x, arg, run_attributes)
   sound <- is.list(x) && is.data.frame(x$edges) && is.table(x$groups) && length(x$groups) > 1L &&
     is_number(x$p_value) && is_number(x$permutations) && is.list(x$networks) &&
-    identical(names(x$networks), names(x$groups)) && all(vapply(x$networks, inherits, NA, "weft_regulation"))
+    identical(names(x$networks), names(x$groups)) && sound_noise(x$noise, length(x$groups)) &&
+    all(vapply(x$networks, inherits, NA, "weft_regulation"))
   columns <- if (sound) c("effect", sprintf("area_%s", names(x$groups)), sprintf("sign_%s", names(x$groups)),
                           "p_value", "q_value")
   edges <- if (sound) unclass(x$edges)

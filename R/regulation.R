@@ -51,6 +51,12 @@
 #'   the mean number in all permutations, and is at least the p-value of the whole comparison, which says whether the
 #'   networks differ at all. Edges with areas below `r least_compared_area` in all conditions are not compared.
 #'
+#'   A condition that is noisier has weaker correlations, and the same network. Where the strongest correlations are
+#'   weaker in one condition than in others (p at most `r noise_level` by permuting the labels), networks are also
+#'   compared after noise was added to the values of the others until correlations are as strong in all: to each gene
+#'   as its variance is smaller than in the noisiest condition and, where that does not account for it, the same more
+#'   to all genes. What differs must do so in both comparisons: p- and q-values are the greater ones of the two.
+#'
 #' @section Counts and cells: Counts in a sparse matrix (whole numbers from 0) become log2(1 + x / size factor), where
 #'   the size factor of a sample is its total relative to the mean of all, so that differences in depth do not create
 #'   correlations; a message says so. For a dense matrix, `transform = "counts"` does the same; [gene_quality()]
@@ -91,7 +97,9 @@
 #' @return A matrix of weights of class `weft_regulation` and `weft_network`, regulators in rows and targets in columns.
 #'   Attributes record the call, back end and time. With `compare`, a list of class `weft_comparison`: `edges`,
 #'   a data frame described at [as.data.frame.weft_comparison()]; `p_value` of the whole; `networks`, one for
-#'   each condition; `groups`, their numbers of samples; `permutations`.
+#'   each condition; `groups`, their numbers of samples; `permutations`; `noise`, NULL or, where networks were compared
+#'   on equal noise as well, `weakest`, the condition, `factor`, what the median correlation of each was multiplied by,
+#'   and `p_value`.
 #' @references
 #' Haury, Mordelet, Vera-Licona, Vert (2012). TIGRESS: trustful inference of gene regulation using stability selection.
 #' *BMC Systems Biology* 6, 145.

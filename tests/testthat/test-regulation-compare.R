@@ -83,6 +83,57 @@ test_that("where conditions do not differ, p-values are even and few sets have e
   expect_gt(mean(p), 0.45)
 })
 
+test_that("one condition that is noisier is no other network", {
+  runs <- vapply(1:12, function(seed) {
+    e <- weft_example("expression", n = 80, p = 20, seed = seed, batch = 0, missing = 0, outliers = 0, spoilt = FALSE)
+    group <- rep(c("quiet", "noisy"), each = 40)
+    spread <- rep(apply(e$x, 2, stats::sd), each = 40)
+    e$x[group == "noisy", ] <- e$x[group == "noisy", ] + spread * weft:::draws("normal", 800, key = seed)
+    both <- regulation(e$x, compare = group, permutations = 19, copies = 0, resamples = 20, seed = seed)
+    c(both$p_value <= 0.05, !is.null(both$noise))
+  }, logical(2))
+  expect_lte(sum(runs[1, ]), 3) # of 12 at .05: more with probability .002
+  expect_gte(sum(runs[2, ]), 9)
+})
+
+test_that("noise is added until correlations are as strong as in the weakest condition", {
+  withr::local_seed(31)
+  f <- matrix(rnorm(400), 200)
+  noise <- matrix(rnorm(200 * 12), 200) * rep(c(1, 2), each = 100)
+  x <- f %*% matrix(rnorm(24), 2) + noise
+  groups <- factor(rep(c("quiet", "noisy"), each = 100))
+  control <- weft:::run_control()
+  placed <- weft:::places_in_groups(x, groups, control)
+  how <- list(genes = list(regulators = 0:11, targets = 0:11), key = c(0, 5), host = control)
+  equal <- weft:::equal_noise(x, placed, groups, how)
+  expect_identical(equal$about$weakest, "noisy")
+  expect_identical(unname(equal$about$factor["noisy"]), 1)
+  expect_identical(equal$placed[101:200, ], placed[101:200, ])
+  strength <- function(x) mean(abs(stats::cor(x)[upper.tri(diag(12))]))
+  expect_gt(strength(placed[1:100, ]), 1.3 * strength(placed[101:200, ]))
+  expect_lt(abs(strength(equal$placed[1:100, ]) / strength(placed[101:200, ]) - 1), 0.12)
+  # so much of the excess as is needed, or the same more for all
+  pairs <- weft:::strong_pairs(placed, groups, how$genes)
+  left <- function(share) {
+    own <- colMeans(pairs$products[1:100, ]) / pairs$overall
+    stats::median(own / sqrt((1 + share[pairs$first]) * (1 + share[pairs$second])))
+  }
+  for (excess in list(rep(50, 12), rep(0, 12), 1:12 / 40)) {
+    expect_equal(left(weft:::noise_share(pairs, 1:100, 0.8, excess)), 0.8, tolerance = 1e-3)
+  }
+  expect_null(weft:::equal_noise(x, placed, factor(rep(1:2, 100)), how)$about)
+  both <- regulation(x, compare = groups, permutations = 9, resamples = 10, copies = 0, seed = 1)
+  expect_output(print(both), "Correlations are weaker in noisy")
+  expect_identical(as.matrix(both$networks$noisy),
+                   as.matrix(regulation(x, compare = groups, permutations = 1, resamples = 10, copies = 0,
+                                        seed = 1)$networks$noisy))
+  two <- weft:::changed_in_both(list(pair = 1:3, p_value = c(0.1, 0.2, 0.3), q_value = c(0.1, 0.5, 0.6), overall = 0.1),
+                                list(pair = c(1L, 3L), p_value = c(0.2, 0.1), q_value = c(0.05, 0.9), overall = 0.4))
+  expect_identical(two, list(pair = 1:3, p_value = c(0.2, 1, 0.3), q_value = c(0.1, 1, 0.9), overall = 0.4))
+  both$noise$factor <- 2
+  expect_error(print(both), class = "weft_error_input")
+})
+
 test_that("tests of changes are permutation tests", {
   world <- function(pair, change) list(pair = pair, change = change)
   worlds <- list(world(c(3, 8), c(0.5, 0.2)), world(c(3, 5), c(0.6, 0.1)), world(8, 0.2), world(numeric(), numeric()))
