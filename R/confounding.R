@@ -32,8 +32,8 @@ confounded_variables <- function(q) {
               length(v), if (of_batch) "batch" else "group")
     } else sprintf("%s of it lies between the classes", share_text(share_explained(v, q$class)[["share"]]))
     confounded(if (of_batch) "batch" else "covariate",
-               sprintf(paste("Class and %s agree by more than chance (p %s): %s. %s explains %s of the class, so that a",
-                             "difference between classes is known only as well as from the rest."),
+               sprintf(paste("Class and %s agree by more than chance (p %s): %s. %s explains %s of the class, so that",
+                             "a difference between classes is known only as well as from the rest."),
                        if (of_batch) "batch" else plain_text(names(variables)[k]), probability_text(p), agree,
                        if (of_batch) "The batch" else "It", share_text(share)), p)
   })
@@ -68,8 +68,8 @@ confounded_depth <- function(q) {
 
 whole_text <- function(v) format(round(v), big.mark = ",", scientific = FALSE)
 
-# Leading components a quarter of whose variance goes with depth, or with the share of values that were missing, and more
-# than goes with the class.
+# Leading components a quarter of whose variance goes with depth, or with the share of values that were missing, and
+# more than goes with the class.
 technical_components <- function(q, components) {
   technical <- list("sequencing depth" = log_depth(q), "the share of missing values" = missing_of_samples(q))
   differs <- function(v, least) !is.null(v) && stats::sd(v) > least

@@ -182,7 +182,8 @@ sound_components <- function(r) {
     named_or_not(rownames(r$rotation)) && ncol(r$x) >= 1L && is_labels(colnames(r$rotation)) &&
     identical(colnames(r$x), colnames(r$rotation)) && is_plain_number(r$sdev) && is_plain_number(r$share) &&
     length(r$sdev) == ncol(r$x) && length(r$share) == ncol(r$x) && is_word(r$method) &&
-    sound_hidden(r$hidden, nrow(r$x)) && sound_apart(r$apart, ncol(r$x)) && (is.null(r$choice) || is.list(r$choice) && is_count(r$choice$k)) &&
+    sound_hidden(r$hidden, nrow(r$x)) && sound_apart(r$apart, ncol(r$x)) &&
+    (is.null(r$choice) || is.list(r$choice) && is_count(r$choice$k)) &&
     (if (is.null(r$leading)) is.null(r$choice) else is_number(r$leading, 1, ncol(r$x)))
 }
 

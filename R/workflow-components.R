@@ -45,10 +45,10 @@ independent_columns <- function(part) {
 
 # Counts of independent genes: negative binomial, with a mean that is the product of the sample's depth and the gene's
 # share, and a dispersion by moments. Of cells, which say little about the dispersion of one gene, all are taken to have
-# the median one: what varies more is what sets cells apart, and keeps its greater weight (Lause, Berens and Kobak 2021).
-# Their depths are totals. Those of bulk samples are not: a few genes may have most of the counts, and what these do by
-# chance would move the shares of all others. Every gene tells a depth, its count over its share, and the depth is the
-# mean of these, with the inverse of their variances as weights.
+# the median one: what varies more is what sets cells apart, and keeps its greater weight (Lause, Berens and Kobak
+# 2021). Their depths are totals. Those of bulk samples are not: a few genes may have most of the counts, and what these
+# do by chance would move the shares of all others. Every gene tells a depth, its count over its share, and the depth is
+# the mean of these, with the inverse of their variances as weights.
 count_model <- function(counts, cells) {
   depth <- rowSums(counts)
   share <- colSums(counts) / sum(depth)
@@ -125,8 +125,8 @@ component_genes <- function(shape) min(shape[2L], max(200, 5e5 %/% shape[1L]))
 # On which component classes differ most: list(best, share: of its variance that lies between them, p: over all
 # components, each: the shares of all, permutations). Without batches and covariates it is an analysis of variance. With
 # them classes are compared within batches: the share is what the class adds to these, and its test permutes the class
-# within batches. Scores do not depend on the class, as what was taken out of the data does not, so that each permutation
-# is as good as the data where the class has no effect, however far batch and class agree.
+# within batches. Scores do not depend on the class, as what was taken out of the data does not. Where the class has no
+# effect each permutation is therefore as good as the data, however far batch and class agree.
 classes_on_components <- function(scores, q, permutations = 999) {
   part <- if (q$kind == "expression") nuisance_design(q)
   if (is.null(part)) {

@@ -24,8 +24,8 @@ steps_short_of_samples <- function(q) {
   unlist(text)
 }
 
-# Of the steps that would run, those that are left out for that, with their sentences. A function in place of a step runs
-# all the same.
+# Of the steps that would run, those that are left out for that, with their sentences. A function in place of a step
+# runs all the same.
 left_out_steps <- function(q, settings) {
   short <- steps_short_of_samples(q)
   runs <- !vapply(settings[names(short)], function(setting) isFALSE(setting) || is.function(setting), NA)

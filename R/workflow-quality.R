@@ -37,6 +37,12 @@
 #'   the largest spread represents the gene in networks, Bayesian networks and pairs, so that a gene is not linked to
 #'   itself; the ranking has all of them.
 #'
+#' @section Confounding: `confounding` has a sentence for each thing that could pass for a difference between classes: a
+#'   batch or covariate that agrees with the class by more than chance and explains a tenth of it or more; classes of
+#'   which one is sequenced half as deep again as another, or more; and cells or metacells, which p-values take as
+#'   independent. [gene_components()] adds leading components that follow depth or the share of missing values. With any
+#'   of these a difference between classes is at best a suggestion.
+#'
 #' @param x expression with samples in rows and genes in columns: a numeric matrix, data frame, sparse Matrix or
 #'   DelayedMatrix; or a SummarizedExperiment or SingleCellExperiment, which has them the other way round; or what
 #'   [gene_cells()] returned, whose metacells are the samples, with their class and batch.
@@ -61,12 +67,12 @@
 #' @return A list of class `weft_quality`: `x` (the complete matrix), `class`, `batch`, `covariates`, `kind`
 #'   (`"expression"` or `"levels"`), `scale` (what `transform` was or was recognised as), `measured` (as `x`, before
 #'   batches and covariates were removed and with gaps; only where it differs from `x`), `counts` (of the genes of `x`,
-#'   where these were given), `confounding` (see [confounding()]), `log` (one row per decision: `step`, `genes` and `samples` it concerned, `what`),
-#'   `genes` and `samples` (one row each of the input: `kept`, `reason`, `missing` and, for genes, `median`, `mad` and,
-#'   where they are known, `symbol` and `representative`, whether the gene's column of largest spread, and
-#'   `description`), `imputed`
-#'   (number of cells), and where batches or covariates were taken out `before`, the samples' scores on up to five
-#'   components before that. `as.matrix()` gives `x`.
+#'   where these were given), `confounding` (a data frame: `kind`, `text`, `p`; see below), `log` (one row per decision:
+#'   `step`, `genes` and `samples` it concerned, `what`), `genes` and `samples` (one row each of the input: `kept`,
+#'   `reason`, `missing` and, for genes, `median`, `mad` and, where they are known, `symbol` and
+#'   `representative`, whether the gene's column of largest spread, and `description`), `imputed` (number of cells), and
+#'   where batches or covariates were taken out `before`, the samples' scores on up to five components before that.
+#'   `as.matrix()` gives `x`.
 #' @seealso [gene_network()]
 #' @export
 #' @examples

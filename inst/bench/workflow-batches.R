@@ -1,5 +1,8 @@
 # How often gene_quality() warns that batch and class are nearly the same, and gene_components() of a likely hidden
-# batch: on data that have one, by its strength and size, and on data that have none.
+# batch: on data that have one, by its strength and size, and on data that have none. Then noise with a batch, which
+# moves each gene by a normal draw, and a class that does nothing: how often components stand out, classes are said to
+# differ along one, and pairs of genes to say something about the class (19 permutations; asked at .05), and whether the
+# confounding is said.
 # Usage: Rscript workflow-batches.R [sets] [samples]    (default: 100 sets of 60 samples); 100 genes
 suppressMessages(library(weft))
 given <- as.integer(commandArgs(TRUE))
@@ -74,4 +77,24 @@ rate("hidden batch: none, the class moves half of the genes", function(seed) {
 for (share in c(0.5, 0.25)) for (shift in c(0.5, 1, 1.5, 2)) {
   rate(sprintf("hidden batch of %.0f %%, genes moved by %.1f sd", 100 * share, shift),
        function(seed) hidden(with_hidden(seed, shift, share)))
+}
+
+# Two classes of 20 samples; in each, so many are of its own batch.
+with_batch <- function(seed, share) {
+  set.seed(seed)
+  class <- rep(1:2, each = 20)
+  own <- round(20 * share)
+  batch <- c(rep(1:2, c(own, 20 - own)), rep(1:2, c(20 - own, own)))
+  x <- matrix(rnorm(40 * genes), 40) + outer(batch - 1, rnorm(genes))
+  colnames(x) <- paste0("g", seq_len(genes))
+  q <- suppressWarnings(gene_quality(x, class, factor(batch), transform = "none"))
+  fit <- suppressWarnings(gene_components(q, seed = seed))
+  pairs <- gene_pairs(q, permutations = 19, seed = seed)
+  c(fit$choice$k > 0, fit$apart$p <= 0.05, min(pairs$p_fwer) <= 0.05, "batch" %in% q$confounding$kind)
+}
+
+statements <- c("a component stands out", "classes differ along one", "a pair is told", "confounding is said")
+for (share in c(0.5, 0.7, 0.8, 0.9)) {
+  found <- rowMeans(vapply(seq_len(sets), with_batch, numeric(4), share = share))
+  cat(sprintf("%-58s %.3f\n", sprintf("noise, batch agrees in %.0f %%: %s", 100 * share, statements), found), sep = "")
 }
