@@ -8,8 +8,8 @@
 #'
 #' @section Method: Samples are compared by the principal components that stand out from data without dependence
 #'   between genes ([gene_components()]); where none does, there is one group. The samples are divided in two where
-#'   their density has its deepest valley along any of several directions: the principal axes, and the lines between the
-#'   centres of 2 to 5 groups by k-means. Each part is divided again in the same way.
+#'   their density has its deepest valley along any of several directions: the first ten principal axes, and the lines between
+#'   the centres of 2 to 5 groups by k-means. Each part is divided again in the same way.
 #'
 #'   A valley divides only if it is deeper than chance. Its depth is how clearly the density rises on both of its sides,
 #'   in standard errors. Null data sets have the same covariances and no groups: along each principal axis they are
@@ -17,7 +17,7 @@
 #'   \eqn{0.05 s}, so that the probability of any wrong division is about 0.05. Samples along one continuous factor,
 #'   whatever its distribution, samples of different noise, and heavy tails have one mode, and therefore are one group.
 #'
-#'   The parts' centres start k-means. The same is done in 50 random subsamples of four fifths of the samples (at most
+#'   The parts' centres start k-means. The same is done in 30 random subsamples of four fifths of the samples (at most
 #'   2,000). Each sample belongs to the group to which most subsamples assign it; `probability` is their share. A group
 #'   must be found again: the Jaccard index of the group and its best match in a subsample, averaged over the
 #'   subsamples, must be at least 0.5 (below that a group counts as dissolved, Hennig 2008). Otherwise the least clear
@@ -33,7 +33,7 @@
 #'   of the 300 genes that vary most. The genes' values are centred and divided by each gene's standard deviation.
 #'   Levels are grouped by whether they are above the gene's median. This model is for links and counts. Where genes
 #'   rise and fall by degrees rather than in blocks, it cuts them into many groups, and its chains may not converge;
-#'   `converged` says whether they did. `...` takes `chains` (4 by default) and `sweeps` (100).
+#'   `converged` says whether they did.
 #'
 #' @param x what [gene_quality()] returned, data for it, or principal components: what [gene_components()] or [pca()]
 #'   returned, or a `prcomp` object.
@@ -44,9 +44,9 @@
 #'   [irm()].
 #' @param method `"consensus"` or `"irm"`.
 #' @param components what [gene_components()] returned for `x`, if it is there already.
+#' @param chains,sweeps see [irm()]; 4 and 100 by default. For `method = "irm"` alone.
 #' @param seed a whole number; by default the draws come from R's generator.
 #' @param backend,threads,progress see [weft_backend()], [weft_threads()] and [mi_rank()]. Groups are found on the CPU.
-#' @param ... `chains` and `sweeps` of `method = "irm"`.
 #' @return For `"irm"`, as [irm()], with `converged`. For `"consensus"`, an object of class `weft_clusters`, a list:
 #'   \item{cluster}{the group of each sample, by name; the largest group is 1}
 #'   \item{k}{the number of groups of samples}
@@ -83,15 +83,19 @@
 #' gene_clusters(iris[1:4], seed = 1)
 #' gene_clusters(iris[1:4], k = 3, seed = 1)
 gene_clusters <- function(x, k = NULL, genes = NULL, max_clusters = NULL, method = c("consensus", "irm"),
-                          components = NULL, seed = NULL, backend = NULL, threads = NULL, progress = NULL, ...) {
+                          components = NULL, chains = NULL, sweeps = NULL, seed = NULL, backend = NULL, threads = NULL,
+                          progress = NULL) {
   need_args("x")
   method <- check_choice(method, c("consensus", "irm"), "method")
   if (method == "irm") {
-    check_dots(c("chains", "sweeps"), .known = c(), ...)
     if (!is.null(k)) abort_input("`k` must be left out for `method = \"irm\"`.", i = "`max_clusters` bounds it.")
-    return(irm_clusters(checked_data(x), genes, max_clusters, seed, backend, threads, progress, ...))
+    return(irm_clusters(checked_data(x), genes, max_clusters, chains %||% 4, sweeps %||% 100, seed, backend,
+                        threads, progress))
   }
-  check_cluster_dots(...)
+  for (arg in c("chains", "sweeps")[c(!is.null(chains), !is.null(sweeps))]) {
+    abort_input(sprintf("`%s` must be left out unless `method` is \"irm\".", arg),
+                i = "For co-clustering: `method = \"irm\"`. `k` gives a number of groups.")
+  }
   started <- proc.time()[[3L]]
   if (!is.null(backend)) check_choice(backend, backends, "backend")
   space <- cluster_space(x, genes, components, seed, threads, progress)
@@ -123,22 +127,11 @@ smallest_clustered <- 8L
 
 # Numbers of the method: samples in tests and subsamples, level of the tests, null data sets, the Jaccard index below
 # which a group is dissolved.
-cluster_settings <- list(pool = 5000, subsample = 2000, share = 0.8, subsamples = 50, means = 5, level = 0.05,
+cluster_settings <- list(pool = 5000, subsample = 2000, share = 0.8, subsamples = 30, means = 5, level = 0.05,
                          null_sets = 99L, dissolved = 0.5, starts = 20)
 
-# Arguments of the co-clustering need its method.
-check_cluster_dots <- function(...) {
-  given <- names(substitute(list(...)))[-1L]
-  of_irm <- intersect(given, c("chains", "sweeps"))
-  if (length(of_irm)) {
-    abort_input(sprintf("`%s` must be left out unless `method` is \"irm\".", of_irm[1L]),
-                i = "For co-clustering: `method = \"irm\"`. `k` gives a number of groups.")
-  }
-  check_dots(character(), character(), ...)
-}
-
 # Co-clustering by the infinite relational model.
-irm_clusters <- function(q, genes, max_clusters, seed, backend, threads, progress, chains = 4, sweeps = 100) {
+irm_clusters <- function(q, genes, max_clusters, chains, sweeps, seed, backend, threads, progress) {
   data <- q$x[, cluster_genes(q, genes %||% 300), drop = FALSE]
   real <- q$kind == "expression"
   data <- if (real) scaled_columns(data) else 1 * (data > rep(column_spreads(data, threads)$median, each = nrow(data)))
@@ -168,7 +161,7 @@ scaled_columns <- function(x) {
 # ---- components ----
 
 # Scores of the samples on the components that stand out (none: 0 columns), their shares of the variance, and the
-# genes' correlations with them.
+# genes' loadings.
 cluster_space <- function(x, genes, components, seed, threads, progress) {
   if (inherits(x, "prcomp")) {
     if (!is.null(components) || !is.null(genes)) {
@@ -213,7 +206,16 @@ space_of <- function(pc) {
   scores <- pc$x[, used, drop = FALSE]
   variance <- if (is.null(pc$share)) pc$sdev^2 / sum(pc$sdev^2) else pc$share
   loadings <- pc$rotation[, used, drop = FALSE] * rep(pc$sdev[used], each = nrow(pc$rotation))
-  list(scores = scores, share = variance[used], loadings = if (nrow(loadings) >= smallest_clustered) loadings)
+  list(scores = scores, share = variance[used],
+       loadings = if (nrow(loadings) >= smallest_clustered) noise_units(loadings))
+}
+
+# Loadings over the standard deviation of what is left of each gene. Correlations themselves crowd near 1 and -1, and
+# would show a group at either end of one continuous factor.
+noise_units <- function(loadings) {
+  explained <- rowSums(loadings^2)
+  total <- max(1, explained)
+  loadings / sqrt(pmax(total - explained, 0.02 * total))
 }
 
 checked_components <- function(pc, arg) {
@@ -228,7 +230,8 @@ checked_components <- function(pc, arg) {
   })
   if (sound) return(pc)
   abort_input(sprintf("`%s` must be what `gene_components()`, `pca()` or `prcomp()` returned, with scores.", arg),
-              x = if (inherits(pc, "prcomp")) "It is damaged, or has no scores." else paste0("It is ", describe(pc), "."))
+              x = if (inherits(pc, "prcomp")) "It is damaged, or has no scores."
+                  else paste0("It is ", describe(pc), "."))
 }
 
 # ---- groups ----
@@ -248,7 +251,9 @@ consensus_groups <- function(scores, k, most, how) {
     found <- stable_partition(all, few, tree, kept, how)
     return(c(found, list(stability = stability_table(tree$nodes, found$tried, found$k), found_again = TRUE)))
   }
-  found <- if (k == 1) one_group(nrow(scores)) else vote_on(all, few, subsamples_of(few, k, TRUE, 1, how)$centres, TRUE, how)
+  found <- if (k == 1) one_group(nrow(scores))
+           else vote_on(all, subsamples_of(few, k, TRUE, 1, how)$centres,
+                        subsamples_of(few, k, TRUE, cluster_settings$subsamples, how), how)
   tried <- stats::setNames(min(found$jaccard), k)
   c(found, list(stability = stability_table(tree$nodes, tried, found$k),
                 found_again = all(found$jaccard >= cluster_settings$dissolved)))
@@ -290,10 +295,10 @@ valley_tree <- function(points, leaves, level, how) {
 # The nodes that are groups where only the divisions `kept` are made.
 leaves_of <- function(nodes, kept) setdiff(which(nodes$parent == 0 | nodes$parent %in% kept), kept)
 
-# k-means from the groups of a tree, and the vote of the subsamples on it.
-partition_of <- function(all, few, tree, kept, how) {
+# k-means from the groups of a tree, and the vote of the subsamples on the points in `few`.
+partition_of <- function(few, tree, kept, how) {
   leaves <- leaves_of(tree$nodes, kept)
-  if (length(leaves) == 1L) return(c(one_group(ncol(all)), list(leaves = leaves)))
+  if (length(leaves) == 1L) return(c(one_group(ncol(few)), list(leaves = leaves)))
   label <- integer(ncol(few))
   for (group in seq_along(leaves)) {
     leaf <- tree$nodes[leaves[group], ]
@@ -302,13 +307,15 @@ partition_of <- function(all, few, tree, kept, how) {
   turn <- within_units(few, label)
   few <- turn %*% few
   centres <- vapply(seq_along(leaves), function(g) rowMeans(few[, label == g, drop = FALSE]), numeric(nrow(few)))
-  settled <- .Call(C_weft_clusters_settle, few, matrix(centres, nrow(few)), how$control)
-  c(vote_on(turn %*% all, few, settled$centres, FALSE, how), list(leaves = leaves))
+  settled <- .Call(C_weft_clusters_settle, few, matrix(centres, nrow(few)), how$control)$centres
+  subsamples <- subsamples_of(few, length(leaves), FALSE, cluster_settings$subsamples, how)
+  c(vote_on(few, settled, subsamples, how), list(leaves = leaves, turn = turn, centres = settled,
+                                                 subsamples = subsamples))
 }
 
-# The matrix that gives points units in which all groups together have the same variance in each direction. Without it,
-# k-means would move borders along what differs within groups, such as a factor that all of them share. The mean variance
-# is added, as few points have directions of nearly no variance by chance.
+# The matrix that gives points units in which the variance within groups is more equal in all directions. Without it,
+# k-means would move borders along what differs within groups, such as a factor that all of them share. The mean
+# variance is added, as few points have directions of nearly no variance by chance.
 within_units <- function(points, label) {
   centres <- rowsum(t(points), label) / as.vector(table(label))
   within <- tcrossprod(points - t(centres[label, , drop = FALSE])) / ncol(points)
@@ -318,8 +325,8 @@ within_units <- function(points, label) {
   turn / max(abs(turn))
 }
 
-# Centres of k groups of random subsamples, or for one sample of all points themselves: by k-means from random starts, or
-# from the valleys.
+# Centres of k groups of random subsamples, or for one sample of all points themselves: by k-means from random starts,
+# or from the valleys.
 subsamples_of <- function(few, k, starts, samples, how) {
   m <- if (samples == 1) ncol(few) else min(floor(cluster_settings$share * ncol(few)), cluster_settings$subsample)
   resample <- list(means = cluster_settings$means, key = how$key, samples = samples, m = m, k = k,
@@ -327,10 +334,9 @@ subsamples_of <- function(few, k, starts, samples, how) {
   .Call(C_weft_clusters_subsamples, few, resample, how$control)
 }
 
-# The groups that most subsamples find, where `centres` are the groups of all points.
-vote_on <- function(all, few, centres, starts, how) {
+# The groups that most subsamples find, where `centres` are the groups of the pool.
+vote_on <- function(all, centres, subsamples, how) {
   k <- ncol(centres)
-  subsamples <- subsamples_of(few, k, starts, cluster_settings$subsamples, how)
   labels <- nearest_centres(all, centres)
   voted <- .Call(C_weft_clusters_vote, all, labels - 1L, c(subsamples, list(k = k)), how$control)
   cluster <- max.col(voted$votes, "first")
@@ -351,13 +357,14 @@ nearest_centres <- function(points, centres) {
 stable_partition <- function(all, few, tree, kept, how) {
   tried <- numeric()
   repeat {
-    found <- partition_of(all, few, tree, kept, how)
+    found <- partition_of(few, tree, kept, how)
     tried[as.character(length(found$leaves))] <- min(found$jaccard)
     if (min(found$jaccard) >= cluster_settings$dissolved) break
     kept <- setdiff(kept, division_to_undo(tree$nodes, kept, found$leaves[which.min(found$jaccard)]))
   }
-  found$tried <- tried
-  found
+  if (found$k == 1L) found <- one_group(ncol(all))
+  else if (ncol(all) > ncol(few)) found <- vote_on(found$turn %*% all, found$centres, found$subsamples, how)
+  c(found[c("cluster", "k", "probability", "jaccard")], list(tried = tried))
 }
 
 # The division that made the dissolved group, if its other part was not divided further; else that of two groups that is
@@ -475,6 +482,12 @@ one_group_reason <- function(r) {
                    format(first$p_value, digits = 2)))
   }
   sprintf("the clearest division (p %s) is not found again in subsamples", format(first$p_value, digits = 2))
+}
+
+# Samples and genes are examined alike, in pools of limited size; then all are assigned.
+cost_consensus <- function(n, p) {
+  pool <- pmin(c(n, p), cluster_settings$pool)
+  cost(sum(2e-3 * pool + 5e-5 * c(n, p)), Inf, 400 * (n + p))
 }
 
 # For the paragraph on methods of a report.

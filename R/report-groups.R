@@ -34,7 +34,8 @@ report_consensus <- function(fit, top) {
     names(shown) <- c("groups", "observed", "null", "p", "level", "found again", "kept")
     put_table(shown, paste("Tests of the number of groups. Observed: how clearly the density of samples falls between",
                            "the groups of the last division; null: what 5 % of data sets with the same covariances and",
-                           "without groups exceed; found again: Jaccard index of the least stable group in subsamples."),
+                           "without groups exceed; found again: Jaccard index of the least stable group in",
+                           "subsamples."),
               "group-tests", 10)
   }
   if (r$k > 1L) put_table(group_table(fit),

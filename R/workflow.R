@@ -356,8 +356,10 @@ workflow_estimate <- function(q, run) {
       list(estimate_regulation(n, net, given, threads))
     } else list(cost_numeric_matrix(net^2 / 2, n, if (estimator == "auto") "spearman" else estimator, threads),
                 cost_network(net, method, threads)),
-    clusters = list(if (by_consensus) cost(2e-3 * min(n, 5000) + 1e-6 * n * 50 + 2e-3 * min(p, 5000), Inf, 400 * (n + p))
-                    else if (q$kind == "levels") cost_irm(sweeps, c(n, clustered), n * clustered / 2, c(20, 20), threads)
+    clusters = list(if (by_consensus) cost_consensus(n, p)
+                    else if (q$kind == "levels") {
+                      cost_irm(sweeps, c(n, clustered), n * clustered / 2, c(20, 20), threads)
+                    }
                     else cost(sweeps * (1e-3 + 1.6e-7 * n * clustered) / min(threads, 4), Inf, 32 * n * clustered)),
     bayes = c(list(cost_chains(given("bayes", "iterations", 20000), given("bayes", "chains", 4), 4, 50 * nodes, nodes,
                                "sum", threads)),

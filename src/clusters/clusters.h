@@ -40,8 +40,8 @@ weft_status weft_clusters_tree(weft_ctx *ctx, const weft_points *points, const w
 weft_status weft_clusters_settle(weft_ctx *ctx, const weft_points *points, size_t k, double *centres, int *labels);
 
 /* k-means of each of `samples` random subsamples of m of the points: begun at the groups into which its own valleys
- * divide it or, with `starts` > 0, the best of so many from random starts. centres (samples x k x d) become the groups' means; of the `found` groups (fewer where points are few)
- * the others are NaN. */
+ * divide it or, with `starts` > 0, the best of so many from random starts. centres (samples x k x d) become the groups'
+ * means. `found` says how many groups there are, fewer where points are few; the other centres are NaN. */
 typedef struct weft_clusters_resample { size_t samples, m, k, starts; } weft_clusters_resample;
 weft_status weft_clusters_subsamples(weft_ctx *ctx, const weft_points *points, const weft_clusters_search *search,
                                      const weft_clusters_resample *resample, double *centres, int *found);

@@ -84,10 +84,9 @@ size_t weft_clusters_turn(const weft_points *points, const int *rows, size_t cou
   while (kept < d && variance[kept] > 1e-12 * variance[0] && variance[kept] > 0) kept++;
   for (size_t i = 0; i < count; i++)
     for (size_t place = 0; place < kept; place++) {
-      double sum = 0;
-      for (size_t j = 0; j < d; j++)
-        sum += (points->x[(size_t) rows[i] * d + j] - space->axis[j]) * sorted[place * d + j];
-      space->points[i * kept + place] = sum;
+      const double *axis = sorted + place * d;
+      space->points[i * kept + place] = weft_clusters_product(points->x + (size_t) rows[i] * d, axis, d) -
+                                        weft_clusters_product(space->axis, axis, d);
     }
   return kept;
 }

@@ -88,7 +88,8 @@ static weft_clusters_resample resample_of(weft_record *given)
                                     weft_record_size(given, "k"), weft_record_size(given, "starts") };
 }
 
-/* resample: list(means, key, samples, m, k, starts). list(centres: a column for each group of each subsample; found). */
+/* resample: list(means, key, samples, m, k, starts). list(centres: a column for each group of each subsample;
+ * found). */
 SEXP C_weft_clusters_subsamples(SEXP x, SEXP resample, SEXP control)
 {
   weft_record given = weft_record_open(resample, "resample");

@@ -34,15 +34,34 @@ void weft_clusters_start(const weft_points *points, size_t k, weft_rng rng, uint
                          weft_clusters_space *space);
 void weft_clusters_iterate(const weft_points *points, size_t k, int rounds, weft_clusters_space *space);
 
+/* Sums of products in four parts, which do not wait for each other; their order is fixed. */
+static inline double weft_clusters_square(const double *x, const double *y, size_t d)
+{
+  double part[4] = { 0, 0, 0, 0 };
+  size_t j = 0;
+  for (; j + 4 <= d; j += 4)
+    for (size_t lane = 0; lane < 4; lane++) part[lane] += (x[j + lane] - y[j + lane]) * (x[j + lane] - y[j + lane]);
+  for (; j < d; j++) part[0] += (x[j] - y[j]) * (x[j] - y[j]);
+  return (part[0] + part[1]) + (part[2] + part[3]);
+}
+
+static inline double weft_clusters_product(const double *x, const double *y, size_t d)
+{
+  double part[4] = { 0, 0, 0, 0 };
+  size_t j = 0;
+  for (; j + 4 <= d; j += 4)
+    for (size_t lane = 0; lane < 4; lane++) part[lane] += x[j + lane] * y[j + lane];
+  for (; j < d; j++) part[0] += x[j] * y[j];
+  return (part[0] + part[1]) + (part[2] + part[3]);
+}
+
 /* The nearest of k centres, the first of equals; *square becomes the squared distance. */
 static inline size_t weft_clusters_nearest(const double *x, const double *centres, size_t k, size_t d, double *square)
 {
   size_t nearest = 0;
   double least = WEFT_INFINITY;
   for (size_t group = 0; group < k; group++) {
-    const double *centre = centres + group * d;
-    double sum = 0;
-    for (size_t j = 0; j < d; j++) sum += (x[j] - centre[j]) * (x[j] - centre[j]);
+    const double sum = weft_clusters_square(x, centres + group * d, d);
     if (sum < least) {
       least = sum;
       nearest = group;

@@ -7,15 +7,15 @@
  *
  *   z = (mean(u) / r - 1/2) sqrt(12 m)
  *
- * has mean 0 and variance 1, or is less. A side's rise is the greatest z over m; a cut's depth is the lesser rise of its
- * two sides, as a valley rises on both; the depth of the valley is that of the deepest cut. m grows by a third from 3
- * up: few points show a small group, many a shallow valley. Only the points next to the cut count, so that neither heavy
- * tails nor groups of unequal size matter.
+ * has mean 0 and variance 1, or is less. A side's rise is the greatest z over m; a cut's depth is the lesser rise of
+ * its two sides, as a valley rises on both; the depth of the valley is that of the deepest cut. m grows by a third from
+ * 3 up: few points show a small group, many a shallow valley. Only the points next to the cut count, so that neither
+ * heavy tails nor groups of unequal size matter.
  *
  * Directions are chosen from the data, and so depths are compared with those of null data (clusters_tree.c). If density
  * is log-concave, that of one side of a cut is so too, and its projection has one mode (Prekopa 1973): this is why sets
  * are divided by planes, all points of a set at once. */
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 #include "clusters_internal.h"
 
@@ -37,43 +37,74 @@ done:
   return st;
 }
 
-static int by_value(const void *a, const void *b)
+/* Quicksort by the middle of three, with insertion for few numbers; recursion goes into the smaller part. */
+static void sort_numbers(double *x, ptrdiff_t n)
 {
-  const double x = *(const double *) a, y = *(const double *) b;
-  return (x > y) - (x < y);
+  enum { FEW = 16 };
+  while (n > FEW) {
+    const double first = x[0], middle = x[n / 2], last = x[n - 1];
+    const double low = first < middle ? first : middle, high = first < middle ? middle : first;
+    const double pivot = last < low ? low : last > high ? high : last;
+    ptrdiff_t left = 0, right = n - 1;
+    while (left <= right) {
+      while (x[left] < pivot) left++;
+      while (x[right] > pivot) right--;
+      if (left > right) break;
+      const double swapped = x[left];
+      x[left++] = x[right];
+      x[right--] = swapped;
+    }
+    if (right + 1 < n - left) {
+      sort_numbers(x, right + 1);
+      x += left;
+      n -= left;
+    } else {
+      sort_numbers(x + left, n - left);
+      n = right + 1;
+    }
+  }
+  for (ptrdiff_t i = 1; i < n; i++) {
+    const double now = x[i];
+    ptrdiff_t at = i;
+    for (; at > 0 && x[at - 1] > now; at--) x[at] = x[at - 1];
+    x[at] = now;
+  }
 }
 
-/* How many points next to a cut are looked at after m of them: a third more, and at last all but one of `count`. */
-static size_t more_points(size_t m, size_t count)
+/* How many points next to a cut are looked at, in ascending order, and sqrt(12 m) of each. */
+enum { STEPS = 64 }; /* the last m is above 10^7 */
+typedef struct windows { size_t count, m[STEPS]; double root[STEPS]; } windows;
+
+static windows windows_of(size_t n)
 {
-  const size_t next = m > 5 ? m + m / 3 : m + 1;
-  return m + 1 < count && next >= count ? count - 1 : next;
+  windows out = { 0 };
+  for (size_t m = 3; m < n && out.count < STEPS; m += m > 5 ? m / 3 : 1) {
+    out.m[out.count] = m;
+    out.root[out.count++] = sqrt(12.0 * (double) m);
+  }
+  return out;
 }
 
-/* z, of the sum of the distances of m points from a cut and the distance of the next one. */
-static double rise_of(double sum, double radius, size_t m)
-{
-  return radius > 0 ? (sum / ((double) m * radius) - 0.5) * sqrt(12.0 * (double) m) : -WEFT_INFINITY;
-}
-
-/* The rise on the left of a cut before the sorted number `at`, and on its right. */
-static double rise_left(const weft_clusters_space *space, size_t at, double cut)
+/* The rise on the left of a cut before the sorted number `at`, and on its right: the greatest z. */
+static double rise_left(const weft_clusters_space *space, const windows *look, size_t at, double cut)
 {
   double greatest = -WEFT_INFINITY;
-  for (size_t m = 3; m < at; m = more_points(m, at)) {
-    const double sum = (double) m * cut - (space->sums[at] - space->sums[at - m]);
-    const double z = rise_of(sum, cut - space->projection[at - 1 - m], m);
+  for (size_t step = 0; step < look->count && look->m[step] < at; step++) {
+    const size_t m = look->m[step];
+    const double mean = cut - (space->sums[at] - space->sums[at - m]) / (double) m;
+    const double z = (mean / (cut - space->projection[at - 1 - m]) - 0.5) * look->root[step];
     if (z > greatest) greatest = z;
   }
   return greatest;
 }
 
-static double rise_right(const weft_clusters_space *space, size_t n, size_t at, double cut)
+static double rise_right(const weft_clusters_space *space, const windows *look, size_t n, size_t at, double cut)
 {
   double greatest = -WEFT_INFINITY;
-  for (size_t m = 3; m < n - at; m = more_points(m, n - at)) {
-    const double sum = space->sums[at + m] - space->sums[at] - (double) m * cut;
-    const double z = rise_of(sum, space->projection[at + m] - cut, m);
+  for (size_t step = 0; step < look->count && look->m[step] < n - at; step++) {
+    const size_t m = look->m[step];
+    const double mean = (space->sums[at + m] - space->sums[at]) / (double) m - cut;
+    const double z = (mean / (space->projection[at + m] - cut) - 0.5) * look->root[step];
     if (z > greatest) greatest = z;
   }
   return greatest;
@@ -82,14 +113,17 @@ static double rise_right(const weft_clusters_space *space, size_t n, size_t at, 
 weft_clusters_valley weft_clusters_valley_of(weft_clusters_space *space, size_t n)
 {
   weft_clusters_valley deepest = { -WEFT_INFINITY, 0 };
+  const windows look = windows_of(n);
   const double *y = space->projection;
-  qsort(space->projection, n, sizeof *y, by_value);
+  sort_numbers(space->projection, (ptrdiff_t) n);
   space->sums[0] = 0;
   for (size_t i = 0; i < n; i++) space->sums[i + 1] = space->sums[i] + y[i];
   for (size_t at = WEFT_CLUSTERS_SMALLEST; at + WEFT_CLUSTERS_SMALLEST <= n; at++) {
-    const double cut = y[at - 1] + 0.5 * (y[at] - y[at - 1]), left = rise_left(space, at, cut);
-    if (!(cut > y[at - 1]) || left <= deepest.depth) continue;
-    const double right = rise_right(space, n, at, cut), depth = left < right ? left : right;
+    const double cut = y[at - 1] + 0.5 * (y[at] - y[at - 1]);
+    if (!(cut > y[at - 1] && cut < y[at])) continue; /* equal numbers stay together, and no distance is 0 */
+    const double left = rise_left(space, &look, at, cut);
+    if (left <= deepest.depth) continue;
+    const double right = rise_right(space, &look, n, at, cut), depth = left < right ? left : right;
     if (depth > deepest.depth) deepest = (weft_clusters_valley) { depth, cut };
   }
   return deepest;
@@ -100,9 +134,8 @@ static void try_axis(const weft_points *points, weft_clusters_space *space, doub
 {
   const size_t n = points->n, d = points->d;
   for (size_t i = 0; i < n; i++) {
-    double sum = 0;
-    for (size_t j = 0; j < d; j++) sum += points->x[i * d + j] * space->axis[j];
-    space->projection[i] = space->distance[i] = sum; /* the first copy is sorted */
+    const double place = weft_clusters_product(points->x + i * d, space->axis, d);
+    space->projection[i] = space->distance[i] = place; /* the first copy is sorted */
   }
   const weft_clusters_valley valley = weft_clusters_valley_of(space, n);
   if (!(valley.depth > *deepest)) return;
@@ -126,12 +159,12 @@ static int axis_between(weft_clusters_space *space, size_t from, size_t to, size
 double weft_clusters_deepest(const weft_points *points, const weft_clusters_search *search, uint64_t draw,
                              weft_clusters_space *space)
 {
-  enum { ROUNDS = 50 };
+  enum { AXES = 10, ROUNDS = 20 }; /* directions need no convergence */
   const weft_rng rng = { search->key, WEFT_CLUSTERS_STARTS };
   const size_t d = points->d;
   double deepest = -WEFT_INFINITY;
   memset(space->side, 0, points->n * sizeof *space->side);
-  for (size_t j = 0; j < d; j++) {
+  for (size_t j = 0; j < d && j < AXES; j++) {
     for (size_t other = 0; other < d; other++) space->axis[other] = other == j;
     try_axis(points, space, &deepest);
   }

@@ -242,7 +242,7 @@ test_that("what a sampler has not settled is no finding, and says so first", {
     expect_identical("clusters" %in% found$section, rhat < 2)
     expect_identical(names(attr(found, "open")), if (rhat > 2) "clusters" else character())
     expect_identical(grepl("has not settled", text, fixed = TRUE), rhat > 2)
-    expect_identical(grepl("so that no group is to be believed", text, fixed = TRUE), rhat > 2)
+    expect_identical(grepl("do not interpret the groups", text, fixed = TRUE), rhat > 2)
     expect_identical(grepl("agreement", text, fixed = TRUE), rhat < 2) # no p-value of what is not there
     expect_identical(grepl("agreement", paste(utils::capture.output(print(groups)), collapse = " ")), rhat < 2)
     page <- on_a_page(weft:::report_groups(groups, 5))

@@ -1,0 +1,168 @@
+# Groups by consensus: their number, who belongs to which, and what is refused.
+
+# Groups with different means of a third of the genes.
+planted <- function(key, sizes, effect = 2, p = 60) {
+  set.seed(key)
+  z <- rep(seq_along(sizes), sizes)
+  means <- matrix(rnorm(length(sizes) * p), length(sizes)) * effect * rep(rbinom(p, 1, 0.4), each = length(sizes))
+  list(x = means[z, ] + matrix(rnorm(length(z) * p), length(z)) + 8, z = z)
+}
+
+# Adjusted Rand index, from the definition of Hubert and Arabie (1985).
+adjusted_rand <- function(a, b) {
+  shared <- table(a, b)
+  pairs <- function(counts) sum(choose(counts, 2))
+  expected <- pairs(rowSums(shared)) * pairs(colSums(shared)) / choose(length(a), 2)
+  (pairs(shared) - expected) / ((pairs(rowSums(shared)) + pairs(colSums(shared))) / 2 - expected)
+}
+
+groups_of <- function(x, ..., seed = 1) suppressWarnings(gene_clusters(x, ..., seed = seed))
+
+test_that("planted groups are found, of equal and unequal sizes", {
+  for (sizes in list(c(30, 30, 30), c(50, 25, 12), c(40, 40))) {
+    for (key in 1:3) {
+      e <- planted(key, sizes)
+      fit <- groups_of(e$x, seed = key)
+      expect_identical(fit$k, length(sizes))
+      expect_gt(adjusted_rand(fit$cluster, e$z), 0.9)
+      expect_true(fit$converged && all(fit$stability$kept == (fit$stability$k <= fit$k)))
+      expect_identical(tabulate(fit$cluster), sort(tabulate(fit$cluster), decreasing = TRUE))
+    }
+  }
+})
+
+test_that("groups are found beside a factor that all of them share", {
+  e <- planted(4, c(30, 25, 20))
+  set.seed(4)
+  x <- e$x + outer(rnorm(75), rnorm(60))
+  expect_gt(adjusted_rand(groups_of(x)$cluster, e$z), 0.95)
+})
+
+test_that("data without groups are one group", {
+  set.seed(2)
+  n <- 70
+  noise <- function() matrix(rnorm(n * 60), n)
+  sets <- list(noise = noise(), t3 = matrix(rt(n * 60, 3), n), noisy = noise() * sample(c(1, 3), n, TRUE),
+               factor = outer(rnorm(n), rnorm(60)) + noise(), even = outer(runif(n, -2, 2), rnorm(60)) + noise(),
+               skewed = outer(rexp(n), rnorm(60)) + noise(), heavy = outer(rt(n, 3), rnorm(60)) + noise())
+  for (name in names(sets)) expect_identical(groups_of(sets[[name]])$k, 1L, label = name)
+  alone <- groups_of(sets$noise)
+  expect_output(print(alone), "one group: no component stands out")
+  expect_true(all(alone$probability == 1))
+})
+
+test_that("the depth of a valley is that of its definition", {
+  set.seed(3)
+  x <- c(rnorm(30), rnorm(20, 6))
+  tree <- weft:::valley_tree(matrix(x, 1), 2, 0, list(key = c(0, 1), control = weft:::run_control(progress = FALSE)))
+  y <- sort(x)
+  rise <- function(u) { # u: distances from the cut, ascending
+    m <- c(3, 4, 5, 6, 8, 10, 13, 17, 22, 29, 38)
+    m <- m[m < length(u)]
+    max(vapply(m, function(m) (mean(u[seq_len(m)]) / u[m + 1] - 0.5) * sqrt(12 * m), 0))
+  }
+  depth <- vapply(4:46, function(i) {
+    cut <- (y[i] + y[i + 1]) / 2
+    min(rise(cut - y[i:1]), rise(y[(i + 1):50] - cut))
+  }, 0)
+  expect_equal(tree$nodes$valley[1L], max(depth), tolerance = 1e-12)
+  expect_setequal(tree$rows[seq_len(tree$nodes$count[2L])], which(x <= y[(4:46)[which.max(depth)]]))
+})
+
+test_that("a given number of groups is k-means, which every start and R's agree on", {
+  e <- planted(5, c(30, 20, 15, 10))
+  fit <- groups_of(e$x, k = 4)
+  scores <- fit$components$x
+  squares <- function(z) sum((scores - apply(scores, 2L, ave, z))^2)
+  reference <- stats::kmeans(scores, 4, nstart = 50, iter.max = 100)
+  expect_equal(squares(fit$cluster), reference$tot.withinss, tolerance = 1e-8)
+  expect_identical(adjusted_rand(fit$cluster, reference$cluster), 1)
+  expect_output(print(fit), "their number was given")
+  expect_identical(groups_of(e$x, k = 1)$k, 1L)
+})
+
+test_that("seeds, units and threads change nothing", {
+  e <- planted(6, c(30, 20, 15))
+  fit <- groups_of(e$x, threads = 1)
+  same <- c("cluster", "probability", "stability", "gene_cluster")
+  expect_identical(groups_of(e$x, threads = 2)[same], fit[same])
+  pc <- stats::prcomp(e$x, scale. = TRUE)
+  pc$x <- pc$x[, 1:3]
+  pc$rotation <- pc$rotation[, 1:3]
+  by_pc <- groups_of(pc)
+  for (unit in c(2^-500, 2^500)) {
+    moved <- pc
+    moved$x <- pc$x * unit
+    moved$sdev <- pc$sdev * unit
+    expect_identical(unname(groups_of(moved)$cluster), unname(by_pc$cluster))
+  }
+  expect_identical(adjusted_rand(by_pc$cluster, e$z), 1)
+})
+
+test_that("hard inputs have an answer or a reason", {
+  e <- planted(7, c(20, 20))
+  expect_error(groups_of(e$x[1:7, ]), "at least 8 samples", class = "weft_error_input")
+  constant <- cbind(e$x, matrix(3, 40, 5))
+  expect_identical(unname(groups_of(constant)$cluster), unname(groups_of(e$x)$cluster))
+  expect_error(groups_of(replace(e$x, cbind(1:40, 1), NA)[, 1:3]), class = "weft_error_input")
+  twice <- e$x[rep(1:40, 2), ]
+  expect_identical(groups_of(twice)$k, 2L)
+  one <- matrix(c(seq(0, 1, length.out = 30), seq(9, 10, length.out = 30)), ncol = 1)
+  expect_identical(groups_of(stats::prcomp(one))$k, 2L)
+  expect_identical(groups_of(stats::prcomp(matrix(seq(0, 1, length.out = 60))))$k, 1L)
+  expect_identical(groups_of(stats::prcomp(one[rep(1:2, 10), , drop = FALSE]))$k, 1L) # two different values
+  pc <- stats::prcomp(e$x)
+  pc$x[3, 1] <- NA
+  expect_error(groups_of(pc), "damaged", class = "weft_error_input")
+  expect_error(groups_of(e$x, k = 11), "from 1 to 10", class = "weft_error_input")
+  expect_error(groups_of(e$x, k = 4, max_clusters = 2), "at most `max_clusters`", class = "weft_error_input")
+  expect_error(groups_of(e$x, sweeps = 3), "method = \"irm\"", class = "weft_error_input")
+  expect_error(groups_of(e$x, method = "irm", k = 3), "left out", class = "weft_error_input")
+  expect_error(groups_of(e$x, components = gene_components(planted(1, c(9, 9))$x)), "must be those of `x`",
+               class = "weft_error_input")
+})
+
+test_that("many samples are assigned from a pool", {
+  set.seed(8)
+  z <- sample(3, 12000, TRUE, c(0.6, 0.3, 0.1))
+  x <- rbind(c(0, 0), c(6, 0), c(0, 7))[z, ] + matrix(rnorm(24000), ncol = 2)
+  pc <- structure(list(x = x, sdev = apply(x, 2, sd), rotation = diag(2)), class = "prcomp")
+  fit <- groups_of(pc)
+  expect_identical(fit$k, 3L)
+  expect_gt(adjusted_rand(fit$cluster, z), 0.98)
+})
+
+test_that("results are tables and a picture, and damaged ones are refused", {
+  fit <- groups_of(planted(9, c(20, 20))$x)
+  d <- as.data.frame(fit)
+  expect_named(d, c("sample", "cluster", "probability"))
+  expect_identical(nrow(as.data.frame(fit, what = "genes")), 60L)
+  expect_identical(glance(fit)$k, 2L)
+  expect_identical(tidy(fit), d)
+  withr::local_pdf(NULL)
+  expect_invisible(plot(fit))
+  bad <- fit
+  bad$cluster[1] <- -1L
+  expect_error(print(bad), "damaged", class = "weft_error_input")
+  three <- groups_of(planted(9, c(20, 20, 20))$x)
+  expect_error(plot(three, components = c(1, 99)), "components", class = "weft_error_input")
+})
+
+test_that("the workflow takes these groups", {
+  e <- planted(10, c(25, 20))
+  fit <- suppressWarnings(gene_network(e$x, factor(e$z), network = FALSE, bayes = FALSE, pairs = FALSE, seed = 1,
+                                       progress = FALSE))
+  expect_identical(fit$clusters$k, 2L)
+  expect_output(print(fit), "2 groups")
+  expect_identical(adjusted_rand(as.data.frame(fit, "samples")$cluster, e$z), 1)
+  withr::local_pdf(NULL)
+  expect_invisible(plot(fit, "clusters"))
+})
+
+test_that("co-clustering says whether it converged", {
+  e <- planted(11, c(15, 15))
+  fit <- suppressWarnings(gene_clusters(e$x, method = "irm", chains = 2, sweeps = 4, seed = 1))
+  expect_identical(fit$converged, max(fit$rhat[is.finite(fit$rhat)], 1) <= 1.1)
+  fit$rhat[] <- 4.1
+  expect_match(weft:::clusters_text(fit), "did not converge \\(R-hat 4.1, target 1.1\\): do not interpret the groups")
+})
