@@ -146,8 +146,9 @@ test_that("one type is one group, and identical cells are no error", {
 
 test_that("the workflow goes on with metacells", {
   steps <- list(pairs = FALSE, clusters = FALSE, bayes = FALSE, outliers = FALSE, network = list(resamples = 20))
-  run <- function(x, ...) {
-    suppressWarnings(do.call(gene_network, c(list(x, ..., seed = 1, backend = "cpu", progress = FALSE), steps)))
+  run <- function(x, ..., cells = list()) {
+    suppressWarnings(gene_network(x, ..., seed = 1, backend = "cpu", progress = FALSE,
+                                  steps = c(steps, list(cells = cells))))
   }
   x <- as_store(planted$counts)
   fit <- run(x, class = planted$type, cells = list(k = 8, metacells = 30, least = 5))
@@ -170,7 +171,8 @@ test_that("the workflow goes on with metacells", {
   expect_true(alone(list(many), NULL, list()))
   expect_false(alone(store_normalise(as_store(many)), NULL, list()))
   expect_true(alone(as_store(many), NULL, list()))
-  expect_error(gene_network(planted$counts, steps = list(cells = TRUE)), "`cells` must be a list", class = "weft_error_input")
+  expect_error(gene_network(planted$counts, steps = list(cells = TRUE)), "`steps$cells` must be a list", fixed = TRUE,
+               class = "weft_error_input")
   expect_error(gene_network(planted$counts, max_groups = 3), "cells = list\\(max_groups", class = "weft_error_input")
 })
 
