@@ -140,14 +140,15 @@ kernel_pca_picture <- function(object) {
   list(data = data.frame(x = scores[, 1L], y = scores[, 2L]), xlab = "first component", ylab = "second component")
 }
 
-# Edges of a directed network to draw: as many as asked for, or those at the false discovery rate, 250 at most, or where
-# none was tested as many as features.
+# Edges of a directed network to draw: as many as asked for, or those at the false discovery rate, of more than 150 the
+# strongest 100, or where none was tested as many as features.
 directed_picture <- function(x, edges, fdr) {
   if (!is.null(attr(x, "edges"))) check_regulation(x)
   tested <- !is.null(attr(x, "edges")$q_value) && is.null(edges)
   table <- as.data.frame(x, fdr = if (tested) fdr)
   table <- table[table$regulator != table$target, ]
-  shown <- utils::head(table, edges %||% if (tested) 250 else length(network_features(x)))
+  few <- if (nrow(table) > 150L) 100L else nrow(table)
+  shown <- utils::head(table, edges %||% if (tested) few else length(network_features(x)))
   title <- if (!tested) sprintf("regulation: strongest %d of %d edges", nrow(shown), length(attr(x, "edges")$area))
            else sprintf("regulation: %s%d edges at a false discovery rate of %g",
                         if (nrow(shown) < nrow(table)) sprintf("strongest %d of ", nrow(shown)) else "", nrow(table),
@@ -166,8 +167,9 @@ outliers_picture <- function(x) {
 
 # Writes names beside their points, `chosen` in order: right, left, above, below or at a corner, wherever a name covers
 # no point, no name before it and no edge of the picture. Those without room are left out, or, where `all` must be
-# there, written where they cover least. `rim`: in a light rim, on lines.
-write_names <- function(place, names, chosen, radius, cex, all = FALSE, rim = FALSE) {
+# there, written where they cover least. `rim`: in a light rim, on lines. `crowd`: the points that no name may cover; by
+# default all.
+write_names <- function(place, names, chosen, radius, cex, all = FALSE, rim = FALSE, crowd = seq_len(nrow(place))) {
   wide <- graphics::strwidth(names, cex = cex)
   high <- graphics::strheight("Mg", cex = cex)
   scale <- graphics::yinch(1) / graphics::xinch(1) # what is as far upwards on paper
@@ -179,7 +181,7 @@ write_names <- function(place, names, chosen, radius, cex, all = FALSE, rim = FA
   for (i in chosen[nzchar(names[chosen])]) {
     boxes <- name_boxes(place[i, ], wide[i], high, radius[i] * 1.15, scale)
     outside <- boxes[, 1L] < edge[1L] | boxes[, 3L] > edge[2L] | boxes[, 2L] < edge[3L] | boxes[, 4L] > edge[4L]
-    others <- taken[-i, , drop = FALSE]
+    others <- taken[c(setdiff(crowd, i), seq_len(nrow(taken))[-seq_len(nrow(place))]), , drop = FALSE]
     covers <- apply(boxes, 1L, function(box) {
       sum(box[1L] < others[, 3L] & box[3L] > others[, 1L] & box[2L] < others[, 4L] & box[4L] > others[, 2L])
     }) + 1000 * outside

@@ -135,34 +135,3 @@ ranked_text <- function(ranking, top) {
            else sprintf("log2 fold change %.2g", utils::head(change, top))
   paste(sprintf("%s (%s)", shown, words), collapse = ", ")
 }
-
-# ---- picture ----
-
-#' @rdname print.weft_ranking
-#' @param top the number of genes to name.
-#' @export
-plot.weft_ranking <- function(x, alpha = 0.05, top = 10L, ...) {
-  model <- checked_ranking(x, "x")
-  alpha <- check_number(alpha, "alpha", min = 0, max = 1)
-  top <- check_shown(top, "top")
-  shown <- which(!is.na(x$log10_p) & is.finite(x$log2_fold_change))
-  if (!length(shown)) abort_input("`x` must have genes that were tested.", x = "It has none.")
-  across <- x$log2_fold_change[shown]
-  up <- -x$log10_p[shown]
-  found <- x$q_value[shown] <= alpha
-  settings <- list(x = across, y = up, pch = 16, cex = 0.6, col = ifelse(found, "#2c5f8a", "grey70"),
-                   xlab = change_label(model), ylab = expression(-log[10](p)), bty = "l",
-                   main = sprintf("%s of %s at q <= %g", format(sum(found), big.mark = ","),
-                                  several(length(shown), "gene"), alpha),
-                   xlim = range(across) + c(-0.1, 0.1) * diff(range(across)))
-  do.call(graphics::plot, utils::modifyList(settings, list(...)))
-  named <- utils::head(which(found), top)
-  if (length(named)) graphics::text(across[named], up[named], cut_name(x$gene[shown][named], 24L), pos = 3L, cex = 0.7,
-                                    xpd = NA)
-  invisible(x)
-}
-
-change_label <- function(model) {
-  if (length(model$levels) == 2L) sprintf("log2 fold change, %s - %s", model$levels[2L], model$levels[1L])
-  else "log2 fold change"
-}
