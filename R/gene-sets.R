@@ -256,7 +256,7 @@ print.weft_gene_sets <- function(x, n = 10L, ...) {
   cat(sprintf("%s against %s: %d at a false discovery rate of 0.05\n", several(length(unique(x$query)), "list"),
               several(length(unique(x$set)), "set"), sum(x$q_value <= 0.05)))
   shown <- utils::head(as.data.frame(x)[c(whole, "p_value")], n)
-  short <- function(v) if (is.double(v)) signif(v, 3) else if (is.character(v)) short_name(v, 32L) else v
+  short <- function(v) if (is.double(v)) signif(v, 3) else if (is.character(v)) cut_name(valid_utf8(v), 32L) else v
   shown[] <- lapply(shown, short)
   if (nrow(shown)) print_rows(shown)
   if (nrow(x) > n) cat(sprintf("... and %s more\n", thousands(nrow(x) - n)))
