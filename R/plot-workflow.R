@@ -120,58 +120,78 @@ network_groups <- function(x) {
   factor(ifelse(of %in% large, paste("cluster", of), "other"), c(paste("cluster", sort(large)), "other"))
 }
 
-# The co-clustered matrix with the samples' classes in a strip beside it.
+# The matrix in the order of its groups, with the samples' classes in a strip beside it.
 plot_clusters <- function(x, ...) {
-  fit <- x$clusters
-  if (is_consensus(fit)) return(plot(fit, ...))
-  class <- x$quality$class
-  word <- column_word(x$quality)
+  picture <- blocks_picture(x)
+  class <- x$quality$class[picture$rows]
+  n <- dim(picture$colours)
   phone <- on_phone()
   old <- graphics::par(mar = if (phone) c(3.4, 3.2, 3, 1.4) else c(4, 4, 3, if (is.null(class)) 1 else 2) + 0.1,
                        mgp = if (phone) c(1.9, 0.4, 0) else c(2.4, 0.6, 0), tcl = -0.2)
   on.exit(graphics::par(old))
-  n <- c(length(fit$row_cluster), length(fit$col_cluster))
-  real <- fit$family == "gaussian"
-  rows <- order(fit$row_cluster, if (is.null(class)) seq_len(n[1L]) else as.integer(class))
-  cols <- order(fit$col_cluster)
-  if (real) {
-    picture <- matrix(two_sided(real_matrix(fit$run$graph)), n[1L])[rows, cols, drop = FALSE]
-  } else {
-    pairs <- list_pairs(fit$run$graph$links)
-    picture <- matrix("#eef2f6", n[1L], n[2L])
-    picture[cbind(match(pairs$from, rows), match(pairs$to, cols))] <- "#2c5f8a"
-  }
+  graphics::par(mai = replace(graphics::par("mai"), 3L, 0.26 + key_inches(class)))
   graphics::plot(NA, xlim = c(0, n[2L]), ylim = c(n[1L], 0), xaxs = "i", yaxs = "i", axes = FALSE,
-                 xlab = sprintf("groups of %ss%s", word,
-                                if (phone) "" else if (real) " (purple: above the mean)"
-                                else " (dark: above the median)"),
-                 ylab = "groups of samples", main = "")
-  group_axis(1L, fit$col_cluster)
-  group_axis(2L, fit$row_cluster)
-  found <- c(max(fit$row_cluster), max(fit$col_cluster))
-  graphics::title(paste0(if (phone) sprintf("%d x %d groups", found[1L], found[2L])
-                         else sprintf("%s of samples, %d of %ss", several(found[1L], "group"), found[2L], word),
-                         if (groups_rhat(fit) > greatest_rhat) " (not settled)" else ""), adj = 0, line = 1.6)
-  graphics::rasterImage(grDevices::as.raster(picture), 0, n[1L], n[2L], 0, interpolate = FALSE)
-  graphics::abline(h = cumsum(tabulate(fit$row_cluster)), v = cumsum(tabulate(fit$col_cluster)),
-                   col = if (real) "black" else "white", lwd = if (real) 0.8 else 1.5)
+                 xlab = sprintf("groups of %ss", column_word(x$quality)), ylab = "groups of samples", main = "")
+  group_axis(1L, picture$gene_group)
+  group_axis(2L, picture$sample_group)
+  graphics::mtext(picture$title, 3L, 0.3, adj = 0, cex = 0.9)
+  graphics::rasterImage(grDevices::as.raster(picture$colours), 0, n[1L], n[2L], 0, interpolate = FALSE)
+  graphics::abline(h = cumsum(tabulate(picture$sample_group)), v = cumsum(tabulate(picture$gene_group)),
+                   col = picture$lines, lwd = 0.8)
   graphics::box()
-  if (!is.null(class)) {
-    colour <- class_palette(nlevels(class))[as.integer(class)][rows]
-    usr <- graphics::par("usr")
-    width <- 0.02 * n[2L]
-    graphics::rect(usr[2L] + width * 0.4, seq_len(n[1L]) - 1, usr[2L] + width * 1.4, seq_len(n[1L]), col = colour,
-                   border = NA, xpd = NA)
-    graphics::legend("bottomright", inset = c(0, 1), levels(class), fill = class_palette(nlevels(class)),
-                     border = NA, bty = "n", horiz = TRUE, xpd = NA, cex = 0.8)
-  }
+  if (is.null(class)) return(invisible())
+  usr <- graphics::par("usr")
+  width <- 0.02 * n[2L]
+  graphics::rect(usr[2L] + width * 0.4, seq_len(n[1L]) - 1, usr[2L] + width * 1.4, seq_len(n[1L]),
+                 col = class_palette(nlevels(class))[as.integer(class)], border = NA, xpd = NA)
+  key_above(class)
 }
 
-# The number of each group in its middle; of small ones as many as have room.
+# Colours of the samples (rows) and genes in the order of their groups, and these groups. Of genes grouped by consensus
+# 300 are shown: of each group its share, those that vary most.
+blocks_picture <- function(x, most = 300L) {
+  r <- x$clusters
+  q <- x$quality
+  class <- q$class
+  if (is_consensus(r)) {
+    z <- r$gene_cluster %||% stats::setNames(rep(1L, ncol(q$x)), gene_labels(q) %||% colnames(q$x))
+    columns <- shown_columns(x, names(z))
+    spread <- apply(q$x[, columns, drop = FALSE], 2L, stats::mad)
+    share <- stats::ave(-spread, z, FUN = function(v) rank(v, ties.method = "first") / length(v))
+    some <- sort(utils::head(order(share), most))
+    z <- z[some]
+    m <- two_sided(scaled_columns(q$x[, columns[some], drop = FALSE]))
+    dim(m) <- c(nrow(q$x), length(some))
+  } else {
+    z <- r$col_cluster
+    shape <- c(length(r$row_cluster), length(z))
+    if (r$family == "gaussian") m <- matrix(two_sided(real_matrix(r$run$graph)), shape[1L])
+    else {
+      pairs <- list_pairs(r$run$graph$links)
+      m <- matrix("#eef2f6", shape[1L], shape[2L])
+      m[cbind(pairs$from, pairs$to)] <- "#2c5f8a"
+    }
+  }
+  samples <- sample_groups(r)
+  rows <- order(samples, if (is.null(class)) seq_along(samples) else as.integer(class))
+  columns <- order(z)
+  list(colours = m[rows, columns, drop = FALSE], rows = rows, sample_group = samples[rows], gene_group = z[columns],
+       lines = if (is_consensus(r) || r$family == "gaussian") "black" else "white",
+       title = paste0(sprintf("%s of samples, %d of %ss", several(max(samples), "group"), max(gene_groups(r), 1L),
+                              column_word(q)), if (groups_hold(r)) "" else " (not converged)"))
+}
+
+# The number of each group in its middle, every one: small groups' numbers move apart, and shrink where there are many.
 group_axis <- function(side, group) {
   size <- tabulate(group)
-  graphics::axis(side, cumsum(size) - size / 2, seq_along(size), tick = FALSE, las = 1,
-                 line = 0.1 - graphics::par("mgp")[2L], cex.axis = 0.75)
+  there <- which(size > 0L)
+  middle <- (cumsum(size) - size / 2)[there]
+  long <- graphics::par("pin")[if (side == 1L) 1L else 2L]
+  step <- length(group) / long # per inch
+  cex <- min(0.75, 0.75 * long / (0.17 * length(there)))
+  at <- apart_by(middle, 0.17 * step * cex / 0.75, length(group))
+  graphics::axis(side, at, there, tick = FALSE, las = 1, line = 0.1 - graphics::par("mgp")[2L], cex.axis = cex,
+                 gap.axis = -1)
 }
 
 plot_outliers <- function(x) {

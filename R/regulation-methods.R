@@ -139,8 +139,8 @@ network_features <- function(x) if (is_directed(x)) union(colnames(x), rownames(
 #'
 #' @inheritParams plot.weft_network
 #' @param x what [regulation()] returned.
-#' @param edges how many of the heaviest edges to draw; by default those with a q-value up to `fdr`, at most 250, or,
-#'   without q-values, as many as there are features.
+#' @param edges how many of the heaviest edges to draw; by default those with a q-value up to `fdr`, of more than 150
+#'   the heaviest 100, or, without q-values, as many as there are features.
 #' @param fdr see `edges`.
 #' @param groups a factor or vector, one value per feature: the targets, then the regulators that are not targets.
 #' @return `x`, invisibly.
@@ -187,7 +187,7 @@ draw_arrows <- function(place, at, weight, sign, colour = NULL, heaviest = max(w
     from <- place[at[these, 1L], , drop = FALSE]
     graphics::arrows(from[, 1L], from[, 2L], from[, 1L] + short[these, 1L], from[, 2L] + short[these, 2L],
                      length = 0.06, angle = if (raises) 25 else 90, lwd = 0.6 + 2 * share[these],
-                     col = colour %||% if (raises) "#7d93a8" else "#c08a6a")
+                     col = colour %||% if (raises) "#762a83" else "#1b7837")
   }
 }
 

@@ -1,17 +1,23 @@
-# The report on genes and pairs of genes: tables with directions and sizes, and the values.
+# The report on genes and pairs of genes: what differs by how much, pictures of all genes, tables, and the values.
 
 report_genes <- function(fit, top) {
   q <- fit$quality
+  r <- fit$ranking
+  report_paragraph(genes_text(fit))
+  if (inherits(r, "weft_ranking")) {
+    report_paragraph(attr(r, "model")$notes)
+    side_by_side(figure_volcano(r), figure_mean_difference(r), figure_p_values(r), kind = "side three")
+  }
   results <- gene_results(fit)
-  report_paragraph(genes_text(fit, results))
-  put_table(results, genes_caption(fit), "genes", top,
-            minor = c("probe", "column", "description", "information", "p",
-                      grep("^mean ", names(results), value = TRUE)))
-  strips <- utils::head(ranked_genes(fit$ranking), 12L)
+  put_table(results, genes_caption(fit), "genes", top, minor = minor_gene_columns(results), links = gene_links(fit),
+            more = genes_how(fit))
+  put_download(as.data.frame(fit, what = "genes"), sprintf("All %s with all columns", columns_text(q, nrow(q$genes))),
+               "all-genes")
+  if (is.null(q$class)) return(invisible())
+  strips <- utils::head(ranked_genes(r), 12L)
   columns <- shown_columns(fit, strips)
   side_by_side(for (k in seq_along(strips)) figure_strip(q, columns[k], strips[k], k), kind = "tiles")
-  report_paragraph(sprintf(paste("Values of the first %s by class: each point is a sample, bars are medians. One that",
-                                 "tells the classes apart has clouds that hardly overlap%s."),
+  report_paragraph(sprintf("Values of the first %s by class, a point per sample; bars are medians%s.",
                            columns_text(q, length(strips)), strips_text(q, columns, strips)))
   figure_heatmap(fit)
 }
@@ -34,49 +40,88 @@ shown_columns <- function(fit, shown) {
   match(shown, if (is.null(label)) colnames(fit$quality$x) else label)
 }
 
-# One row per gene, best first, equal ones with one rank: in which class it is highest, by how much, the means, and what
-# it says about the class.
+# ---- the table ----
+
+# One row per gene, best first.
 gene_results <- function(fit) {
   q <- fit$quality
   r <- as.data.frame(fit$ranking)
   at <- shown_columns(fit, ranked_genes(r))
   known <- !is.na(at)
-  r <- r[known, ]
+  r <- r[known, , drop = FALSE]
   at <- at[known]
+  by <- if (inherits(fit$ranking, "weft_ranking")) r$log10_p else -ranked_bits(r)
+  out <- data.frame(rank = as.integer(rank(by, ties.method = "min", na.last = "keep")), gene = ranked_genes(r))
+  if (!is.null(q$genes$description)) out$description <- q$genes$description[match(colnames(q$x)[at], q$genes$gene)]
+  if (!is.null(q$genes$symbol)) out[[if (column_word(q) == "probe") "probe" else "column"]] <- colnames(q$x)[at]
+  if (inherits(fit$ranking, "weft_ranking")) cbind(out, linear_columns(r, ranking_levels(fit)))
+  else cbind(out, level_columns(q, r, at))
+}
+
+# Of linear models: fold change with its interval, statistics, area under the ROC curve, information, shape.
+linear_columns <- function(r, levels) {
+  out <- list()
+  if (!is.null(r$contrast)) out$`differs most` <- r$contrast
+  else if (length(levels) == 2L) out$`higher in` <- levels[1L + (r$log2_fold_change > 0)]
+  out$`log2 fold change` <- r$log2_fold_change
+  out$`from` <- r$lower
+  out$`to` <- r$upper
+  out$mean <- r$mean
+  if (!is.null(r$t)) out$t <- r$t else out$F <- r$f
+  out$p <- r$p_value
+  out$q <- r$q_value
+  if (!all(is.na(r$auc))) out$AUC <- r$auc
+  out$bits <- r$bits
+  if (!all(is.na(r$shape_q))) out$`shape q` <- r$shape_q
+  as.data.frame(out, optional = TRUE, stringsAsFactors = FALSE)
+}
+
+# Of levels: means by class, and information.
+level_columns <- function(q, r, at) {
   means <- vapply(levels(q$class), function(level) colMeans(q$x[q$class == level, at, drop = FALSE]),
                   numeric(length(at)))
   means <- matrix(means, length(at), dimnames = list(NULL, levels(q$class)))
-  highest <- max.col(means, "first")
-  difference <- apply(means, 1L, function(m) diff(range(m)))
-  by <- if (is.null(r$p_value) || !is.null(r$mi)) -ranked_bits(r) else r$log10_p
-  out <- data.frame(rank = rank(by, ties.method = "min"), gene = ranked_genes(r))
-  if (!is.null(q$genes$description)) out$description <- q$genes$description[match(colnames(q$x)[at], q$genes$gene)]
-  if (!is.null(q$genes$symbol)) out[[if (column_word(q) == "probe") "probe" else "column"]] <- colnames(q$x)[at]
-  out$`higher in` <- levels(q$class)[highest]
-  two <- nlevels(q$class) == 2L
-  out[[if (q$kind == "levels") "difference" else if (two) "log fold change" else "greatest difference"]] <-
-    if (two) means[, 2L] - means[, 1L] else difference
+  out <- list(`higher in` = levels(q$class)[max.col(means, "first")])
   for (level in seq_len(min(nlevels(q$class), 6L))) out[[paste("mean", levels(q$class)[level])]] <- means[, level]
-  out$information <- ranked_bits(r)
+  out$bits <- ranked_bits(r)
   out$p <- r$p_value
   out$q <- r$q_value
-  out
+  as.data.frame(out, optional = TRUE, stringsAsFactors = FALSE)
+}
+
+# What phones do without.
+minor_gene_columns <- function(results) {
+  c("probe", "column", "description", "higher in", "from", "to", "mean", "t", "F", "AUC", "bits", "shape q",
+    grep("^mean ", names(results), value = TRUE))
 }
 
 genes_caption <- function(fit) {
-  class <- fit$quality$class
-  word <- column_word(fit$quality)
-  sprintf(paste("%s by what they say about the class. %s Information (mutual, in %s): 0 for one that says nothing,",
-                "%.2f for one that tells every sample's class; values are cut into few levels, so that even one",
-                "whose classes do not overlap may have less. p is that of each by itself; q is the smallest false",
-                "discovery rate at which it is listed, over all %s."),
-          if (word == "probe") "Probes (columns of the data; several may measure one gene)" else "Genes",
-          if (nlevels(class) == 2L) sprintf(paste("The log fold change is the mean in %s less that in %s, on the",
-                                                  "scale of the data (where that is log2, 1 is a doubling)."),
-                                            levels(class)[2L], levels(class)[1L])
-          else "Differences are between the highest and the lowest class mean.",
-          ranking_unit(fit$ranking), class_entropy(class, ranking_unit(fit$ranking)),
-          columns_text(fit$quality, nrow(fit$ranking)))
+  word <- if (column_word(fit$quality) == "gene") "Genes"
+          else "Probes (columns of the data; several may measure one gene)"
+  levels <- ranking_levels(fit)
+  if (!inherits(fit$ranking, "weft_ranking")) return(sprintf("%s by what they say about the class.", word))
+  sprintf("%s by p-value%s.", word, if (length(levels) == 2L) {
+    sprintf("; the log2 fold change is %s less %s", levels[2L], levels[1L])
+  } else "")
+}
+
+# How to read the columns.
+genes_how <- function(fit) {
+  if (!inherits(fit$ranking, "weft_ranking")) {
+    return(sprintf(paste("Bits: mutual information with the class, 0 for none, %.2f for a gene that tells every",
+                         "sample's class. p: of each gene by itself. q: the smallest false discovery rate at which it",
+                         "is listed, over all %s."), class_entropy(fit$quality$class, "bits"),
+                   columns_text(fit$quality, nrow(fit$ranking))))
+  }
+  paste(c("From, to: 95 % interval of the fold change. A log2 fold change of 1 is a doubling, if values are log2.",
+          "t or F: moderated statistic. p: of each gene by itself. q: the smallest false discovery rate at which",
+          "the gene",
+          sprintf("is listed, over all %s.", columns_text(fit$quality, nrow(fit$ranking))),
+          if (!all(is.na(fit$ranking$auc))) paste("AUC: the probability that a sample of the second class has the",
+                                                  "greater value; 0.5 is chance."),
+          "Bits: mutual information of three bins with the class.",
+          if (!all(is.na(fit$ranking$shape_q))) paste("Shape q: of a difference in spread or shape beyond the mean,",
+                                                      "with a false discovery rate of its own.")), collapse = " ")
 }
 
 class_entropy <- function(class, unit) {
@@ -85,23 +130,30 @@ class_entropy <- function(class, unit) {
   -sum(share * log(share)) / if (unit == "bits") log(2) else 1
 }
 
-genes_text <- function(fit, results) {
-  sure <- results$q %in% results$q[which(results$q <= 0.05)]
-  text <- if (any(sure)) sprintf("%s%s differ %s at a false discovery rate of 0.05: %s.",
-                                 some_of_columns(fit$quality, sum(sure), nrow(results)),
-                                 genes_behind(fit$quality, results$gene[sure]), among_classes(fit$quality$class),
-                                 joined(sprintf("%d are %s in %s",
-                                                table(factor(results$`higher in`[sure], levels(fit$quality$class))),
-                                                if (nlevels(fit$quality$class) == 2L) "higher" else "highest",
-                                                levels(fit$quality$class))))
-          else sprintf("No %s of %s differs %s at a false discovery rate of 0.05.", column_word(fit$quality),
-                       thousands(nrow(results)), among_classes(fit$quality$class))
-  twelfth <- results$information[min(12L, nrow(results))]
-  tied <- sum(results$information == twelfth)
-  paste(text, if (tied > 1L) {
-    sprintf(paste("Values are cut into few levels, so that many %ss say the same: %d have rank %d, and their order",
-                  "says nothing."), column_word(fit$quality), tied, sum(results$information > twelfth) + 1L)
-  })
+genes_text <- function(fit) {
+  r <- fit$ranking
+  q <- fit$quality
+  sure <- which(r$q_value <= 0.05)
+  verb <- if (is.null(ranking_levels(fit))) c("changes", "change") else c("differs", "differ")
+  if (!length(sure)) {
+    return(sprintf("No %s of %s %s %s at a false discovery rate of 0.05.", column_word(q), thousands(nrow(r)), verb[1L],
+                   ranking_subject(fit)))
+  }
+  shape <- sum(r$shape_q <= 0.05, na.rm = TRUE)
+  paste0(sprintf("%s%s %s %s at a false discovery rate of 0.05%s.", some_of_columns(q, length(sure), nrow(r)),
+                 genes_behind(q, ranked_genes(r)[sure]), verb[1L + (length(sure) > 1L)], ranking_subject(fit),
+                 ways_text(r, sure, ranking_levels(fit))),
+         if (shape) sprintf(" %s in spread or shape (shape q at most 0.05).",
+                            if (shape == 1L) "1 differs" else paste(thousands(shape), "differ")))
+}
+
+# ": 300 are higher in B, 391 in A".
+ways_text <- function(r, sure, levels) {
+  change <- r$log2_fold_change[sure]
+  if (is.null(change) || !is.null(r$contrast) || anyNA(change)) return("")
+  up <- sum(change > 0)
+  if (is.null(levels)) return(sprintf(": %s rise with it, %s fall", thousands(up), thousands(length(sure) - up)))
+  sprintf(": %s are higher in %s, %s in %s", thousands(up), levels[2L], thousands(length(sure) - up), levels[1L])
 }
 
 # "349 of 3,051 probes"
@@ -116,29 +168,74 @@ genes_behind <- function(q, shown) {
   sprintf(", of %s,", several(length(genes), "gene"))
 }
 
+# For each name that is shown, what databases know the gene by: its symbol or Ensembl identifier; NULL where the data
+# have neither.
+gene_links <- function(fit) {
+  q <- fit$quality
+  kept <- q$genes[q$genes$kept, ]
+  known <- kept$symbol %||% if (names_of_genes(kept$gene) >= 2) kept$gene
+  if (is.null(known)) return(NULL)
+  stats::setNames(known, gene_labels(q) %||% kept$gene)
+}
+
+# ---- pictures of all genes ----
+
+figure_volcano <- function(r) {
+  put_figure(function() draw_volcano(r, 0.05, 10L), "Volcano plot: fold change and p-value of every gene.",
+             "Every gene by its fold change and p-value; coloured: q at most 0.05.",
+             more = paste("Genes at the top differ surely, genes at the sides by much. The ten with the smallest",
+                          "p-values are named."), width = 4.2, height = 4)
+}
+
+figure_mean_difference <- function(r) {
+  put_figure(function() draw_mean_difference(r, 0.05, 10L), "Fold change of every gene against its mean value.",
+             "Fold change by mean value; coloured: q at most 0.05.",
+             more = paste("Most genes should lie around 0 at every mean. A cloud that bends away from 0 says that",
+                          "samples were not scaled alike."), width = 4.2, height = 4)
+}
+
+figure_p_values <- function(r) {
+  put_figure(function() draw_p_values(r), "Histogram of the p-values of all genes.",
+             "p-values of all genes; dashed: what equal genes would give.",
+             more = paste("Genes without a difference are spread evenly; differences add to the left. A slope to the",
+                          "right, or a hill in the middle, says that the test does not fit the data, as with hidden",
+                          "batches."),
+             width = 4.2, height = 4)
+}
+
 figure_strip <- function(q, column, name, rank_of) {
   put_figure(function() {
     value <- q$x[, column]
     code <- as.integer(q$class)
     count <- nlevels(q$class)
     graphics::par(mar = c(2.2, 2.6, 1.8, 0.4), mgp = c(1.6, 0.5, 0), tcl = -0.25)
+    if (tile_slanted(levels(q$class))) {
+      below <- 0.16 + names_inches(shown_names(levels(q$class), 16L), 0.7)
+      graphics::par(mai = replace(graphics::par("mai"), 1L, below))
+    }
     place <- stats::ave(value, code, FUN = function(v) rank(v, ties.method = "first"))
     aside <- ((7 * place) %% 11 - 5) / 5 # no randomness
     graphics::plot(code + 0.22 * aside, value, pch = report_shapes(count)[code], bg = class_palette(count)[code],
                    col = "white", lwd = 0.4,
                    cex = if (length(value) > 300L) 0.5 else 1.1, xlim = c(0.5, count + 0.5), xaxt = "n", xlab = "",
                    ylab = "", cex.axis = 0.8)
-    graphics::axis(1L, seq_len(count), plain_text(levels(q$class)), tick = FALSE, line = -0.6,
-                   cex.axis = if (count > 3L) 0.6 else 0.85)
+    tile_axis(levels(q$class))
     middle <- vapply(split(value, q$class), stats::median, 0)
     graphics::segments(seq_len(count) - 0.3, middle, seq_len(count) + 0.3, middle, lwd = 2)
-    graphics::title(short_name(name, 22L), cex.main = 0.95, line = 0.5)
+    name <- plain_text(name)
+    size <- min(0.95, 1.9 / names_inches(name, 1))
+    graphics::title(if (size < 0.5) shown_names(name, 40L) else name, cex.main = max(size, 0.5), line = 0.5)
   }, sprintf("Values of gene %d of the ranking in each class.", rank_of), width = 2.15, height = 2.3)
 }
 
-short_name <- function(x, most) {
-  x <- plain_text(x)
-  ifelse(nchar(x, "width") > most, paste0(substr(x, 1L, most - 2L), ".."), x)
+# Names of classes below a small picture: upright where they fit side by side, else all of them turned.
+tile_slanted <- function(levels) sum(vapply(plain_text(levels), names_inches, 0, cex = 0.75) + 0.08) > 1.6
+
+tile_axis <- function(levels) {
+  at <- seq_along(levels)
+  if (tile_slanted(levels)) {
+    graphics::axis(1L, at, shown_names(levels, 16L), tick = FALSE, line = -0.7, las = 2, cex.axis = 0.7, gap.axis = -1)
+  } else graphics::axis(1L, at, plain_text(levels), tick = FALSE, line = -0.6, cex.axis = 0.75, gap.axis = -1)
 }
 
 # ---- heat map of the first fifty ----
@@ -161,14 +258,15 @@ figure_heatmap <- function(fit, count = 50L, most = 400L) {
   put_figure(function() draw_heatmap(t(z[samples, genes, drop = FALSE]), names[genes], class[samples],
                                      q$batch[some][samples]),
              sprintf("Heat map of the first %d %ss in all samples, classes side by side.", length(names), word),
-             sprintf(paste("The first %s (rows) in %s samples (columns), classes side by side: purple is above the",
-                           "mean of the row, green below, by up to 2.5 of its standard deviations (SD); rows and",
-                           "columns that are alike stand together. On top: class%s. %sAll were chosen by the",
-                           "class, so that blocks along it are not a finding in themselves."),
-                     columns_text(q, length(names)), thousands(length(samples)),
-                     if (is.null(q$batch)) "" else ", and batch in greys",
-                     if (sure == length(names)) "" else sprintf("%d of the %d have a q of at most 0.05. ", sure,
-                                                                length(names))),
+             sprintf(paste("The first %s in %s samples: purple is above the mean of the row, green below. All were",
+                           "chosen by the class."),
+                     columns_text(q, length(names)), thousands(length(samples))),
+             more = sprintf(paste("Colours are standard deviations (SD) of the row, up to 2.5. Rows and columns that",
+                                  "are alike stand together; strips on top are class%s. As the genes were chosen by",
+                                  "the class, blocks along it are no finding in themselves.%s"),
+                            if (is.null(q$batch)) "" else " and batch",
+                            if (sure == length(names)) "" else sprintf(" %d of the %d have a q of at most 0.05.", sure,
+                                                                       length(names))),
              width = 7.4, height = 1.4 + 0.15 * length(names), kind = "tall",
              narrow = c(phone_width, 1.2 + 0.125 * length(names)))
 }
@@ -177,9 +275,9 @@ draw_heatmap <- function(z, names, class, batch) {
   p <- nrow(z)
   n <- ncol(z)
   phone <- on_phone()
-  names <- short_name(names, if (phone) 15L else 26L)
-  size <- if (phone) 0.72 else 0.7
-  graphics::par(mai = c(0.52, 0.08 + names_inches(names, size), 0.4, if (phone) 0.04 else 0.12))
+  names <- shown_names(names, if (phone) 22L else 40L)
+  size <- if (phone) 0.68 else 0.7
+  graphics::par(mai = c(0.52, 0.08 + names_inches(names, size), key_inches(class, batch), if (phone) 0.04 else 0.12))
   graphics::plot(NA, xlim = c(0, n), ylim = c(p, -0.055 * p), xaxs = "i", yaxs = "i", axes = FALSE, ann = FALSE)
   graphics::rasterImage(matrix(two_sided(z), p), 0, p, n, 0, interpolate = FALSE)
   strips <- Filter(Negate(is.null), list(class = class, batch = batch))
@@ -190,7 +288,7 @@ draw_heatmap <- function(z, names, class, batch) {
   }
   graphics::axis(2L, seq_len(p) - 0.5, names, las = 1, tick = FALSE, line = -0.5, cex.axis = size)
   graphics::abline(v = cumsum(tabulate(class, nlevels(class))), col = "white", lwd = 2)
-  key_above(class)
+  key_above(class, batch = batch)
   scale_below(two_sided(seq(-2.5, 2.5, length.out = 101L)), c(0.02, 0.92) * n, p, "-2.5", "0", "2.5 SD")
 }
 
@@ -208,11 +306,11 @@ report_pairs <- function(fit, top) {
   shown <- data.frame(`first gene` = r$feature1, `second gene` = r$feature2, information = r$mi,
                       interaction = r$interaction, p = r$p_fwer,
                       check.names = FALSE)
-  put_table(shown,
-            sprintf(paste("Pairs with the most interaction of %s. Information: what the two say together about the",
-                          "class; interaction: how much of it neither says alone. p: how often the best of all pairs",
-                          "has as much interaction when the classes are shuffled."), pairs_searched(fit)),
-            "pairs", min(top, 10), minor = "information")
+  put_table(shown, sprintf("Pairs with the most interaction of %s.", pairs_searched(fit)), "pairs", min(top, 10),
+            minor = "information",
+            more = paste("Information (bits): what the two say together about the class; interaction: how much of it",
+                         "neither says alone. p: how often the best of all pairs has as much interaction when the",
+                         "classes are permuted."))
 }
 
 # One gene of a pair against the other, by class: what neither tells alone.
@@ -225,13 +323,15 @@ figure_pair <- function(fit, first, second) {
     count <- nlevels(q$class)
     code <- as.integer(q$class)
     values <- unname(q$x[, at])
+    graphics::par(mai = replace(graphics::par("mai"), 3L, key_inches(q$class)))
     if (q$kind == "levels") values <- values + 0.07 * (((7 * row(values)) %% 11 - 5) / 5) # equal ones side by side
     graphics::plot(values, pch = report_shapes(count)[code], bg = class_palette(count)[code], col = "white", lwd = 0.4,
-                   cex = 1.3, xlab = short_name(first, 26L), ylab = short_name(second, 26L))
+                   cex = 1.3, xlab = shown_names(first), ylab = shown_names(second))
     if (cut) graphics::abline(v = stats::median(values[, 1L]), h = stats::median(values[, 2L]), lty = 2, col = "grey")
     key_above(q$class, shapes = TRUE)
   }, "Scatter plot of the values of the pair in all samples, by class.",
-  sprintf(paste("%s against %s, a point per sample.%s A pair that says more than its members has its classes in",
-                "opposite corners, though they are mixed along either axis."), first, second,
-          if (cut) " Dashed: the medians, at which values were cut for the search." else ""))
+  sprintf("%s against %s, a point per sample.", first, second),
+  more = paste(c("A pair that says more than its members has its classes in opposite corners, though they are mixed",
+                 "along either axis.", if (cut) "Dashed: the medians, at which values were cut for the search."),
+               collapse = " "))
 }

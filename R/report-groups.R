@@ -3,77 +3,63 @@
 report_groups <- function(fit, top) {
   r <- fit$clusters
   q <- fit$quality
-  if (is_consensus(r)) return(report_consensus(fit, top))
   open <- !groups_hold(r)
-  report_paragraph(if (open) paste0(groups_open(r, q$class), "."),
-                   if (!open) c(paste0("The best partition has ", partition_text(r, column_word(q)), "."),
-                                groups_agreement(fit)),
-                   sprintf(paste("The model is one of blocks: %ss that change gradually from sample to sample are",
-                                 "cut into many groups."), column_word(q)))
-  put_figure(function() plot_clusters(fit), "Heat map of samples by genes in the order of their groups.",
-             paste(if (open) "Not settled: the best partition of this run; another run would give another.",
-                   sprintf(paste("Values of %s (columns) in all samples (rows), ordered by group; lines part the",
-                                 "groups. Purple is above the mean of the column, green below. A group that is real",
-                                 "shows as blocks of nearly one colour."),
-                           columns_text(q, length(r$col_cluster))), if (!open) groups_shown(r, q)),
-             width = 7.4, height = 5, narrow = c(phone_width, 3.6))
+  report_paragraph(if (open) paste0(groups_open(r, q$class), "."), if (!open) groups_found(fit))
+  blocks <- max(sample_groups(r)) > 1L || !is.null(gene_groups(r))
+  if (blocks) {
+    put_figure(function() plot_clusters(fit), "Heat map of samples by genes in the order of their groups.",
+               sprintf("%s of samples (rows) and %ss (columns): purple is above the mean of the column, green below.",
+                       if (open) "Not converged: groups" else "Groups", column_word(q)),
+               width = 7.4, height = 5, narrow = c(phone_width, 3.6),
+               more = paste("Lines part the groups, which are numbered. A group that is real shows as blocks of nearly",
+                            "one colour. The strip at the right shows the classes."))
+  }
   if (!open) return(report_group_tables(fit, top))
-  folded("Tables of this unsettled partition, to look at and not to be quoted", report_group_tables(fit, top))
+  folded("Tables of these groups, to look at and not to be quoted", report_group_tables(fit, top))
 }
 
-# Groups by consensus: the samples on components, and the tests of their number.
-report_consensus <- function(fit, top) {
+groups_found <- function(fit) {
   r <- fit$clusters
   word <- column_word(fit$quality)
-  report_paragraph(paste0(consensus_text(r, word), "."), if (r$k > 1L) groups_agreement(fit))
-  put_figure(function() plot_clusters(fit), "Samples on two components, coloured by group.",
-             "The paler a sample, the less probable is its group.", width = 6, height = 4.6,
-             narrow = c(phone_width, 3.6))
-  if (nrow(r$stability)) {
-    shown <- r$stability
-    names(shown) <- c("groups", "observed", "null", "p", "level", "found again", "kept")
-    put_table(shown, paste("Tests of the number of groups. Observed: how clearly the density of samples falls between",
-                           "the groups of the last division; null: what 5 % of data sets with the same covariances and",
-                           "without groups exceed; found again: Jaccard index of the least stable group in",
-                           "subsamples."),
-              "group-tests", 10)
-  }
-  if (r$k > 1L) put_table(group_table(fit),
-                          paste("Groups of samples, with the genes that set each apart: difference between the group's",
-                                "mean and that of all other samples, in standard deviations of the gene. Groups were",
-                                "found from these genes, so that no p-value would mean anything."), "sample-groups", 20,
-                          minor = "names")
-  if (!is.null(r$gene_cluster) && max(r$gene_cluster) > 1L) {
-    put_table(gene_group_table(r, word), sprintf("Groups of %ss, largest first.", word), "gene-groups", min(top, 15))
-  }
+  text <- if (is_consensus(r)) consensus_text(r, word) else paste("The best partition has", partition_text(r, word))
+  c(paste0(text, "."),
+    groups_agreement(fit),
+    if (!is_consensus(r)) sprintf(paste("The model is one of blocks: %ss that change gradually from sample to sample",
+                                        "are cut into many groups."), word))
 }
 
 report_group_tables <- function(fit, top) {
   r <- fit$clusters
-  put_table(group_table(fit),
-            paste("Groups of samples, with the genes that set each apart: difference between the group's mean and that",
-                  "of all other samples, in standard deviations of the gene. Groups were found from these genes, so",
-                  "that no p-value would mean anything."), "sample-groups", 20, minor = "names")
-  put_table(number_table(r, column_word(fit$quality)),
-            paste("How sure the number of groups is: the share of the sampled partitions with that many groups",
-                  "(posterior probability, as far as the chains agree)."), "group-numbers", 10)
-  put_table(gene_group_table(r, column_word(fit$quality)),
-            sprintf("Groups of %ss, largest first.", column_word(fit$quality)), "gene-groups", min(top, 15))
+  word <- column_word(fit$quality)
+  if (max(sample_groups(r)) > 1L) {
+    put_table(group_table(fit), "Groups of samples, with the genes that set each apart.", "sample-groups", 20,
+              minor = "names", more = paste("In brackets: the difference between the group's mean and that of all",
+                                            "other samples, in standard deviations of the gene. Groups were found from",
+                                            "these genes, so that no p-value would mean anything."))
+  }
+  if (is_consensus(r)) {
+    if (nrow(r$stability)) put_table(stability_columns(r$stability), "How clear each division of the samples is.",
+                                     "group-numbers", 10,
+                                     more = paste("Valley: how clearly the density rises on both sides of the",
+                                                  "division, in standard errors; by chance: what 5 % of data sets",
+                                                  "without groups exceed. Found again: the overlap (Jaccard index) of",
+                                                  "the least stable group with its best match in subsamples."))
+  } else {
+    put_table(number_table(r, word), "How sure the number of groups is.", "group-numbers", 10,
+              more = paste("The share of the sampled partitions with that many groups: the posterior probability, as",
+                           "far as the chains agree."))
+  }
+  if (max(gene_groups(r), 1L) > 1L) put_table(gene_group_table(r, word), sprintf("Groups of %ss, largest first.", word),
+                                          "gene-groups", min(top, 15))
 }
 
-# What the picture of the groups shows here.
-groups_shown <- function(r, q) {
-  size <- tabulate(sample_groups(r))
-  alone <- sum(size <= 2L)
-  small <- if (alone) sprintf("%d of the %d groups of samples %s only one or two samples: too few to mean much.",
-                              alone, length(size), if (alone == 1L) "has" else "have")
-  if (is.null(q$class)) return(small)
-  pure <- sum(rowSums(table(sample_groups(r), q$class) > 0) == 1L)
-  paste(sprintf("The strip at the right shows the classes: %d of %d groups of samples are of one class.", pure,
-                length(size)), small)
+stability_columns <- function(d) {
+  data.frame(groups = as.integer(d$k), valley = d$observed, `by chance` = d$null, p = d$p_value,
+             `p must not exceed` = d$level, `found again` = d$jaccard, kept = ifelse(d$kept, "yes", "no"),
+             check.names = FALSE)
 }
 
-# What classes and groups share, beside what shuffled classes do.
+# What classes and groups share, beside what permuted classes do.
 groups_agreement <- function(fit) {
   found <- class_agreement(fit)
   if (is.null(found)) return(NULL)
@@ -81,26 +67,26 @@ groups_agreement <- function(fit) {
 }
 
 agreement_text <- function(found) {
-  sprintf(paste("their agreement is %.2f (normalised mutual information: 0 is none, 1 the same division), that of",
-                "shuffled classes %.2f on average (p %s)"), found$shared, found$chance, probability_text(found$p))
+  sprintf("normalised mutual information %.2f, of permuted classes %.2f, p %s", found$shared, found$chance,
+          probability_text(found$p))
 }
 
 class_agreement <- function(fit, times = 199L) {
   z <- sample_groups(fit$clusters)
   class <- as.integer(fit$quality$class)
-  if (!length(class)) return(NULL)
+  if (!length(class) || max(z) < 2L) return(NULL)
   shared <- irm_nmi(z, class)
   n <- length(class)
-  shuffled <- vapply(seq_len(times), function(t) {
+  permuted <- vapply(seq_len(times), function(t) {
     irm_nmi(z, class[order(draws("uniform", n, key = fit$seed %% 2^32, stream = t))])
   }, 0)
-  list(shared = shared, chance = mean(shuffled), p = mean(c(TRUE, shuffled >= shared - 1e-12)))
+  list(shared = shared, chance = mean(permuted), p = mean(c(TRUE, permuted >= shared - 1e-12)))
 }
 
 group_table <- function(fit, most = 40L) {
   q <- fit$quality
   z <- sample_groups(fit$clusters)
-  names <- names(gene_groups(fit$clusters)) %||% colnames(fit$quality$x)
+  names <- names(gene_groups(fit$clusters)) %||% (gene_labels(q) %||% colnames(q$x))
   columns <- shown_columns(fit, names)
   known <- !is.na(columns)
   values <- scaled_columns(q$x[, columns[known], drop = FALSE])
@@ -144,29 +130,31 @@ report_bayes <- function(fit, top) {
   report_paragraph(if (bayes_disagrees(r)) paste0(bayes_open(r), "."),
                    sprintf("The network is of %d genes%s.", nrow(r$dag), bayes_chosen(fit)),
                    if (!bayes_disagrees(r)) c(bayes_surest(r), bayes_surety(r)),
-                   paste("Networks with the same independences cannot be told apart by such data, and a hidden cause",
-                         "of two genes looks like an edge between them: whether two genes are joined is surer",
-                         "than which way the edge points."))
+                   paste("A posterior probability is one of dependence given the genes in the model: a hidden cause of",
+                         "two genes looks like an edge between them. Networks with the same independences cannot be",
+                         "told apart by such data, so that directions are less sure than edges."))
   small <- max(table(layered_layout(r$dag)$y)) <= 7L # there is room for the names of a layer
   put_figure(function() plot(r), "The Bayesian network, drawn in layers.",
-             sprintf(paste0(if (bayes_disagrees(r)) "Not settled: another run may give another network. ",
-                            if (is.null(r$average)) "The network of highest posterior: %s.%s"
-                            else paste("Genes that are joined with a posterior of at least one half, each edge in its",
-                                       "likelier direction: %s.%s")),
-                     several(sum(r$dag != 0), "edge"), bayes_legend(r)),
+             sprintf("%s%s: %s.",
+                     if (bayes_disagrees(r)) "Not converged: another run may give another network. " else "",
+                     if (is.null(r$average)) "The network of highest posterior probability"
+                     else "Genes that are joined with a posterior probability of 0.5 or more",
+                     several(sum(r$dag != 0), "edge")), more = trimws(bayes_legend(r)),
              width = 7.4, height = 5.2, kind = if (small) "" else "large", narrow = if (small) c(phone_width, 3.6))
   if (!is.null(r$edges)) put_table(bayes_edges(r),
-                                   paste("Surest first. Edge: the posterior probability that the two genes are",
-                                         "joined at all; direction: where they are, that the edge points as written.",
-                                         "Likely is at least 0.9, possible at least 0.5; a direction below 0.9 is",
-                                         "open."),
-                                   "bayesian-edges", top, minor = "in the best network")
+                                   "Edges of the Bayesian network, surest first.",
+                                   "bayesian-edges", top, minor = "in the best network",
+                                   more = paste("Edge: the posterior probability that the two genes are joined, given",
+                                                "the genes in the model; direction: where they are, that the edge",
+                                                "points as written. Likely is at least 0.9, possible at least 0.5; a",
+                                                "direction below 0.9 is open."))
   if (!is.null(r$trace)) {
     put_figure(function() plot(r, "trace"), "Scores along the Markov chains.",
-               paste(if (is.null(r$resample)) "Scores along the chains, from whose networks the posteriors are counted."
-                     else "Scores along the chains of all samples; posteriors are means over halves of these.",
-                     "They should look alike and show no trend; R-hat, above the picture, compares chains that",
-                     "started apart and should be at most 1.1. Otherwise more iterations are needed."),
+               "Scores along the Markov chains, which should look alike and show no trend.",
+               more = paste(if (!is.null(r$resample)) "Chains of all samples; posteriors are means over halves of",
+                                                      "these.",
+                            "R-hat, above the picture, compares chains that started apart and should be at most 1.1.",
+                            "Otherwise more iterations are needed."),
                width = 5.6, height = 3)
   }
 }
@@ -268,19 +256,33 @@ bayes_surety <- function(r) {
 
 # ---- sets of genes ----
 
+# What is asked of sets of genes: whether they are over-represented in lists, and whether they shift as a whole.
+report_enrichment <- function(fit, sets) {
+  fit <- checked_fit(fit, "fit")
+  sets <- sets_of(sets)
+  list(overlap = as.data.frame(gene_sets(fit, sets)), ranks = if (!is.null(fit$ranking)) ranked_sets(fit, sets),
+       tried = length(sets))
+}
+
 report_sets <- function(found, top) {
-  d <- as.data.frame(found)
-  sure <- d$q_value <= 0.05
-  report_paragraph(sprintf("%s of genes were compared with %s that hold 5 or more of the genes tested%s.",
-                           several(length(unique(d$query)), "list"),
-                           several(length(unique(d$set)), "set"),
-                           if (any(sure)) sprintf("; %s at a false discovery rate of 0.05",
-                                                  several(sum(sure), "overlap")) else "; no overlap is beyond chance"))
+  d <- found$overlap
+  sure <- sum(d$q_value <= 0.05)
+  report_paragraph(sprintf("%s were compared with %s of genes that the analysis found%s.",
+                           several(length(unique(d$set)), "set"), several(length(unique(d$query)), "list"),
+                           if (sure) sprintf("; %s at a false discovery rate of 0.05", several(sure, "overlap"))
+                           else "; no overlap is beyond chance"))
   shown <- data.frame(list = d$query, set = d$set, `genes in set` = d$size, overlap = d$overlap, expected = d$expected,
-                      p = d$p_value, q = d$q_value,
-                      genes = d$genes, check.names = FALSE)
-  put_table(shown,
-            paste("Sets of genes that are over-represented in the lists: hypergeometric test with the tested",
-                  "genes as universe, false discovery rate over all lists and sets. Sets overlap, so that several",
-                  "rows may tell the same thing."), "gene-sets", top)
+                      p = d$p_value, q = d$q_value, genes = d$genes, check.names = FALSE)
+  put_table(shown, "Sets of genes that are over-represented in lists.", "gene-sets", top,
+            minor = c("expected", "genes"),
+            more = paste("Hypergeometric test with the tested genes as universe, false discovery rate over all lists",
+                         "and sets. Sets overlap, so that several rows may tell the same thing."))
+  r <- found$ranks
+  if (is.null(r)) return(invisible())
+  shown <- data.frame(set = r$set, `genes in set` = r$size, direction = r$direction, shift = r$shift,
+                      correlation = r$correlation, p = r$p_value, q = r$q_value, check.names = FALSE)
+  put_table(shown, "Sets of genes that shift as a whole.", "ranked-sets", top, minor = c("shift", "correlation"),
+            more = paste("Each set's mean statistic against that of all other genes (shift, in standard deviations);",
+                         "the mean correlation of the set's genes is allowed for (Wu and Smyth 2012). No single gene",
+                         "need differ clearly."))
 }

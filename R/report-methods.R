@@ -5,7 +5,10 @@ report_methods <- function(fit, enriched = NULL) {
   if (!is.null(enriched)) {
     text <- c(text,
               paste("Overlaps with sets of genes were tested by the hypergeometric test, with the tested genes as",
-                    "universe, and adjusted by the method of Benjamini and Hochberg."))
+                    "universe, and adjusted by the method of Benjamini and Hochberg."),
+              if (!is.null(enriched$ranks)) paste("Whether sets of genes shift as a whole was tested by their",
+                                                  "moderated statistics, allowing for the correlation of genes (Wu and",
+                                                  "Smyth 2012)."))
   }
   report_paragraph(text)
   cat("\n\n### References\n\n")
@@ -37,6 +40,15 @@ report_references <- function(fit, text = methods_text(fit)) {
                         "Psychometrika 30, 179-185."),
     "Kemp and others" = paste("Kemp C, Tenenbaum JB, Griffiths TL, Yamada T, Ueda N (2006). Learning systems of",
                               "concepts with an infinite relational model. Proceedings of AAAI-06, 381-388."),
+    "Smyth 2004" = paste("Smyth GK (2004). Linear models and empirical Bayes methods for assessing differential",
+                         "expression in microarray experiments. Statistical Applications in Genetics and Molecular",
+                         "Biology 3, 3."),
+    "Law and others 2014" = paste("Law CW, Chen Y, Shi W, Smyth GK (2014). voom: precision weights unlock linear model",
+                                  "analysis tools for RNA-seq read counts. Genome Biology 15, R29."),
+    "Robinson and Oshlack 2010" = paste("Robinson MD, Oshlack A (2010). A scaling normalization method for",
+                                        "differential expression analysis of RNA-seq data. Genome Biology 11, R25."),
+    "Wu and Smyth 2012" = paste("Wu D, Smyth GK (2012). Camera: a competitive gene set test accounting for inter-gene",
+                                "correlation. Nucleic Acids Research 40, e133."),
     "Slawek and Arodz" = paste("Slawek J, Arodz T (2013). ENNET: inferring large gene regulatory networks from",
                                "expression data using gradient boosting. BMC Systems Biology 7, 106.")
   )
@@ -50,14 +62,14 @@ settings_table <- function(fit) {
   functions$network <- if (is_directed(fit$network)) gene_regulation else gene_mi_network
   steps <- intersect(names(functions), c("quality", names(fit)[!vapply(unclass(fit), is.null, NA)]))
   hidden <- c("x", "class", "batch", "assay", "backend", "threads", "progress", "seed", "memory", "network", "ranking",
-              "data", "...", "covariates", "symbols", "descriptions")
+              "data", "...", "covariates", "symbols", "descriptions", "components", "subject")
   rows <- lapply(steps, function(step) {
     usual <- formals(functions[[step]])
     usual <- usual[setdiff(names(usual), hidden)]
     first <- function(v) if (is.call(v) && identical(v[[1L]], quote(c))) v[[2L]] else v # of choices
     value <- vapply(usual, function(v) deparse_short(first(v)), "")
     given <- step_settings(fit, step)
-    given <- given[intersect(names(given), names(value))]
+    given <- given[setdiff(names(given), hidden)] # those that go through `...`, too
     value[names(given)] <- vapply(given, deparse_short, "")
     data.frame(step = step, setting = names(value), value = unname(value),
                `set by` = ifelse(names(value) %in% names(given), "the call", "default"), check.names = FALSE)

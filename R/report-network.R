@@ -2,21 +2,35 @@
 # makes draggable, and that is complete without it; hubs with what they are joined to; edges with their false discovery
 # rates.
 
-report_network <- function(fit, top, most = 200L) {
+report_network <- function(fit, top) {
   net <- fit$network
   edges <- report_edges(net, fit)
-  report_paragraph(network_words(net, edges, network_chosen(fit)))
+  report_paragraph(network_words(fit, edges))
   if (nrow(edges)) {
-    drawn <- drawn_edges(edges, most)
-    caption <- network_caption(net, edges, drawn)
-    if (on_page()) raw_html(network_figures(drawn, caption))
-    else put_figure(function() plot_fit(fit, "network"), "The network.", caption, width = 7, height = 6.5)
-    put_table(hub_table(edges),
-              "Genes with the most edges, and to which, heaviest first: (+) high where it is high, (-) low.", "hubs",
-              min(top, 10), minor = "predicted by")
-    put_table(report_edge_table(edges), edges_caption(net), "edges", top, minor = "weight")
+    drawn <- drawn_edges(edges)
+    caption <- network_caption(edges, drawn)
+    if (on_page()) raw_html(network_figures(drawn, caption, network_how(net)))
+    else put_figure(function() plot_fit(fit, "network"), "The network.", caption, width = 7, height = 6.5,
+                    more = network_how(net))
+    put_table(hub_table(edges), "Genes with the most edges, and to which, heaviest first.", "hubs",
+              min(top, 10), minor = "predicted by", more = "(+): high where the gene is high; (-): low where it is",
+                                                           "high.")
+    put_table(report_edge_table(edges), edges_caption(net), "edges", top, minor = "weight", more = edges_how(net))
+    if (is_directed(net)) {
+      folded("How well directions did in simulations", put_table(direction_columns(), paste(
+        "Directed networks found in simulated data. Not direct: pairs that no edge joins; right: directions that are",
+        "clear and true."), "directions", 50))
+    }
   }
   if (is_directed(net) && !is.null(stability_text(net))) report_paragraph(stability_text(net))
+}
+
+direction_columns <- function() {
+  table <- direction_table()
+  table <- table[order(table$samples, table$right), ]
+  data.frame(samples = table$samples, model = table$model, `genes measured` = whole_percent(table$seen),
+             pairs = table$pairs, `not direct` = whole_percent(table$not_direct), `with direction` = table$directed,
+             right = whole_percent(table$right), check.names = FALSE)
 }
 
 # from, to, weight, sign (-1, 0 or 1), q (NA without a test), direction (NA where there is none), directed; heaviest
@@ -46,58 +60,52 @@ rank_signs <- function(fit, names, ends) {
   sign(rho) * (abs(rho) >= 0.2)
 }
 
-# chosen: which genes these are, where the network has not all.
-network_words <- function(net, edges, chosen = "") {
-  fdr <- attr(net, "fdr")
-  tested <- !is.null(fdr) && !is.na(attr(net, "cut") %||% 0)
-  text <- sprintf("%s among %s genes%s%s.", several(nrow(edges), if (is_directed(net)) "directed edge" else "edge"),
-                  thousands(ncol(net)), chosen,
-                  if (tested) sprintf(" at a false discovery rate of %g", fdr) else ", not tested")
-  if (!nrow(edges)) return(text)
-  paste(text, if (is_directed(net)) {
-    paste(c("An edge says that the one gene helps to predict the other beyond what the others do.", weight_text(net),
-            network_directions(edges), clear_edges(edges)), collapse = " ")
-  } else paste("An edge says that two genes go together more than others near them do, not which acts on which.",
-               weight_text(net)))
-}
-
-# "They are A -> B and C -> D.": where they are few.
-clear_edges <- function(edges, most = 12L) {
-  sure <- edges[!is.na(edges$direction) & edges$direction >= clear_direction, ]
-  if (!nrow(sure)) return(NULL)
-  named <- paste(sure$from, "->", sure$to)
-  sprintf("Clear %s %s%s.", if (nrow(sure) == 1L) "is" else "are", joined(utils::head(named, most)),
-          if (nrow(sure) > most) ", to name the heaviest" else "")
+# Pairs first, directions second, and what may join genes besides regulation.
+network_words <- function(fit, edges) {
+  net <- fit$network
+  tested <- !is.null(attr(net, "fdr")) && !is.na(attr(net, "cut") %||% 0)
+  genes <- several(length(network_features(net)), "gene")
+  chosen <- network_chosen(fit)
+  if (!nrow(edges)) return(sprintf("No pair of %s%s varies together beyond chance.", genes, chosen))
+  text <- if (tested) paste0(pairs_of_network(edges, fit), ".")
+          else sprintf("%s of %s, not tested.", several(nrow(network_pairs(edges)), "pair"), genes)
+  hubs <- hubs_on_components(fit, edges)
+  paste(c(text, if (nzchar(chosen)) sprintf("The genes are those%s.", chosen),
+          if (is.null(network_regulators(net))) paste("Without candidate regulators a pair is co-expression: it does",
+                                                      "not say that one gene acts on the other."),
+          if (is_directed(net)) network_directions(edges, nrow(fit$quality$x)),
+          if (nrow(hubs)) sprintf(paste("%s (correlation %s): what joins such genes to others may be whatever that",
+                                        "component is."), sub("^t", "T", hubs_text(hubs)),
+                                  paste(vapply(hubs$correlation, two_digits, ""), collapse = ", ")),
+          weight_text(net)), collapse = " ")
 }
 
 network_chosen <- function(fit) {
   named <- is.character(step_settings(fit, "network")$genes)
   if (ncol(fit$network) >= length(representatives(fit$quality))) return("")
   if (named) " that were named for it"
-  else if (is.null(fit$quality$class)) " (those that vary most)"
-  else " (those that say most about the class, which may be what joins some of them)"
+  else if (is.null(fit$quality$class)) " that vary most"
+  else " that say most about the class, which may be what joins some of them"
 }
 
 # What an edge's weight is, where it is first met.
 weight_text <- function(net) {
   if (is_directed(net)) {
-    return(paste("Its weight, from 0 to 1, says how early and how often the first was chosen to predict the second in",
-                 "random halves of the samples; it is higher where the first predicts other genes well, too."))
+    return(paste("The weight of an edge, from 0 to 1, says how early and how often the first gene was chosen to",
+                 "predict the second in random halves of the samples; it is higher where the first predicts other",
+                 "genes well, too."))
   }
   method <- attr(net, "method")
-  if (method %in% names(network_methods)) sprintf("Its weight %s.", network_methods[[method]]$weight)
+  if (method %in% names(network_methods)) sprintf("The weight of an edge %s.", network_methods[[method]]$weight)
 }
 
-# The heaviest edges; of more than `most` the largest connected part of these.
-drawn_edges <- function(edges, most) {
-  few <- utils::head(edges, most)
-  names <- unique(c(few$from, few$to))
-  at <- cbind(match(few$from, names), match(few$to, names))
-  part <- graph_components(drawn_adjacency(at, few$weight, length(names)) > 0)
-  largest <- part == which.max(tabulate(part))
-  whole <- nrow(edges) <= most || sum(largest) < 10L
-  kept <- whole | largest[at[, 1L]]
-  structure(few[kept, ], parts = max(part), heaviest = nrow(few), whole = whole)
+# Of more than 150 edges the heaviest 100: more are a thicket in which nothing can be followed.
+drawn_edges <- function(edges, most = 150L, few = 100L) {
+  kept <- if (nrow(edges) > most) utils::head(edges, few) else edges
+  names <- unique(c(kept$from, kept$to))
+  at <- cbind(match(kept$from, names), match(kept$to, names))
+  part <- graph_components(drawn_adjacency(at, kept$weight, length(names)) > 0)
+  structure(kept, parts = max(part))
 }
 
 drawn_adjacency <- function(at, weight, count) {
@@ -107,38 +115,43 @@ drawn_adjacency <- function(at, weight, count) {
   pmax(w, t(w))
 }
 
-network_caption <- function(net, edges, drawn) {
-  genes <- length(unique(c(drawn$from, drawn$to)))
-  all <- nrow(edges)
-  what <- if (nrow(drawn) == all) sprintf("All %d edges", all)
-          else if (attr(drawn, "whole")) sprintf("The %d heaviest of %s edges", nrow(drawn),
-                                                 thousands(all))
-          else sprintf("The largest connected part, %d edges, of the %d heaviest of %s edges", nrow(drawn),
-                       attr(drawn, "heaviest"), thousands(all))
-  parts <- if (attr(drawn, "whole")) attr(drawn, "parts") else 1L
-  sprintf("%s, with their %d genes%s. %s Genes with more edges are larger; heavier edges are wider. %s", what, genes,
-          if (parts > 1L) sprintf(" in %d connected parts", parts) else "",
-          if (is_directed(net)) paste("Arrows point from the gene that predicts to the one that is predicted: purple",
-                                      "and solid where both are high together, green and dashed where one is high",
-                                      "where the other is low, grey where it is neither. A filled arrowhead: the",
-                                      "direction is clear (at least 0.9 of the weight of both); a hollow one: it is",
-                                      "open, and the arrow may as well point the other way. Heads at both ends: both",
-                                      "directions were kept.")
-          else "Edges have no direction; dashed green ones join genes of which one is low where the other is high.",
-          "Weight is explained above; lengths mean nothing.")
+network_caption <- function(edges, drawn) {
+  genes <- several(length(unique(c(drawn$from, drawn$to))), "gene")
+  parts <- attr(drawn, "parts")
+  if (nrow(drawn) < nrow(edges)) {
+    return(sprintf("The heaviest %d of %s edges, with their %s; %s are left out.", nrow(drawn), thousands(nrow(edges)),
+                   genes, thousands(nrow(edges) - nrow(drawn))))
+  }
+  sprintf("All %s, with their %s%s.", several(nrow(edges), "edge"), genes,
+          if (parts > 1L) sprintf(" in %d connected parts", parts) else "")
+}
+
+network_how <- function(net) {
+  paste("Genes with more edges are larger; heavier edges are wider; lengths mean nothing.",
+        if (is_directed(net)) paste("Arrows point from the gene that predicts to the one that is predicted: purple and",
+                                    "solid where both are high together, green and dashed where one is high where the",
+                                    "other is low, grey where it is neither. A filled arrowhead: the direction is",
+                                    "clear (at least 0.9 of the weight of both); a hollow one: it is open, or was not",
+                                    "tested. Heads at both ends: both directions were kept.")
+        else "Edges have no direction; dashed green ones join genes of which one is low where the other is high.")
 }
 
 edges_caption <- function(net) {
-  if (is_directed(net)) return(paste("Edges, heaviest first. Weight: how early and often the first gene (from) was",
-                                     "chosen to predict the second (to), 0 to 1. Sign: + where the second is high",
-                                     "where the first is, - where it is low. Direction: this edge's share of the",
-                                     "weights of both directions; near 0.5 it is open. q: the smallest false discovery",
-                                     "rate at which the edge is kept; false is an edge between genes that do not",
-                                     "depend on each other. False edges are counted in shuffled copies of the data, so",
-                                     "that q goes in steps and many edges have the same."))
-  sprintf("Edges, heaviest first, by the method %s%s. Weight: see above.", attr(net, "method"),
-          if (is.null(attr(net, "fdr")) || is.na(attr(net, "cut") %||% NA)) ", not tested"
-          else sprintf("; all have a false discovery rate of at most %g", attr(net, "fdr")))
+  sprintf("Edges, heaviest first%s.", if (is_directed(net)) ""
+          else sprintf(", by the method %s%s", attr(net, "method"),
+                       if (is.null(attr(net, "fdr")) || is.na(attr(net, "cut") %||% NA)) ", not tested" else ""))
+}
+
+edges_how <- function(net) {
+  if (!is_directed(net)) {
+    if (is.null(attr(net, "fdr")) || is.na(attr(net, "cut") %||% NA)) return(NULL)
+    return(sprintf("All have a false discovery rate of at most %g.", attr(net, "fdr")))
+  }
+  paste("Weight: how early and often the first gene (from) was chosen to predict the second (to), 0 to 1. Sign: +",
+        "where the second is high where the first is, - where it is low. Direction: this edge's share of the weights",
+        "of both directions; near 0.5 it is open. q: the smallest false discovery rate at which the edge is kept;",
+        "false is an edge between genes that do not depend on each other. False edges are counted in permuted copies",
+        "of the data, so that q goes in steps and many edges have the same.")
 }
 
 report_edge_table <- function(edges) {
@@ -170,23 +183,23 @@ hub_table <- function(edges, most = 100L) {
 # ---- the drawing ----
 
 # The drawing; where it has small parts alone, once more in a shape that fits a phone.
-network_figures <- function(drawn, caption) {
+network_figures <- function(drawn, caption, more = NULL) {
   names <- unique(c(drawn$from, drawn$to))
   at <- cbind(match(drawn$from, names), match(drawn$to, names))
   part <- tabulate(graph_components(drawn_adjacency(at, drawn$weight, length(names)) > 0))
-  if (max(part) > 8L || length(names) > 60L) return(network_svg(drawn, caption))
-  c(network_svg(drawn, caption, kind = "broad"), network_svg(drawn, caption, 400, "slim", 0.5))
+  if (max(part) > 8L || length(names) > 60L) return(network_svg(drawn, caption, more = more))
+  c(network_svg(drawn, caption, kind = "broad", more = more), network_svg(drawn, caption, 400, "slim", 0.5, more))
 }
 
 # kind: "" for every screen, "broad" or "slim"; shape: width to height of what the parts are packed into.
-network_svg <- function(drawn, caption, width = 1000, kind = "", shape = 1.7) {
+network_svg <- function(drawn, caption, width = 1000, kind = "", shape = 1.7, more = NULL) {
   names <- unique(c(drawn$from, drawn$to))
   at <- cbind(match(drawn$from, names), match(drawn$to, names))
   degree <- tabulate(at, length(names))
   place <- svg_places(drawn_adjacency(at, drawn$weight, length(names)), width, shape)
   height <- attr(place, "height")
   radius <- round(3.5 + 6 * sqrt(degree / max(degree)), 1)
-  label <- short_name(names, if (kind == "slim") 16L else 24L)
+  label <- shown_names(names, if (kind == "slim") 24L else 40L)
   shown <- svg_labels(place, at, label, degree, radius, width, height)
   directed <- any(drawn$directed)
   c(sprintf("<figure class=\"%s\"><div class=\"pan\">", trimws(paste("network", kind))),
@@ -196,7 +209,7 @@ network_svg <- function(drawn, caption, width = 1000, kind = "", shape = 1.7) {
     "<defs>", svg_marker(c(up = "#762a83", down = "#1b7837", plain = "#77828d"), kind), "</defs>",
     svg_edges(drawn, at, place, radius, directed, kind),
     svg_nodes(names, label, degree, place, radius, shown),
-    "</svg></div>", sprintf("<figcaption>%s</figcaption>", html_text(caption)), "</figure>")
+    "</svg></div>", sprintf("<figcaption>%s</figcaption>", html_text(caption)), how_to_read(more), "</figure>")
 }
 
 svg_nodes <- function(names, label, degree, place, radius, shown) {

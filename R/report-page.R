@@ -55,16 +55,42 @@ report_table <- function(d, caption, rows = nrow(d), digits = 3) {
 }
 
 # On a page all rows (500 at most), of which a script shows the first ones; else these. Columns named in `minor` are not
-# shown on phones.
-put_table <- function(d, caption, name, rows = 20, most = 500L, minor = character()) {
+# shown on phones. links: what databases know genes by, under the names in the column `gene`. more: how to read the
+# table, folded away.
+put_table <- function(d, caption, name, rows = 20, most = 500L, minor = character(), links = NULL, more = NULL) {
   d <- as.data.frame(d, optional = TRUE)
-  if (nrow(d) > most) caption <- sprintf("%s The table has the first %d of %s rows.", caption, most,
-                                         thousands(nrow(d)))
-  if (!on_page()) return(cat("", report_table(d, caption, rows), "", sep = "\n"))
-  raw_html(html_table(utils::head(d, most), caption, name, rows, minor))
+  if (nrow(d) > most) caption <- sprintf("%s The first %d of %s rows.", caption, most, thousands(nrow(d)))
+  if (!on_page()) return(cat("", report_table(d, paste(c(caption, more), collapse = " "), rows), "", sep = "\n"))
+  raw_html(html_table(utils::head(d, most), caption, name, rows, minor, links, more))
 }
 
-html_table <- function(d, caption, name, rows, minor = character()) {
+# A sentence or two on how to read a figure or a table, folded away so that captions stay short.
+how_to_read <- function(text) {
+  if (!length(text)) return(NULL)
+  sprintf("<details class=\"how\"><summary>How to read it</summary><p>%s</p></details>", html_text(text))
+}
+
+# A whole table inside the page, as a CSV file that it can be saved as. Other formats have no such thing.
+put_download <- function(d, title, name) {
+  if (!on_page()) return(invisible())
+  file <- tempfile(paste0(name, "-"), tmpdir = normalizePath("."), fileext = ".csv")
+  write_text(whole_csv(d), file)
+  uri <- sub("^data:[^,]*,", "data:text/csv;charset=utf-8;base64,", knitr::image_uri(file))
+  raw_html(sprintf("<p class=\"file\"><a download=\"%s.csv\" href=\"%s\">%s</a> (CSV, %s)</p>", name, uri,
+                   html_text(title), bytes_text(file.size(file))))
+}
+
+# Seven digits of numbers; text that spreadsheets would take for a formula is marked as text.
+whole_csv <- function(d) {
+  cells <- lapply(d, function(column) {
+    if (!is.numeric(column)) return(ifelse(is.na(column), "", csv_text(as.character(column))))
+    text <- formatC(column, digits = 7, format = "g", width = 1L, decimal.mark = ".")
+    ifelse(is.na(column), "", text)
+  })
+  c(paste(csv_text(names(d)), collapse = ","), if (nrow(d)) do.call(paste, c(unname(cells), sep = ",")))
+}
+
+html_table <- function(d, caption, name, rows, minor = character(), links = NULL, more = NULL) {
   number <- vapply(d, is.numeric, NA)
   less <- names(d) %in% minor
   shown <- table_text(d)
@@ -74,7 +100,10 @@ html_table <- function(d, caption, name, rows, minor = character()) {
       wide <- nchar(shown[[j]], "chars") > longest_unbroken
       text[wide] <- gsub("_", "_<wbr>", text[wide], fixed = TRUE) # where names of probes may break on phones
       long <- any(nchar(shown[[j]], "chars") > 40L)
-      return(sprintf("<td%s>%s</td>", class_words(c("long", "minor")[c(long, less[j])]), text))
+      class <- class_words(c("long", "minor")[c(long, less[j])])
+      if (names(d)[j] != "gene" || is.null(links)) return(sprintf("<td%s>%s</td>", class, text))
+      # what is sorted and saved is the name alone
+      return(sprintf("<td%s data-v=\"%s\">%s</td>", class, html_text(shown[[j]]), linked_genes(text, links[d[[j]]])))
     }
     exact <- ifelse(is.na(d[[j]]), "", format_exact(d[[j]]))
     sprintf("<td%s data-v=\"%s\">%s</td>", class_words(c("num", if (less[j]) "minor")), exact, text)
@@ -84,7 +113,20 @@ html_table <- function(d, caption, name, rows, minor = character()) {
                   html_text(names(d)))
   c("<figure class=\"table\">", sprintf("<figcaption>%s</figcaption>", html_text(caption)), "<div class=\"scroll\">",
     sprintf("<table data-name=\"%s\" data-first=\"%d\">", name, as.integer(rows)), "<thead><tr>", head, "</tr></thead>",
-    "<tbody>", if (nrow(d)) paste0("<tr>", do.call(paste0, cells), "</tr>"), "</tbody></table>", "</div></figure>")
+    "<tbody>", if (nrow(d)) paste0("<tr>", do.call(paste0, cells), "</tr>"), "</tbody></table>", "</div>",
+    how_to_read(more), "</figure>")
+}
+
+# Names of genes with links to GeneCards and Ensembl, where what these databases know them by is plain letters.
+linked_genes <- function(text, known) {
+  fine <- !is.na(known) & grepl("^[A-Za-z][A-Za-z0-9.-]{1,24}$", known)
+  link <- function(address, shown, title) {
+    sprintf("<a href=\"%s%s\" target=\"_blank\" rel=\"noopener noreferrer\" title=\"%s\">%s</a>", address, known, title,
+            shown)
+  }
+  ifelse(fine, paste(link("https://www.genecards.org/cgi-bin/carddisp.pl?gene=", text, "GeneCards"),
+                     link("https://www.ensembl.org/Multi/Search/Results?q=", "<small>Ensembl</small>", "Ensembl")),
+         text)
 }
 
 longest_unbroken <- 14L
@@ -97,7 +139,7 @@ format_exact <- function(v) vapply(v, function(one) format(one, digits = 7L, tri
 # words.
 table_text <- function(d, digits = 3) {
   number <- vapply(d, is.numeric, NA)
-  probability <- number & grepl("^(p|q|p_.*|q_value|FDR)$", names(d))
+  probability <- number & grepl("^(p|q|p_.*|q_value|FDR|shape q)$", names(d))
   d[] <- lapply(seq_along(d), function(j) {
     v <- d[[j]]
     if (probability[j]) probability_text(v)
@@ -118,19 +160,23 @@ decimal_text <- function(v, digits) {
   formatC(v, digits = decimals, format = "f", big.mark = ",", decimal.mark = ".")
 }
 
-probability_text <- function(v) {
-  written <- formatC(v, digits = 2, format = "fg", flag = "#", decimal.mark = ".")
-  ifelse(is.na(v), "", ifelse(v < 0.001, "< 0.001", written))
+# Two digits, down to 1e-300. log10: the logarithms, where the numbers themselves may have become 0.
+probability_text <- function(v, log10 = NULL) {
+  large <- formatC(v, digits = 2, format = "fg", flag = "#", decimal.mark = ".")
+  small <- formatC(v, digits = 1, format = "e", decimal.mark = ".")
+  least <- if (is.null(log10)) v < 1e-300 else log10 < -300
+  ifelse(is.na(v), "", ifelse(least, "< 1e-300", ifelse(v < 0.001, small, large)))
 }
 
 # ---- figures ----
 
 # Draws a picture and puts it into the text, with a caption that may hold names and a text for those who cannot see it.
 # narrow: width and height in inches of a second drawing for phones, where the first could not be read; draw() may ask
-# on_phone() which of them it makes.
-put_figure <- function(draw, alt, caption = NULL, width = 5.2, height = 4.2, kind = "", narrow = NULL) {
+# on_phone() which of them it makes. more: how to read it, folded away on a page.
+put_figure <- function(draw, alt, caption = NULL, width = 5.2, height = 4.2, kind = "", narrow = NULL, more = NULL) {
   file <- drawn_file(draw, width, height)
   if (!on_page()) { # those without a caption stand in one line
+    if (!is.null(caption)) caption <- paste(c(caption, more), collapse = " ")
     image <- sprintf("![%s](%s){width=%.0f%%}", markdown_text(caption %||% alt), basename(file),
                      min(100, 100 * width / 7))
     return(cat(if (!is.null(caption)) "\n", image, "\n", if (!is.null(caption)) "\n", sep = ""))
@@ -143,7 +189,7 @@ put_figure <- function(draw, alt, caption = NULL, width = 5.2, height = 4.2, kin
   }
   raw_html(sprintf("<figure%s>", if (nzchar(kind)) sprintf(" class=\"%s\"", kind) else ""), "<div class=\"scroll\">",
            image, "</div>", if (!is.null(caption)) sprintf("<figcaption>%s</figcaption>", html_text(caption)),
-           "</figure>")
+           how_to_read(more), "</figure>")
 }
 
 drawn_file <- function(draw, width, height, resolution = 120, points = 12) {
@@ -166,7 +212,8 @@ on_phone <- function() graphics::par("din")[1L] < 4
 open_png <- function(file, width, height, resolution, points) {
   type <- if (isTRUE(capabilities("cairo")[[1L]])) "cairo" else getOption("bitmapType")
   grDevices::png(file, width, height, units = "in", res = resolution, pointsize = points, type = type)
-  graphics::par(mar = c(3.4, 3.6, 2, 0.6) + 0.1, mgp = c(2.3, 0.6, 0), tcl = -0.3, las = 1, cex.main = 1, font.main = 1)
+  graphics::par(mar = c(3.4, 3.6, 0.9, 0.6) + 0.1, mgp = c(2.3, 0.6, 0), tcl = -0.3, las = 1, cex.main = 1,
+                font.main = 1)
 }
 
 # Inches that names of this size take.
@@ -210,7 +257,11 @@ columns_text <- function(q, n) several(n, column_word(q))
 
 report_ink <- "#3d4b59" # of what has no class
 
-batch_colours <- function(count) grDevices::grey.colors(count, 0.85, 0.25)
+# Light and dark in turn, and none of the classes' colours; from 13 batches on they recur.
+batch_colours <- function(count) {
+  rep_len(c("#e8dcc4", "#6b4226", "#b5d99c", "#4a4e69", "#f4a6c0", "#7a8b3a", "#cdd5de", "#8c2f5b", "#ffe27a",
+            "#2f5d62", "#c9a7eb", "#3b3b3b"), count)
+}
 
 report_shapes <- function(count) rep_len(c(21L, 24L, 22L, 25L, 23L), count)
 
@@ -222,6 +273,10 @@ two_sided <- function(z, most = 2.5) {
   out
 }
 
+# Names beside a figure: whole, unless they would leave no room for it; then the middle, where names of one set differ
+# least, is left out.
+shown_names <- function(x, most = 40L) cut_name(plain_text(x), most)
+
 joined <- function(x) {
   if (length(x) < 2L) return(paste(x))
   paste(toString(utils::head(x, -1L)), "and", utils::tail(x, 1L))
@@ -231,4 +286,4 @@ joined <- function(x) {
 some_named <- function(names, most = 5L) some_of(plain_text(names), most)
 
 some_of <- function(x, most) paste0(toString(utils::head(x, most)),
-                                    if (length(x) > most) sprintf(" and %d more", length(x) - most))
+                                    if (length(x) > most) sprintf(" and %s more", thousands(length(x) - most)))

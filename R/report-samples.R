@@ -24,18 +24,20 @@ figure_distances <- function(q, most = 300L) {
   by <- stats::hclust(stats::as.dist(d), "average")$order
   mean_distance <- rowSums(d) / (nrow(d) - 1)
   far <- order(-mean_distance)[1:2]
-  strips <- c(if (!is.null(q$class)) "class", if (!is.null(q$batch)) "batch in greys")
-  caption <- sprintf(paste("Distances between samples: the root mean square of their %ss' differences, in standard",
-                           "deviations (SD) of each %s. Dark is near; samples that are alike stand together.%s",
-                           "Farthest from all others on average: %s (%.2f and %.2f; the median sample %.2f).%s"),
-                     column_word(q), column_word(q),
-                     if (length(strips)) sprintf(" At the left: %s.", paste(rev(strips), collapse = ", then ")) else "",
-                     joined(rownames(d)[far]), mean_distance[far[1L]], mean_distance[far[2L]],
-                     stats::median(mean_distance),
-                     if (n > most) sprintf(" %d of %s samples are shown.", most, thousands(n)) else "")
+  caption <- sprintf("Distances between %ssamples; dark is near. Farthest from the others: %s.",
+                     if (n > most) sprintf("%d of %s ", most, thousands(n)) else "", joined(rownames(d)[far]))
+  strips <- c(if (!is.null(q$class)) "class", if (!is.null(q$batch)) "batch")
+  more <- sprintf(paste("Distance: the root mean square of the %ss' differences, in standard deviations (SD) of each",
+                        "%s. Samples that are alike stand together.%s Mean distances to the others: %s; the median",
+                        "sample %.2f."),
+                  column_word(q), column_word(q),
+                  if (!length(strips)) ""
+                  else sprintf(" Strips at the left: %s.", paste(rev(strips), collapse = ", then ")),
+                  paste(sprintf("%s %.2f", rownames(d)[far], mean_distance[far]), collapse = ", "),
+                  stats::median(mean_distance))
   put_figure(function() draw_distances(d[by, by], q$class[some][by], q$batch[some][by]),
              "Heat map of the distances between all samples, in the order of a hierarchical clustering.", caption,
-             height = 4.9, narrow = c(phone_width, 3.6))
+             height = 4.9, narrow = c(phone_width, 3.6), more = more)
 }
 
 most_named <- 60L # samples that have room for their names beside a picture
@@ -44,7 +46,9 @@ draw_distances <- function(d, class, batch) {
   n <- nrow(d)
   phone <- on_phone()
   all_named <- n <= most_named && !phone
-  graphics::par(mar = if (phone) c(3, 0.6, 1.6, 5) else c(3, 0.6, 2.2, 4.4))
+  names <- shown_names(rownames(d))
+  beside <- max(0.5, names_inches(names, if (all_named) 0.7 else 0.6) + 0.12)
+  graphics::par(mai = c(0.55, 0.1, key_inches(class, batch), min(beside, 0.4 * graphics::par("din")[1L])))
   usual <- range(d[row(d) != col(d)])
   shade <- grDevices::hcl.colors(64L, "Grays")
   level <- if (diff(usual) > 0) (pmin(pmax(d, usual[1L]), usual[2L]) - usual[1L]) / diff(usual) else 0 * d
@@ -61,9 +65,8 @@ draw_distances <- function(d, class, batch) {
   size <- if (all_named) min(0.7, 0.75 * row / graphics::strheight("X", "inches")) else 0.6
   at <- if (all_named) named else apart_by(named, 1.4 * graphics::strheight("X", "user", size), n)
   if (!all_named) graphics::segments(1.005 * n, named - 0.5, 1.045 * n, at - 0.5, xpd = NA, col = "grey50", lwd = 0.7)
-  graphics::text(if (all_named) 1.01 * n else 1.05 * n, at - 0.5, short_name(rownames(d)[named], 14L), adj = c(0, 0.5),
-                 xpd = NA, cex = size)
-  key_above(class)
+  graphics::text(if (all_named) 1.01 * n else 1.05 * n, at - 0.5, names[named], adj = c(0, 0.5), xpd = NA, cex = size)
+  key_above(class, batch = batch)
   scale_below(shade, c(0, n), n, sprintf("%.2f", usual[1L]), "distance (SD)", sprintf("%.2f", usual[2L]))
 }
 
@@ -92,15 +95,55 @@ strip_colours <- function(strip) {
   (if (names(strip) == "batch") batch_colours(nlevels(group)) else class_palette(nlevels(group)))[as.integer(group)]
 }
 
-# Classes above a figure.
-key_above <- function(class, shapes = FALSE) {
-  if (is.null(class) || nlevels(class) > 8L) return(invisible())
-  count <- nlevels(class)
-  graphics::legend("bottomleft", inset = c(0, 1), xpd = NA, bty = "n", horiz = count <= 4L,
-                   ncol = if (count > 4L) 4L else 1L,
-                   legend = plain_text(levels(class)), pch = if (shapes) report_shapes(count) else 22L,
-                   pt.bg = class_palette(count),
-                   col = "grey30", pt.cex = 1.2, cex = 0.9)
+# ---- what colours mean, above a figure ----
+
+# The entries of a key: classes, then batches; in rows as wide as the figure. A data frame: `label`, `colour`, `shape`,
+# `row`, and `left`, where the entry begins in inches. shapes: points have them, for batches where there are any.
+key_entries <- function(class, batch = NULL, shapes = FALSE, size = key_size, wide = graphics::par("din")[1L] - 0.3) {
+  of <- function(group, colours, shape) {
+    if (is.null(group)) return(NULL)
+    data.frame(label = plain_text(levels(group)), colour = colours(nlevels(group)), shape = shape)
+  }
+  entries <- rbind(of(class, class_palette, if (shapes && is.null(batch)) report_shapes(nlevels(class)) else 22L),
+                   if (shapes) of(batch, function(count) rep("white", count), report_shapes(nlevels(batch)))
+                   else of(batch, batch_colours, 22L))
+  if (is.null(entries)) return(NULL)
+  room <- vapply(entries$label, names_inches, 0, cex = size, USE.NAMES = FALSE) + 0.26
+  entries$row <- 1L
+  entries$left <- 0
+  at <- 0
+  row <- 1L
+  for (k in seq_len(nrow(entries))) {
+    new_group <- !is.null(class) && k == nlevels(class) + 1L # batches begin a row
+    if (at > 0 && (new_group || at + room[k] > wide)) {
+      row <- row + 1L
+      at <- 0
+    }
+    entries$row[k] <- row
+    entries$left[k] <- at
+    at <- at + room[k]
+  }
+  entries
+}
+
+key_size <- 0.8
+key_step <- 0.17 # inches from one row of a key to the next
+
+# Inches that a key takes above a figure.
+key_inches <- function(class, batch = NULL) {
+  entries <- key_entries(class, batch)
+  0.12 + if (is.null(entries)) 0 else key_step * max(entries$row)
+}
+
+# The key above what was drawn, as key_inches() left room for it.
+key_above <- function(class, shapes = FALSE, batch = NULL) {
+  entries <- key_entries(class, batch, shapes)
+  if (is.null(entries)) return(invisible())
+  left <- graphics::grconvertX(0.12 + entries$left, "inches", "user")
+  top <- graphics::grconvertY(graphics::par("din")[2L] - 0.1 - key_step * (entries$row - 1L), "inches", "user")
+  graphics::points(left, top, pch = entries$shape, bg = entries$colour, col = "grey30", cex = 1.1, xpd = NA)
+  graphics::text(graphics::grconvertX(0.22 + entries$left, "inches", "user"), top, entries$label, adj = c(0, 0.5),
+                 cex = key_size, xpd = NA)
 }
 
 figure_values <- function(q, most = 80L) {
@@ -108,27 +151,26 @@ figure_values <- function(q, most = 80L) {
   some <- if (length(by) > most) by[round(seq(1, length(by), length.out = most))] else by
   middle <- apply(q$x, 1L, stats::median)
   odd <- order(-abs(middle - stats::median(middle)))[1L]
-  caption <- sprintf(paste("Values of all %ss in each sample%s: boxes hold the middle half, thick lines are medians.",
-                           "Boxes should stand at one place; the median of %s is farthest from that of the others (by",
-                           "%s).%s%s"),
-                     column_word(q), if (is.null(q$class)) "" else ", by class", rownames(q$x)[odd],
-                     format(signif(abs(middle[odd] - stats::median(middle)), 2)),
-                     if (length(by) > most) sprintf(" %d of the samples are shown.", most) else "",
-                     if (q$imputed > 0) sprintf(" %s missing values were filled in.",
-                                                thousands(q$imputed)) else "")
+  caption <- sprintf("Values in each %ssample%s. The median of %s is farthest from the others'.",
+                     if (length(by) > most) sprintf("of %d ", most) else "",
+                     if (is.null(q$class)) "" else ", by class", rownames(q$x)[odd])
+  more <- sprintf(paste("Boxes hold the middle half of all %ss, thick lines are medians. They should stand at one",
+                        "place; the median of %s is %s away from that of",
+                        "the others.%s"), column_word(q), rownames(q$x)[odd],
+                  two_digits(abs(middle[odd] - stats::median(middle))),
+                  if (q$imputed > 0) sprintf(" %s missing values were filled in.", thousands(q$imputed)) else "")
   put_figure(function() draw_values(q$x[some, , drop = FALSE], q$class[some]),
              "Box plots of the values of every sample.", caption, height = 4.9,
-             narrow = c(phone_width, 1.2 + 0.115 * min(length(some), most_named)))
+             narrow = c(phone_width, 1.2 + 0.115 * min(length(some), most_named)), more = more)
 }
 
 # Horizontal boxes, so that samples' names can be read.
 draw_values <- function(x, class) {
   n <- nrow(x)
-  names <- if (n <= most_named) short_name(rownames(x), 14L)
+  names <- if (n <= most_named) shown_names(rownames(x))
   room <- graphics::par("din")[2L] - 1.1 # inches of all boxes
   size <- min(0.7, 6 * room / n)
-  graphics::par(mar = c(3.2, 0.6, 2.2, 0.6), mai = c(0.64, 0.2 + if (n <= most_named) names_inches(names, size) else 0,
-                                                     0.45, 0.1))
+  graphics::par(mai = c(0.64, 0.2 + if (n <= most_named) names_inches(names, size) else 0, key_inches(class), 0.1))
   colour <- if (is.null(class)) rep("#b8c2cc", n) else class_palette(nlevels(class))[as.integer(class)]
   graphics::plot(NA, xlim = range(apply(x, 1L, function(v) grDevices::boxplot.stats(v)$stats[c(1L, 5L)])),
                  ylim = c(n + 0.7, 0.3), yaxs = "i", yaxt = "n", xlab = "value", ylab = "")
@@ -156,26 +198,32 @@ report_components <- function(fit) {
   pairs <- Filter(function(two) max(two) <= shown, pairs)
   if (!length(pairs)) pairs <- list(c(1L, shown))
   mark <- strangest_mark(fit)
-  side_by_side(for (two in pairs) figure_scores(pc$x, two, q, pc$share, mark), figure_variance(pc),
+  between <- if (!is.null(q$class)) apart_on_components(pc, q)$each
+  if (!is_numbers(between, ncol(pc$x))) between <- NULL # of a result of another version
+  side_by_side(for (two in pairs) figure_scores(pc$x, two, q, pc$share, mark, between), figure_variance(pc),
                if (!is.null(q$before)) figure_scores(q$before, c(1L, min(2L, ncol(q$before))), q, NULL))
   known <- sample_variables(q)
   if (length(known)) {
-    after <- variable_shares(pc$x[, seq_len(shown), drop = FALSE], known, ncol(pc$x))
+    # what the class explains of values from which batches were taken out is compared within batches, in the text
+    of <- if (is.null(q$before)) known else known[names(known) != "class"]
+    after <- variable_shares(pc$x[, seq_len(shown), drop = FALSE], of, ncol(pc$x))
     before <- if (!is.null(q$before)) variable_shares(q$before, known, ncol(pc$x))
     all <- rbind(if (!is.null(before)) cbind(data = "before", before),
                  if (is.null(before)) after else cbind(data = "after", after))
     put_table(all,
-              paste0("What the first ", shown, " components go with: the share of each one's variance that a variable ",
-                     "explains, with its p-value corrected for ", ncol(pc$x), " components (Bonferroni).",
-                     if (!is.null(before)) " Before and after batch and covariates were taken out." else ""),
-              "components", 20)
+              sprintf("Share of the first %d components' variance that a variable explains%s.", shown,
+                      if (!is.null(before)) ", before and after batch and covariates were taken out" else ""),
+              "components", 20,
+              more = sprintf("p-values are of an analysis of variance, corrected for %d components (Bonferroni).",
+                             ncol(pc$x)))
   }
   put_table(loading_table(pc, paste0(column_word(q), "s")),
-            sprintf(paste("%ss with the largest loadings (weights in a component) on %s: a component is high in",
-                          "samples where those with + are high and those with - are low. Thousands take part in each,",
-                          "so that even the largest are small."), if (column_word(q) == "probe") "Probe" else "Gene",
+            sprintf("%ss with the largest loadings on %s.", if (column_word(q) == "probe") "Probe" else "Gene",
                     loadings_of(pc)),
-            "loadings", 10)
+            "loadings", 10,
+            more = paste("A loading is a gene's weight in a component, which is high in samples where those with + are",
+                         "high and those with - are low. Thousands take part in each, so that even the largest are",
+                         "small."))
 }
 
 components_text <- function(fit) {
@@ -189,38 +237,33 @@ components_text <- function(fit) {
         collapse = " ")
 }
 
-# mark: the sample to be ringed, if any, as strangest_mark() has it.
-figure_scores <- function(scores, two, q, share, mark = NULL) {
+# mark: the sample to be ringed, if any, as strangest_mark() has it; between: the share of each component's variance
+# that lies between the classes.
+figure_scores <- function(scores, two, q, share, mark = NULL, between = NULL) {
   class <- q$class
   label <- paste0("PC", two, if (is.null(share)) "" else sprintf(" (%s of the variance)", share_text_each(share[two])))
   what <- if (is.null(share)) "Before batch and covariates were taken out: samples" else "Samples"
-  caption <- sprintf(paste("%s on PC%d and PC%d. Each point is a sample; points that are close have",
-                           "similar values in the genes of these components.%s Named are the three farthest from the",
-                           "middle by robust standard deviations%s.%s"), what,
-                     two[1L], two[2L], if (is.null(class)) "" else between_classes(scores, two, class),
-                     if (is.null(mark)) "" else " and the strangest sample", if (is.null(mark)) "" else mark$caption)
-  if (!is.null(q$batch)) {
-    caption <- paste(caption, sprintf("Points of the batch \"%s\" are filled with grey.", levels(q$batch)[1L]))
-  }
+  caption <- sprintf("%s on PC%d and PC%d%s.", what, two[1L], two[2L],
+                     if (is.null(between)) ""
+                     else sprintf("; %s and %s of their variance%s lie between the classes",
+                                  small_share(between[two[1L]]), small_share(between[two[2L]]),
+                                  if (is.null(q$before)) "" else " within batches"))
+  more <- sprintf(paste("Each point is a sample; points that are close have similar values in the genes of these",
+                        "components. %sThe three samples farthest from the middle are named.%s"),
+                  if (is.null(q$batch)) "" else "Colour: class; shape: batch. ",
+                  if (is.null(mark)) "" else mark$caption)
   put_figure(function() {
-    count <- if (is.null(class)) 1L else nlevels(class)
-    code <- if (is.null(class)) rep(1L, nrow(scores)) else as.integer(class)
-    line <- class_palette(count)[code]
-    filled <- if (is.null(q$batch)) line else ifelse(as.integer(q$batch) == 1L, "grey85", line)
-    graphics::plot(scores[, two[1L]], scores[, two[2L]], pch = report_shapes(count)[code], bg = filled, col = line,
-                   lwd = 1.3,
-                   cex = if (nrow(scores) > 500L) 0.6 else 1.1, xlab = label[1L], ylab = label[2L])
-    name_extremes(scores[, two, drop = FALSE], mark = mark)
+    shape_of <- q$batch %||% class
+    shape <- if (is.null(shape_of)) 21L else report_shapes(nlevels(shape_of))[as.integer(shape_of)]
+    colour <- if (is.null(class)) report_ink else class_palette(nlevels(class))[as.integer(class)]
+    graphics::par(mai = replace(graphics::par("mai"), 3L, key_inches(class, q$batch)))
+    at <- scores[, two, drop = FALSE]
+    graphics::plot(at, pch = shape, bg = colour, col = "white", lwd = 0.5, cex = if (nrow(scores) > 500L) 0.6 else 1.2,
+                   xlim = grDevices::extendrange(at[, 1L], f = 0.14), xlab = label[1L], ylab = label[2L])
+    name_extremes(at, mark = mark)
     if (!is.null(mark)) graphics::points(scores[mark$sample, two, drop = FALSE], pch = 1L, cex = 2.2, lwd = 1.4)
-    key_above(class, shapes = TRUE)
-  }, sprintf("Scatter plot of the samples on components %d and %d.", two[1L], two[2L]), caption)
-}
-
-# What a picture of two components shows of the classes.
-between_classes <- function(scores, two, class) {
-  share <- apply(scores[, two, drop = FALSE], 2L, share_explained, class)["share", ]
-  sprintf(" Colour and shape are the class: %s of PC%d and %s of PC%d lie between the classes.",
-          small_share(share[1L]), two[1L], small_share(share[2L]), two[2L])
+    key_above(class, shapes = TRUE, batch = q$batch)
+  }, sprintf("Scatter plot of the samples on components %d and %d.", two[1L], two[2L]), caption, more = more)
 }
 
 # Names of the samples that lie farthest out; that of the marked one first.
@@ -248,12 +291,12 @@ figure_variance <- function(pc) {
                             col = ifelse(seq_along(pc$share) <= stand, report_ink, "grey80"))
     if (stand) graphics::abline(v = at[stand] + 0.6, lty = 2)
   }, "Bars of the components' shares of the variance.",
-  sprintf("Shares of the variance.%s All %d together have %s.",
-          if (is.null(standing_out(pc))) ""
-          else if (stand == 0) " None stands out against data without dependence between genes."
-          else sprintf(" The first%s, dark, %s out against data without dependence between genes.",
-                       if (stand == 1) "" else paste0(" ", stand), if (stand == 1) "stands" else "stand"),
-          length(pc$share), share_text(sum(pc$share))))
+  sprintf("Shares of the variance%s.", if (is.null(standing_out(pc))) ""
+          else if (stand == 0) "; no component stands out"
+          else sprintf("; dark: the %s", if (stand == 1) "component that stands out"
+                       else sprintf("%d components that stand out", stand))),
+  more = sprintf(paste("A component stands out if it exceeds those of data without dependence between genes. All %d",
+                       "together have %s of the variance."), length(pc$share), share_text(sum(pc$share))))
 }
 
 sample_variables <- function(q) {
@@ -301,38 +344,33 @@ loading_table <- function(pc, word) {
 report_outliers <- function(fit) {
   o <- as.data.frame(fit$outliers)
   fdr <- attr(fit$outliers, "fdr")
-  cat("\n\n### Samples that stand apart {#outliers}\n\n")
+  cat("\n\n### Outliers {#outliers}\n\n")
   report_paragraph(if (any(o$outlier)) {
-    sprintf(paste("%s stand%s apart at a false discovery rate of %g. Look at how they were taken and measured before",
-                  "leaving them out."),
-            joined(o$sample[o$outlier]), if (sum(o$outlier) == 1L) "s" else "", fdr)
+    sprintf(paste("%s %s at a false discovery rate of %g. Look at how such samples were taken and measured before",
+                  "leaving them out."), joined(o$sample[o$outlier]),
+            if (sum(o$outlier) == 1L) "is an outlier" else "are outliers", fdr)
   } else {
-    sprintf("None of %d samples stands apart from the others at a false discovery rate of %g. The strangest is %s.",
-            nrow(o), fdr, strangest_text(fit, o))
-  }, tested_text(fit, o))
+    sprintf("None of %s samples is an outlier at a false discovery rate of %g. The most extreme is %s.",
+            thousands(nrow(o)), fdr, strangest_text(fit, o))
+  })
   figure_outliers(fit, o)
-  put_table(outlier_table(fit, o), minor = c("score", "stands apart"),
-            paste("Strangest samples first. Score: see the figure. q: the smallest false discovery rate at which the",
-                  "sample would be said to stand apart. SD: robust standard deviations of all samples, 1.48 times the",
-                  "median distance from their median. Off all components: the sample's distance from what",
-                  "the components of the other samples describe."), "samples",
-            max(6L, min(20L, sum(o$outlier))))
+  put_table(outlier_table(fit, o), minor = c("score", "outlier"),
+            "Samples, the most extreme first.", "samples",
+            max(6L, min(20L, sum(o$outlier))),
+            more = paste(tested_text(fit, o),
+                         "q: the smallest false discovery rate at which the sample would be called an outlier. SD:",
+                         "robust standard deviations of all samples, 1.48 times the median distance from their median.",
+                         "Off all components: the distance from what the components of the other samples describe."))
 }
 
-# Why a point that catches the eye need not be beyond chance.
+# What is tested, and why a point that catches the eye need not be beyond chance.
 tested_text <- function(fit, o) {
   k <- attr(fit$outliers, "components")
-  text <- sprintf(paste("What is tested: a sample's place among the first %s at once (five at most), and its distance",
-                        "from what all components of the other samples describe, which is large where many genes do",
-                        "what they do in no other sample. Some samples are noisier than others in any data, so that",
-                        "even several SD may be chance."), several(k, "component"))
-  if (any(o$outlier)) return(text)
-  second <- outlier_reasons(fit, o[min(2L, nrow(o)), ])
-  paste(text, sprintf("Of %s in %s one is always the farthest%s.", several(nrow(o), "sample"),
-                      several(k, "component"),
-                      if (nzchar(second)) sprintf(" (after %s: %s, %s)", o$sample[1L], o$sample[2L], second) else ""),
-        sprintf(paste("The test is cautious and misses some that do stand apart: look at how %s was taken and measured",
-                      "all the same."), o$sample[1L]))
+  paste(sprintf(paste("What is tested is a sample's place among the first %s at once, and its distance from what all",
+                      "components of the other samples describe, which is large where many genes do what they do in no",
+                      "other sample. Some samples are noisier than others in any data, so that even several SD may be",
+                      "chance."), several(k, "component")),
+        if (!any(o$outlier)) "The test is cautious: it misses some outliers.")
 }
 
 outlier_table <- function(fit, o) {
@@ -340,7 +378,7 @@ outlier_table <- function(fit, o) {
   reason <- outlier_reasons(fit, o)
   out <- data.frame(sample = o$sample)
   if (!is.null(class)) out$class <- as.character(class[o$sample])
-  cbind(out, score = o$score, q = o$q_value, `stands apart` = ifelse(o$outlier, "yes", "no"), `farthest out` = reason)
+  cbind(out, score = o$score, q = o$q_value, outlier = ifelse(o$outlier, "yes", "no"), `farthest out` = reason)
 }
 
 # "patient21 (PC4: 4.6 SD below the median; p 0.0088, q 0.34): chance alone gives one that strange in 29 % of ..."
@@ -349,7 +387,7 @@ strangest_text <- function(fit, o) {
   named <- sprintf("%s (%sq %s)", o$sample[1L], if (nzchar(reason[1L])) paste0(joined(reason), "; ") else "",
                    probability_text(o$q_value[1L]))
   if (o$outlier[1L]) return(named)
-  sprintf("%s: chance alone gives one that strange in %s of sets of %d samples", named,
+  sprintf("%s: chance alone gives one that extreme in %s of sets of %d samples", named,
           share_text(strangest_chance(o$p_value[1L], nrow(o))), nrow(o))
 }
 
@@ -373,8 +411,8 @@ strangest_mark <- function(fit) {
   o <- as.data.frame(fit$outliers)[1L, ]
   at <- farthest_component(fit, o)
   list(sample = o$sample, component = if (is.na(at)) 0L else at,
-       caption = sprintf(" Ringed is the strangest sample, %s, which %s (q %s).", o$sample,
-                         if (o$outlier) "stands apart" else "is not beyond chance", probability_text(o$q_value)))
+       caption = sprintf(" A ring marks the most extreme sample, %s, which %s (q %s).", o$sample,
+                         if (o$outlier) "is an outlier" else "is not beyond chance", probability_text(o$q_value)))
 }
 
 # Robust standard deviations from the median on the components that are tested, and off all of them.
@@ -424,7 +462,7 @@ figure_outliers <- function(fit, o) {
     score <- pmin(o$score, top)
     count <- if (is.null(class)) 1L else nlevels(class)
     code <- if (is.null(class)) rep(1L, nrow(o)) else as.integer(class)[at]
-    graphics::par(mar = c(2, 3.6, 2.2, 0.6))
+    graphics::par(mai = c(0.4, 0.72, key_inches(class), 0.12))
     graphics::plot(at, score, pch = report_shapes(count)[code],
                    bg = if (is.null(class)) report_ink else class_palette(count)[code], col = "white", lwd = 0.4,
                    cex = 1.2, xlab = "", ylab = "score", ylim = c(0, 1.1 * top), xaxt = "n")
@@ -438,10 +476,12 @@ figure_outliers <- function(fit, o) {
                 all = TRUE)
     key_above(class, shapes = TRUE)
   }, "Outlier score of every sample, with the score that would be beyond chance.",
-  sprintf(paste("How strange each sample is: its p-value as standard deviations of a normal distribution, so that",
-                "about one sample in twenty exceeds 2 by chance; 0 is not strange at all. The dashed line is what a",
-                "single sample must exceed to stand apart among %d. %s"), nrow(o),
-          if (any(o$outlier)) sprintf("Rings: %d of %d stand apart.", sum(o$outlier), nrow(o))
-          else sprintf("None does; %s, the strangest, is not beyond chance.", o$sample[1L])),
+  sprintf("Outlier score of each sample; %s.", if (any(o$outlier)) {
+    sprintf("rings: %d of %s are outliers", sum(o$outlier), thousands(nrow(o)))
+  } else sprintf("none is an outlier, %s comes nearest", o$sample[1L])),
+  more = sprintf(paste("The score is the p-value as standard deviations of a normal distribution: about one sample in",
+                       "twenty exceeds 2 by chance. The dashed line is what a single sample must exceed to stand apart",
+                       "among %s."),
+                 thousands(nrow(o))),
   width = 5.6, height = 3.4, narrow = c(phone_width, 2.7))
 }

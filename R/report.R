@@ -3,16 +3,22 @@
 
 #' Write a report on the workflow's result
 #'
-#' Writes a self-contained page. It has the findings in plain sentences, with how certain they are; samples, genes,
-#' pairs, network, groups and Bayesian network in figures whose captions say how to read them, and in tables that can
-#' be sorted, searched and downloaded as CSV; a methods section for a manuscript, with references; and settings,
-#' session, machine and back ends. It can be opened without an internet connection, and read on a phone as well.
+#' Writes a self-contained page. It has the findings in at most 150 words, with how certain they are; samples, genes,
+#' pairs, network, groups and Bayesian network in figures and in tables that can be sorted, searched and downloaded as
+#' CSV, with how to read them; the table of all genes as a file inside the page; a methods section for a manuscript,
+#' with references; and settings, session, machine and back ends. It can be opened without an internet connection, and
+#' read on a phone as well. Where genes are known by symbols or Ensembl identifiers, their names are links to GeneCards
+#' and Ensembl.
 #'
 #' Where several columns of the data measure one gene ([gene_quality()] was given `symbols`), the columns are called
 #' probes; elsewhere they are called genes.
 #'
-#' What is listed first is not what looks best but what is unlikely to be due to chance. Groups or a Bayesian network
-#' whose chains disagree (R-hat above 1.1) are reported as not settled, without a p-value.
+#' What is listed first is not what looks best but what is unlikely to be due to chance. Only tests of differences may
+#' be called strong, and none is where class and batch agree beyond chance, depth differs between classes, or cells are
+#' taken for independent samples. A network is stated in pairs of genes, as co-expression where no regulators were
+#' given; how often its directions are right is quoted from simulations with as many samples
+#' (`inst/bench/direction-models.R`). Groups or a Bayesian network whose chains disagree (R-hat above 1.1) are no
+#' findings.
 #'
 #' Names of genes, samples and classes, the title and everything else that comes from data are shown as they are:
 #' nothing in them is taken for markup, a link, a file to be included, or code.
@@ -38,7 +44,7 @@
 #' @param quiet whether to print nothing while rendering.
 #' @param format `"html"` or `"pdf"`; by default as the extension of `file` says.
 #' @param sets sets of genes, as [gene_sets()] takes them: the report then says in which of them the best genes, the
-#'   neighbourhoods of hubs and the groups overlap more than expected by chance.
+#'   neighbourhoods of hubs and the groups overlap more than expected by chance, and which of them shift as a whole.
 #' @return The path of the report, invisibly.
 #' @seealso [gene_network()], [gene_sets()]
 #' @export
@@ -242,12 +248,11 @@ pairs_text <- function(r) {
   if (is.null(r$p_fwer)) return("There was no permutation test for so many pairs: these may be what chance gives.")
   sure <- sum(r$p_fwer <= 0.05)
   if (sure) {
-    return(sprintf(paste("%s %sbeyond chance: p %s over %s. All other pairs here are what chance gives.",
+    return(sprintf(paste("%s beyond chance: p %s over %s. All other pairs here are what chance gives.",
                          "Look at a pair in other samples before you believe it."),
                    if (sure == 1L) sprintf("One pair, %s with %s, is", r$feature1[r$p_fwer <= 0.05],
                                            r$feature2[r$p_fwer <= 0.05])
-                   else sprintf("%d pairs are", sure), if (min(r$p_fwer) > strengths[["strong"]]) "barely " else "",
-                   probability_text(min(r$p_fwer)), whole_search(r)))
+                   else sprintf("%d pairs are", sure), probability_text(min(r$p_fwer)), whole_search(r)))
   }
   sprintf("No pair is beyond chance: p is at least %s over %s.",
           probability_text(min(r$p_fwer)), whole_search(r))
@@ -255,11 +260,14 @@ pairs_text <- function(r) {
 
 report_data <- function(fit) {
   report_paragraph(quality_text(fit$quality))
+  rows <- confounding_of(fit)
+  for (k in seq_len(NROW(rows))) report_paragraph("With care:", rows$text[k])
+  for (sentence in c(fit$left_out, steps_that_are_rough(fit$quality))) report_paragraph(sentence)
   log <- as.data.frame(fit, what = "log")
   if (!nrow(log)) return(report_paragraph("Nothing had to be done."))
   names(log)[names(log) == "genes"] <- paste0(column_word(fit$quality), "s")
-  put_table(log, sprintf(paste("Every change, in the order in which it was made, with the numbers of %ss and samples",
-                               "that it concerned."), column_word(fit$quality)), "changes", 100)
+  put_table(log, sprintf("Every change, in order, with the numbers of %ss and samples that it concerned.",
+                         column_word(fit$quality)), "changes", 100)
 }
 
 report_date <- function(fit) format(as.POSIXct(as.numeric(fit$date), origin = "1970-01-01"), "%e %B %Y, %H:%M")
@@ -283,9 +291,10 @@ methods_sentence <- function(step, r) {
                          if (is.null(standing_out(r))) ""
                          else sprintf(paste("; %s out from data of permuted genes (Horn 1965) and of random signs",
                                             "(Hong, Sheng and Dobriban 2020)"), several_stand(standing_out(r)))),
-    ranking = paste("Values were cut into bins of equal frequency and ranked by their mutual information with the",
-                    "class; p-values are exact",
-                    "or simulated for tables with the same margins, adjusted by the method of Benjamini and Hochberg."),
+    ranking = if (inherits(r, "weft_ranking")) ranking_methods(r) else {
+      paste("Levels were ranked by their mutual information with the class; p-values are exact or simulated for tables",
+            "with the same margins, adjusted by the method of Benjamini and Hochberg.")
+    },
     pairs = paste0(sprintf(paste("All %s pairs of genes were searched for interaction, the information of a pair",
                                  "beyond that of its members"),
                            whole(attr(r, "searched"))),
@@ -297,18 +306,17 @@ methods_sentence <- function(step, r) {
                              network_reference(attr(r, "method"))),
                      if (!is.na(attr(r, "cut") %||% NA)) {
                        sprintf(paste(", cut to edges that are significant at a false discovery rate of %g, and of",
-                                     "these to as many of the",
-                                     "heaviest as were asked for or as ARACNE finds"), attr(r, "fdr"))
+                                     "these to as many of the heaviest as were asked for or as",
+                                     "ARACNE finds"), attr(r, "fdr"))
                      }, "."),
     clusters = if (is_consensus(r)) clusters_methods(r) else
               sprintf(paste("Samples and genes were grouped at once by the infinite relational model (Kemp and",
-                             "others 2006)",
-                             "%s (%d chains of %d sweeps)."),
+                             "others 2006) %s (%d chains of %d sweeps)."),
                        if (r$family == "gaussian") "with normal blocks, genes scaled to mean 0 and variance 1"
                        else "of which genes are above their median", ncol(r$log_posterior), nrow(r$log_posterior)),
     bayes = sprintf(paste("A Bayesian network of %d genes was learned by order MCMC (Friedman and Koller 2003) with",
-                          "the %s score, at most",
-                          "%d parents, %d chains of %s steps%s."), nrow(r$dag), score_cited(r$table$type),
+                          "the %s score, at most %d parents, %d chains of",
+                          "%s steps%s."), nrow(r$dag), score_cited(r$table$type),
                     max(r$table$max_parents), as.integer(r$run$ladders), whole(r$iterations),
                     if (!is.null(r$resample)) {
                       sprintf("; posteriors are means over %d random halves of the samples", as.integer(r$resample))
@@ -319,6 +327,16 @@ methods_sentence <- function(step, r) {
                              "discovery rate of %g. A sample that is much noisier than all others stands apart too."),
                        attr(r, "components"), attr(r, "fdr"))
   )
+}
+
+ranking_methods <- function(r) {
+  model <- attr(r, "model")
+  paste0(sprintf("Every gene was tested by the linear model %s with moderated statistics (Smyth 2004)", model$formula),
+         switch(model$weights, none = "",
+                precision = paste("; counts were scaled by trimmed means of M-values (Robinson and Oshlack 2010) and",
+                                  "weighted by their precision (Law and others 2014)"),
+                group = "; samples were weighted by class"),
+         "; q-values are those of Benjamini and Hochberg.")
 }
 
 score_cited <- function(type) {

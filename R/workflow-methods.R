@@ -217,17 +217,20 @@ table_of_fit <- function(x, what) {
   )
 }
 
+# Everything that is known of each gene that came in: filtering, the whole ranking with the classes' means, network,
+# groups.
 gene_table <- function(x) {
   out <- x$quality$genes
   at <- function(names, values) values[match(out$gene, names)]
   if (!is.null(x$ranking)) {
     ranked <- ranked_genes(x$ranking)
     out$rank <- at(ranked, seq_along(ranked))
-    for (column in intersect(c("log2_fold_change", "p_value", "shape_q"), names(x$ranking))) {
-      out[[column]] <- at(ranked, x$ranking[[column]])
-    }
-    out$mi <- at(ranked, ranked_bits(x$ranking))
-    out$q_value <- at(ranked, x$ranking$q_value)
+    columns <- setdiff(names(x$ranking), c("gene", "feature"))
+    for (column in columns) out[[column]] <- at(ranked, x$ranking[[column]])
+  }
+  class <- x$quality$class
+  for (level in if (!is.null(class) && nlevels(class) <= 20L) levels(class)) {
+    out[[paste0("mean_", level)]] <- at(colnames(x$quality$x), colMeans(x$quality$x[class == level, , drop = FALSE]))
   }
   if (!is.null(x$network)) out$edges <- at(colnames(x$network), as.integer(network_degree(x$network)))
   if (!is.null(x$components)) out$PC1 <- at(rownames(x$components$rotation), x$components$rotation[, 1L])

@@ -63,8 +63,12 @@ estimate_regulation <- function(n, genes, given, threads) {
 
 # What report and print say of it.
 regulation_text <- function(r, top) {
-  sprintf("%s among %s at a false discovery rate of %g%s", several(count_edges(r), "directed edge"),
-          several(ncol(r), "gene"), attr(r, "fdr") %||% 1, hub_text(r, top))
+  pairs <- network_pairs(report_edges(r))
+  sure <- sum(pairs$direction >= clear_direction, na.rm = TRUE)
+  sprintf("%s of %s %s at a false discovery rate of %g, %s with a clear direction%s", several(nrow(pairs), "pair"),
+          several(length(network_features(r)), "gene"),
+          if (is.null(network_regulators(r))) "co-expressed" else "with a regulator", attr(r, "fdr") %||% 1,
+          if (sure) thousands(sure) else "none", hub_text(r, top))
 }
 
 regulation_methods <- function(r) {

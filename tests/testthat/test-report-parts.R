@@ -56,14 +56,40 @@ test_that("a page is small, asks for nothing from outside, and is the same in th
   expect_true(any(written)) # by bytes, as this session may be in the C locale itself
 })
 
-test_that("the table of genes has means, differences and directions of the data", {
+test_that("the table of genes has the whole ranking, whose fold changes are those of a linear model", {
   shown <- weft:::gene_results(fit)
-  expect_identical(shown$gene, fit$ranking$gene)
-  x <- fit$quality$x[, shown$gene]
-  means <- rowsum(x, as.character(fit$quality$class)) / as.vector(table(as.character(fit$quality$class)))
-  expect_equal(shown$`mean case`, unname(means["case", ]))
-  expect_equal(shown$`log fold change`, unname(means["case", ] - means["control", ]))
-  expect_identical(shown$`higher in`, unname(ifelse(means["case", ] > means["control", ], "case", "control")))
+  r <- fit$ranking
+  expect_identical(shown$gene, r$gene)
+  for (column in list(c("log2 fold change", "log2_fold_change"), c("from", "lower"), c("to", "upper"), c("t", "t"),
+                      c("p", "p_value"), c("q", "q_value"), c("AUC", "auc"), c("bits", "bits"))) {
+    expect_identical(shown[[column[1L]]], r[[column[2L]]], info = column[1L])
+  }
+  expect_identical(shown$`higher in`, ifelse(r$log2_fold_change > 0, "case", "control"))
+  x <- (fit$quality$measured %||% fit$quality$x)[, r$gene[1L]]
+  by_r <- stats::coef(stats::lm(x ~ fit$quality$batch + fit$quality$class))[["fit$quality$classcase"]]
+  expect_equal(shown$`log2 fold change`[1L], by_r, tolerance = 0.02) # robust to odd genes, not to odd values
+  all <- as.data.frame(fit, "genes")
+  expect_true(all(setdiff(names(r), "gene") %in% names(all)))
+  expect_identical(all$log2_fold_change[match(r$gene, all$gene)], r$log2_fold_change)
+  means <- rowsum(fit$quality$x, as.character(fit$quality$class)) / as.vector(table(as.character(fit$quality$class)))
+  expect_equal(all$mean_case[match(colnames(means), all$gene)], unname(means["case", ]))
+})
+
+test_that("a page holds the whole table of genes, and links of symbols alone", {
+  withr::local_dir(withr::local_tempdir())
+  all <- as.data.frame(fit, "genes")
+  written <- on_a_page(weft:::put_download(all, "All", "all-genes"))
+  expect_match(written, "<a download=\"all-genes.csv\" href=\"data:text/csv;charset=utf-8;base64,", fixed = TRUE)
+  back <- utils::read.csv(text = weft:::whole_csv(all), check.names = FALSE)
+  expect_identical(dim(back), dim(all))
+  expect_identical(names(back), names(all))
+  expect_equal(back$p_value, all$p_value, tolerance = 1e-6)
+  expect_identical(weft:::whole_csv(data.frame(a = "=1+1", b = NA_real_)), c("\"a\",\"b\"", "\"'=1+1\","))
+  linked <- weft:::linked_genes(c("TP53", "&lt;b&gt;", "x"), c("TP53", "<b>", NA))
+  expect_match(linked[1L], "href=\"https://www.genecards.org/cgi-bin/carddisp.pl\\?gene=TP53\"[^>]*>TP53</a>")
+  expect_match(linked[1L], "https://www.ensembl.org/Multi/Search/Results\\?q=TP53")
+  expect_identical(linked[2:3], c("&lt;b&gt;", "x"))
+  expect_null(weft:::gene_links(fit)) # TF01 is no symbol
 })
 
 test_that("a sample's reason is where it lies farthest out", {
@@ -96,19 +122,17 @@ test_that("shares of components that variables explain are those of an analysis 
   expect_lt(max(of_batch(scores)), 0.01)
 })
 
-test_that("the network drawn is the heaviest edges' largest part, and the caption says which", {
+test_that("of many edges the heaviest 100 are drawn, and the caption says how many are left out", {
   chain <- data.frame(from = sprintf("g%03d", 1:300), to = sprintf("g%03d", 2:301), weight = 300:1, sign = 1, q = 0.01,
                       direction = 0.9)
   chain <- chain[-50, ]
-  drawn <- weft:::drawn_edges(chain, 200)
-  expect_identical(nrow(drawn), 151L)
-  expect_false(attr(drawn, "whole"))
-  expect_match(weft:::network_caption(fit$network, chain, drawn),
-               "The largest connected part, 151 edges, of the 200 heaviest of 299 edges, with their 152 genes",
-               fixed = TRUE)
-  few <- weft:::drawn_edges(chain[1:100, ], 200)
-  expect_match(weft:::network_caption(fit$network, chain[1:100, ], few),
-               "All 100 edges, with their 102 genes in 2 connected parts", fixed = TRUE)
+  drawn <- weft:::drawn_edges(chain)
+  expect_identical(drawn$from, chain$from[1:100])
+  expect_identical(weft:::network_caption(chain, drawn),
+                   "The heaviest 100 of 299 edges, with their 102 genes; 199 are left out.")
+  few <- weft:::drawn_edges(chain[1:150, ])
+  expect_identical(weft:::network_caption(chain[1:150, ], few),
+                   "All 150 edges, with their 152 genes in 2 connected parts.")
 })
 
 test_that("edges of information have the sign of the rank correlation, and no arrows", {
@@ -174,7 +198,7 @@ test_that("results without class, with three classes, of levels, and with steps 
   }
   says(knitted(quick(e$x)), "Groups of samples and genes")
   three <- quick(e$x, rep(c("a", "b", "c"), 20))
-  says(knitted(three), "greatest difference")
+  says(knitted(three), "differs most")
   snps <- weft_example("snps", n = 80, p = 30)
   levels <- quick(snps$x, snps$class)
   says(knitted(levels), "Bayesian network")
@@ -185,13 +209,13 @@ test_that("results without class, with three classes, of levels, and with steps 
   nothing <- matrix(weft:::draws("normal", 30 * 12, key = 9), 30, dimnames = list(NULL, letters[1:12]))
   found_nothing <- quick(nothing, rep(1:2, 15))
   page <- knitted(found_nothing)
-  says(page, "0 directed edges")
+  says(page, "No pair of 12 genes varies together beyond chance")
   says(page, "No component stands out from what chance gives")
   says(page, "on the first 2 components, of which none stands out")
   expect_false(grepl("Most edges", page, fixed = TRUE))
   text <- gsub(" +", " ", paste(utils::capture.output(print(found_nothing)), collapse = " "))
   says(text, "of the variance; none stands out; on none do the classes differ beyond chance")
-  says(text, "0 directed edges among 12 genes at a false discovery rate of 0.05 ")
+  says(text, "0 pairs of 12 genes co-expressed at a false discovery rate of 0.05, none with a clear direction")
 })
 
 test_that("sets of genes get a section of their own", {
@@ -231,7 +255,7 @@ test_that("the Quarto template has the sections of the other one", {
                    sections(read("rmarkdown", "templates", "gene_network", "skeleton", "skeleton.Rmd")))
 })
 
-test_that("what a sampler has not settled is no finding, and says so first", {
+test_that("groups and networks on which chains disagree are no findings, and say so first", {
   withr::local_dir(withr::local_tempdir()) # where figures are written
   groups <- fit
   for (rhat in c(4.1, 1)) {
@@ -241,12 +265,12 @@ test_that("what a sampler has not settled is no finding, and says so first", {
                   collapse = " ")
     expect_identical("clusters" %in% found$section, rhat < 2)
     expect_identical(names(attr(found, "open")), if (rhat > 2) "clusters" else character())
-    expect_identical(grepl("has not settled", text, fixed = TRUE), rhat > 2)
+    expect_identical(grepl("has not converged", text, fixed = TRUE), rhat > 2)
     expect_identical(grepl("do not interpret the groups", text, fixed = TRUE), rhat > 2)
-    expect_identical(grepl("agreement", text, fixed = TRUE), rhat < 2) # no p-value of what is not there
+    expect_identical(grepl("mutual information", text, fixed = TRUE), rhat < 2) # no p-value of what is not there
     expect_identical(grepl("agreement", paste(utils::capture.output(print(groups)), collapse = " ")), rhat < 2)
     page <- on_a_page(weft:::report_groups(groups, 5))
-    expect_identical(grepl("<details>\n<summary>Tables of this unsettled partition", page, fixed = TRUE), rhat > 2)
+    expect_identical(grepl("<details>\n<summary>Tables of these groups, to look at", page, fixed = TRUE), rhat > 2)
   }
   bayes <- fit
   bayes$bayes$edges[2L, 1L] <- 0.95
@@ -274,7 +298,7 @@ test_that("the surest edges come first, whichever way they point", {
   told <- sprintf("%s with %s (0.999, direction open) and %s -> %s (0.95)", names[3L], names[4L], names[2L], names[1L])
   found <- weft:::report_findings(bayes, most = 9L)
   expect_match(found$text[found$section == "bayes"], told, fixed = TRUE)
-  expect_match(found$text[found$section == "bayes"], "2 pairs are joined with a posterior probability of 0.9 or more")
+  expect_match(found$text[found$section == "bayes"], "2 pairs depend on each other given the others \\(posterior")
   printed <- gsub("\\s+", " ", paste(utils::capture.output(print(bayes)), collapse = " "))
   expect_match(printed, paste("Surest:", told), fixed = TRUE)
   expect_identical(weft:::surety_number(c(0.9999, 0.999, 0.98)), c("over 0.999", "0.999", "0.98"))
@@ -291,9 +315,9 @@ test_that("a sample that catches the eye is said to be chance, and by how much",
     odd$outliers <- o
     mark <- weft:::strangest_mark(odd)
     expect_identical(mark$sample, o$sample[1L])
-    expect_match(mark$caption, if (apart) "which stands apart" else "which is not beyond chance", fixed = TRUE)
+    expect_match(mark$caption, if (apart) "which is an outlier" else "which is not beyond chance", fixed = TRUE)
     text <- weft:::strangest_text(odd, as.data.frame(o))
-    expect_identical(grepl("chance alone gives one that strange in .* of sets of 60 samples", text), !apart)
+    expect_identical(grepl("chance alone gives one that extreme in .* of sets of 60 samples", text), !apart)
   }
 })
 
@@ -310,7 +334,7 @@ test_that("columns are genes, or probes where several measure one", {
   expect_match(found$text[found$section == "ranking"],
                sprintf("^%d of 40 probes, of %d genes, differ", sure, sure - 1L))
   shown <- weft:::with_labels(probes)
-  expect_match(weft:::genes_caption(shown), "^Probes \\(columns of the data; several may measure one gene\\) by what")
+  expect_match(weft:::genes_caption(shown), "^Probes \\(columns of the data; several may measure one gene\\) by p")
   expect_true("probe" %in% names(weft:::gene_results(shown)))
   expect_match(weft:::quality_text(probes$quality), "the 40 probes measure 39 genes", fixed = TRUE)
   expect_match(utils::capture.output(print(probes)), "Gene network of 40 probes", all = FALSE, fixed = TRUE)
@@ -352,11 +376,12 @@ test_that("small parts of a network are drawn once more for phones, each drawing
 })
 
 test_that("what an edge's weight is stands where edges are first met", {
-  expect_match(weft:::network_words(fit$network, weft:::report_edges(fit$network)), "Its weight, from 0 to 1")
-  expect_match(weft:::edges_caption(fit$network), "Weight: how early and often")
+  expect_match(weft:::network_words(fit, weft:::report_edges(fit$network)), "The weight of an edge, from 0 to 1")
+  expect_match(weft:::edges_how(fit$network), "Weight: how early and often")
+  other <- fit
   for (method in names(weft:::network_methods)) {
-    net <- gene_mi_network(fit$quality, method = method, estimator = "spearman", fdr = 1)
-    expect_match(weft:::network_words(net, weft:::report_edges(net)), "Its weight (is|says)")
+    other$network <- gene_mi_network(fit$quality, method = method, estimator = "spearman", fdr = 1)
+    expect_match(weft:::network_words(other, weft:::report_edges(other$network)), "The weight of an edge (is|says)")
   }
 })
 
@@ -410,7 +435,7 @@ test_that("what classes explain of components is what an analysis of variance sa
   scores <- withr::with_seed(1, cbind(rnorm(20), rnorm(20) + 2 * (class == "b"), 1, rnorm(20)))
   expected <- vapply(c(1, 2, 4), function(k) stats::anova(stats::lm(scores[, k] ~ class))[["Pr(>F)"]][1L], 0)
   expect_equal(apply(scores, 2L, weft:::share_explained, class)["p", c(1, 2, 4)], expected)
-  found <- weft:::apart_on_components(scores, class)
+  found <- weft:::classes_on_components(scores, list(class = class, kind = "expression"))
   expect_identical(found$best, 2L)
   expect_equal(found$share, summary(stats::lm(scores[, 2] ~ class))$r.squared)
   expect_equal(found$p, 4 * expected[2L])
@@ -431,19 +456,102 @@ test_that("edges that are only possible, or on which chains disagree, are said t
   expect_match(weft:::bayes_text(unsure, 3), "^the chains disagree \\(R-hat 1.50, .*iterations = 5000\\)\\) runs")
 })
 
-test_that("the first page says how many directions are clear, and what p-values of pairs rest on", {
+test_that("directions are counted by pairs, and held against the simulations at the data's size, worst first", {
   edges <- data.frame(from = c("a", "b", "c", "d"), to = c("b", "a", "d", "e"), direction = c(0.6, 0.4, 0.95, 0.85))
-  expect_match(weft:::network_directions(edges),
-               "^Of 3 pairs of genes that the network joins, 1 points clearly one way: .* For the other 2 the")
-  expect_match(weft:::network_directions(edges[1:2, ]), "^Of 1 pair of genes that the network joins none points")
-  expect_false(grepl("open", weft:::network_directions(edges[3, ])))
+  expect_identical(weft:::network_pairs(edges)$direction, c(0.6, 0.95, 0.85))
+  said <- weft:::network_directions(edges, 60)
+  expect_match(said, "^Of 3 pairs that could point either way, 1 points clearly one way")
+  table <- utils::read.csv(system.file("bench", "direction-models.csv", package = "weft"))
+  at <- table[table$samples == 50 & table$directed >= 20, ]
+  expect_match(said, sprintf("with 50 samples such directions were right in %.0f %% of cases in the worst",
+                             100 * min(at$right)), fixed = TRUE)
+  expect_match(said, sprintf("and in %.0f %% in the best one", 100 * max(at$right)), fixed = TRUE)
+  expect_match(weft:::network_directions(edges[1:2, ]), "^Of 1 pair that could point either way, none points")
+  given <- transform(edges, direction = c(NA, NA, 0.95, NA))
+  expect_match(weft:::network_directions(given), "2 pairs were tried in one direction only")
+  expect_identical(weft:::table_size(table, 5), 30L)
+  expect_identical(weft:::table_size(table, 1e6), max(table$samples))
+})
+
+test_that("hubs that follow a component are named", {
+  pc <- fit$components$x[, 1L]
+  other <- fit
+  other$quality$x[, 1L] <- pc / stats::sd(pc)
+  names <- colnames(other$quality$x)
+  edges <- data.frame(from = names[1L], to = names[2:8])
+  found <- weft:::hubs_on_components(other, edges)
+  expect_identical(found$gene, names[1L])
+  expect_identical(found$component, 1L)
+  expect_equal(found$correlation, 1)
+  expect_identical(weft:::hubs_text(found), sprintf("the hub %s follows PC1", names[1L]))
+  expect_identical(nrow(weft:::hubs_on_components(other, edges[1:3, ])), 0L) # not a hub
+})
+
+test_that("the p-values of pairs say what they rest on", {
   pairs <- structure(data.frame(p_fwer = c(0.05, 1)), permutations = 19)
-  said <- "the whole search: in %s of 19 shuffles of the classes the best pair was as good"
+  said <- "the whole search: in %s of 19 permutations of the classes the best pair was as good"
   expect_identical(weft:::whole_search(pairs), sprintf(said, "none"))
   pairs$p_fwer <- c(0.25, 1)
   expect_identical(weft:::whole_search(pairs), sprintf(said, "4"))
-  page <- paste(weft:::findings_page(fit), collapse = " ")
-  expect_match(page, "How far to believe directions")
+})
+
+test_that("nothing is strong but tests of differences, and not these where something confounds them", {
+  expect_identical(weft:::allowed_strength(rep("strong", 4), c("ranking", "network", "clusters", "components"), FALSE),
+                   c("strong", "suggestive", "suggestive", "strong"))
+  expect_identical(weft:::allowed_strength(c("strong", "could be chance"), c("ranking", "pairs"), TRUE),
+                   c("suggestive", "could be chance"))
+  confounded <- fit
+  confounded$quality$confounding <- data.frame(kind = "batch", text = "Class and batch agree (p 0.01): 9 of 10.",
+                                               p = 0.01)
+  found <- weft:::report_findings(confounded, most = 9L)
+  expect_false("strong" %in% found$strength)
+  expect_match(attr(found, "caution"), "^Class and batch agree \\(p 0.01\\): a difference between classes may be one")
+  expect_match(weft:::findings_page(confounded), "With care", all = FALSE)
+})
+
+test_that("the first screen has at most 150 words, however much was found", {
+  lines <- c("- [strong]{.strength .strong} 3&#44;051 genes [Evidence](#ranking)", "", "**A** b.")
+  expect_identical(weft:::count_words(lines), 6L)
+  expect_lte(weft:::count_words(weft:::findings_page(fit)), 150)
+  few <- weft:::findings_page(fit, most_words = 60L)
+  expect_lte(weft:::count_words(few), 60)
+  expect_gte(length(few), 1L)
+})
+
+test_that("probabilities are written down to 1e-300", {
+  expect_identical(weft:::probability_text(c(0.5, 0.012, 4.21e-16, 0, NA)),
+                   c("0.50", "0.012", "4.2e-16", "< 1e-300", ""))
+  expect_identical(weft:::probability_text(0, -450), "< 1e-300")
+})
+
+test_that("sets that shift as a whole are found, and correlated genes do not make a set shift", {
+  withr::local_seed(4)
+  z <- stats::rnorm(400)
+  units <- matrix(stats::rnorm(30 * 400), 30)
+  unit <- function(m) m / rep(sqrt(colSums(m^2)), each = nrow(m))
+  members <- list(shifted = 1:20, none = 21:40, correlated = 41:60)
+  z[1:20] <- z[1:20] + 2
+  units[, 41:60] <- units[, 41] + 0.3 * units[, 41:60]
+  found <- weft:::set_shifts(z, unit(units), 28, members, c(5, 100), c("a", "b"))
+  expect_identical(found$set[1L], "shifted")
+  expect_identical(found$direction[1L], "higher in b")
+  expect_lt(found$p_value[1L], 1e-6)
+  expect_gt(found$correlation[found$set == "correlated"], 0.7)
+  # independent genes: Student's t test with a common variance, but for its degrees of freedom
+  alone <- weft:::set_shifts(z, unit(diag(400)), 398, members, c(5, 100), c("a", "b"))
+  by_r <- stats::t.test(z[21:40], z[-(21:40)], var.equal = TRUE)
+  expect_equal(alone$p_value[alone$set == "none"], by_r$p.value)
+  # under the null, sets of correlated genes are called as often as they may be
+  p <- replicate(300, {
+    factor <- stats::rnorm(30)
+    x <- 0.7 * outer(factor, rep(c(1, 0), c(20, 180))) + matrix(stats::rnorm(30 * 200), 30)
+    class <- rep(0:1, 15)
+    fits <- stats::lm.fit(cbind(1, class), x)
+    t <- fits$coefficients[2L, ] / sqrt(colSums(fits$residuals^2) / 28 / (30 / 4))
+    weft:::set_shifts(stats::qnorm(stats::pt(t, 28)), unit(fits$residuals), 28, list(s = 1:20), c(5, 100), NULL)$p_value
+  })
+  expect_lt(mean(p <= 0.05), 0.09)
+  expect_gt(mean(p <= 0.05), 0.015)
 })
 
 test_that("the best cut through a gene leaves the fewest samples on the wrong side", {

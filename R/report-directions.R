@@ -1,0 +1,125 @@
+# What a network says of directions, and how far that is to be believed: a table of simulated networks, by their model,
+# the number of samples and the share of genes that are measured (inst/bench/direction-models.R makes it), is quoted at
+# the number of samples of the data, its worst row first.
+
+clear_direction <- 0.9 # of the weight of both directions
+
+# The pairs of genes of a table of edges, each once: `direction`, the greater share of the weight, NA where one of
+# the two
+# was no candidate regulator, so that only one direction was tried.
+network_pairs <- function(edges) {
+  pair <- paste(pmin(edges$from, edges$to), pmax(edges$from, edges$to), sep = "\r")
+  known <- !is.na(edges$direction)
+  best <- tapply(edges$direction[known], factor(pair[known], unique(pair)), max)
+  data.frame(pair = unique(pair), direction = as.vector(best), row.names = NULL)
+}
+
+# How the simulated networks did with about `n` samples: the rows of the next smaller number in the table, or the
+# smallest; worst first.
+direction_rows <- function(n) {
+  table <- direction_table()
+  rows <- table[table$samples == table_size(table, n) & table$directed >= 20, ] # of fewer, the share is a guess
+  rows[order(rows$right), ]
+}
+
+# The number of samples in the table that n is held against.
+table_size <- function(table, n) max(table$samples[table$samples <= n], min(table$samples))
+
+direction_table <- function() {
+  utils::read.csv(system.file("bench", "direction-models.csv", package = "weft", mustWork = TRUE))
+}
+
+whole_percent <- function(share) sprintf("%.0f %%", 100 * share)
+
+# "in simulations 1 to 13 % of such pairs are not direct"; most are not where half of the genes are hidden.
+not_direct_text <- function(n) {
+  table <- direction_table()
+  share <- range(table$not_direct[table$samples == table_size(table, n)])
+  sprintf("in simulations %.0f to %.0f %% of such pairs are not direct", floor(100 * share[1L]),
+          ceiling(100 * share[2L]))
+}
+
+# One sentence for the first screen: how many pairs have a direction, how often such directions were right, and which
+# hubs
+# follow a component.
+direction_sentence <- function(edges, fit) {
+  if (!is_directed(fit$network)) return("")
+  pairs <- network_pairs(edges)
+  sure <- sum(pairs$direction >= clear_direction, na.rm = TRUE)
+  rows <- direction_rows(nrow(fit$quality$x))
+  text <- if (sure) {
+    sprintf("%s a direction, right in %s to %s of simulations",
+            if (sure == 1L) "1 has" else paste(thousands(sure), "have"),
+            whole_percent(rows$right[1L]), whole_percent(max(rows$right)))
+  } else if (anyNA(pairs$direction) && all(is.na(pairs$direction))) "Directions were given, not tested"
+  else "No direction is clear"
+  hubs <- hubs_on_components(fit, edges)
+  sprintf(" %s%s.", text, if (nrow(hubs)) paste0("; ", hubs_text(hubs)) else "")
+}
+
+# What the section on the network says: counts, the worst row of the table, and what no data of this kind can tell.
+network_directions <- function(edges, n = Inf) {
+  if (!nrow(edges)) return(NULL)
+  pairs <- network_pairs(edges)
+  tested <- pairs$direction[!is.na(pairs$direction)]
+  given <- nrow(pairs) - length(tested)
+  sure <- sum(tested >= clear_direction)
+  one_way <- if (given) {
+    sprintf("%s tried in one direction only, as one of the two genes was not among the candidate regulators.",
+            if (given == 1L) "1 pair was" else paste(thousands(given), "pairs were"))
+  }
+  if (!length(tested)) return(one_way)
+  text <- sprintf(paste("Of %s that could point either way, %s clearly one way (at least %s of the weight of both",
+                        "directions%s)."),
+                  several(length(tested), "pair"),
+                  if (sure == 0L) "none points" else if (sure == 1L) "1 points" else paste(thousands(sure), "point"),
+                  clear_direction, if (sure) "; filled arrowheads" else "")
+  paste(c(text, if (sure) simulated_directions(n), one_way), collapse = " ")
+}
+
+# "With 30 samples, such directions were right in 64 % of cases where effects are linear and half of the genes are
+# measured, and in up to 99 % elsewhere"
+simulated_directions <- function(n) {
+  rows <- direction_rows(n)
+  worst <- rows[1L, ]
+  sprintf(paste("In simulations with %d samples such directions were right in %s of cases in the worst setting (%s%s)",
+                "and in %s in the best one. An unmeasured cause of two genes looks like one that drives the other, so",
+                "that a direction is a proposal for an experiment."),
+          worst$samples, whole_percent(worst$right), model_text(worst$model),
+          if (worst$seen < 1) sprintf(", %s of the genes measured", whole_percent(worst$seen)) else "",
+          whole_percent(max(rows$right)))
+}
+
+model_text <- function(model) {
+  switch(model, linear = "linear effects", threshold = "effects beyond a threshold", kinetic = "kinetic rates", model)
+}
+
+# ---- hubs ----
+
+# Genes with many pairs whose values follow a component: what joins them to others may be whatever that component is. A
+# data frame: `gene`, `pairs`, `component`, `correlation`.
+hubs_on_components <- function(fit, edges, most = 3L, least_pairs = 5L, follows = 0.7) {
+  none <- data.frame(gene = character(), pairs = integer(), component = integer(), correlation = numeric())
+  pc <- fit$components
+  pairs <- unique(data.frame(a = pmin(edges$from, edges$to), b = pmax(edges$from, edges$to)))
+  degree <- sort(table(c(pairs$a, pairs$b)), decreasing = TRUE)
+  hubs <- utils::head(names(degree)[degree >= least_pairs], most)
+  columns <- shown_columns(fit, hubs)
+  if (is.null(pc$x) || !length(hubs) || anyNA(columns)) return(none)
+  scores <- pc$x[, seq_len(min(pc$leading %||% 2L, ncol(pc$x))), drop = FALSE]
+  if (nrow(scores) != nrow(fit$quality$x)) return(none)
+  together <- suppressWarnings(stats::cor(fit$quality$x[, columns, drop = FALSE], scores))
+  best <- max.col(replace(abs(together), is.na(together), 0), "first")
+  r <- together[cbind(seq_along(hubs), best)]
+  kept <- !is.na(r) & abs(r) >= follows
+  data.frame(gene = hubs, pairs = as.integer(degree[hubs]), component = best, correlation = r)[kept, , drop = FALSE]
+}
+
+# "the hubs A and B follow PC1"
+hubs_text <- function(hubs) {
+  by <- split(hubs$gene, hubs$component)
+  paste(vapply(names(by), function(k) {
+    sprintf("%s %s %s PC%s", if (length(by[[k]]) == 1L) "the hub" else "the hubs", joined(by[[k]]),
+            if (length(by[[k]]) == 1L) "follows" else "follow", k)
+  }, ""), collapse = ", ")
+}
