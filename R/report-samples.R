@@ -151,8 +151,8 @@ figure_values <- function(q, most = 80L) {
   some <- if (length(by) > most) by[round(seq(1, length(by), length.out = most))] else by
   middle <- apply(q$x, 1L, stats::median)
   odd <- order(-abs(middle - stats::median(middle)))[1L]
-  caption <- sprintf("Values in each %ssample%s. The median of %s is farthest from the others'.",
-                     if (length(by) > most) sprintf("of %d ", most) else "",
+  caption <- sprintf("Values in %s%s. The median of %s is farthest from the others'.",
+                     if (length(by) > most) sprintf("%d of the samples", most) else "each sample",
                      if (is.null(q$class)) "" else ", by class", rownames(q$x)[odd])
   more <- sprintf(paste("Boxes hold the middle half of all %ss, thick lines are medians. They should stand at one",
                         "place; the median of %s is %s away from that of",
@@ -273,7 +273,7 @@ name_extremes <- function(at, cex = 0.75, mark = NULL) {
   if (!is.null(mark)) {
     chosen <- union(match(mark$sample, rownames(at)), chosen)
   }
-  write_names(at, names, chosen, (if (is.null(mark)) 0.75 else 1.1) * graphics::strwidth("o"), cex, all = TRUE)
+  write_names(at, names, chosen, (if (is.null(mark)) 0.75 else 1.1) * graphics::strwidth("o"), cex)
 }
 
 extremes <- function(at, count = 3L) {
@@ -473,7 +473,7 @@ figure_outliers <- function(fit, o) {
     graphics::points(at[odd], score[odd], pch = 1L, cex = 2.4, lwd = 1.5)
     names <- plain_text(o$sample)
     write_names(cbind(at, score), names, seq_len(max(2L, min(10L, length(odd)))), 0.9 * graphics::strwidth("o"), 0.75,
-                all = TRUE)
+                all = any(o$outlier))
     key_above(class, shapes = TRUE)
   }, "Outlier score of every sample, with the score that would be beyond chance.",
   sprintf("Outlier score of each sample; %s.", if (any(o$outlier)) {
