@@ -5,8 +5,8 @@
 # with a trend, log s02 is a natural cubic spline of the genes' means. The variance that tests use is the mean of s2 and
 # s02, weighted by df and d0.
 
-# variance, df: one per gene, NA and 0 where there is none. covariate: the genes' means, or NULL. A list: d0 (one number,
-# or one per gene where some are set apart), s02 (one number, or one per gene with a trend), post (variances for
+# variance, df: one per gene, NA and 0 where there is none. covariate: the genes' means, or NULL. A list: d0 (one
+# number, or one per gene where some are set apart), s02 (one number, or one per gene with a trend), post (variances for
 # the tests), df (their degrees of freedom), odd (how many genes were set apart).
 moderate <- function(variance, df, covariate = NULL, robust = TRUE) {
   prior <- variance_prior(variance, df, covariate)
@@ -57,7 +57,9 @@ log_chisq_mean <- function(df) digamma(df / 2) - log(df / 2)
 level_of <- function(z, covariate) {
   if (is.null(covariate)) return(list(fitted = rep(mean(z), length(z)), rank = 1L))
   count <- min(1L + (length(z) >= 3L) + (length(z) >= 6L) + (length(z) >= 30L), length(unique(covariate)))
-  if (count < 2L) return(list(fitted = rep(mean(z), length(z)), rank = 1L, at = function(new) rep(mean(z), length(new))))
+  if (count < 2L) {
+    return(list(fitted = rep(mean(z), length(z)), rank = 1L, at = function(new) rep(mean(z), length(new))))
+  }
   basis <- splines::ns(covariate, df = count, intercept = TRUE)
   solved <- qr(basis)
   beta <- qr.coef(solved, z)

@@ -44,7 +44,9 @@ title_of_ranking <- function(x, model) {
 formula_line <- function(model) {
   sprintf("Linear model %s%s, variances moderated by %s degrees of freedom%s", model$formula,
           switch(model$weights, none = "", precision = ", weighted by precision", group = ", weighted by class"),
-          format(signif(model$d0, 3)), if (model$trend) " with a trend over the mean" else "")
+          format(signif(model$d0, 3)),
+          paste0(if (model$trend) " with a trend over the mean" else "",
+                 if (isTRUE(model$by_class)) ", one for each class" else ""))
 }
 
 is_gene_ranking <- function(x) {

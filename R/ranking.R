@@ -7,9 +7,9 @@
 #' statistics. Batches and covariates are part of the model. Beside it, each gene is tested for differences in spread
 #' or shape, which a linear model cannot see.
 #'
-#' @section The model: Without a formula, it has the class, and the batch and covariates that [gene_quality()] was given.
-#'   They are fitted to values from which nothing was taken out before. A formula says it explicitly: `gene_ranking(x,
-#'   ~ batch + class)` tests the last term, `term = "batch"` another one. Text, truth values and ordered factors are
+#' @section The model: Without a formula, it has the class, and the batch and covariates that [gene_quality()] was
+#'   given. They are fitted to values from which nothing was taken out before. A formula says it explicitly:
+#'   `gene_ranking(x, ~ batch + class)` tests the last term, `term = "batch"` another one. Text, truth values and ordered factors are
 #'   categories. Pairs or blocks are variables of the formula as others are: `~ patient + treatment`. Variables that
 #'   follow from others are an error that names them.
 #'
@@ -20,11 +20,14 @@
 #'
 #' @section Variances: With few samples, a gene's own variance says little. It is therefore combined with what all
 #'   genes say (Smyth 2004). Where variances depend on the mean, so does what they are combined with: a spline over
-#'   the mean is used if it explains a tenth of what sets genes' variances apart. Genes of unusually large variance
+#'   the mean is used if it explains half of what sets genes' variances apart and changes by a factor
+#'   of 4 or more. Genes of unusually large variance
 #'   keep their own (Phipson and others 2016). Missing values are left out of their gene's fit.
 #'
-#'   Where the variance of one class is at least 1.5 times that of another over all genes, and clearly (p at most .001
-#'   between samples), samples get weights by class. Counts are not weighted in this way.
+#'   Where the variances of classes differ clearly over all genes (p at most .001 between samples), and so much that the
+#'   variance of the fold change would be wrong by a quarter, samples get weights by class. Where it depends strongly on
+#'   the gene which of two classes of different size varies more, each class has a moderated variance of its own. Counts
+#'   are only weighted by precision.
 #'
 #' @section Counts: Raw counts are scaled by the trimmed mean of M-values (Robinson and Oshlack 2010) and become log2
 #'   counts per million. Each value is weighted by its precision, which follows from the trend of the variance over
@@ -47,8 +50,8 @@
 #' @param term the term of the formula that is tested; by default the last one.
 #' @param contrasts differences of levels to test, such as `"C - A"`, or a matrix with one row per level and one column
 #'   per contrast.
-#' @param subject whom each sample or cell comes from, to sum its counts: one value per sample, or the name of a variable
-#'   of `data` or `colData(x)`.
+#' @param subject whom each sample or cell comes from, to sum its counts: one value per sample, or the name of a
+#'   variable of `data` or `colData(x)`.
 #' @param control a list of settings, of which each may be left out: `trend` (`"auto"`, `TRUE` or `FALSE`), `robust`
 #'   (`TRUE` or `FALSE`), `weights` (`"auto"`, `"none"` or `"group"`; for counts `"auto"` is by precision), `factors`
 #'   (scaling factors of counts, one per sample, in place of those that are computed), `shape` (`FALSE` leaves it out),
@@ -65,9 +68,10 @@
 #'     sample of the second class has the greater value, both with batches and covariates taken out;
 #'   * `shape_p` and `shape_q`, see above.
 #'
-#'   Its attribute `model` is a list: `formula`, `term`, `levels`, `samples` of each level, `df_residual`, `d0` and `s02`
-#'   (degrees of freedom and value of the variance that all genes have in common), `trend`, `robust`, `weights`
-#'   (`"none"`, `"precision"` or `"group"`), `n`, and `notes`, sentences on what to know about this test.
+#'   Its attribute `model` is a list: `formula`, `term`, `levels`, `samples` of each level, `df_residual`, `d0` and
+#'   `s02` (degrees of freedom and value of the variance that all genes have in common), `trend`, `robust`, `weights`
+#'   (`"none"`, `"precision"` or `"group"`), `by_class` (whether each class has a variance of its own), `n`, and
+#'   `notes`, sentences on what to know about this test.
 #' @references Smyth (2004), \doi{10.2202/1544-6115.1027}. Robinson and Oshlack (2010),
 #'   \doi{10.1186/gb-2010-11-3-r25}. Law, Chen, Shi and Smyth (2014), \doi{10.1186/gb-2014-15-2-r29}. Phipson, Lee,
 #'   Majewski, Alexander and Smyth (2016), \doi{10.1214/16-AOAS920}.
@@ -100,7 +104,7 @@ gene_ranking <- function(x, class = NULL, data = NULL, term = NULL, contrasts = 
   values <- ranking_values(q, control, run)
   fit <- weighted_fit(values, model, control, run)
   result <- ranking_table(values, model, fit, control, run)
-  notes <- c(input$notes, values$notes, fit$notes, model_notes(values, model))
+  notes <- c(input$notes, values$notes, fit$notes, model_notes(values, model), shift_note(fit$fit))
   record(result, match.call(), chosen, started, model = model_summary(values, model, fit, control$robust, notes))
 }
 
@@ -133,17 +137,20 @@ fit_genes <- function(values, model, run, weight = NULL, line = NULL, described 
              stratum = model$strata, adjusted = model$adjusted, described = described), run)
 }
 
-# The fit that is tested, with its weights: list(fit, weights, prior, trend, notes).
+# The fit that is tested, with its weights: list(fit, weights, prior, trend, by_class, errors, notes). errors: standard
+# errors of the fold changes and their degrees of freedom.
 weighted_fit <- function(values, model, control, run) {
   if (model$number) model$bins <- outcome_bins(model$outcome)
   weight <- line <- notes <- NULL
   weights <- "none"
+  by_class <- FALSE
   if (!is.null(values$log_size)) {
     line <- precision_line(values, fit_genes(values, model, run))
     if (!is.null(line)) weights <- "precision"
   } else if (!is.null(model$group) && control$weights != "none") {
     spread <- group_spread(fit_genes(values, model, run), model)
-    if (spread$clear || control$weights == "group" && spread$known) {
+    by_class <- control$weights == "auto" && isTRUE(spread$by_class)
+    if (!by_class && (spread$clear || control$weights == "group" && spread$known)) {
       weight <- spread$weight
       again <- group_spread(fit_genes(values, model, run, weight), model, weight)
       if (again$known) weight <- weight * again$weight
@@ -157,7 +164,9 @@ weighted_fit <- function(values, model, control, run) {
   trend <- control$trend
   if (identical(trend, "auto")) trend <- is.null(values$log_size) && has_trend(fit)
   prior <- moderate(fit$variance, fit$df, if (trend) fit$mean, control$robust)
-  list(fit = fit, weights = weights, prior = prior, trend = trend, notes = notes)
+  errors <- list(error = fit$unscaled * sqrt(prior$post), df = prior$df)
+  if (by_class) errors <- class_errors(fit, model, errors, trend, control$robust)
+  list(fit = fit, weights = weights, prior = prior, trend = trend, by_class = by_class, errors = errors, notes = notes)
 }
 
 # Three bins of equal size of a number; equal ones share a bin.
@@ -167,17 +176,19 @@ outcome_bins <- function(outcome) {
   findInterval(outcome, cuts[cuts < max(outcome)], left.open = TRUE)
 }
 
-# Whether a spline over the mean explains a tenth of what sets variances apart, beyond their own error.
+# Whether variances follow the mean: a spline explains half of what sets them apart beyond their own error, so that the
+# prior says twice as much, and along it they change by a factor that matters.
 has_trend <- function(fit) {
   use <- fit$df > 0 & !is.na(fit$variance)
   if (sum(use) < 100L) return(FALSE)
-  apart <- function(covariate) {
-    d0 <- variance_prior(fit$variance[use], fit$df[use], covariate)$d0
-    if (is.finite(d0) && d0 > 0) trigamma(d0 / 2) else 0
-  }
-  without <- apart(NULL)
-  without > 0 && apart(fit$mean[use]) <= 0.9 * without
+  apart <- function(prior) if (is.finite(prior$d0) && prior$d0 > 0) trigamma(prior$d0 / 2) else 0
+  without <- apart(variance_prior(fit$variance[use], fit$df[use]))
+  with <- variance_prior(fit$variance[use], fit$df[use], fit$mean[use])
+  range <- stats::quantile(with$s02, c(0.05, 0.95), names = FALSE)
+  without > 0 && apart(with) <= 0.5 * without && range[2L] >= trend_factor * range[1L]
 }
+
+trend_factor <- 4 # between the 5 % of genes with the smallest and the greatest variance on the line
 
 # The trend of the square root of the residual standard deviation over log2 counts; NULL where too few genes have one.
 precision_line <- function(values, fit) {
@@ -200,40 +211,69 @@ thin_line <- function(x, y) {
   list(x = x[bend], y = y[bend])
 }
 
-# ---- variances of groups ----
+# ---- variances of classes ----
 
-clear_ratio <- 1.5
 clear_p <- 0.001
-differing_spread <- 0.7 # standard deviation over genes of the logarithm of the ratio of two groups' variances
+distorted <- 1.25 # variance of a difference over what one variance for all classes makes it, or the inverse
+far_distorted <- 1.5 # the same for genes whose ratio is a standard deviation from the mean: classes need own variances
 
 # How variances of classes compare over all genes. Genes depend on each other; whether the ratio is more than chance is
-# therefore tested between samples, each with the mean of its squared studentised residuals over the genes.
-# A list: known (every class with degrees of freedom of its own has a variance), clear, weight (one per sample), said
-# and differing (sentences).
+# therefore tested between samples, each with the mean of its squared studentised residuals over the genes. Weights
+# by class pay where one variance for all classes would distort the test: towards false findings in any case, towards
+# none only where the ratio is common to the genes.
+# Where the ratio depends on the gene, two classes of different size get variances of their own.
+# A list: known (at least two classes have a variance), clear, weight (one per sample), by_class, said and differing
+# (sentences).
 group_spread <- function(fit, model, weight = NULL) {
-  none <- list(known = FALSE, clear = FALSE)
-  basis <- model$design * sqrt(weight %||% rep(1, nrow(model$design)))
-  spare <- pmax(1 - rowSums(qr.Q(qr(basis))^2), 0)
+  spare <- spare_of(model$design, weight)
   freedom <- as.vector(rowsum(spare, model$group))
   usable <- which(freedom > 0.9)
   unknown <- colSums(is.na(fit$group_variance[usable, , drop = FALSE])) > 0
   genes <- which(is.finite(fit$variance) & fit$variance > 0 & !unknown)
-  if (length(usable) < 2L || length(genes) < 10L) return(none)
+  if (length(usable) < 2L || length(genes) < 10L) return(list(known = FALSE, clear = FALSE))
   logs <- vapply(usable, function(g) log_variances(fit$group_variance[g, genes]) - log_chisq_mean(freedom[g]),
                  numeric(length(genes)))
   level <- colMeans(logs)
   own <- rep(mean(level), length(freedom))
   own[usable] <- level
-  ratio <- exp(max(level) - min(level))
   measured <- model$group %in% (usable - 1L) & spare > 1e-6 & fit$sample_noise > 0
-  noise <- log(fit$sample_noise[measured] / length(genes))
-  p <- noise_p(noise, factor(model$group[measured]))
-  top <- usable[which.max(level)]
+  p <- noise_p(log(fit$sample_noise[measured]), factor(model$group[measured]))
+  wrong <- distortion(model, spare, exp(own)[model$group + 1L])
+  apart <- ratio_spread(logs, freedom[usable])
+  by_gene <- exp(max(abs(log(distortion(model, spare, exp(apart * (model$group == 0L)))))))
+  high <- usable[which.max(level)]
   low <- usable[which.min(level)]
-  list(known = TRUE, clear = ratio >= clear_ratio && p <= clear_p, weight = exp(mean(level) - own)[model$group + 1L],
-       said = sprintf(paste("Over all genes, the variance of %s is %s times that of %s: samples are weighted by",
-                            "class."), model$levels[top], format(signif(ratio, 2)), model$levels[low]),
-       differing = differing_text(logs, freedom[usable], model))
+  ratio <- format(signif(exp(max(level) - min(level)), 2))
+  list(known = TRUE, weight = exp(mean(level) - own)[model$group + 1L],
+       clear = p <= clear_p && (wrong[2L] >= distorted || wrong[1L] <= 1 / distorted && by_gene < distorted),
+       by_class = by_gene >= far_distorted,
+       said = sprintf("Over all genes, the variance of %s is %s times that of %s: samples are weighted by class.",
+                      model$levels[high], ratio, model$levels[low]),
+       differing = if (by_gene >= far_distorted) {
+         "Which class varies more depends on the gene: each class has a variance of its own in the test."
+       } else if (by_gene >= distorted) {
+         paste("Which class varies more depends somewhat on the gene, and classes differ in size: p-values of single",
+               "genes are approximate.")
+       })
+}
+
+# What each sample counts in the contrasts by least squares: a row per contrast.
+contrast_rows <- function(model) {
+  own <- nrow(model$shown) # the last coefficients
+  rows <- qr.coef(qr(model$design), diag(nrow(model$design)))
+  crossprod(model$shown, rows[ncol(model$design) - own + seq_len(own), , drop = FALSE])
+}
+
+# 1 - leverage of each sample.
+spare_of <- function(design, weight = NULL) {
+  pmax(1 - rowSums(qr.Q(qr(design * sqrt(weight %||% rep(1, nrow(design)))))^2), 0)
+}
+
+# The variance of the contrasts by least squares when samples have these variances, over what the residual variance
+# makes it: the least and the greatest.
+distortion <- function(model, spare, variance) {
+  rows <- contrast_rows(model)
+  range((rows^2 %*% variance) / rowSums(rows^2) / (sum(spare * variance) / sum(spare)))
 }
 
 # Welch's test of equal means; 1 where a class has fewer than two samples.
@@ -244,14 +284,27 @@ noise_p <- function(noise, group) {
   stats::oneway.test(noise ~ group)$p.value
 }
 
-# A sentence where the ratio of two classes of different size depends on the gene, which no common weight mends.
-differing_text <- function(logs, freedom, model) {
-  sizes <- tabulate(model$group + 1L, length(model$levels))
-  if (ncol(logs) != 2L || length(sizes) != 2L || max(sizes) < 1.5 * min(sizes) || min(freedom) < 3) return(NULL)
-  apart <- stats::var(logs[, 1L] - logs[, 2L]) - sum(trigamma(freedom / 2))
-  if (apart <= differing_spread^2) return(NULL)
-  paste("Which class varies more depends on the gene, and classes differ in size: p-values of single genes are",
-        "approximate.")
+# The standard deviation over genes of the logarithm of the ratio of two classes' variances, less its error.
+ratio_spread <- function(logs, freedom) {
+  if (ncol(logs) != 2L || min(freedom) < 3) return(0)
+  sqrt(max(0, stats::var(logs[, 1L] - logs[, 2L]) - sum(trigamma(freedom / 2))))
+}
+
+# Standard errors where each of two classes has its own variance, moderated over the genes, with Satterthwaite's degrees
+# of freedom; genes with gaps keep theirs.
+class_errors <- function(fit, model, errors, trend, robust) {
+  rows <- contrast_rows(model)
+  share <- as.vector(rowsum(as.vector(rows^2), model$group))
+  freedom <- as.vector(rowsum(spare_of(model$design), model$group))
+  known <- which(colSums(is.na(fit$group_variance)) == 0)
+  parts <- lapply(seq_along(share), function(k) {
+    own <- moderate(fit$group_variance[k, known], rep(freedom[k], length(known)), if (trend) fit$mean[known], robust)
+    list(part = share[k] * own$post, df = own$df)
+  })
+  total <- parts[[1L]]$part + parts[[2L]]$part
+  errors$error[known] <- sqrt(total)
+  errors$df[known] <- total^2 / (parts[[1L]]$part^2 / parts[[1L]]$df + parts[[2L]]$part^2 / parts[[2L]]$df)
+  errors
 }
 
 # ---- the table ----
@@ -260,14 +313,15 @@ ranking_table <- function(values, model, fit, control, run) {
   f <- fit$fit
   prior <- fit$prior
   one <- model$tested == 1L
-  error <- f$unscaled * sqrt(prior$post)
+  error <- fit$errors$error
+  df <- fit$errors$df
   statistic <- if (one) f$estimate / error else f$numerator / prior$post
-  statistic[which(prior$post == 0)] <- NA
-  statistic[which(prior$post == 0 & f$numerator == 0)] <- 0
-  log_p <- if (one) pmin(0, log(2) + stats::pt(-abs(statistic), prior$df, log.p = TRUE))
-           else stats::pf(statistic, model$tested, prior$df, lower.tail = FALSE, log.p = TRUE)
+  statistic[which(error == 0)] <- NA
+  statistic[which(error == 0 & f$numerator == 0)] <- 0
+  log_p <- if (one) pmin(0, log(2) + stats::pt(-abs(statistic), df, log.p = TRUE))
+           else stats::pf(statistic, model$tested, df, lower.tail = FALSE, log.p = TRUE)
   log_p[is.nan(log_p)] <- NA
-  wide <- stats::qt(0.975, pmax(prior$df, 1e-300)) * error
+  wide <- stats::qt(0.975, pmax(df, 1e-300)) * error
   p <- exp(log_p)
   unit <- values$unit
   columns <- list(gene = colnames(values$y), log2_fold_change = f$estimate * unit, lower = (f$estimate - wide) * unit,
@@ -318,7 +372,8 @@ model_summary <- function(values, model, fit, robust, notes) {
   list(formula = formula_text(model$formula), term = model$term, levels = model$levels, samples = samples,
        df_residual = nrow(model$design) - ncol(model$design), d0 = max(prior$d0),
        s02 = stats::median(prior$s02, na.rm = TRUE) * values$unit^2, trend = fit$trend, robust = robust,
-       odd = prior$odd, weights = fit$weights, n = nrow(model$design), notes = as.character(notes))
+       odd = prior$odd, weights = fit$weights, by_class = fit$by_class, n = nrow(model$design),
+       notes = as.character(notes))
 }
 
 model_notes <- function(values, model) {
@@ -332,11 +387,22 @@ model_notes <- function(values, model) {
     if (all(vapply(depth, stats::var, 0) > 0)) {
       p <- stats::t.test(depth[[1L]], depth[[2L]])$p.value
       apart <- 2^abs(mean(depth[[1L]]) - mean(depth[[2L]]))
-      if (p <= 0.01 && apart >= clear_ratio) {
-        notes <- c(notes, sprintf(paste("Sequencing depth differs between the classes by a factor of %s: differences of",
-                                        "genes with few counts may come from it."), format(signif(apart, 2))))
+      if (p <= 0.01 && apart >= 1.5) {
+        notes <- c(notes, sprintf(paste("Sequencing depth differs between the classes by a factor of %s: differences",
+                                        "of genes with few counts may come from it."), format(signif(apart, 2))))
       }
     }
   }
   notes
 }
+
+# Samples whose values are shifted as a whole make genes look alike, so that many of them differ between classes by
+# chance at once.
+shift_note <- function(fit) {
+  genes <- sum(fit$variance > 0 & colSums(is.na(fit$group_variance)) < nrow(fit$group_variance), na.rm = TRUE)
+  if (genes < 10L || mean((fit$sample_shift / genes)^2) < shifted^2) return(NULL)
+  paste("Values of whole samples are shifted against each other by half of a gene's standard deviation or more: many",
+        "genes may differ by this alone. Normalise the samples first.")
+}
+
+shifted <- 0.5 # of a gene's standard deviation, over samples; normalised data have .01 to .35

@@ -41,6 +41,7 @@ typedef struct weft_ranking_fits {
   int32_t *contrast;           /* which one, from 0 */
   double *group_variance;      /* groups × p: residual variance of each group; NaN where it has no freedom */
   double *sample_noise;        /* n: sums over genes without gaps of squared studentised residuals */
+  double *sample_shift;        /* n: sums over them of residuals over the gene's standard deviation */
   double *bits, *auc;          /* information of the bins about the group; P(second group > first), two groups only */
   int32_t *ties;               /* how many values the commonest one has */
   double *shape;               /* bits that residuals, in bins within each stratum, have about the group */
@@ -60,8 +61,8 @@ double weft_ranking_dot(const double *x, const double *y, size_t n);
 
 typedef struct weft_ranking_value { double value; int32_t group; } weft_ranking_value;
 
-/* Ascending; equal values stay in order. `other` has room for as many. */
-void weft_ranking_sort(weft_ranking_value *v, weft_ranking_value *other, size_t n);
+/* Ascending; equal values stay in order. `other` has room for as many, `ends` for one more. */
+void weft_ranking_sort(weft_ranking_value *v, weft_ranking_value *other, int32_t *ends, size_t n);
 /* Bits that a table of bins × groups (column major) has about the group. */
 double weft_ranking_bits(const int32_t *table, size_t bins, size_t groups);
 /* Of sorted values. `table` has room for WEFT_RANKING_BINS × groups. */

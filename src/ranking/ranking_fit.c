@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 #include "../base/arena.h"
+#include "../base/column_facts.h"
 #include "../base/parallel.h"
 #include "../base/product.h"
 #include "ranking.h"
@@ -25,7 +26,8 @@ typedef struct workspace {
   double *rest;            /* weighted values, then weighted residuals */
   double *effects, *beta, *solved;
   weft_ranking_value *sorted, *other;
-  int32_t *table, *place;
+  double *residuals, *room; /* of one stratum after another */
+  int32_t *table, *place, *ends;
 } workspace;
 
 static weft_status take_basis(weft_arena *mem, const weft_ranking_job *job, basis *out)
@@ -52,6 +54,9 @@ static weft_status take_workspace(weft_arena *mem, const weft_ranking_job *job, 
   WEFT_TAKE(w->other, mem, job->n);
   WEFT_TAKE(w->table, mem, WEFT_RANKING_BINS * (job->groups + 1));
   WEFT_TAKE(w->place, mem, job->strata + 1);
+  WEFT_TAKE(w->residuals, mem, job->n);
+  WEFT_TAKE(w->room, mem, job->n);
+  WEFT_TAKE(w->ends, mem, job->n + 1);
 done:
   return st;
 }
@@ -169,7 +174,8 @@ static void forget_gene(const weft_ranking_job *job, const weft_ranking_fits *ou
   }
 }
 
-/* Residual variances of the groups of a gene without gaps, and what its samples add to their noise. */
+/* Residual variances of the groups of a gene without gaps, and what its samples add to their noise and, after all of
+ * that, to their shift. */
 static void group_gene(const weft_ranking_job *job, const basis *b, const workspace *w, double variance,
                        double *group_variance, double *noise)
 {
@@ -182,8 +188,11 @@ static void group_gene(const weft_ranking_job *job, const basis *b, const worksp
     }
     group_variance[g] = freedom > 0.5 ? squares / freedom : NAN;
   }
-  for (size_t i = 0; i < job->n && variance > 0; i++)
+  const double deviation = sqrt(variance);
+  for (size_t i = 0; i < job->n && variance > 0; i++) {
     if (b->spare[i] > 0) noise[i] += w->rest[i] * w->rest[i] / (b->spare[i] * variance);
+    noise[job->n + i] += w->rest[i] / deviation;
+  }
 }
 
 /* Information and area of the values, with batches and covariates taken out. */
@@ -203,11 +212,35 @@ static void describe_values(const weft_ranking_job *job, const double *values, w
       }
       w->sorted[there++] = (weft_ranking_value) { value, job->group[i] };
     }
-    weft_ranking_sort(w->sorted, w->other, there);
+    weft_ranking_sort(w->sorted, w->other, w->ends, there);
     if (!adjust) out->ties[j] = weft_ranking_ties(w->sorted, there);
   }
   out->bits[j] = weft_ranking_bits_of(w->sorted, there, job->groups, w->table);
   out->auc[j] = job->groups == 2 ? weft_ranking_auc(w->sorted, there) : NAN;
+}
+
+/* Counts a stratum of `size` residuals by bin and group: bin of rank i is WEFT_RANKING_BINS i / size; equal values are
+ * put into bins in their order. `room`: as many. */
+static void count_bins(const double *residuals, const int32_t *groups, size_t size, double *room, int32_t *table)
+{
+  double cut[WEFT_RANKING_BINS - 1];
+  size_t equal[WEFT_RANKING_BINS - 1]; /* how many of the values at a cut stay below it */
+  memcpy(room, residuals, size * sizeof *room);
+  for (size_t b = 0; b < WEFT_RANKING_BINS - 1; b++) {
+    const size_t below = ((b + 1) * size + WEFT_RANKING_BINS - 1) / WEFT_RANKING_BINS;
+    weft_select_place(room, size, below - 1);
+    cut[b] = room[below - 1];
+    equal[b] = 0;
+    for (size_t i = 0; i < below; i++) equal[b] += room[i] == cut[b];
+  }
+  for (size_t i = 0; i < size; i++) {
+    size_t bin = 0;
+    for (size_t b = 0; b < WEFT_RANKING_BINS - 1; b++) {
+      if (residuals[i] > cut[b] || (residuals[i] == cut[b] && !equal[b])) bin = b + 1;
+      else if (residuals[i] == cut[b]) equal[b]--;
+    }
+    table[bin + (size_t) groups[i] * WEFT_RANKING_BINS]++;
+  }
 }
 
 /* What studentised residuals say about the groups: within each stratum they are put into bins of equal size by rank,
@@ -218,23 +251,20 @@ static double shape_of(const weft_ranking_job *job, const basis *b, workspace *w
   for (size_t i = 0; i < job->n; i++) w->place[job->stratum[i] + 1]++;
   for (size_t s = 0; s < job->strata; s++) w->place[s + 1] += w->place[s];
   for (size_t i = 0; i < job->n; i++) {
-    const double residual = b->spare[i] > 0 ? w->rest[i] / sqrt(b->spare[i]) : 0;
-    w->sorted[w->place[job->stratum[i]]++] = (weft_ranking_value) { residual, job->group[i] };
+    const size_t at = (size_t) w->place[job->stratum[i]]++;
+    w->residuals[at] = b->spare[i] > 0 ? w->rest[i] / sqrt(b->spare[i]) : 0;
+    w->ends[at] = job->group[i];
   }
   memset(w->table, 0, WEFT_RANKING_BINS * job->groups * sizeof *w->table);
   for (size_t s = 0, from = 0; s < job->strata; s++) {
-    const size_t end = (size_t) w->place[s], size = end - from; /* filled to where the next stratum begins */
-    weft_ranking_sort(w->sorted + from, w->other, size);
-    for (size_t i = 0; i < size; i++) {
-      const size_t bin = WEFT_RANKING_BINS * i / size;
-      w->table[bin + (size_t) w->sorted[from + i].group * WEFT_RANKING_BINS]++;
-    }
+    const size_t end = (size_t) w->place[s]; /* filled to where the next stratum begins */
+    count_bins(w->residuals + from, w->ends + from, end - from, w->room, w->table);
     from = end;
   }
   return weft_ranking_bits(w->table, WEFT_RANKING_BINS, job->groups);
 }
 
-/* Everything about one gene. noise: sums over the genes of the block. */
+/* Everything about one gene. noise: sums over the genes of the block, of n samples' noise and of their shifts. */
 static void fit_gene(const weft_ranking_job *job, const basis *common, workspace *w, const weft_ranking_fits *out,
                      size_t j, double *noise)
 {
@@ -288,22 +318,28 @@ weft_status weft_ranking_fit(weft_ctx *ctx, const weft_ranking_job *job, const w
   WEFT_TRY(take_basis(&mem, job, &common));
   WEFT_TAKE0(spaces, &mem, (size_t) team);
   for (int t = 0; t < team; t++) WEFT_TRY(take_workspace(&mem, job, &spaces[t]));
-  WEFT_TAKE(noise, &mem, (size_t) at_once * job->n);
+  WEFT_TAKE(noise, &mem, (size_t) at_once * 2 * job->n);
   for (size_t i = 0; i < job->n; i++) spaces[0].root[i] = job->weight ? sqrt(job->weight[i]) : 1;
   make_basis(job, spaces[0].root, &common);
   memset(out->sample_noise, 0, job->n * sizeof *out->sample_noise);
+  memset(out->sample_shift, 0, job->n * sizeof *out->sample_shift);
   for (int64_t first = 0; first < blocks; first += at_once) {
     const int64_t end = first + at_once < blocks ? first + at_once : blocks;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) blocks));
-    memset(noise, 0, (size_t) at_once * job->n * sizeof *noise);
+    memset(noise, 0, (size_t) at_once * 2 * job->n * sizeof *noise);
     WEFT_PARALLEL_FOR(weft_threads_worth(team, (double) (end - first) * BLOCK * cost_of(job)), static)
     for (int64_t block = first; block < end; block++) {
       const size_t from = (size_t) block * BLOCK, to = from + BLOCK < job->p ? from + BLOCK : job->p;
       for (size_t j = from; j < to; j++)
-        fit_gene(job, &common, &spaces[WEFT_THREAD()], out, j, noise + (size_t) (block - first) * job->n);
+        fit_gene(job, &common, &spaces[WEFT_THREAD()], out, j, noise + (size_t) (block - first) * 2 * job->n);
     }
-    for (int64_t block = 0; block < end - first; block++)
-      for (size_t i = 0; i < job->n; i++) out->sample_noise[i] += noise[(size_t) block * job->n + i];
+    for (int64_t block = 0; block < end - first; block++) {
+      const double *sums = noise + (size_t) block * 2 * job->n;
+      for (size_t i = 0; i < job->n; i++) {
+        out->sample_noise[i] += sums[i];
+        out->sample_shift[i] += sums[job->n + i];
+      }
+    }
   }
 done:
   weft_arena_end(&mem);

@@ -53,7 +53,7 @@ SEXP C_weft_ranking_fit(SEXP values, SEXP model, SEXP control)
   fit_job job = { .job = job_of(values, model) };
   const size_t p = job.job.p;
   SEXP out = PROTECT(WEFT_NAMED_LIST("mean", "variance", "df", "numerator", "estimate", "unscaled", "contrast",
-                                     "group_variance", "sample_noise", "bits", "auc", "ties", "shape"));
+                                     "group_variance", "sample_noise", "sample_shift", "bits", "auc", "ties", "shape"));
   weft_ranking_fits *fits = &job.out;
   fits->mean = put_numbers(out, "mean", p);
   fits->variance = put_numbers(out, "variance", p);
@@ -65,6 +65,7 @@ SEXP C_weft_ranking_fit(SEXP values, SEXP model, SEXP control)
   fits->group_variance = REAL(weft_result_put(out, "group_variance",
                                               weft_glue_matrix(REALSXP, (double) job.job.groups, (double) p)));
   fits->sample_noise = put_numbers(out, "sample_noise", job.job.n);
+  fits->sample_shift = put_numbers(out, "sample_shift", job.job.n);
   if (job.job.described) {
     fits->bits = put_numbers(out, "bits", p);
     fits->auc = put_numbers(out, "auc", p);

@@ -24,7 +24,7 @@ static void merge(const weft_ranking_value *v, size_t middle, size_t n, weft_ran
   }
 }
 
-void weft_ranking_sort(weft_ranking_value *v, weft_ranking_value *other, size_t n)
+static void merge_sort(weft_ranking_value *v, weft_ranking_value *other, size_t n)
 {
   weft_ranking_value *from = v, *to = other;
   for (size_t at = 0; at < n; at += SHORT_RUN) insert_sorted(v + at, n - at < SHORT_RUN ? n - at : SHORT_RUN);
@@ -38,6 +38,34 @@ void weft_ranking_sort(weft_ranking_value *v, weft_ranking_value *other, size_t 
     to = held;
   }
   if (from != v) memcpy(v, from, n * sizeof *v);
+}
+
+/* Values are dealt to as many boxes of equal width as there are values, after which few are out of order; boxes that
+ * hold many, as beside an outlier, are merged. */
+void weft_ranking_sort(weft_ranking_value *v, weft_ranking_value *other, int32_t *ends, size_t n)
+{
+  double least = INFINITY, greatest = -INFINITY;
+  for (size_t i = 0; i < n; i++) {
+    if (v[i].value < least) least = v[i].value;
+    if (v[i].value > greatest) greatest = v[i].value;
+  }
+  const double scale = (double) (n - 1) / (greatest - least);
+  if (!(greatest > least)) return;
+  if (!(scale < 1e300 && scale > 1e-300)) {
+    merge_sort(v, other, n);
+    return;
+  }
+  memset(ends, 0, (n + 1) * sizeof *ends);
+  for (size_t i = 0; i < n; i++) ends[(size_t) ((v[i].value - least) * scale) + 1]++;
+  for (size_t box = 0; box < n; box++) ends[box + 1] += ends[box];
+  for (size_t i = 0; i < n; i++) other[ends[(size_t) ((v[i].value - least) * scale)]++] = v[i];
+  for (size_t box = 0, from = 0; box < n; box++) {
+    const size_t end = (size_t) ends[box]; /* filled to where the next box begins */
+    if (end - from > 2 * SHORT_RUN) merge_sort(other + from, v + from, end - from);
+    else insert_sorted(other + from, end - from);
+    from = end;
+  }
+  memcpy(v, other, n * sizeof *v);
 }
 
 /* k log2 k */

@@ -135,8 +135,38 @@ test_that("classes whose variances differ are weighted, which is said", {
                         "model")$weights, "none")
   same <- gene_ranking(matrix(rnorm(24 * 400), 24, dimnames = dimnames(x)), class)
   expect_identical(attr(same, "model")$weights, "none")
-  x[class == "a", 1:200] <- x[class == "a", 1:200] / 9
-  expect_match(attr(gene_ranking(x, class), "model")$notes, "depends on the gene")
+})
+
+test_that("two classes get variances of their own where the ratio depends on the gene", {
+  set.seed(16)
+  class <- factor(rep(c("a", "b"), c(6, 18)))
+  x <- matrix(rnorm(24 * 400), 24, dimnames = list(NULL, paste0("g", 1:400)))
+  x[class == "a", 1:200] <- 3 * x[class == "a", 1:200]
+  x[class == "b", 201:400] <- 3 * x[class == "b", 201:400]
+  r <- gene_ranking(x, class)
+  model <- attr(r, "model")
+  expect_true(model$by_class)
+  expect_match(model$notes, "depends on the gene: each class")
+  expect_output(print(r), "one for\\s+each\\s+class")
+  variances <- lapply(split(seq_len(24), class), function(rows) {
+    s2 <- apply(x[rows, ], 2, var)
+    prior <- plain_prior(s2, length(rows) - 1)
+    list(v = (prior$d0 * prior$s02 + (length(rows) - 1) * s2) / (prior$d0 + length(rows) - 1) / length(rows),
+         df = prior$d0 + length(rows) - 1)
+  })
+  v <- lapply(variances, `[[`, "v")
+  t <- (colMeans(x[class == "b", ]) - colMeans(x[class == "a", ])) / sqrt(v$a + v$b)
+  df <- (v$a + v$b)^2 / (v$a^2 / variances$a$df + v$b^2 / variances$b$df)
+  plain <- gene_ranking(x, class, control = list(robust = FALSE, trend = FALSE))
+  expect_equal(plain$t, unname(t[plain$gene]), tolerance = 1e-9)
+  expect_equal(plain$p_value, unname(2 * pt(-abs(t), df))[match(plain$gene, colnames(x))], tolerance = 1e-9)
+})
+
+test_that("samples that are shifted as a whole are noticed", {
+  d <- ranked_data(n = 20, p = 200)
+  expect_length(attr(gene_ranking(d$x, d$class), "model")$notes, 0)
+  set.seed(17)
+  expect_match(attr(gene_ranking(d$x + 2 * rnorm(20), d$class), "model")$notes, "shifted")
 })
 
 # ---- shape ----
@@ -183,7 +213,6 @@ test_that("genes that differ in spread are found beside those that differ in mea
   x <- x + (batch == "v")
   x[class == "b", 11:20] <- x[class == "b", 11:20] + 2
   q <- gene_quality(x, class, batch)
-  q$measured <- x
   r <- gene_ranking(q)
   expect_gte(sum(r$shape_q <= 0.05 & r$gene %in% paste0("g", 1:10)), 8)
   expect_lte(sum(r$shape_q <= 0.05 & !r$gene %in% paste0("g", 1:10)), 3)
@@ -223,6 +252,7 @@ test_that("rankings print, convert and are checked", {
   d <- ranked_data(n = 20)
   r <- gene_ranking(d$x, d$class)
   expect_output(print(r), "Differences of 60 genes between a \\(10 samples\\) and b \\(10\\)")
+  expect_output(print(r), "Linear model ~class, variances moderated by .* degrees of freedom")
   expect_output(print(r[1:3]), "log2_fold_change")
   expect_identical(summary(r)$differ, sum(r$q_value <= 0.05))
   expect_identical(names(tidy(r))[1:4], c("gene", "estimate", "conf.low", "conf.high"))

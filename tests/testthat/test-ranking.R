@@ -27,7 +27,8 @@ test_that("two classes with a batch and a covariate are one lm() per gene, with 
   expect_identical(model[c("levels", "trend", "weights", "n", "df_residual")],
                    list(levels = c("a", "b"), trend = FALSE, weights = "none", n = 16L, df_residual = 12L))
   expect_setequal(r$gene[r$q_value <= 0.05 & r$log2_fold_change > 0][1:5] %in% paste0("g", 1:10), TRUE)
-  by_formula <- gene_ranking(d$x, ~ batch + age + class, data = as.data.frame(d[c("batch", "age", "class")]), control = plain_control)
+  by_formula <- gene_ranking(d$x, ~ batch + age + class, data = as.data.frame(d[c("batch", "age", "class")]),
+                             control = plain_control)
   expect_near(by_formula$t, r$t)
   expect_near(gene_ranking(q, ~ age + batch + class, control = plain_control)$t, r$t)
 })
@@ -84,7 +85,8 @@ test_that("a number is an outcome, and interactions are terms", {
   r <- gene_ranking(d$x, ~ batch * class, data = as.data.frame(d[c("batch", "class")]), control = plain_control)
   plain <- plain_ranking(d$x, ~ batch * class, d[c("batch", "class")], "batchv:classb")[r$gene, ]
   expect_near(r$t, plain$t)
-  r <- gene_ranking(d$x, ~ log(age) + class, data = as.data.frame(d[c("age", "class")]), term = "log(age)", control = plain_control)
+  r <- gene_ranking(d$x, ~ log(age) + class, data = as.data.frame(d[c("age", "class")]), term = "log(age)",
+                    control = plain_control)
   expect_near(r$t, plain_ranking(d$x, ~ log(age) + class, d[c("age", "class")], "log(age)")[r$gene, "t"])
 })
 
