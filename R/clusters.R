@@ -221,12 +221,12 @@ noise_units <- function(loadings) {
 checked_components <- function(pc, arg) {
   if (inherits(pc, "weft_pca")) check_format(pc, arg)
   sound <- inherits(pc, "prcomp") && holds({
-    pc <- unclass(pc)
-    is_matrix(pc$x) && all_finite(pc$x) && is_matrix(pc$rotation) && all_finite(pc$rotation) &&
-      ncol(pc$rotation) == ncol(pc$x) && is_numbers(pc$sdev) && length(pc$sdev) >= ncol(pc$x) &&
-      (is.null(pc$leading) || is_count(pc$leading, 0, ncol(pc$x))) &&
-      (is.null(pc$share) || is_numbers(pc$share) && length(pc$share) >= ncol(pc$x)) &&
-      (is.null(pc$choice) || is.list(pc$choice) && is_count(pc$choice$k))
+    fields <- unclass(pc)
+    is_matrix(fields$x) && all_finite(fields$x) && is_matrix(fields$rotation) && all_finite(fields$rotation) &&
+      ncol(fields$rotation) == ncol(fields$x) && is_numbers(fields$sdev) && length(fields$sdev) >= ncol(fields$x) &&
+      (is.null(fields$leading) || is_count(fields$leading, 0, ncol(fields$x))) &&
+      (is.null(fields$share) || is_numbers(fields$share) && length(fields$share) >= ncol(fields$x)) &&
+      (is.null(fields$choice) || is.list(fields$choice) && is_count(fields$choice$k))
   })
   if (sound) return(pc)
   abort_input(sprintf("`%s` must be what `gene_components()`, `pca()` or `prcomp()` returned, with scores.", arg),

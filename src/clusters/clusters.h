@@ -13,8 +13,8 @@ typedef struct weft_points { const double *x; size_t n, d; } weft_points;
 /* The fewest points of a group, and of a set that is examined. */
 enum { WEFT_CLUSTERS_SMALLEST = 4, WEFT_CLUSTERS_DIVISIBLE = 8 };
 
-/* How a set of points is searched for a valley: directions are the principal axes, and the lines between the centres of
- * 2 .. `means` groups by k-means. */
+/* How a set of points is searched for a valley: directions are the first ten principal axes, and the lines between
+ * the centres of 2 .. `means` groups by k-means. */
 typedef struct weft_clusters_search { size_t means; uint64_t key; } weft_clusters_search;
 
 /* A set of points: all, or one side of a valley. */
