@@ -103,6 +103,7 @@ bn_category <- function(column, name) {
 
 bn_factor <- function(column, name) {
   if (is.logical(column)) return(factor(column, levels = c(FALSE, TRUE)))
+  column <- sortable_text(column)
   values <- if (is.character(column) || (is.integer(column) && !is.object(column))) sort(unique(column))
   if (is.null(values) || length(values) > bn_few_values) {
     abort_input(

@@ -11,6 +11,13 @@ valid_utf8 <- function(x) {
   gsub("\uffff", "\\uffff", gsub("\ufffe", "\\ufffe", x, fixed = TRUE), fixed = TRUE)
 }
 
+# Text that R can sort, for categories: what is marked as bytes is shown by their numbers.
+sortable_text <- function(x) {
+  at <- if (is.character(x)) which(Encoding(x) == "bytes")
+  if (length(at)) x[at] <- valid_utf8(x[at])
+  x
+}
+
 # One line that shows all of the text, for consoles, figures, and lines between tabs: what controls a terminal, breaks a
 # line or changes the direction of writing is written as in R, "\n" or "\u202e". NA becomes "NA".
 plain_text <- function(x) replace_characters(x, hidden_characters, escaped_as_in_r)

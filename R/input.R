@@ -10,7 +10,7 @@ categorical_input <- function(x, assay = NULL, arg = "x") {
   data <- switch(source$kind,
     delayed = x, # read in blocks of columns by for_blocks()
     frame = categorical_columns(x, arg), sparse = sparse_columns(x), genotypes = genotype_columns(x),
-    matrix = if (is.character(x)) lapply(seq_len(ncol(x)), function(j) unclass(factor(x[, j])))
+    matrix = if (is.character(x)) lapply(seq_len(ncol(x)), function(j) unclass(factor(sortable_text(x[, j]))))
              else if (is.numeric(x) || is.logical(x) || is.raw(x)) x
   )
   if (is.null(data)) {
@@ -37,7 +37,7 @@ categorical_columns <- function(x, arg) {
 }
 
 categorical_column <- function(column, name, arg) {
-  if (is.character(column)) return(unclass(factor(column)))
+  if (is.character(column)) return(unclass(factor(sortable_text(column))))
   abort_input(
     sprintf("Every column of `%s` must be a factor, logical, character, integer or whole number.", arg),
     x = sprintf("Column `%s` is %s.", name, describe(column)),
@@ -109,7 +109,7 @@ class_input <- function(class, x, n, arg = "class") {
     abort_input(sprintf("`%s` must hold categories.", arg), x = "It has numbers with a fraction.",
                 i = "Turn it into a factor, for example with `cut()`.")
   }
-  class <- if (is.object(class) && !is.factor(class)) factor_of(class, arg) else as.factor(class)
+  class <- if (is.object(class) && !is.factor(class)) factor_of(class, arg) else as.factor(sortable_text(class))
   if (!all(tabulate(class, nlevels(class)) > 0L)) class <- droplevels(class)
   if (nlevels(class) > 65535L) {
     abort_input(sprintf("`%s` must have at most 65535 levels.", arg), x = sprintf("It has %d.", nlevels(class)))

@@ -215,7 +215,11 @@ edge_ends <- function(a, b, one_mode, dim) {
        col_names = second$names)
 }
 
-as_names <- function(x) if (is.factor(x)) x else factor(x, sort(unique(as.character(x))))
+as_names <- function(x) {
+  if (is.factor(x)) return(x)
+  x <- sortable_text(x)
+  factor(x, sort(unique(as.character(x))))
+}
 
 # One column: indices from 1, how many nodes there are, and their names.
 edge_side <- function(x, which, size) {

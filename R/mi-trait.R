@@ -87,7 +87,7 @@ features_of_pairs <- function(pairs, x, assay) {
   code <- function(j) {
     column <- if (is.data.frame(data)) data[[j]] else as.vector(data[, j])
     if (is.raw(column)) column <- as.integer(column)
-    as.integer(factor(check_factor(column, sprintf("Column `%s` of `x`", known[j]))))
+    as.integer(factor(sortable_text(check_factor(column, sprintf("Column `%s` of `x`", known[j])))))
   }
   list(codes = lapply(at, code), names = names, n = nrow(data))
 }

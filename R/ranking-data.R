@@ -49,7 +49,10 @@ named_column <- function(value, x) {
 quality_variables <- function(q) {
   parts <- list(class = q$class, batch = if (!is.null(q$batch) && nlevels(q$batch) > 1L) q$batch)
   parts <- c(parts[!vapply(parts, is.null, NA)], q$covariates)
-  names(parts) <- make.unique(names(parts))
+  named <- names(parts)
+  strange <- is.na(named) | !nzchar(named) | grepl("^[.]+[0-9]*$", named) # what a formula cannot name
+  named[strange] <- sprintf("covariate%d", which(strange))
+  names(parts) <- make.unique(named)
   as_frame(lapply(parts, unname), nrow(q$x))
 }
 
@@ -116,9 +119,10 @@ sum_subjects <- function(x, formula, frame, subject) {
     abort_input("`subject` must be one value per sample, or the name of a variable.",
                 x = paste0("It is ", describe(subject), "."), i = sprintf("There are %d samples.", n))
   }
+  who <- sortable_text(who)
   variables <- setdiff(all.vars(formula), if (is_word(subject)) subject)
   variables <- intersect(if ("." %in% variables) names(frame) else variables, names(frame))
-  unit <- interaction(c(list(who), lapply(frame[variables], as.character)), drop = TRUE, lex.order = TRUE)
+  unit <- interaction(c(list(who), lapply(frame[variables], function(v) sortable_text(as.character(v)))), drop = TRUE, lex.order = TRUE)
   if (nlevels(unit) > n / 2) {
     abort_input("`subject` must have several samples each, with the same values of the model's variables.",
                 x = sprintf("%s make %s.", several(n, "sample"), several(nlevels(unit), "sum")),

@@ -17,10 +17,10 @@ ranking_model <- function(formula, frame, term = NULL, contrasts = NULL) {
   assign <- attr(columns, "assign")
   is_tested <- assign == match(term, labels)
   check_alone(term, parts)
-  design <- matrix(as.double(columns), nrow(columns), dimnames = list(NULL, colnames(columns)))
-  design <- cbind(design[, !is_tested, drop = FALSE], design[, is_tested, drop = FALSE])
+  scaled <- scaled_design(matrix(as.double(columns), nrow(columns), dimnames = list(NULL, colnames(columns))))
+  design <- cbind(scaled$design[, !is_tested, drop = FALSE], scaled$design[, is_tested, drop = FALSE])
   check_rank(design, term)
-  model <- list(design = design, tested = sum(is_tested), term = term, formula = formula,
+  model <- list(design = design, per = scaled$unit[is_tested], tested = sum(is_tested), term = term, formula = formula,
                 number = term %in% names(frame) && !term %in% factors, adjusted = sum(!is_tested) > 1L)
   if (term %in% factors) {
     model$levels <- levels(frame[[term]])
@@ -31,6 +31,22 @@ ranking_model <- function(formula, frame, term = NULL, contrasts = NULL) {
   model$strata <- if (length(others)) as.integer(interaction(frame[others], drop = TRUE)) - 1L
                   else integer(nrow(design))
   with_contrasts(model, contrasts)
+}
+
+# Numbers less their mean and over a power of 2, so that neither squares leave the range of doubles nor a date in seconds
+# looks like the intercept. The intercept takes up the means; coefficients are per `unit`.
+scaled_design <- function(design) {
+  unit <- rep(1, ncol(design))
+  for (j in which(colSums(design != 0 & design != 1) > 0)) {
+    size <- 2^floor(log2(max(abs(design[, j]))))
+    column <- design[, j] / size
+    column <- column - mean(column)
+    spread <- max(abs(column))
+    more <- if (spread > 0) 2^floor(log2(spread)) else 1
+    design[, j] <- column / more
+    unit[j] <- size * more
+  }
+  list(design = design, unit = unit)
 }
 
 check_formula <- function(formula, parts, frame) {
@@ -45,6 +61,10 @@ check_formula <- function(formula, parts, frame) {
   if (!attr(parts, "intercept") || !length(attr(parts, "term.labels"))) {
     abort_input("The formula must have an intercept and at least one variable.",
                 x = sprintf("It is `%s`.", formula_text(formula)), i = "For example `~ batch + class`.")
+  }
+  if (!is.null(attr(parts, "offset"))) {
+    abort_input("The formula must not have an offset.", x = sprintf("It is `%s`.", formula_text(formula)),
+                i = "Genes have no common offset; scaling factors of counts go into `control = list(factors = )`.")
   }
   unknown <- setdiff(all.vars(formula), c(names(frame), "."))
   if (length(unknown)) {
@@ -71,7 +91,7 @@ model_frame <- function(parts, frame) {
                    error = function(e) {
     abort_input("The formula must be one that R can evaluate.", x = paste0(plain_text(conditionMessage(e)), "."))
   })
-  made[] <- lapply(made, function(v) if (is.character(v) || is.logical(v)) factor(v) else v)
+  made[] <- lapply(made, function(v) if (is.character(v) || is.logical(v)) factor(sortable_text(v)) else v)
   bad <- names(made)[vapply(made, function(v) is.numeric(v) && !all(is.finite(v)), NA)]
   if (length(bad)) abort_input("Variables of the formula must be finite.",
                                x = sprintf("%s is not, for some samples.", label_some(bad)))
@@ -82,7 +102,7 @@ model_frame <- function(parts, frame) {
 }
 
 model_variable <- function(v, name) {
-  if (is.character(v) || is.logical(v)) return(factor(v))
+  if (is.character(v) || is.logical(v)) return(factor(sortable_text(v)))
   if (is.factor(v)) {
     check_factor(v, sprintf("`%s`", name))
     return(factor(as.character(v), levels = levels(droplevels(v))))

@@ -324,8 +324,9 @@ ranking_table <- function(values, model, fit, control, run) {
   wide <- stats::qt(0.975, pmax(df, 1e-300)) * error
   p <- exp(log_p)
   unit <- values$unit
-  columns <- list(gene = colnames(values$y), log2_fold_change = f$estimate * unit, lower = (f$estimate - wide) * unit,
-                  upper = (f$estimate + wide) * unit)
+  per <- if (is.null(model$levels)) unit / model$per[f$contrast + 1L] else unit
+  columns <- list(gene = colnames(values$y), log2_fold_change = f$estimate * per, lower = (f$estimate - wide) * per,
+                  upper = (f$estimate + wide) * per)
   if (length(model$labels) > 1L) columns$contrast <- ifelse(is.na(f$estimate), NA, model$labels[f$contrast + 1L])
   columns$mean <- f$mean * unit
   columns[[if (one) "t" else "f"]] <- statistic

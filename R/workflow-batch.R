@@ -31,8 +31,9 @@ covariate_frame <- function(covariates, x, data) {
     abort_input("`covariates` must have a value or row for every sample.",
                 x = sprintf("It has %d for %d samples.", nrow(frame), nrow(data)))
   }
-  names(frame) <- make.unique(valid_utf8(names(frame)))
-  frame[] <- lapply(frame, function(v) if (is.character(v) || is.logical(v)) factor(v) else v)
+  known <- names(frame)
+  names(frame) <- make.unique(ifelse(is.na(known) | !nzchar(known), "covariate", valid_utf8(known)))
+  frame[] <- lapply(frame, function(v) if (is.character(v) || is.logical(v)) factor(sortable_text(v)) else v)
   rownames(frame) <- samples
   frame
 }

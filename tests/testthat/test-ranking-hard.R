@@ -277,3 +277,54 @@ test_that("genotypes keep their ranking by information", {
   expect_equal(as.data.frame(gene_ranking(q)), as.data.frame(mi_rank(q$x, q$class)))
   expect_true("p_fwer" %in% names(gene_ranking(q, control = list(permutations = 9), seed = 1)))
 })
+
+test_that("units and origins of numbers in the model do not matter", {
+  d <- ranked_data(n = 20)
+  data <- data.frame(class = d$class, age = d$age)
+  of <- function(age, formula = ~ age) {
+    data$age <- age
+    gene_ranking(d$x, formula, data = data, control = plain_control)
+  }
+  plain <- of(d$age)
+  beside <- of(d$age, ~ age + class)
+  both <- of(d$age, ~ poly(age, 2))
+  seconds <- round(d$age * 86400)
+  for (age in list(d$age * 2^600, d$age * 2^-600, d$age - 50)) {
+    r <- of(age)
+    expect_equal(r$p_value, plain$p_value)
+    expect_equal(r$log2_fold_change * max(abs(diff(age))), plain$log2_fold_change * max(abs(diff(d$age))))
+    expect_equal(of(age, ~ age + class)$t, beside$t)
+  }
+  expect_equal(of(seconds + 1.7e9)$t, of(seconds)$t) # dates in seconds
+  expect_equal(of(seconds + 1.7e9, ~ age + class)$t, of(seconds, ~ age + class)$t)
+  expect_equal(of(seconds, ~ class * age)$t, of(seconds + 1.7e9, ~ class * age)$t)
+  expect_equal(of(2 * d$age, ~ poly(age, 2))$f, both$f)
+  slope <- function(gene) coef(lm(d$x[, gene] ~ d$age))[[2]]
+  expect_equal(plain$log2_fold_change, vapply(plain$gene, slope, 0, USE.NAMES = FALSE))
+})
+
+test_that("an offset is refused, and covariates may have any name", {
+  d <- ranked_data()
+  data <- data.frame(class = d$class, age = d$age)
+  expect_error(gene_ranking(d$x, ~ offset(age) + class, data = data), "offset", class = "weft_error_input")
+  usual <- gene_ranking(measured_quality(d, covariates = data.frame(age = d$age)))
+  for (name in c("", NA, ".", "...", "..1", "class", "a b", "I(1)", "`", "-1", "if")) {
+    named <- stats::setNames(data.frame(d$age), name)
+    expect_identical(gene_ranking(measured_quality(d, covariates = named))$t, usual$t, label = name)
+  }
+})
+
+test_that("a class, a batch and variables may be text that is marked as bytes", {
+  d <- ranked_data()
+  bytes <- "\xff\xfe"
+  Encoding(bytes) <- "bytes"
+  class <- ifelse(d$class == "a", bytes, "z")
+  usual <- gene_ranking(d$x, ifelse(d$class == "a", "A", "z"))
+  expect_identical(gene_ranking(d$x, class)$p_value, usual$p_value)
+  expect_identical(gene_ranking(d$x, ~ class, data = data.frame(class))$p_value, usual$p_value)
+  expect_no_error(gene_quality(d$x, d$class, ifelse(d$batch == "u", bytes, "z")))
+  expect_no_error(gene_quality(d$x, d$class, covariates = data.frame(ifelse(d$batch == "u", bytes, "z"))))
+  expect_no_error(mi_rank(data.frame(a = class), d$class))
+  expect_no_error(bn_scores(data.frame(a = class, b = d$batch)))
+  expect_no_error(irm(data.frame(class, "b"), type = "bipartite", chains = 1, sweeps = 1, seed = 1))
+})
