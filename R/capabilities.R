@@ -1,5 +1,5 @@
 # inst/capabilities.csv says which function runs where and accepts what, and why some stay on the CPU: `why` is what was
-# measured on one core of a Xeon (AVX-512). ?weft_backend and README.md show it, and
+# measured on one core of a Xeon (AVX-512). ?weft_backend and the vignette on devices show it, and
 # tests/testthat/test-capabilities.R calls every cell.
 
 # The table in Markdown, one string per line.

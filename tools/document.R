@@ -8,9 +8,3 @@ defined <- unlist(lapply(list.files("R", "[.]R$", full.names = TRUE), function(f
   vapply(of, function(e) as.character(e[[2L]]), "")
 }))
 if (anyDuplicated(defined)) stop("defined more than once: ", toString(unique(defined[duplicated(defined)])))
-
-# The table of capabilities in README.md.
-readme <- readLines("README.md")
-at <- grep("^<!-- capabilities", readme)
-readme <- c(readme[seq_len(at[1L])], weft:::capability_lines("inst/capabilities.csv"), readme[at[2L]:length(readme)])
-writeLines(readme, "README.md")
