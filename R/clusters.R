@@ -8,8 +8,8 @@
 #'
 #' @section Method: Samples are compared by the principal components that stand out from data without dependence
 #'   between genes ([gene_components()]); where none does, there is one group. The samples are divided in two where
-#'   their density has its deepest valley along any of several directions: the first ten principal axes, and the lines between
-#'   the centres of 2 to 5 groups by k-means. Each part is divided again in the same way.
+#'   their density has its deepest valley along any of several directions: the first ten principal axes, and the lines
+#'   between the centres of 2 to 5 groups by k-means. Each part is divided again in the same way.
 #'
 #'   A valley divides only if it is deeper than chance. Its depth is how clearly the density rises on both of its sides,
 #'   in standard errors. Null data sets have the same covariances and no groups: along each principal axis they are

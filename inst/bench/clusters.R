@@ -78,7 +78,8 @@ planted <- function(sets) {
         scores <- fit$components$x
         c(fit$k, adjusted_rand(fit$cluster, z), vapply(peers(scores), adjusted_rand, 0, b = z))
       }, numeric(4L + requireNamespace("igraph", quietly = TRUE)))
-      cat(sprintf("%-16s factor %d: k right in %d of %d; adjusted Rand %.2f; %s\n", paste(sizes, collapse = "/"), shared,
+      cat(sprintf("%-16s factor %d: k right in %d of %d; adjusted Rand %.2f; %s\n",
+                  paste(sizes, collapse = "/"), shared,
                   sum(found[1L, ] == length(sizes)), sets, mean(found[2L, ]),
                   paste(rownames(found)[-(1:2)], sprintf("%.2f", rowMeans(found[-(1:2), , drop = FALSE])),
                         collapse = ", ")))

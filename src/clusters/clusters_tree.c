@@ -11,7 +11,7 @@
 #include "clusters_internal.h"
 
 /* Null data sets are drawn in two batches; the second only where the first leaves the answer open. */
-enum { FIRST_NULL_SETS = 19 };
+enum { FIRST_NULL_SETS = 9 };
 
 typedef struct tree_job {
   weft_ctx *ctx;
