@@ -56,9 +56,9 @@ marioni <- function() {
   list(x = t(as.matrix(found$mycounts)), class = factor(found$myfactors$Tissue))
 }
 
-# Intensities and ratios are never negative; their logarithms are taken, log2(1 + x).
+# Intensities and ratios are never negative, and some are beyond 20: their logarithms are taken, log2(1 + x).
 checked <- function(d, batch = NULL, transform = NULL) {
-  transform <- transform %||% if (min(d$x, na.rm = TRUE) >= 0) "log2" else "none"
+  transform <- transform %||% if (min(d$x, na.rm = TRUE) >= 0 && max(d$x, na.rm = TRUE) > 20) "log2" else "none"
   suppressWarnings(gene_quality(d$x, d$class, batch, transform = transform))
 }
 
