@@ -4,10 +4,7 @@
 #' error says why; `"auto"` weighs the size of the work and of the transfer, and the result says what was chosen and
 #' why. `weft_backend()` reads or sets the default for the session.
 #'
-#' @section What runs where: MPI means `distributed = TRUE`. A DelayedMatrix is read in blocks by the functions of
-#'   mutual information and by [pca()]; the others take it into memory.
-#'
-#' @eval capability_lines()
+#' @eval capability_section()
 #' @param backend `"auto"`, `"cpu"` or `"cuda"`; leave it out to read the setting.
 #' @return The default back end; when it is set, the former one, invisibly.
 #' @seealso [weft_sitrep()], [weft_options]

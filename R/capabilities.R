@@ -12,7 +12,14 @@ capability_lines <- function(file = system.file("capabilities.csv", package = "w
   shown <- paste0("`", sub(",.*", "", table[[1L]]), "()`", setting)
   c(paste0("| ", paste(heads, collapse = " | "), " |"), paste0("|---|", strrep(":-:|", length(heads) - 1L)),
     paste0("| ", shown, " | ", apply(cells, 1L, paste, collapse = " | "), " |"), "",
-    paste("The following stays on the CPU. The times were measured on one core of a Xeon with AVX-512, on 23 November",
-          "2026:"), "",
+    paste("What stays on the CPU, and why (times of one core of a Xeon with AVX-512, measured on 23 November",
+          "2026):"), "",
     sprintf("* %s: %s.", shown, table$why)[nzchar(table$why)], "")
+}
+
+# The section of ?weft_backend.
+capability_section <- function() {
+  c("@section What runs where:", paste("MPI means `distributed = TRUE`. The functions of mutual information and [pca()]",
+                                       "read a DelayedMatrix in blocks; the others take it into memory."), "",
+    capability_lines())
 }
