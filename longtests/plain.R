@@ -1,13 +1,14 @@
-# Random calls of mi_*(), mi_select() and discretize() against plain R code that shares nothing with weft, and against
-# the same call on permuted, doubled or split data and in other units (tests/testthat/helper-plain-mi.R).
+# Random calls of mi_*(), mi_select() and discretize() (tests/testthat/helper-plain-mi.R), kernel sums and models of
+# them, scores and posteriors of Bayesian networks, and components (helper-plain-sums.R) against plain R code that shares
+# nothing with weft; of the first also against the same call on permuted, doubled or split data and in other units.
 #
 #   Rscript longtests/plain.R [--calls 5000] [--seed S] [--only mi_pairs,units] [--seconds Inf]
 #
 # A difference is a line with its seed. Exit status 1 if there was any.
 suppressPackageStartupMessages(library(weft))
-for (file in c("options.R", "../tests/testthat/helper-calls.R", "../tests/testthat/helper-calls-mi.R",
-               "../tests/testthat/helper-mi-more.R", "../tests/testthat/helper-plain-mi.R")) {
-  source(file.path("longtests", file))
+source("longtests/options.R")
+for (file in c("calls", "calls-mi", "mi-more", "bn", "plain-mi", "plain-sums")) {
+  source(sprintf("tests/testthat/helper-%s.R", file))
 }
 options(weft.progress = FALSE)
 given <- options_given(calls = "5000", seed = as.character(sample(1e8, 1L)), only = NA, seconds = "Inf")

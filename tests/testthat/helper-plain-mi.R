@@ -1,11 +1,14 @@
 # Random calls of mi_*(), mi_select() and discretize() against plain R code that shares nothing with weft, and against
 # the same call on data that were permuted, doubled, split or brought to other units. A check draws its own call and
-# returns NULL, or words for the difference. test-mi-plain.R runs some, longtests/plain.R thousands.
+# returns NULL, or words for the difference. test-plain.R runs some, longtests/plain.R thousands; helper-plain-sums.R
+# has those of other rooms.
 plain_checks <- function() {
-  list(mi_rank = plain_rank, mi_pairs = plain_pairs, mi_triples = plain_triples, mi_tuples = plain_tuples,
+  others <- lapply(plain_sums(), function(draw) function() plain_difference(draw()))
+  mine <- list(mi_rank = plain_rank, mi_pairs = plain_pairs, mi_triples = plain_triples, mi_tuples = plain_tuples,
        mi_matrix_counts = plain_counts, mi_matrix_numbers = plain_numbers, mi_select = plain_select,
        discretize = plain_discretize, permuted = same_permuted, doubled = same_doubled, split = same_split,
        units = same_units)
+  c(mine, others)
 }
 
 # list(name, text): the check of a seed; text is NULL where all is well.

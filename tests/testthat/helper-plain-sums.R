@@ -1,8 +1,8 @@
 # Random calls of kernel sums, models of them, and scores and posteriors of Bayesian networks, each with the same
-# numbers from a few lines of plain R that share nothing with weft. For test-plain.R and longtests/plain.R.
+# numbers from a few lines of plain R that share nothing with weft. plain_checks() (helper-plain-mi.R) has them, too.
 plain_sums <- function() {
-  list(kernel_sum = plain_kernel_sum, kde = plain_kde, kernel_regression = plain_regression, bn_scores = plain_bn_scores,
-       bn_exact = plain_bn_exact, pca = plain_pca)
+  list(kernel_sum = plain_kernel_sum, kde = plain_kde, kernel_regression = plain_regression,
+       bn_scores = plain_bn_scores, bn_exact = plain_bn_exact, pca = plain_pca)
 }
 
 # Kernels by the square of the distance in bandwidths.
