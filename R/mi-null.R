@@ -3,7 +3,8 @@
 # (src/mi/mi_null.c). Bins of equal frequency have equal margins, and their distribution is found once.
 
 # `scores` of C_weft_mi_rank; `laws(which)` gives what C_weft_mi_null says of these features. A list: `p`, and `tests`,
-# how many of them are exact, approximate or from chi-squared.
+# how many of them are exact, from random tables, approximate or from chi-squared, with the greatest relative standard
+# error of random tables as attribute "error".
 feature_tests <- function(scores, laws) {
   l <- pmax(scores$levels, 1)
   k <- pmax(scores$class_levels, 1)
@@ -16,24 +17,28 @@ feature_tests <- function(scores, laws) {
   chance <- which(df > 0 & p > 0.1)
   chance <- chance[enough_expected(lapply(scores, `[`, chance), 5)]
   open <- setdiff(which(df > 0), chance)
-  open <- open[!enough_expected(lapply(scores, `[`, open), 100, 1000)]
+  open <- open[p[open] < 1e-18 | !enough_expected(lapply(scores, `[`, open), 100, 1000)]
   if (!length(open)) return(list(p = p, tests = tests_of(length(p))))
   law <- laws(open)
   corrected <- feature_statistic(lapply(scores, `[`, open)) / (1 + law$correction / df[open])
   smooth <- ifelse(is.nan(law$statistic), corrected, law$statistic)
   log_p <- pmax(stats::pchisq(smooth, df[open], lower.tail = FALSE, log.p = TRUE), law$log_table, na.rm = TRUE)
   p[open] <- ifelse(is.nan(law$p), exp(log_p), law$p)
-  list(p = p, tests = tests_of(length(p), sum(!is.nan(law$p)), sum(!is.nan(law$statistic))))
+  list(p = p, tests = tests_of(length(p), sum(!is.nan(law$p)), sum(!is.nan(law$statistic)), law$error[!is.nan(law$error)]))
 }
 
-tests_of <- function(features, exact = 0L, approximate = 0L) {
-  c(exact = as.integer(exact), approximate = as.integer(approximate),
-    chi_squared = as.integer(features - exact - approximate))
+tests_of <- function(features, exact = 0L, approximate = 0L, errors = numeric()) {
+  structure(c(exact = as.integer(exact), sampled = length(errors), approximate = as.integer(approximate - length(errors)),
+              chi_squared = as.integer(features - exact - approximate)),
+            error = if (length(errors)) max(errors))
 }
 
 # What print() says of the tests: which law, and what permutations can show at all.
 tests_text <- function(tests, permutations = 0, features = sum(tests)) {
-  kinds <- c(exact = "exact", approximate = "an approximation to the exact law",
+  kinds <- c(exact = "exact",
+             sampled = sprintf("from random tables with the same margins (relative standard error up to %s %%)",
+                               format(100 * (attr(tests, "error") %||% 0), digits = 1)),
+             approximate = "an approximation to the exact law",
              chi_squared = "chi-squared, where cells expect many rows or nothing is found")
   tests <- tests[tests > 0]
   text <- if (length(tests) == 1L) sprintf("p_value: %s.", kinds[[names(tests)]])

@@ -75,7 +75,9 @@ more <- list(list(rep(5, 8), rep(8, 5)), list(c(10, 8, 6, 5, 4, 3, 2, 2), c(16, 
              list(c(57, 48, 40, 33, 22), c(120, 80)), list(rep(125, 8), rep(200, 5)), list(c(990, 4, 3, 3), c(600, 400)),
              list(c(600, 300, 90, 10), c(700, 200, 90, 10)), list(c(7, 6, 5, 4, 3), c(9, 8, 8)),
              list(c(100, rep(3, 8)), c(62, 62)), list(rep(30, 4), c(110, 10)), list(rep(25, 8), c(190, 10)),
-             list(c(4, 3, 3), c(4, 3, 3)), list(c(30, 12, 5, 2, 1), c(35, 8, 4, 2, 1)))
+             list(c(4, 3, 3), c(4, 3, 3)), list(c(30, 12, 5, 2, 1), c(35, 8, 4, 2, 1)),
+             list(rep(3, 19), rep(3, 19)), list(rep(3, 8), c(6, 5, 5, 4, 4)), list(c(12, 9, 7, 5, 3, 2, 1, 1), c(14, 11, 8, 5, 2)),
+             list(c(300, 80, 15, 5), c(340, 45, 15)), list(c(9, 8, 7, 6, 5, 5), c(11, 10, 10, 9)))
 
 set.seed(1)
 out <- do.call(rbind, c(lapply(two, function(m) compare(m[[1]], m[[2]], TRUE)),
@@ -94,7 +96,7 @@ cat(sprintf("p < 1e-6: worst ratios %.2f and %.2f; within a factor of 2: %d of %
 
 # The share of null tables with p <= .05, .01 and .001, as multiples of these, and that of mid-p at .05.
 cat("\nLevel: P(p <= x) / x at x = 0.05, 0.01, 0.001; P(mid-p <= 0.05)\n")
-for (m in c(two[c(4, 5, 10, 12)], more[c(1:7, 10, 13, 14, 19)])) {
+for (m in c(two[c(4, 5, 10, 12)], more[c(1:7, 10, 13, 14, 19, 23:27)])) {
   drawn <- stats::r2dtable(nulls, m[[1]], m[[2]])
   score <- round(vapply(drawn, function(t) sum(f(t)), 0), 8)
   first <- which(!duplicated(score))

@@ -94,9 +94,10 @@ SEXP C_weft_mi_null(SEXP pack, SEXP columns, SEXP control)
   const weft_mi_pack *from = &weft_mi_handle_of(pack)->pack;
   const size_t count = (size_t) Rf_xlength(columns);
   uint32_t *chosen = (uint32_t *) R_alloc(count, sizeof *chosen);
-  SEXP out = PROTECT(WEFT_NAMED_LIST("p", "statistic", "correction", "log_table"));
+  SEXP out = PROTECT(WEFT_NAMED_LIST("p", "statistic", "correction", "log_table", "error"));
   null_job job = { from, chosen, count, { test_column(out, "p", count), test_column(out, "statistic", count),
-                                          test_column(out, "correction", count), test_column(out, "log_table", count) } };
+                                          test_column(out, "correction", count), test_column(out, "log_table", count),
+                                          test_column(out, "error", count) } };
   for (size_t i = 0; i < count; i++) {
     const int at = INTEGER(columns)[i];
     if (at < 1 || (size_t) at > from->p) weft_glue_fail(WEFT_ERR_INTERNAL, "feature %d of %zu", at, from->p);

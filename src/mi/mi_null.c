@@ -7,8 +7,10 @@
  * n_c / n, the least count that is expected in a cell, the first of these that applies:
  *
  *   E >= 100 (2 x 2, with scores far apart: 1000)   chi-squared with Williams' correction is right within some percent
+ *   and p > 10^-20
  *   few tables                                      exact: all are visited (mi_null_walk.c)
- *   else                                            a smooth law (mi_null_smooth.c)
+ *   else                                            a smooth law (mi_null_smooth.c), which random tables correct where
+ *                                                   E < 5 and they are cheap (mi_null_sample.c)
  *
  * No p-value is less than the probability of the table itself and of those that differ only in the order of levels with
  * the same margin, which is nearly all of it where no table scores more. */
@@ -21,6 +23,7 @@
 #define MAX_SIDE 1024u                /* levels or classes of a table that is looked at */
 #define ATTRIBUTES_AT_ONCE 4096
 #define MAX_ROWS ((size_t) 1 << 20)   /* more: chi-squared */
+#define FAR 9.26                      /* standard deviations: p = 10^-20 */
 #define LAW_WORK 2e5                  /* operations of a law, roughly */
 
 /* An attribute, and what it shares with others. Margins are sorted, the greatest last. */
@@ -155,12 +158,21 @@ static void fill_logs(weft_mi_logs *logs)
   }
 }
 
-/* Whether chi-squared is not accurate enough. */
-static int needs_law(const item *x, const uint32_t *margins, const weft_mi_logs *logs)
+/* The standard normal deviate with nearly the tail of G by chi-squared (Wilson and Hilferty 1931). */
+static double deviate_of(const item *x, const uint32_t *margins, const weft_mi_logs *logs, double nat)
+{
+  const double df = (x->levels - 1.0) * (x->classes - 1.0);
+  double half = (double) x->score * nat + logs->entropy[x->n];
+  for (uint32_t i = 0; i < x->levels + x->classes; i++) half -= logs->entropy[margins[i]];
+  return half > 0 ? (weft_exp(weft_log(2 * half / df) / 3) - 1 + 2 / (9 * df)) * weft_sqrt(4.5 * df) : 0;
+}
+
+/* Whether chi-squared is not accurate enough: cells expect few rows, or the tail is far. */
+static int needs_law(const item *x, const uint32_t *margins, const weft_mi_logs *logs, double nat)
 {
   const double expected = (double) margins[0] * margins[x->levels] / (double) x->n;
   if (x->n + MAX_SIDE > logs->known) return 0;
-  return expected < (x->levels == 2 && x->classes == 2 ? 1000 : 100);
+  return expected < (x->levels == 2 && x->classes == 2 ? 1000 : 100) || deviate_of(x, margins, logs, nat) > FAR;
 }
 
 /* Puts the margins of `x` in order behind those of `used` numbers; NaN is left in `p` when its law is needed. */
@@ -201,12 +213,13 @@ typedef struct {
   const uint32_t *margins;
   const int64_t *f;
   int64_t *scores;            /* of the sorted items */
-  double *nats, *tail, *statistic;
+  double *nats, *tail, *statistic, *error;
   double nat;                 /* a unit of the scores */
 } search;
 
 /* p-values of one law, or what has the chi-squared distribution; NaN is what is left out. */
-static void find_law(const search *s, size_t g, weft_mi_walk *walk, weft_mi_smooth *smooth)
+static void find_law(const search *s, size_t g, weft_mi_walk *walk, weft_mi_smooth *smooth,
+                     weft_mi_sampler *sampler)
 {
   const law *at = &s->laws[g];
   const item *x = &s->items[at->first];
@@ -214,12 +227,16 @@ static void find_law(const search *s, size_t g, weft_mi_walk *walk, weft_mi_smoo
   const uint32_t *levels = s->margins + x->margins;
   const weft_mi_margins m = { levels, levels + x->levels, x->levels, x->classes, x->n };
   double *tail = s->tail + at->first, *statistic = s->statistic + at->first;
-  for (size_t i = 0; i < count; i++) statistic[i] = WEFT_NAN;
+  for (size_t i = 0; i < count; i++) statistic[i] = s->error[at->first + i] = WEFT_NAN;
   if (weft_mi_walk_short(&m, s->logs) && weft_mi_walk_run(walk, &m, s->logs, s->f, s->scores + at->first, count, tail))
     return;
   for (size_t i = 0; i < count; i++) tail[i] = WEFT_NAN;
-  if (!weft_mi_smooth_run(smooth, &m, s->logs, s->nats + at->first, count, statistic))
+  const int sampled = weft_mi_sampler_tables(&m) > 0;
+  if (!weft_mi_smooth_run(smooth, &m, s->logs, s->nats + at->first, count, sampled, statistic))
     for (size_t i = 0; i < count; i++) statistic[i] = WEFT_NAN;
+  else if (sampled)
+    weft_mi_sampler_run(sampler, &m, s->logs, s->f, s->nat, smooth, s->scores + at->first, count, statistic,
+                        s->error + at->first);
 }
 
 /* All laws; each is found by one thread, so that it is the same for any number of them. */
@@ -231,15 +248,18 @@ static weft_status find_laws(weft_ctx *ctx, search *s, size_t groups, size_t kep
   const size_t at_once = 64 * (size_t) threads;
   weft_mi_walk **walks;
   weft_mi_smooth **smooth;
+  weft_mi_sampler **samplers;
   WEFT_TAKE(s->scores, &mem, kept);
   WEFT_TAKE(s->nats, &mem, kept);
   WEFT_TAKE(walks, &mem, (size_t) threads);
   WEFT_TAKE(smooth, &mem, (size_t) threads);
+  WEFT_TAKE(samplers, &mem, (size_t) threads);
   for (int t = 0; t < threads; t++) {
     walks[t] = weft_mi_walk_make(&mem);
     smooth[t] = walks[t] ? weft_mi_smooth_make(&mem, s->logs->known) : NULL;
-    if (!smooth[t]) st = WEFT_ERR_MEMORY;
-    if (!smooth[t]) goto done;
+    samplers[t] = smooth[t] ? weft_mi_sampler_make(&mem) : NULL;
+    if (!samplers[t]) st = WEFT_ERR_MEMORY;
+    if (!samplers[t]) goto done;
   }
   for (size_t i = 0; i < kept; i++) {
     s->scores[i] = s->items[i].score;
@@ -250,7 +270,7 @@ static weft_status find_laws(weft_ctx *ctx, search *s, size_t groups, size_t kep
     WEFT_TRY(weft_poll(ctx, (double) first, (double) groups));
     WEFT_PARALLEL_FOR(threads, dynamic)
     for (int64_t g = (int64_t) first; g < end; g++)
-      find_law(s, (size_t) g, walks[WEFT_THREAD()], smooth[WEFT_THREAD()]);
+      find_law(s, (size_t) g, walks[WEFT_THREAD()], smooth[WEFT_THREAD()], samplers[WEFT_THREAD()]);
   }
 done:
   weft_arena_end(&mem);
@@ -269,7 +289,7 @@ static double log_table(const item *x, const uint32_t *margins, const double *fa
 typedef struct { item *items; uint32_t *margins; size_t used, kept; } collection;
 
 static weft_status collect(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t *columns, size_t count,
-                           const weft_mi_logs *logs, const weft_mi_tests *out, collection *into)
+                           const weft_mi_logs *logs, double nat, const weft_mi_tests *out, collection *into)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -306,7 +326,7 @@ static weft_status collect(weft_ctx *ctx, const weft_mi_pack *pack, const uint32
       x->at = at;
       if (!keep_margins(x, rows, rows + MAX_SIDE, into->margins, &into->used, &out->p[at], &out->correction[at]))
         continue;
-      if (needs_law(x, into->margins + x->margins, logs)) into->items[into->kept++] = *x;
+      if (needs_law(x, into->margins + x->margins, logs, nat)) into->items[into->kept++] = *x;
       else into->used = x->margins;
     }
   }
@@ -331,19 +351,20 @@ weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t
   for (size_t i = 0; i < count; i++) {
     const size_t levels = pack->levels[pack->place[columns[i]]];
     room += (levels < MAX_SIDE ? levels : MAX_SIDE) + (pack->classes < MAX_SIDE ? pack->classes : MAX_SIDE);
-    out->statistic[i] = out->log_table[i] = WEFT_NAN;
+    out->statistic[i] = out->log_table[i] = out->error[i] = WEFT_NAN;
   }
   WEFT_TAKE(all.margins, &mem, room);
   WEFT_TAKE(all.items, &mem, count);
   WEFT_TAKE(laws, &mem, count);
   WEFT_TAKE(s.tail, &mem, count);
   WEFT_TAKE(s.statistic, &mem, count);
+  WEFT_TAKE(s.error, &mem, count);
   WEFT_TAKE(logs.factorial, &mem, logs.known);
   WEFT_TAKE(logs.entropy, &mem, logs.known);
   WEFT_TAKE(f, &mem, logs.known);
   fill_logs(&logs);
   for (size_t k = 0; k < logs.known; k++) f[k] = k <= pack->n ? weft_mi_fixed(&pack->f, k) : 0;
-  WEFT_TRY(collect(ctx, pack, columns, count, &logs, out, &all));
+  WEFT_TRY(collect(ctx, pack, columns, count, &logs, s.nat, out, &all));
   qsort(all.items, all.kept, sizeof *all.items, by_law_and_score);
   for (size_t i = 0; i < all.kept; i++) {
     if (!i || !same_law(&all.items[i], &all.items[i - 1], all.margins)) laws[groups++] = (law) { i, i + 1 };
@@ -358,6 +379,7 @@ weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t
     const size_t at = all.items[i].at;
     out->p[at] = s.tail[i];
     out->statistic[at] = s.statistic[i];
+    out->error[at] = s.error[i];
     out->log_table[at] = log_table(&all.items[i], all.margins, logs.factorial);
   }
 done:

@@ -43,9 +43,27 @@ int weft_mi_walk_run(weft_mi_walk *walk, const weft_mi_margins *m, const weft_mi
                      const int64_t *scores, size_t count, double *tail);
 
 /* The smooth law; memory of one thread. */
+#define WEFT_MI_TILTS 2
 typedef struct weft_mi_smooth weft_mi_smooth;
 weft_mi_smooth *weft_mi_smooth_make(weft_arena *mem, size_t known);
 /* statistic[i]: what has the chi-squared distribution with (l - 1) (k - 1) degrees of freedom, for score scores[i] (in
- * nats, the greatest first). 0 where the margins are of more kinds than there is room for. */
+ * nats, the greatest first). 0 where the margins are of more kinds than there is room for. `tilted`: whether the tilts
+ * are needed if a score has a p-value below some .2. */
 int weft_mi_smooth_run(weft_mi_smooth *law, const weft_mi_margins *m, const weft_mi_logs *logs, const double *scores,
-                       size_t count, double *statistic);
+                       size_t count, int tilted, double *statistic);
+/* The same of any score, after weft_mi_smooth_run(). */
+double weft_mi_smooth_statistic(const weft_mi_smooth *law, double score);
+/* theta of a tilt, under which high scores are frequent; 0: there is none. tilts[i]: what a row of level (or class) i
+ * adds to the logarithm of a table's weight, in the order of the margins. */
+double weft_mi_smooth_tilt(const weft_mi_smooth *law, int which, int classes, double *tilts);
+
+/* Random tables; memory of one thread. */
+typedef struct weft_mi_sampler weft_mi_sampler;
+weft_mi_sampler *weft_mi_sampler_make(weft_arena *mem);
+/* How many tables a law may take; 0: none. */
+uint32_t weft_mi_sampler_tables(const weft_mi_margins *m);
+/* Replaces each statistic of weft_mi_smooth_run() with a p-value below some .2 by that of random tables, and puts its
+ * relative standard error in `error`, which stays as it is for others. */
+void weft_mi_sampler_run(weft_mi_sampler *sampler, const weft_mi_margins *m, const weft_mi_logs *logs, const int64_t *f,
+                         double nat, const weft_mi_smooth *smooth, const int64_t *scores, size_t count,
+                         double *statistic, double *error);

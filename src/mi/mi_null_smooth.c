@@ -1,16 +1,6 @@
 /* A smooth approximation to the distribution of S = sum of f(n_ac), f(x) = x log x, over all tables with fixed margins
- * (S is G / 2 but for a constant).
- *
- * Independent Poisson counts with weights exp(theta f(x) + (alpha_a + beta_c) x) / x!, given their margins, are the
- * tables' distribution tilted by theta. Their margins have nearly a normal density, and with its next term (Daniels
- * 1954, McCullagh 1987, 6.3) the cumulant generating function of S is
- *
- *   K(theta) = Phi(theta) - log det H(theta) / 2 + c(theta), less the same at theta = 0,
- *
- * where Phi is the logarithm of the weights' sum at the alpha and beta that give the margins, H the covariance of the
- * margins, and c the fourth-order term. Beyond its least and greatest possible count a cell continues as if f were
- * straight there: no table has such counts, and cut off, they would make the density of the margins far from normal. A
- * linear term makes the mean exact, which is a sum over cells of hypergeometric expectations.
+ * (S is G / 2 but for a constant). mi_null_saddle.c gives its cumulant generating function K; a linear and a quadratic
+ * term make the mean and, where it is quickly found, the variance exact.
  *
  * From K follows the tail by a saddlepoint approximation with the gamma distribution of df / 2 in place of the normal
  * one (Wood, Booth and Butler 1993), which is exact where S is: at K'(theta) = s, y with y - a - a log(y / a) =
@@ -18,42 +8,19 @@
  * r*. y is nearly straight in s. It is found at knots, a theta each, and interpolated by a monotone cubic (Steffen 1990),
  * so that all features with the same margins share the work, and y at the mean, where the formula is 0 / 0, needs no
  * limit.
- *
- * Levels with the same margin are one group with a multiplicity: they have the same alpha. */
+ */
 #include <string.h>
-#include "mi_null_law.h"
+#include "mi_null_saddle.h"
 
 #define MAX_GROUPS WEFT_MI_MAX_GROUPS
 #define MAX_CELLS WEFT_MI_MAX_CELLS
-#define MAX_PAIRED 400           /* groups of cells whose pairs are looked at for the fourth-order term */
-#define MAX_KNOTS 160
-#define MAX_NEWTON 60
-#define STEP 0.3                 /* between knots: a share of what unit_of() gives */
-#define DIFFERENCE 0.02          /* the same, of numerical derivatives */
-#define VARIANCE_WORK 6e4         /* most operations that the exact variance may take, roughly */
-#define NEGLIGIBLE 1e-17
+#define MAX_KNOTS WEFT_MI_MAX_KNOTS
+#define TILTS_Z 4.2              /* beyond it no tilt is kept */
+#define ASKED_Z 0.85             /* scores below need no tilts: p is some .2 there */
+#define STEP 0.3                 /* between knots: a share of what weft_mi_saddle_unit() gives */
+#define VARIANCE_WORK 6e4        /* most operations that the exact variance may take, roughly */
 
-typedef struct { double log_sum, mean, v, k3, k4, f, fx, ff; } cell_sums;
-
-typedef struct { double theta, k, slope, curvature, score, y; } knot;
-
-struct weft_mi_smooth {
-  const weft_mi_logs *logs;
-  weft_mi_groups t;                                /* groups of levels (g) and of classes (h), fewer of these */
-  double a;                                        /* df / 2 */
-  double alpha[MAX_CELLS], beta[MAX_GROUPS], at_alpha[MAX_CELLS], at_beta[MAX_GROUPS];
-  double step_alpha[MAX_CELLS], step_beta[MAX_GROUPS], d[MAX_CELLS], e[MAX_GROUPS];
-  double chol[MAX_GROUPS * MAX_GROUPS], z[MAX_GROUPS * MAX_GROUPS], b[MAX_CELLS];
-  cell_sums cell[MAX_CELLS];
-  double anchor[MAX_CELLS];
-  uint32_t stride[MAX_CELLS];
-  double theta, *ratio;                            /* ratio[x]: exp(theta (f(x + 1) - f(x))) / (x + 1), x < filled */
-  size_t filled, room;
-  knot knots[MAX_KNOTS];
-  size_t first, last;                              /* knots in use */
-  double shift, widening;                          /* of the mean and the variance */
-  double *rooms[2];
-};
+typedef weft_mi_knot knot;
 
 weft_mi_smooth *weft_mi_smooth_make(weft_arena *mem, size_t known)
 {
@@ -63,391 +30,6 @@ weft_mi_smooth *weft_mi_smooth_make(weft_arena *mem, size_t known)
   law->ratio = weft_arena_take(mem, known, sizeof *law->ratio);
   for (int i = 0; i < 2; i++) law->rooms[i] = weft_arena_take(mem, known, sizeof **law->rooms);
   return law->ratio && law->rooms[0] && law->rooms[1] ? law : NULL;
-}
-
-/* ---- cells ---- */
-
-static double slope_at(double x) { return weft_log(x) + 1; }
-
-static void fill_ratios(weft_mi_smooth *law, size_t until)
-{
-  const double *f = law->logs->entropy;
-  for (size_t x = law->filled; x < until; x++)
-    law->ratio[x] = weft_exp(law->theta * (f[x + 1] - f[x])) / (double) (x + 1);
-  if (until > law->filled) law->filled = until;
-}
-
-/* The bounds of a cell's count, and f with its straight continuations. */
-typedef struct { double low, high, low_slope, high_slope; } bounds;
-
-static bounds bounds_of(const weft_mi_smooth *law, uint32_t g, uint32_t h)
-{
-  const double r = law->t.r[g], c = law->t.c[h], low = r + c > law->t.n ? r + c - law->t.n : 0;
-  bounds b = { low, r < c ? r : c, 0, 0 };
-  b.high_slope = slope_at(b.high);
-  if (low > 0) b.low_slope = slope_at(low);
-  return b;
-}
-
-static double f_at(const weft_mi_smooth *law, const bounds *b, double x)
-{
-  const double *f = law->logs->entropy;
-  if (x > b->high) return f[(size_t) b->high] + b->high_slope * (x - b->high);
-  if (x < b->low) return f[(size_t) b->low] + b->low_slope * (x - b->low);
-  return f[(size_t) x];
-}
-
-typedef struct { double w, d, d2, d3, d4, f, fd, ff; } power_sums;
-
-static inline void add_point(power_sums *s, double w, double d, double f)
-{
-  const double wd = w * d, wd2 = wd * d, wf = w * f;
-  s->w += w;
-  s->d += wd;
-  s->d2 += wd2;
-  s->d3 += wd2 * d;
-  s->d4 += wd2 * d * d;
-  s->f += wf;
-  s->fd += wf * d;
-  s->ff += wf * f;
-}
-
-/* Log of the weight at x, less the part that the anchor has too. */
-static double log_weight(const weft_mi_smooth *law, const bounds *b, double x, double eta)
-{
-  return law->theta * f_at(law, b, x) - law->logs->factorial[(size_t) x] + eta * x;
-}
-
-/* Points from the anchor in steps of `stride`, which is more than 1 where the weights change so slowly that a sum over
- * fewer points is as exact. */
-static void sum_far(const weft_mi_smooth *law, const bounds *b, double x0, double stride, double eta, double f0,
-                    double base, power_sums *s)
-{
-  for (int up = 0; up < 2; up++) {
-    double before = 1;
-    for (double x = up ? x0 + stride : x0 - stride; x >= 0 && x < (double) law->room; x += up ? stride : -stride) {
-      const double w = weft_exp(log_weight(law, b, x, eta) - base);
-      add_point(s, w, x - x0, f_at(law, b, x) - f0);
-      if (w < NEGLIGIBLE * s->w && w <= before) break;
-      before = w;
-    }
-  }
-}
-
-/* Every point, by ratios of neighbours. */
-static void sum_near(weft_mi_smooth *law, const bounds *b, size_t x0, double eta, double f0, power_sums *s)
-{
-  const double *f = law->logs->entropy, up = weft_exp(eta);
-  const double beyond = weft_exp(law->theta * b->high_slope + eta);
-  const double below = b->low > 0 ? weft_exp(law->theta * b->low_slope + eta) : 1;
-  const size_t high = (size_t) b->high, low = (size_t) b->low;
-  double w = 1;
-  fill_ratios(law, high);
-  for (size_t x = x0; x + 1 < law->room; x++) {
-    const double by = x >= high ? beyond / (double) (x + 1) : x < low ? below / (double) (x + 1) : law->ratio[x] * up;
-    const double fx = x + 1 > high ? f[high] + b->high_slope * (double) (x + 1 - high)
-                    : x + 1 < low ? f[low] - b->low_slope * (double) (low - x - 1) : f[x + 1];
-    w *= by;
-    add_point(s, w, (double) (x + 1) - (double) x0, fx - f0);
-    if (w < NEGLIGIBLE * s->w && by < 1) break;
-  }
-  w = 1;
-  for (size_t x = x0; x > 0; x--) {
-    const size_t y = x - 1;
-    const double by = y >= high ? beyond / (double) x : y < low ? below / (double) x : law->ratio[y] * up;
-    const double fx = y > high ? f[high] + b->high_slope * (double) (y - high)
-                    : y < low ? f[low] - b->low_slope * (double) (low - y) : f[y];
-    w /= by;
-    add_point(s, w, (double) y - (double) x0, fx - f0);
-    if (w < NEGLIGIBLE * s->w && by > 1) break;
-  }
-}
-
-/* Log of the sum of a cell's weights, the cumulants of its count x and what f(x) has in common with it. */
-static void sum_cell(weft_mi_smooth *law, uint32_t g, uint32_t h)
-{
-  const size_t i = (size_t) g * law->t.h_count + h;
-  const bounds b = bounds_of(law, g, h);
-  const double eta = law->alpha[g] + law->beta[h], x0 = law->anchor[i], f0 = f_at(law, &b, x0);
-  const double base = log_weight(law, &b, x0, eta);
-  power_sums s = { 1, 0, 0, 0, 0, 0, 0, 0 };
-  cell_sums *out = &law->cell[i];
-  if (law->stride[i] > 1) sum_far(law, &b, x0, law->stride[i], eta, f0, base, &s);
-  else sum_near(law, &b, (size_t) x0, eta, f0, &s);
-  const double d = s.d / s.w, d2 = s.d2 / s.w, d3 = s.d3 / s.w, d4 = s.d4 / s.w, f = s.f / s.w;
-  out->log_sum = base + weft_log(s.w * law->stride[i]);
-  out->mean = x0 + d;
-  out->v = d2 - d * d;
-  out->k3 = d3 - 3 * d * d2 + 2 * d * d * d;
-  out->k4 = d4 - 4 * d * d3 + 6 * d * d * d2 - 3 * d * d * d * d - 3 * out->v * out->v;
-  out->f = f0 + f;
-  out->fx = s.fd / s.w - f * d;
-  out->ff = s.ff / s.w - f * f;
-}
-
-/* Where the sums of cells begin and in which steps they go; the same for all evaluations near one theta, so that their
- * differences are smooth. */
-static void place_anchors(weft_mi_smooth *law)
-{
-  for (size_t i = 0; i < (size_t) law->t.g_count * law->t.h_count; i++) {
-    const double x = floor(law->cell[i].mean + 0.5), sd = weft_sqrt(law->cell[i].v), top = (double) law->room - 1;
-    law->anchor[i] = x < 0 ? 0 : x > top ? top : x;
-    law->stride[i] = sd > 12 ? (uint32_t) (sd / 6) : 1;
-  }
-}
-
-static void set_theta(weft_mi_smooth *law, double theta)
-{
-  law->theta = theta;
-  law->filled = 0;
-}
-
-/* ---- the saddlepoint of the margins ---- */
-
-/* Cells at the present alpha and beta; returns Phi. */
-static double evaluate(weft_mi_smooth *law)
-{
-  const uint32_t gs = law->t.g_count, hs = law->t.h_count;
-  double phi = 0;
-  for (uint32_t g = 0; g < gs; g++) {
-    for (uint32_t h = 0; h < hs; h++) {
-      sum_cell(law, g, h);
-      phi += law->t.m[g] * law->t.w[h] * law->cell[g * hs + h].log_sum;
-    }
-    phi -= law->t.m[g] * law->t.r[g] * law->alpha[g];
-  }
-  for (uint32_t h = 0; h < hs; h++) phi -= law->t.w[h] * law->t.c[h] * law->beta[h];
-  return phi;
-}
-
-/* The covariance H of the margins: d and e are its diagonal, and `chol` the Cholesky factor of what is left of it for
- * the classes, without the last group. Returns 0 where rounding leaves nothing positive. */
-static int factorise(weft_mi_smooth *law)
-{
-  const uint32_t gs = law->t.g_count, hs = law->t.h_count;
-  const cell_sums *cell = law->cell;
-  for (uint32_t h = 0; h < hs; h++) law->e[h] = 0;
-  for (uint32_t g = 0; g < gs; g++) {
-    law->d[g] = 0;
-    for (uint32_t h = 0; h < hs; h++) {
-      law->d[g] += law->t.w[h] * cell[g * hs + h].v;
-      law->e[h] += law->t.m[g] * cell[g * hs + h].v;
-    }
-    if (!(law->d[g] > 0)) return 0;
-  }
-  for (uint32_t i = 0; i + 1 < hs; i++)
-    for (uint32_t j = 0; j <= i; j++) {
-      double sum = i == j ? law->t.w[i] * law->e[i] : 0;
-      for (uint32_t g = 0; g < gs; g++)
-        sum -= law->t.w[i] * law->t.w[j] * law->t.m[g] * cell[g * hs + i].v * cell[g * hs + j].v / law->d[g];
-      for (uint32_t t = 0; t < j; t++) sum -= law->chol[i * hs + t] * law->chol[j * hs + t];
-      if (i == j && !(sum > 0)) return 0;
-      law->chol[i * hs + j] = i == j ? weft_sqrt(sum) : sum / law->chol[j * hs + j];
-    }
-  return 1;
-}
-
-/* x = A^-1 x with the factor; the last group stays 0. */
-static void solve_classes(const weft_mi_smooth *law, double *x)
-{
-  const uint32_t hs = law->t.h_count;
-  for (uint32_t i = 0; i + 1 < hs; i++) {
-    for (uint32_t t = 0; t < i; t++) x[i] -= law->chol[i * hs + t] * x[t];
-    x[i] /= law->chol[i * hs + i];
-  }
-  for (uint32_t i = hs - 1; i-- > 0;) {
-    for (uint32_t t = i + 1; t + 1 < hs; t++) x[i] -= law->chol[t * hs + i] * x[t];
-    x[i] /= law->chol[i * hs + i];
-  }
-  x[hs - 1] = 0;
-}
-
-/* In place: (rows, columns) = H^-1 (rows, columns), of which a group has one number. */
-static void solve_margins(const weft_mi_smooth *law, double *rows, double *columns)
-{
-  const uint32_t gs = law->t.g_count, hs = law->t.h_count;
-  for (uint32_t h = 0; h < hs; h++) {
-    for (uint32_t g = 0; g < gs; g++) columns[h] -= law->t.m[g] * law->cell[g * hs + h].v * rows[g] / law->d[g];
-    columns[h] *= law->t.w[h];
-  }
-  solve_classes(law, columns);
-  for (uint32_t g = 0; g < gs; g++) {
-    for (uint32_t h = 0; h < hs; h++) rows[g] -= law->t.w[h] * law->cell[g * hs + h].v * columns[h];
-    rows[g] /= law->d[g];
-  }
-}
-
-/* What the margins have too much; returns the greatest share. */
-static double excess(weft_mi_smooth *law)
-{
-  const uint32_t gs = law->t.g_count, hs = law->t.h_count;
-  double worst = 0;
-  for (uint32_t h = 0; h < hs; h++) law->step_beta[h] = -law->t.c[h];
-  for (uint32_t g = 0; g < gs; g++) {
-    law->step_alpha[g] = -law->t.r[g];
-    for (uint32_t h = 0; h < hs; h++) {
-      law->step_alpha[g] += law->t.w[h] * law->cell[g * hs + h].mean;
-      law->step_beta[h] += law->t.m[g] * law->cell[g * hs + h].mean;
-    }
-    worst = fmax(worst, fabs(law->step_alpha[g]) / law->t.r[g]);
-  }
-  for (uint32_t h = 0; h < hs; h++) worst = fmax(worst, fabs(law->step_beta[h]) / law->t.c[h]);
-  return worst;
-}
-
-/* Newton's method for alpha and beta, from what they are. Leaves cells and factor there. 0 where it fails. */
-static int find_saddle(weft_mi_smooth *law, double *phi)
-{
-  const uint32_t gs = law->t.g_count, hs = law->t.h_count;
-  *phi = evaluate(law);
-  for (int turn = 0; turn < MAX_NEWTON; turn++) {
-    if (!(fabs(*phi) < 1e300) || !factorise(law)) return 0;
-    if (excess(law) < 1e-9) return 1;
-    solve_margins(law, law->step_alpha, law->step_beta);
-    double scale = 1, longest = 0, next;
-    for (uint32_t g = 0; g < gs; g++) longest = fmax(longest, fabs(law->step_alpha[g]));
-    if (longest > 2) scale = 2 / longest;
-    memcpy(law->at_alpha, law->alpha, gs * sizeof *law->alpha);
-    memcpy(law->at_beta, law->beta, hs * sizeof *law->beta);
-    do {
-      for (uint32_t g = 0; g < gs; g++) law->alpha[g] = law->at_alpha[g] - scale * law->step_alpha[g];
-      for (uint32_t h = 0; h < hs; h++) law->beta[h] = law->at_beta[h] - scale * law->step_beta[h];
-      next = evaluate(law);
-      scale /= 2;
-    } while (!(next <= *phi + 1e-9 * (1 + fabs(*phi))) && scale > 1e-3);
-    *phi = next;
-  }
-  return 0;
-}
-
-/* ---- the next term ---- */
-
-/* The inverse of H between the margins of a group g or h and another, but for what only a margin has with itself: z of
- * classes, b of levels and classes. */
-static void invert(weft_mi_smooth *law)
-{
-  const uint32_t gs = law->t.g_count, hs = law->t.h_count;
-  for (uint32_t j = 0; j < hs; j++) {
-    double x[MAX_GROUPS] = { 0 };
-    if (j + 1 < hs) {
-      x[j] = 1;
-      solve_classes(law, x);
-    }
-    for (uint32_t i = 0; i < hs; i++) law->z[i * hs + j] = x[i];
-  }
-  for (uint32_t g = 0; g < gs; g++)
-    for (uint32_t h = 0; h < hs; h++) {
-      double sum = 0;
-      for (uint32_t i = 0; i < hs; i++) sum += law->t.w[i] * law->cell[g * hs + i].v * law->z[i * hs + h];
-      law->b[g * hs + h] = sum / law->d[g];
-    }
-}
-
-/* u_i' H^-1 u_j of cells (g, h) and (q, p), where u marks a cell's two margins: of cells in different levels and
- * classes; the same level adds 1 / d, and the same class 1 / e. */
-static double shared(const weft_mi_smooth *law, uint32_t g, uint32_t h, uint32_t q, uint32_t p)
-{
-  const uint32_t hs = law->t.h_count;
-  double sum = law->z[h * hs + p] - law->b[g * hs + p] - law->b[q * hs + h];
-  for (uint32_t i = 0; i < hs; i++) sum += law->b[g * hs + i] * law->t.w[i] * law->cell[q * hs + i].v / law->d[q];
-  if (h == p) sum -= 1 / (law->t.w[h] * law->e[h]);
-  return sum;
-}
-
-/* c(theta): sum of k4 q_ii^2 / 8 - sum of k3_i k3_j (q_ii q_ij q_jj / 8 + q_ij^3 / 12). */
-static double fourth_order(weft_mi_smooth *law)
-{
-  const uint32_t gs = law->t.g_count, hs = law->t.h_count, cells = gs * hs;
-  double own[MAX_PAIRED], sum = 0;
-  if (cells > MAX_PAIRED) return 0;
-  invert(law);
-  for (uint32_t i = 0; i < cells; i++) {
-    const uint32_t g = i / hs, h = i % hs;
-    own[i] = shared(law, g, h, g, h) + 1 / law->d[g] + 1 / law->e[h];
-    sum += law->t.m[g] * law->t.w[h] * law->cell[i].k4 * own[i] * own[i] / 8;
-  }
-  for (uint32_t i = 0; i < cells; i++)
-    for (uint32_t j = 0; j <= i; j++) {
-      const uint32_t g = i / hs, h = i % hs, q = j / hs, p = j % hs;
-      const double apart = shared(law, g, h, q, p), both = law->cell[i].k3 * law->cell[j].k3 * (i == j ? 1 : 2);
-      for (int same = 0; same < 4; same++) {
-        const int level = same & 1, class = same >> 1;
-        if ((level && g != q) || (class && h != p)) continue;
-        const double levels = level ? law->t.m[g] : law->t.m[g] * (law->t.m[q] - (g == q));
-        const double classes = class ? law->t.w[h] : law->t.w[h] * (law->t.w[p] - (h == p));
-        const double x = apart + (level ? 1 / law->d[g] : 0) + (class ? 1 / law->e[h] : 0);
-        sum -= levels * classes * both * x * (own[i] * own[j] / 8 + x * x / 12);
-      }
-    }
-  return sum;
-}
-
-/* What is added to Phi: -log det H / 2 + c, at the saddlepoint. */
-static double correction(weft_mi_smooth *law)
-{
-  double log_det = 0;
-  for (uint32_t g = 0; g < law->t.g_count; g++) log_det += law->t.m[g] * weft_log(law->d[g]);
-  for (uint32_t h = 0; h < law->t.h_count; h++) {
-    log_det += (law->t.w[h] - 1) * weft_log(law->e[h]);
-    if (h + 1 < law->t.h_count) log_det += 2 * weft_log(law->chol[h * law->t.h_count + h]);
-  }
-  return fourth_order(law) - log_det / 2;
-}
-
-/* ---- knots ---- */
-
-/* How far theta has to go for a change that counts: of a gamma distribution, a share of the way to its pole at 1; of one
- * that is nearly normal, some standard deviations of S. */
-static double unit_of(const weft_mi_smooth *law, double curvature)
-{
-  return fmin(weft_sqrt(law->a), 4) / weft_sqrt(curvature);
-}
-
-/* K and two derivatives at theta, where alpha and beta are near. tangent: how alpha and then beta change with theta. 0
- * where there is no saddlepoint. */
-static int cumulants(weft_mi_smooth *law, double theta, double *tangent, knot *out)
-{
-  const uint32_t gs = law->t.g_count, hs = law->t.h_count;
-  double phi, middle, side[2], saved[MAX_CELLS + MAX_GROUPS], slope = 0, curvature = 0;
-  set_theta(law, theta);
-  if (!find_saddle(law, &phi)) return 0;
-  place_anchors(law);
-  if (!find_saddle(law, &phi)) return 0;
-  for (uint32_t p = 0; p < hs; p++) tangent[gs + p] = 0;
-  for (uint32_t g = 0; g < gs; g++) {
-    tangent[g] = 0;
-    for (uint32_t p = 0; p < hs; p++) {
-      const cell_sums *cell = &law->cell[g * hs + p];
-      slope += law->t.m[g] * law->t.w[p] * cell->f;
-      curvature += law->t.m[g] * law->t.w[p] * cell->ff;
-      tangent[g] -= law->t.w[p] * cell->fx;
-      tangent[gs + p] -= law->t.m[g] * cell->fx;
-    }
-  }
-  memcpy(saved, tangent, (gs + hs) * sizeof *saved);
-  solve_margins(law, tangent, tangent + gs);
-  for (uint32_t i = 0; i < gs + hs; i++)
-    curvature -= (i < gs ? law->t.m[i] : law->t.w[i - gs]) * saved[i] * tangent[i];
-  middle = correction(law);
-  memcpy(saved, law->alpha, gs * sizeof *saved);
-  memcpy(saved + gs, law->beta, hs * sizeof *saved);
-  const double h = DIFFERENCE * unit_of(law, curvature);
-  for (int up = 0; up < 2; up++) {
-    const double by = up ? h : -h;
-    double ignored;
-    set_theta(law, theta + by);
-    for (uint32_t g = 0; g < gs; g++) law->alpha[g] = saved[g] + by * tangent[g];
-    for (uint32_t p = 0; p < hs; p++) law->beta[p] = saved[gs + p] + by * tangent[gs + p];
-    if (!find_saddle(law, &ignored)) return 0;
-    side[up] = correction(law);
-  }
-  memcpy(law->alpha, saved, gs * sizeof *saved);
-  memcpy(law->beta, saved + gs, hs * sizeof *saved);
-  out->theta = theta;
-  out->k = phi + middle;
-  out->slope = slope + (side[1] - side[0]) / (2 * h);
-  out->curvature = curvature + (side[1] - 2 * middle + side[0]) / (h * h);
-  return out->curvature > 0 && out->curvature < 1e300;
 }
 
 /* y > a (or below a) with y - a - a log(y / a) = r. */
@@ -476,21 +58,40 @@ static int finish_knot(const weft_mi_smooth *law, double k0, knot *t)
   return fabs(t->y) < 1e300;
 }
 
+/* The standard normal deviate with nearly the tail of y (Wilson and Hilferty 1931). */
+static double deviate_of(double a, double y)
+{
+  return (weft_exp(weft_log(y / a) / 3) - 1 + 1 / (9 * a)) * 3 * weft_sqrt(a);
+}
+
+/* Keeps the last knots whose scores have a p-value of some .01 and some 10^-5 at least. */
+static void keep_tilt(weft_mi_smooth *law, const knot *at)
+{
+  static const double until[WEFT_MI_TILTS] = { 2.4, TILTS_Z };
+  const double z = deviate_of(law->a, at->y);
+  const int i = z > until[0] && law->tilt[0].theta > 0;
+  if (i && z > until[1]) return;
+  law->tilt[i].theta = at->theta;
+  memcpy(law->tilt[i].alpha, law->alpha, law->t.g_count * sizeof *law->alpha);
+  memcpy(law->tilt[i].beta, law->beta, law->t.h_count * sizeof *law->beta);
+}
+
 /* Knots from theta = 0 in one direction until two have passed `until`, so that what is interpolated there depends on no
  * other score. They lie from first to last with increasing scores. */
-static void walk_knots(weft_mi_smooth *law, const knot *zero, const double *start, int up, double until)
+static void walk_knots(weft_mi_smooth *law, const knot *zero, const double *start, int up, double until, int tilted)
 {
   const uint32_t gs = law->t.g_count, hs = law->t.h_count;
   double tangent[MAX_CELLS + MAX_GROUPS];
   knot at = *zero;
+  double most = 0;
   int beyond = 0;
   memcpy(tangent, start, (gs + hs) * sizeof *tangent);
   while (up ? law->last < MAX_KNOTS : law->first > 0) {
-    const double by = (up ? 1 : -1) * STEP * unit_of(law, at.curvature);
+    const double by = (up ? 1 : -1) * STEP * weft_mi_saddle_unit(law, at.curvature);
     knot next;
     for (uint32_t g = 0; g < gs; g++) law->alpha[g] += by * tangent[g];
     for (uint32_t h = 0; h < hs; h++) law->beta[h] += by * tangent[gs + h];
-    if (!cumulants(law, at.theta + by, tangent, &next) || !finish_knot(law, zero->k, &next)) break;
+    if (!weft_mi_saddle_at(law, at.theta + by, tangent, &next) || !finish_knot(law, zero->k, &next)) break;
     const knot *edge = law->last > law->first ? &law->knots[up ? law->last - 1 : law->first] : NULL;
     if (edge && (up ? next.score <= edge->score || next.y <= edge->y : next.score >= edge->score || next.y >= edge->y))
       break;
@@ -498,7 +99,9 @@ static void walk_knots(weft_mi_smooth *law, const knot *zero, const double *star
     else law->knots[--law->first] = next;
     at = next;
     beyond += up ? next.score > until : next.score < until;
-    if (beyond == 2 || next.y < law->a / 20) break;
+    if (tilted) keep_tilt(law, &next);
+    if (beyond == 1 && tilted && deviate_of(law->a, next.y) > ASKED_Z) most = TILTS_Z;
+    if ((beyond >= 2 && (!tilted || deviate_of(law->a, next.y) > most)) || next.y < law->a / 20) break;
   }
 }
 
@@ -513,47 +116,6 @@ static void take_moments(weft_mi_smooth *law, const knot *zero)
 }
 
 /* ---- all scores ---- */
-
-/* Distinct margins and how many there are of each; 0 when they are too many. */
-static uint32_t group(const uint32_t *sorted, uint32_t count, double *margin, double *many, uint32_t room)
-{
-  uint32_t groups = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    if (!i || sorted[i] != sorted[i - 1]) {
-      if (groups == room) return 0;
-      margin[groups] = sorted[i];
-      many[groups++] = 0;
-    }
-    many[groups - 1]++;
-  }
-  return groups;
-}
-
-static int begin(weft_mi_smooth *law, const weft_mi_margins *m, const weft_mi_logs *logs)
-{
-  const double n = (double) m->n;
-  law->logs = logs;
-  law->t.n = n;
-  law->a = 0.5 * (m->l - 1) * (m->k - 1);
-  law->t.g_count = group(m->levels, m->l, law->t.r, law->t.m, MAX_CELLS);
-  law->t.h_count = group(m->classes, m->k, law->t.c, law->t.w, MAX_GROUPS);
-  if (!law->t.h_count || law->t.h_count > law->t.g_count) { /* the side of fewer groups is the classes */
-    law->t.g_count = group(m->classes, m->k, law->t.r, law->t.m, MAX_CELLS);
-    law->t.h_count = group(m->levels, m->l, law->t.c, law->t.w, MAX_GROUPS);
-  }
-  if (!law->t.g_count || !law->t.h_count || law->t.g_count * law->t.h_count > MAX_CELLS) return 0;
-  for (uint32_t g = 0; g < law->t.g_count; g++) {
-    law->alpha[g] = weft_log(law->t.r[g] / n);
-    for (uint32_t h = 0; h < law->t.h_count; h++) {
-      cell_sums *cell = &law->cell[g * law->t.h_count + h];
-      cell->mean = cell->v = law->t.r[g] * law->t.c[h] / n;
-    }
-  }
-  for (uint32_t h = 0; h < law->t.h_count; h++) law->beta[h] = weft_log(law->t.c[h]);
-  place_anchors(law);
-  law->first = law->last = MAX_KNOTS / 4;
-  return 1;
-}
 
 /* Slope at knot i (Steffen 1990). */
 static double steffen(const knot *at, size_t i, size_t first, size_t last)
@@ -581,19 +143,41 @@ static double interpolate(const weft_mi_smooth *law, double score)
 }
 
 int weft_mi_smooth_run(weft_mi_smooth *law, const weft_mi_margins *m, const weft_mi_logs *logs, const double *scores,
-                       size_t count, double *statistic)
+                       size_t count, int tilted, double *statistic)
 {
   double tangent[MAX_CELLS + MAX_GROUPS], alpha[MAX_CELLS], beta[MAX_GROUPS];
   knot zero;
-  if (!begin(law, m, logs) || !cumulants(law, 0, tangent, &zero)) return 0;
+  if (!weft_mi_saddle_begin(law, m, logs) || !weft_mi_saddle_at(law, 0, tangent, &zero)) return 0;
   memcpy(alpha, law->alpha, sizeof alpha);
   memcpy(beta, law->beta, sizeof beta);
+  memcpy(law->tilt[WEFT_MI_TILTS].alpha, alpha, sizeof alpha);
+  memcpy(law->tilt[WEFT_MI_TILTS].beta, beta, sizeof beta);
   take_moments(law, &zero);
-  walk_knots(law, &zero, tangent, 1, scores[0]);
+  law->first = law->last = MAX_KNOTS / 4;
+  for (int i = 0; i < WEFT_MI_TILTS; i++) law->tilt[i].theta = 0;
+  walk_knots(law, &zero, tangent, 1, scores[0], tilted);
   memcpy(law->alpha, alpha, sizeof alpha);
   memcpy(law->beta, beta, sizeof beta);
-  walk_knots(law, &zero, tangent, 0, scores[count - 1]);
+  walk_knots(law, &zero, tangent, 0, scores[count - 1], 0);
   if (law->last < law->first + 2) return 0;
   for (size_t i = 0; i < count; i++) statistic[i] = 2 * fmax(interpolate(law, scores[i]), 0);
   return 1;
+}
+
+double weft_mi_smooth_statistic(const weft_mi_smooth *law, double score)
+{
+  return 2 * fmax(interpolate(law, score), 0);
+}
+
+double weft_mi_smooth_tilt(const weft_mi_smooth *law, int which, int classes, double *tilts)
+{
+  const int of_g = classes == law->turned;
+  const uint32_t groups = of_g ? law->t.g_count : law->t.h_count;
+  const double *many = of_g ? law->t.m : law->t.w;
+  const double *now = of_g ? law->tilt[which].alpha : law->tilt[which].beta;
+  const double *none = of_g ? law->tilt[WEFT_MI_TILTS].alpha : law->tilt[WEFT_MI_TILTS].beta;
+  uint32_t at = 0;
+  for (uint32_t i = 0; i < groups; i++)
+    for (double j = 0; j < many[i]; j++) tilts[at++] = now[i] - none[i] - (now[0] - none[0]);
+  return law->tilt[which].theta;
 }
