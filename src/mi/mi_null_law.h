@@ -43,7 +43,7 @@ int weft_mi_walk_run(weft_mi_walk *walk, const weft_mi_margins *m, const weft_mi
                      const int64_t *scores, size_t count, double *tail);
 
 /* The smooth law; memory of one thread. */
-#define WEFT_MI_TILTS 2
+#define WEFT_MI_TILTS 3
 typedef struct weft_mi_smooth weft_mi_smooth;
 weft_mi_smooth *weft_mi_smooth_make(weft_arena *mem, size_t known);
 /* statistic[i]: what has the chi-squared distribution with (l - 1) (k - 1) degrees of freedom, for score scores[i] (in

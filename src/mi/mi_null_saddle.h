@@ -26,8 +26,8 @@ struct weft_mi_smooth {
   double shift, widening;                          /* of the mean and the variance */
   double *rooms[2];
   int turned;                                      /* whether g are groups of classes */
-  struct { double theta, alpha[WEFT_MI_MAX_CELLS], beta[WEFT_MI_MAX_GROUPS]; } tilt[WEFT_MI_TILTS + 1];
-                                                   /* the last is that of theta = 0 */
+  struct { double theta, z, alpha[WEFT_MI_MAX_CELLS], beta[WEFT_MI_MAX_GROUPS]; } tilt[WEFT_MI_TILTS + 2];
+                                                   /* and what there is at theta = 0 and at the knot before */
 };
 
 /* Puts the law of these margins at theta = 0. 0 where they are of more kinds than there is room for. */

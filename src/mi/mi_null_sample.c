@@ -7,13 +7,15 @@
  *
  *   prod C(left_c, x_c) exp(theta f(x_c) + eta_c x_c),
  *
- * whose sum over all ways to place r rows is found class by class from the last to the first, and the table carries the
- * ratio of both probabilities. The mean of that ratio over the tables that reach a score is an unbiased estimate of its
- * p-value (importance sampling; Chen, Diaconis, Holmes and Liu 2005 deal binary tables so). theta and eta, for which
- * tables of the wanted scores are frequent, are from the smooth law.
+ * whose sum Z over all ways to place r rows is found class by class from the last to the first. The level before the last
+ * also takes the last one's f into account, in place of eta. A table's probability is then Z / C(open, r), of all levels,
+ * over exp(theta S + eta ...) times that with which it is drawn, and the mean of this ratio over the tables that reach
+ * a score is an unbiased estimate of the score's p-value (importance sampling). Tables whose Z is small are replaced by
+ * copies of others while they are dealt (sequential Monte Carlo; Chopin and Papaspiliopoulos 2020, 10); the standard
+ * error is from the sums over tables with the same ancestor (Chan and Lai 2013). theta and eta are from the smooth law.
  *
- * A law has two sets of tables, for p-values from .2 to .001 and from there to some 10^-7. Below that the smooth law
- * goes on, with its statistic moved by what the second set says at its end. Draws are functions of the margins and of the
+ * A law has three sets of tables, for p-values from .2 to .02, to .0005 and to some 10^-7, of which those are drawn that
+ * its scores reach. Below that the smooth law goes on, with its statistic moved by what the last set says at its end. Draws are functions of the margins and of the
  * number of the table, so that a law is the same in every call. */
 #include <stdlib.h>
 #include <string.h>
@@ -23,19 +25,22 @@
 #define MAX_OVER 64u             /* classes that levels are dealt over */
 #define MAX_DEALT 256u           /* levels */
 #define MAX_MARGIN 96u           /* rows of a level that is dealt */
-#define TABLES 2000u
+#define TABLES 2000u             /* of the first set; the others have more */
+#define MOST_TABLES (3 * TABLES)
 #define FEWEST_TABLES 400u       /* not worth it with fewer */
 #define SET_WORK 6e6             /* operations of a set, roughly */
 #define DRAW_WORK 10             /* those of a random number */
 #define FEW_ROWS 5.0             /* cells that expect as many have a smooth law */
 #define BORDER_TABLES 50         /* a set serves scores that as many of its tables reach */
 
-typedef struct { int64_t score; double weight; } draw;
+/* A table, or what is dealt of it. `log_weight`: of its weight but for what all have in common and for `gain`, which it
+ * is divided by in the end; `root`: the number that its first ancestor had. */
+typedef struct { int64_t score; double log_weight, gain, weight; uint32_t root; } draw;
 
-/* The tables of one tilt, the highest score first; `sum`: of weights and of their squares until there. */
+/* The tables of one tilt, the highest score first; `sum`: of weights until there. */
 typedef struct {
   draw *draws;
-  double *sum, *squares;
+  double *sum;
   uint32_t count;
   int64_t border;                /* the highest score that the set serves */
   double least;                  /* the statistic of its p-value: of no higher score it is less */
@@ -49,19 +54,27 @@ struct weft_mi_sampler {
   double factor[MAX_OVER][MAX_MARGIN + 1];     /* its exponential, over x! */
   double cell[MAX_OVER][MAX_MARGIN + 1];       /* weights of a class's counts */
   double rest[MAX_OVER][MAX_MARGIN + 1];       /* rest[c][m]: weights of all ways to place m rows in classes c, ... */
+  double theta, slope;
   uint64_t n;
+  draw *spare;
+  uint32_t *left, *spare_left;                 /* k numbers for every table */
+  double *by_root;
 };
 
 weft_mi_sampler *weft_mi_sampler_make(weft_arena *mem)
 {
   weft_mi_sampler *s = weft_arena_take(mem, 1, sizeof *s);
   for (int i = 0; s && i < WEFT_MI_TILTS; i++) {
-    s->sets[i].draws = weft_arena_take(mem, TABLES, sizeof *s->sets[i].draws);
-    s->sets[i].sum = weft_arena_take(mem, TABLES, sizeof *s->sets[i].sum);
-    s->sets[i].squares = weft_arena_take(mem, TABLES, sizeof *s->sets[i].squares);
-    if (!s->sets[i].draws || !s->sets[i].sum || !s->sets[i].squares) return NULL;
+    s->sets[i].draws = weft_arena_take(mem, MOST_TABLES, sizeof *s->sets[i].draws);
+    s->sets[i].sum = weft_arena_take(mem, MOST_TABLES, sizeof *s->sets[i].sum);
+    if (!s->sets[i].draws || !s->sets[i].sum) return NULL;
   }
-  return s;
+  if (!s) return NULL;
+  s->spare = weft_arena_take(mem, MOST_TABLES, sizeof *s->spare);
+  s->left = weft_arena_take(mem, (size_t) MOST_TABLES * MAX_OVER, sizeof *s->left);
+  s->spare_left = weft_arena_take(mem, (size_t) MOST_TABLES * MAX_OVER, sizeof *s->spare_left);
+  s->by_root = weft_arena_take(mem, MOST_TABLES, sizeof *s->by_root);
+  return s->spare && s->left && s->spare_left && s->by_root ? s : NULL;
 }
 
 /* Operations of a table, roughly; infinite where there is no room. */
@@ -109,6 +122,7 @@ static int set_margins(weft_mi_sampler *s, const weft_mi_margins *m, const weft_
 static void set_tilt(weft_mi_sampler *s, const weft_mi_logs *logs, double theta, const double *eta)
 {
   const uint32_t most = s->r[s->l - 1];
+  s->theta = theta;
   for (uint32_t c = 0; c < s->k; c++)
     for (uint32_t x = 0; x <= most; x++) {
       s->gain[c][x] = theta * logs->entropy[x] + eta[c] * x;
@@ -116,14 +130,24 @@ static void set_tilt(weft_mi_sampler *s, const weft_mi_logs *logs, double theta,
     }
 }
 
-/* Weights of a level's counts over the classes, divided by open^r; returns their sum. */
-static double weigh(weft_mi_sampler *s, uint32_t r, const uint32_t *left, double open)
+/* What x rows of a level in class c add to the tilt. The last level but one decides on the last one too. */
+static double gain_of(const weft_mi_sampler *s, const double *entropy, uint32_t a, uint32_t c, uint32_t x, uint32_t left)
 {
+  if (a + 1 < s->l) return s->gain[c][x];
+  return s->theta * (entropy[x] + entropy[left - x] - entropy[left]) + s->slope * x;
+}
+
+/* Weights of the counts of level a over the classes, divided by open^r; returns their sum. */
+static double weigh(weft_mi_sampler *s, const weft_mi_logs *logs, uint32_t a, const uint32_t *left, double open)
+{
+  const uint32_t r = s->r[a];
+  const int last = a + 1 == s->l;
   for (uint32_t c = s->k; c-- > 0;) {
     const uint32_t most = r < left[c] ? r : left[c];
     double *cell = s->cell[c], *rest = s->rest[c], orders = 1;
     for (uint32_t x = 0; x <= most; x++) {
-      cell[x] = orders * s->factor[c][x];
+      cell[x] = orders * (last ? weft_exp(gain_of(s, logs->entropy, a, c, x, left[c]) - logs->factorial[x])
+                               : s->factor[c][x]);
       orders *= (left[c] - x) / open;
     }
     if (c + 1 == s->k) {
@@ -163,51 +187,95 @@ static uint32_t draw_count(const weft_mi_sampler *s, uint32_t c, uint32_t rest, 
   }
 }
 
-/* One table. */
-static draw deal_table(weft_mi_sampler *s, stream *from, const int64_t *f)
+/* Deals level a of one table. */
+static void deal_level(weft_mi_sampler *s, const weft_mi_logs *logs, const int64_t *f, uint32_t a, double open,
+                       stream *from, draw *out, uint32_t *left)
 {
-  uint32_t left[MAX_OVER];
-  uint64_t open = s->n;
-  double log_weight = 0;
-  draw out = { 0, 0 };
-  memcpy(left, s->over, s->k * sizeof *left);
-  for (uint32_t a = 0; a < s->l; a++) {
-    uint32_t rest = s->r[a];
-    log_weight += weft_log(weigh(s, rest, left, (double) open)) - s->ways[a];
-    open -= rest;
-    for (uint32_t c = 0; c < s->k && rest; c++) {
-      uint32_t x = rest < left[c] ? rest : left[c];
-      if (c + 1 < s->k) x = draw_count(s, c, rest, x, next_uniform(from));
-      log_weight -= s->gain[c][x];
-      out.score += f[x];
-      left[c] -= x;
-      rest -= x;
+  uint32_t rest = s->r[a];
+  out->log_weight += weft_log(weigh(s, logs, a, left, open)) - s->ways[a];
+  for (uint32_t c = 0; c < s->k && rest; c++) {
+    uint32_t x = rest < left[c] ? rest : left[c];
+    if (c + 1 < s->k) x = draw_count(s, c, rest, x, next_uniform(from));
+    out->gain += gain_of(s, logs->entropy, a, c, x, left[c]);
+    out->score += f[x];
+    left[c] -= x;
+    rest -= x;
+  }
+}
+
+/* Replaces tables by copies of others where their weights differ too much: each is taken in proportion to its weight,
+ * at equal distances from a random start. Returns the logarithm of what all weights are then to be multiplied by. */
+static double resample(weft_mi_sampler *s, tables *set, double uniform)
+{
+  const uint32_t count = set->count, k = s->k;
+  double greatest = -WEFT_INFINITY, sum = 0, squares = 0, before = 0;
+  for (uint32_t i = 0; i < count; i++) greatest = fmax(greatest, set->draws[i].log_weight);
+  for (uint32_t i = 0; i < count; i++) {
+    set->sum[i] = weft_exp(set->draws[i].log_weight - greatest);
+    sum += set->sum[i];
+    squares += set->sum[i] * set->sum[i];
+  }
+  if (sum * sum > 0.5 * count * squares) return 0;
+  uint32_t to = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    before += set->sum[i];
+    for (; to < count && (i + 1 == count || (to + uniform) * sum < before * count); to++) {
+      s->spare[to] = set->draws[i];
+      s->spare[to].log_weight = 0;
+      memcpy(s->spare_left + (size_t) to * k, s->left + (size_t) i * k, k * sizeof *s->left);
     }
   }
-  for (uint32_t c = 0; c < s->k; c++) out.score += f[left[c]];
-  out.weight = weft_exp(log_weight);
-  return out;
+  memcpy(set->draws, s->spare, count * sizeof *s->spare);
+  memcpy(s->left, s->spare_left, (size_t) count * k * sizeof *s->left);
+  return greatest + weft_log(sum / count);
 }
 
 static int by_score(const void *a, const void *b)
 {
   const draw *x = a, *y = b;
-  return x->score != y->score ? (x->score > y->score ? -1 : 1) : (x->weight > y->weight) - (x->weight < y->weight);
+  if (x->score != y->score) return x->score > y->score ? -1 : 1;
+  if (x->weight != y->weight) return x->weight > y->weight ? 1 : -1;
+  return (x->root > y->root) - (x->root < y->root);
 }
 
-static void fill_set(weft_mi_sampler *s, tables *set, uint32_t count, uint64_t key, const int64_t *f)
+/* The tables of the present tilt. */
+static void fill_set(weft_mi_sampler *s, tables *set, uint32_t count, uint64_t key, const weft_mi_logs *logs,
+                     const int64_t *f)
 {
-  double sum = 0, squares = 0;
+  uint64_t open = s->n;
+  double common = 0, sum = 0;
   set->count = count;
   for (uint32_t i = 0; i < count; i++) {
-    stream from = { { key, 0 }, i, 0, { { 0, 0, 0, 0 } } };
-    set->draws[i] = deal_table(s, &from, f);
+    set->draws[i] = (draw) { 0, 0, 0, 0, i };
+    memcpy(s->left + (size_t) i * s->k, s->over, s->k * sizeof *s->left);
+  }
+  for (uint32_t a = 0; a < s->l; a++) {
+    s->slope = s->theta * (weft_log((double) open / s->k) + 1);
+    for (uint32_t i = 0; i < count; i++) {
+      stream from = { { key, a }, i, 0, { { 0, 0, 0, 0 } } };
+      deal_level(s, logs, f, a, (double) open, &from, &set->draws[i], s->left + (size_t) i * s->k);
+    }
+    open -= s->r[a];
+    if (a + 1 < s->l) common += resample(s, set, weft_draw_uniform((weft_rng) { key, a }, count));
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    draw *at = &set->draws[i];
+    for (uint32_t c = 0; c < s->k; c++) at->score += f[s->left[(size_t) i * s->k + c]];
+    at->weight = weft_exp(at->log_weight + common - at->gain);
   }
   qsort(set->draws, count, sizeof *set->draws, by_score);
-  for (uint32_t i = 0; i < count; i++) {
-    set->sum[i] = sum += set->draws[i].weight;
-    set->squares[i] = squares += set->draws[i].weight * set->draws[i].weight;
-  }
+  for (uint32_t i = 0; i < count; i++) set->sum[i] = sum += set->draws[i].weight;
+}
+
+/* The relative standard error of the sum of the first weights. */
+static double error_of(weft_mi_sampler *s, const tables *set, uint32_t reach)
+{
+  const double sum = set->sum[reach - 1];
+  double squares = 0;
+  memset(s->by_root, 0, set->count * sizeof *s->by_root);
+  for (uint32_t i = 0; i < reach; i++) s->by_root[set->draws[i].root] += set->draws[i].weight;
+  for (uint32_t i = 0; i < set->count; i++) squares += s->by_root[i] * s->by_root[i];
+  return weft_sqrt(fmax(squares / (sum * sum) - 1.0 / set->count, 0));
 }
 
 /* How many tables reach a score. */
@@ -256,29 +324,9 @@ static double statistic_of(double a, double p, double near)
 /* The last statistic that a set serves. */
 static double until(double a, int set)
 {
-  static const double z[WEFT_MI_TILTS] = { 3.09, 5.2 }; /* p of .001 and 10^-7 */
+  static const double z[WEFT_MI_TILTS] = { 2.05, 3.3, 5.2 }; /* p of .02, .0005 and 10^-7 */
   const double root = 1 - 1 / (9 * a) + z[set] / (3 * weft_sqrt(a));
   return 2 * a * root * root * root;
-}
-
-/* Draws the tables of both tilts; returns how many sets there are. */
-static int draw_sets(weft_mi_sampler *s, const weft_mi_margins *m, const weft_mi_logs *logs, const int64_t *f,
-                     const weft_mi_smooth *smooth)
-{
-  const int turned = set_margins(s, m, logs);
-  const uint32_t count = weft_mi_sampler_tables(m);
-  uint64_t key = m->n;
-  int sets = 0;
-  for (uint32_t a = 0; a < s->l; a++) key = (key ^ s->r[a]) * UINT64_C(0x9e3779b97f4a7c15), key ^= key >> 29;
-  for (uint32_t c = 0; c < s->k; c++) key = (key ^ s->over[c]) * UINT64_C(0x9e3779b97f4a7c15), key ^= key >> 29;
-  for (; sets < WEFT_MI_TILTS; sets++) {
-    double eta[MAX_OVER];
-    const double theta = weft_mi_smooth_tilt(smooth, sets, !turned, eta);
-    if (!(theta > 0)) break;
-    set_tilt(s, logs, theta, eta);
-    fill_set(s, &s->sets[sets], count, key + (uint64_t) sets, f);
-  }
-  return sets;
 }
 
 /* Where a set ends: at its p-value, or where too few tables would be left. */
@@ -296,6 +344,29 @@ static void set_border(tables *set, const weft_mi_smooth *smooth, double nat, do
   set->least = statistic_of(a, p, weft_mi_smooth_statistic(smooth, (double) set->border * nat));
 }
 
+/* Draws tables of one tilt after the other until a set serves the highest score; returns how many sets there are. */
+static int draw_sets(weft_mi_sampler *s, const weft_mi_margins *m, const weft_mi_logs *logs, const int64_t *f, double nat,
+                     const weft_mi_smooth *smooth, int64_t highest)
+{
+  const int turned = set_margins(s, m, logs);
+  const double a = 0.5 * (m->l - 1) * (m->k - 1);
+  const uint32_t count = weft_mi_sampler_tables(m);
+  uint64_t key = m->n;
+  int sets = 0;
+  for (uint32_t i = 0; i < s->l; i++) key = (key ^ s->r[i]) * UINT64_C(0x9e3779b97f4a7c15), key ^= key >> 29;
+  for (uint32_t c = 0; c < s->k; c++) key = (key ^ s->over[c]) * UINT64_C(0x9e3779b97f4a7c15), key ^= key >> 29;
+  while (sets < WEFT_MI_TILTS && (!sets || highest > s->sets[sets - 1].border)) {
+    double eta[MAX_OVER];
+    const double theta = weft_mi_smooth_tilt(smooth, sets, !turned, eta);
+    if (!(theta > 0)) break;
+    set_tilt(s, logs, theta, eta);
+    fill_set(s, &s->sets[sets], count * (uint32_t) (1 + sets), key + (uint64_t) sets, logs, f);
+    set_border(&s->sets[sets], smooth, nat, a, until(a, sets));
+    sets++;
+  }
+  return sets;
+}
+
 void weft_mi_sampler_run(weft_mi_sampler *sampler, const weft_mi_margins *m, const weft_mi_logs *logs, const int64_t *f,
                          double nat, const weft_mi_smooth *smooth, const int64_t *scores, size_t count,
                          double *statistic, double *error)
@@ -304,9 +375,8 @@ void weft_mi_sampler_run(weft_mi_sampler *sampler, const weft_mi_margins *m, con
   const double begin = 2 * a * root * root * root;
   const int64_t rounding = 2 * (int64_t) m->l * m->k;
   if (statistic[0] <= begin) return;
-  const int sets = draw_sets(sampler, m, logs, f, smooth);
+  const int sets = draw_sets(sampler, m, logs, f, nat, smooth, scores[0] - rounding);
   if (!sets) return;
-  for (int i = 0; i < sets; i++) set_border(&sampler->sets[i], smooth, nat, a, until(a, i));
   const tables *last = &sampler->sets[sets - 1];
   const double y = weft_mi_smooth_statistic(smooth, (double) last->border * nat) / 2;
   const double apart = (last->least / 2 - y) * (y - a + 1) / y;
@@ -317,10 +387,9 @@ void weft_mi_sampler_run(weft_mi_sampler *sampler, const weft_mi_margins *m, con
       least = fmax(least, sampler->sets[which++].least);
     const tables *set = which < sets ? &sampler->sets[which] : last;
     const uint32_t reach = reaching(set, which < sets ? scores[i] - rounding : last->border);
-    const double sum = set->sum[reach - 1], square = sum * sum;
-    if (which < sets) statistic[i] = statistic_of(a, sum / set->count, statistic[i]);
+    if (which < sets) statistic[i] = statistic_of(a, set->sum[reach - 1] / set->count, statistic[i]);
     else statistic[i] = 2 * (at + apart * at / (at - a + 1));
     statistic[i] = fmax(statistic[i], least);
-    error[i] = weft_sqrt(fmax(set->squares[reach - 1] - square / set->count, 0) / square);
+    error[i] = error_of(sampler, set, reach);
   }
 }

@@ -15,7 +15,9 @@
 #define MAX_GROUPS WEFT_MI_MAX_GROUPS
 #define MAX_CELLS WEFT_MI_MAX_CELLS
 #define MAX_KNOTS WEFT_MI_MAX_KNOTS
-#define TILTS_Z 4.2              /* beyond it no tilt is kept */
+#define TILTS_Z 4.0              /* no tilt is of scores beyond */
+#define NO_TILT WEFT_MI_TILTS
+#define BEFORE (WEFT_MI_TILTS + 1)
 #define ASKED_Z 0.85             /* scores below need no tilts: p is some .2 there */
 #define STEP 0.3                 /* between knots: a share of what weft_mi_saddle_unit() gives */
 #define VARIANCE_WORK 6e4        /* most operations that the exact variance may take, roughly */
@@ -64,16 +66,24 @@ static double deviate_of(double a, double y)
   return (weft_exp(weft_log(y / a) / 3) - 1 + 1 / (9 * a)) * 3 * weft_sqrt(a);
 }
 
-/* Keeps the last knots whose scores have a p-value of some .01 and some 10^-5 at least. */
-static void keep_tilt(weft_mi_smooth *law, const knot *at)
+/* Brings the tilts that are not reached nearer to scores with p-values of some .04, .003 and 3 10^-5: between the knot before
+ * and this one, where alpha and beta are nearly straight. */
+static void keep_tilts(weft_mi_smooth *law, const knot *at)
 {
-  static const double until[WEFT_MI_TILTS] = { 2.4, TILTS_Z };
+  static const double wanted[WEFT_MI_TILTS] = { 1.8, 2.8, TILTS_Z };
   const double z = deviate_of(law->a, at->y);
-  const int i = z > until[0] && law->tilt[0].theta > 0;
-  if (i && z > until[1]) return;
-  law->tilt[i].theta = at->theta;
-  memcpy(law->tilt[i].alpha, law->alpha, law->t.g_count * sizeof *law->alpha);
-  memcpy(law->tilt[i].beta, law->beta, law->t.h_count * sizeof *law->beta);
+  for (int i = 0; i <= WEFT_MI_TILTS; i++) { /* at last the knot before becomes this one */
+    const int last = i == WEFT_MI_TILTS, to = last ? BEFORE : i;
+    const double z0 = law->tilt[BEFORE].z, theta0 = law->tilt[BEFORE].theta;
+    if (!last && z0 >= wanted[i]) continue;
+    const double share = last || z <= wanted[i] ? 1 : (wanted[i] - z0) / (z - z0);
+    law->tilt[to].theta = theta0 + share * (at->theta - theta0);
+    for (uint32_t g = 0; g < law->t.g_count; g++)
+      law->tilt[to].alpha[g] = law->tilt[BEFORE].alpha[g] + share * (law->alpha[g] - law->tilt[BEFORE].alpha[g]);
+    for (uint32_t h = 0; h < law->t.h_count; h++)
+      law->tilt[to].beta[h] = law->tilt[BEFORE].beta[h] + share * (law->beta[h] - law->tilt[BEFORE].beta[h]);
+  }
+  law->tilt[BEFORE].z = z;
 }
 
 /* Knots from theta = 0 in one direction until two have passed `until`, so that what is interpolated there depends on no
@@ -99,7 +109,7 @@ static void walk_knots(weft_mi_smooth *law, const knot *zero, const double *star
     else law->knots[--law->first] = next;
     at = next;
     beyond += up ? next.score > until : next.score < until;
-    if (tilted) keep_tilt(law, &next);
+    if (tilted) keep_tilts(law, &next);
     if (beyond == 1 && tilted && deviate_of(law->a, next.y) > ASKED_Z) most = TILTS_Z;
     if ((beyond >= 2 && (!tilted || deviate_of(law->a, next.y) > most)) || next.y < law->a / 20) break;
   }
@@ -150,8 +160,11 @@ int weft_mi_smooth_run(weft_mi_smooth *law, const weft_mi_margins *m, const weft
   if (!weft_mi_saddle_begin(law, m, logs) || !weft_mi_saddle_at(law, 0, tangent, &zero)) return 0;
   memcpy(alpha, law->alpha, sizeof alpha);
   memcpy(beta, law->beta, sizeof beta);
-  memcpy(law->tilt[WEFT_MI_TILTS].alpha, alpha, sizeof alpha);
-  memcpy(law->tilt[WEFT_MI_TILTS].beta, beta, sizeof beta);
+  for (int i = NO_TILT; i <= BEFORE; i++) {
+    law->tilt[i].theta = law->tilt[i].z = 0;
+    memcpy(law->tilt[i].alpha, alpha, sizeof alpha);
+    memcpy(law->tilt[i].beta, beta, sizeof beta);
+  }
   take_moments(law, &zero);
   law->first = law->last = MAX_KNOTS / 4;
   for (int i = 0; i < WEFT_MI_TILTS; i++) law->tilt[i].theta = 0;
@@ -175,7 +188,7 @@ double weft_mi_smooth_tilt(const weft_mi_smooth *law, int which, int classes, do
   const uint32_t groups = of_g ? law->t.g_count : law->t.h_count;
   const double *many = of_g ? law->t.m : law->t.w;
   const double *now = of_g ? law->tilt[which].alpha : law->tilt[which].beta;
-  const double *none = of_g ? law->tilt[WEFT_MI_TILTS].alpha : law->tilt[WEFT_MI_TILTS].beta;
+  const double *none = of_g ? law->tilt[NO_TILT].alpha : law->tilt[NO_TILT].beta;
   uint32_t at = 0;
   for (uint32_t i = 0; i < groups; i++)
     for (double j = 0; j < many[i]; j++) tilts[at++] = now[i] - none[i] - (now[0] - none[0]);
