@@ -367,8 +367,23 @@ print.weft_mi_tuples <- function(x, n = 10L, ...) {
                 else sprintf("None is significant: the least family-wise p-value is %.2g.", min(x$p_fwer)))
   }
   print_first(as.data.frame(x), n)
+  if (!is.null(x$p_value) && !is.null(x$p_fwer)) cat_wrapped(permutations_text(x))
   cat_wrapped(run_line(x))
   invisible(x)
+}
+
+# Which permutations p-values are from, where these end, and how many would show a pair among all that were searched.
+permutations_text <- function(x) {
+  permutations <- attr(x, "permutations") %||% 0
+  if (!permutations) return("p_value and p_fwer: random permutations of the class.")
+  searched <- attr(x, "searched")
+  text <- sprintf("p_value and p_fwer: %s of the class%s, so that neither is below %s.",
+                  several(permutations, "random permutation"), if (length(attr(x, "strata"))) " within strata" else "",
+                  format(1 / (permutations + 1), digits = 2))
+  needed <- ceiling(searched / 0.05) - 1
+  if (permutations >= needed) return(text)
+  paste(text, sprintf(paste("p_fwer is corrected for all pairs; corrected for %s pairs (Bonferroni), p_value could only be",
+                            "significant from %s permutations on."), thousands(searched), thousands(needed)))
 }
 
 is_tuples <- function(x) all(c("feature1", "feature2", "mi", "interaction") %in% names(x)) && !is.null(attr(x, "unit"))

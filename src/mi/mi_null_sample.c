@@ -307,10 +307,11 @@ static double log_tail(double a, double y, double *loss)
   return log_density + weft_log(y * h);
 }
 
-/* The statistic (2 y) with a given p-value, by Newton's method from another that is near. */
-static double statistic_of(double a, double p, double near)
+/* The statistic (2 y) with a given p-value, by Newton's method from a start that is the same for all: equal p-values have
+ * equal statistics to the last bit. */
+static double statistic_of(double a, double p)
 {
-  double y = fmax(near / 2, a + 0.5);
+  double y = a + 2 * weft_sqrt(a);
   for (int turn = 0; turn < 50; turn++) {
     double loss;
     const double step = (log_tail(a, y, &loss) - weft_log(p)) / loss, next = y + step;
@@ -340,8 +341,7 @@ static void set_border(tables *set, const weft_mi_smooth *smooth, double nat, do
   }
   set->border = set->draws[low < set->count ? low : set->count - 1].score;
   const uint32_t reach = reaching(set, set->border);
-  const double p = set->sum[reach - 1] / set->count;
-  set->least = statistic_of(a, p, weft_mi_smooth_statistic(smooth, (double) set->border * nat));
+  set->least = statistic_of(a, set->sum[reach - 1] / set->count);
 }
 
 /* Draws tables of one tilt after the other until a set serves the highest score; returns how many sets there are. */
@@ -387,7 +387,7 @@ void weft_mi_sampler_run(weft_mi_sampler *sampler, const weft_mi_margins *m, con
       least = fmax(least, sampler->sets[which++].least);
     const tables *set = which < sets ? &sampler->sets[which] : last;
     const uint32_t reach = reaching(set, which < sets ? scores[i] - rounding : last->border);
-    if (which < sets) statistic[i] = statistic_of(a, set->sum[reach - 1] / set->count, statistic[i]);
+    if (which < sets) statistic[i] = statistic_of(a, set->sum[reach - 1] / set->count);
     else statistic[i] = 2 * (at + apart * at / (at - a + 1));
     statistic[i] = fmax(statistic[i], least);
     error[i] = error_of(sampler, set, reach);

@@ -125,7 +125,8 @@ p_of_tables <- function(cells, rows, columns, ...) {
 
 test_that("more tables than are visited: near all of them, far into the tail", {
   cases <- list(list(c(10, 9, 9, 8, 7, 6), c(30, 19)), list(c(45, 35, 25, 15), c(70, 50)),
-                list(c(70, 55, 30, 10), c(140, 25)), list(c(20, 18, 16), c(22, 17, 15)), list(c(40, 21, 4), c(45, 14, 6)))
+                list(c(70, 55, 30, 10), c(140, 25)), list(c(20, 18, 16), c(22, 17, 15)), list(c(40, 21, 4), c(45, 14, 6)),
+                list(c(14, 11, 9, 5, 3, 2, 1), c(33, 12)))
   for (case in cases) {
     all <- all_tables(case[[1]], case[[2]])
     if (all$tables <= 10000) next # these are exact
@@ -136,6 +137,49 @@ test_that("more tables than are visited: near all of them, far into the tail", {
     about <- paste(c(case[[1]], "by", case[[2]]), collapse = " ")
     expect_true(all(abs(log(ratio[near])) < log(1.2)), label = paste(about, paste(signif(ratio, 3), collapse = " ")))
     expect_true(all(abs(log(ratio[!near])) < log(5)), label = paste(about, paste(signif(ratio, 3), collapse = " ")))
+  }
+})
+
+test_that("cells that expect a row or less: p-values are those of random tables, and print says how exact they are", {
+  withr::local_seed(12)
+  cases <- list(list(rep(5, 8), rep(8, 5)), list(c(12, 9, 7, 5, 3, 2, 1, 1), c(14, 11, 8, 5, 2)),
+                list(c(300, 80, 15, 5), c(340, 45, 15)))
+  for (case in cases) {
+    drawn <- stats::r2dtable(3e4, case[[1]], case[[2]])
+    score <- round(vapply(drawn, function(t) sum(f(t)), 0), 8)
+    first <- which(!duplicated(score))
+    share <- tabulate(match(score, score[first])) / length(score)
+    cells <- vapply(drawn[first], as.vector, numeric(length(case[[1]]) * length(case[[2]])))
+    p <- p_of_tables(cells, case[[1]], case[[2]])
+    about <- paste(c(case[[1]], "by", case[[2]]), collapse = " ")
+    reached <- vapply(c(0.1, 0.05, 0.02, 0.01, 0.002), function(x) sum(share[p <= x]) / x, 0)
+    expect_true(all(reached < 1.1 + 3 / sqrt(3e4 * c(0.1, 0.05, 0.02, 0.01, 0.002))), label = about)
+    expect_equal(sum(share[p - share / 2 <= 0.05]), 0.05, tolerance = 0.1, label = about) # mid-p
+    exact <- vapply(score[first], function(s) sum(share[score[first] >= s]), 0)
+    some <- exact > 0.02 & exact < 0.15 # 4 % are the reference's error at most
+    expect_lt(max(abs(log(p[some] / exact[some]))), log(1.2), label = about)
+  }
+  shown <- gsub("\\s+", " ", paste(utils::capture.output(print(
+    mi_rank(data.frame(x = rep(1:8, 5)), rep(1:5, 8)[c(40, 1:39)]))), collapse = " "))
+  expect_match(shown, "from random tables with the same margins|an approximation")
+})
+
+test_that("far tails where cells expect many rows: the hypergeometric law", {
+  for (n in c(2e4, 1e6)) {
+    rows <- c(0.3, 0.7) * n
+    columns <- c(0.4, 0.6) * n
+    for (log_p in c(60, 300, 640)) {
+      x <- round(rows[1] * columns[1] / n + sqrt(2 * log_p * prod(rows, columns) / n^3))
+      p <- p_of_tables(cbind(c(x, columns[1] - x, rows[1] - x, rows[2] - columns[1] + x)), rows, columns)
+      # the other tail, of the same information, is some way from the mean too
+      score <- function(x) f(x) + f(columns[1] - x) + f(rows[1] - x) + f(rows[2] - columns[1] + x)
+      low <- stats::uniroot(function(y) score(y) - score(x), c(max(0, 2 * rows[1] * columns[1] / n - 1.5 * x),
+                                                             rows[1] * columns[1] / n), tol = 1e-6)$root
+      tails <- c(stats::phyper(x - 1, columns[1], columns[2], rows[1], lower.tail = FALSE, log.p = TRUE),
+                 stats::phyper(floor(low + 1e-6), columns[1], columns[2], rows[1], log.p = TRUE))
+      expected <- max(tails) + log1p(exp(-abs(diff(tails))))
+      expect_lt(abs(log(p) - expected), log(1.05), label = sprintf("n = %g, log p = %g, %g", n, log(p), expected))
+    }
   }
 })
 
