@@ -26,9 +26,9 @@
 #define MAX_DEALT 256u           /* levels */
 #define MAX_MARGIN 96u           /* rows of a level that is dealt */
 #define TABLES 2000u             /* of the first set; the others have more */
-#define MOST_TABLES (3 * TABLES)
+#define MOST_TABLES (5 * TABLES)
 #define FEWEST_TABLES 400u       /* not worth it with fewer */
-#define SET_WORK 6e6             /* operations of a set, roughly */
+#define SET_WORK 1e7             /* operations of the first set, roughly */
 #define DRAW_WORK 10             /* those of a random number */
 #define FEW_ROWS 5.0             /* cells that expect as many have a smooth law */
 #define BORDER_TABLES 50         /* a set serves scores that as many of its tables reach */
@@ -351,6 +351,7 @@ static int draw_sets(weft_mi_sampler *s, const weft_mi_margins *m, const weft_mi
   const int turned = set_margins(s, m, logs);
   const double a = 0.5 * (m->l - 1) * (m->k - 1);
   const uint32_t count = weft_mi_sampler_tables(m);
+  static const uint32_t times[WEFT_MI_TILTS] = { 1, 2, 5 };
   uint64_t key = m->n;
   int sets = 0;
   for (uint32_t i = 0; i < s->l; i++) key = (key ^ s->r[i]) * UINT64_C(0x9e3779b97f4a7c15), key ^= key >> 29;
@@ -360,7 +361,7 @@ static int draw_sets(weft_mi_sampler *s, const weft_mi_margins *m, const weft_mi
     const double theta = weft_mi_smooth_tilt(smooth, sets, !turned, eta);
     if (!(theta > 0)) break;
     set_tilt(s, logs, theta, eta);
-    fill_set(s, &s->sets[sets], count * (uint32_t) (1 + sets), key + (uint64_t) sets, logs, f);
+    fill_set(s, &s->sets[sets], count * times[sets], key + (uint64_t) sets, logs, f);
     set_border(&s->sets[sets], smooth, nat, a, until(a, sets));
     sets++;
   }

@@ -135,7 +135,7 @@ test_that("more tables than are visited: near all of them, far into the tail", {
     ratio <- p_of_tables(all$cells[, at], case[[1]], case[[2]]) / all$p[at]
     near <- all$p[at] > 5e-7
     about <- paste(c(case[[1]], "by", case[[2]]), collapse = " ")
-    expect_true(all(abs(log(ratio[near])) < log(1.2)), label = paste(about, paste(signif(ratio, 3), collapse = " ")))
+    expect_true(all(abs(log(ratio[near])) < log(1.25)), label = paste(about, paste(signif(ratio, 3), collapse = " ")))
     expect_true(all(abs(log(ratio[!near])) < log(5)), label = paste(about, paste(signif(ratio, 3), collapse = " ")))
   }
 })
@@ -178,7 +178,7 @@ test_that("far tails where cells expect many rows: the hypergeometric law", {
       tails <- c(stats::phyper(x - 1, columns[1], columns[2], rows[1], lower.tail = FALSE, log.p = TRUE),
                  stats::phyper(floor(low + 1e-6), columns[1], columns[2], rows[1], log.p = TRUE))
       expected <- max(tails) + log1p(exp(-abs(diff(tails))))
-      expect_lt(abs(log(p) - expected), log(1.05), label = sprintf("n = %g, log p = %g, %g", n, log(p), expected))
+      expect_lt(abs(log(p) - expected), log(1.2), label = sprintf("n = %g, log p = %g, %g", n, log(p), expected))
     }
   }
 })
