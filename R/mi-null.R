@@ -24,11 +24,13 @@ feature_tests <- function(scores, laws) {
   smooth <- ifelse(is.nan(law$statistic), corrected, law$statistic)
   log_p <- pmax(stats::pchisq(smooth, df[open], lower.tail = FALSE, log.p = TRUE), law$log_table, na.rm = TRUE)
   p[open] <- ifelse(is.nan(law$p), exp(log_p), law$p)
-  list(p = p, tests = tests_of(length(p), sum(!is.nan(law$p)), sum(!is.nan(law$statistic)), law$error[!is.nan(law$error)]))
+  list(p = p, tests = tests_of(length(p), sum(!is.nan(law$p)), sum(!is.nan(law$statistic)),
+                               law$error[!is.nan(law$error)]))
 }
 
 tests_of <- function(features, exact = 0L, approximate = 0L, errors = numeric()) {
-  structure(c(exact = as.integer(exact), sampled = length(errors), approximate = as.integer(approximate - length(errors)),
+  structure(c(exact = as.integer(exact), sampled = length(errors),
+              approximate = as.integer(approximate - length(errors)),
               chi_squared = as.integer(features - exact - approximate)),
             error = if (length(errors)) max(errors))
 }

@@ -382,8 +382,8 @@ permutations_text <- function(x) {
                   format(1 / (permutations + 1), digits = 2))
   needed <- ceiling(searched / 0.05) - 1
   if (permutations >= needed) return(text)
-  paste(text, sprintf(paste("p_fwer is corrected for all pairs; corrected for %s pairs (Bonferroni), p_value could only be",
-                            "significant from %s permutations on."), thousands(searched), thousands(needed)))
+  paste(text, sprintf(paste("p_fwer is corrected for all pairs; corrected for %s pairs (Bonferroni), p_value could",
+                            "only be significant from %s permutations on."), thousands(searched), thousands(needed)))
 }
 
 is_tuples <- function(x) all(c("feature1", "feature2", "mi", "interaction") %in% names(x)) && !is.null(attr(x, "unit"))

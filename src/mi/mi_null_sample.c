@@ -1,22 +1,23 @@
-/* Random tables with fixed margins among which high scores are frequent, for margins that are too small for a smooth law
- * to be right: cells that expect few rows.
+/* Random tables with fixed margins among which high scores are frequent, for margins that are too small for a smooth
+ * law to be right: cells that expect few rows.
  *
  * Levels are dealt over the classes one after the other, the greatest of them last, which gets what is left. Without a
- * tilt, a level's counts x have probability prod C(left_c, x_c) / C(open, r): left_c rows of class c and `open` rows in
- * all are not dealt yet. They are drawn with weights
+ * tilt, a level's counts x have probability prod C(left_c, x_c) / C(open, r): left_c rows of class c and `open` rows
+ * in all are not dealt yet. They are drawn with weights
  *
  *   prod C(left_c, x_c) exp(theta f(x_c) + eta_c x_c),
  *
- * whose sum Z over all ways to place r rows is found class by class from the last to the first. The level before the last
- * also takes the last one's f into account, in place of eta. A table's probability is then Z / C(open, r), of all levels,
- * over exp(theta S + eta ...) times that with which it is drawn, and the mean of this ratio over the tables that reach
- * a score is an unbiased estimate of the score's p-value (importance sampling). Tables whose Z is small are replaced by
- * copies of others while they are dealt (sequential Monte Carlo; Chopin and Papaspiliopoulos 2020, 10); the standard
- * error is from the sums over tables with the same ancestor (Chan and Lai 2013). theta and eta are from the smooth law.
+ * whose sum Z over all ways to place r rows is found class by class from the last to the first. The level before the
+ * last also takes the last one's f into account, in place of eta. A table's probability is then Z / C(open, r), of all
+ * levels, over exp(theta S + eta ...) times that with which it is drawn, and the mean of this ratio over the tables
+ * that reach a score is an unbiased estimate of the score's p-value (importance sampling). Tables whose Z is small are
+ * replaced by copies of others while they are dealt (sequential Monte Carlo; Chopin and Papaspiliopoulos 2020, 10);
+ * the standard error is from the sums over tables with the same ancestor (Chan and Lai 2013). theta and eta are from
+ * the smooth law.
  *
- * A law has three sets of tables, for p-values from .2 to .02, to .0005 and to some 10^-7, of which those are drawn that
- * its scores reach. Below that the smooth law goes on, with its statistic moved by what the last set says at its end. Draws are functions of the margins and of the
- * number of the table, so that a law is the same in every call. */
+ * A law has three sets of tables, for p-values from .2 to .02, to .0005 and to some 10^-7, of which those are drawn
+ * that its scores reach. Below that the smooth law goes on, with its statistic moved by what the last set says at its
+ * end. Draws are functions of the margins and of the number of the table, so that a law is the same in every call. */
 #include <stdlib.h>
 #include <string.h>
 #include "../base/draws.h"
@@ -131,7 +132,8 @@ static void set_tilt(weft_mi_sampler *s, const weft_mi_logs *logs, double theta,
 }
 
 /* What x rows of a level in class c add to the tilt. The last level but one decides on the last one too. */
-static double gain_of(const weft_mi_sampler *s, const double *entropy, uint32_t a, uint32_t c, uint32_t x, uint32_t left)
+static double gain_of(const weft_mi_sampler *s, const double *entropy, uint32_t a, uint32_t c, uint32_t x,
+                      uint32_t left)
 {
   if (a + 1 < s->l) return s->gain[c][x];
   return s->theta * (entropy[x] + entropy[left - x] - entropy[left]) + s->slope * x;
@@ -307,8 +309,8 @@ static double log_tail(double a, double y, double *loss)
   return log_density + weft_log(y * h);
 }
 
-/* The statistic (2 y) with a given p-value, by Newton's method from a start that is the same for all: equal p-values have
- * equal statistics to the last bit. */
+/* The statistic (2 y) with a given p-value, by Newton's method from a start that is the same for all: equal p-values
+ * have equal statistics to the last bit. */
 static double statistic_of(double a, double p)
 {
   double y = a + 2 * weft_sqrt(a);
@@ -345,8 +347,8 @@ static void set_border(tables *set, const weft_mi_smooth *smooth, double nat, do
 }
 
 /* Draws tables of one tilt after the other until a set serves the highest score; returns how many sets there are. */
-static int draw_sets(weft_mi_sampler *s, const weft_mi_margins *m, const weft_mi_logs *logs, const int64_t *f, double nat,
-                     const weft_mi_smooth *smooth, int64_t highest)
+static int draw_sets(weft_mi_sampler *s, const weft_mi_margins *m, const weft_mi_logs *logs, const int64_t *f,
+                     double nat, const weft_mi_smooth *smooth, int64_t highest)
 {
   const int turned = set_margins(s, m, logs);
   const double a = 0.5 * (m->l - 1) * (m->k - 1);

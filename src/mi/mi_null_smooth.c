@@ -3,12 +3,11 @@
  * term make the mean and, where it is quickly found, the variance exact.
  *
  * From K follows the tail by a saddlepoint approximation with the gamma distribution of df / 2 in place of the normal
- * one (Wood, Booth and Butler 1993), which is exact where S is: at K'(theta) = s, y with y - a - a log(y / a) =
- * theta s - K(theta), a = df / 2, has a gamma tail; y moves by log(ratio of both slopes) / v as in Barndorff-Nielsen's
- * r*. y is nearly straight in s. It is found at knots, a theta each, and interpolated by a monotone cubic (Steffen 1990),
- * so that all features with the same margins share the work, and y at the mean, where the formula is 0 / 0, needs no
- * limit.
- */
+ * one (Wood, Booth and Butler 1993), which is exact where S is: at K'(theta) = s, y with y - a - a log(y / a) = theta
+ * s - K(theta), a = df / 2, has a gamma tail; y moves by log(ratio of both slopes) / v as in Barndorff-Nielsen's r*. y
+ * is nearly straight in s. It is found at knots, a theta each, and interpolated by a monotone cubic (Steffen 1990), so
+ * that all features with the same margins share the work, and y at the mean, where the formula is 0 / 0, needs no
+ * limit. */
 #include <string.h>
 #include "mi_null_saddle.h"
 
@@ -66,8 +65,8 @@ static double deviate_of(double a, double y)
   return (weft_exp(weft_log(y / a) / 3) - 1 + 1 / (9 * a)) * 3 * weft_sqrt(a);
 }
 
-/* Brings the tilts that are not reached nearer to scores with p-values of some .04, .003 and 3 10^-5: between the knot before
- * and this one, where alpha and beta are nearly straight. */
+/* Brings the tilts that are not reached nearer to scores with p-values of some .04, .003 and 3 10^-5: between the knot
+ * before and this one, where alpha and beta are nearly straight. */
 static void keep_tilts(weft_mi_smooth *law, const knot *at)
 {
   static const double wanted[WEFT_MI_TILTS] = { 1.8, 2.8, TILTS_Z };
@@ -147,7 +146,8 @@ static double interpolate(const weft_mi_smooth *law, double score)
   while (i + 1 < law->last && at[i + 1].score < score) i++;
   if (i + 1 == law->last) return at[i].y + steffen(at, i, law->first, law->last) * (score - at[i].score);
   const double width = at[i + 1].score - at[i].score, t = (score - at[i].score) / width;
-  const double d0 = width * steffen(at, i, law->first, law->last), d1 = width * steffen(at, i + 1, law->first, law->last);
+  const double d0 = width * steffen(at, i, law->first, law->last);
+  const double d1 = width * steffen(at, i + 1, law->first, law->last);
   const double rise = at[i + 1].y - at[i].y;
   return at[i].y + t * (d0 + t * (3 * rise - 2 * d0 - d1 + t * (d0 + d1 - 2 * rise)));
 }
