@@ -14,11 +14,12 @@
 #'   significant, and it has no floor. Where there are some ten thousand tables with the same margins or fewer, it is
 #'   exact: all of them are visited. Where a cell expects 100 rows or more (with two levels and two classes, 1,000), G
 #'   after Williams' correction (1976) is compared with \eqn{\chi^2} down to 1e-20. In between the tail is a
-#'   saddlepoint approximation with the exact mean, within a few percent of the exact p-value in most tables. Where a cell expects
-#'   fewer than 5 rows, it is corrected from p = 0.2 on by random tables with the same margins, which are drawn so that
-#'   high scores are frequent (importance sampling, the same tables in every call): their relative standard error is some
-#'   4 % at p = 0.05 and 10 to 15 % at 1e-6. A \eqn{\chi^2} p-value above 0.1 is kept as it is if every cell expects 5
-#'   rows or more. Printing says how many p-values are of which kind, and the greatest standard error.
+#'   saddlepoint approximation with the exact mean, within a few percent of the exact p-value in most tables. Where a
+#'   cell expects fewer than 5 rows, it is corrected from p = 0.2 on by random tables with the same margins, which are
+#'   drawn so that high scores are frequent (importance sampling, the same tables in every call): their relative
+#'   standard error is some 4 % at p = 0.05 and 10 to 15 % at 1e-6. A \eqn{\chi^2} p-value above 0.1 is kept as it is
+#'   if every cell expects 5 rows or more. Printing says how many p-values are of which kind, and the greatest standard
+#'   error.
 #'
 #' @section Missing values: Every score is computed from one set of rows. `na = "fail"` (the default) is an error that
 #'   names the columns with missing values. `"drop"` leaves out, feature by feature, the rows in which it or the class
