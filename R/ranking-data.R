@@ -102,7 +102,7 @@ with_data <- function(known, data, rows, kept = NULL) {
 # The name of the variable that is the tested term, or NULL where that is something made of variables.
 tested_variable <- function(formula, frame, term) {
   labels <- tryCatch(attr(stats::terms(formula, data = frame), "term.labels"), error = function(e) NULL)
-  if (!length(labels)) return(NULL)
+  if (!length(labels) || !is.null(term) && !is_word(term)) return(NULL)
   name <- gsub("^`|`$", "", term %||% labels[length(labels)])
   if (is_word(name) && name %in% names(frame)) name
 }

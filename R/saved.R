@@ -23,7 +23,7 @@ check_format <- function(x, arg) {
 parts_of <- function(x, arg, maker, take = function(part) unclass(x)[[part]]) {
   check_format(x, arg)
   function(part, fine, must) {
-    ok <- tryCatch(suppressWarnings(isTRUE(fine(take(part)))), error = function(e) FALSE)
+    ok <- holds(suppressWarnings(fine(take(part))))
     if (!ok) abort_damaged(arg, maker, sprintf("Its `%s` must be %s.", part, must))
   }
 }
@@ -33,7 +33,7 @@ parts_of <- function(x, arg, maker, take = function(part) unclass(x)[[part]]) {
 check_at_once <- function(x, arg, maker, look, take = function(part) unclass(x)[[part]]) {
   need <- parts_of(x, arg, maker, take)
   quick <- function(part, fine, must) if (!isTRUE(fine(take(part)))) stop(part)
-  if (!tryCatch(suppressWarnings({ look(quick); TRUE }), error = function(e) FALSE)) look(need)
+  if (!holds(suppressWarnings({ look(quick); TRUE }))) look(need)
 }
 
 abort_damaged <- function(arg, maker, what) {

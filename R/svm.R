@@ -44,7 +44,7 @@ svm_parts <- function(model) {
   parts <- tryCatch(if (inherits(model, "ksvm")) ksvm_parts(model) else e1071_parts(model),
                     error = function(e) if (inherits(e, "weft_error")) stop(e) else damaged(),
                     warning = function(w) damaged())
-  if (!isTRUE(tryCatch(svm_fits(parts), error = function(e) FALSE))) damaged()
+  if (!holds(svm_fits(parts))) damaged()
   parts
 }
 

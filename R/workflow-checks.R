@@ -187,8 +187,10 @@ sound_components <- function(r) {
     (if (is.null(r$leading)) is.null(r$choice) else is_number(r$leading, 1, ncol(r$x)))
 }
 
-# TRUE or not; what cannot be examined is not.
-holds <- function(expr) isTRUE(tryCatch(expr, error = function(e) FALSE))
+# TRUE or not; what cannot be examined is not. Lack of memory says nothing about it.
+holds <- function(expr) {
+  isTRUE(tryCatch(expr, error = function(e) if (inherits(e, "weft_error_memory")) stop(e) else FALSE))
+}
 
 is_plain_number <- function(x) is.numeric(x) && !is.object(x)
 is_matrix <- function(x) is_plain_number(x) && is.matrix(x)

@@ -80,6 +80,7 @@ errors_fits <- function(d, path) {
     weft_kde = kde(d$numbers[, 1:2], .5), weft_kernel_regression = kernel_regression(d$numbers[, 2], d$y, .5),
     weft_gp = gp_regression(d$numbers[, 2], d$y, bandwidth = 1, noise = .1), weft_kernel_pca = kernel_pca(d$numbers, 2),
     weft_quality = checked, weft_gene_network = quiet(d$genes$x, d$genes$class),
+    weft_ranking = gene_ranking(checked), weft_clusters = gene_clusters(checked, seed = 1, progress = FALSE),
     weft_outliers = gene_outliers(components, data = checked), weft_example = d$genes,
     weft_gene_sets = gene_sets(letters[1:4], list(one = letters[1:6]), letters),
     weft_store = weft_import(abs(d$numbers), path("numbers.weft"), overwrite = TRUE),

@@ -41,7 +41,7 @@ limma_design <- function(seed) {
   levels <- if (kind %in% c("two", "pairs")) 2L else whole(3, 4)
   data <- data.frame(class = factor(rep_len(letters[seq_len(levels)], n)), age = stats::rnorm(n, 50, 10),
                      pair = factor(rep(seq_len(n / 2), each = 2L)))
-  others <- c(if (kind == "pairs") "pair" else if (chance(0.5)) "batch", if (chance(0.3)) "age")
+  others <- if (n > 4L) c(if (kind == "pairs") "pair" else if (chance(0.5)) "batch", if (chance(0.3)) "age")
   repeat {
     data$batch <- factor(sample(rep_len(c("u", "v"), n)))
     if (all(table(data$class, data$batch) > 0L)) break

@@ -3,7 +3,7 @@
 # `sparse`: whether packages Matrix and rhdf5 may be loaded.
 variant_calls <- function(d, fits, path, sparse = TRUE) {
   arguments <- c(bn_variants(d), kernel_variants(d), mi_variants(d, fits, path), irm_variants(d, path),
-                 component_variants(d, fits), if (sparse) store_variants(d, path))
+                 component_variants(d, fits), gene_variants(d, fits), if (sparse) store_variants(d, path))
   functions <- sub("/.*", "", names(arguments))
   Map(function(args, name) exported_calls(stats::setNames(list(args), name))[[1L]], arguments, functions)
 }
@@ -105,6 +105,30 @@ component_variants <- function(d, fits) {
     "regulation/compare" = list(x = d$numbers, steps = 2, resamples = 4, copies = 0, compare = groups,
                                 permutations = 2),
     "regulation/counts" = list(x = d$counts, steps = 2, resamples = 4, copies = 0, transform = "counts")
+  )
+}
+
+gene_variants <- function(d, fits) {
+  x <- d$genes$x
+  two <- d$genes$class
+  three <- factor(rep_len(c("a", "b", "c"), nrow(x)))
+  samples <- data.frame(two, three, age = seq(20, 60, length.out = nrow(x)), day = rep(c("u", "v"), each = nrow(x) / 2))
+  x[3:5, 2L] <- NA
+  list(
+    "gene_quality/counts" = list(x = 10 * d$counts, class = two, transform = "counts"),
+    "gene_quality/covariates" = list(x = x, class = two, batch = samples$day, covariates = samples["age"]),
+    "gene_ranking/formula" = list(x = x, class = ~ day + three, data = samples, term = "three",
+                                  contrasts = c("b - a", "c - a"), control = list(weights = "group", trend = TRUE)),
+    "gene_ranking/number" = list(x = x, class = samples$age, control = list(robust = FALSE)),
+    "gene_ranking/counts" = list(x = 10 * d$counts, class = two),
+    "gene_ranking/subjects" = list(x = 10 * d$counts, class = ~ two, data = samples,
+                                   subject = rep(sprintf("p%d", 1:10), 4)),
+    "gene_ranking/few" = list(x = x[1:4, ], class = rep(c("a", "b"), 2)),
+    "gene_clusters/k" = list(x = x, k = 3, genes = 6, max_clusters = 4),
+    "gene_clusters/components" = list(x = fits$weft_quality, components = fits$weft_gene_network$components),
+    "gene_clusters/prcomp" = list(x = stats::prcomp(d$numbers)),
+    "gene_clusters/irm" = list(x = x, method = "irm", chains = 1, sweeps = 4),
+    "gene_components/counts" = list(x = gene_quality(10 * d$counts, two, transform = "counts"), k = 3, leading = 2)
   )
 }
 

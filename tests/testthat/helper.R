@@ -113,13 +113,14 @@ expect_failures_told <- function(out, works) {
 }
 
 # Valid calls that take native memory on this back end; not those that only make calls of others, or need other
-# packages. `variants`: other ways of the same functions as well.
+# packages. Of the workflow the steps that have native code of their own. `variants`: other ways of the same functions as well.
 works_that_allocate <- function(backend, variants = FALSE) {
   path <- errors_folder()
   d <- errors_data(path, sparse = FALSE) # collecting memory takes five times as long when Matrix is loaded
   fits <- errors_fits(d, path)
   calls <- exported_calls(c(mi_arguments(d, fits, path), kernel_arguments(d), bn_arguments(d, fits),
-                            irm_arguments(d, fits, path)))
+                            irm_arguments(d, fits, path),
+                            gene_arguments(d, fits, path)[c("gene_clusters", "gene_ranking")]))
   methods <- errors_methods(d, fits)
   others <- c("as_igraph", "bn_convert", "network_convert", "irm_sample", "irm_words", "read_bag_of_words",
               "write_bag_of_words")

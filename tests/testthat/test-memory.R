@@ -16,7 +16,8 @@ test_that("a failed allocation anywhere is an error, and nothing leaks", {
 test_that("every operation says what memory it lacked, whichever allocation failed", {
   every <- nzchar(Sys.getenv("WEFT_EVERY_ALLOCATION")) # of 1,600 on the CPU; on a device all of them take minutes
   works <- expect_all_survive_failures("cpu", if (every) Inf else 16)
-  expect_true(all(c("mi_pairs", "bn_scores", "irm", "pca", "kernel_sum", "mi_network", "regulation") %in% works))
+  expect_true(all(c("mi_pairs", "bn_scores", "irm", "pca", "kernel_sum", "mi_network", "regulation",
+                    "gene_ranking", "gene_clusters") %in% works))
   if (is.null(weft:::cuda_missing())) expect_all_survive_failures("cuda", if (every) Inf else 8)
 })
 

@@ -328,3 +328,11 @@ test_that("a class, a batch and variables may be text that is marked as bytes", 
   expect_no_error(bn_scores(data.frame(a = class, b = d$batch)))
   expect_no_error(irm(data.frame(class, "b"), type = "bipartite", chains = 1, sweeps = 1, seed = 1))
 })
+
+test_that("a term that is no text is refused", {
+  d <- ranked_data()
+  for (term in list(methods::new("externalptr"), NA_character_, 1, c("a", "b"), quote(class), function(x) x)) {
+    expect_error(gene_ranking(d$x, ~ class, data = data.frame(class = d$class), term = term), "term",
+                 class = "weft_error_input")
+  }
+})

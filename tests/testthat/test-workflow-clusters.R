@@ -45,3 +45,11 @@ test_that("a number of groups goes with its posterior, and a limit is no finding
                           "weft_warning_truncation")
   expect_match(weft:::clusters_text(few), "at least 2 groups of samples")
 })
+
+test_that("groups whose table of tests has gaps were changed", {
+  groups <- gene_clusters(grouped(1)$x, seed = 1)
+  for (column in c("p_value", "level")) {
+    groups$stability[[column]][1L] <- NA
+    expect_error(print(groups), "unchanged", class = "weft_error_input")
+  }
+})
