@@ -12,7 +12,10 @@ ranking_input <- function(x, class, data, term, subject) {
     outcome <- named_column(class, x)
     if (!is.null(subject) || is_outcome(outcome)) {
       if (is.null(class)) abort_input("`gene_ranking()` needs `class`: one category per sample.")
-      frame <- data.frame(class = outcome)
+      if (!is.atomic(outcome) || !is.null(dim(outcome))) {
+        abort_input("`class` must be one category or number per sample.", x = paste0("It is ", describe(outcome), "."))
+      }
+      frame <- as_frame(list(class = unname(outcome)), length(outcome))
       return(formula_input(x, stats::as.formula("~class", baseenv()), frame, NULL, subject))
     }
   } else if (!is.null(subject)) {
@@ -59,6 +62,9 @@ quality_variables <- function(q) {
 # ---- formulas ----
 
 formula_input <- function(x, formula, data, term, subject) {
+  if (typeof(formula) != "language" || length(formula) < 2L || !identical(formula[[1L]], quote(`~`))) {
+    abort_input("The formula must be one that R can evaluate.", x = paste0("It is ", describe(formula), "."))
+  }
   if (inherits(x, "weft_quality")) {
     if (!is.null(subject)) abort_subject_of_quality()
     q <- checked_quality(x, "x")
@@ -68,7 +74,7 @@ formula_input <- function(x, formula, data, term, subject) {
   known <- if (inherits(x, "SummarizedExperiment")) {
     as.data.frame(SummarizedExperiment::colData(x), optional = TRUE)
   }
-  rows <- if (inherits(x, "SummarizedExperiment")) ncol(x) else if (!is.null(dim(x))) nrow(x) else nrow(data)
+  rows <- if (inherits(x, "SummarizedExperiment")) ncol(x) else if (!is.null(dim(x))) nrow(x) else nrow(data) %||% length(x)
   frame <- with_data(known, data, rows)
   notes <- NULL
   if (!is.null(subject)) {
@@ -119,9 +125,11 @@ sum_subjects <- function(x, formula, frame, subject) {
     abort_input("`subject` must be one value per sample, or the name of a variable.",
                 x = paste0("It is ", describe(subject), "."), i = sprintf("There are %d samples.", n))
   }
-  who <- sortable_text(who)
+  check_factor(who, "`subject`")
+  who <- if (is.factor(who)) who else sortable_text(as.vector(unclass(who)))
   variables <- setdiff(all.vars(formula), if (is_word(subject)) subject)
   variables <- intersect(if ("." %in% variables) names(frame) else variables, names(frame))
+  for (name in variables) check_factor(frame[[name]], sprintf("`%s`", name))
   unit <- interaction(c(list(who), lapply(frame[variables], function(v) sortable_text(as.character(v)))), drop = TRUE, lex.order = TRUE)
   if (nlevels(unit) > n / 2) {
     abort_input("`subject` must have several samples each, with the same values of the model's variables.",

@@ -9,7 +9,8 @@ ranking_model <- function(formula, frame, term = NULL, contrasts = NULL) {
   parts <- stats::terms(formula, data = frame)
   check_formula(formula, parts, frame)
   labels <- attr(parts, "term.labels")
-  term <- if (is.null(term)) labels[length(labels)] else check_choice(check_text(term, "term"), labels, "term")
+  at <- if (is.null(term)) length(labels) else match(check_choice(check_text(term, "term"), labels, "term"), labels)
+  term <- labels[at]
   frame <- model_frame(parts, frame)
   factors <- names(frame)[vapply(frame, is.factor, NA)]
   columns <- stats::model.matrix(parts, frame, contrasts.arg = stats::setNames(rep(list("contr.treatment"),

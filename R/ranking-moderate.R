@@ -184,12 +184,12 @@ prior_freedom <- function(ratio, df, d0) {
   each
 }
 
-# The d0 with which the largest ratio is the median of F.
+# The d0 with which the largest ratio is the median of F. `log_tail` is -Inf where the tail underflows.
 freedom_of_largest <- function(ratio, df, d0, log_tail) {
   largest <- max(ratio)
   few <- if (is.finite(d0)) log(0.5) / log_tail * d0 else log(0.5) / log_tail * 1000
   above <- function(log_d0) stats::pf(largest, df, exp(log_d0), lower.tail = FALSE, log.p = TRUE) - log(0.5)
-  ends <- c(log(min(few, 1e-4)), log(if (is.finite(d0)) d0 else 1e6))
+  ends <- c(log(max(min(few, 1e-4), 1e-10)), log(if (is.finite(d0)) d0 else 1e6))
   if (above(ends[1L]) <= 0) return(exp(ends[1L]))
   if (above(ends[2L]) >= 0) return(exp(ends[2L]))
   exp(stats::uniroot(above, ends, tol = 1e-8)$root)

@@ -11,7 +11,8 @@ with_h5 <- function(path, f) {
   if (is.character(file)) refuse(file)
   if (!isS4(file)) refuse("It cannot be opened.") # where errors of the HDF5 library are not R's
   on.exit(rhdf5::H5Fclose(file))
-  said <- function(code, name) tryCatch(code, weft_error = stop, error = function(e) {
+  said <- function(code, name) tryCatch(code, error = function(e) {
+    if (inherits(e, "weft_error")) stop(e)
     abort_input(sprintf("'%s' could not be read at \"%s\".", basename(path), name), x = conditionMessage(e))
   })
   has <- function(name) {

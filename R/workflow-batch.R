@@ -199,6 +199,7 @@ gene_shares <- function(x, basis, score) {
   at <- seq_len(ncol(x))
   unlist(lapply(split(at, (at - 1L) %/% 1000L), function(some) {
     rest <- qr.resid(basis, x[, some, drop = FALSE])
+    rest <- rest / rep(pmax(apply(abs(rest), 2L, max), 1e-300), each = nrow(rest)) # squares stay within doubles
     drop(crossprod(rest, score))^2 / pmax(colSums(rest^2), 1e-300)
   }), use.names = FALSE)
 }

@@ -336,3 +336,33 @@ test_that("a term that is no text is refused", {
                  class = "weft_error_input")
   }
 })
+
+test_that("what is no formula, subject or class is refused", {
+  set.seed(1)
+  counts <- matrix(rpois(400, 50), 40, dimnames = list(NULL, letters[1:10]))
+  class <- rep(c("a", "b"), 20)
+  subject <- rep(sprintf("p%d", 1:10), 4)
+  data <- data.frame(class = class)
+  refused <- function(...) expect_error(gene_ranking(...), class = "weft_error_input")
+  for (wrong in list(structure(quote(class()), class = "formula"), (~ class)[1L])) {
+    refused(counts, wrong, data = data, subject = subject)
+    refused(counts, wrong, data = data)
+  }
+  refused(TRUE, ~ class, subject = subject)
+  refused(counts, matrix(0, 40, 2), subject = subject)
+  codes <- structure(rep(c(2L, 9L), 20), class = "factor", levels = "a")
+  refused(counts, ~ class, data = data.frame(class = I(class), other = 1)[0, ], subject = subject)
+  data$class <- codes
+  refused(counts, ~ class, data = data, subject = subject)
+  refused(counts, class, subject = codes)
+  odd <- structure(subject, class = "data.frame")
+  usual <- gene_ranking(counts, class, subject = subject)
+  expect_identical(gene_ranking(counts, stats::setNames(class, rep(NA, 40)), subject = odd)$p_value, usual$p_value)
+})
+
+test_that("an odd gene whose tail underflows is set apart", {
+  set.seed(1)
+  few <- weft:::freedom_of_largest(c(rep(1, 99), 42.7), 53, 6030, -Inf)
+  expect_gt(few, 0)
+  expect_equal(pf(42.7, 53, few, lower.tail = FALSE), 0.5, tolerance = 1e-6)
+})

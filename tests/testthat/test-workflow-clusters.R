@@ -53,3 +53,12 @@ test_that("groups whose table of tests has gaps were changed", {
     expect_error(print(groups), "unchanged", class = "weft_error_input")
   }
 })
+
+test_that("far units of the genes do not matter", {
+  x <- grouped(1)$x
+  groups <- gene_clusters(x, seed = 1)
+  for (power in c(-700, 660)) {
+    expect_identical(suppressWarnings(gene_clusters(gene_quality(x * 2^power, transform = "none"), seed = 1))$cluster,
+                     groups$cluster)
+  }
+})
