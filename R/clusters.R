@@ -539,7 +539,7 @@ plot.weft_clusters <- function(x, components = 1:2, ...) {
 # Samples on two components; the paler, the less probable is the group.
 draw_clusters <- function(r, components, ...) {
   scores <- r$components$x
-  label <- function(j) sprintf("PC%d (%s of the variance)", j, percent(r$components$share[j]))
+  label <- function(j) sprintf("PC%d (%s of the variance)", j, vapply(r$components$share[j], share_text, ""))
   if (ncol(scores) >= 2L) {
     components <- vapply(components, check_number, 0, arg = "components", min = 1, max = ncol(scores), whole = TRUE)
     if (length(components) != 2L) abort_input("`components` must be two numbers.")

@@ -186,7 +186,7 @@ test_that("a page is printed, tables have a row per gene and sample", {
   genes <- as.data.frame(fit, what = "genes")
   expect_identical(genes$gene, colnames(small$x))
   expect_identical(genes$rank[match(fit$ranking$gene[1], genes$gene)], 1L)
-  expect_true(all(is.na(genes$mi[!genes$kept])))
+  expect_true(all(is.na(genes[["p_value"]][!genes$kept])))
   samples <- augment(fit)
   expect_identical(samples$sample, rownames(small$x))
   expect_equal(samples$PC1, unname(fit$components$x[, 1]))
