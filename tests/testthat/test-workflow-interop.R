@@ -25,7 +25,7 @@ test_that("SummarizedExperiment and SingleCellExperiment come in, and results go
   expect_identical(getExportedValue("S4Vectors", "metadata")(full)$weft$seed, 2)
   expect_identical(SummarizedExperiment::assays(full), SummarizedExperiment::assays(sce))
   se <- methods::as(sce, "SummarizedExperiment")
-  expect_true("weft_mi" %in% names(SummarizedExperiment::rowData(add_results(se, again))))
+  expect_true("weft_q_value" %in% names(SummarizedExperiment::rowData(add_results(se, again))))
   expect_error(add_results(sce[1:5, ], again), "genes and samples", class = "weft_error_input")
   expect_error(add_results(sce[rev(seq_len(nrow(sce))), ], again), "same order", class = "weft_error_input")
   nameless <- sce
