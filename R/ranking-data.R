@@ -110,7 +110,7 @@ tested_variable <- function(formula, frame, term) {
   labels <- tryCatch(attr(stats::terms(formula, data = frame), "term.labels"), error = function(e) NULL)
   if (!length(labels) || !is.null(term) && !is_word(term)) return(NULL)
   name <- gsub("^`|`$", "", term %||% labels[length(labels)])
-  if (is_word(name) && name %in% names(frame)) name
+  if (is_word(name) && name %in% names(frame)) names(frame)[match(name, names(frame))]
 }
 
 # ---- subjects ----

@@ -57,10 +57,11 @@ log_chisq_mean <- function(df) digamma(df / 2) - log(df / 2)
 level_of <- function(z, covariate) {
   if (is.null(covariate)) return(list(fitted = rep(mean(z), length(z)), rank = 1L))
   count <- min(1L + (length(z) >= 3L) + (length(z) >= 6L) + (length(z) >= 30L), length(unique(covariate)))
-  if (count < 2L) {
-    return(list(fitted = rep(mean(z), length(z)), rank = 1L, at = function(new) rep(mean(z), length(new))))
-  }
-  basis <- splines::ns(covariate, df = count, intercept = TRUE)
+  flat <- list(fitted = rep(mean(z), length(z)), rank = 1L, at = function(new) rep(mean(z), length(new)))
+  if (count < 2L) return(flat)
+  # fails where one gene is so far from the others that these have one mean
+  basis <- tryCatch(splines::ns(covariate, df = count, intercept = TRUE), error = function(e) NULL)
+  if (is.null(basis) || !all(is.finite(basis))) return(flat)
   solved <- qr(basis)
   beta <- qr.coef(solved, z)
   beta[is.na(beta)] <- 0

@@ -331,7 +331,7 @@ test_that("a class, a batch and variables may be text that is marked as bytes", 
 
 test_that("a term that is no text is refused", {
   d <- ranked_data()
-  for (term in list(methods::new("externalptr"), NA_character_, 1, c("a", "b"), quote(class), function(x) x)) {
+  for (term in list(methods::new("externalptr"), NA_character_, 1, c("a", "b"), quote(class), matrix("b"), function(x) x)) {
     expect_error(gene_ranking(d$x, ~ class, data = data.frame(class = d$class), term = term), "term",
                  class = "weft_error_input")
   }
@@ -365,4 +365,13 @@ test_that("an odd gene whose tail underflows is set apart", {
   few <- weft:::freedom_of_largest(c(rep(1, 99), 42.7), 53, 6030, -Inf)
   expect_gt(few, 0)
   expect_equal(pf(42.7, 53, few, lower.tail = FALSE), 0.5, tolerance = 1e-6)
+})
+
+test_that("a trend over means of which one is far from all others is none", {
+  d <- ranked_data()
+  d$x[1, 1] <- 1e300
+  r <- suppressWarnings(gene_ranking(gene_quality(d$x, d$class, transform = "none"), control = list(trend = TRUE)))
+  expect_gt(sum(!is.na(r$p_value)), 50)
+  matrix <- gene_ranking(ranked_data()$x, ~ class, data = data.frame(class = d$class), term = matrix("class"))
+  expect_identical(attr(matrix, "model")$term, "class")
 })
