@@ -130,7 +130,8 @@ sum_subjects <- function(x, formula, frame, subject) {
   variables <- setdiff(all.vars(formula), if (is_word(subject)) subject)
   variables <- intersect(if ("." %in% variables) names(frame) else variables, names(frame))
   for (name in variables) check_factor(frame[[name]], sprintf("`%s`", name))
-  unit <- interaction(c(list(who), lapply(frame[variables], function(v) sortable_text(as.character(v)))), drop = TRUE, lex.order = TRUE)
+  texts <- lapply(frame[variables], function(v) sortable_text(as.character(v)))
+  unit <- interaction(c(list(who), texts), drop = TRUE, lex.order = TRUE)
   if (nlevels(unit) > n / 2) {
     abort_input("`subject` must have several samples each, with the same values of the model's variables.",
                 x = sprintf("%s make %s.", several(n, "sample"), several(nlevels(unit), "sum")),
