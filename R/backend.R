@@ -194,8 +194,9 @@ all_devices <- function(divided, open) {
 #' which the option `weft.device` chooses; `"all"` for as many as are predicted to be worthwhile, which is one for
 #' small work; or numbers of devices, from 0, as the rows of this table, which are all used, whether that is faster or
 #' not. Opening a device takes a third of a second, once per session: `"all"` does not wait for this where it takes
-#' longer than it saves, but opens the devices beside the work, and later calls use them. Tuples or chains are distributed over them, one host
-#' thread per device, and the result is that of one device, bit for bit. If a co-clustering has fewer chains than
+#' longer than it saves, but opens the devices beside the work, and later calls use them. Tuples or chains are
+#' distributed over them, one host thread per device, and the result is that of one device, bit for bit. If a
+#' co-clustering has fewer chains than
 #' there are devices, the devices share each sweep: each has its share of the nodes with their links, labels and
 #' counts are exchanged between devices, and the labels are those of one device. [pca()] gives each device a run of
 #' rows; sums over rows are exchanged between devices, and the result is that of one device up to rounding.

@@ -96,7 +96,8 @@ bn_category <- function(column, name) {
   else column <- bn_factor(column, name)
   if (!nlevels(column)) abort_input(sprintf("Column `%s` must have at least one level.", name), x = "It has none.")
   if (nlevels(column) > 65535L) {
-    abort_input(sprintf("Column `%s` must have at most 65535 levels.", name), x = sprintf("It has %d.", nlevels(column)))
+    abort_input(sprintf("Column `%s` must have at most 65535 levels.", name),
+                x = sprintf("It has %d.", nlevels(column)))
   }
   column
 }

@@ -19,7 +19,8 @@ capability_lines <- function(file = system.file("capabilities.csv", package = "w
 
 # The section of ?weft_backend.
 capability_section <- function() {
-  c("@section What runs where:", paste("MPI means `distributed = TRUE`. The functions of mutual information and [pca()]",
-                                       "read a DelayedMatrix in blocks; the others take it into memory."), "",
+  c("@section What runs where:",
+    paste("MPI means `distributed = TRUE`. The functions of mutual information and [pca()] read a DelayedMatrix in",
+          "blocks; the others take it into memory."), "",
     capability_lines())
 }

@@ -416,7 +416,8 @@ sound_consensus <- function(r) {
                jaccard = "numeric", kept = "logical")
   scores <- r$components$x
   is.list(r) && are_groups(r$cluster) && is_count(r$k, 1, n) && max(r$cluster) <= r$k &&
-    is_numbers(r$probability, n, 0, 1) && is_frame(r$stability, columns) && !anyNA(r$stability[c("p_value", "level")]) &&
+    is_numbers(r$probability, n, 0, 1) && is_frame(r$stability, columns) &&
+    !anyNA(r$stability[c("p_value", "level")]) &&
     (is.null(r$gene_cluster) || are_groups(r$gene_cluster) && is_frame(r$gene_stability, columns)) &&
     is_matrix(scores) && nrow(scores) == n && all_finite(scores) &&
     is_numbers(r$components$share, ncol(scores), 0, 1 + 1e-9) && isTRUE(r$given %in% c(TRUE, FALSE)) &&

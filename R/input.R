@@ -86,7 +86,8 @@ class_input <- function(class, x, n, arg = "class") {
     samples <- container_samples(x)
     known <- names(samples)
     if (!class %in% known) {
-      abort_input(sprintf("`%s` must name a column of `%s`, or have one value per sample.", arg, container_samples_name(x)),
+      abort_input(sprintf("`%s` must name a column of `%s`, or have one value per sample.", arg,
+                          container_samples_name(x)),
                   x = sprintf("There is no \"%s\".", class), i = paste0("There are ", label_some(known), "."))
     }
     class <- samples[[class]]

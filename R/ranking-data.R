@@ -74,7 +74,9 @@ formula_input <- function(x, formula, data, term, subject) {
   known <- if (inherits(x, "SummarizedExperiment")) {
     as.data.frame(SummarizedExperiment::colData(x), optional = TRUE)
   }
-  rows <- if (inherits(x, "SummarizedExperiment")) ncol(x) else if (!is.null(dim(x))) nrow(x) else nrow(data) %||% length(x)
+  rows <- if (inherits(x, "SummarizedExperiment")) ncol(x)
+          else if (!is.null(dim(x))) nrow(x)
+          else nrow(data) %||% length(x)
   frame <- with_data(known, data, rows)
   notes <- NULL
   if (!is.null(subject)) {

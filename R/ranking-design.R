@@ -34,8 +34,8 @@ ranking_model <- function(formula, frame, term = NULL, contrasts = NULL) {
   with_contrasts(model, contrasts)
 }
 
-# Numbers less their mean and over a power of 2, so that neither squares leave the range of doubles nor a date in seconds
-# looks like the intercept. The intercept takes up the means; coefficients are per `unit`.
+# Numbers less their mean and over a power of 2, so that neither squares leave the range of doubles nor a date in
+# seconds looks like the intercept. The intercept takes up the means; coefficients are per `unit`.
 scaled_design <- function(design) {
   unit <- rep(1, ncol(design))
   for (j in which(colSums(design != 0 & design != 1) > 0)) {

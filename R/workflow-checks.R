@@ -4,7 +4,8 @@
 
 # The classes that the steps' own functions return.
 step_classes <- list(
-  cells = list("weft_cells"), components = list(c("weft_pca", "prcomp")), ranking = list(c("weft_ranking", "data.frame"), c("weft_mi", "data.frame")),
+  cells = list("weft_cells"), components = list(c("weft_pca", "prcomp")),
+  ranking = list(c("weft_ranking", "data.frame"), c("weft_mi", "data.frame")),
   pairs = list(c("weft_mi_tuples", "data.frame")),
   network = list(c("weft_network", "matrix", "array"), c("weft_regulation", "weft_network", "matrix", "array")),
   clusters = list("weft_irm", "weft_clusters"),
@@ -152,8 +153,9 @@ sound_step <- function(step, r) {
   switch(step,
     cells = is.list(sound_cells(r)),
     components = sound_components(r),
-    ranking = if (inherits(r, "weft_ranking")) sound_ranking(r) else is_frame(r, c(feature = "character", mi = "numeric", statistic = "numeric", df = "numeric",
-                            p_value = "numeric", q_value = "numeric")) && is_word(attr(r, "unit")),
+    ranking = if (inherits(r, "weft_ranking")) sound_ranking(r)
+              else is_frame(r, c(feature = "character", mi = "numeric", statistic = "numeric", df = "numeric",
+                                 p_value = "numeric", q_value = "numeric")) && is_word(attr(r, "unit")),
     pairs = is_frame(r, c(feature1 = "character", feature2 = "character", mi = "numeric", interaction = "numeric")) &&
       is_word(attr(r, "unit")) && is_number(attr(r, "searched")),
     network = if (is_directed(r)) sound_regulation(r) else is_square(r) && is_word(attr(r, "method")) && sound_cut(r) &&

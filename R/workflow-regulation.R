@@ -8,8 +8,8 @@
 #' which [gene_mi_network()] still makes (`inst/bench/regulation.R`). The result has the whole ranking; the edges that
 #' are counted, listed and drawn are those at the false discovery rate.
 #'
-#' `steps = list(network = list(...))` of [gene_network()] takes the arguments of this function, or those of [gene_mi_network()] when
-#' one of them is its own, such as `method = "clr"`.
+#' `steps = list(network = list(...))` of [gene_network()] takes the arguments of this function, or those of
+#' [gene_mi_network()] when one of them is its own, such as `method = "clr"`.
 #'
 #' @inheritParams gene_steps
 #' @param regulators,nonlinear,steps,resamples see [regulation()].

@@ -221,7 +221,8 @@ check_step <- function(setting, step) {
                              ", a function, or FALSE to leave the step out")),
               x = paste0("It is ", describe(setting), "."),
               i = sprintf("For example `steps = list(%s = list(%s))`.", step, switch(step,
-                quality = "max_missing = 0.1", components = "k = 5", ranking = "control = list(robust = FALSE)", pairs = "top = 100",
+                quality = "max_missing = 0.1", components = "k = 5", ranking = "control = list(robust = FALSE)",
+                pairs = "top = 100",
                 network = "method = \"clr\"", clusters = "genes = 200", bayes = "genes = 15",
                 outliers = "fdr = 0.01", cells = "genes = 3000")))
 }

@@ -60,7 +60,8 @@ compare <- function(rows, columns, exact) {
   at <- nearest(found$p, wanted)
   if (exact) at <- unique(c(at, 1L))
   data.frame(rows = paste(rows, collapse = " "), classes = paste(columns, collapse = " "),
-             by = if (exact) "all" else "random", p = found$p[at], ratio = p_of(found$cells[at], rows, columns) / found$p[at])
+             by = if (exact) "all" else "random", p = found$p[at],
+             ratio = p_of(found$cells[at], rows, columns) / found$p[at])
 }
 
 two <- list(list(c(14, 11, 9, 8, 6), c(26, 22)), list(c(60, 50, 40), c(80, 70)), list(c(100, 60, 40), c(150, 50)),
@@ -72,11 +73,12 @@ more <- list(list(rep(5, 8), rep(8, 5)), list(c(10, 8, 6, 5, 4, 3, 2, 2), c(16, 
              list(rep(20, 5), rep(25, 4)), list(c(60, 20, 10, 5, 3, 2), c(70, 20, 10)),
              list(c(180, 10, 6, 4), c(150, 40, 10)), list(c(400, 50, 30, 20), c(450, 40, 10)),
              list(rep(67, 3), rep(67, 3)), list(c(20, 15, 5), c(25, 10, 5)), list(rep(4, 8), c(16, 16)),
-             list(c(57, 48, 40, 33, 22), c(120, 80)), list(rep(125, 8), rep(200, 5)), list(c(990, 4, 3, 3), c(600, 400)),
-             list(c(600, 300, 90, 10), c(700, 200, 90, 10)), list(c(7, 6, 5, 4, 3), c(9, 8, 8)),
+             list(c(57, 48, 40, 33, 22), c(120, 80)), list(rep(125, 8), rep(200, 5)),
+             list(c(990, 4, 3, 3), c(600, 400)), list(c(600, 300, 90, 10), c(700, 200, 90, 10)), list(c(7, 6, 5, 4, 3), c(9, 8, 8)),
              list(c(100, rep(3, 8)), c(62, 62)), list(rep(30, 4), c(110, 10)), list(rep(25, 8), c(190, 10)),
              list(c(4, 3, 3), c(4, 3, 3)), list(c(30, 12, 5, 2, 1), c(35, 8, 4, 2, 1)),
-             list(rep(3, 19), rep(3, 19)), list(rep(3, 8), c(6, 5, 5, 4, 4)), list(c(12, 9, 7, 5, 3, 2, 1, 1), c(14, 11, 8, 5, 2)),
+             list(rep(3, 19), rep(3, 19)), list(rep(3, 8), c(6, 5, 5, 4, 4)),
+             list(c(12, 9, 7, 5, 3, 2, 1, 1), c(14, 11, 8, 5, 2)),
              list(c(300, 80, 15, 5), c(340, 45, 15)), list(c(9, 8, 7, 6, 5, 5), c(11, 10, 10, 9)))
 
 set.seed(1)
@@ -85,11 +87,13 @@ out <- do.call(rbind, c(lapply(two, function(m) compare(m[[1]], m[[2]], TRUE)),
 out$error <- 100 * (out$ratio - 1)
 for (key in unique(paste(out$rows, out$classes, sep = " | "))) {
   one <- out[paste(out$rows, out$classes, sep = " | ") == key, ]
-  cat(sprintf("%s (%s)\n  p:     %s\n  ratio: %s\n", key, one$by[1], paste(formatC(one$p, digits = 2, width = 8), collapse = " "),
+  cat(sprintf("%s (%s)\n  p:     %s\n  ratio: %s\n", key, one$by[1],
+              paste(formatC(one$p, digits = 2, width = 8), collapse = " "),
               paste(formatC(one$ratio, digits = 2, format = "f", width = 8), collapse = " ")))
 }
 near <- out$p >= 1e-6
-cat(sprintf("p >= 1e-6: worst ratios %.2f and %.2f; within 20 %%: %d of %d\n", min(out$ratio[near]), max(out$ratio[near]),
+cat(sprintf("p >= 1e-6: worst ratios %.2f and %.2f; within 20 %%: %d of %d\n", min(out$ratio[near]),
+            max(out$ratio[near]),
             sum(abs(log(out$ratio[near])) <= log(1.2)), sum(near)))
 cat(sprintf("p < 1e-6: worst ratios %.2f and %.2f; within a factor of 2: %d of %d\n", min(out$ratio[!near]),
             max(out$ratio[!near]), sum(abs(log(out$ratio[!near])) <= log(2)), sum(!near)))

@@ -195,8 +195,8 @@ static int folder_of(const char *path, char folder[MOST_PATH])
   return 1;
 }
 
-/* A new file is made beside the old one and takes its name, so the folder must be writable. The old one must be writable
- * too: what its owner has protected is not replaced. */
+/* A new file is made beside the old one and takes its name, so the folder must be writable. The old one must be
+ * writable too: what its owner has protected is not replaced. */
 int weft_file_may_write(const char *path, char *why)
 {
   struct stat about;

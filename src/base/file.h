@@ -1,7 +1,7 @@
 /* Files whose names come from users, and raw files of numbers.
  *
- * Every file of a user's is opened by weft_file_open(), or is looked at with it before R opens it. Only regular files are
- * read, since a pipe without a writer, a terminal or an endless device would never return.
+ * Every file of a user's is opened by weft_file_open(), or is looked at with it before R opens it. Only regular files
+ * are read, since a pipe without a writer, a terminal or an endless device would never return.
  *
  * Every file is written under a temporary name in its folder, is synchronised with the disk, and then takes its name in
  * one step: whatever fails before that leaves what was there as it was. Only a regular file is ever replaced. A symbolic

@@ -133,10 +133,9 @@ test_that("edges are counted, listed and cut as by tables", {
 
 test_that("steps can be left out, given arguments and replaced", {
   q <- gene_quality(small$x, small$class)
-  part <- gene_network(small$x, small$class, seed = 1, steps = list(components = FALSE, outliers = FALSE,
-                                                                    clusters = FALSE, bayes = FALSE, pairs = FALSE,
-                                                                    network = list(method = "clr", edges = 12),
-                                                                    ranking = function(q) gene_ranking(q, control = list(trend = TRUE))))
+  part <- gene_network(small$x, small$class, seed = 1, steps = list(
+    components = FALSE, outliers = FALSE, clusters = FALSE, bayes = FALSE, pairs = FALSE,
+    network = list(method = "clr", edges = 12), ranking = function(q) gene_ranking(q, control = list(trend = TRUE))))
   expect_null(part$components)
   expect_true("components" %in% names(part))
   expect_equal(weft:::count_edges(part$network), 12)

@@ -11,8 +11,8 @@
  * values, of their difference and of the standard deviation can make. Neighbours are the points within the k-th
  * distance and this slack along both columns, n_x counts points within e_x and the slack of x, n_y likewise.
  *
- * The counts n_x, n_y and k are collected as how often each number occurs, and the digammas summed over them in a fixed order: the same bits on both
- * back ends and for (x, y) as for (y, x). */
+ * The counts n_x, n_y and k are collected as how often each number occurs, and the digammas summed over them in a fixed
+ * order: the same bits on both back ends and for (x, y) as for (y, x). */
 #pragma once
 
 #include "mi_continuous.h"
