@@ -7,6 +7,17 @@ scale_of_values <- function(q, transform) {
   if (q$kind == "levels") "none" else guess_scale(q$x)
 }
 
+# Samples without any count have no scale: they are left out.
+drop_empty_samples <- function(q, transform) {
+  empty <- rowSums(q$x != 0, na.rm = TRUE) == 0
+  if (!any(empty) || all(empty)) return(q)
+  if (transform == "auto") transform <- guess_scale(q$x)
+  if (!transform %in% c("counts", "cells")) return(q)
+  samples <- rownames(q$x)[empty]
+  q <- leave_out(q, samples = samples, reason = "no counts")
+  note(q, "no counts", sprintf("Samples without counts were left out: %s.", some_named(samples)), 0L, length(samples))
+}
+
 # Genes of bulk counts that too few samples express are left out: with a handful of counts the test of a gene has no
 # power, and it costs the others theirs. A sample expresses a gene that has as many counts per million as `min_count`
 # counts are in a sample of the median total. The samples that must are as many as the smallest class has, since a gene

@@ -10,7 +10,7 @@
 #' @section What is done, in this order:
 #' 1. Genes without names are given names, and duplicated names are made unique.
 #' 2. Genes with more than `max_missing` of their values missing are left out, then samples with more than
-#'    `max_missing_samples`.
+#'    `max_missing_samples`. Of counts, samples that have none are left out, too.
 #' 3. Genes that are constant, or have the same value in more than `max_same` of the samples, are left out. Genotypes
 #'    and other whole numbers of at most five values are only left out when constant.
 #' 4. Genes of bulk counts that too few samples express are left out: in as many samples as the smallest class has, a
@@ -118,6 +118,7 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
   q$genes <- all_kept("gene", colnames(q$x), missing$genes)
   q$samples <- all_kept("sample", rownames(q$x), missing$samples)
   q <- drop_missing(q, max_missing, max_missing_samples)
+  q <- drop_empty_samples(q, transform)
   q <- drop_uninformative(q, max_same, threads)
   q <- note_duplicates(q)
   q$scale <- scale_of_values(q, transform)

@@ -117,3 +117,21 @@ test_that("confounding: batch and covariates with the class, depth, and cells", 
   expect_identical(follows$kind, "component")
   expect_match(follows$text, "^PC1 follows sequencing depth, which explains 100 % of its variance")
 })
+
+test_that("samples without counts are left out, and that is said", {
+  counts <- matrix(as.double(withr::with_seed(5, stats::rnbinom(40 * 30, 0.5, mu = 2))), 40,
+                   dimnames = list(sprintf("s%d", 1:40), sprintf("g%d", 1:30)))
+  counts[c(7, 19), ] <- 0
+  class <- rep(c("a", "b"), 20)
+  for (transform in c("auto", "cells")) {
+    q <- suppressWarnings(gene_quality(counts, class, transform = transform))
+    expect_identical(rownames(q$x), rownames(counts)[-c(7, 19)])
+    expect_identical(as.character(q$class), class[-c(7, 19)])
+    expect_match(q$log$what[q$log$step == "no counts"], "s7, s19", fixed = TRUE)
+    expect_equal(q$x, suppressWarnings(gene_quality(counts[-c(7, 19), ], class[-c(7, 19)], transform = transform))$x)
+  }
+  fit <- suppressWarnings(gene_network(counts, class, seed = 1, progress = FALSE, steps = list(
+    cells = FALSE, network = FALSE, clusters = FALSE, pairs = FALSE, outliers = FALSE, components = FALSE)))
+  expect_identical(fit$quality$samples$sample[!fit$quality$samples$kept], c("s7", "s19"))
+  expect_error(suppressWarnings(gene_quality(0 * counts, transform = "cells")), class = "weft_error_input")
+})
