@@ -374,9 +374,11 @@ print.weft_mi_tuples <- function(x, n = 10L, ...) {
 
 # Which permutations p-values are from, where these end, and how many would show a pair among all that were searched.
 permutations_text <- function(x) {
-  permutations <- attr(x, "permutations") %||% 0
-  if (!permutations) return("p_value and p_fwer: random permutations of the class.")
+  permutations <- attr(x, "permutations")
   searched <- attr(x, "searched")
+  if (!is_count(permutations, 1, 1e7) || !is_number(searched, 0)) {
+    return("p_value and p_fwer: random permutations of the class.")
+  }
   text <- sprintf("p_value and p_fwer: %s of the class%s, so that neither is below %s.",
                   several(permutations, "random permutation"), if (length(attr(x, "strata"))) " within strata" else "",
                   format(1 / (permutations + 1), digits = 2))

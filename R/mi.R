@@ -219,7 +219,8 @@ print.weft_mi <- function(x, n = 10L, ...) {
               several(length(attr(x, "class_levels")), "level"), attr(x, "unit")))
   print_first(as.data.frame(x), n)
   tests <- attr(x, "tests")
-  if (is_tests(tests)) cat_wrapped(tests_text(tests, attr(x, "permutations") %||% 0))
+  permutations <- attr(x, "permutations") %||% 0
+  if (is_tests(tests) && is_count(permutations, 0, 1e7)) cat_wrapped(tests_text(tests, permutations))
   cat_wrapped(run_line(x))
   invisible(x)
 }

@@ -277,7 +277,7 @@ genes_paired <- function(fit) {
 # What the p-values of pairs are over, and how many permutations of the classes the least of them is of.
 whole_search <- function(pairs) {
   times <- attr(pairs, "permutations")
-  if (is.null(times)) return("the whole search")
+  if (!is_count(times, 1, 1e7)) return("the whole search")
   as_good <- round(min(pairs$p_fwer) * (times + 1)) - 1
   sprintf("the whole search: in %s of %d permutations of the classes the best pair was as good",
           if (as_good < 1) "none" else format(as_good), as.integer(times))
