@@ -109,7 +109,7 @@ cuda_start_seconds <- function() {
   if (isTRUE(session$device_open) || .Call(C_weft_beside_opened, first_device())) 0 else 0.3
 }
 
-# Whether so many seconds that a device would save are more than starting it takes. Where it is not open, but would have
+# Whether the seconds that a device would save are more than starting it takes. Where it is not open, but would have
 # been worth it, later calls will find it open.
 worth_a_device <- function(saved) {
   if (isTRUE(saved > cuda_start_seconds())) return(TRUE)
@@ -117,7 +117,7 @@ worth_a_device <- function(saved) {
   FALSE
 }
 
-# The same for work that takes so many seconds on the CPU, before what a device would take is known.
+# Asks the same of the seconds that work takes on the CPU, when the device's are not known yet.
 device_may_pay <- function(seconds) worth_a_device(seconds) && is.null(cuda_missing())
 
 worth_opening <- 0.05 # seconds that a device would save a call if it were open: it is opened beside the work

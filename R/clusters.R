@@ -198,7 +198,7 @@ own_components <- function(q, seed, threads, progress) {
   pc
 }
 
-# With at most so many genes, all components are used: whether one stands out is a statement on many.
+# Up to this number of genes, all components are used: whether one stands out is a statement on many.
 few_genes <- 10L
 
 space_of <- function(pc) {

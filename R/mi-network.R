@@ -11,8 +11,8 @@
 #' | `"mrnetb"` | for every target t, each feature scores \eqn{m_{it} - \frac{1}{|S|}\sum_{j \in S \setminus i} m_{ij}}, with S all features at first; the worst leaves S for as long as it is negative, and is then exchanged for the best outside S for as long as that would score more in its place |
 #' | `"relnet"` | \eqn{m_{ij}} where it is above `threshold` |
 #'
-#' `"mrnet"` and `"mrnetb"` give each pair the greater of its two weights. The diagonal of the matrix is not used. Edges are
-#' the pairs with a positive weight. Differences that rounding alone can make do not count: those of at most 1e-12 bits,
+#' `"mrnet"` and `"mrnetb"` give each pair the greater of its two weights. The diagonal of the matrix is not used. Edges
+#' are the pairs with a positive weight. Differences that rounding alone can make do not count: those of at most 1e-12 bits,
 #' or, for a plain matrix, of at most 9e-16 times its number of rows and its largest entry, are taken as 0.
 #'
 #' @section Significance: With `fdr`, each pair is tested, and the edges that pass at this false discovery rate are
@@ -36,7 +36,8 @@
 #' @param x what [mi_matrix()] returned or another symmetric matrix of mutual information; or data, which is passed to
 #'   [mi_matrix()] together with `...`.
 #' @param method one of the names below.
-#' @param eps,tau for `"aracne"` only: tolerances, `eps` in the unit of the information, `tau` between 0 and 1. At most one of them.
+#' @param eps,tau for `"aracne"` only: tolerances, `eps` in the unit of the information, `tau` between 0 and 1.
+#'   At most one of them.
 #' @param threshold for `"relnet"` only: edges are the pairs with more information than this, in its unit.
 #' @param fdr the false discovery rate of edges; `NULL` for no test, except that `"relnet"` without a threshold then
 #'   uses 0.05.

@@ -58,7 +58,8 @@ gene_results <- function(fit) {
   else cbind(out, level_columns(q, r, at))
 }
 
-# Of linear models: fold change with its interval, statistics, area under the ROC curve, information, shape.
+# The table of linear models: fold change with its interval, statistics, area under the ROC curve, information and
+# shape.
 linear_columns <- function(r, levels) {
   out <- list()
   if (!is.null(r$contrast)) out$`differs most` <- r$contrast
@@ -76,7 +77,7 @@ linear_columns <- function(r, levels) {
   as.data.frame(out, optional = TRUE, stringsAsFactors = FALSE)
 }
 
-# Of levels: means by class, and information.
+# The table of levels: means by class, and information.
 level_columns <- function(q, r, at) {
   means <- vapply(levels(q$class), function(level) colMeans(q$x[q$class == level, at, drop = FALSE]),
                   numeric(length(at)))

@@ -99,7 +99,7 @@ weight_text <- function(net) {
   if (method %in% names(network_methods)) sprintf("The weight of an edge %s.", network_methods[[method]]$weight)
 }
 
-# Of more than 150 edges the heaviest 100: more are a thicket in which nothing can be followed.
+# Networks of more than 150 edges show the heaviest 100: more are a thicket in which nothing can be followed.
 drawn_edges <- function(edges, most = 150L, few = 100L) {
   kept <- if (nrow(edges) > most) utils::head(edges, few) else edges
   names <- unique(c(kept$from, kept$to))

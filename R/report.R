@@ -141,7 +141,7 @@ knit_and_convert <- function(copy, format, output, params, quiet) {
   }, function() stop("The process that ran pandoc was ended."), loud = TRUE)
 }
 
-# Whose fault it is that no page was made: a full disk's, pandoc's, that of the user's own template, or weft's.
+# Says why no page was made: a full disk, pandoc, the user's own template, or a bug in weft.
 render_failed <- function(error, own, work) {
   said <- plain_text(conditionMessage(error))
   if (!has_space(work)) {

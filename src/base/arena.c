@@ -110,7 +110,7 @@ static double number_in(const char *path, const char *key)
   return value;
 }
 
-/* What a limit on addresses (ulimit -v) leaves to this process; -1 where there is no limit. */
+/* Bytes that a limit on addresses (ulimit -v) leaves to this process; -1 where there is no limit. */
 static double left_to_process(void)
 {
 #ifndef _WIN32

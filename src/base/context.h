@@ -37,7 +37,7 @@ typedef struct weft_ctx {
   char message[1024];         /* for the user, when the status is not WEFT_OK */
   struct weft_meeting *meeting; /* of the call's parts, in a part of several (meet.h); else NULL */
   int part;                   /* which one */
-  double stage, stages;       /* for progress: the work is stage `stage`, from 0, of so many equal ones; 0: by itself */
+  double stage, stages;       /* for progress: the work is number `stage`, from 0, of `stages` equal ones; 0: by itself */
 } weft_ctx;
 
 /* Fills the message and returns `st`, so that a caller can write `return weft_fail(...)`. */

@@ -134,7 +134,7 @@ static int check_kind(mode_t mode, char *why)
                 S_ISFIFO(mode) ? "pipe" : S_ISSOCK(mode) ? "socket" : "device");
 }
 
-/* What stat() says of a file that is to be read, or why it cannot say it. */
+/* Calls stat() for a file that is to be read, or says why it fails. */
 static int look(const char *path, struct stat *about, char *why)
 {
   struct stat link;

@@ -4,8 +4,8 @@
  * are read, since a pipe without a writer, a terminal or an endless device would never return.
  *
  * Every file is written under a temporary name in its folder, is synchronised with the disk, and then takes its name in
- * one step: whatever fails before that leaves what was there as it was. Only a regular file is ever replaced. A symbolic
- * link to a regular file, or to nothing, is replaced itself, and what it leads to stays as it is.
+ * one step: whatever fails before that leaves what was there as it was. Only a regular file is ever replaced. A
+ * symbolic link to a regular file, or to nothing, is replaced itself, and what it leads to stays as it is.
  *
  * What goes wrong is a phrase that follows the file's name, in `why`: "does not exist", "is a folder". */
 #pragma once

@@ -205,7 +205,7 @@ static int same_law(const item *a, const item *b, const uint32_t *margins)
     !memcmp(margins + a->margins, margins + b->margins, (a->levels + a->classes) * sizeof *margins);
 }
 
-/* What the laws are found with, and for. */
+/* The inputs and results of finding the laws. */
 typedef struct {
   const weft_mi_logs *logs;
   const item *items;

@@ -51,7 +51,7 @@ weft_mi_smooth *weft_mi_smooth_make(weft_arena *mem, size_t known);
  * are needed if a score has a p-value below some .2. */
 int weft_mi_smooth_run(weft_mi_smooth *law, const weft_mi_margins *m, const weft_mi_logs *logs, const double *scores,
                        size_t count, int tilted, double *statistic);
-/* The same of any score, after weft_mi_smooth_run(). */
+/* Gives the same for any score, after weft_mi_smooth_run(). */
 double weft_mi_smooth_statistic(const weft_mi_smooth *law, double score);
 /* theta of a tilt, under which high scores are frequent; 0: there is none. tilts[i]: what a row of level (or class) i
  * adds to the logarithm of a table's weight, in the order of the margins. */

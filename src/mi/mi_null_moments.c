@@ -84,8 +84,8 @@ double weft_mi_variance_work(const weft_mi_groups *t)
 
 /* E f in cell (g, h), whose probabilities are in `p`, times the sum of f over all cells of other classes, in the same
  * level and in all others. `inner`: room for expectations. */
-static double with_others(const weft_mi_groups *t, uint32_t g, uint32_t h, const span *s, const double *p, double *inner,
-                          const double *f)
+static double with_others(const weft_mi_groups *t, uint32_t g, uint32_t h, const span *s, const double *p,
+                          double *inner, const double *f)
 {
   const size_t n = (size_t) t->n, r = (size_t) t->r[g], c = (size_t) t->c[h];
   double sum = 0;

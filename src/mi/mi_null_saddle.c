@@ -237,7 +237,7 @@ static void solve_margins(const weft_mi_smooth *law, double *rows, double *colum
   }
 }
 
-/* What the margins have too much; returns the greatest share. */
+/* The excess of the margins; returns the greatest share. */
 static double excess(weft_mi_smooth *law)
 {
   const uint32_t gs = law->t.g_count, hs = law->t.h_count;
@@ -342,7 +342,7 @@ static double fourth_order(weft_mi_smooth *law)
   return sum;
 }
 
-/* What is added to Phi: -log det H / 2 + c, at the saddlepoint. */
+/* The term added to Phi: -log det H / 2 + c, at the saddlepoint. */
 static double correction(weft_mi_smooth *law)
 {
   double log_det = 0;

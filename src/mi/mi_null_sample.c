@@ -131,7 +131,7 @@ static void set_tilt(weft_mi_sampler *s, const weft_mi_logs *logs, double theta,
     }
 }
 
-/* What x rows of a level in class c add to the tilt. The last level but one decides on the last one too. */
+/* The share that x rows of a level in class c add to the tilt. The last level but one decides on the last one too. */
 static double gain_of(const weft_mi_sampler *s, const double *entropy, uint32_t a, uint32_t c, uint32_t x,
                       uint32_t left)
 {

@@ -65,7 +65,7 @@ typedef struct weft_ranking_value { double value; int32_t group; } weft_ranking_
 void weft_ranking_sort(weft_ranking_value *v, weft_ranking_value *other, int32_t *ends, size_t n);
 /* Bits that a table of bins × groups (column major) has about the group. */
 double weft_ranking_bits(const int32_t *table, size_t bins, size_t groups);
-/* Of sorted values. `table` has room for WEFT_RANKING_BINS × groups. */
+/* Takes sorted values. `table` has room for WEFT_RANKING_BINS × groups. */
 double weft_ranking_bits_of(const weft_ranking_value *v, size_t n, size_t groups, int32_t *table);
 double weft_ranking_auc(const weft_ranking_value *v, size_t n);
 int32_t weft_ranking_ties(const weft_ranking_value *v, size_t n);

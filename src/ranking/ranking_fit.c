@@ -18,7 +18,7 @@ enum { BLOCK = 64 };      /* genes */
 
 typedef struct basis { double *q, *r, *spare; size_t rank; } basis; /* spare: 1 - leverage of each sample */
 
-/* What one thread needs for one gene. */
+/* Work space of one thread for one gene. */
 typedef struct workspace {
   basis own;
   double *y;               /* values, 0 where missing */

@@ -1,5 +1,5 @@
-/* Files of the store that are open: read and written at a place; and those beside it that are its own. Others are opened
- * and given their names by base/file.h. */
+/* Files of the store that are open: read and written at a place; and those beside it that are its own. Others are
+ * opened and given their names by base/file.h. */
 #pragma once
 
 #include "../base/file.h"
