@@ -1,10 +1,12 @@
 # How far mi_rank()'s p-values are from the exact ones: against all tables with the same margins (two classes), and
 # against random tables; the level under independence; and operations. Usage: Rscript mi-law.R [tables] [null tables]
+# [cores]
 suppressMessages(library(weft))
 options(weft.progress = FALSE, weft.threads = 1L)
 given <- as.double(commandArgs(TRUE))
 tables <- c(given, 1e6)[1]
 nulls <- c(given[-1], 1e5)[1]
+cores <- c(given[-(1:2)], 1)[1]
 f <- function(x) ifelse(x > 0, x * log(x), 0)
 
 # p-values of tables (vectors of cells, level by level within a class) with these margins.
@@ -81,9 +83,16 @@ more <- list(list(rep(5, 8), rep(8, 5)), list(c(10, 8, 6, 5, 4, 3, 2, 2), c(16, 
              list(c(12, 9, 7, 5, 3, 2, 1, 1), c(14, 11, 8, 5, 2)),
              list(c(300, 80, 15, 5), c(340, 45, 15)), list(c(9, 8, 7, 6, 5, 5), c(11, 10, 10, 9)))
 
-set.seed(1)
-out <- do.call(rbind, c(lapply(two, function(m) compare(m[[1]], m[[2]], TRUE)),
-                        lapply(more, function(m) compare(m[[1]], m[[2]], FALSE))))
+# Each margin has random numbers of its own, whatever the cores.
+over <- function(margins, f) {
+  parallel::mclapply(margins, function(m) {
+    set.seed(1)
+    f(m[[1]], m[[2]])
+  }, mc.cores = cores, mc.preschedule = FALSE)
+}
+
+out <- do.call(rbind, c(over(two, function(rows, columns) compare(rows, columns, TRUE)),
+                        over(more, function(rows, columns) compare(rows, columns, FALSE))))
 out$error <- 100 * (out$ratio - 1)
 for (key in unique(paste(out$rows, out$classes, sep = " | "))) {
   one <- out[paste(out$rows, out$classes, sep = " | ") == key, ]
@@ -100,14 +109,16 @@ cat(sprintf("p < 1e-6: worst ratios %.2f and %.2f; within a factor of 2: %d of %
 
 # The share of null tables with p <= .05, .01 and .001, as multiples of these, and that of mid-p at .05.
 cat("\nLevel: P(p <= x) / x at x = 0.05, 0.01, 0.001; P(mid-p <= 0.05)\n")
-for (m in c(two[c(4, 5, 10, 12)], more[c(1:7, 10, 13, 14, 19)], utils::tail(more, 5))) {
-  drawn <- stats::r2dtable(nulls, m[[1]], m[[2]])
+level <- function(rows, columns) {
+  drawn <- stats::r2dtable(nulls, rows, columns)
   score <- round(vapply(drawn, function(t) sum(f(t)), 0), 8)
   first <- which(!duplicated(score))
-  p <- p_of(lapply(drawn[first], as.vector), m[[1]], m[[2]])
+  p <- p_of(lapply(drawn[first], as.vector), rows, columns)
   at <- match(score, score[first])
   mass <- tabulate(at) / nulls
-  level <- vapply(c(0.05, 0.01, 0.001), function(x) sum(mass[p <= x]) / x, 0)
-  cat(sprintf("%s | %s: %s; %.4f\n", paste(m[[1]], collapse = " "), paste(m[[2]], collapse = " "),
-              paste(sprintf("%.2f", level), collapse = " "), sum(mass[p - mass / 2 <= 0.05])))
+  share <- vapply(c(0.05, 0.01, 0.001), function(x) sum(mass[p <= x]) / x, 0)
+  sprintf("%s | %s: %s; %.4f\n", paste(rows, collapse = " "), paste(columns, collapse = " "),
+          paste(sprintf("%.2f", share), collapse = " "), sum(mass[p - mass / 2 <= 0.05]))
 }
+kinds <- c(two[c(4, 5, 10, 12)], more[c(1:7, 10, 13, 14, 19)], utils::tail(more, 5))
+cat(unlist(over(kinds, level)), sep = "")

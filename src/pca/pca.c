@@ -8,11 +8,13 @@
 /* Residuals that single precision can reach. */
 #define SINGLE_TOL 1e-6
 
-/* Values below the level of rounding count as zero. */
+/* Values below the level of rounding count as zero: of the products, which grows with the longest
+ * side, and of the centring, scaling and weighting of each number, which does not. */
 static void cut_at_rank(const weft_pca_run *run)
 {
   const size_t longest = run->ranks ? run->ranks->all : run->n;
-  const double largest = run->out->d[0], floor = (double) (longest > run->p ? longest : run->p) * DBL_EPSILON * largest;
+  const double largest = run->out->d[0];
+  const double floor = (8 + (double) (longest > run->p ? longest : run->p)) * DBL_EPSILON * largest;
   run->out->rank = 0;
   for (size_t j = 0; j < run->job->k; j++) {
     if (run->out->d[j] > floor) run->out->rank++;

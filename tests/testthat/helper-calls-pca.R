@@ -123,11 +123,11 @@ pca_promise <- function(fit, x, args, which) {
   rounding <- 1e-13 * sqrt(length(x)) + f$noise * 4 / top / largest
   if (rounding > 1e-3) return(NULL) # nothing but rounding
   # deflation carries the error of each component into those after it
-  carried <- if (nipals) 10 * length(fit$d) else 1
+  carried <- if (nipals) 10 * length(fit$d) else if (by_vectors) length(fit$d) else 1
   v <- fit$rotation
   off <- ((f$x / top) %*% v - fit$x / top) * f$row
   checked <- if (nipals) 1L else seq_len(ncol(v)) # later ones are of what is left of X
-  vector_tol <- if (single > 0) 1e-2 else 4 * tol * carried * length(fit$d) + rounding
+  vector_tol <- if (single > 0) 1e-2 else 4 * tol * (if (nipals) carried else 1) * length(fit$d) + rounding
   first_of(
     within(fit$d / top, true, (2 * tol + single * ifelse(true < 1e-6 * largest, 100, 1) + rounding) * carried *
            true[1L],

@@ -80,6 +80,15 @@ test_that("all components give the data back", {
   }
 })
 
+test_that("two centred rows have one component, whatever the rounding", {
+  x <- matrix(c(0.20123915111346113, -1.27716540186545657, 0.45063844817224208, 1.44062266291353769), 2)
+  w <- c(0.059818955204988346, 2.4539773554999043)
+  for (seed in 1:3) {
+    expect_warning(fit <- pca(x, method = "gram", scale = TRUE, weights = w, seed = seed), class = "weft_warning_rank")
+    expect_identical(fit$rank, 1)
+  }
+})
+
 test_that("rank deficiency is said and exact", {
   x <- hard_matrices()$low_rank
   expect_warning(fit <- pca(x, 12, seed = 1), class = "weft_warning_rank")
