@@ -343,7 +343,7 @@ workflow_estimate <- function(q, run) {
   if (method == "auto") method <- if (net <= 1000) "mrnet" else "aracne"
   estimator <- given("network", "estimator", "auto")
   pairs <- choose(p, 2)
-  permutations <- given("pairs", "permutations", NULL) %||% usual_permutations(p, n)
+  permutations <- given("pairs", "permutations", NULL) %||% usual_permutations(p, n)[1L]
   clustered <- count(given("clusters", "genes", 300))
   by_consensus <- given("clusters", "method", "consensus") == "consensus"
   sweeps <- given("clusters", "chains", 4) * given("clusters", "sweeps", 100)

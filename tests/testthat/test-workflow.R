@@ -359,7 +359,7 @@ test_that("Bayesian networks take genes, scores and the network as prior", {
 })
 
 test_that("pairs are tested when it is affordable, and chance is not named", {
-  expect_identical(weft:::usual_permutations(1000, 100), 99)
+  expect_identical(weft:::usual_permutations(1000, 100), c(19, 99, 999))
   expect_identical(weft:::usual_permutations(20000, 500), 19)
   expect_identical(weft:::usual_permutations(1e5, 1e5), 0)
   noise <- matrix(weft:::draws("normal", 40 * 20, key = 3), 40, dimnames = list(NULL, paste0("g", 1:20)))
@@ -371,7 +371,12 @@ test_that("pairs are tested when it is affordable, and chance is not named", {
   expect_match(fit$steps$note[fit$steps$step == "pairs"], "190 pairs searched, none significant")
   expect_match(weft:::pairs_text(fit$pairs), "No pair is beyond chance: p is at least 0\\.")
   expect_match(weft:::pairs_text(fit$pairs[0, ]), "There were no pairs")
+  expect_identical(attr(fit$pairs, "permutations"), 19)
   snps <- weft_example("snps", n = 400, p = 30)
+  usual <- gene_pairs(snps$x, snps$class, seed = 1)
+  expect_gt(attr(usual, "permutations"), 19)
+  expect_identical(data.frame(usual), data.frame(gene_pairs(snps$x, snps$class, seed = 1,
+                                                            permutations = attr(usual, "permutations"))))
   told <- weft:::pair_text(gene_pairs(snps$x, snps$class, permutations = 39, seed = 1), 3)
   expect_match(told, "of 435 pairs significant. Most synergy: rs.* x rs.*p 0.025 over the whole search")
   untested <- gene_pairs(snps$x, snps$class, permutations = 0)
