@@ -88,6 +88,14 @@ experiment_values <- function(x, assay, arg) {
   values
 }
 
+# Whether a container says by name that its values are counts.
+named_counts <- function(x, assay) {
+  if (!inherits(x, "SummarizedExperiment")) return(inherits(x, c("DGEList", "Seurat")))
+  names <- SummarizedExperiment::assayNames(x)
+  chosen <- assay %||% 1L
+  identical(if (is.character(chosen)) chosen else names[chosen], "counts")
+}
+
 invalid_container <- function(x, arg, what = "It has no matrix of values.") {
   abort_input(sprintf("`%s` must be a valid %s.", arg, experiment_class(x)), x = what,
               i = "It was changed, or damaged in a file.")

@@ -123,7 +123,7 @@ gene_quality <- function(x, class = NULL, batch = NULL, assay = NULL,
   q <- note_duplicates(q)
   q$scale <- scale_of_values(q, transform)
   if (q$scale == "counts") q <- drop_low_counts(q, min_count)
-  q <- to_log_scale(q, q$scale, asked = transform != "auto")
+  q <- to_log_scale(q, q$scale, asked = transform != "auto" || named_counts(x, assay))
   q$measured <- q$x
   q <- take_out_nuisance(q)
   q <- fill_gaps(q, impute, threads)

@@ -299,6 +299,12 @@ test_that("plots draw without error", {
 
 test_that("counts, intensities and genotypes are told apart", {
   counts <- matrix(stats::rpois(40 * 30, rep(stats::rexp(30, 1 / 300), each = 40)), 40)
+  if (requireNamespace("SummarizedExperiment", quietly = TRUE)) { # an assay's name says it
+    named <- function(name) SummarizedExperiment::SummarizedExperiment(stats::setNames(list(t(counts)), name))
+    expect_silent(q <- gene_quality(named("counts")))
+    expect_identical(q$scale, "counts")
+    expect_warning(gene_quality(named("other")), class = "weft_warning_counts")
+  }
   expect_warning(q <- gene_quality(counts), "raw counts", class = "weft_warning_counts")
   expect_equal(q$x[, 1], log2((counts[, 1] + 0.5) / (rowSums(counts) + 1) * 1e6), ignore_attr = TRUE)
   expect_silent(gene_quality(counts, transform = "counts"))
