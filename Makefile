@@ -3,7 +3,7 @@
 LIB = .lib
 INSTALLED = $(LIB)/installed
 SOURCES := $(shell find DESCRIPTION NAMESPACE configure R src inst -type f \
-  \( -name '*.[chR]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.in' \
+  \( -name '*.[chR]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.in' -o -name '*.sh' \
   -o -path 'inst/*' -o -path DESCRIPTION -o -path NAMESPACE -o -path configure \))
 RUN = R_LIBS="$(CURDIR)/$(LIB)$${R_LIBS:+:$$R_LIBS}"
 LOG = $(CURDIR)/$(LIB)/make.log

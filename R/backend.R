@@ -138,7 +138,7 @@ seconds_text <- function(s) {
   if (s < 1) sprintf("%.0f ms", 1000 * s + 0) else if (s < 120) sprintf("%.1f s", s) else sprintf("%.0f min", s / 60)
 }
 
-# What native code is handed: see weft_glue_run() in src/base/glue.c.
+# What native code is handed: see weft_glue_run() in src/core/r/glue.c.
 run_control <- function(backend = "cpu", threads = NULL, progress = NULL, columns = NULL, task = "Working",
                         devices = first_device()) {
   if (backend == "cuda") session$device_open <- TRUE

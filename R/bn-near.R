@@ -1,4 +1,5 @@
-# The table of a search for the best graph of many nodes: only the parent sets that it needs (src/bn/bn_near_table.c).
+# The table of a search for the best graph of many nodes: only the parent sets that it needs
+# (src/bn/cpu/search/near_table.c).
 
 most_near_parents <- 12
 near_width <- 8 # candidates by their own score, beside those that a greedy search around a node finds

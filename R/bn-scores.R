@@ -170,15 +170,15 @@ bn_correlation <- function(x) {
   r
 }
 
-# The scores, in the order of src/bn/bn_score_kinds.h, which has the properties of each.
+# The scores, in the order of src/bn/score_kinds.h, which has the properties of each.
 bn_score_types <- c("bdeu", "k2", "bic", "aic", "bds", "bge")
 bn_score_kind <- function(score, kinds = .Call(C_weft_bn_score_kinds)) lapply(kinds, `[[`, match(score, kinds$name))
 
 bn_predicted <- c("sets", "joint_sets", "bytes", "seconds")
 
 # Sets, bytes and seconds expected. Joint counting needs 8 bytes for every set of max_parents + 1 nodes, and each thread
-# bits of all rows, sorted, for each but two of a set's members (src/bn/bn_sorted.h); each thread 8 bytes for every set
-# of the largest node, and the batch at work as much again.
+# bits of all rows, sorted, for each but two of a set's members (src/bn/cpu/table/sorted_rows.h); each thread 8 bytes
+# for every set of the largest node, and the batch at work as much again.
 bn_predict <- function(problem, keep, threads) {
   p <- problem$p
   universe <- rowSums(problem$allowed)
@@ -200,7 +200,7 @@ bn_predict <- function(problem, keep, threads) {
                 seconds = work_of$cpu, device_seconds = work_of$cuda, work_bytes = work))
 }
 
-# The device counts what has few cells; see the limits in src/bn/bn_table_cuda.cu.
+# The device counts what has few cells; see the limits in src/bn/cuda/table/table.cu.
 bn_scores_backend <- function(backend, problem, predicted) {
   cells <- function(members) prod(utils::head(sort(as.double(problem$levels), decreasing = TRUE), members))
   most <- max(problem$max_parents)

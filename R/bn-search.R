@@ -140,9 +140,9 @@ search_result <- function(input, score, gamma, found) {
   ), class = c("weft_bn_search", "weft_bn"))
 }
 
-# The data, matrices over pairs of nodes, covariances of each node's candidates (src/bn/bn_candidates.c), trees
-# (bn_trees.c), what a start and each of its lanes know of an order (bn_climb.c), and cells that a thread counts
-# (bn_count.c).
+# The data, matrices over pairs of nodes, covariances of each node's candidates (src/bn/cpu/search/candidates.c), trees
+# (grow_shrink_trees.c), what a start and each of its lanes know of an order (climb.c), and cells that a thread counts
+# (table/count.c).
 check_search_memory <- function(input, score, most, starts, threads) {
   p <- input$p
   near <- min(p, 60)

@@ -209,7 +209,8 @@ best_graphs <- function(sets, scores, most) {
 
 bn_targets <- c("max", "sum", "uniform")
 
-# Their kinds of moves, with the share of the steps that tries each (src/bn/bn_move.h, src/bn/bn_layers.c).
+# Their kinds of moves, with the share of the steps that tries each (src/bn/both/moves.h,
+# src/bn/cpu/chains/partitions.c).
 move_shares <- function(run) {
   if (!run$layers) return(c(swap = 4, adjacent = 4, shift = 8) / 16)
   c(swap = 1, adjacent = 1, shift = 4, split = 2, reverse = 4, renew = 4) / 16
@@ -329,8 +330,9 @@ kicks_of <- function(fit) {
   min(fit$iterations %/% 100, most_kicks(fit$table))
 }
 
-# The best graphs where the ladders' last orders settle (src/bn/bn_settle.c), or those where they settled `before`. Of
-# many ladders, only the best ones are followed. The chains, from which update() goes on, are left as they are.
+# The best graphs where the ladders' last orders settle (src/bn/cpu/search/best_places.c), or those where they settled
+# `before`. Of many ladders, only the best ones are followed. The chains, from which update() goes on, are left as they
+# are.
 settle <- function(fit, kicks, threads, before = NULL) {
   run <- fit$run
   if (fit$iterations < 20 && !isTRUE(run$quick)) return(list(sets = fit$best_sets, score = fit$best_score))

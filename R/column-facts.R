@@ -1,6 +1,6 @@
 # What must be known of all columns of a double matrix before anything else is computed from it
-# (src/base/column_facts.h). R's own loops over tens of thousands of columns, and its copies of the matrix, would take
-# longer than what follows.
+# (src/core/data/column_facts.h). R's own loops over tens of thousands of columns, and its copies of the matrix, would
+# take longer than what follows.
 
 # list(missing, infinite, least, greatest) and, with `same`, how many values of a column are its commonest one, and
 # whether it has at most five different ones, whole and below a hundred.

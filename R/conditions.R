@@ -79,7 +79,7 @@ short_call <- function(call, f, own) {
   call
 }
 
-# Called from C (base/glue.c) after the native side has freed what it owned.
+# Called from C (core/r/glue.c) after the native side has freed what it owned.
 raise_native <- function(status, message, column, control) {
   if (status == "interrupt") raise_interrupt(message) # a jump out of R code goes on by itself; this is another stop
   if (status == "device" && startsWith(message, "rank ")) abort_stopped(message)
@@ -106,7 +106,7 @@ raise_interrupt <- function(message = "") {
 
 about_ranks <- function(message) grepl("MPI", message)
 
-# In the wording of weft_fail_memory() (base/context.c) and of CUDA's libraries (base/device.cu).
+# In the wording of weft_fail_memory() (core/call/context.c) and of CUDA's libraries (core/device/device.cu).
 about_device_memory <- function(message) startsWith(message, "Not enough device memory")
 
 column_label <- function(j, names) {

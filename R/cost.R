@@ -41,7 +41,7 @@ called <- function(n = 0, p = 0) on_core(7e-4 + 5e-7 * p) + in_memory(3e-10 * n 
 memory_threads <- function(threads) min(threads, 4.5)
 
 # Threads for work of so many seconds of one core: others are not woken for less work than waking them takes
-# (src/base/parallel.h).
+# (src/core/call/parallel.h).
 worth_threads <- function(seconds, threads) if (seconds < 5e-4) 1L else threads
 
 # ---- mutual information ----
@@ -105,7 +105,7 @@ cost_network <- function(p, method, threads) {
 }
 
 # Forward selection on halves of the samples; genes: regulators and targets, counted; so many `calls` of it, which share
-# the copies. From `screened_regulators` on the CPU computes few gains in full (src/regulation/regulation_screen.c).
+# the copies. From `screened_regulators` on the CPU computes few gains in full (src/regulation/cpu/screen.c).
 screened_regulators <- 1000
 cost_regulation <- function(n, genes, steps, resamples, nonlinear, copies, threads, calls = 1) {
   features <- genes[["regulators"]] * (1 + nonlinear)
@@ -152,7 +152,8 @@ cost_pca_engines <- function(n, p, k) {
   room <- min(near, max(k + 12 * b, k + 2 * b + 128))
   held <- min(10 * b, (k + 3 * b + room) / 2, near) # vectors that a block is made orthogonal to
   look <- 1.2e-10 * held^3 + 1.6e-9 * held^2 * k
-  filter <- near >= 1024 && k <= 52 # src/pca/pca_filter.c: products with the Gram matrix; else all its eigenvectors
+  # src/pca/engines/chebyshev.c: products with the Gram matrix; else all its eigenvectors
+  filter <- near >= 1024 && k <= 52
   step <- if (filter) 4.7e-11 * near^2 * min(64, (k + max(16, k %/% 2) + 7) %/% 8 * 8) else 0
   cache <- max(0, 1 - (1050 / near)^3) # the share of all its steps in which the matrix is larger
   eigen <- if (filter) 5 * step else near^3 * (1.1e-10 + 2.4e-10 * cache) + 1.6e-9 * near^2 * k
@@ -195,7 +196,7 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
        vectors = cost(1000 * k * cells / core, on_device(4000 * k * cells / 1e13) + there, 8 * cells, called()))
 }
 
-# The Lanczos steps of a sparse matrix on the CPU (src/pca/pca_lanczos.c), each with a block of 8 vectors, where the
+# The Lanczos steps of a sparse matrix on the CPU (src/pca/engines/lanczos.c), each with a block of 8 vectors, where the
 # spectrum is flat: both products, vectors made orthogonal to all before, and a small matrix's eigenvectors.
 cost_pca_lanczos <- function(n, p, cells, k, threads) {
   near <- min(n, p)
@@ -225,7 +226,7 @@ never_gives_way <- list(gram_blocks = 0, gram_steps = 0)
 
 # The same from a store: blocks are read for each pass, and the Gram matrix takes one, which adds the products of the
 # values of each row. A device unpacks blocks itself; compressed columns stay there where they fit, and are spread out
-# for each product; of many columns the Gram matrix is made roughly, and corrected (src/pca/pca_rough.c).
+# for each product; of many columns the Gram matrix is made roughly, and corrected (src/pca/engines/gram_half.c).
 cost_pca_stored <- function(n, p, cells, k, threads) {
   read <- on_core(cells * 5e-9) + on_core(cells * 1.2e-8 / threads)
   dense <- n * p
@@ -279,7 +280,7 @@ cost_chains <- function(iterations, chains, temperatures, sets, nodes, target, t
 }
 
 # An optimum by dynamic programming, whose subsets a device holds itself, or a posterior. Over orders: one number per
-# subset, the sets with what they are sorted by, and a buffer per thread (src/bn/bn_orders_cpu.c); over graphs
+# subset, the sets with what they are sorted by, and a buffer per thread (src/bn/cpu/exact/orders.c); over graphs
 # subset_bytes() for each subset where the work is done, and the order of the subsets on the host.
 cost_exact <- function(p, posterior = "none", backend = "cpu", sets = 0, threads = 1) {
   subsets <- 2^p * if (backend == "cuda") 2^-8 else 8

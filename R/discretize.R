@@ -99,7 +99,7 @@ check_finite_columns <- function(values, names) {
   }
 }
 
-# Native code cuts by these and by "equalfreq": src/mi/bins/mi_bins_kinds.h.
+# Native code cuts by these and by "equalfreq": src/mi/bins/kinds.h.
 class_cuts <- c("mdl", "caim", "cacc", "ameva")
 
 # Cut points of every column of a double matrix.

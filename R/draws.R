@@ -1,9 +1,9 @@
 # The package's random draws, seen from R: draw i is a function of (key, stream, first + i) and of nothing else
-# (src/base/draws.h). The tests check their distributions, and that both back ends draw the same.
+# (src/core/numbers/draws.h). The tests check their distributions, and that both back ends draw the same.
 
 #' Draws of one kind
 #'
-#' @param kind A name in WEFT_DRAW_LIST (src/base/draws_fill.h).
+#' @param kind A name in WEFT_DRAW_LIST (src/core/numbers/draws_fill.h).
 #' @param n Number of draws.
 #' @param a,b Parameters of the kind: the sub-counter of words, the shapes of gammas and betas, n of below; for
 #'   categoricals the number of categories and the slope of their weights `1 + b * j`, j from 0.

@@ -1,6 +1,6 @@
 # Files of users. Whatever weft reads is looked at by readable_file() first, and what R code reads is opened by
 # open_to_read(); whatever weft writes is written by write_file(), and only stores, which are written in pieces, do the
-# same in native code. What is refused, and what happens to links: src/base/file.h.
+# same in native code. What is refused, and what happens to links: src/core/data/file.h.
 
 # ---- to read ----
 

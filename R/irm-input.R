@@ -1,6 +1,6 @@
 # Graphs in every form that users have, to one: list(type, self, links, missing, weighted, row_names, col_names), where
-# links and missing are lists by row (src/irm/irm_graph.c); real values: R/irm-real.R. Pairs are first c(from, to) with
-# indices from 1.
+# links and missing are lists by row (src/irm/cpu/input/edges_by_row.c); real values: R/irm-real.R. Pairs are first
+# c(from, to) with indices from 1.
 
 irm_types <- c("bipartite", "directed", "undirected")
 

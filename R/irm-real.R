@@ -6,7 +6,7 @@
 #
 # are the posterior means.
 
-most_units <- 2^20 # of a value: src/irm/irm_graph.c
+most_units <- 2^20 # of a value: src/irm/cpu/input/edges_by_row.c
 
 real_graph <- function(A, type, missing, self, assay, threshold, dim, progress) {
   given <- c(type = !is.null(type) && type != "bipartite", self = self, threshold = !is.null(threshold),

@@ -36,7 +36,7 @@ is_record <- function(x, fields) {
 
 # ---- graphs ----
 
-# That lists are sorted and share no pair is checked in native code (src/irm/irm_graph.c).
+# That lists are sorted and share no pair is checked in native code (src/irm/cpu/input/edges_by_row.c).
 check_irm_graph <- function(graph, what, inside = "") {
   need <- needs(what, inside)
   need_record(need, graph, c("type", "self", "links", "missing", "kind", "row_names", "col_names"), "graph")
@@ -383,7 +383,7 @@ save_checkpoint <- function(run) {
   .Call(C_weft_file_write, path, bytes)
 }
 
-# The run of a checkpoint. Nothing in the file is evaluated: see src/irm/irm_saved_glue.c.
+# The run of a checkpoint. Nothing in the file is evaluated: see src/irm/r/saved.c.
 read_checkpoint <- function(file) {
   refuse <- function(why) abort_input("`file` must be a checkpoint of `irm()`.", x = paste(describe(file), why))
   saved <- tryCatch(.Call(C_weft_irm_saved_read, file_bytes(file)), error = function(e) {

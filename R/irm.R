@@ -193,7 +193,7 @@ irm_samplers <- c("blocked", "collapsed")
 most_sweeps <- 2^28 - 1 # of a chain: their numbers are the upper bits of a draw's index
 longest_step <- 1e9
 most_attempts <- 2^16
-least_hyper <- 1e-9 # of alpha and beta: src/irm/irm_moves.c
+least_hyper <- 1e-9 # of alpha and beta: src/irm/cpu/collapsed.c
 most_hyper <- 1e12
 
 check_hyper <- function(alpha, beta, hyper = list()) {
@@ -258,7 +258,7 @@ init_codes <- function(init, nodes) {
 }
 
 # `start`: how many clusters of each mode there are at most without `init`. Chains start from random nodes, each with
-# those that have most in common with it (src/irm/irm_start.c); of real values from random clusters.
+# those that have most in common with it (src/irm/cpu/start.c); of real values from random clusters.
 start_state <- function(graph, init, model, chains, prior, nodes, start = model$max_clusters) {
   labels <- if (!is.null(init)) given_start(init, model$max_clusters, chains)
             else if (!is.null(graph$values)) random_start(start, model$key, chains, nodes)
@@ -389,7 +389,7 @@ irm_chains <- function(run, piece, ranks, control) {
   left
 }
 
-# What src/irm/irm_glue.c reads of a graph, a model and two partitions with labels from 0.
+# What src/irm/r/irm.c reads of a graph, a model and two partitions with labels from 0.
 native_graph <- function(graph) {
   list(kind = graph$kind, self = graph$self, links = native_edges(graph$links), missing = native_edges(graph$missing),
        values = graph$values)

@@ -1,4 +1,4 @@
-# What R knows of each kernel; what native code needs is in src/kernel/kernel_kinds.h, by the same names. A record:
+# What R knows of each kernel; what native code needs is in src/kernel/kinds.h, by the same names. A record:
 #   value(r)         k at distance r with h = 1
 #   log_radial(d)    log of the integral of r^(d - 1) k(r) over r
 #   cost             of a value, in units of one dimension of one pair; measured on AVX-512 (inst/bench/kernel.R)
@@ -75,7 +75,7 @@ definite_kernels <- Filter(function(kernel) kernel_kinds[[kernel]]$definite > 0,
 # The name that native code knows a kernel by.
 native_kernel <- function(kernel) kernel_kinds[[kernel]]$native %||% kernel
 
-# Native code's sheet of kernels, a row each: name, form, single and the slopes that kernel_kinds.h explains.
+# Native code's sheet of kernels, a row each: name, form, single and the slopes that kernel/kinds.h explains.
 kernel_sheet <- local({
   sheet <- NULL
   function() {

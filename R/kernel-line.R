@@ -1,4 +1,4 @@
-# Sums in one dimension (src/kernel/kernel_line.h), and sums over all pairs of points there.
+# Sums in one dimension (src/kernel/cpu/line/line.h), and sums over all pairs of points there.
 
 # Whether sums can be taken so: points in one dimension, and a kernel that moments are enough for.
 has_line <- function(kernel, d) d == 1L && kernel != "polynomial" && of_sheet(kernel, "line")

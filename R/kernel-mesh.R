@@ -1,4 +1,4 @@
-# Sums of the Gaussian kernel over a mesh (src/kernel/kernel_mesh.h): in one to three dimensions, within an error.
+# Sums of the Gaussian kernel over a mesh (src/kernel/both/mesh.h): in one to three dimensions, within an error.
 
 has_mesh <- function(problem) {
   problem$kernel == "gaussian" && ncol(problem$reference) <= 3L && (problem$rel_error > 0 || problem$abs_error > 0)

@@ -6,9 +6,9 @@
 # of both columns gives (Pitman 1937). A beta distribution with these is Student's t for normal columns; columns with
 # outliers, ties and few rows have heavier tails. Counts: chi-squared of G with Williams' correction for levels of equal
 # frequency. No p-value of numbers is below one over the number of different orders of the rows
-# (src/mi/matrix/mi_tails.h).
+# (src/mi/null/permutation_moments.h).
 
-# What mi_matrix() records of its columns for this (src/mi/matrix/mi_tails.h).
+# What mi_matrix() records of its columns for this (src/mi/null/permutation_moments.h).
 column_tails <- function(data, estimator, control) {
   tails <- .Call(C_weft_mi_tails, data, estimator, control)
   list(kurtosis = tails[1L, ], stretch = tails[2L, ], orders = tails[3L, ])

@@ -10,7 +10,7 @@ mi_counts_matrix <- function(input, input_y = NULL, estimator = "empirical", na 
   set_attributes(out, list(dimnames = list(input$names, (input_y %||% input)$names)))
 }
 
-# those of src/mi/matrix/mi_estimate_kinds.h
+# those of src/mi/matrix/kinds.h
 count_estimators <- c("empirical", "miller-madow", "shrink", "schurmann-grassberger")
 
 # A DelayedArray is brought into memory: packing needs all of it.

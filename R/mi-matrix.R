@@ -127,7 +127,7 @@ count_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, 
   set_attributes(m, list(chosen = chosen, test = if (is.null(y)) test))
 }
 
-# A device counts tables in its shared memory (mi_codes.cuh); larger ones are counted on the CPU, and the result says
+# A device counts tables in its shared memory (coded.cuh); larger ones are counted on the CPU, and the result says
 # so.
 note_large <- function(chosen, cells) {
   if (chosen$name == "cuda" && is.finite(cells) && cells > largest_device_table) {
@@ -162,7 +162,7 @@ check_rows <- function(a, b) {
 
 # ---- numbers ----
 
-numeric_estimators <- c("copula", "pearson", "spearman", "kendall", "ksg") # those of src/mi/matrix/mi_estimate_kinds.h
+numeric_estimators <- c("copula", "pearson", "spearman", "kendall", "ksg") # those of src/mi/matrix/kinds.h
 
 numeric_matrix <- function(x, y, estimator, bins, k, na, assay, backend, threads, progress, verbose) {
   if (!is.null(bins)) {

@@ -123,7 +123,7 @@ information_of <- function(net) {
   attr(net, "mi", exact = TRUE) %||% if (!is.null(attr(net, "test", exact = TRUE))) net
 }
 
-# Those of src/mi/networks/mi_network_kinds.h: how reports cite each, what the weight of an edge is, and the seconds of
+# Those of src/mi/networks/kinds.h: how reports cite each, what the weight of an edge is, and the seconds of
 # a p x p matrix on the CPU, where `memory` threads read as fast as memory allows, and on a device. ARACNE reads rows
 # that no cache holds for every triangle.
 weight_is_information <- "is the mutual information of the two: 0 where they do not depend on each other"
@@ -233,7 +233,7 @@ check_network <- function(x, arg = "x") {
   x
 }
 
-# Passes over matrices that may be most of the memory (mi_edges.c): no copies, all threads.
+# Passes over matrices that may be most of the memory (networks/cpu/edges.c): no copies, all threads.
 pass_control <- function(threads = NULL) run_control("cpu", threads_for(threads), FALSE)
 smallest_weight <- 5e-324
 

@@ -1,6 +1,6 @@
 # p-values of single features against a class. Chi-squared is wrong for few rows, so that a feature's table is compared
 # with all tables with the same margins: what assigning the classes at random would give, exactly or by an approximation
-# (src/mi/mi_null.c). Bins of equal frequency have equal margins, and their distribution is found once.
+# (src/mi/null/exact_test.c). Bins of equal frequency have equal margins, and their distribution is found once.
 
 # `scores` of C_weft_mi_rank; `laws(which)` gives what C_weft_mi_null says of these features. A list: `p`, and `tests`,
 # how many of them are exact, from random tables, approximate or from chi-squared, with the greatest relative standard

@@ -65,7 +65,7 @@ mi_select <- function(x, class, k = 10, method = c("mrmr", "mim", "jmi", "jmim",
          unit = unit, columns = picked$feature, features = input$p)
 }
 
-# Those of src/mi/select/mi_select_kinds.h; whether the first score, and the later ones, are information, which has a
+# Those of src/mi/select/kinds.h; whether the first score, and the later ones, are information, which has a
 # unit.
 select_methods <- list(
   mrmr = c(first = TRUE, later = TRUE), mim = c(first = TRUE, later = TRUE), jmi = c(first = TRUE, later = TRUE),

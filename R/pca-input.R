@@ -167,7 +167,7 @@ block_source <- function(n, p, by_row, block_size, names, read) {
        })
 }
 
-# What src/pca/pca_glue.c reads of a source.
+# What src/pca/r/pca.c reads of a source.
 native_source <- function(source) {
   list(kind = source$kind, n = source$n, p = source$p, data = source$data, packed = source$packed,
        starts = source$starts, by_row = isTRUE(source$by_row), ranks = source$ranks)

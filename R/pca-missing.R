@@ -1,5 +1,5 @@
-# Principal components of data with missing values: NIPALS and GS-PCA over what is observed (src/pca/pca_missing.c), and
-# the least-squares fit by EM.
+# Principal components of data with missing values: NIPALS and GS-PCA over what is observed
+# (src/pca/engines/nipals_missing.c), and the least-squares fit by EM.
 
 pca_missing <- function(source, moments, method, na, job, settings, control) {
   if (na == "em") return(pca_em(source, moments, job, settings, control))
@@ -33,9 +33,10 @@ pca_em <- function(source, moments, job, settings, control) {
   em_fit(source, moments, NULL, job, settings, control)$run
 }
 
-# The least-squares fit of the observed values (src/pca/pca_em.c), whose column moments are given. Missing cells start
-# at `cells` (NULL: their column's mean); it ends when they change by at most job$tol, relative to the spread of their
-# columns, or when what is left of the observed squares falls by at most job$fall of itself. list(run, cells, steps).
+# The least-squares fit of the observed values (src/pca/engines/em.c), whose column moments are given. Missing cells
+# start at `cells` (NULL: their column's mean); it ends when they change by at most job$tol, relative to the spread of
+# their columns, or when what is left of the observed squares falls by at most job$fall of itself. list(run, cells,
+# steps).
 em_fit <- function(source, moments, cells, job, settings, control) {
   weights <- settings$weights
   em <- list(first = cells %||% rep(moments$mean, moments$missing), weights = weights,

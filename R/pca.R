@@ -205,7 +205,7 @@ pca_job <- function(plan, backend, ...) {
   c(list(method = plan$methods[[backend]], ...), if (backend == "cpu") plan$gives_way else never_gives_way)
 }
 
-# Bytes of the vectors of an iteration, for which src/pca/pca_stored_cuda.cu leaves half of the device's memory.
+# Bytes of the vectors of an iteration, for which src/pca/cuda/stored.cu leaves half of the device's memory.
 stored_vectors <- function(n, p, k, method) {
   block <- min(64, max(16, (k + 13) %/% 8 * 8))
   8 * ((k + 192 + if (method == "krylov") 12 * block else 0) * (n + p) + if (method == "gram") 3 * p^2 else 0)

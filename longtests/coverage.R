@@ -21,7 +21,7 @@ if (!requireNamespace("covr", quietly = TRUE)) {
 }
 deadline <- Sys.time() + as.numeric(given$seconds)
 
-# The room of a file. R's files are named after theirs; what several share is base's.
+# The room of a file. R's files are named after theirs; what several share is core's.
 room_of <- function(file) {
   name <- sub("[.]R$", "", basename(file))
   in_r <- c(mi = "^(mi|discretize|plink|plot-network)", bn = "^(bn|plot-bn)", pca = "^(pca|plot-pca)",
@@ -30,8 +30,9 @@ room_of <- function(file) {
             workflow = "^(workflow|gene|report|pictures|tidiers|examples|interop|plot-workflow|autoplot)")
   vapply(seq_along(file), function(k) {
     folders <- strsplit(file[k], "/")[[1L]]
-    if (folders[1L] == "src") return(if (length(folders) > 2L) folders[2L] else "base")
-    c(names(in_r)[vapply(in_r, grepl, NA, name[k])], "base")[1L]
+    if (startsWith(file[k], "src/core/together/mpi/")) return("mpi")
+    if (folders[1L] == "src") return(if (length(folders) > 2L) folders[2L] else "core")
+    c(names(in_r)[vapply(in_r, grepl, NA, name[k])], "core")[1L]
   }, "")
 }
 

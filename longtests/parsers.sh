@@ -13,17 +13,17 @@ asked=${*:-store resume market words plink checkpoint}
 command -v clang >/dev/null || { echo "no clang: nothing was tried"; exit 0; }
 w=$(mktemp -d); failed=0
 R_HOME=$(R RHOME); export R_HOME
-flags="-g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -fno-sanitize=function
+flags="-I src -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -fno-sanitize=function
   -Wall -Wextra -Wno-unused-variable"
 with_r="$(R CMD config --cppflags) -L$R_HOME/lib -Wl,-rpath,$R_HOME/lib -lR"
-base="src/base/arena.c src/base/context.c src/base/file.c"
-store=$(ls src/store/*.c | grep -v _glue)
+core="src/core/call/arena.c src/core/call/context.c src/core/data/file.c"
+store=$(find src/store -name '*.c' ! -path '*/r/*')
 sources() { # what is linked beside the harness
   case $1 in
-    store | resume | market) echo "$base src/base/simd.c $store" ;;
-    words) echo "src/irm/irm_bow.c" ;;
-    plink) echo "$base src/base/bits*.c src/base/simd.c src/mi/io/mi_plink.c src/mi/io/mi_plink_glue.c $with_r" ;;
-    checkpoint) echo "src/irm/irm_saved_glue.c $with_r" ;;
+    store | resume | market) echo "$core src/core/call/simd.c $store" ;;
+    words) echo "src/irm/cpu/input/parse_counts.c" ;;
+    plink) echo "$core src/core/data/bits*.c src/core/call/simd.c src/mi/pack/cpu/plink.c src/mi/r/plink.c $with_r" ;;
+    checkpoint) echo "src/irm/r/saved.c $with_r" ;;
     *) echo "there is no parser $1" >&2; exit 2 ;;
   esac
 }

@@ -41,7 +41,7 @@ chains <- function(data, target, threads, ...) {
   list(sampled(fit), sampled(stats::update(fit, iterations = 300, threads = threads)))
 }
 
-# Counts, of which a tenth are not 0, in enough rows for several bands of tiles (src/pca/pca_tiles.c).
+# Counts, of which a tenth are not 0, in enough rows for several bands of tiles (src/pca/cpu/tiles.c).
 some_counts <- function(n, p) {
   Matrix::sparseMatrix(sample(n, n * p / 10, TRUE), sample(p, n * p / 10, TRUE), x = 1, dims = c(n, p))
 }
@@ -125,7 +125,7 @@ calls <- list(
   "search, lanes, many rounds" = function(threads) {
     found(bn_search(numbers270, max_parents = 3, candidates = 6, kicks = 1200, starts = 1, seed = 4, threads = threads))
   },
-  "chains, max, sets as needed" = function(threads) { # bn_near_table.c, whose orders settle (bn_settle.c)
+  "chains, max, sets as needed" = function(threads) { # near_table.c, whose orders settle (best_places.c)
     sampled(bn_learn(levels40, iterations = 800, chains = 6, seed = 3, threads = threads, backend = "cpu"))
   },
   "chains, max, sets as needed, numbers" = function(threads) {

@@ -1,22 +1,22 @@
-/* Registration, and nothing else. Each room lists its entry points in <room>_routines.h. */
+/* Registration, and nothing else. Each room lists its entry points in <room>/r/routines.h. */
 #define R_NO_REMAP
 #include <Rinternals.h>
 #include <R_ext/Rdynload.h>
 #include <R_ext/Visibility.h>
-#include "base/backend.h"
-#include "base/base_routines.h"
-#include "bn/bn_routines.h"
-#include "clusters/clusters_routines.h"
-#include "irm/irm_routines.h"
-#include "kernel/kernel_routines.h"
-#include "mi/mi_routines.h"
-#include "pca/pca_routines.h"
-#include "ranking/ranking_routines.h"
-#include "regulation/regulation_routines.h"
-#include "store/store_routines.h"
+#include "core/call/backend.h"
+#include "core/r/routines.h"
+#include "bn/r/routines.h"
+#include "clusters/r/routines.h"
+#include "irm/r/routines.h"
+#include "kernel/r/routines.h"
+#include "mi/r/routines.h"
+#include "pca/r/routines.h"
+#include "ranking/r/routines.h"
+#include "regulation/r/routines.h"
+#include "store/r/routines.h"
 
 #define ALL_ROUTINES(R) \
-  BASE_ROUTINES(R) BN_ROUTINES(R) CLUSTERS_ROUTINES(R) IRM_ROUTINES(R) KERNEL_ROUTINES(R) MI_ROUTINES(R) \
+  CORE_ROUTINES(R) BN_ROUTINES(R) CLUSTERS_ROUTINES(R) IRM_ROUTINES(R) KERNEL_ROUTINES(R) MI_ROUTINES(R) \
   PCA_ROUTINES(R) RANKING_ROUTINES(R) REGULATION_ROUTINES(R) STORE_ROUTINES(R) TEST_ROUTINES(R)
 
 /* Prototypes by number of arguments. */

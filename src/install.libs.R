@@ -25,10 +25,10 @@ if (.Platform$OS.type == "unix") {
   there <- file.path(R_PACKAGE_DIR, "cuda")
   dir.create(there, showWarnings = FALSE)
   rules <- strsplit(gsub("\\\n", " ", paste(readLines("Makevars"), collapse = "\n"), fixed = TRUE), "\n")[[1L]]
-  lists <- grep("^[A-Z]+_(SHARED|CUDA)_OBJECTS *=", rules, value = TRUE)
+  lists <- grep("^CUDA_OBJECTS *=", rules, value = TRUE)
   objects <- grep("[.]o$", unlist(strsplit(lists, " +")), value = TRUE)
   needed <- unlist(strsplit(sub("^[^:]*: *", "", rules[sub(":.*", "", rules) %in% objects]), " +"))
-  sources <- sort(unique(c("configure", file.path("src", c("Makevars.in", needed)))), method = "radix")
+  sources <- sort(unique(c("configure", file.path("src", c("Makevars.in", "objects.sh", needed)))), method = "radix")
   old <- setwd("..")
   sums <- tempfile()
   writeLines(paste(sources, tools::md5sum(sources)), sums)

@@ -18,7 +18,7 @@ export R_SHARE_DIR R_INCLUDE_DIR R_DOC_DIR
 
 # Racecheck follows every access to shared memory: it is limited to our kernels, without those of libraries.
 # (By mangled name: its length and itself.)
-OUR_KERNELS=$(cat src/*/*.cu src/*/*.cuh src/*/*/*.cu src/*/*/*.cuh | tr '\n' ' ' | grep -oE '__global__[^{;]*' |
+OUR_KERNELS=$(find src -name '*.cu*' -exec cat {} + | tr '\n' ' ' | grep -oE '__global__[^{;]*' |
   sed -E 's/__(launch_bounds|cluster_dims)__\([^)]*\)//g; s/\(.*//; s/ *$//; s/.* //' | sort -u |
   awk '{ printf "--kernel-name kns=%d%s ", length($1), $1 }')
 export OUR_KERNELS
@@ -44,7 +44,7 @@ one() { # one racecheck pca 2/6
 }
 
 alone() { # alone racecheck: kernels of principal components outside R
-  nvcc -O2 -arch=native -lineinfo -I src/pca -o "$LOGS/race-pca" tools/race-pca.cu || return 1
+  nvcc -O2 -arch=native -lineinfo -I src -o "$LOGS/race-pca" tools/race-pca.cu || return 1
   for shape in "301 203" "1000 3001"; do
     compute-sanitizer --tool "$1" --error-exitcode 9 "$LOGS/race-pca" $shape > "$LOGS/race-pca.log" 2>&1
     status=$?

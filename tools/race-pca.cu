@@ -1,10 +1,10 @@
 /* Kernels of principal components alone, for compute-sanitizer: within R its racecheck fails itself at clusters of
  * blocks, and at cuBLAS's products of halves, whose results its initcheck takes for unwritten. nvcc -O2 -arch=sm_90 -I
- * src/pca -o race-pca tools/race-pca.cu && compute-sanitizer --tool racecheck ./race-pca [rows] [columns] Three steps
+ * src -o race-pca tools/race-pca.cu && compute-sanitizer --tool racecheck ./race-pca [rows] [columns] Three steps
  * of GS-PCA on random numbers, the last one checked against loops; a Gram matrix from halves, whose products are loops.
  */
-#include "../src/pca/pca_dense_cuda.cu"
-#include "../src/pca/pca_gram_kernels.cuh"
+#include "pca/cuda/gs_step.cu"
+#include "pca/cuda/gram_kernels.cuh"
 #include <cstdio>
 #include <cstdlib>
 #include <cmath>

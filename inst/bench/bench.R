@@ -51,7 +51,7 @@ machine_line <- function() {
 }
 
 # Epanechnikov sums over n points uniform in the 10-dimensional unit cube, made on the devices: list(out, seconds) as
-# src/kernel/kernel_cube.h says, 64 of the sums checked.
+# src/kernel/both/test/cube.h says, 64 of the sums checked.
 sum_cube <- function(n, h, devices) {
   if (!exists("C_weft_kernel_cube",
               asNamespace("weft"))) stop("this needs a build of weft with WEFT_TESTS=yes, as by `make install`")

@@ -3,7 +3,7 @@
 #define WEFT_LONGTESTS_ENTRIES_H
 
 #include "parsers.h"
-#include "../../src/store/store.h"
+#include "store/store.h"
 
 #define MOST 20000 /* rows or columns; the reader itself allows 2^31 - 1 */
 

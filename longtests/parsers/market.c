@@ -1,7 +1,7 @@
 /* Matrix Market text, in pieces whose sizes come from the input: the pieces must not change what is read, and entries
  * lie in the matrix that the text says. */
 #include "parsers.h"
-#include "../../src/store/store.h"
+#include "store/store.h"
 
 typedef struct { const weft_store_market *market; uint64_t count, sum; } seen;
 

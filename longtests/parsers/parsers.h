@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "../../src/base/context.h"
+#include "core/call/context.h"
 
 static weft_memory account;
 

@@ -3,7 +3,7 @@
 #include "parsers.h"
 #include <Rinternals.h>
 #include "begin_r.h"
-#include "../../src/mi/mi.h"
+#include "mi/mi.h"
 
 SEXP C_weft_mi_fields(SEXP lines, SEXP count);
 

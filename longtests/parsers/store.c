@@ -1,7 +1,7 @@
 /* Stores: every input is opened and read as it is, and again with its checksums corrected, as an attacker would do.
  * What opens must give entries that lie in the matrix. */
 #include "entries.h"
-#include "../../src/store/store_pack.h"
+#include "store/file/bitpack.h"
 
 static uint64_t get(const uint8_t *at, int bytes)
 {

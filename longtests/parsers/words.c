@@ -1,6 +1,6 @@
 /* Bag-of-words text: the numbers that are read, written again, must read as the same numbers. */
 #include "parsers.h"
-#include "../../src/irm/irm_bow.h"
+#include "irm/cpu/input/parse_counts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

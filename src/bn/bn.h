@@ -4,16 +4,16 @@
  * exactly. Sums of such numbers do not depend on their order, so that tables, chains and exact answers are the same
  * with any number of threads and any instruction set, and graphs that are equivalent under the score tie exactly.
  *
- * A joint value h(S) belongs to a set S of nodes; a local score is score(i | P) = h(P + i) - h(P) with (s. bn_count.h)
+ * A joint value h(S) belongs to a set S of nodes; a local score is score(i | P) = h(P + i) - h(P) with (s. count.h)
  *   BDeu        h(S) = Σ_cells lnΓ(N + ess/q) - lnΓ(ess/q),  q = number of cells of S
  *   BIC, AIC    h(S) = Σ_cells N ln N                        (less the penalty for q_P (r_i - 1) parameters)
  *   BGe         h(S) = ln p(data of S)
- * K2 and BDs need a numerator and a denominator of their own for each child. bn_score_kinds.h has a row for each. */
+ * K2 and BDs need a numerator and a denominator of their own for each child. score_kinds.h has a row for each. */
 #pragma once
 
-#include "../base/arena.h"
-#include "../base/context.h"
-#include "bn_score_kinds.h"
+#include "core/call/arena.h"
+#include "core/call/context.h"
+#include "bn/score_kinds.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -79,10 +79,10 @@ typedef struct weft_bn_run {
   uint64_t key;
   const double *beta;         /* temperatures: inverse temperatures, beta[0] is 1 */
   int sum;                    /* 0: best graph of an order, 1: sum over the graphs of an order */
-  int layers;                 /* with sum: of an ordered partition (bn_layers.c) */
+  int layers;                 /* with sum: of an ordered partition (partitions.c) */
 } weft_bn_run;
 
-/* Kinds of moves: of orders swap, adjacent, move; of layers see bn_layers.c. */
+/* Kinds of moves: of orders swap, adjacent, move; of layers see partitions.c. */
 #define WEFT_BN_MOST_MOVES 6
 static inline size_t weft_bn_moves(const weft_bn_run *run) { return run->layers ? 6 : 3; }
 
@@ -118,11 +118,11 @@ weft_status weft_bn_undominated(weft_ctx *ctx, weft_arena *mem, const weft_bn_ta
 typedef weft_status weft_bn_optimum_op(weft_ctx *ctx, const weft_bn_table *table, int32_t *best_sets, int64_t *score);
 /* Posterior probability of every edge [from, to], p × p, uniform over orders or over graphs; *log_total gets the
  * logarithm of the sum of all graphs' weights (each times its number of orders when over orders). Over orders (s.
- * bn_orders.h): `optimum` is the best graph's score; low_bits 0 lets the back end choose how it cuts subsets. */
+ * orders.h): `optimum` is the best graph's score; low_bits 0 lets the back end choose how it cuts subsets. */
 typedef struct weft_bn_order_shape { int low_bits, mid_bits; } weft_bn_order_shape;
 typedef weft_status weft_bn_edges_orders_op(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum,
                                             const weft_bn_order_shape *shape, double *edges, double *log_total);
-/* *error: how far the probabilities of a node's sets are from 1 in sum, at most (s. bn_graphs.h). */
+/* *error: how far the probabilities of a node's sets are from 1 in sum, at most (s. graphs.h). */
 typedef weft_status weft_bn_edges_graphs_op(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum, double *edges,
                                             double *log_total, double *error);
 /* Independent draws from the posterior that is uniform over graphs: p × draws numbers within the nodes' sets. */

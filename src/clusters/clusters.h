@@ -1,12 +1,12 @@
 /* Groups of samples by their principal components: samples are divided in two, again and again, where their density has
- * a valley that data without groups hardly ever have (clusters_tree.c); subsamples are divided into as many groups, and
- * tell how sure each sample's group is (clusters_resample.c).
+ * a valley that data without groups hardly ever have (tree.c); subsamples are divided into as many groups, and
+ * tell how sure each sample's group is (resample.c).
  *
  * Points are stored row by row: coordinate j of point i is x[i * d + j]. Labels are counted from 0. */
 #pragma once
 
-#include "../base/context.h"
-#include "../base/draws.h"
+#include "core/call/context.h"
+#include "core/numbers/draws.h"
 
 typedef struct weft_points { const double *x; size_t n, d; } weft_points;
 

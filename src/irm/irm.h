@@ -13,14 +13,14 @@
  *
  * Mode 0 are the rows, mode 1 the columns. A one-mode graph has one partition for both: its state is mode 0 only.
  * With η integrated out, a block with N links in P observed pairs contributes f(N, P), or with squares Q of its values
- * f(N, Q, P) (irm_score.h), and
+ * f(N, Q, P) (score.h), and
  *
  *   log posterior = Σ_lm f(N_lm, P_lm) + log CRP(z)   (+ log CRP of the other mode)
  *
  * which is the scale of every log posterior that leaves this room, whatever the sampler. */
 #pragma once
 
-#include "../base/context.h"
+#include "core/call/context.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -88,7 +88,7 @@ enum {
 typedef struct weft_irm_trace {
   double *log_posterior;           /* sweeps x chains */
   int32_t *clusters[2];
-  int32_t *full[2];                /* 1 where the limit of clusters took effect: see irm.c */
+  int32_t *full[2];                /* 1 where the limit of clusters took effect: see chains.c */
   double *alpha, *beta;            /* sweeps x 2 x chains */
   int64_t thin, kept;              /* samples per chain */
   int32_t *samples[2];             /* n x kept x chains, labels from 0 by first appearance */
@@ -99,8 +99,8 @@ typedef struct weft_irm_trace {
  * between sweeps: `fetch` and `put` bring them to the state and back. One-mode graphs and the collapsed sampler, which
  * draw node after node, ask it for labels alone. Both back ends draw the same labels.
  *
- * When the context is a part's of several that meet (base/meet.h), `open` takes its share of the nodes of blocked
- * bipartite graphs, `labels` draws these and `count` counts their links; all parts have all labels and blocks
+ * When the context is a part's of several that meet (core/together/exchange.h), `open` takes its share of the nodes of
+ * blocked bipartite graphs, `labels` draws these and `count` counts their links; all parts have all labels and blocks
  * afterwards. */
 struct irm_state;
 struct irm_engine;
@@ -135,7 +135,7 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
                          const weft_irm_model *model, int chains, weft_irm_chain *chain, int64_t done, int64_t sweeps,
                          weft_irm_trace *trace);
 
-/* The same with the chains dealt over the call's devices, or, where there are fewer, every sweep; irm_spread.c. */
+/* The same with the chains dealt over the call's devices, or, where there are fewer, every sweep; irm/cpu/spread.c. */
 weft_status weft_irm_run_spread(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph,
                                 const weft_irm_model *model, int chains, weft_irm_chain *chain, int64_t done,
                                 int64_t sweeps, weft_irm_trace *trace);

@@ -1,14 +1,14 @@
 /* Kernel sums f_c(q) = Σ_i w_ic k(|q - x_i| / h): the interface of the room. Structs in, structs out; no R types.
  *
- * kernel_kinds.h has the kernels. Weights are not negative here: R/kernel.R splits a signed column into two.
+ * kinds.h has the kernels. Weights are not negative here: R/kernel.R splits a signed column into two.
  *
  * Points lie one after another (x[i * d + j]). When a bandwidth scales dimensions, coordinates are pairs hi + lo of
  * doubles, so that scaling loses nothing that a subtraction could reveal; h is then 1. */
 #pragma once
 
-#include "../base/arena.h"
-#include "../base/context.h"
-#include "kernel_kinds.h"
+#include "core/call/arena.h"
+#include "core/call/context.h"
+#include "kernel/kinds.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -210,7 +210,7 @@ weft_status weft_kernel_moments(weft_ctx *ctx, const weft_kernel_task *task, con
 
 /* ---- one dimension ---- */
 
-/* Sums over sorted references by moments of cells, exactly or within the errors; kernel_line.h. Points without low
+/* Sums over sorted references by moments of cells, exactly or within the errors; line.h. Points without low
  * parts, no `own`. part: NULL, or of which column each is a part, so that tolerances are relative to what all parts of
  * a column have together. */
 weft_status weft_kernel_line(weft_ctx *ctx, const weft_kernel_task *task, const int *part, double *out,
@@ -254,7 +254,7 @@ weft_status weft_kernel_pairs(weft_ctx *ctx, const weft_radial *g, double h, dou
 /* ---- what both back ends do ---- */
 
 #ifdef WEFT_TESTS
-/* Benchmarks' points, made where they are summed; kernel_cube.h. */
+/* Benchmarks' points, made where they are summed; cube.h. */
 struct weft_kernel_cube_job;
 struct weft_kernel_cube_mesh_job;
 weft_status weft_kernel_cube(weft_ctx *ctx, const struct weft_kernel_cube_job *job);
@@ -271,7 +271,7 @@ typedef struct weft_kernel_ops {
   /* Sums over all pairs no farther apart than `reach`, over a grid, where one suits; *done = 0: nothing was done. */
   weft_status (*grid)(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out,
                       weft_kernel_effort *effort);
-  /* Sums of the Gaussian kernel over a mesh that is placed (kernel_mesh.h); queries beyond it have 0. total: the sum of
+  /* Sums of the Gaussian kernel over a mesh that is placed (mesh.h); queries beyond it have 0. total: the sum of
    * each column's weights. *rounding: the error of adding, at most, over the sum of weights. */
   weft_status (*mesh)(weft_ctx *ctx, const weft_kernel_task *task, const struct weft_mesh *mesh, const double *total,
                       double *out, double *rounding);
@@ -293,7 +293,7 @@ weft_status weft_kernel_mesh(weft_ctx *ctx, const weft_kernel_ops *ops, const we
 weft_status weft_kernel_mesh_sums(weft_ctx *ctx, const weft_kernel_task *task, const struct weft_mesh *mesh,
                                   const double *total, double *out, double *rounding);
 
-/* ops->direct() and ops->single() with the queries dealt over the call's devices; kernel_spread.c. */
+/* ops->direct() and ops->single() with the queries dealt over the call's devices; kernel/cpu/spread.c. */
 weft_status weft_kernel_direct_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
                                       double *out, weft_kernel_effort *effort);
 weft_status weft_kernel_single_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,

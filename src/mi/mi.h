@@ -2,15 +2,15 @@
  *
  * Everything is counted exactly and scored in double. With f(k) = k log2 k and counts n_ac, margins n_a, n_c, n:
  *   I(A;C) = ((Σ f(n_ac) - Σ f(n_a)) - (Σ f(n_c) - f(n))) / n      H(A) = (f(n) - Σ f(n_a)) / n
- * Both back ends add in the same order (mi_score.h), so that they give the same bits and the same ranks. */
+ * Both back ends add in the same order (column_score.h), so that they give the same bits and the same ranks. */
 #pragma once
 
-#include "../base/codes.h"
-#include "../base/context.h"
-#include "bins/mi_bins_kinds.h"
-#include "matrix/mi_estimate_kinds.h"
-#include "networks/mi_network_kinds.h"
-#include "select/mi_select_kinds.h"
+#include "core/data/codes.h"
+#include "core/call/context.h"
+#include "mi/bins/kinds.h"
+#include "mi/matrix/kinds.h"
+#include "mi/networks/kinds.h"
+#include "mi/select/kinds.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -58,7 +58,7 @@ typedef struct weft_network_job {
 
 typedef weft_status weft_network_op(weft_ctx *ctx, const weft_network_job *job, double *out);
 
-/* ---- cutting numeric columns (mi_bins.c) ---- */
+/* ---- cutting numeric columns (bins/bins.c) ---- */
 
 typedef struct weft_bins_job {
   size_t n, p;
@@ -76,7 +76,7 @@ weft_status weft_mi_cuts(weft_ctx *ctx, const weft_bins_job *job, size_t most, d
 weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, const double *cuts, const double *starts,
                         int32_t *codes);
 
-/* ---- genotypes (mi_plink.c) ---- */
+/* ---- genotypes (cpu/plink.c) ---- */
 
 /* Of a .bed file, three bytes and one block of (n + 3) / 4 bytes per variant, the p variants `wanted` (from 0): counts
  * of the first allele, 2, 1, 0, or INT32_MIN where missing. */
@@ -87,13 +87,13 @@ weft_status weft_mi_genotypes(weft_ctx *ctx, const char *path, size_t n, const d
 weft_status weft_mi_genotype_summary(weft_ctx *ctx, const weft_column *columns, size_t n, size_t p, double *counts,
                                      double *hwe);
 
-/* ---- greedy selection (mi_select.c) ---- */
+/* ---- greedy selection (select/select.c) ---- */
 
 /* The features in order of selection (from 0) and their scores, at most k; returns how many through `found`. */
 weft_status weft_mi_select(weft_ctx *ctx, const weft_mi_data *data, weft_select_method method, size_t k,
                            int32_t *feature, double *score, size_t *found);
 
-/* Pairs, triples and matrices: mi_pairs.h. */
+/* Pairs, triples and matrices: mi/search/search.h. */
 struct weft_arena;
 struct weft_mi_pack;
 struct weft_mi_search;
@@ -112,14 +112,14 @@ typedef struct weft_mi_ops {
   void (*release)(weft_ctx *ctx, struct weft_mi_resident *device);
   weft_mi_numeric_op *numeric;
   weft_network_op *network;
-  /* Exchanges rows where the planes lie (mi_pairs.h); NULL: not here. */
+  /* Exchanges rows where the planes lie (mi/search/search.h); NULL: not here. */
   weft_status (*permute)(weft_ctx *ctx, const struct weft_mi_pack *pack, struct weft_mi_resident **device,
                          const uint32_t *perm, struct weft_mi_pack *moved, struct weft_mi_resident **out);
-  /* Many label sets at once (mi_pairs.h); NULL: not here. */
+  /* Many label sets at once (mi/search/search.h); NULL: not here. */
   weft_status (*relabel)(weft_ctx *ctx, const struct weft_mi_pack *pack, struct weft_mi_resident **device,
                          const struct weft_mi_relabelling *how, int *done);
-  /* Makes the planes and margins of a pack of genotypes (mi_pack.h), of which all that classes say is there, where the
-   * back end keeps them. NULL in *out: it has no room for them. NULL: not here. */
+  /* Makes the planes and margins of a pack of genotypes (pack/pack.h), of which all that classes say is there, where
+   * the back end keeps them. NULL in *out: it has no room for them. NULL: not here. */
   weft_status (*plant)(weft_ctx *ctx, struct weft_arena *mem, const weft_column *columns, int na_level,
                        struct weft_mi_pack *pack, struct weft_mi_resident **out);
   /* Rows of planes of such a pack, to the host. */

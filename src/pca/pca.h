@@ -3,14 +3,14 @@
  * The matrix that is decomposed is X[i, j] = (data[i, j] - center[j]) factor[j] row[i]: never formed, where a back end
  * can apply it on the fly. X = U diag(d) V'; loadings are V, scores U d.
  *
- * The algorithms are written once (pca_block.c, pca_vector.c) in terms of the operations below. A back end says where
- * vectors live and how products are taken; all decisions (tests of convergence, ranks, small decompositions) are taken
- * on the host, so that both back ends take the same course. */
+ * The algorithms are written once (engines/block.c, power_iteration.c) in terms of the operations below. A back end
+ * says where vectors live and how products are taken; all decisions (tests of convergence, ranks, small decompositions)
+ * are taken on the host, so that both back ends take the same course. */
 #pragma once
 
-#include "../base/context.h"
-#include "../base/backend.h"
-#include "../base/draws.h"
+#include "core/call/context.h"
+#include "core/call/backend.h"
+#include "core/numbers/draws.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,7 +29,8 @@ typedef struct weft_pca_panel {
 struct weft_packed_panel;
 
 /* The data as panels that tile it by rows or by columns. `fetch` gives one, valid until the next is asked for, or for
- * ever when `stays`; `packed`, where it is not NULL, gives the same one for a device to unpack (base/packed.h). */
+ * ever when `stays`; `packed`, where it is not NULL, gives the same one for a device to unpack
+ * (core/device/packed.h). */
 typedef struct weft_pca_data {
   size_t n, p, panels;
   weft_status (*fetch)(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out);
@@ -40,8 +41,8 @@ typedef struct weft_pca_data {
   weft_status (*packed)(weft_ctx *ctx, void *source, size_t index, const struct weft_packed_panel **out);
 } weft_pca_data;
 
-/* The rows of X shared among ranks, each with its own as `data`; see pca_ranks.c. Calls that every rank makes. A rank
- * is a process, or a host thread with a device of its own (pca_spread.c). */
+/* The rows of X shared among ranks, each with its own as `data`; see engines/ranks.c. Calls that every rank makes. A
+ * rank is a process, or a host thread with a device of its own (engines/spread.c). */
 typedef struct weft_pca_ranks {
   int parts; /* of a call on several devices, which add up where the numbers are; otherwise processes */
   size_t size;                        /* ranks */
@@ -180,7 +181,7 @@ typedef struct weft_pca_result {
 weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,
                      const weft_pca_job *job, weft_pca_result *out);
 
-/* The same with the rows dealt over the call's devices, for krylov and gram; pca_spread.c. */
+/* The same with the rows dealt over the call's devices, for krylov and gram; engines/spread.c. */
 weft_status weft_pca_spread(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data,
                             const weft_pca_form *form, const weft_pca_job *job, weft_pca_result *out);
 
@@ -188,7 +189,7 @@ weft_status weft_pca_spread(weft_ctx *ctx, const weft_pca_ops *ops, const weft_p
 weft_status weft_pca_missing(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data,
                              const weft_pca_form *form, const weft_pca_job *job, weft_pca_result *out);
 
-/* The least-squares fit of what is observed, by EM; pca_em.c. */
+/* The least-squares fit of what is observed, by EM; em.c. */
 typedef struct weft_pca_em {
   const double *x;             /* n × p, NaN where nothing is observed: `gaps` cells */
   size_t n, p, gaps;

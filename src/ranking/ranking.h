@@ -5,7 +5,7 @@
  * others (2014) for precision weights, Robinson and Oshlack (2010) for scaling factors. */
 #pragma once
 
-#include "../base/context.h"
+#include "core/call/context.h"
 
 /* The number of equal-frequency bins of the information: a middle one, so that spread shows. */
 #define WEFT_RANKING_BINS 3
@@ -49,7 +49,7 @@ typedef struct weft_ranking_fits {
 
 weft_status weft_ranking_fit(weft_ctx *ctx, const weft_ranking_job *job, const weft_ranking_fits *out);
 
-/* ---- ranking_orthonormal.c ---- */
+/* ---- orthonormal_design.c ---- */
 
 /* Q of `rows` (n × k, overwritten) and R (k × k, upper triangle), by modified Gram-Schmidt. Columns that follow from
  * those before them, up to 1e-7 of their length, become 0 in both. Returns the rank. */
@@ -57,7 +57,7 @@ size_t weft_ranking_orthonormal(double *rows, size_t n, size_t k, double *r);
 /* Sum of products, in an order that depends on n alone. */
 double weft_ranking_dot(const double *x, const double *y, size_t n);
 
-/* ---- ranking_values.c ---- */
+/* ---- values.c ---- */
 
 typedef struct weft_ranking_value { double value; int32_t group; } weft_ranking_value;
 
@@ -70,7 +70,7 @@ double weft_ranking_bits_of(const weft_ranking_value *v, size_t n, size_t groups
 double weft_ranking_auc(const weft_ranking_value *v, size_t n);
 int32_t weft_ranking_ties(const weft_ranking_value *v, size_t n);
 
-/* ---- ranking_shape.c: the law of `shape` when groups are permuted within strata ---- */
+/* ---- shape.c: the law of `shape` when groups are permuted within strata ---- */
 
 typedef struct weft_ranking_null {
   size_t strata, groups;
@@ -86,7 +86,7 @@ weft_status weft_ranking_law(weft_ctx *ctx, const weft_ranking_null *null, doubl
 /* Statistics of `draws` permutations. */
 weft_status weft_ranking_permuted(weft_ctx *ctx, const weft_ranking_null *null, double *statistic);
 
-/* ---- ranking_factors.c ---- */
+/* ---- scaling_factors.c ---- */
 
 /* Scaling factors of n samples from counts (n × p), whose geometric mean is 1: trimmed means of M-values. */
 weft_status weft_ranking_factors(weft_ctx *ctx, const double *counts, size_t n, size_t p, double *factors);

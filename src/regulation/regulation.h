@@ -5,18 +5,18 @@
  * two, its parts. So sums of products of parts suffice, and they are exact in any order of addition. For each
  * half of the samples and each target, `steps` features are chosen one after the other: the one whose residual
  * covariance r and residual variance d have the greatest r^2 / d. That is double arithmetic, element by element
- * (regulation_step.h): threads, vector variants and devices choose the same features.
+ * (step.h): threads, vector variants and devices choose the same features.
  *
- *   scores, halves, partners      regulation.c: once, on the host
+ *   scores, halves, partners      scores.c: once, on the host
  *   select                        the back end's: what was chosen, in every half, for every target;
- *                                 regulation_cells.c: of sparse scores
- *   counts, edges                 regulation_edges.c: choices to edges
+ *                                 sparse_cells.c: of sparse scores
+ *   counts, edges                 regulation/cpu/edges.c: choices to edges
  *
  * R's names for them are in R/regulation.R. */
 #pragma once
 
-#include "../base/arena.h"
-#include "../base/backend.h"
+#include "core/call/arena.h"
+#include "core/call/backend.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,27 +1,27 @@
 /* A store: one file with a sparse matrix in blocks of rows, compressed, with checksums, and vectors beside it (names,
  * columns of data frames). inst/store-format.md describes every byte. Structs in, structs out; no R.
  *
- *   store_os.c      files: read at a place, written under a temporary name and renamed when whole
- *   store_pack.c    whole numbers in as few bits as the largest of 128 needs; checksums
- *   store_block.c   one block: entries by columns <-> bytes
- *   store_read.c    a file's directory, its blocks and vectors; everything in a file is checked
- *   store_pass.c    what needs every block: sums, and any rows and columns as compressed columns
- *   store_write.c   rows in, blocks out
- *   store_raw.c     numbers of other programs' files, plain or deflated
- *   store_rows.c    compressed rows that are a block, without entries
- *   store_together.c  the same work for several blocks at once
- *   store_resume.c  continues what an import that was stopped has written
- *   store_sort.c    entries in any order, through a file that has no name
- *   store_market.c  Matrix Market text, piece after piece
+ *   os.c               files: read at a place, written under a temporary name and renamed when whole
+ *   bitpack.c          whole numbers in as few bits as the largest of 128 needs; checksums
+ *   file/block.c       one block: entries by columns <-> bytes
+ *   file/read.c        a file's directory, its blocks and vectors; everything in a file is checked
+ *   pass.c             what needs every block: sums, and any rows and columns as compressed columns
+ *   file/write.c       rows in, blocks out
+ *   hdf5_chunks.c      numbers of other programs' files, plain or deflated
+ *   block_of_rows.c    compressed rows that are a block, without entries
+ *   blocks_parallel.c  the same work for several blocks at once
+ *   resume.c           continues what an import that was stopped has written
+ *   sort.c             entries in any order, through a file that has no name
+ *   market.c           Matrix Market text, piece after piece
  *
  * Rows and columns count from 0. A row that is handed over holds its entries in any order; equal places are summed, and
  * zeros are not stored. */
 #pragma once
 
-#include "../base/arena.h"
-#include "../base/context.h"
-#include "store_bytes.h"
-#include "store_raw.h"
+#include "core/call/arena.h"
+#include "core/call/context.h"
+#include "store/file/bytes.h"
+#include "store/import/hdf5_chunks.h"
 
 #define WEFT_STORE_ROWS 65536 /* most rows of a block: 16 bits hold a place in it */
 
@@ -202,7 +202,7 @@ weft_status weft_store_finish(weft_ctx *ctx, weft_store_writer *w);
 /* Removes what was written, unless it is finished or has a key. */
 void weft_store_abandon(weft_store_writer *w);
 
-/* ---- what is in memory (store_take.c) ---- */
+/* ---- what is in memory (from_memory.c) ---- */
 
 weft_status weft_store_take_rows(weft_ctx *ctx, weft_store_writer *w, weft_store_rows *rows);
 /* Rows that make one block, the next ones, where no block is open. Their arrays must stay until weft_store_settle(). */
@@ -222,7 +222,7 @@ typedef struct weft_store_columns {
 } weft_store_columns;
 weft_status weft_store_take_columns(weft_ctx *ctx, weft_store_writer *w, weft_store_columns *columns);
 
-/* ---- entries in any order (store_sort.c) ---- */
+/* ---- entries in any order (sort.c) ---- */
 
 /* First all entries are counted, then all are placed (in a file without a name, where each block has its place), then
  * the blocks are written. */
@@ -247,7 +247,7 @@ weft_status weft_store_sort_place(weft_ctx *ctx, weft_store_writer *w, weft_stor
 weft_status weft_store_sort_drain(weft_ctx *ctx, weft_store_writer *w, weft_store_sorter *s);
 void weft_store_sort_end(weft_store_sorter *s);
 
-/* ---- Matrix Market text (store_market.c) ---- */
+/* ---- Matrix Market text (market.c) ---- */
 
 typedef struct weft_store_market {
   int begun, sized;          /* the first line, and the line of sizes, have been read */

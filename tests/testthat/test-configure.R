@@ -8,7 +8,7 @@ cuda_lines <- function(capabilities, arch = NULL, flags = NULL) {
   there <- withr::local_tempdir()
   file.copy(file.path(root, "configure"), there)
   dir.create(file.path(there, "src"))
-  file.copy(file.path(root, "src", "Makevars.in"), file.path(there, "src"))
+  file.copy(file.path(root, "src", c("Makevars.in", "objects.sh")), file.path(there, "src"))
   script <- function(name, ...) {
     writeLines(c("#!/bin/sh", ...), file.path(there, name))
     Sys.chmod(file.path(there, name), "755")

@@ -53,13 +53,13 @@ test_that("the package has all sources of the object, and all that they include"
   files <- list.files(src, "[.](c|h|cu|cuh)$", recursive = TRUE)
   included <- unlist(lapply(files, function(file) {
     lines <- grep("^#[[:space:]]*include \"", readLines(file.path(src, file), encoding = "UTF-8"), value = TRUE)
-    file.path(src, dirname(file), sub(".*include \"([^\"]*)\".*", "\\1", lines))
+    file.path(src, sub(".*include \"([^\"]*)\".*", "\\1", lines))
   }))
   expect_gt(length(included), 300)
   expect_identical(included[!file.exists(included)], character())
   own <- testthat::test_path("..", "..", "src")
   skip_if_not(dir.exists(own), "no sources here")
-  only_for_tests <- c("kernel/kernel_cube_cuda.cu", "kernel/kernel_cube_mesh_cuda.cu")
+  only_for_tests <- c("kernel/cuda/test/cube.cu", "kernel/cuda/test/cube_mesh.cu")
   expect_setequal(setdiff(list.files(own, "[.]cu$", recursive = TRUE), files), only_for_tests)
 })
 

@@ -1,8 +1,8 @@
-# R's lists of kinds have the names of the sheets in C (src/*/*_kinds.h), and functions offer just these.
+# R's lists of kinds have the names of the sheets in C (`kinds.h` in the rooms of src/), and functions offer just these.
 
 offered <- function(f, arg = "score") eval(formals(f)[[arg]], asNamespace("weft"))
 
-test_that("scores of networks are those of bn_score_kinds.h", {
+test_that("scores of networks are those of score_kinds.h", {
   kinds <- .Call(weft:::C_weft_bn_score_kinds)
   expect_identical(kinds$name, weft:::bn_score_types)
   for (f in list(bn_scores, bn_local_score, bn_score)) expect_identical(offered(f), kinds$name)

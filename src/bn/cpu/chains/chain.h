@@ -1,0 +1,225 @@
+/* Orders of nodes, their moves, and what both kinds of chains share.
+ *
+ * A replica holds an order as positions and, for every node, the mask of its predecessors. A move changes the
+ * predecessors of the nodes between two positions, and of these only those need a new score that can use what they lose
+ * or gain:
+ *
+ *   swap x y    .. x [between] y ..   between: lose x, gain y;  x: gains between and y;  y: loses between and x
+ *   right x     .. x [between] ..     between: lose x;          x: gains between
+ *   left x      .. [between] x ..     between: gain x;          x: loses between
+ *
+ * Functions marked WIDE take the words per mask as an argument and are inlined with it constant; `fast`, also constant,
+ * says that masks have one word and AVX-512 is there. */
+#pragma once
+
+#include <string.h>
+#include "core/call/simd.h"
+#include "bn/both/moves.h"
+#if WEFT_SIMD_X86
+# include <immintrin.h>
+#endif
+
+typedef struct weft_bn_layers weft_bn_layers;
+
+typedef struct weft_bn_replica {
+  int32_t *order;             /* node at a position; while layers move it stands still */
+  uint64_t *before;           /* p × words: predecessors; in layers, all nodes of earlier layers */
+  int64_t *value;             /* sum: a node's score given its predecessors */
+  weft_bn_layers *layers;     /* partitions.c; NULL for orders */
+  int32_t *pick;              /* max: index of the best set within the node's sets */
+  uint64_t *children;         /* max, p × words: nodes whose best set has this parent */
+  uint64_t *improvable;       /* max, words: nodes whose best set is not the first of their list */
+  int64_t score;
+  uint64_t hash;              /* max: of the picks */
+  double accepted[WEFT_BN_MOST_MOVES + 1]; /* by kind of move; then all iterations */
+} weft_bn_replica;
+
+WIDE int any_bit(const uint64_t *mask, size_t words)
+{
+  uint64_t all = 0;
+  for (size_t w = 0; w < words; w++) all |= mask[w];
+  return all != 0;
+}
+
+WIDE int meets(const uint64_t *a, const uint64_t *b, size_t words)
+{
+  uint64_t both = 0;
+  for (size_t w = 0; w < words; w++) both |= a[w] & b[w];
+  return both != 0;
+}
+
+WIDE int fits(const uint64_t *set, const uint64_t *before, size_t words)
+{
+  for (size_t w = 0; w < words; w++) if (set[w] & ~before[w]) return 0;
+  return 1;
+}
+
+/* The first set from..to - 1 that fits, or `to`. */
+WIDE int32_t weft_bn_first_fit(const uint64_t *sets, int32_t from, int32_t to, const uint64_t *before, size_t words)
+{
+  int32_t k = from;
+  while (k < to && !fits(sets + (size_t) k * words, before, words)) k++;
+  return k;
+}
+
+#if WEFT_SIMD_X86
+/* The same for masks of one word, eight at a time. */
+WEFT_TARGET_AVX512
+static inline int32_t weft_bn_first_fit_eight(const uint64_t *sets, int32_t from, int32_t to, uint64_t before)
+{
+  const __m512i missing = _mm512_set1_epi64((long long) ~before);
+  for (int32_t k = from; k < to; k += 8) {
+    const __mmask8 there = (__mmask8) (to - k < 8 ? (1 << (to - k)) - 1 : 255);
+    const unsigned fit = _mm512_mask_testn_epi64_mask(there, _mm512_maskz_loadu_epi64(there, sets + k), missing);
+    if (fit) return k + __builtin_ctz(fit);
+  }
+  return to;
+}
+
+/* Masks of two words, four at a time. */
+WEFT_TARGET_AVX512
+static inline int32_t weft_bn_first_fit_four(const uint64_t *sets, int32_t from, int32_t to, const uint64_t *before)
+{
+  const long long one = (long long) ~before[0], two = (long long) ~before[1];
+  const __m512i missing = _mm512_set_epi64(two, one, two, one, two, one, two, one);
+  for (int32_t k = from; k < to; k += 4) {
+    const __mmask8 there = (__mmask8) (to - k < 4 ? (1 << 2 * (to - k)) - 1 : 255);
+    const unsigned words = _mm512_mask_testn_epi64_mask(there, _mm512_maskz_loadu_epi64(there, sets + 2 * k), missing);
+    const unsigned fit = words & words >> 1 & 0x55;
+    if (fit) return k + __builtin_ctz(fit) / 2;
+  }
+  return to;
+}
+#endif
+
+WIDE int32_t weft_bn_find_fit(const uint64_t *sets, int32_t from, int32_t to, const uint64_t *before, size_t words,
+                              int fast)
+{
+#if WEFT_SIMD_X86
+  if (fast && words == 1) return weft_bn_first_fit_eight(sets, from, to, *before);
+  if (fast && words == 2) return weft_bn_first_fit_four(sets, from, to, before);
+#endif
+  (void) fast;
+  return weft_bn_first_fit(sets, from, to, before, words);
+}
+
+/* The nodes whose predecessors change, but for x and, in a swap, y. */
+WIDE void between(const weft_bn_replica *r, const weft_bn_move *m, uint64_t *out, size_t words)
+{
+  const uint64_t *bx = r->before + (size_t) m->x * words, *by = r->before + (size_t) m->y * words;
+  if (m->kind == WEFT_BN_SHIFT && m->from > m->to) {
+    for (size_t w = 0; w < words; w++) out[w] = bx[w] & ~by[w];
+    return;
+  }
+  for (size_t w = 0; w < words; w++) out[w] = by[w] & ~bx[w];
+  clear_bit(out, m->x);
+  if (m->kind == WEFT_BN_SHIFT) set_bit(out, m->y);
+}
+
+/* Predecessors after the move: of a node between, of x, of y in a swap. */
+WIDE void after_between(const weft_bn_replica *r, const weft_bn_move *m, int32_t z, uint64_t *out, size_t words)
+{
+  const uint64_t *old = r->before + (size_t) z * words;
+  for (size_t w = 0; w < words; w++) out[w] = old[w];
+  if (m->lost >= 0) clear_bit(out, m->lost);
+  if (m->gained >= 0) set_bit(out, m->gained);
+}
+
+WIDE void after_x(const weft_bn_replica *r, const weft_bn_move *m, const uint64_t *mid, uint64_t *out, size_t words)
+{
+  const uint64_t *old = r->before + (size_t) m->x * words;
+  const int left = m->kind == WEFT_BN_SHIFT && m->from > m->to;
+  for (size_t w = 0; w < words; w++) out[w] = left ? old[w] & ~mid[w] : old[w] | mid[w];
+  if (m->kind != WEFT_BN_SHIFT) set_bit(out, m->y);
+}
+
+WIDE void after_y(const weft_bn_replica *r, const weft_bn_move *m, const uint64_t *mid, uint64_t *out, size_t words)
+{
+  const uint64_t *old = r->before + (size_t) m->y * words;
+  for (size_t w = 0; w < words; w++) out[w] = old[w] & ~mid[w];
+  clear_bit(out, m->x);
+}
+
+#if WEFT_SIMD_X86
+/* Nodes 8 k + .. of `mid` lose and gain, masks of one word. */
+WEFT_TARGET_AVX512
+static inline void change_eight(uint64_t *before, uint64_t mid, uint64_t lost, uint64_t gained)
+{
+  const __m512i keep = _mm512_set1_epi64((long long) ~lost), add = _mm512_set1_epi64((long long) gained);
+  for (; mid; mid >>= 8, before += 8) {
+    const __mmask8 some = (__mmask8) mid;
+    const __m512i old = _mm512_maskz_loadu_epi64(some, before);
+    _mm512_mask_storeu_epi64(before, some, _mm512_or_si512(_mm512_and_si512(old, keep), add));
+  }
+}
+#endif
+
+WIDE uint64_t bit_or_none(int32_t v) { return v >= 0 ? UINT64_C(1) << (v & 63) : 0; }
+
+WIDE void make_move(weft_bn_replica *r, const weft_bn_move *m, const uint64_t *mid, size_t words, int fast)
+{
+  uint64_t fresh[words ? words : 1];
+  after_x(r, m, mid, fresh, words);
+  if (m->kind != WEFT_BN_SHIFT) {
+    uint64_t other[words ? words : 1];
+    after_y(r, m, mid, other, words);
+    memcpy(r->before + (size_t) m->y * words, other, words * sizeof *other);
+  }
+  memcpy(r->before + (size_t) m->x * words, fresh, words * sizeof *fresh);
+#if WEFT_SIMD_X86
+  if (fast) {
+    change_eight(r->before, mid[0], bit_or_none(m->lost), bit_or_none(m->gained));
+  } else
+#endif
+  for (size_t w = 0; w < words; w++)
+    for (uint64_t word = mid[w]; word; word &= word - 1) {
+      uint64_t *b = r->before + (64 * w + (size_t) __builtin_ctzll(word)) * words;
+      if (m->lost >= 0) clear_bit(b, m->lost);
+      if (m->gained >= 0) set_bit(b, m->gained);
+    }
+  (void) fast;
+  if (m->kind != WEFT_BN_SHIFT) r->order[m->from] = m->y;
+  else if (m->from < m->to)
+    memmove(r->order + m->from, r->order + m->from + 1, (size_t) (m->to - m->from) * sizeof *r->order);
+  else memmove(r->order + m->to + 1, r->order + m->to, (size_t) (m->from - m->to) * sizeof *r->order);
+  r->order[m->to] = m->x;
+}
+
+/* The words of draws first .. first + 7. */
+void weft_bn_draw_eight(weft_rng rng, uint64_t first, weft_u32x4 *out);
+
+/* Steps first .. first + count - 1 of one replica, `stamp` that of the first; and the scores of an order anew. */
+typedef struct weft_bn_kernel {
+  void (*start)(const weft_bn_lists *lists, weft_bn_replica *r);
+  void (*steps)(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, size_t count,
+                weft_bn_best *best, uint64_t stamp);
+} weft_bn_kernel;
+/* A kernel's steps, of a file's steps(), for targets whose best graphs are looked for elsewhere. */
+#define WEFT_BN_STEPS(name, words) \
+  static void name(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, \
+                   size_t count, weft_bn_best *best, uint64_t stamp) \
+  { (void) best; (void) stamp; steps(lists, r, rng, beta, first, count, words); }
+
+weft_bn_kernel weft_bn_max_kernel(size_t words);
+weft_bn_kernel weft_bn_sum_kernel(size_t words);
+weft_bn_kernel weft_bn_layers_kernel(size_t words);
+
+weft_status weft_bn_weights_make(weft_arena *mem, weft_bn_lists *lists);
+/* ln Σ exp(score) over node z's sets within `before`, in units; `last`: that have a member of it, unless it is NULL or
+ * empty. WEFT_BN_NEVER when there are none. */
+int64_t weft_bn_node_value(const weft_bn_lists *lists, size_t z, const uint64_t *before, const uint64_t *last);
+/* One of these sets with the probability of its weight, by a uniform number: which of the node's sets. */
+int32_t weft_bn_draw_set(const weft_bn_lists *lists, size_t z, const uint64_t *before, const uint64_t *last,
+                         int64_t value, double uniform);
+
+/* What replicas have for layers. */
+weft_status weft_bn_layers_make(weft_arena *mem, const weft_bn_lists *lists, weft_bn_replica *r);
+/* The layers of a graph drawn given the replica's order, draws first .. first + p - 1. */
+void weft_bn_layers_draw(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, uint64_t first);
+/* To and from the number of each node's layer; whether every node can have parents. */
+int weft_bn_layers_read(const weft_bn_lists *lists, weft_bn_replica *r, const int32_t *layer);
+void weft_bn_layers_write(const weft_bn_lists *lists, weft_bn_replica *r, int32_t *layer);
+/* The layer before z's own, empty for the first; NULL for orders. */
+const uint64_t *weft_bn_layer_before(const weft_bn_lists *lists, const weft_bn_replica *r, size_t z);
+/* The best graph of an order, as picks. */
+int64_t weft_bn_best_graph(const weft_bn_lists *lists, const uint64_t *before, int32_t *picks);

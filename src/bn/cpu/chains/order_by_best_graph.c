@@ -1,0 +1,139 @@
+/* Chains over orders where an order is worth its best graph. A node's sets are sorted, best first: its best set given
+ * the predecessors is the first that fits. Where predecessors were only gained the search ends at the present set,
+ * where they were only lost it begins there. A node that loses x is examined only when its best set has x, and one that
+ * gains y only when it has a set with y and its best set is not the first of its list. */
+/* Build: shared. */
+#include "bn/cpu/chains/chain.h"
+
+#define MOST_WORDS 64 /* words per mask: 4,096 nodes */
+
+typedef struct change { int32_t node, pick; } change;
+typedef struct proposal { int64_t score; uint64_t hash; size_t changes; int possible; } proposal;
+
+/* Node z with new predecessors. `lost`: it may have lost some that its present set needs; `gained`: it has new ones. */
+WIDE void propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t z, const uint64_t *before, int lost,
+                  int gained, proposal *out, change *changes, size_t words, int fast)
+{
+  const weft_bn_table *t = lists->table;
+  const uint64_t *sets = t->mask + (size_t) t->start[z] * words;
+  const int64_t *score = t->score + t->start[z];
+  const int32_t now = r->pick[z], count = (int32_t) (t->start[z + 1] - t->start[z]);
+  int32_t pick = now;
+  if (lost && !fits(sets + (size_t) now * words, before, words)) {
+    pick = weft_bn_find_fit(sets, gained ? 0 : now + 1, count, before, words, fast);
+    if (pick == count) out->possible = 0;
+  } else if (gained) {
+    pick = weft_bn_find_fit(sets, 0, now, before, words, fast);
+  }
+  if (pick == now || !out->possible) return;
+  out->score += score[pick] - score[now];
+  out->hash += weft_bn_pick_hash((size_t) z, pick) - weft_bn_pick_hash((size_t) z, now);
+  changes[out->changes++] = (change) { z, pick };
+}
+
+/* Marks z, or its absence, at every parent of its set `pick`. */
+WIDE void mark_children(const weft_bn_lists *lists, weft_bn_replica *r, int32_t z, int32_t pick, int there,
+                        size_t words)
+{
+  const uint64_t *set = lists->table->mask + (size_t) (lists->table->start[z] + pick) * words;
+  for (size_t w = 0; w < words; w++)
+    for (uint64_t word = set[w]; word; word &= word - 1) {
+      uint64_t *children = r->children + (64 * w + (size_t) __builtin_ctzll(word)) * words;
+      if (there) set_bit(children, z); else clear_bit(children, z);
+    }
+}
+
+WIDE void take_set(const weft_bn_lists *lists, weft_bn_replica *r, int32_t z, int32_t pick, size_t words)
+{
+  mark_children(lists, r, z, r->pick[z], 0, words);
+  mark_children(lists, r, z, pick, 1, words);
+  r->pick[z] = pick;
+  if (pick) set_bit(r->improvable, z); else clear_bit(r->improvable, z);
+}
+
+static void remember(weft_bn_best *best, const weft_bn_replica *r, size_t p, const proposal *q, const change *changes,
+                     uint64_t stamp, int32_t *picks)
+{
+  memcpy(picks, r->pick, p * sizeof *picks);
+  for (size_t k = 0; k < q->changes; k++) picks[changes[k].node] = changes[k].pick;
+  weft_bn_best_add(best, p, q->score, q->hash, stamp, picks);
+}
+
+WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, double scale, weft_bn_best *best,
+               uint64_t stamp, change *changes, int32_t *picks, size_t words, int fast)
+{
+  uint64_t mid[words ? words : 1], fresh[words ? words : 1];
+  const weft_bn_move m = weft_bn_choose_move(r->order, lists->p, draw);
+  const uint64_t *losers = m.lost < 0 ? NULL : r->children + (size_t) m.lost * words;
+  const uint64_t *winners = m.gained < 0 ? NULL : lists->users + (size_t) m.gained * words;
+  const int right = m.lost == m.x; /* x moves to the right: it only gains */
+  proposal q = { r->score, r->hash, 0, 1 };
+  r->accepted[WEFT_BN_MOST_MOVES]++;
+  between(r, &m, mid, words);
+  for (size_t w = 0; w < words; w++)
+    for (uint64_t word = mid[w] & ((losers ? losers[w] : 0) | (winners ? winners[w] & r->improvable[w] : 0));
+         word && q.possible; word &= word - 1) {
+      const int32_t z = (int32_t) (64 * w) + __builtin_ctzll(word);
+      after_between(r, &m, z, fresh, words);
+      propose(lists, r, z, fresh, m.lost >= 0, m.gained >= 0, &q, changes, words, fast);
+    }
+  after_x(r, &m, mid, fresh, words);
+  propose(lists, r, m.x, fresh, !right, right, &q, changes, words, fast);
+  if (m.kind != WEFT_BN_SHIFT) {
+    after_y(r, &m, mid, fresh, words);
+    propose(lists, r, m.y, fresh, 1, 0, &q, changes, words, fast);
+  }
+  if (!q.possible) return;
+  if (q.changes && weft_bn_best_wants(best, q.score, q.hash, stamp))
+    remember(best, r, lists->p, &q, changes, stamp, picks);
+  if (!weft_bn_accept(scale, (double) (q.score - r->score), draw)) return;
+  r->accepted[m.kind]++;
+  r->score = q.score;
+  r->hash = q.hash;
+  for (size_t k = 0; k < q.changes; k++) take_set(lists, r, changes[k].node, changes[k].pick, words);
+  make_move(r, &m, mid, words, fast);
+}
+
+WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, size_t count,
+                weft_bn_best *best, uint64_t stamp, size_t words, int fast)
+{
+  change changes[64 * MOST_WORDS];
+  int32_t picks[64 * MOST_WORDS];
+  weft_u32x4 draws[8];
+  const double scale = beta / lists->unit;
+  for (size_t k = 0; k < count; k++) {
+    if (k % 8 == 0) weft_bn_draw_eight(rng, first + k, draws);
+    step(lists, r, draws[k % 8], scale, best, stamp + weft_bn_stamp(k, 0), changes, picks, words, fast);
+  }
+}
+
+static void start(const weft_bn_lists *lists, weft_bn_replica *r)
+{
+  r->score = weft_bn_best_graph(lists, r->before, r->pick);
+  r->hash = 0;
+  memset(r->children, 0, lists->p * lists->words * sizeof *r->children);
+  memset(r->improvable, 0, lists->words * sizeof *r->improvable);
+  for (size_t z = 0; z < lists->p; z++) {
+    r->hash += weft_bn_pick_hash(z, r->pick[z]);
+    take_set(lists, r, (int32_t) z, r->pick[z], lists->words);
+  }
+}
+
+#define KERNEL(name, words, fast) \
+  static void name(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, \
+                   size_t count, weft_bn_best *best, uint64_t stamp) \
+  { steps(lists, r, rng, beta, first, count, best, stamp, words, fast); }
+KERNEL(steps_1, 1, 0)
+KERNEL(steps_2, 2, 0)
+KERNEL(steps_any, lists->words, 0)
+#if WEFT_SIMD_X86
+WEFT_TARGET_AVX512 KERNEL(steps_1_avx512, 1, 1)
+#endif
+
+weft_bn_kernel weft_bn_max_kernel(size_t words)
+{
+#if WEFT_SIMD_X86
+  if (words == 1 && weft_simd_level() == WEFT_SIMD_AVX512) return (weft_bn_kernel) { start, steps_1_avx512 };
+#endif
+  return (weft_bn_kernel) { start, words == 1 ? steps_1 : words == 2 ? steps_2 : steps_any };
+}

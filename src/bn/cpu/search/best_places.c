@@ -1,0 +1,386 @@
+/* Orders that settle: each node in turn goes to the place where the best graph of the order scores highest, until no
+ * node has a better place. Then a node and some of its parents and children go to random places, and the order settles
+ * again; this is a kick. A worse result is discarded; an equal one is kept, since many orders have the same best graph.
+ *
+ *   .. y x ..   x moves on to the left: y gains x, which its better sets may need; x loses y
+ *   .. x y ..   to the right: y loses x, which its set may need; x gains y
+ *
+ * So all places of a node are tried one after the other, and hardly any of these steps needs another set. Starts are
+ * independent of each other: each depends on the key, its number and the table alone. */
+#include <math.h>
+#include "core/call/parallel.h"
+#include "bn/cpu/chains/chain.h"
+#include "bn/both/internal.h"
+#include "bn/cpu/search/best_places.h"
+
+#define MOST_KICKED 5         /* nodes of a kick */
+#define PORTION 100000        /* places tried between two polls, at first */
+#define OF_A_PAIR 100         /* operations of settling once, for each pair of nodes */
+#define DRAWS (UINT32_C(5) << 28) /* stream: the others are in both/moves.h */
+
+typedef struct settler {
+  int32_t *order, *place, *pick; /* pick: index of the best set within the node's sets */
+  uint64_t *before, *chosen;  /* p × words: predecessors; the best set */
+  int64_t score;
+  /* what it was before the kick */
+  int32_t *old_order, *old_pick;
+  uint64_t *old_before, *old_chosen;
+  int64_t old_score;
+  /* nodes that wait for a better place */
+  int32_t *queue;
+  uint8_t *waits;
+  size_t first, waiting;
+  /* changes of other nodes' sets while a node moves: which, to what */
+  int32_t *changed, *changed_pick, *picks;
+  size_t kicks_left;
+  int recording, done;
+  uint64_t drawn;
+  weft_rng rng;
+  weft_bn_best best;
+} settler;
+
+typedef struct settle_run {
+  const weft_bn_lists *lists;
+  const weft_bn_settle *job;
+  settler *settlers;
+  settler **open;             /* those that are not done */
+  void (*advance)(const weft_bn_lists *lists, settler *s, double places);
+  double portion;
+} settle_run;
+
+static size_t draw_below(settler *s, size_t n) { return (size_t) weft_draw_below(s->rng, s->drawn++, n); }
+
+static void wait(settler *s, size_t p, int32_t v)
+{
+  if (s->waits[v]) return;
+  s->waits[v] = 1;
+  s->queue[(s->first + s->waiting++) % p] = v;
+}
+
+/* All nodes, in random order. */
+static void all_wait(settler *s, size_t p)
+{
+  memset(s->waits, 1, p);
+  s->first = 0;
+  s->waiting = p;
+  for (size_t k = 0; k < p; k++) s->queue[k] = (int32_t) k;
+  for (size_t k = p; k > 1; k--) {
+    const size_t at = draw_below(s, k);
+    const int32_t other = s->queue[k - 1];
+    s->queue[k - 1] = s->queue[at];
+    s->queue[at] = other;
+  }
+}
+
+/* ---- one node's places ---- */
+
+/* `change`: of the score, at the best place; from `low` to `high` all places are possible, and all are looked at if
+ * `whole`. */
+typedef struct places { int64_t change; int32_t best, low, high; int whole; } places;
+
+static void record(const weft_bn_lists *lists, settler *s, int32_t x, int32_t pick, size_t changes, int64_t change)
+{
+  const size_t p = lists->p;
+  const int64_t score = s->score + change;
+  uint64_t hash = 0;
+  if (s->best.found == s->best.most && score < s->best.score[s->best.most - 1]) return;
+  memcpy(s->picks, s->pick, p * sizeof *s->picks);
+  for (size_t k = 0; k < changes; k++) s->picks[s->changed[k]] = s->changed_pick[k];
+  s->picks[x] = pick;
+  for (size_t z = 0; z < p; z++) hash += weft_bn_pick_hash(z, s->picks[z]);
+  weft_bn_best_add(&s->best, p, score, hash, s->drawn++, s->picks);
+}
+
+/* Goes through the places of x to one side of its own, from `from` on by `step`, to `end` at most. */
+WIDE void try_side(const weft_bn_lists *lists, settler *s, int32_t x, int step, int32_t end, places *found,
+                   size_t words, int fast)
+{
+  const weft_bn_table *t = lists->table;
+  const size_t own = (size_t) x * words;
+  const uint64_t *sets = t->mask + (size_t) t->start[x] * words, *users = lists->users;
+  const int64_t *score = t->score + t->start[x];
+  const int32_t count = (int32_t) (t->start[x + 1] - t->start[x]), now = s->pick[x];
+  const int64_t most = score[0] - score[now];
+  uint64_t mine[words ? words : 1], other[words ? words : 1];
+  int32_t pick = now;
+  int64_t others = 0;
+  size_t changes = 0;
+  for (size_t w = 0; w < words; w++) mine[w] = s->before[own + w];
+  for (int32_t at = s->place[x]; at != end; ) {
+    const int32_t y = s->order[at + step], old = s->pick[y];
+    const uint64_t *theirs = t->mask + (size_t) t->start[y] * words;
+    const int64_t *their_score = t->score + t->start[y];
+    int32_t next = old;
+    at += step;
+    for (size_t w = 0; w < words; w++) other[w] = s->before[(size_t) y * words + w];
+    if (step < 0) {
+      if (old && has_bit(users + own, y)) {
+        set_bit(other, x);
+        next = weft_bn_find_fit(theirs, 0, old, other, words, fast);
+      }
+      clear_bit(mine, y);
+      if (has_bit(sets + (size_t) pick * words, y)) {
+        pick = weft_bn_find_fit(sets, pick + 1, count, mine, words, fast);
+        if (pick == count) return;
+      }
+      found->low = at;
+    } else {
+      if (has_bit(s->chosen + (size_t) y * words, x)) {
+        const int32_t all = (int32_t) (t->start[y + 1] - t->start[y]);
+        clear_bit(other, x);
+        next = weft_bn_find_fit(theirs, old + 1, all, other, words, fast);
+        if (next == all) return;
+      }
+      set_bit(mine, y);
+      if (pick && has_bit(users + (size_t) y * words, x)) pick = weft_bn_find_fit(sets, 0, pick, mine, words, fast);
+      found->high = at;
+    }
+    if (next != old) {
+      others += their_score[next] - their_score[old];
+      s->changed[changes] = y;
+      s->changed_pick[changes++] = next;
+    }
+    const int64_t change = others + score[pick] - score[now];
+    if (change > found->change) {
+      found->change = change;
+      found->best = at;
+    }
+    if (s->recording) record(lists, s, x, pick, changes, change);
+    else if (step > 0 && others + most <= found->change && !found->whole) return;
+  }
+}
+
+/* Puts a set of y in place of its present one. */
+WIDE void take_set(const weft_bn_lists *lists, settler *s, int32_t y, int32_t pick, size_t words)
+{
+  const weft_bn_table *t = lists->table;
+  const int64_t *score = t->score + t->start[y];
+  const uint64_t *set = t->mask + (size_t) (t->start[y] + pick) * words;
+  s->score += score[pick] - score[s->pick[y]];
+  s->pick[y] = pick;
+  for (size_t w = 0; w < words; w++) s->chosen[(size_t) y * words + w] = set[w];
+  wait(s, lists->p, y);
+}
+
+/* x goes to a place that is possible. */
+WIDE void move_to(const weft_bn_lists *lists, settler *s, int32_t x, int32_t to, size_t words, int fast)
+{
+  const weft_bn_table *t = lists->table;
+  const int step = to < s->place[x] ? -1 : 1;
+  uint64_t *mine = s->before + (size_t) x * words;
+  int32_t at = s->place[x];
+  for (; at != to; at += step) {
+    const int32_t y = s->order[at + step], old = s->pick[y], all = (int32_t) (t->start[y + 1] - t->start[y]);
+    const uint64_t *theirs = t->mask + (size_t) t->start[y] * words;
+    uint64_t *other = s->before + (size_t) y * words;
+    int32_t next = old;
+    s->order[at] = y;
+    s->place[y] = at;
+    if (step < 0) {
+      set_bit(other, x);
+      clear_bit(mine, y);
+      next = weft_bn_find_fit(theirs, 0, old, other, words, fast);
+    } else {
+      clear_bit(other, x);
+      set_bit(mine, y);
+      if (has_bit(s->chosen + (size_t) y * words, x))
+        next = weft_bn_find_fit(theirs, old + 1, all, other, words, fast);
+    }
+    if (next != old) take_set(lists, s, y, next, words);
+  }
+  s->order[to] = x;
+  s->place[x] = to;
+  const uint64_t *sets = t->mask + (size_t) t->start[x] * words;
+  take_set(lists, s, x, weft_bn_find_fit(sets, 0, (int32_t) (t->start[x + 1] - t->start[x]), mine, words, fast), words);
+}
+
+WIDE places places_of(const weft_bn_lists *lists, settler *s, int32_t x, int whole, size_t words, int fast)
+{
+  const int32_t at = s->place[x];
+  places found = { 0, at, at, at, whole };
+  try_side(lists, s, x, -1, 0, &found, words, fast);
+  try_side(lists, s, x, 1, (int32_t) lists->p - 1, &found, words, fast);
+  return found;
+}
+
+/* ---- kicks ---- */
+
+static void keep(const weft_bn_lists *lists, settler *s, int back)
+{
+  const size_t p = lists->p, masks = p * lists->words * sizeof *s->before;
+#define COPY(now, old, bytes) memcpy(back ? now : old, back ? old : now, bytes)
+  COPY(s->order, s->old_order, p * sizeof *s->order);
+  COPY(s->pick, s->old_pick, p * sizeof *s->pick);
+  COPY(s->before, s->old_before, masks);
+  COPY(s->chosen, s->old_chosen, masks);
+#undef COPY
+  if (!back) { s->old_score = s->score; return; }
+  s->score = s->old_score;
+  for (size_t k = 0; k < p; k++) s->place[s->order[k]] = (int32_t) k;
+}
+
+/* A node and some of its parents and children, to random places. */
+WIDE void kick(const weft_bn_lists *lists, settler *s, size_t words, int fast)
+{
+  const size_t p = lists->p, most = 1 + draw_below(s, MOST_KICKED);
+  const int32_t x = (int32_t) draw_below(s, p);
+  int32_t near[MOST_KICKED] = { x };
+  size_t count = 1, met = 0;
+  for (int32_t z = 0; z < (int32_t) p && most > 1; z++) { /* each of them is as likely to be kept */
+    if (!has_bit(s->chosen + (size_t) x * words, z) && !has_bit(s->chosen + (size_t) z * words, x)) continue;
+    met++;
+    if (count < most) near[count++] = z;
+    else {
+      const size_t at = draw_below(s, met);
+      if (at + 1 < most) near[at + 1] = z;
+    }
+  }
+  for (size_t k = 0; k < count; k++) {
+    const places found = places_of(lists, s, near[k], 1, words, fast);
+    const int32_t to = found.low + (int32_t) draw_below(s, (size_t) (found.high - found.low) + 1);
+    if (to != s->place[near[k]]) move_to(lists, s, near[k], to, words, fast);
+    wait(s, p, near[k]);
+  }
+}
+
+WIDE void advance(const weft_bn_lists *lists, settler *s, double places_left, size_t words, int fast)
+{
+  const size_t p = lists->p;
+  for (; !s->done && places_left > 0; places_left -= (double) p) {
+    if (s->waiting) {
+      const int32_t x = s->queue[s->first];
+      s->first = (s->first + 1) % p;
+      s->waiting--;
+      s->waits[x] = 0;
+      const places found = places_of(lists, s, x, 0, words, fast);
+      if (found.change > 0) move_to(lists, s, x, found.best, words, fast);
+      continue;
+    }
+    if (s->recording) {
+      s->done = 1;
+      continue;
+    }
+    keep(lists, s, s->score < s->old_score);
+    if (s->kicks_left) {
+      s->kicks_left--;
+      kick(lists, s, words, fast);
+      places_left -= MOST_KICKED * (double) p;
+    } else {
+      s->recording = 1;
+      record(lists, s, s->order[0], s->pick[s->order[0]], 0, 0);
+      all_wait(s, p);
+    }
+  }
+}
+
+#define KERNEL(name, words, fast) \
+  static void name(const weft_bn_lists *lists, settler *s, double places) { advance(lists, s, places, words, fast); }
+KERNEL(advance_1, 1, 0)
+KERNEL(advance_2, 2, 0)
+KERNEL(advance_any, lists->words, 0)
+#if WEFT_SIMD_X86
+WEFT_TARGET_AVX512 KERNEL(advance_1_avx512, 1, 1)
+WEFT_TARGET_AVX512 KERNEL(advance_2_avx512, 2, 1)
+#endif
+
+/* ---- the whole ---- */
+
+static weft_status make_settler(weft_arena *mem, settle_run *run, size_t number, settler *s)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_lists *lists = run->lists;
+  const weft_bn_table *t = lists->table;
+  const size_t p = lists->p, words = lists->words;
+  *s = (settler) { .order = run->job->order + number * p, .kicks_left = run->job->kicks,
+                   .drawn = run->job->first << 32, .rng = { run->job->key, DRAWS + (uint32_t) number } };
+  WEFT_TAKE(s->place, mem, p);
+  WEFT_TAKE(s->pick, mem, p);
+  WEFT_TAKE0(s->before, mem, p * words);
+  WEFT_TAKE(s->chosen, mem, p * words);
+  WEFT_TAKE(s->old_order, mem, p);
+  WEFT_TAKE(s->old_pick, mem, p);
+  WEFT_TAKE(s->old_before, mem, p * words);
+  WEFT_TAKE(s->old_chosen, mem, p * words);
+  WEFT_TAKE(s->queue, mem, p);
+  WEFT_TAKE(s->waits, mem, p);
+  WEFT_TAKE(s->changed, mem, p);
+  WEFT_TAKE(s->changed_pick, mem, p);
+  WEFT_TAKE(s->picks, mem, p);
+  WEFT_TRY(weft_bn_best_make(mem, p, run->job->best, &s->best));
+  for (size_t k = 0; k < p; k++) s->place[s->order[k]] = (int32_t) k;
+  for (size_t k = 1; k < p; k++) {
+    const size_t from = (size_t) s->order[k - 1] * words, to = (size_t) s->order[k] * words;
+    memcpy(s->before + to, s->before + from, words * sizeof *s->before);
+    set_bit(s->before + to, s->order[k - 1]);
+  }
+  s->score = weft_bn_best_graph(lists, s->before, s->pick);
+  for (size_t z = 0; z < p; z++)
+    memcpy(s->chosen + z * words, t->mask + (size_t) (t->start[z] + s->pick[z]) * words, words * sizeof *s->chosen);
+  keep(lists, s, 0);
+  all_wait(s, p);
+done:
+  return st;
+}
+
+static void advance_task(void *data, size_t t, int thread)
+{
+  settle_run *run = data;
+  (void) thread;
+  run->advance(run->lists, run->open[t], run->portion);
+}
+
+static weft_status settle_all(weft_ctx *ctx, settle_run *run)
+{
+  weft_status st = WEFT_OK;
+  const size_t starts = run->job->starts, p = run->lists->p;
+  const double work = (double) (starts * p * p) * OF_A_PAIR * (double) (1 + run->job->kicks);
+  const size_t threads = (size_t) weft_threads_worth(ctx->threads, work);
+  for (size_t c = 0; c < starts; c++) run->open[c] = &run->settlers[c];
+  for (size_t left = starts; left; ) {
+    double took;
+    WEFT_TRY(weft_bn_run_timed(ctx, threads, left, advance_task, run, 1 - (double) left / (double) starts, &took));
+    run->portion *= took < 0.01 ? 2 : took > 0.05 ? 0.5 : 1;
+    size_t still = 0;
+    for (size_t t = 0; t < left; t++) if (!run->open[t]->done) run->open[still++] = run->open[t];
+    left = still;
+  }
+done:
+  return st;
+}
+
+weft_status weft_bn_settle_run(weft_ctx *ctx, const weft_bn_table *table, weft_bn_settle *job)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t p = table->p;
+  weft_bn_lists lists;
+  weft_bn_best all = { .most = job->best, .sets = job->best_sets };
+  settle_run run = { .lists = &lists, .job = job, .portion = PORTION };
+  WEFT_TRY(weft_bn_lists_make(&mem, table, 0, &lists));
+  run.advance = lists.words == 1 ? advance_1 : lists.words == 2 ? advance_2 : advance_any;
+#if WEFT_SIMD_X86
+  if (lists.words <= 2 && weft_simd_level() == WEFT_SIMD_AVX512)
+    run.advance = lists.words == 1 ? advance_1_avx512 : advance_2_avx512;
+#endif
+  WEFT_TAKE(all.score, &mem, job->best);
+  WEFT_TAKE(all.hash, &mem, job->best);
+  WEFT_TAKE(all.stamp, &mem, job->best);
+  WEFT_TAKE(run.settlers, &mem, job->starts);
+  WEFT_TAKE(run.open, &mem, job->starts);
+  for (size_t c = 0; c < job->starts; c++) {
+    WEFT_TRY(weft_poll(ctx, 0, 1));
+    WEFT_TRY(make_settler(&mem, &run, c, &run.settlers[c]));
+  }
+  WEFT_TRY(settle_all(ctx, &run));
+  for (size_t c = 0; c < job->starts; c++) {
+    const weft_bn_best *b = &run.settlers[c].best;
+    job->end[c] = (double) run.settlers[c].score / lists.unit;
+    for (size_t k = 0; k < b->found; k++)
+      weft_bn_best_add(&all, p, b->score[k], b->hash[k], (uint64_t) c << 32 | k, b->sets + k * p);
+  }
+  for (size_t k = 0; k < all.found; k++) job->best_score[k] = (double) all.score[k] / lists.unit;
+  job->found = all.found;
+done:
+  weft_arena_end(&mem);
+  return st;
+}

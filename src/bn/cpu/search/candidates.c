@@ -1,0 +1,221 @@
+/* Candidate parents for a search of many nodes; see search.h. Each node's own greedy search over all nodes finds
+ * what belongs around it: its parents, its children, and parents of these. What scores best alone joins them. If one
+ * node is a candidate of another, the other becomes a candidate of the first, too, where that is allowed. */
+#include <string.h>
+#include "core/numbers/topk.h"
+#include "bn/cpu/search/search.h"
+
+typedef struct near_job {
+  const weft_bn_search *search;
+  weft_bn_scorer *scorers;
+  weft_bn_near *near;
+  size_t *more;               /* a thread: p */
+  int64_t *value;
+  weft_scored *list;          /* a thread: p */
+  const int32_t *place, *dag; /* widening */
+  int32_t *found;             /* p: which node raises the score most, -1: none */
+} near_job;
+
+static weft_status make_job(weft_arena *mem, const weft_bn_search *search, weft_bn_scorer *scorers, weft_bn_near *near,
+                            near_job *out)
+{
+  weft_status st = WEFT_OK;
+  const size_t p = search->problem->p, threads = search->problem->threads;
+  *out = (near_job) { .search = search, .scorers = scorers, .near = near };
+  WEFT_TAKE(out->more, mem, threads * p);
+  WEFT_TAKE(out->value, mem, threads * p);
+  WEFT_TAKE(out->list, mem, threads * p);
+  WEFT_TAKE(out->found, mem, p);
+done:
+  return st;
+}
+
+/* The `width` nodes that score best alone, even those that do not raise the score by themselves: two may together. */
+static void mark_single(const near_job *job, size_t i, const size_t *more, const int64_t *value, size_t count,
+                        weft_scored *list)
+{
+  const size_t p = job->search->problem->p;
+  size_t found = 0;
+  for (size_t k = 0; k < count; k++)
+    if (value[k] > WEFT_BN_NEVER) list[found++] = (weft_scored) { (double) value[k], more[k] };
+  weft_scored_sort(list, found);
+  for (size_t k = 0; k < found && k < job->search->width; k++) job->near->is[i + p * list[k].index] = 1;
+}
+
+static void near_task(void *data, size_t i, int thread)
+{
+  near_job *job = data;
+  const weft_bn_problem *problem = job->search->problem;
+  const size_t p = problem->p;
+  weft_bn_scorer *scorer = &job->scorers[thread];
+  size_t *more = job->more + (size_t) thread * p, set[WEFT_BN_MOST_PARENTS + 1], m, count = 0;
+  int64_t *value = job->value + (size_t) thread * p;
+  m = weft_bn_required_of(problem, i, set);
+  for (size_t v = 0; v < p; v++)
+    if (v != i && problem->allowed[i + p * v] && !(problem->required && problem->required[i + p * v]))
+      more[count++] = v;
+  for (size_t k = 0; k < m; k++) job->near->is[i + p * set[k]] = 1;
+  int64_t score = weft_bn_scorer_value(scorer, i, set, m);
+  for (int first = 1; m < (size_t) problem->max_parents[i] && count; first = 0) {
+    size_t best = count;
+    weft_bn_scorer_extend(scorer, i, set, m, more, count, value);
+    if (first) mark_single(job, i, more, value, count, job->list + (size_t) thread * p);
+    for (size_t k = 0; k < count; k++) if (value[k] > score) { score = value[k]; best = k; }
+    if (best == count) break;
+    job->near->is[i + p * more[best]] = 1;
+    weft_bn_set_insert(set, m++, more[best]);
+    memmove(more + best, more + best + 1, (count - best - 1) * sizeof *more);
+    count--;
+  }
+}
+
+#define MOST_COVARIANCES ((size_t) 1 << 27) /* beyond them they are looked up in the scatter matrix: 1 GiB */
+
+/* The part of the scatter matrix that scores of a node with its candidates need, side by side; see search.h. */
+static weft_status copy_covariances(weft_arena *mem, const weft_bn_ready *ready, weft_bn_near *near)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_problem *problem = ready->problem;
+  const size_t p = problem->p;
+  weft_arena_drop(mem, near->covariance);
+  weft_arena_drop(mem, near->share);
+  near->covariance = NULL;
+  near->share = NULL;
+  if (!weft_bn_gauss(problem)) goto done;
+  near->covariance_start[0] = 0;
+  for (size_t i = 0; i < p; i++)
+    near->covariance_start[i + 1] =
+      near->covariance_start[i] + (near->start[i + 1] - near->start[i] + 2) * weft_bn_near_stride(near, i);
+  if (near->covariance_start[p] > MOST_COVARIANCES) goto done;
+  WEFT_TAKE(near->share, mem, near->pairs + 1);
+  WEFT_TAKE0(near->covariance, mem, near->covariance_start[p]);
+  for (size_t i = 0; i < p; i++) {
+    const double *scatter = problem->scatter + (size_t) problem->group[i] * p * p;
+    const int32_t *node = near->node + near->start[i];
+    const size_t count = near->start[i + 1] - near->start[i], stride = weft_bn_near_stride(near, i);
+    double *to = near->covariance + near->covariance_start[i];
+    for (size_t j = 0; j <= count; j++) {
+      const double *from = scatter + (j < count ? (size_t) node[j] : i) * p;
+      for (size_t k = 0; k < count; k++) to[j * stride + k] = from[node[k]];
+      to[j * stride + count] = from[i];
+    }
+    for (size_t k = 0; k < count; k++) {
+      to[(count + 1) * stride + k] = to[k * stride + k];
+      near->share[near->start[i] + k] = weft_bn_edge_share(ready, i, (size_t) node[k]);
+    }
+  }
+done:
+  return st;
+}
+
+/* Both ways, and as lists. */
+static void finish(const weft_bn_problem *problem, weft_bn_near *near)
+{
+  const size_t p = problem->p;
+  for (size_t v = 0; v < p; v++)
+    for (size_t i = 0; i < v; i++) {
+      uint8_t *there = &near->is[i + p * v], *back = &near->is[v + p * i];
+      if (*there && !*back && problem->allowed[v + p * i]) *back = near->grown[v] = 1;
+      if (*back && !*there && problem->allowed[i + p * v]) *there = near->grown[i] = 1;
+    }
+  near->pairs = near->widest = 0;
+  memset(near->kid_start, 0, (p + 1) * sizeof *near->kid_start);
+  for (size_t v = 0; v < p; v++)
+    for (size_t i = 0; i < p; i++) near->kid_start[v + 1] += near->is[i + p * v];
+  for (size_t v = 0; v < p; v++) near->kid_start[v + 1] += near->kid_start[v];
+}
+
+static weft_status list_near(weft_arena *mem, const weft_bn_ready *ready, weft_bn_near *near)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_problem *problem = ready->problem;
+  const size_t p = problem->p;
+  size_t kids = 0;
+  weft_arena_drop(mem, near->node);
+  weft_arena_drop(mem, near->kid);
+  near->node = near->kid = NULL;
+  finish(problem, near);
+  near->pairs = near->kid_start[p];
+  WEFT_TAKE(near->node, mem, near->pairs + 1);
+  WEFT_TAKE(near->kid, mem, near->pairs + 1);
+  for (size_t v = 0; v < p; v++)
+    for (size_t i = 0; i < p; i++) if (near->is[i + p * v]) near->kid[kids++] = (int32_t) i;
+  kids = 0;
+  for (size_t i = 0; i < p; i++) {
+    near->start[i] = kids;
+    for (size_t v = 0; v < p; v++) if (near->is[i + p * v]) near->node[kids++] = (int32_t) v;
+    if (kids - near->start[i] > near->widest) near->widest = kids - near->start[i];
+  }
+  near->start[p] = kids;
+  WEFT_TRY(copy_covariances(mem, ready, near));
+done:
+  return st;
+}
+
+weft_status weft_bn_near_find(weft_ctx *ctx, weft_arena *mem, const weft_bn_search *search, weft_bn_scorer *scorers,
+                              weft_bn_near *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena own = weft_arena_begin(ctx);
+  const size_t p = search->problem->p;
+  near_job job;
+  *out = (weft_bn_near) { 0 };
+  WEFT_TAKE0(out->is, mem, p * p);
+  WEFT_TAKE0(out->grown, mem, p);
+  WEFT_TAKE(out->start, mem, p + 1);
+  WEFT_TAKE(out->kid_start, mem, p + 1);
+  WEFT_TAKE(out->covariance_start, mem, p + 1);
+  WEFT_TRY(make_job(&own, search, scorers, out, &job));
+  WEFT_TRY(weft_bn_run_tasks(ctx, search->problem->threads, p, near_task, &job, 0, 0.3));
+  WEFT_TRY(list_near(mem, scorers->ready, out));
+done:
+  weft_arena_end(&own);
+  return st;
+}
+
+static void widen_task(void *data, size_t i, int thread)
+{
+  near_job *job = data;
+  const weft_bn_problem *problem = job->search->problem;
+  const size_t p = problem->p;
+  weft_bn_scorer *scorer = &job->scorers[thread];
+  size_t *more = job->more + (size_t) thread * p, set[WEFT_BN_MOST_PARENTS + 1], m = 0, count = 0;
+  int64_t *value = job->value + (size_t) thread * p;
+  job->found[i] = -1;
+  for (size_t v = 0; v < p; v++) {
+    if (job->dag[v + p * i]) set[m++] = v;
+    else if (v != i && problem->allowed[i + p * v] && !job->near->is[i + p * v] && job->place[v] < job->place[i])
+      more[count++] = v;
+  }
+  if (m >= (size_t) problem->max_parents[i] || !count) return;
+  int64_t score = weft_bn_scorer_value(scorer, i, set, m);
+  weft_bn_scorer_extend(scorer, i, set, m, more, count, value);
+  for (size_t k = 0; k < count; k++)
+    if (value[k] > score) { score = value[k]; job->found[i] = (int32_t) more[k]; }
+}
+
+weft_status weft_bn_near_widen(weft_ctx *ctx, weft_arena *mem, const weft_bn_search *search, weft_bn_scorer *scorers,
+                               const int32_t *order, const int32_t *dag, weft_bn_near *near, size_t *added)
+{
+  weft_status st = WEFT_OK;
+  weft_arena own = weft_arena_begin(ctx);
+  const size_t p = search->problem->p;
+  near_job job;
+  int32_t *place;
+  *added = 0;
+  WEFT_TRY(make_job(&own, search, scorers, near, &job));
+  WEFT_TAKE(place, &own, p);
+  for (size_t k = 0; k < p; k++) place[order[k]] = (int32_t) k;
+  job.place = place;
+  job.dag = dag;
+  WEFT_TRY(weft_bn_run_tasks(ctx, search->problem->threads, p, widen_task, &job, 0.9, 0.95));
+  for (size_t i = 0; i < p; i++) {
+    if (job.found[i] < 0) continue;
+    near->is[i + p * (size_t) job.found[i]] = near->grown[i] = 1;
+    ++*added;
+  }
+  if (*added) WEFT_TRY(list_near(mem, scorers->ready, near));
+done:
+  weft_arena_end(&own);
+  return st;
+}

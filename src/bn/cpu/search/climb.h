@@ -1,0 +1,58 @@
+/* One order that is improved by best moves of its nodes (climb.c); a search has many of them (search.c).
+ *
+ * A climber with kicks left continues from its best order after each. A *lane* takes over another climber's best order,
+ * tries kicks of its own, and notes which nodes it moved for good; then the climber places these as the lane has them,
+ * and keeps the result if the score is no worse. Lanes from the same order can be tried at once. */
+#pragma once
+
+#include "core/numbers/draws.h"
+#include "bn/cpu/search/search.h"
+
+typedef struct weft_bn_climber {
+  const weft_bn_problem *problem;
+  const weft_bn_near *near;
+  weft_bn_trees *trees;       /* shared by all */
+  weft_rng rng;
+  uint64_t draws;
+  int32_t *order, *place, *queue;
+  size_t present;             /* only the first so many of the order count; the others are still to be inserted */
+  int64_t *value;             /* p: of each node's parents */
+  uint64_t *asked_for;        /* p: whose place before or after it matters to that (weft_bn_bit) */
+  uint8_t *waits;             /* p: in the queue */
+  size_t first, waiting;      /* queue: a ring of p */
+  int64_t total;
+  /* the best order so far */
+  int32_t *best_order;
+  int64_t *best_value, best_total;
+  uint64_t *best_asked_for;
+  /* the nodes that a lane moved, in the best order the first best_moved of them */
+  uint8_t *is_moved;          /* p */
+  int32_t *moved;             /* p */
+  size_t moved_count, best_moved;
+  size_t kicks_left;
+  int lane;
+  int64_t began_total;        /* of the order from which a lane began */
+  int local;                  /* after a kick: a node that changed is queued, those around it are not */
+  int checked;                /* all nodes were tried since anything moved, or need not be */
+  int stale;                  /* values are those of other candidates */
+  int done;
+  /* one move */
+  int32_t *relevant;          /* p: nodes that matter, by place */
+  uint8_t *why;               /* p: KID and PARENT, zero between moves */
+  int64_t *without, *with;    /* p: of a node whose candidate moves */
+  double moves, asked;
+} weft_bn_climber;
+
+weft_status weft_bn_climber_make(weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
+                                 weft_bn_trees *trees, size_t number, weft_bn_climber *out);
+/* A random order, into which no node has been inserted yet. */
+void weft_bn_climber_shuffle(weft_bn_climber *c);
+/* Prepares it to climb, and then to use the kicks. `grown` (not NULL): at first, only nodes with new candidates and
+ * those around them are queued. */
+void weft_bn_climber_begin(weft_bn_climber *c, size_t kicks, const uint8_t *grown);
+/* Continues to climb until so many sets have been scored and values requested, or until it is done. */
+void weft_bn_climber_advance(weft_bn_climber *c, weft_bn_scorer *scorer, double portion);
+/* Makes a lane of another climber's best order, whose kicks are those from number `first` on. */
+void weft_bn_climber_follow(weft_bn_climber *lane, const weft_bn_climber *from, size_t first, size_t kicks);
+/* Takes over what a lane moved, if the score is no worse than that of the best order. */
+void weft_bn_climber_take_over(weft_bn_climber *c, const weft_bn_climber *lane, weft_bn_scorer *scorer);

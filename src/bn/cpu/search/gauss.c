@@ -1,0 +1,145 @@
+/* Scores of a Gaussian node with one more parent, for many at once, and with one parent less, for each; see
+ * search.h. A family is a list of rows of one matrix of covariances, its parents ascending and the child last. With
+ * its Cholesky factor L, what a candidate adds to the parents is its row of L, and the logarithm of the determinant
+ * grows by that of the candidate's residual variance. Sixteen candidates are lanes of two registers; each lane's
+ * arithmetic is the same with any instruction set. For one parent less, the determinant without a member is that of all
+ * times the member's diagonal entry of the inverse, L^-T L^-1. */
+#include "core/numbers/loops.h"
+#include "bn/cpu/search/search.h"
+
+#define LANES WEFT_BN_GAUSS_LANES
+#define MOST (WEFT_BN_MOST_PARENTS + 2)
+
+typedef double eight __attribute__((vector_size(64), aligned(8)));
+typedef int64_t eight_whole __attribute__((vector_size(64), aligned(8)));
+
+/* ln p of the data as a function of how many nodes there are and of the logarithm of the determinant, in units. */
+typedef struct law { double constant, slope, unit; } law;
+
+typedef struct step {
+  size_t m, count;
+  const double *factor, *const *row, *left, *cross; /* of candidates: covariances with each parent, variances, with i */
+  double log_parents, child_left;
+  law parents, family;        /* of so many nodes and one more */
+  int64_t *out;
+} step;
+
+static law law_of(const weft_bn_ready *ready, size_t group, size_t m)
+{
+  return (law) { ready->gauss_constant[group * (ready->problem->p + 1) + m],
+                 weft_bn_gauss_coefficient(ready, group, m), ready->unit };
+}
+
+/* The nearest whole number of a value below 2^51 in magnitude: adding 1.5 · 2^52 leaves it in the last bits. */
+INLINE int64_t whole(double x)
+{
+  const double shift = 6755399441055744.0;
+  return (int64_t) (weft_bits_of(x + shift) - weft_bits_of(shift));
+}
+
+INLINE int64_t value_of(law l, double log_determinant)
+{
+  return whole((l.constant + l.slope * log_determinant) * l.unit);
+}
+
+/* Of a number that is positive, finite and normal. */
+INLINE double plain_log(double x)
+{
+  double f;
+  const int k = weft_split_exponent(x, &f);
+  return weft_log_parts(k, f, 0.0);
+}
+
+INLINE void extend(const step *s)
+{
+  double inverse[MOST];
+  for (size_t j = 0; j < s->m; j++) inverse[j] = 1 / s->factor[j * MOST + j];
+  const double *child = s->factor + s->m * MOST;
+  for (size_t from = 0; from < s->count; from += LANES) {
+    eight half[MOST][2], left[2], cross[2]; /* two registers: one is added to while the other is not ready yet */
+    for (size_t r = 0; r < 2; r++) {
+      left[r] = *(const eight *) (s->left + from + 8 * r);
+      cross[r] = *(const eight *) (s->cross + from + 8 * r);
+    }
+    for (size_t j = 0; j < s->m; j++) {
+      const double *factor = s->factor + j * MOST;
+      eight one = *(const eight *) (s->row[j] + from), two = *(const eight *) (s->row[j] + from + 8);
+      for (size_t l = 0; l < j; l++) {
+        one -= factor[l] * half[l][0];
+        two -= factor[l] * half[l][1];
+      }
+      half[j][0] = one *= inverse[j];
+      half[j][1] = two *= inverse[j];
+      left[0] -= one * one;
+      left[1] -= two * two;
+      cross[0] -= one * child[j];
+      cross[1] -= two * child[j];
+    }
+    double lefts[LANES], owns[LANES];
+    int64_t out[LANES];
+    eight_whole fine[2]; /* or the parents determine the candidate, or the child */
+    for (size_t r = 0; r < 2; r++) {
+      const eight own = s->child_left - cross[r] / left[r] * cross[r];
+      fine[r] = (left[r] > 0) & (own > 0);
+      *(eight *) (lefts + 8 * r) = left[r];
+      *(eight *) (owns + 8 * r) = own;
+    }
+    WEFT_SIMD_PRAGMA(omp simd)
+    for (size_t k = 0; k < LANES; k++) { /* 1 in place of a bad value, which no whole number could hold */
+      const int some = lefts[k] > 0 && owns[k] > 0;
+      const double with = s->log_parents + plain_log(some ? lefts[k] : 1);
+      out[k] = value_of(s->family, with + plain_log(some ? owns[k] : 1)) - value_of(s->parents, with);
+    }
+    for (size_t k = 0; k < LANES && from + k < s->count; k++)
+      s->out[from + k] = fine[k / 8][k % 8] ? out[k] : WEFT_BN_NEVER;
+  }
+}
+
+#define EXTEND(name, target) target static void extend_##name(const step *s) { extend(s); }
+WEFT_VARIANTS(EXTEND)
+
+/* The factor of the members, parents and then the child; *log_parents: of the parents' determinant. Returns the child's
+ * residual variance. */
+static double factor_family(const double *matrix, size_t stride, const size_t *parents, size_t m, size_t child,
+                            double *factor, double *log_parents)
+{
+  size_t member[MOST];
+  *log_parents = 0;
+  for (size_t k = 0; k < m; k++) {
+    member[k] = parents[k];
+    *log_parents += weft_bn_gauss_row(matrix, stride, member, k, factor);
+  }
+  member[m] = child;
+  weft_bn_gauss_row(matrix, stride, member, m, factor);
+  return factor[m * MOST + m] * factor[m * MOST + m];
+}
+
+void weft_bn_gauss_extend(const weft_bn_ready *ready, weft_bn_covariances c, const size_t *parents, size_t m,
+                          const double *const *row, const double *left, const double *cross, size_t count, int64_t *out)
+{
+  double factor[MOST * MOST];
+  step s = { .m = m, .count = count, .factor = factor, .row = row, .left = left, .cross = cross, .out = out,
+             .parents = law_of(ready, c.group, m + 1), .family = law_of(ready, c.group, m + 2) };
+  s.child_left = factor_family(c.matrix, c.stride, parents, m, c.child, factor, &s.log_parents);
+  WEFT_VARIANT_HERE(extend)(&s);
+}
+
+void weft_bn_gauss_without(const weft_bn_ready *ready, weft_bn_covariances c, const size_t *parents, size_t m,
+                           int64_t *out)
+{
+  double factor[MOST * MOST], inverse[MOST * MOST], log_parents;
+  const law fewer = law_of(ready, c.group, m - 1), family = law_of(ready, c.group, m);
+  const double log_all = log(factor_family(c.matrix, c.stride, parents, m, c.child, factor, &log_parents));
+  for (size_t k = 0; k < m; k++) {
+    double *column = inverse + k * MOST, square = 0; /* column k of L^-1 */
+    column[k] = 1 / factor[k * MOST + k];
+    for (size_t j = k + 1; j <= m; j++) {
+      double dot = 0;
+      for (size_t l = k; l < j; l++) dot -= factor[j * MOST + l] * column[l];
+      column[j] = dot / factor[j * MOST + j];
+    }
+    for (size_t j = k; j < m; j++) square += column[j] * column[j];
+    const double rest = log_parents + log(square), all = log_parents + log_all + log(square + column[m] * column[m]);
+    out[k] = isfinite(rest + all) ? value_of(family, all) - value_of(fewer, rest) : WEFT_BN_NEVER;
+  }
+}

@@ -1,0 +1,148 @@
+/* Scoring single families for a search of many nodes; see search.h. */
+#include <string.h>
+#include "bn/cpu/search/search.h"
+#include "bn/cpu/table/set_terms.h"
+
+weft_status weft_bn_scorers_make(weft_arena *mem, weft_bn_ready *ready, weft_bn_scorer *out)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_problem *problem = ready->problem;
+  const size_t p = problem->p;
+  double *penalty;
+  size_t *required;
+  WEFT_TAKE(penalty, mem, p);
+  WEFT_TAKE(required, mem, p);
+  for (size_t i = 0; i < p; i++) {
+    penalty[i] = weft_bn_penalty(problem, i) * ready->unit;
+    required[i] = weft_bn_required(problem, i);
+  }
+  for (size_t t = 0; t < problem->threads; t++) {
+    weft_bn_scorer *s = &out[t];
+    *s = (weft_bn_scorer) { .ready = ready, .penalty = penalty, .required_count = required, .thread = (int) t };
+    WEFT_TRY(weft_bn_bench_make(mem, ready, &s->bench));
+    WEFT_TAKE(s->more, mem, p);
+    WEFT_TAKE(s->value, mem, p);
+    WEFT_TAKE(s->grown, mem, p);
+    WEFT_TAKE(s->branch, mem, p);
+    if (weft_bn_gauss(problem)) WEFT_TAKE(s->row, mem, (WEFT_BN_MOST_PARENTS + 3) * (p + WEFT_BN_GAUSS_LANES));
+  }
+done:
+  return st;
+}
+
+size_t weft_bn_required_of(const weft_bn_problem *problem, size_t i, size_t *out)
+{
+  size_t m = 0;
+  for (size_t v = 0; v < problem->p && problem->required; v++) if (problem->required[i + problem->p * v]) out[m++] = v;
+  return m;
+}
+
+/* What is read of the scatter matrix is put side by side first. */
+static void extend_gauss(weft_bn_scorer *s, size_t i, const size_t *parents, size_t m, const size_t *more, size_t count,
+                         int64_t *out)
+{
+  const weft_bn_problem *problem = s->ready->problem;
+  const size_t p = problem->p, group = (size_t) problem->group[i], width = count + WEFT_BN_GAUSS_LANES;
+  const weft_bn_covariances c = { problem->scatter + group * p * p, p, i, group };
+  const double *row[WEFT_BN_MOST_PARENTS + 1];
+  double *left = s->row + m * width, *cross = left + width;
+  for (size_t j = 0; j <= m; j++) {
+    const double *from = c.matrix + (j < m ? parents[j] : i) * p;
+    double *to = j < m ? s->row + j * width : cross;
+    for (size_t k = 0; k < count; k++) to[k] = from[more[k]];
+    row[j] = to;
+  }
+  for (size_t k = 0; k < count; k++) left[k] = c.matrix[more[k] * p + more[k]];
+  for (size_t k = count; k < width; k++) left[k] = cross[k] = 0;
+  weft_bn_gauss_extend(s->ready, c, parents, m, row, left, cross, count, out);
+}
+
+void weft_bn_scorer_extend(weft_bn_scorer *s, size_t i, const size_t *parents, size_t m, const size_t *more,
+                           size_t count, int64_t *out)
+{
+  weft_bn_share base = weft_bn_share_begin(s->required_count[i]);
+  s->scored += (double) count;
+  if (weft_bn_gauss(s->ready->problem)) extend_gauss(s, i, parents, m, more, count, out);
+  else weft_bn_extend(s->ready, s->thread, &s->bench, i, parents, m, more, count, out);
+  for (size_t j = 0; j < m; j++) weft_bn_share_add(s->ready, i, parents[j], s->penalty[i], &base);
+  for (size_t k = 0; k < count; k++) {
+    weft_bn_share with = base;
+    weft_bn_share_add(s->ready, i, more[k], s->penalty[i], &with);
+    const int64_t share = weft_bn_share_of(with, s->penalty[i]);
+    out[k] = share == WEFT_BN_NEVER ? WEFT_BN_NEVER : out[k] + share;
+  }
+}
+
+int64_t weft_bn_scorer_value(weft_bn_scorer *s, size_t i, const size_t *parents, size_t m)
+{
+  int64_t value;
+  if (m) {
+    weft_bn_scorer_extend(s, i, parents, m - 1, parents + m - 1, 1, &value);
+    return value;
+  }
+  const int64_t share = weft_bn_set_share(s->ready, i, parents, 0, s->required_count[i], s->penalty[i]);
+  s->scored++;
+  return share == WEFT_BN_NEVER ? WEFT_BN_NEVER : weft_bn_alone(s->ready, s->thread, &s->bench, i) + share;
+}
+
+/* ---- among a node's candidates, which are named by their places in its list ---- */
+
+static int64_t shares_of(const int64_t *share, const size_t *at, size_t m)
+{
+  int64_t all = 0;
+  for (size_t j = 0; j < m; j++) all += share[at[j]];
+  return all;
+}
+
+static void names_of(const weft_bn_near *near, size_t i, const size_t *at, size_t m, size_t *out)
+{
+  for (size_t j = 0; j < m; j++) out[j] = (size_t) near->node[near->start[i] + at[j]];
+}
+
+void weft_bn_scorer_near(weft_bn_scorer *s, const weft_bn_near *near, size_t i, const size_t *at, size_t m,
+                         int64_t *out)
+{
+  const size_t from = near->start[i], count = near->start[i + 1] - from;
+  if (near->covariance) {
+    const int64_t *share = near->share + from, base = shares_of(share, at, m);
+    const weft_bn_covariances c = weft_bn_near_covariances(near, s->ready->problem, i);
+    const double *row[WEFT_BN_MOST_PARENTS + 1];
+    for (size_t j = 0; j < m; j++) row[j] = c.matrix + at[j] * c.stride;
+    weft_bn_gauss_extend(s->ready, c, at, m, row, c.matrix + (count + 1) * c.stride, c.matrix + count * c.stride, count,
+                         out);
+    for (size_t k = 0; k < count; k++) out[k] += base + share[k];
+    s->scored += (double) (count - m);
+  } else {
+    size_t set[WEFT_BN_MOST_PARENTS + 1], more = 0, j = 0;
+    names_of(near, i, at, m, set);
+    for (size_t k = 0; k < count; k++) {
+      if (j < m && at[j] == k) j++;
+      else s->more[more++] = (size_t) near->node[from + k];
+    }
+    weft_bn_scorer_extend(s, i, set, m, s->more, more, s->value);
+    for (size_t k = count, of = m; k-- > 0;) {
+      if (of && at[of - 1] == k) of--;
+      else out[k] = s->value[k - of];
+    }
+  }
+  for (size_t j = 0; j < m; j++) out[at[j]] = WEFT_BN_NEVER;
+}
+
+void weft_bn_scorer_without(weft_bn_scorer *s, const weft_bn_near *near, size_t i, const size_t *at, size_t m,
+                            int64_t *out)
+{
+  if (near->covariance) {
+    const int64_t *share = near->share + near->start[i], base = shares_of(share, at, m);
+    weft_bn_gauss_without(s->ready, weft_bn_near_covariances(near, s->ready->problem, i), at, m, out);
+    for (size_t k = 0; k < m; k++) out[k] += base - share[at[k]];
+    s->scored += (double) m;
+    return;
+  }
+  size_t set[WEFT_BN_MOST_PARENTS + 1], rest[WEFT_BN_MOST_PARENTS + 1];
+  names_of(near, i, at, m, set);
+  for (size_t k = 0; k < m; k++) {
+    memcpy(rest, set, k * sizeof *rest);
+    memcpy(rest + k, set + k + 1, (m - k - 1) * sizeof *rest);
+    out[k] = weft_bn_scorer_value(s, i, rest, m - 1);
+  }
+}

@@ -1,0 +1,249 @@
+/* Starts and kicks of a search; see search.h. Starts are independent of each other. With many Gaussian nodes, kicks
+ * are tried in lanes (climb.h), several of them at once from the same order, and what they moved is joined in the
+ * order of the lanes. Their number depends on the number of nodes alone, so that threads do not matter. With
+ * categorical nodes, kicks follow each other: they lead away from an order step by step, which lanes from one order do
+ * less well. All climbing is done in portions, between which R is asked whether to go on. */
+#include <math.h>
+#include <string.h>
+#include "core/call/parallel.h"
+#include "bn/cpu/search/climb.h"
+
+#define PORTION 2000    /* parent sets scored and values asked for between two polls; grows with what they take */
+#define MOST_WIDENINGS 50
+#define MOSTLY 0.7      /* at most so much of the trees' room is filled before a climb */
+#define MOST_LANES 64   /* of a start */
+#define FEW_NODES 256   /* they need no lanes: starts are enough for the threads */
+#define NODES_A_LANE 16 /* kicks that are near each other hinder each other */
+#define ROUNDS 48       /* in which the kicks are used up, if each lane has more than one in a round */
+
+typedef struct search_run {
+  const weft_bn_search *search;
+  weft_bn_climber *climbers;  /* one for each start */
+  weft_bn_climber *lanes;     /* start by start */
+  size_t lane_count;          /* of a start */
+  weft_bn_climber **climbing; /* those that are at work, starts × lane_count at most */
+  size_t *joined;             /* a start: how many lanes it has looked at; each twice */
+  size_t kicks;               /* that each start has when it begins to climb, for progress */
+  weft_bn_scorer *scorers;
+  weft_bn_near near;
+  weft_bn_listed listed;
+  weft_bn_trees *trees;       /* of each start; with lanes, one for all */
+  double portion;
+  double from, to;            /* progress */
+} search_run;
+
+static void climb_task(void *data, size_t t, int thread)
+{
+  search_run *run = data;
+  weft_bn_climber_advance(run->climbing[t], &run->scorers[thread], run->portion);
+}
+
+/* One portion of each task. */
+static weft_status run_portion(weft_ctx *ctx, search_run *run, size_t tasks, weft_bn_task *task)
+{
+  double took;
+  const weft_status st = weft_bn_run_timed(ctx, run->search->problem->threads, tasks, task, run, run->from, &took);
+  run->portion *= took < 0.01 ? 2 : took > 0.1 ? 0.5 : 1;
+  weft_bn_trees_tidy(run->trees, 1);
+  return st;
+}
+
+/* Those that are at work, until all are done. */
+static weft_status climb(weft_ctx *ctx, search_run *run, size_t count)
+{
+  weft_status st = WEFT_OK;
+  const size_t starts = run->search->starts;
+  weft_bn_trees_tidy(run->trees, MOSTLY);
+  for (size_t left = count; left;) {
+    WEFT_TRY(run_portion(ctx, run, left, climb_task));
+    size_t still = 0;
+    double kicks = 0;
+    for (size_t t = 0; t < left; t++) if (!run->climbing[t]->done) run->climbing[still++] = run->climbing[t];
+    left = still;
+    for (size_t t = 0; t < starts; t++) kicks += (double) run->climbers[t].kicks_left;
+    const double open = run->kicks ? kicks / (double) (run->kicks * starts) : (double) left / (double) count;
+    run->from = fmax(run->from, run->to * (1 - open));
+  }
+done:
+  return st;
+}
+
+/* Takes all starts to where no move helps; with kicks, to where these are used up. */
+static weft_status climb_all(weft_ctx *ctx, search_run *run, size_t kicks, const uint8_t *grown)
+{
+  run->kicks = kicks;
+  for (size_t t = 0; t < run->search->starts; t++) {
+    weft_bn_climber_begin(&run->climbers[t], kicks, grown);
+    run->climbing[t] = &run->climbers[t];
+  }
+  return climb(ctx, run, run->search->starts);
+}
+
+/* A start takes over what its lanes found: first what is better than the order from which they began, then what is
+ * equally good, since many orders have the same network. */
+static void join_task(void *data, size_t t, int thread)
+{
+  search_run *run = data;
+  weft_bn_climber *c = &run->climbers[t];
+  weft_bn_scorer *scorer = &run->scorers[thread];
+  const size_t count = run->lane_count;
+  const double from = scorer->scored + c->asked;
+  while (run->joined[t] < 2 * count && scorer->scored + c->asked - from < run->portion) {
+    const weft_bn_climber *lane = &run->lanes[t * count + run->joined[t] % count];
+    if ((lane->best_total > lane->began_total) == (run->joined[t] < count)) weft_bn_climber_take_over(c, lane, scorer);
+    run->joined[t]++;
+  }
+}
+
+/* In rounds, lane by lane: each has kicks of its own, which threads try in any order. */
+static weft_status kick_in_lanes(weft_ctx *ctx, search_run *run)
+{
+  weft_status st = WEFT_OK;
+  const size_t starts = run->search->starts, count = run->lane_count, kicks = run->search->kicks;
+  const size_t share = kicks / (ROUNDS * count), each = share ? share : 1;
+  run->kicks = kicks;
+  for (size_t first = 0; first < kicks; first += each * count) {
+    for (size_t t = 0; t < starts; t++) {
+      run->climbers[t].kicks_left = kicks - first;
+      for (size_t k = 0; k < count; k++) {
+        const size_t from = first + k * each, left = from < kicks ? kicks - from : 0;
+        weft_bn_climber *lane = run->climbing[t * count + k] = &run->lanes[t * count + k];
+        weft_bn_climber_follow(lane, &run->climbers[t], from, left < each ? left : each);
+      }
+    }
+    WEFT_TRY(climb(ctx, run, starts * count));
+    memset(run->joined, 0, starts * sizeof *run->joined);
+    for (size_t still = 1; still;) {
+      WEFT_TRY(run_portion(ctx, run, starts, join_task));
+      still = 0;
+      for (size_t t = 0; t < starts; t++) still += run->joined[t] < 2 * count;
+    }
+  }
+  WEFT_TRY(climb_all(ctx, run, 0, NULL));
+done:
+  return st;
+}
+
+/* The network of an order: each node's parents. */
+static weft_status make_dag(weft_ctx *ctx, search_run *run, weft_bn_climber *c, int32_t *dag, double *node_score)
+{
+  weft_status st = WEFT_OK;
+  const size_t p = run->search->problem->p;
+  memset(dag, 0, p * p * sizeof *dag);
+  for (size_t i = 0; i < p; i++) {
+    size_t parents[WEFT_BN_MOST_PARENTS + 2], m;
+    const weft_bn_prefix prefix = { c->place, c->place[i], -1, 0 };
+    const int64_t value = weft_bn_trees_value(c->trees, &run->scorers[0], i, prefix, &c->asked_for[i], parents, &m);
+    if (i % 64 == 0) WEFT_TRY(weft_poll(ctx, run->from, 1));
+    if (node_score) node_score[i] = ldexp((double) value, -run->scorers[0].ready->bits);
+    for (size_t k = 0; k < m; k++) dag[parents[k] + p * i] = 1;
+  }
+done:
+  return st;
+}
+
+/* While any start's network would gain by a parent that is no candidate, that node becomes a candidate and the search
+ * continues around it; when that has ended, it continues everywhere once more. */
+static weft_status widen_all(weft_ctx *ctx, search_run *run, weft_arena *mem, weft_bn_found *out)
+{
+  weft_status st = WEFT_OK;
+  int settled = 1;
+  for (int round = 0; round < MOST_WIDENINGS; round++) {
+    const size_t starts = run->search->starts;
+    size_t all = 0;
+    memset(run->near.grown, 0, run->search->problem->p);
+    for (size_t t = 0; t < starts; t++) {
+      size_t added;
+      WEFT_TRY(make_dag(ctx, run, &run->climbers[t], out->dag, NULL));
+      WEFT_TRY(weft_bn_near_widen(ctx, mem, run->search, run->scorers, run->climbers[t].order, out->dag, &run->near,
+                                  &added));
+      all += added;
+    }
+    if (!all && settled) break;
+    for (size_t t = 0; t < starts; t++) weft_bn_trees_forget(run->climbers[t].trees, run->near.grown);
+    out->rounds += all > 0;
+    WEFT_TRY(climb_all(ctx, run, 0, all ? run->near.grown : NULL));
+    settled = !all;
+  }
+done:
+  return st;
+}
+
+static weft_status check_scored(weft_ctx *ctx, const search_run *run)
+{
+  size_t set[WEFT_BN_MOST_PARENTS + 1];
+  for (size_t i = 0; i < run->search->problem->p; i++) {
+    const size_t m = weft_bn_required_of(run->search->problem, i, set);
+    if (weft_bn_scorer_value(&run->scorers[0], i, set, m) > WEFT_BN_NEVER) continue;
+    return weft_fail_column(ctx, i, "has no set of parents that can be scored: with so many levels, its own or those "
+                            "of parents that are required, the penalty of this score is too large.");
+  }
+  return WEFT_OK;
+}
+
+static weft_status make_climbers(weft_arena *mem, search_run *run)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_search *search = run->search;
+  const size_t p = search->problem->p, starts = search->starts;
+  const int lanes = weft_bn_gauss(search->problem) && p >= FEW_NODES && search->kicks;
+  const size_t count = lanes ? p / NODES_A_LANE : 0;
+  run->lane_count = count < MOST_LANES ? count : MOST_LANES;
+  WEFT_TAKE(run->climbers, mem, starts);
+  WEFT_TAKE(run->lanes, mem, starts * run->lane_count);
+  WEFT_TAKE(run->climbing, mem, starts * (run->lane_count + 1));
+  WEFT_TAKE(run->joined, mem, starts);
+  const size_t shares = lanes ? 1 : starts;
+  WEFT_TAKE(run->trees, mem, shares);
+  for (size_t t = 0; t < shares; t++) {
+    WEFT_TRY(weft_bn_trees_make(mem, search, &run->near, &run->listed, shares, &run->trees[t]));
+    run->trees[t].shared = lanes;
+  }
+  for (size_t t = 0; t < starts; t++) {
+    weft_bn_trees *trees = &run->trees[t < shares ? t : 0];
+    WEFT_TRY(weft_bn_climber_make(mem, search, &run->near, trees, t, &run->climbers[t]));
+    weft_bn_climber_shuffle(&run->climbers[t]);
+    for (size_t k = 0; k < run->lane_count; k++)
+      WEFT_TRY(weft_bn_climber_make(mem, search, &run->near, trees, t, &run->lanes[t * run->lane_count + k]));
+  }
+done:
+  return st;
+}
+
+weft_status weft_bn_search_run(weft_ctx *ctx, const weft_bn_search *search, weft_bn_found *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  search_run run = { .search = search, .portion = PORTION, .from = 0.3,
+                     .to = search->kicks ? 0.4 : 0.9 };
+  weft_bn_ready ready;
+  size_t best = 0;
+  WEFT_TRY(weft_bn_ready_make(ctx, &mem, search->problem, &ready));
+  WEFT_TAKE(run.scorers, &mem, search->problem->threads);
+  WEFT_TRY(weft_bn_scorers_make(&mem, &ready, run.scorers));
+  WEFT_TRY(check_scored(ctx, &run));
+  WEFT_TRY(weft_bn_near_find(ctx, &mem, search, run.scorers, &run.near));
+  WEFT_TRY(weft_bn_listed_make(ctx, &mem, search, &run.near, run.scorers, &run.listed));
+  WEFT_TRY(make_climbers(&mem, &run));
+  WEFT_TRY(climb_all(ctx, &run, 0, NULL));
+  WEFT_TRY(widen_all(ctx, &run, &mem, out));
+  if (search->kicks) {
+    run.to = 0.9;
+    WEFT_TRY(run.lane_count ? kick_in_lanes(ctx, &run) : climb_all(ctx, &run, search->kicks, NULL));
+    WEFT_TRY(widen_all(ctx, &run, &mem, out));
+  }
+  for (size_t t = 0; t < search->starts; t++) {
+    const weft_bn_climber *c = &run.climbers[t];
+    out->start_score[t] = ldexp((double) c->total, -ready.bits);
+    out->moves += c->moves;
+    if (c->total > run.climbers[best].total) best = t;
+  }
+  WEFT_TRY(make_dag(ctx, &run, &run.climbers[best], out->dag, out->node_score));
+  memcpy(out->order, run.climbers[best].order, search->problem->p * sizeof *out->order);
+  for (size_t k = 0; k < search->starts * run.lane_count; k++) out->moves += run.lanes[k].moves;
+  for (size_t t = 0; t < search->problem->threads; t++) out->scored += run.scorers[t].scored;
+  out->candidates = (double) run.near.pairs;
+done:
+  weft_arena_end(&mem);
+  return st;
+}

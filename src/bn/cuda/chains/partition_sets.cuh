@@ -1,0 +1,142 @@
+/* The sets that a node of a layer is offered: their sum and draws of one (order_by_sum.c), by a warp with a lane per
+ * set. */
+#pragma once
+
+#include "bn/cuda/chains/steps.cuh"
+
+#define AT_ONCE 4               /* chunks of sets in which the first that is offered is looked for */
+
+/* What a node is offered: the sets within `before` that meet `last`, unless that is empty. */
+template <int W> struct offer {
+  uint64_t before[W ? W : 1], last[W ? W : 1];
+  const uint64_t *before_at, *last_at; /* where W is 0 */
+  uint32_t words;
+  bool must_meet;
+};
+
+/* `last` may be NULL. */
+template <int W>
+__device__ static offer<W> make_offer(const chain_job &job, const uint64_t *before, const uint64_t *last)
+{
+  offer<W> o;
+  uint64_t any = 0;
+  o.words = words_of<W>(job);
+  o.before_at = before;
+  o.last_at = last;
+#pragma unroll
+  for (int w = 0; w < (W ? W : 1); w++) {
+    o.before[w] = W ? before[w] : 0;
+    o.last[w] = W && last ? last[w] : 0;
+  }
+  for (uint32_t w = 0; w < o.words && last; w++) any |= W ? o.last[w] : last[w];
+  o.must_meet = any != 0;
+  return o;
+}
+
+/* Whether the set in place `at` is offered. */
+template <int W>
+__device__ __forceinline__ bool offered(const chain_job &job, const offer<W> &o, uint64_t at)
+{
+  uint64_t missing = 0, met = 0;
+  if constexpr (W > 0) {
+#pragma unroll
+    for (int w = 0; w < W; w++) {
+      const uint64_t set = job.chunk_mask[at * W + w];
+      missing |= set & ~o.before[w];
+      met |= set & o.last[w];
+    }
+  } else {
+    for (uint32_t w = 0; w < o.words; w++) {
+      const uint64_t set = job.chunk_mask[at * o.words + w];
+      missing |= set & ~o.before_at[w];
+      if (o.must_meet) met |= set & o.last_at[w];
+    }
+  }
+  return !missing && (met || !o.must_meet);
+}
+
+/* The first chunk of z, but for copies, that has sets which are offered, and which of its two halves these are; z's end
+ * when there is none. */
+struct offered_sets { uint32_t chunk, half[2]; };
+
+template <int W>
+__device__ __noinline__ static offered_sets first_offered(const chain_job &job, uint32_t z, const offer<W> &o,
+                                                          uint32_t lane)
+{
+  const uint32_t end = job.begin[z + 1];
+  offered_sets out = { end, { 0, 0 } };
+  for (uint32_t c = job.begin[z]; c < end; c += AT_ONCE) {
+    bool there[AT_ONCE][2];
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; k++) { /* beyond the end: the last chunk once more */
+      const uint64_t at = (uint64_t) (c + k < end ? c + k : end - 1) * WEFT_BN_CHUNK + lane;
+      there[k][0] = offered<W>(job, o, at);
+      there[k][1] = offered<W>(job, o, at + 32);
+    }
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; k++) {
+      if (!__any_sync(FULL, there[k][0] || there[k][1]) || c + k >= end || job.chunk[c + k].copies) continue;
+      out.chunk = c + k;
+      out.half[0] = __ballot_sync(FULL, there[k][0]);
+      out.half[1] = __ballot_sync(FULL, there[k][1]);
+      return out;
+    }
+  }
+  return out;
+}
+
+/* ln Σ over the sets that z is offered. */
+template <int W>
+__device__ __noinline__ static int64_t layer_value(const chain_job &job, uint32_t z, const uint64_t *before,
+                                                   const uint64_t *last, uint32_t lane)
+{
+  const offer<W> o = make_offer<W>(job, before, last);
+  const uint32_t first = first_offered<W>(job, z, o, lane).chunk;
+  if (first == job.begin[z + 1]) return WEFT_BN_NEVER;
+  const weft_bn_chunk here = job.chunk[first];
+  double part = 0;
+#pragma unroll 2
+  for (uint32_t c = first; c < here.stop; c++) {
+    const uint64_t at = (uint64_t) c * WEFT_BN_CHUNK + lane;
+    const double one = job.weight[at], two = job.weight[at + 32];
+    part = weft_add(part, offered<W>(job, o, at) ? one : 0);
+    part = weft_add(part, offered<W>(job, o, at + 32) ? two : 0);
+  }
+  for (int d = 16; d; d /= 2) part = weft_add(part, __shfl_xor_sync(FULL, part, d));
+  if (!(part > 0)) return WEFT_BN_NEVER;
+  return here.reference + (int64_t) rint(weft_mul(weft_log(part), job.unit));
+}
+
+/* A draw of one of these sets: what remains of a uniform number after the weights of those up to `pick`. */
+struct drawn_set { double left; int32_t pick; };
+
+/* In a chunk, whose sets `half` are offered; one lane by itself. */
+__device__ static drawn_set draw_within(const chain_job &job, drawn_set drawn, const offered_sets &sets, int64_t value)
+{
+  const weft_bn_chunk one = job.chunk[sets.chunk];
+  const double scale = weft_exp(weft_div((double) (one.reference - value), job.unit));
+  for (uint32_t half = 0; half < 2; half++)
+    for (uint32_t some = sets.half[half]; some && drawn.left >= 0; some &= some - 1) {
+      const uint32_t k = 32 * half + (uint32_t) __ffs((int) some) - 1;
+      drawn.left = weft_sub(drawn.left, weft_mul(job.weight[(uint64_t) sets.chunk * WEFT_BN_CHUNK + k], scale));
+      drawn.pick = one.pick + (int32_t) k;
+    }
+  return drawn;
+}
+
+/* In all chunks from `c` on; the warp together. */
+template <int W>
+__device__ __noinline__ static drawn_set draw_from(const chain_job &job, uint32_t z, const offer<W> &o, uint32_t c,
+                                                   drawn_set drawn, int64_t value, uint32_t lane)
+{
+  for (const uint32_t end = job.begin[z + 1]; c < end && drawn.left >= 0; c++) {
+    const uint64_t at = (uint64_t) c * WEFT_BN_CHUNK + lane;
+    if (job.chunk[c].copies) continue;
+    offered_sets sets;
+    sets.chunk = c;
+    sets.half[0] = __ballot_sync(FULL, offered<W>(job, o, at));
+    sets.half[1] = __ballot_sync(FULL, offered<W>(job, o, at + 32));
+    if (sets.half[0] | sets.half[1]) drawn = draw_within(job, drawn, sets, value);
+  }
+  return drawn;
+}

@@ -1,0 +1,581 @@
+/* Score tables on the device: batches of nodes through the kernels of kernels.cuh. A batch fits the device;
+ * joint values that do not fit are not kept: sets are then counted node by node. Gaussian data and BDs, whose f depends
+ * on the counts, are left to the CPU; so are prefixes of very many cells. */
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+#include "core/numbers/math.h"
+#include "bn/cuda/bn.cuh"
+#include "bn/both/internal.h"
+#include "bn/cuda/table/functions.cuh"
+#include "bn/cuda/table/kernels.cuh"
+
+#define BATCH_SETS ((double) (1 << 28))
+#define LAUNCH_SECONDS 0.03
+
+/* ---- the whole ---- */
+
+struct resident {
+  weft_device_arena mem;
+  weft_arena *host;
+  weft_bn_ready *ready;
+  weft_bn_node *nodes;
+  count_job count;
+  prune_job prune;
+  uint32_t *classes;            /* a node: class of its number of levels */
+  uint32_t *root;               /* a node: plane of the rows that count */
+  uint32_t class_count;
+  size_t shared;                /* bytes per block */
+  int family;                   /* sets are counted child by child */
+};
+
+/* Cells of the `count` widest among the members of a set and, for families, its child. */
+static double widest(const weft_bn_ready *ready, size_t count)
+{
+  const weft_bn_problem *problem = ready->problem;
+  double q = 1, before = INFINITY;
+  size_t taken = 0;
+  while (taken < count) { /* levels from the largest down, with their multiplicity */
+    double largest = 0;
+    size_t times = 0;
+    for (size_t j = 0; j < problem->p; j++) {
+      const double r = problem->levels[j];
+      if (r < before && r > largest) { largest = r; times = 0; }
+      times += r == largest && r < before;
+    }
+    if (largest <= 1) break;
+    for (; times > 0 && taken < count; times--, taken++) q *= largest;
+    before = largest;
+  }
+  return q;
+}
+
+static int fits_device(const weft_bn_ready *ready)
+{
+  const weft_bn_problem *problem = ready->problem;
+  const size_t s = ready->most_parents;
+  if (!weft_bn_kind(problem->score)->device) return 0;
+  if (!problem->n || !s || s + 3 > MOST_MEMBERS || problem->n > UINT32_MAX / 2) return 0;
+  return widest(ready, s) <= MOST_CELLS && fmin(widest(ready, s), (double) problem->n) <= MOST_LISTED &&
+         widest(ready, s + 1) <= MOST_Q;
+}
+
+static weft_status copy_up(resident *r, void *to, const void *from, size_t bytes)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = r->mem.ctx;
+  WEFT_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, r->mem.stream));
+done:
+  return st;
+}
+
+#define SEND(to, from, count) \
+  do { \
+    decltype(+(from)) from_ = (from); \
+    std::remove_const<std::remove_pointer<decltype(from_)>::type>::type *to_; \
+    WEFT_DEVICE_TAKE(to_, &r->mem, (count)); \
+    WEFT_TRY(copy_up(r, to_, from_, (count) * sizeof *to_)); \
+    (to) = to_; \
+  } while (0)
+
+/* Planes of all nodes, codes, levels. */
+static weft_status send_columns(weft_ctx *ctx, resident *r)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_problem *problem = r->ready->problem;
+  const size_t n = problem->n, p = problem->p, words = (n + 511) / 512 * STEP_WORDS;
+  size_t planes = PLANES_BEFORE;
+  uint32_t *base, *plane;
+  WEFT_TAKE(base, r->host, p);
+  WEFT_TAKE(r->root, r->host, p);
+  for (size_t j = 0; j < p; j++) { base[j] = (uint32_t) planes; planes += (size_t) problem->levels[j]; }
+  for (size_t j = 0; j < p; j++) {
+    r->root[j] = PLANE_ALL;
+    if (!problem->set) continue;
+    int any = 0;
+    for (size_t i = 0; i < n && !any; i++) any = problem->set[j * n + i] != 0;
+    if (any) r->root[j] = (uint32_t) planes++;
+  }
+  if (planes * words > UINT32_MAX) {
+    st = weft_fail(ctx, WEFT_ERR_INPUT, "More bits of data than the device code takes; use `backend = \"cpu\"`.");
+    goto done;
+  }
+  WEFT_TAKE0(plane, r->host, planes * words);
+  for (size_t i = 0; i < n; i++) plane[i / 32] |= 1u << i % 32;
+  for (size_t j = 0; j < p; j++) {
+    const uint16_t *codes = r->ready->columns.codes + j * n;
+    for (size_t i = 0; i < n; i++) plane[(base[j] + codes[i]) * words + i / 32] |= 1u << i % 32;
+    if (r->root[j] == PLANE_ALL) continue;
+    for (size_t i = 0; i < n; i++) if (!problem->set[j * n + i]) plane[r->root[j] * words + i / 32] |= 1u << i % 32;
+  }
+  SEND(r->count.planes, plane, planes * words);
+  SEND(r->count.codes, r->ready->columns.codes, n * p);
+  SEND(r->count.levels, r->ready->columns.levels, p);
+  SEND(r->count.base, base, p);
+  SEND(r->count.choose, r->ready->binomials.choose, (r->ready->most_parents + 3) * (p + 1));
+  r->prune.levels = r->count.levels;
+  r->prune.choose = r->count.choose;
+  r->count.n = (uint32_t) n;
+  r->count.p = r->prune.p = (uint32_t) p;
+  r->count.words = (uint32_t) words;
+  r->count.most = r->prune.most = (uint32_t) r->ready->binomials.most;
+done:
+  return st;
+}
+
+/* Which f a set takes, for all products of levels that s nodes can have, and the values of all f. Rows of the table,
+ * child by child: 1 + class of the child where the mass varies with its levels (score_kinds.h), else 0. */
+static weft_status send_functions(weft_ctx *ctx, resident *r)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_problem *problem = r->ready->problem;
+  const size_t p = problem->p, n = problem->n, s = r->ready->most_parents + (r->family ? 0 : 1);
+  const weft_bn_score_varies varies = weft_bn_kind(problem->score)->varies;
+  functions f;
+  uint8_t *reached;
+  uint32_t *class_levels;
+  memset(&f, 0, sizeof f);
+  WEFT_TAKE(r->classes, r->host, p);
+  WEFT_TAKE(class_levels, r->host, p);
+  for (size_t j = 0; j < p; j++) {
+    uint32_t k = 0;
+    while (k < r->class_count && class_levels[k] != (uint32_t) problem->levels[j]) k++;
+    if (k == r->class_count) class_levels[r->class_count++] = (uint32_t) problem->levels[j];
+    r->classes[j] = k;
+  }
+  f.q_stride = (uint32_t) widest(r->ready, s < 1 ? 1 : s) + 1;
+  f.kinds = r->family && varies != WEFT_BN_NEITHER ? 1 + r->class_count : 1;
+  f.room = 1u << 16;
+  WEFT_TAKE(f.a, r->host, f.room);
+  WEFT_TAKE0(f.table, r->host, (size_t) f.kinds * f.q_stride);
+  WEFT_TAKE0(reached, r->host, f.q_stride);
+  reached[1] = 1;
+  for (size_t step = 0; step < s; step++)
+    for (uint32_t q = f.q_stride; q-- > 1; )
+      for (uint32_t k = 0; k < r->class_count && reached[q]; k++)
+        if ((uint64_t) q * class_levels[k] < f.q_stride) reached[q * class_levels[k]] = 1;
+  for (uint32_t q = 1; q < f.q_stride; q++) {
+    if (!reached[q]) continue;
+    for (uint32_t kind = 0; kind < f.kinds; kind++) {
+      const weft_bn_masses mass =
+          weft_bn_masses_of(problem->score, problem->ess, q, q, kind ? class_levels[kind - 1] : 1);
+      const bool of_parents = (varies == WEFT_BN_PARENTS) == (kind > 0);
+      const uint32_t found = find_function(&f, of_parents ? mass.parents : mass.family);
+      if (found == UINT32_MAX)
+        WEFT_TRY(weft_fail(ctx, WEFT_ERR_MEMORY, "Too many different numbers of levels for the device."));
+      f.table[(size_t) kind * f.q_stride + q] = found;
+    }
+  }
+  {
+    int64_t *value;
+    WEFT_TAKE(value, r->host, (size_t) f.count * (n + 1));
+    fill_task_data data = { &f, value, n, ldexp(1.0, r->ready->bits + WEFT_BN_GUARD_BITS) };
+    WEFT_TRY(weft_bn_run_tasks(ctx, problem->threads, f.count, fill_task, &data, 0, 0));
+    SEND(r->count.f, value, (size_t) f.count * (n + 1));
+    SEND(r->count.table, f.table, (size_t) f.kinds * f.q_stride);
+    WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+    weft_arena_drop(r->host, value);
+  }
+  r->count.q_stride = f.q_stride;
+done:
+  return st;
+}
+
+/* ---- batches of nodes ---- */
+
+struct batch {
+  weft_arena host;
+  universe *universes;
+  uint64_t *first_item;
+  uint32_t *cand, *column_start, *column_plane, *column_leaf;
+  uint64_t scores, bests;
+  size_t count;
+  /* on the device */
+  universe *d_universes;
+  uint64_t *d_first;
+  uint32_t *d_cand, *d_start, *d_plane, *d_leaf;
+};
+
+/* `nodes`: count of them; NULL: one universe of all nodes, for joint values. */
+static weft_status make_batch(weft_ctx *ctx, resident *r, const weft_bn_node *nodes, size_t count, batch *b)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_problem *problem = r->ready->problem;
+  const weft_bn_score_varies varies = weft_bn_kind(problem->score)->varies;
+  size_t members = 0, columns = 0, at = 0, column = 0;
+  uint32_t *base;
+  memset(b, 0, sizeof *b);
+  b->host = weft_arena_begin(ctx);
+  b->count = nodes ? count : 1;
+  for (size_t k = 0; k < b->count; k++) {
+    const size_t size = nodes ? nodes[k].universe : problem->p;
+    members += size + 1;
+    for (size_t j = 0; j < size; j++) columns += (size_t) problem->levels[nodes ? nodes[k].candidate[j] : j];
+  }
+  WEFT_TAKE0(b->universes, &b->host, b->count);
+  WEFT_TAKE(b->first_item, &b->host, b->count + 1);
+  WEFT_TAKE0(b->cand, &b->host, members);
+  WEFT_TAKE0(b->column_start, &b->host, members);
+  WEFT_TAKE(b->column_plane, &b->host, columns);
+  WEFT_TAKE(b->column_leaf, &b->host, columns);
+  WEFT_TAKE(base, &b->host, problem->p + 1);
+  base[0] = PLANES_BEFORE;
+  for (size_t j = 0; j < problem->p; j++) base[j + 1] = base[j] + (uint32_t) problem->levels[j];
+  for (size_t k = 0; k < b->count; k++) {
+    universe *u = &b->universes[k];
+    const size_t child = nodes ? nodes[k].node : 0;
+    u->size = (uint32_t) (nodes ? nodes[k].universe : problem->p);
+    u->limit = (uint32_t) (nodes ? nodes[k].most_parents : r->ready->most_parents + 1);
+    u->cand = (uint32_t) at;
+    u->column = (uint32_t) column;
+    u->child = (uint32_t) child;
+    u->root = nodes ? r->root[child] : (uint32_t) PLANE_ALL;
+    if (r->family && varies == WEFT_BN_PARENTS) u->parents_kind = 1 + r->classes[child];
+    if (r->family && varies == WEFT_BN_FAMILY) u->family_kind = 1 + r->classes[child];
+    u->score = b->scores;
+    u->best = b->bests;
+    weft_bn_offsets(&r->ready->binomials, u->size, u->limit, u->offset);
+    b->scores += u->offset[u->limit + 1];
+    b->bests += u->offset[u->limit];
+    for (size_t j = 0; j < u->size; j++) {
+      const size_t v = nodes ? nodes[k].candidate[j] : j;
+      b->cand[at] = (uint32_t) v;
+      b->column_start[at++] = (uint32_t) (column - u->column);
+      for (uint32_t l = base[v]; l < base[v + 1]; l++, column++) {
+        b->column_plane[column] = l;
+        b->column_leaf[column] = (uint32_t) j;
+      }
+    }
+    b->column_start[at++] = (uint32_t) (column - u->column);
+  }
+  SEND(b->d_universes, b->universes, b->count);
+  SEND(b->d_cand, b->cand, members);
+  SEND(b->d_start, b->column_start, members);
+  SEND(b->d_plane, b->column_plane, columns);
+  SEND(b->d_leaf, b->column_leaf, columns);
+  WEFT_DEVICE_TAKE(b->d_first, &r->mem, b->count + 1);
+  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+done:
+  return st;
+}
+
+static void drop_batch(resident *r, batch *b)
+{
+  void *blocks[] = { b->d_universes, b->d_cand, b->d_start, b->d_plane, b->d_leaf, b->d_first };
+  cudaStreamSynchronize(r->mem.stream);
+  for (void *block : blocks) if (block) weft_device_drop(&r->mem, block);
+  weft_arena_end(&b->host);
+}
+
+typedef void count_kernel(count_job, uint64_t, uint64_t);
+
+static count_kernel *count_kernel_for(int members, int family)
+{
+  static count_kernel *const joint[] = { count_sets<0, false>, count_sets<1, false>, count_sets<2, false>,
+                                         count_sets<3, false>, count_sets<4, false> };
+  static count_kernel *const by_child[] = { count_sets<0, true>, count_sets<1, true>, count_sets<2, true>,
+                                            count_sets<3, true>, count_sets<4, true> };
+  return (family ? by_child : joint)[members <= 4 ? members : 0];
+}
+
+/* All sets of `size` members of the batch's universes, in launches of about LAUNCH_SECONDS. */
+static weft_status count_size(weft_ctx *ctx, resident *r, batch *b, size_t size, int64_t *out, double from, double to)
+{
+  weft_status st = WEFT_OK;
+  count_job job = r->count;
+  count_kernel *kernel = count_kernel_for((int) size - 1, r->family);
+  uint64_t first = 0, total = 0, portion = 8192;
+  for (size_t k = 0; k < b->count; k++) {
+    b->first_item[k] = total;
+    if (size <= b->universes[k].limit) total += weft_bn_choose(&r->ready->binomials, b->universes[k].size, size - 1);
+  }
+  b->first_item[b->count] = total;
+  WEFT_TRY(copy_up(r, b->d_first, b->first_item, (b->count + 1) * sizeof *b->first_item));
+  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+  job.universes = b->d_universes;
+  job.universe_count = (uint32_t) b->count;
+  job.cand = b->d_cand;
+  job.column_start = b->d_start;
+  job.column_plane = b->d_plane;
+  job.column_leaf = b->d_leaf;
+  job.first_item = b->d_first;
+  job.out = out;
+  job.members = (int) size - 1;
+  WEFT_CUDA(weft_device_allow_shared((const void *) kernel, r->shared));
+  while (first < total) {
+    const uint64_t now = portion < total - first ? portion : total - first;
+    const auto started = std::chrono::steady_clock::now();
+    kernel<<<(unsigned) ((now + WARPS - 1) / WARPS), 32 * WARPS, r->shared, r->mem.stream>>>(job, first, now);
+    WEFT_CUDA(cudaGetLastError());
+    WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    first += now;
+    if (took < LAUNCH_SECONDS / 2) portion *= took < LAUNCH_SECONDS / 8 ? 4 : 2;
+    else if (took > 2 * LAUNCH_SECONDS && portion > 64) portion /= 2;
+    if (portion > (uint64_t) 1 << 30) portion = (uint64_t) 1 << 30;
+    WEFT_TRY(weft_poll(ctx, from + (to - from) * (double) first / (double) total, 1));
+  }
+done:
+  return st;
+}
+
+/* Values that need no device: of the empty set, and of every child without parents. */
+static int64_t empty_value(resident *r, const universe *u)
+{
+  const weft_bn_problem *problem = r->ready->problem;
+  weft_bn_counter *counter = &r->ready->counters[0];
+  const size_t n = problem->n;
+  const int32_t *set = problem->set ? problem->set + (size_t) u->child * n : NULL;
+  const uint16_t *codes = r->ready->columns.codes + (size_t) u->child * n;
+  const double levels = problem->levels[u->child];
+  uint32_t rows = 0;
+  int64_t family = 0;
+  for (size_t i = 0; i < n; i++) if (!set || !set[i]) { counter->seen[codes[i]]++; rows++; }
+  const weft_bn_masses mass = weft_bn_masses_of(problem->score, problem->ess, 1, 1, levels);
+  const int64_t *f = weft_bn_function(counter, mass.family, rows);
+  for (uint32_t l = 0; l < (uint32_t) problem->levels[u->child]; l++) {
+    family += f[counter->seen[l]];
+    counter->seen[l] = 0;
+  }
+  f = weft_bn_function(counter, mass.parents, rows);
+  return weft_bn_rounded(family) - weft_bn_rounded(f[rows]);
+}
+
+typedef void prune_kernel(prune_job, int);
+
+static weft_status prune_batch(weft_ctx *ctx, resident *r, const batch *b, const prune_job *job)
+{
+  weft_status st = WEFT_OK;
+  static prune_kernel *const kernels[] = { prune_sets<0>, prune_sets<1>, prune_sets<2>, prune_sets<3>,
+                                           prune_sets<4>, prune_sets<5>, prune_sets<6> };
+  for (size_t m = 0; m <= r->ready->most_parents; m++) {
+    uint64_t most = 0;
+    for (size_t k = 0; k < b->count; k++) {
+      const uint64_t sets =
+          m <= b->universes[k].limit ? weft_bn_choose(&r->ready->binomials, b->universes[k].size, m) : 0;
+      if (sets > most) most = sets;
+    }
+    if (!most) continue;
+    const dim3 grid((unsigned) fmin(ceil((double) most / 256), 1 << 20), (unsigned) b->count);
+    kernels[m <= 6 ? m : 0]<<<grid, 256, 0, r->mem.stream>>>(*job, (int) m);
+    WEFT_CUDA(cudaGetLastError());
+    WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+    WEFT_TRY(weft_poll(ctx, 0, 1));
+  }
+done:
+  return st;
+}
+
+/* Sends what is kept of the batch's nodes to the host, as many nodes at a time as there is room for. */
+static weft_status fetch_batch(weft_ctx *ctx, resident *r, const batch *b, weft_arena *keep, weft_bn_node *nodes,
+                               const int64_t *score, const unsigned long long *kept, double done)
+{
+  weft_status st = WEFT_OK;
+  weft_arena host = weft_arena_begin(ctx);
+  weft_scored *d_list = NULL, **list;
+  unsigned long long *d_cursor = NULL, *cursor;
+  uint64_t most = 0, total = 0;
+  size_t room;
+  for (size_t k = 0; k < b->count; k++) {
+    total += kept[k];
+    if (kept[k] > most) most = kept[k];
+    nodes[k].score = NULL;
+    nodes[k].kept = (size_t) kept[k];
+  }
+  WEFT_TAKE(list, &host, b->count);
+  WEFT_TAKE(cursor, &host, b->count);
+  WEFT_DEVICE_TAKE(d_cursor, &r->mem, b->count);
+  room = weft_device_chunk(ctx, (size_t) total + 1, sizeof *d_list, 0);
+  if (room < most) {
+    st = weft_fail_memory(ctx, "device", (double) most * sizeof *d_list, weft_device_available(ctx),
+                          "the sets kept of one node");
+    goto done;
+  }
+  WEFT_DEVICE_TAKE(d_list, &r->mem, room);
+  for (size_t first = 0, last; first < b->count; first = last) {
+    uint64_t at = 0, sets = 0;
+    for (last = first; last < b->count && at + kept[last] <= room; last++) {
+      const universe *u = &b->universes[last];
+      cursor[last] = at;
+      at += kept[last];
+      if (u->offset[u->limit + 1] > sets) sets = u->offset[u->limit + 1];
+    }
+    const dim3 grid((unsigned) fmin(ceil((double) sets / 256), 1 << 20), (unsigned) (last - first));
+    WEFT_TRY(copy_up(r, d_cursor, cursor + first, (last - first) * sizeof *cursor));
+    list_sets<<<grid, 256, 0, r->mem.stream>>>(b->d_universes + first, score, d_cursor, d_list);
+    WEFT_CUDA(cudaGetLastError());
+    for (size_t k = first; k < last; k++) {
+      weft_scored *one;
+      WEFT_TAKE(one, &host, kept[k]);
+      list[k] = one;
+      if (kept[k])
+        WEFT_CUDA(
+            cudaMemcpyAsync(one, d_list + cursor[k], kept[k] * sizeof *d_list, cudaMemcpyDeviceToHost, r->mem.stream));
+    }
+    WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+    WEFT_TRY(weft_bn_collect(ctx, keep, r->ready, nodes + first, last - first, list + first, done));
+    for (size_t k = first; k < last; k++) weft_arena_drop(&host, list[k]);
+  }
+done:
+  if (d_list) weft_device_drop(&r->mem, d_list);
+  if (d_cursor) weft_device_drop(&r->mem, d_cursor);
+  weft_arena_end(&host);
+  return st;
+}
+
+static weft_status run_batch(weft_ctx *ctx, resident *r, weft_arena *keep, weft_bn_node *nodes, size_t count,
+                             double from, double to)
+{
+  weft_status st = WEFT_OK;
+  weft_arena host = weft_arena_begin(ctx);
+  batch b;
+  prune_job job = r->prune;
+  unsigned long long *kept;
+  WEFT_TRY(make_batch(ctx, r, nodes, count, &b));
+  WEFT_TAKE0(kept, &host, count);
+  WEFT_DEVICE_TAKE(job.score, &r->mem, b.scores);
+  WEFT_DEVICE_TAKE(job.best, &r->mem, b.bests);
+  WEFT_DEVICE_TAKE(job.kept, &r->mem, count);
+  WEFT_CUDA(cudaMemsetAsync(job.kept, 0, count * sizeof *job.kept, r->mem.stream));
+  job.universes = b.d_universes;
+  job.cand = b.d_cand;
+  if (r->family) {
+    int64_t *empty;
+    WEFT_TAKE(empty, &host, count);
+    for (size_t k = 0; k < count; k++) {
+      empty[k] = empty_value(r, &b.universes[k]);
+      WEFT_TRY(copy_up(r, job.score + b.universes[k].score, empty + k, sizeof *empty));
+    }
+    for (size_t m = 1; m <= r->ready->most_parents; m++)
+      WEFT_TRY(count_size(ctx, r, &b, m, job.score,
+                          from + (to - from) * (double) (m - 1) / (double) r->ready->most_parents,
+                          from + (to - from) * (double) m / (double) r->ready->most_parents));
+  }
+  WEFT_TRY(prune_batch(ctx, r, &b, &job));
+  WEFT_CUDA(cudaMemcpyAsync(kept, job.kept, count * sizeof *kept, cudaMemcpyDeviceToHost, r->mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+  weft_device_drop(&r->mem, job.best);
+  WEFT_TRY(fetch_batch(ctx, r, &b, keep, nodes, job.score, kept, to));
+  weft_device_drop(&r->mem, job.score);
+  weft_device_drop(&r->mem, job.kept);
+done:
+  drop_batch(r, &b);
+  weft_arena_end(&host);
+  return st;
+}
+
+/* Shares of edges, required parents, penalties. */
+static weft_status send_shares(weft_ctx *ctx, resident *r)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_problem *problem = r->ready->problem;
+  const size_t p = problem->p;
+  double *penalty;
+  WEFT_TAKE(penalty, r->host, p);
+  for (size_t i = 0; i < p; i++) penalty[i] = weft_bn_penalty(problem, i) * r->ready->unit;
+  SEND(r->prune.penalty, penalty, p);
+  if (problem->edge_prior) {
+    int64_t *edge;
+    WEFT_TAKE(edge, r->host, p * p);
+    for (size_t k = 0; k < p * p; k++) edge[k] = (int64_t) rint(problem->edge_prior[k] * r->ready->unit);
+    SEND(r->prune.edge, edge, p * p);
+  }
+  if (problem->required) {
+    uint8_t *required;
+    uint32_t *count;
+    WEFT_TAKE(required, r->host, p * p);
+    WEFT_TAKE(count, r->host, p);
+    for (size_t k = 0; k < p * p; k++) required[k] = problem->required[k] != 0;
+    for (size_t i = 0; i < p; i++) count[i] = (uint32_t) weft_bn_required(problem, i);
+    SEND(r->prune.required, required, p * p);
+    SEND(r->prune.required_count, count, p);
+  }
+  r->prune.slack = weft_bn_slack(r->ready);
+done:
+  return st;
+}
+
+/* h of all sets of at most s + 1 nodes. */
+static weft_status make_joint(weft_ctx *ctx, resident *r, const uint64_t *offset)
+{
+  weft_status st = WEFT_OK;
+  const weft_bn_problem *problem = r->ready->problem;
+  const size_t sizes = r->ready->most_parents + 1, n = problem->n;
+  batch b;
+  int64_t *joint, empty;
+  WEFT_TRY(make_batch(ctx, r, NULL, 0, &b));
+  WEFT_DEVICE_TAKE(joint, &r->mem, offset[sizes + 1]);
+  empty = weft_bn_rounded(weft_bn_function(&r->ready->counters[0],
+                                           weft_bn_masses_of(problem->score, problem->ess, 1, 1, 1).parents,
+                                           (uint32_t) n)[n]);
+  WEFT_TRY(copy_up(r, joint, &empty, sizeof empty));
+  for (size_t size = 1; size <= sizes; size++)
+    WEFT_TRY(count_size(ctx, r, &b, size, joint, 0.6 * (double) (size - 1) / (double) sizes,
+                        0.6 * (double) size / (double) sizes));
+  r->prune.joint = joint;
+  SEND(r->prune.joint_offset, offset, sizes + 2);
+done:
+  drop_batch(r, &b);
+  return st;
+}
+
+static double node_bytes(const weft_bn_node *node)
+{
+  return 8.0 * ((double) weft_bn_sets_of(node) + (double) node->offset[node->most_parents]);
+}
+
+static weft_status prune_cuda(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes, double to)
+{
+  weft_status st = WEFT_OK;
+  weft_arena host = weft_arena_begin(ctx);
+  const size_t p = ready->problem->p;
+  uint64_t offset[WEFT_BN_MOST_PARENTS + 3];
+  double largest = 0, room, cells;
+  resident r_, *r = &r_;
+  if (!fits_device(ready)) { st = weft_bn_prune_cpu(ctx, keep, ready, nodes, to); weft_arena_end(&host); return st; }
+  memset(&r_, 0, sizeof r_);
+  r->mem = weft_device_begin(ctx);
+  r->host = &host;
+  r->ready = ready;
+  r->nodes = nodes;
+  WEFT_TRY(send_columns(ctx, r));
+  for (size_t k = 0; k < p; k++) largest = fmax(largest, node_bytes(&nodes[k]));
+  weft_bn_offsets(&ready->binomials, p, ready->most_parents + 1, offset);
+  r->family = !weft_bn_joint_pays(ready, nodes, offset) ||
+              8 * (double) offset[ready->most_parents + 2] + 2 * largest > 0.9 * weft_device_available(ctx);
+  cells = widest(ready, ready->most_parents);
+  r->count.cell_words = ((uint32_t) cells + 63) / 64 * 2;
+  r->count.cell_list = ((uint32_t) fmin(cells, (double) ready->problem->n) + 3) / 4 * 4;
+  r->shared =
+      WARPS * (sizeof(workspace) + r->count.cell_words * sizeof(uint32_t) + r->count.cell_list * sizeof(uint16_t));
+  WEFT_TRY(send_functions(ctx, r));
+  WEFT_TRY(send_shares(ctx, r));
+  if (!r->family) WEFT_TRY(make_joint(ctx, r, offset));
+  room = 0.6 * weft_device_available(ctx); /* the rest is for the lists of what is kept */
+  for (size_t first = 0, last; first < p; first = last) {
+    const double from = r->family ? 0 : 0.6;
+    double bytes = 0;
+    for (last = first; last < p; last++) {
+      bytes += node_bytes(&nodes[last]);
+      if (last > first && (bytes > room || bytes > 8 * BATCH_SETS)) break;
+    }
+    WEFT_TRY(run_batch(ctx, r, keep, nodes + first, last - first, from + (to - from) * (double) first / (double) p,
+                       from + (to - from) * (double) last / (double) p));
+  }
+done:
+  weft_device_end(&r->mem);
+  weft_arena_end(&host);
+  return st;
+}
+
+static weft_status scores_cuda(weft_ctx *ctx, const weft_bn_problem *problem, weft_arena *keep, weft_bn_table *out)
+{
+  return weft_bn_table_make(ctx, problem, prune_cuda, keep, out);
+}
+
+extern "C" {
+extern const weft_bn_ops weft_bn_cuda;
+const weft_bn_ops weft_bn_cuda = { scores_cuda, weft_bn_chain_cuda, weft_bn_optimum_cuda, weft_bn_edges_orders_cuda,
+                                   weft_bn_edges_graphs_cuda };
+}

@@ -1,0 +1,92 @@
+/* Principal axes of a set of points, by Jacobi's rotations: the sets have few coordinates. */
+#include <string.h>
+#include "clusters/internal.h"
+
+/* The covariances of a set's points, whose means are put into space->axis. */
+static void covariances(const weft_points *points, const int *rows, size_t count, weft_clusters_space *space,
+                        double *covariance)
+{
+  const size_t d = points->d;
+  memset(space->axis, 0, d * sizeof *space->axis);
+  memset(covariance, 0, d * d * sizeof *covariance);
+  for (size_t i = 0; i < count; i++)
+    for (size_t j = 0; j < d; j++) space->axis[j] += points->x[(size_t) rows[i] * d + j] / (double) count;
+  for (size_t i = 0; i < count; i++) {
+    const double *x = points->x + (size_t) rows[i] * d;
+    for (size_t j = 0; j < d; j++)
+      for (size_t other = 0; other <= j; other++)
+        covariance[j * d + other] += (x[j] - space->axis[j]) * (x[other] - space->axis[other]) / (double) (count - 1);
+  }
+  for (size_t j = 0; j < d; j++)
+    for (size_t other = 0; other < j; other++) covariance[other * d + j] = covariance[j * d + other];
+}
+
+/* One rotation, which makes the covariance of coordinates j and other 0. */
+static void rotate(double *covariance, double *axes, size_t d, size_t j, size_t other)
+{
+  const double off = covariance[j * d + other];
+  const double theta = (covariance[other * d + other] - covariance[j * d + j]) / (2 * off);
+  const double tangent = (theta >= 0 ? 1 : -1) / (fabs(theta) + sqrt(theta * theta + 1));
+  const double cosine = 1 / sqrt(tangent * tangent + 1), sine = tangent * cosine;
+  for (size_t i = 0; i < d; i++) {
+    const double x = covariance[i * d + j], y = covariance[i * d + other];
+    covariance[i * d + j] = cosine * x - sine * y;
+    covariance[i * d + other] = sine * x + cosine * y;
+  }
+  for (size_t i = 0; i < d; i++) {
+    const double x = covariance[j * d + i], y = covariance[other * d + i];
+    covariance[j * d + i] = cosine * x - sine * y;
+    covariance[other * d + i] = sine * x + cosine * y;
+  }
+  for (size_t i = 0; i < d; i++) {
+    const double x = axes[i * d + j], y = axes[i * d + other];
+    axes[i * d + j] = cosine * x - sine * y;
+    axes[i * d + other] = sine * x + cosine * y;
+  }
+}
+
+/* Eigenvectors become the columns of axes, eigenvalues the diagonal of the covariances. */
+static void eigen_axes(double *covariance, double *axes, size_t d)
+{
+  enum { SWEEPS = 30 };
+  double trace = 0;
+  for (size_t j = 0; j < d; j++) trace += covariance[j * d + j];
+  for (size_t j = 0; j < d; j++)
+    for (size_t other = 0; other < d; other++) axes[j * d + other] = j == other;
+  for (int sweep = 0; sweep < SWEEPS; sweep++) {
+    size_t rotations = 0;
+    for (size_t j = 0; j < d; j++)
+      for (size_t other = j + 1; other < d; other++) {
+        if (!(fabs(covariance[j * d + other]) > 1e-15 * trace)) continue;
+        rotate(covariance, axes, d, j, other);
+        rotations++;
+      }
+    if (!rotations) break;
+  }
+}
+
+size_t weft_clusters_turn(const weft_points *points, const int *rows, size_t count, weft_clusters_space *space,
+                          double *variance)
+{
+  const size_t d = points->d;
+  double *covariance = space->axes, *axes = space->axes + d * d, *sorted = space->axes + 2 * d * d;
+  size_t kept = 0;
+  covariances(points, rows, count, space, covariance);
+  eigen_axes(covariance, axes, d);
+  for (size_t place = 0; place < d; place++) { /* the greatest eigenvalue that is left, the first of equals */
+    size_t greatest = 0;
+    for (size_t j = 1; j < d; j++)
+      if (covariance[j * d + j] > covariance[greatest * d + greatest]) greatest = j;
+    variance[place] = covariance[greatest * d + greatest];
+    covariance[greatest * d + greatest] = -WEFT_INFINITY;
+    for (size_t i = 0; i < d; i++) sorted[place * d + i] = axes[i * d + greatest];
+  }
+  while (kept < d && variance[kept] > 1e-12 * variance[0] && variance[kept] > 0) kept++;
+  for (size_t i = 0; i < count; i++)
+    for (size_t place = 0; place < kept; place++) {
+      const double *axis = sorted + place * d;
+      space->points[i * kept + place] = weft_clusters_product(points->x + (size_t) rows[i] * d, axis, d) -
+                                        weft_clusters_product(space->axis, axis, d);
+    }
+  return kept;
+}

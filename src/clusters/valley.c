@@ -1,0 +1,179 @@
+/* The deepest valley in the density of points.
+ *
+ * Points without groups have one mode: along any line their density rises to it and falls after it. So, on at least one
+ * side of any cut, density does not rise with the distance from the cut. Let u be the distances of the m points next to
+ * the cut on one side, and r that of the point after them. Where density does not rise, the mean of u / r is at most as
+ * large as that of uniform numbers, so that
+ *
+ *   z = (mean(u) / r - 1/2) sqrt(12 m)
+ *
+ * has mean 0 and variance 1, or is less. A side's rise is the greatest z over m; a cut's depth is the lesser rise of
+ * its two sides, as a valley rises on both; the depth of the valley is that of the deepest cut. m grows by a third from
+ * 3 up: few points show a small group, many a shallow valley. Only the points next to the cut count, so that neither
+ * heavy tails nor groups of unequal size matter.
+ *
+ * Directions are chosen from the data, and so depths are compared with those of null data (tree.c). If density
+ * is log-concave, that of one side of a cut is so too, and its projection has one mode (Prekopa 1973): this is why sets
+ * are divided by planes, all points of a set at once. */
+#include <stddef.h>
+#include <string.h>
+#include "clusters/internal.h"
+
+weft_status weft_clusters_space_take(weft_arena *mem, size_t n, size_t d, size_t means, weft_clusters_space *space)
+{
+  weft_status st = WEFT_OK;
+  WEFT_TAKE(space->projection, mem, n);
+  WEFT_TAKE(space->sums, mem, n + 1);
+  WEFT_TAKE(space->centres, mem, means * d);
+  WEFT_TAKE(space->moved, mem, means * d);
+  WEFT_TAKE(space->distance, mem, n);
+  WEFT_TAKE(space->axis, mem, d);
+  WEFT_TAKE(space->points, mem, n * d);
+  WEFT_TAKE(space->axes, mem, 3 * d * d);
+  WEFT_TAKE(space->labels, mem, n);
+  WEFT_TAKE(space->sizes, mem, means);
+  WEFT_TAKE(space->side, mem, n);
+done:
+  return st;
+}
+
+/* Quicksort by the middle of three, with insertion for few numbers; recursion goes into the smaller part. */
+static void sort_numbers(double *x, ptrdiff_t n)
+{
+  enum { FEW = 16 };
+  while (n > FEW) {
+    const double first = x[0], middle = x[n / 2], last = x[n - 1];
+    const double low = first < middle ? first : middle, high = first < middle ? middle : first;
+    const double pivot = last < low ? low : last > high ? high : last;
+    ptrdiff_t left = 0, right = n - 1;
+    while (left <= right) {
+      while (x[left] < pivot) left++;
+      while (x[right] > pivot) right--;
+      if (left > right) break;
+      const double swapped = x[left];
+      x[left++] = x[right];
+      x[right--] = swapped;
+    }
+    if (right + 1 < n - left) {
+      sort_numbers(x, right + 1);
+      x += left;
+      n -= left;
+    } else {
+      sort_numbers(x + left, n - left);
+      n = right + 1;
+    }
+  }
+  for (ptrdiff_t i = 1; i < n; i++) {
+    const double now = x[i];
+    ptrdiff_t at = i;
+    for (; at > 0 && x[at - 1] > now; at--) x[at] = x[at - 1];
+    x[at] = now;
+  }
+}
+
+/* How many points next to a cut are looked at, in ascending order, and sqrt(12 m) of each. */
+enum { STEPS = 64 }; /* the last m is above 10^7 */
+typedef struct windows { size_t count, m[STEPS]; double root[STEPS]; } windows;
+
+static windows windows_of(size_t n)
+{
+  windows out = { 0 };
+  for (size_t m = 3; m < n && out.count < STEPS; m += m > 5 ? m / 3 : 1) {
+    out.m[out.count] = m;
+    out.root[out.count++] = sqrt(12.0 * (double) m);
+  }
+  return out;
+}
+
+/* The rise on the left of a cut before the sorted number `at`, and on its right: the greatest z. */
+static double rise_left(const weft_clusters_space *space, const windows *look, size_t at, double cut)
+{
+  double greatest = -WEFT_INFINITY;
+  for (size_t step = 0; step < look->count && look->m[step] < at; step++) {
+    const size_t m = look->m[step];
+    const double mean = cut - (space->sums[at] - space->sums[at - m]) / (double) m;
+    const double z = (mean / (cut - space->projection[at - 1 - m]) - 0.5) * look->root[step];
+    if (z > greatest) greatest = z;
+  }
+  return greatest;
+}
+
+static double rise_right(const weft_clusters_space *space, const windows *look, size_t n, size_t at, double cut)
+{
+  double greatest = -WEFT_INFINITY;
+  for (size_t step = 0; step < look->count && look->m[step] < n - at; step++) {
+    const size_t m = look->m[step];
+    const double mean = (space->sums[at + m] - space->sums[at]) / (double) m - cut;
+    const double z = (mean / (space->projection[at + m] - cut) - 0.5) * look->root[step];
+    if (z > greatest) greatest = z;
+  }
+  return greatest;
+}
+
+weft_clusters_valley weft_clusters_valley_of(weft_clusters_space *space, size_t n)
+{
+  weft_clusters_valley deepest = { -WEFT_INFINITY, 0 };
+  const windows look = windows_of(n);
+  const double *y = space->projection;
+  sort_numbers(space->projection, (ptrdiff_t) n);
+  space->sums[0] = 0;
+  for (size_t i = 0; i < n; i++) space->sums[i + 1] = space->sums[i] + y[i];
+  for (size_t at = WEFT_CLUSTERS_SMALLEST; at + WEFT_CLUSTERS_SMALLEST <= n; at++) {
+    const double cut = y[at - 1] + 0.5 * (y[at] - y[at - 1]);
+    if (!(cut > y[at - 1] && cut < y[at])) continue; /* equal numbers stay together, and no distance is 0 */
+    const double left = rise_left(space, &look, at, cut);
+    if (left <= deepest.depth) continue;
+    const double right = rise_right(space, &look, n, at, cut), depth = left < right ? left : right;
+    if (depth > deepest.depth) deepest = (weft_clusters_valley) { depth, cut };
+  }
+  return deepest;
+}
+
+/* Projects the points on space->axis; where their valley is deeper than `deepest`, takes over its depth and sides. */
+static void try_axis(const weft_points *points, weft_clusters_space *space, double *deepest)
+{
+  const size_t n = points->n, d = points->d;
+  for (size_t i = 0; i < n; i++) {
+    const double place = weft_clusters_product(points->x + i * d, space->axis, d);
+    space->projection[i] = space->distance[i] = place; /* the first copy is sorted */
+  }
+  const weft_clusters_valley valley = weft_clusters_valley_of(space, n);
+  if (!(valley.depth > *deepest)) return;
+  *deepest = valley.depth;
+  for (size_t i = 0; i < n; i++) space->side[i] = space->distance[i] >= valley.cut;
+}
+
+/* Fills space->axis with the direction from one centre to another; 0 where both are the same. */
+static int axis_between(weft_clusters_space *space, size_t from, size_t to, size_t d)
+{
+  double square = 0;
+  for (size_t j = 0; j < d; j++) {
+    space->axis[j] = space->centres[to * d + j] - space->centres[from * d + j];
+    square += space->axis[j] * space->axis[j];
+  }
+  if (!(square > 0)) return 0;
+  for (size_t j = 0; j < d; j++) space->axis[j] /= sqrt(square);
+  return 1;
+}
+
+double weft_clusters_deepest(const weft_points *points, const weft_clusters_search *search, uint64_t draw,
+                             weft_clusters_space *space)
+{
+  enum { AXES = 10, ROUNDS = 20 }; /* directions need no convergence */
+  const weft_rng rng = { search->key, WEFT_CLUSTERS_STARTS };
+  const size_t d = points->d;
+  double deepest = -WEFT_INFINITY;
+  memset(space->side, 0, points->n * sizeof *space->side);
+  for (size_t j = 0; j < d && j < AXES; j++) {
+    for (size_t other = 0; other < d; other++) space->axis[other] = other == j;
+    try_axis(points, space, &deepest);
+  }
+  for (size_t k = 2; k <= search->means && k <= points->n && d > 1; k++) {
+    weft_clusters_start(points, k, rng, (draw << 16) + (k << 8), space);
+    weft_clusters_iterate(points, k, ROUNDS, space);
+    for (size_t to = 1; to < k; to++)
+      for (size_t from = 0; from < to; from++)
+        if (axis_between(space, from, to, d)) try_axis(points, space, &deepest);
+  }
+  return deepest;
+}

@@ -1,0 +1,163 @@
+/* log Γ, log B and the contribution of a block, in arithmetic that is the same on every machine.
+ *
+ *   links and non-links   f(N, P) = log B(β⁺ + N, β⁻ + P - N) - log B(β⁺, β⁻)
+ *   counts                f(N, P) = log Γ(β⁺ + N) - log Γ(β⁺) + β⁺ log β⁻ - (β⁺ + N) log(β⁻ + P)
+ *   values                f(N, Q, P) = log Γ(β⁺ + P/2) - log Γ(β⁺) + β⁺ log β⁻ - ½ log(1 + P)
+ *                                      - (β⁺ + P/2) log(β⁻ + ½ (Q - N² / (1 + P)))
+ *
+ * CUDA files that include this are compiled without contraction.
+ * irm_f() is accurate to a few ulp of its result; irm_f_fast() takes log Γ at small arguments from tables, for the
+ * differences that the samplers need. */
+#pragma once
+
+#include "core/numbers/math.h"
+
+#define IRM_LOG_ROOT_2PI 0.91893853320467274
+
+/* log Γ(x) - Stirling's formula, x >= 10: the asymptotic series. */
+static WEFT_HD inline double irm_stirling_rest(double x)
+{
+  double y = 1.0 / (x * x);
+  return (1.0 / 12 + y * (-1.0 / 360 + y * (1.0 / 1260 + y * (-1.0 / 1680 + y * (1.0 / 1188 +
+          y * (-691.0 / 360360 + y * (1.0 / 156))))))) / x;
+}
+
+/* x > 0 */
+static WEFT_HD inline double irm_log_gamma(double x)
+{
+  double below = 1.0;
+  if (x >= 1e300) return x * (weft_log(x) - 1.0);
+  for (; x < 12.0; x += 1.0) below *= x;
+  double large = (x - 0.5) * weft_log(x) - x + IRM_LOG_ROOT_2PI + irm_stirling_rest(x);
+  return below == 1.0 ? large : large - weft_log(below);
+}
+
+/* Without the cancellation of three large log Γ. */
+static WEFT_HD inline double irm_log_beta(double a, double b)
+{
+  double p = a < b ? a : b, q = a < b ? b : a, share = p / (p + q);
+  if (q < 12.0) return irm_log_gamma(p) + irm_log_gamma(q) - irm_log_gamma(p + q);
+  double rest = irm_stirling_rest(q) - irm_stirling_rest(p + q);
+  if (p < 12.0) return irm_log_gamma(p) + rest + p - p * weft_log(p + q) + (q - 0.5) * weft_log1p(-share);
+  return -0.5 * weft_log(q) + IRM_LOG_ROOT_2PI + irm_stirling_rest(p) + rest + (p - 0.5) * weft_log(share)
+         + q * weft_log1p(-share);
+}
+
+static WEFT_HD inline double irm_f(int poisson, const double beta[2], double links, double pairs)
+{
+  if (pairs == 0) return 0;
+  if (!poisson) return irm_log_beta(beta[0] + links, beta[1] + pairs - links) - irm_log_beta(beta[0], beta[1]);
+  return irm_log_gamma(beta[0] + links) - irm_log_gamma(beta[0]) - beta[0] * weft_log1p(pairs / beta[1])
+         - links * weft_log(beta[1] + pairs);
+}
+
+/* The residual squares of a block of real values: those of the values about their shrunk mean, and of that mean. */
+static WEFT_HD inline double irm_rest(double sum, double squares, double pairs)
+{
+  const double rest = squares - sum * sum / (1 + pairs);
+  return rest > 0 ? rest : 0;
+}
+
+/* f of a block of real values, of which `sum` and `squares` are in units. */
+static WEFT_HD inline double irm_f_real(const double beta[2], double unit, double sum, double squares, double pairs)
+{
+  if (pairs == 0) return 0;
+  const double half = 0.5 * irm_rest(sum * unit, squares * (unit * unit), pairs);
+  return irm_log_gamma(beta[0] + 0.5 * pairs) - irm_log_gamma(beta[0]) - beta[0] * weft_log1p(half / beta[1])
+         - 0.5 * pairs * weft_log(beta[1] + half) - 0.5 * weft_log1p(pairs);
+}
+
+/* Σ f over the blocks first .. k-1 of a row cluster, in this order. */
+static WEFT_HD inline double irm_f_row(int poisson, const double beta[2], const int64_t *links, const int64_t *pairs,
+                                       int32_t first, int32_t k)
+{
+  double sum = 0;
+  for (int32_t m = first; m < k; m++) sum += irm_f(poisson, beta, (double) links[m], (double) pairs[m]);
+  return sum;
+}
+
+/* log CRP of a partition with these cluster sizes. */
+static inline double irm_log_crp(double alpha, const int64_t *sizes, int32_t k)
+{
+  double sum = 0, n = 0;
+  for (int32_t l = 0; l < k; l++) {
+    if (sizes[l] == 0) continue;
+    sum += weft_log(alpha) + irm_log_gamma((double) sizes[l]);
+    n += (double) sizes[l];
+  }
+  return n == 0 ? 0 : sum + irm_log_gamma(alpha) - irm_log_gamma(alpha + n);
+}
+
+/* log p(z) under sticks v_l ~ Beta(1, α), l < k, v_k = 1, integrated out; labels matter. */
+static inline double irm_log_sticks(double alpha, const int64_t *sizes, int32_t k)
+{
+  double sum = 0, above = 0;
+  for (int32_t l = k - 1; l >= 0; l--) {
+    if (l < k - 1) sum += irm_log_beta(1.0 + (double) sizes[l], alpha + above) + weft_log(alpha);
+    above += (double) sizes[l];
+  }
+  return sum;
+}
+
+/* Tables of log Γ(β⁺ + N), log Γ(β⁻ + O), log Γ(β⁺ + β⁻ + P) for whole numbers below `size`. */
+typedef struct irm_tables {
+  int poisson;
+  double unit;                    /* of real values, or 0 */
+  int64_t size;
+  double beta[2], base;
+  double *links, *others, *pairs; /* counts: pairs holds log(β⁻ + P); others is not used; values: pairs alone is, and
+                                     holds log Γ(β⁺ + P/2) - ½ log(1 + P) */
+} irm_tables;
+
+/* Entries first .. last-1 of the tables, for the beta that they have. */
+static inline void irm_tables_fill_part(irm_tables *t, int64_t first, int64_t last)
+{
+  const double *beta = t->beta;
+  for (int64_t n = first; n < last; n++) {
+    if (t->unit > 0) {
+      t->pairs[n] = irm_log_gamma(beta[0] + 0.5 * (double) n) - 0.5 * weft_log1p((double) n);
+      continue;
+    }
+    t->links[n] = irm_log_gamma(beta[0] + (double) n);
+    if (!t->poisson) t->others[n] = irm_log_gamma(beta[1] + (double) n);
+    t->pairs[n] = t->poisson ? weft_log(beta[1] + (double) n) : irm_log_gamma(beta[0] + beta[1] + (double) n);
+  }
+}
+
+static inline void irm_tables_begin(irm_tables *t, int poisson, const double beta[2])
+{
+  t->poisson = poisson;
+  t->beta[0] = beta[0];
+  t->beta[1] = beta[1];
+  t->base = poisson || t->unit > 0 ? beta[0] * weft_log(beta[1]) - irm_log_gamma(beta[0])
+                                   : -irm_log_beta(beta[0], beta[1]);
+}
+
+static inline void irm_tables_fill(irm_tables *t, int poisson, const double beta[2])
+{
+  irm_tables_begin(t, poisson, beta);
+  irm_tables_fill_part(t, 0, t->size);
+}
+
+static WEFT_HD inline double irm_f_fast(const irm_tables *t, int64_t links, int64_t pairs)
+{
+  double a = links < t->size ? t->links[links] : irm_log_gamma(t->beta[0] + (double) links);
+  if (t->poisson) {
+    double log_pairs = pairs < t->size ? t->pairs[pairs] : weft_log(t->beta[1] + (double) pairs);
+    return t->base + a - (t->beta[0] + (double) links) * log_pairs;
+  }
+  int64_t o = pairs - links;
+  double b = o < t->size ? t->others[o] : irm_log_gamma(t->beta[1] + (double) o);
+  double c = pairs < t->size ? t->pairs[pairs] : irm_log_gamma(t->beta[0] + t->beta[1] + (double) pairs);
+  return t->base + a + b - c;
+}
+
+/* The same of a block of any family. */
+static WEFT_HD inline double irm_f_block(const irm_tables *t, int64_t links, int64_t squares, int64_t pairs)
+{
+  if (!(t->unit > 0)) return irm_f_fast(t, links, pairs);
+  const double p = (double) pairs;
+  const double half = 0.5 * irm_rest((double) links * t->unit, (double) squares * (t->unit * t->unit), p);
+  const double by_size = pairs < t->size ? t->pairs[pairs] : irm_log_gamma(t->beta[0] + 0.5 * p) - 0.5 * weft_log1p(p);
+  return t->base + by_size - (t->beta[0] + 0.5 * p) * weft_log(t->beta[1] + half);
+}

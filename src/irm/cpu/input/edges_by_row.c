@@ -1,0 +1,393 @@
+/* Edge lists in canonical order, and graphs in both orders. Lists come from R, perhaps from a file, and are checked
+ * before they are used.
+ *
+ * Sorting is by counting, least significant key first: a stable pass by column, then one by row, each O(links + nodes).
+ * Transposing lists (columns of rows into rows of columns) is one such pass and leaves the neighbours ascending. */
+#include <string.h>
+#include "core/numbers/math.h"
+#include "core/call/parallel.h"
+#include "irm/cpu/input/edges_by_row.h"
+#include "irm/both/score.h"
+
+/* order[] = the numbers 0 .. count-1 (or those in `before`), stably sorted by key. */
+static void counting_pass(int64_t count, const int32_t *key, int64_t n, const int64_t *before, int64_t *order,
+                          int64_t *start)
+{
+  memset(start, 0, (size_t) (n + 1) * sizeof *start);
+  for (int64_t e = 0; e < count; e++) start[key[e] + 1]++;
+  for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
+  for (int64_t e = 0; e < count; e++) {
+    int64_t at = before ? before[e] : e;
+    order[start[key[at]]++] = at;
+  }
+}
+
+/* Is (i, j) in the canonical list? `at` moves forward only, so that a sorted walk is linear. */
+static int listed(const weft_irm_edges *list, int64_t i, int32_t j, int64_t *at)
+{
+  if (!list || list->count == 0) return 0;
+  int64_t end = (int64_t) list->start[i + 1];
+  if (*at < (int64_t) list->start[i]) *at = (int64_t) list->start[i];
+  while (*at < end && list->to[*at] < j) ++*at;
+  return *at < end && list->to[*at] == j;
+}
+
+weft_status weft_irm_edges_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self, const int64_t n[2],
+                                int64_t count, const int32_t *from, const int32_t *to, const int32_t *weight,
+                                const weft_irm_edges *missing, weft_irm_edges *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const int one_mode = type != WEFT_IRM_BIPARTITE;
+  const int64_t most = n[0] > n[1] ? n[0] : n[1];
+  int32_t *a, *b, *kept_to, *kept_weight = NULL;
+  int64_t *order, *sorted, *start, kept = 0, at = 0;
+  double *offsets;
+  WEFT_TAKE(a, &mem, (size_t) count + 1);
+  WEFT_TAKE(b, &mem, (size_t) count + 1);
+  for (int64_t e = 0; e < count; e++) {
+    int turn = type == WEFT_IRM_UNDIRECTED && from[e] > to[e];
+    a[e] = turn ? to[e] : from[e];
+    b[e] = turn ? from[e] : to[e];
+  }
+  WEFT_TAKE(order, &mem, (size_t) count + 1);
+  WEFT_TAKE(sorted, &mem, (size_t) count + 1);
+  WEFT_TAKE(start, &mem, (size_t) most + 1);
+  counting_pass(count, b, n[1], NULL, order, start);
+  WEFT_TRY(weft_poll(ctx, 0, 1));
+  counting_pass(count, a, n[0], order, sorted, start);
+  WEFT_TRY(weft_poll(ctx, 0, 1));
+  WEFT_TAKE(offsets, arena, (size_t) n[0] + 1);
+  WEFT_TAKE(kept_to, arena, (size_t) count + 1);
+  if (weight) WEFT_TAKE(kept_weight, arena, (size_t) count + 1);
+  int64_t i = 0;
+  offsets[0] = 0;
+  for (int64_t e = 0, next; e < count; e = next) {
+    const int64_t edge = sorted[e];
+    int64_t sum = 0;
+    for (next = e; next < count && a[sorted[next]] == a[edge] && b[sorted[next]] == b[edge]; next++)
+      sum += weight ? weight[sorted[next]] : 1;
+    for (; i < a[edge]; i++) offsets[i + 1] = (double) kept;
+    if (sum == 0 || (one_mode && !self && a[edge] == b[edge]) || listed(missing, a[edge], b[edge], &at)) continue;
+    if (weight && sum > INT32_MAX) {
+      st = weft_fail(ctx, WEFT_ERR_INPUT,
+                     "The counts of one pair must add up to at most 2147483647; those of row %lld and "
+                     "column %lld add up to %lld.",
+                     (long long) a[edge] + 1, (long long) b[edge] + 1, (long long) sum);
+      goto done;
+    }
+    kept_to[kept] = b[edge];
+    if (weight) kept_weight[kept] = (int32_t) sum;
+    kept++;
+  }
+  for (; i < n[0]; i++) offsets[i + 1] = (double) kept;
+  *out = (weft_irm_edges) { { n[0], n[1] }, kept, offsets, kept_to, kept_weight };
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* The most columns between two polls, and in a thread's piece of work: their offsets stay in its cache. Fewer columns
+ * are shared among the threads, but not in small pieces, since every piece looks into all rows. */
+#define TURN_COLUMNS 65536
+#define LEAST_COLUMNS 1024
+
+/* The first entry of row i at or after column j. */
+static int64_t first_from(const weft_irm_edges *edges, int64_t i, int64_t j)
+{
+  int64_t low = (int64_t) edges->start[i], high = (int64_t) edges->start[i + 1];
+  while (low < high) {
+    const int64_t mid = low + (high - low) / 2;
+    if (edges->to[mid] < j) low = mid + 1; else high = mid;
+  }
+  return low;
+}
+
+/* Counts (to NULL) or places the entries of columns first .. last-1; next[j]: where the column's next one goes. */
+static void turn_columns(const weft_irm_edges *edges, int64_t first, int64_t last, int drop_diagonal, int64_t *next,
+                         int32_t *to, int32_t *weight)
+{
+  for (int64_t i = 0; i < edges->n[0]; i++) {
+    const int64_t end = (int64_t) edges->start[i + 1];
+    for (int64_t e = first == 0 ? (int64_t) edges->start[i] : first_from(edges, i, first);
+         e < end && edges->to[e] < last; e++) {
+      if (drop_diagonal && edges->to[e] == i) continue;
+      const int64_t at = next[edges->to[e]]++;
+      if (to) to[at] = (int32_t) i;
+      if (weight) weight[at] = edges->weight[e];
+    }
+  }
+}
+
+static int64_t columns_at_once(int64_t n, int threads)
+{
+  const int64_t share = (n + threads - 1) / threads;
+  return share > TURN_COLUMNS ? TURN_COLUMNS : share < LEAST_COLUMNS ? LEAST_COLUMNS : share;
+}
+
+/* The lists by column, ascending: pieces of columns at a time, each thread its own. */
+static weft_status turn_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_edges *edges, int drop_diagonal,
+                              weft_irm_lists *out, int64_t *entries)
+{
+  weft_status st = WEFT_OK;
+  const int threads = edges->count > 100000 ? ctx->threads : 1;
+  const int64_t n = edges->n[1], piece = columns_at_once(n, threads), pieces = (n + piece - 1) / piece;
+  int64_t *start, *next;
+  int32_t *to = NULL, *weight = NULL;
+  weft_arena mem = weft_arena_begin(ctx);
+  WEFT_TAKE0(start, arena, (size_t) n + 1);
+  WEFT_TAKE0(next, &mem, (size_t) n + 1);
+  for (int placing = 0; placing < 2; placing++) {
+    if (placing) {
+      for (int64_t j = 0; j < n; j++) start[j + 1] = start[j] + next[j];
+      memcpy(next, start, (size_t) (n + 1) * sizeof *next);
+      WEFT_TAKE(to, arena, (size_t) start[n] + 1);
+      if (edges->weight) WEFT_TAKE(weight, arena, (size_t) start[n] + 1);
+    }
+    for (int64_t round = 0; round < pieces; round += threads) {
+      const int64_t last = round + threads < pieces ? round + threads : pieces;
+      WEFT_PARALLEL_FOR(threads, dynamic)
+      for (int64_t p = round; p < last; p++)
+        turn_columns(edges, p * piece, p + 1 < pieces ? (p + 1) * piece : n, drop_diagonal, next, to, weight);
+      WEFT_TRY(weft_poll(ctx, (double) last, (double) pieces));
+    }
+  }
+  *out = (weft_irm_lists) { start, to, weight };
+  *entries = start[n];
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* The lists by row, of R's own entries. */
+static weft_status share_lists(weft_arena *arena, const weft_irm_edges *edges, weft_irm_lists *out, int64_t *entries)
+{
+  weft_status st = WEFT_OK;
+  int64_t *start;
+  WEFT_TAKE(start, arena, (size_t) edges->n[0] + 1);
+  for (int64_t i = 0; i <= edges->n[0]; i++) start[i] = (int64_t) edges->start[i];
+  *out = (weft_irm_lists) { start, edges->to, edges->weight };
+  *entries = edges->count;
+done:
+  return st;
+}
+
+/* The lists by row without the diagonal, or both ways. */
+static weft_status make_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_edges *edges, int backward,
+                              weft_irm_lists *out, int64_t *entries)
+{
+  weft_status st = WEFT_OK;
+  const int64_t n = edges->n[0];
+  int64_t *start, *next, total = 0;
+  int32_t *to, *weight = NULL;
+  weft_arena mem = weft_arena_begin(ctx);
+  WEFT_TAKE0(start, arena, (size_t) n + 1);
+  WEFT_TAKE(next, &mem, (size_t) n + 1);
+  for (int64_t i = 0; i < edges->n[0]; i++)
+    for (int64_t e = (int64_t) edges->start[i]; e < (int64_t) edges->start[i + 1]; e++) {
+      if (edges->to[e] == i) continue;
+      start[i + 1]++;
+      if (backward) start[edges->to[e] + 1]++;
+    }
+  for (int64_t i = 0; i < n; i++) start[i + 1] += start[i];
+  total = start[n];
+  memcpy(next, start, (size_t) (n + 1) * sizeof *next);
+  WEFT_TAKE(to, arena, (size_t) total + 1);
+  if (edges->weight) WEFT_TAKE(weight, arena, (size_t) total + 1);
+  WEFT_TRY(weft_poll(ctx, 0, 1));
+  /* backward entries first: a node's smaller neighbours come from rows above its own */
+  for (int64_t i = 0; i < edges->n[0] && backward; i++)
+    for (int64_t e = (int64_t) edges->start[i]; e < (int64_t) edges->start[i + 1]; e++) {
+      if (edges->to[e] == i) continue;
+      int64_t at = next[edges->to[e]]++;
+      to[at] = (int32_t) i;
+      if (weight) weight[at] = edges->weight[e];
+    }
+  for (int64_t i = 0; i < edges->n[0]; i++)
+    for (int64_t e = (int64_t) edges->start[i]; e < (int64_t) edges->start[i + 1]; e++) {
+      if (edges->to[e] == i) continue;
+      int64_t at = next[i]++;
+      to[at] = edges->to[e];
+      if (weight) weight[at] = edges->weight[e];
+    }
+  *out = (weft_irm_lists) { start, to, weight };
+  *entries = total;
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+static weft_status make_self(weft_arena *arena, const weft_irm_edges *links, const weft_irm_edges *missing,
+                             weft_irm_graph *out)
+{
+  weft_status st = WEFT_OK;
+  int32_t *weight;
+  uint8_t *pair;
+  WEFT_TAKE0(weight, arena, (size_t) links->n[0] + 1);
+  WEFT_TAKE0(pair, arena, (size_t) links->n[0] + 1);
+  for (int64_t i = 0; i < links->n[0]; i++) {
+    pair[i] = 1;
+    for (int64_t e = (int64_t) links->start[i]; e < (int64_t) links->start[i + 1]; e++)
+      if (links->to[e] == i) weight[i] = links->weight ? links->weight[e] : 1;
+    for (int64_t e = (int64_t) missing->start[i]; e < (int64_t) missing->start[i + 1]; e++)
+      if (missing->to[e] == i) pair[i] = 0;
+  }
+  out->self_weight = weight;
+  out->self_pair = pair;
+done:
+  return st;
+}
+
+/* ---- lists that come from a file or a saved fit ---- */
+
+/* Rows and entries between two polls, and the pieces in which threads take them. */
+#define CHECK_SLICE 16000000
+#define CHECK_PIECES 256
+
+/* Of a real value: the squares of 2^23 such values add up in 64 bits. */
+#define MOST_UNITS (1 << 20)
+
+/* What the lists must be. */
+typedef struct { weft_irm_type type; int self, real; } check;
+
+/* NULL, or what is wrong with the offsets. */
+static const char *wrong_offsets(const weft_irm_edges *edges)
+{
+  const int64_t n = edges->n[0];
+  if (edges->start[0] != 0 || edges->start[n] != (double) edges->count) return "offsets must span the list";
+  for (int64_t i = 0; i < n; i++)
+    if (!(edges->start[i] <= edges->start[i + 1])) return "offsets must ascend within the list";
+  return NULL;
+}
+
+/* NULL, or what is wrong with the entries of row i. */
+static const char *wrong_row(const check *must, const weft_irm_edges *edges, int64_t i)
+{
+  const int64_t first = (int64_t) edges->start[i], last = (int64_t) edges->start[i + 1];
+  const int32_t *to = edges->to;
+  int ascend = 1, counts = 1, in_range = 1;
+  if (first == last) return NULL;
+  for (int64_t e = first + 1; e < last; e++) ascend &= to[e] > to[e - 1];
+  if (!ascend) return "columns must ascend within a row";
+  if (to[first] < 0 || to[last - 1] >= edges->n[1]) return "a column is none of the graph's";
+  if (must->type == WEFT_IRM_UNDIRECTED && to[first] < i)
+    return "an undirected pair must stand in the row of its smaller node";
+  if (must->type != WEFT_IRM_BIPARTITE && !must->self) {
+    const int64_t own = first_from(edges, i, i);
+    if (own < last && to[own] == i) return "a node must not be paired with itself";
+  }
+  for (int64_t e = first; e < last && edges->weight; e++) {
+    counts &= edges->weight[e] >= 1;
+    in_range &= edges->weight[e] <= MOST_UNITS && edges->weight[e] >= -MOST_UNITS;
+  }
+  if (edges->weight && !must->real && !counts) return "a count must be 1 or more";
+  if (must->real && (!edges->weight || !in_range)) return "a value is out of its range";
+  return NULL;
+}
+
+static int share_a_pair(const weft_irm_edges *a, const weft_irm_edges *b, int64_t i)
+{
+  int64_t y = (int64_t) b->start[i];
+  for (int64_t x = (int64_t) a->start[i]; x < (int64_t) a->start[i + 1]; x++)
+    if (listed(b, i, a->to[x], &y)) return 1;
+  return 0;
+}
+
+/* Of rows first .. last-1 of the edges, which are no pair of `others`. */
+static const char *wrong_rows(const check *must, const weft_irm_edges *edges, const weft_irm_edges *others,
+                              int64_t first, int64_t last)
+{
+  const char *wrong = NULL;
+  for (int64_t i = first; i < last && !wrong; i++) {
+    wrong = wrong_row(must, edges, i);
+    if (!wrong && others && share_a_pair(others, edges, i)) wrong = "a pair is a link too";
+  }
+  return wrong;
+}
+
+static weft_status check_edges(weft_ctx *ctx, const check *must, const weft_irm_edges *edges,
+                               const weft_irm_edges *others, const char *what)
+{
+  weft_status st = WEFT_OK;
+  const int64_t n = edges->n[0];
+  const char *wrong = wrong_offsets(edges), *found[CHECK_PIECES];
+  for (int64_t from = 0, next; from < n && !wrong; from = next) {
+    double work = 0;
+    for (next = from; next < n && work < CHECK_SLICE; next++) work += 1 + edges->start[next + 1] - edges->start[next];
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, work), dynamic)
+    for (int piece = 0; piece < CHECK_PIECES; piece++)
+      found[piece] = wrong_rows(must, edges, others, from + (next - from) * piece / CHECK_PIECES,
+                                from + (next - from) * (piece + 1) / CHECK_PIECES);
+    for (int piece = 0; piece < CHECK_PIECES && !wrong; piece++) wrong = found[piece];
+    WEFT_TRY(weft_poll(ctx, (double) next, (double) n));
+  }
+  if (wrong) st = weft_fail(ctx, WEFT_ERR_INPUT, "The list of the graph's %s is damaged: %s.", what, wrong);
+done:
+  return st;
+}
+
+/* Everything below and in the samplers relies on this. */
+static weft_status check_lists(weft_ctx *ctx, weft_irm_type type, int self, int real, const weft_irm_edges *links,
+                               const weft_irm_edges *missing)
+{
+  weft_status st = WEFT_OK;
+  const check of_links = { type, self, real }, of_missing = { type, self, 0 };
+  WEFT_TRY(check_edges(ctx, &of_links, links, NULL, "links"));
+  WEFT_TRY(check_edges(ctx, &of_missing, missing, links, "missing pairs"));
+done:
+  return st;
+}
+
+weft_status weft_irm_edges_turn(weft_ctx *ctx, weft_arena *arena, const weft_irm_edges *columns, int drop_diagonal,
+                                weft_irm_edges *out)
+{
+  weft_status st = WEFT_OK;
+  const weft_irm_edges none = { .n = { 0, 0 }, .start = (const double[]) { 0 } };
+  const int64_t n[2] = { columns->n[1], columns->n[0] };
+  weft_irm_lists lists;
+  int64_t count;
+  double *start;
+  WEFT_TRY(check_lists(ctx, WEFT_IRM_BIPARTITE, 1, 0, columns, &none));
+  WEFT_TRY(turn_lists(ctx, arena, columns, drop_diagonal, &lists, &count));
+  WEFT_TAKE(start, arena, (size_t) n[0] + 1);
+  for (int64_t i = 0; i <= n[0]; i++) start[i] = (double) lists.start[i];
+  *out = (weft_irm_edges) { { n[0], n[1] }, count, start, lists.to, lists.weight };
+done:
+  return st;
+}
+
+weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self,
+                                const weft_irm_edges *links, const weft_irm_edges *missing, double unit,
+                                double log_scale, weft_irm_graph *out)
+{
+  weft_status st = WEFT_OK;
+  const int one_mode = type != WEFT_IRM_BIPARTITE;
+  memset(out, 0, sizeof *out);
+  WEFT_TRY(check_lists(ctx, type, self, unit > 0, links, missing));
+  out->unit = unit;
+  out->type = type;
+  out->n[0] = links->n[0];
+  out->n[1] = one_mode ? 0 : links->n[1];
+  for (int side = 0; side < 2; side++) {
+    const weft_irm_edges *edges = side == 0 ? links : missing;
+    weft_irm_lists *lists = side == 0 ? out->links : out->missing;
+    int64_t *entries = side == 0 ? out->link_count : out->missing_count;
+    if (type == WEFT_IRM_UNDIRECTED) {
+      WEFT_TRY(make_lists(ctx, arena, edges, 1, &lists[0], &entries[0]));
+      lists[1] = lists[0];
+      entries[1] = entries[0];
+    } else {
+      if (one_mode) WEFT_TRY(make_lists(ctx, arena, edges, 0, &lists[0], &entries[0]));
+      else WEFT_TRY(share_lists(arena, edges, &lists[0], &entries[0]));
+      WEFT_TRY(turn_lists(ctx, arena, edges, one_mode, &lists[1], &entries[1]));
+    }
+  }
+  if (one_mode && self) WEFT_TRY(make_self(arena, links, missing, out));
+  if (unit > 0)
+    out->log_factorials =
+        ((double) links->n[0] * (double) links->n[1] - (double) missing->count) * (IRM_LOG_ROOT_2PI + log_scale);
+  for (int64_t e = 0; links->weight && unit == 0 && e < links->count; e++)
+    out->log_factorials += irm_log_gamma(1.0 + links->weight[e]);
+done:
+  return st;
+}

@@ -1,0 +1,40 @@
+/* The kinds of moves that a sweep is made of; each leaves the posterior invariant, except the ascent, which is
+ * undone. */
+#pragma once
+
+#include "irm/both/state.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* blocked.c */
+typedef struct irm_blocked irm_blocked;
+weft_status irm_blocked_make(weft_ctx *ctx, weft_arena *arena, irm_state *s, int threads, irm_blocked **out);
+void irm_blocked_mode(irm_blocked *b, irm_state *s, int mode, int threads);
+void irm_blocked_nodes(irm_blocked *b, irm_state *s, int mode, int64_t first, int64_t last, int threads);
+/* Draws log μ. */
+void irm_draw_sticks(irm_state *s, int mode);
+void irm_swap_labels(irm_state *s, int mode);
+
+/* collapsed.c */
+void irm_collapsed_nodes(irm_state *s, int mode, int64_t first, int64_t last);
+void irm_sample_alpha(irm_state *s, int mode);
+void irm_sample_beta(irm_state *s);
+
+/* greedy_ascent.c; poll may be NULL. Whether this sweep has an ascent, and from where; the ascent; and the way back to
+ * the sample. */
+enum { IRM_STAY, IRM_FROM_SAMPLE, IRM_FROM_BEST };
+int irm_ascent_start(const irm_state *s);
+weft_status irm_ascend(weft_ctx *poll, irm_state *s, int from_best);
+void irm_ascend_back(irm_state *s);
+
+/* trials.c; poll may be NULL. Makes so many proposals in a mode of each of these chains, which share the threads of
+ * the first; queue.changed is 1 when one was accepted. And the memory in which they are evaluated when so many chains
+ * do that together. */
+weft_status irm_split_merge(weft_ctx *poll, irm_state *const *states, int chains, int mode, int attempts);
+weft_status irm_trials_make(weft_arena *arena, irm_state *s, int chains);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,434 @@
+/* Restricted scans over two clusters a and b of one mode of a bipartite graph. The other mode's labels do not change,
+ * so that a node's links n_m with each of its clusters are counted once per proposal, and the state's blocks are left
+ * alone until the outcome is known.
+ *
+ * With f the contribution of a block (score.h), L and P a cluster's links and pairs with cluster m, p the size of
+ * m, and n links and q missing pairs of a node with it, the node's move adds
+ *
+ *   Σ_m [f(L ∓ n, P ∓ (p - q)) - f(L, P)]
+ *
+ * over the cluster that it leaves and the one that it joins. f(L, P) is known, and a move needs only the terms of these
+ * sums. Where nodes have links with most clusters m, that is all. Where they have links with few, the terms of nodes
+ * without links, f(L, P ∓ p), are kept too, so that a node that stays costs its links only:
+ *
+ *   Σ_m [f(L, P ∓ p) - f(L, P)]  +  Σ_{m: n or q} [f(L ∓ n, P ∓ (p - q)) - f(L, P ∓ p)] */
+#include <string.h>
+#include "irm/cpu/split/two_clusters.h"
+
+#define INLINE static inline __attribute__((always_inline)) /* the innermost loops are worth two copies */
+enum { POLL_NODES = 512, RENEW_SHARE = 5 };
+
+typedef struct pair_entry { int64_t links; int32_t at, missing; } pair_entry; /* the counts of many links add up */
+
+/* One of the two clusters; arrays by place in the other mode's list of active clusters. */
+typedef struct pair_side {
+  int64_t nodes, *links, *pairs, *values;
+  double *now, *next;            /* f(L, P); and after the move that was looked at: by place, or by entry */
+  double *bare[2], bare_gain[2]; /* f(L, P - p) and f(L, P + p); sums of these less f(L, P) */
+  double *a_link, *a_node, node; /* launch: log odds of a link, log of no link a pair, its sum over all pairs */
+  double *a_value;               /* and what a square of a real value adds */
+  int64_t renew_at;
+} pair_side;
+
+struct irm_pair {
+  int mode;
+  int32_t clusters;
+  int64_t count, anchors[2];     /* members; where the anchors stand among them */
+  int64_t room;                  /* for entries */
+  int64_t *start, *sizes;        /* a member's entries; of the other mode's clusters, by place */
+  pair_entry *entries;
+  int64_t *squares;              /* of real values, beside the entries; else NULL */
+  uint8_t *side;
+  int32_t *seen;                 /* by place, scratch: a member's entry; -1 */
+  int dense, in_tables;          /* members have links with most clusters; all log Γ are in tables */
+  int64_t *links, *pairs, *values; /* by place: of the member that is looked at, where they are dense */
+  double *rates, *widths;
+  pair_side sides[2];
+};
+
+int64_t irm_pair_entries(const irm_state *s)
+{
+  const weft_irm_graph *g = s->graph;
+  const int32_t most = s->k[0] > s->k[1] ? s->k[0] : s->k[1];
+  const int64_t links = g->link_count[0] + g->missing_count[0];
+  int64_t nodes = g->n[0] > g->n[1] ? g->n[0] : g->n[1];
+  if (nodes > IRM_SPLIT_NODES) nodes = IRM_SPLIT_NODES;
+  return (double) nodes * most < (double) links ? nodes * most : links;
+}
+
+weft_status irm_pair_make(weft_arena *arena, const irm_state *s, int64_t entries, irm_pair **out)
+{
+  weft_status st = WEFT_OK;
+  irm_pair *p;
+  const weft_irm_graph *g = s->graph;
+  const int32_t most = s->k[0] > s->k[1] ? s->k[0] : s->k[1];
+  int64_t nodes = g->n[0] > g->n[1] ? g->n[0] : g->n[1];
+  if (nodes > IRM_SPLIT_NODES) nodes = IRM_SPLIT_NODES;
+  WEFT_TAKE0(p, arena, 1);
+  p->room = entries;
+  WEFT_TAKE(p->start, arena, (size_t) nodes + 1);
+  WEFT_TAKE(p->entries, arena, (size_t) entries + 1);
+  WEFT_TAKE(p->side, arena, (size_t) nodes);
+  WEFT_TAKE(p->sizes, arena, (size_t) most);
+  WEFT_TAKE(p->seen, arena, (size_t) most);
+  WEFT_TAKE(p->rates, arena, (size_t) most);
+  WEFT_TAKE(p->links, arena, (size_t) most);
+  WEFT_TAKE(p->pairs, arena, (size_t) most);
+  if (g->unit > 0) WEFT_TAKE(p->values, arena, (size_t) most);
+  if (g->unit > 0) WEFT_TAKE(p->widths, arena, (size_t) most);
+  if (g->unit > 0) WEFT_TAKE(p->squares, arena, (size_t) entries + 1);
+  for (int side = 0; side < 2; side++) {
+    pair_side *c = &p->sides[side];
+    WEFT_TAKE(c->links, arena, (size_t) most);
+    WEFT_TAKE(c->pairs, arena, (size_t) most);
+    if (g->unit > 0) WEFT_TAKE(c->values, arena, (size_t) most);
+    if (g->unit > 0) WEFT_TAKE(c->a_value, arena, (size_t) most);
+    WEFT_TAKE(c->now, arena, (size_t) most);
+    WEFT_TAKE(c->next, arena, (size_t) most);
+    for (int more = 0; more < 2; more++) WEFT_TAKE(c->bare[more], arena, (size_t) most);
+    WEFT_TAKE(c->a_link, arena, (size_t) most);
+    WEFT_TAKE(c->a_node, arena, (size_t) most);
+  }
+  *out = p;
+done:
+  return st;
+}
+
+/* ---- members ---- */
+
+/* The entry of the member that is being listed with a cluster of the other mode. */
+static int64_t entry_of(irm_pair *p, int32_t at, int64_t first, int64_t *end)
+{
+  if (p->seen[at] < 0) {
+    p->seen[at] = (int32_t) (*end - first);
+    if (p->squares) p->squares[*end] = 0;
+    p->entries[(*end)++] = (pair_entry) { .at = at };
+  }
+  return first + p->seen[at];
+}
+
+/* Links and missing pairs of a node. */
+static int64_t list_length(const weft_irm_graph *g, int mode, int32_t node)
+{
+  const int64_t links = g->links[mode].start[node + 1] - g->links[mode].start[node];
+  return links + (g->missing_count[0] ? g->missing[mode].start[node + 1] - g->missing[mode].start[node] : 0);
+}
+
+static void load_member(const irm_state *s, irm_pair *p, int32_t node, int64_t first, int64_t *end)
+{
+  const weft_irm_lists *links = &s->graph->links[p->mode], *missing = &s->graph->missing[p->mode];
+  const int32_t *z = s->z[1 - p->mode], *place = s->place[1 - p->mode];
+  for (int64_t e = links->start[node]; e < links->start[node + 1]; e++) {
+    const int64_t to = entry_of(p, place[z[links->to[e]]], first, end);
+    p->entries[to].links += links->weight ? links->weight[e] : 1;
+    if (p->squares) p->squares[to] += (int64_t) links->weight[e] * links->weight[e];
+  }
+  for (int64_t e = s->graph->missing_count[0] ? missing->start[node] : 0;
+       s->graph->missing_count[0] && e < missing->start[node + 1]; e++)
+    p->entries[entry_of(p, place[z[missing->to[e]]], first, end)].missing++;
+  for (int64_t e = first; e < *end; e++) p->seen[p->entries[e].at] = -1;
+}
+
+int irm_pair_load(const irm_state *s, irm_trial *t, int mode, int32_t i, int32_t j)
+{
+  irm_pair *p = t->pair;
+  int64_t end = 0, largest = 0;
+  p->mode = mode;
+  p->count = t->count;
+  p->clusters = s->active_count[1 - mode];
+  for (int32_t at = 0; at < p->clusters; at++) {
+    p->seen[at] = -1;
+    p->sizes[at] = s->sizes[1 - mode][s->active[1 - mode][at]];
+    if (p->sizes[at] > largest) largest = p->sizes[at];
+  }
+  p->in_tables = s->graph->unit == 0 && !s->model->poisson && largest < s->tables.size / (t->count + 1);
+  for (int64_t x = 0; x < t->count; x++) {
+    const int32_t node = t->members[x];
+    const int64_t most = list_length(s->graph, mode, node);
+    if (p->room - end < (most < p->clusters ? most : p->clusters)) return 0;
+    if (node == i) p->anchors[0] = x;
+    if (node == j) p->anchors[1] = x;
+    p->start[x] = end;
+    load_member(s, p, node, p->start[x], &end);
+  }
+  p->start[t->count] = end;
+  p->dense = 2.0 * (double) end >= (double) t->count * p->clusters;
+  return 1;
+}
+
+/* Adds `by` times a member to a cluster's counts. */
+static void add_member(irm_pair *p, int side, int64_t x, int by)
+{
+  pair_side *c = &p->sides[side];
+  c->nodes += by;
+  for (int32_t at = 0; at < p->clusters; at++) c->pairs[at] += by * p->sizes[at];
+  for (int64_t e = p->start[x]; e < p->start[x + 1]; e++) {
+    c->links[p->entries[e].at] += by * p->entries[e].links;
+    c->pairs[p->entries[e].at] -= by * p->entries[e].missing;
+    if (p->squares) c->values[p->entries[e].at] += by * p->squares[e];
+  }
+}
+
+/* ---- the launch ---- */
+
+/* Of real values: means and variances shrunk in the same way, in units. A pair of value x adds
+ * a_node + a_link x + a_value x² to the log likelihood. */
+static void renew_means(irm_pair *p, int side)
+{
+  pair_side *c = &p->sides[side];
+  c->node = 0;
+  for (int32_t at = 0; at < p->clusters; at++) {
+    const double size = (double) p->sizes[at], count = (double) c->pairs[at] + size;
+    const double mean = ((double) c->links[at] + size * p->rates[at]) / count;
+    const double square = ((double) c->values[at] + size * (p->widths[at] + p->rates[at] * p->rates[at])) / count;
+    const double width = square - mean * mean > 1 ? square - mean * mean : 1;
+    c->a_link[at] = mean / width;
+    c->a_value[at] = -0.5 / width;
+    c->a_node[at] = -0.5 * (weft_log(width) + mean * mean / width);
+    c->node += size * c->a_node[at];
+  }
+  c->renew_at = c->nodes + 1 + c->nodes / RENEW_SHARE;
+}
+
+/* Rates shrunk towards those of both clusters together, as if one more node of these were in it. */
+static void renew_rates(const irm_state *s, irm_pair *p, int side)
+{
+  pair_side *c = &p->sides[side];
+  if (p->squares) {
+    renew_means(p, side);
+    return;
+  }
+  c->node = 0;
+  for (int32_t at = 0; at < p->clusters; at++) {
+    const double size = (double) p->sizes[at];
+    const double rate = ((double) c->links[at] + size * p->rates[at]) / ((double) c->pairs[at] + size);
+    c->a_node[at] = s->model->poisson ? -rate : weft_log1p(-rate);
+    c->a_link[at] = weft_log(rate) - (s->model->poisson ? 0 : c->a_node[at]);
+    c->node += size * c->a_node[at];
+  }
+  c->renew_at = c->nodes + 1 + c->nodes / RENEW_SHARE;
+}
+
+static void start_side(const irm_state *s, irm_pair *p, int side)
+{
+  pair_side *c = &p->sides[side];
+  memset(c->links, 0, (size_t) p->clusters * sizeof *c->links);
+  memset(c->pairs, 0, (size_t) p->clusters * sizeof *c->pairs);
+  if (p->squares) memset(c->values, 0, (size_t) p->clusters * sizeof *c->values);
+  c->nodes = 0;
+  add_member(p, side, p->anchors[side], 1);
+  p->side[p->anchors[side]] = (uint8_t) side;
+  renew_rates(s, p, side);
+}
+
+weft_status irm_pair_launch(weft_ctx *poll, const irm_state *s, irm_trial *t)
+{
+  irm_pair *p = t->pair;
+  const pair_side *a = &p->sides[0], *b = &p->sides[1];
+  const size_t width = (size_t) s->k[1 - p->mode];
+  for (int32_t at = 0; at < p->clusters; at++) {
+    const size_t m = (size_t) s->active[1 - p->mode][at];
+    const size_t first = (size_t) t->a * width + m, second = (size_t) t->b * width + m;
+    const int64_t pairs = s->pairs[p->mode][first] + s->pairs[p->mode][second];
+    const double links = (double) (s->links[p->mode][first] + s->links[p->mode][second]);
+    p->rates[at] = pairs ? (links + 0.5) / ((double) pairs + 1) : 0.5;
+    if (!p->squares) continue;
+    const double values = (double) (s->values[p->mode][first] + s->values[p->mode][second]);
+    p->rates[at] = pairs ? links / (double) pairs : 0;
+    p->widths[at] = pairs ? values / (double) pairs - p->rates[at] * p->rates[at] : 0;
+    if (p->widths[at] < 1) p->widths[at] = 1;
+  }
+  for (int side = 0; side < 2; side++) start_side(s, p, side);
+  for (int64_t x = 0; x < p->count; x++) {
+    if (x == p->anchors[0] || x == p->anchors[1]) continue;
+    double odds = b->node - a->node;
+    for (int64_t e = p->start[x]; e < p->start[x + 1]; e++) {
+      const pair_entry *n = &p->entries[e];
+      odds += (double) n->links * (b->a_link[n->at] - a->a_link[n->at])
+              - n->missing * (b->a_node[n->at] - a->a_node[n->at]);
+      if (p->squares) odds += (double) p->squares[e] * (b->a_value[n->at] - a->a_value[n->at]);
+    }
+    const double u = irm_trial_next(t);
+    const int side = weft_log(u / (1 - u)) < odds;
+    add_member(p, side, x, 1);
+    p->side[x] = (uint8_t) side;
+    if (p->sides[side].nodes >= p->sides[side].renew_at) renew_rates(s, p, side);
+    if (poll && x % POLL_NODES == 0 && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
+  }
+  return WEFT_OK;
+}
+
+/* ---- scans ---- */
+
+/* f of a block, of which `in_tables` says that tables have all of it. */
+INLINE double f_of(const irm_state *s, int in_tables, int64_t links, int64_t values, int64_t pairs)
+{
+  const irm_tables *t = &s->tables;
+  if (in_tables) return t->base + t->links[links] + t->others[pairs - links] - t->pairs[pairs];
+  return irm_f_block(t, links, values, pairs);
+}
+
+static void fill_now(const irm_state *s, const irm_pair *p, int side)
+{
+  const pair_side *c = &p->sides[side];
+  for (int32_t at = 0; at < p->clusters; at++)
+    c->now[at] = f_of(s, p->in_tables, c->links[at], c->values ? c->values[at] : 0, c->pairs[at]);
+}
+
+/* The terms of nodes without links that leave or join. Where no such node can leave, any number will do: it is
+ * cancelled by the terms of the nodes that can. */
+static void fill_bare(const irm_state *s, irm_pair *p, int side)
+{
+  pair_side *c = &p->sides[side];
+  const int links_bound = s->graph->unit == 0 && !s->model->poisson;
+  for (int more = 0; more < 2; more++) {
+    c->bare_gain[more] = 0;
+    for (int32_t at = 0; at < p->clusters; at++) {
+      const int64_t links = c->links[at], pairs = c->pairs[at] + (more ? p->sizes[at] : -p->sizes[at]);
+      const int none = pairs < 0 || (links_bound && links > pairs);
+      c->bare[more][at] = none ? c->now[at] : f_of(s, p->in_tables, links, c->values ? c->values[at] : 0, pairs);
+      c->bare_gain[more] += c->bare[more][at] - c->now[at];
+    }
+  }
+}
+
+/* The member's counts by place; the previous member's are cleared. */
+static void unpack(irm_pair *p, int64_t before, int64_t x)
+{
+  if (before < 0) {
+    memset(p->links, 0, (size_t) p->clusters * sizeof *p->links);
+    memcpy(p->pairs, p->sizes, (size_t) p->clusters * sizeof *p->pairs);
+    if (p->values) memset(p->values, 0, (size_t) p->clusters * sizeof *p->values);
+  } else {
+    for (int64_t e = p->start[before]; e < p->start[before + 1]; e++) {
+      const int32_t at = p->entries[e].at;
+      p->links[at] = 0;
+      p->pairs[at] = p->sizes[at];
+      if (p->values) p->values[at] = 0;
+    }
+  }
+  for (int64_t e = p->start[x]; e < p->start[x + 1]; e++) {
+    const pair_entry *n = &p->entries[e];
+    p->links[n->at] = n->links;
+    p->pairs[n->at] -= n->missing;
+    if (p->values) p->values[n->at] = p->squares[e];
+  }
+}
+
+/* The gain when member x joins (`by` 1) or leaves (-1); also fills c->next. */
+INLINE double gain_by_place(const irm_state *s, const irm_pair *p, int side, int by, int in_tables)
+{
+  const pair_side *c = &p->sides[side];
+  double sum = 0;
+  for (int32_t at = 0; at < p->clusters; at++) {
+    const int64_t values = c->values ? c->values[at] + by * p->values[at] : 0;
+    c->next[at] = f_of(s, in_tables, c->links[at] + by * p->links[at], values, c->pairs[at] + by * p->pairs[at]);
+    sum += c->next[at] - c->now[at];
+  }
+  return sum;
+}
+
+static double gain_by_entry(const irm_state *s, const irm_pair *p, int side, int64_t x, int by)
+{
+  const pair_side *c = &p->sides[side];
+  const double *bare = c->bare[by > 0];
+  double sum = c->bare_gain[by > 0];
+  for (int64_t e = p->start[x]; e < p->start[x + 1]; e++) {
+    const pair_entry *n = &p->entries[e];
+    const int64_t values = c->values ? c->values[n->at] + by * p->squares[e] : 0;
+    const double next = f_of(s, p->in_tables, c->links[n->at] + by * n->links, values,
+                             c->pairs[n->at] + by * (p->sizes[n->at] - n->missing));
+    c->next[e - p->start[x]] = next;
+    sum += next - bare[n->at];
+  }
+  return sum;
+}
+
+static double gain_of(const irm_state *s, const irm_pair *p, int side, int64_t x, int by)
+{
+  if (!p->dense) return gain_by_entry(s, p, side, x, by);
+  return p->in_tables ? gain_by_place(s, p, side, by, 1) : gain_by_place(s, p, side, by, 0);
+}
+
+/* Member x joins or leaves, as gain_of() has computed it. */
+static void move(const irm_state *s, irm_pair *p, int side, int64_t x, int by)
+{
+  pair_side *c = &p->sides[side];
+  add_member(p, side, x, by);
+  if (p->dense) {
+    double *held = c->now;
+    c->now = c->next;
+    c->next = held;
+    return;
+  }
+  memcpy(c->now, c->bare[by > 0], (size_t) p->clusters * sizeof *c->now);
+  for (int64_t e = p->start[x]; e < p->start[x + 1]; e++) c->now[p->entries[e].at] = c->next[e - p->start[x]];
+  fill_bare(s, p, side);
+}
+
+weft_status irm_pair_scan(weft_ctx *poll, const irm_state *s, irm_trial *t, const int32_t *target, double *log_q)
+{
+  irm_pair *p = t->pair;
+  int64_t before = -1;
+  *log_q = 0;
+  for (int side = 0; side < 2; side++) {
+    fill_now(s, p, side);
+    if (!p->dense) fill_bare(s, p, side);
+  }
+  for (int64_t x = 0; x < p->count; x++) {
+    if (poll && x % POLL_NODES == 0 && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
+    if (x == p->anchors[0] || x == p->anchors[1]) continue;
+    const int from = p->side[x], other = 1 - from;
+    if (p->dense) unpack(p, before, x);
+    before = x;
+    const double change = gain_of(s, p, from, x, -1) + gain_of(s, p, other, x, 1)
+                          + weft_log((double) p->sides[other].nodes) - weft_log((double) (p->sides[from].nodes - 1));
+    const double odds = from ? -change : change;
+    const double log_b = odds > 0 ? -weft_log1p(weft_exp(-odds)) : odds - weft_log1p(weft_exp(odds)),
+                 log_a = log_b - odds;
+    const int side = target ? target[x] == t->b : weft_log(irm_trial_next(t)) < log_b;
+    *log_q += side ? log_b : log_a;
+    if (side == from) continue;
+    move(s, p, from, x, -1);
+    move(s, p, side, x, 1);
+    p->side[x] = (uint8_t) side;
+  }
+  return WEFT_OK;
+}
+
+/* ---- the outcome ---- */
+
+irm_row irm_pair_row(const irm_trial *t, int side)
+{
+  const irm_pair *p = t->pair;
+  const pair_side *c = &p->sides[side];
+  irm_row row = { c->links, c->pairs, c->values, NULL, 0, c->nodes };
+  for (int32_t at = 0; at < p->clusters; at++) row.now += c->now[at];
+  return row;
+}
+
+void irm_pair_apply(irm_state *s, const irm_trial *t, int all_in_a)
+{
+  const irm_pair *p = t->pair;
+  const pair_side *a = &p->sides[0], *b = &p->sides[1];
+  const int mode = p->mode;
+  const size_t width = (size_t) s->k[1 - mode], height = (size_t) s->k[mode];
+  const int32_t label[2] = { t->a, t->b };
+  const int64_t nodes[2] = { all_in_a ? p->count : a->nodes, all_in_a ? 0 : b->nodes };
+  for (int32_t at = 0; at < p->clusters; at++) {
+    const size_t m = (size_t) s->active[1 - mode][at];
+    const int64_t links[2] = { all_in_a ? a->links[at] + b->links[at] : a->links[at], all_in_a ? 0 : b->links[at] };
+    const int64_t pairs[2] = { all_in_a ? a->pairs[at] + b->pairs[at] : a->pairs[at], all_in_a ? 0 : b->pairs[at] };
+    for (int side = 0; side < 2; side++) {
+      const size_t l = (size_t) label[side];
+      s->links[mode][l * width + m] = s->links[1 - mode][m * height + l] = links[side];
+      s->pairs[mode][l * width + m] = s->pairs[1 - mode][m * height + l] = pairs[side];
+      if (!p->squares) continue;
+      const int64_t values = all_in_a ? (side ? 0 : a->values[at] + b->values[at]) : p->sides[side].values[at];
+      s->values[mode][l * width + m] = s->values[1 - mode][m * height + l] = values;
+    }
+  }
+  for (int side = 0; side < 2; side++)
+    irm_change_size(s, mode, label[side], nodes[side] - s->sizes[mode][label[side]]);
+  for (int64_t x = 0; x < p->count; x++) s->z[mode][t->members[x]] = label[all_in_a ? 0 : p->side[x]];
+}

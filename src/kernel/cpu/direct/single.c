@@ -1,0 +1,104 @@
+/* Direct sums in single precision. Coordinates are taken relative to the middle of each block of 64 queries, in double,
+ * before they are rounded, so that far clusters and outliers cost only the blocks they are in, and in units of the
+ * power of two next to h, so that squares neither vanish nor overflow.
+ *
+ * The bound. With u = 2^-24, a rounded coordinate difference is off by at most u (|x - c| + |q - c| + |x - q|), so a
+ * distance r <= its true value by 2u (r + 2ρ) at most, where ρ is the block's radius; the sum of squares, the scaling
+ * and the kernel's own arithmetic add (d + 12) u r / 2 and 8 u of k. With D1 = max |k'| h and D2 = max r |k'| over r:
+ *   |k error| <= u (4 ρ D1 / h + (2 + (d + 12) / 2) D2) + 8 u k
+ * and adding 512 terms in a lane before they go on in double, at most 512 u more of Σ|w| k. What is relative to k is
+ * known from the sum itself, which may be a small part of Σ|w|. */
+#include "core/call/parallel.h"
+#include "kernel/cpu/direct/block.h"
+
+#define RUN 512
+#define BATCH_PAIRS 4e7
+
+typedef struct {
+  const weft_kernel_task *task;
+  weft_tile_sum_single tile;
+  weft_shift shift;
+  const int32_t *own;
+  double *out, *bound;
+  const double *weight; /* of all references, by column */
+} single;
+
+/* Floats that one thread needs. */
+static size_t memory_floats(size_t d, size_t m) { return WEFT_TILE_SINGLE * (d + m) + RUN * (d + m); }
+
+static void sum_block(const single *w, size_t first, float *memory, double *doubles)
+{
+  const weft_kernel_task *task = w->task;
+  const size_t d = task->reference.d, m = task->m, n = task->reference.n, nq = task->query.n;
+  const size_t count = nq - first < WEFT_TILE_SINGLE ? nq - first : WEFT_TILE_SINGLE;
+  const double *from = task->query.x, u = 5.9604644775390625e-08;
+  const weft_kernel_row *kernel = weft_kernel_row_of(task->kind);
+  const double scale = ldexp(1, -ilogb(task->h)), h = task->h * scale; /* from 1 to 2 */
+  float *q = memory, *sum = q + WEFT_TILE_SINGLE * d, *x = sum + WEFT_TILE_SINGLE * m, *weight = x + RUN * d;
+  double *middle = doubles, *total = doubles + RUN * d, radius = 0; /* the middle RUN times */
+  for (size_t j = 0; j < d; j++) {
+    double low = INFINITY, high = -INFINITY;
+    for (size_t l = 0; l < count; l++) {
+      double at = from[(first + l) * d + j];
+      low = at < low ? at : low, high = at > high ? at : high;
+    }
+    middle[j] = low + (high - low) / 2;
+    radius += (high - low) / task->h * ((high - low) / task->h) / 4;
+    for (size_t l = 0; l < WEFT_TILE_SINGLE; l++)
+      q[j * WEFT_TILE_SINGLE + l] = (float) ((from[(first + (l < count ? l : count - 1)) * d + j] - middle[j]) * scale);
+  }
+  for (size_t k = d; k < RUN * d; k++) middle[k] = middle[k - d];
+  memset(total, 0, m * WEFT_TILE_SINGLE * sizeof *total);
+  for (size_t start = 0; start < n; start += RUN) {
+    const size_t rows = n - start < RUN ? n - start : RUN;
+    w->shift(task->reference.x + start * d, middle, scale, rows * d, x);
+    for (size_t k = 0; k < rows * m; k++) weight[k] = (float) task->weights[start * m + k];
+    memset(sum, 0, m * WEFT_TILE_SINGLE * sizeof *sum);
+    weft_tile_single t = { q, x, weight, d, m, rows, (float) (1 / (h * h)), sum };
+    w->tile(&t, task->kind);
+    for (size_t i = 0; i < m * WEFT_TILE_SINGLE; i++) total[i] += (double) sum[i];
+  }
+  for (size_t l = 0; l < count; l++) {
+    double share = 0; /* Σ|w| k over Σ|w|, of the column where it is greatest */
+    for (size_t c = 0; c < m; c++) {
+      double sum = total[c * WEFT_TILE_SINGLE + l];
+      if (w->weight[c] > 0) share = fmax(share, 1.001 * sum / w->weight[c]); /* the sum is off itself */
+      if (w->own) sum -= task->weights[(size_t) w->own[first + l] * m + c]; /* its own term, k(0) = 1 */
+      w->out[first + l + c * nq] = sum > 0 ? sum : 0;
+    }
+    w->bound[first + l] = u * (4 * sqrt(radius) * kernel->d1 + (2 + ((double) d + 12) / 2) * kernel->d2 +
+                               (8 + RUN) * fmin(share, 1));
+  }
+}
+
+weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor,
+                                      double *out, double *bound)
+{
+  weft_status st = WEFT_OK;
+  (void) tensor;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t d = task->reference.d, m = task->m, nq = task->query.n, threads = (size_t) ctx->threads;
+  const size_t blocks = (nq + WEFT_TILE_SINGLE - 1) / WEFT_TILE_SINGLE, doubles_each = RUN * d + m * WEFT_TILE_SINGLE;
+  double *weight;
+  const double cost = ((double) task->reference.n + 1) * WEFT_TILE_SINGLE * (double) (d + 8) / 16;
+  const size_t batch = ((size_t) (BATCH_PAIRS / cost) + 1) * threads;
+  float *memory;
+  double *doubles;
+  WEFT_TAKE0(weight, &mem, m);
+  for (size_t i = 0; i < task->reference.n; i++)
+    for (size_t c = 0; c < m; c++) weight[c] += task->weights[i * m + c];
+  const single w = { task, weft_tile_single_variant(), weft_shift_variant(), own, out, bound, weight };
+  WEFT_TAKE(memory, &mem, memory_floats(d, m) * threads);
+  WEFT_TAKE(doubles, &mem, doubles_each * threads);
+  for (size_t start = 0; start < blocks; start += batch) {
+    const size_t end = blocks - start < batch ? blocks : start + batch;
+    WEFT_TRY(weft_poll(ctx, (double) start, (double) blocks));
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - start) * cost), dynamic)
+    for (size_t b = start; b < end; b++)
+      sum_block(&w, b * WEFT_TILE_SINGLE, memory + (size_t) WEFT_THREAD() * memory_floats(d, m),
+                doubles + (size_t) WEFT_THREAD() * doubles_each);
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}

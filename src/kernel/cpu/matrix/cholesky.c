@@ -1,0 +1,96 @@
+/* The Cholesky factor of variance K + noise I, panel after panel: a panel starts as its part of the matrix minus what
+ * the panels before it contribute. Within a panel the left half of the columns is factored, taken from the right half,
+ * and then the right half is factored, so that all but the last few columns are computed by products of blocks. */
+#include <math.h>
+#include "core/numbers/product.h"
+#include "kernel/cpu/matrix/matrix.h"
+
+#define LEAF 16 /* columns that are factored one by one */
+
+/* Columns `a` (rows × columns), of which the first rows are the diagonal block. */
+static weft_status factor_columns(weft_ctx *ctx, double *a, size_t ld, size_t rows, size_t columns, int *definite)
+{
+  weft_status st = WEFT_OK;
+  if (columns <= LEAF) {
+    for (size_t j = 0; j < columns; j++) {
+      double *column = a + j * ld;
+      if (!(column[j] > 0 && column[j] < INFINITY)) { *definite = 0; return WEFT_OK; }
+      const double root = sqrt(column[j]);
+      for (size_t i = j; i < rows; i++) column[i] /= root;
+      for (size_t k = j + 1; k < columns; k++) weft_add_scaled(rows - k, a + k + k * ld, -column[k], column + k);
+    }
+    return WEFT_OK;
+  }
+  const size_t half = (columns / 2 + LEAF - 1) / LEAF * LEAF, rest = columns - half;
+  const weft_view below = weft_view_plain(a + half, ld, 0), beside = weft_view_plain(a + half, ld, 1);
+  double *right = a + half + half * ld;
+  WEFT_TRY(factor_columns(ctx, a, ld, rows, half, definite));
+  if (!*definite || !rest) goto done;
+  WEFT_TRY(weft_product(ctx, rows - half, rest, half, -1, &below, &beside, 1, right, ld, 1));
+  WEFT_TRY(factor_columns(ctx, right, ld, rows - half, rest, definite));
+done:
+  return st;
+}
+
+weft_status weft_kernel_factor(weft_ctx *ctx, int kind, double h, double variance, double noise,
+                               const weft_points *points, const weft_kernel_root *root, int *definite)
+{
+  weft_status st = WEFT_OK;
+  const size_t d = points->d, panels = weft_root_panels(root);
+  *definite = 1;
+  for (size_t p = 0; p < panels && *definite; p++) {
+    const size_t first = p * root->width, rows = weft_root_rows(root, p), columns = weft_root_columns(root, p);
+    double *a = root->panels[p];
+    weft_points from = { rows, d, points->x + first * d, points->lo ? points->lo + first * d : NULL }, own = from;
+    own.n = columns;
+    WEFT_TRY(weft_poll(ctx, (double) p, (double) panels));
+    WEFT_TRY(weft_kernel_matrix(ctx, kind, h, variance, &from, &own, a, rows));
+    for (size_t j = 0; j < columns; j++) a[j + j * rows] += noise;
+    for (size_t k = 0; k < p; k++) {
+      const double *before = root->panels[k] + (p - k) * root->width;
+      const size_t ld = weft_root_rows(root, k);
+      const weft_view below = weft_view_plain(before, ld, 0), beside = weft_view_plain(before, ld, 1);
+      WEFT_TRY(weft_product(ctx, rows, columns, root->width, -1, &below, &beside, 1, a, rows, 1));
+    }
+    WEFT_TRY(factor_columns(ctx, a, rows, rows, columns, definite));
+  }
+done:
+  return st;
+}
+
+weft_status weft_kernel_solve(weft_ctx *ctx, const weft_kernel_root *root, size_t m, double *v)
+{
+  weft_status st = WEFT_OK;
+  const size_t n = root->n, panels = weft_root_panels(root);
+  for (size_t p = 0; p < panels; p++) {
+    const size_t rows = weft_root_rows(root, p), columns = weft_root_columns(root, p);
+    const double *a = root->panels[p];
+    double *own = v + p * root->width;
+    const weft_view below = weft_view_plain(a + columns, rows, 0), known = weft_view_plain(own, n, 0);
+    WEFT_TRY(weft_poll(ctx, 0, 0));
+    for (size_t c = 0; c < m; c++)
+      for (size_t j = 0; j < columns; j++) {
+        double *x = own + c * n + j;
+        *x /= a[j + j * rows];
+        weft_add_scaled(columns - j - 1, x + 1, -*x, a + j + 1 + j * rows);
+      }
+    if (rows == columns) continue;
+    WEFT_TRY(weft_product(ctx, rows - columns, m, columns, -1, &below, &known, 1, own + columns, n, 0));
+  }
+  for (size_t p = panels; p-- > 0;) {
+    const size_t rows = weft_root_rows(root, p), columns = weft_root_columns(root, p);
+    const double *a = root->panels[p];
+    double *own = v + p * root->width;
+    const weft_view below = weft_view_plain(a + columns, rows, 1), known = weft_view_plain(own + columns, n, 0);
+    WEFT_TRY(weft_poll(ctx, 0, 0));
+    if (rows > columns) WEFT_TRY(weft_product(ctx, columns, m, rows - columns, -1, &below, &known, 1, own, n, 0));
+    for (size_t c = 0; c < m; c++)
+      for (size_t j = columns; j-- > 0;) {
+        double *x = own + c * n + j;
+        for (size_t i = j + 1; i < columns; i++) *x -= a[i + j * rows] * own[c * n + i];
+        *x /= a[j + j * rows];
+      }
+  }
+done:
+  return st;
+}

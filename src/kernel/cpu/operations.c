@@ -1,0 +1,17 @@
+/* The table of operations of the CPU. */
+#include "kernel/kernel.h"
+
+static weft_status no_grid(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out,
+                           weft_kernel_effort *effort)
+{
+  (void) ctx, (void) task, (void) reach, (void) out, (void) effort;
+  *done = 0;
+  return WEFT_OK;
+}
+
+const weft_kernel_ops weft_kernel_cpu = {
+  weft_kernel_direct, weft_kernel_direct_single, no_grid, weft_kernel_mesh_sums,
+#ifdef WEFT_TESTS
+  weft_kernel_cube, weft_kernel_cube_mesh,
+#endif
+};

@@ -1,0 +1,120 @@
+/* Points from R's columns: one after another, and rescaled by a bandwidth of many numbers with nothing lost:
+ * differences from an origin are taken exactly, divisions and the solve with a triangle done in pairs of doubles. */
+#include <stdatomic.h>
+#include "core/call/parallel.h"
+#include "kernel/both/scalar.h"
+
+#define AT_ONCE ((size_t) 1 << 18)
+
+/* z = L⁻¹(x - origin) for one point. z: d pairs. */
+static void rescale(const double *columns, size_t n, size_t d, size_t i, const double *origin, const double *scale,
+                    int full, double *out, double *lo)
+{
+  for (size_t j = 0; j < d; j++) {
+    weft_dd z = weft_two_sum(columns[j * n + i], -origin[j]);
+    for (size_t k = 0; full && k < j; k++) {
+      weft_dd known = { -out[k], -lo[k] }, factor = { scale[k * d + j], 0 };
+      z = weft_dd_add(z, weft_dd_mul(known, factor));
+    }
+    z = weft_dd_div(z, full ? scale[j * d + j] : scale[j]);
+    out[j] = z.hi, lo[j] = z.lo;
+  }
+}
+
+weft_status weft_points_fill(weft_ctx *ctx, const double *columns, size_t n, size_t d, const double *origin,
+                             const double *scale, int full, double *out, double *lo)
+{
+  weft_status st = WEFT_OK;
+  for (size_t start = 0; start < n; start += AT_ONCE) {
+    const size_t end = n - start < AT_ONCE ? n : start + AT_ONCE;
+    WEFT_TRY(weft_poll(ctx, (double) start, (double) n));
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - start) * (double) d * (scale ? 20 : 2)), static)
+    for (size_t i = start; i < end; i++) {
+      if (scale) rescale(columns, n, d, i, origin, scale, full, out + i * d, lo + i * d);
+      else for (size_t j = 0; j < d; j++) out[i * d + j] = columns[j * n + i];
+    }
+  }
+done:
+  return st;
+}
+
+weft_status weft_points_check(weft_ctx *ctx, const double *columns, size_t n, size_t d, const double *origin,
+                              const double *scale, int full, const int32_t *order, const double *x, const double *x_lo,
+                              int *same)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  atomic_int all = 1;
+  double *scratch;
+  WEFT_TAKE(scratch, &mem, 2 * d * (size_t) ctx->threads);
+  for (size_t start = 0; start < n && atomic_load(&all); start += AT_ONCE) {
+    const size_t end = n - start < AT_ONCE ? n : start + AT_ONCE;
+    WEFT_TRY(weft_poll(ctx, (double) start, (double) n));
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - start) * (double) d * (scale ? 20 : 2)), static)
+    for (size_t i = start; i < end; i++) {
+      const size_t row = (size_t) order[i];
+      double *z = scratch + 2 * d * (size_t) WEFT_THREAD(), *lo = z + d;
+      if (scale) rescale(columns, n, d, row, origin, scale, full, z, lo);
+      for (size_t j = 0; j < d; j++) {
+        const double known = scale ? z[j] : columns[j * n + row];
+        if (!(x[i * d + j] == known && (!scale || x_lo[i * d + j] == lo[j]))) atomic_store(&all, 0);
+      }
+    }
+  }
+  *same = atomic_load(&all);
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+#define LANES 8
+#define RANGE_AT_ONCE ((size_t) 1 << 20)
+
+/* x - x is 0 but for what is not finite. */
+VECTORIZE static void range_of(const double *x, size_t count, double *out)
+{
+  double low[LANES], high[LANES], nothing[LANES], strange = 0;
+  for (int k = 0; k < LANES; k++) low[k] = INFINITY, high[k] = -INFINITY, nothing[k] = 0;
+  size_t i = 0;
+  for (; i + LANES <= count; i += LANES)
+    for (int k = 0; k < LANES; k++) {
+      low[k] = x[i + k] < low[k] ? x[i + k] : low[k];
+      high[k] = x[i + k] > high[k] ? x[i + k] : high[k];
+      nothing[k] += x[i + k] - x[i + k];
+    }
+  for (int k = 1; k < LANES; k++)
+    low[0] = fmin(low[0], low[k]), high[0] = fmax(high[0], high[k]), nothing[0] += nothing[k];
+  if (nothing[0] != 0) low[0] = INFINITY, high[0] = -INFINITY, i = 0;
+  for (; i < count; i++) {
+    const int finite = x[i] - x[i] == 0;
+    if (finite) low[0] = fmin(low[0], x[i]), high[0] = fmax(high[0], x[i]);
+    strange += !finite;
+  }
+  out[0] = low[0], out[1] = high[0], out[2] = strange;
+}
+
+weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, size_t d, double *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t together = 4 * (size_t) ctx->threads * RANGE_AT_ONCE;
+  double *part;
+  WEFT_TAKE(part, &mem, 12 * (size_t) ctx->threads);
+  for (size_t j = 0; j < d; j++) {
+    double *to = out + 3 * j;
+    to[0] = INFINITY, to[1] = -INFINITY, to[2] = 0;
+    for (size_t first = 0; first < n; first += together) {
+      const size_t end = n - first < together ? n : first + together;
+      WEFT_TRY(weft_poll(ctx, (double) j, (double) d));
+      WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, 3 * (double) (end - first)), static)
+      for (size_t at = first; at < end; at += RANGE_AT_ONCE)
+        range_of(columns + j * n + at, end - at < RANGE_AT_ONCE ? end - at : RANGE_AT_ONCE,
+                 part + 3 * ((at - first) / RANGE_AT_ONCE));
+      for (size_t k = 0; k < 3 * ((end - first + RANGE_AT_ONCE - 1) / RANGE_AT_ONCE); k += 3)
+        to[0] = fmin(to[0], part[k]), to[1] = fmax(to[1], part[k + 1]), to[2] += part[k + 2];
+    }
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}

@@ -1,0 +1,177 @@
+/* The sum of a radial function over all pairs of two trees' points, for criteria that need only this number: a kernel
+ * convolved with itself. The function is given by values, slopes and curvatures: cubic pieces of equal width in r.
+ *
+ * As a function of s = r² its mean over the pairs of two nodes is its value at the mean of s, which moments give
+ * exactly, but for half of its second derivative times the variance of s, at most (greatest s - mean)(mean - least s).
+ * A pair of nodes is approximated in this way when that is within the tolerance: rel_error times a lower bound of the
+ * mean over all pairs. */
+#include <math.h>
+#include <string.h>
+#include "core/call/parallel.h"
+#include "kernel/kernel.h"
+
+#define GROUP_POINTS 128
+#define COARSE 256 /* nodes on either side for the lower bound */
+
+typedef struct {
+  const weft_radial *g;
+  const weft_tree *query, *reference;
+  /* d + 1 per node: mean relative to the first point, mean square from it */
+  const double *query_moments, *reference_moments;
+  double inv_h2, allowed;
+} pairs;
+
+static double value_at(const weft_radial *g, double s)
+{
+  const double at = sqrt(s) * g->per_unit;
+  if (!(at < (double) g->pieces)) return 0;
+  const size_t k = (size_t) at;
+  const double t = at - (double) k, *c = g->coefficients + 4 * k;
+  return c[0] + t * (c[1] + t * (c[2] + t * c[3]));
+}
+
+static void node_moments(const weft_tree *t, double *moments)
+{
+  const size_t d = t->points.d;
+  for (size_t v = t->nodes; v-- > 0;) {
+    double *o = moments + v * (d + 1);
+    const size_t first = (size_t) t->first[v], count = (size_t) t->count[v];
+    memset(o, 0, (d + 1) * sizeof *o);
+    if (t->child[v] < 0) {
+      for (size_t i = first; i < first + count; i++)
+        for (size_t j = 0; j < d; j++) o[j] += (t->points.x[i * d + j] - t->points.x[first * d + j]) / (double) count;
+      for (size_t i = first; i < first + count; i++)
+        for (size_t j = 0; j < d; j++) {
+          const double gap = t->points.x[i * d + j] - t->points.x[first * d + j] - o[j];
+          o[d] += gap * gap / (double) count;
+        }
+      continue;
+    }
+    const size_t k = (size_t) t->child[v], right = (size_t) t->first[k + 1];
+    const double *a = moments + k * (d + 1), *b = a + d + 1, share = t->count[k + 1] / t->count[v];
+    double square = 0;
+    for (size_t j = 0; j < d; j++) {
+      const double gap = t->points.x[right * d + j] - t->points.x[first * d + j] + b[j] - a[j];
+      o[j] = a[j] + share * gap;
+      square += gap * gap;
+    }
+    o[d] = (1 - share) * a[d] + share * b[d] + share * (1 - share) * square;
+  }
+}
+
+/* Least, mean and greatest s over the pairs of two nodes. */
+static void range(const pairs *p, size_t q, size_t r, double *least, double *mean, double *greatest)
+{
+  const size_t d = p->query->points.d, first_q = (size_t) p->query->first[q], first_r = (size_t) p->reference->first[r];
+  const double *a = p->query->box + q * 2 * d, *b = p->reference->box + r * 2 * d;
+  const double *u = p->query_moments + q * (d + 1), *v = p->reference_moments + r * (d + 1);
+  *least = *greatest = 0, *mean = u[d] + v[d];
+  for (size_t j = 0; j < d; j++) {
+    const double right = b[j] - a[d + j], left = a[j] - b[d + j], gap = fmax(fmax(right, left), 0),
+                 reach = fmax(b[d + j] - a[j], a[d + j] - b[j]);
+    const double middle = p->query->points.x[first_q * d + j] - p->reference->points.x[first_r * d + j] + u[j] - v[j];
+    *least += gap * gap, *greatest += reach * reach, *mean += middle * middle;
+  }
+  *least *= p->inv_h2, *greatest *= p->inv_h2, *mean *= p->inv_h2;
+  *mean = fmin(fmax(*mean, *least), *greatest);
+}
+
+static double sum_leaves(const pairs *p, size_t q, size_t r)
+{
+  const size_t d = p->query->points.d, first = (size_t) p->reference->first[r], count = (size_t) p->reference->count[r];
+  double total = 0, s[64];
+  for (size_t i = (size_t) p->query->first[q]; i < (size_t) (p->query->first[q] + p->query->count[q]); i++) {
+    const double *a = p->query->points.x + i * d;
+    double sum = 0;
+    for (size_t from = 0; from < count; from += 64) {
+      const size_t some = count - from < 64 ? count - from : 64;
+      const double *b = p->reference->points.x + (first + from) * d;
+      for (size_t k = 0; k < some; k++) {
+        s[k] = 0;
+        for (size_t j = 0; j < d; j++) s[k] += (a[j] - b[k * d + j]) * (a[j] - b[k * d + j]);
+      }
+      for (size_t k = 0; k < some; k++) sum += value_at(p->g, s[k] * p->inv_h2);
+    }
+    total += sum;
+  }
+  return total;
+}
+
+/* Half the second derivative by s from `least` on, at most. */
+static double bend(const weft_radial *g, double least)
+{
+  const size_t k = (size_t) fmin(sqrt(least) * g->per_unit, (double) g->pieces);
+  return g->bend[k];
+}
+
+static double sum_group(const pairs *p, size_t group, int32_t *stack)
+{
+  const weft_tree *a = p->query, *b = p->reference;
+  double total = 0;
+  size_t top = 0;
+  stack[top++] = (int32_t) group, stack[top++] = 0;
+  while (top) {
+    const size_t r = (size_t) stack[--top], q = (size_t) stack[--top];
+    double least, mean, greatest;
+    range(p, q, r, &least, &mean, &greatest);
+    if (sqrt(least) * p->g->per_unit >= (double) p->g->pieces) continue;
+    const double count = a->count[q] * b->count[r];
+    const double first_order = 0.5 * (value_at(p->g, least) - value_at(p->g, greatest));
+    const double error = bend(p->g, least) * (greatest - mean) * (mean - least);
+    if (error <= p->allowed) total += count * value_at(p->g, mean);
+    else if (first_order <= p->allowed) total += count * (value_at(p->g, greatest) + first_order);
+    else if (a->child[q] < 0 && b->child[r] < 0) total += sum_leaves(p, q, r);
+    else {
+      const int split_query = b->child[r] < 0 || (a->child[q] >= 0 && a->count[q] > b->count[r]);
+      for (int k = 0; k < 2; k++) {
+        stack[top++] = split_query ? a->child[q] + k : (int32_t) q;
+        stack[top++] = split_query ? (int32_t) r : b->child[r] + k;
+      }
+    }
+  }
+  return total;
+}
+
+weft_status weft_kernel_pairs(weft_ctx *ctx, const weft_radial *g, double h, double rel_error, const weft_tree *query,
+                              const weft_tree *reference, double *out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t d = query->points.d, depth = 4 * 65;
+  double *moments, *totals, low = 0;
+  int32_t *groups, *others, *stack;
+  WEFT_TAKE(moments, &mem, (query->nodes + reference->nodes) * (d + 1));
+  WEFT_TAKE(groups, &mem, query->nodes);
+  WEFT_TAKE(others, &mem, reference->nodes);
+  WEFT_TAKE(stack, &mem, depth * (size_t) ctx->threads);
+  WEFT_TAKE(totals, &mem, query->nodes);
+  WEFT_TRY(weft_poll(ctx, 0, 1));
+  node_moments(query, moments);
+  node_moments(reference, moments + query->nodes * (d + 1));
+  pairs p = { g, query, reference, moments, moments + query->nodes * (d + 1), 1 / (h * h), 0 };
+  const size_t coarse = weft_tree_top(query, 0, (double) query->points.n / COARSE, groups);
+  const size_t coarse_others = weft_tree_top(reference, 0, (double) reference->points.n / COARSE, others);
+  for (size_t i = 0; i < coarse; i++)
+    for (size_t k = 0; k < coarse_others; k++) {
+      double least, mean, greatest;
+      range(&p, (size_t) groups[i], (size_t) others[k], &least, &mean, &greatest);
+      low += query->count[groups[i]] * reference->count[others[k]] * value_at(g, greatest);
+    }
+  p.allowed =
+      rel_error * fmax(low / ((double) query->points.n * (double) reference->points.n),
+                       query->first == reference->first ? g->coefficients[0] / (double) reference->points.n : 0);
+  const size_t count = weft_tree_top(query, 0, GROUP_POINTS, groups), batch = 4 * (size_t) ctx->threads;
+  for (size_t start = 0; start < count; start += batch) {
+    const size_t end = count - start < batch ? count : start + batch;
+    WEFT_TRY(weft_poll(ctx, (double) start, (double) count));
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) query->points.n * (double) reference->points.n * 2))
+    WEFT_FOR(dynamic)
+    for (size_t i = start; i < end; i++)
+      totals[i] = sum_group(&p, (size_t) groups[i], stack + (size_t) WEFT_THREAD() * depth);
+  }
+  *out = 0;
+  for (size_t i = 0; i < count; i++) *out += totals[i];
+done:
+  weft_arena_end(&mem);
+  return st;
+}

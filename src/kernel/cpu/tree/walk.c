@@ -1,0 +1,410 @@
+/* Kernel sums by two trees, within rel_error * f + abs_error for every query, for one or many bandwidths.
+ *
+ * A group is a node of the query tree with up to 1024 points. The reference leaf nearest to each of its leaves, its own
+ * when references are the queries, is summed at once: a first lower bound. Boxes against boxes then raise it, and give
+ * the group a list of reference nodes, without those out of a compact kernel's reach, those that add next to nothing to
+ * the lower bound, and those that join its series (walk_series.c). Every 32 queries of a leaf of the group walk
+ * from this list (walk_tile.c).
+ *
+ * Bandwidths are walked from the narrowest to the widest over the same trees and moments. No sum is below that of a
+ * narrower bandwidth, which is the next one's first lower bound.
+ *
+ * A result depends on nothing but its group, so threads do not change it. Exact sums are the same with a tolerance of a
+ * few roundings. Threads take a step at a time, 32 queries or a list, and stop between two steps for the poll. */
+#include <stdatomic.h>
+#include <time.h>
+#include "core/call/parallel.h"
+#include "kernel/cpu/tree/walk.h"
+
+#define GROUP 1024       /* fewer where references are so many that a group would take seconds */
+#define GROUP_PAIRS 1e9
+#define SERIES_GROUP \
+  256 /* small beside the bandwidth, where series are to be short: 2 to 5 times as fast in two dimensions */
+#define FEW_DIGITS 0.03  /* greater relative errors are met by bounds anyway */
+#define SAMPLED_NODES 128 /* lists are of so many nodes at first, where samples may stand for them */
+#define SHARE 0.9        /* of the tolerance for bounds; the rest is for rounding */
+#define FRONTIER_DOUBLES ((size_t) 1 << 20)
+#define BETWEEN_POLLS 0.03 /* seconds */
+#define SAMPLED_GROUPS \
+  6 /* that a budget splits into groups of a 64th of the points, or of 128, to see early how long the rest takes */
+#define PARTS 64
+#define LEAST_GROUP 128
+#define LOOKS 16         /* in the time of a budget */
+#define FEW_GROUPS 2     /* say nothing yet */
+#define SLOWER 1.5       /* a machine is at most so much slower than a moment ago, except for hiccups */
+
+enum { IDLE, LOOK, LIST, SUM };
+
+/* ---- lists ---- */
+
+/* Visits the nodes that a group's list is made of: about as large as the group, never smaller, and larger where their
+ * kernel values hardly differ. `raise`: only adds their lower bounds to t->least; nodes that hold a nearest leaf have
+ * had theirs. */
+static void visit_nodes(const weft_walk *w, weft_hands *t, int raise)
+{
+  const weft_tree *r = w->reference;
+  const int kind = w->task->kind, compact = weft_kernel_compact(kind);
+  const double half = fmax(w->query->count[t->group] / 2, w->least_listed),
+               part = (double) w->task->reference.n / SAMPLED_NODES;
+  const double fine = !raise && !compact && w->task->confidence < 1 && part > half ? part : half;
+  const size_t m = w->task->m, size = m * (w->task->reference.d + 2);
+  size_t top = 0;
+  t->listed = 0;
+  t->stack[top++] = 0;
+  while (top) {
+    const size_t v = (size_t) t->stack[--top];
+    double least, greatest;
+    weft_walk_range(w, t->group, v, &least, &greatest);
+    if (compact && least > 1 + 1e-9) continue;
+    const double most = weft_kernel_of(kind, least, 0), fewest = weft_kernel_of(kind, greatest, 0);
+    if (!raise && !compact && weft_walk_negligible(w, v, most, t->least, t->dropped)) continue;
+    if (!raise && w->series && weft_series_absorb(w, t, v, least)) continue;
+    if (r->child[v] < 0 || r->count[v] <= fine || most - fewest <= 0.5 * w->rel * fewest) {
+      if (!raise) t->list[t->listed++] = (int32_t) v;
+      else if (!weft_walk_holds_nearest(w, t, v))
+        for (size_t c = 0; c < m; c++)
+          t->least[c] += w->rel * (1 - 1e-9) * w->moments[v * size + c * (size / m)] * fewest;
+      continue;
+    }
+    if (raise && most < 1e-300) continue;
+    t->stack[top++] = r->child[v] + 1;
+    t->stack[top++] = r->child[v];
+  }
+}
+
+static void list_nodes(const weft_walk *w, weft_hands *t)
+{
+  t->absorbed = 0;
+  if (w->series) weft_series_begin(w, t);
+  if (!weft_kernel_compact(w->task->kind)) visit_nodes(w, t, 1);
+  visit_nodes(w, t, 0);
+}
+
+/* ---- steps ---- */
+
+static void begin_leaves(weft_hands *t)
+{
+  t->todo[0] = t->group, t->top = 1, t->leaf = SIZE_MAX;
+}
+
+/* The group's next 32 queries into t->leaf and t->from, in LOOK with its nearest leaf noted; 0: there are no more. The
+ * tree is no deeper than 64 levels: each halves the leaves. */
+static int next_tile(const weft_walk *w, weft_hands *t)
+{
+  const weft_tree *q = w->query;
+  t->from += WEFT_TILE;
+  while (t->leaf == SIZE_MAX || (double) t->from >= q->count[t->leaf]) {
+    if (!t->top) return 0;
+    const size_t v = t->todo[--t->top];
+    if (q->child[v] >= 0) {
+      t->todo[t->top++] = (size_t) q->child[v] + 1;
+      t->todo[t->top++] = (size_t) q->child[v];
+      continue;
+    }
+    t->leaf = v, t->from = 0, t->nearest = weft_walk_nearest(w, v);
+    if (t->phase == LOOK) t->near_first[t->near_leaves++] = w->reference->first[t->nearest];
+  }
+  return 1;
+}
+
+/* Advances the thread's group, or the next one, by one step; 0: there are no more. */
+static int take_step(const weft_walk *w, weft_hands *t, const int32_t *groups, size_t count, atomic_size_t *next)
+{
+  switch (t->phase) {
+  case IDLE: {
+    const size_t g = atomic_fetch_add(next, 1);
+    if (g >= count) return 0;
+    t->group = (size_t) groups[g], t->near_leaves = 0;
+    for (size_t c = 0; c < w->task->m; c++) t->least[c] = INFINITY, t->dropped[c] = 0;
+    t->phase = weft_kernel_compact(w->task->kind) ? LIST : LOOK;
+    begin_leaves(t);
+    return 1;
+  }
+  case LOOK:
+    if (next_tile(w, t)) weft_walk_look(w, t);
+    else t->phase = LIST;
+    return 1;
+  case LIST:
+    list_nodes(w, t);
+    t->phase = SUM;
+    begin_leaves(t);
+    return 1;
+  default:
+    if (next_tile(w, t)) weft_walk_sum(w, t);
+    else t->phase = IDLE;
+    return 1;
+  }
+}
+
+/* Groups in the order in which they are taken; `before`: the points of those before each, and of all; `largest`: of the
+ * largest before any was parted. */
+typedef struct { int32_t *node; double *before, largest; size_t count; } group_list;
+
+typedef struct { double spent, done; } progress;
+
+/* Processor seconds that the remaining groups will take, estimated from those since the first look: the first groups
+ * pay for memory that is touched for the first time. 0: there are too few to tell, unless a quarter of the budget has
+ * brought no more. */
+static double seconds_left(const weft_walk *w, const weft_hands *t, int threads, size_t begun, const group_list *groups,
+                           double spent, double budget, progress *first)
+{
+  const double few = FEW_GROUPS * groups->before[1];
+  progress now = { spent, 0 };
+  if (!(budget > 0) || !begun || begun >= groups->count) return 0;
+  now.done = groups->before[begun];
+  for (int k = 0; k < threads; k++) now.done -= t[k].phase != IDLE ? 0.5 * w->query->count[t[k].group] : 0;
+  const double more = now.done - first->done;
+  if (more < few && spent < budget / 4) {
+    if (!first->done) *first = now;
+    return 0;
+  }
+  const double each = more < few ? spent / now.done : (spent - first->spent) / more;
+  return each * (groups->before[groups->count] - now.done);
+}
+
+/* The budget as it would be at the machine's present pace, which may be slower than before. */
+static weft_status ask_again(weft_ctx *ctx, const weft_kernel_task *task, double *budget)
+{
+  weft_status st = WEFT_OK;
+  double seconds;
+  WEFT_TRY(weft_kernel_pair_seconds(ctx, task, 2, &seconds));
+  seconds *= (double) task->query.n * (double) task->reference.n;
+  *budget = fmax(*budget, fmin(seconds, SLOWER * *budget));
+done:
+  return st;
+}
+
+static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *t, const group_list *groups, double done,
+                               double total, double *given_up)
+{
+  weft_status st = WEFT_OK;
+  atomic_size_t next = 0;
+  int busy = 1, asked = 0;
+  const clock_t started = clock();
+  progress first = { 0, 0 };
+  double budget = w->task->budget;
+  const double slice = budget > 0 ? fmin(BETWEEN_POLLS, budget / LOOKS / ctx->threads) : BETWEEN_POLLS;
+  /* no walk does more than all pairs */
+  const double pairs = (double) w->task->query.n * (double) w->task->reference.n;
+  for (int k = 0; k < ctx->threads; k++) t[k].phase = IDLE;
+  while (busy) {
+    const double until = weft_seconds() + slice, spent = (double) (clock() - started) / CLOCKS_PER_SEC;
+    const size_t begun = atomic_load(&next) < groups->count ? atomic_load(&next) : groups->count;
+    WEFT_TRY(weft_poll(ctx, done + groups->before[begun] / groups->before[groups->count], total));
+    const double left = seconds_left(w, t, ctx->threads, begun, groups, spent, budget, &first);
+    if (left > budget && left <= SLOWER * budget && !asked++) WEFT_TRY(ask_again(ctx, w->task, &budget));
+    if (left > budget) {
+      *given_up = 1;
+      break;
+    }
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, pairs * (double) (w->task->reference.d + 8) / 16))
+    while (take_step(w, &t[WEFT_THREAD()], groups->node, groups->count, &next))
+      if (weft_seconds() > until) break;
+    busy = atomic_load(&next) < groups->count;
+    for (int k = 0; k < ctx->threads; k++) busy |= t[k].phase != IDLE;
+  }
+done:
+  return st;
+}
+
+/* `some` of them, evenly spaced, to the front. */
+static size_t pick_groups(int32_t *groups, size_t count, size_t some)
+{
+  if (count <= some) return count;
+  for (size_t k = 0; k < some; k++) groups[k] = groups[(2 * k + 1) * count / (2 * some)];
+  return some;
+}
+
+static size_t common_divisor(size_t a, size_t b)
+{
+  while (b) {
+    const size_t rest = a % b;
+    a = b, b = rest;
+  }
+  return a;
+}
+
+/* Reorders them so that the first few are spread over all. */
+static weft_status mix_groups(weft_arena *mem, int32_t *groups, size_t count)
+{
+  weft_status st = WEFT_OK;
+  size_t step = (size_t) (0.618 * (double) count) | 1;
+  int32_t *old;
+  WEFT_TAKE(old, mem, count);
+  memcpy(old, groups, count * sizeof *old);
+  while (common_divisor(step, count) > 1) step++;
+  for (size_t k = 0; k < count; k++) groups[k] = old[k * step % count];
+done:
+  return st;
+}
+
+/* For a budget: replaces the first few groups, which come from everywhere, by small ones; one of each comes before the
+ * others. */
+static weft_status part_first_groups(weft_arena *mem, const weft_tree *query, double small, int32_t *groups,
+                                     size_t *count)
+{
+  weft_status st = WEFT_OK;
+  const size_t parted = *count < SAMPLED_GROUPS ? *count : SAMPLED_GROUPS, whole = *count - parted;
+  size_t found = parted;
+  int32_t *large, *parts;
+  WEFT_TAKE(large, mem, *count);
+  WEFT_TAKE(parts, mem, query->nodes);
+  memcpy(large, groups, *count * sizeof *large);
+  for (size_t k = 0; k < parted; k++) {
+    const size_t several = weft_tree_top(query, (size_t) large[k], small, parts);
+    groups[k] = parts[several / 2];
+    for (size_t i = 0; i < several; i++) if (i != several / 2) groups[found++] = parts[i];
+  }
+  memcpy(groups + found, large + parted, whole * sizeof *large);
+  *count = found + whole;
+done:
+  return st;
+}
+
+/* Groups of at most `most` points: all, or `trial` of them, or with a budget mixed and the first ones small. */
+static weft_status list_groups(weft_arena *mem, const weft_kernel_task *task, const weft_tree *query, double most,
+                               group_list *out)
+{
+  weft_status st = WEFT_OK;
+  WEFT_TAKE(out->node, mem, query->nodes);
+  WEFT_TAKE(out->before, mem, query->nodes + 1);
+  out->count = weft_tree_top(query, 0, most, out->node);
+  if (task->trial) out->count = pick_groups(out->node, out->count, task->trial);
+  out->largest = 0;
+  for (size_t g = 0; g < out->count; g++) out->largest = fmax(out->largest, query->count[out->node[g]]);
+  if (task->budget > 0) {
+    WEFT_TRY(mix_groups(mem, out->node, out->count));
+    WEFT_TRY(part_first_groups(mem, query, fmin(most, fmax(LEAST_GROUP, (double) query->points.n / PARTS)), out->node,
+                               &out->count));
+  }
+  out->before[0] = 0;
+  for (size_t g = 0; g < out->count; g++) out->before[g + 1] = out->before[g] + query->count[out->node[g]];
+done:
+  return st;
+}
+
+static double greatest_coordinate(const weft_tree *t)
+{
+  double most = 0;
+  for (size_t j = 0; t->nodes && j < 2 * t->points.d; j++) most = fabs(t->box[j]) > most ? fabs(t->box[j]) : most;
+  return most;
+}
+
+static weft_status take_hands(weft_arena *mem, const weft_walk *w, weft_hands *t)
+{
+  weft_status st = WEFT_OK;
+  const size_t m = w->task->m, size = m * WEFT_TILE, nodes = w->reference->nodes, d = w->task->reference.d;
+  const size_t stack = nodes > w->capacity ? nodes : w->capacity;
+  memset(t, 0, sizeof *t);
+  WEFT_TAKE(t->block, mem, weft_block_size(d, m));
+  WEFT_TAKE(t->estimate, mem, w->capacity * size);
+  WEFT_TAKE(t->error, mem, w->capacity * size);
+  WEFT_TAKE(t->low, mem, w->capacity * size);
+  WEFT_TAKE(t->tolerance, mem, 9 * size);
+  t->kept = t->tolerance + size, t->settled = t->kept + size, t->floor = t->settled + 3 * size,
+  t->batches = t->floor + size;
+  t->certain = t->batches + 2 * size;
+  WEFT_TAKE(t->least, mem, 5 * m);
+  t->dropped = t->least + m, t->least_here = t->dropped + m, t->dropped_here = t->least_here + m,
+  t->local_error = t->dropped_here + m;
+  WEFT_TAKE(t->priority, mem, w->capacity);
+  WEFT_TAKE(t->node, mem, w->capacity);
+  WEFT_TAKE(t->order, mem, w->capacity);
+  WEFT_TAKE(t->list, mem, nodes);
+  WEFT_TAKE(t->stack, mem, stack);
+  WEFT_TAKE(t->near_first, mem, GROUP + 1);
+  if (w->task->confidence < 1) WEFT_TAKE(t->drawn, mem, w->capacity * (2 * d + 1));
+  if (w->series) {
+    WEFT_TAKE(t->local, mem, m * weft_series_terms(w->series));
+    WEFT_TAKE(t->powers, mem, weft_series_scratch(w->series));
+  }
+done:
+  return st;
+}
+
+static weft_status running_weights(weft_ctx *ctx, const weft_kernel_task *task, double *running)
+{
+  weft_status st = WEFT_OK;
+  const size_t n = task->reference.n, m = task->m;
+  for (size_t c = 0; c < m; c++) {
+    double *to = running + c * (n + 1);
+    WEFT_TRY(weft_poll(ctx, 0, 1));
+    to[0] = 0;
+    for (size_t i = 0; i < n; i++) to[i + 1] = to[i] + task->weights[i * m + c];
+  }
+done:
+  return st;
+}
+
+static weft_walk plan_walk(const weft_kernel_task *task, const weft_tree *query, const weft_tree *reference)
+{
+  const double most = greatest_coordinate(query), other = greatest_coordinate(reference);
+  weft_walk w = { .task = task, .query = query, .reference = reference, .tile = weft_tile_variant(),
+                  .node = weft_node_variant(), .rel = WEFT_EXACT, .abs = SHARE * task->abs_error,
+                  .capacity = FRONTIER_DOUBLES / (task->m * WEFT_TILE) };
+  if (task->rel_error > WEFT_EXACT) w.rel = SHARE * task->rel_error;
+  if (task->reference.lo) w.slack = 4e-16 * (most > other ? most : other);
+  if (w.capacity < 16) w.capacity = 16;
+  if (w.capacity > 4096) w.capacity = 4096;
+  if (w.capacity > reference->nodes + 1) w.capacity = reference->nodes + 1;
+  return w;
+}
+
+weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, const double *h, size_t bandwidths,
+                                  const weft_tree *query, const weft_tree *reference, double *out,
+                                  weft_kernel_effort *effort)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t m = task->m, d = task->reference.d;
+  const clock_t started = clock();
+  clock_t begun;
+  double *column, *running, group = GROUP_PAIRS / (double) (task->reference.n + 1);
+  group_list groups;
+  weft_hands *t;
+  weft_walk w = plan_walk(task, query, reference);
+  group = group > GROUP ? GROUP : group < WEFT_TILE ? WEFT_TILE : group;
+  const double *moments = reference->moments;
+  if (!moments) {
+    double *found;
+    WEFT_TAKE(found, &mem, reference->nodes * m * (d + 2));
+    WEFT_TRY(weft_kernel_moments(ctx, task, reference, found));
+    moments = found;
+  }
+  WEFT_TAKE(column, &mem, m);
+  WEFT_TAKE(t, &mem, (size_t) ctx->threads);
+  for (size_t c = 0; c < m; c++) column[c] = moments[c * (d + 2)];
+  w.moments = moments, w.column = column;
+  if (task->series)
+    WEFT_TRY(weft_series_prepare(ctx, &mem, task, query, reference, w.rel, w.slack, h[bandwidths - 1], &w.series));
+  if (task->confidence < 1) {
+    WEFT_TAKE(running, &mem, m * (task->reference.n + 1));
+    WEFT_TRY(running_weights(ctx, task, running));
+    w.running = running;
+  }
+  if (w.series && w.rel < FEW_DIGITS) group = fmin(group, SERIES_GROUP);
+  for (int k = 0; k < ctx->threads; k++) WEFT_TRY(take_hands(&mem, &w, &t[k]));
+  WEFT_TRY(list_groups(&mem, task, query, group, &groups));
+  if (task->budget > 0) w.least_listed = groups.largest / 2; /* as without */
+  effort->queries += groups.before[groups.count];
+  begun = clock();
+  for (size_t b = 0; b < bandwidths; b++) {
+    weft_kernel_task one = *task;
+    one.h = h[b];
+    w.task = &one, w.out = out + b * m * task->query.n;
+    w.narrower = b ? w.out - m * task->query.n : NULL;
+    WEFT_TRY(walk_groups(ctx, &w, t, &groups, (double) b, (double) bandwidths, &effort->given_up));
+  }
+  effort->prepared += (double) (begun - started) / CLOCKS_PER_SEC;
+  effort->walked += (double) (clock() - begun) / CLOCKS_PER_SEC;
+  for (int k = 0; k < ctx->threads; k++) {
+    effort->pairs += t[k].effort.pairs;
+    effort->nodes += t[k].effort.nodes;
+    effort->repeated += t[k].effort.repeated;
+    effort->series += t[k].effort.series;
+    effort->samples += t[k].effort.samples;
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}

@@ -1,0 +1,248 @@
+/* A walk for 32 queries. Each tile of queries starts from its nearest leaf, which is summed, and its group's list of
+ * nodes:
+ *
+ *   bound every node of the frontier for every query of the tile (tile.h)
+ *   repeat
+ *     tolerance = rel_error * (exact part + lower bounds) + abs_error, for every query by itself
+ *     keep the nodes of least error, as many as the tolerance allows for every query and column
+ *     expand the others: leaves are summed exactly, inner nodes replaced by their children
+ *   until none is expanded; the estimates of the kept ones join the exact part
+ *
+ * Lower bounds only grow, so what was kept stays within the tolerance. With samples allowed, what is left of a frontier
+ * may be estimated by these instead. */
+#include "kernel/cpu/tree/walk.h"
+
+#define LOG_LEAST 1e-280
+
+static void sum_exactly(const weft_walk *w, weft_hands *t, weft_block_query *b, size_t v)
+{
+  const weft_tree *r = w->reference;
+  weft_block_add(b, w->task, w->tile, (size_t) r->first[v], (size_t) r->count[v]);
+  t->effort.pairs += r->count[v] * (double) b->count;
+}
+
+/* The estimates of a node that needs no second look. */
+static void settle(const weft_walk *w, weft_hands *t, size_t slot)
+{
+  const size_t size = w->task->m * WEFT_TILE;
+  for (size_t i = 0; i < size; i++) {
+    t->settled[i] += t->estimate[slot * size + i];
+    t->settled[size + i] += t->error[slot * size + i];
+    t->settled[2 * size + i] += t->low[slot * size + i];
+  }
+}
+
+/* Bounds node v and puts it into the frontier, unless it is out of reach, negligible or settled by its bounds. If the
+ * node holds the leaf that has been summed already, its children are considered instead. */
+static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, size_t v)
+{
+  const weft_kernel_task *task = w->task;
+  const weft_tree *r = w->reference;
+  const size_t d = task->reference.d, m = task->m, size = m * WEFT_TILE, first = (size_t) r->first[v];
+  const double done = r->first[t->nearest];
+  if (done >= r->first[v] && done < r->first[v] + r->count[v]) {
+    if (r->child[v] < 0) return;
+    consider(w, t, b, (size_t) r->child[v]);
+    consider(w, t, b, (size_t) r->child[v] + 1);
+    return;
+  }
+  double nearest, farthest;
+  weft_walk_range(w, t->leaf, v, &nearest, &farthest);
+  if (weft_kernel_compact(task->kind)
+          ? nearest > 1 + 1e-9
+          : weft_walk_negligible(w, v, weft_kernel_of(task->kind, nearest, 0), t->least_here, t->dropped_here))
+    return;
+  const int own = weft_walk_holds_own(w, b->first, b->count, v);
+  if (own && r->child[v] >= 0) {
+    consider(w, t, b, (size_t) r->child[v]);
+    consider(w, t, b, (size_t) r->child[v] + 1);
+    return;
+  }
+  if (own || t->count == w->capacity) {
+    sum_exactly(w, t, b, v);
+    return;
+  }
+  const size_t slot = t->count;
+  double *error = t->error + slot * size, *estimate = t->estimate + slot * size, *low = t->low + slot * size;
+  weft_node_tile a = { b->q, b->q_lo, r->box + v * 2 * d, task->reference.x + first * d,
+                       task->reference.lo ? task->reference.lo + first * d : NULL,
+                       r->centre ? r->centre + v * (d + 1) : NULL, w->moments + v * m * (d + 2), d, m,
+                       1 / (task->h * task->h), weft_distance_error(d), w->slack, estimate, error, low };
+  w->node(&a, task->kind);
+  t->effort.nodes += 1;
+  double most = 0, reach = 0;
+  int certain = 1;
+  for (size_t c = 0; c < m; c++) {
+    double greatest = 0;
+    for (size_t i = c * WEFT_TILE; i < (c + 1) * WEFT_TILE; i++) {
+      greatest = error[i] > greatest ? error[i] : greatest;
+      reach = estimate[i] > reach ? estimate[i] : reach;
+      certain &= error[i] <= 1e-13 * low[i];
+    }
+    greatest = w->column[c] > 0 ? greatest / w->column[c] : 0;
+    most = greatest > most ? greatest : most;
+  }
+  if (most == 0 && reach == 0) return;
+  if (certain) {
+    settle(w, t, slot);
+    return;
+  }
+  t->node[slot] = (int32_t) v;
+  t->priority[slot] = most;
+  t->count++;
+}
+
+/* ---- queries that need more digits or a shifted exponent, one by one ---- */
+
+static double box_distance(const weft_walk *w, const double *q, size_t v)
+{
+  const size_t d = w->task->reference.d;
+  const double *low = w->reference->box + v * 2 * d, *high = low + d;
+  double square = 0;
+  for (size_t j = 0; j < d; j++) {
+    double gap = low[j] > q[j] ? low[j] - q[j] : q[j] > high[j] ? q[j] - high[j] : 0;
+    gap = gap > w->slack ? gap - w->slack : 0;
+    square += gap * gap;
+  }
+  return square;
+}
+
+/* The exponent of the nearest reference that weighs something in column c, and its weight. */
+static double nearest_exponent(const weft_walk *w, weft_hands *t, size_t i, size_t c, double *weight)
+{
+  const weft_kernel_task *task = w->task;
+  const weft_tree *r = w->reference;
+  const double *q = task->query.x + i * task->query.d;
+  double least = INFINITY;
+  size_t top = 0;
+  t->stack[top++] = 0;
+  *weight = 0;
+  while (top) {
+    const size_t v = (size_t) t->stack[--top];
+    if (box_distance(w, q, v) >= least) continue;
+    if (r->child[v] >= 0) {
+      const size_t k = (size_t) r->child[v];
+      const int right_nearer = box_distance(w, q, k + 1) < box_distance(w, q, k);
+      t->stack[top++] = (int32_t) (right_nearer ? k : k + 1);
+      t->stack[top++] = (int32_t) (right_nearer ? k + 1 : k);
+      continue;
+    }
+    for (size_t k = (size_t) r->first[v]; k < (size_t) (r->first[v] + r->count[v]); k++) {
+      if (weft_left_out(task, i, k) || !(task->weights[k * task->m + c] > 0)) continue;
+      double s = weft_square_distance(&task->query, i, &task->reference, k);
+      if (s < least) least = s, *weight = task->weights[k * task->m + c];
+    }
+  }
+  return least < INFINITY ? weft_kernel_exponent(task->kind, least / (task->h * task->h)) : INFINITY;
+}
+
+/* Column c of query i, every pair by itself; exponents relative to `shift`. A compact kernel visits the boxes in reach;
+ * an exponential one those that could add 1e-15 of the term of the nearest reference, whose weight is given. */
+static double sum_pairs(const weft_walk *w, weft_hands *t, size_t i, size_t c, double shift, double weight)
+{
+  const weft_kernel_task *task = w->task;
+  const weft_tree *r = w->reference;
+  const double *q = task->query.x + i * task->query.d, square = task->h * task->h;
+  const size_t size = task->m * (task->reference.d + 2);
+  double total = 0, rest = 0;
+  size_t top = 0;
+  t->stack[top++] = 0;
+  while (top) {
+    const size_t v = (size_t) t->stack[--top];
+    const double s = box_distance(w, q, v) / square;
+    if (weft_kernel_compact(task->kind)
+            ? s > 1 + 1e-9
+            : w->moments[v * size + c * (task->reference.d + 2)] * weft_kernel_of(task->kind, s, shift) <
+                  1e-15 * weight * r->count[v] / (double) task->reference.n)
+      continue;
+    if (r->child[v] >= 0) {
+      t->stack[top++] = r->child[v];
+      t->stack[top++] = r->child[v] + 1;
+      continue;
+    }
+    for (size_t k = (size_t) r->first[v]; k < (size_t) (r->first[v] + r->count[v]); k++) {
+      if (weft_left_out(task, i, k)) continue;
+      double value = weft_kernel_pair(task->kind, &task->query, i, &task->reference, k, task->h, shift);
+      weft_add_to(&total, &rest, value * task->weights[k * task->m + c]);
+    }
+  }
+  return total + rest;
+}
+
+static void finish(const weft_walk *w, weft_hands *t, weft_block_query *b)
+{
+  const weft_kernel_task *task = w->task;
+  const size_t m = task->m, size = m * WEFT_TILE, nq = task->query.n;
+  const double allowed = w->rel > WEFT_EXACT ? 0.05 * w->rel : 2e-13;
+  for (size_t i = 0; i < size; i++) b->total[i] += b->rest[i] + t->settled[i];
+  for (size_t f = 0; f < t->count; f++)
+    for (size_t i = 0; i < size; i++) b->total[i] += t->estimate[f * size + i];
+  for (size_t l = 0; l < b->count; l++) {
+    const size_t i = b->first + l;
+    const int doubtful = weft_block_doubtful(b, task, l, allowed);
+    t->effort.repeated += doubtful;
+    for (size_t c = 0; c < m; c++) {
+      double *to = w->out + i + c * nq, sum = fmax(b->total[c * WEFT_TILE + l], 0);
+      if (doubtful) sum = sum_pairs(w, t, i, c, 0, 0);
+      *to = task->logarithm ? log(sum) : sum;
+      if (!task->logarithm || !weft_kernel_exponential(task->kind) || sum >= LOG_LEAST) continue;
+      double weight, shift = nearest_exponent(w, t, i, c, &weight);
+      *to = shift < INFINITY ? log(sum_pairs(w, t, i, c, shift, weight)) - shift : -INFINITY;
+      t->effort.repeated += 1;
+    }
+  }
+}
+
+/* Loads the queries, sums their nearest leaf, and sets t->floor and t->least_here: the least tolerance by what is
+ * known. */
+static void begin_tile(const weft_walk *w, weft_hands *t, weft_block_query *b)
+{
+  const weft_kernel_task *task = w->task;
+  const size_t first = (size_t) w->query->first[t->leaf] + t->from, rest = (size_t) w->query->count[t->leaf] - t->from;
+  *b = weft_block_in(t->block, task->reference.d, task->m, task->reference.lo != NULL);
+  weft_block_load(b, &task->query, first, rest < WEFT_TILE ? rest : WEFT_TILE, task->m);
+  sum_exactly(w, t, b, t->nearest);
+  for (size_t c = 0; c < task->m; c++) {
+    double low = INFINITY, *floor = t->floor + c * WEFT_TILE;
+    for (size_t l = 0; l < WEFT_TILE; l++) {
+      const size_t i = first + (l < b->count ? l : b->count - 1) + c * task->query.n;
+      const double before = !w->narrower ? 0 : task->logarithm ? exp(w->narrower[i]) : w->narrower[i];
+      floor[l] = (before - task->abs_error) / (1 + task->rel_error) * (1 - 1e-11);
+      low = fmin(low, fmax(b->total[c * WEFT_TILE + l], floor[l]));
+    }
+    t->least_here[c] = w->column[c] > 0 ? w->rel * low + w->abs : INFINITY;
+  }
+}
+
+void weft_walk_look(const weft_walk *w, weft_hands *t)
+{
+  weft_block_query b;
+  begin_tile(w, t, &b);
+  for (size_t c = 0; c < w->task->m; c++) t->least[c] = fmin(t->least[c], t->least_here[c]);
+}
+
+void weft_walk_sum(const weft_walk *w, weft_hands *t)
+{
+  const size_t m = w->task->m;
+  weft_block_query b;
+  begin_tile(w, t, &b);
+  for (size_t c = 0; c < m; c++)
+    if (!weft_kernel_compact(w->task->kind)) t->least_here[c] = fmax(t->least_here[c], t->least[c]);
+  memset(t->settled, 0, 3 * m * WEFT_TILE * sizeof *t->settled);
+  memcpy(t->dropped_here, t->dropped, m * sizeof *t->dropped);
+  t->count = 0, t->attempts = 0;
+  if (t->absorbed) weft_series_evaluate(w, t, &b);
+  for (size_t k = 0; k < t->listed; k++) consider(w, t, &b, (size_t) t->list[k]);
+  while (t->count) {
+    weft_walk_order(t);
+    const size_t kept = weft_walk_count_kept(w, t, &b, 1);
+    if (kept == t->count || (w->task->confidence < 1 && weft_walk_sample(w, t, &b))) break;
+    const size_t expanded = weft_walk_part(w, t, kept);
+    for (size_t k = 0; k < expanded; k++) {
+      const size_t v = (size_t) t->stack[k];
+      if (w->reference->child[v] < 0) sum_exactly(w, t, &b, v);
+      else consider(w, t, &b, (size_t) w->reference->child[v]), consider(w, t, &b, (size_t) w->reference->child[v] + 1);
+    }
+  }
+  finish(w, t, &b);
+}

@@ -1,0 +1,65 @@
+/* What the host side of the kernel room's device code shares: grids, uploads, and launches of tiles in slices short
+ * enough to poll between them. */
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <ctime>
+#include "core/call/parallel.h"
+#include "kernel/cuda/direct/tiles.cuh"
+
+/* Queries whose chunks are summed together: whole tiles of 64, 128, 384 and 512. */
+#ifdef WEFT_TESTS
+# define QUERY_SLAB 1536
+#else
+# define QUERY_SLAB 66048
+#endif
+
+static inline int grid_for(double count)
+{
+  double blocks = (count + 255) / 256;
+  return blocks < 1 ? 1 : blocks > 65536 ? 65536 : (int) blocks;
+}
+
+/* References of a block: few enough that small problems fill the device, and a function of the sizes alone. */
+static inline int64_t chunk_rows(int64_t nq, int64_t n, int tile)
+{
+  const int64_t blocks = (nq + tile - 1) / tile;
+  int64_t rows = n / (2048 / (blocks < 2048 ? blocks : 2048) + 1);
+  rows = (rows + tile - 1) / tile * tile;
+  return rows < 1024 ? 1024 : rows > 65536 ? 65536 : rows;
+}
+
+template <typename Real> struct tile_launch {
+  weft_ctx *ctx;
+  cudaStream_t stream;
+  int kind, chunks, blocks; /* blocks of queries, from args.first_block on */
+  tile_args<Real> args;
+};
+
+template <typename Real, typename Kernel>
+static cudaError_t launch_tiles(Kernel kernel, const tile_launch<Real> &l, int cols, bool pairs)
+{
+  const size_t bytes = tile_bytes<Real>(l.args.d, cols, pairs);
+  const cudaError_t e = weft_device_allow_shared((const void *) kernel, bytes);
+  if (e != cudaSuccess) return e;
+  kernel<<<dim3((unsigned) l.chunks, (unsigned) l.blocks), TILE_THREADS, bytes, l.stream>>>(l.args);
+  return cudaGetLastError();
+}
+
+/* chunks.cu */
+void launch_add_chunks(cudaStream_t stream, const double *partial, const double *inside, int chunks, int cols,
+                       int64_t stride, int64_t first, int64_t count, int64_t total_stride, double *total, double *rest,
+                       double *total_inside);
+
+weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor,
+                                    double *out, double *bound);
+
+weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done_here,
+                                  double *out, weft_kernel_effort *effort);
+weft_status weft_kernel_mesh_cuda(weft_ctx *ctx, const weft_kernel_task *task, const struct weft_mesh *mesh,
+                                  const double *total, double *out, double *rounding);
+#ifdef WEFT_TESTS
+weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const struct weft_kernel_cube_job *job);
+weft_status weft_kernel_cube_mesh_cuda(weft_ctx *ctx, const struct weft_kernel_cube_mesh_job *job);
+#endif

@@ -1,7 +1,0 @@
-/* Vector code of meshes with AVX-512; see kernel_mesh_tile.h. */
-#include "../base/simd.h"
-#if WEFT_SIMD_X86
-#define TARGET __attribute__((target("avx512f,fma")))
-#define MESH_CODE weft_mesh_avx512
-#include "kernel_mesh_tile.h"
-#endif

@@ -1,0 +1,419 @@
+/* .Call entry points of the kernel room. Points and weights are read by REAL_RO(): R may have wrapped a vector of the
+ * user's, which REAL() would copy. Points come as d x n matrices, so that a point's coordinates lie together:
+ * a list of `x` and `lo` (NULL without low parts); for grids as a list of `columns` too, R's own n x d matrix. A task
+ * is the list that R's native_task() makes. */
+#include <string.h>
+#include <time.h>
+#include "core/r/record.h"
+#include "kernel/r/glue.h"
+
+weft_points weft_kernel_points_of(SEXP list)
+{
+  SEXP x = weft_glue_element(list, "x"), lo = weft_glue_element(list, "lo"),
+       columns = weft_glue_element(list, "columns");
+  if (columns != R_NilValue) {
+    weft_points p = { (size_t) Rf_nrows(columns), (size_t) Rf_ncols(columns), REAL_RO(columns), NULL };
+    return p;
+  }
+  weft_points p = { (size_t) Rf_ncols(x), (size_t) Rf_nrows(x), REAL_RO(x), lo == R_NilValue ? NULL : REAL_RO(lo) };
+  return p;
+}
+
+int weft_kernel_kind_of(SEXP name)
+{
+  const char *wanted = TYPEOF(name) == STRSXP && XLENGTH(name) == 1 ? CHAR(STRING_ELT(name, 0)) : "";
+  for (int kind = 0; kind < WEFT_KERNELS; kind++)
+    if (!strcmp(weft_kernel_row_of(kind)->name, wanted)) return kind;
+  weft_glue_fail(WEFT_ERR_INTERNAL, "kernel/kinds.h has no kernel \"%s\"", wanted);
+}
+
+/* Weights are m x n; one column of them may come as R has it, n x 1. */
+static size_t columns_of(SEXP weights, SEXP reference)
+{
+  return Rf_ncols(weights) == 1 && weft_kernel_points_of(reference).n > 1 ? 1 : (size_t) Rf_nrows(weights);
+}
+
+/* A task of products has no kernel, and `kernel` is NULL there. Several bandwidths: `h` is the first. */
+static weft_kernel_task task_of(SEXP list, int of_products)
+{
+  weft_record record = weft_record_open(list, "task");
+  SEXP kernel = weft_record_field(&record, "kernel"), weights = weft_record_field(&record, "weights"),
+       reference = weft_record_field(&record, "reference");
+  const weft_kernel_task t = {
+    .kind = of_products ? -1 : weft_kernel_kind_of(kernel),
+    .h = weft_record_doubles(&record, "h", WEFT_ANY_LENGTH)[0],
+    .query = weft_kernel_points_of(weft_record_field(&record, "query")),
+    .reference = weft_kernel_points_of(reference),
+    .weights = weights == R_NilValue ? NULL : REAL_RO(weights),
+    .m = weights == R_NilValue ? 1 : columns_of(weights, reference),
+    .leave_one_out = weft_record_flag(&record, "leave_one_out"),
+    .own = weft_record_integers_or_null(&record, "own", WEFT_ANY_LENGTH),
+    .logarithm = weft_record_flag(&record, "log"),
+    .rel_error = weft_record_number(&record, "rel_error"),
+    .abs_error = weft_record_number(&record, "abs_error"),
+    .confidence = 1,
+    .columns = weft_glue_element(reference, "columns") != R_NilValue,
+  };
+  weft_record_close(&record);
+  return t;
+}
+
+weft_kernel_task weft_kernel_task_of(SEXP list) { return task_of(list, 0); }
+
+weft_tree weft_kernel_tree_of(SEXP list)
+{
+  SEXP centre = weft_glue_element(list, "centre"), first = weft_glue_element(list, "first"),
+       moments = weft_glue_element(list, "moments");
+  weft_tree t = {
+    weft_kernel_points_of(list), INTEGER(weft_glue_element(list, "order")), (size_t) Rf_xlength(first),
+    (size_t) Rf_asInteger(weft_glue_element(list, "leaf_size")), REAL(first), REAL(weft_glue_element(list, "count")),
+    INTEGER(weft_glue_element(list, "child")), REAL(weft_glue_element(list, "box")),
+    centre == R_NilValue ? NULL : REAL(centre), moments == R_NilValue ? NULL : REAL(moments)
+  };
+  return t;
+}
+
+/* The sheet of kernels (kernel/kinds.h), and which can be summed on a line: a named list of columns. */
+SEXP C_weft_kernel_kinds(void)
+{
+  const char *words[] = { "name", "form", "single" }, *numbers[] = { "scale", "d1", "d2", "e0", "e1" };
+  SEXP out = PROTECT(WEFT_NAMED_LIST("name", "form", "single", "scale", "d1", "d2", "e0", "e1", "line")), word[3];
+  double *number[5];
+  for (int k = 0; k < 3; k++) word[k] = weft_result_put(out, words[k], Rf_allocVector(STRSXP, WEFT_KERNELS));
+  for (int k = 0; k < 5; k++)
+    number[k] = REAL(weft_result_put(out, numbers[k], Rf_allocVector(REALSXP, WEFT_KERNELS)));
+  int *line = LOGICAL(weft_result_put(out, "line", Rf_allocVector(LGLSXP, WEFT_KERNELS)));
+  for (int kind = 0; kind < WEFT_KERNELS; kind++) {
+    const weft_kernel_row *row = weft_kernel_row_of(kind);
+    const char *of_words[] = { row->name, row->form, row->single };
+    const double of_numbers[] = { row->scale, row->d1, row->d2, row->e0, row->e1 };
+    for (int k = 0; k < 3; k++) SET_STRING_ELT(word[k], kind, Rf_mkChar(of_words[k]));
+    for (int k = 0; k < 5; k++) number[k][kind] = of_numbers[k];
+    line[kind] = weft_kernel_has_line(kind);
+  }
+  UNPROTECT(1);
+  return out;
+}
+
+/* list(sum = nq x m for each bandwidth, effort = a vector with the fields of weft_kernel_effort as its names); `job`
+ * gets where the sums go. */
+static SEXP result_of(weft_kernel_sum_job *job, size_t bandwidths)
+{
+  const char *fields[] = { "sum", "effort", "" };
+  SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
+  job->out = REAL(weft_result_put(
+      out, "sum", Rf_allocMatrix(REALSXP, (int) job->task.query.n, (int) (job->task.m * bandwidths))));
+  UNPROTECT(1);
+  return out;
+}
+
+static void store_effort(SEXP out, const weft_kernel_effort *e)
+{
+#define EFFORT_NAME(field) #field,
+#define EFFORT_VALUE(field) e->field,
+  const char *names[] = { WEFT_KERNEL_EFFORT(EFFORT_NAME) "" };
+  const double values[] = { WEFT_KERNEL_EFFORT(EFFORT_VALUE) };
+  memcpy(REAL(weft_result_put(out, "effort", Rf_mkNamed(REALSXP, names))), values, sizeof values);
+}
+
+/* ---- points ---- */
+
+typedef struct { const double *x; size_t n, d; const double *origin, *scale; int full; double *out, *lo; } points_job;
+WEFT_WORK(fill_points, points_job,
+          weft_points_fill(ctx, job->x, job->n, job->d, job->origin, job->scale, job->full, job->out, job->lo))
+
+SEXP C_weft_kernel_points(SEXP x, SEXP origin, SEXP scale, SEXP full, SEXP control)
+{
+  const int scaled = scale != R_NilValue;
+  SEXP out = PROTECT(WEFT_NAMED_LIST("x", "lo"));
+  points_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(origin), scaled ? REAL(scale) : NULL,
+                     Rf_asLogical(full), NULL, NULL };
+  job.out = REAL(weft_result_put(out, "x", Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x))));
+  if (scaled) job.lo = REAL(weft_result_put(out, "lo", Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x))));
+  WEFT_RUN_RETURN(out, control, fill_points, &job);
+}
+
+typedef struct { const double *x; size_t n, d; double *out; } range_job;
+WEFT_WORK(find_range, range_job, weft_points_range(ctx, job->x, job->n, job->d, job->out))
+
+/* 3 x columns: least, greatest, how many are not finite. */
+SEXP C_weft_kernel_range(SEXP x, SEXP control)
+{
+  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, 3, Rf_ncols(x)));
+  range_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(out) };
+  WEFT_RUN_RETURN(out, control, find_range, &job);
+}
+
+/* ---- direct sums ---- */
+
+typedef weft_kernel_sum_job sum_job;
+
+WEFT_WORK(direct, sum_job, weft_kernel_direct_spread(ctx, backend->kernel, &job->task, job->out, &job->effort))
+
+typedef struct { weft_kernel_task task; double seconds; } timing_job;
+WEFT_WORK(time_pairs, timing_job, weft_kernel_pair_seconds(ctx, &job->task, 3, &job->seconds))
+
+SEXP C_weft_kernel_pair_seconds(SEXP task, SEXP control)
+{
+  timing_job job = { weft_kernel_task_of(task), 0 };
+  weft_glue_run(control, time_pairs, &job);
+  return Rf_ScalarReal(job.seconds);
+}
+
+SEXP C_weft_kernel_direct(SEXP task, SEXP control)
+{
+  sum_job job = { .task = weft_kernel_task_of(task) };
+  SEXP out = PROTECT(result_of(&job, 1));
+  const clock_t started = clock();
+  weft_glue_run(control, direct, &job);
+  job.effort.walked = (double) (clock() - started) / CLOCKS_PER_SEC;
+  store_effort(out, &job.effort);
+  UNPROTECT(1);
+  return out;
+}
+
+WEFT_WORK(single, sum_job,
+          weft_kernel_single_spread(ctx, backend->kernel, &job->task, job->own, job->tensor, job->out, job->bound))
+
+/* list(sum, bound): greatest error of each query over the sum of |w|. own: NULL, or what each query leaves out. */
+SEXP C_weft_kernel_single(SEXP task, SEXP own, SEXP tensor, SEXP control)
+{
+  sum_job job = { .task = weft_kernel_task_of(task),
+                  .own = own == R_NilValue ? NULL : INTEGER(own),
+                  .tensor = Rf_asLogical(tensor) };
+  SEXP out = PROTECT(WEFT_NAMED_LIST("sum", "bound"));
+  job.out = REAL(weft_result_put(out, "sum", Rf_allocMatrix(REALSXP, (int) job.task.query.n, (int) job.task.m)));
+  job.bound = REAL(weft_result_put(out, "bound", Rf_allocVector(REALSXP, (R_xlen_t) job.task.query.n)));
+  WEFT_RUN_RETURN(out, control, single, &job);
+}
+
+WEFT_WORK(on_line, sum_job, weft_kernel_line(ctx, &job->task, job->own, job->out, &job->effort))
+
+/* Sums in one dimension, whose kernel must be one that the sheet says has them. part: NULL, or of which column, from 0,
+ * each is a part. */
+SEXP C_weft_kernel_line(SEXP task, SEXP part, SEXP control)
+{
+  sum_job job = { .task = weft_kernel_task_of(task), .own = part == R_NilValue ? NULL : INTEGER(part) };
+  SEXP out = PROTECT(result_of(&job, 1));
+  weft_glue_run(control, on_line, &job);
+  store_effort(out, &job.effort);
+  UNPROTECT(1);
+  return out;
+}
+
+WEFT_WORK(polynomial, sum_job, weft_kernel_polynomial(ctx, &job->task, job->scale, job->offset, job->degree, job->out))
+
+SEXP C_weft_kernel_polynomial(SEXP task, SEXP parameters, SEXP control)
+{
+  weft_record record = weft_record_open(parameters, "parameters");
+  sum_job job = { .task = task_of(task, 1),
+                  .scale = weft_record_number(&record, "scale"),
+                  .offset = weft_record_number(&record, "offset"),
+                  .degree = weft_record_number(&record, "degree") };
+  weft_record_close(&record);
+  SEXP out = PROTECT(result_of(&job, 1));
+  weft_glue_run(control, polynomial, &job);
+  job.effort.pairs = (double) job.task.query.n * (double) job.task.reference.n;
+  store_effort(out, &job.effort);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct { sum_job sum; double reach; int done; } grid_job;
+WEFT_WORK(over_grid, grid_job,
+          weft_kernel_grid_spread(ctx, backend->kernel, &job->sum.task, job->reach, &job->done, job->sum.out,
+                                  &job->sum.effort))
+
+/* NULL where no grid suits. */
+SEXP C_weft_kernel_grid(SEXP task, SEXP reach, SEXP control)
+{
+  grid_job job = { .sum = { .task = weft_kernel_task_of(task) }, .reach = Rf_asReal(reach), .done = 0 };
+  SEXP out = PROTECT(result_of(&job.sum, 1));
+  weft_glue_run(control, over_grid, &job);
+  store_effort(out, &job.sum.effort);
+  UNPROTECT(1);
+  return job.done ? out : R_NilValue;
+}
+
+/* ---- trees ---- */
+
+WEFT_WORK(grow, weft_tree_build, weft_tree_grow(ctx, job))
+
+static const char *const tree_types[] = { "kd", "ball", "vp", "rp" }; /* weft_tree_type */
+
+/* points: list(x, lo); plan: list(type, leaf_size, key). The result is the tree as R keeps it and weft_kernel_tree_of()
+ * reads it. */
+SEXP C_weft_tree_grow(SEXP points, SEXP plan, SEXP control)
+{
+  const weft_points p = weft_kernel_points_of(points);
+  weft_record record = weft_record_open(plan, "plan");
+  weft_tree_build b = { .type = (weft_tree_type) weft_record_kind(&record, "type", tree_types, 4),
+                        .n = p.n, .d = p.d, .leaf_size = weft_record_size(&record, "leaf_size"),
+                        .key = weft_record_key(&record, "key") };
+  weft_record_close(&record);
+  b.nodes = weft_tree_nodes(p.n, b.leaf_size);
+  const R_xlen_t nodes = (R_xlen_t) b.nodes;
+  SEXP out = PROTECT(WEFT_NAMED_LIST("x", "lo", "order", "first", "count", "child", "box", "centre", "leaf_size"));
+  b.x = REAL(weft_result_put(out, "x", Rf_duplicate(weft_glue_element(points, "x"))));
+  if (p.lo) b.lo = REAL(weft_result_put(out, "lo", Rf_duplicate(weft_glue_element(points, "lo"))));
+  b.order = INTEGER(weft_result_put(out, "order", Rf_allocVector(INTSXP, (R_xlen_t) p.n)));
+  b.first = REAL(weft_result_put(out, "first", Rf_allocVector(REALSXP, nodes)));
+  b.count = REAL(weft_result_put(out, "count", Rf_allocVector(REALSXP, nodes)));
+  b.child = INTEGER(weft_result_put(out, "child", Rf_allocVector(INTSXP, nodes)));
+  b.box = REAL(weft_result_put(out, "box", Rf_allocMatrix(REALSXP, 2 * (int) p.d, (int) nodes)));
+  if (b.type != WEFT_TREE_KD)
+    b.centre = REAL(weft_result_put(out, "centre", Rf_allocMatrix(REALSXP, (int) p.d + 1, (int) nodes)));
+  weft_result_put(out, "leaf_size", Rf_ScalarInteger((int) b.leaf_size));
+  WEFT_RUN_RETURN(out, control, grow, &b);
+}
+
+static int is_matrix(SEXP x, double rows, double columns)
+{
+  return TYPEOF(x) == REALSXP && Rf_isMatrix(x) && (double) Rf_nrows(x) == rows && (double) Rf_ncols(x) == columns;
+}
+
+static int is_vector(SEXP x, SEXPTYPE type, double length)
+{
+  return TYPEOF(x) == (int) type && (double) XLENGTH(x) == length;
+}
+
+/* The first array that has another type or size than those of a tree of n points in d dimensions, or NULL. */
+static const char *misshapen(SEXP tree, size_t n, size_t d, int with_centre, int with_lo)
+{
+  SEXP leaf = weft_glue_element(tree, "leaf_size"), lo = weft_glue_element(tree, "lo");
+  SEXP centre = weft_glue_element(tree, "centre");
+  if (!is_vector(leaf, INTSXP, 1) || INTEGER(leaf)[0] < 1) return "leaf_size";
+  const double nodes = (double) weft_tree_nodes(n, (size_t) INTEGER(leaf)[0]);
+  if (!is_matrix(weft_glue_element(tree, "x"), (double) d, (double) n)) return "x";
+  if (with_lo ? !is_matrix(lo, (double) d, (double) n) : lo != R_NilValue) return "lo";
+  if (!is_vector(weft_glue_element(tree, "order"), INTSXP, (double) n)) return "order";
+  if (!is_vector(weft_glue_element(tree, "first"), REALSXP, nodes)) return "first";
+  if (!is_vector(weft_glue_element(tree, "count"), REALSXP, nodes)) return "count";
+  if (!is_vector(weft_glue_element(tree, "child"), INTSXP, nodes)) return "child";
+  if (!is_matrix(weft_glue_element(tree, "box"), 2 * (double) d, nodes)) return "box";
+  if (with_centre ? !is_matrix(centre, (double) d + 1, nodes) : centre != R_NilValue) return "centre";
+  return NULL;
+}
+
+typedef struct { weft_tree_build tree; const double *columns, *origin, *scale; int full; const char *wrong; } check_job;
+
+static weft_status check_tree(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  check_job *j = data;
+  weft_status st = WEFT_OK;
+  int same = 1;
+  (void) backend;
+  WEFT_TRY(weft_tree_check(ctx, &j->tree, &j->wrong));
+  if (j->wrong || !j->columns) goto done;
+  WEFT_TRY(weft_points_check(ctx, j->columns, j->tree.n, j->tree.d, j->origin, j->scale, j->full, j->tree.order,
+                             j->tree.x, j->tree.lo, &same));
+  if (!same) j->wrong = "points";
+done:
+  return st;
+}
+
+/* expected: list(type, n, d, columns, origin, scale, full). NULL, or the name of what is wrong with a tree of n points
+ * in d dimensions that C_weft_tree_grow() is said to have made; "points" when they are not those of `columns`, a matrix
+ * or NULL, rescaled as C_weft_kernel_points() does. */
+SEXP C_weft_tree_check(SEXP tree, SEXP expected, SEXP control)
+{
+  weft_record record = weft_record_open(expected, "expected");
+  const weft_tree_type type = (weft_tree_type) weft_record_kind(&record, "type", tree_types, 4);
+  const size_t n = weft_record_size(&record, "n"), d = weft_record_size(&record, "d");
+  check_job job = { .columns = weft_record_doubles_or_null(&record, "columns", (double) n * (double) d),
+                    .origin = weft_record_doubles(&record, "origin", (double) d),
+                    .scale = weft_record_doubles_or_null(&record, "scale", WEFT_ANY_LENGTH),
+                    .full = weft_record_flag(&record, "full") };
+  weft_record_close(&record);
+  const int with_centre = type != WEFT_TREE_KD, scaled = job.scale != NULL;
+  job.wrong = TYPEOF(tree) == VECSXP ? misshapen(tree, n, d, with_centre, scaled) : "tree";
+  if (!job.wrong) {
+    const size_t leaf = (size_t) INTEGER(weft_glue_element(tree, "leaf_size"))[0];
+    job.tree = (weft_tree_build){ .type = type,
+                                  .n = n,
+                                  .d = d,
+                                  .leaf_size = leaf,
+                                  .nodes = weft_tree_nodes(n, leaf),
+                                  .x = REAL(weft_glue_element(tree, "x")),
+                                  .lo = scaled ? REAL(weft_glue_element(tree, "lo")) : NULL,
+                                  .order = INTEGER(weft_glue_element(tree, "order")),
+                                  .first = REAL(weft_glue_element(tree, "first")),
+                                  .count = REAL(weft_glue_element(tree, "count")),
+                                  .box = REAL(weft_glue_element(tree, "box")),
+                                  .centre = with_centre ? REAL(weft_glue_element(tree, "centre")) : NULL,
+                                  .child = INTEGER(weft_glue_element(tree, "child")) };
+    weft_glue_run(control, check_tree, &job);
+  }
+  return job.wrong ? Rf_mkString(job.wrong) : R_NilValue;
+}
+
+typedef struct { sum_job sum; const double *h; size_t bandwidths; } walk_job;
+WEFT_WORK(walk_trees, walk_job,
+          weft_kernel_walk_many(ctx, &job->sum.task, job->h, job->bandwidths, &job->sum.query, &job->sum.reference,
+                                job->sum.out, &job->sum.effort))
+
+/* The trees' points are the task's, whose `h` may be many bandwidths, narrowest first; sums come in the query tree's
+ * order, one bandwidth's after another's. walk: list(series, confidence, key, trial, budget), as weft_kernel_task
+ * has them. */
+SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP walk, SEXP control)
+{
+  static const char *const series[] = { "never", "if worth", "always" }; /* weft_series_use */
+  SEXP h = weft_glue_element(task, "h");
+  walk_job job = { .sum = { .task = weft_kernel_task_of(task),
+                          .query = weft_kernel_tree_of(query),
+                          .reference = weft_kernel_tree_of(reference) },
+                   .h = REAL(h),
+                   .bandwidths = (size_t) Rf_xlength(h) };
+  weft_record record = weft_record_open(walk, "walk");
+  job.sum.task.series = weft_record_kind(&record, "series", series, 3);
+  job.sum.task.confidence = weft_record_number(&record, "confidence");
+  job.sum.task.key = weft_record_key(&record, "key");
+  job.sum.task.trial = weft_record_size(&record, "trial");
+  job.sum.task.budget = weft_record_number(&record, "budget");
+  weft_record_close(&record);
+  SEXP out = PROTECT(result_of(&job.sum, job.bandwidths));
+  weft_glue_run(control, walk_trees, &job);
+  store_effort(out, &job.sum.effort);
+  UNPROTECT(1);
+  return out;
+}
+
+typedef struct {
+  weft_radial g;
+  const double *h;
+  size_t bandwidths;
+  double rel_error;
+  weft_tree query, reference;
+  double *out;
+} pairs_job;
+
+static weft_status sum_pairs(weft_ctx *ctx, const weft_backend *backend, void *data)
+{
+  pairs_job *j = data;
+  weft_status st = WEFT_OK;
+  (void) backend;
+  for (size_t b = 0; b < j->bandwidths; b++)
+    WEFT_TRY(weft_kernel_pairs(ctx, &j->g, j->h[b], j->rel_error, &j->query, &j->reference, j->out + b));
+done:
+  return st;
+}
+
+/* radial: list(coefficients = 4 x pieces, per_unit, bend). One sum over all pairs for each of `h`. */
+SEXP C_weft_kernel_pairs(SEXP radial, SEXP h, SEXP rel_error, SEXP query, SEXP reference, SEXP control)
+{
+  weft_record record = weft_record_open(radial, "radial");
+  const size_t pieces = (size_t) Rf_ncols(weft_record_field(&record, "coefficients"));
+  pairs_job job = { .g = { .pieces = pieces,
+                         .per_unit = weft_record_number(&record, "per_unit"),
+                         .coefficients = weft_record_doubles(&record, "coefficients", 4.0 * (double) pieces),
+                         .bend = weft_record_doubles(&record, "bend", (double) pieces + 1) },
+                    .h = REAL(h),
+                    .bandwidths = (size_t) Rf_xlength(h),
+                    .rel_error = Rf_asReal(rel_error),
+                    .query = weft_kernel_tree_of(query),
+                    .reference = weft_kernel_tree_of(reference) };
+  weft_record_close(&record);
+  SEXP out = PROTECT(Rf_allocVector(REALSXP, Rf_xlength(h)));
+  job.out = REAL(out);
+  WEFT_RUN_RETURN(out, control, sum_pairs, &job);
+}

@@ -1,8 +1,0 @@
-/* Network methods on the device besides ARACNE; m is there already. */
-#pragma once
-
-#include "../../base/device.cuh"
-#include "mi_network.h"
-
-weft_status weft_network_steps(weft_ctx *ctx, weft_device_arena *mem, const weft_network_job *job, const double *m,
-                               double greatest, double *out);

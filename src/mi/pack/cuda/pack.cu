@@ -1,0 +1,224 @@
+/* A pack on the device: planes with classes padded to whole steps of the tensor cores, margins, and the table of f. */
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include "core/call/parallel.h"
+#include "mi/pack/cuda/pack.cuh"
+
+static void fill_planes(const void *data, size_t first, size_t count, void *out, int threads)
+{
+  const weft_mi_pack *p = (const weft_mi_pack *) data;
+  const size_t words = weft_mi_resident_words(p, p->classes);
+  WEFT_PARALLEL(threads)
+  WEFT_FOR(static)
+  for (int64_t k = 0; k < (int64_t) count; k++) {
+    uint32_t *to = (uint32_t *) out + (size_t) k * words;
+    memset(to, 0, words * sizeof *to);
+    for (uint32_t c = 0; c < p->classes; c++) {
+      memcpy(to, weft_mi_pack_row(p, first + (size_t) k) + p->class_word[c],
+             (p->class_word[c + 1] - p->class_word[c]) * sizeof *p->bits);
+      to += mi_padded_words(p->class_rows[c]);
+    }
+  }
+}
+
+extern "C" void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *r)
+{
+  int before = 0;
+  (void) ctx;
+  cudaGetDevice(&before);
+  cudaSetDevice(r->own.device);
+  weft_device_end(&r->mem);
+  cudaSetDevice(before);
+  free(r);
+}
+
+#define SEND(field, source, items) do { WEFT_DEVICE_TAKE(r->field, &r->mem, (items)); \
+    WEFT_TRY(weft_device_upload(&r->mem, r->field, (items) * sizeof *r->field, 1, weft_fill_bytes, \
+                                (source))); } while (0)
+
+weft_status weft_mi_resident_open(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_resident **out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena host = weft_arena_begin(ctx);
+  weft_mi_resident *r = (weft_mi_resident *) calloc(1, sizeof *r);
+  uint32_t *class_word;
+  *out = NULL;
+  if (!r) { st = weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough memory."); goto done; }
+  r->own = *ctx;
+  r->own.poll = NULL;
+  r->mem = weft_device_begin(ctx);
+  WEFT_TAKE(class_word, &host, p->classes + 1);
+  for (uint32_t c = 0; c <= p->classes; c++) class_word[c] = weft_mi_resident_words(p, c);
+  r->words = class_word[p->classes];
+  WEFT_DEVICE_TAKE(r->planes, &r->mem, p->plane_rows * r->words);
+  WEFT_DEVICE_TAKE(r->margins, &r->mem, p->plane_rows * p->classes);
+  SEND(class_word, class_word, (size_t) p->classes + 1);
+  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+  *out = r;
+done:
+  weft_arena_end(&host);
+  if (r && st != WEFT_OK) { weft_device_end(&r->mem); free(r); }
+  return st;
+}
+
+weft_status weft_mi_resident_close(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_resident *r)
+{
+  weft_status st = WEFT_OK;
+  weft_arena host = weft_arena_begin(ctx);
+  int64_t *alone;
+  WEFT_TAKE(alone, &host, p->p);
+  weft_mi_marginals(p, alone);
+  for (size_t g = 0; g < p->group_count; g++)
+    if (!p->groups[g].coded && !p->groups[g].shape.missing) r->complete += p->groups[g].count;
+  std::partial_sort_copy(alone, alone + p->p, r->strongest, r->strongest + MI_STRONGEST, std::greater<int64_t>());
+  SEND(column, p->column, p->p);
+  SEND(class_rows, p->class_rows, (size_t) p->classes);
+  SEND(table, p->f.table, p->f.known);
+  SEND(alone, alone, p->p);
+  r->f = p->f;
+  r->f.table = r->table;
+  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream)); /* searches have streams of their own */
+done:
+  weft_arena_end(&host);
+  r->mem.ctx = &r->own;
+  return st;
+}
+
+weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_resident **out)
+{
+  weft_status st = WEFT_OK;
+  weft_mi_resident *r = NULL;
+  *out = NULL;
+  WEFT_TRY(weft_mi_resident_open(ctx, p, &r));
+  if (p->plane_rows && r->words)
+    WEFT_TRY(weft_device_upload(&r->mem, r->planes, p->plane_rows, r->words * sizeof *r->planes, fill_planes, p));
+  WEFT_TRY(weft_device_upload(&r->mem, r->margins, p->plane_rows * p->classes * sizeof *r->margins, 1, weft_fill_bytes,
+                              p->margins));
+  WEFT_TRY(weft_mi_resident_close(ctx, p, r));
+  *out = r;
+done:
+  if (r && st != WEFT_OK) weft_mi_resident_release(ctx, r);
+  return st;
+}
+
+/* ---- rows exchanged ---- */
+
+#define ROWS_AT_ONCE 8      /* of planes, that one block moves: what it reads of `from` serves them all */
+#define MOVE_THREADS 256
+#define NOWHERE UINT32_MAX  /* a bit behind the last row of a class */
+
+/* A warp makes words of ROWS_AT_ONCE rows of planes, a lane a bit, and counts them by class. */
+__global__ static void __launch_bounds__(MOVE_THREADS) move_rows(const uint32_t *in, uint32_t words,
+    const uint32_t *from, const uint32_t *class_word, uint32_t classes, size_t rows, uint32_t *out, uint32_t *margins)
+{
+  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const size_t first = (size_t) blockIdx.x * ROWS_AT_ONCE, row = first + lane;
+  const bool writes = lane < ROWS_AT_ONCE && row < rows;
+  for (uint32_t c = 0; c < classes; c++) {
+    uint32_t count = 0;
+    for (uint32_t w = class_word[c] + warp; w < class_word[c + 1]; w += MOVE_THREADS / 32) {
+      const uint32_t bit = from[(size_t) w * 32 + lane];
+      uint32_t own = 0;
+#pragma unroll
+      for (uint32_t q = 0; q < ROWS_AT_ONCE; q++) {
+        uint32_t set = 0;
+        if (first + q < rows && bit != NOWHERE) set = in[(first + q) * words + bit / 32] >> bit % 32 & 1;
+        const uint32_t word = __ballot_sync(0xffffffffu, set);
+        if (lane == q) own = word;
+      }
+      if (writes) out[row * words + w] = own;
+      count += (uint32_t) __popc(own);
+    }
+    if (writes && count) atomicAdd(&margins[c * rows + row], count);
+  }
+}
+
+/* A copy of what `home` holds, with planes, margins and own information of its own. */
+static weft_status begin_moved(weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_resident *home,
+                               weft_mi_resident **out)
+{
+  weft_status st = WEFT_OK;
+  weft_mi_resident *r = (weft_mi_resident *) malloc(sizeof *r);
+  if (!r) return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough memory.");
+  *r = *home;
+  r->own = *ctx;
+  r->own.poll = NULL;
+  r->tiles = NULL;
+  r->mem = weft_device_begin(ctx);
+  WEFT_DEVICE_TAKE(r->planes, &r->mem, p->plane_rows * r->words);
+  WEFT_DEVICE_TAKE(r->margins, &r->mem, p->plane_rows * p->classes);
+  WEFT_DEVICE_TAKE(r->alone, &r->mem, p->p);
+  WEFT_DEVICE_TAKE(r->from, &r->mem, (size_t) r->words * 32);
+  r->mem.ctx = &r->own;
+  *out = r;
+done:
+  if (st != WEFT_OK) { weft_device_end(&r->mem); free(r); }
+  return st;
+}
+
+/* For every bit of a row of planes on the device, the bit that comes there; see weft_mi_pack_permute(). */
+static weft_status plan_moves(weft_arena *mem, const weft_mi_pack *p, const uint32_t *perm, uint32_t **out)
+{
+  weft_status st = WEFT_OK;
+  const size_t bits = (size_t) weft_mi_resident_words(p, p->classes) * 32;
+  uint32_t *bit, *class_of, *next, *from;
+  WEFT_TAKE(bit, mem, p->n);
+  WEFT_TAKE(class_of, mem, p->n);
+  WEFT_TAKE(next, mem, p->classes);
+  WEFT_TAKE(from, mem, bits);
+  memset(from, 255, bits * sizeof *from);
+  for (uint32_t c = 0, r = 0; c < p->classes; c++) {
+    const uint32_t first = weft_mi_resident_words(p, c) * 32;
+    next[c] = first;
+    for (uint32_t k = 0; k < p->class_rows[c]; k++, r++) {
+      bit[r] = first + k;
+      class_of[r] = c;
+    }
+  }
+  for (size_t r = 0; r < p->n; r++) from[next[class_of[perm[r]]]++] = bit[r];
+  *out = from;
+done:
+  return st;
+}
+
+extern "C" weft_status weft_mi_permute_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device,
+                                            const uint32_t *perm, weft_mi_pack *moved, weft_mi_resident **out)
+{
+  weft_status st = WEFT_OK;
+  weft_arena host = weft_arena_begin(ctx);
+  const size_t margins = pack->plane_rows * pack->classes;
+  uint32_t *const kept = moved->margins, *from;
+  mi_block_plan plan;
+  weft_mi_resident *r;
+  int64_t *alone;
+  if (!*out) {
+    for (size_t g = 0; g < pack->group_count; g++) if (pack->groups[g].coded) goto done;
+    if (!pack->plane_rows || !pack->n || !weft_mi_device_holds(ctx, pack, 2, &plan)) goto done;
+    if (!*device) WEFT_TRY(weft_mi_resident_make(ctx, pack, device));
+    WEFT_TRY(begin_moved(ctx, pack, *device, out));
+  }
+  r = *out;
+  WEFT_TAKE(alone, &host, pack->p);
+  WEFT_TRY(plan_moves(&host, pack, perm, &from));
+  WEFT_CUDA(cudaMemcpyAsync(r->from, from, (size_t) r->words * 32 * sizeof *from, cudaMemcpyHostToDevice,
+                            r->mem.stream));
+  WEFT_CUDA(cudaMemsetAsync(r->margins, 0, margins * sizeof *r->margins, r->mem.stream));
+  move_rows<<<(unsigned) ((pack->plane_rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE), MOVE_THREADS, 0, r->mem.stream>>>(
+      (*device)->planes, r->words, r->from, r->class_word, pack->classes, pack->plane_rows, r->planes, r->margins);
+  WEFT_CUDA(cudaGetLastError());
+  *moved = *pack;
+  moved->margins = kept;
+  WEFT_CUDA(cudaMemcpyAsync(kept, r->margins, margins * sizeof *kept, cudaMemcpyDeviceToHost, r->mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+  weft_mi_marginals(moved, alone);
+  std::partial_sort_copy(alone, alone + pack->p, r->strongest, r->strongest + MI_STRONGEST, std::greater<int64_t>());
+  WEFT_CUDA(cudaMemcpyAsync(r->alone, alone, pack->p * sizeof *alone, cudaMemcpyHostToDevice, r->mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream)); /* searches have streams of their own */
+  if (r->tiles) weft_device_drop(&r->mem, r->tiles);
+  r->tiles = NULL;
+done:
+  weft_arena_end(&host);
+  return st;
+}

@@ -1,0 +1,577 @@
+/* Binary attributes and two classes on Hopper's 1-bit tensor cores (wgmma, compute capability 9.0a).
+ *
+ * A tile is 128 attributes by 256 (tiles_hopper.cuh).
+ *
+ * The accumulators of class 0 are shifted up by 16 bits before class 1 is added: one register holds both counts.
+ *
+ * Screen. With k1 of the m rows of a cell in class 1 and p the share of class 1, information is Σ m KL(k1/m || p) / n,
+ * and KL(q || p) <= s (q - p)² with s the greatest ratio over q, so it is at most s / n Σ D²/m, D = k1 - p m. That sum
+ * splits into what attribute a has by itself, and for each level of a, with M rows and share q of class 1 in it, u² M /
+ * (m (M - m)), u = k1 - q m, m and k1 those of the cell with b. So a pair is rejected when, with the first part taken
+ * off the bar, u² M / (m (M - m)) + v² R / (m' (R - m')) < T for the two levels of a (M and R rows): without a
+ * division, and with nothing to look up but constants of a and of b. What is not rejected is scored exactly by the
+ * thread that found it.
+ *
+ * A warp screens its own 16 rows of a tile, eight at a time: through shared memory of its own, so that a lane has four
+ * neighbouring columns and the code is a short loop. No warp waits for another. */
+/* Build: hopper. */
+#include <cmath>
+#include "mi/search/cuda/tiles_hopper.cuh"
+
+#define STAGES 12
+#define COUNTS_ROW (ROWS_B + 8)  /* words per row of counts: eight rows of a warp's stores fall into different banks */
+#define WARP_ROWS 8              /* rows per warp in shared memory */
+#define UNROLL 4                 /* rows screened at a time, of four columns per lane */
+#define EMPTY 0.0078125f         /* keeps empty cells finite; a multiple of the spacing of floats up to 2^17 */
+#define SLACK 0.017              /* relative; more than (1 + EMPTY)² takes off */
+#define MAGIC 8388608.0f         /* 2^23: a whole number or'ed into its fraction is added to it */
+#define SHARED_BYTES (STAGES * STAGE_BYTES + CONSUMERS / 32 * WARP_ROWS * COUNTS_ROW * 4)
+
+enum { PAIRS, GAINS, COUNTS, TRIPLES }; /* GAINS: pairs with a bar for the interaction too */
+
+/* Shares of class 1 within a's levels 1 and 0, and the rows of these (+ EMPTY); what a has by itself in the screen's
+ * sum (of triples, with both levels of the fixed attribute, in the first); its own information, in the same units. */
+struct __align__(16) row_side { float share1, share0, rows1, rows0, own_sum, own; float2 fill; };
+/* Rows of b's level 1, those in class 1 + MAGIC, its own information. */
+struct __align__(16) column_side { float rows, in_class, own, fill; };
+
+struct tile_args {
+  const uint8_t *a, *b;
+  int steps0, steps;              /* k-steps of class 0, of both */
+  uint32_t count_a, count_b;
+  tile_grid grid;                 /* low: behind the fixed attribute of a triple */
+  uint64_t first, count;          /* tiles of this launch */
+  const struct row_side
+      *of_a; /* constants of the screen; triples: two per attribute, in level 1 and 0 of the fixed one */
+  const struct column_side *of_b;
+  float bar_mi, bar_gain;
+  /* exact scores */
+  const uint32_t *margins;        /* [class][plane row] */
+  size_t plane_rows, row_a, row_b, place_a, place_b, columns;
+  const uint32_t *column;
+  const int64_t *alone;
+  weft_mi_log f;
+  uint64_t n;
+  uint32_t class_rows[2];
+  int64_t class_fixed;
+  mi_bar bar;
+  mi_hits hits;
+  uint32_t *joint;                /* packed counts of pairs */
+  size_t ld;
+  uint32_t fixed;
+};
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+/* ---- scores ---- */
+
+/* Counts of a cell as floats: k1 + MAGIC, and k0 + k1. */
+__device__ static inline void unpack(uint32_t packed, float *in_class, float *rows)
+{
+  *in_class = __uint_as_float(__byte_perm(packed, 0x4b000000u, 0x7610));
+  *rows = __uint_as_float(__byte_perm(packed, 0x4b000000u, 0x7632)) + (*in_class - 2 * MAGIC);
+}
+
+/* The two levels' terms, as fractions: u² M / p and v² R / q. */
+struct terms { float first, p, second, q; };
+
+__device__ static inline terms terms_of(uint32_t packed, const row_side &a, const column_side &b)
+{
+  float k1, m;
+  terms out;
+  unpack(packed, &k1, &m);
+  const float left = b.rows - m, u = fmaf(-a.share1, m, k1 - MAGIC), v = fmaf(-a.share0, left, b.in_class - k1);
+  out.p = (m + EMPTY) * (a.rows1 - m);
+  out.q = (b.rows + EMPTY - m) * (a.rows0 - left);
+  out.first = u * u * a.rows1;
+  out.second = v * v * a.rows0;
+  return out;
+}
+
+/* Positive when the sum of both terms is less than `bar`. */
+__device__ static inline float below(const terms &t, float bar)
+{
+  return fmaf(t.p, fmaf(bar, t.q, -t.second), -t.first * t.q);
+}
+
+__device__ static inline float sum_of(const terms &t)
+{
+  return __fdividef(fmaf(t.first, t.q, t.second * t.p), t.p * t.q);
+}
+
+/* Σ over the cells of a level's table: f(k0) + f(k1) - f(k0 + k1). */
+__device__ static inline int64_t fixed_cells(const weft_mi_log &f, const uint32_t (&both)[2], const uint32_t (&a)[2],
+                                             const uint32_t (&b)[2], const uint32_t (&rows)[2])
+{
+  int64_t sum = 0;
+  uint32_t level[4] = { 0, 0, 0, 0 };
+  for (int c = 0; c < 2; c++) {
+    const uint32_t cell[4] = { both[c], a[c] - both[c], b[c] - both[c], rows[c] - a[c] - b[c] + both[c] };
+    for (int k = 0; k < 4; k++) {
+      sum += f.table[cell[k]]; /* it covers all counts: a class has at most 65535 rows */
+      level[k] += cell[k];
+    }
+  }
+  for (int k = 0; k < 4; k++) sum -= f.table[level[k]];
+  return sum;
+}
+
+__device__ static void score_pair(const tile_args &t, uint32_t a, uint32_t b, uint32_t packed)
+{
+  const uint32_t both[2] = { packed >> 16, packed & 0xffffu };
+  const uint32_t of_a[2] = { t.margins[t.row_a + a], t.margins[t.plane_rows + t.row_a + a] };
+  const uint32_t of_b[2] = { t.margins[t.row_b + b], t.margins[t.plane_rows + t.row_b + b] };
+  int64_t joint = fixed_cells(t.f, both, of_a, of_b, t.class_rows) - t.class_fixed;
+  if (joint < 0) joint = 0;
+  const int64_t gain = joint - t.alone[t.place_a + a] - t.alone[t.place_b + b];
+  const uint64_t x = t.column[t.place_a + a], y = t.column[t.place_b + b];
+  mi_offer(t.bar, t.hits, weft_mi_bits(joint, t.f.unit, t.n), weft_mi_bits(gain, t.f.unit, t.n),
+           (x < y ? x : y) * t.columns + (x < y ? y : x));
+}
+
+/* Information of a pair from its packed counts. */
+__device__ static int64_t pair_information(const tile_args &t, uint32_t a, uint32_t b)
+{
+  const uint32_t packed = a < b ? t.joint[a * t.ld + b] : t.joint[b * t.ld + a];
+  const uint32_t both[2] = { packed >> 16, packed & 0xffffu };
+  const uint32_t of_a[2] = { t.margins[t.row_a + a], t.margins[t.plane_rows + t.row_a + a] };
+  const uint32_t of_b[2] = { t.margins[t.row_a + b], t.margins[t.plane_rows + t.row_a + b] };
+  const int64_t joint = fixed_cells(t.f, both, of_a, of_b, t.class_rows) - t.class_fixed;
+  return joint > 0 ? joint : 0;
+}
+
+__device__ static void score_triple(const tile_args &t, uint32_t a, uint32_t b, uint32_t packed)
+{
+  const uint32_t pair = t.joint[a * t.ld + b], with_a = t.joint[t.fixed * t.ld + a],
+                 with_b = t.joint[t.fixed * t.ld + b];
+  int64_t sum = -t.class_fixed, greatest;
+  for (int level = 0; level < 2; level++) {
+    uint32_t both[2], of_a[2], of_b[2], rows[2];
+    for (int c = 0; c < 2; c++) {
+      const int shift = c ? 0 : 16;
+      both[c] = packed >> shift & 0xffffu;
+      of_a[c] = with_a >> shift & 0xffffu;
+      of_b[c] = with_b >> shift & 0xffffu;
+      rows[c] = t.margins[c * t.plane_rows + t.row_a + t.fixed];
+      if (level) continue;
+      both[c] = (pair >> shift & 0xffffu) - both[c];
+      of_a[c] = t.margins[c * t.plane_rows + t.row_a + a] - of_a[c];
+      of_b[c] = t.margins[c * t.plane_rows + t.row_a + b] - of_b[c];
+      rows[c] = t.class_rows[c] - rows[c];
+    }
+    sum += fixed_cells(t.f, both, of_a, of_b, rows);
+  }
+  if (sum < 0) sum = 0;
+  greatest = pair_information(t, a, b);
+  for (int side = 0; side < 2; side++) {
+    const int64_t other = pair_information(t, t.fixed, side ? b : a);
+    if (other > greatest) greatest = other;
+  }
+  uint64_t x = t.column[t.place_a + t.fixed], y = t.column[t.place_a + a], z = t.column[t.place_a + b];
+  const uint64_t index = (x * t.columns + y) * t.columns + z;
+  const double mi = weft_mi_bits(sum, t.f.unit, t.n), gain = weft_mi_bits(sum - greatest, t.f.unit, t.n);
+  if (mi_passes(t.bar, mi, gain, index)) mi_append(t.hits, t.bar.by_interaction ? gain : mi, index);
+}
+
+/* ---- the screen ---- */
+
+/* Eight rows of counts from attribute row0 on against four columns from `column` on, and four 128 further on. */
+template <int KIND>
+__device__ static inline void screen_rows(const tile_args &t, const uint32_t *counts, uint32_t row0, uint32_t column)
+{
+  constexpr uint32_t EACH = KIND == TRIPLES ? 2 : 1;
+  const uint32_t lane = threadIdx.x % 32;
+#pragma unroll 1
+  for (uint32_t side = 0; side < ROWS_B; side += 128) {
+    column_side b[4 * EACH];
+#pragma unroll
+    for (uint32_t k = 0; k < 4 * EACH; k++) b[k] = t.of_b[(column + side) * EACH + k];
+#pragma unroll 1
+    for (uint32_t r0 = 0; r0 < WARP_ROWS; r0 += UNROLL) {
+      float rejects[4 * UNROLL], least = INFINITY;
+#pragma unroll
+      for (uint32_t r = 0; r < UNROLL; r++) {
+        const uint32_t row = row0 + r0 + r;
+        const uint4 four = *(const uint4 *) (counts + (r0 + r) * COUNTS_ROW + side + lane * 4);
+        const uint32_t packed[4] = { four.x, four.y, four.z, four.w };
+        const row_side a = t.of_a[row * EACH];
+        if constexpr (KIND == TRIPLES) {
+          const row_side a0 = t.of_a[row * EACH + 1];
+          const uint4 whole = __ldg((const uint4 *) &t.joint[row * t.ld + column + side]);
+          const uint32_t both[4] = { whole.x, whole.y, whole.z, whole.w };
+#pragma unroll
+          for (int k = 0; k < 4; k++) {
+            /* the interaction is at most joint information less one's own */
+            const float bar = fmaxf(t.bar_mi, t.bar_gain + fmaxf(a.own, b[2 * k].own)) - a.own_sum;
+            rejects[4 * r + k] =
+                below(terms_of(both[k] - packed[k], a0, b[2 * k + 1]), bar - sum_of(terms_of(packed[k], a, b[2 * k])));
+          }
+        } else {
+          const float bar = t.bar_mi - a.own_sum, gain = t.bar_gain + a.own;
+#pragma unroll
+          for (int k = 0; k < 4; k++)
+            rejects[4 * r + k] =
+                below(terms_of(packed[k], a, b[k]), KIND == PAIRS ? bar : fmaxf(t.bar_mi, gain + b[k].own) - a.own_sum);
+        }
+#pragma unroll
+        for (int k = 0; k < 4; k++) least = fminf(least, rejects[4 * r + k]);
+      }
+      if (least > 0) continue;
+      uint32_t passed = 0;
+#pragma unroll
+      for (int k = 0; k < 4 * UNROLL; k++) passed |= (uint32_t) !(rejects[k] > 0) << k;
+      for (; passed; passed &= passed - 1) {
+        const uint32_t k = (uint32_t) __ffs((int) passed) - 1, r = r0 + k / 4, from = side + k % 4;
+        const uint32_t one = row0 + r, other = column + from;
+        if (one < t.grid.low || one >= t.count_a || other >= t.count_b || (t.grid.same && other <= one)) continue;
+        const uint32_t packed = counts[r * COUNTS_ROW + lane * 4 + from];
+        if (KIND == TRIPLES) score_triple(t, one, other, packed);
+        else score_pair(t, one, other, packed);
+      }
+    }
+  }
+}
+
+/* ---- the kernel ---- */
+
+template <int KIND> __global__ static void __launch_bounds__(SCREENING_THREADS, 1)
+tiles(const __grid_constant__ tile_args t)
+{
+  extern __shared__ __align__(1024) uint8_t stages[];
+  __shared__ ring<STAGES> copies;
+  const uint32_t thread = threadIdx.x, warp_of_block = __shfl_sync(0xffffffffu, thread / 32, 0);
+  make_ring(&copies);
+
+  uint32_t step = 0; /* k-steps since the start */
+  tile_walk at_tile = { 0, t.grid.low / ROWS_A / GROUP };
+  if (warp_of_block >= CONSUMERS / 32) {
+    give_registers();
+    if (thread == CONSUMERS) for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
+      uint32_t ta, tb;
+      if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
+      bring_tile(&copies, stages, t.a + (size_t) ta * t.steps * BLOCK_BYTES,
+                 t.b + (size_t) tb * 2 * t.steps * BLOCK_BYTES, t.steps, &step);
+    }
+    return;
+  }
+
+  take_registers();
+  const uint32_t lane = thread % 32;
+  uint32_t *const counts = (uint32_t *) (stages + STAGES * STAGE_BYTES) + warp_of_block * WARP_ROWS * COUNTS_ROW;
+  for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
+    uint32_t ta, tb, c[128];
+    if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
+#pragma unroll
+    for (int i = 0; i < 128; i++) c[i] = 0;
+#pragma unroll
+    for (int class_index = 0; class_index < 2; class_index++) {
+#pragma unroll
+      for (int i = 0; i < 128 && class_index; i++) c[i] <<= 16;
+      count_steps(&copies, stages, class_index ? t.steps - t.steps0 : t.steps0, &step, c);
+    }
+
+    /* A thread holds rows lane / 4 and lane / 4 + 8 of its warp's 16, columns 8 j + 2 (lane % 4) and the next. */
+    if constexpr (KIND == COUNTS) {
+      const uint32_t row0 = ta * ROWS_A + warp_of_block * 16 + lane / 4, col0 = tb * ROWS_B + lane % 4 * 2;
+#pragma unroll
+      for (int i = 0; i < 128; i++) {
+        const uint32_t row = row0 + i / 2 % 2 * 8, col = col0 + i / 4 * 8 + i % 2;
+        if (row < t.ld && col < t.ld) t.joint[row * t.ld + col] = c[i];
+      }
+    } else {
+#pragma unroll
+      for (uint32_t half = 0; half < 2; half++) {
+        __syncwarp();
+#pragma unroll
+        for (int j = 0; j < 32; j++)
+          *(uint2 *) (counts + lane / 4 * COUNTS_ROW + lane % 4 * 2 + j * 8) =
+              make_uint2(c[4 * j + 2 * half], c[4 * j + 2 * half + 1]);
+        __syncwarp();
+        screen_rows<KIND>(t, counts, ta * ROWS_A + warp_of_block * 16 + half * WARP_ROWS, tb * ROWS_B + lane * 4);
+      }
+    }
+  }
+}
+
+#else /* host side, and devices that never run it */
+template <int KIND> __global__ static void tiles(const __grid_constant__ tile_args t) { (void) t; }
+#endif
+
+/* ---- layout and constants ---- */
+
+/* One thread per 16 bytes of a row. Rows past the end are zero. */
+__global__ static void arrange_rows(const uint32_t *planes, uint32_t words, size_t first, size_t count, size_t room,
+                                    uint8_t *out)
+{
+  const uint32_t pieces = words / 4;
+  const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x, row = k / pieces;
+  const uint32_t piece = (uint32_t) (k % pieces);
+  if (row >= room) return;
+  uint4 v = { 0, 0, 0, 0 };
+  if (row < count) v = *(const uint4 *) (planes + (first + row) * words + piece * 4);
+  *(uint4 *) (out + piece_offset(row, piece, words / STEP_WORDS)) = v;
+}
+
+/* Rows of `tiles` ANDed with row `fixed`. */
+__global__ static void mask_rows(const uint8_t *tiles, uint32_t steps, size_t pieces, uint32_t fixed, uint8_t *out)
+{
+  const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
+  if (k >= pieces) return;
+  const uint32_t in_block = (uint32_t) (k % (BLOCK_BYTES / 16)), half = in_block / 8 % 2,
+                 step = (uint32_t) (k / (BLOCK_BYTES / 16) % steps);
+  const uint4 mask = *(const uint4 *) (tiles + ((size_t) fixed / 128 * steps + step) * BLOCK_BYTES +
+                                       fixed % 128 / 8 * 256 + half * 128 + fixed % 8 * 16);
+  uint4 v = ((const uint4 *) tiles)[k];
+  v.x &= mask.x;
+  v.y &= mask.y;
+  v.z &= mask.z;
+  v.w &= mask.w;
+  ((uint4 *) out)[k] = v;
+}
+
+/* Constants of attribute a among `rows` rows with `in_class` in class 1, of which rows1 and in_class1 have a's level
+ * 1. */
+__device__ static row_side row_constants(double rows, double in_class, double rows1, double in_class1, double share,
+                                         double own)
+{
+  const double rows0 = rows - rows1, in_class0 = in_class - in_class1, d1 = in_class1 - share * rows1,
+               d0 = in_class0 - share * rows0;
+  row_side out;
+  out.share1 = (float) (rows1 > 0 ? in_class1 / rows1 : 0);
+  out.share0 = (float) (rows0 > 0 ? in_class0 / rows0 : 0);
+  out.rows1 = (float) rows1 + EMPTY;
+  out.rows0 = (float) rows0 + EMPTY;
+  out.own_sum = (float) ((rows1 > 0 ? d1 * d1 / rows1 : 0) + (rows0 > 0 ? d0 * d0 / rows0 : 0));
+  out.own = (float) own;
+  out.fill = make_float2(0, 0);
+  return out;
+}
+
+/* A row from which nothing is wanted: its bar is out of reach. */
+__device__ static row_side row_of_none(void)
+{
+  row_side out = { 0, 0, 1e6f, 1e6f, -1e30f, 0, { 0, 0 } };
+  return out;
+}
+
+__device__ static column_side column_constants(double rows, double in_class, double own)
+{
+  column_side out = { (float) rows, (float) in_class + MAGIC, (float) own, 0 };
+  return out;
+}
+
+/* `a` or `b` may be NULL. */
+__global__ static void pair_constants(const uint32_t *margins, size_t plane_rows, size_t row, size_t count, size_t room,
+                                      const int64_t *alone, double scale, double share, double rows, double in_class,
+                                      row_side *a, column_side *b)
+{
+  const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
+  if (k >= room) return;
+  const double k1 = k < count ? margins[plane_rows + row + k] : 0, m = k < count ? margins[row + k] + k1 : 0;
+  const double own = k < count ? (double) alone[k] * scale : 0;
+  if (a) a[k] = k < count ? row_constants(rows, in_class, m, k1, share, own) : row_of_none();
+  if (b) b[k] = column_constants(m, k1, own);
+}
+
+/* Two per attribute: within level 1 and level 0 of the fixed one. own: the greater of its own and the fixed one's
+ * information. */
+__global__ static void triple_constants(const uint32_t *margins, size_t plane_rows, size_t row, size_t count,
+                                        size_t room, const int64_t *alone, double scale, double share, double rows,
+                                        double in_class, const uint32_t *joint, uint32_t fixed, row_side *a,
+                                        column_side *b)
+{
+  const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
+  if (k >= room) return;
+  a[2 * k] = a[2 * k + 1] = row_of_none();
+  b[2 * k] = b[2 * k + 1] = column_constants(0, 0, 0);
+  if (k >= count || k <= fixed) return;
+  const double own = (double) (alone[k] > alone[fixed] ? alone[k] : alone[fixed]) * scale;
+  const double k1 = joint[k] & 0xffffu, m = (joint[k] >> 16) + k1; /* joint: the fixed attribute's row */
+  const double whole1 = margins[plane_rows + row + k], whole = margins[row + k] + whole1;
+  const double fixed1 = margins[plane_rows + row + fixed], of_fixed = margins[row + fixed] + fixed1;
+  a[2 * k] = row_constants(of_fixed, fixed1, m, k1, share, own);
+  a[2 * k + 1] = row_constants(rows - of_fixed, in_class - fixed1, whole - m, whole1 - k1, share, own);
+  a[2 * k].own_sum += a[2 * k + 1].own_sum;
+  b[2 * k] = column_constants(m, k1, own);
+  b[2 * k + 1] = column_constants(whole - m, whole1 - k1, own);
+}
+
+/* ---- host ---- */
+
+int weft_mi_wgmma_ready(int device)
+{
+#ifdef WEFT_BUILT_FOR_90A
+  int major = 0, minor = 0;
+  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess && major == 9 &&
+         minor == 0;
+#else
+  (void) device;
+  return 0;
+#endif
+}
+
+static tile_grid grid_of(const mi_binary *b, uint32_t low)
+{
+  const tile_grid grid = { (uint32_t) ((b->count_a + ROWS_A - 1) / ROWS_A),
+                           (uint32_t) ((b->count_b + ROWS_B - 1) / ROWS_B), b->same, low };
+  return grid;
+}
+
+uint64_t weft_mi_wgmma_tiles(const mi_binary *b)
+{
+  const tile_grid grid = grid_of(b, 0);
+  return tiles_of(&grid);
+}
+
+weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *r, size_t first, size_t count, uint8_t *out,
+                                  cudaStream_t s)
+{
+  weft_status st = WEFT_OK;
+  const size_t room = (count + 255) / 256 * 256, pieces = room * (r->words / 4);
+  if (!pieces) goto done;
+  arrange_rows<<<(unsigned) ((pieces + 255) / 256), 256, 0, s>>>(r->planes, r->words, first, count, room, out);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}
+
+/* What pairs and triples have in common. */
+static tile_args make_args(const mi_binary *b, const uint8_t *a_tiles, const uint8_t *b_tiles, const mi_bar *bar,
+                           const mi_hits *hits)
+{
+  const weft_mi_resident *r = b->r;
+  const double n = (double) b->class_rows[0] + b->class_rows[1], scale = n / b->steepest;
+  tile_args t;
+  memset(&t, 0, sizeof t);
+  t.a = a_tiles;
+  t.b = b_tiles;
+  t.steps0 = b->steps[0];
+  t.steps = b->steps[0] + b->steps[1];
+  t.count_a = (uint32_t) b->count_a;
+  t.count_b = (uint32_t) b->count_b;
+  t.grid = grid_of(b, 0);
+  t.margins = r->margins;
+  t.plane_rows = b->plane_rows;
+  t.row_a = b->row_a;
+  t.row_b = b->row_b;
+  t.place_a = b->first_a;
+  t.place_b = b->first_b;
+  t.columns = b->columns;
+  t.column = r->column;
+  t.alone = r->alone;
+  t.f = r->f;
+  t.n = (uint64_t) n;
+  t.class_fixed = -weft_mi_fixed_of(t.n, r->f.unit);
+  for (int c = 0; c < 2; c++) {
+    t.class_rows[c] = b->class_rows[c];
+    t.class_fixed += weft_mi_fixed_of(b->class_rows[c], r->f.unit);
+  }
+  if (bar) {
+    /* the bar in units of Σ D²/m, a little lower for what single precision and EMPTY take */
+    const double mi = bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score);
+    const double gain = bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain;
+    const double slack = 1e-3 + 1e-6 * n;
+    t.bar_mi = (float) ((mi - SLACK * fabs(mi)) * scale - slack);
+    t.bar_gain = (float) ((gain - SLACK * fabs(gain)) * scale - slack);
+    t.bar = *bar;
+    t.hits = *hits;
+  }
+  return t;
+}
+
+/* Fixed-point information to units of Σ D²/m; lower by what the bar's own margin does not cover. */
+static double scale_of(const mi_binary *b)
+{
+  return b->r->f.unit / b->steepest * (1 - SLACK);
+}
+
+static weft_status launch(weft_ctx *ctx, void (*kernel)(const tile_args), const tile_args *t, cudaStream_t s)
+{
+  weft_status st = WEFT_OK;
+  int processors = 0;
+  const int bytes = SHARED_BYTES;
+  WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
+  WEFT_CUDA(weft_device_allow_shared((const void *) kernel, bytes));
+  kernel<<<t->count < (uint64_t) processors ? (unsigned) t->count : (unsigned) processors, SCREENING_THREADS, bytes,
+           s>>>(*t);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}
+
+static size_t room_of(size_t count) { return (count + 255) / 256 * 256; }
+
+size_t weft_mi_wgmma_room(const mi_binary *b, int order)
+{
+  const size_t each = order == 3 ? 2 : 1;
+  return each * (room_of(b->count_a) * sizeof(row_side) + room_of(b->count_b) * sizeof(column_side));
+}
+
+weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles_a, const uint8_t *tiles_b,
+                                void *constants, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
+                                cudaStream_t s)
+{
+  weft_status st = WEFT_OK;
+  tile_args t = make_args(b, tiles_a, tiles_b, bar, hits);
+  const size_t room_a = room_of(b->count_a), room_b = room_of(b->count_b);
+  const double rows = (double) t.n, in_class = b->class_rows[1];
+  row_side *of_a = (row_side *) constants;
+  column_side *of_b = (column_side *) (of_a + room_a);
+  pair_constants<<<(unsigned) (room_a / 256), 256, 0, s>>>(b->r->margins, b->plane_rows, b->row_a, b->count_a, room_a,
+    b->r->alone + b->first_a, scale_of(b), in_class / rows, rows, in_class, of_a, b->same ? of_b : NULL);
+  WEFT_CUDA(cudaGetLastError());
+  if (!b->same)
+    pair_constants<<<(unsigned) (room_b / 256), 256, 0, s>>>(b->r->margins, b->plane_rows, b->row_b, b->count_b, room_b,
+      b->r->alone + b->first_b, scale_of(b), in_class / rows, rows, in_class, NULL, of_b);
+  WEFT_CUDA(cudaGetLastError());
+  t.of_a = of_a;
+  t.of_b = of_b;
+  t.first = first;
+  t.count = count;
+  WEFT_TRY(launch(ctx, t.bar_gain > -INFINITY ? tiles<GAINS> : tiles<PAIRS>, &t, s));
+done:
+  return st;
+}
+
+weft_status weft_mi_wgmma_counts(weft_ctx *ctx, const mi_binary *b, const uint8_t *tile_rows, uint32_t *joint,
+                                 size_t ld, cudaStream_t s)
+{
+  weft_status st = WEFT_OK;
+  tile_args t = make_args(b, tile_rows, tile_rows, NULL, NULL);
+  t.joint = joint;
+  t.ld = ld;
+  t.count = weft_mi_wgmma_tiles(b);
+  WEFT_TRY(launch(ctx, tiles<COUNTS>, &t, s));
+done:
+  return st;
+}
+
+weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8_t *tile_rows, uint8_t *masked,
+                                  void *constants, const uint32_t *joint, size_t ld, uint32_t i, const mi_bar *bar,
+                                  const mi_hits *hits, cudaStream_t s)
+{
+  weft_status st = WEFT_OK;
+  tile_args t = make_args(b, masked, tile_rows, bar, hits);
+  const size_t pieces = ld * (size_t) t.steps * 2;
+  const double rows = (double) t.n, in_class = b->class_rows[1];
+  row_side *of_a = (row_side *) constants;
+  column_side *of_b = (column_side *) (of_a + 2 * ld);
+  if (i + 2 >= b->count_a) goto done;
+  mask_rows<<<(unsigned) ((pieces + 255) / 256), 256, 0, s>>>(tile_rows, (uint32_t) t.steps, pieces, i, masked);
+  WEFT_CUDA(cudaGetLastError());
+  triple_constants<<<(unsigned) (ld / 256), 256, 0, s>>>(b->r->margins, b->plane_rows, b->row_a, b->count_a, ld,
+                                                         b->r->alone + b->first_a, scale_of(b), in_class / rows, rows,
+                                                         in_class, joint + (size_t) i * ld, i, of_a, of_b);
+  WEFT_CUDA(cudaGetLastError());
+  t.of_a = of_a;
+  t.of_b = of_b;
+  t.joint = (uint32_t *) joint;
+  t.ld = ld;
+  t.fixed = i;
+  t.grid = grid_of(b, i + 1);
+  t.count = tiles_of(&t.grid);
+  WEFT_TRY(launch(ctx, tiles<TRIPLES>, &t, s));
+done:
+  return st;
+}

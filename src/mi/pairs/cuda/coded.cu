@@ -1,0 +1,262 @@
+/* See coded.cuh. Compiled without contraction: entropies have the same bits wherever their order is the same. */
+/* Build: exact. */
+#include <cstring>
+#include "core/call/parallel.h"
+#include "mi/pairs/cuda/coded.cuh"
+#include "mi/matrix/both/estimate.h"
+
+#define THREADS 256
+#define CODES_BYTES ((size_t) 64 << 20) /* of a tile's side */
+#define MOST_SIDE 512                   /* a tile's pairs are fewer than a search's buffer has room for */
+#define STATIC_BYTES 4096               /* shared memory besides the table, rounded up */
+
+struct codes_args {
+  const uint16_t *a, *b, *row_class;
+  const uint32_t *levels_a, *levels_b, *column;
+  size_t n, place_a, place_b, nj, columns;
+  uint32_t classes, per, words;
+  int same;
+  weft_mi_log f;
+  codes_out out;
+};
+
+/* ---- sums over a block, in a fixed order ---- */
+
+template <class T> __device__ static T total(T v, T *room)
+{
+  __syncthreads();
+  room[threadIdx.x] = v;
+  for (uint32_t half = THREADS / 2; half; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) room[threadIdx.x] += room[threadIdx.x + half];
+  }
+  __syncthreads();
+  return room[0];
+}
+
+/* Entropy in nats of the counts at `counts`. */
+__device__ static double entropy(const weft_mi_log &f, const uint32_t *counts, uint32_t cells, int estimator,
+                                 long long *whole, double *real, double *occupied)
+{
+  weft_mi_estimate e;
+  memset(&e, 0, sizeof e);
+  for (int turn = 0; turn < weft_mi_turns(estimator); turn++) {
+    for (uint32_t k = threadIdx.x; k < cells; k += THREADS) weft_mi_estimate_add(&e, &f, estimator, turn, counts[k]);
+    if (turn == 0) {
+      e.n = (uint64_t) total((long long) e.n, whole);
+      e.cells = total(e.cells, real);
+      e.fixed = total((long long) e.fixed, whole);
+    } else {
+      e.squares = total(e.squares, real);
+      e.away = total(e.away, real);
+      e.sum = total(e.sum, real);
+    }
+    weft_mi_estimate_turn(&e, estimator, turn);
+  }
+  *occupied = e.cells;
+  return weft_mi_estimate_nats(&e, &f, estimator);
+}
+
+/* Σ f over `items` items' counts by class, less Σ f over the items, or within strata over each item's strata. */
+__device__ static long long by_level(const weft_mi_log &f, const uint32_t *counts, uint32_t items, uint32_t classes,
+                                     uint32_t per, long long *room)
+{
+  long long sum = 0;
+  for (uint32_t k = threadIdx.x; k < items; k += THREADS) {
+    weft_mi_by_class item = weft_mi_by_class_of(&f, per);
+    for (uint32_t c = 0; c < classes; c++) weft_mi_by_class_add(&item, counts[k * classes + c]);
+    sum += item.sum;
+  }
+  return total(sum, room);
+}
+
+/* ---- the kernel ---- */
+
+__global__ static void __launch_bounds__(THREADS) count_codes(codes_args t)
+{
+  extern __shared__ uint32_t table[];
+  __shared__ long long whole[THREADS];
+  double *const real = (double *) whole;
+  const size_t i = blockIdx.y, j = blockIdx.x;
+  const uint32_t la = t.levels_a[i], lb = t.levels_b[j], classes = t.classes, cells = la * lb * classes;
+  if (t.same && t.place_b + j <= t.place_a + i) return;
+  if ((uint64_t) la * lb + la + lb > t.words / classes) return;
+  uint32_t *const of_a = table + cells, *const of_b = of_a + la * classes;
+  for (uint32_t k = threadIdx.x; k < cells; k += THREADS) table[k] = 0;
+  __syncthreads();
+  const uint16_t *a = t.a + i * t.n, *b = t.b + j * t.n;
+  for (size_t r = threadIdx.x; r < t.n; r += THREADS) {
+    const uint32_t x = a[r], y = b[r];
+    if (x == WEFT_MI_MISSING || y == WEFT_MI_MISSING) continue;
+    atomicAdd(&table[(x * lb + y) * classes + (classes > 1 ? t.row_class[r] : 0)], 1u);
+  }
+  __syncthreads();
+  for (uint32_t k = threadIdx.x; k < la * classes; k += THREADS) {
+    const uint32_t *from = table + k / classes * lb * classes + k % classes;
+    uint32_t sum = 0;
+    for (uint32_t y = 0; y < lb; y++) sum += from[y * classes];
+    of_a[k] = sum;
+  }
+  for (uint32_t k = threadIdx.x; k < lb * classes; k += THREADS) {
+    uint32_t sum = 0;
+    for (uint32_t x = 0; x < la; x++) sum += table[x * lb * classes + k];
+    of_b[k] = sum;
+  }
+  __syncthreads();
+  if (!t.out.hits.items && !t.out.interaction) {
+    const int estimator = t.out.estimator;
+    double ma, mb, mab;
+    const double ha = entropy(t.f, of_a, la, estimator, whole, real, &ma),
+                 hb = entropy(t.f, of_b, lb, estimator, whole, real, &mb);
+    double value;
+    if (weft_mi_whole(estimator)) { /* whole numbers to the end, as on the CPU */
+      long long sum = 0, n = 0;
+      for (uint32_t k = threadIdx.x; k < cells; k += THREADS) { sum += weft_mi_fixed(&t.f, table[k]); n += table[k]; }
+      for (uint32_t k = threadIdx.x; k < la + lb; k += THREADS) sum -= weft_mi_fixed(&t.f, of_a[k]);
+      sum = total(sum, whole);
+      n = total(n, whole);
+      sum += weft_mi_fixed(&t.f, (uint64_t) n);
+      value = sum > 0 ? weft_mi_bits(sum, t.f.unit, (uint64_t) n) : 0;
+    } else {
+      value = (ha + hb - entropy(t.f, table, cells, estimator, whole, real, &mab)) / WEFT_MI_LN2;
+    }
+    if (threadIdx.x == 0) t.out.mi[i * t.nj + j] = ma < 2 || mb < 2 ? 0 : value;
+    return;
+  }
+  long long n = 0, of_classes = 0;
+  for (uint32_t first = threadIdx.x * t.per; first < classes; first += THREADS * t.per) { /* a stratum */
+    weft_mi_by_class all = weft_mi_by_class_of(&t.f, t.per);
+    for (uint32_t c = first; c < first + t.per; c++) {
+      uint64_t rows = 0;
+      for (uint32_t x = 0; x < la; x++) rows += of_a[x * classes + c];
+      weft_mi_by_class_add(&all, rows);
+    }
+    of_classes += all.sum;
+    n += (long long) all.n;
+  }
+  n = total(n, whole);
+  of_classes = total(of_classes, whole);
+  long long joint = by_level(t.f, table, la * lb, classes, t.per, whole) - of_classes,
+            one = by_level(t.f, of_a, la, classes, t.per, whole) - of_classes,
+            other = by_level(t.f, of_b, lb, classes, t.per, whole) - of_classes;
+  if (threadIdx.x) return;
+  joint = joint > 0 ? joint : 0;
+  const long long gain = joint - (one > 0 ? one : 0) - (other > 0 ? other : 0);
+  const double mi = weft_mi_bits(joint, t.f.unit, (uint64_t) n),
+               interaction = weft_mi_bits(gain, t.f.unit, (uint64_t) n);
+  if (t.out.interaction) {
+    t.out.mi[i * t.nj + j] = mi;
+    t.out.interaction[i * t.nj + j] = interaction;
+    return;
+  }
+  const uint64_t x = t.column[t.place_a + i], y = t.column[t.place_b + j];
+  mi_offer(t.out.bar, t.out.hits, mi, interaction, (x < y ? x : y) * t.columns + (x < y ? y : x));
+}
+
+/* ---- host ---- */
+
+uint32_t weft_mi_codes_limit(weft_ctx *ctx)
+{
+  int bytes = 0;
+  if (cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, ctx->device) != cudaSuccess)
+    bytes = 48 << 10;
+  return (uint32_t) (bytes - STATIC_BYTES) / 4;
+}
+
+weft_status weft_mi_codes_plan(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_mi_pack *x,
+                               const weft_mi_resident *r, const weft_mi_pack *y, const weft_mi_panel *panel,
+                               int by_class, mi_codes *out)
+{
+  weft_status st = WEFT_OK;
+  size_t most = panel->g->count > panel->h->count ? panel->g->count : panel->h->count;
+  *out = { mi_sides_of(x, y, panel), r };
+  out->classes = by_class && x->classes > 1;
+  out->words = weft_mi_codes_limit(ctx);
+  out->side = CODES_BYTES / (2 * (x->n + 1));
+  if (out->side > MOST_SIDE) out->side = MOST_SIDE;
+  if (out->side > most) out->side = most;
+  if (!out->side) out->side = 1;
+  out->across = (panel->h->count + out->side - 1) / out->side;
+  out->tiles = out->across * ((panel->g->count + out->side - 1) / out->side);
+  WEFT_DEVICE_TAKE(out->a, mem, out->side * x->n);
+  WEFT_DEVICE_TAKE(out->b, mem, out->side * x->n);
+  WEFT_DEVICE_TAKE(out->levels, mem, 2 * out->side);
+  WEFT_DEVICE_TAKE(out->row_class, mem, x->n);
+  WEFT_TAKE(out->host_codes, host, (out->side + 1) * x->n);
+  WEFT_TAKE(out->host_levels, host, 2 * out->side);
+  for (size_t c = 0, row = 0; c < x->classes; c++)
+    for (uint32_t k = 0; k < x->class_rows[c]; k++) out->host_codes[row++] = (uint16_t) c;
+  WEFT_TRY(weft_device_upload(mem, out->row_class, x->n * sizeof *out->row_class, 1, weft_fill_bytes, out->host_codes));
+done:
+  return st;
+}
+
+void weft_mi_codes_drop(weft_device_arena *mem, weft_arena *host, mi_codes *c)
+{
+  weft_device_drop(mem, c->a);
+  weft_device_drop(mem, c->b);
+  weft_device_drop(mem, c->levels);
+  weft_device_drop(mem, c->row_class);
+  weft_arena_drop(host, c->host_codes);
+  weft_arena_drop(host, c->host_levels);
+}
+
+static weft_status load_side(weft_ctx *ctx, weft_device_arena *mem, mi_codes *c, const weft_mi_pack *pack, size_t place,
+                             size_t count, uint16_t *to, uint32_t *levels)
+{
+  weft_status st = WEFT_OK;
+  WEFT_PARALLEL(ctx->threads)
+  WEFT_FOR(dynamic)
+  for (int64_t k = 0; k < (int64_t) count; k++) {
+    weft_mi_pack_codes(pack, place + (size_t) k, c->host_codes + (size_t) k * pack->n);
+    levels[k] = pack->levels[place + (size_t) k];
+  }
+  WEFT_TRY(weft_device_upload(mem, to, count * pack->n * sizeof *to, 1, weft_fill_bytes, c->host_codes));
+done:
+  return st;
+}
+
+weft_status weft_mi_codes_tile(weft_ctx *ctx, weft_device_arena *mem, mi_codes *c, uint64_t index, const codes_out *out)
+{
+  weft_status st = WEFT_OK;
+  const uint64_t down = index / c->across;
+  uint64_t words = 0;
+  uint32_t most_a = 0, most_b = 0;
+  codes_args t;
+  c->i0 = (size_t) down * c->side;
+  c->j0 = (size_t) (index % c->across) * c->side;
+  c->nj = c->h->count - c->j0 < c->side ? c->h->count - c->j0 : c->side;
+  c->ni = 0;
+  if (c->same && c->j0 + c->nj <= c->i0 + 1) goto done;
+  c->ni = c->g->count - c->i0 < c->side ? c->g->count - c->i0 : c->side;
+  if (c->loaded != down + 1) WEFT_TRY(load_side(ctx, mem, c, c->x, c->g->first + c->i0, c->ni, c->a, c->host_levels));
+  c->loaded = down + 1;
+  WEFT_TRY(load_side(ctx, mem, c, c->y, c->h->first + c->j0, c->nj, c->b, c->host_levels + c->side));
+  WEFT_TRY(weft_device_upload(mem, c->levels, 2 * c->side * sizeof *c->levels, 1, weft_fill_bytes, c->host_levels));
+  memset(&t, 0, sizeof t);
+  t.a = c->a;
+  t.b = c->b;
+  t.row_class = c->row_class;
+  t.levels_a = c->levels;
+  t.levels_b = c->levels + c->side;
+  t.column = c->r->column;
+  t.n = c->x->n;
+  t.place_a = c->g->first + c->i0;
+  t.place_b = c->h->first + c->j0;
+  t.nj = c->nj;
+  t.columns = c->x->columns;
+  t.classes = c->classes ? c->x->classes : 1;
+  t.per = c->classes ? c->x->per : 1;
+  t.same = c->same;
+  t.f = c->r->f;
+  t.out = *out;
+  for (size_t k = 0; k < c->ni; k++) if (c->host_levels[k] > most_a) most_a = c->host_levels[k];
+  for (size_t k = 0; k < c->nj; k++) if (c->host_levels[c->side + k] > most_b) most_b = c->host_levels[c->side + k];
+  words = mi_codes_words(most_a, most_b, t.classes);
+  t.words = words < c->words ? (uint32_t) words : c->words;
+  WEFT_CUDA(weft_device_allow_shared((const void *) count_codes, 4 * (size_t) t.words));
+  count_codes<<<dim3((unsigned) c->nj, (unsigned) c->ni), THREADS, 4 * t.words, mem->stream>>>(t);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}

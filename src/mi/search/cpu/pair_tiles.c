@@ -1,0 +1,247 @@
+/* Tiles of pairs; see pair_tiles.h. */
+/* Build: shared. */
+#include <math.h>
+#include <string.h>
+#include "mi/search/both/pair_tiles.h"
+
+#define BOTH_WORDS 65536 /* counts of a tile: 256 KB, in the second-level cache */
+#define LEAST_ROWS 4     /* but counting takes four attributes at once, and half as fast two */
+
+/* ---- tilings ---- */
+
+/* Popcounts cost about half a nanosecond per word, a table's cells one nanosecond each; from codes, every row costs
+ * about four, and a cell, of which there are at most as many as rows, six. */
+static int better_from_codes(const weft_mi_pack *x, const weft_mi_group *g, const weft_mi_group *h)
+{
+  if (g->coded || h->coded) return 1;
+  const double planes = (double) g->shape.planes * h->shape.planes;
+  const double cells = (double) g->shape.levels * h->shape.levels * x->classes;
+  return planes * (0.5 * (double) x->words + x->classes) + cells >
+         64 + 4.2 * (double) x->n + 6 * fmin(cells, (double) x->n);
+}
+
+static int wanted(const weft_mi_group *g, const weft_mi_group *h)
+{
+  return (g->side & 1 && h->side & 2) || (g->side & 2 && h->side & 1);
+}
+
+weft_status weft_mi_tiling_make(weft_arena *mem, const weft_mi_pack *x, const weft_mi_pack *y, weft_mi_tiling *out)
+{
+  weft_status st = WEFT_OK;
+  const weft_mi_pack *other = y ? y : x;
+  memset(out, 0, sizeof *out);
+  out->x = x;
+  out->y = other;
+  WEFT_TAKE(out->panels, mem, x->group_count * other->group_count);
+  for (size_t a = 0; a < x->group_count; a++)
+    for (size_t b = y ? 0 : a; b < other->group_count; b++) {
+      const weft_mi_group *g = &x->groups[a], *h = &other->groups[b];
+      if (!y && !wanted(g, h)) continue;
+      weft_mi_panel *panel = &out->panels[out->panel_count++];
+      const size_t planes = (size_t) x->classes * g->shape.planes * h->shape.planes;
+      size_t cells = (size_t) x->classes * g->shape.levels * h->shape.levels, side = WEFT_MI_TILE;
+      memset(panel, 0, sizeof *panel);
+      panel->g = g;
+      panel->h = h;
+      panel->same = g == h;
+      panel->coded = better_from_codes(x, g, h);
+      panel->columns = panel->rows = WEFT_MI_TILE;
+      if (panel->coded) {
+        while (side > 2 && side * x->n > (size_t) 1 << 22) side /= 2;
+        panel->rows = panel->columns = side;
+        if (2 * side > out->codes) out->codes = 2 * side;
+      } else {
+        while (panel->rows > LEAST_ROWS && planes * panel->rows * WEFT_MI_TILE > BOTH_WORDS) panel->rows /= 2;
+        if (planes * panel->rows * WEFT_MI_TILE > out->both) out->both = planes * panel->rows * WEFT_MI_TILE;
+        if (cells > out->cells) out->cells = cells;
+      }
+      panel->across = (h->count + panel->columns - 1) / panel->columns;
+      panel->first = out->tiles;
+      out->tiles += panel->across * ((g->count + panel->rows - 1) / panel->rows);
+    }
+done:
+  return st;
+}
+
+int weft_mi_tile_at(const weft_mi_tiling *tiling, size_t index, weft_mi_tile *out)
+{
+  size_t lo = 0, hi = tiling->panel_count;
+  while (hi - lo > 1) {
+    size_t mid = (lo + hi) / 2;
+    if (tiling->panels[mid].first <= index) lo = mid; else hi = mid;
+  }
+  const weft_mi_panel *p = &tiling->panels[lo];
+  index -= p->first;
+  out->panel = p;
+  out->i0 = index / p->across * p->rows;
+  out->j0 = index % p->across * p->columns;
+  out->ni = p->g->count - out->i0 < p->rows ? p->g->count - out->i0 : p->rows;
+  out->nj = p->h->count - out->j0 < p->columns ? p->h->count - out->j0 : p->columns;
+  return !p->same || out->j0 + out->nj > out->i0;
+}
+
+void weft_mi_tile_count(const weft_mi_tiling *tiling, const weft_mi_tile *tile, uint32_t *both, weft_mi_counts *t)
+{
+  const weft_mi_pack *x = tiling->x, *y = tiling->y;
+  const weft_mi_group *g = tile->panel->g, *h = tile->panel->h;
+  const weft_bits_ops *ops = weft_bits();
+  t->a = g->shape;
+  t->b = h->shape;
+  t->vary = t->a.missing || t->b.missing;
+  t->parts = x->classes;
+  t->both = both;
+  t->ld = WEFT_MI_TILE;
+  t->stride = tile->panel->rows * WEFT_MI_TILE;
+  t->margin_a = x->margins + g->plane0 + tile->i0;
+  t->margin_b = y->margins + h->plane0 + tile->j0;
+  t->part_a = x->plane_rows;
+  t->part_b = y->plane_rows;
+  t->plane_a = g->count;
+  t->plane_b = h->count;
+  t->totals = x->class_rows;
+  for (uint32_t c = 0; c < x->classes; c++)
+    for (uint32_t pa = 0; pa < g->shape.planes; pa++)
+      for (uint32_t pb = 0; pb < h->shape.planes; pb++, both += t->stride)
+        ops->popcount_tile(x->bits + (g->plane0 + pa * g->count + tile->i0) * x->words + x->class_word[c], tile->ni,
+                           x->words, y->bits + (h->plane0 + pb * h->count + tile->j0) * y->words + y->class_word[c],
+                           tile->nj, y->words, x->class_word[c + 1] - x->class_word[c], both, WEFT_MI_TILE);
+}
+
+/* ---- tables ---- */
+
+int64_t weft_mi_joint(const weft_mi_pack *pack, const uint32_t *cells, uint32_t groups, size_t area)
+{
+  weft_mi_by_class all = weft_mi_by_class_of(&pack->f, pack->per);
+  for (uint32_t g = 0; g < groups; g++, cells += pack->classes * area)
+    for (size_t k = 0; k < area; k++)
+      for (uint32_t c = 0; c < pack->classes; c++) weft_mi_by_class_add(&all, cells[c * area + k]);
+  const int64_t sum = all.sum - pack->class_fixed;
+  return sum > 0 ? sum : 0;
+}
+
+int64_t weft_mi_of_table(const weft_mi_pack *pack, const uint32_t *cells, uint32_t groups, uint32_t la, uint32_t lb,
+                         int mask, uint32_t *work, uint64_t *n)
+{
+  const uint32_t classes = pack->classes, dg = mask & 1 ? groups : 1, da = mask & 2 ? la : 1, db = mask & 4 ? lb : 1,
+                 area = dg * da * db;
+  weft_mi_by_class levels = weft_mi_by_class_of(&pack->f, pack->per), all = levels;
+  memset(work, 0, (size_t) area * classes * sizeof *work);
+  for (uint32_t g = 0; g < groups; g++)
+    for (uint32_t c = 0; c < classes; c++)
+      for (uint32_t x = 0; x < la; x++)
+        for (uint32_t y = 0; y < lb; y++)
+          work[(((mask & 1 ? g : 0) * da + (mask & 2 ? x : 0)) * db + (mask & 4 ? y : 0)) * classes + c] += *cells++;
+  for (size_t k = 0; k < (size_t) area * classes; k++) weft_mi_by_class_add(&levels, work[k]);
+  for (uint32_t c = 0; c < classes; c++) {
+    uint64_t rows = 0;
+    for (uint32_t k = 0; k < area; k++) rows += work[(size_t) k * classes + c];
+    weft_mi_by_class_add(&all, rows);
+  }
+  *n = all.n;
+  return levels.sum > all.sum ? levels.sum - all.sum : 0;
+}
+
+void weft_mi_marginals(const weft_mi_pack *pack, int64_t *out)
+{
+  for (size_t place = 0; place < pack->p; place++) {
+    const weft_mi_group *g = &pack->groups[pack->group_of[place]];
+    const uint32_t *margins = pack->margins + g->plane0 + (place - g->first);
+    weft_mi_by_class levels = weft_mi_by_class_of(&pack->f, pack->per);
+    out[place] = 0;
+    if (g->coded || g->shape.missing) continue;
+    for (uint32_t q = 0; q <= g->shape.planes; q++)
+      for (uint32_t c = 0; c < pack->classes; c++) {
+        uint32_t k = pack->class_rows[c];
+        if (q < g->shape.planes) k = margins[c * pack->plane_rows + q * g->count];
+        else for (uint32_t p = 0; p < g->shape.planes; p++) k -= margins[c * pack->plane_rows + p * g->count];
+        weft_mi_by_class_add(&levels, k);
+      }
+    if (levels.sum > pack->class_fixed) out[place] = levels.sum - pack->class_fixed;
+  }
+}
+
+/* ---- keeping ---- */
+
+weft_status weft_mi_keeper_begin(weft_ctx *ctx, weft_mi_keeper *k, size_t top, size_t possible)
+{
+  memset(k, 0, sizeof *k);
+  k->ctx = *ctx;
+  k->mem = weft_arena_begin(&k->ctx);
+  k->bounded = top != SIZE_MAX;
+  if (k->bounded) k->st = weft_topk_init(&k->best, &k->mem, top < possible ? top : possible);
+  if (k->st != WEFT_OK) memcpy(ctx->message, k->ctx.message, sizeof ctx->message);
+  return k->st;
+}
+
+void weft_mi_keep(weft_mi_keeper *k, double score, uint64_t index)
+{
+  if (k->bounded) {
+    weft_topk_push(&k->best, score, index);
+    return;
+  }
+  if (k->st != WEFT_OK) return;
+  if (k->count == k->capacity) {
+    const size_t larger = k->capacity ? 2 * k->capacity : 1024;
+    weft_scored *all = weft_arena_take(&k->mem, larger, sizeof *all);
+    if (!all) { k->st = WEFT_ERR_MEMORY; return; }
+    if (k->count) memcpy(all, k->all, k->count * sizeof *all);
+    weft_arena_drop(&k->mem, k->all);
+    k->all = all;
+    k->capacity = larger;
+  }
+  k->all[k->count++] = (weft_scored){ score, index };
+}
+
+weft_status weft_mi_keepers_end(weft_ctx *ctx, weft_mi_keeper *keepers, int threads, weft_arena *mem,
+                                weft_mi_found *out)
+{
+  weft_status st = WEFT_OK;
+  size_t total = 0;
+  for (int t = 0; t < threads; t++) {
+    if (keepers[t].st != WEFT_OK) {
+      memcpy(ctx->message, keepers[t].ctx.message, sizeof ctx->message);
+      st = keepers[t].st;
+      goto done;
+    }
+    total += keepers[t].count;
+  }
+  if (threads && keepers[0].bounded) {
+    for (int t = 1; t < threads; t++) weft_topk_merge(&keepers[0].best, &keepers[t].best);
+    out->count = weft_topk_sort(&keepers[0].best);
+    WEFT_TAKE(out->items, mem, out->count);
+    if (out->count) memcpy(out->items, keepers[0].best.items, out->count * sizeof *out->items);
+  } else {
+    WEFT_TAKE(out->items, mem, total);
+    out->count = 0;
+    for (int t = 0; t < threads; t++) {
+      if (keepers[t].count) memcpy(out->items + out->count, keepers[t].all, keepers[t].count * sizeof *out->items);
+      out->count += keepers[t].count;
+    }
+    weft_scored_sort(out->items, out->count);
+  }
+done:
+  for (int t = 0; t < threads; t++) weft_arena_end(&keepers[t].mem);
+  return st;
+}
+
+weft_status weft_mi_keepers_close(weft_ctx *ctx, weft_status st, weft_mi_keeper *keepers, int begun, weft_arena *mem,
+                                  weft_mi_found *out)
+{
+  if (st == WEFT_OK) return weft_mi_keepers_end(ctx, keepers, begun, mem, out);
+  for (int t = 0; t < begun; t++) weft_arena_end(&keepers[t].mem);
+  return st;
+}
+
+/* ---- pacing ---- */
+
+void weft_mi_pace_start(weft_mi_pace *p)
+{
+  p->started = weft_seconds();
+}
+
+void weft_mi_pace_next(weft_mi_pace *p)
+{
+  const double took = weft_seconds() - p->started;
+  if (took < 0.02) p->batch *= 2;
+  else if (took > 0.06 && p->batch > 1) p->batch /= 2;
+}

@@ -1,0 +1,152 @@
+/* What the kernels of pairs and triples share: a pack on the device, the bar, and the buffer of what reached it.
+ *
+ * A kernel scores its pairs exactly (fixed_point.h: whole numbers, so the same bits as on the CPU) and appends what is
+ * not behind the bar to a buffer; the host merges the buffer into its top-k, raises the bar and goes on with more tiles
+ * at a time. When more passes than the buffer holds, the host runs the same tiles again behind a higher bar, or fewer
+ * of them. */
+#pragma once
+
+#include "core/device/device.cuh"
+extern "C" {
+#include "mi/pairs/both/ternary.h"
+#include "mi/search/both/pair_tiles.h"
+}
+
+/* Bits of a class on the device are padded to whole steps of the tensor cores. */
+#define STEP_BITS 256
+#define STEP_WORDS 8
+
+static inline uint32_t mi_padded_words(uint32_t rows) { return (rows + STEP_BITS - 1) / STEP_BITS * STEP_WORDS; }
+
+#define MI_STRONGEST 64
+
+struct weft_mi_resident {
+  weft_ctx own;               /* outlives the call that made it */
+  weft_device_arena mem;
+  uint32_t *planes;           /* plane_rows × words, class after class */
+  uint32_t *margins;          /* as the pack's */
+  uint32_t *column, *class_rows;
+  int64_t *table, *alone;
+  int64_t strongest[MI_STRONGEST]; /* the greatest of `alone`, best first */
+  size_t complete;            /* attributes without missing values and codes: those that `alone` is about */
+  uint32_t *class_word;       /* classes + 1 */
+  uint32_t words;
+  weft_mi_log f;              /* with the table on the device */
+  uint8_t *tiles;             /* one group, in the order of the shared memory of wgmma; made when first used */
+  size_t tiles_first;
+  int tiles_rows;             /* an attribute: 1 as in binary_hopper.cu, 2 as in pairs/cuda/ternary_hopper.cu */
+  uint32_t *from;             /* of a copy with rows exchanged: for every bit of a row of planes, where it comes from */
+};
+
+/* 32-bit words of a row of planes on the device, up to the end of the first so many classes. */
+uint32_t weft_mi_resident_words(const weft_mi_pack *pack, uint32_t classes);
+
+/* Bytes of a row of planes, and the most that a block may weigh (blocks.h). */
+struct mi_block_plan { double plane, most; };
+
+/* 1 when the device has room for a search over the pack's pairs, and for so many copies of its planes besides;
+ * otherwise the plan says how to cut it. */
+int weft_mi_device_holds(weft_ctx *ctx, const weft_mi_pack *pack, int copies, mi_block_plan *plan);
+
+/* NULL in *out when it fails. */
+weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **out);
+
+/* A score is behind the bar when it is lower, or equal with a higher index. */
+struct mi_bar {
+  double score;
+  uint64_t index;
+  double min_mi, min_gain;
+  int by_interaction;
+  weft_mi_near near;          /* on the device */
+  uint64_t columns;           /* of pairs: an index is x * columns + y */
+};
+
+struct mi_hits { weft_scored *items; unsigned long long *count; uint64_t capacity; };
+
+/* Of tuples of any order. */
+__device__ static inline int mi_passes(const mi_bar &bar, double mi, double gain, uint64_t index)
+{
+  const double score = bar.by_interaction ? gain : mi;
+  return mi >= bar.min_mi && gain >= bar.min_gain && score >= bar.score && !(score == bar.score && index >= bar.index);
+}
+
+__device__ static inline void mi_append(const mi_hits &hits, double score, uint64_t index)
+{
+  const unsigned long long at = atomicAdd(hits.count, 1ull);
+  if (at < hits.capacity) { hits.items[at].score = score; hits.items[at].index = index; }
+}
+
+/* A pair: neighbours are left out. */
+__device__ static inline void mi_offer(const mi_bar &bar, const mi_hits &hits, double mi, double gain, uint64_t index)
+{
+  if (!mi_passes(bar, mi, gain, index)) return;
+  if (bar.near.chromosome && weft_mi_is_near(&bar.near, index / bar.columns, index % bar.columns)) return;
+  mi_append(hits, bar.by_interaction ? gain : mi, index);
+}
+
+/* Attributes of two groups of a pack, on the two sides of tiles. */
+struct mi_sides {
+  const weft_mi_resident *r;
+  size_t first_a, first_b;    /* first place of the groups */
+  size_t count_a, count_b;
+  size_t row_a, row_b;        /* first row of planes */
+  size_t columns, plane_rows;
+  int same;
+};
+
+/* A side of the screen (pairs/both/ternary.h) as it lies in memory. */
+__device__ static inline float4 words_of_side(weft_planes_side s)
+{
+  return make_float4(s.class0[0], s.class0[1], s.rows[0], s.rows[1]);
+}
+
+/* ---- binary attributes, two classes: binary_hopper.cu ---- */
+
+struct mi_binary : mi_sides { /* 128 (side a) or 256 (side b) a tile */
+  uint32_t class_rows[2];
+  int steps[2];               /* k-steps of each class */
+  double steepest;            /* weft_mi_steepest() of the share of class 1 */
+};
+
+/* 1 when this device and this build have 1-bit wgmma. */
+int weft_mi_wgmma_ready(int device);
+/* Tiles of a search over pairs. */
+uint64_t weft_mi_wgmma_tiles(const mi_binary *b);
+/* Puts rows first .. first+count-1 of the planes in wgmma's order. `out`: room for count rounded up to 256 rows. */
+weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *r, size_t first, size_t count, uint8_t *out,
+                                  cudaStream_t s);
+/* Bytes of `constants` for searches of this order. */
+size_t weft_mi_wgmma_room(const mi_binary *b, int order);
+/* Scores tiles first .. first+count-1. tiles_a, tiles_b: arranged planes. */
+weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles_a, const uint8_t *tiles_b,
+                                void *constants, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
+                                cudaStream_t s);
+/* Counts of all pairs of one group, class 0 in the high and class 1 in the low half: joint[a * ld + b], b > a. */
+weft_status weft_mi_wgmma_counts(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles, uint32_t *joint, size_t ld,
+                                 cudaStream_t s);
+/* Scores the triples of attribute i and all pairs behind it. `masked`: room like `tiles`. */
+weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles, uint8_t *masked,
+                                  void *constants, const uint32_t *joint, size_t ld, uint32_t i, const mi_bar *bar,
+                                  const mi_hits *hits, cudaStream_t s);
+
+/* ---- at most three levels, two to eight classes: pairs/cuda/ternary_hopper.cu ---- */
+
+struct mi_planar : mi_sides {
+  uint32_t classes, class_rows[WEFT_PLANES_CLASSES];
+  uint32_t planes_a, planes_b;
+  double steepest;            /* of packed counts: weft_mi_steepest() of the share of class 0 */
+  int packed;
+};
+
+uint64_t weft_mi_planes_tiles(const mi_planar *b);
+/* Bytes of the arranged planes of `count` attributes. */
+size_t weft_mi_planes_bytes(const weft_mi_resident *r, size_t count);
+/* Arranges the `planes` planes of `count` attributes, from row `first` of the pack's on. */
+weft_status weft_mi_planes_arrange(weft_ctx *ctx, const weft_mi_resident *r, size_t first, size_t count,
+                                   uint32_t planes, uint8_t *out, cudaStream_t s);
+/* Bytes of `room` below. */
+weft_status weft_mi_planes_room(weft_ctx *ctx, const mi_planar *b, size_t *bytes);
+/* Scores tiles first .. first+count-1. */
+weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *b, const uint8_t *tiles_a, const uint8_t *tiles_b,
+                                 uint8_t *room, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
+                                 cudaStream_t s);

@@ -1,0 +1,223 @@
+/* The operations of pca.h on a device. X is centred and scaled where it is stored: in place after the upload, in a copy
+ * of a resident matrix. What does not fit is prepared piece by piece, column after column, in each product. Sparse
+ * blocks are kept by columns and by rows, so that both products gather; the centre comes off afterwards (see
+ * pca/cpu/operations.c). product.cu places X and multiplies it; stored.cu does so for what is read in blocks. */
+#include <cstring>
+#include <new>
+#include "pca/cuda/pca.cuh"
+
+/* Made once per process for each host thread of a call, and so for each device: making one takes milliseconds. */
+static cublasHandle_t blas_handle(const weft_ctx *ctx)
+{
+  static struct { cublasHandle_t handle; int device; } kept[WEFT_MOST_DEVICES + 1];
+  auto &own = kept[ctx->lane];
+  if (own.handle && own.device != ctx->device) {
+    cublasDestroy(own.handle);
+    own.handle = NULL;
+  }
+  own.device = ctx->device;
+  if (!own.handle && cublasCreate(&own.handle) != CUBLAS_STATUS_SUCCESS) own.handle = NULL;
+  return own.handle;
+}
+
+/* ---- opening ---- */
+
+static void close_space(weft_pca_space *s)
+{
+  if (s->mem.stream) cudaStreamSynchronize(s->mem.stream);
+  if (s->blocks) {
+    for (const sparse_block &b : *s->blocks) { cusparseDestroySpMat(b.by_column); cusparseDestroySpMat(b.by_row); }
+    delete s->blocks;
+  }
+  delete s->held;
+  if (s->numbers) cudaFreeHost(s->numbers);
+  if (s->sparse) cusparseDestroy(s->sparse);
+  if (s->solver) cusolverDnDestroy(s->solver);
+  weft_device_end(&s->mem);
+  delete s;
+}
+
+static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const weft_pca_form *form, weft_pca_space **out)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_space *s = new (std::nothrow) weft_pca_space();
+  if (!s) return weft_fail_memory(ctx, "host", sizeof *s, -1, "");
+  s->ctx = ctx;
+  s->mem = weft_device_begin(ctx);
+  s->data = data;
+  s->form = form;
+  s->ld = ((int64_t) data->n + 15) / 16 * 16;
+  s->blocks = new (std::nothrow) std::vector<sparse_block>();
+  if (s->mem.opened != WEFT_OK) { st = s->mem.opened; goto done; }
+  s->blas = blas_handle(ctx);
+  if (!s->blas) {
+    st = weft_pca_library_error(ctx, "cuBLAS", CUBLAS_STATUS_NOT_INITIALIZED, __FILE__, __LINE__);
+    goto done;
+  }
+  LIBRARY("cuBLAS", cublasSetStream(s->blas, s->mem.stream));
+  WEFT_TRY(weft_device_send(&s->mem, form->center, data->p, &s->center));
+  WEFT_TRY(weft_device_send(&s->mem, form->factor, data->p, &s->factor));
+  if (form->row) WEFT_TRY(weft_device_send(&s->mem, form->row, data->n, &s->row));
+  WEFT_TRY(weft_pca_place(s));
+  *out = s;
+  return WEFT_OK;
+done:
+  close_space(s);
+  return st;
+}
+
+static weft_status take(weft_pca_space *s, size_t count, double **out)
+{
+  weft_status st = WEFT_OK;
+  double *block;
+  WEFT_DEVICE_TAKE(block, &s->mem, count);
+  *out = block;
+done:
+  return st;
+}
+
+static void drop(weft_pca_space *s, double *block)
+{
+  cudaStreamSynchronize(s->mem.stream);
+  weft_device_drop(&s->mem, block);
+}
+
+static weft_status move(weft_pca_space *s, double *to, const double *from, size_t count, cudaMemcpyKind kind)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  WEFT_CUDA(cudaMemcpyAsync(to, from, count * sizeof *to, kind, s->mem.stream));
+  if (kind == cudaMemcpyDeviceToHost) WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+done:
+  return st;
+}
+
+static weft_status put(weft_pca_space *s, double *to, const double *from, size_t count)
+{
+  return move(s, to, from, count, cudaMemcpyHostToDevice);
+}
+
+static weft_status get(weft_pca_space *s, double *to, const double *from, size_t count)
+{
+  if (count >= (size_t) 1 << 20) return weft_device_download(&s->mem, to, from, count * sizeof *to);
+  return move(s, to, from, count, cudaMemcpyDeviceToHost);
+}
+
+static weft_status copy(weft_pca_space *s, double *to, const double *from, size_t count)
+{
+  return move(s, to, from, count, cudaMemcpyDeviceToDevice);
+}
+
+__global__ static void fill_random(weft_rng rng, uint64_t first, double *to, size_t count)
+{
+  const size_t i = blockIdx.x * (size_t) blockDim.x + threadIdx.x;
+  if (i < count) to[i] = 2 * weft_draw_uniform(rng, first + i) - 1;
+}
+
+static weft_status draw(weft_pca_space *s, weft_rng rng, uint64_t first, double *to, size_t count)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  fill_random<<<weft_pca_blocks_for(count), 256, 0, s->mem.stream>>>(rng, first, to, count);
+  WEFT_CUDA(cudaGetLastError());
+done:
+  return st;
+}
+
+static void refine(weft_pca_space *s) { s->refined = true; }
+
+static weft_status join(weft_pca_space *s, double *x, size_t count) { return weft_device_join_add(&s->mem, x, count); }
+
+static int squares(const weft_pca_space *s, size_t order)
+{
+  const bool summed = s->x || (s->held && order == s->data->p);
+  return summed && 8.0 * (double) order * (double) order < 0.5 * weft_device_available(s->ctx);
+}
+
+/* The units for halves are ten times as fast as those for doubles. */
+static int rough(const weft_pca_space *s, size_t order) { return s->held && order == s->data->p; }
+
+static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v,
+                             double beta, double *out)
+{
+  return weft_pca_gemm(s, 0, 0, order, b, order, alpha, g, order, v, order, beta, out, order);
+}
+
+/* ---- a step of GS-PCA ---- */
+
+/* Waits for the numbers of the step without the driver's detour; looks for errors now and then. */
+static weft_status numbers_of_step(weft_pca_space *s, double out[3])
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const volatile double *numbers = s->numbers;
+  for (int spins = 1; numbers[3] != s->turn; spins++) {
+    if (spins % 4096) continue;
+    const cudaError_t e = cudaStreamQuery(s->mem.stream);
+    if (e != cudaErrorNotReady) WEFT_CUDA(e);
+  }
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  for (int i = 0; i < 3; i++) out[i] = numbers[i];
+done:
+  return st;
+}
+
+/* X in panels beside X, when there is room for both. */
+static weft_status open_fused(weft_pca_space *s)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const int64_t n = (int64_t) s->data->n, p = (int64_t) s->data->p;
+  const size_t count = weft_pca_tiled_count(n, p);
+  WEFT_CUDA(cudaHostAlloc((void **) &s->numbers, 4 * sizeof *s->numbers, cudaHostAllocDefault));
+  s->numbers[3] = 0;
+  s->plain = !s->x || !weft_pca_fused_fits(p) || 8.0 * (double) count > 0.8 * weft_device_available(ctx);
+  if (s->plain) return st;
+  WEFT_DEVICE_TAKE(s->partial, &s->mem, weft_pca_fused_partial(p));
+  WEFT_DEVICE_TAKE(s->tiled, &s->mem, count);
+  WEFT_CUDA(weft_pca_tile(s->x, n, p, s->ld, s->tiled, s->mem.stream));
+done:
+  return st;
+}
+
+static weft_status step(weft_pca_space *s, const double *found, size_t k, double *v, double *u, double *w,
+                        double out[3])
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const int64_t n = (int64_t) s->data->n, p = (int64_t) s->data->p;
+  double *c = NULL;
+  int parts = 0;
+  if (!s->numbers) WEFT_TRY(open_fused(s));
+  if (!s->plain && k <= 256) {
+    const weft_pca_dense m = { s->tiled, n, p };
+    WEFT_CUDA(weft_pca_fused(&m, v, u, s->partial, &parts, s->mem.stream));
+  } else {
+    WEFT_TRY(weft_pca_product(s, 0, v, 1, u));
+    WEFT_TRY(weft_pca_product(s, 1, u, 1, w));
+  }
+  if (k > 256) { /* the kernel that follows holds at most 256 coefficients */
+    WEFT_DEVICE_TAKE(c, &s->mem, k);
+    for (int twice = 0; twice < 2; twice++) {
+      WEFT_TRY(weft_pca_gemm(s, 1, 0, k, 1, (size_t) p, 1, found, (size_t) p, w, (size_t) p, 0, c, k));
+      WEFT_TRY(weft_pca_gemm(s, 0, 0, (size_t) p, 1, k, -1, found, (size_t) p, c, k, 1, w, (size_t) p));
+    }
+    k = 0;
+  }
+  s->turn++;
+  WEFT_CUDA(weft_pca_after(found, (int) k, s->partial, parts, v, u, w, n, p, s->numbers, s->turn, s->mem.stream));
+  WEFT_TRY(numbers_of_step(s, out));
+done:
+  if (c) drop(s, c);
+  return st;
+}
+
+extern "C" {
+extern const weft_pca_ops weft_pca_cuda;
+const weft_pca_ops weft_pca_cuda = {
+  weft_pca_moments_cuda, weft_pca_seen_cuda, open_space, close_space, take, drop, put, get, copy, draw,
+  weft_pca_product, weft_pca_twice_cuda, weft_pca_gemm, squares, rough, weft_pca_square, by_square, weft_pca_shift,
+  weft_pca_correct, weft_pca_eigen, step, refine, join, weft_pca_observed_cuda, weft_pca_observed_loads_cuda,
+  weft_pca_observed_scores_cuda, weft_pca_deflate_cuda
+};
+}

@@ -1,0 +1,203 @@
+/* Sparse data that are read in blocks (a store's), on a device. Packed blocks are sent as they are in the file, and
+ * unpacked there. Compressed columns stay there for as many blocks as have room beside what the iteration takes; the
+ * others are fetched and sent again for each pass, while the device computes with those before. A product meets dense
+ * pieces, all columns of some rows, into which a block is spread out: centred, scaled and weighted on the way. A piece
+ * is written and read once at the speed of the device's memory, which for cells (a twentieth of all values or more) is
+ * no longer than gathering them one by one would take. */
+#include <cmath>
+#include <cstring>
+#include <new>
+#include "pca/cuda/pca.cuh"
+
+#define PIECE_COUNT ((size_t) 1 << 27) /* numbers of a piece, where there is room */
+#define VECTORS 900                    /* that an iteration may take (engines/block.c), for which room is left */
+
+/* ---- blocks on the device ---- */
+
+static weft_status send_words(weft_device_arena *mem, int32_t *to, const int32_t *from, size_t count)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = mem->ctx;
+  WEFT_TRY(weft_device_upload(mem, to, count / 2, 8, weft_fill_doubles, from));
+  if (count % 2)
+    WEFT_CUDA(cudaMemcpyAsync(to + count - 1, from + count - 1, 4, cudaMemcpyHostToDevice, mem->stream));
+done:
+  return st;
+}
+
+weft_status weft_pca_take_panel(weft_device_arena *mem, size_t p, size_t stored, weft_pca_stored *out)
+{
+  weft_status st = WEFT_OK;
+  WEFT_DEVICE_TAKE(out->starts, mem, p + 1);
+  WEFT_DEVICE_TAKE(out->rows, mem, stored + 1);
+  WEFT_DEVICE_TAKE(out->values, mem, stored + 1);
+  out->room = stored;
+done:
+  return st;
+}
+
+void weft_pca_drop_panel(weft_device_arena *mem, weft_pca_stored *panel)
+{
+  if (panel->starts) weft_device_drop(mem, panel->starts);
+  if (panel->rows) weft_device_drop(mem, panel->rows);
+  if (panel->values) weft_device_drop(mem, panel->values);
+  memset(panel, 0, sizeof *panel);
+}
+
+weft_status weft_pca_read_panel(weft_ctx *ctx, const weft_pca_data *data, size_t index, weft_pca_read *out)
+{
+  weft_status st = WEFT_OK;
+  memset(out, 0, sizeof *out);
+  if (data->packed) {
+    WEFT_TRY(data->packed(ctx, data->source, index, &out->packed));
+    out->stored = out->packed->stored;
+  } else {
+    WEFT_TRY(data->fetch(ctx, data->source, index, &out->plain));
+    out->stored = (size_t) out->plain.starts[data->p];
+  }
+done:
+  return st;
+}
+
+static weft_status send_panel(weft_device_arena *mem, const weft_pca_panel *panel, size_t p, weft_pca_stored *to)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = mem->ctx;
+  const size_t stored = (size_t) panel->starts[p];
+  to->row = (int64_t) panel->row;
+  to->n = (int64_t) panel->n;
+  WEFT_CUDA(cudaMemcpyAsync(to->starts, panel->starts, (p + 1) * sizeof *to->starts, cudaMemcpyHostToDevice,
+                            mem->stream));
+  WEFT_TRY(send_words(mem, to->rows, panel->rows, stored));
+  WEFT_TRY(weft_device_upload(mem, to->values, stored, sizeof *to->values, weft_fill_doubles, panel->values));
+done:
+  return st;
+}
+
+weft_status weft_pca_put_panel(weft_unpacking *u, const weft_pca_data *data, size_t index, const weft_pca_read *from,
+                               weft_pca_stored *to)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = u->mem->ctx;
+  weft_pca_panel plain;
+  int sound;
+  if (!from->packed) return send_panel(u->mem, &from->plain, data->p, to);
+  to->row = (int64_t) from->packed->row;
+  to->n = (int64_t) from->packed->n;
+  WEFT_TRY(weft_unpack(u, from->packed, to->starts, to->rows, to->values, &sound));
+  if (sound) return st;
+  WEFT_TRY(data->fetch(ctx, data->source, index, &plain)); /* which says where the damage is */
+  st = weft_fail(ctx, WEFT_ERR_INTERNAL, "Block %.0f was not unpacked as it was packed.", (double) index + 1);
+done:
+  return st;
+}
+
+/* A block that does not stay takes the place of the one before. */
+static weft_status pass_block(weft_pca_space *s, size_t index, const weft_pca_read *from)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_stored *to = &s->passing;
+  if (!to->starts || from->stored > to->room) {
+    cudaStreamSynchronize(s->mem.stream);
+    weft_pca_drop_panel(&s->mem, to);
+    WEFT_TRY(weft_pca_take_panel(&s->mem, s->data->p, from->stored + from->stored / 4, to));
+  }
+  st = weft_pca_put_panel(&s->unpacking, s->data, index, from, to);
+done:
+  return st;
+}
+
+weft_status weft_pca_place_stored(weft_pca_space *s)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const weft_pca_data *d = s->data;
+  const double have = weft_device_available(ctx), p = (double) d->p, least = 16 * p;
+  const double reserve = fmin(0.5 * have, 8 * (VECTORS * ((double) d->n + p) + 3 * p * p));
+  weft_pca_read panel;
+  s->unpacking.mem = &s->mem;
+  s->held = new (std::nothrow) std::vector<weft_pca_stored>();
+  if (!s->held) return weft_fail_memory(ctx, "host", sizeof *s->held, -1, "");
+  if (8 * least > 0.5 * have) return weft_fail_memory(ctx, "device", 8 * least, have, "sixteen rows");
+  s->piece_count = (size_t) fmax(least, fmin((double) PIECE_COUNT, 0.1 * have / 8));
+  WEFT_DEVICE_TAKE(s->piece, &s->mem, s->piece_count);
+  for (size_t t = 0; t < d->panels; t++) {
+    weft_pca_stored block = { 0 };
+    WEFT_TRY(weft_pca_read_panel(ctx, d, t, &panel));
+    if (weft_device_available(ctx) - 12.0 * (double) panel.stored - 4 * p < reserve) break;
+    WEFT_TRY(weft_pca_take_panel(&s->mem, d->p, panel.stored, &block));
+    WEFT_TRY(weft_pca_put_panel(&s->unpacking, d, t, &panel, &block));
+    s->held->push_back(block);
+  }
+done:
+  return st;
+}
+
+/* ---- dense pieces of them ---- */
+
+/* The first place of from .. to - 1 whose row is not before `row`. */
+__device__ static int32_t not_before(const int32_t *rows, int32_t from, int32_t to, int64_t row)
+{
+  while (from < to) {
+    const int32_t mid = from + (to - from) / 2;
+    if (rows[mid] < row) from = mid + 1; else to = mid;
+  }
+  return from;
+}
+
+/* to[i + j ld] = (x[first + i, j] - center[j]) factor[j] weight[i] for `count` rows of a block; a thread block per
+ * column. Rows up to ld are zeros. */
+__global__ void spread_out(const int32_t *starts, const int32_t *rows, const double *values, int64_t first,
+                           int64_t count, int64_t ld, const double *center, const double *factor, const double *weight,
+                           double *to)
+{
+  __shared__ int32_t range[2];
+  const int64_t j = blockIdx.x;
+  const double c = center[j], f = factor[j];
+  double *column = to + j * ld;
+  if (threadIdx.x < 2)
+    range[threadIdx.x] = not_before(rows, starts[j], starts[j + 1], first + (threadIdx.x ? count : 0));
+  for (int64_t i = threadIdx.x; i < ld; i += blockDim.x)
+    column[i] = i < count ? (0 - c) * f * (weight ? weight[i] : 1) : 0;
+  __syncthreads();
+  for (int32_t at = range[0] + (int32_t) threadIdx.x; at < range[1]; at += blockDim.x) {
+    const int64_t i = rows[at] - first;
+    column[i] = (values[at] - c) * f * (weight ? weight[i] : 1);
+  }
+}
+
+static weft_status pieces_of_block(weft_pca_space *s, const weft_pca_stored *x, weft_pca_piece_work work, void *data)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const int64_t p = (int64_t) s->data->p, at_once = (int64_t) (s->piece_count / (size_t) p) / 16 * 16;
+  for (int64_t first = 0; first < x->n; first += at_once) {
+    const int64_t rows = x->n - first < at_once ? x->n - first : at_once, ld = (rows + 15) / 16 * 16;
+    const weft_pca_piece piece = { s->piece, x->row + first, 0, rows, p, ld };
+    WEFT_TRY(weft_poll(ctx, 0, 0));
+    spread_out<<<(unsigned) p, 256, 0, s->mem.stream>>>(x->starts, x->rows, x->values, first, rows, ld, s->center,
+                                                        s->factor, s->row ? s->row + piece.row : NULL, s->piece);
+    WEFT_CUDA(cudaGetLastError());
+    WEFT_TRY(work(s, &piece, data));
+  }
+done:
+  return st;
+}
+
+weft_status weft_pca_each_stored(weft_pca_space *s, weft_pca_piece_work work, void *data)
+{
+  weft_status st = WEFT_OK;
+  weft_ctx *ctx = s->ctx;
+  const weft_pca_data *d = s->data;
+  weft_pca_read panel;
+  for (size_t t = 0; t < d->panels; t++) {
+    const int stays = t < s->held->size();
+    if (!stays) {
+      WEFT_TRY(weft_pca_read_panel(ctx, d, t, &panel));
+      WEFT_TRY(pass_block(s, t, &panel));
+    }
+    WEFT_TRY(pieces_of_block(s, stays ? &(*s->held)[t] : &s->passing, work, data));
+  }
+done:
+  return st;
+}

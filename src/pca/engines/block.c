@@ -1,0 +1,596 @@
+/* Block Golub-Kahan-Lanczos with full reorthogonalisation and Rayleigh-Ritz extraction (Golub, Luk and Overton 1981;
+ * thick restart after Wu and Simon 2000, Baglama and Reichel 2005).
+ *
+ *   X P = Q H                     P: near × J, Q: far × J, orthonormal; H: J × J, held whole on the host
+ *   X'Q = P H' + N R E'           N: the next block of P; E: the last columns of Q
+ *
+ * With H = A S C', the triplets (Q a, s, P c) satisfy X v = s u to rounding, and X'u - s v = N R (rows of a that belong
+ * to the last block): the residual is known without a pass. H is gathered from the Gram-Schmidt coefficients, so
+ * restarts, vanished directions and truncated blocks need no special structure. When P fills the near space the
+ * triplets are those of X to rounding, whatever its spectrum: that is how all components are found.
+ *
+ * "gram" begins with the eigenvectors of the smaller Gram matrix instead of a random block, and continues only when
+ * residuals require it: squaring loses components below 1e-8 of the largest. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#include "pca/engines/block.h"
+#include "pca/engines/dense_eigen.h"
+
+#define PANEL WEFT_PCA_PANEL
+/* From this order on, a rough Gram matrix whose errors are corrected takes less time than an exact one. */
+#ifdef WEFT_TESTS
+# define ROUGH_ORDER 4000
+#else
+# define ROUGH_ORDER 8000
+#endif
+
+typedef struct {
+  weft_pca_run *run;
+  weft_arena mem;
+  size_t capacity;        /* columns that P, Q and H have room for, besides the next block */
+  size_t size;            /* J */
+  size_t last;            /* columns of Q in the last block */
+  size_t next;            /* columns of N, which follow the J columns of P */
+  size_t lanczos;         /* columns with which Lanczos on the Gram matrix begins; 0: it is not used */
+  double *s_p, *s_q, *h;  /* h: leading dimension `capacity` */
+  double *r;              /* R: r_rows × last */
+  size_t r_rows;
+  double *left, *right, *values; /* of H */
+  weft_pca_frame frame;
+} engine;
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t most(size_t a, size_t b) { return a > b ? a : b; }
+
+/* X P -> Q and H for the b columns of P from `size` on, which become the last block. */
+static weft_status extend(engine *e, size_t b)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  weft_arena mem = weft_arena_begin(run->ctx);
+  const size_t before = e->size;
+  double *c, *r;
+  WEFT_TAKE(c, &mem, (before + 1) * b);
+  WEFT_TAKE(r, &mem, b * b);
+  WEFT_TRY(weft_pca_to_far(run, e->s_p + before * run->near, b, e->s_q + before * run->far));
+  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_q, 1, before, b, c, r));
+  for (size_t j = 0; j < b; j++) {
+    memcpy(e->h + (before + j) * e->capacity, c + j * before, before * sizeof *c);
+    memcpy(e->h + (before + j) * e->capacity + before, r + j * b, b * sizeof *r);
+    for (size_t i = 0; i < before; i++) e->h[before + j + i * e->capacity] = 0;
+  }
+  e->size += b;
+  e->last = b;
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* X'Q of the last block, freed of P: the next block and R. When there is no room for so many in the near space, any
+ * basis of its remainder will do. */
+static weft_status residual_block(engine *e)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  weft_arena mem = weft_arena_begin(run->ctx);
+  const size_t b = e->last, room = run->near - e->size;
+  double *s_n = e->s_p + e->size * run->near, *c, *r;
+  WEFT_TAKE(c, &mem, (e->size + b) * b);
+  WEFT_TAKE(r, &mem, b * b);
+  e->next = b < room ? b : room;
+  e->r_rows = 0;
+  if (b > room) {
+    if (room) WEFT_TRY(weft_pca_random_block(&e->frame, e->s_p, e->size, room));
+    goto done;
+  }
+  WEFT_TRY(weft_pca_to_near(run, e->s_q + (e->size - b) * run->far, b, s_n));
+  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, e->size, b, c, r));
+  memcpy(e->r, r, b * b * sizeof *r);
+  e->r_rows = b;
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* ---- extraction ---- */
+
+/* The k leading triplets of H into left, right, values, and their residuals. */
+static weft_status extract(engine *e, size_t k, double tol)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(e->run->ctx);
+  const size_t size = e->size, first = size - e->last;
+  double *h;
+  WEFT_TAKE(h, &mem, size * size);
+  for (size_t j = 0; j < size; j++) memcpy(h + j * size, e->h + j * e->capacity, size * sizeof *h);
+  WEFT_TRY(weft_pca_svd_leading(e->run->ctx, h, size, k, tol, e->values, e->left, e->right));
+  WEFT_TRY(weft_pca_ranks_as_first(e->run, e->values, k));
+  WEFT_TRY(weft_pca_ranks_as_first(e->run, e->left, size * k));
+  WEFT_TRY(weft_pca_ranks_as_first(e->run, e->right, size * k));
+  for (size_t i = 0; i < k && i < e->run->job->k; i++) {
+    double sum = 0;
+    for (size_t row = 0; row < e->r_rows; row++) {
+      double x = 0;
+      for (size_t l = 0; l < e->last; l++) x += e->r[row + l * e->r_rows] * e->left[first + l + i * size];
+      sum += x * x;
+    }
+    e->run->out->residual[i] = e->values[0] > 0 ? sqrt(sum) / e->values[0] : 0;
+    if (e->r_rows == 0 && e->next) e->run->out->residual[i] = INFINITY; /* not known: the block was truncated */
+  }
+  WEFT_TRY(weft_pca_ranks_as_first(e->run, e->run->out->residual, least(k, e->run->job->k)));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* s_basis (rows × size) := s_basis small (size × k); cutting rows into panels is left to the product. */
+static weft_status rotate(engine *e, double *s_basis, size_t rows, const double *small, size_t k)
+{
+  weft_status st = WEFT_OK;
+  const weft_pca_ops *ops = e->run->ops;
+  weft_pca_space *space = e->run->space;
+  double *s_to = NULL, *s_small = NULL;
+  WEFT_TRY(ops->take(space, rows * k, &s_to));
+  WEFT_TRY(ops->take(space, e->size * k, &s_small));
+  WEFT_TRY(ops->put(space, s_small, small, e->size * k));
+  WEFT_TRY(ops->gemm(space, 0, 0, rows, k, e->size, 1, s_basis, rows, s_small, e->size, 0, s_to, rows));
+  WEFT_TRY(ops->copy(space, s_basis, s_to, rows * k));
+done:
+  if (s_to) ops->drop(space, s_to);
+  if (s_small) ops->drop(space, s_small);
+  return st;
+}
+
+/* Keeps the `keep` leading triplets (extracted before) and the next block. */
+static weft_status restart(engine *e, size_t keep)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  const size_t near = run->near;
+  WEFT_TRY(rotate(e, e->s_p, near, e->right, keep));
+  WEFT_TRY(rotate(e, e->s_q, run->far, e->left, keep));
+  WEFT_TRY(run->ops->copy(run->space, e->frame.s_swap, e->s_p + e->size * near, e->next * near));
+  WEFT_TRY(run->ops->copy(run->space, e->s_p + keep * near, e->frame.s_swap, e->next * near));
+  for (size_t j = 0; j < keep; j++)
+    for (size_t i = 0; i < keep; i++) e->h[i + j * e->capacity] = i == j ? e->values[i] : 0;
+  e->size = keep;
+done:
+  return st;
+}
+
+/* ---- the iteration ---- */
+
+/* Memory for `capacity` columns and a next block. */
+static weft_status open_engine(engine *e, weft_pca_run *run, size_t capacity)
+{
+  weft_status st = WEFT_OK;
+  const size_t widest = PANEL;
+  const weft_pca_ops *ops = run->ops;
+  const size_t high = most(run->near, run->far);
+  memset(e, 0, sizeof *e);
+  e->run = e->frame.run = run;
+  e->mem = weft_arena_begin(run->ctx);
+  e->capacity = capacity;
+  WEFT_TRY(ops->take(run->space, run->near * (capacity + most(widest, run->job->k)), &e->s_p));
+  WEFT_TRY(ops->take(run->space, run->far * capacity, &e->s_q));
+  WEFT_TRY(ops->take(run->space, (capacity + widest) * widest, &e->frame.s_small));
+  WEFT_TRY(ops->take(run->space, high * widest, &e->frame.s_swap));
+  WEFT_TAKE0(e->h, &e->mem, capacity * capacity);
+  WEFT_TAKE(e->r, &e->mem, widest * widest);
+  WEFT_TAKE(e->frame.small, &e->mem, (capacity + widest) * widest);
+  WEFT_TAKE(e->left, &e->mem, capacity * capacity);
+  WEFT_TAKE(e->right, &e->mem, capacity * capacity);
+  WEFT_TAKE(e->values, &e->mem, capacity);
+done:
+  return st;
+}
+
+/* The first columns of the guess, which are loadings, as near vectors. */
+static weft_status place_guess(engine *e, size_t columns)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  double *s_guess = NULL;
+  if (!run->near_is_rows) return run->ops->put(run->space, e->s_p, run->job->start, run->p * columns);
+  WEFT_TRY(run->ops->take(run->space, run->p * columns, &s_guess));
+  WEFT_TRY(run->ops->put(run->space, s_guess, run->job->start, run->p * columns));
+  WEFT_TRY(weft_pca_to_near(run, s_guess, columns, e->s_p));
+done:
+  if (s_guess) run->ops->drop(run->space, s_guess);
+  return st;
+}
+
+/* The first block: the guess, completed by random vectors. */
+static weft_status first_block(engine *e, size_t b)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  weft_arena mem = weft_arena_begin(run->ctx);
+  const size_t given = run->job->start ? least(run->job->k, b) : 0;
+  double *c, *r;
+  WEFT_TAKE(c, &mem, 1);
+  WEFT_TAKE(r, &mem, b * b);
+  if (given) WEFT_TRY(place_guess(e, given));
+  if (given < b) WEFT_TRY(weft_pca_random(run, e->s_p + given * run->near, (b - given) * run->near));
+  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, 0, b, c, r));
+  e->frame.scale = 0;
+  e->next = b;
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* All of the near space, panel by panel: any basis of it will do. */
+static weft_status whole_space(engine *e)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  weft_arena mem = weft_arena_begin(run->ctx);
+  const size_t near = run->near;
+  double *unit;
+  WEFT_TAKE0(unit, &mem, near * PANEL);
+  for (size_t j = 0; j < near; j += PANEL) {
+    const size_t b = least(PANEL, near - j);
+    memset(unit, 0, near * PANEL * sizeof *unit);
+    for (size_t i = 0; i < b; i++) unit[j + i + i * near] = 1;
+    WEFT_TRY(run->ops->put(run->space, e->s_p + j * near, unit, near * b));
+    WEFT_TRY(extend(e, b));
+    WEFT_TRY(weft_poll(run->ctx, (double) j, (double) near));
+  }
+  e->next = 0;
+  e->r_rows = 0;
+  WEFT_TRY(extract(e, run->job->k, run->job->tol));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* X'U - V diag(s) of the k triplets that P, Q and H hold now: norms relative to the largest value, and those columns
+ * that are too large, a panel's worth, as the next block. e->next is 0 when there are none, PANEL + 1 when there are
+ * too many. */
+static weft_status true_residuals(engine *e)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  const weft_pca_ops *ops = run->ops;
+  const size_t k = run->job->k, near = run->near;
+  weft_arena mem = weft_arena_begin(run->ctx);
+  double *s_out = e->s_p + k * near, *c, *r;
+  WEFT_TAKE(c, &mem, k * PANEL);
+  WEFT_TAKE(r, &mem, PANEL * PANEL);
+  e->next = 0;
+  e->r_rows = 0;
+  WEFT_TRY(weft_pca_to_near(run, e->s_q, k, s_out));
+  for (size_t first = 0; first < k; first += PANEL) {
+    const size_t b = least(PANEL, k - first);
+    memset(r, 0, b * b * sizeof *r);
+    for (size_t j = 0; j < b; j++) r[j + j * b] = e->values[first + j];
+    WEFT_TRY(ops->put(run->space, e->frame.s_small, r, b * b));
+    WEFT_TRY(ops->gemm(run->space, 0, 0, near, b, b, -1, e->s_p + first * near, near, e->frame.s_small, b, 1,
+                       s_out + first * near, near));
+    WEFT_TRY(ops->gemm(run->space, 1, 0, b, b, near, 1, s_out + first * near, near, s_out + first * near, near, 0,
+                       e->frame.s_small, b));
+    WEFT_TRY(ops->get(run->space, r, e->frame.s_small, b * b));
+    for (size_t j = 0; j < b; j++)
+      run->out->residual[first + j] = e->values[0] > 0 ? sqrt(fmax(0, r[j + j * b])) / e->values[0] : 0;
+  }
+  WEFT_TRY(weft_pca_ranks_as_first(run, run->out->residual, k));
+  for (size_t j = 0; j < k; j++) {
+    if (run->out->residual[j] <= run->job->tol || e->next > PANEL) continue;
+    if (e->next < PANEL && e->next < near - k)
+      WEFT_TRY(ops->copy(run->space, s_out + e->next * near, s_out + j * near, near));
+    e->next++;
+  }
+  if (e->next > near - k) e->next = PANEL + 1;
+  if (e->next && e->next <= PANEL) WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, k, e->next, c, r));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* Whether the Gram matrix is computed roughly and then corrected (gram_half.c), in rounds of a pass or two. Ranks add
+ * up exact matrices. */
+static int by_rough(const weft_pca_run *run)
+{
+  return !run->ranks && !run->near_is_rows && run->near >= ROUGH_ORDER && run->ops->rough &&
+         run->ops->rough(run->space, run->near);
+}
+
+/* Puts the k leading eigenvectors of the Gram matrix at the front of P. */
+static weft_status gram_vectors(engine *e)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  const weft_pca_ops *ops = run->ops;
+  const size_t near = run->near;
+  double b = (double) weft_pca_filter_block(run), *s_g = NULL, *s_diagonal = NULL, *vectors;
+  if (e->lanczos) return weft_pca_lanczos(&e->frame, e->lanczos, e->s_p);
+  weft_arena mem = weft_arena_begin(run->ctx);
+  WEFT_TRY(weft_pca_ranks_as_first(run, &b, 1)); /* it depends on the back end, in which ranks may differ */
+  if (b > 0) {
+    st = (by_rough(run) ? weft_pca_rough : weft_pca_filter)(&e->frame, (size_t) b, e->s_p);
+    goto done;
+  }
+  WEFT_TRY(ops->take(run->space, near * near, &s_g));
+  WEFT_TRY(ops->take(run->space, near, &s_diagonal));
+  WEFT_TRY(weft_pca_square(run, 0, s_g, s_diagonal));
+  WEFT_TRY(ops->eigen(run->space, s_g, near, run->job->k, e->s_p));
+  if (run->ranks) {
+    WEFT_TAKE(vectors, &mem, near * run->job->k);
+    WEFT_TRY(ops->get(run->space, vectors, e->s_p, near * run->job->k));
+    WEFT_TRY(weft_pca_ranks_as_first(run, vectors, near * run->job->k));
+    WEFT_TRY(ops->put(run->space, e->s_p, vectors, near * run->job->k));
+  }
+done:
+  weft_arena_end(&mem);
+  if (s_g) ops->drop(run->space, s_g);
+  if (s_diagonal) ops->drop(run->space, s_diagonal);
+  return st;
+}
+
+/* The eigenvectors of the Gram matrix (or the guess, when there is one), by Rayleigh-Ritz the triplets of X in their
+ * span, and their residuals. */
+static weft_status gram_start(engine *e)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  const size_t k = run->job->k;
+  double *c, *r;
+  weft_arena mem = weft_arena_begin(run->ctx);
+  WEFT_TAKE(c, &mem, k * PANEL);
+  WEFT_TAKE(r, &mem, PANEL * PANEL);
+  if (run->job->start) {
+    WEFT_TRY(place_guess(e, k));
+  } else {
+    WEFT_TRY(gram_vectors(e));
+    if (!e->lanczos) run->passes += 1;
+  }
+  for (size_t j = 0; j < k; j += PANEL) {
+    WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, j, least(PANEL, k - j), c, r));
+    e->frame.scale = 0;
+  }
+  for (size_t j = 0; j < k; j += PANEL) WEFT_TRY(extend(e, least(PANEL, k - j)));
+  WEFT_TRY(extract(e, k, 1e-13));
+  WEFT_TRY(restart(e, k));
+  WEFT_TRY(true_residuals(e));
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* The triplets are P, Q and the diagonal of H themselves. */
+static void identity(engine *e)
+{
+  const size_t k = e->size;
+  memset(e->left, 0, k * k * sizeof *e->left);
+  for (size_t j = 0; j < k; j++) e->left[j + j * k] = 1;
+  memcpy(e->right, e->left, k * k * sizeof *e->left);
+}
+
+static int settled(const weft_pca_run *run)
+{
+  for (size_t i = 0; i < run->job->k; i++) if (!(run->out->residual[i] <= run->job->tol)) return 0;
+  return 1;
+}
+
+static double worst(const weft_pca_run *run)
+{
+  double w = 0;
+  for (size_t i = 0; i < run->job->k; i++) w = fmax(w, run->out->residual[i]);
+  return w;
+}
+
+/* Whether the remaining blocks would take longer than the Gram matrix and its eigenvectors; at most as many remain as
+ * fill the near space. */
+static int gram_is_less(const weft_pca_run *run, size_t blocks, double left, size_t b)
+{
+  const weft_pca_job *job = run->job;
+  const double all = ceil((double) run->near / (double) b), to_go = fmin(left, all - (double) blocks);
+  return job->gram_blocks > 0 && to_go > job->gram_blocks + job->gram_steps * ((double) blocks + to_go);
+}
+
+/* Continues until the residuals are small, P is the whole near space, or the blocks are used up. From a start of b
+ * vectors at most b copies of a singular value are found; where there may be more, random blocks are appended to the
+ * triplets until one finds no further copy. `*left`, if it is asked for, is set when the Gram matrix would take less
+ * time. */
+static weft_status iterate(engine *e, size_t b, int *left)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  const weft_pca_job *job = run->job;
+  const size_t k = job->k;
+  const double tol = fmax(0.1 * job->tol, 3e-14);
+  size_t since = 0, look = job->start ? 1 : most(2, 32 / b), blocks = 0; /* a guess may do by itself */
+  double before = 0, found = -1, to_go;
+  for (;;) {
+    const int last = e->size + e->next >= run->near || blocks + 1 >= job->most;
+    int out_of_room;
+    size_t keep;
+    WEFT_TRY(weft_poll(run->ctx, (double) blocks, (double) job->most));
+    WEFT_TRY(extend(e, e->next));
+    WEFT_TRY(residual_block(e));
+    blocks++;
+    since++;
+    out_of_room = e->size + e->next > e->capacity;
+    if (e->size < k || (since < look && !out_of_room && !last)) continue;
+    keep = out_of_room ? least(k + 3 * b, e->size - b) : k; /* with few, what a restart discards costs passes */
+    WEFT_TRY(extract(e, keep, tol));
+    for (size_t i = 0; i < k; i++) run->out->iterations[i] = (int32_t) blocks;
+    if (last) break;
+    if (settled(run) && since >= look) {
+      double sum = 0;
+      for (size_t i = 0; i < k; i++) sum += e->values[i];
+      const int may = job->start ? k >= b : weft_pca_copies_missed(e->values, k, b, worst(run));
+      if (!may || sum <= found * (1 + 1e-12)) break;
+      found = sum;
+      WEFT_TRY(restart(e, k));
+      e->next = least(b, run->near - k);
+      WEFT_TRY(weft_pca_random_block(&e->frame, e->s_p, k, e->next));
+      since = 0;
+      look = WEFT_PCA_LOOK_AGAIN;
+      continue;
+    }
+    to_go = weft_pca_blocks_left(before, worst(run), since, job->tol);
+    if (left && before > 0 && gram_is_less(run, blocks, to_go, b)) { *left = 1; break; }
+    look = before > 0 ? weft_pca_until_look(to_go, b) : most(1, 16 / b);
+    before = worst(run);
+    since = 0;
+    if (out_of_room) WEFT_TRY(restart(e, keep));
+  }
+done:
+  return st;
+}
+
+/* Copies U and V of the k triplets to the host. */
+static weft_status deliver(engine *e)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  const size_t k = run->job->k;
+  double *near = run->near_is_rows ? run->out->u : run->out->v, *far = run->near_is_rows ? run->out->v : run->out->u;
+  WEFT_TRY(rotate(e, e->s_p, run->near, e->right, k));
+  WEFT_TRY(rotate(e, e->s_q, run->far, e->left, k));
+  WEFT_TRY(run->ops->get(run->space, near, e->s_p, run->near * k));
+  WEFT_TRY(run->ops->get(run->space, far, e->s_q, run->far * k));
+  memcpy(run->out->d, e->values, k * sizeof *e->values);
+done:
+  return st;
+}
+
+/* Room for columns, within a quarter of the memory that is free. More room saves few passes when a restart keeps enough
+ * (see iterate()), and costs more in orthogonalisation and small problems. */
+static size_t choose_capacity(const weft_pca_run *run, size_t b)
+{
+  const size_t k = run->job->k;
+  const double bytes = 8.0 * ((double) run->near + (double) run->far);
+  const double have = run->ranks ? -1 : weft_host_available(); /* ranks must arrive at the same number */
+  size_t wanted = k + 12 * b;
+  if (have > 0 && 0.25 * have / bytes < (double) wanted) wanted = (size_t) (0.25 * have / bytes);
+  return least(most(wanted, k + 2 * b + 2 * PANEL), run->near);
+}
+
+static size_t choose_block(const weft_pca_run *run)
+{
+  const size_t spare = (run->job->k + 13) / 8 * 8, b = run->job->block ? run->job->block : spare < 16 ? 16 : spare;
+  return least(least(b, PANEL), run->near);
+}
+
+static void close_engine(engine *e)
+{
+  const weft_pca_ops *ops = e->run->ops;
+  double *blocks[] = { e->s_p, e->s_q, e->frame.s_small, e->frame.s_swap };
+  for (int i = 0; i < 4; i++) if (blocks[i]) ops->drop(e->run->space, blocks[i]);
+  weft_arena_end(&e->mem);
+}
+
+/* Room for more columns, when k triplets and a next block are what there is. */
+static weft_status widen(engine *e, size_t capacity)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = e->run;
+  const weft_pca_ops *ops = run->ops;
+  engine wide;
+  WEFT_TRY(open_engine(&wide, run, capacity));
+  WEFT_TRY(ops->copy(run->space, wide.s_p, e->s_p, run->near * (e->size + e->next)));
+  WEFT_TRY(ops->copy(run->space, wide.s_q, e->s_q, run->far * e->size));
+  for (size_t j = 0; j < e->size; j++) memcpy(wide.h + j * capacity, e->h + j * e->capacity, e->size * sizeof *e->h);
+  memcpy(wide.values, e->values, e->size * sizeof *e->values);
+  wide.size = e->size;
+  wide.next = e->next;
+  wide.frame.scale = e->frame.scale;
+done:
+  close_engine(st == WEFT_OK ? e : &wide);
+  if (st == WEFT_OK) *e = wide;
+  return st;
+}
+
+weft_status weft_pca_ritz(weft_pca_run *run)
+{
+  weft_status st = WEFT_OK;
+  engine e;
+  WEFT_TRY(open_engine(&e, run, run->job->k));
+  WEFT_TRY(gram_start(&e));
+  identity(&e);
+  WEFT_TRY(deliver(&e));
+done:
+  close_engine(&e);
+  return st;
+}
+
+/* Begins with eigenvectors of the Gram matrix and continues only where residuals require it. `*whole` is set when too
+ * much was lost by squaring. `lanczos`: of a matrix that is not formed. */
+static weft_status by_gram(engine *e, weft_pca_run *run, size_t b, size_t lanczos, int *whole)
+{
+  weft_status st = WEFT_OK;
+  int steps_over;
+  WEFT_TRY(open_engine(e, run, run->job->k));
+  e->lanczos = lanczos;
+  WEFT_TRY(gram_start(e));
+  steps_over = lanczos && run->out->iterations[0] >= (int32_t) run->job->most;
+  *whole = e->next > PANEL;
+  if (run->job->most == 1 || steps_over || !e->next) {
+    *whole = 0;
+    identity(e);
+  } else if (!*whole) {
+    WEFT_TRY(widen(e, choose_capacity(run, b)));
+    WEFT_TRY(iterate(e, b, NULL));
+  }
+done:
+  return st;
+}
+
+/* Begins with a random block. If the job says how long the Gram matrix would take, it ends as soon as that is less than
+ * what is left, and sets `*left`. */
+static weft_status by_blocks(engine *e, weft_pca_run *run, size_t b, int *left)
+{
+  weft_status st = WEFT_OK;
+  WEFT_TRY(open_engine(e, run, choose_capacity(run, b)));
+  WEFT_TRY(first_block(e, b));
+  WEFT_TRY(iterate(e, b, left));
+done:
+  return st;
+}
+
+weft_status weft_pca_block(weft_pca_run *run)
+{
+  weft_status st = WEFT_OK;
+  const size_t k = run->job->k, near = run->near, b = choose_block(run);
+  const int begun = run->job->start || run->job->method == WEFT_PCA_GRAM; /* less remains than from a random block */
+  const int small = 3 * k >= near || near <= (begun ? PANEL / 2 : 2 * PANEL);
+  size_t lanczos;
+  int squares = !run->job->choose || run->ops->squares(run->space, near), gram, whole;
+  engine e;
+  memset(&e, 0, sizeof e);
+  e.run = run;
+  if (run->ranks) {
+    /* the rows of other ranks are not available for products */
+    if (run->near_is_rows && !run->job->start) squares = 0;
+    WEFT_TRY(weft_pca_ranks_agree(run, &squares));
+  }
+  gram = run->job->method == WEFT_PCA_GRAM && !small && squares;
+  lanczos = gram || run->job->start ? 0 : weft_pca_lanczos_capacity(run);
+  whole = !gram && !lanczos && small;
+  if (!squares) run->out->method = WEFT_PCA_KRYLOV;
+  for (size_t i = 0; i < k; i++) run->out->iterations[i] = 1;
+  if (!whole && !gram && !lanczos) {
+    WEFT_TRY(by_blocks(&e, run, b, squares && !run->ranks && !run->job->start ? &gram : NULL));
+    if (gram) {
+      close_engine(&e);
+      run->out->method = WEFT_PCA_GRAM;
+      for (size_t i = 0; i < k; i++) run->out->iterations[i] = 1;
+    }
+  }
+  if (gram || lanczos) {
+    WEFT_TRY(by_gram(&e, run, b, lanczos, &whole));
+    if (whole) close_engine(&e);
+  }
+  if (whole) {
+    WEFT_TRY(open_engine(&e, run, near));
+    WEFT_TRY(whole_space(&e));
+  }
+  WEFT_TRY(deliver(&e));
+done:
+  close_engine(&e);
+  return st;
+}

@@ -1,0 +1,156 @@
+/* Leading eigenvectors of the smaller Gram matrix G = X'X, of which only R = G + E is formed, in half the time or less:
+ * E is what narrow products leave out. The vectors V of R are nearly those of G. A pass or two over X give G V exactly,
+ * and what that says is put into R:
+ *
+ *   M = D - V (V'D) / 2,  D = G V - R V,   R := R + M V' + V M'
+ *
+ * Now R V = G V, and the error that is left acts beyond V only: each round multiplies the error of the vectors by |E|
+ * over the gap between the wanted values and those that are not in V, a thousandth where E is a millionth. V has some
+ * vectors more than are wanted, for that gap. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#include "pca/engines/block.h"
+#include "pca/engines/dense_eigen.h"
+
+#define ROUNDS 12
+#define FALL 0.3      /* of the residual in a round, at least */
+#define FIRST_TOL 1e-7 /* of the vectors of R in the first round; a thousandth of it in each that follows */
+
+typedef struct {
+  weft_pca_frame *frame;
+  size_t b;                              /* vectors */
+  double *s_g, *s_diagonal, *s_v, *s_w;  /* s_w: G V, then M */
+  double *s_far, *s_swap, *s_small;      /* X V; near × b; b × b */
+  double *small, *vectors, *values;      /* on the host */
+} rough;
+
+static weft_status open_rough(rough *r, weft_pca_frame *frame, size_t b, weft_arena *mem)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = frame->run;
+  const weft_pca_ops *ops = run->ops;
+  const size_t near = run->near;
+  memset(r, 0, sizeof *r);
+  r->frame = frame;
+  r->b = b;
+  WEFT_TAKE(r->small, mem, r->b * r->b);
+  WEFT_TAKE(r->vectors, mem, r->b * r->b);
+  WEFT_TAKE(r->values, mem, r->b);
+  WEFT_TRY(ops->take(run->space, near * near, &r->s_g));
+  WEFT_TRY(ops->take(run->space, near, &r->s_diagonal));
+  WEFT_TRY(ops->take(run->space, near * r->b, &r->s_v));
+  WEFT_TRY(ops->take(run->space, near * r->b, &r->s_w));
+  WEFT_TRY(ops->take(run->space, near * r->b, &r->s_swap));
+  if (!weft_pca_reads_once(run)) WEFT_TRY(ops->take(run->space, run->far * r->b, &r->s_far));
+  WEFT_TRY(ops->take(run->space, r->b * r->b, &r->s_small));
+done:
+  return st;
+}
+
+static void close_rough(rough *r)
+{
+  double *blocks[] = { r->s_g, r->s_diagonal, r->s_v, r->s_w, r->s_far, r->s_swap, r->s_small };
+  for (int i = 0; i < 7; i++) if (blocks[i]) r->frame->run->ops->drop(r->frame->run->space, blocks[i]);
+}
+
+/* V: leading eigenvectors of R. */
+static weft_status solve(rough *r, int round)
+{
+  const double tol = fmax(0.2 * r->frame->run->job->tol, FIRST_TOL * pow(1e-3, round));
+  return weft_pca_filter_of(r->frame, r->b, r->s_g, r->s_diagonal, tol, round > 0, r->s_v);
+}
+
+/* s_basis := s_basis (r->vectors) */
+static weft_status rotate(rough *r, double *s_basis)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = r->frame->run;
+  const weft_pca_ops *ops = run->ops;
+  const size_t near = run->near, b = r->b;
+  WEFT_TRY(ops->gemm(run->space, 0, 0, near, b, b, 1, s_basis, near, r->s_small, b, 0, r->s_swap, near));
+  WEFT_TRY(ops->copy(run->space, s_basis, r->s_swap, near * b));
+done:
+  return st;
+}
+
+static weft_status put_diagonal(rough *r)
+{
+  memset(r->small, 0, r->b * r->b * sizeof *r->small);
+  for (size_t j = 0; j < r->b; j++) r->small[j + j * r->b] = r->values[j];
+  return r->frame->run->ops->put(r->frame->run->space, r->s_small, r->small, r->b * r->b);
+}
+
+/* W := G V, V and W rotated to Ritz vectors of G; `over`: how often too large the worst residual of X's
+ * triplets would be, as too_large() in chebyshev.c has it. */
+static weft_status look(rough *r, double *over)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = r->frame->run;
+  const weft_pca_ops *ops = run->ops;
+  weft_pca_space *space = run->space;
+  const size_t near = run->near, b = r->b, k = run->job->k;
+  WEFT_TRY(weft_pca_twice(run, r->s_v, b, r->s_far, r->s_w));
+  WEFT_TRY(ops->gemm(space, 1, 0, b, b, near, 1, r->s_v, near, r->s_w, near, 0, r->s_small, b));
+  WEFT_TRY(ops->get(space, r->small, r->s_small, b * b));
+  for (size_t j = 0; j < b; j++)
+    for (size_t i = 0; i < j; i++)
+      r->small[i + j * b] = r->small[j + i * b] = 0.5 * (r->small[i + j * b] + r->small[j + i * b]);
+  WEFT_TRY(weft_pca_leading(run->ctx, r->small, b, b, r->values, r->vectors));
+  WEFT_TRY(ops->put(space, r->s_small, r->vectors, b * b));
+  WEFT_TRY(rotate(r, r->s_v));
+  WEFT_TRY(rotate(r, r->s_w));
+  WEFT_TRY(put_diagonal(r));
+  WEFT_TRY(ops->copy(space, r->s_swap, r->s_w, near * b));
+  WEFT_TRY(ops->gemm(space, 0, 0, near, b, b, -1, r->s_v, near, r->s_small, b, 1, r->s_swap, near));
+  WEFT_TRY(ops->gemm(space, 1, 0, b, b, near, 1, r->s_swap, near, r->s_swap, near, 0, r->s_small, b));
+  WEFT_TRY(ops->get(space, r->small, r->s_small, b * b));
+  *over = 0;
+  for (size_t j = 0; j < k; j++) {
+    const double largest = r->values[0], floor = DBL_EPSILON * sqrt((double) near) * largest,
+                 allowed = 0.5 * run->job->tol * sqrt(largest * fmax(r->values[j], 0));
+    *over = fmax(*over, sqrt(fmax(0, r->small[j + j * b])) / fmax(fmax(allowed, floor), DBL_MIN));
+  }
+done:
+  return st;
+}
+
+static weft_status correct(rough *r)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = r->frame->run;
+  const weft_pca_ops *ops = run->ops;
+  weft_pca_space *space = run->space;
+  const size_t near = run->near, b = r->b;
+  WEFT_TRY(ops->by_square(space, r->s_g, near, b, -1, r->s_v, 1, r->s_w)); /* D */
+  WEFT_TRY(ops->gemm(space, 1, 0, b, b, near, 1, r->s_v, near, r->s_w, near, 0, r->s_small, b));
+  WEFT_TRY(ops->gemm(space, 0, 0, near, b, b, -0.5, r->s_v, near, r->s_small, b, 1, r->s_w, near));
+  WEFT_TRY(ops->correct(space, r->s_g, near, r->s_w, r->s_v, b, r->s_diagonal));
+done:
+  return st;
+}
+
+weft_status weft_pca_rough(weft_pca_frame *frame, size_t b, double *s_vectors)
+{
+  weft_status st = WEFT_OK;
+  weft_pca_run *run = frame->run;
+  weft_arena mem = weft_arena_begin(run->ctx);
+  double before = INFINITY;
+  rough r;
+  WEFT_TRY(open_rough(&r, frame, b, &mem));
+  WEFT_TRY(weft_pca_square(run, 1, r.s_g, r.s_diagonal));
+  for (int round = 0; round < ROUNDS; round++) {
+    double over;
+    WEFT_TRY(weft_poll(run->ctx, round, ROUNDS));
+    WEFT_TRY(solve(&r, round));
+    WEFT_TRY(look(&r, &over));
+    if (over <= 1 || over > FALL * before) break;
+    before = over;
+    WEFT_TRY(correct(&r));
+  }
+  WEFT_TRY(run->ops->copy(run->space, s_vectors, r.s_v, run->near * run->job->k));
+done:
+  close_rough(&r);
+  weft_arena_end(&mem);
+  return st;
+}

@@ -1,0 +1,443 @@
+/* Products of scores, correlations for the screen, and forward selection for one target by all exact gains; see
+ * selection_loops.h and step.h. */
+#include <math.h>
+#include <string.h>
+#include "core/numbers/loops.h"
+#include "regulation/regulation.h"
+#include "regulation/cpu/selection_loops.h"
+#include "regulation/both/step.h"
+#if WEFT_SIMD_X86
+# include <immintrin.h>
+#endif
+
+#define LANES WEFT_REGULATION_LANES
+/* features that are finished before the next are begun: they stay in the first-level cache */
+#define BLOCK ((size_t) 256)
+
+/* ---- products ---- */
+
+static void products_portable(const int32_t *row, size_t rows, size_t kp, const int32_t *panel, int32_t *out,
+                              size_t ldo)
+{
+  for (size_t i = 0; i < rows; i++) {
+    int32_t sum[LANES] = { 0 };
+    const int16_t *a = (const int16_t *) (row + i * kp), *b = (const int16_t *) panel;
+    for (size_t k = 0; k < kp; k++)
+      for (size_t lane = 0; lane < LANES; lane++)
+        sum[lane] += a[2 * k] * b[2 * (k * LANES + lane)] + a[2 * k + 1] * b[2 * (k * LANES + lane) + 1];
+    memcpy(out + i * ldo, sum, sizeof sum);
+  }
+}
+
+#if WEFT_SIMD_X86
+/* A fixed number of rows at once, so that sums stay in registers: every loop over them is unrolled. */
+#define ROWS_AVX2(count) \
+  WEFT_TARGET_AVX2 static void rows_##count##_avx2(const int32_t *row, size_t kp, const int32_t *panel, int32_t *out, \
+                                                   size_t ldo) \
+  { \
+    __m256i low[count], high[count]; \
+    WEFT_UNROLLED \
+    for (int i = 0; i < count; i++) low[i] = high[i] = _mm256_setzero_si256(); \
+    for (size_t k = 0; k < kp; k++) { \
+      const __m256i b0 = _mm256_loadu_si256((const __m256i *) (panel + k * LANES)); \
+      const __m256i b1 = _mm256_loadu_si256((const __m256i *) (panel + k * LANES + 8)); \
+      WEFT_UNROLLED \
+      for (int i = 0; i < count; i++) { \
+        const __m256i a = _mm256_set1_epi32(row[(size_t) i * kp + k]); \
+        low[i] = _mm256_add_epi32(low[i], _mm256_madd_epi16(a, b0)); \
+        high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(a, b1)); \
+      } \
+    } \
+    WEFT_UNROLLED \
+    for (int i = 0; i < count; i++) { \
+      _mm256_storeu_si256((__m256i *) (out + (size_t) i * ldo), low[i]); \
+      _mm256_storeu_si256((__m256i *) (out + (size_t) i * ldo + 8), high[i]); \
+    } \
+  }
+#define ADD_PRODUCTS(sum, a, b) _mm512_add_epi32(sum, _mm512_madd_epi16(a, b))
+#define ROWS_AVX512(count, variant, target, add_products) \
+  target static void rows_##count##_##variant(const int32_t *row, size_t kp, const int32_t *panel, int32_t *out, \
+                                              size_t ldo) \
+  { \
+    __m512i sum[count]; \
+    WEFT_UNROLLED \
+    for (int i = 0; i < count; i++) sum[i] = _mm512_setzero_si512(); \
+    for (size_t k = 0; k < kp; k++) { \
+      const __m512i b = _mm512_loadu_si512(panel + k * LANES); \
+      WEFT_UNROLLED \
+      for (int i = 0; i < count; i++) \
+        sum[i] = add_products(sum[i], _mm512_set1_epi32(row[(size_t) i * kp + k]), b); \
+    } \
+    WEFT_UNROLLED \
+    for (int i = 0; i < count; i++) _mm512_storeu_si512(out + (size_t) i * ldo, sum[i]); \
+  }
+ROWS_AVX2(6) ROWS_AVX2(1)
+ROWS_AVX512(12, avx512, WEFT_TARGET_AVX512, ADD_PRODUCTS) ROWS_AVX512(1, avx512, WEFT_TARGET_AVX512, ADD_PRODUCTS)
+/* For processors in which one instruction multiplies and adds. */
+#define WEFT_TARGET_VNNI __attribute__((target("avx512f,avx512bw,avx512vnni")))
+ROWS_AVX512(12, vnni, WEFT_TARGET_VNNI, _mm512_dpwssd_epi32) ROWS_AVX512(1, vnni, WEFT_TARGET_VNNI, _mm512_dpwssd_epi32)
+
+#define PRODUCTS(variant, most) \
+  static void products_##variant(const int32_t *row, size_t rows, size_t kp, const int32_t *panel, int32_t *out, \
+                                 size_t ldo) \
+  { \
+    size_t i = 0; \
+    for (; i + most <= rows; i += most) rows_##most##_##variant(row + i * kp, kp, panel, out + i * ldo, ldo); \
+    for (; i < rows; i++) rows_1_##variant(row + i * kp, kp, panel, out + i * ldo, ldo); \
+  }
+PRODUCTS(avx2, 6)
+PRODUCTS(avx512, 12)
+PRODUCTS(vnni, 12)
+#endif
+
+/* ---- selection ---- */
+
+typedef struct { double *positive, *negative; } parts;
+typedef struct {
+  int32_t *products;
+  double *d[WEFT_REGULATION_KINDS], *gain[WEFT_REGULATION_KINDS];
+  parts r, q[WEFT_REGULATION_MOST_STEPS];
+} state;
+
+/* A step's chosen feature: its products with all features, and what its direction takes from others. */
+typedef struct {
+  const int32_t *with, *with_too;   /* z may be the sum of its parts; else the second is NULL */
+  double sum, scale, share;         /* 1 / sqrt(d), r / sqrt(d) */
+  double before[WEFT_REGULATION_MOST_STEPS]; /* of the earlier directions, at this feature */
+} direction;
+
+INLINE state state_in(char *room, size_t padded, size_t steps)
+{
+  state s;
+  double *work = (double *) (void *) room;
+  for (int k = 0; k < WEFT_REGULATION_KINDS; k++) { s.d[k] = work; work += padded; s.gain[k] = work; work += padded; }
+  s.r.positive = work; work += padded;
+  s.r.negative = work; work += padded;
+  for (size_t k = 0; k < steps; k++) {
+    s.q[k].positive = work; work += padded;
+    s.q[k].negative = work; work += padded;
+  }
+  s.products = (int32_t *) (void *) work;
+  return s;
+}
+
+/* One part's direction, from feature `at` on, and its residuals less it. */
+INLINE void turn_part(const direction *c, int two, size_t step, const parts *q, int negative, size_t offset, double m,
+                      const double *sum, size_t at, size_t count, double *r, double *own)
+{
+  const int32_t *a = c->with + offset + at, *b = two ? c->with_too + offset + at : a;
+  const double *feature_sum = sum + offset + at, chosen_sum = c->sum, scale = c->scale, share = c->share;
+  WEFT_SIMD_PRAGMA(omp simd)
+  for (size_t j = 0; j < count; j++)
+    own[j] = weft_regulation_covariance(m, (double) (two ? a[j] + b[j] : a[j]), feature_sum[j], chosen_sum);
+  for (size_t k = 0; k < step; k++) {
+    const double *earlier = (negative ? q[k].negative : q[k].positive) + at, there = c->before[k];
+    WEFT_SIMD_PRAGMA(omp simd)
+    for (size_t j = 0; j < count; j++) own[j] = weft_sub(own[j], weft_mul(earlier[j], there));
+  }
+  WEFT_SIMD_PRAGMA(omp simd)
+  for (size_t j = 0; j < count; j++) {
+    own[j] = weft_mul(own[j], scale);
+    r[j] = weft_sub(r[j], weft_mul(own[j], share));
+  }
+}
+
+INLINE void lose(double *d, const double *q, size_t count)
+{
+  WEFT_SIMD_PRAGMA(omp simd)
+  for (size_t j = 0; j < count; j++) d[j] = weft_sub(d[j], weft_mul(q[j], q[j]));
+}
+
+INLINE void lose_both(double *d, const double *a, const double *b, size_t count)
+{
+  WEFT_SIMD_PRAGMA(omp simd)
+  for (size_t j = 0; j < count; j++) { const double q = weft_add(a[j], b[j]); d[j] = weft_sub(d[j], weft_mul(q, q)); }
+}
+
+INLINE double gains(const double *r, const double *d, const double *least, const double *favour, size_t count,
+                    double *gain, double best)
+{
+  WEFT_SIMD_GREATEST(best)
+  for (size_t j = 0; j < count; j++) {
+    gain[j] = weft_regulation_gain(r[j], d[j], least[j], favour[j]);
+    best = gain[j] > best ? gain[j] : best;
+  }
+  return best;
+}
+
+INLINE double gains_both(const double *a, const double *b, const double *d, const double *least, const double *favour,
+                         size_t count, double *gain, double best)
+{
+  WEFT_SIMD_GREATEST(best)
+  for (size_t j = 0; j < count; j++) {
+    gain[j] = weft_regulation_gain(weft_add(a[j], b[j]), d[j], least[j], favour[j]);
+    best = gain[j] > best ? gain[j] : best;
+  }
+  return best;
+}
+
+/* Before the first step: residuals are covariances with the target, nothing has been lost. */
+INLINE void begin(const weft_regulation_half *h, int hinges, const int32_t *with, double sum, int64_t own, state *s)
+{
+  const size_t padded = h->padded;
+  double *r[2] = { s->r.positive, s->r.negative };
+  for (int part = 0; part <= hinges; part++) {
+    const double *feature_sum = h->sum + (size_t) part * padded, m = h->m;
+    const int32_t *product = with + (size_t) part * padded;
+    double *out = r[part];
+    WEFT_SIMD_PRAGMA(omp simd)
+    for (size_t j = 0; j < padded; j++)
+      out[j] = weft_regulation_covariance(m, (double) product[j], feature_sum[j], sum);
+  }
+  for (int kind = 0; kind <= 2 * hinges; kind++) {
+    memcpy(s->d[kind], h->variance + (size_t) kind * padded, padded * sizeof(double));
+    if (own >= 0) s->d[kind][own] = -1;
+  }
+}
+
+/* Removes the direction of `chosen` from all features (NULL: before the first step) and computes their gains: the best
+ * by kind. */
+INLINE void step_over(const weft_regulation_half *h, const double *favour, int hinges, const direction *chosen,
+                      size_t step, state *s, double *best)
+{
+  const size_t padded = h->padded;
+  const parts *q = step ? &s->q[step - 1] : NULL; /* the direction that this step begins with */
+  for (int kind = 0; kind <= 2 * hinges; kind++) best[kind] = 0;
+  for (size_t at = 0, count; at < padded; at += count) {
+    count = padded - at < BLOCK ? padded - at : BLOCK;
+    if (chosen) {
+      for (int part = 0; part <= hinges; part++) {
+        double *r = (part ? s->r.negative : s->r.positive) + at, *own = (part ? q->negative : q->positive) + at;
+        const size_t offset = (size_t) part * padded;
+        if (chosen->with_too) turn_part(chosen, 1, step - 1, s->q, part, offset, h->m, h->sum, at, count, r, own);
+        else turn_part(chosen, 0, step - 1, s->q, part, offset, h->m, h->sum, at, count, r, own);
+        lose(s->d[part + hinges] + at, own, count);
+      }
+      if (hinges) lose_both(s->d[0] + at, q->positive + at, q->negative + at, count);
+    }
+    for (int part = 0; part <= hinges; part++) {
+      const int kind = part + hinges;
+      best[kind] = gains((part ? s->r.negative : s->r.positive) + at, s->d[kind] + at,
+                         h->least + (size_t) kind * padded + at, favour + at, count, s->gain[kind] + at, best[kind]);
+    }
+    if (hinges)
+      best[0] = gains_both(s->r.positive + at, s->r.negative + at, s->d[0] + at, h->least + at, favour + at, count,
+                           s->gain[0] + at, best[0]);
+  }
+}
+
+INLINE double of_kind(const parts *p, int hinges, int kind, size_t j)
+{
+  if (!hinges || kind == 1) return p->positive[j];
+  return kind == 0 ? weft_add(p->positive[j], p->negative[j]) : p->negative[j];
+}
+
+/* A chosen feature's products with all others, computed from scores. */
+INLINE void compute_products(const weft_regulation_half *h, size_t features, int kind, size_t j, int32_t *out)
+{
+  const weft_regulation_loops *loops = weft_regulation_loops_here();
+  const int32_t *row = h->rows + ((size_t) kind * h->padded + j) * h->kp;
+  for (size_t panel = 0; panel < features / LANES; panel++)
+    loops->products(row, 1, h->kp, h->panels + panel * h->kp * LANES, out + panel * LANES, features);
+}
+
+/* The direction of feature (kind, j), chosen in step `step`. */
+INLINE void take_direction(const weft_regulation_half *h, int hinges, const state *s, size_t step, int kind, size_t j,
+                           direction *out)
+{
+  const size_t features = h->padded * (size_t) (1 + hinges), negative = j + h->padded;
+  const double root = weft_sqrt(s->d[kind][j]);
+  out->with_too = NULL;
+  if (h->products) {
+    out->with = h->products + (kind == 2 ? negative : j) * features;
+    if (hinges && kind == 0) out->with_too = h->products + negative * features;
+  } else {
+    compute_products(h, features, kind, j, s->products);
+    out->with = s->products;
+  }
+  out->sum = !hinges || kind == 1 ? h->sum[j] : kind == 2 ? h->sum[negative] : weft_add(h->sum[j], h->sum[negative]);
+  out->scale = weft_div(1.0, root);
+  out->share = weft_div(of_kind(&s->r, hinges, kind, j), root);
+  for (size_t k = 0; k < step; k++) out->before[k] = of_kind(&s->q[k], hinges, kind, j);
+}
+
+INLINE void select_body(const weft_regulation_half *h, const double *favour, int hinges, const int32_t *with,
+                        double sum, int64_t own, char *work, int32_t *choice)
+{
+  state s = state_in(work, h->padded, h->steps);
+  direction chosen;
+  begin(h, hinges, with, sum, own, &s);
+  memset(choice, 0, h->steps * sizeof *choice);
+  for (size_t step = 0; step < h->steps; step++) {
+    double best[WEFT_REGULATION_KINDS] = { 0, 0, 0 };
+    int kind = 0;
+    size_t j = 0;
+    step_over(h, favour, hinges, step ? &chosen : NULL, step, &s, best);
+    for (int k = 1; k <= 2 * hinges; k++) if (best[k] > best[kind]) kind = k;
+    if (!(best[kind] > 0)) return;
+    while (s.gain[kind][j] != best[kind]) j++;
+    const int32_t feature = 1 + (int32_t) ((size_t) kind * h->regulators + j);
+    choice[step] = of_kind(&s.r, hinges, kind, j) > 0 ? feature : -feature;
+    if (step + 1 == h->steps) return;
+    take_direction(h, hinges, &s, step, kind, j, &chosen);
+    for (int k = 0; k <= 2 * hinges; k++) s.d[k][j] = -1;
+  }
+}
+
+#define SELECT(variant, target) \
+  target static void select_##variant(const weft_regulation_half *h, const weft_regulation_favour *favour, \
+                                      const int32_t *with, double sum, int64_t own, char *work, int32_t *choice) \
+  { \
+    if (h->hinges) select_body(h, favour->whole, 1, with, sum, own, work, choice); \
+    else select_body(h, favour->whole, 0, with, sum, own, work, choice); \
+  }
+WEFT_VARIANTS(SELECT)
+
+/* ---- what features are screened by ---- */
+
+/* Sums of products with one more feature or target, whose own sum is `sum`, as correlations in the units that the
+ * factor `by` gives. */
+INLINE int16_t correlation(float product, float slope, float offset, float sum, float by)
+{
+  return (int16_t) ((int32_t) ((product * slope - offset * sum) * by + 40000.5f) - 40000); /* rounded */
+}
+
+INLINE void near_body(const weft_regulation_half *h, size_t j, const int32_t *positive, const int32_t *negative)
+{
+  const size_t padded = h->padded, features = padded * (size_t) (1 + h->hinges);
+  for (int kind = 0; kind <= 2 * h->hinges; kind++) {
+    const int32_t *a = kind == 2 ? negative : positive, *b = negative;
+    const double of_first = h->sum[j], of_second = h->hinges ? h->sum[padded + j] : 0;
+    const float sum = (float) (kind == 2 ? of_second : h->hinges && kind == 0 ? of_first + of_second : of_first);
+    const float by = (float) (16384 * h->unit[(size_t) kind * padded + j]);
+    const float *slope = h->slope, *offset = h->offset;
+    int16_t *to = h->near + ((size_t) kind * padded + j) * features;
+    if (h->hinges && kind == 0) {
+      WEFT_SIMD_PRAGMA(omp simd)
+      for (size_t f = 0; f < features; f++) to[f] = correlation((float) (a[f] + b[f]), slope[f], offset[f], sum, by);
+    } else {
+      WEFT_SIMD_PRAGMA(omp simd)
+      for (size_t f = 0; f < features; f++) to[f] = correlation((float) a[f], slope[f], offset[f], sum, by);
+    }
+  }
+}
+
+#define NEAR(variant, target) \
+  target static void near_##variant(const weft_regulation_half *h, size_t j, const int32_t *positive, \
+                                    const int32_t *negative) \
+  { near_body(h, j, positive, negative); }
+WEFT_VARIANTS(NEAR)
+
+INLINE void correlate_body(const weft_regulation_half *h, size_t at, const int32_t *products, size_t targets,
+                           const weft_regulation_target *target)
+{
+  const float *slope = h->slope + at, *offset = h->offset + at;
+  for (size_t t = 0; t < targets; t++) {
+    const float sum = (float) target[t].sum, by = target[t].by;
+    const int32_t *product = products + t * LANES;
+    int16_t *near = target[t].near + at;
+    WEFT_SIMD_PRAGMA(omp simd)
+    for (size_t lane = 0; lane < LANES; lane++)
+      near[lane] = correlation((float) product[lane], slope[lane], offset[lane], sum, by);
+  }
+}
+
+#define CORRELATE(variant, target_of) \
+  target_of static void correlate_##variant(const weft_regulation_half *h, size_t at, const int32_t *products, \
+                                            size_t targets, const weft_regulation_target *target) \
+  { correlate_body(h, at, products, targets, target); }
+WEFT_VARIANTS(CORRELATE)
+
+void weft_regulation_note_moments(const weft_regulation_half *h, size_t j, const double *sum, const double *squares)
+{
+  const int hinges = h->hinges;
+  for (int part = 0; part <= hinges; part++) h->sum[(size_t) part * h->padded + j] = sum[part];
+  for (int kind = 0; kind <= 2 * hinges; kind++) {
+    const double whole = (kind == 2 ? 0 : sum[0]) + (kind == 1 ? 0 : sum[1]);
+    const double square = (kind == 2 ? 0 : squares[0]) + (kind == 1 ? 0 : squares[1]);
+    const size_t at = (size_t) kind * h->padded + j;
+    const double variance = weft_regulation_covariance(h->m, square, whole, whole);
+    h->variance[at] = variance;
+    h->least[at] = weft_regulation_least(variance);
+    h->unit[at] = variance > 0 ? 1 / sqrt(variance) : 0;
+    h->start[at] = variance > 0 ? 8192 : 32767;
+  }
+  for (int part = 0; part <= hinges; part++) {
+    const size_t at = (size_t) part * h->padded + j;
+    const double unit = h->unit[(size_t) (part + hinges) * h->padded + j];
+    h->slope[at] = (float) (h->m * unit);
+    h->offset[at] = (float) (sum[part] * unit);
+    h->part[at] = (int16_t) (unit > 0 ? fmin(32767, rint(32768 * h->unit[j] / unit)) : 0);
+  }
+}
+
+void weft_regulation_end_moments(weft_regulation_half *h)
+{
+  h->offset_most = 0;
+  for (size_t f = 0; f < h->padded * (size_t) (1 + h->hinges); f++)
+    h->offset_most = fmaxf(h->offset_most, fabsf(h->offset[f]));
+}
+
+weft_status weft_regulation_take_half(weft_arena *mem, weft_regulation_half *h, int screened)
+{
+  weft_status st = WEFT_OK;
+  const size_t features = h->padded * (size_t) (1 + h->hinges), kinds = h->padded * (size_t) (1 + 2 * h->hinges);
+  WEFT_TAKE0(h->sum, mem, features);
+  WEFT_TAKE(h->variance, mem, kinds);
+  WEFT_TAKE(h->least, mem, kinds);
+  WEFT_TAKE(h->unit, mem, kinds);
+  WEFT_TAKE(h->slope, mem, features);
+  WEFT_TAKE(h->offset, mem, features);
+  WEFT_TAKE(h->part, mem, features);
+  WEFT_TAKE(h->start, mem, kinds);
+  if (screened) WEFT_TAKE(h->near, mem, kinds * features);
+done:
+  return st;
+}
+
+weft_status weft_regulation_favours(weft_arena *mem, const double *given, size_t regulators, size_t padded,
+                                    size_t worlds, weft_regulation_favour **out)
+{
+  weft_status st = WEFT_OK;
+  WEFT_TAKE(*out, mem, worlds);
+  for (size_t world = 0; world < worlds; world++) {
+    weft_regulation_favour *f = &(*out)[world];
+    const double *from = given + world * regulators;
+    f->greatest = f->least = from[0];
+    for (size_t j = 1; j < regulators; j++) {
+      f->greatest = fmax(f->greatest, from[j]);
+      f->least = fmin(f->least, from[j]);
+    }
+    f->least /= f->greatest;
+    WEFT_TAKE(f->whole, mem, padded);
+    WEFT_TAKE(f->parts, mem, padded);
+    WEFT_TAKE(f->coarse, mem, padded);
+    WEFT_TAKE(f->root, mem, padded);
+    for (size_t j = 0; j < padded; j++) {
+      f->whole[j] = j < regulators ? from[j] : f->greatest;
+      f->parts[j] = (float) (f->whole[j] / f->greatest);
+      f->coarse[j] = (int16_t) fmin(32767, ceil(32768 * (f->whole[j] / f->greatest)));
+      f->root[j] = (int16_t) fmin(32767, ceil(32768 * sqrt(f->whole[j] / f->greatest)));
+    }
+  }
+done:
+  return st;
+}
+
+#define TABLE(variant, target) \
+  static const weft_regulation_loops loops_in_##variant = { products_##variant, near_##variant, \
+                                                                correlate_##variant, select_##variant }; \
+  static const weft_regulation_loops *loops_##variant(void) { return &loops_in_##variant; }
+WEFT_VARIANTS(TABLE)
+
+#if WEFT_SIMD_X86
+static const weft_regulation_loops loops_in_vnni = { products_vnni, near_avx512, correlate_avx512, select_avx512 };
+#endif
+
+const weft_regulation_loops *weft_regulation_loops_here(void)
+{
+#if WEFT_SIMD_X86
+  if (weft_simd_level() == WEFT_SIMD_AVX512 && __builtin_cpu_supports("avx512vnni")) return &loops_in_vnni;
+#endif
+  return WEFT_VARIANT_HERE(loops)();
+}

@@ -1,0 +1,531 @@
+/* What reads every block: sums, and any rows and columns as compressed columns; see store.h. Several blocks are decoded
+ * at once, one per thread, and then put where they belong in their order, so that threads change nothing. Memory: these
+ * blocks in bytes and decoded, beside the result. */
+#include <math.h>
+#include <string.h>
+#include "core/call/parallel.h"
+#include "store/file/read.h"
+#include "store/file/blocks_parallel.h"
+
+/* Sums over rows are taken in so many runs of columns, each by one thread, and added in order. */
+#define RUNS 16
+#define VALUES_TOGETHER ((uint64_t) 1 << 19) /* of each thread, that are decoded at once, unless one block has more */
+
+/* Which chosen rows lie in a block: places first .. first + count - 1 of the choice. */
+typedef struct { size_t first, count; int all; } chosen_rows;
+
+static size_t first_not_below(const double *rows, size_t count, double bound)
+{
+  size_t low = 0, high = count;
+  while (low < high) {
+    const size_t mid = low + (high - low) / 2;
+    if (rows[mid] < bound) low = mid + 1; else high = mid;
+  }
+  return low;
+}
+
+static chosen_rows rows_in(const weft_store_choice *choice, const weft_store_block *b)
+{
+  chosen_rows in = { (size_t) b->first, (size_t) b->rows, 1 };
+  if (!choice->rows) return in;
+  in.first = first_not_below(choice->rows, choice->row_count, (double) b->first);
+  in.count = first_not_below(choice->rows, choice->row_count, (double) (b->first + b->rows)) - in.first;
+  in.all = in.count == b->rows;
+  return in;
+}
+
+/* place[row in the block] = place among the choice's, or -1 */
+static void map_rows(const weft_store_choice *choice, const weft_store_block *b, chosen_rows in, int32_t *place)
+{
+  for (size_t i = 0; i < b->rows; i++) place[i] = in.all ? (int32_t) (in.first + i) : -1;
+  if (in.all) return;
+  for (size_t i = 0; i < in.count; i++)
+    place[(size_t) choice->rows[in.first + i] - b->first] = (int32_t) (in.first + i);
+}
+
+static size_t column_at(const weft_store_choice *choice, size_t place)
+{
+  return choice->columns ? (size_t) choice->columns[place] : place;
+}
+
+static double dressed(const weft_store_recipe *recipe, uint64_t row, double v)
+{
+  if (recipe->size) v /= recipe->size[row];
+  return recipe->log1p ? log1p(v) : v;
+}
+
+/* ---- blocks, some at once ---- */
+
+/* A block decoded: rows in the block and values (as the recipe has them) of the entries of chosen columns, or, where
+ * all its rows are chosen, these in their places among a selection's; place: map_rows(), or NULL then. */
+typedef struct {
+  size_t index;
+  weft_arena mem;
+  weft_store_view view;
+  weft_store_decoding to;
+  int32_t *place;
+  double *known; /* what the recipe makes of the first whole numbers, by rows; or NULL */
+} decoded;
+
+typedef struct {
+  const weft_store *store;
+  const weft_store_choice *choice;
+  const weft_store_recipe *recipe; /* NULL: values are not looked at */
+  weft_ctx *ctx;                   /* to which the blocks' memory belongs */
+  int in_place;                    /* what is decoded needs no room of its own */
+  weft_arena keep;                 /* until the pass ends: new pages would take longer than decoding into them */
+  int32_t *rows;
+  double *values;
+  size_t room, count;
+  decoded block[WEFT_STORE_TOGETHER];
+} batch;
+
+/* Logarithms take longer than all else. Most values of a row are small whole numbers, whose results are there first. */
+#define KNOWN 8
+
+static weft_status know_values(const batch *all, decoded *d)
+{
+  weft_status st = WEFT_OK;
+  const uint64_t rows = d->view.block->rows, first = d->view.block->first;
+  if (!all->recipe || !all->recipe->log1p || d->view.block->values <= KNOWN * rows) goto done;
+  WEFT_TAKE(d->known, &d->mem, KNOWN * (size_t) rows);
+  for (size_t row = 0; row < rows; row++) {
+    if (d->place && d->place[row] < 0) continue;
+    for (int v = 1; v <= KNOWN; v++) d->known[KNOWN * row + (size_t) v - 1] = dressed(all->recipe, first + row, v);
+  }
+done:
+  return st;
+}
+
+/* The values of the chosen column at `place` as the recipe has them. */
+static void dress_column(const batch *all, const decoded *d, size_t place)
+{
+  const uint64_t first = d->view.block->first;
+  const size_t c = column_at(all->choice, place), shift = d->to.shift ? d->to.shift[place] : 0;
+  const int32_t *rows = d->to.rows + shift;
+  double *values = d->to.values + shift;
+  for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) {
+    const size_t row = (size_t) (rows[at] - d->to.base);
+    const double v = values[at];
+    if (d->place && d->place[row] < 0) continue;
+    const int there = d->known && v >= 1 && v <= KNOWN && v == (double) (int) v;
+    values[at] = there ? d->known[KNOWN * row + (size_t) v - 1] : dressed(all->recipe, first + row, v);
+  }
+}
+
+/* Loads a block. */
+static weft_status load_one(weft_ctx *ctx, size_t item, void *data)
+{
+  weft_status st = WEFT_OK;
+  batch *all = data;
+  decoded *d = &all->block[item];
+  const weft_store_block *b = &all->store->block[d->index];
+  d->mem.ctx = ctx;
+  WEFT_TRY(weft_poll(ctx, (double) b->first, (double) all->store->n));
+  WEFT_TRY(weft_store_load(ctx, all->store, d->index, &d->mem, &d->view));
+  d->to.view = &d->view;
+  if (!all->in_place) {
+    WEFT_TAKE(d->place, &d->mem, (size_t) b->rows);
+    map_rows(all->choice, b, rows_in(all->choice, b), d->place);
+  }
+  st = know_values(all, d);
+done:
+  d->mem.ctx = all->ctx;
+  return st;
+}
+
+/* Some columns of a block: while they are in a cache, as the recipe has them. */
+static int decode_group(const batch *all, const decoded *d, size_t first, size_t last)
+{
+  if (!weft_store_decode(&d->to, all->choice->columns, first, last)) return 0;
+  if (all->recipe && (all->recipe->size || all->recipe->log1p))
+    for (size_t place = first; place < last; place++) dress_column(all, d, place);
+  return 1;
+}
+
+/* All blocks that are loaded, with all threads at a time. */
+static weft_status decode_batch(weft_ctx *ctx, batch *all)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const size_t columns = all->choice->column_count, groups = (columns + WEFT_STORE_GROUP - 1) / WEFT_STORE_GROUP;
+  double values = 0;
+  uint8_t *sound;
+  if (all->count)
+    WEFT_TRY(weft_poll(ctx, (double) all->block[0].view.block->first, (double) all->store->n));
+  for (size_t i = 0; i < all->count; i++) values += (double) all->block[i].view.block->values;
+  const int threads = weft_threads_worth(ctx->threads, 5 * values);
+  WEFT_TAKE(sound, &mem, all->count * groups + 1);
+  WEFT_PARALLEL_FOR(threads, dynamic)
+  for (int64_t i = 0; i < (int64_t) (all->count * groups); i++) {
+    const size_t first = (size_t) i % groups * WEFT_STORE_GROUP, left = columns - first,
+                 last = first + (left < WEFT_STORE_GROUP ? left : WEFT_STORE_GROUP);
+    sound[i] = (uint8_t) decode_group(all, &all->block[(size_t) i / groups], first, last);
+  }
+  for (size_t i = 0; i < all->count * groups && st == WEFT_OK; i++)
+    if (!sound[i]) st = weft_store_damaged(ctx, all->store, all->block[i / groups].index,
+                                           "has an entry outside of its rows");
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+static void end_batch(batch *all)
+{
+  for (size_t i = 0; i < all->count; i++) weft_arena_end(&all->block[i].mem);
+  all->count = 0;
+}
+
+static batch begin_pass(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice,
+                        const weft_store_recipe *recipe)
+{
+  const batch all = { .store = s, .choice = choice, .recipe = recipe, .ctx = ctx, .keep = weft_arena_begin(ctx) };
+  return all;
+}
+
+static void end_pass(batch *all)
+{
+  end_batch(all);
+  weft_arena_end(&all->keep);
+}
+
+/* Room for so many values of the blocks of a batch. */
+static weft_status give_room(batch *all, size_t values)
+{
+  weft_status st = WEFT_OK;
+  if (values > all->room) {
+    weft_arena_end(&all->keep);
+    all->room = 0;
+    WEFT_TAKE(all->rows, &all->keep, values);
+    WEFT_TAKE(all->values, &all->keep, values);
+    all->room = values;
+  }
+  for (size_t i = 0, at = 0; i < all->count; at += (size_t) all->store->block[all->block[i++].index].values) {
+    all->block[i].to.rows = all->rows + at;
+    all->block[i].to.values = all->values + at;
+  }
+done:
+  return st;
+}
+
+static void add_block(weft_ctx *ctx, batch *all, size_t index)
+{
+  decoded *d = &all->block[all->count++];
+  memset(d, 0, sizeof *d);
+  d->index = index;
+  d->mem = weft_arena_begin(ctx);
+}
+
+/* Decodes the next blocks from *next on that have chosen rows; none is left when all->count is 0. */
+static weft_status next_batch(weft_ctx *ctx, batch *all, size_t *next)
+{
+  weft_status st = WEFT_OK;
+  uint64_t values = 0;
+  for (all->count = 0; *next < all->store->blocks && all->count < WEFT_STORE_TOGETHER; ++*next) {
+    const weft_store_block *b = &all->store->block[*next];
+    if (!rows_in(all->choice, b).count) continue;
+    if (all->count && values + b->values > VALUES_TOGETHER * (uint64_t) ctx->threads) break;
+    values += b->values;
+    add_block(ctx, all, *next);
+  }
+  WEFT_TRY(give_room(all, (size_t) values + 1));
+  WEFT_TRY(weft_store_together(ctx, all->count, 10.0 * (double) values, load_one, all));
+  st = decode_batch(ctx, all);
+done:
+  return st;
+}
+
+/* ---- sums ---- */
+
+typedef struct { double *rows, *counts, least, greatest; } run_sums; /* of one run of columns */
+
+/* Chosen columns at places from .. to - 1. */
+static void sum_run(const decoded *d, const weft_store_choice *choice, size_t from, size_t to,
+                    const weft_store_sums *out, run_sums *run)
+{
+  for (size_t j = from; j < to; j++) {
+    const size_t c = column_at(choice, j);
+    double sum = 0;
+    for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) {
+      const double v = d->to.values[at];
+      if (isnan(v) && out->skip_missing) continue;
+      sum += v;
+      run->rows[d->to.rows[at]] += v;
+      run->counts[d->to.rows[at]]++;
+      if (!(v >= run->least)) run->least = isnan(v) ? run->least : v;
+      if (!(v <= run->greatest)) run->greatest = isnan(v) ? run->greatest : v;
+      out->column_counts[j]++;
+    }
+    out->columns[j] += sum;
+  }
+}
+
+static weft_status sum_block(weft_ctx *ctx, const weft_store_choice *choice, const decoded *d,
+                             const weft_store_sums *out, double range[2])
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const weft_store_block *b = d->view.block;
+  run_sums run[RUNS];
+  double *sums;
+  WEFT_TAKE0(sums, &mem, 2 * RUNS * (size_t) b->rows);
+  const int threads = weft_threads_worth(ctx->threads, 4.0 * (double) b->values);
+  WEFT_PARALLEL_FOR(threads, dynamic)
+  for (int r = 0; r < RUNS; r++) {
+    const run_sums mine = { sums + 2 * (size_t) r * b->rows, sums + (2 * (size_t) r + 1) * b->rows, INFINITY,
+                            -INFINITY };
+    run[r] = mine;
+    sum_run(d, choice, choice->column_count * (size_t) r / RUNS, choice->column_count * ((size_t) r + 1) / RUNS, out,
+            &run[r]);
+  }
+  for (int r = 0; r < RUNS; r++) {
+    for (size_t i = 0; i < b->rows; i++) {
+      out->rows[b->first + i] += run[r].rows[i];
+      out->row_counts[b->first + i] += run[r].counts[i];
+    }
+    range[0] = fmin(range[0], run[r].least);
+    range[1] = fmax(range[1], run[r].greatest);
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+weft_status weft_store_sum(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice,
+                           const weft_store_recipe *recipe, const weft_store_sums *out, double range[2])
+{
+  weft_status st = WEFT_OK;
+  batch all = begin_pass(ctx, s, choice, recipe);
+  size_t next = 0;
+  memset(out->columns, 0, choice->column_count * sizeof(double));
+  memset(out->column_counts, 0, choice->column_count * sizeof(double));
+  memset(out->rows, 0, s->n * sizeof(double));
+  memset(out->row_counts, 0, s->n * sizeof(double));
+  range[0] = INFINITY;
+  range[1] = -INFINITY;
+  do {
+    WEFT_TRY(next_batch(ctx, &all, &next));
+    for (size_t i = 0; i < all.count; i++) WEFT_TRY(sum_block(ctx, choice, &all.block[i], out, range));
+    end_batch(&all);
+  } while (next < s->blocks);
+done:
+  end_pass(&all);
+  return st;
+}
+
+/* ---- sums by groups of rows ---- */
+
+static void add_column(const decoded *d, const weft_store_groups *to, size_t j)
+{
+  const int32_t *of = to->of + d->view.block->first;
+  double *sums = to->sums + j * to->count;
+  for (size_t at = d->view.starts[j]; at < d->view.starts[j + 1]; at++) {
+    const int32_t group = of[d->to.rows[at]];
+    if (group > 0) sums[group - 1] += to->seen ? 1 : d->to.values[at];
+  }
+}
+
+weft_status weft_store_sum_groups(weft_ctx *ctx, const weft_store *s, const weft_store_groups *groups, size_t count)
+{
+  weft_status st = WEFT_OK;
+  const weft_store_choice whole = { .row_count = (size_t) s->n, .column_count = (size_t) s->p };
+  batch all = begin_pass(ctx, s, &whole, NULL);
+  size_t next = 0;
+  for (size_t g = 0; g < count; g++) memset(groups[g].sums, 0, groups[g].count * (size_t) s->p * sizeof(double));
+  while (next < s->blocks) {
+    double values = 0;
+    WEFT_TRY(next_batch(ctx, &all, &next));
+    for (size_t i = 0; i < all.count; i++) values += (double) all.block[i].view.block->values;
+    const int threads = weft_threads_worth(ctx->threads, 2 * values);
+    WEFT_PARALLEL_FOR(threads, guided)
+    for (int64_t j = 0; j < (int64_t) s->p; j++)
+      for (size_t i = 0; i < all.count; i++)
+        for (size_t g = 0; g < count; g++) add_column(&all.block[i], &groups[g], (size_t) j);
+    end_batch(&all);
+  }
+done:
+  end_pass(&all);
+  return st;
+}
+
+/* ---- any rows and columns ---- */
+
+/* The head of a block whose rows are all chosen says how many entries its columns have. */
+static weft_status count_whole(weft_ctx *ctx, const weft_store *s, size_t index, const weft_store_choice *choice,
+                               double *counts)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  weft_store_view view;
+  WEFT_TRY(weft_poll(ctx, 0, 0));
+  WEFT_TRY(weft_store_load_counts(ctx, s, index, &mem, &view));
+  for (size_t j = 0; j < choice->column_count; j++) {
+    const size_t c = column_at(choice, j);
+    counts[j] += view.starts[c + 1] - view.starts[c];
+  }
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+static void count_some(const weft_store_choice *choice, const decoded *d, double *counts)
+{
+  for (size_t j = 0; j < choice->column_count; j++) {
+    const size_t c = column_at(choice, j);
+    for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) counts[j] += d->place[d->to.rows[at]] >= 0;
+  }
+}
+
+weft_status weft_store_count(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice, double *starts)
+{
+  weft_status st = WEFT_OK;
+  batch all = begin_pass(ctx, s, choice, NULL);
+  memset(starts, 0, (choice->column_count + 1) * sizeof *starts);
+  for (size_t k = 0; k < s->blocks;) {
+    const chosen_rows in = rows_in(choice, &s->block[k]);
+    if (in.all || !in.count) {
+      if (in.all) WEFT_TRY(count_whole(ctx, s, k, choice, starts + 1));
+      k++;
+      continue;
+    }
+    WEFT_TRY(next_batch(ctx, &all, &k));
+    for (size_t i = 0; i < all.count; i++) count_some(choice, &all.block[i], starts + 1);
+    end_batch(&all);
+  }
+  for (size_t j = 0; j < choice->column_count; j++) starts[j + 1] += starts[j];
+done:
+  end_pass(&all);
+  return st;
+}
+
+typedef struct {
+  const double *starts;
+  size_t *next; /* where a column's next entry goes */
+  int32_t *rows;
+  double *values;
+} selection;
+
+/* The chosen column at `place`: 0 where it has more entries than were counted. */
+static int copy_column(const selection *to, const weft_store_choice *choice, const decoded *d, size_t place)
+{
+  const size_t c = column_at(choice, place), end = (size_t) to->starts[place + 1];
+  size_t next = to->next[place];
+  for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) {
+    const int32_t row = d->place[d->to.rows[at]];
+    if (row < 0) continue;
+    if (next >= end) return 0;
+    to->rows[next] = row;
+    to->values[next++] = d->to.values[at];
+  }
+  to->next[place] = next;
+  return 1;
+}
+
+static weft_status copy_batch(weft_ctx *ctx, const batch *all, const selection *to)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const int64_t columns = (int64_t) all->choice->column_count;
+  double values = 0;
+  uint8_t *fits;
+  WEFT_TAKE(fits, &mem, (size_t) columns + 1);
+  for (size_t i = 0; i < all->count; i++) values += (double) all->block[i].view.block->values;
+  const int threads = weft_threads_worth(ctx->threads, 2 * values);
+  WEFT_PARALLEL_FOR(threads, guided)
+  for (int64_t j = 0; j < columns; j++) {
+    fits[j] = 1;
+    for (size_t i = 0; i < all->count && fits[j]; i++)
+      fits[j] = (uint8_t) copy_column(to, all->choice, &all->block[i], (size_t) j);
+  }
+  for (int64_t j = 0; j < columns && st == WEFT_OK; j++)
+    if (!fits[j]) st = weft_store_damaged(ctx, all->store, all->block[0].index, "changed while it was read");
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* ---- blocks all of whose rows are chosen: straight to their places ---- */
+
+/* Loads the next blocks from *next on as long as all their rows are chosen. */
+static weft_status next_whole(weft_ctx *ctx, batch *all, size_t *next)
+{
+  uint64_t values = 0;
+  all->in_place = 1;
+  for (; *next < all->store->blocks && all->count < WEFT_STORE_TOGETHER; ++*next) {
+    const weft_store_block *b = &all->store->block[*next];
+    const chosen_rows in = rows_in(all->choice, b);
+    if (!in.all && in.count) break;
+    if (!in.count) continue;
+    values += b->values;
+    add_block(ctx, all, *next);
+  }
+  return weft_store_together(ctx, all->count, 2.0 * (double) values, load_one, all);
+}
+
+/* Where the column at `place` of each block goes, behind what is there; 0 where that is more than was counted. */
+static int make_room(const batch *all, const selection *to, size_t *shift, size_t place)
+{
+  const size_t columns = all->choice->column_count, c = column_at(all->choice, place);
+  for (size_t i = 0; i < all->count; i++) {
+    const uint32_t *starts = all->block[i].view.starts;
+    shift[i * columns + place] = to->next[place] - starts[c];
+    to->next[place] += starts[c + 1] - starts[c];
+  }
+  return to->next[place] <= (size_t) to->starts[place + 1];
+}
+
+static weft_status put_whole(weft_ctx *ctx, batch *all, const selection *to)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  const weft_store_choice *choice = all->choice;
+  const size_t columns = choice->column_count;
+  size_t *shift;
+  WEFT_TAKE(shift, &mem, all->count * columns + 1);
+  for (size_t j = 0; j < columns; j++)
+    if (!make_room(all, to, shift, j)) {
+      st = weft_store_damaged(ctx, all->store, all->block[0].index, "changed while it was read");
+      goto done;
+    }
+  for (size_t i = 0; i < all->count; i++) {
+    weft_store_decoding *d = &all->block[i].to;
+    d->rows = to->rows;
+    d->values = to->values;
+    d->shift = shift + i * columns;
+    d->base = (int32_t) rows_in(choice, d->view->block).first;
+  }
+  st = decode_batch(ctx, all);
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+weft_status weft_store_select(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice,
+                              const weft_store_recipe *recipe, const double *starts, int32_t *rows, double *values)
+{
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  batch all = begin_pass(ctx, s, choice, recipe);
+  size_t *next, block = 0;
+  WEFT_TAKE(next, &mem, choice->column_count + 1);
+  for (size_t j = 0; j < choice->column_count; j++) next[j] = (size_t) starts[j];
+  const selection to = { starts, next, rows, values };
+  while (block < s->blocks) {
+    WEFT_TRY(next_whole(ctx, &all, &block));
+    if (all.count) {
+      WEFT_TRY(put_whole(ctx, &all, &to));
+    } else {
+      all.in_place = 0;
+      WEFT_TRY(next_batch(ctx, &all, &block));
+      if (all.count) WEFT_TRY(copy_batch(ctx, &all, &to));
+    }
+    end_batch(&all);
+  }
+  for (size_t j = 0; j < choice->column_count && st == WEFT_OK; j++)
+    if (next[j] != (size_t) starts[j + 1])
+      st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' changed while it was read.", s->name);
+done:
+  end_pass(&all);
+  weft_arena_end(&mem);
+  return st;
+}

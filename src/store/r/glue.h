@@ -1,0 +1,10 @@
+/* What the store's entry points share. */
+#pragma once
+
+#include "core/r/glue.h"
+#include "store/store.h"
+
+/* Of a handle; an R error where the store was finished. */
+weft_store_writer *weft_store_writer_of(SEXP handle);
+/* Of an R vector of so many numbers, or NULL: all 1. */
+weft_store_values weft_store_values_of(SEXP x, double length);
