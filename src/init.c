@@ -15,9 +15,11 @@
 #include "regulation/r/routines.h"
 #include "store/r/routines.h"
 
+/* clang-format off */
 #define ALL_ROUTINES(R) \
   CORE_ROUTINES(R) BN_ROUTINES(R) CLUSTERS_ROUTINES(R) IRM_ROUTINES(R) KERNEL_ROUTINES(R) MI_ROUTINES(R) \
   PCA_ROUTINES(R) RANKING_ROUTINES(R) REGULATION_ROUTINES(R) STORE_ROUTINES(R) TEST_ROUTINES(R)
+/* clang-format on */
 
 /* Prototypes by number of arguments. */
 #define ARGS0 void
@@ -35,7 +37,7 @@
 ALL_ROUTINES(DECLARE)
 
 #define ENTRY(name, n) { #name, (DL_FUNC) &name, n },
-static const R_CallMethodDef entries[] = { ALL_ROUTINES(ENTRY) { NULL, NULL, 0 } };
+static const R_CallMethodDef entries[] = { ALL_ROUTINES(ENTRY){ NULL, NULL, 0 } };
 
 void attribute_visible R_init_weft(DllInfo *dll)
 {

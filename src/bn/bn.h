@@ -25,9 +25,9 @@ extern "C" {
 /* Matrices over [child, parent] are p × p, column major: entry child + p * parent. */
 typedef struct weft_bn_problem {
   size_t n, p;
-  const int32_t *codes;       /* n × p levels from 0; NULL for BGe */
-  const int32_t *levels;      /* p; NULL for BGe */
-  const int32_t *set;         /* n × p, nonzero where a row's node was set from outside; NULL: nowhere */
+  const int32_t *codes;  /* n × p levels from 0; NULL for BGe */
+  const int32_t *levels; /* p; NULL for BGe */
+  const int32_t *set;    /* n × p, nonzero where a row's node was set from outside; NULL: nowhere */
   weft_bn_score score;
   double ess;
   /* BGe: scatter matrices p × p × groups of the posterior Wishart, the rows behind each, the group of each node */
@@ -55,11 +55,11 @@ static inline int weft_bn_gauss(const weft_bn_problem *problem)
 /* Parent sets of all nodes: node i has sets start[i] .. start[i + 1] - 1, best first; equal scores: smaller sets first,
  * then by the last node that differs. */
 typedef struct weft_bn_table {
-  size_t p, words;            /* 64-bit words per mask */
+  size_t p, words; /* 64-bit words per mask */
   int bits;
-  int64_t *start;             /* p + 1 */
-  int64_t *score;             /* units of 2^-bits nats */
-  uint64_t *mask;             /* words per set */
+  int64_t *start; /* p + 1 */
+  int64_t *score; /* units of 2^-bits nats */
+  uint64_t *mask; /* words per set */
 } weft_bn_table;
 
 /* The table lives in `keep`. */
@@ -74,12 +74,12 @@ weft_status weft_bn_screen(weft_ctx *ctx, const weft_bn_problem *problem, double
 /* A ladder is one chain with its heated copies; replica t of ladder c has number c * temperatures + t. */
 typedef struct weft_bn_run {
   size_t ladders, temperatures, iterations, thin, burn_in, swap_every, best; /* best: how many graphs to keep */
-  uint64_t first;             /* iterations done before: the draws go on from there */
+  uint64_t first; /* iterations done before: the draws go on from there */
   size_t ladder0; /* the first ladder's number, which its draws depend on: the ladders may be a part of many */
   uint64_t key;
-  const double *beta;         /* temperatures: inverse temperatures, beta[0] is 1 */
-  int sum;                    /* 0: best graph of an order, 1: sum over the graphs of an order */
-  int layers;                 /* with sum: of an ordered partition (partitions.c) */
+  const double *beta; /* temperatures: inverse temperatures, beta[0] is 1 */
+  int sum;            /* 0: best graph of an order, 1: sum over the graphs of an order */
+  int layers;         /* with sum: of an ordered partition (partitions.c) */
 } weft_bn_run;
 
 /* Kinds of moves: of orders swap, adjacent, move; of layers see partitions.c. */
@@ -87,16 +87,16 @@ typedef struct weft_bn_run {
 static inline size_t weft_bn_moves(const weft_bn_run *run) { return run->layers ? 6 : 3; }
 
 typedef struct weft_bn_chains {
-  int32_t *order;             /* p × replicas: in, the orders to start from (order[0] < 0: draw them); out, the last */
-  double *trace;              /* saved × ladders: score of the coldest order at every thin-th iteration */
-  int32_t *layer;             /* layers, p × replicas: each node's, from 0; in (layer[0] < 0: draw them) and out */
-  double *accepted;           /* (moves + 1) × replicas: accepted by kind of move; then all iterations */
-  double *swapped;            /* (temperatures - 1) × ladders × 2: accepted, tried */
-  int32_t *sampled;           /* sum: p × samples × ladders: index within the node's sets, from 0 */
-  size_t samples;             /* a ladder */
-  double *sample_score;       /* sum: samples × ladders: the graph's own score */
+  int32_t *order;       /* p × replicas: in, the orders to start from (order[0] < 0: draw them); out, the last */
+  double *trace;        /* saved × ladders: score of the coldest order at every thin-th iteration */
+  int32_t *layer;       /* layers, p × replicas: each node's, from 0; in (layer[0] < 0: draw them) and out */
+  double *accepted;     /* (moves + 1) × replicas: accepted by kind of move; then all iterations */
+  double *swapped;      /* (temperatures - 1) × ladders × 2: accepted, tried */
+  int32_t *sampled;     /* sum: p × samples × ladders: index within the node's sets, from 0 */
+  size_t samples;       /* a ladder */
+  double *sample_score; /* sum: samples × ladders: the graph's own score */
   /* best graphs, best first: index within the node's sets of each node */
-  int32_t *best_sets;         /* p × best */
+  int32_t *best_sets; /* p × best */
   double *best_score;
   size_t found;
 } weft_bn_chains;
@@ -119,7 +119,9 @@ typedef weft_status weft_bn_optimum_op(weft_ctx *ctx, const weft_bn_table *table
 /* Posterior probability of every edge [from, to], p × p, uniform over orders or over graphs; *log_total gets the
  * logarithm of the sum of all graphs' weights (each times its number of orders when over orders). Over orders (s.
  * orders.h): `optimum` is the best graph's score; low_bits 0 lets the back end choose how it cuts subsets. */
-typedef struct weft_bn_order_shape { int low_bits, mid_bits; } weft_bn_order_shape;
+typedef struct weft_bn_order_shape {
+  int low_bits, mid_bits;
+} weft_bn_order_shape;
 typedef weft_status weft_bn_edges_orders_op(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum,
                                             const weft_bn_order_shape *shape, double *edges, double *log_total);
 /* *error: how far the probabilities of a node's sets are from 1 in sum, at most (s. graphs.h). */

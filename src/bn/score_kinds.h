@@ -13,6 +13,7 @@
 
 #include <math.h>
 
+/* clang-format off */
 #define WEFT_BN_SCORE_KINDS(ROW) \
   /*  kind  name    data    masses  varies   occupied  penalty   joint  device */ \
   ROW(BDEU, "bdeu", COUNTS, bdeu,   FAMILY,  0,        none,     1,     1) \
@@ -21,12 +22,13 @@
   ROW(AIC,  "aic",  COUNTS, logs,   NEITHER, 0,        one,      1,     1) \
   ROW(BDS,  "bds",  COUNTS, bds,    FAMILY,  1,        none,     0,     0) \
   ROW(BGE,  "bge",  GAUSS,  logs,   NEITHER, 0,        none,     1,     0)
+/* clang-format on */
 
 #define WEFT_BN_ENUM(kind, ...) WEFT_BN_##kind,
 typedef enum { WEFT_BN_SCORE_KINDS(WEFT_BN_ENUM) } weft_bn_score;
 #undef WEFT_BN_ENUM
 
-#define WEFT_BN_PLUS_ONE(...) + 1
+#define WEFT_BN_PLUS_ONE(...) +1
 enum { WEFT_BN_SCORES = 0 WEFT_BN_SCORE_KINDS(WEFT_BN_PLUS_ONE) };
 #undef WEFT_BN_PLUS_ONE
 
@@ -51,7 +53,9 @@ static inline const weft_bn_score_kind *weft_bn_kind(weft_bn_score score)
 
 /* ---- masses: `q` possible configurations of the parents, `occupied` of them seen; `r` levels of the child ---- */
 
-typedef struct weft_bn_masses { double parents, family; } weft_bn_masses;
+typedef struct weft_bn_masses {
+  double parents, family;
+} weft_bn_masses;
 
 static inline weft_bn_masses weft_bn_masses_bdeu(double ess, double q, double occupied, double r)
 {
@@ -87,9 +91,13 @@ static inline weft_bn_masses weft_bn_masses_logs(double ess, double q, double oc
 
 static inline weft_bn_masses weft_bn_masses_of(weft_bn_score score, double ess, double q, double occupied, double r)
 {
+/* clang-format off */
 #define WEFT_BN_MASSES(kind, name, data, masses, ...) \
   case WEFT_BN_##kind: return weft_bn_masses_##masses(ess, q, occupied, r);
-  switch (score) { WEFT_BN_SCORE_KINDS(WEFT_BN_MASSES) }
+  /* clang-format on */
+  switch (score) {
+    WEFT_BN_SCORE_KINDS(WEFT_BN_MASSES)
+  }
 #undef WEFT_BN_MASSES
   return weft_bn_masses_logs(ess, q, occupied, r); /* never: every kind has its case */
 }
@@ -102,15 +110,19 @@ static inline double weft_bn_penalty_half_log(double rows) { return rows > 0 ? 0
 
 /* A row without its functions does not compile. */
 #define WEFT_BN_THERE(kind, name, data, masses, varies, occupied, penalty, ...) \
-  + sizeof &weft_bn_masses_##masses + sizeof &weft_bn_penalty_##penalty
+  +sizeof &weft_bn_masses_##masses + sizeof &weft_bn_penalty_##penalty
 enum { WEFT_BN_SCORES_THERE = 0 WEFT_BN_SCORE_KINDS(WEFT_BN_THERE) };
 #undef WEFT_BN_THERE
 
 static inline double weft_bn_penalty_of(weft_bn_score score, double rows)
 {
+/* clang-format off */
 #define WEFT_BN_PENALTY(kind, name, data, masses, varies, occupied, penalty, ...) \
   case WEFT_BN_##kind: return weft_bn_penalty_##penalty(rows);
-  switch (score) { WEFT_BN_SCORE_KINDS(WEFT_BN_PENALTY) }
+  /* clang-format on */
+  switch (score) {
+    WEFT_BN_SCORE_KINDS(WEFT_BN_PENALTY)
+  }
 #undef WEFT_BN_PENALTY
   return 0; /* never: every kind has its case */
 }

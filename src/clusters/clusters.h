@@ -8,14 +8,20 @@
 #include "core/call/context.h"
 #include "core/numbers/draws.h"
 
-typedef struct weft_points { const double *x; size_t n, d; } weft_points;
+typedef struct weft_points {
+  const double *x;
+  size_t n, d;
+} weft_points;
 
 /* The fewest points of a group, and of a set that is examined. */
 enum { WEFT_CLUSTERS_SMALLEST = 4, WEFT_CLUSTERS_DIVISIBLE = 8 };
 
 /* How a set of points is searched for a valley: directions are the first ten principal axes, and the lines between
  * the centres of 2 .. `means` groups by k-means. */
-typedef struct weft_clusters_search { size_t means; uint64_t key; } weft_clusters_search;
+typedef struct weft_clusters_search {
+  size_t means;
+  uint64_t key;
+} weft_clusters_search;
 
 /* A set of points: all, or one side of a valley. */
 typedef struct weft_clusters_node {
@@ -24,14 +30,18 @@ typedef struct weft_clusters_node {
   size_t first, count;     /* its points are rows[first .. first + count - 1] */
   double valley;           /* depth of the deepest valley, in standard errors; NaN: too few points */
   double null_mean, null_sd, p_value;
-  int null_sets;           /* how many null data sets were drawn; 0: the valley was not tested */
+  int null_sets; /* how many null data sets were drawn; 0: the valley was not tested */
 } weft_clusters_node;
 
 /* Divides the points until there are `leaves` sets. With `level` > 0 only valleys that are significant divide: of a
  * share s of the points, at level * s. null_sets is the largest number of null data sets for each valley. rows (n)
  * becomes an order in which each set's points are neighbours; nodes has room for 2 * leaves - 1, the first is all
  * points; *count becomes how many there are. */
-typedef struct weft_clusters_rule { size_t leaves; double level; int null_sets; } weft_clusters_rule;
+typedef struct weft_clusters_rule {
+  size_t leaves;
+  double level;
+  int null_sets;
+} weft_clusters_rule;
 weft_status weft_clusters_tree(weft_ctx *ctx, const weft_points *points, const weft_clusters_search *search,
                                const weft_clusters_rule *rule, int *rows, weft_clusters_node *nodes, size_t *count);
 
@@ -42,7 +52,9 @@ weft_status weft_clusters_settle(weft_ctx *ctx, const weft_points *points, size_
 /* k-means of each of `samples` random subsamples of m of the points: begun at the groups into which its own valleys
  * divide it or, with `starts` > 0, the best of so many from random starts. centres (samples x k x d) become the groups'
  * means. `found` says how many groups there are, fewer where points are few; the other centres are NaN. */
-typedef struct weft_clusters_resample { size_t samples, m, k, starts; } weft_clusters_resample;
+typedef struct weft_clusters_resample {
+  size_t samples, m, k, starts;
+} weft_clusters_resample;
 weft_status weft_clusters_subsamples(weft_ctx *ctx, const weft_points *points, const weft_clusters_search *search,
                                      const weft_clusters_resample *resample, double *centres, int *found);
 

@@ -18,7 +18,9 @@ typedef struct weft_clusters_space {
 
 weft_status weft_clusters_space_take(weft_arena *mem, size_t n, size_t d, size_t means, weft_clusters_space *space);
 
-typedef struct weft_clusters_valley { double depth, cut; } weft_clusters_valley;
+typedef struct weft_clusters_valley {
+  double depth, cut;
+} weft_clusters_valley;
 
 /* The deepest valley of the numbers in space->projection; sorts them. Depth -Inf: there is none. */
 weft_clusters_valley weft_clusters_valley_of(weft_clusters_space *space, size_t n);
@@ -30,8 +32,7 @@ double weft_clusters_deepest(const weft_points *points, const weft_clusters_sear
 
 /* Starts of k-means (Arthur and Vassilvitskii 2007), draws number `first` and following; and Lloyd's iteration, at most
  * `rounds`. labels (n) are those of the last means but one. */
-void weft_clusters_start(const weft_points *points, size_t k, weft_rng rng, uint64_t first,
-                         weft_clusters_space *space);
+void weft_clusters_start(const weft_points *points, size_t k, weft_rng rng, uint64_t first, weft_clusters_space *space);
 void weft_clusters_iterate(const weft_points *points, size_t k, int rounds, weft_clusters_space *space);
 
 /* Sums of products in four parts, which do not wait for each other; their order is fixed. */

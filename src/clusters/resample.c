@@ -98,8 +98,10 @@ static weft_status subsample(weft_ctx *ctx, const weft_points *points, const wef
   for (size_t i = 0; i < k * d; i++) centres[i] = WEFT_NAN;
   const drawn own = { { x, m, d }, sample, k, centres, rows };
   *found = (int) k;
-  if (resample->starts) WEFT_TRY(best_centres(ctx, &own, starts_rng, resample->starts));
-  else WEFT_TRY(valley_centres(ctx, &own, &own_search, found));
+  if (resample->starts)
+    WEFT_TRY(best_centres(ctx, &own, starts_rng, resample->starts));
+  else
+    WEFT_TRY(valley_centres(ctx, &own, &own_search, found));
 done:
   weft_arena_end(&mem);
   return st;
@@ -127,8 +129,8 @@ weft_status weft_clusters_subsamples(weft_ctx *ctx, const weft_points *points, c
       *alone = *ctx;
       alone->poll = NULL;
       alone->threads = 1;
-      status[sample - first] = subsample(alone, points, search, resample, (size_t) sample,
-                                         centres + (size_t) sample * each, found + sample);
+      status[sample - first] =
+          subsample(alone, points, search, resample, (size_t) sample, centres + (size_t) sample * each, found + sample);
     }
     for (int64_t at = 0; at < end - first; at++) {
       if (status[at] == WEFT_OK) continue;

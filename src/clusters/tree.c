@@ -22,7 +22,7 @@ typedef struct tree_job {
   double *variance, *depths;   /* d; null sets */
   int *rows, *moved;
   weft_clusters_node *nodes;
-  double done;                 /* null sets so far, for progress */
+  double done; /* null sets so far, for progress */
 } tree_job;
 
 /* Depths of null data sets number `from` .. `to` - 1 of a node. */
@@ -43,7 +43,7 @@ static weft_status null_depths(tree_job *job, size_t node, size_t d, int from, i
       for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < d; j++)
           space->points[i * d + j] =
-            sqrt(12 * job->variance[j]) * (weft_draw_uniform(rng, (draw << 32) + i * d + j) - 0.5);
+              sqrt(12 * job->variance[j]) * (weft_draw_uniform(rng, (draw << 32) + i * d + j) - 0.5);
       const weft_points null = { space->points, n, d };
       job->depths[set] = weft_clusters_deepest(&null, job->search, draw, space);
     }
@@ -85,8 +85,10 @@ static weft_status examine(tree_job *job, size_t at, size_t *beyond)
   node->valley = weft_clusters_deepest(&own, job->search, (uint64_t) at << 8, space);
   if (node->valley <= -DBL_MAX) return st;
   for (size_t i = 0; i < node->count; i++)
-    if (space->side[i]) job->moved[(*beyond)++] = rows[i];
-    else rows[here++] = rows[i];
+    if (space->side[i])
+      job->moved[(*beyond)++] = rows[i];
+    else
+      rows[here++] = rows[i];
   memcpy(rows + here, job->moved, *beyond * sizeof *rows);
   const int most = job->rule->null_sets, first = most < FIRST_NULL_SETS ? most : FIRST_NULL_SETS;
   if (!(job->rule->level > 0)) return st;
@@ -140,7 +142,7 @@ weft_status weft_clusters_tree(weft_ctx *ctx, const weft_points *points, const w
   *count = 1;
   WEFT_TRY(tree_space(&job, &mem, rule->leaves, &beyond));
   for (size_t i = 0; i < points->n; i++) rows[i] = (int) i;
-  nodes[0] = (weft_clusters_node) { .parent = -1, .left = -1, .right = -1, .count = points->n };
+  nodes[0] = (weft_clusters_node){ .parent = -1, .left = -1, .right = -1, .count = points->n };
   WEFT_TRY(examine(&job, 0, beyond));
   for (size_t leaves = 1; leaves < rule->leaves; leaves++) {
     const int at = deepest_leaf(&job, *count, beyond);
@@ -150,8 +152,8 @@ weft_status weft_clusters_tree(weft_ctx *ctx, const weft_points *points, const w
     node->left = (int) *count;
     node->right = (int) *count + 1;
     const size_t here = node->count - beyond[at];
-    nodes[node->left] = (weft_clusters_node) { at, -1, -1, 0, node->first, here, .p_value = WEFT_NAN };
-    nodes[node->right] = (weft_clusters_node) { at, -1, -1, 0, node->first + here, beyond[at], .p_value = WEFT_NAN };
+    nodes[node->left] = (weft_clusters_node){ at, -1, -1, 0, node->first, here, .p_value = WEFT_NAN };
+    nodes[node->right] = (weft_clusters_node){ at, -1, -1, 0, node->first + here, beyond[at], .p_value = WEFT_NAN };
     *count += 2;
     for (int side = node->left; side <= node->right; side++) WEFT_TRY(examine(&job, (size_t) side, beyond + side));
   }

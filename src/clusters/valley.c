@@ -73,12 +73,15 @@ static void sort_numbers(double *x, ptrdiff_t n)
 
 /* How many points next to a cut are looked at, in ascending order, and sqrt(12 m) of each. */
 enum { STEPS = 64 }; /* the last m is above 10^7 */
-typedef struct windows { size_t count, m[STEPS]; double root[STEPS]; } windows;
+typedef struct windows {
+  size_t count, m[STEPS];
+  double root[STEPS];
+} windows;
 
 static windows windows_of(size_t n)
 {
   windows out = { 0 };
-  for (size_t m = 3; m < n && out.count < STEPS; m += m > 5 ? m / 3 : 1) {
+  for (size_t m = 3; m < n && out.count<STEPS; m += m> 5 ? m / 3 : 1) {
     out.m[out.count] = m;
     out.root[out.count++] = sqrt(12.0 * (double) m);
   }
@@ -124,7 +127,7 @@ weft_clusters_valley weft_clusters_valley_of(weft_clusters_space *space, size_t 
     const double left = rise_left(space, &look, at, cut);
     if (left <= deepest.depth) continue;
     const double right = rise_right(space, &look, n, at, cut), depth = left < right ? left : right;
-    if (depth > deepest.depth) deepest = (weft_clusters_valley) { depth, cut };
+    if (depth > deepest.depth) deepest = (weft_clusters_valley){ depth, cut };
   }
   return deepest;
 }

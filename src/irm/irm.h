@@ -51,14 +51,14 @@ typedef struct weft_irm_graph {
 /* A canonical list as R keeps it: sorted by row, then column, without duplicates; one-mode undirected: i <= j. */
 typedef struct weft_irm_edges {
   int64_t n[2], count;
-  const double *start;         /* n[0] + 1 */
-  const int32_t *to, *weight;  /* from 0; weight may be NULL */
+  const double *start;        /* n[0] + 1 */
+  const int32_t *to, *weight; /* from 0; weight may be NULL */
 } weft_irm_edges;
 
 typedef struct weft_irm_model {
   int poisson, collapsed;
-  int32_t k[2];             /* most clusters; k[1] is 0 in a one-mode graph */
-  int attempts;             /* split-merge proposals per sweep and mode */
+  int32_t k[2]; /* most clusters; k[1] is 0 in a one-mode graph */
+  int attempts; /* split-merge proposals per sweep and mode */
   int sample_alpha, sample_beta;
   double alpha_prior[2], beta_prior[2]; /* shape and rate of their gamma priors */
   uint64_t key;
@@ -86,13 +86,13 @@ enum {
 
 /* Per sweep and chain, sweeps fastest. The labels of every thin-th sweep are kept, counted over the chain's life. */
 typedef struct weft_irm_trace {
-  double *log_posterior;           /* sweeps x chains */
+  double *log_posterior; /* sweeps x chains */
   int32_t *clusters[2];
-  int32_t *full[2];                /* 1 where the limit of clusters took effect: see chains.c */
-  double *alpha, *beta;            /* sweeps x 2 x chains */
-  int64_t thin, kept;              /* samples per chain */
-  int32_t *samples[2];             /* n x kept x chains, labels from 0 by first appearance */
-  double stages[WEFT_IRM_STAGES];  /* seconds */
+  int32_t *full[2];               /* 1 where the limit of clusters took effect: see chains.c */
+  double *alpha, *beta;           /* sweeps x 2 x chains */
+  int64_t thin, kept;             /* samples per chain */
+  int32_t *samples[2];            /* n x kept x chains, labels from 0 by first appearance */
+  double stages[WEFT_IRM_STAGES]; /* seconds */
 } weft_irm_trace;
 
 /* A sweep's operations, chain after chain. The blocked sampler on bipartite graphs leaves labels and blocks on a device

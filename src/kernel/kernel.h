@@ -30,21 +30,21 @@ typedef struct weft_kernel_task {
   int kind;
   double h;
   weft_points query, reference;
-  const double *weights;   /* reference.n * m, no negative ones; lines, meshes and grids take NULL for 1 */
+  const double *weights; /* reference.n * m, no negative ones; lines, meshes and grids take NULL for 1 */
   size_t m;
-  int leave_one_out;       /* query i leaves reference i out */
-  int logarithm;           /* out holds logarithms */
+  int leave_one_out; /* query i leaves reference i out */
+  int logarithm;     /* out holds logarithms */
   double rel_error, abs_error;
   /* Of walks alone: */
-  int series;              /* weft_series_use: nodes may join series, where the kernel has one */
-  double confidence; /* below 1: samples may stand for nodes, within the errors with this probability for a query and
-                        column */
-  uint64_t key;            /* of their draws */
-  const int32_t *own;      /* NULL, or query i leaves reference own[i] out instead, none when negative; on the CPU */
-  size_t trial;            /* 0: all; else only so many groups of queries are summed, to time them */
-  double budget; /* 0, or processor seconds: a walk that would still need more than these is abandoned */
+  int series;         /* weft_series_use: nodes may join series, where the kernel has one */
+  double confidence;  /* below 1: samples may stand for nodes, within the errors with this probability for a query and
+                         column */
+  uint64_t key;       /* of their draws */
+  const int32_t *own; /* NULL, or query i leaves reference own[i] out instead, none when negative; on the CPU */
+  size_t trial;       /* 0: all; else only so many groups of queries are summed, to time them */
+  double budget;      /* 0, or processor seconds: a walk that would still need more than these is abandoned */
   /* Of grids and meshes alone: */
-  int columns;             /* points lie as R has them, x[j * n + i], without low parts */
+  int columns; /* points lie as R has them, x[j * n + i], without low parts */
   /* Of direct sums alone: */
   size_t own_first; /* query i leaves reference own_first + i out, when it leaves one out and there is no `own` */
 } weft_kernel_task;
@@ -57,8 +57,10 @@ static WEFT_HD inline int weft_left_out(const weft_kernel_task *t, size_t i, siz
 /* The work that was done: pairs computed one by one, nodes bounded, queries computed again with more digits; nodes that
  * joined a group's series, sampled pairs; processor seconds before the first group of queries and after, queries
  * summed; 1 when the walk was abandoned. */
+/* clang-format off */
 #define WEFT_KERNEL_EFFORT(X) \
   X(pairs) X(nodes) X(repeated) X(series) X(samples) X(prepared) X(walked) X(queries) X(given_up)
+/* clang-format on */
 typedef struct weft_kernel_effort {
 #define WEFT_EFFORT_FIELD(name) double name;
   WEFT_KERNEL_EFFORT(WEFT_EFFORT_FIELD)
@@ -67,13 +69,13 @@ typedef struct weft_kernel_effort {
 /* ---- tiles: 32 queries against a run of references ---- */
 
 typedef struct weft_tile {
-  const double *q, *q_lo;  /* d * WEFT_TILE, a dimension's queries together */
-  const double *x, *x_lo;  /* count * d */
-  const double *w;         /* count * m */
-  const double *shift;     /* WEFT_TILE: exp(-u) is taken as exp(shift - u) */
+  const double *q, *q_lo; /* d * WEFT_TILE, a dimension's queries together */
+  const double *x, *x_lo; /* count * d */
+  const double *w;        /* count * m */
+  const double *shift;    /* WEFT_TILE: exp(-u) is taken as exp(shift - u) */
   size_t d, m, count;
-  double inv_h2, near;     /* near: half width of the zone of doubt about s = 1 */
-  double *sum;             /* m * WEFT_TILE: added to */
+  double inv_h2, near; /* near: half width of the zone of doubt about s = 1 */
+  double *sum;         /* m * WEFT_TILE: added to */
   /* Compact kernels: Σ w over the support (of a step: in the zone of doubt), added to. It bounds the rounding
    * error of 1 - s, which may be all there is of a kernel value near the boundary. */
   double *inside;
@@ -82,20 +84,20 @@ typedef struct weft_tile {
 /* 32 queries against a node of a tree. */
 typedef struct weft_node_tile {
   const double *q, *q_lo;
-  const double *box;       /* 2d: least, greatest */
-  const double *x, *x_lo;  /* the node's first point */
-  const double *centre;    /* d + 1, or NULL: middle relative to x, radius */
-  const double *moments;   /* m * (d + 2): weight, mean square distance from the mean, mean relative to x */
+  const double *box;      /* 2d: least, greatest */
+  const double *x, *x_lo; /* the node's first point */
+  const double *centre;   /* d + 1, or NULL: middle relative to x, radius */
+  const double *moments;  /* m * (d + 2): weight, mean square distance from the mean, mean relative to x */
   size_t d, m;
-  double inv_h2, near, slack; /* slack: of a coordinate, where low parts are left out of the box */
+  double inv_h2, near, slack;     /* slack: of a coordinate, where low parts are left out of the box */
   double *estimate, *error, *low; /* m * WEFT_TILE: |f - estimate| <= error, f >= low */
 } weft_node_tile;
 
 typedef struct weft_tile_single {
-  const float *q, *x, *w;  /* d * WEFT_TILE_SINGLE, count * d, count * m */
+  const float *q, *x, *w; /* d * WEFT_TILE_SINGLE, count * d, count * m */
   size_t d, m, count;
   float inv_h2;
-  float *sum;              /* m * WEFT_TILE_SINGLE */
+  float *sum; /* m * WEFT_TILE_SINGLE */
 } weft_tile_single;
 
 typedef void (*weft_tile_node)(const weft_node_tile *t, int kind);
@@ -119,9 +121,9 @@ void weft_shift_avx2(const double *x, const double *middle, double scale, size_t
 void weft_shift_portable(const double *x, const double *middle, double scale, size_t count, float *out);
 /* gcc vectorizes loops by itself only from -O3 on. */
 #if defined(__GNUC__) && !defined(__clang__)
-# define VECTORIZE __attribute__((optimize("O3")))
+#  define VECTORIZE __attribute__((optimize("O3")))
 #else
-# define VECTORIZE
+#  define VECTORIZE
 #endif
 weft_shift weft_shift_variant(void);
 /* The variants for this machine. */
@@ -168,14 +170,14 @@ typedef enum { WEFT_TREE_KD, WEFT_TREE_BALL, WEFT_TREE_VP, WEFT_TREE_RP } weft_t
 /* Nodes in breadth-first order; a node's points are a run. The shape depends on n and the leaf size alone: each split
  * is by rank, at a multiple of the leaf size. */
 typedef struct weft_tree {
-  weft_points points;      /* in the tree's order */
-  const int32_t *order;    /* order[i]: the row, from 0, of the tree's point i */
+  weft_points points;   /* in the tree's order */
+  const int32_t *order; /* order[i]: the row, from 0, of the tree's point i */
   size_t nodes, leaf_size;
   const double *first, *count; /* of points, per node; doubles, as R keeps them */
-  const int32_t *child;    /* the left child, the right one follows; -1: a leaf */
-  const double *box;       /* nodes * 2d: least, then greatest coordinates */
-  const double *centre; /* ball, vp, rp: nodes * (d + 1): middle relative to the node's first point, radius; or NULL */
-  const double *moments;   /* NULL, or weft_kernel_moments() of the weights, where many walks share them */
+  const int32_t *child;        /* the left child, the right one follows; -1: a leaf */
+  const double *box;           /* nodes * 2d: least, then greatest coordinates */
+  const double *centre;  /* ball, vp, rp: nodes * (d + 1): middle relative to the node's first point, radius; or NULL */
+  const double *moments; /* NULL, or weft_kernel_moments() of the weights, where many walks share them */
 } weft_tree;
 
 size_t weft_tree_nodes(size_t n, size_t leaf_size);
@@ -188,7 +190,7 @@ typedef struct weft_tree_build {
   weft_tree_type type;
   size_t n, d, leaf_size, nodes;
   uint64_t key;
-  double *x, *lo;          /* moved into the tree's order */
+  double *x, *lo; /* moved into the tree's order */
   int32_t *order;
   double *first, *count, *box, *centre;
   int32_t *child;

@@ -24,13 +24,14 @@
 #include <math.h>
 
 #ifndef WEFT_HD
-# ifdef __CUDACC__
-#  define WEFT_HD __host__ __device__
-# else
-#  define WEFT_HD
-# endif
+#  ifdef __CUDACC__
+#    define WEFT_HD __host__ __device__
+#  else
+#    define WEFT_HD
+#  endif
 #endif
 
+/* clang-format off */
 #define WEFT_KERNEL_ROWS(ROW) \
   ROW(GAUSSIAN,     "gaussian",     EXPONENTIAL, EXPANDED, YES, 0.84932180028801907, 0.6066, 0.7358, 0.5,    0.3679) \
   ROW(LAPLACIAN,    "laplacian",    EXPONENTIAL, APART,    NO,  1,                   1,      0.3679, NONE,   NONE) \
@@ -44,6 +45,7 @@
   ROW(BIWEIGHT,     "biweight",     COMPACT,     EXPANDED, YES, 1,                   1.5397, 1,      2,      0.5) \
   ROW(COSINE,       "cosine",       COMPACT,     EXPANDED, YES, 1,                   1.5708, 1.5708, 1.2338, 0.7854) \
   ROW(WENDLAND,     "wendland",     COMPACT,     EXPANDED, NO,  1,                   2.1094, 0.6912, 10,     0.3456)
+/* clang-format on */
 
 /* ---- made from the rows ---- */
 
@@ -88,7 +90,7 @@ typedef struct weft_kernel_row {
 #define NONE HUGE_VAL
 static inline const weft_kernel_row *weft_kernel_row_of(int kind)
 {
-#define ROW(name, known_as, form, single, tensor, ...) { known_as, #form, #single, __VA_ARGS__},
+#define ROW(name, known_as, form, single, tensor, ...) { known_as, #form, #single, __VA_ARGS__ },
   static const weft_kernel_row rows[WEFT_KERNELS] = { WEFT_KERNEL_ROWS(ROW) };
 #undef ROW
   return &rows[kind];
@@ -96,9 +98,9 @@ static inline const weft_kernel_row *weft_kernel_row_of(int kind)
 #undef NONE
 
 #ifdef __cplusplus
-# define WEFT_ASSERT static_assert
+#  define WEFT_ASSERT static_assert
 #else
-# define WEFT_ASSERT _Static_assert
+#  define WEFT_ASSERT _Static_assert
 #endif
 #define ROW(name, known_as, form, single, tensor, ...) \
   WEFT_ASSERT(sizeof known_as > 1, "a kernel needs a name"); \
@@ -111,13 +113,25 @@ WEFT_ASSERT(WEFT_KERNELS < 32, "sets of kernels have 31 bits");
 /* ---- formulas, in double ---- */
 
 static WEFT_HD inline double weft_exponent_GAUSSIAN(double s) { return s / 2; }
-static WEFT_HD inline double weft_factor_GAUSSIAN(double s, double u) { (void) s, (void) u; return 1; }
+static WEFT_HD inline double weft_factor_GAUSSIAN(double s, double u)
+{
+  (void) s, (void) u;
+  return 1;
+}
 
 static WEFT_HD inline double weft_exponent_LAPLACIAN(double s) { return sqrt(s); }
-static WEFT_HD inline double weft_factor_LAPLACIAN(double s, double u) { (void) s, (void) u; return 1; }
+static WEFT_HD inline double weft_factor_LAPLACIAN(double s, double u)
+{
+  (void) s, (void) u;
+  return 1;
+}
 
 static WEFT_HD inline double weft_exponent_MATERN32(double s) { return sqrt(3 * s); }
-static WEFT_HD inline double weft_factor_MATERN32(double s, double u) { (void) s; return 1 + u; }
+static WEFT_HD inline double weft_factor_MATERN32(double s, double u)
+{
+  (void) s;
+  return 1 + u;
+}
 
 static WEFT_HD inline double weft_exponent_MATERN52(double s) { return sqrt(5 * s); }
 static WEFT_HD inline double weft_factor_MATERN52(double s, double u) { return 1 + u + s * (5.0 / 3); }
@@ -131,11 +145,19 @@ static WEFT_HD inline double weft_factor_MATERN72(double s, double u)
 
 static WEFT_HD inline double weft_value_CAUCHY(double s) { return 1 / (1 + s); }
 
-static WEFT_HD inline double weft_value_EPANECHNIKOV(double t, double s) { (void) s; return t; }
+static WEFT_HD inline double weft_value_EPANECHNIKOV(double t, double s)
+{
+  (void) s;
+  return t;
+}
 
 static WEFT_HD inline double weft_value_TRIANGULAR(double t, double s) { return t / (1 + sqrt(s)); }
 
-static WEFT_HD inline double weft_value_BIWEIGHT(double t, double s) { (void) s; return t * t; }
+static WEFT_HD inline double weft_value_BIWEIGHT(double t, double s)
+{
+  (void) s;
+  return t * t;
+}
 
 /* cos(π√s / 2) = sin(π (1 - √s) / 2) */
 static WEFT_HD inline double weft_value_COSINE(double t, double s)
@@ -152,11 +174,13 @@ static WEFT_HD inline double weft_value_WENDLAND(double t, double s)
 
 /* Cases of switches by kernel. Names of functions are in parentheses: C implicitly declares a missing function where it
  * is called by its bare name. */
+/* clang-format off */
 #define WEFT_CASE_EXPONENTIAL(name) \
   case WEFT_##name: u = (weft_exponent_##name)(s); return (weft_factor_##name)(s, u) * exp(shift - u);
 #define WEFT_CASE_ALGEBRAIC(name) case WEFT_##name: return (weft_value_##name)(s);
 #define WEFT_CASE_COMPACT(name) case WEFT_##name: return s < 1 ? (weft_value_##name)(1 - s, s) : 0;
 #define WEFT_CASE_STEP(name) case WEFT_##name: return s <= 1;
+/* clang-format on */
 
 /* k(s); exp(-u) is taken as exp(shift - u). */
 static WEFT_HD inline double weft_kernel_of(int kind, double s, double shift)
@@ -170,10 +194,12 @@ static WEFT_HD inline double weft_kernel_of(int kind, double s, double shift)
   return NAN;
 }
 
+/* clang-format off */
 #define WEFT_EXPONENT_EXPONENTIAL(name) case WEFT_##name: return (weft_exponent_##name)(s);
 #define WEFT_EXPONENT_ALGEBRAIC(name) case WEFT_##name: return 0;
 #define WEFT_EXPONENT_COMPACT(name) case WEFT_##name: return 0;
 #define WEFT_EXPONENT_STEP(name) case WEFT_##name: return 0;
+/* clang-format on */
 
 /* What exp(-u) has in its exponent; 0 where there is none. */
 static WEFT_HD inline double weft_kernel_exponent(int kind, double s)
@@ -188,8 +214,10 @@ static WEFT_HD inline double weft_kernel_exponent(int kind, double s)
 
 #define WEFT_INSIDE_EXPONENTIAL(name)
 #define WEFT_INSIDE_ALGEBRAIC(name)
+/* clang-format off */
 #define WEFT_INSIDE_COMPACT(name) case WEFT_##name: return (weft_value_##name)(t, s);
 #define WEFT_INSIDE_STEP(name) case WEFT_##name: return 1;
+/* clang-format on */
 
 /* k of a compact kernel where t = 1 - s is positive; both have all their digits. */
 static WEFT_HD inline double weft_kernel_inside(int kind, double t, double s)
@@ -208,10 +236,7 @@ static WEFT_HD inline double weft_kernel_inside(int kind, double t, double s)
 
 #ifdef WEFT_KINDS_IN_VECTORS
 
-TARGET_INLINE VEC NAME(value_GAUSSIAN)(VEC s, VEC shift)
-{
-  return NAME(exp)(V(fmadd)(s, V(set1)((REAL) -0.5), shift));
-}
+TARGET_INLINE VEC NAME(value_GAUSSIAN)(VEC s, VEC shift) { return NAME(exp)(V(fmadd)(s, V(set1)((REAL) -0.5), shift)); }
 
 TARGET_INLINE VEC NAME(value_LAPLACIAN)(VEC s, VEC shift) { return NAME(exp)(V(sub)(shift, V(sqrt)(s))); }
 
@@ -238,7 +263,11 @@ TARGET_INLINE VEC NAME(value_MATERN72)(VEC s, VEC shift)
 TARGET_INLINE VEC NAME(value_CAUCHY)(VEC s) { return V(div)(V(set1)((REAL) 1), V(add)(V(set1)((REAL) 1), s)); }
 
 /* Compact ones from t = max(1 - s, 0) and s. */
-TARGET_INLINE VEC NAME(value_EPANECHNIKOV)(VEC t, VEC s) { (void) s; return t; }
+TARGET_INLINE VEC NAME(value_EPANECHNIKOV)(VEC t, VEC s)
+{
+  (void) s;
+  return t;
+}
 
 TARGET_INLINE VEC NAME(value_TRIANGULAR)(VEC t, VEC s)
 {
@@ -246,18 +275,24 @@ TARGET_INLINE VEC NAME(value_TRIANGULAR)(VEC t, VEC s)
   return V(max)(V(sub)(V(set1)((REAL) 1), V(sqrt)(s)), V(set1)((REAL) 0));
 }
 
-TARGET_INLINE VEC NAME(value_BIWEIGHT)(VEC t, VEC s) { (void) s; return V(mul)(t, t); }
+TARGET_INLINE VEC NAME(value_BIWEIGHT)(VEC t, VEC s)
+{
+  (void) s;
+  return V(mul)(t, t);
+}
 
 /* t times a Chebyshev interpolant of cos(π√s / 2) / (1 - s) on 0..1: relative errors 4e-23 and 4e-12 */
 TARGET_INLINE VEC NAME(value_COSINE)(VEC t, VEC s)
 {
 #if TRACK
-  static const REAL c[] = { -3.3292358332931597e-15, 5.2582964440408023e-13, -6.5133386454080502e-11,
-    6.321469314047631e-9, -4.647660083386426e-7, 2.4737276364633256e-5, -0.00089452299847477171, 0.019968957764878186,
-    -0.23370055013616983, 1.0 };
+  static const REAL c[] = { -3.3292358332931597e-15, 5.2582964440408023e-13,
+                            -6.5133386454080502e-11, 6.321469314047631e-9,
+                            -4.647660083386426e-7,   2.4737276364633256e-5,
+                            -0.00089452299847477171, 0.019968957764878186,
+                            -0.23370055013616983,    1.0 };
 #else
-  static const REAL c[] = { -4.4616354394834169e-7f, 2.4716479526910785e-5f, -0.00089451224663f, 0.0199689552488f,
-    -0.23370054992f, 1.0f };
+  static const REAL c[] = { -4.4616354394834169e-7f, 2.4716479526910785e-5f, -0.00089451224663f,
+                            0.0199689552488f,        -0.23370054992f,        1.0f };
 #endif
   VEC p = V(set1)(c[0]);
   s = V(min)(s, V(set1)((REAL) 1));

@@ -18,11 +18,11 @@ extern "C" {
 
 /* Attributes against one class. */
 typedef struct weft_mi_data {
-  size_t n, p;                 /* rows, attributes */
+  size_t n, p; /* rows, attributes */
   const weft_column *columns;
-  const uint16_t *classes;     /* class of a row from 0; WEFT_NA_U16: the row does not count */
+  const uint16_t *classes; /* class of a row from 0; WEFT_NA_U16: the row does not count */
   uint32_t class_levels;
-  int na_level;                /* missing attribute values are one more level; else their rows are left out */
+  int na_level; /* missing attribute values are one more level; else their rows are left out */
 } weft_mi_data;
 
 /* Per attribute, over the rows that count for it. In bits. */
@@ -35,11 +35,11 @@ typedef struct weft_mi_rank {
 /* ---- numeric columns (mi_continuous*): every column with every other ---- */
 
 typedef struct weft_mi_numeric {
-  size_t n, p;       /* rows, columns */
-  const double *x;   /* n × p, column major; a pair is scored over the rows where neither is NaN */
-  size_t split;      /* 0: all pairs; else columns before `split` with the columns from it on */
+  size_t n, p;     /* rows, columns */
+  const double *x; /* n × p, column major; a pair is scored over the rows where neither is NaN */
+  size_t split;    /* 0: all pairs; else columns before `split` with the columns from it on */
   weft_mi_numeric_kind estimator;
-  int k;             /* KSG: neighbours */
+  int k; /* KSG: neighbours */
 } weft_mi_numeric;
 
 /* Bits. All pairs: out is p × p, symmetric, with zeros on the diagonal; else split × (p - split), column major. */
@@ -53,7 +53,7 @@ typedef struct weft_network_job {
   weft_network_method method;
   double eps,
       keep; /* ARACNE: an edge goes below min(s, keep × s) - eps, s the second weakest of a triangle; RELNET: m > eps */
-  double least;     /* values of m up to this one are rounding; see weft_network_rounding() */
+  double least; /* values of m up to this one are rounding; see weft_network_rounding() */
 } weft_network_job;
 
 typedef weft_status weft_network_op(weft_ctx *ctx, const weft_network_job *job, double *out);
@@ -62,10 +62,10 @@ typedef weft_status weft_network_op(weft_ctx *ctx, const weft_network_job *job, 
 
 typedef struct weft_bins_job {
   size_t n, p;
-  const double *x;          /* n × p; NaN is missing */
+  const double *x; /* n × p; NaN is missing */
   weft_bins_method method;
-  size_t bins;              /* by frequency */
-  const uint16_t *classes;  /* the others: class of a row from 0, WEFT_NA_U16 where it does not count */
+  size_t bins;             /* by frequency */
+  const uint16_t *classes; /* the others: class of a row from 0, WEFT_NA_U16 where it does not count */
   uint32_t class_levels;
 } weft_bins_job;
 
@@ -136,7 +136,10 @@ extern const weft_mi_ops weft_mi_cpu;
 
 /* An attribute's coding, and the result of planning it. WEFT_CODES_WIDE also stands for a table that would be too
  * large. */
-typedef struct weft_mi_code { weft_codes plan; weft_codes_result result; } weft_mi_code;
+typedef struct weft_mi_code {
+  weft_codes plan;
+  weft_codes_result result;
+} weft_mi_code;
 
 /* Plans the coding of column j. The codes are bytes only when the class codes fit into bytes too. */
 weft_mi_code weft_mi_plan(const weft_mi_data *data, size_t j);

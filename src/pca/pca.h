@@ -20,7 +20,7 @@ extern "C" {
  * compressed columns with row numbers from 0 at the panel's first row. */
 typedef struct weft_pca_panel {
   size_t row, column, n, p;
-  size_t ld;                    /* rows of the array that `dense` lies in */
+  size_t ld; /* rows of the array that `dense` lies in */
   const double *dense;
   const double *values;
   const int32_t *rows, *starts; /* starts: p + 1 */
@@ -44,10 +44,10 @@ typedef struct weft_pca_data {
 /* The rows of X shared among ranks, each with its own as `data`; see engines/ranks.c. Calls that every rank makes. A
  * rank is a process, or a host thread with a device of its own (engines/spread.c). */
 typedef struct weft_pca_ranks {
-  int parts; /* of a call on several devices, which add up where the numbers are; otherwise processes */
-  size_t size;                        /* ranks */
-  const size_t *rows;                 /* of each */
-  size_t all, first;                  /* rows of all ranks; of those before this one */
+  int parts;          /* of a call on several devices, which add up where the numbers are; otherwise processes */
+  size_t size;        /* ranks */
+  const size_t *rows; /* of each */
+  size_t all, first;  /* rows of all ranks; of those before this one */
   /* x becomes the sum over the ranks, the same bits on all */
   weft_status (*add)(weft_ctx *ctx, double *x, size_t count);
   /* rank r's sizes[r] bytes to all[r] */
@@ -81,7 +81,7 @@ typedef struct weft_pca_scaling {
  * by 2^exponent. (data - center) / divide is what loadings belong to. */
 typedef struct weft_pca_made {
   double *center, *factor, *divide;
-  int *constant; /* without a standard deviation, by which `scaled` divides */
+  int *constant;          /* without a standard deviation, by which `scaled` divides */
   double exponent, total; /* the sum of the squares of X */
 } weft_pca_made;
 
@@ -155,26 +155,26 @@ typedef enum { WEFT_PCA_METHODS(WEFT_PCA_METHOD) WEFT_PCA_METHOD_COUNT } weft_pc
 typedef struct weft_pca_job {
   weft_pca_method method;
   size_t k;
-  double tol; /* largest |X v - d u|, |X'u - d v|, relative to the largest d; the paper's epsilon when `paper` */
-  int paper;            /* stop by the paper's test: d changed by at most tol */
-  size_t most;          /* iterations (of a component, or of the block) */
-  size_t block;         /* vectors in a block; 0: chosen */
-  uint64_t key;         /* of the random start */
-  const double *start;  /* p × k initial guess, or NULL */
-  int choose;           /* gram only where the Gram matrix is cheap, else krylov */
+  double tol;   /* largest |X v - d u|, |X'u - d v|, relative to the largest d; the paper's epsilon when `paper` */
+  int paper;    /* stop by the paper's test: d changed by at most tol */
+  size_t most;  /* iterations (of a component, or of the block) */
+  size_t block; /* vectors in a block; 0: chosen */
+  uint64_t key; /* of the random start */
+  const double *start; /* p × k initial guess, or NULL */
+  int choose;          /* gram only where the Gram matrix is cheap, else krylov */
   /* Krylov is replaced by gram when more blocks are left than gram takes: the time of `gram_blocks` blocks, and
    * `gram_steps` for each block that krylov takes in all. gram_blocks 0: never. */
   double gram_blocks, gram_steps;
 } weft_pca_job;
 
 typedef struct weft_pca_result {
-  double *d;            /* k; exactly 0 beyond the numerical rank */
-  double *u, *v; /* n × k, p × k; over ranks u has this one's rows where p is at most the rows of all, else all */
-  double *residual;     /* k: as `tol` */
-  int32_t *iterations;  /* k */
-  int32_t *converged;   /* k */
-  double rank;          /* numerical rank, as far as k */
-  double passes;        /* times X was read */
+  double *d;        /* k; exactly 0 beyond the numerical rank */
+  double *u, *v;    /* n × k, p × k; over ranks u has this one's rows where p is at most the rows of all, else all */
+  double *residual; /* k: as `tol` */
+  int32_t *iterations;    /* k */
+  int32_t *converged;     /* k */
+  double rank;            /* numerical rank, as far as k */
+  double passes;          /* times X was read */
   weft_pca_method method; /* that was used */
 } weft_pca_result;
 
@@ -191,7 +191,7 @@ weft_status weft_pca_missing(weft_ctx *ctx, const weft_pca_ops *ops, const weft_
 
 /* The least-squares fit of what is observed, by EM; em.c. */
 typedef struct weft_pca_em {
-  const double *x;             /* n × p, NaN where nothing is observed: `gaps` cells */
+  const double *x; /* n × p, NaN where nothing is observed: `gaps` cells */
   size_t n, p, gaps;
   const double *first;         /* what the gaps are filled with to begin with, column by column */
   const double *spread;        /* p: what a cell's change is compared with */

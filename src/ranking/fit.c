@@ -13,17 +13,20 @@
 #include "core/numbers/product.h"
 #include "ranking/ranking.h"
 
-enum { BLOCK = 64 };      /* genes */
-#define ROUNDING 1e-15    /* of the greatest value: residuals this small are rounding errors, and count as 0 */
+enum { BLOCK = 64 };   /* genes */
+#define ROUNDING 1e-15 /* of the greatest value: residuals this small are rounding errors, and count as 0 */
 
-typedef struct basis { double *q, *r, *spare; size_t rank; } basis; /* spare: 1 - leverage of each sample */
+typedef struct basis {
+  double *q, *r, *spare;
+  size_t rank;
+} basis; /* spare: 1 - leverage of each sample */
 
 /* Work space of one thread for one gene. */
 typedef struct workspace {
   basis own;
-  double *y;               /* values, 0 where missing */
-  double *root;            /* roots of weights, 0 where missing */
-  double *rest;            /* weighted values, then weighted residuals */
+  double *y;    /* values, 0 where missing */
+  double *root; /* roots of weights, 0 where missing */
+  double *rest; /* weighted values, then weighted residuals */
   double *effects, *beta, *solved;
   weft_ranking_value *sorted, *other;
   double *residuals, *room; /* of one stratum after another */
@@ -100,8 +103,10 @@ static double on_line(const weft_ranking_line *line, double x)
   if (x >= line->x[high]) return line->y[high];
   while (high - low > 1) {
     const size_t middle = low + (high - low) / 2;
-    if (line->x[middle] <= x) low = middle;
-    else high = middle;
+    if (line->x[middle] <= x)
+      low = middle;
+    else
+      high = middle;
   }
   return line->y[low] + (line->y[high] - line->y[low]) * ((x - line->x[low]) / (line->x[high] - line->x[low]));
 }
@@ -210,7 +215,7 @@ static void describe_values(const weft_ranking_job *job, const double *values, w
         value = w->root[i] > 0 ? w->rest[i] / w->root[i] : 0;
         for (size_t t = 0; t < job->tested; t++) value += job->design[i + (first + t) * job->n] * w->beta[t];
       }
-      w->sorted[there++] = (weft_ranking_value) { value, job->group[i] };
+      w->sorted[there++] = (weft_ranking_value){ value, job->group[i] };
     }
     weft_ranking_sort(w->sorted, w->other, w->ends, there);
     if (!adjust) out->ties[j] = weft_ranking_ties(w->sorted, there);
@@ -236,8 +241,10 @@ static void count_bins(const double *residuals, const int32_t *groups, size_t si
   for (size_t i = 0; i < size; i++) {
     size_t bin = 0;
     for (size_t b = 0; b < WEFT_RANKING_BINS - 1; b++) {
-      if (residuals[i] > cut[b] || (residuals[i] == cut[b] && !equal[b])) bin = b + 1;
-      else if (residuals[i] == cut[b]) equal[b]--;
+      if (residuals[i] > cut[b] || (residuals[i] == cut[b] && !equal[b]))
+        bin = b + 1;
+      else if (residuals[i] == cut[b])
+        equal[b]--;
     }
     table[bin + (size_t) groups[i] * WEFT_RANKING_BINS]++;
   }

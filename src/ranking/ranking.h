@@ -12,24 +12,27 @@
 
 /* A line through `count` knots with increasing x, constant beyond the outer ones: the square root of the residual
  * standard deviation against log2 counts. */
-typedef struct weft_ranking_line { size_t count; const double *x, *y; } weft_ranking_line;
+typedef struct weft_ranking_line {
+  size_t count;
+  const double *x, *y;
+} weft_ranking_line;
 
 typedef struct weft_ranking_job {
-  size_t n, p;                 /* samples, genes */
-  const double *values;        /* n × p, column major; NaN is missing */
-  size_t k, tested;            /* columns of the design; the last `tested` are the hypothesis */
-  const double *design;        /* n × k, of full rank */
-  const double *weight;        /* of each sample; NULL: all 1 */
-  weft_ranking_line line;      /* precision weights: count is 0 where there are none */
-  const double *log_size;      /* with them: a value plus its sample's log_size is a log2 count */
-  size_t shown;                /* contrasts of the tested coefficients, of which the clearest is reported */
-  const double *contrasts;     /* tested × shown */
-  size_t groups;               /* levels of the class; 0: the outcome is something else */
-  const int32_t *group;        /* of each sample, from 0 */
-  size_t strata;               /* batches, at least 1 */
-  const int32_t *stratum;      /* of each sample, from 0 */
-  int adjusted;                /* the design has more than a constant beside what is tested */
-  int described;               /* bits, auc, ties and shape are wanted */
+  size_t n, p;             /* samples, genes */
+  const double *values;    /* n × p, column major; NaN is missing */
+  size_t k, tested;        /* columns of the design; the last `tested` are the hypothesis */
+  const double *design;    /* n × k, of full rank */
+  const double *weight;    /* of each sample; NULL: all 1 */
+  weft_ranking_line line;  /* precision weights: count is 0 where there are none */
+  const double *log_size;  /* with them: a value plus its sample's log_size is a log2 count */
+  size_t shown;            /* contrasts of the tested coefficients, of which the clearest is reported */
+  const double *contrasts; /* tested × shown */
+  size_t groups;           /* levels of the class; 0: the outcome is something else */
+  const int32_t *group;    /* of each sample, from 0 */
+  size_t strata;           /* batches, at least 1 */
+  const int32_t *stratum;  /* of each sample, from 0 */
+  int adjusted;            /* the design has more than a constant beside what is tested */
+  int described;           /* bits, auc, ties and shape are wanted */
 } weft_ranking_job;
 
 /* A value per gene, but where it says otherwise. NaN where a gene cannot be tested. */
@@ -59,7 +62,10 @@ double weft_ranking_dot(const double *x, const double *y, size_t n);
 
 /* ---- values.c ---- */
 
-typedef struct weft_ranking_value { double value; int32_t group; } weft_ranking_value;
+typedef struct weft_ranking_value {
+  double value;
+  int32_t group;
+} weft_ranking_value;
 
 /* Ascending; equal values stay in order. `other` has room for as many, `ends` for one more. */
 void weft_ranking_sort(weft_ranking_value *v, weft_ranking_value *other, int32_t *ends, size_t n);
@@ -74,8 +80,8 @@ int32_t weft_ranking_ties(const weft_ranking_value *v, size_t n);
 
 typedef struct weft_ranking_null {
   size_t strata, groups;
-  const int32_t *sizes;        /* groups × strata: samples of each group in each stratum */
-  size_t draws;                /* permutations, where the law is not summed */
+  const int32_t *sizes; /* groups × strata: samples of each group in each stratum */
+  size_t draws;         /* permutations, where the law is not summed */
   uint64_t key;
 } weft_ranking_null;
 

@@ -15,7 +15,9 @@
 #define TRIM_A 0.05
 
 /* One thread's: counts of a sample, M, A, variance, and room to select in. */
-typedef struct sample_space { double *y, *m, *a, *variance, *room; } sample_space;
+typedef struct sample_space {
+  double *y, *m, *a, *variance, *room;
+} sample_space;
 
 static void read_sample(const double *counts, size_t n, size_t p, size_t i, double *y)
 {
@@ -38,7 +40,8 @@ static double upper_quartile(double *y, size_t p)
   const double first = y[low];
   if (low + 1 >= p) return first;
   double second = y[low + 1];
-  for (size_t j = low + 2; j < p; j++) if (y[j] < second) second = y[j];
+  for (size_t j = low + 2; j < p; j++)
+    if (y[j] < second) second = y[j];
   return first + (place - (double) low) * (second - first);
 }
 
@@ -53,8 +56,10 @@ static void trimmed_range(const double *values, size_t count, size_t trim, doubl
     *bound = room[upper ? count - trim : trim - 1];
     for (size_t j = 0; j < count; j++) {
       equal += values[j] == *bound;
-      if (upper ? values[j] > *bound : values[j] < *bound) beyond++;
-      else if (values[j] != *bound && (upper ? values[j] > next : values[j] < next)) next = values[j];
+      if (upper ? values[j] > *bound : values[j] < *bound)
+        beyond++;
+      else if (values[j] != *bound && (upper ? values[j] > next : values[j] < next))
+        next = values[j];
     }
     /* twice the mean rank from this side; where it is below the trim, all equal values are left out */
     if (2 * beyond + equal + 1 < 2 * trim) *bound = next;
@@ -71,8 +76,8 @@ static double factor_of(const double *y, double total, const double *reference, 
     const double here = y[j] / total, there = reference[j] / reference_total;
     space->m[count] = log2(here / there);
     space->a[count] = (log2(here) + log2(there)) / 2;
-    space->variance[count] = (total - y[j]) / total / y[j] +
-                             (reference_total - reference[j]) / reference_total / reference[j];
+    space->variance[count] =
+        (total - y[j]) / total / y[j] + (reference_total - reference[j]) / reference_total / reference[j];
     if (fabs(space->m[count]) > greatest) greatest = fabs(space->m[count]);
     count++;
   }
@@ -107,7 +112,8 @@ static size_t choose_reference(const double *quartile, size_t n)
 {
   const double mean = total_of(quartile, n) / (double) n;
   size_t best = 0;
-  for (size_t i = 1; i < n; i++) if (fabs(quartile[i] - mean) < fabs(quartile[best] - mean)) best = i;
+  for (size_t i = 1; i < n; i++)
+    if (fabs(quartile[i] - mean) < fabs(quartile[best] - mean)) best = i;
   return best;
 }
 

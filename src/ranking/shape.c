@@ -54,8 +54,8 @@ static void add_stratum(const double *law, const size_t *reached, size_t width, 
     for (size_t middle = 0; middle <= sizes[1] && low + middle <= second; middle++) {
       const size_t high = second - low - middle;
       if (high > sizes[2]) continue;
-      const double share = exp(log_choose(sizes[0], low) + log_choose(sizes[1], middle) + log_choose(sizes[2], high) -
-                               all);
+      const double share =
+          exp(log_choose(sizes[0], low) + log_choose(sizes[1], middle) + log_choose(sizes[2], high) - all);
       for (size_t i = 0; i <= reached[0]; i++) {
         double *to = out + (i + low) * width + middle;
         for (size_t k = 0; k <= reached[1]; k++) to[k] += share * law[i * width + k];
@@ -154,8 +154,8 @@ weft_status weft_ranking_permuted(weft_ctx *ctx, const weft_ranking_null *null, 
     WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - first) * 20 * (double) n), static)
     for (int64_t d = first; d < end; d++) {
       const size_t own = (size_t) WEFT_THREAD();
-      statistic[d] = permuted_bits(null, sizes, rng, (uint64_t) d * n, labels + own * n,
-                                   tables + own * BINS * null->groups);
+      statistic[d] =
+          permuted_bits(null, sizes, rng, (uint64_t) d * n, labels + own * n, tables + own * BINS * null->groups);
     }
   }
 done:

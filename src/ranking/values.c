@@ -61,8 +61,10 @@ void weft_ranking_sort(weft_ranking_value *v, weft_ranking_value *other, int32_t
   for (size_t i = 0; i < n; i++) other[ends[(size_t) ((v[i].value - least) * scale)]++] = v[i];
   for (size_t box = 0, from = 0; box < n; box++) {
     const size_t end = (size_t) ends[box]; /* filled to where the next box begins */
-    if (end - from > 2 * SHORT_RUN) merge_sort(other + from, v + from, end - from);
-    else insert_sorted(other + from, end - from);
+    if (end - from > 2 * SHORT_RUN)
+      merge_sort(other + from, v + from, end - from);
+    else
+      insert_sorted(other + from, end - from);
     from = end;
   }
   memcpy(v, other, n * sizeof *v);

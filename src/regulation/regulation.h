@@ -27,7 +27,11 @@ enum { WEFT_REGULATION_MOST_STEPS = 32, WEFT_REGULATION_MOST_SCORE = 2047 };
 /* ---- scores and halves ---- */
 
 /* How columns become scores. quantile: of the ranks 1, 1.5, 2 .. n; by_rank: from 0 to 1. */
-typedef struct { const double *quantile; double by_rank; int32_t most; } weft_regulation_scale;
+typedef struct {
+  const double *quantile;
+  double by_rank;
+  int32_t most;
+} weft_regulation_scale;
 
 /* out (n × p): every column of x becomes quantile[2 rank - 2] (ranks are averages over ties); then by_rank times that
  * plus 1 - by_rank times the distance from the median in normal units, limited to the range of the quantiles. */
@@ -41,7 +45,10 @@ weft_status weft_regulation_scores(weft_ctx *ctx, const double *x, size_t n, siz
 
 /* What a row's draws depend on: its values, so that neither its place nor the other rows matter. `again` counts earlier
  * rows of the same values. */
-typedef struct { uint64_t values; uint32_t again; } weft_regulation_name;
+typedef struct {
+  uint64_t values;
+  uint32_t again;
+} weft_regulation_name;
 weft_status weft_regulation_names(weft_ctx *ctx, const double *x, size_t n, size_t p, weft_regulation_name *out);
 
 /* out (m × 2 pairs, m up to n): rows from 0, ascending; columns 2k and 2k + 1 have no row in common where m is up to
@@ -61,7 +68,11 @@ weft_status weft_regulation_partners(weft_ctx *ctx, const weft_regulation_name *
 
 /* Sparse values, n × p by columns: rows of column g at starts[g] .. starts[g + 1] - 1. size: what each row's values are
  * divided by, or NULL. */
-typedef struct { size_t n, p; const int32_t *starts, *rows; const double *values, *size; } weft_regulation_counts_of;
+typedef struct {
+  size_t n, p;
+  const int32_t *starts, *rows;
+  const double *values, *size;
+} weft_regulation_counts_of;
 
 /* The same scores: out, one for each stored value; absent, of each gene where nothing is stored. */
 weft_status weft_regulation_cell_scores(weft_ctx *ctx, const weft_regulation_counts_of *x, const double *quantile,
@@ -71,28 +82,28 @@ weft_status weft_regulation_cell_scores(weft_ctx *ctx, const weft_regulation_cou
 
 /* Sparse scores, and halves that are unions of blocks of rows. */
 typedef struct weft_regulation_cells {
-  const int32_t *starts, *rows;     /* as above */
+  const int32_t *starts, *rows; /* as above */
   const int16_t *scores;
   const int32_t *absent;
   size_t blocks, block_rows;
-  const int32_t *position;          /* of each row: block times block_rows, plus its place there; or -1 */
+  const int32_t *position; /* of each row: block times block_rows, plus its place there; or -1 */
   size_t taken;
-  const int32_t *chosen;            /* taken × halves: blocks of each half; its rows are taken * block_rows */
+  const int32_t *chosen; /* taken × halves: blocks of each half; its rows are taken * block_rows */
 } weft_regulation_cells;
 
 typedef struct weft_regulation_job {
   size_t n, p;
-  const int32_t *scores;            /* n × p, column major */
+  const int32_t *scores;              /* n × p, column major */
   const weft_regulation_cells *cells; /* NULL; else in place of `scores` and `rows` */
   size_t regulators, targets;
   const int32_t *regulator, *target; /* columns of `scores`, from 0 */
   size_t m, halves;
-  const int32_t *rows;              /* m × halves */
+  const int32_t *rows; /* m × halves */
   size_t copies;
   /* n × copies: null copies, in which row i of the regulators meets row partner[i] of the targets */
   const int32_t *partner;
-  const double *favour;             /* regulators × (1 + copies): what r^2 / d is multiplied by, above 0 */
-  int hinges;                       /* offer max(z, 0) and min(z, 0) too */
+  const double *favour; /* regulators × (1 + copies): what r^2 / d is multiplied by, above 0 */
+  int hinges;           /* offer max(z, 0) and min(z, 0) too */
   size_t steps;
 } weft_regulation_job;
 
@@ -128,7 +139,7 @@ weft_status weft_regulation_hubs(weft_ctx *ctx, const weft_regulation_job *job, 
 typedef struct weft_regulation_chosen {
   size_t regulators, targets, worlds, halves, steps;
   const int32_t *choices;
-  size_t world;                     /* 0: the data; else the null copy */
+  size_t world; /* 0: the data; else the null copy */
 } weft_regulation_chosen;
 
 /* counts[t]: how many regulators were ever chosen for target t. sums, squares: of each regulator's areas (below), over
@@ -138,7 +149,9 @@ weft_status weft_regulation_counts(weft_ctx *ctx, const weft_regulation_chosen *
 
 /* Edges of target t at starts[t] .. starts[t + 1] - 1, by regulator. area: sum over halves of steps - step;
  * signed_area: with the sign of the effect; times: in how many halves; both: in how many pairs of halves twice. */
-typedef struct { int32_t *regulator, *target, *area, *signed_area, *times, *both; } weft_regulation_edges;
+typedef struct {
+  int32_t *regulator, *target, *area, *signed_area, *times, *both;
+} weft_regulation_edges;
 
 /* out (regulators × targets): area / full times the regulator's share, 0 where there is no edge. */
 weft_status weft_regulation_weights(weft_ctx *ctx, const weft_regulation_edges *edges, const double *starts,

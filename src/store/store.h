@@ -49,11 +49,11 @@ typedef struct weft_store_section {
 /* ---- reading ---- */
 
 typedef struct weft_store {
-  int file;                       /* descriptor + 1; 0: none */
-  char *name;                     /* in messages */
+  int file;   /* descriptor + 1; 0: none */
+  char *name; /* in messages */
   uint64_t size, n, p, values;
-  int version;                    /* of the format */
-  uint32_t crc;                   /* of the directory: tells one store from another */
+  int version;  /* of the format */
+  uint32_t crc; /* of the directory: tells one store from another */
   size_t blocks, sections, most_rows;
   uint64_t most_bytes, most_values; /* of one block */
   weft_store_block *block;
@@ -135,7 +135,10 @@ typedef struct weft_store_rows {
   const weft_raw_rows *raw; /* what puts these there first; NULL: they are there */
 } weft_store_rows;
 
-typedef struct { uint32_t row, column; double value; } weft_store_entry; /* row: in its block */
+typedef struct {
+  uint32_t row, column;
+  double value;
+} weft_store_entry; /* row: in its block */
 
 #define WEFT_STORE_WAITING 8 /* most blocks that are encoded at once */
 
@@ -149,20 +152,20 @@ typedef struct weft_store_waiting {
 } weft_store_waiting;
 
 typedef struct weft_store_writer {
-  int file;                     /* descriptor + 1; 0: none */
-  char *path, *part, *name;     /* its final name, its name until then, and its name in messages */
-  int list;                     /* of blocks, for an import to go on: descriptor + 1 */
+  int file;                 /* descriptor + 1; 0: none */
+  char *path, *part, *name; /* its final name, its name until then, and its name in messages */
+  int list;                 /* of blocks, for an import to go on: descriptor + 1 */
   char *list_path;
-  uint64_t resumed, passed;     /* rows that were there already; entries of these that were handed over again */
+  uint64_t resumed, passed; /* rows that were there already; entries of these that were handed over again */
   int overwrite;
-  uint64_t n, p, at;            /* `at`: bytes written */
-  uint64_t first, last;         /* of the block that is being filled: its first row, the greatest that has an entry */
-  size_t most;                  /* entries of a block, unless one row has more */
-  size_t room, count;           /* for entries, and how many there are */
+  uint64_t n, p, at;    /* `at`: bytes written */
+  uint64_t first, last; /* of the block that is being filled: its first row, the greatest that has an entry */
+  size_t most;          /* entries of a block, unless one row has more */
+  size_t room, count;   /* for entries, and how many there are */
   uint64_t values;
   weft_store_entry *entry;
   weft_store_waiting wait[WEFT_STORE_WAITING];
-  size_t waiting, slots;        /* of them: blocks that wait to be written, and how many are to */
+  size_t waiting, slots; /* of them: blocks that wait to be written, and how many are to */
   weft_store_block *block;
   weft_store_section *section;
   size_t blocks, block_room, sections, section_room;
@@ -227,13 +230,13 @@ weft_status weft_store_take_columns(weft_ctx *ctx, weft_store_writer *w, weft_st
 /* First all entries are counted, then all are placed (in a file without a name, where each block has its place), then
  * the blocks are written. */
 typedef struct weft_store_sorter {
-  int file;            /* descriptor + 1 */
-  uint32_t *counts;    /* entries of each row */
-  size_t blocks, room; /* `room`: entries of a block's buffer */
+  int file;                             /* descriptor + 1 */
+  uint32_t *counts;                     /* entries of each row */
+  size_t blocks, room;                  /* `room`: entries of a block's buffer */
   uint64_t *first_row, *begin, *placed; /* blocks + 1, blocks + 1, blocks */
-  uint32_t *block_of;  /* per row */
+  uint32_t *block_of;                   /* per row */
   weft_store_entry *buffer;
-  size_t *held;        /* entries in a block's buffer */
+  size_t *held; /* entries in a block's buffer */
   double memory;
   weft_arena mem;
   weft_ctx own;
@@ -250,14 +253,14 @@ void weft_store_sort_end(weft_store_sorter *s);
 /* ---- Matrix Market text (market.c) ---- */
 
 typedef struct weft_store_market {
-  int begun, sized;          /* the first line, and the line of sizes, have been read */
+  int begun, sized;           /* the first line, and the line of sizes, have been read */
   int dense, pattern, mirror; /* mirror: 1 symmetric, -1 skew-symmetric */
-  int half;                  /* an entry was handed over, its mirror image was not */
+  int half;                   /* an entry was handed over, its mirror image was not */
   uint64_t line, rows, columns, stored, read;
-  uint64_t row, column;      /* of the next value of a dense matrix */
-  int skipping;              /* a long comment */
+  uint64_t row, column; /* of the next value of a dense matrix */
+  int skipping;         /* a long comment */
   size_t held;
-  char carry[512];           /* the beginning of a line whose end has not come yet */
+  char carry[512]; /* the beginning of a line whose end has not come yet */
 } weft_store_market;
 
 /* What is done with an entry, rows and columns as in the file and from 0. */

@@ -29,37 +29,37 @@ static WEFT_HD inline int64_t weft_bn_rounded(int64_t value)
 #define WEFT_BN_PLANE_LEVELS 16
 typedef struct weft_bn_columns {
   size_t n, p, words;
-  uint16_t *codes;            /* n × p */
-  uint32_t *levels;           /* p */
-  uint64_t **planes;          /* p: levels × words, or NULL */
-  size_t plane_cells;         /* most cells held as planes */
+  uint16_t *codes;    /* n × p */
+  uint32_t *levels;   /* p */
+  uint64_t **planes;  /* p: levels × words, or NULL */
+  size_t plane_cells; /* most cells held as planes */
 } weft_bn_columns;
 
 typedef struct weft_bn_cells {
-  double q;                   /* possible cells */
-  uint32_t cells, ones;       /* cells of two rows or more, of one row */
-  uint32_t rows, most;        /* rows in the former; the largest count, at least 1 */
+  double q;             /* possible cells */
+  uint32_t cells, ones; /* cells of two rows or more, of one row */
+  uint32_t rows, most;  /* rows in the former; the largest count, at least 1 */
   int has_planes, has_rows;
   uint64_t *plane;
-  uint32_t *count;            /* cells + up to 7 zeros */
-  uint32_t *row, *begin;      /* rows by cell, cells + 1 starts */
+  uint32_t *count;       /* cells + up to 7 zeros */
+  uint32_t *row, *begin; /* rows by cell, cells + 1 starts */
 } weft_bn_cells;
 
 /* A function of counts: Σ_{t < N} ln(a + t) = lnΓ(a + N) - lnΓ(a), or N ln N when a is negative. */
 typedef struct weft_bn_ftable {
   double a;
-  uint32_t filled;            /* values known: 0 .. filled */
-  double sum, lost;           /* at `filled`: compensated */
-  int64_t *value;             /* n + 1 */
+  uint32_t filled;  /* values known: 0 .. filled */
+  double sum, lost; /* at `filled`: compensated */
+  int64_t *value;   /* n + 1 */
 } weft_bn_ftable;
 
 /* One thread's work space. */
 typedef struct weft_bn_counter {
   const weft_bn_columns *columns;
-  double unit;                /* 2^bits */
+  double unit; /* 2^bits */
   weft_bn_ftable *tables;
   size_t slots;
-  uint32_t *seen;             /* most levels, zero between calls */
+  uint32_t *seen; /* most levels, zero between calls */
 } weft_bn_counter;
 
 weft_status weft_bn_columns_make(weft_arena *mem, const weft_bn_problem *problem, weft_bn_columns *out);

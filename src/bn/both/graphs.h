@@ -29,10 +29,16 @@ extern "C" {
 #define WEFT_BN_GRAPH_BITS 60 /* a sum's greatest value, in bits */
 
 /* fraction × 2^exponent; the fraction is 0 or has bit 63. Products and sums are cut off, not rounded. */
-typedef struct weft_bn_real { uint64_t fraction; int32_t exponent; } weft_bn_real;
+typedef struct weft_bn_real {
+  uint64_t fraction;
+  int32_t exponent;
+} weft_bn_real;
 
 /* Tables of such numbers. */
-typedef struct weft_bn_reals { uint64_t *fraction; int32_t *exponent; } weft_bn_reals;
+typedef struct weft_bn_reals {
+  uint64_t *fraction;
+  int32_t *exponent;
+} weft_bn_reals;
 
 static WEFT_HD inline weft_bn_real weft_bn_real_of(uint64_t fraction, int32_t exponent)
 {
@@ -125,10 +131,7 @@ static WEFT_HD inline weft_bn_real weft_bn_signed_sum(weft_bn_real x, weft_bn_re
 
 static WEFT_HD inline int weft_bn_is_negative(uint64_t units) { return (int) (units >> 63); }
 
-static WEFT_HD inline uint64_t weft_bn_size(uint64_t units)
-{
-  return weft_bn_is_negative(units) ? 0 - units : units;
-}
+static WEFT_HD inline uint64_t weft_bn_size(uint64_t units) { return weft_bn_is_negative(units) ? 0 - units : units; }
 
 /* floor(x 2^64 / y) for x < y, y with bit 63: two digits of 32 bits (Knuth's algorithm D). */
 static WEFT_HD inline uint64_t weft_bn_quotient(uint64_t x, uint64_t y)
@@ -201,9 +204,9 @@ static WEFT_HD inline int32_t weft_bn_graph_unit(uint64_t bound, int32_t most)
 /* What both back ends start from and end with. weight: exp(score - the node's best) of each set. through: of each set
  * Σ_{C with it} S_v(C) / a_v(C), with a sign. */
 typedef struct weft_bn_graph_plan {
-  size_t p, all, sets;          /* all: 2^p */
+  size_t p, all, sets; /* all: 2^p */
   weft_bn_reals weight, through;
-  uint32_t *by_size;            /* the subsets, and where those of each size begin */
+  uint32_t *by_size; /* the subsets, and where those of each size begin */
   size_t begin[WEFT_BN_MOST_GRAPH_NODES + 2];
 } weft_bn_graph_plan;
 

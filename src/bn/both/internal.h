@@ -13,20 +13,20 @@ extern "C" {
 typedef struct weft_bn_ready {
   const weft_bn_problem *problem;
   int bits;
-  double unit;                /* 2^bits */
+  double unit; /* 2^bits */
   size_t most_parents;
   weft_bn_binomials binomials;
   weft_bn_columns columns;
-  weft_bn_counter *counters;  /* one per thread */
-  double *gauss_constant;     /* groups × (p + 1): the part of ln p(data of S) that depends on |S| alone */
+  weft_bn_counter *counters; /* one per thread */
+  double *gauss_constant;    /* groups × (p + 1): the part of ln p(data of S) that depends on |S| alone */
 } weft_bn_ready;
 
 /* The nodes of a batch and the raw scores of all sets of each one's candidates. */
 typedef struct weft_bn_node {
   size_t node, universe, most_parents;
-  size_t *candidate;          /* ascending */
+  size_t *candidate; /* ascending */
   uint64_t offset[WEFT_BN_MOST_PARENTS + 2];
-  int64_t *score;             /* by set number */
+  int64_t *score; /* by set number */
   /* what is kept */
   size_t kept;
   int64_t *kept_score;
@@ -50,7 +50,9 @@ weft_status weft_bn_joint(weft_ctx *ctx, weft_bn_ready *ready, int64_t *joint, c
 weft_status weft_bn_count_nodes(weft_ctx *ctx, weft_bn_ready *ready, weft_bn_node *nodes, size_t count, double from,
                                 double to);
 /* Score without penalty and prior of child i with parents: counted from nothing. Work space of its own. */
-typedef struct weft_bn_bench { weft_bn_cells *parents, *family; } weft_bn_bench;
+typedef struct weft_bn_bench {
+  weft_bn_cells *parents, *family;
+} weft_bn_bench;
 weft_status weft_bn_bench_make(weft_arena *mem, const weft_bn_ready *ready, weft_bn_bench *out);
 /* Adds each of `more` to the set: out[k] = score(i | parents + more[k]). */
 void weft_bn_extend(weft_bn_ready *ready, int thread, weft_bn_bench *bench, size_t i, const size_t *parents, size_t m,
@@ -75,7 +77,11 @@ static inline uint64_t weft_bn_sets_of(const weft_bn_node *node) { return node->
 /* What a set adds to its raw score (set_terms.h): -penalty × parent configurations + edges, NEVER when a required
  * parent is missing.
  * The penalty is that of one configuration: weft_bn_penalty() in nats, below it is in units. */
-typedef struct weft_bn_share { int64_t edges; size_t lacking; double q; } weft_bn_share;
+typedef struct weft_bn_share {
+  int64_t edges;
+  size_t lacking;
+  double q;
+} weft_bn_share;
 double weft_bn_penalty(const weft_bn_problem *problem, size_t i);
 size_t weft_bn_required(const weft_bn_problem *problem, size_t i);
 int64_t weft_bn_edge_share(const weft_bn_ready *ready, size_t i, size_t v);

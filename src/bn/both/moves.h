@@ -19,7 +19,10 @@ WIDE void clear_bit(uint64_t *mask, int32_t v) { mask[v >> 6] &= ~(UINT64_C(1) <
 enum { WEFT_BN_STEPS = 0, WEFT_BN_STARTS = 1 << 28, WEFT_BN_SWAPS = 2 << 28, WEFT_BN_GRAPHS = 3 << 28 };
 
 /* A proposal. `lost` and `gained` are what the nodes between lose and gain: a node, or -1. */
-typedef struct weft_bn_move { int kind; int32_t x, y, lost, gained, from, to; } weft_bn_move;
+typedef struct weft_bn_move {
+  int kind;
+  int32_t x, y, lost, gained, from, to;
+} weft_bn_move;
 enum { WEFT_BN_SWAP, WEFT_BN_ADJACENT, WEFT_BN_SHIFT };
 
 /* Words 0 and 1 of the step's block choose the kind and the places of a move, 2 and 3 its acceptance. Half of the moves
@@ -37,7 +40,11 @@ static WEFT_HD inline weft_bn_move weft_bn_choose_places(size_t p, weft_u32x4 dr
     b = (int32_t) ((uint64_t) draw.v[1] * (p - 1) >> 32);
     b += b >= a;
   }
-  if (kind < 2 && a > b) { int32_t c = a; a = b; b = c; }
+  if (kind < 2 && a > b) {
+    int32_t c = a;
+    a = b;
+    b = c;
+  }
   m.kind = kind == 0 ? WEFT_BN_SWAP : kind == 1 ? WEFT_BN_ADJACENT : WEFT_BN_SHIFT;
   m.from = a;
   m.to = b;
@@ -90,7 +97,7 @@ typedef struct weft_bn_best {
   size_t most, found;
   int64_t *score;
   uint64_t *hash, *stamp;
-  int32_t *sets;              /* p × most */
+  int32_t *sets; /* p × most */
 } weft_bn_best;
 
 /* Stamps: by iteration (0: the start), then by temperature; of a saved order its best graph, then the drawn one. */
@@ -105,7 +112,8 @@ static inline int weft_bn_best_wants(const weft_bn_best *best, int64_t score, ui
   if (best->found == best->most &&
       (score < best->score[last] || (score == best->score[last] && stamp >= best->stamp[last])))
     return 0;
-  for (size_t k = 0; k < best->found; k++) if (best->hash[k] == hash) return stamp < best->stamp[k];
+  for (size_t k = 0; k < best->found; k++)
+    if (best->hash[k] == hash) return stamp < best->stamp[k];
   return 1;
 }
 
@@ -113,24 +121,28 @@ static inline int weft_bn_best_wants(const weft_bn_best *best, int64_t score, ui
  * is added ends before chunk `stop`; `copies`: only looked at when a set of an earlier chunk fitted; `pick`: the first
  * one's place among the node's sets. */
 #define WEFT_BN_CHUNK 64
-typedef struct weft_bn_chunk { int64_t reference; uint32_t stop; int32_t copies, pick; } weft_bn_chunk;
+typedef struct weft_bn_chunk {
+  int64_t reference;
+  uint32_t stop;
+  int32_t copies, pick;
+} weft_bn_chunk;
 typedef struct weft_bn_weights {
-  uint32_t *begin;            /* p + 1: chunks of a node */
+  uint32_t *begin; /* p + 1: chunks of a node */
   weft_bn_chunk *chunk;
-  uint64_t *mask;             /* words per set; where a chunk has no set, masks that never fit */
+  uint64_t *mask; /* words per set; where a chunk has no set, masks that never fit */
   double *weight;
-  size_t count;               /* chunks */
+  size_t count; /* chunks */
 } weft_bn_weights;
 
 typedef struct weft_bn_lists {
   const weft_bn_table *table;
   size_t p, words;
-  uint64_t *users;            /* p × words: nodes that have a set with this parent */
+  uint64_t *users; /* p × words: nodes that have a set with this parent */
   double unit;
-  weft_bn_weights *weights;   /* sum */
+  weft_bn_weights *weights; /* sum */
   /* layers */
-  uint64_t *offered;          /* p × words: nodes that are in some set of this one */
-  double *log_factorial;      /* of 0 .. p */
+  uint64_t *offered;     /* p × words: nodes that are in some set of this one */
+  double *log_factorial; /* of 0 .. p */
 } weft_bn_lists;
 
 weft_status weft_bn_lists_make(weft_arena *mem, const weft_bn_table *table, int sum, weft_bn_lists *out);

@@ -32,12 +32,12 @@ typedef struct weft_bn_order_plan {
   int p, low_bits, mid_bits, top_bits;
   weft_bn_wide form;
   uint32_t sets, cells, slots;
-  uint64_t *weight, *sum;            /* sets: exp(score - best of the node), Γ */
-  uint32_t *top;                     /* sets */
-  uint32_t *cell_start;              /* cells + 1 */
-  uint32_t *cell_mid, *cell_slot;    /* cells */
-  uint32_t *slot_start;              /* p + 1: slots of each node */
-  uint16_t *slot_low;                /* slots */
+  uint64_t *weight, *sum;         /* sets: exp(score - best of the node), Γ */
+  uint32_t *top;                  /* sets */
+  uint32_t *cell_start;           /* cells + 1 */
+  uint32_t *cell_mid, *cell_slot; /* cells */
+  uint32_t *slot_start;           /* p + 1: slots of each node */
+  uint16_t *slot_low;             /* slots */
 } weft_bn_order_plan;
 
 /* The plan lives in `mem`. `optimum`: the score of the best graph, which tells what share of a sum can matter. */
@@ -66,7 +66,8 @@ static WEFT_HD inline uint64_t weft_bn_order_load(weft_bn_wide form, const uint3
                                                   uint32_t first, uint32_t last, uint32_t top)
 {
   uint64_t sum = 0;
-  for (uint32_t k = first; k < last; k++) if (!(tops[k] & ~top)) sum = weft_bn_wide_add(form, sum, weight[k]);
+  for (uint32_t k = first; k < last; k++)
+    if (!(tops[k] & ~top)) sum = weft_bn_wide_add(form, sum, weight[k]);
   return sum;
 }
 
@@ -74,7 +75,8 @@ static WEFT_HD inline uint64_t weft_bn_order_load(weft_bn_wide form, const uint3
 static WEFT_HD inline void weft_bn_order_unload(weft_bn_wide form, const uint32_t *tops, uint64_t *sum, uint32_t first,
                                                 uint32_t last, uint32_t top, uint64_t value)
 {
-  for (uint32_t k = first; k < last; k++) if (!(tops[k] & ~top)) sum[k] = weft_bn_wide_add(form, sum[k], value);
+  for (uint32_t k = first; k < last; k++)
+    if (!(tops[k] & ~top)) sum[k] = weft_bn_wide_add(form, sum[k], value);
 }
 
 #ifdef __cplusplus

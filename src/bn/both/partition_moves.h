@@ -4,21 +4,30 @@
 
 #include "bn/both/moves.h"
 
-enum { WEFT_BN_SWAP_LAYERS, WEFT_BN_ADJACENT_LAYERS, WEFT_BN_SHIFT_LAYERS, WEFT_BN_SPLIT, WEFT_BN_REVERSE,
-       WEFT_BN_RENEW };
+enum {
+  WEFT_BN_SWAP_LAYERS,
+  WEFT_BN_ADJACENT_LAYERS,
+  WEFT_BN_SHIFT_LAYERS,
+  WEFT_BN_SPLIT,
+  WEFT_BN_REVERSE,
+  WEFT_BN_RENEW
+};
 /* Blocks of four random words within a step: the move, more of its places, members of a part, a number per node. */
 enum { WEFT_BN_BLOCK_MOVE, WEFT_BN_BLOCK_PLACES, WEFT_BN_BLOCK_MEMBERS };
 
 typedef struct weft_bn_partition {
   size_t p, count;
-  uint64_t *member;           /* p × words: nodes of a layer */
-  uint64_t *fresh;            /* (p + 1) × words: layers that a move proposes */
+  uint64_t *member; /* p × words: nodes of a layer */
+  uint64_t *fresh;  /* (p + 1) × words: layers that a move proposes */
   const double *log_factorial;
 } weft_bn_partition;
 
 /* Layers first .. first + old - 1 are replaced by `fresh` new ones; `ways`: the logarithm of the proposal ratio, that
  * is, of how much likelier the reverse move is chosen than this one. */
-typedef struct weft_bn_proposal { size_t first, old, fresh; double ways; } weft_bn_proposal;
+typedef struct weft_bn_proposal {
+  size_t first, old, fresh;
+  double ways;
+} weft_bn_proposal;
 
 WIDE void plan_layers(weft_bn_proposal *q, size_t first, size_t old, size_t fresh)
 {
@@ -31,18 +40,19 @@ WIDE void plan_layers(weft_bn_proposal *q, size_t first, size_t old, size_t fres
 /* The move of a sixteenth. */
 static WEFT_HD inline int weft_bn_layer_move(uint32_t kind)
 {
-  return kind < 1 ? WEFT_BN_SWAP_LAYERS : kind < 2 ? WEFT_BN_ADJACENT_LAYERS : kind < 6 ? WEFT_BN_SHIFT_LAYERS
-       : kind < 8 ? WEFT_BN_SPLIT : kind < 12 ? WEFT_BN_REVERSE : WEFT_BN_RENEW;
+  return kind < 1    ? WEFT_BN_SWAP_LAYERS
+         : kind < 2  ? WEFT_BN_ADJACENT_LAYERS
+         : kind < 6  ? WEFT_BN_SHIFT_LAYERS
+         : kind < 8  ? WEFT_BN_SPLIT
+         : kind < 12 ? WEFT_BN_REVERSE
+                     : WEFT_BN_RENEW;
 }
 
 /* ---- places ---- */
 
 WIDE size_t below(uint32_t word, size_t n) { return (size_t) ((uint64_t) word * n >> 32); }
 
-WIDE size_t members_of(uint64_t word)
-{
-  return (size_t) WEFT_BY_DEVICE(__popcll(word), __builtin_popcountll(word));
-}
+WIDE size_t members_of(uint64_t word) { return (size_t) WEFT_BY_DEVICE(__popcll(word), __builtin_popcountll(word)); }
 
 WIDE int32_t lowest_of(uint64_t word)
 {
@@ -158,8 +168,8 @@ WIDE int propose_join(weft_bn_partition *l, weft_u32x4 draw, weft_bn_proposal *q
   const uint64_t *one = l->member + c * words, *two = one + words;
   for (size_t w = 0; w < words; w++) l->fresh[w] = one[w] | two[w];
   plan_layers(q, c, 2, 1);
-  q->ways = weft_add(weft_bn_log_cut(l, size_of(l->fresh, words), size_of(one, words)),
-                     weft_log((double) (l->count - 1)));
+  q->ways =
+      weft_add(weft_bn_log_cut(l, size_of(l->fresh, words), size_of(one, words)), weft_log((double) (l->count - 1)));
   return 1;
 }
 

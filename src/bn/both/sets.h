@@ -9,7 +9,10 @@
 #define WEFT_BN_MOST_PARENTS 30
 
 /* choose[k * (most + 1) + v] = C(v, k) for v <= most, saturated. */
-typedef struct weft_bn_binomials { size_t most; uint64_t *choose; } weft_bn_binomials;
+typedef struct weft_bn_binomials {
+  size_t most;
+  uint64_t *choose;
+} weft_bn_binomials;
 
 static inline uint64_t weft_bn_choose(const weft_bn_binomials *b, size_t v, size_t k)
 {
@@ -31,7 +34,8 @@ static inline size_t weft_bn_members(const weft_bn_binomials *b, size_t universe
   while (number >= offset[m + 1]) m++;
   number -= offset[m];
   for (size_t j = m; j > 0; j--) {
-    do v--; while (weft_bn_choose(b, v, j) > number);
+    do v--;
+    while (weft_bn_choose(b, v, j) > number);
     member[j - 1] = v;
     number -= weft_bn_choose(b, v, j);
   }
@@ -61,7 +65,10 @@ static inline int weft_bn_walk_next(weft_bn_walk *w)
   size_t j = 1;
   w->at += w->least;
   if (w->m == 1) return 0;
-  while (j + 1 < w->m && w->c[j] + 1 == w->c[j + 1]) { w->c[j] = j; j++; }
+  while (j + 1 < w->m && w->c[j] + 1 == w->c[j + 1]) {
+    w->c[j] = j;
+    j++;
+  }
   if (++w->c[j] >= w->universe) return 0;
   w->least = w->c[1];
   return 1;

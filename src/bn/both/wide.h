@@ -8,7 +8,10 @@
 #include "core/numbers/math.h"
 
 /* field = exponent + bias; fields below WEFT_BN_LEAST_FIELD are zeros, which saves a special case in additions. */
-typedef struct weft_bn_wide { int fraction; int32_t bias; } weft_bn_wide;
+typedef struct weft_bn_wide {
+  int fraction;
+  int32_t bias;
+} weft_bn_wide;
 #define WEFT_BN_LEAST_FIELD 64
 #define WEFT_BN_DOUBLE_FRACTION ((UINT64_C(1) << 52) - 1)
 
@@ -41,7 +44,10 @@ static WEFT_HD inline int32_t weft_bn_wide_field(weft_bn_wide form, uint64_t x)
 }
 
 /* value × 2^(field - 2 bias): a sum of products of two numbers. */
-typedef struct weft_bn_wide_sum { double value; int32_t field; } weft_bn_wide_sum;
+typedef struct weft_bn_wide_sum {
+  double value;
+  int32_t field;
+} weft_bn_wide_sum;
 
 static WEFT_HD inline void weft_bn_wide_add_product(weft_bn_wide form, weft_bn_wide_sum *sum, uint64_t x, uint64_t y)
 {
@@ -60,7 +66,7 @@ static WEFT_HD inline uint64_t weft_bn_wide_of(weft_bn_wide form, double value, 
   const int32_t field = exponent + form.bias + (int32_t) (bits >> 52) - 1023, dropped = 52 - form.fraction;
   if (!(value > 0) || field < WEFT_BN_LEAST_FIELD) return 0;
   return ((uint64_t) field << form.fraction) +
-    (((bits & WEFT_BN_DOUBLE_FRACTION) + ((UINT64_C(1) << dropped) >> 1)) >> dropped);
+         (((bits & WEFT_BN_DOUBLE_FRACTION) + ((UINT64_C(1) << dropped) >> 1)) >> dropped);
 }
 
 static WEFT_HD inline uint64_t weft_bn_wide_of_sum(weft_bn_wide form, weft_bn_wide_sum sum)

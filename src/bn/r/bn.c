@@ -21,21 +21,26 @@ static weft_bn_problem problem_of(SEXP list)
   const SEXP groups = weft_record_field(&given, "scatter_rows");
   const weft_bn_score score = (weft_bn_score) weft_record_kind(&given, "score", score_names, WEFT_BN_SCORES);
   const int gauss = weft_bn_kind(score)->data == WEFT_BN_GAUSS;
-  const weft_bn_problem problem = {
-    .n = n, .p = p, .score = score, .ess = weft_record_number(&given, "ess"),
-    .codes = gauss ? NULL : weft_record_integers(&given, "codes", values),
-    .levels = gauss ? NULL : weft_record_integers(&given, "levels", nodes),
-    .set = weft_record_integers_or_null(&given, "set", values),
-    .scatter = weft_record_doubles_or_null(&given, "scatter", (double) Rf_xlength(groups) * edges),
-    .scatter_rows = weft_record_doubles(&given, "scatter_rows", WEFT_ANY_LENGTH),
-    .group = weft_record_integers_or_null(&given, "group", nodes), .groups = (size_t) Rf_xlength(groups),
-    .alpha_mu = weft_record_number(&given, "alpha_mu"), .alpha_w = weft_record_number(&given, "alpha_w"),
-    .edge_prior = weft_record_doubles_or_null(&given, "edge_prior", edges),
-    .allowed = weft_record_integers(&given, "allowed", edges),
-    .required = weft_record_integers_or_null(&given, "required", edges),
-    .outside = weft_record_integers_or_null(&given, "outside", edges),
-    .max_parents = weft_record_integers(&given, "max_parents", nodes), .slack = weft_record_number(&given, "slack")
-  };
+  const weft_bn_problem problem = { .n = n,
+                                    .p = p,
+                                    .score = score,
+                                    .ess = weft_record_number(&given, "ess"),
+                                    .codes = gauss ? NULL : weft_record_integers(&given, "codes", values),
+                                    .levels = gauss ? NULL : weft_record_integers(&given, "levels", nodes),
+                                    .set = weft_record_integers_or_null(&given, "set", values),
+                                    .scatter = weft_record_doubles_or_null(&given, "scatter",
+                                                                           (double) Rf_xlength(groups) * edges),
+                                    .scatter_rows = weft_record_doubles(&given, "scatter_rows", WEFT_ANY_LENGTH),
+                                    .group = weft_record_integers_or_null(&given, "group", nodes),
+                                    .groups = (size_t) Rf_xlength(groups),
+                                    .alpha_mu = weft_record_number(&given, "alpha_mu"),
+                                    .alpha_w = weft_record_number(&given, "alpha_w"),
+                                    .edge_prior = weft_record_doubles_or_null(&given, "edge_prior", edges),
+                                    .allowed = weft_record_integers(&given, "allowed", edges),
+                                    .required = weft_record_integers_or_null(&given, "required", edges),
+                                    .outside = weft_record_integers_or_null(&given, "outside", edges),
+                                    .max_parents = weft_record_integers(&given, "max_parents", nodes),
+                                    .slack = weft_record_number(&given, "slack") };
   if (gauss) {
     weft_record_field(&given, "codes");
     weft_record_field(&given, "levels");
@@ -77,7 +82,7 @@ static int dimension(size_t count)
 
 typedef struct {
   weft_bn_problem problem;
-  weft_bn_search search;      /* where a search chooses the sets */
+  weft_bn_search search; /* where a search chooses the sets */
   weft_arena *keep;
   weft_bn_table table;
   int32_t *order;
@@ -151,8 +156,8 @@ SEXP C_weft_bn_near_table(SEXP problem, SEXP plan, SEXP control)
   weft_record_close(&given);
   SEXP holder = PROTECT(weft_glue_arena(&job.keep));
   SEXP out = PROTECT(WEFT_NAMED_LIST("start", "score", "parents", "bits", "order", "scored"));
-  job.order = INTEGER(weft_result_put(out, "order", Rf_allocMatrix(INTSXP, dimension(job.problem.p),
-                                                                   WEFT_BN_NEAR_STARTS)));
+  job.order =
+      INTEGER(weft_result_put(out, "order", Rf_allocMatrix(INTSXP, dimension(job.problem.p), WEFT_BN_NEAR_STARTS)));
   weft_glue_run(control, near_table, &job);
   put_table(out, &job.table);
   weft_result_put(out, "scored", Rf_ScalarReal(job.scored));
@@ -179,7 +184,11 @@ SEXP C_weft_bn_screen(SEXP problem, SEXP control)
 
 /* ---- the search of many nodes ---- */
 
-typedef struct { weft_bn_problem problem; weft_bn_search search; weft_bn_found out; } search_job;
+typedef struct {
+  weft_bn_problem problem;
+  weft_bn_search search;
+  weft_bn_found out;
+} search_job;
 
 static weft_status search_orders(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -198,15 +207,16 @@ SEXP C_weft_bn_search(SEXP problem, SEXP plan, SEXP control)
                      .search = { .starts = weft_record_size(&given, "starts"),
                                  .kicks = weft_record_size(&given, "kicks"),
                                  .listed = weft_record_number(&given, "listed"),
-                                 .width = weft_record_size(&given, "width"), .key = weft_record_key(&given, "key") } };
+                                 .width = weft_record_size(&given, "width"),
+                                 .key = weft_record_key(&given, "key") } };
   const int p = dimension(job.problem.p);
   weft_record_close(&given);
   SEXP out = PROTECT(WEFT_NAMED_LIST("order", "dag", "node_score", "start_score", "counts"));
   job.out.order = INTEGER(weft_result_put(out, "order", Rf_allocVector(INTSXP, p)));
   job.out.dag = INTEGER(weft_result_put(out, "dag", Rf_allocMatrix(INTSXP, p, p)));
   job.out.node_score = REAL(weft_result_put(out, "node_score", Rf_allocVector(REALSXP, p)));
-  job.out.start_score = REAL(weft_result_put(out, "start_score",
-                                             Rf_allocVector(REALSXP, dimension(job.search.starts))));
+  job.out.start_score =
+      REAL(weft_result_put(out, "start_score", Rf_allocVector(REALSXP, dimension(job.search.starts))));
   double *counts = REAL(weft_result_put(out, "counts", Rf_allocVector(REALSXP, 4)));
   weft_glue_run(control, search_orders, &job);
   counts[0] = job.out.moves;
@@ -221,7 +231,12 @@ SEXP C_weft_bn_search(SEXP problem, SEXP plan, SEXP control)
 
 #define MOST_WORDS 64 /* of a mask: 4,096 nodes */
 
-typedef struct { const double *start, *score; const int *parents; size_t p, width; int bits; } table_view;
+typedef struct {
+  const double *start, *score;
+  const int *parents;
+  size_t p, width;
+  int bits;
+} table_view;
 
 /* What bn_native_table() in R/bn-scores.R takes from a table. */
 static table_view view_of(SEXP table)
@@ -268,7 +283,11 @@ done:
 /* Work on an open table, with an arena for what it takes. */
 typedef weft_status (*table_work)(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem,
                                   const weft_bn_table *table, void *job);
-typedef struct { const table_view *view; table_work work; void *job; } on_table;
+typedef struct {
+  const table_view *view;
+  table_work work;
+  void *job;
+} on_table;
 
 static weft_status open_and_work(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -291,7 +310,11 @@ static void run_on_table(SEXP control, const table_view *view, table_work work, 
 
 /* What may be wrong with a table from a file whose vectors have the right types and lengths: what algorithms rely
  * on. */
-typedef struct { table_view view; size_t node; const char *what; } wrong_job;
+typedef struct {
+  table_view view;
+  size_t node;
+  const char *what;
+} wrong_job;
 
 /* Set k of node z into `mask`; 0 when its members are not different nodes besides z, followed by zeros. */
 static int read_members(const table_view *v, size_t z, size_t k, uint64_t *mask, size_t words)
@@ -322,7 +345,10 @@ static const char *wrong_with(const table_view *v, size_t z, double *largest)
     if (!isfinite(units) || units != floor(units)) return "a score that is no whole multiple of 2^-`bits`";
     if (k > first && v->score[k] > v->score[k - 1]) return "sets that are not in the order of their scores";
     if (!read_members(v, z, k, mask, words)) return "a set of parents that are not different nodes, followed by zeros";
-    for (size_t w = 0; w < words; w++) { size += (size_t) __builtin_popcountll(mask[w]); shared[w] &= mask[w]; }
+    for (size_t w = 0; w < words; w++) {
+      size += (size_t) __builtin_popcountll(mask[w]);
+      shared[w] &= mask[w];
+    }
     if (size < least) least = size;
     *largest = fmax(*largest, fabs(units));
   }
@@ -364,10 +390,15 @@ SEXP C_weft_bn_wrong(SEXP table, SEXP control)
 
 /* ---- chains ---- */
 
-typedef struct { table_view view; weft_bn_run run; weft_bn_chains out; int32_t *start; } chain_job;
+typedef struct {
+  table_view view;
+  weft_bn_run run;
+  weft_bn_chains out;
+  int32_t *start;
+} chain_job;
 
-static weft_status chain(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem,
-                         const weft_bn_table *table, void *data)
+static weft_status chain(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem, const weft_bn_table *table,
+                         void *data)
 {
   chain_job *job = data;
   (void) mem;
@@ -378,15 +409,19 @@ static weft_status chain(weft_ctx *ctx, const weft_backend *backend, weft_arena 
 static weft_bn_run run_of(weft_record *given)
 {
   const SEXP beta = weft_record_field(given, "beta");
-  return (weft_bn_run) {
-    .ladders = weft_record_size(given, "ladders"), .temperatures = (size_t) Rf_xlength(beta),
-    .iterations = weft_record_size(given, "iterations"), .thin = weft_record_size(given, "thin"),
-    .burn_in = weft_record_size(given, "burn_in"), .swap_every = weft_record_size(given, "swap_every"),
-    .best = weft_record_size(given, "best"), .first = (uint64_t) weft_record_size(given, "first"),
-    .ladder0 = weft_record_size(given, "ladder0"), .key = weft_record_key(given, "key"),
-    .beta = weft_record_doubles(given, "beta", WEFT_ANY_LENGTH), .sum = weft_record_flag(given, "sum"),
-    .layers = weft_record_flag(given, "layers")
-  };
+  return (weft_bn_run){ .ladders = weft_record_size(given, "ladders"),
+                        .temperatures = (size_t) Rf_xlength(beta),
+                        .iterations = weft_record_size(given, "iterations"),
+                        .thin = weft_record_size(given, "thin"),
+                        .burn_in = weft_record_size(given, "burn_in"),
+                        .swap_every = weft_record_size(given, "swap_every"),
+                        .best = weft_record_size(given, "best"),
+                        .first = (uint64_t) weft_record_size(given, "first"),
+                        .ladder0 = weft_record_size(given, "ladder0"),
+                        .key = weft_record_key(given, "key"),
+                        .beta = weft_record_doubles(given, "beta", WEFT_ANY_LENGTH),
+                        .sum = weft_record_flag(given, "sum"),
+                        .layers = weft_record_flag(given, "layers") };
 }
 
 SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
@@ -403,17 +438,17 @@ SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
   weft_record_close(&given);
   SEXP out = PROTECT(WEFT_NAMED_LIST("order", "layer", "trace", "accepted", "swapped", "sampled", "sample_score",
                                      "best_sets", "best_score"));
-  job.out = (weft_bn_chains) {
+  job.out = (weft_bn_chains){
     .order = INTEGER(weft_result_put(out, "order", Rf_duplicate(order))),
     .layer = job.run.layers ? INTEGER(weft_result_put(out, "layer", Rf_duplicate(layer))) : NULL,
     .trace = REAL(weft_result_put(out, "trace", Rf_allocMatrix(REALSXP, dimension(saved), dimension(ladders)))),
-    .accepted = REAL(weft_result_put(out, "accepted", Rf_allocMatrix(REALSXP, (int) weft_bn_moves(&job.run) + 1,
-                                                             dimension(replicas)))),
+    .accepted = REAL(weft_result_put(out, "accepted",
+                                     Rf_allocMatrix(REALSXP, (int) weft_bn_moves(&job.run) + 1, dimension(replicas)))),
     .swapped = REAL(weft_result_put(out, "swapped", Rf_allocVector(REALSXP, (R_xlen_t) (2 * (replicas - ladders))))),
     .sampled = INTEGER(weft_result_put(out, "sampled", Rf_allocVector(INTSXP, (R_xlen_t) (p * samples * ladders)))),
     .samples = samples,
-    .sample_score = REAL(weft_result_put(out, "sample_score",
-                                         Rf_allocMatrix(REALSXP, dimension(samples), dimension(ladders)))),
+    .sample_score =
+        REAL(weft_result_put(out, "sample_score", Rf_allocMatrix(REALSXP, dimension(samples), dimension(ladders)))),
     .best_sets = INTEGER(weft_result_put(out, "best_sets", Rf_allocMatrix(INTSXP, dimension(p), dimension(best)))),
     .best_score = REAL(weft_result_put(out, "best_score", Rf_allocVector(REALSXP, (R_xlen_t) best)))
   };
@@ -423,7 +458,10 @@ SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
   return out;
 }
 
-typedef struct { table_view view; weft_bn_settle settle; } settle_job;
+typedef struct {
+  table_view view;
+  weft_bn_settle settle;
+} settle_job;
 
 static weft_status settle(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem, const weft_bn_table *table,
                           void *data)
@@ -438,17 +476,20 @@ SEXP C_weft_bn_settle(SEXP table, SEXP plan, SEXP control)
 {
   weft_record given = weft_record_open(plan, "plan");
   const SEXP order = weft_record_field(&given, "order");
-  settle_job job = { view_of(table), { .starts = (size_t) Rf_ncols(order), .kicks = weft_record_size(&given, "kicks"),
-                                       .best = weft_record_size(&given, "best"), .key = weft_record_key(&given, "key"),
-                                       .first = (uint64_t) weft_record_size(&given, "first") } };
+  settle_job job = { view_of(table),
+                     { .starts = (size_t) Rf_ncols(order),
+                       .kicks = weft_record_size(&given, "kicks"),
+                       .best = weft_record_size(&given, "best"),
+                       .key = weft_record_key(&given, "key"),
+                       .first = (uint64_t) weft_record_size(&given, "first") } };
   const size_t p = job.view.p, best = job.settle.best;
   weft_record_integers(&given, "order", (double) p * (double) job.settle.starts);
   weft_record_close(&given);
   SEXP out = PROTECT(WEFT_NAMED_LIST("order", "end", "best_sets", "best_score"));
   job.settle.order = INTEGER(weft_result_put(out, "order", Rf_duplicate(order)));
   job.settle.end = REAL(weft_result_put(out, "end", Rf_allocVector(REALSXP, dimension(job.settle.starts))));
-  job.settle.best_sets = INTEGER(weft_result_put(out, "best_sets",
-                                                 Rf_allocMatrix(INTSXP, dimension(p), dimension(best))));
+  job.settle.best_sets =
+      INTEGER(weft_result_put(out, "best_sets", Rf_allocMatrix(INTSXP, dimension(p), dimension(best))));
   job.settle.best_score = REAL(weft_result_put(out, "best_score", Rf_allocVector(REALSXP, (R_xlen_t) best)));
   run_on_table(control, &job.view, settle, &job);
   for (size_t k = job.settle.found; k < best; k++) job.settle.best_score[k] = NA_REAL;
@@ -466,8 +507,8 @@ typedef struct {
   double *edges, log_total, error;
 } exact_job;
 
-static weft_status optimum(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem,
-                           const weft_bn_table *table, void *data)
+static weft_status optimum(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem, const weft_bn_table *table,
+                           void *data)
 {
   exact_job *job = data;
   weft_status st = WEFT_OK;
@@ -491,16 +532,16 @@ SEXP C_weft_bn_optimum(SEXP table, SEXP control)
   return out;
 }
 
-static weft_status edges_orders(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem,
-                                const weft_bn_table *table, void *data)
+static weft_status edges_orders(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem, const weft_bn_table *table,
+                                void *data)
 {
   exact_job *job = data;
   (void) mem;
   return backend->bn->edges_orders(ctx, table, job->score, &job->shape, job->edges, &job->log_total);
 }
 
-static weft_status edges_graphs(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem,
-                                const weft_bn_table *table, void *data)
+static weft_status edges_graphs(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem, const weft_bn_table *table,
+                                void *data)
 {
   exact_job *job = data;
   (void) mem;
@@ -540,10 +581,16 @@ SEXP C_weft_bn_edges_orders(SEXP table, SEXP optimum, SEXP shape, SEXP control)
   return edges_of(edges_orders, &job, control);
 }
 
-typedef struct { table_view view; int64_t score; uint64_t key; size_t draws; int32_t *sampled; } draw_job;
+typedef struct {
+  table_view view;
+  int64_t score;
+  uint64_t key;
+  size_t draws;
+  int32_t *sampled;
+} draw_job;
 
-static weft_status draw_graphs(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem,
-                               const weft_bn_table *table, void *data)
+static weft_status draw_graphs(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem, const weft_bn_table *table,
+                               void *data)
 {
   draw_job *job = data;
   (void) backend, (void) mem;
@@ -554,7 +601,8 @@ static weft_status draw_graphs(weft_ctx *ctx, const weft_backend *backend, weft_
 SEXP C_weft_bn_draw_graphs(SEXP table, SEXP optimum, SEXP plan, SEXP control)
 {
   weft_record given = weft_record_open(plan, "plan");
-  draw_job job = { .view = view_of(table), .key = weft_record_key(&given, "key"),
+  draw_job job = { .view = view_of(table),
+                   .key = weft_record_key(&given, "key"),
                    .draws = weft_record_size(&given, "draws") };
   weft_record_close(&given);
   job.score = units_of(optimum, &job.view);
@@ -572,8 +620,8 @@ typedef struct {
   double *edges, difference;
 } means_job;
 
-static weft_status edge_means(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem,
-                              const weft_bn_table *table, void *data)
+static weft_status edge_means(weft_ctx *ctx, const weft_backend *backend, weft_arena *mem, const weft_bn_table *table,
+                              void *data)
 {
   means_job *job = data;
   (void) backend, (void) mem;

@@ -1,4 +1,5 @@
 /* The .Call entry points of the Bayesian-network room: name and number of arguments. */
+/* clang-format off */
 #define BN_ROUTINES(R) \
   R(C_weft_bn_score_kinds, 0) \
   R(C_weft_bn_scores, 2) \
@@ -13,3 +14,4 @@
   R(C_weft_bn_edges_orders, 4) \
   R(C_weft_bn_draw_graphs, 4) \
   R(C_weft_bn_edge_means, 3)
+/* clang-format on */

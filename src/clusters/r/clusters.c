@@ -2,14 +2,11 @@
 #include "core/r/record.h"
 #include "clusters/clusters.h"
 
-static weft_points points_of(SEXP x)
-{
-  return (weft_points) { REAL_RO(x), (size_t) Rf_ncols(x), (size_t) Rf_nrows(x) };
-}
+static weft_points points_of(SEXP x) { return (weft_points){ REAL_RO(x), (size_t) Rf_ncols(x), (size_t) Rf_nrows(x) }; }
 
 static weft_clusters_search search_of(weft_record *given)
 {
-  return (weft_clusters_search) { weft_record_size(given, "means"), weft_record_key(given, "key") };
+  return (weft_clusters_search){ weft_record_size(given, "means"), weft_record_key(given, "key") };
 }
 
 typedef struct {
@@ -30,9 +27,9 @@ static void put_nodes(SEXP out, const tree_job *job)
   double *to = REAL(weft_result_put(out, "nodes", weft_glue_matrix(REALSXP, (double) job->count, COLUMNS)));
   for (size_t at = 0; at < job->count; at++) {
     const weft_clusters_node *node = job->nodes + at;
-    const double row[COLUMNS] = { node->parent + 1, node->left + 1, node->right + 1, node->order,
-                                  (double) node->first, (double) node->count, node->valley, node->null_mean,
-                                  node->null_sd, node->p_value, node->null_sets };
+    const double row[COLUMNS] = { node->parent + 1,     node->left + 1,       node->right + 1, node->order,
+                                  (double) node->first, (double) node->count, node->valley,    node->null_mean,
+                                  node->null_sd,        node->p_value,        node->null_sets };
     for (size_t column = 0; column < COLUMNS; column++) to[column * job->count + at] = row[column];
   }
 }
@@ -56,7 +53,12 @@ SEXP C_weft_clusters_tree(SEXP x, SEXP rule, SEXP control)
   return out;
 }
 
-typedef struct { weft_points points; size_t k; double *centres; int *labels; } settle_job;
+typedef struct {
+  weft_points points;
+  size_t k;
+  double *centres;
+  int *labels;
+} settle_job;
 WEFT_WORK(settle, settle_job, weft_clusters_settle(ctx, &job->points, job->k, job->centres, job->labels))
 
 /* centres: a matrix with a column for each group. list(centres, labels, from 1). */
@@ -84,8 +86,8 @@ WEFT_WORK(subsamples, subsamples_job,
 
 static weft_clusters_resample resample_of(weft_record *given)
 {
-  return (weft_clusters_resample) { weft_record_size(given, "samples"), weft_record_size(given, "m"),
-                                    weft_record_size(given, "k"), weft_record_size(given, "starts") };
+  return (weft_clusters_resample){ weft_record_size(given, "samples"), weft_record_size(given, "m"),
+                                   weft_record_size(given, "k"), weft_record_size(given, "starts") };
 }
 
 /* resample: list(means, key, samples, m, k, starts). list(centres: a column for each group of each subsample;
@@ -127,9 +129,10 @@ SEXP C_weft_clusters_vote(SEXP x, SEXP labels, SEXP subsamples, SEXP control)
   job.found = weft_record_integers(&given, "found", (double) job.resample.samples);
   weft_record_close(&given);
   SEXP out = PROTECT(WEFT_NAMED_LIST("votes", "agreement"));
-  job.votes = INTEGER(weft_result_put(out, "votes", weft_glue_matrix(INTSXP, (double) job.points.n,
-                                                                     (double) job.resample.k)));
-  job.agreement = REAL(weft_result_put(out, "agreement", weft_glue_matrix(REALSXP, (double) job.resample.k,
-                                                                          (double) job.resample.samples)));
+  job.votes =
+      INTEGER(weft_result_put(out, "votes", weft_glue_matrix(INTSXP, (double) job.points.n, (double) job.resample.k)));
+  job.agreement =
+      REAL(weft_result_put(out, "agreement",
+                           weft_glue_matrix(REALSXP, (double) job.resample.k, (double) job.resample.samples)));
   WEFT_RUN_RETURN(out, control, vote, &job);
 }

@@ -1,18 +1,23 @@
 /* Host blocks in a doubly linked list; see arena.h. */
 /* Build: shared. */
 #ifndef _POSIX_C_SOURCE
-# define _POSIX_C_SOURCE 200809L
+#  define _POSIX_C_SOURCE 200809L
 #endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #ifndef _WIN32
-# include <sys/resource.h>
+#  include <sys/resource.h>
 #endif
 #include "core/call/arena.h"
 
 /* 64 bytes, so that the data behind a 64-byte aligned header are aligned too. */
-struct weft_block { weft_block *next, *previous; size_t bytes; void *origin; char pad[64 - 4 * sizeof(void *)]; };
+struct weft_block {
+  weft_block *next, *previous;
+  size_t bytes;
+  void *origin;
+  char pad[64 - 4 * sizeof(void *)];
+};
 
 /* A block of at least this size is compared with the machine's free memory before it is requested. */
 #define LARGE_BLOCK ((size_t) 64 << 20)
@@ -87,7 +92,10 @@ void weft_arena_drop(weft_arena *arena, void *block)
 {
   if (!block) return;
   weft_block *b = (weft_block *) block - 1;
-  if (b->previous) b->previous->next = b->next; else arena->blocks = b->next;
+  if (b->previous)
+    b->previous->next = b->next;
+  else
+    arena->blocks = b->next;
   if (b->next) b->next->previous = b->previous;
   weft_memory_count_host(arena->ctx->memory, -(int64_t) b->bytes);
   free(b->origin);

@@ -23,7 +23,10 @@ extern "C" {
 #endif
 
 typedef struct weft_block weft_block;
-typedef struct weft_arena { weft_ctx *ctx; weft_block *blocks; } weft_arena;
+typedef struct weft_arena {
+  weft_ctx *ctx;
+  weft_block *blocks;
+} weft_arena;
 
 weft_arena weft_arena_begin(weft_ctx *ctx);
 void weft_arena_end(weft_arena *arena);
@@ -35,9 +38,9 @@ void *weft_arena_take0(weft_arena *arena, size_t count, size_t size);
 void weft_arena_drop(weft_arena *arena, void *block);
 
 #ifdef __cplusplus
-# define WEFT_AS_TYPE_OF(p) (decltype(p))
+#  define WEFT_AS_TYPE_OF(p) (decltype(p))
 #else
-# define WEFT_AS_TYPE_OF(p)
+#  define WEFT_AS_TYPE_OF(p)
 #endif
 #define WEFT_TAKE_WITH(take, p, arena, count) \
   do { \

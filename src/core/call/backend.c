@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 #ifndef _WIN32
-# include <dlfcn.h>
-# include <pthread.h>
-# include <unistd.h>
+#  include <dlfcn.h>
+#  include <pthread.h>
+#  include <unistd.h>
 #endif
 #include "core/call/backend.h"
 #include "core/device/beside.h"
@@ -44,7 +44,10 @@ static pid_t loader;
 void weft_remember_process(void) { loader = getpid(); }
 int weft_forked(void) { return getpid() != loader; }
 
-typedef struct { void *handle; const void *table; } shared_object;
+typedef struct {
+  void *handle;
+  const void *table;
+} shared_object;
 static shared_object cuda_object, mpi_object;
 
 static void close_object(shared_object *o)
@@ -59,8 +62,14 @@ static void close_object(shared_object *o)
 static const void *open_object(shared_object *o, const char *libs, const char *folder, int scope, size_t table_size,
                                char *why, size_t len)
 {
-  typedef struct { int abi; size_t size; } table_head;
-  union { void *p; const void *(*call)(void); } entry;
+  typedef struct {
+    int abi;
+    size_t size;
+  } table_head;
+  union {
+    void *p;
+    const void *(*call)(void);
+  } entry;
   char path[4096], symbol[64];
   if (o->table) return o->table;
   snprintf(path, sizeof path, "%s/%s/weft_%s.so", libs, folder, folder);
@@ -87,8 +96,9 @@ static const void *open_object(shared_object *o, const char *libs, const char *f
 const weft_backend *weft_cuda_backend(const char *libs, char *why, size_t len)
 {
   if (weft_forked()) {
-    snprintf(why, len, "CUDA cannot be used in a forked R process (parallel::mclapply and the like); "
-                       "use a PSOCK cluster, or call weft in the parent");
+    snprintf(why, len,
+             "CUDA cannot be used in a forked R process (parallel::mclapply and the like); "
+             "use a PSOCK cluster, or call weft in the parent");
     return NULL;
   }
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* a thread of beside.c may come here too */

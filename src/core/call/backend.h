@@ -20,7 +20,7 @@ extern "C" {
 typedef struct weft_device_info {
   char name[128], architectures[128]; /* architectures: what the object was built for, "75 80 86 89 90" */
   int major, minor, processors, driver, runtime;
-  double total, available;            /* bytes */
+  double total, available; /* bytes */
 } weft_device_info;
 
 /* A matrix that stays on a device until its owner releases it: column major, double or float. */
@@ -48,9 +48,9 @@ typedef struct weft_device_ops {
 
 typedef struct weft_backend {
   int abi;
-  size_t size;                    /* sizeof(weft_backend) of the build */
+  size_t size; /* sizeof(weft_backend) of the build */
   const char *name;
-  const weft_device_ops *device;  /* NULL on the CPU */
+  const weft_device_ops *device; /* NULL on the CPU */
   /* draws_fill.h: `n` draws of one kind */
   weft_status (*draws)(weft_ctx *ctx, int kind, uint64_t key, uint32_t stream, uint64_t first, size_t n, double a,
                        double b, double *out);
@@ -58,7 +58,9 @@ typedef struct weft_backend {
 } weft_backend;
 
 /* This process among those that mpirun started: its number from 0, how many there are, its number on its host. */
-typedef struct weft_rank { int rank, size, on_host; } weft_rank;
+typedef struct weft_rank {
+  int rank, size, on_host;
+} weft_rank;
 
 #define WEFT_WHY 512 /* bytes of a reason why a rank stopped, its end included */
 

@@ -2,7 +2,7 @@
  * no state of their own, so that each object may have its copy. */
 /* Build: shared. */
 #ifndef _POSIX_C_SOURCE
-# define _POSIX_C_SOURCE 200809L
+#  define _POSIX_C_SOURCE 200809L
 #endif
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,15 +35,9 @@ static double seconds_of(clockid_t clock)
   return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
 }
 
-double weft_seconds(void)
-{
-  return seconds_of(CLOCK_MONOTONIC);
-}
+double weft_seconds(void) { return seconds_of(CLOCK_MONOTONIC); }
 
-double weft_thread_seconds(void)
-{
-  return seconds_of(CLOCK_THREAD_CPUTIME_ID);
-}
+double weft_thread_seconds(void) { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
 
 weft_status weft_poll(weft_ctx *ctx, double done, double total)
 {
@@ -61,6 +55,6 @@ weft_status weft_fail_memory(weft_ctx *ctx, const char *where, double need, doub
 {
   char free_text[64] = "unknown";
   if (have >= 0) snprintf(free_text, sizeof free_text, "%.0f bytes (%.2f GB)", have, have / 1e9);
-  return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough %s memory%s%s: %.0f bytes (%.2f GB) needed, %s free.",
-                   where, *what ? " for " : "", what, need, need / 1e9, free_text);
+  return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough %s memory%s%s: %.0f bytes (%.2f GB) needed, %s free.", where,
+                   *what ? " for " : "", what, need, need / 1e9, free_text);
 }

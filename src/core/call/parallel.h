@@ -23,17 +23,17 @@ long weft_woken(void);
 #endif
 
 #ifdef _OPENMP
-# include <omp.h>
-# define WEFT_PRAGMA(text) _Pragma(#text)
-# define WEFT_PARALLEL(n) WEFT_PRAGMA(omp parallel num_threads(weft_wake(n)))
-# define WEFT_FOR(kind) WEFT_PRAGMA(omp for schedule(kind))
-# define WEFT_PARALLEL_FOR(n, kind) WEFT_PRAGMA(omp parallel for num_threads(weft_wake(n)) schedule(kind))
-# define WEFT_THREAD() omp_get_thread_num()
+#  include <omp.h>
+#  define WEFT_PRAGMA(text) _Pragma(#  text)
+#  define WEFT_PARALLEL(n) WEFT_PRAGMA(omp parallel num_threads(weft_wake(n)))
+#  define WEFT_FOR(kind) WEFT_PRAGMA(omp for schedule(kind))
+#  define WEFT_PARALLEL_FOR(n, kind) WEFT_PRAGMA(omp parallel for num_threads(weft_wake(n)) schedule(kind))
+#  define WEFT_THREAD() omp_get_thread_num()
 #else
-# define WEFT_PARALLEL(n) (void) (n);
-# define WEFT_FOR(kind)
-# define WEFT_PARALLEL_FOR(n, kind) (void) (n);
-# define WEFT_THREAD() 0
+#  define WEFT_PARALLEL(n) (void) (n);
+#  define WEFT_FOR(kind)
+#  define WEFT_PARALLEL_FOR(n, kind) (void) (n);
+#  define WEFT_THREAD() 0
 #endif
 
 #ifdef __cplusplus
@@ -45,12 +45,9 @@ extern "C" {
  * programs keep them busy. No number in between is used: a team that shrinks ends its threads, and the next larger one
  * has to start them again. */
 #ifndef WEFT_WORTH_THREADS
-# define WEFT_WORTH_THREADS 5e5 /* longtests/races.sh sets less, so that small calls show races */
+#  define WEFT_WORTH_THREADS 5e5 /* longtests/races.sh sets less, so that small calls show races */
 #endif
-static inline int weft_threads_worth(int most, double operations)
-{
-  return operations < WEFT_WORTH_THREADS ? 1 : most;
-}
+static inline int weft_threads_worth(int most, double operations) { return operations < WEFT_WORTH_THREADS ? 1 : most; }
 
 /* How many threads a call may use when it asks for `wanted` (0: the default). */
 int weft_threads_for(int wanted, int option);

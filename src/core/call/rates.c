@@ -24,7 +24,7 @@ INLINE double multiply_add(double by, int rounds)
 INLINE double add_up(const double *x, size_t n)
 {
   double sum = 0;
-  WEFT_SIMD_REDUCE(+:sum)
+  WEFT_SIMD_REDUCE(+ : sum)
   for (size_t i = 0; i < n; i++) sum += x[i];
   return sum;
 }

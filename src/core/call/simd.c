@@ -30,23 +30,20 @@ static weft_simd level_cap(void)
 {
   const char *cap = getenv("WEFT_SIMD");
   for (int level = 0; cap && level < WEFT_SIMD_LEVELS; level++)
-    if (!strcmp(cap, level_names[level])) return (weft_simd)level;
+    if (!strcmp(cap, level_names[level])) return (weft_simd) level;
   return WEFT_SIMD_AVX512;
 }
 
 weft_simd weft_simd_level(void)
 {
   int level = atomic_load_explicit(&level_in_use, memory_order_relaxed);
-  if (level != LEVEL_UNKNOWN) return (weft_simd)level;
+  if (level != LEVEL_UNKNOWN) return (weft_simd) level;
   weft_simd machine = machine_level(), cap = level_cap();
   int expected = LEVEL_UNKNOWN, found = machine < cap ? machine : cap;
-  return (weft_simd)(atomic_compare_exchange_strong(&level_in_use, &expected, found) ? found : expected);
+  return (weft_simd) (atomic_compare_exchange_strong(&level_in_use, &expected, found) ? found : expected);
 }
 
-const char *weft_simd_name(weft_simd level)
-{
-  return level_names[level];
-}
+const char *weft_simd_name(weft_simd level) { return level_names[level]; }
 
 int weft_simd_set(weft_simd level)
 {

@@ -9,11 +9,11 @@
 
 #if defined(__x86_64__) && \
     (defined(__clang__) ? __clang_major__ >= 10 : defined(__GNUC__) && __GNUC__ >= 8 && !defined(_WIN32))
-# define WEFT_SIMD_X86 1
-# define WEFT_TARGET_AVX2 __attribute__((target("avx2,popcnt")))
-# define WEFT_TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512vpopcntdq,popcnt")))
+#  define WEFT_SIMD_X86 1
+#  define WEFT_TARGET_AVX2 __attribute__((target("avx2,popcnt")))
+#  define WEFT_TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512vpopcntdq,popcnt")))
 #else
-#define WEFT_SIMD_X86 0
+#  define WEFT_SIMD_X86 0
 #endif
 
 #ifdef __cplusplus

@@ -12,4 +12,7 @@ typedef enum {
 } weft_status;
 
 /* Runs a step of a function that has `weft_status st` and one exit label `done`. */
-#define WEFT_TRY(step) do { if ((st = (step)) != WEFT_OK) goto done; } while (0)
+#define WEFT_TRY(step) \
+  do { \
+    if ((st = (step)) != WEFT_OK) goto done; \
+  } while (0)

@@ -33,25 +33,25 @@ static inline size_t hist_cell(size_t code, size_t class_code, size_t levels, si
 
 /* A large table spreads its hits, so one is enough, and skipping by branch saves the extra cell. */
 #define HIST_CELL(r) hist_cell(codes[r], class_codes[r], levels, classes, cells)
-#define HIST_BODY                                                                             \
-  size_t cells = levels * classes, r = 0;                                                     \
-  if (cells >= HIST_CELLS) {                                                                  \
-    for (; r < n; r++) {                                                                      \
-      size_t cell = HIST_CELL(r);                                                             \
-      if (cell < cells) counts[cell]++;                                                       \
-    }                                                                                         \
-    return;                                                                                   \
-  }                                                                                           \
-  uint32_t table[HIST_TABLES][HIST_CELLS];                                                    \
+#define HIST_BODY \
+  size_t cells = levels * classes, r = 0; \
+  if (cells >= HIST_CELLS) { \
+    for (; r < n; r++) { \
+      size_t cell = HIST_CELL(r); \
+      if (cell < cells) counts[cell]++; \
+    } \
+    return; \
+  } \
+  uint32_t table[HIST_TABLES][HIST_CELLS]; \
   for (size_t t = 0; t < HIST_TABLES; t++) memset(table[t], 0, (cells + 1) * sizeof **table); \
-  for (; r + HIST_TABLES <= n; r += HIST_TABLES) {                                            \
-    table[0][HIST_CELL(r)]++;                                                                 \
-    table[1][HIST_CELL(r + 1)]++;                                                             \
-    table[2][HIST_CELL(r + 2)]++;                                                             \
-    table[3][HIST_CELL(r + 3)]++;                                                             \
-  }                                                                                           \
-  for (; r < n; r++) table[0][HIST_CELL(r)]++;                                                \
-  for (size_t cell = 0; cell < cells; cell++)                                                 \
+  for (; r + HIST_TABLES <= n; r += HIST_TABLES) { \
+    table[0][HIST_CELL(r)]++; \
+    table[1][HIST_CELL(r + 1)]++; \
+    table[2][HIST_CELL(r + 2)]++; \
+    table[3][HIST_CELL(r + 3)]++; \
+  } \
+  for (; r < n; r++) table[0][HIST_CELL(r)]++; \
+  for (size_t cell = 0; cell < cells; cell++) \
     for (size_t t = 0; t < HIST_TABLES; t++) counts[cell] += table[t][cell];
 
 void weft_hist_u8(const uint8_t *codes, const uint8_t *class_codes, size_t n, size_t levels, size_t classes,

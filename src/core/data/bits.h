@@ -79,14 +79,14 @@ void weft_hist_u16(const uint16_t *codes, const uint16_t *class_codes, size_t n,
                    uint32_t *counts);
 
 /* The table of a variant, whose functions have the names of the operations. */
-#define WEFT_BITS_TABLE { \
-  .scan_i32 = scan_i32, .scan_u8 = scan_u8, .scan_f64 = scan_f64, \
-  .narrow_i32_u8 = narrow_i32_u8, .narrow_i32_u16 = narrow_i32_u16, \
-  .narrow_f64_u8 = narrow_f64_u8, .narrow_f64_u16 = narrow_f64_u16, \
-  .plane_u8 = plane_u8, .plane_u16 = plane_u16, .scan_pack_binary_i32 = scan_pack_binary_i32, \
-  .popcount = popcount, .popcount_and = popcount_and, .popcount_and3 = popcount_and3, \
-  .popcount_and_many = popcount_and_many, .popcount_tile = popcount_tile, \
-}
+#define WEFT_BITS_TABLE \
+  { \
+    .scan_i32 = scan_i32, .scan_u8 = scan_u8, .scan_f64 = scan_f64, .narrow_i32_u8 = narrow_i32_u8, \
+    .narrow_i32_u16 = narrow_i32_u16, .narrow_f64_u8 = narrow_f64_u8, .narrow_f64_u16 = narrow_f64_u16, \
+    .plane_u8 = plane_u8, .plane_u16 = plane_u16, .scan_pack_binary_i32 = scan_pack_binary_i32, .popcount = popcount, \
+    .popcount_and = popcount_and, .popcount_and3 = popcount_and3, .popcount_and_many = popcount_and_many, \
+    .popcount_tile = popcount_tile, \
+  }
 
 /* For the variants' own use: what is left after the last whole vector goes through the portable code. */
 uint64_t weft_plane_word_u8(const uint8_t *codes, size_t rows, uint8_t level);

@@ -12,14 +12,14 @@
 #include "core/data/bits.h"
 
 #if WEFT_SIMD_X86
-#include <immintrin.h>
-#include <math.h>
+#  include <immintrin.h>
+#  include <math.h>
 
-#define TARGET WEFT_TARGET_AVX2
-#define TARGET_INLINE TARGET static inline __attribute__((always_inline))
+#  define TARGET WEFT_TARGET_AVX2
+#  define TARGET_INLINE TARGET static inline __attribute__((always_inline))
 
-TARGET_INLINE __m256i load(const void *x) { return _mm256_loadu_si256((const __m256i *)x); }
-TARGET_INLINE void store(void *x, __m256i v) { _mm256_storeu_si256((__m256i *)x, v); }
+TARGET_INLINE __m256i load(const void *x) { return _mm256_loadu_si256((const __m256i *) x); }
+TARGET_INLINE void store(void *x, __m256i v) { _mm256_storeu_si256((__m256i *) x, v); }
 
 /* ---- scans: whole vectors here, the rest by the portable code ---- */
 
@@ -186,7 +186,7 @@ TARGET_INLINE uint64_t half_word_u16(const uint16_t *codes, __m256i wanted)
 
 TARGET static void plane_u16(const uint16_t *codes, size_t n, uint16_t level, uint64_t *words)
 {
-  const __m256i wanted = _mm256_set1_epi16((short)level);
+  const __m256i wanted = _mm256_set1_epi16((short) level);
   size_t whole = n - n % 64;
   for (size_t r = 0; r < whole; r += 64)
     words[r / 64] = half_word_u16(codes + r, wanted) | half_word_u16(codes + r + 32, wanted) << 32;
@@ -218,8 +218,10 @@ TARGET static int scan_pack_binary_i32(const int32_t *x, size_t n, int32_t base,
     uint64_t gaps = 0;
     if (rows < 64 || !binary_word_no_na(x + r, from, &ones[r / 64]))
       if (!weft_binary_word_i32(x + r, rows, base, &ones[r / 64], &gaps)) return 0;
-    if (na) na[r / 64] = gaps;
-    else if (gaps) return 0;
+    if (na)
+      na[r / 64] = gaps;
+    else if (gaps)
+      return 0;
     missing += (size_t) _mm_popcnt_u64(gaps);
   }
   *n_na = missing;
@@ -327,15 +329,15 @@ TARGET_INLINE void rows_by_group(const size_t rows, const uint64_t *a, size_t ld
 {
   const __m256i table = nibble_counts();
   __m256i count[ROWS][VECTORS];
-#pragma GCC unroll 2
+#  pragma GCC unroll 2
   for (size_t i = 0; i < ROWS; i++)
-#pragma GCC unroll 2
+#  pragma GCC unroll 2
     for (size_t v = 0; v < VECTORS; v++) count[i][v] = _mm256_setzero_si256();
   for (size_t w = 0; w < words; w++) {
-#pragma GCC unroll 2
+#  pragma GCC unroll 2
     for (size_t i = 0; i < rows; i++) {
       __m256i word = _mm256_set1_epi64x((long long) a[i * lda + w]), shifted = _mm256_srli_epi64(word, 4);
-#pragma GCC unroll 2
+#  pragma GCC unroll 2
       for (size_t v = 0; v < VECTORS; v++) {
         __m256i low = _mm256_and_si256(word, load(group + w * STRIDE + v * 4));
         __m256i high = _mm256_and_si256(shifted, load(group + w * STRIDE + GROUP + v * 4));
@@ -344,7 +346,7 @@ TARGET_INLINE void rows_by_group(const size_t rows, const uint64_t *a, size_t ld
       }
     }
   }
-#pragma GCC unroll 2
+#  pragma GCC unroll 2
   for (size_t i = 0; i < rows; i++) store_counts(count[i][0], count[i][1], nb, add, out + i * ldo);
 }
 
@@ -358,7 +360,7 @@ TARGET static void popcount_tile(const uint64_t *a, size_t na, size_t lda, const
       size_t part = words - w < WORDS ? words - w : WORDS, i = 0;
       arrange(b + j * ldb + w, planes, ldb, part, group);
       for (; i + ROWS <= na; i += ROWS)
-         rows_by_group(ROWS, a + i * lda + w, lda, group, part, planes, w > 0, out + i * ldo + j, ldo);
+        rows_by_group(ROWS, a + i * lda + w, lda, group, part, planes, w > 0, out + i * ldo + j, ldo);
       if (i < na) rows_by_group(1, a + i * lda + w, lda, group, part, planes, w > 0, out + i * ldo + j, ldo);
       w += part;
     } while (w < words);

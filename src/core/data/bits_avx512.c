@@ -12,16 +12,16 @@
 #include "core/data/bits.h"
 
 #if WEFT_SIMD_X86
-#include <immintrin.h>
-#include <math.h>
+#  include <immintrin.h>
+#  include <math.h>
 
-#define TARGET WEFT_TARGET_AVX512
-#define TARGET_INLINE TARGET static inline __attribute__((always_inline))
+#  define TARGET WEFT_TARGET_AVX512
+#  define TARGET_INLINE TARGET static inline __attribute__((always_inline))
 
 /* Lanes 0 .. count - 1 of a vector; count may exceed the lanes. */
-TARGET_INLINE __mmask8 lanes8(size_t count) { return (__mmask8)(count < 8 ? (1u << count) - 1 : 0xffu); }
-TARGET_INLINE __mmask16 lanes16(size_t count) { return (__mmask16)(count < 16 ? (1u << count) - 1 : 0xffffu); }
-TARGET_INLINE __mmask64 lanes64(size_t count) { return count < 64 ? ((__mmask64)1 << count) - 1 : ~(__mmask64)0; }
+TARGET_INLINE __mmask8 lanes8(size_t count) { return (__mmask8) (count < 8 ? (1u << count) - 1 : 0xffu); }
+TARGET_INLINE __mmask16 lanes16(size_t count) { return (__mmask16) (count < 16 ? (1u << count) - 1 : 0xffffu); }
+TARGET_INLINE __mmask64 lanes64(size_t count) { return count < 64 ? ((__mmask64) 1 << count) - 1 : ~(__mmask64) 0; }
 
 /* ---- scans ---- */
 
@@ -117,16 +117,14 @@ TARGET static void narrow_f64_u8(const double *x, size_t n, int32_t base, uint8_
 {
   const __m512i from = _mm512_set1_epi32(base), missing = _mm512_set1_epi32(WEFT_NA_U8);
   for (size_t r = 0; r < n; r += 16)
-    _mm512_mask_cvtepi32_storeu_epi8(out + r, lanes16(n - r),
-                                     code_i32(load_f64_as_i32(x + r, n - r), from, missing));
+    _mm512_mask_cvtepi32_storeu_epi8(out + r, lanes16(n - r), code_i32(load_f64_as_i32(x + r, n - r), from, missing));
 }
 
 TARGET static void narrow_f64_u16(const double *x, size_t n, int32_t base, uint16_t *out)
 {
   const __m512i from = _mm512_set1_epi32(base), missing = _mm512_set1_epi32(WEFT_NA_U16);
   for (size_t r = 0; r < n; r += 16)
-    _mm512_mask_cvtepi32_storeu_epi16(out + r, lanes16(n - r),
-                                      code_i32(load_f64_as_i32(x + r, n - r), from, missing));
+    _mm512_mask_cvtepi32_storeu_epi16(out + r, lanes16(n - r), code_i32(load_f64_as_i32(x + r, n - r), from, missing));
 }
 
 /* ---- planes ---- */
@@ -142,9 +140,9 @@ TARGET static void plane_u8(const uint8_t *codes, size_t n, uint8_t level, uint6
 
 TARGET static void plane_u16(const uint16_t *codes, size_t n, uint16_t level, uint64_t *words)
 {
-  const __m512i wanted = _mm512_set1_epi16((short)level);
+  const __m512i wanted = _mm512_set1_epi16((short) level);
   for (size_t r = 0; r < n; r += 64) {
-    __mmask32 low = (__mmask32)lanes64(n - r), high = (__mmask32)(lanes64(n - r) >> 32);
+    __mmask32 low = (__mmask32) lanes64(n - r), high = (__mmask32) (lanes64(n - r) >> 32);
     uint64_t first = _mm512_mask_cmpeq_epi16_mask(low, _mm512_maskz_loadu_epi16(low, codes + r), wanted);
     uint64_t second = 0;
     if (high) second = _mm512_mask_cmpeq_epi16_mask(high, _mm512_maskz_loadu_epi16(high, codes + r + 32), wanted);
@@ -160,7 +158,7 @@ TARGET_INLINE int binary_word_no_na(const int32_t *x, __m512i base, uint64_t *on
   __m512i d2 = _mm512_sub_epi32(_mm512_loadu_si512(x + 32), base);
   __m512i d3 = _mm512_sub_epi32(_mm512_loadu_si512(x + 48), base);
   __m512i any = _mm512_or_si512(_mm512_or_si512(d0, d1), _mm512_or_si512(d2, d3));
-  *ones = (uint64_t)_mm512_test_epi32_mask(d0, one) | (uint64_t)_mm512_test_epi32_mask(d1, one) << 16 |
+  *ones = (uint64_t) _mm512_test_epi32_mask(d0, one) | (uint64_t) _mm512_test_epi32_mask(d1, one) << 16 |
           (uint64_t) _mm512_test_epi32_mask(d2, one) << 32 | (uint64_t) _mm512_test_epi32_mask(d3, one) << 48;
   return !_mm512_cmpgt_epu32_mask(any, one);
 }
@@ -193,8 +191,10 @@ TARGET static int scan_pack_binary_i32(const int32_t *x, size_t n, int32_t base,
     } else if (!binary_word_no_na(x + r, from, &ones[r / 64])) {
       if (!binary_word(x + r, from, &ones[r / 64], &gaps)) return 0;
     }
-    if (na) na[r / 64] = gaps;
-    else if (gaps) return 0;
+    if (na)
+      na[r / 64] = gaps;
+    else if (gaps)
+      return 0;
     missing += (size_t) _mm_popcnt_u64(gaps);
   }
   *n_na = missing;
@@ -279,31 +279,31 @@ TARGET_INLINE void rows_by_group(const size_t rows, const size_t vectors, const 
                                  const uint64_t *group, size_t words, size_t nb, int add, uint32_t *out, size_t ldo)
 {
   __m512i count[ROWS][VECTORS];
-#pragma GCC unroll 4
+#  pragma GCC unroll 4
   for (size_t i = 0; i < ROWS; i++)
-#pragma GCC unroll 4
+#  pragma GCC unroll 4
     for (size_t v = 0; v < VECTORS; v++) count[i][v] = _mm512_setzero_si512();
   for (size_t w = 0; w < words; w++) {
-#pragma GCC unroll 4
+#  pragma GCC unroll 4
     for (size_t i = 0; i < rows; i++) {
       __m512i word = _mm512_set1_epi64((long long) a[i * lda + w]);
-#pragma GCC unroll 4
+#  pragma GCC unroll 4
       for (size_t v = 0; v < vectors; v++) {
         __m512i both = _mm512_and_si512(word, _mm512_loadu_si512(group + w * GROUP + v * 8));
         count[i][v] = _mm512_add_epi64(count[i][v], _mm512_popcnt_epi64(both));
       }
     }
   }
-#pragma GCC unroll 4
+#  pragma GCC unroll 4
   for (size_t i = 0; i < rows; i++)
-#pragma GCC unroll 2
+#  pragma GCC unroll 2
     for (size_t v = 0; v < vectors; v += 2)
       store_counts(count[i][v], count[i][v + 1], nb - v * 8, add, out + i * ldo + v * 8);
 }
 
 /* All planes of a against one group of 8 * vectors planes. */
-TARGET_INLINE void block_by_group(const size_t vectors, const uint64_t *a, size_t na, size_t lda,
-                                  const uint64_t *group, size_t words, size_t nb, int add, uint32_t *out, size_t ldo)
+TARGET_INLINE void block_by_group(const size_t vectors, const uint64_t *a, size_t na, size_t lda, const uint64_t *group,
+                                  size_t words, size_t nb, int add, uint32_t *out, size_t ldo)
 {
   size_t i = 0;
   for (; i + ROWS <= na; i += ROWS)

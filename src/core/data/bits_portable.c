@@ -60,8 +60,9 @@ static void scan_f64(const double *x, size_t n, double *min, double *max, size_t
 /* ---- codes ---- */
 
 /* The difference is taken unsigned: it is wanted modulo 2^32, and for a missing value it is discarded. */
-#define CODE_I32(v, base, type, missing) ((v) == WEFT_NA_I32 ? (missing) : (type)((uint32_t) (v) - (uint32_t) (base)))
-#define CODE_F64(v, base, type, missing) ((v) != (v) ? (missing) : (type)((uint32_t) (int32_t) (v) - (uint32_t) (base)))
+#define CODE_I32(v, base, type, missing) ((v) == WEFT_NA_I32 ? (missing) : (type) ((uint32_t) (v) - (uint32_t) (base)))
+#define CODE_F64(v, base, type, missing) \
+  ((v) != (v) ? (missing) : (type) ((uint32_t) (int32_t) (v) - (uint32_t) (base)))
 
 static void narrow_i32_u8(const int32_t *x, size_t n, int32_t base, uint8_t *out)
 {
@@ -129,8 +130,10 @@ static int scan_pack_binary_i32(const int32_t *x, size_t n, int32_t base, uint64
   for (size_t r = 0; r < n; r += 64) {
     uint64_t gaps;
     if (!weft_binary_word_i32(x + r, n - r < 64 ? n - r : 64, base, &ones[r / 64], &gaps)) return 0;
-    if (na) na[r / 64] = gaps;
-    else if (gaps) return 0;
+    if (na)
+      na[r / 64] = gaps;
+    else if (gaps)
+      return 0;
     missing += popcount_word(gaps);
   }
   *n_na = missing;

@@ -12,8 +12,10 @@ static void encode_genotypes(const weft_column *x, size_t first, size_t count, c
   for (int k = 0; k < 4; k++) code[k] = k == WEFT_GENOTYPE_MISSING ? na : (uint16_t) (k - plan->base);
   for (size_t i = 0; i < count; i++) {
     const uint16_t now = code[weft_genotype_at(x->values, first + i)];
-    if (plan->width == 1) ((uint8_t *) out)[i] = (uint8_t) now;
-    else ((uint16_t *) out)[i] = now;
+    if (plan->width == 1)
+      ((uint8_t *) out)[i] = (uint8_t) now;
+    else
+      ((uint16_t *) out)[i] = now;
   }
 }
 
@@ -36,7 +38,10 @@ weft_codes_result weft_codes_plan(const weft_column *x, size_t n, int na_level, 
   case WEFT_COLUMN_U8: {
     uint8_t lo, hi;
     ops->scan_u8(x->values, values, &lo, &hi);
-    if (values) { least = lo; greatest = hi; }
+    if (values) {
+      least = lo;
+      greatest = hi;
+    }
     break;
   }
   case WEFT_COLUMN_F64:
@@ -45,7 +50,10 @@ weft_codes_result weft_codes_plan(const weft_column *x, size_t n, int na_level, 
     int whole;
     ops->scan_f64(x->values, values, &lo, &hi, &plan->missing, &whole);
     if (!whole) return WEFT_CODES_NOT_WHOLE;
-    if (plan->missing < values) { least = (int64_t) lo; greatest = (int64_t) hi; }
+    if (plan->missing < values) {
+      least = (int64_t) lo;
+      greatest = (int64_t) hi;
+    }
     break;
   }
   case WEFT_COLUMN_PATTERN:
@@ -60,7 +68,10 @@ weft_codes_result weft_codes_plan(const weft_column *x, size_t n, int na_level, 
     break;
   }
   }
-  if (plan->missing == values) { least = 0; greatest = -1; }
+  if (plan->missing == values) {
+    least = 0;
+    greatest = -1;
+  }
   if (is_sparse(x) && values < n) { /* zeros that are not stored */
     if (least > greatest) greatest = least = 0;
     if (least > 0) least = 0;
@@ -80,10 +91,12 @@ static void missing_to_level(void *out, size_t count, const weft_codes *plan)
 {
   if (plan->width == 1) {
     uint8_t *c = out, level = (uint8_t) (plan->levels - 1);
-    for (size_t i = 0; i < count; i++) if (c[i] == WEFT_NA_U8) c[i] = level;
+    for (size_t i = 0; i < count; i++)
+      if (c[i] == WEFT_NA_U8) c[i] = level;
   } else {
     uint16_t *c = out, level = (uint16_t) (plan->levels - 1);
-    for (size_t i = 0; i < count; i++) if (c[i] == WEFT_NA_U16) c[i] = level;
+    for (size_t i = 0; i < count; i++)
+      if (c[i] == WEFT_NA_U16) c[i] = level;
   }
 }
 
@@ -93,26 +106,34 @@ void weft_encode(const weft_column *x, size_t first, size_t count, int na_level,
   switch (x->type) {
   case WEFT_COLUMN_I32: {
     const int32_t *v = (const int32_t *) x->values + first;
-    if (plan->width == 1) ops->narrow_i32_u8(v, count, plan->base, out);
-    else ops->narrow_i32_u16(v, count, plan->base, out);
+    if (plan->width == 1)
+      ops->narrow_i32_u8(v, count, plan->base, out);
+    else
+      ops->narrow_i32_u16(v, count, plan->base, out);
     break;
   }
   case WEFT_COLUMN_F64:
   case WEFT_COLUMN_SPARSE: {
     const double *v = (const double *) x->values + first;
-    if (plan->width == 1) ops->narrow_f64_u8(v, count, plan->base, out);
-    else ops->narrow_f64_u16(v, count, plan->base, out);
+    if (plan->width == 1)
+      ops->narrow_f64_u8(v, count, plan->base, out);
+    else
+      ops->narrow_f64_u16(v, count, plan->base, out);
     break;
   }
   case WEFT_COLUMN_U8: {
     const uint8_t *v = (const uint8_t *) x->values + first, base = (uint8_t) plan->base;
-    if (plan->width == 1) for (size_t i = 0; i < count; i++) ((uint8_t *) out)[i] = (uint8_t) (v[i] - base);
-    else for (size_t i = 0; i < count; i++) ((uint16_t *) out)[i] = (uint16_t) (v[i] - base);
+    if (plan->width == 1)
+      for (size_t i = 0; i < count; i++) ((uint8_t *) out)[i] = (uint8_t) (v[i] - base);
+    else
+      for (size_t i = 0; i < count; i++) ((uint16_t *) out)[i] = (uint16_t) (v[i] - base);
     break;
   }
   case WEFT_COLUMN_PATTERN: /* ones; callers may want two bytes for few levels, too */
-    if (plan->width == 1) memset(out, 1 - plan->base, count);
-    else for (size_t i = 0; i < count; i++) ((uint16_t *) out)[i] = (uint16_t) (1 - plan->base);
+    if (plan->width == 1)
+      memset(out, 1 - plan->base, count);
+    else
+      for (size_t i = 0; i < count; i++) ((uint16_t *) out)[i] = (uint16_t) (1 - plan->base);
     break;
   case WEFT_COLUMN_GENOTYPE: encode_genotypes(x, first, count, plan, out); break;
   }
@@ -195,7 +216,10 @@ weft_codes_result weft_encode_wide(const weft_column *x, size_t n, int na_level,
     size_t lo = 0, hi = distinct;
     while (lo < hi) {
       size_t mid = (lo + hi) / 2;
-      if (work[mid] < v) lo = mid + 1; else hi = mid;
+      if (work[mid] < v)
+        lo = mid + 1;
+      else
+        hi = mid;
     }
     out[row] = v != WEFT_NA_I32 ? (uint16_t) lo : na_level ? (uint16_t) (plan->levels - 1) : WEFT_NA_U16;
   }
@@ -208,9 +232,7 @@ const char *weft_codes_problem(weft_codes_result r)
   case WEFT_CODES_NOT_WHOLE:
     return "must hold categories or whole numbers below 2^31; it has numbers with a fraction, infinite or larger ones. "
            "Cut it with discretize() or `bins =`.";
-  case WEFT_CODES_TOO_MANY:
-    return "must have at most 65535 different values; it has more.";
-  default:
-    return "cannot be coded.";
+  case WEFT_CODES_TOO_MANY: return "must have at most 65535 different values; it has more.";
+  default: return "cannot be coded.";
   }
 }

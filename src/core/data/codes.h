@@ -21,10 +21,10 @@ typedef enum {
 /* Codes of a column: value - base, so that codes go up with the values; not every code below `levels` need occur.
  * Missing values have code 255 (one byte per code) or 65535 (two), or, as a level of their own, code levels - 1. */
 typedef struct weft_codes {
-  int width;        /* bytes per code: 1 or 2 */
-  uint32_t levels;  /* at least 1 */
-  int32_t base;     /* the value of code 0 */
-  size_t missing;   /* rows whose value is missing, also when that is a level */
+  int width;       /* bytes per code: 1 or 2 */
+  uint32_t levels; /* at least 1 */
+  int32_t base;    /* the value of code 0 */
+  size_t missing;  /* rows whose value is missing, also when that is a level */
 } weft_codes;
 
 /* How a column can be coded, without coding it. Sparse columns: over all rows, the zeros included. */

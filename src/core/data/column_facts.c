@@ -10,16 +10,17 @@ static int64_t pieces_at_once(const weft_ctx *ctx, double each)
   return 1 + (int64_t) (ctx->threads * 2e7 / (each + 1));
 }
 
-static int team_for(const weft_ctx *ctx, int64_t pieces)
-{
-  return pieces < ctx->threads ? (int) pieces : ctx->threads;
-}
+static int team_for(const weft_ctx *ctx, int64_t pieces) { return pieces < ctx->threads ? (int) pieces : ctx->threads; }
 
 /* ---- values ---- */
 
 /* A set of numbers with how often each came: open addressing, a power of two of places, at least twice as many as there
  * are values. */
-typedef struct value_set { double *value; int32_t *times; size_t places; } value_set;
+typedef struct value_set {
+  double *value;
+  int32_t *times;
+  size_t places;
+} value_set;
 
 enum { FEW_VALUES = 5, FEW_BELOW = 100 };
 
@@ -89,8 +90,7 @@ weft_status weft_column_facts_find(weft_ctx *ctx, const double *x, size_t n, siz
     const int64_t end = first + batch < count ? first + batch : count;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
     WEFT_PARALLEL_FOR(weft_threads_worth(team, (double) (end - first) * each), static)
-    for (int64_t j = first; j < end; j++)
-      find_facts(x + (size_t) j * n, n, (size_t) j, &sets[WEFT_THREAD()], out);
+    for (int64_t j = first; j < end; j++) find_facts(x + (size_t) j * n, n, (size_t) j, &sets[WEFT_THREAD()], out);
   }
 done:
   weft_arena_end(&mem);
@@ -119,10 +119,14 @@ void weft_select_place(double *v, size_t n, size_t k)
     /* none before i is greater than the pivot, none behind j smaller */
     if (i == j) { /* both stopped at one that equals it */
       if (k == i) return;
-      if (k < i) high = i - 1;
-      else low = i + 1;
-    } else if (k <= j) high = j;
-    else low = i;
+      if (k < i)
+        high = i - 1;
+      else
+        low = i + 1;
+    } else if (k <= j)
+      high = j;
+    else
+      low = i;
   }
 }
 
@@ -145,7 +149,8 @@ static double median_of(double *v, size_t n)
   weft_select_place(v, n, half);
   if (n % 2) return mean_of(v[half], 0, 1);
   double below = v[0];
-  for (size_t i = 1; i < half; i++) if (v[i] > below) below = v[i];
+  for (size_t i = 1; i < half; i++)
+    if (v[i] > below) below = v[i];
   return mean_of(below, v[half], 2);
 }
 

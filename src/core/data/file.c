@@ -1,10 +1,10 @@
 /* Files of users; see file.h. */
 #define _FILE_OFFSET_BITS 64
 #ifndef _DEFAULT_SOURCE
-# define _DEFAULT_SOURCE
+#  define _DEFAULT_SOURCE
 #endif
 #ifndef _POSIX_C_SOURCE
-# define _POSIX_C_SOURCE 200809L
+#  define _POSIX_C_SOURCE 200809L
 #endif
 #include <errno.h>
 #include <fcntl.h>
@@ -15,14 +15,14 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 #ifdef _WIN32
-# include <io.h>
-# include <process.h>
+#  include <io.h>
+#  include <process.h>
 #else
-# include <unistd.h>
+#  include <unistd.h>
 #endif
 #include "core/data/file.h"
 
-#define PIECE 65536 /* numbers between two polls; 512 KB */
+#define PIECE 65536    /* numbers between two polls; 512 KB */
 #define MOST_PATH 4096 /* bytes of the path of a file to be written, with its end */
 
 /* 0, with the phrase in `why`. */
@@ -53,7 +53,7 @@ uint64_t weft_file_unique(void)
 
 #ifdef _WIN32
 
-# define seek_to _fseeki64
+#  define seek_to _fseeki64
 
 /* Whether this is a regular file. */
 static int check_kind(unsigned short mode, char *why)
@@ -66,8 +66,8 @@ int weft_file_open(const char *path, uint64_t *size, char *why)
 {
   struct _stat64 about;
   int file = -1;
-  if (_stat64(path, &about)) return errno == ENOENT ? refuse(why, "does not exist") - 1
-                                                    : refuse_system(why, "read") - 1;
+  if (_stat64(path, &about))
+    return errno == ENOENT ? refuse(why, "does not exist") - 1 : refuse_system(why, "read") - 1;
   if (!check_kind(about.st_mode, why)) return -1;
   file = _open(path, _O_RDONLY | _O_BINARY | _O_NOINHERIT);
   if (file < 0) return refuse_system(why, "read") - 1;
@@ -117,21 +117,20 @@ int weft_file_publish(int file, const char *part, const char *path, int overwrit
 
 #else
 
-# define seek_to fseeko
-# ifndef O_NOFOLLOW
-#  define O_NOFOLLOW 0
-# endif
-# ifndef O_CLOEXEC
-#  define O_CLOEXEC 0
-# endif
+#  define seek_to fseeko
+#  ifndef O_NOFOLLOW
+#    define O_NOFOLLOW 0
+#  endif
+#  ifndef O_CLOEXEC
+#    define O_CLOEXEC 0
+#  endif
 
 /* Whether this is a regular file. */
 static int check_kind(mode_t mode, char *why)
 {
   if (S_ISREG(mode)) return 1;
   if (S_ISDIR(mode)) return refuse(why, "is a folder");
-  return refuse(why, "is a %s, not a regular file",
-                S_ISFIFO(mode) ? "pipe" : S_ISSOCK(mode) ? "socket" : "device");
+  return refuse(why, "is a %s, not a regular file", S_ISFIFO(mode) ? "pipe" : S_ISSOCK(mode) ? "socket" : "device");
 }
 
 /* Calls stat() for a file that is to be read, or says why it fails. */
@@ -153,7 +152,8 @@ int weft_file_open(const char *path, uint64_t *size, char *why)
   if (!look(path, &about, why)) return -1;
   file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file < 0) return refuse_system(why, "read") - 1;
-  if (fstat(file, &about)) refuse_system(why, "read");
+  if (fstat(file, &about))
+    refuse_system(why, "read");
   else if (check_kind(about.st_mode, why)) {
     *size = (uint64_t) about.st_size;
     return file;
@@ -209,16 +209,15 @@ int weft_file_may_write(const char *path, char *why)
     if (access(path, W_OK)) return refuse_system(why, "written");
   } else {
     if (is_of_system(path)) return refuse(why, "is a link of the system's, not a regular file");
-    if (!stat(path, &about)) { if (!check_kind(about.st_mode, why)) return 0; }
-    else if (errno != ENOENT) return refuse_system(why, "written");
+    if (!stat(path, &about)) {
+      if (!check_kind(about.st_mode, why)) return 0;
+    } else if (errno != ENOENT)
+      return refuse_system(why, "written");
   }
   return !access(folder, W_OK | X_OK) || refuse_system(why, "written");
 }
 
-int weft_file_create(const char *path)
-{
-  return open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-}
+int weft_file_create(const char *path) { return open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666); }
 
 static long long put(int file, const void *from, size_t size) { return (long long) write(file, from, size); }
 
@@ -315,7 +314,8 @@ weft_status weft_file_read(weft_ctx *ctx, const char *path, int single, int64_t 
                      (long long) (first + i + (int64_t) got), (long long) (first + count));
       goto done;
     }
-    if (single) for (size_t k = 0; k < got; k++) out[i + (int64_t) k] = part[k];
+    if (single)
+      for (size_t k = 0; k < got; k++) out[i + (int64_t) k] = part[k];
     i += (int64_t) got;
   }
 done:

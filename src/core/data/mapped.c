@@ -10,10 +10,10 @@
 #include "core/data/mapped.h"
 
 #ifndef _WIN32
-# include <signal.h>
-# include <stdatomic.h>
-# include <sys/mman.h>
-# include <unistd.h>
+#  include <signal.h>
+#  include <stdatomic.h>
+#  include <sys/mman.h>
+#  include <unistd.h>
 
 /* A mapped file that another process makes shorter has pages without a file behind them; looking at one raises SIGBUS,
  * which would end R. The handler puts zeros in place of what is gone, and counts: weft_glue_run() then fails. Entries
@@ -42,10 +42,14 @@ static int fill_lost(uintptr_t at)
 static void page_lost(int signal, siginfo_t *about, void *context)
 {
   const int kept = errno;
-  if (fill_lost((uintptr_t) about->si_addr)) atomic_fetch_add(&lost, 1);
-  else if (before.sa_flags & SA_SIGINFO) before.sa_sigaction(signal, about, context);
-  else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) before.sa_handler(signal);
-  else sigaction(SIGBUS, &before, NULL); /* and the access fails again */
+  if (fill_lost((uintptr_t) about->si_addr))
+    atomic_fetch_add(&lost, 1);
+  else if (before.sa_flags & SA_SIGINFO)
+    before.sa_sigaction(signal, about, context);
+  else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
+    before.sa_handler(signal);
+  else
+    sigaction(SIGBUS, &before, NULL); /* and the access fails again */
   errno = kept;
 }
 
@@ -133,13 +137,18 @@ weft_status weft_map(weft_ctx *ctx, const char *path, const char *name, size_t s
   FILE *file = weft_file_stream(path, why);
   out->data = NULL;
   out->size = 0;
-  if (!data) st = weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough memory for '%s'.", name);
-  else if (!file) st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' %s.", name, why);
+  if (!data)
+    st = weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough memory for '%s'.", name);
+  else if (!file)
+    st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' %s.", name, why);
   else if (fread(data, 1, size + 1, file) != size)
     st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' must have %zu bytes.", name, size);
   if (file) fclose(file);
-  if (st == WEFT_OK) { out->data = data; out->size = size; }
-  else free(data);
+  if (st == WEFT_OK) {
+    out->data = data;
+    out->size = size;
+  } else
+    free(data);
   return st;
 }
 

@@ -3,7 +3,11 @@
 
 #include "core/call/context.h"
 
-typedef struct weft_mapped { const uint8_t *data; size_t size; struct weft_mapping *watched; } weft_mapped;
+typedef struct weft_mapped {
+  const uint8_t *data;
+  size_t size;
+  struct weft_mapping *watched;
+} weft_mapped;
 
 /* `name`: the file in messages. A file of any other size than `size` is an error. */
 weft_status weft_map(weft_ctx *ctx, const char *path, const char *name, size_t size, weft_mapped *out);

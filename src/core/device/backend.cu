@@ -3,8 +3,8 @@
 #include "core/device/device.cuh"
 #include "core/numbers/draws_fill.h"
 
-static const weft_device_ops devices = { weft_device_count, weft_device_describe, weft_matrix_upload,
-                                         weft_matrix_download, weft_matrix_release, weft_device_rates,
+static const weft_device_ops devices = { weft_device_count,    weft_device_describe, weft_matrix_upload,
+                                         weft_matrix_download, weft_matrix_release,  weft_device_rates,
                                          weft_device_opened,   weft_device_open };
 
 extern "C" {
@@ -12,8 +12,8 @@ extern "C" {
 WEFT_ROOMS(EXTERN_CUDA)
 
 #define CUDA_FIELD(room) &weft_##room##_cuda,
-static const weft_backend table = { WEFT_ABI, sizeof(weft_backend), "cuda", &devices, weft_draws_fill_cuda,
-                                    WEFT_ROOMS(CUDA_FIELD) };
+static const weft_backend table = { WEFT_ABI, sizeof(weft_backend), "cuda",
+                                    &devices, weft_draws_fill_cuda, WEFT_ROOMS(CUDA_FIELD) };
 
 __attribute__((visibility("default"))) const weft_backend *weft_cuda_entry(void) { return &table; }
 }

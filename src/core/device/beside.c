@@ -1,6 +1,6 @@
 /* Threads that open devices; see beside.h. */
 #ifndef _POSIX_C_SOURCE
-# define _POSIX_C_SOURCE 200809L
+#  define _POSIX_C_SOURCE 200809L
 #endif
 #include <stdint.h>
 #include <stdio.h>
@@ -9,15 +9,26 @@
 
 #ifdef _WIN32
 
-void weft_beside_open(const char *libs, int device) { (void) libs; (void) device; }
-int weft_beside_opened(int device) { (void) device; return 0; }
+void weft_beside_open(const char *libs, int device)
+{
+  (void) libs;
+  (void) device;
+}
+int weft_beside_opened(int device)
+{
+  (void) device;
+  return 0;
+}
 void weft_beside_wait(void) {}
 
 #else
-# include <pthread.h>
-# include <signal.h>
+#  include <pthread.h>
+#  include <signal.h>
 
-static struct { pthread_t thread; int begun, running, opened; } opening[WEFT_MOST_DEVICES];
+static struct {
+  pthread_t thread;
+  int begun, running, opened;
+} opening[WEFT_MOST_DEVICES];
 static char objects[4096]; /* the package's libs directory */
 
 static void *open_device(void *data)

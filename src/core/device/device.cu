@@ -7,7 +7,7 @@
 #include "core/call/parallel.h"
 
 #ifndef WEFT_BUILT_FOR
-# define WEFT_BUILT_FOR "unknown"
+#  define WEFT_BUILT_FOR "unknown"
 #endif
 
 /* ---- errors ---- */
@@ -16,8 +16,7 @@ weft_status weft_device_error(weft_ctx *ctx, cudaError_t e, const char *step, co
 {
   (void) cudaGetLastError();
   const char *name = strrchr(file, '/');
-  if (e == cudaErrorMemoryAllocation)
-    return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough device memory (%s).", step);
+  if (e == cudaErrorMemoryAllocation) return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough device memory (%s).", step);
   if (e == cudaErrorNoKernelImageForDevice)
     return weft_fail(ctx, WEFT_ERR_DEVICE,
                      "weft was built for compute capabilities %s, not for this device; install it "
@@ -72,7 +71,10 @@ bool weft_device_compiled_for(const void *kernel, int version)
 
 /* What has been allowed, a bit per device: asking the driver takes microseconds, and a search over triples launches
  * once per feature. For a kernel that finds no room in the table, the driver is asked each time. */
-static struct { const void *kernel; uint64_t devices; } allowed[512];
+static struct {
+  const void *kernel;
+  uint64_t devices;
+} allowed[512];
 
 static uint64_t *allowed_on(const void *kernel)
 {
@@ -128,15 +130,21 @@ done:
 
 /* ---- memory ---- */
 
-struct weft_device_block { weft_device_block *next; void *data; size_t bytes; };
+struct weft_device_block {
+  weft_device_block *next;
+  void *data;
+  size_t bytes;
+};
 
 weft_device_arena weft_device_begin(weft_ctx *ctx)
 {
   weft_device_arena arena = { ctx, NULL, NULL, WEFT_OK, NULL, 0 };
   cudaError_t e = cudaSetDevice(ctx->device);
   if (e == cudaSuccess) e = cudaStreamCreateWithFlags(&arena.stream, cudaStreamNonBlocking);
-  if (e != cudaSuccess) arena.opened = weft_device_error(ctx, e, "opening the device", __FILE__, __LINE__);
-  else note_open(ctx->device);
+  if (e != cudaSuccess)
+    arena.opened = weft_device_error(ctx, e, "opening the device", __FILE__, __LINE__);
+  else
+    note_open(ctx->device);
   return arena;
 }
 
@@ -151,7 +159,10 @@ void weft_device_end(weft_device_arena *arena)
 double weft_device_available(weft_ctx *ctx)
 {
   size_t available = 0, total = 0;
-  if (cudaMemGetInfo(&available, &total) != cudaSuccess) { (void) cudaGetLastError(); return 0; }
+  if (cudaMemGetInfo(&available, &total) != cudaSuccess) {
+    (void) cudaGetLastError();
+    return 0;
+  }
   const double reserve = 64e6; /* kernels' local memory and cuBLAS workspaces come on top of what is asked for */
   double have = available > reserve ? available - reserve : 0;
   if (ctx->device_limit > 0) {
@@ -215,13 +226,20 @@ void weft_device_drop(weft_device_arena *arena, void *block)
 #define STAGING_BYTES ((size_t) 32 << 20)
 
 /* A pair for each host thread of a call. Pinned memory serves all devices; an event belongs to one. */
-struct staging { void *buffer[2]; cudaEvent_t sent[2]; int device; };
+struct staging {
+  void *buffer[2];
+  cudaEvent_t sent[2];
+  int device;
+};
 static struct staging staging_of[WEFT_MOST_DEVICES + 1];
 
 static void forget_events(struct staging *s)
 {
   for (int i = 0; i < 2; i++) {
-    if (s->sent[i]) { cudaEventSynchronize(s->sent[i]); cudaEventDestroy(s->sent[i]); }
+    if (s->sent[i]) {
+      cudaEventSynchronize(s->sent[i]);
+      cudaEventDestroy(s->sent[i]);
+    }
     s->sent[i] = NULL;
   }
 }
@@ -349,13 +367,21 @@ weft_status weft_matrix_upload(weft_ctx *ctx, const double *x, int64_t n, int64_
   weft_device_matrix m = { NULL, n, p, ctx->device, single };
   char *data;
   data = (char *) weft_device_take(&mem, count, size);
-  if (!data) { st = mem.opened != WEFT_OK ? mem.opened : WEFT_ERR_MEMORY; goto done; }
+  if (!data) {
+    st = mem.opened != WEFT_OK ? mem.opened : WEFT_ERR_MEMORY;
+    goto done;
+  }
   WEFT_TRY(weft_device_upload(&mem, data, count, size, single ? fill_float : weft_fill_doubles, x));
   WEFT_CUDA(cudaStreamSynchronize(mem.stream));
   /* from the call's arena to the handle: the account goes on counting it */
   m.data = data;
   for (weft_device_block **b = &mem.blocks; *b; b = &(*b)->next)
-    if ((*b)->data == data) { weft_device_block *own = *b; *b = own->next; free(own); break; }
+    if ((*b)->data == data) {
+      weft_device_block *own = *b;
+      *b = own->next;
+      free(own);
+      break;
+    }
   *out = m;
 done:
   weft_device_end(&mem);

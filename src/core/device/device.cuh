@@ -52,11 +52,21 @@ cudaError_t weft_device_allow_shared(const void *kernel, size_t bytes);
 
 weft_status weft_device_error(weft_ctx *ctx, cudaError_t e, const char *step, const char *file, int line);
 
-#define WEFT_CUDA(step) do { cudaError_t e_ = (step); \
-    if (e_ != cudaSuccess) { st = weft_device_error(ctx, e_, #step, __FILE__, __LINE__); goto done; } } while (0)
+#define WEFT_CUDA(step) \
+  do { \
+    cudaError_t e_ = (step); \
+    if (e_ != cudaSuccess) { \
+      st = weft_device_error(ctx, e_, #step, __FILE__, __LINE__); \
+      goto done; \
+    } \
+  } while (0)
 #define WEFT_DEVICE_TAKE(p, arena, count) \
-  do { if (!((p) = (decltype(p)) weft_device_take((arena), (count), sizeof *(p)))) \
-       { st = (arena)->opened != WEFT_OK ? (arena)->opened : WEFT_ERR_MEMORY; goto done; } } while (0)
+  do { \
+    if (!((p) = (decltype(p)) weft_device_take((arena), (count), sizeof *(p)))) { \
+      st = (arena)->opened != WEFT_OK ? (arena)->opened : WEFT_ERR_MEMORY; \
+      goto done; \
+    } \
+  } while (0)
 
 /* Writes elements first .. first+count-1 of the host data, in the device's form, to `out`. Called on the host with
  * `threads` to use; must not fail. */

@@ -22,7 +22,10 @@ static __global__ void fill_curand_words(weft_rng rng, uint64_t first, int64_t n
     curandStatePhilox4_32_10_t state;
     curand_init(rng.key, rng.stream | (uint64_t) sub << 32, 4 * (first + (uint64_t) i), &state);
     uint4 w = curand4(&state);
-    out[4 * i] = w.x; out[4 * i + 1] = w.y; out[4 * i + 2] = w.z; out[4 * i + 3] = w.w;
+    out[4 * i] = w.x;
+    out[4 * i + 1] = w.y;
+    out[4 * i + 2] = w.z;
+    out[4 * i + 3] = w.w;
   }
 }
 
@@ -42,7 +45,10 @@ weft_status weft_draws_fill_cuda(weft_ctx *ctx, int kind, uint64_t key, uint32_t
   weft_device_arena mem = weft_device_begin(ctx);
   size_t width = weft_draws_width(kind), most = n < CHUNK ? n : CHUNK;
   const char *wrong = weft_draws_law_make(kind, a, b, &law);
-  if (wrong) { st = weft_fail(ctx, WEFT_ERR_INPUT, "%s", wrong); goto done; }
+  if (wrong) {
+    st = weft_fail(ctx, WEFT_ERR_INPUT, "%s", wrong);
+    goto done;
+  }
   WEFT_DEVICE_TAKE(device, &mem, most * width);
   for (size_t at = 0; at < n; at += CHUNK) {
     size_t count = n - at < CHUNK ? n - at : CHUNK, blocks = (count + THREADS - 1) / THREADS;

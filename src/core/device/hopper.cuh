@@ -20,7 +20,7 @@ __device__ static inline uint64_t operand_descriptor(const void *shared)
 
 __device__ static inline void barrier_init(uint64_t *bar, uint32_t count)
 {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(shared_address(bar)), "r"(count) : "memory");
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(bar)), "r"(count) : "memory");
 }
 
 /* After the last barrier_init(), before others of the block use them. */
@@ -28,7 +28,7 @@ __device__ static inline void barriers_made() { asm volatile("fence.mbarrier_ini
 
 __device__ static inline void barrier_arrive(uint64_t *bar)
 {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(shared_address(bar)) : "memory");
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(bar)) : "memory");
 }
 
 /* Arrives, and announces the bytes of the copies to come. */
@@ -40,14 +40,18 @@ __device__ static inline void barrier_expect(uint64_t *bar, uint32_t bytes)
 
 __device__ static inline void barrier_wait(uint64_t *bar, uint32_t phase)
 {
-  asm volatile("{.reg .pred p;\nagain: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra again;\n}"
-               :: "r"(shared_address(bar)), "r"(phase) : "memory");
+  asm volatile("{.reg .pred p;\nagain: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra again;\n}" ::"r"(
+                   shared_address(bar)),
+               "r"(phase)
+               : "memory");
 }
 
 __device__ static inline void bulk_copy(void *to, const void *from, uint32_t bytes, uint64_t *bar)
 {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-               :: "r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(bar)) : "memory");
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   shared_address(to)),
+               "l"(from), "r"(bytes), "r"(shared_address(bar))
+               : "memory");
 }
 
 /* Registers, and with fence_operands() what threads wrote to shared memory, before a product reads them. */
@@ -58,18 +62,18 @@ __device__ static inline void product_commit() { asm volatile("wgmma.commit_grou
 /* Waits until all but the last PENDING commits are complete. */
 template <int PENDING> __device__ static inline void product_wait()
 {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(PENDING) : "memory");
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
 /* Keeps the compiler from moving accesses to the accumulators over this point. */
 template <int N> __device__ static inline void hold(uint32_t (&c)[N])
 {
-#pragma unroll
-  for (int i = 0; i < N; i++) asm volatile("" : "+r"(c[i]) :: "memory");
+#  pragma unroll
+  for (int i = 0; i < N; i++) asm volatile("" : "+r"(c[i])::"memory");
 }
 
 /* Sixteen accumulators as operands of a product, `c` by name. */
-#define R4(i) "+r"(c[i]), "+r"(c[i + 1]), "+r"(c[i + 2]), "+r"(c[i + 3])
-#define R16(i) R4(i), R4(i + 4), R4(i + 8), R4(i + 12)
+#  define R4(i) "+r"(c[i]), "+r"(c[i + 1]), "+r"(c[i + 2]), "+r"(c[i + 3])
+#  define R16(i) R4(i), R4(i + 4), R4(i + 8), R4(i + 12)
 
 #endif

@@ -13,8 +13,7 @@ enum { WARPS = 4, LANES = 32 };
 /* ---- whole numbers ---- */
 
 /* Bytes of any alignment, the least significant first. */
-template <typename T>
-static __device__ T word_at(const uint8_t *from)
+template <typename T> static __device__ T word_at(const uint8_t *from)
 {
   T word = 0;
   for (int i = 0; i < (int) sizeof(T); i++) word |= (T) from[i] << 8 * i;
@@ -98,9 +97,12 @@ static __device__ double value_of(const panel_on_device *x, const weft_packed_bl
                                   const uint32_t *whole, uint64_t row)
 {
   double v;
-  if (!block->raw_bytes) v = (double) whole[entry] + 1;
-  else if (block->raw_bytes == 4) v = (double) __uint_as_float(word_at<uint32_t>(x->bytes + block->raw + 4 * entry));
-  else v = __longlong_as_double((long long) word_at<uint64_t>(x->bytes + block->raw + 8 * entry));
+  if (!block->raw_bytes)
+    v = (double) whole[entry] + 1;
+  else if (block->raw_bytes == 4)
+    v = (double) __uint_as_float(word_at<uint32_t>(x->bytes + block->raw + 4 * entry));
+  else
+    v = __longlong_as_double((long long) word_at<uint64_t>(x->bytes + block->raw + 8 * entry));
   if (x->size) v /= x->size[row];
   return x->log1p ? log1p(v) : v;
 }
@@ -189,8 +191,9 @@ static weft_status unpack_blocks(weft_unpacking *u, const panel_on_device *x, un
   const dim3 grid(least((chunks + WARPS - 1) / WARPS, 4096), least(to - from, 65535), 2);
   unpack_numbers<<<grid, WARPS * LANES, 0, stream>>>(x->bytes, from, to, u->gaps, u->whole);
   WEFT_CUDA(cudaGetLastError());
-  place_columns<<<least((columns + WARPS - 1) / WARPS, 1 << 20), WARPS * LANES, 0, stream>>>(
-      *x, from, to, u->gaps, u->whole, rows, values, u->unsound);
+  place_columns<<<least((columns + WARPS - 1) / WARPS, 1 << 20), WARPS * LANES, 0, stream>>>(*x, from, to, u->gaps,
+                                                                                             u->whole, rows, values,
+                                                                                             u->unsound);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

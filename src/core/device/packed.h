@@ -13,7 +13,9 @@ extern "C" {
 
 /* Whole numbers. Of each chunk: how many low bits its numbers have, how many bytes their high parts take (high 0: there
  * are none), and where its bits begin behind `bits` (64 bits each). All are places in the panel's bytes. */
-typedef struct weft_packed_numbers { uint64_t widths, high, bits, begin; } weft_packed_numbers;
+typedef struct weft_packed_numbers {
+  uint64_t widths, high, bits, begin;
+} weft_packed_numbers;
 
 /* Entries lie column by column. gaps: rows between one entry of a column and the next. */
 typedef struct weft_packed_block {
@@ -28,9 +30,9 @@ typedef struct weft_packed_block {
  * to places place[b p + j] .. place[(b + 1) p + j] - 1 of the panel's. */
 typedef struct weft_packed_panel {
   size_t row, n, p, blocks, stored;
-  uint8_t *bytes;                           /* all that follows, where the block table is first */
+  uint8_t *bytes; /* all that follows, where the block table is first */
   size_t size;
-  uint64_t at_size, at_first, at_place;     /* double (0: nothing is divided), uint32_t, uint32_t */
+  uint64_t at_size, at_first, at_place; /* double (0: nothing is divided), uint32_t, uint32_t */
   int log1p;
 } weft_packed_panel;
 

@@ -23,7 +23,10 @@
 
 #include "core/numbers/philox.h"
 
-typedef struct weft_rng { uint64_t key; uint32_t stream; } weft_rng;
+typedef struct weft_rng {
+  uint64_t key;
+  uint32_t stream;
+} weft_rng;
 
 enum { WEFT_BELOW_BLOCKS = 64, WEFT_GAMMA_ATTEMPTS = 64 };
 #define WEFT_SECOND_GAMMA 0x80000000u
@@ -74,8 +77,16 @@ static WEFT_HD inline double weft_gamma_log_ratio(double d, double y)
 {
   double q;
   if (y > -0.03 && y < 0.03) {
-    q = weft_mul_add(y, weft_mul_add(y, weft_mul_add(y, weft_mul_add(y, weft_mul_add(y, weft_mul_add(y,
-      -1.0 / 10, 1.0 / 9), -1.0 / 8), 1.0 / 7), -1.0 / 6), 1.0 / 5), -1.0 / 4);
+    q = weft_mul_add(y,
+                     weft_mul_add(y,
+                                  weft_mul_add(y,
+                                               weft_mul_add(y,
+                                                            weft_mul_add(y, weft_mul_add(y, -1.0 / 10, 1.0 / 9),
+                                                                         -1.0 / 8),
+                                                            1.0 / 7),
+                                               -1.0 / 6),
+                                  1.0 / 5),
+                     -1.0 / 4);
     /* d y^2 = x^2 / 9 first: y^4 alone would underflow where d is huge */
     return weft_mul(3.0, weft_mul(weft_mul(weft_mul(d, y), y), weft_mul(weft_mul(y, y), q)));
   }
@@ -166,7 +177,10 @@ static WEFT_HD inline uint64_t weft_draw_below(weft_rng rng, uint64_t index, uin
       high = weft_multiply_high(((uint64_t) w.v[2 * half] << 32) | w.v[2 * half + 1], n, &low);
       if (low >= n) return high;
       /* rejects 2^64 mod n of all words, so that each result has as many; the division is rarely needed */
-      if (!biased_known) { biased = (0 - n) % n; biased_known = 1; }
+      if (!biased_known) {
+        biased = (0 - n) % n;
+        biased_known = 1;
+      }
       if (low >= biased) return high;
     }
   }
@@ -179,7 +193,8 @@ static WEFT_HD inline int64_t weft_draw_categorical(weft_rng rng, uint64_t index
 {
   double total = 0.0, reached = 0.0, target;
   int64_t last = -1;
-  for (int64_t i = 0; i < n; i++) if (weights[i] > 0.0) total = weft_add(total, weights[i]);
+  for (int64_t i = 0; i < n; i++)
+    if (weights[i] > 0.0) total = weft_add(total, weights[i]);
   if (!(total > 0.0 && total <= DBL_MAX)) return -1;
   target = weft_mul(weft_draw_uniform(rng, index), total);
   for (int64_t i = 0; i < n; i++) {
@@ -198,13 +213,16 @@ static WEFT_HD inline int64_t weft_draw_categorical_log(weft_rng rng, uint64_t i
 {
   double best = -WEFT_INFINITY;
   int64_t chosen = -1;
-  weft_u32x4 w = {{0, 0, 0, 0}};
+  weft_u32x4 w = { { 0, 0, 0, 0 } };
   for (int64_t i = 0; i < n; i++) {
     int half = (int) (i & 1);
     double score;
     if (half == 0) w = weft_draw_words(rng, index, (uint32_t) (i >> 1));
     score = weft_add(log_weights[i], weft_gumbel_of(half ? weft_u01(w.v[2], w.v[3]) : weft_u01(w.v[0], w.v[1])));
-    if (score > best) { best = score; chosen = i; }
+    if (score > best) {
+      best = score;
+      chosen = i;
+    }
   }
   return chosen;
 }

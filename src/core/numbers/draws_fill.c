@@ -33,8 +33,10 @@ weft_status weft_draws_fill(weft_ctx *ctx, int kind, uint64_t key, uint32_t stre
   for (size_t at = 0; at < n; at += CHUNK) {
     int64_t count = (int64_t) (n - at < CHUNK ? n - at : CHUNK);
     WEFT_TRY(weft_poll(ctx, (double) at, (double) n));
-    if (kind == WEFT_DRAW_WORDS) fill_words(rng, first + at, count, (uint32_t) a, ctx->threads, out + 4 * at);
-    else fill_draws(&law, rng, first + at, count, ctx->threads, out + at);
+    if (kind == WEFT_DRAW_WORDS)
+      fill_words(rng, first + at, count, (uint32_t) a, ctx->threads, out + 4 * at);
+    else
+      fill_draws(&law, rng, first + at, count, ctx->threads, out + at);
   }
 done:
   return st;

@@ -17,11 +17,13 @@ extern "C" {
 #endif
 
 /* The kinds, as R calls them too. */
+/* clang-format off */
 #define WEFT_DRAW_LIST(X) \
   X(WORDS, "words") X(CURAND_WORDS, "curand_words") X(UNIFORM, "uniform") X(NORMAL, "normal") \
   X(EXPONENTIAL, "exponential") X(GUMBEL, "gumbel") X(GAMMA, "gamma") X(LOG_GAMMA, "log_gamma") X(BETA, "beta") \
   X(LOG_BETA, "log_beta") X(LOG1M_BETA, "log1m_beta") X(BELOW, "below") X(CATEGORICAL, "categorical") \
   X(CATEGORICAL_LOG, "categorical_log")
+/* clang-format on */
 #define WEFT_DRAW_ENUM(kind, name) WEFT_DRAW_##kind,
 typedef enum { WEFT_DRAW_LIST(WEFT_DRAW_ENUM) WEFT_DRAW_KINDS } weft_draw_kind;
 
@@ -56,16 +58,19 @@ static inline const char *weft_draws_law_make(int kind, double a, double b, weft
   law->a = a;
   law->b = b;
   switch (kind) {
-  case WEFT_DRAW_WORDS: case WEFT_DRAW_CURAND_WORDS:
+  case WEFT_DRAW_WORDS:
+  case WEFT_DRAW_CURAND_WORDS:
     return a >= 0 && a <= 4294967295.0 ? NULL : "`a`, the sub-counter, must be between 0 and 2^32 - 1";
-  case WEFT_DRAW_GAMMA: case WEFT_DRAW_LOG_GAMMA:
-    return a > 0 && a <= DBL_MAX ? NULL : "`a`, the shape, must be positive and finite";
-  case WEFT_DRAW_BETA: case WEFT_DRAW_LOG_BETA: case WEFT_DRAW_LOG1M_BETA:
+  case WEFT_DRAW_GAMMA:
+  case WEFT_DRAW_LOG_GAMMA: return a > 0 && a <= DBL_MAX ? NULL : "`a`, the shape, must be positive and finite";
+  case WEFT_DRAW_BETA:
+  case WEFT_DRAW_LOG_BETA:
+  case WEFT_DRAW_LOG1M_BETA:
     return a > 0 && a <= DBL_MAX && b > 0 && b <= DBL_MAX ? NULL
                                                           : "`a` and `b`, the shapes, must be positive and finite";
-  case WEFT_DRAW_BELOW:
-    return a >= 1 && a < 18446744073709551616.0 ? NULL : "`a` must be at least 1 and below 2^64";
-  case WEFT_DRAW_CATEGORICAL: case WEFT_DRAW_CATEGORICAL_LOG:
+  case WEFT_DRAW_BELOW: return a >= 1 && a < 18446744073709551616.0 ? NULL : "`a` must be at least 1 and below 2^64";
+  case WEFT_DRAW_CATEGORICAL:
+  case WEFT_DRAW_CATEGORICAL_LOG:
     if (!(a >= 1 && a <= WEFT_DRAWS_CATEGORIES)) return "`a`, the number of categories, must be between 1 and 64";
     for (int j = 0; j < (int) a; j++) {
       double weight = weft_mul_add(b, j, 1.0);
@@ -73,8 +78,7 @@ static inline const char *weft_draws_law_make(int kind, double a, double b, weft
       law->weights[j] = kind == WEFT_DRAW_CATEGORICAL ? weight : weft_log(weight);
     }
     return NULL;
-  default:
-    return kind >= 0 && kind < WEFT_DRAW_KINDS ? NULL : "unknown kind of draw";
+  default: return kind >= 0 && kind < WEFT_DRAW_KINDS ? NULL : "unknown kind of draw";
   }
 }
 
@@ -83,23 +87,18 @@ static WEFT_HD inline double weft_draws_one(const weft_draws_law *law, weft_rng 
 {
   double log_x, log_1mx;
   switch (law->kind) {
-  case WEFT_DRAW_UNIFORM:     return weft_draw_uniform(rng, index);
-  case WEFT_DRAW_NORMAL:      return weft_draw_normal(rng, index);
+  case WEFT_DRAW_UNIFORM: return weft_draw_uniform(rng, index);
+  case WEFT_DRAW_NORMAL: return weft_draw_normal(rng, index);
   case WEFT_DRAW_EXPONENTIAL: return weft_draw_exponential(rng, index);
-  case WEFT_DRAW_GUMBEL:      return weft_draw_gumbel(rng, index);
-  case WEFT_DRAW_GAMMA:       return weft_draw_gamma(rng, index, law->a);
-  case WEFT_DRAW_LOG_GAMMA:   return weft_draw_log_gamma(rng, index, law->a);
-  case WEFT_DRAW_BETA:        return weft_draw_beta(rng, index, law->a, law->b);
-  case WEFT_DRAW_LOG_BETA:
-    weft_draw_log_beta(rng, index, law->a, law->b, &log_x, &log_1mx);
-    return log_x;
-  case WEFT_DRAW_LOG1M_BETA:
-    weft_draw_log_beta(rng, index, law->a, law->b, &log_x, &log_1mx);
-    return log_1mx;
-  case WEFT_DRAW_BELOW:       return (double) weft_draw_below(rng, index, (uint64_t) law->a);
+  case WEFT_DRAW_GUMBEL: return weft_draw_gumbel(rng, index);
+  case WEFT_DRAW_GAMMA: return weft_draw_gamma(rng, index, law->a);
+  case WEFT_DRAW_LOG_GAMMA: return weft_draw_log_gamma(rng, index, law->a);
+  case WEFT_DRAW_BETA: return weft_draw_beta(rng, index, law->a, law->b);
+  case WEFT_DRAW_LOG_BETA: weft_draw_log_beta(rng, index, law->a, law->b, &log_x, &log_1mx); return log_x;
+  case WEFT_DRAW_LOG1M_BETA: weft_draw_log_beta(rng, index, law->a, law->b, &log_x, &log_1mx); return log_1mx;
+  case WEFT_DRAW_BELOW: return (double) weft_draw_below(rng, index, (uint64_t) law->a);
   case WEFT_DRAW_CATEGORICAL: return (double) weft_draw_categorical(rng, index, law->weights, (int64_t) law->a);
-  case WEFT_DRAW_CATEGORICAL_LOG:
-    return (double) weft_draw_categorical_log(rng, index, law->weights, (int64_t) law->a);
-  default:                    return WEFT_NAN;
+  case WEFT_DRAW_CATEGORICAL_LOG: return (double) weft_draw_categorical_log(rng, index, law->weights, (int64_t) law->a);
+  default: return WEFT_NAN;
   }
 }

@@ -19,25 +19,25 @@
 #include <string.h>
 
 #ifdef __CUDACC__
-# define WEFT_HD __host__ __device__
+#  define WEFT_HD __host__ __device__
 #else
-# define WEFT_HD
+#  define WEFT_HD
 #endif
 
 #ifdef __FAST_MATH__
-# error "weft's draws need IEEE arithmetic: compile without -ffast-math"
+#  error "weft's draws need IEEE arithmetic: compile without -ffast-math"
 #endif
 #if !defined(__CUDACC__) && defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0
-# error "weft's draws need double arithmetic without excess precision (x87: use -msse2 -mfpmath=sse)"
+#  error "weft's draws need double arithmetic without excess precision (x87: use -msse2 -mfpmath=sse)"
 #endif
 #if defined(__clang__) && !defined(__CUDACC__)
-# pragma STDC FP_CONTRACT OFF
+#  pragma STDC FP_CONTRACT OFF
 #endif
 
 #ifdef __CUDA_ARCH__
-# define WEFT_BY_DEVICE(device, host) (device)
+#  define WEFT_BY_DEVICE(device, host) (device)
 #else
-# define WEFT_BY_DEVICE(device, host) (host)
+#  define WEFT_BY_DEVICE(device, host) (host)
 #endif
 
 static WEFT_HD inline double weft_add(double x, double y) { return WEFT_BY_DEVICE(__dadd_rn(x, y), x + y); }
@@ -48,8 +48,18 @@ static WEFT_HD inline double weft_sqrt(double x) { return WEFT_BY_DEVICE(__dsqrt
 /* x * y + z, rounded twice */
 static WEFT_HD inline double weft_mul_add(double x, double y, double z) { return weft_add(weft_mul(x, y), z); }
 
-static WEFT_HD inline uint64_t weft_bits_of(double x) { uint64_t b; memcpy(&b, &x, sizeof b); return b; }
-static WEFT_HD inline double weft_from_bits(uint64_t b) { double x; memcpy(&x, &b, sizeof x); return x; }
+static WEFT_HD inline uint64_t weft_bits_of(double x)
+{
+  uint64_t b;
+  memcpy(&b, &x, sizeof b);
+  return b;
+}
+static WEFT_HD inline double weft_from_bits(uint64_t b)
+{
+  double x;
+  memcpy(&x, &b, sizeof x);
+  return x;
+}
 
 #define WEFT_INFINITY weft_from_bits(UINT64_C(0x7ff0000000000000))
 #define WEFT_NAN weft_from_bits(UINT64_C(0x7ff8000000000000))
@@ -72,8 +82,9 @@ static WEFT_HD inline int weft_split_exponent(double x, double *f)
 static WEFT_HD inline double weft_log_parts(int k, double f, double c)
 {
   double s = weft_div(f, weft_add(2.0, f)), z = weft_mul(s, s), w = weft_mul(z, z);
-  double odd = weft_mul_add(w, weft_mul_add(w, weft_mul_add(w,
-    0.14796623610964973, 0.18183566665316644), 0.28571428742765109), 0.66666666666667351);
+  double odd =
+      weft_mul_add(w, weft_mul_add(w, weft_mul_add(w, 0.14796623610964973, 0.18183566665316644), 0.28571428742765109),
+                   0.66666666666667351);
   double even = weft_mul_add(w, weft_mul_add(w, 0.15313986868808385, 0.22222198531212539), 0.39999999999413133);
   double r = weft_add(weft_mul(z, odd), weft_mul(w, even));
   double half_square = weft_mul(0.5, weft_mul(f, f));
@@ -89,7 +100,10 @@ static WEFT_HD inline double weft_log(double x)
   int k = 0;
   if (!(x > 0.0)) return x == 0.0 ? -WEFT_INFINITY : WEFT_NAN;
   if (x > DBL_MAX) return x;
-  if (x < DBL_MIN) { x = weft_mul(x, 18014398509481984.0); k = -54; }
+  if (x < DBL_MIN) {
+    x = weft_mul(x, 18014398509481984.0);
+    k = -54;
+  }
   k += weft_split_exponent(x, &f);
   return weft_log_parts(k, f, 0.0);
 }
@@ -101,7 +115,10 @@ static WEFT_HD inline double weft_log2(double x)
   int k = 0;
   if (!(x > 0.0)) return x == 0.0 ? -WEFT_INFINITY : WEFT_NAN;
   if (x > DBL_MAX) return x;
-  if (x < DBL_MIN) { x = weft_mul(x, 18014398509481984.0); k = -54; }
+  if (x < DBL_MIN) {
+    x = weft_mul(x, 18014398509481984.0);
+    k = -54;
+  }
   k += weft_split_exponent(x, &f);
   return weft_mul_add(weft_log_parts(0, f, 0.0), 1.4426950408889634, (double) k);
 }
@@ -136,12 +153,22 @@ static WEFT_HD inline double weft_exp(double x)
   lo = weft_mul(kd, WEFT_LN2_LO);
   r = weft_sub(hi, lo);
   z = weft_mul(r, r);
-  even = weft_mul_add(z, weft_mul_add(z, weft_mul_add(z, weft_mul_add(z, weft_mul_add(z,
-    2.092689415459037e-09, 2.7557233525015299e-07), 2.4801587373538495e-05), 0.0013888888888858549),
-    0.041666666666666727), 0.5);
-  odd = weft_mul_add(z, weft_mul_add(z, weft_mul_add(z, weft_mul_add(z,
-    2.511224013663601e-08, 2.7557234235860313e-06), 0.00019841269897059985), 0.0083333333333167389),
-    0.16666666666666685);
+  even = weft_mul_add(z,
+                      weft_mul_add(z,
+                                   weft_mul_add(z,
+                                                weft_mul_add(z,
+                                                             weft_mul_add(z, 2.092689415459037e-09,
+                                                                          2.7557233525015299e-07),
+                                                             2.4801587373538495e-05),
+                                                0.0013888888888858549),
+                                   0.041666666666666727),
+                      0.5);
+  odd = weft_mul_add(z,
+                     weft_mul_add(z,
+                                  weft_mul_add(z, weft_mul_add(z, 2.511224013663601e-08, 2.7557234235860313e-06),
+                                               0.00019841269897059985),
+                                  0.0083333333333167389),
+                     0.16666666666666685);
   y = weft_mul(z, weft_mul_add(r, odd, even));
   y = weft_add(1.0, weft_add(hi, weft_sub(y, lo)));
   first = k / 2;
@@ -158,7 +185,10 @@ static WEFT_HD inline void weft_sincos2pi(double u, double *sine, double *cosine
   const double integers_from = 9007199254740992.0;
   double turns, r, r_hi, r_lo, z, poly, s, c, square, near_one;
   int quarter;
-  if (!(u >= -DBL_MAX && u <= DBL_MAX)) { *sine = *cosine = WEFT_NAN; return; }
+  if (!(u >= -DBL_MAX && u <= DBL_MAX)) {
+    *sine = *cosine = WEFT_NAN;
+    return;
+  }
   if (u >= integers_from || u <= -integers_from) u = 0.0;
   u = weft_sub(u, (double) (int64_t) u);
   turns = weft_mul(4.0, u);
@@ -168,23 +198,47 @@ static WEFT_HD inline void weft_sincos2pi(double u, double *sine, double *cosine
   r_lo = weft_sub(r, r_hi);
   z = weft_mul(r, r);
 
-  poly = weft_mul_add(z, weft_mul_add(z, weft_mul_add(z, weft_mul_add(z, weft_mul_add(z,
-    3.7813740419082409, -15.093829720234675), 42.058685514548294), -76.705859708855499),
-    81.605249275968518), -41.341702240399677);
+  poly =
+      weft_mul_add(z,
+                   weft_mul_add(z,
+                                weft_mul_add(z,
+                                             weft_mul_add(z, weft_mul_add(z, 3.7813740419082409, -15.093829720234675),
+                                                          42.058685514548294),
+                                             -76.705859708855499),
+                                81.605249275968518),
+                   -41.341702240399677);
   s = weft_add(weft_mul(r_hi, two_pi_lo), weft_mul(r_lo, two_pi));
   s = weft_add(weft_mul(r_hi, two_pi_hi), weft_add(s, weft_mul(weft_mul(r, z), poly)));
 
-  poly = weft_mul_add(z, weft_mul_add(z, weft_mul_add(z, weft_mul_add(z, weft_mul_add(z,
-    -1.6978105536871293, 7.9031463110915574), -26.42625213790798), 60.244641342729182),
-    -85.456817206604072), 64.939394022668182);
+  poly =
+      weft_mul_add(z,
+                   weft_mul_add(z,
+                                weft_mul_add(z,
+                                             weft_mul_add(z, weft_mul_add(z, -1.6978105536871293, 7.9031463110915574),
+                                                          -26.42625213790798),
+                                             60.244641342729182),
+                                -85.456817206604072),
+                   64.939394022668182);
   square = weft_mul(z, 19.739208802178716);
   near_one = weft_sub(1.0, square);
   c = weft_add(near_one, weft_add(weft_sub(weft_sub(1.0, near_one), square), weft_mul(weft_mul(z, z), poly)));
 
   switch (quarter & 3) {
-  case 0:  *sine = s;  *cosine = c;  break;
-  case 1:  *sine = c;  *cosine = -s; break;
-  case 2:  *sine = -s; *cosine = -c; break;
-  default: *sine = -c; *cosine = s;  break;
+  case 0:
+    *sine = s;
+    *cosine = c;
+    break;
+  case 1:
+    *sine = c;
+    *cosine = -s;
+    break;
+  case 2:
+    *sine = -s;
+    *cosine = -c;
+    break;
+  default:
+    *sine = -c;
+    *cosine = s;
+    break;
   }
 }

@@ -13,7 +13,9 @@
 
 #include "core/numbers/math.h"
 
-typedef struct { uint32_t v[4]; } weft_u32x4;
+typedef struct {
+  uint32_t v[4];
+} weft_u32x4;
 
 static WEFT_HD inline weft_u32x4 weft_philox(uint64_t key, uint64_t index, uint32_t stream, uint32_t sub)
 {
@@ -29,7 +31,10 @@ static WEFT_HD inline weft_u32x4 weft_philox(uint64_t key, uint64_t index, uint3
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
-  block.v[0] = c0; block.v[1] = c1; block.v[2] = c2; block.v[3] = c3;
+  block.v[0] = c0;
+  block.v[1] = c1;
+  block.v[2] = c2;
+  block.v[3] = c3;
   return block;
 }
 

@@ -15,46 +15,46 @@
 #include "core/call/simd.h"
 
 #define DEPTH 256
-#define HEIGHT 192  /* a multiple of all strip heights */
-#define WIDTH 1024  /* a multiple of all strip widths */
+#define HEIGHT 192 /* a multiple of all strip heights */
+#define WIDTH 1024 /* a multiple of all strip widths */
 #define MOST_TILE 192
-#define AHEAD 4     /* columns */
-#define STRIPS 16   /* of B packed at once, at most */
+#define AHEAD 4   /* columns */
+#define STRIPS 16 /* of B packed at once, at most */
 
 #if defined(__GNUC__)
-# define LANES 2
-# define VECTORS 2
-# define COLS 4
-# define DOTS_X 2
-# define DOTS_U 4
-# define KERNEL_NAME(x) portable##x
-# define KERNEL_TARGET
-# include "core/numbers/product_variant.h"
+#  define LANES 2
+#  define VECTORS 2
+#  define COLS 4
+#  define DOTS_X 2
+#  define DOTS_U 4
+#  define KERNEL_NAME(x) portable##x
+#  define KERNEL_TARGET
+#  include "core/numbers/product_variant.h"
 #endif
 #if WEFT_SIMD_X86
-# define LANES 4
-# define VECTORS 3
-# define COLS 4
-# define DOTS_X 3
-# define DOTS_U 4
-# define KERNEL_NAME(x) avx2##x
-# define KERNEL_TARGET __attribute__((target("avx2,fma")))
-# include "core/numbers/product_variant.h"
-# define LANES 8
-# define VECTORS 3
-# define COLS 8
-# define DOTS_X 6
-# define DOTS_U 4
-# define KERNEL_NAME(x) avx512##x
-# define KERNEL_TARGET __attribute__((target("avx512f")))
-# include "core/numbers/product_variant.h"
+#  define LANES 4
+#  define VECTORS 3
+#  define COLS 4
+#  define DOTS_X 3
+#  define DOTS_U 4
+#  define KERNEL_NAME(x) avx2##x
+#  define KERNEL_TARGET __attribute__((target("avx2,fma")))
+#  include "core/numbers/product_variant.h"
+#  define LANES 8
+#  define VECTORS 3
+#  define COLS 8
+#  define DOTS_X 6
+#  define DOTS_U 4
+#  define KERNEL_NAME(x) avx512##x
+#  define KERNEL_TARGET __attribute__((target("avx512f")))
+#  include "core/numbers/product_variant.h"
 #endif
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static size_t round_up(size_t a, size_t to) { return (a + to - 1) / to * to; }
 
 typedef struct {
-  int rows, cols; /* of a tile */
+  int rows, cols;    /* of a tile */
   int dots, against; /* columns x and u that `inner` takes at once */
   void (*tile)(size_t depth, const double *a, const double *b, double *tile);
   void (*inner)(size_t depth, const double *const *x, const double *center, const double *const *u, double *out);
@@ -105,7 +105,8 @@ static void pack_transposed(const weft_view *v, size_t i, size_t count, size_t h
       to[3] = (x[3][d] - c[3]) * f[3];
     }
   }
-  for (; r < count; r++) for (size_t d = 0; d < depth; d++) out[d * high + r] = entry(v, k + d, i + r);
+  for (; r < count; r++)
+    for (size_t d = 0; d < depth; d++) out[d * high + r] = entry(v, k + d, i + r);
 }
 
 /* Rows i .. i+count-1 of op(view), columns k .. k+depth-1, as strips `high` rows high; missing rows are zero. Not
@@ -140,15 +141,22 @@ static void pack_block(const weft_view *v, size_t i, size_t count, size_t high, 
   }
 }
 
-typedef struct { const double *tile; double alpha, beta; double *c; size_t ldc; } target;
+typedef struct {
+  const double *tile;
+  double alpha, beta;
+  double *c;
+  size_t ldc;
+} target;
 
 static void store_tile(target t, size_t rows, size_t cols, size_t high)
 {
   for (size_t j = 0; j < cols; j++) {
     double *restrict c = t.c + j * t.ldc;
     const double *restrict s = t.tile + j * high;
-    if (t.beta == 0) for (size_t i = 0; i < rows; i++) c[i] = t.alpha * s[i];
-    else for (size_t i = 0; i < rows; i++) c[i] = t.beta * c[i] + t.alpha * s[i];
+    if (t.beta == 0)
+      for (size_t i = 0; i < rows; i++) c[i] = t.alpha * s[i];
+    else
+      for (size_t i = 0; i < rows; i++) c[i] = t.beta * c[i] + t.alpha * s[i];
   }
 }
 
@@ -171,11 +179,17 @@ static void block_product(const kernel *use, const double *a, size_t rows, const
 
 /* ---- few columns against a transposed matrix: nothing needs packing, since both are read along their columns ---- */
 
-#define FEW 64         /* columns of op(B) */
-#define ALONG 512      /* rows at a time: what is reused stays in cache */
+#define FEW 64          /* columns of op(B) */
+#define ALONG 512       /* rows at a time: what is reused stays in cache */
 #define PIECE_FLOPS 1e9 /* between two polls */
 
-typedef struct { size_t k; double alpha, beta; const weft_view *a, *b; double *c; size_t ldc; } skinny;
+typedef struct {
+  size_t k;
+  double alpha, beta;
+  const weft_view *a, *b;
+  double *c;
+  size_t ldc;
+} skinny;
 
 /* Columns i .. i+count-1 (at most `use->dots`) of A against all n of B. */
 static void dot_group(const kernel *use, const skinny *s, size_t i, size_t count, size_t n)

@@ -11,7 +11,7 @@ KERNEL_TARGET static void KERNEL_NAME(_tile)(size_t depth, const double *a, cons
 #pragma GCC unroll 8
   for (int j = 0; j < COLS; j++)
 #pragma GCC unroll 4
-    for (int v = 0; v < VECTORS; v++) sum[j][v] = (KERNEL_NAME(_vector)) { 0 };
+    for (int v = 0; v < VECTORS; v++) sum[j][v] = (KERNEL_NAME(_vector)){ 0 };
   for (size_t k = 0; k < depth; k++, a += VECTORS * LANES, b += COLS) {
     KERNEL_NAME(_vector) x[VECTORS];
 #pragma GCC unroll 4
@@ -35,7 +35,7 @@ KERNEL_TARGET static void KERNEL_NAME(_dots)(size_t depth, const double *const *
 #pragma GCC unroll 8
   for (int j = 0; j < DOTS_U; j++)
 #pragma GCC unroll 6
-    for (int v = 0; v < DOTS_X; v++) sum[j][v] = (KERNEL_NAME(_vector)) { 0 };
+    for (int v = 0; v < DOTS_X; v++) sum[j][v] = (KERNEL_NAME(_vector)){ 0 };
   for (; k + LANES <= depth; k += LANES) {
     KERNEL_NAME(_vector) a[DOTS_X];
 #pragma GCC unroll 6

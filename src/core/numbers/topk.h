@@ -36,12 +36,12 @@ static inline int weft_scored_before(weft_scored a, weft_scored b)
 
 static inline weft_status weft_topk_init(weft_topk *t, weft_arena *mem, size_t k)
 {
-  *t = (weft_topk){.bar = {-INFINITY, UINT64_MAX}, .k = k, .capacity = k > SIZE_MAX / 2 ? SIZE_MAX : 2 * k};
+  *t = (weft_topk){ .bar = { -INFINITY, UINT64_MAX }, .k = k, .capacity = k > SIZE_MAX / 2 ? SIZE_MAX : 2 * k };
   if (!k) {
     t->bar = (weft_scored){ INFINITY, 0 };
     return WEFT_OK;
   }
-  t->items = (weft_scored *)weft_arena_take(mem, t->capacity, sizeof *t->items);
+  t->items = (weft_scored *) weft_arena_take(mem, t->capacity, sizeof *t->items);
   return t->items ? WEFT_OK : WEFT_ERR_MEMORY;
 }
 
@@ -100,8 +100,10 @@ static inline void weft_scored_select(weft_scored *x, size_t n, size_t k)
   while (n > 16 && rounds--) {
     size_t place = weft_scored_split(x, n);
     if (place == k - 1) return;
-    if (place >= k) n = place;
-    else x += place + 1, n -= place + 1, k -= place + 1;
+    if (place >= k)
+      n = place;
+    else
+      x += place + 1, n -= place + 1, k -= place + 1;
   }
   weft_scored_sort(x, n);
 }

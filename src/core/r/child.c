@@ -4,19 +4,31 @@
 #include <errno.h>
 #include <string.h>
 #ifndef _WIN32
-# include <fcntl.h>
-# include <poll.h>
-# include <signal.h>
-# include <unistd.h>
+#  include <fcntl.h>
+#  include <poll.h>
+#  include <signal.h>
+#  include <unistd.h>
 #endif
 #include "core/r/glue.h"
 
 #ifdef _WIN32
 
 SEXP C_weft_child_begin(void) { return R_NilValue; }
-SEXP C_weft_pipe(void) { weft_glue_fail(WEFT_ERR_INTERNAL, "There are no forked children here."); return R_NilValue; }
-SEXP C_weft_pipe_close(SEXP end) { (void) end; return C_weft_pipe(); }
-SEXP C_weft_pipe_send(SEXP end, SEXP bytes) { (void) bytes; return C_weft_pipe_close(end); }
+SEXP C_weft_pipe(void)
+{
+  weft_glue_fail(WEFT_ERR_INTERNAL, "There are no forked children here.");
+  return R_NilValue;
+}
+SEXP C_weft_pipe_close(SEXP end)
+{
+  (void) end;
+  return C_weft_pipe();
+}
+SEXP C_weft_pipe_send(SEXP end, SEXP bytes)
+{
+  (void) bytes;
+  return C_weft_pipe_close(end);
+}
 SEXP C_weft_pipe_receive(SEXP end) { return C_weft_pipe_close(end); }
 
 #else

@@ -29,8 +29,16 @@ static weft_column view_of(SEXP x, size_t *size)
   switch (TYPEOF(x)) {
   case INTSXP: v.values = INTEGER(x); break;
   case LGLSXP: v.values = LOGICAL(x); break;
-  case REALSXP: v.type = WEFT_COLUMN_F64; v.values = REAL(x); *size = sizeof(double); break;
-  case RAWSXP: v.type = WEFT_COLUMN_U8; v.values = RAW(x); *size = 1; break;
+  case REALSXP:
+    v.type = WEFT_COLUMN_F64;
+    v.values = REAL(x);
+    *size = sizeof(double);
+    break;
+  case RAWSXP:
+    v.type = WEFT_COLUMN_U8;
+    v.values = RAW(x);
+    *size = 1;
+    break;
   default: weft_glue_fail(WEFT_ERR_INTERNAL, "A column of type %s reached the native code.", Rf_type2char(TYPEOF(x)));
   }
   return v;

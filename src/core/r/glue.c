@@ -48,7 +48,11 @@ weft_status weft_glue_eval(weft_ctx *ctx, SEXP (*f)(void *), void *data)
 
 /* ---- polling ---- */
 
-typedef struct { weft_ctx *ctx; SEXP progress; double done, total, every, next; } poll_state;
+typedef struct {
+  weft_ctx *ctx;
+  SEXP progress;
+  double done, total, every, next;
+} poll_state;
 
 static SEXP look(void *data)
 {
@@ -93,8 +97,19 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
   const SEXP devices = weft_record_field(&given, "devices"); /* integers, at least one */
   const char *name = weft_record_word(&given, "backend"), *libs = weft_record_word(&given, "libs");
   poll_state poll = { NULL, weft_record_field(&given, "progress"), 0, 1, every, weft_seconds() + every };
-  weft_ctx ctx = { poll_r, &poll, weft_record_integer(&given, "threads"), INTEGER(devices)[0], INTEGER(devices),
-                   (int) Rf_xlength(devices), 0, weft_record_number(&given, "device_limit"), &memory, -1, "", NULL, 0 };
+  weft_ctx ctx = { poll_r,
+                   &poll,
+                   weft_record_integer(&given, "threads"),
+                   INTEGER(devices)[0],
+                   INTEGER(devices),
+                   (int) Rf_xlength(devices),
+                   0,
+                   weft_record_number(&given, "device_limit"),
+                   &memory,
+                   -1,
+                   "",
+                   NULL,
+                   0 };
   weft_record_field(&given, "columns"); /* their names, for raise_native() */
   weft_record_close(&given);
   glue_run run = { .outer = running, .token = PROTECT(R_MakeUnwindCont()) };
@@ -113,8 +128,10 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
   if (st == WEFT_ERR_MEMORY && !run.left &&
       weft_ranks_steps() == steps) { /* R may hold garbage: collect it and try once more */
     empty_results(&ctx);
-    if (memory.fail_at < 0) memory.allocations = asked; /* a test lets the same one fail again, whatever is collected */
-    else R_gc();
+    if (memory.fail_at < 0)
+      memory.allocations = asked; /* a test lets the same one fail again, whatever is collected */
+    else
+      R_gc();
     ctx.column = -1;
     st = work(&ctx, backend, data);
   }
@@ -131,7 +148,10 @@ void weft_glue_run(SEXP control, weft_work work, void *data)
 
 /* ---- results ---- */
 
-typedef struct { SEXPTYPE type; R_xlen_t length; } vector_wish;
+typedef struct {
+  SEXPTYPE type;
+  R_xlen_t length;
+} vector_wish;
 
 static SEXP make_vector(void *data)
 {
@@ -187,10 +207,13 @@ const double *weft_glue_square(SEXP m, const char *name, size_t *p)
 
 /* Native memory behind an external pointer. R code that native work calls (a progress handler, a finaliser) may free a
  * handle that the work is using: the pointer is empty at once, and the object goes when the outermost run has ended. */
-typedef struct held { struct held *next; const weft_handle_kind *kind; } held; /* the object follows */
+typedef struct held {
+  struct held *next;
+  const weft_handle_kind *kind;
+} held; /* the object follows */
 
-static held *freed;      /* while in use */
-static int taken;        /* an entry point has looked a handle up, and its run has not ended yet */
+static held *freed;       /* while in use */
+static int taken;         /* an entry point has looked a handle up, and its run has not ended yet */
 static double finalisers; /* registered with R, and not called yet */
 
 static void end_object(held *h)
@@ -272,7 +295,11 @@ SEXP C_weft_finalisers(void) { return Rf_ScalarReal(finalisers); }
 /* An arena for results lives longer than the context of the run that fills it. It has a context of its own for the
  * memory account; while a run goes on, the arena belongs to the run's context, so that the run's error says what the
  * arena could not take. */
-typedef struct held_arena { weft_arena arena; weft_ctx own; struct held_arena *next; } held_arena;
+typedef struct held_arena {
+  weft_arena arena;
+  weft_ctx own;
+  struct held_arena *next;
+} held_arena;
 
 static held_arena *results; /* those that were not ended yet */
 

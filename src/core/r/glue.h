@@ -8,10 +8,10 @@
 #pragma once
 
 #ifndef R_NO_REMAP
-# define R_NO_REMAP
+#  define R_NO_REMAP
 #endif
 #ifndef STRICT_R_HEADERS
-# define STRICT_R_HEADERS
+#  define STRICT_R_HEADERS
 #endif
 #include <R.h>
 #include <Rinternals.h>
@@ -51,14 +51,17 @@ void weft_glue_raise(weft_status st, const weft_ctx *ctx, SEXP control);
 /* A classed R error, from an entry point: nothing native may be owned. Does not return. */
 void weft_glue_fail(weft_status st, const char *format, ...)
 #ifdef __GNUC__
-  __attribute__((format(printf, 2, 3), noreturn))
+    __attribute__((format(printf, 2, 3), noreturn))
 #endif
-  ;
+    ;
 
 /* Native objects behind external pointers, which R's garbage collector or a call ends: `release` frees what the object
  * owns. An object is zero at first, and then `release` must do nothing. An object that is freed while a run uses
  * it is released when that run has ended. */
-typedef struct weft_handle_kind { const char *name; void (*release)(void *object); } weft_handle_kind;
+typedef struct weft_handle_kind {
+  const char *name;
+  void (*release)(void *object);
+} weft_handle_kind;
 
 SEXP weft_glue_handle(const weft_handle_kind *kind, size_t size);
 /* NULL unless the pointer is a handle of this kind, of this session, and was not freed. */

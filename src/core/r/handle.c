@@ -4,7 +4,11 @@
 #include "core/r/glue.h"
 
 /* The handle keeps the back end's operations, so that its finaliser needs no control list. */
-typedef struct { weft_device_matrix matrix; weft_ctx ctx; const weft_device_ops *ops; } resident;
+typedef struct {
+  weft_device_matrix matrix;
+  weft_ctx ctx;
+  const weft_device_ops *ops;
+} resident;
 
 static void release(void *object)
 {
@@ -20,7 +24,12 @@ weft_device_matrix *weft_glue_device_matrix(SEXP handle)
   return &((resident *) weft_glue_handle_take(handle, &kind))->matrix;
 }
 
-typedef struct { const double *x; int64_t n, p; int single; resident *to; } upload_job;
+typedef struct {
+  const double *x;
+  int64_t n, p;
+  int single;
+  resident *to;
+} upload_job;
 
 static weft_status upload(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -37,7 +46,10 @@ SEXP C_weft_upload(SEXP x, SEXP single, SEXP control)
   WEFT_RUN_RETURN(handle, control, upload, &job);
 }
 
-typedef struct { weft_device_matrix *m; double *out; } download_job;
+typedef struct {
+  weft_device_matrix *m;
+  double *out;
+} download_job;
 WEFT_WORK(download, download_job, backend->device->download(ctx, job->m, job->out))
 
 SEXP C_weft_download(SEXP handle, SEXP control)
@@ -68,7 +80,12 @@ SEXP C_weft_resident(SEXP handle)
 
 /* ---- raw files ---- */
 
-typedef struct { const char *path; int single; int64_t first, count; double *out; } read_job;
+typedef struct {
+  const char *path;
+  int single;
+  int64_t first, count;
+  double *out;
+} read_job;
 WEFT_WORK(read_file, read_job, weft_file_read(ctx, job->path, job->single, job->first, job->count, job->out))
 
 SEXP C_weft_file_read(SEXP path, SEXP single, SEXP first, SEXP count, SEXP control)

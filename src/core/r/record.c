@@ -112,8 +112,10 @@ static SEXP vector_of(weft_record *record, const char *name, SEXPTYPE type, doub
   if (may_be_null && value == R_NilValue) return value;
   if ((SEXPTYPE) TYPEOF(value) != type || (length >= 0 && (double) Rf_xlength(value) != length)) {
     char must[80];
-    if (length >= 0) snprintf(must, sizeof must, "of type %s and length %.0f", Rf_type2char(type), length);
-    else snprintf(must, sizeof must, "of type %s", Rf_type2char(type));
+    if (length >= 0)
+      snprintf(must, sizeof must, "of type %s and length %.0f", Rf_type2char(type), length);
+    else
+      snprintf(must, sizeof must, "of type %s", Rf_type2char(type));
     fail_field(record, name, must, value);
   }
   return value;

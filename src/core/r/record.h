@@ -46,5 +46,5 @@ const int *weft_record_integers_or_null(weft_record *record, const char *name, d
 int weft_kind_of(SEXP word, const char *what, const char *const *words, int count);
 
 /* Results are named lists. Puts `value` at `name`, and returns it; an internal error where there is no such name. */
-#define WEFT_NAMED_LIST(...) Rf_mkNamed(VECSXP, (const char *[]) { __VA_ARGS__, "" })
+#define WEFT_NAMED_LIST(...) Rf_mkNamed(VECSXP, (const char *[]){ __VA_ARGS__, "" })
 SEXP weft_result_put(SEXP result, const char *name, SEXP value);

@@ -1,4 +1,5 @@
 /* The .Call entry points of the core: name and number of arguments. */
+/* clang-format off */
 #define CORE_ROUTINES(R) \
   R(C_weft_cuda_missing, 1) \
   R(C_weft_child_begin, 0) \
@@ -57,13 +58,16 @@
   R(C_weft_file_pause, 0) \
   R(C_weft_map, 4) \
   R(C_weft_draws, 2)
+/* clang-format on */
 
 /* Entry points for tests and benchmarks, which are there when configured with WEFT_TESTS=yes. */
 #ifdef WEFT_TESTS
+/* clang-format off */
 # define TEST_ROUTINES(R) \
    R(C_weft_bits_test, 2) R(C_weft_kernel_cube, 2) R(C_weft_kernel_cube_mesh, 3) R(C_weft_mi_planes_test, 3) \
    R(C_weft_mi_products_test, 3) R(C_weft_mi_blocks_test, 4) R(C_weft_mi_triples_test, 2) \
    R(C_weft_store_packed_test, 1)
+/* clang-format on */
 #else
-# define TEST_ROUTINES(R)
+#  define TEST_ROUTINES(R)
 #endif

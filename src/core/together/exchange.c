@@ -1,12 +1,12 @@
 /* Meetings of the parts of a call; see exchange.h. */
 /* Build: shared. */
 #ifndef _POSIX_C_SOURCE
-# define _POSIX_C_SOURCE 200809L
+#  define _POSIX_C_SOURCE 200809L
 #endif
 #include <string.h>
 #include <time.h>
 #ifndef _WIN32
-# include <sched.h>
+#  include <sched.h>
 #endif
 #include "core/call/arena.h"
 #include "core/together/exchange.h"
@@ -68,9 +68,12 @@ static weft_status wait_for_all(weft_ctx *ctx, int firm)
     give_way(looks);
     if (looks % 64) continue;
     take_lock(m);
-    if (m->round != round) st = WEFT_OK;
-    else if (firm ? m->arrived + m->ended >= m->parts : m->ended > 0) st = alone(ctx);
-    else if (!firm) st = weft_poll(ctx, 0, 0);
+    if (m->round != round)
+      st = WEFT_OK;
+    else if (firm ? m->arrived + m->ended >= m->parts : m->ended > 0)
+      st = alone(ctx);
+    else if (!firm)
+      st = weft_poll(ctx, 0, 0);
     if (st != WEFT_OK && !firm)
       m->arrived--; /* the round cannot take place; parts that come later must not count this one */
     release_lock(m);

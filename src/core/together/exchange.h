@@ -18,7 +18,7 @@ extern "C" {
 typedef struct weft_meeting {
   int parts, lock, arrived, ended;
   unsigned round;
-  int device[WEFT_MOST_DEVICES];        /* of each part */
+  int device[WEFT_MOST_DEVICES]; /* of each part */
   const void *shown[WEFT_MOST_DEVICES];
 } weft_meeting;
 

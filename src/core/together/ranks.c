@@ -58,7 +58,8 @@ weft_status weft_ranks_add(weft_ctx *ctx, double *x, size_t count)
     }
     WEFT_TRY(weft_ranks_gather(ctx, x + first, sizes, all));
     memcpy(x + first, parts, now * sizeof *x);
-    for (size_t r = 1; r < size; r++) for (size_t i = 0; i < now; i++) x[first + i] += parts[r * round + i];
+    for (size_t r = 1; r < size; r++)
+      for (size_t i = 0; i < now; i++) x[first + i] += parts[r * round + i];
   }
 done:
   weft_arena_end(&mem);

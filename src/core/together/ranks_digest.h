@@ -6,12 +6,14 @@
 #include <stdint.h>
 #include <string.h>
 
-typedef struct weft_digest { uint64_t chain[4]; } weft_digest;
+typedef struct weft_digest {
+  uint64_t chain[4];
+} weft_digest;
 
 static inline weft_digest weft_digest_begin(void)
 {
-  return (weft_digest) { { UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707344), UINT64_C(0xa4093822299f31d0),
-                           UINT64_C(0x082efa98ec4e6c89) } }; /* digits of pi */
+  return (weft_digest){ { UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707344), UINT64_C(0xa4093822299f31d0),
+                          UINT64_C(0x082efa98ec4e6c89) } }; /* digits of pi */
 }
 
 static inline uint64_t weft_digest_step(uint64_t chain, uint64_t word)

@@ -1,6 +1,6 @@
 /* One host thread per device; see spread.h. */
 #ifndef _POSIX_C_SOURCE
-# define _POSIX_C_SOURCE 200809L
+#  define _POSIX_C_SOURCE 200809L
 #endif
 #include <string.h>
 #include "core/call/arena.h"
@@ -9,7 +9,9 @@
 
 #ifdef _WIN32
 
-struct weft_team { int none; };
+struct weft_team {
+  int none;
+};
 
 weft_status weft_team_begin(weft_ctx *ctx, weft_team **out)
 {
@@ -30,16 +32,16 @@ weft_status weft_team_run(weft_ctx *ctx, weft_team *team, weft_part run, void *d
 void weft_team_end(weft_team *team) { (void) team; }
 
 #else
-# include <pthread.h>
-# include <sched.h>
-# include <signal.h>
-# include <time.h>
+#  include <pthread.h>
+#  include <sched.h>
+#  include <signal.h>
+#  include <time.h>
 
 typedef struct {
   weft_ctx ctx;
   weft_team *team;
   size_t part;
-  double share;      /* of its work that is done */
+  double share; /* of its work that is done */
   weft_status st;
   pthread_t thread;
 } member;
@@ -108,7 +110,10 @@ static weft_status wait_for_all(weft_ctx *ctx, weft_team *t)
     double share = 0;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += 20000000;
-    if (until.tv_nsec >= 1000000000) { until.tv_sec++; until.tv_nsec -= 1000000000; }
+    if (until.tv_nsec >= 1000000000) {
+      until.tv_sec++;
+      until.tv_nsec -= 1000000000;
+    }
     pthread_cond_timedwait(&t->ended, &t->lock, &until);
     pthread_mutex_unlock(&t->lock);
     for (size_t k = 0; k < t->count; k++) {

@@ -10,7 +10,9 @@
 #define IRM_NORMALS ((uint64_t) 1 << 35)
 
 /* What a pair, a value in units and its square add to the log odds of a node. */
-typedef struct irm_real_block { double pair, link, square; } irm_real_block;
+typedef struct irm_real_block {
+  double pair, link, square;
+} irm_real_block;
 
 /* `index`: of the sweep; `at`: the block's place; `sum` and `squares` are in units. */
 static WEFT_HD inline irm_real_block irm_real_draw_block(weft_rng rng, uint64_t index, uint64_t at,

@@ -18,8 +18,10 @@
 static WEFT_HD inline double irm_stirling_rest(double x)
 {
   double y = 1.0 / (x * x);
-  return (1.0 / 12 + y * (-1.0 / 360 + y * (1.0 / 1260 + y * (-1.0 / 1680 + y * (1.0 / 1188 +
-          y * (-691.0 / 360360 + y * (1.0 / 156))))))) / x;
+  return (1.0 / 12 +
+          y * (-1.0 / 360 +
+               y * (1.0 / 1260 + y * (-1.0 / 1680 + y * (1.0 / 1188 + y * (-691.0 / 360360 + y * (1.0 / 156))))))) /
+         x;
 }
 
 /* x > 0 */
@@ -39,16 +41,16 @@ static WEFT_HD inline double irm_log_beta(double a, double b)
   if (q < 12.0) return irm_log_gamma(p) + irm_log_gamma(q) - irm_log_gamma(p + q);
   double rest = irm_stirling_rest(q) - irm_stirling_rest(p + q);
   if (p < 12.0) return irm_log_gamma(p) + rest + p - p * weft_log(p + q) + (q - 0.5) * weft_log1p(-share);
-  return -0.5 * weft_log(q) + IRM_LOG_ROOT_2PI + irm_stirling_rest(p) + rest + (p - 0.5) * weft_log(share)
-         + q * weft_log1p(-share);
+  return -0.5 * weft_log(q) + IRM_LOG_ROOT_2PI + irm_stirling_rest(p) + rest + (p - 0.5) * weft_log(share) +
+         q * weft_log1p(-share);
 }
 
 static WEFT_HD inline double irm_f(int poisson, const double beta[2], double links, double pairs)
 {
   if (pairs == 0) return 0;
   if (!poisson) return irm_log_beta(beta[0] + links, beta[1] + pairs - links) - irm_log_beta(beta[0], beta[1]);
-  return irm_log_gamma(beta[0] + links) - irm_log_gamma(beta[0]) - beta[0] * weft_log1p(pairs / beta[1])
-         - links * weft_log(beta[1] + pairs);
+  return irm_log_gamma(beta[0] + links) - irm_log_gamma(beta[0]) - beta[0] * weft_log1p(pairs / beta[1]) -
+         links * weft_log(beta[1] + pairs);
 }
 
 /* The residual squares of a block of real values: those of the values about their shrunk mean, and of that mean. */
@@ -63,8 +65,8 @@ static WEFT_HD inline double irm_f_real(const double beta[2], double unit, doubl
 {
   if (pairs == 0) return 0;
   const double half = 0.5 * irm_rest(sum * unit, squares * (unit * unit), pairs);
-  return irm_log_gamma(beta[0] + 0.5 * pairs) - irm_log_gamma(beta[0]) - beta[0] * weft_log1p(half / beta[1])
-         - 0.5 * pairs * weft_log(beta[1] + half) - 0.5 * weft_log1p(pairs);
+  return irm_log_gamma(beta[0] + 0.5 * pairs) - irm_log_gamma(beta[0]) - beta[0] * weft_log1p(half / beta[1]) -
+         0.5 * pairs * weft_log(beta[1] + half) - 0.5 * weft_log1p(pairs);
 }
 
 /* Σ f over the blocks first .. k-1 of a row cluster, in this order. */
@@ -102,7 +104,7 @@ static inline double irm_log_sticks(double alpha, const int64_t *sizes, int32_t 
 /* Tables of log Γ(β⁺ + N), log Γ(β⁻ + O), log Γ(β⁺ + β⁻ + P) for whole numbers below `size`. */
 typedef struct irm_tables {
   int poisson;
-  double unit;                    /* of real values, or 0 */
+  double unit; /* of real values, or 0 */
   int64_t size;
   double beta[2], base;
   double *links, *others, *pairs; /* counts: pairs holds log(β⁻ + P); others is not used; values: pairs alone is, and
@@ -129,8 +131,8 @@ static inline void irm_tables_begin(irm_tables *t, int poisson, const double bet
   t->poisson = poisson;
   t->beta[0] = beta[0];
   t->beta[1] = beta[1];
-  t->base = poisson || t->unit > 0 ? beta[0] * weft_log(beta[1]) - irm_log_gamma(beta[0])
-                                   : -irm_log_beta(beta[0], beta[1]);
+  t->base =
+      poisson || t->unit > 0 ? beta[0] * weft_log(beta[1]) - irm_log_gamma(beta[0]) : -irm_log_beta(beta[0], beta[1]);
 }
 
 static inline void irm_tables_fill(irm_tables *t, int poisson, const double beta[2])

@@ -21,7 +21,7 @@ extern "C" {
 /* Links and observed pairs of one node with each cluster of the other side; [1]: a directed graph's incoming ones. */
 typedef struct irm_profile {
   int64_t *links[2], *pairs[2];
-  int64_t *values;               /* of real values, their squares */
+  int64_t *values; /* of real values, their squares */
   int64_t self_links, self_pairs;
 } irm_profile;
 
@@ -29,7 +29,9 @@ typedef struct irm_trial irm_trial;
 
 /* A sweep's proposals in a mode: `next` is the first without an outcome; those below `begun` have been evaluated, for
  * some earlier state; those below `end` have slots, number n the slot of n modulo their number. */
-typedef struct irm_queue { int next, begun, end, changed; } irm_queue;
+typedef struct irm_queue {
+  int next, begun, end, changed;
+} irm_queue;
 
 typedef struct irm_state {
   const weft_irm_graph *graph;
@@ -41,30 +43,30 @@ typedef struct irm_state {
   int64_t *sizes[2];
   int32_t *active[2], active_count[2], *place[2]; /* occupied clusters; place in active, or -1 */
   int64_t *links[2], *pairs[2];
-  int64_t *values[2];              /* Σ of squares of real values, like links; else NULL */
-  int64_t *tallies;                /* blocks of each thread, when counting is shared out; or NULL */
+  int64_t *values[2]; /* Σ of squares of real values, like links; else NULL */
+  int64_t *tallies;   /* blocks of each thread, when counting is shared out; or NULL */
   irm_tables tables;
-  int on_device, on_host;          /* where labels and blocks are as they are now, in a run that leaves them there */
+  int on_device, on_host; /* where labels and blocks are as they are now, in a run that leaves them there */
   int best_on_device;
-  int index, threads;              /* of the chain in this run; for work that is shared out */
+  int index, threads; /* of the chain in this run; for work that is shared out */
   irm_profile profile;
-  double *scores;                  /* of the clusters of a mode, for one node; also similarities */
+  double *scores;    /* of the clusters of a mode, for one node; also similarities */
   uint64_t *squares; /* Σ_i n_im² of each cluster and one of the other mode, modulo 2^64; see split_choice.c */
   int64_t *reached, *sampled_nodes, *begins, stride;
-  double *spreads, *row_now;       /* T of each cluster, and Σ f over its blocks */
+  double *spreads, *row_now; /* T of each cluster, and Σ f over its blocks */
   int32_t *order;
-  irm_trial *trials;               /* split-merge proposals that are evaluated at once, and room for a large one */
+  irm_trial *trials; /* split-merge proposals that are evaluated at once, and room for a large one */
   int trial_count;
   irm_queue queue;
-  int32_t *changes[2];             /* how often proposals have changed each cluster */
-  int32_t before[2];               /* occupied clusters before the sweep */
-  double *log_stick[2];            /* log μ of the sweep */
-  double *block_now;               /* f of the blocks of a bipartite graph, by mode and cluster: greedy_ascent.c */
-  double *block_sums;              /* of the rows of blocks, in the log posterior */
-  double *rates;                   /* of a cluster's blocks, k for each direction */
-  int32_t *sampled[2];             /* the labels that irm_ascend() started from */
+  int32_t *changes[2];  /* how often proposals have changed each cluster */
+  int32_t before[2];    /* occupied clusters before the sweep */
+  double *log_stick[2]; /* log μ of the sweep */
+  double *block_now;    /* f of the blocks of a bipartite graph, by mode and cluster: greedy_ascent.c */
+  double *block_sums;   /* of the rows of blocks, in the log posterior */
+  double *rates;        /* of a cluster's blocks, k for each direction */
+  int32_t *sampled[2];  /* the labels that irm_ascend() started from */
   int64_t sweep;
-  uint64_t counter;                /* of the draws of sequential code, from 0 in every sweep */
+  uint64_t counter; /* of the draws of sequential code, from 0 in every sweep */
 } irm_state;
 
 weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_graph *graph, const weft_irm_model *model,
@@ -155,8 +157,10 @@ static inline int64_t irm_share_start(const weft_irm_graph *g, int mode, const i
   if (part == parts) return high;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    if ((double) start[middle] + each * (double) middle < target) low = middle + 1;
-    else high = middle;
+    if ((double) start[middle] + each * (double) middle < target)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }

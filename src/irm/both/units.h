@@ -20,7 +20,7 @@
 
 #define IRM_LIGHT 255
 #define IRM_CHUNK 128
-#define IRM_UNITS 47274.182946874724            /* a nat: 2^15 log2(e) */
+#define IRM_UNITS 47274.182946874724 /* a nat: 2^15 log2(e) */
 #define IRM_NARROW (1 << 21)
 #define IRM_FLOOR (-(1 << 30) - (1 << 21))
 #define IRM_FARTHEST 2147483647.0

@@ -92,8 +92,10 @@ static void draw_row(irm_blocked *b, const irm_state *s, int table, int32_t m)
 {
   const int32_t k = s->k[s->one_mode ? 0 : table];
   for (int32_t l = 0; l < k; l++) {
-    if (!s->one_mode && table == 1 && s->sizes[1][l]) copy_cell(b, m, l);
-    else draw_cell(b, s, table, m, l);
+    if (!s->one_mode && table == 1 && s->sizes[1][l])
+      copy_cell(b, m, l);
+    else
+      draw_cell(b, s, table, m, l);
   }
 }
 
@@ -135,15 +137,17 @@ static void draw_tables(irm_blocked *b, irm_state *s, int mode, int threads)
   for (int32_t m = 0; m < count; m++) {
     if (s->one_mode) b->drawn[m] = 0;
     if (sizes[m] == 0) continue;
-    if (s->one_mode) draw_rows(b, s, m);
-    else draw_row(b, s, mode, m);
+    if (s->one_mode)
+      draw_rows(b, s, m);
+    else
+      draw_row(b, s, mode, m);
   }
   for (int32_t l = 0; s->graph->self_pair && l < k; l++) draw_cell(b, s, 0, l, l);
   if (s->one_mode) return;
   const int64_t width = b->width[mode];
-  b->narrow[mode] = narrow_rows(b->link_rows[mode], sizes, count, k, width, b->link_narrow[mode])
-                    && (!b->missing_rows[mode]
-                        || narrow_rows(b->missing_rows[mode], sizes, count, k, width, b->missing_narrow[mode]));
+  b->narrow[mode] =
+      narrow_rows(b->link_rows[mode], sizes, count, k, width, b->link_narrow[mode]) &&
+      (!b->missing_rows[mode] || narrow_rows(b->missing_rows[mode], sizes, count, k, width, b->missing_narrow[mode]));
 }
 
 /* ---- labels ---- */
@@ -163,7 +167,8 @@ void irm_blocked_mode(irm_blocked *b, irm_state *s, int mode, int threads)
     }
   if (s->one_mode) return;
   double most = base[0];
-  for (int32_t l = 1; l < k; l++) if (base[l] > most) most = base[l];
+  for (int32_t l = 1; l < k; l++)
+    if (base[l] > most) most = base[l];
   for (int64_t l = 0; l < width; l++) {
     base[l] = l < k ? irm_units(base[l] - most) : PAD;
     b->base_narrow[mode][l] = base[l] < IRM_FLOOR ? IRM_FLOOR : (int32_t) base[l];
@@ -217,10 +222,21 @@ void irm_blocked_nodes(irm_blocked *b, irm_state *s, int mode, int64_t first, in
     return;
   }
   const weft_irm_graph *g = s->graph;
-  const irm_node_job job = { &g->links[mode], g->missing_count[mode] ? &g->missing[mode] : NULL, s->z[1 - mode],
-                             s->z[mode], s->k[mode], s->k[1 - mode], b->width[mode], b->narrow[mode],
-                             b->link_narrow[mode], b->missing_narrow[mode], b->base_narrow[mode], b->link_rows[mode],
-                             b->missing_rows[mode], b->base[mode], irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL),
+  const irm_node_job job = { &g->links[mode],
+                             g->missing_count[mode] ? &g->missing[mode] : NULL,
+                             s->z[1 - mode],
+                             s->z[mode],
+                             s->k[mode],
+                             s->k[1 - mode],
+                             b->width[mode],
+                             b->narrow[mode],
+                             b->link_narrow[mode],
+                             b->missing_narrow[mode],
+                             b->base_narrow[mode],
+                             b->link_rows[mode],
+                             b->missing_rows[mode],
+                             b->base[mode],
+                             irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL),
                              irm_index(s, 0) };
   const irm_nodes_function run = irm_nodes_variant();
   if (threads == 1) {

@@ -31,7 +31,11 @@ static weft_status look(weft_ctx *poll, double done, double total)
 
 /* What the chains of a run share. Labels and blocks stay on a device between sweeps where these draw many nodes at
  * once. `abreast`: so many threads for chains of which each has one, but for proposals, which all share; or 0. */
-typedef struct irm_run { const weft_irm_ops *ops; struct irm_engine *engine; int stays, abreast; } irm_run;
+typedef struct irm_run {
+  const weft_irm_ops *ops;
+  struct irm_engine *engine;
+  int stays, abreast;
+} irm_run;
 
 /* To the host, for what works there; the device's labels and blocks remain valid until the host's change. */
 static weft_status fetch(weft_ctx *poll, const irm_run *run, irm_state *s)
@@ -92,7 +96,8 @@ static weft_status split_and_merge(weft_ctx *poll, const irm_run *run, irm_state
       some[settled++] = s;
     }
     if (settled) WEFT_TRY(irm_split_merge(poll, some, settled, mode, attempts));
-    for (int c = 0; c < settled; c++) if (some[c]->queue.changed) some[c]->on_device = 0;
+    for (int c = 0; c < settled; c++)
+      if (some[c]->queue.changed) some[c]->on_device = 0;
   }
 done:
   return st;
@@ -173,8 +178,10 @@ static weft_status record(weft_ctx *poll, const irm_run *run, irm_state *s, cons
   weft_irm_chain *c = s->chain;
   const size_t at = (size_t) chain * (size_t) rows + (size_t) row;
   double value;
-  if (s->on_device) WEFT_TRY(run->ops->block_sums(poll, run->engine, s, s->block_sums));
-  else irm_state_block_sums(s);
+  if (s->on_device)
+    WEFT_TRY(run->ops->block_sums(poll, run->engine, s, s->block_sums));
+  else
+    irm_state_block_sums(s);
   value = irm_state_log_posterior(s);
   trace->log_posterior[at] = value;
   for (int mode = 0; mode < s->modes; mode++) {
@@ -233,8 +240,8 @@ static void labels_abreast(const irm_run *run, irm_state *const *states, int cha
 }
 
 /* One sweep of chains, one after another or side by side, without the proposals. */
-static weft_status sweep_all(weft_ctx *poll, const irm_run *run, irm_state *const *states, int chains,
-                             irm_state **some, double done, double total)
+static weft_status sweep_all(weft_ctx *poll, const irm_run *run, irm_state *const *states, int chains, irm_state **some,
+                             double done, double total)
 {
   weft_status st = WEFT_OK;
   if (run->abreast) labels_abreast(run, states, chains);
@@ -271,7 +278,10 @@ static void account_for(double took, double stages[WEFT_IRM_STAGES])
 }
 
 /* How the threads are shared out: `work` of a chain's sweep in cluster scores, `threads` of each chain. */
-typedef struct irm_plan { double work; int side_by_side, abreast, threads; } irm_plan;
+typedef struct irm_plan {
+  double work;
+  int side_by_side, abreast, threads;
+} irm_plan;
 
 static irm_plan plan_of(const weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph,
                         const weft_irm_model *model, int chains)

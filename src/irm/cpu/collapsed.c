@@ -78,8 +78,9 @@ static double beta_target(const irm_state *s, const double beta[2])
     for (int32_t m = s->graph->type == WEFT_IRM_UNDIRECTED ? l : 0; m < s->k[1]; m++) {
       const size_t at = (size_t) l * (size_t) s->k[1] + (size_t) m;
       const double links = (double) s->links[0][at], pairs = (double) s->pairs[0][at];
-      if (pairs > 0) sum += s->values[0] ? irm_f_real(beta, s->graph->unit, links, (double) s->values[0][at], pairs)
-                                         : irm_f(s->model->poisson, beta, links, pairs);
+      if (pairs > 0)
+        sum += s->values[0] ? irm_f_real(beta, s->graph->unit, links, (double) s->values[0][at], pairs)
+                            : irm_f(s->model->poisson, beta, links, pairs);
     }
   }
   return sum;

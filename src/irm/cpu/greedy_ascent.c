@@ -42,8 +42,8 @@ static double gain_of(const irm_state *s, int mode, int32_t l)
     const size_t at = (size_t) l * (size_t) s->k[1 - mode] + (size_t) m;
     if (p->pairs[0][m] == 0) continue;
     sum += irm_f_block(&s->tables, s->links[mode][at] + p->links[0][m],
-                       p->values ? s->values[mode][at] + p->values[m] : 0, s->pairs[mode][at] + p->pairs[0][m])
-           - s->block_now[at];
+                       p->values ? s->values[mode][at] + p->values[m] : 0, s->pairs[mode][at] + p->pairs[0][m]) -
+           s->block_now[at];
   }
   return sum;
 }

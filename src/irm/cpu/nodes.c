@@ -32,7 +32,8 @@ INLINE int32_t greatest(const i16 *s, int64_t blocks)
     best = (s[b] & larger) | (best & ~larger);
   }
   int32_t most = best[0];
-  for (int i = 1; i < IRM_LANES; i++) if (best[i] > most) most = best[i];
+  for (int i = 1; i < IRM_LANES; i++)
+    if (best[i] > most) most = best[i];
   return most;
 }
 
@@ -60,7 +61,8 @@ INLINE int32_t pick(int32_t *scores, int64_t width, weft_u32x4 words)
   if (chunks > 1) {
     double share[CHUNKS], all = 0, reached = 0;
     int32_t top = most[0];
-    for (int64_t c = 1; c < chunks; c++) if (most[c] > top) top = most[c];
+    for (int64_t c = 1; c < chunks; c++)
+      if (most[c] > top) top = most[c];
     for (int64_t c = 0; c < chunks; c++)
       all += share[c] = (double) total[c] * irm_weight((uint32_t) top - (uint32_t) most[c]);
     const double target = weft_u01(words.v[0], words.v[1]) * all;
@@ -90,7 +92,8 @@ INLINE int32_t pick(int32_t *scores, int64_t width, weft_u32x4 words)
 /* ---- scores ---- */
 
 /* Adds the rows that s->rows points to. Blocks of up to 128 clusters stay in registers over all rows. */
-#define ADD_ROWS(vectors) do { \
+#define ADD_ROWS(vectors) \
+  do { \
     i16 sum[vectors]; \
     for (int v = 0; v < (vectors); v++) sum[v] = ((const i16 *) (s->scores + at))[v]; \
     if (weighted) \
@@ -100,7 +103,7 @@ INLINE int32_t pick(int32_t *scores, int64_t width, weft_u32x4 words)
       for (int64_t e = 0; e < count; e++) \
         for (int v = 0; v < (vectors); v++) sum[v] += ((const i16 *) (s->rows[e] + at))[v]; \
     for (int v = 0; v < (vectors); v++) ((i16 *) (s->scores + at))[v] = sum[v]; \
-    at += (vectors) * IRM_LANES; \
+    at += (vectors) *IRM_LANES; \
   } while (0)
 
 INLINE void add_rows(irm_node_scratch *s, int64_t count, int64_t width, int weighted)
@@ -121,8 +124,10 @@ INLINE void light_node(const irm_node_job *job, int64_t i, irm_node_scratch *s)
     s->rows[count] = job->link_narrow + job->other[a->to[e]] * job->width;
     if (a->weight) s->weights[count] = a->weight[e];
   }
-  if (a->weight) add_rows(s, count, job->width, 1);
-  else add_rows(s, count, job->width, 0);
+  if (a->weight)
+    add_rows(s, count, job->width, 1);
+  else
+    add_rows(s, count, job->width, 0);
   if (!job->missing) return;
   count = 0;
   for (int64_t e = job->missing->start[i]; e < job->missing->start[i + 1]; e++, count++) {
@@ -151,7 +156,8 @@ INLINE void add_counted(const weft_irm_lists *lists, int64_t i, const irm_node_j
 INLINE void distances(const double *sums, int32_t *scores, int64_t width)
 {
   double most = sums[0];
-  for (int64_t l = 1; l < width; l++) if (sums[l] > most) most = sums[l];
+  for (int64_t l = 1; l < width; l++)
+    if (sums[l] > most) most = sums[l];
   for (int64_t l = 0; l < width; l++) {
     const double d = most - sums[l];
     scores[l] = -(int32_t) (d < IRM_FARTHEST ? d : IRM_FARTHEST);
@@ -179,8 +185,10 @@ INLINE int is_light(const irm_node_job *job, int64_t i)
 INLINE void nodes(const irm_node_job *job, int64_t first, int64_t last, irm_node_scratch *s)
 {
   for (int64_t i = first; i < last; i++) {
-    if (is_light(job, i)) light_node(job, i, s);
-    else heavy_node(job, i, s);
+    if (is_light(job, i))
+      light_node(job, i, s);
+    else
+      heavy_node(job, i, s);
     job->labels[i] = pick(s->scores, job->width, weft_draw_words(job->rng, job->index + (uint64_t) i, 0));
   }
 }

@@ -24,12 +24,12 @@ typedef struct irm_node_job {
   int32_t *labels;                       /* drawn */
   int32_t k, k_other;
   int64_t width;
-  int narrow;                            /* the 32-bit tables are valid */
+  int narrow; /* the 32-bit tables are valid */
   const int32_t *link_narrow, *missing_narrow, *base_narrow;
   const double *link_rows, *missing_rows;
-  const double *base;                    /* -Inf in the padding */
+  const double *base; /* -Inf in the padding */
   weft_rng rng;
-  uint64_t index;                        /* of node 0 */
+  uint64_t index; /* of node 0 */
 } irm_node_job;
 
 /* One thread's memory: `width` scores and sums, k_other counts. */

@@ -17,13 +17,17 @@
 
 #define PAD (-WEFT_INFINITY)
 
-typedef struct { double *sums; int32_t *scores; int64_t *links, *squares, *pairs; } real_scratch;
+typedef struct {
+  double *sums;
+  int32_t *scores;
+  int64_t *links, *squares, *pairs;
+} real_scratch;
 
 struct irm_real {
-  int64_t width[2];       /* clusters of each mode, rounded up to IRM_LANES */
+  int64_t width[2];             /* clusters of each mode, rounded up to IRM_LANES */
   double *node, *link, *square; /* of block l * k[1] + m: what a pair, a value and its square in units add */
-  double *rows[3];        /* these for the mode being drawn: m * width + l */
-  real_scratch *scratch;  /* one per thread */
+  double *rows[3];              /* these for the mode being drawn: m * width + l */
+  real_scratch *scratch;        /* one per thread */
 };
 
 static int64_t rounded(int32_t k) { return ((int64_t) k + IRM_LANES - 1) / IRM_LANES * IRM_LANES; }
@@ -112,7 +116,8 @@ static void draw_node(const irm_real *r, irm_state *s, int mode, int64_t i, real
     for (int32_t l = 0; l < k; l++)
       t->sums[l] += p * r->rows[0][row + l] + n * r->rows[1][row + l] + q * r->rows[2][row + l];
   }
-  for (int32_t l = 0; l < k; l++) if (t->sums[l] > most) most = t->sums[l];
+  for (int32_t l = 0; l < k; l++)
+    if (t->sums[l] > most) most = t->sums[l];
   for (int64_t l = 0; l < width; l++) t->sums[l] = l < k ? irm_units(t->sums[l] - most) : PAD;
   const weft_rng rng = irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL);
   s->z[mode][i] = irm_pick(t->sums, t->scores, width, weft_draw_words(rng, irm_index(s, (uint64_t) i), 0));

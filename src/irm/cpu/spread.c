@@ -48,15 +48,18 @@ static weft_status run_part(weft_ctx *ctx, size_t part, void *data)
 
 /* ---- sweeps that all devices share ---- */
 
-typedef struct { weft_irm_ops ops; const weft_irm_ops *each; } shared_ops; /* `each`: what a part runs */
+typedef struct {
+  weft_irm_ops ops;
+  const weft_irm_ops *each;
+} shared_ops; /* `each`: what a part runs */
 
 struct irm_engine {
   weft_arena mem;
   const weft_irm_ops *each;
   weft_team *team;
   int parts;
-  struct irm_engine **part;  /* each part's own, of its back end */
-  int64_t **sizes;           /* of both modes: parts do not write to the same ones */
+  struct irm_engine **part; /* each part's own, of its back end */
+  int64_t **sizes;          /* of both modes: parts do not write to the same ones */
 };
 
 enum { LABELS, COUNT, BLOCK_SUMS, FETCH, PUT, KEEP, FETCH_BEST, CLOSE };
@@ -64,7 +67,7 @@ enum { LABELS, COUNT, BLOCK_SUMS, FETCH, PUT, KEEP, FETCH_BEST, CLOSE };
 typedef struct {
   struct irm_engine *engine;
   irm_state *s;
-  int what, flag;   /* rename, or blocks */
+  int what, flag; /* rename, or blocks */
   double done, total, *rows;
   irm_state *const *states;
   int chains;
@@ -154,7 +157,7 @@ done:
 
 static weft_status shared_labels(weft_ctx *ctx, struct irm_engine *e, irm_state *s, double done, double total)
 {
-  return run_all(ctx, (shared_call) { .engine = e, .s = s, .what = LABELS, .done = done, .total = total });
+  return run_all(ctx, (shared_call){ .engine = e, .s = s, .what = LABELS, .done = done, .total = total });
 }
 
 static weft_status shared_count(weft_ctx *ctx, struct irm_engine *e, irm_state *s, int rename, double done,
@@ -166,27 +169,27 @@ static weft_status shared_count(weft_ctx *ctx, struct irm_engine *e, irm_state *
 
 static weft_status shared_block_sums(weft_ctx *ctx, struct irm_engine *e, irm_state *s, double *rows)
 {
-  return run_all(ctx, (shared_call) { .engine = e, .s = s, .what = BLOCK_SUMS, .rows = rows });
+  return run_all(ctx, (shared_call){ .engine = e, .s = s, .what = BLOCK_SUMS, .rows = rows });
 }
 
 static weft_status shared_fetch(weft_ctx *ctx, struct irm_engine *e, irm_state *s, int blocks)
 {
-  return run_all(ctx, (shared_call) { .engine = e, .s = s, .what = FETCH, .flag = blocks });
+  return run_all(ctx, (shared_call){ .engine = e, .s = s, .what = FETCH, .flag = blocks });
 }
 
 static weft_status shared_put(weft_ctx *ctx, struct irm_engine *e, irm_state *s)
 {
-  return run_all(ctx, (shared_call) { .engine = e, .s = s, .what = PUT });
+  return run_all(ctx, (shared_call){ .engine = e, .s = s, .what = PUT });
 }
 
 static weft_status shared_keep(weft_ctx *ctx, struct irm_engine *e, irm_state *s)
 {
-  return run_all(ctx, (shared_call) { .engine = e, .s = s, .what = KEEP });
+  return run_all(ctx, (shared_call){ .engine = e, .s = s, .what = KEEP });
 }
 
 static weft_status shared_fetch_best(weft_ctx *ctx, struct irm_engine *e, irm_state *s)
 {
-  return run_all(ctx, (shared_call) { .engine = e, .s = s, .what = FETCH_BEST });
+  return run_all(ctx, (shared_call){ .engine = e, .s = s, .what = FETCH_BEST });
 }
 
 static void shared_stages(struct irm_engine *e, double seconds[WEFT_IRM_STAGES])
@@ -209,8 +212,15 @@ weft_status weft_irm_run_spread(weft_ctx *ctx, const weft_irm_ops *ops, const we
                                 int64_t sweeps, weft_irm_trace *trace)
 {
   weft_status st = WEFT_OK;
-  chains_job job = { .ops = ops, .graph = graph, .model = model, .chains = chains, .chain = chain, .done = done,
-                     .sweeps = sweeps, .trace = trace, .parts = (size_t) ctx->device_count };
+  chains_job job = { .ops = ops,
+                     .graph = graph,
+                     .model = model,
+                     .chains = chains,
+                     .chain = chain,
+                     .done = done,
+                     .sweeps = sweeps,
+                     .trace = trace,
+                     .parts = (size_t) ctx->device_count };
   if (chains < ctx->device_count && graph->type == WEFT_IRM_BIPARTITE && !model->collapsed)
     return run_shared(ctx, ops, graph, model, chains, chain, done, sweeps, trace);
   if (job.parts == 1) return weft_irm_run(ctx, ops, graph, model, chains, chain, done, sweeps, trace);

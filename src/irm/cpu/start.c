@@ -22,7 +22,11 @@
 #define NODE_DRAWS ((uint64_t) 1 << 39)
 
 /* For one mode and one direction: the leaders, as numbers from 0, that each node of the other side is linked with. */
-typedef struct lead_lists { int64_t *start; int32_t *to; double *weight; } lead_lists;
+typedef struct lead_lists {
+  int64_t *start;
+  int32_t *to;
+  double *weight;
+} lead_lists;
 
 typedef struct leaders {
   int32_t count, *node;
@@ -124,8 +128,8 @@ static weft_status start_mode(weft_ctx *ctx, const weft_irm_graph *g, int mode, 
         double *own = common + (size_t) WEFT_THREAD() * (size_t) l.count;
         memset(own, 0, (size_t) l.count * sizeof *own);
         for (int d = 0; d < directions; d++) add_common(&g->links[mode + d], &l.lists[d], i, own);
-        z[i] = best_leader(&l, own, (int32_t) weft_draw_below(rng, index + NODE_DRAWS + (uint64_t) i,
-                                                              (uint64_t) l.count));
+        z[i] =
+            best_leader(&l, own, (int32_t) weft_draw_below(rng, index + NODE_DRAWS + (uint64_t) i, (uint64_t) l.count));
       }
     WEFT_TRY(weft_poll(ctx, (double) until, (double) g->n[mode]));
   }

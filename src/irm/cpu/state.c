@@ -177,8 +177,10 @@ static void share_out(irm_state *s, const weft_irm_lists *lists, int64_t first, 
 
 void irm_state_count_slice(irm_state *s, int64_t first, int64_t last)
 {
-  if (s->tallies) share_out(s, &s->graph->links[0], first, last);
-  else add_lists(s, &s->graph->links[0], first, last, 1, s->links[0]);
+  if (s->tallies)
+    share_out(s, &s->graph->links[0], first, last);
+  else
+    add_lists(s, &s->graph->links[0], first, last, 1, s->links[0]);
   if (s->values[0]) add_values(s, first, last);
   if (s->graph->missing_count[0]) add_lists(s, &s->graph->missing[0], first, last, -1, s->pairs[0]);
   if (!s->graph->self_pair) return;

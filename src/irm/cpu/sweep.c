@@ -10,7 +10,11 @@
 #define COLLAPSED_SLICE 1e7
 
 /* One set of tables per chain, since chains may run side by side. */
-struct irm_engine { weft_arena mem; irm_blocked **blocked; irm_real **real; };
+struct irm_engine {
+  weft_arena mem;
+  irm_blocked **blocked;
+  irm_real **real;
+};
 
 static weft_status look(weft_ctx *poll, double done, double total)
 {
@@ -28,8 +32,10 @@ static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, irm_state
   WEFT_TAKE0(e->blocked, &mem, (size_t) chains);
   WEFT_TAKE0(e->real, &mem, (size_t) chains);
   for (int c = 0; c < chains && !states[c]->model->collapsed; c++) {
-    if (states[c]->graph->unit > 0) WEFT_TRY(irm_real_make(&mem, states[c], threads, &e->real[c]));
-    else WEFT_TRY(irm_blocked_make(ctx, &mem, states[c], threads, &e->blocked[c]));
+    if (states[c]->graph->unit > 0)
+      WEFT_TRY(irm_real_make(&mem, states[c], threads, &e->real[c]));
+    else
+      WEFT_TRY(irm_blocked_make(ctx, &mem, states[c], threads, &e->blocked[c]));
   }
   e->mem = mem;
   *out = e;
@@ -77,12 +83,16 @@ static weft_status labels(weft_ctx *poll, struct irm_engine *e, irm_state *s, do
     const weft_meeting *parts = poll ? poll->meeting : NULL; /* which all write to the same labels */
     const int64_t begin = parts ? irm_share_start(s->graph, mode, s->k, poll->part, parts->parts) : 0;
     const int64_t end = parts ? irm_share_start(s->graph, mode, s->k, poll->part + 1, parts->parts) : s->graph->n[mode];
-    if (real) irm_real_mode(real, s, mode);
-    else irm_blocked_mode(b, s, mode, s->threads);
+    if (real)
+      irm_real_mode(real, s, mode);
+    else
+      irm_blocked_mode(b, s, mode, s->threads);
     for (int64_t first = begin, last; first < end; first = last) {
       last = irm_slice_end(&s->graph->links[mode], first, end, 8 * k, k, BLOCKED_SLICE);
-      if (real) irm_real_nodes(real, s, mode, first, last, s->threads);
-      else irm_blocked_nodes(b, s, mode, first, last, s->threads);
+      if (real)
+        irm_real_nodes(real, s, mode, first, last, s->threads);
+      else
+        irm_blocked_nodes(b, s, mode, first, last, s->threads);
       WEFT_TRY(look(poll, done, total));
     }
     if (parts) WEFT_TRY(weft_meet(poll, NULL));
@@ -119,10 +129,7 @@ static weft_status fetch(weft_ctx *poll, struct irm_engine *e, irm_state *s, int
   return WEFT_OK;
 }
 
-static weft_status nothing(weft_ctx *poll, struct irm_engine *e, irm_state *s)
-{
-  return fetch(poll, e, s, 0);
-}
+static weft_status nothing(weft_ctx *poll, struct irm_engine *e, irm_state *s) { return fetch(poll, e, s, 0); }
 
 static void stages(struct irm_engine *e, double seconds[WEFT_IRM_STAGES])
 {

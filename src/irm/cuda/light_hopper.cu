@@ -24,7 +24,7 @@
 #define CONSUMERS 256
 #define THREADS (CONSUMERS + 32)
 #define MOST_CLUSTERS 1024
-#define GATHER 4               /* loads in flight a thread while counting */
+#define GATHER 4 /* loads in flight a thread while counting */
 
 static __host__ __device__ inline int32_t stages_a_plane(int32_t k_other) { return (k_other + 63) / 64; }
 
@@ -71,23 +71,23 @@ __device__ static inline void mma_64x128x32(uint32_t (&c)[64], uint64_t a, uint6
                : "l"(a), "l"(b));
 }
 
-#define SYNC_CONSUMERS() asm volatile("bar.sync 1, 256;" ::: "memory")
+#  define SYNC_CONSUMERS() asm volatile("bar.sync 1, 256;" ::: "memory")
 
 /* A thread holds rows lane / 4 and lane / 4 + 8 of its warp's 16 (half 0 and 1), columns 8 j + 2 (lane % 4) and the
  * next: in the order of the draw, the columns of a thread come before those of the next. */
 template <int HALF> __device__ static inline void pick(uint32_t (&c)[64], double u, irm_chunk *out)
 {
   int32_t most = (int32_t) c[2 * HALF];
-#pragma unroll
+#  pragma unroll
   for (int j = 0; j < 16; j++)
     for (int b = 0; b < 2; b++) most = max(most, (int32_t) c[4 * j + 2 * HALF + b]);
   most = max(most, __shfl_xor_sync(FULL, most, 1));
   most = max(most, __shfl_xor_sync(FULL, most, 2));
   uint64_t sum[2];
-#pragma unroll
+#  pragma unroll
   for (int b = 0; b < 2; b++) {
     uint32_t part[2] = { 0, 0 }; /* eight weights fit 32 bits */
-#pragma unroll
+#  pragma unroll
     for (int j = 0; j < 16; j++) {
       const uint32_t w = irm_weight((uint32_t) most - c[4 * j + 2 * HALF + b]);
       c[4 * j + 2 * HALF + b] = w;
@@ -109,12 +109,14 @@ template <int HALF> __device__ static inline void pick(uint32_t (&c)[64], double
   const bool second = target >= sum[0];
   if (second) target -= sum[0];
   int32_t label = -1;
-#pragma unroll
+#  pragma unroll
   for (int j = 0; j < 16; j++) {
     const uint32_t w = second ? c[4 * j + 2 * HALF + 1] : c[4 * j + 2 * HALF];
     if (label < 0) {
-      if (target < w) label = 8 * j + 2 * (int32_t) quad + second;
-      else target -= w;
+      if (target < w)
+        label = 8 * j + 2 * (int32_t) quad + second;
+      else
+        target -= w;
     }
   }
   out->total = total;
@@ -132,15 +134,15 @@ __device__ static inline void count_links(const irm_light_job &job, int32_t firs
     uint8_t *row = counts + offset_of((uint32_t) r, 0);
     for (uint32_t e = job.start[node] + quad; e < end; e += 4 * GATHER) {
       uint32_t m[GATHER], by[GATHER];
-#pragma unroll
+#  pragma unroll
       for (int k = 0; k < GATHER; k++) {
         const bool within = e + 4 * k < end;
         m[k] = within ? (uint32_t) job.to[e + 4 * k] : 0;
         by[k] = within ? (job.weight ? (uint32_t) job.weight[e + 4 * k] : 1u) : 0u;
       }
-#pragma unroll
+#  pragma unroll
       for (int k = 0; k < GATHER; k++) m[k] = by[k] ? job.other[m[k]] : 0u;
-#pragma unroll
+#  pragma unroll
       for (int k = 0; k < GATHER; k++)
         if (by[k])
           atomicAdd((uint32_t *) (row + m[k] / 32 * STEP_BYTES + m[k] % 32 / 16 * 128 + m[k] % 16 / 4 * 4),
@@ -200,10 +202,10 @@ __global__ static void __launch_bounds__(THREADS, 2) draw(const __grid_constant_
   int32_t step = 0;
   for (int32_t chunk = 0; chunk < chunks; chunk++) {
     uint32_t c[64];
-#pragma unroll
+#  pragma unroll
     for (int i = 0; i < 64; i++) c[i] = 0;
     for (int plane = 0; plane < PLANES; plane++) {
-#pragma unroll
+#  pragma unroll
       for (int i = 0; i < 64; i++) c[i] <<= 8;
       for (int32_t s = 0; s < per_plane; s++, step++) {
         const int at = step % STAGES;
@@ -211,7 +213,7 @@ __global__ static void __launch_bounds__(THREADS, 2) draw(const __grid_constant_
         barrier_wait(&full[at], (uint32_t) (step / STAGES) & 1);
         hold(c);
         product_fence();
-#pragma unroll
+#  pragma unroll
         for (int k = 0; k < STAGE_STEPS; k++)
           mma_64x128x32(c, operand_descriptor(rows + k * STEP_BYTES), operand_descriptor(from + k * STEP_BYTES));
         product_commit();
@@ -225,7 +227,7 @@ __global__ static void __launch_bounds__(THREADS, 2) draw(const __grid_constant_
       hold(c);
       barrier_arrive(&empty[(step - 1) % STAGES]);
     }
-#pragma unroll
+#  pragma unroll
     for (int j = 0; j < 16; j++) {
       const int2 base = __ldg((const int2 *) (job.t.base_narrow + chunk * IRM_CHUNK + 8 * j + 2 * (lane % 4)));
       for (int half = 0; half < 2; half++) {

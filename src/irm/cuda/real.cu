@@ -14,7 +14,7 @@
 #include "irm/both/real_block.h"
 #include "irm/cuda/real.cuh"
 
-#define NODES 4                        /* a warp each */
+#define NODES 4 /* a warp each */
 #define THREADS (32 * NODES)
 #define MOST_SHARED ((size_t) 64 << 10)
 #define FREELY_SHARED ((size_t) 48 << 10) /* what a kernel may use without asking for more */
@@ -56,21 +56,21 @@ struct irm_real_job {
   const uint32_t *start, *missing_start;
   const int32_t *to, *weight, *missing_to, *order;
   int32_t count, k, k_other, occupied_count;
-  const int32_t *occupied;               /* clusters of the other mode with nodes, ascending */
+  const int32_t *occupied; /* clusters of the other mode with nodes, ascending */
   const u64 *sizes;
   const uint16_t *other;
-  uint16_t *labels;                      /* of the shard's first node on */
+  uint16_t *labels; /* of the shard's first node on */
   const double *pair, *link, *square, *log_stick;
   weft_rng rng;
-  uint64_t index;                        /* of the shard's first node */
-  uint8_t *scratch;                      /* NULL: shared memory */
-  size_t bytes;                          /* of a block */
+  uint64_t index;   /* of the shard's first node */
+  uint8_t *scratch; /* NULL: shared memory */
+  size_t bytes;     /* of a block */
 };
 
 static size_t job_bytes(int32_t k, int32_t k_other)
 {
-  return NODES * (24 * (size_t) k_other + 8 * (size_t) k +
-                  ((size_t) k + IRM_CHUNK - 1) / IRM_CHUNK * sizeof(irm_chunk));
+  return NODES *
+         (24 * (size_t) k_other + 8 * (size_t) k + ((size_t) k + IRM_CHUNK - 1) / IRM_CHUNK * sizeof(irm_chunk));
 }
 
 /* A warp: what node `node` has with each cluster of the other mode, from sizes and zeros. */
@@ -156,7 +156,8 @@ __global__ static void __launch_bounds__(THREADS) irm_real_draw_nodes(const __gr
         }
       }
 #pragma unroll
-      for (int x = 0; x < NODES; x++) if (x < nodes) sums[(size_t) x * (size_t) j.k + (size_t) l] = sum[x];
+      for (int x = 0; x < NODES; x++)
+        if (x < nodes) sums[(size_t) x * (size_t) j.k + (size_t) l] = sum[x];
     }
     __syncthreads();
     if (warp < nodes) {
@@ -169,17 +170,18 @@ __global__ static void __launch_bounds__(THREADS) irm_real_draw_nodes(const __gr
 
 /* Adds the nodes' values and squares to their blocks, one thread block per node. Each warp has sums of its own in
  * shared memory, by cluster of the other mode; `fast` is 0 when there are too many for that. */
-__global__ static void __launch_bounds__(THREADS) irm_real_count_nodes(
-  const uint32_t *start, const int32_t *to, const int32_t *weight, int32_t nodes, const uint16_t *own,
-  const uint16_t *other, int32_t k_other, int64_t own_step, int64_t other_step, u64 *cell_links, u64 *cell_values,
-  int fast)
+__global__ static void __launch_bounds__(THREADS)
+    irm_real_count_nodes(const uint32_t *start, const int32_t *to, const int32_t *weight, int32_t nodes,
+                         const uint16_t *own, const uint16_t *other, int32_t k_other, int64_t own_step,
+                         int64_t other_step, u64 *cell_links, u64 *cell_values, int fast)
 {
   extern __shared__ __align__(16) uint8_t irm_real_memory[];
   u64 *const all = (u64 *) irm_real_memory; /* warp, then links and squares, k_other each */
   u64 *const mine = all + (size_t) (threadIdx.x / 32) * 2 * (size_t) k_other;
   for (int32_t node = (int32_t) blockIdx.x; node < nodes; node += (int32_t) gridDim.x) {
     const int64_t row = own[node] * own_step;
-    if (fast) for (int32_t x = (int32_t) threadIdx.x; x < NODES * 2 * k_other; x += THREADS) all[x] = 0;
+    if (fast)
+      for (int32_t x = (int32_t) threadIdx.x; x < NODES * 2 * k_other; x += THREADS) all[x] = 0;
     __syncthreads();
 #pragma unroll 4
     for (uint32_t e = start[node] + threadIdx.x; e < start[node + 1]; e += THREADS) {
@@ -210,8 +212,8 @@ __global__ static void irm_real_block_scores(double beta0, double beta1, double 
   const int64_t at = (int64_t) blockIdx.x * blockDim.x + threadIdx.x;
   const double beta[2] = { beta0, beta1 };
   if (at >= cells) return;
-  scores[at] = irm_f_real(beta, unit, (double) (long long) c.links[at], (double) (long long) c.values[at],
-                          (double) c.pairs[at]);
+  scores[at] =
+      irm_f_real(beta, unit, (double) (long long) c.links[at], (double) (long long) c.values[at], (double) c.pairs[at]);
 }
 
 /* ---- what the sweep calls ---- */
@@ -253,9 +255,13 @@ weft_status irm_real_parameters(weft_ctx *ctx, irm_real_device *r, const irm_sta
 {
   weft_status st = WEFT_OK;
   const int64_t cells = (int64_t) r->k[0] * r->k[1];
-  irm_real_draw_blocks<<<(unsigned) ((cells + 127) / 128), 128, 0, r->mem->stream>>>(
-    irm_rng(s, IRM_DRAW_ETA), irm_index(s, 0), s->chain->beta[0], s->chain->beta[1], r->unit, c, r->k[0], r->k[1],
-    r->pair[0], r->link[0], r->square[0], r->pair[1], r->link[1], r->square[1]);
+  irm_real_draw_blocks<<<(unsigned) ((cells + 127) / 128), 128, 0, r->mem->stream>>>(irm_rng(s, IRM_DRAW_ETA),
+                                                                                     irm_index(s, 0), s->chain->beta[0],
+                                                                                     s->chain->beta[1], r->unit, c,
+                                                                                     r->k[0], r->k[1], r->pair[0],
+                                                                                     r->link[0], r->square[0],
+                                                                                     r->pair[1], r->link[1],
+                                                                                     r->square[1]);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
@@ -269,7 +275,8 @@ weft_status irm_real_begin(weft_ctx *ctx, irm_real_device *r, int mode, const u6
   WEFT_CUDA(cudaMemcpyAsync(r->sizes_host, sizes, (size_t) r->k[other] * sizeof *sizes, cudaMemcpyDeviceToHost,
                             r->mem->stream));
   WEFT_CUDA(cudaStreamSynchronize(r->mem->stream));
-  for (int32_t m = 0; m < r->k[other]; m++) if (r->sizes_host[m]) r->occupied_host[count++] = m;
+  for (int32_t m = 0; m < r->k[other]; m++)
+    if (r->sizes_host[m]) r->occupied_host[count++] = m;
   r->occupied_count[other] = count;
   WEFT_CUDA(cudaMemcpyAsync(r->occupied[other], r->occupied_host, (size_t) count * sizeof(int32_t),
                             cudaMemcpyHostToDevice, r->mem->stream));
@@ -285,12 +292,28 @@ weft_status irm_real_draw(weft_ctx *ctx, irm_real_device *r, const irm_state *s,
   weft_status st = WEFT_OK;
   const int mode = shard.mode;
   const unsigned tiles = (unsigned) ((shard.count + NODES - 1) / NODES);
-  const irm_real_job job = {
-    v.start, v.missing_start, v.to, v.weight, v.missing_to, v.order, (int32_t) shard.count, r->k[mode], r->k[1 - mode],
-    r->occupied_count[1 - mode], r->occupied[1 - mode], sizes, other, labels + shard.first, r->pair[mode],
-    r->link[mode], r->square[mode], log_stick, irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL),
-    irm_index(s, (uint64_t) shard.first), r->scratch, job_bytes(r->k[mode], r->k[1 - mode])
-  };
+  const irm_real_job job = { v.start,
+                             v.missing_start,
+                             v.to,
+                             v.weight,
+                             v.missing_to,
+                             v.order,
+                             (int32_t) shard.count,
+                             r->k[mode],
+                             r->k[1 - mode],
+                             r->occupied_count[1 - mode],
+                             r->occupied[1 - mode],
+                             sizes,
+                             other,
+                             labels + shard.first,
+                             r->pair[mode],
+                             r->link[mode],
+                             r->square[mode],
+                             log_stick,
+                             irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL),
+                             irm_index(s, (uint64_t) shard.first),
+                             r->scratch,
+                             job_bytes(r->k[mode], r->k[1 - mode]) };
   if (tiles == 0) return st;
   irm_real_draw_nodes<<<r->scratch ? std::min(tiles, r->scratch_blocks) : tiles, THREADS, r->scratch ? 0 : job.bytes,
                         r->mem->stream>>>(job);
@@ -310,8 +333,8 @@ weft_status irm_real_count(weft_ctx *ctx, irm_real_device *r, const irm_shard &s
   const int fast = bytes <= FREELY_SHARED;
   if (shard.count == 0) return st;
   irm_real_count_nodes<<<std::min((unsigned) shard.count, COUNT_BLOCKS), THREADS, fast ? bytes : 0, r->mem->stream>>>(
-    v.start, v.to, v.weight, (int32_t) shard.count, own + shard.first, other, k_other, own_step, other_step, c.links,
-    c.values, fast);
+      v.start, v.to, v.weight, (int32_t) shard.count, own + shard.first, other, k_other, own_step, other_step, c.links,
+      c.values, fast);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
@@ -322,8 +345,9 @@ weft_status irm_real_scores(weft_ctx *ctx, irm_real_device *r, const irm_state *
 {
   weft_status st = WEFT_OK;
   const int64_t cells = (int64_t) r->k[0] * r->k[1];
-  irm_real_block_scores<<<(unsigned) ((cells + 127) / 128), 128, 0, r->mem->stream>>>(
-    s->chain->beta[0], s->chain->beta[1], r->unit, c, cells, scores);
+  irm_real_block_scores<<<(unsigned) ((cells + 127) / 128), 128, 0, r->mem->stream>>>(s->chain->beta[0],
+                                                                                      s->chain->beta[1], r->unit, c,
+                                                                                      cells, scores);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

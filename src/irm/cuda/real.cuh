@@ -6,7 +6,10 @@
 struct irm_real_device;
 
 /* Where a chain's counts are on the device: sums, squares and pairs of its blocks, l * k[1] + m. */
-struct irm_real_counts { unsigned long long *links, *values; long long *pairs; };
+struct irm_real_counts {
+  unsigned long long *links, *values;
+  long long *pairs;
+};
 
 /* Room for the tables of both modes, which all chains use in turn. */
 weft_status irm_real_open(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const irm_state *s,

@@ -18,7 +18,7 @@
 #include "irm/cuda/serial.cuh"
 #include "irm/cuda/serial_kernels.cuh"
 
-#define SLICE_MICROSECONDS 30000.0   /* between two polls, by a rough estimate */
+#define SLICE_MICROSECONDS 30000.0 /* between two polls, by a rough estimate */
 
 struct irm_serial {
   weft_device_arena *mem;
@@ -142,8 +142,10 @@ weft_status irm_serial_open(weft_ctx *ctx, weft_device_arena *mem, weft_arena *h
     TAKE_AT(r->z[mode], mem, (size_t) g->n[mode]);
     TAKE_AT(r->sizes[mode], mem, (size_t) s->k[mode]);
   }
-  if (s->model->collapsed) WEFT_TRY(take_collapsed(r, s));
-  else WEFT_TRY(take_one_mode(ctx, r, s));
+  if (s->model->collapsed)
+    WEFT_TRY(take_collapsed(r, s));
+  else
+    WEFT_TRY(take_one_mode(ctx, r, s));
   *out = r;
 done:
   return st;

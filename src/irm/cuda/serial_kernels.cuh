@@ -7,7 +7,10 @@
 
 typedef unsigned long long u64;
 
-struct serial_lists { int64_t *start; int32_t *to, *weight; };
+struct serial_lists {
+  int64_t *start;
+  int32_t *to, *weight;
+};
 
 /* ---- the blocked sampler of one-mode graphs ---- */
 
@@ -235,7 +238,9 @@ __device__ static void add_profile(const collapsed_job &j, int64_t i, int32_t l,
 }
 
 /* What a block has, or a node adds to it; squares: of real values. */
-struct block_counts { int64_t links, squares, pairs; };
+struct block_counts {
+  int64_t links, squares, pairs;
+};
 
 __device__ static double block_gain(const irm_tables &t, const block_counts &now, const block_counts &more)
 {
@@ -282,7 +287,8 @@ __global__ static void __launch_bounds__(THREADS) draw_collapsed(const __grid_co
       set_size(j, old, -1);
     }
     __syncthreads();
-    for (int32_t l = thread; l < j.k; l += THREADS) if (j.sizes[l] == 0) atomicMin(&empty, l);
+    for (int32_t l = thread; l < j.k; l += THREADS)
+      if (j.sizes[l] == 0) atomicMin(&empty, l);
     __syncthreads();
 
     const int32_t clusters = *j.active_count, choices = clusters + (clusters < j.k), others = *j.active_count_other;
@@ -294,7 +300,7 @@ __global__ static void __launch_bounds__(THREADS) draw_collapsed(const __grid_co
       const block_counts now = { j.near_links[d][cell], j.squares ? j.near_values[cell] : 0, j.near_pairs[d][cell] };
       const block_counts more = { j.count[d][m], j.squares ? j.squares[m] : 0, j.pairs[d][m] };
       j.gains[((int64_t) d * others + at % others) * choices + a] =
-        j.one_mode && m == l ? 0 : block_gain(j.tables, now, more);
+          j.one_mode && m == l ? 0 : block_gain(j.tables, now, more);
     }
     __syncthreads();
     double most = -WEFT_INFINITY;

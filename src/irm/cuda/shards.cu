@@ -9,7 +9,7 @@
 
 #define SHARD_LINKS ((int64_t) 1 << 26)
 #define SHARD_NODES ((int64_t) 1 << 24)
-#define PIECE 16384                    /* links that one block counts */
+#define PIECE 16384 /* links that one block counts */
 
 /* ---- sending ---- */
 
@@ -45,7 +45,10 @@ static size_t shard_bytes(const irm_shards *all, const irm_shard &s)
   return (size_t) v.pieces + aligned((size_t) s.pieces * sizeof(irm_piece));
 }
 
-struct starts { const int64_t *from; int64_t base; };
+struct starts {
+  const int64_t *from;
+  int64_t base;
+};
 
 static void fill_starts(const void *data, size_t first, size_t count, void *out, int threads)
 {

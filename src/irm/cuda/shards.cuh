@@ -5,13 +5,15 @@
 #include "irm/cuda/sweep.cuh"
 
 /* Links first .. last-1 of a shard, all of heavy node `slot`. */
-struct irm_piece { uint32_t slot, first, last; };
+struct irm_piece {
+  uint32_t slot, first, last;
+};
 
 /* Nodes first .. first+count-1 of a mode, the first `light` in the order of work light. */
 struct irm_shard {
   int mode;
   int64_t first, count, link_first, links, missing_first, missing_links;
-  int64_t light, order_at, piece_at, pieces;  /* into the mode's order and pieces */
+  int64_t light, order_at, piece_at, pieces; /* into the mode's order and pieces */
   size_t bytes;
   uint8_t *resident;
 };
@@ -27,12 +29,12 @@ struct irm_shards {
   weft_device_arena *mem;
   weft_arena *host;
   const weft_irm_graph *graph;
-  int light_ok[2];                   /* the mode may have light nodes */
-  int64_t first[2], end[2];          /* the nodes of each mode that are this device's to draw */
+  int light_ok[2];          /* the mode may have light nodes */
+  int64_t first[2], end[2]; /* the nodes of each mode that are this device's to draw */
   std::vector<irm_shard> *list;
   int32_t *order[2];
   irm_piece *pieces[2];
-  uint8_t *streamed;                 /* room for the largest shard that does not stay */
+  uint8_t *streamed; /* room for the largest shard that does not stay */
 };
 
 /* Cuts both modes into shards and sends as many as fit into `room` bytes, which is all that the others may use, too. */

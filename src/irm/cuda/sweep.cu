@@ -22,32 +22,36 @@
 #include "irm/cuda/real.cuh"
 #include "irm/cuda/serial.cuh"
 
-#define BATCH_BYTES 268435456.0        /* counts and scores of heavy nodes at once */
+#define BATCH_BYTES 268435456.0 /* counts and scores of heavy nodes at once */
 
 typedef unsigned long long u64;
 
 /* values: NULL but for real ones, whose squares they are. */
-struct chain_memory { uint16_t *z[2], *best[2]; u64 *links, *values, *sizes[2]; long long *pairs; };
+struct chain_memory {
+  uint16_t *z[2], *best[2];
+  u64 *links, *values, *sizes[2];
+  long long *pairs;
+};
 
 static irm_real_counts counts_of(const chain_memory *c) { return { c->links, c->values, c->pairs }; }
 
 struct irm_engine {
-  irm_serial *serial;                /* or NULL: for what is drawn node after node, for which nothing below is set up */
-  irm_real_device *real;             /* or NULL: for real values, which need none of the tables below */
+  irm_serial *serial;    /* or NULL: for what is drawn node after node, for which nothing below is set up */
+  irm_real_device *real; /* or NULL: for real values, which need none of the tables below */
   weft_device_arena mem;
   weft_arena host;
   const weft_irm_graph *graph;
   int poisson, wgmma, count_mode;
   int32_t k[2];
-  int parts;                         /* devices that share the nodes */
-  size_t *share[2];                  /* where the labels of each begin, in bytes */
+  int parts;        /* devices that share the nodes */
+  size_t *share[2]; /* where the labels of each begin, in bytes */
   irm_shards shards;
   chain_memory *chains;
   irm_device_tables t[2];
   double *link, *none, *sums, *log_stick[2];
   int *narrow;
   double *counts, *scores;
-  int64_t slots;                     /* heavy nodes at once */
+  int64_t slots; /* heavy nodes at once */
   uint16_t *names[2];
   uint16_t *labels_host;
   int64_t *numbers_host;
@@ -60,7 +64,8 @@ struct irm_engine {
 static void close_engine(irm_engine *e)
 {
   weft_device_end(&e->mem);
-  for (int k = 0; k <= WEFT_IRM_STAGES; k++) if (e->events[k]) cudaEventDestroy(e->events[k]);
+  for (int k = 0; k <= WEFT_IRM_STAGES; k++)
+    if (e->events[k]) cudaEventDestroy(e->events[k]);
   weft_arena host = e->host;
   delete e->shards.list;
   delete e;
@@ -156,8 +161,14 @@ static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, struct ir
   e->shards.list = new (std::nothrow) std::vector<irm_shard>;
   e->poisson = states[0]->model->poisson;
   e->count_mode = e->graph->n[0] <= e->graph->n[1] ? 0 : 1;
-  if (!e->shards.list) { st = weft_fail_memory(ctx, "host", 64, -1, ""); goto done; }
-  if (e->mem.opened != WEFT_OK) { st = e->mem.opened; goto done; }
+  if (!e->shards.list) {
+    st = weft_fail_memory(ctx, "host", 64, -1, "");
+    goto done;
+  }
+  if (e->mem.opened != WEFT_OK) {
+    st = e->mem.opened;
+    goto done;
+  }
   if (states[0]->one_mode || states[0]->model->collapsed) {
     WEFT_TRY(irm_serial_open(ctx, &e->mem, &e->host, states[0], &e->serial));
     WEFT_CUDA(cudaStreamSynchronize(e->mem.stream));
@@ -207,8 +218,8 @@ static weft_status draw_mode_real(weft_ctx *ctx, irm_engine *e, irm_state *s, in
     irm_shard_view v;
     if (shard.mode != mode) continue;
     WEFT_TRY(irm_shard_bring(&e->shards, shard, &v));
-    WEFT_TRY(irm_real_draw(ctx, e->real, s, shard, v, e->log_stick[mode], c->sizes[1 - mode], c->z[1 - mode],
-                           c->z[mode]));
+    WEFT_TRY(
+        irm_real_draw(ctx, e->real, s, shard, v, e->log_stick[mode], c->sizes[1 - mode], c->z[1 - mode], c->z[mode]));
     WEFT_CUDA(cudaStreamSynchronize(e->mem.stream));
     WEFT_TRY(weft_poll(ctx, done_work, total));
   }
@@ -279,7 +290,7 @@ static weft_status draw_heavy(weft_ctx *ctx, irm_engine *e, irm_state *s, const 
       irm_multiply<<<tiles, 256, 0, q>>>(batch, t->missing, t->width, -1, e->scores);
     }
     irm_draw_heavy<<<(unsigned) ((now + HEAVY_WARPS - 1) / HEAVY_WARPS), 32 * HEAVY_WARPS,
-                     HEAVY_WARPS * (size_t) (t->width / IRM_CHUNK) * sizeof(irm_chunk), q>>>(
+                     HEAVY_WARPS *(size_t) (t->width / IRM_CHUNK) * sizeof(irm_chunk), q>>>(
         batch, *t, e->scores, irm_rng(s, shard.mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL),
         irm_index(s, (uint64_t) shard.first), e->chains[s->index].z[shard.mode] + shard.first);
     WEFT_CUDA(cudaGetLastError());
@@ -304,10 +315,18 @@ static weft_status draw_mode_links(weft_ctx *ctx, irm_engine *e, irm_state *s, i
     if (shard.mode != mode) continue;
     WEFT_TRY(irm_shard_bring(&e->shards, shard, &v));
     if (narrow && shard.light) {
-      const irm_light_job job = { *t, v.start, v.to, v.weight, v.order, (int32_t) shard.light, c->z[1 - mode],
-                                  c->z[mode] + shard.first, irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL),
+      const irm_light_job job = { *t,
+                                  v.start,
+                                  v.to,
+                                  v.weight,
+                                  v.order,
+                                  (int32_t) shard.light,
+                                  c->z[1 - mode],
+                                  c->z[mode] + shard.first,
+                                  irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL),
                                   irm_index(s, (uint64_t) shard.first) };
-      if (t->tiles) WEFT_TRY(irm_wgmma_draw(ctx, job, q));
+      if (t->tiles)
+        WEFT_TRY(irm_wgmma_draw(ctx, job, q));
       else
         irm_draw_light<<<(unsigned) ((shard.light + LIGHT_TILE - 1) / LIGHT_TILE), 256,
                          irm_light_shared(t->k_other, t->width), q>>>(job);
@@ -379,15 +398,26 @@ static weft_status count_blocks(weft_ctx *ctx, irm_engine *e, irm_state *s, doub
   if (ctx->part == 0 || !missing)
     irm_count_pairs<<<(unsigned) ((cells + 255) / 256), 256, 0, q>>>(c->sizes[0], c->sizes[1], e->k[1], cells,
                                                                      c->pairs);
-  else WEFT_CUDA(cudaMemsetAsync(c->pairs, 0, (size_t) cells * sizeof(u64), q)); /* part 0's are added */
+  else
+    WEFT_CUDA(cudaMemsetAsync(c->pairs, 0, (size_t) cells * sizeof(u64), q)); /* part 0's are added */
   for (const irm_shard &shard : *e->shards.list) {
     irm_shard_view v;
     if (shard.mode != mode) continue;
     WEFT_TRY(irm_shard_bring(&e->shards, shard, &v));
-    irm_blocks_job job = { v.start, v.to, v.weight, (int32_t) shard.count, (uint32_t) shard.links,
-                           c->z[mode] + shard.first, c->z[1 - mode], e->k[1 - mode], own_step, other_step, 1,
+    irm_blocks_job job = { v.start,
+                           v.to,
+                           v.weight,
+                           (int32_t) shard.count,
+                           (uint32_t) shard.links,
+                           c->z[mode] + shard.first,
+                           c->z[1 - mode],
+                           e->k[1 - mode],
+                           own_step,
+                           other_step,
+                           1,
                            c->links };
-    if (e->real) WEFT_TRY(irm_real_count(ctx, e->real, shard, v, c->z[mode], c->z[1 - mode], counts_of(c)));
+    if (e->real)
+      WEFT_TRY(irm_real_count(ctx, e->real, shard, v, c->z[mode], c->z[1 - mode], counts_of(c)));
     else if (job.links)
       irm_count_links<<<(unsigned) ((shard.links + BLOCK_LINKS - 1) / BLOCK_LINKS), 256, shared, q>>>(job, shared != 0);
     job.start = v.missing_start;
@@ -397,8 +427,9 @@ static weft_status count_blocks(weft_ctx *ctx, irm_engine *e, irm_state *s, doub
     job.by = -1;
     job.cells = (u64 *) c->pairs;
     if (job.links)
-      irm_count_links<<<(unsigned) ((shard.missing_links + BLOCK_LINKS - 1) / BLOCK_LINKS), 256, shared, q>>>(
-        job, shared != 0);
+      irm_count_links<<<(unsigned) ((shard.missing_links + BLOCK_LINKS - 1) / BLOCK_LINKS), 256, shared, q>>>(job,
+                                                                                                              shared !=
+                                                                                                                  0);
     WEFT_CUDA(cudaGetLastError());
     WEFT_CUDA(cudaStreamSynchronize(q));
     WEFT_TRY(weft_poll(ctx, done_work, total));
@@ -442,9 +473,12 @@ static weft_status block_sums(weft_ctx *ctx, irm_engine *e, irm_state *s, double
   chain_memory *c = &e->chains[s->index];
   const int64_t cells = (int64_t) e->k[0] * e->k[1];
   float ms;
-  if (e->real) WEFT_TRY(irm_real_scores(ctx, e->real, s, counts_of(c), e->none));
-  else irm_block_scores<<<(unsigned) ((cells + 127) / 128), 128, 0, q>>>(
-    e->poisson, s->chain->beta[0], s->chain->beta[1], (const long long *) c->links, c->pairs, cells, e->none);
+  if (e->real)
+    WEFT_TRY(irm_real_scores(ctx, e->real, s, counts_of(c), e->none));
+  else
+    irm_block_scores<<<(unsigned) ((cells + 127) / 128), 128, 0, q>>>(e->poisson, s->chain->beta[0], s->chain->beta[1],
+                                                                      (const long long *) c->links, c->pairs, cells,
+                                                                      e->none);
   irm_row_sums<<<(unsigned) ((e->k[0] + 31) / 32), 32, 0, q>>>(e->none, e->k[0], e->k[1], e->sums);
   WEFT_CUDA(cudaGetLastError());
   WEFT_CUDA(cudaMemcpyAsync(rows, e->sums, (size_t) e->k[0] * sizeof(double), cudaMemcpyDeviceToHost, q));
@@ -539,6 +573,8 @@ done:
 
 static void stages(irm_engine *e, double seconds[WEFT_IRM_STAGES]) { memcpy(seconds, e->seconds, sizeof e->seconds); }
 
-extern "C" { extern const weft_irm_ops weft_irm_cuda; const weft_irm_ops weft_irm_cuda = {
-  1, open_engine, close_engine, labels, count, block_sums, fetch, put, keep, fetch_best, stages
-}; }
+extern "C" {
+extern const weft_irm_ops weft_irm_cuda;
+const weft_irm_ops weft_irm_cuda = { 1,     open_engine, close_engine, labels,     count, block_sums,
+                                     fetch, put,         keep,         fetch_best, stages };
+}

@@ -7,18 +7,18 @@
 #include "irm/both/units.h"
 
 #define FULL 0xffffffffu
-#define PLANES 3              /* a table's values in signed bytes: v = p0 + 2^8 p1 + 2^16 p2 */
-#define LIGHT_CLUSTERS 2048   /* most clusters of either mode for the kernels of light nodes */
+#define PLANES 3            /* a table's values in signed bytes: v = p0 + 2^8 p1 + 2^16 p2 */
+#define LIGHT_CLUSTERS 2048 /* most clusters of either mode for the kernels of light nodes */
 
 /* The tables of one mode on the device; `width` clusters per row, a multiple of 128, zero in the padding. */
 struct irm_device_tables {
   int32_t k, k_other, width;
-  double *link, *missing;     /* k_other rows; missing NULL: no pair is */
-  uint8_t *planes;            /* [plane][m / 4][l][m % 4] */
-  uint8_t *tiles;             /* the same for wgmma, or NULL */
-  double *base;               /* units, the greatest 0; -Inf in the padding */
+  double *link, *missing; /* k_other rows; missing NULL: no pair is */
+  uint8_t *planes;        /* [plane][m / 4][l][m % 4] */
+  uint8_t *tiles;         /* the same for wgmma, or NULL */
+  double *base;           /* units, the greatest 0; -Inf in the padding */
   int32_t *base_narrow;
-  double *nats;               /* scratch */
+  double *nats; /* scratch */
 };
 
 /* Nodes of a shard that are scored in 32 bits. */
@@ -28,9 +28,9 @@ struct irm_light_job {
   const int32_t *to, *weight, *order; /* order: the nodes, from 0 in the shard, by degree */
   int32_t count;
   const uint16_t *other;
-  uint16_t *labels;                   /* of the shard's first node on */
+  uint16_t *labels; /* of the shard's first node on */
   weft_rng rng;
-  uint64_t index;                     /* of the shard's first node */
+  uint64_t index; /* of the shard's first node */
 };
 
 /* WEFT_DEVICE_TAKE for an element of an array. */
@@ -58,7 +58,10 @@ weft_status irm_wgmma_draw(weft_ctx *ctx, const irm_light_job &job, cudaStream_t
 
 /* The greatest of a chunk's scores, the sum of its weights, and the label in it that u picks: the lane holds columns
  * lane + 32 i. All lanes get the same. */
-struct irm_chunk { uint64_t total; int32_t most, label; };
+struct irm_chunk {
+  uint64_t total;
+  int32_t most, label;
+};
 
 __device__ static inline irm_chunk irm_pick_chunk(const int32_t (&s)[4], double u)
 {

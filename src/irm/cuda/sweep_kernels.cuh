@@ -162,7 +162,9 @@ __global__ static void __launch_bounds__(256) irm_draw_light(irm_light_job job)
 
   for (int32_t c = 0; c < chunks; c++) {
     int32_t sum[PLANES][4][4]; /* rows warp + 8 i, columns lane + 32 j */
-    for (int p = 0; p < PLANES; p++) for (int i = 0; i < 4; i++) for (int j = 0; j < 4; j++) sum[p][i][j] = 0;
+    for (int p = 0; p < PLANES; p++)
+      for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 4; j++) sum[p][i][j] = 0;
     for (int32_t quad = 0; quad < quads; quad++) {
       uint32_t a[4];
       for (int i = 0; i < 4; i++) a[i] = counts[(warp + 8 * i) * quads + quad];
@@ -265,7 +267,8 @@ __global__ static void __launch_bounds__(256)
       double c[4], w[4];
       for (int i = 0; i < 4; i++) c[i] = counts[d][ty + 16 * i];
       for (int j = 0; j < 4; j++) w[j] = table[d][tx + 16 * j];
-      for (int i = 0; i < 4; i++) for (int j = 0; j < 4; j++) sum[i][j] = __fma_rn(c[i], w[j], sum[i][j]);
+      for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 4; j++) sum[i][j] = __fma_rn(c[i], w[j], sum[i][j]);
     }
     __syncthreads();
   }
@@ -325,8 +328,10 @@ __global__ static void irm_count_sizes(const uint16_t *z, int64_t n, int32_t k, 
   for (int32_t l = (int32_t) threadIdx.x; fast && l < k; l += (int32_t) blockDim.x) histogram[l] = 0;
   __syncthreads();
   for (int64_t i = (int64_t) blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (int64_t) gridDim.x * blockDim.x) {
-    if (fast) atomicAdd(&histogram[z[i]], 1u);
-    else atomicAdd(&sizes[z[i]], (irm_u64) 1);
+    if (fast)
+      atomicAdd(&histogram[z[i]], 1u);
+    else
+      atomicAdd(&sizes[z[i]], (irm_u64) 1);
   }
   __syncthreads();
   for (int32_t l = (int32_t) threadIdx.x; fast && l < k; l += (int32_t) blockDim.x)
@@ -365,7 +370,10 @@ __global__ static void __launch_bounds__(256) irm_count_links(irm_blocks_job job
   int32_t low = 0, high = job.nodes - 1; /* the node of link `first`: the last that starts at or before it */
   while (low < high) {
     const int32_t mid = low + (high - low + 1) / 2;
-    if (job.start[mid] <= first) low = mid; else high = mid - 1;
+    if (job.start[mid] <= first)
+      low = mid;
+    else
+      high = mid - 1;
   }
   for (int32_t m = (int32_t) threadIdx.x; fast && m < job.k_other; m += 256) histogram[m] = 0;
   __syncthreads();

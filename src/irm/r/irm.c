@@ -17,11 +17,11 @@ static weft_irm_edges edges_of(SEXP list)
   const int64_t n_row = (int64_t) weft_record_size(&given, "n_row"),
                 n_col = (int64_t) weft_record_size(&given, "n_col");
   const int64_t count = (int64_t) Rf_xlength(weft_record_field(&given, "to"));
-  const weft_irm_edges e = {
-    .n = { n_row, n_col }, .count = count, .start = weft_record_doubles(&given, "start", (double) n_row + 1),
-    .to = weft_record_integers(&given, "to", WEFT_ANY_LENGTH),
-    .weight = weft_record_integers_or_null(&given, "weight", (double) count)
-  };
+  const weft_irm_edges e = { .n = { n_row, n_col },
+                             .count = count,
+                             .start = weft_record_doubles(&given, "start", (double) n_row + 1),
+                             .to = weft_record_integers(&given, "to", WEFT_ANY_LENGTH),
+                             .weight = weft_record_integers_or_null(&given, "weight", (double) count) };
   weft_record_close(&given);
   return e;
 }
@@ -77,7 +77,8 @@ SEXP C_weft_irm_edges(SEXP pairs, SEXP control)
   edges_job job = { .type = (weft_irm_type) weft_record_kind(&given, "kind", type_names, 3),
                     .self = weft_record_flag(&given, "self"),
                     .n = { (int64_t) weft_record_size(&given, "n_row"), (int64_t) weft_record_size(&given, "n_col") },
-                    .count = (int64_t) count, .from = weft_record_integers(&given, "from", count),
+                    .count = (int64_t) count,
+                    .from = weft_record_integers(&given, "from", count),
                     .to = weft_record_integers(&given, "to", count),
                     .weight = weft_record_integers_or_null(&given, "weight", count),
                     .has_missing = missing != R_NilValue };
@@ -86,7 +87,11 @@ SEXP C_weft_irm_edges(SEXP pairs, SEXP control)
   return links_of(make_edges, &job, &job.arena, &job.out, control);
 }
 
-typedef struct { weft_arena *arena; weft_irm_edges columns, out; int drop_diagonal; } turn_job;
+typedef struct {
+  weft_arena *arena;
+  weft_irm_edges columns, out;
+  int drop_diagonal;
+} turn_job;
 WEFT_WORK(turn, turn_job, weft_irm_edges_turn(ctx, job->arena, &job->columns, job->drop_diagonal, &job->out))
 
 /* columns: a list of links by column, whose "rows" are the columns; drop_diagonal: a flag. The same by row. */
@@ -98,17 +103,23 @@ SEXP C_weft_irm_turned(SEXP columns, SEXP drop_diagonal, SEXP control)
 
 /* ---- graph = list(kind, self, links, missing, values = NULL or c(centre, scale, unit)) ---- */
 
-typedef struct { weft_irm_type type; int self; weft_irm_edges links, missing; double unit, log_scale; } graph_source;
+typedef struct {
+  weft_irm_type type;
+  int self;
+  weft_irm_edges links, missing;
+  double unit, log_scale;
+} graph_source;
 
 static graph_source source_of(SEXP graph)
 {
   weft_record given = weft_record_open(graph, "graph");
   const double *values = weft_record_doubles_or_null(&given, "values", 3);
-  const graph_source g = {
-    .unit = values ? values[2] : 0, .log_scale = values ? log(values[1]) : 0,
-    .type = (weft_irm_type) weft_record_kind(&given, "kind", type_names, 3), .self = weft_record_flag(&given, "self"),
-    .links = edges_of(weft_record_field(&given, "links")), .missing = edges_of(weft_record_field(&given, "missing"))
-  };
+  const graph_source g = { .unit = values ? values[2] : 0,
+                           .log_scale = values ? log(values[1]) : 0,
+                           .type = (weft_irm_type) weft_record_kind(&given, "kind", type_names, 3),
+                           .self = weft_record_flag(&given, "self"),
+                           .links = edges_of(weft_record_field(&given, "links")),
+                           .missing = edges_of(weft_record_field(&given, "missing")) };
   weft_record_close(&given);
   return g;
 }
@@ -177,12 +188,15 @@ static weft_irm_model model_of(SEXP list)
   const double *k = weft_record_doubles(&given, "max_clusters", 2);
   const double *alpha = weft_record_doubles(&given, "alpha_prior", 2);
   const double *beta = weft_record_doubles(&given, "beta_prior", 2);
-  const weft_irm_model m = {
-    .poisson = weft_record_flag(&given, "poisson"), .collapsed = weft_record_flag(&given, "collapsed"),
-    .k = { (int32_t) k[0], (int32_t) k[1] }, .attempts = weft_record_integer(&given, "attempts"),
-    .sample_alpha = weft_record_flag(&given, "sample_alpha"), .sample_beta = weft_record_flag(&given, "sample_beta"),
-    .alpha_prior = { alpha[0], alpha[1] }, .beta_prior = { beta[0], beta[1] }, .key = weft_record_key(&given, "key")
-  };
+  const weft_irm_model m = { .poisson = weft_record_flag(&given, "poisson"),
+                             .collapsed = weft_record_flag(&given, "collapsed"),
+                             .k = { (int32_t) k[0], (int32_t) k[1] },
+                             .attempts = weft_record_integer(&given, "attempts"),
+                             .sample_alpha = weft_record_flag(&given, "sample_alpha"),
+                             .sample_beta = weft_record_flag(&given, "sample_beta"),
+                             .alpha_prior = { alpha[0], alpha[1] },
+                             .beta_prior = { beta[0], beta[1] },
+                             .key = weft_record_key(&given, "key") };
   weft_record_close(&given);
   return m;
 }
@@ -270,7 +284,13 @@ SEXP C_weft_irm_run(SEXP graph, SEXP model, SEXP state, SEXP plan, SEXP control)
 
 /* ---- where chains start ---- */
 
-typedef struct { graph_job of; uint64_t key; int32_t k[2]; int chains; int32_t *z[2]; } start_job;
+typedef struct {
+  graph_job of;
+  uint64_t key;
+  int32_t k[2];
+  int chains;
+  int32_t *z[2];
+} start_job;
 
 static weft_status start(weft_ctx *ctx, const weft_backend *backend, const weft_irm_graph *graph, void *data)
 {
@@ -290,8 +310,10 @@ SEXP C_weft_irm_start(SEXP graph, SEXP plan, SEXP control)
 {
   weft_record given = weft_record_open(plan, "plan");
   const double *k = weft_record_doubles(&given, "clusters", 2);
-  start_job job = { .of = { source_of(graph), start }, .key = weft_record_key(&given, "key"),
-                    .k = { (int32_t) k[0], (int32_t) k[1] }, .chains = weft_record_integer(&given, "chains") };
+  start_job job = { .of = { source_of(graph), start },
+                    .key = weft_record_key(&given, "key"),
+                    .k = { (int32_t) k[0], (int32_t) k[1] },
+                    .chains = weft_record_integer(&given, "chains") };
   weft_record_close(&given);
   const graph_source *source = &job.of.source;
   const int one_mode = source->type != WEFT_IRM_BIPARTITE;
@@ -322,12 +344,11 @@ static blocks_job blocks_job_of(SEXP graph, SEXP partition)
 {
   const graph_source source = source_of(graph);
   weft_record given = weft_record_open(partition, "partition");
-  const blocks_job job = {
-    .of = { source, blocks },
-    .z = { (int32_t *) weft_record_integers(&given, "row", (double) source.links.n[0]),
-           (int32_t *) weft_record_integers(&given, "col", (double) source.links.n[1]) },
-    .k = { weft_record_integer(&given, "row_clusters"), weft_record_integer(&given, "col_clusters") }
-  };
+  const blocks_job job = { .of = { source, blocks },
+                           .z = { (int32_t *) weft_record_integers(&given, "row", (double) source.links.n[0]),
+                                  (int32_t *) weft_record_integers(&given, "col", (double) source.links.n[1]) },
+                           .k = { weft_record_integer(&given, "row_clusters"),
+                                  weft_record_integer(&given, "col_clusters") } };
   weft_record_close(&given);
   return job;
 }
@@ -368,8 +389,8 @@ SEXP C_weft_irm_log_posterior(SEXP graph, SEXP partition, SEXP prior, SEXP contr
   for (int32_t m = 0; m < k[1]; m++)
     for (int32_t l = 0; l < (source->type == WEFT_IRM_UNDIRECTED ? m + 1 : k[0]); l++) {
       const size_t at = (size_t) l + (size_t) m * (size_t) k[0];
-      sum += squares ? irm_f_real(beta, 1, links[at], squares[at], pairs[at])
-                     : irm_f(poisson, beta, links[at], pairs[at]);
+      sum +=
+          squares ? irm_f_real(beta, 1, links[at], squares[at], pairs[at]) : irm_f(poisson, beta, links[at], pairs[at]);
     }
   UNPROTECT(1);
   return Rf_ScalarReal(sum);
@@ -392,7 +413,11 @@ SEXP C_weft_irm_numbers(SEXP text)
 
 /* ---- nearest centres ---- */
 
-typedef struct { const double *x, *centres; size_t n, d, m; int32_t *near; } nearest_job;
+typedef struct {
+  const double *x, *centres;
+  size_t n, d, m;
+  int32_t *near;
+} nearest_job;
 WEFT_WORK(run_nearest, nearest_job, weft_irm_nearest(ctx, job->x, job->n, job->d, job->centres, job->m, job->near))
 
 /* The place (from 1) of the nearest row of `centres` for each row of x, double matrices of the same columns. */
@@ -402,7 +427,8 @@ SEXP C_weft_irm_nearest(SEXP x, SEXP centres, SEXP control)
       Rf_ncols(x) != Rf_ncols(centres) || Rf_nrows(centres) < 1)
     weft_glue_fail(WEFT_ERR_INTERNAL, "Rows and centres must be double matrices of the same columns.");
   SEXP out = PROTECT(weft_glue_vector(INTSXP, Rf_nrows(x)));
-  nearest_job job = { REAL(x), REAL(centres), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), (size_t) Rf_nrows(centres),
-                      INTEGER(out) };
+  nearest_job job = {
+    REAL(x), REAL(centres), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), (size_t) Rf_nrows(centres), INTEGER(out)
+  };
   WEFT_RUN_RETURN(out, control, run_nearest, &job);
 }

@@ -1,4 +1,5 @@
 /* The .Call entry points of the co-clustering room: name and number of arguments. */
+/* clang-format off */
 #define IRM_ROUTINES(R) \
   R(C_weft_irm_edges, 2) \
   R(C_weft_irm_turned, 3) \
@@ -10,3 +11,4 @@
   R(C_weft_irm_numbers, 1) \
   R(C_weft_irm_saved_read, 1) \
   R(C_weft_irm_saved_sum, 1)
+/* clang-format on */

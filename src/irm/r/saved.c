@@ -19,7 +19,11 @@
 enum { TYPE_SYMBOL = 1, TYPE_PAIRS = 2, TYPE_STRING = 9, TYPE_REFERENCE = 255, TYPE_NOTHING = 254 };
 enum { HAS_ATTRIBUTES = 1 << 9, HAS_TAG = 1 << 10, MOST_SYMBOLS = 64, MOST_DEPTH = 16 };
 
-typedef struct { const unsigned char *at, *end; int depth, symbols; SEXP symbol[MOST_SYMBOLS]; } reader;
+typedef struct {
+  const unsigned char *at, *end;
+  int depth, symbols;
+  SEXP symbol[MOST_SYMBOLS];
+} reader;
 
 static void need(const reader *r, double bytes)
 {
@@ -74,11 +78,20 @@ static SEXP next_string(reader *r, int32_t flags)
 static const char *name_of_type(int type)
 {
   switch (type) {
-  case CLOSXP: case SPECIALSXP: case BUILTINSXP: return "a function";
-  case LANGSXP: case EXPRSXP: case TYPE_SYMBOL: return "a call or a name";
+  case CLOSXP:
+  case SPECIALSXP:
+  case BUILTINSXP: return "a function";
+  case LANGSXP:
+  case EXPRSXP:
+  case TYPE_SYMBOL: return "a call or a name";
   case PROMSXP: return "a promise";
-  case ENVSXP: case 241: case 242: case 249: case 253: return "an environment";
-  case EXTPTRSXP: case WEAKREFSXP: return "a pointer";
+  case ENVSXP:
+  case 241:
+  case 242:
+  case 249:
+  case 253: return "an environment";
+  case EXTPTRSXP:
+  case WEAKREFSXP: return "a pointer";
   case S4SXP: return "an S4 object";
   default: return "something else";
   }
@@ -107,12 +120,18 @@ static void set_attribute(SEXP x, SEXP tag, SEXP value)
 {
   const R_xlen_t n = Rf_xlength(x);
   int fits = 1;
-  if (tag == R_NamesSymbol) fits = TYPEOF(value) == STRSXP && Rf_xlength(value) == n;
-  else if (tag == R_DimSymbol) fits = TYPEOF(value) == INTSXP;
-  else if (tag == R_DimNamesSymbol) fits = TYPEOF(value) == VECSXP;
-  else if (tag == R_ClassSymbol) fits = TYPEOF(value) == STRSXP;
-  else if (tag == R_RowNamesSymbol) fits = TYPEOF(value) == STRSXP || TYPEOF(value) == INTSXP;
-  else return;
+  if (tag == R_NamesSymbol)
+    fits = TYPEOF(value) == STRSXP && Rf_xlength(value) == n;
+  else if (tag == R_DimSymbol)
+    fits = TYPEOF(value) == INTSXP;
+  else if (tag == R_DimNamesSymbol)
+    fits = TYPEOF(value) == VECSXP;
+  else if (tag == R_ClassSymbol)
+    fits = TYPEOF(value) == STRSXP;
+  else if (tag == R_RowNamesSymbol)
+    fits = TYPEOF(value) == STRSXP || TYPEOF(value) == INTSXP;
+  else
+    return;
   if (!fits) Rf_error("has an attribute `%s` that does not fit", CHAR(PRINTNAME(tag)));
   Rf_setAttrib(x, tag, value);
 }
@@ -143,8 +162,10 @@ static SEXP next_item(reader *r)
     x = PROTECT(Rf_allocVector((SEXPTYPE) type, next_length(r, 4)));
     for (R_xlen_t i = 0; i < XLENGTH(x); i++) {
       const int32_t v = next_int(r);
-      if (type == INTSXP) INTEGER(x)[i] = v;
-      else LOGICAL(x)[i] = v == NA_LOGICAL ? v : v != 0;
+      if (type == INTSXP)
+        INTEGER(x)[i] = v;
+      else
+        LOGICAL(x)[i] = v == NA_LOGICAL ? v : v != 0;
     }
     break;
   case REALSXP:
@@ -159,8 +180,7 @@ static SEXP next_item(reader *r)
     x = PROTECT(Rf_allocVector(VECSXP, next_length(r, 4)));
     for (R_xlen_t i = 0; i < XLENGTH(x); i++) SET_VECTOR_ELT(x, i, next_item(r));
     break;
-  default:
-    Rf_error("holds %s, where only vectors and lists may be", name_of_type(type));
+  default: Rf_error("holds %s, where only vectors and lists may be", name_of_type(type));
   }
   if (flags & HAS_ATTRIBUTES) next_attributes(r, x);
   r->depth--;
@@ -214,8 +234,12 @@ static uint64_t add_object(uint64_t sum, SEXP x)
   sum = mix(mix(sum, (uint64_t) TYPEOF(x)), (uint64_t) n);
   switch (TYPEOF(x)) {
   case NILSXP: return sum;
-  case LGLSXP: for (R_xlen_t i = 0; i < n; i++) sum = mix(sum, (uint32_t) LOGICAL(x)[i]); break;
-  case INTSXP: for (R_xlen_t i = 0; i < n; i++) sum = mix(sum, (uint32_t) INTEGER(x)[i]); break;
+  case LGLSXP:
+    for (R_xlen_t i = 0; i < n; i++) sum = mix(sum, (uint32_t) LOGICAL(x)[i]);
+    break;
+  case INTSXP:
+    for (R_xlen_t i = 0; i < n; i++) sum = mix(sum, (uint32_t) INTEGER(x)[i]);
+    break;
   case REALSXP:
     for (R_xlen_t i = 0; i < n; i++) {
       uint64_t bits;
@@ -223,8 +247,12 @@ static uint64_t add_object(uint64_t sum, SEXP x)
       sum = mix(sum, bits);
     }
     break;
-  case STRSXP: for (R_xlen_t i = 0; i < n; i++) sum = add_string(sum, STRING_ELT(x, i)); break;
-  case VECSXP: for (R_xlen_t i = 0; i < n; i++) sum = add_object(sum, VECTOR_ELT(x, i)); break;
+  case STRSXP:
+    for (R_xlen_t i = 0; i < n; i++) sum = add_string(sum, STRING_ELT(x, i));
+    break;
+  case VECSXP:
+    for (R_xlen_t i = 0; i < n; i++) sum = add_object(sum, VECTOR_ELT(x, i));
+    break;
   default: Rf_error("internal error: %s in a checkpoint", Rf_type2char(TYPEOF(x)));
   }
   for (int a = 0; a < 4; a++) {

@@ -21,17 +21,17 @@ extern "C" {
 #endif
 
 #define WEFT_MESH_DIMENSIONS 3
-#define WEFT_MESH_WIDTH 16   /* the greatest */
-#define WEFT_MESH_DEGREE 22  /* of a piece */
-#define WEFT_MESH_TAPS 96    /* on either side of the middle */
-#define WEFT_MESH_BLOCK 16   /* nodes per dimension of a block of points; at least the greatest width */
+#define WEFT_MESH_WIDTH 16  /* the greatest */
+#define WEFT_MESH_DEGREE 22 /* of a piece */
+#define WEFT_MESH_TAPS 96   /* on either side of the middle */
+#define WEFT_MESH_BLOCK 16  /* nodes per dimension of a block of points; at least the greatest width */
 
 typedef struct weft_mesh_scheme {
-  int width, lanes, degree, taps; /* lanes: width, filled up with zeros to 8 or 16 */
-  double spacing;                 /* of nodes, in bandwidths */
-  double error;                   /* of the kernel in one dimension */
-  double size;                    /* at most Σ |window tap window| of a pair in one dimension */
-  double gain;                    /* at most Σ over nodes of what a node's weight of 1 gives a query there */
+  int width, lanes, degree, taps;     /* lanes: width, filled up with zeros to 8 or 16 */
+  double spacing;                     /* of nodes, in bandwidths */
+  double error;                       /* of the kernel in one dimension */
+  double size;                        /* at most Σ |window tap window| of a pair in one dimension */
+  double gain;                        /* at most Σ over nodes of what a node's weight of 1 gives a query there */
   double tap[2 * WEFT_MESH_TAPS + 1]; /* of lags -taps .. taps */
   double piece[(WEFT_MESH_DEGREE + 1) * WEFT_MESH_WIDTH]; /* [power][lane] of 2 t - 1, t the place in a cell */
 } weft_mesh_scheme;
@@ -42,7 +42,10 @@ typedef struct weft_mesh_size {
   double extent[WEFT_MESH_DIMENSIONS], references, queries;
   int on_device;
 } weft_mesh_size;
-typedef struct weft_mesh_choice { int width; double spacing, nodes, work; } weft_mesh_choice; /* work: nanoseconds */
+typedef struct weft_mesh_choice {
+  int width;
+  double spacing, nodes, work;
+} weft_mesh_choice; /* work: nanoseconds */
 
 /* The cheapest scheme with an error of at most `target` in d dimensions; width 0 where there is none. */
 weft_mesh_choice weft_mesh_choose(const weft_mesh_size *size, double target);
@@ -51,13 +54,15 @@ int weft_mesh_make(const weft_mesh_choice *choice, size_t d, double target, weft
 
 typedef struct weft_mesh {
   size_t d, m, nodes, stride[WEFT_MESH_DIMENSIONS], count[WEFT_MESH_DIMENSIONS]; /* stride[0] is 1; rows are padded */
-  double least[WEFT_MESH_DIMENSIONS], per_node;  /* the window of a point at x begins at node (x - least) per_node */
+  double least[WEFT_MESH_DIMENSIONS], per_node; /* the window of a point at x begins at node (x - least) per_node */
   const weft_mesh_scheme *scheme;
   double *node; /* m * nodes from node `origin` on; NULL where a mesh is only placed */
   size_t origin;
 } weft_mesh;
 
-typedef struct weft_mesh_box { double least[WEFT_MESH_DIMENSIONS], most[WEFT_MESH_DIMENSIONS]; } weft_mesh_box;
+typedef struct weft_mesh_box {
+  double least[WEFT_MESH_DIMENSIONS], most[WEFT_MESH_DIMENSIONS];
+} weft_mesh_box;
 /* Places a mesh with a scheme, d and m over the references, and over queries as far as references reach. */
 void weft_mesh_place(weft_mesh *mesh, const weft_mesh_box *references, const weft_mesh_box *queries, double h);
 /* The error of a sum, over the sum of its weights: of the scheme, and of places. Rounding comes on top. */

@@ -6,7 +6,9 @@
 
 #include "kernel/kernel.h"
 
-typedef struct weft_dd { double hi, lo; } weft_dd;
+typedef struct weft_dd {
+  double hi, lo;
+} weft_dd;
 
 static WEFT_HD inline weft_dd weft_two_sum(double a, double b)
 {

@@ -12,6 +12,6 @@ static weft_status no_grid(weft_ctx *ctx, const weft_kernel_task *task, double r
 const weft_kernel_ops weft_kernel_cpu = {
   weft_kernel_direct, weft_kernel_direct_single, no_grid, weft_kernel_mesh_sums,
 #ifdef WEFT_TESTS
-  weft_kernel_cube, weft_kernel_cube_mesh,
+  weft_kernel_cube,   weft_kernel_cube_mesh,
 #endif
 };

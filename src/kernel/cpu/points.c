@@ -30,8 +30,10 @@ weft_status weft_points_fill(weft_ctx *ctx, const double *columns, size_t n, siz
     WEFT_TRY(weft_poll(ctx, (double) start, (double) n));
     WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - start) * (double) d * (scale ? 20 : 2)), static)
     for (size_t i = start; i < end; i++) {
-      if (scale) rescale(columns, n, d, i, origin, scale, full, out + i * d, lo + i * d);
-      else for (size_t j = 0; j < d; j++) out[i * d + j] = columns[j * n + i];
+      if (scale)
+        rescale(columns, n, d, i, origin, scale, full, out + i * d, lo + i * d);
+      else
+        for (size_t j = 0; j < d; j++) out[i * d + j] = columns[j * n + i];
     }
   }
 done:

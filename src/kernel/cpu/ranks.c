@@ -94,7 +94,8 @@ static void sum_weights(const weft_reach *r, double *sums)
     for (size_t c = 0; c < r->m; c++) {
       double *to = sums + v * r->m + c;
       *to = 0;
-      if (t->child[v] >= 0) *to = to[((size_t) t->child[v] - v) * r->m] + to[((size_t) t->child[v] + 1 - v) * r->m];
+      if (t->child[v] >= 0)
+        *to = to[((size_t) t->child[v] - v) * r->m] + to[((size_t) t->child[v] + 1 - v) * r->m];
       else
         for (size_t i = (size_t) t->first[v]; i < (size_t) (t->first[v] + t->count[v]); i++)
           *to += r->weights[i * r->m + c];
@@ -186,11 +187,15 @@ static void decide(const needs *n, size_t v, uint64_t open, int wanted)
     if (!(open >> b & 1)) continue;
     value_range(r, n->boxes + b * 2 * t->points.d, v, &few, &most);
     if (most <= n->allowed[b]) continue;
-    if (n->together && most - few <= n->allowed[b]) wanted = 1;
-    else left |= UINT64_C(1) << b;
+    if (n->together && most - few <= n->allowed[b])
+      wanted = 1;
+    else
+      left |= UINT64_C(1) << b;
   }
-  if (!left) n->one[v] = wanted;
-  else if (t->child[v] < 0) decide_points(n, v, left, wanted);
+  if (!left)
+    n->one[v] = wanted;
+  else if (t->child[v] < 0)
+    decide_points(n, v, left, wanted);
   else {
     decide(n, (size_t) t->child[v], left, wanted);
     decide(n, (size_t) t->child[v] + 1, left, wanted);

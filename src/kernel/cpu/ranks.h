@@ -14,10 +14,10 @@ weft_status weft_ranks_split(weft_ctx *ctx, const weft_mpi_messages *messages, i
 /* What other ranks' queries may do with a tree of references: weights are absolute. */
 typedef struct weft_reach {
   const weft_tree *tree;
-  const double *weights;  /* points * m in the tree's order, none negative */
+  const double *weights; /* points * m in the tree's order, none negative */
   size_t m;
   int kind;
-  double h, far;          /* far: greatest coordinate of any rank, for the error of leaving low parts out */
+  double h, far; /* far: greatest coordinate of any rank, for the error of leaving low parts out */
 } weft_reach;
 
 /* A lower bound of each column's sum for every query in each box (2d: least, greatest): least[box * m + c]. */

@@ -10,9 +10,9 @@
 
 /* Queries whose chunks are summed together: whole tiles of 64, 128, 384 and 512. */
 #ifdef WEFT_TESTS
-# define QUERY_SLAB 1536
+#  define QUERY_SLAB 1536
 #else
-# define QUERY_SLAB 66048
+#  define QUERY_SLAB 66048
 #endif
 
 static inline int grid_for(double count)

@@ -64,12 +64,16 @@ weft_tree weft_kernel_tree_of(SEXP list)
 {
   SEXP centre = weft_glue_element(list, "centre"), first = weft_glue_element(list, "first"),
        moments = weft_glue_element(list, "moments");
-  weft_tree t = {
-    weft_kernel_points_of(list), INTEGER(weft_glue_element(list, "order")), (size_t) Rf_xlength(first),
-    (size_t) Rf_asInteger(weft_glue_element(list, "leaf_size")), REAL(first), REAL(weft_glue_element(list, "count")),
-    INTEGER(weft_glue_element(list, "child")), REAL(weft_glue_element(list, "box")),
-    centre == R_NilValue ? NULL : REAL(centre), moments == R_NilValue ? NULL : REAL(moments)
-  };
+  weft_tree t = { weft_kernel_points_of(list),
+                  INTEGER(weft_glue_element(list, "order")),
+                  (size_t) Rf_xlength(first),
+                  (size_t) Rf_asInteger(weft_glue_element(list, "leaf_size")),
+                  REAL(first),
+                  REAL(weft_glue_element(list, "count")),
+                  INTEGER(weft_glue_element(list, "child")),
+                  REAL(weft_glue_element(list, "box")),
+                  centre == R_NilValue ? NULL : REAL(centre),
+                  moments == R_NilValue ? NULL : REAL(moments) };
   return t;
 }
 
@@ -80,8 +84,7 @@ SEXP C_weft_kernel_kinds(void)
   SEXP out = PROTECT(WEFT_NAMED_LIST("name", "form", "single", "scale", "d1", "d2", "e0", "e1", "line")), word[3];
   double *number[5];
   for (int k = 0; k < 3; k++) word[k] = weft_result_put(out, words[k], Rf_allocVector(STRSXP, WEFT_KERNELS));
-  for (int k = 0; k < 5; k++)
-    number[k] = REAL(weft_result_put(out, numbers[k], Rf_allocVector(REALSXP, WEFT_KERNELS)));
+  for (int k = 0; k < 5; k++) number[k] = REAL(weft_result_put(out, numbers[k], Rf_allocVector(REALSXP, WEFT_KERNELS)));
   int *line = LOGICAL(weft_result_put(out, "line", Rf_allocVector(LGLSXP, WEFT_KERNELS)));
   for (int kind = 0; kind < WEFT_KERNELS; kind++) {
     const weft_kernel_row *row = weft_kernel_row_of(kind);
@@ -101,8 +104,8 @@ static SEXP result_of(weft_kernel_sum_job *job, size_t bandwidths)
 {
   const char *fields[] = { "sum", "effort", "" };
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  job->out = REAL(weft_result_put(
-      out, "sum", Rf_allocMatrix(REALSXP, (int) job->task.query.n, (int) (job->task.m * bandwidths))));
+  job->out = REAL(
+      weft_result_put(out, "sum", Rf_allocMatrix(REALSXP, (int) job->task.query.n, (int) (job->task.m * bandwidths))));
   UNPROTECT(1);
   return out;
 }
@@ -118,7 +121,13 @@ static void store_effort(SEXP out, const weft_kernel_effort *e)
 
 /* ---- points ---- */
 
-typedef struct { const double *x; size_t n, d; const double *origin, *scale; int full; double *out, *lo; } points_job;
+typedef struct {
+  const double *x;
+  size_t n, d;
+  const double *origin, *scale;
+  int full;
+  double *out, *lo;
+} points_job;
 WEFT_WORK(fill_points, points_job,
           weft_points_fill(ctx, job->x, job->n, job->d, job->origin, job->scale, job->full, job->out, job->lo))
 
@@ -126,14 +135,24 @@ SEXP C_weft_kernel_points(SEXP x, SEXP origin, SEXP scale, SEXP full, SEXP contr
 {
   const int scaled = scale != R_NilValue;
   SEXP out = PROTECT(WEFT_NAMED_LIST("x", "lo"));
-  points_job job = { REAL_RO(x), (size_t) Rf_nrows(x), (size_t) Rf_ncols(x), REAL(origin), scaled ? REAL(scale) : NULL,
-                     Rf_asLogical(full), NULL, NULL };
+  points_job job = { REAL_RO(x),
+                     (size_t) Rf_nrows(x),
+                     (size_t) Rf_ncols(x),
+                     REAL(origin),
+                     scaled ? REAL(scale) : NULL,
+                     Rf_asLogical(full),
+                     NULL,
+                     NULL };
   job.out = REAL(weft_result_put(out, "x", Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x))));
   if (scaled) job.lo = REAL(weft_result_put(out, "lo", Rf_allocMatrix(REALSXP, Rf_ncols(x), Rf_nrows(x))));
   WEFT_RUN_RETURN(out, control, fill_points, &job);
 }
 
-typedef struct { const double *x; size_t n, d; double *out; } range_job;
+typedef struct {
+  const double *x;
+  size_t n, d;
+  double *out;
+} range_job;
 WEFT_WORK(find_range, range_job, weft_points_range(ctx, job->x, job->n, job->d, job->out))
 
 /* 3 x columns: least, greatest, how many are not finite. */
@@ -150,7 +169,10 @@ typedef weft_kernel_sum_job sum_job;
 
 WEFT_WORK(direct, sum_job, weft_kernel_direct_spread(ctx, backend->kernel, &job->task, job->out, &job->effort))
 
-typedef struct { weft_kernel_task task; double seconds; } timing_job;
+typedef struct {
+  weft_kernel_task task;
+  double seconds;
+} timing_job;
 WEFT_WORK(time_pairs, timing_job, weft_kernel_pair_seconds(ctx, &job->task, 3, &job->seconds))
 
 SEXP C_weft_kernel_pair_seconds(SEXP task, SEXP control)
@@ -219,7 +241,11 @@ SEXP C_weft_kernel_polynomial(SEXP task, SEXP parameters, SEXP control)
   return out;
 }
 
-typedef struct { sum_job sum; double reach; int done; } grid_job;
+typedef struct {
+  sum_job sum;
+  double reach;
+  int done;
+} grid_job;
 WEFT_WORK(over_grid, grid_job,
           weft_kernel_grid_spread(ctx, backend->kernel, &job->sum.task, job->reach, &job->done, job->sum.out,
                                   &job->sum.effort))
@@ -248,7 +274,9 @@ SEXP C_weft_tree_grow(SEXP points, SEXP plan, SEXP control)
   const weft_points p = weft_kernel_points_of(points);
   weft_record record = weft_record_open(plan, "plan");
   weft_tree_build b = { .type = (weft_tree_type) weft_record_kind(&record, "type", tree_types, 4),
-                        .n = p.n, .d = p.d, .leaf_size = weft_record_size(&record, "leaf_size"),
+                        .n = p.n,
+                        .d = p.d,
+                        .leaf_size = weft_record_size(&record, "leaf_size"),
                         .key = weft_record_key(&record, "key") };
   weft_record_close(&record);
   b.nodes = weft_tree_nodes(p.n, b.leaf_size);
@@ -295,7 +323,12 @@ static const char *misshapen(SEXP tree, size_t n, size_t d, int with_centre, int
   return NULL;
 }
 
-typedef struct { weft_tree_build tree; const double *columns, *origin, *scale; int full; const char *wrong; } check_job;
+typedef struct {
+  weft_tree_build tree;
+  const double *columns, *origin, *scale;
+  int full;
+  const char *wrong;
+} check_job;
 
 static weft_status check_tree(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -347,7 +380,11 @@ SEXP C_weft_tree_check(SEXP tree, SEXP expected, SEXP control)
   return job.wrong ? Rf_mkString(job.wrong) : R_NilValue;
 }
 
-typedef struct { sum_job sum; const double *h; size_t bandwidths; } walk_job;
+typedef struct {
+  sum_job sum;
+  const double *h;
+  size_t bandwidths;
+} walk_job;
 WEFT_WORK(walk_trees, walk_job,
           weft_kernel_walk_many(ctx, &job->sum.task, job->h, job->bandwidths, &job->sum.query, &job->sum.reference,
                                 job->sum.out, &job->sum.effort))
@@ -360,8 +397,8 @@ SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP walk, SEXP c
   static const char *const series[] = { "never", "if worth", "always" }; /* weft_series_use */
   SEXP h = weft_glue_element(task, "h");
   walk_job job = { .sum = { .task = weft_kernel_task_of(task),
-                          .query = weft_kernel_tree_of(query),
-                          .reference = weft_kernel_tree_of(reference) },
+                            .query = weft_kernel_tree_of(query),
+                            .reference = weft_kernel_tree_of(reference) },
                    .h = REAL(h),
                    .bandwidths = (size_t) Rf_xlength(h) };
   weft_record record = weft_record_open(walk, "walk");
@@ -404,9 +441,9 @@ SEXP C_weft_kernel_pairs(SEXP radial, SEXP h, SEXP rel_error, SEXP query, SEXP r
   weft_record record = weft_record_open(radial, "radial");
   const size_t pieces = (size_t) Rf_ncols(weft_record_field(&record, "coefficients"));
   pairs_job job = { .g = { .pieces = pieces,
-                         .per_unit = weft_record_number(&record, "per_unit"),
-                         .coefficients = weft_record_doubles(&record, "coefficients", 4.0 * (double) pieces),
-                         .bend = weft_record_doubles(&record, "bend", (double) pieces + 1) },
+                           .per_unit = weft_record_number(&record, "per_unit"),
+                           .coefficients = weft_record_doubles(&record, "coefficients", 4.0 * (double) pieces),
+                           .bend = weft_record_doubles(&record, "bend", (double) pieces + 1) },
                     .h = REAL(h),
                     .bandwidths = (size_t) Rf_xlength(h),
                     .rel_error = Rf_asReal(rel_error),

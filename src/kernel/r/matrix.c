@@ -10,7 +10,12 @@ static SEXP matrix_to_fill(size_t rows, size_t columns)
   return out;
 }
 
-typedef struct { int kind; double h, factor; weft_points a, b; double *out; } matrix_job;
+typedef struct {
+  int kind;
+  double h, factor;
+  weft_points a, b;
+  double *out;
+} matrix_job;
 WEFT_WORK(fill_matrix, matrix_job,
           weft_kernel_matrix(ctx, job->kind, job->h, job->factor, &job->a, &job->b, job->out, job->a.n))
 
@@ -18,7 +23,7 @@ WEFT_WORK(fill_matrix, matrix_job,
 SEXP C_weft_kernel_matrix(SEXP kernel, SEXP h, SEXP factor, SEXP a, SEXP b, SEXP control)
 {
   matrix_job job = { weft_kernel_kind_of(kernel), Rf_asReal(h), Rf_asReal(factor), weft_kernel_points_of(a),
-                     weft_kernel_points_of(b), NULL };
+                     weft_kernel_points_of(b),    NULL };
   SEXP out = PROTECT(matrix_to_fill(job.a.n, job.b.n));
   job.out = REAL(out);
   WEFT_RUN_RETURN(out, control, fill_matrix, &job);
@@ -54,7 +59,7 @@ SEXP C_weft_kernel_factor(SEXP points, SEXP plan, SEXP control)
                    .variance = weft_record_number(&record, "variance"),
                    .noise = weft_record_number(&record, "noise"),
                    .points = weft_kernel_points_of(points) };
-  job.root = (weft_kernel_root) { job.points.n, weft_record_size(&record, "width"), NULL };
+  job.root = (weft_kernel_root){ job.points.n, weft_record_size(&record, "width"), NULL };
   weft_record_close(&record);
   const size_t count = weft_root_panels(&job.root);
   SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t) count));

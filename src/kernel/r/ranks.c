@@ -4,7 +4,13 @@
 #include "core/r/record.h"
 #include "kernel/cpu/ranks.h"
 
-typedef struct { int rank, size; const double *key; size_t n; double share; int *left; } split_job;
+typedef struct {
+  int rank, size;
+  const double *key;
+  size_t n;
+  double share;
+  int *left;
+} split_job;
 
 static weft_status split(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -48,10 +54,10 @@ static reach_job reach_of(SEXP list, SEXP boxes)
   SEXP weights = weft_record_field(&record, "weights");
   const reach_job j = { .tree = weft_kernel_tree_of(weft_record_field(&record, "tree")),
                         .reach = { .weights = REAL(weights),
-                                 .m = (size_t) Rf_nrows(weights),
-                                 .kind = weft_kernel_kind_of(weft_record_field(&record, "kernel")),
-                                 .h = weft_record_number(&record, "h"),
-                                 .far = weft_record_number(&record, "far") },
+                                   .m = (size_t) Rf_nrows(weights),
+                                   .kind = weft_kernel_kind_of(weft_record_field(&record, "kernel")),
+                                   .h = weft_record_number(&record, "h"),
+                                   .far = weft_record_number(&record, "far") },
                         .boxes = REAL(boxes),
                         .count = (size_t) Rf_ncols(boxes) };
   weft_record_close(&record);
@@ -101,7 +107,8 @@ WEFT_WORK(nearest, weft_kernel_sum_job, weft_ranks_nearest(ctx, &job->task, &job
 /* queries x m, in the query tree's order */
 SEXP C_weft_ranks_nearest(SEXP control, SEXP task, SEXP query, SEXP reference)
 {
-  weft_kernel_sum_job job = { .task = weft_kernel_task_of(task), .query = weft_kernel_tree_of(query),
+  weft_kernel_sum_job job = { .task = weft_kernel_task_of(task),
+                              .query = weft_kernel_tree_of(query),
                               .reference = weft_kernel_tree_of(reference) };
   SEXP out = PROTECT(Rf_allocMatrix(REALSXP, (int) job.task.query.n, (int) job.task.m));
   job.out = REAL(out);

@@ -1,4 +1,5 @@
 /* The .Call entry points of the kernel room: name and number of arguments. */
+/* clang-format off */
 #define KERNEL_ROUTINES(R) \
   R(C_weft_kernel_kinds, 0) \
   R(C_weft_kernel_points, 5) \
@@ -28,3 +29,4 @@
   R(C_weft_ranks_needed, 5) \
   R(C_weft_ranks_nearest, 4) \
   R(C_weft_kernel_pairs, 6)
+/* clang-format on */

@@ -3,7 +3,10 @@
 #include "kernel/r/glue.h"
 #include "kernel/cpu/bandwidth/sample.h"
 
-typedef struct { weft_binning binning; double *bin, *own; } bin_job;
+typedef struct {
+  weft_binning binning;
+  double *bin, *own;
+} bin_job;
 WEFT_WORK(fill_bins, bin_job, weft_kernel_bin(ctx, &job->binning, job->bin, job->own))
 
 /* list(bin, own): see weft_kernel_bin(). */
@@ -11,10 +14,10 @@ SEXP C_weft_kernel_bin(SEXP x, SEXP grid, SEXP control)
 {
   weft_record record = weft_record_open(grid, "grid");
   bin_job job = { .binning = { .n = (size_t) XLENGTH(x),
-                             .bins = weft_record_size(&record, "bins"),
-                             .x = REAL_RO(x),
-                             .least = weft_record_number(&record, "least"),
-                             .per_bin = weft_record_number(&record, "per_bin")}};
+                               .bins = weft_record_size(&record, "bins"),
+                               .x = REAL_RO(x),
+                               .least = weft_record_number(&record, "least"),
+                               .per_bin = weft_record_number(&record, "per_bin") } };
   weft_record_close(&record);
   SEXP out = PROTECT(WEFT_NAMED_LIST("bin", "own"));
   job.bin = REAL(weft_result_put(out, "bin", weft_glue_vector(REALSXP, (double) job.binning.bins)));
@@ -22,7 +25,10 @@ SEXP C_weft_kernel_bin(SEXP x, SEXP grid, SEXP control)
   WEFT_RUN_RETURN(out, control, fill_bins, &job);
 }
 
-typedef struct { weft_lags lags; double *out; } lags_job;
+typedef struct {
+  weft_lags lags;
+  double *out;
+} lags_job;
 WEFT_WORK(sum_lags, lags_job, weft_kernel_lag_sums(ctx, &job->lags, job->out))
 
 /* pairs: by distance, bin by bin; lags: list(bin, reach, order); see weft_kernel_lag_sums(). A number for each h. */
@@ -42,7 +48,11 @@ SEXP C_weft_kernel_lag_sums(SEXP pairs, SEXP h, SEXP lags, SEXP control)
   WEFT_RUN_RETURN(out, control, sum_lags, &job);
 }
 
-typedef struct { const double *x, *probability; size_t n, d, quantiles; double *out; } sample_job;
+typedef struct {
+  const double *x, *probability;
+  size_t n, d, quantiles;
+  double *out;
+} sample_job;
 
 static weft_status find_deviations(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -69,7 +79,9 @@ WEFT_WORK(find_quantiles, sample_job,
 /* Of at least one number, all finite. */
 SEXP C_weft_kernel_quantiles(SEXP x, SEXP probability, SEXP control)
 {
-  sample_job job = { .x = REAL_RO(x), .n = (size_t) XLENGTH(x), .probability = REAL(probability),
+  sample_job job = { .x = REAL_RO(x),
+                     .n = (size_t) XLENGTH(x),
+                     .probability = REAL(probability),
                      .quantiles = (size_t) XLENGTH(probability) };
   SEXP out = PROTECT(Rf_allocVector(REALSXP, XLENGTH(probability)));
   job.out = REAL(out);

@@ -26,7 +26,12 @@ typedef struct {
 } counted;
 
 /* One thread's. */
-typedef struct { uint32_t *order, *other, *total; double *values; size_t *stack; uint8_t *chosen; } workspace;
+typedef struct {
+  uint32_t *order, *other, *total;
+  double *values;
+  size_t *stack;
+  uint8_t *chosen;
+} workspace;
 
 static uint32_t between(const counted *x, size_t from, size_t to, size_t c)
 {
@@ -55,7 +60,10 @@ static int32_t frequency_cuts(const double *x, const uint32_t *order, size_t m, 
 
 /* ---- MDL ---- */
 
-typedef struct { double n, sum; int classes; } part; /* rows, n × entropy in bits, classes present */
+typedef struct {
+  double n, sum;
+  int classes;
+} part; /* rows, n × entropy in bits, classes present */
 
 static part measure(const counted *x, size_t from, size_t to)
 {
@@ -81,7 +89,12 @@ static size_t mdl_cut(const counted *x, size_t from, size_t to)
   double least = INFINITY;
   for (size_t at = from + 1; at < to; at++) {
     const part a = measure(x, from, at), b = measure(x, at, to);
-    if (a.sum + b.sum < least) { least = a.sum + b.sum; best = at; left = a; right = b; }
+    if (a.sum + b.sum < least) {
+      least = a.sum + b.sum;
+      best = at;
+      left = a;
+      right = b;
+    }
   }
   if (!best) return 0;
   const double k = whole.classes, n = whole.n, all = k < 40 ? log2(pow(3, k) - 2) : k * log2(3);
@@ -109,7 +122,9 @@ static void mdl_choose(const counted *x, workspace *w)
 /* ---- CAIM, CACC, Ameva ---- */
 
 /* Of a bin: its rows, those of its most frequent class, and the sum of squared counts over the rows of each class. */
-typedef struct { double n, most, squares; } bin;
+typedef struct {
+  double n, most, squares;
+} bin;
 
 static double share_none(const bin *b) { return (void) b, 0; }
 static double share_largest(const bin *b) { return b->most * b->most / b->n; }
@@ -125,8 +140,12 @@ static double share(const counted *x, weft_bins_method method, size_t from, size
     if (k > b.most) b.most = k;
     if (k > 0) b.squares += k * k / of_class;
   }
+/* clang-format off */
 #define SHARE(kind, name, way, share, criterion, classes) case WEFT_BINS_##kind: return share_##share(&b);
-  switch (method) { WEFT_BINS_KINDS(SHARE) }
+  /* clang-format on */
+  switch (method) {
+    WEFT_BINS_KINDS(SHARE)
+  }
 #undef SHARE
   return 0; /* never: every kind has its case */
 }
@@ -153,16 +172,20 @@ static double criterion_ameva(double sum, double chi, double bins, const counted
 }
 
 /* A row without its functions does not compile. */
-#define THERE(kind, name, way, share, criterion, classes) + sizeof &share_##share + sizeof &criterion_##criterion
+#define THERE(kind, name, way, share, criterion, classes) +sizeof &share_##share + sizeof &criterion_##criterion
 enum { CRITERIA_THERE = 0 WEFT_BINS_KINDS(THERE) };
 #undef THERE
 
 static double criterion(const counted *x, weft_bins_method method, double sum, double bins)
 {
   const double chi = (double) x->n * (sum - 1);
+/* clang-format off */
 #define CRITERION(kind, name, way, share, criterion, classes) \
   case WEFT_BINS_##kind: return criterion_##criterion(sum, chi, bins, x);
-  switch (method) { WEFT_BINS_KINDS(CRITERION) }
+  /* clang-format on */
+  switch (method) {
+    WEFT_BINS_KINDS(CRITERION)
+  }
 #undef CRITERION
   return 0; /* never: every kind has its case */
 }
@@ -183,7 +206,11 @@ static void top_down_choose(const counted *x, weft_bins_method method, workspace
       }
       const double now = sum - share(x, method, from, to) + (share(x, method, from, at) + share(x, method, at, to));
       const double value = criterion(x, method, now, (double) bins + 1);
-      if (!best || value > highest + 1e-12 * fabs(highest)) { highest = value; best_sum = now; best = at; }
+      if (!best || value > highest + 1e-12 * fabs(highest)) {
+        highest = value;
+        best_sum = now;
+        best = at;
+      }
     }
     if (!best || !(highest > reached || (weft_bins_kind_of(method)->classes && bins < x->classes))) return;
     w->chosen[best] = 1;
@@ -231,7 +258,8 @@ static counted count_column(const weft_bins_job *job, size_t j, const double *f,
   memset(map, 255, job->class_levels * sizeof *map);
   for (uint32_t r = 0; r < m; r++)
     if (job->classes[w->order[r]] != WEFT_NA_U16) map[job->classes[w->order[r]]] = 0;
-  for (uint32_t c = 0; c < job->class_levels; c++) if (!map[c]) map[c] = (uint32_t) out.classes++;
+  for (uint32_t c = 0; c < job->class_levels; c++)
+    if (!map[c]) map[c] = (uint32_t) out.classes++;
   for (uint32_t r = 0; r < m; r++) {
     const uint16_t c = job->classes[w->order[r]];
     if (c == WEFT_NA_U16) continue;
@@ -262,8 +290,10 @@ static int32_t class_cuts(const weft_bins_job *job, size_t j, const double *f, d
   const int backward = reads_backward(&x);
   if (backward) turn_round(&x);
   memset(w->chosen, 0, x.distinct);
-  if (weft_bins_kind_of(job->method)->way == WEFT_BINS_SPLITS) mdl_choose(&x, w);
-  else top_down_choose(&x, job->method, w);
+  if (weft_bins_kind_of(job->method)->way == WEFT_BINS_SPLITS)
+    mdl_choose(&x, w);
+  else
+    top_down_choose(&x, job->method, w);
   for (size_t at = 1; at < x.distinct; at++)
     if (w->chosen[backward ? x.distinct - at : at]) cuts[count++] = middle(&x, at);
   return count;
@@ -326,8 +356,10 @@ static int32_t code_of(double x, const double *cuts, int32_t count)
   }
   while (from < to) {
     const int32_t at = from + (to - from) / 2;
-    if (cuts[at] < x) from = at + 1;
-    else to = at;
+    if (cuts[at] < x)
+      from = at + 1;
+    else
+      to = at;
   }
   return from + 1;
 }

@@ -10,13 +10,16 @@
  * computed from two columns: their CORRELATION, KENDALLS_TAU, or distances to NEIGHBOURS. */
 #pragma once
 
+/* clang-format off */
 #define WEFT_MI_ENTROPY_KINDS(ROW) \
   /*  kind                   name                     entropy                turns  whole */ \
   ROW(EMPIRICAL,             "empirical",             empirical,             1,     1) \
   ROW(MILLER_MADOW,          "miller-madow",          miller_madow,          1,     0) \
   ROW(SHRINK,                "shrink",                shrink,                3,     0) \
   ROW(SCHURMANN_GRASSBERGER, "schurmann-grassberger", schurmann_grassberger, 2,     0)
+/* clang-format on */
 
+/* clang-format off */
 #define WEFT_MI_NUMERIC_KINDS(ROW) \
   /*  kind      name        of      way */ \
   ROW(COPULA,   "copula",   SCORES, CORRELATION) \
@@ -24,13 +27,14 @@
   ROW(SPEARMAN, "spearman", RANKS,  CORRELATION) \
   ROW(KENDALL,  "kendall",  RANKS,  KENDALLS_TAU) \
   ROW(KSG,      "ksg",      VALUES, NEIGHBOURS)
+/* clang-format on */
 
 #define WEFT_MI_ENUM(kind, ...) WEFT_MI_##kind,
 typedef enum { WEFT_MI_ENTROPY_KINDS(WEFT_MI_ENUM) } weft_mi_estimator;
 typedef enum { WEFT_MI_NUMERIC_KINDS(WEFT_MI_ENUM) } weft_mi_numeric_kind;
 #undef WEFT_MI_ENUM
 
-#define WEFT_MI_PLUS_ONE(...) + 1
+#define WEFT_MI_PLUS_ONE(...) +1
 enum {
   WEFT_MI_ESTIMATORS = 0 WEFT_MI_ENTROPY_KINDS(WEFT_MI_PLUS_ONE),
   WEFT_MI_NUMERICS = 0 WEFT_MI_NUMERIC_KINDS(WEFT_MI_PLUS_ONE)

@@ -10,6 +10,7 @@
  *   device       tiles: by itself, in tiles; steps: bands of columns; host: the CPU, whichever the back end */
 #pragma once
 
+/* clang-format off */
 #define WEFT_NETWORK_KINDS(ROW) \
   /*  kind    name    before   greedy  in_bits  nanoseconds  device */ \
   ROW(ARACNE, aracne, PARTNERS, 0,     1,       p * p,       tiles) /* when no edge is removed early */ \
@@ -17,20 +18,27 @@
   ROW(MRNET,  mrnet,  NOTHING, 1,      1,       p * p / 2,   steps) \
   ROW(MRNETB, mrnetb, SUMS,    1,      1,       2 * p * p,   steps) \
   ROW(RELNET, relnet, NOTHING, 0,      1,       p,           host)
+/* clang-format on */
 
 #define WEFT_NETWORK_ENUM(kind, ...) WEFT_NETWORK_##kind,
 typedef enum { WEFT_NETWORK_KINDS(WEFT_NETWORK_ENUM) } weft_network_method;
 #undef WEFT_NETWORK_ENUM
 
-#define WEFT_NETWORK_PLUS_ONE(...) + 1
+#define WEFT_NETWORK_PLUS_ONE(...) +1
 enum { WEFT_NETWORK_METHODS = 0 WEFT_NETWORK_KINDS(WEFT_NETWORK_PLUS_ONE) };
 #undef WEFT_NETWORK_PLUS_ONE
 
 typedef enum {
-  WEFT_NETWORK_NOTHING, WEFT_NETWORK_SUMS, WEFT_NETWORK_MOMENTS, WEFT_NETWORK_PARTNERS
+  WEFT_NETWORK_NOTHING,
+  WEFT_NETWORK_SUMS,
+  WEFT_NETWORK_MOMENTS,
+  WEFT_NETWORK_PARTNERS
 } weft_network_before;
 
-typedef struct weft_network_kind { weft_network_before before; int greedy, in_bits; } weft_network_kind;
+typedef struct weft_network_kind {
+  weft_network_before before;
+  int greedy, in_bits;
+} weft_network_kind;
 
 static inline const weft_network_kind *weft_network_kind_of(weft_network_method method)
 {

@@ -20,11 +20,11 @@
 #include "mi/null/exact_test.h"
 #include "mi/null/law.h"
 
-#define MAX_SIDE 1024u                /* levels or classes of a table that is looked at */
+#define MAX_SIDE 1024u /* levels or classes of a table that is looked at */
 #define ATTRIBUTES_AT_ONCE 4096
-#define MAX_ROWS ((size_t) 1 << 20)   /* more: chi-squared */
-#define FAR 9.26                      /* standard deviations: p = 10^-20 */
-#define LAW_WORK 2e5                  /* operations of a law, roughly */
+#define MAX_ROWS ((size_t) 1 << 20) /* more: chi-squared */
+#define FAR 9.26                    /* standard deviations: p = 10^-20 */
+#define LAW_WORK 2e5                /* operations of a law, roughly */
 
 /* An attribute, and what it shares with others. Margins are sorted, the greatest last. */
 typedef struct {
@@ -37,12 +37,22 @@ typedef struct {
 } item;
 
 /* Attributes first .. last-1 of the sorted items: equal margins, scores from high to low. */
-typedef struct { size_t first, last; } law;
+typedef struct {
+  size_t first, last;
+} law;
 
 /* A level's margin, and its counts in all classes as a hash. */
-typedef struct { uint32_t margin; uint64_t counts; } level_counts;
+typedef struct {
+  uint32_t margin;
+  uint64_t counts;
+} level_counts;
 
-typedef struct { uint16_t *codes; uint32_t *level, *cell; uint64_t *counts; level_counts *levels; } workspace;
+typedef struct {
+  uint16_t *codes;
+  uint32_t *level, *cell;
+  uint64_t *counts;
+  level_counts *levels;
+} workspace;
 
 static int by_number(const void *a, const void *b)
 {
@@ -116,7 +126,7 @@ static void tabulate(const weft_mi_pack *pack, size_t column, const weft_mi_logs
       out->score += weft_mi_fixed(&pack->f, w->cell[code]);
       if (w->cell[code] < logs->known) out->log_free -= logs->factorial[w->cell[code]];
       w->level[code] += w->cell[code];
-      w->counts[code] = hash_of((const uint32_t[]) { c, w->cell[code] }, 2, w->counts[code]);
+      w->counts[code] = hash_of((const uint32_t[]){ c, w->cell[code] }, 2, w->counts[code]);
       w->cell[code] = 0;
     }
     if (kept && out->classes < MAX_SIDE) margins[MAX_SIDE + out->classes] = kept;
@@ -128,7 +138,7 @@ static void tabulate(const weft_mi_pack *pack, size_t column, const weft_mi_logs
     if (code == WEFT_MI_MISSING || !w->level[code]) continue;
     if (out->levels < MAX_SIDE) {
       margins[out->levels] = w->level[code];
-      w->levels[out->levels] = (level_counts) { w->level[code], w->counts[code] };
+      w->levels[out->levels] = (level_counts){ w->level[code], w->counts[code] };
     }
     out->levels++;
     w->level[code] = 0;
@@ -202,7 +212,7 @@ static int keep_margins(item *x, uint32_t *rows, uint32_t *classes, uint32_t *ma
 static int same_law(const item *a, const item *b, const uint32_t *margins)
 {
   return a->hash == b->hash && a->levels == b->levels && a->classes == b->classes &&
-    !memcmp(margins + a->margins, margins + b->margins, (a->levels + a->classes) * sizeof *margins);
+         !memcmp(margins + a->margins, margins + b->margins, (a->levels + a->classes) * sizeof *margins);
 }
 
 /* The inputs and results of finding the laws. */
@@ -212,14 +222,13 @@ typedef struct {
   const law *laws;
   const uint32_t *margins;
   const int64_t *f;
-  int64_t *scores;            /* of the sorted items */
+  int64_t *scores; /* of the sorted items */
   double *nats, *tail, *statistic, *error;
-  double nat;                 /* a unit of the scores */
+  double nat; /* a unit of the scores */
 } search;
 
 /* p-values of one law, or what has the chi-squared distribution; NaN is what is left out. */
-static void find_law(const search *s, size_t g, weft_mi_walk *walk, weft_mi_smooth *smooth,
-                     weft_mi_sampler *sampler)
+static void find_law(const search *s, size_t g, weft_mi_walk *walk, weft_mi_smooth *smooth, weft_mi_sampler *sampler)
 {
   const law *at = &s->laws[g];
   const item *x = &s->items[at->first];
@@ -286,7 +295,11 @@ static double log_table(const item *x, const uint32_t *margins, const double *fa
 }
 
 /* Margins and scores of all attributes; those that need a law become `kept` items. */
-typedef struct { item *items; uint32_t *margins; size_t used, kept; } collection;
+typedef struct {
+  item *items;
+  uint32_t *margins;
+  size_t used, kept;
+} collection;
 
 static weft_status collect(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t *columns, size_t count,
                            const weft_mi_logs *logs, double nat, const weft_mi_tests *out, collection *into)
@@ -326,8 +339,10 @@ static weft_status collect(weft_ctx *ctx, const weft_mi_pack *pack, const uint32
       x->at = at;
       if (!keep_margins(x, rows, rows + MAX_SIDE, into->margins, &into->used, &out->p[at], &out->correction[at]))
         continue;
-      if (needs_law(x, into->margins + x->margins, logs, nat)) into->items[into->kept++] = *x;
-      else into->used = x->margins;
+      if (needs_law(x, into->margins + x->margins, logs, nat))
+        into->items[into->kept++] = *x;
+      else
+        into->used = x->margins;
     }
   }
 done:
@@ -367,7 +382,7 @@ weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t
   WEFT_TRY(collect(ctx, pack, columns, count, &logs, s.nat, out, &all));
   qsort(all.items, all.kept, sizeof *all.items, by_law_and_score);
   for (size_t i = 0; i < all.kept; i++) {
-    if (!i || !same_law(&all.items[i], &all.items[i - 1], all.margins)) laws[groups++] = (law) { i, i + 1 };
+    if (!i || !same_law(&all.items[i], &all.items[i - 1], all.margins)) laws[groups++] = (law){ i, i + 1 };
     laws[groups - 1].last = i + 1;
   }
   s.items = all.items;

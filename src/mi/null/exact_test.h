@@ -14,7 +14,9 @@ extern "C" {
  * `log_table`: log of the probability of the attribute's own table and of those that only differ in the order of levels
  * with the same margin, which p is at least, or NaN. `error`: the relative standard error of a p-value from random
  * tables, or NaN. */
-typedef struct weft_mi_tests { double *p, *statistic, *correction, *log_table, *error; } weft_mi_tests;
+typedef struct weft_mi_tests {
+  double *p, *statistic, *correction, *log_table, *error;
+} weft_mi_tests;
 
 /* For attributes `columns` (numbers from 0) of a pack with classes; exact_test.c says how. */
 weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t *columns, size_t count,

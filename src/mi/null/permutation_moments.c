@@ -13,7 +13,10 @@
 #define SAMPLED ((size_t) 20000)
 #define COLUMNS_AT_ONCE(n) (1 + (size_t) 2000000 / ((n) + 1)) /* between polls: some 50 ms */
 
-typedef struct { double *values, *scores; uint32_t *order, *other; } workspace;
+typedef struct {
+  double *values, *scores;
+  uint32_t *order, *other;
+} workspace;
 
 typedef struct {
   const weft_mi_numeric *data;
@@ -26,7 +29,8 @@ static double excess_kurtosis(const double *x, size_t n)
   const double rows = (double) n;
   double most = 0, sum = 0, squares = 0, fourth = 0;
   if (n < 4) return 0;
-  for (size_t i = 0; i < n; i++) if (fabs(x[i]) > most) most = fabs(x[i]);
+  for (size_t i = 0; i < n; i++)
+    if (fabs(x[i]) > most) most = fabs(x[i]);
   if (most == 0) return 0;
   for (size_t i = 0; i < n; i++) sum += x[i] / most;
   for (size_t i = 0; i < n; i++) {
@@ -35,8 +39,7 @@ static double excess_kurtosis(const double *x, size_t n)
     fourth += away * away * away * away;
   }
   if (!(squares > 0) || !(fourth > 0)) return 0;
-  return (rows - 1) / ((rows - 2) * (rows - 3)) *
-         ((rows + 1) * rows * fourth / (squares * squares) - 3 * (rows - 1));
+  return (rows - 1) / ((rows - 2) * (rows - 3)) * ((rows + 1) * rows * fourth / (squares * squares) - 3 * (rows - 1));
 }
 
 /* What is correlated of a run of equal values whose ranks, from 1, have the mean twice / 2. */
@@ -56,7 +59,8 @@ static size_t take_rows(const double *x, size_t n, size_t step, double *out)
 {
   size_t m = 0;
   int varies = 0;
-  for (size_t i = 0; i < n; i += step) if (x[i] == x[i]) out[m++] = x[i];
+  for (size_t i = 0; i < n; i += step)
+    if (x[i] == x[i]) out[m++] = x[i];
   for (size_t i = 1; i < m && !varies; i++) varies = out[i] != out[0];
   return varies || step == 1 ? m : take_rows(x, n, 1, out);
 }
@@ -70,7 +74,7 @@ static void column_tails(const tails_job *job, size_t j, const workspace *w)
   double same = 0, pairs = 0, triples = 0;
   int distinct = 1;
   if (by_value && m > SAMPLED) {
-    job->tails[j] = (weft_mi_tails) { excess_kurtosis(w->values, m), 1, INFINITY };
+    job->tails[j] = (weft_mi_tails){ excess_kurtosis(w->values, m), 1, INFINITY };
     return;
   }
   weft_mi_order(w->values, m, w->order, w->other);
@@ -85,11 +89,10 @@ static void column_tails(const tails_job *job, size_t j, const workspace *w)
     for (size_t r = first; r < end; r++) w->scores[r] = score_of(d, value, first + 1 + end, m);
   }
   const double rows = (double) m, untied_pairs = rows * (rows - 1) - pairs;
-  job->tails[j] = (weft_mi_tails) {
-    excess_kurtosis(w->scores, m),
-    m > 2 && untied_pairs > 0 ? (rows * (rows - 1) - triples / (rows - 2)) / untied_pairs : 1,
-    job->log_factorial[m] - same - (distinct && m > 1 ? log(2) : 0)
-  };
+  job->tails[j] =
+      (weft_mi_tails){ excess_kurtosis(w->scores, m),
+                       m > 2 && untied_pairs > 0 ? (rows * (rows - 1) - triples / (rows - 2)) / untied_pairs : 1,
+                       job->log_factorial[m] - same - (distinct && m > 1 ? log(2) : 0) };
 }
 
 weft_status weft_mi_tails_of(weft_ctx *ctx, const weft_mi_numeric *data, weft_mi_tails *tails)

@@ -18,9 +18,9 @@
 
 #define MAX_GROUPS WEFT_MI_MAX_GROUPS
 #define MAX_CELLS WEFT_MI_MAX_CELLS
-#define MAX_PAIRED 400           /* groups of cells whose pairs are looked at for the fourth-order term */
+#define MAX_PAIRED 400 /* groups of cells whose pairs are looked at for the fourth-order term */
 #define MAX_NEWTON 60
-#define DIFFERENCE 0.02          /* of numerical derivatives: a share of what weft_mi_saddle_unit() gives */
+#define DIFFERENCE 0.02 /* of numerical derivatives: a share of what weft_mi_saddle_unit() gives */
 #define NEGLIGIBLE 1e-17
 
 typedef weft_mi_cell cell_sums;
@@ -38,7 +38,9 @@ static void fill_ratios(weft_mi_smooth *law, size_t until)
 }
 
 /* The bounds of a cell's count, and f with its straight continuations. */
-typedef struct { double low, high, low_slope, high_slope; } bounds;
+typedef struct {
+  double low, high, low_slope, high_slope;
+} bounds;
 
 static bounds bounds_of(const weft_mi_smooth *law, uint32_t g, uint32_t h)
 {
@@ -57,7 +59,9 @@ static double f_at(const weft_mi_smooth *law, const bounds *b, double x)
   return f[(size_t) x];
 }
 
-typedef struct { double w, d, d2, d3, d4, f, fd, ff; } power_sums;
+typedef struct {
+  double w, d, d2, d3, d4, f, fd, ff;
+} power_sums;
 
 static inline void add_point(power_sums *s, double w, double d, double f)
 {
@@ -105,8 +109,9 @@ static void sum_near(weft_mi_smooth *law, const bounds *b, size_t x0, double eta
   fill_ratios(law, high);
   for (size_t x = x0; x + 1 < law->room; x++) {
     const double by = x >= high ? beyond / (double) (x + 1) : x < low ? below / (double) (x + 1) : law->ratio[x] * up;
-    const double fx = x + 1 > high ? f[high] + b->high_slope * (double) (x + 1 - high)
-                    : x + 1 < low ? f[low] - b->low_slope * (double) (low - x - 1) : f[x + 1];
+    const double fx = x + 1 > high  ? f[high] + b->high_slope * (double) (x + 1 - high)
+                      : x + 1 < low ? f[low] - b->low_slope * (double) (low - x - 1)
+                                    : f[x + 1];
     w *= by;
     add_point(s, w, (double) (x + 1) - (double) x0, fx - f0);
     if (w < NEGLIGIBLE * s->w && by < 1) break;
@@ -115,8 +120,9 @@ static void sum_near(weft_mi_smooth *law, const bounds *b, size_t x0, double eta
   for (size_t x = x0; x > 0; x--) {
     const size_t y = x - 1;
     const double by = y >= high ? beyond / (double) x : y < low ? below / (double) x : law->ratio[y] * up;
-    const double fx = y > high ? f[high] + b->high_slope * (double) (y - high)
-                    : y < low ? f[low] - b->low_slope * (double) (low - y) : f[y];
+    const double fx = y > high  ? f[high] + b->high_slope * (double) (y - high)
+                      : y < low ? f[low] - b->low_slope * (double) (low - y)
+                                : f[y];
     w /= by;
     add_point(s, w, (double) y - (double) x0, fx - f0);
     if (w < NEGLIGIBLE * s->w && by > 1) break;
@@ -132,8 +138,10 @@ static void sum_cell(weft_mi_smooth *law, uint32_t g, uint32_t h)
   const double base = log_weight(law, &b, x0, eta);
   power_sums s = { 1, 0, 0, 0, 0, 0, 0, 0 };
   cell_sums *out = &law->cell[i];
-  if (law->stride[i] > 1) sum_far(law, &b, x0, law->stride[i], eta, f0, base, &s);
-  else sum_near(law, &b, (size_t) x0, eta, f0, &s);
+  if (law->stride[i] > 1)
+    sum_far(law, &b, x0, law->stride[i], eta, f0, base, &s);
+  else
+    sum_near(law, &b, (size_t) x0, eta, f0, &s);
   const double d = s.d / s.w, d2 = s.d2 / s.w, d3 = s.d3 / s.w, d4 = s.d4 / s.w, f = s.f / s.w;
   out->log_sum = base + weft_log(s.w * law->stride[i]);
   out->mean = x0 + d;
@@ -423,8 +431,7 @@ int weft_mi_saddle_at(weft_mi_smooth *law, double theta, double *tangent, weft_m
   }
   memcpy(saved, tangent, (gs + hs) * sizeof *saved);
   solve_margins(law, tangent, tangent + gs);
-  for (uint32_t i = 0; i < gs + hs; i++)
-    curvature -= (i < gs ? law->t.m[i] : law->t.w[i - gs]) * saved[i] * tangent[i];
+  for (uint32_t i = 0; i < gs + hs; i++) curvature -= (i < gs ? law->t.m[i] : law->t.w[i - gs]) * saved[i] * tangent[i];
   middle = correction(law);
   memcpy(saved, law->alpha, gs * sizeof *saved);
   memcpy(saved + gs, law->beta, hs * sizeof *saved);

@@ -23,28 +23,32 @@
 #include "core/numbers/draws.h"
 #include "mi/null/law.h"
 
-#define MAX_OVER 64u             /* classes that levels are dealt over */
-#define MAX_DEALT 256u           /* levels */
-#define MAX_MARGIN 96u           /* rows of a level that is dealt */
-#define TABLES 2000u             /* of the first set; the others have more */
+#define MAX_OVER 64u   /* classes that levels are dealt over */
+#define MAX_DEALT 256u /* levels */
+#define MAX_MARGIN 96u /* rows of a level that is dealt */
+#define TABLES 2000u   /* of the first set; the others have more */
 #define MOST_TABLES (5 * TABLES)
-#define FEWEST_TABLES 400u       /* not worth it with fewer */
-#define SET_WORK 1e7             /* operations of the first set, roughly */
-#define DRAW_WORK 10             /* those of a random number */
-#define FEW_ROWS 5.0             /* cells that expect as many have a smooth law */
-#define BORDER_TABLES 50         /* a set serves scores that as many of its tables reach */
+#define FEWEST_TABLES 400u /* not worth it with fewer */
+#define SET_WORK 1e7       /* operations of the first set, roughly */
+#define DRAW_WORK 10       /* those of a random number */
+#define FEW_ROWS 5.0       /* cells that expect as many have a smooth law */
+#define BORDER_TABLES 50   /* a set serves scores that as many of its tables reach */
 
 /* A table, or what is dealt of it. `log_weight`: of its weight but for what all have in common and for `gain`, which it
  * is divided by in the end; `root`: the number that its first ancestor had. */
-typedef struct { int64_t score; double log_weight, gain, weight; uint32_t root; } draw;
+typedef struct {
+  int64_t score;
+  double log_weight, gain, weight;
+  uint32_t root;
+} draw;
 
 /* The tables of one tilt, the highest score first; `sum`: of weights until there. */
 typedef struct {
   draw *draws;
   double *sum;
   uint32_t count;
-  int64_t border;                /* the highest score that the set serves */
-  double least;                  /* the statistic of its p-value: of no higher score it is less */
+  int64_t border; /* the highest score that the set serves */
+  double least;   /* the statistic of its p-value: of no higher score it is less */
 } tables;
 
 struct weft_mi_sampler {
@@ -58,7 +62,7 @@ struct weft_mi_sampler {
   double theta, slope;
   uint64_t n;
   draw *spare;
-  uint32_t *left, *spare_left;                 /* k numbers for every table */
+  uint32_t *left, *spare_left; /* k numbers for every table */
   double *by_root;
 };
 
@@ -148,8 +152,8 @@ static double weigh(weft_mi_sampler *s, const weft_mi_logs *logs, uint32_t a, co
     const uint32_t most = r < left[c] ? r : left[c];
     double *cell = s->cell[c], *rest = s->rest[c], orders = 1;
     for (uint32_t x = 0; x <= most; x++) {
-      cell[x] = orders * (last ? weft_exp(gain_of(s, logs->entropy, a, c, x, left[c]) - logs->factorial[x])
-                               : s->factor[c][x]);
+      cell[x] = orders *
+                (last ? weft_exp(gain_of(s, logs->entropy, a, c, x, left[c]) - logs->factorial[x]) : s->factor[c][x]);
       orders *= (left[c] - x) / open;
     }
     if (c + 1 == s->k) {
@@ -167,7 +171,12 @@ static double weigh(weft_mi_sampler *s, const weft_mi_logs *logs, uint32_t a, co
 }
 
 /* Uniform numbers of a table, in the order in which they are asked for. */
-typedef struct { weft_rng rng; uint64_t index; uint32_t used; weft_u32x4 words; } stream;
+typedef struct {
+  weft_rng rng;
+  uint64_t index;
+  uint32_t used;
+  weft_u32x4 words;
+} stream;
 
 static double next_uniform(stream *from)
 {
@@ -248,7 +257,7 @@ static void fill_set(weft_mi_sampler *s, tables *set, uint32_t count, uint64_t k
   double common = 0, sum = 0;
   set->count = count;
   for (uint32_t i = 0; i < count; i++) {
-    set->draws[i] = (draw) { 0, 0, 0, 0, i };
+    set->draws[i] = (draw){ 0, 0, 0, 0, i };
     memcpy(s->left + (size_t) i * s->k, s->over, s->k * sizeof *s->left);
   }
   for (uint32_t a = 0; a < s->l; a++) {
@@ -258,7 +267,7 @@ static void fill_set(weft_mi_sampler *s, tables *set, uint32_t count, uint64_t k
       deal_level(s, logs, f, a, (double) open, &from, &set->draws[i], s->left + (size_t) i * s->k);
     }
     open -= s->r[a];
-    if (a + 1 < s->l) common += resample(s, set, weft_draw_uniform((weft_rng) { key, a }, count));
+    if (a + 1 < s->l) common += resample(s, set, weft_draw_uniform((weft_rng){ key, a }, count));
   }
   for (uint32_t i = 0; i < count; i++) {
     draw *at = &set->draws[i];
@@ -286,8 +295,10 @@ static uint32_t reaching(const tables *set, int64_t score)
   uint32_t low = 0, high = set->count;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    if (set->draws[middle].score >= score) low = middle + 1;
-    else high = middle;
+    if (set->draws[middle].score >= score)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low;
 }
@@ -338,8 +349,10 @@ static void set_border(tables *set, const weft_mi_smooth *smooth, double nat, do
   uint32_t low = BORDER_TABLES, high = set->count;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    if (weft_mi_smooth_statistic(smooth, (double) set->draws[middle].score * nat) > end) low = middle + 1;
-    else high = middle;
+    if (weft_mi_smooth_statistic(smooth, (double) set->draws[middle].score * nat) > end)
+      low = middle + 1;
+    else
+      high = middle;
   }
   set->border = set->draws[low < set->count ? low : set->count - 1].score;
   const uint32_t reach = reaching(set, set->border);
@@ -390,8 +403,10 @@ void weft_mi_sampler_run(weft_mi_sampler *sampler, const weft_mi_margins *m, con
       least = fmax(least, sampler->sets[which++].least);
     const tables *set = which < sets ? &sampler->sets[which] : last;
     const uint32_t reach = reaching(set, which < sets ? scores[i] - rounding : last->border);
-    if (which < sets) statistic[i] = statistic_of(a, set->sum[reach - 1] / set->count);
-    else statistic[i] = 2 * (at + apart * at / (at - a + 1));
+    if (which < sets)
+      statistic[i] = statistic_of(a, set->sum[reach - 1] / set->count);
+    else
+      statistic[i] = 2 * (at + apart * at / (at - a + 1));
     statistic[i] = fmax(statistic[i], least);
     error[i] = error_of(sampler, set, reach);
   }

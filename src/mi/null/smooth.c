@@ -14,12 +14,12 @@
 #define MAX_GROUPS WEFT_MI_MAX_GROUPS
 #define MAX_CELLS WEFT_MI_MAX_CELLS
 #define MAX_KNOTS WEFT_MI_MAX_KNOTS
-#define TILTS_Z 4.0              /* no tilt is of scores beyond */
+#define TILTS_Z 4.0 /* no tilt is of scores beyond */
 #define NO_TILT WEFT_MI_TILTS
 #define BEFORE (WEFT_MI_TILTS + 1)
-#define ASKED_Z 0.85             /* scores below need no tilts: p is some .2 there */
-#define STEP 0.3                 /* between knots: a share of what weft_mi_saddle_unit() gives */
-#define VARIANCE_WORK 6e4        /* most operations that the exact variance may take, roughly */
+#define ASKED_Z 0.85      /* scores below need no tilts: p is some .2 there */
+#define STEP 0.3          /* between knots: a share of what weft_mi_saddle_unit() gives */
+#define VARIANCE_WORK 6e4 /* most operations that the exact variance may take, roughly */
 
 typedef weft_mi_knot knot;
 
@@ -104,8 +104,10 @@ static void walk_knots(weft_mi_smooth *law, const knot *zero, const double *star
     const knot *edge = law->last > law->first ? &law->knots[up ? law->last - 1 : law->first] : NULL;
     if (edge && (up ? next.score <= edge->score || next.y <= edge->y : next.score >= edge->score || next.y >= edge->y))
       break;
-    if (up) law->knots[law->last++] = next;
-    else law->knots[--law->first] = next;
+    if (up)
+      law->knots[law->last++] = next;
+    else
+      law->knots[--law->first] = next;
     at = next;
     beyond += up ? next.score > until : next.score < until;
     if (tilted) keep_tilts(law, &next);

@@ -9,7 +9,10 @@
 #define NEGLIGIBLE 1e-15
 
 /* Probabilities of hyper(n, c, r) at low .. high, relative to their greatest, and their sum. */
-typedef struct { size_t low, high, mode; double total; } span;
+typedef struct {
+  size_t low, high, mode;
+  double total;
+} span;
 
 static span span_of(size_t n, size_t c, size_t r)
 {
@@ -78,7 +81,8 @@ static double width(const weft_mi_groups *t, uint32_t g, uint32_t h)
 double weft_mi_variance_work(const weft_mi_groups *t)
 {
   double sum = 0;
-  for (uint32_t g = 0; g < t->g_count; g++) for (uint32_t h = 0; h < t->h_count; h++) sum += width(t, g, h);
+  for (uint32_t g = 0; g < t->g_count; g++)
+    for (uint32_t h = 0; h < t->h_count; h++) sum += width(t, g, h);
   return sum * sum;
 }
 

@@ -6,21 +6,28 @@
 #include <string.h>
 #include "mi/null/law.h"
 
-#define MAX_NODES 16384u         /* of one level; a power of two */
-#define MAX_TABLES 10000         /* expected nodes of a walk that is tried */
-#define MAX_VISITS 60000         /* a walk ends there without result */
+#define MAX_NODES 16384u /* of one level; a power of two */
+#define MAX_TABLES 10000 /* expected nodes of a walk that is tried */
+#define MAX_VISITS 60000 /* a walk ends there without result */
 #define MAX_CLASSES 16u
 
-typedef struct { int64_t score; double p; uint32_t slot, left[MAX_CLASSES]; } node;
+typedef struct {
+  int64_t score;
+  double p;
+  uint32_t slot, left[MAX_CLASSES];
+} node;
 
-typedef struct { node *nodes; uint32_t *slots, count; } layer; /* slots: a hash table of node numbers from 1; 0 empty */
+typedef struct {
+  node *nodes;
+  uint32_t *slots, count;
+} layer; /* slots: a hash table of node numbers from 1; 0 empty */
 
 struct weft_mi_walk {
   layer layers[2];
   const weft_mi_logs *logs;
   const int64_t *f;
   uint32_t k;
-  int64_t rounding;               /* scores nearer than this are equal but for rounding */
+  int64_t rounding; /* scores nearer than this are equal but for rounding */
   size_t visits;
 };
 
@@ -65,7 +72,8 @@ int weft_mi_walk_short(const weft_mi_margins *margins, const weft_mi_logs *logs)
   if (m.k > MAX_CLASSES || m.n + m.k >= logs->known) return 0;
   double nodes = log_tables(&m, logs->factorial);
   for (uint32_t a = 0, next; a + 1 < m.l; a = next) { /* tables that differ in the order of equal levels are one node */
-    for (next = a; next + 1 < m.l && m.levels[next] == m.levels[a]; next++);
+    for (next = a; next + 1 < m.l && m.levels[next] == m.levels[a]; next++)
+      ;
     nodes -= logs->factorial[next - a];
   }
   return nodes <= weft_log(MAX_TABLES);
@@ -121,7 +129,8 @@ static int deal(weft_mi_walk *walk, layer *to, const node *from, uint32_t *left,
   for (uint32_t x = rest > beyond ? rest - (uint32_t) beyond : 0; x <= most; x++) {
     left[j] = from->left[j] - x;
     if (!deal(walk, to, from, left, j + 1, rest - x, score + walk->f[x],
-              log_p + factorial[from->left[j]] - factorial[x] - factorial[left[j]])) return 0;
+              log_p + factorial[from->left[j]] - factorial[x] - factorial[left[j]]))
+      return 0;
   }
   return 1;
 }
@@ -163,8 +172,10 @@ static size_t reached(const int64_t *scores, size_t count, int64_t score)
   size_t low = 0, high = count;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    if (scores[middle] <= score) high = middle;
-    else low = middle + 1;
+    if (scores[middle] <= score)
+      high = middle;
+    else
+      low = middle + 1;
   }
   return low;
 }

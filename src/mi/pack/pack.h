@@ -28,41 +28,44 @@ extern "C" {
 
 /* Neighbouring attributes of one shape. Member m's plane q is row plane0 + q * count + m of the bits. */
 typedef struct weft_mi_group {
-  weft_mi_shape shape;  /* of coded members: no planes, levels in pack->levels */
-  int coded, side;      /* side: bit 0, in the first of two sets; bit 1, in the second */
-  size_t first, count;  /* places of its members */
+  weft_mi_shape shape; /* of coded members: no planes, levels in pack->levels */
+  int coded, side;     /* side: bit 0, in the first of two sets; bit 1, in the second */
+  size_t first, count; /* places of its members */
   size_t plane0, code0;
 } weft_mi_group;
 
 typedef struct weft_mi_pack {
-  size_t n, p;               /* rows that count; attributes */
-  size_t rows_in, columns;   /* of the input */
-  uint32_t classes;          /* of all strata together */
-  uint32_t per;              /* of one stratum; class c of stratum s is number s * per + c */
-  size_t words;              /* of a plane */
-  size_t *class_word;        /* classes + 1 */
+  size_t n, p;             /* rows that count; attributes */
+  size_t rows_in, columns; /* of the input */
+  uint32_t classes;        /* of all strata together */
+  uint32_t per;            /* of one stratum; class c of stratum s is number s * per + c */
+  size_t words;            /* of a plane */
+  size_t *class_word;      /* classes + 1 */
   uint32_t *class_rows;
-  uint32_t *order;           /* the input's row of each of the n sorted rows */
+  uint32_t *order; /* the input's row of each of the n sorted rows */
   size_t group_count, plane_rows;
   weft_mi_group *groups;
-  uint32_t *column, *place;  /* attribute of a place, place of an attribute */
-  uint32_t *group_of;        /* group of a place */
-  uint32_t *levels;          /* of a place: levels that occur; 1 where no value is known */
-  uint64_t *bits;            /* NULL: only `away` has them */
+  uint32_t *column, *place; /* attribute of a place, place of an attribute */
+  uint32_t *group_of;       /* group of a place */
+  uint32_t *levels;         /* of a place: levels that occur; 1 where no value is known */
+  uint64_t *bits;           /* NULL: only `away` has them */
   struct weft_mi_away {
     const struct weft_mi_ops *ops;
     struct weft_mi_resident *at;
-  } away;                    /* the back end that made the planes, and its copy; else NULL */
-  const size_t *rows;        /* of a view: row of `bits` of each of its rows of planes; else NULL, in order */
-  uint16_t *codes;           /* coded member m of a group: n codes from (code0 + m) * n on, in sorted order */
-  uint32_t *margins;         /* margins[class * plane_rows + row]: set bits */
-  double *missing;           /* of an attribute: values missing in rows_in rows */
+  } away;             /* the back end that made the planes, and its copy; else NULL */
+  const size_t *rows; /* of a view: row of `bits` of each of its rows of planes; else NULL, in order */
+  uint16_t *codes;    /* coded member m of a group: n codes from (code0 + m) * n on, in sorted order */
+  uint32_t *margins;  /* margins[class * plane_rows + row]: set bits */
+  double *missing;    /* of an attribute: values missing in rows_in rows */
   weft_mi_log f;
-  int64_t class_fixed;       /* Σ f(n_c) - f(n), summed over strata */
+  int64_t class_fixed; /* Σ f(n_c) - f(n), summed over strata */
 } weft_mi_pack;
 
 /* The class of every row, of `levels`, of which a stratum has `per`; WEFT_NA_U16 where the row does not count. */
-typedef struct weft_mi_classes { const uint16_t *codes; uint32_t levels, per; } weft_mi_classes;
+typedef struct weft_mi_classes {
+  const uint16_t *codes;
+  uint32_t levels, per;
+} weft_mi_classes;
 
 /* Memory is taken from `mem`. */
 weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column *columns, size_t p, size_t n,

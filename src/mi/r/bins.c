@@ -2,7 +2,13 @@
 #include <string.h>
 #include "mi/r/glue.h"
 
-typedef struct { weft_bins_job job; size_t most; double *cuts; int32_t *counts; weft_arena *held; } cuts_job;
+typedef struct {
+  weft_bins_job job;
+  size_t most;
+  double *cuts;
+  int32_t *counts;
+  weft_arena *held;
+} cuts_job;
 
 static weft_status find_cuts(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -30,7 +36,11 @@ SEXP C_weft_mi_cuts(SEXP x, SEXP how, SEXP class_codes, SEXP class_levels, SEXP 
   weft_arena *held;
   SEXP holder = PROTECT(weft_glue_arena(&held));
   cuts_job job = { { n, p, REAL(x), method, bins, by_class ? weft_mi_class_codes(class_codes) : NULL,
-                     by_class ? (uint32_t) Rf_asInteger(class_levels) : 0 }, by_class ? n : bins, NULL, counts, held };
+                     by_class ? (uint32_t) Rf_asInteger(class_levels) : 0 },
+                   by_class ? n : bins,
+                   NULL,
+                   counts,
+                   held };
   weft_glue_run(control, find_cuts, &job);
   SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t) p));
   for (size_t j = 0; j < p; j++) {
@@ -43,7 +53,11 @@ SEXP C_weft_mi_cuts(SEXP x, SEXP how, SEXP class_codes, SEXP class_levels, SEXP 
   return out;
 }
 
-typedef struct { size_t n, p; const double *x, *cuts, *starts; int32_t *codes; } cut_job;
+typedef struct {
+  size_t n, p;
+  const double *x, *cuts, *starts;
+  int32_t *codes;
+} cut_job;
 WEFT_WORK(cut_values, cut_job, weft_mi_cut(ctx, job->n, job->p, job->x, job->cuts, job->starts, job->codes))
 
 /* An integer matrix of bins from 1. cuts: all columns' one after another; starts: where each begins, from 0, and the

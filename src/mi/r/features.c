@@ -51,7 +51,10 @@ static SEXP make_scores(size_t p, weft_mi_rank *at)
   return out;
 }
 
-typedef struct { weft_mi_data data; weft_mi_rank out; } rank_job;
+typedef struct {
+  weft_mi_data data;
+  weft_mi_rank out;
+} rank_job;
 WEFT_WORK(rank, rank_job, backend->mi->rank(ctx, &job->data, &job->out))
 
 /* x: matrix, list of columns or sparse matrix with n rows; class_codes: integers from 0, NA where the row does not
@@ -67,7 +70,10 @@ SEXP C_weft_mi_rank(SEXP x, SEXP class_codes, SEXP class_levels, SEXP na_level, 
   WEFT_RUN_RETURN(out, control, rank, &job);
 }
 
-typedef struct { const weft_mi_pack *pack; weft_mi_rank out; } pack_rank_job;
+typedef struct {
+  const weft_mi_pack *pack;
+  weft_mi_rank out;
+} pack_rank_job;
 WEFT_WORK(pack_rank, pack_rank_job, weft_mi_pack_rank(ctx, job->pack, &job->out))
 
 /* As C_weft_mi_rank, from a pack. */
@@ -80,7 +86,12 @@ SEXP C_weft_mi_pack_rank(SEXP pack, SEXP control)
 
 /* ---- what chance gives ---- */
 
-typedef struct { const weft_mi_pack *pack; const uint32_t *columns; size_t count; weft_mi_tests out; } null_job;
+typedef struct {
+  const weft_mi_pack *pack;
+  const uint32_t *columns;
+  size_t count;
+  weft_mi_tests out;
+} null_job;
 WEFT_WORK(null_laws, null_job, weft_mi_null(ctx, job->pack, job->columns, job->count, &job->out))
 
 static double *test_column(SEXP out, const char *name, size_t count)
@@ -95,9 +106,12 @@ SEXP C_weft_mi_null(SEXP pack, SEXP columns, SEXP control)
   const size_t count = (size_t) Rf_xlength(columns);
   uint32_t *chosen = (uint32_t *) R_alloc(count, sizeof *chosen);
   SEXP out = PROTECT(WEFT_NAMED_LIST("p", "statistic", "correction", "log_table", "error"));
-  null_job job = { from, chosen, count, { test_column(out, "p", count), test_column(out, "statistic", count),
-                                          test_column(out, "correction", count), test_column(out, "log_table", count),
-                                          test_column(out, "error", count) } };
+  null_job job = { from,
+                   chosen,
+                   count,
+                   { test_column(out, "p", count), test_column(out, "statistic", count),
+                     test_column(out, "correction", count), test_column(out, "log_table", count),
+                     test_column(out, "error", count) } };
   for (size_t i = 0; i < count; i++) {
     const int at = INTEGER(columns)[i];
     if (at < 1 || (size_t) at > from->p) weft_glue_fail(WEFT_ERR_INTERNAL, "feature %d of %zu", at, from->p);

@@ -4,7 +4,12 @@
 
 /* ---- of categories ---- */
 
-typedef struct { weft_mi_handle *x; const weft_mi_pack *y; int estimator; double *out; } matrix_job;
+typedef struct {
+  weft_mi_handle *x;
+  const weft_mi_pack *y;
+  int estimator;
+  double *out;
+} matrix_job;
 WEFT_WORK(matrix, matrix_job,
           backend->mi->matrix(ctx, &job->x->pack, weft_mi_handle_devices(job->x, backend, ctx), job->y, job->estimator,
                               job->out))
@@ -33,7 +38,10 @@ SEXP C_weft_mi_matrix_counts(SEXP x, SEXP y, SEXP estimator, SEXP na_level, SEXP
 
 /* ---- of numbers ---- */
 
-typedef struct { weft_mi_numeric data; double *out; } numeric_job;
+typedef struct {
+  weft_mi_numeric data;
+  double *out;
+} numeric_job;
 WEFT_WORK(numeric, numeric_job, backend->mi->numeric(ctx, &job->data, job->out))
 
 /* x: double matrix. how: list(estimator, split, k), `split` 0 or the number of columns that are compared with the
@@ -41,11 +49,14 @@ WEFT_WORK(numeric, numeric_job, backend->mi->numeric(ctx, &job->data, job->out))
 SEXP C_weft_mi_numeric(SEXP x, SEXP how, SEXP control)
 {
   weft_record given = weft_record_open(how, "how");
-  numeric_job job = { { .n = (size_t) Rf_nrows(x), .p = (size_t) Rf_ncols(x), .x = REAL(x),
+  numeric_job job = { { .n = (size_t) Rf_nrows(x),
+                        .p = (size_t) Rf_ncols(x),
+                        .x = REAL(x),
                         .split = weft_record_size(&given, "split"),
                         .estimator = (weft_mi_numeric_kind) weft_record_kind(&given, "estimator", weft_mi_numeric_names,
                                                                              WEFT_MI_NUMERICS),
-                        .k = weft_record_integer(&given, "k") }, NULL };
+                        .k = weft_record_integer(&given, "k") },
+                      NULL };
   const size_t split = job.data.split, p = job.data.p;
   weft_record_close(&given);
   if (split > p) weft_glue_fail(WEFT_ERR_INTERNAL, "A split of %zu columns after column %zu.", p, split);
@@ -54,16 +65,22 @@ SEXP C_weft_mi_numeric(SEXP x, SEXP how, SEXP control)
   WEFT_RUN_RETURN(out, control, numeric, &job);
 }
 
-typedef struct { weft_mi_numeric data; weft_mi_tails *tails; } tails_job;
+typedef struct {
+  weft_mi_numeric data;
+  weft_mi_tails *tails;
+} tails_job;
 WEFT_WORK(tails, tails_job, weft_mi_tails_of(ctx, &job->data, job->tails))
 
-/* A matrix of three rows, kurtosis, stretch and orders, for the columns of x, a double matrix, as `estimator` correlates
- * them. */
+/* A matrix of three rows, kurtosis, stretch and orders, for the columns of x, a double matrix, as `estimator`
+ * correlates them. */
 SEXP C_weft_mi_tails(SEXP x, SEXP estimator, SEXP control)
 {
-  tails_job job = { { .n = (size_t) Rf_nrows(x), .p = (size_t) Rf_ncols(x), .x = REAL_RO(x),
+  tails_job job = { { .n = (size_t) Rf_nrows(x),
+                      .p = (size_t) Rf_ncols(x),
+                      .x = REAL_RO(x),
                       .estimator = (weft_mi_numeric_kind) weft_kind_of(estimator, "estimator", weft_mi_numeric_names,
-                                                                       WEFT_MI_NUMERICS) }, NULL };
+                                                                       WEFT_MI_NUMERICS) },
+                    NULL };
   SEXP out = PROTECT(weft_glue_matrix(REALSXP, 3, (double) job.data.p));
   job.tails = (weft_mi_tails *) REAL(out);
   WEFT_RUN_RETURN(out, control, tails, &job);

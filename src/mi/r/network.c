@@ -6,7 +6,10 @@
 
 /* ---- from information to weights ---- */
 
-typedef struct { weft_network_job job; double *out; } network_job;
+typedef struct {
+  weft_network_job job;
+  double *out;
+} network_job;
 WEFT_WORK(network, network_job, backend->mi->network(ctx, &job->job, job->out))
 
 static network_job job_of(SEXP m, SEXP how)
@@ -43,7 +46,11 @@ static weft_edge_bars bars_of(SEXP bars, size_t p)
   return b;
 }
 
-typedef struct { weft_network_job job; weft_edge_bars bars; double *m; } over_job;
+typedef struct {
+  weft_network_job job;
+  weft_edge_bars bars;
+  double *m;
+} over_job;
 
 static weft_status network_over(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -85,7 +92,12 @@ static const double *information_of(SEXP m, const weft_edges *e)
   return numbers;
 }
 
-typedef struct { weft_edges edges; double bar; int whole; double *counts; } reaching_job;
+typedef struct {
+  weft_edges edges;
+  double bar;
+  int whole;
+  double *counts;
+} reaching_job;
 WEFT_WORK(reaching, reaching_job, weft_edges_reaching(ctx, &job->edges, job->bar, job->whole, job->counts))
 
 /* How many entries of each column reach `bar`. */
@@ -97,7 +109,11 @@ SEXP C_weft_mi_reaching(SEXP w, SEXP bar, SEXP whole, SEXP control)
   WEFT_RUN_RETURN(out, control, reaching, &job);
 }
 
-typedef struct { weft_edges edges; const double *m; double cut, k, value; } greatest_job;
+typedef struct {
+  weft_edges edges;
+  const double *m;
+  double cut, k, value;
+} greatest_job;
 WEFT_WORK(greatest, greatest_job, weft_edges_greatest(ctx, &job->edges, job->m, job->cut, job->k, &job->value))
 
 /* The k-th greatest weight of edges with more information than `cut` in m. */
@@ -109,7 +125,12 @@ SEXP C_weft_mi_greatest(SEXP w, SEXP m, SEXP cut, SEXP k, SEXP control)
   return Rf_ScalarReal(job.value);
 }
 
-typedef struct { size_t p; double *w; const double *m; double cut, bar; } cut_job;
+typedef struct {
+  size_t p;
+  double *w;
+  const double *m;
+  double cut, bar;
+} cut_job;
 WEFT_WORK(cut_edges, cut_job, weft_edges_cut(ctx, job->p, job->w, job->m, job->cut, job->bar))
 
 /* w with its light and insignificant edges set to 0: w itself when only the caller holds it, else a copy. */
@@ -121,7 +142,11 @@ SEXP C_weft_mi_cut_edges(SEXP w, SEXP m, SEXP cut, SEXP bar, SEXP control)
   WEFT_RUN_RETURN(out, control, cut_edges, &job);
 }
 
-typedef struct { weft_edges edges; weft_edge_bars bars; double *counts; } reaching_bars_job;
+typedef struct {
+  weft_edges edges;
+  weft_edge_bars bars;
+  double *counts;
+} reaching_bars_job;
 WEFT_WORK(reaching_bars, reaching_bars_job, weft_edges_reaching_bars(ctx, &job->edges, &job->bars, job->counts))
 
 /* How many entries above the diagonal of each column reach their bars. */
@@ -134,7 +159,12 @@ SEXP C_weft_mi_reaching_bars(SEXP w, SEXP bars, SEXP control)
   WEFT_RUN_RETURN(out, control, reaching_bars, &job);
 }
 
-typedef struct { size_t p; double *w; const double *m; weft_edge_bars bars; } cut_bars_job;
+typedef struct {
+  size_t p;
+  double *w;
+  const double *m;
+  weft_edge_bars bars;
+} cut_bars_job;
 WEFT_WORK(cut_bars, cut_bars_job, weft_edges_cut_bars(ctx, job->p, job->w, job->m, &job->bars))
 
 /* w with the edges set to 0 whose information in m does not reach its bar: w itself when only the caller holds it. */
@@ -146,7 +176,11 @@ SEXP C_weft_mi_cut_bars(SEXP w, SEXP m, SEXP bars, SEXP control)
   WEFT_RUN_RETURN(out, control, cut_bars, &job);
 }
 
-typedef struct { weft_edges edges; const double *starts; int *from, *to; } list_job;
+typedef struct {
+  weft_edges edges;
+  const double *starts;
+  int *from, *to;
+} list_job;
 WEFT_WORK(list_edges, list_job, weft_edges_list(ctx, &job->edges, job->starts, job->from, job->to))
 
 /* list(from, to) of the positive edges, from 1. starts: where each column's begin, from 0, and the end. */

@@ -66,7 +66,7 @@ static weft_status plant(weft_ctx *ctx, const weft_mi_ops *ops, build_job *job)
   WEFT_TRY(st);
   h->ops = ops;
   h->on[0] = ctx->devices[0];
-  h->pack.away = (struct weft_mi_away) { ops, h->device[0] };
+  h->pack.away = (struct weft_mi_away){ ops, h->device[0] };
 done:
   return st;
 }
@@ -77,8 +77,7 @@ static weft_status build(weft_ctx *ctx, const weft_backend *backend, void *data)
   build_job *job = data;
   weft_mi_handle *h = job->handle;
   begin(ctx, h);
-  if (backend->mi->plant && ctx->device_count == 1 &&
-      weft_mi_pack_plantable(job->columns, job->p, &job->classes)) {
+  if (backend->mi->plant && ctx->device_count == 1 && weft_mi_pack_plantable(job->columns, job->p, &job->classes)) {
     WEFT_TRY(plant(ctx, backend->mi, job));
     if (h->device[0]) goto done;
     begin(ctx, h);
@@ -129,8 +128,9 @@ SEXP C_weft_mi_pack_info(SEXP pointer)
   weft_result_put(out, "n", Rf_ScalarReal((double) pack->n));
   weft_result_put(out, "p", Rf_ScalarReal((double) pack->p));
   weft_result_put(out, "classes", Rf_ScalarReal((double) pack->classes));
-  weft_result_put(out, "bytes", Rf_ScalarReal(8.0 * (double) pack->words * (double) pack->plane_rows +
-                                              2.0 * (double) coded * (double) pack->n));
+  weft_result_put(out, "bytes",
+                  Rf_ScalarReal(8.0 * (double) pack->words * (double) pack->plane_rows +
+                                2.0 * (double) coded * (double) pack->n));
   weft_result_put(out, "on_device", Rf_ScalarLogical(on_device));
   double *missing = REAL(weft_result_put(out, "missing", Rf_allocVector(REALSXP, (R_xlen_t) pack->p)));
   int *levels = INTEGER(weft_result_put(out, "levels", Rf_allocVector(INTSXP, (R_xlen_t) pack->p)));

@@ -7,12 +7,12 @@
 
 /* A pack behind an external pointer. */
 typedef struct weft_mi_handle {
-  weft_ctx ctx;              /* for releasing; its poll is NULL */
+  weft_ctx ctx; /* for releasing; its poll is NULL */
   weft_arena mem;
   weft_mi_pack pack;
   weft_mi_resident *device[WEFT_MOST_DEVICES]; /* its copies, one for each device of a call */
   int on[WEFT_MOST_DEVICES];                   /* the device of a copy */
-  const weft_mi_ops *ops;    /* whose they are */
+  const weft_mi_ops *ops;                      /* whose they are */
 } weft_mi_handle;
 
 /* An R error when the pack was freed, or its planes are away. */

@@ -2,7 +2,12 @@
 #include "core/r/record.h"
 #include "mi/r/glue.h"
 
-typedef struct { const char *path; size_t n, p; const double *wanted; int32_t *out; } genotypes_job;
+typedef struct {
+  const char *path;
+  size_t n, p;
+  const double *wanted;
+  int32_t *out;
+} genotypes_job;
 WEFT_WORK(genotypes, genotypes_job, weft_mi_genotypes(ctx, job->path, job->n, job->wanted, job->p, job->out))
 
 /* wanted: numbers of variants, from 0. */
@@ -14,7 +19,11 @@ SEXP C_weft_mi_genotypes(SEXP path, SEXP n, SEXP wanted, SEXP control)
   WEFT_RUN_RETURN(out, control, genotypes, &job);
 }
 
-typedef struct { const weft_column *columns; size_t n, p; double *counts, *hwe; } summary_job;
+typedef struct {
+  const weft_column *columns;
+  size_t n, p;
+  double *counts, *hwe;
+} summary_job;
 WEFT_WORK(summarise, summary_job, weft_mi_genotype_summary(ctx, job->columns, job->n, job->p, job->counts, job->hwe))
 
 /* x: what genotype_columns() in R/plink.R makes. list(counts: 4 × variants, hwe: one per variant). */
@@ -70,7 +79,10 @@ SEXP C_weft_mi_fields(SEXP lines, SEXP count)
     if (i % LINES_A_POLL == 0) R_CheckUserInterrupt();
     if (at == end) continue;
     kept++;
-    while ((at = next_field(at, end, &behind))) { seen++; at = behind; }
+    while ((at = next_field(at, end, &behind))) {
+      seen++;
+      at = behind;
+    }
     if (seen == fields) continue;
     SEXP bad = Rf_allocVector(REALSXP, 2);
     REAL(bad)[0] = (double) kept;

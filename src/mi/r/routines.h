@@ -1,4 +1,5 @@
 /* The .Call entry points of the mutual-information room: name and number of arguments. */
+/* clang-format off */
 #define MI_ROUTINES(R) \
   R(C_weft_mi_kinds, 0) \
   R(C_weft_mi_rank, 5) \
@@ -31,3 +32,4 @@
   R(C_weft_mi_permute_rank, 3) \
   R(C_weft_mi_pack_rank, 2) \
   R(C_weft_mi_null, 3)
+/* clang-format on */

@@ -5,13 +5,19 @@
 
 /* ---- results ---- */
 
-typedef struct { uint32_t *columns; weft_mi_tuple *scores; size_t count; } results;
+typedef struct {
+  uint32_t *columns;
+  weft_mi_tuple *scores;
+  size_t count;
+} results;
 
 static weft_status check_count(weft_ctx *ctx, size_t count)
 {
   if (count <= INT_MAX) return WEFT_OK;
-  return weft_fail(ctx, WEFT_ERR_INPUT, "%zu tuples reach the thresholds; a result has at most 2147483647. "
-                   "Give `top`, or raise `min_mi`.", count);
+  return weft_fail(ctx, WEFT_ERR_INPUT,
+                   "%zu tuples reach the thresholds; a result has at most 2147483647. "
+                   "Give `top`, or raise `min_mi`.",
+                   count);
 }
 
 /* What is searched, and the result. */
@@ -133,7 +139,8 @@ static weft_status search(weft_ctx *ctx, const weft_backend *backend, void *data
   WEFT_TRY(weft_mi_search_spread(ctx, backend->mi, pack, devices, &job->search, &mem, &found));
   WEFT_TRY(score_found(ctx, job, &found));
 done:
-  for (int k = 0; k < WEFT_MOST_DEVICES; k++) if (part_devices[k]) backend->mi->release(ctx, part_devices[k]);
+  for (int k = 0; k < WEFT_MOST_DEVICES; k++)
+    if (part_devices[k]) backend->mi->release(ctx, part_devices[k]);
   weft_arena_end(&mem);
   return st;
 }
@@ -141,11 +148,10 @@ done:
 /* near_list() of R/mi-pairs.R, of so many columns. */
 static weft_mi_near near_of(weft_record *given, size_t columns)
 {
-  const weft_mi_near near = {
-    .chromosome = (const uint32_t *) weft_record_integers_or_null(given, "chromosome", (double) columns),
-    .position = weft_record_doubles_or_null(given, "position", (double) columns),
-    .distance = weft_record_number(given, "distance")
-  };
+  const weft_mi_near near = { .chromosome = (const uint32_t *) weft_record_integers_or_null(given, "chromosome",
+                                                                                            (double) columns),
+                              .position = weft_record_doubles_or_null(given, "position", (double) columns),
+                              .distance = weft_record_number(given, "distance") };
   return near;
 }
 
@@ -154,12 +160,14 @@ static weft_mi_search search_of(SEXP list, const weft_mi_handle *handle)
 {
   weft_record given = weft_record_open(list, "search");
   const double top = weft_record_number(&given, "top"); /* Inf: all */
-  const weft_mi_search search = {
-    .top = top < 1e15 ? (size_t) top : SIZE_MAX, .order = weft_record_integer(&given, "order"),
-    .by_interaction = weft_record_flag(&given, "by_interaction"), .min_mi = weft_record_number(&given, "min_mi"),
-    .min_gain = weft_record_number(&given, "min_gain"), .part = weft_record_size(&given, "part"),
-    .parts = weft_record_size(&given, "parts"), .near = near_of(&given, handle->pack.columns)
-  };
+  const weft_mi_search search = { .top = top < 1e15 ? (size_t) top : SIZE_MAX,
+                                  .order = weft_record_integer(&given, "order"),
+                                  .by_interaction = weft_record_flag(&given, "by_interaction"),
+                                  .min_mi = weft_record_number(&given, "min_mi"),
+                                  .min_gain = weft_record_number(&given, "min_gain"),
+                                  .part = weft_record_size(&given, "part"),
+                                  .parts = weft_record_size(&given, "parts"),
+                                  .near = near_of(&given, handle->pack.columns) };
   weft_record_close(&given);
   return search;
 }
@@ -172,7 +180,10 @@ SEXP C_weft_mi_search(SEXP pack, SEXP side, SEXP how, SEXP control)
   return run_search(&job, search, control);
 }
 
-typedef struct { weft_mi_handle *handle; double *mi, *interaction; } full_job;
+typedef struct {
+  weft_mi_handle *handle;
+  double *mi, *interaction;
+} full_job;
 WEFT_WORK(full, full_job,
           backend->mi->full(ctx, &job->handle->pack, weft_mi_handle_devices(job->handle, backend, ctx), job->mi,
                             job->interaction))
@@ -294,7 +305,8 @@ WEFT_WORK(permute_rank, rank_job,
 SEXP C_weft_mi_permute_rank(SEXP pack, SEXP how, SEXP control)
 {
   weft_record given = weft_record_open(how, "how");
-  rank_job job = { .pack = &weft_mi_handle_of(pack)->pack, .permutations = weft_record_size(&given, "permutations"),
+  rank_job job = { .pack = &weft_mi_handle_of(pack)->pack,
+                   .permutations = weft_record_size(&given, "permutations"),
                    .key = weft_record_key(&given, "key") };
   weft_record_close(&given);
   SEXP out = PROTECT(counts_list(job.pack->p, job.permutations));

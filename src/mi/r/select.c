@@ -16,7 +16,7 @@ SEXP C_weft_mi_select(SEXP x, SEXP class_codes, SEXP class_levels, SEXP na_level
 {
   weft_record given = weft_record_open(how, "how");
   const weft_select_method method =
-    (weft_select_method) weft_record_kind(&given, "method", weft_select_names, WEFT_SELECT_METHODS);
+      (weft_select_method) weft_record_kind(&given, "method", weft_select_names, WEFT_SELECT_METHODS);
   const size_t most = weft_record_size(&given, "k");
   weft_record_close(&given);
   const size_t p = weft_glue_ncol(x), n = (size_t) Rf_xlength(class_codes);
@@ -25,7 +25,12 @@ SEXP C_weft_mi_select(SEXP x, SEXP class_codes, SEXP class_levels, SEXP na_level
   double *score = (double *) R_alloc(most, sizeof *score);
   weft_glue_columns(x, columns);
   select_job job = { { n, p, columns, weft_mi_class_codes(class_codes), (uint32_t) Rf_asInteger(class_levels),
-                       Rf_asLogical(na_level) }, method, most, 0, feature, score };
+                       Rf_asLogical(na_level) },
+                     method,
+                     most,
+                     0,
+                     feature,
+                     score };
   weft_glue_run(control, select_features, &job);
   SEXP out = PROTECT(WEFT_NAMED_LIST("feature", "score"));
   int *features = INTEGER(weft_result_put(out, "feature", Rf_allocVector(INTSXP, (R_xlen_t) job.found)));

@@ -25,16 +25,19 @@ static WEFT_HD inline int weft_mi_is_near(const weft_mi_near *near, uint64_t x, 
 
 /* What a search keeps. Thresholds are in bits; -INFINITY: none. */
 typedef struct weft_mi_search {
-  size_t top;           /* SIZE_MAX: all above the thresholds */
-  int order;            /* 2 or 3 */
+  size_t top; /* SIZE_MAX: all above the thresholds */
+  int order;  /* 2 or 3 */
   int by_interaction;
   double min_mi, min_gain;
-  size_t part, parts;   /* only the tuples dealt to this part (spread.h); one part has all */
-  weft_mi_near near;    /* of pairs */
+  size_t part, parts; /* only the tuples dealt to this part (spread.h); one part has all */
+  weft_mi_near near;  /* of pairs */
 } weft_mi_search;
 
 /* Best first. The index of columns i < j is i * columns + j; of a triple (i * columns + j) * columns + k. */
-typedef struct weft_mi_found { weft_scored *items; size_t count; } weft_mi_found;
+typedef struct weft_mi_found {
+  weft_scored *items;
+  size_t count;
+} weft_mi_found;
 
 /* A pack on a device; of the back end that made it. */
 typedef struct weft_mi_resident weft_mi_resident;
@@ -42,7 +45,9 @@ typedef struct weft_mi_resident weft_mi_resident;
 /* One tuple's scores, all over the same rows, in bits. Pairs: interaction = mi - each[0] - each[1]. More attributes:
  * interaction = mi - the greatest joint information of a tuple that lacks one of them. */
 #define WEFT_MI_ORDER 16
-typedef struct weft_mi_tuple { double mi, interaction, n, each[WEFT_MI_ORDER]; } weft_mi_tuple;
+typedef struct weft_mi_tuple {
+  double mi, interaction, n, each[WEFT_MI_ORDER];
+} weft_mi_tuple;
 
 /* ---- the operations; the back ends give the same results ----
  * `device`: where a back end keeps its copy of the pack between calls; *device is NULL at first. */
@@ -66,14 +71,14 @@ weft_status weft_mi_permute_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_m
 
 /* Permutation tests of pairs under many label sets at once. */
 typedef struct weft_mi_relabelling {
-  const weft_mi_search *search;           /* by_interaction, near */
-  const uint32_t *columns;                /* of the pairs that were found, two each */
-  const double *observed;                 /* their scores */
+  const weft_mi_search *search; /* by_interaction, near */
+  const uint32_t *columns;      /* of the pairs that were found, two each */
+  const double *observed;       /* their scores */
   size_t count, sets;
   /* The sorted rows that set `set` gives class `of`, by any thread; perm: room for pack->n. */
   void (*draw)(const void *data, size_t set, uint32_t of, uint32_t *perm, uint32_t *rows);
   const void *data;
-  double *at_least, *greatest;            /* by pair: sets in which it scores at least as much; by set */
+  double *at_least, *greatest; /* by pair: sets in which it scores at least as much; by set */
 } weft_mi_relabelling;
 
 /* *done: 0 where the pack's shape or the device's memory does not allow it. */
@@ -162,10 +167,10 @@ weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const we
 typedef struct weft_mi_screening {
   uint32_t classes;
   int stratified;
-  float class_sum;      /* Σ n_c log2 n_c - n log2 n, summed over strata */
+  float class_sum; /* Σ n_c log2 n_c - n log2 n, summed over strata */
   uint64_t n;
-  uint64_t class0;      /* rows of the first class, where there are two and both occur; else 0 */
-  double steepest;      /* then: weft_mi_steepest() of its share */
+  uint64_t class0; /* rows of the first class, where there are two and both occur; else 0 */
+  double steepest; /* then: weft_mi_steepest() of its share */
 } weft_mi_screening;
 
 weft_mi_screening weft_mi_screening_of(const weft_mi_pack *pack);

@@ -33,7 +33,7 @@ weft_status weft_select_encode(weft_ctx *ctx, weft_arena *mem, const weft_mi_dat
   uint16_t *scratch;
   int32_t *work;
   weft_codes_result *results;
-  *x = (weft_select_features) { n, p, weft_plane_words(n), NULL, NULL, NULL, d->classes, d->class_levels, weft_bits() };
+  *x = (weft_select_features){ n, p, weft_plane_words(n), NULL, NULL, NULL, d->classes, d->class_levels, weft_bits() };
   WEFT_TAKE(x->codes, mem, n * p);
   WEFT_TAKE(x->levels, mem, p);
   WEFT_TAKE0(x->planes, mem, p);
@@ -49,7 +49,10 @@ weft_status weft_select_encode(weft_ctx *ctx, weft_arena *mem, const weft_mi_dat
       results[j] = encode(d, (size_t) j, x->codes + (size_t) j * n, scratch + mine, work + 2 * mine, &x->levels[j]);
   }
   for (size_t j = 0; j < p; j++) {
-    if (results[j] != WEFT_CODES_OK) { st = weft_fail_column(ctx, j, "%s", weft_codes_problem(results[j])); goto done; }
+    if (results[j] != WEFT_CODES_OK) {
+      st = weft_fail_column(ctx, j, "%s", weft_codes_problem(results[j]));
+      goto done;
+    }
     if (x->levels[j] <= plane_levels) total += x->levels[j];
   }
   WEFT_TAKE(planes, mem, total * x->words);
@@ -155,10 +158,16 @@ weft_status weft_select_group_join(weft_ctx *ctx, const weft_select_features *x,
   uint32_t seen = 0;
   memset(g->slots, 255, g->capacity * sizeof *g->slots);
   for (size_t i = 0; i < x->n; i++) {
-    if (g->w[i] == UINT32_MAX || codes[i] == WEFT_NA_U16) { g->w[i] = UINT32_MAX; continue; }
+    if (g->w[i] == UINT32_MAX || codes[i] == WEFT_NA_U16) {
+      g->w[i] = UINT32_MAX;
+      continue;
+    }
     const uint64_t key = g->w[i] + g->w_levels * codes[i];
     const size_t at = slot_of(key, g->slots, g->keys, g->capacity);
-    if (g->slots[at] == UINT32_MAX) { g->keys[seen] = key; g->slots[at] = seen++; }
+    if (g->slots[at] == UINT32_MAX) {
+      g->keys[seen] = key;
+      g->slots[at] = seen++;
+    }
     g->w[i] = g->slots[at];
   }
   g->w_levels = seen ? seen : 1;
@@ -192,17 +201,28 @@ static void sum_table(const uint32_t *t, size_t lx, size_t lw, size_t ly, const 
       s->xw += f[xw[b]];
       if (!xw[b]) continue;
       squares = 0;
-      for (size_t y = 0; y < ly; y++) { const double c = t[(a * ly + y) * lw + b]; squares += c * c; }
+      for (size_t y = 0; y < ly; y++) {
+        const double c = t[(a * ly + y) * lw + b];
+        squares += c * c;
+      }
       gini += squares / xw[b];
     }
     s->x += f[of_a];
     n += of_a;
   }
   for (size_t y = 0; y < ly; y++)
-    for (size_t b = 0; b < lw; b++) { const uint32_t c = wy[y * lw + b]; s->wy += f[c]; by_w[b] += c; by_y[y] += c; }
+    for (size_t b = 0; b < lw; b++) {
+      const uint32_t c = wy[y * lw + b];
+      s->wy += f[c];
+      by_w[b] += c;
+      by_y[y] += c;
+    }
   for (size_t b = 0; b < lw; b++) s->w += f[by_w[b]];
   squares = 0;
-  for (size_t y = 0; y < ly; y++) { s->y += f[by_y[y]]; squares += (double) by_y[y] * by_y[y]; }
+  for (size_t y = 0; y < ly; y++) {
+    s->y += f[by_y[y]];
+    squares += (double) by_y[y] * by_y[y];
+  }
   s->n = (double) n;
   s->all = f[n];
   s->gini = n ? (gini - squares / s->n) / s->n : 0;
@@ -224,7 +244,11 @@ static uint32_t hash_rows(const weft_select_features *x, const uint16_t *codes, 
     if (parts & KEY_W) key = key * g->w_levels + g->w[i];
     if (parts & KEY_X) key = key * lx + codes[i];
     const size_t at = slot_of(key, w->slots, w->keys, w->capacity);
-    if (w->slots[at] == UINT32_MAX) { w->keys[seen] = key; w->counts[seen] = 0; w->slots[at] = seen++; }
+    if (w->slots[at] == UINT32_MAX) {
+      w->keys[seen] = key;
+      w->counts[seen] = 0;
+      w->slots[at] = seen++;
+    }
     w->counts[w->slots[at]]++;
     ++*rows;
   }
@@ -247,8 +271,10 @@ static double gini_of_rows(const weft_select_features *x, const uint16_t *codes,
       uint64_t key = !pass && g->y_levels > 1 ? x->classes[i] : 0;
       key = (key * g->w_levels + g->w[i]) * lx + codes[i];
       const uint32_t count = w->counts[w->slots[slot_of(key, w->slots, w->keys, w->capacity)]];
-      if (!pass) scratch[at++] = count;
-      else sum += (double) scratch[at++] / count;
+      if (!pass)
+        scratch[at++] = count;
+      else
+        sum += (double) scratch[at++] / count;
     }
   }
   return sum;
@@ -260,7 +286,10 @@ static double hashed_sum(const weft_select_features *x, const uint16_t *codes, u
   const uint32_t cells = hash_rows(x, codes, lx, g, parts, w, rows);
   double sum = 0;
   *squares = 0;
-  for (uint32_t c = 0; c < cells; c++) { sum += f[w->counts[c]]; *squares += (double) w->counts[c] * w->counts[c]; }
+  for (uint32_t c = 0; c < cells; c++) {
+    sum += f[w->counts[c]];
+    *squares += (double) w->counts[c] * w->counts[c];
+  }
   return sum;
 }
 

@@ -10,6 +10,7 @@
  *   stops       when the best score is 0 */
 #pragma once
 
+/* clang-format off */
 #define WEFT_SELECT_KINDS(ROW) \
   /*  kind   name     alone        group    says         combine         stops */ \
   ROW(MRMR,  "mrmr",  information, WITHOUT, redundancy,  MEAN,           0) \
@@ -21,11 +22,12 @@
   ROW(CMIM,  "cmim",  information, FEATURE, conditional, LEAST_OR_ALONE, 1) \
   ROW(CMI,   "cmi",   information, ALL,     conditional, LATEST,         1) \
   ROW(JIM,   "jim",   gini,        FEATURE, gini,        SUM,            0)
+/* clang-format on */
 
 #define WEFT_SELECT_ENUM(kind, ...) WEFT_SELECT_##kind,
 typedef enum { WEFT_SELECT_KINDS(WEFT_SELECT_ENUM) } weft_select_method;
 #undef WEFT_SELECT_ENUM
 
-#define WEFT_SELECT_PLUS_ONE(...) + 1
+#define WEFT_SELECT_PLUS_ONE(...) +1
 enum { WEFT_SELECT_METHODS = 0 WEFT_SELECT_KINDS(WEFT_SELECT_PLUS_ONE) };
 #undef WEFT_SELECT_PLUS_ONE

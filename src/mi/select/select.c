@@ -27,20 +27,29 @@ typedef struct {
   const weft_mi_data *data;
   weft_select_method method;
   weft_select_features features;
-  const double *f;            /* k log2 k */
-  double *relevance, *score;  /* by feature; a chosen one's score is -Inf */
-  double *sum;                /* what has been added up, or the least so far */
-  size_t *done;               /* by_least(): how many W a candidate's score knows */
+  const double *f;           /* k log2 k */
+  double *relevance, *score; /* by feature; a chosen one's score is -Inf */
+  double *sum;               /* what has been added up, or the least so far */
+  size_t *done;              /* by_least(): how many W a candidate's score knows */
   weft_scored *open;
 } selection;
 
 /* ---- what the rows of the sheet say ---- */
 
 typedef enum {
-  COMBINE_ONCE, COMBINE_SUM, COMBINE_MEAN, COMBINE_LEAST, COMBINE_LEAST_OR_ALONE, COMBINE_LATEST
+  COMBINE_ONCE,
+  COMBINE_SUM,
+  COMBINE_MEAN,
+  COMBINE_LEAST,
+  COMBINE_LEAST_OR_ALONE,
+  COMBINE_LATEST
 } combination;
 typedef enum { GROUP_NONE, GROUP_FEATURE, GROUP_WITHOUT, GROUP_ALL } grouping;
-typedef struct { grouping group; combination combine; int stops; } properties;
+typedef struct {
+  grouping group;
+  combination combine;
+  int stops;
+} properties;
 
 static const properties *of(weft_select_method method)
 {
@@ -56,23 +65,31 @@ static int by_least(weft_select_method m)
 }
 
 /* A row without its functions does not compile. */
-#define THERE(kind, name, alone, group, says, ...) + sizeof &weft_select_##alone + sizeof &weft_select_##says
+#define THERE(kind, name, alone, group, says, ...) +sizeof &weft_select_##alone + sizeof &weft_select_##says
 enum { CRITERIA_THERE = 0 WEFT_SELECT_KINDS(THERE) };
 #undef THERE
 
 /* What a count says about a candidate: before any choice, and after one. */
 static double score_alone(weft_select_method method, const weft_select_sums *s)
 {
+/* clang-format off */
 #define ALONE(kind, name, alone, ...) case WEFT_SELECT_##kind: return weft_select_##alone(s);
-  switch (method) { WEFT_SELECT_KINDS(ALONE) }
+  /* clang-format on */
+  switch (method) {
+    WEFT_SELECT_KINDS(ALONE)
+  }
 #undef ALONE
   return NAN; /* never: every kind has its case */
 }
 
 static double contribution(weft_select_method method, const weft_select_sums *s)
 {
+/* clang-format off */
 #define SAYS(kind, name, alone, group, says, ...) case WEFT_SELECT_##kind: return weft_select_##says(s);
-  switch (method) { WEFT_SELECT_KINDS(SAYS) }
+  /* clang-format on */
+  switch (method) {
+    WEFT_SELECT_KINDS(SAYS)
+  }
 #undef SAYS
   return NAN; /* never: every kind has its case */
 }
@@ -87,8 +104,14 @@ static void update(selection *s, size_t j, const weft_select_group *group, size_
   const double now = contribution(s->method, &sums);
   switch (of(s->method)->combine) {
   case COMBINE_ONCE: break;
-  case COMBINE_SUM: s->sum[j] += now; s->score[j] = s->sum[j]; break;
-  case COMBINE_MEAN: s->sum[j] += now; s->score[j] = s->relevance[j] - s->sum[j] / (double) turn; break;
+  case COMBINE_SUM:
+    s->sum[j] += now;
+    s->score[j] = s->sum[j];
+    break;
+  case COMBINE_MEAN:
+    s->sum[j] += now;
+    s->score[j] = s->relevance[j] - s->sum[j] / (double) turn;
+    break;
   case COMBINE_LEAST:
   case COMBINE_LEAST_OR_ALONE: s->score[j] = s->sum[j] = now < s->sum[j] ? now : s->sum[j]; break;
   case COMBINE_LATEST: s->score[j] = now; break;
@@ -124,8 +147,10 @@ static weft_status score_all(weft_ctx *ctx, selection *s, const weft_select_grou
       weft_select_workspace *w = &work[WEFT_THREAD()];
       WEFT_FOR(guided)
       for (int64_t j = (int64_t) first; j < end; j++) {
-        if (!turn) first_scores(s, (size_t) j, group, w);
-        else if (s->score[j] > -INFINITY) update(s, (size_t) j, group, turn, w);
+        if (!turn)
+          first_scores(s, (size_t) j, group, w);
+        else if (s->score[j] > -INFINITY)
+          update(s, (size_t) j, group, turn, w);
       }
     }
   }
@@ -171,7 +196,8 @@ static weft_status score_promising(weft_ctx *ctx, selection *s, const int32_t *c
         }
       }
     }
-    for (size_t i = 0; i < open; i++) if (s->score[s->open[i].index] > best) best = s->score[s->open[i].index];
+    for (size_t i = 0; i < open; i++)
+      if (s->score[s->open[i].index] > best) best = s->score[s->open[i].index];
   }
 done:
   return st;
@@ -182,7 +208,8 @@ static size_t choose(const selection *s)
 {
   double highest = -INFINITY;
   size_t j = 0;
-  for (size_t i = 0; i < s->data->p; i++) if (s->score[i] > highest) highest = s->score[i];
+  for (size_t i = 0; i < s->data->p; i++)
+    if (s->score[i] > highest) highest = s->score[i];
   if (highest == -INFINITY) return s->data->p;
   while (s->score[j] < highest - TIE) j++;
   return j;
@@ -222,9 +249,14 @@ weft_status weft_mi_select(weft_ctx *ctx, const weft_mi_data *data, weft_select_
     s.score[j] = -INFINITY;
     *found = turn + 1;
     if (turn + 1 == k || kind->group == GROUP_NONE) continue;
-    if (by_least(method)) { WEFT_TRY(score_promising(ctx, &s, feature, &group, turn + 1, k, work)); continue; }
-    if (kind->group == GROUP_ALL) WEFT_TRY(weft_select_group_join(ctx, &s.features, j, &group));
-    else weft_select_group_one(&s.features, j, kind->group == GROUP_FEATURE, &group);
+    if (by_least(method)) {
+      WEFT_TRY(score_promising(ctx, &s, feature, &group, turn + 1, k, work));
+      continue;
+    }
+    if (kind->group == GROUP_ALL)
+      WEFT_TRY(weft_select_group_join(ctx, &s.features, j, &group));
+    else
+      weft_select_group_one(&s.features, j, kind->group == GROUP_FEATURE, &group);
     WEFT_TRY(score_all(ctx, &s, &group, turn + 1, k, work));
   }
 done:

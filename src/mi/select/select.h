@@ -9,9 +9,9 @@
 /* The columns as codes, and those of few levels as bit planes too. */
 typedef struct weft_select_features {
   size_t n, p, words;
-  uint16_t *codes;          /* n a feature; WEFT_NA_U16: missing */
+  uint16_t *codes; /* n a feature; WEFT_NA_U16: missing */
   uint32_t *levels;
-  uint64_t **planes;        /* a feature's planes, levels × words, or NULL */
+  uint64_t **planes; /* a feature's planes, levels × words, or NULL */
   const uint16_t *classes;
   uint32_t class_levels;
   const weft_bits_ops *ops;
@@ -19,25 +19,25 @@ typedef struct weft_select_features {
 
 /* What candidates are counted against, row by row: code w + w_levels × y, or UINT64_MAX where one is missing. */
 typedef struct weft_select_group {
-  uint32_t *w;              /* UINT32_MAX: missing */
+  uint32_t *w; /* UINT32_MAX: missing */
   uint64_t w_levels;
-  uint32_t y_levels;        /* 1: without the class */
+  uint32_t y_levels; /* 1: without the class */
   uint32_t most_planes, plane_count;
-  uint64_t *planes;         /* of the combinations, when plane_count > 0 */
+  uint64_t *planes; /* of the combinations, when plane_count > 0 */
   const uint64_t **each;
-  uint32_t *slots;          /* for joining: a hash table of `capacity` */
+  uint32_t *slots; /* for joining: a hash table of `capacity` */
   uint64_t *keys;
   size_t capacity;
 } weft_select_group;
 
 /* Σ k log2 k over the cells of each table, over the rows where X, W and Y are known. */
 typedef struct weft_select_sums {
-  double n, all;            /* rows, and n log2 n */
+  double n, all; /* rows, and n log2 n */
   double x, w, y, xw, wy, xwy, gini;
 } weft_select_sums;
 
 typedef struct weft_select_workspace {
-  uint32_t *table, *margin; /* WEFT_SELECT_CELLS each */
+  uint32_t *table, *margin;           /* WEFT_SELECT_CELLS each */
   uint32_t *slots, *counts, *scratch; /* hash table */
   uint64_t *keys;
   size_t capacity;

@@ -10,7 +10,9 @@ extern "C" {
 #endif
 
 /* What a column's values in some rows amount to; `norm` is about their own mean. */
-typedef struct { double weight, mean, norm, least, greatest, missing, infinite; } weft_pca_column;
+typedef struct {
+  double weight, mean, norm, least, greatest, missing, infinite;
+} weft_pca_column;
 
 WEFT_HD static inline weft_pca_column weft_pca_merged(weft_pca_column a, weft_pca_column b)
 {
@@ -24,7 +26,10 @@ WEFT_HD static inline weft_pca_column weft_pca_merged(weft_pca_column a, weft_pc
     c.norm = hypot(hypot(a.norm, b.norm), sqrt(a.weight * (b.weight / all)) * (b.mean - a.mean));
     c.least = fmin(a.least, b.least);
     c.greatest = fmax(a.greatest, b.greatest);
-    if (c.least == c.greatest) { c.mean = c.least; c.norm = 0; }
+    if (c.least == c.greatest) {
+      c.mean = c.least;
+      c.norm = 0;
+    }
   }
   c.missing = a.missing + b.missing;
   c.infinite = a.infinite + b.infinite;

@@ -15,10 +15,10 @@
 /* Rows first .. end - 1 of a panel: entries by rows, and of each entry by columns where it is among them. */
 typedef struct {
   size_t first, end;
-  uint32_t *row_end;            /* end - first: behind the row's last entry */
-  uint32_t *place, *row;        /* by columns: place of the entry among the rows', and its row less first */
-  uint32_t *begin;              /* p + 1: the first entry of each column */
-  int32_t *column;              /* by rows */
+  uint32_t *row_end;     /* end - first: behind the row's last entry */
+  uint32_t *place, *row; /* by columns: place of the entry among the rows', and its row less first */
+  uint32_t *begin;       /* p + 1: the first entry of each column */
+  int32_t *column;       /* by rows */
   double *value;
 } range;
 
@@ -27,7 +27,10 @@ static size_t first_from(const int32_t *rows, size_t count, size_t row)
   size_t low = 0, high = count;
   while (low < high) {
     const size_t mid = low + (high - low) / 2;
-    if ((size_t) rows[mid] < row) low = mid + 1; else high = mid;
+    if ((size_t) rows[mid] < row)
+      low = mid + 1;
+    else
+      high = mid;
   }
   return low;
 }
@@ -55,8 +58,8 @@ static void by_rows(const weft_pca_panel *x, const double *row, range *r)
   for (size_t j = 0; j < x->p; j++) {
     if (r->begin[j] == r->begin[j + 1]) continue;
     const int32_t *rows = x->rows + x->starts[j];
-    const double *values = x->values + x->starts[j] +
-                           first_from(rows, (size_t) (x->starts[j + 1] - x->starts[j]), r->first);
+    const double *values =
+        x->values + x->starts[j] + first_from(rows, (size_t) (x->starts[j + 1] - x->starts[j]), r->first);
     for (uint32_t e = r->begin[j]; e < r->begin[j + 1]; e++, values++) {
       const uint32_t to = r->row_end[r->row[e]]++;
       r->place[e] = to;

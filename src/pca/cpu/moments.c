@@ -23,14 +23,16 @@
     name##_mask count[name##_vectors]; \
     double rest[LANES]; \
     size_t finite = 0; \
-    WEFT_UNROLLED for (int v = 0; v < name##_vectors; v++) { \
-      count[v] = (name##_mask) { 0 }; \
-      low[v] = (name##_vector) { 0 } + INFINITY; \
-      high[v] = (name##_vector) { 0 } - INFINITY; \
+    WEFT_UNROLLED \
+    for (int v = 0; v < name##_vectors; v++) { \
+      count[v] = (name##_mask){ 0 }; \
+      low[v] = (name##_vector){ 0 } + INFINITY; \
+      high[v] = (name##_vector){ 0 } - INFINITY; \
     } \
     for (size_t i = 0; i < n; i += LANES) { \
       const double *from = whole_turn(x, i, n, rest); \
-      WEFT_UNROLLED for (int v = 0; v < name##_vectors; v++) { \
+      WEFT_UNROLLED \
+      for (int v = 0; v < name##_vectors; v++) { \
         const name##_vector now = *(const name##_vector *) (from + v * wide); \
         const name##_mask seen = now - now == 0, less = seen & (now < low[v]), more = seen & (now > high[v]); \
         low[v] = (name##_vector)(((name##_mask) now & less) | ((name##_mask) low[v] & ~less)); \
@@ -50,15 +52,18 @@
   { \
     name##_vector sum[name##_vectors]; \
     double rest[LANES], total = 0; \
-    WEFT_UNROLLED for (int v = 0; v < name##_vectors; v++) sum[v] = (name##_vector) { 0 }; \
+    WEFT_UNROLLED \
+    for (int v = 0; v < name##_vectors; v++) sum[v] = (name##_vector){ 0 }; \
     for (size_t i = 0; i < n; i += LANES) { \
       const double *from = whole_turn(x, i, n, rest); \
-      WEFT_UNROLLED for (int v = 0; v < name##_vectors; v++) { \
+      WEFT_UNROLLED \
+      for (int v = 0; v < name##_vectors; v++) { \
         const name##_vector d = *(const name##_vector *) (from + v * wide) * unit - mean; \
         sum[v] += (name##_vector)((name##_mask)(squares ? d * d : d) & (name##_mask)(d - d == 0)); \
       } \
     } \
-    for (int v = 0; v < name##_vectors; v++) for (int l = 0; l < wide; l++) total += sum[v][l]; \
+    for (int v = 0; v < name##_vectors; v++) \
+      for (int l = 0; l < wide; l++) total += sum[v][l]; \
     return total; \
   } \
   static const column_kernels name = { name##_range, name##_sum };
@@ -110,27 +115,44 @@ static weft_pca_column part_of(const double *x, const int32_t *rows, size_t coun
   }
   for (size_t i = 0; i < count && weights; i++) {
     const double w = weights[rows ? (size_t) rows[i] : i];
-    if (isnan(x[i])) { a.missing++; continue; }
-    if (isinf(x[i])) { a.infinite++; continue; }
+    if (isnan(x[i])) {
+      a.missing++;
+      continue;
+    }
+    if (isinf(x[i])) {
+      a.infinite++;
+      continue;
+    }
     if (w == 0) continue;
     a.weight += w;
     if (x[i] < a.least) a.least = x[i];
     if (x[i] > a.greatest) a.greatest = x[i];
   }
-  if (zeros > 0) { a.weight += zeros; a.least = fmin(a.least, 0); a.greatest = fmax(a.greatest, 0); }
+  if (zeros > 0) {
+    a.weight += zeros;
+    a.least = fmin(a.least, 0);
+    a.greatest = fmax(a.greatest, 0);
+  }
   if (a.weight == 0) return a;
-  if (a.least == a.greatest) { a.mean = a.least; return a; }
+  if (a.least == a.greatest) {
+    a.mean = a.least;
+    return a;
+  }
   frexp(fmax(fabs(a.least), fabs(a.greatest)), &exponent);
   unit = ldexp(1, exponent < -1000 ? 1000 : -exponent);
-  if (!weights) sum = use->sum(count, x, unit, 0, 0);
-  else for (size_t i = 0; i < count; i++)
-    if (isfinite(x[i])) sum += weights[rows ? (size_t) rows[i] : i] * (x[i] * unit);
+  if (!weights)
+    sum = use->sum(count, x, unit, 0, 0);
+  else
+    for (size_t i = 0; i < count; i++)
+      if (isfinite(x[i])) sum += weights[rows ? (size_t) rows[i] : i] * (x[i] * unit);
   const double mean = sum / a.weight;
-  if (!weights) square = use->sum(count, x, unit, mean, 1);
-  else for (size_t i = 0; i < count; i++) {
-    const double d = x[i] * unit - mean;
-    if (isfinite(x[i])) square += weights[rows ? (size_t) rows[i] : i] * d * d;
-  }
+  if (!weights)
+    square = use->sum(count, x, unit, mean, 1);
+  else
+    for (size_t i = 0; i < count; i++) {
+      const double d = x[i] * unit - mean;
+      if (isfinite(x[i])) square += weights[rows ? (size_t) rows[i] : i] * d * d;
+    }
   square += zeros * mean * mean;
   a.mean = mean / unit;
   a.norm = sqrt(square) / unit;
@@ -163,7 +185,8 @@ weft_status weft_pca_moments_cpu(weft_ctx *ctx, const weft_pca_data *data, const
           const int32_t *rows = x.rows + x.starts[j];
           const size_t stored = (size_t) (x.starts[j + 1] - x.starts[j]);
           double zeros = stored == x.n ? 0 : total;
-          if (stored < x.n) for (size_t i = 0; i < stored; i++) zeros -= w ? w[rows[i]] : 1;
+          if (stored < x.n)
+            for (size_t i = 0; i < stored; i++) zeros -= w ? w[rows[i]] : 1;
           *p = weft_pca_merged(*p, part_of(x.values + x.starts[j], rows, stored, w, zeros > 0 ? zeros : 0));
         }
       }

@@ -21,8 +21,8 @@ struct weft_pca_space {
   weft_arena mem;
   const weft_pca_data *data;
   const weft_pca_form *form;
-  float *floats; /* the centred and scaled matrix, in single precision */
-  double *own;   /* or a copy to deflate */
+  float *floats;         /* the centred and scaled matrix, in single precision */
+  double *own;           /* or a copy to deflate */
   weft_pca_tiles *tiles; /* of sparse panels that stay, from the second product on; NULL where there is no room */
   int products;
 };
@@ -52,8 +52,13 @@ static void close_space(weft_pca_space *s)
 
 static weft_view panel_view(const weft_pca_space *s, const weft_pca_panel *x, int transposed)
 {
-  weft_view v = { x->dense, x->ld, 0, transposed, s->form->center + x->column, s->form->factor + x->column,
-                      s->form->row ? s->form->row + x->row : NULL };
+  weft_view v = { x->dense,
+                  x->ld,
+                  0,
+                  transposed,
+                  s->form->center + x->column,
+                  s->form->factor + x->column,
+                  s->form->row ? s->form->row + x->row : NULL };
   if (s->floats) {
     const weft_view held = { s->floats, x->n, 1, transposed, NULL, NULL, NULL };
     return held;
@@ -72,8 +77,10 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
   s->data = data;
   s->form = form;
   if (form->single || form->own) {
-    if (form->single) WEFT_TAKE(s->floats, &mem, data->n * data->p);
-    else WEFT_TAKE(s->own, &mem, data->n * data->p);
+    if (form->single)
+      WEFT_TAKE(s->floats, &mem, data->n * data->p);
+    else
+      WEFT_TAKE(s->own, &mem, data->n * data->p);
     WEFT_TRY(data->fetch(ctx, data->source, 0, &x));
     WEFT_PARALLEL_FOR(weft_pca_threads_for_cells(ctx, (double) x.n * (double) x.p), static)
     for (int64_t j = 0; j < (int64_t) x.p; j++)
@@ -81,7 +88,10 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
         const size_t at = i + (size_t) j * x.n;
         const double value =
             (x.dense[i + (size_t) j * x.ld] - form->center[j]) * form->factor[j] * (form->row ? form->row[i] : 1);
-        if (s->own) s->own[at] = value; else s->floats[at] = (float) value;
+        if (s->own)
+          s->own[at] = value;
+        else
+          s->floats[at] = (float) value;
       }
   }
   s->mem = mem;
@@ -171,10 +181,14 @@ static weft_status sparse_product(weft_pca_space *s, int transposed, const doubl
     WEFT_TRY(s->data->fetch(ctx, s->data->source, t, &x));
     const double *from_here = transposed ? in + x.row * b : in;
     double *to_here = transposed ? sums : sums + x.row * b;
-    if (tiles && transposed) st = weft_pca_tiles_transposed(ctx, &tiles[t], from_here, b, to_here);
-    else if (tiles) st = weft_pca_tiles_times(ctx, &tiles[t], from_here, b, to_here);
-    else if (transposed) st = weft_pca_sparse_transposed(ctx, &x, from_here, b, to_here);
-    else st = weft_pca_sparse_times(ctx, &x, from_here, b, to_here);
+    if (tiles && transposed)
+      st = weft_pca_tiles_transposed(ctx, &tiles[t], from_here, b, to_here);
+    else if (tiles)
+      st = weft_pca_tiles_times(ctx, &tiles[t], from_here, b, to_here);
+    else if (transposed)
+      st = weft_pca_sparse_transposed(ctx, &x, from_here, b, to_here);
+    else
+      st = weft_pca_sparse_times(ctx, &x, from_here, b, to_here);
     if (st != WEFT_OK) goto done;
   }
   for (size_t i = 0; i < to; i++) {
@@ -197,8 +211,10 @@ static weft_status product(weft_pca_space *s, int transposed, const double *v, s
     WEFT_TRY(s->data->fetch(s->ctx, s->data->source, t, &x));
     const weft_view view = panel_view(s, &x, transposed);
     const weft_view in = transposed ? weft_view_plain(v + x.row, n, 0) : weft_view_plain(v + x.column, p, 0);
-    if (transposed) WEFT_TRY(weft_product(s->ctx, x.p, b, x.n, 1, &view, &in, x.row ? 1 : 0, out + x.column, p, 0));
-    else WEFT_TRY(weft_product(s->ctx, x.n, b, x.p, 1, &view, &in, x.column ? 1 : 0, out + x.row, n, 0));
+    if (transposed)
+      WEFT_TRY(weft_product(s->ctx, x.p, b, x.n, 1, &view, &in, x.row ? 1 : 0, out + x.column, p, 0));
+    else
+      WEFT_TRY(weft_product(s->ctx, x.n, b, x.p, 1, &view, &in, x.column ? 1 : 0, out + x.row, n, 0));
   }
 done:
   return st;
@@ -441,8 +457,30 @@ static weft_status deflate(weft_pca_space *s, const double *t, const double *loa
   return weft_pca_deflate(s->ctx, s->own, s->data->n, s->data->p, t, loads);
 }
 
-const weft_pca_ops weft_pca_cpu = {
-  weft_pca_moments_cpu, weft_pca_seen_cpu, open_space, close_space, take, drop, move, move, move, draw, product, twice,
-  gemm, squares, NULL, square, by_square, shift, NULL, eigen, step, refine, join, observed, observed_loads,
-  observed_scores, deflate
-};
+const weft_pca_ops weft_pca_cpu = { weft_pca_moments_cpu,
+                                    weft_pca_seen_cpu,
+                                    open_space,
+                                    close_space,
+                                    take,
+                                    drop,
+                                    move,
+                                    move,
+                                    move,
+                                    draw,
+                                    product,
+                                    twice,
+                                    gemm,
+                                    squares,
+                                    NULL,
+                                    square,
+                                    by_square,
+                                    shift,
+                                    NULL,
+                                    eigen,
+                                    step,
+                                    refine,
+                                    join,
+                                    observed,
+                                    observed_loads,
+                                    observed_scores,
+                                    deflate };

@@ -3,7 +3,9 @@
 #include "core/call/arena.h"
 #include "core/call/parallel.h"
 
-typedef struct { double draw, value; } drawn_value;
+typedef struct {
+  double draw, value;
+} drawn_value;
 
 static size_t box_of(double draw, size_t n)
 {
@@ -20,7 +22,7 @@ static void permute(const double *x, size_t n, weft_rng rng, uint64_t first, dra
   for (size_t box = 0; box < n; box++) ends[box + 1] += ends[box];
   for (size_t i = 0; i < n; i++) {
     const double draw = weft_draw_uniform(rng, first + i);
-    v[ends[box_of(draw, n)]++] = (drawn_value) { draw, x[i] };
+    v[ends[box_of(draw, n)]++] = (drawn_value){ draw, x[i] };
   }
   for (size_t i = 1; i < n; i++) {
     const drawn_value now = v[i];

@@ -6,9 +6,9 @@
 #include "pca/cpu/sparse.h"
 
 #if defined(__GNUC__)
-# define INLINE static inline __attribute__((always_inline))
+#  define INLINE static inline __attribute__((always_inline))
 #else
-# define INLINE static inline
+#  define INLINE static inline
 #endif
 
 static size_t first_at(const int32_t *rows, size_t count, size_t row)
@@ -16,7 +16,10 @@ static size_t first_at(const int32_t *rows, size_t count, size_t row)
   size_t low = 0, high = count;
   while (low < high) {
     const size_t mid = (low + high) / 2;
-    if ((size_t) rows[mid] < row) low = mid + 1; else high = mid;
+    if ((size_t) rows[mid] < row)
+      low = mid + 1;
+    else
+      high = mid;
   }
   return low;
 }
@@ -37,10 +40,14 @@ static void times_rows(const weft_pca_panel *x, size_t from, size_t to, const do
     const int32_t *rows = x->rows + x->starts[j];
     const double *values = x->values + x->starts[j], *own = v + j * b;
     const size_t stored = (size_t) (x->starts[j + 1] - x->starts[j]), first = from ? first_at(rows, stored, from) : 0;
-    if (b == 4) scatter(rows, values, first, stored, to, own, 4, out);
-    else if (b == 8) scatter(rows, values, first, stored, to, own, 8, out);
-    else if (b == 16) scatter(rows, values, first, stored, to, own, 16, out);
-    else scatter(rows, values, first, stored, to, own, b, out);
+    if (b == 4)
+      scatter(rows, values, first, stored, to, own, 4, out);
+    else if (b == 8)
+      scatter(rows, values, first, stored, to, own, 8, out);
+    else if (b == 16)
+      scatter(rows, values, first, stored, to, own, 16, out);
+    else
+      scatter(rows, values, first, stored, to, own, b, out);
   }
 }
 
@@ -73,10 +80,10 @@ weft_status weft_pca_sparse_times(weft_ctx *ctx, const weft_pca_panel *x, const 
 /* ---- S'u ---- */
 
 #if defined(__GNUC__)
-# define WIDE 2 /* vectors of a register */
+#  define WIDE 2 /* vectors of a register */
 typedef weft_two lanes;
 #else
-# define WIDE 1
+#  define WIDE 1
 typedef double lanes;
 #endif
 
@@ -87,7 +94,7 @@ static void gather_four(const int32_t *rows, const double *values, size_t count,
   enum { LANES = 4 / WIDE };
   lanes even[LANES], odd[LANES];
   size_t i = 0;
-  for (size_t l = 0; l < LANES; l++) even[l] = odd[l] = (lanes) { 0 };
+  for (size_t l = 0; l < LANES; l++) even[l] = odd[l] = (lanes){ 0 };
   for (; i + 2 <= count; i += 2) {
     const lanes *one = (const lanes *) (u + (size_t) rows[i] * b);
     const lanes *other = (const lanes *) (u + (size_t) rows[i + 1] * b);

@@ -6,14 +6,14 @@
 #include "pca/cpu/sparse.h"
 #include "pca/cpu/tiles.h"
 
-#define LEAST_SIDE 9    /* 2^9 rows of 8 vectors are 32 KB */
-#define MOST_SIDE 16    /* bits of a row */
-#define PLACES 65536    /* rows times ranks */
-#define VALUES_EACH 16  /* of a column in a tile, on average, or tiles are larger */
+#define LEAST_SIDE 9     /* 2^9 rows of 8 vectors are 32 KB */
+#define MOST_SIDE 16     /* bits of a row */
+#define PLACES 65536     /* rows times ranks */
+#define VALUES_EACH 16   /* of a column in a tile, on average, or tiles are larger */
 #define VALUES_GROUP 100 /* of a column in a group, on average, or there are fewer: each has sums of its own */
-#define AHEAD 4         /* columns */
-#define BAND 8          /* tiles made at once, or one for each thread */
-#define WORTH 4         /* values for each that is in the table, or more, for a table to pay */
+#define AHEAD 4          /* columns */
+#define BAND 8           /* tiles made at once, or one for each thread */
+#define WORTH 4          /* values for each that is in the table, or more, for a table to pay */
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -80,7 +80,9 @@ typedef struct {
 /* What a tile needs while its columns are put in order. */
 typedef struct {
   uint32_t *starts;
-  struct { uint32_t column, value; } *next; /* for each length: where its next column goes, and the values of that */
+  struct {
+    uint32_t column, value;
+  } * next;        /* for each length: where its next column goes, and the values of that */
   double *known;   /* PLACES: the values of rows by their ranks, in the order in which they were met */
   uint16_t *count; /* of them, for each row */
 } desk;
@@ -156,7 +158,7 @@ static int order_columns(const weft_pca_tiles *x, const band *b, size_t i, desk 
   for (size_t length = high; length > 0; length--) {
     const uint32_t columns = d->next[length].column;
     if (!columns) continue;
-    *run++ = (weft_pca_runs) { (uint32_t) length, columns };
+    *run++ = (weft_pca_runs){ (uint32_t) length, columns };
     d->next[length].column = column;
     d->next[length].value = value;
     column += columns;
@@ -189,7 +191,8 @@ static int order_columns(const weft_pca_tiles *x, const band *b, size_t i, desk 
 static size_t ranks_of(const weft_pca_tiles *x, const desk *d)
 {
   size_t ranks = 0;
-  for (size_t i = 0; i < (size_t) 1 << x->side; i++) if (d->count[i] > ranks) ranks = d->count[i];
+  for (size_t i = 0; i < (size_t) 1 << x->side; i++)
+    if (d->count[i] > ranks) ranks = d->count[i];
   return ranks;
 }
 

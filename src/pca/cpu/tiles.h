@@ -7,19 +7,21 @@
 #include "core/call/arena.h"
 #include "pca/pca.h"
 
-#define WEFT_PCA_TILE_BLOCK 8 /* vectors, at most */
+#define WEFT_PCA_TILE_BLOCK 8   /* vectors, at most */
 #define WEFT_PCA_TILE_GROUPS 64 /* at most */
 
-typedef struct { uint32_t length, columns; } weft_pca_runs; /* so many columns with so many values */
+typedef struct {
+  uint32_t length, columns;
+} weft_pca_runs; /* so many columns with so many values */
 
 typedef struct weft_pca_tiles {
   size_t n, p, tiles, groups; /* groups of tiles, whose sums are added in their order */
   int side;
-  size_t *begin;       /* tiles + 1: where a tile's places begin */
+  size_t *begin; /* tiles + 1: where a tile's places begin */
   uint16_t *places;
-  double **values;     /* of tiles: in the order of places, or a table with a value for every place */
-  int *tabled;         /* tiles */
-  uint32_t *columns;   /* p + 1 for each tile */
+  double **values;   /* of tiles: in the order of places, or a table with a value for every place */
+  int *tabled;       /* tiles */
+  uint32_t *columns; /* p + 1 for each tile */
   size_t most_runs;
   weft_pca_runs *runs; /* most_runs for each tile, behind the last one of length 0 */
   double *sums, *far;  /* for products: groups × p and groups × 2^side rows of WEFT_PCA_TILE_BLOCK */

@@ -13,7 +13,9 @@
 
 /* Of one tile with b vectors: u += S v, and out += S'u. */
 typedef void (*tile_work)(const weft_pca_tiles *x, size_t tile, const double *in, double *out);
-typedef struct { tile_work times, transposed; } tile_kernels;
+typedef struct {
+  tile_work times, transposed;
+} tile_kernels;
 
 /* Fetches what follows about a microsecond later: the processor does so by itself only within a page of memory, and
  * later. */
@@ -29,7 +31,7 @@ INLINE void fetch_ahead(const uint16_t *places, const double *values, size_t len
 #define TILE_KERNELS(name, target, lanes, wide, b) \
   enum { name##_parts = b / wide }; \
   target INLINE void name##_times_tabled(const weft_pca_tiles *x, size_t tile, const int tabled, const double *v, \
-                                        double *u) \
+                                         double *u) \
   { \
     const uint32_t *column = weft_pca_tile_columns(x, tile); \
     const uint16_t *places = x->places + x->begin[tile]; \
@@ -44,7 +46,8 @@ INLINE void fetch_ahead(const uint16_t *places, const double *values, size_t len
         for (int l = 0; l < name##_parts; l++) own[l] = ((const lanes *) (v + (size_t) *column * b))[l]; \
         size_t i = 0; \
         for (; i + 4 <= length; i += 4) { \
-          WEFT_UNROLLED for (size_t a = 0; a < 4; a++) { \
+          WEFT_UNROLLED \
+          for (size_t a = 0; a < 4; a++) { \
             lanes *row = (lanes *) (u + (places[i + a] & mask) * b); \
             const double value = values[tabled ? places[i + a] : i + a]; \
             for (int l = 0; l < name##_parts; l++) row[l] += own[l] * value; \
@@ -59,7 +62,7 @@ INLINE void fetch_ahead(const uint16_t *places, const double *values, size_t len
     } \
   } \
   target INLINE void name##_transposed_tabled(const weft_pca_tiles *x, size_t tile, const int tabled, const double *u, \
-                                             double *out) \
+                                              double *out) \
   { \
     const uint32_t *column = weft_pca_tile_columns(x, tile); \
     const uint16_t *places = x->places + x->begin[tile]; \
@@ -72,9 +75,11 @@ INLINE void fetch_ahead(const uint16_t *places, const double *values, size_t len
         size_t i = 0; \
         __builtin_prefetch(out + (size_t) column[WEFT_PCA_TILE_AHEAD] * b, 1); \
         fetch_ahead(places, tabled ? NULL : values, length); \
-        for (int a = 0; a < 4; a++) for (int l = 0; l < name##_parts; l++) sum[a][l] = (lanes) { 0 }; \
+        for (int a = 0; a < 4; a++) \
+          for (int l = 0; l < name##_parts; l++) sum[a][l] = (lanes){ 0 }; \
         for (; i + 4 <= length; i += 4) { \
-          WEFT_UNROLLED for (size_t a = 0; a < 4; a++) { \
+          WEFT_UNROLLED \
+          for (size_t a = 0; a < 4; a++) { \
             const lanes *row = (const lanes *) (u + (places[i + a] & mask) * b); \
             const double value = values[tabled ? places[i + a] : i + a]; \
             for (int l = 0; l < name##_parts; l++) sum[a][l] += row[l] * value; \
@@ -92,12 +97,17 @@ INLINE void fetch_ahead(const uint16_t *places, const double *values, size_t len
   } \
   target static void name##_times(const weft_pca_tiles *x, size_t tile, const double *in, double *out) \
   { \
-    if (x->tabled[tile]) name##_times_tabled(x, tile, 1, in, out); else name##_times_tabled(x, tile, 0, in, out); \
+    if (x->tabled[tile]) \
+      name##_times_tabled(x, tile, 1, in, out); \
+    else \
+      name##_times_tabled(x, tile, 0, in, out); \
   } \
   target static void name##_transposed(const weft_pca_tiles *x, size_t tile, const double *in, double *out) \
   { \
-    if (x->tabled[tile]) name##_transposed_tabled(x, tile, 1, in, out); \
-    else name##_transposed_tabled(x, tile, 0, in, out); \
+    if (x->tabled[tile]) \
+      name##_transposed_tabled(x, tile, 1, in, out); \
+    else \
+      name##_transposed_tabled(x, tile, 0, in, out); \
   } \
   static const tile_kernels name = { name##_times, name##_transposed };
 
@@ -105,8 +115,8 @@ typedef double two_lanes __attribute__((vector_size(16), aligned(8)));
 TILE_KERNELS(portable_4, , two_lanes, 2, 4)
 TILE_KERNELS(portable_8, , two_lanes, 2, 8)
 #if WEFT_SIMD_X86
-# define AVX2 __attribute__((target("avx2,fma")))
-# define AVX512 __attribute__((target("avx512f,avx2,fma")))
+#  define AVX2 __attribute__((target("avx2,fma")))
+#  define AVX512 __attribute__((target("avx512f,avx2,fma")))
 typedef double four_lanes __attribute__((vector_size(32), aligned(8)));
 typedef double eight_lanes __attribute__((vector_size(64), aligned(8)));
 TILE_KERNELS(avx2_4, AVX2, four_lanes, 4, 4)
@@ -204,7 +214,8 @@ static weft_status to_near(weft_ctx *ctx, const weft_pca_tiles *x, const near_si
   WEFT_PARALLEL_FOR(weft_pca_threads_for_cells(ctx, (double) groups * (double) count), static)
   for (int64_t i = 0; i < (int64_t) count; i++)
     for (size_t g = 0; g < groups; g++) out[i] += x->sums[g * count + (size_t) i];
-  for (size_t g = 0; g < groups; g++) for (size_t l = 0; of->v && l < b; l++) total[l] += totals[g][l];
+  for (size_t g = 0; g < groups; g++)
+    for (size_t l = 0; of->v && l < b; l++) total[l] += totals[g][l];
   return WEFT_OK;
 }
 

@@ -126,7 +126,11 @@ done:
   return st;
 }
 
-struct rough_sum { double *g; halves *h; int more; };
+struct rough_sum {
+  double *g;
+  halves *h;
+  int more;
+};
 
 static weft_status add_rough_square(weft_pca_space *s, const weft_pca_piece *x, void *data)
 {
@@ -161,7 +165,9 @@ done:
 /* ---- exactly ---- */
 
 /* Pieces that have all columns add up to X'X; a poll between two of them must not wait for many. */
-struct sum_of_squares { double *g, work; };
+struct sum_of_squares {
+  double *g, work;
+};
 
 static weft_status add_square(weft_pca_space *s, const weft_pca_piece *x, void *data)
 {
@@ -191,8 +197,10 @@ weft_status weft_pca_square(weft_pca_space *s, int rows, int coarse, double *g, 
   sum_of_squares sum = { g, 0 };
   if (s->held && !rows) {
     const double room = bytes_of_halves((int64_t) (s->piece_count / p), (int64_t) p, 0);
-    if (coarse && room < 0.8 * weft_device_available(ctx)) WEFT_TRY(rough_square(s, g));
-    else WEFT_TRY(weft_pca_each_stored(s, add_square, &sum));
+    if (coarse && room < 0.8 * weft_device_available(ctx))
+      WEFT_TRY(rough_square(s, g));
+    else
+      WEFT_TRY(weft_pca_each_stored(s, add_square, &sum));
   } else if (s->x) {
     const double room = bytes_of_halves(s->ld, (int64_t) p, rows);
     if (coarse && (double) other <= 5 * at_once && room < 0.8 * weft_device_available(ctx)) {
@@ -214,9 +222,7 @@ weft_status weft_pca_square(weft_pca_space *s, int rows, int coarse, double *g, 
     for (size_t j = 0; j < order; j += 64) {
       const size_t b = order - j < 64 ? order - j : 64;
       WEFT_CUDA(cudaMemsetAsync(unit, 0, order * b * sizeof *unit, s->mem.stream));
-      for (size_t i = 0; i < b; i++) {
-        WEFT_CUDA(weft_pca_fill(unit + j + i + i * order, 1, 1, s->mem.stream));
-      }
+      for (size_t i = 0; i < b; i++) { WEFT_CUDA(weft_pca_fill(unit + j + i + i * order, 1, 1, s->mem.stream)); }
       WEFT_TRY(weft_pca_product(s, rows, unit, b, y));
       WEFT_TRY(weft_pca_product(s, !rows, y, b, g + j * order));
     }
@@ -276,6 +282,7 @@ weft_status weft_pca_eigen(weft_pca_space *s, double *g, size_t order, size_t k,
   WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
 done:
   double *blocks[] = { values, work, (double *) info };
-  for (double *block : blocks) if (block) weft_device_drop(&s->mem, block);
+  for (double *block : blocks)
+    if (block) weft_device_drop(&s->mem, block);
   return st;
 }

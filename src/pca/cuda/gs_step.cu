@@ -40,7 +40,10 @@ static __device__ void barrier_arrive() { asm volatile("barrier.cluster.arrive.r
 static __device__ void barrier_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
 /* What a thread asks for, in order: the cells of its first panel, of the next one, ... */
-struct asked { int64_t panel; int cell, slot; };
+struct asked {
+  int64_t panel;
+  int cell, slot;
+};
 
 static __device__ void ask(const double *own, int64_t p, asked &next, int64_t clusters, int64_t panels, int columns,
                            int group, double2 *ring)
@@ -49,11 +52,14 @@ static __device__ void ask(const double *own, int64_t p, asked &next, int64_t cl
     __pipeline_memcpy_async(ring + next.slot * THREADS, own + (next.panel * p + next.cell * GROUPS) * ROWS, 16);
   __pipeline_commit();
   next.slot = next.slot + 1 == RING ? 0 : next.slot + 1;
-  if (++next.cell == CELLS) { next.cell = 0; next.panel += clusters; }
+  if (++next.cell == CELLS) {
+    next.cell = 0;
+    next.panel += clusters;
+  }
 }
 
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
-fused(weft_pca_dense m, const double *v, double *u, double *partial)
+    fused(weft_pca_dense m, const double *v, double *u, double *partial)
 {
   extern __shared__ __align__(16) double shared[];
   cg::cluster_group cluster = cg::this_cluster();
@@ -65,12 +71,12 @@ fused(weft_pca_dense m, const double *v, double *u, double *partial)
   double2 *ring = (double2 *) shared + t;
   /* parts: [parity][block][row] */
   double *own_v = shared + (size_t) RING * THREADS * 2, *parts = own_v + CELLS * GROUPS;
-  double *warps = parts + 2 * CLUSTER * ROWS;                                           /* [warp][row] */
+  double *warps = parts + 2 * CLUSTER * ROWS; /* [warp][row] */
   /* the thread's first column may lie outside: not asked for */
   const double *own = m.tiled + (first + group) * ROWS + 2 * pair;
   asked next = { mine, 0, 0 };
   double sum[CELLS];
-#pragma unroll
+#  pragma unroll
   for (int i = 0; i < CELLS; i++) sum[i] = 0;
   for (int i = 0; i < RING; i++) ask(own, m.p, next, clusters, panels, columns, group, ring);
   for (int j = t; j < CELLS * GROUPS; j += THREADS) own_v[j] = j < columns ? v[first + j] : 0;
@@ -78,7 +84,7 @@ fused(weft_pca_dense m, const double *v, double *u, double *partial)
   cluster.sync();
   for (int64_t panel = mine; panel < panels; panel += clusters, parity ^= 1) {
     double2 cell[CELLS], a = make_double2(0, 0);
-#pragma unroll
+#  pragma unroll
     for (int i = 0; i < CELLS; i++) {
       __pipeline_wait_prior(RING - 1);
       cell[i] = group + i * GROUPS < columns ? ring[slot * THREADS] : make_double2(0, 0);
@@ -111,10 +117,10 @@ fused(weft_pca_dense m, const double *v, double *u, double *partial)
       if (row < m.n) u[row] = now.x;
       if (row + 1 < m.n) u[row + 1] = now.y;
     }
-#pragma unroll
+#  pragma unroll
     for (int i = 0; i < CELLS; i++) sum[i] += cell[i].x * now.x + cell[i].y * now.y;
   }
-#pragma unroll
+#  pragma unroll
   for (int i = 0; i < CELLS; i++) {
     const int j = group + i * GROUPS;
     double x = sum[i];
@@ -168,7 +174,10 @@ static int ask_clusters()
   config.dynamicSmemBytes = shared_bytes();
   config.attrs = attribute;
   config.numAttrs = 1;
-  if (cudaOccupancyMaxActiveClusters(&found, fused, &config) != cudaSuccess) { (void) cudaGetLastError(); return 0; }
+  if (cudaOccupancyMaxActiveClusters(&found, fused, &config) != cudaSuccess) {
+    (void) cudaGetLastError();
+    return 0;
+  }
   return found > 32 ? 32 : found;
 }
 
@@ -181,10 +190,7 @@ static int clusters_at_once(void)
   return known[device] - 1;
 }
 
-bool weft_pca_fused_fits(int64_t p)
-{
-  return columns_each(p) <= CELLS * GROUPS && clusters_at_once() > 0;
-}
+bool weft_pca_fused_fits(int64_t p) { return columns_each(p) <= CELLS * GROUPS && clusters_at_once() > 0; }
 
 size_t weft_pca_fused_partial(int64_t p) { return 32 * (size_t) p; }
 
@@ -201,7 +207,9 @@ cudaError_t weft_pca_fused(const weft_pca_dense *m, const double *v, double *u, 
 /* One cluster, or one block where there are none; element i of w is always the same thread's. */
 enum { AFTER = 1024, MOST_FOUND = 256 };
 
-struct meeting { double own[MOST_FOUND + 1], all[MOST_FOUND + 1], warps[32][33]; };
+struct meeting {
+  double own[MOST_FOUND + 1], all[MOST_FOUND + 1], warps[32][33];
+};
 
 /* all[j] := sum over all threads of what `part(j)` gives, j < k. Ends with all threads together. */
 template <typename F> static __device__ void sum_all(meeting &m, int k, int blocks, F part)
@@ -278,7 +286,10 @@ __global__ void __launch_bounds__(AFTER)
   __syncthreads();
   sum_all(m, 1, blocks, [&](int) {
     double s = 0;
-    for (int64_t i = first; i < p && size > 0; i += step) { const double d = w[i] / size - size * v[i]; s += d * d; }
+    for (int64_t i = first; i < p && size > 0; i += step) {
+      const double d = w[i] / size - size * v[i];
+      s += d * d;
+    }
     return s;
   });
   for (int64_t i = first; i < p && norm > 0; i += step) v[i] = w[i] / norm;

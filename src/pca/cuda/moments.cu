@@ -7,8 +7,7 @@
 
 enum { MOMENT_THREADS = 256 };
 
-template <typename T>
-static __device__ T reduce(T x, T (*join)(T, T), T *shared)
+template <typename T> static __device__ T reduce(T x, T (*join)(T, T), T *shared)
 {
   shared[threadIdx.x] = x;
   __syncthreads();
@@ -34,8 +33,14 @@ __global__ void column_moments(const From *x, int64_t n, int64_t p, const double
     double weight = 0, missing = 0, infinite = 0, least = INFINITY, greatest = -INFINITY, sum = 0, square = 0;
     for (int64_t i = threadIdx.x; i < n; i += MOMENT_THREADS) {
       const double value = (double) column[i], w = weights ? weights[i] : 1;
-      if (isnan(value)) { missing++; continue; }
-      if (isinf(value)) { infinite++; continue; }
+      if (isnan(value)) {
+        missing++;
+        continue;
+      }
+      if (isinf(value)) {
+        infinite++;
+        continue;
+      }
       if (w == 0) continue;
       weight += w;
       least = fmin(least, value);
@@ -80,8 +85,14 @@ static __device__ weft_pca_column part_of(const int32_t *rows, const double *val
   for (int32_t i = (int32_t) threadIdx.x; i < count; i += MOMENT_THREADS) {
     const double value = values[i], w = weights ? weights[rows[i]] : 1;
     stored += w;
-    if (isnan(value)) { a.missing++; continue; }
-    if (isinf(value)) { a.infinite++; continue; }
+    if (isnan(value)) {
+      a.missing++;
+      continue;
+    }
+    if (isinf(value)) {
+      a.infinite++;
+      continue;
+    }
     if (w == 0) continue;
     a.weight += w;
     a.least = fmin(a.least, value);
@@ -94,9 +105,16 @@ static __device__ weft_pca_column part_of(const int32_t *rows, const double *val
   a.least = reduce(a.least, lesser, shared);
   a.greatest = reduce(a.greatest, greater, shared);
   const double zeros = count == n ? 0 : fmax(0.0, total - stored);
-  if (zeros > 0) { a.weight += zeros; a.least = fmin(a.least, 0.0); a.greatest = fmax(a.greatest, 0.0); }
+  if (zeros > 0) {
+    a.weight += zeros;
+    a.least = fmin(a.least, 0.0);
+    a.greatest = fmax(a.greatest, 0.0);
+  }
   if (a.weight == 0) return a;
-  if (a.least == a.greatest) { a.mean = a.least; return a; }
+  if (a.least == a.greatest) {
+    a.mean = a.least;
+    return a;
+  }
   int exponent = 0;
   frexp(fmax(fabs(a.least), fabs(a.greatest)), &exponent);
   const double unit = ldexp(1.0, exponent < -1000 ? 1000 : -exponent);
@@ -205,8 +223,7 @@ done:
 }
 
 /* Threads take rows, blocks slices of the columns; counts are whole numbers, whatever the order of their sum. */
-template <typename From>
-__global__ void count_seen(const From *x, int64_t n, int64_t p, double *out)
+template <typename From> __global__ void count_seen(const From *x, int64_t n, int64_t p, double *out)
 {
   const int64_t each = (p + gridDim.y - 1) / gridDim.y, first = blockIdx.y * each;
   const int64_t last = first + each < p ? first + each : p, stride = (int64_t) gridDim.x * MOMENT_THREADS;
@@ -227,8 +244,10 @@ weft_status weft_pca_seen_cuda(weft_ctx *ctx, const weft_pca_data *data, double 
   double *d;
   WEFT_DEVICE_TAKE(d, &mem, n);
   WEFT_CUDA(cudaMemsetAsync(d, 0, n * sizeof *d, mem.stream));
-  if (m->single) count_seen<<<grid, MOMENT_THREADS, 0, mem.stream>>>((const float *) m->data, m->n, m->p, d);
-  else count_seen<<<grid, MOMENT_THREADS, 0, mem.stream>>>((const double *) m->data, m->n, m->p, d);
+  if (m->single)
+    count_seen<<<grid, MOMENT_THREADS, 0, mem.stream>>>((const float *) m->data, m->n, m->p, d);
+  else
+    count_seen<<<grid, MOMENT_THREADS, 0, mem.stream>>>((const double *) m->data, m->n, m->p, d);
   WEFT_CUDA(cudaGetLastError());
   WEFT_CUDA(cudaMemcpyAsync(out, d, n * sizeof *d, cudaMemcpyDeviceToHost, mem.stream));
   WEFT_CUDA(cudaStreamSynchronize(mem.stream));

@@ -25,7 +25,10 @@ __global__ void find_loads(const double *x, int64_t n, int64_t p, int64_t ld, co
 #pragma unroll 4
     for (int64_t i = threadIdx.x; i < n; i += THREADS) {
       const double a = x[i + j * ld], b = t[i];
-      if (a == a) { over += a * b; under += b * b; }
+      if (a == a) {
+        over += a * b;
+        under += b * b;
+      }
     }
     over = sum_block(over, shared);
     under = sum_block(under, shared);
@@ -43,7 +46,10 @@ __global__ void sum_scores(const double *x, int64_t n, int64_t p, int64_t ld, co
 #pragma unroll 4
   for (int64_t j = first; j < last; j++) {
     const double a = x[i + j * ld], b = loads[j];
-    if (a == a) { over += a * b; under += b * b; }
+    if (a == a) {
+      over += a * b;
+      under += b * b;
+    }
   }
   sums[(2 * (int64_t) blockIdx.y) * n + i] = over;
   sums[(2 * (int64_t) blockIdx.y + 1) * n + i] = under;

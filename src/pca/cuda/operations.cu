@@ -9,7 +9,10 @@
 /* Made once per process for each host thread of a call, and so for each device: making one takes milliseconds. */
 static cublasHandle_t blas_handle(const weft_ctx *ctx)
 {
-  static struct { cublasHandle_t handle; int device; } kept[WEFT_MOST_DEVICES + 1];
+  static struct {
+    cublasHandle_t handle;
+    int device;
+  } kept[WEFT_MOST_DEVICES + 1];
   auto &own = kept[ctx->lane];
   if (own.handle && own.device != ctx->device) {
     cublasDestroy(own.handle);
@@ -26,7 +29,10 @@ static void close_space(weft_pca_space *s)
 {
   if (s->mem.stream) cudaStreamSynchronize(s->mem.stream);
   if (s->blocks) {
-    for (const sparse_block &b : *s->blocks) { cusparseDestroySpMat(b.by_column); cusparseDestroySpMat(b.by_row); }
+    for (const sparse_block &b : *s->blocks) {
+      cusparseDestroySpMat(b.by_column);
+      cusparseDestroySpMat(b.by_row);
+    }
     delete s->blocks;
   }
   delete s->held;
@@ -48,7 +54,10 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
   s->form = form;
   s->ld = ((int64_t) data->n + 15) / 16 * 16;
   s->blocks = new (std::nothrow) std::vector<sparse_block>();
-  if (s->mem.opened != WEFT_OK) { st = s->mem.opened; goto done; }
+  if (s->mem.opened != WEFT_OK) {
+    st = s->mem.opened;
+    goto done;
+  }
   s->blas = blas_handle(ctx);
   if (!s->blas) {
     st = weft_pca_library_error(ctx, "cuBLAS", CUBLAS_STATUS_NOT_INITIALIZED, __FILE__, __LINE__);
@@ -214,10 +223,31 @@ done:
 
 extern "C" {
 extern const weft_pca_ops weft_pca_cuda;
-const weft_pca_ops weft_pca_cuda = {
-  weft_pca_moments_cuda, weft_pca_seen_cuda, open_space, close_space, take, drop, put, get, copy, draw,
-  weft_pca_product, weft_pca_twice_cuda, weft_pca_gemm, squares, rough, weft_pca_square, by_square, weft_pca_shift,
-  weft_pca_correct, weft_pca_eigen, step, refine, join, weft_pca_observed_cuda, weft_pca_observed_loads_cuda,
-  weft_pca_observed_scores_cuda, weft_pca_deflate_cuda
-};
+const weft_pca_ops weft_pca_cuda = { weft_pca_moments_cuda,
+                                     weft_pca_seen_cuda,
+                                     open_space,
+                                     close_space,
+                                     take,
+                                     drop,
+                                     put,
+                                     get,
+                                     copy,
+                                     draw,
+                                     weft_pca_product,
+                                     weft_pca_twice_cuda,
+                                     weft_pca_gemm,
+                                     squares,
+                                     rough,
+                                     weft_pca_square,
+                                     by_square,
+                                     weft_pca_shift,
+                                     weft_pca_correct,
+                                     weft_pca_eigen,
+                                     step,
+                                     refine,
+                                     join,
+                                     weft_pca_observed_cuda,
+                                     weft_pca_observed_loads_cuda,
+                                     weft_pca_observed_scores_cuda,
+                                     weft_pca_deflate_cuda };
 }

@@ -9,13 +9,24 @@
 #include "pca/pca.h"
 
 /* A sparse block: columns as they came (the rows of its transpose), and rows. */
-struct sparse_block { int64_t row, n, stored; cusparseSpMatDescr_t by_column, by_row; };
+struct sparse_block {
+  int64_t row, n, stored;
+  cusparseSpMatDescr_t by_column, by_row;
+};
 
 /* Rows row .. row + n - 1 as compressed columns, in arrays with room for so many values. */
-struct weft_pca_stored { int64_t row, n; size_t room; int32_t *starts, *rows; double *values; };
+struct weft_pca_stored {
+  int64_t row, n;
+  size_t room;
+  int32_t *starts, *rows;
+  double *values;
+};
 
 /* Rows and columns of X, centred and scaled, as a product meets them. */
-struct weft_pca_piece { const double *x; int64_t row, column, rows, columns, ld; };
+struct weft_pca_piece {
+  const double *x;
+  int64_t row, column, rows, columns, ld;
+};
 typedef weft_status (*weft_pca_piece_work)(weft_pca_space *s, const weft_pca_piece *x, void *data);
 
 struct weft_pca_space {
@@ -27,12 +38,12 @@ struct weft_pca_space {
   double *x;                     /* the whole of X, ld rows per column, when it fits */
   float *single;                 /* instead, while form->single */
   int64_t ld;
-  double *piece;                 /* room for one piece otherwise */
+  double *piece; /* room for one piece otherwise */
   size_t piece_count;
-  double *tiled, *partial;       /* of the fused step */
-  bool plain;                    /* no room or no way for it */
-  double *numbers, turn;         /* the results of a step: pinned, visible to both sides; and its number */
-  double *t, *loads, *sums;      /* of what is observed: n, p, 2 × SLICES × n */
+  double *tiled, *partial;  /* of the fused step */
+  bool plain;               /* no room or no way for it */
+  double *numbers, turn;    /* the results of a step: pinned, visible to both sides; and its number */
+  double *t, *loads, *sums; /* of what is observed: n, p, 2 × SLICES × n */
   cublasHandle_t blas;
   cusolverDnHandle_t solver;
   cusparseHandle_t sparse;
@@ -57,7 +68,11 @@ static inline unsigned weft_pca_blocks_for(size_t count) { return (unsigned) ((c
 cudaError_t weft_pca_fill(double *x, int64_t count, double value, cudaStream_t stream);
 
 /* A panel of data that are read in blocks, as it came: packed, or with `packed` NULL. */
-struct weft_pca_read { const weft_packed_panel *packed; weft_pca_panel plain; size_t stored; };
+struct weft_pca_read {
+  const weft_packed_panel *packed;
+  weft_pca_panel plain;
+  size_t stored;
+};
 weft_status weft_pca_read_panel(weft_ctx *ctx, const weft_pca_data *data, size_t index, weft_pca_read *out);
 weft_status weft_pca_take_panel(weft_device_arena *mem, size_t p, size_t stored, weft_pca_stored *out);
 void weft_pca_drop_panel(weft_device_arena *mem, weft_pca_stored *panel);
@@ -89,7 +104,10 @@ weft_status weft_pca_observed_scores_cuda(weft_pca_space *s, const double *loads
 weft_status weft_pca_deflate_cuda(weft_pca_space *s, const double *t, const double *loads);
 
 /* What a step of GS-PCA works on: X in the layout of weft_pca_tile(). */
-struct weft_pca_dense { const double *tiled; int64_t n, p; };
+struct weft_pca_dense {
+  const double *tiled;
+  int64_t n, p;
+};
 
 /* True when the fused kernel takes a matrix of this shape on this device. */
 bool weft_pca_fused_fits(int64_t p);

@@ -56,19 +56,25 @@ static cudaError_t prepare_piece(const weft_pca_space *s, const From *from, int6
   return cudaGetLastError();
 }
 
-struct columns { const double *x; size_t rows, ld; };
+struct columns {
+  const double *x;
+  size_t rows, ld;
+};
 
 /* Elements of columns of `rows` rows, one after another, from columns that lie `ld` apart. */
 static void fill_columns(const void *data, size_t first, size_t count, void *out, int threads)
 {
   const columns *c = (const columns *) data;
   const size_t share = (count + threads - 1) / threads;
-  if (c->rows == c->ld) { weft_fill_doubles(c->x, first, count, out, threads); return; }
+  if (c->rows == c->ld) {
+    weft_fill_doubles(c->x, first, count, out, threads);
+    return;
+  }
   WEFT_PARALLEL(threads)
   WEFT_FOR(static)
   for (int t = 0; t < threads; t++) {
     const size_t end = t * share + share < count ? t * share + share : count;
-    for (size_t at = t * share; at < end; ) {
+    for (size_t at = t * share; at < end;) {
       const size_t row = (first + at) % c->rows, run = c->rows - row < end - at ? c->rows - row : end - at;
       memcpy((double *) out + at, c->x + (first + at) / c->rows * c->ld + row, run * sizeof *c->x);
       at += run;
@@ -133,7 +139,10 @@ done:
   return st;
 }
 
-struct kept { double *x; float *single; }; /* one of them */
+struct kept {
+  double *x;
+  float *single;
+}; /* one of them */
 
 static weft_status keep_piece(weft_pca_space *s, const weft_pca_piece *x, void *data)
 {
@@ -144,7 +153,8 @@ static weft_status keep_piece(weft_pca_space *s, const weft_pca_piece *x, void *
     WEFT_CUDA(cudaMemcpy2DAsync(to->x + x->row + x->column * s->ld, s->ld * sizeof(double), x->x,
                                 x->ld * sizeof(double), x->rows * sizeof(double), x->columns, cudaMemcpyDeviceToDevice,
                                 s->mem.stream));
-  else WEFT_CUDA(prepare_piece(s, x->x, 0, 0, x->rows, x->columns, to->single + x->column * x->ld, x->ld, false));
+  else
+    WEFT_CUDA(prepare_piece(s, x->x, 0, 0, x->rows, x->columns, to->single + x->column * x->ld, x->ld, false));
 done:
   return st;
 }
@@ -169,8 +179,10 @@ static weft_status place_dense(weft_pca_space *s)
     return weft_fail_memory(ctx, "device", 8.0 * (double) n, have, "one column");
   if (fits && d->resident) {
     WEFT_DEVICE_TAKE(x, &s->mem, (size_t) (s->ld * p));
-    if (d->resident->single) WEFT_CUDA(prepare_piece(s, (const float *) d->resident->data, 0, 0, n, p, x, s->ld, true));
-    else WEFT_CUDA(prepare_piece(s, (const double *) d->resident->data, 0, 0, n, p, x, s->ld, true));
+    if (d->resident->single)
+      WEFT_CUDA(prepare_piece(s, (const float *) d->resident->data, 0, 0, n, p, x, s->ld, true));
+    else
+      WEFT_CUDA(prepare_piece(s, (const double *) d->resident->data, 0, 0, n, p, x, s->ld, true));
     s->x = x;
     return WEFT_OK;
   }
@@ -247,7 +259,7 @@ done:
   return st;
 }
 
-weft_status weft_pca_place(weft_pca_space *s) 
+weft_status weft_pca_place(weft_pca_space *s)
 {
   return !s->data->sparse ? place_dense(s) : s->data->stays ? place_sparse(s) : weft_pca_place_stored(s);
 }
@@ -271,7 +283,12 @@ done:
   return st;
 }
 
-struct product_job { int transposed; const double *v; size_t b; double *out; };
+struct product_job {
+  int transposed;
+  const double *v;
+  size_t b;
+  double *out;
+};
 
 static weft_status multiply_piece(weft_pca_space *s, const weft_pca_piece *x, void *data)
 {
@@ -283,7 +300,11 @@ static weft_status multiply_piece(weft_pca_space *s, const weft_pca_piece *x, vo
                                          x->column ? 1 : 0, job->out + x->row, n);
 }
 
-struct twice_job { const double *v; size_t b; double *far, *out; }; /* far: X v of a piece */
+struct twice_job {
+  const double *v;
+  size_t b;
+  double *far, *out;
+}; /* far: X v of a piece */
 
 static weft_status multiply_piece_twice(weft_pca_space *s, const weft_pca_piece *x, void *data)
 {
@@ -342,7 +363,10 @@ static weft_status sparse_piece(weft_pca_space *s, const sparse_block *x, int tr
 done:
   if (left) cusparseDestroyDnMat(left);
   if (right) cusparseDestroyDnMat(right);
-  if (buffer) { cudaStreamSynchronize(s->mem.stream); weft_device_drop(&s->mem, (double *) buffer); }
+  if (buffer) {
+    cudaStreamSynchronize(s->mem.stream);
+    weft_device_drop(&s->mem, (double *) buffer);
+  }
   return st;
 }
 
@@ -377,7 +401,8 @@ static weft_status sparse_product(weft_pca_space *s, int transposed, const doubl
 done:
   cudaStreamSynchronize(s->mem.stream);
   double *blocks[] = { in, sums, shift, ones };
-  for (double *block : blocks) if (block) weft_device_drop(&s->mem, block);
+  for (double *block : blocks)
+    if (block) weft_device_drop(&s->mem, block);
   return st;
 }
 

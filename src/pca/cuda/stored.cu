@@ -19,8 +19,7 @@ static weft_status send_words(weft_device_arena *mem, int32_t *to, const int32_t
   weft_status st = WEFT_OK;
   weft_ctx *ctx = mem->ctx;
   WEFT_TRY(weft_device_upload(mem, to, count / 2, 8, weft_fill_doubles, from));
-  if (count % 2)
-    WEFT_CUDA(cudaMemcpyAsync(to + count - 1, from + count - 1, 4, cudaMemcpyHostToDevice, mem->stream));
+  if (count % 2) WEFT_CUDA(cudaMemcpyAsync(to + count - 1, from + count - 1, 4, cudaMemcpyHostToDevice, mem->stream));
 done:
   return st;
 }
@@ -66,8 +65,8 @@ static weft_status send_panel(weft_device_arena *mem, const weft_pca_panel *pane
   const size_t stored = (size_t) panel->starts[p];
   to->row = (int64_t) panel->row;
   to->n = (int64_t) panel->n;
-  WEFT_CUDA(cudaMemcpyAsync(to->starts, panel->starts, (p + 1) * sizeof *to->starts, cudaMemcpyHostToDevice,
-                            mem->stream));
+  WEFT_CUDA(
+      cudaMemcpyAsync(to->starts, panel->starts, (p + 1) * sizeof *to->starts, cudaMemcpyHostToDevice, mem->stream));
   WEFT_TRY(send_words(mem, to->rows, panel->rows, stored));
   WEFT_TRY(weft_device_upload(mem, to->values, stored, sizeof *to->values, weft_fill_doubles, panel->values));
 done:
@@ -140,7 +139,10 @@ __device__ static int32_t not_before(const int32_t *rows, int32_t from, int32_t 
 {
   while (from < to) {
     const int32_t mid = from + (to - from) / 2;
-    if (rows[mid] < row) from = mid + 1; else to = mid;
+    if (rows[mid] < row)
+      from = mid + 1;
+    else
+      to = mid;
   }
   return from;
 }

@@ -20,21 +20,21 @@
 #define PANEL WEFT_PCA_PANEL
 /* From this order on, a rough Gram matrix whose errors are corrected takes less time than an exact one. */
 #ifdef WEFT_TESTS
-# define ROUGH_ORDER 4000
+#  define ROUGH_ORDER 4000
 #else
-# define ROUGH_ORDER 8000
+#  define ROUGH_ORDER 8000
 #endif
 
 typedef struct {
   weft_pca_run *run;
   weft_arena mem;
-  size_t capacity;        /* columns that P, Q and H have room for, besides the next block */
-  size_t size;            /* J */
-  size_t last;            /* columns of Q in the last block */
-  size_t next;            /* columns of N, which follow the J columns of P */
-  size_t lanczos;         /* columns with which Lanczos on the Gram matrix begins; 0: it is not used */
-  double *s_p, *s_q, *h;  /* h: leading dimension `capacity` */
-  double *r;              /* R: r_rows × last */
+  size_t capacity;       /* columns that P, Q and H have room for, besides the next block */
+  size_t size;           /* J */
+  size_t last;           /* columns of Q in the last block */
+  size_t next;           /* columns of N, which follow the J columns of P */
+  size_t lanczos;        /* columns with which Lanczos on the Gram matrix begins; 0: it is not used */
+  double *s_p, *s_q, *h; /* h: leading dimension `capacity` */
+  double *r;             /* R: r_rows × last */
   size_t r_rows;
   double *left, *right, *values; /* of H */
   weft_pca_frame frame;
@@ -370,7 +370,8 @@ static void identity(engine *e)
 
 static int settled(const weft_pca_run *run)
 {
-  for (size_t i = 0; i < run->job->k; i++) if (!(run->out->residual[i] <= run->job->tol)) return 0;
+  for (size_t i = 0; i < run->job->k; i++)
+    if (!(run->out->residual[i] <= run->job->tol)) return 0;
   return 1;
 }
 
@@ -432,7 +433,10 @@ static weft_status iterate(engine *e, size_t b, int *left)
       continue;
     }
     to_go = weft_pca_blocks_left(before, worst(run), since, job->tol);
-    if (left && before > 0 && gram_is_less(run, blocks, to_go, b)) { *left = 1; break; }
+    if (left && before > 0 && gram_is_less(run, blocks, to_go, b)) {
+      *left = 1;
+      break;
+    }
     look = before > 0 ? weft_pca_until_look(to_go, b) : most(1, 16 / b);
     before = worst(run);
     since = 0;
@@ -480,7 +484,8 @@ static void close_engine(engine *e)
 {
   const weft_pca_ops *ops = e->run->ops;
   double *blocks[] = { e->s_p, e->s_q, e->frame.s_small, e->frame.s_swap };
-  for (int i = 0; i < 4; i++) if (blocks[i]) ops->drop(e->run->space, blocks[i]);
+  for (int i = 0; i < 4; i++)
+    if (blocks[i]) ops->drop(e->run->space, blocks[i]);
   weft_arena_end(&e->mem);
 }
 

@@ -12,14 +12,14 @@ typedef struct weft_pca_run {
   weft_pca_space *space;
   const weft_pca_job *job;
   size_t n, p, near,
-      far;            /* over ranks the far side, where it is rows, has this rank's alone; else all is on every rank */
-  int near_is_rows;   /* p > n, rows of all ranks */
-  int narrow;         /* a product takes as long for each vector of a narrow block as of a wide one */
-  int sparse;         /* both products of a panel may follow each other */
+      far;          /* over ranks the far side, where it is rows, has this rank's alone; else all is on every rank */
+  int near_is_rows; /* p > n, rows of all ranks */
+  int narrow;       /* a product takes as long for each vector of a narrow block as of a wide one */
+  int sparse;       /* both products of a panel may follow each other */
   const weft_pca_ranks *ranks;
-  size_t here;        /* rows of the data that are here */
+  size_t here; /* rows of the data that are here */
   double passes;
-  uint64_t drawn;     /* random numbers used */
+  uint64_t drawn; /* random numbers used */
   weft_pca_result *out;
 } weft_pca_run;
 
@@ -95,7 +95,7 @@ size_t weft_pca_until_look(double left, size_t b);
  * would change nothing. */
 int weft_pca_copies_missed(const double *values, size_t k, size_t b, double residual);
 
-weft_status weft_pca_block(weft_pca_run *run);   /* krylov and gram */
+weft_status weft_pca_block(weft_pca_run *run); /* krylov and gram */
 /* The triplets of X in the span of the job's `start`: Rayleigh-Ritz, two passes. Residuals are those of X. */
 weft_status weft_pca_ritz(weft_pca_run *run);
 weft_status weft_pca_vectors(weft_pca_run *run); /* gs and nipals */

@@ -15,12 +15,12 @@
 #include "pca/engines/block.h"
 #include "pca/engines/dense_eigen.h"
 
-#define DEGREE 12        /* steps between two looks */
-#define LONGEST 18       /* when that many suffice for the last cycle */
-#define GROWTH 1e10      /* of the first vector that moves in a cycle: others must not drown in it */
+#define DEGREE 12   /* steps between two looks */
+#define LONGEST 18  /* when that many suffice for the last cycle */
+#define GROWTH 1e10 /* of the first vector that moves in a cycle: others must not drown in it */
 #define CYCLES 60
-#define COARSE_TOL 2e-5  /* at this tolerance and above, G need not be exact */
-#define SLOW 3           /* cycles that may leave more than half of the residual */
+#define COARSE_TOL 2e-5 /* at this tolerance and above, G need not be exact */
+#define SLOW 3          /* cycles that may leave more than half of the residual */
 
 typedef struct {
   weft_pca_frame *frame;
@@ -141,8 +141,8 @@ static weft_status cycle(filter *f, double over)
   double *s_before = f->s_v + m * near, *s_now = f->s_w + m * near, *s_scaled = f->frame->s_swap, *s_spare;
   /* W was made with another shift */
   WEFT_TRY(put_diagonal(f, NULL, (f->shift - h) / h, moving));
-  WEFT_TRY(ops->gemm(run->space, 0, 0, near, moving, moving, 1, s_before, near, f->frame->s_small, moving, 1 / h,
-                     s_now, near));
+  WEFT_TRY(ops->gemm(run->space, 0, 0, near, moving, moving, 1, s_before, near, f->frame->s_small, moving, 1 / h, s_now,
+                     near));
   if (m) {
     f->s_locked = f->s_v;
     WEFT_TRY(put_diagonal(f, f->values, 0, m));
@@ -181,8 +181,10 @@ weft_status weft_pca_filter_of(weft_pca_frame *frame, size_t b, double *s_g, dou
   WEFT_TAKE(r, &mem, b * b);
   WEFT_TRY(ops->take(space, near * b, &f.s_v));
   WEFT_TRY(ops->take(space, near * b, &f.s_w));
-  if (begun) WEFT_TRY(ops->copy(space, f.s_v, s_vectors, near * b));
-  else WEFT_TRY(weft_pca_random(run, f.s_v, near * b));
+  if (begun)
+    WEFT_TRY(ops->copy(space, f.s_v, s_vectors, near * b));
+  else
+    WEFT_TRY(weft_pca_random(run, f.s_v, near * b));
   for (int i = 0; i < CYCLES && slow < SLOW; i++) {
     double over;
     WEFT_TRY(weft_poll(run->ctx, i, CYCLES));
@@ -218,10 +220,10 @@ weft_status weft_pca_filter(weft_pca_frame *frame, size_t b, double *s_vectors)
   WEFT_TRY(weft_pca_square(run, run->job->tol >= COARSE_TOL, s_g, s_diagonal));
   WEFT_TRY(weft_pca_filter_of(frame, b, s_g, s_diagonal, run->job->tol, 0, s_v));
   WEFT_TRY(ops->copy(run->space, s_vectors, s_v, near * run->job->k));
-done:
-  {
-    double *blocks[] = { s_g, s_diagonal, s_v };
-    for (int i = 0; i < 3; i++) if (blocks[i]) ops->drop(run->space, blocks[i]);
-  }
+done : {
+  double *blocks[] = { s_g, s_diagonal, s_v };
+  for (int i = 0; i < 3; i++)
+    if (blocks[i]) ops->drop(run->space, blocks[i]);
+}
   return st;
 }

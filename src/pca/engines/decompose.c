@@ -17,20 +17,24 @@ static void cut_at_rank(const weft_pca_run *run)
   const double floor = (8 + (double) (longest > run->p ? longest : run->p)) * DBL_EPSILON * largest;
   run->out->rank = 0;
   for (size_t j = 0; j < run->job->k; j++) {
-    if (run->out->d[j] > floor) run->out->rank++;
-    else run->out->d[j] = 0;
+    if (run->out->d[j] > floor)
+      run->out->rank++;
+    else
+      run->out->d[j] = 0;
   }
 }
 
-/* The largest loading of component j becomes positive; among loadings that differ by rounding the first decides, so that
- * back ends agree. Loadings of columns that are zero are exactly 0, unless the value is so small that it is of the size
- * of their rounding: there vectors would no longer be orthogonal. */
+/* The largest loading of component j becomes positive; among loadings that differ by rounding the first decides, so
+ * that back ends agree. Loadings of columns that are zero are exactly 0, unless the value is so small that it is of the
+ * size of their rounding: there vectors would no longer be orthogonal. */
 static void orient_one(const weft_pca_run *run, const double *factor, size_t j)
 {
   const size_t n = run->n, p = run->p;
   double *v = run->out->v + j * p, *u = run->out->u + j * n, largest = 0;
   size_t at = 0;
-  if (run->out->d[j] > 0) for (size_t i = 0; i < p; i++) if (factor[i] == 0 && fabs(v[i]) < 1e-11) v[i] = 0;
+  if (run->out->d[j] > 0)
+    for (size_t i = 0; i < p; i++)
+      if (factor[i] == 0 && fabs(v[i]) < 1e-11) v[i] = 0;
   for (size_t i = 0; i < p; i++) largest = fmax(largest, fabs(v[i]));
   while (at < p && fabs(v[at]) < largest * (1 - 1e-7)) at++;
   if (at == p || v[at] >= 0) return;
@@ -67,10 +71,22 @@ weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data
   const int wide = p > all;
   const size_t n = wide ? all : data->n; /* the rows of vectors here */
   weft_pca_job coarse = *job;
-  weft_pca_run run = {
-    ctx, ops, NULL, &coarse, n, p, wide ? n : p, wide ? p : n, wide,
-    data->sparse && !data->ranks && ops == &weft_pca_cpu, data->sparse, data->ranks, data->n, 0, 0, out
-  };
+  weft_pca_run run = { ctx,
+                       ops,
+                       NULL,
+                       &coarse,
+                       n,
+                       p,
+                       wide ? n : p,
+                       wide ? p : n,
+                       wide,
+                       data->sparse && !data->ranks && ops == &weft_pca_cpu,
+                       data->sparse,
+                       data->ranks,
+                       data->n,
+                       0,
+                       0,
+                       out };
   const int vectors = job->method == WEFT_PCA_GS || job->method == WEFT_PCA_NIPALS;
   if (form->single && !job->paper) coarse.tol = fmax(job->tol, SINGLE_TOL);
   out->method = job->method;

@@ -65,7 +65,11 @@ static double reflection(double *x, size_t n, double *tau)
   double rest = 0, beta;
   for (size_t i = 1; i < n; i++) rest += x[i] * x[i];
   *tau = 0;
-  if (rest == 0) { beta = x[0]; x[0] = 1; return beta; }
+  if (rest == 0) {
+    beta = x[0];
+    x[0] = 1;
+    return beta;
+  }
   beta = -copysign(sqrt(x[0] * x[0] + rest), x[0]);
   *tau = (beta - x[0]) / beta;
   const double divide = x[0] - beta;
@@ -98,7 +102,10 @@ static weft_status tridiagonal(weft_ctx *ctx, double *a, size_t m, double *diago
     WEFT_PARALLEL_FOR(threads, static)
     for (int64_t c = (int64_t) j + 1; c < (int64_t) m; c++)
       y[c] = step(left, a + (size_t) c * m + j + 1, last_v + j + 1, w[c], w + j + 1, last_v[c], v);
-    for (size_t i = j + 1; i < m; i++) { y[i] *= tau[j]; inner += y[i] * v[i - j - 1]; }
+    for (size_t i = j + 1; i < m; i++) {
+      y[i] *= tau[j];
+      inner += y[i] * v[i - j - 1];
+    }
     for (size_t i = j + 1; i < m; i++) w[i] = y[i] - 0.5 * tau[j] * inner * v[i - j - 1];
     last_v = column;
   }
@@ -134,7 +141,8 @@ weft_status weft_pca_leading(weft_ctx *ctx, double *a, size_t m, size_t k, doubl
     }
   }
 #ifdef WEFT_TESTS /* signs as of another library */
-  if (getenv("WEFT_PCA_OTHER_SIGNS")) for (size_t i = 0; i < m * k; i++) vectors[i] = -vectors[i];
+  if (getenv("WEFT_PCA_OTHER_SIGNS"))
+    for (size_t i = 0; i < m * k; i++) vectors[i] = -vectors[i];
 #endif
 done:
   weft_arena_end(&mem);
@@ -160,7 +168,8 @@ static void small_qr(double *y, size_t rows, size_t k, double *r)
     for (size_t l = 0; l < rows; l++) norm += q[l] * q[l];
     norm = sqrt(norm);
     r[j + j * k] = norm;
-    if (norm > 0) for (size_t l = 0; l < rows; l++) q[l] /= norm;
+    if (norm > 0)
+      for (size_t l = 0; l < rows; l++) q[l] /= norm;
   }
 }
 
@@ -174,11 +183,21 @@ static void small_qr(double *y, size_t rows, size_t k, double *r)
     size_t i = 0; \
     for (; i + lanes <= n; i += lanes) { \
       const name##_vector a = *(const name##_vector *) (x + i), b = *(const name##_vector *) (y + i); \
-      xx += a * a; yy += b * b; xy += a * b; \
+      xx += a * a; \
+      yy += b * b; \
+      xy += a * b; \
     } \
     out[0] = out[1] = out[2] = 0; \
-    for (; i < n; i++) { out[0] += x[i] * x[i]; out[1] += y[i] * y[i]; out[2] += x[i] * y[i]; } \
-    for (int l = 0; l < lanes; l++) { out[0] += xx[l]; out[1] += yy[l]; out[2] += xy[l]; } \
+    for (; i < n; i++) { \
+      out[0] += x[i] * x[i]; \
+      out[1] += y[i] * y[i]; \
+      out[2] += x[i] * y[i]; \
+    } \
+    for (int l = 0; l < lanes; l++) { \
+      out[0] += xx[l]; \
+      out[1] += yy[l]; \
+      out[2] += xy[l]; \
+    } \
   } \
   target static void name##_turn(size_t n, double *x, double *y, double c, double s) \
   { \
@@ -188,7 +207,11 @@ static void small_qr(double *y, size_t rows, size_t k, double *r)
       *(name##_vector *) (x + i) = a * c - b * s; \
       *(name##_vector *) (y + i) = a * s + b * c; \
     } \
-    for (; i < n; i++) { const double a = x[i], b = y[i]; x[i] = c * a - s * b; y[i] = s * a + c * b; } \
+    for (; i < n; i++) { \
+      const double a = x[i], b = y[i]; \
+      x[i] = c * a - s * b; \
+      y[i] = s * a + c * b; \
+    } \
   }
 
 PAIRS(portable_column, 2, )
@@ -290,7 +313,8 @@ weft_status weft_pca_svd(weft_ctx *ctx, const double *a, size_t m, double *value
   WEFT_TAKE(norm, &mem, m);
   WEFT_TAKE(order, &mem, m);
   WEFT_TRY(weft_product(ctx, m, m, m, 1, &plain, &transposed, 0, y, m, 1));
-  for (size_t j = 0; j < m; j++) for (size_t i = 0; i < j; i++) y[i + j * m] = y[j + i * m];
+  for (size_t j = 0; j < m; j++)
+    for (size_t i = 0; i < j; i++) y[i + j * m] = y[j + i * m];
   WEFT_TRY(weft_pca_leading(ctx, y, m, m, norm, l));
   small_qr(l, m, m, y);
   const weft_view basis = weft_view_plain(l, m, 0);
@@ -338,7 +362,8 @@ weft_status weft_pca_svd_leading(weft_ctx *ctx, const double *a, size_t m, size_
     WEFT_TAKE(left_r, &mem, k * k);
     WEFT_TAKE(right_r, &mem, k * k);
     WEFT_TRY(weft_product(ctx, m, m, m, 1, &plain, &transposed, 0, square, m, 1));
-    for (size_t j = 0; j < m; j++) for (size_t i = 0; i < j; i++) square[i + j * m] = square[j + i * m];
+    for (size_t j = 0; j < m; j++)
+      for (size_t i = 0; i < j; i++) square[i + j * m] = square[j + i * m];
     WEFT_TRY(weft_pca_leading(ctx, square, m, k, values, basis));
     small_qr(basis, m, k, r);
     of = weft_view_plain(basis, m, 0);

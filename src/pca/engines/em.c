@@ -16,11 +16,11 @@
 #include "core/numbers/product.h"
 #include "pca/pca.h"
 
-#define DEPTH 10           /* differences kept */
-#define NEAR 0.02          /* the change of a cell from which on acceleration pays */
-#define LONGEST_REST 16    /* steps of plain EM after fills that were worse */
-#define LEAST_PIVOT 1e-10  /* of a difference against newer ones, both of length 1 */
-#define BETWEEN_POLLS 4e6  /* cells */
+#define DEPTH 10          /* differences kept */
+#define NEAR 0.02         /* the change of a cell from which on acceleration pays */
+#define LONGEST_REST 16   /* steps of plain EM after fills that were worse */
+#define LEAST_PIVOT 1e-10 /* of a difference against newer ones, both of length 1 */
+#define BETWEEN_POLLS 4e6 /* cells */
 
 typedef struct {
   weft_ctx *ctx;
@@ -57,7 +57,10 @@ static double *cell(const em_space *e, size_t g)
   return e->x + (size_t) e->row[g] + (size_t) e->column[g] * e->em->n;
 }
 
-static void fill(em_space *e, const double *with) { for (size_t g = 0; g < e->em->gaps; g++) *cell(e, g) = with[g]; }
+static void fill(em_space *e, const double *with)
+{
+  for (size_t g = 0; g < e->em->gaps; g++) *cell(e, g) = with[g];
+}
 
 /* The copy of x, and where its gaps are. */
 static weft_status find_gaps(em_space *e)
@@ -158,8 +161,10 @@ static weft_status fit_gaps(em_space *e, double *change, double *squares)
       e->loads[c + j * k] = made->factor[j] > 0 ? e->out->v[j + c * p] / made->factor[j] : 0;
   for (size_t i = 0; i < n; i++) {
     const double weight = em->row ? em->row[i] : 1;
-    if (weight > 0) for (size_t c = 0; c < k; c++) e->scores[c + i * k] = e->out->d[c] * e->out->u[i + c * n] / weight;
-    else project_row(e, i, e->scores + i * k);
+    if (weight > 0)
+      for (size_t c = 0; c < k; c++) e->scores[c + i * k] = e->out->d[c] * e->out->u[i + c * n] / weight;
+    else
+      project_row(e, i, e->scores + i * k);
   }
   const size_t at_once = (size_t) (BETWEEN_POLLS / (double) k) + 1;
   for (size_t first = 0; first < em->gaps; first += at_once) {
@@ -177,8 +182,8 @@ static weft_status fit_gaps(em_space *e, double *change, double *squares)
   }
   *change = *squares = 0;
   for (size_t g = 0; g < em->gaps; g++) {
-    const double scaled = e->moved[g] * em->spread[e->column[g]] * made->factor[e->column[g]] *
-                          (em->row ? em->row[e->row[g]] : 1);
+    const double scaled =
+        e->moved[g] * em->spread[e->column[g]] * made->factor[e->column[g]] * (em->row ? em->row[e->row[g]] : 1);
     *change = fmax(*change, fabs(e->moved[g]));
     *squares += scaled * scaled;
   }
@@ -216,7 +221,11 @@ done:
   return st;
 }
 
-static void forget(em_space *e) { e->used = 0; e->known = 0; }
+static void forget(em_space *e)
+{
+  e->used = 0;
+  e->known = 0;
+}
 
 /* The coefficients c of the differences, the newest first, by Cholesky of their inner products; those from the first on
  * that newer ones nearly give are left out. Returns how many there are. `inner`: products with the step's changes. */

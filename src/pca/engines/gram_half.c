@@ -14,15 +14,15 @@
 #include "pca/engines/dense_eigen.h"
 
 #define ROUNDS 12
-#define FALL 0.3      /* of the residual in a round, at least */
+#define FALL 0.3       /* of the residual in a round, at least */
 #define FIRST_TOL 1e-7 /* of the vectors of R in the first round; a thousandth of it in each that follows */
 
 typedef struct {
   weft_pca_frame *frame;
-  size_t b;                              /* vectors */
-  double *s_g, *s_diagonal, *s_v, *s_w;  /* s_w: G V, then M */
-  double *s_far, *s_swap, *s_small;      /* X V; near × b; b × b */
-  double *small, *vectors, *values;      /* on the host */
+  size_t b;                             /* vectors */
+  double *s_g, *s_diagonal, *s_v, *s_w; /* s_w: G V, then M */
+  double *s_far, *s_swap, *s_small;     /* X V; near × b; b × b */
+  double *small, *vectors, *values;     /* on the host */
 } rough;
 
 static weft_status open_rough(rough *r, weft_pca_frame *frame, size_t b, weft_arena *mem)
@@ -51,7 +51,8 @@ done:
 static void close_rough(rough *r)
 {
   double *blocks[] = { r->s_g, r->s_diagonal, r->s_v, r->s_w, r->s_far, r->s_swap, r->s_small };
-  for (int i = 0; i < 7; i++) if (blocks[i]) r->frame->run->ops->drop(r->frame->run->space, blocks[i]);
+  for (int i = 0; i < 7; i++)
+    if (blocks[i]) r->frame->run->ops->drop(r->frame->run->space, blocks[i]);
 }
 
 /* V: leading eigenvectors of R. */

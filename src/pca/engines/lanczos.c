@@ -15,10 +15,10 @@
 typedef struct {
   weft_pca_frame frame;
   weft_pca_run *run;
-  size_t b;               /* vectors multiplied at once */
-  size_t capacity, size;  /* columns of P: room for them, besides the next block; J */
-  double *s_p, *s_far;    /* near × (capacity + b); far × b */
-  double *t, *r;          /* leading dimension `capacity`; b × b */
+  size_t b;              /* vectors multiplied at once */
+  size_t capacity, size; /* columns of P: room for them, besides the next block; J */
+  double *s_p, *s_far;   /* near × (capacity + b); far × b */
+  double *t, *r;         /* leading dimension `capacity`; b × b */
   double *values, *vectors, *work;
 } lanczos;
 

@@ -1,11 +1,11 @@
 /* LAPACK calls; see lapack.h. */
 #ifndef USE_FC_LEN_T
-# define USE_FC_LEN_T
+#  define USE_FC_LEN_T
 #endif
 #include <string.h>
 #include <R_ext/Lapack.h>
 #ifndef FCONE
-# define FCONE
+#  define FCONE
 #endif
 #include "core/call/arena.h"
 #include "pca/engines/lapack.h"
@@ -35,7 +35,11 @@ weft_status weft_pca_tridiagonal(weft_ctx *ctx, size_t order, double *diagonal, 
   int m = (int) order, first = (int) (order - k) + 1, found = 0, info = 0;
   int lwork = 20 * m, liwork = 10 * m, *support, *iwork;
   double none = 0, *work, *value, *again, swap;
-  if (order == 1) { values[0] = diagonal[0]; vectors[0] = 1; return WEFT_OK; }
+  if (order == 1) {
+    values[0] = diagonal[0];
+    vectors[0] = 1;
+    return WEFT_OK;
+  }
   WEFT_TAKE(support, &mem, 2 * order);
   WEFT_TAKE(iwork, &mem, (size_t) liwork);
   WEFT_TAKE(work, &mem, (size_t) lwork);

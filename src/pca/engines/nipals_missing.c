@@ -15,7 +15,10 @@ static double length(const double *x, size_t count)
   return sqrt(sum);
 }
 
-static void scale_by(double *x, size_t count, double factor) { for (size_t i = 0; i < count; i++) x[i] *= factor; }
+static void scale_by(double *x, size_t count, double factor)
+{
+  for (size_t i = 0; i < count; i++) x[i] *= factor;
+}
 
 /* x freed of the unit columns found before. */
 static void free_of(double *x, const double *found, size_t count, size_t columns)

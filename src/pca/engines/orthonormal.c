@@ -7,9 +7,9 @@
 #include "pca/engines/block.h"
 #include "pca/engines/dense_eigen.h"
 
-#define ROUNDS 12      /* two are usual */
-#define COLLAPSES 5    /* rounds that a vector may take to find what is left of it */
-#define CLEAN 1e-8     /* the most that a round may find and still be the last: it leaves the square of that */
+#define ROUNDS 12   /* two are usual */
+#define COLLAPSES 5 /* rounds that a vector may take to find what is left of it */
+#define CLEAN 1e-8  /* the most that a round may find and still be the last: it leaves the square of that */
 
 /* With g the b × b Gram matrix of a panel: t such that (panel t) has about orthonormal columns, and its inverse. By
  * Cholesky when g is well conditioned, else by eigenvectors with small eigenvalues lifted: the next round does the
@@ -27,9 +27,12 @@ static int cholesky(const double *g, size_t b, double *t, double *inverse)
     for (size_t i = 0; i <= j; i++) {
       double s = g[i + j * b] / (scale[i] * scale[j]);
       for (size_t l = 0; l < i; l++) s -= inverse[l + i * b] * inverse[l + j * b];
-      if (i < j) inverse[i + j * b] = s / inverse[i + i * b];
-      else if (s < 1e-4) return 0;
-      else inverse[j + j * b] = sqrt(s);
+      if (i < j)
+        inverse[i + j * b] = s / inverse[i + i * b];
+      else if (s < 1e-4)
+        return 0;
+      else
+        inverse[j + j * b] = sqrt(s);
     }
   }
   for (size_t j = 0; j < b; j++) { /* t = inverse^-1 */
@@ -41,7 +44,10 @@ static int cholesky(const double *g, size_t b, double *t, double *inverse)
     }
   }
   for (size_t j = 0; j < b; j++)
-    for (size_t i = 0; i < b; i++) { inverse[i + j * b] *= scale[j]; t[i + j * b] /= scale[i]; }
+    for (size_t i = 0; i < b; i++) {
+      inverse[i + j * b] *= scale[j];
+      t[i + j * b] /= scale[i];
+    }
   return 1;
 }
 
@@ -53,7 +59,8 @@ static weft_status by_eigenvectors(weft_pca_frame *e, const double *g, size_t b,
   WEFT_TAKE(vectors, &mem, b * b);
   WEFT_TAKE(work, &mem, b * b);
   for (size_t j = 0; j < b; j++) scale[j] = g[j + j * b] > 0 ? sqrt(g[j + j * b]) : 1;
-  for (size_t j = 0; j < b; j++) for (size_t i = 0; i < b; i++) work[i + j * b] = g[i + j * b] / (scale[i] * scale[j]);
+  for (size_t j = 0; j < b; j++)
+    for (size_t i = 0; i < b; i++) work[i + j * b] = g[i + j * b] / (scale[i] * scale[j]);
   WEFT_TRY(weft_pca_leading(e->run->ctx, work, b, b, value, vectors));
   WEFT_TRY(weft_pca_ranks_as_first(e->run, value, b));
   WEFT_TRY(weft_pca_ranks_as_first(e->run, vectors, b * b));
@@ -72,10 +79,12 @@ done:
 static void multiply(const double *a, const double *b, size_t m, size_t n, size_t k, double *c, int add)
 {
   for (size_t j = 0; j < n; j++) {
-    if (!add) for (size_t i = 0; i < m; i++) c[i + j * m] = 0;
+    if (!add)
+      for (size_t i = 0; i < m; i++) c[i + j * m] = 0;
     for (size_t l = 0; l < k; l++) {
       const double x = b[l + j * k];
-      if (x != 0) for (size_t i = 0; i < m; i++) c[i + j * m] += a[i + l * m] * x;
+      if (x != 0)
+        for (size_t i = 0; i < m; i++) c[i + j * m] += a[i + l * m] * x;
     }
   }
 }
@@ -118,7 +127,8 @@ weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far,
     for (size_t j = 0; j < b; j++)
       for (size_t l = 0; l < b; l++) {
         const double x = r[l + j * b];
-        if (x != 0) for (size_t i = 0; i < before; i++) c[i + j * before] += e->small[i + l * all] * x;
+        if (x != 0)
+          for (size_t i = 0; i < before; i++) c[i + j * before] += e->small[i + l * all] * x;
       }
     if (before && found > 0)
       WEFT_TRY(ops->gemm(space, 0, 0, rows, b, before, -1, s_basis, rows, e->s_small, all, 1, s_panel, rows));

@@ -130,7 +130,10 @@ static weft_status component(engine *e, size_t found, int *nothing)
     run->passes += 2;
     e->largest = fmax(e->largest, out[0]);
     run->out->iterations[found] = (int32_t) j;
-    if (out[0] <= floor * e->largest || !(out[1] > 0)) { *nothing = 1; break; }
+    if (out[0] <= floor * e->largest || !(out[1] > 0)) {
+      *nothing = 1;
+      break;
+    }
     run->out->residual[found] = out[2] / e->largest;
     done_with = job->paper ? fabs(out[0] - before) <= job->tol : run->out->residual[found] <= job->tol;
     before = out[0];
@@ -190,7 +193,8 @@ static weft_status deliver(engine *e)
   WEFT_TRY(run->ops->get(run->space, out->v, e->s_loads, run->p * k));
   if (run->job->method == WEFT_PCA_NIPALS)
     for (size_t j = 0; j < k; j++)
-      if (out->d[j] > 0) for (size_t i = 0; i < run->n; i++) out->u[i + j * run->n] /= out->d[j];
+      if (out->d[j] > 0)
+        for (size_t i = 0; i < run->n; i++) out->u[i + j * run->n] /= out->d[j];
 done:
   return st;
 }
@@ -222,10 +226,10 @@ weft_status weft_pca_vectors(weft_pca_run *run)
     WEFT_TRY(random_unit(&e, e.s_scores + j * n, n, e.s_scores, run->job->method == WEFT_PCA_GS ? j : 0));
   }
   WEFT_TRY(deliver(&e));
-done:
-  {
-    double *blocks[] = { e.s_v, e.s_u, e.s_w, e.s_loads, e.s_scores, e.s_small };
-    for (int i = 0; i < 6; i++) if (blocks[i]) ops->drop(run->space, blocks[i]);
-  }
+done : {
+  double *blocks[] = { e.s_v, e.s_u, e.s_w, e.s_loads, e.s_scores, e.s_small };
+  for (int i = 0; i < 6; i++)
+    if (blocks[i]) ops->drop(run->space, blocks[i]);
+}
   return st;
 }

@@ -18,10 +18,13 @@ typedef struct {
   weft_pca_panel *panels;          /* of the whole */
   size_t *first_panel, *first_row; /* of each part and behind the last */
   weft_pca_ranks ranks;
-  weft_pca_result *out;            /* of each part */
+  weft_pca_result *out; /* of each part */
 } spread_job;
 
-typedef struct { const spread_job *job; size_t part; } part_source;
+typedef struct {
+  const spread_job *job;
+  size_t part;
+} part_source;
 
 static weft_status fetch_part(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
 {
@@ -84,7 +87,10 @@ static weft_status spread(weft_ctx *ctx, spread_job *job, weft_pca_result *out)
   WEFT_TAKE0(job->out, &mem, wanted);
   for (size_t t = 0; t < data->panels; t++) WEFT_TRY(data->fetch(ctx, data->source, t, &job->panels[t]));
   parts = deal(data, wanted, job->panels, job->first_panel, job->first_row);
-  if (parts == 1) { st = weft_pca(ctx, job->ops, data, job->form, job->job, out); goto done; }
+  if (parts == 1) {
+    st = weft_pca(ctx, job->ops, data, job->form, job->job, out);
+    goto done;
+  }
   for (size_t r = 0; r < parts; r++) {
     weft_pca_result *own = &job->out[r];
     rows[r] = job->first_row[r + 1] - job->first_row[r];

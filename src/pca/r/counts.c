@@ -4,7 +4,13 @@
 #include "pca/cpu/counts.h"
 #include "pca/r/routines.h"
 
-typedef struct { const double *x; weft_pca_count_model model; weft_rng rng; double most; double *out; } counts_job;
+typedef struct {
+  const double *x;
+  weft_pca_count_model model;
+  weft_rng rng;
+  double most;
+  double *out;
+} counts_job;
 WEFT_WORK(find_moments, counts_job, weft_pca_counts_moments(ctx, job->x, &job->model, job->out))
 WEFT_WORK(find_residuals, counts_job, weft_pca_counts_residuals(ctx, job->x, &job->model, job->most, job->out))
 WEFT_WORK(draw_counts, counts_job, weft_pca_counts_draw(ctx, &job->model, job->rng, job->out))

@@ -125,8 +125,10 @@ static weft_status fetch_block(weft_ctx *ctx, void *source, size_t index, weft_p
   if (st != WEFT_OK) return st;
   if (TYPEOF(block) != REALSXP || !Rf_isMatrix(block) || (size_t) Rf_nrows(block) != out->n ||
       (size_t) Rf_ncols(block) != out->p)
-    return weft_fail(ctx, WEFT_ERR_INPUT, "Block %.0f must be %.0f rows and %.0f columns of numbers; what was read is "
-                     "not.", (double) index + 1, (double) out->n, (double) out->p);
+    return weft_fail(ctx, WEFT_ERR_INPUT,
+                     "Block %.0f must be %.0f rows and %.0f columns of numbers; what was read is "
+                     "not.",
+                     (double) index + 1, (double) out->n, (double) out->p);
   out->dense = REAL(block);
   return WEFT_OK;
 }
@@ -138,9 +140,16 @@ static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
   weft_record given = weft_record_open(source, "source");
   const int kind = weft_record_kind(&given, "kind", kinds, KINDS);
   const size_t n = weft_record_size(&given, "n"), p = weft_record_size(&given, "p");
-  const r_source s = { holder, weft_record_field(&given, "data"), weft_record_field(&given, "packed"),
-                       weft_record_field(&given, "starts"), weft_record_field(&given, "ranks"),
-                       weft_record_flag(&given, "by_row"), 0, n, p, R_NilValue };
+  const r_source s = { holder,
+                       weft_record_field(&given, "data"),
+                       weft_record_field(&given, "packed"),
+                       weft_record_field(&given, "starts"),
+                       weft_record_field(&given, "ranks"),
+                       weft_record_flag(&given, "by_row"),
+                       0,
+                       n,
+                       p,
+                       R_NilValue };
   weft_record_close(&given);
   weft_pca_data d = { n, p, 1, fetch_dense, to, 1, 0, NULL, NULL, NULL };
   *to = s;
@@ -165,7 +174,11 @@ static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
 
 /* ---- moments ---- */
 
-typedef struct { weft_pca_data data; const double *weights; weft_pca_moments out; } moments_job;
+typedef struct {
+  weft_pca_data data;
+  const double *weights;
+  weft_pca_moments out;
+} moments_job;
 
 static weft_status run_moments(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -190,9 +203,11 @@ SEXP C_weft_pca_moments(SEXP source, SEXP weights, SEXP control)
   return out;
 }
 
-typedef struct { weft_pca_data data; double *out; } seen_job;
-WEFT_WORK(run_seen, seen_job,
-          (job->data.resident ? backend : weft_cpu_backend())->pca->seen(ctx, &job->data, job->out))
+typedef struct {
+  weft_pca_data data;
+  double *out;
+} seen_job;
+WEFT_WORK(run_seen, seen_job, (job->data.resident ? backend : weft_cpu_backend())->pca->seen(ctx, &job->data, job->out))
 
 /* How many values of each row are observed. */
 SEXP C_weft_pca_seen(SEXP source, SEXP control)
@@ -239,7 +254,8 @@ static weft_pca_form form_of(SEXP list, size_t n, size_t p)
   const weft_pca_form form = { .center = weft_record_doubles(&given, "center", (double) p),
                                .factor = weft_record_doubles(&given, "factor", (double) p),
                                .row = weft_record_doubles_or_null(&given, "row", (double) n),
-                               .single = weft_record_flag(&given, "single"), .own = weft_record_flag(&given, "own") };
+                               .single = weft_record_flag(&given, "single"),
+                               .own = weft_record_flag(&given, "own") };
   weft_record_close(&given);
   return form;
 }
@@ -255,14 +271,14 @@ static int dimension(size_t count)
 static SEXP new_result(size_t n, size_t p, size_t k, weft_pca_result *to)
 {
   SEXP out = PROTECT(WEFT_NAMED_LIST("d", "u", "v", "residual", "iterations", "converged", "rank", "passes", "method"));
-  const weft_pca_result r = {
-    .d = REAL(weft_result_put(out, "d", Rf_allocVector(REALSXP, (R_xlen_t) k))),
-    .u = REAL(weft_result_put(out, "u", Rf_allocMatrix(REALSXP, dimension(n), dimension(k)))),
-    .v = REAL(weft_result_put(out, "v", Rf_allocMatrix(REALSXP, dimension(p), dimension(k)))),
-    .residual = REAL(weft_result_put(out, "residual", Rf_allocVector(REALSXP, (R_xlen_t) k))),
-    .iterations = INTEGER(weft_result_put(out, "iterations", Rf_allocVector(INTSXP, (R_xlen_t) k))),
-    .converged = LOGICAL(weft_result_put(out, "converged", Rf_allocVector(LGLSXP, (R_xlen_t) k)))
-  };
+  const weft_pca_result r = { .d = REAL(weft_result_put(out, "d", Rf_allocVector(REALSXP, (R_xlen_t) k))),
+                              .u = REAL(weft_result_put(out, "u", Rf_allocMatrix(REALSXP, dimension(n), dimension(k)))),
+                              .v = REAL(weft_result_put(out, "v", Rf_allocMatrix(REALSXP, dimension(p), dimension(k)))),
+                              .residual = REAL(weft_result_put(out, "residual", Rf_allocVector(REALSXP, (R_xlen_t) k))),
+                              .iterations =
+                                  INTEGER(weft_result_put(out, "iterations", Rf_allocVector(INTSXP, (R_xlen_t) k))),
+                              .converged =
+                                  LOGICAL(weft_result_put(out, "converged", Rf_allocVector(LGLSXP, (R_xlen_t) k))) };
   memset(r.residual, 0, k * sizeof *r.residual);
   memset(r.iterations, 0, k * sizeof *r.iterations);
   memset(r.converged, 0, k * sizeof *r.converged);
@@ -340,12 +356,11 @@ static weft_pca_scaling scaling_of(SEXP list, size_t p)
 static SEXP new_made(size_t p, weft_pca_made *to)
 {
   SEXP out = PROTECT(WEFT_NAMED_LIST("center", "factor", "divide", "constant", "exponent", "total"));
-  const weft_pca_made made = {
-    .center = REAL(weft_result_put(out, "center", Rf_allocVector(REALSXP, (R_xlen_t) p))),
-    .factor = REAL(weft_result_put(out, "factor", Rf_allocVector(REALSXP, (R_xlen_t) p))),
-    .divide = REAL(weft_result_put(out, "divide", Rf_allocVector(REALSXP, (R_xlen_t) p))),
-    .constant = LOGICAL(weft_result_put(out, "constant", Rf_allocVector(LGLSXP, (R_xlen_t) p)))
-  };
+  const weft_pca_made made = { .center = REAL(weft_result_put(out, "center", Rf_allocVector(REALSXP, (R_xlen_t) p))),
+                               .factor = REAL(weft_result_put(out, "factor", Rf_allocVector(REALSXP, (R_xlen_t) p))),
+                               .divide = REAL(weft_result_put(out, "divide", Rf_allocVector(REALSXP, (R_xlen_t) p))),
+                               .constant =
+                                   LOGICAL(weft_result_put(out, "constant", Rf_allocVector(LGLSXP, (R_xlen_t) p))) };
   *to = made;
   UNPROTECT(1);
   return out;
@@ -375,7 +390,11 @@ SEXP C_weft_pca_form(SEXP moments, SEXP scaling)
   return out;
 }
 
-typedef struct { weft_pca_em em; weft_pca_job job; weft_pca_result out; } em_job;
+typedef struct {
+  weft_pca_em em;
+  weft_pca_job job;
+  weft_pca_result out;
+} em_job;
 WEFT_WORK(run_em, em_job, weft_pca_by_em(ctx, backend->pca, &job->em, &job->job, &job->out))
 
 /* x: a double matrix with NaN. em: first, spread, weights, row, fall as in weft_pca_em. The decomposition, with `made`
@@ -409,7 +428,12 @@ SEXP C_weft_pca_em(SEXP x, SEXP em, SEXP scaling, SEXP job_list, SEXP control)
 
 /* ---- what a result is made of ---- */
 
-typedef struct { double *u; const double *d; double power; size_t n, k; } scores_job;
+typedef struct {
+  double *u;
+  const double *d;
+  double power;
+  size_t n, k;
+} scores_job;
 
 static weft_status run_scores(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -439,7 +463,11 @@ SEXP C_weft_pca_scores(SEXP u, SEXP d, SEXP power, SEXP names, SEXP control)
   return u;
 }
 
-typedef struct { const double *u; double *out; size_t n, k; } cross_job;
+typedef struct {
+  const double *u;
+  double *out;
+  size_t n, k;
+} cross_job;
 
 static weft_status run_cross(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -461,7 +489,12 @@ SEXP C_weft_pca_cross(SEXP u, SEXP control)
 
 /* ---- data without components ---- */
 
-typedef struct { const double *x, *mean; size_t n, p; weft_rng rng; double *out; } null_job;
+typedef struct {
+  const double *x, *mean;
+  size_t n, p;
+  weft_rng rng;
+  double *out;
+} null_job;
 WEFT_WORK(draw_null, null_job, weft_pca_null(ctx, job->x, job->n, job->p, job->rng, job->mean, job->out))
 
 /* A matrix of the shape of x, a double matrix. how: list(key: a 64-bit number in two halves; stream; mean: NULL for

@@ -1,4 +1,5 @@
 /* The .Call entry points of the room of principal components: name and number of arguments. */
+/* clang-format off */
 #define PCA_ROUTINES(R) \
   R(C_weft_pca_moments, 3) \
   R(C_weft_pca_seen, 2) \
@@ -11,3 +12,4 @@
   R(C_weft_pca_em, 5) \
   R(C_weft_pca_scores, 5) \
   R(C_weft_pca_cross, 2)
+/* clang-format on */

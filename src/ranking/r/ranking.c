@@ -4,7 +4,10 @@
 
 /* ---- fits ---- */
 
-typedef struct fit_job { weft_ranking_job job; weft_ranking_fits out; } fit_job;
+typedef struct fit_job {
+  weft_ranking_job job;
+  weft_ranking_fits out;
+} fit_job;
 WEFT_WORK(fit_genes, fit_job, weft_ranking_fit(ctx, &job->job, &job->out))
 
 /* model: list(design, tested, weight, line_x, line_y, log_size, contrasts, groups, group, strata, stratum, adjusted,
@@ -14,8 +17,7 @@ static weft_ranking_job job_of(SEXP values, SEXP model)
   weft_record given = weft_record_open(model, "model");
   SEXP design = weft_record_field(&given, "design"), contrasts = weft_record_field(&given, "contrasts"),
        knots = weft_record_field(&given, "line_x");
-  weft_ranking_job job = { .n = (size_t) Rf_nrows(values), .p = (size_t) Rf_ncols(values),
-                           .values = REAL_RO(values) };
+  weft_ranking_job job = { .n = (size_t) Rf_nrows(values), .p = (size_t) Rf_ncols(values), .values = REAL_RO(values) };
   const double n = (double) job.n;
   job.k = (size_t) Rf_ncols(design);
   job.design = weft_record_doubles(&given, "design", n * (double) job.k);
@@ -62,8 +64,8 @@ SEXP C_weft_ranking_fit(SEXP values, SEXP model, SEXP control)
   fits->estimate = put_numbers(out, "estimate", p);
   fits->unscaled = put_numbers(out, "unscaled", p);
   fits->contrast = put_integers(out, "contrast", p);
-  fits->group_variance = REAL(weft_result_put(out, "group_variance",
-                                              weft_glue_matrix(REALSXP, (double) job.job.groups, (double) p)));
+  fits->group_variance =
+      REAL(weft_result_put(out, "group_variance", weft_glue_matrix(REALSXP, (double) job.job.groups, (double) p)));
   fits->sample_noise = put_numbers(out, "sample_noise", job.job.n);
   fits->sample_shift = put_numbers(out, "sample_shift", job.job.n);
   if (job.job.described) {
@@ -77,7 +79,10 @@ SEXP C_weft_ranking_fit(SEXP values, SEXP model, SEXP control)
 
 /* ---- the law of shape ---- */
 
-typedef struct null_job { weft_ranking_null null; double *statistic, *probability; } null_job;
+typedef struct null_job {
+  weft_ranking_null null;
+  double *statistic, *probability;
+} null_job;
 WEFT_WORK(null_law, null_job,
           job->probability ? weft_ranking_law(ctx, &job->null, job->statistic, job->probability)
                            : weft_ranking_permuted(ctx, &job->null, job->statistic))
@@ -102,7 +107,11 @@ SEXP C_weft_ranking_shape(SEXP null, SEXP control)
 
 /* ---- scaling factors ---- */
 
-typedef struct factors_job { const double *counts; size_t n, p; double *out; } factors_job;
+typedef struct factors_job {
+  const double *counts;
+  size_t n, p;
+  double *out;
+} factors_job;
 WEFT_WORK(factors, factors_job, weft_ranking_factors(ctx, job->counts, job->n, job->p, job->out))
 
 /* counts: a double matrix, samples in rows, each with counts. A factor for each sample. */

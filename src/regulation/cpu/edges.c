@@ -4,7 +4,9 @@
 #include "core/call/parallel.h"
 #include "regulation/regulation.h"
 
-typedef struct { int32_t area, signed_area, times, both, pair; } tally; /* pair: of its last choice, from 1 */
+typedef struct {
+  int32_t area, signed_area, times, both, pair;
+} tally; /* pair: of its last choice, from 1 */
 
 /* Fills a thread's tallies for target t and lists the regulators that have any. */
 static size_t count_target(const weft_regulation_chosen *c, size_t t, tally *tallies, int32_t *touched)
@@ -79,7 +81,8 @@ static weft_status all_targets(weft_ctx *ctx, const weft_regulation_chosen *c, d
     for (int64_t t = first; t < end; t++) {
       const size_t own = (size_t) WEFT_THREAD() * c->regulators;
       const size_t found = count_target(c, (size_t) t, tallies + own, touched + own);
-      if (out) write_target(tallies + own, c->regulators, (size_t) t, (size_t) starts[t], out);
+      if (out)
+        write_target(tallies + own, c->regulators, (size_t) t, (size_t) starts[t], out);
       else {
         counts[t] = (double) found;
         add_areas(tallies + own, touched + own, found, moments + 2 * own, moments + 2 * own + c->regulators);

@@ -15,7 +15,10 @@ static int64_t batch_of(const weft_ctx *ctx, size_t each)
 
 /* ---- scores ---- */
 
-typedef struct { double value; int32_t row; } placed;
+typedef struct {
+  double value;
+  int32_t row;
+} placed;
 
 static int by_value(const void *a, const void *b)
 {
@@ -53,10 +56,14 @@ static void blend_values(const double *x, size_t n, const weft_regulation_scale 
 /* One column; `order` has room for n. */
 static void place_column(const double *x, size_t n, const weft_regulation_scale *scale, placed *order, double *z)
 {
-  for (size_t i = 0; i < n; i++) { order[i].value = x[i]; order[i].row = (int32_t) i; }
+  for (size_t i = 0; i < n; i++) {
+    order[i].value = x[i];
+    order[i].row = (int32_t) i;
+  }
   qsort(order, n, sizeof *order, by_value);
   for (size_t first = 0, end; first < n; first = end) {
-    for (end = first + 1; end < n && order[end].value == order[first].value; end++) ;
+    for (end = first + 1; end < n && order[end].value == order[first].value; end++)
+      ;
     /* ranks first + 1 .. end: twice their average is first + 1 + end */
     for (size_t k = first; k < end; k++) z[order[k].row] = scale->quantile[first + end - 1];
   }
@@ -69,7 +76,10 @@ static void score_places(const double *z, size_t n, int32_t most, int32_t *out)
   double mean = 0, greatest = 0;
   size_t equal = 1;
   while (equal < n && z[equal] == z[0]) equal++;
-  if (equal == n) { memset(out, 0, n * sizeof *out); return; }
+  if (equal == n) {
+    memset(out, 0, n * sizeof *out);
+    return;
+  }
   for (size_t i = 0; i < n; i++) mean += z[i];
   mean /= (double) n;
   for (size_t i = 0; i < n; i++) greatest = fmax(greatest, fabs(z[i] - mean));
@@ -126,7 +136,11 @@ static uint64_t mixed(uint64_t seen, double value)
   return h ^ (h >> 31);
 }
 
-typedef struct { uint64_t key; uint32_t again; int32_t row; } sorted_row;
+typedef struct {
+  uint64_t key;
+  uint32_t again;
+  int32_t row;
+} sorted_row;
 
 static int by_key(const void *a, const void *b)
 {
@@ -143,7 +157,10 @@ weft_status weft_regulation_names(weft_ctx *ctx, const double *x, size_t n, size
   const size_t batch = (size_t) batch_of(ctx, n);
   sorted_row *order;
   WEFT_TAKE(order, &mem, n);
-  for (size_t i = 0; i < n; i++) { out[i].values = 0; out[i].again = 0; }
+  for (size_t i = 0; i < n; i++) {
+    out[i].values = 0;
+    out[i].again = 0;
+  }
   for (size_t first = 0; first < p; first += batch) {
     const size_t end = p - first < batch ? p : first + batch;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) p));
@@ -151,7 +168,7 @@ weft_status weft_regulation_names(weft_ctx *ctx, const double *x, size_t n, size
     for (int64_t i = 0; i < (int64_t) n; i++)
       for (size_t j = first; j < end; j++) out[i].values = mixed(out[i].values, x[(size_t) i + j * n]);
   }
-  for (size_t i = 0; i < n; i++) order[i] = (sorted_row) { out[i].values, 0, (int32_t) i };
+  for (size_t i = 0; i < n; i++) order[i] = (sorted_row){ out[i].values, 0, (int32_t) i };
   qsort(order, n, sizeof *order, by_key);
   for (size_t i = 1; i < n; i++)
     if (order[i].key == order[i - 1].key) out[order[i].row].again = out[order[i - 1].row].again + 1;
@@ -169,11 +186,11 @@ static void draw_order(const weft_regulation_name *names, size_t n, uint64_t key
                        sorted_row *order)
 {
   /* the stream says what the draw is for, so its number goes into the key of a second round */
-  const weft_u32x4 w = weft_draw_words((weft_rng) { key, purpose }, index, 0);
+  const weft_u32x4 w = weft_draw_words((weft_rng){ key, purpose }, index, 0);
   const weft_rng rng = { ((uint64_t) w.v[0] << 32) | w.v[1], purpose };
   for (size_t i = 0; i < n; i++) {
     const weft_u32x4 v = weft_draw_words(rng, names[i].values, names[i].again);
-    order[i] = (sorted_row) { ((uint64_t) v.v[0] << 32) | v.v[1], names[i].again, (int32_t) i };
+    order[i] = (sorted_row){ ((uint64_t) v.v[0] << 32) | v.v[1], names[i].again, (int32_t) i };
   }
   qsort(order, n, sizeof *order, by_key);
 }
@@ -197,7 +214,8 @@ weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *na
     for (size_t k = 0; k < n; k++)
       in[order[k].row] = (uint8_t) ((k < m ? 1 : 0) | (k >= second && k < second + m ? 2 : 0));
     for (size_t i = 0; i < n; i++)
-      for (int k = 0; k < 2; k++) if (in[i] & (1 << k)) *to[k]++ = (int32_t) i;
+      for (int k = 0; k < 2; k++)
+        if (in[i] & (1 << k)) *to[k]++ = (int32_t) i;
   }
 done:
   weft_arena_end(&mem);
@@ -216,8 +234,10 @@ static weft_status draw_orders(weft_ctx *ctx, const weft_regulation_name *names,
     WEFT_TRY(weft_poll(ctx, (double) c, (double) count));
     draw_order(names, n, key, stream, c, order);
     for (size_t k = 0; k < n; k++)
-      if (cycles) out[c * n + (size_t) order[k].row] = order[k + 1 < n ? k + 1 : 0].row;
-      else out[c * n + k] = order[k].row;
+      if (cycles)
+        out[c * n + (size_t) order[k].row] = order[k + 1 < n ? k + 1 : 0].row;
+      else
+        out[c * n + k] = order[k].row;
   }
 done:
   weft_arena_end(&mem);

@@ -19,18 +19,23 @@
 #include "regulation/both/step.h"
 #include "regulation/cpu/screen_loops.h"
 
-#define SUSPECTS 512              /* with more in one step, the screen gives up */
-#define NEAR_BAR 0.9              /* a part of the best gain: such features are remembered for the next step's bar */
-#define FIRST 4                   /* regulators that are looked at in the first step, so that some can be watched */
-#define WATCHED 2                 /* regulators whose gains are computed before a step, so that there is a bar */
-#define PARTS_SUM 1.4143          /* the most that the shares of two parts add up to: z's variance is at least theirs */
+#define SUSPECTS 512     /* with more in one step, the screen gives up */
+#define NEAR_BAR 0.9     /* a part of the best gain: such features are remembered for the next step's bar */
+#define FIRST 4          /* regulators that are looked at in the first step, so that some can be watched */
+#define WATCHED 2        /* regulators whose gains are computed before a step, so that there is a bar */
+#define PARTS_SUM 1.4143 /* the most that the shares of two parts add up to: z's variance is at least theirs */
 #define ONE_Q 16384.0
 #define ONE_D 8192.0
 #define ONE_C 32768.0
 #define MOST_ERROR 2000.0
 
-typedef struct { double q, r, d[WEFT_REGULATION_KINDS]; } errors;
-typedef struct { double least, greatest; int32_t kind, j; } suspect; /* bounds of its gain */
+typedef struct {
+  double q, r, d[WEFT_REGULATION_KINDS];
+} errors;
+typedef struct {
+  double least, greatest;
+  int32_t kind, j;
+} suspect; /* bounds of its gain */
 
 /* A chosen feature: how its products are found, and what its direction takes from others, as in step.h. */
 typedef struct {
@@ -43,18 +48,18 @@ typedef struct {
   const weft_regulation_half *h;
   const weft_regulation_favour *favour;
   const weft_regulation_target *target;
-  double unit;                      /* the target's residuals are kept times `unit` */
+  double unit; /* the target's residuals are kept times `unit` */
   int64_t own;
-  size_t count;                     /* steps taken */
+  size_t count; /* steps taken */
   direction chosen[WEFT_REGULATION_MOST_STEPS];
   errors error;
   double error_q[WEFT_REGULATION_MOST_STEPS];
-  int16_t *r, *d, *q;               /* features; kinds × padded; steps × features */
-  int16_t *size;                    /* padded: what regulators reach in the first step */
+  int16_t *r, *d, *q; /* features; kinds × padded; steps × features */
+  int16_t *size;      /* padded: what regulators reach in the first step */
   suspect suspects[SUSPECTS], watched[WATCHED];
   size_t found, watches;
-  double collect;                   /* least gain of what is collected */
-  double reached;                   /* a gain that is reached for certain */
+  double collect; /* least gain of what is collected */
+  double reached; /* a gain that is reached for certain */
   double collect_share;
 } screen;
 
@@ -91,7 +96,9 @@ INLINE double follow_part(const screen *s, dot_product *dot, int part, size_t j,
   return r;
 }
 
-typedef struct { double gain, r, d, q[WEFT_REGULATION_MOST_STEPS]; } exact;
+typedef struct {
+  double gain, r, d, q[WEFT_REGULATION_MOST_STEPS];
+} exact;
 
 INLINE exact follow(const screen *s, dot_product *dot, int kind, size_t j)
 {
@@ -115,7 +122,8 @@ INLINE exact follow(const screen *s, dot_product *dot, int kind, size_t j)
 INLINE int barred(const screen *s, size_t j)
 {
   if ((int64_t) j == s->own) return 1;
-  for (size_t k = 0; k < s->count; k++) if (s->chosen[k].j == j) return 1;
+  for (size_t k = 0; k < s->count; k++)
+    if (s->chosen[k].j == j) return 1;
   return 0;
 }
 
@@ -145,7 +153,7 @@ INLINE int suspect_one(screen *s, int kind, size_t j, double least, double great
     s->found = kept;
     if (kept > SUSPECTS / 2) return 0;
   }
-  s->suspects[s->found++] = (suspect) { least, greatest, kind, (int32_t) j };
+  s->suspects[s->found++] = (suspect){ least, greatest, kind, (int32_t) j };
   if (greatest >= s->reached) fetch_scores(s->h, j);
   return 1;
 }
@@ -173,7 +181,8 @@ INLINE void watch(screen *s, const suspect *one)
 {
   size_t at = s->watches;
   if (barred(s, (size_t) one->j)) return;
-  for (size_t i = 0; i < s->watches; i++) if (s->watched[i].j == one->j) return;
+  for (size_t i = 0; i < s->watches; i++)
+    if (s->watched[i].j == one->j) return;
   for (; at > 0 && s->watched[at - 1].greatest < one->greatest; at--)
     if (at < WATCHED) s->watched[at] = s->watched[at - 1];
   if (at < WATCHED) s->watched[at] = *one;
@@ -188,14 +197,15 @@ INLINE int bounds_of(const screen *s, int kind, size_t j, int16_t r, int16_t r_t
   const weft_regulation_half *h = s->h;
   const int whole = kind == 0 && h->hinges;
   const double add = whole ? PARTS_SUM * s->error.r + 2.1 : s->error.r, into = s->unit / ONE_Q;
-  const double size = fabs(whole ? (r * (double) h->part[j] + r_too * (double) h->part[h->padded + j]) / ONE_C
-                                 : kind == 2 ? r_too : r);
+  const double size = fabs(whole       ? (r * (double) h->part[j] + r_too * (double) h->part[h->padded + j]) / ONE_C
+                           : kind == 2 ? r_too
+                                       : r);
   const double f = s->favour->parts[j], around = s->error.d[kind] / ONE_D, d = d_now / ONE_D;
   const double low = size > add ? (size - add) * into : 0, high = (size + add) * into;
   if (d + around < WEFT_REGULATION_LEFT * (1 - 1e-6) || barred(s, j)) return 0; /* it contributes nothing new */
   *least = d - around > WEFT_REGULATION_LEFT * (1 + 1e-6) ? f * (1 - 1e-6) * low * low / (d + around) : 0;
-  *greatest = f * (1 + 1e-6) * high * high
-    / (d - around > WEFT_REGULATION_LEFT / 2 ? d - around : WEFT_REGULATION_LEFT / 2);
+  *greatest =
+      f * (1 + 1e-6) * high * high / (d - around > WEFT_REGULATION_LEFT / 2 ? d - around : WEFT_REGULATION_LEFT / 2);
   return 1;
 }
 
@@ -205,7 +215,8 @@ INLINE int suspect_all(screen *s, int hinges, turned o, size_t j)
   for (int kind = 0; kind <= 2 * hinges; kind++) {
     double least, greatest;
     if (bounds_of(s, kind, j, o.r[0], o.r[1], o.d[kind], &least, &greatest) &&
-        !suspect_one(s, kind, j, least, greatest)) return 0;
+        !suspect_one(s, kind, j, least, greatest))
+      return 0;
   }
   return 1;
 }
@@ -222,7 +233,8 @@ INLINE int collect_first(screen *s, int hinges, const sweep *w, size_loop *sizes
   sizes(w, hinges, s->favour->root, s->size, top);
   for (size_t i = 0; i < RUN; i++) {
     size_t at = FIRST;
-    for (; at > 0 && best[at - 1] < top[i]; at--) if (at < FIRST) best[at] = best[at - 1];
+    for (; at > 0 && best[at - 1] < top[i]; at--)
+      if (at < FIRST) best[at] = best[at - 1];
     if (at < FIRST) best[at] = top[i];
   }
   bar = best[0] * sqrt(NEAR_BAR);
@@ -291,7 +303,10 @@ INLINE int set_test(const screen *s, test *t)
   double bar = limit;
   t->shift = 0;
   if (!(limit > 0)) return 0;
-  while (bar < 1.0 / 64 && t->shift < 12) { bar *= 4; t->shift++; } /* rounding is a fiftieth of it, at most */
+  while (bar < 1.0 / 64 && t->shift < 12) {
+    bar *= 4;
+    t->shift++;
+  } /* rounding is a fiftieth of it, at most */
   if (bar > 0.9999) bar = 0.9999;
   t->bar = (int16_t) floor(bar * ONE_C);
   t->cap = (int16_t) (32767 >> t->shift);
@@ -306,7 +321,10 @@ INLINE int screen_step(screen *s, int hinges, const sweep *w, test *now, sweep_l
   uint32_t flags;
   double known = -1;
   for (size_t at = 0; at < w->padded;) {
-    if (s->collect != known) { known = s->collect; if (!set_test(s, now)) return 0; }
+    if (s->collect != known) {
+      known = s->collect;
+      if (!set_test(s, now)) return 0;
+    }
     at = loop(w, hinges, at, &flags);
     for (; flags; flags &= flags - 1) {
       const size_t j = at - RUN + (size_t) __builtin_ctz(flags);
@@ -343,7 +361,10 @@ INLINE int prepare(screen *s, int hinges, const exact *e, turn *t)
   t->near = h->near + at * h->padded * (size_t) (1 + hinges);
   fit_unit(s, hinges, e->gain / s->favour->greatest, share);
   t->shift = 0;
-  while (scale >= 2 && t->shift < 6) { scale /= 2; t->shift++; }
+  while (scale >= 2 && t->shift < 6) {
+    scale /= 2;
+    t->shift++;
+  }
   t->stretch = in_parts(scale - 1, ONE_C);
   t->share = in_parts(c->share / s->unit, ONE_C);
   for (size_t k = 0; k < step; k++) {
@@ -378,8 +399,9 @@ INLINE void take(screen *s, int hinges, const exact *e, int kind, size_t j, int3
   choice[s->count] = e->r > 0 ? feature : -feature;
   c->kind = kind;
   c->j = j;
-  c->sum = !hinges || kind == 1 ? h->sum[j] : kind == 2 ? h->sum[h->padded + j]
-                                                        : weft_add(h->sum[j], h->sum[h->padded + j]);
+  c->sum = !hinges || kind == 1 ? h->sum[j]
+           : kind == 2          ? h->sum[h->padded + j]
+                                : weft_add(h->sum[j], h->sum[h->padded + j]);
   c->scale = weft_div(1.0, root);
   c->share = weft_div(e->r, root);
   memcpy(c->before, e->q, s->count * sizeof *c->before);
@@ -414,8 +436,9 @@ INLINE int screened_body(const weft_regulation_half *h, const weft_regulation_fa
   s.size = s.q + h->steps * features;
   memset(choice, 0, h->steps * sizeof *choice);
   if (!(target->error < WEFT_REGULATION_MOST_NEAR)) return 0;
-  if (s.own >= 0) for (int part = 0; part <= hinges; part++) s.r[(size_t) part * padded + (size_t) s.own] = 0;
-  w = (sweep) { &t, &now, 0, padded, features, h->part, favour->coarse, s.q, s.r, s.d, h->start, 0 };
+  if (s.own >= 0)
+    for (int part = 0; part <= hinges; part++) s.r[(size_t) part * padded + (size_t) s.own] = 0;
+  w = (sweep){ &t, &now, 0, padded, features, h->part, favour->coarse, s.q, s.r, s.d, h->start, 0 };
   if (!collect_first(&s, hinges, &w, sizes, reach)) return 0;
   for (;;) {
     best = best_suspect(&s, dot, &kind, &j);
@@ -423,7 +446,10 @@ INLINE int screened_body(const weft_regulation_half *h, const weft_regulation_fa
     take(&s, hinges, &best, kind, j, choice);
     if (s.count == h->steps) return 1;
     fetch_near(h, hinges, kind, j);
-    if (s.count > 1) { bar_all(&s, hinges); w.before = s.d; }
+    if (s.count > 1) {
+      bar_all(&s, hinges);
+      w.before = s.d;
+    }
     if (!prepare(&s, hinges, &best, &t)) return 0;
     w.step = s.count - 1;
     w.last = s.count + 1 == h->steps;

@@ -7,10 +7,10 @@
 #include "regulation/regulation.h"
 #include "regulation/cpu/selection_loops.h"
 #if WEFT_SIMD_X86
-# include <immintrin.h>
+#  include <immintrin.h>
 #endif
 
-#define RUN ((size_t) 32)         /* regulators whose flags are one word */
+#define RUN ((size_t) 32) /* regulators whose flags are one word */
 
 /* The direction of the feature that was chosen last. */
 typedef struct {
@@ -20,7 +20,10 @@ typedef struct {
 } turn;
 
 /* What is tested for: the square of |r| + add, shifted after a cap, times the favour, and d times bar, less slack. */
-typedef struct { int16_t add, slack, cap, bar; int shift; } test;
+typedef struct {
+  int16_t add, slack, cap, bar;
+  int shift;
+} test;
 
 /* Turns and tests all features, up to the first run with a regulator that may be the best by some kind: the test takes
  * the greatest |r| of its kinds and the least of their d. */
@@ -29,9 +32,9 @@ typedef struct {
   const test *test;
   size_t step, padded, features;
   const int16_t *part, *favour;
-  int16_t *q, *r, *d;               /* q: of all steps */
-  const int16_t *before;            /* d before this step */
-  int last;                         /* no turn follows: q, r and d stay as they are */
+  int16_t *q, *r, *d;    /* q: of all steps */
+  const int16_t *before; /* d before this step */
+  int last;              /* no turn follows: q, r and d stay as they are */
 } sweep;
 
 /* From `at`, up to the first run with a flag; returns where the next run begins. */
@@ -43,7 +46,9 @@ INLINE int16_t greater(int16_t a, int16_t b) { return a > b ? a : b; }
 INLINE int16_t size_of(int16_t a) { return (int16_t) (a < 0 ? -a : a); }
 
 /* Regulator j after the turn, by part and by kind. */
-typedef struct { int16_t q[2], r[2], d[WEFT_REGULATION_KINDS]; } turned;
+typedef struct {
+  int16_t q[2], r[2], d[WEFT_REGULATION_KINDS];
+} turned;
 
 INLINE turned turn_one(const sweep *w, int hinges, size_t j)
 {
@@ -59,8 +64,9 @@ INLINE turned turn_one(const sweep *w, int hinges, size_t j)
   }
   for (int kind = 0; kind <= 2 * hinges; kind++) {
     const int16_t *part = w->part + j;
-    const int16_t q = !hinges ? o.q[0] : kind ? o.q[kind - 1]
-                                              : (int16_t) (times(o.q[0], part[0]) + times(o.q[1], part[w->padded]));
+    const int16_t q = !hinges ? o.q[0]
+                      : kind  ? o.q[kind - 1]
+                              : (int16_t) (times(o.q[0], part[0]) + times(o.q[1], part[w->padded]));
     o.d[kind] = (int16_t) (w->before[(size_t) kind * w->padded + j] - times(q, q));
   }
   return o;
@@ -129,108 +135,107 @@ static uint32_t reach_portable(const int16_t *size, int16_t bar)
 
 #if WEFT_SIMD_X86
 /* The same with vectors of LANES numbers. `steps`: at most so many have been taken before. */
-# define SWEEP(variant, target, VECTOR, LANES, OF_ALL, LOAD, STORE, MUL, ADD, SUB, ABS, MIN, MAX, UP, MASK) \
-  target INLINE VECTOR lose_##variant(const sweep *w, int kind, int last, size_t j, VECTOR q) \
-  { \
-    const size_t at = (size_t) kind * w->padded + j; \
-    const VECTOR left = SUB(LOAD((const void *) (w->before + at)), MUL(q, q)); \
-    if (!last) STORE((void *) (w->d + at), left); \
-    return left; \
-  } \
-  target INLINE uint32_t sweep_at_##variant(const sweep *w, int hinges, int shifted, size_t step, int last, size_t j, \
-                                            const VECTOR *before) \
-  { \
-    const turn *t = w->turn; \
-    const test *now = w->test; \
-    VECTOR q[2], r[2], size, left = OF_ALL(0); /* compilers that do not unroll warn else */ \
-    WEFT_UNROLLED \
-    for (int part = 0; part <= hinges; part++) { \
-      const size_t f = (size_t) part * w->padded + j; \
-      VECTOR num = LOAD((const void *) (t->near + f)); \
-      WEFT_UNROLLED \
-      for (size_t k = 0; k < step; k++) \
-        num = SUB(num, MUL(LOAD((const void *) (w->q + k * w->features + f)), before[k])); \
-      if (shifted) num = UP(num, _mm_cvtsi32_si128(t->shift)); \
-      q[part] = ADD(num, MUL(num, OF_ALL(t->stretch))); \
-      r[part] = SUB(LOAD((const void *) (w->r + f)), MUL(q[part], OF_ALL(t->share))); \
-      if (!last) { \
-        STORE((void *) (w->q + step * w->features + f), q[part]); \
-        STORE((void *) (w->r + f), r[part]); \
-      } \
-      size = part ? MAX(size, ABS(r[part])) : ABS(r[part]); \
-      left = part ? MIN(left, lose_##variant(w, 2, last, j, q[part])) : lose_##variant(w, hinges, last, j, q[part]); \
+#  define SWEEP(variant, target, VECTOR, LANES, OF_ALL, LOAD, STORE, MUL, ADD, SUB, ABS, MIN, MAX, UP, MASK) \
+    target INLINE VECTOR lose_##variant(const sweep *w, int kind, int last, size_t j, VECTOR q) \
+    { \
+      const size_t at = (size_t) kind * w->padded + j; \
+      const VECTOR left = SUB(LOAD((const void *) (w->before + at)), MUL(q, q)); \
+      if (!last) STORE((void *) (w->d + at), left); \
+      return left; \
     } \
-    if (hinges) { \
-      const VECTOR one = LOAD((const void *) (w->part + j)), two = LOAD((const void *) (w->part + w->padded + j)); \
-      size = MAX(size, ABS(ADD(MUL(r[0], one), MUL(r[1], two)))); \
-      left = MIN(left, lose_##variant(w, 0, last, j, ADD(MUL(q[0], one), MUL(q[1], two)))); \
-    } \
-    size = ADD(size, OF_ALL(now->add)); \
-    if (shifted) size = UP(MIN(size, OF_ALL(now->cap)), _mm_cvtsi32_si128(now->shift)); \
-    return MASK(SUB(MUL(left, OF_ALL(now->bar)), OF_ALL(now->slack)), \
-                MUL(MUL(size, size), LOAD((const void *) (w->favour + j)))); \
-  } \
-  target INLINE size_t sweep_of_##variant(const sweep *w, int hinges, int shifted, size_t step, int last, size_t at, \
-                                          uint32_t *flags) \
-  { \
-    VECTOR before[WEFT_REGULATION_MOST_STEPS]; \
-    uint32_t found = 0; \
-    for (size_t k = 0; k < step; k++) before[k] = OF_ALL(w->turn->before[k]); \
-    for (; at < w->padded && !found; at += RUN) \
-      for (size_t first = 0; first < RUN; first += LANES) \
-        found |= sweep_at_##variant(w, hinges, shifted, step, last, at + first, before) << first; \
-    *flags = found; \
-    return at; \
-  } \
-  target static size_t sweep_##variant(const sweep *w, int hinges, size_t at, uint32_t *flags) \
-  { \
-    if (!hinges) return sweep_of_##variant(w, 0, 1, w->step, w->last, at, flags); \
-    if (!w->test->shift && !w->turn->shift) \
-      switch (2 * w->step + (size_t) w->last) { \
-      case 0: return sweep_of_##variant(w, 1, 0, 0, 0, at, flags); \
-      case 1: return sweep_of_##variant(w, 1, 0, 0, 1, at, flags); \
-      case 2: return sweep_of_##variant(w, 1, 0, 1, 0, at, flags); \
-      case 3: return sweep_of_##variant(w, 1, 0, 1, 1, at, flags); \
-      case 4: return sweep_of_##variant(w, 1, 0, 2, 0, at, flags); \
-      case 5: return sweep_of_##variant(w, 1, 0, 2, 1, at, flags); \
-      case 7: return sweep_of_##variant(w, 1, 0, 3, 1, at, flags); \
-      } \
-    return sweep_of_##variant(w, 1, 1, w->step, w->last, at, flags); \
-  }
-# define SIZES(variant, target, VECTOR, LANES, OF_ALL, LOAD, STORE, MUL, ADD, ABS, MAX, MASK) \
-  target static void sizes_##variant(const sweep *w, int hinges, const int16_t *root, int16_t *size, int16_t *top) \
-  { \
-    const size_t padded = w->padded; \
-    VECTOR most[RUN / LANES]; \
-    WEFT_UNROLLED \
-    for (size_t k = 0; k < RUN / LANES; k++) most[k] = OF_ALL(0); \
-    for (size_t at = 0; at < padded; at += RUN) { \
+    target INLINE uint32_t sweep_at_##variant(const sweep *w, int hinges, int shifted, size_t step, int last, \
+                                              size_t j, const VECTOR *before) \
+    { \
+      const turn *t = w->turn; \
+      const test *now = w->test; \
+      VECTOR q[2], r[2], size, left = OF_ALL(0); /* compilers that do not unroll warn else */ \
       WEFT_UNROLLED \
-      for (size_t k = 0; k < RUN / LANES; k++) { \
-        const size_t j = at + k * LANES; \
-        const VECTOR r = LOAD((const void *) (w->r + j)); \
-        VECTOR out = ABS(r); \
-        if (hinges) { \
-          const VECTOR too = LOAD((const void *) (w->r + padded + j)); \
-          const VECTOR z = ADD(MUL(r, LOAD((const void *) (w->part + j))), \
-                               MUL(too, LOAD((const void *) (w->part + padded + j)))); \
-          out = MAX(MAX(out, ABS(too)), ABS(z)); \
+      for (int part = 0; part <= hinges; part++) { \
+        const size_t f = (size_t) part * w->padded + j; \
+        VECTOR num = LOAD((const void *) (t->near + f)); \
+        WEFT_UNROLLED \
+        for (size_t k = 0; k < step; k++) \
+          num = SUB(num, MUL(LOAD((const void *) (w->q + k * w->features + f)), before[k])); \
+        if (shifted) num = UP(num, _mm_cvtsi32_si128(t->shift)); \
+        q[part] = ADD(num, MUL(num, OF_ALL(t->stretch))); \
+        r[part] = SUB(LOAD((const void *) (w->r + f)), MUL(q[part], OF_ALL(t->share))); \
+        if (!last) { \
+          STORE((void *) (w->q + step * w->features + f), q[part]); \
+          STORE((void *) (w->r + f), r[part]); \
         } \
-        out = MUL(out, LOAD((const void *) (root + j))); \
-        STORE((void *) (size + j), out); \
-        most[k] = MAX(most[k], out); \
+        size = part ? MAX(size, ABS(r[part])) : ABS(r[part]); \
+        left = part ? MIN(left, lose_##variant(w, 2, last, j, q[part])) : lose_##variant(w, hinges, last, j, q[part]); \
       } \
+      if (hinges) { \
+        const VECTOR one = LOAD((const void *) (w->part + j)), two = LOAD((const void *) (w->part + w->padded + j)); \
+        size = MAX(size, ABS(ADD(MUL(r[0], one), MUL(r[1], two)))); \
+        left = MIN(left, lose_##variant(w, 0, last, j, ADD(MUL(q[0], one), MUL(q[1], two)))); \
+      } \
+      size = ADD(size, OF_ALL(now->add)); \
+      if (shifted) size = UP(MIN(size, OF_ALL(now->cap)), _mm_cvtsi32_si128(now->shift)); \
+      return MASK(SUB(MUL(left, OF_ALL(now->bar)), OF_ALL(now->slack)), \
+                  MUL(MUL(size, size), LOAD((const void *) (w->favour + j)))); \
     } \
-    WEFT_UNROLLED \
-    for (size_t k = 0; k < RUN / LANES; k++) STORE((void *) (top + k * LANES), most[k]); \
-  } \
-  target INLINE uint32_t reach_##variant(const int16_t *size, int16_t bar) \
-  { \
-    uint32_t flags = 0; \
-    for (size_t k = 0; k < RUN; k += LANES) \
-      flags |= (uint32_t) MASK(OF_ALL(bar), LOAD((const void *) (size + k))) << k; \
-    return flags; \
-  }
+    target INLINE size_t sweep_of_##variant(const sweep *w, int hinges, int shifted, size_t step, int last, size_t at, \
+                                            uint32_t *flags) \
+    { \
+      VECTOR before[WEFT_REGULATION_MOST_STEPS]; \
+      uint32_t found = 0; \
+      for (size_t k = 0; k < step; k++) before[k] = OF_ALL(w->turn->before[k]); \
+      for (; at < w->padded && !found; at += RUN) \
+        for (size_t first = 0; first < RUN; first += LANES) \
+          found |= sweep_at_##variant(w, hinges, shifted, step, last, at + first, before) << first; \
+      *flags = found; \
+      return at; \
+    } \
+    target static size_t sweep_##variant(const sweep *w, int hinges, size_t at, uint32_t *flags) \
+    { \
+      if (!hinges) return sweep_of_##variant(w, 0, 1, w->step, w->last, at, flags); \
+      if (!w->test->shift && !w->turn->shift) switch (2 * w->step + (size_t) w->last) { \
+        case 0: return sweep_of_##variant(w, 1, 0, 0, 0, at, flags); \
+        case 1: return sweep_of_##variant(w, 1, 0, 0, 1, at, flags); \
+        case 2: return sweep_of_##variant(w, 1, 0, 1, 0, at, flags); \
+        case 3: return sweep_of_##variant(w, 1, 0, 1, 1, at, flags); \
+        case 4: return sweep_of_##variant(w, 1, 0, 2, 0, at, flags); \
+        case 5: return sweep_of_##variant(w, 1, 0, 2, 1, at, flags); \
+        case 7: return sweep_of_##variant(w, 1, 0, 3, 1, at, flags); \
+        } \
+      return sweep_of_##variant(w, 1, 1, w->step, w->last, at, flags); \
+    }
+#  define SIZES(variant, target, VECTOR, LANES, OF_ALL, LOAD, STORE, MUL, ADD, ABS, MAX, MASK) \
+    target static void sizes_##variant(const sweep *w, int hinges, const int16_t *root, int16_t *size, int16_t *top) \
+    { \
+      const size_t padded = w->padded; \
+      VECTOR most[RUN / LANES]; \
+      WEFT_UNROLLED \
+      for (size_t k = 0; k < RUN / LANES; k++) most[k] = OF_ALL(0); \
+      for (size_t at = 0; at < padded; at += RUN) { \
+        WEFT_UNROLLED \
+        for (size_t k = 0; k < RUN / LANES; k++) { \
+          const size_t j = at + k * LANES; \
+          const VECTOR r = LOAD((const void *) (w->r + j)); \
+          VECTOR out = ABS(r); \
+          if (hinges) { \
+            const VECTOR too = LOAD((const void *) (w->r + padded + j)); \
+            const VECTOR z = ADD(MUL(r, LOAD((const void *) (w->part + j))), \
+                                 MUL(too, LOAD((const void *) (w->part + padded + j)))); \
+            out = MAX(MAX(out, ABS(too)), ABS(z)); \
+          } \
+          out = MUL(out, LOAD((const void *) (root + j))); \
+          STORE((void *) (size + j), out); \
+          most[k] = MAX(most[k], out); \
+        } \
+      } \
+      WEFT_UNROLLED \
+      for (size_t k = 0; k < RUN / LANES; k++) STORE((void *) (top + k * LANES), most[k]); \
+    } \
+    target INLINE uint32_t reach_##variant(const int16_t *size, int16_t bar) \
+    { \
+      uint32_t flags = 0; \
+      for (size_t k = 0; k < RUN; k += LANES) \
+        flags |= (uint32_t) MASK(OF_ALL(bar), LOAD((const void *) (size + k))) << k; \
+      return flags; \
+    }
 /* Which of 16 numbers a are at most b. */
 WEFT_TARGET_AVX2 INLINE uint32_t at_most_avx2(__m256i a, __m256i b)
 {

@@ -17,37 +17,40 @@
 #include "regulation/both/step.h"
 
 #define LANES ((size_t) WEFT_REGULATION_LANES)
-#define ROWS ((size_t) 48)        /* of products at once: a multiple of what kernels take */
-#define NEAR ((size_t) 12)        /* regulators whose products are known at once */
-#define SLOT_BYTES 2e8            /* of all slots, unless a pair needs more */
+#define ROWS ((size_t) 48) /* of products at once: a multiple of what kernels take */
+#define NEAR ((size_t) 12) /* regulators whose products are known at once */
+#define SLOT_BYTES 2e8     /* of all slots, unless a pair needs more */
 #define TOTAL_BYTES 1e9
 
 enum { NO_ROW = -1, NOT_ALL = -2 };
 
 typedef struct {
   weft_regulation_half half;
-  int32_t *panels, *rows;          /* both forms; rows by kind */
-  int32_t *products;               /* features × features, where there is no screen */
-  int32_t *spare;                  /* features in the row that neither half of the pair has */
+  int32_t *panels, *rows; /* both forms; rows by kind */
+  int32_t *products;      /* features × features, where there is no screen */
+  int32_t *spare;         /* features in the row that neither half of the pair has */
 } slot;
 
 /* How a thread's screens have ended, and room for the products of one target with all features. */
-typedef struct { size_t tried, failed; int32_t *with; } screening;
+typedef struct {
+  size_t tried, failed;
+  int32_t *with;
+} screening;
 
 typedef struct {
   const weft_regulation_job *job;
   const weft_regulation_loops *loops;
   weft_regulation_screen *screen;
   size_t padded, features, panels, kp, block, blocks; /* block: targets at once */
-  const int32_t *own;              /* of each target: which regulator it is, or -1 */
-  weft_regulation_favour *favour;  /* of each world */
+  const int32_t *own;                                 /* of each target: which regulator it is, or -1 */
+  weft_regulation_favour *favour;                     /* of each world */
   slot *slots;
-  size_t count, first;             /* slots in use, and the first one's half */
-  int32_t *spares;                 /* of each pair: the row in neither half, NO_ROW, or NOT_ALL */
-  slot all;                        /* all rows, in panels */
+  size_t count, first; /* slots in use, and the first one's half */
+  int32_t *spares;     /* of each pair: the row in neither half, NO_ROW, or NOT_ALL */
+  slot all;            /* all rows, in panels */
   size_t all_kp;
-  int32_t *totals;                 /* features × targets × worlds, or NULL */
-  int32_t *target_rows, *with;     /* of each thread */
+  int32_t *totals;             /* features × targets × worlds, or NULL */
+  int32_t *target_rows, *with; /* of each thread */
   char *work;
   screening *screening;
   size_t each_row, each_with, each_work;
@@ -75,10 +78,7 @@ static int64_t gather(const engine *e, size_t gene, const int32_t *rows, size_t 
   return sum;
 }
 
-static int32_t part_of(int32_t z, int hinges, int part)
-{
-  return !hinges ? z : part ? (z < 0 ? z : 0) : z > 0 ? z : 0;
-}
+static int32_t part_of(int32_t z, int hinges, int part) { return !hinges ? z : part ? (z < 0 ? z : 0) : z > 0 ? z : 0; }
 
 /* ---- phases ---- */
 
@@ -93,8 +93,10 @@ static void pack_panel(const engine *e, const slot *s, size_t panel, const int32
     int32_t *out = s->rows ? s->rows : s->spare;
     int16_t *whole = (int16_t *) (out + row * kp);
     double sum[2] = { 0, 0 }, squares[2] = { 0, 0 };
-    if (j < e->job->regulators) gather(e, (size_t) e->job->regulator[j], rows, m, NULL, whole);
-    else memset(whole, 0, kp * sizeof(int32_t));
+    if (j < e->job->regulators)
+      gather(e, (size_t) e->job->regulator[j], rows, m, NULL, whole);
+    else
+      memset(whole, 0, kp * sizeof(int32_t));
     for (int part = 0; part <= hinges; part++) {
       int32_t *from = out + (size_t) (part + hinges) * stride + row * kp;
       int32_t *to = s->panels + ((size_t) part * (e->padded / LANES) + panel) * kp * LANES + lane;
@@ -120,8 +122,10 @@ static void pack(const void *data, size_t item, int thread)
   pack_panel(e, s, panel, e->job->rows + half * e->job->m, e->job->m);
   for (size_t j = panel * LANES; spare >= 0 && j < (panel + 1) * LANES; j++)
     for (int part = 0; part <= e->job->hinges; part++)
-      s->spare[(size_t) part * e->padded + j] = j >= e->job->regulators ? 0 :
-        part_of(e->job->scores[(size_t) e->job->regulator[j] * e->job->n + (size_t) spare], e->job->hinges, part);
+      s->spare[(size_t) part * e->padded + j] =
+          j >= e->job->regulators ? 0
+                                  : part_of(e->job->scores[(size_t) e->job->regulator[j] * e->job->n + (size_t) spare],
+                                            e->job->hinges, part);
 }
 
 static void multiply_rows(const engine *e, const int32_t *rows, size_t count, size_t kp, const int32_t *panels,
@@ -223,16 +227,19 @@ static void leave(const int32_t *total, size_t ldt, const int32_t *of_first, siz
 }
 
 /* A pair of halves, a world, and a block of targets. */
-typedef struct { size_t pair, world, first, count; const int32_t *partner; } block_of;
+typedef struct {
+  size_t pair, world, first, count;
+  const int32_t *partner;
+} block_of;
 
 static block_of block_at(const engine *e, size_t item)
 {
   const weft_regulation_job *job = e->job;
   const size_t worlds = 1 + job->copies, first = item % e->blocks * e->block;
   const size_t world = item / e->blocks % worlds;
-  return (block_of) { item / e->blocks / worlds, world, first,
-                      job->targets - first < e->block ? job->targets - first : e->block,
-                      world ? job->partner + (world - 1) * job->n : NULL };
+  return (block_of){ item / e->blocks / worlds, world, first,
+                     job->targets - first < e->block ? job->targets - first : e->block,
+                     world ? job->partner + (world - 1) * job->n : NULL };
 }
 
 static void choose_screened(const void *data, size_t item, int thread)
@@ -272,8 +279,8 @@ static void choose_screened(const void *data, size_t item, int thread)
     for (size_t t = 0; t < b.count; t++) {
       const slot *s = &e->slots[at + k];
       const weft_regulation_target *one = &target[k][t];
-      int32_t *choice = e->choices +
-        (((e->first + at + k) * (1 + job->copies) + b.world) * job->targets + b.first + t) * job->steps;
+      int32_t *choice =
+          e->choices + (((e->first + at + k) * (1 + job->copies) + b.world) * job->targets + b.first + t) * job->steps;
       if (own->failed < 8 || 2 * own->failed < own->tried) {
         own->tried++;
         if (e->screen(&s->half, &e->favour[b.world], one, work, choice)) continue;
@@ -336,8 +343,12 @@ static weft_status take_slot(weft_arena *mem, const engine *e, int pairs, slot *
   weft_status st = WEFT_OK;
   const weft_regulation_job *job = e->job;
   const size_t kinds = e->padded * (size_t) (1 + 2 * job->hinges);
-  s->half = (weft_regulation_half) { .regulators = job->regulators, .padded = e->padded, .steps = job->steps,
-                                     .kp = e->kp, .hinges = job->hinges, .m = (double) job->m };
+  s->half = (weft_regulation_half){ .regulators = job->regulators,
+                                    .padded = e->padded,
+                                    .steps = job->steps,
+                                    .kp = e->kp,
+                                    .hinges = job->hinges,
+                                    .m = (double) job->m };
   WEFT_TRY(weft_regulation_take_half(mem, &s->half, pairs && e->screen));
   WEFT_TAKE(s->panels, mem, e->features * e->kp);
   WEFT_TAKE(s->rows, mem, kinds * e->kp);
@@ -367,7 +378,10 @@ static weft_status find_spares(weft_arena *mem, engine *e)
     if (2 * pair + 1 >= job->halves || 2 * job->m > job->n || 2 * job->m + 1 < job->n) continue;
     memset(in, 0, job->n);
     for (size_t k = 2 * pair * job->m; k < (2 * pair + 2) * job->m; k++) in[job->rows[k]] = 1;
-    for (size_t i = 0; i < job->n; i++) { seen += in[i]; if (!in[i]) spare = (int32_t) i; }
+    for (size_t i = 0; i < job->n; i++) {
+      seen += in[i];
+      if (!in[i]) spare = (int32_t) i;
+    }
     if (seen == 2 * job->m) e->spares[pair] = spare;
   }
   weft_arena_drop(mem, in);
@@ -389,8 +403,7 @@ static weft_status take_totals(weft_ctx *ctx, weft_arena *mem, engine *e)
   WEFT_TAKE(e->all.panels, mem, e->features * e->all_kp);
   WEFT_TAKE(e->all.spare, mem, threads * LANES * e->all_kp * WEFT_REGULATION_KINDS);
   WEFT_TRY(all_items(ctx, e, pack_all, e->padded / LANES, (double) e->all_kp * LANES * 16));
-  WEFT_TRY(all_items(ctx, e, add_up, worlds * e->blocks,
-                     (double) (e->block * e->features) * (double) e->all_kp / 4));
+  WEFT_TRY(all_items(ctx, e, add_up, worlds * e->blocks, (double) (e->block * e->features) * (double) e->all_kp / 4));
   weft_arena_drop(mem, e->all.panels);
   weft_arena_drop(mem, e->all.spare);
 done:
@@ -407,7 +420,10 @@ static weft_status select_cpu(weft_ctx *ctx, const weft_regulation_job *job, int
   size_t slots;
   double bytes, per_target;
   if (!job->targets || !job->halves) goto done;
-  if (job->cells) { st = weft_regulation_select_cells(ctx, job, choices); goto done; }
+  if (job->cells) {
+    st = weft_regulation_select_cells(ctx, job, choices);
+    goto done;
+  }
   set_sizes(&e, job);
   e.choices = choices;
   e.block = e.features < 131072 / ROWS ? ROWS : 12; /* their products stay in a second-level cache */
@@ -486,7 +502,7 @@ static void hub_panel(const void *data, size_t item, int thread)
   }
   for (size_t lane = 0; lane < LANES && item * LANES + lane < e->job->regulators; lane++)
     h->out[item * LANES + lane] =
-      (squares[lane] - sum[lane] * sum[lane] / (double) targets) / (double) (targets > 1 ? targets - 1 : 1);
+        (squares[lane] - sum[lane] * sum[lane] / (double) targets) / (double) (targets > 1 ? targets - 1 : 1);
 }
 
 weft_status weft_regulation_hubs(weft_ctx *ctx, const weft_regulation_job *given, double *out)

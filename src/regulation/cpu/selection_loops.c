@@ -7,7 +7,7 @@
 #include "regulation/cpu/selection_loops.h"
 #include "regulation/both/step.h"
 #if WEFT_SIMD_X86
-# include <immintrin.h>
+#  include <immintrin.h>
 #endif
 
 #define LANES WEFT_REGULATION_LANES
@@ -31,60 +31,62 @@ static void products_portable(const int32_t *row, size_t rows, size_t kp, const 
 
 #if WEFT_SIMD_X86
 /* A fixed number of rows at once, so that sums stay in registers: every loop over them is unrolled. */
-#define ROWS_AVX2(count) \
-  WEFT_TARGET_AVX2 static void rows_##count##_avx2(const int32_t *row, size_t kp, const int32_t *panel, int32_t *out, \
-                                                   size_t ldo) \
-  { \
-    __m256i low[count], high[count]; \
-    WEFT_UNROLLED \
-    for (int i = 0; i < count; i++) low[i] = high[i] = _mm256_setzero_si256(); \
-    for (size_t k = 0; k < kp; k++) { \
-      const __m256i b0 = _mm256_loadu_si256((const __m256i *) (panel + k * LANES)); \
-      const __m256i b1 = _mm256_loadu_si256((const __m256i *) (panel + k * LANES + 8)); \
+#  define ROWS_AVX2(count) \
+    WEFT_TARGET_AVX2 static void rows_##count##_avx2(const int32_t *row, size_t kp, const int32_t *panel, \
+                                                     int32_t *out, size_t ldo) \
+    { \
+      __m256i low[count], high[count]; \
+      WEFT_UNROLLED \
+      for (int i = 0; i < count; i++) low[i] = high[i] = _mm256_setzero_si256(); \
+      for (size_t k = 0; k < kp; k++) { \
+        const __m256i b0 = _mm256_loadu_si256((const __m256i *) (panel + k * LANES)); \
+        const __m256i b1 = _mm256_loadu_si256((const __m256i *) (panel + k * LANES + 8)); \
+        WEFT_UNROLLED \
+        for (int i = 0; i < count; i++) { \
+          const __m256i a = _mm256_set1_epi32(row[(size_t) i * kp + k]); \
+          low[i] = _mm256_add_epi32(low[i], _mm256_madd_epi16(a, b0)); \
+          high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(a, b1)); \
+        } \
+      } \
       WEFT_UNROLLED \
       for (int i = 0; i < count; i++) { \
-        const __m256i a = _mm256_set1_epi32(row[(size_t) i * kp + k]); \
-        low[i] = _mm256_add_epi32(low[i], _mm256_madd_epi16(a, b0)); \
-        high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(a, b1)); \
+        _mm256_storeu_si256((__m256i *) (out + (size_t) i * ldo), low[i]); \
+        _mm256_storeu_si256((__m256i *) (out + (size_t) i * ldo + 8), high[i]); \
       } \
-    } \
-    WEFT_UNROLLED \
-    for (int i = 0; i < count; i++) { \
-      _mm256_storeu_si256((__m256i *) (out + (size_t) i * ldo), low[i]); \
-      _mm256_storeu_si256((__m256i *) (out + (size_t) i * ldo + 8), high[i]); \
-    } \
-  }
-#define ADD_PRODUCTS(sum, a, b) _mm512_add_epi32(sum, _mm512_madd_epi16(a, b))
-#define ROWS_AVX512(count, variant, target, add_products) \
-  target static void rows_##count##_##variant(const int32_t *row, size_t kp, const int32_t *panel, int32_t *out, \
-                                              size_t ldo) \
-  { \
-    __m512i sum[count]; \
-    WEFT_UNROLLED \
-    for (int i = 0; i < count; i++) sum[i] = _mm512_setzero_si512(); \
-    for (size_t k = 0; k < kp; k++) { \
-      const __m512i b = _mm512_loadu_si512(panel + k * LANES); \
+    }
+#  define ADD_PRODUCTS(sum, a, b) _mm512_add_epi32(sum, _mm512_madd_epi16(a, b))
+#  define ROWS_AVX512(count, variant, target, add_products) \
+    target static void rows_##count##_##variant(const int32_t *row, size_t kp, const int32_t *panel, int32_t *out, \
+                                                size_t ldo) \
+    { \
+      __m512i sum[count]; \
       WEFT_UNROLLED \
-      for (int i = 0; i < count; i++) \
-        sum[i] = add_products(sum[i], _mm512_set1_epi32(row[(size_t) i * kp + k]), b); \
-    } \
-    WEFT_UNROLLED \
-    for (int i = 0; i < count; i++) _mm512_storeu_si512(out + (size_t) i * ldo, sum[i]); \
-  }
-ROWS_AVX2(6) ROWS_AVX2(1)
-ROWS_AVX512(12, avx512, WEFT_TARGET_AVX512, ADD_PRODUCTS) ROWS_AVX512(1, avx512, WEFT_TARGET_AVX512, ADD_PRODUCTS)
+      for (int i = 0; i < count; i++) sum[i] = _mm512_setzero_si512(); \
+      for (size_t k = 0; k < kp; k++) { \
+        const __m512i b = _mm512_loadu_si512(panel + k * LANES); \
+        WEFT_UNROLLED \
+        for (int i = 0; i < count; i++) sum[i] = add_products(sum[i], _mm512_set1_epi32(row[(size_t) i * kp + k]), b); \
+      } \
+      WEFT_UNROLLED \
+      for (int i = 0; i < count; i++) _mm512_storeu_si512(out + (size_t) i * ldo, sum[i]); \
+    }
+ROWS_AVX2(6)
+ROWS_AVX2(1)
+ROWS_AVX512(12, avx512, WEFT_TARGET_AVX512, ADD_PRODUCTS)
+ROWS_AVX512(1, avx512, WEFT_TARGET_AVX512, ADD_PRODUCTS)
 /* For processors in which one instruction multiplies and adds. */
-#define WEFT_TARGET_VNNI __attribute__((target("avx512f,avx512bw,avx512vnni")))
-ROWS_AVX512(12, vnni, WEFT_TARGET_VNNI, _mm512_dpwssd_epi32) ROWS_AVX512(1, vnni, WEFT_TARGET_VNNI, _mm512_dpwssd_epi32)
+#  define WEFT_TARGET_VNNI __attribute__((target("avx512f,avx512bw,avx512vnni")))
+ROWS_AVX512(12, vnni, WEFT_TARGET_VNNI, _mm512_dpwssd_epi32)
+ROWS_AVX512(1, vnni, WEFT_TARGET_VNNI, _mm512_dpwssd_epi32)
 
-#define PRODUCTS(variant, most) \
-  static void products_##variant(const int32_t *row, size_t rows, size_t kp, const int32_t *panel, int32_t *out, \
-                                 size_t ldo) \
-  { \
-    size_t i = 0; \
-    for (; i + most <= rows; i += most) rows_##most##_##variant(row + i * kp, kp, panel, out + i * ldo, ldo); \
-    for (; i < rows; i++) rows_1_##variant(row + i * kp, kp, panel, out + i * ldo, ldo); \
-  }
+#  define PRODUCTS(variant, most) \
+    static void products_##variant(const int32_t *row, size_t rows, size_t kp, const int32_t *panel, int32_t *out, \
+                                   size_t ldo) \
+    { \
+      size_t i = 0; \
+      for (; i + most <= rows; i += most) rows_##most##_##variant(row + i * kp, kp, panel, out + i * ldo, ldo); \
+      for (; i < rows; i++) rows_1_##variant(row + i * kp, kp, panel, out + i * ldo, ldo); \
+    }
 PRODUCTS(avx2, 6)
 PRODUCTS(avx512, 12)
 PRODUCTS(vnni, 12)
@@ -92,7 +94,9 @@ PRODUCTS(vnni, 12)
 
 /* ---- selection ---- */
 
-typedef struct { double *positive, *negative; } parts;
+typedef struct {
+  double *positive, *negative;
+} parts;
 typedef struct {
   int32_t *products;
   double *d[WEFT_REGULATION_KINDS], *gain[WEFT_REGULATION_KINDS];
@@ -101,8 +105,8 @@ typedef struct {
 
 /* A step's chosen feature: its products with all features, and what its direction takes from others. */
 typedef struct {
-  const int32_t *with, *with_too;   /* z may be the sum of its parts; else the second is NULL */
-  double sum, scale, share;         /* 1 / sqrt(d), r / sqrt(d) */
+  const int32_t *with, *with_too;            /* z may be the sum of its parts; else the second is NULL */
+  double sum, scale, share;                  /* 1 / sqrt(d), r / sqrt(d) */
   double before[WEFT_REGULATION_MOST_STEPS]; /* of the earlier directions, at this feature */
 } direction;
 
@@ -110,12 +114,21 @@ INLINE state state_in(char *room, size_t padded, size_t steps)
 {
   state s;
   double *work = (double *) (void *) room;
-  for (int k = 0; k < WEFT_REGULATION_KINDS; k++) { s.d[k] = work; work += padded; s.gain[k] = work; work += padded; }
-  s.r.positive = work; work += padded;
-  s.r.negative = work; work += padded;
+  for (int k = 0; k < WEFT_REGULATION_KINDS; k++) {
+    s.d[k] = work;
+    work += padded;
+    s.gain[k] = work;
+    work += padded;
+  }
+  s.r.positive = work;
+  work += padded;
+  s.r.negative = work;
+  work += padded;
   for (size_t k = 0; k < steps; k++) {
-    s.q[k].positive = work; work += padded;
-    s.q[k].negative = work; work += padded;
+    s.q[k].positive = work;
+    work += padded;
+    s.q[k].negative = work;
+    work += padded;
   }
   s.products = (int32_t *) (void *) work;
   return s;
@@ -151,7 +164,10 @@ INLINE void lose(double *d, const double *q, size_t count)
 INLINE void lose_both(double *d, const double *a, const double *b, size_t count)
 {
   WEFT_SIMD_PRAGMA(omp simd)
-  for (size_t j = 0; j < count; j++) { const double q = weft_add(a[j], b[j]); d[j] = weft_sub(d[j], weft_mul(q, q)); }
+  for (size_t j = 0; j < count; j++) {
+    const double q = weft_add(a[j], b[j]);
+    d[j] = weft_sub(d[j], weft_mul(q, q));
+  }
 }
 
 INLINE double gains(const double *r, const double *d, const double *least, const double *favour, size_t count,
@@ -209,8 +225,10 @@ INLINE void step_over(const weft_regulation_half *h, const double *favour, int h
       for (int part = 0; part <= hinges; part++) {
         double *r = (part ? s->r.negative : s->r.positive) + at, *own = (part ? q->negative : q->positive) + at;
         const size_t offset = (size_t) part * padded;
-        if (chosen->with_too) turn_part(chosen, 1, step - 1, s->q, part, offset, h->m, h->sum, at, count, r, own);
-        else turn_part(chosen, 0, step - 1, s->q, part, offset, h->m, h->sum, at, count, r, own);
+        if (chosen->with_too)
+          turn_part(chosen, 1, step - 1, s->q, part, offset, h->m, h->sum, at, count, r, own);
+        else
+          turn_part(chosen, 0, step - 1, s->q, part, offset, h->m, h->sum, at, count, r, own);
         lose(s->d[part + hinges] + at, own, count);
       }
       if (hinges) lose_both(s->d[0] + at, q->positive + at, q->negative + at, count);
@@ -273,7 +291,8 @@ INLINE void select_body(const weft_regulation_half *h, const double *favour, int
     int kind = 0;
     size_t j = 0;
     step_over(h, favour, hinges, step ? &chosen : NULL, step, &s, best);
-    for (int k = 1; k <= 2 * hinges; k++) if (best[k] > best[kind]) kind = k;
+    for (int k = 1; k <= 2 * hinges; k++)
+      if (best[k] > best[kind]) kind = k;
     if (!(best[kind] > 0)) return;
     while (s.gain[kind][j] != best[kind]) j++;
     const int32_t feature = 1 + (int32_t) ((size_t) kind * h->regulators + j);
@@ -288,8 +307,10 @@ INLINE void select_body(const weft_regulation_half *h, const double *favour, int
   target static void select_##variant(const weft_regulation_half *h, const weft_regulation_favour *favour, \
                                       const int32_t *with, double sum, int64_t own, char *work, int32_t *choice) \
   { \
-    if (h->hinges) select_body(h, favour->whole, 1, with, sum, own, work, choice); \
-    else select_body(h, favour->whole, 0, with, sum, own, work, choice); \
+    if (h->hinges) \
+      select_body(h, favour->whole, 1, with, sum, own, work, choice); \
+    else \
+      select_body(h, favour->whole, 0, with, sum, own, work, choice); \
   }
 WEFT_VARIANTS(SELECT)
 
@@ -325,7 +346,9 @@ INLINE void near_body(const weft_regulation_half *h, size_t j, const int32_t *po
 #define NEAR(variant, target) \
   target static void near_##variant(const weft_regulation_half *h, size_t j, const int32_t *positive, \
                                     const int32_t *negative) \
-  { near_body(h, j, positive, negative); }
+  { \
+    near_body(h, j, positive, negative); \
+  }
 WEFT_VARIANTS(NEAR)
 
 INLINE void correlate_body(const weft_regulation_half *h, size_t at, const int32_t *products, size_t targets,
@@ -345,7 +368,9 @@ INLINE void correlate_body(const weft_regulation_half *h, size_t at, const int32
 #define CORRELATE(variant, target_of) \
   target_of static void correlate_##variant(const weft_regulation_half *h, size_t at, const int32_t *products, \
                                             size_t targets, const weft_regulation_target *target) \
-  { correlate_body(h, at, products, targets, target); }
+  { \
+    correlate_body(h, at, products, targets, target); \
+  }
 WEFT_VARIANTS(CORRELATE)
 
 void weft_regulation_note_moments(const weft_regulation_half *h, size_t j, const double *sum, const double *squares)
@@ -425,8 +450,8 @@ done:
 }
 
 #define TABLE(variant, target) \
-  static const weft_regulation_loops loops_in_##variant = { products_##variant, near_##variant, \
-                                                                correlate_##variant, select_##variant }; \
+  static const weft_regulation_loops loops_in_##variant = { products_##variant, near_##variant, correlate_##variant, \
+                                                            select_##variant }; \
   static const weft_regulation_loops *loops_##variant(void) { return &loops_in_##variant; }
 WEFT_VARIANTS(TABLE)
 

@@ -31,24 +31,24 @@ typedef struct weft_regulation_half {
   double m;
   /* sums of products of all features; NULL where they are found from scores: in row form by kind, and in panels */
   const int32_t *products, *rows, *panels;
-  double *sum;              /* of each feature's scores */
-  double *variance;         /* kinds × padded, in the scale of step.h */
-  double *least;            /* kinds × padded: weft_regulation_least() */
+  double *sum;      /* of each feature's scores */
+  double *variance; /* kinds × padded, in the scale of step.h */
+  double *least;    /* kinds × padded: weft_regulation_least() */
   /* what features are screened by (screen.c) */
-  double *unit;             /* kinds × padded: one over the standard deviation, 0 of constants */
-  float *slope, *offset;    /* of each feature: m and its sum, in its unit */
-  float offset_most;        /* the greatest size of an offset */
-  int16_t *part;            /* of each feature: its standard deviation as a share of that of z */
-  int16_t *start;           /* kinds × padded: the residual variance before the first step */
-  int16_t *near;            /* kinds × padded × features: correlations */
+  double *unit;          /* kinds × padded: one over the standard deviation, 0 of constants */
+  float *slope, *offset; /* of each feature: m and its sum, in its unit */
+  float offset_most;     /* the greatest size of an offset */
+  int16_t *part;         /* of each feature: its standard deviation as a share of that of z */
+  int16_t *start;        /* kinds × padded: the residual variance before the first step */
+  int16_t *near;         /* kinds × padded × features: correlations */
 } weft_regulation_half;
 
 /* What a world's regulators are favoured by, and the same in parts of the greatest. */
 typedef struct weft_regulation_favour {
-  double greatest, least;   /* least: in parts of the greatest */
-  double *whole;            /* of each regulator, padded with 1 */
+  double greatest, least; /* least: in parts of the greatest */
+  double *whole;          /* of each regulator, padded with 1 */
   float *parts;
-  int16_t *coarse, *root;   /* parts, and their roots, rounded up */
+  int16_t *coarse, *root; /* parts, and their roots, rounded up */
 } weft_regulation_favour;
 
 weft_status weft_regulation_favours(weft_arena *mem, const double *given, size_t regulators, size_t padded,
@@ -58,8 +58,7 @@ weft_status weft_regulation_favours(weft_arena *mem, const double *given, size_t
 weft_status weft_regulation_take_half(weft_arena *mem, weft_regulation_half *half, int screened);
 
 /* Moments of regulator j from the sums and sums of squares of its parts. */
-void weft_regulation_note_moments(const weft_regulation_half *half, size_t j, const double *sum,
-                                  const double *squares);
+void weft_regulation_note_moments(const weft_regulation_half *half, size_t j, const double *sum, const double *squares);
 
 /* Once those of all regulators are noted. */
 void weft_regulation_end_moments(weft_regulation_half *half);
@@ -69,12 +68,12 @@ size_t weft_regulation_work(size_t padded, size_t steps);
 
 /* A target in a half, as the screen sees it. */
 typedef struct weft_regulation_target {
-  const int32_t *row;       /* its scores */
-  double sum, root;         /* of its scores; of its variance, in the scale of step.h */
-  float by;                 /* from covariances to `near` */
-  int16_t *near;            /* of each feature: the correlation in parts of NEAR, in which the screen works */
-  double error;             /* of these; from MOST_NEAR on the screen is of no use */
-  int64_t own;              /* the regulator that it is itself, or -1 */
+  const int32_t *row; /* its scores */
+  double sum, root;   /* of its scores; of its variance, in the scale of step.h */
+  float by;           /* from covariances to `near` */
+  int16_t *near;      /* of each feature: the correlation in parts of NEAR, in which the screen works */
+  double error;       /* of these; from MOST_NEAR on the screen is of no use */
+  int64_t own;        /* the regulator that it is itself, or -1 */
 } weft_regulation_target;
 
 typedef struct weft_regulation_loops {
@@ -110,7 +109,7 @@ weft_regulation_screen *weft_regulation_screen_here(void);
 typedef struct weft_regulation_phase {
   size_t first, count, halves; /* halves that are worked on, of all: what progress reports */
   size_t items;
-  double cost;                 /* of an item: a rough number of operations */
+  double cost; /* of an item: a rough number of operations */
 } weft_regulation_phase;
 
 typedef void weft_regulation_item(const void *engine, size_t item, int thread);

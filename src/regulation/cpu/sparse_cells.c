@@ -17,11 +17,14 @@
 #include "regulation/both/step.h"
 
 #define LANES ((size_t) WEFT_REGULATION_LANES)
-#define LEAST_BYTES 2e8           /* of products that are kept, unless one half needs more */
+#define LEAST_BYTES 2e8 /* of products that are kept, unless one half needs more */
 
 /* ---- scores ---- */
 
-typedef struct { double value; size_t at; } stored;
+typedef struct {
+  double value;
+  size_t at;
+} stored;
 
 static int by_value(const void *a, const void *b)
 {
@@ -39,7 +42,7 @@ static void score_gene(const weft_regulation_counts_of *x, size_t gene, const do
   double mean = 0, greatest = 0, of_zero;
   for (size_t k = 0; k < count; k++) {
     const double v = x->values[start + k];
-    order[k] = (stored) { x->size ? v / x->size[x->rows[start + k]] : v, k };
+    order[k] = (stored){ x->size ? v / x->size[x->rows[start + k]] : v, k };
     negative += v < 0;
     zeros += v == 0;
   }
@@ -49,9 +52,13 @@ static void score_gene(const weft_regulation_counts_of *x, size_t gene, const do
   of_zero = zeros ? quantile[2 * negative + zeros - 1] : 0;
   for (size_t first = 0, end; first < count; first = end) {
     const double v = order[first].value;
-    for (end = first + 1; end < count && order[end].value == v; end++) ;
+    for (end = first + 1; end < count && order[end].value == v; end++)
+      ;
     const size_t below = first + (v > 0 ? absent : 0), equal = end - first + (v == 0 ? absent : 0);
-    if (equal == x->n) { memset(out, 0, count * sizeof *out); return; }
+    if (equal == x->n) {
+      memset(out, 0, count * sizeof *out);
+      return;
+    }
     for (size_t k = first; k < end; k++) z[k] = quantile[2 * below + equal - 1];
     mean += (double) (end - first) * z[first];
   }
@@ -97,17 +104,17 @@ done:
 
 typedef struct {
   int32_t *products;
-  uint32_t *above;                  /* of each feature: the sum of what is stored beyond its score of absent values */
+  uint32_t *above; /* of each feature: the sum of what is stored beyond its score of absent values */
   weft_regulation_half half;
 } slot;
 
 /* A column's stored values, block after block, and what a thread needs to go through it. */
 typedef struct {
   int32_t *position, *value;
-  size_t *starts;                   /* blocks + 1 */
-  uint32_t *products;               /* blocks × features */
-  uint32_t *above;                  /* blocks */
-  int32_t absent;                   /* the column's value where nothing is stored */
+  size_t *starts;     /* blocks + 1 */
+  uint32_t *products; /* blocks × features */
+  uint32_t *above;    /* blocks */
+  int32_t absent;     /* the column's value where nothing is stored */
   int32_t *with;
   char *work;
 } column;
@@ -117,24 +124,21 @@ typedef struct {
   const weft_regulation_cells *cells;
   const weft_regulation_loops *loops;
   size_t padded, features;
-  const int32_t *own;               /* of each target: which regulator it is, or -1 */
-  weft_regulation_favour *favour;   /* of each world */
-  const int32_t *inverse;           /* n × copies: where each row of the targets stands */
-  size_t *row_starts;               /* of each position: its stored parts */
+  const int32_t *own;             /* of each target: which regulator it is, or -1 */
+  weft_regulation_favour *favour; /* of each world */
+  const int32_t *inverse;         /* n × copies: where each row of the targets stands */
+  size_t *row_starts;             /* of each position: its stored parts */
   int32_t *feature, *value;
   slot *slots;
-  size_t count, first;              /* slots in use, and the first one's half */
-  column *columns;                  /* of each thread */
-  int32_t *absent;                  /* of each feature */
+  size_t count, first; /* slots in use, and the first one's half */
+  column *columns;     /* of each thread */
+  int32_t *absent;     /* of each feature */
   int32_t *choices;
 } engine;
 
 enum { WHOLE = -1 };
 
-static int32_t part_of(int32_t z, int part)
-{
-  return part == WHOLE ? z : part == 0 ? (z > 0 ? z : 0) : z < 0 ? z : 0;
-}
+static int32_t part_of(int32_t z, int part) { return part == WHOLE ? z : part == 0 ? (z > 0 ? z : 0) : z < 0 ? z : 0; }
 
 /* A feature's gene and part. */
 static int feature_part(const engine *e, size_t f) { return e->job->hinges ? (int) (f / e->padded) : WHOLE; }
@@ -156,11 +160,16 @@ static void read_column(const engine *e, size_t gene, int part, const int32_t *i
       size_t b;
       if (at < 0 || !value) continue;
       b = (size_t) at / block;
-      if (!filling) { c->starts[b + 1]++; c->above[b] += (uint32_t) value; continue; }
+      if (!filling) {
+        c->starts[b + 1]++;
+        c->above[b] += (uint32_t) value;
+        continue;
+      }
       c->position[c->starts[b]] = at;
       c->value[c->starts[b]++] = value;
     }
-    if (!filling) for (size_t b = 0; b < x->blocks; b++) c->starts[b + 1] += c->starts[b];
+    if (!filling)
+      for (size_t b = 0; b < x->blocks; b++) c->starts[b + 1] += c->starts[b];
   }
   for (size_t b = x->blocks; b > 0; b--) c->starts[b] = c->starts[b - 1]; /* each was moved to the next one's */
   c->starts[0] = 0;
@@ -291,7 +300,10 @@ static weft_status lay_out(weft_ctx *ctx, weft_arena *mem, engine *e)
           const int32_t at = x->position[x->rows[k]], value = part_of(x->scores[k], part) - absent;
           if (at < 0 || !value) continue;
           /* counts are kept two places on, so that filling leaves every start in its place */
-          if (!filling) { e->row_starts[at + 2]++; continue; }
+          if (!filling) {
+            e->row_starts[at + 2]++;
+            continue;
+          }
           e->feature[e->row_starts[at + 1]] = f;
           e->value[e->row_starts[at + 1]++] = value;
         }
@@ -336,8 +348,12 @@ static weft_status take_slots(weft_arena *mem, engine *e, size_t slots)
     slot *s = &e->slots[k];
     WEFT_TAKE0(s->products, mem, e->features * e->features); /* padding stays 0 */
     WEFT_TAKE0(s->above, mem, e->features);
-    s->half = (weft_regulation_half) { .regulators = e->job->regulators, .padded = e->padded, .steps = e->job->steps,
-                                       .hinges = e->job->hinges, .m = (double) e->job->m, .products = s->products };
+    s->half = (weft_regulation_half){ .regulators = e->job->regulators,
+                                      .padded = e->padded,
+                                      .steps = e->job->steps,
+                                      .hinges = e->job->hinges,
+                                      .m = (double) e->job->m,
+                                      .products = s->products };
     WEFT_TRY(weft_regulation_take_half(mem, &s->half, 0));
   }
 done:
@@ -384,7 +400,7 @@ weft_status weft_regulation_select_cells(weft_ctx *ctx, const weft_regulation_jo
   if (slots > job->halves) slots = job->halves;
   WEFT_TRY(take_slots(&mem, &e, slots));
   multiplying = (double) x->starts[job->p] / (double) job->p *
-    ((double) e.row_starts[x->blocks * x->block_rows] / (double) (x->blocks * x->block_rows) + 8);
+                ((double) e.row_starts[x->blocks * x->block_rows] / (double) (x->blocks * x->block_rows) + 8);
   for (e.first = 0; e.first < job->halves; e.first += e.count) {
     e.count = job->halves - e.first < slots ? job->halves - e.first : slots;
     summing = (double) e.count * (double) (x->taken * e.features) / 4;

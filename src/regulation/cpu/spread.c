@@ -23,7 +23,8 @@ static weft_status select_part(weft_ctx *ctx, size_t part, void *data)
     cells = *own.cells;
     cells.chosen += first * cells.taken;
     own.cells = &cells;
-  } else own.rows += first * own.m;
+  } else
+    own.rows += first * own.m;
   own.halves = end - first;
   return all->ops->select(ctx, &own, all->choices + weft_regulation_choices(&own) / own.halves * first);
 }

@@ -5,9 +5,9 @@
 
 #define SIDE 128
 #define DEPTH 64
-#define STRIDE (DEPTH + 16)   /* bytes of a row in shared memory: the eight rows of a fragment lie in different banks */
+#define STRIDE (DEPTH + 16) /* bytes of a row in shared memory: the eight rows of a fragment lie in different banks */
 #define THREADS 256
-#define PIECES 2              /* of 16 bytes that a thread brings of each operand: SIDE * DEPTH / 16 / THREADS */
+#define PIECES 2 /* of 16 bytes that a thread brings of each operand: SIDE * DEPTH / 16 / THREADS */
 
 /* c += a b for 16 × 32 of a, by rows, and 32 × 8 of b, by columns. */
 __device__ static inline void multiply_add(uint32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
@@ -18,22 +18,26 @@ __device__ static inline void multiply_add(uint32_t (&c)[4], const uint32_t (&a)
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
   /* the same in quarters: 8 × 16 of a, 16 × 8 of b */
-#pragma unroll
+#  pragma unroll
   for (int part = 0; part < 4; part++)
     asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
-                 : "+r"(c[2 * (part % 2)]), "+r"(c[2 * (part % 2) + 1]) : "r"(a[part]), "r"(b[part / 2]));
+                 : "+r"(c[2 * (part % 2)]), "+r"(c[2 * (part % 2) + 1])
+                 : "r"(a[part]), "r"(b[part / 2]));
 #endif
 }
 
-struct operand { const int8_t *digits; size_t plane, depth; }; /* from the block's first row on */
+struct operand {
+  const int8_t *digits;
+  size_t plane, depth;
+}; /* from the block's first row on */
 
 __device__ static inline void fetch(const operand &x, int digit, size_t at, uint4 (&pieces)[PIECES])
 {
 #pragma unroll
   for (int k = 0; k < PIECES; k++) {
     const size_t piece = threadIdx.x + k * (size_t) THREADS;
-    pieces[k] = *(const uint4 *) (x.digits + digit * x.plane + piece / (DEPTH / 16) * x.depth + at +
-                                  piece % (DEPTH / 16) * 16);
+    pieces[k] =
+        *(const uint4 *) (x.digits + digit * x.plane + piece / (DEPTH / 16) * x.depth + at + piece % (DEPTH / 16) * 16);
   }
 }
 
@@ -55,9 +59,9 @@ __device__ static inline uint32_t word(const int8_t *shared, int row, int byte)
 __device__ static inline int a_digit(size_t quarter) { return quarter < 2; }
 __device__ static inline int b_digit(size_t quarter) { return !(quarter & 1); }
 
-__global__ static void __launch_bounds__(THREADS) multiply(const int8_t *a_digits, size_t a_plane,
-                                                           const int8_t *b_digits, size_t b_plane,
-                                                           size_t b_rows, size_t depth, int32_t *out)
+__global__ static void __launch_bounds__(THREADS)
+    multiply(const int8_t *a_digits, size_t a_plane, const int8_t *b_digits, size_t b_plane, size_t b_rows,
+             size_t depth, int32_t *out)
 {
   __shared__ __align__(16) int8_t a_shared[SIDE * STRIDE], b_shared[SIDE * STRIDE];
   const size_t first_a = blockIdx.y * (size_t) SIDE, first_b = blockIdx.x * (size_t) SIDE, steps = depth / DEPTH;

@@ -17,16 +17,16 @@
 #include "regulation/cuda/digits.cuh"
 #include "regulation/both/step.h"
 
-#define WARPS 8                       /* of a block that packs */
-#define THREADS 256                   /* of a block that chooses */
-#define AT_ONCE ((size_t) 1 << 26)    /* products of targets with features that are kept */
+#define WARPS 8                    /* of a block that packs */
+#define THREADS 256                /* of a block that chooses */
+#define AT_ONCE ((size_t) 1 << 26) /* products of targets with features that are kept */
 #define CHOICES_KEPT ((size_t) 1 << 24)
 #define DIGITS_KEPT ((size_t) 1 << 31) /* of one digit of targets */
 #define KINDS 3
 #define FULL 0xffffffffu
 
 struct half_view {
-  const int32_t *products;            /* features × features */
+  const int32_t *products;                       /* features × features */
   const double *sum, *variance, *least, *favour; /* features; kinds × padded twice; regulators */
   size_t regulators, padded;
   double m;
@@ -41,12 +41,12 @@ __device__ static long long warp_sum(long long x)
 }
 
 struct pack_job {
-  const int16_t *scores;              /* p × n, gene after gene */
+  const int16_t *scores;                /* p × n, gene after gene */
   const int32_t *gene, *rows, *partner; /* partner: NULL, or the row that stands for each */
   size_t n, m, depth, count, padded;
-  int8_t *digits;                     /* weft_digits, `padded` rows per part */
-  size_t plane;                       /* bytes of one digit of all */
-  double *sum, *variance, *least;     /* of regulators */
+  int8_t *digits;                 /* weft_digits, `padded` rows per part */
+  size_t plane;                   /* bytes of one digit of all */
+  double *sum, *variance, *least; /* of regulators */
 };
 
 __device__ static int score_at(const pack_job &job, size_t gene, size_t k)
@@ -114,7 +114,10 @@ template <bool HINGES> __global__ static void pack_regulators(pack_job job)
     squares[0] += first * first;
     squares[1] += second * second;
   }
-  for (int part = 0; part < 2; part++) { sum[part] = warp_sum(sum[part]); squares[part] = warp_sum(squares[part]); }
+  for (int part = 0; part < 2; part++) {
+    sum[part] = warp_sum(sum[part]);
+    squares[part] = warp_sum(squares[part]);
+  }
   if (lane == 0) note_regulator<HINGES>(job, j, sum, squares);
 }
 
@@ -124,8 +127,8 @@ template <bool HINGES> __global__ static void pack_regulators(pack_job job)
 struct cells_view {
   const int32_t *starts, *rows, *absent, *position;
   const int16_t *scores;
-  const int32_t *place;               /* of each block: which one of the half's it is, or -1 */
-  const int32_t *inverse;             /* NULL, or where each row of the targets stands */
+  const int32_t *place;   /* of each block: which one of the half's it is, or -1 */
+  const int32_t *inverse; /* NULL, or where each row of the targets stands */
   int32_t block_rows;
 };
 
@@ -194,7 +197,9 @@ template <int MOST> struct direction {
   double sum, scale, share, before[MOST];
 };
 
-template <int MOST> struct residual { double r[2], d[KINDS], q[MOST][2]; };
+template <int MOST> struct residual {
+  double r[2], d[KINDS], q[MOST][2];
+};
 
 /* What is left of regulator j's features after `depth` directions. */
 template <bool HINGES, int MOST>
@@ -238,7 +243,10 @@ template <bool HINGES> __device__ static double of_kind(const double (&x)[2], in
   return !HINGES || kind == 1 ? x[0] : kind == 2 ? x[1] : weft_add(x[0], x[1]);
 }
 
-struct candidate { double gain; int32_t feature; }; /* kind * regulators + regulator */
+struct candidate {
+  double gain;
+  int32_t feature;
+}; /* kind * regulators + regulator */
 
 __device__ static bool before(const candidate &a, const candidate &b)
 {
@@ -254,14 +262,15 @@ __device__ static candidate best_of_block(candidate c, candidate *shared)
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = c;
   __syncthreads();
   c = shared[0];
-  for (int w = 1; w < THREADS / 32; w++) if (before(shared[w], c)) c = shared[w];
+  for (int w = 1; w < THREADS / 32; w++)
+    if (before(shared[w], c)) c = shared[w];
   return c;
 }
 
 /* Block b is for target b of those at hand. own: of each target, or -1. */
 template <bool HINGES, int MOST>
-__global__ static void __launch_bounds__(THREADS) choose(half_view v, const int32_t *with_all, const double *sums,
-                                                         const int32_t *own, int steps, int32_t *choices)
+__global__ static void __launch_bounds__(THREADS)
+    choose(half_view v, const int32_t *with_all, const double *sums, const int32_t *own, int steps, int32_t *choices)
 {
   __shared__ direction<MOST> chosen[MOST];
   __shared__ candidate bests[THREADS / 32];
@@ -311,7 +320,8 @@ __global__ static void __launch_bounds__(THREADS) choose(half_view v, const int3
         c.scale = weft_div(1.0, root);
         c.share = weft_div(r, root);
 #pragma unroll
-        for (int k = 0; k < MOST; k++) if (k < step) c.before[k] = of_kind<HINGES>(left.q[k], kind);
+        for (int k = 0; k < MOST; k++)
+          if (k < step) c.before[k] = of_kind<HINGES>(left.q[k], kind);
       }
     }
     __syncthreads();
@@ -323,9 +333,12 @@ static void launch_choose(const half_view &v, const int32_t *with, const double 
                           int32_t *choices, size_t targets, cudaStream_t s)
 {
   const unsigned blocks = (unsigned) targets;
-  if (steps <= 5) choose<HINGES, 4><<<blocks, THREADS, 0, s>>>(v, with, sums, own, steps, choices);
-  else if (steps <= 9) choose<HINGES, 8><<<blocks, THREADS, 0, s>>>(v, with, sums, own, steps, choices);
-  else choose<HINGES, WEFT_REGULATION_MOST_STEPS - 1><<<blocks, THREADS, 0, s>>>(v, with, sums, own, steps, choices);
+  if (steps <= 5)
+    choose<HINGES, 4><<<blocks, THREADS, 0, s>>>(v, with, sums, own, steps, choices);
+  else if (steps <= 9)
+    choose<HINGES, 8><<<blocks, THREADS, 0, s>>>(v, with, sums, own, steps, choices);
+  else
+    choose<HINGES, WEFT_REGULATION_MOST_STEPS - 1><<<blocks, THREADS, 0, s>>>(v, with, sums, own, steps, choices);
 }
 
 /* ---- the whole ---- */
@@ -337,8 +350,8 @@ struct resident {
   int8_t *regulator_digits, *target_digits;
   int32_t *products, *with, *choices;
   double *sum, *variance, *least, *favour, *target_sum;
-  size_t padded, features, depth, block;  /* block: targets at once */
-  size_t kept, each;                      /* halves whose choices are kept, and how many of a half */
+  size_t padded, features, depth, block; /* block: targets at once */
+  size_t kept, each;                     /* halves whose choices are kept, and how many of a half */
 };
 
 static void narrow(const void *data, size_t first, size_t count, void *out, int threads)
@@ -451,7 +464,8 @@ static weft_status set_up(weft_ctx *ctx, weft_device_arena *mem, const weft_regu
   /* rows that no gene fills are multiplied too */
   WEFT_CUDA(cudaMemsetAsync(r->regulator_digits, 0, 2 * r->features * r->depth, mem->stream));
   WEFT_CUDA(cudaMemsetAsync(r->target_digits, 0, 2 * r->block * r->depth, mem->stream));
-  if (job->cells) WEFT_TRY(send_cells(ctx, mem, job, r));
+  if (job->cells)
+    WEFT_TRY(send_cells(ctx, mem, job, r));
   else {
     WEFT_DEVICE_TAKE(r->scores, mem, job->n * job->p);
     WEFT_TRY(weft_device_upload(mem, r->scores, job->n * job->p, sizeof *r->scores, narrow, job->scores));
@@ -471,8 +485,13 @@ done:
 /* What cells are in one half; `world` of the targets, 0 for regulators. */
 static cells_view view_cells(const weft_regulation_job *job, const resident *r, size_t half, size_t world)
 {
-  const cells_view x = { r->starts, r->stored_rows, r->absent, r->position, r->scores,
-                         r->places + half * job->cells->blocks, world ? r->inverse + (world - 1) * job->n : NULL,
+  const cells_view x = { r->starts,
+                         r->stored_rows,
+                         r->absent,
+                         r->position,
+                         r->scores,
+                         r->places + half * job->cells->blocks,
+                         world ? r->inverse + (world - 1) * job->n : NULL,
                          (int32_t) job->cells->block_rows };
   return x;
 }
@@ -480,15 +499,29 @@ static cells_view view_cells(const weft_regulation_job *job, const resident *r, 
 /* Products of all features in one half. */
 static cudaError_t begin_half(const weft_regulation_job *job, const resident *r, size_t half, cudaStream_t s)
 {
-  pack_job pack = { r->scores, r->regulator, job->cells ? NULL : r->rows + half * job->m, NULL, job->n, job->m,
-                    r->depth, job->regulators, r->padded,
-                    r->regulator_digits, r->features * r->depth, r->sum, r->variance, r->least };
+  pack_job pack = { r->scores,
+                    r->regulator,
+                    job->cells ? NULL : r->rows + half * job->m,
+                    NULL,
+                    job->n,
+                    job->m,
+                    r->depth,
+                    job->regulators,
+                    r->padded,
+                    r->regulator_digits,
+                    r->features * r->depth,
+                    r->sum,
+                    r->variance,
+                    r->least };
   const unsigned blocks = (unsigned) ((job->regulators + WARPS - 1) / WARPS);
   if (job->cells && job->hinges)
     pack_cell_regulators<true><<<blocks, 32 * WARPS, 0, s>>>(pack, view_cells(job, r, half, 0));
-  else if (job->cells) pack_cell_regulators<false><<<blocks, 32 * WARPS, 0, s>>>(pack, view_cells(job, r, half, 0));
-  else if (job->hinges) pack_regulators<true><<<blocks, 32 * WARPS, 0, s>>>(pack);
-  else pack_regulators<false><<<blocks, 32 * WARPS, 0, s>>>(pack);
+  else if (job->cells)
+    pack_cell_regulators<false><<<blocks, 32 * WARPS, 0, s>>>(pack, view_cells(job, r, half, 0));
+  else if (job->hinges)
+    pack_regulators<true><<<blocks, 32 * WARPS, 0, s>>>(pack);
+  else
+    pack_regulators<false><<<blocks, 32 * WARPS, 0, s>>>(pack);
   weft_digits_multiply(r->regulator_digits, r->features, r->regulator_digits, r->features, r->depth, r->products, s);
   return cudaGetLastError();
 }
@@ -498,14 +531,27 @@ static cudaError_t choose_for(const weft_regulation_job *job, const resident *r,
                               size_t first, size_t count, int32_t *choices, cudaStream_t s)
 {
   const int32_t *partner = world && !job->cells ? r->partner + (world - 1) * job->n : NULL;
-  const pack_job pack = { r->scores, r->target + first, job->cells ? NULL : r->rows + half * job->m, partner, job->n,
-                          job->m, r->depth, count, 0, r->target_digits, r->block * r->depth, r->target_sum, NULL,
+  const pack_job pack = { r->scores,
+                          r->target + first,
+                          job->cells ? NULL : r->rows + half * job->m,
+                          partner,
+                          job->n,
+                          job->m,
+                          r->depth,
+                          count,
+                          0,
+                          r->target_digits,
+                          r->block * r->depth,
+                          r->target_sum,
+                          NULL,
                           NULL };
-  const half_view view = { r->products, r->sum, r->variance, r->least, r->favour + world * job->regulators,
+  const half_view view = { r->products,     r->sum,    r->variance,    r->least, r->favour + world * job->regulators,
                            job->regulators, r->padded, (double) job->m };
   const unsigned blocks = (unsigned) ((count + WARPS - 1) / WARPS);
-  if (job->cells) pack_cell_targets<<<blocks, 32 * WARPS, 0, s>>>(pack, view_cells(job, r, half, world));
-  else pack_targets<<<blocks, 32 * WARPS, 0, s>>>(pack);
+  if (job->cells)
+    pack_cell_targets<<<blocks, 32 * WARPS, 0, s>>>(pack, view_cells(job, r, half, world));
+  else
+    pack_targets<<<blocks, 32 * WARPS, 0, s>>>(pack);
   weft_digits_multiply(r->target_digits, r->block, r->regulator_digits, r->features, r->depth, r->with, s);
   const auto launch = job->hinges ? launch_choose<true> : launch_choose<false>;
   launch(view, r->with, r->target_sum, r->own + first, (int) job->steps, choices, count, s);
@@ -536,12 +582,13 @@ static weft_status select_cuda(weft_ctx *ctx, const weft_regulation_job *job, in
       }
     }
     if (++kept < r.kept && half + 1 < job->halves) continue;
-    WEFT_TRY(weft_device_download(&mem, choices + (half + 1 - kept) * r.each, r.choices,
-                                  kept * r.each * sizeof *choices));
+    WEFT_TRY(
+        weft_device_download(&mem, choices + (half + 1 - kept) * r.each, r.choices, kept * r.each * sizeof *choices));
     kept = 0;
   }
 done:
-  for (int k = 0; k < 2; k++) if (passed[k]) cudaEventDestroy(passed[k]);
+  for (int k = 0; k < 2; k++)
+    if (passed[k]) cudaEventDestroy(passed[k]);
   weft_device_end(&mem);
   return st;
 }

@@ -4,7 +4,13 @@
 
 /* ---- scores ---- */
 
-typedef struct { const double *x; size_t n, p; weft_regulation_scale scale; double *places; int32_t *out; } scores_job;
+typedef struct {
+  const double *x;
+  size_t n, p;
+  weft_regulation_scale scale;
+  double *places;
+  int32_t *out;
+} scores_job;
 WEFT_WORK(places, scores_job, weft_regulation_places(ctx, job->x, job->n, job->p, &job->scale, job->places))
 
 /* scale: list(quantile: of ranks 1, 1.5, 2 .. n, NULL where x has places already; by_rank; most: 0 for places). */
@@ -34,7 +40,12 @@ SEXP C_weft_regulation_scores(SEXP x, SEXP scale, SEXP control)
   WEFT_RUN_RETURN(out, control, scores, &job);
 }
 
-typedef struct { weft_regulation_counts_of x; const double *quantile; int32_t most, *absent; int16_t *out; } cells_job;
+typedef struct {
+  weft_regulation_counts_of x;
+  const double *quantile;
+  int32_t most, *absent;
+  int16_t *out;
+} cells_job;
 WEFT_WORK(cell_scores, cells_job,
           weft_regulation_cell_scores(ctx, &job->x, job->quantile, job->most, job->out, job->absent))
 
@@ -53,7 +64,10 @@ SEXP C_weft_regulation_cell_scores(SEXP x, SEXP scale, SEXP control)
   int *absent = INTEGER(weft_result_put(out, "absent", Rf_allocVector(INTSXP, Rf_xlength(starts) - 1)));
   cells_job job = { { (size_t) Rf_asInteger(weft_glue_element(x, "n")), (size_t) Rf_xlength(starts) - 1,
                       INTEGER_RO(starts), INTEGER_RO(weft_glue_element(x, "rows")), REAL_RO(values), size },
-                    quantile, most, absent, scores };
+                    quantile,
+                    most,
+                    absent,
+                    scores };
   WEFT_RUN_RETURN(out, control, cell_scores, &job);
 }
 
@@ -64,17 +78,18 @@ typedef struct {
   const double *x;
   size_t n, p;
   uint64_t key;
-  size_t m, pairs, copies;  /* halves */
+  size_t m, pairs, copies; /* halves */
   int32_t *rows, *partner;
-  size_t count;             /* orders, where `orders` is not NULL */
+  size_t count; /* orders, where `orders` is not NULL */
   uint32_t stream;
   int32_t *orders;
 } rows_job;
 
 static rows_job rows_job_of(SEXP x, weft_record *plan)
 {
-  return (rows_job) { .x = REAL_RO(x), .n = (size_t) Rf_nrows(x), .p = (size_t) Rf_ncols(x),
-                      .key = weft_record_key(plan, "key") };
+  return (rows_job){
+    .x = REAL_RO(x), .n = (size_t) Rf_nrows(x), .p = (size_t) Rf_ncols(x), .key = weft_record_key(plan, "key")
+  };
 }
 
 static weft_status draw_rows(weft_ctx *ctx, const weft_backend *backend, void *data)
@@ -129,7 +144,11 @@ SEXP C_weft_regulation_orders(SEXP x, SEXP plan, SEXP control)
 
 /* ---- selection ---- */
 
-typedef struct { weft_regulation_job job; weft_regulation_cells cells; int32_t *choices; } select_job;
+typedef struct {
+  weft_regulation_job job;
+  weft_regulation_cells cells;
+  int32_t *choices;
+} select_job;
 WEFT_WORK(select_features, select_job, weft_regulation_spread(ctx, backend->regulation, &job->job, job->choices))
 
 static weft_regulation_job job_of(SEXP scores, SEXP genes)
@@ -198,7 +217,10 @@ SEXP C_weft_regulation_select(SEXP scores, SEXP genes, SEXP samples, SEXP plan, 
   return out;
 }
 
-typedef struct { weft_regulation_job job; double *out; } hubs_job;
+typedef struct {
+  weft_regulation_job job;
+  double *out;
+} hubs_job;
 WEFT_WORK(hubs, hubs_job, weft_regulation_hubs(ctx, &job->job, job->out))
 
 /* One number for each of genes$regulators. genes: list(regulators, targets, rows), from 0; `rows` are the samples that
@@ -232,11 +254,13 @@ WEFT_WORK(edges, edges_job, weft_regulation_list(ctx, &job->chosen, job->starts,
 static weft_regulation_chosen chosen_of(SEXP choices, weft_record *of)
 {
   const int *shape = INTEGER(Rf_getAttrib(choices, R_DimSymbol));
-  return (weft_regulation_chosen) {
-    .regulators = weft_record_size(of, "regulators"), .steps = (size_t) shape[0], .targets = (size_t) shape[1],
-    .worlds = (size_t) shape[2], .halves = (size_t) shape[3], .choices = INTEGER_RO(choices),
-    .world = weft_record_size(of, "world")
-  };
+  return (weft_regulation_chosen){ .regulators = weft_record_size(of, "regulators"),
+                                   .steps = (size_t) shape[0],
+                                   .targets = (size_t) shape[1],
+                                   .worlds = (size_t) shape[2],
+                                   .halves = (size_t) shape[3],
+                                   .choices = INTEGER_RO(choices),
+                                   .world = weft_record_size(of, "world") };
 }
 
 static double *put_doubles(SEXP result, const char *name, size_t length)
@@ -293,8 +317,10 @@ SEXP C_weft_regulation_weights(SEXP edges, SEXP control)
   const int regulators = Rf_length(weft_record_field(&given, "share")),
             targets = Rf_length(weft_record_field(&given, "starts")) - 1;
   weights_job job = { .starts = weft_record_doubles(&given, "starts", targets + 1.0),
-                      .share = weft_record_doubles(&given, "share", regulators), .regulators = (size_t) regulators,
-                      .targets = (size_t) targets, .full = weft_record_number(&given, "full") };
+                      .share = weft_record_doubles(&given, "share", regulators),
+                      .regulators = (size_t) regulators,
+                      .targets = (size_t) targets,
+                      .full = weft_record_number(&given, "full") };
   job.edges.regulator = (int32_t *) weft_record_integers(&given, "regulator", job.starts[targets]);
   job.edges.area = (int32_t *) weft_record_integers(&given, "area", job.starts[targets]);
   weft_record_close(&given);

@@ -1,4 +1,5 @@
 /* The .Call entry points of the regulation room: name and number of arguments. */
+/* clang-format off */
 #define REGULATION_ROUTINES(R) \
   R(C_weft_regulation_places, 3) \
   R(C_weft_regulation_scores, 3) \
@@ -10,3 +11,4 @@
   R(C_weft_regulation_counts, 3) \
   R(C_weft_regulation_edges, 3) \
   R(C_weft_regulation_weights, 2)
+/* clang-format on */

@@ -54,7 +54,7 @@ uint32_t weft_store_crc(uint32_t crc, const void *data, size_t size)
   for (; size >= 8; size -= 8, x += 8) {
     crc ^= (uint32_t) x[0] | (uint32_t) x[1] << 8 | (uint32_t) x[2] << 16 | (uint32_t) x[3] << 24;
     crc = table[7][crc & 255] ^ table[6][crc >> 8 & 255] ^ table[5][crc >> 16 & 255] ^ table[4][crc >> 24] ^
-      table[3][x[4]] ^ table[2][x[5]] ^ table[1][x[6]] ^ table[0][x[7]];
+          table[3][x[4]] ^ table[2][x[5]] ^ table[1][x[6]] ^ table[0][x[7]];
   }
   for (; size; size--, x++) crc = crc >> 8 ^ table[0][(crc ^ *x) & 255];
   return ~crc;
@@ -65,9 +65,9 @@ uint32_t weft_store_crc(uint32_t crc, const void *data, size_t size)
 /* The lanes of four numbers. */
 #if defined(__GNUC__)
 typedef uint32_t four __attribute__((vector_size(16), aligned(4)));
-# define INLINE static inline __attribute__((always_inline))
+#  define INLINE static inline __attribute__((always_inline))
 #else
-# define INLINE static inline
+#  define INLINE static inline
 #endif
 
 /* Two sums of 16-bit halves, none of which overflows. */
@@ -123,16 +123,19 @@ INLINE void cut_chunk(const uint32_t *x, const unsigned w, uint32_t *out, uint32
   const uint32_t mask = w == 32 ? UINT32_MAX : (UINT32_C(1) << w) - 1;
 #if defined(__GNUC__)
   four word = { 0 }, low;
-# define CUT_FOUR(t) \
+#  define CUT_FOUR(t) \
     low = *(const four *) (x + 4 * (t)); \
     *(four *) (high + 4 * (t)) = w < 32 ? low >> (w & 31) : low ^ low; \
     low &= mask; \
-    word |= low << ((t) * w & 31); \
-    if (((t) * w & 31) + w >= 32) { \
-      *(four *) (out + 4 * ((t) * w >> 5)) = word; \
-      word = ((t) * w & 31) + w > 32 ? low >> ((32 - ((t) * w & 31)) & 31) : low ^ low; \
+    word |= low << ((t) *w & 31); \
+    if (((t) *w & 31) + w >= 32) { \
+      *(four *) (out + 4 * ((t) *w >> 5)) = word; \
+      word = ((t) *w & 31) + w > 32 ? low >> ((32 - ((t) *w & 31)) & 31) : low ^ low; \
     }
-  EIGHT(CUT_FOUR, 0) EIGHT(CUT_FOUR, 8) EIGHT(CUT_FOUR, 16) EIGHT(CUT_FOUR, 24)
+  EIGHT(CUT_FOUR, 0)
+  EIGHT(CUT_FOUR, 8)
+  EIGHT(CUT_FOUR, 16)
+  EIGHT(CUT_FOUR, 24)
 #else
   memset(out, 0, 16 * w);
   for (unsigned i = 0; i < WEFT_STORE_CHUNK; i++) {
@@ -145,21 +148,25 @@ INLINE void cut_chunk(const uint32_t *x, const unsigned w, uint32_t *out, uint32
 }
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-# define LITTLE 1
+#  define LITTLE 1
 #else
-# define LITTLE 0
+#  define LITTLE 0
 #endif
 
 INLINE void put_word(uint8_t *to, uint64_t word)
 {
-  if (LITTLE) memcpy(to, &word, sizeof word);
-  else weft_store_put(to, word, 8);
+  if (LITTLE)
+    memcpy(to, &word, sizeof word);
+  else
+    weft_store_put(to, word, 8);
 }
 
 INLINE void put_words(uint8_t *to, const uint32_t *words, size_t count)
 {
-  if (LITTLE) memcpy(to, words, 4 * count);
-  else for (size_t i = 0; i < count; i++) weft_store_put(to + 4 * i, words[i], 4);
+  if (LITTLE)
+    memcpy(to, words, 4 * count);
+  else
+    for (size_t i = 0; i < count; i++) weft_store_put(to + 4 * i, words[i], 4);
 }
 
 /* The high parts, eight at a time, which seldom take more than 56 bits. Up to 8 bytes behind them are overwritten. */
@@ -171,9 +178,9 @@ INLINE void put_high(const uint32_t *high, uint8_t *to)
     uint32_t at = 0;
     uint64_t ones = 0;
 #define PUT_ONE(k) \
-    at += high[i + (k)]; \
-    ones |= UINT64_C(1) << (at & 63); \
-    at++;
+  at += high[i + (k)]; \
+  ones |= UINT64_C(1) << (at & 63); \
+  at++;
     EIGHT(PUT_ONE, 0)
     if (at < 56) {
       word |= ones << bit;
@@ -192,7 +199,9 @@ INLINE void put_high(const uint32_t *high, uint8_t *to)
   put_word(to, word);
 }
 
+/* clang-format off */
 #define CUT_WIDTH(w) case w: cut_chunk(x, w, words, high); break;
+/* clang-format on */
 
 /* One chunk: how many bytes its high parts take. */
 INLINE size_t pack_chunk(const uint32_t *x, uint8_t *width, uint8_t *bits)
@@ -201,8 +210,9 @@ INLINE size_t pack_chunk(const uint32_t *x, uint8_t *width, uint8_t *bits)
   uint64_t sum;
   const unsigned w = width_of(x, &sum);
   switch (w) {
-    CUT_WIDTH(0) EIGHT(CUT_WIDTH, 1)
-    default: cut_chunk(x, w, words, high);
+    CUT_WIDTH(0)
+    EIGHT(CUT_WIDTH, 1)
+  default: cut_chunk(x, w, words, high);
   }
   *width = (uint8_t) w;
   put_words(bits, words, 4 * (size_t) w);
@@ -292,7 +302,7 @@ static void get_words(const uint8_t *from, uint32_t *words, size_t count)
 #else
   for (size_t i = 0; i < count; i++)
     words[i] = (uint32_t) from[4 * i] | (uint32_t) from[4 * i + 1] << 8 | (uint32_t) from[4 * i + 2] << 16 |
-      (uint32_t) from[4 * i + 3] << 24;
+               (uint32_t) from[4 * i + 3] << 24;
 #endif
 }
 
@@ -313,7 +323,9 @@ static void add_high(const uint8_t *from, size_t size, unsigned width, uint32_t 
   }
 }
 
+/* clang-format off */
 #define ONE_WIDTH(w) case w: unpack_width(in, out, w); break;
+/* clang-format on */
 
 void weft_store_unpack(const weft_store_packed *packed, size_t chunk, uint32_t out[WEFT_STORE_CHUNK])
 {
@@ -322,8 +334,11 @@ void weft_store_unpack(const weft_store_packed *packed, size_t chunk, uint32_t o
   uint32_t in[WEFT_STORE_CHUNK];
   get_words(bits, in, 4 * (size_t) width);
   switch (width) {
-    EIGHT(ONE_WIDTH, 1) EIGHT(ONE_WIDTH, 9) EIGHT(ONE_WIDTH, 17) EIGHT(ONE_WIDTH, 25)
-    default: memset(out, 0, WEFT_STORE_CHUNK * sizeof *out);
+    EIGHT(ONE_WIDTH, 1)
+    EIGHT(ONE_WIDTH, 9)
+    EIGHT(ONE_WIDTH, 17)
+    EIGHT(ONE_WIDTH, 25)
+  default: memset(out, 0, WEFT_STORE_CHUNK * sizeof *out);
   }
   if (packed->high) add_high(bits + 16 * (size_t) width, packed->high[chunk], width, out);
 }

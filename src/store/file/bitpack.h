@@ -19,7 +19,9 @@ static inline size_t weft_store_packed_most(uint64_t count) { return weft_store_
 size_t weft_store_pack(const uint32_t *x, size_t count, uint8_t *out);
 
 /* The same chunk by chunk, the last one padded with zeros. */
-typedef struct weft_store_packer { uint8_t *widths, *high, *bits; } weft_store_packer; /* where the next one goes */
+typedef struct weft_store_packer {
+  uint8_t *widths, *high, *bits;
+} weft_store_packer; /* where the next one goes */
 weft_store_packer weft_store_pack_begin(uint8_t *out, size_t count);
 void weft_store_pack_next(weft_store_packer *packer, const uint32_t x[WEFT_STORE_CHUNK]);
 

@@ -5,7 +5,6 @@
 #include "core/call/parallel.h"
 #include "store/file/block.h"
 
-
 /* ---- to bytes ---- */
 
 static int is_whole(double v) { return v >= 1 && v <= 4294967296.0 && v == floor(v); }
@@ -14,7 +13,10 @@ static int is_whole(double v) { return v >= 1 && v <= 4294967296.0 && v == floor
 static int is_single(double v)
 {
   if (isinf(v)) return 1;
-  if (isnan(v)) { const double plain = (double) (float) v; return !memcmp(&plain, &v, sizeof v); }
+  if (isnan(v)) {
+    const double plain = (double) (float) v;
+    return !memcmp(&plain, &v, sizeof v);
+  }
   return fabs(v) <= FLT_MAX && (double) (float) v == v;
 }
 
@@ -195,8 +197,14 @@ static void decode_values(const weft_store_decoding *d, size_t from, size_t to, 
   for (size_t j = from; j < to; j++) {
     double *values = d->values + (d->shift ? d->shift[place + j - from] : 0);
     for (size_t at = v->starts[j]; at < v->starts[j + 1]; at++) {
-      if (v->block->kind == WEFT_STORE_SINGLE) { values[at] = weft_store_get_float(v->raw + 4 * at); continue; }
-      if (v->block->kind == WEFT_STORE_DOUBLE) { values[at] = weft_store_get_double(v->raw + 8 * at); continue; }
+      if (v->block->kind == WEFT_STORE_SINGLE) {
+        values[at] = weft_store_get_float(v->raw + 4 * at);
+        continue;
+      }
+      if (v->block->kind == WEFT_STORE_DOUBLE) {
+        values[at] = weft_store_get_double(v->raw + 8 * at);
+        continue;
+      }
       if (at / WEFT_STORE_CHUNK != ready) {
         ready = at / WEFT_STORE_CHUNK;
         weft_store_unpack(&v->whole, ready, some);

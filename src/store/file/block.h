@@ -6,8 +6,8 @@
 
 /* Entries in the order of columns, and of rows within a column, each place once and no zeros, as bytes taken from
  * `mem`; `kind` says how values are held. */
-weft_status weft_store_encode(weft_ctx *ctx, const weft_store_entry *entry, size_t count, uint64_t p,
-                              weft_arena *mem, uint8_t **bytes, uint64_t *size, uint32_t *kind);
+weft_status weft_store_encode(weft_ctx *ctx, const weft_store_entry *entry, size_t count, uint64_t p, weft_arena *mem,
+                              uint8_t **bytes, uint64_t *size, uint32_t *kind);
 
 /* The same of compressed rows, without sorting; scratch: 12 bytes per value. *bytes is NULL where they have to become
  * entries first. */

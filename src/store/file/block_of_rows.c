@@ -11,9 +11,9 @@
 #define AHEAD 64        /* values of a row that are fetched for the next range */
 
 #if defined(__GNUC__)
-# define FETCH(x) __builtin_prefetch(x)
+#  define FETCH(x) __builtin_prefetch(x)
 #else
-# define FETCH(x) (void) (x)
+#  define FETCH(x) (void) (x)
 #endif
 
 /* ---- values in 32 bits ---- */
@@ -98,13 +98,13 @@ typedef struct {
   const weft_store_rows *rows;
   const int32_t *columns;
   const uint32_t *values;
-  uint32_t *next, *end;        /* of each row: its first value that is in no place yet, and behind its last one */
-  uint32_t *counts;            /* of each column */
-  uint32_t *place;             /* of each column of the range: where its next value goes */
-  void *words;                 /* of each value: its row in the low half, its number in the high one */
-  size_t done, packed;         /* of them: how many are in their place, how many are packed */
-  size_t column, start;        /* the first column that begins behind those that are packed, and where */
-  uint32_t wrong;              /* has its highest bit where a place came twice */
+  uint32_t *next, *end; /* of each row: its first value that is in no place yet, and behind its last one */
+  uint32_t *counts;     /* of each column */
+  uint32_t *place;      /* of each column of the range: where its next value goes */
+  void *words;          /* of each value: its row in the low half, its number in the high one */
+  size_t done, packed;  /* of them: how many are in their place, how many are packed */
+  size_t column, start; /* the first column that begins behind those that are packed, and where */
+  uint32_t wrong;       /* has its highest bit where a place came twice */
   weft_store_packer gaps, numbers;
 } ordering;
 
@@ -174,16 +174,20 @@ static void pack_some(ordering *o, int wide, uint32_t kind, size_t count)
     memset(last, 0, sizeof last);
     words = memcpy(last, words, size * count);
   }
-  if (wide) split_wide(words, gaps, numbers);
-  else split_narrow(words, gaps, numbers);
+  if (wide)
+    split_wide(words, gaps, numbers);
+  else
+    split_narrow(words, gaps, numbers);
   if (from) gaps[0] -= row_at(o, wide, from - 1);
   for (; o->start < to; o->start += o->counts[o->column++]) gaps[o->start - from] = row_at(o, wide, o->start);
   for (size_t i = count; i < WEFT_STORE_CHUNK; i++) gaps[i] = 0;
   for (int i = 0; i < WEFT_STORE_CHUNK; i++) all |= gaps[i];
   o->wrong |= all;
   weft_store_pack_next(&o->gaps, gaps);
-  if (kind == WEFT_STORE_WHOLE) weft_store_pack_next(&o->numbers, numbers);
-  else for (size_t i = 0; i < count; i++, o->numbers.bits += 4) weft_store_put(o->numbers.bits, numbers[i], 4);
+  if (kind == WEFT_STORE_WHOLE)
+    weft_store_pack_next(&o->numbers, numbers);
+  else
+    for (size_t i = 0; i < count; i++, o->numbers.bits += 4) weft_store_put(o->numbers.bits, numbers[i], 4);
   o->packed = to;
 }
 

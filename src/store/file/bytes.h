@@ -9,9 +9,15 @@
 #define WEFT_STORE_VERSION 2 /* of what is written; all earlier ones can be read */
 
 enum { /* bytes of the header */
-  WEFT_STORE_AT_VERSION = 8, WEFT_STORE_AT_N = 16, WEFT_STORE_AT_P = 24, WEFT_STORE_AT_VALUES = 32,
-  WEFT_STORE_AT_DIRECTORY = 40, WEFT_STORE_AT_SIZE = 48, WEFT_STORE_AT_DIRECTORY_CRC = 56, WEFT_STORE_AT_CRC = 60,
-  WEFT_STORE_HEADER = 64
+       WEFT_STORE_AT_VERSION = 8,
+       WEFT_STORE_AT_N = 16,
+       WEFT_STORE_AT_P = 24,
+       WEFT_STORE_AT_VALUES = 32,
+       WEFT_STORE_AT_DIRECTORY = 40,
+       WEFT_STORE_AT_SIZE = 48,
+       WEFT_STORE_AT_DIRECTORY_CRC = 56,
+       WEFT_STORE_AT_CRC = 60,
+       WEFT_STORE_HEADER = 64
 };
 enum { WEFT_STORE_COUNTS = 16, WEFT_STORE_BLOCK = 40, WEFT_STORE_SECTION = 40 }; /* of the directory's parts */
 enum { WEFT_STORE_STREAMS = 24 }; /* before a block's three streams: how long each is */

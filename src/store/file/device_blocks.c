@@ -71,8 +71,10 @@ static weft_status pack_one(weft_ctx *ctx, size_t item, void *data)
   weft_store_view view;
   WEFT_TRY(weft_store_load_to(ctx, all->store, all->first + k, panel->bytes + all->at_bytes[k], &mem, &view));
   place_numbers(panel, &view.gaps, block->values, &block->gaps);
-  if (block->raw_bytes) block->raw = (uint64_t) (view.raw - panel->bytes);
-  else place_numbers(panel, &view.whole, block->values, &block->whole);
+  if (block->raw_bytes)
+    block->raw = (uint64_t) (view.raw - panel->bytes);
+  else
+    place_numbers(panel, &view.whole, block->values, &block->whole);
   for (size_t j = 0; j < p; j++) {
     const size_t c = all->choice->columns ? (size_t) all->choice->columns[j] : j;
     all->first_entry[k * p + j] = view.starts[c];

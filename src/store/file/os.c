@@ -2,10 +2,10 @@
  * is an error here, and would end the process there. */
 #define _FILE_OFFSET_BITS 64
 #ifndef _DEFAULT_SOURCE
-# define _DEFAULT_SOURCE
+#  define _DEFAULT_SOURCE
 #endif
 #ifndef _POSIX_C_SOURCE
-# define _POSIX_C_SOURCE 200809L
+#  define _POSIX_C_SOURCE 200809L
 #endif
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 #ifdef _WIN32
-# include <io.h>
+#  include <io.h>
 #else
-# include <unistd.h>
+#  include <unistd.h>
 #endif
 #include "store/file/os.h"
 
@@ -59,12 +59,12 @@ static long long write_at(int file, const void *from, size_t size, uint64_t offs
 
 #else
 
-#ifndef O_NOFOLLOW
-# define O_NOFOLLOW 0
-#endif
-#ifndef O_CLOEXEC
-# define O_CLOEXEC 0
-#endif
+#  ifndef O_NOFOLLOW
+#    define O_NOFOLLOW 0
+#  endif
+#  ifndef O_CLOEXEC
+#    define O_CLOEXEC 0
+#  endif
 
 int weft_store_os_scratch(const char *path)
 {

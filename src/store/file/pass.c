@@ -12,14 +12,20 @@
 #define VALUES_TOGETHER ((uint64_t) 1 << 19) /* of each thread, that are decoded at once, unless one block has more */
 
 /* Which chosen rows lie in a block: places first .. first + count - 1 of the choice. */
-typedef struct { size_t first, count; int all; } chosen_rows;
+typedef struct {
+  size_t first, count;
+  int all;
+} chosen_rows;
 
 static size_t first_not_below(const double *rows, size_t count, double bound)
 {
   size_t low = 0, high = count;
   while (low < high) {
     const size_t mid = low + (high - low) / 2;
-    if (rows[mid] < bound) low = mid + 1; else high = mid;
+    if (rows[mid] < bound)
+      low = mid + 1;
+    else
+      high = mid;
   }
   return low;
 }
@@ -151,8 +157,7 @@ static weft_status decode_batch(weft_ctx *ctx, batch *all)
   const size_t columns = all->choice->column_count, groups = (columns + WEFT_STORE_GROUP - 1) / WEFT_STORE_GROUP;
   double values = 0;
   uint8_t *sound;
-  if (all->count)
-    WEFT_TRY(weft_poll(ctx, (double) all->block[0].view.block->first, (double) all->store->n));
+  if (all->count) WEFT_TRY(weft_poll(ctx, (double) all->block[0].view.block->first, (double) all->store->n));
   for (size_t i = 0; i < all->count; i++) values += (double) all->block[i].view.block->values;
   const int threads = weft_threads_worth(ctx->threads, 5 * values);
   WEFT_TAKE(sound, &mem, all->count * groups + 1);
@@ -163,8 +168,8 @@ static weft_status decode_batch(weft_ctx *ctx, batch *all)
     sound[i] = (uint8_t) decode_group(all, &all->block[(size_t) i / groups], first, last);
   }
   for (size_t i = 0; i < all->count * groups && st == WEFT_OK; i++)
-    if (!sound[i]) st = weft_store_damaged(ctx, all->store, all->block[i / groups].index,
-                                           "has an entry outside of its rows");
+    if (!sound[i])
+      st = weft_store_damaged(ctx, all->store, all->block[i / groups].index, "has an entry outside of its rows");
 done:
   weft_arena_end(&mem);
   return st;
@@ -237,7 +242,9 @@ done:
 
 /* ---- sums ---- */
 
-typedef struct { double *rows, *counts, least, greatest; } run_sums; /* of one run of columns */
+typedef struct {
+  double *rows, *counts, least, greatest;
+} run_sums; /* of one run of columns */
 
 /* Chosen columns at places from .. to - 1. */
 static void sum_run(const decoded *d, const weft_store_choice *choice, size_t from, size_t to,

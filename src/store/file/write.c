@@ -148,8 +148,8 @@ static weft_status in_order(weft_ctx *ctx, const weft_store_waiting *x, uint64_t
   int rows_rise = 1, sorted = 1;
   for (size_t i = 1; i < x->count; i++) {
     rows_rise &= from[i - 1].row <= from[i].row;
-    sorted &= from[i - 1].column < from[i].column ||
-      (from[i - 1].column == from[i].column && from[i - 1].row < from[i].row);
+    sorted &=
+        from[i - 1].column < from[i].column || (from[i - 1].column == from[i].column && from[i - 1].row < from[i].row);
   }
   *out = from;
   if (sorted) return WEFT_OK;
@@ -304,8 +304,10 @@ static weft_status flush_but_last(weft_ctx *ctx, weft_store_writer *w)
   WEFT_TRY(room_for(ctx, w, &w->wait[w->waiting].entry, &w->wait[w->waiting].room, 0, moved)); /* for there is room */
   moved = 0;
   for (size_t i = 0; i < w->count; i++)
-    if (w->entry[i].row == last) kept[moved++] = w->entry[i];
-    else w->entry[before++] = w->entry[i];
+    if (w->entry[i].row == last)
+      kept[moved++] = w->entry[i];
+    else
+      w->entry[before++] = w->entry[i];
   w->count = before;
   WEFT_TRY(weft_store_flush(ctx, w, last));
   for (size_t i = 0; i < moved; i++) kept[i].row = 0;
@@ -328,8 +330,10 @@ weft_status weft_store_push(weft_ctx *ctx, weft_store_writer *w, uint64_t row, u
   if (*late || value == 0) return WEFT_OK;
   while (row - w->first >= WEFT_STORE_ROWS) WEFT_TRY(weft_store_flush(ctx, w, WEFT_STORE_ROWS));
   if (w->count >= w->most) {
-    if (row > w->last) WEFT_TRY(weft_store_flush(ctx, w, row - w->first));
-    else if (w->last > w->first) WEFT_TRY(flush_but_last(ctx, w));
+    if (row > w->last)
+      WEFT_TRY(weft_store_flush(ctx, w, row - w->first));
+    else if (w->last > w->first)
+      WEFT_TRY(flush_but_last(ctx, w));
     *late = row < w->first;
     if (*late) return WEFT_OK;
   }
@@ -377,7 +381,10 @@ weft_status weft_store_add_section(weft_ctx *ctx, weft_store_writer *w, const ch
   bind(w, ctx);
   if (w->sections == w->section_room) {
     weft_store_section *section = grown(&w->mem, w->section, w->sections, 2 * w->sections + 16, sizeof *section);
-    if (!section) { st = WEFT_ERR_MEMORY; goto done; }
+    if (!section) {
+      st = WEFT_ERR_MEMORY;
+      goto done;
+    }
     w->section = section;
     w->section_room = 2 * w->sections + 16;
   }

@@ -1,9 +1,9 @@
 /* Numbers of other programs' files; see hdf5_chunks.h. */
 #include <string.h>
 #if defined(WEFT_DEFLATE)
-# include <libdeflate.h>
+#  include <libdeflate.h>
 #elif defined(WEFT_ZLIB)
-# include <zlib.h>
+#  include <zlib.h>
 #endif
 #include "core/call/arena.h"
 #include "store/file/os.h"
@@ -26,26 +26,29 @@ static int32_t nearest_integer(double x)
   for (size_t i = 0; i < count; i++) { \
     from_type x; \
     memcpy(&x, (const char *) from + i * sizeof x, sizeof x); \
-    if (target == WEFT_RAW_INTEGERS) ((int32_t *) to)[i] = nearest_integer((double) x); \
-    else if (target == WEFT_RAW_FLOATS) ((float *) to)[i] = (float) x; \
-    else ((double *) to)[i] = (double) x; \
+    if (target == WEFT_RAW_INTEGERS) \
+      ((int32_t *) to)[i] = nearest_integer((double) x); \
+    else if (target == WEFT_RAW_FLOATS) \
+      ((float *) to)[i] = (float) x; \
+    else \
+      ((double *) to)[i] = (double) x; \
   } \
   break;
 
 static void convert(weft_raw_type type, const void *from, size_t count, weft_raw_target target, void *to)
 {
   switch (type) {
-    case WEFT_RAW_INT8: CONVERT(int8_t)
-    case WEFT_RAW_UINT8: CONVERT(uint8_t)
-    case WEFT_RAW_INT16: CONVERT(int16_t)
-    case WEFT_RAW_UINT16: CONVERT(uint16_t)
-    case WEFT_RAW_INT32: CONVERT(int32_t)
-    case WEFT_RAW_UINT32: CONVERT(uint32_t)
-    case WEFT_RAW_INT64: CONVERT(int64_t)
-    case WEFT_RAW_UINT64: CONVERT(uint64_t)
-    case WEFT_RAW_FLOAT: CONVERT(float)
-    case WEFT_RAW_DOUBLE: CONVERT(double)
-    case WEFT_RAW_TYPES: break;
+  case WEFT_RAW_INT8: CONVERT(int8_t)
+  case WEFT_RAW_UINT8: CONVERT(uint8_t)
+  case WEFT_RAW_INT16: CONVERT(int16_t)
+  case WEFT_RAW_UINT16: CONVERT(uint16_t)
+  case WEFT_RAW_INT32: CONVERT(int32_t)
+  case WEFT_RAW_UINT32: CONVERT(uint32_t)
+  case WEFT_RAW_INT64: CONVERT(int64_t)
+  case WEFT_RAW_UINT64: CONVERT(uint64_t)
+  case WEFT_RAW_FLOAT: CONVERT(float)
+  case WEFT_RAW_DOUBLE: CONVERT(double)
+  case WEFT_RAW_TYPES: break;
   }
 }
 
@@ -54,8 +57,9 @@ static size_t target_size(weft_raw_target target) { return target == WEFT_RAW_DO
 /* Bytes that are what they become. */
 static int is_target(weft_raw_type type, weft_raw_target target)
 {
-  return target == WEFT_RAW_INTEGERS ? type == WEFT_RAW_INT32 : target == WEFT_RAW_FLOATS ? type == WEFT_RAW_FLOAT :
-    type == WEFT_RAW_DOUBLE;
+  return target == WEFT_RAW_INTEGERS ? type == WEFT_RAW_INT32
+         : target == WEFT_RAW_FLOATS ? type == WEFT_RAW_FLOAT
+                                     : type == WEFT_RAW_DOUBLE;
 }
 
 static weft_status damaged(weft_ctx *ctx, const weft_raw_rows *rows, const char *what)
@@ -146,7 +150,10 @@ static weft_status read_chunks(weft_ctx *ctx, const weft_raw_rows *rows, const w
   WEFT_TAKE(some, &mem, whole);
   if (x->shuffled) WEFT_TAKE(shuffled, &mem, whole);
   work = begin_inflating(&mem);
-  if (!work) { st = weft_fail_memory(ctx, "host", 1 << 15, -1, "inflating"); goto done; }
+  if (!work) {
+    st = weft_fail_memory(ctx, "host", 1 << 15, -1, "inflating");
+    goto done;
+  }
   for (uint64_t k = 0; k < x->chunks && done < count; k++, skip = 0) {
     const uint64_t bytes = x->sizes[k], here = x->length - skip;
     const size_t now = here < count - done ? (size_t) here : count - done;

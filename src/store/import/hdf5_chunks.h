@@ -6,8 +6,17 @@
 
 /* In the byte order of this machine. */
 typedef enum {
-  WEFT_RAW_INT8, WEFT_RAW_UINT8, WEFT_RAW_INT16, WEFT_RAW_UINT16, WEFT_RAW_INT32, WEFT_RAW_UINT32, WEFT_RAW_INT64,
-  WEFT_RAW_UINT64, WEFT_RAW_FLOAT, WEFT_RAW_DOUBLE, WEFT_RAW_TYPES
+  WEFT_RAW_INT8,
+  WEFT_RAW_UINT8,
+  WEFT_RAW_INT16,
+  WEFT_RAW_UINT16,
+  WEFT_RAW_INT32,
+  WEFT_RAW_UINT32,
+  WEFT_RAW_INT64,
+  WEFT_RAW_UINT64,
+  WEFT_RAW_FLOAT,
+  WEFT_RAW_DOUBLE,
+  WEFT_RAW_TYPES
 } weft_raw_type;
 
 /* What they become: int32_t, float or double. What does not fit is the nearest that does. */
@@ -23,7 +32,7 @@ typedef struct weft_raw_part {
   int shuffled;                  /* all first bytes of a chunk's numbers, then all second ones ... */
   const uint64_t *sizes;         /* bytes of each chunk */
   const uint8_t *bytes;
-  size_t room;                   /* of all chunks */
+  size_t room; /* of all chunks */
   void *to;
 } weft_raw_part;
 

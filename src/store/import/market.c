@@ -43,8 +43,8 @@ static const char *next_count(const char *at, const char *end, uint64_t *out)
   return at;
 }
 
-static const double tens[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                               1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+static const double tens[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                               1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
 
 /* What the fast way cannot do exactly. */
 static const char *long_number(const char *at, const char *end, double *out)
@@ -67,7 +67,10 @@ static const char *next_number(const char *at, const char *end, double *out)
   int digits = 0, behind = 0, point = 0;
   if (at < end && (*at == '-' || *at == '+')) at++;
   for (; at < end && (isdigit((unsigned char) *at) || (*at == '.' && !point)); at++) {
-    if (*at == '.') { point = 1; continue; }
+    if (*at == '.') {
+      point = 1;
+      continue;
+    }
     x = 10 * x + (uint64_t) (*at - '0');
     behind += point;
     if (++digits > 15) return long_number(first, end, out);
@@ -93,9 +96,10 @@ static weft_status first_line(weft_ctx *ctx, weft_store_market *m, const char *a
   if ((!m->dense && strcmp(word[2], "coordinate")) || (m->dense && m->pattern) ||
       (!m->pattern && strcmp(word[3], "real") && strcmp(word[3], "integer") && strcmp(word[3], "double")) ||
       (!m->mirror && strcmp(word[4], "general")))
-    return weft_fail(ctx, WEFT_ERR_INPUT, "A Matrix Market file of kind \"%s %s %s\" cannot be read: kinds are "
-                     "coordinate or array, real, integer or pattern, general, symmetric or skew-symmetric.", word[2],
-                     word[3], word[4]);
+    return weft_fail(ctx, WEFT_ERR_INPUT,
+                     "A Matrix Market file of kind \"%s %s %s\" cannot be read: kinds are "
+                     "coordinate or array, real, integer or pattern, general, symmetric or skew-symmetric.",
+                     word[2], word[3], word[4]);
   return WEFT_OK;
 }
 
@@ -105,13 +109,12 @@ static weft_status size_line(weft_ctx *ctx, weft_store_market *m, const char *at
   if (at) at = next_count(at, end, &m->columns);
   if (at && !m->dense) at = next_count(at, end, &m->stored);
   if (!at || skip_spaces(at, end) < end)
-    return at_line(ctx, m, m->dense ? "must have two whole numbers, the sizes"
-                                    : "must have three whole numbers, the sizes");
+    return at_line(ctx, m,
+                   m->dense ? "must have two whole numbers, the sizes" : "must have three whole numbers, the sizes");
   if (m->rows > INT32_MAX || m->columns > INT32_MAX)
     return at_line(ctx, m, "asks for more than 2147483647 rows or columns");
   if (m->mirror && m->rows != m->columns) return at_line(ctx, m, "asks for a symmetric matrix that is not square");
-  if (m->dense)
-    m->stored = !m->mirror ? m->rows * m->columns : m->rows * (m->rows + (m->mirror > 0 ? 1 : -1)) / 2;
+  if (m->dense) m->stored = !m->mirror ? m->rows * m->columns : m->rows * (m->rows + (m->mirror > 0 ? 1 : -1)) / 2;
   m->row = m->mirror < 0;
   m->sized = 1;
   return WEFT_OK;
@@ -142,8 +145,7 @@ static weft_status entry_line(weft_ctx *ctx, weft_store_market *m, const char *a
   if (at && !m->pattern) at = next_number(at, end, &value);
   if (!at || skip_spaces(at, end) < end)
     return at_line(ctx, m, m->pattern ? "must be a row and a column" : "must be a row, a column and a number");
-  if (row < 1 || row > m->rows || column < 1 || column > m->columns)
-    return at_line(ctx, m, "is outside of the matrix");
+  if (row < 1 || row > m->rows || column < 1 || column > m->columns) return at_line(ctx, m, "is outside of the matrix");
   return hand_over(ctx, m, row - 1, column - 1, value, work, data);
 }
 
@@ -223,8 +225,14 @@ weft_status weft_store_market_read(weft_ctx *ctx, weft_store_market *m, const ui
     if (!end || m->held || m->skipping) {
       WEFT_TRY(keep(ctx, m, from, length));
       if (end && !m->skipping) st = one_line(ctx, m, m->carry, m->carry + m->held, work, data);
-      if (st != WEFT_OK) { m->held = before; goto done; }
-      if (end) { m->held = 0; m->skipping = 0; }
+      if (st != WEFT_OK) {
+        m->held = before;
+        goto done;
+      }
+      if (end) {
+        m->held = 0;
+        m->skipping = 0;
+      }
     } else {
       WEFT_TRY(one_line(ctx, m, from, end, work, data));
     }
@@ -239,7 +247,8 @@ weft_status weft_store_market_end(weft_ctx *ctx, weft_store_market *m, weft_stor
   weft_status st = WEFT_OK;
   if (m->held) WEFT_TRY(one_line(ctx, m, m->carry, m->carry + m->held, work, data));
   m->held = 0;
-  if (!m->begun || !m->sized) st = weft_fail(ctx, WEFT_ERR_INPUT, "The Matrix Market file ends before its sizes.");
+  if (!m->begun || !m->sized)
+    st = weft_fail(ctx, WEFT_ERR_INPUT, "The Matrix Market file ends before its sizes.");
   else if (m->read < m->stored)
     st = weft_fail(ctx, WEFT_ERR_INPUT, "The Matrix Market file ends after %.0f of %.0f entries.", (double) m->read,
                    (double) m->stored);

@@ -47,10 +47,13 @@ static weft_status take_block(weft_ctx *ctx, weft_store_writer *w, const uint8_t
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   uint8_t again[RECORD], *bytes;
-  const weft_store_block b = { .offset = weft_store_get(record, 8), .bytes = weft_store_get(record + 8, 8),
-                               .values = weft_store_get(record + 16, 8), .rows = weft_store_get(record + 24, 8),
+  const weft_store_block b = { .offset = weft_store_get(record, 8),
+                               .bytes = weft_store_get(record + 8, 8),
+                               .values = weft_store_get(record + 16, 8),
+                               .rows = weft_store_get(record + 24, 8),
                                .kind = (uint32_t) weft_store_get(record + 32, 4),
-                               .crc = (uint32_t) weft_store_get(record + 36, 4), .first = w->first };
+                               .crc = (uint32_t) weft_store_get(record + 36, 4),
+                               .first = w->first };
   put_record(&b, again);
   *sound = !memcmp(record, again, RECORD) && b.offset == w->at && b.bytes <= size && b.offset <= size - b.bytes &&
            b.rows >= 1 && b.rows <= WEFT_STORE_ROWS && b.rows <= w->n - w->first;

@@ -86,8 +86,8 @@ static weft_status empty_buffer(weft_ctx *ctx, const weft_store_writer *w, weft_
   weft_status st = WEFT_OK;
   if (s->placed[k] + s->held[k] > s->begin[k + 1] - s->begin[k]) return changed(ctx);
   WEFT_TRY(weft_poll(ctx, 0, 0));
-  WEFT_TRY(weft_store_os_write(ctx, s->file - 1, w->name, (s->begin[k] + s->placed[k]) * size,
-                               s->buffer + k * s->room, s->held[k] * size));
+  WEFT_TRY(weft_store_os_write(ctx, s->file - 1, w->name, (s->begin[k] + s->placed[k]) * size, s->buffer + k * s->room,
+                               s->held[k] * size));
   s->placed[k] += s->held[k];
   s->held[k] = 0;
 done:

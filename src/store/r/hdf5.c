@@ -6,9 +6,9 @@
  * weft is not linked to libhdf5. What is called here is the library that the package rhdf5 has loaded. */
 #include <string.h>
 #ifndef _WIN32
-# include <dlfcn.h>
-# include <time.h>
-# include <unistd.h>
+#  include <dlfcn.h>
+#  include <time.h>
+#  include <unistd.h>
 #endif
 #include "store/r/shared_memory.h"
 
@@ -59,7 +59,7 @@ typedef struct {
 
 typedef struct {
   h5_library lib;
-  h5_id file; /* 0: not open */
+  h5_id file;          /* 0: not open */
   h5_vector vector[2]; /* columns, values */
 } h5_rows;
 
@@ -75,7 +75,10 @@ static void release_h5(void *object)
 static const weft_handle_kind h5_kind = { "weft_store_h5", release_h5 };
 
 #ifndef _WIN32
-typedef struct { const char *name; void *to; } h5_function;
+typedef struct {
+  const char *name;
+  void *to;
+} h5_function;
 
 static int find_functions(void *object, const h5_function *functions, size_t count)
 {
@@ -91,27 +94,43 @@ static int find_functions(void *object, const h5_function *functions, size_t cou
 /* Of the object at `path`, which R has loaded, or of one that it is linked to. 0: something is missing, or too old. */
 static int find_library(const char *path, h5_library *lib)
 {
-  const h5_function functions[] = {
-    { "H5Fopen", &lib->open_file }, { "H5Dopen2", &lib->open_data }, { "H5Dget_space", &lib->space_of },
-    { "H5Dget_type", &lib->type_of }, { "H5Tget_class", &lib->class_of }, { "H5Tget_size", &lib->size_of },
-    { "H5Tget_sign", &lib->sign_of }, { "H5Sget_simple_extent_ndims", &lib->dimensions },
-    { "H5Screate_simple", &lib->new_space }, { "H5Sselect_hyperslab", &lib->choose }, { "H5Dread", &lib->read },
-    { "H5Sclose", &lib->close_space }, { "H5Tclose", &lib->close_type }, { "H5Dclose", &lib->close_data },
-    { "H5Fclose", &lib->close_file }
-  };
-  const h5_function raw[] = {
-    { "H5Tequal", &lib->same_type }, { "H5Fget_create_plist", &lib->file_made },
-    { "H5Dget_create_plist", &lib->data_made }, { "H5Pclose", &lib->close_list },
-    { "H5Pget_userblock", &lib->user_block }, { "H5Pget_layout", &lib->layout }, { "H5Pget_nfilters", &lib->filters },
-    { "H5Pget_external_count", &lib->others }, { "H5Pget_filter2", &lib->filter }, { "H5Pget_chunk", &lib->chunk },
-    { "H5Pget_chunk_opts", &lib->chunk_options }, { "H5Dget_offset", &lib->address },
-    { "H5Dget_chunk_storage_size", &lib->chunk_size }, { "H5Dread_chunk", &lib->read_chunk }
-  };
+  const h5_function functions[] = { { "H5Fopen", &lib->open_file },
+                                    { "H5Dopen2", &lib->open_data },
+                                    { "H5Dget_space", &lib->space_of },
+                                    { "H5Dget_type", &lib->type_of },
+                                    { "H5Tget_class", &lib->class_of },
+                                    { "H5Tget_size", &lib->size_of },
+                                    { "H5Tget_sign", &lib->sign_of },
+                                    { "H5Sget_simple_extent_ndims", &lib->dimensions },
+                                    { "H5Screate_simple", &lib->new_space },
+                                    { "H5Sselect_hyperslab", &lib->choose },
+                                    { "H5Dread", &lib->read },
+                                    { "H5Sclose", &lib->close_space },
+                                    { "H5Tclose", &lib->close_type },
+                                    { "H5Dclose", &lib->close_data },
+                                    { "H5Fclose", &lib->close_file } };
+  const h5_function raw[] = { { "H5Tequal", &lib->same_type },
+                              { "H5Fget_create_plist", &lib->file_made },
+                              { "H5Dget_create_plist", &lib->data_made },
+                              { "H5Pclose", &lib->close_list },
+                              { "H5Pget_userblock", &lib->user_block },
+                              { "H5Pget_layout", &lib->layout },
+                              { "H5Pget_nfilters", &lib->filters },
+                              { "H5Pget_external_count", &lib->others },
+                              { "H5Pget_filter2", &lib->filter },
+                              { "H5Pget_chunk", &lib->chunk },
+                              { "H5Pget_chunk_opts", &lib->chunk_options },
+                              { "H5Dget_offset", &lib->address },
+                              { "H5Dget_chunk_storage_size", &lib->chunk_size },
+                              { "H5Dread_chunk", &lib->read_chunk } };
   static const char *const natives[WEFT_RAW_TYPES] = {
-    "H5T_NATIVE_SCHAR_g", "H5T_NATIVE_UCHAR_g", "H5T_NATIVE_SHORT_g", "H5T_NATIVE_USHORT_g", "H5T_NATIVE_INT_g",
-    "H5T_NATIVE_UINT_g", "H5T_NATIVE_LLONG_g", "H5T_NATIVE_ULLONG_g", "H5T_NATIVE_FLOAT_g", "H5T_NATIVE_DOUBLE_g"
+    "H5T_NATIVE_SCHAR_g", "H5T_NATIVE_UCHAR_g", "H5T_NATIVE_SHORT_g",  "H5T_NATIVE_USHORT_g", "H5T_NATIVE_INT_g",
+    "H5T_NATIVE_UINT_g",  "H5T_NATIVE_LLONG_g", "H5T_NATIVE_ULLONG_g", "H5T_NATIVE_FLOAT_g",  "H5T_NATIVE_DOUBLE_g"
   };
-  union { void *p; int (*call)(unsigned *, unsigned *, unsigned *); } version;
+  union {
+    void *p;
+    int (*call)(unsigned *, unsigned *, unsigned *);
+  } version;
   unsigned major = 0, minor = 0, release = 0;
   void *object = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
   if (!object) return 0;
@@ -135,8 +154,10 @@ static int find_type(const h5_library *lib, h5_vector *x)
   int fits = space > 0 && own > 0 && lib->dimensions(space) == 1;
   const int kind = fits ? lib->class_of(own) : -1;
   const size_t size = fits ? lib->size_of(own) : 0;
-  if (kind == H5_FLOAT) x->target = size <= 4 ? WEFT_RAW_FLOATS : WEFT_RAW_DOUBLES;
-  else x->target = size < 4 || (size == 4 && lib->sign_of(own)) ? WEFT_RAW_INTEGERS : WEFT_RAW_DOUBLES;
+  if (kind == H5_FLOAT)
+    x->target = size <= 4 ? WEFT_RAW_FLOATS : WEFT_RAW_DOUBLES;
+  else
+    x->target = size < 4 || (size == 4 && lib->sign_of(own)) ? WEFT_RAW_INTEGERS : WEFT_RAW_DOUBLES;
   fits = (kind == H5_FLOAT || kind == H5_INTEGER) && size <= 8;
   x->type = fits && lib->raw ? WEFT_RAW_INT8 : WEFT_RAW_TYPES;
   while (x->type < WEFT_RAW_TYPES && lib->same_type(own, lib->native[x->type]) <= 0) x->type++;
@@ -172,8 +193,7 @@ static void find_layout(const h5_library *lib, h5_id file, h5_vector *x)
   if (whole > 0 && list > 0 && lib->user_block(whole, &before) >= 0 && before == 0) {
     const int layout = lib->layout(list);
     if (layout == H5_CONTIGUOUS && lib->filters(list) == 0 && lib->others(list) == 0) x->address = lib->address(x->id);
-    if (layout == H5_CHUNKED && known_chunks(lib, list, x) && lib->chunk(list, 1, &chunk) == 1)
-      x->chunk = chunk;
+    if (layout == H5_CHUNKED && known_chunks(lib, list, x) && lib->chunk(list, 1, &chunk) == 1) x->chunk = chunk;
   }
   if (whole > 0) lib->close_list(whole);
   if (list > 0) lib->close_list(list);
@@ -205,7 +225,7 @@ static int read_part(const h5_library *lib, const h5_vector *x, uint64_t from, s
   const unsigned long long start = from, length = count;
   const h5_id space = lib->space_of(x->id), here = lib->new_space(1, &length, NULL);
   const int done = space > 0 && here > 0 && lib->choose(space, 0, &start, NULL, &length, NULL) >= 0 &&
-    lib->read(x->id, native_of(lib, x->target), here, space, 0, to) >= 0;
+                   lib->read(x->id, native_of(lib, x->target), here, space, 0, to) >= 0;
   if (space > 0) lib->close_space(space);
   if (here > 0) lib->close_space(here);
   return done;
@@ -239,7 +259,7 @@ static int read_numbers(const h5_rows *x, int which, const weft_shared *m, size_
   void *to = which ? weft_slot_values(m, slot) : (void *) weft_slot_columns(m, slot);
   const int by_chunks = v->chunk >= WEFT_SHARED_CHUNK && v->chunk <= m->room;
   return (by_chunks && read_chunks(&x->lib, v, from, count, to, weft_slot_chunks(m, slot))) ||
-    read_part(&x->lib, v, from, count, to);
+         read_part(&x->lib, v, from, count, to);
 }
 
 /* The chunks with these numbers as they are: behind words that describe them, their sizes. Words that were used; 0:

@@ -18,7 +18,10 @@ static const weft_handle_kind kind = { "weft_store", release };
 
 /* ---- opening ---- */
 
-typedef struct { const char *path; weft_store *to; } open_job;
+typedef struct {
+  const char *path;
+  weft_store *to;
+} open_job;
 WEFT_WORK(run_open, open_job, weft_store_open(ctx, job->path, job->to))
 
 SEXP C_weft_store_open(SEXP path, SEXP control)
@@ -62,8 +65,8 @@ static void describe_vectors(SEXP out, const weft_store *s)
 /* What the directory says; NULL for a handle that leads nowhere: one from another session, or none at all. */
 SEXP C_weft_store_about(SEXP handle)
 {
-  const char *fields[] = { "n", "p", "values", "bytes", "crc", "rows", "block_values", "block_bytes", "kinds",
-                           "vectors", "types", "lengths", "" };
+  const char *fields[] = { "n",           "p",     "values",  "bytes", "crc",     "rows", "block_values",
+                           "block_bytes", "kinds", "vectors", "types", "lengths", "" };
   const weft_store *s = weft_glue_handle_peek(handle, &kind);
   if (!s || !s->file) return R_NilValue;
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
@@ -77,7 +80,11 @@ SEXP C_weft_store_about(SEXP handle)
 
 /* ---- vectors ---- */
 
-typedef struct { const weft_store *store; size_t index; uint8_t *out; } vector_job;
+typedef struct {
+  const weft_store *store;
+  size_t index;
+  uint8_t *out;
+} vector_job;
 WEFT_WORK(run_vector, vector_job, weft_store_section_bytes(ctx, job->store, job->index, job->out))
 
 /* Lengths of 4 bytes each (all ones: missing), and the texts one after another. */
@@ -87,7 +94,10 @@ static SEXP as_text(const uint8_t *bytes, const weft_store_section *v, const cha
   uint64_t at = 4 * v->count;
   for (uint64_t i = 0; i < v->count; i++) {
     const uint64_t length = weft_store_get(bytes + 4 * i, 4);
-    if (length == UINT32_MAX) { SET_STRING_ELT(out, (R_xlen_t) i, NA_STRING); continue; }
+    if (length == UINT32_MAX) {
+      SET_STRING_ELT(out, (R_xlen_t) i, NA_STRING);
+      continue;
+    }
     if (length > INT_MAX || length > v->bytes - at || memchr(bytes + at, 0, (size_t) length))
       weft_glue_fail(WEFT_ERR_INPUT, "'%s' is damaged: text %.0f of \"%.200s\" cannot be read.", file, (double) i + 1,
                      v->name);
@@ -105,8 +115,10 @@ static SEXP as_numbers(const uint8_t *bytes, const weft_store_section *v)
   const int whole = v->type == WEFT_STORE_INTEGERS;
   SEXP out = PROTECT(weft_glue_vector(whole ? INTSXP : REALSXP, (double) v->count));
   for (uint64_t i = 0; i < v->count; i++) {
-    if (whole) INTEGER(out)[i] = (int) (int32_t) weft_store_get(bytes + 4 * i, 4);
-    else REAL(out)[i] = weft_store_get_double(bytes + 8 * i);
+    if (whole)
+      INTEGER(out)[i] = (int) (int32_t) weft_store_get(bytes + 4 * i, 4);
+    else
+      REAL(out)[i] = weft_store_get_double(bytes + 8 * i);
   }
   UNPROTECT(1);
   return out;
@@ -217,8 +229,9 @@ typedef struct {
   double most;
   weft_packed *to;
 } pack_job;
-WEFT_WORK(run_pack, pack_job, weft_store_pack_panel(ctx, job->store, job->first, job->count, &job->choice, &job->recipe,
-                                                    job->most, job->to))
+WEFT_WORK(run_pack, pack_job,
+          weft_store_pack_panel(ctx, job->store, job->first, job->count, &job->choice, &job->recipe, job->most,
+                                job->to))
 
 /* The block that begins with a row; that behind the last for n. */
 static size_t block_from(const weft_store *s, double row)
@@ -226,7 +239,10 @@ static size_t block_from(const weft_store *s, double row)
   size_t low = 0, high = s->blocks;
   while (low < high) {
     const size_t mid = low + (high - low) / 2;
-    if ((double) s->block[mid].first < row) low = mid + 1; else high = mid;
+    if ((double) s->block[mid].first < row)
+      low = mid + 1;
+    else
+      high = mid;
   }
   if ((low < s->blocks ? (double) s->block[low].first : (double) s->n) != row)
     weft_glue_fail(WEFT_ERR_INTERNAL, "No block begins with row %g.", row);
@@ -239,7 +255,9 @@ SEXP C_weft_store_packed(SEXP handle, SEXP rows, SEXP columns, SEXP recipe, SEXP
 {
   SEXP out = PROTECT(room == R_NilValue ? weft_glue_handle(&weft_packed_kind, sizeof(weft_packed)) : room);
   const weft_store *s = weft_glue_handle_take(handle, &kind);
-  pack_job job = { .store = s, .recipe = recipe_of(recipe, s), .most = Rf_asReal(most),
+  pack_job job = { .store = s,
+                   .recipe = recipe_of(recipe, s),
+                   .most = Rf_asReal(most),
                    .to = weft_glue_handle_take(out, &weft_packed_kind) };
   if (TYPEOF(rows) != REALSXP || Rf_xlength(rows) != 2) weft_glue_fail(WEFT_ERR_INTERNAL, "Rows must be two numbers.");
   job.first = block_from(s, REAL(rows)[0]);

@@ -1,4 +1,5 @@
 /* The .Call entry points of the store: name and number of arguments. */
+/* clang-format off */
 #define STORE_ROUTINES(R) \
   R(C_weft_store_open, 2) \
   R(C_weft_store_about, 1) \
@@ -24,3 +25,4 @@
   R(C_weft_store_drain, 3) \
   R(C_weft_store_market, 0) \
   R(C_weft_store_market_read, 7)
+/* clang-format on */

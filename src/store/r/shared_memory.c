@@ -6,8 +6,8 @@
  * belongs to the child. */
 #include <string.h>
 #ifndef _WIN32
-# include <sys/mman.h>
-# include <unistd.h>
+#  include <sys/mman.h>
+#  include <unistd.h>
 #endif
 #include "store/r/glue.h"
 #include "store/file/os.h"
@@ -37,7 +37,8 @@ SEXP C_weft_store_shared(SEXP room, SEXP slots, SEXP path)
   return R_NilValue;
 #else
   char why[WEFT_FILE_WHY];
-  weft_shared m = { .slots = (size_t) Rf_asReal(slots), .room = ((size_t) Rf_asReal(room) + 15) / 16 * 16,
+  weft_shared m = { .slots = (size_t) Rf_asReal(slots),
+                    .room = ((size_t) Rf_asReal(room) + 15) / 16 * 16,
                     .owner = (long) getpid() };
   const char *from = Rf_translateChar(STRING_ELT(path, 0)), *slash = strrchr(from, '/');
   SEXP handle = PROTECT(weft_glue_handle(&shared_kind, sizeof m));
@@ -138,9 +139,9 @@ static weft_store_rows rows_of(SEXP piece, const weft_shared *m, double first)
   if (!(REAL(fourth)[0] >= 0 && REAL(fourth)[0] <= WEFT_RAW_DOUBLES)) wrong_piece("has values of an unknown type");
   const weft_raw_target target = (weft_raw_target) REAL(fourth)[0];
   switch (target) {
-    case WEFT_RAW_INTEGERS: x.values.integers = values; break;
-    case WEFT_RAW_FLOATS: x.values.floats = values; break;
-    case WEFT_RAW_DOUBLES: x.values.doubles = values; break;
+  case WEFT_RAW_INTEGERS: x.values.integers = values; break;
+  case WEFT_RAW_FLOATS: x.values.floats = values; break;
+  case WEFT_RAW_DOUBLES: x.values.doubles = values; break;
   }
   if (Rf_xlength(fourth) > 1) x.raw = raw_of(m, slot, fourth, target);
   return x;
@@ -148,15 +149,18 @@ static weft_store_rows rows_of(SEXP piece, const weft_shared *m, double first)
 
 /* ---- blocks ---- */
 
-typedef struct { weft_store_writer *writer; weft_store_rows *rows; size_t count, done; } blocks_job;
+typedef struct {
+  weft_store_writer *writer;
+  weft_store_rows *rows;
+  size_t count, done;
+} blocks_job;
 
 static weft_status run_blocks(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   blocks_job *job = data;
   weft_status st = WEFT_OK;
   (void) backend;
-  for (; job->done < job->count; job->done++)
-    WEFT_TRY(weft_store_take_block(ctx, job->writer, &job->rows[job->done]));
+  for (; job->done < job->count; job->done++) WEFT_TRY(weft_store_take_block(ctx, job->writer, &job->rows[job->done]));
   st = weft_store_settle(ctx, job->writer);
 done:
   return st;

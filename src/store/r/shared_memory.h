@@ -17,8 +17,15 @@ typedef struct {
 /* A slot has its columns, its values, and as much again for chunks as they are in the file, with what is known of them
  * in words in front of each part. */
 enum { WEFT_SHARED_HEAD = 64, WEFT_SHARED_EACH = 24, WEFT_SHARED_CHUNK = 64 /* least length of a chunk */ };
-typedef enum { WEFT_CHUNKS_TYPE, WEFT_CHUNKS_SKIP, WEFT_CHUNKS_LENGTH, WEFT_CHUNKS_COUNT, WEFT_CHUNKS_BYTES,
-  WEFT_CHUNKS_SHUFFLED, WEFT_CHUNKS_WORDS } weft_chunks_word;
+typedef enum {
+  WEFT_CHUNKS_TYPE,
+  WEFT_CHUNKS_SKIP,
+  WEFT_CHUNKS_LENGTH,
+  WEFT_CHUNKS_COUNT,
+  WEFT_CHUNKS_BYTES,
+  WEFT_CHUNKS_SHUFFLED,
+  WEFT_CHUNKS_WORDS
+} weft_chunks_word;
 
 static inline atomic_int *weft_slot_full(const weft_shared *m, size_t slot)
 {

@@ -37,16 +37,21 @@ typedef struct {
   int anew;
 } begin_job;
 WEFT_WORK(run_begin, begin_job,
-          weft_store_begin(ctx, job->path, job->overwrite, (uint64_t) job->n, (uint64_t) job->p, job->memory,
-                           job->key, job->anew, job->writer))
+          weft_store_begin(ctx, job->path, job->overwrite, (uint64_t) job->n, (uint64_t) job->p, job->memory, job->key,
+                           job->anew, job->writer))
 
 /* key: NULL, or a text that says what is imported; anew: whether to begin it again. */
 SEXP C_weft_store_begin(SEXP path, SEXP overwrite, SEXP n, SEXP p, SEXP memory, SEXP key, SEXP anew, SEXP control)
 {
   SEXP handle = PROTECT(weft_glue_handle(&writer_kind, sizeof(weft_store_writer)));
-  begin_job job = { weft_glue_handle_take(handle, &writer_kind), Rf_translateChar(STRING_ELT(path, 0)),
-                    Rf_asLogical(overwrite) == 1, Rf_asReal(n), Rf_asReal(p), Rf_asReal(memory),
-                    key == R_NilValue ? NULL : CHAR(STRING_ELT(key, 0)), Rf_asLogical(anew) == 1 };
+  begin_job job = { weft_glue_handle_take(handle, &writer_kind),
+                    Rf_translateChar(STRING_ELT(path, 0)),
+                    Rf_asLogical(overwrite) == 1,
+                    Rf_asReal(n),
+                    Rf_asReal(p),
+                    Rf_asReal(memory),
+                    key == R_NilValue ? NULL : CHAR(STRING_ELT(key, 0)),
+                    Rf_asLogical(anew) == 1 };
   if (!(job.n >= 0 && job.n <= INT32_MAX && job.p >= 0 && job.p <= INT32_MAX))
     weft_glue_fail(WEFT_ERR_INPUT, "A store has at most 2147483647 rows and columns; %.0f and %.0f are asked for.",
                    job.n, job.p);
@@ -97,7 +102,10 @@ SEXP C_weft_store_abandon(SEXP handle)
 weft_store_values weft_store_values_of(SEXP x, double length)
 {
   const weft_store_values v = { TYPEOF(x) == REALSXP ? REAL(x) : NULL,
-                                TYPEOF(x) == INTSXP ? INTEGER(x) : TYPEOF(x) == LGLSXP ? LOGICAL(x) : NULL, NULL };
+                                TYPEOF(x) == INTSXP   ? INTEGER(x)
+                                : TYPEOF(x) == LGLSXP ? LOGICAL(x)
+                                                      : NULL,
+                                NULL };
   if (x != R_NilValue && ((!v.doubles && !v.integers) || (double) Rf_xlength(x) != length))
     weft_glue_fail(WEFT_ERR_INTERNAL, "%.0f values must be numbers; %.0f of type %s came.", length,
                    (double) Rf_xlength(x), Rf_type2char(TYPEOF(x)));
@@ -110,7 +118,11 @@ static void check_end(const weft_store_writer *w, double first, double rows)
     weft_glue_fail(WEFT_ERR_INTERNAL, "Rows %.0f to %.0f of a store of %.0f.", first + 1, first + rows, (double) w->n);
 }
 
-typedef struct { weft_store_writer *writer; weft_store_rows rows; weft_store_columns columns; } take_job;
+typedef struct {
+  weft_store_writer *writer;
+  weft_store_rows rows;
+  weft_store_columns columns;
+} take_job;
 WEFT_WORK(run_rows, take_job, weft_store_take_rows(ctx, job->writer, &job->rows))
 
 WEFT_WORK(run_columns, take_job, weft_store_take_columns(ctx, job->writer, &job->columns))
@@ -127,8 +139,9 @@ SEXP C_weft_store_rows(SEXP handle, SEXP first, SEXP starts, SEXP columns, SEXP 
     if (!(at[i] >= (i ? at[i - 1] : 0) && at[i] <= length) || at[0] != 0)
       weft_glue_fail(WEFT_ERR_INPUT, "Where rows begin must rise from 0 to the number of entries.");
   check_end(w, Rf_asReal(first), (double) rows);
-  take_job job = { .writer = w, .rows = { (uint64_t) Rf_asReal(first), rows, 0, at, INTEGER(columns),
-                                          weft_store_values_of(values, length) } };
+  take_job job = { .writer = w,
+                   .rows = { (uint64_t) Rf_asReal(first), rows, 0, at, INTEGER(columns),
+                             weft_store_values_of(values, length) } };
   weft_glue_run(control, run_rows, &job);
   return R_NilValue;
 }
@@ -143,9 +156,9 @@ SEXP C_weft_store_columns(SEXP handle, SEXP first, SEXP rows, SEXP starts, SEXP 
   if (sparse && (TYPEOF(starts) != INTSXP || TYPEOF(at) != INTSXP || (uint64_t) Rf_xlength(starts) != w->p + 1))
     weft_glue_fail(WEFT_ERR_INTERNAL, "Columns must come with starts and rows.");
   const double length = sparse ? (double) Rf_xlength(at) : count * (double) w->p;
-  take_job job = { .writer = w, .columns = { (uint64_t) Rf_asReal(first), (size_t) count, 0,
-                                             sparse ? INTEGER(starts) : NULL, sparse ? INTEGER(at) : NULL,
-                                             weft_store_values_of(values, length) } };
+  take_job job = { .writer = w,
+                   .columns = { (uint64_t) Rf_asReal(first), (size_t) count, 0, sparse ? INTEGER(starts) : NULL,
+                                sparse ? INTEGER(at) : NULL, weft_store_values_of(values, length) } };
   weft_glue_run(control, run_columns, &job);
   return R_NilValue;
 }
@@ -167,7 +180,8 @@ static SEXP text_bytes(SEXP x)
 {
   const R_xlen_t count = Rf_xlength(x);
   double size = 4.0 * (double) count;
-  for (R_xlen_t i = 0; i < count; i++) if (STRING_ELT(x, i) != NA_STRING) size += LENGTH(STRING_ELT(x, i));
+  for (R_xlen_t i = 0; i < count; i++)
+    if (STRING_ELT(x, i) != NA_STRING) size += LENGTH(STRING_ELT(x, i));
   SEXP out = PROTECT(weft_glue_vector(RAWSXP, size));
   uint8_t *at = RAW(out) + 4 * count;
   for (R_xlen_t i = 0; i < count; i++) {
@@ -187,21 +201,24 @@ static SEXP number_bytes(SEXP x)
   const int whole = TYPEOF(x) == INTSXP;
   SEXP out = weft_glue_vector(RAWSXP, (whole ? 4.0 : 8.0) * (double) count);
   for (R_xlen_t i = 0; i < count; i++) {
-    if (whole) weft_store_put(RAW(out) + 4 * i, (uint32_t) INTEGER(x)[i], 4);
-    else weft_store_put_double(RAW(out) + 8 * i, REAL(x)[i]);
+    if (whole)
+      weft_store_put(RAW(out) + 4 * i, (uint32_t) INTEGER(x)[i], 4);
+    else
+      weft_store_put_double(RAW(out) + 8 * i, REAL(x)[i]);
   }
   return out;
 }
 
 SEXP C_weft_store_put_vector(SEXP handle, SEXP name, SEXP value, SEXP control)
 {
-  const weft_store_type type = TYPEOF(value) == STRSXP ? WEFT_STORE_TEXT
-    : TYPEOF(value) == INTSXP ? WEFT_STORE_INTEGERS : WEFT_STORE_NUMBERS;
+  const weft_store_type type = TYPEOF(value) == STRSXP   ? WEFT_STORE_TEXT
+                               : TYPEOF(value) == INTSXP ? WEFT_STORE_INTEGERS
+                                                         : WEFT_STORE_NUMBERS;
   if (type == WEFT_STORE_NUMBERS && TYPEOF(value) != REALSXP)
     weft_glue_fail(WEFT_ERR_INTERNAL, "A vector of type %s.", Rf_type2char(TYPEOF(value)));
   SEXP bytes = PROTECT(type == WEFT_STORE_TEXT ? text_bytes(value) : number_bytes(value));
-  vector_job job = { weft_store_writer_of(handle), CHAR(STRING_ELT(name, 0)), type, (uint64_t) Rf_xlength(value),
-                     (uint64_t) Rf_xlength(bytes), RAW(bytes) };
+  vector_job job = { weft_store_writer_of(handle), CHAR(STRING_ELT(name, 0)),    type,
+                     (uint64_t) Rf_xlength(value), (uint64_t) Rf_xlength(bytes), RAW(bytes) };
   WEFT_RUN_RETURN(R_NilValue, control, run_vector, &job);
 }
 
@@ -220,7 +237,8 @@ WEFT_WORK(run_sorter, sort_job, weft_store_sort_begin(ctx, job->writer, job->mem
 SEXP C_weft_store_sorter(SEXP handle, SEXP memory, SEXP control)
 {
   SEXP sorter = PROTECT(weft_glue_handle(&sorter_kind, sizeof(weft_store_sorter)));
-  sort_job job = { .writer = weft_store_writer_of(handle), .sorter = weft_glue_handle_take(sorter, &sorter_kind),
+  sort_job job = { .writer = weft_store_writer_of(handle),
+                   .sorter = weft_glue_handle_take(sorter, &sorter_kind),
                    .memory = Rf_asReal(memory) };
   WEFT_RUN_RETURN(sorter, control, run_sorter, &job);
 }
@@ -246,9 +264,11 @@ static weft_status run_sort(weft_ctx *ctx, const weft_backend *backend, void *da
       return weft_fail(ctx, WEFT_ERR_INPUT, "An entry in row %.0f of %.0f and column %.0f of %.0f.",
                        (double) job->rows[i] + 1, (double) job->writer->n, (double) job->columns[i] + 1,
                        (double) job->writer->p);
-    if (!place) weft_store_sort_count(job->sorter, (uint64_t) job->rows[i]);
-    else WEFT_TRY(weft_store_sort_place(ctx, job->writer, job->sorter, (uint64_t) job->rows[i],
-                                        (uint64_t) job->columns[i], entry_value(&job->values, i)));
+    if (!place)
+      weft_store_sort_count(job->sorter, (uint64_t) job->rows[i]);
+    else
+      WEFT_TRY(weft_store_sort_place(ctx, job->writer, job->sorter, (uint64_t) job->rows[i], (uint64_t) job->columns[i],
+                                     entry_value(&job->values, i)));
   }
 done:
   return st;
@@ -258,8 +278,11 @@ SEXP C_weft_store_sort(SEXP handle, SEXP sorter, SEXP rows, SEXP columns, SEXP v
 {
   if (TYPEOF(rows) != INTSXP || TYPEOF(columns) != INTSXP || Rf_xlength(rows) != Rf_xlength(columns))
     weft_glue_fail(WEFT_ERR_INTERNAL, "Entries must come with rows and columns.");
-  sort_job job = { .writer = weft_store_writer_of(handle), .sorter = weft_glue_handle_take(sorter, &sorter_kind),
-                   .count = (size_t) Rf_xlength(rows), .rows = INTEGER(rows), .columns = INTEGER(columns),
+  sort_job job = { .writer = weft_store_writer_of(handle),
+                   .sorter = weft_glue_handle_take(sorter, &sorter_kind),
+                   .count = (size_t) Rf_xlength(rows),
+                   .rows = INTEGER(rows),
+                   .columns = INTEGER(columns),
                    .values = weft_store_values_of(values, (double) Rf_xlength(rows)) };
   weft_glue_run(control, run_sort, &job);
   return R_NilValue;
@@ -329,8 +352,8 @@ static weft_status run_market(weft_ctx *ctx, const weft_backend *backend, void *
   weft_status st = WEFT_OK;
   (void) backend;
   if (job->mode == PLACE && !job->sorter->file) WEFT_TRY(weft_store_sort_plan(ctx, job->writer, job->sorter));
-  WEFT_TRY(weft_store_market_read(ctx, job->market, job->bytes, job->size, &job->at, job->mode == SIZES, market_entry,
-                                  job));
+  WEFT_TRY(
+      weft_store_market_read(ctx, job->market, job->bytes, job->size, &job->at, job->mode == SIZES, market_entry, job));
   if (job->ended) WEFT_TRY(weft_store_market_end(ctx, job->market, market_entry, job));
   if (job->ended && job->mode == PUSH) job->late |= passed_others(job->writer);
 done:
@@ -342,7 +365,8 @@ done:
 SEXP C_weft_store_market_read(SEXP market, SEXP handle, SEXP sorter, SEXP mode, SEXP bytes, SEXP turned, SEXP control)
 {
   market_job job = { .market = weft_glue_handle_take(market, &market_kind),
-                     .mode = weft_kind_of(mode, "mode", modes, 4), .turned = Rf_asLogical(turned) == 1 };
+                     .mode = weft_kind_of(mode, "mode", modes, 4),
+                     .turned = Rf_asLogical(turned) == 1 };
   if (job.mode != SIZES) job.writer = weft_store_writer_of(handle);
   if (job.mode == COUNT || job.mode == PLACE) job.sorter = weft_glue_handle_take(sorter, &sorter_kind);
   if (TYPEOF(bytes) != RAWSXP) weft_glue_fail(WEFT_ERR_INTERNAL, "A piece of a file must be bytes.");

@@ -5,7 +5,7 @@
 weft_status weft_bn_best_make(weft_arena *mem, size_t p, size_t most, weft_bn_best *out)
 {
   weft_status st = WEFT_OK;
-  *out = (weft_bn_best) { .most = most };
+  *out = (weft_bn_best){ .most = most };
   WEFT_TAKE(out->score, mem, most);
   WEFT_TAKE(out->hash, mem, most);
   WEFT_TAKE(out->stamp, mem, most);

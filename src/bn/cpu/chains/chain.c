@@ -8,8 +8,8 @@
 #include "bn/both/internal.h"
 
 typedef struct ladder {
-  weft_bn_replica *replica;   /* as temperatures stand */
-  weft_bn_replica **at;       /* replica at each temperature */
+  weft_bn_replica *replica; /* as temperatures stand */
+  weft_bn_replica **at;     /* replica at each temperature */
   weft_bn_best best;
   int32_t *picks;
 } ladder;
@@ -20,7 +20,7 @@ typedef struct chain_job {
   weft_bn_chains *out;
   weft_bn_kernel kernel;
   ladder *ladders;
-  size_t first, count;        /* this portion's iterations, from 0 */
+  size_t first, count; /* this portion's iterations, from 0 */
 } chain_job;
 
 /* ---- best graphs ---- */
@@ -44,7 +44,7 @@ weft_status weft_bn_lists_make(weft_arena *mem, const weft_bn_table *table, int 
 {
   weft_status st = WEFT_OK;
   const size_t p = table->p, words = table->words;
-  *out = (weft_bn_lists) { .table = table, .p = p, .words = words, .unit = ldexp(1.0, table->bits) };
+  *out = (weft_bn_lists){ .table = table, .p = p, .words = words, .unit = ldexp(1.0, table->bits) };
   WEFT_TAKE0(out->users, mem, p * words);
   for (size_t z = 0; z < p; z++)
     for (int64_t k = table->start[z]; k < table->start[z + 1]; k++)
@@ -58,7 +58,9 @@ done:
 
 /* What all sets of a node have in common: `needs` its parents, `needed` the converse; both p × words. `placed`,
  * `ready`: words. */
-typedef struct order_room { uint64_t *needs, *needed, *placed, *ready; } order_room;
+typedef struct order_room {
+  uint64_t *needs, *needed, *placed, *ready;
+} order_room;
 
 static weft_status open_order_room(weft_arena *mem, const weft_bn_lists *lists, order_room *out)
 {
@@ -90,7 +92,10 @@ static int draw_order(const weft_bn_lists *lists, const order_room *room, weft_r
   memset(room->placed, 0, words * sizeof *room->placed);
   memset(room->ready, 0, words * sizeof *room->ready);
   for (size_t z = 0; z < p; z++)
-    if (fits(room->needs + z * words, room->placed, words)) { set_bit(room->ready, (int32_t) z); ready++; }
+    if (fits(room->needs + z * words, room->placed, words)) {
+      set_bit(room->ready, (int32_t) z);
+      ready++;
+    }
   for (size_t k = 0; k < p; k++) {
     if (!ready) return 0;
     size_t left = weft_draw_below(rng, k, ready), w = 0;
@@ -105,7 +110,10 @@ static int draw_order(const weft_bn_lists *lists, const order_room *room, weft_r
     for (size_t u = 0; u < words; u++)
       for (uint64_t child = room->needed[(size_t) chosen * words + u]; child; child &= child - 1) {
         const int32_t z = (int32_t) (64 * u) + __builtin_ctzll(child);
-        if (fits(room->needs + (size_t) z * words, room->placed, words)) { set_bit(room->ready, z); ready++; }
+        if (fits(room->needs + (size_t) z * words, room->placed, words)) {
+          set_bit(room->ready, z);
+          ready++;
+        }
       }
   }
   return 1;
@@ -175,8 +183,10 @@ static weft_status start_layers(weft_ctx *ctx, const chain_job *job, size_t numb
   weft_status st = WEFT_OK;
   const weft_bn_run *run = job->run;
   const weft_rng rng = { run->key, WEFT_BN_STARTS + (uint32_t) (run->ladder0 * run->temperatures + number) };
-  if (layer[0] < 0) weft_bn_layers_draw(job->lists, r, rng, job->lists->p); /* the order took p draws */
-  else if (!weft_bn_layers_read(job->lists, r, layer)) WEFT_TRY(weft_bn_layers_refuse(ctx));
+  if (layer[0] < 0)
+    weft_bn_layers_draw(job->lists, r, rng, job->lists->p); /* the order took p draws */
+  else if (!weft_bn_layers_read(job->lists, r, layer))
+    WEFT_TRY(weft_bn_layers_refuse(ctx));
 done:
   return st;
 }
@@ -225,7 +235,8 @@ static void swap_temperatures(const chain_job *job, size_t c, uint64_t round)
     const double difference = (double) (l->at[t + 1]->score - l->at[t]->score);
     counted[2 * t + 1]++;
     if (!weft_bn_accept((run->beta[t] - run->beta[t + 1]) / job->lists->unit, difference,
-                        weft_draw_words(rng, round, (uint32_t) t))) continue;
+                        weft_draw_words(rng, round, (uint32_t) t)))
+      continue;
     counted[2 * t]++;
     weft_bn_replica *r = l->at[t];
     double counts[WEFT_BN_MOST_MOVES + 1]; /* these stay with the temperature */
@@ -244,8 +255,8 @@ static int64_t draw_graph(const weft_bn_lists *lists, const weft_bn_replica *r, 
   const weft_bn_table *t = lists->table;
   int64_t score = 0;
   for (size_t z = 0; z < lists->p; z++) {
-    picks[z] = weft_bn_draw_set(lists, z, r->before + z * lists->words, weft_bn_layer_before(lists, r, z),
-                                r->value[z], weft_draw_uniform(rng, first + z));
+    picks[z] = weft_bn_draw_set(lists, z, r->before + z * lists->words, weft_bn_layer_before(lists, r, z), r->value[z],
+                                weft_draw_uniform(rng, first + z));
     score += t->score[t->start[z] + picks[z]];
   }
   return score;
@@ -278,7 +289,7 @@ static void ladder_task(void *data, size_t c, int thread)
   const weft_bn_run *run = job->run;
   ladder *l = &job->ladders[c];
   (void) thread;
-  for (size_t it = job->first; it < job->first + job->count; ) {
+  for (size_t it = job->first; it < job->first + job->count;) {
     /* up to the next swap, save or end */
     const uint64_t absolute = run->first + it;
     size_t count = job->first + job->count - it;
@@ -287,8 +298,8 @@ static void ladder_task(void *data, size_t c, int thread)
     if (run->thin - it % run->thin < count) count = run->thin - it % run->thin;
     for (size_t t = 0; t < run->temperatures; t++) {
       const weft_rng rng = { run->key, WEFT_BN_STEPS + (uint32_t) ((run->ladder0 + c) * run->temperatures + t) };
-      if (job->lists->p > 1) job->kernel.steps(job->lists, l->at[t], rng, run->beta[t], absolute, count, &l->best,
-                                                   weft_bn_stamp(it + 1, t));
+      if (job->lists->p > 1)
+        job->kernel.steps(job->lists, l->at[t], rng, run->beta[t], absolute, count, &l->best, weft_bn_stamp(it + 1, t));
       else /* a single node has one order; iterations count all the same */
         l->at[t]->accepted[WEFT_BN_MOST_MOVES] += (double) count;
     }
@@ -317,8 +328,10 @@ static weft_status iterate(weft_ctx *ctx, chain_job *job, size_t threads)
     }
     st = weft_bn_run_timed(ctx, threads, ladders, ladder_task, job, from, &took);
     job->first += job->count;
-    if (took < 0.02) portion *= took < 0.005 ? 4 : 2;
-    else if (took > 0.06 && portion > 1) portion /= 2;
+    if (took < 0.02)
+      portion *= took < 0.005 ? 4 : 2;
+    else if (took > 0.06 && portion > 1)
+      portion /= 2;
   }
   return st;
 }

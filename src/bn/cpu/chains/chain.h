@@ -16,21 +16,21 @@
 #include "core/call/simd.h"
 #include "bn/both/moves.h"
 #if WEFT_SIMD_X86
-# include <immintrin.h>
+#  include <immintrin.h>
 #endif
 
 typedef struct weft_bn_layers weft_bn_layers;
 
 typedef struct weft_bn_replica {
-  int32_t *order;             /* node at a position; while layers move it stands still */
-  uint64_t *before;           /* p × words: predecessors; in layers, all nodes of earlier layers */
-  int64_t *value;             /* sum: a node's score given its predecessors */
-  weft_bn_layers *layers;     /* partitions.c; NULL for orders */
-  int32_t *pick;              /* max: index of the best set within the node's sets */
-  uint64_t *children;         /* max, p × words: nodes whose best set has this parent */
-  uint64_t *improvable;       /* max, words: nodes whose best set is not the first of their list */
+  int32_t *order;         /* node at a position; while layers move it stands still */
+  uint64_t *before;       /* p × words: predecessors; in layers, all nodes of earlier layers */
+  int64_t *value;         /* sum: a node's score given its predecessors */
+  weft_bn_layers *layers; /* partitions.c; NULL for orders */
+  int32_t *pick;          /* max: index of the best set within the node's sets */
+  uint64_t *children;     /* max, p × words: nodes whose best set has this parent */
+  uint64_t *improvable;   /* max, words: nodes whose best set is not the first of their list */
   int64_t score;
-  uint64_t hash;              /* max: of the picks */
+  uint64_t hash;                           /* max: of the picks */
   double accepted[WEFT_BN_MOST_MOVES + 1]; /* by kind of move; then all iterations */
 } weft_bn_replica;
 
@@ -50,7 +50,8 @@ WIDE int meets(const uint64_t *a, const uint64_t *b, size_t words)
 
 WIDE int fits(const uint64_t *set, const uint64_t *before, size_t words)
 {
-  for (size_t w = 0; w < words; w++) if (set[w] & ~before[w]) return 0;
+  for (size_t w = 0; w < words; w++)
+    if (set[w] & ~before[w]) return 0;
   return 1;
 }
 
@@ -171,17 +172,19 @@ WIDE void make_move(weft_bn_replica *r, const weft_bn_move *m, const uint64_t *m
     change_eight(r->before, mid[0], bit_or_none(m->lost), bit_or_none(m->gained));
   } else
 #endif
-  for (size_t w = 0; w < words; w++)
-    for (uint64_t word = mid[w]; word; word &= word - 1) {
-      uint64_t *b = r->before + (64 * w + (size_t) __builtin_ctzll(word)) * words;
-      if (m->lost >= 0) clear_bit(b, m->lost);
-      if (m->gained >= 0) set_bit(b, m->gained);
-    }
+    for (size_t w = 0; w < words; w++)
+      for (uint64_t word = mid[w]; word; word &= word - 1) {
+        uint64_t *b = r->before + (64 * w + (size_t) __builtin_ctzll(word)) * words;
+        if (m->lost >= 0) clear_bit(b, m->lost);
+        if (m->gained >= 0) set_bit(b, m->gained);
+      }
   (void) fast;
-  if (m->kind != WEFT_BN_SHIFT) r->order[m->from] = m->y;
+  if (m->kind != WEFT_BN_SHIFT)
+    r->order[m->from] = m->y;
   else if (m->from < m->to)
     memmove(r->order + m->from, r->order + m->from + 1, (size_t) (m->to - m->from) * sizeof *r->order);
-  else memmove(r->order + m->to + 1, r->order + m->to, (size_t) (m->from - m->to) * sizeof *r->order);
+  else
+    memmove(r->order + m->to + 1, r->order + m->to, (size_t) (m->from - m->to) * sizeof *r->order);
   r->order[m->to] = m->x;
 }
 
@@ -198,7 +201,11 @@ typedef struct weft_bn_kernel {
 #define WEFT_BN_STEPS(name, words) \
   static void name(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, \
                    size_t count, weft_bn_best *best, uint64_t stamp) \
-  { (void) best; (void) stamp; steps(lists, r, rng, beta, first, count, words); }
+  { \
+    (void) best; \
+    (void) stamp; \
+    steps(lists, r, rng, beta, first, count, words); \
+  }
 
 weft_bn_kernel weft_bn_max_kernel(size_t words);
 weft_bn_kernel weft_bn_sum_kernel(size_t words);

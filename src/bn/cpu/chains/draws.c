@@ -33,7 +33,10 @@ static void draw_eight_avx512(weft_rng rng, uint64_t first, weft_u32x4 *out)
 void weft_bn_draw_eight(weft_rng rng, uint64_t first, weft_u32x4 *out)
 {
 #if WEFT_SIMD_X86
-  if (weft_simd_level() == WEFT_SIMD_AVX512) { draw_eight_avx512(rng, first, out); return; }
+  if (weft_simd_level() == WEFT_SIMD_AVX512) {
+    draw_eight_avx512(rng, first, out);
+    return;
+  }
 #endif
   for (uint64_t k = 0; k < 8; k++) out[k] = weft_draw_words(rng, first + k, 0);
 }

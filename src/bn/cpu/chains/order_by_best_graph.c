@@ -7,8 +7,15 @@
 
 #define MOST_WORDS 64 /* words per mask: 4,096 nodes */
 
-typedef struct change { int32_t node, pick; } change;
-typedef struct proposal { int64_t score; uint64_t hash; size_t changes; int possible; } proposal;
+typedef struct change {
+  int32_t node, pick;
+} change;
+typedef struct proposal {
+  int64_t score;
+  uint64_t hash;
+  size_t changes;
+  int possible;
+} proposal;
 
 /* Node z with new predecessors. `lost`: it may have lost some that its present set needs; `gained`: it has new ones. */
 WIDE void propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t z, const uint64_t *before, int lost,
@@ -28,7 +35,7 @@ WIDE void propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t 
   if (pick == now || !out->possible) return;
   out->score += score[pick] - score[now];
   out->hash += weft_bn_pick_hash((size_t) z, pick) - weft_bn_pick_hash((size_t) z, now);
-  changes[out->changes++] = (change) { z, pick };
+  changes[out->changes++] = (change){ z, pick };
 }
 
 /* Marks z, or its absence, at every parent of its set `pick`. */
@@ -39,7 +46,10 @@ WIDE void mark_children(const weft_bn_lists *lists, weft_bn_replica *r, int32_t 
   for (size_t w = 0; w < words; w++)
     for (uint64_t word = set[w]; word; word &= word - 1) {
       uint64_t *children = r->children + (64 * w + (size_t) __builtin_ctzll(word)) * words;
-      if (there) set_bit(children, z); else clear_bit(children, z);
+      if (there)
+        set_bit(children, z);
+      else
+        clear_bit(children, z);
     }
 }
 
@@ -48,7 +58,10 @@ WIDE void take_set(const weft_bn_lists *lists, weft_bn_replica *r, int32_t z, in
   mark_children(lists, r, z, r->pick[z], 0, words);
   mark_children(lists, r, z, pick, 1, words);
   r->pick[z] = pick;
-  if (pick) set_bit(r->improvable, z); else clear_bit(r->improvable, z);
+  if (pick)
+    set_bit(r->improvable, z);
+  else
+    clear_bit(r->improvable, z);
 }
 
 static void remember(weft_bn_best *best, const weft_bn_replica *r, size_t p, const proposal *q, const change *changes,
@@ -122,7 +135,9 @@ static void start(const weft_bn_lists *lists, weft_bn_replica *r)
 #define KERNEL(name, words, fast) \
   static void name(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, \
                    size_t count, weft_bn_best *best, uint64_t stamp) \
-  { steps(lists, r, rng, beta, first, count, best, stamp, words, fast); }
+  { \
+    steps(lists, r, rng, beta, first, count, best, stamp, words, fast); \
+  }
 KERNEL(steps_1, 1, 0)
 KERNEL(steps_2, 2, 0)
 KERNEL(steps_any, lists->words, 0)
@@ -133,7 +148,7 @@ WEFT_TARGET_AVX512 KERNEL(steps_1_avx512, 1, 1)
 weft_bn_kernel weft_bn_max_kernel(size_t words)
 {
 #if WEFT_SIMD_X86
-  if (words == 1 && weft_simd_level() == WEFT_SIMD_AVX512) return (weft_bn_kernel) { start, steps_1_avx512 };
+  if (words == 1 && weft_simd_level() == WEFT_SIMD_AVX512) return (weft_bn_kernel){ start, steps_1_avx512 };
 #endif
-  return (weft_bn_kernel) { start, words == 1 ? steps_1 : words == 2 ? steps_2 : steps_any };
+  return (weft_bn_kernel){ start, words == 1 ? steps_1 : words == 2 ? steps_2 : steps_any };
 }

@@ -34,7 +34,7 @@ static size_t add_chunks(const weft_bn_lists *lists, weft_bn_weights *b, size_t 
   for (; from < to; from += CHUNK, at++) {
     const int64_t end = to - from < CHUNK ? to : from + CHUNK;
     if (!b->chunk) continue;
-    b->chunk[at] = (chunk) { reference, 0, copies, (int32_t) (from - lists->table->start[z]) };
+    b->chunk[at] = (chunk){ reference, 0, copies, (int32_t) (from - lists->table->start[z]) };
     fill_chunk(lists, b, at, from, end, reference);
   }
   return at;
@@ -47,7 +47,7 @@ static size_t add_node(const weft_bn_lists *lists, weft_bn_weights *b, size_t z,
   const weft_bn_table *t = lists->table;
   const int64_t zone = (int64_t) (ZONE_NATS * lists->unit), deep = (int64_t) (DEEP_NATS * lists->unit),
                 last = t->start[z + 1];
-  for (int64_t k = t->start[z]; k < last; ) {
+  for (int64_t k = t->start[z]; k < last;) {
     const int64_t first = k, reference = t->score[k];
     const size_t begin = at;
     while (k < last && reference - t->score[k] <= zone) k++;
@@ -105,9 +105,14 @@ WIDE double node_sum(const weft_bn_weights *b, size_t z, const uint64_t *before,
       part[k % 32] += fit ? weight[k] : 0;
       any |= fit;
     }
-    if (any && !found) { found = 1; stop = b->chunk[c].stop; *reference = b->chunk[c].reference; }
+    if (any && !found) {
+      found = 1;
+      stop = b->chunk[c].stop;
+      *reference = b->chunk[c].reference;
+    }
   }
-  for (size_t d = 16; d; d /= 2) for (size_t k = 0; k < d; k++) part[k] += part[k + d];
+  for (size_t d = 16; d; d /= 2)
+    for (size_t k = 0; k < d; k++) part[k] += part[k + d];
   return part[0];
 }
 
@@ -146,7 +151,11 @@ WEFT_TARGET_AVX512 WIDE double node_sum_512(const weft_bn_weights *b, size_t z, 
     if (!any) continue;
     for (int k = 0; k < 8; k++)
       part[k % 4] = _mm512_mask_add_pd(part[k % 4], fit[k], part[k % 4], _mm512_loadu_pd(weight + 8 * k));
-    if (!found) { found = 1; stop = b->chunk[c].stop; *reference = b->chunk[c].reference; }
+    if (!found) {
+      found = 1;
+      stop = b->chunk[c].stop;
+      *reference = b->chunk[c].reference;
+    }
   }
   const __m512d eight = _mm512_add_pd(_mm512_add_pd(part[0], part[2]), _mm512_add_pd(part[1], part[3]));
   const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
@@ -173,15 +182,18 @@ int64_t weft_bn_node_value(const weft_bn_lists *lists, size_t z, const uint64_t 
     sum = node_sum_1_avx512(b, z, before, last, &reference);
   else
 #endif
-  sum = lists->words == 1 ? node_sum_1(b, z, before, last, &reference)
-                          : node_sum_any(b, z, before, last, &reference, lists->words);
+    sum = lists->words == 1 ? node_sum_1(b, z, before, last, &reference)
+                            : node_sum_any(b, z, before, last, &reference, lists->words);
   if (!(sum > 0)) return WEFT_BN_NEVER;
   return reference + (int64_t) rint(weft_log(sum) * lists->unit);
 }
 
 /* ---- steps ---- */
 
-typedef struct change { int32_t node; int64_t value; } change;
+typedef struct change {
+  int32_t node;
+  int64_t value;
+} change;
 
 WIDE int propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t z, const uint64_t *before,
                  int64_t *score, change *changes, size_t *count)
@@ -189,7 +201,7 @@ WIDE int propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t z
   const int64_t value = weft_bn_node_value(lists, (size_t) z, before, NULL);
   if (value == WEFT_BN_NEVER) return 0;
   *score += value - r->value[z];
-  changes[(*count)++] = (change) { z, value };
+  changes[(*count)++] = (change){ z, value };
   return 1;
 }
 
@@ -250,7 +262,7 @@ WEFT_BN_STEPS(steps_any, lists->words)
 
 weft_bn_kernel weft_bn_sum_kernel(size_t words)
 {
-  return (weft_bn_kernel) { start, words == 1 ? steps_1 : words == 2 ? steps_2 : steps_any };
+  return (weft_bn_kernel){ start, words == 1 ? steps_1 : words == 2 ? steps_2 : steps_any };
 }
 
 /* ---- a graph given the order or the layers ---- */

@@ -25,14 +25,18 @@
 #define MEMORY_SLOTS 4096
 
 /* Values of nodes that were asked for recently; `node` is from 1, 0 where there is none. */
-typedef struct value_memory { uint64_t *key; uint32_t *node; int64_t *value; } value_memory;
+typedef struct value_memory {
+  uint64_t *key;
+  uint32_t *node;
+  int64_t *value;
+} value_memory;
 
 struct weft_bn_layers {
   weft_bn_partition now;
-  uint64_t *last;             /* p × words: the layer before a node's own */
-  uint64_t *parents;          /* p × words: of a drawn graph */
-  uint64_t *room;             /* 5 × words: sets of nodes */
-  int32_t *node;              /* p: nodes that change, with their values */
+  uint64_t *last;    /* p × words: the layer before a node's own */
+  uint64_t *parents; /* p × words: of a drawn graph */
+  uint64_t *room;    /* 5 × words: sets of nodes */
+  int32_t *node;     /* p: nodes that change, with their values */
   int64_t *value;
   value_memory memory;
 };
@@ -50,8 +54,7 @@ weft_status weft_bn_layers_prepare(weft_arena *mem, weft_bn_lists *lists)
     for (int64_t k = table->start[z]; k < table->start[z + 1]; k++)
       for (size_t w = 0; w < words; w++) lists->offered[z * words + w] |= table->mask[(size_t) k * words + w];
   lists->log_factorial[0] = 0;
-  for (size_t k = 1; k <= p; k++)
-    lists->log_factorial[k] = weft_add(lists->log_factorial[k - 1], weft_log((double) k));
+  for (size_t k = 1; k <= p; k++) lists->log_factorial[k] = weft_add(lists->log_factorial[k - 1], weft_log((double) k));
 done:
   return st;
 }
@@ -103,7 +106,10 @@ WIDE int64_t value_of(const weft_bn_lists *lists, weft_bn_layers *l, size_t z, c
     different |= (key[w] ^ (before[w] & offered[w])) | (key[words + w] ^ (last[w] & offered[w]));
   if (!different) return l->memory.value[slot];
   l->memory.node[slot] = (uint32_t) z + 1;
-  for (size_t w = 0; w < words; w++) { key[w] = before[w] & offered[w]; key[words + w] = last[w] & offered[w]; }
+  for (size_t w = 0; w < words; w++) {
+    key[w] = before[w] & offered[w];
+    key[words + w] = last[w] & offered[w];
+  }
   return l->memory.value[slot] = weft_bn_node_value(lists, z, before, last);
 }
 
@@ -156,13 +162,17 @@ WIDE void open_layers(const weft_bn_layers *l, const weft_bn_proposal *q, uint64
 {
   memset(before, 0, words * sizeof *before);
   memset(last, 0, words * sizeof *last);
-  for (size_t c = 0; c < q->first; c++) for (size_t w = 0; w < words; w++) before[w] |= l->now.member[c * words + w];
+  for (size_t c = 0; c < q->first; c++)
+    for (size_t w = 0; w < words; w++) before[w] |= l->now.member[c * words + w];
   if (q->first) memcpy(last, l->now.member + (q->first - 1) * words, words * sizeof *last);
 }
 
 WIDE void pass_layer(const uint64_t *member, uint64_t *before, uint64_t *last, size_t words)
 {
-  for (size_t w = 0; w < words; w++) { before[w] |= member[w]; last[w] = member[w]; }
+  for (size_t w = 0; w < words; w++) {
+    before[w] |= member[w];
+    last[w] = member[w];
+  }
 }
 
 /* 0 when the partition has no graphs. */
@@ -260,7 +270,7 @@ WIDE void find_layers(const weft_bn_lists *lists, weft_bn_layers *l, weft_bn_pro
   memset(left, 0, words * sizeof *left);
   memset(placed, 0, words * sizeof *placed);
   for (size_t z = 0; z < lists->p; z++) set_bit(left, (int32_t) z);
-  *q = (weft_bn_proposal) { 0, l->now.count, 0, 0 };
+  *q = (weft_bn_proposal){ 0, l->now.count, 0, 0 };
   while (any_bit(left, words)) {
     uint64_t *fresh = l->now.fresh + q->fresh++ * words;
     memset(fresh, 0, words * sizeof *fresh);
@@ -269,7 +279,10 @@ WIDE void find_layers(const weft_bn_lists *lists, weft_bn_layers *l, weft_bn_pro
         const int32_t z = (int32_t) (64 * w) + __builtin_ctzll(word);
         if (fits(l->parents + (size_t) z * words, placed, words)) set_bit(fresh, z);
       }
-    for (size_t w = 0; w < words; w++) { placed[w] |= fresh[w]; left[w] &= ~fresh[w]; }
+    for (size_t w = 0; w < words; w++) {
+      placed[w] |= fresh[w];
+      left[w] &= ~fresh[w];
+    }
   }
 }
 
@@ -329,8 +342,7 @@ WIDE int propose_reverse(const weft_bn_lists *lists, const weft_bn_replica *r, w
   const int64_t x_back = value_of(lists, l, (size_t) x, both, none, words);
   const double after = (double) (edges - old + size_of(of_x, words) + size_of(of_y, words));
   find_layers(lists, l, q, words);
-  q->ways = weft_add(weft_log((double) edges / after),
-                     (double) (x_there - y_back + (y_there - x_back)) / lists->unit);
+  q->ways = weft_add(weft_log((double) edges / after), (double) (x_there - y_back + (y_there - x_back)) / lists->unit);
   return 1;
 }
 
@@ -381,7 +393,7 @@ static void start(const weft_bn_lists *lists, weft_bn_replica *r)
 
 weft_bn_kernel weft_bn_layers_kernel(size_t words)
 {
-  return (weft_bn_kernel) { start, words == 1 ? steps_1 : words == 2 ? steps_2 : steps_any };
+  return (weft_bn_kernel){ start, words == 1 ? steps_1 : words == 2 ? steps_2 : steps_any };
 }
 
 /* ---- to start from, and to go on from ---- */

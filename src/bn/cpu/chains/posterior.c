@@ -28,8 +28,7 @@ static double edges_of(const edges_job *job, size_t first, size_t last, double *
         const uint64_t *set = t->mask + (size_t) (t->start[i] + job->sampled[at * p + i]) * t->words;
         double *to = own + p * (i - first);
         for (size_t w = 0; w < t->words; w++)
-          for (uint64_t word = set[w]; word; word &= word - 1)
-            to[64 * w + (size_t) __builtin_ctzll(word)]++;
+          for (uint64_t word = set[w]; word; word &= word - 1) to[64 * w + (size_t) __builtin_ctzll(word)]++;
       }
     for (size_t k = 0; k < cells; k++) {
       const double mean = own[k] / (double) job->samples;

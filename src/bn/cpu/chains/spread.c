@@ -9,9 +9,9 @@ typedef struct {
   weft_bn_chain_op *chain;
   const weft_bn_table *table;
   const weft_bn_run *run;
-  weft_bn_chains *out;         /* of all */
+  weft_bn_chains *out; /* of all */
   size_t parts;
-  int32_t *best_sets;          /* p × best × parts */
+  int32_t *best_sets; /* p × best × parts */
   double *best_score;
   size_t found[WEFT_MOST_DEVICES];
 } chain_job;
@@ -24,13 +24,14 @@ static weft_status chain_part(weft_ctx *ctx, size_t part, void *data)
   const size_t p = job->table->p, saved = run->iterations / run->thin;
   const size_t first = (size_t) weft_share_start(run->ladders, part, job->parts), replica = first * run->temperatures;
   weft_bn_run own = *run;
-  weft_bn_chains out = {
-    .order = all->order + replica * p, .trace = all->trace + first * saved,
-    .layer = run->layers ? all->layer + replica * p : NULL,
-    .accepted = all->accepted + (weft_bn_moves(run) + 1) * replica,
-    .swapped = all->swapped + 2 * first * (run->temperatures - 1), .samples = all->samples,
-    .best_sets = job->best_sets + part * run->best * p, .best_score = job->best_score + part * run->best
-  };
+  weft_bn_chains out = { .order = all->order + replica * p,
+                         .trace = all->trace + first * saved,
+                         .layer = run->layers ? all->layer + replica * p : NULL,
+                         .accepted = all->accepted + (weft_bn_moves(run) + 1) * replica,
+                         .swapped = all->swapped + 2 * first * (run->temperatures - 1),
+                         .samples = all->samples,
+                         .best_sets = job->best_sets + part * run->best * p,
+                         .best_score = job->best_score + part * run->best };
   weft_status st = WEFT_OK;
   own.ladders = (size_t) weft_share_start(run->ladders, part + 1, job->parts) - first;
   own.ladder0 = run->ladder0 + first;
@@ -49,7 +50,7 @@ static void merge_best(const chain_job *job)
   const size_t p = job->table->p, most = job->run->best;
   weft_bn_chains *out = job->out;
   size_t at[WEFT_MOST_DEVICES] = { 0 };
-  for (out->found = 0; out->found < most; ) {
+  for (out->found = 0; out->found < most;) {
     size_t best = job->parts, k = 0;
     for (size_t part = 0; part < job->parts; part++)
       if (at[part] < job->found[part] &&

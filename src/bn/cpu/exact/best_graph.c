@@ -19,23 +19,24 @@
 
 typedef struct sink {
   size_t parents;
-  uint64_t used;              /* U */
-  int64_t *table;             /* 2^parents, or NULL */
+  uint64_t used;  /* U */
+  int64_t *table; /* 2^parents, or NULL */
   uint32_t low[BLOCK];
 } sink;
 
 typedef struct optimum_job {
   const weft_bn_table *t;
   sink *sinks;
-  int64_t *best;              /* 2^p */
+  int64_t *best; /* 2^p */
   size_t low_bits;
-  const uint32_t *high;       /* blocks of this level */
+  const uint32_t *high; /* blocks of this level */
 } optimum_job;
 
 static uint32_t index_of(uint64_t set, uint64_t used)
 {
   uint32_t index = 0, bit = 1;
-  for (; used; used &= used - 1, bit <<= 1) if (set & used & -used) index |= bit;
+  for (; used; used &= used - 1, bit <<= 1)
+    if (set & used & -used) index |= bit;
   return index;
 }
 
@@ -61,7 +62,8 @@ done:
 
 static int64_t scan_sets(const weft_bn_table *t, size_t s, uint64_t before)
 {
-  for (int64_t k = t->start[s]; k < t->start[s + 1]; k++) if (!(t->mask[k] & ~before)) return t->score[k];
+  for (int64_t k = t->start[s]; k < t->start[s + 1]; k++)
+    if (!(t->mask[k] & ~before)) return t->score[k];
   return WEFT_BN_NEVER;
 }
 
@@ -130,7 +132,7 @@ weft_status weft_bn_undominated(weft_ctx *ctx, weft_arena *mem, const weft_bn_ta
   weft_status st = WEFT_OK;
   const size_t total = (size_t) t->start[t->p], words = t->words;
   int64_t kept = 0;
-  *out = (weft_bn_table) { .p = t->p, .words = words, .bits = t->bits };
+  *out = (weft_bn_table){ .p = t->p, .words = words, .bits = t->bits };
   WEFT_TAKE(out->start, mem, t->p + 1);
   WEFT_TAKE(out->score, mem, total);
   WEFT_TAKE(out->mask, mem, total * words);

@@ -10,8 +10,8 @@
 #include "bn/both/graphs.h"
 #include "bn/both/internal.h"
 
-#define STREAM 0x62676472u      /* of the draws */
-#define DRAWS_EACH 64           /* random numbers per layer: one for the layer, one per node */
+#define STREAM 0x62676472u /* of the draws */
+#define DRAWS_EACH 64      /* random numbers per layer: one for the layer, one per node */
 
 typedef struct graph_sums {
   const weft_bn_table *table;
@@ -31,7 +31,7 @@ typedef struct bench {
 typedef struct draws_job {
   const graph_sums *sums;
   bench *benches;
-  const double *first;          /* running sums of the weights of first layers, by their nodes */
+  const double *first; /* running sums of the weights of first layers, by their nodes */
   uint64_t key;
   int32_t *sampled;
 } draws_job;
@@ -58,15 +58,15 @@ static size_t layer_weights(const graph_sums *g, bench *own, size_t c, size_t la
   }
   const size_t count = (size_t) 1 << k;
   for (size_t r = 0, n = 0; r < count; r++, n = next_subset(n, outside))
-    own->rest[r] = weft_bn_graph_term(own->product[r], weft_bn_one(), weft_bn_read(g->after, c | n),
-                                      -WEFT_BN_GRAPH_BITS);
+    own->rest[r] =
+        weft_bn_graph_term(own->product[r], weft_bn_one(), weft_bn_read(g->after, c | n), -WEFT_BN_GRAPH_BITS);
   for (size_t j = 0; j < k; j++)
     for (size_t r = 0; r < count; r++)
       if (!(r >> j & 1)) own->rest[r] -= own->rest[r | (size_t) 1 << j];
   own->running[0] = 1;
   for (size_t j = 0; j < k; j++) {
-    const weft_bn_real early = c ? weft_bn_real_ratio(sum_of_node(g, own->node[j], c & ~last), own->a[j])
-                                 : weft_bn_real_of(0, 0);
+    const weft_bn_real early =
+        c ? weft_bn_real_ratio(sum_of_node(g, own->node[j], c & ~last), own->a[j]) : weft_bn_real_of(0, 0);
     const double fresh = 1 - ldexp((double) early.fraction, early.exponent);
     for (size_t r = 0; r < (size_t) 1 << j; r++)
       own->running[r | (size_t) 1 << j] = own->running[r] * (fresh > 0 ? fresh : 0);
@@ -86,8 +86,10 @@ static size_t find_share(const double *running, size_t count, double share)
   size_t low = 0, high = count - 1;
   while (low < high) {
     const size_t middle = (low + high) / 2;
-    if (running[middle] > wanted) high = middle;
-    else low = middle + 1;
+    if (running[middle] > wanted)
+      high = middle;
+    else
+      low = middle + 1;
   }
   return low;
 }
@@ -107,7 +109,8 @@ static int32_t draw_parents(const graph_sums *g, size_t v, size_t c, size_t last
       if (first < 0) first = k;
       const int apart = weight.exponent[first] - weight.exponent[k];
       const double own = apart < 64 ? (double) (weight.fraction[k] >> apart) : 0;
-      if (!pass) total += own;
+      if (!pass)
+        total += own;
       else if (own > 0) {
         sum += own;
         pick = k;

@@ -9,7 +9,11 @@
 #define MIDDLE (1 << WEFT_BN_MIDDLE_NODES)
 
 /* Products of a_v(C) over the subsets of some nodes, and the members. */
-typedef struct part { size_t count; weft_bn_real product[LOW]; uint32_t members[LOW]; } part;
+typedef struct part {
+  size_t count;
+  weft_bn_real product[LOW];
+  uint32_t members[LOW];
+} part;
 
 typedef struct bench {
   size_t node[WEFT_BN_MOST_GRAPH_NODES];
@@ -22,8 +26,8 @@ typedef struct bench {
 typedef struct graphs_job {
   const weft_bn_graph_plan *plan;
   weft_bn_reals a, after;
-  uint64_t *closed;             /* Q, while it is being added up */
-  int shared;                   /* by several threads */
+  uint64_t *closed; /* Q, while it is being added up */
+  int shared;       /* by several threads */
   bench *benches;
   const uint32_t *sets;
   size_t bit;
@@ -54,8 +58,10 @@ static void make_part(const bench *own, size_t from, size_t to, weft_bn_real sta
 
 static void add_shared(uint64_t *x, uint64_t y, int shared)
 {
-  if (shared) __atomic_fetch_add(x, y, __ATOMIC_RELAXED);
-  else *x += y;
+  if (shared)
+    __atomic_fetch_add(x, y, __ATOMIC_RELAXED);
+  else
+    *x += y;
 }
 
 /* All terms of C, whose sums by part are left in `own`; with `closed`, they are added to it. `negative`: with the other
@@ -135,16 +141,18 @@ static void forward_task(void *data, size_t t, int thread)
   const weft_bn_real scale = weft_bn_graph_scale(closed, weft_bn_read(job->after, c));
   for (size_t left = c; left; left &= left - 1)
     weft_bn_write(job->a, (size_t) __builtin_ctzll(left) * all + c, weft_bn_real_of(0, 0));
-  if (scale.fraction)
-    add_terms(job, own, c, k, scale, -WEFT_BN_GRAPH_BITS, weft_bn_is_negative(closed), job->closed);
+  if (scale.fraction) add_terms(job, own, c, k, scale, -WEFT_BN_GRAPH_BITS, weft_bn_is_negative(closed), job->closed);
   for (size_t j = 0; j < k; j++) {
     const size_t m = j - WEFT_BN_LOW_NODES;
     uint64_t sum = 0;
-    if (!scale.fraction) sum = 0;
-    else if (j < WEFT_BN_LOW_NODES) for (size_t r = 0; r < own->low.count; r++) sum += r >> j & 1 ? own->low_sum[r] : 0;
+    if (!scale.fraction)
+      sum = 0;
+    else if (j < WEFT_BN_LOW_NODES)
+      for (size_t r = 0; r < own->low.count; r++) sum += r >> j & 1 ? own->low_sum[r] : 0;
     else if (m < WEFT_BN_MIDDLE_NODES)
       for (size_t r = 0; r < own->middle.count; r++) sum += r >> m & 1 ? own->middle_sum[r] : 0;
-    else sum = own->top_sum[m - WEFT_BN_MIDDLE_NODES];
+    else
+      sum = own->top_sum[m - WEFT_BN_MIDDLE_NODES];
     weft_bn_write(job->a, own->node[j] * all + c, weft_bn_graph_share(sum, own->a[j]));
   }
 }

@@ -7,9 +7,9 @@
 #include "bn/both/internal.h"
 
 #define LN_2 0.693147180559945309417232121458176568L
-#define MOST_GAP 1e7            /* nats; sums of p exponents fit into 32 bits */
+#define MOST_GAP 1e7 /* nats; sums of p exponents fit into 32 bits */
 #define WORST_ERROR 1e-6
-#define SUBSETS_EACH (1 << 22)  /* between polls */
+#define SUBSETS_EACH (1 << 22) /* between polls */
 
 weft_status weft_bn_reals_take(weft_arena *mem, size_t count, weft_bn_reals *out)
 {
@@ -37,15 +37,16 @@ weft_status weft_bn_graph_plan_make(weft_ctx *ctx, weft_arena *mem, const weft_b
   double gap = -ldexp((double) optimum, -table->bits);
   size_t at[WEFT_BN_MOST_GRAPH_NODES + 1];
   memset(out, 0, sizeof *out);
-  if (p > WEFT_BN_MOST_GRAPH_NODES)
-    return weft_fail(ctx, WEFT_ERR_INTERNAL, "Sums over graphs of %d nodes.", (int) p);
+  if (p > WEFT_BN_MOST_GRAPH_NODES) return weft_fail(ctx, WEFT_ERR_INTERNAL, "Sums over graphs of %d nodes.", (int) p);
   out->p = p;
   out->all = (size_t) 1 << p;
   out->sets = sets;
   for (size_t v = 0; v < p; v++) gap += ldexp((double) table->score[table->start[v]], -table->bits);
   if (!(gap <= MOST_GAP))
-    return weft_fail(ctx, WEFT_ERR_INPUT, "The scores lie too far apart for sums over graphs: the best network is "
-                     "worth %.3g nats less than the best parents of each node, at most %.0e are taken.", gap, MOST_GAP);
+    return weft_fail(ctx, WEFT_ERR_INPUT,
+                     "The scores lie too far apart for sums over graphs: the best network is "
+                     "worth %.3g nats less than the best parents of each node, at most %.0e are taken.",
+                     gap, MOST_GAP);
   WEFT_TRY(weft_bn_reals_take(mem, sets, &out->weight));
   WEFT_TRY(weft_bn_reals_take(mem, sets, &out->through));
   for (size_t v = 0; v < p; v++)
@@ -78,8 +79,8 @@ weft_status weft_bn_graph_edges(weft_ctx *ctx, const weft_bn_table *table, const
     for (int64_t k = table->start[v]; k < table->start[v + 1]; k++) {
       const weft_bn_real weight = weft_bn_read(plan->weight, (size_t) k);
       const weft_bn_real through = weft_bn_read(plan->through, (size_t) k);
-      const double probability = ldexp((double) weight.fraction * (double) (int64_t) through.fraction,
-                                       weight.exponent + through.exponent);
+      const double probability =
+          ldexp((double) weight.fraction * (double) (int64_t) through.fraction, weight.exponent + through.exponent);
       total += probability;
       for (uint64_t left = table->mask[k]; left; left &= left - 1)
         edges[(size_t) __builtin_ctzll(left) + p * v] += probability;
@@ -91,8 +92,10 @@ weft_status weft_bn_graph_edges(weft_ctx *ctx, const weft_bn_table *table, const
   }
   *log_total = offset + log((double) none.fraction) + (double) ((long double) none.exponent * LN_2);
   if (!(*error < WORST_ERROR))
-    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "The sums over graphs cancel: probabilities of a node's parents "
-                       "differ from 1 by %.2g in sum.", *error));
+    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT,
+                       "The sums over graphs cancel: probabilities of a node's parents "
+                       "differ from 1 by %.2g in sum.",
+                       *error));
 done:
   return st;
 }

@@ -9,10 +9,10 @@
 #define LOW_BITS 8
 #define LOW 256
 #define MOST_MID_BITS 8
-#define CELLS_EACH 65536        /* that a thread adds at a time */
+#define CELLS_EACH 65536 /* that a thread adds at a time */
 
 typedef struct bench {
-  uint64_t *buffer;             /* 2^mid_bits × slots */
+  uint64_t *buffer;               /* 2^mid_bits × slots */
   uint64_t within[LOW_BITS][LOW]; /* a_s of the low nodes */
   uint64_t block[LOW], one[LOW];
   weft_bn_wide_sum sum[LOW];
@@ -20,9 +20,9 @@ typedef struct bench {
 
 typedef struct orders_job {
   const weft_bn_order_plan *plan;
-  uint64_t *table;              /* 2^p: f, then b */
-  bench *benches;               /* one per thread */
-  const uint32_t *tops;         /* of this wave */
+  uint64_t *table;      /* 2^p: f, then b */
+  bench *benches;       /* one per thread */
+  const uint32_t *tops; /* of this wave */
   size_t wave;
 } orders_job;
 
@@ -112,13 +112,12 @@ static void backward_block(const orders_job *job, bench *own, uint64_t first, ui
       continue;
     }
     node_values(plan, slots, s, own->one);
-    for (size_t low = 0; low < count; low++)
-      weft_bn_wide_add_product(form, &own->sum[low], own->one[low], after[low]);
+    for (size_t low = 0; low < count; low++) weft_bn_wide_add_product(form, &own->sum[low], own->one[low], after[low]);
     for (size_t low = 0; low < count; low++) own->one[low] = weft_bn_wide_product(form, mine[low], after[low]);
     keep_node(plan, slots, s, own->one);
   }
   for (size_t s = 0; s < low_nodes; s++) node_values(plan, slots, s, own->within[s]);
-  for (size_t low = count; low-- > 0; ) {
+  for (size_t low = count; low-- > 0;) {
     weft_bn_wide_sum sum = weft_bn_wide_as_sum(form, weft_bn_wide_of_sum(form, own->sum[low]));
     for (size_t left = ~low & (count - 1); left; left &= left - 1) {
       const size_t s = (size_t) __builtin_ctzll(left);
@@ -142,7 +141,7 @@ static void load_top(const orders_job *job, bench *own, uint32_t top)
   memset(own->buffer, 0, ((size_t) plan->slots << plan->mid_bits) * sizeof *own->buffer);
   for (uint32_t c = 0; c < plan->cells; c++)
     own->buffer[weft_bn_order_at(plan->slots, plan->cell_mid[c], plan->cell_slot[c])] =
-      weft_bn_order_load(plan->form, plan->top, plan->weight, plan->cell_start[c], plan->cell_start[c + 1], top);
+        weft_bn_order_load(plan->form, plan->top, plan->weight, plan->cell_start[c], plan->cell_start[c + 1], top);
   sums_over_mids(plan, own->buffer, 0);
 }
 
@@ -165,7 +164,7 @@ static void backward_task(void *data, size_t t, int thread)
   bench *own = &job->benches[t];
   (void) thread;
   load_top(job, own, job->tops[t]);
-  for (uint32_t mid = UINT32_C(1) << plan->mid_bits; mid-- > 0; )
+  for (uint32_t mid = UINT32_C(1) << plan->mid_bits; mid-- > 0;)
     backward_block(job, own, weft_bn_order_block(plan->low_bits, plan->mid_bits, job->tops[t], mid),
                    own->buffer + weft_bn_order_at(plan->slots, mid, 0));
   sums_over_mids(plan, own->buffer, 1);
@@ -180,8 +179,8 @@ static void unload_task(void *data, size_t t, int thread)
   for (size_t c = t * CELLS_EACH; c < plan->cells && c < last; c++) {
     const size_t at = weft_bn_order_at(plan->slots, plan->cell_mid[c], plan->cell_slot[c]);
     for (size_t k = 0; k < job->wave; k++)
-      weft_bn_order_unload(plan->form, plan->top, plan->sum, plan->cell_start[c], plan->cell_start[c + 1],
-                           job->tops[k], job->benches[k].buffer[at]);
+      weft_bn_order_unload(plan->form, plan->top, plan->sum, plan->cell_start[c], plan->cell_start[c + 1], job->tops[k],
+                           job->benches[k].buffer[at]);
   }
 }
 

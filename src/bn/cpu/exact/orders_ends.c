@@ -9,7 +9,10 @@
 #define LN_2 0.693147180559945309417232121458176568L
 #define DIGIT_BITS 11
 
-typedef struct keyed { uint64_t key; int64_t set; } keyed;
+typedef struct keyed {
+  uint64_t key;
+  int64_t set;
+} keyed;
 
 static weft_status sort_by_key(weft_ctx *ctx, keyed *x, keyed *room, size_t n, int bits)
 {
@@ -52,8 +55,10 @@ static weft_status choose_form(weft_ctx *ctx, const weft_bn_table *t, int64_t op
   const double least = ceil(gap / ldexp((double) LN_2, t->bits)) + most + 128 + WEFT_BN_LEAST_FIELD;
   while (bits < 30 && ldexp(1, bits) <= most + least) bits++;
   if (ldexp(1, bits) <= most + least)
-    return weft_fail(ctx, WEFT_ERR_INPUT, "The scores lie too far apart: the best network is worth %.3g nats less than "
-                     "the best parents of each node.", gap / ldexp(1, t->bits));
+    return weft_fail(ctx, WEFT_ERR_INPUT,
+                     "The scores lie too far apart: the best network is worth %.3g nats less than "
+                     "the best parents of each node.",
+                     gap / ldexp(1, t->bits));
   out->fraction = 64 - bits;
   out->bias = (int32_t) least;
   return WEFT_OK;
@@ -87,7 +92,7 @@ weft_status weft_bn_order_plan_make(weft_ctx *ctx, weft_arena *mem, const weft_b
   const int high_bits = (int) p - low_bits, top_bits = high_bits - mid_bits;
   size_t most = 0, slots = 0;
   keyed *sorted, *room;
-  *out = (weft_bn_order_plan) { .p = (int) p, .low_bits = low_bits, .mid_bits = mid_bits, .top_bits = top_bits };
+  *out = (weft_bn_order_plan){ .p = (int) p, .low_bits = low_bits, .mid_bits = mid_bits, .top_bits = top_bits };
   WEFT_TRY(choose_form(ctx, table, optimum, &out->form));
   for (size_t i = 0; i < p; i++) {
     const size_t n = (size_t) (table->start[i + 1] - table->start[i]);
@@ -110,7 +115,7 @@ weft_status weft_bn_order_plan_make(weft_ctx *ctx, weft_arena *mem, const weft_b
     for (size_t k = 0; k < n; k++) {
       const uint64_t mask = table->mask[first + (int64_t) k], high = mask >> low_bits;
       const uint64_t low = mask & ((UINT64_C(1) << low_bits) - 1), mid = high & ((UINT64_C(1) << mid_bits) - 1);
-      sorted[k] = (keyed) { low << high_bits | mid << top_bits | high >> mid_bits, first + (int64_t) k };
+      sorted[k] = (keyed){ low << high_bits | mid << top_bits | high >> mid_bits, first + (int64_t) k };
     }
     WEFT_TRY(sort_by_key(ctx, sorted, room, n, (int) p));
     add_cells(out, table, i, sorted, n);
@@ -137,10 +142,10 @@ void weft_bn_parts_by_size(int bits, uint32_t *part, size_t *begin)
 static double share_of(weft_bn_wide form, uint64_t x, uint64_t y, uint64_t whole)
 {
   if (!x || !y) return 0;
-  const int64_t exponent = (int64_t) weft_bn_wide_field(form, x) + weft_bn_wide_field(form, y) -
-    weft_bn_wide_field(form, whole) - form.bias;
-  const double fraction = weft_bn_wide_fraction(form, x) * weft_bn_wide_fraction(form, y) /
-    weft_bn_wide_fraction(form, whole);
+  const int64_t exponent =
+      (int64_t) weft_bn_wide_field(form, x) + weft_bn_wide_field(form, y) - weft_bn_wide_field(form, whole) - form.bias;
+  const double fraction =
+      weft_bn_wide_fraction(form, x) * weft_bn_wide_fraction(form, y) / weft_bn_wide_fraction(form, whole);
   return ldexp(fraction, exponent < -2000 ? -2000 : (int) exponent);
 }
 
@@ -172,10 +177,10 @@ weft_status weft_bn_order_edges(weft_ctx *ctx, const weft_bn_table *table, const
     WEFT_TRY(weft_poll(ctx, 1, 1));
   }
   if (!(apart < 1e-7))
-    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INTERNAL, "The sums over orders differ by %.2g between their two directions.",
-                       apart));
+    WEFT_TRY(
+        weft_fail(ctx, WEFT_ERR_INTERNAL, "The sums over orders differ by %.2g between their two directions.", apart));
   *log_total = offset + log(weft_bn_wide_fraction(form, forward)) +
-    (double) ((long double) (weft_bn_wide_field(form, forward) - form.bias) * LN_2);
+               (double) ((long double) (weft_bn_wide_field(form, forward) - form.bias) * LN_2);
 done:
   return st;
 }

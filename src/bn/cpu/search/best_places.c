@@ -13,14 +13,14 @@
 #include "bn/both/internal.h"
 #include "bn/cpu/search/best_places.h"
 
-#define MOST_KICKED 5         /* nodes of a kick */
-#define PORTION 100000        /* places tried between two polls, at first */
-#define OF_A_PAIR 100         /* operations of settling once, for each pair of nodes */
+#define MOST_KICKED 5             /* nodes of a kick */
+#define PORTION 100000            /* places tried between two polls, at first */
+#define OF_A_PAIR 100             /* operations of settling once, for each pair of nodes */
 #define DRAWS (UINT32_C(5) << 28) /* stream: the others are in both/moves.h */
 
 typedef struct settler {
   int32_t *order, *place, *pick; /* pick: index of the best set within the node's sets */
-  uint64_t *before, *chosen;  /* p × words: predecessors; the best set */
+  uint64_t *before, *chosen;     /* p × words: predecessors; the best set */
   int64_t score;
   /* what it was before the kick */
   int32_t *old_order, *old_pick;
@@ -43,7 +43,7 @@ typedef struct settle_run {
   const weft_bn_lists *lists;
   const weft_bn_settle *job;
   settler *settlers;
-  settler **open;             /* those that are not done */
+  settler **open; /* those that are not done */
   void (*advance)(const weft_bn_lists *lists, settler *s, double places);
   double portion;
 } settle_run;
@@ -76,7 +76,11 @@ static void all_wait(settler *s, size_t p)
 
 /* `change`: of the score, at the best place; from `low` to `high` all places are possible, and all are looked at if
  * `whole`. */
-typedef struct places { int64_t change; int32_t best, low, high; int whole; } places;
+typedef struct places {
+  int64_t change;
+  int32_t best, low, high;
+  int whole;
+} places;
 
 static void record(const weft_bn_lists *lists, settler *s, int32_t x, int32_t pick, size_t changes, int64_t change)
 {
@@ -106,7 +110,7 @@ WIDE void try_side(const weft_bn_lists *lists, settler *s, int32_t x, int step, 
   int64_t others = 0;
   size_t changes = 0;
   for (size_t w = 0; w < words; w++) mine[w] = s->before[own + w];
-  for (int32_t at = s->place[x]; at != end; ) {
+  for (int32_t at = s->place[x]; at != end;) {
     const int32_t y = s->order[at + step], old = s->pick[y];
     const uint64_t *theirs = t->mask + (size_t) t->start[y] * words;
     const int64_t *their_score = t->score + t->start[y];
@@ -145,8 +149,10 @@ WIDE void try_side(const weft_bn_lists *lists, settler *s, int32_t x, int step, 
       found->change = change;
       found->best = at;
     }
-    if (s->recording) record(lists, s, x, pick, changes, change);
-    else if (step > 0 && others + most <= found->change && !found->whole) return;
+    if (s->recording)
+      record(lists, s, x, pick, changes, change);
+    else if (step > 0 && others + most <= found->change && !found->whole)
+      return;
   }
 }
 
@@ -183,8 +189,7 @@ WIDE void move_to(const weft_bn_lists *lists, settler *s, int32_t x, int32_t to,
     } else {
       clear_bit(other, x);
       set_bit(mine, y);
-      if (has_bit(s->chosen + (size_t) y * words, x))
-        next = weft_bn_find_fit(theirs, old + 1, all, other, words, fast);
+      if (has_bit(s->chosen + (size_t) y * words, x)) next = weft_bn_find_fit(theirs, old + 1, all, other, words, fast);
     }
     if (next != old) take_set(lists, s, y, next, words);
   }
@@ -214,7 +219,10 @@ static void keep(const weft_bn_lists *lists, settler *s, int back)
   COPY(s->before, s->old_before, masks);
   COPY(s->chosen, s->old_chosen, masks);
 #undef COPY
-  if (!back) { s->old_score = s->score; return; }
+  if (!back) {
+    s->old_score = s->score;
+    return;
+  }
   s->score = s->old_score;
   for (size_t k = 0; k < p; k++) s->place[s->order[k]] = (int32_t) k;
 }
@@ -229,7 +237,8 @@ WIDE void kick(const weft_bn_lists *lists, settler *s, size_t words, int fast)
   for (int32_t z = 0; z < (int32_t) p && most > 1; z++) { /* each of them is as likely to be kept */
     if (!has_bit(s->chosen + (size_t) x * words, z) && !has_bit(s->chosen + (size_t) z * words, x)) continue;
     met++;
-    if (count < most) near[count++] = z;
+    if (count < most)
+      near[count++] = z;
     else {
       const size_t at = draw_below(s, met);
       if (at + 1 < most) near[at + 1] = z;
@@ -291,8 +300,10 @@ static weft_status make_settler(weft_arena *mem, settle_run *run, size_t number,
   const weft_bn_lists *lists = run->lists;
   const weft_bn_table *t = lists->table;
   const size_t p = lists->p, words = lists->words;
-  *s = (settler) { .order = run->job->order + number * p, .kicks_left = run->job->kicks,
-                   .drawn = run->job->first << 32, .rng = { run->job->key, DRAWS + (uint32_t) number } };
+  *s = (settler){ .order = run->job->order + number * p,
+                  .kicks_left = run->job->kicks,
+                  .drawn = run->job->first << 32,
+                  .rng = { run->job->key, DRAWS + (uint32_t) number } };
   WEFT_TAKE(s->place, mem, p);
   WEFT_TAKE(s->pick, mem, p);
   WEFT_TAKE0(s->before, mem, p * words);
@@ -336,12 +347,13 @@ static weft_status settle_all(weft_ctx *ctx, settle_run *run)
   const double work = (double) (starts * p * p) * OF_A_PAIR * (double) (1 + run->job->kicks);
   const size_t threads = (size_t) weft_threads_worth(ctx->threads, work);
   for (size_t c = 0; c < starts; c++) run->open[c] = &run->settlers[c];
-  for (size_t left = starts; left; ) {
+  for (size_t left = starts; left;) {
     double took;
     WEFT_TRY(weft_bn_run_timed(ctx, threads, left, advance_task, run, 1 - (double) left / (double) starts, &took));
     run->portion *= took < 0.01 ? 2 : took > 0.05 ? 0.5 : 1;
     size_t still = 0;
-    for (size_t t = 0; t < left; t++) if (!run->open[t]->done) run->open[still++] = run->open[t];
+    for (size_t t = 0; t < left; t++)
+      if (!run->open[t]->done) run->open[still++] = run->open[t];
     left = still;
   }
 done:

@@ -9,7 +9,7 @@ typedef struct near_job {
   const weft_bn_search *search;
   weft_bn_scorer *scorers;
   weft_bn_near *near;
-  size_t *more;               /* a thread: p */
+  size_t *more; /* a thread: p */
   int64_t *value;
   weft_scored *list;          /* a thread: p */
   const int32_t *place, *dag; /* widening */
@@ -21,7 +21,7 @@ static weft_status make_job(weft_arena *mem, const weft_bn_search *search, weft_
 {
   weft_status st = WEFT_OK;
   const size_t p = search->problem->p, threads = search->problem->threads;
-  *out = (near_job) { .search = search, .scorers = scorers, .near = near };
+  *out = (near_job){ .search = search, .scorers = scorers, .near = near };
   WEFT_TAKE(out->more, mem, threads * p);
   WEFT_TAKE(out->value, mem, threads * p);
   WEFT_TAKE(out->list, mem, threads * p);
@@ -37,7 +37,7 @@ static void mark_single(const near_job *job, size_t i, const size_t *more, const
   const size_t p = job->search->problem->p;
   size_t found = 0;
   for (size_t k = 0; k < count; k++)
-    if (value[k] > WEFT_BN_NEVER) list[found++] = (weft_scored) { (double) value[k], more[k] };
+    if (value[k] > WEFT_BN_NEVER) list[found++] = (weft_scored){ (double) value[k], more[k] };
   weft_scored_sort(list, found);
   for (size_t k = 0; k < found && k < job->search->width; k++) job->near->is[i + p * list[k].index] = 1;
 }
@@ -60,7 +60,11 @@ static void near_task(void *data, size_t i, int thread)
     size_t best = count;
     weft_bn_scorer_extend(scorer, i, set, m, more, count, value);
     if (first) mark_single(job, i, more, value, count, job->list + (size_t) thread * p);
-    for (size_t k = 0; k < count; k++) if (value[k] > score) { score = value[k]; best = k; }
+    for (size_t k = 0; k < count; k++)
+      if (value[k] > score) {
+        score = value[k];
+        best = k;
+      }
     if (best == count) break;
     job->near->is[i + p * more[best]] = 1;
     weft_bn_set_insert(set, m++, more[best]);
@@ -85,7 +89,7 @@ static weft_status copy_covariances(weft_arena *mem, const weft_bn_ready *ready,
   near->covariance_start[0] = 0;
   for (size_t i = 0; i < p; i++)
     near->covariance_start[i + 1] =
-      near->covariance_start[i] + (near->start[i + 1] - near->start[i] + 2) * weft_bn_near_stride(near, i);
+        near->covariance_start[i] + (near->start[i + 1] - near->start[i] + 2) * weft_bn_near_stride(near, i);
   if (near->covariance_start[p] > MOST_COVARIANCES) goto done;
   WEFT_TAKE(near->share, mem, near->pairs + 1);
   WEFT_TAKE0(near->covariance, mem, near->covariance_start[p]);
@@ -139,11 +143,13 @@ static weft_status list_near(weft_arena *mem, const weft_bn_ready *ready, weft_b
   WEFT_TAKE(near->node, mem, near->pairs + 1);
   WEFT_TAKE(near->kid, mem, near->pairs + 1);
   for (size_t v = 0; v < p; v++)
-    for (size_t i = 0; i < p; i++) if (near->is[i + p * v]) near->kid[kids++] = (int32_t) i;
+    for (size_t i = 0; i < p; i++)
+      if (near->is[i + p * v]) near->kid[kids++] = (int32_t) i;
   kids = 0;
   for (size_t i = 0; i < p; i++) {
     near->start[i] = kids;
-    for (size_t v = 0; v < p; v++) if (near->is[i + p * v]) near->node[kids++] = (int32_t) v;
+    for (size_t v = 0; v < p; v++)
+      if (near->is[i + p * v]) near->node[kids++] = (int32_t) v;
     if (kids - near->start[i] > near->widest) near->widest = kids - near->start[i];
   }
   near->start[p] = kids;
@@ -159,7 +165,7 @@ weft_status weft_bn_near_find(weft_ctx *ctx, weft_arena *mem, const weft_bn_sear
   weft_arena own = weft_arena_begin(ctx);
   const size_t p = search->problem->p;
   near_job job;
-  *out = (weft_bn_near) { 0 };
+  *out = (weft_bn_near){ 0 };
   WEFT_TAKE0(out->is, mem, p * p);
   WEFT_TAKE0(out->grown, mem, p);
   WEFT_TAKE(out->start, mem, p + 1);
@@ -183,7 +189,8 @@ static void widen_task(void *data, size_t i, int thread)
   int64_t *value = job->value + (size_t) thread * p;
   job->found[i] = -1;
   for (size_t v = 0; v < p; v++) {
-    if (job->dag[v + p * i]) set[m++] = v;
+    if (job->dag[v + p * i])
+      set[m++] = v;
     else if (v != i && problem->allowed[i + p * v] && !job->near->is[i + p * v] && job->place[v] < job->place[i])
       more[count++] = v;
   }
@@ -191,7 +198,10 @@ static void widen_task(void *data, size_t i, int thread)
   int64_t score = weft_bn_scorer_value(scorer, i, set, m);
   weft_bn_scorer_extend(scorer, i, set, m, more, count, value);
   for (size_t k = 0; k < count; k++)
-    if (value[k] > score) { score = value[k]; job->found[i] = (int32_t) more[k]; }
+    if (value[k] > score) {
+      score = value[k];
+      job->found[i] = (int32_t) more[k];
+    }
 }
 
 weft_status weft_bn_near_widen(weft_ctx *ctx, weft_arena *mem, const weft_bn_search *search, weft_bn_scorer *scorers,

@@ -7,16 +7,17 @@
 #include <string.h>
 #include "bn/cpu/search/climb.h"
 
-#define TIE_UNITS 8     /* scores that are equal mathematically may differ by so much */
-#define KICKED 5        /* nodes that a kick moves, at most */
+#define TIE_UNITS 8 /* scores that are equal mathematically may differ by so much */
+#define KICKED 5    /* nodes that a kick moves, at most */
 
 weft_status weft_bn_climber_make(weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
                                  weft_bn_trees *trees, size_t number, weft_bn_climber *out)
 {
   weft_status st = WEFT_OK;
   const size_t p = search->problem->p;
-  *out = (weft_bn_climber) { .problem = search->problem, .near = near, .trees = trees,
-                             .rng = { search->key, (uint32_t) number } };
+  *out = (weft_bn_climber){
+    .problem = search->problem, .near = near, .trees = trees, .rng = { search->key, (uint32_t) number }
+  };
   WEFT_TAKE(out->order, mem, p);
   WEFT_TAKE(out->place, mem, p);
   WEFT_TAKE(out->queue, mem, p);
@@ -162,8 +163,10 @@ static void renew(weft_bn_climber *c, weft_bn_scorer *scorer, size_t i)
   if (now == c->value[i]) return;
   c->total += now - c->value[i];
   c->value[i] = now;
-  if (c->local) wait(c, i);
-  else neighbours_wait(c, i);
+  if (c->local)
+    wait(c, i);
+  else
+    neighbours_wait(c, i);
 }
 
 static void value_all(weft_bn_climber *c, weft_bn_scorer *scorer)
@@ -220,7 +223,7 @@ static int32_t best_place(weft_bn_climber *c, weft_bn_scorer *scorer, size_t v)
     if (!(why[w] & KID)) continue;
     const int after = c->place[w] > own_place;
     const int64_t other =
-      c->asked_for[w] & bit ? value_at(c, scorer, w, c->place[w], (int32_t) v, !after, &ignored) : c->value[w];
+        c->asked_for[w] & bit ? value_at(c, scorer, w, c->place[w], (int32_t) v, !after, &ignored) : c->value[w];
     c->with[w] = after ? c->value[w] : other;
     c->without[w] = after ? other : c->value[w];
     kids += c->with[w];
@@ -229,8 +232,8 @@ static int32_t best_place(weft_bn_climber *c, weft_bn_scorer *scorer, size_t v)
   best = now + TIE_UNITS;
   for (size_t k = 0;; k++) { /* v between the nodes k - 1 and k of those that matter */
     const int32_t before = k ? c->place[c->relevant[k - 1]] + 1 - (c->place[c->relevant[k - 1]] > own_place) : 0;
-    const int32_t after = k < count ? c->place[c->relevant[k]] - (c->place[c->relevant[k]] > own_place)
-                                    : (int32_t) c->present - 1;
+    const int32_t after =
+        k < count ? c->place[c->relevant[k]] - (c->place[c->relevant[k]] > own_place) : (int32_t) c->present - 1;
     const int32_t first = before > low ? before : low, last = after < high ? after : high;
     if (first <= last && own + kids > best) {
       best = own + kids;
@@ -331,15 +334,18 @@ static void settle(weft_bn_climber *c, weft_bn_scorer *scorer)
     all_wait(c);
     return;
   }
-  if (c->total >= c->best_total) keep_best(c); /* equal ones, too: many orders have the same network */
-  else back_to_best(c);
+  if (c->total >= c->best_total)
+    keep_best(c); /* equal ones, too: many orders have the same network */
+  else
+    back_to_best(c);
   if (c->kicks_left) {
     c->kicks_left--;
     c->local = 1;
     kick(c, scorer);
   } else if (c->local && !c->lane) { /* once more in full */
     c->local = c->checked = 0;
-  } else c->done = 1;
+  } else
+    c->done = 1;
 }
 
 void weft_bn_climber_advance(weft_bn_climber *c, weft_bn_scorer *scorer, double portion)
@@ -377,7 +383,8 @@ void weft_bn_climber_begin(weft_bn_climber *c, size_t kicks, const uint8_t *grow
   if (!c->present) return;
   c->stale = 1;
   if (!grown) all_wait(c);
-  for (size_t i = 0; grown && i < c->problem->p; i++) if (grown[i]) neighbours_wait(c, i);
+  for (size_t i = 0; grown && i < c->problem->p; i++)
+    if (grown[i]) neighbours_wait(c, i);
 }
 
 /* ---- lanes ---- */
@@ -427,7 +434,9 @@ void weft_bn_climber_take_over(weft_bn_climber *c, const weft_bn_climber *lane, 
     after_move(c, scorer, (size_t) v, was, to);
     any = 1;
   }
-  if (any && fits && c->total >= c->best_total) keep_best(c);
-  else if (any) back_to_best(c);
+  if (any && fits && c->total >= c->best_total)
+    keep_best(c);
+  else if (any)
+    back_to_best(c);
   nobody_waits(c);
 }

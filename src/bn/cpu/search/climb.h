@@ -11,35 +11,35 @@
 typedef struct weft_bn_climber {
   const weft_bn_problem *problem;
   const weft_bn_near *near;
-  weft_bn_trees *trees;       /* shared by all */
+  weft_bn_trees *trees; /* shared by all */
   weft_rng rng;
   uint64_t draws;
   int32_t *order, *place, *queue;
-  size_t present;             /* only the first so many of the order count; the others are still to be inserted */
-  int64_t *value;             /* p: of each node's parents */
-  uint64_t *asked_for;        /* p: whose place before or after it matters to that (weft_bn_bit) */
-  uint8_t *waits;             /* p: in the queue */
-  size_t first, waiting;      /* queue: a ring of p */
+  size_t present;        /* only the first so many of the order count; the others are still to be inserted */
+  int64_t *value;        /* p: of each node's parents */
+  uint64_t *asked_for;   /* p: whose place before or after it matters to that (weft_bn_bit) */
+  uint8_t *waits;        /* p: in the queue */
+  size_t first, waiting; /* queue: a ring of p */
   int64_t total;
   /* the best order so far */
   int32_t *best_order;
   int64_t *best_value, best_total;
   uint64_t *best_asked_for;
   /* the nodes that a lane moved, in the best order the first best_moved of them */
-  uint8_t *is_moved;          /* p */
-  int32_t *moved;             /* p */
+  uint8_t *is_moved; /* p */
+  int32_t *moved;    /* p */
   size_t moved_count, best_moved;
   size_t kicks_left;
   int lane;
-  int64_t began_total;        /* of the order from which a lane began */
-  int local;                  /* after a kick: a node that changed is queued, those around it are not */
-  int checked;                /* all nodes were tried since anything moved, or need not be */
-  int stale;                  /* values are those of other candidates */
+  int64_t began_total; /* of the order from which a lane began */
+  int local;           /* after a kick: a node that changed is queued, those around it are not */
+  int checked;         /* all nodes were tried since anything moved, or need not be */
+  int stale;           /* values are those of other candidates */
   int done;
   /* one move */
-  int32_t *relevant;          /* p: nodes that matter, by place */
-  uint8_t *why;               /* p: KID and PARENT, zero between moves */
-  int64_t *without, *with;    /* p: of a node whose candidate moves */
+  int32_t *relevant;       /* p: nodes that matter, by place */
+  uint8_t *why;            /* p: KID and PARENT, zero between moves */
+  int64_t *without, *with; /* p: of a node whose candidate moves */
   double moves, asked;
 } weft_bn_climber;
 

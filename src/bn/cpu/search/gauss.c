@@ -14,20 +14,22 @@ typedef double eight __attribute__((vector_size(64), aligned(8)));
 typedef int64_t eight_whole __attribute__((vector_size(64), aligned(8)));
 
 /* ln p of the data as a function of how many nodes there are and of the logarithm of the determinant, in units. */
-typedef struct law { double constant, slope, unit; } law;
+typedef struct law {
+  double constant, slope, unit;
+} law;
 
 typedef struct step {
   size_t m, count;
   const double *factor, *const *row, *left, *cross; /* of candidates: covariances with each parent, variances, with i */
   double log_parents, child_left;
-  law parents, family;        /* of so many nodes and one more */
+  law parents, family; /* of so many nodes and one more */
   int64_t *out;
 } step;
 
 static law law_of(const weft_bn_ready *ready, size_t group, size_t m)
 {
-  return (law) { ready->gauss_constant[group * (ready->problem->p + 1) + m],
-                 weft_bn_gauss_coefficient(ready, group, m), ready->unit };
+  return (law){ ready->gauss_constant[group * (ready->problem->p + 1) + m], weft_bn_gauss_coefficient(ready, group, m),
+                ready->unit };
 }
 
 /* The nearest whole number of a value below 2^51 in magnitude: adding 1.5 · 2^52 leaves it in the last bits. */
@@ -95,7 +97,8 @@ INLINE void extend(const step *s)
   }
 }
 
-#define EXTEND(name, target) target static void extend_##name(const step *s) { extend(s); }
+#define EXTEND(name, target) \
+  target static void extend_##name(const step *s) { extend(s); }
 WEFT_VARIANTS(EXTEND)
 
 /* The factor of the members, parents and then the child; *log_parents: of the parents' determinant. Returns the child's
@@ -118,8 +121,15 @@ void weft_bn_gauss_extend(const weft_bn_ready *ready, weft_bn_covariances c, con
                           const double *const *row, const double *left, const double *cross, size_t count, int64_t *out)
 {
   double factor[MOST * MOST];
-  step s = { .m = m, .count = count, .factor = factor, .row = row, .left = left, .cross = cross, .out = out,
-             .parents = law_of(ready, c.group, m + 1), .family = law_of(ready, c.group, m + 2) };
+  step s = { .m = m,
+             .count = count,
+             .factor = factor,
+             .row = row,
+             .left = left,
+             .cross = cross,
+             .out = out,
+             .parents = law_of(ready, c.group, m + 1),
+             .family = law_of(ready, c.group, m + 2) };
   s.child_left = factor_family(c.matrix, c.stride, parents, m, c.child, factor, &s.log_parents);
   WEFT_VARIANT_HERE(extend)(&s);
 }

@@ -30,7 +30,7 @@ weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_search *search, co
   const weft_bn_problem *problem = search->problem;
   const size_t share = WHOLE_ROOM / shares, most = share > LARGE_ROOM ? share : LARGE_ROOM;
   const size_t room = 256 * near->pairs < most ? 256 * near->pairs : most;
-  *out = (weft_bn_trees) { .near = near, .listed = listed, .problem = problem };
+  *out = (weft_bn_trees){ .near = near, .listed = listed, .problem = problem };
   out->most_branches = SMALL_ROOM + room + 16 * near->pairs + 2 * (WEFT_BN_MOST_PARENTS + 1) * problem->p;
   out->most_stems = out->most_branches / 8;
   WEFT_TAKE0(out->root, mem, problem->p);
@@ -44,12 +44,14 @@ done:
 void weft_bn_trees_tidy(weft_bn_trees *t, double filled)
 {
   if (t->shared && ((double) t->stems > filled * (double) t->most_stems ||
-                    (double) t->branches > filled * (double) t->most_branches)) forget_all(t);
+                    (double) t->branches > filled * (double) t->most_branches))
+    forget_all(t);
 }
 
 void weft_bn_trees_forget(weft_bn_trees *t, const uint8_t *which)
 {
-  for (size_t i = 0; i < t->problem->p; i++) if (which[i]) t->root[i].stem = NONE;
+  for (size_t i = 0; i < t->problem->p; i++)
+    if (which[i]) t->root[i].stem = NONE;
 }
 
 /* The first of so many places, NO_ROOM when there are too few left. */
@@ -63,7 +65,7 @@ static size_t take(size_t *used, size_t count, size_t most)
 static uint32_t new_stem(weft_bn_trees *t, int64_t score, weft_bn_stem *spare)
 {
   const size_t at = take(&t->stems, 1, t->most_stems);
-  *(at == NO_ROOM ? spare : &t->stem[at]) = (weft_bn_stem) { .score = score, .shrunk = UNKNOWN, .count = NONE };
+  *(at == NO_ROOM ? spare : &t->stem[at]) = (weft_bn_stem){ .score = score, .shrunk = UNKNOWN, .count = NONE };
   return at == NO_ROOM ? NONE : (uint32_t) at;
 }
 
@@ -82,8 +84,10 @@ static void places_of(const weft_bn_near *near, size_t i, const int32_t *node, s
     size_t low = 0, high = near->start[i + 1] - near->start[i];
     while (high - low > 1) {
       const size_t middle = (low + high) / 2;
-      if (list[middle] <= node[j]) low = middle;
-      else high = middle;
+      if (list[middle] <= node[j])
+        low = middle;
+      else
+        high = middle;
     }
     weft_bn_set_insert(out, j, low);
   }
@@ -102,7 +106,7 @@ static weft_bn_branch *grow(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, 
     weft_bn_scorer_near(scorer, t->near, i, at, m, scorer->grown);
     for (size_t k = 0; k < count; k++) {
       if (scorer->grown[k] <= stem->score) continue;
-      insert_branch(scorer->branch, (*made)++, (weft_bn_branch) { scorer->grown[k], node[k], NONE });
+      insert_branch(scorer->branch, (*made)++, (weft_bn_branch){ scorer->grown[k], node[k], NONE });
     }
   }
   if ((first = take(&t->branches, *made, t->most_branches)) == NO_ROOM) return scorer->branch;
@@ -129,7 +133,10 @@ static int64_t shrink(const weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, 
     for (size_t k = 0; k < m; k++) {
       const int32_t v = node[at[k]];
       if (v == last || (t->problem->required && t->problem->required[i + t->problem->p * (size_t) v])) continue;
-      if (without[k] > score) { score = without[k]; out = k; }
+      if (without[k] > score) {
+        score = without[k];
+        out = k;
+      }
     }
     if (out == m) break;
     memmove(at + out, at + out + 1, (m - out - 1) * sizeof *at);
@@ -155,7 +162,8 @@ static int64_t grown_value(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, c
   size_t required[WEFT_BN_MOST_PARENTS + 2], first = weft_bn_required_of(t->problem, i, required), m = first;
   for (size_t k = 0; k < m; k++) set[k] = (int32_t) required[k];
   if (!t->shared && (t->stems + WEFT_BN_MOST_PARENTS + 2 > t->most_stems ||
-                     t->branches + (WEFT_BN_MOST_PARENTS + 1) * t->near->widest > t->most_branches)) forget_all(t);
+                     t->branches + (WEFT_BN_MOST_PARENTS + 1) * t->near->widest > t->most_branches))
+    forget_all(t);
   weft_bn_stem spare, *stem;
   uint32_t *to = &t->root[i].stem; /* the place that refers to the next stem */
   int64_t score = *to == NONE ? weft_bn_scorer_value(scorer, i, required, m) : 0;

@@ -11,14 +11,18 @@
 #include "bn/cpu/search/best_places.h"
 #include "bn/cpu/table/set_terms.h"
 
-#define MOST_TRIPLES 700      /* of a node */
-#define MOST_BASES 30         /* of a node and a size, unless they are all sets of that size */
+#define MOST_TRIPLES 700 /* of a node */
+#define MOST_BASES 30    /* of a node and a size, unless they are all sets of that size */
 #define STARTS WEFT_BN_NEAR_STARTS
-#define KICKS 10              /* of a start, before a table is widened */
+#define KICKS 10 /* of a start, before a table is widened */
 #define MOST_ROUNDS 30
 
 /* Some sets of a node; `best`: the highest score among a set and its subsets. */
-typedef struct some_sets { size_t count, room; int64_t *best; uint64_t *mask; } some_sets;
+typedef struct some_sets {
+  size_t count, room;
+  int64_t *best;
+  uint64_t *mask;
+} some_sets;
 
 /* What may be added to a base: of bases that are all sets of their size, what comes after its members; of others, what
  * gives no set that an earlier base gives; anything, a candidate or not. */
@@ -26,14 +30,16 @@ enum { AFTER, UNMET, ANYTHING };
 
 typedef struct node_sets {
   size_t required, candidates; /* how many; required parents are in all sets, and do not count as candidates */
-  some_sets kept;             /* better than their subsets */
-  some_sets bases, next;      /* to which a parent is added now, and then */
-  some_sets asked;            /* bases to which anything has been added */
+  some_sets kept;              /* better than their subsets */
+  some_sets bases, next;       /* to which a parent is added now, and then */
+  some_sets asked;             /* bases to which anything has been added */
   int rule;
 } node_sets;
 
 /* A set to which each of `more` is added. */
-typedef struct extension { size_t node, base, at; } extension;
+typedef struct extension {
+  size_t node, base, at;
+} extension;
 
 typedef struct table_job {
   const weft_bn_search *search;
@@ -42,11 +48,11 @@ typedef struct table_job {
   const weft_bn_near *near;
   size_t words;
   node_sets *nodes;
-  size_t *named;              /* a thread: p */
+  size_t *named; /* a thread: p */
   /* of one size */
   extension *extensions;
-  uint64_t *more;             /* words per extension */
-  int64_t *value;             /* of each set, extension by extension */
+  uint64_t *more; /* words per extension */
+  int64_t *value; /* of each set, extension by extension */
 } table_job;
 
 static size_t members_of(const uint64_t *mask, size_t words, size_t *out)
@@ -106,8 +112,10 @@ static void find_more(const table_job *job, size_t i, size_t k, uint64_t *more)
   for (size_t c = near->start[i]; c < near->start[i + 1]; c++) {
     const int32_t v = near->node[c];
     const int needed = problem->required && problem->required[i + p * (size_t) v];
-    if (!has_bit(base, v)) set_bit(more, v);
-    else if (!needed) last = v;
+    if (!has_bit(base, v))
+      set_bit(more, v);
+    else if (!needed)
+      last = v;
   }
   if (node->rule == AFTER) {
     for (int32_t v = 0; v <= last; v++) clear_bit(more, v);
@@ -147,12 +155,15 @@ static void extend_task(void *data, size_t t, int thread)
     weft_bn_share with = base;
     weft_bn_share_add(job->ready, i, more[k], scorer->penalty[i], &with);
     out[k] = weft_bn_share_of(with, scorer->penalty[i]);
-    if (!weft_bn_gauss(problem) && out[k] <= bases->best[x->base]) out[k] = WEFT_BN_NEVER;
-    else more[hopeful++] = more[k];
+    if (!weft_bn_gauss(problem) && out[k] <= bases->best[x->base])
+      out[k] = WEFT_BN_NEVER;
+    else
+      more[hopeful++] = more[k];
   }
   if (!hopeful) return;
   weft_bn_scorer_extend(scorer, i, set, m, more, hopeful, value);
-  for (size_t k = 0, next = 0; k < count; k++) if (out[k] != WEFT_BN_NEVER) out[k] = value[next++];
+  for (size_t k = 0, next = 0; k < count; k++)
+    if (out[k] != WEFT_BN_NEVER) out[k] = value[next++];
 }
 
 /* The highest score of the kept sets within this one. */
@@ -175,7 +186,7 @@ static weft_status leave_best(weft_arena *mem, size_t most, size_t words, some_s
   if (sets->count <= most) goto done;
   WEFT_TAKE(list, &own, sets->count);
   WEFT_TAKE0(stays, &own, sets->count);
-  for (size_t k = 0; k < sets->count; k++) list[k] = (weft_scored) { (double) sets->best[k], k };
+  for (size_t k = 0; k < sets->count; k++) list[k] = (weft_scored){ (double) sets->best[k], k };
   weft_scored_sort(list, sets->count);
   for (size_t k = 0; k < most; k++) stays[list[k].index] = 1;
   for (size_t k = 0; k < sets->count; k++) {
@@ -248,7 +259,7 @@ static weft_status add_size(weft_ctx *ctx, weft_arena *mem, table_job *job, size
       find_more(job, i, k, job->more + count * words);
       const size_t more = size_of(job->more + count * words, words);
       if (!more) continue;
-      job->extensions[count++] = (extension) { i, k, sets };
+      job->extensions[count++] = (extension){ i, k, sets };
       sets += more;
     }
   }
@@ -283,7 +294,8 @@ static weft_status make_lists(weft_ctx *ctx, weft_arena *mem, table_job *job)
     put_set(&node->kept, job->words, mask, score);
     if (node->required < (size_t) problem->max_parents[i]) put_set(&node->bases, job->words, mask, score);
     if (score == WEFT_BN_NEVER)
-      WEFT_TRY(weft_fail_column(ctx, i, "has no set of parents that can be scored: with so many levels, its own or "
+      WEFT_TRY(weft_fail_column(ctx, i,
+                                "has no set of parents that can be scored: with so many levels, its own or "
                                 "those of parents that are required, the penalty of this score is too large."));
   }
   for (size_t size = 1; any; size++) WEFT_TRY(add_size(ctx, mem, job, size, &any));
@@ -300,7 +312,7 @@ static weft_status collect(weft_arena *mem, const table_job *job, weft_bn_table 
   const size_t p = job->search->problem->p, words = job->words;
   weft_scored *list;
   size_t total = 0, most = 0;
-  *out = (weft_bn_table) { .p = p, .words = words, .bits = job->ready->bits };
+  *out = (weft_bn_table){ .p = p, .words = words, .bits = job->ready->bits };
   for (size_t i = 0; i < p; i++) {
     total += job->nodes[i].kept.count;
     if (job->nodes[i].kept.count > most) most = job->nodes[i].kept.count;
@@ -313,7 +325,7 @@ static weft_status collect(weft_arena *mem, const table_job *job, weft_bn_table 
   for (size_t i = 0; i < p; i++) {
     const some_sets *kept = &job->nodes[i].kept;
     out->start[i] = (int64_t) total;
-    for (size_t k = 0; k < kept->count; k++) list[k] = (weft_scored) { (double) kept->best[k], k };
+    for (size_t k = 0; k < kept->count; k++) list[k] = (weft_scored){ (double) kept->best[k], k };
     weft_scored_sort(list, kept->count);
     for (size_t k = 0; k < kept->count; k++, total++) {
       out->score[total] = kept->best[list[k].index];
@@ -331,7 +343,7 @@ static void drop_table(weft_arena *mem, weft_bn_table *table)
   weft_arena_drop(mem, table->start);
   weft_arena_drop(mem, table->score);
   weft_arena_drop(mem, table->mask);
-  *table = (weft_bn_table) { 0 };
+  *table = (weft_bn_table){ 0 };
 }
 
 /* ---- the whole ---- */
@@ -420,7 +432,7 @@ weft_status weft_bn_near_table(weft_ctx *ctx, const weft_bn_search *search, weft
   near_search s = { .order = order };
   table_job job = { .search = search, .ready = &ready, .near = &near, .words = words };
   weft_bn_run run = { .ladders = STARTS, .temperatures = 1, .key = search->key };
-  *out = (weft_bn_table) { 0 };
+  *out = (weft_bn_table){ 0 };
   WEFT_TRY(weft_bn_ready_make(ctx, &mem, problem, &ready));
   WEFT_TAKE(job.scorers, &mem, problem->threads);
   WEFT_TRY(weft_bn_scorers_make(&mem, &ready, job.scorers));
@@ -432,8 +444,15 @@ weft_status weft_bn_near_table(weft_ctx *ctx, const weft_bn_search *search, weft
   WEFT_TRY(weft_bn_near_find(ctx, &mem, search, job.scorers, &near));
   for (size_t k = 0; k < STARTS; k++) order[k * p] = -1;
   for (size_t round = 0, added = 1; added && round < MOST_ROUNDS; round++) {
-    weft_bn_settle settle = { .starts = STARTS, .kicks = KICKS, .best = 1, .key = search->key, .first = round,
-                              .order = order, .end = s.end, .best_sets = s.best_sets, .best_score = s.best_score };
+    weft_bn_settle settle = { .starts = STARTS,
+                              .kicks = KICKS,
+                              .best = 1,
+                              .key = search->key,
+                              .first = round,
+                              .order = order,
+                              .end = s.end,
+                              .best_sets = s.best_sets,
+                              .best_score = s.best_score };
     if (!round) WEFT_TRY(make_lists(ctx, &mem, &job));
     drop_table(keep, out);
     WEFT_TRY(collect(keep, &job, out));

@@ -18,7 +18,7 @@ weft_status weft_bn_scorers_make(weft_arena *mem, weft_bn_ready *ready, weft_bn_
   }
   for (size_t t = 0; t < problem->threads; t++) {
     weft_bn_scorer *s = &out[t];
-    *s = (weft_bn_scorer) { .ready = ready, .penalty = penalty, .required_count = required, .thread = (int) t };
+    *s = (weft_bn_scorer){ .ready = ready, .penalty = penalty, .required_count = required, .thread = (int) t };
     WEFT_TRY(weft_bn_bench_make(mem, ready, &s->bench));
     WEFT_TAKE(s->more, mem, p);
     WEFT_TAKE(s->value, mem, p);
@@ -33,7 +33,8 @@ done:
 size_t weft_bn_required_of(const weft_bn_problem *problem, size_t i, size_t *out)
 {
   size_t m = 0;
-  for (size_t v = 0; v < problem->p && problem->required; v++) if (problem->required[i + problem->p * v]) out[m++] = v;
+  for (size_t v = 0; v < problem->p && problem->required; v++)
+    if (problem->required[i + problem->p * v]) out[m++] = v;
   return m;
 }
 
@@ -62,8 +63,10 @@ void weft_bn_scorer_extend(weft_bn_scorer *s, size_t i, const size_t *parents, s
 {
   weft_bn_share base = weft_bn_share_begin(s->required_count[i]);
   s->scored += (double) count;
-  if (weft_bn_gauss(s->ready->problem)) extend_gauss(s, i, parents, m, more, count, out);
-  else weft_bn_extend(s->ready, s->thread, &s->bench, i, parents, m, more, count, out);
+  if (weft_bn_gauss(s->ready->problem))
+    extend_gauss(s, i, parents, m, more, count, out);
+  else
+    weft_bn_extend(s->ready, s->thread, &s->bench, i, parents, m, more, count, out);
   for (size_t j = 0; j < m; j++) weft_bn_share_add(s->ready, i, parents[j], s->penalty[i], &base);
   for (size_t k = 0; k < count; k++) {
     weft_bn_share with = base;
@@ -116,13 +119,17 @@ void weft_bn_scorer_near(weft_bn_scorer *s, const weft_bn_near *near, size_t i, 
     size_t set[WEFT_BN_MOST_PARENTS + 1], more = 0, j = 0;
     names_of(near, i, at, m, set);
     for (size_t k = 0; k < count; k++) {
-      if (j < m && at[j] == k) j++;
-      else s->more[more++] = (size_t) near->node[from + k];
+      if (j < m && at[j] == k)
+        j++;
+      else
+        s->more[more++] = (size_t) near->node[from + k];
     }
     weft_bn_scorer_extend(s, i, set, m, s->more, more, s->value);
     for (size_t k = count, of = m; k-- > 0;) {
-      if (of && at[of - 1] == k) of--;
-      else out[k] = s->value[k - of];
+      if (of && at[of - 1] == k)
+        of--;
+      else
+        out[k] = s->value[k - of];
     }
   }
   for (size_t j = 0; j < m; j++) out[at[j]] = WEFT_BN_NEVER;

@@ -8,7 +8,7 @@
 #include "core/call/parallel.h"
 #include "bn/cpu/search/climb.h"
 
-#define PORTION 2000    /* parent sets scored and values asked for between two polls; grows with what they take */
+#define PORTION 2000 /* parent sets scored and values asked for between two polls; grows with what they take */
 #define MOST_WIDENINGS 50
 #define MOSTLY 0.7      /* at most so much of the trees' room is filled before a climb */
 #define MOST_LANES 64   /* of a start */
@@ -27,9 +27,9 @@ typedef struct search_run {
   weft_bn_scorer *scorers;
   weft_bn_near near;
   weft_bn_listed listed;
-  weft_bn_trees *trees;       /* of each start; with lanes, one for all */
+  weft_bn_trees *trees; /* of each start; with lanes, one for all */
   double portion;
-  double from, to;            /* progress */
+  double from, to; /* progress */
 } search_run;
 
 static void climb_task(void *data, size_t t, int thread)
@@ -58,7 +58,8 @@ static weft_status climb(weft_ctx *ctx, search_run *run, size_t count)
     WEFT_TRY(run_portion(ctx, run, left, climb_task));
     size_t still = 0;
     double kicks = 0;
-    for (size_t t = 0; t < left; t++) if (!run->climbing[t]->done) run->climbing[still++] = run->climbing[t];
+    for (size_t t = 0; t < left; t++)
+      if (!run->climbing[t]->done) run->climbing[still++] = run->climbing[t];
     left = still;
     for (size_t t = 0; t < starts; t++) kicks += (double) run->climbers[t].kicks_left;
     const double open = run->kicks ? kicks / (double) (run->kicks * starts) : (double) left / (double) count;
@@ -175,7 +176,8 @@ static weft_status check_scored(weft_ctx *ctx, const search_run *run)
   for (size_t i = 0; i < run->search->problem->p; i++) {
     const size_t m = weft_bn_required_of(run->search->problem, i, set);
     if (weft_bn_scorer_value(&run->scorers[0], i, set, m) > WEFT_BN_NEVER) continue;
-    return weft_fail_column(ctx, i, "has no set of parents that can be scored: with so many levels, its own or those "
+    return weft_fail_column(ctx, i,
+                            "has no set of parents that can be scored: with so many levels, its own or those "
                             "of parents that are required, the penalty of this score is too large.");
   }
   return WEFT_OK;
@@ -214,8 +216,7 @@ weft_status weft_bn_search_run(weft_ctx *ctx, const weft_bn_search *search, weft
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  search_run run = { .search = search, .portion = PORTION, .from = 0.3,
-                     .to = search->kicks ? 0.4 : 0.9 };
+  search_run run = { .search = search, .portion = PORTION, .from = 0.3, .to = search->kicks ? 0.4 : 0.9 };
   weft_bn_ready ready;
   size_t best = 0;
   WEFT_TRY(weft_bn_ready_make(ctx, &mem, search->problem, &ready));

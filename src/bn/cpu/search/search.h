@@ -17,18 +17,18 @@
 
 typedef struct weft_bn_search {
   const weft_bn_problem *problem;
-  size_t starts;              /* random orders to begin with */
-  size_t kicks;               /* per start: how often some nodes are moved at random and searched from again */
-  double listed;              /* small sets of parents are listed in full: so many of them at most; 0: none */
-  size_t width;               /* candidates of a node by their own score, beside those that are found together */
+  size_t starts; /* random orders to begin with */
+  size_t kicks;  /* per start: how often some nodes are moved at random and searched from again */
+  double listed; /* small sets of parents are listed in full: so many of them at most; 0: none */
+  size_t width;  /* candidates of a node by their own score, beside those that are found together */
   uint64_t key;
 } weft_bn_search;
 
 typedef struct weft_bn_found {
-  int32_t *order;             /* p: nodes */
-  int32_t *dag;               /* p × p, zero: [from, to] */
-  double *node_score;         /* p, nats */
-  double *start_score;        /* starts: what each came to, nats */
+  int32_t *order;                           /* p: nodes */
+  int32_t *dag;                             /* p × p, zero: [from, to] */
+  double *node_score;                       /* p, nats */
+  double *start_score;                      /* starts: what each came to, nats */
   double moves, scored, candidates, rounds; /* best moves, parent sets scored, pairs, widenings of the candidates */
 } weft_bn_found;
 
@@ -45,12 +45,12 @@ weft_status weft_bn_search_run(weft_ctx *ctx, const weft_bn_search *search, weft
 typedef struct weft_bn_scorer {
   weft_bn_ready *ready;
   weft_bn_bench bench;
-  size_t *more;               /* p */
-  int64_t *value, *grown;     /* p */
+  size_t *more;                  /* p */
+  int64_t *value, *grown;        /* p */
   struct weft_bn_branch *branch; /* p */
-  double *row;                /* Gaussian: covariances of the candidates with each parent, their own, with the node */
-  double *penalty;            /* p: of a configuration of the parents, in units (shared) */
-  size_t *required_count;     /* p (shared) */
+  double *row;            /* Gaussian: covariances of the candidates with each parent, their own, with the node */
+  double *penalty;        /* p: of a configuration of the parents, in units (shared) */
+  size_t *required_count; /* p (shared) */
   int thread;
   double scored;
 } weft_bn_scorer;
@@ -65,17 +65,20 @@ size_t weft_bn_required_of(const weft_bn_problem *problem, size_t i, size_t *out
 /* Puts v into the ascending set. */
 static inline void weft_bn_set_insert(size_t *set, size_t m, size_t v)
 {
-  while (m > 0 && set[m - 1] > v) { set[m] = set[m - 1]; m--; }
+  while (m > 0 && set[m - 1] > v) {
+    set[m] = set[m - 1];
+    m--;
+  }
   set[m] = v;
 }
 
 /* Which nodes may be whose parents: candidates of i are node[start[i] .. start[i + 1] - 1]; i is one of kid_start[i]
  * .. */
 typedef struct weft_bn_near {
-  uint8_t *is;                /* [child, parent] */
+  uint8_t *is; /* [child, parent] */
   size_t *start, *kid_start;
   int32_t *node, *kid;
-  uint8_t *grown;             /* p: gets a candidate by widening */
+  uint8_t *grown; /* p: gets a candidate by widening */
   size_t pairs, widest;
   /* Gaussian, where there is room: of each node, rows of its candidates' covariances with each other and with it, a row
    * of its own with them, a row of their variances; and what each candidate adds as an edge. NULL elsewhere. */
@@ -104,13 +107,16 @@ void weft_bn_scorer_without(weft_bn_scorer *scorer, const weft_bn_near *near, si
                             int64_t *out);
 
 /* A matrix of covariances in which parents and `child` are rows. */
-typedef struct weft_bn_covariances { const double *matrix; size_t stride, child, group; } weft_bn_covariances;
+typedef struct weft_bn_covariances {
+  const double *matrix;
+  size_t stride, child, group;
+} weft_bn_covariances;
 
 static inline weft_bn_covariances weft_bn_near_covariances(const weft_bn_near *near, const weft_bn_problem *problem,
                                                            size_t i)
 {
-  return (weft_bn_covariances) { near->covariance + near->covariance_start[i], weft_bn_near_stride(near, i),
-                                 near->start[i + 1] - near->start[i], (size_t) problem->group[i] };
+  return (weft_bn_covariances){ near->covariance + near->covariance_start[i], weft_bn_near_stride(near, i),
+                                near->start[i + 1] - near->start[i], (size_t) problem->group[i] };
 }
 
 /* Raw scores of the child with the parents and each of `count` candidates, of which are given the covariances with each
@@ -124,32 +130,50 @@ void weft_bn_gauss_without(const weft_bn_ready *ready, weft_bn_covariances c, co
 
 /* Parents of each node among those before it: grown from the best single one on, by the best each time, while the
  * score rises; then shrunk likewise. A branch is a node that raises the score of its stem's set. */
-typedef struct weft_bn_branch { int64_t score; int32_t node; uint32_t to; } weft_bn_branch;
-typedef struct weft_bn_stem { int64_t score, shrunk; uint32_t first, count; } weft_bn_stem;
+typedef struct weft_bn_branch {
+  int64_t score;
+  int32_t node;
+  uint32_t to;
+} weft_bn_branch;
+typedef struct weft_bn_stem {
+  int64_t score, shrunk;
+  uint32_t first, count;
+} weft_bn_stem;
 
 /* All sets of few candidates that can be the best, best first: what greedy growth misses where only two parents
  * together are informative. Set k of node i, from start[i] on: member[width * k ..], -1 after the last. */
-typedef struct weft_bn_listed { size_t *start, width; int64_t *score; int32_t *member; } weft_bn_listed;
+typedef struct weft_bn_listed {
+  size_t *start, width;
+  int64_t *score;
+  int32_t *member;
+} weft_bn_listed;
 
 weft_status weft_bn_listed_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
                                 weft_bn_scorer *scorers, weft_bn_listed *out);
 
 /* A node's tree, and whether a thread is using it; 64 bytes, so that threads that use other trees do not wait. */
-typedef struct weft_bn_tree { uint32_t stem; uint8_t busy, apart[59]; } weft_bn_tree;
+typedef struct weft_bn_tree {
+  uint32_t stem;
+  uint8_t busy, apart[59];
+} weft_bn_tree;
 
 typedef struct weft_bn_trees {
   const weft_bn_near *near;
   const weft_bn_listed *listed; /* width 0: none */
   const weft_bn_problem *problem;
-  weft_bn_tree *root;         /* p */
+  weft_bn_tree *root; /* p */
   weft_bn_stem *stem;
   weft_bn_branch *branch;
   size_t stems, branches, most_stems, most_branches;
-  int shared;                 /* by threads */
+  int shared; /* by threads */
 } weft_bn_trees;
 
 /* Which nodes come before: those whose place is below `limit`; for `moved`, `before` says whether it does. */
-typedef struct weft_bn_prefix { const int32_t *place; int32_t limit, moved; int before; } weft_bn_prefix;
+typedef struct weft_bn_prefix {
+  const int32_t *place;
+  int32_t limit, moved;
+  int before;
+} weft_bn_prefix;
 
 /* With a share of the room for trees. */
 weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,

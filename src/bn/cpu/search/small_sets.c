@@ -3,7 +3,11 @@
 #include <string.h>
 #include "bn/cpu/search/search.h"
 
-typedef struct fill_job { const weft_bn_table *table; weft_bn_scorer *scorers; weft_bn_listed *out; } fill_job;
+typedef struct fill_job {
+  const weft_bn_table *table;
+  weft_bn_scorer *scorers;
+  weft_bn_listed *out;
+} fill_job;
 
 static void fill_task(void *data, size_t i, int thread)
 {
@@ -48,7 +52,7 @@ weft_status weft_bn_listed_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_se
   weft_bn_table table;
   int32_t *allowed, *most;
   size_t total;
-  *out = (weft_bn_listed) { 0 };
+  *out = (weft_bn_listed){ 0 };
   if (!(search->listed > 0)) goto done;
   const size_t size = listed_size(search, near);
   WEFT_TAKE(allowed, &own, p * p);

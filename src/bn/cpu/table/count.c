@@ -8,7 +8,7 @@
 #include "core/numbers/math.h"
 #include "bn/both/count.h"
 #if WEFT_SIMD_X86
-# include <immintrin.h>
+#  include <immintrin.h>
 #endif
 
 #define LANES 8
@@ -57,7 +57,8 @@ weft_status weft_bn_counter_make(weft_arena *mem, const weft_bn_columns *columns
   weft_status st = WEFT_OK;
   int64_t *values;
   uint32_t most = 1;
-  for (size_t j = 0; j < columns->p; j++) if (columns->levels[j] > most) most = columns->levels[j];
+  for (size_t j = 0; j < columns->p; j++)
+    if (columns->levels[j] > most) most = columns->levels[j];
   out->columns = columns;
   out->unit = ldexp(1.0, bits + WEFT_BN_GUARD_BITS);
   out->slots = 1024;
@@ -112,7 +113,8 @@ const int64_t *weft_bn_function(weft_bn_counter *counter, double a, uint32_t mos
 static uint32_t largest(const weft_bn_cells *cells)
 {
   uint32_t most = 1;
-  for (uint32_t k = 0; k < cells->cells; k++) if (cells->count[k] > most) most = cells->count[k];
+  for (uint32_t k = 0; k < cells->cells; k++)
+    if (cells->count[k] > most) most = cells->count[k];
   return most;
 }
 
@@ -312,7 +314,8 @@ void weft_bn_refine(weft_bn_counter *counter, weft_bn_cells *from, size_t v, wef
   if (planes_pay(columns, from, v) && (size_t) from->cells * columns->levels[v] < columns->plane_cells) {
 #if WEFT_SIMD_X86
     (weft_simd_level() == WEFT_SIMD_PORTABLE ? refine_planes_portable
-     : weft_simd_level() == WEFT_SIMD_AVX512 ? refine_planes_avx512 : refine_planes_popcnt)(columns, from, v, out);
+     : weft_simd_level() == WEFT_SIMD_AVX512 ? refine_planes_avx512
+                                             : refine_planes_popcnt)(columns, from, v, out);
 #else
     refine_planes_portable(columns, from, v, out);
 #endif
@@ -328,9 +331,9 @@ void weft_bn_refine(weft_bn_counter *counter, weft_bn_cells *from, size_t v, wef
 typedef int64_t leaf_function(const weft_bn_columns *columns, const weft_bn_cells *from, const uint64_t *planes,
                               uint32_t levels, const int64_t *f, uint32_t *occupied);
 
-static inline __attribute__((always_inline))
-int64_t leaf_scalar(const weft_bn_columns *columns, const weft_bn_cells *from, const uint64_t *planes, uint32_t levels,
-                    const int64_t *f, uint32_t *occupied)
+static inline __attribute__((always_inline)) int64_t leaf_scalar(const weft_bn_columns *columns,
+                                                                 const weft_bn_cells *from, const uint64_t *planes,
+                                                                 uint32_t levels, const int64_t *f, uint32_t *occupied)
 {
   const size_t words = columns->words;
   int64_t sum = 0;
@@ -366,9 +369,9 @@ static int64_t leaf_portable(const weft_bn_columns *columns, const weft_bn_cells
 }
 
 #if WEFT_SIMD_X86
-__attribute__((target("popcnt")))
-static int64_t leaf_popcnt(const weft_bn_columns *columns, const weft_bn_cells *from, const uint64_t *planes,
-                           uint32_t levels, const int64_t *f, uint32_t *occupied)
+__attribute__((target("popcnt"))) static int64_t leaf_popcnt(const weft_bn_columns *columns, const weft_bn_cells *from,
+                                                             const uint64_t *planes, uint32_t levels, const int64_t *f,
+                                                             uint32_t *occupied)
 {
   return leaf_scalar(columns, from, planes, levels, f, occupied);
 }

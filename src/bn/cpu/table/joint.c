@@ -22,7 +22,11 @@ weft_status weft_bn_run_timed(weft_ctx *ctx, size_t threads, size_t tasks, weft_
   return weft_poll(ctx, done, 1);
 }
 
-typedef struct portion_job { weft_bn_task *task; void *data; size_t first; } portion_job;
+typedef struct portion_job {
+  weft_bn_task *task;
+  void *data;
+  size_t first;
+} portion_job;
 
 static void portion_task(void *data, size_t t, int thread)
 {
@@ -42,8 +46,10 @@ weft_status weft_bn_run_tasks(weft_ctx *ctx, size_t threads, size_t tasks, weft_
     st = weft_bn_run_timed(ctx, threads, count, portion_task, &job,
                            from + (to - from) * (double) job.first / (double) tasks, &took);
     job.first += count;
-    if (took < 0.015) portion *= took < 0.004 ? 4 : 2;
-    else if (took > 0.05 && portion > threads) portion /= 2;
+    if (took < 0.015)
+      portion *= took < 0.004 ? 4 : 2;
+    else if (took > 0.05 && portion > threads)
+      portion /= 2;
   }
   return st;
 }
@@ -77,19 +83,19 @@ int64_t weft_bn_gauss_value(const weft_bn_ready *ready, size_t group, size_t m, 
 /* What a thread has of a set whose largest labels are chosen: its rows sorted, and its cells as far as they were asked
  * for. */
 typedef struct joint_room {
-  weft_bn_cells *cells;       /* size + 1 */
-  weft_bn_sorted *sorted;     /* size - 1; sorted[0] is the same for all threads */
+  weft_bn_cells *cells;   /* size + 1 */
+  weft_bn_sorted *sorted; /* size - 1; sorted[0] is the same for all threads */
   weft_bn_sorter sorter;
-  size_t held;                /* the label that sorted[1] has; SIZE_MAX: none */
+  size_t held; /* the label that sorted[1] has; SIZE_MAX: none */
 } joint_room;
 
 typedef struct joint_job {
   weft_bn_ready *ready;
-  size_t size;                /* of the largest sets */
+  size_t size; /* of the largest sets */
   const uint64_t *offset;
   int64_t *joint;
   weft_bn_layout layout;
-  joint_room *room;           /* by thread */
+  joint_room *room; /* by thread */
 } joint_job;
 
 typedef struct joint_walk {
@@ -97,7 +103,7 @@ typedef struct joint_walk {
   weft_bn_counter *counter;
   joint_room *room;
   size_t chosen[WEFT_BN_MOST_PARENTS + 2]; /* labels, descending */
-  size_t refined;             /* chosen members of which there are cells */
+  size_t refined;                          /* chosen members of which there are cells */
   /* numbers of the sets of m chosen members and one more node */
   size_t m, member[WEFT_BN_MOST_PARENTS + 2]; /* nodes, ascending */
   uint64_t base[WEFT_BN_MOST_PARENTS + 3];    /* by how many members are smaller than the additional node */
@@ -236,7 +242,8 @@ static void sorted_below(joint_walk *w, size_t m)
       choose(w, m, v);
       if (weft_bn_sort_more(&w->job->layout, &w->room->sorter, &w->room->sorted[m], v, &w->room->sorted[m + 1]))
         sorted_below(w, m + 1);
-      else joint_below(w, m + 1);
+      else
+        joint_below(w, m + 1);
     }
   }
 }
@@ -249,7 +256,8 @@ static int hold(joint_walk *w, size_t c)
   if (room->held == c) return 1;
   room->held = SIZE_MAX;
   if (c >= w->job->layout.plain ||
-      !weft_bn_sort_more(&w->job->layout, &room->sorter, &room->sorted[0], c, &room->sorted[1])) return 0;
+      !weft_bn_sort_more(&w->job->layout, &room->sorter, &room->sorted[0], c, &room->sorted[1]))
+    return 0;
   room->held = c;
   return 1;
 }
@@ -272,10 +280,12 @@ static void joint_task(void *data, size_t t, int thread)
   const size_t b = number - c * (c - 1) / 2;
   const int sorted = hold(&w, c);
   choose(&w, 1, b);
-  if (sorted && job->size == 3) sorted_pairs(&w, 1, b);
+  if (sorted && job->size == 3)
+    sorted_pairs(&w, 1, b);
   else if (sorted && weft_bn_sort_more(&job->layout, &w.room->sorter, &w.room->sorted[1], b, &w.room->sorted[2]))
     sorted_below(&w, 2);
-  else joint_below(&w, 2);
+  else
+    joint_below(&w, 2);
 }
 
 /* ---- all sets of Gaussian nodes ---- */
@@ -323,8 +333,7 @@ static weft_status make_rooms(weft_arena *mem, joint_job *job, size_t threads)
     weft_bn_root(columns, NULL, &room->cells[0]);
     WEFT_TAKE(room->sorted, mem, depths);
     room->sorted[0] = none;
-    for (size_t m = 1; m < depths; m++)
-      WEFT_TRY(weft_bn_sorted_make(mem, columns, &job->layout, m, &room->sorted[m]));
+    for (size_t m = 1; m < depths; m++) WEFT_TRY(weft_bn_sorted_make(mem, columns, &job->layout, m, &room->sorted[m]));
     WEFT_TRY(weft_bn_sorter_make(mem, columns, &room->sorter));
   }
 done:

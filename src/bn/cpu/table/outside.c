@@ -16,7 +16,8 @@ static size_t mask_members(const uint64_t *mask, size_t words, size_t *member)
 
 static int mask_within(const uint64_t *a, const uint64_t *b, size_t words)
 {
-  for (size_t w = 0; w < words; w++) if (a[w] & ~b[w]) return 0;
+  for (size_t w = 0; w < words; w++)
+    if (a[w] & ~b[w]) return 0;
   return 1;
 }
 
@@ -24,8 +25,8 @@ typedef struct outside_job {
   weft_bn_ready *ready;
   weft_bn_node *nodes;
   weft_bn_bench *bench;
-  int64_t *value;             /* value[kept set * outsiders + outsider], of one node */
-  int64_t *own;               /* a thread: the values of one outsider */
+  int64_t *value; /* value[kept set * outsiders + outsider], of one node */
+  int64_t *own;   /* a thread: the values of one outsider */
   size_t node, words;
   const size_t *outsider;
   size_t outsiders;
@@ -52,7 +53,10 @@ static void outside_task(void *data, size_t t, int thread)
   }
 }
 
-typedef struct grown_set { int64_t score; uint32_t base, outsider; } grown_set;
+typedef struct grown_set {
+  int64_t score;
+  uint32_t base, outsider;
+} grown_set;
 
 /* Marks by NEVER the sets that have a better subset: of the kept sets (the grown set's own base among them, all within
  * the candidates), and of those with outsider k. */
@@ -81,7 +85,7 @@ static size_t list_grown(const outside_job *job, grown_set *out)
   for (size_t k = 0; k < job->outsiders; k++)
     for (size_t t = 0; t < job->nodes[job->node].kept; t++) {
       const int64_t score = job->value[t * job->outsiders + k];
-      if (score != WEFT_BN_NEVER) out[found++] = (grown_set) { score, (uint32_t) t, (uint32_t) job->outsider[k] };
+      if (score != WEFT_BN_NEVER) out[found++] = (grown_set){ score, (uint32_t) t, (uint32_t) job->outsider[k] };
     }
   return found;
 }
@@ -99,7 +103,7 @@ static weft_status merge_grown(weft_arena *keep, weft_arena *mem, weft_bn_node *
   WEFT_TAKE(score, keep, total);
   WEFT_TAKE(mask, keep, total * words);
   for (size_t k = 0; k < total; k++)
-    order[k] = (weft_scored) { (double) (k < node->kept ? node->kept_score[k] : grown[k - node->kept].score), k };
+    order[k] = (weft_scored){ (double) (k < node->kept ? node->kept_score[k] : grown[k - node->kept].score), k };
   weft_scored_sort(order, total);
   for (size_t k = 0; k < total; k++) {
     const size_t from = order[k].index;
@@ -137,7 +141,8 @@ weft_status weft_bn_add_outsiders(weft_ctx *ctx, weft_arena *keep, weft_bn_ready
     job.node = i;
     job.outsider = outsider;
     job.outsiders = 0;
-    for (size_t v = 0; v < p; v++) if (problem->outside[i + p * v]) outsider[job.outsiders++] = v;
+    for (size_t v = 0; v < p; v++)
+      if (problem->outside[i + p * v]) outsider[job.outsiders++] = v;
     if (!job.outsiders || !nodes[i].kept) continue;
     WEFT_TAKE(job.value, &mem, nodes[i].kept * job.outsiders);
     WEFT_TAKE(job.own, &mem, problem->threads * nodes[i].kept);

@@ -7,7 +7,8 @@
 double weft_bn_penalty(const weft_bn_problem *problem, size_t i)
 {
   double rows = (double) problem->n;
-  if (problem->set) for (size_t r = 0; r < problem->n; r++) rows -= problem->set[i * problem->n + r] != 0;
+  if (problem->set)
+    for (size_t r = 0; r < problem->n; r++) rows -= problem->set[i * problem->n + r] != 0;
   const double each = weft_bn_penalty_of(problem->score, rows);
   return each > 0 ? each * (problem->levels[i] - 1) : 0; /* Gaussian nodes have no levels, and no penalty */
 }
@@ -31,7 +32,7 @@ size_t weft_bn_required(const weft_bn_problem *problem, size_t i)
   return count;
 }
 
-weft_bn_share weft_bn_share_begin(size_t required) { return (weft_bn_share) { .lacking = required, .q = 1 }; }
+weft_bn_share weft_bn_share_begin(size_t required) { return (weft_bn_share){ .lacking = required, .q = 1 }; }
 
 void weft_bn_share_add(const weft_bn_ready *ready, size_t i, size_t v, double penalty, weft_bn_share *share)
 {

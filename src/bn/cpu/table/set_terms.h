@@ -16,5 +16,5 @@ static inline int64_t weft_bn_share_of(weft_bn_share share, double penalty)
 /* The share of a set and one more parent, given what this adds to a share that lacks one required parent. */
 static inline weft_bn_share weft_bn_share_with(weft_bn_share set, weft_bn_share parent)
 {
-  return (weft_bn_share) { set.edges + parent.edges, set.lacking + parent.lacking - 1, set.q * parent.q };
+  return (weft_bn_share){ set.edges + parent.edges, set.lacking + parent.lacking - 1, set.q * parent.q };
 }

@@ -4,7 +4,7 @@
 #include "core/data/bits.h"
 #include "bn/cpu/table/sorted_rows.h"
 #if WEFT_SIMD_X86
-# include <immintrin.h>
+#  include <immintrin.h>
 #endif
 
 #define LANES WEFT_BN_LANES
@@ -26,11 +26,12 @@ weft_status weft_bn_layout_make(weft_arena *mem, const weft_bn_columns *columns,
   weft_status st = WEFT_OK;
   const size_t p = columns->p;
   size_t most = 0, label = 0;
-  *out = (weft_bn_layout) { .p = p };
+  *out = (weft_bn_layout){ .p = p };
   WEFT_TAKE(out->node, mem, p);
   WEFT_TAKE(out->group_of, mem, p);
   WEFT_TAKE(out->group, mem, p);
-  for (size_t j = 0; j < p; j++) if (columns->levels[j] > most) most = columns->levels[j];
+  for (size_t j = 0; j < p; j++)
+    if (columns->levels[j] > most) most = columns->levels[j];
   for (size_t levels = 0; levels <= most; levels++)
     for (size_t j = 0, fresh = 1; j < p; j++) {
       if (columns->levels[j] != levels) continue;
@@ -39,7 +40,7 @@ weft_status weft_bn_layout_make(weft_arena *mem, const weft_bn_columns *columns,
         weft_bn_group *g = out->groups ? &out->group[out->groups - 1] : NULL;
         if (fresh || g->count == LANES) {
           g = &out->group[out->groups++];
-          *g = (weft_bn_group) { label, 0, levels, out->columns };
+          *g = (weft_bn_group){ label, 0, levels, out->columns };
           out->columns += levels - 1;
           out->most_levels = levels;
         }
@@ -195,9 +196,8 @@ INLINE void split(const weft_bn_layout *layout, weft_bn_sorter *sorter, const we
     for (size_t cell = 0; cell < from->cells; cell++) {
       if (seen_of(layout, from, cell, label, l) < 2) continue;
       for (size_t column = 0; column < columns; column++)
-        move_together((const eight *) from->plane + column * from->words, rows, sorter->move, stride,
-                      from->begin[cell], from->begin[cell + 1],
-                      (eight *) out->plane + column * out->words + out->begin[made]);
+        move_together((const eight *) from->plane + column * from->words, rows, sorter->move, stride, from->begin[cell],
+                      from->begin[cell + 1], (eight *) out->plane + column * out->words + out->begin[made]);
       made++;
     }
   }
@@ -209,7 +209,9 @@ typedef void split_function(const weft_bn_layout *layout, weft_bn_sorter *sorter
 #define SPLIT(name) \
   static void name(const weft_bn_layout *layout, weft_bn_sorter *sorter, const weft_bn_sorted *from, size_t label, \
                    weft_bn_sorted *out) \
-  { split(layout, sorter, from, label, out); }
+  { \
+    split(layout, sorter, from, label, out); \
+  }
 SPLIT(split_portable)
 #if WEFT_SIMD_X86
 WEFT_TARGET_AVX2 SPLIT(split_avx2)
@@ -348,9 +350,11 @@ WEFT_TARGET_AVX512 INLINE void sum_lanes(const weft_bn_layout *layout, const wef
         if (k + 1 < levels) {
           count = _mm512_setzero_si512();
           for (size_t w = from; w < to; w++)
-            count = _mm512_add_epi64(count, _mm512_popcnt_epi64(_mm512_and_si512(
-              _mm512_loadu_si512(plane + (l * words + w) * LANES),
-              _mm512_set1_epi64((long long) mine[(k * words + w) * LANES]))));
+            count =
+                _mm512_add_epi64(count,
+                                 _mm512_popcnt_epi64(
+                                     _mm512_and_si512(_mm512_loadu_si512(plane + (l * words + w) * LANES),
+                                                      _mm512_set1_epi64((long long) mine[(k * words + w) * LANES]))));
           rest[l] = _mm512_sub_epi64(rest[l], count);
         } else {
           count = rest[l];
@@ -369,10 +373,10 @@ static void sum_avx512(const weft_bn_layout *layout, const weft_bn_sorted *s, co
                        const uint64_t *mine, size_t label, const int64_t *f, int64_t *out)
 {
   switch (g->levels) {
-    case 2: sum_lanes(layout, s, g, mine, label, f, out, 2); break;
-    case 3: sum_lanes(layout, s, g, mine, label, f, out, 3); break;
-    case 4: sum_lanes(layout, s, g, mine, label, f, out, 4); break;
-    default: sum_lanes(layout, s, g, mine, label, f, out, g->levels);
+  case 2: sum_lanes(layout, s, g, mine, label, f, out, 2); break;
+  case 3: sum_lanes(layout, s, g, mine, label, f, out, 3); break;
+  case 4: sum_lanes(layout, s, g, mine, label, f, out, 4); break;
+  default: sum_lanes(layout, s, g, mine, label, f, out, g->levels);
   }
 }
 #endif

@@ -15,30 +15,34 @@
 
 #define WEFT_BN_LANES 8
 
-typedef struct weft_bn_group { size_t first, count, levels, column; } weft_bn_group;
+typedef struct weft_bn_group {
+  size_t first, count, levels, column;
+} weft_bn_group;
 
 /* How nodes are numbered: `label` 0 .. p - 1, of which the first `plain` have groups; the others have more than
  * WEFT_BN_PLANE_LEVELS levels. */
 typedef struct weft_bn_layout {
   size_t p, plain, groups, columns, most_levels;
-  size_t *node, *group_of;    /* by label */
+  size_t *node, *group_of; /* by label */
   weft_bn_group *group;
 } weft_bn_layout;
 
 typedef struct weft_bn_sorted {
-  double q;                   /* possible cells */
-  uint32_t cells, ones;       /* cells of two rows or more, of one row */
-  uint32_t rows, most;        /* rows in the former; the largest count, at least 1 */
+  double q;             /* possible cells */
+  uint32_t cells, ones; /* cells of two rows or more, of one row */
+  uint32_t rows, most;  /* rows in the former; the largest count, at least 1 */
   uint32_t most_cells;
   size_t words;
-  uint32_t *count;            /* by cell */
-  size_t *begin;              /* first word, cells + 1 */
+  uint32_t *count; /* by cell */
+  size_t *begin;   /* first word, cells + 1 */
   uint64_t *plane;
-  uint64_t *seen;             /* rows of a cell that have a level: (cell * columns + column) * 8 + lane */
+  uint64_t *seen; /* rows of a cell that have a level: (cell * columns + column) * 8 + lane */
 } weft_bn_sorted;
 
 /* One thread's work space: of a node that is added, the rows of each level and how their bits move. */
-typedef struct weft_bn_sorter { uint64_t *rows, *move; } weft_bn_sorter;
+typedef struct weft_bn_sorter {
+  uint64_t *rows, *move;
+} weft_bn_sorter;
 
 weft_status weft_bn_layout_make(weft_arena *mem, const weft_bn_columns *columns, weft_bn_layout *out);
 /* Room for the cells of a set of `members` nodes. */

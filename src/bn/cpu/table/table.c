@@ -156,12 +156,12 @@ static void fill_from_joint(const weft_bn_ready *ready, weft_bn_node *node, cons
 typedef struct table_job {
   weft_bn_ready *ready;
   weft_bn_node *nodes;
-  const int64_t *joint;       /* NULL: the nodes' scores are there already */
+  const int64_t *joint; /* NULL: the nodes' scores are there already */
   const uint64_t *joint_offset;
-  int64_t *raw;               /* raw scores of a batch */
-  int64_t **best;             /* a thread: best of a set and its subsets */
-  weft_bn_share **share;      /* a thread: p */
-  weft_scored **list;         /* a node: what is kept */
+  int64_t *raw;          /* raw scores of a batch */
+  int64_t **best;        /* a thread: best of a set and its subsets */
+  weft_bn_share **share; /* a thread: p */
+  weft_scored **list;    /* a node: what is kept */
 } table_job;
 
 /* `one`: room for what each candidate adds by itself. */
@@ -244,7 +244,7 @@ static void list_task(void *data, size_t t, int thread)
   size_t found = 0;
   (void) thread;
   for (uint64_t k = 0; k < weft_bn_sets_of(node); k++)
-    if (node->score[k] > WEFT_BN_NEVER) job->list[t][found++] = (weft_scored) { (double) node->score[k], k };
+    if (node->score[k] > WEFT_BN_NEVER) job->list[t][found++] = (weft_scored){ (double) node->score[k], k };
 }
 
 static void collect_task(void *data, size_t t, int thread)
@@ -388,8 +388,10 @@ static weft_status join_nodes(weft_ctx *ctx, weft_arena *keep, const weft_bn_rea
                                 "parents that are required, the penalty of this score is too large."));
   }
   if (total > INT32_MAX)
-    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "A table must have at most %d parent sets; %.0f would be kept. Lower "
-                       "`max_parents`, or give `candidates`.", INT32_MAX, (double) total));
+    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT,
+                       "A table must have at most %d parent sets; %.0f would be kept. Lower "
+                       "`max_parents`, or give `candidates`.",
+                       INT32_MAX, (double) total));
   out->p = p;
   out->words = words;
   out->bits = ready->bits;
@@ -459,12 +461,16 @@ weft_status weft_bn_scores_cpu(weft_ctx *ctx, const weft_bn_problem *problem, we
   return weft_bn_table_make(ctx, problem, weft_bn_prune_cpu, keep, out);
 }
 
-const weft_bn_ops weft_bn_cpu = { weft_bn_scores_cpu, weft_bn_chain_cpu, weft_bn_optimum_cpu,
-                                  weft_bn_edges_orders_cpu, weft_bn_edges_graphs_cpu };
+const weft_bn_ops weft_bn_cpu = { weft_bn_scores_cpu, weft_bn_chain_cpu, weft_bn_optimum_cpu, weft_bn_edges_orders_cpu,
+                                  weft_bn_edges_graphs_cpu };
 
 /* ---- screening ---- */
 
-typedef struct screen_job { weft_bn_ready *ready; weft_bn_cells *cells; double *information; } screen_job;
+typedef struct screen_job {
+  weft_bn_ready *ready;
+  weft_bn_cells *cells;
+  double *information;
+} screen_job;
 
 /* Pairs (i, j), j < i: I = (Σ_ij - Σ_i - Σ_j + f(n)) / n with f(N) = N ln N. */
 static void screen_task(void *data, size_t i, int thread)

@@ -16,8 +16,7 @@
 /* ---- kernels ---- */
 
 /* Scores of the orders to start from; `order` is in the state. */
-template <int W>
-__global__ static void start_chains(chain_job job)
+template <int W> __global__ static void start_chains(chain_job job)
 {
   extern __shared__ uint64_t shared[];
   const uint32_t lane = threadIdx.x % 32, t = threadIdx.x / 32;
@@ -50,7 +49,10 @@ __global__ static void start_chains(chain_job job)
       if (!lane) r.value[z] = value;
     }
   }
-  if (!lane) { job.now[number] = score; job.slot[number] = t; }
+  if (!lane) {
+    job.now[number] = score;
+    job.slot[number] = t;
+  }
 }
 
 /* Best graphs: iterations from .. from + count - 1 of this run (from 0) of every ladder. */
@@ -79,7 +81,7 @@ __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B)
   const double scale = job.scale[t];
   drawn steps = { 0, 0 };
   bool any_drawn = false;
-  for (uint64_t it = from; it < from + count; ) {
+  for (uint64_t it = from; it < from + count;) {
     const uint64_t absolute = job.first + it, left = from + count - it;
     uint32_t now = (uint32_t) (left < MOST_STEPS ? left : MOST_STEPS);
     const uint32_t to_swap = job.swap_every - (uint32_t) (absolute % job.swap_every);
@@ -88,11 +90,16 @@ __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B)
     if (to_save < now) now = (uint32_t) to_save;
     for (uint32_t k = 0; k < now && job.p > 1; k++) {
       const uint32_t number = ((uint32_t) absolute + k) % 32;
-      if (!number || !any_drawn) { steps = draw_steps(rng, (absolute + k) / 32, job.p, lane); any_drawn = true; }
+      if (!number || !any_drawn) {
+        steps = draw_steps(rng, (absolute + k) / 32, job.p, lane);
+        any_drawn = true;
+      }
       const weft_bn_move m = drawn_move(steps, number);
       const double log_u = __shfl_sync(FULL, steps.log_u, (int) number);
-      if constexpr (W > 0) step_max<W>(job, r, held, m, log_u, scale, it + k + 1, t, s, lane);
-      else step_wide(job, r, m, log_u, scale, it + k + 1, t, s, lane);
+      if constexpr (W > 0)
+        step_max<W>(job, r, held, m, log_u, scale, it + k + 1, t, s, lane);
+      else
+        step_wide(job, r, m, log_u, scale, it + k + 1, t, s, lane);
       __syncwarp();
     }
     it += now;
@@ -112,7 +119,11 @@ __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B)
           uint64_t *counted = job.swapped + 2 * ((uint64_t) c * (job.temperatures - 1) + lower);
           counted[1]++;
           counted[0] += taken;
-          if (taken) { const uint32_t other = slot[t]; slot[t] = slot[t + 1]; slot[t + 1] = other; }
+          if (taken) {
+            const uint32_t other = slot[t];
+            slot[t] = slot[t + 1];
+            slot[t + 1] = other;
+          }
         }
         if (taken && W) store_nodes<W ? W : 1>(job, r, held, lane);
       }
@@ -307,8 +318,10 @@ static weft_status iterate(weft_ctx *ctx, weft_device_arena *mem, const chain_jo
     WEFT_CUDA(cudaStreamSynchronize(mem->stream));
     const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     done_its += now;
-    if (took < LAUNCH_SECONDS / 2) portion *= took < LAUNCH_SECONDS / 8 ? 4 : 2;
-    else if (took > 2 * LAUNCH_SECONDS && portion > 1) portion /= 2;
+    if (took < LAUNCH_SECONDS / 2)
+      portion *= took < LAUNCH_SECONDS / 8 ? 4 : 2;
+    else if (took > 2 * LAUNCH_SECONDS && portion > 1)
+      portion /= 2;
     WEFT_TRY(weft_poll(ctx, from + (to - from) * (double) done_its / (double) iterations, 1));
   }
 done:
@@ -477,7 +490,10 @@ extern "C" weft_status weft_bn_chain_cuda(weft_ctx *ctx, const weft_bn_table *ta
   weft_bn_best all;
   chain_job job;
   memset(&job, 0, sizeof job);
-  if (temperatures > MOST_TEMPERATURES) { st = weft_bn_chain_cpu(ctx, table, run, out); goto done; }
+  if (temperatures > MOST_TEMPERATURES) {
+    st = weft_bn_chain_cpu(ctx, table, run, out);
+    goto done;
+  }
   WEFT_TRY(weft_bn_lists_make(&host, table, run->sum, &lists));
   if (run->layers) WEFT_TRY(weft_bn_layers_prepare(&host, &lists));
   WEFT_TRY(weft_bn_start_orders(ctx, &lists, run, out->order));
@@ -505,9 +521,12 @@ extern "C" weft_status weft_bn_chain_cuda(weft_ctx *ctx, const weft_bn_table *ta
   job.at = make_layout(table->p, table->words, run->sum, run->layers);
   job.in_shared = temperatures * job.at.step <= MOST_SHARED;
   if (job.sum) WEFT_TRY(share_blocks(ctx, &job, 1));
-  for (size_t first = 0; first < run->ladders; ) {
+  for (size_t first = 0; first < run->ladders;) {
     size_t count = weft_device_chunk(ctx, run->ladders - first, 1.02 * ladder_bytes(&job, run, out), 0);
-    if (!count) { st = WEFT_ERR_MEMORY; goto done; }
+    if (!count) {
+      st = WEFT_ERR_MEMORY;
+      goto done;
+    }
     WEFT_TRY(run_group(ctx, job, run, first, count, out, &all));
     first += count;
   }

@@ -4,7 +4,7 @@
 
 #include "bn/cuda/chains/steps.cuh"
 
-#define AT_ONCE 4               /* chunks of sets in which the first that is offered is looked for */
+#define AT_ONCE 4 /* chunks of sets in which the first that is offered is looked for */
 
 /* What a node is offered: the sets within `before` that meet `last`, unless that is empty. */
 template <int W> struct offer {
@@ -34,8 +34,7 @@ __device__ static offer<W> make_offer(const chain_job &job, const uint64_t *befo
 }
 
 /* Whether the set in place `at` is offered. */
-template <int W>
-__device__ __forceinline__ bool offered(const chain_job &job, const offer<W> &o, uint64_t at)
+template <int W> __device__ __forceinline__ bool offered(const chain_job &job, const offer<W> &o, uint64_t at)
 {
   uint64_t missing = 0, met = 0;
   if constexpr (W > 0) {
@@ -57,7 +56,9 @@ __device__ __forceinline__ bool offered(const chain_job &job, const offer<W> &o,
 
 /* The first chunk of z, but for copies, that has sets which are offered, and which of its two halves these are; z's end
  * when there is none. */
-struct offered_sets { uint32_t chunk, half[2]; };
+struct offered_sets {
+  uint32_t chunk, half[2];
+};
 
 template <int W>
 __device__ __noinline__ static offered_sets first_offered(const chain_job &job, uint32_t z, const offer<W> &o,
@@ -108,7 +109,10 @@ __device__ __noinline__ static int64_t layer_value(const chain_job &job, uint32_
 }
 
 /* A draw of one of these sets: what remains of a uniform number after the weights of those up to `pick`. */
-struct drawn_set { double left; int32_t pick; };
+struct drawn_set {
+  double left;
+  int32_t pick;
+};
 
 /* In a chunk, whose sets `half` are offered; one lane by itself. */
 __device__ static drawn_set draw_within(const chain_job &job, drawn_set drawn, const offered_sets &sets, int64_t value)

@@ -12,7 +12,11 @@
 #include "bn/both/partition_moves.h"
 #include "bn/cuda/chains/partition_sets.cuh"
 
-struct layers_plan { uint64_t count; weft_bn_proposal q; uint64_t possible; };
+struct layers_plan {
+  uint64_t count;
+  weft_bn_proposal q;
+  uint64_t possible;
+};
 
 __host__ __device__ static inline uint64_t layers_bytes(uint64_t p, uint64_t words)
 {
@@ -62,8 +66,8 @@ __device__ static int64_t draw_layers_graph(const chain_job &job, const layers_v
   int64_t score = 0;
   for (uint32_t first = 0; first < job.p; first += 32) {
     const uint32_t z = first + lane, here = job.p - first < 32 ? job.p - first : 32;
-    const weft_u32x4 words_drawn = own_draws ? weft_draw_words(rng, index + z, 0)
-                                             : weft_draw_words(rng, index, WEFT_BN_BLOCK_MEMBERS + z);
+    const weft_u32x4 words_drawn =
+        own_draws ? weft_draw_words(rng, index + z, 0) : weft_draw_words(rng, index, WEFT_BN_BLOCK_MEMBERS + z);
     offered_sets own = { 0, { 0, 0 } };
     drawn_set drawn = { -1, 0 };
     const bool without = lane < here && split && !picks && !l.layer()[z]; /* no parents: no need to look for that set */
@@ -116,7 +120,10 @@ __device__ static void number_layers(const chain_job &job, const layers_view &l,
   }
   for (uint32_t z = lane; z < job.p; z += 32)
     for (uint32_t c = first; c < count; c++)
-      if (bit_of(l.member() + (uint64_t) c * words, (int32_t) z)) { l.layer()[z] = (int32_t) c; break; }
+      if (bit_of(l.member() + (uint64_t) c * words, (int32_t) z)) {
+        l.layer()[z] = (int32_t) c;
+        break;
+      }
   __syncwarp();
 }
 
@@ -133,8 +140,7 @@ __device__ static void move_words(uint64_t *to, const uint64_t *from, uint32_t c
   }
 }
 
-template <int W>
-__device__ static void take_layers(const chain_job &job, const layers_view &l, uint32_t lane)
+template <int W> __device__ static void take_layers(const chain_job &job, const layers_view &l, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
   const weft_bn_proposal q = l.plan()->q;
@@ -218,8 +224,9 @@ __device__ static void draw_parents(const chain_job &job, const layers_view &l, 
 {
   const uint32_t words = words_of<W>(job);
   const drawn_set none = { uniform, -1 };
-  const uint64_t set = job.start[z] + draw_from<W>(job, (uint32_t) z, make_offer<W>(job, before, last),
-                                                   job.begin[z], none, value, lane).pick;
+  const uint64_t set =
+      job.start[z] +
+      draw_from<W>(job, (uint32_t) z, make_offer<W>(job, before, last), job.begin[z], none, value, lane).pick;
   for (uint32_t w = lane; w < words; w += 32) l.parents()[(uint64_t) z * words + w] = job.mask[set * words + w];
   __syncwarp();
 }
@@ -292,8 +299,10 @@ __device__ static bool reverse(const chain_job &job, const layers_view &l, weft_
   const int64_t y_back = layer_value<W>(job, (uint32_t) y, for_y, only, lane);
   const int64_t x_back = layer_value<W>(job, (uint32_t) x, both, NULL, lane);
   const uint32_t after = edges - old + parents_of(l, (uint32_t) x, words) + parents_of(l, (uint32_t) y, words);
-  find_layers<W>(job, l, weft_add(weft_log(weft_div((double) edges, (double) after)),
-                                  weft_div((double) (x_there - y_back + (y_there - x_back)), job.unit)), lane);
+  find_layers<W>(job, l,
+                 weft_add(weft_log(weft_div((double) edges, (double) after)),
+                          weft_div((double) (x_there - y_back + (y_there - x_back)), job.unit)),
+                 lane);
   return true;
 }
 
@@ -390,15 +399,18 @@ __device__ static void step_layers(const chain_job &job, const layers_view &l, w
     __syncwarp();
   } else {
     draw_layers_graph<W>(job, l, rng, step, false, true, NULL, lane);
-    if (move == WEFT_BN_RENEW) renew<W>(job, l, places, lane);
-    else if (!reverse<W>(job, l, rng, step, places, lane)) return;
+    if (move == WEFT_BN_RENEW)
+      renew<W>(job, l, places, lane);
+    else if (!reverse<W>(job, l, rng, step, places, lane))
+      return;
   }
   if (!l.plan()->possible) return;
   if (!value_layers<W>(job, l, changed, score, lane)) return;
   const double gain = weft_mul(move < WEFT_BN_REVERSE ? job.scale[temperature] : job.scale_of_graphs[temperature],
                                (double) (score - now));
   if (!weft_bn_accept(1, weft_add(gain, l.plan()->q.ways), draw)) return;
-  for (uint32_t z = lane; z < job.p; z += 32) if (bit_of(changed, (int32_t) z)) l.value()[z] = l.fresh_value()[z];
+  for (uint32_t z = lane; z < job.p; z += 32)
+    if (bit_of(changed, (int32_t) z)) l.value()[z] = l.fresh_value()[z];
   take_layers<W>(job, l, lane);
   if (!lane) accepted[move]++;
   now = score;
@@ -420,7 +432,10 @@ __device__ static int64_t best_layers_graph(const chain_job &job, const layers_v
       uint64_t missing = k + lane < last ? 0 : 1;
       for (uint32_t w = 0; w < words && !missing; w++) missing = job.mask[(k + lane) * words + w] & ~before[w];
       const uint32_t some = __ballot_sync(FULL, !missing);
-      if (some) { found = k + __ffs((int) some) - 1; break; }
+      if (some) {
+        found = k + __ffs((int) some) - 1;
+        break;
+      }
     }
     if (!lane) picks[z] = (int32_t) (found - first);
     score += job.score[found];
@@ -446,8 +461,7 @@ __device__ static int64_t value_all(const chain_job &job, const layers_view &l, 
 }
 
 /* Layers as they are given, or drawn given the order: their scores. */
-template <int W>
-__global__ static void start_layers(const __grid_constant__ chain_job job)
+template <int W> __global__ static void start_layers(const __grid_constant__ chain_job job)
 {
   const uint32_t lane = threadIdx.x % 32, t = threadIdx.x / 32, words = words_of<W>(job);
   const uint64_t number = (uint64_t) blockIdx.x * job.temperatures + t;
@@ -475,7 +489,10 @@ __global__ static void start_layers(const __grid_constant__ chain_job job)
   }
   const int64_t score = value_all<W>(job, l, true, lane), best = best_layers_graph<W>(job, l, l.pick(), lane);
   keep_graph(job, number, best, hash_of(l.pick(), job.p, lane), weft_bn_stamp(0, t), l.pick(), lane);
-  if (!lane) { job.now[number] = score; job.slot[number] = t; }
+  if (!lane) {
+    job.now[number] = score;
+    job.slot[number] = t;
+  }
 }
 
 /* A block per ladder, a warp per temperature. Iterations from .. from + count - 1 of this run (from 0). */

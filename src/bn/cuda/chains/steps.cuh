@@ -25,26 +25,33 @@
 #define MOST_SHARED ((size_t) 64 << 10)
 
 /* Where a replica's parts begin, in bytes. */
-struct layout { uint32_t value, pick, fresh, order, place, mid, step; };
+struct layout {
+  uint32_t value, pick, fresh, order, place, mid, step;
+};
 
 /* Graphs that a temperature of a ladder found; `sets` is p × most. */
-struct found_lists { uint32_t *count; int64_t *score; uint64_t *hash, *stamp; int32_t *sets; };
+struct found_lists {
+  uint32_t *count;
+  int64_t *score;
+  uint64_t *hash, *stamp;
+  int32_t *sets;
+};
 
 struct chain_job {
   /* lists */
   const int64_t *start, *score;
   const uint64_t *mask, *users;
-  const uint16_t *member;       /* wide: `width` a set, 0xffff after the last */
-  const uint32_t *begin;        /* sum: the chunks of sets (both/moves.h) */
+  const uint16_t *member; /* wide: `width` a set, 0xffff after the last */
+  const uint32_t *begin;  /* sum: the chunks of sets (both/moves.h) */
   const weft_bn_chunk *chunk;
   const uint64_t *chunk_mask;
   const double *weight;
-  const uint64_t *offered;      /* layers: as in weft_bn_lists */
+  const uint64_t *offered; /* layers: as in weft_bn_lists */
   const double *log_factorial;
   double unit;
   uint32_t p, words, width;
   /* run */
-  uint64_t key, first, thin;    /* first: iterations done before this run */
+  uint64_t key, first, thin; /* first: iterations done before this run */
   uint32_t temperatures, ladder0, swap_every, most, sum, layers, moves;
   uint64_t saved, skipped, samples;
   const double *scale, *swap_scale, *scale_of_graphs; /* a temperature; the last: layers */
@@ -53,12 +60,12 @@ struct chain_job {
   unsigned char *state;
   int in_shared;
   uint32_t ladders_each, long_list; /* sum: of a block; chunks that make a list a long one */
-  unsigned char *room;          /* sum: a block's own memory where it does not fit shared memory, room_bytes each */
+  unsigned char *room;              /* sum: a block's own memory where it does not fit shared memory, room_bytes each */
   uint64_t room_bytes;
-  int64_t *now;                 /* score of a replica */
-  uint32_t *slot;               /* replica at a temperature */
-  uint64_t *accepted;           /* moves + 1 per temperature of a ladder */
-  uint64_t *swapped;            /* 2 per pair of neighbours */
+  int64_t *now;       /* score of a replica */
+  uint32_t *slot;     /* replica at a temperature */
+  uint64_t *accepted; /* moves + 1 per temperature of a ladder */
+  uint64_t *swapped;  /* 2 per pair of neighbours */
   found_lists found;
   double *trace, *sample_score;
   int32_t *sampled;
@@ -145,7 +152,10 @@ __device__ static uint64_t after(const replica &r, const weft_bn_move &m, int wh
 __device__ static void move_order(const replica &r, const weft_bn_move &m, uint32_t lane)
 {
   if (m.kind != WEFT_BN_SHIFT) {
-    if (!lane) { r.order[m.from] = m.y; r.order[m.to] = m.x; }
+    if (!lane) {
+      r.order[m.from] = m.y;
+      r.order[m.to] = m.x;
+    }
   } else {
     const int step = m.from < m.to ? 1 : -1, count = (m.to - m.from) * step;
     for (int k = 0; k < count; k += 32) { /* position from + k gets what is one further */
@@ -187,7 +197,8 @@ __device__ static void keep_graph(const chain_job &job, uint64_t list, int64_t s
     return;
   bool there = false;
 #pragma unroll 1
-  for (uint32_t k = lane; k < count; k += 32) if (hashes[k] == hash) there = true;
+  for (uint32_t k = lane; k < count; k += 32)
+    if (hashes[k] == hash) there = true;
   if (__any_sync(FULL, there)) return; /* stamps of one temperature only rise: it was found before */
   while (place < count && (scores[place] > score || (scores[place] == score && stamps[place] < stamp))) place++;
   const uint32_t last = count < job.most ? count : count - 1; /* where the one that goes or the new end is */
@@ -196,7 +207,11 @@ __device__ static void keep_graph(const chain_job &job, uint64_t list, int64_t s
 #pragma unroll 1
     for (uint32_t z = lane; z < job.p; z += 32) sets[(uint64_t) k * job.p + z] = sets[(uint64_t) (k - 1) * job.p + z];
     __syncwarp();
-    if (!lane) { scores[k] = scores[k - 1]; hashes[k] = hashes[k - 1]; stamps[k] = stamps[k - 1]; }
+    if (!lane) {
+      scores[k] = scores[k - 1];
+      hashes[k] = hashes[k - 1];
+      stamps[k] = stamps[k - 1];
+    }
     __syncwarp();
   }
 #pragma unroll 1
@@ -277,7 +292,10 @@ __device__ static void swap_with_next(const chain_job &job, uint32_t *slot, int6
 }
 
 /* What the draws of 32 steps decide, one step per lane: what moves where, and the logarithm for its acceptance. */
-struct drawn { uint32_t move; double log_u; };
+struct drawn {
+  uint32_t move;
+  double log_u;
+};
 
 __device__ static drawn draw_steps(const weft_rng &rng, uint64_t number, uint32_t p, uint32_t lane)
 {
@@ -295,7 +313,12 @@ __device__ static weft_bn_move drawn_move(const drawn &steps, uint32_t number)
 }
 
 /* What a temperature carries along; from `bar` on, a score may join the best graphs. */
-struct walker { int64_t score; uint32_t *accepted; int64_t bar; uint64_t list; };
+struct walker {
+  int64_t score;
+  uint32_t *accepted;
+  int64_t bar;
+  uint64_t list;
+};
 
 /* The proposed graph is in r.fresh_pick. */
 __device__ static void try_graph(const chain_job &job, const replica &r, int64_t score, uint64_t stamp, walker &s,
@@ -317,11 +340,13 @@ template <int W> struct nodes {
 
 __device__ static uint32_t bit_in(int32_t v, int part) { return v >> 5 == part ? 1u << (v & 31) : 0; }
 
-template <int W>
-__device__ static void get_parts(const uint64_t *words, uint32_t *parts)
+template <int W> __device__ static void get_parts(const uint64_t *words, uint32_t *parts)
 {
 #pragma unroll
-  for (int w = 0; w < W; w++) { parts[2 * w] = (uint32_t) words[w]; parts[2 * w + 1] = (uint32_t) (words[w] >> 32); }
+  for (int w = 0; w < W; w++) {
+    parts[2 * w] = (uint32_t) words[w];
+    parts[2 * w + 1] = (uint32_t) (words[w] >> 32);
+  }
 }
 
 template <int W>
@@ -358,8 +383,7 @@ __device__ static __forceinline__ void store_nodes(const chain_job &job, const r
 
 /* Number v of those that the lanes hold. It is picked by masks: a choice would become an index, and arrays that are
  * indexed lie in memory. */
-template <int K>
-__device__ static uint32_t number_of(const uint32_t (&held)[K], int32_t v)
+template <int K> __device__ static uint32_t number_of(const uint32_t (&held)[K], int32_t v)
 {
   uint32_t number = 0;
 #pragma unroll
@@ -368,8 +392,7 @@ __device__ static uint32_t number_of(const uint32_t (&held)[K], int32_t v)
 }
 
 /* Part h of node v's predecessors. */
-template <int W>
-__device__ static uint32_t before_of(const nodes<W> &own, int32_t v, int h)
+template <int W> __device__ static uint32_t before_of(const nodes<W> &own, int32_t v, int h)
 {
   uint32_t part = 0;
 #pragma unroll
@@ -377,8 +400,7 @@ __device__ static uint32_t before_of(const nodes<W> &own, int32_t v, int h)
   return __shfl_sync(FULL, part, v & 31);
 }
 
-template <int P>
-__device__ static bool within(const uint32_t (&set)[P], const uint32_t (&before)[P])
+template <int P> __device__ static bool within(const uint32_t (&set)[P], const uint32_t (&before)[P])
 {
   uint32_t missing = 0;
 #pragma unroll
@@ -402,8 +424,7 @@ __device__ static uint32_t first_within(const chain_job &job, uint32_t first, ui
 }
 
 /* What the lanes hold of the order after the move. */
-template <int W>
-__device__ static __forceinline__ void move_places(nodes<W> &own, const weft_bn_move &m, uint32_t lane)
+template <int W> __device__ static __forceinline__ void move_places(nodes<W> &own, const weft_bn_move &m, uint32_t lane)
 {
   if (m.kind == WEFT_BN_SHIFT) {
     const int step = m.from < m.to ? 1 : -1, from_lane = (int) lane + step;
@@ -528,7 +549,8 @@ __device__ static bool comes_after(const chain_job &job, const replica &r, const
                                    int32_t at)
 {
   const uint16_t *member = job.member + k * job.width;
-  for (uint32_t j = 0; j < job.width && member[j] != 0xffff; j++) if (moved(m, r.place[member[j]]) >= at) return false;
+  for (uint32_t j = 0; j < job.width && member[j] != 0xffff; j++)
+    if (moved(m, r.place[member[j]]) >= at) return false;
   return true;
 }
 
@@ -570,14 +592,24 @@ __device__ static void step_wide(const chain_job &job, const replica &r, weft_bn
     } else if (gained && now && (is_x || bit_of(job.users + (uint64_t) m.gained * job.words, z))) {
       until = now;
     }
-    for (int32_t k = from; k < until; k++) if (comes_after(job, r, m, first + k, there)) { pick = k; break; }
+    for (int32_t k = from; k < until; k++)
+      if (comes_after(job, r, m, first + k, there)) {
+        pick = k;
+        break;
+      }
     r.fresh_pick[z] = pick;
     if (pick == now) continue;
-    if (pick == count) { impossible = true; continue; }
+    if (pick == count) {
+      impossible = true;
+      continue;
+    }
     changed = true;
     difference += job.score[first + pick] - job.score[first + now];
   }
-  if (__any_sync(FULL, impossible)) { __syncwarp(); return; }
+  if (__any_sync(FULL, impossible)) {
+    __syncwarp();
+    return;
+  }
   if (__any_sync(FULL, changed)) {
     difference = total(difference);
     if (s.score + difference >= s.bar) {

@@ -22,9 +22,9 @@
 #include "bn/cuda/chains/steps.cuh"
 
 #define WARPS 8
-#define BLOCKS_EACH 2           /* a multiprocessor: while one waits at a barrier the other continues */
-#define MOST_CHAINS 64          /* a block */
-#define MOST_COLUMNS 12         /* chains that a warp takes at once */
+#define BLOCKS_EACH 2   /* a multiprocessor: while one waits at a barrier the other continues */
+#define MOST_CHAINS 64  /* a block */
+#define MOST_COLUMNS 12 /* chains that a warp takes at once */
 #define WIDE_COLUMNS 4
 
 /* Chains that a warp takes at once with masks of W words. */
@@ -33,7 +33,9 @@ template <int W> __device__ __forceinline__ constexpr uint32_t most_columns()
   return W == 1 ? MOST_COLUMNS : W == 2 ? 8 : WIDE_COLUMNS;
 }
 
-struct room_layout { uint64_t asks, wide, count, queue, bytes; };
+struct room_layout {
+  uint64_t asks, wide, count, queue, bytes;
+};
 
 __host__ __device__ static inline room_layout lay_out_room(uint64_t p, uint64_t words, uint64_t chains, uint64_t step)
 {
@@ -55,8 +57,7 @@ __host__ __device__ static inline room_layout lay_out_room(uint64_t p, uint64_t 
 
 /* Column e's sum of a partial sum per lane, in lanes e * 32 / P and on, where P is the power of two that holds C:
  * halves of the columns change places with halves of the lanes. */
-template <int C, int P, int D>
-__device__ __forceinline__ double fold(double *part, uint32_t lane)
+template <int C, int P, int D> __device__ __forceinline__ double fold(double *part, uint32_t lane)
 {
   if constexpr (D == 0) {
     return part[0];
@@ -97,7 +98,10 @@ __device__ __forceinline__ void add_fitting(double &part, const uint64_t *set, c
 }
 
 /* A lane's two sets of a chunk. */
-template <int W> struct lane_sets { uint64_t set[2][W]; double weight[2]; };
+template <int W> struct lane_sets {
+  uint64_t set[2][W];
+  double weight[2];
+};
 
 template <int W>
 __device__ __forceinline__ void load_sets(const chain_job &job, uint32_t c, uint32_t lane, lane_sets<W> &out)
@@ -141,10 +145,12 @@ __device__ __forceinline__ void add_wide_sets(const chain_job &job, double *part
     for (uint32_t w = 0; w < job.words; w++) {
       const uint64_t set = job.chunk_mask[at * job.words + w];
 #pragma unroll
-      for (int e = 0; e < C; e++) if (set & wide[e * job.words + w]) fit &= ~(1u << e);
+      for (int e = 0; e < C; e++)
+        if (set & wide[e * job.words + w]) fit &= ~(1u << e);
     }
 #pragma unroll
-    for (int e = 0; e < C; e++) if (fit >> e & 1) part[e] = weft_add(part[e], job.weight[at]);
+    for (int e = 0; e < C; e++)
+      if (fit >> e & 1) part[e] = weft_add(part[e], job.weight[at]);
   }
 }
 
@@ -169,7 +175,7 @@ __device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t z,
     load_sets<W>(job, job.begin[z], lane, one);
     load_sets<W>(job, job.begin[z] + 1 < end ? job.begin[z] + 1 : end - 1, lane, two);
   }
-  for (uint32_t c = job.begin[z]; c < end; ) {
+  for (uint32_t c = job.begin[z]; c < end;) {
     const uint32_t ended = __ballot_sync(FULL, mine && found && c >= stop),
                    without = __ballot_sync(FULL, mine && !found);
     if (ended == all) break;
@@ -178,7 +184,8 @@ __device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t z,
 #pragma unroll
         for (int e = 0; e < C; e++)
 #pragma unroll
-          for (int w = 0; w < W; w++) if ((ended & ~closed) >> e & 1) missing[e * W + w] = ~(uint64_t) 0;
+          for (int w = 0; w < W; w++)
+            if ((ended & ~closed) >> e & 1) missing[e * W + w] = ~(uint64_t) 0;
         closed = ended;
       }
       if (!without) { /* up to where the next column ends */
@@ -215,7 +222,11 @@ __device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t z,
     uint32_t some = 0;
 #pragma unroll
     for (int e = 0; e < C; e++) some |= __any_sync(FULL, __double2hiint(part[e]) != 0) ? 1u << e : 0;
-    if (some >> lane & 1 && mine && !found) { found = true; stop = here.stop; reference = here.reference; }
+    if (some >> lane & 1 && mine && !found) {
+      found = true;
+      stop = here.stop;
+      reference = here.reference;
+    }
   }
   const double folded = fold<C, holding<C>(), 16>(part, lane);
   const double sum = __shfl_sync(FULL, folded, (int) (lane * (32 / holding<C>()) % 32));
@@ -246,7 +257,7 @@ struct block_state {
   uint32_t slot[MOST_CHAINS], accepted[MOST_CHAINS][3];
   int64_t score[MOST_CHAINS];
   weft_bn_move move[MOST_CHAINS];
-  uint32_t queued[2][2], taken[2];  /* this step and the next; long lists and short ones */
+  uint32_t queued[2][2], taken[2]; /* this step and the next; long lists and short ones */
 };
 
 struct block_view {
@@ -254,7 +265,7 @@ struct block_view {
   uint16_t *asks;
   uint64_t *wide;
   uint32_t *count, *queue;
-  uint32_t chains;              /* of a whole block: the stride of asks */
+  uint32_t chains; /* of a whole block: the stride of asks */
 };
 
 __device__ static uint64_t *asked(const replica &r, uint32_t words)
@@ -284,8 +295,10 @@ __device__ static void ask(const chain_job &job, const block_view &b, block_stat
     b.asks[(uint64_t) z * b.chains + place] = (uint16_t) q;
     if (place) continue;
     const uint32_t length = job.begin[z + 1] - job.begin[z];
-    if (length >= job.long_list) b.queue[atomicAdd(&s.queued[parity][0], 1u)] = (uint32_t) z;
-    else b.queue[job.p - 1 - atomicAdd(&s.queued[parity][1], 1u)] = (uint32_t) z;
+    if (length >= job.long_list)
+      b.queue[atomicAdd(&s.queued[parity][0], 1u)] = (uint32_t) z;
+    else
+      b.queue[job.p - 1 - atomicAdd(&s.queued[parity][1], 1u)] = (uint32_t) z;
   }
   __syncwarp();
 }
@@ -329,13 +342,19 @@ __device__ static void answer_node(const chain_job &job, const block_view &b, co
   for (uint32_t first = 0; first < count; first += each) {
     const uint32_t columns = count - first < each ? count - first : each;
     if constexpr (W == 1) {
-      if (columns > 8) answer_some<1, 12>(job, b, s, z, first, columns, lane);
-      else if (columns > 4) answer_some<1, 8>(job, b, s, z, first, columns, lane);
-      else if (columns > 2) answer_some<1, 4>(job, b, s, z, first, columns, lane);
-      else answer_some<1, 2>(job, b, s, z, first, columns, lane);
+      if (columns > 8)
+        answer_some<1, 12>(job, b, s, z, first, columns, lane);
+      else if (columns > 4)
+        answer_some<1, 8>(job, b, s, z, first, columns, lane);
+      else if (columns > 2)
+        answer_some<1, 4>(job, b, s, z, first, columns, lane);
+      else
+        answer_some<1, 2>(job, b, s, z, first, columns, lane);
     } else if constexpr (W == 2) {
-      if (columns > 4) answer_some<2, 8>(job, b, s, z, first, columns, lane);
-      else answer_some<2, 4>(job, b, s, z, first, columns, lane);
+      if (columns > 4)
+        answer_some<2, 8>(job, b, s, z, first, columns, lane);
+      else
+        answer_some<2, 4>(job, b, s, z, first, columns, lane);
     } else {
       answer_some<0, WIDE_COLUMNS>(job, b, s, z, first, columns, lane);
     }
@@ -358,8 +377,12 @@ __device__ static void accept_or_not(const chain_job &job, block_state &s, const
   if (__any_sync(FULL, impossible)) return;
   difference = total(difference);
   if (!weft_bn_accept(scale, (double) difference, draw)) return;
-  if (!lane) { s.accepted[q][m.kind]++; s.score[q] += difference; }
-  for (int32_t z = (int32_t) lane; z < (int32_t) job.p; z += 32) if (bit_of(changed, z)) r.value[z] = r.fresh_value[z];
+  if (!lane) {
+    s.accepted[q][m.kind]++;
+    s.score[q] += difference;
+  }
+  for (int32_t z = (int32_t) lane; z < (int32_t) job.p; z += 32)
+    if (bit_of(changed, z)) r.value[z] = r.fresh_value[z];
   __syncwarp();
   make_move<W>(job, r, m, lane);
 }
@@ -428,8 +451,10 @@ __global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH)
     const uint64_t index = job.first + it;
     const uint32_t parity = (uint32_t) it & 1,
                    lane_chain = warp + WARPS * lane; /* a lane has the draws of one of the warp's chains */
-    const weft_rng rng = { job.key,
-                           WEFT_BN_STEPS + (job.ladder0 * job.temperatures + (uint32_t) replica0 + lane_chain) };
+    const weft_rng rng = {
+      job.key,
+      WEFT_BN_STEPS + (job.ladder0 * job.temperatures + (uint32_t) replica0 + lane_chain)
+    };
     const weft_u32x4 draws = weft_draw_words(rng, index, 0);
     for (uint32_t q = warp, k = 0; q < chains && job.p > 1; q += WARPS, k++) {
       weft_u32x4 draw;

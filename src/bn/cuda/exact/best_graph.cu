@@ -12,27 +12,31 @@
 #define LOW 1024
 #define THREADS 256
 #define MOST_NODES 33
-#define DENSE_PARENTS 20        /* nodes with more possible parents go through their sets */
+#define DENSE_PARENTS 20 /* nodes with more possible parents go through their sets */
 #define LAUNCH_SECONDS 0.03
 
 /* g of one node: a table over the subsets of the nodes that its sets use, or none. */
-struct sink { uint64_t used; int64_t table; };
+struct sink {
+  uint64_t used;
+  int64_t table;
+};
 
 struct exact_job {
   const sink *sinks;
-  const int64_t *tables;        /* of all nodes, one after another; sink.table < 0: none */
-  const uint32_t *low_index;    /* 64 per node: what bits 0 .. 4 and 5 .. 9 of W add to its index */
+  const int64_t *tables;     /* of all nodes, one after another; sink.table < 0: none */
+  const uint32_t *low_index; /* 64 per node: what bits 0 .. 4 and 5 .. 9 of W add to its index */
   const int64_t *start, *score;
   const uint64_t *mask;
-  const uint32_t *high;         /* of this launch */
-  const uint16_t *low_order;    /* low parts by size */
+  const uint32_t *high;      /* of this launch */
+  const uint16_t *low_order; /* low parts by size */
   int64_t *best;
   int p, low_bits;
 };
 
 __device__ static int64_t scan_sets(const exact_job &job, int s, uint64_t before)
 {
-  for (int64_t k = job.start[s]; k < job.start[s + 1]; k++) if (!(job.mask[k] & ~before)) return job.score[k];
+  for (int64_t k = job.start[s]; k < job.start[s + 1]; k++)
+    if (!(job.mask[k] & ~before)) return job.score[k];
   return WEFT_BN_NEVER;
 }
 
@@ -91,7 +95,8 @@ __global__ static void __launch_bounds__(THREADS) optimum_block(exact_job job)
 static uint32_t index_of(uint64_t set, uint64_t used)
 {
   uint32_t index = 0, bit = 1;
-  for (; used; used &= used - 1, bit <<= 1) if (set & used & (0 - used)) index |= bit;
+  for (; used; used &= used - 1, bit <<= 1)
+    if (set & used & (0 - used)) index |= bit;
   return index;
 }
 
@@ -126,7 +131,8 @@ static weft_status make_sinks(weft_ctx *ctx, weft_device_arena *mem, weft_arena 
     for (size_t k = 0; k < size; k++) one[k] = WEFT_BN_NEVER;
     for (int64_t k = t->start[s + 1]; k-- > t->start[s];) one[index_of(t->mask[k], sinks[s].used)] = t->score[k];
     for (size_t bit = 1; bit < size; bit <<= 1)
-      for (size_t k = 0; k < size; k++) if ((k & bit) && one[k ^ bit] > one[k]) one[k] = one[k ^ bit];
+      for (size_t k = 0; k < size; k++)
+        if ((k & bit) && one[k ^ bit] > one[k]) one[k] = one[k ^ bit];
     WEFT_TRY(weft_poll(ctx, 0, 1));
   }
   WEFT_DEVICE_TAKE(d_sinks, mem, p);
@@ -167,7 +173,10 @@ done:
 static int64_t first_that_fits(const weft_bn_table *t, size_t s, uint64_t before, int32_t *pick)
 {
   for (int64_t k = t->start[s]; k < t->start[s + 1]; k++)
-    if (!(t->mask[k] & ~before)) { *pick = (int32_t) (k - t->start[s]); return t->score[k]; }
+    if (!(t->mask[k] & ~before)) {
+      *pick = (int32_t) (k - t->start[s]);
+      return t->score[k];
+    }
   *pick = 0;
   return WEFT_BN_NEVER;
 }
@@ -229,7 +238,10 @@ extern "C" weft_status weft_bn_optimum_cuda(weft_ctx *ctx, const weft_bn_table *
   uint16_t *low, *d_low;
   exact_job job;
   memset(&job, 0, sizeof job);
-  if (p > MOST_NODES || !p) { st = weft_bn_optimum_cpu(ctx, table, best_sets, score); goto done; }
+  if (p > MOST_NODES || !p) {
+    st = weft_bn_optimum_cpu(ctx, table, best_sets, score);
+    goto done;
+  }
   job.p = (int) p;
   job.low_bits = p < LOW_BITS ? (int) p : LOW_BITS;
   blocks = (size_t) 1 << (p - job.low_bits);
@@ -251,7 +263,7 @@ extern "C" weft_status weft_bn_optimum_cuda(weft_ctx *ctx, const weft_bn_table *
   {
     size_t portion = 4096;
     for (size_t size = 0; size <= p - job.low_bits; size++)
-      for (size_t first = begin[size]; first < begin[size + 1]; ) {
+      for (size_t first = begin[size]; first < begin[size + 1];) {
         const size_t now = portion < begin[size + 1] - first ? portion : begin[size + 1] - first;
         const auto started = std::chrono::steady_clock::now();
         job.high = d_high + first;
@@ -259,8 +271,10 @@ extern "C" weft_status weft_bn_optimum_cuda(weft_ctx *ctx, const weft_bn_table *
         WEFT_CUDA(cudaGetLastError());
         WEFT_CUDA(cudaStreamSynchronize(mem.stream));
         const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-        if (took < LAUNCH_SECONDS / 2 && now == portion) portion *= 4;
-        else if (took > 2 * LAUNCH_SECONDS && portion > 64) portion /= 2;
+        if (took < LAUNCH_SECONDS / 2 && now == portion)
+          portion *= 4;
+        else if (took > 2 * LAUNCH_SECONDS && portion > 64)
+          portion /= 2;
         first += now;
         done_blocks += now;
         WEFT_TRY(weft_poll(ctx, (double) done_blocks, (double) blocks));

@@ -13,27 +13,31 @@
 #define MIDDLE (1 << WEFT_BN_MIDDLE_NODES)
 #define WARP 32
 #define ALL_LANES 0xffffffffu
-#define STRETCH 16              /* middle parts in a row, whose lowest four bits the compiler knows */
-#define MOST_TERMS 1e10         /* of one launch: less than a tenth of a second */
+#define STRETCH 16      /* middle parts in a row, whose lowest four bits the compiler knows */
+#define MOST_TERMS 1e10 /* of one launch: less than a tenth of a second */
 
 struct graphs_job {
   int p;
-  uint32_t all;                 /* all nodes */
+  uint32_t all; /* all nodes */
   weft_bn_reals a, after;
-  unsigned long long *closed;   /* Q */
+  unsigned long long *closed; /* Q */
   const uint32_t *by_size;
 };
 
-struct middle_part { uint64_t fraction; int32_t exponent; uint32_t members; };
+struct middle_part {
+  uint64_t fraction;
+  int32_t exponent;
+  uint32_t members;
+};
 
 struct set_bench {
   middle_part middle[MIDDLE];
-  weft_bn_real a[WARP];         /* of the nodes outside C, and the nodes */
+  weft_bn_real a[WARP]; /* of the nodes outside C, and the nodes */
   uint32_t node[WARP];
   unsigned long long sum[WARP]; /* S of each of them; or B(C), in the first */
   weft_bn_real start;
   int32_t unit;
-  int negative;                 /* terms have the other sign */
+  int negative; /* terms have the other sign */
 };
 
 __device__ static uint64_t warp_sum(uint64_t x)
@@ -52,8 +56,7 @@ __device__ static int32_t warp_most(int32_t x)
 }
 
 /* The first warp: lane v has node v. Start and unit are 0 where no term is to be added. */
-template <bool FORWARD>
-__device__ static void begin_set(const graphs_job &job, set_bench &own, uint32_t c)
+template <bool FORWARD> __device__ static void begin_set(const graphs_job &job, set_bench &own, uint32_t c)
 {
   const uint32_t v = threadIdx.x, bit = v < WARP ? 1u << v : 0, outside = job.all & ~c;
   const bool open = (outside & bit) != 0;
@@ -109,8 +112,7 @@ __device__ static void keep_sum(set_bench &own, int k, uint64_t x)
   if (threadIdx.x % WARP == 0) atomicAdd(&own.sum[k], (unsigned long long) sum);
 }
 
-template <bool FORWARD>
-__global__ static void __launch_bounds__(THREADS) visit_sets(graphs_job job, size_t first)
+template <bool FORWARD> __global__ static void __launch_bounds__(THREADS) visit_sets(graphs_job job, size_t first)
 {
   __shared__ set_bench own;
   const uint32_t c = job.by_size[first + blockIdx.x], r = threadIdx.x;
@@ -188,14 +190,15 @@ __global__ static void __launch_bounds__(THREADS) visit_sets(graphs_job job, siz
 }
 
 /* One bit of the sums over subsets (or supersets, of numbers with signs) of all nodes. */
-template <bool SUPERSETS>
-__global__ static void sum_bit(weft_bn_reals x, size_t pairs, size_t bit)
+template <bool SUPERSETS> __global__ static void sum_bit(weft_bn_reals x, size_t pairs, size_t bit)
 {
   const size_t i = (size_t) blockIdx.x * THREADS + threadIdx.x, without = ((i & ~(bit - 1)) << 1) | (i & (bit - 1));
   if (i >= pairs) return;
   const weft_bn_real one = weft_bn_read(x, without), other = weft_bn_read(x, without | bit);
-  if (SUPERSETS) weft_bn_write(x, without, weft_bn_signed_sum(one, other));
-  else weft_bn_write(x, without | bit, weft_bn_real_sum(other, one));
+  if (SUPERSETS)
+    weft_bn_write(x, without, weft_bn_signed_sum(one, other));
+  else
+    weft_bn_write(x, without | bit, weft_bn_real_sum(other, one));
 }
 
 /* Numbers of sets, and where they stand among those of all subsets. */

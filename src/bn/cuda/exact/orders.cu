@@ -13,17 +13,17 @@
 #define THREADS 256
 #define LOW_BITS 9
 #define LOW 512
-#define EACH (LOW / THREADS)    /* low parts of a thread */
-#define BATCH LOW_BITS          /* nodes at a time; the low ones are one batch */
+#define EACH (LOW / THREADS) /* low parts of a thread */
+#define BATCH LOW_BITS       /* nodes at a time; the low ones are one batch */
 #define MOST_MID_BITS 15
-#define MOST_BUFFER 8e9         /* bytes */
-#define FUSED_BITS 5            /* mid bits that one kernel sums over */
+#define MOST_BUFFER 8e9 /* bytes */
+#define FUSED_BITS 5    /* mid bits that one kernel sums over */
 
 struct orders_job {
-  weft_bn_order_plan plan;      /* of pointers to device memory */
+  weft_bn_order_plan plan; /* of pointers to device memory */
   uint64_t *table, *buffer;
-  const uint32_t *mids;         /* by size */
-  const uint16_t *low_order;    /* low parts by size */
+  const uint32_t *mids;      /* by size */
+  const uint16_t *low_order; /* low parts by size */
 };
 
 __global__ static void load_cells(orders_job job, uint32_t top)
@@ -32,7 +32,7 @@ __global__ static void load_cells(orders_job job, uint32_t top)
   const uint32_t c = blockIdx.x * THREADS + threadIdx.x;
   if (c >= plan.cells) return;
   job.buffer[weft_bn_order_at(plan.slots, plan.cell_mid[c], plan.cell_slot[c])] =
-    weft_bn_order_load(plan.form, plan.top, plan.weight, plan.cell_start[c], plan.cell_start[c + 1], top);
+      weft_bn_order_load(plan.form, plan.top, plan.weight, plan.cell_start[c], plan.cell_start[c + 1], top);
 }
 
 __global__ static void unload_cells(orders_job job, uint32_t top)
@@ -46,8 +46,7 @@ __global__ static void unload_cells(orders_job job, uint32_t top)
 
 /* Sums over subsets (or supersets) of mid bits shift .. shift + BITS - 1. A thread has one slot and one choice of the
  * other mid bits, blockIdx.y. */
-template <int BITS, bool SUPERSETS>
-__global__ static void sum_mids(orders_job job, int shift)
+template <int BITS, bool SUPERSETS> __global__ static void sum_mids(orders_job job, int shift)
 {
   const uint32_t slots = job.plan.slots, slot = blockIdx.x * THREADS + threadIdx.x, others = blockIdx.y;
   const uint32_t mid = (others >> shift << (shift + BITS)) | (others & ((1u << shift) - 1));
@@ -60,8 +59,10 @@ __global__ static void sum_mids(orders_job job, int shift)
 #pragma unroll
     for (uint32_t k = 0; k < 1 << BITS; k++)
       if (k & bit) {
-        if (SUPERSETS) x[k ^ bit] = weft_bn_wide_add(job.plan.form, x[k ^ bit], x[k]);
-        else x[k] = weft_bn_wide_add(job.plan.form, x[k], x[k ^ bit]);
+        if (SUPERSETS)
+          x[k ^ bit] = weft_bn_wide_add(job.plan.form, x[k ^ bit], x[k]);
+        else
+          x[k] = weft_bn_wide_add(job.plan.form, x[k], x[k ^ bit]);
       }
 #pragma unroll
   for (uint32_t k = 0; k < 1 << BITS; k++) job.buffer[weft_bn_order_at(slots, mid | k << shift, slot)] = x[k];
@@ -78,16 +79,17 @@ __device__ static uint64_t first_members(uint64_t nodes, int most)
 __device__ static int lowest(uint64_t nodes) { return __ffsll((long long) nodes) - 1; }
 
 /* Sums over subsets (or supersets) of low parts of n nodes. All threads come here; all are done when they leave. */
-template <bool SUPERSETS>
-__device__ static void sum_lows(const weft_bn_order_plan &plan, uint64_t *values, int n)
+template <bool SUPERSETS> __device__ static void sum_lows(const weft_bn_order_plan &plan, uint64_t *values, int n)
 {
   const int half_bits = plan.low_bits - 1, pairs = n << half_bits;
   for (int bit = 1; bit < 1 << plan.low_bits; bit <<= 1) {
     for (int i = threadIdx.x; i < pairs; i += THREADS) {
       const int j = i & ((1 << half_bits) - 1), low = ((j & ~(bit - 1)) << 1) | (j & (bit - 1));
       uint64_t *without = values + (i >> half_bits) * LOW + low, *with = without + bit;
-      if (SUPERSETS) *without = weft_bn_wide_add(plan.form, *without, *with);
-      else *with = weft_bn_wide_add(plan.form, *with, *without);
+      if (SUPERSETS)
+        *without = weft_bn_wide_add(plan.form, *without, *with);
+      else
+        *with = weft_bn_wide_add(plan.form, *with, *without);
     }
     __syncthreads();
   }
@@ -134,7 +136,7 @@ __global__ static void __launch_bounds__(THREADS) forward_blocks(orders_job job,
   const uint64_t first = weft_bn_order_block(plan.low_bits, plan.mid_bits, top, mid);
   const uint64_t *slots = job.buffer + weft_bn_order_at(plan.slots, mid, 0);
   const int count = 1 << plan.low_bits;
-  weft_bn_wide_sum sum[EACH] = { };
+  weft_bn_wide_sum sum[EACH] = {};
   for (uint64_t left = first, now; left; left &= ~now) { /* the last node is a high one */
     now = first_members(left, BATCH);
     node_values(plan, slots, now, values);
@@ -182,7 +184,7 @@ __global__ static void __launch_bounds__(THREADS) backward_blocks(orders_job job
   const uint64_t all = ((uint64_t) 1 << plan.p) - 1, low_nodes = ((uint64_t) 1 << plan.low_bits) - 1;
   uint64_t *slots = job.buffer + weft_bn_order_at(plan.slots, mid, 0);
   const int count = 1 << plan.low_bits;
-  weft_bn_wide_sum sum[EACH] = { };
+  weft_bn_wide_sum sum[EACH] = {};
   uint64_t f[EACH];
 #pragma unroll
   for (int k = 0; k < EACH; k++) {
@@ -244,8 +246,7 @@ __global__ static void __launch_bounds__(THREADS) backward_blocks(orders_job job
 
 /* ---- host ---- */
 
-template <bool SUPERSETS>
-static void launch_sum_mids(const orders_job &job, cudaStream_t stream)
+template <bool SUPERSETS> static void launch_sum_mids(const orders_job &job, cudaStream_t stream)
 {
   const int bits = job.plan.mid_bits;
   const unsigned wide = (job.plan.slots + THREADS - 1) / THREADS;
@@ -275,8 +276,10 @@ static weft_status run_top(weft_ctx *ctx, const orders_job &job, uint32_t top, c
   for (int k = 0; k <= plan.mid_bits; k++) {
     const int size = backward ? plan.mid_bits - k : k;
     const unsigned blocks = (unsigned) (begin[size + 1] - begin[size]);
-    if (backward) backward_blocks<<<blocks, THREADS, 0, stream>>>(job, top, (uint32_t) begin[size]);
-    else forward_blocks<<<blocks, THREADS, 0, stream>>>(job, top, (uint32_t) begin[size]);
+    if (backward)
+      backward_blocks<<<blocks, THREADS, 0, stream>>>(job, top, (uint32_t) begin[size]);
+    else
+      forward_blocks<<<blocks, THREADS, 0, stream>>>(job, top, (uint32_t) begin[size]);
   }
   if (backward) {
     launch_sum_mids<true>(job, stream);

@@ -8,19 +8,25 @@
 struct functions {
   double *a;
   uint32_t count, room;
-  uint32_t *table;              /* kinds × q_stride */
+  uint32_t *table; /* kinds × q_stride */
   uint32_t q_stride, kinds;
 };
 
 static uint32_t find_function(functions *f, double a)
 {
-  for (uint32_t k = f->count; k-- > 0; ) if (f->a[k] == a) return k;
+  for (uint32_t k = f->count; k-- > 0;)
+    if (f->a[k] == a) return k;
   if (f->count == f->room) return UINT32_MAX;
   f->a[f->count] = a;
   return f->count++;
 }
 
-struct fill_task_data { const functions *f; int64_t *value; size_t n; double unit; };
+struct fill_task_data {
+  const functions *f;
+  int64_t *value;
+  size_t n;
+  double unit;
+};
 
 static void fill_task(void *data, size_t t, int thread)
 {

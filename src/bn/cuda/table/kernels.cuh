@@ -21,13 +21,13 @@
 
 #define FULL 0xffffffffu
 #define WARPS 4
-#define TILES 8                 /* of eight columns */
+#define TILES 8 /* of eight columns */
 #define COLUMNS (8 * TILES)
-#define STEP_WORDS 16           /* 512 rows: two steps of the matrix units */
-#define LISTED_FROM 96u         /* cells of a prefix; from here on empty ones are left out */
-#define MOST_CELLS 32768u       /* of a prefix, with the child */
-#define MOST_LISTED 8192u       /* those that hold a row */
-#define MOST_Q (1u << 18)       /* of a set */
+#define STEP_WORDS 16     /* 512 rows: two steps of the matrix units */
+#define LISTED_FROM 96u   /* cells of a prefix; from here on empty ones are left out */
+#define MOST_CELLS 32768u /* of a prefix, with the child */
+#define MOST_LISTED 8192u /* those that hold a row */
+#define MOST_Q (1u << 18) /* of a set */
 #define MOST_MEMBERS 32
 
 /* One plane of ones for all rows and one of zeros come before those of the nodes. */
@@ -35,26 +35,26 @@ enum { PLANE_ALL, PLANE_NONE, PLANES_BEFORE };
 
 /* The sets that one node (or, for joint values, none) is scored with. */
 struct universe {
-  uint32_t size, cand, column;  /* candidates, where they begin, where their columns begin */
-  uint32_t child, root, limit;  /* the node; the plane of the rows that count; most members */
+  uint32_t size, cand, column;        /* candidates, where they begin, where their columns begin */
+  uint32_t child, root, limit;        /* the node; the plane of the rows that count; most members */
   uint32_t parents_kind, family_kind; /* rows of count_job.table */
-  uint64_t score, best;         /* where its scores begin */
+  uint64_t score, best;               /* where its scores begin */
   uint64_t offset[MOST_MEMBERS];
 };
 
 struct count_job {
-  const uint32_t *planes;       /* words each */
-  const uint16_t *codes;        /* n × p */
+  const uint32_t *planes;        /* words each */
+  const uint16_t *codes;         /* n × p */
   const uint32_t *levels, *base; /* of a node: levels, first plane */
   const universe *universes;
   const uint32_t *cand, *column_start, *column_plane, *column_leaf; /* a candidate, its first column; a column */
   const uint64_t *choose;
-  const uint64_t *first_item;   /* a universe: of the size at hand */
-  const int64_t *f;             /* n + 1 values per table */
-  const uint32_t *table;        /* which of them: [kind * q_stride + cells of the set, or of the parents] */
+  const uint64_t *first_item; /* a universe: of the size at hand */
+  const int64_t *f;           /* n + 1 values per table */
+  const uint32_t *table;      /* which of them: [kind * q_stride + cells of the set, or of the parents] */
   int64_t *out;
   uint32_t n, p, words, universe_count, most, q_stride, cell_words, cell_list;
-  int members;                  /* of the prefix */
+  int members; /* of the prefix */
 };
 
 __device__ __forceinline__ void count_bits(int32_t c[4], const uint32_t a[4], const uint32_t b[2])
@@ -83,7 +83,7 @@ __device__ __forceinline__ void count_bits(int32_t c[4], const uint32_t a[4], co
 /* A warp's shared memory. */
 struct workspace {
   int64_t sum[COLUMNS];
-  uint32_t offset[MOST_MEMBERS][16];   /* words to the plane of a tile's row in each member */
+  uint32_t offset[MOST_MEMBERS][16]; /* words to the plane of a tile's row in each member */
   uint32_t node[MOST_MEMBERS], base[MOST_MEMBERS], levels[MOST_MEMBERS];
 };
 
@@ -95,7 +95,7 @@ __device__ static uint64_t choose_of(const count_job &job, uint32_t v, uint32_t 
 /* The largest v < upper with C(v, k) <= number, by the whole warp. */
 __device__ static uint32_t last_member(const count_job &job, uint32_t upper, uint32_t k, uint64_t number, uint32_t lane)
 {
-  for (uint32_t first = (upper - 1) / 32 * 32; ; first -= 32) {
+  for (uint32_t first = (upper - 1) / 32 * 32;; first -= 32) {
     const uint32_t v = first + lane;
     const uint32_t found = __ballot_sync(FULL, v < upper && choose_of(job, v, k) <= number);
     if (found) return first + 31 - __clz(found);
@@ -113,7 +113,7 @@ __device__ static uint32_t list_cells(const count_job &job, const workspace *min
   __syncwarp();
   for (uint32_t i = lane; i < job.n; i += 32) {
     uint32_t cell = 0;
-    for (uint32_t k = count; k-- > 0; ) cell = cell * mine->levels[k] + job.codes[(uint64_t) mine->node[k] * job.n + i];
+    for (uint32_t k = count; k-- > 0;) cell = cell * mine->levels[k] + job.codes[(uint64_t) mine->node[k] * job.n + i];
     atomicOr(&bits[cell / 32], 1u << cell % 32);
   }
   __syncwarp();
@@ -153,12 +153,18 @@ __device__ static void sum_tile(const count_job &job, const workspace *mine, int
   int32_t c[TILES][4] = {};
   uint32_t low[M ? M : 1], high[M ? M : 1];
 #pragma unroll
-  for (int k = 0; k < M; k++) { low[k] = mine->offset[k][row] + 4 * t; high[k] = mine->offset[k][row + 8] + 4 * t; }
+  for (int k = 0; k < M; k++) {
+    low[k] = mine->offset[k][row] + 4 * t;
+    high[k] = mine->offset[k][row + 8] + 4 * t;
+  }
   for (uint32_t w = 0; w < job.words; w += STEP_WORDS) {
     uint4 l = make_uint4(FULL, FULL, FULL, FULL), h = l;
     if (M) {
 #pragma unroll
-      for (int k = 0; k < M; k++) { meet(l, job.planes + low[k] + w); meet(h, job.planes + high[k] + w); }
+      for (int k = 0; k < M; k++) {
+        meet(l, job.planes + low[k] + w);
+        meet(h, job.planes + high[k] + w);
+      }
     } else {
       for (int k = 0; k < members; k++) {
         meet(l, job.planes + mine->offset[k][row] + 4 * t + w);
@@ -200,7 +206,8 @@ __device__ static void score_leaves(const count_job &job, const universe &u, wor
   int64_t carry = 0;
   for (uint32_t first = 0; first < columns; first += COLUMNS) {
     const uint32_t left = columns - first;
-    const int tiles = left >= COLUMNS ? TILES : (int) ((left + 7) / 8);
+    const int tiles = left >= COLUMNS
+    ? TILES : (int) ((left + 7) / 8);
     uint32_t column[TILES], table[TILES][2];
     int64_t sum[TILES][2] = {};
 #pragma unroll
@@ -222,7 +229,10 @@ __device__ static void score_leaves(const count_job &job, const universe &u, wor
         uint32_t rest = at >= cells ? 0 : q < LISTED_FROM ? at : list[at];
         for (uint32_t k = 0; k < (uint32_t) members; k++) {
           uint32_t plane = mine->base[k];
-          if (k < count) { plane += rest % mine->levels[k]; rest /= mine->levels[k]; }
+          if (k < count) {
+            plane += rest % mine->levels[k];
+            rest /= mine->levels[k];
+          }
           mine->offset[k][lane] = (at < cells ? plane : (uint32_t) PLANE_NONE) * job.words;
         }
       }
@@ -245,7 +255,10 @@ __device__ static void score_leaves(const count_job &job, const universe &u, wor
       uint32_t from = start[leaf], until = start[leaf + 1];
       int64_t total = leaf == leaf_first ? carry : 0;
       for (uint32_t k = from > first ? from : first; k < until && k < end; k++) total += mine->sum[k - first];
-      if (until > end) { open = total; continue; }
+      if (until > end) {
+        open = total;
+        continue;
+      }
       total = weft_bn_rounded(total);
       out[leaf] = how == STORE ? total : how == ADD ? out[leaf] + total : -total;
     }
@@ -270,7 +283,10 @@ __global__ static void __launch_bounds__(32 * WARPS) count_sets(count_job job, u
   uint32_t lo = 0, hi = job.universe_count - 1; /* the last universe that begins at or before the item */
   while (lo < hi) {
     const uint32_t mid = (lo + hi + 1) / 2;
-    if (job.first_item[mid] <= number) lo = mid; else hi = mid - 1;
+    if (job.first_item[mid] <= number)
+      lo = mid;
+    else
+      hi = mid - 1;
   }
   const universe &u = job.universes[lo];
   number -= job.first_item[lo];
@@ -283,7 +299,11 @@ __global__ static void __launch_bounds__(32 * WARPS) count_sets(count_job job, u
     at += choose_of(job, c, k + 1);
     upper = c;
     parents *= job.levels[node];
-    if (!lane) { mine->node[k - 1] = node; mine->base[k - 1] = job.base[node]; mine->levels[k - 1] = job.levels[node]; }
+    if (!lane) {
+      mine->node[k - 1] = node;
+      mine->base[k - 1] = job.base[node];
+      mine->levels[k - 1] = job.levels[node];
+    }
   }
   if (!upper) return; /* no leaf below */
   int64_t *out = job.out + u.score + at;
@@ -298,10 +318,13 @@ __global__ static void __launch_bounds__(32 * WARPS) count_sets(count_job job, u
     }
     return;
   }
-  if (!lane) { mine->base[members] = u.root; mine->levels[members] = 1; }
+  if (!lane) {
+    mine->base[members] = u.root;
+    mine->levels[members] = 1;
+  }
   __syncwarp();
   score_leaves<M ? M + 1 : 0>(job, u, mine, bits, list, members, members + 1, parents, u.parents_kind, upper,
-                               STORE_NEGATIVE, out, lane);
+                              STORE_NEGATIVE, out, lane);
   if (!lane) {
     mine->node[members] = u.child;
     mine->base[members] = job.base[u.child];
@@ -310,7 +333,7 @@ __global__ static void __launch_bounds__(32 * WARPS) count_sets(count_job job, u
   }
   __syncwarp();
   score_leaves<M ? M + 2 : 0>(job, u, mine, bits, list, members + 1, members + 2, parents, u.family_kind, upper, ADD,
-                               out, lane);
+                              out, lane);
 }
 
 /* ---- pruning ---- */
@@ -320,11 +343,11 @@ struct prune_job {
   const uint32_t *cand, *levels;
   const uint64_t *choose;
   const uint64_t *joint_offset;
-  const int64_t *joint;         /* NULL: raw scores are in `score` */
-  const int64_t *edge;          /* [child + p * parent]; NULL: none */
-  const uint8_t *required;      /* the same shape; NULL: none */
+  const int64_t *joint;    /* NULL: raw scores are in `score` */
+  const int64_t *edge;     /* [child + p * parent]; NULL: none */
+  const uint8_t *required; /* the same shape; NULL: none */
   const uint32_t *required_count;
-  const double *penalty;        /* units per parent configuration */
+  const double *penalty; /* units per parent configuration */
   int64_t *score, *best;
   unsigned long long *kept;
   int64_t slack;
@@ -361,16 +384,18 @@ __device__ static int64_t raw_of(const prune_job &job, const universe &u, const 
   int place = 0;
   for (int j = 0; j < m; j++) {
     parents += choose_of(job, node[j], j + 1);
-    if (node[j] < u.child) { family += choose_of(job, node[j], j + 1); place = j + 1; }
-    else family += choose_of(job, node[j], j + 2);
+    if (node[j] < u.child) {
+      family += choose_of(job, node[j], j + 1);
+      place = j + 1;
+    } else
+      family += choose_of(job, node[j], j + 2);
   }
   return job.joint[family + choose_of(job, u.child, place + 1)] - job.joint[parents];
 }
 
 /* All sets of m members of every universe of the batch. M: m, or 0 for any. */
 /* Scores set x of m members; 1 when it stays. */
-template <int M>
-__device__ static int prune_set(const prune_job &job, const universe &u, int m, uint64_t x)
+template <int M> __device__ static int prune_set(const prune_job &job, const universe &u, int m, uint64_t x)
 {
   uint32_t c[M ? M : MOST_MEMBERS], node[M ? M : MOST_MEMBERS], upper = u.size;
   uint64_t number = x;
@@ -379,7 +404,10 @@ __device__ static int prune_set(const prune_job &job, const universe &u, int m, 
     uint32_t lo = k - 1, hi = upper - 1;
     while (lo < hi) {
       const uint32_t mid = (lo + hi + 1) / 2;
-      if (choose_of(job, mid, k) <= number) lo = mid; else hi = mid - 1;
+      if (choose_of(job, mid, k) <= number)
+        lo = mid;
+      else
+        hi = mid - 1;
     }
     c[k - 1] = lo;
     node[k - 1] = job.cand[u.cand + lo];
@@ -407,8 +435,7 @@ __device__ static int prune_set(const prune_job &job, const universe &u, int m, 
 }
 
 /* All sets of m members of every universe of the batch. M: m, or 0 for any. */
-template <int M>
-__global__ static void prune_sets(prune_job job, int any)
+template <int M> __global__ static void prune_sets(prune_job job, int any)
 {
   const universe &u = job.universes[blockIdx.y];
   const int m = M ? M : any;
@@ -437,6 +464,9 @@ __global__ static void list_sets(const universe *universes, const int64_t *score
     if (!staying) continue;
     if (!lane) at = atomicAdd(cursor + blockIdx.y, (unsigned long long) __popc(staying));
     at = __shfl_sync(FULL, at, 0) + __popc(staying & ((1u << lane) - 1));
-    if (stays) { list[at].score = (double) mine; list[at].index = x; }
+    if (stays) {
+      list[at].score = (double) mine;
+      list[at].index = x;
+    }
   }
 }

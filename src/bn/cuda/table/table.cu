@@ -23,11 +23,11 @@ struct resident {
   weft_bn_node *nodes;
   count_job count;
   prune_job prune;
-  uint32_t *classes;            /* a node: class of its number of levels */
-  uint32_t *root;               /* a node: plane of the rows that count */
+  uint32_t *classes; /* a node: class of its number of levels */
+  uint32_t *root;    /* a node: plane of the rows that count */
   uint32_t class_count;
-  size_t shared;                /* bytes per block */
-  int family;                   /* sets are counted child by child */
+  size_t shared; /* bytes per block */
+  int family;    /* sets are counted child by child */
 };
 
 /* Cells of the `count` widest among the members of a set and, for families, its child. */
@@ -41,7 +41,10 @@ static double widest(const weft_bn_ready *ready, size_t count)
     size_t times = 0;
     for (size_t j = 0; j < problem->p; j++) {
       const double r = problem->levels[j];
-      if (r < before && r > largest) { largest = r; times = 0; }
+      if (r < before && r > largest) {
+        largest = r;
+        times = 0;
+      }
       times += r == largest && r < before;
     }
     if (largest <= 1) break;
@@ -89,7 +92,10 @@ static weft_status send_columns(weft_ctx *ctx, resident *r)
   uint32_t *base, *plane;
   WEFT_TAKE(base, r->host, p);
   WEFT_TAKE(r->root, r->host, p);
-  for (size_t j = 0; j < p; j++) { base[j] = (uint32_t) planes; planes += (size_t) problem->levels[j]; }
+  for (size_t j = 0; j < p; j++) {
+    base[j] = (uint32_t) planes;
+    planes += (size_t) problem->levels[j];
+  }
   for (size_t j = 0; j < p; j++) {
     r->root[j] = PLANE_ALL;
     if (!problem->set) continue;
@@ -107,7 +113,8 @@ static weft_status send_columns(weft_ctx *ctx, resident *r)
     const uint16_t *codes = r->ready->columns.codes + j * n;
     for (size_t i = 0; i < n; i++) plane[(base[j] + codes[i]) * words + i / 32] |= 1u << i % 32;
     if (r->root[j] == PLANE_ALL) continue;
-    for (size_t i = 0; i < n; i++) if (!problem->set[j * n + i]) plane[r->root[j] * words + i / 32] |= 1u << i % 32;
+    for (size_t i = 0; i < n; i++)
+      if (!problem->set[j * n + i]) plane[r->root[j] * words + i / 32] |= 1u << i % 32;
   }
   SEND(r->count.planes, plane, planes * words);
   SEND(r->count.codes, r->ready->columns.codes, n * p);
@@ -152,7 +159,7 @@ static weft_status send_functions(weft_ctx *ctx, resident *r)
   WEFT_TAKE0(reached, r->host, f.q_stride);
   reached[1] = 1;
   for (size_t step = 0; step < s; step++)
-    for (uint32_t q = f.q_stride; q-- > 1; )
+    for (uint32_t q = f.q_stride; q-- > 1;)
       for (uint32_t k = 0; k < r->class_count && reached[q]; k++)
         if ((uint64_t) q * class_levels[k] < f.q_stride) reached[q * class_levels[k]] = 1;
   for (uint32_t q = 1; q < f.q_stride; q++) {
@@ -264,7 +271,8 @@ static void drop_batch(resident *r, batch *b)
 {
   void *blocks[] = { b->d_universes, b->d_cand, b->d_start, b->d_plane, b->d_leaf, b->d_first };
   cudaStreamSynchronize(r->mem.stream);
-  for (void *block : blocks) if (block) weft_device_drop(&r->mem, block);
+  for (void *block : blocks)
+    if (block) weft_device_drop(&r->mem, block);
   weft_arena_end(&b->host);
 }
 
@@ -311,8 +319,10 @@ static weft_status count_size(weft_ctx *ctx, resident *r, batch *b, size_t size,
     WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
     const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     first += now;
-    if (took < LAUNCH_SECONDS / 2) portion *= took < LAUNCH_SECONDS / 8 ? 4 : 2;
-    else if (took > 2 * LAUNCH_SECONDS && portion > 64) portion /= 2;
+    if (took < LAUNCH_SECONDS / 2)
+      portion *= took < LAUNCH_SECONDS / 8 ? 4 : 2;
+    else if (took > 2 * LAUNCH_SECONDS && portion > 64)
+      portion /= 2;
     if (portion > (uint64_t) 1 << 30) portion = (uint64_t) 1 << 30;
     WEFT_TRY(weft_poll(ctx, from + (to - from) * (double) first / (double) total, 1));
   }
@@ -331,7 +341,11 @@ static int64_t empty_value(resident *r, const universe *u)
   const double levels = problem->levels[u->child];
   uint32_t rows = 0;
   int64_t family = 0;
-  for (size_t i = 0; i < n; i++) if (!set || !set[i]) { counter->seen[codes[i]]++; rows++; }
+  for (size_t i = 0; i < n; i++)
+    if (!set || !set[i]) {
+      counter->seen[codes[i]]++;
+      rows++;
+    }
   const weft_bn_masses mass = weft_bn_masses_of(problem->score, problem->ess, 1, 1, levels);
   const int64_t *f = weft_bn_function(counter, mass.family, rows);
   for (uint32_t l = 0; l < (uint32_t) problem->levels[u->child]; l++) {
@@ -533,7 +547,11 @@ static weft_status prune_cuda(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *re
   uint64_t offset[WEFT_BN_MOST_PARENTS + 3];
   double largest = 0, room, cells;
   resident r_, *r = &r_;
-  if (!fits_device(ready)) { st = weft_bn_prune_cpu(ctx, keep, ready, nodes, to); weft_arena_end(&host); return st; }
+  if (!fits_device(ready)) {
+    st = weft_bn_prune_cpu(ctx, keep, ready, nodes, to);
+    weft_arena_end(&host);
+    return st;
+  }
   memset(&r_, 0, sizeof r_);
   r->mem = weft_device_begin(ctx);
   r->host = &host;

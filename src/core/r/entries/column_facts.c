@@ -13,7 +13,7 @@ typedef struct {
 
 static facts_job job_of(SEXP x)
 {
-  return (facts_job) { .x = REAL_RO(x), .n = (size_t) Rf_nrows(x), .p = (size_t) Rf_ncols(x) };
+  return (facts_job){ .x = REAL_RO(x), .n = (size_t) Rf_nrows(x), .p = (size_t) Rf_ncols(x) };
 }
 
 WEFT_WORK(find_facts, facts_job, weft_column_facts_find(ctx, job->x, job->n, job->p, &job->facts))

@@ -3,7 +3,10 @@
 #include "core/device/beside.h"
 #include "core/r/record.h"
 
-typedef struct { weft_device_info *list; int count; } device_query;
+typedef struct {
+  weft_device_info *list;
+  int count;
+} device_query;
 
 static weft_status list_devices(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
@@ -64,8 +67,7 @@ SEXP C_weft_devices_opened(SEXP libs)
 /* Begins to open devices, numbered from 0, and returns at once. */
 SEXP C_weft_beside_open(SEXP libs, SEXP devices)
 {
-  for (R_xlen_t i = 0; i < Rf_xlength(devices); i++)
-    weft_beside_open(CHAR(Rf_asChar(libs)), INTEGER(devices)[i]);
+  for (R_xlen_t i = 0; i < Rf_xlength(devices); i++) weft_beside_open(CHAR(Rf_asChar(libs)), INTEGER(devices)[i]);
   return R_NilValue;
 }
 

@@ -2,7 +2,13 @@
 #include "core/numbers/draws_fill.h"
 #include "core/r/record.h"
 
-typedef struct { int kind; uint64_t key, first; uint32_t stream; size_t n; double a, b, *out; } draws_job;
+typedef struct {
+  int kind;
+  uint64_t key, first;
+  uint32_t stream;
+  size_t n;
+  double a, b, *out;
+} draws_job;
 WEFT_WORK(fill, draws_job,
           backend->draws(ctx, job->kind, job->key, job->stream, job->first, job->n, job->a, job->b, job->out))
 

@@ -8,7 +8,11 @@ static const weft_handle_kind kind = { "weft_mapped", release };
 
 const weft_mapped *weft_glue_mapped(SEXP pointer) { return weft_glue_handle_take(pointer, &kind); }
 
-typedef struct { const char *path, *name; size_t size; weft_mapped *to; } map_job;
+typedef struct {
+  const char *path, *name;
+  size_t size;
+  weft_mapped *to;
+} map_job;
 
 static weft_status map(weft_ctx *ctx, const weft_backend *backend, void *data)
 {

@@ -19,7 +19,9 @@ static const weft_mpi_messages *messages(void) { return weft_ranks_table()->mess
     return st; \
   }
 
-typedef struct { int part, rank, size; } grouping;
+typedef struct {
+  int part, rank, size;
+} grouping;
 
 WITH_MESSAGES(regroup, grouping, regroup(ctx, j->part, &j->rank, &j->size))
 
@@ -35,7 +37,11 @@ SEXP C_weft_ranks_regroup(SEXP control, SEXP part)
   return out;
 }
 
-typedef struct { double *values; size_t n; int how; } reduction;
+typedef struct {
+  double *values;
+  size_t n;
+  int how;
+} reduction;
 
 WITH_MESSAGES(reduce, reduction, all_reduce(ctx, j->values, j->n, j->how))
 
@@ -49,7 +55,11 @@ SEXP C_weft_ranks_reduce(SEXP control, SEXP values, SEXP least)
   return out;
 }
 
-typedef struct { const double **mine; double **theirs; uint64_t *sizes, *their_sizes; } trade;
+typedef struct {
+  const double **mine;
+  double **theirs;
+  uint64_t *sizes, *their_sizes;
+} trade;
 
 WITH_MESSAGES(exchange_sizes, trade, exchange_sizes(ctx, j->sizes, j->their_sizes))
 
@@ -78,7 +88,11 @@ SEXP C_weft_ranks_exchange(SEXP control, SEXP parts)
   WEFT_RUN_RETURN(out, control, exchange, &t);
 }
 
-typedef struct { int to, kind; const double *values; uint64_t n; } message;
+typedef struct {
+  int to, kind;
+  const double *values;
+  uint64_t n;
+} message;
 
 WITH_MESSAGES(post, message, post(ctx, j->to, j->kind, j->values, (size_t) j->n))
 
@@ -106,7 +120,10 @@ SEXP C_weft_ranks_receive(SEXP control)
   return out;
 }
 
-typedef struct { double mine, all; int ready; } addition;
+typedef struct {
+  double mine, all;
+  int ready;
+} addition;
 
 WITH_MESSAGES(total, addition, total(ctx, j->mine, &j->all, &j->ready))
 

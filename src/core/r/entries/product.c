@@ -2,9 +2,12 @@
 #include "core/r/glue.h"
 #include "core/numbers/product.h"
 
-typedef struct { size_t m, n, k; weft_view a, b; double *out; } product_job;
-WEFT_WORK(multiply, product_job,
-          weft_product(ctx, job->m, job->n, job->k, 1, &job->a, &job->b, 0, job->out, job->m, 0))
+typedef struct {
+  size_t m, n, k;
+  weft_view a, b;
+  double *out;
+} product_job;
+WEFT_WORK(multiply, product_job, weft_product(ctx, job->m, job->n, job->k, 1, &job->a, &job->b, 0, job->out, job->m, 0))
 
 /* a b, or a' b where `transposed`; matrices of doubles. */
 SEXP C_weft_product(SEXP a, SEXP b, SEXP transposed, SEXP control)
@@ -21,7 +24,11 @@ SEXP C_weft_product(SEXP a, SEXP b, SEXP transposed, SEXP control)
   WEFT_RUN_RETURN(out, control, multiply, &job);
 }
 
-typedef struct { const double *x; size_t p; int yes; } symmetric_job;
+typedef struct {
+  const double *x;
+  size_t p;
+  int yes;
+} symmetric_job;
 WEFT_WORK(compare, symmetric_job, weft_symmetric(ctx, job->x, job->p, &job->yes))
 
 /* Whether a square matrix of doubles equals its transpose. */

@@ -48,7 +48,11 @@ SEXP C_weft_ranks_end(void)
 
 /* ---- calls ---- */
 
-typedef struct { uint64_t number, digest; int same; const char *why; } call;
+typedef struct {
+  uint64_t number, digest;
+  int same;
+  const char *why;
+} call;
 
 static weft_status enter(weft_ctx *ctx, const weft_backend *backend, void *data)
 {

@@ -27,10 +27,13 @@ static void add_vector(weft_digest *d, SEXP x)
   int whole[AT_ONCE];
   for (R_xlen_t from = 0; from < n; from += AT_ONCE) {
     const R_xlen_t count = n - from < AT_ONCE ? n - from : AT_ONCE;
-    if (TYPEOF(x) == REALSXP) REAL_GET_REGION(x, from, count, values);
+    if (TYPEOF(x) == REALSXP)
+      REAL_GET_REGION(x, from, count, values);
     else {
-      if (TYPEOF(x) == INTSXP) INTEGER_GET_REGION(x, from, count, whole);
-      else LOGICAL_GET_REGION(x, from, count, whole);
+      if (TYPEOF(x) == INTSXP)
+        INTEGER_GET_REGION(x, from, count, whole);
+      else
+        LOGICAL_GET_REGION(x, from, count, whole);
       for (R_xlen_t i = 0; i < count; i++) values[i] = whole[i] == NA_INTEGER ? NA_REAL : whole[i];
     }
     values[count] = 0;
@@ -41,7 +44,8 @@ static void add_vector(weft_digest *d, SEXP x)
 static void add_text(weft_digest *d, SEXP text)
 {
   const void *top = vmaxget();
-  if (text == NA_STRING) weft_digest_word(d, UINT64_MAX);
+  if (text == NA_STRING)
+    weft_digest_word(d, UINT64_MAX);
   else {
     const char *utf8 = Rf_translateCharUTF8(text);
     weft_digest_bytes(d, utf8, strlen(utf8));
@@ -73,24 +77,28 @@ static void add(weft_digest *d, SEXP x)
   R_CheckStack();
   weft_digest_word(d, (uint64_t) (type == INTSXP || type == LGLSXP ? REALSXP : type));
   switch (type) {
-  case LGLSXP: case INTSXP: case REALSXP:
+  case LGLSXP:
+  case INTSXP:
+  case REALSXP:
     weft_digest_word(d, (uint64_t) Rf_xlength(x));
     add_vector(d, x);
     break;
   case CPLXSXP:
-    for (R_xlen_t i = 0; i < Rf_xlength(x); i++) add_numbers(d, (double[]) { COMPLEX(x)[i].r, COMPLEX(x)[i].i }, 2);
+    for (R_xlen_t i = 0; i < Rf_xlength(x); i++) add_numbers(d, (double[]){ COMPLEX(x)[i].r, COMPLEX(x)[i].i }, 2);
     break;
   case RAWSXP: weft_digest_bytes(d, RAW(x), (size_t) Rf_xlength(x)); break;
   case STRSXP:
     weft_digest_word(d, (uint64_t) Rf_xlength(x));
     for (R_xlen_t i = 0; i < Rf_xlength(x); i++) add_text(d, STRING_ELT(x, i));
     break;
-  case VECSXP: case EXPRSXP:
+  case VECSXP:
+  case EXPRSXP:
     weft_digest_word(d, (uint64_t) Rf_xlength(x));
     for (R_xlen_t i = 0; i < Rf_xlength(x); i++) add(d, VECTOR_ELT(x, i));
     break;
   case SYMSXP: add_text(d, PRINTNAME(x)); return;
-  case LISTSXP: case LANGSXP:
+  case LISTSXP:
+  case LANGSXP:
     for (; x != R_NilValue; x = CDR(x)) {
       add(d, TAG(x));
       add(d, CAR(x));

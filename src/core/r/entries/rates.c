@@ -2,7 +2,9 @@
 #include "core/r/glue.h"
 #include "core/call/rates.h"
 
-typedef struct { double *rates; } rates_job;
+typedef struct {
+  double *rates;
+} rates_job;
 WEFT_WORK(measure, rates_job,
           backend->device ? backend->device->rates(ctx, job->rates) : weft_host_rates(ctx, job->rates))
 

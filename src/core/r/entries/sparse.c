@@ -120,7 +120,9 @@ SEXP C_weft_sparse_problem(SEXP x, SEXP holds)
     return Rf_mkString("Its slot `x` is not what its class holds.");
   if (*wanted && Rf_xlength(values) != stored)
     return says("Its slot `%s` has %.0f values for %.0f indices.", "x", (double) Rf_xlength(values), (double) stored);
-  if (p) wrong = i ? compressed_problem(p, i, "i", dim[1], dim[0]) : compressed_problem(p, j, "j", dim[0], dim[1]);
-  else if (!(wrong = triplet_problem(i, "i", dim[0]))) wrong = triplet_problem(j, "j", dim[1]);
+  if (p)
+    wrong = i ? compressed_problem(p, i, "i", dim[1], dim[0]) : compressed_problem(p, j, "j", dim[0], dim[1]);
+  else if (!(wrong = triplet_problem(i, "i", dim[0])))
+    wrong = triplet_problem(j, "j", dim[1]);
   return wrong ? wrong : R_NilValue;
 }

@@ -33,7 +33,7 @@ static uint16_t *codes_u16(SEXP x)
 
 static uint64_t *words_of(SEXP x, size_t *words)
 {
-  *words = (size_t)XLENGTH(x) / 8;
+  *words = (size_t) XLENGTH(x) / 8;
   uint64_t *copy = (uint64_t *) R_alloc(*words + 1, sizeof(uint64_t));
   memcpy(copy, RAW(x), *words * sizeof(uint64_t));
   return copy;
@@ -85,10 +85,14 @@ static SEXP narrow(SEXP args)
   SEXP out = PROTECT(Rf_allocVector(INTSXP, (R_xlen_t) n));
   uint8_t *u8 = (uint8_t *) R_alloc(n + 1, 1);
   uint16_t *u16 = (uint16_t *) R_alloc(n + 1, sizeof(uint16_t));
-  if (wide && is_int) weft_bits()->narrow_i32_u16(INTEGER(x), n, base, u16);
-  else if (wide) weft_bits()->narrow_f64_u16(REAL(x), n, base, u16);
-  else if (is_int) weft_bits()->narrow_i32_u8(INTEGER(x), n, base, u8);
-  else weft_bits()->narrow_f64_u8(REAL(x), n, base, u8);
+  if (wide && is_int)
+    weft_bits()->narrow_i32_u16(INTEGER(x), n, base, u16);
+  else if (wide)
+    weft_bits()->narrow_f64_u16(REAL(x), n, base, u16);
+  else if (is_int)
+    weft_bits()->narrow_i32_u8(INTEGER(x), n, base, u8);
+  else
+    weft_bits()->narrow_f64_u8(REAL(x), n, base, u8);
   for (size_t r = 0; r < n; r++) INTEGER(out)[r] = wide ? u16[r] : u8[r];
   UNPROTECT(1);
   return out;
@@ -101,8 +105,10 @@ static SEXP plane(SEXP args)
   size_t n = (size_t) XLENGTH(x), words = weft_plane_words(n);
   int level = Rf_asInteger(arg(args, 1));
   uint64_t *out = (uint64_t *) R_alloc(words + 1, sizeof(uint64_t));
-  if (Rf_asInteger(arg(args, 2)) == 16) weft_bits()->plane_u16(codes_u16(x), n, (uint16_t) level, out);
-  else weft_bits()->plane_u8(codes_u8(x), n, (uint8_t) level, out);
+  if (Rf_asInteger(arg(args, 2)) == 16)
+    weft_bits()->plane_u16(codes_u16(x), n, (uint16_t) level, out);
+  else
+    weft_bits()->plane_u8(codes_u8(x), n, (uint8_t) level, out);
   return words_to_raw(out, words);
 }
 
@@ -171,8 +177,10 @@ static SEXP hist(SEXP args)
   SEXP out = PROTECT(Rf_allocVector(INTSXP, (R_xlen_t) cells));
   uint32_t *counts = (uint32_t *) R_alloc(cells + 1, sizeof(uint32_t));
   memset(counts, 0, cells * sizeof *counts);
-  if (Rf_asInteger(arg(args, 4)) == 16) weft_hist_u16(codes_u16(x), codes_u16(class_codes), n, levels, classes, counts);
-  else weft_hist_u8(codes_u8(x), codes_u8(class_codes), n, levels, classes, counts);
+  if (Rf_asInteger(arg(args, 4)) == 16)
+    weft_hist_u16(codes_u16(x), codes_u16(class_codes), n, levels, classes, counts);
+  else
+    weft_hist_u8(codes_u8(x), codes_u8(class_codes), n, levels, classes, counts);
   for (size_t i = 0; i < cells; i++) INTEGER(out)[i] = (int) counts[i];
   UNPROTECT(1);
   return out;
@@ -203,7 +211,7 @@ static SEXP topk(SEXP args)
   size_t n = (size_t) XLENGTH(score), k = (size_t) Rf_asInteger(arg(args, 2)), found = 0;
   size_t parts = (size_t) Rf_asInteger(arg(args, 3));
   if ((size_t) XLENGTH(index) != n || !parts) Rf_error("score and index must have one length, and parts be positive");
-  weft_scored *best = (weft_scored *)R_alloc((n < k ? n : k) + 1, sizeof *best);
+  weft_scored *best = (weft_scored *) R_alloc((n < k ? n : k) + 1, sizeof *best);
   weft_memory account = { 0 };
   weft_ctx ctx = { .threads = 1, .memory = &account };
   if (topk_run(&ctx, REAL(score), REAL(index), n, k, parts, best, &found) != WEFT_OK) Rf_error("%s", ctx.message);

@@ -5,14 +5,18 @@
 #include <string.h>
 #include "core/together/mpi/internal.h"
 
-#define MOST ((size_t) 2147483647)        /* doubles in a message: 16 GiB */
-#define ROUND ((uint64_t) 1 << 23)        /* doubles that come and go in one round of an exchange */
+#define MOST ((size_t) 2147483647) /* doubles in a message: 16 GiB */
+#define ROUND ((uint64_t) 1 << 23) /* doubles that come and go in one round of an exchange */
 
-typedef struct outgoing { MPI_Request request; struct outgoing *next; double values[]; } outgoing;
+typedef struct outgoing {
+  MPI_Request request;
+  struct outgoing *next;
+  double values[];
+} outgoing;
 
 static MPI_Comm group = MPI_COMM_NULL; /* NULL: all ranks */
 static outgoing *posted;
-static double *letter;                 /* the message that was looked at last */
+static double *letter; /* the message that was looked at last */
 static int ranks;
 static uint64_t *sent, *received, *expected; /* messages to and from every rank since all were cleared away */
 
@@ -84,7 +88,11 @@ done:
 
 /* One side of an exchange: what goes to every rank, or what comes. In a round each pair of ranks has at most `piece`
  * numbers. */
-typedef struct { const uint64_t *sizes; int size, me; uint64_t piece; } side;
+typedef struct {
+  const uint64_t *sizes;
+  int size, me;
+  uint64_t piece;
+} side;
 
 /* How many numbers rank r has in the round that begins with number `from`. What a rank has for itself does not
  * travel. */
@@ -172,7 +180,8 @@ static void sweep(void)
     if (left) {
       *at = one->next;
       free(one);
-    } else at = &one->next;
+    } else
+      at = &one->next;
   }
 }
 

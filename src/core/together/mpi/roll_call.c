@@ -19,20 +19,27 @@
 #include "core/together/mpi/internal.h"
 
 enum { HERE, STOPPED, ENDED };
-typedef struct { int32_t state, step; uint64_t call, alike; double number; } roll;
-typedef struct { uint64_t call; char why[WEFT_WHY]; } note; /* what a rank that stops sends */
+typedef struct {
+  int32_t state, step;
+  uint64_t call, alike;
+  double number;
+} roll;
+typedef struct {
+  uint64_t call;
+  char why[WEFT_WHY];
+} note; /* what a rank that stops sends */
 
 static int me, size;
-static roll mine, *said;           /* said: of every rank of the group called */
-static char *reasons;              /* of the last settling: WEFT_WHY for each rank */
-static int *ended;                 /* the same: whose scripts had ended */
+static roll mine, *said; /* said: of every rank of the group called */
+static char *reasons;    /* of the last settling: WEFT_WHY for each rank */
+static int *ended;       /* the same: whose scripts had ended */
 static MPI_Request calling = MPI_REQUEST_NULL;
 static MPI_Comm called = MPI_COMM_NULL;
-static char own_why[WEFT_WHY];     /* what this rank told the others; "" for nothing */
+static char own_why[WEFT_WHY]; /* what this rank told the others; "" for nothing */
 static note heard;
 static int heard_from = -1;
-static uint64_t call, outermost;   /* numbers of the call that was entered last, and of the one that it is within */
-static int in_call, over, owes;    /* over: all have settled, this rank only has to leave the call */
+static uint64_t call, outermost; /* numbers of the call that was entered last, and of the one that it is within */
+static int in_call, over, owes;  /* over: all have settled, this rank only has to leave the call */
 static uint64_t steps;
 
 weft_status weft_mpi_roll_start(weft_ctx *ctx, int rank, int ranks)
@@ -64,7 +71,8 @@ int weft_mpi_begun(void) { return calling != MPI_REQUEST_NULL; }
 static void copy_why(char *to, const char *why)
 {
   size_t n = strlen(why);
-  if (n >= WEFT_WHY) for (n = WEFT_WHY - 1; n && ((unsigned char) why[n] & 0xc0) == 0x80;) n--;
+  if (n >= WEFT_WHY)
+    for (n = WEFT_WHY - 1; n && ((unsigned char) why[n] & 0xc0) == 0x80;) n--;
   memset(to, 0, WEFT_WHY);
   memcpy(to, why, n);
 }
@@ -143,7 +151,7 @@ done:
 
 static weft_status begin(weft_ctx *ctx, MPI_Comm among, int state, weft_mpi_step step, uint64_t alike, double number)
 {
-  mine = (roll) { state, step, call, alike, number };
+  mine = (roll){ state, step, call, alike, number };
   called = among;
   steps++;
   return weft_mpi_check(ctx, "MPI_Iallgather",

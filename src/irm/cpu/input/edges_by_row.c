@@ -81,7 +81,7 @@ weft_status weft_irm_edges_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type 
     kept++;
   }
   for (; i < n[0]; i++) offsets[i + 1] = (double) kept;
-  *out = (weft_irm_edges) { { n[0], n[1] }, kept, offsets, kept_to, kept_weight };
+  *out = (weft_irm_edges){ { n[0], n[1] }, kept, offsets, kept_to, kept_weight };
 done:
   weft_arena_end(&mem);
   return st;
@@ -98,7 +98,10 @@ static int64_t first_from(const weft_irm_edges *edges, int64_t i, int64_t j)
   int64_t low = (int64_t) edges->start[i], high = (int64_t) edges->start[i + 1];
   while (low < high) {
     const int64_t mid = low + (high - low) / 2;
-    if (edges->to[mid] < j) low = mid + 1; else high = mid;
+    if (edges->to[mid] < j)
+      low = mid + 1;
+    else
+      high = mid;
   }
   return low;
 }
@@ -152,7 +155,7 @@ static weft_status turn_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_e
       WEFT_TRY(weft_poll(ctx, (double) last, (double) pieces));
     }
   }
-  *out = (weft_irm_lists) { start, to, weight };
+  *out = (weft_irm_lists){ start, to, weight };
   *entries = start[n];
 done:
   weft_arena_end(&mem);
@@ -166,7 +169,7 @@ static weft_status share_lists(weft_arena *arena, const weft_irm_edges *edges, w
   int64_t *start;
   WEFT_TAKE(start, arena, (size_t) edges->n[0] + 1);
   for (int64_t i = 0; i <= edges->n[0]; i++) start[i] = (int64_t) edges->start[i];
-  *out = (weft_irm_lists) { start, edges->to, edges->weight };
+  *out = (weft_irm_lists){ start, edges->to, edges->weight };
   *entries = edges->count;
 done:
   return st;
@@ -210,7 +213,7 @@ static weft_status make_lists(weft_ctx *ctx, weft_arena *arena, const weft_irm_e
       to[at] = edges->to[e];
       if (weight) weight[at] = edges->weight[e];
     }
-  *out = (weft_irm_lists) { start, to, weight };
+  *out = (weft_irm_lists){ start, to, weight };
   *entries = total;
 done:
   weft_arena_end(&mem);
@@ -248,7 +251,10 @@ done:
 #define MOST_UNITS (1 << 20)
 
 /* What the lists must be. */
-typedef struct { weft_irm_type type; int self, real; } check;
+typedef struct {
+  weft_irm_type type;
+  int self, real;
+} check;
 
 /* NULL, or what is wrong with the offsets. */
 static const char *wrong_offsets(const weft_irm_edges *edges)
@@ -342,7 +348,7 @@ weft_status weft_irm_edges_turn(weft_ctx *ctx, weft_arena *arena, const weft_irm
                                 weft_irm_edges *out)
 {
   weft_status st = WEFT_OK;
-  const weft_irm_edges none = { .n = { 0, 0 }, .start = (const double[]) { 0 } };
+  const weft_irm_edges none = { .n = { 0, 0 }, .start = (const double[]){ 0 } };
   const int64_t n[2] = { columns->n[1], columns->n[0] };
   weft_irm_lists lists;
   int64_t count;
@@ -351,7 +357,7 @@ weft_status weft_irm_edges_turn(weft_ctx *ctx, weft_arena *arena, const weft_irm
   WEFT_TRY(turn_lists(ctx, arena, columns, drop_diagonal, &lists, &count));
   WEFT_TAKE(start, arena, (size_t) n[0] + 1);
   for (int64_t i = 0; i <= n[0]; i++) start[i] = (double) lists.start[i];
-  *out = (weft_irm_edges) { { n[0], n[1] }, count, start, lists.to, lists.weight };
+  *out = (weft_irm_edges){ { n[0], n[1] }, count, start, lists.to, lists.weight };
 done:
   return st;
 }
@@ -377,8 +383,10 @@ weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type 
       lists[1] = lists[0];
       entries[1] = entries[0];
     } else {
-      if (one_mode) WEFT_TRY(make_lists(ctx, arena, edges, 0, &lists[0], &entries[0]));
-      else WEFT_TRY(share_lists(arena, edges, &lists[0], &entries[0]));
+      if (one_mode)
+        WEFT_TRY(make_lists(ctx, arena, edges, 0, &lists[0], &entries[0]));
+      else
+        WEFT_TRY(share_lists(arena, edges, &lists[0], &entries[0]));
       WEFT_TRY(turn_lists(ctx, arena, edges, one_mode, &lists[1], &entries[1]));
     }
   }

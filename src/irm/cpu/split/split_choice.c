@@ -25,8 +25,9 @@ typedef struct irm_crowd {
 static irm_crowd crowd_of(const irm_state *s, int mode, int32_t c)
 {
   const size_t row = (size_t) c * (size_t) s->k[1 - mode];
-  return (irm_crowd) { s->sizes[mode][c], s->sampled_nodes[c], s->links[mode] + row,
-                       s->values[mode] ? s->values[mode] + row : NULL, s->reached + row, s->squares + row };
+  return (irm_crowd){ s->sizes[mode][c],    s->sampled_nodes[c],
+                      s->links[mode] + row, s->values[mode] ? s->values[mode] + row : NULL,
+                      s->reached + row,     s->squares + row };
 }
 
 /* T of one cluster, or with `b` of two together. */

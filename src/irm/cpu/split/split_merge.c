@@ -145,8 +145,8 @@ static double log_share_of_both(const irm_state *s, int mode, int32_t a, int32_t
 static irm_row row_of(const irm_state *s, int mode, int32_t l)
 {
   const size_t row = (size_t) l * (size_t) s->k[1 - mode];
-  return (irm_row) { s->links[mode] + row, s->pairs[mode] + row, s->values[mode] ? s->values[mode] + row : NULL,
-                     s->active[1 - mode], s->row_now[l], s->sizes[mode][l] };
+  return (irm_row){ s->links[mode] + row, s->pairs[mode] + row, s->values[mode] ? s->values[mode] + row : NULL,
+                    s->active[1 - mode],  s->row_now[l],        s->sizes[mode][l] };
 }
 
 /* Gain in Σ f from merging two clusters into one. */
@@ -209,7 +209,8 @@ static double similarity_apart(const irm_state *s, irm_trial *t, int mode, const
     t->scores[at] = score_of(joined_gain(s, mode, x, &other), x->nodes, other.nodes);
     if (t->scores[at] > most) most = t->scores[at];
   }
-  for (int32_t at = 0; at < count; at++) if (active[at] != t->a) total += weft_exp(t->scores[at] - most);
+  for (int32_t at = 0; at < count; at++)
+    if (active[at] != t->a) total += weft_exp(t->scores[at] - most);
   const double share = weft_exp(own - most);
   return FLAT_SHARE / count + (1 - FLAT_SHARE) * share / (total + share);
 }
@@ -233,8 +234,8 @@ static void list_members(const irm_state *s, irm_trial *t, int mode, int32_t a, 
 static double choose_side(irm_state *s, irm_trial *t, int mode, int64_t i, int32_t forced)
 {
   const int32_t a = t->a, b = t->b;
-  const double odds = irm_gain(s, mode, b) - irm_gain(s, mode, a) + weft_log((double) s->sizes[mode][b])
-                      - weft_log((double) s->sizes[mode][a]);
+  const double odds = irm_gain(s, mode, b) - irm_gain(s, mode, a) + weft_log((double) s->sizes[mode][b]) -
+                      weft_log((double) s->sizes[mode][a]);
   const double log_b = odds > 0 ? -weft_log1p(weft_exp(-odds)) : odds - weft_log1p(weft_exp(odds)),
                log_a = log_b - odds;
   int32_t side = forced;
@@ -358,8 +359,8 @@ static double log_ways(const irm_state *s, double size_a, double size_b, double 
                        double w)
 {
   const double n = size_a + size_b;
-  double ways = -log_v - weft_log(clusters + 1) + weft_log(w) - weft_log(2.0) - weft_log(size_a) - weft_log(size_b)
-                + weft_log(n) + weft_log(n - 1);
+  double ways = -log_v - weft_log(clusters + 1) + weft_log(w) - weft_log(2.0) - weft_log(size_a) - weft_log(size_b) +
+                weft_log(n) + weft_log(n - 1);
   if (!s->model->collapsed) ways += weft_log(empty);
   return ways;
 }
@@ -381,8 +382,10 @@ static int split_is_kept(const irm_state *s, irm_trial *t, int mode, double log_
                most = prior_apart(s, mode, t->a, t->b, a.nodes, b.nodes) - gain - log_q +
                       log_ways(s, (double) a.nodes, (double) b.nodes, clusters, empty, log_v, 2);
   if (log_u >= most) return 0; /* w of both is at most 2: most splits need no similarities */
-  if (s->one_mode) similar = similarity(s, t, mode, t->a, t->b) + similarity(s, t, mode, t->b, t->a);
-  else similar = similarity_apart(s, t, mode, &a, &b) + similarity_apart(s, t, mode, &b, &a);
+  if (s->one_mode)
+    similar = similarity(s, t, mode, t->a, t->b) + similarity(s, t, mode, t->b, t->a);
+  else
+    similar = similarity_apart(s, t, mode, &a, &b) + similarity_apart(s, t, mode, &b, &a);
   return log_u < most + weft_log(similar / 2);
 }
 

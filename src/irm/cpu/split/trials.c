@@ -126,7 +126,7 @@ weft_status irm_split_merge(weft_ctx *poll, irm_state *const *states, int chains
 {
   weft_status st = WEFT_OK;
   for (int c = 0; c < chains; c++) {
-    states[c]->queue = (irm_queue) { 0, 0, 0, 0 };
+    states[c]->queue = (irm_queue){ 0, 0, 0, 0 };
     if (!states[c]->one_mode) WEFT_TRY(irm_uneven_begin(poll, states[c], mode));
   }
   for (;;) {

@@ -18,7 +18,10 @@
 #define INLINE static inline __attribute__((always_inline)) /* the innermost loops are worth two copies */
 enum { POLL_NODES = 512, RENEW_SHARE = 5 };
 
-typedef struct pair_entry { int64_t links; int32_t at, missing; } pair_entry; /* the counts of many links add up */
+typedef struct pair_entry {
+  int64_t links;
+  int32_t at, missing;
+} pair_entry; /* the counts of many links add up */
 
 /* One of the two clusters; arrays by place in the other mode's list of active clusters. */
 typedef struct pair_side {
@@ -33,14 +36,14 @@ typedef struct pair_side {
 struct irm_pair {
   int mode;
   int32_t clusters;
-  int64_t count, anchors[2];     /* members; where the anchors stand among them */
-  int64_t room;                  /* for entries */
-  int64_t *start, *sizes;        /* a member's entries; of the other mode's clusters, by place */
+  int64_t count, anchors[2]; /* members; where the anchors stand among them */
+  int64_t room;              /* for entries */
+  int64_t *start, *sizes;    /* a member's entries; of the other mode's clusters, by place */
   pair_entry *entries;
-  int64_t *squares;              /* of real values, beside the entries; else NULL */
+  int64_t *squares; /* of real values, beside the entries; else NULL */
   uint8_t *side;
-  int32_t *seen;                 /* by place, scratch: a member's entry; -1 */
-  int dense, in_tables;          /* members have links with most clusters; all log Γ are in tables */
+  int32_t *seen;                   /* by place, scratch: a member's entry; -1 */
+  int dense, in_tables;            /* members have links with most clusters; all log Γ are in tables */
   int64_t *links, *pairs, *values; /* by place: of the member that is looked at, where they are dense */
   double *rates, *widths;
   pair_side sides[2];
@@ -102,7 +105,7 @@ static int64_t entry_of(irm_pair *p, int32_t at, int64_t first, int64_t *end)
   if (p->seen[at] < 0) {
     p->seen[at] = (int32_t) (*end - first);
     if (p->squares) p->squares[*end] = 0;
-    p->entries[(*end)++] = (pair_entry) { .at = at };
+    p->entries[(*end)++] = (pair_entry){ .at = at };
   }
   return first + p->seen[at];
 }
@@ -244,8 +247,8 @@ weft_status irm_pair_launch(weft_ctx *poll, const irm_state *s, irm_trial *t)
     double odds = b->node - a->node;
     for (int64_t e = p->start[x]; e < p->start[x + 1]; e++) {
       const pair_entry *n = &p->entries[e];
-      odds += (double) n->links * (b->a_link[n->at] - a->a_link[n->at])
-              - n->missing * (b->a_node[n->at] - a->a_node[n->at]);
+      odds += (double) n->links * (b->a_link[n->at] - a->a_link[n->at]) -
+              n->missing * (b->a_node[n->at] - a->a_node[n->at]);
       if (p->squares) odds += (double) p->squares[e] * (b->a_value[n->at] - a->a_value[n->at]);
     }
     const double u = irm_trial_next(t);
@@ -381,8 +384,8 @@ weft_status irm_pair_scan(weft_ctx *poll, const irm_state *s, irm_trial *t, cons
     const int from = p->side[x], other = 1 - from;
     if (p->dense) unpack(p, before, x);
     before = x;
-    const double change = gain_of(s, p, from, x, -1) + gain_of(s, p, other, x, 1)
-                          + weft_log((double) p->sides[other].nodes) - weft_log((double) (p->sides[from].nodes - 1));
+    const double change = gain_of(s, p, from, x, -1) + gain_of(s, p, other, x, 1) +
+                          weft_log((double) p->sides[other].nodes) - weft_log((double) (p->sides[from].nodes - 1));
     const double odds = from ? -change : change;
     const double log_b = odds > 0 ? -weft_log1p(weft_exp(-odds)) : odds - weft_log1p(weft_exp(odds)),
                  log_a = log_b - odds;
@@ -428,7 +431,6 @@ void irm_pair_apply(irm_state *s, const irm_trial *t, int all_in_a)
       s->values[mode][l * width + m] = s->values[1 - mode][m * height + l] = values;
     }
   }
-  for (int side = 0; side < 2; side++)
-    irm_change_size(s, mode, label[side], nodes[side] - s->sizes[mode][label[side]]);
+  for (int side = 0; side < 2; side++) irm_change_size(s, mode, label[side], nodes[side] - s->sizes[mode][label[side]]);
   for (int64_t x = 0; x < p->count; x++) s->z[mode][t->members[x]] = label[all_in_a ? 0 : p->side[x]];
 }

@@ -15,11 +15,11 @@ struct irm_trial {
   int64_t *counts;            /* scratch, by cluster of the other mode */
   weft_rng rng;               /* the proposal's own draws, and which of them the scans are at */
   uint64_t index, scans;
-  irm_pair *pair;             /* bipartite graphs only */
-  int32_t a, b;               /* the outcome: b is empty before a split and after a merge */
-  int64_t count;              /* members */
+  irm_pair *pair; /* bipartite graphs only */
+  int32_t a, b;   /* the outcome: b is empty before a split and after a merge */
+  int64_t count;  /* members */
   int joins, accepted, deferred;
-  int known;                  /* the result of the scans, valid as long as these clusters' nodes are; split_merge.c */
+  int known; /* the result of the scans, valid as long as these clusters' nodes are; split_merge.c */
   int32_t of[2], changes[2];
   double log_q;
 };

@@ -6,7 +6,7 @@
 #include "kernel/cpu/bandwidth/sample.h"
 
 #define AT_ONCE ((size_t) 1 << 20)
-#define FEW 256  /* points whose shares are computed together */
+#define FEW 256 /* points whose shares are computed together */
 #define LANES 8
 
 typedef struct {
@@ -83,8 +83,7 @@ weft_status weft_kernel_lag_sums(weft_ctx *ctx, const weft_lags *l, double *out)
     for (size_t i = 0; i < lags; i++) {
       const double u = (double) i * per_lag, s = u * u, bell = exp(-0.5 * s);
       if (i % AT_ONCE == 0) WEFT_TRY(weft_poll(ctx, (double) k, (double) l->bandwidths));
-      sum += l->pairs[i] * bell *
-             (l->order == 0 ? 1 : l->order == 4 ? (s - 6) * s + 3 : ((s - 15) * s + 45) * s - 15);
+      sum += l->pairs[i] * bell * (l->order == 0 ? 1 : l->order == 4 ? (s - 6) * s + 3 : ((s - 15) * s + 45) * s - 15);
     }
     out[k] = sum;
   }

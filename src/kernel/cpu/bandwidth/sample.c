@@ -6,7 +6,9 @@
 #define AT_ONCE ((size_t) 1 << 18)
 #define CLASSES 4096
 
-typedef struct { long double first, second; } sums; /* of x - from and of its square */
+typedef struct {
+  long double first, second;
+} sums; /* of x - from and of its square */
 
 /* Four sums at once: a single one would have to wait for each of its additions. */
 static weft_status sum_up(weft_ctx *ctx, const double *x, size_t n, long double from, sums *out)
@@ -14,7 +16,10 @@ static weft_status sum_up(weft_ctx *ctx, const double *x, size_t n, long double 
   weft_status st = WEFT_OK;
   sums a = { 0, 0 }, b = a, c = a, d = a;
 #define ADD(to, value) \
-  do { const long double away = (value) - from; to.first += away, to.second += away * away; } while (0)
+  do { \
+    const long double away = (value) -from; \
+    to.first += away, to.second += away * away; \
+  } while (0)
   for (size_t start = 0; start < n; start += AT_ONCE) {
     const size_t end = n - start < AT_ONCE ? n : start + AT_ONCE;
     size_t i = start;
@@ -60,8 +65,9 @@ static double select_kth(double *x, size_t n, size_t k)
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
     /* the median of three goes first, which makes the partitioning below end before `high` */
-    const size_t at = (x[low] < x[middle]) == (x[middle] < x[high])  ? middle
-                      : (x[low] < x[middle]) == (x[high] < x[low]) ? low : high;
+    const size_t at = (x[low] < x[middle]) == (x[middle] < x[high]) ? middle
+                      : (x[low] < x[middle]) == (x[high] < x[low])  ? low
+                                                                    : high;
     const double pivot = x[at];
     size_t i = low, j = high;
     x[at] = x[low], x[low] = pivot;
@@ -72,8 +78,10 @@ static double select_kth(double *x, size_t n, size_t k)
       const double other = x[i];
       x[i++] = x[j], x[j--] = other;
     }
-    if (k <= j) high = j; /* up to j none is greater than the pivot, and behind it none less */
-    else low = j + 1;
+    if (k <= j)
+      high = j; /* up to j none is greater than the pivot, and behind it none less */
+    else
+      low = j + 1;
   }
   return x[k];
 }

@@ -7,10 +7,10 @@
 #define WEFT_RUN 256 /* references added without compensation before they join a compensated total */
 
 typedef struct weft_block_query {
-  size_t first, count;       /* queries */
-  double *q, *q_lo, *shift;  /* d * WEFT_TILE each, q_lo NULL without low parts; WEFT_TILE */
+  size_t first, count;           /* queries */
+  double *q, *q_lo, *shift;      /* d * WEFT_TILE each, q_lo NULL without low parts; WEFT_TILE */
   double *total, *rest, *inside; /* m * WEFT_TILE */
-  double *sum;               /* m * WEFT_TILE, scratch */
+  double *sum;                   /* m * WEFT_TILE, scratch */
 } weft_block_query;
 
 /* Doubles of memory that a block needs. */
@@ -53,9 +53,19 @@ static inline void weft_block_add_run(weft_block_query *b, const weft_kernel_tas
   const size_t d = task->reference.d, m = task->m;
   for (size_t from = first; from < first + count; from += WEFT_RUN) {
     size_t rows = first + count - from < WEFT_RUN ? first + count - from : WEFT_RUN;
-    weft_tile t = { b->q, b->q_lo, task->reference.x + from * d,
-                    task->reference.lo ? task->reference.lo + from * d : NULL, task->weights + from * m, b->shift, d, m,
-                    rows, 1 / (task->h * task->h), weft_distance_error(d), b->sum, b->inside };
+    weft_tile t = { b->q,
+                    b->q_lo,
+                    task->reference.x + from * d,
+                    task->reference.lo ? task->reference.lo + from * d : NULL,
+                    task->weights + from * m,
+                    b->shift,
+                    d,
+                    m,
+                    rows,
+                    1 / (task->h * task->h),
+                    weft_distance_error(d),
+                    b->sum,
+                    b->inside };
     memset(b->sum, 0, m * WEFT_TILE * sizeof *b->sum);
     tile(&t, task->kind);
     for (size_t i = 0; i < m * WEFT_TILE; i++) weft_add_to(&b->total[i], &b->rest[i], b->sum[i]);

@@ -7,11 +7,11 @@
 #include "kernel/cpu/direct/block.h"
 
 #define CHUNK 8192
-#define BATCH_PAIRS 2e7 /* pairs x (dimensions + 8) / 16 that a thread computes between two polls: some 30 ms */
+#define BATCH_PAIRS 2e7  /* pairs x (dimensions + 8) / 16 that a thread computes between two polls: some 30 ms */
 #define LOG_LEAST 1e-280 /* sums below it are done again with a shifted exponent when logarithms are asked for */
 #define TIMED_QUERIES 128
 #define TIMED_REFERENCES 2048
-#define ALLOWED 2e-13   /* of a sum that may be rounding near the boundary of a compact kernel */
+#define ALLOWED 2e-13 /* of a sum that may be rounding near the boundary of a compact kernel */
 
 typedef struct {
   const weft_kernel_task *task;

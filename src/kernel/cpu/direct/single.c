@@ -63,11 +63,11 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
     for (size_t c = 0; c < m; c++) {
       double sum = total[c * WEFT_TILE_SINGLE + l];
       if (w->weight[c] > 0) share = fmax(share, 1.001 * sum / w->weight[c]); /* the sum is off itself */
-      if (w->own) sum -= task->weights[(size_t) w->own[first + l] * m + c]; /* its own term, k(0) = 1 */
+      if (w->own) sum -= task->weights[(size_t) w->own[first + l] * m + c];  /* its own term, k(0) = 1 */
       w->out[first + l + c * nq] = sum > 0 ? sum : 0;
     }
-    w->bound[first + l] = u * (4 * sqrt(radius) * kernel->d1 + (2 + ((double) d + 12) / 2) * kernel->d2 +
-                               (8 + RUN) * fmin(share, 1));
+    w->bound[first + l] =
+        u * (4 * sqrt(radius) * kernel->d1 + (2 + ((double) d + 12) / 2) * kernel->d2 + (8 + RUN) * fmin(share, 1));
   }
 }
 

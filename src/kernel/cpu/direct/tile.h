@@ -23,12 +23,22 @@ TARGET_INLINE VEC NAME(exp)(VEC x)
   VEC r = V(fnmadd)(n, V(set1)((REAL) LN2_HI), x);
   r = V(fnmadd)(n, V(set1)((REAL) LN2_LO), r);
 #if TRACK
-  static const REAL c[] = { 2.511004920481866e-8, 2.7632654722527792e-7, 2.7557240887229869e-6, 2.4801485441561313e-5,
-    0.00019841269890076403, 0.0013888888952352863, 0.0083333333333195896, 0.041666666666487953, 0.16666666666666681,
-    0.50000000000000184, 1.0, 1.0 };
+  static const REAL c[] = { 2.511004920481866e-8,
+                            2.7632654722527792e-7,
+                            2.7557240887229869e-6,
+                            2.4801485441561313e-5,
+                            0.00019841269890076403,
+                            0.0013888888952352863,
+                            0.0083333333333195896,
+                            0.041666666666487953,
+                            0.16666666666666681,
+                            0.50000000000000184,
+                            1.0,
+                            1.0 };
 #else
-  static const REAL c[] = { 0.0013941118895837001f, 0.0083751347746243252f, 0.041666352772f, 0.16666415414f,
-    0.50000000471f, 1.0f, 1.0f };
+  static const REAL c[] = {
+    0.0013941118895837001f, 0.0083751347746243252f, 0.041666352772f, 0.16666415414f, 0.50000000471f, 1.0f, 1.0f
+  };
 #endif
   VEC p = V(set1)(c[0]);
   UNROLL for (size_t i = 1; i < sizeof c / sizeof *c; i++) p = V(fmadd)(p, r, V(set1)(c[i]));
@@ -39,10 +49,12 @@ TARGET_INLINE VEC NAME(exp)(VEC x)
 #include "kernel/kinds.h"
 #undef WEFT_KINDS_IN_VECTORS
 
+/* clang-format off */
 #define CASE_EXPONENTIAL(name) case WEFT_##name: return (NAME(value_##name))(s, shift);
 #define CASE_ALGEBRAIC(name) case WEFT_##name: return (NAME(value_##name))(s);
 #define CASE_COMPACT(name) case WEFT_##name: return (NAME(value_##name))(V(max)(V(sub)(one, s), zero), s);
 #define CASE_STEP(name) case WEFT_##name: return KEEP_LE(s, one, one);
+/* clang-format on */
 
 /* k(s), where s is not negative; `kind` is a constant of each instance. */
 TARGET_INLINE VEC NAME(value)(int kind, VEC s, VEC shift)
@@ -61,13 +73,16 @@ TARGET_INLINE void NAME(distances)(const ARGS *a, size_t from, size_t r, int ref
 {
   UNROLL for (int i = 0; i < NV * refs; i++) s[i] = V(set1)((REAL) 0);
   for (size_t j = 0; j < a->d; j++) {
-    UNROLL for (int k = 0; k < refs; k++) {
+    UNROLL for (int k = 0; k < refs; k++)
+    {
       const VEC x = V(set1)(a->x[(r + (size_t) k) * a->d + j]);
-      UNROLL for (int v = 0; v < NV; v++) {
+      UNROLL for (int v = 0; v < NV; v++)
+      {
         VEC gap = V(sub)(V(loadu)(a->q + j * TILE + from + (size_t) v * LANES), x);
 #if TRACK
-        if (pairs) gap = V(add)(gap, V(sub)(V(loadu)(a->q_lo + j * TILE + from + (size_t) v * LANES),
-                                            V(set1)(a->x_lo[(r + (size_t) k) * a->d + j])));
+        if (pairs)
+          gap = V(add)(gap, V(sub)(V(loadu)(a->q_lo + j * TILE + from + (size_t) v * LANES),
+                                   V(set1)(a->x_lo[(r + (size_t) k) * a->d + j])));
 #endif
         s[k * NV + v] = V(fmadd)(gap, gap, s[k * NV + v]);
       }
@@ -77,11 +92,12 @@ TARGET_INLINE void NAME(distances)(const ARGS *a, size_t from, size_t r, int ref
 }
 
 /* Adds the kernel values of `refs` references, weighted, to the accumulators of every column. */
-TARGET_INLINE void NAME(collect)(const ARGS *a, int kind, size_t from, size_t r, int refs, int single, VEC *s,
-                                 VEC *sum, VEC *inside)
+TARGET_INLINE void NAME(collect)(const ARGS *a, int kind, size_t from, size_t r, int refs, int single, VEC *s, VEC *sum,
+                                 VEC *inside)
 {
   const VEC scale = V(set1)(a->inv_h2), one = V(set1)((REAL) 1);
-  UNROLL for (int i = 0; i < NV * refs; i++) {
+  UNROLL for (int i = 0; i < NV * refs; i++)
+  {
     const int v = i % NV;
     const size_t row = r + (size_t) (i / NV), lane = from + (size_t) v * LANES;
     s[i] = V(mul)(s[i], scale);
@@ -97,13 +113,17 @@ TARGET_INLINE void NAME(collect)(const ARGS *a, int kind, size_t from, size_t r,
 #endif
     for (size_t c = 0; c < (single ? 1 : a->m); c++) {
       const VEC w = V(set1)(a->w[row * a->m + c]);
-      if (single) sum[v] = V(fmadd)(value, w, sum[v]);
-      else V(storeu)(a->sum + c * TILE + lane, V(fmadd)(value, w, V(loadu)(a->sum + c * TILE + lane)));
+      if (single)
+        sum[v] = V(fmadd)(value, w, sum[v]);
+      else
+        V(storeu)(a->sum + c * TILE + lane, V(fmadd)(value, w, V(loadu)(a->sum + c * TILE + lane)));
 #if TRACK
       if (!weft_kernel_compact(kind)) continue;
       const VEC counted = weft_kernel_step(kind) ? KEEP_LE(doubt, V(set1)(a->near), w) : KEEP_LT(s[i], edge, w);
-      if (single) inside[v] = V(add)(inside[v], counted);
-      else V(storeu)(a->inside + c * TILE + lane, V(add)(V(loadu)(a->inside + c * TILE + lane), counted));
+      if (single)
+        inside[v] = V(add)(inside[v], counted);
+      else
+        V(storeu)(a->inside + c * TILE + lane, V(add)(V(loadu)(a->inside + c * TILE + lane), counted));
 #endif
     }
   }
@@ -125,7 +145,8 @@ TARGET_INLINE void NAME(body)(const ARGS *a, int kind, int pairs, int single)
       NAME(collect)(a, kind, from, r, 1, single, s, sum, inside);
     }
     if (!single) continue;
-    UNROLL for (int v = 0; v < NV; v++) {
+    UNROLL for (int v = 0; v < NV; v++)
+    {
       REAL *at = a->sum + from + (size_t) v * LANES;
       V(storeu)(at, V(add)(V(loadu)(at), sum[v]));
 #if TRACK
@@ -203,16 +224,20 @@ TARGET_INLINE void NAME(bounds)(const weft_node_tile *a, int kind)
 #endif
 
 #if TRACK
-# define PAIRED(a) ((a)->q_lo != NULL)
+#  define PAIRED(a) ((a)->q_lo != NULL)
 #else
-# define PAIRED(a) 0
+#  define PAIRED(a) 0
 #endif
 /* An instance for each kernel. */
 #define ROW(name, ...) \
-  TARGET static void NAME(sum_##name)(const ARGS *a) { \
-    if (a->m == 1 && !PAIRED(a)) NAME(body)(a, WEFT_##name, 0, 1); \
-    else if (!PAIRED(a)) NAME(body)(a, WEFT_##name, 0, 0); \
-    else NAME(body)(a, WEFT_##name, 1, 0); \
+  TARGET static void NAME(sum_##name)(const ARGS *a) \
+  { \
+    if (a->m == 1 && !PAIRED(a)) \
+      NAME(body)(a, WEFT_##name, 0, 1); \
+    else if (!PAIRED(a)) \
+      NAME(body)(a, WEFT_##name, 0, 0); \
+    else \
+      NAME(body)(a, WEFT_##name, 1, 0); \
   }
 WEFT_KERNEL_ROWS(ROW)
 #undef ROW
@@ -226,15 +251,16 @@ static void NAME(tile)(const ARGS *t, int kind)
 }
 
 #if TRACK
-#define ROW(name, ...) TARGET static void NAME(bounds_##name)(const weft_node_tile *a) { NAME(bounds)(a, WEFT_##name); }
+#  define ROW(name, ...) \
+    TARGET static void NAME(bounds_##name)(const weft_node_tile *a) { NAME(bounds)(a, WEFT_##name); }
 WEFT_KERNEL_ROWS(ROW)
-#undef ROW
+#  undef ROW
 
 static void NAME(node)(const weft_node_tile *t, int kind)
 {
-#define ROW(name, ...) NAME(bounds_##name),
+#  define ROW(name, ...) NAME(bounds_##name),
   static void (*const by_kind[WEFT_KERNELS])(const weft_node_tile *) = { WEFT_KERNEL_ROWS(ROW) };
-#undef ROW
+#  undef ROW
   by_kind[kind](t);
 }
 #endif

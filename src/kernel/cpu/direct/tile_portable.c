@@ -8,9 +8,9 @@
 
 #define TARGET
 #if defined(__GNUC__)
-# define TARGET_INLINE static inline __attribute__((always_inline)) /* a body for each kernel, its constant folded */
+#  define TARGET_INLINE static inline __attribute__((always_inline)) /* a body for each kernel, its constant folded */
 #else
-# define TARGET_INLINE static inline
+#  define TARGET_INLINE static inline
 #endif
 
 static inline double pow2_double(double v)

@@ -4,8 +4,8 @@
 #include "kernel/cpu/line/line.h"
 
 #define LANES 8
-#define RUN ((size_t) 512)      /* references whose moments are added uncompensated before they join a total */
-#define WHOLE_CELL 65536        /* references of a cell at most, but where cells would be more than 64 */
+#define RUN ((size_t) 512) /* references whose moments are added uncompensated before they join a total */
+#define WHOLE_CELL 65536   /* references of a cell at most, but where cells would be more than 64 */
 #define CELLS_AT_ONCE 64
 #define DIGIT 11
 
@@ -19,7 +19,10 @@ static uint64_t key_of(double x)
   return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
 }
 
-typedef struct { uint64_t key; uint32_t at; } keyed;
+typedef struct {
+  uint64_t key;
+  uint32_t at;
+} keyed;
 
 static void sort_by_digit(const keyed *from, keyed *to, size_t n, const size_t *count, int shift)
 {
@@ -90,8 +93,9 @@ done:
 static void store_cell(weft_line *line, size_t first, size_t end)
 {
   weft_line_cell *c = line->cell + line->cells;
-  *c = (weft_line_cell) {.first = first, .count = end - first, .block = line->blocks, .lo = line->x[first],
-                         .hi = line->x[first] };
+  *c = (weft_line_cell){
+    .first = first, .count = end - first, .block = line->blocks, .lo = line->x[first], .hi = line->x[first]
+  };
   for (size_t i = first; i < end; i++) {
     if (line->x[i] < c->lo) c->lo = line->x[i];
     if (line->x[i] > c->hi) c->hi = line->x[i];

@@ -38,8 +38,10 @@ static double greatest_product(int terms, double tolerance)
   double low = 0, high = terms;
   for (int k = 0; k < 60; k++) {
     const double z = (low + high) / 2, rest = terms * log(z) - lgamma(terms + 1.0) + 2 * z;
-    if (rest <= log(tolerance)) low = z;
-    else high = z;
+    if (rest <= log(tolerance))
+      low = z;
+    else
+      high = z;
   }
   return low;
 }
@@ -114,10 +116,10 @@ VECTORIZE void weft_line_bell(const double *u, double *value)
 }
 
 const double weft_line_over[WEFT_LINE_MOST_TERMS] = {
-    1,        1.0 / 2,  1.0 / 3,  1.0 / 4,  1.0 / 5,  1.0 / 6,  1.0 / 7,  1.0 / 8,
-    1.0 / 9,  1.0 / 10, 1.0 / 11, 1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15, 1.0 / 16,
-    1.0 / 17, 1.0 / 18, 1.0 / 19, 1.0 / 20, 1.0 / 21, 1.0 / 22, 1.0 / 23, 1.0 / 24,
-    1.0 / 25, 1.0 / 26, 1.0 / 27, 1.0 / 28, 1.0 / 29, 1.0 / 30, 1.0 / 31, 1.0 / 32};
+  1,        1.0 / 2,  1.0 / 3,  1.0 / 4,  1.0 / 5,  1.0 / 6,  1.0 / 7,  1.0 / 8,  1.0 / 9,  1.0 / 10, 1.0 / 11,
+  1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15, 1.0 / 16, 1.0 / 17, 1.0 / 18, 1.0 / 19, 1.0 / 20, 1.0 / 21, 1.0 / 22,
+  1.0 / 23, 1.0 / 24, 1.0 / 25, 1.0 / 26, 1.0 / 27, 1.0 / 28, 1.0 / 29, 1.0 / 30, 1.0 / 31, 1.0 / 32
+};
 
 void weft_line_add_moments(const weft_line_form *f, const double *u, const double *w, size_t m, double *sums)
 {

@@ -6,29 +6,29 @@
 #include "core/call/parallel.h"
 #include "kernel/cpu/line/line.h"
 
-#define EXACT 4e-13              /* relative tolerance of exact sums, which promise 1e-12 */
-#define ALLOWED 8e-13            /* of an exact sum that may be rounding */
-#define LOG_LEAST 1e-280         /* times the weights: smaller sums are done again for logarithms */
-#define PAIRS_AT_ONCE 4e6        /* a thread's pairs between two polls, at most */
+#define EXACT 4e-13       /* relative tolerance of exact sums, which promise 1e-12 */
+#define ALLOWED 8e-13     /* of an exact sum that may be rounding */
+#define LOG_LEAST 1e-280  /* times the weights: smaller sums are done again for logarithms */
+#define PAIRS_AT_ONCE 4e6 /* a thread's pairs between two polls, at most */
 #define QUERIES_AT_ONCE ((size_t) 2048)
 
 typedef struct {
   const weft_line *line;
-  const int *part;               /* NULL, or the sum that each column is a part of */
+  const int *part; /* NULL, or the sum that each column is a part of */
   double rel, abs, *out;
-  const uint32_t *place;         /* of a reference in the line's order; NULL when none is left out */
-  unsigned char *repeat;         /* queries */
+  const uint32_t *place; /* of a reference in the line's order; NULL when none is left out */
+  unsigned char *repeat; /* queries */
 } sums;
 
 /* One query at work. */
 typedef struct {
   const weft_line *line;
   double q;
-  size_t skip;                   /* the reference left out, or SIZE_MAX */
-  double *sum, inside;           /* m; weights within a kernel's end, of all columns */
-  double *joined, *weight;       /* m: sums, and their weights altogether, of columns that are parts of one */
+  size_t skip;             /* the reference left out, or SIZE_MAX */
+  double *sum, inside;     /* m; weights within a kernel's end, of all columns */
+  double *joined, *weight; /* m: sums, and their weights altogether, of columns that are parts of one */
   double pairs, cells;
-  int beyond;                    /* a cell of scattered references has too few terms */
+  int beyond; /* a cell of scattered references has too few terms */
 } asked;
 
 /* ---- one cell ---- */
@@ -61,7 +61,10 @@ static void add_moments(asked *a, const weft_line_cell *cell, const double *mome
   const weft_line *l = a->line;
   const double v = (a->q - cell->middle) * l->per_unit;
   if (!weft_line_evaluate(&l->form, moments, v, side, cell->reach, l->m, a->sum)) {
-    if (!l->x) { a->beyond = 1; return; }
+    if (!l->x) {
+      a->beyond = 1;
+      return;
+    }
     add_pairs(a, cell->first, cell->first + cell->count); /* far off, so that all of the cell was asked for */
     return;
   }
@@ -86,8 +89,10 @@ static size_t count_first(const asked *a, const weft_line_cell *cell, int which)
   while (low < high) {
     const size_t k = (low + high) / 2;
     const int so = which == NOT_BEYOND ? x[k] <= a->q : within(a, x[k]) == (which == WITHIN);
-    if (so) low = k + 1;
-    else high = k;
+    if (so)
+      low = k + 1;
+    else
+      high = k;
   }
   return low;
 }
@@ -103,8 +108,10 @@ static int add_cell(asked *a, size_t k)
   size_t block = SIZE_MAX;
   if (ends && !within(a, near)) return 0;
   a->cells++;
-  if (a->skip - cell->first < cell->count) block = (a->skip - cell->first) / WEFT_LINE_BLOCK;
-  else if (!left && !right && l->form.odd) block = (count_first(a, cell, NOT_BEYOND) - 1) / WEFT_LINE_BLOCK;
+  if (a->skip - cell->first < cell->count)
+    block = (a->skip - cell->first) / WEFT_LINE_BLOCK;
+  else if (!left && !right && l->form.odd)
+    block = (count_first(a, cell, NOT_BEYOND) - 1) / WEFT_LINE_BLOCK;
   else if (ends && !within(a, far)) {
     block = (left ? count_first(a, cell, NOT_WITHIN) : count_first(a, cell, WITHIN) - 1) / WEFT_LINE_BLOCK;
     const size_t at = (cell->block + block) * stride;
@@ -113,8 +120,10 @@ static int add_cell(asked *a, size_t k)
     return 1;
   }
   if (block == SIZE_MAX) {
-    if (cell->count == 1 && l->x) add_pairs(a, cell->first, cell->first + 1);
-    else add_moments(a, cell, l->total + k * stride, right ? -1 : 1);
+    if (cell->count == 1 && l->x)
+      add_pairs(a, cell->first, cell->first + 1);
+    else
+      add_moments(a, cell, l->total + k * stride, right ? -1 : 1);
     return 1;
   }
   const size_t at = (cell->block + block) * stride;
@@ -132,8 +141,10 @@ static size_t cell_of(const weft_line *l, double q)
   size_t low = 0, high = l->cells;
   while (high - low > 1) {
     const size_t k = (low + high) / 2;
-    if (l->cell[k].lo <= q) low = k;
-    else high = k;
+    if (l->cell[k].lo <= q)
+      low = k;
+    else
+      high = k;
   }
   return low;
 }
@@ -200,13 +211,16 @@ static int doubtful(const sums *s, asked *a)
 static void sum_query(const sums *s, size_t i, double *sum, double *effort)
 {
   const weft_line *l = s->line;
-  asked a = { .line = l, .q = l->task->query.x[i], .skip = s->place ? s->place[i] : SIZE_MAX, .sum = sum,
-             .joined = sum + l->m, .weight = sum + 2 * l->m};
+  asked a = { .line = l,
+              .q = l->task->query.x[i],
+              .skip = s->place ? s->place[i] : SIZE_MAX,
+              .sum = sum,
+              .joined = sum + l->m,
+              .weight = sum + 2 * l->m };
   memset(sum, 0, 3 * l->m * sizeof *sum);
   add_all(s, &a);
   s->repeat[i] = (unsigned char) doubtful(s, &a);
-  for (size_t c = 0; c < l->m; c++)
-    s->out[i + c * l->task->query.n] = l->task->logarithm ? log(sum[c]) : sum[c];
+  for (size_t c = 0; c < l->m; c++) s->out[i + c * l->task->query.n] = l->task->logarithm ? log(sum[c]) : sum[c];
   effort[0] += a.pairs, effort[1] += a.cells;
 }
 

@@ -27,18 +27,22 @@
 #define WEFT_LINE_POWERS 6
 
 typedef enum weft_line_kind {
-  WEFT_LINE_NONE, WEFT_LINE_OF_POWERS, WEFT_LINE_EXPONENTIAL, WEFT_LINE_WAVE, WEFT_LINE_SERIES
+  WEFT_LINE_NONE,
+  WEFT_LINE_OF_POWERS,
+  WEFT_LINE_EXPONENTIAL,
+  WEFT_LINE_WAVE,
+  WEFT_LINE_SERIES
 } weft_line_kind;
 
 /* ---- forms.c ---- */
 
 typedef struct weft_line_form {
   weft_line_kind form;
-  int terms, sides;                /* moments of a cell and column: terms for each side that has its own */
-  int odd;                         /* the two sides of a query differ */
-  double factor[WEFT_LINE_POWERS]; /* of powers of r scale / h */
-  double scale, width;             /* width: of a cell, in bandwidths */
-  double rounding;                 /* of a sum, over the weights that are summed */
+  int terms, sides;                             /* moments of a cell and column: terms for each side that has its own */
+  int odd;                                      /* the two sides of a query differ */
+  double factor[WEFT_LINE_POWERS];              /* of powers of r scale / h */
+  double scale, width;                          /* width: of a cell, in bandwidths */
+  double rounding;                              /* of a sum, over the weights that are summed */
   double least_terms[WEFT_LINE_MOST_TERMS + 1]; /* of a series: the greatest |v| |u| that so many terms suffice for */
 } weft_line_form;
 
@@ -62,23 +66,23 @@ double weft_line_reach(const weft_line_form *f, double value);
 /* ---- build.c ---- */
 
 typedef struct weft_line_cell {
-  size_t first, count; /* references, in their order here */
-  size_t block;        /* the first */
+  size_t first, count;          /* references, in their order here */
+  size_t block;                 /* the first */
   double lo, hi, middle, reach; /* reach: greatest |u| */
 } weft_line_cell;
 
 typedef struct weft_line {
   const weft_kernel_task *task;
   weft_line_form form;
-  double per_unit;         /* u = (x - middle) * per_unit */
+  double per_unit;                    /* u = (x - middle) * per_unit */
   size_t n, m, cells, blocks, stride; /* stride: moments of all columns */
-  size_t most;             /* references of a cell */
-  double *x, *w;           /* in order; NULL where references were scattered */
+  size_t most;                        /* references of a cell */
+  double *x, *w;                      /* in order; NULL where references were scattered */
   uint32_t *order;
   weft_line_cell *cell;
-  double *total;           /* cells * stride */
+  double *total;          /* cells * stride */
   double *before, *after; /* blocks * stride: of the blocks before and after each in its cell; NULL where not needed */
-  double *left, *right;    /* (cells + 1) * m: weights of the cells before, and from here on */
+  double *left, *right;   /* (cells + 1) * m: weights of the cells before, and from here on */
 } weft_line;
 
 weft_status weft_line_build(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task, weft_line *line);

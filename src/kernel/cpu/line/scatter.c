@@ -35,7 +35,7 @@ __attribute__((always_inline)) static inline void add_eight(const double *restri
   for (int l = 0; l < LANES; l++) {
     const double square = u[l] * u[l], own = w ? w[l] : 1;
     const size_t k = (size_t) (int64_t) cell[l];
-    four power = (four) { 1, u[l], square, square * u[l] } * (bell[l] * own);
+    four power = (four){ 1, u[l], square, square * u[l] } * (bell[l] * own);
     double *to = sum + k * padded;
     weight[k] += own;
     for (size_t t = 0; t < padded; t += 4) {
@@ -61,8 +61,7 @@ ADD_EIGHTS(add_portable, )
 ADD_EIGHTS(add_avx2, __attribute__((target("avx2"))))
 #endif
 
-static weft_status add_column(weft_ctx *ctx, weft_line *line, double least, double width, size_t cells,
-                              double *weight)
+static weft_status add_column(weft_ctx *ctx, weft_line *line, double least, double width, size_t cells, double *weight)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -121,7 +120,7 @@ static weft_status add_all(weft_ctx *ctx, const weft_line *line, double least, d
 {
   weft_status st = WEFT_OK;
   const double *x = line->task->reference.x, *w = line->task->weights, per_width = 1 / width;
-  double u[LANES] = {0};
+  double u[LANES] = { 0 };
   size_t cell[LANES];
   for (size_t i = 0; i < line->n; i += LANES) {
     const size_t some = line->n - i < LANES ? line->n - i : LANES;
@@ -152,8 +151,9 @@ static void keep_cells(weft_line *line, double least, double width, size_t cells
   for (size_t k = 0; k < cells; k++) {
     const double middle = least + ((double) k + 0.5) * width;
     if (!weighs(weight + k * m, m)) continue;
-    line->cell[line->cells] = (weft_line_cell) {.count = 1, .lo = middle - half, .hi = middle + half, .middle = middle,
-                                                .reach = half * line->per_unit};
+    line->cell[line->cells] = (weft_line_cell){
+      .count = 1, .lo = middle - half, .hi = middle + half, .middle = middle, .reach = half * line->per_unit
+    };
     memmove(line->total + line->cells * stride, line->total + k * stride, stride * sizeof *line->total);
     memmove(weight + line->cells * m, weight + k * m, m * sizeof *weight);
     line->cells++;
@@ -189,8 +189,10 @@ weft_status weft_line_scatter(weft_ctx *ctx, weft_arena *mem, const weft_kernel_
   WEFT_TAKE(line->cell, mem, cells);
   WEFT_TAKE(line->left, mem, (cells + 1) * m);
   WEFT_TAKE(line->right, mem, (cells + 1) * m);
-  if (m == 1) WEFT_TRY(add_column(ctx, line, least, width, cells, weight));
-  else WEFT_TRY(add_all(ctx, line, least, width, cells, weight));
+  if (m == 1)
+    WEFT_TRY(add_column(ctx, line, least, width, cells, weight));
+  else
+    WEFT_TRY(add_all(ctx, line, least, width, cells, weight));
   keep_cells(line, least, width, cells, weight);
   *done = 1;
 done:

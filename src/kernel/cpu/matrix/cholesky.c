@@ -14,7 +14,10 @@ static weft_status factor_columns(weft_ctx *ctx, double *a, size_t ld, size_t ro
   if (columns <= LEAF) {
     for (size_t j = 0; j < columns; j++) {
       double *column = a + j * ld;
-      if (!(column[j] > 0 && column[j] < INFINITY)) { *definite = 0; return WEFT_OK; }
+      if (!(column[j] > 0 && column[j] < INFINITY)) {
+        *definite = 0;
+        return WEFT_OK;
+      }
       const double root = sqrt(column[j]);
       for (size_t i = j; i < rows; i++) column[i] /= root;
       for (size_t k = j + 1; k < columns; k++) weft_add_scaled(rows - k, a + k + k * ld, -column[k], column + k);

@@ -27,8 +27,18 @@ static void fill_columns(const entries *e, size_t from, size_t to)
     const double *q = e->q + first / WEFT_TILE * 2 * d * WEFT_TILE;
     for (size_t j = from; j < to; j++) {
       double sum[WEFT_TILE] = { 0 }, inside[WEFT_TILE] = { 0 };
-      const weft_tile t = { q, e->a->lo ? q + d * WEFT_TILE : NULL, e->b->x + j * d,
-                            e->b->lo ? e->b->lo + j * d : NULL, &one, shift, d, 1, 1, 1 / (e->h * e->h), error, sum,
+      const weft_tile t = { q,
+                            e->a->lo ? q + d * WEFT_TILE : NULL,
+                            e->b->x + j * d,
+                            e->b->lo ? e->b->lo + j * d : NULL,
+                            &one,
+                            shift,
+                            d,
+                            1,
+                            1,
+                            1 / (e->h * e->h),
+                            error,
+                            sum,
                             inside };
       e->tile(&t, e->kind);
       for (size_t l = 0; weft_kernel_compact(e->kind) && l < count; l++)
@@ -45,7 +55,8 @@ weft_status weft_kernel_matrix(weft_ctx *ctx, int kind, double h, double factor,
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t d = a->d, blocks = (a->n + WEFT_TILE - 1) / WEFT_TILE, groups = (b->n + COLUMNS - 1) / COLUMNS;
-  const double each = (double) COLUMNS * (double) a->n;
+  const double each = (double) COLUMNS
+  *(double) a->n;
   const size_t batch = ((size_t) (BATCH_ENTRIES / (each + 1)) + 1) * (size_t) ctx->threads;
   entries e = { kind, h, factor, a, b, out, ld, weft_tile_variant(), NULL };
   WEFT_TAKE(e.q, &mem, blocks * 2 * d * WEFT_TILE);

@@ -9,7 +9,10 @@ weft_status weft_kernel_matrix(weft_ctx *ctx, int kind, double h, double factor,
 
 /* L of L L' = variance K + noise I, in panels of `width` columns (the last may have fewer): panel p is a matrix by
  * columns that holds the rows from its first column, p width, on. Above its diagonal there may be anything. */
-typedef struct weft_kernel_root { size_t n, width; double **panels; } weft_kernel_root;
+typedef struct weft_kernel_root {
+  size_t n, width;
+  double **panels;
+} weft_kernel_root;
 
 static inline size_t weft_root_panels(const weft_kernel_root *root)
 {

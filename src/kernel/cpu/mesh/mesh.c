@@ -19,15 +19,16 @@
 
 typedef struct {
   size_t blocks[WEFT_MESH_DIMENSIONS], all, slabs, per_slab;
-  size_t *start;     /* all + 1: of blocks, in `order` */
+  size_t *start; /* all + 1: of blocks, in `order` */
   int32_t *order;
-  size_t ordered;    /* points within the mesh */
+  size_t ordered; /* points within the mesh */
 } blocks;
 
 static weft_mesh_points points_of(const weft_points *p, int columns)
 {
-  return (weft_mesh_points){ .x = p->x, .lo = p->lo, .n = p->n, .point = columns ? 1 : p->d,
-                             .dimension = columns ? p->n : 1 };
+  return (weft_mesh_points){
+    .x = p->x, .lo = p->lo, .n = p->n, .point = columns ? 1 : p->d, .dimension = columns ? p->n : 1
+  };
 }
 
 static weft_status box_of(weft_ctx *ctx, const weft_mesh_points *p, size_t d, weft_mesh_box *out)
@@ -190,9 +191,9 @@ static void spread_run(const weft_mesh *mesh, const weft_mesh_code *code, const 
 
 /* Takes some more points of a slab, from `from`, which is in block *block or at its beginning; returns up to which
  * point. */
-static size_t spread_some(const weft_mesh *mesh, const weft_mesh_code *code, const weft_mesh_points *p,
-                          const blocks *b, size_t *block, size_t end_block, size_t from, size_t some,
-                          const double *weights, double *tile)
+static size_t spread_some(const weft_mesh *mesh, const weft_mesh_code *code, const weft_mesh_points *p, const blocks *b,
+                          size_t *block, size_t end_block, size_t from, size_t some, const double *weights,
+                          double *tile)
 {
   const size_t run = run_of(mesh->d);
   size_t at = from, begin = from; /* of those that are added to the mesh as they are */
@@ -271,7 +272,7 @@ static weft_status convolve_along(weft_ctx *ctx, const weft_mesh *mesh, const we
   weft_status st = WEFT_OK;
   const size_t row = mesh->d > 1 ? mesh->stride[1] : mesh->nodes, strips = j ? (row + COLUMNS - 1) / COLUMNS : 1;
   const size_t line = j ? mesh->stride[j] * mesh->count[j] : row; /* of nodes that lines along j do not leave */
-  const size_t rows = j ? mesh->stride[j] / row : 1;  /* within one of these */
+  const size_t rows = j ? mesh->stride[j] / row : 1;              /* within one of these */
   const size_t all = mesh->m * mesh->nodes / line * rows * strips;
   const double each = (double) (line / rows / strips) * (1 + 0.12 * mesh->scheme->taps);
   const size_t batch = (size_t) (NODES_AT_ONCE * 5 / each) + 1;
@@ -358,10 +359,12 @@ static weft_status place(weft_ctx *ctx, const weft_kernel_task *task, const weft
   weft_mesh_box of_references, of_queries;
   const weft_mesh_points reference = points_of(&task->reference, task->columns),
                          query = points_of(&task->query, task->columns);
-  *mesh = (weft_mesh) { .d = task->reference.d, .m = task->m, .scheme = scheme };
+  *mesh = (weft_mesh){ .d = task->reference.d, .m = task->m, .scheme = scheme };
   WEFT_TRY(box_of(ctx, &reference, mesh->d, &of_references));
-  if (is_self(task)) of_queries = of_references;
-  else WEFT_TRY(box_of(ctx, &query, mesh->d, &of_queries));
+  if (is_self(task))
+    of_queries = of_references;
+  else
+    WEFT_TRY(box_of(ctx, &query, mesh->d, &of_queries));
   if (!(nodes_of(scheme, &of_references, &of_queries, mesh->d, task->h) < WEFT_MESH_MOST_NODES)) {
     st = weft_fail(ctx, WEFT_ERR_INTERNAL, "a mesh of more than %g nodes", WEFT_MESH_MOST_NODES);
     goto done;
@@ -398,8 +401,10 @@ weft_status weft_kernel_mesh_sums(weft_ctx *ctx, const weft_kernel_task *task, c
   WEFT_TRY(spread_references(ctx, &mem, task, code, &mesh, &reference, &of_references));
   *rounding = rounding_of(&mesh, &of_references);
   WEFT_TRY(convolve_all(ctx, &mesh, code));
-  if (is_self(task)) query.order = reference.order, of_queries = of_references;
-  else WEFT_TRY(put_in_blocks(ctx, &mem, &mesh, &query, &of_queries));
+  if (is_self(task))
+    query.order = reference.order, of_queries = of_references;
+  else
+    WEFT_TRY(put_in_blocks(ctx, &mem, &mesh, &query, &of_queries));
   if (of_queries.ordered < task->query.n) memset(out, 0, task->m * task->query.n * sizeof *out);
   WEFT_TRY(gather_all(ctx, &mesh, code, &query, &of_queries, out));
 done:
@@ -492,8 +497,9 @@ weft_status weft_kernel_mesh_pairs(weft_ctx *ctx, const weft_kernel_task *task, 
   *sum = total + rest;
   /* a query's sum is gathered from as many nodes: its rounding is that of spreading once more */
   WEFT_TRY(total_weights(ctx, task, &rest));
-  *error = rest * rest * (weft_mesh_error(&mesh) + rounding_of(&mesh, &of_references) +
-                          DBL_EPSILON * (512 + most_at_node(&mesh, &of_references)));
+  *error = rest * rest *
+           (weft_mesh_error(&mesh) + rounding_of(&mesh, &of_references) +
+            DBL_EPSILON * (512 + most_at_node(&mesh, &of_references)));
 done:
   weft_arena_end(&mem);
   return st;

@@ -13,7 +13,7 @@
 #include <string.h>
 #include "kernel/both/mesh.h"
 
-#define ANGLES 128   /* of 0 .. pi, for the taps */
+#define ANGLES 128 /* of 0 .. pi, for the taps */
 #define PLACES 12
 #define MARGIN 2.0
 #define PI 3.14159265358979323846
@@ -173,7 +173,10 @@ int weft_mesh_make(const weft_mesh_choice *choice, size_t d, double target, weft
 /* The greatest spacing, in bandwidths, whose error is at most 10^-2, 10^-3, ..., 10^-13; 0 where none is. Only the
  * choice depends on it: the error of the chosen scheme is measured. */
 #define LEVELS 12
-static const struct { int width; double spacing[LEVELS]; } widest[] = {
+static const struct {
+  int width;
+  double spacing[LEVELS];
+} widest[] = {
   { 4, { 0.72, 0.43, 0 } },
   { 6, { 0.77, 0.72, 0.65, 0.39, 0.18, 0 } },
   { 8, { 0.69, 0.66, 0.63, 0.56, 0.52, 0.43, 0.26, 0 } },

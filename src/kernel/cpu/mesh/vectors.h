@@ -8,9 +8,9 @@
 #define MOST (WEFT_MESH_WIDTH / EIGHT)
 /* Without it gcc leaves loops over a known few vectors as they are at -O2, and what they sum up in memory. */
 #ifdef __clang__
-# define UNROLLED _Pragma("unroll")
+#  define UNROLLED _Pragma("unroll")
 #else
-# define UNROLLED _Pragma("GCC unroll 4")
+#  define UNROLLED _Pragma("GCC unroll 4")
 #endif
 #define AHEAD 24 /* points that are asked for before they are needed, since they lie anywhere in memory */
 
@@ -119,9 +119,12 @@ MESH_INLINE void spread_some(const weft_mesh *mesh, const weft_mesh_points *p, s
     double *node = mesh->node + align_window(first, mesh->scheme->width, vectors, value[0], window, &of);
     for (size_t c = 0; c < mesh->m; c++, node += mesh->nodes) {
       const double w = weights ? weights[k * mesh->m + c] : 1;
-      if (of == 1) add_rows(mesh, node, window, by_row, by_plane, w, 1, d);
-      else if (of == 2) add_rows(mesh, node, window, by_row, by_plane, w, 2, d);
-      else add_rows(mesh, node, window, by_row, by_plane, w, 3, d);
+      if (of == 1)
+        add_rows(mesh, node, window, by_row, by_plane, w, 1, d);
+      else if (of == 2)
+        add_rows(mesh, node, window, by_row, by_plane, w, 2, d);
+      else
+        add_rows(mesh, node, window, by_row, by_plane, w, 3, d);
     }
   }
 }
@@ -137,9 +140,12 @@ MESH_INLINE void gather_some(const weft_mesh *mesh, const weft_mesh_points *p, s
     ask_for(p, i, end, d);
     const double *node = mesh->node + align_window(first, mesh->scheme->width, vectors, value[0], window, &of);
     for (size_t c = 0; c < mesh->m; c++, node += mesh->nodes) {
-      if (of == 1) out[k + c * p->n] = sum_rows(mesh, node, window, by_row, by_plane, 1, d);
-      else if (of == 2) out[k + c * p->n] = sum_rows(mesh, node, window, by_row, by_plane, 2, d);
-      else out[k + c * p->n] = sum_rows(mesh, node, window, by_row, by_plane, 3, d);
+      if (of == 1)
+        out[k + c * p->n] = sum_rows(mesh, node, window, by_row, by_plane, 1, d);
+      else if (of == 2)
+        out[k + c * p->n] = sum_rows(mesh, node, window, by_row, by_plane, 2, d);
+      else
+        out[k + c * p->n] = sum_rows(mesh, node, window, by_row, by_plane, 3, d);
     }
   }
 }
@@ -155,14 +161,13 @@ MESH_INLINE void gather_some(const weft_mesh *mesh, const weft_mesh_points *p, s
   }
 
 TARGET static void spread(const weft_mesh *mesh, const weft_mesh_points *p, size_t from, size_t end,
-                                    const double *weights)
+                          const double *weights)
 {
 #define MESH_SPREAD(vectors, d) spread_some(mesh, p, from, end, weights, vectors, d)
   MESH_BY_SHAPE(MESH_SPREAD)
 }
 
-TARGET static void gather(const weft_mesh *mesh, const weft_mesh_points *p, size_t from, size_t end,
-                                    double *out)
+TARGET static void gather(const weft_mesh *mesh, const weft_mesh_points *p, size_t from, size_t end, double *out)
 {
 #define MESH_GATHER(vectors, d) gather_some(mesh, p, from, end, out, vectors, d)
   MESH_BY_SHAPE(MESH_GATHER)
@@ -172,9 +177,8 @@ MESH_INLINE void convolve_some(const double *in, size_t stride, const double *ta
                                double *out)
 {
   eight sum[4] = { { 0 } };
-  for (size_t k = 0; k < taps; k++)
-    UNROLLED
-    for (int v = 0; v < vectors; v++) sum[v] += tap[k] * ((const eight *) (in + k * stride))[v];
+  for (size_t k = 0; k < taps; k++) UNROLLED
+  for (int v = 0; v < vectors; v++) sum[v] += tap[k] * ((const eight *) (in + k * stride))[v];
   UNROLLED
   for (int v = 0; v < vectors; v++) ((eight *) out)[v] = sum[v];
 }

@@ -2,7 +2,7 @@
 /* Build: fused. */
 #include "core/call/simd.h"
 #if WEFT_SIMD_X86
-#define TARGET __attribute__((target("avx2,fma")))
-#define MESH_CODE weft_mesh_avx2
-#include "kernel/cpu/mesh/vectors.h"
+#  define TARGET __attribute__((target("avx2,fma")))
+#  define MESH_CODE weft_mesh_avx2
+#  include "kernel/cpu/mesh/vectors.h"
 #endif

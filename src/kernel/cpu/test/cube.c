@@ -23,8 +23,13 @@ weft_status weft_kernel_cube(weft_ctx *ctx, const weft_kernel_cube_job *job)
   memset(job->seconds, 0, (5 + job->bandwidths) * sizeof *job->seconds);
   for (size_t k = 0; k < job->bandwidths; k++) {
     weft_kernel_effort effort = { 0 };
-    const weft_kernel_task task = { .kind = job->kind, .h = job->h[k], .query = { n, d, x, NULL },
-                                    .reference = { n, d, x, NULL }, .weights = ones, .m = 1, .confidence = 1 };
+    const weft_kernel_task task = { .kind = job->kind,
+                                    .h = job->h[k],
+                                    .query = { n, d, x, NULL },
+                                    .reference = { n, d, x, NULL },
+                                    .weights = ones,
+                                    .m = 1,
+                                    .confidence = 1 };
     double *at = job->out + k * size, total = 0;
     WEFT_TRY(weft_kernel_direct(ctx, &task, sums, &effort));
     for (size_t i = 0; i < n; i++) total += sums[i] / (double) n;
@@ -56,11 +61,16 @@ weft_status weft_kernel_cube_mesh(weft_ctx *ctx, const weft_kernel_cube_mesh_job
   }
   for (size_t c = 0; c < job->samples; c++) memcpy(q + c * d, x + c * step * d, d * sizeof *q);
   memset(job->seconds, 0, 5 * sizeof *job->seconds);
-  weft_kernel_task task = { .kind = WEFT_GAUSSIAN, .h = job->h, .query = { n, d, x, NULL },
-                            .reference = { n, d, x, NULL }, .weights = ones, .m = 1, .confidence = 1 };
+  weft_kernel_task task = { .kind = WEFT_GAUSSIAN,
+                            .h = job->h,
+                            .query = { n, d, x, NULL },
+                            .reference = { n, d, x, NULL },
+                            .weights = ones,
+                            .m = 1,
+                            .confidence = 1 };
   WEFT_TRY(weft_kernel_mesh_sums(ctx, &task, job->mesh, &total, sums, job->rounding));
   for (size_t c = 0; c < job->samples; c++) job->out[c] = sums[c * step];
-  task.query = (weft_points) { job->samples, d, q, NULL };
+  task.query = (weft_points){ job->samples, d, q, NULL };
   WEFT_TRY(weft_kernel_direct(ctx, &task, job->out + job->samples, &effort));
 done:
   weft_arena_end(&mem);

@@ -118,9 +118,12 @@ static double sum_group(const pairs *p, size_t group, int32_t *stack)
     const double count = a->count[q] * b->count[r];
     const double first_order = 0.5 * (value_at(p->g, least) - value_at(p->g, greatest));
     const double error = bend(p->g, least) * (greatest - mean) * (mean - least);
-    if (error <= p->allowed) total += count * value_at(p->g, mean);
-    else if (first_order <= p->allowed) total += count * (value_at(p->g, greatest) + first_order);
-    else if (a->child[q] < 0 && b->child[r] < 0) total += sum_leaves(p, q, r);
+    if (error <= p->allowed)
+      total += count * value_at(p->g, mean);
+    else if (first_order <= p->allowed)
+      total += count * (value_at(p->g, greatest) + first_order);
+    else if (a->child[q] < 0 && b->child[r] < 0)
+      total += sum_leaves(p, q, r);
     else {
       const int split_query = b->child[r] < 0 || (a->child[q] >= 0 && a->count[q] > b->count[r]);
       for (int k = 0; k < 2; k++) {

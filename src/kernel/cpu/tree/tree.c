@@ -24,10 +24,7 @@ static size_t left_count(size_t n, size_t leaf_size)
   return leaves / 2 * leaf_size;
 }
 
-size_t weft_tree_nodes(size_t n, size_t leaf_size)
-{
-  return n ? 2 * ((n + leaf_size - 1) / leaf_size) - 1 : 0;
-}
+size_t weft_tree_nodes(size_t n, size_t leaf_size) { return n ? 2 * ((n + leaf_size - 1) / leaf_size) - 1 : 0; }
 
 /* No tree is deeper than 64 levels: each halves the leaves. */
 size_t weft_tree_top(const weft_tree *t, size_t from, double most, int32_t *nodes)
@@ -36,8 +33,10 @@ size_t weft_tree_top(const weft_tree *t, size_t from, double most, int32_t *node
   todo[top++] = from;
   while (top) {
     const size_t v = todo[--top];
-    if (t->count[v] <= most || t->child[v] < 0) nodes[found++] = (int32_t) v;
-    else todo[top++] = (size_t) t->child[v] + 1, todo[top++] = (size_t) t->child[v];
+    if (t->count[v] <= most || t->child[v] < 0)
+      nodes[found++] = (int32_t) v;
+    else
+      todo[top++] = (size_t) t->child[v] + 1, todo[top++] = (size_t) t->child[v];
   }
   return found;
 }
@@ -200,9 +199,12 @@ static weft_status select_rank(const weft_tree_build *b, double *key, size_t fir
       }
       if (i > k) break;
     }
-    if (goal <= k) high = k;
-    else if (goal >= i) low = i;
-    else return WEFT_OK;
+    if (goal <= k)
+      high = k;
+    else if (goal >= i)
+      low = i;
+    else
+      return WEFT_OK;
   }
 done:
   return st;
@@ -239,8 +241,10 @@ static weft_status grow_nodes(weft_ctx *ctx, const weft_tree_build *b, size_t fi
     }
     WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, points * (double) (b->d + 8) * 3), dynamic)
     for (size_t v = start; v < end; v++) {
-      if (key) (void) grow_node(b, v, key, lines + (size_t) WEFT_THREAD() * b->d, NULL);
-      else bound_ball(b, v, b->centre + v * (b->d + 1));
+      if (key)
+        (void) grow_node(b, v, key, lines + (size_t) WEFT_THREAD() * b->d, NULL);
+      else
+        bound_ball(b, v, b->centre + v * (b->d + 1));
     }
   }
 done:
@@ -316,19 +320,22 @@ static int has_its_box(const weft_tree_build *b, size_t v, double *box)
 {
   const size_t d = b->d;
   const double *known = b->box + v * 2 * d;
-  if (b->child[v] < 0) bound_box(b, v, box);
+  if (b->child[v] < 0)
+    bound_box(b, v, box);
   else {
     const double *left = b->box + (size_t) b->child[v] * 2 * d, *right = left + 2 * d;
     for (size_t j = 0; j < d; j++) box[j] = fmin(left[j], right[j]), box[d + j] = fmax(left[d + j], right[d + j]);
   }
-  for (size_t j = 0; j < 2 * d; j++) if (!(known[j] == box[j])) return 0;
+  for (size_t j = 0; j < 2 * d; j++)
+    if (!(known[j] == box[j])) return 0;
   return 1;
 }
 
 static int has_its_ball(const weft_tree_build *b, size_t v, double *middle)
 {
   bound_ball(b, v, middle);
-  for (size_t j = 0; j <= b->d; j++) if (!(b->centre[v * (b->d + 1) + j] == middle[j])) return 0;
+  for (size_t j = 0; j <= b->d; j++)
+    if (!(b->centre[v * (b->d + 1) + j] == middle[j])) return 0;
   return 1;
 }
 

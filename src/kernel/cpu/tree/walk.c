@@ -16,22 +16,22 @@
 #include "core/call/parallel.h"
 #include "kernel/cpu/tree/walk.h"
 
-#define GROUP 1024       /* fewer where references are so many that a group would take seconds */
+#define GROUP 1024 /* fewer where references are so many that a group would take seconds */
 #define GROUP_PAIRS 1e9
 #define SERIES_GROUP \
   256 /* small beside the bandwidth, where series are to be short: 2 to 5 times as fast in two dimensions */
-#define FEW_DIGITS 0.03  /* greater relative errors are met by bounds anyway */
+#define FEW_DIGITS 0.03   /* greater relative errors are met by bounds anyway */
 #define SAMPLED_NODES 128 /* lists are of so many nodes at first, where samples may stand for them */
-#define SHARE 0.9        /* of the tolerance for bounds; the rest is for rounding */
+#define SHARE 0.9         /* of the tolerance for bounds; the rest is for rounding */
 #define FRONTIER_DOUBLES ((size_t) 1 << 20)
 #define BETWEEN_POLLS 0.03 /* seconds */
 #define SAMPLED_GROUPS \
   6 /* that a budget splits into groups of a 64th of the points, or of 128, to see early how long the rest takes */
 #define PARTS 64
 #define LEAST_GROUP 128
-#define LOOKS 16         /* in the time of a budget */
-#define FEW_GROUPS 2     /* say nothing yet */
-#define SLOWER 1.5       /* a machine is at most so much slower than a moment ago, except for hiccups */
+#define LOOKS 16     /* in the time of a budget */
+#define FEW_GROUPS 2 /* say nothing yet */
+#define SLOWER 1.5   /* a machine is at most so much slower than a moment ago, except for hiccups */
 
 enum { IDLE, LOOK, LIST, SUM };
 
@@ -60,7 +60,8 @@ static void visit_nodes(const weft_walk *w, weft_hands *t, int raise)
     if (!raise && !compact && weft_walk_negligible(w, v, most, t->least, t->dropped)) continue;
     if (!raise && w->series && weft_series_absorb(w, t, v, least)) continue;
     if (r->child[v] < 0 || r->count[v] <= fine || most - fewest <= 0.5 * w->rel * fewest) {
-      if (!raise) t->list[t->listed++] = (int32_t) v;
+      if (!raise)
+        t->list[t->listed++] = (int32_t) v;
       else if (!weft_walk_holds_nearest(w, t, v))
         for (size_t c = 0; c < m; c++)
           t->least[c] += w->rel * (1 - 1e-9) * w->moments[v * size + c * (size / m)] * fewest;
@@ -82,10 +83,7 @@ static void list_nodes(const weft_walk *w, weft_hands *t)
 
 /* ---- steps ---- */
 
-static void begin_leaves(weft_hands *t)
-{
-  t->todo[0] = t->group, t->top = 1, t->leaf = SIZE_MAX;
-}
+static void begin_leaves(weft_hands *t) { t->todo[0] = t->group, t->top = 1, t->leaf = SIZE_MAX; }
 
 /* The group's next 32 queries into t->leaf and t->from, in LOOK with its nearest leaf noted; 0: there are no more. The
  * tree is no deeper than 64 levels: each halves the leaves. */
@@ -121,8 +119,10 @@ static int take_step(const weft_walk *w, weft_hands *t, const int32_t *groups, s
     return 1;
   }
   case LOOK:
-    if (next_tile(w, t)) weft_walk_look(w, t);
-    else t->phase = LIST;
+    if (next_tile(w, t))
+      weft_walk_look(w, t);
+    else
+      t->phase = LIST;
     return 1;
   case LIST:
     list_nodes(w, t);
@@ -130,17 +130,25 @@ static int take_step(const weft_walk *w, weft_hands *t, const int32_t *groups, s
     begin_leaves(t);
     return 1;
   default:
-    if (next_tile(w, t)) weft_walk_sum(w, t);
-    else t->phase = IDLE;
+    if (next_tile(w, t))
+      weft_walk_sum(w, t);
+    else
+      t->phase = IDLE;
     return 1;
   }
 }
 
 /* Groups in the order in which they are taken; `before`: the points of those before each, and of all; `largest`: of the
  * largest before any was parted. */
-typedef struct { int32_t *node; double *before, largest; size_t count; } group_list;
+typedef struct {
+  int32_t *node;
+  double *before, largest;
+  size_t count;
+} group_list;
 
-typedef struct { double spent, done; } progress;
+typedef struct {
+  double spent, done;
+} progress;
 
 /* Processor seconds that the remaining groups will take, estimated from those since the first look: the first groups
  * pay for memory that is touched for the first time. 0: there are too few to tell, unless a quarter of the budget has
@@ -253,7 +261,8 @@ static weft_status part_first_groups(weft_arena *mem, const weft_tree *query, do
   for (size_t k = 0; k < parted; k++) {
     const size_t several = weft_tree_top(query, (size_t) large[k], small, parts);
     groups[k] = parts[several / 2];
-    for (size_t i = 0; i < several; i++) if (i != several / 2) groups[found++] = parts[i];
+    for (size_t i = 0; i < several; i++)
+      if (i != several / 2) groups[found++] = parts[i];
   }
   memcpy(groups + found, large + parted, whole * sizeof *large);
   *count = found + whole;
@@ -339,8 +348,13 @@ done:
 static weft_walk plan_walk(const weft_kernel_task *task, const weft_tree *query, const weft_tree *reference)
 {
   const double most = greatest_coordinate(query), other = greatest_coordinate(reference);
-  weft_walk w = { .task = task, .query = query, .reference = reference, .tile = weft_tile_variant(),
-                  .node = weft_node_variant(), .rel = WEFT_EXACT, .abs = SHARE * task->abs_error,
+  weft_walk w = { .task = task,
+                  .query = query,
+                  .reference = reference,
+                  .tile = weft_tile_variant(),
+                  .node = weft_node_variant(),
+                  .rel = WEFT_EXACT,
+                  .abs = SHARE * task->abs_error,
                   .capacity = FRONTIER_DOUBLES / (task->m * WEFT_TILE) };
   if (task->rel_error > WEFT_EXACT) w.rel = SHARE * task->rel_error;
   if (task->reference.lo) w.slack = 4e-16 * (most > other ? most : other);

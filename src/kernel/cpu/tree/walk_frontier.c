@@ -2,7 +2,7 @@
  * may keep their bounds, and the others separated from them. */
 #include "kernel/cpu/tree/walk.h"
 
-#define BUCKETS 128      /* of errors, by powers of two */
+#define BUCKETS 128 /* of errors, by powers of two */
 
 static int bucket_of(double priority, double greatest)
 {

@@ -20,8 +20,10 @@ static void leaf_moments(const weft_kernel_task *task, size_t first, size_t coun
         for (size_t j = 0; j < d; j++) {
           double gap = p->x[i * d + j] - p->x[first * d + j];
           if (p->lo) gap += p->lo[i * d + j] - p->lo[first * d + j];
-          if (pass) square += (gap - o[2 + j]) * (gap - o[2 + j]);
-          else o[2 + j] += share * gap;
+          if (pass)
+            square += (gap - o[2 + j]) * (gap - o[2 + j]);
+          else
+            o[2 + j] += share * gap;
         }
         if (pass) o[1] += share * square;
       }

@@ -2,7 +2,7 @@
  * and the tiles. */
 #include "kernel/cpu/tree/walk.h"
 
-#define NEGLIGIBLE 0.05  /* of the tolerance, for all nodes together that are left out for their smallness */
+#define NEGLIGIBLE 0.05 /* of the tolerance, for all nodes together that are left out for their smallness */
 
 void weft_walk_range(const weft_walk *w, size_t q, size_t r, double *least, double *greatest)
 {

@@ -14,10 +14,10 @@
 #define STREAM_SAMPLES 0x6b740003u
 #define FIRST_LOOK 32
 #define LOOKS 8
-#define ATTEMPTS 3   /* of a tile */
-#define CERTAIN 0.5  /* of the tolerance, for nodes that are kept with their bounds */
-#define RARE 12.0    /* batches for each time that the range of one is what the tolerance leaves */
-#define WORTH 4.0    /* pairs that samples must save, for each that they take */
+#define ATTEMPTS 3  /* of a tile */
+#define CERTAIN 0.5 /* of the tolerance, for nodes that are kept with their bounds */
+#define RARE 12.0   /* batches for each time that the range of one is what the tolerance leaves */
+#define WORTH 4.0   /* pairs that samples must save, for each that they take */
 
 /* The upper q quantile of Student's t: Hill's expansion of the normal one (Algorithm 396, 1970), good to 1e-3 from 30
  * degrees on, after Acklam's tail for the normal; 2% are added. */
@@ -40,8 +40,10 @@ static size_t draw(const weft_walk *w, size_t v, size_t c, uint64_t index)
   const double goal = running[low] + weft_u01(word.v[0], word.v[1]) * (running[high] - running[low]);
   while (high - low > 1) {
     const size_t middle = low + (high - low) / 2;
-    if (running[middle] <= goal) low = middle;
-    else high = middle;
+    if (running[middle] <= goal)
+      low = middle;
+    else
+      high = middle;
   }
   return low;
 }
@@ -73,8 +75,19 @@ static void add_batch(const weft_walk *w, weft_hands *t, const weft_block_query 
       if (task->reference.lo) memcpy(lo + f * d, task->reference.lo + i * d, d * sizeof *lo);
       weights[f] = w->moments[(v * m + c) * (d + 2)];
     }
-    const weft_tile a = { b->q, b->q_lo, x, task->reference.lo ? lo : NULL, weights, b->shift, d, 1, count,
-                          1 / (task->h * task->h), weft_distance_error(d), total + c * WEFT_TILE, b->inside };
+    const weft_tile a = { b->q,
+                          b->q_lo,
+                          x,
+                          task->reference.lo ? lo : NULL,
+                          weights,
+                          b->shift,
+                          d,
+                          1,
+                          count,
+                          1 / (task->h * task->h),
+                          weft_distance_error(d),
+                          total + c * WEFT_TILE,
+                          b->inside };
     w->tile(&a, task->kind);
   }
   t->effort.samples += (double) count * (double) b->count;

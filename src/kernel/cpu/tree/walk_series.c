@@ -23,21 +23,21 @@
 
 #define MOST_ORDER 24
 #define MOST_DIMENSIONS 6
-#define LEAST_POINTS 64   /* of a node with moments */
+#define LEAST_POINTS 64 /* of a node with moments */
 #define LANES 8
-#define SERIES_SHARE 0.3  /* of the tolerance, for all series of a group */
+#define SERIES_SHARE 0.3 /* of the tolerance, for all series of a group */
 #define CRAMER 1.0866
 
 struct weft_series {
   size_t d, m, order, terms;
-  size_t within[MOST_ORDER + 1];  /* within[p]: terms of degree below p */
-  unsigned char *power;           /* terms * d */
-  int32_t *parent, *axis;         /* term = parent times coordinate `axis` */
-  double *factorial;              /* α! */
-  int32_t *sum;                   /* terms * terms: the term α + β, where its degree is below the order */
-  int32_t *slot;                  /* nodes: of moments, or -1 */
-  double *middle;                 /* slots * (d + 1): middle, radius */
-  double *moments;                /* slots * m * terms: Σ w v^α / α!, v in units of the radius */
+  size_t within[MOST_ORDER + 1]; /* within[p]: terms of degree below p */
+  unsigned char *power;          /* terms * d */
+  int32_t *parent, *axis;        /* term = parent times coordinate `axis` */
+  double *factorial;             /* α! */
+  int32_t *sum;                  /* terms * terms: the term α + β, where its degree is below the order */
+  int32_t *slot;                 /* nodes: of moments, or -1 */
+  double *middle;                /* slots * (d + 1): middle, radius */
+  double *moments;               /* slots * m * terms: Σ w v^α / α!, v in units of the radius */
 };
 
 /* Greatest order by dimension: as great as translations of a few tens of thousands of products allow. */

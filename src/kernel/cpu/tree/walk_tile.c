@@ -64,10 +64,21 @@ static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, siz
   }
   const size_t slot = t->count;
   double *error = t->error + slot * size, *estimate = t->estimate + slot * size, *low = t->low + slot * size;
-  weft_node_tile a = { b->q, b->q_lo, r->box + v * 2 * d, task->reference.x + first * d,
+  weft_node_tile a = { b->q,
+                       b->q_lo,
+                       r->box + v * 2 * d,
+                       task->reference.x + first * d,
                        task->reference.lo ? task->reference.lo + first * d : NULL,
-                       r->centre ? r->centre + v * (d + 1) : NULL, w->moments + v * m * (d + 2), d, m,
-                       1 / (task->h * task->h), weft_distance_error(d), w->slack, estimate, error, low };
+                       r->centre ? r->centre + v * (d + 1) : NULL,
+                       w->moments + v * m * (d + 2),
+                       d,
+                       m,
+                       1 / (task->h * task->h),
+                       weft_distance_error(d),
+                       w->slack,
+                       estimate,
+                       error,
+                       low };
   w->node(&a, task->kind);
   t->effort.nodes += 1;
   double most = 0, reach = 0;
@@ -240,8 +251,10 @@ void weft_walk_sum(const weft_walk *w, weft_hands *t)
     const size_t expanded = weft_walk_part(w, t, kept);
     for (size_t k = 0; k < expanded; k++) {
       const size_t v = (size_t) t->stack[k];
-      if (w->reference->child[v] < 0) sum_exactly(w, t, &b, v);
-      else consider(w, t, &b, (size_t) w->reference->child[v]), consider(w, t, &b, (size_t) w->reference->child[v] + 1);
+      if (w->reference->child[v] < 0)
+        sum_exactly(w, t, &b, v);
+      else
+        consider(w, t, &b, (size_t) w->reference->child[v]), consider(w, t, &b, (size_t) w->reference->child[v] + 1);
     }
   }
   finish(w, t, &b);

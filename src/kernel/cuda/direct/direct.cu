@@ -24,7 +24,8 @@ __global__ void finish_sums(int kind, int logarithm, double error, int64_t nq, i
       out[at] = logarithm ? log(sum) : sum;
       if (weft_kernel_compact(kind))
         repeat |= weft_kernel_step(kind) ? inside[at] > 0 : error * inside[at] > 2e-13 * sum;
-      else if (logarithm && weft_kernel_exponential(kind)) repeat |= sum < 1e-280;
+      else if (logarithm && weft_kernel_exponential(kind))
+        repeat |= sum < 1e-280;
     }
     if (repeat) list[atomicAdd(listed, 1u)] = (unsigned) q;
   }
@@ -40,8 +41,8 @@ struct again_args {
   const double *weights;        /* row-major: weights[i * m + c] */
   int m;
   const unsigned *list;
-  double *least;                /* listed: least s so far */
-  double *sums;                 /* listed * m pairs: total and rest */
+  double *least; /* listed: least s so far */
+  double *sums;  /* listed * m pairs: total and rest */
 };
 
 __global__ void __launch_bounds__(128) find_least(const again_args a)
@@ -111,19 +112,19 @@ __global__ void store_again(const again_args a, unsigned count, int64_t nq, doub
 /* ---- one call ---- */
 
 #define SLAB_ROWS ((size_t) 1 << 24)
-#define LAUNCH_WORK 2.5e11    /* pairs x (dimensions + 12) of a launch: some 30 ms */
-#define AGAIN_WORK 2e9        /* pairs x (dimensions + 12) done again in a launch */
-#define COLUMNS 2             /* of weights a launch sums */
+#define LAUNCH_WORK 2.5e11 /* pairs x (dimensions + 12) of a launch: some 30 ms */
+#define AGAIN_WORK 2e9     /* pairs x (dimensions + 12) done again in a launch */
+#define COLUMNS 2          /* of weights a launch sums */
 
 struct direct_run {
   weft_ctx *ctx;
   const weft_kernel_task *task;
   weft_device_arena *mem;
-  size_t slab;                          /* most references on the device at a time */
-  size_t resident_first, resident;      /* those there now */
+  size_t slab;                               /* most references on the device at a time */
+  size_t resident_first, resident;           /* those there now */
   double *raw, *raw_lo, *x, *lo, *w_raw, *w; /* references of the slab: row-major, then dimension-major */
   double *q_raw, *q_raw_lo, *q, *q_lo;
-  int64_t stride;                       /* of partial sums: queries of a slab */
+  int64_t stride; /* of partial sums: queries of a slab */
 };
 
 static weft_status send_slab(direct_run *r, size_t first, size_t count)
@@ -157,8 +158,17 @@ static weft_status launch_double(const tile_launch<double> &l)
 #define LAUNCH(KIND, PAIRS, COLS) WEFT_CUDA(launch_tiles((sum_tiles<double, KIND, false, PAIRS, COLS>), l, COLS, PAIRS))
 #define ROW(name, ...) \
   case WEFT_##name: \
-    if (l.args.query.lo) { if (l.args.cols == 1) LAUNCH(WEFT_##name, true, 1); else LAUNCH(WEFT_##name, true, 2); } \
-    else { if (l.args.cols == 1) LAUNCH(WEFT_##name, false, 1); else LAUNCH(WEFT_##name, false, 2); } \
+    if (l.args.query.lo) { \
+      if (l.args.cols == 1) \
+        LAUNCH(WEFT_##name, true, 1); \
+      else \
+        LAUNCH(WEFT_##name, true, 2); \
+    } else { \
+      if (l.args.cols == 1) \
+        LAUNCH(WEFT_##name, false, 1); \
+      else \
+        LAUNCH(WEFT_##name, false, 2); \
+    } \
     break;
   switch (l.kind) {
     WEFT_KERNEL_ROWS(ROW)
@@ -184,14 +194,28 @@ static weft_status sum_slab(direct_run *r, double *partial, double *partial_insi
   for (int64_t first = 0; first < nq; first += QUERY_SLAB) {
     const int64_t count = nq - first < QUERY_SLAB ? nq - first : QUERY_SLAB, blocks = (count + T - 1) / T;
     for (size_t c = 0; c < t->m; c += COLUMNS) {
-      const int cols = t->m - c < COLUMNS ? (int) (t->m - c) : COLUMNS;
+      const int cols = t->m - c < COLUMNS
+      ? (int) (t->m - c) : COLUMNS;
       for (int64_t block = 0; block < blocks; block += per_launch) {
-        tile_launch<double> l = { ctx, r->mem->stream, t->kind, (int) chunks,
+        tile_launch<double> l = { ctx,
+                                  r->mem->stream,
+                                  t->kind,
+                                  (int) chunks,
                                   (int) (blocks - block < per_launch ? blocks - block : per_launch),
-          { { r->q + first, r->q_lo ? r->q_lo + first : NULL, count, nq }, { r->x, r->lo, n, (int64_t) r->slab },
-            r->w + c * r->slab, NULL, (int) d, cols, n, chunk, (int) block,
-            t->leave_one_out ? (int64_t) r->resident_first - (int64_t) t->own_first - first : INT64_MIN,
-            weft_distance_error(d), partial, partial_inside } };
+                                  { { r->q + first, r->q_lo ? r->q_lo + first : NULL, count, nq },
+                                    { r->x, r->lo, n, (int64_t) r->slab },
+                                    r->w + c * r->slab,
+                                    NULL,
+                                    (int) d,
+                                    cols,
+                                    n,
+                                    chunk,
+                                    (int) block,
+                                    t->leave_one_out ? (int64_t) r->resident_first - (int64_t) t->own_first - first
+                                                     : INT64_MIN,
+                                    weft_distance_error(d),
+                                    partial,
+                                    partial_inside } };
         l.args.out_stride = r->stride;
         l.args.inv_h2 = 1 / (t->h * t->h);
         WEFT_TRY(
@@ -219,8 +243,18 @@ static weft_status sum_listed(direct_run *r, unsigned *list, unsigned listed, do
   const unsigned at_once = (unsigned) fmin(65536, AGAIN_WORK / ((double) n * (double) (t->reference.d + 12)) + 132);
   const bool shifted = t->logarithm && weft_kernel_exponential(t->kind);
   double *least, *sums;
-  again_args a = { t->kind, t->logarithm, t->leave_one_out, t->h, { t->query.n, t->query.d, r->q_raw, r->q_raw_lo },
-                   { 0, t->query.d, r->raw, r->raw_lo }, 0, r->w_raw, (int) m, list, NULL, NULL };
+  again_args a = { t->kind,
+                   t->logarithm,
+                   t->leave_one_out,
+                   t->h,
+                   { t->query.n, t->query.d, r->q_raw, r->q_raw_lo },
+                   { 0, t->query.d, r->raw, r->raw_lo },
+                   0,
+                   r->w_raw,
+                   (int) m,
+                   list,
+                   NULL,
+                   NULL };
   WEFT_DEVICE_TAKE(least, r->mem, at_once);
   WEFT_DEVICE_TAKE(sums, r->mem, at_once * m * 2);
   a.least = least, a.sums = sums;
@@ -234,8 +268,10 @@ static weft_status sum_listed(direct_run *r, unsigned *list, unsigned listed, do
         WEFT_TRY(weft_poll(ctx, first, listed));
         WEFT_TRY(send_slab(r, at, n - at < r->slab ? n - at : r->slab));
         a.reference.n = r->resident, a.row0 = (int64_t) at - (int64_t) t->own_first;
-        if (pass) sum_again<<<count, 128, 0, r->mem->stream>>>(a);
-        else find_least<<<count, 128, 0, r->mem->stream>>>(a);
+        if (pass)
+          sum_again<<<count, 128, 0, r->mem->stream>>>(a);
+        else
+          find_least<<<count, 128, 0, r->mem->stream>>>(a);
         WEFT_CUDA(cudaGetLastError());
         WEFT_CUDA(cudaStreamSynchronize(r->mem->stream));
       }
@@ -278,7 +314,10 @@ static weft_status direct_cuda(weft_ctx *ctx, const weft_kernel_task *task, doub
   r.stride = (int64_t) stride;
   r.slab = weft_device_chunk(ctx, n < SLAB_ROWS ? n : SLAB_ROWS, (double) each,
                              (double) chunks * COLUMNS * (double) stride * sizeof(double) * (compact ? 2 : 1) + 1e6);
-  if (!r.slab) { st = WEFT_ERR_MEMORY; goto done; }
+  if (!r.slab) {
+    st = WEFT_ERR_MEMORY;
+    goto done;
+  }
   WEFT_DEVICE_TAKE(r.raw, &mem, r.slab * d);
   WEFT_DEVICE_TAKE(r.x, &mem, r.slab * d);
   if (pairs) WEFT_DEVICE_TAKE(r.raw_lo, &mem, r.slab * d);
@@ -323,7 +362,7 @@ done:
 extern "C" {
 extern const weft_kernel_ops weft_kernel_cuda;
 const weft_kernel_ops weft_kernel_cuda = {
-  direct_cuda, weft_kernel_single_cuda, weft_kernel_grid_cuda, weft_kernel_mesh_cuda,
+  direct_cuda,           weft_kernel_single_cuda,    weft_kernel_grid_cuda, weft_kernel_mesh_cuda,
 #ifdef WEFT_TESTS
   weft_kernel_cube_cuda, weft_kernel_cube_mesh_cuda,
 #endif

@@ -84,10 +84,12 @@ static weft_status launch_single(const tile_launch<float> &l)
   weft_ctx *ctx = l.ctx;
 #define LAUNCH(KIND, EXPAND, COLS) \
   WEFT_CUDA(launch_tiles((sum_tiles<float, KIND, EXPAND, false, COLS>), l, COLS, false))
+/* clang-format off */
 #define CASE(name, EXPAND) \
   case WEFT_##name: \
     if (l.args.cols == 1) LAUNCH(WEFT_##name, EXPAND, 1); else LAUNCH(WEFT_##name, EXPAND, COLUMNS); \
     break;
+/* clang-format on */
 #define CASE_EXPANDED(name) CASE(name, true)
 #define CASE_APART(name) CASE(name, false)
 #define CASE_NEVER(name)
@@ -134,7 +136,8 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
   const bool by_rows = !on_tensor && weft_kernel_rows_can(kind, nq, d, m);
   const int T = on_tensor ? weft_kernel_tensor_tile((int) d) : by_rows ? weft_kernel_rows_tile() : tile_shape<float>::T;
   const int64_t blocks = (nq + T - 1) / T, query_slab = n <= WIDE_ROWS ? WIDE_SLAB : QUERY_SLAB;
-  const int64_t stride = nq < query_slab ? nq : query_slab, most_columns = m < COLUMNS ? m : COLUMNS;
+  const int64_t stride = nq < query_slab ? nq : query_slab, most_columns = m < COLUMNS
+  ? m : COLUMNS;
   const double factor = weft_kernel_row_of(kind)->scale / task->h;
   double *raw, *origin, *total, *rest, *partial, *d_out, *d_bound, *d_own = NULL, *own_weights, constant, per_rho,
                                                                    per_rho2, per_far;
@@ -164,7 +167,10 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
   chunks = 2048 / ((stride + T - 1) / T) + 3 + (n < SLAB_ROWS ? n : SLAB_ROWS) / 65536;
   slab = weft_device_chunk(ctx, n < SLAB_ROWS ? n : SLAB_ROWS, (double) (8 * d + 12 * m + 8 * (d > m ? d : m)),
                            (double) chunks * (double) most_columns * (double) stride * sizeof(double) + 1e6);
-  if (!slab) { st = WEFT_ERR_MEMORY; goto done; }
+  if (!slab) {
+    st = WEFT_ERR_MEMORY;
+    goto done;
+  }
   WEFT_DEVICE_TAKE(x, &mem, slab * d);
   WEFT_DEVICE_TAKE(x_lo, &mem, slab * d);
   WEFT_DEVICE_TAKE(w, &mem, slab * m);
@@ -197,12 +203,29 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
     for (int64_t first = 0; first < nq; first += query_slab) {
       const int64_t count = nq - first < query_slab ? nq - first : query_slab, tiles = (count + T - 1) / T;
       for (int64_t c = 0; c < m; c += COLUMNS) {
-        const int cols = m - c < COLUMNS ? (int) (m - c) : COLUMNS;
+        const int cols = m - c < COLUMNS
+        ? (int) (m - c) : COLUMNS;
         for (int64_t block = 0; block < tiles; block += per_launch) {
-          tile_launch<float> l = { ctx, mem.stream, kind, (int) ((rows + chunk - 1) / chunk),
+          tile_launch<float> l = { ctx,
+                                   mem.stream,
+                                   kind,
+                                   (int) ((rows + chunk - 1) / chunk),
                                    (int) (tiles - block < per_launch ? tiles - block : per_launch),
-            { { q + first, q_lo + first, count, nq }, { x, x_lo, rows, slab }, w + c * slab, middle + first / T * d,
-              (int) d, cols, rows, chunk, (int) block, INT64_MIN, 0, partial, NULL, stride, 1 } };
+                                   { { q + first, q_lo + first, count, nq },
+                                     { x, x_lo, rows, slab },
+                                     w + c * slab,
+                                     middle + first / T * d,
+                                     (int) d,
+                                     cols,
+                                     rows,
+                                     chunk,
+                                     (int) block,
+                                     INT64_MIN,
+                                     0,
+                                     partial,
+                                     NULL,
+                                     stride,
+                                     1 } };
           WEFT_TRY(weft_poll(ctx, (double) at * (double) nq + (double) rows * (double) (first + block * T),
                              (double) n * (double) nq));
           WEFT_TRY(on_tensor ? weft_kernel_launch_tensor(l) : by_rows ? weft_kernel_launch_rows(l) : launch_single(l));

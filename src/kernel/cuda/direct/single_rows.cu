@@ -121,7 +121,9 @@ weft_status weft_kernel_launch_rows(const tile_launch<float> &l)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = l.ctx;
+/* clang-format off */
 #define CASE_EXPANDED(name) case WEFT_##name: WEFT_CUDA(launch_kind<WEFT_##name>(l)); break;
+/* clang-format on */
 #define CASE_APART(name)
 #define CASE_NEVER(name)
 #define ROW(name, known_as, form, single, ...) CASE_##single(name)

@@ -40,7 +40,8 @@ __device__ static inline void load_matrices(unsigned b[4], const void *row)
 {
   const unsigned at = (unsigned) __cvta_generic_to_shared(row);
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3]) : "r"(at));
+               : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
+               : "r"(at));
 }
 
 __device__ static inline void load_two_matrices(unsigned b[2], const void *row)
@@ -51,12 +52,13 @@ __device__ static inline void load_two_matrices(unsigned b[2], const void *row)
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 template <int KIND, int KS, int MT>
-__global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const tile_args<float> a)
+__global__ void __launch_bounds__(256, KS *MT <= 8 ? 2 : 1) sum_tensor(const tile_args<float> a)
 {
-  const int WORDS = 8 * KS, STRIDE = WORDS + 4, PAIRS = (WORDS - 1) / 3;
+  const int WORDS = 8 * KS, STRIDE = WORDS + 4, PAIRS
+  = (WORDS - 1) / 3;
   const bool compact = WEFT_KERNEL_IN(COMPACT, KIND);
   extern __shared__ __align__(16) unsigned char shared_bytes[];
-  unsigned *rows = (unsigned *) shared_bytes;                /* TENSOR_ROWS * STRIDE */
+  unsigned *rows = (unsigned *) shared_bytes; /* TENSOR_ROWS * STRIDE */
   float *w = (float *) (rows + TENSOR_ROWS * STRIDE), *centre = w + TENSOR_ROWS;
   const int thread = threadIdx.x, lane = thread & 31, warp = thread >> 5, g = lane >> 2, t = lane & 3;
   const int64_t block = a.first_block + blockIdx.y, first = block * (128 * MT) + warp * 16 * MT;
@@ -68,9 +70,9 @@ __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const ti
   for (int j = thread; j < 2 * PAIRS + 4; j += 256)
     centre[j] = j < a.d ? a.centre[block * a.d + j] : 0; /* read to the end of a pair */
   __syncthreads();
-#pragma unroll
+#  pragma unroll
   for (int mt = 0; mt < MT; mt++)
-#pragma unroll
+#  pragma unroll
     for (int half = 0; half < 2; half++) {
       const int64_t asked = first + mt * 16 + half * 8 + g, i = asked < a.query.n ? asked : a.query.n - 1;
       float square = 0;
@@ -81,11 +83,11 @@ __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const ti
       start[mt][2 * half] = start[mt][2 * half + 1] = (compact ? 1.0f : 0.0f) - square;
       sum[mt][half] = 0;
       total[mt][half] = 0;
-#pragma unroll
+#  pragma unroll
       for (int k = 0; k < 2 * KS; k++) {
         const int word = 4 * k + t, p = word / 3, part = word % 3;
         float z[2] = { 0, 0 };
-#pragma unroll
+#  pragma unroll
         for (int e = 0; e < 2; e++)
           if (2 * p + e < a.d && p < PAIRS) {
             const int64_t at = (2 * p + e) * a.query.stride + i;
@@ -102,13 +104,13 @@ __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const ti
       const int64_t asked = at + r, i = asked < end ? asked : end - 1;
       unsigned words[WORDS];
       float square = 0;
-#pragma unroll
+#  pragma unroll
       for (int k = 0; k < WORDS; k++) words[k] = 0;
-#pragma unroll
+#  pragma unroll
       for (int p = 0; p < PAIRS; p++)
         if (2 * p < a.d) {
           float z[2] = { 0, 0 };
-#pragma unroll
+#  pragma unroll
           for (int e = 0; e < 2; e++)
             if (2 * p + e < a.d) {
               const int64_t place = (2 * p + e) * a.reference.stride + i;
@@ -121,25 +123,25 @@ __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const ti
       const bool far = !(square <= 60000);
       words[WORDS - 1] = half_pair(-square, rest_of(-square));
       w[r] = asked < end && !far ? a.weights[i] : 0;
-#pragma unroll
+#  pragma unroll
       for (int k = 0; k < WORDS; k += 4)
         *(uint4 *) (rows + r * STRIDE + k) =
             far ? make_uint4(0, 0, 0, 0) : make_uint4(words[k], words[k + 1], words[k + 2], words[k + 3]);
     }
     __syncthreads();
-#pragma unroll 2
+#  pragma unroll 2
     for (int n = 0; n < TENSOR_ROWS; n += 8) {
       unsigned right[KS][2];
       const unsigned *row = rows + (n + (lane & 7)) * STRIDE;
-#pragma unroll
+#  pragma unroll
       for (int k = 0; k + 1 < KS; k += 2) load_matrices(right[k], row + 8 * k + 4 * (lane >> 3));
       if (KS & 1) load_two_matrices(right[KS - 1], row + 8 * (KS - 1) + 4 * ((lane >> 3) & 1));
       const float2 weight = *(const float2 *) (w + n + 2 * t);
-#pragma unroll
+#  pragma unroll
       for (int mt = 0; mt < MT; mt++) {
         float s[4];
         multiply(s, left[mt][0], right[0][0], right[0][1], start[mt]);
-#pragma unroll
+#  pragma unroll
         for (int k = 1; k < KS; k++) multiply(s, left[mt][k], right[k][0], right[k][1], s);
         sum[mt][0] = fmaf(value_single<KIND>(s[0]), weight.x, sum[mt][0]);
         sum[mt][0] = fmaf(value_single<KIND>(s[1]), weight.y, sum[mt][0]);
@@ -150,17 +152,17 @@ __global__ void __launch_bounds__(256, KS * MT <= 8 ? 2 : 1) sum_tensor(const ti
     run += TENSOR_ROWS / 4;
     if (run < RUN_TERMS && at + TENSOR_ROWS < end) continue;
     run = 0;
-#pragma unroll
+#  pragma unroll
     for (int mt = 0; mt < MT; mt++)
-#pragma unroll
+#  pragma unroll
       for (int half = 0; half < 2; half++) {
         total[mt][half] += (double) sum[mt][half];
         sum[mt][half] = 0;
       }
   }
-#pragma unroll
+#  pragma unroll
   for (int mt = 0; mt < MT; mt++)
-#pragma unroll
+#  pragma unroll
     for (int half = 0; half < 2; half++) {
       double s = total[mt][half];
       s += __shfl_xor_sync(~0u, s, 1);
@@ -208,7 +210,9 @@ weft_status weft_kernel_launch_tensor(const tile_launch<float> &l)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = l.ctx;
+/* clang-format off */
 #define CASE_YES(name) case WEFT_##name: WEFT_CUDA(launch_kind<WEFT_##name>(l)); break;
+/* clang-format on */
 #define CASE_NO(name)
 #define ROW(name, known_as, form, single, tensor, ...) CASE_##tensor(name)
   switch (l.kind) {

@@ -19,13 +19,17 @@
 #include "kernel/both/scalar.h"
 
 #define TILE_THREADS 256
-#define DIM_STEP 64      /* dimensions in shared memory at a time */
-#define FAR 1e30         /* s of a pair that is left out: its kernel value is set to 0 */
-#define RUN_TERMS 128    /* of a lane, before they go on in double */
+#define DIM_STEP 64   /* dimensions in shared memory at a time */
+#define FAR 1e30      /* s of a pair that is left out: its kernel value is set to 0 */
+#define RUN_TERMS 128 /* of a lane, before they go on in double */
 
 template <typename Real> struct tile_shape;
-template <> struct tile_shape<float> { static const int V = 4, T = 128; };
-template <> struct tile_shape<double> { static const int V = 2, T = 64; };
+template <> struct tile_shape<float> {
+  static const int V = 4, T = 128;
+};
+template <> struct tile_shape<double> {
+  static const int V = 2, T = 64;
+};
 
 /* Coordinates are dimension-major: x[j * stride + i]. In float they are pairs hi + lo of z = x * scale. */
 template <typename Real> struct tile_points {
@@ -35,17 +39,17 @@ template <typename Real> struct tile_points {
 
 template <typename Real> struct tile_args {
   tile_points<Real> query, reference;
-  const Real *weights;   /* dimension-major as well: w[c * stride + i] */
-  const float *centre;   /* EXPAND or float: d a block of queries */
-  int d, cols;           /* cols: of this launch, at most COLS */
+  const Real *weights;     /* dimension-major as well: w[c * stride + i] */
+  const float *centre;     /* EXPAND or float: d a block of queries */
+  int d, cols;             /* cols: of this launch, at most COLS */
   int64_t rows_end, chunk; /* references to sum: 0 .. rows_end - 1, `chunk` of them a block */
-  int first_block;       /* of queries; blockIdx.y counts from here, blockIdx.x counts chunks */
-  int64_t omit;          /* query i leaves reference i - omit out; INT64_MIN: none does */
+  int first_block;         /* of queries; blockIdx.y counts from here, blockIdx.x counts chunks */
+  int64_t omit;            /* query i leaves reference i - omit out; INT64_MIN: none does */
   Real near;
-  double *partial;       /* (chunk * cols + c) * out_stride + q */
-  double *inside;        /* the same; NULL in float */
-  int64_t out_stride;    /* of partial and inside */
-  Real inv_h2;           /* in double; floats come scaled */
+  double *partial;    /* (chunk * cols + c) * out_stride + q */
+  double *inside;     /* the same; NULL in float */
+  int64_t out_stride; /* of partial and inside */
+  Real inv_h2;        /* in double; floats come scaled */
 };
 
 __device__ static inline float fast_exp2(float x)
@@ -72,8 +76,10 @@ __device__ static inline float fast_inverse(float x)
 #include "kernel/kinds.h"
 #undef WEFT_KINDS_IN_FAST_FLOATS
 
+/* clang-format off */
 #define VALUE_EXPANDED(name) case WEFT_##name: return single_##name(t);
 #define VALUE_APART(name) case WEFT_##name: return single_##name(t);
+/* clang-format on */
 #define VALUE_NEVER(name)
 
 template <int KIND> __device__ static inline float value_single(float t)
@@ -86,6 +92,7 @@ template <int KIND> __device__ static inline float value_single(float t)
   return NAN;
 }
 
+/* clang-format off */
 #define VALUE_EXPONENTIAL(name) \
 case WEFT_##name: \
   u = weft_exponent_##name(s); \
@@ -93,6 +100,7 @@ case WEFT_##name: \
 #define VALUE_ALGEBRAIC(name) case WEFT_##name: return weft_value_##name(s);
 #define VALUE_COMPACT(name) case WEFT_##name: return weft_value_##name(t, s);
 #define VALUE_STEP(name) case WEFT_##name: return s <= 1;
+/* clang-format on */
 
 template <int KIND> __device__ static inline double value_double(double s)
 {
@@ -119,7 +127,9 @@ template <typename Real> __host__ __device__ static inline int tile_rows(int d)
   return tile_shape<Real>::T * (d <= DIM_STEP / 4 ? 4 : d <= DIM_STEP / 2 ? 2 : 1);
 }
 
-template <typename Real> struct alignas(16) pack16 { Real v[16 / sizeof(Real)]; };
+template <typename Real> struct alignas(16) pack16 {
+  Real v[16 / sizeof(Real)];
+};
 
 __device__ static inline float from_pair(float hi, float lo, float centre) { return (hi - centre) + lo; }
 
@@ -135,10 +145,13 @@ template <typename Real> struct tile_memory {
 };
 
 /* Where a thread is: the queries tq * V + i and T / 2 + tq * V + i are its own, and so are references by tx. */
-struct tile_place { int thread, tq, tx; int64_t block, first_query; };
+struct tile_place {
+  int thread, tq, tx;
+  int64_t block, first_query;
+};
 
-template <typename Real, bool PAIRS, int COLS>
-__device__ static __forceinline__ tile_memory<Real> divide_memory(unsigned char *bytes, int d)
+template <typename Real, bool PAIRS
+, int COLS > __device__ static __forceinline__ tile_memory<Real> divide_memory(unsigned char *bytes, int d)
 {
   const int T = tile_shape<Real>::T, dims = d < DIM_STEP ? d : DIM_STEP;
   tile_memory<Real> m;
@@ -155,9 +168,9 @@ __device__ static __forceinline__ tile_memory<Real> divide_memory(unsigned char 
 }
 
 /* Dimensions j0 .. j0 + width - 1 of the block's queries. */
-template <typename Real, bool EXPAND, bool PAIRS>
-__device__ static __forceinline__ void load_queries(const tile_args<Real> &a, const tile_memory<Real> &m,
-                                                    const tile_place &p, const float *centre, int j0, int width)
+template <typename Real, bool EXPAND, bool PAIRS
+> __device__ static __forceinline__ void load_queries(const tile_args<Real> &a, const tile_memory<Real> &m,
+                                                      const tile_place &p, const float *centre, int j0, int width)
 {
   const int T = tile_shape<Real>::T;
   for (int k = p.thread; k < width * T; k += TILE_THREADS) {
@@ -165,24 +178,28 @@ __device__ static __forceinline__ void load_queries(const tile_args<Real> &a, co
     const int64_t i = p.first_query + l < a.query.n ? p.first_query + l : a.query.n - 1,
                   place = (j0 + j) * a.query.stride + i;
     Real v = a.query.x[place];
-    if (sizeof(Real) == 4) v = from_pair((float) v, (float) a.query.lo[place], centre[j0 + j]);
-    else if (PAIRS) m.q_lo[k] = a.query.lo[place];
+    if (sizeof(Real) == 4)
+      v = from_pair((float) v, (float) a.query.lo[place], centre[j0 + j]);
+    else if (PAIRS)
+      m.q_lo[k] = a.query.lo[place];
     m.q[k] = EXPAND ? 2 * v : v;
   }
 }
 
 /* The same of references at .. end - 1. */
-template <typename Real, bool PAIRS>
-__device__ static __forceinline__ void load_references(const tile_args<Real> &a, const tile_memory<Real> &m,
-                                                       const tile_place &p, const float *centre, int j0,
-                                                       int width, int64_t at, int64_t end)
+template <typename Real, bool PAIRS
+> __device__ static __forceinline__ void load_references(const tile_args<Real> &a, const tile_memory<Real> &m,
+                                                         const tile_place &p, const float *centre, int j0, int width,
+                                                         int64_t at, int64_t end)
 {
   for (int k = p.thread; k < width * m.rows; k += TILE_THREADS) {
     const int j = k / m.rows, l = k & (m.rows - 1);
     const int64_t i = at + l < end ? at + l : end - 1, place = (j0 + j) * a.reference.stride + i;
     Real v = a.reference.x[place];
-    if (sizeof(Real) == 4) v = from_pair((float) v, (float) a.reference.lo[place], centre[j0 + j]);
-    else if (PAIRS) m.x_lo[k] = a.reference.lo[place];
+    if (sizeof(Real) == 4)
+      v = from_pair((float) v, (float) a.reference.lo[place], centre[j0 + j]);
+    else if (PAIRS)
+      m.x_lo[k] = a.reference.lo[place];
     m.x[k] = v;
   }
 }
@@ -217,17 +234,16 @@ __device__ static __forceinline__ void square_terms(const tile_memory<Real> &m, 
 }
 
 /* A thread's numbers of a row: those of its first half tile, and of its second. */
-template <typename Real>
-__device__ static __forceinline__ void take_halves(const Real *row, pack16<Real> (&out)[2])
+template <typename Real> __device__ static __forceinline__ void take_halves(const Real *row, pack16<Real> (&out)[2])
 {
   out[0] = *(const pack16<Real> *) row, out[1] = *(const pack16<Real> *) (row + tile_shape<Real>::T / 2);
 }
 
 /* Adds what `width` dimensions make of the distances between a thread's queries and its references of the tile `part`;
  * `first`: they are the first dimensions. */
-template <typename Real, bool EXPAND, bool PAIRS, int P>
-__device__ static __forceinline__ void add_distances(const tile_memory<Real> &m, const tile_place &p, int part,
-                                                     int width, bool first, Real (&acc)[P][P])
+template <typename Real, bool EXPAND, bool PAIRS
+, int P > __device__ static __forceinline__ void add_distances(const tile_memory<Real> &m, const tile_place &p,
+                                                               int part, int width, bool first, Real (&acc)[P][P])
 {
   const int V = tile_shape<Real>::V, T = tile_shape<Real>::T;
   pack16<Real> qv[2], xv[2];
@@ -240,8 +256,10 @@ __device__ static __forceinline__ void add_distances(const tile_memory<Real> &m,
 #pragma unroll
     for (int k = 0; k < P; k++) {
       const Real start = EXPAND ? qv[i / V].v[i % V] + xv[k / V].v[k % V] : (Real) 0;
-      if (first) acc[i][k] = start;
-      else if (EXPAND) acc[i][k] += start;
+      if (first)
+        acc[i][k] = start;
+      else if (EXPAND)
+        acc[i][k] += start;
     }
 #pragma unroll 1
   for (int j = 0; j < width; j++) {
@@ -258,7 +276,8 @@ __device__ static __forceinline__ void add_distances(const tile_memory<Real> &m,
 #pragma unroll
       for (int k = 0; k < P; k++) {
         const Real b = qv[i / V].v[i % V], y = xv[k / V].v[k % V];
-        if (EXPAND) acc[i][k] += b * y;
+        if (EXPAND)
+          acc[i][k] += b * y;
         else {
           Real gap = b - y;
           if (PAIRS) gap += ql[i / V].v[i % V] - xl[k / V].v[k % V];
@@ -297,8 +316,8 @@ __device__ static __forceinline__ void add_inside(const tile_args<Real> &a, cons
 #pragma unroll
       for (int i = 0; i < P; i++) {
         const double s = (double) acc[i][k];
-        inside[i * COLS + c] += (WEFT_KERNEL_IN(STEP, KIND) ? fabs(s - 1) <= a.near : s < 1 + a.near) ? weight
-                                                                                                      : (Real) 0;
+        inside[i * COLS + c] +=
+            (WEFT_KERNEL_IN(STEP, KIND) ? fabs(s - 1) <= a.near : s < 1 + a.near) ? weight : (Real) 0;
       }
     }
   }
@@ -319,8 +338,10 @@ __device__ static __forceinline__ void add_values(const tile_memory<Real> &m, co
 #pragma unroll
     for (int i = 0; i < P; i++) {
       Real value;
-      if (sizeof(Real) == 4) value = (Real) value_single<KIND>((float) acc[i][k]);
-      else value = own_tile && acc[i][k] == (Real) FAR ? (Real) 0 : (Real) value_double<KIND>((double) acc[i][k]);
+      if (sizeof(Real) == 4)
+        value = (Real) value_single<KIND>((float) acc[i][k]);
+      else
+        value = own_tile && acc[i][k] == (Real) FAR ? (Real) 0 : (Real) value_double<KIND>((double) acc[i][k]);
 #pragma unroll
       for (int c = 0; c < COLS; c++) sum[i * COLS + c] += value * weight[c];
     }
@@ -341,23 +362,23 @@ __device__ static __forceinline__ void write_sums(const tile_args<Real> &a, cons
       const int of = ((owner >> 2) * 2 + (other >> 3)) * 32 + (owner & 3) * 8 + (other & 7);
       s += m.total[(i * COLS + c) * TILE_THREADS + of];
     }
-    if (p.first_query + l < a.query.n)
-      out[((int64_t) blockIdx.x * a.cols + c) * a.out_stride + p.first_query + l] = s;
+    if (p.first_query + l < a.query.n) out[((int64_t) blockIdx.x * a.cols + c) * a.out_stride + p.first_query + l] = s;
   }
 }
 
-template <typename Real, int KIND, bool EXPAND, bool PAIRS, int COLS>
-__global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ? 2 : 1)
-    sum_tiles(const tile_args<Real> a)
+template <typename Real, int KIND, bool EXPAND, bool PAIRS
+, int COLS > __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ? 2 : 1)
+                 sum_tiles(const tile_args<Real> a)
 {
   const int T = tile_shape<Real>::T, P = 2 * tile_shape<Real>::V;
   const bool single = sizeof(Real) == 4, compact = WEFT_KERNEL_IN(COMPACT, KIND);
   extern __shared__ __align__(16) unsigned char shared_bytes[];
-  const tile_memory<Real> m = divide_memory<Real, PAIRS, COLS>(shared_bytes, a.d);
+  const tile_memory<Real> m = divide_memory < Real, PAIRS
+  , COLS > (shared_bytes, a.d);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const int64_t block = a.first_block + blockIdx.y; /* of this launch's queries */
   const tile_place p = { (int) threadIdx.x, (warp >> 1) * 4 + (lane >> 3), (warp & 1) * 8 + (lane & 7), block,
-                               block * T };
+                         block * T };
   const int64_t from = (int64_t) blockIdx.x * a.chunk;
   const int64_t end = from + a.chunk < a.rows_end ? from + a.chunk : a.rows_end;
   const float *centre = single ? a.centre + block * a.d : NULL;
@@ -374,8 +395,10 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
       const int width = a.d - j0 < DIM_STEP ? a.d - j0 : DIM_STEP;
       const bool new_queries = at == from || a.d > DIM_STEP;
       __syncthreads();
-      if (new_queries) load_queries<Real, EXPAND, PAIRS>(a, m, p, centre, j0, width);
-      load_references<Real, PAIRS>(a, m, p, centre, j0, width, at, end);
+      if (new_queries) load_queries < Real, EXPAND, PAIRS
+      > (a, m, p, centre, j0, width);
+      load_references < Real, PAIRS
+      > (a, m, p, centre, j0, width, at, end);
       if (j0 == 0) load_weights<Real, COLS>(a, m, p, at, end);
       if (EXPAND) {
         __syncthreads();
@@ -383,7 +406,8 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
       }
       __syncthreads();
       for (int part = 0; part < m.rows; part += T) {
-        add_distances<Real, EXPAND, PAIRS, P>(m, p, part, width, j0 == 0, acc);
+        add_distances < Real, EXPAND, PAIRS
+        , P > (m, p, part, width, j0 == 0, acc);
         if (j0 + width < a.d) continue; /* one tile, then */
         if (!single)
 #pragma unroll
@@ -391,8 +415,8 @@ __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ?
 #pragma unroll
             for (int k = 0; k < P; k++) acc[i][k] *= a.inv_h2;
         const int64_t counterpart = at + part + a.omit; /* of the tile's first reference among the queries */
-        const bool own_tile = !single && a.omit != INT64_MIN && counterpart < p.first_query + T &&
-                              counterpart + T > p.first_query;
+        const bool own_tile =
+            !single && a.omit != INT64_MIN && counterpart < p.first_query + T && counterpart + T > p.first_query;
         if (own_tile) omit_own(p, counterpart, acc);
         if (!single && compact) add_inside<Real, KIND, COLS>(a, m, p, part, acc, inside);
         add_values<Real, KIND, COLS>(m, p, part, own_tile, acc, sum);

@@ -111,15 +111,13 @@ __global__ void find_cells(const grid_plan g, const Real *rows, int64_t n, uint3
   }
 }
 
-template <typename Real>
-__global__ void move_rows(const Real *from, const uint32_t *order, int64_t n, int d, Real *to)
+template <typename Real> __global__ void move_rows(const Real *from, const uint32_t *order, int64_t n, int d, Real *to)
 {
   for (int64_t k = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; k < n * d; k += (int64_t) gridDim.x * blockDim.x)
     to[k] = from[(int64_t) order[k / d] * d + k % d];
 }
 
-template <typename Real>
-__global__ void find_local(const grid_plan g, const Real *rows, int64_t n, int32_t *local)
+template <typename Real> __global__ void find_local(const grid_plan g, const Real *rows, int64_t n, int32_t *local)
 {
   for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < n; i += (int64_t) gridDim.x * blockDim.x)
     for (int w = 0; w < g.words; w++) {
@@ -152,10 +150,10 @@ weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_pl
 #define LAP(k) \
   do { \
     if (seconds) { \
-       WEFT_CUDA(cudaStreamSynchronize(mem->stream)); \
-       ended = weft_seconds(); \
-       seconds[k] = ended - began; \
-       began = ended; \
+      WEFT_CUDA(cudaStreamSynchronize(mem->stream)); \
+      ended = weft_seconds(); \
+      seconds[k] = ended - began; \
+      began = ended; \
     } \
   } while (0)
   while (bits < 32 && (plan.total - 1) >> bits) bits++;

@@ -21,14 +21,14 @@
 /* Warps of a block: they are independent of each other, and the slowest would keep the slots of the others occupied. */
 #define WARPS 1
 #define BLOCKS 20 /* of a multiprocessor */
-#define QUEUE 64 /* cells of a warp that wait to be met */
-#define AHEAD 2  /* of them whose points are asked for at a time */
-#define LATER 48 /* offsets in the last dimensions that a warp keeps at a time */
+#define QUEUE 64  /* cells of a warp that wait to be met */
+#define AHEAD 2   /* of them whose points are asked for at a time */
+#define LATER 48  /* offsets in the last dimensions that a warp keeps at a time */
 #define STRIPE 64 /* runs that a part of several has together: neighbours, which meet the same cells */
-#define HITS 160 /* pairs that wait to be computed: 96 and what two points per lane may add */
+#define HITS 160  /* pairs that wait to be computed: 96 and what two points per lane may add */
 #define SLOTS (2 * GRID_REACH + 1)
 #define CENTRE(dims) (((1u << 3 * (dims)) - 1) / 7 * GRID_REACH) /* the offset of no cells: 3 bits per dimension */
-#define BEFORE (1u << 31) /* of an offset: leads to an earlier cell */
+#define BEFORE (1u << 31)                                        /* of an offset: leads to an earlier cell */
 
 /* ---- runs: the queries of a warp ---- */
 
@@ -72,10 +72,10 @@ template <typename Real> struct grid_args {
   int firsts, lasts;
   const uint2 *run;
   int64_t all_runs;
-  int part, parts;       /* of several devices, dealt stripes of runs */
+  int part, parts;         /* of several devices, dealt stripes of runs */
   int64_t first_run, runs; /* of a launch, counted among those of the part */
-  const double *weights; /* of the column, or NULL */
-  double *out;           /* of the column */
+  const double *weights;   /* of the column, or NULL */
+  double *out;             /* of the column */
   unsigned long long *counts;
 };
 
@@ -84,10 +84,10 @@ static __host__ __device__ constexpr int last_dims(int dims) { return dims / 2 -
 
 /* Square distances are rounded down to 16 bits: a cell in doubt is met. */
 template <int D> struct grid_warp {
-  uint4 q[32];                   /* local words, and (|q|² - near) / 2 */
-  __half table[D][SLOTS][32];    /* square distance of each lane's query from the slabs around it */
-  __half later[LATER][32];       /* the same over the last dimensions, for the offsets kept */
-  float least[D][SLOTS];         /* of all lanes */
+  uint4 q[32];                /* local words, and (|q|² - near) / 2 */
+  __half table[D][SLOTS][32]; /* square distance of each lane's query from the slabs around it */
+  __half later[LATER][32];    /* the same over the last dimensions, for the offsets kept */
+  float least[D][SLOTS];      /* of all lanes */
   float later_least[LATER];
   uint32_t later_code[LATER];
   uint32_t early[QUEUE], late[QUEUE], mask[QUEUE]; /* cells to be met: the parts of their offset, their lanes */
@@ -217,11 +217,11 @@ __device__ __forceinline__ void meet(const grid_args<Real> &a, const grid_run &o
       bool hit[SETS], any = false;
 #pragma unroll
       for (int s = 0; s < SETS; s++) {
-         int dot = __dp4a(x[s][0], (int) q.x, begin[s]);
-         if (W > 1) dot = __dp4a(x[s][W > 1 ? 1 : 0], (int) q.y, dot);
-         if (W > 2) dot = __dp4a(x[s][W > 2 ? 2 : 0], (int) q.z, dot);
-         hit[s] = dot >= (int) q.w;
-         any |= hit[s];
+        int dot = __dp4a(x[s][0], (int) q.x, begin[s]);
+        if (W > 1) dot = __dp4a(x[s][W > 1 ? 1 : 0], (int) q.y, dot);
+        if (W > 2) dot = __dp4a(x[s][W > 2 ? 2 : 0], (int) q.z, dot);
+        hit[s] = dot >= (int) q.w;
+        any |= hit[s];
       }
       if (!__any_sync(~0u, any)) continue;
 #pragma unroll
@@ -286,8 +286,10 @@ __device__ __noinline__ double work_off(const grid_args<Real> &a, grid_run own, 
         for (int w = 0; w < W; w++) by[w] = __shfl_sync(~0u, offset[w], from);
         if (e + u >= some) n = 0;
         for (; n; at += 64, n -= 64) {
-          if (n > 32) meet<2, Real, D>(a, own, those, by, local[u], at, n, hits, total);
-          else meet<1, Real, D>(a, own, those, by, local[u], at, n, hits, total);
+          if (n > 32)
+            meet<2, Real, D>(a, own, those, by, local[u], at, n, hits, total);
+          else
+            meet<1, Real, D>(a, own, those, by, local[u], at, n, hits, total);
           if (n <= 64) break;
           load<W>(points, own.lane, at + 64, n - 64, local[u]);
         }
@@ -435,8 +437,10 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) walk_grid(const __grid_con
     atomicAdd(&a.counts[2], m.pairs);
   }
   if (!here) return;
-  if (once<Real>) atomicAdd(&a.out[a.query.order[i]], total);
-  else a.out[a.query.order[i]] = total;
+  if (once<Real>)
+    atomicAdd(&a.out[a.query.order[i]], total);
+  else
+    a.out[a.query.order[i]] = total;
 }
 
 template <typename Real, int D> static cudaError_t launch_walk(const grid_args<Real> &a, cudaStream_t stream)
@@ -450,8 +454,14 @@ template <typename Real, int D> static cudaError_t launch_walk(const grid_args<R
 template <typename Real> static cudaError_t launch_dims(const grid_args<Real> &a, cudaStream_t stream)
 {
   switch (a.g.dims) {
+/* clang-format off */
 #define DIMS_CASE(D) case D: return launch_walk<Real, D>(a, stream);
-  DIMS_CASE(2) DIMS_CASE(4) DIMS_CASE(6) DIMS_CASE(8) DIMS_CASE(10)
+    /* clang-format on */
+    DIMS_CASE(2)
+    DIMS_CASE(4)
+    DIMS_CASE(6)
+    DIMS_CASE(8)
+    DIMS_CASE(10)
   default: return launch_walk<Real, 12>(a, stream);
   }
 }
@@ -494,8 +504,8 @@ weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan
   const int split = plan.dims - last_dims(plan.dims);
   uint32_t *first, *last, *host;
   size_t most = 1;
-  grid_args<Real> a = { plan, kind, leave_one_out, h, 1 / (h * h), query, reference, NULL, NULL, 0, 0, NULL, 0, part,
-                        parts, 0, 0, NULL, NULL, NULL };
+  grid_args<Real> a = { plan, kind, leave_one_out, h,     1 / (h * h), query, reference, NULL, NULL, 0, 0,
+                        NULL, 0,    part,          parts, 0,           0,     NULL,      NULL, NULL };
   weft_arena hold = weft_arena_begin(ctx);
   for (int j = 0; j < split; j++) most *= SLOTS;
   WEFT_TAKE(host, &hold, most);
@@ -539,8 +549,10 @@ weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan
       WEFT_CUDA(launch_dims(a, mem->stream));
       WEFT_CUDA(cudaStreamSynchronize(mem->stream));
       const double took = weft_seconds() - began;
-      if (took < 0.12) batch *= took < 0.03 ? 4 : 2; /* a launch ends with few runs left, each of some milliseconds */
-      else if (took > 0.4 && batch > 1024) batch /= 2;
+      if (took < 0.12)
+        batch *= took < 0.03 ? 4 : 2; /* a launch ends with few runs left, each of some milliseconds */
+      else if (took > 0.4 && batch > 1024)
+        batch /= 2;
     }
   }
   if (parts > 1) WEFT_TRY(weft_device_join_add(mem, out, query.n * m));

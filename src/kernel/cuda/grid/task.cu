@@ -128,7 +128,8 @@ weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, d
                                                                    reference.weights);
     WEFT_CUDA(cudaGetLastError());
   }
-  if (self) query = reference;
+  if (self)
+    query = reference;
   else {
     WEFT_TRY(send(ctx, &mem, &task->query, task->columns, &rows, &lo));
     WEFT_TRY(weft_grid_build(ctx, &mem, plan, (int64_t) nq, rows, lo, &query, NULL));

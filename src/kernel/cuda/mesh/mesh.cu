@@ -2,9 +2,9 @@
 #include <cub/device/device_radix_sort.cuh>
 #include "kernel/cuda/mesh/mesh.cuh"
 
-#define WARPS 4               /* of a block */
-#define BLOCK 8               /* nodes per dimension that a warp has at once */
-#define ROW (3 * BLOCK + 1)   /* numbers of a point's windows in shared memory; odd, so that lanes do not collide */
+#define WARPS 4             /* of a block */
+#define BLOCK 8             /* nodes per dimension that a warp has at once */
+#define ROW (3 * BLOCK + 1) /* numbers of a point's windows in shared memory; odd, so that lanes do not collide */
 #define FULL ~0u
 #define AT_ONCE ((int64_t) 1 << 27) /* points of a launch, by blocks that their windows have: some 50 ms */
 
@@ -96,10 +96,11 @@ __device__ static inline void flush(const mesh_place &g, uint32_t cell, int bloc
     for (int c = 0; c < s->planes; c++) s->sum[b][c] = 0;
 }
 
-template <int D> __global__ void __launch_bounds__(32 * WARPS)
-spread_run(const __grid_constant__ mesh_place g, const __grid_constant__ mesh_window w, const mesh_points p,
-           const uint32_t *cells, const uint32_t *order, int64_t first, int64_t end, int run, const double *weights,
-           int64_t stride, double scale, unsigned long long *node)
+template <int D>
+__global__ void __launch_bounds__(32 * WARPS)
+    spread_run(const __grid_constant__ mesh_place g, const __grid_constant__ mesh_window w, const mesh_points p,
+               const uint32_t *cells, const uint32_t *order, int64_t first, int64_t end, int run, const double *weights,
+               int64_t stride, double scale, unsigned long long *node)
 {
   __shared__ double windows[WARPS][32][ROW];
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, block = blockIdx.y, row = 2 * (lane >> 3);
@@ -164,8 +165,7 @@ __global__ void convolve(const Number *in, double unit, const __grid_constant__ 
 
 /* ---- gathering ---- */
 
-template <int D>
-__device__ static inline double sum_block(const double *node, const double (*window)[BLOCK])
+template <int D> __device__ static inline double sum_block(const double *node, const double (*window)[BLOCK])
 {
   double total = 0;
 #pragma unroll
@@ -183,10 +183,11 @@ __device__ static inline double sum_block(const double *node, const double (*win
   return total;
 }
 
-template <int D> __global__ void __launch_bounds__(32 * WARPS)
-gather_run(const __grid_constant__ mesh_place g, const __grid_constant__ mesh_window w, const mesh_points p,
-           const uint32_t *cells, const uint32_t *order, int64_t first, int64_t end, int run, int blocks,
-           const double *node, double *out)
+template <int D>
+__global__ void __launch_bounds__(32 * WARPS)
+    gather_run(const __grid_constant__ mesh_place g, const __grid_constant__ mesh_window w, const mesh_points p,
+               const uint32_t *cells, const uint32_t *order, int64_t first, int64_t end, int run, int blocks,
+               const double *node, double *out)
 {
   constexpr int size = D > 2 ? BLOCK * BLOCK * BLOCK : D > 1 ? BLOCK * BLOCK : BLOCK;
   __shared__ __align__(16) double copies[WARPS][size];
@@ -212,8 +213,8 @@ gather_run(const __grid_constant__ mesh_place g, const __grid_constant__ mesh_wi
           const int64_t begin = node_of(g, cell, block, D);
           __syncwarp();
           for (int e = lane; e < size; e += 32)
-            copy[e] = node[begin + (e & 7) + (D > 1 ? (e >> 3 & 7) * g.stride[1] : 0) +
-                           (D > 2 ? (e >> 6) * g.stride[2] : 0)];
+            copy[e] =
+                node[begin + (e & 7) + (D > 1 ? (e >> 3 & 7) * g.stride[1] : 0) + (D > 2 ? (e >> 6) * g.stride[2] : 0)];
           __syncwarp();
           copied = cell, copied_block = block;
         }
@@ -326,8 +327,7 @@ done:
       const int64_t end = (p)->n - first < slice ? (p)->n : first + slice; \
       const unsigned grid = (unsigned) ((end - first + (int64_t) run * WARPS - 1) / ((int64_t) run * WARPS)); \
       WEFT_TRY(weft_poll(ctx, (double) first, (double) (p)->n)); \
-      launch \
-      WEFT_CUDA(cudaGetLastError()); \
+      launch WEFT_CUDA(cudaGetLastError()); \
       WEFT_CUDA(cudaStreamSynchronize((r)->mem->stream)); \
     } \
   } while (0)
@@ -341,8 +341,10 @@ weft_status weft_mesh_spread_cuda(mesh_run *r, const mesh_points *p, const doubl
   const int64_t m = (int64_t) r->mesh->m;
   unsigned long long *node = r->node + c * (size_t) r->place.nodes;
 #define SPREAD(D) \
-  spread_run<D><<<dim3(grid, (unsigned) blocks_of(r)), 32 * WARPS, 0, r->mem->stream>>>( \
-      r->place, r->window, *p, r->sorted.cell, r->sorted.order, first, end, run, w, m, scale, node)
+  spread_run<D><<<dim3(grid, (unsigned) blocks_of(r)), 32 * WARPS, 0, r->mem->stream>>>(r->place, r->window, *p, \
+                                                                                        r->sorted.cell, \
+                                                                                        r->sorted.order, first, end, \
+                                                                                        run, w, m, scale, node)
   IN_SLICES(r, p, if (r->mesh->d == 1) SPREAD(1); else if (r->mesh->d == 2) SPREAD(2); else SPREAD(3););
   if (c == 0) r->flushes += (double) p->n / run_of(p->n) + 2 * pow(r->window.lanes, (double) r->mesh->d);
 done:
@@ -370,8 +372,8 @@ weft_status weft_mesh_convolve_cuda(mesh_run *r, size_t c, double total)
     WEFT_CUDA(cudaGetLastError());
   }
   if (r->mesh->d & 1)
-    WEFT_CUDA(cudaMemcpyAsync(node, r->other, (size_t) g->nodes * sizeof *node, cudaMemcpyDeviceToDevice,
-                              r->mem->stream));
+    WEFT_CUDA(
+        cudaMemcpyAsync(node, r->other, (size_t) g->nodes * sizeof *node, cudaMemcpyDeviceToDevice, r->mem->stream));
 done:
   return st;
 }
@@ -431,10 +433,16 @@ weft_status weft_kernel_mesh_cuda(weft_ctx *ctx, const weft_kernel_task *task, c
   mesh_run run;
   mesh_points points;
   weft_device_arena mem = weft_device_begin(ctx);
-  if (mem.opened != WEFT_OK) { st = mem.opened; goto done; }
+  if (mem.opened != WEFT_OK) {
+    st = mem.opened;
+    goto done;
+  }
   room = weft_device_chunk(ctx, most < (size_t) 1 << 31 ? most : (size_t) 1 << 31,
                            weft_mesh_bytes_of_point() + (double) of_point, weft_mesh_bytes(mesh));
-  if (!room) { st = WEFT_ERR_MEMORY; goto done; }
+  if (!room) {
+    st = WEFT_ERR_MEMORY;
+    goto done;
+  }
   WEFT_TRY(weft_mesh_begin_cuda(&run, ctx, &mem, mesh, room));
   WEFT_DEVICE_TAKE(x, &mem, room * d);
   if (low) WEFT_DEVICE_TAKE(lo, &mem, room * d);
@@ -443,8 +451,9 @@ weft_status weft_kernel_mesh_cuda(weft_ctx *ctx, const weft_kernel_task *task, c
   for (size_t first = 0; first < n; first += room) {
     const size_t count = n - first < room ? n - first : room;
     WEFT_TRY(send_points(&mem, reference, task->columns, first, count, x, lo, &points));
-    if (weights) WEFT_TRY(weft_device_upload(&mem, weights, count * m, sizeof *weights, weft_fill_doubles,
-                                             task->weights + first * m));
+    if (weights)
+      WEFT_TRY(
+          weft_device_upload(&mem, weights, count * m, sizeof *weights, weft_fill_doubles, task->weights + first * m));
     WEFT_TRY(weft_mesh_sort_cuda(&run, &points));
     for (size_t c = 0; c < m; c++) WEFT_TRY(weft_mesh_spread_cuda(&run, &points, weights, c, total[c]));
   }

@@ -46,7 +46,7 @@ struct mesh_run {
   unsigned long long *node; /* m * place.nodes: whole numbers, later replaced by doubles */
   double *other;            /* place.nodes */
   mesh_sorted sorted;
-  double flushes;           /* to a node, at most */
+  double flushes; /* to a node, at most */
 };
 
 /* Takes the nodes and room for `room` points to be sorted. */

@@ -18,7 +18,7 @@ __global__ void make_columns(uint64_t key, int64_t n, int d, double *x)
 #define CHECK_BLOCKS 528
 __global__ void __launch_bounds__(CHECK_THREADS)
     check_gaussian(const double *x, int64_t n, int d, int64_t first, int64_t end, int64_t step, int samples,
-               double half_inv_h2, double *partial)
+                   double half_inv_h2, double *partial)
 {
   __shared__ double point[3][CHECK_THREADS];
   const int c = blockIdx.y * CHECK_THREADS + threadIdx.x;
@@ -85,12 +85,12 @@ weft_status weft_kernel_cube_mesh_cuda(weft_ctx *ctx, const weft_kernel_cube_mes
     const int64_t end = n - first < slice ? n : first + slice;
     WEFT_TRY(weft_poll(ctx, (double) first, total));
     check_gaussian<<<dim3(CHECK_BLOCKS, (unsigned) ((samples + CHECK_THREADS - 1) / CHECK_THREADS)), CHECK_THREADS, 0,
-                 mem.stream>>>(x, n, d, first, end, step, samples, 0.5 / (job->h * job->h), partial);
+                     mem.stream>>>(x, n, d, first, end, step, samples, 0.5 / (job->h * job->h), partial);
     WEFT_CUDA(cudaGetLastError());
     WEFT_CUDA(cudaStreamSynchronize(mem.stream));
   }
-  WEFT_CUDA(cudaMemcpyAsync(host, partial, CHECK_BLOCKS * job->samples * sizeof *host, cudaMemcpyDeviceToHost,
-                            mem.stream));
+  WEFT_CUDA(
+      cudaMemcpyAsync(host, partial, CHECK_BLOCKS * job->samples * sizeof *host, cudaMemcpyDeviceToHost, mem.stream));
   WEFT_CUDA(cudaStreamSynchronize(mem.stream));
   for (size_t c = 0; c < job->samples; c++) {
     job->out[job->samples + c] = 0;

@@ -18,15 +18,19 @@
 typedef struct {
   const weft_mi_data *data;
   const weft_bits_ops *ops;
-  const uint8_t *class_bytes;         /* when class_levels <= 255 */
+  const uint8_t *class_bytes;          /* when class_levels <= 255 */
   const uint64_t *const *class_planes; /* when class_levels <= MAX_PLANES */
   const uint32_t *class_counts;
-  const double *f;                    /* f[k] for k < f_known */
+  const double *f; /* f[k] for k < f_known */
   size_t f_known, words;
 } shared;
 
 /* One thread's. */
-typedef struct { uint64_t *planes; uint16_t *codes; uint32_t *table, *extra; } workspace;
+typedef struct {
+  uint64_t *planes;
+  uint16_t *codes;
+  uint32_t *table, *extra;
+} workspace;
 
 #define MAX_PLANES 32
 
@@ -76,8 +80,10 @@ static int count_binary(const shared *s, const weft_column *x, workspace *w, uin
   s->ops->scan_i32(x->values, look, &least, &greatest, missing);
   if (least > greatest || !s->ops->scan_pack_binary_i32(x->values, n, least, ones, na, missing)) return 0;
   s->ops->popcount_and_many(ones, s->class_planes, classes, s->words, table + classes);
-  if (*missing) s->ops->popcount_and_many(na, s->class_planes, classes, s->words, table + 2 * classes);
-  else memset(table + 2 * classes, 0, classes * sizeof *table);
+  if (*missing)
+    s->ops->popcount_and_many(na, s->class_planes, classes, s->words, table + 2 * classes);
+  else
+    memset(table + 2 * classes, 0, classes * sizeof *table);
   for (uint32_t c = 0; c < classes; c++) table[c] = s->class_counts[c] - table[classes + c] - table[2 * classes + c];
   *levels = s->data->na_level ? 3 : 2;
   if (*missing && s->data->na_level &&
@@ -158,8 +164,10 @@ static weft_mi_code rank_column(const shared *s, size_t j, workspace *w, const w
   if (code.result != WEFT_CODES_OK) return code;
   out->missing[j] = (double) code.plan.missing;
   memset(w->table, 0, (size_t) code.plan.levels * d->class_levels * sizeof *w->table);
-  if (x->type == WEFT_COLUMN_SPARSE || x->type == WEFT_COLUMN_PATTERN) count_sparse(s, x, &code.plan, w);
-  else count_dense(s, x, &code.plan, w);
+  if (x->type == WEFT_COLUMN_SPARSE || x->type == WEFT_COLUMN_PATTERN)
+    count_sparse(s, x, &code.plan, w);
+  else
+    count_dense(s, x, &code.plan, w);
   score_table(s, w->table, code.plan.levels, out, j);
   return code;
 }
@@ -178,7 +186,8 @@ static weft_status prepare(weft_ctx *ctx, weft_arena *mem, const weft_mi_data *d
   s->ops = weft_bits();
   s->words = weft_plane_words(d->n);
   WEFT_TAKE0(counts, mem, d->class_levels);
-  for (size_t i = 0; i < d->n; i++) if (d->classes[i] != WEFT_NA_U16) counts[d->classes[i]]++;
+  for (size_t i = 0; i < d->n; i++)
+    if (d->classes[i] != WEFT_NA_U16) counts[d->classes[i]]++;
   s->class_counts = counts;
   if (d->class_levels <= 255) {
     WEFT_TAKE(bytes, mem, d->n);
@@ -243,5 +252,14 @@ done:
   return st;
 }
 
-const weft_mi_ops weft_mi_cpu = { rank, weft_mi_search_cpu, weft_mi_full_cpu, weft_mi_matrix_cpu, NULL,
-                                   weft_mi_numeric_cpu, weft_network_cpu, NULL, NULL, NULL, NULL };
+const weft_mi_ops weft_mi_cpu = { rank,
+                                  weft_mi_search_cpu,
+                                  weft_mi_full_cpu,
+                                  weft_mi_matrix_cpu,
+                                  NULL,
+                                  weft_mi_numeric_cpu,
+                                  weft_network_cpu,
+                                  NULL,
+                                  NULL,
+                                  NULL,
+                                  NULL };

@@ -9,12 +9,16 @@
 #include "mi/networks/network.h"
 
 #define THREADS 256
-#define SHARED_CELLS 10240u                       /* 40 KB: three blocks per multiprocessor at least */
-#define HOST_BUFFER ((size_t) 256 << 20)          /* codes made before they are sent; bounds the time between polls */
+#define SHARED_CELLS 10240u              /* 40 KB: three blocks per multiprocessor at least */
+#define HOST_BUFFER ((size_t) 256 << 20) /* codes made before they are sent; bounds the time between polls */
 #define FULL 0xffffffffu
 
 /* One column of a chunk on the device. */
-struct column_job { size_t codes, table; uint32_t levels; int width; };
+struct column_job {
+  size_t codes, table;
+  uint32_t levels;
+  int width;
+};
 
 /* ---- kernel ---- */
 
@@ -67,14 +71,15 @@ __device__ static void score(const uint32_t *table, uint32_t levels, uint32_t cl
     by_class = weft_add(by_class, weft_mi_f((double) margin));
     classes_seen++;
   }
-  weft_mi_sums s = { tree(joint), tree(attribute), tree(by_class), total(n),
-                     (int) total(seen), (int) total(classes_seen) };
+  weft_mi_sums s = { tree(joint), tree(attribute),   tree(by_class),
+                     total(n),    (int) total(seen), (int) total(classes_seen) };
   if (lane == 0) weft_mi_store(&s, &out, j);
 }
 
 /* Block j counts and scores column j. Small tables live in shared memory, large ones in `tables`, zeroed before. */
-__global__ static void __launch_bounds__(THREADS) rank_columns(const column_job *jobs, const uint8_t *codes,
-    const uint16_t *classes, size_t n, uint32_t class_levels, uint32_t *tables, weft_mi_rank out)
+__global__ static void __launch_bounds__(THREADS)
+    rank_columns(const column_job *jobs, const uint8_t *codes, const uint16_t *classes, size_t n, uint32_t class_levels,
+                 uint32_t *tables, weft_mi_rank out)
 {
   __shared__ uint32_t fast[SHARED_CELLS];
   const column_job job = jobs[blockIdx.x];
@@ -93,7 +98,8 @@ __global__ static void __launch_bounds__(THREADS) rank_columns(const column_job 
       1) { /* sum the copies into the front; a cell's copies are read before any later cell's are overwritten */
     for (uint32_t base = 0; base < cells; base += THREADS) {
       uint32_t cell = base + threadIdx.x, sum = 0;
-      if (cell < cells) for (uint32_t k = 0; k < copies; k++) sum += fast[cell * copies + k];
+      if (cell < cells)
+        for (uint32_t k = 0; k < copies; k++) sum += fast[cell * copies + k];
       __syncthreads();
       if (cell < cells) fast[cell] = sum;
       __syncthreads();
@@ -136,14 +142,20 @@ static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank
   uint32_t *d_tables;
   double *d_numbers;
   int32_t *d_levels;
-  if (!d->p || !d->n) { st = weft_mi_cpu.rank(ctx, d, out); goto done; }
+  if (!d->p || !d->n) {
+    st = weft_mi_cpu.rank(ctx, d, out);
+    goto done;
+  }
 
   /* a column needs its codes, at most a table, and six results */
   at_once = HOST_BUFFER / slot;
   at_once = at_once < 1 ? 1 : at_once > d->p ? d->p : at_once;
   chunk =
       weft_device_chunk(ctx, at_once, (double) slot + 4.0 * WEFT_MI_TABLE_CELLS + sizeof *jobs + 40, 2.0 * d->n + 4096);
-  if (!chunk) { st = WEFT_ERR_MEMORY; goto done; }
+  if (!chunk) {
+    st = WEFT_ERR_MEMORY;
+    goto done;
+  }
   WEFT_TAKE(codes, &host, chunk);
   WEFT_TAKE(jobs, &host, chunk);
   WEFT_TAKE(buffer, &host, chunk * slot);
@@ -157,8 +169,9 @@ static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank
 
   for (size_t first = 0; first < d->p; first += chunk) {
     const size_t count = d->p - first < chunk ? d->p - first : chunk;
-    weft_mi_rank on_device = { d_numbers, d_numbers + chunk, d_numbers + 2 * chunk, d_numbers + 3 * chunk,
-                               d_levels, d_levels + chunk, NULL };
+    weft_mi_rank on_device = {
+      d_numbers, d_numbers + chunk, d_numbers + 2 * chunk, d_numbers + 3 * chunk, d_levels, d_levels + chunk, NULL
+    };
     WEFT_TRY(weft_poll(ctx, (double) first, (double) d->p));
     encode_columns(d, first, count, codes, buffer, slot, scratch, out, ctx->threads);
     WEFT_TRY(weft_mi_check(ctx, codes, first, count));
@@ -178,8 +191,9 @@ static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank
     rank_columns<<<(unsigned) count, THREADS, 0, mem.stream>>>(d_jobs, d_codes, d_classes, d->n, d->class_levels,
                                                                d_tables, on_device);
     WEFT_CUDA(cudaGetLastError());
-#define BRING(field) WEFT_CUDA(cudaMemcpyAsync(out->field + first, on_device.field, count * sizeof *out->field, \
-                                               cudaMemcpyDeviceToHost, mem.stream))
+#define BRING(field) \
+  WEFT_CUDA(cudaMemcpyAsync(out->field + first, on_device.field, count * sizeof *out->field, cudaMemcpyDeviceToHost, \
+                            mem.stream))
     BRING(mi);
     BRING(entropy);
     BRING(class_entropy);
@@ -197,8 +211,17 @@ done:
   return st;
 }
 
-extern "C" { extern const weft_mi_ops weft_mi_cuda; const weft_mi_ops weft_mi_cuda = {
-  rank, weft_mi_search_cuda, weft_mi_full_cuda, weft_mi_matrix_cuda, weft_mi_resident_release,
-  weft_mi_numeric_cuda, weft_network_cuda, weft_mi_permute_cuda, weft_mi_relabel_cuda,
-  weft_mi_plant_cuda, weft_mi_planes_cuda
-}; }
+extern "C" {
+extern const weft_mi_ops weft_mi_cuda;
+const weft_mi_ops weft_mi_cuda = { rank,
+                                   weft_mi_search_cuda,
+                                   weft_mi_full_cuda,
+                                   weft_mi_matrix_cuda,
+                                   weft_mi_resident_release,
+                                   weft_mi_numeric_cuda,
+                                   weft_network_cuda,
+                                   weft_mi_permute_cuda,
+                                   weft_mi_relabel_cuda,
+                                   weft_mi_plant_cuda,
+                                   weft_mi_planes_cuda };
+}

@@ -23,7 +23,7 @@
 typedef struct weft_mi_estimate {
   uint64_t n;
   double cells;
-  int64_t fixed;                       /* Σ f of the counts */
+  int64_t fixed; /* Σ f of the counts */
   double squares, away, weight, top, sum;
 } weft_mi_estimate;
 
@@ -40,16 +40,24 @@ static WEFT_HD inline double weft_mi_digamma(double x)
 
 static WEFT_HD inline int weft_mi_turns(int estimator)
 {
+/* clang-format off */
 #define WEFT_MI_TURNS(kind, name, entropy, turns, whole) case WEFT_MI_##kind: return turns;
-  switch ((weft_mi_estimator) estimator) { WEFT_MI_ENTROPY_KINDS(WEFT_MI_TURNS) }
+  /* clang-format on */
+  switch ((weft_mi_estimator) estimator) {
+    WEFT_MI_ENTROPY_KINDS(WEFT_MI_TURNS)
+  }
 #undef WEFT_MI_TURNS
   return 0; /* never: every kind has its case */
 }
 
 static WEFT_HD inline int weft_mi_whole(int estimator)
 {
+/* clang-format off */
 #define WEFT_MI_WHOLE(kind, name, entropy, turns, whole) case WEFT_MI_##kind: return whole;
-  switch ((weft_mi_estimator) estimator) { WEFT_MI_ENTROPY_KINDS(WEFT_MI_WHOLE) }
+  /* clang-format on */
+  switch ((weft_mi_estimator) estimator) {
+    WEFT_MI_ENTROPY_KINDS(WEFT_MI_WHOLE)
+  }
 #undef WEFT_MI_WHOLE
   return 0; /* never: every kind has its case */
 }
@@ -96,15 +104,27 @@ static WEFT_HD inline void weft_mi_estimate_add(weft_mi_estimate *e, const weft_
     e->n += k;
     e->cells += 1;
   }
+/* clang-format off */
 #define WEFT_MI_ADD(kind, name, entropy, turns, whole) case WEFT_MI_##kind: weft_mi_add_##entropy(e, f, turn, k); break;
-  switch ((weft_mi_estimator) estimator) { WEFT_MI_ENTROPY_KINDS(WEFT_MI_ADD) }
+  /* clang-format on */
+  switch ((weft_mi_estimator) estimator) {
+    WEFT_MI_ENTROPY_KINDS(WEFT_MI_ADD)
+  }
 #undef WEFT_MI_ADD
 }
 
 /* ---- the end of a turn ---- */
 
-static WEFT_HD inline void weft_mi_end_empirical(weft_mi_estimate *e, int turn) { (void) e; (void) turn; }
-static WEFT_HD inline void weft_mi_end_miller_madow(weft_mi_estimate *e, int turn) { (void) e; (void) turn; }
+static WEFT_HD inline void weft_mi_end_empirical(weft_mi_estimate *e, int turn)
+{
+  (void) e;
+  (void) turn;
+}
+static WEFT_HD inline void weft_mi_end_miller_madow(weft_mi_estimate *e, int turn)
+{
+  (void) e;
+  (void) turn;
+}
 
 static WEFT_HD inline void weft_mi_end_shrink(weft_mi_estimate *e, int turn)
 {
@@ -121,8 +141,12 @@ static WEFT_HD inline void weft_mi_end_schurmann_grassberger(weft_mi_estimate *e
 
 static WEFT_HD inline void weft_mi_estimate_turn(weft_mi_estimate *e, int estimator, int turn)
 {
+/* clang-format off */
 #define WEFT_MI_END(kind, name, entropy, turns, whole) case WEFT_MI_##kind: weft_mi_end_##entropy(e, turn); break;
-  switch ((weft_mi_estimator) estimator) { WEFT_MI_ENTROPY_KINDS(WEFT_MI_END) }
+  /* clang-format on */
+  switch ((weft_mi_estimator) estimator) {
+    WEFT_MI_ENTROPY_KINDS(WEFT_MI_END)
+  }
 #undef WEFT_MI_END
 }
 
@@ -152,7 +176,7 @@ static WEFT_HD inline double weft_mi_nats_schurmann_grassberger(const weft_mi_es
 
 /* A row without its functions does not compile. */
 #define WEFT_MI_THERE(kind, name, entropy, turns, whole) \
-  + sizeof &weft_mi_add_##entropy + sizeof &weft_mi_end_##entropy + sizeof &weft_mi_nats_##entropy
+  +sizeof &weft_mi_add_##entropy + sizeof &weft_mi_end_##entropy + sizeof &weft_mi_nats_##entropy
 enum { WEFT_MI_ENTROPIES_THERE = 0 WEFT_MI_ENTROPY_KINDS(WEFT_MI_THERE) };
 #undef WEFT_MI_THERE
 
@@ -160,8 +184,12 @@ enum { WEFT_MI_ENTROPIES_THERE = 0 WEFT_MI_ENTROPY_KINDS(WEFT_MI_THERE) };
 static WEFT_HD inline double weft_mi_estimate_nats(const weft_mi_estimate *e, const weft_mi_log *f, int estimator)
 {
   if (e->cells < 2) return 0;
+/* clang-format off */
 #define WEFT_MI_NATS(kind, name, entropy, turns, whole) case WEFT_MI_##kind: return weft_mi_nats_##entropy(e, f);
-  switch ((weft_mi_estimator) estimator) { WEFT_MI_ENTROPY_KINDS(WEFT_MI_NATS) }
+  /* clang-format on */
+  switch ((weft_mi_estimator) estimator) {
+    WEFT_MI_ENTROPY_KINDS(WEFT_MI_NATS)
+  }
 #undef WEFT_MI_NATS
   return 0; /* never: every kind has its case */
 }

@@ -32,7 +32,10 @@ typedef struct weft_ksg_pair {
   double slack_x, slack_y; /* in the units of x and y */
 } weft_ksg_pair;
 
-typedef struct weft_ksg_work { double *distance, *nearest; uint32_t *found; } weft_ksg_work; /* n, k and n + 1 */
+typedef struct weft_ksg_work {
+  double *distance, *nearest;
+  uint32_t *found;
+} weft_ksg_work; /* n, k and n + 1 */
 
 /* The guesses of one column, by row. order: rows in increasing order of their values. */
 void weft_ksg_near(const double *values, const uint32_t *order, size_t n, int k, double inverse_sd, double *near);

@@ -27,14 +27,14 @@ typedef struct weft_mi_column {
 typedef struct weft_mi_ready {
   const weft_mi_numeric *data;
   weft_mi_column *columns;
-  size_t stride;           /* of z: n rounded up to whole lanes */
-  double *z;               /* centred, of length one, padded with zeros: correlations */
-  double *scaled;          /* values times a power of two, n per column: KSG */
-  double *sorted;          /* the same in increasing order: KSG */
-  double *near;            /* weft_ksg_near(): KSG */
-  uint32_t *order; /* rows in increasing order of their values, missing ones left out: all but Pearson, Kendall */
-  uint32_t *complete;      /* how many rows are not missing */
-  double *psi, *shifted;   /* ψ(c) and ψ(c) - 1/c, c = 0 .. n: KSG */
+  size_t stride;         /* of z: n rounded up to whole lanes */
+  double *z;             /* centred, of length one, padded with zeros: correlations */
+  double *scaled;        /* values times a power of two, n per column: KSG */
+  double *sorted;        /* the same in increasing order: KSG */
+  double *near;          /* weft_ksg_near(): KSG */
+  uint32_t *order;       /* rows in increasing order of their values, missing ones left out: all but Pearson, Kendall */
+  uint32_t *complete;    /* how many rows are not missing */
+  double *psi, *shifted; /* ψ(c) and ψ(c) - 1/c, c = 0 .. n: KSG */
   int any_incomplete;
 } weft_mi_ready;
 
@@ -91,12 +91,16 @@ weft_status weft_mi_kendall(weft_ctx *ctx, const weft_mi_numeric *data, double *
 /* Where the result of columns i < j goes, and its mirror image when there is one. */
 static inline void weft_mi_put(const weft_mi_numeric *d, double *out, size_t i, size_t j, double bits)
 {
-  if (d->split) out[i + (j - d->split) * d->split] = bits;
-  else out[i + j * d->p] = out[j + i * d->p] = bits;
+  if (d->split)
+    out[i + (j - d->split) * d->split] = bits;
+  else
+    out[i + j * d->p] = out[j + i * d->p] = bits;
 }
 
 /* Tiles of pairs: rows of tiles start at multiples of `side` in the first range, columns in the second. */
-typedef struct weft_mi_tiles { size_t side, rows, columns, first_column, p, split; } weft_mi_tiles;
+typedef struct weft_mi_tiles {
+  size_t side, rows, columns, first_column, p, split;
+} weft_mi_tiles;
 static inline weft_mi_tiles weft_mi_tiles_of(const weft_mi_numeric *d, size_t side)
 {
   const size_t a = d->split ? d->split : d->p, b = d->split ? d->p - d->split : d->p;

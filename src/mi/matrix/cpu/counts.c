@@ -7,7 +7,11 @@
 #include "mi/search/both/pair_tiles.h"
 
 /* Counts that occur, one after another. */
-typedef struct { const uint32_t *counts; size_t cells; uint64_t n; } histogram;
+typedef struct {
+  const uint32_t *counts;
+  size_t cells;
+  uint64_t n;
+} histogram;
 
 /* n times the plug-in entropy, in fixed point. */
 static int64_t fixed_entropy(const weft_mi_log *f, const histogram *h)
@@ -57,8 +61,10 @@ static double from_table(const weft_mi_log *f, const uint32_t *cells, uint32_t l
     for (uint32_t x = 0; x < la + lb; x++) fixed -= weft_mi_fixed(f, w->margin[x]);
     return fixed > 0 ? weft_mi_bits(fixed, f->unit, ab.n) : 0;
   }
-  for (uint32_t x = 0; x < la; x++) if (w->margin[x]) w->margin[a.cells++] = w->margin[x];
-  for (uint32_t y = 0; y < lb; y++) if (w->margin[la + y]) w->margin[la + b.cells++] = w->margin[la + y];
+  for (uint32_t x = 0; x < la; x++)
+    if (w->margin[x]) w->margin[a.cells++] = w->margin[x];
+  for (uint32_t y = 0; y < lb; y++)
+    if (w->margin[la + y]) w->margin[la + b.cells++] = w->margin[la + y];
   a.n = b.n = ab.n;
   if (a.cells < 2 || b.cells < 2) return 0;
   return (entropy(f, &a, estimator) + entropy(f, &b, estimator) - entropy(f, &ab, estimator)) / WEFT_MI_LN2;

@@ -17,11 +17,11 @@
 
 typedef struct {
   const weft_mi_numeric *data;
-  int kinds;             /* planes per column: 1 (G), or 3 (G, L, V) */
-  size_t planes;         /* kinds × p */
-  size_t pairs;          /* of rows */
-  uint64_t *words;       /* planes × PIECE_WORDS */
-  int64_t *difference;   /* by pair of columns, as in the result */
+  int kinds;           /* planes per column: 1 (G), or 3 (G, L, V) */
+  size_t planes;       /* kinds × p */
+  size_t pairs;        /* of rows */
+  uint64_t *words;     /* planes × PIECE_WORDS */
+  int64_t *difference; /* by pair of columns, as in the result */
   int64_t *untied_a, *untied_b;
   const weft_bits_ops *ops;
 } kendall;
@@ -47,10 +47,16 @@ static void fill_planes(const kendall *k, size_t j, size_t r, size_t s, size_t c
         less |= (uint64_t) (x[r] < x[s]) << bit;
         valid |= (uint64_t) (x[r] == x[r] && x[s] == x[s]) << bit;
       }
-      if (++s == n) { r++; s = r + 1; }
+      if (++s == n) {
+        r++;
+        s = r + 1;
+      }
     }
     g[w] = more;
-    if (k->kinds == 3) { g[PIECE_WORDS + w] = less; g[2 * PIECE_WORDS + w] = valid; }
+    if (k->kinds == 3) {
+      g[PIECE_WORDS + w] = less;
+      g[2 * PIECE_WORDS + w] = valid;
+    }
   }
 }
 
@@ -76,7 +82,6 @@ static void count_tile(const kendall *k, const weft_mi_tiles *tiles, size_t inde
         k->untied_b[to] += (int64_t) valid[0] + valid[1];
       }
     }
-
 }
 
 /* With G alone: concordant less discordant = N - 2 (|Ga| + |Gb|) + 4 |Ga Gb|, N pairs of rows. */
@@ -89,8 +94,8 @@ static void finish(const kendall *k, const int64_t *greater, double *out)
       const size_t at = i + (j - d->split) * rows;
       const int64_t all = (int64_t) k->pairs;
       const double bits = k->kinds == 1
-        ? weft_mi_of_tau(k->difference[at] + all - 2 * (greater[i] + greater[j]), all, all)
-        : weft_mi_of_tau(k->difference[at], k->untied_a[at], k->untied_b[at]);
+                              ? weft_mi_of_tau(k->difference[at] + all - 2 * (greater[i] + greater[j]), all, all)
+                              : weft_mi_of_tau(k->difference[at], k->untied_a[at], k->untied_b[at]);
       weft_mi_put(d, out, i, j, bits);
     }
 }
@@ -106,9 +111,11 @@ static int plain(const weft_mi_numeric *d, double *work)
 {
   for (size_t j = 0; j < d->p; j++) {
     memcpy(work, d->x + j * d->n, d->n * sizeof *work);
-    for (size_t i = 0; i < d->n; i++) if (work[i] != work[i]) return 0;
+    for (size_t i = 0; i < d->n; i++)
+      if (work[i] != work[i]) return 0;
     qsort(work, d->n, sizeof *work, cmp_double);
-    for (size_t i = 1; i < d->n; i++) if (work[i] == work[i - 1]) return 0;
+    for (size_t i = 1; i < d->n; i++)
+      if (work[i] == work[i - 1]) return 0;
   }
   return 1;
 }

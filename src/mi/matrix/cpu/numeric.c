@@ -6,7 +6,7 @@
 #include "mi/matrix/both/ksg.h"
 #include "core/numbers/loops.h"
 
-#define TILE 32          /* columns per side: a tile's columns stay in the second-level cache */
+#define TILE 32                /* columns per side: a tile's columns stay in the second-level cache */
 #define BLOCK_A WEFT_DOT_SPARE /* columns times columns in registers */
 #define BLOCK_B 2
 #define BATCH_SECONDS 0.03
@@ -27,18 +27,20 @@ INLINE void dot_block(const double *a, const double *b, size_t stride, double *r
     WEFT_UNROLLED
     for (int t = 0; t < BLOCK_B; t++) y[t] = *(const lanes *) (b + (size_t) t * stride + r);
     WEFT_UNROLLED
-    for (int s = 0; s < BLOCK_A; s++)
+    for (int s = 0; s < BLOCK_A; s++) {
       WEFT_UNROLLED
       for (int t = 0; t < BLOCK_B; t++) sum[s][t] += x[s] * y[t];
+    }
   }
   WEFT_UNROLLED
-  for (int s = 0; s < BLOCK_A; s++)
+  for (int s = 0; s < BLOCK_A; s++) {
     WEFT_UNROLLED
     for (int t = 0; t < BLOCK_B; t++) {
       double part[WEFT_DOT_LANES];
       memcpy(part, &sum[s][t], sizeof part);
       rho[s + t * BLOCK_A] = weft_dot_tree(part);
     }
+  }
 }
 
 #define DOTS(name, target) \
@@ -50,7 +52,12 @@ WEFT_VARIANTS(DOTS)
 
 typedef void dot_variant(const double *, const double *, size_t, double *);
 
-typedef struct { const weft_mi_ready *ready; weft_mi_tiles tiles; dot_variant *dots; double *out; } job;
+typedef struct {
+  const weft_mi_ready *ready;
+  weft_mi_tiles tiles;
+  dot_variant *dots;
+  double *out;
+} job;
 
 static void correlate_tile(const job *w, size_t index)
 {
@@ -83,15 +90,22 @@ static void ksg_tile(const job *w, size_t index, weft_mi_scratch *s)
   weft_ksg_work work = { s->distance, s->nearest, s->found };
   for (size_t i = i0; i < i1; i++) {
     const uint32_t *order = r->order + i * n;
-    if (!r->columns[i].incomplete) for (size_t t = 0; t < n; t++) s->near_x[t] = r->near[i * n + order[t]];
+    if (!r->columns[i].incomplete)
+      for (size_t t = 0; t < n; t++) s->near_x[t] = r->near[i * n + order[t]];
     for (size_t j = r->data->split || j0 > i ? j0 : i + 1; j < j1; j++) {
       const weft_mi_column *a = &r->columns[i], *b = &r->columns[j];
       if (a->incomplete || b->incomplete) continue;
-      if (a->constant || b->constant) { weft_mi_put(r->data, w->out, i, j, 0); continue; }
+      if (a->constant || b->constant) {
+        weft_mi_put(r->data, w->out, i, j, 0);
+        continue;
+      }
       const double *u = r->scaled + j * n, *near = r->near + j * n;
-      for (size_t t = 0; t < n; t++) { s->y[t] = u[order[t]]; s->near_y[t] = near[order[t]]; }
-      weft_ksg_pair pair = { n, r->data->k, r->sorted + i * n, s->y, r->sorted + j * n, s->near_x, s->near_y,
-                             a->inverse_sd, b->inverse_sd, a->slack, b->slack };
+      for (size_t t = 0; t < n; t++) {
+        s->y[t] = u[order[t]];
+        s->near_y[t] = near[order[t]];
+      }
+      weft_ksg_pair pair = { n,         r->data->k,    r->sorted + i * n, s->y,     r->sorted + j * n, s->near_x,
+                             s->near_y, a->inverse_sd, b->inverse_sd,     a->slack, b->slack };
       weft_mi_put(r->data, w->out, i, j, weft_ksg_bits_of_pair(&pair, r->psi, r->shifted, &work, s->counts));
     }
   }
@@ -142,8 +156,10 @@ static weft_status all_tiles(weft_ctx *ctx, const weft_mi_ready *r, double *out,
       weft_mi_scratch *own = &scratch[WEFT_THREAD()];
       WEFT_FOR(dynamic)
       for (int64_t index = (int64_t) first; index < end; index++) {
-        if (!only_incomplete && is_ksg(r)) ksg_tile(&w, (size_t) index, own);
-        else if (!only_incomplete) correlate_tile(&w, (size_t) index);
+        if (!only_incomplete && is_ksg(r))
+          ksg_tile(&w, (size_t) index, own);
+        else if (!only_incomplete)
+          correlate_tile(&w, (size_t) index);
         if (r->any_incomplete) incomplete_tile(&w, (size_t) index, own);
       }
     }
@@ -183,9 +199,7 @@ weft_status weft_mi_numeric_cpu(weft_ctx *ctx, const weft_mi_numeric *data, doub
   WEFT_TRY(clear(ctx, out, rows * columns));
   if (data->n < 2 || !rows || !columns) goto done;
   switch (weft_mi_way(data->estimator)) {
-  case WEFT_MI_KENDALLS_TAU:
-    WEFT_TRY(weft_mi_kendall(ctx, data, out));
-    break;
+  case WEFT_MI_KENDALLS_TAU: WEFT_TRY(weft_mi_kendall(ctx, data, out)); break;
   case WEFT_MI_CORRELATION:
   case WEFT_MI_NEIGHBOURS:
     WEFT_TRY(weft_mi_make_ready(ctx, &mem, data, &ready));

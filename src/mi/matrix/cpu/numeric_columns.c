@@ -20,7 +20,8 @@ static void merge(const double *x, const uint32_t *from, size_t a, size_t middle
 uint32_t weft_mi_order(const double *x, size_t n, uint32_t *order, uint32_t *other)
 {
   uint32_t m = 0;
-  for (size_t i = 0; i < n; i++) if (x[i] == x[i]) order[m++] = (uint32_t) i;
+  for (size_t i = 0; i < n; i++)
+    if (x[i] == x[i]) order[m++] = (uint32_t) i;
   for (size_t first = 0; first < m; first += 8) { /* runs of eight by insertion */
     size_t end = first + 8 < m ? first + 8 : m;
     for (size_t i = first + 1; i < end; i++) {
@@ -83,7 +84,8 @@ static double power_of_two(const double *x, size_t m)
 {
   double most = 0;
   int exponent;
-  for (size_t i = 0; i < m; i++) if (fabs(x[i]) > most) most = fabs(x[i]);
+  for (size_t i = 0; i < m; i++)
+    if (fabs(x[i]) > most) most = fabs(x[i]);
   if (most == 0) return 1;
   frexp(most, &exponent);
   if (exponent > 1000) return ldexp(1, -1000); /* products stay finite either way */
@@ -93,7 +95,8 @@ static double power_of_two(const double *x, size_t m)
 
 static int is_constant(const double *x, size_t m)
 {
-  for (size_t i = 1; i < m; i++) if (x[i] != x[0]) return 0;
+  for (size_t i = 1; i < m; i++)
+    if (x[i] != x[0]) return 0;
   return 1;
 }
 
@@ -110,14 +113,21 @@ static double mean_of(const double *x, size_t m)
 static int standardise(const double *x, size_t m, double *z)
 {
   const double scale = power_of_two(x, m);
-  if (is_constant(x, m)) { memset(z, 0, m * sizeof *z); return 1; }
+  if (is_constant(x, m)) {
+    memset(z, 0, m * sizeof *z);
+    return 1;
+  }
   for (size_t i = 0; i < m; i++) z[i] = x[i] * scale;
   const double mean = mean_of(z, m);
   double most = 0, sum = 0;
   for (size_t i = 0; i < m; i++) z[i] -= mean;
-  for (size_t i = 0; i < m; i++) if (fabs(z[i]) > most) most = fabs(z[i]);
+  for (size_t i = 0; i < m; i++)
+    if (fabs(z[i]) > most) most = fabs(z[i]);
   if (most == 0) return 1;
-  for (size_t i = 0; i < m; i++) { z[i] /= most; sum += z[i] * z[i]; }
+  for (size_t i = 0; i < m; i++) {
+    z[i] /= most;
+    sum += z[i] * z[i];
+  }
   const double length = sqrt(sum);
   for (size_t i = 0; i < m; i++) z[i] /= length;
   return 0;
@@ -131,13 +141,18 @@ static double scale_values(const double *x, size_t m, double *u, double *slack)
   const int constant = m < 2 || is_constant(x, m);
   double largest = 0;
   for (size_t i = 0; i < m; i++) u[i] = x[i] * scale;
-  for (size_t i = 0; i < m; i++) if (fabs(u[i]) > largest) largest = fabs(u[i]);
+  for (size_t i = 0; i < m; i++)
+    if (fabs(u[i]) > largest) largest = fabs(u[i]);
   *slack = WEFT_KSG_SLACK * largest;
   if (constant) return 0;
   const double mean = mean_of(u, m);
   double most = 0, sum = 0;
-  for (size_t i = 0; i < m; i++) if (fabs(u[i] - mean) > most) most = fabs(u[i] - mean);
-  for (size_t i = 0; i < m; i++) { double d = (u[i] - mean) / most; sum += d * d; }
+  for (size_t i = 0; i < m; i++)
+    if (fabs(u[i] - mean) > most) most = fabs(u[i] - mean);
+  for (size_t i = 0; i < m; i++) {
+    double d = (u[i] - mean) / most;
+    sum += d * d;
+  }
   return 1 / (most * sqrt(sum / ((double) m - 1)));
 }
 
@@ -147,7 +162,8 @@ static int by_rank(weft_mi_numeric_kind e) { return weft_mi_uses(e) != WEFT_MI_V
 
 static int has_missing(const double *x, size_t n)
 {
-  for (size_t i = 0; i < n; i++) if (x[i] != x[i]) return 1;
+  for (size_t i = 0; i < n; i++)
+    if (x[i] != x[i]) return 1;
   return 0;
 }
 
@@ -266,7 +282,8 @@ done:
 /* The rows of `order` that are common, as places among the common rows. */
 static void common_order(const uint32_t *order, size_t count, const uint32_t *place, uint32_t *out)
 {
-  for (size_t r = 0; r < count; r++) if (place[order[r]] != UINT32_MAX) *out++ = place[order[r]];
+  for (size_t r = 0; r < count; r++)
+    if (place[order[r]] != UINT32_MAX) *out++ = place[order[r]];
 }
 
 static double dot(const double *a, const double *b, size_t m)
@@ -306,7 +323,11 @@ double weft_mi_incomplete_pair(const weft_mi_ready *r, size_t i, size_t j, weft_
   for (size_t row = 0; row < d->n; row++) {
     const int common = x[row] == x[row] && y[row] == y[row];
     s->place[row] = common ? (uint32_t) m : UINT32_MAX;
-    if (common) { s->a[m] = x[row]; s->b[m] = y[row]; m++; }
+    if (common) {
+      s->a[m] = x[row];
+      s->b[m] = y[row];
+      m++;
+    }
   }
   if (m < 2) return 0;
   if (r->order) {
@@ -316,7 +337,10 @@ double weft_mi_incomplete_pair(const weft_mi_ready *r, size_t i, size_t j, weft_
   if (weft_mi_way(d->estimator) == WEFT_MI_NEIGHBOURS) return ksg_of_common(r, m, s);
   if (by_rank(d->estimator)) {
     const int copula = weft_mi_uses(d->estimator) == WEFT_MI_SCORES;
-    if (copula && s->scored != m) { normal_scores(m, s->scores); s->scored = m; }
+    if (copula && s->scored != m) {
+      normal_scores(m, s->scores);
+      s->scored = m;
+    }
     rank_rows(s->a, s->order_a, m, copula ? s->scores : NULL, s->x);
     rank_rows(s->b, s->order_b, m, copula ? s->scores : NULL, s->y_sorted);
     memcpy(s->a, s->x, m * sizeof *s->a);

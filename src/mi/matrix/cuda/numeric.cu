@@ -10,14 +10,16 @@
 #include "mi/matrix/both/ksg.h"
 
 #define SIDE 32
-#define ROWS 32                      /* of the columns in shared memory at a time; a multiple of WEFT_DOT_LANES */
-#define THREADS 128                  /* of the kernels with a block per pair */
+#define ROWS 32     /* of the columns in shared memory at a time; a multiple of WEFT_DOT_LANES */
+#define THREADS 128 /* of the kernels with a block per pair */
 #define FULL 0xffffffffu
-#define MOST_NEIGHBOURS 32           /* kept in a thread's local memory; more are left to the CPU */
-#define SHARED_BYTES (160u << 10)    /* a block's points and counts; more live in global memory */
+#define MOST_NEIGHBOURS 32        /* kept in a thread's local memory; more are left to the CPU */
+#define SHARED_BYTES (160u << 10) /* a block's points and counts; more live in global memory */
 #define PAIRS_AT_ONCE ((size_t) 1 << 20)
 
-struct pair_of { uint32_t i, j; };
+struct pair_of {
+  uint32_t i, j;
+};
 
 /* ---- correlations ---- */
 
@@ -69,8 +71,8 @@ struct ksg_columns {
   int k;
 };
 
-/* The neighbours of point r of the points (x, y) in order of x, counted. The window holds every point within `reach` and
- * what lies within the slack beyond it. */
+/* The neighbours of point r of the points (x, y) in order of x, counted. The window holds every point within `reach`
+ * and what lies within the slack beyond it. */
 __device__ static void count_point(const ksg_columns &c, const double *xs, const double *ys, const double *y_sorted,
                                    pair_of p, uint32_t r, uint32_t *counts)
 {
@@ -90,7 +92,10 @@ __device__ static void count_point(const ksg_columns &c, const double *xs, const
       const double dx = fabs(xs[s] - x) * scale_x, dy = fabs(ys[s] - y) * scale_y, d = dx > dy ? dx : dy;
       go = dx <= weft_add(reach, beyond);
       if (!go) continue;
-      if (side) left--; else right++;
+      if (side)
+        left--;
+      else
+        right++;
       if (!(d < reach)) continue;
       int at = c.k - 1;
       for (; at > 0 && near[at - 1] > d; at--) near[at] = near[at - 1];
@@ -136,8 +141,7 @@ __global__ static void __launch_bounds__(THREADS)
       counts[r] = counts[c.n + r] = 0;
     }
     __syncthreads();
-    for (uint32_t r = threadIdx.x; r < c.n; r += THREADS)
-      count_point(c, xs, ys, y_sorted, p, r, counts);
+    for (uint32_t r = threadIdx.x; r < c.n; r += THREADS) count_point(c, xs, ys, y_sorted, p, r, counts);
     __syncthreads();
     if (threadIdx.x < 32) {
       const double sum_psi = sum_counts(counts, c.psi, c.n), sum_k = sum_counts(counts + c.n, c.shifted, c.n);
@@ -213,7 +217,10 @@ static weft_status correlations(weft_ctx *ctx, const weft_mi_ready *r, double *o
   width = (size_t) (1 + 2e11 / ((double) rows * (double) r->stride)); /* a launch of some 50 ms at most */
   width = width > columns ? columns : width > 65535 ? 65535 : width;
   width = weft_device_chunk(ctx, width, 8.0 * (double) rows, 0);
-  if (!width) { st = WEFT_ERR_MEMORY; goto done; }
+  if (!width) {
+    st = WEFT_ERR_MEMORY;
+    goto done;
+  }
   WEFT_DEVICE_TAKE(band, &mem, rows * width);
   for (size_t first = d->split; first < d->p; first += width) {
     const size_t last = d->p - first < width ? d->p : first + width;
@@ -235,7 +242,11 @@ static size_t next_pairs(const weft_mi_numeric *d, const weft_mi_column *columns
   const size_t rows = d->split ? d->split : d->p;
   size_t count = 0;
   while (*i < rows && count < most) {
-    if (*j >= d->p) { ++*i; *j = d->split ? d->split : *i + 1; continue; }
+    if (*j >= d->p) {
+      ++*i;
+      *j = d->split ? d->split : *i + 1;
+      continue;
+    }
     if (!columns ||
         (!columns[*i].incomplete && !columns[*j].incomplete && !columns[*i].constant && !columns[*j].constant))
       pairs[count++] = { (uint32_t) *i, (uint32_t) *j };
@@ -245,7 +256,11 @@ static size_t next_pairs(const weft_mi_numeric *d, const weft_mi_column *columns
 }
 
 /* Device memory for pairs and their scores, and the same on the host. */
-struct pair_buffers { pair_of *host, *device; double *scores, *device_scores; size_t most; };
+struct pair_buffers {
+  pair_of *host, *device;
+  double *scores, *device_scores;
+  size_t most;
+};
 
 static weft_status take_buffers(weft_arena *host, weft_device_arena *mem, double seconds_a_pair, pair_buffers *b)
 {
@@ -322,8 +337,10 @@ static weft_status ksg(weft_ctx *ctx, const weft_mi_ready *r, double *out)
   WEFT_TRY(send(&mem, &psi, (const double *) r->psi, d->n + 1));
   WEFT_TRY(send(&mem, &shifted, (const double *) r->shifted, d->n + 1));
   WEFT_TRY(take_buffers(&host, &mem, (double) d->n * 2e-9 * sqrt((double) d->n / 100), &b));
-  if (!in_shared) WEFT_DEVICE_TAKE(scratch, &mem, grid * bytes);
-  else WEFT_CUDA(weft_device_allow_shared((const void *) ksg_pairs, bytes));
+  if (!in_shared)
+    WEFT_DEVICE_TAKE(scratch, &mem, grid * bytes);
+  else
+    WEFT_CUDA(weft_device_allow_shared((const void *) ksg_pairs, bytes));
   c = { sorted, scaled, inverse_sd, slack, psi, shifted, order, (uint32_t) d->n, d->k };
   while ((count = next_pairs(d, r->columns, b.most, &i, &j, b.host)) > 0) {
     WEFT_TRY(weft_poll(ctx, (double) i, (double) (d->split ? d->split : d->p)));
@@ -348,19 +365,16 @@ weft_status weft_mi_numeric_cuda(weft_ctx *ctx, const weft_mi_numeric *d, double
   const size_t rows = d->split ? d->split : d->p, columns = d->p - d->split;
   const weft_mi_numeric_way way = weft_mi_way(d->estimator);
   const bool too_many = way == WEFT_MI_NEIGHBOURS && d->k > MOST_NEIGHBOURS;
-  if (d->n < 2 || !rows || !columns || too_many) { st = weft_mi_numeric_cpu(ctx, d, out); goto done; }
+  if (d->n < 2 || !rows || !columns || too_many) {
+    st = weft_mi_numeric_cpu(ctx, d, out);
+    goto done;
+  }
   if (way != WEFT_MI_CORRELATION) memset(out, 0, rows * columns * sizeof *out);
   if (way != WEFT_MI_KENDALLS_TAU) WEFT_TRY(weft_mi_make_ready(ctx, &mem, d, &ready));
   switch (way) {
-  case WEFT_MI_KENDALLS_TAU:
-    WEFT_TRY(kendall(ctx, d, out));
-    break;
-  case WEFT_MI_NEIGHBOURS:
-    WEFT_TRY(ksg(ctx, &ready, out));
-    break;
-  case WEFT_MI_CORRELATION:
-    WEFT_TRY(correlations(ctx, &ready, out));
-    break;
+  case WEFT_MI_KENDALLS_TAU: WEFT_TRY(kendall(ctx, d, out)); break;
+  case WEFT_MI_NEIGHBOURS: WEFT_TRY(ksg(ctx, &ready, out)); break;
+  case WEFT_MI_CORRELATION: WEFT_TRY(correlations(ctx, &ready, out)); break;
   }
   if (way != WEFT_MI_KENDALLS_TAU) WEFT_TRY(weft_mi_incomplete_pairs(ctx, &ready, out));
 done:

@@ -14,7 +14,12 @@ static size_t columns_at_once(const weft_ctx *ctx, size_t p)
   return (size_t) (1 + ctx->threads * AT_ONCE / ((double) p + 1));
 }
 
-typedef struct { const weft_edges *edges; double bar; int whole; double *counts; } reaching_job;
+typedef struct {
+  const weft_edges *edges;
+  double bar;
+  int whole;
+  double *counts;
+} reaching_job;
 typedef struct {
   const weft_edges *edges;
   const double *m;
@@ -23,10 +28,28 @@ typedef struct {
   int shift;
   double *counts;
 } digit_job;
-typedef struct { size_t p; double *w; const double *m; double cut, bar; } cut_job;
-typedef struct { const weft_edges *edges; const weft_edge_bars *bars; double *counts; } reaching_bars_job;
-typedef struct { size_t p; double *w; const double *m; const weft_edge_bars *bars; } cut_bars_job;
-typedef struct { const weft_edges *edges; const double *starts; int *from, *to; } list_job;
+typedef struct {
+  size_t p;
+  double *w;
+  const double *m;
+  double cut, bar;
+} cut_job;
+typedef struct {
+  const weft_edges *edges;
+  const weft_edge_bars *bars;
+  double *counts;
+} reaching_bars_job;
+typedef struct {
+  size_t p;
+  double *w;
+  const double *m;
+  const weft_edge_bars *bars;
+} cut_bars_job;
+typedef struct {
+  const weft_edges *edges;
+  const double *starts;
+  int *from, *to;
+} list_job;
 
 typedef void column_work(const void *job, size_t j, int thread);
 
@@ -127,7 +150,8 @@ static void cut_column(const void *data, size_t j, int thread)
   double *w = job->w + j * job->p;
   const double *m = job->m + j * job->p;
   (void) thread;
-  for (size_t i = 0; i < job->p; i++) if (w[i] < job->bar || !(m[i] > job->cut)) w[i] = 0;
+  for (size_t i = 0; i < job->p; i++)
+    if (w[i] < job->bar || !(m[i] > job->cut)) w[i] = 0;
 }
 
 weft_status weft_edges_cut(weft_ctx *ctx, size_t p, double *w, const double *m, double cut, double bar)
@@ -143,7 +167,8 @@ static void cut_column_bars(const void *data, size_t j, int thread)
   double *w = job->w + j * job->p;
   const double *m = job->m + j * job->p, *bar = b->bar + (size_t) b->of[j] * b->kinds;
   (void) thread;
-  for (size_t i = 0; i < job->p; i++) if (!(m[i] >= bar[b->of[i]])) w[i] = 0;
+  for (size_t i = 0; i < job->p; i++)
+    if (!(m[i] >= bar[b->of[i]])) w[i] = 0;
 }
 
 weft_status weft_edges_cut_bars(weft_ctx *ctx, size_t p, double *w, const double *m, const weft_edge_bars *bars)
@@ -159,7 +184,10 @@ static void list_column(const void *data, size_t j, int thread)
   size_t at = (size_t) job->starts[j], end = (size_t) job->starts[j + 1];
   (void) thread;
   for (size_t i = 0; i < j && at < end; i++)
-    if (w[i] > 0) { job->from[at] = (int) i + 1; job->to[at++] = (int) j + 1; }
+    if (w[i] > 0) {
+      job->from[at] = (int) i + 1;
+      job->to[at++] = (int) j + 1;
+    }
 }
 
 weft_status weft_edges_list(weft_ctx *ctx, const weft_edges *e, const double *starts, int *from, int *to)

@@ -4,12 +4,19 @@
 
 #include "core/call/arena.h"
 
-typedef struct weft_edges { size_t p; const double *w; } weft_edges;
+typedef struct weft_edges {
+  size_t p;
+  const double *w;
+} weft_edges;
 
 /* How many entries of every column reach `bar`: above the diagonal, or in the whole column but the diagonal. */
 weft_status weft_edges_reaching(weft_ctx *ctx, const weft_edges *e, double bar, int whole, double *counts);
 /* A bar for each pair: columns are of kinds, and bar[of[i] * kinds + of[j]], symmetric, is that of i and j. */
-typedef struct weft_edge_bars { const int *of; size_t kinds; const double *bar; } weft_edge_bars;
+typedef struct weft_edge_bars {
+  const int *of;
+  size_t kinds;
+  const double *bar;
+} weft_edge_bars;
 /* How many entries above the diagonal of every column reach their bars. */
 weft_status weft_edges_reaching_bars(weft_ctx *ctx, const weft_edges *e, const weft_edge_bars *bars, double *counts);
 /* Entries of w become 0 where m, of the same size, does not reach its bar. */

@@ -21,7 +21,10 @@
 
 /* ---- the inner loops, in variants ---- */
 
-typedef struct { double value; size_t index; } best;
+typedef struct {
+  double value;
+  size_t index;
+} best;
 
 /* Whether some k has edges of at least `bar` with both i and j, whose rows are a and b. */
 INLINE int both_reach(const double *restrict a, const double *restrict b, size_t p, double bar)
@@ -29,7 +32,7 @@ INLINE int both_reach(const double *restrict a, const double *restrict b, size_t
   for (size_t first = 0; first < p; first += STRIP) {
     const size_t end = p - first < STRIP ? p : first + STRIP;
     int any = 0;
-    WEFT_SIMD_REDUCE(|:any)
+    WEFT_SIMD_REDUCE(| : any)
     for (size_t k = first; k < end; k++) any |= (a[k] >= bar) & (b[k] >= bar);
     if (any) return 1;
   }
@@ -61,7 +64,10 @@ INLINE best add_and_find(const double *restrict relevance, const double *restric
       sum[j] = s;
       top = score > top ? score : top;
     }
-    if (top > found.value) { found.value = top; strip = first; }
+    if (top > found.value) {
+      found.value = top;
+      strip = first;
+    }
   }
   if (found.value > -INFINITY)
     for (found.index = strip; (relevance[found.index] * size - sum[found.index]) * sign != found.value;) found.index++;
@@ -70,11 +76,17 @@ INLINE best add_and_find(const double *restrict relevance, const double *restric
 
 #define LOOPS(name, target) \
   target static int both_reach_##name(const double *a, const double *b, size_t p, double bar) \
-  { return both_reach(a, b, p, bar); } \
+  { \
+    return both_reach(a, b, p, bar); \
+  } \
   target static best find_##name(const double *r, const double *add, double *sum, size_t p, double size, double sign) \
-  { return add_and_find(r, add, sum, p, size, sign); } \
+  { \
+    return add_and_find(r, add, sum, p, size, sign); \
+  } \
   target static void raise_##name(const double *with_k, double w, double *most, size_t count) \
-  { raise(with_k, w, most, count); }
+  { \
+    raise(with_k, w, most, count); \
+  }
 WEFT_VARIANTS(LOOPS)
 
 /* ---- checks ---- */
@@ -167,7 +179,10 @@ typedef struct {
 } network;
 
 /* One thread's: p numbers each. */
-typedef struct { double *relevance, *sum; uint8_t *inside; } workspace;
+typedef struct {
+  double *relevance, *sum;
+  uint8_t *inside;
+} workspace;
 
 #define PARTNERS 8
 
@@ -212,7 +227,8 @@ static int goes(const network *w, const double *a, const double *b, double weigh
 {
   const weft_network_job *d = w->job;
   if (weight > 0) return w->both_reach(a, b, d->p, least_beyond(d, weight));
-  for (size_t k = 0; k < d->p; k++) if (outdone(d, a[k] < b[k] ? a[k] : b[k], weight)) return 1;
+  for (size_t k = 0; k < d->p; k++)
+    if (outdone(d, a[k] < b[k] ? a[k] : b[k], weight)) return 1;
   return 0;
 }
 
@@ -237,9 +253,11 @@ static void aracne_column(const network *w, size_t j, workspace *s)
   for (size_t i = 0; i < j; i++) {
     const double *a = d->m + i * p, weight = b[i];
     const int gone = fabs(weight) <= w->rounding || outdone(d, most[i], weight) ||
-      outdone_by(w, w->partner + i * PARTNERS, a, b, weight) || goes(w, a, b, weight);
-    if (!w->gone) w->out[i + j * p] = gone ? 0 : weight;
-    else if (gone) w->gone[j * w->words + i / 64] |= UINT64_C(1) << i % 64;
+                     outdone_by(w, w->partner + i * PARTNERS, a, b, weight) || goes(w, a, b, weight);
+    if (!w->gone)
+      w->out[i + j * p] = gone ? 0 : weight;
+    else if (gone)
+      w->gone[j * w->words + i / 64] |= UINT64_C(1) << i % 64;
   }
 }
 
@@ -276,7 +294,8 @@ static void column_moments(const network *w, size_t j)
     if (m[i] > most) most = m[i];
   }
   const double mean = sum / ((double) p - 1);
-  for (size_t i = 0; i < p; i++) if (i != j) squares += (m[i] - mean) * (m[i] - mean);
+  for (size_t i = 0; i < p; i++)
+    if (i != j) squares += (m[i] - mean) * (m[i] - mean);
   w->first[j] = mean;
   w->second[j] = p > 2 && most - least > w->rounding ? sqrt(squares / ((double) p - 2)) : 0;
 }
@@ -316,7 +335,7 @@ static best best_outside(const network *w, size_t t, size_t worst, const workspa
   for (size_t i = 0; i < p; i++) {
     if (s->inside[i] || i == t) continue;
     const double score = size * m[i] - (s->sum[i] - leaving[i]);
-    if (score > b.value) b = (best) { score, i };
+    if (score > b.value) b = (best){ score, i };
   }
   return b;
 }
@@ -369,7 +388,8 @@ static void column_sum(const network *w, size_t j)
 {
   const size_t p = w->job->p;
   double sum = 0;
-  for (size_t i = 0; i < p; i++) if (i != j) sum += w->job->m[i + j * p];
+  for (size_t i = 0; i < p; i++)
+    if (i != j) sum += w->job->m[i + j * p];
   w->first[j] = sum;
 }
 
@@ -436,14 +456,18 @@ static double column_cost(const weft_network_job *d)
 }
 
 /* A row without its function does not compile. */
-#define THERE(kind, name, ...) + sizeof &name##_column
+#define THERE(kind, name, ...) +sizeof &name##_column
 enum { COLUMNS_THERE = 0 WEFT_NETWORK_KINDS(THERE) };
 #undef THERE
 
 static void one_column(const network *w, size_t j, workspace *s)
 {
+/* clang-format off */
 #define COLUMN(kind, name, ...) case WEFT_NETWORK_##kind: name##_column(w, j, s); break;
-  switch (w->job->method) { WEFT_NETWORK_KINDS(COLUMN) }
+  /* clang-format on */
+  switch (w->job->method) {
+    WEFT_NETWORK_KINDS(COLUMN)
+  }
 #undef COLUMN
 }
 
@@ -459,9 +483,12 @@ static weft_status look_before(weft_ctx *ctx, const network *w)
     WEFT_TRY(weft_poll(ctx, 0, 1));
     WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, ((double) end - (double) first) * (double) p), static)
     for (int64_t j = (int64_t) first; j < end; j++) {
-      if (before == WEFT_NETWORK_MOMENTS) column_moments(w, (size_t) j);
-      else if (before == WEFT_NETWORK_PARTNERS) column_partners(w, (size_t) j);
-      else column_sum(w, (size_t) j);
+      if (before == WEFT_NETWORK_MOMENTS)
+        column_moments(w, (size_t) j);
+      else if (before == WEFT_NETWORK_PARTNERS)
+        column_partners(w, (size_t) j);
+      else
+        column_sum(w, (size_t) j);
     }
   }
 done:
@@ -473,8 +500,11 @@ weft_status weft_network_cpu(weft_ctx *ctx, const weft_network_job *job, double 
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t p = job->p, batch = (size_t) (1 + ctx->threads * 2e7 / (column_cost(job) + 1));
-  network w = { .job = job, .both_reach = WEFT_VARIANT_HERE(both_reach), .find = WEFT_VARIANT_HERE(find),
-                .raise = WEFT_VARIANT_HERE(raise), .out = out };
+  network w = { .job = job,
+                .both_reach = WEFT_VARIANT_HERE(both_reach),
+                .find = WEFT_VARIANT_HERE(find),
+                .raise = WEFT_VARIANT_HERE(raise),
+                .out = out };
   double *zeros, greatest = 0;
   workspace *work;
   WEFT_TRY(weft_network_check(ctx, job, &greatest));

@@ -49,7 +49,8 @@ __global__ static void __launch_bounds__(256) weakest(const float *f, const doub
   const size_t i0 = (size_t) blockIdx.x * SIDE, j0 = column * SIDE;
   const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
   float top[4][4];
-  for (int s = 0; s < 4; s++) for (int t = 0; t < 4; t++) top[s][t] = -INFINITY;
+  for (int s = 0; s < 4; s++)
+    for (int t = 0; t < 4; t++) top[s][t] = -INFINITY;
   for (size_t k0 = 0; k0 < p; k0 += DEPTH) {
     for (int e = threadIdx.x; e < SIDE * DEPTH; e += 256) {
       const int c = e / DEPTH, k = e % DEPTH;

@@ -9,11 +9,11 @@
 #include "mi/networks/cuda/network.cuh"
 
 #define THREADS 512
-#define COLUMNS 32                       /* summed by one block */
+#define COLUMNS 32 /* summed by one block */
 #define DEPTH 64
 #define FULL 0xffffffffu
-#define BAND_BYTES ((size_t) 256 << 20)  /* results and room of the targets between two polls */
-#define MOST_WORK 2e11                   /* p² per target between two polls: some 50 ms */
+#define BAND_BYTES ((size_t) 256 << 20) /* results and room of the targets between two polls */
+#define MOST_WORK 2e11                  /* p² per target between two polls: some 50 ms */
 
 /* ---- sums of columns, entry after entry ---- */
 
@@ -22,8 +22,10 @@ __global__ static void __launch_bounds__(256)
     sum_columns(const double *m, size_t p, double rounding, double *first, double *second)
 {
   __shared__ double tile[COLUMNS][DEPTH + 1];
-  const size_t j0 = (size_t) blockIdx.x * COLUMNS, j = j0 + threadIdx.x;
-  const bool mine = threadIdx.x < COLUMNS && j < p;
+  const size_t j0 = (size_t) blockIdx.x * COLUMNS
+  , j = j0 + threadIdx.x;
+  const bool mine = threadIdx.x < COLUMNS
+  &&j < p;
   double sum = 0, mean = 0, squares = 0, least = INFINITY, most = -INFINITY;
   for (int turn = 0; turn < (second ? 2 : 1); turn++) {
     for (size_t i0 = 0; i0 < p; i0 += DEPTH) {
@@ -35,7 +37,10 @@ __global__ static void __launch_bounds__(256)
       for (size_t i = i0; mine && i < i0 + DEPTH && i < p; i++) {
         const double w = tile[threadIdx.x][i - i0];
         if (i == j) continue;
-        if (turn) { squares += (w - mean) * (w - mean); continue; }
+        if (turn) {
+          squares += (w - mean) * (w - mean);
+          continue;
+        }
         sum += w;
         if (w < least) least = w;
         if (w > most) most = w;
@@ -67,7 +72,10 @@ __global__ static void clr_columns(const double *m, size_t p, size_t column, con
 
 /* ---- greedy methods ---- */
 
-struct best { double value; size_t index; };
+struct best {
+  double value;
+  size_t index;
+};
 
 /* The greatest of all threads, the first one of equals. */
 __device__ static best choose(best own)
@@ -79,11 +87,17 @@ __device__ static best choose(best own)
     for (int half = 16; half; half /= 2) {
       const double value = __shfl_down_sync(FULL, own.value, half);
       const size_t index = __shfl_down_sync(FULL, (unsigned long long) own.index, half);
-      if (value > own.value || (value == own.value && index < own.index)) { own.value = value; own.index = index; }
+      if (value > own.value || (value == own.value && index < own.index)) {
+        own.value = value;
+        own.index = index;
+      }
     }
     if (level) break;
     __syncthreads(); /* what the last choice left has been read */
-    if (lane == 0) { values[warp] = own.value; indices[warp] = own.index; }
+    if (lane == 0) {
+      values[warp] = own.value;
+      indices[warp] = own.index;
+    }
     __syncthreads();
     own.value = lane < THREADS / 32 ? values[lane] : -INFINITY;
     own.index = lane < THREADS / 32 ? indices[lane] : SIZE_MAX;
@@ -101,7 +115,10 @@ __device__ static best add_and_find(const double *relevance, const double *add, 
   for (size_t i = threadIdx.x; i < p; i += THREADS) {
     const double s = sum[i] + (add ? add[i] : 0), score = (relevance[i] * size - s) * sign;
     sum[i] = s;
-    if (score > own.value) { own.value = score; own.index = i; }
+    if (score > own.value) {
+      own.value = score;
+      own.index = i;
+    }
   }
   return choose(own);
 }
@@ -130,8 +147,8 @@ __global__ static void __launch_bounds__(THREADS)
 }
 
 /* A relevance that is infinite is outside. sums: of all columns. */
-__global__ static void __launch_bounds__(THREADS) mrnetb(const double *m, size_t p, size_t first, const double *sums,
-                                                         double rounding, double *room, double *out)
+__global__ static void __launch_bounds__(THREADS)
+    mrnetb(const double *m, size_t p, size_t first, const double *sums, double rounding, double *room, double *out)
 {
   const size_t t = first + blockIdx.x;
   const double *own = m + t * p;
@@ -146,8 +163,10 @@ __global__ static void __launch_bounds__(THREADS) mrnetb(const double *m, size_t
     const double *leaving = m + low.index * p;
     size--;
     for (size_t i = threadIdx.x; i < p; i += THREADS) {
-      if (i == low.index) relevance[i] = INFINITY; /* its own entry on the diagonal is in no sum */
-      else sum[i] += -1 * leaving[i];
+      if (i == low.index)
+        relevance[i] = INFINITY; /* its own entry on the diagonal is in no sum */
+      else
+        sum[i] += -1 * leaving[i];
     }
     low = add_and_find(relevance, NULL, sum, p, size, -1);
   }
@@ -157,7 +176,10 @@ __global__ static void __launch_bounds__(THREADS) mrnetb(const double *m, size_t
     for (size_t i = threadIdx.x; i < p; i += THREADS) {
       if (relevance[i] != INFINITY || i == t) continue;
       const double score = size * own[i] - (sum[i] - leaving[i]);
-      if (score > in.value) { in.value = score; in.index = i; }
+      if (score > in.value) {
+        in.value = score;
+        in.index = i;
+      }
     }
     in = choose(in);
     if (in.index == SIZE_MAX || !(in.value > -low.value + 1e-12 * fabs(low.value))) break;

@@ -16,7 +16,7 @@ typedef struct weft_mi_log {
   const int64_t *table; /* f of 0 .. known - 1 */
   uint64_t known;
   int shift;
-  double unit;          /* 2^-shift */
+  double unit; /* 2^-shift */
 } weft_mi_log;
 
 /* Beyond this many entries f is computed when it is asked for. */
@@ -42,8 +42,8 @@ static WEFT_HD inline double weft_mi_bits(int64_t fixed, double unit, uint64_t n
  * f(count of a stratum). With one stratum this is a level's part of the information above. */
 typedef struct weft_mi_by_class {
   const weft_mi_log *f;
-  uint32_t per, seen;   /* seen: classes of the stratum so far */
-  uint64_t stratum, n;  /* its rows so far; rows of the strata that are complete */
+  uint32_t per, seen;  /* seen: classes of the stratum so far */
+  uint64_t stratum, n; /* its rows so far; rows of the strata that are complete */
   int64_t sum;
 } weft_mi_by_class;
 
@@ -66,19 +66,22 @@ static WEFT_HD inline void weft_mi_by_class_add(weft_mi_by_class *s, uint64_t co
 
 /* How the counts of an attribute's levels follow from its planes. A complete attribute has a plane for every level but
  * the last, whose counts are what is left; one with missing values has a plane for every level. */
-typedef struct weft_mi_shape { uint32_t planes, levels; int missing; } weft_mi_shape;
+typedef struct weft_mi_shape {
+  uint32_t planes, levels;
+  int missing;
+} weft_mi_shape;
 
 /* Popcounts of a tile of pairs, and the margins that the levels without planes follow from. A table has `parts` parts:
  * the class levels, or, in a triple, the class levels within each level of the first attribute. */
 typedef struct weft_mi_counts {
   weft_mi_shape a, b;
-  int vary;                          /* the rows that count differ from pair to pair */
+  int vary; /* the rows that count differ from pair to pair */
   uint32_t parts;
-  const uint32_t *both;              /* both[((part * a.planes + pa) * b.planes + pb) * stride + i * ld + j] */
+  const uint32_t *both; /* both[((part * a.planes + pa) * b.planes + pb) * stride + i * ld + j] */
   size_t stride, ld;
   const uint32_t *margin_a, *margin_b; /* margin_a[part * part_a + pa * plane_a + i], b likewise with j */
   size_t part_a, plane_a, part_b, plane_b;
-  const uint32_t *totals;            /* rows of a part */
+  const uint32_t *totals; /* rows of a part */
 } weft_mi_counts;
 
 /* Cell (x, y) of a part of pair (i, j). */

@@ -5,7 +5,7 @@
 #include "mi/pack/cpu/genotypes.h"
 
 #if WEFT_SIMD_X86
-# include <immintrin.h>
+#  include <immintrin.h>
 #endif
 
 /* Columns from which on the sorter is made for byte codes. */
@@ -186,8 +186,7 @@ void weft_mi_sort_bits(const weft_mi_sorter *s, const weft_mi_pack *pack, const 
   for (size_t w = 0; w < s->words; w++)
     for (uint32_t c = 0; c < s->classes; c++) {
       const weft_mi_move *m = &s->moves[w * s->classes + c];
-      if (m->count)
-        append(m, pack->class_word[c], push_together(m, low[w]), push_together(m, high[w]), lows, highs);
+      if (m->count) append(m, pack->class_word[c], push_together(m, low[w]), push_together(m, high[w]), lows, highs);
     }
 }
 

@@ -9,14 +9,18 @@
 #define WEFT_MI_SORTED_CLASSES 8u /* more: row by row */
 
 /* How the rows of one class among 64 move: bits of step[k] go down by 2^k, and then stand at bit `at` of the class. */
-typedef struct weft_mi_move { uint64_t rows, step[6]; uint32_t count; size_t at; } weft_mi_move;
+typedef struct weft_mi_move {
+  uint64_t rows, step[6];
+  uint32_t count;
+  size_t at;
+} weft_mi_move;
 
 typedef struct weft_mi_sorter {
-  size_t n, words;        /* of the input; words of 64 rows */
-  uint32_t classes;       /* 0: not made, because there are too many classes or too few columns without a genotype */
-  uint64_t *counting;     /* rows of any class */
-  int some;               /* not all rows count */
-  weft_mi_move *moves;    /* moves[word * classes + class] */
+  size_t n, words;     /* of the input; words of 64 rows */
+  uint32_t classes;    /* 0: not made, because there are too many classes or too few columns without a genotype */
+  uint64_t *counting;  /* rows of any class */
+  int some;            /* not all rows count */
+  weft_mi_move *moves; /* moves[word * classes + class] */
 } weft_mi_sorter;
 
 weft_status weft_mi_sorter_make(weft_arena *mem, const weft_mi_pack *pack, const weft_column *columns, size_t p,

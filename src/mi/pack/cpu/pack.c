@@ -6,10 +6,10 @@
 #include "mi/pack/pack.h"
 #include "mi/pack/cpu/genotypes.h"
 
-#define KEYS 512     /* group keys: coded, side (2 bits), missing, planes (5 bits) */
+#define KEYS 512 /* group keys: coded, side (2 bits), missing, planes (5 bits) */
 #define BATCH_CELLS 4e7
 #define COPIED_WORDS 4e6 /* a thread's, between two polls */
-#define BIT_LEVELS 8 /* up to so many codes of a byte are looked at bit plane by bit plane */
+#define BIT_LEVELS 8     /* up to so many codes of a byte are looked at bit plane by bit plane */
 
 /* What the first pass learns of an attribute. used: of codes of a byte, those that occur, a bit each. */
 typedef struct {
@@ -21,7 +21,11 @@ typedef struct {
 } shape_of;
 
 /* One thread's buffers: codes as they come, codes made dense. */
-typedef struct { uint16_t *raw, *dense, *lut; int32_t *wide; uint64_t *halves, *rows; } workspace;
+typedef struct {
+  uint16_t *raw, *dense, *lut;
+  int32_t *wide;
+  uint64_t *halves, *rows;
+} workspace;
 
 static int is_coded(const weft_mi_pack *pack, uint32_t levels)
 {
@@ -37,7 +41,8 @@ static weft_status sort_rows(weft_arena *mem, const uint16_t *classes, weft_mi_p
   WEFT_TAKE0(out->class_rows, mem, out->classes + 1);
   WEFT_TAKE(out->class_word, mem, out->classes + 1);
   WEFT_TAKE(next, mem, out->classes + 1);
-  for (size_t i = 0; i < out->rows_in; i++) if (classes[i] != WEFT_NA_U16) out->class_rows[classes[i]]++;
+  for (size_t i = 0; i < out->rows_in; i++)
+    if (classes[i] != WEFT_NA_U16) out->class_rows[classes[i]]++;
   out->n = 0;
   out->words = 0;
   for (uint32_t c = 0; c < out->classes; c++) {
@@ -113,8 +118,10 @@ static void learn_bytes(const weft_mi_pack *pack, const weft_column *x, int na_l
   if (sorter->classes && s->plan.levels <= BIT_LEVELS) {
     for (uint32_t k = 0; k < s->plan.levels; k++) seen[k] = (uint8_t) occurs(bytes, (uint8_t) k, sorter, w->rows);
     if (s->plan.missing) seen[WEFT_NA_U8] = (uint8_t) occurs(bytes, WEFT_NA_U8, sorter, w->rows);
-  } else if (pack->n == pack->rows_in) for (size_t i = 0; i < pack->n; i++) seen[bytes[i]] = 1;
-  else for (size_t r = 0; r < pack->n; r++) seen[bytes[pack->order[r]]] = 1;
+  } else if (pack->n == pack->rows_in)
+    for (size_t i = 0; i < pack->n; i++) seen[bytes[i]] = 1;
+  else
+    for (size_t r = 0; r < pack->n; r++) seen[bytes[pack->order[r]]] = 1;
   s->missing = seen[WEFT_NA_U8];
   for (uint32_t k = 0; k < s->plan.levels; k++) {
     s->used[k / 64] |= (uint64_t) seen[k] << k % 64;
@@ -133,7 +140,8 @@ static const uint8_t *sort_bytes(const weft_mi_pack *pack, const weft_column *x,
   const uint32_t *order = pack->order; /* bytes may alias all else: not through the pack */
   const size_t n = pack->n;
   uint8_t level = 0;
-  for (uint32_t k = 0; k < s->plan.levels; k++) if (s->used[k / 64] >> k % 64 & 1) dense[k] = level++;
+  for (uint32_t k = 0; k < s->plan.levels; k++)
+    if (s->used[k / 64] >> k % 64 & 1) dense[k] = level++;
   dense[WEFT_NA_U8] = WEFT_NA_U8;
   if (!as_they_are) weft_encode_all(x, pack->rows_in, na_level, &s->plan, bytes, sorted);
   if (level == s->plan.levels) /* dense already */
@@ -179,10 +187,19 @@ static shape_of learn(const weft_mi_pack *pack, const weft_column *x, int na_lev
     return s;
   }
   s.result = weft_codes_plan(x, pack->rows_in, na_level, &s.plan);
-  if (plainly_binary(pack, &s)) { s.levels = 2; s.used[0] = 3; return s; }
-  if (s.result == WEFT_CODES_WIDE) s.plan.width = 0;
-  else if (s.result != WEFT_CODES_OK) return s;
-  else if (s.plan.width == 1) { learn_bytes(pack, x, na_level, sorter, &s, w); return s; }
+  if (plainly_binary(pack, &s)) {
+    s.levels = 2;
+    s.used[0] = 3;
+    return s;
+  }
+  if (s.result == WEFT_CODES_WIDE)
+    s.plan.width = 0;
+  else if (s.result != WEFT_CODES_OK)
+    return s;
+  else if (s.plan.width == 1) {
+    learn_bytes(pack, x, na_level, sorter, &s, w);
+    return s;
+  }
   s.result = raw_codes(x, pack->rows_in, na_level, &s.plan, w);
   if (s.result != WEFT_CODES_OK) return s;
   s.levels = make_lut(pack, s.plan.levels, w, &s.missing);
@@ -247,8 +264,10 @@ static void write_column(const weft_mi_pack *pack, const weft_column *x, int na_
   }
   if (s->plan.width == 1) {
     const uint8_t *sorted = sort_bytes(pack, x, na_level, s, w);
-    if (!g->coded) write_planes(pack, g, place, sorted);
-    else for (size_t r = 0; r < pack->n; r++) out[r] = sorted[r] == WEFT_NA_U8 ? WEFT_MI_MISSING : sorted[r];
+    if (!g->coded)
+      write_planes(pack, g, place, sorted);
+    else
+      for (size_t r = 0; r < pack->n; r++) out[r] = sorted[r] == WEFT_NA_U8 ? WEFT_MI_MISSING : sorted[r];
     return;
   }
   int missing;
@@ -348,7 +367,8 @@ weft_status weft_mi_pack_group(weft_arena *mem, uint32_t *levels, const uint8_t 
 
 int weft_mi_pack_plantable(const weft_column *columns, size_t p, const weft_mi_classes *classes)
 {
-  for (size_t j = 0; j < p; j++) if (columns[j].type != WEFT_COLUMN_GENOTYPE) return 0;
+  for (size_t j = 0; j < p; j++)
+    if (columns[j].type != WEFT_COLUMN_GENOTYPE) return 0;
   return p > 0 && classes->levels > 0 && classes->levels <= WEFT_MI_SORTED_CLASSES;
 }
 
@@ -389,8 +409,10 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
         WEFT_FOR(guided)
         for (int64_t k = 0; k < count; k++) {
           const size_t j = first + (size_t) k;
-          if (pass) write_column(out, &columns[j], na_level, &shapes[j], out->place[j], &sorter, w);
-          else shapes[j] = learn(out, &columns[j], na_level, &sorter, w);
+          if (pass)
+            write_column(out, &columns[j], na_level, &shapes[j], out->place[j], &sorter, w);
+          else
+            shapes[j] = learn(out, &columns[j], na_level, &sorter, w);
         }
       }
       for (size_t j = first; !pass && j < first + (size_t) count; j++)
@@ -442,7 +464,8 @@ weft_status weft_mi_pack_permute(weft_ctx *ctx, weft_arena *mem, const weft_mi_p
   if (!out->bits) {
     *out = *in;
     out->bits = NULL;
-    for (size_t g = 0; g < in->group_count; g++) if (in->groups[g].coded) coded += in->groups[g].count;
+    for (size_t g = 0; g < in->group_count; g++)
+      if (in->groups[g].coded) coded += in->groups[g].count;
     WEFT_TAKE(out->codes, mem, coded * in->n);
     WEFT_TAKE0(out->margins, mem, in->plane_rows * in->classes + WEFT_MI_TILE);
     WEFT_TAKE(out->bits, mem, in->plane_rows * in->words);

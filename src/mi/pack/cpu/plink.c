@@ -3,7 +3,7 @@
  * all threads. */
 #define _FILE_OFFSET_BITS 64
 #ifndef _POSIX_C_SOURCE
-# define _POSIX_C_SOURCE 200809L
+#  define _POSIX_C_SOURCE 200809L
 #endif
 #include <math.h>
 #include <stdio.h>
@@ -16,12 +16,12 @@
 #include "mi/mi.h"
 
 #ifdef _WIN32
-# define seek_to _fseeki64
+#  define seek_to _fseeki64
 #else
-# define seek_to fseeko
+#  define seek_to fseeko
 #endif
 
-#define HEAD 3 /* bytes before the first block */
+#define HEAD 3                     /* bytes before the first block */
 #define AT_ONCE ((size_t) 1 << 24) /* genotypes between two polls */
 
 static void count_copies(const uint8_t *packed, size_t n, int32_t *out)

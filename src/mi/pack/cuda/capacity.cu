@@ -2,7 +2,7 @@
 #include <cmath>
 #include "mi/pairs/cuda/counted.cuh"
 
-#define WORKING_SHARE 0.25  /* of what is left: for counts of tiles and the like, beside planes */
+#define WORKING_SHARE 0.25 /* of what is left: for counts of tiles and the like, beside planes */
 #define WORKING_MOST 512e6
 
 uint32_t weft_mi_resident_words(const weft_mi_pack *p, uint32_t classes)

@@ -8,15 +8,18 @@
 #include "mi/pack/cuda/pack.cuh"
 
 #define THREADS 256
-#define COLUMNS 8            /* that one warp makes planes of: a lane for each and its four values */
-#define STEPS_AT_ONCE 16     /* of a block's warps */
-#define NOWHERE UINT32_MAX   /* a sample behind the last of a class, a value without a plane */
-#define CODES_SHARE 0.5      /* of the device's memory, at most, for codes */
+#define COLUMNS 8          /* that one warp makes planes of: a lane for each and its four values */
+#define STEPS_AT_ONCE 16   /* of a block's warps */
+#define NOWHERE UINT32_MAX /* a sample behind the last of a class, a value without a plane */
+#define CODES_SHARE 0.5    /* of the device's memory, at most, for codes */
 
 /* ---- codes on the device ---- */
 
 /* Columns `pitch` bytes apart: whole groups of 64 samples, missing past the last one. */
-struct packed_columns { const weft_column *columns; size_t bytes, pitch; };
+struct packed_columns {
+  const weft_column *columns;
+  size_t bytes, pitch;
+};
 
 static void fill_codes(const void *data, size_t first, size_t count, void *out, int threads)
 {
@@ -33,7 +36,9 @@ static void fill_codes(const void *data, size_t first, size_t count, void *out, 
 /* ---- how many samples of a column have each value ---- */
 
 /* A column's counts: samples with 0, 1 and 2 copies and missing ones, of all and of those that count. */
-struct counts_of { uint32_t all[4], counting[4]; };
+struct counts_of {
+  uint32_t all[4], counting[4];
+};
 
 __device__ static inline void count_values(uint32_t codes, uint32_t there, uint32_t *counts)
 {
@@ -45,9 +50,8 @@ __device__ static inline void count_values(uint32_t codes, uint32_t there, uint3
 }
 
 /* A block per column. exists, counting: for each word of 16 samples a bit at the lower of a sample's two places. */
-__global__ static void __launch_bounds__(THREADS) count_columns(const uint8_t *codes, size_t pitch,
-                                                                const uint32_t *exists, const uint32_t *counting,
-                                                                counts_of *out)
+__global__ static void __launch_bounds__(THREADS)
+    count_columns(const uint8_t *codes, size_t pitch, const uint32_t *exists, const uint32_t *counting, counts_of *out)
 {
   const uint32_t *column = (const uint32_t *) (codes + blockIdx.x * pitch);
   __shared__ counts_of sum;
@@ -73,7 +77,7 @@ struct planes_args {
   size_t pitch, columns, plane_rows;
   const uint32_t *from, *class_word; /* of each bit of a row of planes, the sample; NOWHERE */
   uint32_t words, classes;
-  const uint32_t *row;               /* row of planes of a column's value, [column][4]; NOWHERE */
+  const uint32_t *row; /* row of planes of a column's value, [column][4]; NOWHERE */
   uint32_t *planes, *margins;
 };
 
@@ -87,7 +91,8 @@ __device__ static inline uint32_t with_value(uint32_t value, uint32_t low, uint3
 __global__ static void __launch_bounds__(THREADS) write_planes(planes_args t)
 {
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, steps = t.words / STEP_WORDS;
-  const size_t first = (size_t) blockIdx.x * COLUMNS, mine = first + lane / 4;
+  const size_t first = (size_t) blockIdx.x * COLUMNS
+  , mine = first + lane / 4;
   const uint32_t row = mine < t.columns ? t.row[4 * mine + lane % 4] : NOWHERE;
   const uint32_t step0 = blockIdx.y * (STEPS_AT_ONCE * (THREADS / 32));
   uint32_t c = 0, count = 0;
@@ -108,10 +113,12 @@ __global__ static void __launch_bounds__(THREADS) write_planes(planes_args t)
 #pragma unroll
       for (uint32_t q = 0; q < COLUMNS; q++) {
         uint32_t code = 0;
-        if (there && first + q < t.columns)
-          code = t.codes[(first + q) * t.pitch + sample / 4] >> 2 * (sample % 4);
+        if (there && first + q < t.columns) code = t.codes[(first + q) * t.pitch + sample / 4] >> 2 * (sample % 4);
         const uint32_t lows = __ballot_sync(0xffffffffu, code & 1), highs = __ballot_sync(0xffffffffu, code & 2);
-        if (q == lane / 4) { low = lows; high = highs; }
+        if (q == lane / 4) {
+          low = lows;
+          high = highs;
+        }
       }
       made[w] = with_value(lane % 4, low, high, which);
       if (row != NOWHERE) count += (uint32_t) __popc(made[w]);
@@ -297,8 +304,10 @@ extern "C" weft_status weft_mi_planes_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   for (size_t first = 0; first < count; first += at_once) {
     const size_t now = count - first < at_once ? count - first : at_once;
     const int threads = weft_threads_worth(ctx->threads, (double) now * (double) bytes / 8);
-    gather_rows<<<(unsigned) ((now * (bytes / 16) + THREADS - 1) / THREADS), THREADS, 0, mem.stream>>>(
-        r->planes, r->words, d_rows + first, now, gathered);
+    gather_rows<<<(unsigned) ((now * (bytes / 16) + THREADS - 1) / THREADS), THREADS, 0, mem.stream>>>(r->planes,
+                                                                                                       r->words,
+                                                                                                       d_rows + first,
+                                                                                                       now, gathered);
     WEFT_CUDA(cudaGetLastError());
     WEFT_TRY(weft_device_download(&mem, fetched, gathered, now * bytes));
     WEFT_PARALLEL_FOR(threads, static)

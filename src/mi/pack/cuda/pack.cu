@@ -34,9 +34,11 @@ extern "C" void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *r)
   free(r);
 }
 
-#define SEND(field, source, items) do { WEFT_DEVICE_TAKE(r->field, &r->mem, (items)); \
-    WEFT_TRY(weft_device_upload(&r->mem, r->field, (items) * sizeof *r->field, 1, weft_fill_bytes, \
-                                (source))); } while (0)
+#define SEND(field, source, items) \
+  do { \
+    WEFT_DEVICE_TAKE(r->field, &r->mem, (items)); \
+    WEFT_TRY(weft_device_upload(&r->mem, r->field, (items) * sizeof *r->field, 1, weft_fill_bytes, (source))); \
+  } while (0)
 
 weft_status weft_mi_resident_open(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_resident **out)
 {
@@ -45,7 +47,10 @@ weft_status weft_mi_resident_open(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_
   weft_mi_resident *r = (weft_mi_resident *) calloc(1, sizeof *r);
   uint32_t *class_word;
   *out = NULL;
-  if (!r) { st = weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough memory."); goto done; }
+  if (!r) {
+    st = weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough memory.");
+    goto done;
+  }
   r->own = *ctx;
   r->own.poll = NULL;
   r->mem = weft_device_begin(ctx);
@@ -59,7 +64,10 @@ weft_status weft_mi_resident_open(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_
   *out = r;
 done:
   weft_arena_end(&host);
-  if (r && st != WEFT_OK) { weft_device_end(&r->mem); free(r); }
+  if (r && st != WEFT_OK) {
+    weft_device_end(&r->mem);
+    free(r);
+  }
   return st;
 }
 
@@ -105,13 +113,14 @@ done:
 
 /* ---- rows exchanged ---- */
 
-#define ROWS_AT_ONCE 8      /* of planes, that one block moves: what it reads of `from` serves them all */
+#define ROWS_AT_ONCE 8 /* of planes, that one block moves: what it reads of `from` serves them all */
 #define MOVE_THREADS 256
-#define NOWHERE UINT32_MAX  /* a bit behind the last row of a class */
+#define NOWHERE UINT32_MAX /* a bit behind the last row of a class */
 
 /* A warp makes words of ROWS_AT_ONCE rows of planes, a lane a bit, and counts them by class. */
-__global__ static void __launch_bounds__(MOVE_THREADS) move_rows(const uint32_t *in, uint32_t words,
-    const uint32_t *from, const uint32_t *class_word, uint32_t classes, size_t rows, uint32_t *out, uint32_t *margins)
+__global__ static void __launch_bounds__(MOVE_THREADS)
+    move_rows(const uint32_t *in, uint32_t words, const uint32_t *from, const uint32_t *class_word, uint32_t classes,
+              size_t rows, uint32_t *out, uint32_t *margins)
 {
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const size_t first = (size_t) blockIdx.x * ROWS_AT_ONCE, row = first + lane;
@@ -154,7 +163,10 @@ static weft_status begin_moved(weft_ctx *ctx, const weft_mi_pack *p, const weft_
   r->mem.ctx = &r->own;
   *out = r;
 done:
-  if (st != WEFT_OK) { weft_device_end(&r->mem); free(r); }
+  if (st != WEFT_OK) {
+    weft_device_end(&r->mem);
+    free(r);
+  }
   return st;
 }
 
@@ -194,7 +206,8 @@ extern "C" weft_status weft_mi_permute_cuda(weft_ctx *ctx, const weft_mi_pack *p
   weft_mi_resident *r;
   int64_t *alone;
   if (!*out) {
-    for (size_t g = 0; g < pack->group_count; g++) if (pack->groups[g].coded) goto done;
+    for (size_t g = 0; g < pack->group_count; g++)
+      if (pack->groups[g].coded) goto done;
     if (!pack->plane_rows || !pack->n || !weft_mi_device_holds(ctx, pack, 2, &plan)) goto done;
     if (!*device) WEFT_TRY(weft_mi_resident_make(ctx, pack, device));
     WEFT_TRY(begin_moved(ctx, pack, *device, out));
@@ -202,8 +215,8 @@ extern "C" weft_status weft_mi_permute_cuda(weft_ctx *ctx, const weft_mi_pack *p
   r = *out;
   WEFT_TAKE(alone, &host, pack->p);
   WEFT_TRY(plan_moves(&host, pack, perm, &from));
-  WEFT_CUDA(cudaMemcpyAsync(r->from, from, (size_t) r->words * 32 * sizeof *from, cudaMemcpyHostToDevice,
-                            r->mem.stream));
+  WEFT_CUDA(
+      cudaMemcpyAsync(r->from, from, (size_t) r->words * 32 * sizeof *from, cudaMemcpyHostToDevice, r->mem.stream));
   WEFT_CUDA(cudaMemsetAsync(r->margins, 0, margins * sizeof *r->margins, r->mem.stream));
   move_rows<<<(unsigned) ((pack->plane_rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE), MOVE_THREADS, 0, r->mem.stream>>>(
       (*device)->planes, r->words, r->from, r->class_word, pack->classes, pack->plane_rows, r->planes, r->margins);

@@ -14,17 +14,20 @@
 
 #include "mi/pairs/both/ternary.h"
 
-#define WEFT_PRODUCTS_LEVELS 5u     /* attributes of more levels are scored without a screen */
-#define WEFT_PRODUCTS_HALF 65535u   /* most rows of a class whose counts share a word with another's */
+#define WEFT_PRODUCTS_LEVELS 5u   /* attributes of more levels are scored without a screen */
+#define WEFT_PRODUCTS_HALF 65535u /* most rows of a class whose counts share a word with another's */
 
 #ifdef __CUDA_ARCH__
-#define UNROLLED _Pragma("unroll") for /* tables are in registers: no index may be left */
+#  define UNROLLED _Pragma("unroll") for /* tables are in registers: no index may be left */
 #else
-#define UNROLLED for
+#  define UNROLLED for
 #endif
 
 /* Two attributes; constants in a kernel that is made for them. */
-typedef struct weft_products_shape { uint32_t la, lb; int missing_a, missing_b; } weft_products_shape;
+typedef struct weft_products_shape {
+  uint32_t la, lb;
+  int missing_a, missing_b;
+} weft_products_shape;
 
 /* Completes the la × lb cells of a class, cell (x, y) at [x * lb + y]. Those of two planes are there. Margins are those
  * of planes; an attribute without missing values has no plane of its last level. `all`: rows of the class. */
@@ -32,18 +35,20 @@ static WEFT_HD inline void weft_products_cells(const weft_products_shape s, cons
                                                uint32_t all, uint32_t *cell)
 {
   if (!s.missing_b) {
-    UNROLLED (uint32_t x = 0; x < s.la; x++) {
+    UNROLLED(uint32_t x = 0; x < s.la; x++)
+    {
       uint32_t left = of_a[x];
-      UNROLLED (uint32_t y = 0; y + 1 < s.lb; y++) left -= cell[x * s.lb + y];
+      UNROLLED(uint32_t y = 0; y + 1 < s.lb; y++) left -= cell[x * s.lb + y];
       cell[x * s.lb + s.lb - 1] = left; /* of a's last level it is made again below */
     }
   }
   if (!s.missing_a) {
     uint32_t behind = all; /* rows in b's last level, where it has no plane */
-    UNROLLED (uint32_t y = 0; y < s.lb; y++) {
+    UNROLLED(uint32_t y = 0; y < s.lb; y++)
+    {
       uint32_t left = y + 1 < s.lb || s.missing_b ? of_b[y] : behind;
       behind -= left;
-      UNROLLED (uint32_t x = 0; x + 1 < s.la; x++) left -= cell[x * s.lb + y];
+      UNROLLED(uint32_t x = 0; x + 1 < s.la; x++) left -= cell[x * s.lb + y];
       cell[(s.la - 1) * s.lb + y] = left;
     }
   }
@@ -52,12 +57,15 @@ static WEFT_HD inline void weft_products_cells(const weft_products_shape s, cons
 static WEFT_HD inline uint32_t weft_products_rows(const weft_products_shape s, const uint32_t *cell)
 {
   uint32_t rows = 0;
-  UNROLLED (uint32_t i = 0; i < s.la * s.lb; i++) rows += cell[i];
+  UNROLLED(uint32_t i = 0; i < s.la * s.lb; i++) rows += cell[i];
   return rows;
 }
 
 /* What the screen has of a pair: n times the information of both and of each, in bits, and n. */
-typedef struct weft_products_sums { float joint, one, other; uint32_t n; } weft_products_sums;
+typedef struct weft_products_sums {
+  float joint, one, other;
+  uint32_t n;
+} weft_products_sums;
 
 /* Adds sign × Σ k log2(k w) over cells of so many rows; with `each`, over the levels of each attribute too. */
 static WEFT_HD inline void weft_products_add(const weft_products_shape s, const uint32_t *cell, uint32_t rows,
@@ -65,17 +73,19 @@ static WEFT_HD inline void weft_products_add(const weft_products_shape s, const 
 {
   const float w = (float) (s.la * s.lb) / (float) rows;
   float joint = 0, one = 0, other = 0;
-  UNROLLED (uint32_t i = 0; i < s.la * s.lb; i++) joint += weft_planes_term(cell[i], w);
+  UNROLLED(uint32_t i = 0; i < s.la * s.lb; i++) joint += weft_planes_term(cell[i], w);
   sums->joint += sign * joint;
   if (!each) return;
-  UNROLLED (uint32_t x = 0; x < s.la; x++) {
+  UNROLLED(uint32_t x = 0; x < s.la; x++)
+  {
     uint32_t level = 0;
-    UNROLLED (uint32_t y = 0; y < s.lb; y++) level += cell[x * s.lb + y];
+    UNROLLED(uint32_t y = 0; y < s.lb; y++) level += cell[x * s.lb + y];
     one += weft_planes_term(level, w);
   }
-  UNROLLED (uint32_t y = 0; y < s.lb; y++) {
+  UNROLLED(uint32_t y = 0; y < s.lb; y++)
+  {
     uint32_t level = 0;
-    UNROLLED (uint32_t x = 0; x < s.la; x++) level += cell[x * s.lb + y];
+    UNROLLED(uint32_t x = 0; x < s.la; x++) level += cell[x * s.lb + y];
     other += weft_planes_term(level, w);
   }
   sums->one += sign * one;
@@ -87,7 +97,7 @@ static WEFT_HD inline void weft_products_class(const weft_products_shape s, cons
                                                uint32_t *level, weft_products_sums *sums)
 {
   weft_products_add(s, cell, weft_products_rows(s, cell), 1.0f, each, sums);
-  UNROLLED (uint32_t i = 0; i < s.la * s.lb; i++) level[i] += cell[i];
+  UNROLLED(uint32_t i = 0; i < s.la * s.lb; i++) level[i] += cell[i];
 }
 
 /* The end of a stratum: takes its cells off, and clears them. */
@@ -97,7 +107,7 @@ static WEFT_HD inline void weft_products_stratum(const weft_products_shape s, in
   const uint32_t rows = weft_products_rows(s, level);
   weft_products_add(s, level, rows, -1.0f, each, sums);
   sums->n += rows;
-  UNROLLED (uint32_t i = 0; i < s.la * s.lb; i++) level[i] = 0;
+  UNROLLED(uint32_t i = 0; i < s.la * s.lb; i++) level[i] = 0;
 }
 
 /* The greatest error of a sum, per row. The sizes Σ k |log2(k w_c)| and Σ m |log2(m w)| are below (log2 cells + 0.54) n

@@ -24,11 +24,11 @@
 #include "mi/pack/both/fixed_point.h"
 
 #define WEFT_PLANES_CELLS 9
-#define WEFT_PLANES_CLASSES 8      /* most */
-#define WEFT_PLANES_PACKED 65535u  /* most rows of two classes whose counts share a word */
-#define WEFT_PLANES_THREADS 256    /* that count a tile */
-#define WEFT_PLANES_PAIRS 32       /* of a thread in a tile */
-#define WEFT_PLANES_A 64           /* attributes per tile: 128 rows of planes against 256 */
+#define WEFT_PLANES_CLASSES 8     /* most */
+#define WEFT_PLANES_PACKED 65535u /* most rows of two classes whose counts share a word */
+#define WEFT_PLANES_THREADS 256   /* that count a tile */
+#define WEFT_PLANES_PAIRS 32      /* of a thread in a tile */
+#define WEFT_PLANES_A 64          /* attributes per tile: 128 rows of planes against 256 */
 #define WEFT_PLANES_B 128
 
 /* ---- where things lie ---- */
@@ -108,7 +108,9 @@ static WEFT_HD inline void weft_planes_unpack(uint32_t word, float *class0, floa
 /* An attribute's planes, or all rows, in the screen: rows of class 0 and of both classes. What is added to the latter
  * keeps empty cells finite; it is exact beside counts of 16 bits. */
 #define WEFT_PLANES_EMPTY 0.0078125f
-typedef struct weft_planes_side { float class0[2], rows[2]; } weft_planes_side;
+typedef struct weft_planes_side {
+  float class0[2], rows[2];
+} weft_planes_side;
 
 static WEFT_HD inline weft_planes_side weft_planes_side_of(const uint32_t plane[2])
 {
@@ -134,9 +136,8 @@ static WEFT_HD inline float weft_planes_squares(const uint32_t both[4], weft_pla
   float k[4], m[4], k_all, m_all;
   weft_planes_unpack(all, &k_all, &m_all);
   for (int i = 0; i < 4; i++) weft_planes_unpack(both[i], &k[i], &m[i]);
-  const float k_a0 = a.class0[0] - k[0] - k[1], m_a0 = a.rows[0] - m[0] - m[1],
-              k_a1 = a.class0[1] - k[2] - k[3], m_a1 = a.rows[1] - m[2] - m[3],
-              k_b0 = b.class0[0] - k[0] - k[2], m_b0 = b.rows[0] - m[0] - m[2],
+  const float k_a0 = a.class0[0] - k[0] - k[1], m_a0 = a.rows[0] - m[0] - m[1], k_a1 = a.class0[1] - k[2] - k[3],
+              m_a1 = a.rows[1] - m[2] - m[3], k_b0 = b.class0[0] - k[0] - k[2], m_b0 = b.rows[0] - m[0] - m[2],
               k_b1 = b.class0[1] - k[1] - k[3], m_b1 = b.rows[1] - m[1] - m[3],
               k_last = k_all - a.class0[0] - a.class0[1] - k_b0 - k_b1,
               m_last = m_all + 5 * WEFT_PLANES_EMPTY - a.rows[0] - a.rows[1] - m_b0 - m_b1;
@@ -171,7 +172,9 @@ static WEFT_HD inline double weft_planes_squares_error(double n0, uint32_t table
  * sizes Σ k |log2(k w_c)| and Σ m |log2(m w)| are below 3.7 n each: at most log2 9 above zero and 9 × 0.53 / 9 below.
  */
 
-typedef struct weft_planes_weights { float of_class[WEFT_PLANES_CLASSES], of_rows; } weft_planes_weights;
+typedef struct weft_planes_weights {
+  float of_class[WEFT_PLANES_CLASSES], of_rows;
+} weft_planes_weights;
 
 static WEFT_HD inline weft_planes_weights weft_planes_weigh(const uint32_t *class_rows, uint32_t classes)
 {
@@ -203,7 +206,9 @@ static WEFT_HD inline double weft_planes_logs_error(double n, uint32_t classes)
 /* ---- bars ---- */
 
 /* A pair may reach `bits` of information when its screen is at least base + bits × unit. */
-typedef struct weft_planes_units { double base, unit; } weft_planes_units;
+typedef struct weft_planes_units {
+  double base, unit;
+} weft_planes_units;
 
 /* steepest: weft_mi_steepest() of the share of class 0, for packed counts. tables: that a screen adds up. */
 static inline weft_planes_units weft_planes_measure(int packed, const uint32_t *class_rows, uint32_t classes,

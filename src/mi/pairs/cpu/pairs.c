@@ -10,11 +10,11 @@
 typedef struct {
   const weft_mi_search *search;
   weft_mi_tiling tiling;
-  const int64_t *alone;        /* fixed-point information of a place by itself */
+  const int64_t *alone; /* fixed-point information of a place by itself */
   const float *alone_bits;
   weft_mi_screening screening;
-  double bar_mi, bar_gain;     /* in bits; may only rise */
-  uint64_t words;              /* 0, or only what weft_mi_large() says of them */
+  double bar_mi, bar_gain; /* in bits; may only rise */
+  uint64_t words;          /* 0, or only what weft_mi_large() says of them */
 } shared;
 
 static int left_out(const shared *s, size_t a, size_t b)
@@ -30,7 +30,10 @@ typedef struct {
   weft_mi_keeper keeper;
 } workspace;
 
-typedef struct { int64_t joint, gain; uint64_t n; } pair_score;
+typedef struct {
+  int64_t joint, gain;
+  uint64_t n;
+} pair_score;
 
 /* Exact scores of pair (i, j) of a counted tile. */
 static pair_score score_pair(const shared *s, const weft_mi_counts *t, size_t i, size_t j, size_t a, size_t b,
@@ -47,8 +50,8 @@ static pair_score score_pair(const shared *s, const weft_mi_counts *t, size_t i,
   }
   const uint32_t la = t->a.levels, lb = t->b.levels;
   out.joint = weft_mi_of_table(p, w->cells, 1, la, lb, 6, w->work, &out.n);
-  out.gain = out.joint - weft_mi_of_table(p, w->cells, 1, la, lb, 2, w->work, &out.n)
-             - weft_mi_of_table(p, w->cells, 1, la, lb, 4, w->work, &out.n);
+  out.gain = out.joint - weft_mi_of_table(p, w->cells, 1, la, lb, 2, w->work, &out.n) -
+             weft_mi_of_table(p, w->cells, 1, la, lb, 4, w->work, &out.n);
   return out;
 }
 
@@ -91,8 +94,10 @@ static void search_planes(const shared *s, const weft_mi_tile *tile, workspace *
     const size_t first = tile->panel->same && tile->j0 <= tile->i0 + i ? tile->i0 + i + 1 - tile->j0 : 0;
     double bar_mi = s->bar_mi, bar_gain = s->bar_gain, bar = weft_mi_keeper_bar(&w->keeper);
     if (first >= tile->nj) break;
-    if (s->search->by_interaction) bar_gain = fmax(bar_gain, bar);
-    else bar_mi = fmax(bar_mi, bar);
+    if (s->search->by_interaction)
+      bar_gain = fmax(bar_gain, bar);
+    else
+      bar_mi = fmax(bar_mi, bar);
     /* an interaction is never above the joint information: the screen can use nothing else where the marginals
      * differ */
     const float low = (float) ((known ? bar_mi : fmax(bar_mi, bar_gain)) - error);
@@ -136,8 +141,10 @@ static void full_tile(const shared *s, const weft_mi_tile *tile, workspace *w, d
   const weft_mi_pack *p = s->tiling.x;
   const size_t a0 = tile->panel->g->first + tile->i0, b0 = tile->panel->h->first + tile->j0;
   weft_mi_counts t;
-  if (tile->panel->coded) load_codes(&s->tiling, tile, w->codes);
-  else weft_mi_tile_count(&s->tiling, tile, w->both, &t);
+  if (tile->panel->coded)
+    load_codes(&s->tiling, tile, w->codes);
+  else
+    weft_mi_tile_count(&s->tiling, tile, w->both, &t);
   for (size_t i = 0; i < tile->ni; i++)
     for (size_t j = tile->panel->same && tile->j0 <= tile->i0 + i ? tile->i0 + i + 1 - tile->j0 : 0; j < tile->nj;
          j++) {
@@ -210,8 +217,10 @@ static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const w
       for (int64_t k = 0; k < count; k++) {
         if (!weft_mi_tile_at(&s.tiling, weft_dealt_unit(first + (size_t) k, search->part, search->parts), &tile))
           continue;
-        if (tile.panel->coded) search_codes(&s, &tile, w);
-        else if (!words) search_planes(&s, &tile, w);
+        if (tile.panel->coded)
+          search_codes(&s, &tile, w);
+        else if (!words)
+          search_planes(&s, &tile, w);
       }
     }
     for (int t = 0; t < threads; t++) { /* what one thread has found raises the bar for all */

@@ -19,34 +19,38 @@
 #include "mi/search/cuda/tiles_hopper.cuh"
 
 #define STAGES 12
-#define COUNTS_ROW (ROWS_B + 8)  /* words per row of counts: eight rows of a warp's stores fall into different banks */
-#define WARP_ROWS 8              /* rows per warp in shared memory */
-#define UNROLL 4                 /* rows screened at a time, of four columns per lane */
-#define EMPTY 0.0078125f         /* keeps empty cells finite; a multiple of the spacing of floats up to 2^17 */
-#define SLACK 0.017              /* relative; more than (1 + EMPTY)² takes off */
-#define MAGIC 8388608.0f         /* 2^23: a whole number or'ed into its fraction is added to it */
+#define COUNTS_ROW (ROWS_B + 8) /* words per row of counts: eight rows of a warp's stores fall into different banks */
+#define WARP_ROWS 8             /* rows per warp in shared memory */
+#define UNROLL 4                /* rows screened at a time, of four columns per lane */
+#define EMPTY 0.0078125f        /* keeps empty cells finite; a multiple of the spacing of floats up to 2^17 */
+#define SLACK 0.017             /* relative; more than (1 + EMPTY)² takes off */
+#define MAGIC 8388608.0f        /* 2^23: a whole number or'ed into its fraction is added to it */
 #define SHARED_BYTES (STAGES * STAGE_BYTES + CONSUMERS / 32 * WARP_ROWS * COUNTS_ROW * 4)
 
 enum { PAIRS, GAINS, COUNTS, TRIPLES }; /* GAINS: pairs with a bar for the interaction too */
 
 /* Shares of class 1 within a's levels 1 and 0, and the rows of these (+ EMPTY); what a has by itself in the screen's
  * sum (of triples, with both levels of the fixed attribute, in the first); its own information, in the same units. */
-struct __align__(16) row_side { float share1, share0, rows1, rows0, own_sum, own; float2 fill; };
+struct __align__(16) row_side
+{
+  float share1, share0, rows1, rows0, own_sum, own;
+  float2 fill;
+};
 /* Rows of b's level 1, those in class 1 + MAGIC, its own information. */
 struct __align__(16) column_side { float rows, in_class, own, fill; };
 
 struct tile_args {
   const uint8_t *a, *b;
-  int steps0, steps;              /* k-steps of class 0, of both */
+  int steps0, steps; /* k-steps of class 0, of both */
   uint32_t count_a, count_b;
-  tile_grid grid;                 /* low: behind the fixed attribute of a triple */
-  uint64_t first, count;          /* tiles of this launch */
+  tile_grid grid;        /* low: behind the fixed attribute of a triple */
+  uint64_t first, count; /* tiles of this launch */
   const struct row_side
       *of_a; /* constants of the screen; triples: two per attribute, in level 1 and 0 of the fixed one */
   const struct column_side *of_b;
   float bar_mi, bar_gain;
   /* exact scores */
-  const uint32_t *margins;        /* [class][plane row] */
+  const uint32_t *margins; /* [class][plane row] */
   size_t plane_rows, row_a, row_b, place_a, place_b, columns;
   const uint32_t *column;
   const int64_t *alone;
@@ -56,7 +60,7 @@ struct tile_args {
   int64_t class_fixed;
   mi_bar bar;
   mi_hits hits;
-  uint32_t *joint;                /* packed counts of pairs */
+  uint32_t *joint; /* packed counts of pairs */
   size_t ld;
   uint32_t fixed;
 };
@@ -73,7 +77,9 @@ __device__ static inline void unpack(uint32_t packed, float *in_class, float *ro
 }
 
 /* The two levels' terms, as fractions: u² M / p and v² R / q. */
-struct terms { float first, p, second, q; };
+struct terms {
+  float first, p, second, q;
+};
 
 __device__ static inline terms terms_of(uint32_t packed, const row_side &a, const column_side &b)
 {
@@ -181,15 +187,15 @@ __device__ static inline void screen_rows(const tile_args &t, const uint32_t *co
 {
   constexpr uint32_t EACH = KIND == TRIPLES ? 2 : 1;
   const uint32_t lane = threadIdx.x % 32;
-#pragma unroll 1
+#  pragma unroll 1
   for (uint32_t side = 0; side < ROWS_B; side += 128) {
     column_side b[4 * EACH];
-#pragma unroll
+#  pragma unroll
     for (uint32_t k = 0; k < 4 * EACH; k++) b[k] = t.of_b[(column + side) * EACH + k];
-#pragma unroll 1
+#  pragma unroll 1
     for (uint32_t r0 = 0; r0 < WARP_ROWS; r0 += UNROLL) {
       float rejects[4 * UNROLL], least = INFINITY;
-#pragma unroll
+#  pragma unroll
       for (uint32_t r = 0; r < UNROLL; r++) {
         const uint32_t row = row0 + r0 + r;
         const uint4 four = *(const uint4 *) (counts + (r0 + r) * COUNTS_ROW + side + lane * 4);
@@ -199,7 +205,7 @@ __device__ static inline void screen_rows(const tile_args &t, const uint32_t *co
           const row_side a0 = t.of_a[row * EACH + 1];
           const uint4 whole = __ldg((const uint4 *) &t.joint[row * t.ld + column + side]);
           const uint32_t both[4] = { whole.x, whole.y, whole.z, whole.w };
-#pragma unroll
+#  pragma unroll
           for (int k = 0; k < 4; k++) {
             /* the interaction is at most joint information less one's own */
             const float bar = fmaxf(t.bar_mi, t.bar_gain + fmaxf(a.own, b[2 * k].own)) - a.own_sum;
@@ -208,25 +214,27 @@ __device__ static inline void screen_rows(const tile_args &t, const uint32_t *co
           }
         } else {
           const float bar = t.bar_mi - a.own_sum, gain = t.bar_gain + a.own;
-#pragma unroll
+#  pragma unroll
           for (int k = 0; k < 4; k++)
             rejects[4 * r + k] =
                 below(terms_of(packed[k], a, b[k]), KIND == PAIRS ? bar : fmaxf(t.bar_mi, gain + b[k].own) - a.own_sum);
         }
-#pragma unroll
+#  pragma unroll
         for (int k = 0; k < 4; k++) least = fminf(least, rejects[4 * r + k]);
       }
       if (least > 0) continue;
       uint32_t passed = 0;
-#pragma unroll
+#  pragma unroll
       for (int k = 0; k < 4 * UNROLL; k++) passed |= (uint32_t) !(rejects[k] > 0) << k;
       for (; passed; passed &= passed - 1) {
         const uint32_t k = (uint32_t) __ffs((int) passed) - 1, r = r0 + k / 4, from = side + k % 4;
         const uint32_t one = row0 + r, other = column + from;
         if (one < t.grid.low || one >= t.count_a || other >= t.count_b || (t.grid.same && other <= one)) continue;
         const uint32_t packed = counts[r * COUNTS_ROW + lane * 4 + from];
-        if (KIND == TRIPLES) score_triple(t, one, other, packed);
-        else score_pair(t, one, other, packed);
+        if (KIND == TRIPLES)
+          score_triple(t, one, other, packed);
+        else
+          score_pair(t, one, other, packed);
       }
     }
   }
@@ -234,8 +242,8 @@ __device__ static inline void screen_rows(const tile_args &t, const uint32_t *co
 
 /* ---- the kernel ---- */
 
-template <int KIND> __global__ static void __launch_bounds__(SCREENING_THREADS, 1)
-tiles(const __grid_constant__ tile_args t)
+template <int KIND>
+__global__ static void __launch_bounds__(SCREENING_THREADS, 1) tiles(const __grid_constant__ tile_args t)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ ring<STAGES> copies;
@@ -246,12 +254,13 @@ tiles(const __grid_constant__ tile_args t)
   tile_walk at_tile = { 0, t.grid.low / ROWS_A / GROUP };
   if (warp_of_block >= CONSUMERS / 32) {
     give_registers();
-    if (thread == CONSUMERS) for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
-      uint32_t ta, tb;
-      if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
-      bring_tile(&copies, stages, t.a + (size_t) ta * t.steps * BLOCK_BYTES,
-                 t.b + (size_t) tb * 2 * t.steps * BLOCK_BYTES, t.steps, &step);
-    }
+    if (thread == CONSUMERS)
+      for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
+        uint32_t ta, tb;
+        if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
+        bring_tile(&copies, stages, t.a + (size_t) ta * t.steps * BLOCK_BYTES,
+                   t.b + (size_t) tb * 2 * t.steps * BLOCK_BYTES, t.steps, &step);
+      }
     return;
   }
 
@@ -261,11 +270,11 @@ tiles(const __grid_constant__ tile_args t)
   for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
     uint32_t ta, tb, c[128];
     if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
-#pragma unroll
+#  pragma unroll
     for (int i = 0; i < 128; i++) c[i] = 0;
-#pragma unroll
+#  pragma unroll
     for (int class_index = 0; class_index < 2; class_index++) {
-#pragma unroll
+#  pragma unroll
       for (int i = 0; i < 128 && class_index; i++) c[i] <<= 16;
       count_steps(&copies, stages, class_index ? t.steps - t.steps0 : t.steps0, &step, c);
     }
@@ -273,16 +282,16 @@ tiles(const __grid_constant__ tile_args t)
     /* A thread holds rows lane / 4 and lane / 4 + 8 of its warp's 16, columns 8 j + 2 (lane % 4) and the next. */
     if constexpr (KIND == COUNTS) {
       const uint32_t row0 = ta * ROWS_A + warp_of_block * 16 + lane / 4, col0 = tb * ROWS_B + lane % 4 * 2;
-#pragma unroll
+#  pragma unroll
       for (int i = 0; i < 128; i++) {
         const uint32_t row = row0 + i / 2 % 2 * 8, col = col0 + i / 4 * 8 + i % 2;
         if (row < t.ld && col < t.ld) t.joint[row * t.ld + col] = c[i];
       }
     } else {
-#pragma unroll
+#  pragma unroll
       for (uint32_t half = 0; half < 2; half++) {
         __syncwarp();
-#pragma unroll
+#  pragma unroll
         for (int j = 0; j < 32; j++)
           *(uint2 *) (counts + lane / 4 * COUNTS_ROW + lane % 4 * 2 + j * 8) =
               make_uint2(c[4 * j + 2 * half], c[4 * j + 2 * half + 1]);
@@ -481,10 +490,7 @@ static tile_args make_args(const mi_binary *b, const uint8_t *a_tiles, const uin
 }
 
 /* Fixed-point information to units of Σ D²/m; lower by what the bar's own margin does not cover. */
-static double scale_of(const mi_binary *b)
-{
-  return b->r->f.unit / b->steepest * (1 - SLACK);
-}
+static double scale_of(const mi_binary *b) { return b->r->f.unit / b->steepest * (1 - SLACK); }
 
 static weft_status launch(weft_ctx *ctx, void (*kernel)(const tile_args), const tile_args *t, cudaStream_t s)
 {
@@ -493,8 +499,8 @@ static weft_status launch(weft_ctx *ctx, void (*kernel)(const tile_args), const 
   const int bytes = SHARED_BYTES;
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_CUDA(weft_device_allow_shared((const void *) kernel, bytes));
-  kernel<<<t->count < (uint64_t) processors ? (unsigned) t->count : (unsigned) processors, SCREENING_THREADS, bytes,
-           s>>>(*t);
+  kernel < <<t->count<(uint64_t) processors ? (unsigned) t->count : (unsigned) processors, SCREENING_THREADS, bytes,
+                      s>>>(*t);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
@@ -519,11 +525,13 @@ weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *b, const uint8_t
   row_side *of_a = (row_side *) constants;
   column_side *of_b = (column_side *) (of_a + room_a);
   pair_constants<<<(unsigned) (room_a / 256), 256, 0, s>>>(b->r->margins, b->plane_rows, b->row_a, b->count_a, room_a,
-    b->r->alone + b->first_a, scale_of(b), in_class / rows, rows, in_class, of_a, b->same ? of_b : NULL);
+                                                           b->r->alone + b->first_a, scale_of(b), in_class / rows, rows,
+                                                           in_class, of_a, b->same ? of_b : NULL);
   WEFT_CUDA(cudaGetLastError());
   if (!b->same)
     pair_constants<<<(unsigned) (room_b / 256), 256, 0, s>>>(b->r->margins, b->plane_rows, b->row_b, b->count_b, room_b,
-      b->r->alone + b->first_b, scale_of(b), in_class / rows, rows, in_class, NULL, of_b);
+                                                             b->r->alone + b->first_b, scale_of(b), in_class / rows,
+                                                             rows, in_class, NULL, of_b);
   WEFT_CUDA(cudaGetLastError());
   t.of_a = of_a;
   t.of_b = of_b;

@@ -111,7 +111,10 @@ __global__ static void __launch_bounds__(THREADS) count_codes(codes_args t)
     double value;
     if (weft_mi_whole(estimator)) { /* whole numbers to the end, as on the CPU */
       long long sum = 0, n = 0;
-      for (uint32_t k = threadIdx.x; k < cells; k += THREADS) { sum += weft_mi_fixed(&t.f, table[k]); n += table[k]; }
+      for (uint32_t k = threadIdx.x; k < cells; k += THREADS) {
+        sum += weft_mi_fixed(&t.f, table[k]);
+        n += table[k];
+      }
       for (uint32_t k = threadIdx.x; k < la + lb; k += THREADS) sum -= weft_mi_fixed(&t.f, of_a[k]);
       sum = total(sum, whole);
       n = total(n, whole);
@@ -250,8 +253,10 @@ weft_status weft_mi_codes_tile(weft_ctx *ctx, weft_device_arena *mem, mi_codes *
   t.same = c->same;
   t.f = c->r->f;
   t.out = *out;
-  for (size_t k = 0; k < c->ni; k++) if (c->host_levels[k] > most_a) most_a = c->host_levels[k];
-  for (size_t k = 0; k < c->nj; k++) if (c->host_levels[c->side + k] > most_b) most_b = c->host_levels[c->side + k];
+  for (size_t k = 0; k < c->ni; k++)
+    if (c->host_levels[k] > most_a) most_a = c->host_levels[k];
+  for (size_t k = 0; k < c->nj; k++)
+    if (c->host_levels[c->side + k] > most_b) most_b = c->host_levels[c->side + k];
   words = mi_codes_words(most_a, most_b, t.classes);
   t.words = words < c->words ? (uint32_t) words : c->words;
   WEFT_CUDA(weft_device_allow_shared((const void *) count_codes, 4 * (size_t) t.words));

@@ -7,23 +7,22 @@
 
 /* What a pair's block does with its table. */
 struct codes_out {
-  mi_bar bar;               /* with hits.items: offers the pair */
+  mi_bar bar; /* with hits.items: offers the pair */
   mi_hits hits;
-  double *mi,
-      *interaction; /* else writes pair (i, j) to [i * nj + j]; without interaction, information of the two */
+  double *mi, *interaction; /* else writes pair (i, j) to [i * nj + j]; without interaction, information of the two */
   int estimator;            /* in that case */
 };
 
 /* A panel in tiles of codes, and the tile that is on the device. */
 struct mi_codes : mi_panel_sides {
-  const weft_mi_resident *r;        /* for columns and the table of f */
-  int classes;                      /* count by class */
+  const weft_mi_resident *r; /* for columns and the table of f */
+  int classes;               /* count by class */
   size_t side, across;
-  uint64_t tiles, loaded;           /* loaded: the row of tiles whose codes are there, plus one */
-  uint32_t words;                   /* of the largest table that is counted here */
+  uint64_t tiles, loaded; /* loaded: the row of tiles whose codes are there, plus one */
+  uint32_t words;         /* of the largest table that is counted here */
   uint16_t *a, *b, *row_class, *host_codes;
   uint32_t *levels, *host_levels;
-  size_t i0, ni, j0, nj;            /* of the tile last counted */
+  size_t i0, ni, j0, nj; /* of the tile last counted */
 };
 
 /* Words of shared memory for a table of la × lb levels by class, with its margins. */

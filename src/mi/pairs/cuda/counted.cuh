@@ -14,19 +14,19 @@ extern "C" {
 /* Counts of tiles: [tile][stratum][word of classes][plane of a][plane of b][row][column]. The strata of pairs are runs
  * of k-steps; those of triples, the levels of the fixed attribute, are copies of side a. */
 struct mi_counting {
-  const uint8_t *a, *b;         /* arranged planes */
-  size_t plane_a, plane_b;      /* bytes of one plane of all attributes */
-  size_t stratum_a;             /* bytes from one stratum's side a to the next's */
-  int steps;                    /* k-steps of a row */
+  const uint8_t *a, *b;                       /* arranged planes */
+  size_t plane_a, plane_b;                    /* bytes of one plane of all attributes */
+  size_t stratum_a;                           /* bytes from one stratum's side a to the next's */
+  int steps;                                  /* k-steps of a row */
   int class_step[WEFT_MI_PLANAR_CLASSES + 1]; /* first k-step of each class */
-  uint32_t stratum_classes;     /* classes from one stratum's k-steps to the next's */
-  uint32_t per, words;          /* classes of a stratum, and words these take */
+  uint32_t stratum_classes;                   /* classes from one stratum's k-steps to the next's */
+  uint32_t per, words;                        /* classes of a stratum, and words these take */
   uint32_t planes_a, planes_b, products;
-  int packed;                   /* a word has the counts of two classes, the first in its high half */
+  int packed; /* a word has the counts of two classes, the first in its high half */
   tile_grid grid;
-  tile_walk start;              /* where a walk to tile `first` has come */
+  tile_walk start; /* where a walk to tile `first` has come */
   uint64_t first;
-  uint32_t units;               /* tiles × products */
+  uint32_t units; /* tiles × products */
   uint32_t *out;
 };
 
@@ -40,10 +40,13 @@ void weft_mi_counting_classes(const weft_mi_pack *p, mi_counting *t);
 /* ---- pairs that are counted and screened at once: fused_hopper.cu ---- */
 
 /* Members of the two groups that passed: more may have than were listed. */
-struct mi_passed { uint2 *pairs; uint32_t *count, capacity; };
+struct mi_passed {
+  uint2 *pairs;
+  uint32_t *count, capacity;
+};
 
 struct mi_screened {
-  const weft_mi_pack *pack;   /* NULL: not for this */
+  const weft_mi_pack *pack; /* NULL: not for this */
   weft_mi_shape a, b;
   const uint8_t *planes[2];
   size_t count[2], room[2];
@@ -71,13 +74,13 @@ struct mi_products {
   const weft_mi_resident *r;
   const weft_mi_panel *panel;
   weft_device_arena *mem;
-  uint8_t *sides[2];          /* arranged planes; [1] is [0] where the panel is one group */
-  int order;                  /* theirs: 0 none yet, 1 plane by plane, 2 for fused_hopper.cu */
+  uint8_t *sides[2]; /* arranged planes; [1] is [0] where the panel is one group */
+  int order;         /* theirs: 0 none yet, 1 plane by plane, 2 for fused_hopper.cu */
   mi_screened screened;
-  uint32_t *counts;           /* taken when first used */
+  uint32_t *counts; /* taken when first used */
   tile_grid grid;
   uint64_t tiles;
-  uint32_t batch;             /* tiles counted before they are scored */
+  uint32_t batch; /* tiles counted before they are scored */
 };
 
 /* Whether a panel of these groups can be searched here. */
@@ -99,11 +102,11 @@ void weft_mi_plane_rows(const weft_mi_pack *p, uint32_t planes, uint32_t *out);
 struct mi_levels {
   const weft_mi_pack *pack;
   const weft_mi_resident *r;
-  uint32_t levels;            /* the most of an attribute; one with fewer has empty planes */
-  size_t plane;               /* bytes of an arranged plane of all attributes, in order of place */
-  uint8_t *tiles, *masked;    /* planes; those within each level of the fixed attribute */
-  uint32_t *plane_row;        /* [plane][place]: row of the pack's planes, UINT32_MAX where there is none */
-  uint32_t *margins, *rows;   /* within each level: [level and class][plane][place], [level and class] */
+  uint32_t levels;          /* the most of an attribute; one with fewer has empty planes */
+  size_t plane;             /* bytes of an arranged plane of all attributes, in order of place */
+  uint8_t *tiles, *masked;  /* planes; those within each level of the fixed attribute */
+  uint32_t *plane_row;      /* [plane][place]: row of the pack's planes, UINT32_MAX where there is none */
+  uint32_t *margins, *rows; /* within each level: [level and class][plane][place], [level and class] */
   uint32_t *counts, batch;
 };
 

@@ -20,7 +20,10 @@
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 /* What a unit counts: false when nothing is in its tile. */
-struct unit { const uint8_t *a, *b; uint32_t class_index, end; };
+struct unit {
+  const uint8_t *a, *b;
+  uint32_t class_index, end;
+};
 
 __device__ static inline bool unit_at(const mi_counting &t, uint32_t k, tile_walk *walk, unit *out)
 {
@@ -47,10 +50,12 @@ __global__ static void __launch_bounds__(THREADS, 1) count_products(const __grid
   tile_walk walk = t.start;
   unit now;
   if (warp_of_block >= CONSUMERS / 32) {
-    if (thread == CONSUMERS) for (uint32_t k = blockIdx.x; k < t.units; k += gridDim.x) {
-      if (!unit_at(t, k, &walk, &now)) continue;
-      bring_steps(&copies, stages, now.a, now.b, t.steps, t.class_step[now.class_index], t.class_step[now.end], &step);
-    }
+    if (thread == CONSUMERS)
+      for (uint32_t k = blockIdx.x; k < t.units; k += gridDim.x) {
+        if (!unit_at(t, k, &walk, &now)) continue;
+        bring_steps(&copies, stages, now.a, now.b, t.steps, t.class_step[now.class_index], t.class_step[now.end],
+                    &step);
+      }
     return;
   }
 
@@ -59,20 +64,18 @@ __global__ static void __launch_bounds__(THREADS, 1) count_products(const __grid
     uint32_t c[128];
     if (!unit_at(t, k, &walk, &now)) continue;
     const uint32_t first = now.class_index, second = first + 1;
-#pragma unroll
+#  pragma unroll
     for (int i = 0; i < 128; i++) c[i] = 0;
     count_steps(&copies, stages, t.class_step[second] - t.class_step[first], &step, c);
     if (t.packed) {
-#pragma unroll
+#  pragma unroll
       for (int i = 0; i < 128; i++) c[i] <<= 16;
-      if (second < now.end)
-        count_steps(&copies, stages, t.class_step[second + 1] - t.class_step[second], &step, c);
+      if (second < now.end) count_steps(&copies, stages, t.class_step[second + 1] - t.class_step[second], &step, c);
     }
     /* A thread holds rows lane / 4 and lane / 4 + 8 of its warp's 16, columns 8 j + 2 (lane % 4) and the next. */
     uint32_t *out = t.out + (size_t) k * AREA + (group * 64 + warp * 16 + lane / 4) * ROWS_B + lane % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < 128; i += 2)
-      *(uint2 *) (out + i / 2 % 2 * 8 * ROWS_B + i / 4 * 8) = make_uint2(c[i], c[i + 1]);
+#  pragma unroll
+    for (int i = 0; i < 128; i += 2) *(uint2 *) (out + i / 2 % 2 * 8 * ROWS_B + i / 4 * 8) = make_uint2(c[i], c[i + 1]);
   }
 }
 
@@ -86,8 +89,8 @@ weft_status weft_mi_count_products(weft_ctx *ctx, const mi_counting *units, cuda
   int processors = 0;
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_CUDA(weft_device_allow_shared((const void *) count_products, SHARED_BYTES));
-  count_products<<<units->units < (uint32_t) processors ? units->units : (unsigned) processors, THREADS, SHARED_BYTES,
-                   s>>>(*units);
+  count_products < <<units->units<(uint32_t) processors ? units->units : (unsigned) processors, THREADS, SHARED_BYTES,
+                                  s>>>(*units);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
@@ -95,7 +98,8 @@ done:
 
 int weft_mi_counts_pack(const weft_mi_pack *p)
 {
-  for (uint32_t c = 0; c < p->classes; c++) if (p->class_rows[c] > WEFT_PRODUCTS_HALF) return 0;
+  for (uint32_t c = 0; c < p->classes; c++)
+    if (p->class_rows[c] > WEFT_PRODUCTS_HALF) return 0;
   return 1;
 }
 
@@ -123,10 +127,11 @@ __device__ static void offer_pair(const mi_scoring &t, const counted &p, const p
 __device__ __noinline__ static void score_pair(const mi_scoring &t, const counted &p)
 {
   const auto cell = [&](uint32_t c, uint32_t x, uint32_t y) { return cell_of(t, p, c, x, y); };
-  offer_pair(t, p, t.a.missing || t.b.missing
-                       ? score_varying(t.f, t.classes, t.per, t.a.levels, t.b.levels, cell)
-                       : score_complete(t.f, t.classes, t.per, t.a.levels, t.b.levels, cell, t.class_fixed,
-                                        t.alone[t.place_a + p.one], t.alone[t.place_b + p.other]));
+  offer_pair(t, p,
+             t.a.missing || t.b.missing
+                 ? score_varying(t.f, t.classes, t.per, t.a.levels, t.b.levels, cell)
+                 : score_complete(t.f, t.classes, t.per, t.a.levels, t.b.levels, cell, t.class_fixed,
+                                  t.alone[t.place_a + p.one], t.alone[t.place_b + p.other]));
 }
 
 /* The same by a warp, from all cells, class after class. */
@@ -136,24 +141,35 @@ __device__ __noinline__ static void score_together(const mi_scoring &t, const co
   pair_score s;
   uint64_t n;
   int64_t of_classes = t.class_fixed, of_a, of_b;
-  int64_t joint = warp_sum(t.f, t.classes, t.per, area, [&](uint32_t c, uint32_t i) { return cells[c * area + i]; },
-                           &s.n);
+  int64_t joint = warp_sum(
+      t.f, t.classes, t.per, area, [&](uint32_t c, uint32_t i) { return cells[c * area + i]; }, &s.n);
   if (t.a.missing || t.b.missing) {
-    of_classes = warp_sum(t.f, t.classes, t.per, 1, [&](uint32_t c, uint32_t) {
-      uint64_t k = 0;
-      for (uint32_t i = 0; i < area; i++) k += cells[c * area + i];
-      return k;
-    }, &n);
-    of_a = warp_sum(t.f, t.classes, t.per, la, [&](uint32_t c, uint32_t x) {
-      uint64_t k = 0;
-      for (uint32_t y = 0; y < lb; y++) k += cells[c * area + x * lb + y];
-      return k;
-    }, &n) - of_classes;
-    of_b = warp_sum(t.f, t.classes, t.per, lb, [&](uint32_t c, uint32_t y) {
-      uint64_t k = 0;
-      for (uint32_t x = 0; x < la; x++) k += cells[c * area + x * lb + y];
-      return k;
-    }, &n) - of_classes;
+    of_classes = warp_sum(
+        t.f, t.classes, t.per, 1,
+        [&](uint32_t c, uint32_t) {
+          uint64_t k = 0;
+          for (uint32_t i = 0; i < area; i++) k += cells[c * area + i];
+          return k;
+        },
+        &n);
+    of_a = warp_sum(
+               t.f, t.classes, t.per, la,
+               [&](uint32_t c, uint32_t x) {
+                 uint64_t k = 0;
+                 for (uint32_t y = 0; y < lb; y++) k += cells[c * area + x * lb + y];
+                 return k;
+               },
+               &n) -
+           of_classes;
+    of_b = warp_sum(
+               t.f, t.classes, t.per, lb,
+               [&](uint32_t c, uint32_t y) {
+                 uint64_t k = 0;
+                 for (uint32_t x = 0; x < la; x++) k += cells[c * area + x * lb + y];
+                 return k;
+               },
+               &n) -
+           of_classes;
     if (of_a < 0) of_a = 0;
     if (of_b < 0) of_b = 0;
   } else {
@@ -190,20 +206,26 @@ __global__ static void __launch_bounds__(ROWS_B) score_products(const __grid_con
   for (uint32_t row = blockIdx.x * STRIP; row < (blockIdx.x + 1) * STRIP; row++) {
     const counted p = pair_at(t, ta, tb, row, threadIdx.x);
     if (p.other >= t.count_b || p.one >= t.count_a || (t.grid.same && p.other <= p.one)) break; /* so is the rest */
-    if constexpr (LA == 0) score_pair(t, p);
-    else if (may_pass<LA, LB>(t, p)) queue_pair(&room, row);
+    if constexpr (LA == 0)
+      score_pair(t, p);
+    else if (may_pass<LA, LB>(t, p))
+      queue_pair(&room, row);
   }
   if constexpr (LA == 0) return;
   __syncthreads();
-  score_queue(t, ta, tb, &room, [&](const counted &p) { score_pair(t, p); },
-              [&](const counted &p, uint32_t *table) { score_together(t, p, fill_table(t, p, table)); });
+  score_queue(
+      t, ta, tb, &room, [&](const counted &p) { score_pair(t, p); },
+      [&](const counted &p, uint32_t *table) { score_together(t, p, fill_table(t, p, table)); });
 }
 
 typedef void (*score_kernel)(const mi_scoring);
 
 static score_kernel kernel_for(uint32_t la, uint32_t lb)
 {
-#define ROW(a) { score_products<a, 2>, score_products<a, 3>, score_products<a, 4>, score_products<a, 5> }
+#define ROW(a) \
+  { \
+    score_products<a, 2>, score_products<a, 3>, score_products<a, 4>, score_products<a, 5> \
+  }
   static const score_kernel kernels[4][4] = { ROW(2), ROW(3), ROW(4), ROW(5) };
 #undef ROW
   const uint32_t most = WEFT_PRODUCTS_LEVELS;
@@ -249,10 +271,10 @@ __global__ static void __launch_bounds__(32 * PASSED_WARPS) score_passed(const _
     __syncwarp();
     for (uint32_t i = lane; i < t.classes * area; i += 32) {
       const uint32_t c = i / area;
-      cells[i] = cell_from(pa, pb, __ldg(&t.class_rows[c]), i % area / lb, i % lb,
-                           [&](uint32_t q, uint32_t r) { return both[(c * pa + q) * pb + r]; },
-                           [&](uint32_t q) { return margin_a(t, p, c, q); },
-                           [&](uint32_t q) { return margin_b(t, p, c, q); });
+      cells[i] = cell_from(
+          pa, pb, __ldg(&t.class_rows[c]), i % area / lb, i % lb,
+          [&](uint32_t q, uint32_t r) { return both[(c * pa + q) * pb + r]; },
+          [&](uint32_t q) { return margin_a(t, p, c, q); }, [&](uint32_t q) { return margin_b(t, p, c, q); });
     }
     __syncwarp();
     score_together(t, p, cells);
@@ -283,9 +305,11 @@ static weft_status arrange(weft_ctx *ctx, mi_products *job, int order)
   for (int k = 0; k < (job->panel->same ? 1 : 2); k++) {
     const weft_mi_group *g = k ? job->panel->h : job->panel->g;
     const size_t plane = room_of(g) * r->words * 4;
-    if (order == 2) WEFT_TRY(weft_mi_screened_arrange(ctx, r, g, room_of(g), job->sides[k], s));
-    else for (uint32_t q = 0; q < g->shape.planes; q++)
-      WEFT_TRY(weft_mi_wgmma_arrange(ctx, r, g->plane0 + q * g->count, g->count, job->sides[k] + q * plane, s));
+    if (order == 2)
+      WEFT_TRY(weft_mi_screened_arrange(ctx, r, g, room_of(g), job->sides[k], s));
+    else
+      for (uint32_t q = 0; q < g->shape.planes; q++)
+        WEFT_TRY(weft_mi_wgmma_arrange(ctx, r, g->plane0 + q * g->count, g->count, job->sides[k] + q * plane, s));
   }
   job->order = order;
 done:
@@ -299,8 +323,7 @@ static weft_status take_sides(weft_ctx *ctx, mi_products *job)
   for (int k = 0; k < 2; k++) {
     const weft_mi_group *g = k ? job->panel->h : job->panel->g;
     uint8_t *planes = job->sides[0];
-    if (!k || !job->panel->same)
-      WEFT_DEVICE_TAKE(planes, job->mem, room_of(g) * job->r->words * 4 * g->shape.planes);
+    if (!k || !job->panel->same) WEFT_DEVICE_TAKE(planes, job->mem, room_of(g) * job->r->words * 4 * g->shape.planes);
     job->sides[k] = planes;
   }
 done:
@@ -448,14 +471,18 @@ static mi_scoring scoring(const mi_products *job, const mi_bar *bar, const mi_hi
 }
 
 /* Screens tiles, and scores what passed; *done_here: 0 when it was more than is listed. */
-static weft_status screen_pairs(weft_ctx *ctx, mi_products *job, const mi_bar *bar, const mi_hits *hits,
-                                uint64_t first, uint64_t count, cudaStream_t s, int *done_here)
+static weft_status screen_pairs(weft_ctx *ctx, mi_products *job, const mi_bar *bar, const mi_hits *hits, uint64_t first,
+                                uint64_t count, cudaStream_t s, int *done_here)
 {
   weft_status st = WEFT_OK;
   const mi_passed passed = job->screened.passed;
   const weft_mi_resident *r = job->r;
-  const passed_args a = { scoring(job, bar, hits), r->planes + job->panel->g->plane0 * (size_t) r->words,
-                          r->planes + job->panel->h->plane0 * (size_t) r->words, r->class_word, r->words, passed };
+  const passed_args a = { scoring(job, bar, hits),
+                          r->planes + job->panel->g->plane0 * (size_t) r->words,
+                          r->planes + job->panel->h->plane0 * (size_t) r->words,
+                          r->class_word,
+                          r->words,
+                          passed };
   const int open = !(a.t.bar_mi > -INFINITY) && !(a.t.bar_gain > -INFINITY);
   uint32_t found;
   *done_here = 0;
@@ -482,7 +509,10 @@ static weft_status take_counts(weft_ctx *ctx, mi_products *job)
   if (most > MOST_BATCH) most = MOST_BATCH;
   if (most > job->tiles) most = (size_t) job->tiles;
   job->batch = (uint32_t) weft_device_chunk(ctx, most, (double) bytes, 0);
-  if (!job->batch) { st = WEFT_ERR_MEMORY; goto done; }
+  if (!job->batch) {
+    st = WEFT_ERR_MEMORY;
+    goto done;
+  }
   WEFT_DEVICE_TAKE(job->counts, job->mem, job->batch * (bytes / sizeof *job->counts));
 done:
   return st;

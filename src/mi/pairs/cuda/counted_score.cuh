@@ -10,13 +10,13 @@
 #include "mi/pairs/cuda/counted.cuh"
 #include "mi/search/cuda/exact_score.cuh"
 
-#define STRIP 8                     /* rows of a tile that a block scores */
+#define STRIP 8 /* rows of a tile that a block scores */
 #define QUEUE (STRIP * ROWS_B)
-#define MANY (QUEUE / 8)            /* that pass */
-#define TABLE_WORDS 480             /* a warp's room for one pair */
+#define MANY (QUEUE / 8) /* that pass */
+#define TABLE_WORDS 480  /* a warp's room for one pair */
 
 struct mi_scoring {
-  const uint32_t *counts;       /* [tile of the batch][product][row][column] */
+  const uint32_t *counts; /* [tile of the batch][product][row][column] */
   uint32_t planes_a, planes_b, products;
   weft_mi_shape a, b;
   uint32_t classes, per, words; /* classes of all strata, of one, and words of counts these take */
@@ -37,7 +37,10 @@ struct mi_scoring {
 };
 
 /* A pair: its counts, and where it is. */
-struct counted { const uint32_t *words; size_t one, other; };
+struct counted {
+  const uint32_t *words;
+  size_t one, other;
+};
 
 __device__ static inline uint32_t margin_a(const mi_scoring &t, const counted &p, uint32_t c, uint32_t x)
 {
@@ -92,15 +95,16 @@ __device__ static uint32_t cell_of(const mi_scoring &t, const counted &p, uint32
   const auto both = [&](uint32_t q, uint32_t r) {
     return part_of(t, word_of(t, p, stratum, of_stratum, q, r), of_stratum);
   };
-  return cell_from(t.planes_a, t.planes_b, __ldg(&t.class_rows[c]), x, y, both,
-                   [&](uint32_t q) { return margin_a(t, p, c, q); }, [&](uint32_t q) { return margin_b(t, p, c, q); });
+  return cell_from(
+      t.planes_a, t.planes_b, __ldg(&t.class_rows[c]), x, y, both, [&](uint32_t q) { return margin_a(t, p, c, q); },
+      [&](uint32_t q) { return margin_b(t, p, c, q); });
 }
 
 /* ---- what passes ---- */
 
 struct score_room {
   uint32_t count;
-  uint16_t queue[QUEUE];        /* row of the strip * ROWS_B + column */
+  uint16_t queue[QUEUE]; /* row of the strip * ROWS_B + column */
   uint32_t table[ROWS_B / 32][TABLE_WORDS];
 };
 
@@ -136,8 +140,9 @@ __device__ static const uint32_t *fill_table(const mi_scoring &t, const counted 
   for (uint32_t i = lane; i < t.classes * area; i += 32) {
     const uint32_t c = i / area, stratum = c / t.per, k = c % t.per, word = stratum * t.words + (t.packed ? k / 2 : k);
     const auto both = [&](uint32_t q, uint32_t r) { return part_of(t, words[(word * pa + q) * pb + r], k); };
-    cells[i] = cell_from(pa, pb, __ldg(&t.class_rows[c]), i % area / lb, i % lb, both,
-                         [&](uint32_t q) { return of_a[c * pa + q]; }, [&](uint32_t q) { return of_b[c * pb + q]; });
+    cells[i] = cell_from(
+        pa, pb, __ldg(&t.class_rows[c]), i % area / lb, i % lb, both, [&](uint32_t q) { return of_a[c * pa + q]; },
+        [&](uint32_t q) { return of_b[c * pb + q]; });
   }
   __syncwarp();
   return cells;
@@ -166,7 +171,10 @@ __device__ static int64_t warp_sum(const weft_mi_log &f, uint32_t classes, uint3
 }
 
 /* The information of three attributes, and the most that two of them have. */
-struct triple_score { int64_t joint, greatest; uint64_t n; };
+struct triple_score {
+  int64_t joint, greatest;
+  uint64_t n;
+};
 
 /* By all lanes of a warp, for all: from the cells of three attributes of as many levels, those of the first with `per`
  * classes in each: [level and class][level][level]. */
@@ -181,15 +189,19 @@ __device__ static triple_score score_cells(const weft_mi_log &f, uint32_t levels
   out.joint = warp_sum(f, levels * per, per, area, of_three, &out.n) - class_fixed;
   if (out.joint < 0) out.joint = 0;
   for (int without = 0; without < 3; without++) {
-    const int64_t two = warp_sum(f, per, per, area, [&](uint32_t c, uint32_t i) {
-      const uint32_t u = i / levels, v = i % levels;
-      uint64_t k = 0;
-      for (uint32_t w = 0; w < levels; w++)
-        k += without == 0 ? cells[(w * per + c) * area + i]
-             : without == 1 ? cells[(u * per + c) * area + w * levels + v]
-                            : cells[(u * per + c) * area + v * levels + w];
-      return k;
-    }, &rows) - class_fixed;
+    const int64_t two = warp_sum(
+                            f, per, per, area,
+                            [&](uint32_t c, uint32_t i) {
+                              const uint32_t u = i / levels, v = i % levels;
+                              uint64_t k = 0;
+                              for (uint32_t w = 0; w < levels; w++)
+                                k += without == 0   ? cells[(w * per + c) * area + i]
+                                     : without == 1 ? cells[(u * per + c) * area + w * levels + v]
+                                                    : cells[(u * per + c) * area + v * levels + w];
+                              return k;
+                            },
+                            &rows) -
+                        class_fixed;
     if (two > out.greatest) out.greatest = two;
   }
   return out;
@@ -199,9 +211,21 @@ __device__ static triple_score score_cells(const weft_mi_log &f, uint32_t levels
 __device__ static inline uint64_t triple_index(uint64_t columns, uint64_t x, uint64_t y, uint64_t z)
 {
   uint64_t swap;
-  if (x > y) { swap = x; x = y; y = swap; }
-  if (y > z) { swap = y; y = z; z = swap; }
-  if (x > y) { swap = x; x = y; y = swap; }
+  if (x > y) {
+    swap = x;
+    x = y;
+    y = swap;
+  }
+  if (y > z) {
+    swap = y;
+    y = z;
+    z = swap;
+  }
+  if (x > y) {
+    swap = x;
+    x = y;
+    y = swap;
+  }
   return (x * columns + y) * columns + z;
 }
 
@@ -215,8 +239,10 @@ __device__ static void score_queue(const mi_scoring &t, uint32_t ta, uint32_t tb
   for (uint32_t k = by_warps ? warp : threadIdx.x; k < count; k += by_warps ? ROWS_B / 32 : ROWS_B) {
     const uint32_t at = room->queue[k];
     const counted p = pair_at(t, ta, tb, blockIdx.x * STRIP + at / ROWS_B, at % ROWS_B);
-    if (by_warps) together(p, room->table[warp]);
-    else alone(p);
+    if (by_warps)
+      together(p, room->table[warp]);
+    else
+      alone(p);
   }
 }
 
@@ -245,10 +271,12 @@ __device__ static inline weft_products_sums screen_pair(const mi_scoring &t, con
       for (uint32_t i = 0; i < LA * LB; i++) cell[i] = part_of(t, words[i], k);
       if (!s.missing_b)
 #pragma unroll
-        for (uint32_t x = 0; x < LA; x++) if (x < t.planes_a) of_a[x] = margin_a(t, p, c, x);
+        for (uint32_t x = 0; x < LA; x++)
+          if (x < t.planes_a) of_a[x] = margin_a(t, p, c, x);
       if (!s.missing_a)
 #pragma unroll
-        for (uint32_t y = 0; y < LB; y++) if (y < t.planes_b) of_b[y] = margin_b(t, p, c, y);
+        for (uint32_t y = 0; y < LB; y++)
+          if (y < t.planes_b) of_b[y] = margin_b(t, p, c, y);
       weft_products_cells(s, of_a, of_b, __ldg(&t.class_rows[c]), cell);
       weft_products_class(s, cell, each, level, &sums);
     }

@@ -33,14 +33,19 @@ constexpr int octets_of(int pa, int pb)
 template <int PA_, bool MA_, int PB_, bool MB_> struct screened_shape {
   static constexpr int PA = PA_, PB = PB_, LA = PA_ + !MA_, LB = PB_ + !MB_, OCTETS = octets_of(PA_, PB_);
   static constexpr bool MA = MA_, MB = MB_, VARY = MA_ || MB_;
-  static constexpr int COUNTS = OCTETS * PB_ * 4;  /* of a plane of a: [eight][plane of b][pair] */
+  static constexpr int COUNTS = OCTETS * PB_ * 4; /* of a plane of a: [eight][plane of b][pair] */
 };
 
 /* Where the margins of a thread's attributes begin: [plane][room]. Not used where the other side has missing values. */
-struct screened_margins { const float *a, *b; uint32_t room_a, room_b; };
+struct screened_margins {
+  const float *a, *b;
+  uint32_t room_a, room_b;
+};
 
 /* The sums over an attribute of a with two of b. */
-struct screened_sums { float joint[2], one[2], other[2], rows[2]; };
+struct screened_sums {
+  float joint[2], one[2], other[2], rows[2];
+};
 
 /* k log2(k w) */
 __device__ static inline float screened_term(float k, float w, float sum)
@@ -77,7 +82,10 @@ __device__ static inline screened_sums screened_class(const uint32_t (&c)[S::PA]
   const auto add = [&](int i, int y, float k) {
     out.joint[i] = screened_term(k, w, out.joint[i]);
     if (S::VARY) out.rows[i] += k;
-    if (EACH) { row[i] += k; column[y][i] += k; }
+    if (EACH) {
+      row[i] += k;
+      column[y][i] += k;
+    }
   };
   const auto end_row = [&] {
     if (EACH)
@@ -139,13 +147,18 @@ __device__ static inline screened_sums screened_class(const uint32_t (&c)[S::PA]
     if (!S::VARY) continue;
     const float rows = screened_term(out.rows[i], w, 0);
     out.joint[i] -= rows;
-    if (EACH) { out.one[i] -= rows; out.other[i] -= rows; }
+    if (EACH) {
+      out.one[i] -= rows;
+      out.other[i] -= rows;
+    }
   }
   return out;
 }
 
 /* The bars, in bits, and how far n times an information may be off. */
-struct screened_bars { float mi, gain, slack; };
+struct screened_bars {
+  float mi, gain, slack;
+};
 
 /* Where a and b are both complete and where not, with what both say alone, over n rows. 0: behind the bars. */
 __device__ static inline bool screened_passes(const screened_bars &t, float joint, float own, float n)

@@ -19,19 +19,21 @@
 #include "mi/pairs/cuda/fused.cuh"
 #include "mi/search/cuda/tiles_hopper.cuh"
 
-#define GROUPS 4                          /* warpgroups */
-#define COUNTING (GROUPS * 128)           /* threads */
-#define SCREENED_THREADS (COUNTING + 128) /* registers go from warpgroup to warpgroup, so the producer is a whole one */
+#define GROUPS 4                /* warpgroups */
+#define COUNTING (GROUPS * 128) /* threads */
+#define SCREENED_THREADS \
+  (COUNTING + 128) /* registers go from warpgroup to warpgroup, so the producer is a whole one \
+                    */
 #define STAGES 6
-#define MANY_ROWS 20000                   /* more than four products: above, large products make up for kept counts */
+#define MANY_ROWS 20000 /* more than four products: above, large products make up for kept counts */
 #define MOST_ROWS WEFT_SCREENED_ROWS
-#define BLOCK 64                          /* attributes that are arranged together */
-#define EIGHT_BYTES (8 * 32)              /* of a plane */
+#define BLOCK 64             /* attributes that are arranged together */
+#define EIGHT_BYTES (8 * 32) /* of a plane */
 
 /* What a launch needs of a side: floats [class, or after the last: all rows][plane][room], then Σ a log2(a levels / n)
  * over the levels of all rows, then n times what the attribute says alone; [room] each. */
 struct screened_args {
-  const uint8_t *a, *b;                   /* arranged planes */
+  const uint8_t *a, *b; /* arranged planes */
   int steps, class_step[WEFT_MI_PLANAR_CLASSES + 1];
   uint32_t classes, count_a, count_b, room_a, room_b;
   tile_grid grid;
@@ -46,10 +48,10 @@ struct screened_args {
 };
 
 template <class S> struct screened_room {
-  static constexpr int SPAN = GROUPS * S::OCTETS * 8; /* attributes of b that a block counts */
+  static constexpr int SPAN = GROUPS * S::OCTETS * 8;              /* attributes of b that a block counts */
   static constexpr uint32_t UNITS = ROWS_A / 64 * (ROWS_B / SPAN); /* of a tile */
   static constexpr uint32_t A_BYTES = BLOCK / 8 * S::PA * EIGHT_BYTES, B_BYTES = S::OCTETS * S::PB * EIGHT_BYTES;
-  static constexpr uint32_t BYTES = A_BYTES + GROUPS * B_BYTES; /* B_BYTES: of a warpgroup */
+  static constexpr uint32_t BYTES = A_BYTES + GROUPS * B_BYTES;       /* B_BYTES: of a warpgroup */
   static constexpr uint32_t PIECES = SPAN < BLOCK ? 1 : SPAN / BLOCK; /* copies for side b */
   static constexpr uint32_t SHARED = STAGES * BYTES + S::PA * S::COUNTS * 4 * COUNTING;
 };
@@ -79,8 +81,8 @@ __device__ static inline void bring_unit(const screened_args &t, ring<STAGES> *r
   const uint32_t planes = lane ? S::PB : S::PA, apart = BLOCK / 8 * planes * EIGHT_BYTES;
   const uint32_t bytes = lane ? GROUPS * R::B_BYTES / R::PIECES : R::A_BYTES;
   const uint32_t to = lane ? R::A_BYTES + (lane - 1) * bytes : 0;
-  const uint8_t *from = (lane ? t.b : t.a) + (size_t) (row / BLOCK) * t.steps * apart +
-                        row % BLOCK / 8 * planes * EIGHT_BYTES;
+  const uint8_t *from =
+      (lane ? t.b : t.a) + (size_t) (row / BLOCK) * t.steps * apart + row % BLOCK / 8 * planes * EIGHT_BYTES;
   for (int s = 0; s < t.steps; s++, ++*step, from += apart) {
     const uint32_t at = *step % STAGES;
     if (*step >= STAGES) barrier_wait(&r->empty[at], (*step / STAGES - 1) & 1);
@@ -95,7 +97,7 @@ template <class S>
 __device__ static inline void count_unit(ring_place<STAGES> *w, int steps, uint32_t (&c)[S::PA][S::COUNTS])
 {
   const auto keep = [&] {
-#pragma unroll
+#  pragma unroll
     for (int x = 0; x < S::PA; x++) hold(c[x]);
   };
   uint32_t before = 0; /* the stage of the step before */
@@ -104,7 +106,7 @@ __device__ static inline void count_unit(ring_place<STAGES> *w, int steps, uint3
     barrier_wait(&w->copies->full[w->at], w->phase);
     keep();
     product_fence();
-#pragma unroll
+#  pragma unroll
     for (int x = 0; x < S::PA; x++) mma_64_rows(c[x], a + x * EIGHT_BYTES / 16, b);
     product_commit();
     if (s > 0) { /* the step before is done: its stage is free */
@@ -136,12 +138,13 @@ __device__ static inline void list_pair(const screened_args &t, uint32_t one, ui
   if (at < t.passed.capacity) t.passed.pairs[at] = make_uint2(one, other);
 }
 
-template <class S, bool EACH> __global__ static void __launch_bounds__(SCREENED_THREADS, 1)
-    screen_products(const __grid_constant__ screened_args t)
+template <class S, bool EACH>
+__global__ static void __launch_bounds__(SCREENED_THREADS, 1) screen_products(const __grid_constant__ screened_args t)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ ring<STAGES> copies;
-  constexpr int PAIRS = 4 * S::OCTETS; /* of a thread */
+  constexpr int PAIRS
+  = 4 * S::OCTETS; /* of a thread */
   const uint32_t thread = threadIdx.x, warp_of_block = __shfl_sync(0xffffffffu, thread / 32, 0);
   make_ring(&copies, COUNTING / 32);
 
@@ -151,8 +154,9 @@ template <class S, bool EACH> __global__ static void __launch_bounds__(SCREENED_
   if (warp_of_block >= COUNTING / 32) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
     uint32_t step = 0; /* k-steps since the start */
-    if (warp_of_block == COUNTING / 32) for (uint32_t k = blockIdx.x; k < units; k += gridDim.x)
-      if (screened_unit<S>(t, k, &walk, &one, &other)) bring_unit<S>(t, &copies, stages, one, other, &step);
+    if (warp_of_block == COUNTING / 32)
+      for (uint32_t k = blockIdx.x; k < units; k += gridDim.x)
+        if (screened_unit<S>(t, k, &walk, &one, &other)) bring_unit<S>(t, &copies, stages, one, other, &step);
     return;
   }
 
@@ -169,49 +173,52 @@ template <class S, bool EACH> __global__ static void __launch_bounds__(SCREENED_
     other += warp_of_block / 4 * S::OCTETS * 8 + lane % 4 * 2;
     uint32_t c[S::PA][S::COUNTS];
     float joint[PAIRS], alone[PAIRS][2];
-#pragma unroll
+#  pragma unroll
     for (int x = 0; x < S::PA; x++)
-#pragma unroll
+#  pragma unroll
       for (int i = 0; i < S::COUNTS; i++) c[x][i] = 0;
-#pragma unroll
+#  pragma unroll
     for (int i = 0; i < S::PA * S::COUNTS / 2; i++) before[i * COUNTING] = make_uint2(0, 0);
-#pragma unroll
+#  pragma unroll
     for (int i = 0; i < PAIRS; i++) joint[i] = alone[i][0] = alone[i][1] = 0;
-#pragma unroll 1
+#  pragma unroll 1
     for (uint32_t class_index = 0; class_index < t.classes; class_index++) {
       const int steps = t.class_step[class_index + 1] - t.class_step[class_index];
       if (!steps) continue;
       const screened_margins margins = margins_of<S>(t, class_index, one, other);
       count_unit<S>(&w, steps, c);
-#pragma unroll
+#  pragma unroll
       for (int p = 0; p < PAIRS; p += 2) {
         const screened_sums s = screened_class<S, EACH, false>(c, before, COUNTING, p / 4, p / 2 % 2, margins,
                                                                t.rows[class_index], t.weight[class_index]);
-#pragma unroll
+#  pragma unroll
         for (int i = 0; i < 2; i++) {
           joint[p + i] += s.joint[i];
-          if (EACH) { alone[p + i][0] += s.one[i]; alone[p + i][1] += s.other[i]; }
+          if (EACH) {
+            alone[p + i][0] += s.one[i];
+            alone[p + i][1] += s.other[i];
+          }
         }
       }
     }
     const screened_margins margins = margins_of<S>(t, t.classes, one, other);
     const float *const levels_a = margins.a + S::PA * t.room_a, *const levels_b = margins.b + S::PB * t.room_b;
     const float n = t.rows[t.classes];
-#pragma unroll
+#  pragma unroll
     for (int p = 0; p < PAIRS; p += 2) {
       const uint32_t of_a = p / 2 % 2 * 8, of_b = p / 4 * 8;
       float own[2] = { 0, 0 };
       bool some = S::VARY;
       if (!S::VARY)
-#pragma unroll
+#  pragma unroll
         for (uint32_t i = 0; i < 2; i++) {
           own[i] = levels_a[t.room_a + of_a] + levels_b[t.room_b + of_b + i];
           some |= screened_passes(t.bars, joint[p + i] - (levels_a[of_a] + levels_b[of_b + i]), own[i], n);
         }
       if (!some) continue;
-      const screened_sums s = screened_class<S, EACH, true>(c, before, COUNTING, p / 4, p / 2 % 2, margins, n,
-                                                            t.weight[t.classes]);
-#pragma unroll
+      const screened_sums s =
+          screened_class<S, EACH, true>(c, before, COUNTING, p / 4, p / 2 % 2, margins, n, t.weight[t.classes]);
+#  pragma unroll
       for (uint32_t i = 0; i < 2; i++) {
         if (EACH) own[i] = fmaxf(alone[p + i][0] - s.one[i], 0.0f) + fmaxf(alone[p + i][1] - s.other[i], 0.0f);
         if (screened_passes(t.bars, joint[p + i] - s.joint[i], own[i], S::VARY ? s.rows[i] : n))
@@ -245,7 +252,7 @@ __global__ static void arrange_eights(const uint32_t *planes, uint32_t words, si
 }
 
 struct screened_side {
-  const uint32_t *margins;                /* of plane 0 of attribute 0 in class 0 */
+  const uint32_t *margins; /* of plane 0 of attribute 0 in class 0 */
   const int64_t *alone;
   size_t plane_rows, count, room;
   uint32_t planes, levels, classes;
@@ -281,7 +288,10 @@ __global__ static void make_screened_side(screened_side s)
 /* ---- host ---- */
 
 typedef void (*screen_kernel)(const screened_args);
-struct screened_kernel { screen_kernel run; uint32_t units, shared; };
+struct screened_kernel {
+  screen_kernel run;
+  uint32_t units, shared;
+};
 
 template <int PA, bool MA, int PB, bool MB> static screened_kernel kernel_of(bool each)
 {
@@ -296,12 +306,18 @@ template <int PA, bool MA, int PB, bool MB> static screened_kernel kernel_of(boo
 static screened_kernel kernel_for(const weft_mi_shape a, const weft_mi_shape b, bool each)
 {
   const screened_kernel none = { NULL, 0, 0 };
-#define OF(pa, ma, pb, mb)                                                                                             \
-  if (a.planes == pa && !a.missing == !ma && b.planes == pb && !b.missing == !mb)                                      \
+#define OF(pa, ma, pb, mb) \
+  if (a.planes == pa && !a.missing == !ma && b.planes == pb && !b.missing == !mb) \
     return kernel_of<pa, ma, pb, mb>(each);
 #define COMPLETE(pa) OF(pa, 0, 1, 0) OF(pa, 0, 2, 0) OF(pa, 0, 3, 0) OF(pa, 0, 4, 0)
 #define MISSING(pa) OF(pa, 1, 2, 1) OF(pa, 1, 3, 1) OF(pa, 1, 4, 1)
-  COMPLETE(1) COMPLETE(2) COMPLETE(3) COMPLETE(4) MISSING(2) MISSING(3) MISSING(4)
+  COMPLETE(1)
+  COMPLETE(2)
+  COMPLETE(3)
+  COMPLETE(4)
+  MISSING(2)
+  MISSING(3)
+  MISSING(4)
 #undef MISSING
 #undef COMPLETE
 #undef OF
@@ -313,8 +329,7 @@ int weft_mi_screened_fit(const weft_mi_pack *p, const weft_mi_group *g, const we
   uint32_t occupied = 0;
   const uint64_t most = g->shape.planes * h->shape.planes > 4 ? MANY_ROWS : MOST_ROWS;
   for (uint32_t c = 0; c < p->classes; c++) occupied += p->class_rows[c] > 0;
-  return occupied >= 2 && p->per == p->classes && p->n <= most &&
-         kernel_for(g->shape, h->shape, false).run != NULL;
+  return occupied >= 2 && p->per == p->classes && p->n <= most && kernel_for(g->shape, h->shape, false).run != NULL;
 }
 
 weft_status weft_mi_screened_arrange(weft_ctx *ctx, const weft_mi_resident *r, const weft_mi_group *g, size_t room,
@@ -338,8 +353,10 @@ weft_status weft_mi_screened_side(weft_ctx *ctx, const weft_mi_pack *p, const we
                                   const weft_mi_group *g, size_t room, float *out, cudaStream_t s)
 {
   weft_status st = WEFT_OK;
-  const screened_side side = { r->margins + g->plane0, r->alone + g->first, p->plane_rows, g->count, room,
-                               g->shape.planes, g->shape.levels, p->classes, p->n, r->f.unit, out };
+  const screened_side side = {
+    r->margins + g->plane0, r->alone + g->first, p->plane_rows, g->count,  room, g->shape.planes,
+    g->shape.levels,        p->classes,          p->n,          r->f.unit, out
+  };
   make_screened_side<<<(unsigned) ((room + 127) / 128), 128, 0, s>>>(side);
   WEFT_CUDA(cudaGetLastError());
 done:
@@ -386,8 +403,8 @@ weft_status weft_mi_screen_pairs(weft_ctx *ctx, const mi_screened *job, const mi
   WEFT_CUDA(cudaMemsetAsync(job->passed.count, 0, sizeof *job->passed.count, s));
   {
     const uint64_t units = (uint64_t) tiles * kernel.units;
-    kernel.run<<<units < (uint64_t) processors ? (unsigned) units : (unsigned) processors, SCREENED_THREADS,
-                 (size_t) kernel.shared, s>>>(t);
+    kernel.run < <<units<(uint64_t) processors ? (unsigned) units : (unsigned) processors, SCREENED_THREADS,
+                         (size_t) kernel.shared, s>>>(t);
     WEFT_CUDA(cudaGetLastError());
   }
 done:

@@ -9,9 +9,9 @@
 #include "mi/pairs/cuda/counted.cuh"
 #include "mi/pairs/cuda/table_score.cuh"
 
-#define FULL_PAIRS ((size_t) 1 << 20)       /* scores that travel at a time */
-#define MOST_CODED 1e10                     /* pairs × rows, one block per pair */
-#define MOST_SCORED 5e8                     /* pairs, one thread each */
+#define FULL_PAIRS ((size_t) 1 << 20) /* scores that travel at a time */
+#define MOST_CODED 1e10               /* pairs × rows, one block per pair */
+#define MOST_SCORED 5e8               /* pairs, one thread each */
 
 /* ---- panels of any shape ---- */
 
@@ -60,7 +60,10 @@ static weft_status search_panel(weft_ctx *ctx, weft_device_arena *mem, weft_aren
 
 /* ---- attributes with codes ---- */
 
-struct codes_job { weft_device_arena *mem; mi_codes codes; };
+struct codes_job {
+  weft_device_arena *mem;
+  mi_codes codes;
+};
 
 static weft_status run_codes(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
 {
@@ -90,7 +93,7 @@ static weft_status search_codes(weft_ctx *ctx, weft_device_arena *mem, weft_aren
   st = weft_mi_codes_plan(ctx, mem, host, pack, r, pack, panel, 1, &job.codes);
   if (st == WEFT_OK) {
     const mi_runner r_tiles = { &job, units_dealt(c, job.codes.tiles), MOST_CODED / ((double) pack->n + 1), run_codes,
-                             codes_until };
+                                codes_until };
     st = weft_mi_run_all(ctx, c, &r_tiles);
   }
   weft_mi_codes_drop(mem, host, &job.codes);
@@ -103,7 +106,8 @@ static int by_codes(const weft_mi_panel *panel) { return panel->g->coded || pane
 
 static int any_coded(const weft_mi_tiling *tiling)
 {
-  for (size_t k = 0; k < tiling->panel_count; k++) if (by_codes(&tiling->panels[k])) return 1;
+  for (size_t k = 0; k < tiling->panel_count; k++)
+    if (by_codes(&tiling->panels[k])) return 1;
   return 0;
 }
 
@@ -116,14 +120,16 @@ weft_status weft_mi_search_panels(weft_ctx *ctx, weft_device_arena *mem, const w
   WEFT_TRY(weft_mi_tiling_make(&host, pack, NULL, &tiling));
   for (size_t k = 0; k < tiling.panel_count; k++) {
     const weft_mi_panel *panel = &tiling.panels[k];
-    if (by_codes(panel)) WEFT_TRY(search_codes(ctx, mem, &host, pack, r, panel, c));
+    if (by_codes(panel))
+      WEFT_TRY(search_codes(ctx, mem, &host, pack, r, panel, c));
     else if (weft_mi_fits_binary(ctx, pack, panel->g) && weft_mi_fits_binary(ctx, pack, panel->h))
       WEFT_TRY(weft_mi_hopper_binary(ctx, mem, pack, r, panel, c));
     else if (weft_mi_fits_planar(ctx, pack, panel->g) && weft_mi_fits_planar(ctx, pack, panel->h))
       WEFT_TRY(weft_mi_hopper_planar(ctx, mem, pack, r, panel, c));
     else if (weft_mi_products_fit(ctx, pack, panel->g, panel->h))
       WEFT_TRY(weft_mi_hopper_products(ctx, mem, pack, r, panel, c));
-    else WEFT_TRY(search_panel(ctx, mem, &host, pack, r, panel, c));
+    else
+      WEFT_TRY(search_panel(ctx, mem, &host, pack, r, panel, c));
   }
   if (any_coded(&tiling)) {
     weft_mi_found more = { NULL, 0 };
@@ -177,8 +183,10 @@ extern "C" weft_status weft_mi_full_cuda(weft_ctx *ctx, const weft_mi_pack *pack
     mi_codes codes;
     memset(&planes, 0, sizeof planes);
     memset(&codes, 0, sizeof codes);
-    if (coded) WEFT_TRY(weft_mi_codes_plan(ctx, &mem, &host, pack, *device, pack, panel, 1, &codes));
-    else WEFT_TRY(weft_mi_panel_plan(&mem, &host, pack, *device, pack, *device, panel, FULL_PAIRS, &planes));
+    if (coded)
+      WEFT_TRY(weft_mi_codes_plan(ctx, &mem, &host, pack, *device, pack, panel, 1, &codes));
+    else
+      WEFT_TRY(weft_mi_panel_plan(&mem, &host, pack, *device, pack, *device, panel, FULL_PAIRS, &planes));
     const uint64_t parts = coded ? codes.tiles : planes.parts;
     for (uint64_t index = 0; index < parts; index++) {
       size_t place_a, na, place_b, nb;
@@ -216,8 +224,10 @@ extern "C" weft_status weft_mi_full_cuda(weft_ctx *ctx, const weft_mi_pack *pack
       WEFT_CUDA(cudaStreamSynchronize(mem.stream));
       spread(ctx, pack, host_mi, host_interaction, place_a, na, place_b, nb, panel->same, mi, interaction);
     }
-    if (coded) weft_mi_codes_drop(&mem, &host, &codes);
-    else weft_mi_panel_drop(&mem, &host, &planes);
+    if (coded)
+      weft_mi_codes_drop(&mem, &host, &codes);
+    else
+      weft_mi_panel_drop(&mem, &host, &planes);
   }
   if (any_coded(&tiling)) WEFT_TRY(weft_mi_full_large(ctx, pack, weft_mi_codes_limit(ctx), mi, interaction));
 done:

@@ -22,15 +22,15 @@ struct planes_args {
   int steps[WEFT_PLANES_CLASSES], all_steps; /* k-steps of a class, of all */
   uint32_t classes, count_a, count_b;
   tile_grid grid;
-  uint64_t first, count;                     /* tiles of this launch */
-  const float4 *of_a, *of_b;                 /* sides of the screen (pairs/both/ternary.h), of packed counts */
-  const float *own_a, *own_b;                /* own information in the units of the bar */
-  const uint2 *margins_a, *margins_b;        /* of both planes, [class * room + attribute]; not of packed counts */
+  uint64_t first, count;              /* tiles of this launch */
+  const float4 *of_a, *of_b;          /* sides of the screen (pairs/both/ternary.h), of packed counts */
+  const float *own_a, *own_b;         /* own information in the units of the bar */
+  const uint2 *margins_a, *margins_b; /* of both planes, [class * room + attribute]; not of packed counts */
   size_t room_a, room_b;
-  uint4 *counts;                             /* [((block * classes + class) * pairs + pair) * threads + thread] */
+  uint4 *counts; /* [((block * classes + class) * pairs + pair) * threads + thread] */
   weft_planes_weights weights;
-  float bar_mi, bar_gain;                    /* in units of the screen */
-  uint32_t all;                              /* packed rows */
+  float bar_mi, bar_gain; /* in units of the screen */
+  uint32_t all;           /* packed rows */
   uint32_t class_rows[WEFT_PLANES_CLASSES];
   /* exact scores */
   size_t place_a, place_b, columns;
@@ -72,7 +72,7 @@ __device__ static inline planes_screen begin_packed(const planes_args &t, uint32
 __device__ static inline void screen_packed(const planes_args &t, const uint4 *mine, planes_screen *s)
 {
   const uint32_t b0 = s->b0 + weft_planes_b(threadIdx.x, s->at);
-#pragma unroll
+#  pragma unroll
   for (uint32_t k = 0; k < SCREENED; k++) {
     const uint32_t b = b0 + weft_planes_b(0, k);
     const float over = squares_of(mine[(s->at + k) * CONSUMERS], s->a, load_side(&t.of_b[b]), t.all) -
@@ -136,21 +136,21 @@ __device__ static int64_t wide_joint(const planes_args &t, uint32_t pair, uint32
 __device__ static inline void search_wide(const planes_args &t, uint32_t one, uint32_t b0)
 {
   const float bar_gain = t.bar_gain + __ldg(&t.own_a[one]);
-#pragma unroll 1
+#  pragma unroll 1
   for (uint32_t pair = 0; pair < WEFT_PLANES_PAIRS; pair++) {
     const uint32_t other = b0 + weft_planes_b(threadIdx.x, pair);
     uint32_t rows[WEFT_PLANES_CELLS] = {}, cell[WEFT_PLANES_CELLS];
     float sum[WEFT_PLANES_CELLS] = {}, total = 0;
-#pragma unroll 1
+#  pragma unroll 1
     for (uint32_t c = 0; c < t.classes; c++) {
       class_cells(t, c, pair, one, other, cell);
-#pragma unroll
+#  pragma unroll
       for (int i = 0; i < WEFT_PLANES_CELLS; i++) {
         sum[i] += weft_planes_term(cell[i], t.weights.of_class[c]);
         rows[i] += cell[i];
       }
     }
-#pragma unroll
+#  pragma unroll
     for (int i = 0; i < WEFT_PLANES_CELLS; i++) total += sum[i] - weft_planes_term(rows[i], t.weights.of_rows);
     if (total < fmaxf(t.bar_mi, bar_gain + __ldg(&t.own_b[other])) || !is_pair(t, one, other)) continue;
     offer_pair(t, one, other, wide_joint(t, pair, one, other));
@@ -159,8 +159,8 @@ __device__ static inline void search_wide(const planes_args &t, uint32_t one, ui
 
 /* ---- the kernel ---- */
 
-template <bool PACKED> __global__ static void __launch_bounds__(SCREENING_THREADS, 1)
-    search_planes(const __grid_constant__ planes_args t)
+template <bool PACKED>
+__global__ static void __launch_bounds__(SCREENING_THREADS, 1) search_planes(const __grid_constant__ planes_args t)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ ring<STAGES> copies;
@@ -171,12 +171,13 @@ template <bool PACKED> __global__ static void __launch_bounds__(SCREENING_THREAD
   tile_walk at_tile = { 0, 0 };
   if (warp_of_block >= CONSUMERS / 32) {
     give_registers();
-    if (thread == CONSUMERS) for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
-      uint32_t ta, tb;
-      if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
-      bring_tile(&copies, stages, t.a + (size_t) ta * t.all_steps * BLOCK_BYTES,
-                 t.b + (size_t) tb * 2 * t.all_steps * BLOCK_BYTES, t.all_steps, &step);
-    }
+    if (thread == CONSUMERS)
+      for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
+        uint32_t ta, tb;
+        if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
+        bring_tile(&copies, stages, t.a + (size_t) ta * t.all_steps * BLOCK_BYTES,
+                   t.b + (size_t) tb * 2 * t.all_steps * BLOCK_BYTES, t.all_steps, &step);
+      }
     return;
   }
 
@@ -198,9 +199,9 @@ template <bool PACKED> __global__ static void __launch_bounds__(SCREENING_THREAD
       put_all(c, mine);
       last = begin_packed(t, one, b0);
     } else {
-#pragma unroll 1
+#  pragma unroll 1
       for (uint32_t class_index = 0; class_index < t.classes; class_index++) {
-#pragma unroll
+#  pragma unroll
         for (int i = 0; i < 128; i++) c[i] = 0;
         count_steps(&copies, stages, t.steps[class_index], &step, c);
         put_all(c, counts_of(t, class_index));
@@ -239,7 +240,7 @@ struct sides_args {
   const int64_t *alone;
   double scale;
   float *own;
-  float4 *packed;               /* one of these two */
+  float4 *packed; /* one of these two */
   uint2 *by_class;
 };
 
@@ -302,7 +303,9 @@ done:
 
 /* The parts of `room`: counts where these are not packed, margins by class or sides of a and b, and what both say
  * alone. */
-struct planes_room { size_t counts, of_a, of_b, own_a, own_b, bytes; };
+struct planes_room {
+  size_t counts, of_a, of_b, own_a, own_b, bytes;
+};
 
 static planes_room parts_of(const mi_planar *b, int processors)
 {
@@ -390,10 +393,18 @@ weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *b, const uint8_
   for (int side = 0; side < 2; side++) {
     void *const of = room + (side ? at.of_b : at.of_a);
     float *const own = (float *) (room + (side ? at.own_b : at.own_a));
-    const sides_args make = { b->r->margins, b->plane_rows, side ? b->row_b : b->row_a, side ? b->count_b : b->count_a,
-                              side ? t.room_b : t.room_a, side ? b->planes_b : b->planes_a, b->classes,
-                              b->r->alone + (side ? b->first_b : b->first_a), scale, own,
-                              b->packed ? (float4 *) of : NULL, b->packed ? NULL : (uint2 *) of };
+    const sides_args make = { b->r->margins,
+                              b->plane_rows,
+                              side ? b->row_b : b->row_a,
+                              side ? b->count_b : b->count_a,
+                              side ? t.room_b : t.room_a,
+                              side ? b->planes_b : b->planes_a,
+                              b->classes,
+                              b->r->alone + (side ? b->first_b : b->first_a),
+                              scale,
+                              own,
+                              b->packed ? (float4 *) of : NULL,
+                              b->packed ? NULL : (uint2 *) of };
     make_sides<<<(unsigned) ((make.room + 255) / 256), 256, 0, s>>>(make);
     WEFT_CUDA(cudaGetLastError());
     (side ? t.of_b : t.of_a) = make.packed;
@@ -403,8 +414,7 @@ weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *b, const uint8_
   t.first = first;
   t.count = count;
   WEFT_CUDA(weft_device_allow_shared((const void *) kernel, bytes));
-  kernel<<<count < (uint64_t) processors ? (unsigned) count : (unsigned) processors, SCREENING_THREADS, bytes,
-           s>>>(t);
+  kernel < <<count<(uint64_t) processors ? (unsigned) count : (unsigned) processors, SCREENING_THREADS, bytes, s>>>(t);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

@@ -13,8 +13,8 @@
 
 /* How far the screen of a thread's pairs has come. */
 struct planes_screen {
-  uint32_t one, b0;       /* the thread's attribute of side a, the tile's first of side b */
-  uint32_t at, passed;    /* pairs seen, and a bit for each that may reach the bar */
+  uint32_t one, b0;    /* the thread's attribute of side a, the tile's first of side b */
+  uint32_t at, passed; /* pairs seen, and a bit for each that may reach the bar */
   weft_planes_side a;
   float bar_gain;
 };
@@ -35,7 +35,7 @@ __device__ static inline weft_planes_side load_side(const float4 *from)
 /* The packed margins that a side was made of. */
 __device__ static inline void words_of(weft_planes_side s, uint32_t (&out)[2])
 {
-#pragma unroll
+#  pragma unroll
   for (int q = 0; q < 2; q++) out[q] = (uint32_t) s.class0[q] << 16 | (uint32_t) s.rows[q];
 }
 
@@ -48,7 +48,7 @@ __device__ static inline float squares_of(uint4 four, weft_planes_side a, weft_p
 /* A thread's counts, pair k's at k * CONSUMERS. */
 __device__ static inline void put_all(const uint32_t (&c)[128], uint4 *mine)
 {
-#pragma unroll
+#  pragma unroll
   for (uint32_t k = 0; k < WEFT_PLANES_PAIRS; k++)
     mine[k * CONSUMERS] = make_uint4(c[weft_planes_register(k, 0, 0)], c[weft_planes_register(k, 0, 1)],
                                      c[weft_planes_register(k, 1, 0)], c[weft_planes_register(k, 1, 1)]);
@@ -63,11 +63,11 @@ __device__ static inline void count_packed(ring<STAGES> *r, const uint8_t *stage
   const auto start = [&](const uint8_t *from) {
     mma_64x256x256(c, operand_descriptor(from + own), operand_descriptor(from + BLOCK_BYTES));
   };
-#pragma unroll
+#  pragma unroll
   for (int i = 0; i < 128; i++) c[i] = 0;
-#pragma unroll 1
+#  pragma unroll 1
   for (int k = 0; k < 2; k++) {
-#pragma unroll
+#  pragma unroll
     for (int i = 0; i < 128; i++) c[i] *= 65537u;
     count_batches<BATCH>(r, stages, steps[k], step, c, start, meanwhile);
   }

@@ -74,7 +74,11 @@ done:
 
 /* ---- many label sets at once, where the device has that ---- */
 
-typedef struct { const weft_mi_pack *pack; const weft_mi_search *search; uint64_t key; } label_source;
+typedef struct {
+  const weft_mi_pack *pack;
+  const weft_mi_search *search;
+  uint64_t key;
+} label_source;
 
 /* Set k is this part's k-th permutation. Two classes. */
 static void draw_labels(const void *data, size_t set, uint32_t of, uint32_t *perm, uint32_t *rows)
@@ -82,7 +86,8 @@ static void draw_labels(const void *data, size_t set, uint32_t of, uint32_t *per
   const label_source *s = data;
   const uint32_t second = s->pack->class_rows[0];
   permute(s->key, s->search->part + set * s->search->parts, s->pack, perm);
-  for (size_t r = 0; r < s->pack->n; r++) if ((perm[r] >= second) == of) *rows++ = (uint32_t) r;
+  for (size_t r = 0; r < s->pack->n; r++)
+    if ((perm[r] >= second) == of) *rows++ = (uint32_t) r;
 }
 
 static weft_status relabel_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack,
@@ -205,7 +210,10 @@ weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const we
     if (st != WEFT_OK) goto done;
     for (size_t k = 0; k < sets; k++) {
       const double *score = scores + k * pack->p;
-      if (first + k == 0) { memcpy(observed, score, pack->p * sizeof *score); continue; }
+      if (first + k == 0) {
+        memcpy(observed, score, pack->p * sizeof *score);
+        continue;
+      }
       double most = -INFINITY;
       for (size_t j = 0; j < pack->p; j++) {
         at_least[j] += score[j] >= observed[j];

@@ -12,28 +12,28 @@
 #include "mi/search/cuda/progress.cuh"
 
 #define PLANES ARRANGED_PLANES
-#define MOST_SETS 32            /* at a time */
-#define MOST_BYTES 2e9          /* of their planes */
-#define MOMENT 0.1              /* seconds between two polls */
+#define MOST_SETS 32                    /* at a time */
+#define MOST_BYTES 2e9                  /* of their planes */
+#define MOMENT 0.1                      /* seconds between two polls */
 #define SLACK_UNITS ((int64_t) 1 << 20) /* with four per row, more than the rounding of f adds up to */
 
 /* ---- planes of label sets ---- */
 
 struct label_sides {
   arranged_planes all;
-  const uint32_t *margins;      /* [class][row of planes] */
+  const uint32_t *margins; /* [class][row of planes] */
   size_t plane_rows;
-  const uint32_t *from;         /* [set][bit]: the rows of the class that is counted */
-  size_t bits, bytes;           /* of a set's row and of all its planes */
+  const uint32_t *from; /* [set][bit]: the rows of the class that is counted */
+  size_t bits, bytes;   /* of a set's row and of all its planes */
   uint8_t *out;
-  uint32_t class_rows[2];       /* of the class that is counted, and of both */
+  uint32_t class_rows[2]; /* of the class that is counted, and of both */
   weft_mi_log f;
   int64_t class_fixed;
-  double scale;                 /* fixed point to units of the screen */
-  weft_words_side *sides;                /* [set][place]; NULL: planes alone */
+  double scale;           /* fixed point to units of the screen */
+  weft_words_side *sides; /* [set][place]; NULL: planes alone */
   float *own;
   int64_t *alone;
-  long long *start;             /* [set]: the greatest score is no less; NULL: not known */
+  long long *start; /* [set]: the greatest score is no less; NULL: not known */
 };
 
 /* The information of an attribute alone, from its planes' rows in the class and in both. */
@@ -42,8 +42,7 @@ __device__ static int64_t said_alone(const weft_mi_log &f, int64_t class_fixed, 
 {
   const uint32_t last = class_rows[0] - in_class[0] - in_class[1], last_rows = class_rows[1] - rows[0] - rows[1];
   int64_t sum = f.table[last] + f.table[last_rows - last] - f.table[last_rows] - class_fixed;
-  for (uint32_t q = 0; q < PLANES; q++)
-    sum += f.table[in_class[q]] + f.table[rows[q] - in_class[q]] - f.table[rows[q]];
+  for (uint32_t q = 0; q < PLANES; q++) sum += f.table[in_class[q]] + f.table[rows[q] - in_class[q]] - f.table[rows[q]];
   return sum > 0 ? sum : 0;
 }
 
@@ -86,16 +85,16 @@ __global__ static void __launch_bounds__(ARRANGE_THREADS) arrange_labels(const _
 
 struct found_args {
   arranged_planes all;
-  const uint32_t *labels;       /* [set][word of a row of planes]: rows of the class */
+  const uint32_t *labels; /* [set][word of a row of planes]: rows of the class */
   uint32_t sets;
-  const uint32_t *places;       /* two a pair */
+  const uint32_t *places; /* two a pair */
   size_t pairs;
   const double *observed;
   int by_interaction;
   uint32_t class_rows[2];
   weft_mi_log f;
   int64_t class_fixed;
-  unsigned int *at_least;       /* [pair] */
+  unsigned int *at_least; /* [pair] */
 };
 
 /* One thread per bit of a set. */
@@ -149,8 +148,8 @@ __global__ static void __launch_bounds__(ARRANGE_THREADS) score_found(const __gr
   if (t.by_interaction) {
     const uint32_t k_a[2] = { in_class[0], in_class[1] }, m_a[2] = { rows[0], rows[1] },
                    k_b[2] = { in_class[2], in_class[3] }, m_b[2] = { rows[2], rows[3] };
-    score -= said_alone(t.f, t.class_fixed, t.class_rows, k_a, m_a) +
-             said_alone(t.f, t.class_fixed, t.class_rows, k_b, m_b);
+    score -=
+        said_alone(t.f, t.class_fixed, t.class_rows, k_a, m_a) + said_alone(t.f, t.class_fixed, t.class_rows, k_b, m_b);
   }
   if (lane == 0 && weft_mi_bits(score, t.f.unit, t.class_rows[1]) >= t.observed[pair]) atomicAdd(&t.at_least[pair], 1u);
 }
@@ -172,10 +171,10 @@ struct labels_job {
   const weft_mi_resident *r;
   weft_device_arena *mem;
   arranged_planes all;
-  uint32_t counted;             /* the class */
-  uint32_t batch;               /* sets at a time */
+  uint32_t counted; /* the class */
+  uint32_t batch;   /* sets at a time */
   int steps_all, steps;
-  size_t bits, bytes;           /* of a set */
+  size_t bits, bytes; /* of a set */
   double steepest;
   uint8_t *whole, *planes, *side;
   uint32_t *from, *labels, *places;
@@ -196,7 +195,8 @@ static double bytes_of(const labels_job *job, double sets)
   const double room = (double) job->all.room, words = job->r->words;
   return PLANES * room * (words * 4 + job->steps_all * 32.0) +
          sets * ((double) job->bytes + room * (sizeof(weft_words_side) + sizeof(float) + sizeof(int64_t)) +
-                 4.0 * (double) job->bits + 4 * words) + 1e6;
+                 4.0 * (double) job->bits + 4 * words) +
+         1e6;
 }
 
 /* Roughly the seconds of a pair and set. */
@@ -321,8 +321,8 @@ static weft_status draw_labels(weft_ctx *ctx, const labels_job *job, size_t firs
     job->how->draw(job->how->data, first + (size_t) k, job->counted, perm + (size_t) WEFT_THREAD() * p->n, to);
     for (size_t i = 0; i < job->bits; i++) to[i] = i < rows ? bit_of(p, to[i]) : NOWHERE;
   }
-  WEFT_CUDA(cudaMemcpyAsync(job->from, from, sets * job->bits * sizeof *from, cudaMemcpyHostToDevice,
-                            job->mem->stream));
+  WEFT_CUDA(
+      cudaMemcpyAsync(job->from, from, sets * job->bits * sizeof *from, cudaMemcpyHostToDevice, job->mem->stream));
 done:
   return st;
 }

@@ -17,13 +17,13 @@
 #include "mi/search/cuda/tiles_hopper.cuh"
 
 #define STAGES 7
-#define AT_ONCE 4               /* products */
-#define COUNTING 512            /* threads: four warpgroups */
+#define AT_ONCE 4                      /* products */
+#define COUNTING 512                   /* threads: four warpgroups */
 #define LABEL_THREADS (COUNTING + 128) /* registers go from warpgroup to warpgroup, so the producer is a whole one */
-#define PAIRS 16                /* of a thread in a tile */
-#define SCREENED 2              /* of them at a time */
+#define PAIRS 16                       /* of a thread in a tile */
+#define SCREENED 2                     /* of them at a time */
 #define WORDS_BYTES (PAIRS * COUNTING * 16)
-#define SLOTS 2                 /* of a set's sides */
+#define SLOTS 2 /* of a set's sides */
 #define SHARED_BYTES (STAGES * STAGE_BYTES + WORDS_BYTES + SLOTS * sizeof(tile_sides))
 
 /* What the screen of a set and tile needs. */
@@ -43,12 +43,12 @@ __device__ static inline uint32_t b_of(uint32_t thread, uint32_t pair)
 
 /* How far the screen of a thread's pairs in a set has come. */
 struct set_screen {
-  uint32_t one, b0;       /* the thread's attribute of side a, the tile's first of side b */
-  uint32_t at, passed;    /* pairs seen, and a bit for each that may reach the bar */
+  uint32_t one, b0;    /* the thread's attribute of side a, the tile's first of side b */
+  uint32_t at, passed; /* pairs seen, and a bit for each that may reach the bar */
   weft_words_side a;
   float bar_gain;
   uint32_t set;
-  const tile_sides *of;   /* NULL: of none */
+  const tile_sides *of; /* NULL: of none */
 };
 
 /* In units of the screen. */
@@ -66,11 +66,10 @@ __device__ static inline set_screen begin_set(const label_args &t, const tile_si
   return s;
 }
 
-template <bool MANY>
-__device__ static inline void screen_set(const label_args &t, const uint4 *mine, set_screen *s)
+template <bool MANY> __device__ static inline void screen_set(const label_args &t, const uint4 *mine, set_screen *s)
 {
   const uint32_t b0 = b_of(threadIdx.x, s->at);
-#pragma unroll
+#  pragma unroll
   for (uint32_t k = 0; k < SCREENED; k++) {
     const uint32_t b = b0 + weft_planes_b(0, k);
     const uint4 four = mine[(s->at + k) * COUNTING];
@@ -116,7 +115,7 @@ __device__ static inline void end_set(const label_args &t, const uint4 *mine, se
 /* Counts of all rows. */
 __device__ static inline void put_rows(const uint32_t (&c)[64], uint4 *mine)
 {
-#pragma unroll
+#  pragma unroll
   for (uint32_t k = 0; k < PAIRS; k++)
     mine[k * COUNTING] = make_uint4(c[weft_planes_register(k, 0, 0)], c[weft_planes_register(k, 0, 1)],
                                     c[weft_planes_register(k, 1, 0)], c[weft_planes_register(k, 1, 1)]);
@@ -125,13 +124,13 @@ __device__ static inline void put_rows(const uint32_t (&c)[64], uint4 *mine)
 /* Counts of a set's class above those of all rows. */
 __device__ static inline void put_above(const uint32_t (&c)[64], uint4 *mine)
 {
-#pragma unroll
+#  pragma unroll
   for (uint32_t k = 0; k < PAIRS; k++) {
     const uint4 rows = mine[k * COUNTING];
     mine[k * COUNTING] = make_uint4(__byte_perm(rows.x, c[weft_planes_register(k, 0, 0)], 0x5410),
-                                     __byte_perm(rows.y, c[weft_planes_register(k, 0, 1)], 0x5410),
-                                     __byte_perm(rows.z, c[weft_planes_register(k, 1, 0)], 0x5410),
-                                     __byte_perm(rows.w, c[weft_planes_register(k, 1, 1)], 0x5410));
+                                    __byte_perm(rows.y, c[weft_planes_register(k, 0, 1)], 0x5410),
+                                    __byte_perm(rows.z, c[weft_planes_register(k, 1, 0)], 0x5410),
+                                    __byte_perm(rows.w, c[weft_planes_register(k, 1, 1)], 0x5410));
   }
 }
 
@@ -162,32 +161,33 @@ __global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const _
   if (warp_of_block >= COUNTING / 32) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
     uint32_t step = 0;
-    if (thread == COUNTING) for (uint64_t k = blockIdx.x; k < t.tiles; k += gridDim.x) {
-      if (!place_tile(&t.grid, &at, t.first + k, &ta, &tb)) continue;
-      for (uint32_t s = 0; s <= t.sets; s++) { /* all rows, then the sets */
-        const uint8_t *const planes = s ? t.planes + (s - 1) * t.bytes : t.whole;
-        const int steps = s ? t.steps : t.steps_all;
-        bring_tile(&copies, stages, planes + (size_t) ta * steps * BLOCK_BYTES,
-                   planes + (size_t) tb * 2 * steps * BLOCK_BYTES, steps, &step);
-        if (!s) continue;
-        if (turn >= SLOTS) barrier_wait(&filled.empty[turn % SLOTS], (turn / SLOTS - 1) & 1);
-        bring_sides(t, s - 1, ta, tb, &slots[turn % SLOTS], &filled.full[turn % SLOTS]);
-        turn++;
+    if (thread == COUNTING)
+      for (uint64_t k = blockIdx.x; k < t.tiles; k += gridDim.x) {
+        if (!place_tile(&t.grid, &at, t.first + k, &ta, &tb)) continue;
+        for (uint32_t s = 0; s <= t.sets; s++) { /* all rows, then the sets */
+          const uint8_t *const planes = s ? t.planes + (s - 1) * t.bytes : t.whole;
+          const int steps = s ? t.steps : t.steps_all;
+          bring_tile(&copies, stages, planes + (size_t) ta * steps * BLOCK_BYTES,
+                     planes + (size_t) tb * 2 * steps * BLOCK_BYTES, steps, &step);
+          if (!s) continue;
+          if (turn >= SLOTS) barrier_wait(&filled.empty[turn % SLOTS], (turn / SLOTS - 1) & 1);
+          bring_sides(t, s - 1, ta, tb, &slots[turn % SLOTS], &filled.full[turn % SLOTS]);
+          turn++;
+        }
       }
-    }
     return;
   }
 
   asm volatile("setmaxnreg.inc.sync.aligned.u32 112;"); /* of 96 that a thread starts with */
   const uint32_t group = warp_of_block / 4;
-  ring_place<STAGES> w = first_place(&copies, stages + group / 2 * 64 * 32,
-                                     stages + BLOCK_BYTES + group % 2 * BLOCK_BYTES);
+  ring_place<STAGES> w =
+      first_place(&copies, stages + group / 2 * 64 * 32, stages + BLOCK_BYTES + group % 2 * BLOCK_BYTES);
   uint4 *const mine = (uint4 *) (stages + STAGES * STAGE_BYTES) + thread;
   set_screen last = { 0, 0, PAIRS, 0, { { 0, 0 } }, 0, 0, NULL };
   for (uint64_t k = blockIdx.x; k < t.tiles; k += gridDim.x) {
     if (!place_tile(&t.grid, &at, t.first + k, &ta, &tb)) continue;
     const uint32_t one = ta * WEFT_PLANES_A + a_of(thread), b0 = tb * WEFT_PLANES_B;
-#pragma unroll 1
+#  pragma unroll 1
     for (uint32_t s = 0; s <= t.sets; s++) {
       const uint32_t steps = (uint32_t) (s ? t.steps : t.steps_all);
       long long best = 0, begun = 0; /* needed after the set was counted: it may have risen since */
@@ -196,7 +196,7 @@ __global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const _
         begun = *(volatile long long *) &t.start[s - 1];
       }
       uint32_t c[64], due = 0;
-#pragma unroll
+#  pragma unroll
       for (int i = 0; i < 64; i++) c[i] = 0;
       const auto start = [&](uint64_t a, uint64_t b) { mma_64_rows(c, a, b); };
       count_at_once<AT_ONCE>(&w, steps, c, start, [&](uint32_t products) {
@@ -209,7 +209,8 @@ __global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const _
         barrier_wait(&filled.full[turn % SLOTS], turn / SLOTS & 1);
         last = begin_set(t, &slots[turn % SLOTS], s - 1, one, b0, bar_of(t, best, begun));
         turn++;
-      } else put_rows(c, mine);
+      } else
+        put_rows(c, mine);
     }
   }
   end_set<MANY>(t, mine, &last, &filled.empty[(turn - 1) % SLOTS]);
@@ -226,8 +227,8 @@ weft_status weft_mi_search_labels(weft_ctx *ctx, const label_args *t, cudaStream
   int processors = 0;
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_CUDA(weft_device_allow_shared((const void *) kernel, SHARED_BYTES));
-  kernel<<<t->tiles < (uint64_t) processors ? (unsigned) t->tiles : (unsigned) processors, LABEL_THREADS, SHARED_BYTES,
-           s>>>(*t);
+  kernel < <<t->tiles<(uint64_t) processors ? (unsigned) t->tiles : (unsigned) processors, LABEL_THREADS, SHARED_BYTES,
+                      s>>>(*t);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

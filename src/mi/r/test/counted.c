@@ -40,8 +40,7 @@ static void cells_of(const weft_mi_pack *p, const weft_products_shape s, size_t 
   uint32_t of_a[WEFT_PRODUCTS_LEVELS] = { 0 }, of_b[WEFT_PRODUCTS_LEVELS] = { 0 };
   memset(cell, 0, CELLS * sizeof *cell);
   for (uint32_t x = 0; x < pa; x++)
-    for (uint32_t y = 0; y < pb; y++)
-      cell[x * s.lb + y] = product(p, plane_of(p, a, x), plane_of(p, b, y), c);
+    for (uint32_t y = 0; y < pb; y++) cell[x * s.lb + y] = product(p, plane_of(p, a, x), plane_of(p, b, y), c);
   for (uint32_t x = 0; x < pa; x++) of_a[x] = p->margins[c * p->plane_rows + plane_of(p, a, x)];
   for (uint32_t y = 0; y < pb; y++) of_b[y] = p->margins[c * p->plane_rows + plane_of(p, b, y)];
   weft_products_cells(s, of_a, of_b, p->class_rows[c], cell);

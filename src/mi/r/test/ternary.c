@@ -11,7 +11,11 @@
 SEXP C_weft_mi_planes_test(SEXP pack, SEXP members, SEXP packed);
 
 /* One side of a search: a group's planes as on a device, `steps` k-steps per row. */
-typedef struct { const weft_mi_group *g; uint8_t *blocks; size_t rows; } side;
+typedef struct {
+  const weft_mi_group *g;
+  uint8_t *blocks;
+  size_t rows;
+} side;
 
 typedef struct {
   const weft_mi_pack *pack;
@@ -46,7 +50,8 @@ static side arrange(const search *s, const weft_mi_group *g)
       if (weft_planes_row(attribute, plane) != row) Rf_error("row %d has no way back", (int) row);
       if (attribute < g->count && plane < g->shape.planes)
         piece_of(s, weft_mi_plane_row(g, g->first + attribute, plane), piece, to);
-      else memset(to, 0, 16);
+      else
+        memset(to, 0, 16);
     }
   return out;
 }
@@ -85,7 +90,8 @@ static void margins_of(const search *s, const weft_mi_group *g, size_t attribute
 {
   for (uint32_t q = 0; q < 2; q++)
     out[q] = attribute < g->count && q < g->shape.planes
-                 ? s->pack->margins[c * s->pack->plane_rows + weft_mi_plane_row(g, g->first + attribute, q)] : 0;
+                 ? s->pack->margins[c * s->pack->plane_rows + weft_mi_plane_row(g, g->first + attribute, q)]
+                 : 0;
 }
 
 static void keep(search *s, size_t place_a, size_t place_b, int64_t fixed, float screen)
@@ -153,7 +159,8 @@ static void search_thread(search *s, const side *a, const side *b, uint32_t ta, 
   uint32_t c[WEFT_PLANES_CLASSES][128], first = 0;
   memset(c, 0, sizeof c);
   for (uint32_t k = 0; k < s->pack->classes; first += s->steps[k++]) {
-    if (s->packed && k) for (int i = 0; i < 128; i++) c[0][i] *= 65537u;
+    if (s->packed && k)
+      for (int i = 0; i < 128; i++) c[0][i] *= 65537u;
     count_thread(s, a, b, ta, tb, thread, first, s->steps[k], c[s->packed ? 0 : k]);
   }
   for (uint32_t pair = 0; pair < WEFT_PLANES_PAIRS; pair++) {
@@ -163,8 +170,10 @@ static void search_thread(search *s, const side *a, const side *b, uint32_t ta, 
     if (one >= a->g->count || other >= b->g->count || (a->g == b->g && other <= one)) continue;
     for (uint32_t k = 0; k < WEFT_PLANES_CLASSES; k++)
       for (uint32_t q = 0; q < 4; q++) both[k][q] = c[k][weft_planes_register(pair, q / 2, q % 2)];
-    if (s->packed) score_packed(s, a, b, one, other, both[0]);
-    else score_wide(s, a, b, one, other, (const uint32_t(*)[4]) both);
+    if (s->packed)
+      score_packed(s, a, b, one, other, both[0]);
+    else
+      score_wide(s, a, b, one, other, (const uint32_t(*)[4]) both);
   }
 }
 

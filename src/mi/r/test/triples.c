@@ -17,7 +17,7 @@ static uint64_t word_of(const weft_mi_pack *p, size_t place, uint32_t plane, uin
   const weft_mi_group *g = &p->groups[p->group_of[place]];
   const size_t before = (w - p->class_word[c]) * 64;
   if (plane < 2) return plane < g->shape.planes ? p->bits[weft_mi_plane_row(g, place, plane) * p->words + w] : 0;
-  const uint64_t valid = before >= p->class_rows[c]           ? 0
+  const uint64_t valid = before >= p->class_rows[c]        ? 0
                          : p->class_rows[c] - before >= 64 ? UINT64_MAX
                                                            : (UINT64_C(1) << (p->class_rows[c] - before)) - 1;
   return valid & ~word_of(p, place, 0, c, w) & ~word_of(p, place, 1, c, w);
@@ -58,8 +58,8 @@ static double screen(const weft_mi_pack *p, size_t fixed, size_t a, size_t b, do
     uint32_t both[4];
     for (uint32_t x = 0; x < 2; x++)
       for (uint32_t y = 0; y < 2; y++) both[2 * x + y] = count(p, fixed, q, a, x, b, y);
-    sum += of.weight[q] * weft_words_squares(both, side(p, fixed, q, a), side(p, fixed, q, b), of.rows[q], many,
-                                               WEFT_WORDS_MAGIC);
+    sum += of.weight[q] *
+           weft_words_squares(both, side(p, fixed, q, a), side(p, fixed, q, b), of.rows[q], many, WEFT_WORDS_MAGIC);
   }
   return (double) (sum - of.base);
 }
@@ -105,7 +105,8 @@ SEXP C_weft_mi_triples_test(SEXP pointer, SEXP many)
       const size_t fixed = p->place[of[i]];
       columns[3 * k + i] = of[i] + 1;
       screens[3 * k + i] = screen(p, fixed, p->place[of[(i + 1) % 3]], p->place[of[(i + 2) % 3]],
-                                  (double) alone[fixed] * p->f.unit, Rf_asLogical(many)) / (double) p->n;
+                                  (double) alone[fixed] * p->f.unit, Rf_asLogical(many)) /
+                           (double) p->n;
     }
   }
   weft_result_put(out, "lost", Rf_ScalarInteger(lost_pairs()));

@@ -9,7 +9,10 @@ extern "C" {
 #endif
 
 /* Neighbouring places whose attributes are in the same set when a search is between two sets. */
-typedef struct weft_mi_block { size_t first, end; int side; } weft_mi_block;
+typedef struct weft_mi_block {
+  size_t first, end;
+  int side;
+} weft_mi_block;
 
 /* Cuts all places: a block weighs at most `most`, or is one attribute. An attribute weighs `plane` for each of its
  * planes, and at least twice that. */

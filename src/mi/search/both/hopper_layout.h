@@ -11,13 +11,13 @@
 #define ROWS_B 256
 #define BLOCK_BYTES (128 * 32)
 #define STAGE_BYTES (3 * BLOCK_BYTES)
-#define GROUP 16                 /* tiles of side a that share side b in the cache; a square has GROUP / 2 of side b */
+#define GROUP 16 /* tiles of side a that share side b in the cache; a square has GROUP / 2 of side b */
 
 /* All tiles of a search, or those on and above the diagonal. */
 typedef struct tile_grid {
   uint32_t tiles_a, tiles_b;
   int same;
-  uint32_t low;                  /* first row that counts */
+  uint32_t low; /* first row that counts */
 } tile_grid;
 
 /* Tiles go in groups of rows, in a group column after column, from the diagonal on: the first column of a group. */
@@ -38,7 +38,10 @@ static inline uint64_t tiles_of(const tile_grid *g)
 }
 
 /* Where a walk through the tiles has come. */
-typedef struct tile_walk { uint64_t base; uint32_t group; } tile_walk;
+typedef struct tile_walk {
+  uint64_t base;
+  uint32_t group;
+} tile_walk;
 
 /* Tile `index`, not below the last one's, as (row of tiles, column of tiles); 0 when there is nothing in it. */
 static WEFT_HD inline int place_tile(const tile_grid *g, tile_walk *w, uint64_t index, uint32_t *ta, uint32_t *tb)

@@ -6,10 +6,10 @@
 /* Tiles of one pair of groups. */
 typedef struct weft_mi_panel {
   const weft_mi_group *g, *h;
-  int coded;              /* counted from codes */
-  int same;               /* one group: only pairs i < j, or with the diagonal too */
-  size_t rows, columns;   /* attributes per tile */
-  size_t across, first;   /* tiles per row of tiles; index of the first tile */
+  int coded;            /* counted from codes */
+  int same;             /* one group: only pairs i < j, or with the diagonal too */
+  size_t rows, columns; /* attributes per tile */
+  size_t across, first; /* tiles per row of tiles; index of the first tile */
 } weft_mi_panel;
 
 typedef struct weft_mi_tiling {
@@ -20,7 +20,10 @@ typedef struct weft_mi_tiling {
 } weft_mi_tiling;
 
 /* A tile: members i0 .. i0+ni-1 of panel->g against j0 .. j0+nj-1 of panel->h. */
-typedef struct weft_mi_tile { const weft_mi_panel *panel; size_t i0, ni, j0, nj; } weft_mi_tile;
+typedef struct weft_mi_tile {
+  const weft_mi_panel *panel;
+  size_t i0, ni, j0, nj;
+} weft_mi_tile;
 
 weft_status weft_mi_tiling_make(weft_arena *mem, const weft_mi_pack *x, const weft_mi_pack *y, weft_mi_tiling *out);
 /* 0 when there is nothing in tile `index` (below the diagonal). */
@@ -41,7 +44,7 @@ int64_t weft_mi_of_table(const weft_mi_pack *pack, const uint32_t *cells, uint32
 
 /* What a thread has found: the best `top`, or all. */
 typedef struct weft_mi_keeper {
-  weft_ctx ctx;       /* a thread's own, so that it can take memory */
+  weft_ctx ctx; /* a thread's own, so that it can take memory */
   weft_arena mem;
   weft_status st;
   int bounded;
@@ -64,7 +67,10 @@ weft_status weft_mi_keepers_close(weft_ctx *ctx, weft_status st, weft_mi_keeper 
 /* ---- pacing ---- */
 
 /* How many tiles to run between two polls: some 30 ms of work, found by the clock. */
-typedef struct weft_mi_pace { size_t batch; double started; } weft_mi_pace;
+typedef struct weft_mi_pace {
+  size_t batch;
+  double started;
+} weft_mi_pace;
 void weft_mi_pace_start(weft_mi_pace *p);
 void weft_mi_pace_next(weft_mi_pace *p);
 

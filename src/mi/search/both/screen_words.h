@@ -24,7 +24,9 @@ static WEFT_HD inline float weft_words_rows(uint32_t word, int many, uint32_t ma
 }
 
 /* Words of an attribute's planes. */
-typedef struct weft_words_side { uint32_t plane[2]; } weft_words_side;
+typedef struct weft_words_side {
+  uint32_t plane[2];
+} weft_words_side;
 
 /* Σ w²/m over the cells' words as whole numbers, a little less for empty cells. both: 2 x + y; all: the rows. A word is
  * 2^16 k + m, so that with ε = 2^-16 the sum is 2^32 (Σ k²/m + 2 ε n0 + ε² n): class 0 need not be taken out of it. */
@@ -42,7 +44,8 @@ static WEFT_HD inline float weft_words_squares(const uint32_t both[4], weft_word
   }
   /* two cells with one inverse save a slow instruction at the cost of a fast one */
   float sum = weft_planes_two_squares(k[0], m[0], k[1], m[1]) + weft_planes_two_squares(k[3], m[3], k[4], m[4]);
-  for (int i = 2; i < WEFT_PLANES_CELLS; i++) if (i != 3 && i != 4) sum += k[i] * k[i] * weft_planes_inverse(m[i]);
+  for (int i = 2; i < WEFT_PLANES_CELLS; i++)
+    if (i != 3 && i != 4) sum += k[i] * k[i] * weft_planes_inverse(m[i]);
   return sum;
 }
 

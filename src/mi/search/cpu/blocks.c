@@ -43,7 +43,8 @@ static void mark(const weft_mi_pack *pack, const weft_mi_block *b, uint8_t value
 
 static int any_coded(const weft_mi_pack *pack)
 {
-  for (size_t g = 0; g < pack->group_count; g++) if (pack->groups[g].coded) return 1;
+  for (size_t g = 0; g < pack->group_count; g++)
+    if (pack->groups[g].coded) return 1;
   return 0;
 }
 
@@ -75,8 +76,10 @@ weft_status weft_mi_blocks_each(weft_ctx *ctx, const weft_mi_pack *pack, double 
       if (!are_searched(blocks[i].side, blocks[j].side) || pairs == 0) continue;
       mark(pack, &blocks[i], i == j ? 3 : 1, side);
       if (i != j) mark(pack, &blocks[j], 2, side);
-      if (copied) WEFT_TRY(weft_mi_pack_select(ctx, &step, pack, side, &part));
-      else WEFT_TRY(weft_mi_pack_view(&step, pack, side, &part));
+      if (copied)
+        WEFT_TRY(weft_mi_pack_select(ctx, &step, pack, side, &part));
+      else
+        WEFT_TRY(weft_mi_pack_view(&step, pack, side, &part));
       WEFT_TRY(search(ctx, data, &part, done / all, pairs / all));
       done += pairs;
       mark(pack, &blocks[i], 0, side);

@@ -8,14 +8,15 @@
 #include "core/call/parallel.h"
 #include "mi/search/both/pair_tiles.h"
 
-#define PLANE_CELLS 2048              /* larger tables of pairs are counted from codes */
+#define PLANE_CELLS 2048            /* larger tables of pairs are counted from codes */
 #define DIRECT ((uint64_t) 1 << 18) /* numbers up to here are used as they are */
 
 /* How many numbers a tuple of `order` columns may have: of few levels as many as tables have cells. */
 static size_t numbers_of(const weft_mi_pack *pack, int order)
 {
   uint64_t levels = 1, numbers = 1;
-  for (size_t place = 0; place < pack->p; place++) if (pack->levels[place] > levels) levels = pack->levels[place];
+  for (size_t place = 0; place < pack->p; place++)
+    if (pack->levels[place] > levels) levels = pack->levels[place];
   for (int k = 0; k < order && numbers <= DIRECT; k++) numbers *= levels;
   if (numbers <= DIRECT) return (size_t) numbers;
   return DIRECT > pack->n ? (size_t) DIRECT : pack->n;
@@ -114,7 +115,7 @@ typedef struct {
   weft_mi_coder coder;
   uint16_t *codes;
   uint32_t *both, *margin_a, *margin_b, *cells, *work;
-  uint64_t *masks;                    /* of tuples of more than two: a row of planes for each attribute and one more */
+  uint64_t *masks; /* of tuples of more than two: a row of planes for each attribute and one more */
 } workspace;
 
 /* A pair of attributes with planes: a popcount for each pair of planes and class. */
@@ -146,8 +147,8 @@ static void score_planes(const weft_mi_pack *pack, size_t a, size_t b, workspace
     for (uint32_t x = 0; x < pa; x++)
       for (uint32_t y = 0; y < pb; y++)
         w->both[(c * pa + x) * pb + y] =
-          (uint32_t) ops->popcount_and(pack->bits + weft_mi_plane_row(g, a, x) * pack->words + first,
-                                       pack->bits + weft_mi_plane_row(h, b, y) * pack->words + first, words);
+            (uint32_t) ops->popcount_and(pack->bits + weft_mi_plane_row(g, a, x) * pack->words + first,
+                                         pack->bits + weft_mi_plane_row(h, b, y) * pack->words + first, words);
   }
   weft_mi_cells(&t, 0, 0, w->cells);
   for (int k = 0; k < 3; k++) {
@@ -162,7 +163,11 @@ static void score_planes(const weft_mi_pack *pack, size_t a, size_t b, workspace
 }
 
 /* A tuple of which every attribute has planes. */
-typedef struct { const weft_mi_pack *pack; size_t place[WEFT_MI_ORDER]; int order; } planar_tuple;
+typedef struct {
+  const weft_mi_pack *pack;
+  size_t place[WEFT_MI_ORDER];
+  int order;
+} planar_tuple;
 
 static int planar(const planar_tuple *t)
 {
@@ -218,7 +223,8 @@ static size_t score_masked(const planar_tuple *t, const uint32_t *masks, int cou
     const uint32_t mask = m < 0 ? 0 : masks[m];
     weft_mi_by_class all = weft_mi_by_class_of(&p->f, p->per);
     size_t levels = 1;
-    for (int j = 0; j < t->order; j++) if (mask >> j & 1) levels *= p->levels[t->place[j]];
+    for (int j = 0; j < t->order; j++)
+      if (mask >> j & 1) levels *= p->levels[t->place[j]];
     memset(w->work, 0, levels * p->classes * sizeof *w->work);
     for (size_t k = 0; k < area; k++) {
       size_t level = 0, scale = 1, left = k;
@@ -274,7 +280,8 @@ static void score_tuple(const weft_mi_pack *pack, const uint32_t *columns, int o
   int64_t gain = scores[0] - scores[1] - scores[2];
   if (order > 2) {
     int64_t greatest = 0;
-    for (int j = 0; j < order; j++) if (scores[1 + order + j] > greatest) greatest = scores[1 + order + j];
+    for (int j = 0; j < order; j++)
+      if (scores[1 + order + j] > greatest) greatest = scores[1 + order + j];
     gain = scores[0] - greatest;
   }
   out->mi = weft_mi_bits(scores[0], pack->f.unit, n);
@@ -322,7 +329,10 @@ done:
 
 /* ---- every attribute by itself ---- */
 
-typedef struct { workspace counts; uint32_t *levels; } rank_workspace;
+typedef struct {
+  workspace counts;
+  uint32_t *levels;
+} rank_workspace;
 
 static void rank_one(const weft_mi_pack *pack, size_t j, rank_workspace *w, const weft_mi_rank *out)
 {

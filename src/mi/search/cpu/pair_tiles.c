@@ -68,7 +68,10 @@ int weft_mi_tile_at(const weft_mi_tiling *tiling, size_t index, weft_mi_tile *ou
   size_t lo = 0, hi = tiling->panel_count;
   while (hi - lo > 1) {
     size_t mid = (lo + hi) / 2;
-    if (tiling->panels[mid].first <= index) lo = mid; else hi = mid;
+    if (tiling->panels[mid].first <= index)
+      lo = mid;
+    else
+      hi = mid;
   }
   const weft_mi_panel *p = &tiling->panels[lo];
   index -= p->first;
@@ -152,8 +155,10 @@ void weft_mi_marginals(const weft_mi_pack *pack, int64_t *out)
     for (uint32_t q = 0; q <= g->shape.planes; q++)
       for (uint32_t c = 0; c < pack->classes; c++) {
         uint32_t k = pack->class_rows[c];
-        if (q < g->shape.planes) k = margins[c * pack->plane_rows + q * g->count];
-        else for (uint32_t p = 0; p < g->shape.planes; p++) k -= margins[c * pack->plane_rows + p * g->count];
+        if (q < g->shape.planes)
+          k = margins[c * pack->plane_rows + q * g->count];
+        else
+          for (uint32_t p = 0; p < g->shape.planes; p++) k -= margins[c * pack->plane_rows + p * g->count];
         weft_mi_by_class_add(&levels, k);
       }
     if (levels.sum > pack->class_fixed) out[place] = levels.sum - pack->class_fixed;
@@ -183,7 +188,10 @@ void weft_mi_keep(weft_mi_keeper *k, double score, uint64_t index)
   if (k->count == k->capacity) {
     const size_t larger = k->capacity ? 2 * k->capacity : 1024;
     weft_scored *all = weft_arena_take(&k->mem, larger, sizeof *all);
-    if (!all) { k->st = WEFT_ERR_MEMORY; return; }
+    if (!all) {
+      k->st = WEFT_ERR_MEMORY;
+      return;
+    }
     if (k->count) memcpy(all, k->all, k->count * sizeof *all);
     weft_arena_drop(&k->mem, k->all);
     k->all = all;
@@ -234,14 +242,13 @@ weft_status weft_mi_keepers_close(weft_ctx *ctx, weft_status st, weft_mi_keeper 
 
 /* ---- pacing ---- */
 
-void weft_mi_pace_start(weft_mi_pace *p)
-{
-  p->started = weft_seconds();
-}
+void weft_mi_pace_start(weft_mi_pace *p) { p->started = weft_seconds(); }
 
 void weft_mi_pace_next(weft_mi_pace *p)
 {
   const double took = weft_seconds() - p->started;
-  if (took < 0.02) p->batch *= 2;
-  else if (took > 0.06 && p->batch > 1) p->batch /= 2;
+  if (took < 0.02)
+    p->batch *= 2;
+  else if (took > 0.06 && p->batch > 1)
+    p->batch /= 2;
 }

@@ -62,8 +62,12 @@ INLINE void sixteen(const weft_mi_counts *t, uint32_t parts, uint32_t classes, u
         load(t->margin_b + part * t->part_b + y * t->plane_b + j, &column_left[y]);
         corner -= column_left[y];
       }
-#define CELL(x, y) do { add_f(&cell, &joint); levels[(x) * lb + (y)] = c ? levels[(x) * lb + (y)] + cell : cell; \
-                        if (vary) by_class[c] += cell; } while (0)
+#define CELL(x, y) \
+  do { \
+    add_f(&cell, &joint); \
+    levels[(x) *lb + (y)] = c ? levels[(x) *lb + (y)] + cell : cell; \
+    if (vary) by_class[c] += cell; \
+  } while (0)
     for (uint32_t x = 0; x < pa; x++) {
       ints left = (ints){ 0 };
       if (!missing_b) left += t->margin_a[part * t->part_a + x * t->plane_a + i];
@@ -74,7 +78,10 @@ INLINE void sixteen(const weft_mi_counts *t, uint32_t parts, uint32_t classes, u
         left -= cell;
         if (!missing_a) column_left[y] -= cell;
       }
-      if (!missing_b) { cell = left; CELL(x, pb); }
+      if (!missing_b) {
+        cell = left;
+        CELL(x, pb);
+      }
     }
     if (!missing_a) {
       for (uint32_t y = 0; y < pb; y++) {
@@ -107,7 +114,7 @@ INLINE void sixteen(const weft_mi_counts *t, uint32_t parts, uint32_t classes, u
   floats score;
   if (vary) {
     const floats real = /* a comparison is -1 where it holds */
-      __builtin_convertvector((signed_ints) rows - (rows == 0), floats);
+        __builtin_convertvector((signed_ints) rows - (rows == 0), floats);
     score = ((joint - of_levels) - (of_classes - of_rows)) / real;
   } else {
     score = ((joint - of_levels) - class_sum) / n;
@@ -116,14 +123,15 @@ INLINE void sixteen(const weft_mi_counts *t, uint32_t parts, uint32_t classes, u
 }
 
 /* What the bound by squares is made of: information <= scale × Σ k²/m + shift. */
-typedef struct { float scale, shift; } squares;
+typedef struct {
+  float scale, shift;
+} squares;
 
 /* The sum's terms are positive and add up to n0 at most; thirty roundings of 2^-24 of it, and a little, are allowed. */
 static squares squares_of(const weft_mi_screening *s)
 {
   const double n = (double) s->n, n0 = (double) s->class0;
-  const squares out = { (float) (s->steepest / n),
-                        (float) ((2e-6 * n0 + 0.02 - n0 * n0 / n) * s->steepest / n) };
+  const squares out = { (float) (s->steepest / n), (float) ((2e-6 * n0 + 0.02 - n0 * n0 / n) * s->steepest / n) };
   return out;
 }
 
@@ -198,14 +206,18 @@ INLINE void row(const weft_mi_counts *t, const weft_mi_screening *s, squares by,
     if (bounded && parts == 2 && pa == 1 && pb == 1 && all_below(t, 1, 1, 1, by, least, i, j, now, out + j)) continue;
     if (bounded && parts == 2 && pa == 2 && pb == 2 && all_below(t, 1, 2, 2, by, least, i, j, now, out + j)) continue;
     if (bounded && parts == 4 && pa == 1 && pb == 1 && all_below(t, 2, 1, 1, by, least, i, j, now, out + j)) continue;
-    if (flat && pa == 1 && pb == 1) sixteen(t, 2, 2, 1, 1, 0, 0, 0, 0, class_sum, n, i, j, out + j);
-    else if (flat && pa == 2 && pb == 2) sixteen(t, 2, 2, 2, 2, 0, 0, 0, 0, class_sum, n, i, j, out + j);
+    if (flat && pa == 1 && pb == 1)
+      sixteen(t, 2, 2, 1, 1, 0, 0, 0, 0, class_sum, n, i, j, out + j);
+    else if (flat && pa == 2 && pb == 2)
+      sixteen(t, 2, 2, 2, 2, 0, 0, 0, 0, class_sum, n, i, j, out + j);
     else if (known && pa == 1 && pb == 1 && parts == 4 && classes == 2)
       sixteen(t, 4, 2, 1, 1, 0, 0, 0, 0, class_sum, n, i, j, out + j);
-    else if (known) sixteen(t, parts, classes, pa, pb, 0, 0, 0, 0, class_sum, n, i, j, out + j);
+    else if (known)
+      sixteen(t, parts, classes, pa, pb, 0, 0, 0, 0, class_sum, n, i, j, out + j);
     else if (!s->stratified)
       sixteen(t, parts, classes, pa, pb, t->a.missing, t->b.missing, 1, 0, class_sum, n, i, j, out + j);
-    else sixteen(t, parts, classes, pa, pb, t->a.missing, t->b.missing, 1, 1, class_sum, n, i, j, out + j);
+    else
+      sixteen(t, parts, classes, pa, pb, t->a.missing, t->b.missing, 1, 1, class_sum, n, i, j, out + j);
   }
 }
 
@@ -238,8 +250,9 @@ static const row_function rows[] = { row_portable, row_portable, row_portable };
 
 weft_mi_screening weft_mi_screening_of(const weft_mi_pack *pack)
 {
-  weft_mi_screening s = { pack->per, pack->per < pack->classes, (float) ((double) pack->class_fixed * pack->f.unit),
-                          pack->n, 0, 0 };
+  weft_mi_screening s = {
+    pack->per, pack->per < pack->classes, (float) ((double) pack->class_fixed * pack->f.unit), pack->n, 0, 0
+  };
   if (pack->classes == 2 && pack->per == 2 && pack->class_rows[0] && pack->class_rows[1]) {
     s.class0 = pack->class_rows[0];
     s.steepest = weft_mi_steepest((double) s.class0 / (double) s.n);
@@ -266,7 +279,9 @@ double weft_mi_screen_error(const weft_mi_counts *t, const weft_mi_screening *s)
  * row, ask for the same share. */
 double weft_mi_steepest(double p)
 {
-  static _Thread_local struct { double share, steepest; } last;
+  static _Thread_local struct {
+    double share, steepest;
+  } last;
   double most = 0;
   if (p == last.share) return last.steepest;
   for (int k = 0; k <= 20000; k++) {

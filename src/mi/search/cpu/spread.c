@@ -17,8 +17,8 @@ typedef struct {
   const weft_mi_pack *pack;
   weft_mi_resident **devices;
   const weft_mi_search *search;
-  weft_ctx *ctx;               /* the call's */
-  weft_arena *mem;             /* of each part */
+  weft_ctx *ctx;   /* the call's */
+  weft_arena *mem; /* of each part */
   weft_mi_found *found;
 } search_job;
 
@@ -80,7 +80,7 @@ typedef struct {
   const uint32_t *columns;
   size_t count, permutations, parts;
   uint64_t key;
-  double *at_least;            /* count × parts */
+  double *at_least; /* count × parts */
   double *greatest;
 } permute_job;
 

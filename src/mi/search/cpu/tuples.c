@@ -8,7 +8,10 @@
 
 #define UNIT 32 /* tuples per piece of work */
 
-typedef struct { weft_mi_coder coder; weft_mi_keeper keeper; } workspace;
+typedef struct {
+  weft_mi_coder coder;
+  weft_mi_keeper keeper;
+} workspace;
 
 double weft_mi_choose(double p, int order)
 {
@@ -53,7 +56,8 @@ static void score(const weft_mi_pack *pack, const uint32_t *chosen, const uint16
     masks[1 + j] = masks[0] & ~(1u << j);
   }
   const size_t n = weft_mi_coded(&w->coder, pack, columns, levels, order, masks, gains ? 1 + order : 1, scores);
-  for (int j = 0; gains && j < order; j++) if (scores[1 + j] > greatest) greatest = scores[1 + j];
+  for (int j = 0; gains && j < order; j++)
+    if (scores[1 + j] > greatest) greatest = scores[1 + j];
   const double mi = weft_mi_bits(scores[0], pack->f.unit, n),
                gain = weft_mi_bits(scores[0] - greatest, pack->f.unit, n);
   if (mi >= search->min_mi && (!gains || gain >= search->min_gain))

@@ -10,16 +10,16 @@ extern "C" {
 
 #define ARRANGE_THREADS 256
 #define ARRANGE_WARPS (ARRANGE_THREADS / 32)
-#define ARRANGED_PLANES 2       /* of an attribute */
-#define NOWHERE UINT32_MAX      /* a bit behind the end */
+#define ARRANGED_PLANES 2  /* of an attribute */
+#define NOWHERE UINT32_MAX /* a bit behind the end */
 
 /* Attributes in order of place. */
 struct arranged_planes {
-  const uint32_t *planes;       /* the pack's, `words` per row */
+  const uint32_t *planes; /* the pack's, `words` per row */
   uint32_t words;
-  const uint32_t *plane_row;    /* [plane][place], UINT32_MAX where there is none */
-  size_t count, room;           /* attributes, and rounded up to whole tiles */
-  uint32_t *by_bit;             /* [bit of a row of planes][32 arranged rows] */
+  const uint32_t *plane_row; /* [plane][place], UINT32_MAX where there is none */
+  size_t count, room;        /* attributes, and rounded up to whole tiles */
+  uint32_t *by_bit;          /* [bit of a row of planes][32 arranged rows] */
 };
 
 /* Bit i of lane k's word becomes bit k of lane i's: blocks across the diagonal change places, ever smaller ones. */

@@ -4,7 +4,10 @@ extern "C" {
 #include "mi/search/both/blocks.h"
 }
 
-struct blocks_job { weft_device_arena *mem; mi_collector *c; };
+struct blocks_job {
+  weft_device_arena *mem;
+  mi_collector *c;
+};
 
 static weft_status search_part(weft_ctx *ctx, void *data, const weft_mi_pack *part, double before, double share)
 {

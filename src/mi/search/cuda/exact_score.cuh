@@ -4,7 +4,10 @@
 
 #include "mi/search/cuda/search.cuh"
 
-struct pair_score { int64_t joint, gain; uint64_t n; };
+struct pair_score {
+  int64_t joint, gain;
+  uint64_t n;
+};
 
 /* Of cells (x, y) by class. */
 template <class Cell>
@@ -13,7 +16,8 @@ __device__ static int64_t joint_sum(const weft_mi_log &f, uint32_t classes, uint
 {
   weft_mi_by_class all = weft_mi_by_class_of(&f, per);
   for (uint32_t x = 0; x < la; x++)
-    for (uint32_t y = 0; y < lb; y++) for (uint32_t c = 0; c < classes; c++) weft_mi_by_class_add(&all, cell(c, x, y));
+    for (uint32_t y = 0; y < lb; y++)
+      for (uint32_t c = 0; c < classes; c++) weft_mi_by_class_add(&all, cell(c, x, y));
   *n = all.n;
   return all.sum;
 }
@@ -40,7 +44,8 @@ __device__ static pair_score score_varying(const weft_mi_log &f, uint32_t classe
     }
   for (uint32_t c = 0; c < classes; c++) {
     uint64_t k = 0;
-    for (uint32_t x = 0; x < la; x++) for (uint32_t y = 0; y < lb; y++) k += cell(c, x, y);
+    for (uint32_t x = 0; x < la; x++)
+      for (uint32_t y = 0; y < lb; y++) k += cell(c, x, y);
     weft_mi_by_class_add(&of_classes, k);
   }
   joint -= of_classes.sum;

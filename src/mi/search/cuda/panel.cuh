@@ -6,14 +6,18 @@
 #define COUNT_TILE 64 /* planes per side of a block */
 
 /* One product of bit matrices: na × nb counts. */
-struct product { size_t row_a, row_b; uint32_t first_word, steps; size_t out; };
+struct product {
+  size_t row_a, row_b;
+  uint32_t first_word, steps;
+  size_t out;
+};
 
 /* A part of a panel: members i0 .. i0+na-1 of one group against j0 .. j0+nb-1 of another. */
 struct part {
   weft_mi_counts counts;
   weft_mi_log f;
   size_t na, nb, place_a, place_b, columns;
-  uint32_t classes, per;         /* per: of a stratum */
+  uint32_t classes, per; /* per: of a stratum */
   uint64_t n;
   int64_t class_fixed;
   int same;
@@ -22,7 +26,11 @@ struct part {
 };
 
 /* The groups whose members meet, of packs x and y. */
-struct mi_panel_sides { const weft_mi_pack *x, *y; const weft_mi_group *g, *h; int same; };
+struct mi_panel_sides {
+  const weft_mi_pack *x, *y;
+  const weft_mi_group *g, *h;
+  int same;
+};
 
 static inline mi_panel_sides mi_sides_of(const weft_mi_pack *x, const weft_mi_pack *y, const weft_mi_panel *panel)
 {
@@ -31,7 +39,7 @@ static inline mi_panel_sides mi_sides_of(const weft_mi_pack *x, const weft_mi_pa
 
 struct mi_panel : mi_panel_sides {
   const weft_mi_resident *rx, *ry;
-  size_t rows, columns, across;  /* attributes of a part each way; parts per row */
+  size_t rows, columns, across; /* attributes of a part each way; parts per row */
   uint64_t parts;
   uint32_t *counts;
   product *products, *host_products;

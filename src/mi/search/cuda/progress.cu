@@ -3,9 +3,9 @@
 #include <cstring>
 #include "mi/search/cuda/progress.cuh"
 
-#define FIRST_PAIRS 1e5                     /* pairs before there is a bar */
-#define FIRST_BARRED 3.2e6                  /* with a bar from single attributes: a tile for most multiprocessors */
-#define GROWTH 8                            /* then so many times more */
+#define FIRST_PAIRS 1e5    /* pairs before there is a bar */
+#define FIRST_BARRED 3.2e6 /* with a bar from single attributes: a tile for most multiprocessors */
+#define GROWTH 8           /* then so many times more */
 
 /* Fetches the hits of what ran; *overflow when there were more than fit, and then only a higher bar is kept. */
 static weft_status collect(weft_ctx *ctx, mi_collector *c, int *overflow)
@@ -30,7 +30,10 @@ static weft_status collect(weft_ctx *ctx, mi_collector *c, int *overflow)
       weft_scored now;
       now.score = c->bar.score;
       now.index = c->bar.index;
-      if (weft_scored_before(kth, now)) { c->bar.score = kth.score; c->bar.index = kth.index + 1; }
+      if (weft_scored_before(kth, now)) {
+        c->bar.score = kth.score;
+        c->bar.index = kth.index + 1;
+      }
     }
     goto done;
   }
@@ -46,7 +49,10 @@ static weft_status collect(weft_ctx *ctx, mi_collector *c, int *overflow)
     now.score = c->bar.score;
     now.index = c->bar.index;
     const weft_scored kth = c->keeper.best.bar;
-    if (kth.index != UINT64_MAX && weft_scored_before(kth, now)) { c->bar.score = kth.score; c->bar.index = kth.index; }
+    if (kth.index != UINT64_MAX && weft_scored_before(kth, now)) {
+      c->bar.score = kth.score;
+      c->bar.index = kth.index;
+    }
   }
 done:
   return st;
@@ -59,7 +65,10 @@ static uint64_t units_of(const mi_runner *r, uint64_t first, double pairs)
   const double before = r->until(r->job, first);
   while (lo < hi) {
     const uint64_t mid = lo + (hi - lo + 1) / 2;
-    if (r->until(r->job, first + mid) - before <= pairs) lo = mid; else hi = mid - 1;
+    if (r->until(r->job, first + mid) - before <= pairs)
+      lo = mid;
+    else
+      hi = mid - 1;
   }
   return lo;
 }
@@ -78,8 +87,11 @@ weft_status weft_mi_run_all(weft_ctx *ctx, mi_collector *c, const mi_runner *r)
     WEFT_CUDA(cudaMemsetAsync(c->hits.count, 0, sizeof *c->hits.count, c->stream));
     WEFT_TRY(r->run(ctx, r->job, c, first, now));
     WEFT_TRY(collect(ctx, c, &overflow));
-    if (!overflow) { first += now; halved = 0; }
-    else halved = (now + 1) / 2;
+    if (!overflow) {
+      first += now;
+      halved = 0;
+    } else
+      halved = (now + 1) / 2;
   }
 done:
   return st;

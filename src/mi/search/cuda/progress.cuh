@@ -9,10 +9,10 @@ struct mi_collector {
   weft_mi_keeper keeper;
   mi_bar bar;
   mi_hits hits;
-  weft_scored *buffer;        /* on the host */
+  weft_scored *buffer; /* on the host */
   cudaStream_t stream;
-  int started;                /* the bar is from single attributes */
-  double before, share;       /* of the whole search, 0 to 1: what lies behind, and what this part of it is */
+  int started;          /* the bar is from single attributes */
+  double before, share; /* of the whole search, 0 to 1: what lies behind, and what this part of it is */
 };
 
 /* Work in units, those dealt to this part of the search: `run` does the part's units first .. first+count-1; `until` is
@@ -20,10 +20,10 @@ struct mi_collector {
 struct mi_runner {
   void *job;
   uint64_t units;
-  double most;                /* pairs between two polls */
+  double most; /* pairs between two polls */
   weft_status (*run)(weft_ctx *ctx, void *job, mi_collector *c, uint64_t first, uint64_t count);
   double (*until)(const void *job, uint64_t units);
-  int patient;                /* tables have many cells: single attributes give no bar worth a large start */
+  int patient; /* tables have many cells: single attributes give no bar worth a large start */
 };
 
 /* Runs all units: what they append to the hits is collected, and raises the bar. */

@@ -15,7 +15,8 @@ static void start_bar(const weft_mi_pack *pack, const weft_mi_resident *r, const
   const double p = (double) r->complete;
   if (!c->keeper.bounded || search->by_interaction || search->min_gain > -INFINITY) return;
   if (search->near.chromosome) return; /* the number of tuples that are left is not known */
-  for (size_t g = 0; g < pack->group_count; g++) if (pack->groups[g].side != 3) return;
+  for (size_t g = 0; g < pack->group_count; g++)
+    if (pack->groups[g].side != 3) return;
   for (size_t k = 0; k < MI_STRONGEST && k < r->complete; k++) {
     const double left = p - (double) k - 1;
     if (weft_mi_choose(p, search->order) - weft_mi_choose(left, search->order) < (double) c->keeper.best.k) continue;
@@ -30,9 +31,9 @@ static void start_bar(const weft_mi_pack *pack, const weft_mi_resident *r, const
 /* The kernel of binary triples launches once per attribute, so that few attributes take less with sorted rows, as
  * attributes of three levels do: 3,000 of 1,000 rows 0.07 s in place of 0.22. */
 #ifdef WEFT_TESTS
-# define SORTED_BINARY 150
+#  define SORTED_BINARY 150
 #else
-# define SORTED_BINARY 7500
+#  define SORTED_BINARY 7500
 #endif
 
 static int binary_triples(const weft_ctx *ctx, const weft_mi_pack *pack)
@@ -52,8 +53,7 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   mi_block_plan blocks;
   int begun = 0;
   memset(&c, 0, sizeof c);
-  if (search->order == 3 &&
-      (search->top > HITS / 2 || !(binary_triples(ctx, pack) || weft_mi_levels_fit(ctx, pack)))) {
+  if (search->order == 3 && (search->top > HITS / 2 || !(binary_triples(ctx, pack) || weft_mi_levels_fit(ctx, pack)))) {
     st = weft_fail(ctx, WEFT_ERR_DEVICE,
                    "These triples are not for this device: see ?mi_triples."); /* R has looked before */
     goto done;
@@ -80,16 +80,20 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   }
   if (!*device) WEFT_TRY(weft_mi_resident_make(ctx, pack, device));
   start_bar(pack, *device, search, &c);
-  if (search->order == 2) WEFT_TRY(weft_mi_search_panels(ctx, &mem, pack, *device, &c));
-  else if (binary_triples(ctx, pack)) WEFT_TRY(weft_mi_hopper_triples(ctx, &mem, pack, *device, &c));
+  if (search->order == 2)
+    WEFT_TRY(weft_mi_search_panels(ctx, &mem, pack, *device, &c));
+  else if (binary_triples(ctx, pack))
+    WEFT_TRY(weft_mi_hopper_triples(ctx, &mem, pack, *device, &c));
   else {
     int searched = 0;
     if (weft_mi_sorted_fit(ctx, pack)) WEFT_TRY(weft_mi_hopper_sorted(ctx, &mem, pack, *device, &c, &searched));
     if (!searched) WEFT_TRY(weft_mi_hopper_levels(ctx, &mem, pack, *device, &c));
   }
 done:
-  if (begun && st == WEFT_OK) st = weft_mi_keepers_end(ctx, &c.keeper, 1, out_mem, out);
-  else if (begun) weft_arena_end(&c.keeper.mem);
+  if (begun && st == WEFT_OK)
+    st = weft_mi_keepers_end(ctx, &c.keeper, 1, out_mem, out);
+  else if (begun)
+    weft_arena_end(&c.keeper.mem);
   weft_device_end(&mem);
   weft_arena_end(&host);
   return st;

@@ -21,28 +21,30 @@ static inline uint32_t mi_padded_words(uint32_t rows) { return (rows + STEP_BITS
 #define MI_STRONGEST 64
 
 struct weft_mi_resident {
-  weft_ctx own;               /* outlives the call that made it */
+  weft_ctx own; /* outlives the call that made it */
   weft_device_arena mem;
-  uint32_t *planes;           /* plane_rows × words, class after class */
-  uint32_t *margins;          /* as the pack's */
+  uint32_t *planes;  /* plane_rows × words, class after class */
+  uint32_t *margins; /* as the pack's */
   uint32_t *column, *class_rows;
   int64_t *table, *alone;
   int64_t strongest[MI_STRONGEST]; /* the greatest of `alone`, best first */
-  size_t complete;            /* attributes without missing values and codes: those that `alone` is about */
-  uint32_t *class_word;       /* classes + 1 */
+  size_t complete;                 /* attributes without missing values and codes: those that `alone` is about */
+  uint32_t *class_word;            /* classes + 1 */
   uint32_t words;
-  weft_mi_log f;              /* with the table on the device */
-  uint8_t *tiles;             /* one group, in the order of the shared memory of wgmma; made when first used */
+  weft_mi_log f;  /* with the table on the device */
+  uint8_t *tiles; /* one group, in the order of the shared memory of wgmma; made when first used */
   size_t tiles_first;
-  int tiles_rows;             /* an attribute: 1 as in binary_hopper.cu, 2 as in pairs/cuda/ternary_hopper.cu */
-  uint32_t *from;             /* of a copy with rows exchanged: for every bit of a row of planes, where it comes from */
+  int tiles_rows; /* an attribute: 1 as in binary_hopper.cu, 2 as in pairs/cuda/ternary_hopper.cu */
+  uint32_t *from; /* of a copy with rows exchanged: for every bit of a row of planes, where it comes from */
 };
 
 /* 32-bit words of a row of planes on the device, up to the end of the first so many classes. */
 uint32_t weft_mi_resident_words(const weft_mi_pack *pack, uint32_t classes);
 
 /* Bytes of a row of planes, and the most that a block may weigh (blocks.h). */
-struct mi_block_plan { double plane, most; };
+struct mi_block_plan {
+  double plane, most;
+};
 
 /* 1 when the device has room for a search over the pack's pairs, and for so many copies of its planes besides;
  * otherwise the plan says how to cut it. */
@@ -57,11 +59,15 @@ struct mi_bar {
   uint64_t index;
   double min_mi, min_gain;
   int by_interaction;
-  weft_mi_near near;          /* on the device */
-  uint64_t columns;           /* of pairs: an index is x * columns + y */
+  weft_mi_near near; /* on the device */
+  uint64_t columns;  /* of pairs: an index is x * columns + y */
 };
 
-struct mi_hits { weft_scored *items; unsigned long long *count; uint64_t capacity; };
+struct mi_hits {
+  weft_scored *items;
+  unsigned long long *count;
+  uint64_t capacity;
+};
 
 /* Of tuples of any order. */
 __device__ static inline int mi_passes(const mi_bar &bar, double mi, double gain, uint64_t index)
@@ -73,7 +79,10 @@ __device__ static inline int mi_passes(const mi_bar &bar, double mi, double gain
 __device__ static inline void mi_append(const mi_hits &hits, double score, uint64_t index)
 {
   const unsigned long long at = atomicAdd(hits.count, 1ull);
-  if (at < hits.capacity) { hits.items[at].score = score; hits.items[at].index = index; }
+  if (at < hits.capacity) {
+    hits.items[at].score = score;
+    hits.items[at].index = index;
+  }
 }
 
 /* A pair: neighbours are left out. */
@@ -87,9 +96,9 @@ __device__ static inline void mi_offer(const mi_bar &bar, const mi_hits &hits, d
 /* Attributes of two groups of a pack, on the two sides of tiles. */
 struct mi_sides {
   const weft_mi_resident *r;
-  size_t first_a, first_b;    /* first place of the groups */
+  size_t first_a, first_b; /* first place of the groups */
   size_t count_a, count_b;
-  size_t row_a, row_b;        /* first row of planes */
+  size_t row_a, row_b; /* first row of planes */
   size_t columns, plane_rows;
   int same;
 };
@@ -104,8 +113,8 @@ __device__ static inline float4 words_of_side(weft_planes_side s)
 
 struct mi_binary : mi_sides { /* 128 (side a) or 256 (side b) a tile */
   uint32_t class_rows[2];
-  int steps[2];               /* k-steps of each class */
-  double steepest;            /* weft_mi_steepest() of the share of class 1 */
+  int steps[2];    /* k-steps of each class */
+  double steepest; /* weft_mi_steepest() of the share of class 1 */
 };
 
 /* 1 when this device and this build have 1-bit wgmma. */
@@ -134,7 +143,7 @@ weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8
 struct mi_planar : mi_sides {
   uint32_t classes, class_rows[WEFT_PLANES_CLASSES];
   uint32_t planes_a, planes_b;
-  double steepest;            /* of packed counts: weft_mi_steepest() of the share of class 0 */
+  double steepest; /* of packed counts: weft_mi_steepest() of the share of class 0 */
   int packed;
 };
 

@@ -6,15 +6,19 @@
 #include "mi/pairs/cuda/counted.cuh"
 #include "mi/search/cuda/progress.cuh"
 
-#define MOST_PAIRS 2e10                     /* between two polls */
-#define MOST_CELLS 1e14                     /* pairs × rows */
-#define MOST_PLANAR 1e13                    /* of attributes of three levels */
-#define MANY_ROWS 100000                    /* more classes than two: above, counting takes longer than the screen */
+#define MOST_PAIRS 2e10  /* between two polls */
+#define MOST_CELLS 1e14  /* pairs × rows */
+#define MOST_PLANAR 1e13 /* of attributes of three levels */
+#define MANY_ROWS 100000 /* more classes than two: above, counting takes longer than the screen */
 
 /* ---- rows in the order of shared memory ---- */
 
 /* Rows of planes in wgmma's order: those of binary attributes, or two per attribute. */
-struct arranged { int rows_each; size_t first, row, count; uint32_t planes; };
+struct arranged {
+  int rows_each;
+  size_t first, row, count;
+  uint32_t planes;
+};
 
 static weft_status arrange(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_resident *r, const arranged *a,
                            uint8_t **out)
@@ -25,8 +29,10 @@ static weft_status arrange(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_
       a->rows_each == 1 ? (a->count + 255) / 256 * 256 * r->words * 4 : weft_mi_planes_bytes(r, a->count);
   WEFT_DEVICE_TAKE(tiles, mem, bytes);
   *out = tiles;
-  if (a->rows_each == 1) WEFT_TRY(weft_mi_wgmma_arrange(ctx, r, a->row, a->count, tiles, mem->stream));
-  else WEFT_TRY(weft_mi_planes_arrange(ctx, r, a->row, a->count, a->planes, tiles, mem->stream));
+  if (a->rows_each == 1)
+    WEFT_TRY(weft_mi_wgmma_arrange(ctx, r, a->row, a->count, tiles, mem->stream));
+  else
+    WEFT_TRY(weft_mi_planes_arrange(ctx, r, a->row, a->count, a->planes, tiles, mem->stream));
 done:
   return st;
 }
@@ -52,8 +58,8 @@ done:
 }
 
 /* Both sides of a panel; what *own points to belongs to this search alone. */
-static weft_status arrange_sides(weft_ctx *ctx, weft_device_arena *mem, weft_mi_resident *r,
-                                 const weft_mi_panel *panel, int rows_each, uint8_t *own[2], const uint8_t *tiles[2])
+static weft_status arrange_sides(weft_ctx *ctx, weft_device_arena *mem, weft_mi_resident *r, const weft_mi_panel *panel,
+                                 int rows_each, uint8_t *own[2], const uint8_t *tiles[2])
 {
   weft_status st = WEFT_OK;
   for (int side = 0; side < 2; side++) {
@@ -76,7 +82,7 @@ done:
 struct tiled_job {
   const uint8_t *tiles[2];
   uint8_t *own[2], *room;
-  uint64_t start;             /* first tile of this part */
+  uint64_t start; /* first tile of this part */
 };
 
 static void describe_sides(const weft_mi_pack *p, const weft_mi_resident *r, const weft_mi_group *g,
@@ -112,7 +118,9 @@ done:
   return st;
 }
 
-template <typename Shape> struct shaped_job : tiled_job { Shape b; };
+template <typename Shape> struct shaped_job : tiled_job {
+  Shape b;
+};
 
 /* `work` counts tiles first .. first + count - 1 of what a Shape describes. */
 template <typename Shape, auto work>
@@ -124,7 +132,8 @@ static weft_status run_tiles(weft_ctx *ctx, void *data, mi_collector *c, uint64_
 }
 
 /* How many pairs `units` tiles of so many rows and columns have. */
-template <int ROWS, int COLUMNS> static double pairs_until(const void *job, uint64_t units)
+template <int ROWS, int COLUMNS
+> static double pairs_until(const void *job, uint64_t units)
 {
   (void) job;
   return (double) units * ROWS * COLUMNS;
@@ -207,7 +216,10 @@ done:
 
 /* ---- attributes of any planes ---- */
 
-struct products_job { mi_products p; uint64_t start; };
+struct products_job {
+  mi_products p;
+  uint64_t start;
+};
 
 static weft_status run_products(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
 {
@@ -224,8 +236,8 @@ weft_status weft_mi_hopper_products(weft_ctx *ctx, weft_device_arena *mem, const
   {
     const uint64_t end = weft_share_start(job.p.tiles, c->search->part + 1, c->search->parts);
     job.start = weft_share_start(job.p.tiles, c->search->part, c->search->parts);
-    const mi_runner tiles = { &job, end - job.start, weft_mi_products_most(&job.p), run_products,
-                              pairs_until<128, 256>, 1 };
+    const mi_runner tiles = { &job,         end - job.start,       weft_mi_products_most(&job.p),
+                              run_products, pairs_until<128, 256>, 1 };
     WEFT_TRY(weft_mi_run_all(ctx, c, &tiles));
   }
 done:
@@ -290,7 +302,7 @@ weft_status weft_mi_hopper_triples(weft_ctx *ctx, weft_device_arena *mem, const 
   {
     job.parts = (double) c->search->parts;
     const mi_runner r_fixed = { &job, units_dealt(c, pack->p - 2), fmin(MOST_PAIRS, MOST_CELLS / (double) pack->n),
-                             run_triples, triples_until };
+                                run_triples, triples_until };
     st = weft_mi_run_all(ctx, c, &r_fixed);
   }
 done:
@@ -299,7 +311,10 @@ done:
 
 /* ---- triples of any few levels ---- */
 
-struct levels_job { mi_levels t; double parts; };
+struct levels_job {
+  mi_levels t;
+  double parts;
+};
 
 static weft_status run_levels(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
 {

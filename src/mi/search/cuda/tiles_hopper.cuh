@@ -41,7 +41,9 @@ __device__ static inline void mma_64x256x256(uint32_t (&c)[128], uint64_t a, uin
 }
 
 /* Stages that are full and that are empty. */
-template <uint32_t STAGES> struct ring { uint64_t full[STAGES], empty[STAGES]; };
+template <uint32_t STAGES> struct ring {
+  uint64_t full[STAGES], empty[STAGES];
+};
 
 /* By all threads of a block; `arrivals` make a stage empty. */
 template <uint32_t STAGES> __device__ static inline void make_ring(ring<STAGES> *r, uint32_t arrivals = CONSUMERS)
@@ -82,7 +84,11 @@ __device__ static inline void bring_tile(ring<STAGES> *r, uint8_t *stages, const
 }
 
 /* Where a warpgroup is in a ring of stages, with its operands in the first of them. */
-template <uint32_t STAGES> struct ring_place { ring<STAGES> *copies; uint64_t a, b; uint32_t at, phase; };
+template <uint32_t STAGES> struct ring_place {
+  ring<STAGES> *copies;
+  uint64_t a, b;
+  uint32_t at, phase;
+};
 
 template <uint32_t STAGES>
 __device__ static inline ring_place<STAGES> first_place(ring<STAGES> *r, const uint8_t *a, const uint8_t *b)
@@ -115,11 +121,11 @@ __device__ static inline void count_at_once(ring_place<STAGES> *w, uint32_t step
 {
   const uint32_t lane = threadIdx.x % 32;
   if (!steps) return;
-#pragma unroll 1
+#  pragma unroll 1
   do {
     const uint32_t first = w->at, now = steps < AT_ONCE ? steps : AT_ONCE;
     uint32_t s = 0;
-#pragma unroll 1
+#  pragma unroll 1
     do {
       barrier_wait(&w->copies->full[w->at], w->phase);
       hold(c);

@@ -15,8 +15,8 @@
 
 #include "mi/search/both/screen_words.h"
 
-#define WEFT_TRIPLES_THREADS 512   /* that count a tile */
-#define WEFT_TRIPLES_PAIRS 16      /* of a thread in a tile */
+#define WEFT_TRIPLES_THREADS 512       /* that count a tile */
+#define WEFT_TRIPLES_PAIRS 16          /* of a thread in a tile */
 #define WEFT_TRIPLES_PLACES (1u << 21) /* most attributes: three of them are one number of 64 bits */
 
 /* Within a tile: a thread's attribute of side a, and that of side b in one of its pairs. Four warpgroups have half of
@@ -34,10 +34,10 @@ static WEFT_HD inline uint32_t weft_triples_b(uint32_t thread, uint32_t pair)
 
 /* What is known of a fixed attribute. */
 typedef struct weft_triples_fixed {
-  uint32_t start[7];    /* k-steps before each run, level after level, and all */
-  uint32_t rows[3];     /* of a level: a word */
-  float weight[3];      /* of a level's squares of words, in n bits */
-  float base;           /* of all: a triple of so many n bits has at least base + n bits of squares */
+  uint32_t start[7]; /* k-steps before each run, level after level, and all */
+  uint32_t rows[3];  /* of a level: a word */
+  float weight[3];   /* of a level's squares of words, in n bits */
+  float base;        /* of all: a triple of so many n bits has at least base + n bits of squares */
 } weft_triples_fixed;
 
 static inline double weft_triples_steepest(double p)

@@ -19,14 +19,14 @@ typedef struct {
   const float *alone_bits;
   weft_mi_screening screening;
   double bar_mi, bar_gain;
-  size_t chunks;            /* of fixed attributes per tile */
+  size_t chunks; /* of fixed attributes per tile */
 } shared;
 
 typedef struct {
-  uint32_t *all;            /* counts of the tile's pairs over all rows */
-  uint32_t *both;           /* by level of i */
+  uint32_t *all;  /* counts of the tile's pairs over all rows */
+  uint32_t *both; /* by level of i */
   uint32_t *margin_a, *margin_b, *totals;
-  uint64_t *masked;         /* planes of side a, ANDed */
+  uint64_t *masked; /* planes of side a, ANDed */
   uint32_t *cells, *work;
   uint16_t *codes;
   float screen[WEFT_MI_TILE], (*pairs)[WEFT_MI_TILE];
@@ -34,7 +34,10 @@ typedef struct {
   weft_mi_keeper keeper;
 } workspace;
 
-typedef struct { int64_t joint, gain; uint64_t n; } triple_score;
+typedef struct {
+  int64_t joint, gain;
+  uint64_t n;
+} triple_score;
 
 static void keep(const shared *s, const triple_score *score, size_t i, size_t a, size_t b, workspace *w)
 {
@@ -43,9 +46,21 @@ static void keep(const shared *s, const triple_score *score, size_t i, size_t a,
                gain = weft_mi_bits(score->gain, p->f.unit, score->n);
   uint64_t x = p->column[i], y = p->column[a], z = p->column[b], swap;
   if (!(mi >= s->search->min_mi && gain >= s->search->min_gain)) return;
-  if (x > y) { swap = x; x = y; y = swap; }
-  if (y > z) { swap = y; y = z; z = swap; }
-  if (x > y) { swap = x; x = y; y = swap; }
+  if (x > y) {
+    swap = x;
+    x = y;
+    y = swap;
+  }
+  if (y > z) {
+    swap = y;
+    y = z;
+    z = swap;
+  }
+  if (x > y) {
+    swap = x;
+    x = y;
+    y = swap;
+  }
   weft_mi_keep(&w->keeper, s->search->by_interaction ? gain : mi, (x * p->columns + y) * p->columns + z);
 }
 
@@ -85,7 +100,7 @@ static void count_levels(const weft_mi_pack *p, const weft_mi_tile *tile, size_t
       for (uint32_t x = 0; x < pa; x++)
         for (size_t m = 0; m < tile->ni; m++)
           w->margin_a[part * t->part_a + x * WEFT_MI_TILE + m] =
-            (uint32_t) ops->popcount(w->masked + (x * WEFT_MI_TILE + m) * p->words + first, words);
+              (uint32_t) ops->popcount(w->masked + (x * WEFT_MI_TILE + m) * p->words + first, words);
       for (uint32_t y = 0; y < pb; y++) {
         const uint64_t *b = p->bits + (h->plane0 + y * h->count + tile->j0) * p->words + first;
         ops->popcount_tile(mask + first, 1, p->words, b, tile->nj, p->words, words,
@@ -251,8 +266,10 @@ static void search_unit(const shared *s, size_t unit, workspace *w)
   const size_t from = unit % s->chunks * CHUNK, end = tile.panel->g->first + tile.i0 + tile.ni - 1;
   const size_t to = from + CHUNK < end ? from + CHUNK : end;
   if (from >= to) return;
-  if (tile.panel->coded) search_codes(s, &tile, from, to, w);
-  else search_planes(s, &tile, from, to, w);
+  if (tile.panel->coded)
+    search_codes(s, &tile, from, to, w);
+  else
+    search_planes(s, &tile, from, to, w);
 }
 
 weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search,

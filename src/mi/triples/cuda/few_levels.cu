@@ -41,7 +41,7 @@ struct levels_args {
   const uint8_t *tiles;
   size_t plane, count;
   uint32_t planes, steps, fixed;
-  uint8_t *masked;              /* [level][plane] */
+  uint8_t *masked; /* [level][plane] */
 };
 
 /* One thread per 16 bytes of the planes behind the fixed attribute: within each of its levels. */
@@ -110,7 +110,7 @@ __global__ static void __launch_bounds__(THREADS) level_margins(const __grid_con
 /* ---- scoring ---- */
 
 struct triple_args {
-  mi_scoring pair;              /* strata: the fixed attribute's levels */
+  mi_scoring pair; /* strata: the fixed attribute's levels */
   uint32_t fixed;
 };
 
@@ -186,8 +186,9 @@ __global__ static void __launch_bounds__(ROWS_B) score_levels(const __grid_const
     if (weft_products_passes(&sums, 0, own, s.bar_mi, s.bar_gain, s.error)) queue_pair(&room, row);
   }
   __syncthreads();
-  score_queue(s, ta, tb, &room, [&](const counted &p) { score_triple(t, p); },
-              [&](const counted &p, uint32_t *table) { score_triple_together(t, p, table); });
+  score_queue(
+      s, ta, tb, &room, [&](const counted &p) { score_triple(t, p); },
+      [&](const counted &p, uint32_t *table) { score_triple_together(t, p, table); });
 }
 
 /* ---- host ---- */
@@ -252,8 +253,8 @@ weft_status weft_mi_levels_begin(weft_ctx *ctx, weft_device_arena *mem, const we
   WEFT_DEVICE_TAKE(out->masked, mem, levels * planes * out->plane);
   WEFT_DEVICE_TAKE(out->margins, mem, levels * pack->classes * planes * pack->p);
   WEFT_DEVICE_TAKE(out->rows, mem, levels * pack->classes);
-  WEFT_CUDA(cudaMemcpyAsync(out->plane_row, rows, planes * pack->p * sizeof *rows, cudaMemcpyHostToDevice,
-                            mem->stream));
+  WEFT_CUDA(
+      cudaMemcpyAsync(out->plane_row, rows, planes * pack->p * sizeof *rows, cudaMemcpyHostToDevice, mem->stream));
   WEFT_CUDA(cudaStreamSynchronize(mem->stream)); /* `rows` ends here */
   for (uint32_t q = 0; q < planes; q++) {
     arrange_places<<<(unsigned) ((out->plane / 16 + THREADS - 1) / THREADS), THREADS, 0, mem->stream>>>(
@@ -263,7 +264,10 @@ weft_status weft_mi_levels_begin(weft_ctx *ctx, weft_device_arena *mem, const we
   if (most > tiles_of(&all)) most = (size_t) tiles_of(&all);
   if (most > MOST_BATCH) most = MOST_BATCH;
   out->batch = (uint32_t) weft_device_chunk(ctx, most, (double) bytes, 0);
-  if (!out->batch) { st = WEFT_ERR_MEMORY; goto done; }
+  if (!out->batch) {
+    st = WEFT_ERR_MEMORY;
+    goto done;
+  }
   WEFT_DEVICE_TAKE(out->counts, mem, out->batch * (bytes / sizeof *out->counts));
 done:
   weft_arena_end(&host);

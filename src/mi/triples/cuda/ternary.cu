@@ -13,19 +13,19 @@
 
 #define PLANES ARRANGED_PLANES
 #define LEVELS TRIPLE_LEVELS
-#define SORTED_BYTES 80e6       /* of what is sorted for one launch */
+#define SORTED_BYTES 80e6 /* of what is sorted for one launch */
 #define CANDIDATES (1u << 23)
-#define TURNS 2                 /* launches that have buffers of their own */
+#define TURNS 2                         /* launches that have buffers of their own */
 #define SLACK_UNITS ((int64_t) 1 << 20) /* with four per row, more than the rounding of f adds up to */
 
 /* ---- sorting ---- */
 
 struct sort_args {
-  mi_sorted t;                  /* fixed, fixed_count, base, bytes, room, of */
+  mi_sorted t; /* fixed, fixed_count, base, bytes, room, of */
   mi_placed p;
   arranged_planes all;
-  uint32_t *from;               /* [fixed][bit]: the rows in the fixed attribute's order */
-  size_t bits;                  /* of one */
+  uint32_t *from; /* [fixed][bit]: the rows in the fixed attribute's order */
+  size_t bits;    /* of one */
   uint8_t *planes;
   weft_words_side *margins;
 };
@@ -87,7 +87,7 @@ struct sorted_job {
   const weft_mi_pack *pack;
   const weft_mi_resident *r;
   weft_device_arena *mem;
-  uint32_t *order;              /* place of a position */
+  uint32_t *order; /* place of a position */
   mi_placed p;
   arranged_planes all;
   weft_triples_fixed *of;
@@ -103,7 +103,7 @@ struct sorted_job {
   uint32_t most_steps, batch, capacity;
   int gains;
   double parts;
-  cudaStream_t side;            /* sorts for the next launch, and scores what passed in the one before */
+  cudaStream_t side; /* sorts for the next launch, and scores what passed in the one before */
   cudaEvent_t begun, sorted[TURNS], screened[TURNS], scored;
 };
 
@@ -181,8 +181,7 @@ static weft_status place_all(weft_ctx *ctx, weft_arena *host, sorted_job *job)
     for (uint32_t c = 0; c < 2; c++) {
       level[2][c] = p->class_rows[c];
       for (uint32_t q = 0; q < PLANES; q++) {
-        level[q][c] =
-            q < g->shape.planes ? p->margins[c * p->plane_rows + weft_mi_plane_row(g, order[k], q)] : 0;
+        level[q][c] = q < g->shape.planes ? p->margins[c * p->plane_rows + weft_mi_plane_row(g, order[k], q)] : 0;
         level[2][c] -= level[q][c];
       }
     }
@@ -432,8 +431,8 @@ static double sorted_until(const void *data, uint64_t units)
 static weft_status open_streams(weft_ctx *ctx, sorted_job *job)
 {
   weft_status st = WEFT_OK;
-  cudaEvent_t *const events[] = { &job->begun, &job->sorted[0], &job->sorted[1], &job->screened[0], &job->screened[1],
-                                  &job->scored };
+  cudaEvent_t *const events[] = { &job->begun,       &job->sorted[0],   &job->sorted[1],
+                                  &job->screened[0], &job->screened[1], &job->scored };
   WEFT_CUDA(cudaStreamCreateWithFlags(&job->side, cudaStreamNonBlocking));
   for (cudaEvent_t *event : events) WEFT_CUDA(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
 done:
@@ -442,13 +441,14 @@ done:
 
 static void close_streams(const sorted_job *job)
 {
-  const cudaEvent_t events[] = { job->begun, job->sorted[0], job->sorted[1], job->screened[0], job->screened[1],
-                                 job->scored };
+  const cudaEvent_t events[] = { job->begun,       job->sorted[0],   job->sorted[1],
+                                 job->screened[0], job->screened[1], job->scored };
   if (job->side) {
     cudaStreamSynchronize(job->side);
     cudaStreamDestroy(job->side);
   }
-  for (cudaEvent_t event : events) if (event) cudaEventDestroy(event);
+  for (cudaEvent_t event : events)
+    if (event) cudaEventDestroy(event);
 }
 
 weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,

@@ -14,16 +14,18 @@
 #include "mi/triples/cuda/ternary.cuh"
 #include "mi/search/cuda/tiles_hopper.cuh"
 
-#define STAGES 14                /* a block of other kernels has room beside them */
-#define SLOTS 2                  /* of tiles' margins */
-#define AT_ONCE 8                /* k-steps */
+#define STAGES 14 /* a block of other kernels has room beside them */
+#define SLOTS 2   /* of tiles' margins */
+#define AT_ONCE 8 /* k-steps */
 #define SCREENERS WEFT_TRIPLES_THREADS
 #define SORTED_THREADS (SCREENERS + 32)
 #define SUMS_BYTES (SCREENERS * WEFT_TRIPLES_PAIRS * 4)
 #define SHARED_BYTES (STAGES * STAGE_BYTES + SUMS_BYTES + SLOTS * sizeof(tile_margins))
 
 /* Words of a tile's attributes in every level. */
-struct tile_margins { weft_words_side a[TRIPLE_LEVELS][WEFT_PLANES_A], b[TRIPLE_LEVELS][WEFT_PLANES_B]; };
+struct tile_margins {
+  weft_words_side a[TRIPLE_LEVELS][WEFT_PLANES_A], b[TRIPLE_LEVELS][WEFT_PLANES_B];
+};
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
@@ -55,24 +57,23 @@ __device__ static inline void count_level(ring_place<STAGES> *w, uint32_t steps0
 {
   uint32_t add = 0;
   count_class(w, steps0, &add, c);
-#pragma unroll
+#  pragma unroll
   for (int i = 0; i < 64; i++) c[i] *= 65537u;
   count_class(w, steps1, &add, c);
 }
 
 /* Adds what a level says of the thread's pairs to the sums. a, b: the tile's attributes of both sides. */
 template <bool MANY>
-__device__ static inline void screen_level(const uint32_t (&c)[64], const weft_words_side *a,
-                                           const weft_words_side *b, uint32_t rows, float weight, uint32_t magic,
-                                           float4 *sums)
+__device__ static inline void screen_level(const uint32_t (&c)[64], const weft_words_side *a, const weft_words_side *b,
+                                           uint32_t rows, float weight, uint32_t magic, float4 *sums)
 {
   const weft_words_side one = a[weft_triples_a(threadIdx.x)];
   const uint4 *const others = (const uint4 *) (b + weft_triples_b(threadIdx.x, 0)); /* of two pairs */
-#pragma unroll
+#  pragma unroll
   for (uint32_t four = 0; four < WEFT_TRIPLES_PAIRS / 4; four++) {
     float4 sum = sums[four * SCREENERS];
     float squares[4];
-#pragma unroll
+#  pragma unroll
     for (uint32_t k = 0; k < 4; k++) {
       const uint32_t pair = 4 * four + k;
       const uint32_t both[4] = { c[weft_planes_register(pair, 0, 0)], c[weft_planes_register(pair, 0, 1)],
@@ -90,7 +91,9 @@ __device__ static inline void screen_level(const uint32_t (&c)[64], const weft_w
 }
 
 /* A tile of a fixed attribute: false when nothing is in it. */
-struct unit { uint32_t index, fixed, ta, tb; };
+struct unit {
+  uint32_t index, fixed, ta, tb;
+};
 
 __device__ static inline bool unit_at(const mi_sorted &t, uint32_t k, tile_walk *walk, unit *u)
 {
@@ -116,18 +119,17 @@ __device__ static inline bool has_triples(const mi_sorted &t, const unit &u, uin
 template <bool GAINS>
 __device__ static inline void note_passed(const mi_sorted &t, const unit &u, float base, const float4 *sums)
 {
-  const uint32_t a = t.base + u.ta * WEFT_PLANES_A + weft_triples_a(threadIdx.x),
-                 b0 = t.base + u.tb * WEFT_PLANES_B;
+  const uint32_t a = t.base + u.ta * WEFT_PLANES_A + weft_triples_a(threadIdx.x), b0 = t.base + u.tb * WEFT_PLANES_B;
   const float bar_mi = t.bar_mi + base, bar_gain = t.bar_gain + base;
   const float *const of_a = t.pairs + a * t.ld, *const of_fixed = t.pairs + u.fixed * t.ld;
   uint32_t passed = 0;
   float with_a = 0;
   if (GAINS) with_a = __ldg(of_fixed + a);
-#pragma unroll 1
+#  pragma unroll 1
   for (uint32_t four = 0; four < WEFT_TRIPLES_PAIRS / 4; four++) {
     const float4 sum = sums[four * SCREENERS];
     const float of[4] = { sum.x, sum.y, sum.z, sum.w };
-#pragma unroll
+#  pragma unroll
     for (uint32_t k = 0; k < 4; k += 2) {
       float bar[2] = { bar_mi, bar_mi };
       if (GAINS) { /* the interaction is what is said beyond the best of the pairs */
@@ -136,7 +138,7 @@ __device__ static inline void note_passed(const mi_sorted &t, const unit &u, flo
         bar[0] = fmaxf(bar_mi, bar_gain + fmaxf(with_a, fmaxf(both.x, with_b.x)));
         bar[1] = fmaxf(bar_mi, bar_gain + fmaxf(with_a, fmaxf(both.y, with_b.y)));
       }
-#pragma unroll
+#  pragma unroll
       for (uint32_t e = 0; e < 2; e++) passed |= (uint32_t) !(of[k + e] < bar[e]) << (4 * four + k + e);
     }
   }
@@ -175,35 +177,36 @@ __global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const
   uint32_t turn = 0; /* tiles since the start */
   if (warp_of_block >= SCREENERS / 32) {
     uint32_t step = 0;
-    if (thread == SCREENERS) for (uint32_t k = blockIdx.x; k < t.units; k += gridDim.x) {
-      if (!unit_at(t, k, &walk, &u)) continue;
-      const uint8_t *const planes = t.planes + u.index * t.bytes;
-      const uint32_t steps = t.of[u.fixed].start[6];
-      if (turn >= SLOTS) barrier_wait(&filled.empty[turn % SLOTS], (turn / SLOTS - 1) & 1);
-      bring_margins(t, u, &slots[turn % SLOTS], &filled.full[turn % SLOTS]);
-      turn++;
-      bring_tile(&copies, stages, planes + (size_t) u.ta * steps * BLOCK_BYTES,
-                 planes + (size_t) u.tb * 2 * steps * BLOCK_BYTES, (int) steps, &step);
-    }
+    if (thread == SCREENERS)
+      for (uint32_t k = blockIdx.x; k < t.units; k += gridDim.x) {
+        if (!unit_at(t, k, &walk, &u)) continue;
+        const uint8_t *const planes = t.planes + u.index * t.bytes;
+        const uint32_t steps = t.of[u.fixed].start[6];
+        if (turn >= SLOTS) barrier_wait(&filled.empty[turn % SLOTS], (turn / SLOTS - 1) & 1);
+        bring_margins(t, u, &slots[turn % SLOTS], &filled.full[turn % SLOTS]);
+        turn++;
+        bring_tile(&copies, stages, planes + (size_t) u.ta * steps * BLOCK_BYTES,
+                   planes + (size_t) u.tb * 2 * steps * BLOCK_BYTES, (int) steps, &step);
+      }
     return;
   }
 
   float4 *const sums = (float4 *) (stages + STAGES * STAGE_BYTES) + thread;
   const uint32_t group = warp_of_block / 4;
-  ring_place<STAGES> w = first_place(&copies, stages + group / 2 * 64 * 32,
-                                     stages + BLOCK_BYTES + group % 2 * BLOCK_BYTES);
+  ring_place<STAGES> w =
+      first_place(&copies, stages + group / 2 * 64 * 32, stages + BLOCK_BYTES + group % 2 * BLOCK_BYTES);
   uint32_t c[64];
-#pragma unroll
+#  pragma unroll
   for (int i = 0; i < 64; i++) c[i] = 0;
   for (uint32_t k = blockIdx.x; k < t.units; k += gridDim.x) {
     if (!unit_at(t, k, &walk, &u)) continue;
     const weft_triples_fixed *const of = t.of + u.fixed;
     const tile_margins *const margins = &slots[turn % SLOTS];
     const bool wanted = has_triples(t, u, group);
-#pragma unroll
+#  pragma unroll
     for (uint32_t four = 0; four < WEFT_TRIPLES_PAIRS / 4; four++) sums[four * SCREENERS] = make_float4(0, 0, 0, 0);
     barrier_wait(&filled.full[turn % SLOTS], turn / SLOTS & 1);
-#pragma unroll 1
+#  pragma unroll 1
     for (uint32_t level = 0; level < TRIPLE_LEVELS; level++) {
       const uint32_t start = __ldg(&of->start[2 * level]), middle = __ldg(&of->start[2 * level + 1]),
                      end = __ldg(&of->start[2 * level + 2]);
@@ -235,7 +238,7 @@ weft_status weft_mi_sorted_screen(weft_ctx *ctx, const mi_sorted *t, cudaStream_
   int processors = 0;
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_CUDA(weft_device_allow_shared((const void *) kernel, SHARED_BYTES));
-  kernel<<<t->units < (uint32_t) processors ? t->units : (unsigned) processors, SORTED_THREADS, SHARED_BYTES, s>>>(*t);
+  kernel < <<t->units<(uint32_t) processors ? t->units : (unsigned) processors, SORTED_THREADS, SHARED_BYTES, s>>>(*t);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

@@ -10,10 +10,10 @@
 
 /* ---- what pairs say ---- */
 
-#define SIDE 16                 /* attributes of a block, on each side */
-#define DEPTH 32                /* words at a time */
+#define SIDE 16  /* attributes of a block, on each side */
+#define DEPTH 32 /* words at a time */
 
-__global__ static void __launch_bounds__(SIDE * SIDE) score_pairs(const __grid_constant__ mi_sorted_pairs t)
+__global__ static void __launch_bounds__(SIDE *SIDE) score_pairs(const __grid_constant__ mi_sorted_pairs t)
 {
   __shared__ uint32_t of_a[PLANES * SIDE][DEPTH + 1], of_b[PLANES * SIDE][DEPTH + 1];
   const uint32_t x = threadIdx.x % SIDE, y = threadIdx.x / SIDE, a = blockIdx.y * SIDE + y, b = blockIdx.x * SIDE + x;
@@ -103,12 +103,18 @@ __device__ static inline uint32_t cell_of_lane(const mi_sorted_scores &t, const 
   const uint32_t lane = threadIdx.x % 32, x = lane / 9, y = lane / 3 % 3, z = lane % 3;
   const uint32_t i = position[0], a = position[1], b = position[2], three = rows_in_planes(t.p, position);
   const uint32_t *from = NULL;
-  if (x < 2 && y < 2 && z == 2) from = (const uint32_t *) &t.words[i * t.ld + a] + 2 * x + y;
-  else if (x < 2 && y == 2 && z < 2) from = (const uint32_t *) &t.words[i * t.ld + b] + 2 * x + z;
-  else if (x == 2 && y < 2 && z < 2) from = (const uint32_t *) &t.words[a * t.ld + b] + 2 * y + z;
-  else if (x < 2 && y == 2) from = &t.margins[x * t.p.count + i];
-  else if (x == 2 && y < 2) from = &t.margins[y * t.p.count + a];
-  else if (x == 2 && z < 2) from = &t.margins[z * t.p.count + b];
+  if (x < 2 && y < 2 && z == 2)
+    from = (const uint32_t *) &t.words[i * t.ld + a] + 2 * x + y;
+  else if (x < 2 && y == 2 && z < 2)
+    from = (const uint32_t *) &t.words[i * t.ld + b] + 2 * x + z;
+  else if (x == 2 && y < 2 && z < 2)
+    from = (const uint32_t *) &t.words[a * t.ld + b] + 2 * y + z;
+  else if (x < 2 && y == 2)
+    from = &t.margins[x * t.p.count + i];
+  else if (x == 2 && y < 2)
+    from = &t.margins[y * t.p.count + a];
+  else if (x == 2 && z < 2)
+    from = &t.margins[z * t.p.count + b];
   uint32_t cell = __shfl_sync(0xffffffffu, three, (int) ((4 * x + 2 * y + z) * 4 % 32));
   if (x == 2 || y == 2 || z == 2) cell = from ? __ldg(from) : t.all;
   for (uint32_t apart = 1; apart <= 9; apart *= 3) {
@@ -151,8 +157,7 @@ __global__ static void __launch_bounds__(FEW_THREADS, 8) score_passed(const __gr
     __syncwarp();
     const triple_score score = score_cells(t.f, LEVELS, 2, t.class_fixed, cells);
     if (lane) continue;
-    const uint64_t index =
-        triple_index(t.columns, t.column[position[0]], t.column[position[1]], t.column[position[2]]);
+    const uint64_t index = triple_index(t.columns, t.column[position[0]], t.column[position[1]], t.column[position[2]]);
     const double exact = weft_mi_bits(score.joint, t.f.unit, score.n),
                  gain = weft_mi_bits(score.joint - score.greatest, t.f.unit, score.n);
     if (mi_passes(t.bar, exact, gain, index)) mi_append(t.hits, t.bar.by_interaction ? gain : exact, index);

@@ -21,9 +21,9 @@ static uint32_t number_at(const weft_packed_panel *panel, const weft_packed_numb
 static double value_at(const weft_packed_panel *panel, const weft_packed_block *b, size_t at, size_t row)
 {
   const double *size = (const double *) (void *) (panel->bytes + panel->at_size);
-  double v = b->raw_bytes == 4 ? weft_store_get_float(panel->bytes + b->raw + 4 * at)
-    : b->raw_bytes == 8 ? weft_store_get_double(panel->bytes + b->raw + 8 * at)
-    : (double) number_at(panel, &b->whole, at) + 1;
+  double v = b->raw_bytes == 4   ? weft_store_get_float(panel->bytes + b->raw + 4 * at)
+             : b->raw_bytes == 8 ? weft_store_get_double(panel->bytes + b->raw + 8 * at)
+                                 : (double) number_at(panel, &b->whole, at) + 1;
   if (panel->at_size) v /= size[row];
   return panel->log1p ? log1p(v) : v;
 }
