@@ -8,7 +8,7 @@ SOURCES := $(shell find DESCRIPTION NAMESPACE configure R src inst -type f \
 RUN = R_LIBS="$(CURDIR)/$(LIB)$${R_LIBS:+:$$R_LIBS}"
 LOG = $(CURDIR)/$(LIB)/make.log
 STEP = sh tools/step.sh "$(LOG)"
-COMPILING = compiling weft (minutes; with a CUDA compiler more, WEFT_CUDA=no leaves CUDA out)
+COMPILING = compiling weft (minutes; with a device more, WEFT_CUDA=no leaves CUDA out)
 
 .PHONY: demo test check trust test-cuda bench install setup setup-check document clean log
 
