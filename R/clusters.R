@@ -151,8 +151,9 @@ cluster_genes <- function(q, genes) {
   sort(leading_genes(q, genes))
 }
 
-# Less their means, over their standard deviations; constant ones are 0.
+# Less their means, over their standard deviations; constant ones are 0. Squares neither overflow nor vanish.
 scaled_columns <- function(x) {
+  x <- x / rep(apply(x, 2L, function(column) power_of_two(column[!is.na(column)])), each = nrow(x))
   x <- x - rep(colMeans(x), each = nrow(x))
   spread <- sqrt(colSums(x^2) / max(1, nrow(x) - 1))
   x / rep(ifelse(spread > 0, spread, 1), each = nrow(x))
@@ -203,18 +204,21 @@ few_genes <- 10L
 
 space_of <- function(pc) {
   used <- seq_len(standing_out(pc) %||% pc$leading %||% ncol(pc$x))
-  scores <- pc$x[, used, drop = FALSE]
-  variance <- if (is.null(pc$share)) pc$sdev^2 / sum(pc$sdev^2) else pc$share
-  loadings <- pc$rotation[, used, drop = FALSE] * rep(pc$sdev[used], each = nrow(pc$rotation))
-  list(scores = scores, share = variance[used],
-       loadings = if (nrow(loadings) >= smallest_clustered) noise_units(loadings))
+  variance <- (pc$sdev / power_of_two(pc$sdev))^2
+  share <- pc$share %||% (variance / max(sum(variance), 1e-300))
+  genes <- nrow(pc$rotation)
+  loadings <- if (genes >= smallest_clustered) {
+    own <- pc$rotation[, used, drop = FALSE] * rep(sqrt(variance[used]), each = genes)
+    noise_units(own, sum(variance) / max(sum(share), 1e-300) / genes)
+  }
+  list(scores = pc$x[, used, drop = FALSE], share = share[used], loadings = loadings)
 }
 
-# Loadings over the standard deviation of what is left of each gene. Correlations themselves crowd near 1 and -1, and
-# would show a group at either end of one continuous factor.
-noise_units <- function(loadings) {
+# Loadings over the standard deviation of what is left of each gene, where `total` is the mean variance of a gene.
+# Correlations themselves crowd near 1 and -1, and would show a group at either end of one continuous factor.
+noise_units <- function(loadings, total) {
   explained <- rowSums(loadings^2)
-  total <- max(1, explained)
+  total <- max(total, explained)
   loadings / sqrt(pmax(total - explained, 0.02 * total))
 }
 
@@ -261,12 +265,11 @@ consensus_groups <- function(scores, k, most, how) {
 
 one_group <- function(n) list(cluster = rep(1L, n), k = 1L, probability = rep(1, n), jaccard = 1)
 
-# In units in which squares neither overflow nor vanish; without coordinates that do not vary.
+# Less their means, in units in which squares neither overflow nor vanish; no coordinates where none varies.
 comparable_points <- function(scores) {
-  points <- scores - rep(colMeans(scores), each = nrow(scores))
-  size <- if (length(points)) max(abs(points)) else 0
-  if (!(size > 0)) return(points[, 0L, drop = FALSE])
-  points / 2^floor(log2(size))
+  points <- scores / power_of_two(scores)
+  points <- points - rep(colMeans(points), each = nrow(points))
+  if (any(points != 0)) points / power_of_two(points) else points[, 0L, drop = FALSE]
 }
 
 # The different points, at most as many as are examined: equal ones would look like groups of their own.

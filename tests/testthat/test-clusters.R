@@ -90,13 +90,26 @@ test_that("seeds, units and threads change nothing", {
   pc$x <- pc$x[, 1:3]
   pc$rotation <- pc$rotation[, 1:3]
   by_pc <- groups_of(pc)
-  for (unit in c(2^-500, 2^500)) {
+  for (unit in c(2^-1010, 2^-500, 2^-8, 2^8, 2^500, 2^1010)) {
     moved <- pc
     moved$x <- pc$x * unit
     moved$sdev <- pc$sdev * unit
-    expect_identical(unname(groups_of(moved)$cluster), unname(by_pc$cluster))
+    again <- groups_of(moved)
+    expect_identical(again[same], by_pc[same])
+    expect_identical(again$components$share, by_pc$components$share)
+    expect_identical(glance(again)$k, by_pc$k)
+  }
+  for (unit in c(1e-250, 1e201)) {
+    moved$x <- pc$x * unit
+    moved$sdev <- pc$sdev * unit
+    again <- groups_of(moved)
+    expect_identical(again[c("cluster", "probability", "gene_cluster")],
+                     by_pc[c("cluster", "probability", "gene_cluster")])
+    expect_equal(again$stability, by_pc$stability, tolerance = 1e-6)
   }
   expect_identical(adjusted_rand(by_pc$cluster, e$z), 1)
+  z <- weft:::scaled_columns(e$x[, 1:5])
+  for (unit in c(2^-1010, 2^1010)) expect_identical(weft:::scaled_columns(e$x[, 1:5] * unit), z)
 })
 
 test_that("hard inputs have an answer or a reason", {
