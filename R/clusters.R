@@ -8,8 +8,9 @@
 #'
 #' @section Method: Samples are compared by the principal components that stand out from data without dependence
 #'   between genes ([gene_components()]); where none does, there is one group. The samples are divided in two where
-#'   their density has its deepest valley along any of several directions: the first ten principal axes, and the lines
-#'   between the centres of 2 to 5 groups by k-means. Each part is divided again in the same way.
+#'   their density has its deepest valley along any of several directions: the first ten principal axes, the lines
+#'   between the centres of 2 to 5 groups by k-means, and of 2 and 3 groups in units in which the axes vary more equally.
+#'   Each part is divided again in the same way.
 #'
 #'   A valley divides only if it is deeper than chance. Its depth is how clearly the density rises on both of its sides,
 #'   in standard errors. Null data sets have the same covariances and no groups: along each principal axis they are
@@ -20,8 +21,8 @@
 #'   The parts' centres start k-means. The same is done in 30 random subsamples of four fifths of the samples (at most
 #'   2,000). Each sample belongs to the group to which most subsamples assign it; `probability` is their share. A group
 #'   must be found again: the Jaccard index of the group and its best match in a subsample, averaged over the
-#'   subsamples, must be at least 0.5 (below that a group counts as dissolved, Hennig 2008). Otherwise the least clear
-#'   division is undone.
+#'   subsamples, must be at least 0.5 (below that a group counts as dissolved, Hennig 2008), and
+#'   k-means must not turn it into another. Otherwise the least clear division is undone.
 #'
 #'   Of more than 5,000 samples, 5,000 are taken at random for the tests and the subsamples. All others are assigned
 #'   to the nearest centre. A group that has fewer than about 10 of these is not found.
@@ -127,8 +128,8 @@ smallest_clustered <- 8L
 
 # Numbers of the method: samples in tests and subsamples, level of the tests, null data sets, the Jaccard index below
 # which a group is dissolved.
-cluster_settings <- list(pool = 5000, subsample = 2000, share = 0.8, subsamples = 30, means = 5, level = 0.05,
-                         null_sets = 99L, dissolved = 0.5, starts = 20)
+cluster_settings <- list(pool = 5000, subsample = 2000, share = 0.8, subsamples = 30, means = 5, equal_means = 3,
+                         level = 0.05, null_sets = 99L, dissolved = 0.5, starts = 20)
 
 # Co-clustering by the infinite relational model.
 irm_clusters <- function(q, genes, max_clusters, chains, sweeps, seed, backend, threads, progress) {
@@ -256,8 +257,8 @@ consensus_groups <- function(scores, k, most, how) {
     return(c(found, list(stability = stability_table(tree$nodes, found$tried, found$k), found_again = TRUE)))
   }
   found <- if (k == 1) one_group(nrow(scores))
-           else vote_on(all, subsamples_of(few, k, TRUE, 1, how)$centres,
-                        subsamples_of(few, k, TRUE, cluster_settings$subsamples, how), how)
+           else vote_on(all, subsamples_of(few, k, 1, how)$centres,
+                        subsamples_of(few, k, cluster_settings$subsamples, how), how)
   tried <- stats::setNames(min(found$jaccard), k)
   c(found, list(stability = stability_table(tree$nodes, tried, found$k),
                 found_again = all(found$jaccard >= cluster_settings$dissolved)))
@@ -286,8 +287,8 @@ points_pool <- function(points, key) {
 
 # Divides points (columns) at their valleys: list(rows, nodes), as src/clusters/clusters.h describes them.
 valley_tree <- function(points, leaves, level, how) {
-  rule <- list(means = cluster_settings$means, key = how$key, leaves = leaves, level = level,
-               null_sets = if (level > 0) cluster_settings$null_sets else 0L)
+  rule <- c(valley_search(how), list(leaves = leaves, level = level,
+                                     null_sets = if (level > 0) cluster_settings$null_sets else 0L))
   tree <- .Call(C_weft_clusters_tree, points, rule, how$control)
   colnames(tree$nodes) <- c("parent", "left", "right", "order", "first", "count", "valley", "null_mean", "null_sd",
                             "p_value", "null_sets")
@@ -295,11 +296,13 @@ valley_tree <- function(points, leaves, level, how) {
   tree
 }
 
+valley_search <- function(how) c(cluster_settings[c("means", "equal_means")], list(key = how$key))
+
 # The nodes that are groups where only the divisions `kept` are made.
 leaves_of <- function(nodes, kept) setdiff(which(nodes$parent == 0 | nodes$parent %in% kept), kept)
 
 # k-means from the groups of a tree, and the vote of the subsamples on the points in `few`.
-partition_of <- function(few, tree, kept, how) {
+partition_of <- function(few, tree, kept, grown, how) {
   leaves <- leaves_of(tree$nodes, kept)
   if (length(leaves) == 1L) return(c(one_group(ncol(few)), list(leaves = leaves)))
   label <- integer(ncol(few))
@@ -310,10 +313,19 @@ partition_of <- function(few, tree, kept, how) {
   turn <- within_units(few, label)
   few <- turn %*% few
   centres <- vapply(seq_along(leaves), function(g) rowMeans(few[, label == g, drop = FALSE]), numeric(nrow(few)))
-  settled <- .Call(C_weft_clusters_settle, few, matrix(centres, nrow(few)), how$control)$centres
-  subsamples <- subsamples_of(few, length(leaves), FALSE, cluster_settings$subsamples, how)
-  c(vote_on(few, settled, subsamples, how), list(leaves = leaves, turn = turn, centres = settled,
-                                                 subsamples = subsamples))
+  settled <- .Call(C_weft_clusters_settle, few, matrix(centres, nrow(few)), how$control)
+  subsamples <- subsamples_of(few, length(leaves), cluster_settings$subsamples, how, grown)
+  found <- vote_on(few, settled$centres, subsamples, how)
+  found$jaccard <- pmin(found$jaccard, 2 * same_groups(label, settled$labels, length(leaves)))
+  c(found, list(leaves = leaves, turn = turn, centres = settled$centres, subsamples = subsamples))
+}
+
+# The Jaccard index of each part and the group that k-means made of it. From a few points at the edge of a large group,
+# k-means divides that group, where there is no valley: their index is near 0. A border that moves leaves small groups
+# 0.35 and more, and so half of what subsamples must reach is enough.
+same_groups <- function(part, group, k) {
+  both <- tabulate(part[part == group], k)
+  both / (tabulate(part, k) + tabulate(group, k) - both)
 }
 
 # The matrix that gives points units in which the variance within groups is more equal in all directions. Without it,
@@ -328,14 +340,23 @@ within_units <- function(points, label) {
   turn / max(abs(turn))
 }
 
-# Centres of k groups of random subsamples, or for one sample of all points themselves: by k-means from random starts,
-# or from the valleys.
-subsamples_of <- function(few, k, starts, samples, how) {
-  m <- if (samples == 1) ncol(few) else min(floor(cluster_settings$share * ncol(few)), cluster_settings$subsample)
-  resample <- list(means = cluster_settings$means, key = how$key, samples = samples, m = m, k = k,
-                   starts = if (starts) cluster_settings$starts else 0)
-  .Call(C_weft_clusters_subsamples, few, resample, how$control)
+# Random subsamples of the points, each divided at its valleys into up to k groups.
+grown_subsamples <- function(few, k, how) {
+  resample <- c(valley_search(how), list(samples = cluster_settings$subsamples, m = subsample_size(ncol(few)), k = k,
+                                         starts = 0))
+  .Call(C_weft_clusters_grow, few, resample, how$control)
 }
+
+# Centres of k groups of random subsamples, or for one sample of all points themselves: by k-means from random starts,
+# or from the groups at the valleys (`grown`).
+subsamples_of <- function(few, k, samples, how, grown = NULL) {
+  m <- if (samples == 1) ncol(few) else subsample_size(ncol(few))
+  resample <- list(key = how$key, samples = samples, m = m, k = k,
+                   starts = if (is.null(grown)) cluster_settings$starts else 0)
+  .Call(C_weft_clusters_subsamples, few, resample, grown, how$control)
+}
+
+subsample_size <- function(n) min(floor(cluster_settings$share * n), cluster_settings$subsample)
 
 # The groups that most subsamples find, where `centres` are the groups of the pool.
 vote_on <- function(all, centres, subsamples, how) {
@@ -352,15 +373,15 @@ vote_on <- function(all, centres, subsamples, how) {
 }
 
 nearest_centres <- function(points, centres) {
-  distance <- vapply(seq_len(ncol(centres)), function(g) colSums((points - centres[, g])^2), numeric(ncol(points)))
-  max.col(-matrix(distance, ncol(points)), "first")
+  max.col(2 * crossprod(points, centres) - rep(colSums(centres^2), each = ncol(points)), "first")
 }
 
-# Undoes divisions until every group is found again in the subsamples.
+# Undoes divisions until every group is found again in the subsamples, which are divided only once.
 stable_partition <- function(all, few, tree, kept, how) {
   tried <- numeric()
+  grown <- if (length(kept)) grown_subsamples(few, length(kept) + 1L, how)
   repeat {
-    found <- partition_of(few, tree, kept, how)
+    found <- partition_of(few, tree, kept, grown, how)
     tried[as.character(length(found$leaves))] <- min(found$jaccard)
     if (min(found$jaccard) >= cluster_settings$dissolved) break
     kept <- setdiff(kept, division_to_undo(tree$nodes, kept, found$leaves[which.min(found$jaccard)]))

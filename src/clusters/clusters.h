@@ -17,9 +17,10 @@ typedef struct weft_points {
 enum { WEFT_CLUSTERS_SMALLEST = 4, WEFT_CLUSTERS_DIVISIBLE = 8 };
 
 /* How a set of points is searched for a valley: directions are the first ten principal axes, and the lines between
- * the centres of 2 .. `means` groups by k-means. */
+ * the centres of 2 .. `means` groups by k-means, and of 2 .. `equal_means` in units in which axes vary more equally:
+ * there a factor that groups share does not lead k-means astray. */
 typedef struct weft_clusters_search {
-  size_t means;
+  size_t means, equal_means;
   uint64_t key;
 } weft_clusters_search;
 
@@ -49,14 +50,27 @@ weft_status weft_clusters_tree(weft_ctx *ctx, const weft_points *points, const w
  * points stays where it is. */
 weft_status weft_clusters_settle(weft_ctx *ctx, const weft_points *points, size_t k, double *centres, int *labels);
 
-/* k-means of each of `samples` random subsamples of m of the points: begun at the groups into which its own valleys
- * divide it or, with `starts` > 0, the best of so many from random starts. centres (samples x k x d) become the groups'
- * means. `found` says how many groups there are, fewer where points are few; the other centres are NaN. */
+/* Subsamples: how many, and of how many points; the number of groups, and of k-means from random starts. */
 typedef struct weft_clusters_resample {
   size_t samples, m, k, starts;
 } weft_clusters_resample;
-weft_status weft_clusters_subsamples(weft_ctx *ctx, const weft_points *points, const weft_clusters_search *search,
-                                     const weft_clusters_resample *resample, double *centres, int *found);
+
+/* Draws subsamples and divides each at its valleys into up to k groups. For each subsample, rows (m) become its points
+ * in ascending order, labels (m) their groups, parents (k) the group that each was divided from: dividing into fewer
+ * groups gives back the last ones to their parents. found says how many groups there are. */
+typedef struct weft_clusters_grown {
+  size_t k;
+  int *rows, *labels, *parents, *found;
+} weft_clusters_grown;
+weft_status weft_clusters_grow(weft_ctx *ctx, const weft_points *points, const weft_clusters_search *search,
+                               const weft_clusters_resample *resample, const weft_clusters_grown *grown);
+
+/* k-means of each subsample: from the groups of `grown`, which may be more than k, or where that is NULL, the best of
+ * `starts` from random starts. centres (samples x k x d) become the groups' means. `found` says how many groups there
+ * are, fewer where points are few; the other centres are NaN. */
+weft_status weft_clusters_subsamples(weft_ctx *ctx, const weft_points *points, uint64_t key,
+                                     const weft_clusters_resample *resample, const weft_clusters_grown *grown,
+                                     double *centres, int *found);
 
 /* Each point's vote in each subsample is the group of the nearest of that subsample's centres, which are matched to the
  * groups of `labels` (k) by the largest Jaccard index first. votes (n x k, by columns) become counts of votes, and

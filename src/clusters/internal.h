@@ -25,9 +25,10 @@ typedef struct weft_clusters_valley {
 /* The deepest valley of the numbers in space->projection; sorts them. Depth -Inf: there is none. */
 weft_clusters_valley weft_clusters_valley_of(weft_clusters_space *space, size_t n);
 
-/* The deepest valley along any of the directions of the search; space->side tells which points (1) lie beyond it.
- * `draw` numbers the search: its random starts depend on that and on the key alone. */
-double weft_clusters_deepest(const weft_points *points, const weft_clusters_search *search, uint64_t draw,
+/* The deepest valley of the n points in space->points, whose units it changes, along any of the directions of the
+ * search; space->side tells which points (1) lie beyond it. `draw` numbers the search: its random starts depend on that
+ * and on the key alone. */
+double weft_clusters_deepest(const weft_clusters_search *search, uint64_t draw, size_t n, size_t d,
                              weft_clusters_space *space);
 
 /* Starts of k-means (Arthur and Vassilvitskii 2007), draws number `first` and following; and Lloyd's iteration, at most

@@ -7,45 +7,53 @@ static void covariances(const weft_points *points, const int *rows, size_t count
                         double *covariance)
 {
   const size_t d = points->d;
-  memset(space->axis, 0, d * sizeof *space->axis);
+  double *mean = space->axis, *centred = space->points;
+  memset(mean, 0, d * sizeof *mean);
   memset(covariance, 0, d * d * sizeof *covariance);
   for (size_t i = 0; i < count; i++)
-    for (size_t j = 0; j < d; j++) space->axis[j] += points->x[(size_t) rows[i] * d + j] / (double) count;
+    for (size_t j = 0; j < d; j++) mean[j] += points->x[(size_t) rows[i] * d + j];
+  for (size_t j = 0; j < d; j++) mean[j] /= (double) count;
   for (size_t i = 0; i < count; i++) {
     const double *x = points->x + (size_t) rows[i] * d;
+    for (size_t j = 0; j < d; j++) centred[j] = x[j] - mean[j];
     for (size_t j = 0; j < d; j++)
-      for (size_t other = 0; other <= j; other++)
-        covariance[j * d + other] += (x[j] - space->axis[j]) * (x[other] - space->axis[other]) / (double) (count - 1);
+      for (size_t other = 0; other <= j; other++) covariance[j * d + other] += centred[j] * centred[other];
   }
   for (size_t j = 0; j < d; j++)
-    for (size_t other = 0; other < j; other++) covariance[other * d + j] = covariance[j * d + other];
+    for (size_t other = 0; other <= j; other++)
+      covariance[other * d + j] = covariance[j * d + other] /= (double) (count - 1);
 }
 
-/* One rotation, which makes the covariance of coordinates j and other 0. */
+/* Rotates two rows of length d. */
+static void rotate_rows(double *first, double *second, size_t d, double cosine, double sine)
+{
+  for (size_t i = 0; i < d; i++) {
+    const double x = first[i], y = second[i];
+    first[i] = cosine * x - sine * y;
+    second[i] = sine * x + cosine * y;
+  }
+}
+
+/* One rotation, which makes the covariance of coordinates j and other 0. By symmetry, columns are copies of rows. */
 static void rotate(double *covariance, double *axes, size_t d, size_t j, size_t other)
 {
-  const double off = covariance[j * d + other];
-  const double theta = (covariance[other * d + other] - covariance[j * d + j]) / (2 * off);
+  double *row = covariance + j * d, *other_row = covariance + other * d;
+  const double off = row[other], first = row[j], second = other_row[other];
+  const double theta = (second - first) / (2 * off);
   const double tangent = (theta >= 0 ? 1 : -1) / (fabs(theta) + sqrt(theta * theta + 1));
   const double cosine = 1 / sqrt(tangent * tangent + 1), sine = tangent * cosine;
+  rotate_rows(row, other_row, d, cosine, sine);
+  rotate_rows(axes + j * d, axes + other * d, d, cosine, sine);
+  row[j] = first - tangent * off;
+  other_row[other] = second + tangent * off;
+  row[other] = other_row[j] = 0;
   for (size_t i = 0; i < d; i++) {
-    const double x = covariance[i * d + j], y = covariance[i * d + other];
-    covariance[i * d + j] = cosine * x - sine * y;
-    covariance[i * d + other] = sine * x + cosine * y;
-  }
-  for (size_t i = 0; i < d; i++) {
-    const double x = covariance[j * d + i], y = covariance[other * d + i];
-    covariance[j * d + i] = cosine * x - sine * y;
-    covariance[other * d + i] = sine * x + cosine * y;
-  }
-  for (size_t i = 0; i < d; i++) {
-    const double x = axes[i * d + j], y = axes[i * d + other];
-    axes[i * d + j] = cosine * x - sine * y;
-    axes[i * d + other] = sine * x + cosine * y;
+    covariance[i * d + j] = row[i];
+    covariance[i * d + other] = other_row[i];
   }
 }
 
-/* Eigenvectors become the columns of axes, eigenvalues the diagonal of the covariances. */
+/* Eigenvectors become the rows of axes, eigenvalues the diagonal of the covariances. */
 static void eigen_axes(double *covariance, double *axes, size_t d)
 {
   enum { SWEEPS = 30 };
@@ -79,7 +87,7 @@ size_t weft_clusters_turn(const weft_points *points, const int *rows, size_t cou
       if (covariance[j * d + j] > covariance[greatest * d + greatest]) greatest = j;
     variance[place] = covariance[greatest * d + greatest];
     covariance[greatest * d + greatest] = -WEFT_INFINITY;
-    for (size_t i = 0; i < d; i++) sorted[place * d + i] = axes[i * d + greatest];
+    memcpy(sorted + place * d, axes + greatest * d, d * sizeof *sorted);
   }
   while (kept < d && variance[kept] > 1e-12 * variance[0] && variance[kept] > 0) kept++;
   for (size_t i = 0; i < count; i++)

@@ -11,6 +11,16 @@ static void draw_rows(size_t n, size_t m, weft_rng rng, uint64_t first, int *row
     if (weft_draw_uniform(rng, first + i) * (double) (n - i) < (double) (m - taken)) rows[taken++] = (int) i;
 }
 
+/* What all subsamples share. */
+typedef struct resampling {
+  const weft_points *points;
+  const weft_clusters_search *search;
+  const weft_clusters_resample *resample;
+  const weft_clusters_grown *grown; /* NULL: random starts */
+  double *centres;
+  int *found;
+} resampling;
+
 /* One subsample: its points, and where their groups go. */
 typedef struct drawn {
   weft_points points;
@@ -19,29 +29,72 @@ typedef struct drawn {
   int *labels;
 } drawn;
 
-/* Centres of the groups into which valleys divide the points; *found becomes how many there are. */
-static weft_status valley_centres(weft_ctx *ctx, const drawn *own, const weft_clusters_search *search, int *found)
+/* Copies the points of some rows to x. */
+static weft_points points_of_rows(const weft_points *points, const int *rows, size_t m, double *x)
 {
-  const weft_clusters_rule rule = { own->k, 0, 0 };
-  const size_t d = own->points.d;
+  const size_t d = points->d;
+  for (size_t i = 0; i < m; i++) memcpy(x + i * d, points->x + (size_t) rows[i] * d, d * sizeof *x);
+  return (weft_points){ x, m, d };
+}
+
+/* Draws subsample number `sample` and divides it at its valleys. The group of a node is that of its left part; the
+ * right part is a new group. */
+static weft_status grow(weft_ctx *ctx, const resampling *job, size_t sample)
+{
+  const weft_clusters_grown *grown = job->grown;
+  const size_t m = job->resample->m, k = job->resample->k;
+  const weft_rng rng = { job->search->key, WEFT_CLUSTERS_ROWS };
+  const weft_clusters_search search = { job->search->means, job->search->equal_means, job->search->key + 1 + sample };
+  const weft_clusters_rule rule = { k, 0, 0 };
+  int *rows = grown->rows + sample * m, *labels = grown->labels + sample * m, *parents = grown->parents + sample * k;
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   weft_clusters_node *nodes;
-  int *order;
-  size_t count, group = 0;
-  WEFT_TAKE(nodes, &mem, 2 * own->k);
-  WEFT_TAKE(order, &mem, own->points.n);
-  WEFT_TRY(weft_clusters_tree(ctx, &own->points, search, &rule, order, nodes, &count));
-  for (size_t at = 0; at < count; at++) {
-    const weft_clusters_node *node = nodes + at;
-    if (node->order) continue;
-    double *centre = own->centres + group++ * d;
-    memset(centre, 0, d * sizeof *centre);
-    for (size_t i = node->first; i < node->first + node->count; i++)
-      for (size_t j = 0; j < d; j++) centre[j] += own->points.x[(size_t) order[i] * d + j] / (double) node->count;
+  int *order, *group;
+  double *x;
+  size_t count;
+  WEFT_TAKE(x, &mem, m * job->points->d);
+  WEFT_TAKE(nodes, &mem, 2 * k);
+  WEFT_TAKE0(group, &mem, 2 * k);
+  WEFT_TAKE(order, &mem, m);
+  draw_rows(job->points->n, m, rng, (uint64_t) sample << 32, rows);
+  const weft_points own = points_of_rows(job->points, rows, m, x);
+  WEFT_TRY(weft_clusters_tree(ctx, &own, &search, &rule, order, nodes, &count));
+  for (size_t at = 0; at < k; at++) parents[at] = 0;
+  for (size_t at = 1; at < count; at++) { /* a node comes after its parent */
+    const weft_clusters_node *parent = nodes + nodes[at].parent;
+    const int of_parent = group[nodes[at].parent], right = parent->right == (int) at;
+    group[at] = right ? parent->order : of_parent;
+    if (right) parents[group[at]] = of_parent;
   }
-  *found = (int) group;
-  WEFT_TRY(weft_clusters_settle(ctx, &own->points, group, own->centres, own->labels));
+  for (size_t at = 0; at < count; at++)
+    for (size_t i = nodes[at].first; !nodes[at].order && i < nodes[at].first + nodes[at].count; i++)
+      labels[order[i]] = group[at];
+  grown->found[sample] = (int) ((count + 1) / 2);
+done:
+  weft_arena_end(&mem);
+  return st;
+}
+
+/* Centres of k-means from the groups of a grown subsample, of which the last go back to their parents until there are
+ * at most k. */
+static weft_status grown_centres(weft_ctx *ctx, const drawn *own, const int *labels, const int *parents, int found)
+{
+  const size_t d = own->points.d;
+  weft_status st = WEFT_OK;
+  weft_arena mem = weft_arena_begin(ctx);
+  int *sizes;
+  WEFT_TAKE0(sizes, &mem, own->k);
+  memset(own->centres, 0, (size_t) found * d * sizeof *own->centres);
+  for (size_t i = 0; i < own->points.n; i++) {
+    int group = labels[i];
+    while (group >= found) group = parents[group];
+    sizes[group]++;
+    for (size_t j = 0; j < d; j++) own->centres[(size_t) group * d + j] += own->points.x[i * d + j];
+  }
+  for (size_t group = 0; group < (size_t) found; group++)
+    for (size_t j = 0; j < d; j++) own->centres[group * d + j] /= sizes[group];
+  WEFT_TRY(weft_clusters_settle(ctx, &own->points, (size_t) found, own->centres, own->labels));
 done:
   weft_arena_end(&mem);
   return st;
@@ -80,41 +133,46 @@ done:
   return st;
 }
 
-/* Draws subsample number `sample` and finds its groups. */
-static weft_status subsample(weft_ctx *ctx, const weft_points *points, const weft_clusters_search *search,
-                             const weft_clusters_resample *resample, size_t sample, double *centres, int *found)
+/* k-means of subsample number `sample`. */
+static weft_status means(weft_ctx *ctx, const resampling *job, size_t sample)
 {
-  const size_t m = resample->m, k = resample->k, d = points->d;
-  const weft_rng rows_rng = { search->key, WEFT_CLUSTERS_ROWS }, starts_rng = { search->key, WEFT_CLUSTERS_MEANS };
-  const weft_clusters_search own_search = { search->means, search->key + 1 + sample };
+  const weft_clusters_grown *grown = job->grown;
+  const size_t m = job->resample->m, k = job->resample->k, d = job->points->d;
+  const weft_rng rows_rng = { job->search->key, WEFT_CLUSTERS_ROWS };
+  const weft_rng starts_rng = { job->search->key, WEFT_CLUSTERS_MEANS };
+  double *centres = job->centres + sample * k * d, *x;
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  int *rows;
-  double *x;
+  int *rows, *labels;
   WEFT_TAKE(rows, &mem, m);
+  WEFT_TAKE(labels, &mem, m);
   WEFT_TAKE(x, &mem, m * d);
-  draw_rows(points->n, m, rows_rng, (uint64_t) sample << 32, rows);
-  for (size_t i = 0; i < m; i++) memcpy(x + i * d, points->x + (size_t) rows[i] * d, d * sizeof *x);
-  for (size_t i = 0; i < k * d; i++) centres[i] = WEFT_NAN;
-  const drawn own = { { x, m, d }, sample, k, centres, rows };
-  *found = (int) k;
-  if (resample->starts)
-    WEFT_TRY(best_centres(ctx, &own, starts_rng, resample->starts));
+  if (grown)
+    memcpy(rows, grown->rows + sample * m, m * sizeof *rows);
   else
-    WEFT_TRY(valley_centres(ctx, &own, &own_search, found));
+    draw_rows(job->points->n, m, rows_rng, (uint64_t) sample << 32, rows);
+  for (size_t i = 0; i < k * d; i++) centres[i] = WEFT_NAN;
+  const drawn own = { points_of_rows(job->points, rows, m, x), sample, k, centres, labels };
+  job->found[sample] = grown && grown->found[sample] < (int) k ? grown->found[sample] : (int) k;
+  if (!grown)
+    WEFT_TRY(best_centres(ctx, &own, starts_rng, job->resample->starts));
+  else
+    WEFT_TRY(
+        grown_centres(ctx, &own, grown->labels + sample * m, grown->parents + sample * grown->k, job->found[sample]));
 done:
   weft_arena_end(&mem);
   return st;
 }
 
 /* Subsamples are dealt to threads, each with a context of its own: R is polled between batches. */
-weft_status weft_clusters_subsamples(weft_ctx *ctx, const weft_points *points, const weft_clusters_search *search,
-                                     const weft_clusters_resample *resample, double *centres, int *found)
+static weft_status each_subsample(weft_ctx *ctx, const resampling *job,
+                                  weft_status (*work)(weft_ctx *, const resampling *, size_t))
 {
+  enum { BATCH = 4 }; /* subsamples of a thread between polls: they take unequal times */
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const int64_t samples = (int64_t) resample->samples, batch = ctx->threads;
-  const size_t each = resample->k * points->d;
+  const weft_clusters_resample *resample = job->resample;
+  const int64_t samples = (int64_t) resample->samples, batch = BATCH * (int64_t) ctx->threads;
   weft_status *status;
   weft_ctx *own;
   WEFT_TAKE0(status, &mem, (size_t) batch);
@@ -122,15 +180,14 @@ weft_status weft_clusters_subsamples(weft_ctx *ctx, const weft_points *points, c
   for (int64_t first = 0; first < samples; first += batch) {
     const int64_t end = first + batch < samples ? first + batch : samples;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) samples));
-    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, 100.0 * (double) (resample->m * points->d * resample->k)),
-                      static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, 100.0 * (double) (resample->m * job->points->d * resample->k)),
+                      dynamic)
     for (int64_t sample = first; sample < end; sample++) {
       weft_ctx *alone = own + (sample - first);
       *alone = *ctx;
       alone->poll = NULL;
       alone->threads = 1;
-      status[sample - first] =
-          subsample(alone, points, search, resample, (size_t) sample, centres + (size_t) sample * each, found + sample);
+      status[sample - first] = work(alone, job, (size_t) sample);
     }
     for (int64_t at = 0; at < end - first; at++) {
       if (status[at] == WEFT_OK) continue;
@@ -142,6 +199,22 @@ weft_status weft_clusters_subsamples(weft_ctx *ctx, const weft_points *points, c
 done:
   weft_arena_end(&mem);
   return st;
+}
+
+weft_status weft_clusters_grow(weft_ctx *ctx, const weft_points *points, const weft_clusters_search *search,
+                               const weft_clusters_resample *resample, const weft_clusters_grown *grown)
+{
+  const resampling job = { points, search, resample, grown, NULL, NULL };
+  return each_subsample(ctx, &job, grow);
+}
+
+weft_status weft_clusters_subsamples(weft_ctx *ctx, const weft_points *points, uint64_t key,
+                                     const weft_clusters_resample *resample, const weft_clusters_grown *grown,
+                                     double *centres, int *found)
+{
+  const weft_clusters_search search = { .key = key };
+  const resampling job = { points, &search, resample, grown, centres, found };
+  return each_subsample(ctx, &job, means);
 }
 
 /* Matches a subsample's groups with those of all points: the pair with the largest Jaccard index first. shared[own * k

@@ -44,8 +44,7 @@ static weft_status null_depths(tree_job *job, size_t node, size_t d, int from, i
         for (size_t j = 0; j < d; j++)
           space->points[i * d + j] =
               sqrt(12 * job->variance[j]) * (weft_draw_uniform(rng, (draw << 32) + i * d + j) - 0.5);
-      const weft_points null = { space->points, n, d };
-      job->depths[set] = weft_clusters_deepest(&null, job->search, draw, space);
+      job->depths[set] = weft_clusters_deepest(job->search, draw, n, d, space);
     }
   }
 done:
@@ -81,8 +80,7 @@ static weft_status examine(tree_job *job, size_t at, size_t *beyond)
   WEFT_TRY(weft_poll(job->ctx, job->done, job->done + 1));
   d = weft_clusters_turn(job->points, rows, node->count, space, job->variance);
   if (!d) return st;
-  const weft_points own = { space->points, node->count, d };
-  node->valley = weft_clusters_deepest(&own, job->search, (uint64_t) at << 8, space);
+  node->valley = weft_clusters_deepest(job->search, (uint64_t) at << 8, node->count, d, space);
   if (node->valley <= -DBL_MAX) return st;
   for (size_t i = 0; i < node->count; i++)
     if (space->side[i])
@@ -155,6 +153,7 @@ weft_status weft_clusters_tree(weft_ctx *ctx, const weft_points *points, const w
     nodes[node->left] = (weft_clusters_node){ at, -1, -1, 0, node->first, here, .p_value = WEFT_NAN };
     nodes[node->right] = (weft_clusters_node){ at, -1, -1, 0, node->first + here, beyond[at], .p_value = WEFT_NAN };
     *count += 2;
+    if (!(rule->level > 0) && leaves + 1 == rule->leaves) break; /* the last are not divided */
     for (int side = node->left; side <= node->right; side++) WEFT_TRY(examine(&job, (size_t) side, beyond + side));
   }
 done:

@@ -159,24 +159,53 @@ static int axis_between(weft_clusters_space *space, size_t from, size_t to, size
   return 1;
 }
 
-double weft_clusters_deepest(const weft_points *points, const weft_clusters_search *search, uint64_t draw,
-                             weft_clusters_space *space)
+/* Gives space->points units in which their coordinates vary more equally. Part of the mean variance is added, as of few
+ * points some directions hardly vary by chance. */
+static void equalise(weft_clusters_space *space, size_t n, size_t d)
 {
-  enum { AXES = 10, ROUNDS = 20 }; /* directions need no convergence */
-  const weft_rng rng = { search->key, WEFT_CLUSTERS_STARTS };
-  const size_t d = points->d;
-  double deepest = -WEFT_INFINITY;
-  memset(space->side, 0, points->n * sizeof *space->side);
-  for (size_t j = 0; j < d && j < AXES; j++) {
-    for (size_t other = 0; other < d; other++) space->axis[other] = other == j;
-    try_axis(points, space, &deepest);
+  static const double added = 0.1;
+  double *variance = space->axis, total = 0;
+  for (size_t j = 0; j < d; j++) {
+    double mean = 0, square = 0;
+    for (size_t i = 0; i < n; i++) mean += space->points[i * d + j] / (double) n;
+    for (size_t i = 0; i < n; i++) square += (space->points[i * d + j] - mean) * (space->points[i * d + j] - mean);
+    variance[j] = square / (double) n;
+    total += variance[j];
   }
-  for (size_t k = 2; k <= search->means && k <= points->n && d > 1; k++) {
-    weft_clusters_start(points, k, rng, (draw << 16) + (k << 8), space);
+  for (size_t j = 0; j < d; j++) variance[j] = 1 / sqrt(variance[j] + added * total / (double) d);
+  for (size_t i = 0; i < n; i++)
+    for (size_t j = 0; j < d; j++) space->points[i * d + j] *= variance[j];
+}
+
+/* Tries the lines between the centres of 2 .. `means` groups. Draws number `first` and following. */
+static void try_means(const weft_points *points, size_t means, weft_rng rng, uint64_t first, weft_clusters_space *space,
+                      double *deepest)
+{
+  enum { ROUNDS = 8 }; /* directions need no convergence */
+  for (size_t k = 2; k <= means && k <= points->n; k++) {
+    weft_clusters_start(points, k, rng, first + (k << 8), space);
     weft_clusters_iterate(points, k, ROUNDS, space);
     for (size_t to = 1; to < k; to++)
       for (size_t from = 0; from < to; from++)
-        if (axis_between(space, from, to, d)) try_axis(points, space, &deepest);
+        if (axis_between(space, from, to, points->d)) try_axis(points, space, deepest);
   }
+}
+
+double weft_clusters_deepest(const weft_clusters_search *search, uint64_t draw, size_t n, size_t d,
+                             weft_clusters_space *space)
+{
+  enum { AXES = 10 };
+  const weft_points points = { space->points, n, d };
+  const weft_rng rng = { search->key, WEFT_CLUSTERS_STARTS };
+  double deepest = -WEFT_INFINITY;
+  memset(space->side, 0, n * sizeof *space->side);
+  for (size_t j = 0; j < d && j < AXES; j++) {
+    for (size_t other = 0; other < d; other++) space->axis[other] = other == j;
+    try_axis(&points, space, &deepest);
+  }
+  if (d == 1) return deepest;
+  try_means(&points, search->means, rng, draw << 16, space, &deepest);
+  equalise(space, n, d);
+  try_means(&points, search->equal_means, rng, (draw << 16) + (1 << 12), space, &deepest);
   return deepest;
 }

@@ -6,7 +6,8 @@ static weft_points points_of(SEXP x) { return (weft_points){ REAL_RO(x), (size_t
 
 static weft_clusters_search search_of(weft_record *given)
 {
-  return (weft_clusters_search){ weft_record_size(given, "means"), weft_record_key(given, "key") };
+  return (weft_clusters_search){ weft_record_size(given, "means"), weft_record_size(given, "equal_means"),
+                                 weft_record_key(given, "key") };
 }
 
 typedef struct {
@@ -34,7 +35,7 @@ static void put_nodes(SEXP out, const tree_job *job)
   }
 }
 
-/* rule: list(means, key, leaves, level, null_sets). list(rows: an order of the points, from 1; nodes). */
+/* rule: list(means, equal_means, key, leaves, level, null_sets). list(rows: an order of the points, from 1; nodes). */
 SEXP C_weft_clusters_tree(SEXP x, SEXP rule, SEXP control)
 {
   weft_record given = weft_record_open(rule, "rule");
@@ -74,29 +75,73 @@ SEXP C_weft_clusters_settle(SEXP x, SEXP centres, SEXP control)
   return out;
 }
 
-typedef struct {
-  weft_points points;
-  weft_clusters_search search;
-  weft_clusters_resample resample;
-  double *centres;
-  int *found;
-} subsamples_job;
-WEFT_WORK(subsamples, subsamples_job,
-          weft_clusters_subsamples(ctx, &job->points, &job->search, &job->resample, job->centres, job->found))
-
 static weft_clusters_resample resample_of(weft_record *given)
 {
   return (weft_clusters_resample){ weft_record_size(given, "samples"), weft_record_size(given, "m"),
                                    weft_record_size(given, "k"), weft_record_size(given, "starts") };
 }
 
-/* resample: list(means, key, samples, m, k, starts). list(centres: a column for each group of each subsample;
- * found). */
-SEXP C_weft_clusters_subsamples(SEXP x, SEXP resample, SEXP control)
+typedef struct {
+  weft_points points;
+  weft_clusters_search search;
+  weft_clusters_resample resample;
+  weft_clusters_grown grown;
+} grow_job;
+WEFT_WORK(grow, grow_job, weft_clusters_grow(ctx, &job->points, &job->search, &job->resample, &job->grown))
+
+/* resample: list(means, equal_means, key, samples, m, k, starts). list(rows, labels: points x subsamples, parents:
+ * groups x subsamples, found), all from 0. */
+SEXP C_weft_clusters_grow(SEXP x, SEXP resample, SEXP control)
 {
   weft_record given = weft_record_open(resample, "resample");
-  subsamples_job job = { .points = points_of(x), .search = search_of(&given), .resample = resample_of(&given) };
+  grow_job job = { .points = points_of(x), .search = search_of(&given), .resample = resample_of(&given) };
   weft_record_close(&given);
+  SEXP out = PROTECT(WEFT_NAMED_LIST("rows", "labels", "parents", "found"));
+  const double samples = (double) job.resample.samples, m = (double) job.resample.m, k = (double) job.resample.k;
+  job.grown.k = job.resample.k;
+  job.grown.rows = INTEGER(weft_result_put(out, "rows", weft_glue_matrix(INTSXP, m, samples)));
+  job.grown.labels = INTEGER(weft_result_put(out, "labels", weft_glue_matrix(INTSXP, m, samples)));
+  job.grown.parents = INTEGER(weft_result_put(out, "parents", weft_glue_matrix(INTSXP, k, samples)));
+  job.grown.found = INTEGER(weft_result_put(out, "found", weft_glue_vector(INTSXP, samples)));
+  WEFT_RUN_RETURN(out, control, grow, &job);
+}
+
+typedef struct {
+  weft_points points;
+  uint64_t key;
+  weft_clusters_resample resample;
+  weft_clusters_grown grown;
+  double *centres;
+  int *found;
+} subsamples_job;
+WEFT_WORK(subsamples, subsamples_job,
+          weft_clusters_subsamples(ctx, &job->points, job->key, &job->resample,
+                                   job->resample.starts ? NULL : &job->grown, job->centres, job->found))
+
+/* What C_weft_clusters_grow() returned of as many subsamples; these are only read. */
+static weft_clusters_grown grown_of(SEXP grown, const weft_clusters_resample *resample)
+{
+  weft_record given = weft_record_open(grown, "grown");
+  const double samples = (double) resample->samples, m = (double) resample->m;
+  weft_clusters_grown out = { .k = (size_t) Rf_nrows(weft_record_field(&given, "parents")) };
+  out.rows = (int *) weft_record_integers(&given, "rows", m * samples);
+  out.labels = (int *) weft_record_integers(&given, "labels", m * samples);
+  out.parents = (int *) weft_record_integers(&given, "parents", (double) out.k * samples);
+  out.found = (int *) weft_record_integers(&given, "found", samples);
+  weft_record_close(&given);
+  return out;
+}
+
+/* resample: list(key, samples, m, k, starts); grown: what C_weft_clusters_grow() returned, where starts is 0.
+ * list(centres: a column for each group of each subsample; found). */
+SEXP C_weft_clusters_subsamples(SEXP x, SEXP resample, SEXP grown, SEXP control)
+{
+  weft_record given = weft_record_open(resample, "resample");
+  subsamples_job job = { .points = points_of(x),
+                         .key = weft_record_key(&given, "key"),
+                         .resample = resample_of(&given) };
+  weft_record_close(&given);
+  if (!job.resample.starts) job.grown = grown_of(grown, &job.resample);
   SEXP out = PROTECT(WEFT_NAMED_LIST("centres", "found"));
   job.centres = REAL(weft_result_put(out, "centres",
                                      weft_glue_matrix(REALSXP, (double) job.points.d,
