@@ -9,7 +9,7 @@
 #' @section Method: Samples are compared by the principal components that stand out from data without dependence
 #'   between genes ([gene_components()]); where none does, there is one group. The samples are divided in two where
 #'   their density has its deepest valley along any of several directions: the first ten principal axes, the lines
-#'   between the centres of 2 to 5 groups by k-means, and of 2 and 3 groups in units in which the axes vary more equally.
+#'   between the centres of 2 to 5 groups by k-means, and of 2 and 3 groups in units in which axes vary more equally.
 #'   Each part is divided again in the same way.
 #'
 #'   A valley divides only if it is deeper than chance. Its depth is how clearly the density rises on both of its sides,
