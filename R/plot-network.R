@@ -92,7 +92,9 @@ check_groups <- function(groups, p) {
     abort_input("`groups` must have one value per feature.",
                 x = sprintf("It has %d for %d features.", length(groups), p))
   }
-  if (is.factor(groups)) groups else factor(as.vector(unclass(groups)))
+  if (is.factor(groups)) return(groups)
+  groups <- sortable_text(as.vector(unclass(groups)))
+  factor(groups, sort(unique(groups), method = "radix")) # colours are the same in every locale
 }
 
 group_colours <- function(groups) {
@@ -100,7 +102,7 @@ group_colours <- function(groups) {
 }
 
 draw_groups <- function(groups) {
-  graphics::legend("bottomleft", levels(groups), pch = 21, pt.bg = group_palette(nlevels(groups)), col = "white",
+  graphics::legend("bottomleft", plain_text(levels(groups)), pch = 21, pt.bg = group_palette(nlevels(groups)), col = "white",
                    pt.cex = 1.3, bty = "n", cex = 0.8)
 }
 

@@ -202,6 +202,10 @@ test_that("networks print, convert and plot", {
   plot(net, edges = 3, labels = c("mpg", "wt"), groups = rep(c("a", "b"), length.out = 11))
   plot(mi_network(matrix(0, 4, 4), "clr"))
   expect_error(plot(net, groups = 1:2), class = "weft_error_input")
+  odd <- c("\xff", "\xff")
+  Encoding(odd) <- c("bytes", "UTF-8")
+  for (name in odd) expect_no_error(plot(net, groups = rep(c(name, "a"), length.out = 11)))
+  expect_identical(levels(weft:::check_groups(c("b", "A", "a", "B"), 4)), c("A", "B", "a", "b")) # in every locale
   skip_if_not_installed("igraph")
   g <- as_igraph(net)
   expect_equal(igraph::gorder(g), 11)
