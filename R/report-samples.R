@@ -214,7 +214,8 @@ report_components <- function(fit) {
               sprintf("Share of the first %d components' variance that a variable explains%s.", shown,
                       if (!is.null(before)) ", before and after batch and covariates were taken out" else ""),
               "components", 20,
-              more = sprintf("p-values are of an analysis of variance, corrected for %d components (Bonferroni).",
+              more = sprintf("%sp-values are of an analysis of variance, corrected for %d components (Bonferroni).",
+                             if (length(known) > 1L) "What each adds to batches and the other covariates. " else "",
                              ncol(pc$x)))
   }
   put_table(loading_table(pc, paste0(column_word(q), "s")),
@@ -304,9 +305,12 @@ sample_variables <- function(q) {
   Filter(function(v) !is.null(v) && length(unique(v)) > 1L, parts)
 }
 
-# A table of these, with p-values corrected for as many components as were looked at, shown or not.
+# A table of these, with p-values corrected for as many components as were looked at, shown or not. Each variable is
+# tested with batches and covariates in the model.
 variable_shares <- function(scores, variables, tries) {
-  found <- lapply(variables, function(v) apply(scores, 2L, share_explained, v))
+  found <- lapply(names(variables), function(name) {
+    apply(scores, 2L, share_explained, variables[[name]], variables[setdiff(names(variables), c("class", name))])
+  })
   columns <- lapply(seq_len(ncol(scores)), function(k) vapply(found, function(f) {
     sprintf("%s (p %s)", small_share(f["share", k]), probability_text(min(1, f["p", k] * tries)))
   }, ""))

@@ -172,14 +172,19 @@ apart_on_components <- function(pc, q) {
   classes_on_components(pc$x, q)
 }
 
-# The share of a component's variance that a variable explains, and its p-value in an analysis of variance.
-share_explained <- function(scores, variable) {
-  design <- cbind(1, if (is.factor(variable)) contrast_columns(variable) else as.numeric(variable))
+# The share of a component's variance that a variable explains beyond those in the list `beside`, and its p-value in an
+# analysis of variance that has these in the model.
+share_explained <- function(scores, variable, beside = NULL) {
+  columns <- function(v) if (is.factor(v)) contrast_columns(v) else as.numeric(v)
+  known <- do.call(cbind, c(list(rep(1, length(scores))), unname(lapply(beside, columns))))
+  reduced <- qr(known)
+  whole <- qr(cbind(known, columns(variable)))
   total <- sum((scores - mean(scores))^2)
-  rest <- sum(stats::lm.fit(design, scores)$residuals^2)
-  df <- c(ncol(design) - 1L, length(scores) - ncol(design))
-  p <- if (df[2L] < 1L || total <= 0) 1
+  left <- sum(qr.resid(reduced, scores)^2)
+  rest <- sum(qr.resid(whole, scores)^2)
+  df <- c(whole$rank - reduced$rank, length(scores) - whole$rank)
+  p <- if (any(df < 1L) || left <= 1e-24 * sum(scores^2)) 1 # nothing but rounding
        else if (rest <= 0) 0
-       else stats::pf((total - rest) / df[1L] / (rest / df[2L]), df[1L], df[2L], lower.tail = FALSE)
-  c(share = if (total > 0) max(0, 1 - rest / total) else 0, p = p)
+       else stats::pf((left - rest) / df[1L] / (rest / df[2L]), df[1L], df[2L], lower.tail = FALSE)
+  c(share = if (total > 0) max(0, (left - rest) / total) else 0, p = p)
 }

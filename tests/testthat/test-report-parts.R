@@ -122,6 +122,28 @@ test_that("shares of components that variables explain are those of an analysis 
   expect_lt(max(of_batch(scores)), 0.01)
 })
 
+test_that("a class is tested on components with batches in the model", {
+  n <- 40
+  batch <- factor(rep(1:2, each = 20))
+  class <- factor(rep(c("a", "b", "a", "b"), c(16, 4, 4, 16))) # four in five agree
+  p_of <- function(key, ...) {
+    score <- weft:::draws("normal", n, key = key) + 3 * (batch == 2)
+    weft:::share_explained(score, class, ...)[["p"]]
+  }
+  p <- vapply(1:400, p_of, 0, list(batch))
+  expect_gt(stats::ks.test(p, "punif")$p.value, 0.001)
+  expect_gt(mean(vapply(1:20, p_of, 0) < 0.05), 0.9) # the batch passes for the class
+  score <- weft:::draws("normal", n, key = 5) + 3 * (batch == 2)
+  by_r <- stats::anova(stats::lm(score ~ batch), stats::lm(score ~ batch + class))
+  found <- weft:::share_explained(score, class, list(batch))
+  expect_equal(found[["p"]], by_r[["Pr(>F)"]][2L])
+  expect_equal(found[["share"]], by_r[["Sum of Sq"]][2L] / sum((score - mean(score))^2))
+  expect_identical(weft:::share_explained(score, batch, list(batch)), c(share = 0, p = 1)) # it follows from the others
+  table <- weft:::variable_shares(cbind(score), list(class = class, batch = batch), 1)
+  expect_identical(table$variable, c("class", "batch"))
+  expect_match(table$PC1[1L], weft:::probability_text(found[["p"]]), fixed = TRUE)
+})
+
 test_that("of many edges the heaviest 100 are drawn, and the caption says how many are left out", {
   chain <- data.frame(from = sprintf("g%03d", 1:300), to = sprintf("g%03d", 2:301), weight = 300:1, sign = 1, q = 0.01,
                       direction = 0.9)
