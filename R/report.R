@@ -262,7 +262,7 @@ report_data <- function(fit) {
   report_paragraph(quality_text(fit$quality))
   rows <- confounding_of(fit)
   for (k in seq_len(NROW(rows))) report_paragraph("With care:", rows$text[k])
-  for (sentence in c(fit$left_out, steps_that_are_rough(fit$quality))) report_paragraph(sentence)
+  for (sentence in c(fit$left_out, steps_that_are_rough(fit))) report_paragraph(sentence)
   log <- as.data.frame(fit, what = "log")
   if (!nrow(log)) return(report_paragraph("Nothing had to be done."))
   names(log)[names(log) == "genes"] <- paste0(column_word(fit$quality), "s")

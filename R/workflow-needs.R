@@ -33,11 +33,11 @@ left_out_steps <- function(q, settings) {
   if (length(short)) short
 }
 
-# Sentences, named by step, for those that are made of fewer samples than they should be.
-steps_that_are_rough <- function(q) {
-  n <- nrow(q$x)
-  unlist(lapply(step_needs, function(need) {
-    if (!is.null(need$better) && n >= need$least && n < need$better) {
+# Sentences, named by step, for those that `fit` has, of fewer samples than they should be made of.
+steps_that_are_rough <- function(fit) {
+  n <- nrow(fit$quality$x)
+  unlist(lapply(step_needs[intersect(names(step_needs), fit$steps$step)], function(need) {
+    if (!is.null(need$better) && n < need$better) {
       sprintf("%s of %d samples is rough; %d or more are recommended.", need$what, n, need$better)
     }
   }))

@@ -32,7 +32,10 @@ test_that("3 v 3 counts give quality, components and genes, and a sentence for e
 test_that("what a step needs is in one table", {
   q <- gene_quality(bulk(24, 60), transform = "counts")
   expect_identical(names(weft:::steps_short_of_samples(q)), "bayes")
-  expect_match(weft:::steps_that_are_rough(q), "A network of 24 samples is rough; 50 or more are recommended.")
+  rough <- function(...) weft:::steps_that_are_rough(list(quality = q, steps = data.frame(step = c(...))))
+  expect_identical(rough("quality", "network"),
+                   c(network = "A network of 24 samples is rough; 50 or more are recommended."))
+  expect_null(rough("quality", "components")) # without a network
   expect_true(all(names(weft:::step_needs) %in% weft:::workflow_steps))
   q <- suppressWarnings(gene_quality(bulk(4, 60), class = c(1, 1, 2, 2), batch = c(1, 2, 1, 2),
                                      covariates = c(1, 4, 2, 9), transform = "counts"))
