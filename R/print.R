@@ -32,6 +32,13 @@ print_first <- function(d, n, ...) {
   if (nrow(d) > n) cat(sprintf("... and %d more\n", nrow(d) - n))
 }
 
+# "3 of 3,051 genes" where a table is some rows of a result that had `all`, which is NULL in older ones.
+counted_of <- function(shown, all, what = NULL) {
+  counted <- function(n) if (is.null(what)) thousands(n) else several(n, what)
+  if (!is_number(all) || !is.finite(all) || all <= shown) return(counted(shown))
+  paste(thousands(shown), "of", counted(all))
+}
+
 # A table of weft's without the columns or attributes that its own print method needs: a subset of the columns, or one
 # whose columns were renamed.
 print_as_frame <- function(x, n) {

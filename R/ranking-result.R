@@ -22,7 +22,8 @@ print.weft_ranking <- function(x, n = 10L, ...) {
   shown <- as.data.frame(x)
   shown <- shown[vapply(shown, function(column) !all(is.na(column)), NA) | !names(shown) %in% c("shape_p", "shape_q")]
   print_first(shown, n)
-  cat_wrapped(sprintf("%s; %s differ at q <= 0.05%s.", formula_line(model),
+  cat_wrapped(sprintf("%s; %s%s differ at q <= 0.05%s.", formula_line(model),
+                      if (is_number(model$genes) && nrow(x) < model$genes) "of these " else "",
                       format(sum(x$q_value <= 0.05, na.rm = TRUE), big.mark = ","),
                       if (all(is.na(x$shape_q))) ""
                       else sprintf(", %s in spread or shape", format(sum(x$shape_q <= 0.05, na.rm = TRUE),
@@ -38,7 +39,7 @@ title_of_ranking <- function(x, model) {
           else if (length(levels) == 2L) sprintf("between %s (%d samples) and %s (%d)", levels[1L], model$samples[[1L]],
                                                  levels[2L], model$samples[[2L]])
           else sprintf("between %d levels of `%s`", length(levels), model$term)
-  sprintf("Differences of %s %s", several(nrow(x), "gene"), what)
+  sprintf("Differences of %s %s", counted_of(nrow(x), model$genes, "gene"), what)
 }
 
 formula_line <- function(model) {

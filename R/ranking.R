@@ -374,7 +374,7 @@ model_summary <- function(values, model, fit, robust, notes) {
        df_residual = nrow(model$design) - ncol(model$design), d0 = max(prior$d0),
        s02 = stats::median(prior$s02, na.rm = TRUE) * values$unit^2, trend = fit$trend, robust = robust,
        odd = prior$odd, weights = fit$weights, by_class = fit$by_class, n = nrow(model$design),
-       notes = as.character(notes))
+       genes = ncol(values$y), notes = as.character(notes))
 }
 
 model_notes <- function(values, model) {
