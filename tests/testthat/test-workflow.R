@@ -259,7 +259,7 @@ test_that("distances are those from the plane of the other samples", {
   expect_equal(weft:::distance_from_others(fit, x), apart, tolerance = 1e-10)
   o <- gene_outliers(fit, data = x)
   at <- match(o$sample, rownames(x))
-  alone <- is.na(weft:::sample_twins(weft:::twin_data(fit, x)))[at]
+  alone <- is.na(weft:::sample_twins(fit, x))[at]
   expect_gt(sum(alone), 10)
   expect_equal(o$distance[alone], apart[at][alone], tolerance = 1e-10)
 })
