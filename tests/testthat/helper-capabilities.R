@@ -39,6 +39,7 @@ capability_calls <- function() {
                               args = list(A = numbers, family = "gaussian", chains = 1, sweeps = 4, seed = 1)),
     irm_log_posterior = list(f = irm_log_posterior, data = "A",
                              args = list(A = binary, row_cluster = rep(1:2, 20), col_cluster = rep(1:2, 3))),
+    gene_ranking = of_numbers(gene_ranking, class), gene_clusters = of_numbers(gene_clusters, k = 2, seed = 1),
     gene_cells = list(f = gene_cells, data = "x", args = list(x = binary, k = 2, sweeps = 10, seed = 1))
   )
 }
@@ -74,6 +75,7 @@ capability_of <- function(call, what) {
   refused <- function(condition) "no"
   tryCatch({
     out <- suppressWarnings(do.call(call$f, args))
-    if (what == "cuda" && identical(attr(out, "backend"), "cpu")) "no" else "yes" # some work is always on the CPU
+    ran <- if (inherits(out, "weft_clusters")) out$backend else attr(out, "backend")
+    if (what == "cuda" && identical(ran, "cpu")) "no" else "yes" # some work is always on the CPU
   }, weft_error_input = refused, weft_error_device = refused)
 }
