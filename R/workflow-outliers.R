@@ -34,13 +34,13 @@
 #'   heavy tails) and of 24 leukaemias (48), and hardly any where the samples themselves differ in noise as those of a
 #'   t distribution do.
 #'
-#'   Two samples with the same genes moved alike were found in at least 95 % of the share of sets in which one alone was,
-#'   among 24 and among 60, except where the samples themselves differ in noise.
+#'   Two samples with the same genes moved alike were found in at least 95 % of the share of sets in which one alone
+#'   was, among 24 and among 60, except where the samples themselves differ in noise.
 #'
 #'   Of clean sets, at most 5 in 100 had a sample flagged, with three exceptions: samples that differ gradually in noise
 #'   (9 in 100 sets of 60); 24 samples of counts (15 in 100), where the flagged samples are those in which a few
-#'   highly expressed genes took up more of the counts than elsewhere; and 24 samples in three batches (11 in 100), where
-#'   they are a batch of one or two samples. Where samples differ gradually in noise, only
+#'   highly expressed genes took up more of the counts than elsewhere; and 24 samples in three batches (11 in 100),
+#'   where they are a batch of one or two samples. Where samples differ gradually in noise, only
 #'   noise distinguishes those that are flagged: look at their quality before leaving them out.
 #'
 #' @param x what [gene_components()] or [pca()] returned; or data, as for those.
