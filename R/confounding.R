@@ -1,12 +1,13 @@
 # What could pass for a difference between classes, or for a pattern among samples, and is not known to be one: batches
-# and covariates that go with the class, sequencing depth that does, components that follow depth, and cells that are
-# taken for independent samples. Where any of these is there, a finding about classes is never more than suggestive.
+# and covariates that go with the class, sequencing depth that does, components that follow depth, and cells or
+# repeated measurements that are taken for independent samples. Where any of these is there, a finding about classes is never more than suggestive.
 
-# A data frame with a row for each: `kind` ("batch", "covariate", "depth", "component" or "cells"), `text` (a sentence)
+# A data frame with a row for each: `kind` ("batch", "covariate", "depth", "component", "cells" or
+# "repeats"), `text` (a sentence)
 # and `p` (of the test behind it, NA where there is none). components: what gene_components() found.
 confounding <- function(q, components = NULL) {
   rows <- c(confounded_variables(q), list(confounded_depth(q)), technical_components(q, components),
-            list(dependent_cells(q)))
+            list(dependent_cells(q), repeated_measurements(q)))
   rows <- Filter(Negate(is.null), rows)
   of <- function(field, mode) as.vector(vapply(rows, function(row) row[[field]], mode))
   data.frame(kind = of("kind", ""), text = of("text", ""), p = of("p", 0))
@@ -96,4 +97,24 @@ dependent_cells <- function(q) {
   confounded("cells", sprintf(
     paste("Samples are %s: p-values take them as independent, which those of one person or animal are not. What",
           "differs between classes may differ between a few of these."), if (metacells) "metacells" else "cells"))
+}
+
+least_scatter <- 0.04 # coefficient of variation of independent samples: those of one cell line have .05 to .1, people .4
+
+# Bulk counts whose samples of one class differ by hardly more than counting does.
+repeated_measurements <- function(q, least_genes = 50L) {
+  if (is.null(q$class) || is.null(q$counts) || !identical(q$scale, "counts") || "cells" %in% q$log$step) return(NULL)
+  class <- as.integer(q$class)
+  df <- length(class) - nlevels(q$class)
+  counts <- q$counts[, colMeans(q$counts) >= 30, drop = FALSE]
+  if (df < 1 || ncol(counts) < least_genes) return(NULL)
+  size <- rowSums(q$counts) * scaling_factors(q$counts)
+  expected <- (rowsum(counts, class) / as.vector(rowsum(size, class)))[as.character(class), , drop = FALSE] * size
+  excess <- colSums((counts - expected)^2 / pmax(expected, 1e-9)) / df - 1 # beyond that of Poisson counts
+  scatter <- sqrt(max(0, mean(excess / colMeans(counts), trim = 0.05)))
+  if (scatter >= least_scatter) return(NULL)
+  confounded("repeats", sprintf(
+    paste("Samples of one class differ by hardly more than counting does (coefficient of variation %s %%): if they are",
+          "repeated measurements of one sample, p-values are about that sample and not about its class."),
+    format(signif(100 * scatter, 2))))
 }

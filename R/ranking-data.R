@@ -200,7 +200,7 @@ count_values <- function(q, control, run) {
   storage.mode(counts) <- "double"
   factors <- control$factors
   if (is.null(factors)) {
-    factors <- .Call(C_weft_ranking_factors, counts, run)
+    factors <- scaling_factors(counts, run)
   } else if (!is_plain_number(factors) || length(factors) != nrow(counts) || !all(is.finite(factors) & factors > 0)) {
     abort_input("`factors` must be positive numbers, one per sample.", x = paste0("It is ", describe(factors), "."))
   }

@@ -389,8 +389,8 @@ model_notes <- function(values, model) {
       p <- stats::t.test(depth[[1L]], depth[[2L]])$p.value
       apart <- 2^abs(mean(depth[[1L]]) - mean(depth[[2L]]))
       if (p <= 0.01 && apart >= 1.5) {
-        notes <- c(notes, sprintf(paste("Sequencing depth differs between the classes by a factor of %s: differences",
-                                        "of genes with few counts may come from it."), format(signif(apart, 2))))
+        notes <- c(notes, sprintf(paste("Totals times scaling factors differ between the classes by a factor of %s:",
+                                        "differences of genes with few counts may come from it."), format(signif(apart, 2))))
       }
     }
   }

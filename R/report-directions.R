@@ -65,7 +65,7 @@ network_directions <- function(edges, n = Inf) {
   given <- nrow(pairs) - length(tested)
   sure <- sum(tested >= clear_direction)
   one_way <- if (given) {
-    sprintf("%s tried in one direction only, as one of the two genes was not among the candidate regulators.",
+    sprintf("%s tried in one direction only, as one of the two genes was not among those that may be regulators.",
             if (given == 1L) "1 pair was" else paste(thousands(given), "pairs were"))
   }
   if (!length(tested)) return(one_way)

@@ -66,7 +66,8 @@ caution_text <- function(fit) {
   said <- sub("\\.$", "", sub("[:;] .*", "", rows$text))
   first <- c(batch = "a difference between classes may be one between batches",
              covariate = "a difference between classes may be due to it", depth = "genes of few counts follow depth",
-             component = "it may be technical", cells = "cells of one person are not independent")
+             component = "it may be technical", cells = "cells of one person are not independent",
+             repeats = "p-values may be about single samples")
   sprintf("%s: %s. Nothing is called strong for this reason.", joined(utils::head(said, 2L)), first[[rows$kind[1L]]])
 }
 
@@ -113,7 +114,7 @@ finding_genes <- function(fit) {
           min(r$q_value[sure]))
 }
 
-# "ZYX (higher in AML by 1.7 log2 units, 95 % interval 1.3 to 2.1, p 3e-16)"; several where they are tied.
+# "ZYX (higher in AML by 1.72 log2 units, 95 % interval 1.34 to 2.10, q 3e-13)"; several where they are tied.
 best_gene_text <- function(fit, sure) {
   r <- fit$ranking
   if (!inherits(r, "weft_ranking")) {
@@ -123,18 +124,24 @@ best_gene_text <- function(fit, sure) {
   best <- r[sure[1L], ]
   levels <- ranking_levels(fit)
   change <- if (is.na(best$log2_fold_change)) "" else {
-    way <- if (best$log2_fold_change > 0) c("higher", "rises") else c("lower", "falls")
-    what <- if (is.null(levels)) paste(way[2L], "by") else if (length(levels) == 2L) {
-      sprintf("%s in %s by", way[1L], levels[2L])
-    } else paste0(best$contrast, ": ", way[1L], " by")
-    bounds <- range(abs(c(best$lower, best$upper)))
-    sprintf("%s %s log2 units%s, 95 %% interval %s to %s, ", what, two_digits(abs(best$log2_fold_change)),
-            if (is.null(levels)) " per unit" else "", two_digits(bounds[1L]), two_digits(bounds[2L]))
+    up <- best$log2_fold_change > 0
+    what <- if (is.null(levels)) paste(if (up) "rises" else "falls", "by")
+            else if (length(levels) == 2L) sprintf("higher in %s by", levels[1L + up])
+            else paste0(best$contrast, ": ", if (up) "higher" else "lower", " by")
+    change <- alike_numbers(c(abs(best$log2_fold_change), range(abs(c(best$lower, best$upper)))))
+    sprintf("%s %s log2 units%s, 95 %% interval %s to %s, ", what, change[1L],
+            if (is.null(levels)) " per unit" else "", change[2L], change[3L])
   }
-  sprintf("%s (%sp %s)", best$gene, change, probability_text(best$p_value, best$log10_p))
+  sprintf("%s (%sq %s)", best$gene, change, probability_text(best$q_value))
 }
 
 two_digits <- function(v) format(signif(v, 2L), digits = 2L, decimal.mark = ".")
+
+# With as many decimals as give the first number three digits, two at least.
+alike_numbers <- function(v) {
+  decimals <- if (is.finite(v[1L]) && v[1L] > 0) max(2, 2 - floor(log10(v[1L]))) else 2
+  formatC(v, digits = min(decimals, 15), format = "f", decimal.mark = ".")
+}
 
 # ---- sets of genes ----
 
@@ -211,13 +218,17 @@ finding_groups <- function(fit) {
     return(unsettled("Groups of samples: another run would give others, so that none is a finding"))
   }
   if (max(z) < 2L) return(in_vain(sprintf("groups among %s", several(length(z), "sample"))))
-  counted <- sprintf("Samples form %d groups%s", max(z), if (is_consensus(r) && r$given) " (as was asked for)" else "")
+  sizes <- sort(tabulate(z), decreasing = TRUE)
+  counted <- sprintf("Samples form %d groups%s%s", max(z),
+                     if (length(sizes) <= 4L) sprintf(" of %s", joined(thousands(sizes))) else "",
+                     if (is_consensus(r) && r$given) " (as was asked for)" else "")
   found <- class_agreement(fit)
   if (is.null(found)) return(finding(paste0(counted, "."), strength = "suggestive"))
-  finding(sprintf("%s, which %s the classes (%s).", counted,
-                  if (found$p <= strengths[["suggestive"]]) "agree with"
-                  else "do not agree beyond chance with", agreement_text(found)),
-          strength = strength_of(found$p))
+  if (found$p > strengths[["suggestive"]]) {
+    return(finding(sprintf("%s, which do not go with the classes (p %s): perhaps a batch or a subtype.", counted,
+                           probability_text(found$p)), strength = "suggestive"))
+  }
+  finding(sprintf("%s, which agree with the classes (%s).", counted, agreement_text(found)), strength = "suggestive")
 }
 
 groups_rhat <- function(r) max(r$rhat[is.finite(r$rhat)], 1)

@@ -184,8 +184,8 @@ gene_links <- function(fit) {
 figure_volcano <- function(r) {
   put_figure(function() draw_volcano(r, 0.05, 10L), "Volcano plot: fold change and p-value of every gene.",
              "Every gene by its fold change and p-value; coloured: q at most 0.05.",
-             more = paste("Genes at the top differ surely, genes at the sides by much. The ten with the smallest",
-                          "p-values are named."), width = 4.2, height = 4)
+             more = paste("Genes at the top differ surely, genes at the sides by much. Up to ten with the",
+                          "smallest p-values are named."), width = 4.2, height = 4)
 }
 
 figure_mean_difference <- function(r) {

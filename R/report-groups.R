@@ -5,7 +5,7 @@ report_groups <- function(fit, top) {
   q <- fit$quality
   open <- !groups_hold(r)
   report_paragraph(if (open) paste0(groups_open(r, q$class), "."), if (!open) groups_found(fit))
-  blocks <- max(sample_groups(r)) > 1L || !is.null(gene_groups(r))
+  blocks <- max(sample_groups(r), gene_groups(r)) > 1L
   if (blocks) {
     put_figure(function() plot_clusters(fit), "Heat map of samples by genes in the order of their groups.",
                sprintf("%s of samples (rows) and %ss (columns): purple is above the mean of the column, green below.",

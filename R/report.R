@@ -264,7 +264,7 @@ report_data <- function(fit) {
   for (k in seq_len(NROW(rows))) report_paragraph("With care:", rows$text[k])
   for (sentence in c(fit$left_out, steps_that_are_rough(fit))) report_paragraph(sentence)
   log <- as.data.frame(fit, what = "log")
-  if (!nrow(log)) return(report_paragraph("Nothing had to be done."))
+  if (!nrow(log)) return(report_paragraph("No value was changed."))
   names(log)[names(log) == "genes"] <- paste0(column_word(fit$quality), "s")
   put_table(log, sprintf("Every change, in order, with the numbers of %ss and samples that it concerned.",
                          column_word(fit$quality)), "changes", 100)

@@ -51,16 +51,29 @@ to_log_scale <- function(q, transform, asked) {
   }
   size <- if (transform != "log2") sample_sizes(q$x)
   if (transform != "log2" && !anyNA(q$x)) q$counts <- q$x
-  q$x <- switch(transform, counts = log2((q$x + 0.5) / (size + 1) * 1e6), cells = log2(1 + q$x / (size / mean(size))),
+  factors <- if (transform == "counts") scaling_factors(q$counts)
+  scaled <- size * (factors %||% 1)
+  q$x <- switch(transform, counts = log2((q$x + 0.5) / (scaled + 1) * 1e6), cells = log2(1 + q$x / (size / mean(size))),
                 log2 = log2(1 + q$x))
   if (!asked) warn_scale(transform)
   plainly <- function(v) format(v, big.mark = ",", scientific = FALSE)
   totals <- if (transform != "log2") sprintf("; totals were %s to %s.", plainly(min(size)), plainly(max(size)))
-  what <- switch(transform, counts = "Raw counts became log2 counts per million (plus half a count)",
+  what <- switch(transform, counts = paste0("Raw counts became log2 counts per million (plus half a count)",
+                                           if (!is.null(factors)) paste(" of the totals times scaling factors from",
+                                                                        paste(signif(range(factors), 3),
+                                                                              collapse = " to "))),
                  cells = paste("Raw counts became log2(1 + x / size factor), a sample's factor being its total",
                                "relative to the mean"),
                  log2 = "Values became log2(1 + x).")
   note(q, "scale", paste0(what, totals, if (!asked) " Recognised by their values."), ncol(q$x), nrow(q$x))
+}
+
+# Factors by which totals are multiplied, so that a few genes with very many counts do not make all others look lower
+# (the trimmed mean of M-values); NULL where values are missing.
+scaling_factors <- function(counts, run = run_control()) {
+  if (is.null(counts)) return(NULL)
+  storage.mode(counts) <- "double"
+  .Call(C_weft_ranking_factors, counts, run)
 }
 
 sample_sizes <- function(x) {

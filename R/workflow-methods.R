@@ -36,7 +36,7 @@ print_fit <- function(x, top) {
     text <- strwrap(plain_text(paste0(...)), width = max(40, min(getOption("width"), 112) - 12))
     cat(sprintf("%-11s %s\n", c(name, rep("", length(text) - 1L)), text), sep = "")
   }
-  done <- q$log$what %||% "Nothing had to be done."
+  done <- q$log$what %||% "No value was changed."
   for (i in seq_along(done)) line(if (i == 1L) "quality" else "", done[i])
   for (step in workflow_steps[-1L]) if (!is.null(x[[step]])) line(step, step_text(step, x, top))
   for (step in names(x$foreign)) line(step, "a result of class ", x$foreign[[step]])

@@ -489,7 +489,7 @@ print.weft_quality <- function(x, ...) {
   cat(sprintf("%d samples and %s genes, of %d and %s\n", nrow(x$x), format(ncol(x$x), big.mark = ","), x$input[1L],
               format(x$input[2L], big.mark = ",")))
   if (!is.null(x$class)) cat("Class:", plain_text(paste(class_sizes(x$class, "%s %d"), collapse = ", ")), "\n")
-  if (is.null(x$log)) cat("Nothing had to be done.\n")
+  if (is.null(x$log)) cat("No value was changed.\n")
   for (line in x$log$what) cat(strwrap(plain_text(line), width = getOption("width"), prefix = "  ", initial = "* "),
                                sep = "\n")
   invisible(x)

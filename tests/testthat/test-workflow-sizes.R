@@ -138,3 +138,15 @@ test_that("samples without counts are left out, and that is said", {
   expect_identical(fit$quality$samples$sample[!fit$quality$samples$kept], c("s7", "s19"))
   expect_error(suppressWarnings(gene_quality(0 * counts, transform = "cells")), class = "weft_error_input")
 })
+
+test_that("samples that differ by no more than counting are said to be repeats", {
+  mean <- exp(weft:::draws("normal", 300, key = 5) + 5)
+  set.seed(5)
+  sampled <- function(scatter) {
+    x <- matrix(stats::rnbinom(6 * 300, mu = rep(mean, each = 6), size = 1 / scatter^2), 6,
+                dimnames = list(NULL, paste0("g", 1:300)))
+    gene_quality(x, rep(c("a", "b"), 3), transform = "counts")$confounding$kind
+  }
+  expect_identical(sampled(0.01), "repeats")
+  expect_identical(sampled(0.1), character())
+})
