@@ -499,8 +499,8 @@ static weft_status launch(weft_ctx *ctx, void (*kernel)(const tile_args), const 
   const int bytes = SHARED_BYTES;
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_CUDA(weft_device_allow_shared((const void *) kernel, bytes));
-  kernel < <<t->count<(uint64_t) processors ? (unsigned) t->count : (unsigned) processors, SCREENING_THREADS, bytes,
-                      s>>>(*t);
+  kernel<<<(t->count < (uint64_t) processors ? (unsigned) t->count : (unsigned) processors), SCREENING_THREADS, bytes,
+           s>>>(*t);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

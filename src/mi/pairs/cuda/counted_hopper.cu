@@ -89,8 +89,8 @@ weft_status weft_mi_count_products(weft_ctx *ctx, const mi_counting *units, cuda
   int processors = 0;
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_CUDA(weft_device_allow_shared((const void *) count_products, SHARED_BYTES));
-  count_products < <<units->units<(uint32_t) processors ? units->units : (unsigned) processors, THREADS, SHARED_BYTES,
-                                  s>>>(*units);
+  count_products<<<(units->units < (uint32_t) processors ? units->units : (unsigned) processors), THREADS, SHARED_BYTES,
+                   s>>>(*units);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

@@ -403,8 +403,8 @@ weft_status weft_mi_screen_pairs(weft_ctx *ctx, const mi_screened *job, const mi
   WEFT_CUDA(cudaMemsetAsync(job->passed.count, 0, sizeof *job->passed.count, s));
   {
     const uint64_t units = (uint64_t) tiles * kernel.units;
-    kernel.run < <<units<(uint64_t) processors ? (unsigned) units : (unsigned) processors, SCREENED_THREADS,
-                         (size_t) kernel.shared, s>>>(t);
+    kernel.run<<<(units < (uint64_t) processors ? (unsigned) units : (unsigned) processors), SCREENED_THREADS,
+                 (size_t) kernel.shared, s>>>(t);
     WEFT_CUDA(cudaGetLastError());
   }
 done:

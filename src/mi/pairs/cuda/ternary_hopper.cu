@@ -414,7 +414,8 @@ weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *b, const uint8_
   t.first = first;
   t.count = count;
   WEFT_CUDA(weft_device_allow_shared((const void *) kernel, bytes));
-  kernel < <<count<(uint64_t) processors ? (unsigned) count : (unsigned) processors, SCREENING_THREADS, bytes, s>>>(t);
+  kernel<<<(count < (uint64_t) processors ? (unsigned) count : (unsigned) processors), SCREENING_THREADS, bytes, s>>>(
+      t);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

@@ -227,8 +227,8 @@ weft_status weft_mi_search_labels(weft_ctx *ctx, const label_args *t, cudaStream
   int processors = 0;
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_CUDA(weft_device_allow_shared((const void *) kernel, SHARED_BYTES));
-  kernel < <<t->tiles<(uint64_t) processors ? (unsigned) t->tiles : (unsigned) processors, LABEL_THREADS, SHARED_BYTES,
-                      s>>>(*t);
+  kernel<<<(t->tiles < (uint64_t) processors ? (unsigned) t->tiles : (unsigned) processors), LABEL_THREADS,
+           SHARED_BYTES, s>>>(*t);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

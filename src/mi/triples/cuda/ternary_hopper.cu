@@ -238,7 +238,8 @@ weft_status weft_mi_sorted_screen(weft_ctx *ctx, const mi_sorted *t, cudaStream_
   int processors = 0;
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_CUDA(weft_device_allow_shared((const void *) kernel, SHARED_BYTES));
-  kernel < <<t->units<(uint32_t) processors ? t->units : (unsigned) processors, SORTED_THREADS, SHARED_BYTES, s>>>(*t);
+  kernel<<<(t->units < (uint32_t) processors ? t->units : (unsigned) processors), SORTED_THREADS, SHARED_BYTES, s>>>(
+      *t);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
