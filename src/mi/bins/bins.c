@@ -299,6 +299,8 @@ static int32_t class_cuts(const weft_bins_job *job, size_t j, const double *f, d
   return count;
 }
 
+/* Finds the cut points of all columns, threads sharing columns. Every thread has room for one column's order, class
+ * counts and stack of parts. */
 weft_status weft_mi_cuts(weft_ctx *ctx, const weft_bins_job *job, size_t most, double *cuts, int32_t *counts)
 {
   weft_status st = WEFT_OK;
@@ -364,6 +366,8 @@ static int32_t code_of(double x, const double *cuts, int32_t count)
   return from + 1;
 }
 
+/* Turns values into bin numbers, threads sharing columns; polls between batches of some two million values per thread.
+ * */
 weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, const double *cuts, const double *starts,
                         int32_t *codes)
 {

@@ -301,6 +301,8 @@ typedef struct {
   size_t used, kept;
 } collection;
 
+/* Counts every attribute, in batches on all threads. Those that chi-squared serves have their p-value in `out`
+ * afterwards; the others are kept in `into`, with their margins, for their laws. */
 static weft_status collect(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t *columns, size_t count,
                            const weft_mi_logs *logs, double nat, const weft_mi_tests *out, collection *into)
 {
@@ -350,6 +352,8 @@ done:
   return st;
 }
 
+/* Counts all attributes, sorts those that need a law by margins and score, finds each law once for all attributes that
+ * share it, and puts the results where the attributes were asked for. */
 weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t *columns, size_t count,
                          const weft_mi_tests *out)
 {

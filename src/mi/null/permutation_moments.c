@@ -24,6 +24,8 @@ typedef struct {
   weft_mi_tails *tails;
 } tails_job;
 
+/* The unbiased sample excess kurtosis (k4 / k2 squared). Values are divided by the greatest absolute one first, so that
+ * nothing overflows; 0 for constants and fewer than four rows. */
 static double excess_kurtosis(const double *x, size_t n)
 {
   const double rows = (double) n;
@@ -65,6 +67,8 @@ static size_t take_rows(const double *x, size_t n, size_t step, double *out)
   return varies || step == 1 ? m : take_rows(x, n, 1, out);
 }
 
+/* What column j adds to the law of its pairs: kurtosis of its scores, the stretch by ties (Kendall), and the logarithm
+ * of the number of different orders of its rows. */
 static void column_tails(const tails_job *job, size_t j, const workspace *w)
 {
   const weft_mi_numeric *d = job->data;
@@ -95,6 +99,7 @@ static void column_tails(const tails_job *job, size_t j, const workspace *w)
                        job->log_factorial[m] - same - (distinct && m > 1 ? log(2) : 0) };
 }
 
+/* Threads share columns; each has room for one column's values, scores and orders. */
 weft_status weft_mi_tails_of(weft_ctx *ctx, const weft_mi_numeric *data, weft_mi_tails *tails)
 {
   weft_status st = WEFT_OK;

@@ -379,6 +379,8 @@ static uint32_t group(const uint32_t *sorted, uint32_t count, double *margin, do
   return groups;
 }
 
+/* Sets up a law for these margins: groups of equal ones, starting values of alpha and beta, and anchors of the cells. 0
+ * where there are more groups than room. */
 int weft_mi_saddle_begin(weft_mi_smooth *law, const weft_mi_margins *m, const weft_mi_logs *logs)
 {
   const double n = (double) m->n;
@@ -410,6 +412,8 @@ double weft_mi_saddle_unit(const weft_mi_smooth *law, double curvature)
   return fmin(weft_sqrt(law->a), 4) / weft_sqrt(curvature);
 }
 
+/* K and its first two derivatives at theta: exact for the leading term, by differences for the correction, which needs
+ * two more saddles near by. `tangent` gets the derivatives of alpha and beta. 0 where no saddle is found. */
 int weft_mi_saddle_at(weft_mi_smooth *law, double theta, double *tangent, weft_mi_knot *out)
 {
   const uint32_t gs = law->t.g_count, hs = law->t.h_count;

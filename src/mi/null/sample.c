@@ -383,6 +383,8 @@ static int draw_sets(weft_mi_sampler *s, const weft_mi_margins *m, const weft_mi
   return sets;
 }
 
+/* Draws the sets of tables that the scores reach (from high to low) and replaces the statistics: within a set by its
+ * share of tables, beyond the last by the smooth law moved to meet it. */
 void weft_mi_sampler_run(weft_mi_sampler *sampler, const weft_mi_margins *m, const weft_mi_logs *logs, const int64_t *f,
                          double nat, const weft_mi_smooth *smooth, const int64_t *scores, size_t count,
                          double *statistic, double *error)

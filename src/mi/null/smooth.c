@@ -154,6 +154,8 @@ static double interpolate(const weft_mi_smooth *law, double score)
   return at[i].y + t * (d0 + t * (3 * rise - 2 * d0 - d1 + t * (d0 + d1 - 2 * rise)));
 }
 
+/* Finds the law at theta = 0, then walks knots upwards to the greatest score and downwards to the least, and
+ * interpolates. 0 where there is no saddle or there are too few knots. */
 int weft_mi_smooth_run(weft_mi_smooth *law, const weft_mi_margins *m, const weft_mi_logs *logs, const double *scores,
                        size_t count, int tilted, double *statistic)
 {

@@ -180,6 +180,8 @@ static size_t reached(const int64_t *scores, size_t count, int64_t score)
   return low;
 }
 
+/* Deals all levels but the last, whose counts are what is left, and adds up the probability of each table at the score
+ * that it reaches. Scores within rounding are equal. */
 int weft_mi_walk_run(weft_mi_walk *walk, const weft_mi_margins *margins, const weft_mi_logs *logs, const int64_t *f,
                      const int64_t *scores, size_t count, double *tail)
 {

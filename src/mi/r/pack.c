@@ -71,6 +71,8 @@ done:
   return st;
 }
 
+/* Packs into the handle: on the device where it can make the planes itself and has room for them, else on the host. The
+ * handle owns the memory and keeps it when this call's context ends. */
 static weft_status build(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   weft_status st = WEFT_OK;

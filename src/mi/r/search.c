@@ -114,6 +114,8 @@ static int within_reach(const weft_mi_handle *h, const weft_backend *backend, co
   return backend->mi == h->ops && ctx->device_count == 1 && ctx->devices[0] == h->on[0];
 }
 
+/* Searches the whole pack with its copies on the devices, or a selection of its attributes that ends with this call,
+ * and scores what was found for the columns of the result. */
 static weft_status search(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   weft_status st = WEFT_OK;
@@ -248,6 +250,7 @@ typedef struct {
   double *at_least, *greatest;
 } permute_job;
 
+/* The permutations of a search for pairs, over the whole pack or a selection of its attributes. */
 static weft_status permute_pairs(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   weft_status st = WEFT_OK;

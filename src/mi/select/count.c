@@ -22,6 +22,8 @@ static weft_codes_result encode(const weft_mi_data *d, size_t j, uint16_t *out, 
   return r;
 }
 
+/* Codes all features on all threads, then makes planes of those with at most `plane_levels` levels. Memory is from
+ * `mem`; an error names the first bad column. */
 weft_status weft_select_encode(weft_ctx *ctx, weft_arena *mem, const weft_mi_data *d, weft_select_features *x,
                                uint32_t plane_levels)
 {
@@ -152,6 +154,8 @@ static size_t slot_of(uint64_t key, const uint32_t *slots, const uint64_t *keys,
   return at;
 }
 
+/* Numbers the combinations of W and feature j that occur, in order of appearance, and makes planes of them where they
+ * are few. Rows where either is missing stay missing. */
 weft_status weft_select_group_join(weft_ctx *ctx, const weft_select_features *x, size_t j, weft_select_group *g)
 {
   const uint16_t *codes = x->codes + j * x->n;
@@ -293,6 +297,7 @@ static double hashed_sum(const weft_select_features *x, const uint16_t *codes, u
   return sum;
 }
 
+/* All sums of a table by hashing its occupied cells, one pass over the rows for each set of variables. */
 static void sum_hashed(const weft_select_features *x, const uint16_t *codes, uint64_t lx, const weft_select_group *g,
                        const double *f, weft_select_workspace *w, weft_select_sums *s)
 {
@@ -310,6 +315,7 @@ static void sum_hashed(const weft_select_features *x, const uint16_t *codes, uin
   s->gini = rows ? (gini - squares / s->n) / s->n : 0;
 }
 
+/* Counts feature j against the group by the fastest way that fits: popcounts of planes, a table, or hashing. */
 void weft_select_count(const weft_select_features *x, size_t j, const weft_select_group *g, const double *f,
                        weft_select_workspace *w, weft_select_sums *out)
 {

@@ -215,6 +215,8 @@ static size_t choose(const selection *s)
   return j;
 }
 
+/* Scores all features, then chooses one after the other and scores the rest against it, until k are chosen, none is
+ * left, or the method stops. */
 weft_status weft_mi_select(weft_ctx *ctx, const weft_mi_data *data, weft_select_method method, size_t k,
                            int32_t *feature, double *score, size_t *found)
 {

@@ -81,6 +81,7 @@ static void score_sorted(const weft_mi_data *data, const uint16_t *codes, uint32
   weft_mi_store(&s, out, j);
 }
 
+/* One column after another, so that room for one is enough; it is taken only when the first wide column is met. */
 weft_status weft_mi_rank_wide(weft_ctx *ctx, const weft_mi_data *data, weft_mi_code *codes, size_t first, size_t count,
                               const weft_mi_rank *out)
 {

@@ -214,6 +214,8 @@ done:
   return st;
 }
 
+/* weft_mi_ops.rank on the CPU: batches of columns, which threads share; between batches it polls and reports the first
+ * column that cannot be coded. */
 static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank *out)
 {
   weft_status st = WEFT_OK;

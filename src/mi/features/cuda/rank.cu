@@ -128,6 +128,8 @@ static void encode_columns(const weft_mi_data *d, size_t first, size_t count, we
   }
 }
 
+/* weft_mi_ops.rank on the device, in chunks of columns that fit its memory: the host codes a chunk and sends it, the
+ * device counts and scores it, one block per column. */
 static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank *out)
 {
   weft_status st = WEFT_OK;

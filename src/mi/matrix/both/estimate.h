@@ -96,6 +96,8 @@ static WEFT_HD inline void weft_mi_add_schurmann_grassberger(weft_mi_estimate *e
   e->sum += mass * (e->top - weft_mi_digamma(mass + 1));
 }
 
+/* Takes one count of a table into the estimate, in pass `turn` of those that the estimator needs. Counts of zero say
+ * nothing. */
 static WEFT_HD inline void weft_mi_estimate_add(weft_mi_estimate *e, const weft_mi_log *f, int estimator, int turn,
                                                 uint64_t k)
 {

@@ -106,6 +106,8 @@ static double from_codes(const weft_mi_log *f, const uint16_t *x, const uint16_t
   return fixed > 0 ? weft_mi_bits(fixed, f->unit, ab.n) : 0;
 }
 
+/* Adds f over an attribute's levels from its margins; the last level, which has no plane, is what the others leave of
+ * all rows. */
 void weft_mi_sums_of_levels(const weft_mi_pack *pack, int64_t *out)
 {
   for (size_t place = 0; place < pack->p; place++) {
@@ -131,6 +133,8 @@ static void put(double *out, size_t rows, size_t i, size_t j, int symmetric, dou
   if (symmetric) out[i * rows + j] = value;
 }
 
+/* Scores one tile of pairs and puts the results into `out`, in bits. With words > 0, only the pairs with codes whose
+ * tables have more entries than that, which a device leaves to the CPU. */
 static void matrix_tile(const weft_mi_tiling *tiling, const int64_t *of_x, const int64_t *of_y, size_t index,
                         int estimator, int symmetric, uint64_t words, workspace *w, double *out)
 {
@@ -227,6 +231,7 @@ done:
   return st;
 }
 
+/* Every attribute's entropy from its codes, threads sharing attributes. */
 weft_status weft_mi_own_entropies(weft_ctx *ctx, const weft_mi_pack *x, int estimator, double *out)
 {
   weft_status st = WEFT_OK;

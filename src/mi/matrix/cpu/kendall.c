@@ -120,6 +120,8 @@ static int plain(const weft_mi_numeric *d, double *work)
   return 1;
 }
 
+/* Tau of all pairs of columns, as information in bits. Pairs of rows are taken piece by piece: planes of a piece are
+ * made for all columns, then tiles of pairs of columns are counted and added up. */
 weft_status weft_mi_kendall(weft_ctx *ctx, const weft_mi_numeric *d, double *out)
 {
   weft_status st = WEFT_OK;

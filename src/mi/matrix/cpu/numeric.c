@@ -59,6 +59,8 @@ typedef struct {
   double *out;
 } job;
 
+/* Information of a tile's pairs from dot products of standardised columns. Columns with missing values are left out; a
+ * constant one says nothing. */
 static void correlate_tile(const job *w, size_t index)
 {
   const weft_mi_ready *r = w->ready;
@@ -133,6 +135,8 @@ static double pair_cost(const weft_mi_ready *r)
   return (is_ksg(r) ? n * (100 + 2 * r->data->k) : n / 4 + 20) + (r->any_incomplete ? 60 * n : 0);
 }
 
+/* Goes through all tiles, threads sharing them, with a poll after some 30 ms of each thread's work. only_incomplete:
+ * only pairs with missing values, since a device has done the others. */
 static weft_status all_tiles(weft_ctx *ctx, const weft_mi_ready *r, double *out, int only_incomplete)
 {
   weft_status st = WEFT_OK;
@@ -190,6 +194,7 @@ done:
   return st;
 }
 
+/* weft_mi_ops.numeric on the CPU: Kendall's tau by bit planes, the others from columns that are prepared once. */
 weft_status weft_mi_numeric_cpu(weft_ctx *ctx, const weft_mi_numeric *data, double *out)
 {
   weft_status st = WEFT_OK;

@@ -17,6 +17,8 @@ static void merge(const double *x, const uint32_t *from, size_t a, size_t middle
     to[out] = a < middle && (b >= end || !(x[from[b]] < x[from[a]])) ? from[a++] : from[b++];
 }
 
+/* A stable merge sort of the known rows by value, from runs of eight that are sorted by insertion. `order` and `other`
+ * have room for n rows; returns how many rows are known. */
 uint32_t weft_mi_order(const double *x, size_t n, uint32_t *order, uint32_t *other)
 {
   uint32_t m = 0;
@@ -167,6 +169,8 @@ static int has_missing(const double *x, size_t n)
   return 0;
 }
 
+/* Prepares column j: its order, and for KSG its scaled values and distances to near neighbours, else its standardised
+ * values or ranks. `other` and `work` are room for n numbers. */
 static void make_column(const weft_mi_ready *r, size_t j, const double *scores, uint32_t *other, double *work)
 {
   const size_t n = r->data->n;
@@ -193,6 +197,7 @@ static void make_column(const weft_mi_ready *r, size_t j, const double *scores, 
   }
 }
 
+/* Takes the memory that the estimator needs for all columns, and fills the tables of the digamma function for KSG. */
 static weft_status take_columns(weft_arena *mem, weft_mi_ready *r)
 {
   weft_status st = WEFT_OK;
@@ -222,6 +227,7 @@ done:
   return st;
 }
 
+/* Prepares all columns, threads sharing them. What the result points to comes from `mem`; `data` must outlive it. */
 weft_status weft_mi_make_ready(weft_ctx *ctx, weft_arena *mem, const weft_mi_numeric *data, weft_mi_ready *r)
 {
   weft_status st = WEFT_OK;
@@ -293,6 +299,8 @@ static double dot(const double *a, const double *b, size_t m)
   return weft_dot_tree(lanes);
 }
 
+/* KSG of the m rows that both columns know, which the caller has put into the scratch room together with their orders.
+ * In bits; 0 where a column is constant or has too few rows. */
 static double ksg_of_common(const weft_mi_ready *r, size_t m, weft_mi_scratch *s)
 {
   const int k = r->data->k;
@@ -315,6 +323,8 @@ static double ksg_of_common(const weft_mi_ready *r, size_t m, weft_mi_scratch *s
   return weft_ksg_bits_of_pair(&pair, r->psi, r->shifted, &work, s->counts);
 }
 
+/* Scores a pair over the rows that both columns know: these are copied, ordered by the columns' own orders, and scored
+ * as a pair of complete columns. In bits. */
 double weft_mi_incomplete_pair(const weft_mi_ready *r, size_t i, size_t j, weft_mi_scratch *s)
 {
   const weft_mi_numeric *d = r->data;

@@ -112,6 +112,8 @@ done:
   return st;
 }
 
+/* weft_mi_ops.matrix on the device, panel by panel: attributes with planes by products of bit matrices, those with
+ * codes pair by pair. The CPU adds large tables and the diagonal. */
 extern "C" weft_status weft_mi_matrix_cuda(weft_ctx *ctx, const weft_mi_pack *x, weft_mi_resident **device,
                                            const weft_mi_pack *y, int estimator, double *out)
 {

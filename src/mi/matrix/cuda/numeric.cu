@@ -164,6 +164,7 @@ __device__ static int64_t block_sum(int64_t v, int64_t *shared)
   return v;
 }
 
+/* A block per pair: each thread compares some of the rows with all rows after them, in quadratic time. */
 __global__ static void __launch_bounds__(THREADS)
     kendall_pairs(const double *x, uint32_t n, const pair_of *pairs, double *out)
 {
@@ -205,6 +206,8 @@ done:
   return st;
 }
 
+/* Sends the standardised columns and brings back bands of columns of the result, each a launch of some 50 ms at most.
+ * */
 static weft_status correlations(weft_ctx *ctx, const weft_mi_ready *r, double *out)
 {
   weft_status st = WEFT_OK;
@@ -287,6 +290,7 @@ done:
   return st;
 }
 
+/* Sends the columns and scores the pairs in batches, as many as take a moment. */
 static weft_status kendall(weft_ctx *ctx, const weft_mi_numeric *d, double *out)
 {
   weft_status st = WEFT_OK;
@@ -309,6 +313,8 @@ done:
   return st;
 }
 
+/* Sends the prepared columns and scores the pairs of complete columns in batches. A block keeps its points in shared
+ * memory while they fit, else in its own part of `scratch`. */
 static weft_status ksg(weft_ctx *ctx, const weft_mi_ready *r, double *out)
 {
   weft_status st = WEFT_OK;
@@ -357,6 +363,8 @@ done:
   return st;
 }
 
+/* weft_mi_ops.numeric on the device. Columns are prepared on the CPU, which also scores pairs with missing values, and
+ * everything where k is too large or there is nothing to do. */
 weft_status weft_mi_numeric_cuda(weft_ctx *ctx, const weft_mi_numeric *d, double *out)
 {
   weft_status st = WEFT_OK;

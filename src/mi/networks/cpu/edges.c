@@ -115,6 +115,8 @@ static void count_digits(const void *data, size_t j, int thread)
   }
 }
 
+/* Finds the k-th greatest weight of the edges whose entry of m is above `cut`, in four passes, each for 16 bits of the
+ * answer; *value stays 0 where there are fewer than k. */
 weft_status weft_edges_greatest(weft_ctx *ctx, const weft_edges *e, const double *m, double cut, double k,
                                 double *value)
 {

@@ -136,6 +136,8 @@ static weft_status fail_block(weft_ctx *ctx, const weft_network_job *job, size_t
   return st;
 }
 
+/* Looks at all blocks on all threads. The first bad block is then searched again for the entry that the message names,
+ * so that it does not depend on threads. */
 weft_status weft_network_check(weft_ctx *ctx, const weft_network_job *job, double *greatest)
 {
   weft_status st = WEFT_OK;
@@ -239,6 +241,8 @@ static int outdone_by(const network *w, const int32_t *partner, const double *a,
   return 0;
 }
 
+/* Decides the edges of column j with the columns before it: first by the partners of j and of i, and only then by a
+ * search over all k. Puts weights into `out`, or marks what goes when working in place. */
 static void aracne_column(const network *w, size_t j, workspace *s)
 {
   const weft_network_job *d = w->job;
@@ -282,6 +286,8 @@ static void relnet_column(const network *w, size_t j, workspace *s)
   for (size_t i = 0; i < j; i++) w->out[i + j * p] = m[i] > w->job->eps ? m[i] : 0;
 }
 
+/* Mean and standard deviation of column j without its diagonal entry; the deviation is 0 where all entries are equal
+ * but for rounding. */
 static void column_moments(const network *w, size_t j)
 {
   const size_t p = w->job->p;
@@ -495,6 +501,8 @@ done:
   return st;
 }
 
+/* weft_mi_ops.network on the CPU: threads share columns. Where `out` is the input itself (ARACNE only), edges that go
+ * are marked in bits and removed at the end. */
 weft_status weft_network_cpu(weft_ctx *ctx, const weft_network_job *job, double *out)
 {
   weft_status st = WEFT_OK;

@@ -109,6 +109,8 @@ static double scale_of(double greatest)
   return ldexp(1, exponent > 1000 ? -1000 : exponent < -1000 ? 1000 : -exponent);
 }
 
+/* ARACNE by columns of tiles: the weakest links in single precision, then a second look in double precision at the
+ * edges that rounding leaves open. Brings back a band of columns at a time. */
 static weft_status aracne_tiles(weft_ctx *ctx, weft_device_arena *mem, const weft_network_job *job, const double *m,
                                 double greatest, double *out)
 {
@@ -152,6 +154,8 @@ typedef weft_status device_way(weft_ctx *, weft_device_arena *, const weft_netwo
 static device_way *const ways[] = { WEFT_NETWORK_KINDS(WAY) };
 #undef WAY
 
+/* weft_mi_ops.network on the device, for methods that have a way there; the others run on the CPU. The whole matrix is
+ * on the device. */
 weft_status weft_network_cuda(weft_ctx *ctx, const weft_network_job *job, double *out)
 {
   device_way *const way = ways[job->method];

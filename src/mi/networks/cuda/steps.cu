@@ -249,6 +249,8 @@ static size_t batch_of(size_t p, int greedy)
   return batch > 32768 ? 32768 : batch;
 }
 
+/* Runs a method of the sheet by bands of columns: what must be known of all columns first, then one launch per band,
+ * which is brought back before the next. */
 weft_status weft_network_steps(weft_ctx *ctx, weft_device_arena *mem, const weft_network_job *job, const double *m,
                                double greatest, double *out)
 {

@@ -47,6 +47,8 @@ static inline uint64_t push_together(const weft_mi_move *m, uint64_t x)
   return x;
 }
 
+/* Plans for every 64 rows which bits go to which class and where, once for all columns. The sorter stays empty (no
+ * classes) where no column would use it or there are too many classes. */
 weft_status weft_mi_sorter_make(weft_arena *mem, const weft_mi_pack *pack, const weft_column *columns, size_t p,
                                 const uint16_t *classes, weft_mi_sorter *out)
 {
@@ -172,6 +174,8 @@ __attribute__((target("bmi2"))) static void sort_bits_pext(const weft_mi_sorter 
 }
 #endif
 
+/* Sorts the two bits of every genotype into classes: `low` and `high` have the input's order, `lows` and `highs` the
+ * pack's, with classes padded to whole words. */
 void weft_mi_sort_bits(const weft_mi_sorter *s, const weft_mi_pack *pack, const uint64_t *low, const uint64_t *high,
                        uint64_t *lows, uint64_t *highs)
 {
@@ -201,6 +205,8 @@ static inline uint64_t rows_with(int copies, uint64_t low, uint64_t high)
   }
 }
 
+/* Writes the planes and margins of one attribute from its two-bit codes: one plane for each value that occurs, but for
+ * the last level of an attribute without missing values. `halves` is room for two rows. */
 void weft_mi_genotypes_write(const weft_mi_sorter *sorter, const weft_mi_pack *pack, const uint8_t *packed,
                              int na_level, const weft_mi_group *g, size_t place, uint64_t *halves)
 {

@@ -60,6 +60,7 @@ done:
   return st;
 }
 
+/* Makes the table of f in fixed point. The unit is chosen so that the greatest sum, f of all rows, stays below 2^62. */
 static weft_status make_log(weft_arena *mem, weft_mi_pack *out)
 {
   weft_status st = WEFT_OK;
@@ -177,6 +178,8 @@ static int plainly_genotypes(const weft_column *x, const weft_mi_sorter *sorter)
   return x->type == WEFT_COLUMN_GENOTYPE && sorter->classes;
 }
 
+/* The first pass over a column: its coding, levels and missing values. Genotypes, two integer values and bytes have
+ * shorter ways than others. */
 static shape_of learn(const weft_mi_pack *pack, const weft_column *x, int na_level, const weft_mi_sorter *sorter,
                       workspace *w)
 {
@@ -247,6 +250,7 @@ static void write_bits(const weft_mi_pack *pack, const weft_mi_group *g, size_t 
   }
 }
 
+/* The second pass over a column: its planes, or its codes where it has many levels, in the order of the sorted rows. */
 static void write_column(const weft_mi_pack *pack, const weft_column *x, int na_level, shape_of *s, size_t place,
                          const weft_mi_sorter *sorter, workspace *w)
 {
@@ -372,6 +376,8 @@ int weft_mi_pack_plantable(const weft_column *columns, size_t p, const weft_mi_c
   return p > 0 && classes->levels > 0 && classes->levels <= WEFT_MI_SORTED_CLASSES;
 }
 
+/* Two passes over the columns, threads sharing them: the first learns shapes, from which groups and their places
+ * follow; the second writes. An error names the first bad column. */
 weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column *columns, size_t p, size_t n,
                                const weft_mi_classes *classes, int na_level, weft_mi_pack *out)
 {
@@ -454,6 +460,8 @@ static void move_bits(const weft_mi_pack *in, weft_mi_pack *out, size_t row, con
   }
 }
 
+/* Finds for every sorted row where its bit comes from, then moves the bits of all planes and the codes. Rows keep their
+ * order within a class. */
 weft_status weft_mi_pack_permute(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *in, const uint32_t *perm,
                                  weft_mi_pack *out)
 {
@@ -548,6 +556,7 @@ done:
   return st;
 }
 
+/* Copies the planes of the chosen attributes on all threads, or fetches them from the device that has them. */
 weft_status weft_mi_pack_select(weft_ctx *ctx, weft_arena *mem, const weft_mi_pack *in, const uint8_t *side,
                                 weft_mi_pack *out)
 {
@@ -582,6 +591,8 @@ weft_status weft_mi_pack_view(weft_arena *mem, const weft_mi_pack *in, const uin
   return st;
 }
 
+/* Reads codes back from planes: all rows begin as the level without a plane (or as missing), then each plane's bits set
+ * theirs. */
 void weft_mi_pack_codes(const weft_mi_pack *pack, size_t place, uint16_t *out)
 {
   const weft_mi_group *g = &pack->groups[pack->group_of[place]];

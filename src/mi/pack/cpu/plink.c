@@ -30,6 +30,8 @@ static void count_copies(const uint8_t *packed, size_t n, int32_t *out)
   for (size_t i = 0; i < n; i++) out[i] = copies[packed[i / 4] >> (2 * (i % 4)) & 3];
 }
 
+/* Reads batches of variants, seeking only where they do not follow each other, and decodes each batch on all threads. A
+ * file that is too short is an error that names the variant. */
 weft_status weft_mi_genotypes(weft_ctx *ctx, const char *path, size_t n, const double *wanted, size_t p, int32_t *out)
 {
   weft_status st = WEFT_OK;
@@ -92,6 +94,7 @@ static double equilibrium(double one, double hets, double other)
   return fmin(1, tail / total);
 }
 
+/* Threads share columns; polls between batches. */
 weft_status weft_mi_genotype_summary(weft_ctx *ctx, const weft_column *columns, size_t n, size_t p, double *counts,
                                      double *hwe)
 {

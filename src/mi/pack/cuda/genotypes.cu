@@ -213,6 +213,8 @@ done:
   return st;
 }
 
+/* Sends the two-bit codes, counts their values, groups the attributes on the host, and writes planes and margins on the
+ * device. *out stays NULL where codes or planes do not fit; the host gets the margins. */
 extern "C" weft_status weft_mi_plant_cuda(weft_ctx *ctx, weft_arena *mem, const weft_column *columns, int na_level,
                                           weft_mi_pack *pack, weft_mi_resident **out)
 {
@@ -286,6 +288,7 @@ __global__ static void gather_rows(const uint32_t *planes, uint32_t words, const
   if (k < count * pieces) out[k] = ((const uint4 *) (planes + rows[k / pieces] * words))[k % pieces];
 }
 
+/* Gathers the wanted rows of planes, brings them back in batches, and drops the device's padding of the classes. */
 extern "C" weft_status weft_mi_planes_cuda(weft_ctx *ctx, const weft_mi_pack *pack, const size_t *rows, size_t count,
                                            uint64_t *bits)
 {

@@ -6,6 +6,8 @@
 #include "core/call/parallel.h"
 #include "mi/pack/cuda/pack.cuh"
 
+/* Fills a buffer for upload with rows of planes in the device's layout, in which each class is padded to whole steps of
+ * the tensor cores. */
 static void fill_planes(const void *data, size_t first, size_t count, void *out, int threads)
 {
   const weft_mi_pack *p = (const weft_mi_pack *) data;
@@ -40,6 +42,8 @@ extern "C" void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *r)
     WEFT_TRY(weft_device_upload(&r->mem, r->field, (items) * sizeof *r->field, 1, weft_fill_bytes, (source))); \
   } while (0)
 
+/* Makes the copy of a pack on the device without its contents: room for planes and margins, and where classes begin.
+ * The caller owns it; NULL in *out when it fails. */
 weft_status weft_mi_resident_open(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_resident **out)
 {
   weft_status st = WEFT_OK;
@@ -71,6 +75,8 @@ done:
   return st;
 }
 
+/* Completes the copy once margins are known: what attributes say alone, the strongest of them, and tables. From here on
+ * its memory belongs to its own context, which outlives the call. */
 weft_status weft_mi_resident_close(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_resident *r)
 {
   weft_status st = WEFT_OK;
@@ -94,6 +100,7 @@ done:
   return st;
 }
 
+/* Sends a whole pack to the device, planes through pinned buffers. */
 weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_resident **out)
 {
   weft_status st = WEFT_OK;
@@ -195,6 +202,8 @@ done:
   return st;
 }
 
+/* Makes the copy with exchanged rows when it is asked for the first time, where it fits; then moves the bits there, and
+ * fetches the new margins. */
 extern "C" weft_status weft_mi_permute_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device,
                                             const uint32_t *perm, weft_mi_pack *moved, weft_mi_resident **out)
 {

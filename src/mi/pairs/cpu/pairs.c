@@ -83,6 +83,7 @@ static void keep(const shared *s, const pair_score *score, size_t a, size_t b, w
   weft_mi_keep(&w->keeper, s->search->by_interaction ? gain : mi, (x < y ? x : y) * p->columns + (x < y ? y : x));
 }
 
+/* Counts a tile, screens it row by row against the bar, and scores and keeps the pairs that may reach it. */
 static void search_planes(const shared *s, const weft_mi_tile *tile, workspace *w)
 {
   const size_t a0 = tile->panel->g->first + tile->i0, b0 = tile->panel->h->first + tile->j0;
@@ -136,6 +137,7 @@ static void search_codes(const shared *s, const weft_mi_tile *tile, workspace *w
     }
 }
 
+/* Scores all pairs of a tile and writes both matrices, on both sides of the diagonal, in bits. */
 static void full_tile(const shared *s, const weft_mi_tile *tile, workspace *w, double *mi, double *interaction)
 {
   const weft_mi_pack *p = s->tiling.x;
@@ -188,6 +190,8 @@ done:
 /* Operations for a pair: counting a few planes, and scoring. */
 static double pair_work(const weft_mi_pack *pack) { return 15 + (double) pack->n / 32; }
 
+/* The search for the best pairs: threads share tiles and keep their own best; between batches the highest of their bars
+ * becomes the bar of all. With words > 0, only tables with codes that have more entries than that. */
 static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, uint64_t words,
                                 weft_arena *mem, weft_mi_found *out)
 {
@@ -250,6 +254,7 @@ weft_status weft_mi_search_large(weft_ctx *ctx, const weft_mi_pack *pack, const 
   return search_pairs(ctx, pack, search, words, mem, out);
 }
 
+/* Scores all pairs, threads sharing tiles. words: as in search_pairs(). */
 static weft_status fill_full(weft_ctx *ctx, const weft_mi_pack *pack, uint64_t words, double *mi, double *interaction)
 {
   weft_status st = WEFT_OK;

@@ -146,6 +146,8 @@ __device__ static int64_t pair_information(const tile_args &t, uint32_t a, uint3
   return joint > 0 ? joint : 0;
 }
 
+/* Scores a triple exactly from counts of class 1 and 0 in one word: the table with the fixed attribute's bit set is
+ * counted, that without it is what is left of the pair's. Appends it to the hits unless it is behind the bar. */
 __device__ static void score_triple(const tile_args &t, uint32_t a, uint32_t b, uint32_t packed)
 {
   const uint32_t pair = t.joint[a * t.ld + b], with_a = t.joint[t.fixed * t.ld + a],
@@ -242,6 +244,8 @@ __device__ static inline void screen_rows(const tile_args &t, const uint32_t *co
 
 /* ---- the kernel ---- */
 
+/* One warpgroup loads tiles into a ring of stages; the others count and then, by KIND, write the counts or screen them
+ * through shared memory, eight rows at a time. */
 template <int KIND>
 __global__ static void __launch_bounds__(SCREENING_THREADS, 1) tiles(const __grid_constant__ tile_args t)
 {
@@ -514,6 +518,7 @@ size_t weft_mi_wgmma_room(const mi_binary *b, int order)
   return each * (room_of(b->count_a) * sizeof(row_side) + room_of(b->count_b) * sizeof(column_side));
 }
 
+/* Makes the constants of the screen for both sides, for this bar, and launches the tiles. */
 weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles_a, const uint8_t *tiles_b,
                                 void *constants, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
                                 cudaStream_t s)
@@ -555,6 +560,8 @@ done:
   return st;
 }
 
+/* Masks the planes with attribute i's bits, makes the constants of the screen for it, and launches the tiles of the
+ * attributes behind it. */
 weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8_t *tile_rows, uint8_t *masked,
                                   void *constants, const uint32_t *joint, size_t ld, uint32_t i, const mi_bar *bar,
                                   const mi_hits *hits, cudaStream_t s)

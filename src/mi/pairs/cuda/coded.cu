@@ -166,6 +166,8 @@ uint32_t weft_mi_codes_limit(weft_ctx *ctx)
   return (uint32_t) (bytes - STATIC_BYTES) / 4;
 }
 
+/* Cuts a panel into tiles whose codes fit their buffers, and takes the memory for one tile. weft_mi_codes_drop() gives
+ * it back. */
 weft_status weft_mi_codes_plan(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_mi_pack *x,
                                const weft_mi_resident *r, const weft_mi_pack *y, const weft_mi_panel *panel,
                                int by_class, mi_codes *out)
@@ -219,6 +221,8 @@ done:
   return st;
 }
 
+/* Loads the codes of both sides of a tile (side a stays while the tiles of its row are done) and launches a block for
+ * each pair. Pairs whose tables do not fit in shared memory are left to the CPU. */
 weft_status weft_mi_codes_tile(weft_ctx *ctx, weft_device_arena *mem, mi_codes *c, uint64_t index, const codes_out *out)
 {
   weft_status st = WEFT_OK;

@@ -39,6 +39,8 @@ __device__ static inline bool unit_at(const mi_counting &t, uint32_t k, tile_wal
   return true;
 }
 
+/* A warp loads steps of planes into a ring of stages; two warpgroups count a unit of work and write its 128 x 256
+ * counts, two classes in a word where they fit. */
 __global__ static void __launch_bounds__(THREADS, 1) count_products(const __grid_constant__ mi_counting t)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
@@ -296,6 +298,8 @@ int weft_mi_products_fit(const weft_ctx *ctx, const weft_mi_pack *p, const weft_
          products_of(p, g, h) * AREA * 4 <= COUNTS_BYTES && weft_mi_wgmma_ready(ctx->device);
 }
 
+/* Puts the planes of both sides into the order of the shared memory, unless they are in it already: order 1 for
+ * products through memory, 2 for the kernel that counts and screens at once. */
 static weft_status arrange(weft_ctx *ctx, mi_products *job, int order)
 {
   weft_status st = WEFT_OK;
@@ -372,6 +376,8 @@ done:
   return st;
 }
 
+/* Describes a panel's tiles, takes memory for the arranged planes, and prepares the kernel that counts and screens at
+ * once where it fits. Taken memory is given back by weft_mi_products_end(), also after an error. */
 weft_status weft_mi_products_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                    const weft_mi_resident *r, const weft_mi_panel *panel, mi_products *out)
 {
@@ -411,6 +417,7 @@ double weft_mi_products_most(const mi_products *job)
   return 0.1 / (counting + cells * (screened ? 4e-12 : 2e-11 * (a.planes + b.planes)));
 }
 
+/* What the kernel that counts has to know of a panel. */
 static mi_counting counting(const mi_products *job)
 {
   const weft_mi_pack *p = job->pack;
@@ -431,6 +438,8 @@ static mi_counting counting(const mi_products *job)
   return t;
 }
 
+/* What the kernel that scores has to know of a panel, with the bar as the screen reads it: in bits, in single
+ * precision. */
 static mi_scoring scoring(const mi_products *job, const mi_bar *bar, const mi_hits *hits)
 {
   const weft_mi_pack *p = job->pack;
@@ -500,6 +509,8 @@ done:
   return st;
 }
 
+/* Takes memory for the counts of a batch of tiles when it is first needed: as many tiles as fit, but not more than the
+ * panel has. */
 static weft_status take_counts(weft_ctx *ctx, mi_products *job)
 {
   weft_status st = WEFT_OK;

@@ -138,6 +138,8 @@ __device__ static inline void list_pair(const screened_args &t, uint32_t one, ui
   if (at < t.passed.capacity) t.passed.pairs[at] = make_uint2(one, other);
 }
 
+/* One warp loads, four warpgroups count. After each class a thread screens its pairs and keeps their sums; after the
+ * last it adds the sum over all classes, if the pair needs it, and lists what may reach the bar. */
 template <class S, bool EACH>
 __global__ static void __launch_bounds__(SCREENED_THREADS, 1) screen_products(const __grid_constant__ screened_args t)
 {
@@ -261,6 +263,8 @@ struct screened_side {
   float *out;
 };
 
+/* A thread per attribute: its counts by plane and class, and over all classes, and what it says by itself, all in
+ * single precision as the screen reads them. */
 __global__ static void make_screened_side(screened_side s)
 {
   const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
@@ -363,6 +367,8 @@ done:
   return st;
 }
 
+/* Describes the panel for the kernel of its shapes and launches it. What passes is listed in job->passed, which may
+ * overflow: the caller looks at its count. */
 weft_status weft_mi_screen_pairs(weft_ctx *ctx, const mi_screened *job, const mi_bar *bar, uint64_t first,
                                  uint32_t tiles, cudaStream_t s)
 {

@@ -111,6 +111,8 @@ static int any_coded(const weft_mi_tiling *tiling)
   return 0;
 }
 
+/* Chooses the engine of each panel: codes, binary, at most three levels, any planes on Hopper, else any device. The CPU
+ * then searches the pairs with codes whose tables are too large. */
 weft_status weft_mi_search_panels(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack, weft_mi_resident *r,
                                   mi_collector *c)
 {
@@ -159,6 +161,8 @@ static void spread(weft_ctx *ctx, const weft_mi_pack *pack, const double *mi, co
   }
 }
 
+/* weft_mi_ops.full on the device: every panel in parts of at most FULL_PAIRS pairs, which are scored, brought back, and
+ * spread over both matrices by the host. */
 extern "C" weft_status weft_mi_full_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device, double *mi,
                                          double *interaction)
 {

@@ -133,6 +133,8 @@ __device__ static int64_t wide_joint(const planes_args &t, uint32_t pair, uint32
   return sum;
 }
 
+/* Screens a thread's pairs by logarithms, from the counts of all classes in memory, and scores those that may reach the
+ * bar. */
 __device__ static inline void search_wide(const planes_args &t, uint32_t one, uint32_t b0)
 {
   const float bar_gain = t.bar_gain + __ldg(&t.own_a[one]);
@@ -159,6 +161,8 @@ __device__ static inline void search_wide(const planes_args &t, uint32_t one, ui
 
 /* ---- the kernel ---- */
 
+/* One warpgroup loads tiles, two count. Packed counts of a tile are screened while the next one is counted; unpacked
+ * ones go through memory, class by class. */
 template <bool PACKED>
 __global__ static void __launch_bounds__(SCREENING_THREADS, 1) search_planes(const __grid_constant__ planes_args t)
 {
@@ -244,6 +248,8 @@ struct sides_args {
   uint2 *by_class;
 };
 
+/* A thread per attribute: its margins as the screen reads them, in words of two classes or by class, and its
+ * information alone in the screen's units. */
 __global__ static void make_sides(sides_args s)
 {
   const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
@@ -342,6 +348,7 @@ static void set_bars(const mi_planar *b, const mi_bar *bar, planes_args *t, doub
   *scale = t->f.unit * u.unit / (double) t->n;
 }
 
+/* What the kernel has to know of a panel, but for the bar and the tiles to search. */
 static planes_args make_args(const mi_planar *b, const uint8_t *tiles_a, const uint8_t *tiles_b, const mi_hits *hits)
 {
   planes_args t;
@@ -374,6 +381,7 @@ static planes_args make_args(const mi_planar *b, const uint8_t *tiles_a, const u
   return t;
 }
 
+/* Makes the sides for this bar in `room`, and launches a block per multiprocessor; they take tiles in turn. */
 weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *b, const uint8_t *tiles_a, const uint8_t *tiles_b,
                                  uint8_t *room, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
                                  cudaStream_t s)

@@ -90,6 +90,8 @@ static void draw_labels(const void *data, size_t set, uint32_t of, uint32_t *per
     if ((perm[r] >= second) == of) *rows++ = (uint32_t) r;
 }
 
+/* Lets the back end count many label sets at once. *done_there: 0 where it cannot, and nothing has been written then.
+ * greatest[]: only this part's permutations. */
 static weft_status relabel_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack,
                                  weft_mi_resident **device, const weft_mi_search *search, const uint32_t *columns,
                                  const weft_mi_tuple *observed, size_t count, size_t permutations, uint64_t key,
@@ -111,6 +113,8 @@ done:
   return st;
 }
 
+/* For each permutation of this part, exchanges the rows, scores the reported pairs again, and searches the single best
+ * pair, whose score goes to greatest[]; or, where the back end can, many label sets at once. */
 weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack,
                                   const weft_mi_search *search, const uint32_t *columns, size_t count,
                                   size_t permutations, uint64_t key, double *at_least, double *greatest)
@@ -169,6 +173,8 @@ done:
   return st;
 }
 
+/* Packs up to 64 permuted class columns as attributes and scores all features against them as a matrix. Label set 0 is
+ * the classes as they are, whose scores are `observed`. */
 weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack, size_t permutations,
                                  uint64_t key, double *observed, double *at_least, double *greatest)
 {

@@ -46,6 +46,8 @@ __device__ static int64_t said_alone(const weft_mi_log &f, int64_t class_fixed, 
   return sum > 0 ? sum : 0;
 }
 
+/* A thread per label set and attribute: its margins in the rarer class and in all rows, its information alone, and the
+ * bar that this gives the set. */
 __device__ static void make_side(const label_sides &t, uint32_t set, size_t place, const uint32_t (&in_class)[PLANES])
 {
   uint32_t rows[PLANES];
@@ -221,6 +223,7 @@ static uint32_t bit_of(const weft_mi_pack *p, uint32_t r)
 /* Fixed point to units of the screen. */
 static double scale_of(const labels_job *job) { return job->r->f.unit / job->steepest * WEFT_WORDS_SCALE; }
 
+/* What the kernels that arrange a batch's planes have to know of the job. */
 static label_sides sides_of(const labels_job *job)
 {
   const weft_mi_pack *p = job->pack;
@@ -273,6 +276,8 @@ done:
   return st;
 }
 
+/* Takes the device memory of a batch of label sets, and sends what all sets share: the bits of all rows, the pairs that
+ * were found, their scores, and neighbours. */
 static weft_status begin_labels(weft_ctx *ctx, weft_arena *host, labels_job *job)
 {
   weft_status st = WEFT_OK;
@@ -327,6 +332,8 @@ done:
   return st;
 }
 
+/* Scores the pairs that were found under each label set of a batch, a warp for each, and counts those that score at
+ * least as much as observed. */
 static weft_status count_found(weft_ctx *ctx, const labels_job *job, uint32_t sets)
 {
   weft_status st = WEFT_OK;
@@ -357,6 +364,7 @@ done:
   return st;
 }
 
+/* What the kernel that searches all pairs has to know of a batch of label sets. */
 static label_args search_of(const labels_job *job, uint32_t sets)
 {
   const weft_mi_pack *p = job->pack;
@@ -412,6 +420,8 @@ done:
   return st;
 }
 
+/* Goes through the label sets in batches: draws labels on the host, arranges planes, scores what was found, searches
+ * for the greatest score, and fetches it. Polls between batches. */
 static weft_status run_sets(weft_ctx *ctx, weft_arena *host, const labels_job *job)
 {
   weft_status st = WEFT_OK;
@@ -446,6 +456,8 @@ done:
   return st;
 }
 
+/* Describes the job, chooses how many label sets go at once, and runs them all. *done_here stays 0 where shape or
+ * memory do not allow it. */
 extern "C" weft_status weft_mi_relabel_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device,
                                             const weft_mi_relabelling *how, int *done_here)
 {

@@ -145,6 +145,8 @@ __device__ static inline void bring_sides(const label_args &t, uint32_t set, uin
   bulk_copy(to->own_a, t.own + a, sizeof to->own_a, full);
 }
 
+/* A thread of the fifth warpgroup loads; four warpgroups count a tile for all rows and then for each label set, and
+ * screen a set while the next is counted. */
 template <bool MANY>
 __global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const __grid_constant__ label_args t)
 {

@@ -30,6 +30,7 @@ static double wrong_rows(const weft_mi_pack *pack, const weft_mi_pack *part)
   return wrong;
 }
 
+/* Notes which pairs a part has, compares its planes with the pack's, and checks how far the search says it has come. */
 static weft_status look_at(weft_ctx *ctx, void *data, const weft_mi_pack *part, double before, double share)
 {
   weft_status st = WEFT_OK;
@@ -54,6 +55,7 @@ done:
   return st;
 }
 
+/* Cuts the pack, or the chosen attributes, into blocks and looks at every part. */
 static weft_status blocks(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   weft_status st = WEFT_OK;

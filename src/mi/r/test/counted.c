@@ -57,6 +57,8 @@ static uint32_t wrong_cells(const search *s, uint32_t lb, uint32_t c, size_t fir
   return wrong;
 }
 
+/* Screens one pair as the device does, with its class counts checked against codes, and notes whether the screen keeps
+ * it, and whether it would drop it behind a bar that is higher by its stated error. */
 static void search_pair(search *s, size_t a, size_t b)
 {
   const weft_mi_pack *p = s->pack;

@@ -38,6 +38,8 @@ static void piece_of(const search *s, size_t row, uint32_t piece, uint8_t *out)
   if (from < bytes) memcpy(out, plane + from, bytes - from < 16 ? bytes - from : 16);
 }
 
+/* Arranges a group's planes as the device's kernels do, and checks that the map from rows to attributes and planes can
+ * be inverted. */
 static side arrange(const search *s, const weft_mi_group *g)
 {
   side out = { g, NULL, 2 * ((g->count + WEFT_PLANES_B - 1) / WEFT_PLANES_B * WEFT_PLANES_B) };
@@ -112,6 +114,7 @@ static void keep_lower(search *s, size_t place_a, size_t place_b, float screen)
   if (bits < s->screen[at]) s->screen[at] = bits;
 }
 
+/* Scores a pair from words of two classes, as the device does, by the exact sum and by both screens. */
 static void score_packed(search *s, const side *a, const side *b, size_t one, size_t other, const uint32_t both[4])
 {
   uint32_t of_a[2] = { 0, 0 }, of_b[2] = { 0, 0 }, class[2], cell[WEFT_PLANES_CELLS];
@@ -130,6 +133,7 @@ static void score_packed(search *s, const side *a, const side *b, size_t one, si
              weft_words_squares(both, words_a, words_b, all, 0, WEFT_WORDS_MAGIC));
 }
 
+/* Scores a pair from the counts of each class, as the device does, exactly and by logarithms in single precision. */
 static void score_wide(search *s, const side *a, const side *b, size_t one, size_t other,
                        const uint32_t both[WEFT_PLANES_CLASSES][4])
 {
@@ -154,6 +158,7 @@ static void score_wide(search *s, const side *a, const side *b, size_t one, size
   keep(s, a->g->first + one, b->g->first + other, fixed, total);
 }
 
+/* Does what one thread of the device does for one tile: counts its accumulators, and scores its pairs from them. */
 static void search_thread(search *s, const side *a, const side *b, uint32_t ta, uint32_t tb, uint32_t thread)
 {
   uint32_t c[WEFT_PLANES_CLASSES][128], first = 0;

@@ -44,6 +44,7 @@ static weft_words_side side(const weft_mi_pack *p, size_t fixed, uint32_t level,
   return out;
 }
 
+/* The device's bound of a triple's information, in bits times rows, from counts of the pack's planes. */
 static double screen(const weft_mi_pack *p, size_t fixed, size_t a, size_t b, double alone, int many)
 {
   uint32_t level[3][2];

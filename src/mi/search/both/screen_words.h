@@ -32,6 +32,8 @@ typedef struct weft_words_side {
  * 2^16 k + m, so that with ε = 2^-16 the sum is 2^32 (Σ k²/m + 2 ε n0 + ε² n): class 0 need not be taken out of it. */
 #define WEFT_WORDS_SCALE 0x1p32
 
+/* The bound of a pair by squares, a sum over its nine cells, from words that hold two classes' counts. both: products
+ * of planes; all: rows of both classes; many, magic: how counts become floats without a conversion. */
 static WEFT_HD inline float weft_words_squares(const uint32_t both[4], weft_words_side a, weft_words_side b,
                                                uint32_t all, int many, uint32_t magic)
 {

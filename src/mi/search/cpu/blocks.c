@@ -9,6 +9,8 @@ static double weight_of(const weft_mi_pack *pack, size_t place, double plane)
   return plane * (planes < 2 ? 2 : planes);
 }
 
+/* Cuts the places of a pack, in order, into blocks of one side each whose planes weigh at most `most` bytes; an
+ * attribute that is heavier has a block of its own. */
 weft_status weft_mi_blocks_make(weft_arena *mem, const weft_mi_pack *pack, double plane, double most,
                                 weft_mi_block **out, size_t *count)
 {
@@ -54,6 +56,8 @@ static double pairs_of(const weft_mi_block *a, const weft_mi_block *b)
   return a == b ? rows * (rows - 1) / 2 : rows * (double) (b->end - b->first);
 }
 
+/* Calls `search` for every pair of blocks that has pairs to search, with a part of the pack that has these two; the
+ * second and third numbers are the share that is done and that of this part. */
 weft_status weft_mi_blocks_each(weft_ctx *ctx, const weft_mi_pack *pack, double plane, double most,
                                 weft_mi_block_search *search, void *data)
 {

@@ -22,6 +22,7 @@ static size_t numbers_of(const weft_mi_pack *pack, int order)
   return DIRECT > pack->n ? (size_t) DIRECT : pack->n;
 }
 
+/* Takes a thread's room: numbers of rows, counts, and a hash table that is at most half full. */
 weft_status weft_mi_coder_init(weft_mi_coder *w, weft_arena *mem, const weft_mi_pack *pack, int order)
 {
   weft_status st = WEFT_OK;
@@ -70,6 +71,8 @@ static int64_t sum_f(weft_mi_coder *w, const weft_mi_log *f, size_t first, size_
   return sum;
 }
 
+/* Lists the rows where all columns are known, class after class. For each mask, the levels of its columns become one
+ * number per row, which is counted within classes and within strata. */
 size_t weft_mi_coded(weft_mi_coder *w, const weft_mi_pack *pack, const uint16_t *const *codes, const uint32_t *levels,
                      int k, const uint32_t *masks, int count, int64_t *out)
 {
@@ -250,6 +253,8 @@ static size_t score_masked(const planar_tuple *t, const uint32_t *masks, int cou
   return n;
 }
 
+/* Scores one reported tuple with all parts that its columns need: from planes where its table is small, else from
+ * codes. */
 static void score_tuple(const weft_mi_pack *pack, const uint32_t *columns, int order, workspace *w, weft_mi_tuple *out)
 {
   planar_tuple planes = { pack, { 0 }, order };
@@ -290,6 +295,7 @@ static void score_tuple(const weft_mi_pack *pack, const uint32_t *columns, int o
   for (int j = 0; j < order; j++) out->each[j] = weft_mi_bits(scores[1 + j], pack->f.unit, n);
 }
 
+/* Threads share tuples, each with its own room; polls between batches. */
 weft_status weft_mi_score_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t *columns, size_t count,
                                  int order, weft_mi_tuple *out)
 {
@@ -334,6 +340,7 @@ typedef struct {
   uint32_t *levels;
 } rank_workspace;
 
+/* Information and entropies of one packed attribute over the rows where it is known, in bits. */
 static void rank_one(const weft_mi_pack *pack, size_t j, rank_workspace *w, const weft_mi_rank *out)
 {
   const weft_mi_log *f = &pack->f;
@@ -363,6 +370,7 @@ static void rank_one(const weft_mi_pack *pack, size_t j, rank_workspace *w, cons
   out->missing[j] = pack->missing[j];
 }
 
+/* Threads share attributes; polls between batches. */
 weft_status weft_mi_pack_rank(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_rank *out)
 {
   weft_status st = WEFT_OK;

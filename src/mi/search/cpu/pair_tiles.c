@@ -25,6 +25,8 @@ static int wanted(const weft_mi_group *g, const weft_mi_group *h)
   return (g->side & 1 && h->side & 2) || (g->side & 2 && h->side & 1);
 }
 
+/* Makes a panel for every two groups that have pairs to search, and cuts it into tiles whose counts stay in the cache.
+ * Also finds how much room a tile takes at most. */
 weft_status weft_mi_tiling_make(weft_arena *mem, const weft_mi_pack *x, const weft_mi_pack *y, weft_mi_tiling *out)
 {
   weft_status st = WEFT_OK;
@@ -63,6 +65,7 @@ done:
   return st;
 }
 
+/* Finds tile `index` of all panels; 0 where it has no pair, below the diagonal of a group with itself. */
 int weft_mi_tile_at(const weft_mi_tiling *tiling, size_t index, weft_mi_tile *out)
 {
   size_t lo = 0, hi = tiling->panel_count;
@@ -83,6 +86,8 @@ int weft_mi_tile_at(const weft_mi_tiling *tiling, size_t index, weft_mi_tile *ou
   return !p->same || out->j0 + out->nj > out->i0;
 }
 
+/* Counts a tile: for each class and pair of planes, the rows that have both bits. The result points into `both` and the
+ * packs. */
 void weft_mi_tile_count(const weft_mi_tiling *tiling, const weft_mi_tile *tile, uint32_t *both, weft_mi_counts *t)
 {
   const weft_mi_pack *x = tiling->x, *y = tiling->y;
@@ -122,6 +127,8 @@ int64_t weft_mi_joint(const weft_mi_pack *pack, const uint32_t *cells, uint32_t 
   return sum > 0 ? sum : 0;
 }
 
+/* Information about the class of those attributes of a table that the mask names (bit 0: the group, 1: a, 2: b), in
+ * fixed point. The others are summed over in `work`; *n: the rows of the table. */
 int64_t weft_mi_of_table(const weft_mi_pack *pack, const uint32_t *cells, uint32_t groups, uint32_t la, uint32_t lb,
                          int mask, uint32_t *work, uint64_t *n)
 {
@@ -144,6 +151,8 @@ int64_t weft_mi_of_table(const weft_mi_pack *pack, const uint32_t *cells, uint32
   return levels.sum > all.sum ? levels.sum - all.sum : 0;
 }
 
+/* What every complete attribute says about the class by itself, in fixed point, from its margins; 0 for those with
+ * codes or missing values. */
 void weft_mi_marginals(const weft_mi_pack *pack, int64_t *out)
 {
   for (size_t place = 0; place < pack->p; place++) {
@@ -178,6 +187,8 @@ weft_status weft_mi_keeper_begin(weft_ctx *ctx, weft_mi_keeper *k, size_t top, s
   return k->st;
 }
 
+/* Adds a tuple to the best k, or to a growing list where all are kept. When memory is short, k->st says so, and later
+ * tuples are dropped. */
 void weft_mi_keep(weft_mi_keeper *k, double score, uint64_t index)
 {
   if (k->bounded) {
@@ -200,6 +211,8 @@ void weft_mi_keep(weft_mi_keeper *k, double score, uint64_t index)
   k->all[k->count++] = (weft_scored){ score, index };
 }
 
+/* Joins what threads have kept into one sorted result, whose memory is from `mem`, and frees their lists. Passes on the
+ * first error of a thread. */
 weft_status weft_mi_keepers_end(weft_ctx *ctx, weft_mi_keeper *keepers, int threads, weft_arena *mem,
                                 weft_mi_found *out)
 {

@@ -194,6 +194,8 @@ INLINE int all_below(const weft_mi_counts *t, uint32_t groups, uint32_t pa, uint
   return below;
 }
 
+/* Screens pairs of attribute i with `count` neighbours, sixteen at a time: by squares where these show that all are
+ * below `least`, else by logarithms, in a copy of the loop made for the shape. */
 INLINE void row(const weft_mi_counts *t, const weft_mi_screening *s, squares by, size_t i, size_t count, float least,
                 float *out)
 {

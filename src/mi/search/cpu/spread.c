@@ -53,6 +53,7 @@ done:
   return st;
 }
 
+/* Divides a search among the call's devices and merges what they found; with one device, just searches there. */
 weft_status weft_mi_search_spread(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack,
                                   weft_mi_resident **devices, const weft_mi_search *search, weft_arena *mem,
                                   weft_mi_found *out)
@@ -92,6 +93,7 @@ static weft_status permute_part(weft_ctx *ctx, size_t part, void *data)
                                job->at_least + part * job->count, job->greatest);
 }
 
+/* Deals permutations to the call's devices and adds up what each has counted. */
 weft_status weft_mi_permute_spread(weft_ctx *ctx, const weft_mi_ops *ops, const weft_mi_pack *pack,
                                    const weft_mi_search *search, const uint32_t *columns, size_t count,
                                    size_t permutations, uint64_t key, double *at_least, double *greatest)

@@ -42,6 +42,8 @@ static void advance(uint32_t *at, size_t p, int order)
   for (j++; j < order; j++) at[j] = at[j - 1] + 1;
 }
 
+/* Scores one tuple from codes, without its parts where no interaction is asked for, and keeps it if it is above the
+ * thresholds. */
 static void score(const weft_mi_pack *pack, const uint32_t *chosen, const uint16_t *codes, const weft_mi_search *search,
                   const uint32_t *at, uint64_t rank, workspace *w)
 {
@@ -64,6 +66,7 @@ static void score(const weft_mi_pack *pack, const uint32_t *chosen, const uint16
     weft_mi_keep(&w->keeper, search->by_interaction ? gain : mi, rank);
 }
 
+/* Decodes the chosen attributes once; then threads share runs of UNIT tuples, numbered in lexicographic order. */
 weft_status weft_mi_search_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t *chosen, size_t p,
                                   const weft_mi_search *search, weft_arena *mem, weft_mi_found *out)
 {

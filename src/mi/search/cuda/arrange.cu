@@ -27,6 +27,8 @@ weft_status weft_mi_arranged_begin(weft_ctx *ctx, weft_device_arena *mem, const 
   return weft_mi_arranged_in_order(ctx, mem, pack, r, NULL, out);
 }
 
+/* Makes the bits of all planes by row of data, for attributes in the given order (NULL: as they are in the pack).
+ * Memory is from `mem`. */
 weft_status weft_mi_arranged_in_order(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                       const weft_mi_resident *r, const uint32_t *order, arranged_planes *out)
 {

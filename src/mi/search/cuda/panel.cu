@@ -63,6 +63,8 @@ __global__ static void __launch_bounds__(128)
 #endif
 }
 
+/* Cuts a panel into parts whose counts fit the buffer and that have at most `pairs` pairs, and takes that memory;
+ * weft_mi_panel_drop() gives it back. */
 weft_status weft_mi_panel_plan(weft_device_arena *mem, weft_arena *host, const weft_mi_pack *x,
                                const weft_mi_resident *rx, const weft_mi_pack *y, const weft_mi_resident *ry,
                                const weft_mi_panel *panel, size_t pairs, mi_panel *out)
@@ -94,6 +96,7 @@ void weft_mi_panel_drop(weft_device_arena *mem, weft_arena *host, mi_panel *pane
   weft_arena_drop(host, panel->host_products);
 }
 
+/* Describes a part, lists its products of planes (class by class), and launches them. */
 weft_status weft_mi_panel_count(weft_ctx *ctx, mi_panel *panel, uint64_t index, cudaStream_t s, part *out)
 {
   weft_status st = WEFT_OK;

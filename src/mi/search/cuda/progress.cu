@@ -73,6 +73,8 @@ static uint64_t units_of(const mi_runner *r, uint64_t first, double pairs)
   return lo;
 }
 
+/* Polls, runs as many units as the bar suggests, and collects what they found. When the buffer of hits overflows, only
+ * a higher bar is kept and half of the units run again. */
 weft_status weft_mi_run_all(weft_ctx *ctx, mi_collector *c, const mi_runner *r)
 {
   weft_status st = WEFT_OK;

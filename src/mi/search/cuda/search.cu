@@ -42,6 +42,8 @@ static int binary_triples(const weft_ctx *ctx, const weft_mi_pack *pack)
          (pack->p > SORTED_BINARY || !weft_mi_sorted_fit(ctx, pack));
 }
 
+/* weft_mi_ops.search on the device: takes the buffer of hits, starts the bar, and chooses the engine of pairs or
+ * triples; pairs of a pack that does not fit are searched in blocks. */
 extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device,
                                            const weft_mi_search *search, weft_arena *out_mem, weft_mi_found *out)
 {

@@ -20,6 +20,7 @@ struct arranged {
   uint32_t planes;
 };
 
+/* Takes memory for arranged planes from `mem` and fills it; *out points to it even if filling fails. */
 static weft_status arrange(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_resident *r, const arranged *a,
                            uint8_t **out)
 {
@@ -197,6 +198,7 @@ static mi_planar describe_planar(const weft_mi_pack *p, const weft_mi_resident *
   return b;
 }
 
+/* Searches a panel of attributes of at most three levels by the kernel in ternary_hopper.cu. */
 weft_status weft_mi_hopper_planar(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack, weft_mi_resident *r,
                                   const weft_mi_panel *panel, mi_collector *c)
 {
@@ -227,6 +229,7 @@ static weft_status run_products(weft_ctx *ctx, void *data, mi_collector *c, uint
   return weft_mi_products_pairs(ctx, &job->p, &c->bar, &c->hits, job->start + first, count, c->stream);
 }
 
+/* Searches a panel of attributes of any planes, by fused_hopper.cu or counted_hopper.cu. */
 weft_status weft_mi_hopper_products(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                     const weft_mi_resident *r, const weft_mi_panel *panel, mi_collector *c)
 {
@@ -280,6 +283,7 @@ static double triples_until(const void *data, uint64_t units)
   return triples_before(units, ((const triple_job *) data)->parts);
 }
 
+/* Searches binary triples: counts all pairs once, then takes one fixed attribute after the other. */
 weft_status weft_mi_hopper_triples(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                    const weft_mi_resident *r, mi_collector *c)
 {

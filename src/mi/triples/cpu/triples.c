@@ -39,6 +39,7 @@ typedef struct {
   uint64_t n;
 } triple_score;
 
+/* Keeps a triple that is above the thresholds; its index has the columns in increasing order. */
 static void keep(const shared *s, const triple_score *score, size_t i, size_t a, size_t b, workspace *w)
 {
   const weft_mi_pack *p = s->tiling.x;
@@ -133,6 +134,8 @@ static void count_levels(const weft_mi_pack *p, const weft_mi_tile *tile, size_t
   }
 }
 
+/* Scores a triple exactly: its information, and its gain over the best of its three pairs, whose tables are sums of its
+ * own. */
 static triple_score score_triple(const weft_mi_pack *p, const weft_mi_counts *t, uint32_t levels, size_t m, size_t j,
                                  workspace *w)
 {
@@ -272,6 +275,8 @@ static void search_unit(const shared *s, size_t unit, workspace *w)
     search_planes(s, &tile, from, to, w);
 }
 
+/* weft_mi_ops.search for triples on the CPU: threads share units of work, each a tile of pairs with some fixed
+ * attributes; between batches the highest bar becomes the bar of all. */
 weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search,
                                    weft_arena *mem, weft_mi_found *out)
 {

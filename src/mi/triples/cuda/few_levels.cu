@@ -131,6 +131,7 @@ template <class Cell> __device__ static int64_t of_two(const mi_scoring &t, cons
   return sum > 0 ? sum : 0;
 }
 
+/* Scores a triple exactly by one thread, from counts in memory: its information, less the best of its three pairs. */
 __device__ __noinline__ static void score_triple(const triple_args &t, const counted &p)
 {
   const mi_scoring &s = t.pair;
@@ -231,6 +232,8 @@ void weft_mi_plane_rows(const weft_mi_pack *p, uint32_t planes, uint32_t *out)
     }
 }
 
+/* Arranges the planes of all attributes and takes memory for those of one fixed attribute and for a batch of tiles'
+ * counts. Memory is from `mem`. */
 weft_status weft_mi_levels_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                  const weft_mi_resident *r, mi_levels *out)
 {
@@ -312,6 +315,7 @@ done:
   return st;
 }
 
+/* What the kernel that scores has to know for one fixed attribute: its levels are strata, each with all classes. */
 static triple_args scoring(const mi_levels *job, const mi_counting *units, uint32_t fixed, const mi_bar *bar,
                            const mi_hits *hits)
 {
@@ -348,6 +352,8 @@ static triple_args scoring(const mi_levels *job, const mi_counting *units, uint3
   return out;
 }
 
+/* Searches all triples of one fixed attribute and pairs behind it: masks the planes by its levels, then counts and
+ * scores batches of tiles. */
 weft_status weft_mi_levels_triples(weft_ctx *ctx, const mi_levels *job, uint32_t fixed, const mi_bar *bar,
                                    const mi_hits *hits, cudaStream_t s)
 {

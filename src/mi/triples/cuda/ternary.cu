@@ -290,6 +290,8 @@ static mi_sorted describe(const sorted_job *job, const mi_collector *c, uint64_t
   return t;
 }
 
+/* Sorts the rows of some fixed attributes by level and class, and makes the planes and margins of all attributes in
+ * that order. turn: which of the two sets of buffers. */
 static weft_status sort_rows(weft_ctx *ctx, const sorted_job *job, const mi_sorted *t, int turn, cudaStream_t s)
 {
   weft_status st = WEFT_OK;
@@ -312,6 +314,7 @@ done:
   return st;
 }
 
+/* Scores exactly what passed the screen, and appends what is not behind the bar to the hits. */
 static weft_status score(weft_ctx *ctx, const sorted_job *job, const mi_sorted *t, const mi_collector *c,
                          cudaStream_t s)
 {
@@ -399,6 +402,8 @@ done:
   return st;
 }
 
+/* Launches fixed attributes first .. first+count-1, then looks at how many triples passed: a launch of which more
+ * passed than its buffer holds is done again in pieces. */
 static weft_status run_sorted(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
 {
   weft_status st = WEFT_OK;
@@ -451,6 +456,8 @@ static void close_streams(const sorted_job *job)
     if (event) cudaEventDestroy(event);
 }
 
+/* Places all buffers, orders attributes by what they say alone, counts pairs, which give the bar, and runs the fixed
+ * attributes. *done_here stays 0 where the device has no room. */
 weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                   const weft_mi_resident *r, mi_collector *c, int *done_here)
 {

@@ -161,6 +161,8 @@ __device__ static inline void bring_margins(const mi_sorted &t, const unit &u, t
   }
 }
 
+/* One thread loads; four warpgroups count the tile's pairs within each level of the fixed attribute, add up the bound
+ * level by level in shared memory, and note what reaches the bar. */
 template <bool GAINS, bool MANY>
 __global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const __grid_constant__ mi_sorted t)
 {
