@@ -69,9 +69,9 @@ typedef struct weft_bins_job {
   uint32_t class_levels;
 } weft_bins_job;
 
-/* Increasing cut points of column j at cuts + j × most, counts[j] of them: at most bins - 1 by frequency, else n - 1. A
- * value's bin is 1 + the cuts below it. */
-weft_status weft_mi_cuts(weft_ctx *ctx, const weft_bins_job *job, size_t most, double *cuts, int32_t *counts);
+/* Increasing cut points of column j at cuts + j × max_cuts, counts[j] of them: at most bins - 1 by frequency, else n
+ * - 1. A value's bin is 1 + the cuts below it. */
+weft_status weft_mi_cuts(weft_ctx *ctx, const weft_bins_job *job, size_t max_cuts, double *cuts, int32_t *counts);
 /* Codes from 1, INT32_MIN where x is missing. Column j's cuts begin at cuts + starts[j] and end at starts[j + 1]. */
 weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, const double *cuts, const double *starts,
                         int32_t *codes);

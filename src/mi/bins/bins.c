@@ -123,11 +123,11 @@ static void mdl_choose(const counted *x, workspace *w)
 
 /* Of a bin: its rows, those of its most frequent class, and the sum of squared counts over the rows of each class. */
 typedef struct {
-  double n, most, squares;
+  double n, largest, squares;
 } bin;
 
 static double share_none(const bin *b) { return (void) b, 0; }
-static double share_largest(const bin *b) { return b->most * b->most / b->n; }
+static double share_largest(const bin *b) { return b->largest * b->largest / b->n; }
 static double share_squares(const bin *b) { return b->squares / b->n; }
 
 /* A bin's share of the sum that the criterion is made of. */
@@ -137,7 +137,7 @@ static double share(const counted *x, weft_bins_method method, size_t from, size
   for (size_t c = 0; c < x->classes; c++) {
     const double k = between(x, from, to, c), of_class = between(x, 0, x->distinct, c);
     b.n += k;
-    if (k > b.most) b.most = k;
+    if (k > b.largest) b.largest = k;
     if (k > 0) b.squares += k * k / of_class;
   }
 /* clang-format off */
@@ -225,9 +225,9 @@ static void top_down_choose(const counted *x, weft_bins_method method, workspace
  * first that differs. */
 static int reads_backward(const counted *x)
 {
-  for (size_t v = 0, last = x->distinct - 1; v < last; v++, last--)
+  for (size_t value = 0, last = x->distinct - 1; value < last; value++, last--)
     for (size_t c = 0; c < x->classes; c++) {
-      const uint32_t low = between(x, v, v + 1, c), high = between(x, last, last + 1, c);
+      const uint32_t low = between(x, value, value + 1, c), high = between(x, last, last + 1, c);
       if (low != high) return low < high;
     }
   return 0;
@@ -239,9 +239,9 @@ static void turn_round(const counted *x)
   for (size_t c = 0; c < x->classes; c++) {
     uint32_t *total = x->total + c * (x->distinct + 1);
     const uint32_t all = total[x->distinct];
-    for (size_t v = 0, other = x->distinct; v <= other; v++, other--) {
-      const uint32_t low = all - total[other], high = all - total[v];
-      total[v] = low;
+    for (size_t value = 0, other = x->distinct; value <= other; value++, other--) {
+      const uint32_t low = all - total[other], high = all - total[value];
+      total[value] = low;
       total[other] = high;
     }
   }
@@ -252,30 +252,30 @@ static void turn_round(const counted *x)
 static counted count_column(const weft_bins_job *job, size_t j, const double *f, workspace *w)
 {
   const double *x = job->x + j * job->n;
-  const uint32_t m = weft_mi_order(x, job->n, w->order, w->other);
+  const uint32_t classes = weft_mi_order(x, job->n, w->order, w->other);
   counted out = { 0, 0, 0, w->values, w->total, f };
   uint32_t *map = w->other; /* classes that occur, from 0 */
   memset(map, 255, job->class_levels * sizeof *map);
-  for (uint32_t r = 0; r < m; r++)
-    if (job->classes[w->order[r]] != WEFT_NA_U16) map[job->classes[w->order[r]]] = 0;
+  for (uint32_t row = 0; row < classes; row++)
+    if (job->classes[w->order[row]] != WEFT_NA_U16) map[job->classes[w->order[row]]] = 0;
   for (uint32_t c = 0; c < job->class_levels; c++)
     if (!map[c]) map[c] = (uint32_t) out.classes++;
-  for (uint32_t r = 0; r < m; r++) {
-    const uint16_t c = job->classes[w->order[r]];
+  for (uint32_t row = 0; row < classes; row++) {
+    const uint16_t c = job->classes[w->order[row]];
     if (c == WEFT_NA_U16) continue;
-    if (!out.n || x[w->order[r]] != w->values[out.distinct - 1]) w->values[out.distinct++] = x[w->order[r]];
+    if (!out.n || x[w->order[row]] != w->values[out.distinct - 1]) w->values[out.distinct++] = x[w->order[row]];
     out.n++;
   }
   const size_t width = out.distinct + 1;
   memset(w->total, 0, out.classes * width * sizeof *w->total);
-  for (uint32_t r = 0, v = 0; r < m; r++) {
-    const uint16_t c = job->classes[w->order[r]];
+  for (uint32_t row = 0, value = 0; row < classes; row++) {
+    const uint16_t c = job->classes[w->order[row]];
     if (c == WEFT_NA_U16) continue;
-    while (x[w->order[r]] != w->values[v]) v++;
-    w->total[map[c] * width + v + 1]++;
+    while (x[w->order[row]] != w->values[value]) value++;
+    w->total[map[c] * width + value + 1]++;
   }
   for (size_t c = 0; c < out.classes; c++)
-    for (size_t v = 1; v < width; v++) w->total[c * width + v] += w->total[c * width + v - 1];
+    for (size_t value = 1; value < width; value++) w->total[c * width + value] += w->total[c * width + value - 1];
   return out;
 }
 
@@ -301,7 +301,7 @@ static int32_t class_cuts(const weft_bins_job *job, size_t j, const double *f, d
 
 /* Finds the cut points of all columns, threads sharing columns. Every thread has room for one column's order, class
  * counts and stack of parts. */
-weft_status weft_mi_cuts(weft_ctx *ctx, const weft_bins_job *job, size_t most, double *cuts, int32_t *counts)
+weft_status weft_mi_cuts(weft_ctx *ctx, const weft_bins_job *job, size_t max_cuts, double *cuts, int32_t *counts)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -311,14 +311,14 @@ weft_status weft_mi_cuts(weft_ctx *ctx, const weft_bins_job *job, size_t most, d
   double *f = NULL;
   workspace *work;
   WEFT_TAKE0(work, &mem, (size_t) ctx->threads);
-  for (int t = 0; t < ctx->threads; t++) {
-    WEFT_TAKE(work[t].order, &mem, n);
-    WEFT_TAKE(work[t].other, &mem, words);
+  for (int thread = 0; thread < ctx->threads; thread++) {
+    WEFT_TAKE(work[thread].order, &mem, n);
+    WEFT_TAKE(work[thread].other, &mem, words);
     if (!by_class) continue;
-    WEFT_TAKE(work[t].values, &mem, n);
-    WEFT_TAKE(work[t].total, &mem, (n + 1) * job->class_levels);
-    WEFT_TAKE(work[t].stack, &mem, 2 * n + 8);
-    WEFT_TAKE(work[t].chosen, &mem, n + 1);
+    WEFT_TAKE(work[thread].values, &mem, n);
+    WEFT_TAKE(work[thread].total, &mem, (n + 1) * job->class_levels);
+    WEFT_TAKE(work[thread].stack, &mem, 2 * n + 8);
+    WEFT_TAKE(work[thread].chosen, &mem, n + 1);
   }
   if (by_class) {
     WEFT_TAKE(f, &mem, n + 1);
@@ -334,7 +334,7 @@ weft_status weft_mi_cuts(weft_ctx *ctx, const weft_bins_job *job, size_t most, d
       WEFT_FOR(guided)
       for (int64_t j = (int64_t) first; j < end; j++) {
         const double *x = job->x + (size_t) j * n;
-        double *own = cuts + (size_t) j * most;
+        double *own = cuts + (size_t) j * max_cuts;
         counts[j] = by_class ? class_cuts(job, (size_t) j, f, own, w)
                              : frequency_cuts(x, w->order, weft_mi_order(x, n, w->order, w->other), job->bins, own);
       }

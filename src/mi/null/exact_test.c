@@ -75,10 +75,10 @@ static int by_margin_and_counts(const void *a, const void *b)
   return (x->counts > y->counts) - (x->counts < y->counts);
 }
 
-static uint64_t hash_of(const uint32_t *x, size_t count, uint64_t h)
+static uint64_t hash_of(const uint32_t *x, size_t count, uint64_t hash)
 {
-  for (size_t i = 0; i < count; i++) h = (h ^ x[i]) * UINT64_C(0x9e3779b97f4a7c15), h ^= h >> 29;
-  return h;
+  for (size_t i = 0; i < count; i++) hash = (hash ^ x[i]) * UINT64_C(0x9e3779b97f4a7c15), hash ^= hash >> 29;
+  return hash;
 }
 
 /* Log of the number of tables that differ from this one in the order of levels with the same margin. */
@@ -228,28 +228,30 @@ typedef struct {
 } search;
 
 /* p-values of one law, or what has the chi-squared distribution; NaN is what is left out. */
-static void find_law(const search *s, size_t g, weft_mi_walk *walk, weft_mi_smooth *smooth, weft_mi_sampler *sampler)
+static void find_law(const search *job, size_t group, weft_mi_walk *walk, weft_mi_smooth *smooth,
+                     weft_mi_sampler *sampler)
 {
-  const law *at = &s->laws[g];
-  const item *x = &s->items[at->first];
+  const law *at = &job->laws[group];
+  const item *x = &job->items[at->first];
   const size_t count = at->last - at->first;
-  const uint32_t *levels = s->margins + x->margins;
-  const weft_mi_margins m = { levels, levels + x->levels, x->levels, x->classes, x->n };
-  double *tail = s->tail + at->first, *statistic = s->statistic + at->first;
-  for (size_t i = 0; i < count; i++) statistic[i] = s->error[at->first + i] = WEFT_NAN;
-  if (weft_mi_walk_short(&m, s->logs) && weft_mi_walk_run(walk, &m, s->logs, s->f, s->scores + at->first, count, tail))
+  const uint32_t *levels = job->margins + x->margins;
+  const weft_mi_margins margins = { levels, levels + x->levels, x->levels, x->classes, x->n };
+  double *tail = job->tail + at->first, *statistic = job->statistic + at->first;
+  for (size_t i = 0; i < count; i++) statistic[i] = job->error[at->first + i] = WEFT_NAN;
+  if (weft_mi_walk_short(&margins, job->logs) &&
+      weft_mi_walk_run(walk, &margins, job->logs, job->f, job->scores + at->first, count, tail))
     return;
   for (size_t i = 0; i < count; i++) tail[i] = WEFT_NAN;
-  const int sampled = weft_mi_sampler_tables(&m) > 0;
-  if (!weft_mi_smooth_run(smooth, &m, s->logs, s->nats + at->first, count, sampled, statistic))
+  const int sampled = weft_mi_sampler_tables(&margins) > 0;
+  if (!weft_mi_smooth_run(smooth, &margins, job->logs, job->nats + at->first, count, sampled, statistic))
     for (size_t i = 0; i < count; i++) statistic[i] = WEFT_NAN;
   else if (sampled)
-    weft_mi_sampler_run(sampler, &m, s->logs, s->f, s->nat, smooth, s->scores + at->first, count, statistic,
-                        s->error + at->first);
+    weft_mi_sampler_run(sampler, &margins, job->logs, job->f, job->nat, smooth, job->scores + at->first, count,
+                        statistic, job->error + at->first);
 }
 
 /* All laws; each is found by one thread, so that it is the same for any number of them. */
-static weft_status find_laws(weft_ctx *ctx, search *s, size_t groups, size_t kept)
+static weft_status find_laws(weft_ctx *ctx, search *job, size_t groups, size_t kept)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -258,28 +260,28 @@ static weft_status find_laws(weft_ctx *ctx, search *s, size_t groups, size_t kep
   weft_mi_walk **walks;
   weft_mi_smooth **smooth;
   weft_mi_sampler **samplers;
-  WEFT_TAKE(s->scores, &mem, kept);
-  WEFT_TAKE(s->nats, &mem, kept);
+  WEFT_TAKE(job->scores, &mem, kept);
+  WEFT_TAKE(job->nats, &mem, kept);
   WEFT_TAKE(walks, &mem, (size_t) threads);
   WEFT_TAKE(smooth, &mem, (size_t) threads);
   WEFT_TAKE(samplers, &mem, (size_t) threads);
-  for (int t = 0; t < threads; t++) {
-    walks[t] = weft_mi_walk_make(&mem);
-    smooth[t] = walks[t] ? weft_mi_smooth_make(&mem, s->logs->known) : NULL;
-    samplers[t] = smooth[t] ? weft_mi_sampler_make(&mem) : NULL;
-    if (!samplers[t]) st = WEFT_ERR_MEMORY;
-    if (!samplers[t]) goto done;
+  for (int thread = 0; thread < threads; thread++) {
+    walks[thread] = weft_mi_walk_make(&mem);
+    smooth[thread] = walks[thread] ? weft_mi_smooth_make(&mem, job->logs->known) : NULL;
+    samplers[thread] = smooth[thread] ? weft_mi_sampler_make(&mem) : NULL;
+    if (!samplers[thread]) st = WEFT_ERR_MEMORY;
+    if (!samplers[thread]) goto done;
   }
   for (size_t i = 0; i < kept; i++) {
-    s->scores[i] = s->items[i].score;
-    s->nats[i] = (double) s->items[i].score * s->nat;
+    job->scores[i] = job->items[i].score;
+    job->nats[i] = (double) job->items[i].score * job->nat;
   }
   for (size_t first = 0; first < groups; first += at_once) {
     const int64_t end = (int64_t) (first + at_once < groups ? first + at_once : groups);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) groups));
     WEFT_PARALLEL_FOR(threads, dynamic)
-    for (int64_t g = (int64_t) first; g < end; g++)
-      find_law(s, (size_t) g, walks[WEFT_THREAD()], smooth[WEFT_THREAD()], samplers[WEFT_THREAD()]);
+    for (int64_t group = (int64_t) first; group < end; group++)
+      find_law(job, (size_t) group, walks[WEFT_THREAD()], smooth[WEFT_THREAD()], samplers[WEFT_THREAD()]);
   }
 done:
   weft_arena_end(&mem);
@@ -317,12 +319,12 @@ static weft_status collect(weft_ctx *ctx, const weft_mi_pack *pack, const uint32
   WEFT_TAKE(fresh, &mem, at_once * 2 * MAX_SIDE);
   WEFT_TAKE(found, &mem, at_once);
   WEFT_TAKE(work, &mem, (size_t) threads);
-  for (int t = 0; t < threads; t++) {
-    WEFT_TAKE(work[t].codes, &mem, pack->n);
-    WEFT_TAKE0(work[t].level, &mem, 65536);
-    WEFT_TAKE0(work[t].cell, &mem, 65536);
-    WEFT_TAKE0(work[t].counts, &mem, 65536);
-    WEFT_TAKE(work[t].levels, &mem, MAX_SIDE);
+  for (int thread = 0; thread < threads; thread++) {
+    WEFT_TAKE(work[thread].codes, &mem, pack->n);
+    WEFT_TAKE0(work[thread].level, &mem, 65536);
+    WEFT_TAKE0(work[thread].cell, &mem, 65536);
+    WEFT_TAKE0(work[thread].counts, &mem, 65536);
+    WEFT_TAKE(work[thread].levels, &mem, MAX_SIDE);
   }
   for (size_t first = 0; first < count; first += at_once) {
     const int64_t now = (int64_t) (count - first < at_once ? count - first : at_once);
@@ -361,7 +363,7 @@ weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t
   weft_arena mem = weft_arena_begin(ctx);
   weft_mi_logs logs = { NULL, NULL, (pack->n < MAX_ROWS ? pack->n : MAX_ROWS) + MAX_SIDE };
   collection all = { NULL, NULL, 0, 0 };
-  search s = { .logs = &logs, .nat = pack->f.unit * 0.69314718055994530942 };
+  search job = { .logs = &logs, .nat = pack->f.unit * 0.69314718055994530942 };
   size_t room = 0, groups = 0;
   law *laws;
   int64_t *f;
@@ -375,30 +377,30 @@ weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t
   WEFT_TAKE(all.margins, &mem, room);
   WEFT_TAKE(all.items, &mem, count);
   WEFT_TAKE(laws, &mem, count);
-  WEFT_TAKE(s.tail, &mem, count);
-  WEFT_TAKE(s.statistic, &mem, count);
-  WEFT_TAKE(s.error, &mem, count);
+  WEFT_TAKE(job.tail, &mem, count);
+  WEFT_TAKE(job.statistic, &mem, count);
+  WEFT_TAKE(job.error, &mem, count);
   WEFT_TAKE(logs.factorial, &mem, logs.known);
   WEFT_TAKE(logs.entropy, &mem, logs.known);
   WEFT_TAKE(f, &mem, logs.known);
   fill_logs(&logs);
   for (size_t k = 0; k < logs.known; k++) f[k] = k <= pack->n ? weft_mi_fixed(&pack->f, k) : 0;
-  WEFT_TRY(collect(ctx, pack, columns, count, &logs, s.nat, out, &all));
+  WEFT_TRY(collect(ctx, pack, columns, count, &logs, job.nat, out, &all));
   qsort(all.items, all.kept, sizeof *all.items, by_law_and_score);
   for (size_t i = 0; i < all.kept; i++) {
     if (!i || !same_law(&all.items[i], &all.items[i - 1], all.margins)) laws[groups++] = (law){ i, i + 1 };
     laws[groups - 1].last = i + 1;
   }
-  s.items = all.items;
-  s.laws = laws;
-  s.margins = all.margins;
-  s.f = f;
-  WEFT_TRY(find_laws(ctx, &s, groups, all.kept));
+  job.items = all.items;
+  job.laws = laws;
+  job.margins = all.margins;
+  job.f = f;
+  WEFT_TRY(find_laws(ctx, &job, groups, all.kept));
   for (size_t i = 0; i < all.kept; i++) {
     const size_t at = all.items[i].at;
-    out->p[at] = s.tail[i];
-    out->statistic[at] = s.statistic[i];
-    out->error[at] = s.error[i];
+    out->p[at] = job.tail[i];
+    out->statistic[at] = job.statistic[i];
+    out->error[at] = job.error[i];
     out->log_table[at] = log_table(&all.items[i], all.margins, logs.factorial);
   }
 done:

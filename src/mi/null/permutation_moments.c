@@ -29,14 +29,14 @@ typedef struct {
 static double excess_kurtosis(const double *x, size_t n)
 {
   const double rows = (double) n;
-  double most = 0, sum = 0, squares = 0, fourth = 0;
+  double largest = 0, sum = 0, squares = 0, fourth = 0;
   if (n < 4) return 0;
   for (size_t i = 0; i < n; i++)
-    if (fabs(x[i]) > most) most = fabs(x[i]);
-  if (most == 0) return 0;
-  for (size_t i = 0; i < n; i++) sum += x[i] / most;
+    if (fabs(x[i]) > largest) largest = fabs(x[i]);
+  if (largest == 0) return 0;
+  for (size_t i = 0; i < n; i++) sum += x[i] / largest;
   for (size_t i = 0; i < n; i++) {
-    const double away = x[i] / most - sum / rows;
+    const double away = x[i] / largest - sum / rows;
     squares += away * away;
     fourth += away * away * away * away;
   }
@@ -45,10 +45,10 @@ static double excess_kurtosis(const double *x, size_t n)
 }
 
 /* What is correlated of a run of equal values whose ranks, from 1, have the mean twice / 2. */
-static double score_of(const weft_mi_numeric *d, double value, size_t twice, size_t m)
+static double score_of(const weft_mi_numeric *data, double value, size_t twice, size_t rows)
 {
-  const double share = (double) twice / (2 * ((double) m + 1));
-  switch (weft_mi_uses(d->estimator)) {
+  const double share = (double) twice / (2 * ((double) rows + 1));
+  switch (weft_mi_uses(data->estimator)) {
   case WEFT_MI_VALUES: return value;
   case WEFT_MI_RANKS: return (double) twice;
   case WEFT_MI_SCORES: return share <= 0.5 ? weft_mi_lower_quantile(share) : -weft_mi_lower_quantile(1 - share);
@@ -59,44 +59,44 @@ static double score_of(const weft_mi_numeric *d, double value, size_t twice, siz
 /* Every step-th value that is not missing; all of them when these are all the same. */
 static size_t take_rows(const double *x, size_t n, size_t step, double *out)
 {
-  size_t m = 0;
+  size_t taken = 0;
   int varies = 0;
   for (size_t i = 0; i < n; i += step)
-    if (x[i] == x[i]) out[m++] = x[i];
-  for (size_t i = 1; i < m && !varies; i++) varies = out[i] != out[0];
-  return varies || step == 1 ? m : take_rows(x, n, 1, out);
+    if (x[i] == x[i]) out[taken++] = x[i];
+  for (size_t i = 1; i < taken && !varies; i++) varies = out[i] != out[0];
+  return varies || step == 1 ? taken : take_rows(x, n, 1, out);
 }
 
 /* What column j adds to the law of its pairs: kurtosis of its scores, the stretch by ties (Kendall), and the logarithm
  * of the number of different orders of its rows. */
 static void column_tails(const tails_job *job, size_t j, const workspace *w)
 {
-  const weft_mi_numeric *d = job->data;
-  const double *x = d->x + j * d->n;
-  const int by_value = weft_mi_uses(d->estimator) == WEFT_MI_VALUES;
-  const size_t m = take_rows(x, d->n, by_value ? 1 : d->n / (SAMPLED + 1) + 1, w->values);
+  const weft_mi_numeric *data = job->data;
+  const double *x = data->x + j * data->n;
+  const int by_value = weft_mi_uses(data->estimator) == WEFT_MI_VALUES;
+  const size_t known = take_rows(x, data->n, by_value ? 1 : data->n / (SAMPLED + 1) + 1, w->values);
   double same = 0, pairs = 0, triples = 0;
   int distinct = 1;
-  if (by_value && m > SAMPLED) {
-    job->tails[j] = (weft_mi_tails){ excess_kurtosis(w->values, m), 1, INFINITY };
+  if (by_value && known > SAMPLED) {
+    job->tails[j] = (weft_mi_tails){ excess_kurtosis(w->values, known), 1, INFINITY };
     return;
   }
-  weft_mi_order(w->values, m, w->order, w->other);
-  for (size_t first = 0, end; first < m; first = end) {
+  weft_mi_order(w->values, known, w->order, w->other);
+  for (size_t first = 0, end; first < known; first = end) {
     const double value = w->values[w->order[first]];
-    for (end = first + 1; end < m && w->values[w->order[end]] == value;) end++;
+    for (end = first + 1; end < known && w->values[w->order[end]] == value;) end++;
     const double tied = (double) (end - first);
     same += job->log_factorial[end - first];
     pairs += tied * (tied - 1);
     triples += tied * (tied - 1) * (tied - 2);
     distinct &= end - first == 1;
-    for (size_t r = first; r < end; r++) w->scores[r] = score_of(d, value, first + 1 + end, m);
+    for (size_t r = first; r < end; r++) w->scores[r] = score_of(data, value, first + 1 + end, known);
   }
-  const double rows = (double) m, untied_pairs = rows * (rows - 1) - pairs;
+  const double rows = (double) known, untied_pairs = rows * (rows - 1) - pairs;
   job->tails[j] =
-      (weft_mi_tails){ excess_kurtosis(w->scores, m),
-                       m > 2 && untied_pairs > 0 ? (rows * (rows - 1) - triples / (rows - 2)) / untied_pairs : 1,
-                       job->log_factorial[m] - same - (distinct && m > 1 ? log(2) : 0) };
+      (weft_mi_tails){ excess_kurtosis(w->scores, known),
+                       known > 2 && untied_pairs > 0 ? (rows * (rows - 1) - triples / (rows - 2)) / untied_pairs : 1,
+                       job->log_factorial[known] - same - (distinct && known > 1 ? log(2) : 0) };
 }
 
 /* Threads share columns; each has room for one column's values, scores and orders. */

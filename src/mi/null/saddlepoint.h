@@ -15,8 +15,8 @@ typedef struct {
 
 struct weft_mi_smooth {
   const weft_mi_logs *logs;
-  weft_mi_groups t; /* groups of levels (g) and of classes (h), fewer of these */
-  double a;         /* df / 2 */
+  weft_mi_groups groups; /* groups of levels (g) and of classes (h), fewer of these */
+  double a;              /* df / 2 */
   double alpha[WEFT_MI_MAX_CELLS], beta[WEFT_MI_MAX_GROUPS], at_alpha[WEFT_MI_MAX_CELLS], at_beta[WEFT_MI_MAX_GROUPS];
   double step_alpha[WEFT_MI_MAX_CELLS], step_beta[WEFT_MI_MAX_GROUPS], d[WEFT_MI_MAX_CELLS], e[WEFT_MI_MAX_GROUPS];
   double chol[WEFT_MI_MAX_GROUPS * WEFT_MI_MAX_GROUPS], z[WEFT_MI_MAX_GROUPS * WEFT_MI_MAX_GROUPS];
@@ -38,7 +38,7 @@ struct weft_mi_smooth {
 };
 
 /* Puts the law of these margins at theta = 0. 0 where they are of more kinds than there is room for. */
-int weft_mi_saddle_begin(weft_mi_smooth *law, const weft_mi_margins *m, const weft_mi_logs *logs);
+int weft_mi_saddle_begin(weft_mi_smooth *law, const weft_mi_margins *margins, const weft_mi_logs *logs);
 /* How far theta has to go for a change that counts: of a gamma distribution, a share of the way to its pole at 1; of
  * one that is nearly normal, some standard deviations of S. */
 double weft_mi_saddle_unit(const weft_mi_smooth *law, double curvature);

@@ -27,12 +27,12 @@
 #define MAX_DEALT 256u /* levels */
 #define MAX_MARGIN 96u /* rows of a level that is dealt */
 #define TABLES 2000u   /* of the first set; the others have more */
-#define MOST_TABLES (5 * TABLES)
-#define FEWEST_TABLES 400u /* not worth it with fewer */
-#define SET_WORK 1e7       /* operations of the first set, roughly */
-#define DRAW_WORK 10       /* those of a random number */
-#define FEW_ROWS 5.0       /* cells that expect as many have a smooth law */
-#define BORDER_TABLES 50   /* a set serves scores that as many of its tables reach */
+#define MAX_TABLES (5 * TABLES)
+#define MIN_TABLES 400u  /* not worth it with fewer */
+#define SET_WORK 1e7     /* operations of the first set, roughly */
+#define DRAW_WORK 10     /* those of a random number */
+#define FEW_ROWS 5.0     /* cells that expect as many have a smooth law */
+#define BORDER_TABLES 50 /* a set serves scores that as many of its tables reach */
 
 /* A table, or what is dealt of it. `log_weight`: of its weight but for what all have in common and for `gain`, which it
  * is divided by in the end; `root`: the number that its first ancestor had. */
@@ -47,8 +47,8 @@ typedef struct {
   draw *draws;
   double *sum;
   uint32_t count;
-  int64_t border; /* the highest score that the set serves */
-  double least;   /* the statistic of its p-value: of no higher score it is less */
+  int64_t border;       /* the highest score that the set serves */
+  double min_statistic; /* the statistic of its p-value: of no higher score it is less */
 } tables;
 
 struct weft_mi_sampler {
@@ -68,18 +68,18 @@ struct weft_mi_sampler {
 
 weft_mi_sampler *weft_mi_sampler_make(weft_arena *mem)
 {
-  weft_mi_sampler *s = weft_arena_take(mem, 1, sizeof *s);
-  for (int i = 0; s && i < WEFT_MI_TILTS; i++) {
-    s->sets[i].draws = weft_arena_take(mem, MOST_TABLES, sizeof *s->sets[i].draws);
-    s->sets[i].sum = weft_arena_take(mem, MOST_TABLES, sizeof *s->sets[i].sum);
-    if (!s->sets[i].draws || !s->sets[i].sum) return NULL;
+  weft_mi_sampler *sampler = weft_arena_take(mem, 1, sizeof *sampler);
+  for (int i = 0; sampler && i < WEFT_MI_TILTS; i++) {
+    sampler->sets[i].draws = weft_arena_take(mem, MAX_TABLES, sizeof *sampler->sets[i].draws);
+    sampler->sets[i].sum = weft_arena_take(mem, MAX_TABLES, sizeof *sampler->sets[i].sum);
+    if (!sampler->sets[i].draws || !sampler->sets[i].sum) return NULL;
   }
-  if (!s) return NULL;
-  s->spare = weft_arena_take(mem, MOST_TABLES, sizeof *s->spare);
-  s->left = weft_arena_take(mem, (size_t) MOST_TABLES * MAX_OVER, sizeof *s->left);
-  s->spare_left = weft_arena_take(mem, (size_t) MOST_TABLES * MAX_OVER, sizeof *s->spare_left);
-  s->by_root = weft_arena_take(mem, MOST_TABLES, sizeof *s->by_root);
-  return s->spare && s->left && s->spare_left && s->by_root ? s : NULL;
+  if (!sampler) return NULL;
+  sampler->spare = weft_arena_take(mem, MAX_TABLES, sizeof *sampler->spare);
+  sampler->left = weft_arena_take(mem, (size_t) MAX_TABLES * MAX_OVER, sizeof *sampler->left);
+  sampler->spare_left = weft_arena_take(mem, (size_t) MAX_TABLES * MAX_OVER, sizeof *sampler->spare_left);
+  sampler->by_root = weft_arena_take(mem, MAX_TABLES, sizeof *sampler->by_root);
+  return sampler->spare && sampler->left && sampler->spare_left && sampler->by_root ? sampler : NULL;
 }
 
 /* Operations of a table, roughly; infinite where there is no room. */
@@ -93,81 +93,84 @@ static double table_work(const uint32_t *dealt, uint32_t l, uint32_t k)
 }
 
 /* Whether classes are dealt over levels, which is less work. */
-static int is_turned(const weft_mi_margins *m)
+static int is_turned(const weft_mi_margins *margins)
 {
-  return table_work(m->classes, m->k, m->l) < table_work(m->levels, m->l, m->k);
+  return table_work(margins->classes, margins->k, margins->l) < table_work(margins->levels, margins->l, margins->k);
 }
 
-uint32_t weft_mi_sampler_tables(const weft_mi_margins *m)
+uint32_t weft_mi_sampler_tables(const weft_mi_margins *margins)
 {
-  const double work = is_turned(m) ? table_work(m->classes, m->k, m->l) : table_work(m->levels, m->l, m->k);
+  const double work = is_turned(margins) ? table_work(margins->classes, margins->k, margins->l)
+                                         : table_work(margins->levels, margins->l, margins->k);
   const double tables = SET_WORK / work;
-  if ((double) m->levels[0] * m->classes[0] >= FEW_ROWS * (double) m->n || !(tables >= FEWEST_TABLES)) return 0;
+  if ((double) margins->levels[0] * margins->classes[0] >= FEW_ROWS * (double) margins->n || !(tables >= MIN_TABLES))
+    return 0;
   return tables < TABLES ? (uint32_t) tables : TABLES;
 }
 
 /* Levels and classes of a law, and what its tables need that depends on no tilt. Returns whether sides are turned. */
-static int set_margins(weft_mi_sampler *s, const weft_mi_margins *m, const weft_mi_logs *logs)
+static int set_margins(weft_mi_sampler *sampler, const weft_mi_margins *margins, const weft_mi_logs *logs)
 {
-  const int turned = is_turned(m);
-  uint64_t open = m->n;
-  s->n = m->n;
-  s->l = (turned ? m->k : m->l) - 1;
-  s->k = turned ? m->l : m->k;
-  memcpy(s->r, turned ? m->classes : m->levels, s->l * sizeof *s->r);
-  memcpy(s->over, turned ? m->levels : m->classes, s->k * sizeof *s->over);
-  for (uint32_t a = 0; a < s->l; a++) {
-    const double *factorial = logs->factorial, r = s->r[a];
-    s->ways[a] = factorial[open] - factorial[s->r[a]] - factorial[open - s->r[a]] - r * weft_log((double) open);
-    open -= s->r[a];
+  const int turned = is_turned(margins);
+  uint64_t open = margins->n;
+  sampler->n = margins->n;
+  sampler->l = (turned ? margins->k : margins->l) - 1;
+  sampler->k = turned ? margins->l : margins->k;
+  memcpy(sampler->r, turned ? margins->classes : margins->levels, sampler->l * sizeof *sampler->r);
+  memcpy(sampler->over, turned ? margins->levels : margins->classes, sampler->k * sizeof *sampler->over);
+  for (uint32_t a = 0; a < sampler->l; a++) {
+    const double *factorial = logs->factorial, r = sampler->r[a];
+    sampler->ways[a] =
+        factorial[open] - factorial[sampler->r[a]] - factorial[open - sampler->r[a]] - r * weft_log((double) open);
+    open -= sampler->r[a];
   }
   return turned;
 }
 
-static void set_tilt(weft_mi_sampler *s, const weft_mi_logs *logs, double theta, const double *eta)
+static void set_tilt(weft_mi_sampler *sampler, const weft_mi_logs *logs, double theta, const double *eta)
 {
-  const uint32_t most = s->r[s->l - 1];
-  s->theta = theta;
-  for (uint32_t c = 0; c < s->k; c++)
-    for (uint32_t x = 0; x <= most; x++) {
-      s->gain[c][x] = theta * logs->entropy[x] + eta[c] * x;
-      s->factor[c][x] = weft_exp(s->gain[c][x] - logs->factorial[x]);
+  const uint32_t limit = sampler->r[sampler->l - 1];
+  sampler->theta = theta;
+  for (uint32_t c = 0; c < sampler->k; c++)
+    for (uint32_t x = 0; x <= limit; x++) {
+      sampler->gain[c][x] = theta * logs->entropy[x] + eta[c] * x;
+      sampler->factor[c][x] = weft_exp(sampler->gain[c][x] - logs->factorial[x]);
     }
 }
 
 /* The share that x rows of a level in class c add to the tilt. The last level but one decides on the last one too. */
-static double gain_of(const weft_mi_sampler *s, const double *entropy, uint32_t a, uint32_t c, uint32_t x,
+static double gain_of(const weft_mi_sampler *sampler, const double *entropy, uint32_t a, uint32_t c, uint32_t x,
                       uint32_t left)
 {
-  if (a + 1 < s->l) return s->gain[c][x];
-  return s->theta * (entropy[x] + entropy[left - x] - entropy[left]) + s->slope * x;
+  if (a + 1 < sampler->l) return sampler->gain[c][x];
+  return sampler->theta * (entropy[x] + entropy[left - x] - entropy[left]) + sampler->slope * x;
 }
 
 /* Weights of the counts of level a over the classes, divided by open^r; returns their sum. */
-static double weigh(weft_mi_sampler *s, const weft_mi_logs *logs, uint32_t a, const uint32_t *left, double open)
+static double weigh(weft_mi_sampler *sampler, const weft_mi_logs *logs, uint32_t a, const uint32_t *left, double open)
 {
-  const uint32_t r = s->r[a];
-  const int last = a + 1 == s->l;
-  for (uint32_t c = s->k; c-- > 0;) {
-    const uint32_t most = r < left[c] ? r : left[c];
-    double *cell = s->cell[c], *rest = s->rest[c], orders = 1;
-    for (uint32_t x = 0; x <= most; x++) {
-      cell[x] = orders *
-                (last ? weft_exp(gain_of(s, logs->entropy, a, c, x, left[c]) - logs->factorial[x]) : s->factor[c][x]);
+  const uint32_t r = sampler->r[a];
+  const int last = a + 1 == sampler->l;
+  for (uint32_t c = sampler->k; c-- > 0;) {
+    const uint32_t limit = r < left[c] ? r : left[c];
+    double *cell = sampler->cell[c], *rest = sampler->rest[c], orders = 1;
+    for (uint32_t x = 0; x <= limit; x++) {
+      cell[x] = orders * (last ? weft_exp(gain_of(sampler, logs->entropy, a, c, x, left[c]) - logs->factorial[x])
+                               : sampler->factor[c][x]);
       orders *= (left[c] - x) / open;
     }
-    if (c + 1 == s->k) {
-      memcpy(rest, cell, (most + 1) * sizeof *rest);
-      for (uint32_t m = most + 1; m <= r; m++) rest[m] = 0;
+    if (c + 1 == sampler->k) {
+      memcpy(rest, cell, (limit + 1) * sizeof *rest);
+      for (uint32_t m = limit + 1; m <= r; m++) rest[m] = 0;
       continue;
     }
     for (uint32_t m = c ? 0 : r; m <= r; m++) {
       double sum = 0;
-      for (uint32_t x = 0; x <= m && x <= most; x++) sum += cell[x] * s->rest[c + 1][m - x];
+      for (uint32_t x = 0; x <= m && x <= limit; x++) sum += cell[x] * sampler->rest[c + 1][m - x];
       rest[m] = sum;
     }
   }
-  return s->rest[0][r];
+  return sampler->rest[0][r];
 }
 
 /* Uniform numbers of a table, in the order in which they are asked for. */
@@ -186,12 +189,12 @@ static double next_uniform(stream *from)
 }
 
 /* How many of the rows that are left of a level are of class c; never a count that is impossible. */
-static uint32_t draw_count(const weft_mi_sampler *s, uint32_t c, uint32_t rest, uint32_t most, double uniform)
+static uint32_t draw_count(const weft_mi_sampler *sampler, uint32_t c, uint32_t rest, uint32_t limit, double uniform)
 {
-  double u = uniform * s->rest[c][rest];
-  uint32_t drawn = most;
-  for (uint32_t x = most;; x--) {
-    const double weight = s->cell[c][x] * s->rest[c + 1][rest - x];
+  double u = uniform * sampler->rest[c][rest];
+  uint32_t drawn = limit;
+  for (uint32_t x = limit;; x--) {
+    const double weight = sampler->cell[c][x] * sampler->rest[c + 1][rest - x];
     if (weight > 0) drawn = x;
     u -= weight;
     if (u <= 0 || !x) return drawn;
@@ -199,15 +202,15 @@ static uint32_t draw_count(const weft_mi_sampler *s, uint32_t c, uint32_t rest, 
 }
 
 /* Deals level a of one table. */
-static void deal_level(weft_mi_sampler *s, const weft_mi_logs *logs, const int64_t *f, uint32_t a, double open,
+static void deal_level(weft_mi_sampler *sampler, const weft_mi_logs *logs, const int64_t *f, uint32_t a, double open,
                        stream *from, draw *out, uint32_t *left)
 {
-  uint32_t rest = s->r[a];
-  out->log_weight += weft_log(weigh(s, logs, a, left, open)) - s->ways[a];
-  for (uint32_t c = 0; c < s->k && rest; c++) {
+  uint32_t rest = sampler->r[a];
+  out->log_weight += weft_log(weigh(sampler, logs, a, left, open)) - sampler->ways[a];
+  for (uint32_t c = 0; c < sampler->k && rest; c++) {
     uint32_t x = rest < left[c] ? rest : left[c];
-    if (c + 1 < s->k) x = draw_count(s, c, rest, x, next_uniform(from));
-    out->gain += gain_of(s, logs->entropy, a, c, x, left[c]);
+    if (c + 1 < sampler->k) x = draw_count(sampler, c, rest, x, next_uniform(from));
+    out->gain += gain_of(sampler, logs->entropy, a, c, x, left[c]);
     out->score += f[x];
     left[c] -= x;
     rest -= x;
@@ -216,9 +219,9 @@ static void deal_level(weft_mi_sampler *s, const weft_mi_logs *logs, const int64
 
 /* Replaces tables by copies of others where their weights differ too much: each is taken in proportion to its weight,
  * at equal distances from a random start. Returns the logarithm of what all weights are then to be multiplied by. */
-static double resample(weft_mi_sampler *s, tables *set, double uniform)
+static double resample(weft_mi_sampler *sampler, tables *set, double uniform)
 {
-  const uint32_t count = set->count, k = s->k;
+  const uint32_t count = set->count, k = sampler->k;
   double greatest = -WEFT_INFINITY, sum = 0, squares = 0, before = 0;
   for (uint32_t i = 0; i < count; i++) greatest = fmax(greatest, set->draws[i].log_weight);
   for (uint32_t i = 0; i < count; i++) {
@@ -231,13 +234,13 @@ static double resample(weft_mi_sampler *s, tables *set, double uniform)
   for (uint32_t i = 0; i < count; i++) {
     before += set->sum[i];
     for (; to < count && (i + 1 == count || (to + uniform) * sum < before * count); to++) {
-      s->spare[to] = set->draws[i];
-      s->spare[to].log_weight = 0;
-      memcpy(s->spare_left + (size_t) to * k, s->left + (size_t) i * k, k * sizeof *s->left);
+      sampler->spare[to] = set->draws[i];
+      sampler->spare[to].log_weight = 0;
+      memcpy(sampler->spare_left + (size_t) to * k, sampler->left + (size_t) i * k, k * sizeof *sampler->left);
     }
   }
-  memcpy(set->draws, s->spare, count * sizeof *s->spare);
-  memcpy(s->left, s->spare_left, (size_t) count * k * sizeof *s->left);
+  memcpy(set->draws, sampler->spare, count * sizeof *sampler->spare);
+  memcpy(sampler->left, sampler->spare_left, (size_t) count * k * sizeof *sampler->left);
   return greatest + weft_log(sum / count);
 }
 
@@ -250,28 +253,28 @@ static int by_score(const void *a, const void *b)
 }
 
 /* The tables of the present tilt. */
-static void fill_set(weft_mi_sampler *s, tables *set, uint32_t count, uint64_t key, const weft_mi_logs *logs,
+static void fill_set(weft_mi_sampler *sampler, tables *set, uint32_t count, uint64_t key, const weft_mi_logs *logs,
                      const int64_t *f)
 {
-  uint64_t open = s->n;
+  uint64_t open = sampler->n;
   double common = 0, sum = 0;
   set->count = count;
   for (uint32_t i = 0; i < count; i++) {
     set->draws[i] = (draw){ 0, 0, 0, 0, i };
-    memcpy(s->left + (size_t) i * s->k, s->over, s->k * sizeof *s->left);
+    memcpy(sampler->left + (size_t) i * sampler->k, sampler->over, sampler->k * sizeof *sampler->left);
   }
-  for (uint32_t a = 0; a < s->l; a++) {
-    s->slope = s->theta * (weft_log((double) open / s->k) + 1);
+  for (uint32_t a = 0; a < sampler->l; a++) {
+    sampler->slope = sampler->theta * (weft_log((double) open / sampler->k) + 1);
     for (uint32_t i = 0; i < count; i++) {
       stream from = { { key, a }, i, 0, { { 0, 0, 0, 0 } } };
-      deal_level(s, logs, f, a, (double) open, &from, &set->draws[i], s->left + (size_t) i * s->k);
+      deal_level(sampler, logs, f, a, (double) open, &from, &set->draws[i], sampler->left + (size_t) i * sampler->k);
     }
-    open -= s->r[a];
-    if (a + 1 < s->l) common += resample(s, set, weft_draw_uniform((weft_rng){ key, a }, count));
+    open -= sampler->r[a];
+    if (a + 1 < sampler->l) common += resample(sampler, set, weft_draw_uniform((weft_rng){ key, a }, count));
   }
   for (uint32_t i = 0; i < count; i++) {
     draw *at = &set->draws[i];
-    for (uint32_t c = 0; c < s->k; c++) at->score += f[s->left[(size_t) i * s->k + c]];
+    for (uint32_t c = 0; c < sampler->k; c++) at->score += f[sampler->left[(size_t) i * sampler->k + c]];
     at->weight = weft_exp(at->log_weight + common - at->gain);
   }
   qsort(set->draws, count, sizeof *set->draws, by_score);
@@ -279,13 +282,13 @@ static void fill_set(weft_mi_sampler *s, tables *set, uint32_t count, uint64_t k
 }
 
 /* The relative standard error of the sum of the first weights. */
-static double error_of(weft_mi_sampler *s, const tables *set, uint32_t reach)
+static double error_of(weft_mi_sampler *sampler, const tables *set, uint32_t reach)
 {
   const double sum = set->sum[reach - 1];
   double squares = 0;
-  memset(s->by_root, 0, set->count * sizeof *s->by_root);
-  for (uint32_t i = 0; i < reach; i++) s->by_root[set->draws[i].root] += set->draws[i].weight;
-  for (uint32_t i = 0; i < set->count; i++) squares += s->by_root[i] * s->by_root[i];
+  memset(sampler->by_root, 0, set->count * sizeof *sampler->by_root);
+  for (uint32_t i = 0; i < reach; i++) sampler->by_root[set->draws[i].root] += set->draws[i].weight;
+  for (uint32_t i = 0; i < set->count; i++) squares += sampler->by_root[i] * sampler->by_root[i];
   return weft_sqrt(fmax(squares / (sum * sum) - 1.0 / set->count, 0));
 }
 
@@ -356,28 +359,30 @@ static void set_border(tables *set, const weft_mi_smooth *smooth, double nat, do
   }
   set->border = set->draws[low < set->count ? low : set->count - 1].score;
   const uint32_t reach = reaching(set, set->border);
-  set->least = statistic_of(a, set->sum[reach - 1] / set->count);
+  set->min_statistic = statistic_of(a, set->sum[reach - 1] / set->count);
 }
 
 /* Draws tables of one tilt after the other until a set serves the highest score; returns how many sets there are. */
-static int draw_sets(weft_mi_sampler *s, const weft_mi_margins *m, const weft_mi_logs *logs, const int64_t *f,
-                     double nat, const weft_mi_smooth *smooth, int64_t highest)
+static int draw_sets(weft_mi_sampler *sampler, const weft_mi_margins *margins, const weft_mi_logs *logs,
+                     const int64_t *f, double nat, const weft_mi_smooth *smooth, int64_t highest)
 {
-  const int turned = set_margins(s, m, logs);
-  const double a = 0.5 * (m->l - 1) * (m->k - 1);
-  const uint32_t count = weft_mi_sampler_tables(m);
+  const int turned = set_margins(sampler, margins, logs);
+  const double half_df = 0.5 * (margins->l - 1) * (margins->k - 1);
+  const uint32_t count = weft_mi_sampler_tables(margins);
   static const uint32_t times[WEFT_MI_TILTS] = { 1, 2, 5 };
-  uint64_t key = m->n;
+  uint64_t key = margins->n;
   int sets = 0;
-  for (uint32_t i = 0; i < s->l; i++) key = (key ^ s->r[i]) * UINT64_C(0x9e3779b97f4a7c15), key ^= key >> 29;
-  for (uint32_t c = 0; c < s->k; c++) key = (key ^ s->over[c]) * UINT64_C(0x9e3779b97f4a7c15), key ^= key >> 29;
-  while (sets < WEFT_MI_TILTS && (!sets || highest > s->sets[sets - 1].border)) {
+  for (uint32_t i = 0; i < sampler->l; i++)
+    key = (key ^ sampler->r[i]) * UINT64_C(0x9e3779b97f4a7c15), key ^= key >> 29;
+  for (uint32_t c = 0; c < sampler->k; c++)
+    key = (key ^ sampler->over[c]) * UINT64_C(0x9e3779b97f4a7c15), key ^= key >> 29;
+  while (sets < WEFT_MI_TILTS && (!sets || highest > sampler->sets[sets - 1].border)) {
     double eta[MAX_OVER];
     const double theta = weft_mi_smooth_tilt(smooth, sets, !turned, eta);
     if (!(theta > 0)) break;
-    set_tilt(s, logs, theta, eta);
-    fill_set(s, &s->sets[sets], count * times[sets], key + (uint64_t) sets, logs, f);
-    set_border(&s->sets[sets], smooth, nat, a, until(a, sets));
+    set_tilt(sampler, logs, theta, eta);
+    fill_set(sampler, &sampler->sets[sets], count * times[sets], key + (uint64_t) sets, logs, f);
+    set_border(&sampler->sets[sets], smooth, nat, half_df, until(half_df, sets));
     sets++;
   }
   return sets;
@@ -385,30 +390,31 @@ static int draw_sets(weft_mi_sampler *s, const weft_mi_margins *m, const weft_mi
 
 /* Draws the sets of tables that the scores reach (from high to low) and replaces the statistics: within a set by its
  * share of tables, beyond the last by the smooth law moved to meet it. */
-void weft_mi_sampler_run(weft_mi_sampler *sampler, const weft_mi_margins *m, const weft_mi_logs *logs, const int64_t *f,
-                         double nat, const weft_mi_smooth *smooth, const int64_t *scores, size_t count,
-                         double *statistic, double *error)
+void weft_mi_sampler_run(weft_mi_sampler *sampler, const weft_mi_margins *margins, const weft_mi_logs *logs,
+                         const int64_t *f, double nat, const weft_mi_smooth *smooth, const int64_t *scores,
+                         size_t count, double *statistic, double *error)
 {
-  const double a = 0.5 * (m->l - 1) * (m->k - 1), root = 1 - 1 / (9 * a) + 0.85 / (3 * weft_sqrt(a));
-  const double begin = 2 * a * root * root * root;
-  const int64_t rounding = 2 * (int64_t) m->l * m->k;
+  const double half_df = 0.5 * (margins->l - 1) * (margins->k - 1),
+               root = 1 - 1 / (9 * half_df) + 0.85 / (3 * weft_sqrt(half_df));
+  const double begin = 2 * half_df * root * root * root;
+  const int64_t rounding = 2 * (int64_t) margins->l * margins->k;
   if (statistic[0] <= begin) return;
-  const int sets = draw_sets(sampler, m, logs, f, nat, smooth, scores[0] - rounding);
+  const int sets = draw_sets(sampler, margins, logs, f, nat, smooth, scores[0] - rounding);
   if (!sets) return;
   const tables *last = &sampler->sets[sets - 1];
   const double y = weft_mi_smooth_statistic(smooth, (double) last->border * nat) / 2;
-  const double apart = (last->least / 2 - y) * (y - a + 1) / y;
+  const double apart = (last->min_statistic / 2 - y) * (y - half_df + 1) / y;
   for (size_t i = 0; i < count && statistic[i] > begin; i++) {
     int which = 0;
     double least = begin, at = statistic[i] / 2;
     while (which < sets && scores[i] > sampler->sets[which].border + rounding)
-      least = fmax(least, sampler->sets[which++].least);
+      least = fmax(least, sampler->sets[which++].min_statistic);
     const tables *set = which < sets ? &sampler->sets[which] : last;
     const uint32_t reach = reaching(set, which < sets ? scores[i] - rounding : last->border);
     if (which < sets)
-      statistic[i] = statistic_of(a, set->sum[reach - 1] / set->count);
+      statistic[i] = statistic_of(half_df, set->sum[reach - 1] / set->count);
     else
-      statistic[i] = 2 * (at + apart * at / (at - a + 1));
+      statistic[i] = 2 * (at + apart * at / (at - half_df + 1));
     statistic[i] = fmax(statistic[i], least);
     error[i] = error_of(sampler, set, reach);
   }

@@ -46,17 +46,17 @@ static double gamma_deviate(double a, double r, int above)
 }
 
 /* Score and y of a knot whose cumulants are known. 0 where they make no sense. */
-static int finish_knot(const weft_mi_smooth *law, double k0, knot *t)
+static int finish_knot(const weft_mi_smooth *law, double k0, knot *point)
 {
-  const double theta = t->theta, k = t->k - k0 + theta * (law->shift + law->widening * theta / 2);
-  t->score = t->slope + law->shift + law->widening * theta;
-  const double r = theta * t->score - k, curvature = t->curvature + law->widening;
+  const double theta = point->theta, k = point->k - k0 + theta * (law->shift + law->widening * theta / 2);
+  point->score = point->slope + law->shift + law->widening * theta;
+  const double r = theta * point->score - k, curvature = point->curvature + law->widening;
   if (!(r > 0) || !(curvature > 0)) return 0;
-  const double y = gamma_deviate(law->a, r, t->theta > 0), v = 1 - law->a / y;
+  const double y = gamma_deviate(law->a, r, point->theta > 0), v = 1 - law->a / y;
   const double ratio = v * y / (theta * weft_sqrt(law->a * curvature));
   if (!(ratio > 0)) return 0;
-  t->y = y - weft_log(ratio) / v;
-  return fabs(t->y) < 1e300;
+  point->y = y - weft_log(ratio) / v;
+  return fabs(point->y) < 1e300;
 }
 
 /* The standard normal deviate with nearly the tail of y (Wilson and Hilferty 1931). */
@@ -77,9 +77,9 @@ static void keep_tilts(weft_mi_smooth *law, const knot *at)
     if (!last && z0 >= wanted[i]) continue;
     const double share = last || z <= wanted[i] ? 1 : (wanted[i] - z0) / (z - z0);
     law->tilt[to].theta = theta0 + share * (at->theta - theta0);
-    for (uint32_t g = 0; g < law->t.g_count; g++)
+    for (uint32_t g = 0; g < law->groups.g_count; g++)
       law->tilt[to].alpha[g] = law->tilt[BEFORE].alpha[g] + share * (law->alpha[g] - law->tilt[BEFORE].alpha[g]);
-    for (uint32_t h = 0; h < law->t.h_count; h++)
+    for (uint32_t h = 0; h < law->groups.h_count; h++)
       law->tilt[to].beta[h] = law->tilt[BEFORE].beta[h] + share * (law->beta[h] - law->tilt[BEFORE].beta[h]);
   }
   law->tilt[BEFORE].z = z;
@@ -89,10 +89,10 @@ static void keep_tilts(weft_mi_smooth *law, const knot *at)
  * other score. They lie from first to last with increasing scores. */
 static void walk_knots(weft_mi_smooth *law, const knot *zero, const double *start, int up, double until, int tilted)
 {
-  const uint32_t gs = law->t.g_count, hs = law->t.h_count;
+  const uint32_t gs = law->groups.g_count, hs = law->groups.h_count;
   double tangent[MAX_CELLS + MAX_GROUPS];
   knot at = *zero;
-  double most = 0;
+  double limit = 0;
   int beyond = 0;
   memcpy(tangent, start, (gs + hs) * sizeof *tangent);
   while (up ? law->last < MAX_KNOTS : law->first > 0) {
@@ -111,19 +111,19 @@ static void walk_knots(weft_mi_smooth *law, const knot *zero, const double *star
     at = next;
     beyond += up ? next.score > until : next.score < until;
     if (tilted) keep_tilts(law, &next);
-    if (beyond == 1 && tilted && deviate_of(law->a, next.y) > ASKED_Z) most = TILTS_Z;
-    if ((beyond >= 2 && (!tilted || deviate_of(law->a, next.y) > most)) || next.y < law->a / 20) break;
+    if (beyond == 1 && tilted && deviate_of(law->a, next.y) > ASKED_Z) limit = TILTS_Z;
+    if ((beyond >= 2 && (!tilted || deviate_of(law->a, next.y) > limit)) || next.y < law->a / 20) break;
   }
 }
 
 /* Makes the mean exact, and where cells expect few rows, which makes it quick too, the variance. */
 static void take_moments(weft_mi_smooth *law, const knot *zero)
 {
-  const double *f = law->logs->entropy, mean = weft_mi_mean(&law->t, f);
+  const double *f = law->logs->entropy, mean = weft_mi_mean(&law->groups, f);
   law->shift = mean - zero->slope;
   law->widening = 0;
-  if (weft_mi_variance_work(&law->t) > VARIANCE_WORK) return;
-  law->widening = weft_mi_variance(&law->t, f, mean, law->rooms[0], law->rooms[1]) - zero->curvature;
+  if (weft_mi_variance_work(&law->groups) > VARIANCE_WORK) return;
+  law->widening = weft_mi_variance(&law->groups, f, mean, law->rooms[0], law->rooms[1]) - zero->curvature;
 }
 
 /* ---- all scores ---- */
@@ -132,8 +132,8 @@ static void take_moments(weft_mi_smooth *law, const knot *zero)
 static double steffen(const knot *at, size_t i, size_t first, size_t last)
 {
   if (i == first || i + 1 == last) {
-    const knot *t = i == first ? at + i : at + i - 1;
-    return (t[1].y - t[0].y) / (t[1].score - t[0].score);
+    const knot *knots = i == first ? at + i : at + i - 1;
+    return (knots[1].y - knots[0].y) / (knots[1].score - knots[0].score);
   }
   const double h0 = at[i].score - at[i - 1].score, h1 = at[i + 1].score - at[i].score;
   const double s0 = (at[i].y - at[i - 1].y) / h0, s1 = (at[i + 1].y - at[i].y) / h1;
@@ -156,12 +156,12 @@ static double interpolate(const weft_mi_smooth *law, double score)
 
 /* Finds the law at theta = 0, then walks knots upwards to the greatest score and downwards to the least, and
  * interpolates. 0 where there is no saddle or there are too few knots. */
-int weft_mi_smooth_run(weft_mi_smooth *law, const weft_mi_margins *m, const weft_mi_logs *logs, const double *scores,
-                       size_t count, int tilted, double *statistic)
+int weft_mi_smooth_run(weft_mi_smooth *law, const weft_mi_margins *margins, const weft_mi_logs *logs,
+                       const double *scores, size_t count, int tilted, double *statistic)
 {
   double tangent[MAX_CELLS + MAX_GROUPS], alpha[MAX_CELLS], beta[MAX_GROUPS];
   knot zero;
-  if (!weft_mi_saddle_begin(law, m, logs) || !weft_mi_saddle_at(law, 0, tangent, &zero)) return 0;
+  if (!weft_mi_saddle_begin(law, margins, logs) || !weft_mi_saddle_at(law, 0, tangent, &zero)) return 0;
   memcpy(alpha, law->alpha, sizeof alpha);
   memcpy(beta, law->beta, sizeof beta);
   for (int i = NO_TILT; i <= BEFORE; i++) {
@@ -189,8 +189,8 @@ double weft_mi_smooth_statistic(const weft_mi_smooth *law, double score)
 double weft_mi_smooth_tilt(const weft_mi_smooth *law, int which, int classes, double *tilts)
 {
   const int of_g = classes == law->turned;
-  const uint32_t groups = of_g ? law->t.g_count : law->t.h_count;
-  const double *many = of_g ? law->t.m : law->t.w;
+  const uint32_t groups = of_g ? law->groups.g_count : law->groups.h_count;
+  const double *many = of_g ? law->groups.m : law->groups.w;
   const double *now = of_g ? law->tilt[which].alpha : law->tilt[which].beta;
   const double *none = of_g ? law->tilt[NO_TILT].alpha : law->tilt[NO_TILT].beta;
   uint32_t at = 0;

@@ -45,34 +45,38 @@ weft_mi_walk *weft_mi_walk_make(weft_arena *mem)
 }
 
 /* The side with more margins is dealt over the other, so that little is to be known of what is left. */
-static weft_mi_margins sides_of(const weft_mi_margins *m)
+static weft_mi_margins sides_of(const weft_mi_margins *margins)
 {
-  const weft_mi_margins turned = { m->classes, m->levels, m->k, m->l, m->n };
-  return m->k > m->l || (m->k == m->l && m->classes[m->k - 1] > m->levels[m->l - 1]) ? turned : *m;
+  const weft_mi_margins turned = { margins->classes, margins->levels, margins->k, margins->l, margins->n };
+  return margins->k > margins->l ||
+                 (margins->k == margins->l && margins->classes[margins->k - 1] > margins->levels[margins->l - 1])
+             ? turned
+             : *margins;
 }
 
 /* Log of the number of tables, nearly (Gail and Mantel 1977): the levels' rows are dealt over the classes evenly, and
  * the sums over the levels are about normal. */
-static double log_tables(const weft_mi_margins *m, const double *factorial)
+static double log_tables(const weft_mi_margins *margins, const double *factorial)
 {
-  const double pi = 3.14159265358979323846, c = m->k, n = (double) m->n;
+  const double pi = 3.14159265358979323846, c = margins->k, n = (double) margins->n;
   double ways = 0, variance = 0, apart = 0;
-  for (uint32_t a = 0; a < m->l; a++) {
-    const double r = m->levels[a];
-    ways += factorial[m->levels[a] + m->k - 1] - factorial[m->k - 1] - factorial[m->levels[a]];
+  for (uint32_t a = 0; a < margins->l; a++) {
+    const double r = margins->levels[a];
+    ways += factorial[margins->levels[a] + margins->k - 1] - factorial[margins->k - 1] - factorial[margins->levels[a]];
     variance += r * (r + c) / (c * (c + 1));
   }
-  for (uint32_t j = 0; j < m->k; j++) apart += (m->classes[j] - n / c) * (m->classes[j] - n / c);
+  for (uint32_t j = 0; j < margins->k; j++) apart += (margins->classes[j] - n / c) * (margins->classes[j] - n / c);
   return ways + 0.5 * weft_log(c) - 0.5 * (c - 1) * weft_log(2 * pi * variance) - apart / (2 * variance);
 }
 
 int weft_mi_walk_short(const weft_mi_margins *margins, const weft_mi_logs *logs)
 {
-  const weft_mi_margins m = sides_of(margins);
-  if (m.k > MAX_CLASSES || m.n + m.k >= logs->known) return 0;
-  double nodes = log_tables(&m, logs->factorial);
-  for (uint32_t a = 0, next; a + 1 < m.l; a = next) { /* tables that differ in the order of equal levels are one node */
-    for (next = a; next + 1 < m.l && m.levels[next] == m.levels[a]; next++)
+  const weft_mi_margins sides = sides_of(margins);
+  if (sides.k > MAX_CLASSES || sides.n + sides.k >= logs->known) return 0;
+  double nodes = log_tables(&sides, logs->factorial);
+  for (uint32_t a = 0, next; a + 1 < sides.l;
+       a = next) { /* tables that differ in the order of equal levels are one node */
+    for (next = a; next + 1 < sides.l && sides.levels[next] == sides.levels[a]; next++)
       ;
     nodes -= logs->factorial[next - a];
   }
@@ -125,8 +129,8 @@ static int deal(weft_mi_walk *walk, layer *to, const node *from, uint32_t *left,
   }
   uint64_t beyond = 0;
   for (uint32_t i = j + 1; i < walk->k; i++) beyond += from->left[i];
-  const uint32_t most = rest < from->left[j] ? rest : from->left[j];
-  for (uint32_t x = rest > beyond ? rest - (uint32_t) beyond : 0; x <= most; x++) {
+  const uint32_t limit = rest < from->left[j] ? rest : from->left[j];
+  for (uint32_t x = rest > beyond ? rest - (uint32_t) beyond : 0; x <= limit; x++) {
     left[j] = from->left[j] - x;
     if (!deal(walk, to, from, left, j + 1, rest - x, score + walk->f[x],
               log_p + factorial[from->left[j]] - factorial[x] - factorial[left[j]]))
@@ -142,15 +146,15 @@ static void empty(layer *x)
 }
 
 /* All levels but the last; returns the last layer, or NULL when there are too many nodes. */
-static const layer *deal_levels(weft_mi_walk *walk, const weft_mi_margins *m)
+static const layer *deal_levels(weft_mi_walk *walk, const weft_mi_margins *margins)
 {
   const double *factorial = walk->logs->factorial;
   layer *from = &walk->layers[0], *to = &walk->layers[1];
-  uint64_t open = m->n;
+  uint64_t open = margins->n;
   empty(from);
-  add_node(walk, from, m->classes, 0, 1);
-  for (uint32_t a = 0; a + 1 < m->l; a++) {
-    const uint32_t rows = m->levels[a];
+  add_node(walk, from, margins->classes, 0, 1);
+  for (uint32_t a = 0; a + 1 < margins->l; a++) {
+    const uint32_t rows = margins->levels[a];
     const double ways = factorial[open] - factorial[rows] - factorial[open - rows];
     empty(to);
     for (uint32_t i = 0; i < from->count; i++) {
@@ -185,20 +189,20 @@ static size_t reached(const int64_t *scores, size_t count, int64_t score)
 int weft_mi_walk_run(weft_mi_walk *walk, const weft_mi_margins *margins, const weft_mi_logs *logs, const int64_t *f,
                      const int64_t *scores, size_t count, double *tail)
 {
-  const weft_mi_margins m = sides_of(margins);
+  const weft_mi_margins sides = sides_of(margins);
   double total = 0, sum = 0;
   walk->logs = logs;
   walk->f = f;
-  walk->k = m.k;
-  walk->rounding = (int64_t) m.l * m.k;
+  walk->k = sides.k;
+  walk->rounding = (int64_t) sides.l * sides.k;
   walk->visits = 0;
-  const layer *last = deal_levels(walk, &m);
+  const layer *last = deal_levels(walk, &sides);
   if (!last) return 0;
   memset(tail, 0, count * sizeof *tail);
   for (uint32_t i = 0; i < last->count; i++) {
     const node *at = &last->nodes[i];
     int64_t score = at->score;
-    for (uint32_t j = 0; j < m.k; j++) score += f[at->left[j]];
+    for (uint32_t j = 0; j < sides.k; j++) score += f[at->left[j]];
     const size_t first = reached(scores, count, score + 2 * walk->rounding);
     total += at->p;
     if (first < count) tail[first] += at->p;

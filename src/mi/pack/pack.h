@@ -102,9 +102,9 @@ weft_status weft_mi_planes_cuda(weft_ctx *ctx, const weft_mi_pack *pack, const s
 /* Codes of the attribute at `place` in sorted order. */
 void weft_mi_pack_codes(const weft_mi_pack *pack, size_t place, uint16_t *out);
 
-static inline size_t weft_mi_plane_row(const weft_mi_group *g, size_t place, uint32_t plane)
+static inline size_t weft_mi_plane_row(const weft_mi_group *group, size_t place, uint32_t plane)
 {
-  return g->plane0 + plane * g->count + (place - g->first);
+  return group->plane0 + plane * group->count + (place - group->first);
 }
 
 static inline const uint64_t *weft_mi_pack_row(const weft_mi_pack *pack, size_t row)

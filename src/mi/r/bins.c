@@ -4,7 +4,7 @@
 
 typedef struct {
   weft_bins_job job;
-  size_t most;
+  size_t max_cuts;
   double *cuts;
   int32_t *counts;
   weft_arena *held;
@@ -15,8 +15,8 @@ static weft_status find_cuts(weft_ctx *ctx, const weft_backend *backend, void *d
   cuts_job *job = data;
   weft_status st = WEFT_OK;
   (void) backend;
-  WEFT_TAKE(job->cuts, job->held, job->job.p * job->most);
-  st = weft_mi_cuts(ctx, &job->job, job->most, job->cuts, job->counts);
+  WEFT_TAKE(job->cuts, job->held, job->job.p * job->max_cuts);
+  st = weft_mi_cuts(ctx, &job->job, job->max_cuts, job->cuts, job->counts);
 done:
   return st;
 }
@@ -46,7 +46,7 @@ SEXP C_weft_mi_cuts(SEXP x, SEXP how, SEXP class_codes, SEXP class_levels, SEXP 
   for (size_t j = 0; j < p; j++) {
     SEXP cuts = Rf_allocVector(REALSXP, counts[j]);
     SET_VECTOR_ELT(out, (R_xlen_t) j, cuts);
-    if (counts[j]) memcpy(REAL(cuts), job.cuts + j * job.most, (size_t) counts[j] * sizeof(double));
+    if (counts[j]) memcpy(REAL(cuts), job.cuts + j * job.max_cuts, (size_t) counts[j] * sizeof(double));
   }
   weft_glue_arena_end(holder);
   UNPROTECT(2);

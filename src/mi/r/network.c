@@ -77,18 +77,18 @@ SEXP C_weft_mi_network_over(SEXP m, SEXP how, SEXP bars, SEXP control)
 
 static weft_edges edges_of(SEXP w)
 {
-  weft_edges e;
-  e.w = weft_glue_square(w, "x", &e.p);
-  return e;
+  weft_edges edges;
+  edges.w = weft_glue_square(w, "x", &edges.p);
+  return edges;
 }
 
 /* Information beside the weights `e`. */
-static const double *information_of(SEXP m, const weft_edges *e)
+static const double *information_of(SEXP m, const weft_edges *edges)
 {
   size_t p;
   const double *numbers = weft_glue_square(m, "mi", &p);
-  if (p != e->p)
-    weft_glue_fail(WEFT_ERR_INPUT, "The information of a network must have its size, %zu; it has %zu.", e->p, p);
+  if (p != edges->p)
+    weft_glue_fail(WEFT_ERR_INPUT, "The information of a network must have its size, %zu; it has %zu.", edges->p, p);
   return numbers;
 }
 

@@ -8,10 +8,10 @@
 
 static void release(void *object)
 {
-  weft_mi_handle *h = object;
+  weft_mi_handle *handle = object;
   for (int k = 0; k < WEFT_MOST_DEVICES; k++) /* a forked child does not own device memory */
-    if (h->device[k] && !weft_forked()) h->ops->release(&h->ctx, h->device[k]);
-  weft_arena_end(&h->mem);
+    if (handle->device[k] && !weft_forked()) handle->ops->release(&handle->ctx, handle->device[k]);
+  weft_arena_end(&handle->mem);
 }
 
 static const weft_handle_kind kind = { "weft_mi_pack", release };
@@ -20,23 +20,23 @@ weft_mi_handle *weft_mi_handle_anywhere(SEXP pointer) { return weft_glue_handle_
 
 weft_mi_handle *weft_mi_handle_of(SEXP pointer)
 {
-  weft_mi_handle *h = weft_mi_handle_anywhere(pointer);
-  if (h->pack.away.at) Rf_error("planes that only a device has are for searches over pairs and triples");
-  return h;
+  weft_mi_handle *handle = weft_mi_handle_anywhere(pointer);
+  if (handle->pack.away.at) Rf_error("planes that only a device has are for searches over pairs and triples");
+  return handle;
 }
 
-weft_mi_resident **weft_mi_handle_devices(weft_mi_handle *h, const weft_backend *backend, const weft_ctx *ctx)
+weft_mi_resident **weft_mi_handle_devices(weft_mi_handle *handle, const weft_backend *backend, const weft_ctx *ctx)
 {
-  if (!backend->device) return h->device;
-  h->ops = backend->mi;
+  if (!backend->device) return handle->device;
+  handle->ops = backend->mi;
   for (int k = 0; k < ctx->device_count; k++) {
-    if (h->device[k] && h->on[k] != ctx->devices[k]) {
-      h->ops->release(&h->ctx, h->device[k]);
-      h->device[k] = NULL;
+    if (handle->device[k] && handle->on[k] != ctx->devices[k]) {
+      handle->ops->release(&handle->ctx, handle->device[k]);
+      handle->device[k] = NULL;
     }
-    h->on[k] = ctx->devices[k];
+    handle->on[k] = ctx->devices[k];
   }
-  return h->device;
+  return handle->device;
 }
 
 typedef struct {
@@ -47,26 +47,26 @@ typedef struct {
   int na_level;
 } build_job;
 
-static void begin(weft_ctx *ctx, weft_mi_handle *h)
+static void begin(weft_ctx *ctx, weft_mi_handle *handle)
 {
-  weft_arena_end(&h->mem); /* of a first try that ran short of memory, or of room on the device */
-  h->ctx = *ctx;
-  h->ctx.poll = NULL;
-  h->mem = weft_arena_begin(ctx);
+  weft_arena_end(&handle->mem); /* of a first try that ran short of memory, or of room on the device */
+  handle->ctx = *ctx;
+  handle->ctx.poll = NULL;
+  handle->mem = weft_arena_begin(ctx);
 }
 
 /* Planes made where they will be used, where the back end can and has room. */
 static weft_status plant(weft_ctx *ctx, const weft_mi_ops *ops, build_job *job)
 {
   weft_status st = WEFT_OK;
-  weft_mi_handle *h = job->handle;
-  WEFT_TRY(weft_mi_pack_begin(&h->mem, &job->classes, job->p, job->n, &h->pack));
-  st = ops->plant(ctx, &h->mem, job->columns, job->na_level, &h->pack, &h->device[0]);
+  weft_mi_handle *handle = job->handle;
+  WEFT_TRY(weft_mi_pack_begin(&handle->mem, &job->classes, job->p, job->n, &handle->pack));
+  st = ops->plant(ctx, &handle->mem, job->columns, job->na_level, &handle->pack, &handle->device[0]);
   if (st == WEFT_ERR_MEMORY) return WEFT_OK; /* the host makes them */
   WEFT_TRY(st);
-  h->ops = ops;
-  h->on[0] = ctx->devices[0];
-  h->pack.away = (struct weft_mi_away){ ops, h->device[0] };
+  handle->ops = ops;
+  handle->on[0] = ctx->devices[0];
+  handle->pack.away = (struct weft_mi_away){ ops, handle->device[0] };
 done:
   return st;
 }
@@ -77,16 +77,16 @@ static weft_status build(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   weft_status st = WEFT_OK;
   build_job *job = data;
-  weft_mi_handle *h = job->handle;
-  begin(ctx, h);
+  weft_mi_handle *handle = job->handle;
+  begin(ctx, handle);
   if (backend->mi->plant && ctx->device_count == 1 && weft_mi_pack_plantable(job->columns, job->p, &job->classes)) {
     WEFT_TRY(plant(ctx, backend->mi, job));
-    if (h->device[0]) goto done;
-    begin(ctx, h);
+    if (handle->device[0]) goto done;
+    begin(ctx, handle);
   }
-  st = weft_mi_pack_build(ctx, &h->mem, job->columns, job->p, job->n, &job->classes, job->na_level, &h->pack);
+  st = weft_mi_pack_build(ctx, &handle->mem, job->columns, job->p, job->n, &job->classes, job->na_level, &handle->pack);
 done:
-  h->mem.ctx = &h->ctx;
+  handle->mem.ctx = &handle->ctx;
   return st;
 }
 
@@ -97,10 +97,10 @@ SEXP weft_mi_make_pack(SEXP x, SEXP class_codes, uint32_t class_levels, uint32_t
   weft_column *columns = (weft_column *) R_alloc(p, sizeof *columns);
   uint16_t *classes = one_class ? (uint16_t *) R_alloc(n, sizeof *classes) : weft_mi_class_codes(class_codes);
   SEXP pointer = PROTECT(weft_glue_handle(&kind, sizeof(weft_mi_handle)));
-  weft_mi_handle *h = weft_mi_handle_anywhere(pointer);
+  weft_mi_handle *handle = weft_mi_handle_anywhere(pointer);
   if (one_class) memset(classes, 0, n * sizeof *classes);
   weft_glue_columns(x, columns);
-  build_job job = { h, columns, p, n, { classes, class_levels * strata, class_levels }, na_level };
+  build_job job = { handle, columns, p, n, { classes, class_levels * strata, class_levels }, na_level };
   WEFT_RUN_RETURN(pointer, control, build, &job);
 }
 
@@ -120,13 +120,14 @@ SEXP C_weft_mi_pack(SEXP x, SEXP classes, SEXP na_level, SEXP control)
 /* What describes a pack: rows, attributes, classes, bytes; missing values and levels of every attribute. */
 SEXP C_weft_mi_pack_info(SEXP pointer)
 {
-  const weft_mi_handle *h = weft_mi_handle_anywhere(pointer);
-  const weft_mi_pack *pack = &h->pack;
+  const weft_mi_handle *handle = weft_mi_handle_anywhere(pointer);
+  const weft_mi_pack *pack = &handle->pack;
   SEXP out = PROTECT(WEFT_NAMED_LIST("n", "p", "classes", "bytes", "on_device", "missing", "levels", "class_rows"));
   size_t coded = 0;
   int on_device = 0;
-  for (int k = 0; k < WEFT_MOST_DEVICES; k++) on_device |= h->device[k] != NULL;
-  for (size_t g = 0; g < pack->group_count; g++) coded += pack->groups[g].coded ? pack->groups[g].count : 0;
+  for (int k = 0; k < WEFT_MOST_DEVICES; k++) on_device |= handle->device[k] != NULL;
+  for (size_t group = 0; group < pack->group_count; group++)
+    coded += pack->groups[group].coded ? pack->groups[group].count : 0;
   weft_result_put(out, "n", Rf_ScalarReal((double) pack->n));
   weft_result_put(out, "p", Rf_ScalarReal((double) pack->p));
   weft_result_put(out, "classes", Rf_ScalarReal((double) pack->classes));
@@ -151,18 +152,19 @@ SEXP C_weft_mi_pack_info(SEXP pointer)
 SEXP C_weft_mi_pack_digest(SEXP pointer)
 {
   const weft_mi_pack *pack = &weft_mi_handle_of(pointer)->pack;
-  weft_digest d = weft_digest_begin();
+  weft_digest digest = weft_digest_begin();
   size_t coded = 0;
-  for (size_t g = 0; g < pack->group_count; g++) coded += pack->groups[g].coded ? pack->groups[g].count : 0;
-  weft_digest_word(&d, pack->n);
-  weft_digest_word(&d, pack->per);
-  weft_digest_bytes(&d, pack->class_rows, pack->classes * sizeof *pack->class_rows);
-  weft_digest_bytes(&d, pack->place, pack->p * sizeof *pack->place);
-  weft_digest_bytes(&d, pack->levels, pack->p * sizeof *pack->levels);
-  weft_digest_bytes(&d, pack->missing, pack->p * sizeof *pack->missing);
-  weft_digest_bytes(&d, pack->bits, pack->words * pack->plane_rows * sizeof *pack->bits);
-  weft_digest_bytes(&d, pack->codes, coded * pack->n * sizeof *pack->codes);
-  const uint64_t all = weft_digest_end(&d);
+  for (size_t group = 0; group < pack->group_count; group++)
+    coded += pack->groups[group].coded ? pack->groups[group].count : 0;
+  weft_digest_word(&digest, pack->n);
+  weft_digest_word(&digest, pack->per);
+  weft_digest_bytes(&digest, pack->class_rows, pack->classes * sizeof *pack->class_rows);
+  weft_digest_bytes(&digest, pack->place, pack->p * sizeof *pack->place);
+  weft_digest_bytes(&digest, pack->levels, pack->p * sizeof *pack->levels);
+  weft_digest_bytes(&digest, pack->missing, pack->p * sizeof *pack->missing);
+  weft_digest_bytes(&digest, pack->bits, pack->words * pack->plane_rows * sizeof *pack->bits);
+  weft_digest_bytes(&digest, pack->codes, coded * pack->n * sizeof *pack->codes);
+  const uint64_t all = weft_digest_end(&digest);
   SEXP out = Rf_allocVector(RAWSXP, sizeof all);
   memcpy(RAW(out), &all, sizeof all);
   return out;

@@ -20,7 +20,7 @@ weft_mi_handle *weft_mi_handle_of(SEXP pointer);
 /* The same wherever its planes are. */
 weft_mi_handle *weft_mi_handle_anywhere(SEXP pointer);
 /* Where `backend` keeps its copies, in the order of the call's devices. */
-weft_mi_resident **weft_mi_handle_devices(weft_mi_handle *h, const weft_backend *backend, const weft_ctx *ctx);
+weft_mi_resident **weft_mi_handle_devices(weft_mi_handle *handle, const weft_backend *backend, const weft_ctx *ctx);
 /* class_codes: integers from 0 with NA, those of one stratum after those of another, or NULL: all rows, one class. */
 SEXP weft_mi_make_pack(SEXP x, SEXP class_codes, uint32_t class_levels, uint32_t strata, int na_level, SEXP control);
 void weft_mi_free_pack(SEXP pointer);

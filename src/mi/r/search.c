@@ -108,10 +108,10 @@ static SEXP run_search(search_job *job, weft_work work, SEXP control)
 }
 
 /* Whether the planes are where the search is. */
-static int within_reach(const weft_mi_handle *h, const weft_backend *backend, const weft_ctx *ctx)
+static int within_reach(const weft_mi_handle *handle, const weft_backend *backend, const weft_ctx *ctx)
 {
-  if (!h->pack.away.at) return 1;
-  return backend->mi == h->ops && ctx->device_count == 1 && ctx->devices[0] == h->on[0];
+  if (!handle->pack.away.at) return 1;
+  return backend->mi == handle->ops && ctx->device_count == 1 && ctx->devices[0] == handle->on[0];
 }
 
 /* Searches the whole pack with its copies on the devices, or a selection of its attributes that ends with this call,
@@ -192,10 +192,10 @@ WEFT_WORK(full, full_job,
 
 SEXP C_weft_mi_full(SEXP pack, SEXP control)
 {
-  weft_mi_handle *h = weft_mi_handle_of(pack);
+  weft_mi_handle *handle = weft_mi_handle_of(pack);
   SEXP out = PROTECT(WEFT_NAMED_LIST("mi", "interaction"));
-  const double p = (double) h->pack.p;
-  full_job job = { h, REAL(weft_result_put(out, "mi", weft_glue_matrix(REALSXP, p, p))),
+  const double p = (double) handle->pack.p;
+  full_job job = { handle, REAL(weft_result_put(out, "mi", weft_glue_matrix(REALSXP, p, p))),
                    REAL(weft_result_put(out, "interaction", weft_glue_matrix(REALSXP, p, p))) };
   WEFT_RUN_RETURN(out, control, full, &job);
 }

@@ -17,17 +17,17 @@ SEXP C_weft_mi_select(SEXP x, SEXP class_codes, SEXP class_levels, SEXP na_level
   weft_record given = weft_record_open(how, "how");
   const weft_select_method method =
       (weft_select_method) weft_record_kind(&given, "method", weft_select_names, WEFT_SELECT_METHODS);
-  const size_t most = weft_record_size(&given, "k");
+  const size_t limit = weft_record_size(&given, "k");
   weft_record_close(&given);
   const size_t p = weft_glue_ncol(x), n = (size_t) Rf_xlength(class_codes);
   weft_column *columns = (weft_column *) R_alloc(p, sizeof *columns);
-  int32_t *feature = (int32_t *) R_alloc(most, sizeof *feature);
-  double *score = (double *) R_alloc(most, sizeof *score);
+  int32_t *feature = (int32_t *) R_alloc(limit, sizeof *feature);
+  double *score = (double *) R_alloc(limit, sizeof *score);
   weft_glue_columns(x, columns);
   select_job job = { { n, p, columns, weft_mi_class_codes(class_codes), (uint32_t) Rf_asInteger(class_levels),
                        Rf_asLogical(na_level) },
                      method,
-                     most,
+                     limit,
                      0,
                      feature,
                      score };

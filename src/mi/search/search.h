@@ -176,10 +176,10 @@ typedef struct weft_mi_screening {
 weft_mi_screening weft_mi_screening_of(const weft_mi_pack *pack);
 
 /* Approximate joint information of pair (i, j) for j < count; off by at most weft_mi_screen_error(), or, where it is
- * below `least`, at least the joint information less that. out has room for count rounded up to 16. */
-void weft_mi_screen(const weft_mi_counts *t, const weft_mi_screening *s, size_t i, size_t count, float least,
+ * below `bar`, at least the joint information less that. out has room for count rounded up to 16. */
+void weft_mi_screen(const weft_mi_counts *counts, const weft_mi_screening *screening, size_t i, size_t count, float bar,
                     float *out);
-double weft_mi_screen_error(const weft_mi_counts *t, const weft_mi_screening *s);
+double weft_mi_screen_error(const weft_mi_counts *counts, const weft_mi_screening *screening);
 
 /* The greatest KL(q || p) / (q - p)² over q, in bits. */
 double weft_mi_steepest(double p);

@@ -5,7 +5,7 @@
  *   alone       weft_select_<alone>(): a candidate's score before anything is chosen
  *   group       what it is counted against after a choice: the FEATURE with the class, WITHOUT it, ALL chosen, NONE
  *   says        weft_select_<says>(): what that count says about a candidate
- *   combine     what all counts have said: SUM; MEAN: the score alone less their mean; LEAST; LEAST_OR_ALONE: of these
+ *   combine     what all counts have said: SUM; MEAN: the score alone less their mean; MIN; MIN_OR_ALONE: of these
  *               and the score alone; LATEST; ONCE: scores alone stay
  *   stops       when the best score is 0 */
 #pragma once
@@ -16,10 +16,10 @@
   ROW(MRMR,  "mrmr",  information, WITHOUT, redundancy,  MEAN,           0) \
   ROW(MIM,   "mim",   information, NONE,    information, ONCE,           0) \
   ROW(JMI,   "jmi",   information, FEATURE, information, SUM,            0) \
-  ROW(JMIM,  "jmim",  information, FEATURE, information, LEAST,          0) \
-  ROW(NJMIM, "njmim", information, FEATURE, share,       LEAST,          0) \
+  ROW(JMIM,  "jmim",  information, FEATURE, information, MIN,            0) \
+  ROW(NJMIM, "njmim", information, FEATURE, share,       MIN,            0) \
   ROW(DISR,  "disr",  information, FEATURE, share,       SUM,            0) \
-  ROW(CMIM,  "cmim",  information, FEATURE, conditional, LEAST_OR_ALONE, 1) \
+  ROW(CMIM,  "cmim",  information, FEATURE, conditional, MIN_OR_ALONE,   1) \
   ROW(CMI,   "cmi",   information, ALL,     conditional, LATEST,         1) \
   ROW(JIM,   "jim",   gini,        FEATURE, gini,        SUM,            0)
 /* clang-format on */

@@ -30,20 +30,13 @@ typedef struct {
   const double *f;           /* k log2 k */
   double *relevance, *score; /* by feature; a chosen one's score is -Inf */
   double *sum;               /* what has been added up, or the least so far */
-  size_t *done;              /* by_least(): how many W a candidate's score knows */
+  size_t *done;              /* by_minimum(): how many W a candidate's score knows */
   weft_scored *open;
 } selection;
 
 /* ---- what the rows of the sheet say ---- */
 
-typedef enum {
-  COMBINE_ONCE,
-  COMBINE_SUM,
-  COMBINE_MEAN,
-  COMBINE_LEAST,
-  COMBINE_LEAST_OR_ALONE,
-  COMBINE_LATEST
-} combination;
+typedef enum { COMBINE_ONCE, COMBINE_SUM, COMBINE_MEAN, COMBINE_MIN, COMBINE_MIN_OR_ALONE, COMBINE_LATEST } combination;
 typedef enum { GROUP_NONE, GROUP_FEATURE, GROUP_WITHOUT, GROUP_ALL } grouping;
 typedef struct {
   grouping group;
@@ -59,9 +52,9 @@ static const properties *of(weft_select_method method)
   return &rows[method];
 }
 
-static int by_least(weft_select_method m)
+static int by_minimum(weft_select_method method)
 {
-  return of(m)->combine == COMBINE_LEAST || of(m)->combine == COMBINE_LEAST_OR_ALONE;
+  return of(method)->combine == COMBINE_MIN || of(method)->combine == COMBINE_MIN_OR_ALONE;
 }
 
 /* A row without its functions does not compile. */
@@ -70,10 +63,10 @@ enum { CRITERIA_THERE = 0 WEFT_SELECT_KINDS(THERE) };
 #undef THERE
 
 /* What a count says about a candidate: before any choice, and after one. */
-static double score_alone(weft_select_method method, const weft_select_sums *s)
+static double score_alone(weft_select_method method, const weft_select_sums *sums)
 {
 /* clang-format off */
-#define ALONE(kind, name, alone, ...) case WEFT_SELECT_##kind: return weft_select_##alone(s);
+#define ALONE(kind, name, alone, ...) case WEFT_SELECT_##kind: return weft_select_##alone(sums);
   /* clang-format on */
   switch (method) {
     WEFT_SELECT_KINDS(ALONE)
@@ -82,10 +75,10 @@ static double score_alone(weft_select_method method, const weft_select_sums *s)
   return NAN; /* never: every kind has its case */
 }
 
-static double contribution(weft_select_method method, const weft_select_sums *s)
+static double contribution(weft_select_method method, const weft_select_sums *sums)
 {
 /* clang-format off */
-#define SAYS(kind, name, alone, group, says, ...) case WEFT_SELECT_##kind: return weft_select_##says(s);
+#define SAYS(kind, name, alone, group, says, ...) case WEFT_SELECT_##kind: return weft_select_##says(sums);
   /* clang-format on */
   switch (method) {
     WEFT_SELECT_KINDS(SAYS)
@@ -97,60 +90,60 @@ static double contribution(weft_select_method method, const weft_select_sums *s)
 /* ---- scores ---- */
 
 /* Updates candidate j after W (or all chosen) became `group`; `turn` features are chosen. */
-static void update(selection *s, size_t j, const weft_select_group *group, size_t turn, weft_select_workspace *w)
+static void update(selection *state, size_t j, const weft_select_group *group, size_t turn, weft_select_workspace *w)
 {
   weft_select_sums sums;
-  weft_select_count(&s->features, j, group, s->f, w, &sums);
-  const double now = contribution(s->method, &sums);
-  switch (of(s->method)->combine) {
+  weft_select_count(&state->features, j, group, state->f, w, &sums);
+  const double now = contribution(state->method, &sums);
+  switch (of(state->method)->combine) {
   case COMBINE_ONCE: break;
   case COMBINE_SUM:
-    s->sum[j] += now;
-    s->score[j] = s->sum[j];
+    state->sum[j] += now;
+    state->score[j] = state->sum[j];
     break;
   case COMBINE_MEAN:
-    s->sum[j] += now;
-    s->score[j] = s->relevance[j] - s->sum[j] / (double) turn;
+    state->sum[j] += now;
+    state->score[j] = state->relevance[j] - state->sum[j] / (double) turn;
     break;
-  case COMBINE_LEAST:
-  case COMBINE_LEAST_OR_ALONE: s->score[j] = s->sum[j] = now < s->sum[j] ? now : s->sum[j]; break;
-  case COMBINE_LATEST: s->score[j] = now; break;
+  case COMBINE_MIN:
+  case COMBINE_MIN_OR_ALONE: state->score[j] = state->sum[j] = now < state->sum[j] ? now : state->sum[j]; break;
+  case COMBINE_LATEST: state->score[j] = now; break;
   }
 }
 
-static void first_scores(selection *s, size_t j, const weft_select_group *alone, weft_select_workspace *w)
+static void first_scores(selection *state, size_t j, const weft_select_group *alone, weft_select_workspace *w)
 {
-  const combination combine = of(s->method)->combine;
+  const combination combine = of(state->method)->combine;
   weft_select_sums sums;
-  weft_select_count(&s->features, j, alone, s->f, w, &sums);
-  s->relevance[j] = s->score[j] = score_alone(s->method, &sums);
-  s->sum[j] = combine == COMBINE_LEAST_OR_ALONE ? s->relevance[j] : combine == COMBINE_LEAST ? INFINITY : 0;
+  weft_select_count(&state->features, j, alone, state->f, w, &sums);
+  state->relevance[j] = state->score[j] = score_alone(state->method, &sums);
+  state->sum[j] = combine == COMBINE_MIN_OR_ALONE ? state->relevance[j] : combine == COMBINE_MIN ? INFINITY : 0;
 }
 
 /* Candidates between two polls. */
-static size_t batch_of(const weft_ctx *ctx, const selection *s)
+static size_t batch_of(const weft_ctx *ctx, const selection *state)
 {
-  return 1 + (size_t) (ctx->threads * BATCH_ROWS / 4 / ((double) s->data->n + 100));
+  return 1 + (size_t) (ctx->threads * BATCH_ROWS / 4 / ((double) state->data->n + 100));
 }
 
 /* Scores all candidates: turn 0 by themselves, later against `group`. */
-static weft_status score_all(weft_ctx *ctx, selection *s, const weft_select_group *group, size_t turn, size_t k,
+static weft_status score_all(weft_ctx *ctx, selection *state, const weft_select_group *group, size_t turn, size_t k,
                              weft_select_workspace *work)
 {
   weft_status st = WEFT_OK;
-  const size_t p = s->data->p, batch = batch_of(ctx, s);
+  const size_t p = state->data->p, batch = batch_of(ctx, state);
   for (size_t first = 0; first < p; first += batch) {
     const int64_t end = (int64_t) (p - first < batch ? p : first + batch);
     WEFT_TRY(weft_poll(ctx, (double) turn + (double) first / (double) p, (double) k));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, ((double) end - (double) first) * 4 * (double) s->data->n))
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, ((double) end - (double) first) * 4 * (double) state->data->n))
     {
       weft_select_workspace *w = &work[WEFT_THREAD()];
       WEFT_FOR(guided)
       for (int64_t j = (int64_t) first; j < end; j++) {
         if (!turn)
-          first_scores(s, (size_t) j, group, w);
-        else if (s->score[j] > -INFINITY)
-          update(s, (size_t) j, group, turn, w);
+          first_scores(state, (size_t) j, group, w);
+        else if (state->score[j] > -INFINITY)
+          update(state, (size_t) j, group, turn, w);
       }
     }
   }
@@ -159,59 +152,59 @@ done:
 }
 
 /* Brings those up to date that may be the best of turn `turn`, after `chosen`. */
-static weft_status score_promising(weft_ctx *ctx, selection *s, const int32_t *chosen, weft_select_group *group,
+static weft_status score_promising(weft_ctx *ctx, selection *state, const int32_t *chosen, weft_select_group *group,
                                    size_t turn, size_t k, weft_select_workspace *work)
 {
   weft_status st = WEFT_OK;
-  const size_t batch = batch_of(ctx, s);
+  const size_t batch = batch_of(ctx, state);
   double best = -INFINITY;
   for (size_t at_once = FIRST_PROMISING;; at_once *= 2) {
     size_t open = 0;
-    for (size_t j = 0; j < s->data->p; j++)
-      if (s->score[j] > -INFINITY && s->done[j] < turn && s->sum[j] >= best - TIE)
-        s->open[open++] = (weft_scored){ s->sum[j], j };
+    for (size_t j = 0; j < state->data->p; j++)
+      if (state->score[j] > -INFINITY && state->done[j] < turn && state->sum[j] >= best - TIE)
+        state->open[open++] = (weft_scored){ state->sum[j], j };
     if (!open) break;
     if (open > at_once) {
-      weft_scored_select(s->open, open, at_once);
+      weft_scored_select(state->open, open, at_once);
       open = at_once;
     }
     for (size_t w = 0; w < turn; w++) {
       int behind = 0;
-      for (size_t i = 0; i < open && !behind; i++) behind = s->done[s->open[i].index] == w;
+      for (size_t i = 0; i < open && !behind; i++) behind = state->done[state->open[i].index] == w;
       if (!behind) continue;
-      weft_select_group_one(&s->features, (size_t) chosen[w], 1, group);
+      weft_select_group_one(&state->features, (size_t) chosen[w], 1, group);
       for (size_t first = 0; first < open; first += batch) {
         const int64_t end = (int64_t) (open - first < batch ? open : first + batch);
         WEFT_TRY(weft_poll(ctx, (double) turn, (double) k));
-        WEFT_PARALLEL(weft_threads_worth(ctx->threads, ((double) end - (double) first) * 4 * (double) s->data->n))
+        WEFT_PARALLEL(weft_threads_worth(ctx->threads, ((double) end - (double) first) * 4 * (double) state->data->n))
         {
           weft_select_workspace *own = &work[WEFT_THREAD()];
           WEFT_FOR(guided)
           for (int64_t i = (int64_t) first; i < end; i++) {
-            const size_t j = s->open[i].index;
-            if (s->done[j] != w) continue;
-            update(s, j, group, turn, own);
-            s->done[j]++;
+            const size_t j = state->open[i].index;
+            if (state->done[j] != w) continue;
+            update(state, j, group, turn, own);
+            state->done[j]++;
           }
         }
       }
     }
     for (size_t i = 0; i < open; i++)
-      if (s->score[s->open[i].index] > best) best = s->score[s->open[i].index];
+      if (state->score[state->open[i].index] > best) best = state->score[state->open[i].index];
   }
 done:
   return st;
 }
 
 /* The first feature whose score is within TIE of the highest; p when none is left. */
-static size_t choose(const selection *s)
+static size_t choose(const selection *state)
 {
   double highest = -INFINITY;
   size_t j = 0;
-  for (size_t i = 0; i < s->data->p; i++)
-    if (s->score[i] > highest) highest = s->score[i];
-  if (highest == -INFINITY) return s->data->p;
-  while (s->score[j] < highest - TIE) j++;
+  for (size_t i = 0; i < state->data->p; i++)
+    if (state->score[i] > highest) highest = state->score[i];
+  if (highest == -INFINITY) return state->data->p;
+  while (state->score[j] < highest - TIE) j++;
   return j;
 }
 
@@ -224,42 +217,42 @@ weft_status weft_mi_select(weft_ctx *ctx, const weft_mi_data *data, weft_select_
   weft_arena mem = weft_arena_begin(ctx);
   const size_t n = data->n, p = data->p;
   const properties *kind = of(method);
-  selection s = { data, method, { 0 }, NULL, NULL, NULL, NULL, NULL, NULL };
+  selection state = { data, method, { 0 }, NULL, NULL, NULL, NULL, NULL, NULL };
   weft_select_group group;
   weft_select_workspace *work;
   double *f;
   *found = 0;
   WEFT_TAKE(f, &mem, n + 1);
   for (size_t c = 0; c <= n; c++) f[c] = c ? (double) c * log2((double) c) : 0;
-  s.f = f;
-  WEFT_TAKE(s.relevance, &mem, p);
-  WEFT_TAKE(s.score, &mem, p);
-  WEFT_TAKE(s.sum, &mem, p);
-  WEFT_TAKE0(s.done, &mem, p);
-  WEFT_TAKE(s.open, &mem, p);
-  WEFT_TRY(weft_select_encode(ctx, &mem, data, &s.features, PLANE_LEVELS));
-  WEFT_TRY(weft_select_group_take(&mem, &s.features, &group, PLANE_GROUPS));
+  state.f = f;
+  WEFT_TAKE(state.relevance, &mem, p);
+  WEFT_TAKE(state.score, &mem, p);
+  WEFT_TAKE(state.sum, &mem, p);
+  WEFT_TAKE0(state.done, &mem, p);
+  WEFT_TAKE(state.open, &mem, p);
+  WEFT_TRY(weft_select_encode(ctx, &mem, data, &state.features, PLANE_LEVELS));
+  WEFT_TRY(weft_select_group_take(&mem, &state.features, &group, PLANE_GROUPS));
   WEFT_TAKE0(work, &mem, (size_t) ctx->threads);
-  for (int t = 0; t < ctx->threads; t++) WEFT_TRY(weft_select_workspace_take(&mem, n, &work[t]));
-  weft_select_group_none(&s.features, &group);
-  WEFT_TRY(score_all(ctx, &s, &group, 0, k, work));
+  for (int thread = 0; thread < ctx->threads; thread++) WEFT_TRY(weft_select_workspace_take(&mem, n, &work[thread]));
+  weft_select_group_none(&state.features, &group);
+  WEFT_TRY(score_all(ctx, &state, &group, 0, k, work));
   for (size_t turn = 0; turn < k; turn++) {
-    const size_t j = choose(&s);
-    if (j == p || (kind->stops && !(s.score[j] > TIE))) break;
+    const size_t j = choose(&state);
+    if (j == p || (kind->stops && !(state.score[j] > TIE))) break;
     feature[turn] = (int32_t) j;
-    score[turn] = s.score[j];
-    s.score[j] = -INFINITY;
+    score[turn] = state.score[j];
+    state.score[j] = -INFINITY;
     *found = turn + 1;
     if (turn + 1 == k || kind->group == GROUP_NONE) continue;
-    if (by_least(method)) {
-      WEFT_TRY(score_promising(ctx, &s, feature, &group, turn + 1, k, work));
+    if (by_minimum(method)) {
+      WEFT_TRY(score_promising(ctx, &state, feature, &group, turn + 1, k, work));
       continue;
     }
     if (kind->group == GROUP_ALL)
-      WEFT_TRY(weft_select_group_join(ctx, &s.features, j, &group));
+      WEFT_TRY(weft_select_group_join(ctx, &state.features, j, &group));
     else
-      weft_select_group_one(&s.features, j, kind->group == GROUP_FEATURE, &group);
-    WEFT_TRY(score_all(ctx, &s, &group, turn + 1, k, work));
+      weft_select_group_one(&state.features, j, kind->group == GROUP_FEATURE, &group);
+    WEFT_TRY(score_all(ctx, &state, &group, turn + 1, k, work));
   }
 done:
   weft_arena_end(&mem);

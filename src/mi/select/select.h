@@ -22,7 +22,7 @@ typedef struct weft_select_group {
   uint32_t *w; /* UINT32_MAX: missing */
   uint64_t w_levels;
   uint32_t y_levels; /* 1: without the class */
-  uint32_t most_planes, plane_count;
+  uint32_t max_planes, plane_count;
   uint64_t *planes; /* of the combinations, when plane_count > 0 */
   const uint64_t **each;
   uint32_t *slots; /* for joining: a hash table of `capacity` */
@@ -49,20 +49,20 @@ typedef struct weft_select_workspace {
 weft_status weft_select_encode(weft_ctx *ctx, weft_arena *mem, const weft_mi_data *data, weft_select_features *out,
                                uint32_t plane_levels);
 weft_status weft_select_workspace_take(weft_arena *mem, size_t n, weft_select_workspace *w);
-weft_status weft_select_group_take(weft_arena *mem, const weft_select_features *x, weft_select_group *g,
-                                   uint32_t most_planes);
+weft_status weft_select_group_take(weft_arena *mem, const weft_select_features *x, weft_select_group *group,
+                                   uint32_t max_planes);
 
 /* The group of the class alone; of feature j, with the class or without; of feature j joined to the group's W. */
-void weft_select_group_none(const weft_select_features *x, weft_select_group *g);
-void weft_select_group_one(const weft_select_features *x, size_t j, int with_class, weft_select_group *g);
-weft_status weft_select_group_join(weft_ctx *ctx, const weft_select_features *x, size_t j, weft_select_group *g);
+void weft_select_group_none(const weft_select_features *x, weft_select_group *group);
+void weft_select_group_one(const weft_select_features *x, size_t j, int with_class, weft_select_group *group);
+weft_status weft_select_group_join(weft_ctx *ctx, const weft_select_features *x, size_t j, weft_select_group *group);
 
-void weft_select_count(const weft_select_features *x, size_t j, const weft_select_group *g, const double *f,
+void weft_select_count(const weft_select_features *x, size_t j, const weft_select_group *group, const double *f,
                        weft_select_workspace *w, weft_select_sums *out);
 
-static inline double weft_select_entropy(const weft_select_sums *s, double sum)
+static inline double weft_select_entropy(const weft_select_sums *sums, double sum)
 {
-  const double h = s->n > 0 ? (s->all - sum) / s->n : 0;
+  const double h = sums->n > 0 ? (sums->all - sum) / sums->n : 0;
   return h > 0 ? h : 0;
 }
 static inline double weft_select_floor(const weft_select_sums *s, double sums)
@@ -71,21 +71,21 @@ static inline double weft_select_floor(const weft_select_sums *s, double sums)
   return i > 0 ? i : 0;
 }
 /* What a count says (kinds.h): I(X,W;Y), also by H(X,W,Y); I(X;W); I(X;Y|W); the Gini gain. */
-static inline double weft_select_information(const weft_select_sums *s)
+static inline double weft_select_information(const weft_select_sums *sums)
 {
-  return weft_select_floor(s, (s->xwy - s->xw) - (s->y - s->all));
+  return weft_select_floor(sums, (sums->xwy - sums->xw) - (sums->y - sums->all));
 }
-static inline double weft_select_share(const weft_select_sums *s)
+static inline double weft_select_share(const weft_select_sums *sums)
 {
-  const double joint = weft_select_entropy(s, s->xwy);
-  return joint > 0 ? weft_select_information(s) / joint : 0;
+  const double joint = weft_select_entropy(sums, sums->xwy);
+  return joint > 0 ? weft_select_information(sums) / joint : 0;
 }
-static inline double weft_select_redundancy(const weft_select_sums *s)
+static inline double weft_select_redundancy(const weft_select_sums *sums)
 {
-  return weft_select_floor(s, (s->xw - s->x) - (s->w - s->all));
+  return weft_select_floor(sums, (sums->xw - sums->x) - (sums->w - sums->all));
 }
-static inline double weft_select_conditional(const weft_select_sums *s)
+static inline double weft_select_conditional(const weft_select_sums *sums)
 {
-  return weft_select_floor(s, (s->xwy - s->xw) - (s->wy - s->w));
+  return weft_select_floor(sums, (sums->xwy - sums->xw) - (sums->wy - sums->w));
 }
-static inline double weft_select_gini(const weft_select_sums *s) { return s->gini; }
+static inline double weft_select_gini(const weft_select_sums *sums) { return sums->gini; }

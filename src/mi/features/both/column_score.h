@@ -35,23 +35,25 @@ static inline double weft_mi_tree(double *partial)
 }
 
 /* Exact zeros for constants; never negative, never above either entropy. */
-static WEFT_HD inline double weft_mi_information(weft_mi_sums s)
+static WEFT_HD inline double weft_mi_information(weft_mi_sums sums)
 {
-  if (s.levels < 2 || s.class_levels < 2) return 0;
-  double i = weft_div(weft_sub(weft_sub(s.joint, s.attribute), weft_sub(s.classes, weft_mi_f(s.n))), s.n);
-  double a = weft_mi_entropy(s.attribute, s.n, s.levels), c = weft_mi_entropy(s.classes, s.n, s.class_levels);
+  if (sums.levels < 2 || sums.class_levels < 2) return 0;
+  double i =
+      weft_div(weft_sub(weft_sub(sums.joint, sums.attribute), weft_sub(sums.classes, weft_mi_f(sums.n))), sums.n);
+  double a = weft_mi_entropy(sums.attribute, sums.n, sums.levels),
+         c = weft_mi_entropy(sums.classes, sums.n, sums.class_levels);
   if (i > a) i = a;
   if (i > c) i = c;
   return i > 0 ? i : 0;
 }
 
 /* Results of attribute j. */
-static WEFT_HD inline void weft_mi_store(const weft_mi_sums *s, const weft_mi_rank *out, size_t j)
+static WEFT_HD inline void weft_mi_store(const weft_mi_sums *sums, const weft_mi_rank *out, size_t j)
 {
-  out->mi[j] = weft_mi_information(*s);
-  out->entropy[j] = weft_mi_entropy(s->attribute, s->n, s->levels);
-  out->class_entropy[j] = weft_mi_entropy(s->classes, s->n, s->class_levels);
-  out->n[j] = s->n;
-  out->levels[j] = s->levels;
-  out->class_levels[j] = s->class_levels;
+  out->mi[j] = weft_mi_information(*sums);
+  out->entropy[j] = weft_mi_entropy(sums->attribute, sums->n, sums->levels);
+  out->class_entropy[j] = weft_mi_entropy(sums->classes, sums->n, sums->class_levels);
+  out->n[j] = sums->n;
+  out->levels[j] = sums->levels;
+  out->class_levels[j] = sums->class_levels;
 }

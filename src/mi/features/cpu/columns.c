@@ -54,7 +54,7 @@ static void score_sorted(const weft_mi_data *data, const uint16_t *codes, uint32
   const uint32_t classes = data->class_levels;
   double joint[WEFT_MI_LANES] = { 0 }, attribute[WEFT_MI_LANES] = { 0 }, by_class[WEFT_MI_LANES] = { 0 };
   size_t kept = 0, level_count = 0;
-  weft_mi_sums s = { 0, 0, 0, 0, 0, 0 };
+  weft_mi_sums sums = { 0, 0, 0, 0, 0, 0 };
   int cells = 0;
   memset(margin, 0, classes * sizeof *margin);
   for (size_t i = 0; i < data->n; i++) {
@@ -69,16 +69,16 @@ static void score_sorted(const weft_mi_data *data, const uint16_t *codes, uint32
     add_cell(joint, &cells, keys[i], run - i);
     level_count += run - i;
     if (run == kept || keys[run] / classes != level) {
-      add_cell(attribute, &s.levels, level, level_count);
+      add_cell(attribute, &sums.levels, level, level_count);
       level_count = 0;
     }
   }
-  for (uint32_t c = 0; c < classes; c++) add_cell(by_class, &s.class_levels, c, margin[c]);
-  s.n = (double) kept;
-  s.joint = weft_mi_tree(joint);
-  s.attribute = weft_mi_tree(attribute);
-  s.classes = weft_mi_tree(by_class);
-  weft_mi_store(&s, out, j);
+  for (uint32_t c = 0; c < classes; c++) add_cell(by_class, &sums.class_levels, c, margin[c]);
+  sums.n = (double) kept;
+  sums.joint = weft_mi_tree(joint);
+  sums.attribute = weft_mi_tree(attribute);
+  sums.classes = weft_mi_tree(by_class);
+  weft_mi_store(&sums, out, j);
 }
 
 /* One column after another, so that room for one is enough; it is taken only when the first wide column is met. */

@@ -71,9 +71,9 @@ __device__ static void score(const uint32_t *table, uint32_t levels, uint32_t cl
     by_class = weft_add(by_class, weft_mi_f((double) margin));
     classes_seen++;
   }
-  weft_mi_sums s = { tree(joint), tree(attribute),   tree(by_class),
-                     total(n),    (int) total(seen), (int) total(classes_seen) };
-  if (lane == 0) weft_mi_store(&s, &out, j);
+  weft_mi_sums sums = { tree(joint), tree(attribute),   tree(by_class),
+                        total(n),    (int) total(seen), (int) total(classes_seen) };
+  if (lane == 0) weft_mi_store(&sums, &out, j);
 }
 
 /* Block j counts and scores column j. Small tables live in shared memory, large ones in `tables`, zeroed before. */
@@ -111,7 +111,7 @@ __global__ static void __launch_bounds__(THREADS)
 /* ---- host ---- */
 
 /* Plans and codes columns first .. first+count-1 into slots of `slot` bytes, with all threads. */
-static void encode_columns(const weft_mi_data *d, size_t first, size_t count, weft_mi_code *codes, uint8_t *buffer,
+static void encode_columns(const weft_mi_data *data, size_t first, size_t count, weft_mi_code *codes, uint8_t *buffer,
                            size_t slot, uint8_t *scratch, const weft_mi_rank *out, int threads)
 {
   WEFT_PARALLEL(threads)
@@ -119,23 +119,23 @@ static void encode_columns(const weft_mi_data *d, size_t first, size_t count, we
     uint8_t *own = scratch + WEFT_THREAD() * slot;
     WEFT_FOR(guided)
     for (int64_t k = 0; k < (int64_t) count; k++) {
-      const weft_column *x = &d->columns[first + k];
-      codes[k] = weft_mi_plan(d, first + k);
+      const weft_column *x = &data->columns[first + k];
+      codes[k] = weft_mi_plan(data, first + k);
       if (codes[k].result != WEFT_CODES_OK) continue;
       out->missing[first + k] = (double) codes[k].plan.missing;
-      weft_encode_all(x, d->n, d->na_level, &codes[k].plan, buffer + k * slot, own);
+      weft_encode_all(x, data->n, data->na_level, &codes[k].plan, buffer + k * slot, own);
     }
   }
 }
 
 /* weft_mi_ops.rank on the device, in chunks of columns that fit its memory: the host codes a chunk and sends it, the
  * device counts and scores it, one block per column. */
-static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank *out)
+static weft_status rank(weft_ctx *ctx, const weft_mi_data *data, const weft_mi_rank *out)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
   weft_device_arena mem = weft_device_begin(ctx);
-  const size_t slot = (2 * d->n + 15) / 16 * 16, classes = d->class_levels;
+  const size_t slot = (2 * data->n + 15) / 16 * 16, classes = data->class_levels;
   size_t chunk, at_once, table_words;
   weft_mi_code *codes;
   column_job *jobs, *d_jobs;
@@ -144,16 +144,16 @@ static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank
   uint32_t *d_tables;
   double *d_numbers;
   int32_t *d_levels;
-  if (!d->p || !d->n) {
-    st = weft_mi_cpu.rank(ctx, d, out);
+  if (!data->p || !data->n) {
+    st = weft_mi_cpu.rank(ctx, data, out);
     goto done;
   }
 
   /* a column needs its codes, at most a table, and six results */
   at_once = HOST_BUFFER / slot;
-  at_once = at_once < 1 ? 1 : at_once > d->p ? d->p : at_once;
-  chunk =
-      weft_device_chunk(ctx, at_once, (double) slot + 4.0 * WEFT_MI_TABLE_CELLS + sizeof *jobs + 40, 2.0 * d->n + 4096);
+  at_once = at_once < 1 ? 1 : at_once > data->p ? data->p : at_once;
+  chunk = weft_device_chunk(ctx, at_once, (double) slot + 4.0 * WEFT_MI_TABLE_CELLS + sizeof *jobs + 40,
+                            2.0 * data->n + 4096);
   if (!chunk) {
     st = WEFT_ERR_MEMORY;
     goto done;
@@ -162,20 +162,20 @@ static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank
   WEFT_TAKE(jobs, &host, chunk);
   WEFT_TAKE(buffer, &host, chunk * slot);
   WEFT_TAKE(scratch, &host, ctx->threads * slot);
-  WEFT_DEVICE_TAKE(d_classes, &mem, d->n);
+  WEFT_DEVICE_TAKE(d_classes, &mem, data->n);
   WEFT_DEVICE_TAKE(d_codes, &mem, chunk * slot);
   WEFT_DEVICE_TAKE(d_jobs, &mem, chunk);
   WEFT_DEVICE_TAKE(d_numbers, &mem, 4 * chunk);
   WEFT_DEVICE_TAKE(d_levels, &mem, 2 * chunk);
-  WEFT_TRY(weft_device_upload(&mem, d_classes, d->n * sizeof *d_classes, 1, weft_fill_bytes, d->classes));
+  WEFT_TRY(weft_device_upload(&mem, d_classes, data->n * sizeof *d_classes, 1, weft_fill_bytes, data->classes));
 
-  for (size_t first = 0; first < d->p; first += chunk) {
-    const size_t count = d->p - first < chunk ? d->p - first : chunk;
+  for (size_t first = 0; first < data->p; first += chunk) {
+    const size_t count = data->p - first < chunk ? data->p - first : chunk;
     weft_mi_rank on_device = {
       d_numbers, d_numbers + chunk, d_numbers + 2 * chunk, d_numbers + 3 * chunk, d_levels, d_levels + chunk, NULL
     };
-    WEFT_TRY(weft_poll(ctx, (double) first, (double) d->p));
-    encode_columns(d, first, count, codes, buffer, slot, scratch, out, ctx->threads);
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) data->p));
+    encode_columns(data, first, count, codes, buffer, slot, scratch, out, ctx->threads);
     WEFT_TRY(weft_mi_check(ctx, codes, first, count));
     table_words = 0;
     for (size_t k = 0; k < count; k++) {
@@ -190,7 +190,7 @@ static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank
     WEFT_CUDA(cudaMemsetAsync(d_tables, 0, table_words * sizeof *d_tables, mem.stream));
     WEFT_TRY(weft_device_upload(&mem, d_codes, count * slot, 1, weft_fill_bytes, buffer));
     WEFT_TRY(weft_device_upload(&mem, d_jobs, count * sizeof *jobs, 1, weft_fill_bytes, jobs));
-    rank_columns<<<(unsigned) count, THREADS, 0, mem.stream>>>(d_jobs, d_codes, d_classes, d->n, d->class_levels,
+    rank_columns<<<(unsigned) count, THREADS, 0, mem.stream>>>(d_jobs, d_codes, d_classes, data->n, data->class_levels,
                                                                d_tables, on_device);
     WEFT_CUDA(cudaGetLastError());
 #define BRING(field) \
@@ -205,7 +205,7 @@ static weft_status rank(weft_ctx *ctx, const weft_mi_data *d, const weft_mi_rank
 #undef BRING
     WEFT_CUDA(cudaStreamSynchronize(mem.stream));
     weft_device_drop(&mem, d_tables);
-    WEFT_TRY(weft_mi_rank_wide(ctx, d, codes, first, count, out));
+    WEFT_TRY(weft_mi_rank_wide(ctx, data, codes, first, count, out));
   }
 done:
   weft_device_end(&mem);

@@ -64,50 +64,51 @@ static WEFT_HD inline int weft_mi_whole(int estimator)
 
 /* ---- a count that is not 0, in turn `turn`; in turn 0 it is in n and cells already ---- */
 
-static WEFT_HD inline void weft_mi_add_empirical(weft_mi_estimate *e, const weft_mi_log *f, int turn, uint64_t k)
+static WEFT_HD inline void weft_mi_add_empirical(weft_mi_estimate *estimate, const weft_mi_log *f, int turn, uint64_t k)
 {
-  if (turn == 0) e->fixed += weft_mi_fixed(f, k);
+  if (turn == 0) estimate->fixed += weft_mi_fixed(f, k);
 }
 
-static WEFT_HD inline void weft_mi_add_miller_madow(weft_mi_estimate *e, const weft_mi_log *f, int turn, uint64_t k)
+static WEFT_HD inline void weft_mi_add_miller_madow(weft_mi_estimate *estimate, const weft_mi_log *f, int turn,
+                                                    uint64_t k)
 {
-  weft_mi_add_empirical(e, f, turn, k);
+  weft_mi_add_empirical(estimate, f, turn, k);
 }
 
-static WEFT_HD inline void weft_mi_add_shrink(weft_mi_estimate *e, const weft_mi_log *f, int turn, uint64_t k)
+static WEFT_HD inline void weft_mi_add_shrink(weft_mi_estimate *estimate, const weft_mi_log *f, int turn, uint64_t k)
 {
   (void) f;
   if (turn == 1) {
-    const double p = (double) k / (double) e->n, away = 1 / e->cells - p;
-    e->squares += p * p;
-    e->away += away * away;
+    const double p = (double) k / (double) estimate->n, away = 1 / estimate->cells - p;
+    estimate->squares += p * p;
+    estimate->away += away * away;
   } else if (turn == 2) {
-    const double p = e->weight / e->cells + (1 - e->weight) * (double) k / (double) e->n;
-    if (p > 0) e->sum -= p * weft_log(p);
+    const double p = estimate->weight / estimate->cells + (1 - estimate->weight) * (double) k / (double) estimate->n;
+    if (p > 0) estimate->sum -= p * weft_log(p);
   }
 }
 
-static WEFT_HD inline void weft_mi_add_schurmann_grassberger(weft_mi_estimate *e, const weft_mi_log *f, int turn,
+static WEFT_HD inline void weft_mi_add_schurmann_grassberger(weft_mi_estimate *estimate, const weft_mi_log *f, int turn,
                                                              uint64_t k)
 {
   (void) f;
   if (turn != 1) return;
-  const double mass = (double) k + 1 / e->cells;
-  e->sum += mass * (e->top - weft_mi_digamma(mass + 1));
+  const double mass = (double) k + 1 / estimate->cells;
+  estimate->sum += mass * (estimate->top - weft_mi_digamma(mass + 1));
 }
 
 /* Takes one count of a table into the estimate, in pass `turn` of those that the estimator needs. Counts of zero say
  * nothing. */
-static WEFT_HD inline void weft_mi_estimate_add(weft_mi_estimate *e, const weft_mi_log *f, int estimator, int turn,
-                                                uint64_t k)
+static WEFT_HD inline void weft_mi_estimate_add(weft_mi_estimate *estimate, const weft_mi_log *f, int estimator,
+                                                int turn, uint64_t k)
 {
   if (!k) return;
   if (turn == 0) {
-    e->n += k;
-    e->cells += 1;
+    estimate->n += k;
+    estimate->cells += 1;
   }
 /* clang-format off */
-#define WEFT_MI_ADD(kind, name, entropy, turns, whole) case WEFT_MI_##kind: weft_mi_add_##entropy(e, f, turn, k); break;
+#define WEFT_MI_ADD(kind, name, entropy, turns, whole) case WEFT_MI_##kind: weft_mi_add_##entropy(estimate, f, turn, k); break;
   /* clang-format on */
   switch ((weft_mi_estimator) estimator) {
     WEFT_MI_ENTROPY_KINDS(WEFT_MI_ADD)
@@ -117,34 +118,34 @@ static WEFT_HD inline void weft_mi_estimate_add(weft_mi_estimate *e, const weft_
 
 /* ---- the end of a turn ---- */
 
-static WEFT_HD inline void weft_mi_end_empirical(weft_mi_estimate *e, int turn)
+static WEFT_HD inline void weft_mi_end_empirical(weft_mi_estimate *estimate, int turn)
 {
-  (void) e;
+  (void) estimate;
   (void) turn;
 }
-static WEFT_HD inline void weft_mi_end_miller_madow(weft_mi_estimate *e, int turn)
+static WEFT_HD inline void weft_mi_end_miller_madow(weft_mi_estimate *estimate, int turn)
 {
-  (void) e;
+  (void) estimate;
   (void) turn;
 }
 
-static WEFT_HD inline void weft_mi_end_shrink(weft_mi_estimate *e, int turn)
+static WEFT_HD inline void weft_mi_end_shrink(weft_mi_estimate *estimate, int turn)
 {
-  const double n = (double) e->n;
+  const double n = (double) estimate->n;
   if (turn != 1) return;
-  e->weight = e->away > 0 && n > 1 ? (1 - e->squares) / ((n - 1) * e->away) : 1;
-  if (e->weight > 1) e->weight = 1;
+  estimate->weight = estimate->away > 0 && n > 1 ? (1 - estimate->squares) / ((n - 1) * estimate->away) : 1;
+  if (estimate->weight > 1) estimate->weight = 1;
 }
 
-static WEFT_HD inline void weft_mi_end_schurmann_grassberger(weft_mi_estimate *e, int turn)
+static WEFT_HD inline void weft_mi_end_schurmann_grassberger(weft_mi_estimate *estimate, int turn)
 {
-  if (turn == 0) e->top = weft_mi_digamma((double) e->n + 2);
+  if (turn == 0) estimate->top = weft_mi_digamma((double) estimate->n + 2);
 }
 
-static WEFT_HD inline void weft_mi_estimate_turn(weft_mi_estimate *e, int estimator, int turn)
+static WEFT_HD inline void weft_mi_estimate_turn(weft_mi_estimate *estimate, int estimator, int turn)
 {
 /* clang-format off */
-#define WEFT_MI_END(kind, name, entropy, turns, whole) case WEFT_MI_##kind: weft_mi_end_##entropy(e, turn); break;
+#define WEFT_MI_END(kind, name, entropy, turns, whole) case WEFT_MI_##kind: weft_mi_end_##entropy(estimate, turn); break;
   /* clang-format on */
   switch ((weft_mi_estimator) estimator) {
     WEFT_MI_ENTROPY_KINDS(WEFT_MI_END)
@@ -154,26 +155,26 @@ static WEFT_HD inline void weft_mi_estimate_turn(weft_mi_estimate *e, int estima
 
 /* ---- entropy in nats, of two cells or more ---- */
 
-static WEFT_HD inline double weft_mi_nats_empirical(const weft_mi_estimate *e, const weft_mi_log *f)
+static WEFT_HD inline double weft_mi_nats_empirical(const weft_mi_estimate *estimate, const weft_mi_log *f)
 {
-  return weft_mi_bits(weft_mi_fixed(f, e->n) - e->fixed, f->unit, e->n) * WEFT_MI_LN2;
+  return weft_mi_bits(weft_mi_fixed(f, estimate->n) - estimate->fixed, f->unit, estimate->n) * WEFT_MI_LN2;
 }
 
-static WEFT_HD inline double weft_mi_nats_miller_madow(const weft_mi_estimate *e, const weft_mi_log *f)
+static WEFT_HD inline double weft_mi_nats_miller_madow(const weft_mi_estimate *estimate, const weft_mi_log *f)
 {
-  return weft_mi_nats_empirical(e, f) + (e->cells - 1) / (2 * (double) e->n);
+  return weft_mi_nats_empirical(estimate, f) + (estimate->cells - 1) / (2 * (double) estimate->n);
 }
 
-static WEFT_HD inline double weft_mi_nats_shrink(const weft_mi_estimate *e, const weft_mi_log *f)
+static WEFT_HD inline double weft_mi_nats_shrink(const weft_mi_estimate *estimate, const weft_mi_log *f)
 {
   (void) f;
-  return e->sum;
+  return estimate->sum;
 }
 
-static WEFT_HD inline double weft_mi_nats_schurmann_grassberger(const weft_mi_estimate *e, const weft_mi_log *f)
+static WEFT_HD inline double weft_mi_nats_schurmann_grassberger(const weft_mi_estimate *estimate, const weft_mi_log *f)
 {
   (void) f;
-  return e->sum / ((double) e->n + 1);
+  return estimate->sum / ((double) estimate->n + 1);
 }
 
 /* A row without its functions does not compile. */
@@ -183,11 +184,12 @@ enum { WEFT_MI_ENTROPIES_THERE = 0 WEFT_MI_ENTROPY_KINDS(WEFT_MI_THERE) };
 #undef WEFT_MI_THERE
 
 /* 0 for fewer than two cells. */
-static WEFT_HD inline double weft_mi_estimate_nats(const weft_mi_estimate *e, const weft_mi_log *f, int estimator)
+static WEFT_HD inline double weft_mi_estimate_nats(const weft_mi_estimate *estimate, const weft_mi_log *f,
+                                                   int estimator)
 {
-  if (e->cells < 2) return 0;
+  if (estimate->cells < 2) return 0;
 /* clang-format off */
-#define WEFT_MI_NATS(kind, name, entropy, turns, whole) case WEFT_MI_##kind: return weft_mi_nats_##entropy(e, f);
+#define WEFT_MI_NATS(kind, name, entropy, turns, whole) case WEFT_MI_##kind: return weft_mi_nats_##entropy(estimate, f);
   /* clang-format on */
   switch ((weft_mi_estimator) estimator) {
     WEFT_MI_ENTROPY_KINDS(WEFT_MI_NATS)

@@ -17,7 +17,7 @@ extern "C" {
 #define WEFT_DOT_LANES 8
 #define WEFT_DOT_SPARE 4 /* readable columns of z behind the last, so that blocks of columns are whole */
 /* 1 - ρ² is not taken below this: it is what rounding leaves of a perfect correlation. log2 gives 23 bits. */
-#define WEFT_MI_LEAST_REST 1.4210854715202004e-14 /* 2^-46 */
+#define WEFT_MI_MIN_REST 1.4210854715202004e-14 /* 2^-46 */
 
 typedef struct weft_mi_column {
   uint8_t constant, incomplete;
@@ -51,16 +51,16 @@ typedef struct weft_mi_scratch {
   uint32_t *order_a, *order_b, *place, *counts, *found;
   size_t scored; /* rows that `scores` is for */
 } weft_mi_scratch;
-weft_status weft_mi_scratch_take(weft_arena *mem, size_t n, weft_mi_scratch *s);
+weft_status weft_mi_scratch_take(weft_arena *mem, size_t n, weft_mi_scratch *scratch);
 
 /* Information of columns i and j over their common rows: any estimator but Kendall. */
-double weft_mi_incomplete_pair(const weft_mi_ready *ready, size_t i, size_t j, weft_mi_scratch *s);
+double weft_mi_incomplete_pair(const weft_mi_ready *ready, size_t i, size_t j, weft_mi_scratch *scratch);
 
 /* From ρ to bits. */
 static WEFT_HD inline double weft_mi_of_rho(double rho)
 {
   double rest = weft_mul(weft_sub(1, rho), weft_add(1, rho));
-  if (rest < WEFT_MI_LEAST_REST) rest = WEFT_MI_LEAST_REST;
+  if (rest < WEFT_MI_MIN_REST) rest = WEFT_MI_MIN_REST;
   double bits = weft_mul(-0.5, weft_log2(rest));
   return bits > 0 ? bits : 0;
 }
@@ -89,33 +89,34 @@ weft_mi_numeric_op weft_mi_numeric_cpu, weft_mi_numeric_cuda;
 weft_status weft_mi_kendall(weft_ctx *ctx, const weft_mi_numeric *data, double *out);
 
 /* Where the result of columns i < j goes, and its mirror image when there is one. */
-static inline void weft_mi_put(const weft_mi_numeric *d, double *out, size_t i, size_t j, double bits)
+static inline void weft_mi_put(const weft_mi_numeric *data, double *out, size_t i, size_t j, double bits)
 {
-  if (d->split)
-    out[i + (j - d->split) * d->split] = bits;
+  if (data->split)
+    out[i + (j - data->split) * data->split] = bits;
   else
-    out[i + j * d->p] = out[j + i * d->p] = bits;
+    out[i + j * data->p] = out[j + i * data->p] = bits;
 }
 
 /* Tiles of pairs: rows of tiles start at multiples of `side` in the first range, columns in the second. */
 typedef struct weft_mi_tiles {
   size_t side, rows, columns, first_column, p, split;
 } weft_mi_tiles;
-static inline weft_mi_tiles weft_mi_tiles_of(const weft_mi_numeric *d, size_t side)
+static inline weft_mi_tiles weft_mi_tiles_of(const weft_mi_numeric *data, size_t side)
 {
-  const size_t a = d->split ? d->split : d->p, b = d->split ? d->p - d->split : d->p;
-  weft_mi_tiles t = { side, (a + side - 1) / side, (b + side - 1) / side, d->split, d->p, d->split };
-  return t;
+  const size_t a = data->split ? data->split : data->p, b = data->split ? data->p - data->split : data->p;
+  weft_mi_tiles tiles = { side, (a + side - 1) / side, (b + side - 1) / side, data->split, data->p, data->split };
+  return tiles;
 }
 /* Columns [i0, i1) with [j0, j1); 0 when the tile lies below the diagonal. */
-static inline int weft_mi_tile(const weft_mi_tiles *t, size_t index, size_t *i0, size_t *i1, size_t *j0, size_t *j1)
+static inline int weft_mi_tile(const weft_mi_tiles *tiles, size_t index, size_t *i0, size_t *i1, size_t *j0, size_t *j1)
 {
-  const size_t row = index / t->columns, column = index % t->columns, last = t->split ? t->split : t->p;
-  if (!t->split && column < row) return 0;
-  *i0 = row * t->side;
-  *i1 = *i0 + t->side < last ? *i0 + t->side : last;
-  *j0 = t->first_column + column * t->side;
-  *j1 = *j0 + t->side < t->p ? *j0 + t->side : t->p;
+  const size_t row = index / tiles->columns, column = index % tiles->columns,
+               last = tiles->split ? tiles->split : tiles->p;
+  if (!tiles->split && column < row) return 0;
+  *i0 = row * tiles->side;
+  *i1 = *i0 + tiles->side < last ? *i0 + tiles->side : last;
+  *j0 = tiles->first_column + column * tiles->side;
+  *j1 = *j0 + tiles->side < tiles->p ? *j0 + tiles->side : tiles->p;
   return 1;
 }
 

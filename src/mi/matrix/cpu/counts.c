@@ -14,22 +14,22 @@ typedef struct {
 } histogram;
 
 /* n times the plug-in entropy, in fixed point. */
-static int64_t fixed_entropy(const weft_mi_log *f, const histogram *h)
+static int64_t fixed_entropy(const weft_mi_log *f, const histogram *table)
 {
-  int64_t fixed = weft_mi_fixed(f, h->n);
-  for (size_t k = 0; k < h->cells; k++) fixed -= weft_mi_fixed(f, h->counts[k]);
+  int64_t fixed = weft_mi_fixed(f, table->n);
+  for (size_t k = 0; k < table->cells; k++) fixed -= weft_mi_fixed(f, table->counts[k]);
   return fixed;
 }
 
 /* Entropy in nats. */
-static double entropy(const weft_mi_log *f, const histogram *h, int estimator)
+static double entropy(const weft_mi_log *f, const histogram *table, int estimator)
 {
-  weft_mi_estimate e = { 0 };
+  weft_mi_estimate estimate = { 0 };
   for (int turn = 0; turn < weft_mi_turns(estimator); turn++) {
-    for (size_t k = 0; k < h->cells; k++) weft_mi_estimate_add(&e, f, estimator, turn, h->counts[k]);
-    weft_mi_estimate_turn(&e, estimator, turn);
+    for (size_t k = 0; k < table->cells; k++) weft_mi_estimate_add(&estimate, f, estimator, turn, table->counts[k]);
+    weft_mi_estimate_turn(&estimate, estimator, turn);
   }
-  return weft_mi_estimate_nats(&e, f, estimator);
+  return weft_mi_estimate_nats(&estimate, f, estimator);
 }
 
 /* ---- one pair ---- */
@@ -73,23 +73,23 @@ static double from_table(const weft_mi_log *f, const uint32_t *cells, uint32_t l
 /* Counts of the dense numbers in w->coder.ids, in order of number; returns how many occur. */
 static histogram tally(workspace *w, const uint16_t *x, const uint16_t *y, uint32_t ly, uint32_t *out)
 {
-  histogram h = { out, 0, 0 };
+  histogram table = { out, 0, 0 };
   weft_mi_coder *c = &w->coder;
   memset(c->slots, 255, c->hash_size * sizeof *c->slots);
-  for (size_t r = 0; r < c->n; r++) {
-    if (x[r] == WEFT_MI_MISSING || y[r] == WEFT_MI_MISSING) continue;
-    const uint64_t key = ly ? (uint64_t) x[r] * ly + y[r] : x[r];
+  for (size_t row = 0; row < c->n; row++) {
+    if (x[row] == WEFT_MI_MISSING || y[row] == WEFT_MI_MISSING) continue;
+    const uint64_t key = ly ? (uint64_t) x[row] * ly + y[row] : x[row];
     size_t at = (size_t) ((key * UINT64_C(0x9e3779b97f4a7c15)) >> 24) & (c->hash_size - 1);
     while (c->slots[at] != UINT32_MAX && c->keys[at] != key) at = (at + 1) & (c->hash_size - 1);
     if (c->slots[at] == UINT32_MAX) {
       c->keys[at] = key;
-      c->slots[at] = (uint32_t) h.cells;
-      out[h.cells++] = 0;
+      c->slots[at] = (uint32_t) table.cells;
+      out[table.cells++] = 0;
     }
     out[c->slots[at]]++;
-    h.n++;
+    table.n++;
   }
-  return h;
+  return table;
 }
 
 static double from_codes(const weft_mi_log *f, const uint16_t *x, const uint16_t *y, uint32_t ly, int estimator,
@@ -111,13 +111,13 @@ static double from_codes(const weft_mi_log *f, const uint16_t *x, const uint16_t
 void weft_mi_sums_of_levels(const weft_mi_pack *pack, int64_t *out)
 {
   for (size_t place = 0; place < pack->p; place++) {
-    const weft_mi_group *g = &pack->groups[pack->group_of[place]];
+    const weft_mi_group *group = &pack->groups[pack->group_of[place]];
     uint64_t left = pack->n;
     out[place] = 0;
-    for (uint32_t q = 0; q < g->shape.planes; q++) {
+    for (uint32_t q = 0; q < group->shape.planes; q++) {
       uint64_t level = 0;
       for (uint32_t c = 0; c < pack->classes; c++)
-        level += pack->margins[c * pack->plane_rows + weft_mi_plane_row(g, place, q)];
+        level += pack->margins[c * pack->plane_rows + weft_mi_plane_row(group, place, q)];
       out[place] += weft_mi_fixed(&pack->f, level);
       left -= level;
     }
@@ -140,18 +140,18 @@ static void matrix_tile(const weft_mi_tiling *tiling, const int64_t *of_x, const
 {
   const weft_mi_pack *x = tiling->x, *y = tiling->y;
   weft_mi_tile tile;
-  weft_mi_counts t;
+  weft_mi_counts counts;
   if (!weft_mi_tile_at(tiling, index, &tile)) return;
   const weft_mi_panel *panel = tile.panel;
   if (words && !panel->coded) return;
-  const size_t a0 = panel->g->first + tile.i0, b0 = panel->h->first + tile.j0;
+  const size_t a0 = panel->group_a->first + tile.i0, b0 = panel->group_b->first + tile.j0;
   const int64_t whole = weft_mi_fixed(&x->f, x->n);
   uint16_t *codes_b = w->codes + tile.ni * x->n;
   if (panel->coded) {
     for (size_t i = 0; i < tile.ni; i++) weft_mi_pack_codes(x, a0 + i, w->codes + i * x->n);
     for (size_t j = 0; j < tile.nj; j++) weft_mi_pack_codes(y, b0 + j, codes_b + j * x->n);
   } else {
-    weft_mi_tile_count(tiling, &tile, w->both, &t);
+    weft_mi_tile_count(tiling, &tile, w->both, &counts);
   }
   for (size_t i = 0; i < tile.ni; i++)
     for (size_t j = 0; j < tile.nj; j++) {
@@ -161,11 +161,11 @@ static void matrix_tile(const weft_mi_tiling *tiling, const int64_t *of_x, const
       if (panel->coded) {
         value = from_codes(&x->f, w->codes + i * x->n, codes_b + j * x->n, y->levels[b0 + j], estimator, w);
       } else {
-        const size_t area = (size_t) t.a.levels * t.b.levels;
-        weft_mi_cells(&t, i, j, w->cells);
-        for (size_t k = area; k < area * t.parts; k++) w->cells[k % area] += w->cells[k];
-        if (t.vary || !weft_mi_whole(estimator)) {
-          value = from_table(&x->f, w->cells, t.a.levels, t.b.levels, estimator, w);
+        const size_t area = (size_t) counts.a.levels * counts.b.levels;
+        weft_mi_cells(&counts, i, j, w->cells);
+        for (size_t k = area; k < area * counts.parts; k++) w->cells[k % area] += w->cells[k];
+        if (counts.vary || !weft_mi_whole(estimator)) {
+          value = from_table(&x->f, w->cells, counts.a.levels, counts.b.levels, estimator, w);
         } else {
           int64_t fixed = whole - of_x[a0 + i] - of_y[b0 + j];
           for (size_t k = 0; k < area; k++) fixed += weft_mi_fixed(&x->f, w->cells[k]);
@@ -180,8 +180,8 @@ static void matrix_tile(const weft_mi_tiling *tiling, const int64_t *of_x, const
 static double own_entropy(const weft_mi_pack *x, size_t place, int estimator, workspace *w)
 {
   weft_mi_pack_codes(x, place, w->codes);
-  const histogram h = tally(w, w->codes, w->codes, 0, w->coder.ids);
-  return entropy(&x->f, &h, estimator) / WEFT_MI_LN2;
+  const histogram table = tally(w, w->codes, w->codes, 0, w->coder.ids);
+  return entropy(&x->f, &table, estimator) / WEFT_MI_LN2;
 }
 
 /* words: 0, or only what weft_mi_large() says of them. */
@@ -206,13 +206,13 @@ static weft_status fill_matrix(weft_ctx *ctx, const weft_mi_pack *x, const weft_
     weft_mi_sums_of_levels(y, of_y);
   }
   WEFT_TAKE(work, &mem, (size_t) threads);
-  for (int t = 0; t < threads; t++) {
-    WEFT_TAKE(work[t].both, &mem, tiling.both);
-    WEFT_TAKE(work[t].cells, &mem, tiling.cells);
-    WEFT_TAKE(work[t].compact, &mem, cells);
-    WEFT_TAKE(work[t].margin, &mem, 2 * WEFT_MI_PLANAR_LEVELS);
-    WEFT_TAKE(work[t].codes, &mem, (tiling.codes + 1) * x->n);
-    WEFT_TRY(weft_mi_coder_init(&work[t].coder, &mem, x, 1));
+  for (int thread = 0; thread < threads; thread++) {
+    WEFT_TAKE(work[thread].both, &mem, tiling.both);
+    WEFT_TAKE(work[thread].cells, &mem, tiling.cells);
+    WEFT_TAKE(work[thread].compact, &mem, cells);
+    WEFT_TAKE(work[thread].margin, &mem, 2 * WEFT_MI_PLANAR_LEVELS);
+    WEFT_TAKE(work[thread].codes, &mem, (tiling.codes + 1) * x->n);
+    WEFT_TRY(weft_mi_coder_init(&work[thread].coder, &mem, x, 1));
   }
   for (size_t first = 0; first < tiling.tiles; first += pace.batch, weft_mi_pace_next(&pace)) {
     const int64_t count = (int64_t) (tiling.tiles - first < pace.batch ? tiling.tiles - first : pace.batch);
@@ -240,9 +240,9 @@ weft_status weft_mi_own_entropies(weft_ctx *ctx, const weft_mi_pack *x, int esti
   const int64_t batch = 1 + (int64_t) (1e7 / ((double) x->n + 100)) * threads;
   workspace *work;
   WEFT_TAKE(work, &mem, (size_t) threads);
-  for (int t = 0; t < threads; t++) {
-    WEFT_TAKE(work[t].codes, &mem, x->n);
-    WEFT_TRY(weft_mi_coder_init(&work[t].coder, &mem, x, 1));
+  for (int thread = 0; thread < threads; thread++) {
+    WEFT_TAKE(work[thread].codes, &mem, x->n);
+    WEFT_TRY(weft_mi_coder_init(&work[thread].coder, &mem, x, 1));
   }
   for (int64_t first = 0; first < (int64_t) x->p; first += batch) {
     const int64_t end = (int64_t) x->p - first < batch ? (int64_t) x->p : first + batch;

@@ -27,35 +27,35 @@ typedef struct {
 } kendall;
 
 /* Sets the pair of rows that `index` numbers: 0 is (0, 1), then (0, 2) .. (0, n - 1), (1, 2) and so on. */
-static void pair_at(size_t n, size_t index, size_t *r, size_t *s)
+static void pair_at(size_t n, size_t index, size_t *row, size_t *other)
 {
-  for (*r = 0; index >= n - 1 - *r; ++*r) index -= n - 1 - *r;
-  *s = *r + 1 + index;
+  for (*row = 0; index >= n - 1 - *row; ++*row) index -= n - 1 - *row;
+  *other = *row + 1 + index;
 }
 
 /* The planes of column j for `count` pairs of rows from (r, s) on. */
-static void fill_planes(const kendall *k, size_t j, size_t r, size_t s, size_t count)
+static void fill_planes(const kendall *k, size_t j, size_t row, size_t other, size_t count)
 {
   const size_t n = k->data->n;
   const double *x = k->data->x + j * n;
-  uint64_t *g = k->words + j * (size_t) k->kinds * PIECE_WORDS;
+  uint64_t *greater = k->words + j * (size_t) k->kinds * PIECE_WORDS;
   for (size_t w = 0, done = 0; w < PIECE_WORDS; w++) {
     uint64_t more = 0, less = 0, valid = 0;
     for (int bit = 0; bit < 64 && done < count; bit++, done++) {
-      more |= (uint64_t) (x[r] > x[s]) << bit;
+      more |= (uint64_t) (x[row] > x[other]) << bit;
       if (k->kinds == 3) {
-        less |= (uint64_t) (x[r] < x[s]) << bit;
-        valid |= (uint64_t) (x[r] == x[r] && x[s] == x[s]) << bit;
+        less |= (uint64_t) (x[row] < x[other]) << bit;
+        valid |= (uint64_t) (x[row] == x[row] && x[other] == x[other]) << bit;
       }
-      if (++s == n) {
-        r++;
-        s = r + 1;
+      if (++other == n) {
+        row++;
+        other = row + 1;
       }
     }
-    g[w] = more;
+    greater[w] = more;
     if (k->kinds == 3) {
-      g[PIECE_WORDS + w] = less;
-      g[2 * PIECE_WORDS + w] = valid;
+      greater[PIECE_WORDS + w] = less;
+      greater[2 * PIECE_WORDS + w] = valid;
     }
   }
 }
@@ -87,16 +87,16 @@ static void count_tile(const kendall *k, const weft_mi_tiles *tiles, size_t inde
 /* With G alone: concordant less discordant = N - 2 (|Ga| + |Gb|) + 4 |Ga Gb|, N pairs of rows. */
 static void finish(const kendall *k, const int64_t *greater, double *out)
 {
-  const weft_mi_numeric *d = k->data;
-  const size_t rows = d->split ? d->split : d->p;
+  const weft_mi_numeric *data = k->data;
+  const size_t rows = data->split ? data->split : data->p;
   for (size_t i = 0; i < rows; i++)
-    for (size_t j = d->split ? d->split : i + 1; j < d->p; j++) {
-      const size_t at = i + (j - d->split) * rows;
+    for (size_t j = data->split ? data->split : i + 1; j < data->p; j++) {
+      const size_t at = i + (j - data->split) * rows;
       const int64_t all = (int64_t) k->pairs;
       const double bits = k->kinds == 1
                               ? weft_mi_of_tau(k->difference[at] + all - 2 * (greater[i] + greater[j]), all, all)
                               : weft_mi_of_tau(k->difference[at], k->untied_a[at], k->untied_b[at]);
-      weft_mi_put(d, out, i, j, bits);
+      weft_mi_put(data, out, i, j, bits);
     }
 }
 
@@ -107,14 +107,14 @@ static int cmp_double(const void *a, const void *b)
 }
 
 /* Whether no column has ties or missing values. `work`: n numbers. */
-static int plain(const weft_mi_numeric *d, double *work)
+static int plain(const weft_mi_numeric *data, double *work)
 {
-  for (size_t j = 0; j < d->p; j++) {
-    memcpy(work, d->x + j * d->n, d->n * sizeof *work);
-    for (size_t i = 0; i < d->n; i++)
+  for (size_t j = 0; j < data->p; j++) {
+    memcpy(work, data->x + j * data->n, data->n * sizeof *work);
+    for (size_t i = 0; i < data->n; i++)
       if (work[i] != work[i]) return 0;
-    qsort(work, d->n, sizeof *work, cmp_double);
-    for (size_t i = 1; i < d->n; i++)
+    qsort(work, data->n, sizeof *work, cmp_double);
+    for (size_t i = 1; i < data->n; i++)
       if (work[i] == work[i - 1]) return 0;
   }
   return 1;
@@ -122,23 +122,24 @@ static int plain(const weft_mi_numeric *d, double *work)
 
 /* Tau of all pairs of columns, as information in bits. Pairs of rows are taken piece by piece: planes of a piece are
  * made for all columns, then tiles of pairs of columns are counted and added up. */
-weft_status weft_mi_kendall(weft_ctx *ctx, const weft_mi_numeric *d, double *out)
+weft_status weft_mi_kendall(weft_ctx *ctx, const weft_mi_numeric *data, double *out)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const size_t cells = d->split ? d->split * (d->p - d->split) : d->p * d->p, piece = PIECE_WORDS * 64;
-  kendall k = { d, 3, 0, d->n * (d->n - 1) / 2, NULL, NULL, NULL, NULL, weft_bits() };
+  const size_t cells = data->split ? data->split * (data->p - data->split) : data->p * data->p,
+               piece = PIECE_WORDS * 64;
+  kendall k = { data, 3, 0, data->n * (data->n - 1) / 2, NULL, NULL, NULL, NULL, weft_bits() };
   int64_t *greater;
   uint32_t *counts;
   double *work;
-  WEFT_TAKE(work, &mem, d->n);
-  k.kinds = plain(d, work) ? 1 : 3;
-  k.planes = (size_t) k.kinds * d->p;
-  const weft_mi_tiles tiles = weft_mi_tiles_of(d, TILE / (size_t) k.kinds);
+  WEFT_TAKE(work, &mem, data->n);
+  k.kinds = plain(data, work) ? 1 : 3;
+  k.planes = (size_t) k.kinds * data->p;
+  const weft_mi_tiles tiles = weft_mi_tiles_of(data, TILE / (size_t) k.kinds);
   const int64_t total = (int64_t) (tiles.rows * tiles.columns), at_once = 64 * (int64_t) ctx->threads;
   WEFT_TAKE(k.words, &mem, k.planes * PIECE_WORDS);
   WEFT_TAKE0(k.difference, &mem, cells);
-  WEFT_TAKE0(greater, &mem, d->p);
+  WEFT_TAKE0(greater, &mem, data->p);
   WEFT_TAKE(counts, &mem, (size_t) ctx->threads * TILE * TILE);
   if (k.kinds == 3) {
     WEFT_TAKE0(k.untied_a, &mem, cells);
@@ -146,12 +147,12 @@ weft_status weft_mi_kendall(weft_ctx *ctx, const weft_mi_numeric *d, double *out
   }
   for (size_t first = 0; first < k.pairs; first += piece) {
     const size_t count = k.pairs - first < piece ? k.pairs - first : piece;
-    size_t r, s;
-    pair_at(d->n, first, &r, &s);
+    size_t row, other;
+    pair_at(data->n, first, &row, &other);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) k.pairs));
-    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) d->p * (double) count), static)
-    for (int64_t j = 0; j < (int64_t) d->p; j++) {
-      fill_planes(&k, (size_t) j, r, s, count);
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) data->p * (double) count), static)
+    for (int64_t j = 0; j < (int64_t) data->p; j++) {
+      fill_planes(&k, (size_t) j, row, other, count);
       if (k.kinds == 1) greater[j] += (int64_t) k.ops->popcount(k.words + (size_t) j * PIECE_WORDS, PIECE_WORDS);
     }
     for (int64_t from = 0; from < total; from += at_once) {
@@ -159,8 +160,8 @@ weft_status weft_mi_kendall(weft_ctx *ctx, const weft_mi_numeric *d, double *out
       WEFT_TRY(weft_poll(ctx, (double) first + (double) count * (double) from / (double) total, (double) k.pairs));
       WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) (end - from) * TILE * TILE * (double) count / 128))
       WEFT_FOR(dynamic)
-      for (int64_t t = from; t < end; t++)
-        count_tile(&k, &tiles, (size_t) t, counts + (size_t) WEFT_THREAD() * TILE * TILE);
+      for (int64_t tile = from; tile < end; tile++)
+        count_tile(&k, &tiles, (size_t) tile, counts + (size_t) WEFT_THREAD() * TILE * TILE);
     }
   }
   finish(&k, greater, out);

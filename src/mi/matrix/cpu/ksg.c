@@ -51,16 +51,16 @@ INLINE size_t extent(const weft_ksg_pair *p, const uint32_t *found, size_t count
 {
   const double scale_x = p->scale_x, scale_y = p->scale_y;
   size_t within_reach = 0;
-  double most_x = 0, most_y = 0;
+  double max_x = 0, max_y = 0;
   for (size_t c = 0; c < count; c++) {
     const double dx = fabs(p->x[found[c]] - x), dy = fabs(p->y[found[c]] - y);
     const int in = dx * scale_x <= reach_x && dy * scale_y <= reach_y;
     within_reach += (size_t) in;
-    most_x = in && dx > most_x ? dx : most_x;
-    most_y = in && dy > most_y ? dy : most_y;
+    max_x = in && dx > max_x ? dx : max_x;
+    max_y = in && dy > max_y ? dy : max_y;
   }
-  *e_x = most_x;
-  *e_y = most_y;
+  *e_x = max_x;
+  *e_y = max_y;
   return within_reach;
 }
 

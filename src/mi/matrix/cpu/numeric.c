@@ -63,108 +63,119 @@ typedef struct {
  * constant one says nothing. */
 static void correlate_tile(const job *w, size_t index)
 {
-  const weft_mi_ready *r = w->ready;
+  const weft_mi_ready *ready = w->ready;
   size_t i0, i1, j0, j1;
   if (!weft_mi_tile(&w->tiles, index, &i0, &i1, &j0, &j1)) return;
   for (size_t i = i0; i < i1; i += BLOCK_A)
     for (size_t j = j0; j < j1; j += BLOCK_B) {
       double rho[BLOCK_A * BLOCK_B];
-      w->dots(r->z + i * r->stride, r->z + j * r->stride, r->stride, rho);
+      w->dots(ready->z + i * ready->stride, ready->z + j * ready->stride, ready->stride, rho);
       for (int s = 0; s < BLOCK_A; s++)
         for (int t = 0; t < BLOCK_B; t++) {
           const size_t u = i + (size_t) s, v = j + (size_t) t;
-          if (u >= i1 || v >= j1 || (!r->data->split && u >= v)) continue;
-          if (r->columns[u].incomplete || r->columns[v].incomplete) continue;
-          const int constant = r->columns[u].constant || r->columns[v].constant;
-          weft_mi_put(r->data, w->out, u, v, constant ? 0 : weft_mi_of_rho(rho[s + t * BLOCK_A]));
+          if (u >= i1 || v >= j1 || (!ready->data->split && u >= v)) continue;
+          if (ready->columns[u].incomplete || ready->columns[v].incomplete) continue;
+          const int constant = ready->columns[u].constant || ready->columns[v].constant;
+          weft_mi_put(ready->data, w->out, u, v, constant ? 0 : weft_mi_of_rho(rho[s + t * BLOCK_A]));
         }
     }
 }
 
 /* ---- KSG ---- */
 
-static void ksg_tile(const job *w, size_t index, weft_mi_scratch *s)
+static void ksg_tile(const job *w, size_t index, weft_mi_scratch *scratch)
 {
-  const weft_mi_ready *r = w->ready;
-  const size_t n = r->data->n;
+  const weft_mi_ready *ready = w->ready;
+  const size_t n = ready->data->n;
   size_t i0, i1, j0, j1;
   if (!weft_mi_tile(&w->tiles, index, &i0, &i1, &j0, &j1)) return;
-  weft_ksg_work work = { s->distance, s->nearest, s->found };
+  weft_ksg_work work = { scratch->distance, scratch->nearest, scratch->found };
   for (size_t i = i0; i < i1; i++) {
-    const uint32_t *order = r->order + i * n;
-    if (!r->columns[i].incomplete)
-      for (size_t t = 0; t < n; t++) s->near_x[t] = r->near[i * n + order[t]];
-    for (size_t j = r->data->split || j0 > i ? j0 : i + 1; j < j1; j++) {
-      const weft_mi_column *a = &r->columns[i], *b = &r->columns[j];
+    const uint32_t *order = ready->order + i * n;
+    if (!ready->columns[i].incomplete)
+      for (size_t t = 0; t < n; t++) scratch->near_x[t] = ready->near[i * n + order[t]];
+    for (size_t j = ready->data->split || j0 > i ? j0 : i + 1; j < j1; j++) {
+      const weft_mi_column *a = &ready->columns[i], *b = &ready->columns[j];
       if (a->incomplete || b->incomplete) continue;
       if (a->constant || b->constant) {
-        weft_mi_put(r->data, w->out, i, j, 0);
+        weft_mi_put(ready->data, w->out, i, j, 0);
         continue;
       }
-      const double *u = r->scaled + j * n, *near = r->near + j * n;
+      const double *u = ready->scaled + j * n, *near = ready->near + j * n;
       for (size_t t = 0; t < n; t++) {
-        s->y[t] = u[order[t]];
-        s->near_y[t] = near[order[t]];
+        scratch->y[t] = u[order[t]];
+        scratch->near_y[t] = near[order[t]];
       }
-      weft_ksg_pair pair = { n,         r->data->k,    r->sorted + i * n, s->y,     r->sorted + j * n, s->near_x,
-                             s->near_y, a->inverse_sd, b->inverse_sd,     a->slack, b->slack };
-      weft_mi_put(r->data, w->out, i, j, weft_ksg_bits_of_pair(&pair, r->psi, r->shifted, &work, s->counts));
+      weft_ksg_pair pair = { n,
+                             ready->data->k,
+                             ready->sorted + i * n,
+                             scratch->y,
+                             ready->sorted + j * n,
+                             scratch->near_x,
+                             scratch->near_y,
+                             a->inverse_sd,
+                             b->inverse_sd,
+                             a->slack,
+                             b->slack };
+      weft_mi_put(ready->data, w->out, i, j,
+                  weft_ksg_bits_of_pair(&pair, ready->psi, ready->shifted, &work, scratch->counts));
     }
   }
 }
 
 /* ---- tiles ---- */
 
-static void incomplete_tile(const job *w, size_t index, weft_mi_scratch *s)
+static void incomplete_tile(const job *w, size_t index, weft_mi_scratch *scratch)
 {
-  const weft_mi_ready *r = w->ready;
+  const weft_mi_ready *ready = w->ready;
   size_t i0, i1, j0, j1;
   if (!weft_mi_tile(&w->tiles, index, &i0, &i1, &j0, &j1)) return;
   for (size_t i = i0; i < i1; i++)
-    for (size_t j = r->data->split || j0 > i ? j0 : i + 1; j < j1; j++)
-      if (r->columns[i].incomplete || r->columns[j].incomplete)
-        weft_mi_put(r->data, w->out, i, j, weft_mi_incomplete_pair(r, i, j, s));
+    for (size_t j = ready->data->split || j0 > i ? j0 : i + 1; j < j1; j++)
+      if (ready->columns[i].incomplete || ready->columns[j].incomplete)
+        weft_mi_put(ready->data, w->out, i, j, weft_mi_incomplete_pair(ready, i, j, scratch));
 }
 
-static int is_ksg(const weft_mi_ready *r) { return weft_mi_way(r->data->estimator) == WEFT_MI_NEIGHBOURS; }
+static int is_ksg(const weft_mi_ready *ready) { return weft_mi_way(ready->data->estimator) == WEFT_MI_NEIGHBOURS; }
 
 /* Nanoseconds that a pair takes, roughly: decides how much work is done between two polls. */
-static double pair_cost(const weft_mi_ready *r)
+static double pair_cost(const weft_mi_ready *ready)
 {
-  const double n = (double) r->data->n;
-  return (is_ksg(r) ? n * (100 + 2 * r->data->k) : n / 4 + 20) + (r->any_incomplete ? 60 * n : 0);
+  const double n = (double) ready->data->n;
+  return (is_ksg(ready) ? n * (100 + 2 * ready->data->k) : n / 4 + 20) + (ready->any_incomplete ? 60 * n : 0);
 }
 
 /* Goes through all tiles, threads sharing them, with a poll after some 30 ms of each thread's work. only_incomplete:
  * only pairs with missing values, since a device has done the others. */
-static weft_status all_tiles(weft_ctx *ctx, const weft_mi_ready *r, double *out, int only_incomplete)
+static weft_status all_tiles(weft_ctx *ctx, const weft_mi_ready *ready, double *out, int only_incomplete)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const double tile_pairs = BATCH_SECONDS * 1e9 / pair_cost(r);
+  const double tile_pairs = BATCH_SECONDS * 1e9 / pair_cost(ready);
   const size_t side = tile_pairs >= TILE * TILE ? TILE : tile_pairs >= 64 ? 8 : 1;
-  job w = { r, weft_mi_tiles_of(r->data, side), WEFT_VARIANT_HERE(dots), out };
+  job w = { ready, weft_mi_tiles_of(ready->data, side), WEFT_VARIANT_HERE(dots), out };
   const size_t total = w.tiles.rows * w.tiles.columns;
   const size_t batch = (size_t) ((double) ctx->threads * (1 + tile_pairs / (double) (side * side)));
   weft_mi_scratch *scratch;
   WEFT_TAKE0(scratch, &mem, (size_t) ctx->threads);
-  if (is_ksg(r) || r->any_incomplete)
-    for (int t = 0; t < ctx->threads; t++) WEFT_TRY(weft_mi_scratch_take(&mem, r->data->n, &scratch[t]));
+  if (is_ksg(ready) || ready->any_incomplete)
+    for (int thread = 0; thread < ctx->threads; thread++)
+      WEFT_TRY(weft_mi_scratch_take(&mem, ready->data->n, &scratch[thread]));
   for (size_t first = 0; first < total; first += batch) {
     const int64_t end = (int64_t) (total - first < batch ? total : first + batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) total));
-    const double all = (double) r->data->p * (double) r->data->p; /* tiles at the edges are not full */
+    const double all = (double) ready->data->p * (double) ready->data->p; /* tiles at the edges are not full */
     const double pairs = fmin(all, (double) (end - (int64_t) first) * (double) (side * side));
-    WEFT_PARALLEL(weft_threads_worth(ctx->threads, pairs * pair_cost(r)))
+    WEFT_PARALLEL(weft_threads_worth(ctx->threads, pairs * pair_cost(ready)))
     {
       weft_mi_scratch *own = &scratch[WEFT_THREAD()];
       WEFT_FOR(dynamic)
       for (int64_t index = (int64_t) first; index < end; index++) {
-        if (!only_incomplete && is_ksg(r))
+        if (!only_incomplete && is_ksg(ready))
           ksg_tile(&w, (size_t) index, own);
         else if (!only_incomplete)
           correlate_tile(&w, (size_t) index);
-        if (r->any_incomplete) incomplete_tile(&w, (size_t) index, own);
+        if (ready->any_incomplete) incomplete_tile(&w, (size_t) index, own);
       }
     }
   }
@@ -173,9 +184,9 @@ done:
   return st;
 }
 
-weft_status weft_mi_incomplete_pairs(weft_ctx *ctx, const weft_mi_ready *r, double *out)
+weft_status weft_mi_incomplete_pairs(weft_ctx *ctx, const weft_mi_ready *ready, double *out)
 {
-  return r->any_incomplete ? all_tiles(ctx, r, out, 1) : WEFT_OK;
+  return ready->any_incomplete ? all_tiles(ctx, ready, out, 1) : WEFT_OK;
 }
 
 /* Zeros, written by all threads: most of the time is spent by the operating system on providing pages. */

@@ -22,22 +22,22 @@ __device__ static inline uint64_t cell(const part &p, size_t i, size_t j, uint32
 __device__ static double entropy(const part &p, size_t i, size_t j, int of, int estimator, double *occupied)
 {
   const uint32_t la = p.counts.a.levels, lb = p.counts.b.levels;
-  weft_mi_estimate e;
-  memset(&e, 0, sizeof e);
+  weft_mi_estimate estimate;
+  memset(&estimate, 0, sizeof estimate);
   for (int turn = 0; turn < weft_mi_turns(estimator); turn++) {
     for (uint32_t x = 0; x < (of == 1 ? lb : la); x++) {
       uint64_t sum = 0;
       for (uint32_t y = 0; y < (of == 1 ? la : lb); y++) {
         const uint64_t k = of == 1 ? cell(p, i, j, y, x) : cell(p, i, j, x, y);
-        if (of == 2) weft_mi_estimate_add(&e, &p.f, estimator, turn, k);
+        if (of == 2) weft_mi_estimate_add(&estimate, &p.f, estimator, turn, k);
         sum += k;
       }
-      if (of < 2) weft_mi_estimate_add(&e, &p.f, estimator, turn, sum);
+      if (of < 2) weft_mi_estimate_add(&estimate, &p.f, estimator, turn, sum);
     }
-    weft_mi_estimate_turn(&e, estimator, turn);
+    weft_mi_estimate_turn(&estimate, estimator, turn);
   }
-  *occupied = e.cells;
-  return weft_mi_estimate_nats(&e, &p.f, estimator);
+  *occupied = estimate.cells;
+  return weft_mi_estimate_nats(&estimate, &p.f, estimator);
 }
 
 /* of_a, of_b: Σ f over the levels of complete attributes, by place. */
@@ -146,7 +146,7 @@ extern "C" weft_status weft_mi_matrix_cuda(weft_ctx *ctx, const weft_mi_pack *x,
   WEFT_TAKE(job.host, &host, PART_PAIRS);
   for (size_t k = 0; k < tiling.panel_count; k++) {
     const weft_mi_panel *panel = &tiling.panels[k];
-    if (panel->g->coded || panel->h->coded) {
+    if (panel->group_a->coded || panel->group_b->coded) {
       mi_codes codes;
       codes_out to;
       memset(&to, 0, sizeof to);
@@ -158,7 +158,7 @@ extern "C" weft_status weft_mi_matrix_cuda(weft_ctx *ctx, const weft_mi_pack *x,
         WEFT_TRY(weft_poll(ctx, (double) k + (double) tile / (double) codes.tiles, (double) tiling.panel_count));
         WEFT_TRY(weft_mi_codes_tile(ctx, &mem, &codes, tile, &to));
         if (codes.ni)
-          WEFT_TRY(bring(&job, panel->g->first + codes.i0, codes.ni, panel->h->first + codes.j0, codes.nj,
+          WEFT_TRY(bring(&job, panel->group_a->first + codes.i0, codes.ni, panel->group_b->first + codes.j0, codes.nj,
                          !y && panel->same));
       }
       weft_mi_codes_drop(&mem, &host, &codes);

@@ -79,27 +79,27 @@ static void count_reaching(const void *data, size_t j, int thread)
   job->counts[j] = (double) found;
 }
 
-weft_status weft_edges_reaching(weft_ctx *ctx, const weft_edges *e, double bar, int whole, double *counts)
+weft_status weft_edges_reaching(weft_ctx *ctx, const weft_edges *edges, double bar, int whole, double *counts)
 {
-  const reaching_job job = { e, bar, whole, counts };
-  return all_columns(ctx, e->p, count_reaching, &job);
+  const reaching_job job = { edges, bar, whole, counts };
+  return all_columns(ctx, edges->p, count_reaching, &job);
 }
 
 static void count_reaching_bars(const void *data, size_t j, int thread)
 {
   const reaching_bars_job *job = data;
-  const weft_edge_bars *b = job->bars;
-  const double *w = job->edges->w + j * job->edges->p, *bar = b->bar + (size_t) b->of[j] * b->kinds;
+  const weft_edge_bars *bars = job->bars;
+  const double *w = job->edges->w + j * job->edges->p, *bar = bars->bar + (size_t) bars->of[j] * bars->kinds;
   size_t found = 0;
   (void) thread;
-  for (size_t i = 0; i < j; i++) found += w[i] >= bar[b->of[i]];
+  for (size_t i = 0; i < j; i++) found += w[i] >= bar[bars->of[i]];
   job->counts[j] = (double) found;
 }
 
-weft_status weft_edges_reaching_bars(weft_ctx *ctx, const weft_edges *e, const weft_edge_bars *bars, double *counts)
+weft_status weft_edges_reaching_bars(weft_ctx *ctx, const weft_edges *edges, const weft_edge_bars *bars, double *counts)
 {
-  const reaching_bars_job job = { e, bars, counts };
-  return all_columns(ctx, e->p, count_reaching_bars, &job);
+  const reaching_bars_job job = { edges, bars, counts };
+  return all_columns(ctx, edges->p, count_reaching_bars, &job);
 }
 
 static void count_digits(const void *data, size_t j, int thread)
@@ -117,23 +117,23 @@ static void count_digits(const void *data, size_t j, int thread)
 
 /* Finds the k-th greatest weight of the edges whose entry of m is above `cut`, in four passes, each for 16 bits of the
  * answer; *value stays 0 where there are fewer than k. */
-weft_status weft_edges_greatest(weft_ctx *ctx, const weft_edges *e, const double *m, double cut, double k,
+weft_status weft_edges_greatest(weft_ctx *ctx, const weft_edges *edges, const double *m, double cut, double k,
                                 double *value)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  digit_job job = { e, m, cut, 0, 0, 48, NULL };
+  digit_job job = { edges, m, cut, 0, 0, 48, NULL };
   *value = 0;
   WEFT_TAKE(job.counts, &mem, (size_t) ctx->threads * DIGITS);
   for (; job.shift >= 0; job.shift -= 16) {
     size_t digit = DIGITS;
     double above = 0, here = 0;
     memset(job.counts, 0, (size_t) ctx->threads * DIGITS * sizeof *job.counts);
-    WEFT_TRY(all_columns(ctx, e->p, count_digits, &job));
+    WEFT_TRY(all_columns(ctx, edges->p, count_digits, &job));
     while (above + here < k && digit-- > 0) {
       above += here;
       here = 0;
-      for (int t = 0; t < ctx->threads; t++) here += job.counts[(size_t) t * DIGITS + digit];
+      for (int thread = 0; thread < ctx->threads; thread++) here += job.counts[(size_t) thread * DIGITS + digit];
     }
     if (above + here < k) goto done; /* fewer than k: only the first pass can find that */
     k -= above;
@@ -165,12 +165,12 @@ weft_status weft_edges_cut(weft_ctx *ctx, size_t p, double *w, const double *m, 
 static void cut_column_bars(const void *data, size_t j, int thread)
 {
   const cut_bars_job *job = data;
-  const weft_edge_bars *b = job->bars;
+  const weft_edge_bars *bars = job->bars;
   double *w = job->w + j * job->p;
-  const double *m = job->m + j * job->p, *bar = b->bar + (size_t) b->of[j] * b->kinds;
+  const double *m = job->m + j * job->p, *bar = bars->bar + (size_t) bars->of[j] * bars->kinds;
   (void) thread;
   for (size_t i = 0; i < job->p; i++)
-    if (!(m[i] >= bar[b->of[i]])) w[i] = 0;
+    if (!(m[i] >= bar[bars->of[i]])) w[i] = 0;
 }
 
 weft_status weft_edges_cut_bars(weft_ctx *ctx, size_t p, double *w, const double *m, const weft_edge_bars *bars)
@@ -192,8 +192,8 @@ static void list_column(const void *data, size_t j, int thread)
     }
 }
 
-weft_status weft_edges_list(weft_ctx *ctx, const weft_edges *e, const double *starts, int *from, int *to)
+weft_status weft_edges_list(weft_ctx *ctx, const weft_edges *edges, const double *starts, int *from, int *to)
 {
-  const list_job job = { e, starts, from, to };
-  return all_columns(ctx, e->p, list_column, &job);
+  const list_job job = { edges, starts, from, to };
+  return all_columns(ctx, edges->p, list_column, &job);
 }

@@ -40,12 +40,12 @@ INLINE int both_reach(const double *restrict a, const double *restrict b, size_t
 }
 
 /* most[i] is raised to the second weakest edge of triangle ijk, where j and k have an edge of weight w. */
-INLINE void raise(const double *restrict with_k, double w, double *restrict most, size_t count)
+INLINE void raise(const double *restrict with_k, double w, double *restrict largest, size_t count)
 {
   WEFT_SIMD_PRAGMA(omp simd)
   for (size_t i = 0; i < count; i++) {
-    const double s = with_k[i] < w ? with_k[i] : w;
-    most[i] = s > most[i] ? s : most[i];
+    const double weaker = with_k[i] < w ? with_k[i] : w;
+    largest[i] = weaker > largest[i] ? weaker : largest[i];
   }
 }
 
@@ -60,8 +60,8 @@ INLINE best add_and_find(const double *restrict relevance, const double *restric
     double top = -INFINITY;
     WEFT_SIMD_GREATEST(top)
     for (size_t j = first; j < end; j++) {
-      const double s = sum[j] + add[j], score = (relevance[j] * size - s) * sign;
-      sum[j] = s;
+      const double total = sum[j] + add[j], score = (relevance[j] * size - total) * sign;
+      sum[j] = total;
       top = score > top ? score : top;
     }
     if (top > found.value) {
@@ -83,9 +83,9 @@ INLINE best add_and_find(const double *restrict relevance, const double *restric
   { \
     return add_and_find(r, add, sum, p, size, sign); \
   } \
-  target static void raise_##name(const double *with_k, double w, double *most, size_t count) \
+  target static void raise_##name(const double *with_k, double w, double *largest, size_t count) \
   { \
-    raise(with_k, w, most, count); \
+    raise(with_k, w, largest, count); \
   }
 WEFT_VARIANTS(LOOPS)
 
@@ -98,17 +98,17 @@ WEFT_VARIANTS(LOOPS)
 static void look_at_block(const weft_network_job *job, size_t block, double *greatest, double *asymmetry)
 {
   const size_t p = job->p, first = block * BLOCK, last = p - first < BLOCK ? p : first + BLOCK;
-  double most = 0, apart = 0;
+  double largest = 0, apart = 0;
   int finite = 1;
   for (size_t row = 0; row < last; row += BLOCK)
     for (size_t j = first; j < last; j++)
       for (size_t i = row; i < j && i < row + BLOCK; i++) {
         const double a = job->m[i + j * p], b = job->m[j + i * p];
         finite &= fabs(a) <= DBL_MAX && fabs(b) <= DBL_MAX;
-        most = fabs(a) > most ? fabs(a) : most;
+        largest = fabs(a) > largest ? fabs(a) : largest;
         apart = fabs(a - b) > apart ? fabs(a - b) : apart;
       }
-  *greatest = finite ? most : INFINITY;
+  *greatest = finite ? largest : INFINITY;
   *asymmetry = apart;
 }
 
@@ -144,18 +144,18 @@ weft_status weft_network_check(weft_ctx *ctx, const weft_network_job *job, doubl
   weft_arena mem = weft_arena_begin(ctx);
   const int64_t p = (int64_t) job->p, blocks = (p + BLOCK - 1) / BLOCK;
   const int64_t batch = 1 + ctx->threads * (int64_t) (5e5 / ((double) p + 1));
-  double *most, *apart;
-  WEFT_TAKE(most, &mem, (size_t) blocks);
+  double *largest, *apart;
+  WEFT_TAKE(largest, &mem, (size_t) blocks);
   WEFT_TAKE(apart, &mem, (size_t) blocks);
   for (int64_t first = 0; first < blocks; first += batch) {
     const int64_t end = blocks - first < batch ? blocks : first + batch;
     WEFT_TRY(weft_poll(ctx, 0, 1));
     WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - first) * BLOCK * (double) p), dynamic)
-    for (int64_t k = first; k < end; k++) look_at_block(job, (size_t) k, &most[k], &apart[k]);
+    for (int64_t k = first; k < end; k++) look_at_block(job, (size_t) k, &largest[k], &apart[k]);
   }
   for (int64_t k = 0; k < blocks; k++) {
-    if (most[k] > *greatest) *greatest = most[k];
-    if (most[k] > DBL_MAX) WEFT_TRY(fail_block(ctx, job, (size_t) k, -1));
+    if (largest[k] > *greatest) *greatest = largest[k];
+    if (largest[k] > DBL_MAX) WEFT_TRY(fail_block(ctx, job, (size_t) k, -1));
   }
   for (int64_t k = 0; k < blocks; k++)
     if (apart[k] > 1e-8 * *greatest) WEFT_TRY(fail_block(ctx, job, (size_t) k, 1e-8 * *greatest));
@@ -192,45 +192,46 @@ typedef struct {
 static void column_partners(const network *w, size_t j)
 {
   const size_t p = w->job->p;
-  const double *m = w->job->m + j * p;
+  const double *column = w->job->m + j * p;
   int32_t *partner = w->partner + j * PARTNERS;
   double least = -INFINITY;
   for (size_t k = 0; k < PARTNERS; k++) partner[k] = (int32_t) j;
   for (size_t i = 0; i < p; i++) {
     size_t at = PARTNERS - 1;
-    if (!(m[i] > least) || i == j) continue;
-    for (; at > 0 && (partner[at - 1] == (int32_t) j || m[partner[at - 1]] < m[i]); at--) partner[at] = partner[at - 1];
+    if (!(column[i] > least) || i == j) continue;
+    for (; at > 0 && (partner[at - 1] == (int32_t) j || column[partner[at - 1]] < column[i]); at--)
+      partner[at] = partner[at - 1];
     partner[at] = (int32_t) i;
-    if (partner[PARTNERS - 1] != (int32_t) j) least = m[partner[PARTNERS - 1]];
+    if (partner[PARTNERS - 1] != (int32_t) j) least = column[partner[PARTNERS - 1]];
   }
 }
 
 /* Whether an edge of weight w is removed when s is the second weakest of a triangle. */
-static int outdone(const weft_network_job *d, double s, double w)
+static int outdone(const weft_network_job *job, double second, double w)
 {
-  const double kept = s * d->keep, bar = kept < s ? kept : s;
-  return bar - d->eps > w;
+  const double kept = second * job->keep, bar = kept < second ? kept : second;
+  return bar - job->eps > w;
 }
 
 /* The least s for which an edge of weight w > 0 is removed: outdone() is monotone in s, also as rounded. Infinite if
  * there is none. */
-static double least_beyond(const weft_network_job *d, double w)
+static double min_beyond(const weft_network_job *job, double w)
 {
-  double s = (w + d->eps) / (d->keep < 1 ? d->keep : 1);
-  if (d->eps == 0 && d->keep >= 1) return nextafter(w, INFINITY);
-  if (!(s <= DBL_MAX)) return INFINITY;
-  while (s <= DBL_MAX && !outdone(d, s, w)) s = nextafter(s, INFINITY);
-  while (s <= DBL_MAX && outdone(d, nextafter(s, 0), w)) s = nextafter(s, 0);
-  return s;
+  double second = (w + job->eps) / (job->keep < 1 ? job->keep : 1);
+  if (job->eps == 0 && job->keep >= 1) return nextafter(w, INFINITY);
+  if (!(second <= DBL_MAX)) return INFINITY;
+  while (second <= DBL_MAX && !outdone(job, second, w)) second = nextafter(second, INFINITY);
+  while (second <= DBL_MAX && outdone(job, nextafter(second, 0), w)) second = nextafter(second, 0);
+  return second;
 }
 
 /* Whether some k makes the edge of rows a and b the weakest by enough. k = i or j never does: s <= weight then. */
 static int goes(const network *w, const double *a, const double *b, double weight)
 {
-  const weft_network_job *d = w->job;
-  if (weight > 0) return w->both_reach(a, b, d->p, least_beyond(d, weight));
-  for (size_t k = 0; k < d->p; k++)
-    if (outdone(d, a[k] < b[k] ? a[k] : b[k], weight)) return 1;
+  const weft_network_job *job = w->job;
+  if (weight > 0) return w->both_reach(a, b, job->p, min_beyond(job, weight));
+  for (size_t k = 0; k < job->p; k++)
+    if (outdone(job, a[k] < b[k] ? a[k] : b[k], weight)) return 1;
   return 0;
 }
 
@@ -243,20 +244,20 @@ static int outdone_by(const network *w, const int32_t *partner, const double *a,
 
 /* Decides the edges of column j with the columns before it: first by the partners of j and of i, and only then by a
  * search over all k. Puts weights into `out`, or marks what goes when working in place. */
-static void aracne_column(const network *w, size_t j, workspace *s)
+static void aracne_column(const network *w, size_t j, workspace *work)
 {
-  const weft_network_job *d = w->job;
-  const size_t p = d->p;
-  const double *b = d->m + j * p;
-  double *most = s->sum;
-  for (size_t i = 0; i < j; i++) most[i] = -INFINITY;
+  const weft_network_job *job = w->job;
+  const size_t p = job->p;
+  const double *b = job->m + j * p;
+  double *largest = work->sum;
+  for (size_t i = 0; i < j; i++) largest[i] = -INFINITY;
   for (size_t k = 0; k < PARTNERS; k++) {
     const size_t partner = (size_t) w->partner[j * PARTNERS + k];
-    if (partner != j) w->raise(d->m + partner * p, b[partner], most, j);
+    if (partner != j) w->raise(job->m + partner * p, b[partner], largest, j);
   }
   for (size_t i = 0; i < j; i++) {
-    const double *a = d->m + i * p, weight = b[i];
-    const int gone = fabs(weight) <= w->rounding || outdone(d, most[i], weight) ||
+    const double *a = job->m + i * p, weight = b[i];
+    const int gone = fabs(weight) <= w->rounding || outdone(job, largest[i], weight) ||
                      outdone_by(w, w->partner + i * PARTNERS, a, b, weight) || goes(w, a, b, weight);
     if (!w->gone)
       w->out[i + j * p] = gone ? 0 : weight;
@@ -265,9 +266,9 @@ static void aracne_column(const network *w, size_t j, workspace *s)
   }
 }
 
-static void clr_column(const network *w, size_t j, workspace *s)
+static void clr_column(const network *w, size_t j, workspace *work)
 {
-  (void) s;
+  (void) work;
   const size_t p = w->job->p;
   const double *m = w->job->m + j * p;
   for (size_t i = 0; i < j; i++) {
@@ -278,12 +279,12 @@ static void clr_column(const network *w, size_t j, workspace *s)
   }
 }
 
-static void relnet_column(const network *w, size_t j, workspace *s)
+static void relnet_column(const network *w, size_t j, workspace *work)
 {
-  (void) s;
+  (void) work;
   const size_t p = w->job->p;
-  const double *m = w->job->m + j * p;
-  for (size_t i = 0; i < j; i++) w->out[i + j * p] = m[i] > w->job->eps ? m[i] : 0;
+  const double *column = w->job->m + j * p;
+  for (size_t i = 0; i < j; i++) w->out[i + j * p] = column[i] > w->job->eps ? column[i] : 0;
 }
 
 /* Mean and standard deviation of column j without its diagonal entry; the deviation is 0 where all entries are equal
@@ -291,39 +292,39 @@ static void relnet_column(const network *w, size_t j, workspace *s)
 static void column_moments(const network *w, size_t j)
 {
   const size_t p = w->job->p;
-  const double *m = w->job->m + j * p;
-  double sum = 0, squares = 0, least = INFINITY, most = -INFINITY;
+  const double *column = w->job->m + j * p;
+  double sum = 0, squares = 0, least = INFINITY, largest = -INFINITY;
   for (size_t i = 0; i < p; i++) {
     if (i == j) continue;
-    sum += m[i];
-    if (m[i] < least) least = m[i];
-    if (m[i] > most) most = m[i];
+    sum += column[i];
+    if (column[i] < least) least = column[i];
+    if (column[i] > largest) largest = column[i];
   }
   const double mean = sum / ((double) p - 1);
   for (size_t i = 0; i < p; i++)
-    if (i != j) squares += (m[i] - mean) * (m[i] - mean);
+    if (i != j) squares += (column[i] - mean) * (column[i] - mean);
   w->first[j] = mean;
-  w->second[j] = p > 2 && most - least > w->rounding ? sqrt(squares / ((double) p - 2)) : 0;
+  w->second[j] = p > 2 && largest - least > w->rounding ? sqrt(squares / ((double) p - 2)) : 0;
 }
 
 /* Scores of target t's selected go to column t of out. Relevance of what is selected, and of the target, is -Inf. */
-static void mrnet_column(const network *w, size_t t, workspace *s)
+static void mrnet_column(const network *w, size_t target, workspace *work)
 {
   const size_t p = w->job->p;
-  const double *m = w->job->m;
-  double *to = w->out + t * p;
-  memcpy(s->relevance, m + t * p, p * sizeof *s->relevance);
-  memset(s->sum, 0, p * sizeof *s->sum);
+  const double *column = w->job->m;
+  double *to = w->out + target * p;
+  memcpy(work->relevance, column + target * p, p * sizeof *work->relevance);
+  memset(work->sum, 0, p * sizeof *work->sum);
   memset(to, 0, p * sizeof *to);
-  s->relevance[t] = -INFINITY;
+  work->relevance[target] = -INFINITY;
   const double *last = w->zeros;
   for (size_t turn = 0; turn + 1 < p; turn++) {
     const double size = turn ? (double) turn : 1;
-    const best b = w->find(s->relevance, last, s->sum, p, size, 1);
+    const best b = w->find(work->relevance, last, work->sum, p, size, 1);
     if (!(b.value > w->rounding * size)) break;
     to[b.index] = b.value / size;
-    s->relevance[b.index] = -INFINITY;
-    last = m + b.index * p;
+    work->relevance[b.index] = -INFINITY;
+    last = column + b.index * p;
   }
 }
 
@@ -333,59 +334,59 @@ static void add_row(double *sum, const double *row, size_t p, double sign)
 }
 
 /* The best feature outside when `worst` is removed: the greatest size × relevance - (sum - w_worst). */
-static best best_outside(const network *w, size_t t, size_t worst, const workspace *s, double size)
+static best best_outside(const network *w, size_t target, size_t worst, const workspace *work, double size)
 {
   const size_t p = w->job->p;
-  const double *m = w->job->m + t * p, *leaving = w->job->m + worst * p;
+  const double *column = w->job->m + target * p, *leaving = w->job->m + worst * p;
   best b = { -INFINITY, SIZE_MAX };
   for (size_t i = 0; i < p; i++) {
-    if (s->inside[i] || i == t) continue;
-    const double score = size * m[i] - (s->sum[i] - leaving[i]);
+    if (work->inside[i] || i == target) continue;
+    const double score = size * column[i] - (work->sum[i] - leaving[i]);
     if (score > b.value) b = (best){ score, i };
   }
   return b;
 }
 
 /* Relevance is +Inf for what is outside, so that it is never the lowest. */
-static void mrnetb_column(const network *w, size_t t, workspace *s)
+static void mrnetb_column(const network *w, size_t target, workspace *work)
 {
   const size_t p = w->job->p;
-  const double *m = w->job->m;
-  double *to = w->out + t * p, size = (double) p - 1;
+  const double *column = w->job->m;
+  double *to = w->out + target * p, size = (double) p - 1;
   memset(to, 0, p * sizeof *to);
   if (p < 2) return;
-  memcpy(s->relevance, m + t * p, p * sizeof *s->relevance);
-  memset(s->inside, 1, p);
-  for (size_t i = 0; i < p; i++) s->sum[i] = w->first[i] - m[i + t * p];
-  s->relevance[t] = INFINITY;
-  s->inside[t] = 0;
-  best low = w->find(s->relevance, w->zeros, s->sum, p, size, -1);
+  memcpy(work->relevance, column + target * p, p * sizeof *work->relevance);
+  memset(work->inside, 1, p);
+  for (size_t i = 0; i < p; i++) work->sum[i] = w->first[i] - column[i + target * p];
+  work->relevance[target] = INFINITY;
+  work->inside[target] = 0;
+  best low = w->find(work->relevance, w->zeros, work->sum, p, size, -1);
   while (size > 1 && low.value > w->rounding * size) {
     const size_t out = low.index;
-    const double own = s->sum[out]; /* its own entry on the diagonal is in no sum */
-    s->inside[out] = 0;
-    s->relevance[out] = INFINITY;
+    const double own = work->sum[out]; /* its own entry on the diagonal is in no sum */
+    work->inside[out] = 0;
+    work->relevance[out] = INFINITY;
     size--;
-    add_row(s->sum, m + out * p, p, -1);
-    s->sum[out] = own;
-    low = w->find(s->relevance, w->zeros, s->sum, p, size, -1);
+    add_row(work->sum, column + out * p, p, -1);
+    work->sum[out] = own;
+    low = w->find(work->relevance, w->zeros, work->sum, p, size, -1);
   }
   for (size_t swaps = 0; swaps < p; swaps++) { /* every exchange raises the objective; the bound is for rounding */
-    const best in = best_outside(w, t, low.index, s, size);
+    const best in = best_outside(w, target, low.index, work, size);
     const size_t out = low.index;
     if (in.index == SIZE_MAX || !(in.value > -low.value + 1e-12 * fabs(low.value))) break;
-    const double own_out = s->sum[out], own_in = s->sum[in.index] - m[in.index + out * p];
-    for (size_t i = 0; i < p; i++) s->sum[i] += m[i + in.index * p] - m[i + out * p];
-    s->sum[out] = own_out + m[out + in.index * p];
-    s->sum[in.index] = own_in;
-    s->inside[out] = 0;
-    s->inside[in.index] = 1;
-    s->relevance[out] = INFINITY;
-    s->relevance[in.index] = m[in.index + t * p];
-    low = w->find(s->relevance, w->zeros, s->sum, p, size, -1);
+    const double own_out = work->sum[out], own_in = work->sum[in.index] - column[in.index + out * p];
+    for (size_t i = 0; i < p; i++) work->sum[i] += column[i + in.index * p] - column[i + out * p];
+    work->sum[out] = own_out + column[out + in.index * p];
+    work->sum[in.index] = own_in;
+    work->inside[out] = 0;
+    work->inside[in.index] = 1;
+    work->relevance[out] = INFINITY;
+    work->relevance[in.index] = column[in.index + target * p];
+    low = w->find(work->relevance, w->zeros, work->sum, p, size, -1);
   }
   for (size_t i = 0; i < p; i++) {
-    const double score = s->inside[i] ? m[i + t * p] - s->sum[i] / size : 0;
+    const double score = work->inside[i] ? column[i + target * p] - work->sum[i] / size : 0;
     to[i] = score > 0 ? score : 0;
   }
 }
@@ -452,13 +453,13 @@ done:
 }
 
 /* Nanoseconds that a column takes. */
-static double column_cost(const weft_network_job *d)
+static double column_cost(const weft_network_job *job)
 {
-  const double p = (double) d->p;
+  const double p = (double) job->p;
 #define COST(kind, name, before, greedy, in_bits, nanoseconds, device) nanoseconds,
   const double costs[] = { WEFT_NETWORK_KINDS(COST) };
 #undef COST
-  return costs[d->method];
+  return costs[job->method];
 }
 
 /* A row without its function does not compile. */
@@ -466,10 +467,10 @@ static double column_cost(const weft_network_job *d)
 enum { COLUMNS_THERE = 0 WEFT_NETWORK_KINDS(THERE) };
 #undef THERE
 
-static void one_column(const network *w, size_t j, workspace *s)
+static void one_column(const network *w, size_t j, workspace *work)
 {
 /* clang-format off */
-#define COLUMN(kind, name, ...) case WEFT_NETWORK_##kind: name##_column(w, j, s); break;
+#define COLUMN(kind, name, ...) case WEFT_NETWORK_##kind: name##_column(w, j, work); break;
   /* clang-format on */
   switch (w->job->method) {
     WEFT_NETWORK_KINDS(COLUMN)
@@ -523,10 +524,10 @@ weft_status weft_network_cpu(weft_ctx *ctx, const weft_network_job *job, double 
   WEFT_TAKE(w.first, &mem, p);
   WEFT_TAKE(w.second, &mem, p);
   WEFT_TAKE(work, &mem, (size_t) ctx->threads);
-  for (int t = 0; t < ctx->threads; t++) {
-    WEFT_TAKE(work[t].relevance, &mem, p);
-    WEFT_TAKE(work[t].sum, &mem, p);
-    WEFT_TAKE(work[t].inside, &mem, p);
+  for (int thread = 0; thread < ctx->threads; thread++) {
+    WEFT_TAKE(work[thread].relevance, &mem, p);
+    WEFT_TAKE(work[thread].sum, &mem, p);
+    WEFT_TAKE(work[thread].inside, &mem, p);
   }
   if (out == job->m) { /* nothing may change while rows are read */
     if (job->method != WEFT_NETWORK_ARACNE) {

@@ -13,7 +13,7 @@
 #define DEPTH 64
 #define FULL 0xffffffffu
 #define BAND_BYTES ((size_t) 256 << 20) /* results and room of the targets between two polls */
-#define MOST_WORK 2e11                  /* p² per target between two polls: some 50 ms */
+#define MAX_WORK 2e11                   /* p² per target between two polls: some 50 ms */
 
 /* ---- sums of columns, entry after entry ---- */
 
@@ -26,7 +26,7 @@ __global__ static void __launch_bounds__(256)
   , j = j0 + threadIdx.x;
   const bool mine = threadIdx.x < COLUMNS
   &&j < p;
-  double sum = 0, mean = 0, squares = 0, least = INFINITY, most = -INFINITY;
+  double sum = 0, mean = 0, squares = 0, least = INFINITY, largest = -INFINITY;
   for (int turn = 0; turn < (second ? 2 : 1); turn++) {
     for (size_t i0 = 0; i0 < p; i0 += DEPTH) {
       for (uint32_t e = threadIdx.x; e < COLUMNS * DEPTH; e += 256) {
@@ -43,7 +43,7 @@ __global__ static void __launch_bounds__(256)
         }
         sum += w;
         if (w < least) least = w;
-        if (w > most) most = w;
+        if (w > largest) largest = w;
       }
       __syncthreads();
     }
@@ -51,7 +51,7 @@ __global__ static void __launch_bounds__(256)
   }
   if (!mine) return;
   first[j] = second ? mean : sum;
-  if (second) second[j] = p > 2 && most - least > rounding ? sqrt(squares / ((double) p - 2)) : 0;
+  if (second) second[j] = p > 2 && largest - least > rounding ? sqrt(squares / ((double) p - 2)) : 0;
 }
 
 /* Columns from `column` on, above the diagonal. */
@@ -213,20 +213,20 @@ struct band_job {
   double rounding, *room, *out;
 };
 
-static void clr_band(const band_job &b, size_t column, size_t count, cudaStream_t stream)
+static void clr_band(const band_job &job, size_t column, size_t count, cudaStream_t stream)
 {
-  const dim3 grid((unsigned) ((b.p + 255) / 256), (unsigned) count);
-  clr_columns<<<grid, 256, 0, stream>>>(b.m, b.p, column, b.first, b.second, b.rounding, b.out);
+  const dim3 grid((unsigned) ((job.p + 255) / 256), (unsigned) count);
+  clr_columns<<<grid, 256, 0, stream>>>(job.m, job.p, column, job.first, job.second, job.rounding, job.out);
 }
 
-static void mrnet_band(const band_job &b, size_t column, size_t count, cudaStream_t stream)
+static void mrnet_band(const band_job &job, size_t column, size_t count, cudaStream_t stream)
 {
-  mrnet<<<(unsigned) count, THREADS, 0, stream>>>(b.m, b.p, column, b.rounding, b.room, b.out);
+  mrnet<<<(unsigned) count, THREADS, 0, stream>>>(job.m, job.p, column, job.rounding, job.room, job.out);
 }
 
-static void mrnetb_band(const band_job &b, size_t column, size_t count, cudaStream_t stream)
+static void mrnetb_band(const band_job &job, size_t column, size_t count, cudaStream_t stream)
 {
-  mrnetb<<<(unsigned) count, THREADS, 0, stream>>>(b.m, b.p, column, b.first, b.rounding, b.room, b.out);
+  mrnetb<<<(unsigned) count, THREADS, 0, stream>>>(job.m, job.p, column, job.first, job.rounding, job.room, job.out);
 }
 
 /* By the column `device` in the sheet: <name>_band() of those that go by steps. */
@@ -242,8 +242,8 @@ static make_band *const bands[] = { WEFT_NETWORK_KINDS(BAND) };
 static size_t batch_of(size_t p, int greedy)
 {
   size_t batch = BAND_BYTES / (3 * p * sizeof(double));
-  const double most = MOST_WORK / ((double) p * (double) p);
-  if (greedy && (double) batch > most) batch = (size_t) most;
+  const double largest = MAX_WORK / ((double) p * (double) p);
+  if (greedy && (double) batch > largest) batch = (size_t) largest;
   if (batch < 132) batch = 132;
   if (batch > p) batch = p;
   return batch > 32768 ? 32768 : batch;

@@ -53,15 +53,15 @@ static WEFT_HD inline weft_mi_by_class weft_mi_by_class_of(const weft_mi_log *f,
   return out;
 }
 
-static WEFT_HD inline void weft_mi_by_class_add(weft_mi_by_class *s, uint64_t count)
+static WEFT_HD inline void weft_mi_by_class_add(weft_mi_by_class *sums, uint64_t count)
 {
-  s->sum += weft_mi_fixed(s->f, count);
-  s->stratum += count;
-  if (++s->seen < s->per) return;
-  s->sum -= weft_mi_fixed(s->f, s->stratum);
-  s->n += s->stratum;
-  s->seen = 0;
-  s->stratum = 0;
+  sums->sum += weft_mi_fixed(sums->f, count);
+  sums->stratum += count;
+  if (++sums->seen < sums->per) return;
+  sums->sum -= weft_mi_fixed(sums->f, sums->stratum);
+  sums->n += sums->stratum;
+  sums->seen = 0;
+  sums->stratum = 0;
 }
 
 /* How the counts of an attribute's levels follow from its planes. A complete attribute has a plane for every level but
@@ -85,53 +85,54 @@ typedef struct weft_mi_counts {
 } weft_mi_counts;
 
 /* Cell (x, y) of a part of pair (i, j). */
-static WEFT_HD inline uint32_t weft_mi_cell(const weft_mi_counts *t, uint32_t part, size_t i, size_t j, uint32_t x,
+static WEFT_HD inline uint32_t weft_mi_cell(const weft_mi_counts *counts, uint32_t part, size_t i, size_t j, uint32_t x,
                                             uint32_t y)
 {
-  const uint32_t pa = t->a.planes, pb = t->b.planes;
-  const uint32_t *both = t->both + (size_t) part * pa * pb * t->stride + i * t->ld + j;
+  const uint32_t pa = counts->a.planes, pb = counts->b.planes;
+  const uint32_t *both = counts->both + (size_t) part * pa * pb * counts->stride + i * counts->ld + j;
   uint32_t n;
-  if (x < pa && y < pb) return both[((size_t) x * pb + y) * t->stride];
+  if (x < pa && y < pb) return both[((size_t) x * pb + y) * counts->stride];
   if (x < pa) {
-    n = t->margin_a[part * t->part_a + x * t->plane_a + i];
-    for (uint32_t q = 0; q < pb; q++) n -= both[((size_t) x * pb + q) * t->stride];
+    n = counts->margin_a[part * counts->part_a + x * counts->plane_a + i];
+    for (uint32_t q = 0; q < pb; q++) n -= both[((size_t) x * pb + q) * counts->stride];
     return n;
   }
   if (y < pb) {
-    n = t->margin_b[part * t->part_b + y * t->plane_b + j];
-    for (uint32_t p = 0; p < pa; p++) n -= both[((size_t) p * pb + y) * t->stride];
+    n = counts->margin_b[part * counts->part_b + y * counts->plane_b + j];
+    for (uint32_t p = 0; p < pa; p++) n -= both[((size_t) p * pb + y) * counts->stride];
     return n;
   }
-  n = t->totals[part];
-  for (uint32_t p = 0; p < pa; p++) n -= t->margin_a[part * t->part_a + p * t->plane_a + i];
-  for (uint32_t q = 0; q < pb; q++) n -= t->margin_b[part * t->part_b + q * t->plane_b + j];
-  for (uint32_t p = 0; p < pa * pb; p++) n += both[(size_t) p * t->stride];
+  n = counts->totals[part];
+  for (uint32_t p = 0; p < pa; p++) n -= counts->margin_a[part * counts->part_a + p * counts->plane_a + i];
+  for (uint32_t q = 0; q < pb; q++) n -= counts->margin_b[part * counts->part_b + q * counts->plane_b + j];
+  for (uint32_t p = 0; p < pa * pb; p++) n += both[(size_t) p * counts->stride];
   return n;
 }
 
 /* A table as a plain array: cells[part * levels_a * levels_b + x * levels_b + y]. Each derived cell is made once. */
-static WEFT_HD inline void weft_mi_cells(const weft_mi_counts *t, size_t i, size_t j, uint32_t *cells)
+static WEFT_HD inline void weft_mi_cells(const weft_mi_counts *counts, size_t i, size_t j, uint32_t *cells)
 {
-  const uint32_t pa = t->a.planes, pb = t->b.planes, lb = t->b.levels;
-  for (uint32_t part = 0; part < t->parts; part++, cells += t->a.levels * lb) {
-    const uint32_t *both = t->both + (size_t) part * pa * pb * t->stride + i * t->ld + j;
+  const uint32_t pa = counts->a.planes, pb = counts->b.planes, lb = counts->b.levels;
+  for (uint32_t part = 0; part < counts->parts; part++, cells += counts->a.levels * lb) {
+    const uint32_t *both = counts->both + (size_t) part * pa * pb * counts->stride + i * counts->ld + j;
     for (uint32_t x = 0; x < pa; x++) {
-      uint32_t left = t->b.missing ? 0 : t->margin_a[part * t->part_a + x * t->plane_a + i];
-      for (uint32_t y = 0; y < pb; y++, both += t->stride) {
+      uint32_t left = counts->b.missing ? 0 : counts->margin_a[part * counts->part_a + x * counts->plane_a + i];
+      for (uint32_t y = 0; y < pb; y++, both += counts->stride) {
         cells[x * lb + y] = *both;
         left -= *both;
       }
-      if (!t->b.missing) cells[x * lb + pb] = left;
+      if (!counts->b.missing) cells[x * lb + pb] = left;
     }
-    if (t->a.missing) continue;
-    uint32_t corner = t->b.missing ? 0 : t->totals[part];
-    for (uint32_t x = 0; x < pa && !t->b.missing; x++) corner -= t->margin_a[part * t->part_a + x * t->plane_a + i];
+    if (counts->a.missing) continue;
+    uint32_t corner = counts->b.missing ? 0 : counts->totals[part];
+    for (uint32_t x = 0; x < pa && !counts->b.missing; x++)
+      corner -= counts->margin_a[part * counts->part_a + x * counts->plane_a + i];
     for (uint32_t y = 0; y < pb; y++) {
-      uint32_t left = t->margin_b[part * t->part_b + y * t->plane_b + j];
+      uint32_t left = counts->margin_b[part * counts->part_b + y * counts->plane_b + j];
       for (uint32_t x = 0; x < pa; x++) left -= cells[x * lb + y];
       cells[pa * lb + y] = left;
       corner -= left;
     }
-    if (!t->b.missing) cells[pa * lb + pb] = corner;
+    if (!counts->b.missing) cells[pa * lb + pb] = corner;
   }
 }

@@ -37,11 +37,11 @@ static void plan_steps(uint64_t rows, uint64_t step[6])
   }
 }
 
-static inline uint64_t push_together(const weft_mi_move *m, uint64_t x)
+static inline uint64_t push_together(const weft_mi_move *move, uint64_t x)
 {
-  x &= m->rows;
+  x &= move->rows;
   for (int k = 0; k < 6; k++) {
-    const uint64_t moving = x & m->step[k];
+    const uint64_t moving = x & move->step[k];
     x = (x ^ moving) | moving >> (1 << k);
   }
   return x;
@@ -72,11 +72,11 @@ weft_status weft_mi_sorter_make(weft_arena *mem, const weft_mi_pack *pack, const
   out->some = pack->n < out->n;
   for (size_t w = 0; w < out->words; w++)
     for (uint32_t c = 0; c < out->classes; c++) {
-      weft_mi_move *m = &out->moves[w * out->classes + c];
-      if (!has_pext()) plan_steps(m->rows, m->step);
-      m->count = (uint32_t) __builtin_popcountll(m->rows);
-      m->at = at[c];
-      at[c] += m->count;
+      weft_mi_move *move = &out->moves[w * out->classes + c];
+      if (!has_pext()) plan_steps(move->rows, move->step);
+      move->count = (uint32_t) __builtin_popcountll(move->rows);
+      move->at = at[c];
+      at[c] += move->count;
     }
 done:
   return st;
@@ -99,98 +99,101 @@ uint32_t weft_mi_genotypes_learn(const weft_mi_sorter *sorter, const uint8_t *pa
 }
 
 /* Adds a run of a class's bits behind those before it. */
-static inline void append(const weft_mi_move *m, size_t first_word, uint64_t low, uint64_t high, uint64_t *lows,
+static inline void append(const weft_mi_move *move, size_t first_word, uint64_t low, uint64_t high, uint64_t *lows,
                           uint64_t *highs)
 {
-  const size_t word = first_word + m->at / 64;
-  const uint32_t shift = (uint32_t) (m->at % 64);
+  const size_t word = first_word + move->at / 64;
+  const uint32_t shift = (uint32_t) (move->at % 64);
   lows[word] |= low << shift;
   highs[word] |= high << shift;
-  if (shift + m->count > 64) {
+  if (shift + move->count > 64) {
     lows[word + 1] |= low >> (64 - shift);
     highs[word + 1] |= high >> (64 - shift);
   }
 }
 
 /* Low and high bits of the rows that count, sorted by class; both zeroed before. */
-static void sort_portable(const weft_mi_sorter *s, const weft_mi_pack *pack, const uint8_t *packed, uint64_t *lows,
+static void sort_portable(const weft_mi_sorter *sorter, const weft_mi_pack *pack, const uint8_t *packed, uint64_t *lows,
                           uint64_t *highs)
 {
-  for (size_t w = 0; w < s->words; w++) {
+  for (size_t w = 0; w < sorter->words; w++) {
     uint64_t low, high;
-    weft_genotype_word(packed, s->n, w, &low, &high);
-    for (uint32_t c = 0; c < s->classes; c++) {
-      const weft_mi_move *m = &s->moves[w * s->classes + c];
-      if (m->count) append(m, pack->class_word[c], push_together(m, low), push_together(m, high), lows, highs);
+    weft_genotype_word(packed, sorter->n, w, &low, &high);
+    for (uint32_t c = 0; c < sorter->classes; c++) {
+      const weft_mi_move *move = &sorter->moves[w * sorter->classes + c];
+      if (move->count)
+        append(move, pack->class_word[c], push_together(move, low), push_together(move, high), lows, highs);
     }
   }
 }
 
 #if WEFT_SIMD_X86
-__attribute__((target("bmi2"))) static void sort_pext(const weft_mi_sorter *s, const weft_mi_pack *pack,
+__attribute__((target("bmi2"))) static void sort_pext(const weft_mi_sorter *sorter, const weft_mi_pack *pack,
                                                       const uint8_t *packed, uint64_t *lows, uint64_t *highs)
 {
   const uint64_t even = UINT64_C(0x5555555555555555);
-  for (size_t w = 0; w < s->words; w++) {
+  for (size_t w = 0; w < sorter->words; w++) {
     uint64_t pairs[2];
-    weft_genotype_pairs(packed, s->n, w, pairs);
+    weft_genotype_pairs(packed, sorter->n, w, pairs);
     const uint64_t low = _pext_u64(pairs[0], even) | _pext_u64(pairs[1], even) << 32,
                    high = _pext_u64(pairs[0], ~even) | _pext_u64(pairs[1], ~even) << 32;
-    for (uint32_t c = 0; c < s->classes; c++) {
-      const weft_mi_move *m = &s->moves[w * s->classes + c];
-      if (m->count) append(m, pack->class_word[c], _pext_u64(low, m->rows), _pext_u64(high, m->rows), lows, highs);
+    for (uint32_t c = 0; c < sorter->classes; c++) {
+      const weft_mi_move *move = &sorter->moves[w * sorter->classes + c];
+      if (move->count)
+        append(move, pack->class_word[c], _pext_u64(low, move->rows), _pext_u64(high, move->rows), lows, highs);
     }
   }
 }
 #endif
 
-static void sort_halves(const weft_mi_sorter *s, const weft_mi_pack *pack, const uint8_t *packed, uint64_t *lows,
+static void sort_halves(const weft_mi_sorter *sorter, const weft_mi_pack *pack, const uint8_t *packed, uint64_t *lows,
                         uint64_t *highs)
 {
   memset(lows, 0, pack->words * sizeof *lows);
   memset(highs, 0, pack->words * sizeof *highs);
 #if WEFT_SIMD_X86
   if (has_pext()) {
-    sort_pext(s, pack, packed, lows, highs);
+    sort_pext(sorter, pack, packed, lows, highs);
     return;
   }
 #endif
-  sort_portable(s, pack, packed, lows, highs);
+  sort_portable(sorter, pack, packed, lows, highs);
 }
 
 /* ---- byte codes ---- */
 
 #if WEFT_SIMD_X86
-__attribute__((target("bmi2"))) static void sort_bits_pext(const weft_mi_sorter *s, const weft_mi_pack *pack,
+__attribute__((target("bmi2"))) static void sort_bits_pext(const weft_mi_sorter *sorter, const weft_mi_pack *pack,
                                                            const uint64_t *low, const uint64_t *high, uint64_t *lows,
                                                            uint64_t *highs)
 {
-  for (size_t w = 0; w < s->words; w++)
-    for (uint32_t c = 0; c < s->classes; c++) {
-      const weft_mi_move *m = &s->moves[w * s->classes + c];
-      if (m->count)
-        append(m, pack->class_word[c], _pext_u64(low[w], m->rows), _pext_u64(high[w], m->rows), lows, highs);
+  for (size_t w = 0; w < sorter->words; w++)
+    for (uint32_t c = 0; c < sorter->classes; c++) {
+      const weft_mi_move *move = &sorter->moves[w * sorter->classes + c];
+      if (move->count)
+        append(move, pack->class_word[c], _pext_u64(low[w], move->rows), _pext_u64(high[w], move->rows), lows, highs);
     }
 }
 #endif
 
 /* Sorts the two bits of every genotype into classes: `low` and `high` have the input's order, `lows` and `highs` the
  * pack's, with classes padded to whole words. */
-void weft_mi_sort_bits(const weft_mi_sorter *s, const weft_mi_pack *pack, const uint64_t *low, const uint64_t *high,
-                       uint64_t *lows, uint64_t *highs)
+void weft_mi_sort_bits(const weft_mi_sorter *sorter, const weft_mi_pack *pack, const uint64_t *low,
+                       const uint64_t *high, uint64_t *lows, uint64_t *highs)
 {
   memset(lows, 0, pack->words * sizeof *lows);
   memset(highs, 0, pack->words * sizeof *highs);
 #if WEFT_SIMD_X86
   if (has_pext()) {
-    sort_bits_pext(s, pack, low, high, lows, highs);
+    sort_bits_pext(sorter, pack, low, high, lows, highs);
     return;
   }
 #endif
-  for (size_t w = 0; w < s->words; w++)
-    for (uint32_t c = 0; c < s->classes; c++) {
-      const weft_mi_move *m = &s->moves[w * s->classes + c];
-      if (m->count) append(m, pack->class_word[c], push_together(m, low[w]), push_together(m, high[w]), lows, highs);
+  for (size_t w = 0; w < sorter->words; w++)
+    for (uint32_t c = 0; c < sorter->classes; c++) {
+      const weft_mi_move *move = &sorter->moves[w * sorter->classes + c];
+      if (move->count)
+        append(move, pack->class_word[c], push_together(move, low[w]), push_together(move, high[w]), lows, highs);
     }
 }
 
@@ -208,13 +211,13 @@ static inline uint64_t rows_with(int copies, uint64_t low, uint64_t high)
 /* Writes the planes and margins of one attribute from its two-bit codes: one plane for each value that occurs, but for
  * the last level of an attribute without missing values. `halves` is room for two rows. */
 void weft_mi_genotypes_write(const weft_mi_sorter *sorter, const weft_mi_pack *pack, const uint8_t *packed,
-                             int na_level, const weft_mi_group *g, size_t place, uint64_t *halves)
+                             int na_level, const weft_mi_group *group, size_t place, uint64_t *halves)
 {
   const uint64_t *low = halves, *high = halves + pack->words;
   uint32_t q = 0;
   sort_halves(sorter, pack, packed, halves, halves + pack->words);
-  for (int value = 0; value < 4 && q < g->shape.planes; value++) { /* levels that occur, missing as the last */
-    const size_t row = weft_mi_plane_row(g, place, q);
+  for (int value = 0; value < 4 && q < group->shape.planes; value++) { /* levels that occur, missing as the last */
+    const size_t row = weft_mi_plane_row(group, place, q);
     uint64_t *plane = pack->bits + row * pack->words, all = 0;
     if (value == WEFT_GENOTYPE_MISSING && !na_level) break;
     for (size_t w = 0; w < pack->words; w++) plane[w] = rows_with(value, low[w], high[w]);

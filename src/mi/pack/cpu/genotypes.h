@@ -31,7 +31,7 @@ uint32_t weft_mi_genotypes_learn(const weft_mi_sorter *sorter, const uint8_t *pa
                                  size_t *all_missing);
 /* Planes and margins of the attribute at `place` of group g. `halves`: twice the words of a plane. */
 void weft_mi_genotypes_write(const weft_mi_sorter *sorter, const weft_mi_pack *pack, const uint8_t *packed,
-                             int na_level, const weft_mi_group *g, size_t place, uint64_t *halves);
+                             int na_level, const weft_mi_group *group, size_t place, uint64_t *halves);
 
 /* Two bits of every row of the input, in its order, to those of the rows that count, sorted by class. */
 void weft_mi_sort_bits(const weft_mi_sorter *sorter, const weft_mi_pack *pack, const uint64_t *low,

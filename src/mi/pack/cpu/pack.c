@@ -65,9 +65,9 @@ static weft_status make_log(weft_arena *mem, weft_mi_pack *out)
 {
   weft_status st = WEFT_OK;
   int64_t *table;
-  double most = weft_mi_f((double) out->n);
+  double largest = weft_mi_f((double) out->n);
   out->f.shift = 50;
-  while (out->f.shift > 0 && most * (double) ((int64_t) 1 << out->f.shift) >= 4611686018427387904.0) out->f.shift--;
+  while (out->f.shift > 0 && largest * (double) ((int64_t) 1 << out->f.shift) >= 4611686018427387904.0) out->f.shift--;
   out->f.unit = 1.0 / (double) ((int64_t) 1 << out->f.shift);
   out->f.known = out->n + 1 < WEFT_MI_LOG_TABLE ? out->n + 1 : WEFT_MI_LOG_TABLE;
   WEFT_TAKE(table, mem, out->f.known);
@@ -85,9 +85,9 @@ done:
 /* Codes that need 16 bits, in the input's order, missing as 65535, and how many numbers there may be. */
 static weft_codes_result raw_codes(const weft_column *x, size_t n, int na_level, weft_codes *plan, workspace *w)
 {
-  weft_codes_result r = plan->width ? WEFT_CODES_OK : weft_codes_plan(x, n, na_level, plan);
-  if (r == WEFT_CODES_WIDE) return weft_encode_wide(x, n, na_level, plan, w->raw, w->wide);
-  if (r != WEFT_CODES_OK) return r;
+  weft_codes_result result = plan->width ? WEFT_CODES_OK : weft_codes_plan(x, n, na_level, plan);
+  if (result == WEFT_CODES_WIDE) return weft_encode_wide(x, n, na_level, plan, w->raw, w->wide);
+  if (result != WEFT_CODES_OK) return result;
   weft_encode_all(x, n, na_level, plan, w->raw, w->dense);
   return WEFT_CODES_OK;
 }
@@ -112,43 +112,43 @@ static int occurs(const uint8_t *bytes, uint8_t code, const weft_mi_sorter *sort
 
 /* Codes of a byte: which occur in the rows that count. */
 static void learn_bytes(const weft_mi_pack *pack, const weft_column *x, int na_level, const weft_mi_sorter *sorter,
-                        shape_of *s, workspace *w)
+                        shape_of *shape, workspace *w)
 {
   uint8_t seen[WEFT_NA_U8 + 1] = { 0 };
-  const uint8_t *bytes = bytes_of(pack, x, na_level, &s->plan, (uint8_t *) w->dense, (uint8_t *) w->raw);
-  if (sorter->classes && s->plan.levels <= BIT_LEVELS) {
-    for (uint32_t k = 0; k < s->plan.levels; k++) seen[k] = (uint8_t) occurs(bytes, (uint8_t) k, sorter, w->rows);
-    if (s->plan.missing) seen[WEFT_NA_U8] = (uint8_t) occurs(bytes, WEFT_NA_U8, sorter, w->rows);
+  const uint8_t *bytes = bytes_of(pack, x, na_level, &shape->plan, (uint8_t *) w->dense, (uint8_t *) w->raw);
+  if (sorter->classes && shape->plan.levels <= BIT_LEVELS) {
+    for (uint32_t k = 0; k < shape->plan.levels; k++) seen[k] = (uint8_t) occurs(bytes, (uint8_t) k, sorter, w->rows);
+    if (shape->plan.missing) seen[WEFT_NA_U8] = (uint8_t) occurs(bytes, WEFT_NA_U8, sorter, w->rows);
   } else if (pack->n == pack->rows_in)
     for (size_t i = 0; i < pack->n; i++) seen[bytes[i]] = 1;
   else
-    for (size_t r = 0; r < pack->n; r++) seen[bytes[pack->order[r]]] = 1;
-  s->missing = seen[WEFT_NA_U8];
-  for (uint32_t k = 0; k < s->plan.levels; k++) {
-    s->used[k / 64] |= (uint64_t) seen[k] << k % 64;
-    s->levels += seen[k];
+    for (size_t row = 0; row < pack->n; row++) seen[bytes[pack->order[row]]] = 1;
+  shape->missing = seen[WEFT_NA_U8];
+  for (uint32_t k = 0; k < shape->plan.levels; k++) {
+    shape->used[k / 64] |= (uint64_t) seen[k] << k % 64;
+    shape->levels += seen[k];
   }
 }
 
 /* Their dense codes, in the order of the pack, missing as 255. Returns where they are. Bytes from 0 are codes already,
  * and are read where they lie. */
-static const uint8_t *sort_bytes(const weft_mi_pack *pack, const weft_column *x, int na_level, const shape_of *s,
+static const uint8_t *sort_bytes(const weft_mi_pack *pack, const weft_column *x, int na_level, const shape_of *shape,
                                  workspace *w)
 {
-  const int as_they_are = x->type == WEFT_COLUMN_U8 && !s->plan.base;
+  const int as_they_are = x->type == WEFT_COLUMN_U8 && !shape->plan.base;
   uint8_t *bytes = (uint8_t *) w->raw, *sorted = (uint8_t *) w->dense, dense[WEFT_NA_U8 + 1] = { 0 };
   const uint8_t *from = as_they_are ? x->values : bytes;
   const uint32_t *order = pack->order; /* bytes may alias all else: not through the pack */
   const size_t n = pack->n;
   uint8_t level = 0;
-  for (uint32_t k = 0; k < s->plan.levels; k++)
-    if (s->used[k / 64] >> k % 64 & 1) dense[k] = level++;
+  for (uint32_t k = 0; k < shape->plan.levels; k++)
+    if (shape->used[k / 64] >> k % 64 & 1) dense[k] = level++;
   dense[WEFT_NA_U8] = WEFT_NA_U8;
-  if (!as_they_are) weft_encode_all(x, pack->rows_in, na_level, &s->plan, bytes, sorted);
-  if (level == s->plan.levels) /* dense already */
-    for (size_t r = 0; r < n; r++) sorted[r] = from[order[r]];
+  if (!as_they_are) weft_encode_all(x, pack->rows_in, na_level, &shape->plan, bytes, sorted);
+  if (level == shape->plan.levels) /* dense already */
+    for (size_t row = 0; row < n; row++) sorted[row] = from[order[row]];
   else
-    for (size_t r = 0; r < n; r++) sorted[r] = dense[from[order[r]]];
+    for (size_t row = 0; row < n; row++) sorted[row] = dense[from[order[row]]];
   return sorted;
 }
 
@@ -158,7 +158,7 @@ static uint32_t make_lut(const weft_mi_pack *pack, uint32_t numbers, workspace *
   uint32_t levels = 0;
   memset(w->lut, 0, numbers * sizeof *w->lut);
   w->lut[WEFT_MI_MISSING] = 0;
-  for (size_t r = 0; r < pack->n; r++) w->lut[w->raw[pack->order[r]]] = 1;
+  for (size_t row = 0; row < pack->n; row++) w->lut[w->raw[pack->order[row]]] = 1;
   *missing = w->lut[WEFT_MI_MISSING];
   for (uint32_t k = 0; k < numbers; k++) w->lut[k] = w->lut[k] ? (uint16_t) levels++ : 0;
   w->lut[WEFT_MI_MISSING] = WEFT_MI_MISSING;
@@ -166,9 +166,9 @@ static uint32_t make_lut(const weft_mi_pack *pack, uint32_t numbers, workspace *
 }
 
 /* Two neighbouring values and no gap: the codes are dense already, and need not be looked at. */
-static int plainly_binary(const weft_mi_pack *pack, const shape_of *s)
+static int plainly_binary(const weft_mi_pack *pack, const shape_of *shape)
 {
-  return s->result == WEFT_CODES_OK && s->plan.width == 1 && s->plan.levels == 2 && !s->plan.missing &&
+  return shape->result == WEFT_CODES_OK && shape->plan.width == 1 && shape->plan.levels == 2 && !shape->plan.missing &&
          pack->n == pack->rows_in;
 }
 
@@ -183,40 +183,40 @@ static int plainly_genotypes(const weft_column *x, const weft_mi_sorter *sorter)
 static shape_of learn(const weft_mi_pack *pack, const weft_column *x, int na_level, const weft_mi_sorter *sorter,
                       workspace *w)
 {
-  shape_of s;
-  memset(&s, 0, sizeof s);
+  shape_of shape;
+  memset(&shape, 0, sizeof shape);
   if (plainly_genotypes(x, sorter)) {
-    s.levels = weft_mi_genotypes_learn(sorter, x->values, na_level, &s.missing, &s.plan.missing);
-    return s;
+    shape.levels = weft_mi_genotypes_learn(sorter, x->values, na_level, &shape.missing, &shape.plan.missing);
+    return shape;
   }
-  s.result = weft_codes_plan(x, pack->rows_in, na_level, &s.plan);
-  if (plainly_binary(pack, &s)) {
-    s.levels = 2;
-    s.used[0] = 3;
-    return s;
+  shape.result = weft_codes_plan(x, pack->rows_in, na_level, &shape.plan);
+  if (plainly_binary(pack, &shape)) {
+    shape.levels = 2;
+    shape.used[0] = 3;
+    return shape;
   }
-  if (s.result == WEFT_CODES_WIDE)
-    s.plan.width = 0;
-  else if (s.result != WEFT_CODES_OK)
-    return s;
-  else if (s.plan.width == 1) {
-    learn_bytes(pack, x, na_level, sorter, &s, w);
-    return s;
+  if (shape.result == WEFT_CODES_WIDE)
+    shape.plan.width = 0;
+  else if (shape.result != WEFT_CODES_OK)
+    return shape;
+  else if (shape.plan.width == 1) {
+    learn_bytes(pack, x, na_level, sorter, &shape, w);
+    return shape;
   }
-  s.result = raw_codes(x, pack->rows_in, na_level, &s.plan, w);
-  if (s.result != WEFT_CODES_OK) return s;
-  s.levels = make_lut(pack, s.plan.levels, w, &s.missing);
-  return s;
+  shape.result = raw_codes(x, pack->rows_in, na_level, &shape.plan, w);
+  if (shape.result != WEFT_CODES_OK) return shape;
+  shape.levels = make_lut(pack, shape.plan.levels, w, &shape.missing);
+  return shape;
 }
 
 /* ---- planes ---- */
 
 /* The planes of one class after another from byte codes in sorted order. */
-static void write_planes(const weft_mi_pack *pack, const weft_mi_group *g, size_t place, const uint8_t *codes)
+static void write_planes(const weft_mi_pack *pack, const weft_mi_group *group, size_t place, const uint8_t *codes)
 {
   const weft_bits_ops *ops = weft_bits();
-  for (uint32_t q = 0; q < g->shape.planes; q++) {
-    const size_t row = weft_mi_plane_row(g, place, q);
+  for (uint32_t q = 0; q < group->shape.planes; q++) {
+    const size_t row = weft_mi_plane_row(group, place, q);
     const uint8_t *next = codes;
     for (uint32_t c = 0; c < pack->classes; c++) {
       uint64_t *words = pack->bits + row * pack->words + pack->class_word[c];
@@ -229,61 +229,62 @@ static void write_planes(const weft_mi_pack *pack, const weft_mi_group *g, size_
 }
 
 /* The same from codes in the input's order, two planes at a time. */
-static void write_bits(const weft_mi_pack *pack, const weft_mi_group *g, size_t place, const uint8_t *bytes,
-                       const shape_of *s, const weft_mi_sorter *sorter, workspace *w)
+static void write_bits(const weft_mi_pack *pack, const weft_mi_group *group, size_t place, const uint8_t *bytes,
+                       const shape_of *shape, const weft_mi_sorter *sorter, workspace *w)
 {
   uint64_t *rows[2] = { w->rows, w->rows + sorter->words };
   uint32_t code = 0;
-  for (uint32_t q = 0; q < g->shape.planes; q += 2) {
-    const uint32_t count = g->shape.planes - q < 2 ? 1 : 2;
+  for (uint32_t q = 0; q < group->shape.planes; q += 2) {
+    const uint32_t count = group->shape.planes - q < 2 ? 1 : 2;
     uint64_t *planes[2] = { NULL, w->halves };
     for (uint32_t k = 0; k < count; k++) {
-      while (code + 1 < s->plan.levels && !(s->used[code / 64] >> code % 64 & 1)) code++;
+      while (code + 1 < shape->plan.levels && !(shape->used[code / 64] >> code % 64 & 1)) code++;
       weft_bits()->plane_u8(bytes, sorter->n, (uint8_t) code++, rows[k]);
-      planes[k] = pack->bits + weft_mi_plane_row(g, place, q + k) * pack->words;
+      planes[k] = pack->bits + weft_mi_plane_row(group, place, q + k) * pack->words;
     }
     weft_mi_sort_bits(sorter, pack, rows[0], rows[count - 1], planes[0], planes[1]);
     for (uint32_t k = 0; k < count; k++)
       for (uint32_t c = 0; c < pack->classes; c++)
-        pack->margins[c * pack->plane_rows + weft_mi_plane_row(g, place, q + k)] =
+        pack->margins[c * pack->plane_rows + weft_mi_plane_row(group, place, q + k)] =
             (uint32_t) weft_popcount(planes[k] + pack->class_word[c], pack->class_word[c + 1] - pack->class_word[c]);
   }
 }
 
 /* The second pass over a column: its planes, or its codes where it has many levels, in the order of the sorted rows. */
-static void write_column(const weft_mi_pack *pack, const weft_column *x, int na_level, shape_of *s, size_t place,
+static void write_column(const weft_mi_pack *pack, const weft_column *x, int na_level, shape_of *shape, size_t place,
                          const weft_mi_sorter *sorter, workspace *w)
 {
-  const weft_mi_group *g = &pack->groups[pack->group_of[place]];
-  if (!g->coded && !g->shape.planes) return;
+  const weft_mi_group *group = &pack->groups[pack->group_of[place]];
+  if (!group->coded && !group->shape.planes) return;
   if (plainly_genotypes(x, sorter)) {
-    weft_mi_genotypes_write(sorter, pack, x->values, na_level, g, place, w->halves);
+    weft_mi_genotypes_write(sorter, pack, x->values, na_level, group, place, w->halves);
     return;
   }
-  uint16_t *out = g->coded ? pack->codes + (g->code0 + place - g->first) * pack->n : NULL;
-  if (s->plan.width == 1 && !g->coded && sorter->classes && s->plan.levels <= BIT_LEVELS) {
-    const uint8_t *bytes = bytes_of(pack, x, na_level, &s->plan, (uint8_t *) w->dense, (uint8_t *) w->raw);
-    write_bits(pack, g, place, bytes, s, sorter, w);
+  uint16_t *out = group->coded ? pack->codes + (group->code0 + place - group->first) * pack->n : NULL;
+  if (shape->plan.width == 1 && !group->coded && sorter->classes && shape->plan.levels <= BIT_LEVELS) {
+    const uint8_t *bytes = bytes_of(pack, x, na_level, &shape->plan, (uint8_t *) w->dense, (uint8_t *) w->raw);
+    write_bits(pack, group, place, bytes, shape, sorter, w);
     return;
   }
-  if (s->plan.width == 1) {
-    const uint8_t *sorted = sort_bytes(pack, x, na_level, s, w);
-    if (!g->coded)
-      write_planes(pack, g, place, sorted);
+  if (shape->plan.width == 1) {
+    const uint8_t *sorted = sort_bytes(pack, x, na_level, shape, w);
+    if (!group->coded)
+      write_planes(pack, group, place, sorted);
     else
-      for (size_t r = 0; r < pack->n; r++) out[r] = sorted[r] == WEFT_NA_U8 ? WEFT_MI_MISSING : sorted[r];
+      for (size_t row = 0; row < pack->n; row++) out[row] = sorted[row] == WEFT_NA_U8 ? WEFT_MI_MISSING : sorted[row];
     return;
   }
   int missing;
-  if (s->plan.width == 2) s->plan.width = 0; /* plan again: a wide column is coded differently */
-  raw_codes(x, pack->rows_in, na_level, &s->plan, w);
-  make_lut(pack, s->plan.levels, w, &missing);
-  if (g->coded) {
-    for (size_t r = 0; r < pack->n; r++) out[r] = w->lut[w->raw[pack->order[r]]];
+  if (shape->plan.width == 2) shape->plan.width = 0; /* plan again: a wide column is coded differently */
+  raw_codes(x, pack->rows_in, na_level, &shape->plan, w);
+  make_lut(pack, shape->plan.levels, w, &missing);
+  if (group->coded) {
+    for (size_t row = 0; row < pack->n; row++) out[row] = w->lut[w->raw[pack->order[row]]];
   } else {
     uint8_t *sorted = (uint8_t *) w->dense;
-    for (size_t r = 0; r < pack->n; r++) sorted[r] = (uint8_t) w->lut[w->raw[pack->order[r]]]; /* missing: 255 */
-    write_planes(pack, g, place, sorted);
+    for (size_t row = 0; row < pack->n; row++)
+      sorted[row] = (uint8_t) w->lut[w->raw[pack->order[row]]]; /* missing: 255 */
+    write_planes(pack, group, place, sorted);
   }
 }
 
@@ -319,18 +320,18 @@ static weft_status make_groups(weft_arena *mem, weft_mi_pack *out, uint32_t *lev
     const size_t count = start[k + 1];
     start[k + 1] += start[k];
     if (!count) continue;
-    weft_mi_group *g = &out->groups[at];
-    g->shape.planes = k & 31;
-    g->shape.missing = k >> 5 & 1;
-    g->side = (int) (k >> 6 & 3);
-    g->coded = (int) (k >> 8);
-    g->first = start[k];
-    g->count = count;
-    g->plane0 = planes;
-    g->code0 = coded;
-    planes += count * g->shape.planes;
-    if (g->coded) coded += count;
-    for (size_t m = 0; m < count; m++) out->group_of[g->first + m] = at;
+    weft_mi_group *group = &out->groups[at];
+    group->shape.planes = k & 31;
+    group->shape.missing = k >> 5 & 1;
+    group->side = (int) (k >> 6 & 3);
+    group->coded = (int) (k >> 8);
+    group->first = start[k];
+    group->count = count;
+    group->plane0 = planes;
+    group->code0 = coded;
+    planes += count * group->shape.planes;
+    if (group->coded) coded += count;
+    for (size_t member = 0; member < count; member++) out->group_of[group->first + member] = at;
     at++;
   }
   out->plane_rows = planes;
@@ -397,13 +398,13 @@ weft_status weft_mi_pack_build(weft_ctx *ctx, weft_arena *mem, const weft_column
   WEFT_TAKE(missing, &own, p);
   WEFT_TRY(weft_mi_sorter_make(&own, out, columns, p, classes->codes, &sorter));
   WEFT_TAKE(work, &own, (size_t) threads);
-  for (int t = 0; t < threads; t++) {
-    WEFT_TAKE(work[t].halves, &own, sorter.classes ? 2 * out->words : 0);
-    WEFT_TAKE(work[t].rows, &own, 2 * sorter.words);
-    WEFT_TAKE(work[t].raw, &own, n);
-    WEFT_TAKE(work[t].dense, &own, n + 1);
-    WEFT_TAKE(work[t].lut, &own, 65536);
-    WEFT_TAKE(work[t].wide, &own, 2 * n + 2);
+  for (int thread = 0; thread < threads; thread++) {
+    WEFT_TAKE(work[thread].halves, &own, sorter.classes ? 2 * out->words : 0);
+    WEFT_TAKE(work[thread].rows, &own, 2 * sorter.words);
+    WEFT_TAKE(work[thread].raw, &own, n);
+    WEFT_TAKE(work[thread].dense, &own, n + 1);
+    WEFT_TAKE(work[thread].lut, &own, 65536);
+    WEFT_TAKE(work[thread].wide, &own, 2 * n + 2);
   }
   for (int pass = 0; pass < 2; pass++) {
     for (size_t first = 0; first < p; first += batch) {
@@ -448,12 +449,12 @@ static void move_bits(const weft_mi_pack *in, weft_mi_pack *out, size_t row, con
   for (uint32_t c = 0; c < in->classes; c++) {
     uint64_t *words = out->bits + row * in->words + in->class_word[c];
     uint32_t total = 0;
-    for (size_t r = 0; r < in->class_rows[c];
-         from += 64 < in->class_rows[c] - r ? 64 : in->class_rows[c] - r, r += 64) {
-      const size_t count = in->class_rows[c] - r < 64 ? in->class_rows[c] - r : 64;
+    for (size_t done = 0; done < in->class_rows[c];
+         from += 64 < in->class_rows[c] - done ? 64 : in->class_rows[c] - done, done += 64) {
+      const size_t count = in->class_rows[c] - done < 64 ? in->class_rows[c] - done : 64;
       uint64_t word = 0;
       for (size_t k = 0; k < count; k++) word |= (old[from[k] >> 6] >> (from[k] & 63) & 1) << k;
-      words[r / 64] = word;
+      words[done / 64] = word;
     }
     total = (uint32_t) weft_popcount(words, in->class_word[c + 1] - in->class_word[c]);
     out->margins[c * in->plane_rows + row] = total;
@@ -472,8 +473,8 @@ weft_status weft_mi_pack_permute(weft_ctx *ctx, weft_arena *mem, const weft_mi_p
   if (!out->bits) {
     *out = *in;
     out->bits = NULL;
-    for (size_t g = 0; g < in->group_count; g++)
-      if (in->groups[g].coded) coded += in->groups[g].count;
+    for (size_t group = 0; group < in->group_count; group++)
+      if (in->groups[group].coded) coded += in->groups[group].count;
     WEFT_TAKE(out->codes, mem, coded * in->n);
     WEFT_TAKE0(out->margins, mem, in->plane_rows * in->classes + WEFT_MI_TILE);
     WEFT_TAKE(out->bits, mem, in->plane_rows * in->words);
@@ -483,17 +484,17 @@ weft_status weft_mi_pack_permute(weft_ctx *ctx, weft_arena *mem, const weft_mi_p
   WEFT_TAKE(from, &own, in->n);
   WEFT_TAKE(source, &own, in->n);
   WEFT_TAKE(next, &own, in->classes + 1);
-  for (size_t c = 0, r = 0; c < in->classes; c++) {
-    next[c] = r;
-    for (size_t k = 0; k < in->class_rows[c]; k++, r++) {
-      bit[r] = (uint32_t) (in->class_word[c] * 64 + k);
-      class_of[r] = (uint32_t) c;
+  for (size_t c = 0, row = 0; c < in->classes; c++) {
+    next[c] = row;
+    for (size_t k = 0; k < in->class_rows[c]; k++, row++) {
+      bit[row] = (uint32_t) (in->class_word[c] * 64 + k);
+      class_of[row] = (uint32_t) c;
     }
   }
-  for (size_t r = 0; r < in->n; r++) {
-    const size_t to = next[class_of[perm[r]]]++;
-    from[to] = bit[r];
-    source[to] = (uint32_t) r;
+  for (size_t row = 0; row < in->n; row++) {
+    const size_t to = next[class_of[perm[row]]]++;
+    from[to] = bit[row];
+    source[to] = (uint32_t) row;
   }
   for (size_t first = 0, batch = 1 + (size_t) (BATCH_CELLS * ctx->threads / (double) (in->n + 1));
        first < in->plane_rows; first += batch) {
@@ -502,11 +503,11 @@ weft_status weft_mi_pack_permute(weft_ctx *ctx, weft_arena *mem, const weft_mi_p
     WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) count * (double) in->n), static)
     for (int64_t k = 0; k < count; k++) move_bits(in, out, first + (size_t) k, from);
   }
-  for (size_t g = 0; g < in->group_count; g++) {
-    if (!in->groups[g].coded) continue;
-    for (size_t m = 0; m < in->groups[g].count; m++) {
-      const size_t at = (in->groups[g].code0 + m) * in->n;
-      for (size_t r = 0; r < in->n; r++) out->codes[at + r] = in->codes[at + source[r]];
+  for (size_t group = 0; group < in->group_count; group++) {
+    if (!in->groups[group].coded) continue;
+    for (size_t member = 0; member < in->groups[group].count; member++) {
+      const size_t at = (in->groups[group].code0 + member) * in->n;
+      for (size_t row = 0; row < in->n; row++) out->codes[at + row] = in->codes[at + source[row]];
     }
   }
 done:
@@ -595,14 +596,15 @@ weft_status weft_mi_pack_view(weft_arena *mem, const weft_mi_pack *in, const uin
  * theirs. */
 void weft_mi_pack_codes(const weft_mi_pack *pack, size_t place, uint16_t *out)
 {
-  const weft_mi_group *g = &pack->groups[pack->group_of[place]];
-  if (g->coded) {
-    memcpy(out, pack->codes + (g->code0 + place - g->first) * pack->n, pack->n * sizeof *out);
+  const weft_mi_group *group = &pack->groups[pack->group_of[place]];
+  if (group->coded) {
+    memcpy(out, pack->codes + (group->code0 + place - group->first) * pack->n, pack->n * sizeof *out);
     return;
   }
-  for (size_t r = 0; r < pack->n; r++) out[r] = g->shape.missing ? WEFT_MI_MISSING : (uint16_t) g->shape.planes;
-  for (uint32_t q = 0; q < g->shape.planes; q++) {
-    const uint64_t *plane = pack->bits + weft_mi_plane_row(g, place, q) * pack->words;
+  for (size_t row = 0; row < pack->n; row++)
+    out[row] = group->shape.missing ? WEFT_MI_MISSING : (uint16_t) group->shape.planes;
+  for (uint32_t q = 0; q < group->shape.planes; q++) {
+    const uint64_t *plane = pack->bits + weft_mi_plane_row(group, place, q) * pack->words;
     uint16_t *next = out;
     for (uint32_t c = 0; c < pack->classes; c++) {
       const uint64_t *words = plane + pack->class_word[c];

@@ -36,7 +36,7 @@ weft_status weft_mi_genotypes(weft_ctx *ctx, const char *path, size_t n, const d
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const size_t bytes = (n + 3) / 4, most = 1 + AT_ONCE / (n + 1), batch = most < p ? most : p;
+  const size_t bytes = (n + 3) / 4, limit = 1 + AT_ONCE / (n + 1), batch = limit < p ? limit : p;
   uint8_t *packed;
   double next = -1; /* the variant that the file stands before */
   char why[WEFT_FILE_WHY];
@@ -76,16 +76,17 @@ static double equilibrium(double one, double hets, double other)
   if (fmod(middle, 2) != fmod(rare, 2)) middle++;
   for (int pass = 0; pass < 2; pass++)
     for (int up = 0; up < 2; up++) {
-      double h = middle, r = (rare - middle) / 2, c = n - h - r, p = 1;
+      double heterozygous = middle, r = (rare - middle) / 2, c = n - heterozygous - r, p = 1;
       for (;;) {
-        if (up || h != middle) {
+        if (up || heterozygous != middle) {
           if (pass && p <= seen * (1 + 1e-9)) tail += p;
           if (!pass) total += p;
-          if (!pass && h == hets) seen = p;
+          if (!pass && heterozygous == hets) seen = p;
         }
-        if (up ? r < 1 : h < 2) break;
-        p *= up ? 4 * r * c / ((h + 1) * (h + 2)) : h * (h - 1) / (4 * (r + 1) * (c + 1));
-        h += up ? 2 : -2;
+        if (up ? r < 1 : heterozygous < 2) break;
+        p *= up ? 4 * r * c / ((heterozygous + 1) * (heterozygous + 2))
+                : heterozygous * (heterozygous - 1) / (4 * (r + 1) * (c + 1));
+        heterozygous += up ? 2 : -2;
         r += up ? -1 : 1;
         c += up ? -1 : 1;
         if (!(p > 0)) break;

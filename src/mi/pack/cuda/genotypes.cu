@@ -88,32 +88,33 @@ __device__ static inline uint32_t with_value(uint32_t value, uint32_t low, uint3
 }
 
 /* A warp makes steps of eight words, of four rows of planes for each of COLUMNS columns. */
-__global__ static void __launch_bounds__(THREADS) write_planes(planes_args t)
+__global__ static void __launch_bounds__(THREADS) write_planes(planes_args args)
 {
-  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, steps = t.words / STEP_WORDS;
+  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, steps = args.words / STEP_WORDS;
   const size_t first = (size_t) blockIdx.x * COLUMNS
   , mine = first + lane / 4;
-  const uint32_t row = mine < t.columns ? t.row[4 * mine + lane % 4] : NOWHERE;
+  const uint32_t row = mine < args.columns ? args.row[4 * mine + lane % 4] : NOWHERE;
   const uint32_t step0 = blockIdx.y * (STEPS_AT_ONCE * (THREADS / 32));
   uint32_t c = 0, count = 0;
   for (uint32_t k = warp; k < STEPS_AT_ONCE * (THREADS / 32) && step0 + k < steps; k += THREADS / 32) {
     const uint32_t word = (step0 + k) * STEP_WORDS;
     uint32_t made[STEP_WORDS];
-    while (word >= t.class_word[c + 1]) {
-      if (count) atomicAdd(&t.margins[c * t.plane_rows + row], count);
+    while (word >= args.class_word[c + 1]) {
+      if (count) atomicAdd(&args.margins[c * args.plane_rows + row], count);
       count = 0;
       c++;
     }
 #pragma unroll
     for (uint32_t w = 0; w < STEP_WORDS; w++) {
-      const uint32_t sample = t.from[(size_t) (word + w) * 32 + lane];
+      const uint32_t sample = args.from[(size_t) (word + w) * 32 + lane];
       const bool there = sample != NOWHERE;
       const uint32_t which = __ballot_sync(0xffffffffu, there);
       uint32_t low = 0, high = 0;
 #pragma unroll
       for (uint32_t q = 0; q < COLUMNS; q++) {
         uint32_t code = 0;
-        if (there && first + q < t.columns) code = t.codes[(first + q) * t.pitch + sample / 4] >> 2 * (sample % 4);
+        if (there && first + q < args.columns)
+          code = args.codes[(first + q) * args.pitch + sample / 4] >> 2 * (sample % 4);
         const uint32_t lows = __ballot_sync(0xffffffffu, code & 1), highs = __ballot_sync(0xffffffffu, code & 2);
         if (q == lane / 4) {
           low = lows;
@@ -124,11 +125,11 @@ __global__ static void __launch_bounds__(THREADS) write_planes(planes_args t)
       if (row != NOWHERE) count += (uint32_t) __popc(made[w]);
     }
     if (row == NOWHERE) continue;
-    uint4 *to = (uint4 *) (t.planes + (size_t) row * t.words + word);
+    uint4 *to = (uint4 *) (args.planes + (size_t) row * args.words + word);
     to[0] = make_uint4(made[0], made[1], made[2], made[3]);
     to[1] = make_uint4(made[4], made[5], made[6], made[7]);
   }
-  if (count) atomicAdd(&t.margins[c * t.plane_rows + row], count);
+  if (count) atomicAdd(&args.margins[c * args.plane_rows + row], count);
 }
 
 /* ---- a pack whose planes are on the device ---- */
@@ -142,7 +143,7 @@ static weft_status mark_rows(weft_arena *mem, const weft_mi_pack *p, size_t word
   WEFT_TAKE0(all, mem, words);
   WEFT_TAKE0(some, mem, words);
   for (size_t i = 0; i < p->rows_in; i++) all[i / 16] |= 1u << 2 * (i % 16);
-  for (size_t r = 0; r < p->n; r++) some[p->order[r] / 16] |= 1u << 2 * (p->order[r] % 16);
+  for (size_t row = 0; row < p->n; row++) some[p->order[row] / 16] |= 1u << 2 * (p->order[row] % 16);
   *exists = all;
   *counting = some;
 done:
@@ -180,14 +181,14 @@ static weft_status place_values(weft_arena *mem, const weft_mi_pack *p, int na_l
   WEFT_TAKE(rows, mem, 4 * p->p);
   for (size_t j = 0; j < p->p; j++) {
     const size_t place = p->place[j];
-    const weft_mi_group *g = &p->groups[p->group_of[place]];
+    const weft_mi_group *group = &p->groups[p->group_of[place]];
     const uint32_t *seen = counts[j].counting;
     const int empty = !seen[0] && !seen[1] && !seen[2] && !(na_level && seen[WEFT_GENOTYPE_MISSING]);
     uint32_t q = 0;
     for (int value = 0; value < 4; value++) {
       const int occurs = empty ? value == 0 : seen[value] && (value != WEFT_GENOTYPE_MISSING || na_level);
-      const int has = occurs && q < g->shape.planes;
-      rows[4 * j + (size_t) value] = has ? (uint32_t) weft_mi_plane_row(g, place, q++) : NOWHERE;
+      const int has = occurs && q < group->shape.planes;
+      rows[4 * j + (size_t) value] = has ? (uint32_t) weft_mi_plane_row(group, place, q++) : NOWHERE;
     }
   }
   *out = rows;
@@ -223,8 +224,8 @@ extern "C" weft_status weft_mi_plant_cuda(weft_ctx *ctx, weft_arena *mem, const 
   weft_device_arena device = weft_device_begin(ctx);
   const size_t bytes = weft_genotype_bytes(pack->rows_in), pitch = (bytes + 15) / 16 * 16;
   const packed_columns from = { columns, bytes, pitch };
-  planes_args t;
-  weft_mi_resident *r = NULL;
+  planes_args args;
+  weft_mi_resident *resident = NULL;
   counts_of *counts, *d_counts;
   uint32_t *exists, *counting, *rows, *samples, *d_exists, *d_counting, *d_rows, *d_samples;
   uint8_t *codes;
@@ -247,33 +248,36 @@ extern "C" weft_status weft_mi_plant_cuda(weft_ctx *ctx, weft_arena *mem, const 
   WEFT_TRY(place_values(&host, pack, na_level, counts, &rows));
   WEFT_TRY(place_samples(&host, pack, &samples));
   WEFT_TRY(weft_device_send(&device, rows, 4 * pack->p, &d_rows));
-  WEFT_TRY(weft_mi_resident_open(ctx, pack, &r));
-  WEFT_TRY(weft_device_send(&device, samples, (size_t) r->words * 32, &d_samples));
-  WEFT_CUDA(cudaMemsetAsync(r->margins, 0, pack->plane_rows * pack->classes * sizeof *r->margins, device.stream));
-  t.codes = codes;
-  t.pitch = pitch;
-  t.columns = pack->p;
-  t.plane_rows = pack->plane_rows;
-  t.from = d_samples;
-  t.class_word = r->class_word;
-  t.words = r->words;
-  t.classes = pack->classes;
-  t.row = d_rows;
-  t.planes = r->planes;
-  t.margins = r->margins;
+  WEFT_TRY(weft_mi_resident_open(ctx, pack, &resident));
+  WEFT_TRY(weft_device_send(&device, samples, (size_t) resident->words * 32, &d_samples));
+  WEFT_CUDA(cudaMemsetAsync(resident->margins, 0, pack->plane_rows * pack->classes * sizeof *resident->margins,
+                            device.stream));
+  args.codes = codes;
+  args.pitch = pitch;
+  args.columns = pack->p;
+  args.plane_rows = pack->plane_rows;
+  args.from = d_samples;
+  args.class_word = resident->class_word;
+  args.words = resident->words;
+  args.classes = pack->classes;
+  args.row = d_rows;
+  args.planes = resident->planes;
+  args.margins = resident->margins;
   if (pack->plane_rows) {
     const unsigned steps = STEPS_AT_ONCE * (THREADS / 32);
-    write_planes<<<dim3((unsigned) ((pack->p + COLUMNS - 1) / COLUMNS), (r->words / STEP_WORDS + steps - 1) / steps),
-                   THREADS, 0, device.stream>>>(t);
+    write_planes<<<dim3((unsigned) ((pack->p + COLUMNS - 1) / COLUMNS),
+                        (resident->words / STEP_WORDS + steps - 1) / steps),
+                   THREADS, 0, device.stream>>>(args);
     WEFT_CUDA(cudaGetLastError());
-    WEFT_CUDA(cudaMemcpyAsync(pack->margins, r->margins, pack->plane_rows * pack->classes * sizeof *r->margins,
-                              cudaMemcpyDeviceToHost, device.stream));
+    WEFT_CUDA(cudaMemcpyAsync(pack->margins, resident->margins,
+                              pack->plane_rows * pack->classes * sizeof *resident->margins, cudaMemcpyDeviceToHost,
+                              device.stream));
   }
   WEFT_CUDA(cudaStreamSynchronize(device.stream));
-  WEFT_TRY(weft_mi_resident_close(ctx, pack, r));
-  *out = r;
+  WEFT_TRY(weft_mi_resident_close(ctx, pack, resident));
+  *out = resident;
 done:
-  if (st != WEFT_OK && r) weft_mi_resident_release(ctx, r);
+  if (st != WEFT_OK && resident) weft_mi_resident_release(ctx, resident);
   weft_device_end(&device);
   weft_arena_end(&host);
   return st;
@@ -293,29 +297,29 @@ extern "C" weft_status weft_mi_planes_cuda(weft_ctx *ctx, const weft_mi_pack *pa
                                            uint64_t *bits)
 {
   weft_status st = WEFT_OK;
-  const weft_mi_resident *r = pack->away.at;
+  const weft_mi_resident *resident = pack->away.at;
   weft_arena host = weft_arena_begin(ctx);
   weft_device_arena mem = weft_device_begin(ctx);
-  const size_t bytes = (size_t) r->words * 4, at_once = 1 + ((size_t) 1 << 28) / (bytes + 1);
+  const size_t bytes = (size_t) resident->words * 4, at_once = 1 + ((size_t) 1 << 28) / (bytes + 1);
   size_t *d_rows;
   uint4 *gathered;
   uint32_t *fetched;
-  if (!count || !r->words) goto done;
+  if (!count || !resident->words) goto done;
   WEFT_TRY(weft_device_send(&mem, rows, count, &d_rows));
   WEFT_DEVICE_TAKE(gathered, &mem, (count < at_once ? count : at_once) * (bytes / 16));
-  WEFT_TAKE(fetched, &host, (count < at_once ? count : at_once) * r->words);
+  WEFT_TAKE(fetched, &host, (count < at_once ? count : at_once) * resident->words);
   for (size_t first = 0; first < count; first += at_once) {
     const size_t now = count - first < at_once ? count - first : at_once;
     const int threads = weft_threads_worth(ctx->threads, (double) now * (double) bytes / 8);
-    gather_rows<<<(unsigned) ((now * (bytes / 16) + THREADS - 1) / THREADS), THREADS, 0, mem.stream>>>(r->planes,
-                                                                                                       r->words,
+    gather_rows<<<(unsigned) ((now * (bytes / 16) + THREADS - 1) / THREADS), THREADS, 0, mem.stream>>>(resident->planes,
+                                                                                                       resident->words,
                                                                                                        d_rows + first,
                                                                                                        now, gathered);
     WEFT_CUDA(cudaGetLastError());
     WEFT_TRY(weft_device_download(&mem, fetched, gathered, now * bytes));
     WEFT_PARALLEL_FOR(threads, static)
     for (int64_t k = 0; k < (int64_t) now; k++) {
-      const uint32_t *from = fetched + (size_t) k * r->words;
+      const uint32_t *from = fetched + (size_t) k * resident->words;
       for (uint32_t c = 0; c < pack->classes; c++) {
         memcpy(bits + (first + (size_t) k) * pack->words + pack->class_word[c], from,
                (pack->class_word[c + 1] - pack->class_word[c]) * sizeof *bits);

@@ -25,21 +25,22 @@ static void fill_planes(const void *data, size_t first, size_t count, void *out,
   }
 }
 
-extern "C" void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *r)
+extern "C" void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *resident)
 {
   int before = 0;
   (void) ctx;
   cudaGetDevice(&before);
-  cudaSetDevice(r->own.device);
-  weft_device_end(&r->mem);
+  cudaSetDevice(resident->own.device);
+  weft_device_end(&resident->mem);
   cudaSetDevice(before);
-  free(r);
+  free(resident);
 }
 
 #define SEND(field, source, items) \
   do { \
-    WEFT_DEVICE_TAKE(r->field, &r->mem, (items)); \
-    WEFT_TRY(weft_device_upload(&r->mem, r->field, (items) * sizeof *r->field, 1, weft_fill_bytes, (source))); \
+    WEFT_DEVICE_TAKE(resident->field, &resident->mem, (items)); \
+    WEFT_TRY(weft_device_upload(&resident->mem, resident->field, (items) * sizeof *resident->field, 1, \
+                                weft_fill_bytes, (source))); \
   } while (0)
 
 /* Makes the copy of a pack on the device without its contents: room for planes and margins, and where classes begin.
@@ -48,36 +49,36 @@ weft_status weft_mi_resident_open(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
-  weft_mi_resident *r = (weft_mi_resident *) calloc(1, sizeof *r);
+  weft_mi_resident *resident = (weft_mi_resident *) calloc(1, sizeof *resident);
   uint32_t *class_word;
   *out = NULL;
-  if (!r) {
+  if (!resident) {
     st = weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough memory.");
     goto done;
   }
-  r->own = *ctx;
-  r->own.poll = NULL;
-  r->mem = weft_device_begin(ctx);
+  resident->own = *ctx;
+  resident->own.poll = NULL;
+  resident->mem = weft_device_begin(ctx);
   WEFT_TAKE(class_word, &host, p->classes + 1);
   for (uint32_t c = 0; c <= p->classes; c++) class_word[c] = weft_mi_resident_words(p, c);
-  r->words = class_word[p->classes];
-  WEFT_DEVICE_TAKE(r->planes, &r->mem, p->plane_rows * r->words);
-  WEFT_DEVICE_TAKE(r->margins, &r->mem, p->plane_rows * p->classes);
+  resident->words = class_word[p->classes];
+  WEFT_DEVICE_TAKE(resident->planes, &resident->mem, p->plane_rows * resident->words);
+  WEFT_DEVICE_TAKE(resident->margins, &resident->mem, p->plane_rows * p->classes);
   SEND(class_word, class_word, (size_t) p->classes + 1);
-  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
-  *out = r;
+  WEFT_CUDA(cudaStreamSynchronize(resident->mem.stream));
+  *out = resident;
 done:
   weft_arena_end(&host);
-  if (r && st != WEFT_OK) {
-    weft_device_end(&r->mem);
-    free(r);
+  if (resident && st != WEFT_OK) {
+    weft_device_end(&resident->mem);
+    free(resident);
   }
   return st;
 }
 
 /* Completes the copy once margins are known: what attributes say alone, the strongest of them, and tables. From here on
  * its memory belongs to its own context, which outlives the call. */
-weft_status weft_mi_resident_close(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_resident *r)
+weft_status weft_mi_resident_close(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_resident *resident)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
@@ -85,18 +86,19 @@ weft_status weft_mi_resident_close(weft_ctx *ctx, const weft_mi_pack *p, weft_mi
   WEFT_TAKE(alone, &host, p->p);
   weft_mi_marginals(p, alone);
   for (size_t g = 0; g < p->group_count; g++)
-    if (!p->groups[g].coded && !p->groups[g].shape.missing) r->complete += p->groups[g].count;
-  std::partial_sort_copy(alone, alone + p->p, r->strongest, r->strongest + MI_STRONGEST, std::greater<int64_t>());
+    if (!p->groups[g].coded && !p->groups[g].shape.missing) resident->complete += p->groups[g].count;
+  std::partial_sort_copy(alone, alone + p->p, resident->strongest, resident->strongest + MI_STRONGEST,
+                         std::greater<int64_t>());
   SEND(column, p->column, p->p);
   SEND(class_rows, p->class_rows, (size_t) p->classes);
   SEND(table, p->f.table, p->f.known);
   SEND(alone, alone, p->p);
-  r->f = p->f;
-  r->f.table = r->table;
-  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream)); /* searches have streams of their own */
+  resident->f = p->f;
+  resident->f.table = resident->table;
+  WEFT_CUDA(cudaStreamSynchronize(resident->mem.stream)); /* searches have streams of their own */
 done:
   weft_arena_end(&host);
-  r->mem.ctx = &r->own;
+  resident->mem.ctx = &resident->own;
   return st;
 }
 
@@ -104,17 +106,18 @@ done:
 weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *p, weft_mi_resident **out)
 {
   weft_status st = WEFT_OK;
-  weft_mi_resident *r = NULL;
+  weft_mi_resident *resident = NULL;
   *out = NULL;
-  WEFT_TRY(weft_mi_resident_open(ctx, p, &r));
-  if (p->plane_rows && r->words)
-    WEFT_TRY(weft_device_upload(&r->mem, r->planes, p->plane_rows, r->words * sizeof *r->planes, fill_planes, p));
-  WEFT_TRY(weft_device_upload(&r->mem, r->margins, p->plane_rows * p->classes * sizeof *r->margins, 1, weft_fill_bytes,
-                              p->margins));
-  WEFT_TRY(weft_mi_resident_close(ctx, p, r));
-  *out = r;
+  WEFT_TRY(weft_mi_resident_open(ctx, p, &resident));
+  if (p->plane_rows && resident->words)
+    WEFT_TRY(weft_device_upload(&resident->mem, resident->planes, p->plane_rows,
+                                resident->words * sizeof *resident->planes, fill_planes, p));
+  WEFT_TRY(weft_device_upload(&resident->mem, resident->margins, p->plane_rows * p->classes * sizeof *resident->margins,
+                              1, weft_fill_bytes, p->margins));
+  WEFT_TRY(weft_mi_resident_close(ctx, p, resident));
+  *out = resident;
 done:
-  if (r && st != WEFT_OK) weft_mi_resident_release(ctx, r);
+  if (resident && st != WEFT_OK) weft_mi_resident_release(ctx, resident);
   return st;
 }
 
@@ -156,23 +159,23 @@ static weft_status begin_moved(weft_ctx *ctx, const weft_mi_pack *p, const weft_
                                weft_mi_resident **out)
 {
   weft_status st = WEFT_OK;
-  weft_mi_resident *r = (weft_mi_resident *) malloc(sizeof *r);
-  if (!r) return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough memory.");
-  *r = *home;
-  r->own = *ctx;
-  r->own.poll = NULL;
-  r->tiles = NULL;
-  r->mem = weft_device_begin(ctx);
-  WEFT_DEVICE_TAKE(r->planes, &r->mem, p->plane_rows * r->words);
-  WEFT_DEVICE_TAKE(r->margins, &r->mem, p->plane_rows * p->classes);
-  WEFT_DEVICE_TAKE(r->alone, &r->mem, p->p);
-  WEFT_DEVICE_TAKE(r->from, &r->mem, (size_t) r->words * 32);
-  r->mem.ctx = &r->own;
-  *out = r;
+  weft_mi_resident *resident = (weft_mi_resident *) malloc(sizeof *resident);
+  if (!resident) return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough memory.");
+  *resident = *home;
+  resident->own = *ctx;
+  resident->own.poll = NULL;
+  resident->tiles = NULL;
+  resident->mem = weft_device_begin(ctx);
+  WEFT_DEVICE_TAKE(resident->planes, &resident->mem, p->plane_rows * resident->words);
+  WEFT_DEVICE_TAKE(resident->margins, &resident->mem, p->plane_rows * p->classes);
+  WEFT_DEVICE_TAKE(resident->alone, &resident->mem, p->p);
+  WEFT_DEVICE_TAKE(resident->from, &resident->mem, (size_t) resident->words * 32);
+  resident->mem.ctx = &resident->own;
+  *out = resident;
 done:
   if (st != WEFT_OK) {
-    weft_device_end(&r->mem);
-    free(r);
+    weft_device_end(&resident->mem);
+    free(resident);
   }
   return st;
 }
@@ -188,15 +191,15 @@ static weft_status plan_moves(weft_arena *mem, const weft_mi_pack *p, const uint
   WEFT_TAKE(next, mem, p->classes);
   WEFT_TAKE(from, mem, bits);
   memset(from, 255, bits * sizeof *from);
-  for (uint32_t c = 0, r = 0; c < p->classes; c++) {
+  for (uint32_t c = 0, row = 0; c < p->classes; c++) {
     const uint32_t first = weft_mi_resident_words(p, c) * 32;
     next[c] = first;
-    for (uint32_t k = 0; k < p->class_rows[c]; k++, r++) {
-      bit[r] = first + k;
-      class_of[r] = c;
+    for (uint32_t k = 0; k < p->class_rows[c]; k++, row++) {
+      bit[row] = first + k;
+      class_of[row] = c;
     }
   }
-  for (size_t r = 0; r < p->n; r++) from[next[class_of[perm[r]]]++] = bit[r];
+  for (size_t row = 0; row < p->n; row++) from[next[class_of[perm[row]]]++] = bit[row];
   *out = from;
 done:
   return st;
@@ -212,7 +215,7 @@ extern "C" weft_status weft_mi_permute_cuda(weft_ctx *ctx, const weft_mi_pack *p
   const size_t margins = pack->plane_rows * pack->classes;
   uint32_t *const kept = moved->margins, *from;
   mi_block_plan plan;
-  weft_mi_resident *r;
+  weft_mi_resident *resident;
   int64_t *alone;
   if (!*out) {
     for (size_t g = 0; g < pack->group_count; g++)
@@ -221,25 +224,29 @@ extern "C" weft_status weft_mi_permute_cuda(weft_ctx *ctx, const weft_mi_pack *p
     if (!*device) WEFT_TRY(weft_mi_resident_make(ctx, pack, device));
     WEFT_TRY(begin_moved(ctx, pack, *device, out));
   }
-  r = *out;
+  resident = *out;
   WEFT_TAKE(alone, &host, pack->p);
   WEFT_TRY(plan_moves(&host, pack, perm, &from));
-  WEFT_CUDA(
-      cudaMemcpyAsync(r->from, from, (size_t) r->words * 32 * sizeof *from, cudaMemcpyHostToDevice, r->mem.stream));
-  WEFT_CUDA(cudaMemsetAsync(r->margins, 0, margins * sizeof *r->margins, r->mem.stream));
-  move_rows<<<(unsigned) ((pack->plane_rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE), MOVE_THREADS, 0, r->mem.stream>>>(
-      (*device)->planes, r->words, r->from, r->class_word, pack->classes, pack->plane_rows, r->planes, r->margins);
+  WEFT_CUDA(cudaMemcpyAsync(resident->from, from, (size_t) resident->words * 32 * sizeof *from, cudaMemcpyHostToDevice,
+                            resident->mem.stream));
+  WEFT_CUDA(cudaMemsetAsync(resident->margins, 0, margins * sizeof *resident->margins, resident->mem.stream));
+  move_rows<<<(unsigned) ((pack->plane_rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE), MOVE_THREADS, 0,
+              resident->mem.stream>>>((*device)->planes, resident->words, resident->from, resident->class_word,
+                                      pack->classes, pack->plane_rows, resident->planes, resident->margins);
   WEFT_CUDA(cudaGetLastError());
   *moved = *pack;
   moved->margins = kept;
-  WEFT_CUDA(cudaMemcpyAsync(kept, r->margins, margins * sizeof *kept, cudaMemcpyDeviceToHost, r->mem.stream));
-  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+  WEFT_CUDA(
+      cudaMemcpyAsync(kept, resident->margins, margins * sizeof *kept, cudaMemcpyDeviceToHost, resident->mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(resident->mem.stream));
   weft_mi_marginals(moved, alone);
-  std::partial_sort_copy(alone, alone + pack->p, r->strongest, r->strongest + MI_STRONGEST, std::greater<int64_t>());
-  WEFT_CUDA(cudaMemcpyAsync(r->alone, alone, pack->p * sizeof *alone, cudaMemcpyHostToDevice, r->mem.stream));
-  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream)); /* searches have streams of their own */
-  if (r->tiles) weft_device_drop(&r->mem, r->tiles);
-  r->tiles = NULL;
+  std::partial_sort_copy(alone, alone + pack->p, resident->strongest, resident->strongest + MI_STRONGEST,
+                         std::greater<int64_t>());
+  WEFT_CUDA(
+      cudaMemcpyAsync(resident->alone, alone, pack->p * sizeof *alone, cudaMemcpyHostToDevice, resident->mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(resident->mem.stream)); /* searches have streams of their own */
+  if (resident->tiles) weft_device_drop(&resident->mem, resident->tiles);
+  resident->tiles = NULL;
 done:
   weft_arena_end(&host);
   return st;

@@ -6,4 +6,4 @@
 /* Room for the planes of a pack, its margins and the words of its classes. NULL in *out when it fails. */
 weft_status weft_mi_resident_open(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **out);
 /* What follows from the margins, and the rest: after that searches may use it. */
-weft_status weft_mi_resident_close(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident *r);
+weft_status weft_mi_resident_close(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident *resident);

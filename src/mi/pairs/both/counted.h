@@ -31,33 +31,33 @@ typedef struct weft_products_shape {
 
 /* Completes the la × lb cells of a class, cell (x, y) at [x * lb + y]. Those of two planes are there. Margins are those
  * of planes; an attribute without missing values has no plane of its last level. `all`: rows of the class. */
-static WEFT_HD inline void weft_products_cells(const weft_products_shape s, const uint32_t *of_a, const uint32_t *of_b,
-                                               uint32_t all, uint32_t *cell)
+static WEFT_HD inline void weft_products_cells(const weft_products_shape shape, const uint32_t *of_a,
+                                               const uint32_t *of_b, uint32_t all, uint32_t *cell)
 {
-  if (!s.missing_b) {
-    UNROLLED(uint32_t x = 0; x < s.la; x++)
+  if (!shape.missing_b) {
+    UNROLLED(uint32_t x = 0; x < shape.la; x++)
     {
       uint32_t left = of_a[x];
-      UNROLLED(uint32_t y = 0; y + 1 < s.lb; y++) left -= cell[x * s.lb + y];
-      cell[x * s.lb + s.lb - 1] = left; /* of a's last level it is made again below */
+      UNROLLED(uint32_t y = 0; y + 1 < shape.lb; y++) left -= cell[x * shape.lb + y];
+      cell[x * shape.lb + shape.lb - 1] = left; /* of a's last level it is made again below */
     }
   }
-  if (!s.missing_a) {
+  if (!shape.missing_a) {
     uint32_t behind = all; /* rows in b's last level, where it has no plane */
-    UNROLLED(uint32_t y = 0; y < s.lb; y++)
+    UNROLLED(uint32_t y = 0; y < shape.lb; y++)
     {
-      uint32_t left = y + 1 < s.lb || s.missing_b ? of_b[y] : behind;
+      uint32_t left = y + 1 < shape.lb || shape.missing_b ? of_b[y] : behind;
       behind -= left;
-      UNROLLED(uint32_t x = 0; x + 1 < s.la; x++) left -= cell[x * s.lb + y];
-      cell[(s.la - 1) * s.lb + y] = left;
+      UNROLLED(uint32_t x = 0; x + 1 < shape.la; x++) left -= cell[x * shape.lb + y];
+      cell[(shape.la - 1) * shape.lb + y] = left;
     }
   }
 }
 
-static WEFT_HD inline uint32_t weft_products_rows(const weft_products_shape s, const uint32_t *cell)
+static WEFT_HD inline uint32_t weft_products_rows(const weft_products_shape shape, const uint32_t *cell)
 {
   uint32_t rows = 0;
-  UNROLLED(uint32_t i = 0; i < s.la * s.lb; i++) rows += cell[i];
+  UNROLLED(uint32_t i = 0; i < shape.la * shape.lb; i++) rows += cell[i];
   return rows;
 }
 
@@ -68,24 +68,24 @@ typedef struct weft_products_sums {
 } weft_products_sums;
 
 /* Adds sign × Σ k log2(k w) over cells of so many rows; with `each`, over the levels of each attribute too. */
-static WEFT_HD inline void weft_products_add(const weft_products_shape s, const uint32_t *cell, uint32_t rows,
+static WEFT_HD inline void weft_products_add(const weft_products_shape shape, const uint32_t *cell, uint32_t rows,
                                              float sign, int each, weft_products_sums *sums)
 {
-  const float w = (float) (s.la * s.lb) / (float) rows;
+  const float w = (float) (shape.la * shape.lb) / (float) rows;
   float joint = 0, one = 0, other = 0;
-  UNROLLED(uint32_t i = 0; i < s.la * s.lb; i++) joint += weft_planes_term(cell[i], w);
+  UNROLLED(uint32_t i = 0; i < shape.la * shape.lb; i++) joint += weft_planes_term(cell[i], w);
   sums->joint += sign * joint;
   if (!each) return;
-  UNROLLED(uint32_t x = 0; x < s.la; x++)
+  UNROLLED(uint32_t x = 0; x < shape.la; x++)
   {
     uint32_t level = 0;
-    UNROLLED(uint32_t y = 0; y < s.lb; y++) level += cell[x * s.lb + y];
+    UNROLLED(uint32_t y = 0; y < shape.lb; y++) level += cell[x * shape.lb + y];
     one += weft_planes_term(level, w);
   }
-  UNROLLED(uint32_t y = 0; y < s.lb; y++)
+  UNROLLED(uint32_t y = 0; y < shape.lb; y++)
   {
     uint32_t level = 0;
-    UNROLLED(uint32_t x = 0; x < s.la; x++) level += cell[x * s.lb + y];
+    UNROLLED(uint32_t x = 0; x < shape.la; x++) level += cell[x * shape.lb + y];
     other += weft_planes_term(level, w);
   }
   sums->one += sign * one;
@@ -93,21 +93,21 @@ static WEFT_HD inline void weft_products_add(const weft_products_shape s, const 
 }
 
 /* One class of a stratum, and `level`, which gathers the stratum's cells. */
-static WEFT_HD inline void weft_products_class(const weft_products_shape s, const uint32_t *cell, int each,
+static WEFT_HD inline void weft_products_class(const weft_products_shape shape, const uint32_t *cell, int each,
                                                uint32_t *level, weft_products_sums *sums)
 {
-  weft_products_add(s, cell, weft_products_rows(s, cell), 1.0f, each, sums);
-  UNROLLED(uint32_t i = 0; i < s.la * s.lb; i++) level[i] += cell[i];
+  weft_products_add(shape, cell, weft_products_rows(shape, cell), 1.0f, each, sums);
+  UNROLLED(uint32_t i = 0; i < shape.la * shape.lb; i++) level[i] += cell[i];
 }
 
 /* The end of a stratum: takes its cells off, and clears them. */
-static WEFT_HD inline void weft_products_stratum(const weft_products_shape s, int each, uint32_t *level,
+static WEFT_HD inline void weft_products_stratum(const weft_products_shape shape, int each, uint32_t *level,
                                                  weft_products_sums *sums)
 {
-  const uint32_t rows = weft_products_rows(s, level);
-  weft_products_add(s, level, rows, -1.0f, each, sums);
+  const uint32_t rows = weft_products_rows(shape, level);
+  weft_products_add(shape, level, rows, -1.0f, each, sums);
   sums->n += rows;
-  UNROLLED(uint32_t i = 0; i < s.la * s.lb; i++) level[i] = 0;
+  UNROLLED(uint32_t i = 0; i < shape.la * shape.lb; i++) level[i] = 0;
 }
 
 /* The greatest error of a sum, per row. The sizes Σ k |log2(k w_c)| and Σ m |log2(m w)| are below (log2 cells + 0.54) n
@@ -122,12 +122,12 @@ static inline double weft_products_error(uint32_t cells, uint32_t classes)
 #define WEFT_PRODUCTS_LITTLE 1e-3f /* for small sums, besides */
 
 /* 0 when a pair cannot reach the bars, in bits. `own`: n times what both say alone, where no value is missing. */
-static WEFT_HD inline int weft_products_passes(const weft_products_sums *s, int each, float own, float bar_mi,
+static WEFT_HD inline int weft_products_passes(const weft_products_sums *sums, int each, float own, float bar_mi,
                                                float bar_gain, float error)
 {
-  const float n = (float) s->n, slack = error * n + WEFT_PRODUCTS_LITTLE;
-  if (s->joint < bar_mi * n - slack) return 0;
+  const float n = (float) sums->n, slack = error * n + WEFT_PRODUCTS_LITTLE;
+  if (sums->joint < bar_mi * n - slack) return 0;
   if (!(bar_gain > -INFINITY)) return 1;
-  if (each) own = fmaxf(s->one, 0.0f) + fmaxf(s->other, 0.0f);
-  return !(fmaxf(s->joint, 0.0f) - own < bar_gain * n - 3 * slack);
+  if (each) own = fmaxf(sums->one, 0.0f) + fmaxf(sums->other, 0.0f);
+  return !(fmaxf(sums->joint, 0.0f) - own < bar_gain * n - 3 * slack);
 }

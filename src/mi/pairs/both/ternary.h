@@ -214,11 +214,11 @@ typedef struct weft_planes_units {
 static inline weft_planes_units weft_planes_measure(int packed, const uint32_t *class_rows, uint32_t classes,
                                                     double steepest, uint32_t tables)
 {
-  weft_planes_units u;
+  weft_planes_units units;
   double n = 0;
   const double n0 = class_rows[0];
   for (uint32_t c = 0; c < classes; c++) n += class_rows[c];
-  u.unit = packed ? n / steepest : n;
-  u.base = packed ? n0 * n0 / n - weft_planes_squares_error(n0, tables) : -weft_planes_logs_error(n, classes);
-  return u;
+  units.unit = packed ? n / steepest : n;
+  units.base = packed ? n0 * n0 / n - weft_planes_squares_error(n0, tables) : -weft_planes_logs_error(n, classes);
+  return units;
 }

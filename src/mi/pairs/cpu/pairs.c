@@ -17,9 +17,9 @@ typedef struct {
   uint64_t words;          /* 0, or only what weft_mi_large() says of them */
 } shared;
 
-static int left_out(const shared *s, size_t a, size_t b)
+static int left_out(const shared *job, size_t a, size_t b)
 {
-  return s->words && !weft_mi_large(s->tiling.x, a, s->tiling.x, b, s->tiling.x->classes, s->words);
+  return job->words && !weft_mi_large(job->tiling.x, a, job->tiling.x, b, job->tiling.x->classes, job->words);
 }
 
 typedef struct {
@@ -36,19 +36,19 @@ typedef struct {
 } pair_score;
 
 /* Exact scores of pair (i, j) of a counted tile. */
-static pair_score score_pair(const shared *s, const weft_mi_counts *t, size_t i, size_t j, size_t a, size_t b,
+static pair_score score_pair(const shared *job, const weft_mi_counts *counts, size_t i, size_t j, size_t a, size_t b,
                              workspace *w)
 {
-  const weft_mi_pack *p = s->tiling.x;
+  const weft_mi_pack *p = job->tiling.x;
   pair_score out;
-  weft_mi_cells(t, i, j, w->cells);
-  if (!t->vary) {
+  weft_mi_cells(counts, i, j, w->cells);
+  if (!counts->vary) {
     out.n = p->n;
-    out.joint = weft_mi_joint(p, w->cells, 1, (size_t) t->a.levels * t->b.levels);
-    out.gain = out.joint - s->alone[a] - s->alone[b];
+    out.joint = weft_mi_joint(p, w->cells, 1, (size_t) counts->a.levels * counts->b.levels);
+    out.gain = out.joint - job->alone[a] - job->alone[b];
     return out;
   }
-  const uint32_t la = t->a.levels, lb = t->b.levels;
+  const uint32_t la = counts->a.levels, lb = counts->b.levels;
   out.joint = weft_mi_of_table(p, w->cells, 1, la, lb, 6, w->work, &out.n);
   out.gain = out.joint - weft_mi_of_table(p, w->cells, 1, la, lb, 2, w->work, &out.n) -
              weft_mi_of_table(p, w->cells, 1, la, lb, 4, w->work, &out.n);
@@ -56,10 +56,10 @@ static pair_score score_pair(const shared *s, const weft_mi_counts *t, size_t i,
 }
 
 /* The information of both together and, only where that may reach `bar`, that of each: no interaction is above it. */
-static pair_score score_coded(const shared *s, size_t i, size_t j, size_t ni, size_t a, size_t b, double bar,
+static pair_score score_coded(const shared *job, size_t i, size_t j, size_t ni, size_t a, size_t b, double bar,
                               workspace *w)
 {
-  const weft_mi_pack *p = s->tiling.x;
+  const weft_mi_pack *p = job->tiling.x;
   const uint16_t *codes[2] = { w->codes + i * p->n, w->codes + (ni + j) * p->n };
   const uint32_t levels[2] = { p->levels[a], p->levels[b] }, both = 3, each[2] = { 1, 2 };
   int64_t scores[2];
@@ -72,42 +72,42 @@ static pair_score score_coded(const shared *s, size_t i, size_t j, size_t ni, si
   return out;
 }
 
-static void keep(const shared *s, const pair_score *score, size_t a, size_t b, workspace *w)
+static void keep(const shared *job, const pair_score *score, size_t a, size_t b, workspace *w)
 {
-  const weft_mi_pack *p = s->tiling.x;
+  const weft_mi_pack *p = job->tiling.x;
   const double mi = weft_mi_bits(score->joint, p->f.unit, score->n),
                gain = weft_mi_bits(score->gain, p->f.unit, score->n);
   const uint64_t x = p->column[a], y = p->column[b];
-  if (!(mi >= s->search->min_mi && gain >= s->search->min_gain)) return;
-  if (weft_mi_is_near(&s->search->near, x, y)) return;
-  weft_mi_keep(&w->keeper, s->search->by_interaction ? gain : mi, (x < y ? x : y) * p->columns + (x < y ? y : x));
+  if (!(mi >= job->search->min_mi && gain >= job->search->min_gain)) return;
+  if (weft_mi_is_near(&job->search->near, x, y)) return;
+  weft_mi_keep(&w->keeper, job->search->by_interaction ? gain : mi, (x < y ? x : y) * p->columns + (x < y ? y : x));
 }
 
 /* Counts a tile, screens it row by row against the bar, and scores and keeps the pairs that may reach it. */
-static void search_planes(const shared *s, const weft_mi_tile *tile, workspace *w)
+static void search_planes(const shared *job, const weft_mi_tile *tile, workspace *w)
 {
-  const size_t a0 = tile->panel->g->first + tile->i0, b0 = tile->panel->h->first + tile->j0;
-  weft_mi_counts t;
-  weft_mi_tile_count(&s->tiling, tile, w->both, &t);
-  const double error = weft_mi_screen_error(&t, &s->screening);
-  const int known = !t.vary;
+  const size_t a0 = tile->panel->group_a->first + tile->i0, b0 = tile->panel->group_b->first + tile->j0;
+  weft_mi_counts counts;
+  weft_mi_tile_count(&job->tiling, tile, w->both, &counts);
+  const double error = weft_mi_screen_error(&counts, &job->screening);
+  const int known = !counts.vary;
   for (size_t i = 0; i < tile->ni; i++) {
     const size_t first = tile->panel->same && tile->j0 <= tile->i0 + i ? tile->i0 + i + 1 - tile->j0 : 0;
-    double bar_mi = s->bar_mi, bar_gain = s->bar_gain, bar = weft_mi_keeper_bar(&w->keeper);
+    double bar_mi = job->bar_mi, bar_gain = job->bar_gain, bar = weft_mi_keeper_bar(&w->keeper);
     if (first >= tile->nj) break;
-    if (s->search->by_interaction)
+    if (job->search->by_interaction)
       bar_gain = fmax(bar_gain, bar);
     else
       bar_mi = fmax(bar_mi, bar);
     /* an interaction is never above the joint information: the screen can use nothing else where the marginals
      * differ */
     const float low = (float) ((known ? bar_mi : fmax(bar_mi, bar_gain)) - error);
-    const float low_gain = known ? (float) (bar_gain + (double) s->alone_bits[a0 + i] - error) : -INFINITY;
-    weft_mi_screen(&t, &s->screening, i, tile->nj, fmaxf(low, low_gain), w->screen);
+    const float low_gain = known ? (float) (bar_gain + (double) job->alone_bits[a0 + i] - error) : -INFINITY;
+    weft_mi_screen(&counts, &job->screening, i, tile->nj, fmaxf(low, low_gain), w->screen);
     for (size_t j = first; j < tile->nj; j++) {
-      if (w->screen[j] < low || w->screen[j] - s->alone_bits[b0 + j] < low_gain) continue;
-      pair_score score = score_pair(s, &t, i, j, a0 + i, b0 + j, w);
-      keep(s, &score, a0 + i, b0 + j, w);
+      if (w->screen[j] < low || w->screen[j] - job->alone_bits[b0 + j] < low_gain) continue;
+      pair_score score = score_pair(job, &counts, i, j, a0 + i, b0 + j, w);
+      keep(job, &score, a0 + i, b0 + j, w);
     }
   }
 }
@@ -116,43 +116,43 @@ static void load_codes(const weft_mi_tiling *tiling, const weft_mi_tile *tile, u
 {
   const size_t n = tiling->x->n;
   for (size_t i = 0; i < tile->ni; i++)
-    weft_mi_pack_codes(tiling->x, tile->panel->g->first + tile->i0 + i, codes + i * n);
+    weft_mi_pack_codes(tiling->x, tile->panel->group_a->first + tile->i0 + i, codes + i * n);
   for (size_t j = 0; j < tile->nj; j++)
-    weft_mi_pack_codes(tiling->y, tile->panel->h->first + tile->j0 + j, codes + (tile->ni + j) * n);
+    weft_mi_pack_codes(tiling->y, tile->panel->group_b->first + tile->j0 + j, codes + (tile->ni + j) * n);
 }
 
-static void search_codes(const shared *s, const weft_mi_tile *tile, workspace *w)
+static void search_codes(const shared *job, const weft_mi_tile *tile, workspace *w)
 {
-  const weft_mi_pack *p = s->tiling.x;
-  const size_t a0 = tile->panel->g->first + tile->i0, b0 = tile->panel->h->first + tile->j0;
-  load_codes(&s->tiling, tile, w->codes);
+  const weft_mi_pack *p = job->tiling.x;
+  const size_t a0 = tile->panel->group_a->first + tile->i0, b0 = tile->panel->group_b->first + tile->j0;
+  load_codes(&job->tiling, tile, w->codes);
   for (size_t i = 0; i < tile->ni; i++)
     for (size_t j = tile->panel->same && tile->j0 <= tile->i0 + i ? tile->i0 + i + 1 - tile->j0 : 0; j < tile->nj;
          j++) {
-      if (left_out(s, a0 + i, b0 + j)) continue;
-      const double bar = fmax(fmax(s->bar_mi, s->bar_gain), weft_mi_keeper_bar(&w->keeper));
-      pair_score score = score_coded(s, i, j, tile->ni, a0 + i, b0 + j, bar, w);
+      if (left_out(job, a0 + i, b0 + j)) continue;
+      const double bar = fmax(fmax(job->bar_mi, job->bar_gain), weft_mi_keeper_bar(&w->keeper));
+      pair_score score = score_coded(job, i, j, tile->ni, a0 + i, b0 + j, bar, w);
       if (weft_mi_bits(score.joint, p->f.unit, score.n) < bar) continue;
-      keep(s, &score, a0 + i, b0 + j, w);
+      keep(job, &score, a0 + i, b0 + j, w);
     }
 }
 
 /* Scores all pairs of a tile and writes both matrices, on both sides of the diagonal, in bits. */
-static void full_tile(const shared *s, const weft_mi_tile *tile, workspace *w, double *mi, double *interaction)
+static void full_tile(const shared *job, const weft_mi_tile *tile, workspace *w, double *mi, double *interaction)
 {
-  const weft_mi_pack *p = s->tiling.x;
-  const size_t a0 = tile->panel->g->first + tile->i0, b0 = tile->panel->h->first + tile->j0;
-  weft_mi_counts t;
+  const weft_mi_pack *p = job->tiling.x;
+  const size_t a0 = tile->panel->group_a->first + tile->i0, b0 = tile->panel->group_b->first + tile->j0;
+  weft_mi_counts counts;
   if (tile->panel->coded)
-    load_codes(&s->tiling, tile, w->codes);
+    load_codes(&job->tiling, tile, w->codes);
   else
-    weft_mi_tile_count(&s->tiling, tile, w->both, &t);
+    weft_mi_tile_count(&job->tiling, tile, w->both, &counts);
   for (size_t i = 0; i < tile->ni; i++)
     for (size_t j = tile->panel->same && tile->j0 <= tile->i0 + i ? tile->i0 + i + 1 - tile->j0 : 0; j < tile->nj;
          j++) {
-      if (left_out(s, a0 + i, b0 + j)) continue;
-      const pair_score score = tile->panel->coded ? score_coded(s, i, j, tile->ni, a0 + i, b0 + j, -INFINITY, w)
-                                                  : score_pair(s, &t, i, j, a0 + i, b0 + j, w);
+      if (left_out(job, a0 + i, b0 + j)) continue;
+      const pair_score score = tile->panel->coded ? score_coded(job, i, j, tile->ni, a0 + i, b0 + j, -INFINITY, w)
+                                                  : score_pair(job, &counts, i, j, a0 + i, b0 + j, w);
       const size_t x = p->column[a0 + i], y = p->column[b0 + j];
       mi[x * p->columns + y] = mi[y * p->columns + x] = weft_mi_bits(score.joint, p->f.unit, score.n);
       interaction[x * p->columns + y] = interaction[y * p->columns + x] = weft_mi_bits(score.gain, p->f.unit, score.n);
@@ -161,27 +161,27 @@ static void full_tile(const shared *s, const weft_mi_tile *tile, workspace *w, d
 
 /* ---- entry points ---- */
 
-static weft_status prepare(weft_arena *mem, const weft_mi_pack *pack, int threads, shared *s, workspace **work)
+static weft_status prepare(weft_arena *mem, const weft_mi_pack *pack, int threads, shared *job, workspace **work)
 {
   weft_status st = WEFT_OK;
   int64_t *alone;
   float *bits;
-  WEFT_TRY(weft_mi_tiling_make(mem, pack, NULL, &s->tiling));
+  WEFT_TRY(weft_mi_tiling_make(mem, pack, NULL, &job->tiling));
   WEFT_TAKE(alone, mem, pack->p);
   WEFT_TAKE(bits, mem, pack->p);
   weft_mi_marginals(pack, alone);
   for (size_t k = 0; k < pack->p; k++) bits[k] = (float) weft_mi_bits(alone[k], pack->f.unit, pack->n);
-  s->alone = alone;
-  s->alone_bits = bits;
-  s->screening = weft_mi_screening_of(pack);
+  job->alone = alone;
+  job->alone_bits = bits;
+  job->screening = weft_mi_screening_of(pack);
   WEFT_TAKE(*work, mem, (size_t) threads);
-  for (int t = 0; t < threads; t++) {
-    workspace *w = &(*work)[t];
-    WEFT_TAKE(w->both, mem, s->tiling.both);
-    WEFT_TAKE(w->cells, mem, s->tiling.cells);
-    WEFT_TAKE(w->work, mem, s->tiling.cells);
-    WEFT_TAKE(w->codes, mem, s->tiling.codes * pack->n);
-    if (s->tiling.codes) WEFT_TRY(weft_mi_coder_init(&w->coder, mem, pack, 2));
+  for (int thread = 0; thread < threads; thread++) {
+    workspace *w = &(*work)[thread];
+    WEFT_TAKE(w->both, mem, job->tiling.both);
+    WEFT_TAKE(w->cells, mem, job->tiling.cells);
+    WEFT_TAKE(w->work, mem, job->tiling.cells);
+    WEFT_TAKE(w->codes, mem, job->tiling.codes * pack->n);
+    if (job->tiling.codes) WEFT_TRY(weft_mi_coder_init(&w->coder, mem, pack, 2));
   }
 done:
   return st;
@@ -203,12 +203,12 @@ static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const w
   weft_mi_pace pace = { 4 * (size_t) threads, 0 };
   weft_mi_keeper *keepers = NULL;
   workspace *work;
-  shared s = { .search = search, .bar_mi = search->min_mi, .bar_gain = search->min_gain, .words = words };
-  WEFT_TRY(prepare(&own, pack, threads, &s, &work));
+  shared job = { .search = search, .bar_mi = search->min_mi, .bar_gain = search->min_gain, .words = words };
+  WEFT_TRY(prepare(&own, pack, threads, &job, &work));
   WEFT_TAKE(keepers, &own, (size_t) threads);
   for (; begun < threads; begun++)
     WEFT_TRY(weft_mi_keeper_begin(ctx, &work[begun].keeper, search->top, possible < 1 ? 1 : (size_t) possible));
-  const size_t tiles = weft_dealt(s.tiling.tiles, search->part, search->parts);
+  const size_t tiles = weft_dealt(job.tiling.tiles, search->part, search->parts);
   for (size_t first = 0; first < tiles; first += pace.batch, weft_mi_pace_next(&pace)) {
     const int64_t count = (int64_t) (tiles - first < pace.batch ? tiles - first : pace.batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) tiles));
@@ -219,22 +219,22 @@ static weft_status search_pairs(weft_ctx *ctx, const weft_mi_pack *pack, const w
       weft_mi_tile tile;
       WEFT_FOR(dynamic)
       for (int64_t k = 0; k < count; k++) {
-        if (!weft_mi_tile_at(&s.tiling, weft_dealt_unit(first + (size_t) k, search->part, search->parts), &tile))
+        if (!weft_mi_tile_at(&job.tiling, weft_dealt_unit(first + (size_t) k, search->part, search->parts), &tile))
           continue;
         if (tile.panel->coded)
-          search_codes(&s, &tile, w);
+          search_codes(&job, &tile, w);
         else if (!words)
-          search_planes(&s, &tile, w);
+          search_planes(&job, &tile, w);
       }
     }
-    for (int t = 0; t < threads; t++) { /* what one thread has found raises the bar for all */
-      double *bar = search->by_interaction ? &s.bar_gain : &s.bar_mi;
-      *bar = fmax(*bar, weft_mi_keeper_bar(&work[t].keeper));
-      if (work[t].keeper.st != WEFT_OK) break;
+    for (int thread = 0; thread < threads; thread++) { /* what one thread has found raises the bar for all */
+      double *bar = search->by_interaction ? &job.bar_gain : &job.bar_mi;
+      *bar = fmax(*bar, weft_mi_keeper_bar(&work[thread].keeper));
+      if (work[thread].keeper.st != WEFT_OK) break;
     }
   }
 done:
-  for (int t = 0; t < begun; t++) keepers[t] = work[t].keeper;
+  for (int thread = 0; thread < begun; thread++) keepers[thread] = work[thread].keeper;
   st = weft_mi_keepers_close(ctx, st, keepers, begun, mem, out);
   weft_arena_end(&own);
   return st;
@@ -262,19 +262,19 @@ static weft_status fill_full(weft_ctx *ctx, const weft_mi_pack *pack, uint64_t w
   const int threads = weft_threads_worth(ctx->threads, 0.5 * (double) pack->p * (double) pack->p * pair_work(pack));
   weft_mi_pace pace = { 4 * (size_t) threads, 0 };
   workspace *work;
-  shared s = { .words = words };
-  WEFT_TRY(prepare(&mem, pack, threads, &s, &work));
-  for (size_t first = 0; first < s.tiling.tiles; first += pace.batch, weft_mi_pace_next(&pace)) {
-    const int64_t count = (int64_t) (s.tiling.tiles - first < pace.batch ? s.tiling.tiles - first : pace.batch);
-    WEFT_TRY(weft_poll(ctx, (double) first, (double) s.tiling.tiles));
+  shared job = { .words = words };
+  WEFT_TRY(prepare(&mem, pack, threads, &job, &work));
+  for (size_t first = 0; first < job.tiling.tiles; first += pace.batch, weft_mi_pace_next(&pace)) {
+    const int64_t count = (int64_t) (job.tiling.tiles - first < pace.batch ? job.tiling.tiles - first : pace.batch);
+    WEFT_TRY(weft_poll(ctx, (double) first, (double) job.tiling.tiles));
     weft_mi_pace_start(&pace);
     WEFT_PARALLEL(threads)
     {
       weft_mi_tile tile;
       WEFT_FOR(dynamic)
       for (int64_t k = 0; k < count; k++)
-        if (weft_mi_tile_at(&s.tiling, first + (size_t) k, &tile) && (tile.panel->coded || !words))
-          full_tile(&s, &tile, &work[WEFT_THREAD()], mi, interaction);
+        if (weft_mi_tile_at(&job.tiling, first + (size_t) k, &tile) && (tile.panel->coded || !words))
+          full_tile(&job, &tile, &work[WEFT_THREAD()], mi, interaction);
     }
   }
 done:

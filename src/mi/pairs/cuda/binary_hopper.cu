@@ -95,14 +95,14 @@ __device__ static inline terms terms_of(uint32_t packed, const row_side &a, cons
 }
 
 /* Positive when the sum of both terms is less than `bar`. */
-__device__ static inline float below(const terms &t, float bar)
+__device__ static inline float below(const terms &parts, float bar)
 {
-  return fmaf(t.p, fmaf(bar, t.q, -t.second), -t.first * t.q);
+  return fmaf(parts.p, fmaf(bar, parts.q, -parts.second), -parts.first * parts.q);
 }
 
-__device__ static inline float sum_of(const terms &t)
+__device__ static inline float sum_of(const terms &parts)
 {
-  return __fdividef(fmaf(t.first, t.q, t.second * t.p), t.p * t.q);
+  return __fdividef(fmaf(parts.first, parts.q, parts.second * parts.p), parts.p * parts.q);
 }
 
 /* Σ over the cells of a level's table: f(k0) + f(k1) - f(k0 + k1). */
@@ -122,37 +122,37 @@ __device__ static inline int64_t fixed_cells(const weft_mi_log &f, const uint32_
   return sum;
 }
 
-__device__ static void score_pair(const tile_args &t, uint32_t a, uint32_t b, uint32_t packed)
+__device__ static void score_pair(const tile_args &args, uint32_t a, uint32_t b, uint32_t packed)
 {
   const uint32_t both[2] = { packed >> 16, packed & 0xffffu };
-  const uint32_t of_a[2] = { t.margins[t.row_a + a], t.margins[t.plane_rows + t.row_a + a] };
-  const uint32_t of_b[2] = { t.margins[t.row_b + b], t.margins[t.plane_rows + t.row_b + b] };
-  int64_t joint = fixed_cells(t.f, both, of_a, of_b, t.class_rows) - t.class_fixed;
+  const uint32_t of_a[2] = { args.margins[args.row_a + a], args.margins[args.plane_rows + args.row_a + a] };
+  const uint32_t of_b[2] = { args.margins[args.row_b + b], args.margins[args.plane_rows + args.row_b + b] };
+  int64_t joint = fixed_cells(args.f, both, of_a, of_b, args.class_rows) - args.class_fixed;
   if (joint < 0) joint = 0;
-  const int64_t gain = joint - t.alone[t.place_a + a] - t.alone[t.place_b + b];
-  const uint64_t x = t.column[t.place_a + a], y = t.column[t.place_b + b];
-  mi_offer(t.bar, t.hits, weft_mi_bits(joint, t.f.unit, t.n), weft_mi_bits(gain, t.f.unit, t.n),
-           (x < y ? x : y) * t.columns + (x < y ? y : x));
+  const int64_t gain = joint - args.alone[args.place_a + a] - args.alone[args.place_b + b];
+  const uint64_t x = args.column[args.place_a + a], y = args.column[args.place_b + b];
+  mi_offer(args.bar, args.hits, weft_mi_bits(joint, args.f.unit, args.n), weft_mi_bits(gain, args.f.unit, args.n),
+           (x < y ? x : y) * args.columns + (x < y ? y : x));
 }
 
 /* Information of a pair from its packed counts. */
-__device__ static int64_t pair_information(const tile_args &t, uint32_t a, uint32_t b)
+__device__ static int64_t pair_information(const tile_args &args, uint32_t a, uint32_t b)
 {
-  const uint32_t packed = a < b ? t.joint[a * t.ld + b] : t.joint[b * t.ld + a];
+  const uint32_t packed = a < b ? args.joint[a * args.ld + b] : args.joint[b * args.ld + a];
   const uint32_t both[2] = { packed >> 16, packed & 0xffffu };
-  const uint32_t of_a[2] = { t.margins[t.row_a + a], t.margins[t.plane_rows + t.row_a + a] };
-  const uint32_t of_b[2] = { t.margins[t.row_a + b], t.margins[t.plane_rows + t.row_a + b] };
-  const int64_t joint = fixed_cells(t.f, both, of_a, of_b, t.class_rows) - t.class_fixed;
+  const uint32_t of_a[2] = { args.margins[args.row_a + a], args.margins[args.plane_rows + args.row_a + a] };
+  const uint32_t of_b[2] = { args.margins[args.row_a + b], args.margins[args.plane_rows + args.row_a + b] };
+  const int64_t joint = fixed_cells(args.f, both, of_a, of_b, args.class_rows) - args.class_fixed;
   return joint > 0 ? joint : 0;
 }
 
 /* Scores a triple exactly from counts of class 1 and 0 in one word: the table with the fixed attribute's bit set is
  * counted, that without it is what is left of the pair's. Appends it to the hits unless it is behind the bar. */
-__device__ static void score_triple(const tile_args &t, uint32_t a, uint32_t b, uint32_t packed)
+__device__ static void score_triple(const tile_args &args, uint32_t a, uint32_t b, uint32_t packed)
 {
-  const uint32_t pair = t.joint[a * t.ld + b], with_a = t.joint[t.fixed * t.ld + a],
-                 with_b = t.joint[t.fixed * t.ld + b];
-  int64_t sum = -t.class_fixed, greatest;
+  const uint32_t pair = args.joint[a * args.ld + b], with_a = args.joint[args.fixed * args.ld + a],
+                 with_b = args.joint[args.fixed * args.ld + b];
+  int64_t sum = -args.class_fixed, greatest;
   for (int level = 0; level < 2; level++) {
     uint32_t both[2], of_a[2], of_b[2], rows[2];
     for (int c = 0; c < 2; c++) {
@@ -160,32 +160,33 @@ __device__ static void score_triple(const tile_args &t, uint32_t a, uint32_t b, 
       both[c] = packed >> shift & 0xffffu;
       of_a[c] = with_a >> shift & 0xffffu;
       of_b[c] = with_b >> shift & 0xffffu;
-      rows[c] = t.margins[c * t.plane_rows + t.row_a + t.fixed];
+      rows[c] = args.margins[c * args.plane_rows + args.row_a + args.fixed];
       if (level) continue;
       both[c] = (pair >> shift & 0xffffu) - both[c];
-      of_a[c] = t.margins[c * t.plane_rows + t.row_a + a] - of_a[c];
-      of_b[c] = t.margins[c * t.plane_rows + t.row_a + b] - of_b[c];
-      rows[c] = t.class_rows[c] - rows[c];
+      of_a[c] = args.margins[c * args.plane_rows + args.row_a + a] - of_a[c];
+      of_b[c] = args.margins[c * args.plane_rows + args.row_a + b] - of_b[c];
+      rows[c] = args.class_rows[c] - rows[c];
     }
-    sum += fixed_cells(t.f, both, of_a, of_b, rows);
+    sum += fixed_cells(args.f, both, of_a, of_b, rows);
   }
   if (sum < 0) sum = 0;
-  greatest = pair_information(t, a, b);
+  greatest = pair_information(args, a, b);
   for (int side = 0; side < 2; side++) {
-    const int64_t other = pair_information(t, t.fixed, side ? b : a);
+    const int64_t other = pair_information(args, args.fixed, side ? b : a);
     if (other > greatest) greatest = other;
   }
-  uint64_t x = t.column[t.place_a + t.fixed], y = t.column[t.place_a + a], z = t.column[t.place_a + b];
-  const uint64_t index = (x * t.columns + y) * t.columns + z;
-  const double mi = weft_mi_bits(sum, t.f.unit, t.n), gain = weft_mi_bits(sum - greatest, t.f.unit, t.n);
-  if (mi_passes(t.bar, mi, gain, index)) mi_append(t.hits, t.bar.by_interaction ? gain : mi, index);
+  uint64_t x = args.column[args.place_a + args.fixed], y = args.column[args.place_a + a],
+           z = args.column[args.place_a + b];
+  const uint64_t index = (x * args.columns + y) * args.columns + z;
+  const double mi = weft_mi_bits(sum, args.f.unit, args.n), gain = weft_mi_bits(sum - greatest, args.f.unit, args.n);
+  if (mi_passes(args.bar, mi, gain, index)) mi_append(args.hits, args.bar.by_interaction ? gain : mi, index);
 }
 
 /* ---- the screen ---- */
 
 /* Eight rows of counts from attribute row0 on against four columns from `column` on, and four 128 further on. */
 template <int KIND>
-__device__ static inline void screen_rows(const tile_args &t, const uint32_t *counts, uint32_t row0, uint32_t column)
+__device__ static inline void screen_rows(const tile_args &args, const uint32_t *counts, uint32_t row0, uint32_t column)
 {
   constexpr uint32_t EACH = KIND == TRIPLES ? 2 : 1;
   const uint32_t lane = threadIdx.x % 32;
@@ -193,7 +194,7 @@ __device__ static inline void screen_rows(const tile_args &t, const uint32_t *co
   for (uint32_t side = 0; side < ROWS_B; side += 128) {
     column_side b[4 * EACH];
 #  pragma unroll
-    for (uint32_t k = 0; k < 4 * EACH; k++) b[k] = t.of_b[(column + side) * EACH + k];
+    for (uint32_t k = 0; k < 4 * EACH; k++) b[k] = args.of_b[(column + side) * EACH + k];
 #  pragma unroll 1
     for (uint32_t r0 = 0; r0 < WARP_ROWS; r0 += UNROLL) {
       float rejects[4 * UNROLL], least = INFINITY;
@@ -202,24 +203,24 @@ __device__ static inline void screen_rows(const tile_args &t, const uint32_t *co
         const uint32_t row = row0 + r0 + r;
         const uint4 four = *(const uint4 *) (counts + (r0 + r) * COUNTS_ROW + side + lane * 4);
         const uint32_t packed[4] = { four.x, four.y, four.z, four.w };
-        const row_side a = t.of_a[row * EACH];
+        const row_side a = args.of_a[row * EACH];
         if constexpr (KIND == TRIPLES) {
-          const row_side a0 = t.of_a[row * EACH + 1];
-          const uint4 whole = __ldg((const uint4 *) &t.joint[row * t.ld + column + side]);
+          const row_side a0 = args.of_a[row * EACH + 1];
+          const uint4 whole = __ldg((const uint4 *) &args.joint[row * args.ld + column + side]);
           const uint32_t both[4] = { whole.x, whole.y, whole.z, whole.w };
 #  pragma unroll
           for (int k = 0; k < 4; k++) {
             /* the interaction is at most joint information less one's own */
-            const float bar = fmaxf(t.bar_mi, t.bar_gain + fmaxf(a.own, b[2 * k].own)) - a.own_sum;
+            const float bar = fmaxf(args.bar_mi, args.bar_gain + fmaxf(a.own, b[2 * k].own)) - a.own_sum;
             rejects[4 * r + k] =
                 below(terms_of(both[k] - packed[k], a0, b[2 * k + 1]), bar - sum_of(terms_of(packed[k], a, b[2 * k])));
           }
         } else {
-          const float bar = t.bar_mi - a.own_sum, gain = t.bar_gain + a.own;
+          const float bar = args.bar_mi - a.own_sum, gain = args.bar_gain + a.own;
 #  pragma unroll
           for (int k = 0; k < 4; k++)
-            rejects[4 * r + k] =
-                below(terms_of(packed[k], a, b[k]), KIND == PAIRS ? bar : fmaxf(t.bar_mi, gain + b[k].own) - a.own_sum);
+            rejects[4 * r + k] = below(terms_of(packed[k], a, b[k]),
+                                       KIND == PAIRS ? bar : fmaxf(args.bar_mi, gain + b[k].own) - a.own_sum);
         }
 #  pragma unroll
         for (int k = 0; k < 4; k++) least = fminf(least, rejects[4 * r + k]);
@@ -231,12 +232,13 @@ __device__ static inline void screen_rows(const tile_args &t, const uint32_t *co
       for (; passed; passed &= passed - 1) {
         const uint32_t k = (uint32_t) __ffs((int) passed) - 1, r = r0 + k / 4, from = side + k % 4;
         const uint32_t one = row0 + r, other = column + from;
-        if (one < t.grid.low || one >= t.count_a || other >= t.count_b || (t.grid.same && other <= one)) continue;
+        if (one < args.grid.low || one >= args.count_a || other >= args.count_b || (args.grid.same && other <= one))
+          continue;
         const uint32_t packed = counts[r * COUNTS_ROW + lane * 4 + from];
         if (KIND == TRIPLES)
-          score_triple(t, one, other, packed);
+          score_triple(args, one, other, packed);
         else
-          score_pair(t, one, other, packed);
+          score_pair(args, one, other, packed);
       }
     }
   }
@@ -247,7 +249,7 @@ __device__ static inline void screen_rows(const tile_args &t, const uint32_t *co
 /* One warpgroup loads tiles into a ring of stages; the others count and then, by KIND, write the counts or screen them
  * through shared memory, eight rows at a time. */
 template <int KIND>
-__global__ static void __launch_bounds__(SCREENING_THREADS, 1) tiles(const __grid_constant__ tile_args t)
+__global__ static void __launch_bounds__(SCREENING_THREADS, 1) tiles(const __grid_constant__ tile_args args)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ ring<STAGES> copies;
@@ -255,15 +257,15 @@ __global__ static void __launch_bounds__(SCREENING_THREADS, 1) tiles(const __gri
   make_ring(&copies);
 
   uint32_t step = 0; /* k-steps since the start */
-  tile_walk at_tile = { 0, t.grid.low / ROWS_A / GROUP };
+  tile_walk at_tile = { 0, args.grid.low / ROWS_A / GROUP };
   if (warp_of_block >= CONSUMERS / 32) {
     give_registers();
     if (thread == CONSUMERS)
-      for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
+      for (uint64_t k = blockIdx.x; k < args.count; k += gridDim.x) {
         uint32_t ta, tb;
-        if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
-        bring_tile(&copies, stages, t.a + (size_t) ta * t.steps * BLOCK_BYTES,
-                   t.b + (size_t) tb * 2 * t.steps * BLOCK_BYTES, t.steps, &step);
+        if (!place_tile(&args.grid, &at_tile, args.first + k, &ta, &tb)) continue;
+        bring_tile(&copies, stages, args.a + (size_t) ta * args.steps * BLOCK_BYTES,
+                   args.b + (size_t) tb * 2 * args.steps * BLOCK_BYTES, args.steps, &step);
       }
     return;
   }
@@ -271,16 +273,16 @@ __global__ static void __launch_bounds__(SCREENING_THREADS, 1) tiles(const __gri
   take_registers();
   const uint32_t lane = thread % 32;
   uint32_t *const counts = (uint32_t *) (stages + STAGES * STAGE_BYTES) + warp_of_block * WARP_ROWS * COUNTS_ROW;
-  for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
+  for (uint64_t k = blockIdx.x; k < args.count; k += gridDim.x) {
     uint32_t ta, tb, c[128];
-    if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
+    if (!place_tile(&args.grid, &at_tile, args.first + k, &ta, &tb)) continue;
 #  pragma unroll
     for (int i = 0; i < 128; i++) c[i] = 0;
 #  pragma unroll
     for (int class_index = 0; class_index < 2; class_index++) {
 #  pragma unroll
       for (int i = 0; i < 128 && class_index; i++) c[i] <<= 16;
-      count_steps(&copies, stages, class_index ? t.steps - t.steps0 : t.steps0, &step, c);
+      count_steps(&copies, stages, class_index ? args.steps - args.steps0 : args.steps0, &step, c);
     }
 
     /* A thread holds rows lane / 4 and lane / 4 + 8 of its warp's 16, columns 8 j + 2 (lane % 4) and the next. */
@@ -289,7 +291,7 @@ __global__ static void __launch_bounds__(SCREENING_THREADS, 1) tiles(const __gri
 #  pragma unroll
       for (int i = 0; i < 128; i++) {
         const uint32_t row = row0 + i / 2 % 2 * 8, col = col0 + i / 4 * 8 + i % 2;
-        if (row < t.ld && col < t.ld) t.joint[row * t.ld + col] = c[i];
+        if (row < args.ld && col < args.ld) args.joint[row * args.ld + col] = c[i];
       }
     } else {
 #  pragma unroll
@@ -300,14 +302,14 @@ __global__ static void __launch_bounds__(SCREENING_THREADS, 1) tiles(const __gri
           *(uint2 *) (counts + lane / 4 * COUNTS_ROW + lane % 4 * 2 + j * 8) =
               make_uint2(c[4 * j + 2 * half], c[4 * j + 2 * half + 1]);
         __syncwarp();
-        screen_rows<KIND>(t, counts, ta * ROWS_A + warp_of_block * 16 + half * WARP_ROWS, tb * ROWS_B + lane * 4);
+        screen_rows<KIND>(args, counts, ta * ROWS_A + warp_of_block * 16 + half * WARP_ROWS, tb * ROWS_B + lane * 4);
       }
     }
   }
 }
 
 #else /* host side, and devices that never run it */
-template <int KIND> __global__ static void tiles(const __grid_constant__ tile_args t) { (void) t; }
+template <int KIND> __global__ static void tiles(const __grid_constant__ tile_args args) { (void) args; }
 #endif
 
 /* ---- layout and constants ---- */
@@ -424,87 +426,88 @@ int weft_mi_wgmma_ready(int device)
 #endif
 }
 
-static tile_grid grid_of(const mi_binary *b, uint32_t low)
+static tile_grid grid_of(const mi_binary *binary, uint32_t low)
 {
-  const tile_grid grid = { (uint32_t) ((b->count_a + ROWS_A - 1) / ROWS_A),
-                           (uint32_t) ((b->count_b + ROWS_B - 1) / ROWS_B), b->same, low };
+  const tile_grid grid = { (uint32_t) ((binary->count_a + ROWS_A - 1) / ROWS_A),
+                           (uint32_t) ((binary->count_b + ROWS_B - 1) / ROWS_B), binary->same, low };
   return grid;
 }
 
-uint64_t weft_mi_wgmma_tiles(const mi_binary *b)
+uint64_t weft_mi_wgmma_tiles(const mi_binary *binary)
 {
-  const tile_grid grid = grid_of(b, 0);
+  const tile_grid grid = grid_of(binary, 0);
   return tiles_of(&grid);
 }
 
-weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *r, size_t first, size_t count, uint8_t *out,
-                                  cudaStream_t s)
+weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *resident, size_t first, size_t count,
+                                  uint8_t *out, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
-  const size_t room = (count + 255) / 256 * 256, pieces = room * (r->words / 4);
+  const size_t room = (count + 255) / 256 * 256, pieces = room * (resident->words / 4);
   if (!pieces) goto done;
-  arrange_rows<<<(unsigned) ((pieces + 255) / 256), 256, 0, s>>>(r->planes, r->words, first, count, room, out);
+  arrange_rows<<<(unsigned) ((pieces + 255) / 256), 256, 0, stream>>>(resident->planes, resident->words, first, count,
+                                                                      room, out);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
 }
 
 /* What pairs and triples have in common. */
-static tile_args make_args(const mi_binary *b, const uint8_t *a_tiles, const uint8_t *b_tiles, const mi_bar *bar,
+static tile_args make_args(const mi_binary *binary, const uint8_t *a_tiles, const uint8_t *b_tiles, const mi_bar *bar,
                            const mi_hits *hits)
 {
-  const weft_mi_resident *r = b->r;
-  const double n = (double) b->class_rows[0] + b->class_rows[1], scale = n / b->steepest;
-  tile_args t;
-  memset(&t, 0, sizeof t);
-  t.a = a_tiles;
-  t.b = b_tiles;
-  t.steps0 = b->steps[0];
-  t.steps = b->steps[0] + b->steps[1];
-  t.count_a = (uint32_t) b->count_a;
-  t.count_b = (uint32_t) b->count_b;
-  t.grid = grid_of(b, 0);
-  t.margins = r->margins;
-  t.plane_rows = b->plane_rows;
-  t.row_a = b->row_a;
-  t.row_b = b->row_b;
-  t.place_a = b->first_a;
-  t.place_b = b->first_b;
-  t.columns = b->columns;
-  t.column = r->column;
-  t.alone = r->alone;
-  t.f = r->f;
-  t.n = (uint64_t) n;
-  t.class_fixed = -weft_mi_fixed_of(t.n, r->f.unit);
+  const weft_mi_resident *resident = binary->resident;
+  const double n = (double) binary->class_rows[0] + binary->class_rows[1], scale = n / binary->steepest;
+  tile_args args;
+  memset(&args, 0, sizeof args);
+  args.a = a_tiles;
+  args.b = b_tiles;
+  args.steps0 = binary->steps[0];
+  args.steps = binary->steps[0] + binary->steps[1];
+  args.count_a = (uint32_t) binary->count_a;
+  args.count_b = (uint32_t) binary->count_b;
+  args.grid = grid_of(binary, 0);
+  args.margins = resident->margins;
+  args.plane_rows = binary->plane_rows;
+  args.row_a = binary->row_a;
+  args.row_b = binary->row_b;
+  args.place_a = binary->first_a;
+  args.place_b = binary->first_b;
+  args.columns = binary->columns;
+  args.column = resident->column;
+  args.alone = resident->alone;
+  args.f = resident->f;
+  args.n = (uint64_t) n;
+  args.class_fixed = -weft_mi_fixed_of(args.n, resident->f.unit);
   for (int c = 0; c < 2; c++) {
-    t.class_rows[c] = b->class_rows[c];
-    t.class_fixed += weft_mi_fixed_of(b->class_rows[c], r->f.unit);
+    args.class_rows[c] = binary->class_rows[c];
+    args.class_fixed += weft_mi_fixed_of(binary->class_rows[c], resident->f.unit);
   }
   if (bar) {
     /* the bar in units of Σ D²/m, a little lower for what single precision and EMPTY take */
     const double mi = bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score);
     const double gain = bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain;
     const double slack = 1e-3 + 1e-6 * n;
-    t.bar_mi = (float) ((mi - SLACK * fabs(mi)) * scale - slack);
-    t.bar_gain = (float) ((gain - SLACK * fabs(gain)) * scale - slack);
-    t.bar = *bar;
-    t.hits = *hits;
+    args.bar_mi = (float) ((mi - SLACK * fabs(mi)) * scale - slack);
+    args.bar_gain = (float) ((gain - SLACK * fabs(gain)) * scale - slack);
+    args.bar = *bar;
+    args.hits = *hits;
   }
-  return t;
+  return args;
 }
 
 /* Fixed-point information to units of Σ D²/m; lower by what the bar's own margin does not cover. */
-static double scale_of(const mi_binary *b) { return b->r->f.unit / b->steepest * (1 - SLACK); }
+static double scale_of(const mi_binary *binary) { return binary->resident->f.unit / binary->steepest * (1 - SLACK); }
 
-static weft_status launch(weft_ctx *ctx, void (*kernel)(const tile_args), const tile_args *t, cudaStream_t s)
+static weft_status launch(weft_ctx *ctx, void (*kernel)(const tile_args), const tile_args *args, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
   int processors = 0;
   const int bytes = SHARED_BYTES;
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_CUDA(weft_device_allow_shared((const void *) kernel, bytes));
-  kernel<<<(t->count < (uint64_t) processors ? (unsigned) t->count : (unsigned) processors), SCREENING_THREADS, bytes,
-           s>>>(*t);
+  kernel<<<(args->count < (uint64_t) processors ? (unsigned) args->count : (unsigned) processors), SCREENING_THREADS,
+           bytes, stream>>>(*args);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
@@ -512,81 +515,87 @@ done:
 
 static size_t room_of(size_t count) { return (count + 255) / 256 * 256; }
 
-size_t weft_mi_wgmma_room(const mi_binary *b, int order)
+size_t weft_mi_wgmma_room(const mi_binary *binary, int order)
 {
   const size_t each = order == 3 ? 2 : 1;
-  return each * (room_of(b->count_a) * sizeof(row_side) + room_of(b->count_b) * sizeof(column_side));
+  return each * (room_of(binary->count_a) * sizeof(row_side) + room_of(binary->count_b) * sizeof(column_side));
 }
 
 /* Makes the constants of the screen for both sides, for this bar, and launches the tiles. */
-weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles_a, const uint8_t *tiles_b,
+weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *binary, const uint8_t *tiles_a, const uint8_t *tiles_b,
                                 void *constants, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
-                                cudaStream_t s)
+                                cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
-  tile_args t = make_args(b, tiles_a, tiles_b, bar, hits);
-  const size_t room_a = room_of(b->count_a), room_b = room_of(b->count_b);
-  const double rows = (double) t.n, in_class = b->class_rows[1];
+  tile_args args = make_args(binary, tiles_a, tiles_b, bar, hits);
+  const size_t room_a = room_of(binary->count_a), room_b = room_of(binary->count_b);
+  const double rows = (double) args.n, in_class = binary->class_rows[1];
   row_side *of_a = (row_side *) constants;
   column_side *of_b = (column_side *) (of_a + room_a);
-  pair_constants<<<(unsigned) (room_a / 256), 256, 0, s>>>(b->r->margins, b->plane_rows, b->row_a, b->count_a, room_a,
-                                                           b->r->alone + b->first_a, scale_of(b), in_class / rows, rows,
-                                                           in_class, of_a, b->same ? of_b : NULL);
+  pair_constants<<<(unsigned) (room_a / 256), 256, 0, stream>>>(binary->resident->margins, binary->plane_rows,
+                                                                binary->row_a, binary->count_a, room_a,
+                                                                binary->resident->alone + binary->first_a,
+                                                                scale_of(binary), in_class / rows, rows, in_class, of_a,
+                                                                binary->same ? of_b : NULL);
   WEFT_CUDA(cudaGetLastError());
-  if (!b->same)
-    pair_constants<<<(unsigned) (room_b / 256), 256, 0, s>>>(b->r->margins, b->plane_rows, b->row_b, b->count_b, room_b,
-                                                             b->r->alone + b->first_b, scale_of(b), in_class / rows,
-                                                             rows, in_class, NULL, of_b);
+  if (!binary->same)
+    pair_constants<<<(unsigned) (room_b / 256), 256, 0, stream>>>(binary->resident->margins, binary->plane_rows,
+                                                                  binary->row_b, binary->count_b, room_b,
+                                                                  binary->resident->alone + binary->first_b,
+                                                                  scale_of(binary), in_class / rows, rows, in_class,
+                                                                  NULL, of_b);
   WEFT_CUDA(cudaGetLastError());
-  t.of_a = of_a;
-  t.of_b = of_b;
-  t.first = first;
-  t.count = count;
-  WEFT_TRY(launch(ctx, t.bar_gain > -INFINITY ? tiles<GAINS> : tiles<PAIRS>, &t, s));
+  args.of_a = of_a;
+  args.of_b = of_b;
+  args.first = first;
+  args.count = count;
+  WEFT_TRY(launch(ctx, args.bar_gain > -INFINITY ? tiles<GAINS> : tiles<PAIRS>, &args, stream));
 done:
   return st;
 }
 
-weft_status weft_mi_wgmma_counts(weft_ctx *ctx, const mi_binary *b, const uint8_t *tile_rows, uint32_t *joint,
-                                 size_t ld, cudaStream_t s)
+weft_status weft_mi_wgmma_counts(weft_ctx *ctx, const mi_binary *binary, const uint8_t *tile_rows, uint32_t *joint,
+                                 size_t ld, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
-  tile_args t = make_args(b, tile_rows, tile_rows, NULL, NULL);
-  t.joint = joint;
-  t.ld = ld;
-  t.count = weft_mi_wgmma_tiles(b);
-  WEFT_TRY(launch(ctx, tiles<COUNTS>, &t, s));
+  tile_args args = make_args(binary, tile_rows, tile_rows, NULL, NULL);
+  args.joint = joint;
+  args.ld = ld;
+  args.count = weft_mi_wgmma_tiles(binary);
+  WEFT_TRY(launch(ctx, tiles<COUNTS>, &args, stream));
 done:
   return st;
 }
 
 /* Masks the planes with attribute i's bits, makes the constants of the screen for it, and launches the tiles of the
  * attributes behind it. */
-weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8_t *tile_rows, uint8_t *masked,
+weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *binary, const uint8_t *tile_rows, uint8_t *masked,
                                   void *constants, const uint32_t *joint, size_t ld, uint32_t i, const mi_bar *bar,
-                                  const mi_hits *hits, cudaStream_t s)
+                                  const mi_hits *hits, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
-  tile_args t = make_args(b, masked, tile_rows, bar, hits);
-  const size_t pieces = ld * (size_t) t.steps * 2;
-  const double rows = (double) t.n, in_class = b->class_rows[1];
+  tile_args args = make_args(binary, masked, tile_rows, bar, hits);
+  const size_t pieces = ld * (size_t) args.steps * 2;
+  const double rows = (double) args.n, in_class = binary->class_rows[1];
   row_side *of_a = (row_side *) constants;
   column_side *of_b = (column_side *) (of_a + 2 * ld);
-  if (i + 2 >= b->count_a) goto done;
-  mask_rows<<<(unsigned) ((pieces + 255) / 256), 256, 0, s>>>(tile_rows, (uint32_t) t.steps, pieces, i, masked);
+  if (i + 2 >= binary->count_a) goto done;
+  mask_rows<<<(unsigned) ((pieces + 255) / 256), 256, 0, stream>>>(tile_rows, (uint32_t) args.steps, pieces, i, masked);
   WEFT_CUDA(cudaGetLastError());
-  triple_constants<<<(unsigned) (ld / 256), 256, 0, s>>>(b->r->margins, b->plane_rows, b->row_a, b->count_a, ld,
-                                                         b->r->alone + b->first_a, scale_of(b), in_class / rows, rows,
-                                                         in_class, joint + (size_t) i * ld, i, of_a, of_b);
+  triple_constants<<<(unsigned) (ld / 256), 256, 0, stream>>>(binary->resident->margins, binary->plane_rows,
+                                                              binary->row_a, binary->count_a, ld,
+                                                              binary->resident->alone + binary->first_a,
+                                                              scale_of(binary), in_class / rows, rows, in_class,
+                                                              joint + (size_t) i * ld, i, of_a, of_b);
   WEFT_CUDA(cudaGetLastError());
-  t.of_a = of_a;
-  t.of_b = of_b;
-  t.joint = (uint32_t *) joint;
-  t.ld = ld;
-  t.fixed = i;
-  t.grid = grid_of(b, i + 1);
-  t.count = tiles_of(&t.grid);
-  WEFT_TRY(launch(ctx, tiles<TRIPLES>, &t, s));
+  args.of_a = of_a;
+  args.of_b = of_b;
+  args.joint = (uint32_t *) joint;
+  args.ld = ld;
+  args.fixed = i;
+  args.grid = grid_of(binary, i + 1);
+  args.count = tiles_of(&args.grid);
+  WEFT_TRY(launch(ctx, tiles<TRIPLES>, &args, stream));
 done:
   return st;
 }

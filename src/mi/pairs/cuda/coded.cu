@@ -7,7 +7,7 @@
 
 #define THREADS 256
 #define CODES_BYTES ((size_t) 64 << 20) /* of a tile's side */
-#define MOST_SIDE 512                   /* a tile's pairs are fewer than a search's buffer has room for */
+#define MAX_SIDE 512                    /* a tile's pairs are fewer than a search's buffer has room for */
 #define STATIC_BYTES 4096               /* shared memory besides the table, rounded up */
 
 struct codes_args {
@@ -38,23 +38,24 @@ template <class T> __device__ static T total(T v, T *room)
 __device__ static double entropy(const weft_mi_log &f, const uint32_t *counts, uint32_t cells, int estimator,
                                  long long *whole, double *real, double *occupied)
 {
-  weft_mi_estimate e;
-  memset(&e, 0, sizeof e);
+  weft_mi_estimate estimate;
+  memset(&estimate, 0, sizeof estimate);
   for (int turn = 0; turn < weft_mi_turns(estimator); turn++) {
-    for (uint32_t k = threadIdx.x; k < cells; k += THREADS) weft_mi_estimate_add(&e, &f, estimator, turn, counts[k]);
+    for (uint32_t k = threadIdx.x; k < cells; k += THREADS)
+      weft_mi_estimate_add(&estimate, &f, estimator, turn, counts[k]);
     if (turn == 0) {
-      e.n = (uint64_t) total((long long) e.n, whole);
-      e.cells = total(e.cells, real);
-      e.fixed = total((long long) e.fixed, whole);
+      estimate.n = (uint64_t) total((long long) estimate.n, whole);
+      estimate.cells = total(estimate.cells, real);
+      estimate.fixed = total((long long) estimate.fixed, whole);
     } else {
-      e.squares = total(e.squares, real);
-      e.away = total(e.away, real);
-      e.sum = total(e.sum, real);
+      estimate.squares = total(estimate.squares, real);
+      estimate.away = total(estimate.away, real);
+      estimate.sum = total(estimate.sum, real);
     }
-    weft_mi_estimate_turn(&e, estimator, turn);
+    weft_mi_estimate_turn(&estimate, estimator, turn);
   }
-  *occupied = e.cells;
-  return weft_mi_estimate_nats(&e, &f, estimator);
+  *occupied = estimate.cells;
+  return weft_mi_estimate_nats(&estimate, &f, estimator);
 }
 
 /* Σ f over `items` items' counts by class, less Σ f over the items, or within strata over each item's strata. */
@@ -72,23 +73,23 @@ __device__ static long long by_level(const weft_mi_log &f, const uint32_t *count
 
 /* ---- the kernel ---- */
 
-__global__ static void __launch_bounds__(THREADS) count_codes(codes_args t)
+__global__ static void __launch_bounds__(THREADS) count_codes(codes_args args)
 {
   extern __shared__ uint32_t table[];
   __shared__ long long whole[THREADS];
   double *const real = (double *) whole;
   const size_t i = blockIdx.y, j = blockIdx.x;
-  const uint32_t la = t.levels_a[i], lb = t.levels_b[j], classes = t.classes, cells = la * lb * classes;
-  if (t.same && t.place_b + j <= t.place_a + i) return;
-  if ((uint64_t) la * lb + la + lb > t.words / classes) return;
+  const uint32_t la = args.levels_a[i], lb = args.levels_b[j], classes = args.classes, cells = la * lb * classes;
+  if (args.same && args.place_b + j <= args.place_a + i) return;
+  if ((uint64_t) la * lb + la + lb > args.words / classes) return;
   uint32_t *const of_a = table + cells, *const of_b = of_a + la * classes;
   for (uint32_t k = threadIdx.x; k < cells; k += THREADS) table[k] = 0;
   __syncthreads();
-  const uint16_t *a = t.a + i * t.n, *b = t.b + j * t.n;
-  for (size_t r = threadIdx.x; r < t.n; r += THREADS) {
+  const uint16_t *a = args.a + i * args.n, *b = args.b + j * args.n;
+  for (size_t r = threadIdx.x; r < args.n; r += THREADS) {
     const uint32_t x = a[r], y = b[r];
     if (x == WEFT_MI_MISSING || y == WEFT_MI_MISSING) continue;
-    atomicAdd(&table[(x * lb + y) * classes + (classes > 1 ? t.row_class[r] : 0)], 1u);
+    atomicAdd(&table[(x * lb + y) * classes + (classes > 1 ? args.row_class[r] : 0)], 1u);
   }
   __syncthreads();
   for (uint32_t k = threadIdx.x; k < la * classes; k += THREADS) {
@@ -103,33 +104,33 @@ __global__ static void __launch_bounds__(THREADS) count_codes(codes_args t)
     of_b[k] = sum;
   }
   __syncthreads();
-  if (!t.out.hits.items && !t.out.interaction) {
-    const int estimator = t.out.estimator;
+  if (!args.out.hits.items && !args.out.interaction) {
+    const int estimator = args.out.estimator;
     double ma, mb, mab;
-    const double ha = entropy(t.f, of_a, la, estimator, whole, real, &ma),
-                 hb = entropy(t.f, of_b, lb, estimator, whole, real, &mb);
+    const double ha = entropy(args.f, of_a, la, estimator, whole, real, &ma),
+                 hb = entropy(args.f, of_b, lb, estimator, whole, real, &mb);
     double value;
     if (weft_mi_whole(estimator)) { /* whole numbers to the end, as on the CPU */
       long long sum = 0, n = 0;
       for (uint32_t k = threadIdx.x; k < cells; k += THREADS) {
-        sum += weft_mi_fixed(&t.f, table[k]);
+        sum += weft_mi_fixed(&args.f, table[k]);
         n += table[k];
       }
-      for (uint32_t k = threadIdx.x; k < la + lb; k += THREADS) sum -= weft_mi_fixed(&t.f, of_a[k]);
+      for (uint32_t k = threadIdx.x; k < la + lb; k += THREADS) sum -= weft_mi_fixed(&args.f, of_a[k]);
       sum = total(sum, whole);
       n = total(n, whole);
-      sum += weft_mi_fixed(&t.f, (uint64_t) n);
-      value = sum > 0 ? weft_mi_bits(sum, t.f.unit, (uint64_t) n) : 0;
+      sum += weft_mi_fixed(&args.f, (uint64_t) n);
+      value = sum > 0 ? weft_mi_bits(sum, args.f.unit, (uint64_t) n) : 0;
     } else {
-      value = (ha + hb - entropy(t.f, table, cells, estimator, whole, real, &mab)) / WEFT_MI_LN2;
+      value = (ha + hb - entropy(args.f, table, cells, estimator, whole, real, &mab)) / WEFT_MI_LN2;
     }
-    if (threadIdx.x == 0) t.out.mi[i * t.nj + j] = ma < 2 || mb < 2 ? 0 : value;
+    if (threadIdx.x == 0) args.out.mi[i * args.nj + j] = ma < 2 || mb < 2 ? 0 : value;
     return;
   }
   long long n = 0, of_classes = 0;
-  for (uint32_t first = threadIdx.x * t.per; first < classes; first += THREADS * t.per) { /* a stratum */
-    weft_mi_by_class all = weft_mi_by_class_of(&t.f, t.per);
-    for (uint32_t c = first; c < first + t.per; c++) {
+  for (uint32_t first = threadIdx.x * args.per; first < classes; first += THREADS * args.per) { /* a stratum */
+    weft_mi_by_class all = weft_mi_by_class_of(&args.f, args.per);
+    for (uint32_t c = first; c < first + args.per; c++) {
       uint64_t rows = 0;
       for (uint32_t x = 0; x < la; x++) rows += of_a[x * classes + c];
       weft_mi_by_class_add(&all, rows);
@@ -139,21 +140,21 @@ __global__ static void __launch_bounds__(THREADS) count_codes(codes_args t)
   }
   n = total(n, whole);
   of_classes = total(of_classes, whole);
-  long long joint = by_level(t.f, table, la * lb, classes, t.per, whole) - of_classes,
-            one = by_level(t.f, of_a, la, classes, t.per, whole) - of_classes,
-            other = by_level(t.f, of_b, lb, classes, t.per, whole) - of_classes;
+  long long joint = by_level(args.f, table, la * lb, classes, args.per, whole) - of_classes,
+            one = by_level(args.f, of_a, la, classes, args.per, whole) - of_classes,
+            other = by_level(args.f, of_b, lb, classes, args.per, whole) - of_classes;
   if (threadIdx.x) return;
   joint = joint > 0 ? joint : 0;
   const long long gain = joint - (one > 0 ? one : 0) - (other > 0 ? other : 0);
-  const double mi = weft_mi_bits(joint, t.f.unit, (uint64_t) n),
-               interaction = weft_mi_bits(gain, t.f.unit, (uint64_t) n);
-  if (t.out.interaction) {
-    t.out.mi[i * t.nj + j] = mi;
-    t.out.interaction[i * t.nj + j] = interaction;
+  const double mi = weft_mi_bits(joint, args.f.unit, (uint64_t) n),
+               interaction = weft_mi_bits(gain, args.f.unit, (uint64_t) n);
+  if (args.out.interaction) {
+    args.out.mi[i * args.nj + j] = mi;
+    args.out.interaction[i * args.nj + j] = interaction;
     return;
   }
-  const uint64_t x = t.column[t.place_a + i], y = t.column[t.place_b + j];
-  mi_offer(t.out.bar, t.out.hits, mi, interaction, (x < y ? x : y) * t.columns + (x < y ? y : x));
+  const uint64_t x = args.column[args.place_a + i], y = args.column[args.place_b + j];
+  mi_offer(args.out.bar, args.out.hits, mi, interaction, (x < y ? x : y) * args.columns + (x < y ? y : x));
 }
 
 /* ---- host ---- */
@@ -169,20 +170,20 @@ uint32_t weft_mi_codes_limit(weft_ctx *ctx)
 /* Cuts a panel into tiles whose codes fit their buffers, and takes the memory for one tile. weft_mi_codes_drop() gives
  * it back. */
 weft_status weft_mi_codes_plan(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_mi_pack *x,
-                               const weft_mi_resident *r, const weft_mi_pack *y, const weft_mi_panel *panel,
+                               const weft_mi_resident *resident, const weft_mi_pack *y, const weft_mi_panel *panel,
                                int by_class, mi_codes *out)
 {
   weft_status st = WEFT_OK;
-  size_t most = panel->g->count > panel->h->count ? panel->g->count : panel->h->count;
-  *out = { mi_sides_of(x, y, panel), r };
+  size_t limit = panel->group_a->count > panel->group_b->count ? panel->group_a->count : panel->group_b->count;
+  *out = { mi_sides_of(x, y, panel), resident };
   out->classes = by_class && x->classes > 1;
   out->words = weft_mi_codes_limit(ctx);
   out->side = CODES_BYTES / (2 * (x->n + 1));
-  if (out->side > MOST_SIDE) out->side = MOST_SIDE;
-  if (out->side > most) out->side = most;
+  if (out->side > MAX_SIDE) out->side = MAX_SIDE;
+  if (out->side > limit) out->side = limit;
   if (!out->side) out->side = 1;
-  out->across = (panel->h->count + out->side - 1) / out->side;
-  out->tiles = out->across * ((panel->g->count + out->side - 1) / out->side);
+  out->across = (panel->group_b->count + out->side - 1) / out->side;
+  out->tiles = out->across * ((panel->group_a->count + out->side - 1) / out->side);
   WEFT_DEVICE_TAKE(out->a, mem, out->side * x->n);
   WEFT_DEVICE_TAKE(out->b, mem, out->side * x->n);
   WEFT_DEVICE_TAKE(out->levels, mem, 2 * out->side);
@@ -196,75 +197,79 @@ done:
   return st;
 }
 
-void weft_mi_codes_drop(weft_device_arena *mem, weft_arena *host, mi_codes *c)
+void weft_mi_codes_drop(weft_device_arena *mem, weft_arena *host, mi_codes *job)
 {
-  weft_device_drop(mem, c->a);
-  weft_device_drop(mem, c->b);
-  weft_device_drop(mem, c->levels);
-  weft_device_drop(mem, c->row_class);
-  weft_arena_drop(host, c->host_codes);
-  weft_arena_drop(host, c->host_levels);
+  weft_device_drop(mem, job->a);
+  weft_device_drop(mem, job->b);
+  weft_device_drop(mem, job->levels);
+  weft_device_drop(mem, job->row_class);
+  weft_arena_drop(host, job->host_codes);
+  weft_arena_drop(host, job->host_levels);
 }
 
-static weft_status load_side(weft_ctx *ctx, weft_device_arena *mem, mi_codes *c, const weft_mi_pack *pack, size_t place,
-                             size_t count, uint16_t *to, uint32_t *levels)
+static weft_status load_side(weft_ctx *ctx, weft_device_arena *mem, mi_codes *job, const weft_mi_pack *pack,
+                             size_t place, size_t count, uint16_t *to, uint32_t *levels)
 {
   weft_status st = WEFT_OK;
   WEFT_PARALLEL(ctx->threads)
   WEFT_FOR(dynamic)
   for (int64_t k = 0; k < (int64_t) count; k++) {
-    weft_mi_pack_codes(pack, place + (size_t) k, c->host_codes + (size_t) k * pack->n);
+    weft_mi_pack_codes(pack, place + (size_t) k, job->host_codes + (size_t) k * pack->n);
     levels[k] = pack->levels[place + (size_t) k];
   }
-  WEFT_TRY(weft_device_upload(mem, to, count * pack->n * sizeof *to, 1, weft_fill_bytes, c->host_codes));
+  WEFT_TRY(weft_device_upload(mem, to, count * pack->n * sizeof *to, 1, weft_fill_bytes, job->host_codes));
 done:
   return st;
 }
 
 /* Loads the codes of both sides of a tile (side a stays while the tiles of its row are done) and launches a block for
  * each pair. Pairs whose tables do not fit in shared memory are left to the CPU. */
-weft_status weft_mi_codes_tile(weft_ctx *ctx, weft_device_arena *mem, mi_codes *c, uint64_t index, const codes_out *out)
+weft_status weft_mi_codes_tile(weft_ctx *ctx, weft_device_arena *mem, mi_codes *job, uint64_t index,
+                               const codes_out *out)
 {
   weft_status st = WEFT_OK;
-  const uint64_t down = index / c->across;
+  const uint64_t down = index / job->across;
   uint64_t words = 0;
-  uint32_t most_a = 0, most_b = 0;
-  codes_args t;
-  c->i0 = (size_t) down * c->side;
-  c->j0 = (size_t) (index % c->across) * c->side;
-  c->nj = c->h->count - c->j0 < c->side ? c->h->count - c->j0 : c->side;
-  c->ni = 0;
-  if (c->same && c->j0 + c->nj <= c->i0 + 1) goto done;
-  c->ni = c->g->count - c->i0 < c->side ? c->g->count - c->i0 : c->side;
-  if (c->loaded != down + 1) WEFT_TRY(load_side(ctx, mem, c, c->x, c->g->first + c->i0, c->ni, c->a, c->host_levels));
-  c->loaded = down + 1;
-  WEFT_TRY(load_side(ctx, mem, c, c->y, c->h->first + c->j0, c->nj, c->b, c->host_levels + c->side));
-  WEFT_TRY(weft_device_upload(mem, c->levels, 2 * c->side * sizeof *c->levels, 1, weft_fill_bytes, c->host_levels));
-  memset(&t, 0, sizeof t);
-  t.a = c->a;
-  t.b = c->b;
-  t.row_class = c->row_class;
-  t.levels_a = c->levels;
-  t.levels_b = c->levels + c->side;
-  t.column = c->r->column;
-  t.n = c->x->n;
-  t.place_a = c->g->first + c->i0;
-  t.place_b = c->h->first + c->j0;
-  t.nj = c->nj;
-  t.columns = c->x->columns;
-  t.classes = c->classes ? c->x->classes : 1;
-  t.per = c->classes ? c->x->per : 1;
-  t.same = c->same;
-  t.f = c->r->f;
-  t.out = *out;
-  for (size_t k = 0; k < c->ni; k++)
-    if (c->host_levels[k] > most_a) most_a = c->host_levels[k];
-  for (size_t k = 0; k < c->nj; k++)
-    if (c->host_levels[c->side + k] > most_b) most_b = c->host_levels[c->side + k];
-  words = mi_codes_words(most_a, most_b, t.classes);
-  t.words = words < c->words ? (uint32_t) words : c->words;
-  WEFT_CUDA(weft_device_allow_shared((const void *) count_codes, 4 * (size_t) t.words));
-  count_codes<<<dim3((unsigned) c->nj, (unsigned) c->ni), THREADS, 4 * t.words, mem->stream>>>(t);
+  uint32_t max_a = 0, max_b = 0;
+  codes_args args;
+  job->i0 = (size_t) down * job->side;
+  job->j0 = (size_t) (index % job->across) * job->side;
+  job->nj = job->group_b->count - job->j0 < job->side ? job->group_b->count - job->j0 : job->side;
+  job->ni = 0;
+  if (job->same && job->j0 + job->nj <= job->i0 + 1) goto done;
+  job->ni = job->group_a->count - job->i0 < job->side ? job->group_a->count - job->i0 : job->side;
+  if (job->loaded != down + 1)
+    WEFT_TRY(load_side(ctx, mem, job, job->x, job->group_a->first + job->i0, job->ni, job->a, job->host_levels));
+  job->loaded = down + 1;
+  WEFT_TRY(
+      load_side(ctx, mem, job, job->y, job->group_b->first + job->j0, job->nj, job->b, job->host_levels + job->side));
+  WEFT_TRY(
+      weft_device_upload(mem, job->levels, 2 * job->side * sizeof *job->levels, 1, weft_fill_bytes, job->host_levels));
+  memset(&args, 0, sizeof args);
+  args.a = job->a;
+  args.b = job->b;
+  args.row_class = job->row_class;
+  args.levels_a = job->levels;
+  args.levels_b = job->levels + job->side;
+  args.column = job->resident->column;
+  args.n = job->x->n;
+  args.place_a = job->group_a->first + job->i0;
+  args.place_b = job->group_b->first + job->j0;
+  args.nj = job->nj;
+  args.columns = job->x->columns;
+  args.classes = job->classes ? job->x->classes : 1;
+  args.per = job->classes ? job->x->per : 1;
+  args.same = job->same;
+  args.f = job->resident->f;
+  args.out = *out;
+  for (size_t k = 0; k < job->ni; k++)
+    if (job->host_levels[k] > max_a) max_a = job->host_levels[k];
+  for (size_t k = 0; k < job->nj; k++)
+    if (job->host_levels[job->side + k] > max_b) max_b = job->host_levels[job->side + k];
+  words = mi_codes_words(max_a, max_b, args.classes);
+  args.words = words < job->words ? (uint32_t) words : job->words;
+  WEFT_CUDA(weft_device_allow_shared((const void *) count_codes, 4 * (size_t) args.words));
+  count_codes<<<dim3((unsigned) job->nj, (unsigned) job->ni), THREADS, 4 * args.words, mem->stream>>>(args);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

@@ -15,8 +15,8 @@ struct codes_out {
 
 /* A panel in tiles of codes, and the tile that is on the device. */
 struct mi_codes : mi_panel_sides {
-  const weft_mi_resident *r; /* for columns and the table of f */
-  int classes;               /* count by class */
+  const weft_mi_resident *resident; /* for columns and the table of f */
+  int classes;                      /* count by class */
   size_t side, across;
   uint64_t tiles, loaded; /* loaded: the row of tiles whose codes are there, plus one */
   uint32_t words;         /* of the largest table that is counted here */
@@ -33,7 +33,7 @@ static inline uint64_t mi_codes_words(uint64_t la, uint64_t lb, uint64_t classes
 uint32_t weft_mi_codes_limit(weft_ctx *ctx);
 
 weft_status weft_mi_codes_plan(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_mi_pack *x,
-                               const weft_mi_resident *r, const weft_mi_pack *y, const weft_mi_panel *panel,
+                               const weft_mi_resident *resident, const weft_mi_pack *y, const weft_mi_panel *panel,
                                int by_class, mi_codes *out);
 void weft_mi_codes_drop(weft_device_arena *mem, weft_arena *host, mi_codes *codes);
 /* Counts tile `index`; codes->ni is 0 when there is nothing in it. */

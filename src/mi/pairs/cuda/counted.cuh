@@ -9,7 +9,7 @@ extern "C" {
 
 #define AREA (ROWS_A * ROWS_B)            /* pairs per tile */
 #define COUNTS_BYTES ((size_t) 256 << 20) /* of a batch of tiles */
-#define MOST_BATCH 4096                   /* tiles */
+#define MAX_BATCH 4096                    /* tiles */
 
 /* Counts of tiles: [tile][stratum][word of classes][plane of a][plane of b][row][column]. The strata of pairs are runs
  * of k-steps; those of triples, the levels of the fixed attribute, are copies of side a. */
@@ -30,12 +30,12 @@ struct mi_counting {
   uint32_t *out;
 };
 
-weft_status weft_mi_count_products(weft_ctx *ctx, const mi_counting *units, cudaStream_t s);
+weft_status weft_mi_count_products(weft_ctx *ctx, const mi_counting *units, cudaStream_t stream);
 /* Whether the classes' counts fit half a word, and the words that a stratum takes then. */
 int weft_mi_counts_pack(const weft_mi_pack *p);
 uint32_t weft_mi_counts_words(const weft_mi_pack *p);
 /* Fills what comes from the classes: steps, class_step, per, words, packed. */
-void weft_mi_counting_classes(const weft_mi_pack *p, mi_counting *t);
+void weft_mi_counting_classes(const weft_mi_pack *p, mi_counting *args);
 
 /* ---- pairs that are counted and screened at once: fused_hopper.cu ---- */
 
@@ -55,23 +55,23 @@ struct mi_screened {
   mi_passed passed;
 };
 
-int weft_mi_screened_fit(const weft_mi_pack *p, const weft_mi_group *g, const weft_mi_group *h);
+int weft_mi_screened_fit(const weft_mi_pack *p, const weft_mi_group *group_a, const weft_mi_group *group_b);
 /* Arranges a group's planes, in as much room as those of the other order take. */
-weft_status weft_mi_screened_arrange(weft_ctx *ctx, const weft_mi_resident *r, const weft_mi_group *g, size_t room,
-                                     uint8_t *out, cudaStream_t s);
+weft_status weft_mi_screened_arrange(weft_ctx *ctx, const weft_mi_resident *resident, const weft_mi_group *group,
+                                     size_t room, uint8_t *out, cudaStream_t stream);
 /* How much memory a side takes, and the function that makes it. */
-size_t weft_mi_screened_floats(const weft_mi_pack *p, const weft_mi_group *g, size_t room);
-weft_status weft_mi_screened_side(weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_resident *r,
-                                  const weft_mi_group *g, size_t room, float *out, cudaStream_t s);
+size_t weft_mi_screened_floats(const weft_mi_pack *p, const weft_mi_group *group, size_t room);
+weft_status weft_mi_screened_side(weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_resident *resident,
+                                  const weft_mi_group *group, size_t room, float *out, cudaStream_t stream);
 /* Lists what passes of tiles first .. first+tiles-1, of 128 × 256 pairs. */
 weft_status weft_mi_screen_pairs(weft_ctx *ctx, const mi_screened *job, const mi_bar *bar, uint64_t first,
-                                 uint32_t tiles, cudaStream_t s);
+                                 uint32_t tiles, cudaStream_t stream);
 
 /* ---- pairs ---- */
 
 struct mi_products {
   const weft_mi_pack *pack;
-  const weft_mi_resident *r;
+  const weft_mi_resident *resident;
   const weft_mi_panel *panel;
   weft_device_arena *mem;
   uint8_t *sides[2]; /* arranged planes; [1] is [0] where the panel is one group */
@@ -84,15 +84,16 @@ struct mi_products {
 };
 
 /* Whether a panel of these groups can be searched here. */
-int weft_mi_products_fit(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *g, const weft_mi_group *h);
+int weft_mi_products_fit(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *group_a,
+                         const weft_mi_group *group_b);
 weft_status weft_mi_products_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
-                                   const weft_mi_resident *r, const weft_mi_panel *panel, mi_products *out);
+                                   const weft_mi_resident *resident, const weft_mi_panel *panel, mi_products *out);
 void weft_mi_products_end(mi_products *job);
 /* Scores tiles first .. first+count-1, of 128 × 256 pairs. */
 weft_status weft_mi_products_pairs(weft_ctx *ctx, mi_products *job, const mi_bar *bar, const mi_hits *hits,
-                                   uint64_t first, uint64_t count, cudaStream_t s);
+                                   uint64_t first, uint64_t count, cudaStream_t stream);
 /* How many pairs are scored in some milliseconds. */
-double weft_mi_products_most(const mi_products *job);
+double weft_mi_products_max_pairs(const mi_products *job);
 
 /* ---- triples of complete attributes of two to five levels: few_levels.cu ---- */
 
@@ -101,7 +102,7 @@ void weft_mi_plane_rows(const weft_mi_pack *p, uint32_t planes, uint32_t *out);
 
 struct mi_levels {
   const weft_mi_pack *pack;
-  const weft_mi_resident *r;
+  const weft_mi_resident *resident;
   uint32_t levels;          /* the most of an attribute; one with fewer has empty planes */
   size_t plane;             /* bytes of an arranged plane of all attributes, in order of place */
   uint8_t *tiles, *masked;  /* planes; those within each level of the fixed attribute */
@@ -112,8 +113,8 @@ struct mi_levels {
 
 int weft_mi_levels_fit(const weft_ctx *ctx, const weft_mi_pack *p);
 weft_status weft_mi_levels_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
-                                 const weft_mi_resident *r, mi_levels *out);
+                                 const weft_mi_resident *resident, mi_levels *out);
 /* Scores the triples of the attribute at place `fixed` and all pairs behind it. */
 weft_status weft_mi_levels_triples(weft_ctx *ctx, const mi_levels *job, uint32_t fixed, const mi_bar *bar,
-                                   const mi_hits *hits, cudaStream_t s);
-double weft_mi_levels_most(const mi_levels *job);
+                                   const mi_hits *hits, cudaStream_t stream);
+double weft_mi_levels_max_pairs(const mi_levels *job);

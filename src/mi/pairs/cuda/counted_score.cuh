@@ -42,25 +42,25 @@ struct counted {
   size_t one, other;
 };
 
-__device__ static inline uint32_t margin_a(const mi_scoring &t, const counted &p, uint32_t c, uint32_t x)
+__device__ static inline uint32_t margin_a(const mi_scoring &args, const counted &p, uint32_t c, uint32_t x)
 {
-  return __ldg(&t.margin_a[c * t.plane_rows + x * t.count_a + p.one]);
+  return __ldg(&args.margin_a[c * args.plane_rows + x * args.count_a + p.one]);
 }
-__device__ static inline uint32_t margin_b(const mi_scoring &t, const counted &p, uint32_t c, uint32_t y)
+__device__ static inline uint32_t margin_b(const mi_scoring &args, const counted &p, uint32_t c, uint32_t y)
 {
-  return __ldg(&t.margin_b[c * t.plane_rows + y * t.count_b + p.other]);
+  return __ldg(&args.margin_b[c * args.plane_rows + y * args.count_b + p.other]);
 }
 
 /* The word of planes x and y that has class k of a stratum, and that class's part of it. */
-__device__ static inline uint32_t word_of(const mi_scoring &t, const counted &p, uint32_t stratum, uint32_t k,
+__device__ static inline uint32_t word_of(const mi_scoring &args, const counted &p, uint32_t stratum, uint32_t k,
                                           uint32_t x, uint32_t y)
 {
-  const uint32_t word = stratum * t.words + (t.packed ? k / 2 : k);
-  return p.words[(size_t) ((word * t.planes_a + x) * t.planes_b + y) * AREA];
+  const uint32_t word = stratum * args.words + (args.packed ? k / 2 : k);
+  return p.words[(size_t) ((word * args.planes_a + x) * args.planes_b + y) * AREA];
 }
-__device__ static inline uint32_t part_of(const mi_scoring &t, uint32_t word, uint32_t k)
+__device__ static inline uint32_t part_of(const mi_scoring &args, uint32_t word, uint32_t k)
 {
-  return !t.packed ? word : k % 2 ? word & 0xffffu : word >> 16;
+  return !args.packed ? word : k % 2 ? word & 0xffffu : word >> 16;
 }
 
 /* Any cell of a class, from counts of planes, margins and the rows of the class. */
@@ -89,15 +89,15 @@ __device__ static inline uint32_t cell_from(uint32_t pa, uint32_t pb, uint32_t r
   return k;
 }
 
-__device__ static uint32_t cell_of(const mi_scoring &t, const counted &p, uint32_t c, uint32_t x, uint32_t y)
+__device__ static uint32_t cell_of(const mi_scoring &args, const counted &p, uint32_t c, uint32_t x, uint32_t y)
 {
-  const uint32_t stratum = c / t.per, of_stratum = c % t.per;
+  const uint32_t stratum = c / args.per, of_stratum = c % args.per;
   const auto both = [&](uint32_t q, uint32_t r) {
-    return part_of(t, word_of(t, p, stratum, of_stratum, q, r), of_stratum);
+    return part_of(args, word_of(args, p, stratum, of_stratum, q, r), of_stratum);
   };
   return cell_from(
-      t.planes_a, t.planes_b, __ldg(&t.class_rows[c]), x, y, both, [&](uint32_t q) { return margin_a(t, p, c, q); },
-      [&](uint32_t q) { return margin_b(t, p, c, q); });
+      args.planes_a, args.planes_b, __ldg(&args.class_rows[c]), x, y, both,
+      [&](uint32_t q) { return margin_a(args, p, c, q); }, [&](uint32_t q) { return margin_b(args, p, c, q); });
 }
 
 /* ---- what passes ---- */
@@ -113,35 +113,39 @@ __device__ static inline void queue_pair(score_room *room, uint32_t row)
   room->queue[atomicAdd(&room->count, 1u)] = (uint16_t) (row % STRIP * ROWS_B + threadIdx.x);
 }
 
-__device__ static inline counted pair_at(const mi_scoring &t, uint32_t ta, uint32_t tb, uint32_t row, uint32_t column)
+__device__ static inline counted pair_at(const mi_scoring &args, uint32_t ta, uint32_t tb, uint32_t row,
+                                         uint32_t column)
 {
   counted p;
   p.one = (size_t) ta * ROWS_A + row;
   p.other = (size_t) tb * ROWS_B + column;
-  p.words = t.counts + (size_t) blockIdx.y * t.products * AREA + row * ROWS_B + column;
+  p.words = args.counts + (size_t) blockIdx.y * args.products * AREA + row * ROWS_B + column;
   return p;
 }
 
-__device__ static inline uint32_t table_words(const mi_scoring &t)
+__device__ static inline uint32_t table_words(const mi_scoring &args)
 {
-  return t.products + t.classes * (t.planes_a + t.planes_b + t.a.levels * t.b.levels);
+  return args.products + args.classes * (args.planes_a + args.planes_b + args.a.levels * args.b.levels);
 }
 
 /* A pair's cells, class after class, made by all lanes of a warp. */
-__device__ static const uint32_t *fill_table(const mi_scoring &t, const counted &p, uint32_t *room)
+__device__ static const uint32_t *fill_table(const mi_scoring &args, const counted &p, uint32_t *room)
 {
-  const uint32_t lane = threadIdx.x % 32, pa = t.planes_a, pb = t.planes_b, lb = t.b.levels, area = t.a.levels * lb;
-  uint32_t *words = room, *of_a = words + t.products, *of_b = of_a + t.classes * pa, *cells = of_b + t.classes * pb;
+  const uint32_t lane = threadIdx.x % 32, pa = args.planes_a, pb = args.planes_b, lb = args.b.levels,
+                 area = args.a.levels * lb;
+  uint32_t *words = room, *of_a = words + args.products, *of_b = of_a + args.classes * pa,
+           *cells = of_b + args.classes * pb;
   __syncwarp(); /* all have read the one before */
-  for (uint32_t i = lane; i < t.products; i += 32) words[i] = p.words[(size_t) i * AREA];
-  for (uint32_t i = lane; i < t.classes * pa; i += 32) of_a[i] = margin_a(t, p, i / pa, i % pa);
-  for (uint32_t i = lane; i < t.classes * pb; i += 32) of_b[i] = margin_b(t, p, i / pb, i % pb);
+  for (uint32_t i = lane; i < args.products; i += 32) words[i] = p.words[(size_t) i * AREA];
+  for (uint32_t i = lane; i < args.classes * pa; i += 32) of_a[i] = margin_a(args, p, i / pa, i % pa);
+  for (uint32_t i = lane; i < args.classes * pb; i += 32) of_b[i] = margin_b(args, p, i / pb, i % pb);
   __syncwarp();
-  for (uint32_t i = lane; i < t.classes * area; i += 32) {
-    const uint32_t c = i / area, stratum = c / t.per, k = c % t.per, word = stratum * t.words + (t.packed ? k / 2 : k);
-    const auto both = [&](uint32_t q, uint32_t r) { return part_of(t, words[(word * pa + q) * pb + r], k); };
+  for (uint32_t i = lane; i < args.classes * area; i += 32) {
+    const uint32_t c = i / area, stratum = c / args.per, k = c % args.per,
+                   word = stratum * args.words + (args.packed ? k / 2 : k);
+    const auto both = [&](uint32_t q, uint32_t r) { return part_of(args, words[(word * pa + q) * pb + r], k); };
     cells[i] = cell_from(
-        pa, pb, __ldg(&t.class_rows[c]), i % area / lb, i % lb, both, [&](uint32_t q) { return of_a[c * pa + q]; },
+        pa, pb, __ldg(&args.class_rows[c]), i % area / lb, i % lb, both, [&](uint32_t q) { return of_a[c * pa + q]; },
         [&](uint32_t q) { return of_b[c * pb + q]; });
   }
   __syncwarp();
@@ -231,14 +235,14 @@ __device__ static inline uint64_t triple_index(uint64_t columns, uint64_t x, uin
 
 /* Scores what passed: `alone` by one thread, `together` by a warp, which are given room for a table. */
 template <class Alone, class Together>
-__device__ static void score_queue(const mi_scoring &t, uint32_t ta, uint32_t tb, score_room *room, const Alone &alone,
-                                   const Together &together)
+__device__ static void score_queue(const mi_scoring &args, uint32_t ta, uint32_t tb, score_room *room,
+                                   const Alone &alone, const Together &together)
 {
   const uint32_t warp = threadIdx.x / 32, count = room->count;
-  const bool by_warps = count <= MANY && table_words(t) <= TABLE_WORDS;
+  const bool by_warps = count <= MANY && table_words(args) <= TABLE_WORDS;
   for (uint32_t k = by_warps ? warp : threadIdx.x; k < count; k += by_warps ? ROWS_B / 32 : ROWS_B) {
     const uint32_t at = room->queue[k];
-    const counted p = pair_at(t, ta, tb, blockIdx.x * STRIP + at / ROWS_B, at % ROWS_B);
+    const counted p = pair_at(args, ta, tb, blockIdx.x * STRIP + at / ROWS_B, at % ROWS_B);
     if (by_warps)
       together(p, room->table[warp]);
     else
@@ -250,43 +254,43 @@ __device__ static void score_queue(const mi_scoring &t, uint32_t ta, uint32_t tb
 
 /* What the screen knows of a pair of LA and LB levels. each: by itself, too. */
 template <uint32_t LA, uint32_t LB>
-__device__ static inline weft_products_sums screen_pair(const mi_scoring &t, const counted &p, int each)
+__device__ static inline weft_products_sums screen_pair(const mi_scoring &args, const counted &p, int each)
 {
-  const weft_products_shape s = { LA, LB, t.a.missing, t.b.missing };
+  const weft_products_shape shape = { LA, LB, args.a.missing, args.b.missing };
   uint32_t words[LA * LB], cell[LA * LB], level[LA * LB] = {};
   weft_products_sums sums = { 0, 0, 0, 0 };
 #pragma unroll 1
-  for (uint32_t stratum = 0, c = 0; c < t.classes; stratum++) {
+  for (uint32_t stratum = 0, c = 0; c < args.classes; stratum++) {
 #pragma unroll 1
-    for (uint32_t k = 0; k < t.per; k++, c++) {
+    for (uint32_t k = 0; k < args.per; k++, c++) {
       uint32_t of_a[LA] = {}, of_b[LB] = {};
-      if (!t.packed || k % 2 == 0) {
+      if (!args.packed || k % 2 == 0) {
 #pragma unroll
         for (uint32_t x = 0; x < LA; x++)
 #pragma unroll
           for (uint32_t y = 0; y < LB; y++)
-            words[x * LB + y] = x < t.planes_a && y < t.planes_b ? word_of(t, p, stratum, k, x, y) : 0;
+            words[x * LB + y] = x < args.planes_a && y < args.planes_b ? word_of(args, p, stratum, k, x, y) : 0;
       }
 #pragma unroll
-      for (uint32_t i = 0; i < LA * LB; i++) cell[i] = part_of(t, words[i], k);
-      if (!s.missing_b)
+      for (uint32_t i = 0; i < LA * LB; i++) cell[i] = part_of(args, words[i], k);
+      if (!shape.missing_b)
 #pragma unroll
         for (uint32_t x = 0; x < LA; x++)
-          if (x < t.planes_a) of_a[x] = margin_a(t, p, c, x);
-      if (!s.missing_a)
+          if (x < args.planes_a) of_a[x] = margin_a(args, p, c, x);
+      if (!shape.missing_a)
 #pragma unroll
         for (uint32_t y = 0; y < LB; y++)
-          if (y < t.planes_b) of_b[y] = margin_b(t, p, c, y);
-      weft_products_cells(s, of_a, of_b, __ldg(&t.class_rows[c]), cell);
-      weft_products_class(s, cell, each, level, &sums);
+          if (y < args.planes_b) of_b[y] = margin_b(args, p, c, y);
+      weft_products_cells(shape, of_a, of_b, __ldg(&args.class_rows[c]), cell);
+      weft_products_class(shape, cell, each, level, &sums);
     }
-    weft_products_stratum(s, each, level, &sums);
+    weft_products_stratum(shape, each, level, &sums);
   }
   return sums;
 }
 
 /* n times the information of an attribute alone, in bits. */
-__device__ static inline float alone_of(const mi_scoring &t, size_t place)
+__device__ static inline float alone_of(const mi_scoring &args, size_t place)
 {
-  return (float) ((double) t.alone[place] * t.f.unit);
+  return (float) ((double) args.alone[place] * args.f.unit);
 }

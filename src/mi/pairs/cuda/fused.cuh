@@ -161,10 +161,10 @@ struct screened_bars {
 };
 
 /* Where a and b are both complete and where not, with what both say alone, over n rows. 0: behind the bars. */
-__device__ static inline bool screened_passes(const screened_bars &t, float joint, float own, float n)
+__device__ static inline bool screened_passes(const screened_bars &bars, float joint, float own, float n)
 {
-  if (joint < t.mi * n - t.slack) return false;
-  return !(t.gain > -INFINITY) || !(fmaxf(joint, 0.0f) - own < t.gain * n - 3 * t.slack);
+  if (joint < bars.mi * n - bars.slack) return false;
+  return !(bars.gain > -INFINITY) || !(fmaxf(joint, 0.0f) - own < bars.gain * n - 3 * bars.slack);
 }
 
 /* Of n times an information, n of all rows. The sizes of counted.h, twice: the terms of N_c and N, or those of an

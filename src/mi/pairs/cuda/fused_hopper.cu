@@ -26,7 +26,7 @@
                     */
 #define STAGES 6
 #define MANY_ROWS 20000 /* more than four products: above, large products make up for kept counts */
-#define MOST_ROWS WEFT_SCREENED_ROWS
+#define MAX_ROWS WEFT_SCREENED_ROWS
 #define BLOCK 64             /* attributes that are arranged together */
 #define EIGHT_BYTES (8 * 32) /* of a plane */
 
@@ -60,20 +60,20 @@ template <class S> struct screened_room {
 
 /* The first attributes of unit k; false when it has no pairs. */
 template <class S>
-__device__ static inline bool screened_unit(const screened_args &t, uint32_t k, tile_walk *walk, uint32_t *one,
+__device__ static inline bool screened_unit(const screened_args &args, uint32_t k, tile_walk *walk, uint32_t *one,
                                             uint32_t *other)
 {
   constexpr uint32_t UNITS = screened_room<S>::UNITS, SPAN = screened_room<S>::SPAN;
   uint32_t ta, tb;
-  if (!place_tile(&t.grid, walk, t.first + k / UNITS, &ta, &tb)) return false;
+  if (!place_tile(&args.grid, walk, args.first + k / UNITS, &ta, &tb)) return false;
   *one = ta * ROWS_A + k % UNITS % 2 * 64;
   *other = tb * ROWS_B + k % UNITS / 2 * SPAN;
-  return *one < t.count_a && *other < t.count_b && (!t.grid.same || *other + SPAN > *one + 1);
+  return *one < args.count_a && *other < args.count_b && (!args.grid.same || *other + SPAN > *one + 1);
 }
 
 /* By the lanes of a warp, one copy each. */
 template <class S>
-__device__ static inline void bring_unit(const screened_args &t, ring<STAGES> *r, uint8_t *stages, uint32_t one,
+__device__ static inline void bring_unit(const screened_args &args, ring<STAGES> *copies, uint8_t *stages, uint32_t one,
                                          uint32_t other, uint32_t *step)
 {
   typedef screened_room<S> R;
@@ -82,13 +82,13 @@ __device__ static inline void bring_unit(const screened_args &t, ring<STAGES> *r
   const uint32_t bytes = lane ? GROUPS * R::B_BYTES / R::PIECES : R::A_BYTES;
   const uint32_t to = lane ? R::A_BYTES + (lane - 1) * bytes : 0;
   const uint8_t *from =
-      (lane ? t.b : t.a) + (size_t) (row / BLOCK) * t.steps * apart + row % BLOCK / 8 * planes * EIGHT_BYTES;
-  for (int s = 0; s < t.steps; s++, ++*step, from += apart) {
+      (lane ? args.b : args.a) + (size_t) (row / BLOCK) * args.steps * apart + row % BLOCK / 8 * planes * EIGHT_BYTES;
+  for (int s = 0; s < args.steps; s++, ++*step, from += apart) {
     const uint32_t at = *step % STAGES;
-    if (*step >= STAGES) barrier_wait(&r->empty[at], (*step / STAGES - 1) & 1);
-    if (lane == 0) barrier_expect(&r->full[at], R::BYTES);
+    if (*step >= STAGES) barrier_wait(&copies->empty[at], (*step / STAGES - 1) & 1);
+    if (lane == 0) barrier_expect(&copies->full[at], R::BYTES);
     __syncwarp();
-    if (lane <= R::PIECES) bulk_copy(stages + at * R::BYTES + to, from, bytes, &r->full[at]);
+    if (lane <= R::PIECES) bulk_copy(stages + at * R::BYTES + to, from, bytes, &copies->full[at]);
   }
 }
 
@@ -123,25 +123,27 @@ __device__ static inline void count_unit(ring_place<STAGES> *w, int steps, uint3
 }
 
 template <class S>
-__device__ static inline screened_margins margins_of(const screened_args &t, uint32_t class_index, uint32_t one,
+__device__ static inline screened_margins margins_of(const screened_args &args, uint32_t class_index, uint32_t one,
                                                      uint32_t other)
 {
-  const screened_margins m = { t.side_a + (size_t) (class_index * S::PA) * t.room_a + one,
-                               t.side_b + (size_t) (class_index * S::PB) * t.room_b + other, t.room_a, t.room_b };
-  return m;
+  const screened_margins margins = { args.side_a + (size_t) (class_index * S::PA) * args.room_a + one,
+                                     args.side_b + (size_t) (class_index * S::PB) * args.room_b + other, args.room_a,
+                                     args.room_b };
+  return margins;
 }
 
-__device__ static inline void list_pair(const screened_args &t, uint32_t one, uint32_t other)
+__device__ static inline void list_pair(const screened_args &args, uint32_t one, uint32_t other)
 {
-  if (one >= t.count_a || other >= t.count_b || (t.grid.same && other <= one)) return;
-  const uint32_t at = atomicAdd(t.passed.count, 1u);
-  if (at < t.passed.capacity) t.passed.pairs[at] = make_uint2(one, other);
+  if (one >= args.count_a || other >= args.count_b || (args.grid.same && other <= one)) return;
+  const uint32_t at = atomicAdd(args.passed.count, 1u);
+  if (at < args.passed.capacity) args.passed.pairs[at] = make_uint2(one, other);
 }
 
 /* One warp loads, four warpgroups count. After each class a thread screens its pairs and keeps their sums; after the
  * last it adds the sum over all classes, if the pair needs it, and lists what may reach the bar. */
 template <class S, bool EACH>
-__global__ static void __launch_bounds__(SCREENED_THREADS, 1) screen_products(const __grid_constant__ screened_args t)
+__global__ static void __launch_bounds__(SCREENED_THREADS, 1)
+    screen_products(const __grid_constant__ screened_args args)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ ring<STAGES> copies;
@@ -150,15 +152,15 @@ __global__ static void __launch_bounds__(SCREENED_THREADS, 1) screen_products(co
   const uint32_t thread = threadIdx.x, warp_of_block = __shfl_sync(0xffffffffu, thread / 32, 0);
   make_ring(&copies, COUNTING / 32);
 
-  const uint32_t units = t.tiles * screened_room<S>::UNITS;
+  const uint32_t units = args.tiles * screened_room<S>::UNITS;
   uint32_t one, other;
-  tile_walk walk = t.start;
+  tile_walk walk = args.start;
   if (warp_of_block >= COUNTING / 32) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
     uint32_t step = 0; /* k-steps since the start */
     if (warp_of_block == COUNTING / 32)
       for (uint32_t k = blockIdx.x; k < units; k += gridDim.x)
-        if (screened_unit<S>(t, k, &walk, &one, &other)) bring_unit<S>(t, &copies, stages, one, other, &step);
+        if (screened_unit<S>(args, k, &walk, &one, &other)) bring_unit<S>(args, &copies, stages, one, other, &step);
     return;
   }
 
@@ -170,7 +172,7 @@ __global__ static void __launch_bounds__(SCREENED_THREADS, 1) screen_products(co
   uint2 *const before = (uint2 *) (stages + STAGES * screened_room<S>::BYTES) + thread;
   const uint32_t lane = thread % 32;
   for (uint32_t k = blockIdx.x; k < units; k += gridDim.x) {
-    if (!screened_unit<S>(t, k, &walk, &one, &other)) continue;
+    if (!screened_unit<S>(args, k, &walk, &one, &other)) continue;
     one += warp_of_block % 4 * 16 + lane / 4;
     other += warp_of_block / 4 * S::OCTETS * 8 + lane % 4 * 2;
     uint32_t c[S::PA][S::COUNTS];
@@ -184,28 +186,28 @@ __global__ static void __launch_bounds__(SCREENED_THREADS, 1) screen_products(co
 #  pragma unroll
     for (int i = 0; i < PAIRS; i++) joint[i] = alone[i][0] = alone[i][1] = 0;
 #  pragma unroll 1
-    for (uint32_t class_index = 0; class_index < t.classes; class_index++) {
-      const int steps = t.class_step[class_index + 1] - t.class_step[class_index];
+    for (uint32_t class_index = 0; class_index < args.classes; class_index++) {
+      const int steps = args.class_step[class_index + 1] - args.class_step[class_index];
       if (!steps) continue;
-      const screened_margins margins = margins_of<S>(t, class_index, one, other);
+      const screened_margins margins = margins_of<S>(args, class_index, one, other);
       count_unit<S>(&w, steps, c);
 #  pragma unroll
       for (int p = 0; p < PAIRS; p += 2) {
-        const screened_sums s = screened_class<S, EACH, false>(c, before, COUNTING, p / 4, p / 2 % 2, margins,
-                                                               t.rows[class_index], t.weight[class_index]);
+        const screened_sums sums = screened_class<S, EACH, false>(c, before, COUNTING, p / 4, p / 2 % 2, margins,
+                                                                  args.rows[class_index], args.weight[class_index]);
 #  pragma unroll
         for (int i = 0; i < 2; i++) {
-          joint[p + i] += s.joint[i];
+          joint[p + i] += sums.joint[i];
           if (EACH) {
-            alone[p + i][0] += s.one[i];
-            alone[p + i][1] += s.other[i];
+            alone[p + i][0] += sums.one[i];
+            alone[p + i][1] += sums.other[i];
           }
         }
       }
     }
-    const screened_margins margins = margins_of<S>(t, t.classes, one, other);
-    const float *const levels_a = margins.a + S::PA * t.room_a, *const levels_b = margins.b + S::PB * t.room_b;
-    const float n = t.rows[t.classes];
+    const screened_margins margins = margins_of<S>(args, args.classes, one, other);
+    const float *const levels_a = margins.a + S::PA * args.room_a, *const levels_b = margins.b + S::PB * args.room_b;
+    const float n = args.rows[args.classes];
 #  pragma unroll
     for (int p = 0; p < PAIRS; p += 2) {
       const uint32_t of_a = p / 2 % 2 * 8, of_b = p / 4 * 8;
@@ -214,26 +216,26 @@ __global__ static void __launch_bounds__(SCREENED_THREADS, 1) screen_products(co
       if (!S::VARY)
 #  pragma unroll
         for (uint32_t i = 0; i < 2; i++) {
-          own[i] = levels_a[t.room_a + of_a] + levels_b[t.room_b + of_b + i];
-          some |= screened_passes(t.bars, joint[p + i] - (levels_a[of_a] + levels_b[of_b + i]), own[i], n);
+          own[i] = levels_a[args.room_a + of_a] + levels_b[args.room_b + of_b + i];
+          some |= screened_passes(args.bars, joint[p + i] - (levels_a[of_a] + levels_b[of_b + i]), own[i], n);
         }
       if (!some) continue;
-      const screened_sums s =
-          screened_class<S, EACH, true>(c, before, COUNTING, p / 4, p / 2 % 2, margins, n, t.weight[t.classes]);
+      const screened_sums sums =
+          screened_class<S, EACH, true>(c, before, COUNTING, p / 4, p / 2 % 2, margins, n, args.weight[args.classes]);
 #  pragma unroll
       for (uint32_t i = 0; i < 2; i++) {
-        if (EACH) own[i] = fmaxf(alone[p + i][0] - s.one[i], 0.0f) + fmaxf(alone[p + i][1] - s.other[i], 0.0f);
-        if (screened_passes(t.bars, joint[p + i] - s.joint[i], own[i], S::VARY ? s.rows[i] : n))
-          list_pair(t, one + of_a, other + of_b + i);
+        if (EACH) own[i] = fmaxf(alone[p + i][0] - sums.one[i], 0.0f) + fmaxf(alone[p + i][1] - sums.other[i], 0.0f);
+        if (screened_passes(args.bars, joint[p + i] - sums.joint[i], own[i], S::VARY ? sums.rows[i] : n))
+          list_pair(args, one + of_a, other + of_b + i);
       }
     }
   }
 }
 
 #else /* host side, and devices that never run it */
-template <class S, bool EACH> __global__ static void screen_products(const __grid_constant__ screened_args t)
+template <class S, bool EACH> __global__ static void screen_products(const __grid_constant__ screened_args args)
 {
-  (void) t;
+  (void) args;
 }
 #endif
 
@@ -265,28 +267,28 @@ struct screened_side {
 
 /* A thread per attribute: its counts by plane and class, and over all classes, and what it says by itself, all in
  * single precision as the screen reads them. */
-__global__ static void make_screened_side(screened_side s)
+__global__ static void make_screened_side(screened_side side)
 {
   const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
-  if (k >= s.room) return;
-  const double weight = s.levels / (double) s.n;
-  uint64_t left = s.n;
+  if (k >= side.room) return;
+  const double weight = side.levels / (double) side.n;
+  uint64_t left = side.n;
   double sum = 0;
-  for (uint32_t q = 0; q < s.planes; q++) {
+  for (uint32_t q = 0; q < side.planes; q++) {
     uint64_t rows = 0;
-    for (uint32_t c = 0; c < s.classes; c++) {
-      const uint32_t m = k < s.count ? s.margins[c * s.plane_rows + q * s.count + k] : 0;
-      s.out[(c * s.planes + q) * s.room + k] = (float) m;
+    for (uint32_t c = 0; c < side.classes; c++) {
+      const uint32_t m = k < side.count ? side.margins[c * side.plane_rows + q * side.count + k] : 0;
+      side.out[(c * side.planes + q) * side.room + k] = (float) m;
       rows += m;
     }
-    s.out[(s.classes * s.planes + q) * s.room + k] = (float) rows;
+    side.out[(side.classes * side.planes + q) * side.room + k] = (float) rows;
     left -= rows;
     if (rows) sum += (double) rows * log2((double) rows * weight);
   }
-  if (left && s.planes < s.levels) sum += (double) left * log2((double) left * weight);
-  float *const levels = s.out + (size_t) (s.classes + 1) * s.planes * s.room;
+  if (left && side.planes < side.levels) sum += (double) left * log2((double) left * weight);
+  float *const levels = side.out + (size_t) (side.classes + 1) * side.planes * side.room;
   levels[k] = (float) sum;
-  levels[s.room + k] = k < s.count ? (float) ((double) s.alone[k] * s.unit) : 0;
+  levels[side.room + k] = k < side.count ? (float) ((double) side.alone[k] * side.unit) : 0;
 }
 
 /* ---- host ---- */
@@ -328,40 +330,50 @@ static screened_kernel kernel_for(const weft_mi_shape a, const weft_mi_shape b, 
   return none;
 }
 
-int weft_mi_screened_fit(const weft_mi_pack *p, const weft_mi_group *g, const weft_mi_group *h)
+int weft_mi_screened_fit(const weft_mi_pack *p, const weft_mi_group *group_a, const weft_mi_group *group_b)
 {
   uint32_t occupied = 0;
-  const uint64_t most = g->shape.planes * h->shape.planes > 4 ? MANY_ROWS : MOST_ROWS;
+  const uint64_t limit = group_a->shape.planes * group_b->shape.planes > 4 ? MANY_ROWS : MAX_ROWS;
   for (uint32_t c = 0; c < p->classes; c++) occupied += p->class_rows[c] > 0;
-  return occupied >= 2 && p->per == p->classes && p->n <= most && kernel_for(g->shape, h->shape, false).run != NULL;
+  return occupied >= 2 && p->per == p->classes && p->n <= limit &&
+         kernel_for(group_a->shape, group_b->shape, false).run != NULL;
 }
 
-weft_status weft_mi_screened_arrange(weft_ctx *ctx, const weft_mi_resident *r, const weft_mi_group *g, size_t room,
-                                     uint8_t *out, cudaStream_t s)
+weft_status weft_mi_screened_arrange(weft_ctx *ctx, const weft_mi_resident *resident, const weft_mi_group *group,
+                                     size_t room, uint8_t *out, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
-  const size_t pieces = room * g->shape.planes * (r->words / 4);
-  arrange_eights<<<(unsigned) ((pieces + 255) / 256), 256, 0, s>>>(r->planes + g->plane0 * (size_t) r->words, r->words,
-                                                                   g->count, g->shape.planes, room, out);
+  const size_t pieces = room * group->shape.planes * (resident->words / 4);
+  arrange_eights<<<(unsigned) ((pieces + 255) / 256), 256, 0, stream>>>(resident->planes +
+                                                                            group->plane0 * (size_t) resident->words,
+                                                                        resident->words, group->count,
+                                                                        group->shape.planes, room, out);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
 }
 
-size_t weft_mi_screened_floats(const weft_mi_pack *p, const weft_mi_group *g, size_t room)
+size_t weft_mi_screened_floats(const weft_mi_pack *p, const weft_mi_group *group, size_t room)
 {
-  return ((size_t) (p->classes + 1) * g->shape.planes + 2) * room;
+  return ((size_t) (p->classes + 1) * group->shape.planes + 2) * room;
 }
 
-weft_status weft_mi_screened_side(weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_resident *r,
-                                  const weft_mi_group *g, size_t room, float *out, cudaStream_t s)
+weft_status weft_mi_screened_side(weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_resident *resident,
+                                  const weft_mi_group *group, size_t room, float *out, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
-  const screened_side side = {
-    r->margins + g->plane0, r->alone + g->first, p->plane_rows, g->count,  room, g->shape.planes,
-    g->shape.levels,        p->classes,          p->n,          r->f.unit, out
-  };
-  make_screened_side<<<(unsigned) ((room + 127) / 128), 128, 0, s>>>(side);
+  const screened_side side = { resident->margins + group->plane0,
+                               resident->alone + group->first,
+                               p->plane_rows,
+                               group->count,
+                               room,
+                               group->shape.planes,
+                               group->shape.levels,
+                               p->classes,
+                               p->n,
+                               resident->f.unit,
+                               out };
+  make_screened_side<<<(unsigned) ((room + 127) / 128), 128, 0, stream>>>(side);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
@@ -370,47 +382,47 @@ done:
 /* Describes the panel for the kernel of its shapes and launches it. What passes is listed in job->passed, which may
  * overflow: the caller looks at its count. */
 weft_status weft_mi_screen_pairs(weft_ctx *ctx, const mi_screened *job, const mi_bar *bar, uint64_t first,
-                                 uint32_t tiles, cudaStream_t s)
+                                 uint32_t tiles, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
   const weft_mi_pack *p = job->pack;
   const uint32_t cells = job->a.levels * job->b.levels;
-  screened_args t;
+  screened_args args;
   screened_kernel kernel;
   int processors = 0;
-  memset(&t, 0, sizeof t);
-  t.a = job->planes[0];
-  t.b = job->planes[1];
-  t.classes = p->classes;
+  memset(&args, 0, sizeof args);
+  args.a = job->planes[0];
+  args.b = job->planes[1];
+  args.classes = p->classes;
   for (uint32_t c = 0; c < p->classes; c++) {
-    t.class_step[c + 1] = t.class_step[c] + (int) ((p->class_rows[c] + STEP_BITS - 1) / STEP_BITS);
-    t.rows[c] = (float) p->class_rows[c];
-    t.weight[c] = p->class_rows[c] ? (float) (cells / (double) p->class_rows[c]) : 0;
+    args.class_step[c + 1] = args.class_step[c] + (int) ((p->class_rows[c] + STEP_BITS - 1) / STEP_BITS);
+    args.rows[c] = (float) p->class_rows[c];
+    args.weight[c] = p->class_rows[c] ? (float) (cells / (double) p->class_rows[c]) : 0;
   }
-  t.steps = t.class_step[p->classes];
-  t.rows[p->classes] = (float) p->n;
-  t.weight[p->classes] = (float) (cells / (double) p->n);
-  t.count_a = (uint32_t) job->count[0];
-  t.count_b = (uint32_t) job->count[1];
-  t.room_a = (uint32_t) job->room[0];
-  t.room_b = (uint32_t) job->room[1];
-  t.side_a = job->side[0];
-  t.side_b = job->side[1];
-  t.grid = job->grid;
-  t.first = first;
-  t.tiles = tiles;
-  t.bars.mi = (float) (bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score));
-  t.bars.gain = (float) (bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain);
-  t.bars.slack = screened_slack(cells, p->classes, (double) p->n);
-  t.passed = job->passed;
-  kernel = kernel_for(job->a, job->b, t.bars.gain > -INFINITY);
+  args.steps = args.class_step[p->classes];
+  args.rows[p->classes] = (float) p->n;
+  args.weight[p->classes] = (float) (cells / (double) p->n);
+  args.count_a = (uint32_t) job->count[0];
+  args.count_b = (uint32_t) job->count[1];
+  args.room_a = (uint32_t) job->room[0];
+  args.room_b = (uint32_t) job->room[1];
+  args.side_a = job->side[0];
+  args.side_b = job->side[1];
+  args.grid = job->grid;
+  args.first = first;
+  args.tiles = tiles;
+  args.bars.mi = (float) (bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score));
+  args.bars.gain = (float) (bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain);
+  args.bars.slack = screened_slack(cells, p->classes, (double) p->n);
+  args.passed = job->passed;
+  kernel = kernel_for(job->a, job->b, args.bars.gain > -INFINITY);
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_CUDA(weft_device_allow_shared((const void *) kernel.run, (size_t) kernel.shared));
-  WEFT_CUDA(cudaMemsetAsync(job->passed.count, 0, sizeof *job->passed.count, s));
+  WEFT_CUDA(cudaMemsetAsync(job->passed.count, 0, sizeof *job->passed.count, stream));
   {
     const uint64_t units = (uint64_t) tiles * kernel.units;
     kernel.run<<<(units < (uint64_t) processors ? (unsigned) units : (unsigned) processors), SCREENED_THREADS,
-                 (size_t) kernel.shared, s>>>(t);
+                 (size_t) kernel.shared, stream>>>(args);
     WEFT_CUDA(cudaGetLastError());
   }
 done:

@@ -10,29 +10,30 @@
 #include "mi/pairs/cuda/table_score.cuh"
 
 #define FULL_PAIRS ((size_t) 1 << 20) /* scores that travel at a time */
-#define MOST_CODED 1e10               /* pairs × rows, one block per pair */
-#define MOST_SCORED 5e8               /* pairs, one thread each */
+#define MAX_CODED 1e10                /* pairs × rows, one block per pair */
+#define MAX_SCORED 5e8                /* pairs, one thread each */
 
 /* ---- panels of any shape ---- */
 
 /* Counts and scores one part. */
-static weft_status run_part(weft_ctx *ctx, mi_panel *panel, mi_collector *c, uint64_t index)
+static weft_status run_part(weft_ctx *ctx, mi_panel *panel, mi_collector *collector, uint64_t index)
 {
   weft_status st = WEFT_OK;
   part p;
-  WEFT_TRY(weft_mi_panel_count(ctx, panel, index, c->stream, &p));
+  WEFT_TRY(weft_mi_panel_count(ctx, panel, index, collector->stream, &p));
   if (!p.na) goto done;
   score_part<<<dim3((unsigned) ((p.nb + SCORE_THREADS - 1) / SCORE_THREADS), (unsigned) p.na), SCORE_THREADS, 0,
-               c->stream>>>(p, c->bar, c->hits, NULL, NULL);
+               collector->stream>>>(p, collector->bar, collector->hits, NULL, NULL);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
 }
 
-static weft_status run_parts(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
+static weft_status run_parts(weft_ctx *ctx, void *data, mi_collector *collector, uint64_t first, uint64_t count)
 {
   weft_status st = WEFT_OK;
-  for (uint64_t k = first; k < first + count; k++) WEFT_TRY(run_part(ctx, (mi_panel *) data, c, unit_dealt(c, k)));
+  for (uint64_t k = first; k < first + count; k++)
+    WEFT_TRY(run_part(ctx, (mi_panel *) data, collector, unit_dealt(collector, k)));
 done:
   return st;
 }
@@ -45,14 +46,15 @@ static double parts_until(const void *data, uint64_t units)
 
 /* A part must not have more pairs than the buffer has room: the parts are small at first. */
 static weft_status search_panel(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_mi_pack *pack,
-                                const weft_mi_resident *r, const weft_mi_panel *panel, mi_collector *c)
+                                const weft_mi_resident *resident, const weft_mi_panel *panel, mi_collector *collector)
 {
   weft_status st = WEFT_OK;
   mi_panel job;
-  st = weft_mi_panel_plan(mem, host, pack, r, pack, r, panel, (size_t) (c->hits.capacity / 2), &job);
+  st = weft_mi_panel_plan(mem, host, pack, resident, pack, resident, panel, (size_t) (collector->hits.capacity / 2),
+                          &job);
   if (st == WEFT_OK) {
-    const mi_runner r_parts = { &job, units_dealt(c, job.parts), MOST_SCORED, run_parts, parts_until };
-    st = weft_mi_run_all(ctx, c, &r_parts);
+    const mi_runner r_parts = { &job, units_dealt(collector, job.parts), MAX_SCORED, run_parts, parts_until };
+    st = weft_mi_run_all(ctx, collector, &r_parts);
   }
   weft_mi_panel_drop(mem, host, &job);
   return st;
@@ -65,16 +67,16 @@ struct codes_job {
   mi_codes codes;
 };
 
-static weft_status run_codes(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
+static weft_status run_codes(weft_ctx *ctx, void *data, mi_collector *collector, uint64_t first, uint64_t count)
 {
   weft_status st = WEFT_OK;
   codes_job *job = (codes_job *) data;
   codes_out to;
   memset(&to, 0, sizeof to);
-  to.bar = c->bar;
-  to.hits = c->hits;
+  to.bar = collector->bar;
+  to.hits = collector->hits;
   for (uint64_t k = first; k < first + count; k++)
-    WEFT_TRY(weft_mi_codes_tile(ctx, job->mem, &job->codes, unit_dealt(c, k), &to));
+    WEFT_TRY(weft_mi_codes_tile(ctx, job->mem, &job->codes, unit_dealt(collector, k), &to));
 done:
   return st;
 }
@@ -86,15 +88,15 @@ static double codes_until(const void *data, uint64_t units)
 }
 
 static weft_status search_codes(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_mi_pack *pack,
-                                const weft_mi_resident *r, const weft_mi_panel *panel, mi_collector *c)
+                                const weft_mi_resident *resident, const weft_mi_panel *panel, mi_collector *collector)
 {
   weft_status st = WEFT_OK;
   codes_job job = { mem };
-  st = weft_mi_codes_plan(ctx, mem, host, pack, r, pack, panel, 1, &job.codes);
+  st = weft_mi_codes_plan(ctx, mem, host, pack, resident, pack, panel, 1, &job.codes);
   if (st == WEFT_OK) {
-    const mi_runner r_tiles = { &job, units_dealt(c, job.codes.tiles), MOST_CODED / ((double) pack->n + 1), run_codes,
-                                codes_until };
-    st = weft_mi_run_all(ctx, c, &r_tiles);
+    const mi_runner r_tiles = { &job, units_dealt(collector, job.codes.tiles), MAX_CODED / ((double) pack->n + 1),
+                                run_codes, codes_until };
+    st = weft_mi_run_all(ctx, collector, &r_tiles);
   }
   weft_mi_codes_drop(mem, host, &job.codes);
   return st;
@@ -102,7 +104,7 @@ static weft_status search_codes(weft_ctx *ctx, weft_device_arena *mem, weft_aren
 
 /* ---- all panels ---- */
 
-static int by_codes(const weft_mi_panel *panel) { return panel->g->coded || panel->h->coded; }
+static int by_codes(const weft_mi_panel *panel) { return panel->group_a->coded || panel->group_b->coded; }
 
 static int any_coded(const weft_mi_tiling *tiling)
 {
@@ -113,8 +115,8 @@ static int any_coded(const weft_mi_tiling *tiling)
 
 /* Chooses the engine of each panel: codes, binary, at most three levels, any planes on Hopper, else any device. The CPU
  * then searches the pairs with codes whose tables are too large. */
-weft_status weft_mi_search_panels(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack, weft_mi_resident *r,
-                                  mi_collector *c)
+weft_status weft_mi_search_panels(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
+                                  weft_mi_resident *resident, mi_collector *collector)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
@@ -123,20 +125,20 @@ weft_status weft_mi_search_panels(weft_ctx *ctx, weft_device_arena *mem, const w
   for (size_t k = 0; k < tiling.panel_count; k++) {
     const weft_mi_panel *panel = &tiling.panels[k];
     if (by_codes(panel))
-      WEFT_TRY(search_codes(ctx, mem, &host, pack, r, panel, c));
-    else if (weft_mi_fits_binary(ctx, pack, panel->g) && weft_mi_fits_binary(ctx, pack, panel->h))
-      WEFT_TRY(weft_mi_hopper_binary(ctx, mem, pack, r, panel, c));
-    else if (weft_mi_fits_planar(ctx, pack, panel->g) && weft_mi_fits_planar(ctx, pack, panel->h))
-      WEFT_TRY(weft_mi_hopper_planar(ctx, mem, pack, r, panel, c));
-    else if (weft_mi_products_fit(ctx, pack, panel->g, panel->h))
-      WEFT_TRY(weft_mi_hopper_products(ctx, mem, pack, r, panel, c));
+      WEFT_TRY(search_codes(ctx, mem, &host, pack, resident, panel, collector));
+    else if (weft_mi_fits_binary(ctx, pack, panel->group_a) && weft_mi_fits_binary(ctx, pack, panel->group_b))
+      WEFT_TRY(weft_mi_hopper_binary(ctx, mem, pack, resident, panel, collector));
+    else if (weft_mi_fits_planar(ctx, pack, panel->group_a) && weft_mi_fits_planar(ctx, pack, panel->group_b))
+      WEFT_TRY(weft_mi_hopper_planar(ctx, mem, pack, resident, panel, collector));
+    else if (weft_mi_products_fit(ctx, pack, panel->group_a, panel->group_b))
+      WEFT_TRY(weft_mi_hopper_products(ctx, mem, pack, resident, panel, collector));
     else
-      WEFT_TRY(search_panel(ctx, mem, &host, pack, r, panel, c));
+      WEFT_TRY(search_panel(ctx, mem, &host, pack, resident, panel, collector));
   }
   if (any_coded(&tiling)) {
     weft_mi_found more = { NULL, 0 };
-    WEFT_TRY(weft_mi_search_large(ctx, pack, c->search, weft_mi_codes_limit(ctx), &host, &more));
-    for (size_t k = 0; k < more.count; k++) weft_mi_keep(&c->keeper, more.items[k].score, more.items[k].index);
+    WEFT_TRY(weft_mi_search_large(ctx, pack, collector->search, weft_mi_codes_limit(ctx), &host, &more));
+    for (size_t k = 0; k < more.count; k++) weft_mi_keep(&collector->keeper, more.items[k].score, more.items[k].index);
   }
 done:
   weft_arena_end(&host);
@@ -201,8 +203,8 @@ extern "C" weft_status weft_mi_full_cuda(weft_ctx *ctx, const weft_mi_pack *pack
         to.mi = d_mi;
         to.interaction = d_interaction;
         WEFT_TRY(weft_mi_codes_tile(ctx, &mem, &codes, index, &to));
-        place_a = panel->g->first + codes.i0;
-        place_b = panel->h->first + codes.j0;
+        place_a = panel->group_a->first + codes.i0;
+        place_b = panel->group_b->first + codes.j0;
         na = codes.ni;
         nb = codes.nj;
       } else {

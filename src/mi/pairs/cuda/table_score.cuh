@@ -8,11 +8,11 @@
 
 __device__ static pair_score score_pair(const part &p, size_t i, size_t j)
 {
-  const weft_mi_counts &t = p.counts;
-  const auto cell = [&](uint32_t c, uint32_t x, uint32_t y) { return weft_mi_cell(&t, c, i, j, x, y); };
-  if (t.vary) return score_varying(p.f, p.classes, p.per, t.a.levels, t.b.levels, cell);
-  return score_complete(p.f, p.classes, p.per, t.a.levels, t.b.levels, cell, p.class_fixed, p.alone[p.place_a + i],
-                        p.alone[p.place_b + j]);
+  const weft_mi_counts &counts = p.counts;
+  const auto cell = [&](uint32_t c, uint32_t x, uint32_t y) { return weft_mi_cell(&counts, c, i, j, x, y); };
+  if (counts.vary) return score_varying(p.f, p.classes, p.per, counts.a.levels, counts.b.levels, cell);
+  return score_complete(p.f, p.classes, p.per, counts.a.levels, counts.b.levels, cell, p.class_fixed,
+                        p.alone[p.place_a + i], p.alone[p.place_b + j]);
 }
 
 /* One thread per pair. With `mi`, all scores are written there and to `interaction`: pair (i, j) at i * nb + j. */
@@ -21,8 +21,8 @@ __global__ static void __launch_bounds__(SCORE_THREADS)
 {
   const size_t j = (size_t) blockIdx.x * SCORE_THREADS + threadIdx.x, i = blockIdx.y;
   if (j >= p.nb || (p.same && p.place_b + j <= p.place_a + i)) return;
-  const pair_score s = score_pair(p, i, j);
-  const double joint = weft_mi_bits(s.joint, p.f.unit, s.n), gain = weft_mi_bits(s.gain, p.f.unit, s.n);
+  const pair_score score = score_pair(p, i, j);
+  const double joint = weft_mi_bits(score.joint, p.f.unit, score.n), gain = weft_mi_bits(score.gain, p.f.unit, score.n);
   if (mi) {
     mi[i * p.nb + j] = joint;
     interaction[i * p.nb + j] = gain;

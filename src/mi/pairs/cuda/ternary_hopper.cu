@@ -45,117 +45,117 @@ struct planes_args {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-__device__ static void offer_pair(const planes_args &t, uint32_t a, uint32_t b, int64_t joint)
+__device__ static void offer_pair(const planes_args &args, uint32_t a, uint32_t b, int64_t joint)
 {
   if (joint < 0) joint = 0;
-  const int64_t gain = joint - t.alone[t.place_a + a] - t.alone[t.place_b + b];
-  const uint64_t x = t.column[t.place_a + a], y = t.column[t.place_b + b];
-  mi_offer(t.bar, t.hits, weft_mi_bits(joint, t.f.unit, t.n), weft_mi_bits(gain, t.f.unit, t.n),
-           (x < y ? x : y) * t.columns + (x < y ? y : x));
+  const int64_t gain = joint - args.alone[args.place_a + a] - args.alone[args.place_b + b];
+  const uint64_t x = args.column[args.place_a + a], y = args.column[args.place_b + b];
+  mi_offer(args.bar, args.hits, weft_mi_bits(joint, args.f.unit, args.n), weft_mi_bits(gain, args.f.unit, args.n),
+           (x < y ? x : y) * args.columns + (x < y ? y : x));
 }
 
 /* Not in the padding behind the last attribute, nor on or below the diagonal. */
-__device__ static inline int is_pair(const planes_args &t, uint32_t a, uint32_t b)
+__device__ static inline int is_pair(const planes_args &args, uint32_t a, uint32_t b)
 {
-  return a < t.count_a && b < t.count_b && (!t.grid.same || a < b);
+  return a < args.count_a && b < args.count_b && (!args.grid.same || a < b);
 }
 
 /* ---- packed counts ---- */
 
-__device__ static inline planes_screen begin_packed(const planes_args &t, uint32_t one, uint32_t b0)
+__device__ static inline planes_screen begin_packed(const planes_args &args, uint32_t one, uint32_t b0)
 {
-  planes_screen s = { one, b0, 0, 0, load_side(&t.of_a[one]), t.bar_gain + __ldg(&t.own_a[one]) };
-  return s;
+  planes_screen screen = { one, b0, 0, 0, load_side(&args.of_a[one]), args.bar_gain + __ldg(&args.own_a[one]) };
+  return screen;
 }
 
 /* Screens the next pairs. */
-__device__ static inline void screen_packed(const planes_args &t, const uint4 *mine, planes_screen *s)
+__device__ static inline void screen_packed(const planes_args &args, const uint4 *mine, planes_screen *screen)
 {
-  const uint32_t b0 = s->b0 + weft_planes_b(threadIdx.x, s->at);
+  const uint32_t b0 = screen->b0 + weft_planes_b(threadIdx.x, screen->at);
 #  pragma unroll
   for (uint32_t k = 0; k < SCREENED; k++) {
     const uint32_t b = b0 + weft_planes_b(0, k);
-    const float over = squares_of(mine[(s->at + k) * CONSUMERS], s->a, load_side(&t.of_b[b]), t.all) -
-                       fmaxf(t.bar_mi, s->bar_gain + __ldg(&t.own_b[b]));
-    s->passed |= (uint32_t) !(over < 0) << (s->at + k);
+    const float over = squares_of(mine[(screen->at + k) * CONSUMERS], screen->a, load_side(&args.of_b[b]), args.all) -
+                       fmaxf(args.bar_mi, screen->bar_gain + __ldg(&args.own_b[b]));
+    screen->passed |= (uint32_t) !(over < 0) << (screen->at + k);
   }
-  s->at += SCREENED;
+  screen->at += SCREENED;
 }
 
 /* Screens what is left, and scores what passed. */
-__device__ static inline void end_packed(const planes_args &t, const uint4 *mine, planes_screen *s)
+__device__ static inline void end_packed(const planes_args &args, const uint4 *mine, planes_screen *screen)
 {
-  while (s->at < WEFT_PLANES_PAIRS) screen_packed(t, mine, s);
-  for (; s->passed; s->passed &= s->passed - 1) {
-    const uint32_t k = (uint32_t) __ffs((int) s->passed) - 1, other = s->b0 + weft_planes_b(threadIdx.x, k);
-    if (!is_pair(t, s->one, other)) continue;
-    const weft_planes_side b = load_side(&t.of_b[other]);
+  while (screen->at < WEFT_PLANES_PAIRS) screen_packed(args, mine, screen);
+  for (; screen->passed; screen->passed &= screen->passed - 1) {
+    const uint32_t k = (uint32_t) __ffs((int) screen->passed) - 1, other = screen->b0 + weft_planes_b(threadIdx.x, k);
+    if (!is_pair(args, screen->one, other)) continue;
+    const weft_planes_side b = load_side(&args.of_b[other]);
     const uint4 four = mine[k * CONSUMERS];
     const uint32_t both[4] = { four.x, four.y, four.z, four.w };
     uint32_t cell[WEFT_PLANES_CELLS], of_a[2], of_b[2];
-    words_of(s->a, of_a);
+    words_of(screen->a, of_a);
     words_of(b, of_b);
-    weft_planes_cells(both, of_a, of_b, t.all, cell);
-    offer_pair(t, s->one, other, weft_planes_joint(&t.f, cell) - t.class_fixed);
+    weft_planes_cells(both, of_a, of_b, args.all, cell);
+    offer_pair(args, screen->one, other, weft_planes_joint(&args.f, cell) - args.class_fixed);
   }
 }
 
 /* ---- counts of any size ---- */
 
 /* Where this thread puts a class's counts. */
-__device__ static inline uint4 *counts_of(const planes_args &t, uint32_t class_index)
+__device__ static inline uint4 *counts_of(const planes_args &args, uint32_t class_index)
 {
-  return t.counts + ((size_t) blockIdx.x * t.classes + class_index) * WEFT_PLANES_PAIRS * CONSUMERS + threadIdx.x;
+  return args.counts + ((size_t) blockIdx.x * args.classes + class_index) * WEFT_PLANES_PAIRS * CONSUMERS + threadIdx.x;
 }
 
-__device__ static inline void class_cells(const planes_args &t, uint32_t class_index, uint32_t pair, uint32_t one,
+__device__ static inline void class_cells(const planes_args &args, uint32_t class_index, uint32_t pair, uint32_t one,
                                           uint32_t other, uint32_t (&cell)[WEFT_PLANES_CELLS])
 {
-  const uint4 four = counts_of(t, class_index)[pair * CONSUMERS];
-  const uint2 of_a = __ldg(&t.margins_a[class_index * t.room_a + one]),
-              of_b = __ldg(&t.margins_b[class_index * t.room_b + other]);
+  const uint4 four = counts_of(args, class_index)[pair * CONSUMERS];
+  const uint2 of_a = __ldg(&args.margins_a[class_index * args.room_a + one]),
+              of_b = __ldg(&args.margins_b[class_index * args.room_b + other]);
   const uint32_t both[4] = { four.x, four.y, four.z, four.w }, a[2] = { of_a.x, of_a.y }, b[2] = { of_b.x, of_b.y };
-  weft_planes_cells(both, a, b, t.class_rows[class_index], cell);
+  weft_planes_cells(both, a, b, args.class_rows[class_index], cell);
 }
 
-__device__ static int64_t wide_joint(const planes_args &t, uint32_t pair, uint32_t one, uint32_t other)
+__device__ static int64_t wide_joint(const planes_args &args, uint32_t pair, uint32_t one, uint32_t other)
 {
-  int64_t sum = -t.class_fixed;
+  int64_t sum = -args.class_fixed;
   uint32_t rows[WEFT_PLANES_CELLS] = {}, cell[WEFT_PLANES_CELLS];
-  for (uint32_t c = 0; c < t.classes; c++) {
-    class_cells(t, c, pair, one, other, cell);
+  for (uint32_t c = 0; c < args.classes; c++) {
+    class_cells(args, c, pair, one, other, cell);
     for (int i = 0; i < WEFT_PLANES_CELLS; i++) {
-      sum += weft_mi_fixed(&t.f, cell[i]);
+      sum += weft_mi_fixed(&args.f, cell[i]);
       rows[i] += cell[i];
     }
   }
-  for (int i = 0; i < WEFT_PLANES_CELLS; i++) sum -= weft_mi_fixed(&t.f, rows[i]);
+  for (int i = 0; i < WEFT_PLANES_CELLS; i++) sum -= weft_mi_fixed(&args.f, rows[i]);
   return sum;
 }
 
 /* Screens a thread's pairs by logarithms, from the counts of all classes in memory, and scores those that may reach the
  * bar. */
-__device__ static inline void search_wide(const planes_args &t, uint32_t one, uint32_t b0)
+__device__ static inline void search_wide(const planes_args &args, uint32_t one, uint32_t b0)
 {
-  const float bar_gain = t.bar_gain + __ldg(&t.own_a[one]);
+  const float bar_gain = args.bar_gain + __ldg(&args.own_a[one]);
 #  pragma unroll 1
   for (uint32_t pair = 0; pair < WEFT_PLANES_PAIRS; pair++) {
     const uint32_t other = b0 + weft_planes_b(threadIdx.x, pair);
     uint32_t rows[WEFT_PLANES_CELLS] = {}, cell[WEFT_PLANES_CELLS];
     float sum[WEFT_PLANES_CELLS] = {}, total = 0;
 #  pragma unroll 1
-    for (uint32_t c = 0; c < t.classes; c++) {
-      class_cells(t, c, pair, one, other, cell);
+    for (uint32_t c = 0; c < args.classes; c++) {
+      class_cells(args, c, pair, one, other, cell);
 #  pragma unroll
       for (int i = 0; i < WEFT_PLANES_CELLS; i++) {
-        sum[i] += weft_planes_term(cell[i], t.weights.of_class[c]);
+        sum[i] += weft_planes_term(cell[i], args.weights.of_class[c]);
         rows[i] += cell[i];
       }
     }
 #  pragma unroll
-    for (int i = 0; i < WEFT_PLANES_CELLS; i++) total += sum[i] - weft_planes_term(rows[i], t.weights.of_rows);
-    if (total < fmaxf(t.bar_mi, bar_gain + __ldg(&t.own_b[other])) || !is_pair(t, one, other)) continue;
-    offer_pair(t, one, other, wide_joint(t, pair, one, other));
+    for (int i = 0; i < WEFT_PLANES_CELLS; i++) total += sum[i] - weft_planes_term(rows[i], args.weights.of_rows);
+    if (total < fmaxf(args.bar_mi, bar_gain + __ldg(&args.own_b[other])) || !is_pair(args, one, other)) continue;
+    offer_pair(args, one, other, wide_joint(args, pair, one, other));
   }
 }
 
@@ -164,7 +164,7 @@ __device__ static inline void search_wide(const planes_args &t, uint32_t one, ui
 /* One warpgroup loads tiles, two count. Packed counts of a tile are screened while the next one is counted; unpacked
  * ones go through memory, class by class. */
 template <bool PACKED>
-__global__ static void __launch_bounds__(SCREENING_THREADS, 1) search_planes(const __grid_constant__ planes_args t)
+__global__ static void __launch_bounds__(SCREENING_THREADS, 1) search_planes(const __grid_constant__ planes_args args)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ ring<STAGES> copies;
@@ -176,11 +176,11 @@ __global__ static void __launch_bounds__(SCREENING_THREADS, 1) search_planes(con
   if (warp_of_block >= CONSUMERS / 32) {
     give_registers();
     if (thread == CONSUMERS)
-      for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
+      for (uint64_t k = blockIdx.x; k < args.count; k += gridDim.x) {
         uint32_t ta, tb;
-        if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
-        bring_tile(&copies, stages, t.a + (size_t) ta * t.all_steps * BLOCK_BYTES,
-                   t.b + (size_t) tb * 2 * t.all_steps * BLOCK_BYTES, t.all_steps, &step);
+        if (!place_tile(&args.grid, &at_tile, args.first + k, &ta, &tb)) continue;
+        bring_tile(&copies, stages, args.a + (size_t) ta * args.all_steps * BLOCK_BYTES,
+                   args.b + (size_t) tb * 2 * args.all_steps * BLOCK_BYTES, args.all_steps, &step);
       }
     return;
   }
@@ -188,36 +188,36 @@ __global__ static void __launch_bounds__(SCREENING_THREADS, 1) search_planes(con
   take_registers();
   uint4 *const mine = (uint4 *) (stages + STAGES * STAGE_BYTES) + thread; /* of packed counts */
   planes_screen last = nothing_to_screen();
-  for (uint64_t k = blockIdx.x; k < t.count; k += gridDim.x) {
+  for (uint64_t k = blockIdx.x; k < args.count; k += gridDim.x) {
     uint32_t ta, tb, c[128], due = 0;
-    if (!place_tile(&t.grid, &at_tile, t.first + k, &ta, &tb)) continue;
+    if (!place_tile(&args.grid, &at_tile, args.first + k, &ta, &tb)) continue;
     const uint32_t one = ta * WEFT_PLANES_A + weft_planes_a(thread), b0 = tb * WEFT_PLANES_B;
     if constexpr (PACKED) {
       const auto meanwhile = [&](uint32_t products) {
-        const uint32_t steps = (uint32_t) t.all_steps;
+        const uint32_t steps = (uint32_t) args.all_steps;
         for (due += products * (WEFT_PLANES_PAIRS / SCREENED); due >= steps; due -= steps)
-          if (last.at < WEFT_PLANES_PAIRS) screen_packed(t, mine, &last);
+          if (last.at < WEFT_PLANES_PAIRS) screen_packed(args, mine, &last);
       };
-      count_packed<BATCH>(&copies, stages, t.steps, &step, c, meanwhile);
-      end_packed(t, mine, &last);
+      count_packed<BATCH>(&copies, stages, args.steps, &step, c, meanwhile);
+      end_packed(args, mine, &last);
       put_all(c, mine);
-      last = begin_packed(t, one, b0);
+      last = begin_packed(args, one, b0);
     } else {
 #  pragma unroll 1
-      for (uint32_t class_index = 0; class_index < t.classes; class_index++) {
+      for (uint32_t class_index = 0; class_index < args.classes; class_index++) {
 #  pragma unroll
         for (int i = 0; i < 128; i++) c[i] = 0;
-        count_steps(&copies, stages, t.steps[class_index], &step, c);
-        put_all(c, counts_of(t, class_index));
+        count_steps(&copies, stages, args.steps[class_index], &step, c);
+        put_all(c, counts_of(args, class_index));
       }
-      search_wide(t, one, b0);
+      search_wide(args, one, b0);
     }
   }
-  if constexpr (PACKED) end_packed(t, mine, &last);
+  if constexpr (PACKED) end_packed(args, mine, &last);
 }
 
 #else /* host side, and devices that never run it */
-template <bool PACKED> __global__ static void search_planes(const __grid_constant__ planes_args t) { (void) t; }
+template <bool PACKED> __global__ static void search_planes(const __grid_constant__ planes_args args) { (void) args; }
 #endif
 
 /* ---- layout and constants ---- */
@@ -250,50 +250,53 @@ struct sides_args {
 
 /* A thread per attribute: its margins as the screen reads them, in words of two classes or by class, and its
  * information alone in the screen's units. */
-__global__ static void make_sides(sides_args s)
+__global__ static void make_sides(sides_args args)
 {
   const size_t k = (size_t) blockIdx.x * blockDim.x + threadIdx.x;
-  if (k >= s.room) return;
+  if (k >= args.room) return;
   uint32_t plane[2] = { 0, 0 };
-  for (uint32_t c = 0; c < s.classes; c++) {
+  for (uint32_t c = 0; c < args.classes; c++) {
     uint32_t rows[2] = { 0, 0 };
-    for (uint32_t q = 0; q < s.planes && k < s.count; q++) {
-      rows[q] = s.margins[c * s.plane_rows + s.row + q * s.count + k];
-      if (s.packed) plane[q] += weft_planes_pack(c ? 0 : rows[q], c ? rows[q] : 0);
+    for (uint32_t q = 0; q < args.planes && k < args.count; q++) {
+      rows[q] = args.margins[c * args.plane_rows + args.row + q * args.count + k];
+      if (args.packed) plane[q] += weft_planes_pack(c ? 0 : rows[q], c ? rows[q] : 0);
     }
-    if (s.by_class) s.by_class[c * s.room + k] = make_uint2(rows[0], rows[1]);
+    if (args.by_class) args.by_class[c * args.room + k] = make_uint2(rows[0], rows[1]);
   }
-  if (s.packed) s.packed[k] = words_of_side(weft_planes_side_of(plane));
-  s.own[k] = k < s.count ? (float) ((double) s.alone[k] * s.scale) : 0;
+  if (args.packed) args.packed[k] = words_of_side(weft_planes_side_of(plane));
+  args.own[k] = k < args.count ? (float) ((double) args.alone[k] * args.scale) : 0;
 }
 
 /* ---- host ---- */
 
 static size_t room_of(size_t count) { return (count + WEFT_PLANES_B - 1) / WEFT_PLANES_B * WEFT_PLANES_B; }
 
-static tile_grid grid_of(const mi_planar *b)
+static tile_grid grid_of(const mi_planar *planar)
 {
-  const tile_grid grid = { (uint32_t) ((b->count_a + WEFT_PLANES_A - 1) / WEFT_PLANES_A),
-                           (uint32_t) ((b->count_b + WEFT_PLANES_B - 1) / WEFT_PLANES_B), b->same, 0 };
+  const tile_grid grid = { (uint32_t) ((planar->count_a + WEFT_PLANES_A - 1) / WEFT_PLANES_A),
+                           (uint32_t) ((planar->count_b + WEFT_PLANES_B - 1) / WEFT_PLANES_B), planar->same, 0 };
   return grid;
 }
 
-uint64_t weft_mi_planes_tiles(const mi_planar *b)
+uint64_t weft_mi_planes_tiles(const mi_planar *planar)
 {
-  const tile_grid grid = grid_of(b);
+  const tile_grid grid = grid_of(planar);
   return tiles_of(&grid);
 }
 
-size_t weft_mi_planes_bytes(const weft_mi_resident *r, size_t count) { return 2 * room_of(count) * r->words * 4; }
+size_t weft_mi_planes_bytes(const weft_mi_resident *resident, size_t count)
+{
+  return 2 * room_of(count) * resident->words * 4;
+}
 
-weft_status weft_mi_planes_arrange(weft_ctx *ctx, const weft_mi_resident *r, size_t first, size_t count,
-                                   uint32_t planes, uint8_t *out, cudaStream_t s)
+weft_status weft_mi_planes_arrange(weft_ctx *ctx, const weft_mi_resident *resident, size_t first, size_t count,
+                                   uint32_t planes, uint8_t *out, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
-  const size_t rows = 2 * room_of(count), pieces = rows * (r->words / 4);
+  const size_t rows = 2 * room_of(count), pieces = rows * (resident->words / 4);
   if (!pieces) goto done;
-  arrange_planes<<<(unsigned) ((pieces + 255) / 256), 256, 0, s>>>(r->planes, r->words, first, count, planes, rows,
-                                                                   out);
+  arrange_planes<<<(unsigned) ((pieces + 255) / 256), 256, 0, stream>>>(resident->planes, resident->words, first, count,
+                                                                        planes, rows, out);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
@@ -313,117 +316,120 @@ struct planes_room {
   size_t counts, of_a, of_b, own_a, own_b, bytes;
 };
 
-static planes_room parts_of(const mi_planar *b, int processors)
+static planes_room parts_of(const mi_planar *planar, int processors)
 {
-  const size_t room_a = room_of(b->count_a), room_b = room_of(b->count_b);
-  const size_t wide = b->packed ? 0 : b->classes, side = b->packed ? sizeof(float4) : wide * sizeof(uint2);
-  planes_room r;
-  r.counts = 0;
-  r.of_a = wide * (size_t) processors * WEFT_PLANES_PAIRS * CONSUMERS * sizeof(uint4);
-  r.of_b = r.of_a + room_a * side;
-  r.own_a = r.of_b + room_b * side;
-  r.own_b = r.own_a + room_a * sizeof(float);
-  r.bytes = r.own_b + room_b * sizeof(float);
-  return r;
+  const size_t room_a = room_of(planar->count_a), room_b = room_of(planar->count_b);
+  const size_t wide = planar->packed ? 0 : planar->classes,
+               side = planar->packed ? sizeof(float4) : wide * sizeof(uint2);
+  planes_room parts;
+  parts.counts = 0;
+  parts.of_a = wide * (size_t) processors * WEFT_PLANES_PAIRS * CONSUMERS * sizeof(uint4);
+  parts.of_b = parts.of_a + room_a * side;
+  parts.own_a = parts.of_b + room_b * side;
+  parts.own_b = parts.own_a + room_a * sizeof(float);
+  parts.bytes = parts.own_b + room_b * sizeof(float);
+  return parts;
 }
 
-weft_status weft_mi_planes_room(weft_ctx *ctx, const mi_planar *b, size_t *bytes)
+weft_status weft_mi_planes_room(weft_ctx *ctx, const mi_planar *planar, size_t *bytes)
 {
   weft_status st = WEFT_OK;
   int processors = 0;
   WEFT_TRY(processors_of(ctx, &processors));
-  *bytes = parts_of(b, processors).bytes;
+  *bytes = parts_of(planar, processors).bytes;
 done:
   return st;
 }
 
 /* What the screen compares with; *scale: of own information in fixed point. */
-static void set_bars(const mi_planar *b, const mi_bar *bar, planes_args *t, double *scale)
+static void set_bars(const mi_planar *planar, const mi_bar *bar, planes_args *args, double *scale)
 {
-  const weft_planes_units u = weft_planes_measure(b->packed, b->class_rows, b->classes, b->steepest, 1);
+  const weft_planes_units work =
+      weft_planes_measure(planar->packed, planar->class_rows, planar->classes, planar->steepest, 1);
   const double mi = bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score);
   const double gain = bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain;
-  t->bar_mi = (float) (u.base + mi * u.unit);
-  t->bar_gain = (float) (u.base + gain * u.unit);
-  *scale = t->f.unit * u.unit / (double) t->n;
+  args->bar_mi = (float) (work.base + mi * work.unit);
+  args->bar_gain = (float) (work.base + gain * work.unit);
+  *scale = args->f.unit * work.unit / (double) args->n;
 }
 
 /* What the kernel has to know of a panel, but for the bar and the tiles to search. */
-static planes_args make_args(const mi_planar *b, const uint8_t *tiles_a, const uint8_t *tiles_b, const mi_hits *hits)
+static planes_args make_args(const mi_planar *planar, const uint8_t *tiles_a, const uint8_t *tiles_b,
+                             const mi_hits *hits)
 {
-  planes_args t;
-  memset(&t, 0, sizeof t);
-  t.a = tiles_a;
-  t.b = tiles_b;
-  t.classes = b->classes;
-  t.f = b->r->f;
-  for (uint32_t c = 0; c < b->classes; c++) {
-    t.steps[c] = (int) ((b->class_rows[c] + STEP_BITS - 1) / STEP_BITS);
-    t.all_steps += t.steps[c];
-    t.class_rows[c] = b->class_rows[c];
-    t.n += b->class_rows[c];
-    t.class_fixed += weft_mi_fixed_of(b->class_rows[c], t.f.unit);
+  planes_args args;
+  memset(&args, 0, sizeof args);
+  args.a = tiles_a;
+  args.b = tiles_b;
+  args.classes = planar->classes;
+  args.f = planar->resident->f;
+  for (uint32_t c = 0; c < planar->classes; c++) {
+    args.steps[c] = (int) ((planar->class_rows[c] + STEP_BITS - 1) / STEP_BITS);
+    args.all_steps += args.steps[c];
+    args.class_rows[c] = planar->class_rows[c];
+    args.n += planar->class_rows[c];
+    args.class_fixed += weft_mi_fixed_of(planar->class_rows[c], args.f.unit);
   }
-  t.class_fixed -= weft_mi_fixed_of(t.n, t.f.unit);
-  t.all = b->packed ? weft_planes_pack(b->class_rows[0], b->class_rows[1]) : 0;
-  t.weights = weft_planes_weigh(b->class_rows, b->classes);
-  t.count_a = (uint32_t) b->count_a;
-  t.count_b = (uint32_t) b->count_b;
-  t.room_a = room_of(b->count_a);
-  t.room_b = room_of(b->count_b);
-  t.grid = grid_of(b);
-  t.place_a = b->first_a;
-  t.place_b = b->first_b;
-  t.columns = b->columns;
-  t.column = b->r->column;
-  t.alone = b->r->alone;
-  t.hits = *hits;
-  return t;
+  args.class_fixed -= weft_mi_fixed_of(args.n, args.f.unit);
+  args.all = planar->packed ? weft_planes_pack(planar->class_rows[0], planar->class_rows[1]) : 0;
+  args.weights = weft_planes_weigh(planar->class_rows, planar->classes);
+  args.count_a = (uint32_t) planar->count_a;
+  args.count_b = (uint32_t) planar->count_b;
+  args.room_a = room_of(planar->count_a);
+  args.room_b = room_of(planar->count_b);
+  args.grid = grid_of(planar);
+  args.place_a = planar->first_a;
+  args.place_b = planar->first_b;
+  args.columns = planar->columns;
+  args.column = planar->resident->column;
+  args.alone = planar->resident->alone;
+  args.hits = *hits;
+  return args;
 }
 
 /* Makes the sides for this bar in `room`, and launches a block per multiprocessor; they take tiles in turn. */
-weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *b, const uint8_t *tiles_a, const uint8_t *tiles_b,
+weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *planar, const uint8_t *tiles_a, const uint8_t *tiles_b,
                                  uint8_t *room, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
-                                 cudaStream_t s)
+                                 cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
-  planes_args t = make_args(b, tiles_a, tiles_b, hits);
-  void (*const kernel)(const planes_args) = b->packed ? search_planes<true> : search_planes<false>;
-  const int bytes = STAGES * STAGE_BYTES + (b->packed ? WORDS_BYTES : 0);
+  planes_args args = make_args(planar, tiles_a, tiles_b, hits);
+  void (*const kernel)(const planes_args) = planar->packed ? search_planes<true> : search_planes<false>;
+  const int bytes = STAGES * STAGE_BYTES + (planar->packed ? WORDS_BYTES : 0);
   int processors = 0;
   double scale;
   planes_room at;
-  set_bars(b, bar, &t, &scale);
-  t.bar = *bar;
+  set_bars(planar, bar, &args, &scale);
+  args.bar = *bar;
   WEFT_TRY(processors_of(ctx, &processors));
-  at = parts_of(b, processors);
-  t.counts = (uint4 *) (room + at.counts);
+  at = parts_of(planar, processors);
+  args.counts = (uint4 *) (room + at.counts);
   for (int side = 0; side < 2; side++) {
     void *const of = room + (side ? at.of_b : at.of_a);
     float *const own = (float *) (room + (side ? at.own_b : at.own_a));
-    const sides_args make = { b->r->margins,
-                              b->plane_rows,
-                              side ? b->row_b : b->row_a,
-                              side ? b->count_b : b->count_a,
-                              side ? t.room_b : t.room_a,
-                              side ? b->planes_b : b->planes_a,
-                              b->classes,
-                              b->r->alone + (side ? b->first_b : b->first_a),
+    const sides_args make = { planar->resident->margins,
+                              planar->plane_rows,
+                              side ? planar->row_b : planar->row_a,
+                              side ? planar->count_b : planar->count_a,
+                              side ? args.room_b : args.room_a,
+                              side ? planar->planes_b : planar->planes_a,
+                              planar->classes,
+                              planar->resident->alone + (side ? planar->first_b : planar->first_a),
                               scale,
                               own,
-                              b->packed ? (float4 *) of : NULL,
-                              b->packed ? NULL : (uint2 *) of };
-    make_sides<<<(unsigned) ((make.room + 255) / 256), 256, 0, s>>>(make);
+                              planar->packed ? (float4 *) of : NULL,
+                              planar->packed ? NULL : (uint2 *) of };
+    make_sides<<<(unsigned) ((make.room + 255) / 256), 256, 0, stream>>>(make);
     WEFT_CUDA(cudaGetLastError());
-    (side ? t.of_b : t.of_a) = make.packed;
-    (side ? t.margins_b : t.margins_a) = make.by_class;
-    (side ? t.own_b : t.own_a) = own;
+    (side ? args.of_b : args.of_a) = make.packed;
+    (side ? args.margins_b : args.margins_a) = make.by_class;
+    (side ? args.own_b : args.own_a) = own;
   }
-  t.first = first;
-  t.count = count;
+  args.first = first;
+  args.count = count;
   WEFT_CUDA(weft_device_allow_shared((const void *) kernel, bytes));
-  kernel<<<(count < (uint64_t) processors ? (unsigned) count : (unsigned) processors), SCREENING_THREADS, bytes, s>>>(
-      t);
+  kernel<<<(count < (uint64_t) processors ? (unsigned) count : (unsigned) processors), SCREENING_THREADS, bytes,
+           stream>>>(args);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

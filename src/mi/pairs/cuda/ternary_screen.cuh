@@ -33,10 +33,10 @@ __device__ static inline weft_planes_side load_side(const float4 *from)
 }
 
 /* The packed margins that a side was made of. */
-__device__ static inline void words_of(weft_planes_side s, uint32_t (&out)[2])
+__device__ static inline void words_of(weft_planes_side side, uint32_t (&out)[2])
 {
 #  pragma unroll
-  for (int q = 0; q < 2; q++) out[q] = (uint32_t) s.class0[q] << 16 | (uint32_t) s.rows[q];
+  for (int q = 0; q < 2; q++) out[q] = (uint32_t) side.class0[q] << 16 | (uint32_t) side.rows[q];
 }
 
 __device__ static inline float squares_of(uint4 four, weft_planes_side a, weft_planes_side b, uint32_t all)
@@ -56,8 +56,8 @@ __device__ static inline void put_all(const uint32_t (&c)[128], uint4 *mine)
 
 /* Words of rows in class 0 above rows of both classes: `steps` k-steps of each. */
 template <int BATCH, uint32_t STAGES, class Meanwhile>
-__device__ static inline void count_packed(ring<STAGES> *r, const uint8_t *stages, const int *steps, uint32_t *step,
-                                           uint32_t (&c)[128], const Meanwhile &meanwhile)
+__device__ static inline void count_packed(ring<STAGES> *copies, const uint8_t *stages, const int *steps,
+                                           uint32_t *step, uint32_t (&c)[128], const Meanwhile &meanwhile)
 {
   const uint32_t own = threadIdx.x / 128 * 64 * 32; /* bytes before this warpgroup's rows */
   const auto start = [&](const uint8_t *from) {
@@ -69,7 +69,7 @@ __device__ static inline void count_packed(ring<STAGES> *r, const uint8_t *stage
   for (int k = 0; k < 2; k++) {
 #  pragma unroll
     for (int i = 0; i < 128; i++) c[i] *= 65537u;
-    count_batches<BATCH>(r, stages, steps[k], step, c, start, meanwhile);
+    count_batches<BATCH>(copies, stages, steps[k], step, c, start, meanwhile);
   }
 }
 

@@ -18,7 +18,7 @@ enum { STREAM = 0x6d69 }; /* this purpose's draws */
 #define LABELS_AT_ONCE 64
 
 /* Of the pack's sorted rows, in which those of a stratum are neighbours. */
-static void permute(uint64_t key, uint64_t b, const weft_mi_pack *pack, uint32_t *perm)
+static void permute(uint64_t key, uint64_t permutation, const weft_mi_pack *pack, uint32_t *perm)
 {
   const weft_rng rng = { key, STREAM };
   for (size_t i = 0; i < pack->n; i++) perm[i] = (uint32_t) i;
@@ -26,7 +26,7 @@ static void permute(uint64_t key, uint64_t b, const weft_mi_pack *pack, uint32_t
     end += pack->class_rows[c];
     if ((c + 1) % pack->per) continue;
     for (size_t i = end; i-- > start + 1;) {
-      const size_t j = start + (size_t) weft_draw_below(rng, b << 32 | i, i - start + 1);
+      const size_t j = start + (size_t) weft_draw_below(rng, permutation << 32 | i, i - start + 1);
       const uint32_t swap = perm[i];
       perm[i] = perm[j];
       perm[j] = swap;
@@ -58,16 +58,16 @@ typedef struct {
 
 /* The pack to search: its planes are in *device, or will be sent there. */
 static weft_status exchange_rows(weft_ctx *ctx, weft_arena *mem, const weft_mi_ops *ops, const weft_mi_pack *pack,
-                                 const uint32_t *perm, exchange *e, const weft_mi_pack **moved)
+                                 const uint32_t *perm, exchange *exchanged, const weft_mi_pack **moved)
 {
   weft_status st = WEFT_OK;
-  *moved = &e->on_device;
-  if (ops->permute && !e->on_device.margins)
-    WEFT_TAKE0(e->on_device.margins, mem, pack->plane_rows * pack->classes + WEFT_MI_TILE);
-  if (ops->permute) WEFT_TRY(ops->permute(ctx, pack, &e->home, perm, &e->on_device, &e->copy));
-  if (e->copy) goto done;
-  *moved = &e->on_host;
-  st = weft_mi_pack_permute(ctx, mem, pack, perm, &e->on_host);
+  *moved = &exchanged->on_device;
+  if (ops->permute && !exchanged->on_device.margins)
+    WEFT_TAKE0(exchanged->on_device.margins, mem, pack->plane_rows * pack->classes + WEFT_MI_TILE);
+  if (ops->permute) WEFT_TRY(ops->permute(ctx, pack, &exchanged->home, perm, &exchanged->on_device, &exchanged->copy));
+  if (exchanged->copy) goto done;
+  *moved = &exchanged->on_host;
+  st = weft_mi_pack_permute(ctx, mem, pack, perm, &exchanged->on_host);
 done:
   return st;
 }
@@ -83,11 +83,11 @@ typedef struct {
 /* Set k is this part's k-th permutation. Two classes. */
 static void draw_labels(const void *data, size_t set, uint32_t of, uint32_t *perm, uint32_t *rows)
 {
-  const label_source *s = data;
-  const uint32_t second = s->pack->class_rows[0];
-  permute(s->key, s->search->part + set * s->search->parts, s->pack, perm);
-  for (size_t r = 0; r < s->pack->n; r++)
-    if ((perm[r] >= second) == of) *rows++ = (uint32_t) r;
+  const label_source *source = data;
+  const uint32_t second = source->pack->class_rows[0];
+  permute(source->key, source->search->part + set * source->search->parts, source->pack, perm);
+  for (size_t row = 0; row < source->pack->n; row++)
+    if ((perm[row] >= second) == of) *rows++ = (uint32_t) row;
 }
 
 /* Lets the back end count many label sets at once. *done_there: 0 where it cannot, and nothing has been written then.
@@ -124,10 +124,10 @@ weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const w
   weft_mi_search single = *search;
   weft_mi_tuple *observed, *now;
   weft_mi_pack found, found_moved;
-  exchange e;
+  exchange exchanged;
   uint32_t *perm;
   memset(&found_moved, 0, sizeof found_moved);
-  memset(&e, 0, sizeof e);
+  memset(&exchanged, 0, sizeof exchanged);
   single.top = 1;
   single.part = 0;
   single.parts = 1;
@@ -140,23 +140,23 @@ weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const w
   memset(at_least, 0, count * sizeof *at_least);
   if (ops->relabel && search->part < permutations) {
     int done_there = 0;
-    WEFT_TRY(relabel_pairs(ctx, ops, pack, &e.home, search, columns, observed, count, permutations, key, at_least,
-                           greatest, &done_there));
+    WEFT_TRY(relabel_pairs(ctx, ops, pack, &exchanged.home, search, columns, observed, count, permutations, key,
+                           at_least, greatest, &done_there));
     if (done_there) goto done;
   }
-  for (size_t b = search->part; b < permutations; b += search->parts) {
+  for (size_t permutation = search->part; permutation < permutations; permutation += search->parts) {
     weft_arena step = weft_arena_begin(ctx);
     weft_mi_found best = { NULL, 0 };
     const weft_mi_pack *moved = NULL;
     weft_mi_resident *sent = NULL;
-    ctx->stage = (double) ((b - search->part) / search->parts);
+    ctx->stage = (double) ((permutation - search->part) / search->parts);
     ctx->stages = (double) ((permutations - search->part + search->parts - 1) / search->parts);
-    permute(key, b, pack, perm);
+    permute(key, permutation, pack, perm);
     st = weft_mi_pack_permute(ctx, &mem, &found, perm, &found_moved);
     if (st == WEFT_OK) st = weft_mi_score_tuples(ctx, &found_moved, columns, count, search->order, now);
-    if (st == WEFT_OK) st = exchange_rows(ctx, &mem, ops, pack, perm, &e, &moved);
-    if (st == WEFT_OK) st = ops->search(ctx, moved, e.copy ? &e.copy : &sent, &single, &step, &best);
-    if (st == WEFT_OK) greatest[b] = best.count ? best.items[0].score : -INFINITY;
+    if (st == WEFT_OK) st = exchange_rows(ctx, &mem, ops, pack, perm, &exchanged, &moved);
+    if (st == WEFT_OK) st = ops->search(ctx, moved, exchanged.copy ? &exchanged.copy : &sent, &single, &step, &best);
+    if (st == WEFT_OK) greatest[permutation] = best.count ? best.items[0].score : -INFINITY;
     weft_arena_end(&step);
     if (sent) ops->release(ctx, sent);
     if (st != WEFT_OK) goto done;
@@ -167,8 +167,8 @@ weft_status weft_mi_permute_pairs(weft_ctx *ctx, const weft_mi_ops *ops, const w
   }
 done:
   ctx->stages = 0;
-  if (e.copy) ops->release(ctx, e.copy);
-  if (e.home) ops->release(ctx, e.home);
+  if (exchanged.copy) ops->release(ctx, exchanged.copy);
+  if (exchanged.home) ops->release(ctx, exchanged.home);
   weft_arena_end(&mem);
   return st;
 }
@@ -194,8 +194,8 @@ weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const we
   WEFT_TAKE(scores, &mem, pack->p * LABELS_AT_ONCE);
   memset(at_least, 0, pack->p * sizeof *at_least);
   memset(classes, 255, rows * sizeof *classes);
-  for (size_t c = 0, r = 0; c < pack->classes; c++)
-    for (size_t k = 0; k < pack->class_rows[c]; k++) classes[pack->order[r++]] = (uint16_t) c;
+  for (size_t c = 0, row = 0; c < pack->classes; c++)
+    for (size_t k = 0; k < pack->class_rows[c]; k++) classes[pack->order[row++]] = (uint16_t) c;
   memset(columns, 0, sizeof columns);
   for (int k = 0; k < LABELS_AT_ONCE; k++) columns[k].values = values + (size_t) k * rows;
   /* label set 0 is the classes as they are */
@@ -205,8 +205,8 @@ weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const we
     weft_mi_pack labels;
     for (size_t k = 0; k < sets; k++) {
       if (first + k) permute(key, first + k - 1, pack, perm);
-      for (size_t r = 0; r < pack->n; r++)
-        values[k * rows + pack->order[r]] = classes[pack->order[first + k ? perm[r] : r]];
+      for (size_t row = 0; row < pack->n; row++)
+        values[k * rows + pack->order[row]] = classes[pack->order[first + k ? perm[row] : row]];
     }
     st = weft_mi_pack_build(ctx, &step, columns, sets, rows, &same, 0, &labels);
     ctx->stage = (double) (first / LABELS_AT_ONCE);
@@ -220,12 +220,12 @@ weft_status weft_mi_permute_rank(weft_ctx *ctx, const weft_mi_ops *ops, const we
         memcpy(observed, score, pack->p * sizeof *score);
         continue;
       }
-      double most = -INFINITY;
+      double largest = -INFINITY;
       for (size_t j = 0; j < pack->p; j++) {
         at_least[j] += score[j] >= observed[j];
-        most = fmax(most, score[j]);
+        largest = fmax(largest, score[j]);
       }
-      greatest[first + k - 1] = most;
+      greatest[first + k - 1] = largest;
     }
     WEFT_TRY(weft_poll(ctx, 1, 1));
   }

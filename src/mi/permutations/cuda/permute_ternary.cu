@@ -12,8 +12,8 @@
 #include "mi/search/cuda/progress.cuh"
 
 #define PLANES ARRANGED_PLANES
-#define MOST_SETS 32                    /* at a time */
-#define MOST_BYTES 2e9                  /* of their planes */
+#define MAX_SETS 32                     /* at a time */
+#define MAX_BYTES 2e9                   /* of their planes */
 #define MOMENT 0.1                      /* seconds between two polls */
 #define SLACK_UNITS ((int64_t) 1 << 20) /* with four per row, more than the rounding of f adds up to */
 
@@ -48,38 +48,39 @@ __device__ static int64_t said_alone(const weft_mi_log &f, int64_t class_fixed, 
 
 /* A thread per label set and attribute: its margins in the rarer class and in all rows, its information alone, and the
  * bar that this gives the set. */
-__device__ static void make_side(const label_sides &t, uint32_t set, size_t place, const uint32_t (&in_class)[PLANES])
+__device__ static void make_side(const label_sides &args, uint32_t set, size_t place,
+                                 const uint32_t (&in_class)[PLANES])
 {
   uint32_t rows[PLANES];
   weft_words_side side;
   for (uint32_t q = 0; q < PLANES; q++) {
-    const uint32_t row = place < t.all.count ? t.all.plane_row[q * t.all.count + place] : UINT32_MAX;
-    rows[q] = row == UINT32_MAX ? 0 : t.margins[row] + t.margins[t.plane_rows + row];
+    const uint32_t row = place < args.all.count ? args.all.plane_row[q * args.all.count + place] : UINT32_MAX;
+    rows[q] = row == UINT32_MAX ? 0 : args.margins[row] + args.margins[args.plane_rows + row];
     side.plane[q] = weft_planes_pack(in_class[q], rows[q] - in_class[q]);
   }
-  const int64_t alone = said_alone(t.f, t.class_fixed, t.class_rows, in_class, rows);
-  const size_t at = set * t.all.room + place;
-  t.sides[at] = side;
-  t.alone[at] = alone;
-  t.own[at] = (float) ((double) alone * t.scale);
-  if (t.start && place < t.all.count)
-    atomicMax(&t.start[set], (long long) (alone - SLACK_UNITS - 4 * (int64_t) t.class_rows[1]));
+  const int64_t alone = said_alone(args.f, args.class_fixed, args.class_rows, in_class, rows);
+  const size_t at = set * args.all.room + place;
+  args.sides[at] = side;
+  args.alone[at] = alone;
+  args.own[at] = (float) ((double) alone * args.scale);
+  if (args.start && place < args.all.count)
+    atomicMax(&args.start[set], (long long) (alone - SLACK_UNITS - 4 * (int64_t) args.class_rows[1]));
 }
 
 /* One warp per block of 128 rows of planes of a set. */
-__global__ static void __launch_bounds__(ARRANGE_THREADS) arrange_labels(const __grid_constant__ label_sides t)
+__global__ static void __launch_bounds__(ARRANGE_THREADS) arrange_labels(const __grid_constant__ label_sides args)
 {
   const uint32_t set = blockIdx.y, lane = threadIdx.x % 32;
   const size_t block = (size_t) blockIdx.x * ARRANGE_WARPS + threadIdx.x / 32;
-  const uint32_t steps = (uint32_t) (t.bits / STEP_BITS);
+  const uint32_t steps = (uint32_t) (args.bits / STEP_BITS);
   uint32_t count[4] = { 0, 0, 0, 0 };
-  if (block >= t.all.room / WEFT_PLANES_A) return;
-  arrange_run(t.all, t.from + set * t.bits, block, 0, 2 * steps, steps, t.out + set * t.bytes, count);
-  if (!t.sides) return;
+  if (block >= args.all.room / WEFT_PLANES_A) return;
+  arrange_run(args.all, args.from + set * args.bits, block, 0, 2 * steps, steps, args.out + set * args.bytes, count);
+  if (!args.sides) return;
   for (int i = 0; i < 4; i++) { /* plane 1 of an attribute is eight rows behind its plane 0 */
     const uint32_t plane[PLANES] = { count[i], __shfl_down_sync(0xffffffffu, count[i], 8) };
     const size_t row = block * 128 + i * 32 + lane;
-    if (weft_planes_plane(row) == 0) make_side(t, set, weft_planes_attribute(row), plane);
+    if (weft_planes_plane(row) == 0) make_side(args, set, weft_planes_attribute(row), plane);
   }
 }
 
@@ -109,18 +110,19 @@ __global__ static void mark_labels(const uint32_t *from, size_t bits, uint32_t w
 }
 
 /* A warp for each pair and set. */
-__global__ static void __launch_bounds__(ARRANGE_THREADS) score_found(const __grid_constant__ found_args t)
+__global__ static void __launch_bounds__(ARRANGE_THREADS) score_found(const __grid_constant__ found_args args)
 {
   const uint32_t lane = threadIdx.x % 32;
-  const size_t warp = ((size_t) blockIdx.x * ARRANGE_THREADS + threadIdx.x) / 32, pair = warp / t.sets;
-  if (pair >= t.pairs) return;
-  const uint32_t *const labels = t.labels + warp % t.sets * t.all.words, *plane[4]; /* two of one, two of the other */
+  const size_t warp = ((size_t) blockIdx.x * ARRANGE_THREADS + threadIdx.x) / 32, pair = warp / args.sets;
+  if (pair >= args.pairs) return;
+  const uint32_t *const labels = args.labels + warp % args.sets * args.all.words,
+                        *plane[4];         /* two of one, two of the other */
   uint32_t in_class[8] = {}, rows[8] = {}; /* of planes by themselves, and of one's with the other's */
   for (uint32_t q = 0; q < 4; q++) {
-    const uint32_t row = t.all.plane_row[q % 2 * t.all.count + t.places[2 * pair + q / 2]];
-    plane[q] = row == UINT32_MAX ? NULL : t.all.planes + (size_t) row * t.all.words;
+    const uint32_t row = args.all.plane_row[q % 2 * args.all.count + args.places[2 * pair + q / 2]];
+    plane[q] = row == UINT32_MAX ? NULL : args.all.planes + (size_t) row * args.all.words;
   }
-  for (uint32_t w = lane; w < t.all.words; w += 32) {
+  for (uint32_t w = lane; w < args.all.words; w += 32) {
     const uint32_t label = labels[w];
     uint32_t of[8];
 #pragma unroll
@@ -144,16 +146,18 @@ __global__ static void __launch_bounds__(ARRANGE_THREADS) score_found(const __gr
   for (int q = 0; q < 8; q++) word[q] = weft_planes_pack(in_class[q], rows[q] - in_class[q]);
   const uint32_t of_a[2] = { word[0], word[1] }, of_b[2] = { word[2], word[3] },
                  both[4] = { word[4], word[5], word[6], word[7] };
-  weft_planes_cells(both, of_a, of_b, weft_planes_pack(t.class_rows[0], t.class_rows[1] - t.class_rows[0]), cell);
-  int64_t score = weft_planes_joint(&t.f, cell) - t.class_fixed;
+  weft_planes_cells(both, of_a, of_b, weft_planes_pack(args.class_rows[0], args.class_rows[1] - args.class_rows[0]),
+                    cell);
+  int64_t score = weft_planes_joint(&args.f, cell) - args.class_fixed;
   if (score < 0) score = 0;
-  if (t.by_interaction) {
+  if (args.by_interaction) {
     const uint32_t k_a[2] = { in_class[0], in_class[1] }, m_a[2] = { rows[0], rows[1] },
                    k_b[2] = { in_class[2], in_class[3] }, m_b[2] = { rows[2], rows[3] };
-    score -=
-        said_alone(t.f, t.class_fixed, t.class_rows, k_a, m_a) + said_alone(t.f, t.class_fixed, t.class_rows, k_b, m_b);
+    score -= said_alone(args.f, args.class_fixed, args.class_rows, k_a, m_a) +
+             said_alone(args.f, args.class_fixed, args.class_rows, k_b, m_b);
   }
-  if (lane == 0 && weft_mi_bits(score, t.f.unit, t.class_rows[1]) >= t.observed[pair]) atomicAdd(&t.at_least[pair], 1u);
+  if (lane == 0 && weft_mi_bits(score, args.f.unit, args.class_rows[1]) >= args.observed[pair])
+    atomicAdd(&args.at_least[pair], 1u);
 }
 
 /* ---- host ---- */
@@ -170,7 +174,7 @@ int weft_mi_labels_fit(const weft_ctx *ctx, const weft_mi_pack *p)
 struct labels_job {
   const weft_mi_pack *pack;
   const weft_mi_relabelling *how;
-  const weft_mi_resident *r;
+  const weft_mi_resident *resident;
   weft_device_arena *mem;
   arranged_planes all;
   uint32_t counted; /* the class */
@@ -194,7 +198,7 @@ static int steps_of(size_t rows) { return (int) ((rows + STEP_BITS - 1) / STEP_B
 /* Roughly the bytes of a call with so many sets at a time. */
 static double bytes_of(const labels_job *job, double sets)
 {
-  const double room = (double) job->all.room, words = job->r->words;
+  const double room = (double) job->all.room, words = job->resident->words;
   return PLANES * room * (words * 4 + job->steps_all * 32.0) +
          sets * ((double) job->bytes + room * (sizeof(weft_words_side) + sizeof(float) + sizeof(int64_t)) +
                  4.0 * (double) job->bits + 4 * words) +
@@ -208,9 +212,9 @@ static double seconds_of(const labels_job *job) { return (double) job->bits * 1e
 static void choose_batch(weft_ctx *ctx, labels_job *job)
 {
   const double have = 0.9 * weft_device_available(ctx), pairs = (double) job->all.count * (double) job->all.count / 2;
-  double most = fmin(fmin(MOST_SETS, (double) job->how->sets), MOST_BYTES / (double) job->bytes);
-  most = fmin(most, 4 * MOMENT / (pairs * seconds_of(job)));
-  job->batch = most < 1 ? 1 : (uint32_t) most;
+  double limit = fmin(fmin(MAX_SETS, (double) job->how->sets), MAX_BYTES / (double) job->bytes);
+  limit = fmin(limit, 4 * MOMENT / (pairs * seconds_of(job)));
+  job->batch = limit < 1 ? 1 : (uint32_t) limit;
   while (job->batch && bytes_of(job, job->batch) > have) job->batch /= 2;
 }
 
@@ -221,37 +225,37 @@ static uint32_t bit_of(const weft_mi_pack *p, uint32_t r)
 }
 
 /* Fixed point to units of the screen. */
-static double scale_of(const labels_job *job) { return job->r->f.unit / job->steepest * WEFT_WORDS_SCALE; }
+static double scale_of(const labels_job *job) { return job->resident->f.unit / job->steepest * WEFT_WORDS_SCALE; }
 
 /* What the kernels that arrange a batch's planes have to know of the job. */
 static label_sides sides_of(const labels_job *job)
 {
   const weft_mi_pack *p = job->pack;
-  label_sides t;
-  memset(&t, 0, sizeof t);
-  t.all = job->all;
-  t.margins = job->r->margins;
-  t.plane_rows = p->plane_rows;
-  t.from = job->from;
-  t.bits = job->bits;
-  t.bytes = job->bytes;
-  t.out = job->planes;
-  t.class_rows[0] = p->class_rows[job->counted];
-  t.class_rows[1] = (uint32_t) p->n;
-  t.f = job->r->f;
-  t.class_fixed = p->class_fixed;
-  t.scale = scale_of(job);
-  t.sides = job->sides;
-  t.own = job->own;
-  t.alone = job->alone;
-  return t;
+  label_sides args;
+  memset(&args, 0, sizeof args);
+  args.all = job->all;
+  args.margins = job->resident->margins;
+  args.plane_rows = p->plane_rows;
+  args.from = job->from;
+  args.bits = job->bits;
+  args.bytes = job->bytes;
+  args.out = job->planes;
+  args.class_rows[0] = p->class_rows[job->counted];
+  args.class_rows[1] = (uint32_t) p->n;
+  args.f = job->resident->f;
+  args.class_fixed = p->class_fixed;
+  args.scale = scale_of(job);
+  args.sides = job->sides;
+  args.own = job->own;
+  args.alone = job->alone;
+  return args;
 }
 
-static weft_status arrange(weft_ctx *ctx, const label_sides *t, uint32_t sets, cudaStream_t s)
+static weft_status arrange(weft_ctx *ctx, const label_sides *args, uint32_t sets, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
-  const size_t blocks = (t->all.room / WEFT_PLANES_A + ARRANGE_WARPS - 1) / ARRANGE_WARPS;
-  arrange_labels<<<dim3((unsigned) blocks, sets), ARRANGE_THREADS, 0, s>>>(*t);
+  const size_t blocks = (args->all.room / WEFT_PLANES_A + ARRANGE_WARPS - 1) / ARRANGE_WARPS;
+  arrange_labels<<<dim3((unsigned) blocks, sets), ARRANGE_THREADS, 0, stream>>>(*args);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
@@ -262,16 +266,16 @@ static weft_status arrange_whole(weft_ctx *ctx, weft_arena *host, labels_job *jo
 {
   weft_status st = WEFT_OK;
   const size_t n = job->pack->n, bits = (size_t) job->steps_all * STEP_BITS;
-  label_sides t = sides_of(job);
+  label_sides args = sides_of(job);
   uint32_t *from, *sent;
   WEFT_TAKE(from, host, bits);
   for (size_t k = 0; k < bits; k++) from[k] = k < n ? bit_of(job->pack, (uint32_t) k) : NOWHERE;
   WEFT_TRY(weft_device_send(job->mem, from, bits, &sent));
-  t.from = sent;
-  t.bits = bits;
-  t.out = job->whole;
-  t.sides = NULL;
-  WEFT_TRY(arrange(ctx, &t, 1, job->mem->stream));
+  args.from = sent;
+  args.bits = bits;
+  args.out = job->whole;
+  args.sides = NULL;
+  WEFT_TRY(arrange(ctx, &args, 1, job->mem->stream));
 done:
   return st;
 }
@@ -290,11 +294,11 @@ static weft_status begin_labels(weft_ctx *ctx, weft_arena *host, labels_job *job
   WEFT_TAKE(places, host, 2 * how->count);
   for (size_t k = 0; k < p->p; k++) side[k] = (uint8_t) p->groups[p->group_of[k]].side;
   for (size_t k = 0; k < 2 * how->count; k++) places[k] = p->place[how->columns[k]];
-  WEFT_TRY(weft_mi_arranged_begin(ctx, mem, p, job->r, &job->all));
+  WEFT_TRY(weft_mi_arranged_begin(ctx, mem, p, job->resident, &job->all));
   WEFT_DEVICE_TAKE(job->whole, mem, arranged_bytes_of(job->all.room, (size_t) job->steps_all * STEP_BITS));
   WEFT_DEVICE_TAKE(job->planes, mem, job->batch * job->bytes);
   WEFT_DEVICE_TAKE(job->from, mem, job->batch * job->bits);
-  WEFT_DEVICE_TAKE(job->labels, mem, job->batch * (size_t) job->r->words);
+  WEFT_DEVICE_TAKE(job->labels, mem, job->batch * (size_t) job->resident->words);
   WEFT_DEVICE_TAKE(job->sides, mem, job->batch * job->all.room);
   WEFT_DEVICE_TAKE(job->own, mem, job->batch * job->all.room);
   WEFT_DEVICE_TAKE(job->alone, mem, job->batch * job->all.room);
@@ -337,28 +341,28 @@ done:
 static weft_status count_found(weft_ctx *ctx, const labels_job *job, uint32_t sets)
 {
   weft_status st = WEFT_OK;
-  const cudaStream_t s = job->mem->stream;
-  const size_t warps = job->how->count * sets, words = job->r->words;
-  found_args t;
-  memset(&t, 0, sizeof t);
+  const cudaStream_t stream = job->mem->stream;
+  const size_t warps = job->how->count * sets, words = job->resident->words;
+  found_args args;
+  memset(&args, 0, sizeof args);
   if (!warps) goto done;
-  t.all = job->all;
-  t.labels = job->labels;
-  t.sets = sets;
-  t.places = job->places;
-  t.pairs = job->how->count;
-  t.observed = job->observed;
-  t.by_interaction = job->how->search->by_interaction;
-  t.class_rows[0] = job->pack->class_rows[job->counted];
-  t.class_rows[1] = (uint32_t) job->pack->n;
-  t.f = job->r->f;
-  t.class_fixed = job->pack->class_fixed;
-  t.at_least = job->at_least;
-  WEFT_CUDA(cudaMemsetAsync(job->labels, 0, sets * words * sizeof *job->labels, s));
-  mark_labels<<<dim3((unsigned) ((job->bits + 255) / 256), sets), 256, 0, s>>>(job->from, job->bits, (uint32_t) words,
-                                                                               job->labels);
+  args.all = job->all;
+  args.labels = job->labels;
+  args.sets = sets;
+  args.places = job->places;
+  args.pairs = job->how->count;
+  args.observed = job->observed;
+  args.by_interaction = job->how->search->by_interaction;
+  args.class_rows[0] = job->pack->class_rows[job->counted];
+  args.class_rows[1] = (uint32_t) job->pack->n;
+  args.f = job->resident->f;
+  args.class_fixed = job->pack->class_fixed;
+  args.at_least = job->at_least;
+  WEFT_CUDA(cudaMemsetAsync(job->labels, 0, sets * words * sizeof *job->labels, stream));
+  mark_labels<<<dim3((unsigned) ((job->bits + 255) / 256), sets), 256, 0, stream>>>(job->from, job->bits,
+                                                                                    (uint32_t) words, job->labels);
   WEFT_CUDA(cudaGetLastError());
-  score_found<<<(unsigned) ((warps + ARRANGE_WARPS - 1) / ARRANGE_WARPS), ARRANGE_THREADS, 0, s>>>(t);
+  score_found<<<(unsigned) ((warps + ARRANGE_WARPS - 1) / ARRANGE_WARPS), ARRANGE_THREADS, 0, stream>>>(args);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
@@ -369,52 +373,52 @@ static label_args search_of(const labels_job *job, uint32_t sets)
 {
   const weft_mi_pack *p = job->pack;
   const uint32_t rows[2] = { p->class_rows[job->counted], p->class_rows[1 - job->counted] };
-  label_args t;
-  memset(&t, 0, sizeof t);
-  t.sets = sets;
-  t.steps_all = job->steps_all;
-  t.steps = job->steps;
-  t.whole = job->whole;
-  t.planes = job->planes;
-  t.bytes = job->bytes;
-  t.count = p->p;
-  t.room = job->all.room;
-  t.grid.tiles_a = (uint32_t) ((p->p + WEFT_PLANES_A - 1) / WEFT_PLANES_A);
-  t.grid.tiles_b = (uint32_t) ((p->p + WEFT_PLANES_B - 1) / WEFT_PLANES_B);
-  t.grid.same = 1;
-  t.sides = job->sides;
-  t.own = job->own;
-  t.alone = job->alone;
-  t.start = job->start;
-  t.best = job->best;
-  t.by_interaction = job->how->search->by_interaction;
-  t.base = weft_words_measure(rows, job->steepest).base;
-  t.scale = scale_of(job);
-  t.magic = WEFT_WORDS_MAGIC;
-  t.many = p->n > WEFT_WORDS_FEW;
-  t.all = weft_planes_pack(rows[0], rows[1]);
-  t.f = job->r->f;
-  t.class_fixed = p->class_fixed;
-  t.side = job->side;
-  t.column = job->r->column;
-  t.near = job->near;
-  return t;
+  label_args args;
+  memset(&args, 0, sizeof args);
+  args.sets = sets;
+  args.steps_all = job->steps_all;
+  args.steps = job->steps;
+  args.whole = job->whole;
+  args.planes = job->planes;
+  args.bytes = job->bytes;
+  args.count = p->p;
+  args.room = job->all.room;
+  args.grid.tiles_a = (uint32_t) ((p->p + WEFT_PLANES_A - 1) / WEFT_PLANES_A);
+  args.grid.tiles_b = (uint32_t) ((p->p + WEFT_PLANES_B - 1) / WEFT_PLANES_B);
+  args.grid.same = 1;
+  args.sides = job->sides;
+  args.own = job->own;
+  args.alone = job->alone;
+  args.start = job->start;
+  args.best = job->best;
+  args.by_interaction = job->how->search->by_interaction;
+  args.base = weft_words_measure(rows, job->steepest).base;
+  args.scale = scale_of(job);
+  args.magic = WEFT_WORDS_MAGIC;
+  args.many = p->n > WEFT_WORDS_FEW;
+  args.all = weft_planes_pack(rows[0], rows[1]);
+  args.f = job->resident->f;
+  args.class_fixed = p->class_fixed;
+  args.side = job->side;
+  args.column = job->resident->column;
+  args.near = job->near;
+  return args;
 }
 
 /* All pairs under the sets that are there: `behind` of how->sets are done. */
 static weft_status search_sets(weft_ctx *ctx, const labels_job *job, uint32_t sets, size_t behind)
 {
   weft_status st = WEFT_OK;
-  label_args t = search_of(job, sets);
-  const uint64_t tiles = tiles_of(&t.grid);
+  label_args args = search_of(job, sets);
+  const uint64_t tiles = tiles_of(&args.grid);
   const double each = (double) WEFT_PLANES_A * WEFT_PLANES_B * sets * seconds_of(job);
-  const uint64_t most = (uint64_t) fmax(1, MOMENT / each);
-  for (t.first = 0; t.first < tiles; t.first += t.tiles) {
-    t.tiles = tiles - t.first < most ? tiles - t.first : most;
-    WEFT_TRY(weft_mi_search_labels(ctx, &t, job->mem->stream));
-    if (t.first + t.tiles == tiles) break; /* what comes next waits for the stream */
+  const uint64_t limit = (uint64_t) fmax(1, MOMENT / each);
+  for (args.first = 0; args.first < tiles; args.first += args.tiles) {
+    args.tiles = tiles - args.first < limit ? tiles - args.first : limit;
+    WEFT_TRY(weft_mi_search_labels(ctx, &args, job->mem->stream));
+    if (args.first + args.tiles == tiles) break; /* what comes next waits for the stream */
     WEFT_CUDA(cudaStreamSynchronize(job->mem->stream));
-    WEFT_TRY(weft_poll(ctx, (double) behind + sets * ((double) t.first / (double) tiles), (double) job->how->sets));
+    WEFT_TRY(weft_poll(ctx, (double) behind + sets * ((double) args.first / (double) tiles), (double) job->how->sets));
   }
 done:
   return st;
@@ -427,7 +431,7 @@ static weft_status run_sets(weft_ctx *ctx, weft_arena *host, const labels_job *j
   weft_status st = WEFT_OK;
   const weft_mi_pack *p = job->pack;
   const weft_mi_relabelling *how = job->how;
-  const cudaStream_t s = job->mem->stream;
+  const cudaStream_t stream = job->mem->stream;
   label_sides sides = sides_of(job);
   int whole = !how->search->by_interaction && !job->near.chromosome; /* the best attribute's best pair counts */
   long long *best;
@@ -441,14 +445,14 @@ static weft_status run_sets(weft_ctx *ctx, weft_arena *host, const labels_job *j
     const uint32_t sets = how->sets - first < job->batch ? (uint32_t) (how->sets - first) : job->batch;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) how->sets));
     for (uint32_t k = 0; k < sets; k++) best[k] = LLONG_MIN;
-    WEFT_CUDA(cudaMemcpyAsync(job->best, best, sets * sizeof *best, cudaMemcpyHostToDevice, s));
-    WEFT_CUDA(cudaMemcpyAsync(job->start, best, sets * sizeof *best, cudaMemcpyHostToDevice, s));
+    WEFT_CUDA(cudaMemcpyAsync(job->best, best, sets * sizeof *best, cudaMemcpyHostToDevice, stream));
+    WEFT_CUDA(cudaMemcpyAsync(job->start, best, sets * sizeof *best, cudaMemcpyHostToDevice, stream));
     WEFT_TRY(draw_labels(ctx, job, first, sets, from, perm));
-    WEFT_TRY(arrange(ctx, &sides, sets, s));
+    WEFT_TRY(arrange(ctx, &sides, sets, stream));
     WEFT_TRY(count_found(ctx, job, sets));
     WEFT_TRY(search_sets(ctx, job, sets, first));
-    WEFT_CUDA(cudaMemcpyAsync(best, job->best, sets * sizeof *best, cudaMemcpyDeviceToHost, s));
-    WEFT_CUDA(cudaStreamSynchronize(s));
+    WEFT_CUDA(cudaMemcpyAsync(best, job->best, sets * sizeof *best, cudaMemcpyDeviceToHost, stream));
+    WEFT_CUDA(cudaStreamSynchronize(stream));
     for (uint32_t k = 0; k < sets; k++)
       how->greatest[first + k] = best[k] == LLONG_MIN ? -INFINITY : weft_mi_bits(best[k], p->f.unit, p->n);
   }
@@ -473,7 +477,7 @@ extern "C" weft_status weft_mi_relabel_cuda(weft_ctx *ctx, const weft_mi_pack *p
   if (!*device) WEFT_TRY(weft_mi_resident_make(ctx, pack, device));
   job.pack = pack;
   job.how = how;
-  job.r = *device;
+  job.resident = *device;
   job.mem = &mem;
   job.counted = pack->class_rows[1] < pack->class_rows[0];
   job.steps_all = steps_of(pack->n);

@@ -31,4 +31,4 @@ struct label_args {
 };
 
 /* Raises the greatest scores by tiles t->first .. t->first+t->tiles-1. */
-weft_status weft_mi_search_labels(weft_ctx *ctx, const label_args *t, cudaStream_t s);
+weft_status weft_mi_search_labels(weft_ctx *ctx, const label_args *args, cudaStream_t stream);

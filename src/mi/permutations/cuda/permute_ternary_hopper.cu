@@ -52,63 +52,64 @@ struct set_screen {
 };
 
 /* In units of the screen. */
-__device__ static inline float bar_of(const label_args &t, long long best, long long start)
+__device__ static inline float bar_of(const label_args &args, long long best, long long start)
 {
   const long long known = best > start ? best : start;
-  return known == LLONG_MIN ? -INFINITY : (float) (t.base + (double) known * t.scale);
+  return known == LLONG_MIN ? -INFINITY : (float) (args.base + (double) known * args.scale);
 }
 
-__device__ static inline set_screen begin_set(const label_args &t, const tile_sides *of, uint32_t set, uint32_t one,
+__device__ static inline set_screen begin_set(const label_args &args, const tile_sides *of, uint32_t set, uint32_t one,
                                               uint32_t b0, float bar)
 {
   const uint32_t at = a_of(threadIdx.x);
-  const set_screen s = { one, b0, 0, 0, of->a[at], t.by_interaction ? bar + of->own_a[at] : bar, set, of };
-  return s;
+  const set_screen screen = { one, b0, 0, 0, of->a[at], args.by_interaction ? bar + of->own_a[at] : bar, set, of };
+  return screen;
 }
 
-template <bool MANY> __device__ static inline void screen_set(const label_args &t, const uint4 *mine, set_screen *s)
+template <bool MANY>
+__device__ static inline void screen_set(const label_args &args, const uint4 *mine, set_screen *screen)
 {
-  const uint32_t b0 = b_of(threadIdx.x, s->at);
+  const uint32_t b0 = b_of(threadIdx.x, screen->at);
 #  pragma unroll
   for (uint32_t k = 0; k < SCREENED; k++) {
     const uint32_t b = b0 + weft_planes_b(0, k);
-    const uint4 four = mine[(s->at + k) * COUNTING];
+    const uint4 four = mine[(screen->at + k) * COUNTING];
     const uint32_t both[4] = { four.x, four.y, four.z, four.w };
-    float over = weft_words_squares(both, s->a, s->of->b[b], t.all, MANY, t.magic) - s->bar_gain;
-    if (t.by_interaction) over -= s->of->own_b[b];
-    s->passed |= (uint32_t) !(over < 0) << (s->at + k);
+    float over = weft_words_squares(both, screen->a, screen->of->b[b], args.all, MANY, args.magic) - screen->bar_gain;
+    if (args.by_interaction) over -= screen->of->own_b[b];
+    screen->passed |= (uint32_t) !(over < 0) << (screen->at + k);
   }
-  s->at += SCREENED;
+  screen->at += SCREENED;
 }
 
-__device__ static inline bool is_allowed(const label_args &t, uint32_t one, uint32_t other)
+__device__ static inline bool is_allowed(const label_args &args, uint32_t one, uint32_t other)
 {
-  if (one >= other || other >= t.count) return false;
-  const uint32_t a = t.side[one], b = t.side[other];
+  if (one >= other || other >= args.count) return false;
+  const uint32_t a = args.side[one], b = args.side[other];
   if (!((a & 1 && b & 2) || (a & 2 && b & 1))) return false;
-  return !t.near.chromosome || !weft_mi_is_near(&t.near, t.column[one], t.column[other]);
+  return !args.near.chromosome || !weft_mi_is_near(&args.near, args.column[one], args.column[other]);
 }
 
 /* Screens what is left, scores what passed, and gives the sides' slot back. */
 template <bool MANY>
-__device__ static inline void end_set(const label_args &t, const uint4 *mine, set_screen *s, uint64_t *empty)
+__device__ static inline void end_set(const label_args &args, const uint4 *mine, set_screen *screen, uint64_t *empty)
 {
-  if (!s->of) return;
-  while (s->at < PAIRS) screen_set<MANY>(t, mine, s);
-  for (; s->passed; s->passed &= s->passed - 1) {
-    const uint32_t k = (uint32_t) __ffs((int) s->passed) - 1, other = s->b0 + b_of(threadIdx.x, k);
-    if (!is_allowed(t, s->one, other)) continue;
-    const size_t a = s->set * t.room + s->one, b = s->set * t.room + other;
+  if (!screen->of) return;
+  while (screen->at < PAIRS) screen_set<MANY>(args, mine, screen);
+  for (; screen->passed; screen->passed &= screen->passed - 1) {
+    const uint32_t k = (uint32_t) __ffs((int) screen->passed) - 1, other = screen->b0 + b_of(threadIdx.x, k);
+    if (!is_allowed(args, screen->one, other)) continue;
+    const size_t a = screen->set * args.room + screen->one, b = screen->set * args.room + other;
     const uint4 four = mine[k * COUNTING];
     const uint32_t both[4] = { four.x, four.y, four.z, four.w };
     uint32_t cell[WEFT_PLANES_CELLS];
-    weft_planes_cells(both, s->a.plane, s->of->b[b_of(threadIdx.x, k)].plane, t.all, cell);
-    int64_t score = weft_planes_joint(&t.f, cell) - t.class_fixed;
+    weft_planes_cells(both, screen->a.plane, screen->of->b[b_of(threadIdx.x, k)].plane, args.all, cell);
+    int64_t score = weft_planes_joint(&args.f, cell) - args.class_fixed;
     if (score < 0) score = 0;
-    if (t.by_interaction) score -= t.alone[a] + t.alone[b];
-    if (score > *(volatile long long *) &t.best[s->set]) atomicMax(&t.best[s->set], (long long) score);
+    if (args.by_interaction) score -= args.alone[a] + args.alone[b];
+    if (score > *(volatile long long *) &args.best[screen->set]) atomicMax(&args.best[screen->set], (long long) score);
   }
-  s->of = NULL;
+  screen->of = NULL;
   barrier_arrive(empty); /* by every thread that has read the sides */
 }
 
@@ -134,21 +135,21 @@ __device__ static inline void put_above(const uint32_t (&c)[64], uint4 *mine)
   }
 }
 
-__device__ static inline void bring_sides(const label_args &t, uint32_t set, uint32_t ta, uint32_t tb, tile_sides *to,
-                                          uint64_t *full)
+__device__ static inline void bring_sides(const label_args &args, uint32_t set, uint32_t ta, uint32_t tb,
+                                          tile_sides *to, uint64_t *full)
 {
-  const size_t a = set * t.room + (size_t) ta * WEFT_PLANES_A, b = set * t.room + (size_t) tb * WEFT_PLANES_B;
+  const size_t a = set * args.room + (size_t) ta * WEFT_PLANES_A, b = set * args.room + (size_t) tb * WEFT_PLANES_B;
   barrier_expect(full, sizeof *to);
-  bulk_copy(to->b, t.sides + b, sizeof to->b, full);
-  bulk_copy(to->a, t.sides + a, sizeof to->a, full);
-  bulk_copy(to->own_b, t.own + b, sizeof to->own_b, full);
-  bulk_copy(to->own_a, t.own + a, sizeof to->own_a, full);
+  bulk_copy(to->b, args.sides + b, sizeof to->b, full);
+  bulk_copy(to->a, args.sides + a, sizeof to->a, full);
+  bulk_copy(to->own_b, args.own + b, sizeof to->own_b, full);
+  bulk_copy(to->own_a, args.own + a, sizeof to->own_a, full);
 }
 
 /* A thread of the fifth warpgroup loads; four warpgroups count a tile for all rows and then for each label set, and
  * screen a set while the next is counted. */
 template <bool MANY>
-__global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const __grid_constant__ label_args t)
+__global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const __grid_constant__ label_args args)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ ring<STAGES> copies;
@@ -164,16 +165,16 @@ __global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const _
     asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
     uint32_t step = 0;
     if (thread == COUNTING)
-      for (uint64_t k = blockIdx.x; k < t.tiles; k += gridDim.x) {
-        if (!place_tile(&t.grid, &at, t.first + k, &ta, &tb)) continue;
-        for (uint32_t s = 0; s <= t.sets; s++) { /* all rows, then the sets */
-          const uint8_t *const planes = s ? t.planes + (s - 1) * t.bytes : t.whole;
-          const int steps = s ? t.steps : t.steps_all;
+      for (uint64_t k = blockIdx.x; k < args.tiles; k += gridDim.x) {
+        if (!place_tile(&args.grid, &at, args.first + k, &ta, &tb)) continue;
+        for (uint32_t s = 0; s <= args.sets; s++) { /* all rows, then the sets */
+          const uint8_t *const planes = s ? args.planes + (s - 1) * args.bytes : args.whole;
+          const int steps = s ? args.steps : args.steps_all;
           bring_tile(&copies, stages, planes + (size_t) ta * steps * BLOCK_BYTES,
                      planes + (size_t) tb * 2 * steps * BLOCK_BYTES, steps, &step);
           if (!s) continue;
           if (turn >= SLOTS) barrier_wait(&filled.empty[turn % SLOTS], (turn / SLOTS - 1) & 1);
-          bring_sides(t, s - 1, ta, tb, &slots[turn % SLOTS], &filled.full[turn % SLOTS]);
+          bring_sides(args, s - 1, ta, tb, &slots[turn % SLOTS], &filled.full[turn % SLOTS]);
           turn++;
         }
       }
@@ -186,16 +187,16 @@ __global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const _
       first_place(&copies, stages + group / 2 * 64 * 32, stages + BLOCK_BYTES + group % 2 * BLOCK_BYTES);
   uint4 *const mine = (uint4 *) (stages + STAGES * STAGE_BYTES) + thread;
   set_screen last = { 0, 0, PAIRS, 0, { { 0, 0 } }, 0, 0, NULL };
-  for (uint64_t k = blockIdx.x; k < t.tiles; k += gridDim.x) {
-    if (!place_tile(&t.grid, &at, t.first + k, &ta, &tb)) continue;
+  for (uint64_t k = blockIdx.x; k < args.tiles; k += gridDim.x) {
+    if (!place_tile(&args.grid, &at, args.first + k, &ta, &tb)) continue;
     const uint32_t one = ta * WEFT_PLANES_A + a_of(thread), b0 = tb * WEFT_PLANES_B;
 #  pragma unroll 1
-    for (uint32_t s = 0; s <= t.sets; s++) {
-      const uint32_t steps = (uint32_t) (s ? t.steps : t.steps_all);
+    for (uint32_t s = 0; s <= args.sets; s++) {
+      const uint32_t steps = (uint32_t) (s ? args.steps : args.steps_all);
       long long best = 0, begun = 0; /* needed after the set was counted: it may have risen since */
       if (s) {
-        best = *(volatile long long *) &t.best[s - 1];
-        begun = *(volatile long long *) &t.start[s - 1];
+        best = *(volatile long long *) &args.best[s - 1];
+        begun = *(volatile long long *) &args.start[s - 1];
       }
       uint32_t c[64], due = 0;
 #  pragma unroll
@@ -203,34 +204,34 @@ __global__ static void __launch_bounds__(LABEL_THREADS, 1) search_labels(const _
       const auto start = [&](uint64_t a, uint64_t b) { mma_64_rows(c, a, b); };
       count_at_once<AT_ONCE>(&w, steps, c, start, [&](uint32_t products) {
         for (due += products * (PAIRS / SCREENED); due >= steps; due -= steps)
-          if (last.at < PAIRS) screen_set<MANY>(t, mine, &last);
+          if (last.at < PAIRS) screen_set<MANY>(args, mine, &last);
       });
-      end_set<MANY>(t, mine, &last, &filled.empty[(turn - 1) % SLOTS]);
+      end_set<MANY>(args, mine, &last, &filled.empty[(turn - 1) % SLOTS]);
       if (s) {
         put_above(c, mine);
         barrier_wait(&filled.full[turn % SLOTS], turn / SLOTS & 1);
-        last = begin_set(t, &slots[turn % SLOTS], s - 1, one, b0, bar_of(t, best, begun));
+        last = begin_set(args, &slots[turn % SLOTS], s - 1, one, b0, bar_of(args, best, begun));
         turn++;
       } else
         put_rows(c, mine);
     }
   }
-  end_set<MANY>(t, mine, &last, &filled.empty[(turn - 1) % SLOTS]);
+  end_set<MANY>(args, mine, &last, &filled.empty[(turn - 1) % SLOTS]);
 }
 
 #else /* host side, and devices that never run it */
-template <bool MANY> __global__ static void search_labels(const __grid_constant__ label_args t) { (void) t; }
+template <bool MANY> __global__ static void search_labels(const __grid_constant__ label_args args) { (void) args; }
 #endif
 
-weft_status weft_mi_search_labels(weft_ctx *ctx, const label_args *t, cudaStream_t s)
+weft_status weft_mi_search_labels(weft_ctx *ctx, const label_args *args, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
-  void (*const kernel)(const label_args) = t->many ? search_labels<true> : search_labels<false>;
+  void (*const kernel)(const label_args) = args->many ? search_labels<true> : search_labels<false>;
   int processors = 0;
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_CUDA(weft_device_allow_shared((const void *) kernel, SHARED_BYTES));
-  kernel<<<(t->tiles < (uint64_t) processors ? (unsigned) t->tiles : (unsigned) processors), LABEL_THREADS,
-           SHARED_BYTES, s>>>(*t);
+  kernel<<<(args->tiles < (uint64_t) processors ? (unsigned) args->tiles : (unsigned) processors), LABEL_THREADS,
+           SHARED_BYTES, stream>>>(*args);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

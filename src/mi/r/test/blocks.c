@@ -4,12 +4,12 @@
 #include "mi/search/both/blocks.h"
 #include "mi/search/both/pair_tiles.h"
 
-SEXP C_weft_mi_blocks_test(SEXP pack, SEXP side, SEXP most, SEXP control);
+SEXP C_weft_mi_blocks_test(SEXP pack, SEXP side, SEXP max_bytes, SEXP control);
 
 typedef struct {
   const weft_mi_pack *pack;
   const uint8_t *side;
-  double most, parts, wrong, share, *seen;
+  double max_bytes, parts, wrong, share, *seen;
 } blocks_job;
 
 /* Rows of planes and margins that are not those of the pack. */
@@ -18,10 +18,11 @@ static double wrong_rows(const weft_mi_pack *pack, const weft_mi_pack *part)
   double wrong = 0;
   for (size_t place = 0; place < part->p; place++) {
     const size_t old = pack->place[part->column[place]];
-    const weft_mi_group *g = &part->groups[part->group_of[place]], *h = &pack->groups[pack->group_of[old]];
-    wrong += g->shape.planes != h->shape.planes || g->coded != h->coded || part->levels[place] != pack->levels[old];
-    for (uint32_t q = 0; q < g->shape.planes; q++) {
-      const size_t row = weft_mi_plane_row(g, place, q), old_row = weft_mi_plane_row(h, old, q);
+    const weft_mi_group *group_a = &part->groups[part->group_of[place]], *group_b = &pack->groups[pack->group_of[old]];
+    wrong += group_a->shape.planes != group_b->shape.planes || group_a->coded != group_b->coded ||
+             part->levels[place] != pack->levels[old];
+    for (uint32_t q = 0; q < group_a->shape.planes; q++) {
+      const size_t row = weft_mi_plane_row(group_a, place, q), old_row = weft_mi_plane_row(group_b, old, q);
       wrong += memcmp(weft_mi_pack_row(part, row), weft_mi_pack_row(pack, old_row), pack->words * 8) != 0;
       for (uint32_t c = 0; c < pack->classes; c++)
         wrong += part->margins[c * part->plane_rows + row] != pack->margins[c * pack->plane_rows + old_row];
@@ -42,9 +43,9 @@ static weft_status look_at(weft_ctx *ctx, void *data, const weft_mi_pack *part, 
   job->share += share;
   WEFT_TRY(weft_mi_tiling_make(&mem, part, NULL, &tiling));
   for (size_t k = 0; k < tiling.panel_count; k++) {
-    const weft_mi_group *g = tiling.panels[k].g, *h = tiling.panels[k].h;
-    for (size_t a = g->first; a < g->first + g->count; a++)
-      for (size_t b = tiling.panels[k].same ? a + 1 : h->first; b < h->first + h->count; b++) {
+    const weft_mi_group *group_a = tiling.panels[k].group_a, *group_b = tiling.panels[k].group_b;
+    for (size_t a = group_a->first; a < group_a->first + group_a->count; a++)
+      for (size_t b = tiling.panels[k].same ? a + 1 : group_b->first; b < group_b->first + group_b->count; b++) {
         const size_t x = part->column[a], y = part->column[b];
         job->seen[x * job->pack->columns + y]++;
         job->seen[y * job->pack->columns + x]++;
@@ -67,7 +68,7 @@ static weft_status blocks(weft_ctx *ctx, const weft_backend *backend, void *data
     WEFT_TRY(weft_mi_pack_select(ctx, &mem, job->pack, job->side, &part));
     job->pack = &part;
   }
-  WEFT_TRY(weft_mi_blocks_each(ctx, job->pack, 1, job->most, look_at, job));
+  WEFT_TRY(weft_mi_blocks_each(ctx, job->pack, 1, job->max_bytes, look_at, job));
 done:
   weft_arena_end(&mem);
   return st;
@@ -75,12 +76,12 @@ done:
 
 /* In blocks of so many planes: how often every pair of columns is searched (columns × columns), the number of parts,
  * how many of their rows are not those of the pack, and the sum of their shares. */
-SEXP C_weft_mi_blocks_test(SEXP pointer, SEXP side, SEXP most, SEXP control)
+SEXP C_weft_mi_blocks_test(SEXP pointer, SEXP side, SEXP max_bytes, SEXP control)
 {
   const weft_mi_pack *pack = &weft_mi_handle_of(pointer)->pack;
   const size_t columns = pack->columns;
   SEXP out = PROTECT(WEFT_NAMED_LIST("seen", "parts", "wrong", "share"));
-  blocks_job job = { .pack = pack, .side = side == R_NilValue ? NULL : RAW(side), .most = Rf_asReal(most) };
+  blocks_job job = { .pack = pack, .side = side == R_NilValue ? NULL : RAW(side), .max_bytes = Rf_asReal(max_bytes) };
   job.seen = REAL(weft_result_put(out, "seen", Rf_allocMatrix(REALSXP, (int) columns, (int) columns)));
   memset(job.seen, 0, columns * columns * sizeof *job.seen);
   weft_glue_run(control, blocks, &job);

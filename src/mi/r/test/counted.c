@@ -34,34 +34,35 @@ static size_t plane_of(const weft_mi_pack *p, size_t place, uint32_t plane)
 }
 
 /* A class's cells as the kernel makes them. */
-static void cells_of(const weft_mi_pack *p, const weft_products_shape s, size_t a, size_t b, uint32_t c, uint32_t *cell)
+static void cells_of(const weft_mi_pack *p, const weft_products_shape shape, size_t a, size_t b, uint32_t c,
+                     uint32_t *cell)
 {
-  const uint32_t pa = s.la - !s.missing_a, pb = s.lb - !s.missing_b;
+  const uint32_t pa = shape.la - !shape.missing_a, pb = shape.lb - !shape.missing_b;
   uint32_t of_a[WEFT_PRODUCTS_LEVELS] = { 0 }, of_b[WEFT_PRODUCTS_LEVELS] = { 0 };
   memset(cell, 0, CELLS * sizeof *cell);
   for (uint32_t x = 0; x < pa; x++)
-    for (uint32_t y = 0; y < pb; y++) cell[x * s.lb + y] = product(p, plane_of(p, a, x), plane_of(p, b, y), c);
+    for (uint32_t y = 0; y < pb; y++) cell[x * shape.lb + y] = product(p, plane_of(p, a, x), plane_of(p, b, y), c);
   for (uint32_t x = 0; x < pa; x++) of_a[x] = p->margins[c * p->plane_rows + plane_of(p, a, x)];
   for (uint32_t y = 0; y < pb; y++) of_b[y] = p->margins[c * p->plane_rows + plane_of(p, b, y)];
-  weft_products_cells(s, of_a, of_b, p->class_rows[c], cell);
+  weft_products_cells(shape, of_a, of_b, p->class_rows[c], cell);
 }
 
 /* Cells of a class that are not what the codes say. */
-static uint32_t wrong_cells(const search *s, uint32_t lb, uint32_t c, size_t first, const uint32_t *cell)
+static uint32_t wrong_cells(const search *job, uint32_t lb, uint32_t c, size_t first, const uint32_t *cell)
 {
   uint32_t count[CELLS] = { 0 }, wrong = 0;
-  for (size_t r = first; r < first + s->pack->class_rows[c]; r++)
-    if (s->codes[0][r] != WEFT_MI_MISSING && s->codes[1][r] != WEFT_MI_MISSING)
-      count[s->codes[0][r] * lb + s->codes[1][r]]++;
+  for (size_t r = first; r < first + job->pack->class_rows[c]; r++)
+    if (job->codes[0][r] != WEFT_MI_MISSING && job->codes[1][r] != WEFT_MI_MISSING)
+      count[job->codes[0][r] * lb + job->codes[1][r]]++;
   for (uint32_t k = 0; k < CELLS; k++) wrong += count[k] != cell[k];
   return wrong;
 }
 
 /* Screens one pair as the device does, with its class counts checked against codes, and notes whether the screen keeps
  * it, and whether it would drop it behind a bar that is higher by its stated error. */
-static void search_pair(search *s, size_t a, size_t b)
+static void search_pair(search *job, size_t a, size_t b)
 {
-  const weft_mi_pack *p = s->pack;
+  const weft_mi_pack *p = job->pack;
   const weft_mi_shape of_a = p->groups[p->group_of[a]].shape, of_b = p->groups[p->group_of[b]].shape;
   const weft_products_shape shape = { of_a.levels, of_b.levels, of_a.missing, of_b.missing };
   const int each = of_a.missing || of_b.missing;
@@ -69,26 +70,26 @@ static void search_pair(search *s, size_t a, size_t b)
   uint32_t level[CELLS] = { 0 }, cell[CELLS];
   weft_products_sums sums = { 0, 0, 0, 0 };
   size_t first = 0;
-  weft_mi_pack_codes(p, a, s->codes[0]);
-  weft_mi_pack_codes(p, b, s->codes[1]);
+  weft_mi_pack_codes(p, a, job->codes[0]);
+  weft_mi_pack_codes(p, b, job->codes[1]);
   for (uint32_t c = 0; c < p->classes; first += p->class_rows[c++]) {
     cells_of(p, shape, a, b, c, cell);
-    s->wrong[at] += wrong_cells(s, shape.lb, c, first, cell);
+    job->wrong[at] += wrong_cells(job, shape.lb, c, first, cell);
     weft_products_class(shape, cell, each, level, &sums);
     if ((c + 1) % p->per == 0) weft_products_stratum(shape, each, level, &sums);
   }
-  const float own = each ? 0 : (float) ((double) (s->alone[a] + s->alone[b]) * p->f.unit);
+  const float own = each ? 0 : (float) ((double) (job->alone[a] + job->alone[b]) * p->f.unit);
   const float error = (float) weft_products_error(shape.la * shape.lb, p->classes);
   const double n = sums.n, slack = n > 0 ? (double) error + (double) WEFT_PRODUCTS_LITTLE / n : 0;
   const double gone = each ? fmax(sums.one, 0) + fmax(sums.other, 0) : own;
-  s->mi[at] = n > 0 ? fmax(sums.joint, 0) / n : 0;
-  s->gain[at] = n > 0 ? (fmax(sums.joint, 0) - gone) / n : 0;
-  s->slack[at] = slack;
-  s->kept[at] = weft_products_passes(&sums, each, own, (float) s->bar_mi[at], (float) s->bar_gain[at], error);
-  const float more_mi = (float) (s->bar_mi[at] + 2.1 * slack + 1e-6),
-              more_gain = (float) (s->bar_gain[at] + 6.1 * slack + 1e-6);
-  s->spared[at] = !weft_products_passes(&sums, each, own, more_mi, -INFINITY, error) &&
-                  !weft_products_passes(&sums, each, own, 0, more_gain, error);
+  job->mi[at] = n > 0 ? fmax(sums.joint, 0) / n : 0;
+  job->gain[at] = n > 0 ? (fmax(sums.joint, 0) - gone) / n : 0;
+  job->slack[at] = slack;
+  job->kept[at] = weft_products_passes(&sums, each, own, (float) job->bar_mi[at], (float) job->bar_gain[at], error);
+  const float more_mi = (float) (job->bar_mi[at] + 2.1 * slack + 1e-6),
+              more_gain = (float) (job->bar_gain[at] + 6.1 * slack + 1e-6);
+  job->spared[at] = !weft_products_passes(&sums, each, own, more_mi, -INFINITY, error) &&
+                    !weft_products_passes(&sums, each, own, 0, more_gain, error);
 }
 
 static double *zeros(SEXP list, const char *name, size_t columns)
@@ -106,21 +107,21 @@ SEXP C_weft_mi_products_test(SEXP pointer, SEXP mi, SEXP interaction)
   const weft_mi_pack *p = &weft_mi_handle_of(pointer)->pack;
   int64_t *alone = (int64_t *) R_alloc(p->p + 1, sizeof *alone);
   SEXP out = PROTECT(WEFT_NAMED_LIST("wrong", "mi", "gain", "slack", "kept", "spared"));
-  search s = { .pack = p, .alone = alone, .bar_mi = REAL(mi), .bar_gain = REAL(interaction) };
-  s.wrong = zeros(out, "wrong", p->columns);
-  s.mi = zeros(out, "mi", p->columns);
-  s.gain = zeros(out, "gain", p->columns);
-  s.slack = zeros(out, "slack", p->columns);
-  s.kept = zeros(out, "kept", p->columns);
-  s.spared = zeros(out, "spared", p->columns);
-  for (int k = 0; k < 2; k++) s.codes[k] = (uint16_t *) R_alloc(p->n + 1, sizeof *s.codes[k]);
+  search job = { .pack = p, .alone = alone, .bar_mi = REAL(mi), .bar_gain = REAL(interaction) };
+  job.wrong = zeros(out, "wrong", p->columns);
+  job.mi = zeros(out, "mi", p->columns);
+  job.gain = zeros(out, "gain", p->columns);
+  job.slack = zeros(out, "slack", p->columns);
+  job.kept = zeros(out, "kept", p->columns);
+  job.spared = zeros(out, "spared", p->columns);
+  for (int k = 0; k < 2; k++) job.codes[k] = (uint16_t *) R_alloc(p->n + 1, sizeof *job.codes[k]);
   weft_mi_marginals(p, alone);
   for (size_t a = 0; a < p->p; a++)
     for (size_t b = a + 1; b < p->p; b++) {
-      const weft_mi_group *g = &p->groups[p->group_of[a]], *h = &p->groups[p->group_of[b]];
-      if (g->coded || h->coded || g->shape.levels < 2 || h->shape.levels < 2) continue;
-      if (g->shape.levels > WEFT_PRODUCTS_LEVELS || h->shape.levels > WEFT_PRODUCTS_LEVELS) continue;
-      search_pair(&s, a, b);
+      const weft_mi_group *group_a = &p->groups[p->group_of[a]], *group_b = &p->groups[p->group_of[b]];
+      if (group_a->coded || group_b->coded || group_a->shape.levels < 2 || group_b->shape.levels < 2) continue;
+      if (group_a->shape.levels > WEFT_PRODUCTS_LEVELS || group_b->shape.levels > WEFT_PRODUCTS_LEVELS) continue;
+      search_pair(&job, a, b);
     }
   weft_glue_handle_done();
   UNPROTECT(1);

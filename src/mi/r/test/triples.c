@@ -14,9 +14,10 @@ SEXP C_weft_mi_triples_test(SEXP pack, SEXP many);
 /* A word of an attribute's plane; of plane 2, the rows that are in neither. */
 static uint64_t word_of(const weft_mi_pack *p, size_t place, uint32_t plane, uint32_t c, size_t w)
 {
-  const weft_mi_group *g = &p->groups[p->group_of[place]];
+  const weft_mi_group *group = &p->groups[p->group_of[place]];
   const size_t before = (w - p->class_word[c]) * 64;
-  if (plane < 2) return plane < g->shape.planes ? p->bits[weft_mi_plane_row(g, place, plane) * p->words + w] : 0;
+  if (plane < 2)
+    return plane < group->shape.planes ? p->bits[weft_mi_plane_row(group, place, plane) * p->words + w] : 0;
   const uint64_t valid = before >= p->class_rows[c]        ? 0
                          : p->class_rows[c] - before >= 64 ? UINT64_MAX
                                                            : (UINT64_C(1) << (p->class_rows[c] - before)) - 1;

@@ -14,9 +14,9 @@ typedef struct weft_mi_block {
   int side;
 } weft_mi_block;
 
-/* Cuts all places: a block weighs at most `most`, or is one attribute. An attribute weighs `plane` for each of its
+/* Cuts all places: a block weighs at most `max_bytes`, or is one attribute. An attribute weighs `plane` for each of its
  * planes, and at least twice that. */
-weft_status weft_mi_blocks_make(weft_arena *mem, const weft_mi_pack *pack, double plane, double most,
+weft_status weft_mi_blocks_make(weft_arena *mem, const weft_mi_pack *pack, double plane, double max_bytes,
                                 weft_mi_block **out, size_t *count);
 
 /* One block, or two as two sets: `before` and `share` are of the whole search, 0 to 1. */
@@ -24,7 +24,7 @@ typedef weft_status weft_mi_block_search(weft_ctx *ctx, void *data, const weft_m
                                          double share);
 
 /* Every pair of attributes that the pack's search has is in exactly one of the parts. */
-weft_status weft_mi_blocks_each(weft_ctx *ctx, const weft_mi_pack *pack, double plane, double most,
+weft_status weft_mi_blocks_each(weft_ctx *ctx, const weft_mi_pack *pack, double plane, double max_bytes,
                                 weft_mi_block_search *search, void *data);
 
 #ifdef __cplusplus

@@ -21,18 +21,18 @@ typedef struct tile_grid {
 } tile_grid;
 
 /* Tiles go in groups of rows, in a group column after column, from the diagonal on: the first column of a group. */
-static WEFT_HD inline uint32_t first_column(const tile_grid *g, uint32_t group)
+static WEFT_HD inline uint32_t first_column(const tile_grid *grid, uint32_t group)
 {
-  const uint32_t diagonal = g->same ? group * (GROUP / 2) : 0, behind = g->low / ROWS_B;
+  const uint32_t diagonal = grid->same ? group * (GROUP / 2) : 0, behind = grid->low / ROWS_B;
   return diagonal > behind ? diagonal : behind;
 }
 
-static inline uint64_t tiles_of(const tile_grid *g)
+static inline uint64_t tiles_of(const tile_grid *grid)
 {
   uint64_t tiles = 0;
-  for (uint32_t group = g->low / ROWS_A / GROUP; group * GROUP < g->tiles_a; group++) {
-    const uint32_t from = first_column(g, group);
-    if (from < g->tiles_b) tiles += (uint64_t) (g->tiles_b - from) * GROUP;
+  for (uint32_t group = grid->low / ROWS_A / GROUP; group * GROUP < grid->tiles_a; group++) {
+    const uint32_t from = first_column(grid, group);
+    if (from < grid->tiles_b) tiles += (uint64_t) (grid->tiles_b - from) * GROUP;
   }
   return tiles;
 }
@@ -44,20 +44,20 @@ typedef struct tile_walk {
 } tile_walk;
 
 /* Tile `index`, not below the last one's, as (row of tiles, column of tiles); 0 when there is nothing in it. */
-static WEFT_HD inline int place_tile(const tile_grid *g, tile_walk *w, uint64_t index, uint32_t *ta, uint32_t *tb)
+static WEFT_HD inline int place_tile(const tile_grid *grid, tile_walk *w, uint64_t index, uint32_t *ta, uint32_t *tb)
 {
-  uint32_t from = first_column(g, w->group);
+  uint32_t from = first_column(grid, w->group);
   for (;;) {
-    const uint64_t size = from < g->tiles_b ? (uint64_t) (g->tiles_b - from) * GROUP : 0;
+    const uint64_t size = from < grid->tiles_b ? (uint64_t) (grid->tiles_b - from) * GROUP : 0;
     if (index < w->base + size) break;
     w->base += size;
-    from = first_column(g, ++w->group);
+    from = first_column(grid, ++w->group);
   }
   const uint32_t within = (uint32_t) (index - w->base);
   *ta = w->group * GROUP + within % GROUP;
   *tb = from + within / GROUP;
-  if (*ta >= g->tiles_a || (*ta + 1) * ROWS_A <= g->low) return 0;
-  return !g->same || (*tb + 1) * ROWS_B > *ta * ROWS_A + 1;
+  if (*ta >= grid->tiles_a || (*ta + 1) * ROWS_A <= grid->low) return 0;
+  return !grid->same || (*tb + 1) * ROWS_B > *ta * ROWS_A + 1;
 }
 
 /* Where 16 bytes of a row lie: `steps` k-steps per row, piece 2 s + h is half h of step s. */

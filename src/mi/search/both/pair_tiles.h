@@ -5,7 +5,7 @@
 
 /* Tiles of one pair of groups. */
 typedef struct weft_mi_panel {
-  const weft_mi_group *g, *h;
+  const weft_mi_group *group_a, *group_b;
   int coded;            /* counted from codes */
   int same;             /* one group: only pairs i < j, or with the diagonal too */
   size_t rows, columns; /* attributes per tile */
@@ -19,7 +19,7 @@ typedef struct weft_mi_tiling {
   size_t both, cells, codes; /* what the largest tile needs: counts, cells of one table, attributes from codes */
 } weft_mi_tiling;
 
-/* A tile: members i0 .. i0+ni-1 of panel->g against j0 .. j0+nj-1 of panel->h. */
+/* A tile: members i0 .. i0+ni-1 of panel->group_a against j0 .. j0+nj-1 of panel->group_b. */
 typedef struct weft_mi_tile {
   const weft_mi_panel *panel;
   size_t i0, ni, j0, nj;

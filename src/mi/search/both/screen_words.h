@@ -52,7 +52,7 @@ static WEFT_HD inline float weft_words_squares(const uint32_t both[4], weft_word
 }
 
 /* p n0, which the sum is without any information, with what words add. */
-static inline double weft_words_least(double n0, double n)
+static inline double weft_words_min(double n0, double n)
 {
   const double shift = 0x1p-16;
   return n > 0 ? n0 / n * n0 + shift * (2 * n0 + shift * n) : 0;
@@ -69,7 +69,7 @@ static inline double weft_words_error(double n0)
 static inline weft_planes_units weft_words_measure(const uint32_t class_rows[2], double steepest)
 {
   const double n0 = class_rows[0], n = n0 + class_rows[1];
-  const weft_planes_units u = { (weft_words_least(n0, n) - weft_words_error(n0) - 0.02) * WEFT_WORDS_SCALE,
-                                n / steepest * WEFT_WORDS_SCALE };
-  return u;
+  const weft_planes_units units = { (weft_words_min(n0, n) - weft_words_error(n0) - 0.02) * WEFT_WORDS_SCALE,
+                                    n / steepest * WEFT_WORDS_SCALE };
+  return units;
 }

@@ -9,9 +9,9 @@ static double weight_of(const weft_mi_pack *pack, size_t place, double plane)
   return plane * (planes < 2 ? 2 : planes);
 }
 
-/* Cuts the places of a pack, in order, into blocks of one side each whose planes weigh at most `most` bytes; an
+/* Cuts the places of a pack, in order, into blocks of one side each whose planes weigh at most `max_bytes` bytes; an
  * attribute that is heavier has a block of its own. */
-weft_status weft_mi_blocks_make(weft_arena *mem, const weft_mi_pack *pack, double plane, double most,
+weft_status weft_mi_blocks_make(weft_arena *mem, const weft_mi_pack *pack, double plane, double max_bytes,
                                 weft_mi_block **out, size_t *count)
 {
   weft_status st = WEFT_OK;
@@ -22,7 +22,7 @@ weft_status weft_mi_blocks_make(weft_arena *mem, const weft_mi_pack *pack, doubl
     const int side = pack->groups[pack->group_of[place]].side;
     const double own = weight_of(pack, place, plane);
     weft_mi_block *last = *count ? &(*out)[*count - 1] : NULL;
-    if (!last || last->side != side || weight + own > most) {
+    if (!last || last->side != side || weight + own > max_bytes) {
       last = &(*out)[(*count)++];
       last->first = place;
       last->side = side;
@@ -58,7 +58,7 @@ static double pairs_of(const weft_mi_block *a, const weft_mi_block *b)
 
 /* Calls `search` for every pair of blocks that has pairs to search, with a part of the pack that has these two; the
  * second and third numbers are the share that is done and that of this part. */
-weft_status weft_mi_blocks_each(weft_ctx *ctx, const weft_mi_pack *pack, double plane, double most,
+weft_status weft_mi_blocks_each(weft_ctx *ctx, const weft_mi_pack *pack, double plane, double max_bytes,
                                 weft_mi_block_search *search, void *data)
 {
   weft_status st = WEFT_OK;
@@ -68,7 +68,7 @@ weft_status weft_mi_blocks_each(weft_ctx *ctx, const weft_mi_pack *pack, double 
   double all = 0, done = 0;
   uint8_t *side;
   size_t count;
-  WEFT_TRY(weft_mi_blocks_make(&mem, pack, plane, most, &blocks, &count));
+  WEFT_TRY(weft_mi_blocks_make(&mem, pack, plane, max_bytes, &blocks, &count));
   WEFT_TAKE0(side, &mem, pack->columns);
   for (size_t i = 0; i < count; i++)
     for (size_t j = i; j < count; j++)

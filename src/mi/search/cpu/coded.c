@@ -46,15 +46,15 @@ static uint64_t densify(weft_mi_coder *w, size_t rows, const uint16_t *codes, ui
   const size_t mask = w->hash_size - 1;
   uint32_t found = 0;
   memset(w->slots, 255, w->hash_size * sizeof *w->slots);
-  for (size_t r = 0; r < rows; r++) {
-    const uint64_t key = (uint64_t) w->ids[r] * levels + codes[w->rows[r]];
+  for (size_t row = 0; row < rows; row++) {
+    const uint64_t key = (uint64_t) w->ids[row] * levels + codes[w->rows[row]];
     size_t at = (size_t) ((key * UINT64_C(0x9e3779b97f4a7c15)) >> 24) & mask;
     while (w->slots[at] != UINT32_MAX && w->keys[at] != key) at = (at + 1) & mask;
     if (w->slots[at] == UINT32_MAX) {
       w->keys[at] = key;
       w->slots[at] = found++;
     }
-    w->ids[r] = w->slots[at];
+    w->ids[row] = w->slots[at];
   }
   return found;
 }
@@ -63,10 +63,10 @@ static uint64_t densify(weft_mi_coder *w, size_t rows, const uint16_t *codes, ui
 static int64_t sum_f(weft_mi_coder *w, const weft_mi_log *f, size_t first, size_t end)
 {
   int64_t sum = 0;
-  for (size_t r = first; r < end; r++) w->counts[w->ids[r]]++;
-  for (size_t r = first; r < end; r++) {
-    sum += weft_mi_fixed(f, w->counts[w->ids[r]]);
-    w->counts[w->ids[r]] = 0;
+  for (size_t row = first; row < end; row++) w->counts[w->ids[row]]++;
+  for (size_t row = first; row < end; row++) {
+    sum += weft_mi_fixed(f, w->counts[w->ids[row]]);
+    w->counts[w->ids[row]] = 0;
   }
   return sum;
 }
@@ -77,11 +77,11 @@ size_t weft_mi_coded(weft_mi_coder *w, const weft_mi_pack *pack, const uint16_t 
                      int k, const uint32_t *masks, int count, int64_t *out)
 {
   size_t n = 0;
-  for (size_t c = 0, r = 0, end = 0; c < pack->classes; c++) {
-    for (end += pack->class_rows[c]; r < end; r++) {
+  for (size_t c = 0, row = 0, end = 0; c < pack->classes; c++) {
+    for (end += pack->class_rows[c]; row < end; row++) {
       int known = 1;
-      for (int j = 0; j < k; j++) known &= codes[j][r] != WEFT_MI_MISSING;
-      w->rows[n] = (uint32_t) r;
+      for (int j = 0; j < k; j++) known &= codes[j][row] != WEFT_MI_MISSING;
+      w->rows[n] = (uint32_t) row;
       n += (size_t) known;
     }
     w->class_end[c] = (uint32_t) n;
@@ -89,13 +89,13 @@ size_t weft_mi_coded(weft_mi_coder *w, const weft_mi_pack *pack, const uint16_t 
   weft_mi_by_class all = weft_mi_by_class_of(&pack->f, pack->per);
   for (uint32_t c = 0; c < pack->classes; c++)
     weft_mi_by_class_add(&all, w->class_end[c] - (c ? w->class_end[c - 1] : 0));
-  for (int m = 0; m < count; m++) {
+  for (int mask = 0; mask < count; mask++) {
     uint64_t span = 1;
     memset(w->ids, 0, n * sizeof *w->ids);
     for (int j = 0; j < k; j++) {
-      if (!(masks[m] >> j & 1)) continue;
+      if (!(masks[mask] >> j & 1)) continue;
       if (span * levels[j] <= DIRECT) {
-        for (size_t r = 0; r < n; r++) w->ids[r] = w->ids[r] * levels[j] + codes[j][w->rows[r]];
+        for (size_t row = 0; row < n; row++) w->ids[row] = w->ids[row] * levels[j] + codes[j][w->rows[row]];
         span *= levels[j];
       } else {
         span = densify(w, n, codes[j], levels[j]);
@@ -107,7 +107,7 @@ size_t weft_mi_coded(weft_mi_coder *w, const weft_mi_pack *pack, const uint16_t 
       if ((c + 1) % pack->per) continue; /* not the last class of its stratum */
       sum -= sum_f(w, &pack->f, c + 1 > pack->per ? w->class_end[c - pack->per] : 0, w->class_end[c]);
     }
-    out[m] = sum > 0 ? sum : 0;
+    out[mask] = sum > 0 ? sum : 0;
   }
   return n;
 }
@@ -124,39 +124,39 @@ typedef struct {
 /* A pair of attributes with planes: a popcount for each pair of planes and class. */
 static void score_planes(const weft_mi_pack *pack, size_t a, size_t b, workspace *w, weft_mi_tuple *out)
 {
-  const weft_mi_group *g = &pack->groups[pack->group_of[a]], *h = &pack->groups[pack->group_of[b]];
-  const uint32_t pa = g->shape.planes, pb = h->shape.planes;
+  const weft_mi_group *group_a = &pack->groups[pack->group_of[a]], *group_b = &pack->groups[pack->group_of[b]];
+  const uint32_t pa = group_a->shape.planes, pb = group_b->shape.planes;
   const weft_bits_ops *ops = weft_bits();
-  weft_mi_counts t;
+  weft_mi_counts counts;
   int64_t scores[3];
   uint64_t n = 0;
-  memset(&t, 0, sizeof t);
-  t.a = g->shape;
-  t.b = h->shape;
-  t.parts = pack->classes;
-  t.both = w->both;
-  t.stride = t.plane_a = t.plane_b = 1;
-  t.part_a = pa;
-  t.part_b = pb;
-  t.margin_a = w->margin_a;
-  t.margin_b = w->margin_b;
-  t.totals = pack->class_rows;
+  memset(&counts, 0, sizeof counts);
+  counts.a = group_a->shape;
+  counts.b = group_b->shape;
+  counts.parts = pack->classes;
+  counts.both = w->both;
+  counts.stride = counts.plane_a = counts.plane_b = 1;
+  counts.part_a = pa;
+  counts.part_b = pb;
+  counts.margin_a = w->margin_a;
+  counts.margin_b = w->margin_b;
+  counts.totals = pack->class_rows;
   for (uint32_t c = 0; c < pack->classes; c++) {
     const size_t first = pack->class_word[c], words = pack->class_word[c + 1] - first;
     for (uint32_t x = 0; x < pa; x++)
-      w->margin_a[c * pa + x] = pack->margins[c * pack->plane_rows + weft_mi_plane_row(g, a, x)];
+      w->margin_a[c * pa + x] = pack->margins[c * pack->plane_rows + weft_mi_plane_row(group_a, a, x)];
     for (uint32_t y = 0; y < pb; y++)
-      w->margin_b[c * pb + y] = pack->margins[c * pack->plane_rows + weft_mi_plane_row(h, b, y)];
+      w->margin_b[c * pb + y] = pack->margins[c * pack->plane_rows + weft_mi_plane_row(group_b, b, y)];
     for (uint32_t x = 0; x < pa; x++)
       for (uint32_t y = 0; y < pb; y++)
         w->both[(c * pa + x) * pb + y] =
-            (uint32_t) ops->popcount_and(pack->bits + weft_mi_plane_row(g, a, x) * pack->words + first,
-                                         pack->bits + weft_mi_plane_row(h, b, y) * pack->words + first, words);
+            (uint32_t) ops->popcount_and(pack->bits + weft_mi_plane_row(group_a, a, x) * pack->words + first,
+                                         pack->bits + weft_mi_plane_row(group_b, b, y) * pack->words + first, words);
   }
-  weft_mi_cells(&t, 0, 0, w->cells);
+  weft_mi_cells(&counts, 0, 0, w->cells);
   for (int k = 0; k < 3; k++) {
     static const int masks[] = { 6, 2, 4 };
-    scores[k] = weft_mi_of_table(pack, w->cells, 1, t.a.levels, t.b.levels, masks[k], w->work, &n);
+    scores[k] = weft_mi_of_table(pack, w->cells, 1, counts.a.levels, counts.b.levels, masks[k], w->work, &n);
   }
   out->mi = weft_mi_bits(scores[0], pack->f.unit, n);
   out->interaction = weft_mi_bits(scores[0] - scores[1] - scores[2], pack->f.unit, n);
@@ -172,67 +172,67 @@ typedef struct {
   int order;
 } planar_tuple;
 
-static int planar(const planar_tuple *t)
+static int planar(const planar_tuple *tuple)
 {
-  size_t cells = t->pack->classes;
-  for (int j = 0; j < t->order && cells <= PLANE_CELLS; j++) {
-    if (t->pack->groups[t->pack->group_of[t->place[j]]].coded) return 0;
-    cells *= t->pack->levels[t->place[j]];
+  size_t cells = tuple->pack->classes;
+  for (int j = 0; j < tuple->order && cells <= PLANE_CELLS; j++) {
+    if (tuple->pack->groups[tuple->pack->group_of[tuple->place[j]]].coded) return 0;
+    cells *= tuple->pack->levels[tuple->place[j]];
   }
-  return t->order > 2 && cells <= PLANE_CELLS;
+  return tuple->order > 2 && cells <= PLANE_CELLS;
 }
 
 /* The cells of a class among the rows in `mask`, by the levels of attribute j, then of the next; those of the
  * attributes before j are given. Returns where the cells end. An attribute without missing values has no plane of its
  * last level. */
-static uint32_t *count_masked(const planar_tuple *t, int j, uint32_t c, uint64_t *mask, uint32_t *cells)
+static uint32_t *count_masked(const planar_tuple *tuple, int j, uint32_t c, uint64_t *mask, uint32_t *cells)
 {
-  const weft_mi_pack *p = t->pack;
+  const weft_mi_pack *p = tuple->pack;
   const size_t first = p->class_word[c], words = p->class_word[c + 1] - first;
   uint64_t *const within = mask + p->words;
-  if (j == t->order) {
+  if (j == tuple->order) {
     *cells = (uint32_t) weft_bits()->popcount(mask, words);
     return cells + 1;
   }
-  const weft_mi_group *g = &p->groups[p->group_of[t->place[j]]];
-  for (uint32_t q = 0; q < g->shape.planes; q++) {
-    const uint64_t *plane = weft_mi_pack_row(p, weft_mi_plane_row(g, t->place[j], q)) + first;
+  const weft_mi_group *group = &p->groups[p->group_of[tuple->place[j]]];
+  for (uint32_t q = 0; q < group->shape.planes; q++) {
+    const uint64_t *plane = weft_mi_pack_row(p, weft_mi_plane_row(group, tuple->place[j], q)) + first;
     for (size_t k = 0; k < words; k++) within[k] = mask[k] & plane[k];
-    cells = count_masked(t, j + 1, c, within, cells);
+    cells = count_masked(tuple, j + 1, c, within, cells);
   }
-  if (g->shape.planes == p->levels[t->place[j]]) return cells;
+  if (group->shape.planes == p->levels[tuple->place[j]]) return cells;
   memcpy(within, mask, words * sizeof *within);
-  for (uint32_t q = 0; q < g->shape.planes; q++) {
-    const uint64_t *plane = weft_mi_pack_row(p, weft_mi_plane_row(g, t->place[j], q)) + first;
+  for (uint32_t q = 0; q < group->shape.planes; q++) {
+    const uint64_t *plane = weft_mi_pack_row(p, weft_mi_plane_row(group, tuple->place[j], q)) + first;
     for (size_t k = 0; k < words; k++) within[k] &= ~plane[k];
   }
-  return count_masked(t, j + 1, c, within, cells);
+  return count_masked(tuple, j + 1, c, within, cells);
 }
 
 /* What weft_mi_coded() computes, but from planes. */
-static size_t score_masked(const planar_tuple *t, const uint32_t *masks, int count, workspace *w, int64_t *out)
+static size_t score_masked(const planar_tuple *tuple, const uint32_t *masks, int count, workspace *w, int64_t *out)
 {
-  const weft_mi_pack *p = t->pack;
+  const weft_mi_pack *p = tuple->pack;
   uint32_t *end = w->cells;
   size_t n = 0;
   for (uint32_t c = 0; c < p->classes; c++) {
     const size_t words = p->class_word[c + 1] - p->class_word[c], rows = p->class_rows[c];
     for (size_t k = 0; k < words; k++)
       w->masks[k] = rows >= 64 * (k + 1) ? UINT64_MAX : rows > 64 * k ? (UINT64_C(1) << rows % 64) - 1 : 0;
-    end = count_masked(t, 0, c, w->masks, end);
+    end = count_masked(tuple, 0, c, w->masks, end);
   }
   const size_t area = (size_t) (end - w->cells) / p->classes;
   for (int m = -1; m < count; m++) { /* first the classes by themselves */
     const uint32_t mask = m < 0 ? 0 : masks[m];
     weft_mi_by_class all = weft_mi_by_class_of(&p->f, p->per);
     size_t levels = 1;
-    for (int j = 0; j < t->order; j++)
-      if (mask >> j & 1) levels *= p->levels[t->place[j]];
+    for (int j = 0; j < tuple->order; j++)
+      if (mask >> j & 1) levels *= p->levels[tuple->place[j]];
     memset(w->work, 0, levels * p->classes * sizeof *w->work);
     for (size_t k = 0; k < area; k++) {
       size_t level = 0, scale = 1, left = k;
-      for (int j = t->order - 1; j >= 0; j--) {
-        const size_t of = p->levels[t->place[j]];
+      for (int j = tuple->order - 1; j >= 0; j--) {
+        const size_t of = p->levels[tuple->place[j]];
         if (mask >> j & 1) {
           level += left % of * scale;
           scale *= of;
@@ -305,15 +305,15 @@ weft_status weft_mi_score_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const 
   const size_t batch = 1 + (size_t) (2e7 / ((double) pack->n + 1000)) * (size_t) threads;
   workspace *work;
   WEFT_TAKE(work, &mem, (size_t) threads);
-  for (int t = 0; t < threads; t++) {
-    WEFT_TRY(weft_mi_coder_init(&work[t].coder, &mem, pack, order));
-    WEFT_TAKE(work[t].codes, &mem, (size_t) order * pack->n);
-    WEFT_TAKE(work[t].both, &mem, PLANE_CELLS);
-    WEFT_TAKE(work[t].margin_a, &mem, PLANE_CELLS);
-    WEFT_TAKE(work[t].margin_b, &mem, PLANE_CELLS);
-    WEFT_TAKE(work[t].cells, &mem, PLANE_CELLS);
-    WEFT_TAKE(work[t].work, &mem, PLANE_CELLS);
-    WEFT_TAKE(work[t].masks, &mem, (size_t) (order + 1) * pack->words);
+  for (int thread = 0; thread < threads; thread++) {
+    WEFT_TRY(weft_mi_coder_init(&work[thread].coder, &mem, pack, order));
+    WEFT_TAKE(work[thread].codes, &mem, (size_t) order * pack->n);
+    WEFT_TAKE(work[thread].both, &mem, PLANE_CELLS);
+    WEFT_TAKE(work[thread].margin_a, &mem, PLANE_CELLS);
+    WEFT_TAKE(work[thread].margin_b, &mem, PLANE_CELLS);
+    WEFT_TAKE(work[thread].cells, &mem, PLANE_CELLS);
+    WEFT_TAKE(work[thread].work, &mem, PLANE_CELLS);
+    WEFT_TAKE(work[thread].masks, &mem, (size_t) (order + 1) * pack->words);
   }
   for (size_t first = 0; first < count; first += batch) {
     const int64_t now = (int64_t) (count - first < batch ? count - first : batch);
@@ -352,7 +352,7 @@ static void rank_one(const weft_mi_pack *pack, size_t j, rank_workspace *w, cons
   const size_t n = weft_mi_coded(&w->counts.coder, pack, &codes, &levels, 1, &mask, 1, &score);
   int64_t attribute = weft_mi_fixed(f, n), classes = attribute;
   memset(w->levels, 0, levels * sizeof *w->levels);
-  for (size_t r = 0; r < n; r++) w->levels[codes[w->counts.coder.rows[r]]]++;
+  for (size_t row = 0; row < n; row++) w->levels[codes[w->counts.coder.rows[row]]]++;
   out->levels[j] = out->class_levels[j] = 0;
   for (uint32_t k = 0; k < levels; k++) {
     out->levels[j] += w->levels[k] > 0;
@@ -379,10 +379,10 @@ weft_status weft_mi_pack_rank(weft_ctx *ctx, const weft_mi_pack *pack, const wef
   const size_t batch = 1 + (size_t) (1e7 / ((double) pack->n + 100)) * (size_t) threads;
   rank_workspace *work;
   WEFT_TAKE(work, &mem, (size_t) threads);
-  for (int t = 0; t < threads; t++) {
-    WEFT_TRY(weft_mi_coder_init(&work[t].counts.coder, &mem, pack, 1));
-    WEFT_TAKE(work[t].counts.codes, &mem, pack->n);
-    WEFT_TAKE(work[t].levels, &mem, 65536);
+  for (int thread = 0; thread < threads; thread++) {
+    WEFT_TRY(weft_mi_coder_init(&work[thread].counts.coder, &mem, pack, 1));
+    WEFT_TAKE(work[thread].counts.codes, &mem, pack->n);
+    WEFT_TAKE(work[thread].levels, &mem, 65536);
   }
   for (size_t first = 0; first < pack->p; first += batch) {
     const int64_t end = (int64_t) (pack->p - first < batch ? pack->p : first + batch);

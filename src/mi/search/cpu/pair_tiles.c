@@ -5,24 +5,24 @@
 #include "mi/search/both/pair_tiles.h"
 
 #define BOTH_WORDS 65536 /* counts of a tile: 256 KB, in the second-level cache */
-#define LEAST_ROWS 4     /* but counting takes four attributes at once, and half as fast two */
+#define MIN_ROWS 4       /* but counting takes four attributes at once, and half as fast two */
 
 /* ---- tilings ---- */
 
 /* Popcounts cost about half a nanosecond per word, a table's cells one nanosecond each; from codes, every row costs
  * about four, and a cell, of which there are at most as many as rows, six. */
-static int better_from_codes(const weft_mi_pack *x, const weft_mi_group *g, const weft_mi_group *h)
+static int better_from_codes(const weft_mi_pack *x, const weft_mi_group *group_a, const weft_mi_group *group_b)
 {
-  if (g->coded || h->coded) return 1;
-  const double planes = (double) g->shape.planes * h->shape.planes;
-  const double cells = (double) g->shape.levels * h->shape.levels * x->classes;
+  if (group_a->coded || group_b->coded) return 1;
+  const double planes = (double) group_a->shape.planes * group_b->shape.planes;
+  const double cells = (double) group_a->shape.levels * group_b->shape.levels * x->classes;
   return planes * (0.5 * (double) x->words + x->classes) + cells >
          64 + 4.2 * (double) x->n + 6 * fmin(cells, (double) x->n);
 }
 
-static int wanted(const weft_mi_group *g, const weft_mi_group *h)
+static int wanted(const weft_mi_group *group_a, const weft_mi_group *group_b)
 {
-  return (g->side & 1 && h->side & 2) || (g->side & 2 && h->side & 1);
+  return (group_a->side & 1 && group_b->side & 2) || (group_a->side & 2 && group_b->side & 1);
 }
 
 /* Makes a panel for every two groups that have pairs to search, and cuts it into tiles whose counts stay in the cache.
@@ -37,29 +37,29 @@ weft_status weft_mi_tiling_make(weft_arena *mem, const weft_mi_pack *x, const we
   WEFT_TAKE(out->panels, mem, x->group_count * other->group_count);
   for (size_t a = 0; a < x->group_count; a++)
     for (size_t b = y ? 0 : a; b < other->group_count; b++) {
-      const weft_mi_group *g = &x->groups[a], *h = &other->groups[b];
-      if (!y && !wanted(g, h)) continue;
+      const weft_mi_group *group_a = &x->groups[a], *group_b = &other->groups[b];
+      if (!y && !wanted(group_a, group_b)) continue;
       weft_mi_panel *panel = &out->panels[out->panel_count++];
-      const size_t planes = (size_t) x->classes * g->shape.planes * h->shape.planes;
-      size_t cells = (size_t) x->classes * g->shape.levels * h->shape.levels, side = WEFT_MI_TILE;
+      const size_t planes = (size_t) x->classes * group_a->shape.planes * group_b->shape.planes;
+      size_t cells = (size_t) x->classes * group_a->shape.levels * group_b->shape.levels, side = WEFT_MI_TILE;
       memset(panel, 0, sizeof *panel);
-      panel->g = g;
-      panel->h = h;
-      panel->same = g == h;
-      panel->coded = better_from_codes(x, g, h);
+      panel->group_a = group_a;
+      panel->group_b = group_b;
+      panel->same = group_a == group_b;
+      panel->coded = better_from_codes(x, group_a, group_b);
       panel->columns = panel->rows = WEFT_MI_TILE;
       if (panel->coded) {
         while (side > 2 && side * x->n > (size_t) 1 << 22) side /= 2;
         panel->rows = panel->columns = side;
         if (2 * side > out->codes) out->codes = 2 * side;
       } else {
-        while (panel->rows > LEAST_ROWS && planes * panel->rows * WEFT_MI_TILE > BOTH_WORDS) panel->rows /= 2;
+        while (panel->rows > MIN_ROWS && planes * panel->rows * WEFT_MI_TILE > BOTH_WORDS) panel->rows /= 2;
         if (planes * panel->rows * WEFT_MI_TILE > out->both) out->both = planes * panel->rows * WEFT_MI_TILE;
         if (cells > out->cells) out->cells = cells;
       }
-      panel->across = (h->count + panel->columns - 1) / panel->columns;
+      panel->across = (group_b->count + panel->columns - 1) / panel->columns;
       panel->first = out->tiles;
-      out->tiles += panel->across * ((g->count + panel->rows - 1) / panel->rows);
+      out->tiles += panel->across * ((group_a->count + panel->rows - 1) / panel->rows);
     }
 done:
   return st;
@@ -81,37 +81,38 @@ int weft_mi_tile_at(const weft_mi_tiling *tiling, size_t index, weft_mi_tile *ou
   out->panel = p;
   out->i0 = index / p->across * p->rows;
   out->j0 = index % p->across * p->columns;
-  out->ni = p->g->count - out->i0 < p->rows ? p->g->count - out->i0 : p->rows;
-  out->nj = p->h->count - out->j0 < p->columns ? p->h->count - out->j0 : p->columns;
+  out->ni = p->group_a->count - out->i0 < p->rows ? p->group_a->count - out->i0 : p->rows;
+  out->nj = p->group_b->count - out->j0 < p->columns ? p->group_b->count - out->j0 : p->columns;
   return !p->same || out->j0 + out->nj > out->i0;
 }
 
 /* Counts a tile: for each class and pair of planes, the rows that have both bits. The result points into `both` and the
  * packs. */
-void weft_mi_tile_count(const weft_mi_tiling *tiling, const weft_mi_tile *tile, uint32_t *both, weft_mi_counts *t)
+void weft_mi_tile_count(const weft_mi_tiling *tiling, const weft_mi_tile *tile, uint32_t *both, weft_mi_counts *counts)
 {
   const weft_mi_pack *x = tiling->x, *y = tiling->y;
-  const weft_mi_group *g = tile->panel->g, *h = tile->panel->h;
+  const weft_mi_group *group_a = tile->panel->group_a, *group_b = tile->panel->group_b;
   const weft_bits_ops *ops = weft_bits();
-  t->a = g->shape;
-  t->b = h->shape;
-  t->vary = t->a.missing || t->b.missing;
-  t->parts = x->classes;
-  t->both = both;
-  t->ld = WEFT_MI_TILE;
-  t->stride = tile->panel->rows * WEFT_MI_TILE;
-  t->margin_a = x->margins + g->plane0 + tile->i0;
-  t->margin_b = y->margins + h->plane0 + tile->j0;
-  t->part_a = x->plane_rows;
-  t->part_b = y->plane_rows;
-  t->plane_a = g->count;
-  t->plane_b = h->count;
-  t->totals = x->class_rows;
+  counts->a = group_a->shape;
+  counts->b = group_b->shape;
+  counts->vary = counts->a.missing || counts->b.missing;
+  counts->parts = x->classes;
+  counts->both = both;
+  counts->ld = WEFT_MI_TILE;
+  counts->stride = tile->panel->rows * WEFT_MI_TILE;
+  counts->margin_a = x->margins + group_a->plane0 + tile->i0;
+  counts->margin_b = y->margins + group_b->plane0 + tile->j0;
+  counts->part_a = x->plane_rows;
+  counts->part_b = y->plane_rows;
+  counts->plane_a = group_a->count;
+  counts->plane_b = group_b->count;
+  counts->totals = x->class_rows;
   for (uint32_t c = 0; c < x->classes; c++)
-    for (uint32_t pa = 0; pa < g->shape.planes; pa++)
-      for (uint32_t pb = 0; pb < h->shape.planes; pb++, both += t->stride)
-        ops->popcount_tile(x->bits + (g->plane0 + pa * g->count + tile->i0) * x->words + x->class_word[c], tile->ni,
-                           x->words, y->bits + (h->plane0 + pb * h->count + tile->j0) * y->words + y->class_word[c],
+    for (uint32_t pa = 0; pa < group_a->shape.planes; pa++)
+      for (uint32_t pb = 0; pb < group_b->shape.planes; pb++, both += counts->stride)
+        ops->popcount_tile(x->bits + (group_a->plane0 + pa * group_a->count + tile->i0) * x->words + x->class_word[c],
+                           tile->ni, x->words,
+                           y->bits + (group_b->plane0 + pb * group_b->count + tile->j0) * y->words + y->class_word[c],
                            tile->nj, y->words, x->class_word[c + 1] - x->class_word[c], both, WEFT_MI_TILE);
 }
 
@@ -120,7 +121,7 @@ void weft_mi_tile_count(const weft_mi_tiling *tiling, const weft_mi_tile *tile, 
 int64_t weft_mi_joint(const weft_mi_pack *pack, const uint32_t *cells, uint32_t groups, size_t area)
 {
   weft_mi_by_class all = weft_mi_by_class_of(&pack->f, pack->per);
-  for (uint32_t g = 0; g < groups; g++, cells += pack->classes * area)
+  for (uint32_t group = 0; group < groups; group++, cells += pack->classes * area)
     for (size_t k = 0; k < area; k++)
       for (uint32_t c = 0; c < pack->classes; c++) weft_mi_by_class_add(&all, cells[c * area + k]);
   const int64_t sum = all.sum - pack->class_fixed;
@@ -136,11 +137,12 @@ int64_t weft_mi_of_table(const weft_mi_pack *pack, const uint32_t *cells, uint32
                  area = dg * da * db;
   weft_mi_by_class levels = weft_mi_by_class_of(&pack->f, pack->per), all = levels;
   memset(work, 0, (size_t) area * classes * sizeof *work);
-  for (uint32_t g = 0; g < groups; g++)
+  for (uint32_t group = 0; group < groups; group++)
     for (uint32_t c = 0; c < classes; c++)
       for (uint32_t x = 0; x < la; x++)
         for (uint32_t y = 0; y < lb; y++)
-          work[(((mask & 1 ? g : 0) * da + (mask & 2 ? x : 0)) * db + (mask & 4 ? y : 0)) * classes + c] += *cells++;
+          work[(((mask & 1 ? group : 0) * da + (mask & 2 ? x : 0)) * db + (mask & 4 ? y : 0)) * classes + c] +=
+              *cells++;
   for (size_t k = 0; k < (size_t) area * classes; k++) weft_mi_by_class_add(&levels, work[k]);
   for (uint32_t c = 0; c < classes; c++) {
     uint64_t rows = 0;
@@ -156,18 +158,18 @@ int64_t weft_mi_of_table(const weft_mi_pack *pack, const uint32_t *cells, uint32
 void weft_mi_marginals(const weft_mi_pack *pack, int64_t *out)
 {
   for (size_t place = 0; place < pack->p; place++) {
-    const weft_mi_group *g = &pack->groups[pack->group_of[place]];
-    const uint32_t *margins = pack->margins + g->plane0 + (place - g->first);
+    const weft_mi_group *group = &pack->groups[pack->group_of[place]];
+    const uint32_t *margins = pack->margins + group->plane0 + (place - group->first);
     weft_mi_by_class levels = weft_mi_by_class_of(&pack->f, pack->per);
     out[place] = 0;
-    if (g->coded || g->shape.missing) continue;
-    for (uint32_t q = 0; q <= g->shape.planes; q++)
+    if (group->coded || group->shape.missing) continue;
+    for (uint32_t q = 0; q <= group->shape.planes; q++)
       for (uint32_t c = 0; c < pack->classes; c++) {
         uint32_t k = pack->class_rows[c];
-        if (q < g->shape.planes)
-          k = margins[c * pack->plane_rows + q * g->count];
+        if (q < group->shape.planes)
+          k = margins[c * pack->plane_rows + q * group->count];
         else
-          for (uint32_t p = 0; p < g->shape.planes; p++) k -= margins[c * pack->plane_rows + p * g->count];
+          for (uint32_t p = 0; p < group->shape.planes; p++) k -= margins[c * pack->plane_rows + p * group->count];
         weft_mi_by_class_add(&levels, k);
       }
     if (levels.sum > pack->class_fixed) out[place] = levels.sum - pack->class_fixed;
@@ -218,30 +220,31 @@ weft_status weft_mi_keepers_end(weft_ctx *ctx, weft_mi_keeper *keepers, int thre
 {
   weft_status st = WEFT_OK;
   size_t total = 0;
-  for (int t = 0; t < threads; t++) {
-    if (keepers[t].st != WEFT_OK) {
-      memcpy(ctx->message, keepers[t].ctx.message, sizeof ctx->message);
-      st = keepers[t].st;
+  for (int thread = 0; thread < threads; thread++) {
+    if (keepers[thread].st != WEFT_OK) {
+      memcpy(ctx->message, keepers[thread].ctx.message, sizeof ctx->message);
+      st = keepers[thread].st;
       goto done;
     }
-    total += keepers[t].count;
+    total += keepers[thread].count;
   }
   if (threads && keepers[0].bounded) {
-    for (int t = 1; t < threads; t++) weft_topk_merge(&keepers[0].best, &keepers[t].best);
+    for (int thread = 1; thread < threads; thread++) weft_topk_merge(&keepers[0].best, &keepers[thread].best);
     out->count = weft_topk_sort(&keepers[0].best);
     WEFT_TAKE(out->items, mem, out->count);
     if (out->count) memcpy(out->items, keepers[0].best.items, out->count * sizeof *out->items);
   } else {
     WEFT_TAKE(out->items, mem, total);
     out->count = 0;
-    for (int t = 0; t < threads; t++) {
-      if (keepers[t].count) memcpy(out->items + out->count, keepers[t].all, keepers[t].count * sizeof *out->items);
-      out->count += keepers[t].count;
+    for (int thread = 0; thread < threads; thread++) {
+      if (keepers[thread].count)
+        memcpy(out->items + out->count, keepers[thread].all, keepers[thread].count * sizeof *out->items);
+      out->count += keepers[thread].count;
     }
     weft_scored_sort(out->items, out->count);
   }
 done:
-  for (int t = 0; t < threads; t++) weft_arena_end(&keepers[t].mem);
+  for (int thread = 0; thread < threads; thread++) weft_arena_end(&keepers[thread].mem);
   return st;
 }
 
@@ -249,7 +252,7 @@ weft_status weft_mi_keepers_close(weft_ctx *ctx, weft_status st, weft_mi_keeper 
                                   weft_mi_found *out)
 {
   if (st == WEFT_OK) return weft_mi_keepers_end(ctx, keepers, begun, mem, out);
-  for (int t = 0; t < begun; t++) weft_arena_end(&keepers[t].mem);
+  for (int thread = 0; thread < begun; thread++) weft_arena_end(&keepers[thread].mem);
   return st;
 }
 

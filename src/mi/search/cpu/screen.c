@@ -14,7 +14,7 @@
 
 #define LANES 16
 #define LOG_ERROR 1.9e-6
-#define MOST_CELLS (WEFT_MI_PLANAR_LEVELS * WEFT_MI_PLANAR_LEVELS)
+#define MAX_CELLS (WEFT_MI_PLANAR_LEVELS * WEFT_MI_PLANAR_LEVELS)
 #define INLINE static inline __attribute__((always_inline))
 
 /* Counts are unsigned, because the lanes beyond the last pair add up whatever lies there. */
@@ -43,23 +43,24 @@ INLINE void add_f(const ints *k, floats *sum)
 }
 
 /* Sixteen pairs from j on. The dimensions are constants where that pays. */
-INLINE void sixteen(const weft_mi_counts *t, uint32_t parts, uint32_t classes, uint32_t pa, uint32_t pb, int missing_a,
-                    int missing_b, int vary, int stratified, float class_sum, float n, size_t i, size_t j, float *out)
+INLINE void sixteen(const weft_mi_counts *counts, uint32_t parts, uint32_t classes, uint32_t pa, uint32_t pb,
+                    int missing_a, int missing_b, int vary, int stratified, float class_sum, float n, size_t i,
+                    size_t j, float *out)
 {
   const uint32_t la = pa + !missing_a, lb = pb + !missing_b;
-  ints levels[MOST_CELLS], by_class[WEFT_MI_PLANAR_CLASSES], column_left[WEFT_MI_PLANAR_LEVELS];
+  ints levels[MAX_CELLS], by_class[WEFT_MI_PLANAR_CLASSES], column_left[WEFT_MI_PLANAR_LEVELS];
   ints rows = (ints){ 0 };
   floats joint = { 0 }, of_levels = { 0 }, of_classes = { 0 }, of_rows = { 0 };
   if (vary)
     for (uint32_t c = 0; c < classes; c++) by_class[c] = (ints){ 0 };
   for (uint32_t part = 0; part < parts; part++) {
     const uint32_t c = part % classes;
-    const uint32_t *both = t->both + (size_t) part * pa * pb * t->stride + i * t->ld + j;
+    const uint32_t *both = counts->both + (size_t) part * pa * pb * counts->stride + i * counts->ld + j;
     /* in the last level of both: the rows of the part - margins of a - margins of b + all popcounts */
-    ints corner = (ints){ 0 } + t->totals[part], cell;
+    ints corner = (ints){ 0 } + counts->totals[part], cell;
     if (!missing_a)
       for (uint32_t y = 0; y < pb; y++) {
-        load(t->margin_b + part * t->part_b + y * t->plane_b + j, &column_left[y]);
+        load(counts->margin_b + part * counts->part_b + y * counts->plane_b + j, &column_left[y]);
         corner -= column_left[y];
       }
 #define CELL(x, y) \
@@ -70,9 +71,9 @@ INLINE void sixteen(const weft_mi_counts *t, uint32_t parts, uint32_t classes, u
   } while (0)
     for (uint32_t x = 0; x < pa; x++) {
       ints left = (ints){ 0 };
-      if (!missing_b) left += t->margin_a[part * t->part_a + x * t->plane_a + i];
+      if (!missing_b) left += counts->margin_a[part * counts->part_a + x * counts->plane_a + i];
       corner -= left;
-      for (uint32_t y = 0; y < pb; y++, both += t->stride) {
+      for (uint32_t y = 0; y < pb; y++, both += counts->stride) {
         load(both, &cell);
         CELL(x, y);
         left -= cell;
@@ -90,7 +91,7 @@ INLINE void sixteen(const weft_mi_counts *t, uint32_t parts, uint32_t classes, u
       }
       if (!missing_b) {
         for (uint32_t p = 0; p < pa * pb; p++) {
-          load(t->both + ((size_t) part * pa * pb + p) * t->stride + i * t->ld + j, &cell);
+          load(counts->both + ((size_t) part * pa * pb + p) * counts->stride + i * counts->ld + j, &cell);
           corner += cell;
         }
         cell = corner;
@@ -128,10 +129,11 @@ typedef struct {
 } squares;
 
 /* The sum's terms are positive and add up to n0 at most; thirty roundings of 2^-24 of it, and a little, are allowed. */
-static squares squares_of(const weft_mi_screening *s)
+static squares squares_of(const weft_mi_screening *screening)
 {
-  const double n = (double) s->n, n0 = (double) s->class0;
-  const squares out = { (float) (s->steepest / n), (float) ((2e-6 * n0 + 0.02 - n0 * n0 / n) * s->steepest / n) };
+  const double n = (double) screening->n, n0 = (double) screening->class0;
+  const squares out = { (float) (screening->steepest / n),
+                        (float) ((2e-6 * n0 + 0.02 - n0 * n0 / n) * screening->steepest / n) };
   return out;
 }
 
@@ -151,17 +153,18 @@ INLINE void add_squares(const ints *k0, const ints *m0, const ints *k1, const in
 }
 
 /* Cells of one part of sixteen pairs, of complete attributes. */
-INLINE void part_cells(const weft_mi_counts *t, uint32_t part, uint32_t pa, uint32_t pb, size_t i, size_t j, ints *cell)
+INLINE void part_cells(const weft_mi_counts *counts, uint32_t part, uint32_t pa, uint32_t pb, size_t i, size_t j,
+                       ints *cell)
 {
-  const uint32_t *both = t->both + (size_t) part * pa * pb * t->stride + i * t->ld + j;
-  ints last[3], corner = (ints){ 0 } + t->totals[part];
+  const uint32_t *both = counts->both + (size_t) part * pa * pb * counts->stride + i * counts->ld + j;
+  ints last[3], corner = (ints){ 0 } + counts->totals[part];
   for (uint32_t y = 0; y < pb; y++) {
-    load(t->margin_b + part * t->part_b + y * t->plane_b + j, &last[y]);
+    load(counts->margin_b + part * counts->part_b + y * counts->plane_b + j, &last[y]);
     corner -= last[y];
   }
   for (uint32_t x = 0; x < pa; x++) {
-    ints left = (ints){ 0 } + t->margin_a[part * t->part_a + x * t->plane_a + i];
-    for (uint32_t y = 0; y < pb; y++, both += t->stride) {
+    ints left = (ints){ 0 } + counts->margin_a[part * counts->part_a + x * counts->plane_a + i];
+    for (uint32_t y = 0; y < pb; y++, both += counts->stride) {
       load(both, &cell[x * (pb + 1) + y]);
       left -= cell[x * (pb + 1) + y];
       last[y] -= cell[x * (pb + 1) + y];
@@ -173,8 +176,8 @@ INLINE void part_cells(const weft_mi_counts *t, uint32_t part, uint32_t pa, uint
   cell[pa * (pb + 1) + pb] = corner;
 }
 
-/* Bounds of sixteen pairs; 0 when one of the `now` that count is not below `least`. */
-INLINE int all_below(const weft_mi_counts *t, uint32_t groups, uint32_t pa, uint32_t pb, squares by, float least,
+/* Bounds of sixteen pairs; 0 when one of the `now` that count is not below `bar`. */
+INLINE int all_below(const weft_mi_counts *counts, uint32_t groups, uint32_t pa, uint32_t pb, squares by, float bar,
                      size_t i, size_t j, size_t now, float *out)
 {
   const uint32_t cells = (pa + 1) * (pb + 1);
@@ -182,67 +185,70 @@ INLINE int all_below(const weft_mi_counts *t, uint32_t groups, uint32_t pa, uint
   floats sum = { 0 };
   int below = 1;
   for (uint32_t g = 0; g < groups; g++) {
-    part_cells(t, 2 * g, pa, pb, i, j, k);
-    part_cells(t, 2 * g + 1, pa, pb, i, j, m);
+    part_cells(counts, 2 * g, pa, pb, i, j, k);
+    part_cells(counts, 2 * g + 1, pa, pb, i, j, m);
     for (uint32_t c = 0; c < cells; c++) m[c] += k[c];
     k[cells] = m[cells] = (ints){ 0 };
     for (uint32_t c = 0; c < cells; c += 2) add_squares(&k[c], &m[c], &k[c + 1], &m[c + 1], &sum);
   }
   sum = sum * by.scale + by.shift;
   memcpy(out, &sum, sizeof sum);
-  for (size_t l = 0; l < LANES; l++) below &= l >= now || out[l] < least;
+  for (size_t l = 0; l < LANES; l++) below &= l >= now || out[l] < bar;
   return below;
 }
 
 /* Screens pairs of attribute i with `count` neighbours, sixteen at a time: by squares where these show that all are
- * below `least`, else by logarithms, in a copy of the loop made for the shape. */
-INLINE void row(const weft_mi_counts *t, const weft_mi_screening *s, squares by, size_t i, size_t count, float least,
-                float *out)
+ * below `bar`, else by logarithms, in a copy of the loop made for the shape. */
+INLINE void row(const weft_mi_counts *counts, const weft_mi_screening *screening, squares by, size_t i, size_t count,
+                float bar, float *out)
 {
-  const uint32_t pa = t->a.planes, pb = t->b.planes, parts = t->parts, classes = s->classes;
-  const float class_sum = s->class_sum, n = (float) s->n;
-  const int known = !t->vary, flat = known && parts == 2 && classes == 2;
-  const int bounded = known && by.scale > 0 && least > -INFINITY;
+  const uint32_t pa = counts->a.planes, pb = counts->b.planes, parts = counts->parts, classes = screening->classes;
+  const float class_sum = screening->class_sum, n = (float) screening->n;
+  const int known = !counts->vary, flat = known && parts == 2 && classes == 2;
+  const int bounded = known && by.scale > 0 && bar > -INFINITY;
   for (size_t j = 0; j < count; j += LANES) {
     const size_t now = count - j < LANES ? count - j : LANES;
-    if (bounded && parts == 2 && pa == 1 && pb == 1 && all_below(t, 1, 1, 1, by, least, i, j, now, out + j)) continue;
-    if (bounded && parts == 2 && pa == 2 && pb == 2 && all_below(t, 1, 2, 2, by, least, i, j, now, out + j)) continue;
-    if (bounded && parts == 4 && pa == 1 && pb == 1 && all_below(t, 2, 1, 1, by, least, i, j, now, out + j)) continue;
+    if (bounded && parts == 2 && pa == 1 && pb == 1 && all_below(counts, 1, 1, 1, by, bar, i, j, now, out + j))
+      continue;
+    if (bounded && parts == 2 && pa == 2 && pb == 2 && all_below(counts, 1, 2, 2, by, bar, i, j, now, out + j))
+      continue;
+    if (bounded && parts == 4 && pa == 1 && pb == 1 && all_below(counts, 2, 1, 1, by, bar, i, j, now, out + j))
+      continue;
     if (flat && pa == 1 && pb == 1)
-      sixteen(t, 2, 2, 1, 1, 0, 0, 0, 0, class_sum, n, i, j, out + j);
+      sixteen(counts, 2, 2, 1, 1, 0, 0, 0, 0, class_sum, n, i, j, out + j);
     else if (flat && pa == 2 && pb == 2)
-      sixteen(t, 2, 2, 2, 2, 0, 0, 0, 0, class_sum, n, i, j, out + j);
+      sixteen(counts, 2, 2, 2, 2, 0, 0, 0, 0, class_sum, n, i, j, out + j);
     else if (known && pa == 1 && pb == 1 && parts == 4 && classes == 2)
-      sixteen(t, 4, 2, 1, 1, 0, 0, 0, 0, class_sum, n, i, j, out + j);
+      sixteen(counts, 4, 2, 1, 1, 0, 0, 0, 0, class_sum, n, i, j, out + j);
     else if (known)
-      sixteen(t, parts, classes, pa, pb, 0, 0, 0, 0, class_sum, n, i, j, out + j);
-    else if (!s->stratified)
-      sixteen(t, parts, classes, pa, pb, t->a.missing, t->b.missing, 1, 0, class_sum, n, i, j, out + j);
+      sixteen(counts, parts, classes, pa, pb, 0, 0, 0, 0, class_sum, n, i, j, out + j);
+    else if (!screening->stratified)
+      sixteen(counts, parts, classes, pa, pb, counts->a.missing, counts->b.missing, 1, 0, class_sum, n, i, j, out + j);
     else
-      sixteen(t, parts, classes, pa, pb, t->a.missing, t->b.missing, 1, 1, class_sum, n, i, j, out + j);
+      sixteen(counts, parts, classes, pa, pb, counts->a.missing, counts->b.missing, 1, 1, class_sum, n, i, j, out + j);
   }
 }
 
 typedef void (*row_function)(const weft_mi_counts *, const weft_mi_screening *, squares, size_t, size_t, float,
                              float *);
 
-static void row_portable(const weft_mi_counts *t, const weft_mi_screening *s, squares by, size_t i, size_t count,
-                         float least, float *out)
+static void row_portable(const weft_mi_counts *counts, const weft_mi_screening *screening, squares by, size_t i,
+                         size_t count, float bar, float *out)
 {
-  row(t, s, by, i, count, least, out);
+  row(counts, screening, by, i, count, bar, out);
 }
 
 #if WEFT_SIMD_X86
-WEFT_TARGET_AVX2 static void row_avx2(const weft_mi_counts *t, const weft_mi_screening *s, squares by, size_t i,
-                                      size_t count, float least, float *out)
+WEFT_TARGET_AVX2 static void row_avx2(const weft_mi_counts *counts, const weft_mi_screening *screening, squares by,
+                                      size_t i, size_t count, float bar, float *out)
 {
-  row(t, s, by, i, count, least, out);
+  row(counts, screening, by, i, count, bar, out);
 }
 
-WEFT_TARGET_AVX512 static void row_avx512(const weft_mi_counts *t, const weft_mi_screening *s, squares by, size_t i,
-                                          size_t count, float least, float *out)
+WEFT_TARGET_AVX512 static void row_avx512(const weft_mi_counts *counts, const weft_mi_screening *screening, squares by,
+                                          size_t i, size_t count, float bar, float *out)
 {
-  row(t, s, by, i, count, least, out);
+  row(counts, screening, by, i, count, bar, out);
 }
 
 static const row_function rows[] = { row_portable, row_avx2, row_avx512 };
@@ -252,29 +258,31 @@ static const row_function rows[] = { row_portable, row_portable, row_portable };
 
 weft_mi_screening weft_mi_screening_of(const weft_mi_pack *pack)
 {
-  weft_mi_screening s = {
+  weft_mi_screening screening = {
     pack->per, pack->per < pack->classes, (float) ((double) pack->class_fixed * pack->f.unit), pack->n, 0, 0
   };
   if (pack->classes == 2 && pack->per == 2 && pack->class_rows[0] && pack->class_rows[1]) {
-    s.class0 = pack->class_rows[0];
-    s.steepest = weft_mi_steepest((double) s.class0 / (double) s.n);
+    screening.class0 = pack->class_rows[0];
+    screening.steepest = weft_mi_steepest((double) screening.class0 / (double) screening.n);
   }
-  return s;
+  return screening;
 }
 
-void weft_mi_screen(const weft_mi_counts *t, const weft_mi_screening *s, size_t i, size_t count, float least,
+void weft_mi_screen(const weft_mi_counts *counts, const weft_mi_screening *screening, size_t i, size_t count, float bar,
                     float *out)
 {
   const weft_simd level = weft_simd_level();
   const squares none = { 0, 0 }; /* with AVX-512 logarithms take no longer than divisions */
-  rows[level](t, s, s->class0 && level != WEFT_SIMD_AVX512 ? squares_of(s) : none, i, count, least, out);
+  rows[level](counts, screening, screening->class0 && level != WEFT_SIMD_AVX512 ? squares_of(screening) : none, i,
+              count, bar, out);
 }
 
-double weft_mi_screen_error(const weft_mi_counts *t, const weft_mi_screening *s)
+double weft_mi_screen_error(const weft_mi_counts *counts, const weft_mi_screening *screening)
 {
-  const double strata = s->stratified ? t->parts / (double) s->classes : 1;
-  const double cells = (double) t->a.levels * t->b.levels * (t->parts + strata) + t->parts + strata + 7;
-  return 4 * LOG_ERROR + (cells + 16) * 0x1p-23 * log2((double) s->n + 2) * 2;
+  const double strata = screening->stratified ? counts->parts / (double) screening->classes : 1;
+  const double cells =
+      (double) counts->a.levels * counts->b.levels * (counts->parts + strata) + counts->parts + strata + 7;
+  return 4 * LOG_ERROR + (cells + 16) * 0x1p-23 * log2((double) screening->n + 2) * 2;
 }
 
 /* A little above the greatest, for the points between those looked at. The searches of permuted classes, a hundred in a
@@ -284,7 +292,7 @@ double weft_mi_steepest(double p)
   static _Thread_local struct {
     double share, steepest;
   } last;
-  double most = 0;
+  double largest = 0;
   if (p == last.share) return last.steepest;
   for (int k = 0; k <= 20000; k++) {
     const double q = k / 20000.0, d = (q - p) * (q - p);
@@ -292,8 +300,8 @@ double weft_mi_steepest(double p)
     if (fabs(q - p) < 1e-4) continue;
     if (q > 0) kl += q * log2(q / p);
     if (q < 1) kl += (1 - q) * log2((1 - q) / (1 - p));
-    most = fmax(most, kl / d);
+    largest = fmax(largest, kl / d);
   }
   last.share = p;
-  return last.steepest = fmax(most, 0.5 / (log(2.0) * p * (1 - p))) * 1.002;
+  return last.steepest = fmax(largest, 0.5 / (log(2.0) * p * (1 - p))) * 1.002;
 }

@@ -84,7 +84,8 @@ weft_status weft_mi_search_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const
   for (size_t k = 0; k < p; k++) weft_mi_pack_codes(pack, pack->place[chosen[k]], codes + k * pack->n);
   WEFT_TAKE(work, &own, (size_t) threads);
   WEFT_TAKE(keepers, &own, (size_t) threads);
-  for (int t = 0; t < threads; t++) WEFT_TRY(weft_mi_coder_init(&work[t].coder, &own, pack, search->order));
+  for (int thread = 0; thread < threads; thread++)
+    WEFT_TRY(weft_mi_coder_init(&work[thread].coder, &own, pack, search->order));
   for (; begun < threads; begun++)
     WEFT_TRY(weft_mi_keeper_begin(ctx, &work[begun].keeper, search->top, tuples ? tuples : 1));
   for (uint64_t first = 0; first < units; first += pace.batch, weft_mi_pace_next(&pace)) {
@@ -103,7 +104,7 @@ weft_status weft_mi_search_tuples(weft_ctx *ctx, const weft_mi_pack *pack, const
     }
   }
 done:
-  for (int t = 0; t < begun; t++) keepers[t] = work[t].keeper;
+  for (int thread = 0; thread < begun; thread++) keepers[thread] = work[thread].keeper;
   st = weft_mi_keepers_close(ctx, st, keepers, begun, mem, out);
   weft_arena_end(&own);
   return st;

@@ -37,20 +37,21 @@ __device__ static inline uint32_t transposed(uint32_t x)
 
 /* Takes memory for and makes what is above of a pack whose attributes have at most two planes. */
 weft_status weft_mi_arranged_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
-                                   const weft_mi_resident *r, arranged_planes *out);
+                                   const weft_mi_resident *resident, arranged_planes *out);
 /* The same with the attribute of place order[k] in place of attribute k; NULL: in order. */
 weft_status weft_mi_arranged_in_order(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
-                                      const weft_mi_resident *r, const uint32_t *order, arranged_planes *out);
+                                      const weft_mi_resident *resident, const uint32_t *order, arranged_planes *out);
 
 /* By a warp: a block of 128 rows of planes over the bits `from`, which are pieces first .. end-1 of 128 bits of
  * arranged rows of `steps` k-steps. A lane loads these rows' bits of one row of data, and gets four rows' words of 32;
  * what is set in these is added to `count`. */
-__device__ static inline void arrange_run(const arranged_planes &t, const uint32_t *from, size_t block, uint32_t first,
-                                          uint32_t end, uint32_t steps, uint8_t *out, uint32_t (&count)[4])
+__device__ static inline void arrange_run(const arranged_planes &arranged, const uint32_t *from, size_t block,
+                                          uint32_t first, uint32_t end, uint32_t steps, uint8_t *out,
+                                          uint32_t (&count)[4])
 {
   const uint32_t lane = threadIdx.x % 32;
-  const uint4 *const bits = (const uint4 *) t.by_bit + block;
-  const size_t across = ARRANGED_PLANES * t.room / 128;
+  const uint4 *const bits = (const uint4 *) arranged.by_bit + block;
+  const size_t across = ARRANGED_PLANES * arranged.room / 128;
   for (uint32_t piece = first; piece < end; piece++) {
     uint32_t made[4][4]; /* [row][word] */
 #pragma unroll

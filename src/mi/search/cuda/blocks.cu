@@ -24,9 +24,10 @@ done:
 }
 
 weft_status weft_mi_search_blocks(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
-                                  const mi_block_plan *plan, mi_collector *c)
+                                  const mi_block_plan *plan, mi_collector *collector)
 {
-  blocks_job job = { mem, c };
-  if (plan->most <= 0) return weft_fail_memory(ctx, "device", -4 * plan->most, weft_device_available(ctx), "tiles");
-  return weft_mi_blocks_each(ctx, pack, plan->plane, plan->most, search_part, &job);
+  blocks_job job = { mem, collector };
+  if (plan->max_bytes <= 0)
+    return weft_fail_memory(ctx, "device", -4 * plan->max_bytes, weft_device_available(ctx), "tiles");
+  return weft_mi_blocks_each(ctx, pack, plan->plane, plan->max_bytes, search_part, &job);
 }

@@ -4,7 +4,7 @@
 #include "mi/search/cuda/panel.cuh"
 
 #define COUNTS_WORDS ((size_t) 64 << 20) /* counts of a part: 256 MB */
-#define MOST_SIDE 8192                   /* attributes of a part each way */
+#define MAX_SIDE 8192                    /* attributes of a part each way */
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 __device__ static inline void mma_16x8x256(int (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
@@ -70,18 +70,18 @@ weft_status weft_mi_panel_plan(weft_device_arena *mem, weft_arena *host, const w
                                const weft_mi_panel *panel, size_t pairs, mi_panel *out)
 {
   weft_status st = WEFT_OK;
-  const size_t planes = (size_t) x->classes * panel->g->shape.planes * panel->h->shape.planes;
+  const size_t planes = (size_t) x->classes * panel->group_a->shape.planes * panel->group_b->shape.planes;
   size_t room = COUNTS_WORDS / (planes ? planes : 1);
   if (room > pairs) room = pairs;
   *out = { mi_sides_of(x, y, panel), rx, ry };
-  out->columns = room / COUNT_TILE < panel->h->count ? room / COUNT_TILE : panel->h->count;
+  out->columns = room / COUNT_TILE < panel->group_b->count ? room / COUNT_TILE : panel->group_b->count;
   if (!out->columns) out->columns = 1;
-  if (out->columns > MOST_SIDE) out->columns = MOST_SIDE;
-  out->rows = room / out->columns < panel->g->count ? room / out->columns : panel->g->count;
+  if (out->columns > MAX_SIDE) out->columns = MAX_SIDE;
+  out->rows = room / out->columns < panel->group_a->count ? room / out->columns : panel->group_a->count;
   if (!out->rows) out->rows = 1;
-  if (out->rows > MOST_SIDE) out->rows = MOST_SIDE;
-  out->across = (panel->h->count + out->columns - 1) / out->columns;
-  out->parts = out->across * ((panel->g->count + out->rows - 1) / out->rows);
+  if (out->rows > MAX_SIDE) out->rows = MAX_SIDE;
+  out->across = (panel->group_b->count + out->columns - 1) / out->columns;
+  out->parts = out->across * ((panel->group_a->count + out->rows - 1) / out->rows);
   WEFT_DEVICE_TAKE(out->counts, mem, planes * out->rows * out->columns);
   WEFT_DEVICE_TAKE(out->products, mem, planes);
   WEFT_TAKE(out->host_products, host, planes + 1);
@@ -97,36 +97,36 @@ void weft_mi_panel_drop(weft_device_arena *mem, weft_arena *host, mi_panel *pane
 }
 
 /* Describes a part, lists its products of planes (class by class), and launches them. */
-weft_status weft_mi_panel_count(weft_ctx *ctx, mi_panel *panel, uint64_t index, cudaStream_t s, part *out)
+weft_status weft_mi_panel_count(weft_ctx *ctx, mi_panel *panel, uint64_t index, cudaStream_t stream, part *out)
 {
   weft_status st = WEFT_OK;
   const weft_mi_pack *x = panel->x, *y = panel->y;
-  const weft_mi_group *g = panel->g, *h = panel->h;
+  const weft_mi_group *group_a = panel->group_a, *group_b = panel->group_b;
   const size_t i0 = (size_t) (index / panel->across) * panel->rows,
                j0 = (size_t) (index % panel->across) * panel->columns;
-  const uint32_t pa = g->shape.planes, pb = h->shape.planes;
+  const uint32_t pa = group_a->shape.planes, pb = group_b->shape.planes;
   size_t products = 0;
   memset(out, 0, sizeof *out);
-  out->nb = h->count - j0 < panel->columns ? h->count - j0 : panel->columns;
+  out->nb = group_b->count - j0 < panel->columns ? group_b->count - j0 : panel->columns;
   if (panel->same && j0 + out->nb <= i0 + 1) goto done;
-  out->na = g->count - i0 < panel->rows ? g->count - i0 : panel->rows;
-  out->counts.a = g->shape;
-  out->counts.b = h->shape;
-  out->counts.vary = g->shape.missing || h->shape.missing;
+  out->na = group_a->count - i0 < panel->rows ? group_a->count - i0 : panel->rows;
+  out->counts.a = group_a->shape;
+  out->counts.b = group_b->shape;
+  out->counts.vary = group_a->shape.missing || group_b->shape.missing;
   out->counts.parts = x->classes;
   out->counts.both = panel->counts;
   out->counts.ld = out->nb;
   out->counts.stride = out->na * out->nb;
-  out->counts.margin_a = panel->rx->margins + g->plane0 + i0;
-  out->counts.margin_b = panel->ry->margins + h->plane0 + j0;
+  out->counts.margin_a = panel->rx->margins + group_a->plane0 + i0;
+  out->counts.margin_b = panel->ry->margins + group_b->plane0 + j0;
   out->counts.part_a = x->plane_rows;
   out->counts.part_b = y->plane_rows;
-  out->counts.plane_a = g->count;
-  out->counts.plane_b = h->count;
+  out->counts.plane_a = group_a->count;
+  out->counts.plane_b = group_b->count;
   out->counts.totals = panel->rx->class_rows;
   out->f = panel->rx->f;
-  out->place_a = g->first + i0;
-  out->place_b = h->first + j0;
+  out->place_a = group_a->first + i0;
+  out->place_b = group_b->first + j0;
   out->columns = x->columns;
   out->classes = x->classes;
   out->per = x->per;
@@ -140,8 +140,8 @@ weft_status weft_mi_panel_count(weft_ctx *ctx, mi_panel *panel, uint64_t index, 
     for (uint32_t qa = 0; qa < pa; qa++)
       for (uint32_t qb = 0; qb < pb; qb++) {
         product *q = &panel->host_products[products];
-        q->row_a = g->plane0 + qa * g->count + i0;
-        q->row_b = h->plane0 + qb * h->count + j0;
+        q->row_a = group_a->plane0 + qa * group_a->count + i0;
+        q->row_b = group_b->plane0 + qb * group_b->count + j0;
         q->first_word = word;
         q->steps = steps;
         q->out = products++ * out->counts.stride;
@@ -150,13 +150,13 @@ weft_status weft_mi_panel_count(weft_ctx *ctx, mi_panel *panel, uint64_t index, 
   }
   if (!products) goto done;
   WEFT_CUDA(cudaMemcpyAsync(panel->products, panel->host_products, products * sizeof *panel->products,
-                            cudaMemcpyHostToDevice, s));
+                            cudaMemcpyHostToDevice, stream));
   for (size_t first = 0; first < products; first += 32768) {
     const size_t now = products - first < 32768 ? products - first : 32768;
     const dim3 blocks((unsigned) ((out->nb + COUNT_TILE - 1) / COUNT_TILE),
                       (unsigned) ((out->na + COUNT_TILE - 1) / COUNT_TILE), (unsigned) now);
-    count_planes<<<blocks, 128, 0, s>>>(panel->rx->planes, panel->ry->planes, panel->rx->words, panel->products + first,
-                                        out->na, out->nb, out->counts.ld, panel->counts);
+    count_planes<<<blocks, 128, 0, stream>>>(panel->rx->planes, panel->ry->planes, panel->rx->words,
+                                             panel->products + first, out->na, out->nb, out->counts.ld, panel->counts);
     WEFT_CUDA(cudaGetLastError());
   }
 done:

@@ -28,13 +28,13 @@ struct part {
 /* The groups whose members meet, of packs x and y. */
 struct mi_panel_sides {
   const weft_mi_pack *x, *y;
-  const weft_mi_group *g, *h;
+  const weft_mi_group *group_a, *group_b;
   int same;
 };
 
 static inline mi_panel_sides mi_sides_of(const weft_mi_pack *x, const weft_mi_pack *y, const weft_mi_panel *panel)
 {
-  return { x, y, panel->g, panel->h, panel->same };
+  return { x, y, panel->group_a, panel->group_b, panel->same };
 }
 
 struct mi_panel : mi_panel_sides {
@@ -51,4 +51,4 @@ weft_status weft_mi_panel_plan(weft_device_arena *mem, weft_arena *host, const w
                                const weft_mi_panel *panel, size_t pairs, mi_panel *out);
 void weft_mi_panel_drop(weft_device_arena *mem, weft_arena *host, mi_panel *panel);
 /* Counts part `index` and describes it; out->na is 0 when there is nothing in it. */
-weft_status weft_mi_panel_count(weft_ctx *ctx, mi_panel *panel, uint64_t index, cudaStream_t s, part *out);
+weft_status weft_mi_panel_count(weft_ctx *ctx, mi_panel *panel, uint64_t index, cudaStream_t stream, part *out);

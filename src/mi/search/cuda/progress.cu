@@ -8,50 +8,51 @@
 #define GROWTH 8           /* then so many times more */
 
 /* Fetches the hits of what ran; *overflow when there were more than fit, and then only a higher bar is kept. */
-static weft_status collect(weft_ctx *ctx, mi_collector *c, int *overflow)
+static weft_status collect(weft_ctx *ctx, mi_collector *collector, int *overflow)
 {
   weft_status st = WEFT_OK;
   unsigned long long count;
   size_t brought;
-  WEFT_CUDA(cudaMemcpyAsync(&count, c->hits.count, sizeof count, cudaMemcpyDeviceToHost, c->stream));
-  WEFT_CUDA(cudaStreamSynchronize(c->stream));
-  *overflow = count > c->hits.capacity;
-  brought = *overflow ? c->hits.capacity : (size_t) count;
+  WEFT_CUDA(cudaMemcpyAsync(&count, collector->hits.count, sizeof count, cudaMemcpyDeviceToHost, collector->stream));
+  WEFT_CUDA(cudaStreamSynchronize(collector->stream));
+  *overflow = count > collector->hits.capacity;
+  brought = *overflow ? collector->hits.capacity : (size_t) count;
   if (brought) {
-    WEFT_CUDA(
-        cudaMemcpyAsync(c->buffer, c->hits.items, brought * sizeof *c->buffer, cudaMemcpyDeviceToHost, c->stream));
-    WEFT_CUDA(cudaStreamSynchronize(c->stream));
+    WEFT_CUDA(cudaMemcpyAsync(collector->buffer, collector->hits.items, brought * sizeof *collector->buffer,
+                              cudaMemcpyDeviceToHost, collector->stream));
+    WEFT_CUDA(cudaStreamSynchronize(collector->stream));
   }
   if (*overflow) {
     /* the bar may rise to the k-th best of what was seen, but these pairs will come again */
-    if (c->keeper.bounded && c->keeper.best.k <= brought) {
-      weft_scored_select(c->buffer, brought, c->keeper.best.k);
-      const weft_scored kth = c->buffer[c->keeper.best.k - 1];
+    if (collector->keeper.bounded && collector->keeper.best.k <= brought) {
+      weft_scored_select(collector->buffer, brought, collector->keeper.best.k);
+      const weft_scored kth = collector->buffer[collector->keeper.best.k - 1];
       weft_scored now;
-      now.score = c->bar.score;
-      now.index = c->bar.index;
+      now.score = collector->bar.score;
+      now.index = collector->bar.index;
       if (weft_scored_before(kth, now)) {
-        c->bar.score = kth.score;
-        c->bar.index = kth.index + 1;
+        collector->bar.score = kth.score;
+        collector->bar.index = kth.index + 1;
       }
     }
     goto done;
   }
-  for (size_t k = 0; k < brought; k++) weft_mi_keep(&c->keeper, c->buffer[k].score, c->buffer[k].index);
-  if (c->keeper.st != WEFT_OK) {
-    memcpy(ctx->message, c->keeper.ctx.message, sizeof ctx->message);
-    st = c->keeper.st;
+  for (size_t k = 0; k < brought; k++)
+    weft_mi_keep(&collector->keeper, collector->buffer[k].score, collector->buffer[k].index);
+  if (collector->keeper.st != WEFT_OK) {
+    memcpy(ctx->message, collector->keeper.ctx.message, sizeof ctx->message);
+    st = collector->keeper.st;
     goto done;
   }
-  if (c->keeper.bounded && c->keeper.best.count >= c->keeper.best.k) {
-    weft_topk_shrink(&c->keeper.best);
+  if (collector->keeper.bounded && collector->keeper.best.count >= collector->keeper.best.k) {
+    weft_topk_shrink(&collector->keeper.best);
     weft_scored now;
-    now.score = c->bar.score;
-    now.index = c->bar.index;
-    const weft_scored kth = c->keeper.best.bar;
+    now.score = collector->bar.score;
+    now.index = collector->bar.index;
+    const weft_scored kth = collector->keeper.best.bar;
     if (kth.index != UINT64_MAX && weft_scored_before(kth, now)) {
-      c->bar.score = kth.score;
-      c->bar.index = kth.index;
+      collector->bar.score = kth.score;
+      collector->bar.index = kth.index;
     }
   }
 done:
@@ -59,13 +60,13 @@ done:
 }
 
 /* The most units from `first` on, at least one, with no more than `pairs` pairs. */
-static uint64_t units_of(const mi_runner *r, uint64_t first, double pairs)
+static uint64_t units_of(const mi_runner *runner, uint64_t first, double pairs)
 {
-  uint64_t lo = 1, hi = r->units - first;
-  const double before = r->until(r->job, first);
+  uint64_t lo = 1, hi = runner->units - first;
+  const double before = runner->until(runner->job, first);
   while (lo < hi) {
     const uint64_t mid = lo + (hi - lo + 1) / 2;
-    if (r->until(r->job, first + mid) - before <= pairs)
+    if (runner->until(runner->job, first + mid) - before <= pairs)
       lo = mid;
     else
       hi = mid - 1;
@@ -75,20 +76,21 @@ static uint64_t units_of(const mi_runner *r, uint64_t first, double pairs)
 
 /* Polls, runs as many units as the bar suggests, and collects what they found. When the buffer of hits overflows, only
  * a higher bar is kept and half of the units run again. */
-weft_status weft_mi_run_all(weft_ctx *ctx, mi_collector *c, const mi_runner *r)
+weft_status weft_mi_run_all(weft_ctx *ctx, mi_collector *collector, const mi_runner *runner)
 {
   weft_status st = WEFT_OK;
-  const int barred = c->keeper.bounded && c->keeper.best.count >= c->keeper.best.k;
+  const int barred = collector->keeper.bounded && collector->keeper.best.count >= collector->keeper.best.k;
   uint64_t first = 0, halved = 0;
-  while (first < r->units) {
-    const double seen = r->until(r->job, first), start = c->started && !r->patient ? FIRST_BARRED : FIRST_PAIRS;
-    const double pairs = barred || !c->keeper.bounded ? r->most : fmax(start, GROWTH * seen);
-    uint64_t now = halved ? halved : units_of(r, first, fmin(pairs, r->most));
+  while (first < runner->units) {
+    const double seen = runner->until(runner->job, first),
+                 start = collector->started && !runner->patient ? FIRST_BARRED : FIRST_PAIRS;
+    const double pairs = barred || !collector->keeper.bounded ? runner->max_pairs : fmax(start, GROWTH * seen);
+    uint64_t now = halved ? halved : units_of(runner, first, fmin(pairs, runner->max_pairs));
     int overflow = 0;
-    WEFT_TRY(weft_poll(ctx, c->before + c->share * (double) first / (double) r->units, 1));
-    WEFT_CUDA(cudaMemsetAsync(c->hits.count, 0, sizeof *c->hits.count, c->stream));
-    WEFT_TRY(r->run(ctx, r->job, c, first, now));
-    WEFT_TRY(collect(ctx, c, &overflow));
+    WEFT_TRY(weft_poll(ctx, collector->before + collector->share * (double) first / (double) runner->units, 1));
+    WEFT_CUDA(cudaMemsetAsync(collector->hits.count, 0, sizeof *collector->hits.count, collector->stream));
+    WEFT_TRY(runner->run(ctx, runner->job, collector, first, now));
+    WEFT_TRY(collect(ctx, collector, &overflow));
     if (!overflow) {
       first += now;
       halved = 0;

@@ -9,21 +9,22 @@
 
 /* A tuple of complete attributes has at least the information of each of its members alone. When the r strongest
  * attributes are in enough tuples to fill what is kept, no tuple that scores less than the r-th will be kept. */
-static void start_bar(const weft_mi_pack *pack, const weft_mi_resident *r, const weft_mi_search *search,
-                      mi_collector *c)
+static void start_bar(const weft_mi_pack *pack, const weft_mi_resident *resident, const weft_mi_search *search,
+                      mi_collector *collector)
 {
-  const double p = (double) r->complete;
-  if (!c->keeper.bounded || search->by_interaction || search->min_gain > -INFINITY) return;
+  const double p = (double) resident->complete;
+  if (!collector->keeper.bounded || search->by_interaction || search->min_gain > -INFINITY) return;
   if (search->near.chromosome) return; /* the number of tuples that are left is not known */
   for (size_t g = 0; g < pack->group_count; g++)
     if (pack->groups[g].side != 3) return;
-  for (size_t k = 0; k < MI_STRONGEST && k < r->complete; k++) {
+  for (size_t k = 0; k < MI_STRONGEST && k < resident->complete; k++) {
     const double left = p - (double) k - 1;
-    if (weft_mi_choose(p, search->order) - weft_mi_choose(left, search->order) < (double) c->keeper.best.k) continue;
-    const int64_t sure = r->strongest[k] - SLACK_UNITS - 4 * (int64_t) pack->n;
+    if (weft_mi_choose(p, search->order) - weft_mi_choose(left, search->order) < (double) collector->keeper.best.k)
+      continue;
+    const int64_t sure = resident->strongest[k] - SLACK_UNITS - 4 * (int64_t) pack->n;
     if (sure <= 0) return;
-    c->bar.score = weft_mi_bits(sure, r->f.unit, pack->n);
-    c->started = 1;
+    collector->bar.score = weft_mi_bits(sure, resident->f.unit, pack->n);
+    collector->started = 1;
     return;
   }
 }
@@ -51,51 +52,51 @@ extern "C" weft_status weft_mi_search_cuda(weft_ctx *ctx, const weft_mi_pack *pa
   weft_arena host = weft_arena_begin(ctx);
   weft_device_arena mem = weft_device_begin(ctx);
   const double p = (double) pack->p, possible = search->order == 2 ? p * (p - 1) / 2 : p * (p - 1) * (p - 2) / 6;
-  mi_collector c;
+  mi_collector collector;
   mi_block_plan blocks;
   int begun = 0;
-  memset(&c, 0, sizeof c);
+  memset(&collector, 0, sizeof collector);
   if (search->order == 3 && (search->top > HITS / 2 || !(binary_triples(ctx, pack) || weft_mi_levels_fit(ctx, pack)))) {
     st = weft_fail(ctx, WEFT_ERR_DEVICE,
                    "These triples are not for this device: see ?mi_triples."); /* R has looked before */
     goto done;
   }
-  c.search = search;
-  c.share = 1;
-  c.bar.score = -INFINITY;
-  c.bar.index = UINT64_MAX;
-  c.bar.min_mi = search->min_mi;
-  c.bar.min_gain = search->min_gain;
-  c.bar.by_interaction = search->by_interaction;
-  c.stream = mem.stream;
-  c.hits.capacity = HITS;
-  WEFT_DEVICE_TAKE(c.hits.items, &mem, c.hits.capacity);
-  WEFT_DEVICE_TAKE(c.hits.count, &mem, 1);
-  WEFT_TAKE(c.buffer, &host, c.hits.capacity);
-  WEFT_TRY(weft_mi_keeper_begin(ctx, &c.keeper, search->top, possible < 1 ? 1 : (size_t) fmin(possible, 1e15)));
+  collector.search = search;
+  collector.share = 1;
+  collector.bar.score = -INFINITY;
+  collector.bar.index = UINT64_MAX;
+  collector.bar.min_mi = search->min_mi;
+  collector.bar.min_gain = search->min_gain;
+  collector.bar.by_interaction = search->by_interaction;
+  collector.stream = mem.stream;
+  collector.hits.capacity = HITS;
+  WEFT_DEVICE_TAKE(collector.hits.items, &mem, collector.hits.capacity);
+  WEFT_DEVICE_TAKE(collector.hits.count, &mem, 1);
+  WEFT_TAKE(collector.buffer, &host, collector.hits.capacity);
+  WEFT_TRY(weft_mi_keeper_begin(ctx, &collector.keeper, search->top, possible < 1 ? 1 : (size_t) fmin(possible, 1e15)));
   begun = 1;
-  c.bar.columns = pack->columns;
-  WEFT_TRY(weft_mi_send_near(&mem, &search->near, pack->columns, &c.bar.near));
+  collector.bar.columns = pack->columns;
+  WEFT_TRY(weft_mi_send_near(&mem, &search->near, pack->columns, &collector.bar.near));
   if (search->order == 2 && !*device && !weft_mi_device_holds(ctx, pack, 0, &blocks)) {
-    WEFT_TRY(weft_mi_search_blocks(ctx, &mem, pack, &blocks, &c));
+    WEFT_TRY(weft_mi_search_blocks(ctx, &mem, pack, &blocks, &collector));
     goto done;
   }
   if (!*device) WEFT_TRY(weft_mi_resident_make(ctx, pack, device));
-  start_bar(pack, *device, search, &c);
+  start_bar(pack, *device, search, &collector);
   if (search->order == 2)
-    WEFT_TRY(weft_mi_search_panels(ctx, &mem, pack, *device, &c));
+    WEFT_TRY(weft_mi_search_panels(ctx, &mem, pack, *device, &collector));
   else if (binary_triples(ctx, pack))
-    WEFT_TRY(weft_mi_hopper_triples(ctx, &mem, pack, *device, &c));
+    WEFT_TRY(weft_mi_hopper_triples(ctx, &mem, pack, *device, &collector));
   else {
     int searched = 0;
-    if (weft_mi_sorted_fit(ctx, pack)) WEFT_TRY(weft_mi_hopper_sorted(ctx, &mem, pack, *device, &c, &searched));
-    if (!searched) WEFT_TRY(weft_mi_hopper_levels(ctx, &mem, pack, *device, &c));
+    if (weft_mi_sorted_fit(ctx, pack)) WEFT_TRY(weft_mi_hopper_sorted(ctx, &mem, pack, *device, &collector, &searched));
+    if (!searched) WEFT_TRY(weft_mi_hopper_levels(ctx, &mem, pack, *device, &collector));
   }
 done:
   if (begun && st == WEFT_OK)
-    st = weft_mi_keepers_end(ctx, &c.keeper, 1, out_mem, out);
+    st = weft_mi_keepers_end(ctx, &collector.keeper, 1, out_mem, out);
   else if (begun)
-    weft_arena_end(&c.keeper.mem);
+    weft_arena_end(&collector.keeper.mem);
   weft_device_end(&mem);
   weft_arena_end(&host);
   return st;

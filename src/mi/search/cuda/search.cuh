@@ -43,7 +43,7 @@ uint32_t weft_mi_resident_words(const weft_mi_pack *pack, uint32_t classes);
 
 /* Bytes of a row of planes, and the most that a block may weigh (blocks.h). */
 struct mi_block_plan {
-  double plane, most;
+  double plane, max_bytes;
 };
 
 /* 1 when the device has room for a search over the pack's pairs, and for so many copies of its planes besides;
@@ -95,7 +95,7 @@ __device__ static inline void mi_offer(const mi_bar &bar, const mi_hits &hits, d
 
 /* Attributes of two groups of a pack, on the two sides of tiles. */
 struct mi_sides {
-  const weft_mi_resident *r;
+  const weft_mi_resident *resident;
   size_t first_a, first_b; /* first place of the groups */
   size_t count_a, count_b;
   size_t row_a, row_b; /* first row of planes */
@@ -104,9 +104,9 @@ struct mi_sides {
 };
 
 /* A side of the screen (pairs/both/ternary.h) as it lies in memory. */
-__device__ static inline float4 words_of_side(weft_planes_side s)
+__device__ static inline float4 words_of_side(weft_planes_side side)
 {
-  return make_float4(s.class0[0], s.class0[1], s.rows[0], s.rows[1]);
+  return make_float4(side.class0[0], side.class0[1], side.rows[0], side.rows[1]);
 }
 
 /* ---- binary attributes, two classes: binary_hopper.cu ---- */
@@ -120,23 +120,23 @@ struct mi_binary : mi_sides { /* 128 (side a) or 256 (side b) a tile */
 /* 1 when this device and this build have 1-bit wgmma. */
 int weft_mi_wgmma_ready(int device);
 /* Tiles of a search over pairs. */
-uint64_t weft_mi_wgmma_tiles(const mi_binary *b);
+uint64_t weft_mi_wgmma_tiles(const mi_binary *binary);
 /* Puts rows first .. first+count-1 of the planes in wgmma's order. `out`: room for count rounded up to 256 rows. */
-weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *r, size_t first, size_t count, uint8_t *out,
-                                  cudaStream_t s);
+weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *resident, size_t first, size_t count,
+                                  uint8_t *out, cudaStream_t stream);
 /* Bytes of `constants` for searches of this order. */
-size_t weft_mi_wgmma_room(const mi_binary *b, int order);
+size_t weft_mi_wgmma_room(const mi_binary *binary, int order);
 /* Scores tiles first .. first+count-1. tiles_a, tiles_b: arranged planes. */
-weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles_a, const uint8_t *tiles_b,
+weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *binary, const uint8_t *tiles_a, const uint8_t *tiles_b,
                                 void *constants, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
-                                cudaStream_t s);
+                                cudaStream_t stream);
 /* Counts of all pairs of one group, class 0 in the high and class 1 in the low half: joint[a * ld + b], b > a. */
-weft_status weft_mi_wgmma_counts(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles, uint32_t *joint, size_t ld,
-                                 cudaStream_t s);
+weft_status weft_mi_wgmma_counts(weft_ctx *ctx, const mi_binary *binary, const uint8_t *tiles, uint32_t *joint,
+                                 size_t ld, cudaStream_t stream);
 /* Scores the triples of attribute i and all pairs behind it. `masked`: room like `tiles`. */
-weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *b, const uint8_t *tiles, uint8_t *masked,
+weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *binary, const uint8_t *tiles, uint8_t *masked,
                                   void *constants, const uint32_t *joint, size_t ld, uint32_t i, const mi_bar *bar,
-                                  const mi_hits *hits, cudaStream_t s);
+                                  const mi_hits *hits, cudaStream_t stream);
 
 /* ---- at most three levels, two to eight classes: pairs/cuda/ternary_hopper.cu ---- */
 
@@ -147,15 +147,15 @@ struct mi_planar : mi_sides {
   int packed;
 };
 
-uint64_t weft_mi_planes_tiles(const mi_planar *b);
+uint64_t weft_mi_planes_tiles(const mi_planar *planar);
 /* Bytes of the arranged planes of `count` attributes. */
-size_t weft_mi_planes_bytes(const weft_mi_resident *r, size_t count);
+size_t weft_mi_planes_bytes(const weft_mi_resident *resident, size_t count);
 /* Arranges the `planes` planes of `count` attributes, from row `first` of the pack's on. */
-weft_status weft_mi_planes_arrange(weft_ctx *ctx, const weft_mi_resident *r, size_t first, size_t count,
-                                   uint32_t planes, uint8_t *out, cudaStream_t s);
+weft_status weft_mi_planes_arrange(weft_ctx *ctx, const weft_mi_resident *resident, size_t first, size_t count,
+                                   uint32_t planes, uint8_t *out, cudaStream_t stream);
 /* Bytes of `room` below. */
-weft_status weft_mi_planes_room(weft_ctx *ctx, const mi_planar *b, size_t *bytes);
+weft_status weft_mi_planes_room(weft_ctx *ctx, const mi_planar *planar, size_t *bytes);
 /* Scores tiles first .. first+count-1. */
-weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *b, const uint8_t *tiles_a, const uint8_t *tiles_b,
+weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *planar, const uint8_t *tiles_a, const uint8_t *tiles_b,
                                  uint8_t *room, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
-                                 cudaStream_t s);
+                                 cudaStream_t stream);

@@ -6,9 +6,9 @@
 #include "mi/pairs/cuda/counted.cuh"
 #include "mi/search/cuda/progress.cuh"
 
-#define MOST_PAIRS 2e10  /* between two polls */
-#define MOST_CELLS 1e14  /* pairs × rows */
-#define MOST_PLANAR 1e13 /* of attributes of three levels */
+#define MAX_PAIRS 2e10   /* between two polls */
+#define MAX_CELLS 1e14   /* pairs × rows */
+#define MAX_PLANAR 1e13  /* of attributes of three levels */
 #define MANY_ROWS 100000 /* more classes than two: above, counting takes longer than the screen */
 
 /* ---- rows in the order of shared memory ---- */
@@ -21,55 +21,55 @@ struct arranged {
 };
 
 /* Takes memory for arranged planes from `mem` and fills it; *out points to it even if filling fails. */
-static weft_status arrange(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_resident *r, const arranged *a,
-                           uint8_t **out)
+static weft_status arrange(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_resident *resident,
+                           const arranged *rows, uint8_t **out)
 {
   weft_status st = WEFT_OK;
   uint8_t *tiles;
-  const size_t bytes =
-      a->rows_each == 1 ? (a->count + 255) / 256 * 256 * r->words * 4 : weft_mi_planes_bytes(r, a->count);
+  const size_t bytes = rows->rows_each == 1 ? (rows->count + 255) / 256 * 256 * resident->words * 4
+                                            : weft_mi_planes_bytes(resident, rows->count);
   WEFT_DEVICE_TAKE(tiles, mem, bytes);
   *out = tiles;
-  if (a->rows_each == 1)
-    WEFT_TRY(weft_mi_wgmma_arrange(ctx, r, a->row, a->count, tiles, mem->stream));
+  if (rows->rows_each == 1)
+    WEFT_TRY(weft_mi_wgmma_arrange(ctx, resident, rows->row, rows->count, tiles, mem->stream));
   else
-    WEFT_TRY(weft_mi_planes_arrange(ctx, r, a->row, a->count, a->planes, tiles, mem->stream));
+    WEFT_TRY(weft_mi_planes_arrange(ctx, resident, rows->row, rows->count, rows->planes, tiles, mem->stream));
 done:
   return st;
 }
 
 /* The same, kept with the pack for its next search. */
-static weft_status arrange_once(weft_ctx *ctx, weft_mi_resident *r, const arranged *a, const uint8_t **out)
+static weft_status arrange_once(weft_ctx *ctx, weft_mi_resident *resident, const arranged *rows, const uint8_t **out)
 {
   weft_status st = WEFT_OK;
-  if (!r->tiles || r->tiles_first != a->first || r->tiles_rows != a->rows_each) {
-    if (r->tiles) weft_device_drop(&r->mem, r->tiles);
-    r->tiles = NULL;
-    r->mem.ctx = ctx;
-    st = arrange(ctx, &r->mem, r, a, &r->tiles);
-    r->mem.ctx = &r->own;
+  if (!resident->tiles || resident->tiles_first != rows->first || resident->tiles_rows != rows->rows_each) {
+    if (resident->tiles) weft_device_drop(&resident->mem, resident->tiles);
+    resident->tiles = NULL;
+    resident->mem.ctx = ctx;
+    st = arrange(ctx, &resident->mem, resident, rows, &resident->tiles);
+    resident->mem.ctx = &resident->own;
     if (st != WEFT_OK) goto done;
-    WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
-    r->tiles_first = a->first;
-    r->tiles_rows = a->rows_each;
+    WEFT_CUDA(cudaStreamSynchronize(resident->mem.stream));
+    resident->tiles_first = rows->first;
+    resident->tiles_rows = rows->rows_each;
   }
-  *out = r->tiles;
+  *out = resident->tiles;
 done:
   return st;
 }
 
 /* Both sides of a panel; what *own points to belongs to this search alone. */
-static weft_status arrange_sides(weft_ctx *ctx, weft_device_arena *mem, weft_mi_resident *r, const weft_mi_panel *panel,
-                                 int rows_each, uint8_t *own[2], const uint8_t *tiles[2])
+static weft_status arrange_sides(weft_ctx *ctx, weft_device_arena *mem, weft_mi_resident *resident,
+                                 const weft_mi_panel *panel, int rows_each, uint8_t *own[2], const uint8_t *tiles[2])
 {
   weft_status st = WEFT_OK;
   for (int side = 0; side < 2; side++) {
-    const weft_mi_group *g = side ? panel->h : panel->g;
-    const arranged a = { rows_each, g->first, g->plane0, g->count, g->shape.planes };
+    const weft_mi_group *group = side ? panel->group_b : panel->group_a;
+    const arranged rows = { rows_each, group->first, group->plane0, group->count, group->shape.planes };
     if (panel->same) {
-      WEFT_TRY(arrange_once(ctx, r, &a, &tiles[side]));
+      WEFT_TRY(arrange_once(ctx, resident, &rows, &tiles[side]));
     } else {
-      WEFT_TRY(arrange(ctx, mem, r, &a, &own[side]));
+      WEFT_TRY(arrange(ctx, mem, resident, &rows, &own[side]));
       tiles[side] = own[side];
     }
   }
@@ -86,32 +86,33 @@ struct tiled_job {
   uint64_t start; /* first tile of this part */
 };
 
-static void describe_sides(const weft_mi_pack *p, const weft_mi_resident *r, const weft_mi_group *g,
-                           const weft_mi_group *h, mi_sides *out)
+static void describe_sides(const weft_mi_pack *p, const weft_mi_resident *resident, const weft_mi_group *group_a,
+                           const weft_mi_group *group_b, mi_sides *out)
 {
-  out->r = r;
-  out->first_a = g->first;
-  out->first_b = h->first;
-  out->count_a = g->count;
-  out->count_b = h->count;
-  out->row_a = g->plane0;
-  out->row_b = h->plane0;
+  out->resident = resident;
+  out->first_a = group_a->first;
+  out->first_b = group_b->first;
+  out->count_a = group_a->count;
+  out->count_b = group_b->count;
+  out->row_a = group_a->plane0;
+  out->row_b = group_b->plane0;
   out->columns = p->columns;
   out->plane_rows = p->plane_rows;
-  out->same = g == h;
+  out->same = group_a == group_b;
 }
 
 /* `tiles`: the runner of the whole panel. Neighbouring tiles share planes in the cache, so a part has a run of them. */
-static weft_status search_tiles(weft_ctx *ctx, weft_device_arena *mem, weft_mi_resident *r, const weft_mi_panel *panel,
-                                int rows_each, size_t room, tiled_job *job, mi_runner tiles, mi_collector *c)
+static weft_status search_tiles(weft_ctx *ctx, weft_device_arena *mem, weft_mi_resident *resident,
+                                const weft_mi_panel *panel, int rows_each, size_t room, tiled_job *job, mi_runner tiles,
+                                mi_collector *collector)
 {
   weft_status st = WEFT_OK;
-  const uint64_t end = weft_share_start(tiles.units, c->search->part + 1, c->search->parts);
-  job->start = weft_share_start(tiles.units, c->search->part, c->search->parts);
+  const uint64_t end = weft_share_start(tiles.units, collector->search->part + 1, collector->search->parts);
+  job->start = weft_share_start(tiles.units, collector->search->part, collector->search->parts);
   tiles.units = end - job->start;
-  WEFT_TRY(arrange_sides(ctx, mem, r, panel, rows_each, job->own, job->tiles));
+  WEFT_TRY(arrange_sides(ctx, mem, resident, panel, rows_each, job->own, job->tiles));
   WEFT_DEVICE_TAKE(job->room, mem, room);
-  WEFT_TRY(weft_mi_run_all(ctx, c, &tiles));
+  WEFT_TRY(weft_mi_run_all(ctx, collector, &tiles));
 done:
   weft_device_drop(mem, job->own[0]);
   weft_device_drop(mem, job->own[1]);
@@ -125,11 +126,11 @@ template <typename Shape> struct shaped_job : tiled_job {
 
 /* `work` counts tiles first .. first + count - 1 of what a Shape describes. */
 template <typename Shape, auto work>
-static weft_status run_tiles(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
+static weft_status run_tiles(weft_ctx *ctx, void *data, mi_collector *collector, uint64_t first, uint64_t count)
 {
   const shaped_job<Shape> *job = (const shaped_job<Shape> *) data;
-  return work(ctx, &job->b, job->tiles[0], job->tiles[1], job->room, &c->bar, &c->hits, job->start + first, count,
-              c->stream);
+  return work(ctx, &job->b, job->tiles[0], job->tiles[1], job->room, &collector->bar, &collector->hits,
+              job->start + first, count, collector->stream);
 }
 
 /* How many pairs `units` tiles of so many rows and columns have. */
@@ -142,75 +143,76 @@ template <int ROWS, int COLUMNS
 
 /* ---- binary attributes, two classes ---- */
 
-int weft_mi_fits_binary(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *g)
+int weft_mi_fits_binary(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *group)
 {
-  return !g->coded && g->shape.planes == 1 && !g->shape.missing && p->classes == 2 && p->per == 2 && p->class_rows[0] &&
-         p->class_rows[1] && p->class_rows[0] <= 65535 && p->class_rows[1] <= 65535 && weft_mi_wgmma_ready(ctx->device);
+  return !group->coded && group->shape.planes == 1 && !group->shape.missing && p->classes == 2 && p->per == 2 &&
+         p->class_rows[0] && p->class_rows[1] && p->class_rows[0] <= 65535 && p->class_rows[1] <= 65535 &&
+         weft_mi_wgmma_ready(ctx->device);
 }
 
-static mi_binary describe_binary(const weft_mi_pack *p, const weft_mi_resident *r, const weft_mi_group *g,
-                                 const weft_mi_group *h)
+static mi_binary describe_binary(const weft_mi_pack *p, const weft_mi_resident *resident, const weft_mi_group *group_a,
+                                 const weft_mi_group *group_b)
 {
-  mi_binary b;
-  memset(&b, 0, sizeof b);
-  describe_sides(p, r, g, h, &b);
+  mi_binary binary;
+  memset(&binary, 0, sizeof binary);
+  describe_sides(p, resident, group_a, group_b, &binary);
   for (int c = 0; c < 2; c++) {
-    b.class_rows[c] = p->class_rows[c];
-    b.steps[c] = (int) ((p->class_rows[c] + STEP_BITS - 1) / STEP_BITS);
+    binary.class_rows[c] = p->class_rows[c];
+    binary.steps[c] = (int) ((p->class_rows[c] + STEP_BITS - 1) / STEP_BITS);
   }
-  b.steepest = weft_mi_steepest(p->class_rows[1] / ((double) p->class_rows[0] + p->class_rows[1]));
-  return b;
+  binary.steepest = weft_mi_steepest(p->class_rows[1] / ((double) p->class_rows[0] + p->class_rows[1]));
+  return binary;
 }
 
-weft_status weft_mi_hopper_binary(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack, weft_mi_resident *r,
-                                  const weft_mi_panel *panel, mi_collector *c)
+weft_status weft_mi_hopper_binary(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
+                                  weft_mi_resident *resident, const weft_mi_panel *panel, mi_collector *collector)
 {
   shaped_job<mi_binary> job = {};
-  job.b = describe_binary(pack, r, panel->g, panel->h);
-  const mi_runner tiles = { &job, weft_mi_wgmma_tiles(&job.b), fmin(MOST_PAIRS, MOST_CELLS / (double) pack->n),
+  job.b = describe_binary(pack, resident, panel->group_a, panel->group_b);
+  const mi_runner tiles = { &job, weft_mi_wgmma_tiles(&job.b), fmin(MAX_PAIRS, MAX_CELLS / (double) pack->n),
                             run_tiles<mi_binary, weft_mi_wgmma_pairs>, pairs_until<128, 256> };
-  return search_tiles(ctx, mem, r, panel, 1, weft_mi_wgmma_room(&job.b, 2), &job, tiles, c);
+  return search_tiles(ctx, mem, resident, panel, 1, weft_mi_wgmma_room(&job.b, 2), &job, tiles, collector);
 }
 
 /* ---- at most three levels, two to eight classes ---- */
 
-int weft_mi_fits_planar(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *g)
+int weft_mi_fits_planar(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *group)
 {
   uint32_t occupied = 0;
   for (uint32_t c = 0; c < p->classes; c++) occupied += p->class_rows[c] > 0;
   const int packed = p->classes == 2 && p->n <= WEFT_PLANES_PACKED;
-  return !g->coded && g->shape.planes <= 2 && !g->shape.missing && occupied >= 2 && p->per == p->classes &&
+  return !group->coded && group->shape.planes <= 2 && !group->shape.missing && occupied >= 2 && p->per == p->classes &&
          p->classes <= WEFT_PLANES_CLASSES && (packed || p->n > MANY_ROWS) && weft_mi_wgmma_ready(ctx->device);
 }
 
-static mi_planar describe_planar(const weft_mi_pack *p, const weft_mi_resident *r, const weft_mi_group *g,
-                                 const weft_mi_group *h)
+static mi_planar describe_planar(const weft_mi_pack *p, const weft_mi_resident *resident, const weft_mi_group *group_a,
+                                 const weft_mi_group *group_b)
 {
-  mi_planar b;
-  memset(&b, 0, sizeof b);
-  describe_sides(p, r, g, h, &b);
-  b.classes = p->classes;
-  for (uint32_t c = 0; c < p->classes; c++) b.class_rows[c] = p->class_rows[c];
-  b.planes_a = g->shape.planes;
-  b.planes_b = h->shape.planes;
-  b.packed = p->classes == 2 && p->n <= WEFT_PLANES_PACKED;
-  if (b.packed) b.steepest = weft_mi_steepest(p->class_rows[0] / (double) p->n);
-  return b;
+  mi_planar planar;
+  memset(&planar, 0, sizeof planar);
+  describe_sides(p, resident, group_a, group_b, &planar);
+  planar.classes = p->classes;
+  for (uint32_t c = 0; c < p->classes; c++) planar.class_rows[c] = p->class_rows[c];
+  planar.planes_a = group_a->shape.planes;
+  planar.planes_b = group_b->shape.planes;
+  planar.packed = p->classes == 2 && p->n <= WEFT_PLANES_PACKED;
+  if (planar.packed) planar.steepest = weft_mi_steepest(p->class_rows[0] / (double) p->n);
+  return planar;
 }
 
 /* Searches a panel of attributes of at most three levels by the kernel in ternary_hopper.cu. */
-weft_status weft_mi_hopper_planar(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack, weft_mi_resident *r,
-                                  const weft_mi_panel *panel, mi_collector *c)
+weft_status weft_mi_hopper_planar(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
+                                  weft_mi_resident *resident, const weft_mi_panel *panel, mi_collector *collector)
 {
   weft_status st = WEFT_OK;
   shaped_job<mi_planar> job = {};
   size_t bytes;
-  job.b = describe_planar(pack, r, panel->g, panel->h);
+  job.b = describe_planar(pack, resident, panel->group_a, panel->group_b);
   WEFT_TRY(weft_mi_planes_room(ctx, &job.b, &bytes));
   {
-    const mi_runner tiles = { &job, weft_mi_planes_tiles(&job.b), fmin(MOST_PAIRS, MOST_PLANAR / (double) pack->n),
+    const mi_runner tiles = { &job, weft_mi_planes_tiles(&job.b), fmin(MAX_PAIRS, MAX_PLANAR / (double) pack->n),
                               run_tiles<mi_planar, weft_mi_planes_pairs>, pairs_until<64, 128> };
-    st = search_tiles(ctx, mem, r, panel, 2, bytes, &job, tiles, c);
+    st = search_tiles(ctx, mem, resident, panel, 2, bytes, &job, tiles, collector);
   }
 done:
   return st;
@@ -223,25 +225,27 @@ struct products_job {
   uint64_t start;
 };
 
-static weft_status run_products(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
+static weft_status run_products(weft_ctx *ctx, void *data, mi_collector *collector, uint64_t first, uint64_t count)
 {
   products_job *job = (products_job *) data;
-  return weft_mi_products_pairs(ctx, &job->p, &c->bar, &c->hits, job->start + first, count, c->stream);
+  return weft_mi_products_pairs(ctx, &job->p, &collector->bar, &collector->hits, job->start + first, count,
+                                collector->stream);
 }
 
 /* Searches a panel of attributes of any planes, by fused_hopper.cu or counted_hopper.cu. */
 weft_status weft_mi_hopper_products(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
-                                    const weft_mi_resident *r, const weft_mi_panel *panel, mi_collector *c)
+                                    const weft_mi_resident *resident, const weft_mi_panel *panel,
+                                    mi_collector *collector)
 {
   weft_status st = WEFT_OK;
   products_job job;
-  WEFT_TRY(weft_mi_products_begin(ctx, mem, pack, r, panel, &job.p));
+  WEFT_TRY(weft_mi_products_begin(ctx, mem, pack, resident, panel, &job.p));
   {
-    const uint64_t end = weft_share_start(job.p.tiles, c->search->part + 1, c->search->parts);
-    job.start = weft_share_start(job.p.tiles, c->search->part, c->search->parts);
-    const mi_runner tiles = { &job,         end - job.start,       weft_mi_products_most(&job.p),
+    const uint64_t end = weft_share_start(job.p.tiles, collector->search->part + 1, collector->search->parts);
+    job.start = weft_share_start(job.p.tiles, collector->search->part, collector->search->parts);
+    const mi_runner tiles = { &job,         end - job.start,       weft_mi_products_max_pairs(&job.p),
                               run_products, pairs_until<128, 256>, 1 };
-    WEFT_TRY(weft_mi_run_all(ctx, c, &tiles));
+    WEFT_TRY(weft_mi_run_all(ctx, collector, &tiles));
   }
 done:
   weft_mi_products_end(&job.p);
@@ -259,14 +263,15 @@ struct triple_job {
   double parts;
 };
 
-static weft_status run_triples(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
+static weft_status run_triples(weft_ctx *ctx, void *data, mi_collector *collector, uint64_t first, uint64_t count)
 {
   weft_status st = WEFT_OK;
   triple_job *job = (triple_job *) data;
   /* the last attributes first: they have the fewest pairs behind them */
   for (uint64_t k = first; k < first + count; k++)
     WEFT_TRY(weft_mi_wgmma_triples(ctx, &job->b, job->tiles, job->masked, job->constants, job->joint, job->ld,
-                                   (uint32_t) (job->b.count_a - 3 - unit_dealt(c, k)), &c->bar, &c->hits, c->stream));
+                                   (uint32_t) (job->b.count_a - 3 - unit_dealt(collector, k)), &collector->bar,
+                                   &collector->hits, collector->stream));
 done:
   return st;
 }
@@ -285,29 +290,29 @@ static double triples_until(const void *data, uint64_t units)
 
 /* Searches binary triples: counts all pairs once, then takes one fixed attribute after the other. */
 weft_status weft_mi_hopper_triples(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
-                                   const weft_mi_resident *r, mi_collector *c)
+                                   const weft_mi_resident *resident, mi_collector *collector)
 {
   weft_status st = WEFT_OK;
   triple_job job;
   uint8_t *tiles = NULL;
   size_t bytes;
-  const weft_mi_group *g = &pack->groups[0];
-  const arranged all = { 1, g->first, g->plane0, g->count, 1 };
+  const weft_mi_group *group = &pack->groups[0];
+  const arranged all = { 1, group->first, group->plane0, group->count, 1 };
   memset(&job, 0, sizeof job);
-  job.b = describe_binary(pack, r, g, g);
+  job.b = describe_binary(pack, resident, group, group);
   job.ld = (pack->p + 255) / 256 * 256;
-  bytes = job.ld * r->words * 4;
-  WEFT_TRY(arrange(ctx, mem, r, &all, &tiles));
+  bytes = job.ld * resident->words * 4;
+  WEFT_TRY(arrange(ctx, mem, resident, &all, &tiles));
   job.tiles = tiles;
   WEFT_DEVICE_TAKE(job.masked, mem, bytes);
   WEFT_DEVICE_TAKE(job.constants, mem, weft_mi_wgmma_room(&job.b, 3));
   WEFT_DEVICE_TAKE(job.joint, mem, job.ld * job.ld);
   WEFT_TRY(weft_mi_wgmma_counts(ctx, &job.b, job.tiles, job.joint, job.ld, mem->stream));
   {
-    job.parts = (double) c->search->parts;
-    const mi_runner r_fixed = { &job, units_dealt(c, pack->p - 2), fmin(MOST_PAIRS, MOST_CELLS / (double) pack->n),
-                                run_triples, triples_until };
-    st = weft_mi_run_all(ctx, c, &r_fixed);
+    job.parts = (double) collector->search->parts;
+    const mi_runner r_fixed = { &job, units_dealt(collector, pack->p - 2),
+                                fmin(MAX_PAIRS, MAX_CELLS / (double) pack->n), run_triples, triples_until };
+    st = weft_mi_run_all(ctx, collector, &r_fixed);
   }
 done:
   return st;
@@ -316,17 +321,17 @@ done:
 /* ---- triples of any few levels ---- */
 
 struct levels_job {
-  mi_levels t;
+  mi_levels levels;
   double parts;
 };
 
-static weft_status run_levels(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
+static weft_status run_levels(weft_ctx *ctx, void *data, mi_collector *collector, uint64_t first, uint64_t count)
 {
   weft_status st = WEFT_OK;
   const levels_job *job = (const levels_job *) data;
   for (uint64_t k = first; k < first + count; k++)
-    WEFT_TRY(weft_mi_levels_triples(ctx, &job->t, (uint32_t) (job->t.pack->p - 3 - unit_dealt(c, k)), &c->bar, &c->hits,
-                                    c->stream));
+    WEFT_TRY(weft_mi_levels_triples(ctx, &job->levels, (uint32_t) (job->levels.pack->p - 3 - unit_dealt(collector, k)),
+                                    &collector->bar, &collector->hits, collector->stream));
 done:
   return st;
 }
@@ -337,16 +342,16 @@ static double levels_until(const void *data, uint64_t units)
 }
 
 weft_status weft_mi_hopper_levels(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
-                                  const weft_mi_resident *r, mi_collector *c)
+                                  const weft_mi_resident *resident, mi_collector *collector)
 {
   weft_status st = WEFT_OK;
   levels_job job;
-  job.parts = (double) c->search->parts;
-  WEFT_TRY(weft_mi_levels_begin(ctx, mem, pack, r, &job.t));
+  job.parts = (double) collector->search->parts;
+  WEFT_TRY(weft_mi_levels_begin(ctx, mem, pack, resident, &job.levels));
   {
-    const mi_runner r_fixed = { &job, units_dealt(c, pack->p - 2), weft_mi_levels_most(&job.t), run_levels,
-                                levels_until };
-    st = weft_mi_run_all(ctx, c, &r_fixed);
+    const mi_runner r_fixed = { &job, units_dealt(collector, pack->p - 2), weft_mi_levels_max_pairs(&job.levels),
+                                run_levels, levels_until };
+    st = weft_mi_run_all(ctx, collector, &r_fixed);
   }
 done:
   return st;

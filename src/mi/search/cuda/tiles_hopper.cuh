@@ -46,12 +46,12 @@ template <uint32_t STAGES> struct ring {
 };
 
 /* By all threads of a block; `arrivals` make a stage empty. */
-template <uint32_t STAGES> __device__ static inline void make_ring(ring<STAGES> *r, uint32_t arrivals = CONSUMERS)
+template <uint32_t STAGES> __device__ static inline void make_ring(ring<STAGES> *copies, uint32_t arrivals = CONSUMERS)
 {
   if (threadIdx.x == 0) {
     for (uint32_t s = 0; s < STAGES; s++) {
-      barrier_init(&r->full[s], 1);
-      barrier_init(&r->empty[s], arrivals);
+      barrier_init(&copies->full[s], 1);
+      barrier_init(&copies->empty[s], arrivals);
     }
     barriers_made();
   }
@@ -61,26 +61,26 @@ template <uint32_t STAGES> __device__ static inline void make_ring(ring<STAGES> 
 /* Loads k-steps first .. end-1 of a tile's rows, which have `steps`, by one thread. *step: k-steps since the start,
  * which give stage and phase of the ring. */
 template <uint32_t STAGES>
-__device__ static inline void bring_steps(ring<STAGES> *r, uint8_t *stages, const uint8_t *a, const uint8_t *b,
+__device__ static inline void bring_steps(ring<STAGES> *copies, uint8_t *stages, const uint8_t *a, const uint8_t *b,
                                           int steps, int first, int end, uint32_t *step)
 {
   for (int s = first; s < end; s++, ++*step) {
     const uint32_t at = *step % STAGES;
-    if (*step >= STAGES) barrier_wait(&r->empty[at], (*step / STAGES - 1) & 1);
-    barrier_expect(&r->full[at], STAGE_BYTES);
+    if (*step >= STAGES) barrier_wait(&copies->empty[at], (*step / STAGES - 1) & 1);
+    barrier_expect(&copies->full[at], STAGE_BYTES);
     uint8_t *to = stages + at * STAGE_BYTES;
-    bulk_copy(to, a + (size_t) s * BLOCK_BYTES, BLOCK_BYTES, &r->full[at]);
-    bulk_copy(to + BLOCK_BYTES, b + (size_t) s * BLOCK_BYTES, BLOCK_BYTES, &r->full[at]);
-    bulk_copy(to + 2 * BLOCK_BYTES, b + (size_t) (steps + s) * BLOCK_BYTES, BLOCK_BYTES, &r->full[at]);
+    bulk_copy(to, a + (size_t) s * BLOCK_BYTES, BLOCK_BYTES, &copies->full[at]);
+    bulk_copy(to + BLOCK_BYTES, b + (size_t) s * BLOCK_BYTES, BLOCK_BYTES, &copies->full[at]);
+    bulk_copy(to + 2 * BLOCK_BYTES, b + (size_t) (steps + s) * BLOCK_BYTES, BLOCK_BYTES, &copies->full[at]);
   }
 }
 
 /* All of them. */
 template <uint32_t STAGES>
-__device__ static inline void bring_tile(ring<STAGES> *r, uint8_t *stages, const uint8_t *a, const uint8_t *b,
+__device__ static inline void bring_tile(ring<STAGES> *copies, uint8_t *stages, const uint8_t *a, const uint8_t *b,
                                          int steps, uint32_t *step)
 {
-  bring_steps(r, stages, a, b, steps, 0, steps, step);
+  bring_steps(copies, stages, a, b, steps, 0, steps, step);
 }
 
 /* Where a warpgroup is in a ring of stages, with its operands in the first of them. */
@@ -91,9 +91,9 @@ template <uint32_t STAGES> struct ring_place {
 };
 
 template <uint32_t STAGES>
-__device__ static inline ring_place<STAGES> first_place(ring<STAGES> *r, const uint8_t *a, const uint8_t *b)
+__device__ static inline ring_place<STAGES> first_place(ring<STAGES> *copies, const uint8_t *a, const uint8_t *b)
 {
-  const ring_place<STAGES> w = { r, operand_descriptor(a), operand_descriptor(b), 0, 0 };
+  const ring_place<STAGES> w = { copies, operand_descriptor(a), operand_descriptor(b), 0, 0 };
   return w;
 }
 
@@ -146,14 +146,14 @@ __device__ static inline void count_at_once(ring_place<STAGES> *w, uint32_t step
  * while the tensor cores are at work, `meanwhile` is called with their number; it must leave the accumulators alone. A
  * warp gives a stage back by one arrival. */
 template <int BATCH, uint32_t STAGES, int COUNTS, class Start, class Meanwhile>
-__device__ static inline void count_batches(ring<STAGES> *r, const uint8_t *stages, int steps, uint32_t *step,
+__device__ static inline void count_batches(ring<STAGES> *copies, const uint8_t *stages, int steps, uint32_t *step,
                                             uint32_t (&c)[COUNTS], const Start &start, const Meanwhile &meanwhile)
 {
   if (!steps) return;
   const bool first_lane = threadIdx.x % 32 == 0;
   for (int s = 0, started = 1; s < steps; s++, started++, ++*step) {
     const uint32_t at = *step % STAGES;
-    barrier_wait(&r->full[at], *step / STAGES & 1);
+    barrier_wait(&copies->full[at], *step / STAGES & 1);
     hold(c);
     product_fence();
     start(stages + at * STAGE_BYTES);
@@ -165,18 +165,18 @@ __device__ static inline void count_batches(ring<STAGES> *r, const uint8_t *stag
     if (s >= BATCH - 1) { /* the first of as many is done: its stage is free */
       product_wait<BATCH - 1>();
       hold(c);
-      if (first_lane) barrier_arrive(&r->empty[(*step - (BATCH - 1)) % STAGES]);
+      if (first_lane) barrier_arrive(&copies->empty[(*step - (BATCH - 1)) % STAGES]);
     }
   }
   product_wait<0>();
   hold(c);
   for (int k = steps < BATCH - 1 ? steps : BATCH - 1; k > 0; k--)
-    if (first_lane) barrier_arrive(&r->empty[(*step - (uint32_t) k) % STAGES]);
+    if (first_lane) barrier_arrive(&copies->empty[(*step - (uint32_t) k) % STAGES]);
 }
 
 /* Adds a class's counts, step by step: by all threads of both warpgroups. */
 template <uint32_t STAGES>
-__device__ static inline void count_steps(ring<STAGES> *r, const uint8_t *stages, int steps, uint32_t *step,
+__device__ static inline void count_steps(ring<STAGES> *copies, const uint8_t *stages, int steps, uint32_t *step,
                                           uint32_t (&c)[128])
 {
   if (!steps) return;
@@ -184,7 +184,7 @@ __device__ static inline void count_steps(ring<STAGES> *r, const uint8_t *stages
   for (int s = 0; s < steps; s++, ++*step) {
     const uint32_t at = *step % STAGES;
     const uint8_t *from = stages + at * STAGE_BYTES;
-    barrier_wait(&r->full[at], *step / STAGES & 1);
+    barrier_wait(&copies->full[at], *step / STAGES & 1);
     hold(c);
     product_fence();
     mma_64x256x256(c, operand_descriptor(from + own), operand_descriptor(from + BLOCK_BYTES));
@@ -192,12 +192,12 @@ __device__ static inline void count_steps(ring<STAGES> *r, const uint8_t *stages
     if (s > 0) { /* the step before is done: its stage is free */
       product_wait<1>();
       hold(c);
-      barrier_arrive(&r->empty[(*step - 1) % STAGES]);
+      barrier_arrive(&copies->empty[(*step - 1) % STAGES]);
     }
   }
   product_wait<0>();
   hold(c);
-  barrier_arrive(&r->empty[(*step - 1) % STAGES]);
+  barrier_arrive(&copies->empty[(*step - 1) % STAGES]);
 }
 
 #endif

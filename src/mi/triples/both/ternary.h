@@ -61,7 +61,7 @@ static inline weft_triples_fixed weft_triples_fix(const uint32_t level[3][2], do
       out.start[2 * q + c + 1] = out.start[2 * q + c] + (level[q][c] + step_bits - 1) / step_bits;
     out.rows[q] = weft_planes_pack(level[q][0], level[q][1]);
     out.weight[q] = (float) (steepest / WEFT_WORDS_SCALE);
-    base += steepest * weft_words_least(n0, m);
+    base += steepest * weft_words_min(n0, m);
     error += steepest * weft_words_error(n0);
     n += m;
   }

@@ -40,13 +40,13 @@ typedef struct {
 } triple_score;
 
 /* Keeps a triple that is above the thresholds; its index has the columns in increasing order. */
-static void keep(const shared *s, const triple_score *score, size_t i, size_t a, size_t b, workspace *w)
+static void keep(const shared *job, const triple_score *score, size_t i, size_t a, size_t b, workspace *w)
 {
-  const weft_mi_pack *p = s->tiling.x;
+  const weft_mi_pack *p = job->tiling.x;
   const double mi = weft_mi_bits(score->joint, p->f.unit, score->n),
                gain = weft_mi_bits(score->gain, p->f.unit, score->n);
   uint64_t x = p->column[i], y = p->column[a], z = p->column[b], swap;
-  if (!(mi >= s->search->min_mi && gain >= s->search->min_gain)) return;
+  if (!(mi >= job->search->min_mi && gain >= job->search->min_gain)) return;
   if (x > y) {
     swap = x;
     x = y;
@@ -62,35 +62,37 @@ static void keep(const shared *s, const triple_score *score, size_t i, size_t a,
     x = y;
     y = swap;
   }
-  weft_mi_keep(&w->keeper, s->search->by_interaction ? gain : mi, (x * p->columns + y) * p->columns + z);
+  weft_mi_keep(&w->keeper, job->search->by_interaction ? gain : mi, (x * p->columns + y) * p->columns + z);
 }
 
 /* ---- from planes ---- */
 
 /* Counts of the tile within each level of the attribute at place i. `all`: the tile's counts over all rows. */
 static void count_levels(const weft_mi_pack *p, const weft_mi_tile *tile, size_t i, const weft_mi_counts *all,
-                         workspace *w, weft_mi_counts *t)
+                         workspace *w, weft_mi_counts *counts)
 {
-  const weft_mi_group *g = tile->panel->g, *h = tile->panel->h, *fixed = &p->groups[p->group_of[i]];
+  const weft_mi_group *group_a = tile->panel->group_a, *group_b = tile->panel->group_b,
+                      *fixed = &p->groups[p->group_of[i]];
   const weft_bits_ops *ops = weft_bits();
-  const uint32_t pa = g->shape.planes, pb = h->shape.planes, classes = p->classes, levels = fixed->shape.levels;
+  const uint32_t pa = group_a->shape.planes, pb = group_b->shape.planes, classes = p->classes,
+                 levels = fixed->shape.levels;
   const size_t area = (size_t) pa * pb * all->stride;
-  *t = *all;
-  t->vary |= fixed->shape.missing;
-  t->parts = levels * classes;
-  t->both = w->both;
-  t->margin_a = w->margin_a;
-  t->margin_b = w->margin_b;
-  t->totals = w->totals;
-  t->plane_a = t->plane_b = WEFT_MI_TILE;
-  t->part_a = (size_t) pa * WEFT_MI_TILE;
-  t->part_b = (size_t) pb * WEFT_MI_TILE;
+  *counts = *all;
+  counts->vary |= fixed->shape.missing;
+  counts->parts = levels * classes;
+  counts->both = w->both;
+  counts->margin_a = w->margin_a;
+  counts->margin_b = w->margin_b;
+  counts->totals = w->totals;
+  counts->plane_a = counts->plane_b = WEFT_MI_TILE;
+  counts->part_a = (size_t) pa * WEFT_MI_TILE;
+  counts->part_b = (size_t) pb * WEFT_MI_TILE;
   for (uint32_t q = 0; q < fixed->shape.planes; q++) {
     const size_t row = weft_mi_plane_row(fixed, i, q);
     const uint64_t *mask = p->bits + row * p->words;
     for (uint32_t x = 0; x < pa; x++)
       for (size_t m = 0; m < tile->ni; m++) {
-        const uint64_t *plane = p->bits + (g->plane0 + x * g->count + tile->i0 + m) * p->words;
+        const uint64_t *plane = p->bits + (group_a->plane0 + x * group_a->count + tile->i0 + m) * p->words;
         uint64_t *out = w->masked + (x * WEFT_MI_TILE + m) * p->words;
         for (size_t k = 0; k < p->words; k++) out[k] = plane[k] & mask[k];
       }
@@ -100,12 +102,12 @@ static void count_levels(const weft_mi_pack *p, const weft_mi_tile *tile, size_t
       w->totals[part] = p->margins[c * p->plane_rows + row];
       for (uint32_t x = 0; x < pa; x++)
         for (size_t m = 0; m < tile->ni; m++)
-          w->margin_a[part * t->part_a + x * WEFT_MI_TILE + m] =
+          w->margin_a[part * counts->part_a + x * WEFT_MI_TILE + m] =
               (uint32_t) ops->popcount(w->masked + (x * WEFT_MI_TILE + m) * p->words + first, words);
       for (uint32_t y = 0; y < pb; y++) {
-        const uint64_t *b = p->bits + (h->plane0 + y * h->count + tile->j0) * p->words + first;
+        const uint64_t *b = p->bits + (group_b->plane0 + y * group_b->count + tile->j0) * p->words + first;
         ops->popcount_tile(mask + first, 1, p->words, b, tile->nj, p->words, words,
-                           w->margin_b + part * t->part_b + y * WEFT_MI_TILE, WEFT_MI_TILE);
+                           w->margin_b + part * counts->part_b + y * WEFT_MI_TILE, WEFT_MI_TILE);
         for (uint32_t x = 0; x < pa; x++)
           ops->popcount_tile(w->masked + x * WEFT_MI_TILE * p->words + first, tile->ni, p->words, b, tile->nj, p->words,
                              words, w->both + part * area + (x * pb + y) * all->stride, WEFT_MI_TILE);
@@ -119,31 +121,33 @@ static void count_levels(const weft_mi_pack *p, const weft_mi_tile *tile, size_t
     w->totals[part] = p->class_rows[c];
     memcpy(w->both + part * area, all->both + c * area, area * sizeof *w->both);
     for (uint32_t x = 0; x < pa; x++)
-      memcpy(w->margin_a + part * t->part_a + x * WEFT_MI_TILE, all->margin_a + c * all->part_a + x * all->plane_a,
+      memcpy(w->margin_a + part * counts->part_a + x * WEFT_MI_TILE, all->margin_a + c * all->part_a + x * all->plane_a,
              tile->ni * sizeof(uint32_t));
     for (uint32_t y = 0; y < pb; y++)
-      memcpy(w->margin_b + part * t->part_b + y * WEFT_MI_TILE, all->margin_b + c * all->part_b + y * all->plane_b,
+      memcpy(w->margin_b + part * counts->part_b + y * WEFT_MI_TILE, all->margin_b + c * all->part_b + y * all->plane_b,
              tile->nj * sizeof(uint32_t));
     for (uint32_t q = 0; q + 1 < levels; q++) {
       const uint32_t other = q * classes + c;
       w->totals[part] -= w->totals[other];
       for (size_t k = 0; k < area; k++) w->both[part * area + k] -= w->both[other * area + k];
-      for (size_t k = 0; k < t->part_a; k++) w->margin_a[part * t->part_a + k] -= w->margin_a[other * t->part_a + k];
-      for (size_t k = 0; k < t->part_b; k++) w->margin_b[part * t->part_b + k] -= w->margin_b[other * t->part_b + k];
+      for (size_t k = 0; k < counts->part_a; k++)
+        w->margin_a[part * counts->part_a + k] -= w->margin_a[other * counts->part_a + k];
+      for (size_t k = 0; k < counts->part_b; k++)
+        w->margin_b[part * counts->part_b + k] -= w->margin_b[other * counts->part_b + k];
     }
   }
 }
 
 /* Scores a triple exactly: its information, and its gain over the best of its three pairs, whose tables are sums of its
  * own. */
-static triple_score score_triple(const weft_mi_pack *p, const weft_mi_counts *t, uint32_t levels, size_t m, size_t j,
-                                 workspace *w)
+static triple_score score_triple(const weft_mi_pack *p, const weft_mi_counts *counts, uint32_t levels, size_t m,
+                                 size_t j, workspace *w)
 {
-  const uint32_t la = t->a.levels, lb = t->b.levels;
+  const uint32_t la = counts->a.levels, lb = counts->b.levels;
   static const int pairs[] = { 3, 5, 6 };
   triple_score out;
   int64_t greatest = 0;
-  weft_mi_cells(t, m, j, w->cells);
+  weft_mi_cells(counts, m, j, w->cells);
   out.joint = weft_mi_of_table(p, w->cells, levels, la, lb, 7, w->work, &out.n);
   for (int k = 0; k < 3; k++) {
     const int64_t pair = weft_mi_of_table(p, w->cells, levels, la, lb, pairs[k], w->work, &out.n);
@@ -154,50 +158,50 @@ static triple_score score_triple(const weft_mi_pack *p, const weft_mi_counts *t,
 }
 
 /* Triples of the attribute at place i with the tile's pairs. */
-static void search_fixed(const shared *s, const weft_mi_tile *tile, size_t i, const weft_mi_counts *all, int gains,
+static void search_fixed(const shared *job, const weft_mi_tile *tile, size_t i, const weft_mi_counts *all, int gains,
                          workspace *w)
 {
-  const weft_mi_pack *p = s->tiling.x;
+  const weft_mi_pack *p = job->tiling.x;
   const weft_mi_shape *shape = &p->groups[p->group_of[i]].shape;
-  const size_t a0 = tile->panel->g->first + tile->i0, b0 = tile->panel->h->first + tile->j0;
-  weft_mi_counts t;
-  count_levels(p, tile, i, all, w, &t);
-  const int known = !t.vary;
-  const double error = weft_mi_screen_error(&t, &s->screening);
+  const size_t a0 = tile->panel->group_a->first + tile->i0, b0 = tile->panel->group_b->first + tile->j0;
+  weft_mi_counts counts;
+  count_levels(p, tile, i, all, w, &counts);
+  const int known = !counts.vary;
+  const double error = weft_mi_screen_error(&counts, &job->screening);
   for (size_t m = i >= a0 ? i - a0 + 1 : 0; m < tile->ni; m++) {
     const size_t first = tile->panel->same && tile->j0 <= tile->i0 + m ? tile->i0 + m + 1 - tile->j0 : 0;
     const double bar = weft_mi_keeper_bar(&w->keeper);
-    const double bar_gain = s->search->by_interaction ? fmax(s->bar_gain, bar) : s->bar_gain;
-    const double bar_mi = s->search->by_interaction ? s->bar_mi : fmax(s->bar_mi, bar);
+    const double bar_gain = job->search->by_interaction ? fmax(job->bar_gain, bar) : job->bar_gain;
+    const double bar_mi = job->search->by_interaction ? job->bar_mi : fmax(job->bar_mi, bar);
     if (first >= tile->nj) break;
     /* the interaction is at most joint - what i says alone, and joint - what the pair says */
-    const float low = (float) (fmax(bar_mi, bar_gain + (known ? (double) s->alone_bits[i] : 0)) - error);
+    const float low = (float) (fmax(bar_mi, bar_gain + (known ? (double) job->alone_bits[i] : 0)) - error);
     const float low_gain = gains && known ? (float) (bar_gain - 2 * error) : -INFINITY;
-    weft_mi_screen(&t, &s->screening, m, tile->nj, fmaxf(low, low_gain), w->screen);
+    weft_mi_screen(&counts, &job->screening, m, tile->nj, fmaxf(low, low_gain), w->screen);
     for (size_t j = first; j < tile->nj; j++) {
       if (w->screen[j] < low || (gains && w->screen[j] - w->pairs[m][j] < low_gain)) continue;
-      const triple_score score = score_triple(p, &t, shape->levels, m, j, w);
-      keep(s, &score, i, a0 + m, b0 + j, w);
+      const triple_score score = score_triple(p, &counts, shape->levels, m, j, w);
+      keep(job, &score, i, a0 + m, b0 + j, w);
     }
   }
 }
 
-static void search_planes(const shared *s, const weft_mi_tile *tile, size_t from, size_t to, workspace *w)
+static void search_planes(const shared *job, const weft_mi_tile *tile, size_t from, size_t to, workspace *w)
 {
-  const int gains = s->search->by_interaction || s->search->min_gain > -INFINITY;
+  const int gains = job->search->by_interaction || job->search->min_gain > -INFINITY;
   weft_mi_counts all;
-  weft_mi_tile_count(&s->tiling, tile, w->all, &all);
+  weft_mi_tile_count(&job->tiling, tile, w->all, &all);
   for (size_t m = 0; gains && m < tile->ni; m++)
-    weft_mi_screen(&all, &s->screening, m, tile->nj, -INFINITY, w->pairs[m]);
-  for (size_t i = from; i < to; i++) search_fixed(s, tile, i, &all, gains, w);
+    weft_mi_screen(&all, &job->screening, m, tile->nj, -INFINITY, w->pairs[m]);
+  for (size_t i = from; i < to; i++) search_fixed(job, tile, i, &all, gains, w);
 }
 
 /* ---- from codes ---- */
 
-static void search_codes(const shared *s, const weft_mi_tile *tile, size_t from, size_t to, workspace *w)
+static void search_codes(const shared *job, const weft_mi_tile *tile, size_t from, size_t to, workspace *w)
 {
-  const weft_mi_pack *p = s->tiling.x;
-  const size_t a0 = tile->panel->g->first + tile->i0, b0 = tile->panel->h->first + tile->j0, n = p->n;
+  const weft_mi_pack *p = job->tiling.x;
+  const size_t a0 = tile->panel->group_a->first + tile->i0, b0 = tile->panel->group_b->first + tile->j0, n = p->n;
   static const uint32_t masks[] = { 7, 3, 5, 6 };
   uint16_t *a = w->codes + n, *b = a + tile->ni * n;
   for (size_t m = 0; m < tile->ni; m++) weft_mi_pack_codes(p, a0 + m, a + m * n);
@@ -215,64 +219,64 @@ static void search_codes(const shared *s, const weft_mi_tile *tile, size_t from,
         greatest = scores[1] > scores[2] ? scores[1] : scores[2];
         out.joint = scores[0];
         out.gain = scores[0] - (greatest > scores[3] ? greatest : scores[3]);
-        keep(s, &out, i, a0 + m, b0 + j, w);
+        keep(job, &out, i, a0 + m, b0 + j, w);
       }
   }
 }
 
 /* ---- entry point ---- */
 
-static weft_status prepare(weft_arena *mem, const weft_mi_pack *p, int threads, shared *s, workspace **work)
+static weft_status prepare(weft_arena *mem, const weft_mi_pack *p, int threads, shared *job, workspace **work)
 {
   weft_status st = WEFT_OK;
   uint32_t levels = 1, planes = 1;
   int64_t *alone;
   float *bits;
-  WEFT_TRY(weft_mi_tiling_make(mem, p, NULL, &s->tiling));
+  WEFT_TRY(weft_mi_tiling_make(mem, p, NULL, &job->tiling));
   for (size_t g = 0; g < p->group_count; g++) {
     if (p->groups[g].coded) continue;
     if (p->groups[g].shape.levels > levels) levels = p->groups[g].shape.levels;
     if (p->groups[g].shape.planes > planes) planes = p->groups[g].shape.planes;
   }
-  s->chunks = (p->p + CHUNK - 1) / CHUNK;
+  job->chunks = (p->p + CHUNK - 1) / CHUNK;
   WEFT_TAKE(alone, mem, p->p);
   WEFT_TAKE(bits, mem, p->p);
   weft_mi_marginals(p, alone);
   for (size_t k = 0; k < p->p; k++) bits[k] = (float) weft_mi_bits(alone[k], p->f.unit, p->n);
-  s->alone_bits = bits;
-  s->screening = weft_mi_screening_of(p);
+  job->alone_bits = bits;
+  job->screening = weft_mi_screening_of(p);
   const size_t margins = (size_t) levels * p->classes * planes * WEFT_MI_TILE;
   WEFT_TAKE(*work, mem, (size_t) threads);
-  for (int t = 0; t < threads; t++) {
-    workspace *w = &(*work)[t];
-    WEFT_TAKE(w->all, mem, s->tiling.both);
-    WEFT_TAKE(w->both, mem, s->tiling.both * levels);
+  for (int thread = 0; thread < threads; thread++) {
+    workspace *w = &(*work)[thread];
+    WEFT_TAKE(w->all, mem, job->tiling.both);
+    WEFT_TAKE(w->both, mem, job->tiling.both * levels);
     WEFT_TAKE0(w->margin_a, mem, margins);
     WEFT_TAKE0(w->margin_b, mem, margins);
     WEFT_TAKE(w->totals, mem, levels * p->classes);
     WEFT_TAKE(w->masked, mem, planes * WEFT_MI_TILE * p->words);
-    WEFT_TAKE(w->cells, mem, s->tiling.cells * levels);
-    WEFT_TAKE(w->work, mem, s->tiling.cells * levels);
+    WEFT_TAKE(w->cells, mem, job->tiling.cells * levels);
+    WEFT_TAKE(w->work, mem, job->tiling.cells * levels);
     WEFT_TAKE(w->pairs, mem, WEFT_MI_TILE);
-    WEFT_TAKE(w->codes, mem, (s->tiling.codes + 1) * p->n);
-    if (s->tiling.codes) WEFT_TRY(weft_mi_coder_init(&w->coder, mem, p, 3));
+    WEFT_TAKE(w->codes, mem, (job->tiling.codes + 1) * p->n);
+    if (job->tiling.codes) WEFT_TRY(weft_mi_coder_init(&w->coder, mem, p, 3));
   }
 done:
   return st;
 }
 
 /* Unit k of the work: a tile and the fixed attributes from .. to-1 with it. */
-static void search_unit(const shared *s, size_t unit, workspace *w)
+static void search_unit(const shared *job, size_t unit, workspace *w)
 {
   weft_mi_tile tile;
-  if (!weft_mi_tile_at(&s->tiling, unit / s->chunks, &tile)) return;
-  const size_t from = unit % s->chunks * CHUNK, end = tile.panel->g->first + tile.i0 + tile.ni - 1;
+  if (!weft_mi_tile_at(&job->tiling, unit / job->chunks, &tile)) return;
+  const size_t from = unit % job->chunks * CHUNK, end = tile.panel->group_a->first + tile.i0 + tile.ni - 1;
   const size_t to = from + CHUNK < end ? from + CHUNK : end;
   if (from >= to) return;
   if (tile.panel->coded)
-    search_codes(s, &tile, from, to, w);
+    search_codes(job, &tile, from, to, w);
   else
-    search_planes(s, &tile, from, to, w);
+    search_planes(job, &tile, from, to, w);
 }
 
 /* weft_mi_ops.search for triples on the CPU: threads share units of work, each a tile of pairs with some fixed
@@ -288,27 +292,27 @@ weft_status weft_mi_search_triples(weft_ctx *ctx, const weft_mi_pack *pack, cons
   weft_mi_pace pace = { (size_t) threads, 0 };
   weft_mi_keeper *keepers = NULL;
   workspace *work;
-  shared s = { .search = search, .bar_mi = search->min_mi, .bar_gain = search->min_gain };
-  WEFT_TRY(prepare(&own, pack, threads, &s, &work));
+  shared job = { .search = search, .bar_mi = search->min_mi, .bar_gain = search->min_gain };
+  WEFT_TRY(prepare(&own, pack, threads, &job, &work));
   WEFT_TAKE(keepers, &own, (size_t) threads);
   for (; begun < threads; begun++)
     WEFT_TRY(
         weft_mi_keeper_begin(ctx, &work[begun].keeper, search->top, possible < 1 ? 1 : (size_t) fmin(possible, 1e15)));
-  const size_t units = weft_dealt(s.tiling.tiles * s.chunks, search->part, search->parts);
+  const size_t units = weft_dealt(job.tiling.tiles * job.chunks, search->part, search->parts);
   for (size_t first = 0; first < units; first += pace.batch, weft_mi_pace_next(&pace)) {
     const int64_t count = (int64_t) (units - first < pace.batch ? units - first : pace.batch);
     WEFT_TRY(weft_poll(ctx, (double) first, (double) units));
     weft_mi_pace_start(&pace);
     WEFT_PARALLEL_FOR(threads, dynamic)
     for (int64_t k = 0; k < count; k++)
-      search_unit(&s, weft_dealt_unit(first + (size_t) k, search->part, search->parts), &work[WEFT_THREAD()]);
-    for (int t = 0; t < threads; t++) {
-      double *bar = search->by_interaction ? &s.bar_gain : &s.bar_mi;
-      *bar = fmax(*bar, weft_mi_keeper_bar(&work[t].keeper));
+      search_unit(&job, weft_dealt_unit(first + (size_t) k, search->part, search->parts), &work[WEFT_THREAD()]);
+    for (int thread = 0; thread < threads; thread++) {
+      double *bar = search->by_interaction ? &job.bar_gain : &job.bar_mi;
+      *bar = fmax(*bar, weft_mi_keeper_bar(&work[thread].keeper));
     }
   }
 done:
-  for (int t = 0; t < begun; t++) keepers[t] = work[t].keeper;
+  for (int thread = 0; thread < begun; thread++) keepers[thread] = work[thread].keeper;
   st = weft_mi_keepers_close(ctx, st, keepers, begun, mem, out);
   weft_arena_end(&own);
   return st;

@@ -21,7 +21,7 @@
 /* ---- sorting ---- */
 
 struct sort_args {
-  mi_sorted t; /* fixed, fixed_count, base, bytes, room, of */
+  mi_sorted sorted; /* fixed, fixed_count, base, bytes, room, of */
   mi_placed p;
   arranged_planes all;
   uint32_t *from; /* [fixed][bit]: the rows in the fixed attribute's order */
@@ -31,21 +31,21 @@ struct sort_args {
 };
 
 /* One warp per run of a fixed attribute: the rows of a class in a level, in order. */
-__global__ static void __launch_bounds__(ARRANGE_THREADS) list_rows(const __grid_constant__ sort_args s)
+__global__ static void __launch_bounds__(ARRANGE_THREADS) list_rows(const __grid_constant__ sort_args args)
 {
   const uint32_t warp = (blockIdx.x * ARRANGE_THREADS + threadIdx.x) / 32, lane = threadIdx.x % 32;
   const uint32_t index = warp / (2 * LEVELS), run = warp % (2 * LEVELS), level = run / 2, c = run % 2;
-  if (index >= s.t.fixed_count) return;
-  const uint32_t fixed = s.t.fixed[index];
-  uint32_t *const from = s.from + index * s.bits;
-  const uint32_t end = s.t.of[fixed].start[run + 1] * STEP_BITS;
-  uint32_t at = s.t.of[fixed].start[run] * STEP_BITS;
-  for (uint32_t w0 = s.p.first[c]; w0 < s.p.last[c]; w0 += 32) {
+  if (index >= args.sorted.fixed_count) return;
+  const uint32_t fixed = args.sorted.fixed[index];
+  uint32_t *const from = args.from + index * args.bits;
+  const uint32_t end = args.sorted.of[fixed].start[run + 1] * STEP_BITS;
+  uint32_t at = args.sorted.of[fixed].start[run] * STEP_BITS;
+  for (uint32_t w0 = args.p.first[c]; w0 < args.p.last[c]; w0 += 32) {
     const uint32_t w = w0 + lane;
     uint32_t rows = 0;
-    if (w < s.p.last[c]) {
-      const uint32_t zero = plane_word(s.p, fixed, 0, w), one = plane_word(s.p, fixed, 1, w);
-      rows = level == 0 ? zero : level == 1 ? one : valid_rows(s.p, c, w) & ~(zero | one);
+    if (w < args.p.last[c]) {
+      const uint32_t zero = plane_word(args.p, fixed, 0, w), one = plane_word(args.p, fixed, 1, w);
+      rows = level == 0 ? zero : level == 1 ? one : valid_rows(args.p, c, w) & ~(zero | one);
     }
     const uint32_t own = (uint32_t) __popc(rows);
     uint32_t upto = own;
@@ -60,23 +60,24 @@ __global__ static void __launch_bounds__(ARRANGE_THREADS) list_rows(const __grid
 }
 
 /* One warp per block of 128 rows of planes in a level of a fixed attribute. */
-__global__ static void __launch_bounds__(FEW_THREADS) sort_planes(const __grid_constant__ sort_args s)
+__global__ static void __launch_bounds__(FEW_THREADS) sort_planes(const __grid_constant__ sort_args args)
 {
   const uint32_t warp = (blockIdx.x * FEW_THREADS + threadIdx.x) / 32, lane = threadIdx.x % 32;
-  const uint32_t before = s.t.base / WEFT_PLANES_A, blocks = (uint32_t) (s.all.room / WEFT_PLANES_A) - before;
+  const uint32_t before = args.sorted.base / WEFT_PLANES_A,
+                 blocks = (uint32_t) (args.all.room / WEFT_PLANES_A) - before;
   const uint32_t index = warp / (LEVELS * blocks), level = warp / blocks % LEVELS, block = before + warp % blocks;
-  if (index >= s.t.fixed_count) return;
-  const weft_triples_fixed *const of = s.t.of + s.t.fixed[index];
-  const uint32_t *const from = s.from + index * s.bits, steps = of->start[2 * LEVELS];
-  uint8_t *const out = s.planes + index * s.t.bytes - (size_t) before * steps * BLOCK_BYTES;
+  if (index >= args.sorted.fixed_count) return;
+  const weft_triples_fixed *const of = args.sorted.of + args.sorted.fixed[index];
+  const uint32_t *const from = args.from + index * args.bits, steps = of->start[2 * LEVELS];
+  uint8_t *const out = args.planes + index * args.sorted.bytes - (size_t) before * steps * BLOCK_BYTES;
   uint32_t count[2][4] = { { 0, 0, 0, 0 }, { 0, 0, 0, 0 } };
 #pragma unroll
   for (uint32_t c = 0; c < 2; c++)
-    arrange_run(s.all, from, block, 2 * of->start[2 * level + c], 2 * of->start[2 * level + c + 1], steps, out,
+    arrange_run(args.all, from, block, 2 * of->start[2 * level + c], 2 * of->start[2 * level + c + 1], steps, out,
                 count[c]);
   for (uint32_t i = 0; i < 4; i++) {
-    const size_t row = (size_t) block * 128 + i * 32 + lane, attribute = weft_planes_attribute(row) - s.t.base;
-    s.margins[(index * LEVELS + level) * s.t.room + attribute].plane[weft_planes_plane(row)] =
+    const size_t row = (size_t) block * 128 + i * 32 + lane, attribute = weft_planes_attribute(row) - args.sorted.base;
+    args.margins[(index * LEVELS + level) * args.sorted.room + attribute].plane[weft_planes_plane(row)] =
         weft_planes_pack(count[0][i], count[1][i]);
   }
 }
@@ -85,7 +86,7 @@ __global__ static void __launch_bounds__(FEW_THREADS) sort_planes(const __grid_c
 
 struct sorted_job {
   const weft_mi_pack *pack;
-  const weft_mi_resident *r;
+  const weft_mi_resident *resident;
   weft_device_arena *mem;
   uint32_t *order; /* place of a position */
   mi_placed p;
@@ -100,7 +101,7 @@ struct sorted_job {
   weft_words_side *margins[TURNS];
   unsigned long long *items[TURNS];
   uint32_t *counts, *host_counts; /* of the launches of a run */
-  uint32_t most_steps, batch, capacity;
+  uint32_t max_steps, batch, capacity;
   int gains;
   double parts;
   cudaStream_t side; /* sorts for the next launch, and scores what passed in the one before */
@@ -117,13 +118,13 @@ int weft_mi_sorted_fit(const weft_ctx *ctx, const weft_mi_pack *p)
 
 static size_t bytes_of_planes(const sorted_job *job)
 {
-  return PLANES * job->all.room * ((size_t) job->most_steps * STEP_BITS / 8);
+  return PLANES * job->all.room * ((size_t) job->max_steps * STEP_BITS / 8);
 }
 
 /* One block of the device's memory for all. NULL: its size. */
 static size_t lay_out(sorted_job *job, uint8_t *block)
 {
-  const size_t count = job->all.count, room = job->all.room, bits = (size_t) job->most_steps * STEP_BITS;
+  const size_t count = job->all.count, room = job->all.room, bits = (size_t) job->max_steps * STEP_BITS;
   size_t at = 0;
   const auto part = [&](auto *&field, size_t items) {
     field = (std::remove_reference_t<decltype(field)>) (block + at);
@@ -148,11 +149,11 @@ static size_t lay_out(sorted_job *job, uint8_t *block)
 /* How many attributes are held fixed in one launch; 0: no room. */
 static uint32_t choose_batch(weft_ctx *ctx, sorted_job *job)
 {
-  const double bits = job->most_steps * (double) STEP_BITS,
+  const double bits = job->max_steps * (double) STEP_BITS,
                sides = LEVELS * sizeof(weft_words_side) * (double) job->all.room,
                one = (double) bytes_of_planes(job) + 4 * bits + sides;
-  const double arranged = (double) job->all.room * 8 * job->r->words + 1e6;
-  job->batch = (uint32_t) fmax(1, fmin(fmin(MOST_FIXED, (double) job->all.count), SORTED_BYTES / one));
+  const double arranged = (double) job->all.room * 8 * job->resident->words + 1e6;
+  job->batch = (uint32_t) fmax(1, fmin(fmin(MAX_FIXED, (double) job->all.count), SORTED_BYTES / one));
   while (job->batch && (double) lay_out(job, NULL) + arranged > 0.9 * weft_device_available(ctx)) job->batch /= 2;
   return job->batch;
 }
@@ -162,7 +163,7 @@ static weft_status place_all(weft_ctx *ctx, weft_arena *host, sorted_job *job)
 {
   weft_status st = WEFT_OK;
   const weft_mi_pack *p = job->pack;
-  const cudaStream_t s = job->mem->stream;
+  const cudaStream_t stream = job->mem->stream;
   uint32_t *order, *column, *margins;
   weft_triples_fixed *of;
   int64_t *alone;
@@ -176,28 +177,30 @@ static weft_status place_all(weft_ctx *ctx, weft_arena *host, sorted_job *job)
   std::iota(order, order + p->p, 0u);
   std::stable_sort(order, order + p->p, [&](uint32_t a, uint32_t b) { return alone[a] > alone[b]; });
   for (size_t k = 0; k < p->p; k++) {
-    const weft_mi_group *g = &p->groups[p->group_of[order[k]]];
+    const weft_mi_group *group = &p->groups[p->group_of[order[k]]];
     uint32_t level[LEVELS][2];
     for (uint32_t c = 0; c < 2; c++) {
       level[2][c] = p->class_rows[c];
       for (uint32_t q = 0; q < PLANES; q++) {
-        level[q][c] = q < g->shape.planes ? p->margins[c * p->plane_rows + weft_mi_plane_row(g, order[k], q)] : 0;
+        level[q][c] =
+            q < group->shape.planes ? p->margins[c * p->plane_rows + weft_mi_plane_row(group, order[k], q)] : 0;
         level[2][c] -= level[q][c];
       }
     }
     for (uint32_t q = 0; q < PLANES; q++) margins[q * p->p + k] = weft_planes_pack(level[q][0], level[q][1]);
     of[k] = weft_triples_fix(level, (double) alone[order[k]] * p->f.unit, STEP_BITS);
-    if (of[k].start[2 * LEVELS] > job->most_steps) job->most_steps = of[k].start[2 * LEVELS];
+    if (of[k].start[2 * LEVELS] > job->max_steps) job->max_steps = of[k].start[2 * LEVELS];
     column[k] = p->column[order[k]];
   }
   job->order = order;
   if (!choose_batch(ctx, job)) goto done;
   WEFT_DEVICE_TAKE(block, job->mem, lay_out(job, NULL));
   lay_out(job, block);
-  WEFT_CUDA(cudaMemcpyAsync(job->of, of, p->p * sizeof *of, cudaMemcpyHostToDevice, s));
-  WEFT_CUDA(cudaMemcpyAsync(job->column, column, p->p * sizeof *column, cudaMemcpyHostToDevice, s));
-  WEFT_CUDA(cudaMemcpyAsync(job->margins_of_all, margins, PLANES * p->p * sizeof *margins, cudaMemcpyHostToDevice, s));
-  WEFT_CUDA(cudaStreamSynchronize(s)); /* these end here */
+  WEFT_CUDA(cudaMemcpyAsync(job->of, of, p->p * sizeof *of, cudaMemcpyHostToDevice, stream));
+  WEFT_CUDA(cudaMemcpyAsync(job->column, column, p->p * sizeof *column, cudaMemcpyHostToDevice, stream));
+  WEFT_CUDA(
+      cudaMemcpyAsync(job->margins_of_all, margins, PLANES * p->p * sizeof *margins, cudaMemcpyHostToDevice, stream));
+  WEFT_CUDA(cudaStreamSynchronize(stream)); /* these end here */
 done:
   return st;
 }
@@ -218,34 +221,34 @@ static void describe_planes(sorted_job *job)
 
 /* What all pairs say. By information alone, the triples with the best pair give the search a bar when they are as many
  * as it keeps. */
-static weft_status look_at_pairs(weft_ctx *ctx, const sorted_job *job, mi_collector *c)
+static weft_status look_at_pairs(weft_ctx *ctx, const sorted_job *job, mi_collector *collector)
 {
   weft_status st = WEFT_OK;
   const weft_mi_pack *p = job->pack;
-  const int barred = !c->search->by_interaction && !(c->search->min_gain > -INFINITY) && c->keeper.bounded &&
-                     c->keeper.best.k + 2 <= p->p;
+  const int barred = !collector->search->by_interaction && !(collector->search->min_gain > -INFINITY) &&
+                     collector->keeper.bounded && collector->keeper.best.k + 2 <= p->p;
   unsigned long long best;
-  mi_sorted_pairs t;
-  memset(&t, 0, sizeof t);
-  t.p = job->p;
-  t.margins = job->margins_of_all;
-  t.words = job->words;
-  t.ld = job->all.room;
-  t.f = job->r->f;
-  t.class_fixed = p->class_fixed;
-  t.pairs = job->pairs;
-  t.best = job->best;
-  WEFT_CUDA(cudaMemsetAsync(t.best, 0, sizeof *t.best, job->mem->stream));
-  if (t.pairs) WEFT_CUDA(cudaMemsetAsync(t.pairs, 0, t.ld * t.ld * sizeof *t.pairs, job->mem->stream));
-  WEFT_TRY(weft_mi_sorted_pairs(ctx, &t, job->mem->stream));
-  WEFT_CUDA(cudaMemcpyAsync(&best, t.best, sizeof best, cudaMemcpyDeviceToHost, job->mem->stream));
+  mi_sorted_pairs args;
+  memset(&args, 0, sizeof args);
+  args.p = job->p;
+  args.margins = job->margins_of_all;
+  args.words = job->words;
+  args.ld = job->all.room;
+  args.f = job->resident->f;
+  args.class_fixed = p->class_fixed;
+  args.pairs = job->pairs;
+  args.best = job->best;
+  WEFT_CUDA(cudaMemsetAsync(args.best, 0, sizeof *args.best, job->mem->stream));
+  if (args.pairs) WEFT_CUDA(cudaMemsetAsync(args.pairs, 0, args.ld * args.ld * sizeof *args.pairs, job->mem->stream));
+  WEFT_TRY(weft_mi_sorted_pairs(ctx, &args, job->mem->stream));
+  WEFT_CUDA(cudaMemcpyAsync(&best, args.best, sizeof best, cudaMemcpyDeviceToHost, job->mem->stream));
   WEFT_CUDA(cudaStreamSynchronize(job->mem->stream));
   if (barred) {
     const int64_t sure = (int64_t) best - SLACK_UNITS - 4 * (int64_t) p->n;
     const double bar = weft_mi_bits(sure, p->f.unit, p->n);
-    if (sure > 0 && bar > c->bar.score) {
-      c->bar.score = bar;
-      c->started = 1;
+    if (sure > 0 && bar > collector->bar.score) {
+      collector->bar.score = bar;
+      collector->started = 1;
     }
   }
 done:
@@ -253,174 +256,175 @@ done:
 }
 
 /* Fixed attributes k .. k+count-1 of this part, the last positions first: they have the fewest pairs behind them. */
-static mi_sorted describe(const sorted_job *job, const mi_collector *c, uint64_t k, uint32_t count, int turn)
+static mi_sorted describe(const sorted_job *job, const mi_collector *collector, uint64_t k, uint32_t count, int turn)
 {
   const double n = (double) job->pack->n;
-  const mi_bar *bar = &c->bar;
+  const mi_bar *bar = &collector->bar;
   const double mi = bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score),
                gain = bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain;
   uint32_t least = UINT32_MAX;
-  mi_sorted t;
-  memset(&t, 0, sizeof t);
-  t.planes = job->planes[turn];
-  t.bytes = bytes_of_planes(job);
-  t.margins = job->margins[turn];
-  t.of = job->of;
-  t.fixed_count = count;
+  mi_sorted sorted;
+  memset(&sorted, 0, sizeof sorted);
+  sorted.planes = job->planes[turn];
+  sorted.bytes = bytes_of_planes(job);
+  sorted.margins = job->margins[turn];
+  sorted.of = job->of;
+  sorted.fixed_count = count;
   for (uint32_t i = 0; i < count; i++) {
-    t.fixed[i] = (uint32_t) (job->all.count - 3 - unit_dealt(c, k + i));
-    if (t.fixed[i] < least) least = t.fixed[i];
+    sorted.fixed[i] = (uint32_t) (job->all.count - 3 - unit_dealt(collector, k + i));
+    if (sorted.fixed[i] < least) least = sorted.fixed[i];
   }
-  t.base = (least + 1) / WEFT_PLANES_B * WEFT_PLANES_B;
-  t.count = (uint32_t) job->all.count;
-  t.room = job->all.room - t.base;
-  t.grid.tiles_a = (t.count - t.base + WEFT_PLANES_A - 1) / WEFT_PLANES_A;
-  t.grid.tiles_b = (t.count - t.base + WEFT_PLANES_B - 1) / WEFT_PLANES_B;
-  t.grid.same = 1;
-  t.tiles = (uint32_t) tiles_of(&t.grid);
-  t.units = t.tiles * count;
-  t.bar_mi = (float) (mi * n);
-  t.bar_gain = (float) (gain * n);
-  t.pairs = gain > -INFINITY ? job->pairs : NULL;
-  t.ld = job->all.room;
-  t.many = job->pack->n > WEFT_WORDS_FEW;
-  t.magic = WEFT_WORDS_MAGIC;
-  t.passed.items = job->items[turn];
-  t.passed.capacity = job->capacity;
-  return t;
+  sorted.base = (least + 1) / WEFT_PLANES_B * WEFT_PLANES_B;
+  sorted.count = (uint32_t) job->all.count;
+  sorted.room = job->all.room - sorted.base;
+  sorted.grid.tiles_a = (sorted.count - sorted.base + WEFT_PLANES_A - 1) / WEFT_PLANES_A;
+  sorted.grid.tiles_b = (sorted.count - sorted.base + WEFT_PLANES_B - 1) / WEFT_PLANES_B;
+  sorted.grid.same = 1;
+  sorted.tiles = (uint32_t) tiles_of(&sorted.grid);
+  sorted.units = sorted.tiles * count;
+  sorted.bar_mi = (float) (mi * n);
+  sorted.bar_gain = (float) (gain * n);
+  sorted.pairs = gain > -INFINITY ? job->pairs : NULL;
+  sorted.ld = job->all.room;
+  sorted.many = job->pack->n > WEFT_WORDS_FEW;
+  sorted.magic = WEFT_WORDS_MAGIC;
+  sorted.passed.items = job->items[turn];
+  sorted.passed.capacity = job->capacity;
+  return sorted;
 }
 
 /* Sorts the rows of some fixed attributes by level and class, and makes the planes and margins of all attributes in
  * that order. turn: which of the two sets of buffers. */
-static weft_status sort_rows(weft_ctx *ctx, const sorted_job *job, const mi_sorted *t, int turn, cudaStream_t s)
+static weft_status sort_rows(weft_ctx *ctx, const sorted_job *job, const mi_sorted *sorted, int turn,
+                             cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
-  const uint32_t runs = t->fixed_count * 2 * LEVELS,
-                 warps = t->fixed_count * LEVELS * (uint32_t) ((job->all.room - t->base) / WEFT_PLANES_A);
+  const uint32_t runs = sorted->fixed_count * 2 * LEVELS,
+                 warps = sorted->fixed_count * LEVELS * (uint32_t) ((job->all.room - sorted->base) / WEFT_PLANES_A);
   sort_args sort;
   memset(&sort, 0, sizeof sort);
-  sort.t = *t;
+  sort.sorted = *sorted;
   sort.p = job->p;
   sort.all = job->all;
   sort.from = job->from[turn];
-  sort.bits = (size_t) job->most_steps * STEP_BITS;
+  sort.bits = (size_t) job->max_steps * STEP_BITS;
   sort.planes = job->planes[turn];
   sort.margins = job->margins[turn];
-  list_rows<<<(runs + ARRANGE_WARPS - 1) / ARRANGE_WARPS, ARRANGE_THREADS, 0, s>>>(sort);
+  list_rows<<<(runs + ARRANGE_WARPS - 1) / ARRANGE_WARPS, ARRANGE_THREADS, 0, stream>>>(sort);
   WEFT_CUDA(cudaGetLastError());
-  sort_planes<<<(warps * 32 + FEW_THREADS - 1) / FEW_THREADS, FEW_THREADS, 0, s>>>(sort);
+  sort_planes<<<(warps * 32 + FEW_THREADS - 1) / FEW_THREADS, FEW_THREADS, 0, stream>>>(sort);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
 }
 
 /* Scores exactly what passed the screen, and appends what is not behind the bar to the hits. */
-static weft_status score(weft_ctx *ctx, const sorted_job *job, const mi_sorted *t, const mi_collector *c,
-                         cudaStream_t s)
+static weft_status score(weft_ctx *ctx, const sorted_job *job, const mi_sorted *sorted, const mi_collector *collector,
+                         cudaStream_t stream)
 {
-  const mi_bar *bar = &c->bar;
+  const mi_bar *bar = &collector->bar;
   const double least = bar->by_interaction ? fmax(bar->min_gain, bar->score) : bar->min_gain;
   mi_sorted_scores a;
   memset(&a, 0, sizeof a);
   a.p = job->p;
-  a.passed = t->passed;
+  a.passed = sorted->passed;
   a.margins = job->margins_of_all;
   a.words = job->words;
-  a.pairs = t->pairs;
-  a.ld = t->ld;
+  a.pairs = sorted->pairs;
+  a.ld = sorted->ld;
   a.all = weft_planes_pack(job->pack->class_rows[0], job->pack->class_rows[1]);
   a.n = job->pack->n;
   a.share = 1 / (double) job->pack->n;
-  a.least_mi = bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score);
-  a.least_gain = least - 1e-6; /* pairs are rounded to 24 bits, and say no more than a bit */
+  a.min_mi = bar->by_interaction ? bar->min_mi : fmax(bar->min_mi, bar->score);
+  a.min_gain = least - 1e-6; /* pairs are rounded to 24 bits, and say no more than a bit */
   a.column = job->column;
   a.columns = job->pack->columns;
-  a.f = job->r->f;
+  a.f = job->resident->f;
   a.class_fixed = job->pack->class_fixed;
   a.bar = *bar;
-  a.hits = c->hits;
-  return weft_mi_sorted_score(ctx, &a, s);
+  a.hits = collector->hits;
+  return weft_mi_sorted_score(ctx, &a, stream);
 }
 
 /* Repeats a launch of which more passed than there is room for, in pieces so small that this cannot happen. */
-static weft_status run_in_pieces(weft_ctx *ctx, const sorted_job *job, mi_sorted *t, const mi_collector *c)
+static weft_status run_in_pieces(weft_ctx *ctx, const sorted_job *job, mi_sorted *sorted, const mi_collector *collector)
 {
   weft_status st = WEFT_OK;
-  const uint32_t units = t->units, piece = job->capacity / (WEFT_PLANES_A * WEFT_PLANES_B);
+  const uint32_t units = sorted->units, piece = job->capacity / (WEFT_PLANES_A * WEFT_PLANES_B);
   unsigned long long found = 0;
-  WEFT_TRY(sort_rows(ctx, job, t, 0, c->stream));
-  for (t->first = 0; t->first < units && found <= c->hits.capacity; t->first += piece) {
-    t->units = units - t->first < piece ? units - t->first : piece;
-    WEFT_TRY(weft_poll(ctx, c->before, 1));
-    WEFT_CUDA(cudaMemsetAsync(t->passed.count, 0, sizeof *t->passed.count, c->stream));
-    WEFT_TRY(weft_mi_sorted_screen(ctx, t, c->stream));
-    WEFT_TRY(score(ctx, job, t, c, c->stream));
-    WEFT_CUDA(cudaMemcpyAsync(&found, c->hits.count, sizeof found, cudaMemcpyDeviceToHost, c->stream));
-    WEFT_CUDA(cudaStreamSynchronize(c->stream));
+  WEFT_TRY(sort_rows(ctx, job, sorted, 0, collector->stream));
+  for (sorted->first = 0; sorted->first < units && found <= collector->hits.capacity; sorted->first += piece) {
+    sorted->units = units - sorted->first < piece ? units - sorted->first : piece;
+    WEFT_TRY(weft_poll(ctx, collector->before, 1));
+    WEFT_CUDA(cudaMemsetAsync(sorted->passed.count, 0, sizeof *sorted->passed.count, collector->stream));
+    WEFT_TRY(weft_mi_sorted_screen(ctx, sorted, collector->stream));
+    WEFT_TRY(score(ctx, job, sorted, collector, collector->stream));
+    WEFT_CUDA(cudaMemcpyAsync(&found, collector->hits.count, sizeof found, cudaMemcpyDeviceToHost, collector->stream));
+    WEFT_CUDA(cudaStreamSynchronize(collector->stream));
   }
 done:
   return st;
 }
 
 /* Scores what passed in launch k when that has finished. */
-static weft_status score_behind(weft_ctx *ctx, const sorted_job *job, const mi_sorted *t, size_t k,
-                                const mi_collector *c)
+static weft_status score_behind(weft_ctx *ctx, const sorted_job *job, const mi_sorted *sorted, size_t k,
+                                const mi_collector *collector)
 {
   weft_status st = WEFT_OK;
   WEFT_CUDA(cudaStreamWaitEvent(job->side, job->screened[k % TURNS], 0));
-  WEFT_TRY(score(ctx, job, t, c, job->side));
+  WEFT_TRY(score(ctx, job, sorted, collector, job->side));
 done:
   return st;
 }
 
 /* Two streams: while a launch is screened, rows are sorted for the next, and what passed in the one before is scored. A
  * launch's buffers were last used two launches before, whose scores come before this one's sorting. */
-static weft_status run_launches(weft_ctx *ctx, const sorted_job *job, const mi_collector *c, uint64_t first,
+static weft_status run_launches(weft_ctx *ctx, const sorted_job *job, const mi_collector *collector, uint64_t first,
                                 uint64_t count)
 {
   weft_status st = WEFT_OK;
-  mi_sorted t[TURNS];
+  mi_sorted sorted[TURNS];
   size_t k = 0;
-  WEFT_CUDA(cudaEventRecord(job->begun, c->stream));
+  WEFT_CUDA(cudaEventRecord(job->begun, collector->stream));
   WEFT_CUDA(cudaStreamWaitEvent(job->side, job->begun, 0));
   for (uint64_t at = 0; at < count; at += job->batch, k++) {
     const int turn = (int) (k % TURNS);
     const uint32_t now = count - at < job->batch ? (uint32_t) (count - at) : job->batch;
-    t[turn] = describe(job, c, first + at, now, turn);
-    t[turn].passed.count = job->counts + k;
-    WEFT_TRY(sort_rows(ctx, job, &t[turn], turn, job->side));
+    sorted[turn] = describe(job, collector, first + at, now, turn);
+    sorted[turn].passed.count = job->counts + k;
+    WEFT_TRY(sort_rows(ctx, job, &sorted[turn], turn, job->side));
     WEFT_CUDA(cudaEventRecord(job->sorted[turn], job->side));
-    WEFT_CUDA(cudaStreamWaitEvent(c->stream, job->sorted[turn], 0));
-    WEFT_TRY(weft_mi_sorted_screen(ctx, &t[turn], c->stream));
-    WEFT_CUDA(cudaEventRecord(job->screened[turn], c->stream));
-    if (k) WEFT_TRY(score_behind(ctx, job, &t[(k - 1) % TURNS], k - 1, c));
+    WEFT_CUDA(cudaStreamWaitEvent(collector->stream, job->sorted[turn], 0));
+    WEFT_TRY(weft_mi_sorted_screen(ctx, &sorted[turn], collector->stream));
+    WEFT_CUDA(cudaEventRecord(job->screened[turn], collector->stream));
+    if (k) WEFT_TRY(score_behind(ctx, job, &sorted[(k - 1) % TURNS], k - 1, collector));
   }
-  WEFT_TRY(score_behind(ctx, job, &t[(k - 1) % TURNS], k - 1, c));
+  WEFT_TRY(score_behind(ctx, job, &sorted[(k - 1) % TURNS], k - 1, collector));
   WEFT_CUDA(cudaEventRecord(job->scored, job->side));
-  WEFT_CUDA(cudaStreamWaitEvent(c->stream, job->scored, 0));
+  WEFT_CUDA(cudaStreamWaitEvent(collector->stream, job->scored, 0));
 done:
   return st;
 }
 
 /* Launches fixed attributes first .. first+count-1, then looks at how many triples passed: a launch of which more
  * passed than its buffer holds is done again in pieces. */
-static weft_status run_sorted(weft_ctx *ctx, void *data, mi_collector *c, uint64_t first, uint64_t count)
+static weft_status run_sorted(weft_ctx *ctx, void *data, mi_collector *collector, uint64_t first, uint64_t count)
 {
   weft_status st = WEFT_OK;
   const sorted_job *job = (const sorted_job *) data;
   const size_t launches = (size_t) ((count + job->batch - 1) / job->batch);
-  mi_sorted t;
-  WEFT_CUDA(cudaMemsetAsync(job->counts, 0, launches * sizeof *job->counts, c->stream));
-  WEFT_TRY(run_launches(ctx, job, c, first, count));
+  mi_sorted sorted;
+  WEFT_CUDA(cudaMemsetAsync(job->counts, 0, launches * sizeof *job->counts, collector->stream));
+  WEFT_TRY(run_launches(ctx, job, collector, first, count));
   WEFT_CUDA(cudaMemcpyAsync(job->host_counts, job->counts, launches * sizeof *job->counts, cudaMemcpyDeviceToHost,
-                            c->stream));
-  WEFT_CUDA(cudaStreamSynchronize(c->stream));
+                            collector->stream));
+  WEFT_CUDA(cudaStreamSynchronize(collector->stream));
   for (size_t k = 0; k < launches; k++) {
     const uint64_t from = first + k * job->batch, left = first + count - from;
     if (job->host_counts[k] <= job->capacity) continue;
-    t = describe(job, c, from, left < job->batch ? (uint32_t) left : job->batch, 0);
-    t.passed.count = job->counts + k;
-    WEFT_TRY(run_in_pieces(ctx, job, &t, c));
+    sorted = describe(job, collector, from, left < job->batch ? (uint32_t) left : job->batch, 0);
+    sorted.passed.count = job->counts + k;
+    WEFT_TRY(run_in_pieces(ctx, job, &sorted, collector));
   }
 done:
   return st;
@@ -459,7 +463,7 @@ static void close_streams(const sorted_job *job)
 /* Places all buffers, orders attributes by what they say alone, counts pairs, which give the bar, and runs the fixed
  * attributes. *done_here stays 0 where the device has no room. */
 weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
-                                  const weft_mi_resident *r, mi_collector *c, int *done_here)
+                                  const weft_mi_resident *resident, mi_collector *collector, int *done_here)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
@@ -468,24 +472,24 @@ weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const w
   *done_here = 0;
   memset(&job, 0, sizeof job);
   job.pack = pack;
-  job.r = r;
+  job.resident = resident;
   job.mem = mem;
-  job.gains = c->search->by_interaction || c->search->min_gain > -INFINITY;
-  job.parts = (double) c->search->parts;
+  job.gains = collector->search->by_interaction || collector->search->min_gain > -INFINITY;
+  job.parts = (double) collector->search->parts;
   job.capacity = (uint32_t) fmin(CANDIDATES, fmax(possible, WEFT_PLANES_A * WEFT_PLANES_B));
   job.all.count = pack->p;
   job.all.room = (pack->p + WEFT_PLANES_B - 1) / WEFT_PLANES_B * WEFT_PLANES_B;
   WEFT_TRY(place_all(ctx, &host, &job));
   if (!job.batch) goto done;
   WEFT_TRY(open_streams(ctx, &job));
-  WEFT_TRY(weft_mi_arranged_in_order(ctx, mem, pack, r, job.order, &job.all));
+  WEFT_TRY(weft_mi_arranged_in_order(ctx, mem, pack, resident, job.order, &job.all));
   describe_planes(&job);
   WEFT_TAKE(job.host_counts, &host, pack->p);
-  WEFT_TRY(look_at_pairs(ctx, &job, c));
+  WEFT_TRY(look_at_pairs(ctx, &job, collector));
   {
-    const double most = 0.02 / (1.5e-11 + (double) pack->n * 1e-15);
-    const mi_runner fixed = { &job, units_dealt(c, pack->p - 2), most, run_sorted, sorted_until };
-    WEFT_TRY(weft_mi_run_all(ctx, c, &fixed));
+    const double limit = 0.02 / (1.5e-11 + (double) pack->n * 1e-15);
+    const mi_runner fixed = { &job, units_dealt(collector, pack->p - 2), limit, run_sorted, sorted_until };
+    WEFT_TRY(weft_mi_run_all(ctx, collector, &fixed));
   }
   *done_here = 1;
 done:

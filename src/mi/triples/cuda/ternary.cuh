@@ -8,7 +8,7 @@ extern "C" {
 #include "mi/triples/both/ternary.h"
 }
 
-#define MOST_FIXED 32   /* attributes held fixed in one launch */
+#define MAX_FIXED 32    /* attributes held fixed in one launch */
 #define FEW_THREADS 128 /* of blocks that have room beside one that screens */
 #define TRIPLE_LEVELS 3
 
@@ -26,7 +26,7 @@ struct mi_sorted {
   const weft_words_side *margins; /* [fixed][level][attribute from base on] */
   size_t room;                    /* attributes in `margins` */
   const weft_triples_fixed *of;   /* by position */
-  uint32_t fixed[MOST_FIXED], fixed_count;
+  uint32_t fixed[MAX_FIXED], fixed_count;
   uint32_t base, count;   /* count: of all attributes */
   tile_grid grid;         /* of attributes from base on */
   uint32_t tiles;         /* of one fixed attribute */
@@ -84,8 +84,8 @@ struct mi_sorted_scores {
   size_t ld;
   uint32_t all; /* rows, a word */
   uint64_t n;
-  double least_mi, least_gain, share; /* least_gain: lower by what the pairs' rounding takes; share: 1 / n */
-  const uint32_t *column;             /* by position */
+  double min_mi, min_gain, share; /* min_gain: lower by what the pairs' rounding takes; share: 1 / n */
+  const uint32_t *column;         /* by position */
   uint64_t columns;
   weft_mi_log f;
   int64_t class_fixed;
@@ -93,6 +93,6 @@ struct mi_sorted_scores {
   mi_hits hits;
 };
 
-weft_status weft_mi_sorted_screen(weft_ctx *ctx, const mi_sorted *t, cudaStream_t s);
-weft_status weft_mi_sorted_pairs(weft_ctx *ctx, const mi_sorted_pairs *t, cudaStream_t s);
-weft_status weft_mi_sorted_score(weft_ctx *ctx, const mi_sorted_scores *t, cudaStream_t s);
+weft_status weft_mi_sorted_screen(weft_ctx *ctx, const mi_sorted *sorted, cudaStream_t stream);
+weft_status weft_mi_sorted_pairs(weft_ctx *ctx, const mi_sorted_pairs *args, cudaStream_t stream);
+weft_status weft_mi_sorted_score(weft_ctx *ctx, const mi_sorted_scores *args, cudaStream_t stream);

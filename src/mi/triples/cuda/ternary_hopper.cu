@@ -95,33 +95,35 @@ struct unit {
   uint32_t index, fixed, ta, tb;
 };
 
-__device__ static inline bool unit_at(const mi_sorted &t, uint32_t k, tile_walk *walk, unit *u)
+__device__ static inline bool unit_at(const mi_sorted &sorted, uint32_t k, tile_walk *walk, unit *work)
 {
-  const uint32_t index = (t.first + k) / t.tiles;
-  if (index != u->index) { /* the walk begins anew */
+  const uint32_t index = (sorted.first + k) / sorted.tiles;
+  if (index != work->index) { /* the walk begins anew */
     walk->base = 0;
     walk->group = 0;
-    u->index = index;
-    u->fixed = t.fixed[index];
+    work->index = index;
+    work->fixed = sorted.fixed[index];
   }
-  return place_tile(&t.grid, walk, (t.first + k) % t.tiles, &u->ta, &u->tb) &&
-         t.base + (u->ta + 1) * WEFT_PLANES_A > u->fixed + 1;
+  return place_tile(&sorted.grid, walk, (sorted.first + k) % sorted.tiles, &work->ta, &work->tb) &&
+         sorted.base + (work->ta + 1) * WEFT_PLANES_A > work->fixed + 1;
 }
 
 /* Whether any of the warpgroup's pairs of a tile is a triple with the fixed attribute. */
-__device__ static inline bool has_triples(const mi_sorted &t, const unit &u, uint32_t group)
+__device__ static inline bool has_triples(const mi_sorted &sorted, const unit &work, uint32_t group)
 {
-  const uint32_t a = t.base + u.ta * WEFT_PLANES_A + group / 2 * 32, b = t.base + u.tb * WEFT_PLANES_B + group % 2 * 64;
-  return a + 31 > u.fixed && b + 63 > a && b < t.count;
+  const uint32_t a = sorted.base + work.ta * WEFT_PLANES_A + group / 2 * 32,
+                 b = sorted.base + work.tb * WEFT_PLANES_B + group % 2 * 64;
+  return a + 31 > work.fixed && b + 63 > a && b < sorted.count;
 }
 
 /* Notes the thread's pairs whose sums reach the bar. */
 template <bool GAINS>
-__device__ static inline void note_passed(const mi_sorted &t, const unit &u, float base, const float4 *sums)
+__device__ static inline void note_passed(const mi_sorted &sorted, const unit &work, float base, const float4 *sums)
 {
-  const uint32_t a = t.base + u.ta * WEFT_PLANES_A + weft_triples_a(threadIdx.x), b0 = t.base + u.tb * WEFT_PLANES_B;
-  const float bar_mi = t.bar_mi + base, bar_gain = t.bar_gain + base;
-  const float *const of_a = t.pairs + a * t.ld, *const of_fixed = t.pairs + u.fixed * t.ld;
+  const uint32_t a = sorted.base + work.ta * WEFT_PLANES_A + weft_triples_a(threadIdx.x),
+                 b0 = sorted.base + work.tb * WEFT_PLANES_B;
+  const float bar_mi = sorted.bar_mi + base, bar_gain = sorted.bar_gain + base;
+  const float *const of_a = sorted.pairs + a * sorted.ld, *const of_fixed = sorted.pairs + work.fixed * sorted.ld;
   uint32_t passed = 0;
   float with_a = 0;
   if (GAINS) with_a = __ldg(of_fixed + a);
@@ -144,27 +146,27 @@ __device__ static inline void note_passed(const mi_sorted &t, const unit &u, flo
   }
   for (; passed; passed &= passed - 1) {
     const uint32_t b = b0 + weft_triples_b(threadIdx.x, (uint32_t) __ffs((int) passed) - 1);
-    if (a <= u.fixed || b <= a || b >= t.count) continue;
-    const uint32_t at = atomicAdd(t.passed.count, 1u);
-    if (at < t.passed.capacity)
-      t.passed.items[at] = (unsigned long long) u.fixed << 42 | (unsigned long long) a << 21 | b;
+    if (a <= work.fixed || b <= a || b >= sorted.count) continue;
+    const uint32_t at = atomicAdd(sorted.passed.count, 1u);
+    if (at < sorted.passed.capacity)
+      sorted.passed.items[at] = (unsigned long long) work.fixed << 42 | (unsigned long long) a << 21 | b;
   }
 }
 
-__device__ static inline void bring_margins(const mi_sorted &t, const unit &u, tile_margins *to, uint64_t *full)
+__device__ static inline void bring_margins(const mi_sorted &sorted, const unit &work, tile_margins *to, uint64_t *full)
 {
-  const weft_words_side *from = t.margins + (size_t) u.index * TRIPLE_LEVELS * t.room;
+  const weft_words_side *from = sorted.margins + (size_t) work.index * TRIPLE_LEVELS * sorted.room;
   barrier_expect(full, sizeof *to);
-  for (int level = 0; level < TRIPLE_LEVELS; level++, from += t.room) {
-    bulk_copy(to->a[level], from + u.ta * WEFT_PLANES_A, sizeof to->a[level], full);
-    bulk_copy(to->b[level], from + u.tb * WEFT_PLANES_B, sizeof to->b[level], full);
+  for (int level = 0; level < TRIPLE_LEVELS; level++, from += sorted.room) {
+    bulk_copy(to->a[level], from + work.ta * WEFT_PLANES_A, sizeof to->a[level], full);
+    bulk_copy(to->b[level], from + work.tb * WEFT_PLANES_B, sizeof to->b[level], full);
   }
 }
 
 /* One thread loads; four warpgroups count the tile's pairs within each level of the fixed attribute, add up the bound
  * level by level in shared memory, and note what reaches the bar. */
 template <bool GAINS, bool MANY>
-__global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const __grid_constant__ mi_sorted t)
+__global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const __grid_constant__ mi_sorted sorted)
 {
   extern __shared__ __align__(1024) uint8_t stages[];
   __shared__ ring<STAGES> copies;
@@ -175,20 +177,20 @@ __global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const
   make_ring(&copies, SCREENERS / 32);
 
   tile_walk walk = { 0, 0 };
-  unit u = { UINT32_MAX, 0, 0, 0 };
+  unit work = { UINT32_MAX, 0, 0, 0 };
   uint32_t turn = 0; /* tiles since the start */
   if (warp_of_block >= SCREENERS / 32) {
     uint32_t step = 0;
     if (thread == SCREENERS)
-      for (uint32_t k = blockIdx.x; k < t.units; k += gridDim.x) {
-        if (!unit_at(t, k, &walk, &u)) continue;
-        const uint8_t *const planes = t.planes + u.index * t.bytes;
-        const uint32_t steps = t.of[u.fixed].start[6];
+      for (uint32_t k = blockIdx.x; k < sorted.units; k += gridDim.x) {
+        if (!unit_at(sorted, k, &walk, &work)) continue;
+        const uint8_t *const planes = sorted.planes + work.index * sorted.bytes;
+        const uint32_t steps = sorted.of[work.fixed].start[6];
         if (turn >= SLOTS) barrier_wait(&filled.empty[turn % SLOTS], (turn / SLOTS - 1) & 1);
-        bring_margins(t, u, &slots[turn % SLOTS], &filled.full[turn % SLOTS]);
+        bring_margins(sorted, work, &slots[turn % SLOTS], &filled.full[turn % SLOTS]);
         turn++;
-        bring_tile(&copies, stages, planes + (size_t) u.ta * steps * BLOCK_BYTES,
-                   planes + (size_t) u.tb * 2 * steps * BLOCK_BYTES, (int) steps, &step);
+        bring_tile(&copies, stages, planes + (size_t) work.ta * steps * BLOCK_BYTES,
+                   planes + (size_t) work.tb * 2 * steps * BLOCK_BYTES, (int) steps, &step);
       }
     return;
   }
@@ -200,11 +202,11 @@ __global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const
   uint32_t c[64];
 #  pragma unroll
   for (int i = 0; i < 64; i++) c[i] = 0;
-  for (uint32_t k = blockIdx.x; k < t.units; k += gridDim.x) {
-    if (!unit_at(t, k, &walk, &u)) continue;
-    const weft_triples_fixed *const of = t.of + u.fixed;
+  for (uint32_t k = blockIdx.x; k < sorted.units; k += gridDim.x) {
+    if (!unit_at(sorted, k, &walk, &work)) continue;
+    const weft_triples_fixed *const of = sorted.of + work.fixed;
     const tile_margins *const margins = &slots[turn % SLOTS];
-    const bool wanted = has_triples(t, u, group);
+    const bool wanted = has_triples(sorted, work, group);
 #  pragma unroll
     for (uint32_t four = 0; four < WEFT_TRIPLES_PAIRS / 4; four++) sums[four * SCREENERS] = make_float4(0, 0, 0, 0);
     barrier_wait(&filled.full[turn % SLOTS], turn / SLOTS & 1);
@@ -216,32 +218,32 @@ __global__ static void __launch_bounds__(SORTED_THREADS, 1) screen_triples(const
       count_level(&w, middle - start, end - middle, c);
       if (!wanted) continue;
       screen_level<MANY>(c, margins->a[level], margins->b[level], __ldg(&of->rows[level]), __ldg(&of->weight[level]),
-                         t.magic, sums);
+                         sorted.magic, sums);
     }
     barrier_arrive(&filled.empty[turn % SLOTS]); /* by every thread that has read the margins */
     turn++;
-    if (wanted) note_passed<GAINS>(t, u, __ldg(&of->base), sums);
+    if (wanted) note_passed<GAINS>(sorted, work, __ldg(&of->base), sums);
   }
 }
 
 #else /* host side, and devices that never run it */
-template <bool GAINS, bool MANY> __global__ static void screen_triples(const __grid_constant__ mi_sorted t)
+template <bool GAINS, bool MANY> __global__ static void screen_triples(const __grid_constant__ mi_sorted sorted)
 {
-  (void) t;
+  (void) sorted;
 }
 #endif
 
-weft_status weft_mi_sorted_screen(weft_ctx *ctx, const mi_sorted *t, cudaStream_t s)
+weft_status weft_mi_sorted_screen(weft_ctx *ctx, const mi_sorted *sorted, cudaStream_t stream)
 {
   static void (*const kernels[2][2])(const mi_sorted) = { { screen_triples<false, false>, screen_triples<false, true> },
                                                           { screen_triples<true, false>, screen_triples<true, true> } };
-  void (*const kernel)(const mi_sorted) = kernels[t->pairs != NULL][t->many];
+  void (*const kernel)(const mi_sorted) = kernels[sorted->pairs != NULL][sorted->many];
   weft_status st = WEFT_OK;
   int processors = 0;
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
   WEFT_CUDA(weft_device_allow_shared((const void *) kernel, SHARED_BYTES));
-  kernel<<<(t->units < (uint32_t) processors ? t->units : (unsigned) processors), SORTED_THREADS, SHARED_BYTES, s>>>(
-      *t);
+  kernel<<<(sorted->units < (uint32_t) processors ? sorted->units : (unsigned) processors), SORTED_THREADS,
+           SHARED_BYTES, stream>>>(*sorted);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

@@ -13,7 +13,7 @@
 #define SIDE 16  /* attributes of a block, on each side */
 #define DEPTH 32 /* words at a time */
 
-__global__ static void __launch_bounds__(SIDE *SIDE) score_pairs(const __grid_constant__ mi_sorted_pairs t)
+__global__ static void __launch_bounds__(SIDE *SIDE) score_pairs(const __grid_constant__ mi_sorted_pairs args)
 {
   __shared__ uint32_t of_a[PLANES * SIDE][DEPTH + 1], of_b[PLANES * SIDE][DEPTH + 1];
   const uint32_t x = threadIdx.x % SIDE, y = threadIdx.x / SIDE, a = blockIdx.y * SIDE + y, b = blockIdx.x * SIDE + x;
@@ -21,13 +21,13 @@ __global__ static void __launch_bounds__(SIDE *SIDE) score_pairs(const __grid_co
   if (blockIdx.x < blockIdx.y) return;
   for (uint32_t c = 0; c < 2; c++) {
     uint32_t in_class[4] = { 0, 0, 0, 0 };
-    for (uint32_t w0 = t.p.first[c]; w0 < t.p.last[c]; w0 += DEPTH) {
+    for (uint32_t w0 = args.p.first[c]; w0 < args.p.last[c]; w0 += DEPTH) {
       __syncthreads();
       for (uint32_t k = threadIdx.x; k < PLANES * SIDE * DEPTH; k += SIDE * SIDE) {
         const uint32_t row = k / DEPTH, w = w0 + k % DEPTH, plane = row % PLANES, member = row / PLANES;
-        const bool there = w < t.p.last[c];
-        of_a[row][k % DEPTH] = there ? plane_word(t.p, blockIdx.y * SIDE + member, plane, w) : 0;
-        of_b[row][k % DEPTH] = there ? plane_word(t.p, blockIdx.x * SIDE + member, plane, w) : 0;
+        const bool there = w < args.p.last[c];
+        of_a[row][k % DEPTH] = there ? plane_word(args.p, blockIdx.y * SIDE + member, plane, w) : 0;
+        of_b[row][k % DEPTH] = there ? plane_word(args.p, blockIdx.x * SIDE + member, plane, w) : 0;
       }
       __syncthreads();
 #pragma unroll 8
@@ -39,26 +39,26 @@ __global__ static void __launch_bounds__(SIDE *SIDE) score_pairs(const __grid_co
 #pragma unroll
     for (int q = 0; q < 4; q++) both[q] += weft_planes_pack(c ? 0 : in_class[q], c ? in_class[q] : 0);
   }
-  if (a >= b || b >= t.p.count) return;
-  const uint32_t margins_a[2] = { t.margins[a], t.margins[t.p.count + a] },
-                 margins_b[2] = { t.margins[b], t.margins[t.p.count + b] };
+  if (a >= b || b >= args.p.count) return;
+  const uint32_t margins_a[2] = { args.margins[a], args.margins[args.p.count + a] },
+                 margins_b[2] = { args.margins[b], args.margins[args.p.count + b] };
   uint32_t cell[WEFT_PLANES_CELLS];
-  t.words[a * t.ld + b] = make_uint4(both[0], both[1], both[2], both[3]);
-  weft_planes_cells(both, margins_a, margins_b, weft_planes_pack(t.p.class_rows[0], t.p.class_rows[1]), cell);
-  int64_t joint = weft_planes_joint(&t.f, cell) - t.class_fixed;
+  args.words[a * args.ld + b] = make_uint4(both[0], both[1], both[2], both[3]);
+  weft_planes_cells(both, margins_a, margins_b, weft_planes_pack(args.p.class_rows[0], args.p.class_rows[1]), cell);
+  int64_t joint = weft_planes_joint(&args.f, cell) - args.class_fixed;
   if (joint < 0) joint = 0;
-  if (t.pairs) t.pairs[a * t.ld + b] = t.pairs[b * t.ld + a] = (float) ((double) joint * t.f.unit);
-  if ((unsigned long long) joint > *(volatile unsigned long long *) t.best)
-    atomicMax(t.best, (unsigned long long) joint);
+  if (args.pairs) args.pairs[a * args.ld + b] = args.pairs[b * args.ld + a] = (float) ((double) joint * args.f.unit);
+  if ((unsigned long long) joint > *(volatile unsigned long long *) args.best)
+    atomicMax(args.best, (unsigned long long) joint);
 }
 
 /* ---- scoring ---- */
 
-__device__ static inline float best_pair(const mi_sorted_scores &t, const uint32_t (&position)[3])
+__device__ static inline float best_pair(const mi_sorted_scores &args, const uint32_t (&position)[3])
 {
-  return fmaxf(__ldg(&t.pairs[position[0] * t.ld + position[1]]),
-               fmaxf(__ldg(&t.pairs[position[0] * t.ld + position[2]]),
-                     __ldg(&t.pairs[position[1] * t.ld + position[2]])));
+  return fmaxf(__ldg(&args.pairs[position[0] * args.ld + position[1]]),
+               fmaxf(__ldg(&args.pairs[position[0] * args.ld + position[2]]),
+                     __ldg(&args.pairs[position[1] * args.ld + position[2]])));
 }
 
 /* Of eight values of each lane the sums over lanes: value lane / 4. */
@@ -98,25 +98,25 @@ __device__ static inline uint32_t rows_in_planes(const mi_placed &p, const uint3
 /* The lane's cell 9 x + 3 y + z of three attributes. A level 2 stands for all rows of its attribute at first, which are
  * those of pairs, of single attributes, or all; then the other two levels are taken off, one attribute after
  * another. */
-__device__ static inline uint32_t cell_of_lane(const mi_sorted_scores &t, const uint32_t (&position)[3])
+__device__ static inline uint32_t cell_of_lane(const mi_sorted_scores &args, const uint32_t (&position)[3])
 {
   const uint32_t lane = threadIdx.x % 32, x = lane / 9, y = lane / 3 % 3, z = lane % 3;
-  const uint32_t i = position[0], a = position[1], b = position[2], three = rows_in_planes(t.p, position);
+  const uint32_t i = position[0], a = position[1], b = position[2], three = rows_in_planes(args.p, position);
   const uint32_t *from = NULL;
   if (x < 2 && y < 2 && z == 2)
-    from = (const uint32_t *) &t.words[i * t.ld + a] + 2 * x + y;
+    from = (const uint32_t *) &args.words[i * args.ld + a] + 2 * x + y;
   else if (x < 2 && y == 2 && z < 2)
-    from = (const uint32_t *) &t.words[i * t.ld + b] + 2 * x + z;
+    from = (const uint32_t *) &args.words[i * args.ld + b] + 2 * x + z;
   else if (x == 2 && y < 2 && z < 2)
-    from = (const uint32_t *) &t.words[a * t.ld + b] + 2 * y + z;
+    from = (const uint32_t *) &args.words[a * args.ld + b] + 2 * y + z;
   else if (x < 2 && y == 2)
-    from = &t.margins[x * t.p.count + i];
+    from = &args.margins[x * args.p.count + i];
   else if (x == 2 && y < 2)
-    from = &t.margins[y * t.p.count + a];
+    from = &args.margins[y * args.p.count + a];
   else if (x == 2 && z < 2)
-    from = &t.margins[z * t.p.count + b];
+    from = &args.margins[z * args.p.count + b];
   uint32_t cell = __shfl_sync(0xffffffffu, three, (int) ((4 * x + 2 * y + z) * 4 % 32));
-  if (x == 2 || y == 2 || z == 2) cell = from ? __ldg(from) : t.all;
+  if (x == 2 || y == 2 || z == 2) cell = from ? __ldg(from) : args.all;
   for (uint32_t apart = 1; apart <= 9; apart *= 3) {
     const uint32_t one = __shfl_sync(0xffffffffu, cell, (int) ((lane - apart) % 32)),
                    zero = __shfl_sync(0xffffffffu, cell, (int) ((lane - 2 * apart) % 32));
@@ -126,62 +126,63 @@ __device__ static inline uint32_t cell_of_lane(const mi_sorted_scores &t, const 
 }
 
 /* The information of a triple, from all lanes' cells. */
-__device__ static inline int64_t said(const mi_sorted_scores &t, uint32_t cell)
+__device__ static inline int64_t said(const mi_sorted_scores &args, uint32_t cell)
 {
   const uint32_t rows = cell & 0xffffu, class0 = cell >> 16;
   int64_t sum = 0;
-  if (threadIdx.x % 32 < CELLS) sum = t.f.table[class0] + t.f.table[rows - class0] - t.f.table[rows];
+  if (threadIdx.x % 32 < CELLS) sum = args.f.table[class0] + args.f.table[rows - class0] - args.f.table[rows];
   for (int half = 16; half; half /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, half);
-  return sum > t.class_fixed ? sum - t.class_fixed : 0;
+  return sum > args.class_fixed ? sum - args.class_fixed : 0;
 }
 
 /* One warp per triple. */
-__global__ static void __launch_bounds__(FEW_THREADS, 8) score_passed(const __grid_constant__ mi_sorted_scores t)
+__global__ static void __launch_bounds__(FEW_THREADS, 8) score_passed(const __grid_constant__ mi_sorted_scores args)
 {
   __shared__ uint32_t tables[FEW_THREADS / 32][2 * CELLS];
-  const uint32_t lane = threadIdx.x % 32, count = *t.passed.count;
+  const uint32_t lane = threadIdx.x % 32, count = *args.passed.count;
   uint32_t *const cells = tables[threadIdx.x / 32];
-  if (count > t.passed.capacity) return;
+  if (count > args.passed.capacity) return;
   for (uint32_t k = (blockIdx.x * FEW_THREADS + threadIdx.x) / 32; k < count; k += gridDim.x * (FEW_THREADS / 32)) {
-    const unsigned long long item = t.passed.items[k];
+    const unsigned long long item = args.passed.items[k];
     const uint32_t last = WEFT_TRIPLES_PLACES - 1;
     const uint32_t position[3] = { (uint32_t) (item >> 42), (uint32_t) (item >> 21) & last, (uint32_t) item & last };
-    const uint32_t cell = cell_of_lane(t, position);
-    const double mi = weft_mi_bits(said(t, cell), t.f.unit, t.n);
-    if (mi < t.least_mi || (t.pairs && mi < t.least_gain + t.share * best_pair(t, position))) continue;
+    const uint32_t cell = cell_of_lane(args, position);
+    const double mi = weft_mi_bits(said(args, cell), args.f.unit, args.n);
+    if (mi < args.min_mi || (args.pairs && mi < args.min_gain + args.share * best_pair(args, position))) continue;
     __syncwarp(); /* all have read the table before */
     if (lane < CELLS) {
       cells[(lane / 9 * 2) * 9 + lane % 9] = cell >> 16;
       cells[(lane / 9 * 2 + 1) * 9 + lane % 9] = (cell & 0xffffu) - (cell >> 16);
     }
     __syncwarp();
-    const triple_score score = score_cells(t.f, LEVELS, 2, t.class_fixed, cells);
+    const triple_score score = score_cells(args.f, LEVELS, 2, args.class_fixed, cells);
     if (lane) continue;
-    const uint64_t index = triple_index(t.columns, t.column[position[0]], t.column[position[1]], t.column[position[2]]);
-    const double exact = weft_mi_bits(score.joint, t.f.unit, score.n),
-                 gain = weft_mi_bits(score.joint - score.greatest, t.f.unit, score.n);
-    if (mi_passes(t.bar, exact, gain, index)) mi_append(t.hits, t.bar.by_interaction ? gain : exact, index);
+    const uint64_t index =
+        triple_index(args.columns, args.column[position[0]], args.column[position[1]], args.column[position[2]]);
+    const double exact = weft_mi_bits(score.joint, args.f.unit, score.n),
+                 gain = weft_mi_bits(score.joint - score.greatest, args.f.unit, score.n);
+    if (mi_passes(args.bar, exact, gain, index)) mi_append(args.hits, args.bar.by_interaction ? gain : exact, index);
   }
 }
 
 /* ---- host ---- */
 
-weft_status weft_mi_sorted_pairs(weft_ctx *ctx, const mi_sorted_pairs *t, cudaStream_t s)
+weft_status weft_mi_sorted_pairs(weft_ctx *ctx, const mi_sorted_pairs *args, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
-  const unsigned blocks = (t->p.count + SIDE - 1) / SIDE;
-  score_pairs<<<dim3(blocks, blocks), SIDE * SIDE, 0, s>>>(*t);
+  const unsigned blocks = (args->p.count + SIDE - 1) / SIDE;
+  score_pairs<<<dim3(blocks, blocks), SIDE * SIDE, 0, stream>>>(*args);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
 }
 
-weft_status weft_mi_sorted_score(weft_ctx *ctx, const mi_sorted_scores *t, cudaStream_t s)
+weft_status weft_mi_sorted_score(weft_ctx *ctx, const mi_sorted_scores *args, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
   int processors = 0;
   WEFT_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ctx->device));
-  score_passed<<<(unsigned) (16 * processors), FEW_THREADS, 0, s>>>(*t);
+  score_passed<<<(unsigned) (16 * processors), FEW_THREADS, 0, stream>>>(*args);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
