@@ -78,12 +78,12 @@ weft_status weft_mi_cut(weft_ctx *ctx, size_t n, size_t p, const double *x, cons
 
 /* ---- genotypes (cpu/plink.c) ---- */
 
-/* Of a .bed file, three bytes and one block of (n + 3) / 4 bytes per variant, the p variants `wanted` (from 0): counts
- * of the first allele, 2, 1, 0, or INT32_MIN where missing. */
+/* Reads the p variants `wanted` (from 0) of a .bed file: three bytes, then a block of (n + 3) / 4 bytes per variant.
+ * out: n × p counts of the first allele, 2, 1, 0, or INT32_MIN where missing. */
 weft_status weft_mi_genotypes(weft_ctx *ctx, const char *path, size_t n, const double *wanted, size_t p, int32_t *out);
 
-/* Of p columns of genotypes of n samples: samples with 0, 1, 2 copies and missing (4 × p), and the p-value of the exact
- * test of Hardy-Weinberg proportions (1 where there is one allele or none). */
+/* Counts, for each of p columns of genotypes of n samples, the samples with 0, 1, 2 copies and missing (counts, 4 × p),
+ * and tests Hardy-Weinberg proportions exactly (hwe, p-values; 1 where there is one allele or none). */
 weft_status weft_mi_genotype_summary(weft_ctx *ctx, const weft_column *columns, size_t n, size_t p, double *counts,
                                      double *hwe);
 
@@ -112,10 +112,10 @@ typedef struct weft_mi_ops {
   void (*release)(weft_ctx *ctx, struct weft_mi_resident *device);
   weft_mi_numeric_op *numeric;
   weft_network_op *network;
-  /* Exchanges rows where the planes lie (mi/search/search.h); NULL: not here. */
+  /* Exchanges rows where the planes lie (pack/pack.h); NULL: not here. */
   weft_status (*permute)(weft_ctx *ctx, const struct weft_mi_pack *pack, struct weft_mi_resident **device,
                          const uint32_t *perm, struct weft_mi_pack *moved, struct weft_mi_resident **out);
-  /* Many label sets at once (mi/search/search.h); NULL: not here. */
+  /* Many label sets at once (permutations/both/permute_ternary.h); NULL: not here. */
   weft_status (*relabel)(weft_ctx *ctx, const struct weft_mi_pack *pack, struct weft_mi_resident **device,
                          const struct weft_mi_relabelling *how, int *done);
   /* Makes the planes and margins of a pack of genotypes (pack/pack.h), of which all that classes say is there, where
@@ -128,29 +128,6 @@ typedef struct weft_mi_ops {
 } weft_mi_ops;
 
 extern const weft_mi_ops weft_mi_cpu;
-
-/* ---- shared by the back ends ---- */
-
-/* Tables of at most this many cells are counted as tables, larger ones by sorting. */
-#define WEFT_MI_TABLE_CELLS ((uint64_t) 1 << 18)
-
-/* An attribute's coding, and the result of planning it. WEFT_CODES_WIDE also stands for a table that would be too
- * large. */
-typedef struct weft_mi_code {
-  weft_codes plan;
-  weft_codes_result result;
-} weft_mi_code;
-
-/* Plans the coding of column j. The codes are bytes only when the class codes fit into bytes too. */
-weft_mi_code weft_mi_plan(const weft_mi_data *data, size_t j);
-
-/* The error of the first bad column of first .. first+count-1, so that it does not depend on the number of threads. */
-weft_status weft_mi_check(weft_ctx *ctx, const weft_mi_code *codes, size_t first, size_t count);
-
-/* Counts and scores the columns of first .. first+count-1 whose result is WEFT_CODES_WIDE, by sorting (value, class)
- * pairs, one column after another. Both back ends leave these columns to it: no table of them would fit a cache. */
-weft_status weft_mi_rank_wide(weft_ctx *ctx, const weft_mi_data *data, weft_mi_code *codes, size_t first, size_t count,
-                              const weft_mi_rank *out);
 
 #ifdef __cplusplus
 }

@@ -15,6 +15,7 @@
 #include "core/data/bits.h"
 #include "mi/mi.h"
 #include "mi/matrix/both/numeric.h"
+#include "mi/matrix/both/numeric_columns.h"
 
 /* A column of distinct values with class counts: total[c * (distinct + 1) + v] rows of class c among the first v
  * values. */
@@ -121,7 +122,8 @@ static void mdl_choose(const counted *x, workspace *w)
 
 /* ---- CAIM, CACC, Ameva ---- */
 
-/* Of a bin: its rows, those of its most frequent class, and the sum of squared counts over the rows of each class. */
+/* What is known of a bin: its rows, those of its most frequent class, and the sum of squared counts over the rows of
+ * each class. */
 typedef struct {
   double n, largest, squares;
 } bin;

@@ -19,6 +19,9 @@
 #include "core/call/parallel.h"
 #include "mi/null/exact_test.h"
 #include "mi/null/law.h"
+#include "mi/null/walk.h"
+#include "mi/null/smooth.h"
+#include "mi/null/sample.h"
 
 #define MAX_SIDE 1024u /* levels or classes of a table that is looked at */
 #define ATTRIBUTES_AT_ONCE 4096

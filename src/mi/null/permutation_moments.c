@@ -9,6 +9,7 @@
 #include "core/call/parallel.h"
 #include "mi/matrix/both/numeric.h"
 #include "mi/null/permutation_moments.h"
+#include "mi/matrix/both/numeric_columns.h"
 
 #define SAMPLED ((size_t) 20000)
 #define COLUMNS_AT_ONCE(n) (1 + (size_t) 2000000 / ((n) + 1)) /* between polls: some 50 ms */

@@ -15,6 +15,7 @@
  * Levels with the same margin are one group with a multiplicity: they have the same alpha. */
 #include <string.h>
 #include "mi/null/saddlepoint.h"
+#include "mi/null/smooth.h"
 
 #define MAX_GROUPS WEFT_MI_MAX_GROUPS
 #define MAX_CELLS WEFT_MI_MAX_CELLS
@@ -232,7 +233,7 @@ static void solve_classes(const weft_mi_smooth *law, double *x)
   x[hs - 1] = 0;
 }
 
-/* In place: (rows, columns) = H^-1 (rows, columns), of which a group has one number. */
+/* Solves in place: (rows, columns) = H^-1 (rows, columns), with one number for each group. */
 static void solve_margins(const weft_mi_smooth *law, double *rows, double *columns)
 {
   const uint32_t gs = law->groups.g_count, hs = law->groups.h_count;

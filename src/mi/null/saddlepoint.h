@@ -2,6 +2,7 @@
 #pragma once
 
 #include "mi/null/law.h"
+#include "mi/null/smooth.h"
 
 #define WEFT_MI_MAX_KNOTS 160
 

@@ -22,6 +22,8 @@
 #include <string.h>
 #include "core/numbers/draws.h"
 #include "mi/null/law.h"
+#include "mi/null/smooth.h"
+#include "mi/null/sample.h"
 
 #define MAX_OVER 64u   /* classes that levels are dealt over */
 #define MAX_DEALT 256u /* levels */

@@ -10,6 +10,8 @@
  * limit. */
 #include <string.h>
 #include "mi/null/saddlepoint.h"
+#include "mi/null/table_moments.h"
+#include "mi/null/smooth.h"
 
 #define MAX_GROUPS WEFT_MI_MAX_GROUPS
 #define MAX_CELLS WEFT_MI_MAX_CELLS

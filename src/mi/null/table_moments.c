@@ -5,6 +5,7 @@
  *
  * Levels with the same margin are one group: r and c are margins, m and w how many levels and classes have them. */
 #include "mi/null/law.h"
+#include "mi/null/table_moments.h"
 
 #define NEGLIGIBLE 1e-15
 

@@ -5,6 +5,7 @@
  * size, which make millions of tables, make a few hundred nodes. What is left of the classes is the last level. */
 #include <string.h>
 #include "mi/null/law.h"
+#include "mi/null/walk.h"
 
 #define MAX_NODES 16384u /* of one level; a power of two */
 #define MAX_TABLES 10000 /* expected nodes of a walk that is tried */

@@ -93,12 +93,6 @@ weft_status weft_mi_pack_select(weft_ctx *ctx, weft_arena *mem, const weft_mi_pa
 /* The same for what goes by margins and by weft_mi_pack_row() alone, as a device's copy: planes stay where they are. */
 weft_status weft_mi_pack_view(weft_arena *mem, const weft_mi_pack *in, const uint8_t *side, weft_mi_pack *out);
 
-/* weft_mi_ops.plant and .planes on a device. */
-weft_status weft_mi_plant_cuda(weft_ctx *ctx, weft_arena *mem, const weft_column *columns, int na_level,
-                               weft_mi_pack *pack, struct weft_mi_resident **out);
-weft_status weft_mi_planes_cuda(weft_ctx *ctx, const weft_mi_pack *pack, const size_t *rows, size_t count,
-                                uint64_t *bits);
-
 /* Codes of the attribute at `place` in sorted order. */
 void weft_mi_pack_codes(const weft_mi_pack *pack, size_t place, uint16_t *out);
 
@@ -111,6 +105,16 @@ static inline const uint64_t *weft_mi_pack_row(const weft_mi_pack *pack, size_t 
 {
   return pack->bits + (pack->rows ? pack->rows[row] : row) * pack->words;
 }
+
+/* A pack on a device; of the back end that made it. */
+typedef struct weft_mi_resident weft_mi_resident;
+
+void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *device);
+/* What weft_mi_pack_permute() does, on the device alone: *out is its copy of the pack with rows exchanged, made if NULL
+ * and overwritten otherwise; `moved` is the pack with the new margins, whose memory is the caller's, and the old bits.
+ * *out stays NULL where the device has no room, or an attribute has codes. */
+weft_status weft_mi_permute_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device,
+                                 const uint32_t *perm, weft_mi_pack *moved, weft_mi_resident **out);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 /* .Call entry points for single attributes: their information, and how much chance gives; and the names of kinds. */
 #include "mi/r/pack.h"
 #include "mi/null/exact_test.h"
+#include "mi/search/cpu/coded.h"
 
 /* ---- kinds ---- */
 
@@ -99,7 +100,7 @@ static double *test_column(SEXP out, const char *name, size_t count)
   return REAL(weft_result_put(out, name, Rf_allocVector(REALSXP, (R_xlen_t) count)));
 }
 
-/* Of the attributes `columns` (from 1) of a pack with classes: what exact_test.h says. */
+/* Tests the attributes `columns` (from 1) of a pack with classes, as exact_test.h says. */
 SEXP C_weft_mi_null(SEXP pack, SEXP columns, SEXP control)
 {
   const weft_mi_pack *from = &weft_mi_handle_of(pack)->pack;

@@ -2,6 +2,10 @@
 #include <limits.h>
 #include <string.h>
 #include "mi/r/pack.h"
+#include "mi/search/cpu/coded.h"
+#include "mi/search/cpu/tuples.h"
+#include "mi/permutations/cpu/permute.h"
+#include "mi/search/cpu/spread.h"
 
 /* ---- results ---- */
 

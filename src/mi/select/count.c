@@ -1,9 +1,9 @@
-/* Counting for greedy selection; see select.h. A table of X × W × Y comes from popcounts of planes when the levels
+/* Counting for greedy selection; see count.h. A table of X × W × Y comes from popcounts of planes when the levels
  * are few, row by row when the table is small, and by hashing the occupied cells otherwise. */
 #include <string.h>
 #include "core/data/codes.h"
 #include "core/call/parallel.h"
-#include "mi/select/select.h"
+#include "mi/select/count.h"
 
 /* ---- features ---- */
 

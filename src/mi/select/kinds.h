@@ -1,5 +1,5 @@
 /* The criteria of greedy selection, one row each; select.c has the formulas. A new criterion is a row here, with its
- * function in select.h if none there serves, and its line in R (`select_methods` in R/mi-select.R).
+ * function in count.h if none there serves, and its line in R (`select_methods` in R/mi-select.R).
  *
  *   kind, name  WEFT_SELECT_<kind>, and what R calls it
  *   alone       weft_select_<alone>(): a candidate's score before anything is chosen

@@ -15,7 +15,7 @@
 #include "core/call/arena.h"
 #include "core/call/parallel.h"
 #include "core/numbers/topk.h"
-#include "mi/select/select.h"
+#include "mi/select/count.h"
 
 #define TIE 1e-12
 #define PLANE_LEVELS 16u   /* candidates with more levels are counted row by row */

@@ -4,6 +4,7 @@
 #include "core/call/arena.h"
 #include "mi/mi.h"
 #include "mi/features/both/column_score.h"
+#include "mi/features/both/columns.h"
 
 weft_mi_code weft_mi_plan(const weft_mi_data *data, size_t j)
 {

@@ -9,6 +9,9 @@
 #include "mi/search/search.h"
 #include "mi/matrix/both/numeric.h"
 #include "mi/networks/network.h"
+#include "mi/pairs/both/pairs.h"
+#include "mi/matrix/both/counts.h"
+#include "mi/features/both/columns.h"
 
 #define PIECE 16384 /* rows coded at a time; a multiple of 64 */
 #define PIECE_WORDS (PIECE / 64)

@@ -7,6 +7,14 @@
 #include "mi/search/search.h"
 #include "mi/matrix/both/numeric.h"
 #include "mi/networks/network.h"
+extern "C" {
+#include "mi/pairs/both/pairs.h"
+#include "mi/matrix/both/counts.h"
+#include "mi/permutations/both/permute_ternary.h"
+#include "mi/pack/pack.h"
+#include "mi/pack/cuda/genotypes.h"
+#include "mi/features/both/columns.h"
+}
 
 #define THREADS 256
 #define SHARED_CELLS 10240u              /* 40 KB: three blocks per multiprocessor at least */

@@ -38,23 +38,12 @@ typedef struct weft_mi_ready {
   int any_incomplete;
 } weft_mi_ready;
 
-weft_status weft_mi_make_ready(weft_ctx *ctx, weft_arena *mem, const weft_mi_numeric *data, weft_mi_ready *ready);
-
-/* Rows of x that are not missing, in increasing order of x, then of rows; returns how many. `other`: n words. */
-uint32_t weft_mi_order(const double *x, size_t n, uint32_t *order, uint32_t *other);
-
-double weft_mi_lower_quantile(double p); /* Φ⁻¹(p) for p in (0, 1/2] */
-
 /* Memory that a thread needs for pairs with missing values and for KSG. */
 typedef struct weft_mi_scratch {
   double *a, *b, *x, *y, *y_sorted, *near_x, *near_y, *distance, *nearest, *scores;
   uint32_t *order_a, *order_b, *place, *counts, *found;
   size_t scored; /* rows that `scores` is for */
 } weft_mi_scratch;
-weft_status weft_mi_scratch_take(weft_arena *mem, size_t n, weft_mi_scratch *scratch);
-
-/* Information of columns i and j over their common rows: any estimator but Kendall. */
-double weft_mi_incomplete_pair(const weft_mi_ready *ready, size_t i, size_t j, weft_mi_scratch *scratch);
 
 /* From ρ to bits. */
 static WEFT_HD inline double weft_mi_of_rho(double rho)
@@ -84,9 +73,6 @@ static inline double weft_dot_tree(double *lanes)
 weft_status weft_mi_incomplete_pairs(weft_ctx *ctx, const weft_mi_ready *ready, double *out);
 
 weft_mi_numeric_op weft_mi_numeric_cpu, weft_mi_numeric_cuda;
-
-/* Kendall on the CPU (kendall.c). */
-weft_status weft_mi_kendall(weft_ctx *ctx, const weft_mi_numeric *data, double *out);
 
 /* Where the result of columns i < j goes, and its mirror image when there is one. */
 static inline void weft_mi_put(const weft_mi_numeric *data, double *out, size_t i, size_t j, double bits)

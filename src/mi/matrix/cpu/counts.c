@@ -5,6 +5,8 @@
 #include "core/call/parallel.h"
 #include "mi/matrix/both/estimate.h"
 #include "mi/search/both/pair_tiles.h"
+#include "mi/search/cpu/coded.h"
+#include "mi/matrix/both/counts.h"
 
 /* Counts that occur, one after another. */
 typedef struct {

@@ -11,6 +11,7 @@
 #include "core/data/bits.h"
 #include "core/call/parallel.h"
 #include "mi/matrix/both/numeric.h"
+#include "mi/matrix/cpu/kendall.h"
 
 #define PIECE_WORDS 512 /* of a plane at a time: 32,768 pairs of rows */
 #define TILE 128        /* planes per side of a tile; counts and rearranged planes stay in cache */

@@ -5,6 +5,8 @@
 #include "mi/matrix/both/numeric.h"
 #include "mi/matrix/both/ksg.h"
 #include "core/numbers/loops.h"
+#include "mi/matrix/cpu/kendall.h"
+#include "mi/matrix/both/numeric_columns.h"
 
 #define TILE 32                /* columns per side: a tile's columns stay in the second-level cache */
 #define BLOCK_A WEFT_DOT_SPARE /* columns times columns in registers */

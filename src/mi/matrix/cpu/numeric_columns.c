@@ -4,6 +4,7 @@
 #include "core/call/parallel.h"
 #include "mi/matrix/both/numeric.h"
 #include "mi/matrix/both/ksg.h"
+#include "mi/matrix/both/numeric_columns.h"
 
 #define COLUMNS_AT_ONCE(n) (1 + (size_t) 2000000 / ((n) + 1)) /* between polls: some 50 ms */
 

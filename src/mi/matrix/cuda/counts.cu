@@ -6,6 +6,11 @@
 #include "core/call/parallel.h"
 #include "mi/pairs/cuda/coded.cuh"
 #include "mi/matrix/both/estimate.h"
+#include "mi/pack/cuda/pack.cuh"
+extern "C" {
+#include "mi/matrix/both/counts.h"
+#include "mi/pack/pack.h"
+}
 
 #define SCORE_THREADS 128
 #define PART_PAIRS ((size_t) 1 << 20)

@@ -8,6 +8,9 @@
 #include "core/device/device.cuh"
 #include "mi/matrix/both/numeric.h"
 #include "mi/matrix/both/ksg.h"
+extern "C" {
+#include "mi/matrix/both/numeric_columns.h"
+}
 
 #define SIDE 32
 #define ROWS 32     /* of the columns in shared memory at a time; a multiple of WEFT_DOT_LANES */

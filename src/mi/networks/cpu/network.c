@@ -93,8 +93,8 @@ WEFT_VARIANTS(LOOPS)
 
 #define BLOCK 64 /* columns and rows of a tile, so that an entry and its mirror image are both in cache */
 
-/* Of the entries above the diagonal in a block of columns: the greatest absolute value, infinite when one or its mirror
- * image is not finite, and the greatest difference of the two. */
+/* Looks at the entries above the diagonal in a block of columns. *greatest: the greatest absolute value, infinite when
+ * an entry or its mirror image is not finite; *asymmetry: the greatest difference of the two. */
 static void look_at_block(const weft_network_job *job, size_t block, double *greatest, double *asymmetry)
 {
   const size_t p = job->p, first = block * BLOCK, last = p - first < BLOCK ? p : first + BLOCK;

@@ -9,7 +9,7 @@
 #include <cstring>
 #include "core/device/device.cuh"
 #include "core/call/parallel.h"
-#include "mi/networks/cuda/network.cuh"
+#include "mi/networks/cuda/steps.cuh"
 
 #define SIDE 64
 #define DEPTH 32

@@ -6,7 +6,7 @@
 #include <cstring>
 #include "core/device/device.cuh"
 #include "core/call/parallel.h"
-#include "mi/networks/cuda/network.cuh"
+#include "mi/networks/cuda/steps.cuh"
 
 #define THREADS 512
 #define COLUMNS 32 /* summed by one block */

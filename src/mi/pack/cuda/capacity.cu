@@ -1,6 +1,7 @@
 /* How much memory a pack takes on the device, and whether the device has room for it. */
 #include <cmath>
-#include "mi/pairs/cuda/counted.cuh"
+#include "mi/pairs/cuda/counted_hopper.cuh"
+#include "mi/pack/cuda/capacity.cuh"
 
 #define WORKING_SHARE 0.25 /* of what is left: for counts of tiles and the like, beside planes */
 #define MAX_WORKING 512e6
@@ -19,8 +20,8 @@ static double arranged_bytes(const weft_mi_group *group, double plane)
   return group->coded ? 0 : rows * plane * fmax(2, group->shape.planes);
 }
 
-/* Of a pack on the device while pairs are searched: its planes, one group's in another order that stays, and both sides
- * of a panel. */
+/* Bytes of a pack on the device while pairs are searched: its planes, one group's in another order that stays, and both
+ * sides of a panel. */
 static double resident_bytes(const weft_mi_pack *p, double plane)
 {
   double largest = 0, second = 0, planes = (double) p->plane_rows * plane;

@@ -6,6 +6,11 @@
 #include "core/data/genotypes.h"
 #include "core/call/parallel.h"
 #include "mi/pack/cuda/pack.cuh"
+#include "mi/pack/cuda/capacity.cuh"
+extern "C" {
+#include "mi/pack/pack.h"
+#include "mi/pack/cuda/genotypes.h"
+}
 
 #define THREADS 256
 #define COLUMNS 8          /* that one warp makes planes of: a lane for each and its four values */

@@ -5,6 +5,10 @@
 #include <functional>
 #include "core/call/parallel.h"
 #include "mi/pack/cuda/pack.cuh"
+#include "mi/pack/cuda/capacity.cuh"
+extern "C" {
+#include "mi/pack/pack.h"
+}
 
 /* Fills a buffer for upload with rows of planes in the device's layout, in which each class is padded to whole steps of
  * the tensor cores. */

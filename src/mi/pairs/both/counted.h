@@ -67,7 +67,8 @@ typedef struct weft_products_sums {
   uint32_t n;
 } weft_products_sums;
 
-/* Adds sign × Σ k log2(k w) over cells of so many rows; with `each`, over the levels of each attribute too. */
+/* Adds sign × Σ k log2(k w) over cells with those numbers of rows; with `each`, over the levels of each attribute too.
+ */
 static WEFT_HD inline void weft_products_add(const weft_products_shape shape, const uint32_t *cell, uint32_t rows,
                                              float sign, int each, weft_products_sums *sums)
 {

@@ -6,6 +6,10 @@
 #include <string.h>
 #include "core/call/parallel.h"
 #include "mi/search/both/pair_tiles.h"
+#include "mi/search/both/screen.h"
+#include "mi/search/cpu/coded.h"
+#include "mi/triples/cpu/triples.h"
+#include "mi/pairs/both/pairs.h"
 
 typedef struct {
   const weft_mi_search *search;

@@ -17,6 +17,7 @@
 /* Build: hopper. */
 #include <cmath>
 #include "mi/search/cuda/tiles_hopper.cuh"
+#include "mi/pairs/cuda/binary_hopper.cuh"
 
 #define STAGES 12
 #define COUNTS_ROW (ROWS_B + 8) /* words per row of counts: eight rows of a warp's stores fall into different banks */

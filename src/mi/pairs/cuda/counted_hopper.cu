@@ -11,6 +11,8 @@
 #include <cmath>
 #include "mi/pairs/cuda/counted_score.cuh"
 #include "mi/search/cuda/tiles_hopper.cuh"
+#include "mi/pairs/cuda/binary_hopper.cuh"
+#include "mi/pairs/cuda/fused_hopper.cuh"
 
 #define STAGES 16
 #define SHARED_BYTES (STAGES * STAGE_BYTES)

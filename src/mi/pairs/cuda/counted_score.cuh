@@ -7,7 +7,7 @@
  * per pair is faster. */
 #pragma once
 
-#include "mi/pairs/cuda/counted.cuh"
+#include "mi/pairs/cuda/counted_hopper.cuh"
 #include "mi/search/cuda/exact_score.cuh"
 
 #define STRIP 8 /* rows of a tile that a block scores */
@@ -211,7 +211,7 @@ __device__ static triple_score score_cells(const weft_mi_log &f, uint32_t levels
   return out;
 }
 
-/* Of three columns in any order. */
+/* The index of a triple, from its three columns in any order. */
 __device__ static inline uint64_t triple_index(uint64_t columns, uint64_t x, uint64_t y, uint64_t z)
 {
   uint64_t swap;

@@ -14,10 +14,11 @@
  * Warpgroups do not wait for each other: while one screens (fused.cuh), tensor cores count for the others. */
 /* Build: hopper. */
 #include <cmath>
-#include "mi/pairs/cuda/counted.cuh"
+#include "mi/pairs/cuda/counted_hopper.cuh"
 #include "mi/search/cuda/products_hopper.cuh"
 #include "mi/pairs/cuda/fused.cuh"
 #include "mi/search/cuda/tiles_hopper.cuh"
+#include "mi/pairs/cuda/fused_hopper.cuh"
 
 #define GROUPS 4                /* warpgroups */
 #define COUNTING (GROUPS * 128) /* threads */

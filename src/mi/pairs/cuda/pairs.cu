@@ -6,8 +6,14 @@
 #include "core/call/parallel.h"
 #include "mi/search/cuda/progress.cuh"
 #include "mi/pairs/cuda/coded.cuh"
-#include "mi/pairs/cuda/counted.cuh"
+#include "mi/pairs/cuda/counted_hopper.cuh"
 #include "mi/pairs/cuda/table_score.cuh"
+#include "mi/pack/cuda/pack.cuh"
+#include "mi/search/cuda/search_hopper.cuh"
+#include "mi/pairs/cuda/pairs.cuh"
+extern "C" {
+#include "mi/pairs/both/pairs.h"
+}
 
 #define FULL_PAIRS ((size_t) 1 << 20) /* scores that travel at a time */
 #define MAX_CODED 1e10                /* pairs × rows, one block per pair */

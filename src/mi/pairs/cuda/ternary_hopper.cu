@@ -13,6 +13,7 @@
 #include <cmath>
 #define SCREENED 4 /* pairs at a time */
 #include "mi/pairs/cuda/ternary_screen.cuh"
+#include "mi/pairs/cuda/ternary_hopper.cuh"
 
 #define STAGES 8
 #define BATCH 4 /* products started at once */

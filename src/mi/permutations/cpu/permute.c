@@ -13,6 +13,9 @@
 #include "core/numbers/draws.h"
 #include "core/call/parallel.h"
 #include "mi/search/both/pair_tiles.h"
+#include "mi/search/cpu/coded.h"
+#include "mi/permutations/cpu/permute.h"
+#include "mi/permutations/both/permute_ternary.h"
 
 enum { STREAM = 0x6d69 }; /* this purpose's draws */
 #define LABELS_AT_ONCE 64

@@ -10,6 +10,14 @@
 #include "mi/search/cuda/arrange.cuh"
 #include "mi/permutations/cuda/permute_ternary.cuh"
 #include "mi/search/cuda/progress.cuh"
+#include "mi/pairs/cuda/binary_hopper.cuh"
+#include "mi/pack/cuda/capacity.cuh"
+#include "mi/pack/cuda/pack.cuh"
+#include "mi/permutations/cuda/permute_ternary_hopper.cuh"
+extern "C" {
+#include "mi/search/both/screen.h"
+#include "mi/permutations/both/permute_ternary.h"
+}
 
 #define PLANES ARRANGED_PLANES
 #define MAX_SETS 32                     /* at a time */
@@ -195,7 +203,7 @@ struct labels_job {
 
 static int steps_of(size_t rows) { return (int) ((rows + STEP_BITS - 1) / STEP_BITS); }
 
-/* Roughly the bytes of a call with so many sets at a time. */
+/* Roughly the bytes of a call with `sets` label sets at a time. */
 static double bytes_of(const labels_job *job, double sets)
 {
   const double room = (double) job->all.room, words = job->resident->words;

@@ -29,6 +29,3 @@ struct label_args {
   const uint32_t *column;
   weft_mi_near near;
 };
-
-/* Raises the greatest scores by tiles t->first .. t->first+t->tiles-1. */
-weft_status weft_mi_search_labels(weft_ctx *ctx, const label_args *args, cudaStream_t stream);

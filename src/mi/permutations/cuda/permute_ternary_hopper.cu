@@ -15,6 +15,7 @@
 #include "mi/permutations/cuda/permute_ternary.cuh"
 #include "mi/search/cuda/products_hopper.cuh"
 #include "mi/search/cuda/tiles_hopper.cuh"
+#include "mi/permutations/cuda/permute_ternary_hopper.cuh"
 
 #define STAGES 7
 #define AT_ONCE 4                      /* products */

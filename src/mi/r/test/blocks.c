@@ -74,8 +74,8 @@ done:
   return st;
 }
 
-/* In blocks of so many planes: how often every pair of columns is searched (columns × columns), the number of parts,
- * how many of their rows are not those of the pack, and the sum of their shares. */
+/* In blocks of at most that many planes: how often every pair of columns is searched (columns × columns), the number of
+ * parts, how many of their rows are not those of the pack, and the sum of their shares. */
 SEXP C_weft_mi_blocks_test(SEXP pointer, SEXP side, SEXP max_bytes, SEXP control)
 {
   const weft_mi_pack *pack = &weft_mi_handle_of(pointer)->pack;

@@ -7,6 +7,7 @@
 #include "mi/pairs/both/ternary.h"
 #include "mi/search/both/hopper_layout.h"
 #include "mi/search/both/screen_words.h"
+#include "mi/search/both/screen.h"
 
 SEXP C_weft_mi_planes_test(SEXP pack, SEXP members, SEXP packed);
 

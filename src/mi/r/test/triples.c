@@ -6,6 +6,7 @@
 #include "mi/r/pack.h"
 #include "mi/search/both/pair_tiles.h"
 #include "mi/triples/both/ternary.h"
+#include "mi/search/cpu/tuples.h"
 
 SEXP C_weft_mi_triples_test(SEXP pack, SEXP many);
 

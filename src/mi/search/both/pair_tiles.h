@@ -35,8 +35,8 @@ void weft_mi_tile_count(const weft_mi_tiling *tiling, const weft_mi_tile *tile, 
 
 /* Fixed-point joint information of a table of complete attributes. `area`: cells of a part. */
 int64_t weft_mi_joint(const weft_mi_pack *pack, const uint32_t *cells, uint32_t groups, size_t area);
-/* Of the attributes in `mask` (bit 0: the groups, 1: a, 2: b), over the rows in the table; *n: how many these are.
- * `work`: as many words as the table. */
+/* Fixed-point information about the class of the attributes in `mask` (bit 0: the groups, 1: a, 2: b), over the rows in
+ * the table; *n: how many these are. `work`: room for as many words as the table has. */
 int64_t weft_mi_of_table(const weft_mi_pack *pack, const uint32_t *cells, uint32_t groups, uint32_t la, uint32_t lb,
                          int mask, uint32_t *work, uint64_t *n);
 

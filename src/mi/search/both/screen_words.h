@@ -65,7 +65,7 @@ static inline double weft_words_error(double n0)
   return 3e-6 * (n0 + 1) + 1.001 * WEFT_PLANES_CELLS * (double) WEFT_WORDS_EMPTY;
 }
 
-/* Of one table, as weft_planes_measure(). */
+/* The units of the screen of one table, as weft_planes_measure() gives them. */
 static inline weft_planes_units weft_words_measure(const uint32_t class_rows[2], double steepest)
 {
   const double n0 = class_rows[0], n = n0 + class_rows[1];

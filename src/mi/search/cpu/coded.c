@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/call/parallel.h"
 #include "mi/search/both/pair_tiles.h"
+#include "mi/search/cpu/coded.h"
 
 #define PLANE_CELLS 2048            /* larger tables of pairs are counted from codes */
 #define DIRECT ((uint64_t) 1 << 18) /* numbers up to here are used as they are */

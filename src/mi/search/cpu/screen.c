@@ -11,6 +11,7 @@
 #include <string.h>
 #include "core/call/simd.h"
 #include "mi/search/search.h"
+#include "mi/search/both/screen.h"
 
 #define LANES 16
 #define LOG_ERROR 1.9e-6

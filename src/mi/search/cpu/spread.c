@@ -1,6 +1,8 @@
 /* Searches divided among the devices of a call; see mi/search/search.h and core/together/spread.h. Each device finds
  * the best of its own tuples; the order of scores is total, so the best of these are what one search finds. */
 #include "mi/search/both/pair_tiles.h"
+#include "mi/permutations/cpu/permute.h"
+#include "mi/search/cpu/spread.h"
 
 static weft_mi_search part_of(const weft_mi_search *whole, size_t part, size_t parts)
 {

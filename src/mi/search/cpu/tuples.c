@@ -5,6 +5,8 @@
 #include <string.h>
 #include "core/call/parallel.h"
 #include "mi/search/both/pair_tiles.h"
+#include "mi/search/cpu/coded.h"
+#include "mi/search/cpu/tuples.h"
 
 #define UNIT 32 /* tuples per piece of work */
 

@@ -1,6 +1,7 @@
 /* The bits of all planes by row of data: arrange.cuh. */
 #include <cstring>
-#include "mi/pairs/cuda/counted.cuh"
+#include "mi/pairs/cuda/counted_hopper.cuh"
+#include "mi/triples/cuda/few_levels.cuh"
 
 /* Row `row` of the arranged planes as a row of the pack's, UINT32_MAX where there is none. */
 __device__ static inline uint32_t pack_row_of(const arranged_planes &arranged, size_t row)

@@ -73,5 +73,5 @@ __device__ static inline void arrange_run(const arranged_planes &arranged, const
   }
 }
 
-/* Of the planes in one order of so many bits. */
+/* Bytes of the arranged planes of `room` attributes when each row has `bits` bits. */
 static inline size_t arranged_bytes_of(size_t room, size_t bits) { return ARRANGED_PLANES * room * bits / 8; }

@@ -1,7 +1,12 @@
 /* Searches over pairs of a pack whose planes exceed the device's memory: blocks.h, with one bar for all parts. */
 #include "mi/search/cuda/progress.cuh"
+#include "mi/pack/cuda/capacity.cuh"
+#include "mi/pack/cuda/pack.cuh"
+#include "mi/search/cuda/blocks.cuh"
+#include "mi/pairs/cuda/pairs.cuh"
 extern "C" {
 #include "mi/search/both/blocks.h"
+#include "mi/pack/pack.h"
 }
 
 struct blocks_job {

@@ -9,7 +9,7 @@ struct pair_score {
   uint64_t n;
 };
 
-/* Of cells (x, y) by class. */
+/* The sum over a table's cells that the information is made of; cell(c, x, y) gives their counts. */
 template <class Cell>
 __device__ static int64_t joint_sum(const weft_mi_log &f, uint32_t classes, uint32_t per, uint32_t la, uint32_t lb,
                                     const Cell &cell, uint64_t *n)
@@ -56,7 +56,7 @@ __device__ static pair_score score_varying(const weft_mi_log &f, uint32_t classe
   return out;
 }
 
-/* Of complete attributes, whose information alone is `alone_a` and `alone_b`. */
+/* The scores of a pair of complete attributes, whose information alone is `alone_a` and `alone_b`. */
 template <class Cell>
 __device__ static pair_score score_complete(const weft_mi_log &f, uint32_t classes, uint32_t per, uint32_t la,
                                             uint32_t lb, const Cell &cell, int64_t class_fixed, int64_t alone_a,

@@ -18,7 +18,7 @@
     "{.reg .pred p; setp.eq.u32 p, 0, 0;\nwgmma.mma_async.sync.aligned.m64n" n "k256.s32.b1.b1.and.popc {" names \
     "}, " a ", " b ", p;}\n"
 
-/* Of an operand whose groups of eight rows are so many bytes apart. */
+/* The descriptor of an operand whose groups of eight rows are `bytes` bytes apart. */
 __device__ static inline uint64_t spaced_descriptor(const void *shared, uint32_t bytes)
 {
   return operand_descriptor(shared) + ((uint64_t) ((bytes - 256) >> 4) << 32);

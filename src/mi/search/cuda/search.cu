@@ -1,8 +1,18 @@
 /* Searches over pairs and triples on the device: where the bar starts, and which kernels search a pack. */
 #include <cmath>
 #include <cstring>
-#include "mi/pairs/cuda/counted.cuh"
+#include "mi/pairs/cuda/counted_hopper.cuh"
 #include "mi/search/cuda/progress.cuh"
+#include "mi/pack/cuda/capacity.cuh"
+#include "mi/pack/cuda/pack.cuh"
+#include "mi/triples/cuda/few_levels.cuh"
+#include "mi/search/cuda/search_hopper.cuh"
+#include "mi/search/cuda/blocks.cuh"
+#include "mi/pairs/cuda/pairs.cuh"
+#include "mi/triples/cuda/ternary.cuh"
+extern "C" {
+#include "mi/search/cpu/tuples.h"
+}
 
 #define HITS ((uint64_t) 1 << 20)
 #define SLACK_UNITS ((int64_t) 1 << 20) /* with four per row, more than the rounding of f adds up to */

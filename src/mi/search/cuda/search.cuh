@@ -38,21 +38,6 @@ struct weft_mi_resident {
   uint32_t *from; /* of a copy with rows exchanged: for every bit of a row of planes, where it comes from */
 };
 
-/* 32-bit words of a row of planes on the device, up to the end of the first so many classes. */
-uint32_t weft_mi_resident_words(const weft_mi_pack *pack, uint32_t classes);
-
-/* Bytes of a row of planes, and the most that a block may weigh (blocks.h). */
-struct mi_block_plan {
-  double plane, max_bytes;
-};
-
-/* 1 when the device has room for a search over the pack's pairs, and for so many copies of its planes besides;
- * otherwise the plan says how to cut it. */
-int weft_mi_device_holds(weft_ctx *ctx, const weft_mi_pack *pack, int copies, mi_block_plan *plan);
-
-/* NULL in *out when it fails. */
-weft_status weft_mi_resident_make(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **out);
-
 /* A score is behind the bar when it is lower, or equal with a higher index. */
 struct mi_bar {
   double score;
@@ -69,7 +54,7 @@ struct mi_hits {
   uint64_t capacity;
 };
 
-/* Of tuples of any order. */
+/* Whether a tuple, of any order, is above the thresholds and not behind the bar. */
 __device__ static inline int mi_passes(const mi_bar &bar, double mi, double gain, uint64_t index)
 {
   const double score = bar.by_interaction ? gain : mi;
@@ -108,54 +93,3 @@ __device__ static inline float4 words_of_side(weft_planes_side side)
 {
   return make_float4(side.class0[0], side.class0[1], side.rows[0], side.rows[1]);
 }
-
-/* ---- binary attributes, two classes: binary_hopper.cu ---- */
-
-struct mi_binary : mi_sides { /* 128 (side a) or 256 (side b) a tile */
-  uint32_t class_rows[2];
-  int steps[2];    /* k-steps of each class */
-  double steepest; /* weft_mi_steepest() of the share of class 1 */
-};
-
-/* 1 when this device and this build have 1-bit wgmma. */
-int weft_mi_wgmma_ready(int device);
-/* Tiles of a search over pairs. */
-uint64_t weft_mi_wgmma_tiles(const mi_binary *binary);
-/* Puts rows first .. first+count-1 of the planes in wgmma's order. `out`: room for count rounded up to 256 rows. */
-weft_status weft_mi_wgmma_arrange(weft_ctx *ctx, const weft_mi_resident *resident, size_t first, size_t count,
-                                  uint8_t *out, cudaStream_t stream);
-/* Bytes of `constants` for searches of this order. */
-size_t weft_mi_wgmma_room(const mi_binary *binary, int order);
-/* Scores tiles first .. first+count-1. tiles_a, tiles_b: arranged planes. */
-weft_status weft_mi_wgmma_pairs(weft_ctx *ctx, const mi_binary *binary, const uint8_t *tiles_a, const uint8_t *tiles_b,
-                                void *constants, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
-                                cudaStream_t stream);
-/* Counts of all pairs of one group, class 0 in the high and class 1 in the low half: joint[a * ld + b], b > a. */
-weft_status weft_mi_wgmma_counts(weft_ctx *ctx, const mi_binary *binary, const uint8_t *tiles, uint32_t *joint,
-                                 size_t ld, cudaStream_t stream);
-/* Scores the triples of attribute i and all pairs behind it. `masked`: room like `tiles`. */
-weft_status weft_mi_wgmma_triples(weft_ctx *ctx, const mi_binary *binary, const uint8_t *tiles, uint8_t *masked,
-                                  void *constants, const uint32_t *joint, size_t ld, uint32_t i, const mi_bar *bar,
-                                  const mi_hits *hits, cudaStream_t stream);
-
-/* ---- at most three levels, two to eight classes: pairs/cuda/ternary_hopper.cu ---- */
-
-struct mi_planar : mi_sides {
-  uint32_t classes, class_rows[WEFT_PLANES_CLASSES];
-  uint32_t planes_a, planes_b;
-  double steepest; /* of packed counts: weft_mi_steepest() of the share of class 0 */
-  int packed;
-};
-
-uint64_t weft_mi_planes_tiles(const mi_planar *planar);
-/* Bytes of the arranged planes of `count` attributes. */
-size_t weft_mi_planes_bytes(const weft_mi_resident *resident, size_t count);
-/* Arranges the `planes` planes of `count` attributes, from row `first` of the pack's on. */
-weft_status weft_mi_planes_arrange(weft_ctx *ctx, const weft_mi_resident *resident, size_t first, size_t count,
-                                   uint32_t planes, uint8_t *out, cudaStream_t stream);
-/* Bytes of `room` below. */
-weft_status weft_mi_planes_room(weft_ctx *ctx, const mi_planar *planar, size_t *bytes);
-/* Scores tiles first .. first+count-1. */
-weft_status weft_mi_planes_pairs(weft_ctx *ctx, const mi_planar *planar, const uint8_t *tiles_a, const uint8_t *tiles_b,
-                                 uint8_t *room, const mi_bar *bar, const mi_hits *hits, uint64_t first, uint64_t count,
-                                 cudaStream_t stream);

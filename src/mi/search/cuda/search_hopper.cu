@@ -3,8 +3,15 @@
  * search goes through tiles of pairs. */
 #include <cmath>
 #include <cstring>
-#include "mi/pairs/cuda/counted.cuh"
+#include "mi/pairs/cuda/counted_hopper.cuh"
 #include "mi/search/cuda/progress.cuh"
+#include "mi/pairs/cuda/binary_hopper.cuh"
+#include "mi/pairs/cuda/ternary_hopper.cuh"
+#include "mi/triples/cuda/few_levels.cuh"
+#include "mi/search/cuda/search_hopper.cuh"
+extern "C" {
+#include "mi/search/both/screen.h"
+}
 
 #define MAX_PAIRS 2e10   /* between two polls */
 #define MAX_CELLS 1e14   /* pairs × rows */
@@ -133,7 +140,7 @@ static weft_status run_tiles(weft_ctx *ctx, void *data, mi_collector *collector,
               job->start + first, count, collector->stream);
 }
 
-/* How many pairs `units` tiles of so many rows and columns have. */
+/* How many pairs `units` tiles of ROWS × COLUMNS have. */
 template <int ROWS, int COLUMNS
 > static double pairs_until(const void *job, uint64_t units)
 {
@@ -276,7 +283,7 @@ done:
   return st;
 }
 
-/* Roughly how many triples come before a part's unit when their first attributes are dealt to so many parts. */
+/* Roughly how many triples come before a part's unit when their first attributes are dealt to `parts` parts. */
 static double triples_before(uint64_t units, double parts)
 {
   const double before = (double) units * parts;

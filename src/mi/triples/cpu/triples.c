@@ -10,6 +10,9 @@
 #include <string.h>
 #include "core/call/parallel.h"
 #include "mi/search/both/pair_tiles.h"
+#include "mi/search/both/screen.h"
+#include "mi/search/cpu/coded.h"
+#include "mi/triples/cpu/triples.h"
 
 #define CHUNK 256 /* fixed attributes a unit of work */
 

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstring>
 #include "mi/pairs/cuda/counted_score.cuh"
+#include "mi/pairs/cuda/binary_hopper.cuh"
+#include "mi/triples/cuda/few_levels.cuh"
 
 #define THREADS 256
 #define MAX_CLASSES 8

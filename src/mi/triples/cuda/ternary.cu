@@ -8,8 +8,12 @@
 #include <cstring>
 #include <numeric>
 #include <type_traits>
-#include "mi/pairs/cuda/counted.cuh"
+#include "mi/pairs/cuda/counted_hopper.cuh"
 #include "mi/triples/cuda/ternary.cuh"
+#include "mi/pairs/cuda/binary_hopper.cuh"
+#include "mi/pack/cuda/capacity.cuh"
+#include "mi/triples/cuda/ternary_hopper.cuh"
+#include "mi/triples/cuda/ternary_score.cuh"
 
 #define PLANES ARRANGED_PLANES
 #define LEVELS TRIPLE_LEVELS

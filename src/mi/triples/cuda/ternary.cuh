@@ -62,37 +62,7 @@ __device__ static inline uint32_t valid_rows(const mi_placed &p, uint32_t c, uin
   return p.class_rows[c] - before >= 32 ? UINT32_MAX : (1u << (p.class_rows[c] - before)) - 1;
 }
 
-/* What pairs say. */
-struct mi_sorted_pairs {
-  mi_placed p;
-  const uint32_t *margins; /* [plane][position]: words */
-  size_t ld;
-  weft_mi_log f;
-  int64_t class_fixed;
-  float *pairs;             /* in n bits, both (i, j) and (j, i); NULL: not wanted */
-  uint4 *words;             /* of planes of both, where the first comes before the second */
-  unsigned long long *best; /* in fixed point */
-};
-
-/* Exact scores of what passed, by a warp each. Nothing when more passed than there was room for: they come again. */
-struct mi_sorted_scores {
-  mi_placed p;
-  mi_candidates passed;
-  const uint32_t *margins; /* as in mi_sorted_pairs, and these two */
-  const uint4 *words;
-  const float *pairs;
-  size_t ld;
-  uint32_t all; /* rows, a word */
-  uint64_t n;
-  double min_mi, min_gain, share; /* min_gain: lower by what the pairs' rounding takes; share: 1 / n */
-  const uint32_t *column;         /* by position */
-  uint64_t columns;
-  weft_mi_log f;
-  int64_t class_fixed;
-  mi_bar bar;
-  mi_hits hits;
-};
-
-weft_status weft_mi_sorted_screen(weft_ctx *ctx, const mi_sorted *sorted, cudaStream_t stream);
-weft_status weft_mi_sorted_pairs(weft_ctx *ctx, const mi_sorted_pairs *args, cudaStream_t stream);
-weft_status weft_mi_sorted_score(weft_ctx *ctx, const mi_sorted_scores *args, cudaStream_t stream);
+/* Triples of attributes of at most three levels and two classes. *done: 0 where the device has no room. */
+int weft_mi_sorted_fit(const weft_ctx *ctx, const weft_mi_pack *p);
+weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
+                                  const weft_mi_resident *resident, mi_collector *collector, int *done);

@@ -13,6 +13,7 @@
 #include <cmath>
 #include "mi/triples/cuda/ternary.cuh"
 #include "mi/search/cuda/tiles_hopper.cuh"
+#include "mi/triples/cuda/ternary_hopper.cuh"
 
 #define STAGES 14 /* a block of other kernels has room beside them */
 #define SLOTS 2   /* of tiles' margins */

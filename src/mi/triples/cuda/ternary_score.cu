@@ -3,6 +3,7 @@
  * pack's planes. */
 #include "mi/pairs/cuda/counted_score.cuh"
 #include "mi/triples/cuda/ternary.cuh"
+#include "mi/triples/cuda/ternary_score.cuh"
 
 #define PLANES ARRANGED_PLANES
 #define LEVELS TRIPLE_LEVELS
@@ -61,7 +62,7 @@ __device__ static inline float best_pair(const mi_sorted_scores &args, const uin
                      __ldg(&args.pairs[position[1] * args.ld + position[2]])));
 }
 
-/* Of eight values of each lane the sums over lanes: value lane / 4. */
+/* Sums each of eight values over the lanes of a warp; a lane gets the sum of value lane / 4. */
 __device__ static inline uint32_t added_up(uint32_t (&v)[8])
 {
   const uint32_t lane = threadIdx.x % 32;

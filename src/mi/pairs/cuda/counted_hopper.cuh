@@ -3,6 +3,7 @@
 #pragma once
 
 #include "mi/search/cuda/arrange.cuh"
+#include "mi/pairs/cuda/fused_hopper.cuh"
 extern "C" {
 #include "mi/pairs/both/counted.h"
 }
@@ -37,36 +38,6 @@ uint32_t weft_mi_counts_words(const weft_mi_pack *p);
 /* Fills what comes from the classes: steps, class_step, per, words, packed. */
 void weft_mi_counting_classes(const weft_mi_pack *p, mi_counting *args);
 
-/* ---- pairs that are counted and screened at once: fused_hopper.cu ---- */
-
-/* Members of the two groups that passed: more may have than were listed. */
-struct mi_passed {
-  uint2 *pairs;
-  uint32_t *count, capacity;
-};
-
-struct mi_screened {
-  const weft_mi_pack *pack; /* NULL: not for this */
-  weft_mi_shape a, b;
-  const uint8_t *planes[2];
-  size_t count[2], room[2];
-  float *side[2];
-  tile_grid grid;
-  mi_passed passed;
-};
-
-int weft_mi_screened_fit(const weft_mi_pack *p, const weft_mi_group *group_a, const weft_mi_group *group_b);
-/* Arranges a group's planes, in as much room as those of the other order take. */
-weft_status weft_mi_screened_arrange(weft_ctx *ctx, const weft_mi_resident *resident, const weft_mi_group *group,
-                                     size_t room, uint8_t *out, cudaStream_t stream);
-/* How much memory a side takes, and the function that makes it. */
-size_t weft_mi_screened_floats(const weft_mi_pack *p, const weft_mi_group *group, size_t room);
-weft_status weft_mi_screened_side(weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_resident *resident,
-                                  const weft_mi_group *group, size_t room, float *out, cudaStream_t stream);
-/* Lists what passes of tiles first .. first+tiles-1, of 128 × 256 pairs. */
-weft_status weft_mi_screen_pairs(weft_ctx *ctx, const mi_screened *job, const mi_bar *bar, uint64_t first,
-                                 uint32_t tiles, cudaStream_t stream);
-
 /* ---- pairs ---- */
 
 struct mi_products {
@@ -94,27 +65,3 @@ weft_status weft_mi_products_pairs(weft_ctx *ctx, mi_products *job, const mi_bar
                                    uint64_t first, uint64_t count, cudaStream_t stream);
 /* How many pairs are scored in some milliseconds. */
 double weft_mi_products_max_pairs(const mi_products *job);
-
-/* ---- triples of complete attributes of two to five levels: few_levels.cu ---- */
-
-/* Rows of the pack's planes by plane and place, UINT32_MAX where there is none. */
-void weft_mi_plane_rows(const weft_mi_pack *p, uint32_t planes, uint32_t *out);
-
-struct mi_levels {
-  const weft_mi_pack *pack;
-  const weft_mi_resident *resident;
-  uint32_t levels;          /* the most of an attribute; one with fewer has empty planes */
-  size_t plane;             /* bytes of an arranged plane of all attributes, in order of place */
-  uint8_t *tiles, *masked;  /* planes; those within each level of the fixed attribute */
-  uint32_t *plane_row;      /* [plane][place]: row of the pack's planes, UINT32_MAX where there is none */
-  uint32_t *margins, *rows; /* within each level: [level and class][plane][place], [level and class] */
-  uint32_t *counts, batch;
-};
-
-int weft_mi_levels_fit(const weft_ctx *ctx, const weft_mi_pack *p);
-weft_status weft_mi_levels_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
-                                 const weft_mi_resident *resident, mi_levels *out);
-/* Scores the triples of the attribute at place `fixed` and all pairs behind it. */
-weft_status weft_mi_levels_triples(weft_ctx *ctx, const mi_levels *job, uint32_t fixed, const mi_bar *bar,
-                                   const mi_hits *hits, cudaStream_t stream);
-double weft_mi_levels_max_pairs(const mi_levels *job);

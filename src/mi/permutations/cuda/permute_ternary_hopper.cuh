@@ -1,0 +1,7 @@
+/* The search of all pairs under many label sets; see permute_ternary_hopper.cu. */
+#pragma once
+
+#include "mi/permutations/cuda/permute_ternary.cuh"
+
+/* Raises the greatest scores by tiles t->first .. t->first+t->tiles-1. */
+weft_status weft_mi_search_labels(weft_ctx *ctx, const label_args *args, cudaStream_t stream);
