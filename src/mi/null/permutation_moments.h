@@ -10,4 +10,5 @@ typedef struct weft_mi_tails {
   double orders;   /* the logarithm of the number of orders of the rows that differ, of which an order and its reverse
                       are one where values are distinct: no p-value is less than the inverse of this number */
 } weft_mi_tails;
+/* tails: one for each column. */
 weft_status weft_mi_tails_of(weft_ctx *ctx, const weft_mi_numeric *data, weft_mi_tails *tails);

@@ -9,6 +9,7 @@ extern "C" {
 
 /* Random tables; memory of one thread. */
 typedef struct weft_mi_sampler weft_mi_sampler;
+/* NULL where memory is short; belongs to `mem`. */
 weft_mi_sampler *weft_mi_sampler_make(weft_arena *mem);
 /* How many tables a law may take; 0: none. */
 uint32_t weft_mi_sampler_tables(const weft_mi_margins *margins);

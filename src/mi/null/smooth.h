@@ -10,6 +10,7 @@ extern "C" {
 /* The smooth law; memory of one thread. */
 #define WEFT_MI_TILTS 3
 typedef struct weft_mi_smooth weft_mi_smooth;
+/* NULL where memory is short; belongs to `mem`. known: numbers whose logarithms are known. */
 weft_mi_smooth *weft_mi_smooth_make(weft_arena *mem, size_t known);
 /* statistic[i]: what has the chi-squared distribution with (l - 1) (k - 1) degrees of freedom, for score scores[i] (in
  * nats, the greatest first). 0 where the margins are of more kinds than there is room for. `tilted`: whether the tilts

@@ -9,6 +9,7 @@ extern "C" {
 
 /* The exact law; memory of one thread. */
 typedef struct weft_mi_walk weft_mi_walk;
+/* NULL where memory is short; belongs to `mem`. */
 weft_mi_walk *weft_mi_walk_make(weft_arena *mem);
 /* Whether a walk is worth trying: few tables, or few different ones. */
 int weft_mi_walk_short(const weft_mi_margins *margins, const weft_mi_logs *logs);

@@ -109,6 +109,7 @@ static inline const uint64_t *weft_mi_pack_row(const weft_mi_pack *pack, size_t 
 /* A pack on a device; of the back end that made it. */
 typedef struct weft_mi_resident weft_mi_resident;
 
+/* Frees a device's copy of a pack. */
 void weft_mi_resident_release(weft_ctx *ctx, weft_mi_resident *device);
 /* What weft_mi_pack_permute() does, on the device alone: *out is its copy of the pack with rows exchanged, made if NULL
  * and overwritten otherwise; `moved` is the pack with the new margins, whose memory is the caller's, and the old bits.

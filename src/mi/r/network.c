@@ -82,7 +82,7 @@ static weft_edges edges_of(SEXP w)
   return edges;
 }
 
-/* Information beside the weights `e`. */
+/* Information beside the weights `edges`. */
 static const double *information_of(SEXP m, const weft_edges *edges)
 {
   size_t p;

@@ -46,8 +46,11 @@ typedef struct weft_select_workspace {
 /* Tables of at most this many cells are counted as tables, larger ones by hashing. */
 #define WEFT_SELECT_CELLS ((uint64_t) 1 << 16)
 
+/* Codes all columns, and makes planes of those with at most `plane_levels` levels; from `mem`. */
 weft_status weft_select_encode(weft_ctx *ctx, weft_arena *mem, const weft_mi_data *data, weft_select_features *out,
                                uint32_t plane_levels);
+/* One thread's room for tables of n rows; a group's, which has planes while it has at most `max_planes` combinations.
+ * */
 weft_status weft_select_workspace_take(weft_arena *mem, size_t n, weft_select_workspace *w);
 weft_status weft_select_group_take(weft_arena *mem, const weft_select_features *x, weft_select_group *group,
                                    uint32_t max_planes);
@@ -57,6 +60,7 @@ void weft_select_group_none(const weft_select_features *x, weft_select_group *gr
 void weft_select_group_one(const weft_select_features *x, size_t j, int with_class, weft_select_group *group);
 weft_status weft_select_group_join(weft_ctx *ctx, const weft_select_features *x, size_t j, weft_select_group *group);
 
+/* Counts feature j against the group. f: k log2 k of 0 .. n. */
 void weft_select_count(const weft_select_features *x, size_t j, const weft_select_group *group, const double *f,
                        weft_select_workspace *w, weft_select_sums *out);
 

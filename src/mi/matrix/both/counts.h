@@ -14,6 +14,8 @@ weft_status weft_mi_matrix_cpu(weft_ctx *ctx, const weft_mi_pack *x, weft_mi_res
 weft_status weft_mi_matrix_cuda(weft_ctx *ctx, const weft_mi_pack *x, weft_mi_resident **device, const weft_mi_pack *y,
                                 int estimator, double *out);
 
+/* Only the pairs with codes whose tables have more than `words` entries (weft_mi_large()), which a device leaves out.
+ * */
 weft_status weft_mi_matrix_large(weft_ctx *ctx, const weft_mi_pack *x, const weft_mi_pack *y, int estimator,
                                  uint64_t words, double *out);
 

@@ -23,6 +23,7 @@ typedef struct weft_mi_sorter {
   weft_mi_move *moves; /* moves[word * classes + class] */
 } weft_mi_sorter;
 
+/* Plans how rows of `columns` are sorted into classes; without classes where no column needs it. Memory from `mem`. */
 weft_status weft_mi_sorter_make(weft_arena *mem, const weft_mi_pack *pack, const weft_column *columns, size_t p,
                                 const uint16_t *classes, weft_mi_sorter *out);
 

@@ -17,6 +17,8 @@ weft_status weft_mi_full_cpu(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_re
 weft_status weft_mi_full_cuda(weft_ctx *ctx, const weft_mi_pack *pack, weft_mi_resident **device, double *mi,
                               double *interaction);
 
+/* The same for only the pairs with codes whose tables have more than `words` entries (weft_mi_large()), which a device
+ * leaves out: on the CPU. */
 weft_status weft_mi_search_large(weft_ctx *ctx, const weft_mi_pack *pack, const weft_mi_search *search, uint64_t words,
                                  weft_arena *mem, weft_mi_found *out);
 weft_status weft_mi_full_large(weft_ctx *ctx, const weft_mi_pack *pack, uint64_t words, double *mi,

@@ -30,11 +30,15 @@ static inline uint64_t mi_codes_words(uint64_t la, uint64_t lb, uint64_t classes
 {
   return (la * lb + la + lb) * classes;
 }
+/* Words of shared memory that a block has for a pair's table; larger tables are left to the CPU. */
 uint32_t weft_mi_codes_limit(weft_ctx *ctx);
 
+/* Cuts a panel of x and y into tiles and takes memory for one. by_class: tables by class, else of the two attributes
+ * alone. */
 weft_status weft_mi_codes_plan(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_mi_pack *x,
                                const weft_mi_resident *resident, const weft_mi_pack *y, const weft_mi_panel *panel,
                                int by_class, mi_codes *out);
+/* Gives back what weft_mi_codes_plan() took. */
 void weft_mi_codes_drop(weft_device_arena *mem, weft_arena *host, mi_codes *codes);
 /* Counts tile `index`; codes->ni is 0 when there is nothing in it. */
 weft_status weft_mi_codes_tile(weft_ctx *ctx, weft_device_arena *mem, mi_codes *codes, uint64_t index,

@@ -31,6 +31,7 @@ struct mi_counting {
   uint32_t *out;
 };
 
+/* Launches the counting of units->units units of work. */
 weft_status weft_mi_count_products(weft_ctx *ctx, const mi_counting *units, cudaStream_t stream);
 /* Whether the classes' counts fit half a word, and the words that a stratum takes then. */
 int weft_mi_counts_pack(const weft_mi_pack *p);
@@ -57,8 +58,10 @@ struct mi_products {
 /* Whether a panel of these groups can be searched here. */
 int weft_mi_products_fit(const weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_group *group_a,
                          const weft_mi_group *group_b);
+/* Prepares the search of a panel. *out must be given to weft_mi_products_end(), also after an error. */
 weft_status weft_mi_products_begin(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                    const weft_mi_resident *resident, const weft_mi_panel *panel, mi_products *out);
+/* Gives back what the search of a panel took. */
 void weft_mi_products_end(mi_products *job);
 /* Scores tiles first .. first+count-1, of 128 × 256 pairs. */
 weft_status weft_mi_products_pairs(weft_ctx *ctx, mi_products *job, const mi_bar *bar, const mi_hits *hits,

@@ -10,6 +10,7 @@ struct mi_planar : mi_sides {
   int packed;
 };
 
+/* Tiles of a search over pairs. */
 uint64_t weft_mi_planes_tiles(const mi_planar *planar);
 /* Bytes of the arranged planes of `count` attributes. */
 size_t weft_mi_planes_bytes(const weft_mi_resident *resident, size_t count);

@@ -3,5 +3,5 @@
 
 #include "mi/permutations/cuda/permute_ternary.cuh"
 
-/* Raises the greatest scores by tiles t->first .. t->first+t->tiles-1. */
+/* Raises the greatest scores by tiles args->first .. args->first+args->tiles-1. */
 weft_status weft_mi_search_labels(weft_ctx *ctx, const label_args *args, cudaStream_t stream);

@@ -25,6 +25,7 @@ typedef struct weft_mi_tile {
   size_t i0, ni, j0, nj;
 } weft_mi_tile;
 
+/* Cuts the pairs of x's attributes (y NULL), or of x's with y's, into tiles; panels are from `mem`. */
 weft_status weft_mi_tiling_make(weft_arena *mem, const weft_mi_pack *x, const weft_mi_pack *y, weft_mi_tiling *out);
 /* 0 when there is nothing in tile `index` (below the diagonal). */
 int weft_mi_tile_at(const weft_mi_tiling *tiling, size_t index, weft_mi_tile *out);
@@ -53,7 +54,9 @@ typedef struct weft_mi_keeper {
   size_t count, capacity;
 } weft_mi_keeper;
 
+/* Begins a thread's keeper of the best `top` of `possible` tuples; SIZE_MAX: of all. weft_mi_keepers_end() frees it. */
 weft_status weft_mi_keeper_begin(weft_ctx *ctx, weft_mi_keeper *k, size_t top, size_t possible);
+/* Adds a tuple. When memory is short, the keeper's status says so. */
 void weft_mi_keep(weft_mi_keeper *k, double score, uint64_t index);
 /* The bar that a score must reach to be worth keeping. */
 static inline double weft_mi_keeper_bar(const weft_mi_keeper *k) { return k->bounded ? k->best.bar.score : -INFINITY; }
@@ -71,6 +74,7 @@ typedef struct weft_mi_pace {
   size_t batch;
   double started;
 } weft_mi_pace;
+/* Before and after a batch: takes the time, and chooses the next batch's size by it. */
 void weft_mi_pace_start(weft_mi_pace *p);
 void weft_mi_pace_next(weft_mi_pace *p);
 

@@ -18,12 +18,14 @@ typedef struct weft_mi_screening {
   double steepest; /* then: weft_mi_steepest() of its share */
 } weft_mi_screening;
 
+/* What the screens of all tables of a pack share. */
 weft_mi_screening weft_mi_screening_of(const weft_mi_pack *pack);
 
 /* Approximate joint information of pair (i, j) for j < count; off by at most weft_mi_screen_error(), or, where it is
  * below `bar`, at least the joint information less that. out has room for count rounded up to 16. */
 void weft_mi_screen(const weft_mi_counts *counts, const weft_mi_screening *screening, size_t i, size_t count, float bar,
                     float *out);
+/* In bits. */
 double weft_mi_screen_error(const weft_mi_counts *counts, const weft_mi_screening *screening);
 
 /* The greatest KL(q || p) / (q - p)² over q, in bits. */

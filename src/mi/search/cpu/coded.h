@@ -14,6 +14,7 @@ typedef struct weft_mi_coder {
   uint64_t *keys;
   uint32_t *slots;
 } weft_mi_coder;
+/* Takes the room from `mem`; a thread needs its own. */
 weft_status weft_mi_coder_init(weft_mi_coder *w, weft_arena *mem, const weft_mi_pack *pack, int order);
 /* Fixed-point information about the class of the columns of `codes` whose bit is set in masks[0 .. count-1], over the
  * rows where all k are known; returns how many these are. */

@@ -49,6 +49,7 @@ struct mi_panel : mi_panel_sides {
 weft_status weft_mi_panel_plan(weft_device_arena *mem, weft_arena *host, const weft_mi_pack *x,
                                const weft_mi_resident *rx, const weft_mi_pack *y, const weft_mi_resident *ry,
                                const weft_mi_panel *panel, size_t pairs, mi_panel *out);
+/* Gives back what weft_mi_panel_plan() took. */
 void weft_mi_panel_drop(weft_device_arena *mem, weft_arena *host, mi_panel *panel);
 /* Counts part `index` and describes it; out->na is 0 when there is nothing in it. */
 weft_status weft_mi_panel_count(weft_ctx *ctx, mi_panel *panel, uint64_t index, cudaStream_t stream, part *out);

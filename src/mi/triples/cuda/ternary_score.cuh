@@ -34,5 +34,7 @@ struct mi_sorted_scores {
   mi_hits hits;
 };
 
+/* Launches the counting of all pairs of attributes, once for a search. */
 weft_status weft_mi_sorted_pairs(weft_ctx *ctx, const mi_sorted_pairs *args, cudaStream_t stream);
+/* Launches the exact scores of the triples that passed, and appends what is not behind the bar to the hits. */
 weft_status weft_mi_sorted_score(weft_ctx *ctx, const mi_sorted_scores *args, cudaStream_t stream);
