@@ -6,13 +6,10 @@
  * occupied cells in order gives the same bits. */
 #pragma once
 
-#include "core/numbers/math.h"
 #include "mi/mi.h"
+#include "mi/pack/both/fixed_point.h"
 
 #define WEFT_MI_LANES 32
-
-/* k log2 k; exact at powers of two. */
-static WEFT_HD inline double weft_mi_f(double k) { return k > 0 ? weft_mul(k, weft_log2(k)) : 0; }
 
 typedef struct weft_mi_sums {
   double joint, attribute, classes, n; /* Σ f(n_ac), Σ f(n_a), Σ f(n_c), n */

@@ -11,6 +11,7 @@
 #include "mi/networks/network.h"
 #include "mi/pairs/both/pairs.h"
 #include "mi/matrix/both/counts.h"
+#include "mi/features/both/column_score.h"
 #include "mi/features/both/columns.h"
 
 #define PIECE 16384 /* rows coded at a time; a multiple of 64 */

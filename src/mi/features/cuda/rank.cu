@@ -13,6 +13,7 @@ extern "C" {
 #include "mi/permutations/both/permute_ternary.h"
 #include "mi/pack/pack.h"
 #include "mi/pack/cuda/genotypes.h"
+#include "mi/features/both/column_score.h"
 #include "mi/features/both/columns.h"
 }
 

@@ -16,6 +16,7 @@
  *   nats = weft_mi_estimate_nats(&e, f, estimator); */
 #pragma once
 
+#include "mi/matrix/kinds.h"
 #include "mi/search/search.h"
 
 #define WEFT_MI_LN2 0.69314718055994530942

@@ -10,7 +10,10 @@
  * together */
 #pragma once
 
-#include "mi/features/both/column_score.h"
+#include "core/numbers/math.h"
+
+/* k log2 k; exact at powers of two. */
+static WEFT_HD inline double weft_mi_f(double k) { return k > 0 ? weft_mul(k, weft_log2(k)) : 0; }
 
 typedef struct weft_mi_log {
   const int64_t *table; /* f of 0 .. known - 1 */

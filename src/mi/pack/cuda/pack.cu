@@ -8,6 +8,7 @@
 #include "mi/pack/cuda/capacity.cuh"
 extern "C" {
 #include "mi/pack/pack.h"
+#include "mi/search/both/pair_tiles.h"
 }
 
 /* Fills a buffer for upload with rows of planes in the device's layout, in which each class is padded to whole steps of

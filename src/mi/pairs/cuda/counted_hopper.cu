@@ -9,6 +9,7 @@
  * passes exactly. Tiles go through both in batches. */
 /* Build: hopper. */
 #include <cmath>
+#include "mi/pairs/cuda/counted_hopper.cuh"
 #include "mi/pairs/cuda/counted_score.cuh"
 #include "mi/search/cuda/tiles_hopper.cuh"
 #include "mi/pairs/cuda/binary_hopper.cuh"

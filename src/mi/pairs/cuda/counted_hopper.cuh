@@ -6,9 +6,9 @@
 #include "mi/pairs/cuda/fused_hopper.cuh"
 extern "C" {
 #include "mi/pairs/both/counted.h"
+#include "mi/search/both/pair_tiles.h"
 }
 
-#define AREA (ROWS_A * ROWS_B)            /* pairs per tile */
 #define COUNTS_BYTES ((size_t) 256 << 20) /* of a batch of tiles */
 #define MAX_BATCH 4096                    /* tiles */
 

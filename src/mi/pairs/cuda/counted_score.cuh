@@ -7,8 +7,11 @@
  * per pair is faster. */
 #pragma once
 
-#include "mi/pairs/cuda/counted_hopper.cuh"
 #include "mi/search/cuda/exact_score.cuh"
+extern "C" {
+#include "mi/pairs/both/counted.h"
+#include "mi/search/both/hopper_layout.h"
+}
 
 #define STRIP 8 /* rows of a tile that a block scores */
 #define QUEUE (STRIP * ROWS_B)

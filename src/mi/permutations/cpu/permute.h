@@ -1,6 +1,7 @@
 /* Permutation tests of tuples and of single attributes; see permute.c. */
 #pragma once
 
+#include "mi/mi.h"
 #include "mi/search/search.h"
 
 #ifdef __cplusplus

@@ -9,6 +9,7 @@
 
 #define ROWS_A 128
 #define ROWS_B 256
+#define AREA (ROWS_A * ROWS_B) /* pairs per tile */
 #define BLOCK_BYTES (128 * 32)
 #define STAGE_BYTES (3 * BLOCK_BYTES)
 #define GROUP 16 /* tiles of side a that share side b in the cache; a square has GROUP / 2 of side b */

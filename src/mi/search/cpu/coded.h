@@ -1,6 +1,7 @@
 /* Counting tuples of any order from codes, and scoring the tuples that are reported; see coded.c. */
 #pragma once
 
+#include "mi/mi.h"
 #include "mi/search/search.h"
 
 #ifdef __cplusplus

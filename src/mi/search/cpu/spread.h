@@ -1,6 +1,7 @@
 /* Searches and permutations divided among the devices of a call; see spread.c. */
 #pragma once
 
+#include "mi/mi.h"
 #include "mi/search/search.h"
 
 #ifdef __cplusplus

@@ -3,8 +3,10 @@
  * wanted, words of 32 rows of data are then loaded together and transposed. */
 #pragma once
 
-#include "mi/search/cuda/search.cuh"
+#include "core/device/device.cuh"
 extern "C" {
+#include "mi/pairs/both/ternary.h"
+#include "mi/search/search.h"
 #include "mi/search/both/hopper_layout.h"
 }
 

@@ -2,6 +2,9 @@
 #pragma once
 
 #include "mi/search/cuda/search.cuh"
+extern "C" {
+#include "mi/search/both/pair_tiles.h"
+}
 
 #define COUNT_TILE 64 /* planes per side of a block */
 

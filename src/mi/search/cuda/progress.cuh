@@ -2,7 +2,9 @@
 #pragma once
 
 #include "mi/search/cuda/search.cuh"
-#include "mi/pack/cuda/capacity.cuh"
+extern "C" {
+#include "mi/search/both/pair_tiles.h"
+}
 
 /* What a search has found so far, and the device's buffer of more. */
 struct mi_collector {

@@ -9,7 +9,7 @@
 #include "core/device/device.cuh"
 extern "C" {
 #include "mi/pairs/both/ternary.h"
-#include "mi/search/both/pair_tiles.h"
+#include "mi/search/search.h"
 }
 
 /* Bits of a class on the device are padded to whole steps of the tensor cores. */

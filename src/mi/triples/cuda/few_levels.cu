@@ -7,6 +7,7 @@
  * Triples are taken in order of place, i < j < k, so that each comes once. */
 #include <cmath>
 #include <cstring>
+#include "mi/pairs/cuda/counted_hopper.cuh"
 #include "mi/pairs/cuda/counted_score.cuh"
 #include "mi/pairs/cuda/binary_hopper.cuh"
 #include "mi/triples/cuda/few_levels.cuh"

@@ -1,7 +1,7 @@
 /* Triples of complete attributes of two to five levels on Hopper; see few_levels.cu. */
 #pragma once
 
-#include "mi/pairs/cuda/counted_hopper.cuh"
+#include "mi/search/cuda/search.cuh"
 
 /* Rows of the pack's planes by plane and place, UINT32_MAX where there is none. */
 void weft_mi_plane_rows(const weft_mi_pack *p, uint32_t planes, uint32_t *out);

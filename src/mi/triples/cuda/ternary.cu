@@ -9,6 +9,7 @@
 #include <numeric>
 #include <type_traits>
 #include "mi/pairs/cuda/counted_hopper.cuh"
+#include "mi/search/cuda/progress.cuh"
 #include "mi/triples/cuda/ternary.cuh"
 #include "mi/pairs/cuda/binary_hopper.cuh"
 #include "mi/pack/cuda/capacity.cuh"

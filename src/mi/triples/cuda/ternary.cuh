@@ -2,7 +2,6 @@
  * (ternary_hopper.cu), exact scores (ternary_score.cu) and the search (ternary.cu) have in common. */
 #pragma once
 
-#include "mi/search/cuda/progress.cuh"
 #include "mi/search/cuda/arrange.cuh"
 extern "C" {
 #include "mi/triples/both/ternary.h"
@@ -62,7 +61,8 @@ __device__ static inline uint32_t valid_rows(const mi_placed &p, uint32_t c, uin
   return p.class_rows[c] - before >= 32 ? UINT32_MAX : (1u << (p.class_rows[c] - before)) - 1;
 }
 
-/* Triples of attributes of at most three levels and two classes. *done: 0 where the device has no room. */
+struct mi_collector;
+/* Searches triples of attributes of at most three levels and two classes. *done: 0 where the device has no room. */
 int weft_mi_sorted_fit(const weft_ctx *ctx, const weft_mi_pack *p);
 weft_status weft_mi_hopper_sorted(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                   const weft_mi_resident *resident, mi_collector *collector, int *done);
