@@ -18,7 +18,7 @@ typedef struct weft_mi_tests {
   double *p, *statistic, *correction, *log_table, *error;
 } weft_mi_tests;
 
-/* For attributes `columns` (numbers from 0) of a pack with classes; exact_test.c says how. */
+/* Tests the attributes `columns` (numbers from 0) of a pack with classes; exact_test.c says how. */
 weft_status weft_mi_null(weft_ctx *ctx, const weft_mi_pack *pack, const uint32_t *columns, size_t count,
                          const weft_mi_tests *out);
 

@@ -155,8 +155,8 @@ static void sum_cell(weft_mi_smooth *law, uint32_t g, uint32_t h)
   out->ff = sums.ff / sums.w - f * f;
 }
 
-/* Where the sums of cells begin and in which steps they go; the same for all evaluations near one theta, so that their
- * differences are smooth. */
+/* Chooses where the sums of cells begin and in which steps they go. It stays the same for all evaluations near one
+ * theta, so that their differences are smooth. */
 static void place_anchors(weft_mi_smooth *law)
 {
   for (size_t i = 0; i < (size_t) law->groups.g_count * law->groups.h_count; i++) {

@@ -348,7 +348,7 @@ static double until(double a, int set)
   return 2 * a * root * root * root;
 }
 
-/* Where a set ends: at its p-value, or where too few tables would be left. */
+/* Finds the score at which a set ends: that of its p-value `end`, or where too few tables would be left. */
 static void set_border(tables *set, const weft_mi_smooth *smooth, double nat, double a, double end)
 {
   uint32_t low = BORDER_TABLES, high = set->count;

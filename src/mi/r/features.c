@@ -77,7 +77,7 @@ typedef struct {
 } pack_rank_job;
 WEFT_WORK(pack_rank, pack_rank_job, weft_mi_pack_rank(ctx, job->pack, &job->out))
 
-/* As C_weft_mi_rank, from a pack. */
+/* What C_weft_mi_rank gives, from a pack. */
 SEXP C_weft_mi_pack_rank(SEXP pack, SEXP control)
 {
   pack_rank_job job = { .pack = &weft_mi_handle_of(pack)->pack };

@@ -40,7 +40,7 @@ typedef struct {
 
 static double f_of(const shared *job, uint32_t k) { return k < job->f_known ? job->f[k] : weft_mi_f((double) k); }
 
-/* From table[level * classes + class] to scores. Partials as column_score.h defines them. */
+/* Scores column j from table[level * classes + class], with partial sums as column_score.h defines them. */
 static void score_table(const shared *job, const uint32_t *table, uint32_t levels, const weft_mi_rank *out, size_t j)
 {
   const uint32_t classes = job->data->class_levels;

@@ -109,7 +109,8 @@ static WEFT_HD inline void weft_mi_estimate_add(weft_mi_estimate *estimate, cons
     estimate->cells += 1;
   }
 /* clang-format off */
-#define WEFT_MI_ADD(kind, name, entropy, turns, whole) case WEFT_MI_##kind: weft_mi_add_##entropy(estimate, f, turn, k); break;
+#define WEFT_MI_ADD(kind, name, entropy, turns, whole) \
+  case WEFT_MI_##kind: weft_mi_add_##entropy(estimate, f, turn, k); break;
   /* clang-format on */
   switch ((weft_mi_estimator) estimator) {
     WEFT_MI_ENTROPY_KINDS(WEFT_MI_ADD)
@@ -146,7 +147,8 @@ static WEFT_HD inline void weft_mi_end_schurmann_grassberger(weft_mi_estimate *e
 static WEFT_HD inline void weft_mi_estimate_turn(weft_mi_estimate *estimate, int estimator, int turn)
 {
 /* clang-format off */
-#define WEFT_MI_END(kind, name, entropy, turns, whole) case WEFT_MI_##kind: weft_mi_end_##entropy(estimate, turn); break;
+#define WEFT_MI_END(kind, name, entropy, turns, whole) \
+  case WEFT_MI_##kind: weft_mi_end_##entropy(estimate, turn); break;
   /* clang-format on */
   switch ((weft_mi_estimator) estimator) {
     WEFT_MI_ENTROPY_KINDS(WEFT_MI_END)

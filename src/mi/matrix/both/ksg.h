@@ -40,8 +40,9 @@ typedef struct weft_ksg_work {
 /* The guesses of one column, by row. order: rows in increasing order of their values. */
 void weft_ksg_near(const double *values, const uint32_t *order, size_t n, int k, double inverse_sd, double *near);
 
-/* In bits, from ψ(c) and ψ(c) - 1/c. `counts` (2n) is zero before and after. counts[c] becomes how many n_x and n_y are
- * c, counts[n + c] how many points have c neighbours. */
+/* The information of a pair in bits, from the tables psi = ψ(c) and shifted = ψ(c) - 1/c. `counts` is room for 2n
+ * numbers, zero before and after: how many n_x and n_y are c at counts[c], and how many points have c neighbours at
+ * counts[n + c]. */
 double weft_ksg_bits_of_pair(const weft_ksg_pair *pair, const double *psi, const double *shifted, weft_ksg_work *work,
                              uint32_t *counts);
 
@@ -68,7 +69,7 @@ static inline double weft_ksg_sum(const uint32_t *counts, const double *f, size_
   return weft_mi_tree(lanes);
 }
 
-/* In bits, from the sums over n points of ψ(n_x) + ψ(n_y) and of ψ(k) - 1/k. */
+/* The information in bits, from the sums over n points of ψ(n_x) + ψ(n_y) and of ψ(k) - 1/k. */
 static WEFT_HD inline double weft_ksg_bits(double sum_psi, double sum_k, double n, double psi_n)
 {
   double nats = weft_sub(weft_add(weft_div(sum_k, n), psi_n), weft_div(sum_psi, n));

@@ -45,7 +45,7 @@ typedef struct weft_mi_scratch {
   size_t scored; /* rows that `scores` is for */
 } weft_mi_scratch;
 
-/* From ρ to bits. */
+/* The information of a correlation, in bits. */
 static WEFT_HD inline double weft_mi_of_rho(double rho)
 {
   double rest = weft_mul(weft_sub(1, rho), weft_add(1, rho));

@@ -85,7 +85,7 @@ static void count_tile(const kendall *k, const weft_mi_tiles *tiles, size_t inde
     }
 }
 
-/* With G alone: concordant less discordant = N - 2 (|Ga| + |Gb|) + 4 |Ga Gb|, N pairs of rows. */
+/* With plane G alone: concordant less discordant pairs = N - 2 (|Ga| + |Gb|) + 4 |Ga Gb|, N pairs of rows. */
 static void finish(const kendall *k, const int64_t *greater, double *out)
 {
   const weft_mi_numeric *data = k->data;

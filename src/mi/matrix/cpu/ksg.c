@@ -44,8 +44,8 @@ INLINE double kth_distance(const double *distance, const uint32_t *found, size_t
   return nearest[k - 1];
 }
 
-/* Of the points collected those within reach_x and reach_y: the greatest distances along x and y, and how many, itself
- * among them. */
+/* Among the points collected, counts those within reach_x and reach_y, the point itself included, and finds their
+ * greatest distances along x and y. */
 INLINE size_t extent(const weft_ksg_pair *p, const uint32_t *found, size_t count, double x, double y, double reach_x,
                      double reach_y, double *e_x, double *e_y)
 {

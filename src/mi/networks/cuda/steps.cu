@@ -229,7 +229,7 @@ static void mrnetb_band(const band_job &job, size_t column, size_t count, cudaSt
   mrnetb<<<(unsigned) count, THREADS, 0, stream>>>(job.m, job.p, column, job.first, job.rounding, job.room, job.out);
 }
 
-/* By the column `device` in the sheet: <name>_band() of those that go by steps. */
+/* <name>_band() for each method whose column `device` in the sheet says `steps`, else NULL. */
 typedef void make_band(const band_job &, size_t, size_t, cudaStream_t);
 #define BAND_tiles(name) NULL
 #define BAND_steps(name) name##_band

@@ -128,6 +128,7 @@ static void sort_portable(const weft_mi_sorter *sorter, const weft_mi_pack *pack
 }
 
 #if WEFT_SIMD_X86
+/* The same with PEXT, which pushes the bits of a class together in one instruction. */
 __attribute__((target("bmi2"))) static void sort_pext(const weft_mi_sorter *sorter, const weft_mi_pack *pack,
                                                       const uint8_t *packed, uint64_t *lows, uint64_t *highs)
 {

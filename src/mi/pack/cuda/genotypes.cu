@@ -139,7 +139,8 @@ __global__ static void __launch_bounds__(THREADS) write_planes(planes_args args)
 
 /* ---- a pack whose planes are on the device ---- */
 
-/* For each word of 16 samples, a bit at the lower of the two places of those that count. */
+/* Makes masks for words of 16 samples of two bits: the lower bit of each sample that exists, and of each that counts.
+ */
 static weft_status mark_rows(weft_arena *mem, const weft_mi_pack *p, size_t words, uint32_t **exists,
                              uint32_t **counting)
 {

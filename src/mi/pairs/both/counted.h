@@ -1,9 +1,9 @@
 /* Pairs of attributes of any few levels from counts of all products of their planes: the table of a class, and a
  * screen. Written once for the kernel (counted_hopper.cu) and for the test that repeats its arithmetic on the host.
  *
- * Classes may be those of several strata, as many in each, one stratum after the other; the information is then that
- * within strata. With k of a cell's m rows of a stratum in class c, n_c rows of the class and n of the stratum, n times
- * the information of a stratum is
+ * Classes may belong to several strata, each with the same number of them, one stratum after the other; the information
+ * is then that within strata. With k of a cell's m rows of a stratum in class c, n_c rows of the class and n of the
+ * stratum, n times the information of a stratum is
  *
  *   Σ over cells of Σ_c k log2(k w_c) - m log2(m w),     w_c = cells / n_c,   w = cells / n
  *

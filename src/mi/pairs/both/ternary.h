@@ -55,7 +55,8 @@ static WEFT_HD inline uint32_t weft_planes_register(uint32_t pair, uint32_t x, u
 
 /* ---- tables ---- */
 
-/* From `both` (2 x + y), the margins of two planes each, and all rows. Counts of a class, or packed words. */
+/* Completes a table of 3 × 3 cells from the counts of two planes with two, `both` (2 x + y), the planes' margins, and
+ * all rows. These are counts of one class, or words of two. */
 static WEFT_HD inline void weft_planes_cells(const uint32_t both[4], const uint32_t a[2], const uint32_t b[2],
                                              uint32_t all, uint32_t cell[WEFT_PLANES_CELLS])
 {
@@ -81,7 +82,7 @@ static WEFT_HD inline uint32_t weft_planes_pack(uint32_t class0, uint32_t class1
  * KL(q || p) <= s (q - p)² with s the greatest ratio over q, so it is at most s (Σ k²/m - p n0). A pair whose Σ k²/m is
  * below p n0 + bar n / s is behind the bar. */
 
-/* For arguments that are neither tiny nor huge: no provision is made for subnormal numbers. */
+/* 1 / x for arguments that are neither tiny nor huge: subnormal numbers get no special treatment. */
 static WEFT_HD inline float weft_planes_inverse(float x)
 {
 #ifdef __CUDA_ARCH__
@@ -158,8 +159,8 @@ static WEFT_HD inline int64_t weft_planes_joint(const weft_mi_log *f, const uint
   return sum;
 }
 
-/* More than the rounding of these sums and of the bar, and than empty cells take off: n0 >= Σ k²/m, of which each of
- * two dozen roundings is 2^-24, and k²/m - k²/(m + e) <= e in each cell of `tables`. */
+/* More than rounding and empty cells take off these sums and the bar. n0 >= Σ k²/m, each of two dozen roundings is at
+ * most 2^-24 of it, and k²/m - k²/(m + e) <= e in each cell of the `tables` tables. */
 static WEFT_HD inline double weft_planes_squares_error(double n0, uint32_t tables)
 {
   return 2e-6 * n0 + 0.02 + tables * (WEFT_PLANES_CELLS * (double) WEFT_PLANES_EMPTY);

@@ -155,8 +155,8 @@ __device__ static const uint32_t *fill_table(const mi_scoring &args, const count
   return cells;
 }
 
-/* By all lanes of a warp, for all: the sum that weft_mi_by_class makes, over `levels`, whose rows in a class `count`
- * gives. */
+/* The sum that weft_mi_by_class makes, over `levels` levels; count(class, level) gives their rows. The lanes of a warp
+ * share the work, and all get the sum. */
 template <class Count>
 __device__ static int64_t warp_sum(const weft_mi_log &f, uint32_t classes, uint32_t per, uint32_t levels,
                                    const Count &count, uint64_t *n)
@@ -183,8 +183,8 @@ struct triple_score {
   uint64_t n;
 };
 
-/* By all lanes of a warp, for all: from the cells of three attributes of as many levels, those of the first with `per`
- * classes in each: [level and class][level][level]. */
+/* Scores a triple from the cells of three attributes of `levels` levels each: [level of the first and class][level of
+ * the second][level of the third]. The lanes of a warp share the work, and all get the score. */
 __device__ static triple_score score_cells(const weft_mi_log &f, uint32_t levels, uint32_t per, int64_t class_fixed,
                                            const uint32_t *cells)
 {

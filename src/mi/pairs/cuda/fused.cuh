@@ -160,15 +160,16 @@ struct screened_bars {
   float mi, gain, slack;
 };
 
-/* Where a and b are both complete and where not, with what both say alone, over n rows. 0: behind the bars. */
+/* Whether a pair may reach the bars. joint: the bound of n times its information; own: n times what its members say
+ * alone; n: rows that count. */
 __device__ static inline bool screened_passes(const screened_bars &bars, float joint, float own, float n)
 {
   if (joint < bars.mi * n - bars.slack) return false;
   return !(bars.gain > -INFINITY) || !(fmaxf(joint, 0.0f) - own < bars.gain * n - 3 * bars.slack);
 }
 
-/* Of n times an information, n of all rows. The sizes of counted.h, twice: the terms of N_c and N, or those of an
- * attribute's levels, come on top. */
+/* How far n times an information may be off, n being all rows: twice the error of counted.h, as the terms of N_c and N,
+ * or those of an attribute's levels, come on top. */
 static inline float screened_slack(uint32_t cells, uint32_t classes, double n)
 {
   return (float) (2 * weft_products_error(cells, classes) * n + WEFT_PRODUCTS_LITTLE);

@@ -72,7 +72,7 @@ __device__ static inline bool screened_unit(const screened_args &args, uint32_t 
   return *one < args.count_a && *other < args.count_b && (!args.grid.same || *other + SPAN > *one + 1);
 }
 
-/* By the lanes of a warp, one copy each. */
+/* Loads a unit's k-steps into the ring of stages; each lane of the warp issues one copy per step. */
 template <class S>
 __device__ static inline void bring_unit(const screened_args &args, ring<STAGES> *copies, uint8_t *stages, uint32_t one,
                                          uint32_t other, uint32_t *step)
@@ -359,6 +359,7 @@ size_t weft_mi_screened_floats(const weft_mi_pack *p, const weft_mi_group *group
   return ((size_t) (p->classes + 1) * group->shape.planes + 2) * room;
 }
 
+/* Makes a group's counts as the screen reads them, in `out`: weft_mi_screened_floats() numbers. */
 weft_status weft_mi_screened_side(weft_ctx *ctx, const weft_mi_pack *p, const weft_mi_resident *resident,
                                   const weft_mi_group *group, size_t room, float *out, cudaStream_t stream)
 {

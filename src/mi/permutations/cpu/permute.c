@@ -20,7 +20,7 @@
 enum { STREAM = 0x6d69 }; /* this purpose's draws */
 #define LABELS_AT_ONCE 64
 
-/* Of the pack's sorted rows, in which those of a stratum are neighbours. */
+/* Draws a permutation of the pack's sorted rows within strata, whose rows are neighbours. */
 static void permute(uint64_t key, uint64_t permutation, const weft_mi_pack *pack, uint32_t *perm)
 {
   const weft_rng rng = { key, STREAM };

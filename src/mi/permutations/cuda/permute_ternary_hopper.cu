@@ -52,7 +52,7 @@ struct set_screen {
   const tile_sides *of; /* NULL: of none */
 };
 
-/* In units of the screen. */
+/* The bar of a label set in units of the screen: the better of its best pair so far and its best single attribute. */
 __device__ static inline float bar_of(const label_args &args, long long best, long long start)
 {
   const long long known = best > start ? best : start;

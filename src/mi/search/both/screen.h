@@ -25,7 +25,7 @@ weft_mi_screening weft_mi_screening_of(const weft_mi_pack *pack);
  * below `bar`, at least the joint information less that. out has room for count rounded up to 16. */
 void weft_mi_screen(const weft_mi_counts *counts, const weft_mi_screening *screening, size_t i, size_t count, float bar,
                     float *out);
-/* In bits. */
+/* How far the screen may be off, in bits. */
 double weft_mi_screen_error(const weft_mi_counts *counts, const weft_mi_screening *screening);
 
 /* The greatest KL(q || p) / (q - p)² over q, in bits. */

@@ -44,9 +44,9 @@ weft_status weft_mi_arranged_begin(weft_ctx *ctx, weft_device_arena *mem, const 
 weft_status weft_mi_arranged_in_order(weft_ctx *ctx, weft_device_arena *mem, const weft_mi_pack *pack,
                                       const weft_mi_resident *resident, const uint32_t *order, arranged_planes *out);
 
-/* By a warp: a block of 128 rows of planes over the bits `from`, which are pieces first .. end-1 of 128 bits of
- * arranged rows of `steps` k-steps. A lane loads these rows' bits of one row of data, and gets four rows' words of 32;
- * what is set in these is added to `count`. */
+/* A warp arranges a block of 128 rows of planes: pieces first .. end-1 of 128 bits, whose rows of data `from` lists, of
+ * rows that have `steps` k-steps. Each lane loads the bits of one row of data and gets words of 32 bits of four rows,
+ * whose set bits it adds to `count`. */
 __device__ static inline void arrange_run(const arranged_planes &arranged, const uint32_t *from, size_t block,
                                           uint32_t first, uint32_t end, uint32_t steps, uint8_t *out,
                                           uint32_t (&count)[4])

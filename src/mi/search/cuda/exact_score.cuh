@@ -22,7 +22,7 @@ __device__ static int64_t joint_sum(const weft_mi_log &f, uint32_t classes, uint
   return all.sum;
 }
 
-/* Where each pair has rows of its own that count: with the margins of its table. */
+/* The scores of a pair of which an attribute has missing values: margins are sums over the pair's own table. */
 template <class Cell>
 __device__ static pair_score score_varying(const weft_mi_log &f, uint32_t classes, uint32_t per, uint32_t la,
                                            uint32_t lb, const Cell &cell)

@@ -18,7 +18,8 @@
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-/* Of the 168 registers that each of SCREENING_THREADS starts with, by the producer's warpgroup and by the others. */
+/* Each of SCREENING_THREADS starts with 168 registers: the producer's warpgroup gives some away, the others take them.
+ */
 __device__ static inline void give_registers(void) { asm volatile("setmaxnreg.dec.sync.aligned.u32 24;"); }
 __device__ static inline void take_registers(void) { asm volatile("setmaxnreg.inc.sync.aligned.u32 240;"); }
 
@@ -45,7 +46,7 @@ template <uint32_t STAGES> struct ring {
   uint64_t full[STAGES], empty[STAGES];
 };
 
-/* By all threads of a block; `arrivals` make a stage empty. */
+/* Makes the ring; all threads of a block call this. A stage is empty again after `arrivals` arrivals. */
 template <uint32_t STAGES> __device__ static inline void make_ring(ring<STAGES> *copies, uint32_t arrivals = CONSUMERS)
 {
   if (threadIdx.x == 0) {
