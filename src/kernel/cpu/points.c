@@ -21,6 +21,7 @@ static void rescale(const double *columns, size_t n, size_t d, size_t i, const d
   }
 }
 
+/* Threads share the rows; with a scale each row is rescaled in pairs of doubles. */
 weft_status weft_points_fill(weft_ctx *ctx, const double *columns, size_t n, size_t d, const double *origin,
                              const double *scale, int full, double *out, double *lo)
 {
@@ -40,6 +41,7 @@ done:
   return st;
 }
 
+/* Computes the points anew, row order[i] as point i, and compares bits; stops at the first batch that differs. */
 weft_status weft_points_check(weft_ctx *ctx, const double *columns, size_t n, size_t d, const double *origin,
                               const double *scale, int full, const int32_t *order, const double *x, const double *x_lo,
                               int *same)
@@ -95,6 +97,7 @@ VECTORIZE static void range_of(const double *x, size_t count, double *out)
   out[0] = low[0], out[1] = high[0], out[2] = strange;
 }
 
+/* Batches of 4 pieces per thread, column by column; the extremes of pieces are joined in order. */
 weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, size_t d, double *out)
 {
   weft_status st = WEFT_OK;

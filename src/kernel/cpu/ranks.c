@@ -21,6 +21,8 @@ static uint64_t in_order(double x)
   return bits >> 63 ? ~bits : bits | (UINT64_C(1) << 63);
 }
 
+/* Finds the key at which to split byte by byte, as an unsigned number that sorts like the double: all ranks count how
+ * many of their keys have each value of the next byte. Ties are counted at the end. */
 weft_status weft_ranks_split(weft_ctx *ctx, const weft_mpi_messages *messages, int rank, int size, const double *key,
                              size_t n, double share, int *left)
 {
@@ -127,6 +129,7 @@ static void lower_of_box(const weft_reach *r, const double *sums, const double *
   }
 }
 
+/* Threads share the boxes; each walks the tree from its root. */
 weft_status weft_ranks_lower(weft_ctx *ctx, const weft_reach *reach, const double *boxes, size_t count, double *least)
 {
   weft_status st = WEFT_OK;
@@ -202,6 +205,7 @@ static void decide(const needs *n, size_t v, uint64_t open, int wanted)
   }
 }
 
+/* Decides from the root of the tree down; boxes in question are a mask of 64 bits. */
 weft_status weft_ranks_needed(weft_ctx *ctx, const weft_reach *reach, const double *boxes, const double *allowed,
                               size_t count, int together, int *one, int *keep)
 {
@@ -235,6 +239,8 @@ static double box_gap(const weft_tree *a, size_t v, const weft_tree *b, size_t k
   return square;
 }
 
+/* Sums of the queries of a leaf over the reference leaf that lies nearest by boxes, rounded down so that they are lower
+ * bounds; 0 for steps. */
 static void sum_nearest(const weft_kernel_task *task, const weft_tree *query, const weft_tree *reference,
                         weft_tile_sum tile, size_t leaf, double *memory, double *out)
 {
@@ -258,6 +264,7 @@ static void sum_nearest(const weft_kernel_task *task, const weft_tree *query, co
   }
 }
 
+/* Threads share the leaves of the query tree. */
 weft_status weft_ranks_nearest(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *query,
                                const weft_tree *reference, double *out)
 {

@@ -19,6 +19,8 @@ typedef struct {
   weft_kernel_effort effort[WEFT_MOST_DEVICES];
 } sum_job;
 
+/* Direct sums of this part's share of the queries, whole runs of them, on its device; copies them to their place in
+ * job->out. */
 static weft_status sum_part(weft_ctx *ctx, size_t part, void *data)
 {
   sum_job *job = data;

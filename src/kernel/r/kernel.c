@@ -60,6 +60,8 @@ static weft_kernel_task task_of(SEXP list, int of_products)
 
 weft_kernel_task weft_kernel_task_of(SEXP list) { return task_of(list, 0); }
 
+/* A tree as R keeps it, without copies: pointers into the list's vectors, which must outlive the result. A missing
+ * element is an error. */
 weft_tree weft_kernel_tree_of(SEXP list)
 {
   SEXP centre = weft_glue_element(list, "centre"), first = weft_glue_element(list, "first"),
@@ -131,6 +133,7 @@ typedef struct {
 WEFT_WORK(fill_points, points_job,
           weft_points_fill(ctx, job->x, job->n, job->d, job->origin, job->scale, job->full, job->out, job->lo))
 
+/* R: the rows of x as points, a column each. With a scale, also the low parts that the division leaves: list(x, lo). */
 SEXP C_weft_kernel_points(SEXP x, SEXP origin, SEXP scale, SEXP full, SEXP control)
 {
   const int scaled = scale != R_NilValue;

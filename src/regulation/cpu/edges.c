@@ -95,6 +95,8 @@ done:
   return st;
 }
 
+/* Threads count their targets' choices apart; sums over targets are sums of whole numbers, so the division does not
+ * matter. */
 weft_status weft_regulation_counts(weft_ctx *ctx, const weft_regulation_chosen *chosen, double *counts, double *sums,
                                    double *squares)
 {

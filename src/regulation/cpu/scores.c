@@ -150,6 +150,8 @@ static int by_key(const void *a, const void *b)
   return (x->row > y->row) - (x->row < y->row);
 }
 
+/* A row's name is mixed from its values in the order of the columns; equal names are then numbered in the order of the
+ * rows. */
 weft_status weft_regulation_names(weft_ctx *ctx, const double *x, size_t n, size_t p, weft_regulation_name *out)
 {
   weft_status st = WEFT_OK;
@@ -195,6 +197,8 @@ static void draw_order(const weft_regulation_name *names, size_t n, uint64_t key
   qsort(order, n, sizeof *order, by_key);
 }
 
+/* For each pair an order of the rows is drawn; its first m rows are the first half, the second half begins where as few
+ * rows as can be are in both. */
 weft_status weft_regulation_halves(weft_ctx *ctx, const weft_regulation_name *names, size_t n, size_t m, size_t pairs,
                                    uint64_t key, int32_t *out)
 {

@@ -100,6 +100,8 @@ typedef struct {
   double gain, r, d, q[WEFT_REGULATION_MOST_STEPS];
 } exact;
 
+/* The exact gain of feature (kind, j) after the directions chosen so far, with its covariance r, its variance d and its
+ * products q with them: the same operations in the same order as selection without a screen, so the same bits. */
 INLINE exact follow(const screen *s, dot_product *dot, int kind, size_t j)
 {
   const weft_regulation_half *h = s->h;
@@ -390,6 +392,8 @@ INLINE void fetch_near(const weft_regulation_half *h, int hinges, int kind, size
   for (size_t f = 0; f < features; f += 32) __builtin_prefetch(near + f, 0, 2);
 }
 
+/* Notes feature (kind, j) as the next direction, with what later steps need of it, and writes the choice with the sign
+ * of r. */
 INLINE void take(screen *s, int hinges, const exact *e, int kind, size_t j, int32_t *choice)
 {
   const weft_regulation_half *h = s->h;

@@ -50,6 +50,8 @@ typedef struct {
   int16_t q[2], r[2], d[WEFT_REGULATION_KINDS];
 } turned;
 
+/* Regulator j after the latest direction was taken, without vectors: the 16-bit products with it, correlations and
+ * residual variances that the vector code gives too. */
 INLINE turned turn_one(const sweep *w, int hinges, size_t j)
 {
   const turn *t = w->turn;

@@ -242,6 +242,9 @@ static block_of block_at(const engine *e, size_t item)
                      world ? job->partner + (world - 1) * job->n : NULL };
 }
 
+/* A phase's item, with a screen: products with a block of targets become 16-bit correlations at once, panel by panel,
+ * for both halves of a pair. A target whose screen fails is selected exactly; a thread of whose screens half fail stops
+ * trying. */
 static void choose_screened(const void *data, size_t item, int thread)
 {
   const engine *e = data;
@@ -291,6 +294,8 @@ static void choose_screened(const void *data, size_t item, int thread)
     }
 }
 
+/* A phase's item, without a screen: for a block of targets in one world, both halves of a pair one after the other.
+ * Products of the targets with all features, or those of all rows less the other half's, then the exact selection. */
 static void choose(const void *data, size_t item, int thread)
 {
   const engine *e = data;
@@ -410,6 +415,8 @@ done:
   return st;
 }
 
+/* The CPU's `select`: sizes, memory, then the phases pack, multiply and choose for as many halves at a time as
+ * SLOT_BYTES hold. Screens where weft_regulation_screen_here() has one and there are enough regulators. */
 static weft_status select_cpu(weft_ctx *ctx, const weft_regulation_job *job, int32_t *choices)
 {
   weft_status st = WEFT_OK;
@@ -505,6 +512,8 @@ static void hub_panel(const void *data, size_t item, int thread)
         (squares[lane] - sum[lane] * sum[lane] / (double) targets) / (double) (targets > 1 ? targets - 1 : 1);
 }
 
+/* Packs the regulators in one slot, as for a half of the rows, and computes correlations panel by panel. Scores are
+ * those of job->rows. */
 weft_status weft_regulation_hubs(weft_ctx *ctx, const weft_regulation_job *given, double *out)
 {
   weft_status st = WEFT_OK;

@@ -110,6 +110,7 @@ typedef struct {
   double before[WEFT_REGULATION_MOST_STEPS]; /* of the earlier directions, at this feature */
 } direction;
 
+/* Divides the working memory of a selection among its arrays; weft_regulation_work() gives the size. */
 INLINE state state_in(char *room, size_t padded, size_t steps)
 {
   state s;
@@ -279,6 +280,8 @@ INLINE void take_direction(const weft_regulation_half *h, int hinges, const stat
   for (size_t k = 0; k < step; k++) out->before[k] = of_kind(&s->q[k], hinges, kind, j);
 }
 
+/* Selection for one target, all gains in double: `steps` times the feature of greatest gain, the first one where
+ * several are equal. work: weft_regulation_work() bytes; choice stays 0 from the step at which nothing is left. */
 INLINE void select_body(const weft_regulation_half *h, const double *favour, int hinges, const int32_t *with,
                         double sum, int64_t own, char *work, int32_t *choice)
 {
@@ -323,6 +326,7 @@ INLINE int16_t correlation(float product, float slope, float offset, float sum, 
   return (int16_t) ((int32_t) ((product * slope - offset * sum) * by + 40000.5f) - 40000); /* rounded */
 }
 
+/* Correlations of regulator j with all features, kind by kind, rounded to 16 bits in units of 2^-14: to half->near. */
 INLINE void near_body(const weft_regulation_half *h, size_t j, const int32_t *positive, const int32_t *negative)
 {
   const size_t padded = h->padded, features = padded * (size_t) (1 + h->hinges);
@@ -371,6 +375,7 @@ INLINE void correlate_body(const weft_regulation_half *h, size_t at, const int32
   { \
     correlate_body(h, at, products, targets, target); \
   }
+/* correlate_portable() and its faster variants: the same results bit by bit. */
 WEFT_VARIANTS(CORRELATE)
 
 void weft_regulation_note_moments(const weft_regulation_half *h, size_t j, const double *sum, const double *squares)
@@ -403,6 +408,7 @@ void weft_regulation_end_moments(weft_regulation_half *h)
     h->offset_most = fmaxf(h->offset_most, fabsf(h->offset[f]));
 }
 
+/* `near` is taken only where features are screened; sums begin at 0, as padding must. */
 weft_status weft_regulation_take_half(weft_arena *mem, weft_regulation_half *h, int screened)
 {
   weft_status st = WEFT_OK;
@@ -420,6 +426,8 @@ done:
   return st;
 }
 
+/* One for each world, in mem. Parts of the greatest favour are rounded up where they bound gains; padding counts
+ * as 1. */
 weft_status weft_regulation_favours(weft_arena *mem, const double *given, size_t regulators, size_t padded,
                                     size_t worlds, weft_regulation_favour **out)
 {

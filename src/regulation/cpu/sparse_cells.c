@@ -70,6 +70,7 @@ static void score_gene(const weft_regulation_counts_of *x, size_t gene, const do
   if (zeros) *zero = (int32_t) rint((of_zero - mean) * (most / greatest));
 }
 
+/* Threads share the genes; each thread has memory for the longest one. */
 weft_status weft_regulation_cell_scores(weft_ctx *ctx, const weft_regulation_counts_of *x, const double *quantile,
                                         int32_t most, int16_t *out, int32_t *zero)
 {
@@ -261,6 +262,8 @@ static void note_moments(const void *data, size_t item, int thread)
   weft_regulation_note_moments(&s->half, j, sum, squares);
 }
 
+/* A phase's item: one target in one world. Its products with all features are computed once for each block of rows; the
+ * sums for a half are those of its blocks. */
 static void choose(const void *data, size_t item, int thread)
 {
   const engine *e = data;
@@ -318,6 +321,8 @@ done:
   return st;
 }
 
+/* Working memory for each thread: one gene's stored scores in the order of positions, and its products with all
+ * features by block. */
 static weft_status take_columns(weft_ctx *ctx, weft_arena *mem, engine *e)
 {
   weft_status st = WEFT_OK;
@@ -340,6 +345,7 @@ done:
   return st;
 }
 
+/* Memory for `slots` halves at a time: all products of features, moments, and sums of scores. */
 static weft_status take_slots(weft_arena *mem, engine *e, size_t slots)
 {
   weft_status st = WEFT_OK;
@@ -372,6 +378,8 @@ done:
   return st;
 }
 
+/* Lays the scores out by position, then takes phases for as many halves at a time as fit in half the memory of the
+ * sparse data: sums, products, moments, and a selection for each target and world. */
 weft_status weft_regulation_select_cells(weft_ctx *ctx, const weft_regulation_job *job, int32_t *choices)
 {
   weft_status st = WEFT_OK;

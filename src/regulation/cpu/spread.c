@@ -10,6 +10,8 @@ typedef struct {
   size_t parts;
 } spread_job;
 
+/* Selection in this part's share of the pairs of halves; the choices of halves lie one after another, so parts do not
+ * meet. */
 static weft_status select_part(weft_ctx *ctx, size_t part, void *data)
 {
   const spread_job *all = data;

@@ -59,6 +59,9 @@ __device__ static inline uint32_t word(const int8_t *shared, int row, int byte)
 __device__ static inline int a_digit(size_t quarter) { return quarter < 2; }
 __device__ static inline int b_digit(size_t quarter) { return !(quarter & 1); }
 
+/* A block's tile of 128 x 128 sums of products, from digits that are copied to shared memory 64 bytes of depth at a
+ * time, the next ones on their way to registers. The four pairs of digits follow one another; sums are multiplied by 64
+ * in between. */
 __global__ static void __launch_bounds__(THREADS)
     multiply(const int8_t *a_digits, size_t a_plane, const int8_t *b_digits, size_t b_plane, size_t b_rows,
              size_t depth, int32_t *out)

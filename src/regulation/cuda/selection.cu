@@ -158,6 +158,8 @@ __global__ static void pack_cell_targets(pack_job job, cells_view x)
   if (lane == 0) job.sum[t] = (double) (sum + (long long) job.m * absent);
 }
 
+/* A warp for each regulator of sparse scores: writes the digits of its parts for the rows of the half, first those of
+ * genes that are absent, then the stored ones. Notes its sums and sums of squares. */
 template <bool HINGES> __global__ static void pack_cell_regulators(pack_job job, cells_view x)
 {
   const size_t j = blockIdx.x * (size_t) WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -440,6 +442,8 @@ done:
   return st;
 }
 
+/* Takes all device memory of a call and sends what does not change: scores or sparse cells, rows of halves, partners,
+ * favours, genes. Sizes of blocks of targets follow from AT_ONCE and DIGITS_KEPT. */
 static weft_status set_up(weft_ctx *ctx, weft_device_arena *mem, const weft_regulation_job *job, resident *r)
 {
   weft_status st = WEFT_OK;
@@ -558,6 +562,8 @@ static cudaError_t choose_for(const weft_regulation_job *job, const resident *r,
   return cudaGetLastError();
 }
 
+/* The device's `select`: half by half, world by world, a block of targets at a time. Choices of several halves are kept
+ * on the device before they are copied to the host. */
 static weft_status select_cuda(weft_ctx *ctx, const weft_regulation_job *job, int32_t *choices)
 {
   weft_status st = WEFT_OK;

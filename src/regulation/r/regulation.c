@@ -92,6 +92,7 @@ static rows_job rows_job_of(SEXP x, weft_record *plan)
   };
 }
 
+/* Names the rows by their values, then draws what the job asks for: orders of the rows, or halves and partners. */
 static weft_status draw_rows(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   const rows_job *job = data;

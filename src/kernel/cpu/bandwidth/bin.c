@@ -43,6 +43,8 @@ VECTORIZE static void add_own(shares *s, size_t count)
     }
 }
 
+/* Runs of FEW points at a time find their four shares, which are added to bin and, as products with themselves, to
+ * own. */
 weft_status weft_kernel_bin(weft_ctx *ctx, const weft_binning *b, double *bin, double *own)
 {
   weft_status st = WEFT_OK;
@@ -73,6 +75,7 @@ done:
   return st;
 }
 
+/* For each bandwidth, pairs of each lag times the function at that lag, up to l->reach. */
 weft_status weft_kernel_lag_sums(weft_ctx *ctx, const weft_lags *l, double *out)
 {
   weft_status st = WEFT_OK;

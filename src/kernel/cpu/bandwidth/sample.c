@@ -38,6 +38,7 @@ done:
   return st;
 }
 
+/* Two passes in extended precision: the mean, then the squares about it, corrected for the rounding of the mean. */
 weft_status weft_kernel_deviation(weft_ctx *ctx, const double *x, size_t n, double *out)
 {
   weft_status st = WEFT_OK;
@@ -104,6 +105,8 @@ static void classes_of(const uint64_t *of_class, size_t k, size_t n, size_t *fro
   *to = c, *count = before - *first;
 }
 
+/* Counts the numbers in classes of equal width, which tell between which classes a quantile lies; only these numbers
+ * are copied and partly sorted. */
 weft_status weft_kernel_quantiles(weft_ctx *ctx, const double *x, size_t n, const double *probability, size_t quantiles,
                                   double *out)
 {

@@ -103,6 +103,8 @@ static inline void weft_block_add_but_own(weft_block_query *b, const weft_kernel
   weft_block_add_run(b, task, tile, plain, first + count - plain);
 }
 
+/* Adds references first .. first + count - 1 to the sums of the block's queries. Where a query leaves one of them out,
+ * that run is added pair by pair and the rest by tiles. */
 static inline void weft_block_add(weft_block_query *b, const weft_kernel_task *task, weft_tile_sum tile, size_t first,
                                   size_t count)
 {

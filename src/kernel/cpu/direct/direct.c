@@ -134,6 +134,7 @@ done:
   return st;
 }
 
+/* Sums by tiles, then once more, pair by pair, those of queries whose rounding may be above what exact sums promise. */
 weft_status weft_kernel_direct(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort)
 {
   weft_status st = WEFT_OK;
@@ -161,6 +162,7 @@ done:
   return st;
 }
 
+/* Times direct sums of the first TIMED_QUERIES queries and TIMED_REFERENCES references on one thread, `times` times. */
 weft_status weft_kernel_pair_seconds(weft_ctx *ctx, const weft_kernel_task *task, int times, double *seconds)
 {
   weft_status st = WEFT_OK;
@@ -186,6 +188,7 @@ done:
   return st;
 }
 
+/* All pairs, dot products and totals in pairs of doubles; threads share the queries. */
 weft_status weft_kernel_polynomial(weft_ctx *ctx, const weft_kernel_task *task, double scale, double offset,
                                    double degree, double *out)
 {

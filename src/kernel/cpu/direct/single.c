@@ -26,6 +26,9 @@ typedef struct {
 /* Floats that one thread needs. */
 static size_t memory_floats(size_t d, size_t m) { return WEFT_TILE_SINGLE * (d + m) + RUN * (d + m); }
 
+/* Sums of 64 queries over all references, in float around the middle of these queries, every run of references added to
+ * doubles. Writes out and bound: the errors of distances grow with the block's radius, those of adding with the
+ * greatest share of the weights. */
 static void sum_block(const single *w, size_t first, float *memory, double *doubles)
 {
   const weft_kernel_task *task = w->task;
@@ -71,6 +74,7 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
   }
 }
 
+/* Blocks of 64 queries, which threads share. `tensor` is for devices and has no effect here. */
 weft_status weft_kernel_direct_single(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor,
                                       double *out, double *bound)
 {

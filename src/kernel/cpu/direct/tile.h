@@ -12,6 +12,8 @@
 
 #define UNROLL _Pragma("GCC unroll 8")
 
+/* exp(x) in each lane. x is split into n ln2 + r with |r| <= ln2/2; a polynomial gives exp(r), POW2 the factor 2^n.
+ * Lanes below EXP_LEAST give 0. */
 TARGET_INLINE VEC NAME(exp)(VEC x)
 {
   const VEC magic = V(set1)((REAL) MAGIC);
@@ -130,6 +132,9 @@ TARGET_INLINE void NAME(collect)(const ARGS *a, int kind, size_t from, size_t r,
   (void) one, (void) inside;
 }
 
+/* The sums of a tile of queries over all references of `a`, which are taken REFS at a time and the rest one by one.
+ * Adds to a->sum and, for compact kernels in double precision, to a->inside. pairs: there are low parts; single: one
+ * column, whose sums stay in registers; these and kind are constants where this is inlined. */
 TARGET_INLINE void NAME(body)(const ARGS *a, int kind, int pairs, int single)
 {
   for (size_t from = 0; from < TILE; from += NV * LANES) {

@@ -188,6 +188,8 @@ static void cell_moments(const weft_line *line, size_t at, double *memory)
     }
 }
 
+/* line->total, and where they are needed line->before and line->after, for all cells; threads share the cells. mem
+ * keeps line->total. */
 static weft_status all_moments(weft_ctx *ctx, weft_arena *mem, weft_line *line)
 {
   weft_status st = WEFT_OK;
@@ -235,6 +237,8 @@ static void sum_sides(weft_line *line)
   }
 }
 
+/* Orders the references (by cell only where a series needs no more), finds cells, computes their moments and the
+ * weights on either side of each. All that `line` points to belongs to mem. */
 weft_status weft_line_build(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task, weft_line *line)
 {
   weft_status st = WEFT_OK;

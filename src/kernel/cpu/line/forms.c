@@ -63,6 +63,7 @@ weft_line_form weft_line_narrow_series(double tolerance, size_t n)
   return series(tolerance, 0.125, 2 + sqrt(2 * (log((double) n) - log(tolerance))));
 }
 
+/* Coefficients of r, times scale / h, as kinds.h defines the kernels; the Cauchy kernel has no such form. */
 weft_line_form weft_line_form_of(int kind, double tolerance)
 {
   const double one[] = { 1 }, epanechnikov[] = { 1, 0, -1 }, triangular[] = { 1, -1 }, biweight[] = { 1, 0, -2, 0, 1 },
@@ -121,6 +122,7 @@ const double weft_line_over[WEFT_LINE_MOST_TERMS] = {
   1.0 / 23, 1.0 / 24, 1.0 / 25, 1.0 / 26, 1.0 / 27, 1.0 / 28, 1.0 / 29, 1.0 / 30, 1.0 / 31, 1.0 / 32
 };
 
+/* The basis of the form at 8 places u, then its products with powers of u and with the weights. */
 void weft_line_add_moments(const weft_line_form *f, const double *u, const double *w, size_t m, double *sums)
 {
   double basis[LANES], turned[LANES];
@@ -188,6 +190,7 @@ static int add_series(const weft_line_form *f, const double *moments, double v, 
   return 1;
 }
 
+/* The query's coefficients for the form, times the moments. Exponentials whose value is below 1e-307 add nothing. */
 int weft_line_evaluate(const weft_line_form *f, const double *moments, double v, int side, double reach, size_t m,
                        double *sum)
 {

@@ -173,6 +173,8 @@ static double reach_of(const sums *s, asked *a)
   return least < 1 ? weft_line_reach(&a->line->form, least) * a->line->task->h : 0;
 }
 
+/* Adds every cell that matters to the sums of query a->q: a compact kernel's until one lies wholly out of reach,
+ * others' until what is further away is within the tolerance, which the two nearest cells on either side tell. */
 static void add_all(const sums *s, asked *a)
 {
   const weft_line *l = a->line;
@@ -224,6 +226,8 @@ static void sum_query(const sums *s, size_t i, double *sum, double *effort)
   effort[0] += a.pairs, effort[1] += a.cells;
 }
 
+/* Sums all queries of s->line->task, in batches between which the user is asked. Where queries are the references, they
+ * go in the order of the cells. */
 static weft_status sum_queries(weft_ctx *ctx, const sums *s, weft_kernel_effort *effort)
 {
   weft_status st = WEFT_OK;
@@ -343,6 +347,8 @@ done:
   return st;
 }
 
+/* Scatters the references where that pays, sums the queries over the cells, and in order those whose errors may be too
+ * large; otherwise all in order. effort: the pairs and cells that were added. */
 weft_status weft_kernel_line(weft_ctx *ctx, const weft_kernel_task *task, const int *part, double *out,
                              weft_kernel_effort *effort)
 {

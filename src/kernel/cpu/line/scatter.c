@@ -21,6 +21,8 @@ typedef double four __attribute__((vector_size(32), aligned(8)));
 /* exp(s), s from -2^-8 to 0: the next term is below 1e-17. */
 #define EXP_OF_SMALL(s) (1 + s * (1 + s * (0.5 + s * (1.0 / 6 + s * (1.0 / 24 + s * (1.0 / 120))))))
 
+/* Adds 8 references to the moments of their cells: weight times bell times powers of u go to sum[cell * padded ..],
+ * weights to weight[cell]. w: NULL for weights of 1. */
 __attribute__((always_inline)) static inline void add_eight(const double *restrict x, const double *restrict w,
                                                             double least, double per_width, double width,
                                                             double per_unit, size_t padded, double *restrict sum,
@@ -61,6 +63,8 @@ ADD_EIGHTS(add_portable, )
 ADD_EIGHTS(add_avx2, __attribute__((target("avx2"))))
 #endif
 
+/* The same for one column of weights, in vectors: moments of each cell as powers, padded to fours, are divided by t! at
+ * the end. The last references go through a copy that is filled up with points of weight 0. */
 static weft_status add_column(weft_ctx *ctx, weft_line *line, double least, double width, size_t cells, double *weight)
 {
   weft_status st = WEFT_OK;
@@ -115,6 +119,8 @@ static void scatter(const weft_line *line, const double *u, const size_t *cell, 
   }
 }
 
+/* The moments of all references and columns, for any number of columns: each reference is put in its cell of `width`,
+ * the first of which begins at `least`. Adds to line->total and to weight (cells * m). */
 static weft_status add_all(weft_ctx *ctx, const weft_line *line, double least, double width, size_t cells,
                            double *weight)
 {
@@ -168,6 +174,7 @@ static void keep_cells(weft_line *line, double least, double width, size_t cells
   }
 }
 
+/* Cells of equal width from the least reference on, their moments added in the order in which references come. */
 weft_status weft_line_scatter(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task, weft_line *line, int *done)
 {
   weft_status st = WEFT_OK;

@@ -35,6 +35,8 @@ done:
   return st;
 }
 
+/* Panel by panel from the left: fills the panel with kernel values, subtracts what the earlier panels make of it, and
+ * factors its columns. */
 weft_status weft_kernel_factor(weft_ctx *ctx, int kind, double h, double variance, double noise,
                                const weft_points *points, const weft_kernel_root *root, int *definite)
 {
@@ -61,6 +63,7 @@ done:
   return st;
 }
 
+/* Forward through the panels with L, then backward with its transpose; v is overwritten. */
 weft_status weft_kernel_solve(weft_ctx *ctx, const weft_kernel_root *root, size_t m, double *v)
 {
   weft_status st = WEFT_OK;

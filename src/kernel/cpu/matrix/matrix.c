@@ -18,6 +18,8 @@ typedef struct {
   double *q; /* for each block of 32 rows: coordinates, low parts */
 } entries;
 
+/* Entries of columns from .. to - 1: each is one reference, summed for 32 queries at a time. Entries near the end of a
+ * compact kernel that may be mostly rounding error are computed again with more digits. */
 static void fill_columns(const entries *e, size_t from, size_t to)
 {
   const size_t d = e->a->d, n = e->a->n;
@@ -49,6 +51,7 @@ static void fill_columns(const entries *e, size_t from, size_t to)
   }
 }
 
+/* Rows are loaded as queries, 32 at a time, once; threads then share groups of columns. */
 weft_status weft_kernel_matrix(weft_ctx *ctx, int kind, double h, double factor, const weft_points *a,
                                const weft_points *b, double *out, size_t ld)
 {

@@ -31,6 +31,8 @@ static weft_mesh_points points_of(const weft_points *p, int columns)
   };
 }
 
+/* The least and greatest coordinates of p in each of d dimensions; infinite, the wrong way round, where there are no
+ * points. */
 static weft_status box_of(weft_ctx *ctx, const weft_mesh_points *p, size_t d, weft_mesh_box *out)
 {
   weft_status st = WEFT_OK;
@@ -212,6 +214,8 @@ static size_t spread_some(const weft_mesh *mesh, const weft_mesh_code *code, con
   return at;
 }
 
+/* Spreads all references over the nodes. Slabs of blocks go in two turns, even ones and then odd ones, so that no two
+ * threads add to the same node, and each slab stops after `at_once` points so that the user can interrupt. */
 static weft_status spread_all(weft_ctx *ctx, const weft_mesh *mesh, const weft_mesh_code *code,
                               const weft_mesh_points *p, const blocks *b, const double *weights)
 {
@@ -291,6 +295,8 @@ done:
   return st;
 }
 
+/* The nodes of all columns are convolved with the scheme's taps, one dimension after another, in place. Each thread has
+ * a copy of a strip of nodes to read from. */
 static weft_status convolve_all(weft_ctx *ctx, const weft_mesh *mesh, const weft_mesh_code *code)
 {
   weft_status st = WEFT_OK;
@@ -310,6 +316,8 @@ done:
   return st;
 }
 
+/* out: the sums of the points p at the convolved nodes, in the order of their blocks; threads take runs of points.
+ * Points beyond the mesh get nothing. */
 static weft_status gather_all(weft_ctx *ctx, const weft_mesh *mesh, const weft_mesh_code *code,
                               const weft_mesh_points *p, const blocks *b, double *out)
 {
@@ -388,6 +396,8 @@ done:
   return st;
 }
 
+/* Spreads the references, convolves, gathers; the order of the blocks serves for both where queries are the
+ * references. */
 weft_status weft_kernel_mesh_sums(weft_ctx *ctx, const weft_kernel_task *task, const weft_mesh *placed,
                                   const double *total, double *out, double *rounding)
 {
@@ -452,6 +462,7 @@ done:
   return st;
 }
 
+/* Places the mesh, sums over it by `ops`, and lists the queries whose error may be above what the task asks for. */
 weft_status weft_kernel_mesh(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
                              const weft_mesh_scheme *scheme, double *out, int32_t *missed, size_t *missing,
                              double *error)
@@ -472,6 +483,7 @@ done:
   return st;
 }
 
+/* The sum over all pairs is Σ over nodes of what was spread times what the convolution made of it. */
 weft_status weft_kernel_mesh_pairs(weft_ctx *ctx, const weft_kernel_task *task, const weft_mesh_scheme *scheme,
                                    double *sum, double *error)
 {

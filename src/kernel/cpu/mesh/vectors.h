@@ -80,6 +80,7 @@ MESH_INLINE void add_rows(const weft_mesh *mesh, double *node, const eight *wind
   }
 }
 
+/* The sum over a window of nodes, each times its factors in up to three dimensions; rows lie along `window`. */
 MESH_INLINE double sum_rows(const weft_mesh *mesh, const double *node, const eight *window, const double *by_row,
                             const double *by_plane, const int vectors, const int d)
 {
@@ -106,6 +107,7 @@ MESH_INLINE double sum_rows(const weft_mesh *mesh, const double *node, const eig
   return total;
 }
 
+/* Adds the weights of points order[from .. end - 1] to the nodes of their windows, all columns of a point at once. */
 MESH_INLINE void spread_some(const weft_mesh *mesh, const weft_mesh_points *p, size_t from, size_t end,
                              const double *weights, const int vectors, const int d)
 {
@@ -129,6 +131,8 @@ MESH_INLINE void spread_some(const weft_mesh *mesh, const weft_mesh_points *p, s
   }
 }
 
+/* out[k + c n]: the sums of points order[from .. end - 1], gathered from the convolved nodes. vectors: of a window of
+ * the scheme; d: dimensions; both are constants where this is inlined. */
 MESH_INLINE void gather_some(const weft_mesh *mesh, const weft_mesh_points *p, size_t from, size_t end, double *out,
                              const int vectors, const int d)
 {

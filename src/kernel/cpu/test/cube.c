@@ -5,6 +5,7 @@
 #include "core/together/spread.h"
 #include "kernel/both/test/cube.h"
 
+/* The CPU's cube: makes the points and sums them directly; see cube.h for what the job gets. */
 weft_status weft_kernel_cube(weft_ctx *ctx, const weft_kernel_cube_job *job)
 {
   weft_status st = WEFT_OK;
@@ -42,6 +43,7 @@ done:
   return st;
 }
 
+/* The CPU's cube_mesh: makes the points, sums them over the job's mesh, and the samples directly. */
 weft_status weft_kernel_cube_mesh(weft_ctx *ctx, const weft_kernel_cube_mesh_job *job)
 {
   weft_status st = WEFT_OK;
@@ -90,6 +92,8 @@ static weft_status cube_part(weft_ctx *ctx, size_t part, void *data)
   return job->ops->cube(ctx, &job->part[part]);
 }
 
+/* All devices work on the first job's sums; the others have numbers of their own for what they did, which are
+ * added up. */
 weft_status weft_kernel_cube_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_cube_job *job)
 {
   if (ctx->device_count == 1 || ops->cube == weft_kernel_cube) return ops->cube(ctx, job);

@@ -30,6 +30,8 @@ static double value_at(const weft_radial *g, double s)
   return c[0] + t * (c[1] + t * (c[2] + t * c[3]));
 }
 
+/* moments: nodes * (d + 1), the mean relative to a node's first point and the mean square distance from it;
+ * unweighted. */
 static void node_moments(const weft_tree *t, double *moments)
 {
   const size_t d = t->points.d;
@@ -76,6 +78,7 @@ static void range(const pairs *p, size_t q, size_t r, double *least, double *mea
   *mean = fmin(fmax(*mean, *least), *greatest);
 }
 
+/* The sum over all pairs of a point of leaf q of the query tree with one of leaf r of the reference tree. */
 static double sum_leaves(const pairs *p, size_t q, size_t r)
 {
   const size_t d = p->query->points.d, first = (size_t) p->reference->first[r], count = (size_t) p->reference->count[r];
@@ -104,6 +107,9 @@ static double bend(const weft_radial *g, double least)
   return g->bend[k];
 }
 
+/* The sum over all pairs of a point below node `group` of the query tree with one of the reference tree. Two nodes
+ * count as a whole where one of two bounds on the error is within p->allowed; otherwise the larger is split. stack: 4 *
+ * 65. */
 static double sum_group(const pairs *p, size_t group, int32_t *stack)
 {
   const weft_tree *a = p->query, *b = p->reference;
@@ -135,6 +141,8 @@ static double sum_group(const pairs *p, size_t group, int32_t *stack)
   return total;
 }
 
+/* A coarse pass over uppermost nodes gives a lower bound of the sum, from which the error that each pair of points may
+ * have follows. Threads then share groups of queries, whose sums are added in their order. */
 weft_status weft_kernel_pairs(weft_ctx *ctx, const weft_radial *g, double h, double rel_error, const weft_tree *query,
                               const weft_tree *reference, double *out)
 {

@@ -147,6 +147,7 @@ static void set_keys(const weft_tree_build *b, size_t v, double *key, double *li
   }
 }
 
+/* Exchanges points i and k: coordinates, low parts, rows and keys. */
 static void swap_points(const weft_tree_build *b, double *key, size_t i, size_t k)
 {
   const size_t d = b->d;
@@ -251,6 +252,8 @@ done:
   return st;
 }
 
+/* Level by level, so that threads share the nodes of a level; middles and radii of other trees than kd follow at the
+ * end. */
 weft_status weft_tree_grow(weft_ctx *ctx, const weft_tree_build *b)
 {
   weft_status st = WEFT_OK;

@@ -182,6 +182,8 @@ done:
   return st;
 }
 
+/* Sums all groups of queries for one bandwidth. Threads take steps for BETWEEN_POLLS seconds, then the user is asked
+ * and, with a budget, the time that is left is estimated: *given_up = 1 where it is above the budget. */
 static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *t, const group_list *groups, double done,
                                double total, double *given_up)
 {
@@ -299,6 +301,7 @@ static double greatest_coordinate(const weft_tree *t)
   return most;
 }
 
+/* A thread's working memory, all of it in mem; series and samples only where the walk has them. */
 static weft_status take_hands(weft_arena *mem, const weft_walk *w, weft_hands *t)
 {
   weft_status st = WEFT_OK;
@@ -345,6 +348,8 @@ done:
   return st;
 }
 
+/* The walk's variants, tolerances and sizes. Arrays are still missing; its tasks, moments and series follow in
+ * weft_kernel_walk_many(). */
 static weft_walk plan_walk(const weft_kernel_task *task, const weft_tree *query, const weft_tree *reference)
 {
   const double most = greatest_coordinate(query), other = greatest_coordinate(reference);
@@ -364,6 +369,8 @@ static weft_walk plan_walk(const weft_kernel_task *task, const weft_tree *query,
   return w;
 }
 
+/* Takes moments, series, working memory and groups once, then walks all groups for each bandwidth in turn. Memory is
+ * freed at the end; `effort` is added to. */
 weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, const double *h, size_t bandwidths,
                                   const weft_tree *query, const weft_tree *reference, double *out,
                                   weft_kernel_effort *effort)

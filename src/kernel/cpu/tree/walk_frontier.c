@@ -22,6 +22,7 @@ void weft_walk_order(weft_hands *t)
   for (size_t f = 0; f < t->count; f++) t->order[start[bucket_of(t->priority[f], greatest)]++] = (int32_t) f;
 }
 
+/* Lower bounds of all parts give each query's tolerance; errors are then added up, least first, until one goes over. */
 size_t weft_walk_count_kept(const weft_walk *w, weft_hands *t, const weft_block_query *b, double share)
 {
   const size_t size = w->task->m * WEFT_TILE;
@@ -48,6 +49,7 @@ size_t weft_walk_count_kept(const weft_walk *w, weft_hands *t, const weft_block_
   return t->count;
 }
 
+/* The rest are listed for their children to be considered; what is kept closes up, in its old order. */
 size_t weft_walk_part(const weft_walk *w, weft_hands *t, size_t kept)
 {
   const size_t size = w->task->m * WEFT_TILE;

@@ -3,6 +3,8 @@
 #include "core/call/parallel.h"
 #include "kernel/cpu/tree/walk.h"
 
+/* Moments of each column over the points of a leaf: weight, mean square distance from the mean, mean relative to the
+ * first point. */
 static void leaf_moments(const weft_kernel_task *task, size_t first, size_t count, double *to)
 {
   const weft_points *p = &task->reference;
@@ -30,6 +32,7 @@ static void leaf_moments(const weft_kernel_task *task, size_t first, size_t coun
   }
 }
 
+/* Moments of a node from those of its two children, which are relative to the children's first points. */
 static void join_moments(const weft_kernel_task *task, size_t left_first, size_t right_first, const double *left,
                          const double *right, double *to)
 {
@@ -53,6 +56,7 @@ static void join_moments(const weft_kernel_task *task, size_t left_first, size_t
   }
 }
 
+/* Threads share the leaves; inner nodes follow from the last to the first, children before their parents. */
 weft_status weft_kernel_moments(weft_ctx *ctx, const weft_kernel_task *task, const weft_tree *t, double *moments)
 {
   weft_status st = WEFT_OK;

@@ -124,6 +124,8 @@ static double batches_needed(const weft_walk *w, const weft_hands *t, double don
   return most;
 }
 
+/* Batches of drawn points estimate the part of the frontier whose bounds are too wide, until a confidence interval fits
+ * the tolerance. Gives up where batches would cost more than the pairs, or a node cannot be drawn from. */
 int weft_walk_sample(const weft_walk *w, weft_hands *t, const weft_block_query *b)
 {
   const size_t m = w->task->m, size = m * WEFT_TILE, kept = weft_walk_count_kept(w, t, b, CERTAIN);

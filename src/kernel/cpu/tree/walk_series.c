@@ -187,6 +187,8 @@ static int children_have_moments(const weft_series *s, const weft_tree *r, size_
   return k >= 0 && s->slot[k] >= 0 && s->slot[k + 1] >= 0;
 }
 
+/* Moments of all nodes that have a slot, from the leaves up: from the children's where both have them, otherwise from
+ * the node's points. */
 static weft_status fill_moments(weft_ctx *ctx, weft_arena *mem, weft_series *s, const weft_kernel_task *task,
                                 const weft_tree *r)
 {
@@ -232,6 +234,9 @@ static int worth_moments(const weft_series *s, size_t slots, size_t queries, siz
          (double) queries * (double) references;
 }
 
+/* *series = NULL where none would serve: other kernels than the Gaussian, many dimensions, many digits, few queries, no
+ * node that is large and narrow enough, or, if asked, moments that cost more than they save. Otherwise it belongs to
+ * mem. */
 weft_status weft_series_prepare(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task, const weft_tree *query,
                                 const weft_tree *reference, double rel, double slack, double widest,
                                 const weft_series **series)
@@ -304,6 +309,8 @@ static void fill_hermite(const weft_series *s, weft_hands *t, size_t order, cons
   }
 }
 
+/* Chooses the order p at which the error of node v's series is within the group's tolerance, gives up where its
+ * products would cost more than the pairs, and otherwise adds it to t->local and its error to t->local_error. */
 int weft_series_absorb(const weft_walk *w, weft_hands *t, size_t v, double nearest)
 {
   const weft_series *s = w->series;
@@ -352,6 +359,8 @@ int weft_series_absorb(const weft_walk *w, weft_hands *t, size_t v, double neare
   return 1;
 }
 
+/* The group's series at the tile's 32 queries: added to t->settled as estimates and, less their errors, as lower
+ * bounds. */
 void weft_series_evaluate(const weft_walk *w, weft_hands *t, const weft_block_query *b)
 {
   const weft_series *s = w->series;

@@ -180,6 +180,8 @@ static double sum_pairs(const weft_walk *w, weft_hands *t, size_t i, size_t c, d
   return total + rest;
 }
 
+/* Writes the sums of the tile's queries, the frontier's estimates included. Sums that rounding may have spoilt, and
+ * logarithms of sums below LOG_LEAST, are computed again pair by pair. */
 static void finish(const weft_walk *w, weft_hands *t, weft_block_query *b)
 {
   const weft_kernel_task *task = w->task;
@@ -232,6 +234,8 @@ void weft_walk_look(const weft_walk *w, weft_hands *t)
   for (size_t c = 0; c < w->task->m; c++) t->least[c] = fmin(t->least[c], t->least_here[c]);
 }
 
+/* Considers the nodes of the list, then splits those of the frontier whose errors are too large, down to leaves, which
+ * are summed; at last finish() writes the sums. */
 void weft_walk_sum(const weft_walk *w, weft_hands *t)
 {
   const size_t m = w->task->m;

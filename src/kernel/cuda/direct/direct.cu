@@ -45,6 +45,7 @@ struct again_args {
   double *sums;  /* listed * m pairs: total and rest */
 };
 
+/* A block for each listed query: its least squared distance from the references of this slab and of those before it. */
 __global__ void __launch_bounds__(128) find_least(const again_args a)
 {
   __shared__ double part[128];
@@ -70,6 +71,8 @@ __device__ static double shift_of(const again_args &a, double least)
              : 0;
 }
 
+/* A block for each listed query: its sums over the slab, pair by pair with more digits, added to a.sums as total and
+ * rest. */
 __global__ void __launch_bounds__(128) sum_again(const again_args a)
 {
   __shared__ double total[128], rest[128];
@@ -127,6 +130,8 @@ struct direct_run {
   int64_t stride; /* of partial sums: queries of a slab */
 };
 
+/* Makes references first .. first + count - 1 the resident slab, coordinates of a dimension together; nothing is sent
+ * where they are there already. */
 static weft_status send_slab(direct_run *r, size_t first, size_t count)
 {
   weft_status st = WEFT_OK;
@@ -151,6 +156,8 @@ done:
   return st;
 }
 
+/* Launches sum_tiles() in double precision for the kernel, the presence of low parts and the number of columns of
+ * `l`. */
 static weft_status launch_double(const tile_launch<double> &l)
 {
   weft_status st = WEFT_OK;
@@ -234,6 +241,8 @@ done:
   return st;
 }
 
+/* Sums the listed queries again over all slabs, in batches of AGAIN_WORK between which the user is asked, and stores
+ * them in out. Logarithms of exponential kernels take a pass for the least distance first. */
 static weft_status sum_listed(direct_run *r, unsigned *list, unsigned listed, double *out)
 {
   weft_status st = WEFT_OK;
@@ -282,6 +291,8 @@ done:
   return st;
 }
 
+/* Direct sums in double precision on the device. References come in slabs that fit its memory; queries stay. Queries
+ * whose rounding may be too large are listed by finish_sums() and summed again by sum_listed(). */
 static weft_status direct_cuda(weft_ctx *ctx, const weft_kernel_task *task, double *out, weft_kernel_effort *effort)
 {
   weft_status st = WEFT_OK;

@@ -78,6 +78,7 @@ __global__ void finish_single(int64_t nq, int m, int tile, const double *total, 
   }
 }
 
+/* Launches sum_tiles() in single precision for the kernel and the number of columns of `l`. */
 static weft_status launch_single(const tile_launch<float> &l)
 {
   weft_status st = WEFT_OK;
@@ -126,6 +127,9 @@ static int64_t even_launch(int64_t most, int64_t chunks, int processors)
   return even ? even : most;
 }
 
+/* Direct sums in single precision on the device, by tensor cores, by rows or by tiles, whichever fits the task first.
+ * Coordinates are pairs of floats relative to each tile's middle; bound[i] comes from the tile's radius and the sum
+ * itself. */
 weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor,
                                     double *out, double *bound)
 {

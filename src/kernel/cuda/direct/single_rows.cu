@@ -12,6 +12,8 @@
 #define ROW_QUERIES 4
 #define ROWS 256 /* references in shared memory */
 
+/* A thread's 4 queries against the references of a chunk, coordinates in registers (D of them, 0 beyond a.d),
+ * references 256 at a time in shared memory. One column of weights; sums of runs in float, totals in double. */
 template <int KIND, int D>
 __global__ void __launch_bounds__(ROW_THREADS, D <= 6 ? 6 : 4) sum_rows(const tile_args<float> a)
 {
@@ -117,6 +119,7 @@ template <int KIND> static cudaError_t launch_kind(const tile_launch<float> &l)
   return cudaGetLastError();
 }
 
+/* Launches sum_rows() for the kernel and the number of dimensions of `l`; kernels that are not EXPANDED fail. */
 weft_status weft_kernel_launch_rows(const tile_launch<float> &l)
 {
   weft_status st = WEFT_OK;

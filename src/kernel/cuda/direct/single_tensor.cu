@@ -51,6 +51,9 @@ __device__ static inline void load_two_matrices(unsigned b[2], const void *row)
 }
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+/* Direct sums on tensor cores: a warp's 16 MT queries against rows of references, one product of 16-bit matrices giving
+ * -s, or 1 - s for compact kernels. KS: steps of 16 words in depth, enough for a.d dimensions. One column; runs in
+ * float, totals in double. */
 template <int KIND, int KS, int MT>
 __global__ void __launch_bounds__(256, KS *MT <= 8 ? 2 : 1) sum_tensor(const tile_args<float> a)
 {
@@ -206,6 +209,7 @@ template <int KIND> static cudaError_t launch_kind(const tile_launch<float> &l)
   }
 }
 
+/* Launches sum_tensor() for the kernel and the number of dimensions of `l`; kernels without TENSOR fail. */
 weft_status weft_kernel_launch_tensor(const tile_launch<float> &l)
 {
   weft_status st = WEFT_OK;

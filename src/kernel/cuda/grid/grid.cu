@@ -18,6 +18,8 @@ void weft_grid_reach(grid_plan *plan, double h)
   plan->near = (int) ceil((units + sqrt((double) plan->dims) + 0.01) * (units + sqrt((double) plan->dims) + 0.01));
 }
 
+/* The widest dimensions are halved, the widest of all each time, until cells hold some GRID_CELL points or are as
+ * narrow as half of h. Then come the unit of the lattice, strides, and the order of points within a cell. */
 bool weft_grid_plan(grid_plan *plan, size_t n, size_t d, const double *low, const double *high, double h)
 {
   double width[GRID_DIMS], cells = 1, range[GRID_DIMS];
@@ -137,6 +139,8 @@ __global__ void find_starts(const uint32_t *cell, int fine, int64_t n, uint32_t 
   }
 }
 
+/* Sorts the points by cell and moves them in that order, then finds each one's bytes within its cell and the first
+ * point of every cell. Takes `out` from mem and drops `from`; the user is asked between the steps. */
 template <typename Real>
 weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int64_t n, Real *from,
                             Real *from_lo, grid_points<Real> *out, double *seconds)

@@ -389,6 +389,8 @@ template <typename Real, int D> __device__ __forceinline__ double visit(const gr
   return work_off<Real, D>(a, own, queued, total);
 }
 
+/* A warp for each run of queries: distances of each query from the slabs around the cell go to a table, visit() then
+ * finds and meets the cells within reach, and the sums are written, or added where pairs are computed once for both. */
 template <typename Real, int D>
 __global__ void __launch_bounds__(32 * WARPS, BLOCKS) walk_grid(const __grid_constant__ grid_args<Real> a)
 {
@@ -488,6 +490,8 @@ static int list_offsets(const grid_plan &g, int from, int to, uint32_t before, u
   return count;
 }
 
+/* Lists offsets of cells and runs of queries once, then launches runs in batches, whose number follows the time that
+ * the last one took (results do not depend on it). Working memory is dropped again from mem. */
 template <typename Real>
 weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int kind, double h,
                           int leave_one_out, const grid_points<Real> &query, const grid_points<Real> &reference, int m,

@@ -32,6 +32,8 @@ done:
   return st;
 }
 
+/* Sends the points to the device, a point's coordinates together, with low parts where there are any. *out and *out_lo
+ * belong to mem. */
 static weft_status send(weft_ctx *ctx, weft_device_arena *mem, const weft_points *p, int columns, double **out,
                         double **out_lo)
 {
@@ -99,6 +101,8 @@ done:
   return st;
 }
 
+/* The grid's sums for a task: sends points, builds the grid of the references and that of the queries, sums, and copies
+ * this part's share of the results. *done_here = 0 where no grid suits, or logarithms are asked for. */
 weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done_here,
                                   double *out, weft_kernel_effort *effort)
 {

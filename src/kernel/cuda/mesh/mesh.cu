@@ -75,6 +75,8 @@ template <int D> struct spread_sums {
   double sum[rows][planes];
 };
 
+/* Adds a warp's sums to the nodes where the cell's window begins, as whole numbers of 1 / scale, and clears them.
+ * Nothing is added for a cell beyond the mesh. */
 template <int D>
 __device__ static inline void flush(const mesh_place &g, uint32_t cell, int block, double scale, spread_sums<D> *s,
                                     unsigned long long *node)
@@ -96,6 +98,8 @@ __device__ static inline void flush(const mesh_place &g, uint32_t cell, int bloc
     for (int c = 0; c < s->planes; c++) s->sum[b][c] = 0;
 }
 
+/* A warp's run of sorted references. Its lanes evaluate the windows of 32 points, then all lanes add them one by one to
+ * sums in registers, which are flushed to the nodes where the next cell begins. */
 template <int D>
 __global__ void __launch_bounds__(32 * WARPS)
     spread_run(const __grid_constant__ mesh_place g, const __grid_constant__ mesh_window w, const mesh_points p,
@@ -183,6 +187,8 @@ template <int D> __device__ static inline double sum_block(const double *node, c
   return total;
 }
 
+/* A warp's run of sorted queries: out[k] = the sum of query k. A lane has a query; the warp copies the nodes of a
+ * cell's window to shared memory once for all queries of that cell. */
 template <int D>
 __global__ void __launch_bounds__(32 * WARPS)
     gather_run(const __grid_constant__ mesh_place g, const __grid_constant__ mesh_window w, const mesh_points p,
@@ -241,6 +247,7 @@ static int run_of(int64_t n) { return n < 1 << 24 ? 256 : n < 1 << 28 ? 1024 : 4
 
 static int blocks_of(const mesh_run *r) { return r->window.lanes > BLOCK ? 1 << r->mesh->d : 1; }
 
+/* The mesh as the device holds it: windows are filled up to whole blocks of 8 nodes, so that rows are longer. */
 static void place_there(const weft_mesh *mesh, mesh_place *g)
 {
   const weft_mesh_scheme *s = mesh->scheme;
@@ -275,6 +282,8 @@ static int bits_of(const mesh_run *r)
   return bits;
 }
 
+/* Takes the device memory of a run: nodes, which begin at 0, and room for `room` sorted points. All of it belongs to
+ * mem. */
 weft_status weft_mesh_begin_cuda(mesh_run *r, weft_ctx *ctx, weft_device_arena *mem, const weft_mesh *mesh, size_t room)
 {
   weft_status st = WEFT_OK;
@@ -301,6 +310,7 @@ done:
   return st;
 }
 
+/* Sorts the points by cell: r->sorted has the cells and the points' numbers in that order. */
 weft_status weft_mesh_sort_cuda(mesh_run *r, const mesh_points *p)
 {
   weft_status st = WEFT_OK;
@@ -332,6 +342,8 @@ done:
     } \
   } while (0)
 
+/* Launches in slices between which the user is asked. r->flushes counts how often a node may be added to, for the bound
+ * of rounding. */
 weft_status weft_mesh_spread_cuda(mesh_run *r, const mesh_points *p, const double *weights, size_t c, double total)
 {
   weft_status st = WEFT_OK;
@@ -351,6 +363,8 @@ done:
   return st;
 }
 
+/* Makes doubles of column c's whole numbers and convolves them, one dimension after another, between r->node and
+ * r->other; the result is in r->node. */
 weft_status weft_mesh_convolve_cuda(mesh_run *r, size_t c, double total)
 {
   weft_status st = WEFT_OK;
@@ -420,6 +434,8 @@ done:
   return st;
 }
 
+/* ops->mesh() of the device. References and queries come in batches that fit its memory; the nodes stay. Points are
+ * sorted by cell anew for each batch, and only once where queries are the references and fit. */
 weft_status weft_kernel_mesh_cuda(weft_ctx *ctx, const weft_kernel_task *task, const weft_mesh *mesh,
                                   const double *total, double *out, double *rounding)
 {

@@ -17,8 +17,8 @@ __global__ void make_points(uint64_t key, int64_t n, int d, float *x)
   }
 }
 
-/* Every point against a few queries, in double, one thread per point; sums of 256 points go to their own place. */
 #define CHECK_MOST 64
+/* Every point against a few queries, in double, one thread per point; sums of 256 points go to their own place. */
 __global__ void __launch_bounds__(256)
     check_sums(const float *x, int64_t n, int d, const float *q, int count, int kind, double inv_h2, double *partial)
 {
@@ -71,6 +71,8 @@ __global__ void __launch_bounds__(256) mean_of(const double *sums, int64_t n, do
   if (!threadIdx.x) out[blockIdx.x] = part[0];
 }
 
+/* The device's cube: makes the points, builds the grid, and for each bandwidth sums all points, then the samples
+ * directly. */
 weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const weft_kernel_cube_job *job)
 {
   weft_status st = WEFT_OK;

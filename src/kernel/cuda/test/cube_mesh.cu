@@ -13,9 +13,9 @@ __global__ void make_columns(uint64_t key, int64_t n, int d, double *x)
   }
 }
 
-/* A thread has a query, and all of a block go through the same points. Adds to partial[block][query]. */
 #define CHECK_THREADS 128
 #define CHECK_BLOCKS 528
+/* A thread has a query, and all of a block go through the same points. Adds to partial[block][query]. */
 __global__ void __launch_bounds__(CHECK_THREADS)
     check_gaussian(const double *x, int64_t n, int d, int64_t first, int64_t end, int64_t step, int samples,
                    double half_inv_h2, double *partial)
@@ -44,6 +44,8 @@ __global__ void take_columns(const double *sums, int64_t step, int count, double
   for (int k = threadIdx.x; k < count; k += blockDim.x) out[k] = sums[k * step];
 }
 
+/* The device's cube_mesh: makes, sorts, spreads, convolves and gathers, each timed apart, then sums the samples
+ * directly. */
 weft_status weft_kernel_cube_mesh_cuda(weft_ctx *ctx, const weft_kernel_cube_mesh_job *job)
 {
   weft_status st = WEFT_OK;
