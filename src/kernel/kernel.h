@@ -230,7 +230,7 @@ weft_status weft_kernel_bin(weft_ctx *ctx, const weft_binning *b, double *bin, d
 
 /* ---- a mesh ---- */
 
-#define WEFT_MESH_MOST_NODES 1e9
+#define WEFT_MESH_MAX_NODES 1e9
 struct weft_mesh_scheme;
 struct weft_mesh;
 /* The sum over all ordered pairs of references, of a point with itself among them, and its greatest error; one column

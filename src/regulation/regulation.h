@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-enum { WEFT_REGULATION_MOST_STEPS = 32, WEFT_REGULATION_MOST_SCORE = 2047 };
+enum { WEFT_REGULATION_MAX_STEPS = 32, WEFT_REGULATION_MAX_SCORE = 2047 };
 
 /* ---- scores and halves ---- */
 

@@ -21,7 +21,7 @@ static WEFT_HD inline double weft_regulation_covariance(double m, double product
 }
 
 /* The least d with which a feature of this variance may be chosen: above every d for constants. */
-static WEFT_HD inline double weft_regulation_least(double variance)
+static WEFT_HD inline double weft_regulation_min_residual(double variance)
 {
   return variance > 0 ? weft_mul(WEFT_REGULATION_LEFT, variance) : WEFT_INFINITY;
 }

@@ -27,7 +27,7 @@
 #define ONE_Q 16384.0
 #define ONE_D 8192.0
 #define ONE_C 32768.0
-#define MOST_ERROR 2000.0
+#define MAX_ERROR 2000.0
 
 typedef struct {
   double q, r, d[WEFT_REGULATION_KINDS];
@@ -41,7 +41,7 @@ typedef struct {
 typedef struct {
   int kind;
   size_t j;
-  double sum, scale, share, before[WEFT_REGULATION_MOST_STEPS];
+  double sum, scale, share, before[WEFT_REGULATION_MAX_STEPS];
 } direction;
 
 typedef struct {
@@ -51,9 +51,9 @@ typedef struct {
   double unit; /* the target's residuals are kept times `unit` */
   int64_t own;
   size_t count; /* steps taken */
-  direction chosen[WEFT_REGULATION_MOST_STEPS];
+  direction chosen[WEFT_REGULATION_MAX_STEPS];
   errors error;
-  double error_q[WEFT_REGULATION_MOST_STEPS];
+  double error_q[WEFT_REGULATION_MAX_STEPS];
   int16_t *r, *d, *q; /* features; kinds × padded; steps × features */
   int16_t *size;      /* padded: what regulators reach in the first step */
   suspect suspects[SUSPECTS], watched[WATCHED];
@@ -97,7 +97,7 @@ INLINE double follow_part(const screen *s, dot_product *dot, int part, size_t j,
 }
 
 typedef struct {
-  double gain, r, d, q[WEFT_REGULATION_MOST_STEPS];
+  double gain, r, d, q[WEFT_REGULATION_MAX_STEPS];
 } exact;
 
 /* The exact gain of feature (kind, j) after the directions chosen so far, with its covariance r, its variance d and its
@@ -110,7 +110,7 @@ INLINE exact follow(const screen *s, dot_product *dot, int kind, size_t j)
   if (!h->hinges || kind) {
     e.r = follow_part(s, dot, h->hinges ? kind - 1 : 0, j, e.q);
   } else {
-    double q[WEFT_REGULATION_MOST_STEPS];
+    double q[WEFT_REGULATION_MAX_STEPS];
     const double r = follow_part(s, dot, 0, j, e.q);
     e.r = weft_add(r, follow_part(s, dot, 1, j, q));
     for (size_t k = 0; k < s->count; k++) e.q[k] = weft_add(e.q[k], q[k]);
@@ -359,7 +359,7 @@ INLINE int prepare(screen *s, int hinges, const exact *e, turn *t)
   const direction *c = &s->chosen[s->count - 1];
   const size_t at = (size_t) c->kind * h->padded + c->j, step = s->count - 1;
   const double unit = h->unit[at], left = e->d * unit * unit, share = fabs(c->share);
-  double scale = 1 / sqrt(left), num = 0.51 + 0x1p-7 * (1 + 2 * (double) h->offset_most * fabs(c->sum * unit)), whole;
+  double scale = 1 / sqrt(left), num = 0.51 + 0x1p-7 * (1 + 2 * (double) h->max_offset * fabs(c->sum * unit)), whole;
   t->near = h->near + at * h->padded * (size_t) (1 + hinges);
   fit_unit(s, hinges, e->gain / s->favour->greatest, share);
   t->shift = 0;
@@ -381,7 +381,7 @@ INLINE int prepare(screen *s, int hinges, const exact *e, turn *t)
     const double own = kind == 0 && hinges ? whole : s->error.q;
     s->error.d[kind] += own * (1 + own / 32768) + 0.52;
   }
-  return s->error.d[0] < MOST_ERROR && PARTS_SUM * s->error.r < MOST_ERROR && s->error.d[2 * hinges] < MOST_ERROR;
+  return s->error.d[0] < MAX_ERROR && PARTS_SUM * s->error.r < MAX_ERROR && s->error.d[2 * hinges] < MAX_ERROR;
 }
 
 /* Correlations with the feature that was just chosen are fetched from memory while other work is done. */
@@ -439,7 +439,7 @@ INLINE int screened_body(const weft_regulation_half *h, const weft_regulation_fa
   s.q = s.d + (size_t) (1 + 2 * hinges) * padded;
   s.size = s.q + h->steps * features;
   memset(choice, 0, h->steps * sizeof *choice);
-  if (!(target->error < WEFT_REGULATION_MOST_NEAR)) return 0;
+  if (!(target->error < WEFT_REGULATION_MAX_NEAR)) return 0;
   if (s.own >= 0)
     for (int part = 0; part <= hinges; part++) s.r[(size_t) part * padded + (size_t) s.own] = 0;
   w = (sweep){ &t, &now, 0, padded, features, h->part, favour->coarse, s.q, s.r, s.d, h->start, 0 };

@@ -15,7 +15,7 @@
 /* The direction of the feature that was chosen last. */
 typedef struct {
   const int16_t *near;
-  int16_t before[WEFT_REGULATION_MOST_STEPS], stretch, share;
+  int16_t before[WEFT_REGULATION_MAX_STEPS], stretch, share;
   int shift;
 } turn;
 
@@ -181,7 +181,7 @@ static uint32_t reach_portable(const int16_t *size, int16_t bar)
     target INLINE size_t sweep_of_##variant(const sweep *w, int hinges, int shifted, size_t step, int last, size_t at, \
                                             uint32_t *flags) \
     { \
-      VECTOR before[WEFT_REGULATION_MOST_STEPS]; \
+      VECTOR before[WEFT_REGULATION_MAX_STEPS]; \
       uint32_t found = 0; \
       for (size_t k = 0; k < step; k++) before[k] = OF_ALL(w->turn->before[k]); \
       for (; at < w->padded && !found; at += RUN) \

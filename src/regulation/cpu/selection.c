@@ -206,7 +206,7 @@ static void look_at_targets(const engine *e, size_t half, size_t first, size_t c
     out[t].by = (float) (out[t].root > 0 ? WEFT_REGULATION_NEAR / out[t].root : 0);
     out[t].near = near + t * e->features;
     out[t].own = e->own[first + t];
-    beside = out[t].root > 0 ? 2 * h->offset_most * fabs(sum) / out[t].root : WEFT_INFINITY;
+    beside = out[t].root > 0 ? 2 * h->max_offset * fabs(sum) / out[t].root : WEFT_INFINITY;
     out[t].error = 0.51 + WEFT_REGULATION_NEAR * 0x1p-21 * (1 + beside);
   }
 }

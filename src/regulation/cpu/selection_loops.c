@@ -100,14 +100,14 @@ typedef struct {
 typedef struct {
   int32_t *products;
   double *d[WEFT_REGULATION_KINDS], *gain[WEFT_REGULATION_KINDS];
-  parts r, q[WEFT_REGULATION_MOST_STEPS];
+  parts r, q[WEFT_REGULATION_MAX_STEPS];
 } state;
 
 /* A step's chosen feature: its products with all features, and what its direction takes from others. */
 typedef struct {
-  const int32_t *with, *with_too;            /* z may be the sum of its parts; else the second is NULL */
-  double sum, scale, share;                  /* 1 / sqrt(d), r / sqrt(d) */
-  double before[WEFT_REGULATION_MOST_STEPS]; /* of the earlier directions, at this feature */
+  const int32_t *with, *with_too;           /* z may be the sum of its parts; else the second is NULL */
+  double sum, scale, share;                 /* 1 / sqrt(d), r / sqrt(d) */
+  double before[WEFT_REGULATION_MAX_STEPS]; /* of the earlier directions, at this feature */
 } direction;
 
 /* Divides the working memory of a selection among its arrays; weft_regulation_work() gives the size. */
@@ -388,7 +388,7 @@ void weft_regulation_note_moments(const weft_regulation_half *h, size_t j, const
     const size_t at = (size_t) kind * h->padded + j;
     const double variance = weft_regulation_covariance(h->m, square, whole, whole);
     h->variance[at] = variance;
-    h->least[at] = weft_regulation_least(variance);
+    h->least[at] = weft_regulation_min_residual(variance);
     h->unit[at] = variance > 0 ? 1 / sqrt(variance) : 0;
     h->start[at] = variance > 0 ? 8192 : 32767;
   }
@@ -403,9 +403,9 @@ void weft_regulation_note_moments(const weft_regulation_half *h, size_t j, const
 
 void weft_regulation_end_moments(weft_regulation_half *h)
 {
-  h->offset_most = 0;
+  h->max_offset = 0;
   for (size_t f = 0; f < h->padded * (size_t) (1 + h->hinges); f++)
-    h->offset_most = fmaxf(h->offset_most, fabsf(h->offset[f]));
+    h->max_offset = fmaxf(h->max_offset, fabsf(h->offset[f]));
 }
 
 /* `near` is taken only where features are screened; sums begin at 0, as padding must. */

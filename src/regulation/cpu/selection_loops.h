@@ -33,11 +33,11 @@ typedef struct weft_regulation_half {
   const int32_t *products, *rows, *panels;
   double *sum;      /* of each feature's scores */
   double *variance; /* kinds × padded, in the scale of step.h */
-  double *least;    /* kinds × padded: weft_regulation_least() */
+  double *least;    /* kinds × padded: weft_regulation_min_residual() */
   /* what features are screened by (screen.c) */
   double *unit;          /* kinds × padded: one over the standard deviation, 0 of constants */
   float *slope, *offset; /* of each feature: m and its sum, in its unit */
-  float offset_most;     /* the greatest size of an offset */
+  float max_offset;      /* the greatest size of an offset */
   int16_t *part;         /* of each feature: its standard deviation as a share of that of z */
   int16_t *start;        /* kinds × padded: the residual variance before the first step */
   int16_t *near;         /* kinds × padded × features: correlations */
@@ -72,7 +72,7 @@ typedef struct weft_regulation_target {
   double sum, root;   /* of its scores; of its variance, in the scale of step.h */
   float by;           /* from covariances to `near` */
   int16_t *near;      /* of each feature: the correlation in parts of NEAR, in which the screen works */
-  double error;       /* of these; from MOST_NEAR on the screen is of no use */
+  double error;       /* of these; from MAX_NEAR on the screen is of no use */
   int64_t own;        /* the regulator that it is itself, or -1 */
 } weft_regulation_target;
 
@@ -93,7 +93,7 @@ typedef struct weft_regulation_loops {
 const weft_regulation_loops *weft_regulation_loops_here(void);
 
 #define WEFT_REGULATION_NEAR 32700.0
-#define WEFT_REGULATION_MOST_NEAR 4.0
+#define WEFT_REGULATION_MAX_NEAR 4.0
 
 /* The same choices as `select`, from few exact gains; 0 where the screen cannot tell enough features apart, and nothing
  * is chosen. */

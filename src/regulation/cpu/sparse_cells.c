@@ -17,7 +17,7 @@
 #include "regulation/both/step.h"
 
 #define LANES ((size_t) WEFT_REGULATION_LANES)
-#define LEAST_BYTES 2e8 /* of products that are kept, unless one half needs more */
+#define MIN_BYTES 2e8 /* of products that are kept, unless one half needs more */
 
 /* ---- scores ---- */
 
@@ -403,7 +403,7 @@ weft_status weft_regulation_select_cells(weft_ctx *ctx, const weft_regulation_jo
   WEFT_TRY(lay_out(ctx, &mem, &e));
   WEFT_TRY(take_columns(ctx, &mem, &e));
   bytes = 4.0 * (double) e.features * (double) e.features;
-  budget = fmax(LEAST_BYTES, 6.0 * (double) x->starts[job->p]); /* half of what the sparse data take */
+  budget = fmax(MIN_BYTES, 6.0 * (double) x->starts[job->p]); /* half of what the sparse data take */
   slots = bytes * (double) job->halves < budget ? job->halves : (size_t) (1 + budget / bytes);
   if (slots > job->halves) slots = job->halves;
   WEFT_TRY(take_slots(&mem, &e, slots));

@@ -83,7 +83,7 @@ __device__ static void put_moments(const pack_job &job, size_t j, int kind, doub
 {
   const double variance = weft_regulation_covariance((double) job.m, squares, sum, sum);
   job.variance[kind * job.padded + j] = variance;
-  job.least[kind * job.padded + j] = weft_regulation_least(variance);
+  job.least[kind * job.padded + j] = weft_regulation_min_residual(variance);
 }
 
 template <bool HINGES>
@@ -193,20 +193,20 @@ template <bool HINGES> __global__ static void pack_cell_regulators(pack_job job,
 
 /* ---- choosing ---- */
 
-/* As on the CPU (selection_loops.c). MOST: directions that may be kept. */
-template <int MOST> struct direction {
+/* As on the CPU (selection_loops.c). MAX_KEPT: directions that may be kept. */
+template <int MAX_KEPT> struct direction {
   const int32_t *with, *with_too;
-  double sum, scale, share, before[MOST];
+  double sum, scale, share, before[MAX_KEPT];
 };
 
-template <int MOST> struct residual {
-  double r[2], d[KINDS], q[MOST][2];
+template <int MAX_KEPT> struct residual {
+  double r[2], d[KINDS], q[MAX_KEPT][2];
 };
 
 /* What is left of regulator j's features after `depth` directions. */
-template <bool HINGES, int MOST>
-__device__ static void look(const half_view &v, const direction<MOST> *chosen, int depth, const int32_t *with,
-                            double sum, size_t j, residual<MOST> &out)
+template <bool HINGES, int MAX_KEPT>
+__device__ static void look(const half_view &v, const direction<MAX_KEPT> *chosen, int depth, const int32_t *with,
+                            double sum, size_t j, residual<MAX_KEPT> &out)
 {
   const int parts = HINGES ? 2 : 1;
 #pragma unroll
@@ -217,9 +217,9 @@ __device__ static void look(const half_view &v, const direction<MOST> *chosen, i
 #pragma unroll
   for (int kind = 0; kind < (HINGES ? KINDS : 1); kind++) out.d[kind] = v.variance[kind * v.padded + j];
 #pragma unroll
-  for (int k = 0; k < MOST; k++) {
+  for (int k = 0; k < MAX_KEPT; k++) {
     if (k >= depth) break;
-    const direction<MOST> &c = chosen[k];
+    const direction<MAX_KEPT> &c = chosen[k];
 #pragma unroll
     for (int part = 0; part < parts; part++) {
       const size_t at = part * v.padded + j;
@@ -270,19 +270,19 @@ __device__ static candidate best_of_block(candidate c, candidate *shared)
 }
 
 /* Block b is for target b of those at hand. own: of each target, or -1. */
-template <bool HINGES, int MOST>
+template <bool HINGES, int MAX_KEPT>
 __global__ static void __launch_bounds__(THREADS)
     choose(half_view v, const int32_t *with_all, const double *sums, const int32_t *own, int steps, int32_t *choices)
 {
-  __shared__ direction<MOST> chosen[MOST];
+  __shared__ direction<MAX_KEPT> chosen[MAX_KEPT];
   __shared__ candidate bests[THREADS / 32];
-  const int slots = (MOST + 2 + 3) / 4 * 4;
+  const int slots = (MAX_KEPT + 2 + 3) / 4 * 4;
   __shared__ int32_t barred[slots]; /* regulators that may not be chosen: the target itself and those chosen; else -1 */
   const size_t features = v.padded * (HINGES ? 2 : 1);
   const int32_t *with = with_all + blockIdx.x * features;
   const double sum = sums[blockIdx.x];
   int32_t *out = choices + (size_t) blockIdx.x * steps;
-  residual<MOST> left;
+  residual<MAX_KEPT> left;
   for (int k = (int) threadIdx.x; k < slots; k += THREADS) barred[k] = k ? -1 : own[blockIdx.x];
   for (int step = (int) threadIdx.x; step < steps; step += THREADS) out[step] = 0;
   __syncthreads();
@@ -293,7 +293,7 @@ __global__ static void __launch_bounds__(THREADS)
 #pragma unroll
       for (int k = 0; k < slots; k++) out_of_it |= barred[k] == (int32_t) j;
       if (out_of_it) continue;
-      look<HINGES, MOST>(v, chosen, step, with, sum, j, left);
+      look<HINGES, MAX_KEPT>(v, chosen, step, with, sum, j, left);
 #pragma unroll
       for (int kind = 0; kind < (HINGES ? KINDS : 1); kind++) {
         const candidate c = { weft_regulation_gain(of_kind<HINGES>(left.r, kind), left.d[kind],
@@ -307,12 +307,12 @@ __global__ static void __launch_bounds__(THREADS)
     if (threadIdx.x == 0) {
       const int kind = best.feature / (int32_t) v.regulators;
       const size_t j = (size_t) best.feature % v.regulators, negative = v.padded + j;
-      look<HINGES, MOST>(v, chosen, step, with, sum, j, left);
+      look<HINGES, MAX_KEPT>(v, chosen, step, with, sum, j, left);
       const double r = of_kind<HINGES>(left.r, kind);
       out[step] = r > 0 ? best.feature + 1 : -(best.feature + 1);
       barred[step + 1] = (int32_t) j;
       if (step + 1 < steps) {
-        direction<MOST> &c = chosen[step];
+        direction<MAX_KEPT> &c = chosen[step];
         double d = left.d[0];
         if (HINGES) d = kind == 1 ? left.d[1] : kind == 2 ? left.d[2] : d;
         const double root = weft_sqrt(d);
@@ -322,7 +322,7 @@ __global__ static void __launch_bounds__(THREADS)
         c.scale = weft_div(1.0, root);
         c.share = weft_div(r, root);
 #pragma unroll
-        for (int k = 0; k < MOST; k++)
+        for (int k = 0; k < MAX_KEPT; k++)
           if (k < step) c.before[k] = of_kind<HINGES>(left.q[k], kind);
       }
     }
@@ -340,7 +340,7 @@ static void launch_choose(const half_view &v, const int32_t *with, const double 
   else if (steps <= 9)
     choose<HINGES, 8><<<blocks, THREADS, 0, s>>>(v, with, sums, own, steps, choices);
   else
-    choose<HINGES, WEFT_REGULATION_MOST_STEPS - 1><<<blocks, THREADS, 0, s>>>(v, with, sums, own, steps, choices);
+    choose<HINGES, WEFT_REGULATION_MAX_STEPS - 1><<<blocks, THREADS, 0, s>>>(v, with, sums, own, steps, choices);
 }
 
 /* ---- the whole ---- */

@@ -7,8 +7,8 @@
 #include "kernel/cpu/direct/block.h"
 
 #define CHUNK 8192
-#define BATCH_PAIRS 2e7  /* pairs x (dimensions + 8) / 16 that a thread computes between two polls: some 30 ms */
-#define LOG_LEAST 1e-280 /* sums below it are done again with a shifted exponent when logarithms are asked for */
+#define BATCH_PAIRS 2e7 /* pairs x (dimensions + 8) / 16 that a thread computes between two polls: some 30 ms */
+#define LOG_MIN 1e-280  /* sums below it are done again with a shifted exponent when logarithms are asked for */
 #define TIMED_QUERIES 128
 #define TIMED_REFERENCES 2048
 #define ALLOWED 2e-13 /* of a sum that may be rounding near the boundary of a compact kernel */
@@ -112,7 +112,7 @@ static size_t find_repeats(const direct *w, const double *totals, size_t *list)
     b.total = (double *) at, b.inside = (double *) at + 2 * half;
     int repeat = weft_block_doubtful(&b, task, i % WEFT_TILE, ALLOWED);
     for (size_t c = 0; c < m && task->logarithm && weft_kernel_exponential(task->kind); c++)
-      repeat |= at[c * WEFT_TILE + i % WEFT_TILE] < LOG_LEAST;
+      repeat |= at[c * WEFT_TILE + i % WEFT_TILE] < LOG_MIN;
     if (repeat) list[found++] = i;
   }
   return found;

@@ -13,11 +13,11 @@
 #define UNROLL _Pragma("GCC unroll 8")
 
 /* exp(x) in each lane. x is split into n ln2 + r with |r| <= ln2/2; a polynomial gives exp(r), POW2 the factor 2^n.
- * Lanes below EXP_LEAST give 0. */
+ * Lanes below EXP_MIN give 0. */
 TARGET_INLINE VEC NAME(exp)(VEC x)
 {
   const VEC magic = V(set1)((REAL) MAGIC);
-  const VEC least = V(set1)((REAL) EXP_LEAST);
+  const VEC least = V(set1)((REAL) EXP_MIN);
   const VEC asked = x;
   x = V(max)(x, least);
   VEC shifted = V(fmadd)(x, V(set1)((REAL) 1.4426950408889634), magic);
@@ -300,6 +300,6 @@ TARGET VECTORIZE static void NAME(shift)(const double *restrict x, const double 
 #undef MAGIC
 #undef POW2
 #undef NAME
-#undef EXP_LEAST
+#undef EXP_MIN
 #undef LN2_HI
 #undef LN2_LO

@@ -22,7 +22,7 @@
 #  define KEEP_LE(a, b, v) _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(a, b, _CMP_LE_OQ), v)
 #  define POW2(v) _mm512_castsi512_pd(_mm512_slli_epi64(_mm512_castpd_si512(v), 52))
 #  define MAGIC 6755399441056767.0 /* 1.5 * 2^52 + 1023 */
-#  define EXP_LEAST -708.0
+#  define EXP_MIN -708.0
 #  define LN2_HI 0.69314718055829871
 #  define LN2_LO 1.6465949582897082e-12
 #  define NAME(x) double_##x##_avx512
@@ -41,7 +41,7 @@
 #  define KEEP_LE(a, b, v) _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_LE_OQ), v)
 #  define POW2(v) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(v), 23))
 #  define MAGIC 12583039.0 /* 1.5 * 2^23 + 127 */
-#  define EXP_LEAST -87.0
+#  define EXP_MIN -87.0
 #  define LN2_HI 0.693145751953125
 #  define LN2_LO 1.428606765330187e-6
 #  define NAME(x) single_##x##_avx512

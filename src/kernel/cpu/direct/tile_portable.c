@@ -60,7 +60,7 @@ OPERATIONS(float, single, sqrtf)
 #define KEEP_LE(a, b, v) ((a) <= (b) ? (v) : 0)
 #define POW2(v) pow2_double(v)
 #define MAGIC 6755399441056767.0 /* 1.5 * 2^52 + 1023 */
-#define EXP_LEAST -708.0
+#define EXP_MIN -708.0
 #define LN2_HI 0.69314718055829871
 #define LN2_LO 1.6465949582897082e-12
 #define NAME(x) double_##x##_portable
@@ -79,7 +79,7 @@ OPERATIONS(float, single, sqrtf)
 #define KEEP_LE(a, b, v) ((a) <= (b) ? (v) : 0)
 #define POW2(v) pow2_single(v)
 #define MAGIC 12583039.0 /* 1.5 * 2^23 + 127 */
-#define EXP_LEAST -87.0
+#define EXP_MIN -87.0
 #define LN2_HI 0.693145751953125
 #define LN2_LO 1.428606765330187e-6
 #define NAME(x) single_##x##_portable

@@ -50,10 +50,10 @@ static double greatest_product(int terms, double tolerance)
 static weft_line_form series(double tolerance, double width, double farthest)
 {
   weft_line_form f = { .form = WEFT_LINE_SERIES, .sides = 1, .scale = 1, .width = width };
-  for (int t = 1; t <= WEFT_LINE_MOST_TERMS; t++) {
-    f.least_terms[t] = greatest_product(t, tolerance);
+  for (int t = 1; t <= WEFT_LINE_MAX_TERMS; t++) {
+    f.max_product[t] = greatest_product(t, tolerance);
     f.terms = t;
-    if (f.least_terms[t] >= farthest * f.width / 2) break;
+    if (f.max_product[t] >= farthest * f.width / 2) break;
   }
   return f;
 }
@@ -116,7 +116,7 @@ VECTORIZE void weft_line_bell(const double *u, double *value)
   }
 }
 
-const double weft_line_over[WEFT_LINE_MOST_TERMS] = {
+const double weft_line_over[WEFT_LINE_MAX_TERMS] = {
   1,        1.0 / 2,  1.0 / 3,  1.0 / 4,  1.0 / 5,  1.0 / 6,  1.0 / 7,  1.0 / 8,  1.0 / 9,  1.0 / 10, 1.0 / 11,
   1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15, 1.0 / 16, 1.0 / 17, 1.0 / 18, 1.0 / 19, 1.0 / 20, 1.0 / 21, 1.0 / 22,
   1.0 / 23, 1.0 / 24, 1.0 / 25, 1.0 / 26, 1.0 / 27, 1.0 / 28, 1.0 / 29, 1.0 / 30, 1.0 / 31, 1.0 / 32
@@ -179,7 +179,7 @@ static int add_series(const weft_line_form *f, const double *moments, double v, 
 {
   const double z = fabs(v) * reach;
   int terms = 1;
-  while (terms <= f->terms && f->least_terms[terms] < z) terms++;
+  while (terms <= f->terms && f->max_product[terms] < z) terms++;
   if (terms > f->terms) return 0;
   const double times = exp(-0.5 * v * v);
   for (size_t c = 0; c < m; c++) {

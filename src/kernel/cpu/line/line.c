@@ -8,7 +8,7 @@
 
 #define EXACT 4e-13       /* relative tolerance of exact sums, which promise 1e-12 */
 #define ALLOWED 8e-13     /* of an exact sum that may be rounding */
-#define LOG_LEAST 1e-280  /* times the weights: smaller sums are done again for logarithms */
+#define LOG_MIN 1e-280    /* times the weights: smaller sums are done again for logarithms */
 #define PAIRS_AT_ONCE 4e6 /* a thread's pairs between two polls, at most */
 #define QUERIES_AT_ONCE ((size_t) 2048)
 
@@ -203,7 +203,7 @@ static int doubtful(const sums *s, asked *a)
   if (l->form.rounding > 0) join_parts(s, a);
   for (size_t c = 0; c < l->m; c++) {
     if (a->weight[c] > 0 && l->form.rounding * a->inside > fmax(ALLOWED, s->rel / 2) * a->joined[c]) return 1;
-    if (l->task->logarithm && weft_kernel_exponential(l->task->kind) && a->sum[c] < LOG_LEAST * fmax(1, l->right[c]))
+    if (l->task->logarithm && weft_kernel_exponential(l->task->kind) && a->sum[c] < LOG_MIN * fmax(1, l->right[c]))
       return 1;
   }
   return 0;

@@ -23,7 +23,7 @@
 #include "kernel/both/scalar.h"
 
 #define WEFT_LINE_BLOCK ((size_t) 16)
-#define WEFT_LINE_MOST_TERMS 32
+#define WEFT_LINE_MAX_TERMS 32
 #define WEFT_LINE_POWERS 6
 
 typedef enum weft_line_kind {
@@ -38,12 +38,12 @@ typedef enum weft_line_kind {
 
 typedef struct weft_line_form {
   weft_line_kind form;
-  int terms, sides;                             /* moments of a cell and column: terms for each side that has its own */
-  int odd;                                      /* the two sides of a query differ */
-  double factor[WEFT_LINE_POWERS];              /* of powers of r scale / h */
-  double scale, width;                          /* width: of a cell, in bandwidths */
-  double rounding;                              /* of a sum, over the weights that are summed */
-  double least_terms[WEFT_LINE_MOST_TERMS + 1]; /* of a series: the greatest |v| |u| that so many terms suffice for */
+  int terms, sides;                            /* moments of a cell and column: terms for each side that has its own */
+  int odd;                                     /* the two sides of a query differ */
+  double factor[WEFT_LINE_POWERS];             /* of powers of r scale / h */
+  double scale, width;                         /* width: of a cell, in bandwidths */
+  double rounding;                             /* of a sum, over the weights that are summed */
+  double max_product[WEFT_LINE_MAX_TERMS + 1]; /* of a series: the greatest |v| |u| that so many terms suffice for */
 } weft_line_form;
 
 /* How a kernel is summed; form WEFT_LINE_NONE where it has no such sums. tolerance: relative, of series. */
@@ -52,7 +52,7 @@ weft_line_form weft_line_form_of(int kind, double tolerance);
 weft_line_form weft_line_narrow_series(double tolerance, size_t n);
 /* exp(-u²/2) for |u| <= 1/4, 8 lanes, to rounding; 1 / t of a series' terms t = 1, 2, ... */
 void weft_line_bell(const double *u, double *value);
-extern const double weft_line_over[WEFT_LINE_MOST_TERMS];
+extern const double weft_line_over[WEFT_LINE_MAX_TERMS];
 /* Moments of up to 8 references at once: adds w * basis to sums[(side * terms + t) * m + c], 8 lanes each. u, w: 8
  * lanes; lanes without a reference have weight 0. */
 void weft_line_add_moments(const weft_line_form *f, const double *u, const double *w, size_t m, double *sums);

@@ -109,7 +109,7 @@ static void scatter(const weft_line *line, const double *u, const size_t *cell, 
                     double *weight)
 {
   const size_t m = line->m, terms = (size_t) line->form.terms;
-  double basis[WEFT_LINE_MOST_TERMS][LANES];
+  double basis[WEFT_LINE_MAX_TERMS][LANES];
   find_basis(u, terms, basis);
   for (size_t l = 0; l < some; l++) {
     double *total = line->total + cell[l] * line->stride;

@@ -139,7 +139,7 @@ done:
 static size_t run_of(size_t d) { return d < 3 ? 512 : 4096; }
 
 /* The most additions one after another that a node may get, from 2^d blocks: windows are no wider than a block. */
-static double most_at_node(const weft_mesh *mesh, const blocks *b)
+static double max_at_node(const weft_mesh *mesh, const blocks *b)
 {
   const size_t run = run_of(mesh->d);
   size_t most = 0;
@@ -352,7 +352,7 @@ static double rounding_of(const weft_mesh *mesh, const blocks *references)
 {
   const weft_mesh_scheme *s = mesh->scheme;
   const double d = (double) mesh->d;
-  const double adds = most_at_node(mesh, references) + d * (2 * s->taps + 1) + pow(s->width, d - 1) + 64;
+  const double adds = max_at_node(mesh, references) + d * (2 * s->taps + 1) + pow(s->width, d - 1) + 64;
   return 0.5 * DBL_EPSILON * adds * pow(s->size, d);
 }
 
@@ -373,8 +373,8 @@ static weft_status place(weft_ctx *ctx, const weft_kernel_task *task, const weft
     of_queries = of_references;
   else
     WEFT_TRY(box_of(ctx, &query, mesh->d, &of_queries));
-  if (!(nodes_of(scheme, &of_references, &of_queries, mesh->d, task->h) < WEFT_MESH_MOST_NODES)) {
-    st = weft_fail(ctx, WEFT_ERR_INTERNAL, "a mesh of more than %g nodes", WEFT_MESH_MOST_NODES);
+  if (!(nodes_of(scheme, &of_references, &of_queries, mesh->d, task->h) < WEFT_MESH_MAX_NODES)) {
+    st = weft_fail(ctx, WEFT_ERR_INTERNAL, "a mesh of more than %g nodes", WEFT_MESH_MAX_NODES);
     goto done;
   }
   weft_mesh_place(mesh, &of_references, &of_queries, task->h);
@@ -511,7 +511,7 @@ weft_status weft_kernel_mesh_pairs(weft_ctx *ctx, const weft_kernel_task *task, 
   WEFT_TRY(total_weights(ctx, task, &rest));
   *error = rest * rest *
            (weft_mesh_error(&mesh) + rounding_of(&mesh, &of_references) +
-            DBL_EPSILON * (512 + most_at_node(&mesh, &of_references)));
+            DBL_EPSILON * (512 + max_at_node(&mesh, &of_references)));
 done:
   weft_arena_end(&mem);
   return st;

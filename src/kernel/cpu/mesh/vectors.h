@@ -5,7 +5,7 @@
 
 #define MESH_INLINE TARGET static inline __attribute__((always_inline))
 #define EIGHT 8
-#define MOST (WEFT_MESH_WIDTH / EIGHT)
+#define MAX_VECTORS (WEFT_MESH_WIDTH / EIGHT)
 /* Without it gcc leaves loops over a known few vectors as they are at -O2, and what they sum up in memory. */
 #ifdef __clang__
 #  define UNROLLED _Pragma("unroll")
@@ -36,7 +36,7 @@ MESH_INLINE size_t window_of(const weft_mesh *mesh, double at, const int vectors
 
 /* Windows in all dimensions; the node at which they begin, counted from the first there is. */
 MESH_INLINE size_t windows_of(const weft_mesh *mesh, const weft_mesh_points *p, size_t i, const int vectors,
-                              const int d, eight (*value)[MOST])
+                              const int d, eight (*value)[MAX_VECTORS])
 {
   size_t first = 0;
   for (int j = 0; j < d; j++)
@@ -56,7 +56,7 @@ MESH_INLINE void ask_for(const weft_mesh_points *p, size_t i, size_t end, const 
 MESH_INLINE size_t align_window(size_t first, int width, const int vectors, const eight *value, eight *aligned, int *of)
 {
   const size_t back = first % EIGHT;
-  double room[(MOST + 1) * EIGHT];
+  double room[(MAX_VECTORS + 1) * EIGHT];
   memset(room, 0, sizeof room);
   memcpy(room + back, value, (size_t) vectors * sizeof *value);
   memcpy(aligned, room, sizeof room);
@@ -85,11 +85,11 @@ MESH_INLINE double sum_rows(const weft_mesh *mesh, const double *node, const eig
                             const double *by_plane, const int vectors, const int d)
 {
   const int width = mesh->scheme->width, rows = d > 1 ? width : 1, planes = d > 2 ? width : 1;
-  eight sum[MOST + 1] = { { 0 } };
+  eight sum[MAX_VECTORS + 1] = { { 0 } };
   double total = 0;
   for (int b = 0; b < planes; b++) {
     const double *row = node + (d > 2 ? (size_t) b * mesh->stride[2] : 0);
-    eight of_plane[MOST + 1] = { { 0 } };
+    eight of_plane[MAX_VECTORS + 1] = { { 0 } };
     for (int a = 0; a < rows; a++) {
       const double by = d > 1 ? by_row[a] : 1;
       UNROLLED
@@ -111,7 +111,7 @@ MESH_INLINE double sum_rows(const weft_mesh *mesh, const double *node, const eig
 MESH_INLINE void spread_some(const weft_mesh *mesh, const weft_mesh_points *p, size_t from, size_t end,
                              const double *weights, const int vectors, const int d)
 {
-  eight value[WEFT_MESH_DIMENSIONS][MOST], window[MOST + 1];
+  eight value[WEFT_MESH_DIMENSIONS][MAX_VECTORS], window[MAX_VECTORS + 1];
   const double *by_row = (const double *) value[1], *by_plane = (const double *) value[2];
   for (size_t i = from; i < end; i++) {
     const size_t k = (size_t) p->order[i], first = windows_of(mesh, p, k, vectors, d, value);
@@ -136,7 +136,7 @@ MESH_INLINE void spread_some(const weft_mesh *mesh, const weft_mesh_points *p, s
 MESH_INLINE void gather_some(const weft_mesh *mesh, const weft_mesh_points *p, size_t from, size_t end, double *out,
                              const int vectors, const int d)
 {
-  eight value[WEFT_MESH_DIMENSIONS][MOST], window[MOST + 1];
+  eight value[WEFT_MESH_DIMENSIONS][MAX_VECTORS], window[MAX_VECTORS + 1];
   const double *by_row = (const double *) value[1], *by_plane = (const double *) value[2];
   for (size_t i = from; i < end; i++) {
     const size_t k = (size_t) p->order[i], first = windows_of(mesh, p, k, vectors, d, value);

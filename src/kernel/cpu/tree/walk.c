@@ -28,7 +28,7 @@
 #define SAMPLED_GROUPS \
   6 /* that a budget splits into groups of a 64th of the points, or of 128, to see early how long the rest takes */
 #define PARTS 64
-#define LEAST_GROUP 128
+#define MIN_GROUP 128
 #define LOOKS 16     /* in the time of a budget */
 #define FEW_GROUPS 2 /* say nothing yet */
 #define SLOWER 1.5   /* a machine is at most so much slower than a moment ago, except for hiccups */
@@ -38,13 +38,13 @@ enum { IDLE, LOOK, LIST, SUM };
 /* ---- lists ---- */
 
 /* Visits the nodes that a group's list is made of: about as large as the group, never smaller, and larger where their
- * kernel values hardly differ. `raise`: only adds their lower bounds to t->least; nodes that hold a nearest leaf have
- * had theirs. */
+ * kernel values hardly differ. `raise`: only adds their lower bounds to t->min_tolerance; nodes that hold a nearest
+ * leaf have had theirs. */
 static void visit_nodes(const weft_walk *w, weft_hands *t, int raise)
 {
   const weft_tree *r = w->reference;
   const int kind = w->task->kind, compact = weft_kernel_compact(kind);
-  const double half = fmax(w->query->count[t->group] / 2, w->least_listed),
+  const double half = fmax(w->query->count[t->group] / 2, w->min_listed),
                part = (double) w->task->reference.n / SAMPLED_NODES;
   const double fine = !raise && !compact && w->task->confidence < 1 && part > half ? part : half;
   const size_t m = w->task->m, size = m * (w->task->reference.d + 2);
@@ -57,14 +57,14 @@ static void visit_nodes(const weft_walk *w, weft_hands *t, int raise)
     weft_walk_range(w, t->group, v, &least, &greatest);
     if (compact && least > 1 + 1e-9) continue;
     const double most = weft_kernel_of(kind, least, 0), fewest = weft_kernel_of(kind, greatest, 0);
-    if (!raise && !compact && weft_walk_negligible(w, v, most, t->least, t->dropped)) continue;
+    if (!raise && !compact && weft_walk_negligible(w, v, most, t->min_tolerance, t->dropped)) continue;
     if (!raise && w->series && weft_series_absorb(w, t, v, least)) continue;
     if (r->child[v] < 0 || r->count[v] <= fine || most - fewest <= 0.5 * w->rel * fewest) {
       if (!raise)
         t->list[t->listed++] = (int32_t) v;
       else if (!weft_walk_holds_nearest(w, t, v))
         for (size_t c = 0; c < m; c++)
-          t->least[c] += w->rel * (1 - 1e-9) * w->moments[v * size + c * (size / m)] * fewest;
+          t->min_tolerance[c] += w->rel * (1 - 1e-9) * w->moments[v * size + c * (size / m)] * fewest;
       continue;
     }
     if (raise && most < 1e-300) continue;
@@ -113,7 +113,7 @@ static int take_step(const weft_walk *w, weft_hands *t, const int32_t *groups, s
     const size_t g = atomic_fetch_add(next, 1);
     if (g >= count) return 0;
     t->group = (size_t) groups[g], t->near_leaves = 0;
-    for (size_t c = 0; c < w->task->m; c++) t->least[c] = INFINITY, t->dropped[c] = 0;
+    for (size_t c = 0; c < w->task->m; c++) t->min_tolerance[c] = INFINITY, t->dropped[c] = 0;
     t->phase = weft_kernel_compact(w->task->kind) ? LIST : LOOK;
     begin_leaves(t);
     return 1;
@@ -285,7 +285,7 @@ static weft_status list_groups(weft_arena *mem, const weft_kernel_task *task, co
   for (size_t g = 0; g < out->count; g++) out->largest = fmax(out->largest, query->count[out->node[g]]);
   if (task->budget > 0) {
     WEFT_TRY(mix_groups(mem, out->node, out->count));
-    WEFT_TRY(part_first_groups(mem, query, fmin(most, fmax(LEAST_GROUP, (double) query->points.n / PARTS)), out->node,
+    WEFT_TRY(part_first_groups(mem, query, fmin(most, fmax(MIN_GROUP, (double) query->points.n / PARTS)), out->node,
                                &out->count));
   }
   out->before[0] = 0;
@@ -316,9 +316,9 @@ static weft_status take_hands(weft_arena *mem, const weft_walk *w, weft_hands *t
   t->kept = t->tolerance + size, t->settled = t->kept + size, t->floor = t->settled + 3 * size,
   t->batches = t->floor + size;
   t->certain = t->batches + 2 * size;
-  WEFT_TAKE(t->least, mem, 5 * m);
-  t->dropped = t->least + m, t->least_here = t->dropped + m, t->dropped_here = t->least_here + m,
-  t->local_error = t->dropped_here + m;
+  WEFT_TAKE(t->min_tolerance, mem, 5 * m);
+  t->dropped = t->min_tolerance + m, t->min_tolerance_here = t->dropped + m,
+  t->dropped_here = t->min_tolerance_here + m, t->local_error = t->dropped_here + m;
   WEFT_TAKE(t->priority, mem, w->capacity);
   WEFT_TAKE(t->node, mem, w->capacity);
   WEFT_TAKE(t->order, mem, w->capacity);
@@ -406,7 +406,7 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
   if (w.series && w.rel < FEW_DIGITS) group = fmin(group, SERIES_GROUP);
   for (int k = 0; k < ctx->threads; k++) WEFT_TRY(take_hands(&mem, &w, &t[k]));
   WEFT_TRY(list_groups(&mem, task, query, group, &groups));
-  if (task->budget > 0) w.least_listed = groups.largest / 2; /* as without */
+  if (task->budget > 0) w.min_listed = groups.largest / 2; /* as without */
   effort->queries += groups.before[groups.count];
   begun = clock();
   for (size_t b = 0; b < bandwidths; b++) {

@@ -26,8 +26,8 @@ typedef struct weft_walk {
   weft_tile_sum tile;
   weft_tile_node node;
   double rel, abs, slack;
-  size_t capacity;     /* of a frontier */
-  double least_listed; /* points of a node that a list need not split */
+  size_t capacity;   /* of a frontier */
+  double min_listed; /* points of a node that a list need not split */
   double *out;
 } weft_walk;
 
@@ -37,10 +37,10 @@ typedef struct weft_hands {
   double *tolerance, *kept, *settled; /* m * WEFT_TILE; settled: 3 of them: estimate, error, low of finished nodes */
   double *floor;                      /* m * WEFT_TILE: what no sum is below */
   double *priority;                   /* capacity */
-  double *least, *dropped;            /* m: least tolerance of the group's queries; error of what its list leaves out */
-  double *least_here, *dropped_here;  /* m: the same of a leaf */
-  double *local, *local_error, *powers; /* the group's series: m * terms, m, terms and more of scratch */
-  double *drawn;                        /* capacity * (2d + 1): sampled points, low parts, weights */
+  double *min_tolerance, *dropped;    /* m: least tolerance of the group's queries; error of what its list leaves out */
+  double *min_tolerance_here, *dropped_here; /* m: the same of a leaf */
+  double *local, *local_error, *powers;      /* the group's series: m * terms, m, terms and more of scratch */
+  double *drawn;                             /* capacity * (2d + 1): sampled points, low parts, weights */
   double *batches, *certain; /* 2 m * WEFT_TILE, m * WEFT_TILE: of sampled totals, sum and sum of squares; the error
                                              that what is not sampled has */
   unsigned attempts;         /* to sample this tile */
@@ -101,7 +101,7 @@ int weft_walk_sample(const weft_walk *w, weft_hands *t, const weft_block_query *
 
 /* ---- tiles (walk_tile.c) ---- */
 
-/* Lowers t->least to the least tolerance of 32 queries, as far as their nearest leaf tells. */
+/* Lowers t->min_tolerance to the least tolerance of 32 queries, as far as their nearest leaf tells. */
 void weft_walk_look(const weft_walk *w, weft_hands *t);
 /* Sums over the group's list for 32 queries: t->from of t->leaf. */
 void weft_walk_sum(const weft_walk *w, weft_hands *t);

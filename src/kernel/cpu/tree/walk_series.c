@@ -21,30 +21,30 @@
 #include "core/call/parallel.h"
 #include "kernel/cpu/tree/walk.h"
 
-#define MOST_ORDER 24
-#define MOST_DIMENSIONS 6
-#define LEAST_POINTS 64 /* of a node with moments */
+#define MAX_ORDER 24
+#define MAX_DIMENSIONS 6
+#define MIN_POINTS 64 /* of a node with moments */
 #define LANES 8
 #define SERIES_SHARE 0.3 /* of the tolerance, for all series of a group */
 #define CRAMER 1.0866
 
 struct weft_series {
   size_t d, m, order, terms;
-  size_t within[MOST_ORDER + 1]; /* within[p]: terms of degree below p */
-  unsigned char *power;          /* terms * d */
-  int32_t *parent, *axis;        /* term = parent times coordinate `axis` */
-  double *factorial;             /* α! */
-  int32_t *sum;                  /* terms * terms: the term α + β, where its degree is below the order */
-  int32_t *slot;                 /* nodes: of moments, or -1 */
-  double *middle;                /* slots * (d + 1): middle, radius */
-  double *moments;               /* slots * m * terms: Σ w v^α / α!, v in units of the radius */
+  size_t within[MAX_ORDER + 1]; /* within[p]: terms of degree below p */
+  unsigned char *power;         /* terms * d */
+  int32_t *parent, *axis;       /* term = parent times coordinate `axis` */
+  double *factorial;            /* α! */
+  int32_t *sum;                 /* terms * terms: the term α + β, where its degree is below the order */
+  int32_t *slot;                /* nodes: of moments, or -1 */
+  double *middle;               /* slots * (d + 1): middle, radius */
+  double *moments;              /* slots * m * terms: Σ w v^α / α!, v in units of the radius */
 };
 
 /* Greatest order by dimension: as great as translations of a few tens of thousands of products allow. */
-static const size_t order_limit[MOST_DIMENSIONS + 1] = { 0, 24, 20, 15, 10, 7, 6 };
+static const size_t order_limit[MAX_DIMENSIONS + 1] = { 0, 24, 20, 15, 10, 7, 6 };
 
 size_t weft_series_terms(const weft_series *s) { return s->terms; }
-size_t weft_series_scratch(const weft_series *s) { return 2 * s->terms + s->d * (MOST_ORDER + 2) + 4 * s->d; }
+size_t weft_series_scratch(const weft_series *s) { return 2 * s->terms + s->d * (MAX_ORDER + 2) + 4 * s->d; }
 
 /* ---- terms ---- */
 
@@ -55,7 +55,7 @@ static void list_terms(weft_series *s)
   size_t count = 0;
   for (size_t degree = 0; degree < s->order; degree++) {
     s->within[degree] = count;
-    unsigned char at[MOST_DIMENSIONS] = { 0 };
+    unsigned char at[MAX_DIMENSIONS] = { 0 };
     at[0] = (unsigned char) degree;
     for (;;) {
       memcpy(s->power + count++ * d, at, d);
@@ -75,7 +75,7 @@ static weft_status link_terms(weft_arena *mem, weft_series *s)
 {
   weft_status st = WEFT_OK;
   const size_t d = s->d;
-  size_t place[MOST_DIMENSIONS + 1] = { 1 }, *key;
+  size_t place[MAX_DIMENSIONS + 1] = { 1 }, *key;
   int32_t *term;
   for (size_t j = 0; j < d; j++) place[j + 1] = place[j] * s->order;
   WEFT_TAKE(key, mem, s->terms);
@@ -121,7 +121,7 @@ static void moments_of_points(const weft_series *s, const weft_kernel_task *task
   const size_t d = s->d, m = s->m, first = (size_t) r->first[v], last = first + (size_t) r->count[v];
   const size_t slot = (size_t) s->slot[v];
   const double *middle = s->middle + slot * (d + 1), scale = middle[d] > 0 ? 1 / middle[d] : 0;
-  double *to = s->moments + slot * m * s->terms, at[MOST_DIMENSIONS][LANES];
+  double *to = s->moments + slot * m * s->terms, at[MAX_DIMENSIONS][LANES];
   memset(to, 0, m * s->terms * sizeof *to);
   for (size_t i = first; i < last; i += LANES) {
     const size_t count = last - i < LANES ? last - i : LANES;
@@ -151,7 +151,7 @@ static void moments_of_child(const weft_series *s, size_t child, size_t parent, 
 {
   const size_t d = s->d;
   const double *a = s->middle + child * (d + 1), *b = s->middle + parent * (d + 1), scale = b[d] > 0 ? 1 / b[d] : 0;
-  double shift[MOST_DIMENSIONS], ratio = 1;
+  double shift[MAX_DIMENSIONS], ratio = 1;
   for (size_t j = 0; j < d; j++) shift[j] = (a[j] - b[j]) * scale;
   fill_powers(s, s->terms, 1, shift, powers);
   for (size_t t = 0; t < s->terms; t++) powers[t] /= s->factorial[t];
@@ -245,7 +245,7 @@ weft_status weft_series_prepare(weft_ctx *ctx, weft_arena *mem, const weft_kerne
   const size_t d = task->reference.d, nodes = reference->nodes;
   weft_series *s;
   *series = NULL;
-  if (task->kind != WEFT_GAUSSIAN || d > MOST_DIMENSIONS || rel < 1e-10 || !nodes || query->points.n < 256)
+  if (task->kind != WEFT_GAUSSIAN || d > MAX_DIMENSIONS || rel < 1e-10 || !nodes || query->points.n < 256)
     return WEFT_OK;
   WEFT_TAKE0(s, mem, 1);
   s->d = d, s->m = task->m, s->order = choose_order(d, rel);
@@ -254,9 +254,9 @@ weft_status weft_series_prepare(weft_ctx *ctx, weft_arena *mem, const weft_kerne
   WEFT_TAKE(s->slot, mem, nodes);
   size_t slots = 0;
   for (size_t v = 0; v < nodes; v++) {
-    double middle[MOST_DIMENSIONS + 1];
+    double middle[MAX_DIMENSIONS + 1];
     box_middle(reference->box + v * 2 * d, d, slack, middle);
-    s->slot[v] = reference->count[v] >= LEAST_POINTS && middle[d] <= 3 * widest ? (int32_t) slots++ : -1;
+    s->slot[v] = reference->count[v] >= MIN_POINTS && middle[d] <= 3 * widest ? (int32_t) slots++ : -1;
   }
   if (!slots ||
       (task->series == WEFT_SERIES_IF_WORTH && !worth_moments(s, slots, query->points.n, reference->points.n)))
@@ -283,7 +283,7 @@ done:
 /* In t->powers: terms, terms, then d tables of h_k, then the group's middle and radius. */
 static double *group_middle(const weft_series *s, weft_hands *t)
 {
-  return t->powers + 2 * s->terms + s->d * (MOST_ORDER + 2);
+  return t->powers + 2 * s->terms + s->d * (MAX_ORDER + 2);
 }
 
 void weft_series_begin(const weft_walk *w, weft_hands *t)
@@ -299,13 +299,13 @@ static void fill_hermite(const weft_series *s, weft_hands *t, size_t order, cons
 {
   double *table = t->powers + 2 * s->terms;
   for (size_t j = 0; j < s->d; j++) {
-    double *h = table + j * (MOST_ORDER + 2);
+    double *h = table + j * (MAX_ORDER + 2);
     h[0] = exp(-a[j] * a[j]), h[1] = 2 * a[j] * h[0];
     for (size_t k = 1; k + 1 < order; k++) h[k + 1] = 2 * a[j] * h[k] - 2 * (double) k * h[k - 1];
   }
   for (size_t i = 0; i < s->within[order]; i++) {
     to[i] = 1;
-    for (size_t j = 0; j < s->d; j++) to[i] *= table[j * (MOST_ORDER + 2) + s->power[i * s->d + j]];
+    for (size_t j = 0; j < s->d; j++) to[i] *= table[j * (MAX_ORDER + 2) + s->power[i * s->d + j]];
   }
 }
 
@@ -321,7 +321,7 @@ int weft_series_absorb(const weft_walk *w, weft_hands *t, size_t v, double neare
   double allowed = INFINITY; /* for each unit of weight */
   if (rho > 4) return 0;
   for (size_t c = 0; c < m; c++)
-    if (w->column[c] > 0) allowed = fmin(allowed, SERIES_SHARE * t->least[c] / w->column[c]);
+    if (w->column[c] > 0) allowed = fmin(allowed, SERIES_SHARE * t->min_tolerance[c] / w->column[c]);
   double error = CRAMER * far, scale = error; /* scale: Σ of the bounds of what is added up, for its rounding */
   size_t p = 0;
   while (p < s->order && error > allowed) {
@@ -335,7 +335,7 @@ int weft_series_absorb(const weft_walk *w, weft_hands *t, size_t v, double neare
   const double products = (double) (s->within[p] * (s->within[p] + 1)) / 2 + 8.0 * (double) s->within[p];
   if (!(error <= allowed) || products > 1500 * (double) looks + 32 * fmin(w->reference->count[v], 512) * (double) looks)
     return 0;
-  double between[MOST_DIMENSIONS], *hermite = t->powers, *far_field = t->powers + s->terms;
+  double between[MAX_DIMENSIONS], *hermite = t->powers, *far_field = t->powers + s->terms;
   for (size_t j = 0; j < d; j++) between[j] = (b[j] - a[j]) / h * 0.70710678118654752;
   fill_hermite(s, t, p, between, hermite);
   for (size_t c = 0; c < m; c++) {
@@ -366,7 +366,7 @@ void weft_series_evaluate(const weft_walk *w, weft_hands *t, const weft_block_qu
   const weft_series *s = w->series;
   const size_t d = s->d, m = s->m, size = m * WEFT_TILE;
   const double *middle = group_middle(s, t), unit = 0.70710678118654752 / w->task->h;
-  double at[MOST_DIMENSIONS];
+  double at[MAX_DIMENSIONS];
   for (size_t l = 0; l < WEFT_TILE; l++) {
     for (size_t j = 0; j < d; j++)
       at[j] = (b->q[j * WEFT_TILE + l] - middle[j] + (b->q_lo ? b->q_lo[j * WEFT_TILE + l] : 0)) * unit;

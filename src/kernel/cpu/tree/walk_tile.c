@@ -12,7 +12,7 @@
  * may be estimated by these instead. */
 #include "kernel/cpu/tree/walk.h"
 
-#define LOG_LEAST 1e-280
+#define LOG_MIN 1e-280
 
 static void sum_exactly(const weft_walk *w, weft_hands *t, weft_block_query *b, size_t v)
 {
@@ -50,7 +50,7 @@ static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, siz
   weft_walk_range(w, t->leaf, v, &nearest, &farthest);
   if (weft_kernel_compact(task->kind)
           ? nearest > 1 + 1e-9
-          : weft_walk_negligible(w, v, weft_kernel_of(task->kind, nearest, 0), t->least_here, t->dropped_here))
+          : weft_walk_negligible(w, v, weft_kernel_of(task->kind, nearest, 0), t->min_tolerance_here, t->dropped_here))
     return;
   const int own = weft_walk_holds_own(w, b->first, b->count, v);
   if (own && r->child[v] >= 0) {
@@ -181,7 +181,7 @@ static double sum_pairs(const weft_walk *w, weft_hands *t, size_t i, size_t c, d
 }
 
 /* Writes the sums of the tile's queries, the frontier's estimates included. Sums that rounding may have spoilt, and
- * logarithms of sums below LOG_LEAST, are computed again pair by pair. */
+ * logarithms of sums below LOG_MIN, are computed again pair by pair. */
 static void finish(const weft_walk *w, weft_hands *t, weft_block_query *b)
 {
   const weft_kernel_task *task = w->task;
@@ -198,7 +198,7 @@ static void finish(const weft_walk *w, weft_hands *t, weft_block_query *b)
       double *to = w->out + i + c * nq, sum = fmax(b->total[c * WEFT_TILE + l], 0);
       if (doubtful) sum = sum_pairs(w, t, i, c, 0, 0);
       *to = task->logarithm ? log(sum) : sum;
-      if (!task->logarithm || !weft_kernel_exponential(task->kind) || sum >= LOG_LEAST) continue;
+      if (!task->logarithm || !weft_kernel_exponential(task->kind) || sum >= LOG_MIN) continue;
       double weight, shift = nearest_exponent(w, t, i, c, &weight);
       *to = shift < INFINITY ? log(sum_pairs(w, t, i, c, shift, weight)) - shift : -INFINITY;
       t->effort.repeated += 1;
@@ -206,8 +206,8 @@ static void finish(const weft_walk *w, weft_hands *t, weft_block_query *b)
   }
 }
 
-/* Loads the queries, sums their nearest leaf, and sets t->floor and t->least_here: the least tolerance by what is
- * known. */
+/* Loads the queries, sums their nearest leaf, and sets t->floor and t->min_tolerance_here: the least tolerance by what
+ * is known. */
 static void begin_tile(const weft_walk *w, weft_hands *t, weft_block_query *b)
 {
   const weft_kernel_task *task = w->task;
@@ -223,7 +223,7 @@ static void begin_tile(const weft_walk *w, weft_hands *t, weft_block_query *b)
       floor[l] = (before - task->abs_error) / (1 + task->rel_error) * (1 - 1e-11);
       low = fmin(low, fmax(b->total[c * WEFT_TILE + l], floor[l]));
     }
-    t->least_here[c] = w->column[c] > 0 ? w->rel * low + w->abs : INFINITY;
+    t->min_tolerance_here[c] = w->column[c] > 0 ? w->rel * low + w->abs : INFINITY;
   }
 }
 
@@ -231,7 +231,7 @@ void weft_walk_look(const weft_walk *w, weft_hands *t)
 {
   weft_block_query b;
   begin_tile(w, t, &b);
-  for (size_t c = 0; c < w->task->m; c++) t->least[c] = fmin(t->least[c], t->least_here[c]);
+  for (size_t c = 0; c < w->task->m; c++) t->min_tolerance[c] = fmin(t->min_tolerance[c], t->min_tolerance_here[c]);
 }
 
 /* Considers the nodes of the list, then splits those of the frontier whose errors are too large, down to leaves, which
@@ -242,7 +242,8 @@ void weft_walk_sum(const weft_walk *w, weft_hands *t)
   weft_block_query b;
   begin_tile(w, t, &b);
   for (size_t c = 0; c < m; c++)
-    if (!weft_kernel_compact(w->task->kind)) t->least_here[c] = fmax(t->least_here[c], t->least[c]);
+    if (!weft_kernel_compact(w->task->kind))
+      t->min_tolerance_here[c] = fmax(t->min_tolerance_here[c], t->min_tolerance[c]);
   memset(t->settled, 0, 3 * m * WEFT_TILE * sizeof *t->settled);
   memcpy(t->dropped_here, t->dropped, m * sizeof *t->dropped);
   t->count = 0, t->attempts = 0;

@@ -46,7 +46,7 @@ struct again_args {
 };
 
 /* A block for each listed query: its least squared distance from the references of this slab and of those before it. */
-__global__ void __launch_bounds__(128) find_least(const again_args a)
+__global__ void __launch_bounds__(128) find_min_distance(const again_args a)
 {
   __shared__ double part[128];
   const size_t q = a.list[blockIdx.x];
@@ -280,7 +280,7 @@ static weft_status sum_listed(direct_run *r, unsigned *list, unsigned listed, do
         if (pass)
           sum_again<<<count, 128, 0, r->mem->stream>>>(a);
         else
-          find_least<<<count, 128, 0, r->mem->stream>>>(a);
+          find_min_distance<<<count, 128, 0, r->mem->stream>>>(a);
         WEFT_CUDA(cudaGetLastError());
         WEFT_CUDA(cudaStreamSynchronize(r->mem->stream));
       }

@@ -140,7 +140,7 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
   const bool by_rows = !on_tensor && weft_kernel_rows_can(kind, nq, d, m);
   const int T = on_tensor ? weft_kernel_tensor_tile((int) d) : by_rows ? weft_kernel_rows_tile() : tile_shape<float>::T;
   const int64_t blocks = (nq + T - 1) / T, query_slab = n <= WIDE_ROWS ? WIDE_SLAB : QUERY_SLAB;
-  const int64_t stride = nq < query_slab ? nq : query_slab, most_columns = m < COLUMNS
+  const int64_t stride = nq < query_slab ? nq : query_slab, max_columns = m < COLUMNS
   ? m : COLUMNS;
   const double factor = weft_kernel_row_of(kind)->scale / task->h;
   double *raw, *origin, *total, *rest, *partial, *d_out, *d_bound, *d_own = NULL, *own_weights, constant, per_rho,
@@ -170,7 +170,7 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
   if (own) WEFT_DEVICE_TAKE(d_own, &mem, nq * m);
   chunks = 2048 / ((stride + T - 1) / T) + 3 + (n < SLAB_ROWS ? n : SLAB_ROWS) / 65536;
   slab = weft_device_chunk(ctx, n < SLAB_ROWS ? n : SLAB_ROWS, (double) (8 * d + 12 * m + 8 * (d > m ? d : m)),
-                           (double) chunks * (double) most_columns * (double) stride * sizeof(double) + 1e6);
+                           (double) chunks * (double) max_columns * (double) stride * sizeof(double) + 1e6);
   if (!slab) {
     st = WEFT_ERR_MEMORY;
     goto done;
@@ -180,7 +180,7 @@ weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task,
   WEFT_DEVICE_TAKE(w, &mem, slab * m);
   staged = slab * (d > m ? d : m); /* doubles on their way */
   WEFT_DEVICE_TAKE(raw, &mem, staged);
-  WEFT_DEVICE_TAKE(partial, &mem, chunks * most_columns * stride);
+  WEFT_DEVICE_TAKE(partial, &mem, chunks * max_columns * stride);
   /* the same whatever part of the queries this is */
   WEFT_TRY(weft_device_upload(&mem, origin, d, sizeof(double), weft_fill_doubles, task->reference.x));
   for (int64_t first = 0; first < nq; first += staged / d) {

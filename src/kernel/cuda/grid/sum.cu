@@ -88,7 +88,7 @@ template <int D> struct grid_warp {
   __half table[D][SLOTS][32]; /* square distance of each lane's query from the slabs around it */
   __half later[LATER][32];    /* the same over the last dimensions, for the offsets kept */
   float least[D][SLOTS];      /* of all lanes */
-  float later_least[LATER];
+  float later_min[LATER];
   uint32_t later_code[LATER];
   uint32_t early[QUEUE], late[QUEUE], mask[QUEUE]; /* cells to be met: the parts of their offset, their lanes */
   uint32_t hit_point[HITS];
@@ -124,7 +124,7 @@ __device__ static inline unsigned sum_lanes(unsigned v)
 }
 
 /* Least of numbers that are not negative: their bits are in their order. */
-__device__ static inline float least_of_lanes(float x)
+__device__ static inline float min_of_lanes(float x)
 {
   uint32_t bits = __float_as_uint(x);
 #if __CUDA_ARCH__ >= 800
@@ -307,7 +307,7 @@ __device__ __noinline__ double work_off(const grid_args<Real> &a, grid_run own, 
 }
 
 /* Sums over the dimensions of an offset, from FROM on. */
-template <int FROM, int DIMS, int D> __device__ __forceinline__ float least_of(const grid_warp<D> &m, uint32_t code)
+template <int FROM, int DIMS, int D> __device__ __forceinline__ float min_of(const grid_warp<D> &m, uint32_t code)
 {
   float s = 0;
 #pragma unroll
@@ -333,13 +333,13 @@ __device__ __forceinline__ void pair_up(const grid_args<Real> &a, const grid_run
   const float within = a.g.within;
   for (int at = 0; at < a.firsts; at += 32) {
     const uint32_t codes = at + lane < a.firsts ? a.first[at + lane] : CENTRE(F);
-    uint32_t some = __ballot_sync(~0u, at + lane < a.firsts && least_of<0, F>(m, codes) <= within);
+    uint32_t some = __ballot_sync(~0u, at + lane < a.firsts && min_of<0, F>(m, codes) <= within);
     while (some) {
       const uint32_t code = __shfl_sync(~0u, codes, take_last(some));
-      const float s = distance<0, F>(m, code, lane), left = within - s, most = within - least_of_lanes(s);
+      const float s = distance<0, F>(m, code, lane), left = within - s, most = within - min_of_lanes(s);
       if (most < 0) continue;
       for (int k = 0; k < kept; k += 32) {
-        const bool may = k + lane < kept && m.later_least[k + lane] <= most &&
+        const bool may = k + lane < kept && m.later_min[k + lane] <= most &&
                          !(once<Real> && code == CENTRE(F) && (m.later_code[k + lane] & BEFORE));
         uint32_t with = __ballot_sync(~0u, may);
         while (with) {
@@ -371,15 +371,15 @@ template <typename Real, int D> __device__ __forceinline__ double visit(const gr
       if (!waiting) {
         if (next >= a.lasts) break;
         codes = next + lane < a.lasts ? a.last[next + lane] : CENTRE(L);
-        waiting = __ballot_sync(~0u, next + lane < a.lasts && least_of<F, L>(m, codes) <= a.g.within);
+        waiting = __ballot_sync(~0u, next + lane < a.lasts && min_of<F, L>(m, codes) <= a.g.within);
         next += 32;
         continue;
       }
       const uint32_t code = __shfl_sync(~0u, codes, take_last(waiting));
-      const float s = distance<F, L>(m, code, lane), least = least_of_lanes(s);
+      const float s = distance<F, L>(m, code, lane), least = min_of_lanes(s);
       if (least > a.g.within) continue;
       m.later[kept][lane] = __float2half_rd(s);
-      if (lane == 0) m.later_code[kept] = code, m.later_least[kept] = least;
+      if (lane == 0) m.later_code[kept] = code, m.later_min[kept] = least;
       kept++;
     }
     __syncwarp();
@@ -418,7 +418,7 @@ __global__ void __launch_bounds__(32 * WARPS, BLOCKS) walk_grid(const __grid_con
     for (int o = -GRID_REACH; o <= GRID_REACH; o++) {
       const float gap = o < 0 ? x + (float) (-o - 1) * k : o > 0 ? (k - x) + (float) (o - 1) * k : 0;
       const bool there = abs(o) <= a.g.reach[j] && at + o >= 0 && at + o < a.g.cells[j];
-      const float s = !there || (j == 0 && !here) ? INFINITY : gap > 0 ? gap * gap : 0, least = least_of_lanes(s);
+      const float s = !there || (j == 0 && !here) ? INFINITY : gap > 0 ? gap * gap : 0, least = min_of_lanes(s);
       m.table[j][o + GRID_REACH][own.lane] = __float2half_rd(s);
       if (own.lane == 0) m.least[j][o + GRID_REACH] = least;
     }

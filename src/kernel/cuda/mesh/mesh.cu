@@ -262,7 +262,7 @@ static void place_there(const weft_mesh *mesh, mesh_place *g)
     g->nodes *= g->count[j];
     cells *= g->cells[j];
   }
-  g->nowhere = (uint32_t) cells; /* fewer than 2^32: WEFT_MESH_MOST_NODES */
+  g->nowhere = (uint32_t) cells; /* fewer than 2^32: WEFT_MESH_MAX_NODES */
 }
 
 double weft_mesh_bytes_of_point(void) { return 4 * sizeof(uint32_t) + 1; }

@@ -17,15 +17,15 @@ __global__ void make_points(uint64_t key, int64_t n, int d, float *x)
   }
 }
 
-#define CHECK_MOST 64
+#define CHECK_MAX 64
 /* Every point against a few queries, in double, one thread per point; sums of 256 points go to their own place. */
 __global__ void __launch_bounds__(256)
     check_sums(const float *x, int64_t n, int d, const float *q, int count, int kind, double inv_h2, double *partial)
 {
-  __shared__ double part[8][CHECK_MOST];
+  __shared__ double part[8][CHECK_MAX];
   extern __shared__ float own[]; /* count * d */
   for (int k = threadIdx.x; k < count * d; k += 256) own[k] = q[k];
-  for (int k = threadIdx.x; k < 8 * CHECK_MOST; k += 256) (&part[0][0])[k] = 0;
+  for (int k = threadIdx.x; k < 8 * CHECK_MAX; k += 256) (&part[0][0])[k] = 0;
   __syncthreads();
   for (int64_t i = blockIdx.x * (int64_t) 256 + threadIdx.x; i - threadIdx.x < n; i += (int64_t) gridDim.x * 256)
     for (int c = 0; c < count; c++) {
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(256)
   for (int c = threadIdx.x; c < count; c += 256) {
     double s = 0;
     for (int w = 0; w < 8; w++) s += part[w][c];
-    partial[(int64_t) blockIdx.x * CHECK_MOST + c] = s;
+    partial[(int64_t) blockIdx.x * CHECK_MAX + c] = s;
   }
 }
 
@@ -89,10 +89,10 @@ weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const weft_kernel_cube_job *job
   for (size_t k = 0; k < job->bandwidths; k++) most = fmax(most, job->h[k]);
   if (!weft_grid_plan(&plan, job->n, job->d, low, high, most))
     WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "No grid suits these points."));
-  WEFT_DEVICE_TAKE(partial, &mem, blocks * CHECK_MOST);
-  WEFT_DEVICE_TAKE(few, &mem, CHECK_MOST);
-  WEFT_DEVICE_TAKE(q, &mem, CHECK_MOST * d);
-  WEFT_TAKE(host_partial, &hold, blocks * CHECK_MOST);
+  WEFT_DEVICE_TAKE(partial, &mem, blocks * CHECK_MAX);
+  WEFT_DEVICE_TAKE(few, &mem, CHECK_MAX);
+  WEFT_DEVICE_TAKE(q, &mem, CHECK_MAX * d);
+  WEFT_TAKE(host_partial, &hold, blocks * CHECK_MAX);
   WEFT_DEVICE_TAKE(x, &mem, n * d);
   WEFT_CUDA(cudaStreamSynchronize(mem.stream));
   began = weft_seconds();
@@ -118,18 +118,18 @@ weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const weft_kernel_cube_job *job
     WEFT_CUDA(cudaStreamSynchronize(mem.stream));
     at[2 * job->samples] = 0;
     for (int b = 0; b < 1024; b++) at[2 * job->samples] += host[b] / (double) n;
-    WEFT_CUDA(cudaMemsetAsync(partial, 0, blocks * CHECK_MOST * sizeof *partial, mem.stream));
+    WEFT_CUDA(cudaMemsetAsync(partial, 0, blocks * CHECK_MAX * sizeof *partial, mem.stream));
     take_sums<<<1, 64, 0, mem.stream>>>(sums, step, (int) job->samples, few);
     check_sums<<<blocks, 256, job->samples * d * sizeof(float), mem.stream>>>(points.rows, n, d, q, (int) job->samples,
                                                                               job->kind, 1 / (h * h), partial);
     WEFT_CUDA(cudaGetLastError());
     WEFT_CUDA(cudaMemcpyAsync(at, few, job->samples * sizeof *at, cudaMemcpyDeviceToHost, mem.stream));
-    WEFT_CUDA(cudaMemcpyAsync(host_partial, partial, blocks * CHECK_MOST * sizeof *partial, cudaMemcpyDeviceToHost,
+    WEFT_CUDA(cudaMemcpyAsync(host_partial, partial, blocks * CHECK_MAX * sizeof *partial, cudaMemcpyDeviceToHost,
                               mem.stream));
     WEFT_CUDA(cudaStreamSynchronize(mem.stream));
     for (size_t c = 0; c < job->samples; c++) {
       at[job->samples + c] = 0;
-      for (int b = 0; b < blocks; b++) at[job->samples + c] += host_partial[(size_t) b * CHECK_MOST + c];
+      for (int b = 0; b < blocks; b++) at[job->samples + c] += host_partial[(size_t) b * CHECK_MAX + c];
     }
   }
 done:
