@@ -49,9 +49,9 @@ typedef struct weft_kernel_task {
   size_t own_first; /* query i leaves reference own_first + i out, when it leaves one out and there is no `own` */
 } weft_kernel_task;
 
-static WEFT_HD inline int weft_left_out(const weft_kernel_task *t, size_t i, size_t k)
+static WEFT_HD inline int weft_left_out(const weft_kernel_task *task, size_t i, size_t k)
 {
-  return t->leave_one_out && (t->own ? (int64_t) t->own[i] == (int64_t) k : k == t->own_first + i);
+  return task->leave_one_out && (task->own ? (int64_t) task->own[i] == (int64_t) k : k == task->own_first + i);
 }
 
 /* The work that was done: pairs computed one by one, nodes bounded, queries computed again with more digits; nodes that
@@ -100,20 +100,20 @@ typedef struct weft_tile_single {
   float *sum; /* m * WEFT_TILE_SINGLE */
 } weft_tile_single;
 
-typedef void (*weft_tile_node)(const weft_node_tile *t, int kind);
-void weft_node_avx512(const weft_node_tile *t, int kind);
-void weft_node_avx2(const weft_node_tile *t, int kind);
-void weft_node_portable(const weft_node_tile *t, int kind);
+typedef void (*weft_tile_node)(const weft_node_tile *tile, int kind);
+void weft_node_avx512(const weft_node_tile *tile, int kind);
+void weft_node_avx2(const weft_node_tile *tile, int kind);
+void weft_node_portable(const weft_node_tile *tile, int kind);
 weft_tile_node weft_node_variant(void);
 
-typedef void (*weft_tile_sum)(const weft_tile *t, int kind);
-typedef void (*weft_tile_sum_single)(const weft_tile_single *t, int kind);
-void weft_tile_avx512(const weft_tile *t, int kind);
-void weft_tile_avx2(const weft_tile *t, int kind);
-void weft_tile_portable(const weft_tile *t, int kind);
-void weft_tile_single_avx512(const weft_tile_single *t, int kind);
-void weft_tile_single_avx2(const weft_tile_single *t, int kind);
-void weft_tile_single_portable(const weft_tile_single *t, int kind);
+typedef void (*weft_tile_sum)(const weft_tile *tile, int kind);
+typedef void (*weft_tile_sum_single)(const weft_tile_single *tile, int kind);
+void weft_tile_avx512(const weft_tile *tile, int kind);
+void weft_tile_avx2(const weft_tile *tile, int kind);
+void weft_tile_portable(const weft_tile *tile, int kind);
+void weft_tile_single_avx512(const weft_tile_single *tile, int kind);
+void weft_tile_single_avx2(const weft_tile_single *tile, int kind);
+void weft_tile_single_portable(const weft_tile_single *tile, int kind);
 /* out = (float) ((x - middle) * scale), element by element. */
 typedef void (*weft_shift)(const double *x, const double *middle, double scale, size_t count, float *out);
 void weft_shift_avx512(const double *x, const double *middle, double scale, size_t count, float *out);
@@ -183,7 +183,7 @@ typedef struct weft_tree {
 size_t weft_tree_nodes(size_t n, size_t leaf_size);
 /* The uppermost nodes of the subtree at `from` with at most `most` points, or leaves, from left to right. Room for all
  * nodes. */
-size_t weft_tree_top(const weft_tree *t, size_t from, double most, int32_t *nodes);
+size_t weft_tree_top(const weft_tree *tree, size_t from, double most, int32_t *nodes);
 
 /* Fills order, points (moved in place), nodes. All arrays are the caller's. */
 typedef struct weft_tree_build {
@@ -195,10 +195,10 @@ typedef struct weft_tree_build {
   double *first, *count, *box, *centre;
   int32_t *child;
 } weft_tree_build;
-weft_status weft_tree_grow(weft_ctx *ctx, const weft_tree_build *b);
+weft_status weft_tree_grow(weft_ctx *ctx, const weft_tree_build *build);
 /* For trees that were kept elsewhere: *wrong is NULL, or the array that weft_tree_grow() cannot have made. Arrays must
  * have their sizes. */
-weft_status weft_tree_check(weft_ctx *ctx, const weft_tree_build *b, const char **wrong);
+weft_status weft_tree_check(weft_ctx *ctx, const weft_tree_build *build, const char **wrong);
 
 /* Sums for each of many bandwidths, narrowest first, in place of task->h; out: one after another. task->reference and
  * weights are in the reference tree's order; queries are the query tree's points, and out is in its order. */
@@ -226,7 +226,7 @@ typedef struct weft_binning {
 } weft_binning;
 /* bin: bins, the points' shares, each parted among the four bins around it by cubic interpolation. own: 4, the sum over
  * the points of the products of their own shares 0, 1, 2 and 3 bins apart. */
-weft_status weft_kernel_bin(weft_ctx *ctx, const weft_binning *b, double *bin, double *own);
+weft_status weft_kernel_bin(weft_ctx *ctx, const weft_binning *binning, double *bin, double *own);
 
 /* ---- a mesh ---- */
 
@@ -250,8 +250,8 @@ typedef struct weft_radial {
 } weft_radial;
 
 /* *out = Σ over all pairs of g(r / h), within rel_error. Points have no low parts. */
-weft_status weft_kernel_pairs(weft_ctx *ctx, const weft_radial *g, double h, double rel_error, const weft_tree *query,
-                              const weft_tree *reference, double *out);
+weft_status weft_kernel_pairs(weft_ctx *ctx, const weft_radial *radial, double h, double rel_error,
+                              const weft_tree *query, const weft_tree *reference, double *out);
 
 /* ---- what both back ends do ---- */
 

@@ -236,31 +236,35 @@ static WEFT_HD inline double weft_kernel_inside(int kind, double t, double s)
 
 #ifdef WEFT_KINDS_IN_VECTORS
 
-TARGET_INLINE VEC NAME(value_GAUSSIAN)(VEC s, VEC shift) { return NAME(exp)(V(fmadd)(s, V(set1)((REAL) -0.5), shift)); }
+TARGET_INLINE VEC NAME(value_GAUSSIAN)(VEC s, VEC shift)
+{
+  return NAME(exp)(OP(fmadd)(s, OP(set1)((REAL) -0.5), shift));
+}
 
-TARGET_INLINE VEC NAME(value_LAPLACIAN)(VEC s, VEC shift) { return NAME(exp)(V(sub)(shift, V(sqrt)(s))); }
+TARGET_INLINE VEC NAME(value_LAPLACIAN)(VEC s, VEC shift) { return NAME(exp)(OP(sub)(shift, OP(sqrt)(s))); }
 
 TARGET_INLINE VEC NAME(value_MATERN32)(VEC s, VEC shift)
 {
-  const VEC u = V(sqrt)(V(mul)(s, V(set1)((REAL) 3)));
-  return V(mul)(V(add)(V(set1)((REAL) 1), u), NAME(exp)(V(sub)(shift, u)));
+  const VEC u = OP(sqrt)(OP(mul)(s, OP(set1)((REAL) 3)));
+  return OP(mul)(OP(add)(OP(set1)((REAL) 1), u), NAME(exp)(OP(sub)(shift, u)));
 }
 
 TARGET_INLINE VEC NAME(value_MATERN52)(VEC s, VEC shift)
 {
-  const VEC u = V(sqrt)(V(mul)(s, V(set1)((REAL) 5)));
-  return V(mul)(V(fmadd)(s, V(set1)((REAL) (5.0 / 3)), V(add)(V(set1)((REAL) 1), u)), NAME(exp)(V(sub)(shift, u)));
+  const VEC u = OP(sqrt)(OP(mul)(s, OP(set1)((REAL) 5)));
+  return OP(mul)(OP(fmadd)(s, OP(set1)((REAL) (5.0 / 3)), OP(add)(OP(set1)((REAL) 1), u)),
+                 NAME(exp)(OP(sub)(shift, u)));
 }
 
 /* u is at most 1e4 in float, where exp(-u) is 0 long before: s may be 1e30 */
 TARGET_INLINE VEC NAME(value_MATERN72)(VEC s, VEC shift)
 {
-  const VEC u = V(sqrt)(V(mul)(s, V(set1)((REAL) 7))), some = V(min)(u, V(set1)((REAL) (TRACK ? 1e100 : 1e4)));
-  const VEC high = V(fmadd)(some, V(set1)((REAL) (7.0 / 15)), V(set1)((REAL) (14.0 / 5)));
-  return V(mul)(V(fmadd)(s, high, V(add)(V(set1)((REAL) 1), u)), NAME(exp)(V(sub)(shift, u)));
+  const VEC u = OP(sqrt)(OP(mul)(s, OP(set1)((REAL) 7))), some = OP(min)(u, OP(set1)((REAL) (TRACK ? 1e100 : 1e4)));
+  const VEC high = OP(fmadd)(some, OP(set1)((REAL) (7.0 / 15)), OP(set1)((REAL) (14.0 / 5)));
+  return OP(mul)(OP(fmadd)(s, high, OP(add)(OP(set1)((REAL) 1), u)), NAME(exp)(OP(sub)(shift, u)));
 }
 
-TARGET_INLINE VEC NAME(value_CAUCHY)(VEC s) { return V(div)(V(set1)((REAL) 1), V(add)(V(set1)((REAL) 1), s)); }
+TARGET_INLINE VEC NAME(value_CAUCHY)(VEC s) { return OP(div)(OP(set1)((REAL) 1), OP(add)(OP(set1)((REAL) 1), s)); }
 
 /* Compact ones from t = max(1 - s, 0) and s. */
 TARGET_INLINE VEC NAME(value_EPANECHNIKOV)(VEC t, VEC s)
@@ -272,13 +276,13 @@ TARGET_INLINE VEC NAME(value_EPANECHNIKOV)(VEC t, VEC s)
 TARGET_INLINE VEC NAME(value_TRIANGULAR)(VEC t, VEC s)
 {
   (void) t;
-  return V(max)(V(sub)(V(set1)((REAL) 1), V(sqrt)(s)), V(set1)((REAL) 0));
+  return OP(max)(OP(sub)(OP(set1)((REAL) 1), OP(sqrt)(s)), OP(set1)((REAL) 0));
 }
 
 TARGET_INLINE VEC NAME(value_BIWEIGHT)(VEC t, VEC s)
 {
   (void) s;
-  return V(mul)(t, t);
+  return OP(mul)(t, t);
 }
 
 /* t times a Chebyshev interpolant of cos(π√s / 2) / (1 - s) on 0..1: relative errors 4e-23 and 4e-12 */
@@ -294,18 +298,18 @@ TARGET_INLINE VEC NAME(value_COSINE)(VEC t, VEC s)
   static const REAL c[] = { -4.4616354394834169e-7f, 2.4716479526910785e-5f, -0.00089451224663f,
                             0.0199689552488f,        -0.23370054992f,        1.0f };
 #endif
-  VEC p = V(set1)(c[0]);
-  s = V(min)(s, V(set1)((REAL) 1));
-  UNROLL for (size_t i = 1; i < sizeof c / sizeof *c; i++) p = V(fmadd)(p, s, V(set1)(c[i]));
-  return V(mul)(t, p);
+  VEC p = OP(set1)(c[0]);
+  s = OP(min)(s, OP(set1)((REAL) 1));
+  UNROLL for (size_t i = 1; i < sizeof c / sizeof *c; i++) p = OP(fmadd)(p, s, OP(set1)(c[i]));
+  return OP(mul)(t, p);
 }
 
 /* The end is where √s is 1, and there the error of 1 - √s is that of s, halved. */
 TARGET_INLINE VEC NAME(value_WENDLAND)(VEC t, VEC s)
 {
-  const VEC one = V(set1)((REAL) 1), r = V(sqrt)(V(min)(s, one)), m = V(sub)(one, r), square = V(mul)(m, m);
+  const VEC one = OP(set1)((REAL) 1), r = OP(sqrt)(OP(min)(s, one)), m = OP(sub)(one, r), square = OP(mul)(m, m);
   (void) t;
-  return V(mul)(V(mul)(square, square), V(fmadd)(r, V(set1)((REAL) 4), one));
+  return OP(mul)(OP(mul)(square, square), OP(fmadd)(r, OP(set1)((REAL) 4), one));
 }
 
 #endif

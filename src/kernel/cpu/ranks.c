@@ -82,50 +82,51 @@ static void values_between(const weft_reach *r, const double *box, const double 
   *least = weft_kernel_of(r->kind, far * scale * (1 + 1e-9), 0);
 }
 
-static void value_range(const weft_reach *r, const double *box, size_t v, double *least, double *greatest)
+static void value_range(const weft_reach *reach, const double *box, size_t v, double *least, double *greatest)
 {
-  const double *node = r->tree->box + v * 2 * r->tree->points.d;
-  values_between(r, box, node, node + r->tree->points.d, least, greatest);
+  const double *node = reach->tree->box + v * 2 * reach->tree->points.d;
+  values_between(reach, box, node, node + reach->tree->points.d, least, greatest);
 }
 
 /* Sums of weights under every node: nodes * m. */
-static void sum_weights(const weft_reach *r, double *sums)
+static void sum_weights(const weft_reach *reach, double *sums)
 {
-  const weft_tree *t = r->tree;
-  for (size_t v = t->nodes; v-- > 0;)
-    for (size_t c = 0; c < r->m; c++) {
-      double *to = sums + v * r->m + c;
+  const weft_tree *tree = reach->tree;
+  for (size_t node = tree->nodes; node-- > 0;)
+    for (size_t c = 0; c < reach->m; c++) {
+      double *to = sums + node * reach->m + c;
       *to = 0;
-      if (t->child[v] >= 0)
-        *to = to[((size_t) t->child[v] - v) * r->m] + to[((size_t) t->child[v] + 1 - v) * r->m];
+      if (tree->child[node] >= 0)
+        *to =
+            to[((size_t) tree->child[node] - node) * reach->m] + to[((size_t) tree->child[node] + 1 - node) * reach->m];
       else
-        for (size_t i = (size_t) t->first[v]; i < (size_t) (t->first[v] + t->count[v]); i++)
-          *to += r->weights[i * r->m + c];
+        for (size_t i = (size_t) tree->first[node]; i < (size_t) (tree->first[node] + tree->count[node]); i++)
+          *to += reach->weights[i * reach->m + c];
     }
 }
 
 #define LOOKS 4096 /* nodes that a lower bound may look at */
 
-static void lower_of_box(const weft_reach *r, const double *sums, const double *box, double *least)
+static void lower_of_box(const weft_reach *reach, const double *sums, const double *box, double *least)
 {
-  const weft_tree *t = r->tree;
+  const weft_tree *tree = reach->tree;
   int32_t todo[128];
   size_t top = 0, looks = 0;
   todo[top++] = 0;
   while (top) {
-    const size_t v = (size_t) todo[--top];
+    const size_t node = (size_t) todo[--top];
     double few, most;
-    value_range(r, box, v, &few, &most);
+    value_range(reach, box, node, &few, &most);
     if (!(most > 0)) continue;
-    if (t->child[v] < 0 || most - few <= 0.2 * few || ++looks > LOOKS) {
-      for (size_t c = 0; c < r->m; c++) least[c] += (1 - 1e-12) * few * sums[v * r->m + c];
+    if (tree->child[node] < 0 || most - few <= 0.2 * few || ++looks > LOOKS) {
+      for (size_t c = 0; c < reach->m; c++) least[c] += (1 - 1e-12) * few * sums[node * reach->m + c];
       continue;
     }
     double left, right, other;
-    value_range(r, box, (size_t) t->child[v], &other, &left);
-    value_range(r, box, (size_t) t->child[v] + 1, &other, &right);
-    todo[top++] = t->child[v] + (left > right); /* the nearer child is looked at first */
-    todo[top++] = t->child[v] + (left <= right);
+    value_range(reach, box, (size_t) tree->child[node], &other, &left);
+    value_range(reach, box, (size_t) tree->child[node] + 1, &other, &right);
+    todo[top++] = tree->child[node] + (left > right); /* the nearer child is looked at first */
+    todo[top++] = tree->child[node] + (left <= right);
   }
 }
 
@@ -144,7 +145,7 @@ weft_status weft_ranks_lower(weft_ctx *ctx, const weft_reach *reach, const doubl
     const size_t end = count - start < 256 ? count : start + 256;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) count));
     WEFT_PARALLEL_FOR(ctx->threads, guided)
-    for (size_t b = start; b < end; b++) lower_of_box(reach, sums, boxes + b * 2 * d, least + b * m);
+    for (size_t box = start; box < end; box++) lower_of_box(reach, sums, boxes + box * 2 * d, least + box * m);
   }
 done:
   weft_arena_end(&mem);
@@ -160,48 +161,48 @@ typedef struct {
 } needs;
 
 /* The points of a leaf that some open box needs. */
-static void decide_points(const needs *n, size_t v, uint64_t open, int wanted)
+static void decide_points(const needs *n, size_t node, uint64_t open, int wanted)
 {
-  const weft_tree *t = n->reach->tree;
-  const size_t d = t->points.d;
-  for (size_t i = (size_t) t->first[v]; i < (size_t) (t->first[v] + t->count[v]); i++) {
-    const double *x = t->points.x + i * d;
+  const weft_tree *tree = n->reach->tree;
+  const size_t d = tree->points.d;
+  for (size_t i = (size_t) tree->first[node]; i < (size_t) (tree->first[node] + tree->count[node]); i++) {
+    const double *x = tree->points.x + i * d;
     double few, most;
     n->keep[i] = wanted;
-    for (size_t b = 0; b < WEFT_RANK_BOXES && !n->keep[i]; b++) {
-      if (!(open >> b & 1)) continue;
-      values_between(n->reach, n->boxes + b * 2 * d, x, x, &few, &most);
-      n->keep[i] = most > n->allowed[b];
+    for (size_t box = 0; box < WEFT_RANK_BOXES && !n->keep[i]; box++) {
+      if (!(open >> box & 1)) continue;
+      values_between(n->reach, n->boxes + box * 2 * d, x, x, &few, &most);
+      n->keep[i] = most > n->allowed[box];
     }
   }
 }
 
-/* open: boxes for which node v is not decided above; wanted: for some box, one point suffices for all of v. */
-static void decide(const needs *n, size_t v, uint64_t open, int wanted)
+/* open: boxes for which the node is not decided above; wanted: for some box, one point suffices for all of it. */
+static void decide(const needs *n, size_t node, uint64_t open, int wanted)
 {
-  const weft_reach *r = n->reach;
-  const weft_tree *t = r->tree;
+  const weft_reach *reach = n->reach;
+  const weft_tree *tree = reach->tree;
   uint64_t left = 0;
   double weight = 0;
-  for (size_t c = 0; c < r->m; c++) weight += n->sums[v * r->m + c];
+  for (size_t c = 0; c < reach->m; c++) weight += n->sums[node * reach->m + c];
   if (weight == 0) return;
-  for (size_t b = 0; b < WEFT_RANK_BOXES; b++) {
+  for (size_t box = 0; box < WEFT_RANK_BOXES; box++) {
     double few, most;
-    if (!(open >> b & 1)) continue;
-    value_range(r, n->boxes + b * 2 * t->points.d, v, &few, &most);
-    if (most <= n->allowed[b]) continue;
-    if (n->together && most - few <= n->allowed[b])
+    if (!(open >> box & 1)) continue;
+    value_range(reach, n->boxes + box * 2 * tree->points.d, node, &few, &most);
+    if (most <= n->allowed[box]) continue;
+    if (n->together && most - few <= n->allowed[box])
       wanted = 1;
     else
-      left |= UINT64_C(1) << b;
+      left |= UINT64_C(1) << box;
   }
   if (!left)
-    n->one[v] = wanted;
-  else if (t->child[v] < 0)
-    decide_points(n, v, left, wanted);
+    n->one[node] = wanted;
+  else if (tree->child[node] < 0)
+    decide_points(n, node, left, wanted);
   else {
-    decide(n, (size_t) t->child[v], left, wanted);
-    decide(n, (size_t) t->child[v] + 1, left, wanted);
+    decide(n, (size_t) tree->child[node], left, wanted);
+    decide(n, (size_t) tree->child[node] + 1, left, wanted);
   }
 }
 
@@ -227,10 +228,10 @@ done:
 
 /* ---- a first lower bound of every query ---- */
 
-static double box_gap(const weft_tree *a, size_t v, const weft_tree *b, size_t k)
+static double box_gap(const weft_tree *a, size_t node, const weft_tree *b, size_t k)
 {
   const size_t d = a->points.d;
-  const double *one = a->box + v * 2 * d, *other = b->box + k * 2 * d;
+  const double *one = a->box + node * 2 * d, *other = b->box + k * 2 * d;
   double square = 0;
   for (size_t j = 0; j < d; j++) {
     double gap = fmax(other[j] - one[d + j], one[j] - other[d + j]);
@@ -244,22 +245,23 @@ static double box_gap(const weft_tree *a, size_t v, const weft_tree *b, size_t k
 static void sum_nearest(const weft_kernel_task *task, const weft_tree *query, const weft_tree *reference,
                         weft_tile_sum tile, size_t leaf, double *memory, double *out)
 {
-  weft_block_query b = weft_block_in(memory, task->reference.d, task->m, task->reference.lo != NULL);
+  weft_block_query block = weft_block_in(memory, task->reference.d, task->m, task->reference.lo != NULL);
   const size_t first = (size_t) query->first[leaf], count = (size_t) query->count[leaf];
-  size_t v = 0;
-  while (reference->child[v] >= 0) {
-    const size_t k = (size_t) reference->child[v];
-    v = k + (box_gap(query, leaf, reference, k + 1) < box_gap(query, leaf, reference, k));
+  size_t node = 0;
+  while (reference->child[node] >= 0) {
+    const size_t k = (size_t) reference->child[node];
+    node = k + (box_gap(query, leaf, reference, k + 1) < box_gap(query, leaf, reference, k));
   }
   for (size_t from = 0; from < count; from += WEFT_TILE) {
-    weft_block_load(&b, &task->query, first + from, count - from < WEFT_TILE ? count - from : WEFT_TILE, task->m);
-    weft_block_add(&b, task, tile, (size_t) reference->first[v], (size_t) reference->count[v]);
-    for (size_t l = 0; l < b.count; l++)
+    weft_block_load(&block, &task->query, first + from, count - from < WEFT_TILE ? count - from : WEFT_TILE, task->m);
+    weft_block_add(&block, task, tile, (size_t) reference->first[node], (size_t) reference->count[node]);
+    for (size_t lane = 0; lane < block.count; lane++)
       for (size_t c = 0; c < task->m; c++) {
         /* near its boundary, a compact kernel's whole value may be rounding error */
-        const double value =
-            b.total[c * WEFT_TILE + l] - 2 * weft_distance_error(task->reference.d) * b.inside[c * WEFT_TILE + l];
-        out[b.first + l + c * task->query.n] = value > 0 && !weft_kernel_step(task->kind) ? value * (1 - 1e-12) : 0;
+        const double value = block.total[c * WEFT_TILE + lane] -
+                             2 * weft_distance_error(task->reference.d) * block.inside[c * WEFT_TILE + lane];
+        out[block.first + lane + c * task->query.n] =
+            value > 0 && !weft_kernel_step(task->kind) ? value * (1 - 1e-12) : 0;
       }
   }
 }
@@ -280,9 +282,9 @@ weft_status weft_ranks_nearest(weft_ctx *ctx, const weft_kernel_task *task, cons
     WEFT_TRY(weft_poll(ctx, (double) start, (double) query->nodes));
     WEFT_PARALLEL(weft_threads_worth(ctx->threads, (double) task->query.n * (double) (task->reference.d + 10) * 16))
     WEFT_FOR(dynamic)
-    for (size_t v = start; v < end; v++)
-      if (query->child[v] < 0)
-        sum_nearest(task, query, reference, weft_tile_variant(), v, memory + (size_t) WEFT_THREAD() * size, out);
+    for (size_t node = start; node < end; node++)
+      if (query->child[node] < 0)
+        sum_nearest(task, query, reference, weft_tile_variant(), node, memory + (size_t) WEFT_THREAD() * size, out);
   }
 done:
   weft_arena_end(&mem);

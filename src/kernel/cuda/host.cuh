@@ -38,12 +38,12 @@ template <typename Real> struct tile_launch {
 };
 
 template <typename Real, typename Kernel>
-static cudaError_t launch_tiles(Kernel kernel, const tile_launch<Real> &l, int cols, bool pairs)
+static cudaError_t launch_tiles(Kernel kernel, const tile_launch<Real> &tiles, int cols, bool pairs)
 {
-  const size_t bytes = tile_bytes<Real>(l.args.d, cols, pairs);
+  const size_t bytes = tile_bytes<Real>(tiles.args.d, cols, pairs);
   const cudaError_t e = weft_device_allow_shared((const void *) kernel, bytes);
   if (e != cudaSuccess) return e;
-  kernel<<<dim3((unsigned) l.chunks, (unsigned) l.blocks), TILE_THREADS, bytes, l.stream>>>(l.args);
+  kernel<<<dim3((unsigned) tiles.chunks, (unsigned) tiles.blocks), TILE_THREADS, bytes, tiles.stream>>>(tiles.args);
   return cudaGetLastError();
 }
 

@@ -39,7 +39,7 @@ static weft_kernel_task task_of(SEXP list, int of_products)
   weft_record record = weft_record_open(list, "task");
   SEXP kernel = weft_record_field(&record, "kernel"), weights = weft_record_field(&record, "weights"),
        reference = weft_record_field(&record, "reference");
-  const weft_kernel_task t = {
+  const weft_kernel_task task = {
     .kind = of_products ? -1 : weft_kernel_kind_of(kernel),
     .h = weft_record_doubles(&record, "h", WEFT_ANY_LENGTH)[0],
     .query = weft_kernel_points_of(weft_record_field(&record, "query")),
@@ -55,7 +55,7 @@ static weft_kernel_task task_of(SEXP list, int of_products)
     .columns = weft_glue_element(reference, "columns") != R_NilValue,
   };
   weft_record_close(&record);
-  return t;
+  return task;
 }
 
 weft_kernel_task weft_kernel_task_of(SEXP list) { return task_of(list, 0); }
@@ -66,17 +66,17 @@ weft_tree weft_kernel_tree_of(SEXP list)
 {
   SEXP centre = weft_glue_element(list, "centre"), first = weft_glue_element(list, "first"),
        moments = weft_glue_element(list, "moments");
-  weft_tree t = { weft_kernel_points_of(list),
-                  INTEGER(weft_glue_element(list, "order")),
-                  (size_t) Rf_xlength(first),
-                  (size_t) Rf_asInteger(weft_glue_element(list, "leaf_size")),
-                  REAL(first),
-                  REAL(weft_glue_element(list, "count")),
-                  INTEGER(weft_glue_element(list, "child")),
-                  REAL(weft_glue_element(list, "box")),
-                  centre == R_NilValue ? NULL : REAL(centre),
-                  moments == R_NilValue ? NULL : REAL(moments) };
-  return t;
+  weft_tree tree = { weft_kernel_points_of(list),
+                     INTEGER(weft_glue_element(list, "order")),
+                     (size_t) Rf_xlength(first),
+                     (size_t) Rf_asInteger(weft_glue_element(list, "leaf_size")),
+                     REAL(first),
+                     REAL(weft_glue_element(list, "count")),
+                     INTEGER(weft_glue_element(list, "child")),
+                     REAL(weft_glue_element(list, "box")),
+                     centre == R_NilValue ? NULL : REAL(centre),
+                     moments == R_NilValue ? NULL : REAL(moments) };
+  return tree;
 }
 
 /* The sheet of kernels (kernel/kinds.h), and which can be summed on a line: a named list of columns. */
@@ -112,10 +112,10 @@ static SEXP result_of(weft_kernel_sum_job *job, size_t bandwidths)
   return out;
 }
 
-static void store_effort(SEXP out, const weft_kernel_effort *e)
+static void store_effort(SEXP out, const weft_kernel_effort *effort)
 {
 #define EFFORT_NAME(field) #field,
-#define EFFORT_VALUE(field) e->field,
+#define EFFORT_VALUE(field) effort->field,
   const char *names[] = { WEFT_KERNEL_EFFORT(EFFORT_NAME) "" };
   const double values[] = { WEFT_KERNEL_EFFORT(EFFORT_VALUE) };
   memcpy(REAL(weft_result_put(out, "effort", Rf_mkNamed(REALSXP, names))), values, sizeof values);
@@ -276,26 +276,26 @@ SEXP C_weft_tree_grow(SEXP points, SEXP plan, SEXP control)
 {
   const weft_points p = weft_kernel_points_of(points);
   weft_record record = weft_record_open(plan, "plan");
-  weft_tree_build b = { .type = (weft_tree_type) weft_record_kind(&record, "type", tree_types, 4),
-                        .n = p.n,
-                        .d = p.d,
-                        .leaf_size = weft_record_size(&record, "leaf_size"),
-                        .key = weft_record_key(&record, "key") };
+  weft_tree_build build = { .type = (weft_tree_type) weft_record_kind(&record, "type", tree_types, 4),
+                            .n = p.n,
+                            .d = p.d,
+                            .leaf_size = weft_record_size(&record, "leaf_size"),
+                            .key = weft_record_key(&record, "key") };
   weft_record_close(&record);
-  b.nodes = weft_tree_nodes(p.n, b.leaf_size);
-  const R_xlen_t nodes = (R_xlen_t) b.nodes;
+  build.nodes = weft_tree_nodes(p.n, build.leaf_size);
+  const R_xlen_t nodes = (R_xlen_t) build.nodes;
   SEXP out = PROTECT(WEFT_NAMED_LIST("x", "lo", "order", "first", "count", "child", "box", "centre", "leaf_size"));
-  b.x = REAL(weft_result_put(out, "x", Rf_duplicate(weft_glue_element(points, "x"))));
-  if (p.lo) b.lo = REAL(weft_result_put(out, "lo", Rf_duplicate(weft_glue_element(points, "lo"))));
-  b.order = INTEGER(weft_result_put(out, "order", Rf_allocVector(INTSXP, (R_xlen_t) p.n)));
-  b.first = REAL(weft_result_put(out, "first", Rf_allocVector(REALSXP, nodes)));
-  b.count = REAL(weft_result_put(out, "count", Rf_allocVector(REALSXP, nodes)));
-  b.child = INTEGER(weft_result_put(out, "child", Rf_allocVector(INTSXP, nodes)));
-  b.box = REAL(weft_result_put(out, "box", Rf_allocMatrix(REALSXP, 2 * (int) p.d, (int) nodes)));
-  if (b.type != WEFT_TREE_KD)
-    b.centre = REAL(weft_result_put(out, "centre", Rf_allocMatrix(REALSXP, (int) p.d + 1, (int) nodes)));
-  weft_result_put(out, "leaf_size", Rf_ScalarInteger((int) b.leaf_size));
-  WEFT_RUN_RETURN(out, control, grow, &b);
+  build.x = REAL(weft_result_put(out, "x", Rf_duplicate(weft_glue_element(points, "x"))));
+  if (p.lo) build.lo = REAL(weft_result_put(out, "lo", Rf_duplicate(weft_glue_element(points, "lo"))));
+  build.order = INTEGER(weft_result_put(out, "order", Rf_allocVector(INTSXP, (R_xlen_t) p.n)));
+  build.first = REAL(weft_result_put(out, "first", Rf_allocVector(REALSXP, nodes)));
+  build.count = REAL(weft_result_put(out, "count", Rf_allocVector(REALSXP, nodes)));
+  build.child = INTEGER(weft_result_put(out, "child", Rf_allocVector(INTSXP, nodes)));
+  build.box = REAL(weft_result_put(out, "box", Rf_allocMatrix(REALSXP, 2 * (int) p.d, (int) nodes)));
+  if (build.type != WEFT_TREE_KD)
+    build.centre = REAL(weft_result_put(out, "centre", Rf_allocMatrix(REALSXP, (int) p.d + 1, (int) nodes)));
+  weft_result_put(out, "leaf_size", Rf_ScalarInteger((int) build.leaf_size));
+  WEFT_RUN_RETURN(out, control, grow, &build);
 }
 
 static int is_matrix(SEXP x, double rows, double columns)

@@ -9,19 +9,19 @@ typedef struct {
 } tally; /* pair: of its last choice, from 1 */
 
 /* Fills a thread's tallies for target t and lists the regulators that have any. */
-static size_t count_target(const weft_regulation_chosen *c, size_t t, tally *tallies, int32_t *touched)
+static size_t count_target(const weft_regulation_chosen *c, size_t target, tally *tallies, int32_t *touched)
 {
   size_t found = 0;
   for (size_t half = 0; half < c->halves; half++) {
-    const int32_t *choice = c->choices + ((half * c->worlds + c->world) * c->targets + t) * c->steps;
+    const int32_t *choice = c->choices + ((half * c->worlds + c->world) * c->targets + target) * c->steps;
     const int32_t pair = (int32_t) (half / 2) + 1;
-    for (size_t s = 0; s < c->steps && choice[s]; s++) {
-      const int32_t feature = choice[s] > 0 ? choice[s] - 1 : -choice[s] - 1;
-      const int32_t j = feature % (int32_t) c->regulators, share = (int32_t) (c->steps - s);
+    for (size_t step = 0; step < c->steps && choice[step]; step++) {
+      const int32_t feature = choice[step] > 0 ? choice[step] - 1 : -choice[step] - 1;
+      const int32_t j = feature % (int32_t) c->regulators, share = (int32_t) (c->steps - step);
       tally *now = &tallies[j];
       if (!now->times) touched[found++] = j;
       now->area += share;
-      now->signed_area += choice[s] > 0 ? share : -share;
+      now->signed_area += choice[step] > 0 ? share : -share;
       now->times++;
       now->both += now->pair == pair;
       now->pair = pair;
@@ -36,13 +36,13 @@ static void forget(tally *tallies, const int32_t *touched, size_t found)
 }
 
 /* Tallies in the order of the regulators. */
-static void write_target(tally *tallies, size_t regulators, size_t t, size_t at, const weft_regulation_edges *out)
+static void write_target(tally *tallies, size_t regulators, size_t target, size_t at, const weft_regulation_edges *out)
 {
   for (size_t j = 0; j < regulators; j++) {
     const tally *now = &tallies[j];
     if (!now->times) continue;
     out->regulator[at] = (int32_t) j + 1;
-    out->target[at] = (int32_t) t + 1;
+    out->target[at] = (int32_t) target + 1;
     out->area[at] = now->area;
     out->signed_area[at] = now->signed_area;
     out->times[at] = now->times;
@@ -78,13 +78,13 @@ static weft_status all_targets(weft_ctx *ctx, const weft_regulation_chosen *c, d
     WEFT_TRY(weft_poll(ctx, (double) first, (double) targets));
     const double each = 4 * (double) (c->halves * c->steps) + (double) c->regulators;
     WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - first) * each), guided)
-    for (int64_t t = first; t < end; t++) {
+    for (int64_t target = first; target < end; target++) {
       const size_t own = (size_t) WEFT_THREAD() * c->regulators;
-      const size_t found = count_target(c, (size_t) t, tallies + own, touched + own);
+      const size_t found = count_target(c, (size_t) target, tallies + own, touched + own);
       if (out)
-        write_target(tallies + own, c->regulators, (size_t) t, (size_t) starts[t], out);
+        write_target(tallies + own, c->regulators, (size_t) target, (size_t) starts[target], out);
       else {
-        counts[t] = (double) found;
+        counts[target] = (double) found;
         add_areas(tallies + own, touched + own, found, moments + 2 * own, moments + 2 * own + c->regulators);
       }
       forget(tallies + own, touched + own, found);
@@ -125,13 +125,13 @@ weft_status weft_regulation_list(weft_ctx *ctx, const weft_regulation_chosen *ch
 }
 
 /* Of one target. */
-static void write_weights(const weft_regulation_edges *e, const double *starts, size_t t, size_t regulators,
+static void write_weights(const weft_regulation_edges *edges, const double *starts, size_t target, size_t regulators,
                           double full, const double *share, double *out)
 {
   memset(out, 0, regulators * sizeof *out);
-  for (size_t k = (size_t) starts[t]; k < (size_t) starts[t + 1]; k++) {
-    const size_t j = (size_t) e->regulator[k] - 1;
-    out[j] = e->area[k] / full * share[j];
+  for (size_t k = (size_t) starts[target]; k < (size_t) starts[target + 1]; k++) {
+    const size_t j = (size_t) edges->regulator[k] - 1;
+    out[j] = edges->area[k] / full * share[j];
   }
 }
 

@@ -285,9 +285,9 @@ weft_status weft_regulation_own(weft_arena *mem, const weft_regulation_job *job,
   int32_t *of_gene;
   WEFT_TAKE(*out, mem, job->targets);
   WEFT_TAKE(of_gene, mem, job->p);
-  for (size_t g = 0; g < job->p; g++) of_gene[g] = -1;
+  for (size_t gene = 0; gene < job->p; gene++) of_gene[gene] = -1;
   for (size_t j = 0; j < job->regulators; j++) of_gene[job->regulator[j]] = (int32_t) j;
-  for (size_t t = 0; t < job->targets; t++) (*out)[t] = of_gene[job->target[t]];
+  for (size_t target = 0; target < job->targets; target++) (*out)[target] = of_gene[job->target[target]];
 done:
   return st;
 }

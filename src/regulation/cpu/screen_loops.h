@@ -54,32 +54,33 @@ typedef struct {
  * residual variances that the vector code gives too. */
 INLINE turned turn_one(const sweep *w, int hinges, size_t j)
 {
-  const turn *t = w->turn;
-  turned o = { { 0, 0 }, { 0, 0 }, { 0, 0, 0 } };
+  const turn *turn = w->turn;
+  turned after = { { 0, 0 }, { 0, 0 }, { 0, 0, 0 } };
   for (int part = 0; part <= hinges; part++) {
-    const size_t f = (size_t) part * w->padded + j;
-    int16_t num = t->near[f];
-    for (size_t k = 0; k < w->step; k++) num = (int16_t) (num - times(w->q[k * w->features + f], t->before[k]));
-    num = (int16_t) (num * (1 << t->shift));
-    o.q[part] = (int16_t) (num + times(num, t->stretch));
-    o.r[part] = (int16_t) (w->r[f] - times(o.q[part], t->share));
+    const size_t feature = (size_t) part * w->padded + j;
+    int16_t num = turn->near[feature];
+    for (size_t k = 0; k < w->step; k++)
+      num = (int16_t) (num - times(w->q[k * w->features + feature], turn->before[k]));
+    num = (int16_t) (num * (1 << turn->shift));
+    after.q[part] = (int16_t) (num + times(num, turn->stretch));
+    after.r[part] = (int16_t) (w->r[feature] - times(after.q[part], turn->share));
   }
   for (int kind = 0; kind <= 2 * hinges; kind++) {
     const int16_t *part = w->part + j;
-    const int16_t q = !hinges ? o.q[0]
-                      : kind  ? o.q[kind - 1]
-                              : (int16_t) (times(o.q[0], part[0]) + times(o.q[1], part[w->padded]));
-    o.d[kind] = (int16_t) (w->before[(size_t) kind * w->padded + j] - times(q, q));
+    const int16_t q = !hinges ? after.q[0]
+                      : kind  ? after.q[kind - 1]
+                              : (int16_t) (times(after.q[0], part[0]) + times(after.q[1], part[w->padded]));
+    after.d[kind] = (int16_t) (w->before[(size_t) kind * w->padded + j] - times(q, q));
   }
-  return o;
+  return after;
 }
 
 /* The same as the last sweep left it, with nothing in q. */
 INLINE turned turned_before(const sweep *w, int hinges, const int16_t *d, size_t j)
 {
-  turned o = { { 0, 0 }, { w->r[j], hinges ? w->r[w->padded + j] : 0 }, { 0, 0, 0 } };
-  for (int kind = 0; kind <= 2 * hinges; kind++) o.d[kind] = d[(size_t) kind * w->padded + j];
-  return o;
+  turned after = { { 0, 0 }, { w->r[j], hinges ? w->r[w->padded + j] : 0 }, { 0, 0, 0 } };
+  for (int kind = 0; kind <= 2 * hinges; kind++) after.d[kind] = d[(size_t) kind * w->padded + j];
+  return after;
 }
 
 /* The greatest size of r and the least d of a regulator's kinds. */
@@ -92,15 +93,15 @@ INLINE int16_t size_of_all(const int16_t *r, const int16_t *part, size_t padded,
 /* Whether regulator j may be the best after the turn. */
 INLINE int sweep_one(const sweep *w, int hinges, size_t j)
 {
-  const turned o = turn_one(w, hinges, j);
-  int16_t size = (int16_t) (size_of_all(o.r, w->part + j, w->padded, hinges) + w->test->add), left = 32767;
-  for (int kind = 0; kind <= 2 * hinges; kind++) left = lesser(left, o.d[kind]);
+  const turned after = turn_one(w, hinges, j);
+  int16_t size = (int16_t) (size_of_all(after.r, w->part + j, w->padded, hinges) + w->test->add), left = 32767;
+  for (int kind = 0; kind <= 2 * hinges; kind++) left = lesser(left, after.d[kind]);
   for (int part = 0; !w->last && part <= hinges; part++) {
-    const size_t f = (size_t) part * w->padded + j;
-    w->q[w->step * w->features + f] = o.q[part];
-    w->r[f] = o.r[part];
+    const size_t feature = (size_t) part * w->padded + j;
+    w->q[w->step * w->features + feature] = after.q[part];
+    w->r[feature] = after.r[part];
   }
-  for (int kind = 0; !w->last && kind <= 2 * hinges; kind++) w->d[(size_t) kind * w->padded + j] = o.d[kind];
+  for (int kind = 0; !w->last && kind <= 2 * hinges; kind++) w->d[(size_t) kind * w->padded + j] = after.d[kind];
   size = (int16_t) (lesser(size, w->test->cap) * (1 << w->test->shift));
   return times(left, w->test->bar) - w->test->slack <= times(times(size, size), w->favour[j]);
 }

@@ -58,16 +58,17 @@ typedef struct {
 } engine;
 
 /* All items of a phase; `cost` is a rough number of operations of each. */
-static weft_status all_items(weft_ctx *ctx, const engine *e, weft_regulation_item *work, size_t count, double cost)
+static weft_status all_items(weft_ctx *ctx, const engine *engine, weft_regulation_item *work, size_t count, double cost)
 {
-  const weft_regulation_phase phase = { e->first, e->count, e->job->halves, count, cost };
-  return weft_regulation_items(ctx, &phase, work, e);
+  const weft_regulation_phase phase = { engine->first, engine->count, engine->job->halves, count, cost };
+  return weft_regulation_items(ctx, &phase, work, engine);
 }
 
 /* A gene's scores in m of the rows, or in all (NULL), as pairs; partner: in the rows that stand for these. */
-static int64_t gather(const engine *e, size_t gene, const int32_t *rows, size_t m, const int32_t *partner, int16_t *out)
+static int64_t gather(const engine *engine, size_t gene, const int32_t *rows, size_t m, const int32_t *partner,
+                      int16_t *out)
 {
-  const int32_t *score = e->job->scores + gene * e->job->n;
+  const int32_t *score = engine->job->scores + gene * engine->job->n;
   int64_t sum = 0;
   for (size_t k = 0; k < m; k++) {
     const size_t row = rows ? (size_t) rows[k] : k;
@@ -83,23 +84,23 @@ static int32_t part_of(int32_t z, int hinges, int part) { return !hinges ? z : p
 /* ---- phases ---- */
 
 /* Scores of the regulators of a panel, in m of the rows or in all. */
-static void pack_panel(const engine *e, const slot *s, size_t panel, const int32_t *rows, size_t m)
+static void pack_panel(const engine *engine, const slot *slot, size_t panel, const int32_t *rows, size_t m)
 {
-  const int hinges = e->job->hinges;
+  const int hinges = engine->job->hinges;
   const size_t kp = (m + 1) / 2;
   for (size_t lane = 0; lane < LANES; lane++) {
-    const size_t j = panel * LANES + lane, row = s->rows ? j : lane;
-    const size_t stride = (s->rows ? e->padded : LANES) * kp;
-    int32_t *out = s->rows ? s->rows : s->spare;
+    const size_t j = panel * LANES + lane, row = slot->rows ? j : lane;
+    const size_t stride = (slot->rows ? engine->padded : LANES) * kp;
+    int32_t *out = slot->rows ? slot->rows : slot->spare;
     int16_t *whole = (int16_t *) (out + row * kp);
     double sum[2] = { 0, 0 }, squares[2] = { 0, 0 };
-    if (j < e->job->regulators)
-      gather(e, (size_t) e->job->regulator[j], rows, m, NULL, whole);
+    if (j < engine->job->regulators)
+      gather(engine, (size_t) engine->job->regulator[j], rows, m, NULL, whole);
     else
       memset(whole, 0, kp * sizeof(int32_t));
     for (int part = 0; part <= hinges; part++) {
       int32_t *from = out + (size_t) (part + hinges) * stride + row * kp;
-      int32_t *to = s->panels + ((size_t) part * (e->padded / LANES) + panel) * kp * LANES + lane;
+      int32_t *to = slot->panels + ((size_t) part * (engine->padded / LANES) + panel) * kp * LANES + lane;
       int16_t *v = (int16_t *) from;
       for (size_t k = 0; k < 2 * kp; k++) {
         v[k] = (int16_t) part_of(whole[k], hinges, part);
@@ -108,106 +109,111 @@ static void pack_panel(const engine *e, const slot *s, size_t panel, const int32
       }
       for (size_t k = 0; k < kp; k++) to[k * LANES] = from[k];
     }
-    if (s->rows) weft_regulation_note_moments(&s->half, j, sum, squares);
+    if (slot->rows) weft_regulation_note_moments(&slot->half, j, sum, squares);
   }
 }
 
 static void pack(const void *data, size_t item, int thread)
 {
-  const engine *e = data;
-  const size_t panels = e->padded / LANES, at = item / panels, panel = item % panels, half = e->first + at;
-  const slot *s = &e->slots[at];
-  const int32_t spare = e->spares ? e->spares[half / 2] : NOT_ALL;
+  const engine *engine = data;
+  const size_t panels = engine->padded / LANES, at = item / panels, panel = item % panels, half = engine->first + at;
+  const slot *slot = &engine->slots[at];
+  const int32_t spare = engine->spares ? engine->spares[half / 2] : NOT_ALL;
   (void) thread;
-  pack_panel(e, s, panel, e->job->rows + half * e->job->m, e->job->m);
+  pack_panel(engine, slot, panel, engine->job->rows + half * engine->job->m, engine->job->m);
   for (size_t j = panel * LANES; spare >= 0 && j < (panel + 1) * LANES; j++)
-    for (int part = 0; part <= e->job->hinges; part++)
-      s->spare[(size_t) part * e->padded + j] =
-          j >= e->job->regulators ? 0
-                                  : part_of(e->job->scores[(size_t) e->job->regulator[j] * e->job->n + (size_t) spare],
-                                            e->job->hinges, part);
+    for (int part = 0; part <= engine->job->hinges; part++)
+      slot->spare[(size_t) part * engine->padded + j] =
+          j >= engine->job->regulators
+              ? 0
+              : part_of(engine->job->scores[(size_t) engine->job->regulator[j] * engine->job->n + (size_t) spare],
+                        engine->job->hinges, part);
 }
 
-static void multiply_rows(const engine *e, const int32_t *rows, size_t count, size_t kp, const int32_t *panels,
+static void multiply_rows(const engine *engine, const int32_t *rows, size_t count, size_t kp, const int32_t *panels,
                           int32_t *out)
 {
-  for (size_t panel = 0; panel < e->panels; panel++)
-    e->loops->products(rows, count, kp, panels + panel * kp * LANES, out + panel * LANES, e->features);
+  for (size_t panel = 0; panel < engine->panels; panel++)
+    engine->loops->products(rows, count, kp, panels + panel * kp * LANES, out + panel * LANES, engine->features);
 }
 
-static size_t near_blocks(const engine *e) { return (e->padded + NEAR - 1) / NEAR; }
+static size_t near_blocks(const engine *engine) { return (engine->padded + NEAR - 1) / NEAR; }
 
 static void multiply(const void *data, size_t item, int thread)
 {
-  const engine *e = data;
-  const slot *s = &e->slots[item / near_blocks(e)];
-  const size_t first = item % near_blocks(e) * NEAR, count = e->padded - first < NEAR ? e->padded - first : NEAR;
-  int32_t *with = e->with + (size_t) thread * e->each_with;
-  const int hinges = e->job->hinges;
+  const engine *engine = data;
+  const slot *slot = &engine->slots[item / near_blocks(engine)];
+  const size_t first = item % near_blocks(engine) * NEAR,
+               count = engine->padded - first < NEAR ? engine->padded - first : NEAR;
+  int32_t *with = engine->with + (size_t) thread * engine->each_with;
+  const int hinges = engine->job->hinges;
   for (int part = 0; part <= hinges; part++)
-    multiply_rows(e, s->rows + ((size_t) (part + hinges) * e->padded + first) * e->kp, count, e->kp, s->panels,
-                  e->screen ? with + (size_t) part * NEAR * e->features
-                            : s->products + ((size_t) part * e->padded + first) * e->features);
-  for (size_t j = 0; e->screen && j < count; j++)
-    e->loops->note_near(&s->half, first + j, with + j * e->features, with + (NEAR + j) * e->features);
+    multiply_rows(engine, slot->rows + ((size_t) (part + hinges) * engine->padded + first) * engine->kp, count,
+                  engine->kp, slot->panels,
+                  engine->screen ? with + (size_t) part * NEAR * engine->features
+                                 : slot->products + ((size_t) part * engine->padded + first) * engine->features);
+  for (size_t j = 0; engine->screen && j < count; j++)
+    engine->loops->note_near(&slot->half, first + j, with + j * engine->features, with + (NEAR + j) * engine->features);
 }
 
 /* Products of a block of targets with all features, in all rows. */
 static void add_up(const void *data, size_t item, int thread)
 {
-  const engine *e = data;
-  const weft_regulation_job *job = e->job;
-  const size_t world = item / e->blocks, first = item % e->blocks * e->block;
-  const size_t count = job->targets - first < e->block ? job->targets - first : e->block;
-  int32_t *rows = e->target_rows + (size_t) thread * e->each_row;
-  for (size_t t = 0; t < count; t++)
-    gather(e, (size_t) job->target[first + t], NULL, job->n, world ? job->partner + (world - 1) * job->n : NULL,
-           (int16_t *) (rows + t * e->all_kp));
-  multiply_rows(e, rows, count, e->all_kp, e->all.panels, e->totals + (world * job->targets + first) * e->features);
+  const engine *engine = data;
+  const weft_regulation_job *job = engine->job;
+  const size_t world = item / engine->blocks, first = item % engine->blocks * engine->block;
+  const size_t count = job->targets - first < engine->block ? job->targets - first : engine->block;
+  int32_t *rows = engine->target_rows + (size_t) thread * engine->each_row;
+  for (size_t target = 0; target < count; target++)
+    gather(engine, (size_t) job->target[first + target], NULL, job->n,
+           world ? job->partner + (world - 1) * job->n : NULL, (int16_t *) (rows + target * engine->all_kp));
+  multiply_rows(engine, rows, count, engine->all_kp, engine->all.panels,
+                engine->totals + (world * job->targets + first) * engine->features);
 }
 
 static void pack_all(const void *data, size_t panel, int thread)
 {
-  const engine *e = data;
-  slot s = e->all;
-  s.spare += (size_t) thread * LANES * e->all_kp * WEFT_REGULATION_KINDS;
-  pack_panel(e, &s, panel, NULL, e->job->n);
+  const engine *engine = data;
+  slot slot = engine->all;
+  slot.spare += (size_t) thread * LANES * engine->all_kp * WEFT_REGULATION_KINDS;
+  pack_panel(engine, &slot, panel, NULL, engine->job->n);
 }
 
 /* What the first half of a pair leaves of all rows. */
-static void subtract(const engine *e, const slot *s, const int32_t *total, int32_t spare, int32_t *with)
+static void subtract(const engine *engine, const slot *slot, const int32_t *total, int32_t spare, int32_t *with)
 {
-  const int32_t *beside = s->spare;
-  const size_t features = e->features;
+  const int32_t *beside = slot->spare;
+  const size_t features = engine->features;
   if (spare) {
     WEFT_SIMD_PRAGMA(omp simd)
-    for (size_t f = 0; f < features; f++) with[f] = total[f] - with[f] - spare * beside[f];
+    for (size_t feature = 0; feature < features; feature++)
+      with[feature] = total[feature] - with[feature] - spare * beside[feature];
   } else {
     WEFT_SIMD_PRAGMA(omp simd)
-    for (size_t f = 0; f < features; f++) with[f] = total[f] - with[f];
+    for (size_t feature = 0; feature < features; feature++) with[feature] = total[feature] - with[feature];
   }
 }
 
 /* Targets of a block in one half, as the screen sees them. */
-static void look_at_targets(const engine *e, size_t half, size_t first, size_t count, const int32_t *partner,
+static void look_at_targets(const engine *engine, size_t half, size_t first, size_t count, const int32_t *partner,
                             int32_t *rows, int16_t *near, weft_regulation_target *out)
 {
-  const weft_regulation_job *job = e->job;
-  const weft_regulation_half *h = &e->slots[half - e->first].half;
-  for (size_t t = 0; t < count; t++) {
-    int16_t *row = (int16_t *) (rows + t * e->kp);
-    const size_t gene = (size_t) job->target[first + t];
-    const double sum = (double) gather(e, gene, job->rows + half * job->m, job->m, partner, row);
+  const weft_regulation_job *job = engine->job;
+  const weft_regulation_half *h = &engine->slots[half - engine->first].half;
+  for (size_t target = 0; target < count; target++) {
+    int16_t *row = (int16_t *) (rows + target * engine->kp);
+    const size_t gene = (size_t) job->target[first + target];
+    const double sum = (double) gather(engine, gene, job->rows + half * job->m, job->m, partner, row);
     double squares = 0, beside;
     for (size_t k = 0; k < job->m; k++) squares += row[k] * row[k];
-    out[t].row = rows + t * e->kp;
-    out[t].sum = sum;
-    out[t].root = sqrt(weft_regulation_covariance(h->m, squares, sum, sum));
-    out[t].by = (float) (out[t].root > 0 ? WEFT_REGULATION_NEAR / out[t].root : 0);
-    out[t].near = near + t * e->features;
-    out[t].own = e->own[first + t];
-    beside = out[t].root > 0 ? 2 * h->max_offset * fabs(sum) / out[t].root : WEFT_INFINITY;
-    out[t].error = 0.51 + WEFT_REGULATION_NEAR * 0x1p-21 * (1 + beside);
+    out[target].row = rows + target * engine->kp;
+    out[target].sum = sum;
+    out[target].root = sqrt(weft_regulation_covariance(h->m, squares, sum, sum));
+    out[target].by = (float) (out[target].root > 0 ? WEFT_REGULATION_NEAR / out[target].root : 0);
+    out[target].near = near + target * engine->features;
+    out[target].own = engine->own[first + target];
+    beside = out[target].root > 0 ? 2 * h->max_offset * fabs(sum) / out[target].root : WEFT_INFINITY;
+    out[target].error = 0.51 + WEFT_REGULATION_NEAR * 0x1p-21 * (1 + beside);
   }
 }
 
@@ -215,14 +221,14 @@ static void look_at_targets(const engine *e, size_t half, size_t first, size_t c
 static void leave(const int32_t *total, size_t ldt, const int32_t *of_first, size_t count, const int32_t *spare,
                   const int32_t *beside, int32_t *out)
 {
-  for (size_t t = 0; t < count; t++, total += ldt) {
+  for (size_t target = 0; target < count; target++, total += ldt) {
     __builtin_prefetch(total + 6 * LANES);
-    const int32_t *one = of_first + t * LANES;
+    const int32_t *one = of_first + target * LANES;
     WEFT_SIMD_PRAGMA(omp simd)
-    for (size_t lane = 0; lane < LANES; lane++) out[t * LANES + lane] = total[lane] - one[lane];
-    if (!spare[t]) continue;
+    for (size_t lane = 0; lane < LANES; lane++) out[target * LANES + lane] = total[lane] - one[lane];
+    if (!spare[target]) continue;
     WEFT_SIMD_PRAGMA(omp simd)
-    for (size_t lane = 0; lane < LANES; lane++) out[t * LANES + lane] -= spare[t] * beside[lane];
+    for (size_t lane = 0; lane < LANES; lane++) out[target * LANES + lane] -= spare[target] * beside[lane];
   }
 }
 
@@ -232,13 +238,13 @@ typedef struct {
   const int32_t *partner;
 } block_of;
 
-static block_of block_at(const engine *e, size_t item)
+static block_of block_at(const engine *engine, size_t item)
 {
-  const weft_regulation_job *job = e->job;
-  const size_t worlds = 1 + job->copies, first = item % e->blocks * e->block;
-  const size_t world = item / e->blocks % worlds;
-  return (block_of){ item / e->blocks / worlds, world, first,
-                     job->targets - first < e->block ? job->targets - first : e->block,
+  const weft_regulation_job *job = engine->job;
+  const size_t worlds = 1 + job->copies, first = item % engine->blocks * engine->block;
+  const size_t world = item / engine->blocks % worlds;
+  return (block_of){ item / engine->blocks / worlds, world, first,
+                     job->targets - first < engine->block ? job->targets - first : engine->block,
                      world ? job->partner + (world - 1) * job->n : NULL };
 }
 
@@ -247,50 +253,52 @@ static block_of block_at(const engine *e, size_t item)
  * trying. */
 static void choose_screened(const void *data, size_t item, int thread)
 {
-  const engine *e = data;
-  const weft_regulation_job *job = e->job;
-  const block_of b = block_at(e, item);
-  screening *own = &e->screening[thread];
-  int32_t *rows = e->target_rows + (size_t) thread * e->each_row;
-  int16_t *near = (int16_t *) (e->with + (size_t) thread * e->each_with);
-  char *work = e->work + (size_t) thread * e->each_work;
-  const size_t at = 2 * b.pair, halves = e->count - at < 2 ? 1 : 2;
-  const int32_t spare = e->spares ? e->spares[(e->first + at) / 2] : NOT_ALL;
-  const int rest = halves == 2 && e->totals && spare != NOT_ALL;
+  const engine *engine = data;
+  const weft_regulation_job *job = engine->job;
+  const block_of block = block_at(engine, item);
+  screening *own = &engine->screening[thread];
+  int32_t *rows = engine->target_rows + (size_t) thread * engine->each_row;
+  int16_t *near = (int16_t *) (engine->with + (size_t) thread * engine->each_with);
+  char *work = engine->work + (size_t) thread * engine->each_work;
+  const size_t at = 2 * block.pair, halves = engine->count - at < 2 ? 1 : 2;
+  const int32_t spare = engine->spares ? engine->spares[(engine->first + at) / 2] : NOT_ALL;
+  const int rest = halves == 2 && engine->totals && spare != NOT_ALL;
   weft_regulation_target target[2][ROWS];
   int32_t products[ROWS * LANES], of_rest[ROWS * LANES], spares[ROWS];
   for (size_t k = 0; k < halves; k++)
-    look_at_targets(e, e->first + at + k, b.first, b.count, b.partner, rows + k * e->block * e->kp,
-                    near + k * e->block * e->features, target[k]);
-  for (size_t t = 0; rest && t < b.count; t++) {
-    const size_t row = spare < 0 ? 0 : (size_t) (b.partner ? b.partner[spare] : spare);
-    spares[t] = spare < 0 ? 0 : job->scores[(size_t) job->target[b.first + t] * job->n + row];
+    look_at_targets(engine, engine->first + at + k, block.first, block.count, block.partner,
+                    rows + k * engine->block * engine->kp, near + k * engine->block * engine->features, target[k]);
+  for (size_t t = 0; rest && t < block.count; t++) {
+    const size_t row = spare < 0 ? 0 : (size_t) (block.partner ? block.partner[spare] : spare);
+    spares[t] = spare < 0 ? 0 : job->scores[(size_t) job->target[block.first + t] * job->n + row];
   }
   for (size_t k = 0; k < halves - (size_t) rest; k++) {
-    const slot *s = &e->slots[at + k];
-    for (size_t panel = 0; panel < e->panels; panel++) {
-      const size_t f = panel * LANES;
-      e->loops->products(target[k][0].row, b.count, e->kp, s->panels + f * e->kp, products, LANES);
-      e->loops->correlate(&s->half, f, products, b.count, target[k]);
+    const slot *slot = &engine->slots[at + k];
+    for (size_t panel = 0; panel < engine->panels; panel++) {
+      const size_t feature = panel * LANES;
+      engine->loops->products(target[k][0].row, block.count, engine->kp, slot->panels + feature * engine->kp, products,
+                              LANES);
+      engine->loops->correlate(&slot->half, feature, products, block.count, target[k]);
       if (!rest) continue;
-      leave(e->totals + (b.world * job->targets + b.first) * e->features + f, e->features, products, b.count, spares,
-            s[1].spare + f, of_rest);
-      e->loops->correlate(&s[1].half, f, of_rest, b.count, target[1]);
+      leave(engine->totals + (block.world * job->targets + block.first) * engine->features + feature, engine->features,
+            products, block.count, spares, slot[1].spare + feature, of_rest);
+      engine->loops->correlate(&slot[1].half, feature, of_rest, block.count, target[1]);
     }
   }
   for (size_t k = 0; k < halves; k++)
-    for (size_t t = 0; t < b.count; t++) {
-      const slot *s = &e->slots[at + k];
+    for (size_t t = 0; t < block.count; t++) {
+      const slot *slot = &engine->slots[at + k];
       const weft_regulation_target *one = &target[k][t];
       int32_t *choice =
-          e->choices + (((e->first + at + k) * (1 + job->copies) + b.world) * job->targets + b.first + t) * job->steps;
+          engine->choices +
+          (((engine->first + at + k) * (1 + job->copies) + block.world) * job->targets + block.first + t) * job->steps;
       if (own->failed < 8 || 2 * own->failed < own->tried) {
         own->tried++;
-        if (e->screen(&s->half, &e->favour[b.world], one, work, choice)) continue;
+        if (engine->screen(&slot->half, &engine->favour[block.world], one, work, choice)) continue;
         own->failed++;
       }
-      multiply_rows(e, one->row, 1, e->kp, s->panels, own->with);
-      e->loops->select(&s->half, &e->favour[b.world], own->with, one->sum, one->own, work, choice);
+      multiply_rows(engine, one->row, 1, engine->kp, slot->panels, own->with);
+      engine->loops->select(&slot->half, &engine->favour[block.world], own->with, one->sum, one->own, work, choice);
     }
 }
 
@@ -298,88 +306,91 @@ static void choose_screened(const void *data, size_t item, int thread)
  * Products of the targets with all features, or those of all rows less the other half's, then the exact selection. */
 static void choose(const void *data, size_t item, int thread)
 {
-  const engine *e = data;
-  const weft_regulation_job *job = e->job;
-  const block_of b = block_at(e, item);
-  int32_t *rows = e->target_rows + (size_t) thread * e->each_row;
-  int32_t *with = e->with + (size_t) thread * e->each_with;
-  char *work = e->work + (size_t) thread * e->each_work;
-  for (size_t at = 2 * b.pair; at < e->count && at < 2 * b.pair + 2; at++) {
-    const slot *s = &e->slots[at];
-    const size_t half = e->first + at;
-    const int32_t spare = e->spares ? e->spares[half / 2] : NOT_ALL;
-    const int rest = at % 2 && e->totals && spare != NOT_ALL;
+  const engine *engine = data;
+  const weft_regulation_job *job = engine->job;
+  const block_of block = block_at(engine, item);
+  int32_t *rows = engine->target_rows + (size_t) thread * engine->each_row;
+  int32_t *with = engine->with + (size_t) thread * engine->each_with;
+  char *work = engine->work + (size_t) thread * engine->each_work;
+  for (size_t at = 2 * block.pair; at < engine->count && at < 2 * block.pair + 2; at++) {
+    const slot *slot = &engine->slots[at];
+    const size_t half = engine->first + at;
+    const int32_t spare = engine->spares ? engine->spares[half / 2] : NOT_ALL;
+    const int rest = at % 2 && engine->totals && spare != NOT_ALL;
     double sums[ROWS];
-    for (size_t t = 0; t < b.count; t++) {
-      const size_t gene = (size_t) job->target[b.first + t];
-      sums[t] = (double) gather(e, gene, job->rows + half * job->m, job->m, b.partner, (int16_t *) (rows + t * e->kp));
+    for (size_t t = 0; t < block.count; t++) {
+      const size_t gene = (size_t) job->target[block.first + t];
+      sums[t] = (double) gather(engine, gene, job->rows + half * job->m, job->m, block.partner,
+                                (int16_t *) (rows + t * engine->kp));
       if (rest) {
-        const size_t row = spare < 0 ? 0 : (size_t) (b.partner ? b.partner[spare] : spare);
-        subtract(e, s, e->totals + (b.world * job->targets + b.first + t) * e->features,
-                 spare < 0 ? 0 : job->scores[gene * job->n + row], with + t * e->features);
+        const size_t row = spare < 0 ? 0 : (size_t) (block.partner ? block.partner[spare] : spare);
+        subtract(engine, slot, engine->totals + (block.world * job->targets + block.first + t) * engine->features,
+                 spare < 0 ? 0 : job->scores[gene * job->n + row], with + t * engine->features);
       }
     }
-    if (!rest) multiply_rows(e, rows, b.count, e->kp, s->panels, with);
-    for (size_t t = 0; t < b.count; t++) {
-      const size_t target = b.first + t;
-      int32_t *choice = e->choices + ((half * (1 + job->copies) + b.world) * job->targets + target) * job->steps;
-      const int32_t *own_with = with + t * e->features;
-      e->loops->select(&s->half, &e->favour[b.world], own_with, sums[t], e->own[target], work, choice);
+    if (!rest) multiply_rows(engine, rows, block.count, engine->kp, slot->panels, with);
+    for (size_t t = 0; t < block.count; t++) {
+      const size_t target = block.first + t;
+      int32_t *choice =
+          engine->choices + ((half * (1 + job->copies) + block.world) * job->targets + target) * job->steps;
+      const int32_t *own_with = with + t * engine->features;
+      engine->loops->select(&slot->half, &engine->favour[block.world], own_with, sums[t], engine->own[target], work,
+                            choice);
     }
   }
 }
 
 /* ---- the whole ---- */
 
-static void set_sizes(engine *e, const weft_regulation_job *job)
+static void set_sizes(engine *engine, const weft_regulation_job *job)
 {
-  e->job = job;
-  e->loops = weft_regulation_loops_here();
-  e->screen = job->regulators >= WEFT_REGULATION_SCREENED ? weft_regulation_screen_here() : NULL;
-  e->padded = weft_regulation_padded(job->regulators);
-  e->features = e->padded * (size_t) (1 + job->hinges);
-  e->panels = e->features / LANES;
-  e->kp = (job->m + 1) / 2;
+  engine->job = job;
+  engine->loops = weft_regulation_loops_here();
+  engine->screen = job->regulators >= WEFT_REGULATION_SCREENED ? weft_regulation_screen_here() : NULL;
+  engine->padded = weft_regulation_padded(job->regulators);
+  engine->features = engine->padded * (size_t) (1 + job->hinges);
+  engine->panels = engine->features / LANES;
+  engine->kp = (job->m + 1) / 2;
 }
 
 /* pairs: with room for the products of all pairs of features. */
-static weft_status take_slot(weft_arena *mem, const engine *e, int pairs, slot *s)
+static weft_status take_slot(weft_arena *mem, const engine *engine, int pairs, slot *slot)
 {
   weft_status st = WEFT_OK;
-  const weft_regulation_job *job = e->job;
-  const size_t kinds = e->padded * (size_t) (1 + 2 * job->hinges);
-  s->half = (weft_regulation_half){ .regulators = job->regulators,
-                                    .padded = e->padded,
-                                    .steps = job->steps,
-                                    .kp = e->kp,
-                                    .hinges = job->hinges,
-                                    .m = (double) job->m };
-  WEFT_TRY(weft_regulation_take_half(mem, &s->half, pairs && e->screen));
-  WEFT_TAKE(s->panels, mem, e->features * e->kp);
-  WEFT_TAKE(s->rows, mem, kinds * e->kp);
-  WEFT_TAKE(s->spare, mem, e->features);
-  if (pairs && !e->screen) {
-    WEFT_TAKE(s->products, mem, e->features * e->features);
-    s->half.products = s->products;
+  const weft_regulation_job *job = engine->job;
+  const size_t kinds = engine->padded * (size_t) (1 + 2 * job->hinges);
+  slot->half = (weft_regulation_half){ .regulators = job->regulators,
+                                       .padded = engine->padded,
+                                       .steps = job->steps,
+                                       .kp = engine->kp,
+                                       .hinges = job->hinges,
+                                       .m = (double) job->m };
+  WEFT_TRY(weft_regulation_take_half(mem, &slot->half, pairs && engine->screen));
+  WEFT_TAKE(slot->panels, mem, engine->features * engine->kp);
+  WEFT_TAKE(slot->rows, mem, kinds * engine->kp);
+  WEFT_TAKE(slot->spare, mem, engine->features);
+  if (pairs && !engine->screen) {
+    WEFT_TAKE(slot->products, mem, engine->features * engine->features);
+    slot->half.products = slot->products;
   }
-  s->half.rows = s->rows;
-  s->half.panels = s->panels;
+  slot->half.rows = slot->rows;
+  slot->half.panels = slot->panels;
 done:
   return st;
 }
 
 /* Which row neither half of a pair has. */
-static weft_status find_spares(weft_arena *mem, engine *e)
+static weft_status find_spares(weft_arena *mem, engine *engine)
 {
   weft_status st = WEFT_OK;
-  const weft_regulation_job *job = e->job;
+  const weft_regulation_job *job = engine->job;
   uint8_t *in;
-  WEFT_TAKE(e->spares, mem, job->halves / 2 + 1);
+  WEFT_TAKE(engine->spares, mem, job->halves / 2 + 1);
   WEFT_TAKE(in, mem, job->n);
   for (size_t pair = 0; pair < job->halves / 2 + 1; pair++) {
     size_t seen = 0;
     int32_t spare = NO_ROW;
-    e->spares[pair] = NOT_ALL;
+    engine->spares[pair] = NOT_ALL;
     if (2 * pair + 1 >= job->halves || 2 * job->m > job->n || 2 * job->m + 1 < job->n) continue;
     memset(in, 0, job->n);
     for (size_t k = 2 * pair * job->m; k < (2 * pair + 2) * job->m; k++) in[job->rows[k]] = 1;
@@ -387,7 +398,7 @@ static weft_status find_spares(weft_arena *mem, engine *e)
       seen += in[i];
       if (!in[i]) spare = (int32_t) i;
     }
-    if (seen == 2 * job->m) e->spares[pair] = spare;
+    if (seen == 2 * job->m) engine->spares[pair] = spare;
   }
   weft_arena_drop(mem, in);
 done:
@@ -395,22 +406,23 @@ done:
 }
 
 /* Products in all rows, where they are useful. */
-static weft_status take_totals(weft_ctx *ctx, weft_arena *mem, engine *e)
+static weft_status take_totals(weft_ctx *ctx, weft_arena *mem, engine *engine)
 {
   weft_status st = WEFT_OK;
-  const weft_regulation_job *job = e->job;
+  const weft_regulation_job *job = engine->job;
   const size_t worlds = 1 + job->copies, threads = (size_t) ctx->threads;
-  const double bytes = 4.0 * (double) e->features * (double) job->targets * (double) worlds;
+  const double bytes = 4.0 * (double) engine->features * (double) job->targets * (double) worlds;
   if (job->halves < 4 || bytes > TOTAL_BYTES) return WEFT_OK;
-  WEFT_TRY(find_spares(mem, e));
-  if (e->spares[0] == NOT_ALL) return WEFT_OK;
-  WEFT_TAKE(e->totals, mem, e->features * job->targets * worlds);
-  WEFT_TAKE(e->all.panels, mem, e->features * e->all_kp);
-  WEFT_TAKE(e->all.spare, mem, threads * LANES * e->all_kp * WEFT_REGULATION_KINDS);
-  WEFT_TRY(all_items(ctx, e, pack_all, e->padded / LANES, (double) e->all_kp * LANES * 16));
-  WEFT_TRY(all_items(ctx, e, add_up, worlds * e->blocks, (double) (e->block * e->features) * (double) e->all_kp / 4));
-  weft_arena_drop(mem, e->all.panels);
-  weft_arena_drop(mem, e->all.spare);
+  WEFT_TRY(find_spares(mem, engine));
+  if (engine->spares[0] == NOT_ALL) return WEFT_OK;
+  WEFT_TAKE(engine->totals, mem, engine->features * job->targets * worlds);
+  WEFT_TAKE(engine->all.panels, mem, engine->features * engine->all_kp);
+  WEFT_TAKE(engine->all.spare, mem, threads * LANES * engine->all_kp * WEFT_REGULATION_KINDS);
+  WEFT_TRY(all_items(ctx, engine, pack_all, engine->padded / LANES, (double) engine->all_kp * LANES * 16));
+  WEFT_TRY(all_items(ctx, engine, add_up, worlds * engine->blocks,
+                     (double) (engine->block * engine->features) * (double) engine->all_kp / 4));
+  weft_arena_drop(mem, engine->all.panels);
+  weft_arena_drop(mem, engine->all.spare);
 done:
   return st;
 }
@@ -421,7 +433,7 @@ static weft_status select_cpu(weft_ctx *ctx, const weft_regulation_job *job, int
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  engine e = { 0 };
+  engine engine = { 0 };
   const size_t threads = (size_t) ctx->threads, worlds = 1 + job->copies;
   int32_t *own;
   size_t slots;
@@ -431,37 +443,39 @@ static weft_status select_cpu(weft_ctx *ctx, const weft_regulation_job *job, int
     st = weft_regulation_select_cells(ctx, job, choices);
     goto done;
   }
-  set_sizes(&e, job);
-  e.choices = choices;
-  e.block = e.features < 131072 / ROWS ? ROWS : 12; /* their products stay in a second-level cache */
-  e.blocks = (job->targets + e.block - 1) / e.block;
-  e.all_kp = (job->n + 1) / 2;
-  e.each_row = e.block * (e.all_kp > 2 * e.kp ? e.all_kp : 2 * e.kp);
-  e.each_with = (e.block > 2 * NEAR ? e.block : 2 * NEAR) * e.features;
-  e.each_work = weft_regulation_work(e.padded, job->steps);
-  bytes = (double) e.features * (3.0 * (double) e.features + 10 * (double) e.kp + 80);
+  set_sizes(&engine, job);
+  engine.choices = choices;
+  engine.block = engine.features < 131072 / ROWS ? ROWS : 12; /* their products stay in a second-level cache */
+  engine.blocks = (job->targets + engine.block - 1) / engine.block;
+  engine.all_kp = (job->n + 1) / 2;
+  engine.each_row = engine.block * (engine.all_kp > 2 * engine.kp ? engine.all_kp : 2 * engine.kp);
+  engine.each_with = (engine.block > 2 * NEAR ? engine.block : 2 * NEAR) * engine.features;
+  engine.each_work = weft_regulation_work(engine.padded, job->steps);
+  bytes = (double) engine.features * (3.0 * (double) engine.features + 10 * (double) engine.kp + 80);
   slots = bytes * (double) job->halves < SLOT_BYTES ? job->halves : (size_t) (2 + SLOT_BYTES / bytes) / 2 * 2;
   if (slots > job->halves) slots = job->halves;
   WEFT_TRY(weft_regulation_own(&mem, job, &own));
-  e.own = own;
-  WEFT_TRY(weft_regulation_favours(&mem, job->favour, job->regulators, e.padded, worlds, &e.favour));
-  WEFT_TAKE(e.target_rows, &mem, threads * e.each_row);
-  WEFT_TAKE(e.with, &mem, threads * e.each_with);
-  WEFT_TAKE(e.work, &mem, threads * e.each_work);
-  WEFT_TAKE0(e.screening, &mem, threads);
-  for (size_t t = 0; e.screen && t < threads; t++) WEFT_TAKE(e.screening[t].with, &mem, e.features);
-  WEFT_TRY(take_totals(ctx, &mem, &e));
-  WEFT_TAKE0(e.slots, &mem, slots);
-  for (size_t k = 0; k < slots; k++) WEFT_TRY(take_slot(&mem, &e, 1, &e.slots[k]));
-  per_target = (double) e.features * ((double) e.kp / 8 + 3.0 * (double) job->steps);
-  for (e.first = 0; e.first < job->halves; e.first += e.count) {
-    e.count = job->halves - e.first < slots ? job->halves - e.first : slots;
-    WEFT_TRY(all_items(ctx, &e, pack, e.count * (e.padded / LANES), (double) e.kp * LANES * 16));
-    for (size_t k = 0; k < e.count; k++) weft_regulation_end_moments(&e.slots[k].half);
-    WEFT_TRY(all_items(ctx, &e, multiply, e.count * near_blocks(&e),
-                       (double) (NEAR * e.features) * ((double) e.kp / 4 + 4)));
-    WEFT_TRY(all_items(ctx, &e, e.screen ? choose_screened : choose, (e.count + 1) / 2 * worlds * e.blocks,
-                       2 * (double) job->targets / (double) e.blocks * per_target));
+  engine.own = own;
+  WEFT_TRY(weft_regulation_favours(&mem, job->favour, job->regulators, engine.padded, worlds, &engine.favour));
+  WEFT_TAKE(engine.target_rows, &mem, threads * engine.each_row);
+  WEFT_TAKE(engine.with, &mem, threads * engine.each_with);
+  WEFT_TAKE(engine.work, &mem, threads * engine.each_work);
+  WEFT_TAKE0(engine.screening, &mem, threads);
+  for (size_t thread = 0; engine.screen && thread < threads; thread++)
+    WEFT_TAKE(engine.screening[thread].with, &mem, engine.features);
+  WEFT_TRY(take_totals(ctx, &mem, &engine));
+  WEFT_TAKE0(engine.slots, &mem, slots);
+  for (size_t k = 0; k < slots; k++) WEFT_TRY(take_slot(&mem, &engine, 1, &engine.slots[k]));
+  per_target = (double) engine.features * ((double) engine.kp / 8 + 3.0 * (double) job->steps);
+  for (engine.first = 0; engine.first < job->halves; engine.first += engine.count) {
+    engine.count = job->halves - engine.first < slots ? job->halves - engine.first : slots;
+    WEFT_TRY(all_items(ctx, &engine, pack, engine.count * (engine.padded / LANES), (double) engine.kp * LANES * 16));
+    for (size_t k = 0; k < engine.count; k++) weft_regulation_end_moments(&engine.slots[k].half);
+    WEFT_TRY(all_items(ctx, &engine, multiply, engine.count * near_blocks(&engine),
+                       (double) (NEAR * engine.features) * ((double) engine.kp / 4 + 4)));
+    WEFT_TRY(all_items(ctx, &engine, engine.screen ? choose_screened : choose,
+                       (engine.count + 1) / 2 * worlds * engine.blocks,
+                       2 * (double) job->targets / (double) engine.blocks * per_target));
   }
 done:
   weft_arena_end(&mem);
@@ -482,11 +496,11 @@ typedef struct {
 /* 16 genes against all targets, in the order of these. */
 static void hub_panel(const void *data, size_t item, int thread)
 {
-  const engine *e = data;
-  const hubs_job *h = (const hubs_job *) e;
-  const slot *s = &e->slots[0];
-  const size_t targets = e->job->targets;
-  const double m = (double) e->job->m;
+  const engine *engine = data;
+  const hubs_job *hubs = (const hubs_job *) engine;
+  const slot *slot = &engine->slots[0];
+  const size_t targets = engine->job->targets;
+  const double m = (double) engine->job->m;
   double sum[LANES], squares[LANES];
   int32_t with[ROWS * LANES];
   (void) thread;
@@ -494,21 +508,23 @@ static void hub_panel(const void *data, size_t item, int thread)
   memset(squares, 0, sizeof squares);
   for (size_t first = 0; first < targets; first += ROWS) {
     const size_t count = targets - first < ROWS ? targets - first : ROWS;
-    e->loops->products(h->target_rows + first * e->kp, count, e->kp, s->panels + item * e->kp * LANES, with, LANES);
-    for (size_t t = 0; t < count; t++)
+    engine->loops->products(hubs->target_rows + first * engine->kp, count, engine->kp,
+                            slot->panels + item * engine->kp * LANES, with, LANES);
+    for (size_t target = 0; target < count; target++)
       for (size_t lane = 0; lane < LANES; lane++) {
         const size_t j = item * LANES + lane;
-        const double both = s->half.variance[j] * h->target_variance[first + t];
+        const double both = slot->half.variance[j] * hubs->target_variance[first + target];
         double r;
-        if (!(both > 0) || e->own[first + t] == (int32_t) j) continue;
-        r = weft_regulation_covariance(m, (double) with[t * LANES + lane], s->half.sum[j], h->target_sum[first + t]);
+        if (!(both > 0) || engine->own[first + target] == (int32_t) j) continue;
+        r = weft_regulation_covariance(m, (double) with[target * LANES + lane], slot->half.sum[j],
+                                       hubs->target_sum[first + target]);
         r = r * r / both;
         sum[lane] += r;
         squares[lane] += r * r;
       }
   }
-  for (size_t lane = 0; lane < LANES && item * LANES + lane < e->job->regulators; lane++)
-    h->out[item * LANES + lane] =
+  for (size_t lane = 0; lane < LANES && item * LANES + lane < engine->job->regulators; lane++)
+    hubs->out[item * LANES + lane] =
         (squares[lane] - sum[lane] * sum[lane] / (double) targets) / (double) (targets > 1 ? targets - 1 : 1);
 }
 
@@ -519,34 +535,35 @@ weft_status weft_regulation_hubs(weft_ctx *ctx, const weft_regulation_job *given
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   weft_regulation_job job = *given;
-  hubs_job h = { 0 };
-  engine *e = &h.e;
-  slot s;
+  hubs_job hubs = { 0 };
+  engine *engine = &hubs.e;
+  slot slot;
   int32_t *own, *rows;
   double *sum, *variance;
   job.hinges = 0;
-  set_sizes(e, &job);
-  e->count = 1;
-  e->slots = &s;
-  h.out = out;
+  set_sizes(engine, &job);
+  engine->count = 1;
+  engine->slots = &slot;
+  hubs.out = out;
   WEFT_TRY(weft_regulation_own(&mem, &job, &own));
-  e->own = own;
-  WEFT_TRY(take_slot(&mem, e, 0, &s));
-  WEFT_TAKE(rows, &mem, job.targets * e->kp);
+  engine->own = own;
+  WEFT_TRY(take_slot(&mem, engine, 0, &slot));
+  WEFT_TAKE(rows, &mem, job.targets * engine->kp);
   WEFT_TAKE(sum, &mem, job.targets);
   WEFT_TAKE(variance, &mem, job.targets);
-  for (size_t t = 0; t < job.targets; t++) {
-    int16_t *v = (int16_t *) (rows + t * e->kp);
+  for (size_t target = 0; target < job.targets; target++) {
+    int16_t *v = (int16_t *) (rows + target * engine->kp);
     double squares = 0;
-    sum[t] = (double) gather(e, (size_t) job.target[t], job.rows, job.m, NULL, v);
-    for (size_t k = 0; k < 2 * e->kp; k++) squares += v[k] * v[k];
-    variance[t] = weft_regulation_covariance((double) job.m, squares, sum[t], sum[t]);
+    sum[target] = (double) gather(engine, (size_t) job.target[target], job.rows, job.m, NULL, v);
+    for (size_t k = 0; k < 2 * engine->kp; k++) squares += v[k] * v[k];
+    variance[target] = weft_regulation_covariance((double) job.m, squares, sum[target], sum[target]);
   }
-  h.target_rows = rows;
-  h.target_sum = sum;
-  h.target_variance = variance;
-  WEFT_TRY(all_items(ctx, e, pack, e->panels, (double) e->kp * LANES * 16));
-  WEFT_TRY(all_items(ctx, e, hub_panel, e->panels, (double) (LANES * job.targets) * ((double) e->kp / 8 + 8)));
+  hubs.target_rows = rows;
+  hubs.target_sum = sum;
+  hubs.target_variance = variance;
+  WEFT_TRY(all_items(ctx, engine, pack, engine->panels, (double) engine->kp * LANES * 16));
+  WEFT_TRY(all_items(ctx, engine, hub_panel, engine->panels,
+                     (double) (LANES * job.targets) * ((double) engine->kp / 8 + 8)));
 done:
   weft_arena_end(&mem);
   return st;

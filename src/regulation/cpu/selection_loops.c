@@ -113,39 +113,39 @@ typedef struct {
 /* Divides the working memory of a selection among its arrays; weft_regulation_work() gives the size. */
 INLINE state state_in(char *room, size_t padded, size_t steps)
 {
-  state s;
+  state own;
   double *work = (double *) (void *) room;
   for (int k = 0; k < WEFT_REGULATION_KINDS; k++) {
-    s.d[k] = work;
+    own.d[k] = work;
     work += padded;
-    s.gain[k] = work;
+    own.gain[k] = work;
     work += padded;
   }
-  s.r.positive = work;
+  own.r.positive = work;
   work += padded;
-  s.r.negative = work;
+  own.r.negative = work;
   work += padded;
   for (size_t k = 0; k < steps; k++) {
-    s.q[k].positive = work;
+    own.q[k].positive = work;
     work += padded;
-    s.q[k].negative = work;
+    own.q[k].negative = work;
     work += padded;
   }
-  s.products = (int32_t *) (void *) work;
-  return s;
+  own.products = (int32_t *) (void *) work;
+  return own;
 }
 
 /* One part's direction, from feature `at` on, and its residuals less it. */
-INLINE void turn_part(const direction *c, int two, size_t step, const parts *q, int negative, size_t offset, double m,
-                      const double *sum, size_t at, size_t count, double *r, double *own)
+INLINE void turn_part(const direction *chosen, int two, size_t step, const parts *q, int negative, size_t offset,
+                      double m, const double *sum, size_t at, size_t count, double *r, double *own)
 {
-  const int32_t *a = c->with + offset + at, *b = two ? c->with_too + offset + at : a;
-  const double *feature_sum = sum + offset + at, chosen_sum = c->sum, scale = c->scale, share = c->share;
+  const int32_t *a = chosen->with + offset + at, *b = two ? chosen->with_too + offset + at : a;
+  const double *feature_sum = sum + offset + at, chosen_sum = chosen->sum, scale = chosen->scale, share = chosen->share;
   WEFT_SIMD_PRAGMA(omp simd)
   for (size_t j = 0; j < count; j++)
     own[j] = weft_regulation_covariance(m, (double) (two ? a[j] + b[j] : a[j]), feature_sum[j], chosen_sum);
   for (size_t k = 0; k < step; k++) {
-    const double *earlier = (negative ? q[k].negative : q[k].positive) + at, there = c->before[k];
+    const double *earlier = (negative ? q[k].negative : q[k].positive) + at, there = chosen->before[k];
     WEFT_SIMD_PRAGMA(omp simd)
     for (size_t j = 0; j < count; j++) own[j] = weft_sub(own[j], weft_mul(earlier[j], there));
   }
@@ -194,12 +194,13 @@ INLINE double gains_both(const double *a, const double *b, const double *d, cons
 }
 
 /* Before the first step: residuals are covariances with the target, nothing has been lost. */
-INLINE void begin(const weft_regulation_half *h, int hinges, const int32_t *with, double sum, int64_t own, state *s)
+INLINE void begin(const weft_regulation_half *half, int hinges, const int32_t *with, double sum, int64_t own,
+                  state *state)
 {
-  const size_t padded = h->padded;
-  double *r[2] = { s->r.positive, s->r.negative };
+  const size_t padded = half->padded;
+  double *r[2] = { state->r.positive, state->r.negative };
   for (int part = 0; part <= hinges; part++) {
-    const double *feature_sum = h->sum + (size_t) part * padded, m = h->m;
+    const double *feature_sum = half->sum + (size_t) part * padded, m = half->m;
     const int32_t *product = with + (size_t) part * padded;
     double *out = r[part];
     WEFT_SIMD_PRAGMA(omp simd)
@@ -207,41 +208,42 @@ INLINE void begin(const weft_regulation_half *h, int hinges, const int32_t *with
       out[j] = weft_regulation_covariance(m, (double) product[j], feature_sum[j], sum);
   }
   for (int kind = 0; kind <= 2 * hinges; kind++) {
-    memcpy(s->d[kind], h->variance + (size_t) kind * padded, padded * sizeof(double));
-    if (own >= 0) s->d[kind][own] = -1;
+    memcpy(state->d[kind], half->variance + (size_t) kind * padded, padded * sizeof(double));
+    if (own >= 0) state->d[kind][own] = -1;
   }
 }
 
 /* Removes the direction of `chosen` from all features (NULL: before the first step) and computes their gains: the best
  * by kind. */
-INLINE void step_over(const weft_regulation_half *h, const double *favour, int hinges, const direction *chosen,
-                      size_t step, state *s, double *best)
+INLINE void step_over(const weft_regulation_half *half, const double *favour, int hinges, const direction *chosen,
+                      size_t step, state *state, double *best)
 {
-  const size_t padded = h->padded;
-  const parts *q = step ? &s->q[step - 1] : NULL; /* the direction that this step begins with */
+  const size_t padded = half->padded;
+  const parts *q = step ? &state->q[step - 1] : NULL; /* the direction that this step begins with */
   for (int kind = 0; kind <= 2 * hinges; kind++) best[kind] = 0;
   for (size_t at = 0, count; at < padded; at += count) {
     count = padded - at < BLOCK ? padded - at : BLOCK;
     if (chosen) {
       for (int part = 0; part <= hinges; part++) {
-        double *r = (part ? s->r.negative : s->r.positive) + at, *own = (part ? q->negative : q->positive) + at;
+        double *r = (part ? state->r.negative : state->r.positive) + at, *own = (part ? q->negative : q->positive) + at;
         const size_t offset = (size_t) part * padded;
         if (chosen->with_too)
-          turn_part(chosen, 1, step - 1, s->q, part, offset, h->m, h->sum, at, count, r, own);
+          turn_part(chosen, 1, step - 1, state->q, part, offset, half->m, half->sum, at, count, r, own);
         else
-          turn_part(chosen, 0, step - 1, s->q, part, offset, h->m, h->sum, at, count, r, own);
-        lose(s->d[part + hinges] + at, own, count);
+          turn_part(chosen, 0, step - 1, state->q, part, offset, half->m, half->sum, at, count, r, own);
+        lose(state->d[part + hinges] + at, own, count);
       }
-      if (hinges) lose_both(s->d[0] + at, q->positive + at, q->negative + at, count);
+      if (hinges) lose_both(state->d[0] + at, q->positive + at, q->negative + at, count);
     }
     for (int part = 0; part <= hinges; part++) {
       const int kind = part + hinges;
-      best[kind] = gains((part ? s->r.negative : s->r.positive) + at, s->d[kind] + at,
-                         h->least + (size_t) kind * padded + at, favour + at, count, s->gain[kind] + at, best[kind]);
+      best[kind] =
+          gains((part ? state->r.negative : state->r.positive) + at, state->d[kind] + at,
+                half->least + (size_t) kind * padded + at, favour + at, count, state->gain[kind] + at, best[kind]);
     }
     if (hinges)
-      best[0] = gains_both(s->r.positive + at, s->r.negative + at, s->d[0] + at, h->least + at, favour + at, count,
-                           s->gain[0] + at, best[0]);
+      best[0] = gains_both(state->r.positive + at, state->r.negative + at, state->d[0] + at, half->least + at,
+                           favour + at, count, state->gain[0] + at, best[0]);
   }
 }
 
@@ -252,57 +254,59 @@ INLINE double of_kind(const parts *p, int hinges, int kind, size_t j)
 }
 
 /* A chosen feature's products with all others, computed from scores. */
-INLINE void compute_products(const weft_regulation_half *h, size_t features, int kind, size_t j, int32_t *out)
+INLINE void compute_products(const weft_regulation_half *half, size_t features, int kind, size_t j, int32_t *out)
 {
   const weft_regulation_loops *loops = weft_regulation_loops_here();
-  const int32_t *row = h->rows + ((size_t) kind * h->padded + j) * h->kp;
+  const int32_t *row = half->rows + ((size_t) kind * half->padded + j) * half->kp;
   for (size_t panel = 0; panel < features / LANES; panel++)
-    loops->products(row, 1, h->kp, h->panels + panel * h->kp * LANES, out + panel * LANES, features);
+    loops->products(row, 1, half->kp, half->panels + panel * half->kp * LANES, out + panel * LANES, features);
 }
 
 /* The direction of feature (kind, j), chosen in step `step`. */
-INLINE void take_direction(const weft_regulation_half *h, int hinges, const state *s, size_t step, int kind, size_t j,
-                           direction *out)
+INLINE void take_direction(const weft_regulation_half *half, int hinges, const state *state, size_t step, int kind,
+                           size_t j, direction *out)
 {
-  const size_t features = h->padded * (size_t) (1 + hinges), negative = j + h->padded;
-  const double root = weft_sqrt(s->d[kind][j]);
+  const size_t features = half->padded * (size_t) (1 + hinges), negative = j + half->padded;
+  const double root = weft_sqrt(state->d[kind][j]);
   out->with_too = NULL;
-  if (h->products) {
-    out->with = h->products + (kind == 2 ? negative : j) * features;
-    if (hinges && kind == 0) out->with_too = h->products + negative * features;
+  if (half->products) {
+    out->with = half->products + (kind == 2 ? negative : j) * features;
+    if (hinges && kind == 0) out->with_too = half->products + negative * features;
   } else {
-    compute_products(h, features, kind, j, s->products);
-    out->with = s->products;
+    compute_products(half, features, kind, j, state->products);
+    out->with = state->products;
   }
-  out->sum = !hinges || kind == 1 ? h->sum[j] : kind == 2 ? h->sum[negative] : weft_add(h->sum[j], h->sum[negative]);
+  out->sum = !hinges || kind == 1 ? half->sum[j]
+             : kind == 2          ? half->sum[negative]
+                                  : weft_add(half->sum[j], half->sum[negative]);
   out->scale = weft_div(1.0, root);
-  out->share = weft_div(of_kind(&s->r, hinges, kind, j), root);
-  for (size_t k = 0; k < step; k++) out->before[k] = of_kind(&s->q[k], hinges, kind, j);
+  out->share = weft_div(of_kind(&state->r, hinges, kind, j), root);
+  for (size_t k = 0; k < step; k++) out->before[k] = of_kind(&state->q[k], hinges, kind, j);
 }
 
 /* Selection for one target, all gains in double: `steps` times the feature of greatest gain, the first one where
  * several are equal. work: weft_regulation_work() bytes; choice stays 0 from the step at which nothing is left. */
-INLINE void select_body(const weft_regulation_half *h, const double *favour, int hinges, const int32_t *with,
+INLINE void select_body(const weft_regulation_half *half, const double *favour, int hinges, const int32_t *with,
                         double sum, int64_t own, char *work, int32_t *choice)
 {
-  state s = state_in(work, h->padded, h->steps);
+  state state = state_in(work, half->padded, half->steps);
   direction chosen;
-  begin(h, hinges, with, sum, own, &s);
-  memset(choice, 0, h->steps * sizeof *choice);
-  for (size_t step = 0; step < h->steps; step++) {
+  begin(half, hinges, with, sum, own, &state);
+  memset(choice, 0, half->steps * sizeof *choice);
+  for (size_t step = 0; step < half->steps; step++) {
     double best[WEFT_REGULATION_KINDS] = { 0, 0, 0 };
     int kind = 0;
     size_t j = 0;
-    step_over(h, favour, hinges, step ? &chosen : NULL, step, &s, best);
+    step_over(half, favour, hinges, step ? &chosen : NULL, step, &state, best);
     for (int k = 1; k <= 2 * hinges; k++)
       if (best[k] > best[kind]) kind = k;
     if (!(best[kind] > 0)) return;
-    while (s.gain[kind][j] != best[kind]) j++;
-    const int32_t feature = 1 + (int32_t) ((size_t) kind * h->regulators + j);
-    choice[step] = of_kind(&s.r, hinges, kind, j) > 0 ? feature : -feature;
-    if (step + 1 == h->steps) return;
-    take_direction(h, hinges, &s, step, kind, j, &chosen);
-    for (int k = 0; k <= 2 * hinges; k++) s.d[k][j] = -1;
+    while (state.gain[kind][j] != best[kind]) j++;
+    const int32_t feature = 1 + (int32_t) ((size_t) kind * half->regulators + j);
+    choice[step] = of_kind(&state.r, hinges, kind, j) > 0 ? feature : -feature;
+    if (step + 1 == half->steps) return;
+    take_direction(half, hinges, &state, step, kind, j, &chosen);
+    for (int k = 0; k <= 2 * hinges; k++) state.d[k][j] = -1;
   }
 }
 
@@ -327,22 +331,24 @@ INLINE int16_t correlation(float product, float slope, float offset, float sum, 
 }
 
 /* Correlations of regulator j with all features, kind by kind, rounded to 16 bits in units of 2^-14: to half->near. */
-INLINE void near_body(const weft_regulation_half *h, size_t j, const int32_t *positive, const int32_t *negative)
+INLINE void near_body(const weft_regulation_half *half, size_t j, const int32_t *positive, const int32_t *negative)
 {
-  const size_t padded = h->padded, features = padded * (size_t) (1 + h->hinges);
-  for (int kind = 0; kind <= 2 * h->hinges; kind++) {
+  const size_t padded = half->padded, features = padded * (size_t) (1 + half->hinges);
+  for (int kind = 0; kind <= 2 * half->hinges; kind++) {
     const int32_t *a = kind == 2 ? negative : positive, *b = negative;
-    const double of_first = h->sum[j], of_second = h->hinges ? h->sum[padded + j] : 0;
-    const float sum = (float) (kind == 2 ? of_second : h->hinges && kind == 0 ? of_first + of_second : of_first);
-    const float by = (float) (16384 * h->unit[(size_t) kind * padded + j]);
-    const float *slope = h->slope, *offset = h->offset;
-    int16_t *to = h->near + ((size_t) kind * padded + j) * features;
-    if (h->hinges && kind == 0) {
+    const double of_first = half->sum[j], of_second = half->hinges ? half->sum[padded + j] : 0;
+    const float sum = (float) (kind == 2 ? of_second : half->hinges && kind == 0 ? of_first + of_second : of_first);
+    const float by = (float) (16384 * half->unit[(size_t) kind * padded + j]);
+    const float *slope = half->slope, *offset = half->offset;
+    int16_t *to = half->near + ((size_t) kind * padded + j) * features;
+    if (half->hinges && kind == 0) {
       WEFT_SIMD_PRAGMA(omp simd)
-      for (size_t f = 0; f < features; f++) to[f] = correlation((float) (a[f] + b[f]), slope[f], offset[f], sum, by);
+      for (size_t feature = 0; feature < features; feature++)
+        to[feature] = correlation((float) (a[feature] + b[feature]), slope[feature], offset[feature], sum, by);
     } else {
       WEFT_SIMD_PRAGMA(omp simd)
-      for (size_t f = 0; f < features; f++) to[f] = correlation((float) a[f], slope[f], offset[f], sum, by);
+      for (size_t feature = 0; feature < features; feature++)
+        to[feature] = correlation((float) a[feature], slope[feature], offset[feature], sum, by);
     }
   }
 }
@@ -355,10 +361,10 @@ INLINE void near_body(const weft_regulation_half *h, size_t j, const int32_t *po
   }
 WEFT_VARIANTS(NEAR)
 
-INLINE void correlate_body(const weft_regulation_half *h, size_t at, const int32_t *products, size_t targets,
+INLINE void correlate_body(const weft_regulation_half *half, size_t at, const int32_t *products, size_t targets,
                            const weft_regulation_target *target)
 {
-  const float *slope = h->slope + at, *offset = h->offset + at;
+  const float *slope = half->slope + at, *offset = half->offset + at;
   for (size_t t = 0; t < targets; t++) {
     const float sum = (float) target[t].sum, by = target[t].by;
     const int32_t *product = products + t * LANES;
@@ -378,50 +384,51 @@ INLINE void correlate_body(const weft_regulation_half *h, size_t at, const int32
 /* correlate_portable() and its faster variants: the same results bit by bit. */
 WEFT_VARIANTS(CORRELATE)
 
-void weft_regulation_note_moments(const weft_regulation_half *h, size_t j, const double *sum, const double *squares)
+void weft_regulation_note_moments(const weft_regulation_half *half, size_t j, const double *sum, const double *squares)
 {
-  const int hinges = h->hinges;
-  for (int part = 0; part <= hinges; part++) h->sum[(size_t) part * h->padded + j] = sum[part];
+  const int hinges = half->hinges;
+  for (int part = 0; part <= hinges; part++) half->sum[(size_t) part * half->padded + j] = sum[part];
   for (int kind = 0; kind <= 2 * hinges; kind++) {
     const double whole = (kind == 2 ? 0 : sum[0]) + (kind == 1 ? 0 : sum[1]);
     const double square = (kind == 2 ? 0 : squares[0]) + (kind == 1 ? 0 : squares[1]);
-    const size_t at = (size_t) kind * h->padded + j;
-    const double variance = weft_regulation_covariance(h->m, square, whole, whole);
-    h->variance[at] = variance;
-    h->least[at] = weft_regulation_min_residual(variance);
-    h->unit[at] = variance > 0 ? 1 / sqrt(variance) : 0;
-    h->start[at] = variance > 0 ? 8192 : 32767;
+    const size_t at = (size_t) kind * half->padded + j;
+    const double variance = weft_regulation_covariance(half->m, square, whole, whole);
+    half->variance[at] = variance;
+    half->least[at] = weft_regulation_min_residual(variance);
+    half->unit[at] = variance > 0 ? 1 / sqrt(variance) : 0;
+    half->start[at] = variance > 0 ? 8192 : 32767;
   }
   for (int part = 0; part <= hinges; part++) {
-    const size_t at = (size_t) part * h->padded + j;
-    const double unit = h->unit[(size_t) (part + hinges) * h->padded + j];
-    h->slope[at] = (float) (h->m * unit);
-    h->offset[at] = (float) (sum[part] * unit);
-    h->part[at] = (int16_t) (unit > 0 ? fmin(32767, rint(32768 * h->unit[j] / unit)) : 0);
+    const size_t at = (size_t) part * half->padded + j;
+    const double unit = half->unit[(size_t) (part + hinges) * half->padded + j];
+    half->slope[at] = (float) (half->m * unit);
+    half->offset[at] = (float) (sum[part] * unit);
+    half->part[at] = (int16_t) (unit > 0 ? fmin(32767, rint(32768 * half->unit[j] / unit)) : 0);
   }
 }
 
-void weft_regulation_end_moments(weft_regulation_half *h)
+void weft_regulation_end_moments(weft_regulation_half *half)
 {
-  h->max_offset = 0;
-  for (size_t f = 0; f < h->padded * (size_t) (1 + h->hinges); f++)
-    h->max_offset = fmaxf(h->max_offset, fabsf(h->offset[f]));
+  half->max_offset = 0;
+  for (size_t feature = 0; feature < half->padded * (size_t) (1 + half->hinges); feature++)
+    half->max_offset = fmaxf(half->max_offset, fabsf(half->offset[feature]));
 }
 
 /* `near` is taken only where features are screened; sums begin at 0, as padding must. */
-weft_status weft_regulation_take_half(weft_arena *mem, weft_regulation_half *h, int screened)
+weft_status weft_regulation_take_half(weft_arena *mem, weft_regulation_half *half, int screened)
 {
   weft_status st = WEFT_OK;
-  const size_t features = h->padded * (size_t) (1 + h->hinges), kinds = h->padded * (size_t) (1 + 2 * h->hinges);
-  WEFT_TAKE0(h->sum, mem, features);
-  WEFT_TAKE(h->variance, mem, kinds);
-  WEFT_TAKE(h->least, mem, kinds);
-  WEFT_TAKE(h->unit, mem, kinds);
-  WEFT_TAKE(h->slope, mem, features);
-  WEFT_TAKE(h->offset, mem, features);
-  WEFT_TAKE(h->part, mem, features);
-  WEFT_TAKE(h->start, mem, kinds);
-  if (screened) WEFT_TAKE(h->near, mem, kinds * features);
+  const size_t features = half->padded * (size_t) (1 + half->hinges),
+               kinds = half->padded * (size_t) (1 + 2 * half->hinges);
+  WEFT_TAKE0(half->sum, mem, features);
+  WEFT_TAKE(half->variance, mem, kinds);
+  WEFT_TAKE(half->least, mem, kinds);
+  WEFT_TAKE(half->unit, mem, kinds);
+  WEFT_TAKE(half->slope, mem, features);
+  WEFT_TAKE(half->offset, mem, features);
+  WEFT_TAKE(half->part, mem, features);
+  WEFT_TAKE(half->start, mem, kinds);
+  if (screened) WEFT_TAKE(half->near, mem, kinds * features);
 done:
   return st;
 }
@@ -434,23 +441,23 @@ weft_status weft_regulation_favours(weft_arena *mem, const double *given, size_t
   weft_status st = WEFT_OK;
   WEFT_TAKE(*out, mem, worlds);
   for (size_t world = 0; world < worlds; world++) {
-    weft_regulation_favour *f = &(*out)[world];
+    weft_regulation_favour *favour = &(*out)[world];
     const double *from = given + world * regulators;
-    f->greatest = f->least = from[0];
+    favour->greatest = favour->least = from[0];
     for (size_t j = 1; j < regulators; j++) {
-      f->greatest = fmax(f->greatest, from[j]);
-      f->least = fmin(f->least, from[j]);
+      favour->greatest = fmax(favour->greatest, from[j]);
+      favour->least = fmin(favour->least, from[j]);
     }
-    f->least /= f->greatest;
-    WEFT_TAKE(f->whole, mem, padded);
-    WEFT_TAKE(f->parts, mem, padded);
-    WEFT_TAKE(f->coarse, mem, padded);
-    WEFT_TAKE(f->root, mem, padded);
+    favour->least /= favour->greatest;
+    WEFT_TAKE(favour->whole, mem, padded);
+    WEFT_TAKE(favour->parts, mem, padded);
+    WEFT_TAKE(favour->coarse, mem, padded);
+    WEFT_TAKE(favour->root, mem, padded);
     for (size_t j = 0; j < padded; j++) {
-      f->whole[j] = j < regulators ? from[j] : f->greatest;
-      f->parts[j] = (float) (f->whole[j] / f->greatest);
-      f->coarse[j] = (int16_t) fmin(32767, ceil(32768 * (f->whole[j] / f->greatest)));
-      f->root[j] = (int16_t) fmin(32767, ceil(32768 * sqrt(f->whole[j] / f->greatest)));
+      favour->whole[j] = j < regulators ? from[j] : favour->greatest;
+      favour->parts[j] = (float) (favour->whole[j] / favour->greatest);
+      favour->coarse[j] = (int16_t) fmin(32767, ceil(32768 * (favour->whole[j] / favour->greatest)));
+      favour->root[j] = (int16_t) fmin(32767, ceil(32768 * sqrt(favour->whole[j] / favour->greatest)));
     }
   }
 done:

@@ -81,8 +81,9 @@ weft_status weft_regulation_cell_scores(weft_ctx *ctx, const weft_regulation_cou
   stored *order;
   double *z;
   int64_t batch;
-  for (size_t g = 0; g < x->p; g++)
-    if ((size_t) (x->starts[g + 1] - x->starts[g]) > longest) longest = (size_t) (x->starts[g + 1] - x->starts[g]);
+  for (size_t gene = 0; gene < x->p; gene++)
+    if ((size_t) (x->starts[gene + 1] - x->starts[gene]) > longest)
+      longest = (size_t) (x->starts[gene + 1] - x->starts[gene]);
   batch = (int64_t) (1 + ctx->threads * (WEFT_REGULATION_ITEMS / 64 / ((double) x->starts[x->p] / (double) genes + 1)));
   WEFT_TAKE(order, &mem, longest * (size_t) ctx->threads);
   WEFT_TAKE(z, &mem, longest * (size_t) ctx->threads);
@@ -91,9 +92,9 @@ weft_status weft_regulation_cell_scores(weft_ctx *ctx, const weft_regulation_cou
     WEFT_TRY(weft_poll(ctx, (double) first, (double) genes));
     WEFT_PARALLEL(weft_threads_worth(ctx->threads, 40 * (double) (x->starts[x->p] / genes * (end - first))))
     WEFT_FOR(dynamic)
-    for (int64_t g = first; g < end; g++) {
+    for (int64_t gene = first; gene < end; gene++) {
       const size_t own = (size_t) WEFT_THREAD() * longest;
-      score_gene(x, (size_t) g, quantile, most, order + own, z + own, out + x->starts[g], zero + g);
+      score_gene(x, (size_t) gene, quantile, most, order + own, z + own, out + x->starts[gene], zero + gene);
     }
   }
 done:
@@ -142,180 +143,187 @@ enum { WHOLE = -1 };
 static int32_t part_of(int32_t z, int part) { return part == WHOLE ? z : part == 0 ? (z > 0 ? z : 0) : z < 0 ? z : 0; }
 
 /* A feature's gene and part. */
-static int feature_part(const engine *e, size_t f) { return e->job->hinges ? (int) (f / e->padded) : WHOLE; }
+static int feature_part(const engine *engine, size_t feature)
+{
+  return engine->job->hinges ? (int) (feature / engine->padded) : WHOLE;
+}
 
 /* ---- columns ---- */
 
 /* A gene's stored values, in order of the blocks. inverse: NULL, or where each row stands. */
-static void read_column(const engine *e, size_t gene, int part, const int32_t *inverse, column *c)
+static void read_column(const engine *engine, size_t gene, int part, const int32_t *inverse, column *column)
 {
-  const weft_regulation_cells *x = e->cells;
+  const weft_regulation_cells *x = engine->cells;
   const size_t start = (size_t) x->starts[gene], end = (size_t) x->starts[gene + 1], block = x->block_rows;
-  c->absent = part_of(x->absent[gene], part);
-  memset(c->starts, 0, (x->blocks + 1) * sizeof *c->starts);
-  memset(c->above, 0, x->blocks * sizeof *c->above);
+  column->absent = part_of(x->absent[gene], part);
+  memset(column->starts, 0, (x->blocks + 1) * sizeof *column->starts);
+  memset(column->above, 0, x->blocks * sizeof *column->above);
   for (int filling = 0; filling < 2; filling++) {
     for (size_t k = start; k < end; k++) {
       const int32_t row = x->rows[k], at = x->position[inverse ? inverse[row] : row];
-      const int32_t value = part_of(x->scores[k], part) - c->absent;
+      const int32_t value = part_of(x->scores[k], part) - column->absent;
       size_t b;
       if (at < 0 || !value) continue;
       b = (size_t) at / block;
       if (!filling) {
-        c->starts[b + 1]++;
-        c->above[b] += (uint32_t) value;
+        column->starts[b + 1]++;
+        column->above[b] += (uint32_t) value;
         continue;
       }
-      c->position[c->starts[b]] = at;
-      c->value[c->starts[b]++] = value;
+      column->position[column->starts[b]] = at;
+      column->value[column->starts[b]++] = value;
     }
     if (!filling)
-      for (size_t b = 0; b < x->blocks; b++) c->starts[b + 1] += c->starts[b];
+      for (size_t b = 0; b < x->blocks; b++) column->starts[b + 1] += column->starts[b];
   }
-  for (size_t b = x->blocks; b > 0; b--) c->starts[b] = c->starts[b - 1]; /* each was moved to the next one's */
-  c->starts[0] = 0;
+  for (size_t b = x->blocks; b > 0; b--)
+    column->starts[b] = column->starts[b - 1]; /* each was moved to the next one's */
+  column->starts[0] = 0;
 }
 
 /* Products of the column with all features, in every block. */
-static void multiply_column(const engine *e, column *c)
+static void multiply_column(const engine *engine, column *column)
 {
-  memset(c->products, 0, e->cells->blocks * e->features * sizeof *c->products);
-  for (size_t b = 0; b < e->cells->blocks; b++) {
-    uint32_t *out = c->products + b * e->features;
-    for (size_t k = c->starts[b]; k < c->starts[b + 1]; k++) {
-      const size_t at = (size_t) c->position[k];
-      const uint32_t v = (uint32_t) c->value[k];
-      for (size_t i = e->row_starts[at]; i < e->row_starts[at + 1]; i++)
-        out[e->feature[i]] += v * (uint32_t) e->value[i];
+  memset(column->products, 0, engine->cells->blocks * engine->features * sizeof *column->products);
+  for (size_t block = 0; block < engine->cells->blocks; block++) {
+    uint32_t *out = column->products + block * engine->features;
+    for (size_t k = column->starts[block]; k < column->starts[block + 1]; k++) {
+      const size_t at = (size_t) column->position[k];
+      const uint32_t v = (uint32_t) column->value[k];
+      for (size_t i = engine->row_starts[at]; i < engine->row_starts[at + 1]; i++)
+        out[engine->feature[i]] += v * (uint32_t) engine->value[i];
     }
   }
 }
 
 /* The column's products in one half, with what is not stored; returns its sum there. */
-static double sum_half(const engine *e, const column *c, size_t at, int32_t *out)
+static double sum_half(const engine *engine, const column *column, size_t at, int32_t *out)
 {
-  const weft_regulation_cells *x = e->cells;
-  const int32_t *chosen = x->chosen + (e->first + at) * x->taken;
-  const uint32_t m = (uint32_t) e->job->m, absent = (uint32_t) c->absent;
-  const uint32_t *feature_above = e->slots[at].above;
+  const weft_regulation_cells *x = engine->cells;
+  const int32_t *chosen = x->chosen + (engine->first + at) * x->taken;
+  const uint32_t m = (uint32_t) engine->job->m, absent = (uint32_t) column->absent;
+  const uint32_t *feature_above = engine->slots[at].above;
   uint32_t above = 0, whole;
   uint32_t *sum = (uint32_t *) out;
-  memset(sum, 0, e->features * sizeof *sum);
+  memset(sum, 0, engine->features * sizeof *sum);
   for (size_t k = 0; k < x->taken; k++) {
-    const uint32_t *from = c->products + (size_t) chosen[k] * e->features;
-    for (size_t f = 0; f < e->features; f++) sum[f] += from[f];
-    above += c->above[chosen[k]];
+    const uint32_t *from = column->products + (size_t) chosen[k] * engine->features;
+    for (size_t feature = 0; feature < engine->features; feature++) sum[feature] += from[feature];
+    above += column->above[chosen[k]];
   }
   whole = above + m * absent;
-  for (size_t f = 0; f < e->features; f++) sum[f] += absent * feature_above[f] + (uint32_t) e->absent[f] * whole;
+  for (size_t feature = 0; feature < engine->features; feature++)
+    sum[feature] += absent * feature_above[feature] + (uint32_t) engine->absent[feature] * whole;
   return (double) (int32_t) whole;
 }
 
 /* ---- phases ---- */
 
-static weft_status all_items(weft_ctx *ctx, const engine *e, weft_regulation_item *work, size_t count, double cost)
+static weft_status all_items(weft_ctx *ctx, const engine *engine, weft_regulation_item *work, size_t count, double cost)
 {
-  const weft_regulation_phase phase = { e->first, e->count, e->job->halves, count, cost };
-  return weft_regulation_items(ctx, &phase, work, e);
+  const weft_regulation_phase phase = { engine->first, engine->count, engine->job->halves, count, cost };
+  return weft_regulation_items(ctx, &phase, work, engine);
 }
 
 /* Sums of a feature in the halves of the group, which products need. */
-static void sum_feature(const void *data, size_t f, int thread)
+static void sum_feature(const void *data, size_t feature, int thread)
 {
-  const engine *e = data;
-  column *c = &e->columns[thread];
-  const size_t j = f % e->padded;
-  if (j >= e->job->regulators) return;
-  read_column(e, (size_t) e->job->regulator[j], feature_part(e, f), NULL, c);
-  for (size_t at = 0; at < e->count; at++) {
-    const int32_t *chosen = e->cells->chosen + (e->first + at) * e->cells->taken;
+  const engine *engine = data;
+  column *column = &engine->columns[thread];
+  const size_t j = feature % engine->padded;
+  if (j >= engine->job->regulators) return;
+  read_column(engine, (size_t) engine->job->regulator[j], feature_part(engine, feature), NULL, column);
+  for (size_t at = 0; at < engine->count; at++) {
+    const int32_t *chosen = engine->cells->chosen + (engine->first + at) * engine->cells->taken;
     uint32_t above = 0;
-    for (size_t k = 0; k < e->cells->taken; k++) above += c->above[chosen[k]];
-    e->slots[at].above[f] = above;
-    e->slots[at].half.sum[f] = (double) (int32_t) (above + (uint32_t) e->job->m * (uint32_t) e->absent[f]);
+    for (size_t k = 0; k < engine->cells->taken; k++) above += column->above[chosen[k]];
+    engine->slots[at].above[feature] = above;
+    engine->slots[at].half.sum[feature] =
+        (double) (int32_t) (above + (uint32_t) engine->job->m * (uint32_t) engine->absent[feature]);
   }
 }
 
-static void multiply(const void *data, size_t f, int thread)
+static void multiply(const void *data, size_t feature, int thread)
 {
-  const engine *e = data;
-  column *c = &e->columns[thread];
-  const size_t j = f % e->padded;
-  if (j >= e->job->regulators) return;
-  read_column(e, (size_t) e->job->regulator[j], feature_part(e, f), NULL, c);
-  multiply_column(e, c);
-  for (size_t at = 0; at < e->count; at++) sum_half(e, c, at, e->slots[at].products + f * e->features);
+  const engine *engine = data;
+  column *column = &engine->columns[thread];
+  const size_t j = feature % engine->padded;
+  if (j >= engine->job->regulators) return;
+  read_column(engine, (size_t) engine->job->regulator[j], feature_part(engine, feature), NULL, column);
+  multiply_column(engine, column);
+  for (size_t at = 0; at < engine->count; at++)
+    sum_half(engine, column, at, engine->slots[at].products + feature * engine->features);
 }
 
 static void note_moments(const void *data, size_t item, int thread)
 {
-  const engine *e = data;
-  const slot *s = &e->slots[item / e->padded];
-  const size_t j = item % e->padded;
+  const engine *engine = data;
+  const slot *slot = &engine->slots[item / engine->padded];
+  const size_t j = item % engine->padded;
   double sum[2] = { 0, 0 }, squares[2] = { 0, 0 };
   (void) thread;
-  for (int part = 0; part <= e->job->hinges; part++) {
-    const size_t f = (size_t) part * e->padded + j;
-    sum[part] = s->half.sum[f];
-    squares[part] = (double) s->products[f * e->features + f];
+  for (int part = 0; part <= engine->job->hinges; part++) {
+    const size_t feature = (size_t) part * engine->padded + j;
+    sum[part] = slot->half.sum[feature];
+    squares[part] = (double) slot->products[feature * engine->features + feature];
   }
-  weft_regulation_note_moments(&s->half, j, sum, squares);
+  weft_regulation_note_moments(&slot->half, j, sum, squares);
 }
 
 /* A phase's item: one target in one world. Its products with all features are computed once for each block of rows; the
  * sums for a half are those of its blocks. */
 static void choose(const void *data, size_t item, int thread)
 {
-  const engine *e = data;
-  column *c = &e->columns[thread];
-  const weft_regulation_job *job = e->job;
+  const engine *engine = data;
+  column *column = &engine->columns[thread];
+  const weft_regulation_job *job = engine->job;
   const size_t world = item / job->targets, t = item % job->targets, worlds = 1 + job->copies;
-  read_column(e, (size_t) job->target[t], WHOLE, world ? e->inverse + (world - 1) * job->n : NULL, c);
-  multiply_column(e, c);
-  for (size_t at = 0; at < e->count; at++) {
-    const slot *s = &e->slots[at];
-    const double sum = sum_half(e, c, at, c->with);
-    const weft_regulation_favour *favour = &e->favour[world];
-    int32_t *choice = e->choices + (((e->first + at) * worlds + world) * job->targets + t) * job->steps;
-    e->loops->select(&s->half, favour, c->with, sum, e->own[t], c->work, choice);
+  read_column(engine, (size_t) job->target[t], WHOLE, world ? engine->inverse + (world - 1) * job->n : NULL, column);
+  multiply_column(engine, column);
+  for (size_t at = 0; at < engine->count; at++) {
+    const slot *slot = &engine->slots[at];
+    const double sum = sum_half(engine, column, at, column->with);
+    const weft_regulation_favour *favour = &engine->favour[world];
+    int32_t *choice = engine->choices + (((engine->first + at) * worlds + world) * job->targets + t) * job->steps;
+    engine->loops->select(&slot->half, favour, column->with, sum, engine->own[t], column->work, choice);
   }
 }
 
 /* ---- the whole ---- */
 
 /* Stored parts of the regulators by position. */
-static weft_status lay_out(weft_ctx *ctx, weft_arena *mem, engine *e)
+static weft_status lay_out(weft_ctx *ctx, weft_arena *mem, engine *engine)
 {
   weft_status st = WEFT_OK;
-  const weft_regulation_cells *x = e->cells;
+  const weft_regulation_cells *x = engine->cells;
   const size_t positions = x->blocks * x->block_rows;
-  const int first = e->job->hinges ? 0 : WHOLE, last = e->job->hinges ? 1 : WHOLE;
-  WEFT_TAKE0(e->row_starts, mem, positions + 2);
+  const int first = engine->job->hinges ? 0 : WHOLE, last = engine->job->hinges ? 1 : WHOLE;
+  WEFT_TAKE0(engine->row_starts, mem, positions + 2);
   for (int filling = 0; filling < 2; filling++) {
-    for (size_t j = 0; j < e->job->regulators; j++) {
-      const size_t gene = (size_t) e->job->regulator[j];
-      WEFT_TRY(weft_poll(ctx, 0, (double) e->job->halves));
+    for (size_t j = 0; j < engine->job->regulators; j++) {
+      const size_t gene = (size_t) engine->job->regulator[j];
+      WEFT_TRY(weft_poll(ctx, 0, (double) engine->job->halves));
       for (int part = first; part <= last; part++) {
         const int32_t absent = part_of(x->absent[gene], part);
-        const int32_t f = (int32_t) (part == 1 ? e->padded + j : j);
-        e->absent[f] = absent;
+        const int32_t f = (int32_t) (part == 1 ? engine->padded + j : j);
+        engine->absent[f] = absent;
         for (size_t k = (size_t) x->starts[gene]; k < (size_t) x->starts[gene + 1]; k++) {
           const int32_t at = x->position[x->rows[k]], value = part_of(x->scores[k], part) - absent;
           if (at < 0 || !value) continue;
           /* counts are kept two places on, so that filling leaves every start in its place */
           if (!filling) {
-            e->row_starts[at + 2]++;
+            engine->row_starts[at + 2]++;
             continue;
           }
-          e->feature[e->row_starts[at + 1]] = f;
-          e->value[e->row_starts[at + 1]++] = value;
+          engine->feature[engine->row_starts[at + 1]] = f;
+          engine->value[engine->row_starts[at + 1]++] = value;
         }
       }
     }
     if (filling) break;
-    for (size_t at = 2; at < positions + 2; at++) e->row_starts[at] += e->row_starts[at - 1];
-    WEFT_TAKE(e->feature, mem, e->row_starts[positions + 1]);
-    WEFT_TAKE(e->value, mem, e->row_starts[positions + 1]);
+    for (size_t at = 2; at < positions + 2; at++) engine->row_starts[at] += engine->row_starts[at - 1];
+    WEFT_TAKE(engine->feature, mem, engine->row_starts[positions + 1]);
+    WEFT_TAKE(engine->value, mem, engine->row_starts[positions + 1]);
   }
 done:
   return st;
@@ -323,44 +331,45 @@ done:
 
 /* Working memory for each thread: one gene's stored scores in the order of positions, and its products with all
  * features by block. */
-static weft_status take_columns(weft_ctx *ctx, weft_arena *mem, engine *e)
+static weft_status take_columns(weft_ctx *ctx, weft_arena *mem, engine *engine)
 {
   weft_status st = WEFT_OK;
-  const weft_regulation_cells *x = e->cells;
+  const weft_regulation_cells *x = engine->cells;
   size_t longest = 1;
-  for (size_t g = 0; g < e->job->p; g++)
-    if ((size_t) (x->starts[g + 1] - x->starts[g]) > longest) longest = (size_t) (x->starts[g + 1] - x->starts[g]);
-  WEFT_TAKE(e->columns, mem, (size_t) ctx->threads);
+  for (size_t gene = 0; gene < engine->job->p; gene++)
+    if ((size_t) (x->starts[gene + 1] - x->starts[gene]) > longest)
+      longest = (size_t) (x->starts[gene + 1] - x->starts[gene]);
+  WEFT_TAKE(engine->columns, mem, (size_t) ctx->threads);
   for (int thread = 0; thread < ctx->threads; thread++) {
-    column *c = &e->columns[thread];
-    WEFT_TAKE(c->position, mem, longest);
-    WEFT_TAKE(c->value, mem, longest);
-    WEFT_TAKE(c->starts, mem, x->blocks + 1);
-    WEFT_TAKE(c->above, mem, x->blocks);
-    WEFT_TAKE(c->products, mem, x->blocks * e->features);
-    WEFT_TAKE(c->with, mem, e->features);
-    WEFT_TAKE(c->work, mem, weft_regulation_work(e->padded, e->job->steps));
+    column *column = &engine->columns[thread];
+    WEFT_TAKE(column->position, mem, longest);
+    WEFT_TAKE(column->value, mem, longest);
+    WEFT_TAKE(column->starts, mem, x->blocks + 1);
+    WEFT_TAKE(column->above, mem, x->blocks);
+    WEFT_TAKE(column->products, mem, x->blocks * engine->features);
+    WEFT_TAKE(column->with, mem, engine->features);
+    WEFT_TAKE(column->work, mem, weft_regulation_work(engine->padded, engine->job->steps));
   }
 done:
   return st;
 }
 
 /* Memory for `slots` halves at a time: all products of features, moments, and sums of scores. */
-static weft_status take_slots(weft_arena *mem, engine *e, size_t slots)
+static weft_status take_slots(weft_arena *mem, engine *engine, size_t slots)
 {
   weft_status st = WEFT_OK;
-  WEFT_TAKE(e->slots, mem, slots);
+  WEFT_TAKE(engine->slots, mem, slots);
   for (size_t k = 0; k < slots; k++) {
-    slot *s = &e->slots[k];
-    WEFT_TAKE0(s->products, mem, e->features * e->features); /* padding stays 0 */
-    WEFT_TAKE0(s->above, mem, e->features);
-    s->half = (weft_regulation_half){ .regulators = e->job->regulators,
-                                      .padded = e->padded,
-                                      .steps = e->job->steps,
-                                      .hinges = e->job->hinges,
-                                      .m = (double) e->job->m,
-                                      .products = s->products };
-    WEFT_TRY(weft_regulation_take_half(mem, &s->half, 0));
+    slot *slot = &engine->slots[k];
+    WEFT_TAKE0(slot->products, mem, engine->features * engine->features); /* padding stays 0 */
+    WEFT_TAKE0(slot->above, mem, engine->features);
+    slot->half = (weft_regulation_half){ .regulators = engine->job->regulators,
+                                         .padded = engine->padded,
+                                         .steps = engine->job->steps,
+                                         .hinges = engine->job->hinges,
+                                         .m = (double) engine->job->m,
+                                         .products = slot->products };
+    WEFT_TRY(weft_regulation_take_half(mem, &slot->half, 0));
   }
 done:
   return st;
@@ -385,38 +394,39 @@ weft_status weft_regulation_select_cells(weft_ctx *ctx, const weft_regulation_jo
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const weft_regulation_cells *x = job->cells;
-  engine e = { 0 };
+  engine engine = { 0 };
   int32_t *own;
   double bytes, budget, multiplying, summing;
   size_t slots;
-  e.job = job;
-  e.cells = x;
-  e.loops = weft_regulation_loops_here();
-  e.choices = choices;
-  e.padded = weft_regulation_padded(job->regulators);
-  e.features = e.padded * (size_t) (1 + job->hinges);
+  engine.job = job;
+  engine.cells = x;
+  engine.loops = weft_regulation_loops_here();
+  engine.choices = choices;
+  engine.padded = weft_regulation_padded(job->regulators);
+  engine.features = engine.padded * (size_t) (1 + job->hinges);
   WEFT_TRY(weft_regulation_own(&mem, job, &own));
-  e.own = own;
-  WEFT_TRY(weft_regulation_favours(&mem, job->favour, job->regulators, e.padded, 1 + job->copies, &e.favour));
-  WEFT_TAKE0(e.absent, &mem, e.features);
-  WEFT_TRY(turn_partners(&mem, job, &e.inverse));
-  WEFT_TRY(lay_out(ctx, &mem, &e));
-  WEFT_TRY(take_columns(ctx, &mem, &e));
-  bytes = 4.0 * (double) e.features * (double) e.features;
+  engine.own = own;
+  WEFT_TRY(weft_regulation_favours(&mem, job->favour, job->regulators, engine.padded, 1 + job->copies, &engine.favour));
+  WEFT_TAKE0(engine.absent, &mem, engine.features);
+  WEFT_TRY(turn_partners(&mem, job, &engine.inverse));
+  WEFT_TRY(lay_out(ctx, &mem, &engine));
+  WEFT_TRY(take_columns(ctx, &mem, &engine));
+  bytes = 4.0 * (double) engine.features * (double) engine.features;
   budget = fmax(MIN_BYTES, 6.0 * (double) x->starts[job->p]); /* half of what the sparse data take */
   slots = bytes * (double) job->halves < budget ? job->halves : (size_t) (1 + budget / bytes);
   if (slots > job->halves) slots = job->halves;
-  WEFT_TRY(take_slots(&mem, &e, slots));
+  WEFT_TRY(take_slots(&mem, &engine, slots));
   multiplying = (double) x->starts[job->p] / (double) job->p *
-                ((double) e.row_starts[x->blocks * x->block_rows] / (double) (x->blocks * x->block_rows) + 8);
-  for (e.first = 0; e.first < job->halves; e.first += e.count) {
-    e.count = job->halves - e.first < slots ? job->halves - e.first : slots;
-    summing = (double) e.count * (double) (x->taken * e.features) / 4;
-    WEFT_TRY(all_items(ctx, &e, sum_feature, e.features, (double) x->starts[job->p] / (double) job->p * 8));
-    WEFT_TRY(all_items(ctx, &e, multiply, e.features, multiplying + summing));
-    WEFT_TRY(all_items(ctx, &e, note_moments, e.count * e.padded, 50));
-    WEFT_TRY(all_items(ctx, &e, choose, (1 + job->copies) * job->targets,
-                       multiplying + summing + (double) e.count * (double) e.features * 15 * (double) job->steps));
+                ((double) engine.row_starts[x->blocks * x->block_rows] / (double) (x->blocks * x->block_rows) + 8);
+  for (engine.first = 0; engine.first < job->halves; engine.first += engine.count) {
+    engine.count = job->halves - engine.first < slots ? job->halves - engine.first : slots;
+    summing = (double) engine.count * (double) (x->taken * engine.features) / 4;
+    WEFT_TRY(all_items(ctx, &engine, sum_feature, engine.features, (double) x->starts[job->p] / (double) job->p * 8));
+    WEFT_TRY(all_items(ctx, &engine, multiply, engine.features, multiplying + summing));
+    WEFT_TRY(all_items(ctx, &engine, note_moments, engine.count * engine.padded, 50));
+    WEFT_TRY(
+        all_items(ctx, &engine, choose, (1 + job->copies) * job->targets,
+                  multiplying + summing + (double) engine.count * (double) engine.features * 15 * (double) job->steps));
   }
 done:
   weft_arena_end(&mem);

@@ -66,17 +66,17 @@ __device__ static void put_digits(const pack_job &job, size_t row, size_t k, int
 /* A target, not divided into parts. */
 __global__ static void pack_targets(pack_job job)
 {
-  const size_t t = blockIdx.x * (size_t) WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
-  if (t >= job.count) return;
-  const size_t gene = (size_t) job.gene[t];
+  const size_t target = blockIdx.x * (size_t) WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (target >= job.count) return;
+  const size_t gene = (size_t) job.gene[target];
   long long sum = 0;
   for (size_t k = lane; k < job.depth; k += 32) {
     const int v = score_at(job, gene, k);
-    put_digits(job, t, k, v);
+    put_digits(job, target, k, v);
     sum += v;
   }
   sum = warp_sum(sum);
-  if (lane == 0) job.sum[t] = (double) sum;
+  if (lane == 0) job.sum[target] = (double) sum;
 }
 
 __device__ static void put_moments(const pack_job &job, size_t j, int kind, double sum, double squares)
@@ -142,20 +142,20 @@ __device__ static int64_t place_of(const cells_view &x, int64_t stored)
 /* A target's value where nothing is stored, then its stored values. */
 __global__ static void pack_cell_targets(pack_job job, cells_view x)
 {
-  const size_t t = blockIdx.x * (size_t) WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
-  if (t >= job.count) return;
-  const int32_t gene = job.gene[t], absent = x.absent[gene];
+  const size_t target = blockIdx.x * (size_t) WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (target >= job.count) return;
+  const int32_t gene = job.gene[target], absent = x.absent[gene];
   long long sum = 0;
-  for (size_t k = lane; k < job.depth; k += 32) put_digits(job, t, k, k < job.m ? absent : 0);
+  for (size_t k = lane; k < job.depth; k += 32) put_digits(job, target, k, k < job.m ? absent : 0);
   __syncwarp();
   for (int64_t s = x.starts[gene] + (int64_t) lane; s < x.starts[gene + 1]; s += 32) {
     const int64_t k = place_of(x, s);
     if (k < 0) continue;
-    put_digits(job, t, (size_t) k, x.scores[s]);
+    put_digits(job, target, (size_t) k, x.scores[s]);
     sum += x.scores[s] - absent;
   }
   sum = warp_sum(sum);
-  if (lane == 0) job.sum[t] = (double) (sum + (long long) job.m * absent);
+  if (lane == 0) job.sum[target] = (double) (sum + (long long) job.m * absent);
 }
 
 /* A warp for each regulator of sparse scores: writes the digits of its parts for the rows of the half, first those of
@@ -205,27 +205,27 @@ template <int MAX_KEPT> struct residual {
 
 /* What is left of regulator j's features after `depth` directions. */
 template <bool HINGES, int MAX_KEPT>
-__device__ static void look(const half_view &v, const direction<MAX_KEPT> *chosen, int depth, const int32_t *with,
+__device__ static void look(const half_view &view, const direction<MAX_KEPT> *chosen, int depth, const int32_t *with,
                             double sum, size_t j, residual<MAX_KEPT> &out)
 {
   const int parts = HINGES ? 2 : 1;
 #pragma unroll
   for (int part = 0; part < parts; part++) {
-    const size_t at = part * v.padded + j;
-    out.r[part] = weft_regulation_covariance(v.m, (double) with[at], v.sum[at], sum);
+    const size_t at = part * view.padded + j;
+    out.r[part] = weft_regulation_covariance(view.m, (double) with[at], view.sum[at], sum);
   }
 #pragma unroll
-  for (int kind = 0; kind < (HINGES ? KINDS : 1); kind++) out.d[kind] = v.variance[kind * v.padded + j];
+  for (int kind = 0; kind < (HINGES ? KINDS : 1); kind++) out.d[kind] = view.variance[kind * view.padded + j];
 #pragma unroll
   for (int k = 0; k < MAX_KEPT; k++) {
     if (k >= depth) break;
     const direction<MAX_KEPT> &c = chosen[k];
 #pragma unroll
     for (int part = 0; part < parts; part++) {
-      const size_t at = part * v.padded + j;
+      const size_t at = part * view.padded + j;
       int product = c.with[at];
       if (c.with_too) product += c.with_too[at];
-      double q = weft_regulation_covariance(v.m, (double) product, v.sum[at], c.sum);
+      double q = weft_regulation_covariance(view.m, (double) product, view.sum[at], c.sum);
 #pragma unroll
       for (int l = 0; l < k; l++) q = weft_sub(q, weft_mul(out.q[l][part], c.before[l]));
       q = weft_mul(q, c.scale);
@@ -272,13 +272,13 @@ __device__ static candidate best_of_block(candidate c, candidate *shared)
 /* Block b is for target b of those at hand. own: of each target, or -1. */
 template <bool HINGES, int MAX_KEPT>
 __global__ static void __launch_bounds__(THREADS)
-    choose(half_view v, const int32_t *with_all, const double *sums, const int32_t *own, int steps, int32_t *choices)
+    choose(half_view view, const int32_t *with_all, const double *sums, const int32_t *own, int steps, int32_t *choices)
 {
   __shared__ direction<MAX_KEPT> chosen[MAX_KEPT];
   __shared__ candidate bests[THREADS / 32];
   const int slots = (MAX_KEPT + 2 + 3) / 4 * 4;
   __shared__ int32_t barred[slots]; /* regulators that may not be chosen: the target itself and those chosen; else -1 */
-  const size_t features = v.padded * (HINGES ? 2 : 1);
+  const size_t features = view.padded * (HINGES ? 2 : 1);
   const int32_t *with = with_all + blockIdx.x * features;
   const double sum = sums[blockIdx.x];
   int32_t *out = choices + (size_t) blockIdx.x * steps;
@@ -288,26 +288,26 @@ __global__ static void __launch_bounds__(THREADS)
   __syncthreads();
   for (int step = 0; step < steps; step++) {
     candidate best = { 0, INT32_MAX };
-    for (size_t j = threadIdx.x; j < v.regulators; j += THREADS) {
+    for (size_t j = threadIdx.x; j < view.regulators; j += THREADS) {
       bool out_of_it = false;
 #pragma unroll
       for (int k = 0; k < slots; k++) out_of_it |= barred[k] == (int32_t) j;
       if (out_of_it) continue;
-      look<HINGES, MAX_KEPT>(v, chosen, step, with, sum, j, left);
+      look<HINGES, MAX_KEPT>(view, chosen, step, with, sum, j, left);
 #pragma unroll
       for (int kind = 0; kind < (HINGES ? KINDS : 1); kind++) {
         const candidate c = { weft_regulation_gain(of_kind<HINGES>(left.r, kind), left.d[kind],
-                                                   v.least[kind * v.padded + j], v.favour[j]),
-                              (int32_t) (kind * v.regulators + j) };
+                                                   view.least[kind * view.padded + j], view.favour[j]),
+                              (int32_t) (kind * view.regulators + j) };
         if (before(c, best)) best = c;
       }
     }
     best = best_of_block(best, bests);
     if (!(best.gain > 0)) return;
     if (threadIdx.x == 0) {
-      const int kind = best.feature / (int32_t) v.regulators;
-      const size_t j = (size_t) best.feature % v.regulators, negative = v.padded + j;
-      look<HINGES, MAX_KEPT>(v, chosen, step, with, sum, j, left);
+      const int kind = best.feature / (int32_t) view.regulators;
+      const size_t j = (size_t) best.feature % view.regulators, negative = view.padded + j;
+      look<HINGES, MAX_KEPT>(view, chosen, step, with, sum, j, left);
       const double r = of_kind<HINGES>(left.r, kind);
       out[step] = r > 0 ? best.feature + 1 : -(best.feature + 1);
       barred[step + 1] = (int32_t) j;
@@ -316,9 +316,11 @@ __global__ static void __launch_bounds__(THREADS)
         double d = left.d[0];
         if (HINGES) d = kind == 1 ? left.d[1] : kind == 2 ? left.d[2] : d;
         const double root = weft_sqrt(d);
-        c.with = v.products + (kind == 2 ? negative : j) * features;
-        c.with_too = HINGES && kind == 0 ? v.products + negative * features : NULL;
-        c.sum = !HINGES || kind == 1 ? v.sum[j] : kind == 2 ? v.sum[negative] : weft_add(v.sum[j], v.sum[negative]);
+        c.with = view.products + (kind == 2 ? negative : j) * features;
+        c.with_too = HINGES && kind == 0 ? view.products + negative * features : NULL;
+        c.sum = !HINGES || kind == 1 ? view.sum[j]
+                : kind == 2          ? view.sum[negative]
+                                     : weft_add(view.sum[j], view.sum[negative]);
         c.scale = weft_div(1.0, root);
         c.share = weft_div(r, root);
 #pragma unroll
@@ -331,16 +333,16 @@ __global__ static void __launch_bounds__(THREADS)
 }
 
 template <bool HINGES>
-static void launch_choose(const half_view &v, const int32_t *with, const double *sums, const int32_t *own, int steps,
+static void launch_choose(const half_view &view, const int32_t *with, const double *sums, const int32_t *own, int steps,
                           int32_t *choices, size_t targets, cudaStream_t s)
 {
   const unsigned blocks = (unsigned) targets;
   if (steps <= 5)
-    choose<HINGES, 4><<<blocks, THREADS, 0, s>>>(v, with, sums, own, steps, choices);
+    choose<HINGES, 4><<<blocks, THREADS, 0, s>>>(view, with, sums, own, steps, choices);
   else if (steps <= 9)
-    choose<HINGES, 8><<<blocks, THREADS, 0, s>>>(v, with, sums, own, steps, choices);
+    choose<HINGES, 8><<<blocks, THREADS, 0, s>>>(view, with, sums, own, steps, choices);
   else
-    choose<HINGES, WEFT_REGULATION_MAX_STEPS - 1><<<blocks, THREADS, 0, s>>>(v, with, sums, own, steps, choices);
+    choose<HINGES, WEFT_REGULATION_MAX_STEPS - 1><<<blocks, THREADS, 0, s>>>(view, with, sums, own, steps, choices);
 }
 
 /* ---- the whole ---- */
@@ -404,9 +406,9 @@ static weft_status find_own(weft_ctx *ctx, weft_device_arena *mem, const weft_re
   int32_t *own, *of_gene;
   WEFT_TAKE(own, &host, job->targets);
   WEFT_TAKE(of_gene, &host, job->p);
-  for (size_t g = 0; g < job->p; g++) of_gene[g] = -1;
+  for (size_t gene = 0; gene < job->p; gene++) of_gene[gene] = -1;
   for (size_t j = 0; j < job->regulators; j++) of_gene[job->regulator[j]] = (int32_t) j;
-  for (size_t t = 0; t < job->targets; t++) own[t] = of_gene[job->target[t]];
+  for (size_t target = 0; target < job->targets; target++) own[target] = of_gene[job->target[target]];
   WEFT_TRY(send_numbers(mem, own, job->targets, out));
 done:
   weft_arena_end(&host);
@@ -414,7 +416,7 @@ done:
 }
 
 /* Scores as they are stored, where rows stand, and the place of every block in every half. */
-static weft_status send_cells(weft_ctx *ctx, weft_device_arena *mem, const weft_regulation_job *job, resident *r)
+static weft_status send_cells(weft_ctx *ctx, weft_device_arena *mem, const weft_regulation_job *job, resident *device)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
@@ -429,14 +431,14 @@ static weft_status send_cells(weft_ctx *ctx, weft_device_arena *mem, const weft_
   WEFT_TAKE(inverse, &host, job->n * job->copies);
   for (size_t copy = 0; copy < job->copies; copy++)
     for (size_t i = 0; i < job->n; i++) inverse[copy * job->n + (size_t) job->partner[copy * job->n + i]] = (int32_t) i;
-  WEFT_TRY(send_numbers(mem, places, x->blocks * job->halves, &r->places));
-  WEFT_TRY(send_numbers(mem, inverse, job->n * job->copies, &r->inverse));
-  WEFT_TRY(send_numbers(mem, x->starts, job->p + 1, &r->starts));
-  WEFT_TRY(send_numbers(mem, x->rows, stored, &r->stored_rows));
-  WEFT_TRY(send_numbers(mem, x->absent, job->p, &r->absent));
-  WEFT_TRY(send_numbers(mem, x->position, job->n, &r->position));
-  WEFT_DEVICE_TAKE(r->scores, mem, stored);
-  WEFT_TRY(weft_device_upload(mem, r->scores, stored, sizeof *r->scores, copy_shorts, x->scores));
+  WEFT_TRY(send_numbers(mem, places, x->blocks * job->halves, &device->places));
+  WEFT_TRY(send_numbers(mem, inverse, job->n * job->copies, &device->inverse));
+  WEFT_TRY(send_numbers(mem, x->starts, job->p + 1, &device->starts));
+  WEFT_TRY(send_numbers(mem, x->rows, stored, &device->stored_rows));
+  WEFT_TRY(send_numbers(mem, x->absent, job->p, &device->absent));
+  WEFT_TRY(send_numbers(mem, x->position, job->n, &device->position));
+  WEFT_DEVICE_TAKE(device->scores, mem, stored);
+  WEFT_TRY(weft_device_upload(mem, device->scores, stored, sizeof *device->scores, copy_shorts, x->scores));
 done:
   weft_arena_end(&host);
   return st;
@@ -444,121 +446,125 @@ done:
 
 /* Takes all device memory of a call and sends what does not change: scores or sparse cells, rows of halves, partners,
  * favours, genes. Sizes of blocks of targets follow from AT_ONCE and DIGITS_KEPT. */
-static weft_status set_up(weft_ctx *ctx, weft_device_arena *mem, const weft_regulation_job *job, resident *r)
+static weft_status set_up(weft_ctx *ctx, weft_device_arena *mem, const weft_regulation_job *job, resident *device)
 {
   weft_status st = WEFT_OK;
-  r->padded = round_up(job->regulators, WEFT_DIGITS_SIDE);
-  r->features = r->padded * (job->hinges ? 2 : 1);
-  r->depth = round_up(job->m, WEFT_DIGITS_DEPTH);
-  r->block = round_up(AT_ONCE / r->features + 1, WEFT_DIGITS_SIDE);
-  if (r->block > job->targets) r->block = round_up(job->targets, WEFT_DIGITS_SIDE);
-  while (r->block > WEFT_DIGITS_SIDE && r->block * r->depth > DIGITS_KEPT)
-    r->block = round_up(r->block / 2, WEFT_DIGITS_SIDE);
-  r->each = job->steps * job->targets * (1 + job->copies);
-  r->kept = 1 + CHOICES_KEPT / r->each < job->halves ? 1 + CHOICES_KEPT / r->each : job->halves;
-  WEFT_DEVICE_TAKE(r->products, mem, r->features * r->features);
-  WEFT_DEVICE_TAKE(r->with, mem, r->block * r->features);
-  WEFT_DEVICE_TAKE(r->choices, mem, r->each * r->kept);
-  WEFT_DEVICE_TAKE(r->regulator_digits, mem, 2 * r->features * r->depth);
-  WEFT_DEVICE_TAKE(r->target_digits, mem, 2 * r->block * r->depth);
-  WEFT_DEVICE_TAKE(r->sum, mem, r->features);
-  WEFT_DEVICE_TAKE(r->variance, mem, KINDS * r->padded);
-  WEFT_DEVICE_TAKE(r->least, mem, KINDS * r->padded);
-  WEFT_DEVICE_TAKE(r->target_sum, mem, r->block);
+  device->padded = round_up(job->regulators, WEFT_DIGITS_SIDE);
+  device->features = device->padded * (job->hinges ? 2 : 1);
+  device->depth = round_up(job->m, WEFT_DIGITS_DEPTH);
+  device->block = round_up(AT_ONCE / device->features + 1, WEFT_DIGITS_SIDE);
+  if (device->block > job->targets) device->block = round_up(job->targets, WEFT_DIGITS_SIDE);
+  while (device->block > WEFT_DIGITS_SIDE && device->block * device->depth > DIGITS_KEPT)
+    device->block = round_up(device->block / 2, WEFT_DIGITS_SIDE);
+  device->each = job->steps * job->targets * (1 + job->copies);
+  device->kept = 1 + CHOICES_KEPT / device->each < job->halves ? 1 + CHOICES_KEPT / device->each : job->halves;
+  WEFT_DEVICE_TAKE(device->products, mem, device->features * device->features);
+  WEFT_DEVICE_TAKE(device->with, mem, device->block * device->features);
+  WEFT_DEVICE_TAKE(device->choices, mem, device->each * device->kept);
+  WEFT_DEVICE_TAKE(device->regulator_digits, mem, 2 * device->features * device->depth);
+  WEFT_DEVICE_TAKE(device->target_digits, mem, 2 * device->block * device->depth);
+  WEFT_DEVICE_TAKE(device->sum, mem, device->features);
+  WEFT_DEVICE_TAKE(device->variance, mem, KINDS * device->padded);
+  WEFT_DEVICE_TAKE(device->least, mem, KINDS * device->padded);
+  WEFT_DEVICE_TAKE(device->target_sum, mem, device->block);
   /* rows that no gene fills are multiplied too */
-  WEFT_CUDA(cudaMemsetAsync(r->regulator_digits, 0, 2 * r->features * r->depth, mem->stream));
-  WEFT_CUDA(cudaMemsetAsync(r->target_digits, 0, 2 * r->block * r->depth, mem->stream));
+  WEFT_CUDA(cudaMemsetAsync(device->regulator_digits, 0, 2 * device->features * device->depth, mem->stream));
+  WEFT_CUDA(cudaMemsetAsync(device->target_digits, 0, 2 * device->block * device->depth, mem->stream));
   if (job->cells)
-    WEFT_TRY(send_cells(ctx, mem, job, r));
+    WEFT_TRY(send_cells(ctx, mem, job, device));
   else {
-    WEFT_DEVICE_TAKE(r->scores, mem, job->n * job->p);
-    WEFT_TRY(weft_device_upload(mem, r->scores, job->n * job->p, sizeof *r->scores, narrow, job->scores));
-    WEFT_TRY(send_numbers(mem, job->rows, job->m * job->halves, &r->rows));
-    WEFT_TRY(send_numbers(mem, job->partner, job->n * job->copies, &r->partner));
+    WEFT_DEVICE_TAKE(device->scores, mem, job->n * job->p);
+    WEFT_TRY(weft_device_upload(mem, device->scores, job->n * job->p, sizeof *device->scores, narrow, job->scores));
+    WEFT_TRY(send_numbers(mem, job->rows, job->m * job->halves, &device->rows));
+    WEFT_TRY(send_numbers(mem, job->partner, job->n * job->copies, &device->partner));
   }
-  WEFT_DEVICE_TAKE(r->favour, mem, job->regulators * (1 + job->copies));
-  WEFT_TRY(weft_device_upload(mem, r->favour, job->regulators * (1 + job->copies), sizeof *r->favour, copy_doubles,
-                              job->favour));
-  WEFT_TRY(send_numbers(mem, job->regulator, job->regulators, &r->regulator));
-  WEFT_TRY(send_numbers(mem, job->target, job->targets, &r->target));
-  WEFT_TRY(find_own(ctx, mem, job, &r->own));
+  WEFT_DEVICE_TAKE(device->favour, mem, job->regulators * (1 + job->copies));
+  WEFT_TRY(weft_device_upload(mem, device->favour, job->regulators * (1 + job->copies), sizeof *device->favour,
+                              copy_doubles, job->favour));
+  WEFT_TRY(send_numbers(mem, job->regulator, job->regulators, &device->regulator));
+  WEFT_TRY(send_numbers(mem, job->target, job->targets, &device->target));
+  WEFT_TRY(find_own(ctx, mem, job, &device->own));
 done:
   return st;
 }
 
 /* What cells are in one half; `world` of the targets, 0 for regulators. */
-static cells_view view_cells(const weft_regulation_job *job, const resident *r, size_t half, size_t world)
+static cells_view view_cells(const weft_regulation_job *job, const resident *device, size_t half, size_t world)
 {
-  const cells_view x = { r->starts,
-                         r->stored_rows,
-                         r->absent,
-                         r->position,
-                         r->scores,
-                         r->places + half * job->cells->blocks,
-                         world ? r->inverse + (world - 1) * job->n : NULL,
+  const cells_view x = { device->starts,
+                         device->stored_rows,
+                         device->absent,
+                         device->position,
+                         device->scores,
+                         device->places + half * job->cells->blocks,
+                         world ? device->inverse + (world - 1) * job->n : NULL,
                          (int32_t) job->cells->block_rows };
   return x;
 }
 
 /* Products of all features in one half. */
-static cudaError_t begin_half(const weft_regulation_job *job, const resident *r, size_t half, cudaStream_t s)
+static cudaError_t begin_half(const weft_regulation_job *job, const resident *device, size_t half, cudaStream_t s)
 {
-  pack_job pack = { r->scores,
-                    r->regulator,
-                    job->cells ? NULL : r->rows + half * job->m,
+  pack_job pack = { device->scores,
+                    device->regulator,
+                    job->cells ? NULL : device->rows + half * job->m,
                     NULL,
                     job->n,
                     job->m,
-                    r->depth,
+                    device->depth,
                     job->regulators,
-                    r->padded,
-                    r->regulator_digits,
-                    r->features * r->depth,
-                    r->sum,
-                    r->variance,
-                    r->least };
+                    device->padded,
+                    device->regulator_digits,
+                    device->features * device->depth,
+                    device->sum,
+                    device->variance,
+                    device->least };
   const unsigned blocks = (unsigned) ((job->regulators + WARPS - 1) / WARPS);
   if (job->cells && job->hinges)
-    pack_cell_regulators<true><<<blocks, 32 * WARPS, 0, s>>>(pack, view_cells(job, r, half, 0));
+    pack_cell_regulators<true><<<blocks, 32 * WARPS, 0, s>>>(pack, view_cells(job, device, half, 0));
   else if (job->cells)
-    pack_cell_regulators<false><<<blocks, 32 * WARPS, 0, s>>>(pack, view_cells(job, r, half, 0));
+    pack_cell_regulators<false><<<blocks, 32 * WARPS, 0, s>>>(pack, view_cells(job, device, half, 0));
   else if (job->hinges)
     pack_regulators<true><<<blocks, 32 * WARPS, 0, s>>>(pack);
   else
     pack_regulators<false><<<blocks, 32 * WARPS, 0, s>>>(pack);
-  weft_digits_multiply(r->regulator_digits, r->features, r->regulator_digits, r->features, r->depth, r->products, s);
+  weft_digits_multiply(device->regulator_digits, device->features, device->regulator_digits, device->features,
+                       device->depth, device->products, s);
   return cudaGetLastError();
 }
 
 /* Choices of `count` targets from `first` on, in one world of the half. */
-static cudaError_t choose_for(const weft_regulation_job *job, const resident *r, size_t half, size_t world,
+static cudaError_t choose_for(const weft_regulation_job *job, const resident *device, size_t half, size_t world,
                               size_t first, size_t count, int32_t *choices, cudaStream_t s)
 {
-  const int32_t *partner = world && !job->cells ? r->partner + (world - 1) * job->n : NULL;
-  const pack_job pack = { r->scores,
-                          r->target + first,
-                          job->cells ? NULL : r->rows + half * job->m,
+  const int32_t *partner = world && !job->cells ? device->partner + (world - 1) * job->n : NULL;
+  const pack_job pack = { device->scores,
+                          device->target + first,
+                          job->cells ? NULL : device->rows + half * job->m,
                           partner,
                           job->n,
                           job->m,
-                          r->depth,
+                          device->depth,
                           count,
                           0,
-                          r->target_digits,
-                          r->block * r->depth,
-                          r->target_sum,
+                          device->target_digits,
+                          device->block * device->depth,
+                          device->target_sum,
                           NULL,
                           NULL };
-  const half_view view = { r->products,     r->sum,    r->variance,    r->least, r->favour + world * job->regulators,
-                           job->regulators, r->padded, (double) job->m };
+  const half_view view = {
+    device->products, device->sum,    device->variance, device->least, device->favour + world * job->regulators,
+    job->regulators,  device->padded, (double) job->m
+  };
   const unsigned blocks = (unsigned) ((count + WARPS - 1) / WARPS);
   if (job->cells)
-    pack_cell_targets<<<blocks, 32 * WARPS, 0, s>>>(pack, view_cells(job, r, half, world));
+    pack_cell_targets<<<blocks, 32 * WARPS, 0, s>>>(pack, view_cells(job, device, half, world));
   else
     pack_targets<<<blocks, 32 * WARPS, 0, s>>>(pack);
-  weft_digits_multiply(r->target_digits, r->block, r->regulator_digits, r->features, r->depth, r->with, s);
+  weft_digits_multiply(device->target_digits, device->block, device->regulator_digits, device->features, device->depth,
+                       device->with, s);
   const auto launch = job->hinges ? launch_choose<true> : launch_choose<false>;
-  launch(view, r->with, r->target_sum, r->own + first, (int) job->steps, choices, count, s);
+  launch(view, device->with, device->target_sum, device->own + first, (int) job->steps, choices, count, s);
   return cudaGetLastError();
 }
 
@@ -568,28 +574,29 @@ static weft_status select_cuda(weft_ctx *ctx, const weft_regulation_job *job, in
 {
   weft_status st = WEFT_OK;
   weft_device_arena mem = weft_device_begin(ctx);
-  resident r;
+  resident device;
   cudaEvent_t passed[2] = { NULL, NULL }; /* the host is at most two launches ahead, for interrupts */
   size_t turn = 0, kept = 0;
   if (!job->targets || !job->halves) goto done;
-  memset(&r, 0, sizeof r);
-  WEFT_TRY(set_up(ctx, &mem, job, &r));
+  memset(&device, 0, sizeof device);
+  WEFT_TRY(set_up(ctx, &mem, job, &device));
   for (int k = 0; k < 2; k++) WEFT_CUDA(cudaEventCreateWithFlags(&passed[k], cudaEventDisableTiming));
   for (size_t half = 0; half < job->halves; half++) {
-    WEFT_CUDA(begin_half(job, &r, half, mem.stream));
+    WEFT_CUDA(begin_half(job, &device, half, mem.stream));
     for (size_t world = 0; world <= job->copies; world++) {
-      for (size_t first = 0; first < job->targets; first += r.block) {
-        const size_t count = job->targets - first < r.block ? job->targets - first : r.block;
+      for (size_t first = 0; first < job->targets; first += device.block) {
+        const size_t count = job->targets - first < device.block ? job->targets - first : device.block;
         WEFT_TRY(weft_poll(ctx, (double) half, (double) job->halves));
         WEFT_CUDA(cudaEventSynchronize(passed[turn % 2]));
-        WEFT_CUDA(choose_for(job, &r, half, world, first, count,
-                             r.choices + kept * r.each + (world * job->targets + first) * job->steps, mem.stream));
+        WEFT_CUDA(choose_for(job, &device, half, world, first, count,
+                             device.choices + kept * device.each + (world * job->targets + first) * job->steps,
+                             mem.stream));
         WEFT_CUDA(cudaEventRecord(passed[turn++ % 2], mem.stream));
       }
     }
-    if (++kept < r.kept && half + 1 < job->halves) continue;
-    WEFT_TRY(
-        weft_device_download(&mem, choices + (half + 1 - kept) * r.each, r.choices, kept * r.each * sizeof *choices));
+    if (++kept < device.kept && half + 1 < job->halves) continue;
+    WEFT_TRY(weft_device_download(&mem, choices + (half + 1 - kept) * device.each, device.choices,
+                                  kept * device.each * sizeof *choices));
     kept = 0;
   }
 done:

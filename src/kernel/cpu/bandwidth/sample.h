@@ -13,7 +13,7 @@ typedef struct weft_lags {
   int order;
 } weft_lags;
 /* out[k]: the sum over all pairs for h[k]. */
-weft_status weft_kernel_lag_sums(weft_ctx *ctx, const weft_lags *l, double *out);
+weft_status weft_kernel_lag_sums(weft_ctx *ctx, const weft_lags *lags, double *out);
 
 /* The standard deviation, NaN of fewer than two; quantiles as R's quantile() has them by default, of finite numbers. */
 weft_status weft_kernel_deviation(weft_ctx *ctx, const double *x, size_t n, double *out);

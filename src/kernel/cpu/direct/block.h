@@ -18,119 +18,124 @@ static inline size_t weft_block_size(size_t d, size_t m) { return WEFT_TILE * (2
 
 static inline weft_block_query weft_block_in(double *memory, size_t d, size_t m, int pairs)
 {
-  weft_block_query b;
-  memset(&b, 0, sizeof b);
-  b.q = memory, memory += d * WEFT_TILE;
-  b.q_lo = pairs ? memory : NULL, memory += d * WEFT_TILE;
-  b.shift = memory, memory += WEFT_TILE;
-  b.total = memory, memory += m * WEFT_TILE;
-  b.rest = memory, memory += m * WEFT_TILE;
-  b.inside = memory, memory += m * WEFT_TILE;
-  b.sum = memory;
-  return b;
+  weft_block_query block;
+  memset(&block, 0, sizeof block);
+  block.q = memory, memory += d * WEFT_TILE;
+  block.q_lo = pairs ? memory : NULL, memory += d * WEFT_TILE;
+  block.shift = memory, memory += WEFT_TILE;
+  block.total = memory, memory += m * WEFT_TILE;
+  block.rest = memory, memory += m * WEFT_TILE;
+  block.inside = memory, memory += m * WEFT_TILE;
+  block.sum = memory;
+  return block;
 }
 
 /* Lanes without a query repeat the last one. */
-static inline void weft_block_load(weft_block_query *b, const weft_points *query, size_t first, size_t count, size_t m)
+static inline void weft_block_load(weft_block_query *block, const weft_points *query, size_t first, size_t count,
+                                   size_t m)
 {
   const size_t d = query->d;
-  b->first = first, b->count = count;
-  for (size_t l = 0; l < WEFT_TILE; l++) {
-    size_t i = (first + (l < count ? l : count - 1)) * d;
+  block->first = first, block->count = count;
+  for (size_t lane = 0; lane < WEFT_TILE; lane++) {
+    size_t i = (first + (lane < count ? lane : count - 1)) * d;
     for (size_t j = 0; j < d; j++) {
-      b->q[j * WEFT_TILE + l] = query->x[i + j];
-      if (b->q_lo) b->q_lo[j * WEFT_TILE + l] = query->lo[i + j];
+      block->q[j * WEFT_TILE + lane] = query->x[i + j];
+      if (block->q_lo) block->q_lo[j * WEFT_TILE + lane] = query->lo[i + j];
     }
-    b->shift[l] = 0;
+    block->shift[lane] = 0;
   }
-  memset(b->total, 0, 3 * m * WEFT_TILE * sizeof *b->total);
+  memset(block->total, 0, 3 * m * WEFT_TILE * sizeof *block->total);
 }
 
 /* Adds references first .. first + count - 1, none of which a query leaves out. */
-static inline void weft_block_add_run(weft_block_query *b, const weft_kernel_task *task, weft_tile_sum tile,
+static inline void weft_block_add_run(weft_block_query *block, const weft_kernel_task *task, weft_tile_sum tile,
                                       size_t first, size_t count)
 {
   const size_t d = task->reference.d, m = task->m;
   for (size_t from = first; from < first + count; from += WEFT_RUN) {
     size_t rows = first + count - from < WEFT_RUN ? first + count - from : WEFT_RUN;
-    weft_tile t = { b->q,
-                    b->q_lo,
+    weft_tile t = { block->q,
+                    block->q_lo,
                     task->reference.x + from * d,
                     task->reference.lo ? task->reference.lo + from * d : NULL,
                     task->weights + from * m,
-                    b->shift,
+                    block->shift,
                     d,
                     m,
                     rows,
                     1 / (task->h * task->h),
                     weft_distance_error(d),
-                    b->sum,
-                    b->inside };
-    memset(b->sum, 0, m * WEFT_TILE * sizeof *b->sum);
+                    block->sum,
+                    block->inside };
+    memset(block->sum, 0, m * WEFT_TILE * sizeof *block->sum);
     tile(&t, task->kind);
-    for (size_t i = 0; i < m * WEFT_TILE; i++) weft_add_to(&b->total[i], &b->rest[i], b->sum[i]);
+    for (size_t i = 0; i < m * WEFT_TILE; i++) weft_add_to(&block->total[i], &block->rest[i], block->sum[i]);
   }
 }
 
 /* Pair by pair, leaving reference i out of query i. */
-static inline void weft_block_add_pairs(weft_block_query *b, const weft_kernel_task *task, size_t first, size_t count)
+static inline void weft_block_add_pairs(weft_block_query *block, const weft_kernel_task *task, size_t first,
+                                        size_t count)
 {
-  for (size_t l = 0; l < b->count; l++)
+  for (size_t lane = 0; lane < block->count; lane++)
     for (size_t k = first; k < first + count; k++) {
-      if (weft_left_out(task, b->first + l, k)) continue;
-      double value =
-          weft_kernel_pair(task->kind, &task->query, b->first + l, &task->reference, k, task->h, b->shift[l]);
+      if (weft_left_out(task, block->first + lane, k)) continue;
+      double value = weft_kernel_pair(task->kind, &task->query, block->first + lane, &task->reference, k, task->h,
+                                      block->shift[lane]);
       for (size_t c = 0; c < task->m; c++)
-        weft_add_to(&b->total[c * WEFT_TILE + l], &b->rest[c * WEFT_TILE + l], task->weights[k * task->m + c] * value);
+        weft_add_to(&block->total[c * WEFT_TILE + lane], &block->rest[c * WEFT_TILE + lane],
+                    task->weights[k * task->m + c] * value);
     }
 }
 
 /* Pair by pair only in the runs of 32 references that some query leaves out. */
-static inline void weft_block_add_but_own(weft_block_query *b, const weft_kernel_task *task, weft_tile_sum tile,
+static inline void weft_block_add_but_own(weft_block_query *block, const weft_kernel_task *task, weft_tile_sum tile,
                                           size_t first, size_t count)
 {
   size_t plain = first;
   for (size_t from = first, rows; from < first + count; from += rows) {
     int own = 0;
     rows = first + count - from < WEFT_TILE ? first + count - from : WEFT_TILE;
-    for (size_t l = 0; l < b->count; l++)
-      own |= task->own[b->first + l] >= (int64_t) from && task->own[b->first + l] < (int64_t) (from + rows);
+    for (size_t lane = 0; lane < block->count; lane++)
+      own |=
+          task->own[block->first + lane] >= (int64_t) from && task->own[block->first + lane] < (int64_t) (from + rows);
     if (!own) continue;
-    weft_block_add_run(b, task, tile, plain, from - plain);
-    weft_block_add_pairs(b, task, from, rows);
+    weft_block_add_run(block, task, tile, plain, from - plain);
+    weft_block_add_pairs(block, task, from, rows);
     plain = from + rows;
   }
-  weft_block_add_run(b, task, tile, plain, first + count - plain);
+  weft_block_add_run(block, task, tile, plain, first + count - plain);
 }
 
 /* Adds references first .. first + count - 1 to the sums of the block's queries. Where a query leaves one of them out,
  * that run is added pair by pair and the rest by tiles. */
-static inline void weft_block_add(weft_block_query *b, const weft_kernel_task *task, weft_tile_sum tile, size_t first,
-                                  size_t count)
+static inline void weft_block_add(weft_block_query *block, const weft_kernel_task *task, weft_tile_sum tile,
+                                  size_t first, size_t count)
 {
-  size_t last = first + count, own = task->own_first + b->first, own_last = own + b->count;
+  size_t last = first + count, own = task->own_first + block->first, own_last = own + block->count;
   if (task->leave_one_out && task->own) {
-    weft_block_add_but_own(b, task, tile, first, count);
+    weft_block_add_but_own(block, task, tile, first, count);
     return;
   }
   if (!task->leave_one_out || own >= last || own_last <= first) {
-    weft_block_add_run(b, task, tile, first, count);
+    weft_block_add_run(block, task, tile, first, count);
     return;
   }
   if (own < first) own = first;
   if (own_last > last) own_last = last;
-  weft_block_add_run(b, task, tile, first, own - first);
-  weft_block_add_pairs(b, task, own, own_last - own);
-  weft_block_add_run(b, task, tile, own_last, last - own_last);
+  weft_block_add_run(block, task, tile, first, own - first);
+  weft_block_add_pairs(block, task, own, own_last - own);
+  weft_block_add_run(block, task, tile, own_last, last - own_last);
 }
 
 /* True when rounding near the boundary of a compact kernel may matter in lane l: more than `allowed` of the sum. */
-static inline int weft_block_doubtful(const weft_block_query *b, const weft_kernel_task *task, size_t l, double allowed)
+static inline int weft_block_doubtful(const weft_block_query *block, const weft_kernel_task *task, size_t lane,
+                                      double allowed)
 {
   const double error = weft_distance_error(task->reference.d);
   if (!weft_kernel_compact(task->kind)) return 0;
   for (size_t c = 0; c < task->m; c++) {
-    double inside = b->inside[c * WEFT_TILE + l], sum = b->total[c * WEFT_TILE + l];
+    double inside = block->inside[c * WEFT_TILE + lane], sum = block->total[c * WEFT_TILE + lane];
     if (weft_kernel_step(task->kind) ? inside > 0 : error * inside > allowed * sum) return 1;
   }
   return 0;

@@ -24,10 +24,10 @@ static void item_sum(const direct *w, size_t item, double *memory, double *resul
   const weft_kernel_task *task = w->task;
   const size_t first = item / w->chunks * WEFT_TILE, from = item % w->chunks * CHUNK, m = task->m;
   const size_t rest = task->query.n - first, left = task->reference.n - from;
-  weft_block_query b = weft_block_in(memory, task->reference.d, m, task->reference.lo != NULL);
-  weft_block_load(&b, &task->query, first, rest < WEFT_TILE ? rest : WEFT_TILE, m);
-  weft_block_add(&b, task, w->tile, from, left < CHUNK ? left : CHUNK);
-  memcpy(result, b.total, 3 * m * WEFT_TILE * sizeof *result);
+  weft_block_query block = weft_block_in(memory, task->reference.d, m, task->reference.lo != NULL);
+  weft_block_load(&block, &task->query, first, rest < WEFT_TILE ? rest : WEFT_TILE, m);
+  weft_block_add(&block, task, w->tile, from, left < CHUNK ? left : CHUNK);
+  memcpy(result, block.total, 3 * m * WEFT_TILE * sizeof *result);
 }
 
 /* totals: blocks * 3 * m * WEFT_TILE, of total, rest and inside. */
@@ -107,10 +107,10 @@ static size_t find_repeats(const direct *w, const double *totals, size_t *list)
   size_t found = 0;
   for (size_t i = 0; i < task->query.n; i++) {
     const double *at = totals + i / WEFT_TILE * 3 * half;
-    weft_block_query b;
-    memset(&b, 0, sizeof b);
-    b.total = (double *) at, b.inside = (double *) at + 2 * half;
-    int repeat = weft_block_doubtful(&b, task, i % WEFT_TILE, ALLOWED);
+    weft_block_query block;
+    memset(&block, 0, sizeof block);
+    block.total = (double *) at, block.inside = (double *) at + 2 * half;
+    int repeat = weft_block_doubtful(&block, task, i % WEFT_TILE, ALLOWED);
     for (size_t c = 0; c < m && task->logarithm && weft_kernel_exponential(task->kind); c++)
       repeat |= at[c * WEFT_TILE + i % WEFT_TILE] < LOG_MIN;
     if (repeat) list[found++] = i;

@@ -41,14 +41,15 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
   double *middle = doubles, *total = doubles + RUN * d, radius = 0; /* the middle RUN times */
   for (size_t j = 0; j < d; j++) {
     double low = INFINITY, high = -INFINITY;
-    for (size_t l = 0; l < count; l++) {
-      double at = from[(first + l) * d + j];
+    for (size_t lane = 0; lane < count; lane++) {
+      double at = from[(first + lane) * d + j];
       low = at < low ? at : low, high = at > high ? at : high;
     }
     middle[j] = low + (high - low) / 2;
     radius += (high - low) / task->h * ((high - low) / task->h) / 4;
-    for (size_t l = 0; l < WEFT_TILE_SINGLE; l++)
-      q[j * WEFT_TILE_SINGLE + l] = (float) ((from[(first + (l < count ? l : count - 1)) * d + j] - middle[j]) * scale);
+    for (size_t lane = 0; lane < WEFT_TILE_SINGLE; lane++)
+      q[j * WEFT_TILE_SINGLE + lane] =
+          (float) ((from[(first + (lane < count ? lane : count - 1)) * d + j] - middle[j]) * scale);
   }
   for (size_t k = d; k < RUN * d; k++) middle[k] = middle[k - d];
   memset(total, 0, m * WEFT_TILE_SINGLE * sizeof *total);
@@ -57,19 +58,19 @@ static void sum_block(const single *w, size_t first, float *memory, double *doub
     w->shift(task->reference.x + start * d, middle, scale, rows * d, x);
     for (size_t k = 0; k < rows * m; k++) weight[k] = (float) task->weights[start * m + k];
     memset(sum, 0, m * WEFT_TILE_SINGLE * sizeof *sum);
-    weft_tile_single t = { q, x, weight, d, m, rows, (float) (1 / (h * h)), sum };
-    w->tile(&t, task->kind);
+    weft_tile_single tile = { q, x, weight, d, m, rows, (float) (1 / (h * h)), sum };
+    w->tile(&tile, task->kind);
     for (size_t i = 0; i < m * WEFT_TILE_SINGLE; i++) total[i] += (double) sum[i];
   }
-  for (size_t l = 0; l < count; l++) {
+  for (size_t lane = 0; lane < count; lane++) {
     double share = 0; /* Σ|w| k over Σ|w|, of the column where it is greatest */
     for (size_t c = 0; c < m; c++) {
-      double sum = total[c * WEFT_TILE_SINGLE + l];
-      if (w->weight[c] > 0) share = fmax(share, 1.001 * sum / w->weight[c]); /* the sum is off itself */
-      if (w->own) sum -= task->weights[(size_t) w->own[first + l] * m + c];  /* its own term, k(0) = 1 */
-      w->out[first + l + c * nq] = sum > 0 ? sum : 0;
+      double sum = total[c * WEFT_TILE_SINGLE + lane];
+      if (w->weight[c] > 0) share = fmax(share, 1.001 * sum / w->weight[c]);   /* the sum is off itself */
+      if (w->own) sum -= task->weights[(size_t) w->own[first + lane] * m + c]; /* its own term, k(0) = 1 */
+      w->out[first + lane + c * nq] = sum > 0 ? sum : 0;
     }
-    w->bound[first + l] =
+    w->bound[first + lane] =
         u * (4 * sqrt(radius) * kernel->d1 + (2 + ((double) d + 12) / 2) * kernel->d2 + (8 + RUN) * fmin(share, 1));
   }
 }

@@ -1,7 +1,7 @@
 /* The body of a tile, included by each vector variant for double and for float after it has defined
  *   REAL VEC LANES NV REFS TILE ARGS TARGET_INLINE TRACK   types; vectors of queries and references at a time; TRACK:
  *                                                          the double version, with low parts and error accounting
- *   V(op)                                                  add sub mul div fmadd fnmadd sqrt min max set1 loadu storeu
+ *   OP(op)                                                  add sub mul div fmadd fnmadd sqrt min max set1 loadu storeu
  *   KEEP_LT(a, b, v) KEEP_LE(a, b, v)                      v where a < b (a <= b), else 0
  *   MAGIC POW2(v)                                          the constant that rounds to integers; 2^n from n + MAGIC
  *   NAME(x)
@@ -16,14 +16,14 @@
  * Lanes below EXP_MIN give 0. */
 TARGET_INLINE VEC NAME(exp)(VEC x)
 {
-  const VEC magic = V(set1)((REAL) MAGIC);
-  const VEC least = V(set1)((REAL) EXP_MIN);
+  const VEC magic = OP(set1)((REAL) MAGIC);
+  const VEC least = OP(set1)((REAL) EXP_MIN);
   const VEC asked = x;
-  x = V(max)(x, least);
-  VEC shifted = V(fmadd)(x, V(set1)((REAL) 1.4426950408889634), magic);
-  VEC n = V(sub)(shifted, magic);
-  VEC r = V(fnmadd)(n, V(set1)((REAL) LN2_HI), x);
-  r = V(fnmadd)(n, V(set1)((REAL) LN2_LO), r);
+  x = OP(max)(x, least);
+  VEC shifted = OP(fmadd)(x, OP(set1)((REAL) 1.4426950408889634), magic);
+  VEC n = OP(sub)(shifted, magic);
+  VEC r = OP(fnmadd)(n, OP(set1)((REAL) LN2_HI), x);
+  r = OP(fnmadd)(n, OP(set1)((REAL) LN2_LO), r);
 #if TRACK
   static const REAL c[] = { 2.511004920481866e-8,
                             2.7632654722527792e-7,
@@ -42,9 +42,9 @@ TARGET_INLINE VEC NAME(exp)(VEC x)
     0.0013941118895837001f, 0.0083751347746243252f, 0.041666352772f, 0.16666415414f, 0.50000000471f, 1.0f, 1.0f
   };
 #endif
-  VEC p = V(set1)(c[0]);
-  UNROLL for (size_t i = 1; i < sizeof c / sizeof *c; i++) p = V(fmadd)(p, r, V(set1)(c[i]));
-  return KEEP_LT(least, asked, V(mul)(p, POW2(shifted)));
+  VEC p = OP(set1)(c[0]);
+  UNROLL for (size_t i = 1; i < sizeof c / sizeof *c; i++) p = OP(fmadd)(p, r, OP(set1)(c[i]));
+  return KEEP_LT(least, asked, OP(mul)(p, POW2(shifted)));
 }
 
 #define WEFT_KINDS_IN_VECTORS
@@ -54,39 +54,39 @@ TARGET_INLINE VEC NAME(exp)(VEC x)
 /* clang-format off */
 #define CASE_EXPONENTIAL(name) case WEFT_##name: return (NAME(value_##name))(s, shift);
 #define CASE_ALGEBRAIC(name) case WEFT_##name: return (NAME(value_##name))(s);
-#define CASE_COMPACT(name) case WEFT_##name: return (NAME(value_##name))(V(max)(V(sub)(one, s), zero), s);
+#define CASE_COMPACT(name) case WEFT_##name: return (NAME(value_##name))(OP(max)(OP(sub)(one, s), zero), s);
 #define CASE_STEP(name) case WEFT_##name: return KEEP_LE(s, one, one);
 /* clang-format on */
 
 /* k(s), where s is not negative; `kind` is a constant of each instance. */
 TARGET_INLINE VEC NAME(value)(int kind, VEC s, VEC shift)
 {
-  const VEC one = V(set1)((REAL) 1), zero = V(set1)((REAL) 0);
+  const VEC one = OP(set1)((REAL) 1), zero = OP(set1)((REAL) 0);
   switch (kind) {
 #define ROW(name, known_as, form, ...) CASE_##form(name)
     WEFT_KERNEL_ROWS(ROW)
 #undef ROW
   }
-  return V(set1)((REAL) NAN);
+  return OP(set1)((REAL) NAN);
 }
 
 /* Squared distances of NV vectors of queries from `refs` references. */
-TARGET_INLINE void NAME(distances)(const ARGS *a, size_t from, size_t r, int refs, int pairs, VEC *s)
+TARGET_INLINE void NAME(distances)(const ARGS *args, size_t from, size_t r, int refs, int pairs, VEC *s)
 {
-  UNROLL for (int i = 0; i < NV * refs; i++) s[i] = V(set1)((REAL) 0);
-  for (size_t j = 0; j < a->d; j++) {
+  UNROLL for (int i = 0; i < NV * refs; i++) s[i] = OP(set1)((REAL) 0);
+  for (size_t j = 0; j < args->d; j++) {
     UNROLL for (int k = 0; k < refs; k++)
     {
-      const VEC x = V(set1)(a->x[(r + (size_t) k) * a->d + j]);
+      const VEC x = OP(set1)(args->x[(r + (size_t) k) * args->d + j]);
       UNROLL for (int v = 0; v < NV; v++)
       {
-        VEC gap = V(sub)(V(loadu)(a->q + j * TILE + from + (size_t) v * LANES), x);
+        VEC gap = OP(sub)(OP(loadu)(args->q + j * TILE + from + (size_t) v * LANES), x);
 #if TRACK
         if (pairs)
-          gap = V(add)(gap, V(sub)(V(loadu)(a->q_lo + j * TILE + from + (size_t) v * LANES),
-                                   V(set1)(a->x_lo[(r + (size_t) k) * a->d + j])));
+          gap = OP(add)(gap, OP(sub)(OP(loadu)(args->q_lo + j * TILE + from + (size_t) v * LANES),
+                                     OP(set1)(args->x_lo[(r + (size_t) k) * args->d + j])));
 #endif
-        s[k * NV + v] = V(fmadd)(gap, gap, s[k * NV + v]);
+        s[k * NV + v] = OP(fmadd)(gap, gap, s[k * NV + v]);
       }
     }
   }
@@ -94,38 +94,38 @@ TARGET_INLINE void NAME(distances)(const ARGS *a, size_t from, size_t r, int ref
 }
 
 /* Adds the kernel values of `refs` references, weighted, to the accumulators of every column. */
-TARGET_INLINE void NAME(collect)(const ARGS *a, int kind, size_t from, size_t r, int refs, int single, VEC *s, VEC *sum,
-                                 VEC *inside)
+TARGET_INLINE void NAME(collect)(const ARGS *args, int kind, size_t from, size_t r, int refs, int single, VEC *s,
+                                 VEC *sum, VEC *inside)
 {
-  const VEC scale = V(set1)(a->inv_h2), one = V(set1)((REAL) 1);
+  const VEC scale = OP(set1)(args->inv_h2), one = OP(set1)((REAL) 1);
   UNROLL for (int i = 0; i < NV * refs; i++)
   {
     const int v = i % NV;
     const size_t row = r + (size_t) (i / NV), lane = from + (size_t) v * LANES;
-    s[i] = V(mul)(s[i], scale);
+    s[i] = OP(mul)(s[i], scale);
 #if TRACK
-    const VEC shift = weft_kernel_exponential(kind) ? V(loadu)(a->shift + lane) : one;
+    const VEC shift = weft_kernel_exponential(kind) ? OP(loadu)(args->shift + lane) : one;
 #else
-    const VEC shift = V(set1)((REAL) 0);
+    const VEC shift = OP(set1)((REAL) 0);
 #endif
     const VEC value = NAME(value)(kind, s[i], shift);
 #if TRACK
-    const VEC far = V(sub)(one, s[i]);
-    const VEC doubt = V(max)(far, V(sub)(s[i], one)), edge = V(set1)(1 + a->near);
+    const VEC far = OP(sub)(one, s[i]);
+    const VEC doubt = OP(max)(far, OP(sub)(s[i], one)), edge = OP(set1)(1 + args->near);
 #endif
-    for (size_t c = 0; c < (single ? 1 : a->m); c++) {
-      const VEC w = V(set1)(a->w[row * a->m + c]);
+    for (size_t c = 0; c < (single ? 1 : args->m); c++) {
+      const VEC w = OP(set1)(args->w[row * args->m + c]);
       if (single)
-        sum[v] = V(fmadd)(value, w, sum[v]);
+        sum[v] = OP(fmadd)(value, w, sum[v]);
       else
-        V(storeu)(a->sum + c * TILE + lane, V(fmadd)(value, w, V(loadu)(a->sum + c * TILE + lane)));
+        OP(storeu)(args->sum + c * TILE + lane, OP(fmadd)(value, w, OP(loadu)(args->sum + c * TILE + lane)));
 #if TRACK
       if (!weft_kernel_compact(kind)) continue;
-      const VEC counted = weft_kernel_step(kind) ? KEEP_LE(doubt, V(set1)(a->near), w) : KEEP_LT(s[i], edge, w);
+      const VEC counted = weft_kernel_step(kind) ? KEEP_LE(doubt, OP(set1)(args->near), w) : KEEP_LT(s[i], edge, w);
       if (single)
-        inside[v] = V(add)(inside[v], counted);
+        inside[v] = OP(add)(inside[v], counted);
       else
-        V(storeu)(a->inside + c * TILE + lane, V(add)(V(loadu)(a->inside + c * TILE + lane), counted));
+        OP(storeu)(args->inside + c * TILE + lane, OP(add)(OP(loadu)(args->inside + c * TILE + lane), counted));
 #endif
     }
   }
@@ -135,28 +135,28 @@ TARGET_INLINE void NAME(collect)(const ARGS *a, int kind, size_t from, size_t r,
 /* The sums of a tile of queries over all references of `a`, which are taken REFS at a time and the rest one by one.
  * Adds to a->sum and, for compact kernels in double precision, to a->inside. pairs: there are low parts; single: one
  * column, whose sums stay in registers; these and kind are constants where this is inlined. */
-TARGET_INLINE void NAME(body)(const ARGS *a, int kind, int pairs, int single)
+TARGET_INLINE void NAME(body)(const ARGS *args, int kind, int pairs, int single)
 {
   for (size_t from = 0; from < TILE; from += NV * LANES) {
     VEC sum[NV], inside[NV], s[NV * REFS];
-    UNROLL for (int v = 0; v < NV; v++) sum[v] = inside[v] = V(set1)((REAL) 0);
+    UNROLL for (int v = 0; v < NV; v++) sum[v] = inside[v] = OP(set1)((REAL) 0);
     size_t r = 0;
-    for (; r + REFS <= a->count; r += REFS) {
-      NAME(distances)(a, from, r, REFS, pairs, s);
-      NAME(collect)(a, kind, from, r, REFS, single, s, sum, inside);
+    for (; r + REFS <= args->count; r += REFS) {
+      NAME(distances)(args, from, r, REFS, pairs, s);
+      NAME(collect)(args, kind, from, r, REFS, single, s, sum, inside);
     }
-    for (; r < a->count; r++) {
-      NAME(distances)(a, from, r, 1, pairs, s);
-      NAME(collect)(a, kind, from, r, 1, single, s, sum, inside);
+    for (; r < args->count; r++) {
+      NAME(distances)(args, from, r, 1, pairs, s);
+      NAME(collect)(args, kind, from, r, 1, single, s, sum, inside);
     }
     if (!single) continue;
     UNROLL for (int v = 0; v < NV; v++)
     {
-      REAL *at = a->sum + from + (size_t) v * LANES;
-      V(storeu)(at, V(add)(V(loadu)(at), sum[v]));
+      REAL *at = args->sum + from + (size_t) v * LANES;
+      OP(storeu)(at, OP(add)(OP(loadu)(at), sum[v]));
 #if TRACK
-      REAL *in = a->inside + from + (size_t) v * LANES;
-      if (weft_kernel_compact(kind)) V(storeu)(in, V(add)(V(loadu)(in), inside[v]));
+      REAL *in = args->inside + from + (size_t) v * LANES;
+      if (weft_kernel_compact(kind)) OP(storeu)(in, OP(add)(OP(loadu)(in), inside[v]));
 #endif
     }
   }
@@ -167,62 +167,62 @@ TARGET_INLINE void NAME(body)(const ARGS *a, int kind, int pairs, int single)
  * moments), a convex k gives W k(s̄) <= Σ w k <= W (the chord of k over [s least, s greatest], at s̄). */
 TARGET_INLINE void NAME(bounds)(const weft_node_tile *a, int kind)
 {
-  const VEC zero = V(set1)(0), one = V(set1)(1), scale = V(set1)(a->inv_h2), slack = V(set1)(a->slack);
+  const VEC zero = OP(set1)(0), one = OP(set1)(1), scale = OP(set1)(a->inv_h2), slack = OP(set1)(a->slack);
   for (size_t from = 0; from < TILE; from += LANES) {
     VEC least = zero, greatest = zero, middle = zero;
     for (size_t j = 0; j < a->d; j++) {
-      const VEC q = V(loadu)(a->q + j * TILE + from);
-      const VEC above = V(sub)(q, V(set1)(a->box[j])), below = V(sub)(V(set1)(a->box[a->d + j]), q);
-      const VEC away = V(sub)(V(max)(V(max)(V(sub)(zero, above), V(sub)(zero, below)), slack), slack);
-      const VEC reach = V(add)(V(max)(above, below), slack);
-      least = V(fmadd)(away, away, least);
-      greatest = V(fmadd)(reach, reach, greatest);
+      const VEC q = OP(loadu)(a->q + j * TILE + from);
+      const VEC above = OP(sub)(q, OP(set1)(a->box[j])), below = OP(sub)(OP(set1)(a->box[a->d + j]), q);
+      const VEC away = OP(sub)(OP(max)(OP(max)(OP(sub)(zero, above), OP(sub)(zero, below)), slack), slack);
+      const VEC reach = OP(add)(OP(max)(above, below), slack);
+      least = OP(fmadd)(away, away, least);
+      greatest = OP(fmadd)(reach, reach, greatest);
       if (a->centre) {
-        const VEC gap = V(sub)(V(sub)(q, V(set1)(a->x[j])), V(set1)(a->centre[j]));
-        middle = V(fmadd)(gap, gap, middle);
+        const VEC gap = OP(sub)(OP(sub)(q, OP(set1)(a->x[j])), OP(set1)(a->centre[j]));
+        middle = OP(fmadd)(gap, gap, middle);
       }
     }
     if (a->centre) {
-      const VEC distance = V(sqrt)(middle), radius = V(set1)(a->centre[a->d] + a->slack);
-      const VEC inner = V(max)(V(sub)(distance, radius), zero), outer = V(add)(distance, radius);
-      least = V(max)(least, V(mul)(inner, inner));
-      greatest = V(min)(greatest, V(mul)(outer, outer));
+      const VEC distance = OP(sqrt)(middle), radius = OP(set1)(a->centre[a->d] + a->slack);
+      const VEC inner = OP(max)(OP(sub)(distance, radius), zero), outer = OP(add)(distance, radius);
+      least = OP(max)(least, OP(mul)(inner, inner));
+      greatest = OP(min)(greatest, OP(mul)(outer, outer));
     }
-    least = V(mul)(least, V(set1)(a->inv_h2 * (1 - a->near)));
-    greatest = V(max)(V(mul)(greatest, scale), least);
+    least = OP(mul)(least, OP(set1)(a->inv_h2 * (1 - a->near)));
+    greatest = OP(max)(OP(mul)(greatest, scale), least);
     VEC most, fewest;
     if (weft_kernel_step(kind)) {
-      most = KEEP_LE(least, V(set1)(1 + a->near), one);
-      fewest = KEEP_LE(greatest, V(set1)(1 - a->near), one);
+      most = KEEP_LE(least, OP(set1)(1 + a->near), one);
+      fewest = KEEP_LE(greatest, OP(set1)(1 - a->near), one);
     } else {
       most = NAME(value)(kind, least, zero);
       fewest = NAME(value)(kind, greatest, zero);
     }
-    const VEC width = V(max)(V(sub)(greatest, least), V(set1)(1e-300));
-    const VEC slope = V(div)(V(sub)(most, fewest), width);
+    const VEC width = OP(max)(OP(sub)(greatest, least), OP(set1)(1e-300));
+    const VEC slope = OP(div)(OP(sub)(most, fewest), width);
     for (size_t c = 0; c < a->m; c++) {
       const double *moments = a->moments + c * (a->d + 2);
-      const VEC weight = V(set1)(moments[0]);
+      const VEC weight = OP(set1)(moments[0]);
       VEC low = fewest, high = most;
       if (!weft_kernel_step(kind)) {
         VEC mean = zero;
         for (size_t j = 0; j < a->d; j++) {
-          VEC gap = V(sub)(V(loadu)(a->q + j * TILE + from), V(set1)(a->x[j]));
-          if (a->q_lo) gap = V(add)(gap, V(sub)(V(loadu)(a->q_lo + j * TILE + from), V(set1)(a->x_lo[j])));
-          gap = V(sub)(gap, V(set1)(moments[2 + j]));
-          mean = V(fmadd)(gap, gap, mean);
+          VEC gap = OP(sub)(OP(loadu)(a->q + j * TILE + from), OP(set1)(a->x[j]));
+          if (a->q_lo) gap = OP(add)(gap, OP(sub)(OP(loadu)(a->q_lo + j * TILE + from), OP(set1)(a->x_lo[j])));
+          gap = OP(sub)(gap, OP(set1)(moments[2 + j]));
+          mean = OP(fmadd)(gap, gap, mean);
         }
-        mean = V(mul)(V(add)(mean, V(set1)(moments[1])), scale);
-        mean = V(min)(V(max)(mean, least), greatest);
+        mean = OP(mul)(OP(add)(mean, OP(set1)(moments[1])), scale);
+        mean = OP(min)(OP(max)(mean, least), greatest);
         low = NAME(value)(kind, mean, zero);
-        high = V(max)(V(sub)(most, V(mul)(V(sub)(mean, least), slope)), low);
+        high = OP(max)(OP(sub)(most, OP(mul)(OP(sub)(mean, least), slope)), low);
       }
       const int fades = weft_kernel_compact(kind) && !weft_kernel_step(kind);
-      const VEC rounding = fades ? KEEP_LT(least, one, V(set1)(a->near)) : V(mul)(most, V(set1)(4e-16));
-      const VEC half = V(mul)(weight, V(set1)(0.5)), at_c = V(mul)(V(sub)(high, low), half);
-      V(storeu)(a->estimate + c * TILE + from, V(mul)(V(add)(high, low), half));
-      V(storeu)(a->error + c * TILE + from, V(fmadd)(rounding, weight, at_c));
-      V(storeu)(a->low + c * TILE + from, V(mul)(low, weight));
+      const VEC rounding = fades ? KEEP_LT(least, one, OP(set1)(a->near)) : OP(mul)(most, OP(set1)(4e-16));
+      const VEC half = OP(mul)(weight, OP(set1)(0.5)), at_c = OP(mul)(OP(sub)(high, low), half);
+      OP(storeu)(a->estimate + c * TILE + from, OP(mul)(OP(add)(high, low), half));
+      OP(storeu)(a->error + c * TILE + from, OP(fmadd)(rounding, weight, at_c));
+      OP(storeu)(a->low + c * TILE + from, OP(mul)(low, weight));
     }
   }
 }
@@ -261,12 +261,12 @@ static void NAME(tile)(const ARGS *t, int kind)
 WEFT_KERNEL_ROWS(ROW)
 #  undef ROW
 
-static void NAME(node)(const weft_node_tile *t, int kind)
+static void NAME(node)(const weft_node_tile *tile, int kind)
 {
 #  define ROW(name, ...) NAME(bounds_##name),
   static void (*const by_kind[WEFT_KERNELS])(const weft_node_tile *) = { WEFT_KERNEL_ROWS(ROW) };
 #  undef ROW
-  by_kind[kind](t);
+  by_kind[kind](tile);
 }
 #endif
 
@@ -294,7 +294,7 @@ TARGET VECTORIZE static void NAME(shift)(const double *restrict x, const double 
 #undef TILE
 #undef ARGS
 #undef TRACK
-#undef V
+#undef OP
 #undef KEEP_LT
 #undef KEEP_LE
 #undef MAGIC

@@ -17,7 +17,7 @@
 #  define TILE WEFT_TILE
 #  define ARGS weft_tile
 #  define TRACK 1
-#  define V(op) _mm256_##op##_pd
+#  define OP(op) _mm256_##op##_pd
 #  define KEEP_LT(a, b, v) _mm256_and_pd(_mm256_cmp_pd(a, b, _CMP_LT_OQ), v)
 #  define KEEP_LE(a, b, v) _mm256_and_pd(_mm256_cmp_pd(a, b, _CMP_LE_OQ), v)
 #  define POW2(v) _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_castpd_si256(v), 52))
@@ -36,7 +36,7 @@
 #  define TILE WEFT_TILE_SINGLE
 #  define ARGS weft_tile_single
 #  define TRACK 0
-#  define V(op) _mm256_##op##_ps
+#  define OP(op) _mm256_##op##_ps
 #  define KEEP_LT(a, b, v) _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_LT_OQ), v)
 #  define KEEP_LE(a, b, v) _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_LE_OQ), v)
 #  define POW2(v) _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(v), 23))
@@ -47,11 +47,11 @@
 #  define NAME(x) single_##x##_avx2
 #  include "kernel/cpu/direct/tile.h"
 
-void weft_tile_avx2(const weft_tile *t, int kind) { double_tile_avx2(t, kind); }
-void weft_node_avx2(const weft_node_tile *t, int kind) { double_node_avx2(t, kind); }
+void weft_tile_avx2(const weft_tile *tile, int kind) { double_tile_avx2(tile, kind); }
+void weft_node_avx2(const weft_node_tile *tile, int kind) { double_node_avx2(tile, kind); }
 void weft_shift_avx2(const double *x, const double *middle, double scale, size_t count, float *out)
 {
   single_shift_avx2(x, middle, scale, count, out);
 }
-void weft_tile_single_avx2(const weft_tile_single *t, int kind) { single_tile_avx2(t, kind); }
+void weft_tile_single_avx2(const weft_tile_single *tile, int kind) { single_tile_avx2(tile, kind); }
 #endif

@@ -17,7 +17,7 @@
 #  define TILE WEFT_TILE
 #  define ARGS weft_tile
 #  define TRACK 1
-#  define V(op) _mm512_##op##_pd
+#  define OP(op) _mm512_##op##_pd
 #  define KEEP_LT(a, b, v) _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(a, b, _CMP_LT_OQ), v)
 #  define KEEP_LE(a, b, v) _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(a, b, _CMP_LE_OQ), v)
 #  define POW2(v) _mm512_castsi512_pd(_mm512_slli_epi64(_mm512_castpd_si512(v), 52))
@@ -36,7 +36,7 @@
 #  define TILE WEFT_TILE_SINGLE
 #  define ARGS weft_tile_single
 #  define TRACK 0
-#  define V(op) _mm512_##op##_ps
+#  define OP(op) _mm512_##op##_ps
 #  define KEEP_LT(a, b, v) _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), v)
 #  define KEEP_LE(a, b, v) _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_LE_OQ), v)
 #  define POW2(v) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(v), 23))
@@ -47,11 +47,11 @@
 #  define NAME(x) single_##x##_avx512
 #  include "kernel/cpu/direct/tile.h"
 
-void weft_tile_avx512(const weft_tile *t, int kind) { double_tile_avx512(t, kind); }
-void weft_node_avx512(const weft_node_tile *t, int kind) { double_node_avx512(t, kind); }
+void weft_tile_avx512(const weft_tile *tile, int kind) { double_tile_avx512(tile, kind); }
+void weft_node_avx512(const weft_node_tile *tile, int kind) { double_node_avx512(tile, kind); }
 void weft_shift_avx512(const double *x, const double *middle, double scale, size_t count, float *out)
 {
   single_shift_avx512(x, middle, scale, count, out);
 }
-void weft_tile_single_avx512(const weft_tile_single *t, int kind) { single_tile_avx512(t, kind); }
+void weft_tile_single_avx512(const weft_tile_single *tile, int kind) { single_tile_avx512(tile, kind); }
 #endif

@@ -55,7 +55,7 @@ OPERATIONS(float, single, sqrtf)
 #define TILE WEFT_TILE
 #define ARGS weft_tile
 #define TRACK 1
-#define V(op) op_##op##_double
+#define OP(op) op_##op##_double
 #define KEEP_LT(a, b, v) ((a) < (b) ? (v) : 0)
 #define KEEP_LE(a, b, v) ((a) <= (b) ? (v) : 0)
 #define POW2(v) pow2_double(v)
@@ -74,7 +74,7 @@ OPERATIONS(float, single, sqrtf)
 #define TILE WEFT_TILE_SINGLE
 #define ARGS weft_tile_single
 #define TRACK 0
-#define V(op) op_##op##_single
+#define OP(op) op_##op##_single
 #define KEEP_LT(a, b, v) ((a) < (b) ? (v) : 0)
 #define KEEP_LE(a, b, v) ((a) <= (b) ? (v) : 0)
 #define POW2(v) pow2_single(v)
@@ -85,13 +85,13 @@ OPERATIONS(float, single, sqrtf)
 #define NAME(x) single_##x##_portable
 #include "kernel/cpu/direct/tile.h"
 
-void weft_tile_portable(const weft_tile *t, int kind) { double_tile_portable(t, kind); }
-void weft_node_portable(const weft_node_tile *t, int kind) { double_node_portable(t, kind); }
+void weft_tile_portable(const weft_tile *tile, int kind) { double_tile_portable(tile, kind); }
+void weft_node_portable(const weft_node_tile *tile, int kind) { double_node_portable(tile, kind); }
 void weft_shift_portable(const double *x, const double *middle, double scale, size_t count, float *out)
 {
   single_shift_portable(x, middle, scale, count, out);
 }
-void weft_tile_single_portable(const weft_tile_single *t, int kind) { single_tile_portable(t, kind); }
+void weft_tile_single_portable(const weft_tile_single *tile, int kind) { single_tile_portable(tile, kind); }
 
 weft_tile_sum weft_tile_variant(void)
 {

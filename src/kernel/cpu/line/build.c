@@ -146,9 +146,9 @@ static void run_moments(const weft_line *line, const weft_line_cell *cell, size_
   memset(lanes, 0, line->stride * LANES * sizeof *lanes);
   for (size_t i = from; i < end; i += LANES) {
     const size_t some = end - i < LANES ? end - i : LANES;
-    for (size_t l = 0; l < LANES; l++) {
-      u[l] = l < some ? (line->x[i + l] - cell->middle) * line->per_unit : 0;
-      for (size_t c = 0; c < m; c++) weights[c * LANES + l] = l < some ? line->w[(i + l) * m + c] : 0;
+    for (size_t lane = 0; lane < LANES; lane++) {
+      u[lane] = lane < some ? (line->x[i + lane] - cell->middle) * line->per_unit : 0;
+      for (size_t c = 0; c < m; c++) weights[c * LANES + lane] = lane < some ? line->w[(i + lane) * m + c] : 0;
     }
     weft_line_add_moments(&line->form, u, weights, m, lanes);
   }

@@ -33,62 +33,62 @@ typedef struct {
 
 /* ---- one cell ---- */
 
-static int within(const asked *a, double x)
+static int within(const asked *query, double x)
 {
-  const double gap = fabs(a->q - x), h = a->line->task->h, s = gap * gap / (h * h);
+  const double gap = fabs(query->q - x), h = query->line->task->h, s = gap * gap / (h * h);
   if (s < 0.9375) return 1;
   if (s > 1.0625) return 0;
-  const weft_points q = { 1, 1, &a->q, NULL }, at = { 1, 1, &x, NULL };
+  const weft_points q = { 1, 1, &query->q, NULL }, at = { 1, 1, &x, NULL };
   const double t = weft_inside_exactly(&q, 0, &at, 0, h);
-  return weft_kernel_step(a->line->task->kind) ? t >= 0 : t > 0;
+  return weft_kernel_step(query->line->task->kind) ? t >= 0 : t > 0;
 }
 
-static void add_pairs(asked *a, size_t first, size_t end)
+static void add_pairs(asked *query, size_t first, size_t end)
 {
-  const weft_line *l = a->line;
-  const weft_kernel_task *task = l->task;
-  const weft_points q = { 1, 1, &a->q, NULL }, all = { l->n, 1, l->x, NULL };
+  const weft_line *line = query->line;
+  const weft_kernel_task *task = line->task;
+  const weft_points q = { 1, 1, &query->q, NULL }, all = { line->n, 1, line->x, NULL };
   for (size_t i = first; i < end; i++) {
-    if (i == a->skip) continue;
+    if (i == query->skip) continue;
     const double value = weft_kernel_pair(task->kind, &q, 0, &all, i, task->h, 0);
-    for (size_t c = 0; c < l->m; c++) a->sum[c] += l->w[i * l->m + c] * value;
+    for (size_t c = 0; c < line->m; c++) query->sum[c] += line->w[i * line->m + c] * value;
   }
-  a->pairs += (double) (end - first);
+  query->pairs += (double) (end - first);
 }
 
-static void add_moments(asked *a, const weft_line_cell *cell, const double *moments, int side)
+static void add_moments(asked *query, const weft_line_cell *cell, const double *moments, int side)
 {
-  const weft_line *l = a->line;
-  const double v = (a->q - cell->middle) * l->per_unit;
-  if (!weft_line_evaluate(&l->form, moments, v, side, cell->reach, l->m, a->sum)) {
-    if (!l->x) {
-      a->beyond = 1;
+  const weft_line *line = query->line;
+  const double v = (query->q - cell->middle) * line->per_unit;
+  if (!weft_line_evaluate(&line->form, moments, v, side, cell->reach, line->m, query->sum)) {
+    if (!line->x) {
+      query->beyond = 1;
       return;
     }
-    add_pairs(a, cell->first, cell->first + cell->count); /* far off, so that all of the cell was asked for */
+    add_pairs(query, cell->first, cell->first + cell->count); /* far off, so that all of the cell was asked for */
     return;
   }
-  if (l->form.rounding > 0)
-    for (size_t c = 0; c < l->m; c++) a->inside += moments[c];
+  if (line->form.rounding > 0)
+    for (size_t c = 0; c < line->m; c++) query->inside += moments[c];
 }
 
-static void add_block(asked *a, const weft_line_cell *cell, size_t block)
+static void add_block(asked *query, const weft_line_cell *cell, size_t block)
 {
   const size_t first = cell->first + block * WEFT_LINE_BLOCK, end = cell->first + cell->count;
-  add_pairs(a, first, end - first < WEFT_LINE_BLOCK ? end : first + WEFT_LINE_BLOCK);
+  add_pairs(query, first, end - first < WEFT_LINE_BLOCK ? end : first + WEFT_LINE_BLOCK);
 }
 
 enum { NOT_BEYOND, NOT_WITHIN, WITHIN };
 
 /* How many references of a cell, counted from its first, are not beyond the query; are out of the kernel's reach (where
  * all are left of the query); are within its reach (where all are right of it). */
-static size_t count_first(const asked *a, const weft_line_cell *cell, int which)
+static size_t count_first(const asked *query, const weft_line_cell *cell, int which)
 {
-  const double *x = a->line->x + cell->first;
+  const double *x = query->line->x + cell->first;
   size_t low = 0, high = cell->count;
   while (low < high) {
     const size_t k = (low + high) / 2;
-    const int so = which == NOT_BEYOND ? x[k] <= a->q : within(a, x[k]) == (which == WITHIN);
+    const int so = which == NOT_BEYOND ? x[k] <= query->q : within(query, x[k]) == (which == WITHIN);
     if (so)
       low = k + 1;
     else
@@ -98,50 +98,56 @@ static size_t count_first(const asked *a, const weft_line_cell *cell, int which)
 }
 
 /* 0 when the cell has nothing within the kernel's reach, so that the cells beyond have nothing either. */
-static int add_cell(asked *a, size_t k)
+static int add_cell(asked *query, size_t k)
 {
-  const weft_line *l = a->line;
-  const weft_line_cell *cell = l->cell + k;
-  const int ends = weft_kernel_compact(l->task->kind), left = a->q >= cell->hi, right = !left && a->q <= cell->lo;
-  const double near = left ? cell->hi : right ? cell->lo : a->q, far = left ? cell->lo : right ? cell->hi : a->q;
-  const size_t stride = l->stride;
+  const weft_line *line = query->line;
+  const weft_line_cell *cell = line->cell + k;
+  const int ends = weft_kernel_compact(line->task->kind), left = query->q >= cell->hi,
+            right = !left && query->q <= cell->lo;
+  const double near = left    ? cell->hi
+                      : right ? cell->lo
+                              : query->q,
+               far = left    ? cell->lo
+                     : right ? cell->hi
+                             : query->q;
+  const size_t stride = line->stride;
   size_t block = SIZE_MAX;
-  if (ends && !within(a, near)) return 0;
-  a->cells++;
-  if (a->skip - cell->first < cell->count)
-    block = (a->skip - cell->first) / WEFT_LINE_BLOCK;
-  else if (!left && !right && l->form.odd)
-    block = (count_first(a, cell, NOT_BEYOND) - 1) / WEFT_LINE_BLOCK;
-  else if (ends && !within(a, far)) {
-    block = (left ? count_first(a, cell, NOT_WITHIN) : count_first(a, cell, WITHIN) - 1) / WEFT_LINE_BLOCK;
+  if (ends && !within(query, near)) return 0;
+  query->cells++;
+  if (query->skip - cell->first < cell->count)
+    block = (query->skip - cell->first) / WEFT_LINE_BLOCK;
+  else if (!left && !right && line->form.odd)
+    block = (count_first(query, cell, NOT_BEYOND) - 1) / WEFT_LINE_BLOCK;
+  else if (ends && !within(query, far)) {
+    block = (left ? count_first(query, cell, NOT_WITHIN) : count_first(query, cell, WITHIN) - 1) / WEFT_LINE_BLOCK;
     const size_t at = (cell->block + block) * stride;
-    add_moments(a, cell, (left ? l->after : l->before) + at, left ? 1 : -1);
-    add_block(a, cell, block);
+    add_moments(query, cell, (left ? line->after : line->before) + at, left ? 1 : -1);
+    add_block(query, cell, block);
     return 1;
   }
   if (block == SIZE_MAX) {
-    if (cell->count == 1 && l->x)
-      add_pairs(a, cell->first, cell->first + 1);
+    if (cell->count == 1 && line->x)
+      add_pairs(query, cell->first, cell->first + 1);
     else
-      add_moments(a, cell, l->total + k * stride, right ? -1 : 1);
+      add_moments(query, cell, line->total + k * stride, right ? -1 : 1);
     return 1;
   }
   const size_t at = (cell->block + block) * stride;
-  add_moments(a, cell, l->before + at, 1);
-  add_moments(a, cell, l->after + at, -1);
-  add_block(a, cell, block);
+  add_moments(query, cell, line->before + at, 1);
+  add_moments(query, cell, line->after + at, -1);
+  add_block(query, cell, block);
   return 1;
 }
 
 /* ---- one query ---- */
 
 /* The last cell that begins at q or before; 0 when there is none. */
-static size_t cell_of(const weft_line *l, double q)
+static size_t cell_of(const weft_line *line, double q)
 {
-  size_t low = 0, high = l->cells;
+  size_t low = 0, high = line->cells;
   while (high - low > 1) {
     const size_t k = (low + high) / 2;
-    if (l->cell[k].lo <= q)
+    if (line->cell[k].lo <= q)
       low = k;
     else
       high = k;
@@ -150,105 +156,109 @@ static size_t cell_of(const weft_line *l, double q)
 }
 
 /* Parts are joined where tolerances are of what they make up. */
-static void join_parts(const sums *s, asked *a)
+static void join_parts(const sums *call, asked *query)
 {
-  const weft_line *l = a->line;
-  memset(a->joined, 0, l->m * sizeof *a->joined);
-  memset(a->weight, 0, l->m * sizeof *a->weight);
-  for (size_t c = 0; c < l->m; c++) {
-    const size_t to = s->part ? (size_t) s->part[c] : c;
-    a->joined[to] += a->sum[c], a->weight[to] += l->right[c];
+  const weft_line *line = query->line;
+  memset(query->joined, 0, line->m * sizeof *query->joined);
+  memset(query->weight, 0, line->m * sizeof *query->weight);
+  for (size_t c = 0; c < line->m; c++) {
+    const size_t to = call->part ? (size_t) call->part[c] : c;
+    query->joined[to] += query->sum[c], query->weight[to] += line->right[c];
   }
 }
 
 /* Beyond this distance all weights together add less than half of each column's tolerance. */
-static double reach_of(const sums *s, asked *a)
+static double reach_of(const sums *call, asked *query)
 {
   double least = 1;
-  join_parts(s, a);
-  for (size_t c = 0; c < a->line->m; c++) {
-    const double all = a->weight[c], allowed = (s->rel * a->joined[c] + s->abs) / 2;
+  join_parts(call, query);
+  for (size_t c = 0; c < query->line->m; c++) {
+    const double all = query->weight[c], allowed = (call->rel * query->joined[c] + call->abs) / 2;
     if (all > 0 && allowed < least * all) least = allowed / all;
   }
-  return least < 1 ? weft_line_reach(&a->line->form, least) * a->line->task->h : 0;
+  return least < 1 ? weft_line_reach(&query->line->form, least) * query->line->task->h : 0;
 }
 
 /* Adds every cell that matters to the sums of query a->q: a compact kernel's until one lies wholly out of reach,
  * others' until what is further away is within the tolerance, which the two nearest cells on either side tell. */
-static void add_all(const sums *s, asked *a)
+static void add_all(const sums *call, asked *query)
 {
-  const weft_line *l = a->line;
-  const size_t at = cell_of(l, a->q);
+  const weft_line *line = query->line;
+  const size_t at = cell_of(line, query->q);
   size_t down = at, up = at + 1;
-  if (weft_kernel_compact(l->task->kind)) {
-    add_cell(a, at);
-    while (down > 0 && add_cell(a, down - 1)) down--;
-    while (up < l->cells && add_cell(a, up)) up++;
+  if (weft_kernel_compact(line->task->kind)) {
+    add_cell(query, at);
+    while (down > 0 && add_cell(query, down - 1)) down--;
+    while (up < line->cells && add_cell(query, up)) up++;
     return;
   }
-  add_cell(a, at);
-  if (down > 0) add_cell(a, --down);
-  if (up < l->cells) add_cell(a, up++);
-  if (a->beyond) return;
-  const double reach = reach_of(s, a);
-  while (down > 0 && a->q - l->cell[down - 1].hi <= reach) add_cell(a, --down);
-  while (up < l->cells && l->cell[up].lo - a->q <= reach) add_cell(a, up++);
+  add_cell(query, at);
+  if (down > 0) add_cell(query, --down);
+  if (up < line->cells) add_cell(query, up++);
+  if (query->beyond) return;
+  const double reach = reach_of(call, query);
+  while (down > 0 && query->q - line->cell[down - 1].hi <= reach) add_cell(query, --down);
+  while (up < line->cells && line->cell[up].lo - query->q <= reach) add_cell(query, up++);
 }
 
 /* 1 when rounding may matter, or a logarithm needs another exponent. */
-static int doubtful(const sums *s, asked *a)
+static int doubtful(const sums *call, asked *query)
 {
-  const weft_line *l = a->line;
-  if (a->beyond) return 1;
-  if (l->form.rounding > 0) join_parts(s, a);
-  for (size_t c = 0; c < l->m; c++) {
-    if (a->weight[c] > 0 && l->form.rounding * a->inside > fmax(ALLOWED, s->rel / 2) * a->joined[c]) return 1;
-    if (l->task->logarithm && weft_kernel_exponential(l->task->kind) && a->sum[c] < LOG_MIN * fmax(1, l->right[c]))
+  const weft_line *line = query->line;
+  if (query->beyond) return 1;
+  if (line->form.rounding > 0) join_parts(call, query);
+  for (size_t c = 0; c < line->m; c++) {
+    if (query->weight[c] > 0 && line->form.rounding * query->inside > fmax(ALLOWED, call->rel / 2) * query->joined[c])
+      return 1;
+    if (line->task->logarithm && weft_kernel_exponential(line->task->kind) &&
+        query->sum[c] < LOG_MIN * fmax(1, line->right[c]))
       return 1;
   }
   return 0;
 }
 
 /* sum: 3 m, of which the rest is scratch. */
-static void sum_query(const sums *s, size_t i, double *sum, double *effort)
+static void sum_query(const sums *call, size_t i, double *sum, double *effort)
 {
-  const weft_line *l = s->line;
-  asked a = { .line = l,
-              .q = l->task->query.x[i],
-              .skip = s->place ? s->place[i] : SIZE_MAX,
-              .sum = sum,
-              .joined = sum + l->m,
-              .weight = sum + 2 * l->m };
-  memset(sum, 0, 3 * l->m * sizeof *sum);
-  add_all(s, &a);
-  s->repeat[i] = (unsigned char) doubtful(s, &a);
-  for (size_t c = 0; c < l->m; c++) s->out[i + c * l->task->query.n] = l->task->logarithm ? log(sum[c]) : sum[c];
-  effort[0] += a.pairs, effort[1] += a.cells;
+  const weft_line *line = call->line;
+  asked query = { .line = line,
+                  .q = line->task->query.x[i],
+                  .skip = call->place ? call->place[i] : SIZE_MAX,
+                  .sum = sum,
+                  .joined = sum + line->m,
+                  .weight = sum + 2 * line->m };
+  memset(sum, 0, 3 * line->m * sizeof *sum);
+  add_all(call, &query);
+  call->repeat[i] = (unsigned char) doubtful(call, &query);
+  for (size_t c = 0; c < line->m; c++)
+    call->out[i + c * line->task->query.n] = line->task->logarithm ? log(sum[c]) : sum[c];
+  effort[0] += query.pairs, effort[1] += query.cells;
 }
 
 /* Sums all queries of s->line->task, in batches between which the user is asked. Where queries are the references, they
  * go in the order of the cells. */
-static weft_status sum_queries(weft_ctx *ctx, const sums *s, weft_kernel_effort *effort)
+static weft_status sum_queries(weft_ctx *ctx, const sums *call, weft_kernel_effort *effort)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const weft_line *l = s->line;
-  const size_t nq = l->task->query.n, threads = (size_t) ctx->threads;
-  const int own = l->task->query.x == l->task->reference.x; /* neighbours are summed one after another */
-  size_t each = (size_t) (PAIRS_AT_ONCE / (double) l->most);
+  const weft_line *line = call->line;
+  const size_t nq = line->task->query.n, threads = (size_t) ctx->threads;
+  const int own = line->task->query.x == line->task->reference.x; /* neighbours are summed one after another */
+  size_t each = (size_t) (PAIRS_AT_ONCE / (double) line->most);
   double *memory, *efforts;
   each = each < 1 ? 1 : each > QUERIES_AT_ONCE ? QUERIES_AT_ONCE : each;
-  WEFT_TAKE(memory, &mem, (3 * l->m + 8) * threads);
+  WEFT_TAKE(memory, &mem, (3 * line->m + 8) * threads);
   WEFT_TAKE0(efforts, &mem, 8 * threads);
   for (size_t start = 0; start < nq; start += each * threads) {
     const size_t end = nq - start < each * threads ? nq : start + each * threads;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) nq));
-    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - start) * 300 * (double) l->m), static)
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - start) * 300 * (double) line->m), static)
     for (size_t i = start; i < end; i++)
-      sum_query(s, own && l->order ? l->order[i] : i, memory + (3 * l->m + 8) * (size_t) WEFT_THREAD(),
+      sum_query(call, own && line->order ? line->order[i] : i, memory + (3 * line->m + 8) * (size_t) WEFT_THREAD(),
                 efforts + 8 * (size_t) WEFT_THREAD());
   }
-  for (size_t t = 0; t < threads; t++) effort->pairs += efforts[8 * t], effort->nodes += efforts[8 * t + 1];
+  for (size_t thread = 0; thread < threads; thread++)
+    effort->pairs += efforts[8 * thread], effort->nodes += efforts[8 * thread + 1];
 done:
   weft_arena_end(&mem);
   return st;
@@ -267,23 +277,23 @@ static int may_scatter(const weft_kernel_task *task, double tolerance, double mo
 }
 
 /* Sums by cells into `out`; the queries that these do not serve go to `list`. */
-static weft_status by_cells(weft_ctx *ctx, sums *s, weft_line *line, const weft_kernel_task *task, size_t *list,
+static weft_status by_cells(weft_ctx *ctx, sums *call, weft_line *line, const weft_kernel_task *task, size_t *list,
                             size_t *count, weft_kernel_effort *effort)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   uint32_t *place = NULL;
-  s->line = line;
-  WEFT_TAKE(s->repeat, &mem, task->query.n);
+  call->line = line;
+  WEFT_TAKE(call->repeat, &mem, task->query.n);
   if (task->leave_one_out) {
     WEFT_TAKE(place, &mem, task->reference.n);
     for (size_t i = 0; i < task->reference.n; i++) place[line->order[i]] = (uint32_t) i;
-    s->place = place;
+    call->place = place;
   }
-  WEFT_TRY(sum_queries(ctx, s, effort));
+  WEFT_TRY(sum_queries(ctx, call, effort));
   *count = 0;
   for (size_t i = 0; i < task->query.n; i++)
-    if (s->repeat[i]) list[(*count)++] = i;
+    if (call->repeat[i]) list[(*count)++] = i;
 done:
   weft_arena_end(&mem);
   return st;
@@ -314,12 +324,12 @@ static weft_status in_order(weft_ctx *ctx, const sums *like, const weft_kernel_t
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   weft_line line = { 0 };
-  sums s = { .part = like->part, .rel = like->rel, .abs = like->abs, .out = out };
+  sums call = { .part = like->part, .rel = like->rel, .abs = like->abs, .out = out };
   size_t *list, repeats;
   line.form = weft_line_form_of(task->kind, tolerance);
   WEFT_TRY(weft_line_build(ctx, &mem, task, &line));
   WEFT_TAKE(list, &mem, task->query.n);
-  WEFT_TRY(by_cells(ctx, &s, &line, task, list, &repeats, effort));
+  WEFT_TRY(by_cells(ctx, &call, &line, task, list, &repeats, effort));
   if (repeats) WEFT_TRY(repeat(ctx, task, list, repeats, out));
   effort->repeated += (double) repeats;
 done:
@@ -359,7 +369,7 @@ weft_status weft_kernel_line(weft_ctx *ctx, const weft_kernel_task *task, const 
   double most = 0;
   int scattered = 0;
   weft_line line = { 0 };
-  sums s = { .part = part, .rel = rel, .abs = abs, .out = out };
+  sums call = { .part = part, .rel = rel, .abs = abs, .out = out };
   for (size_t c = 0; c < m; c++) {
     double all = task->weights ? 0 : (double) n;
     for (size_t i = 0; task->weights && i < n; i++) all += task->weights[i * m + c];
@@ -373,10 +383,10 @@ weft_status weft_kernel_line(weft_ctx *ctx, const weft_kernel_task *task, const 
   if (scattered) {
     size_t *list, left;
     WEFT_TAKE(list, &mem, nq);
-    WEFT_TRY(by_cells(ctx, &s, &line, task, list, &left, effort));
-    if (left) WEFT_TRY(some_in_order(ctx, &s, task, list, left, loose, effort));
+    WEFT_TRY(by_cells(ctx, &call, &line, task, list, &left, effort));
+    if (left) WEFT_TRY(some_in_order(ctx, &call, task, list, left, loose, effort));
   } else {
-    WEFT_TRY(in_order(ctx, &s, task, loose, out, effort));
+    WEFT_TRY(in_order(ctx, &call, task, loose, out, effort));
   }
   effort->queries += (double) nq;
 done:

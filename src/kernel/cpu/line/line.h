@@ -55,13 +55,13 @@ void weft_line_bell(const double *u, double *value);
 extern const double weft_line_over[WEFT_LINE_MAX_TERMS];
 /* Moments of up to 8 references at once: adds w * basis to sums[(side * terms + t) * m + c], 8 lanes each. u, w: 8
  * lanes; lanes without a reference have weight 0. */
-void weft_line_add_moments(const weft_line_form *f, const double *u, const double *w, size_t m, double *sums);
+void weft_line_add_moments(const weft_line_form *form, const double *u, const double *w, size_t m, double *sums);
 /* Adds to sum[c] what moments give a query at v, whose references lie on its left (side 1) or right (-1); reach: the
  * greatest |u|. Returns 0 where a series has too few terms, and adds nothing. */
-int weft_line_evaluate(const weft_line_form *f, const double *moments, double v, int side, double reach, size_t m,
+int weft_line_evaluate(const weft_line_form *form, const double *moments, double v, int side, double reach, size_t m,
                        double *sum);
 /* A distance in bandwidths from which on the kernel is at most `value`, in (0, 1). Kernels without an end. */
-double weft_line_reach(const weft_line_form *f, double value);
+double weft_line_reach(const weft_line_form *form, double value);
 
 /* ---- build.c ---- */
 

@@ -29,19 +29,19 @@ __attribute__((always_inline)) static inline void add_eight(const double *restri
                                                             double *restrict weight)
 {
   double u[LANES], bell[LANES], cell[LANES];
-  for (int l = 0; l < LANES; l += 4) {
-    const four from = *(const four *) (x + l) - least, at = (from * per_width - 0.5 + TO_WHOLE) - TO_WHOLE;
+  for (int lane = 0; lane < LANES; lane += 4) {
+    const four from = *(const four *) (x + lane) - least, at = (from * per_width - 0.5 + TO_WHOLE) - TO_WHOLE;
     const four v = (from - (at + 0.5) * width) * per_unit, s = -0.5 * v * v;
-    *(four *) (cell + l) = at, *(four *) (u + l) = v, *(four *) (bell + l) = EXP_OF_SMALL(s);
+    *(four *) (cell + lane) = at, *(four *) (u + lane) = v, *(four *) (bell + lane) = EXP_OF_SMALL(s);
   }
-  for (int l = 0; l < LANES; l++) {
-    const double square = u[l] * u[l], own = w ? w[l] : 1;
-    const size_t k = (size_t) (int64_t) cell[l];
-    four power = (four){ 1, u[l], square, square * u[l] } * (bell[l] * own);
+  for (int lane = 0; lane < LANES; lane++) {
+    const double square = u[lane] * u[lane], own = w ? w[lane] : 1;
+    const size_t k = (size_t) (int64_t) cell[lane];
+    four power = (four){ 1, u[lane], square, square * u[lane] } * (bell[lane] * own);
     double *to = sum + k * padded;
     weight[k] += own;
-    for (size_t t = 0; t < padded; t += 4) {
-      *(four *) (to + t) += power;
+    for (size_t term = 0; term < padded; term += 4) {
+      *(four *) (to + term) += power;
       power *= square * square;
     }
   }
@@ -82,13 +82,14 @@ static weft_status add_column(weft_ctx *ctx, weft_line *line, double least, doub
     add(x + i, w ? w + i : NULL, n - i < POLL_EVERY ? n - i : POLL_EVERY, least, width, line->per_unit, padded, sum,
         weight);
   }
-  for (size_t l = 0, i = n / LANES * LANES; l < LANES; l++, i++) { /* the rest, completed by points without weight */
-    rest_x[l] = i < n ? x[i] : least;
-    rest_w[l] = i < n ? (w ? w[i] : 1) : 0;
+  /* the rest, completed by points without weight */
+  for (size_t lane = 0, i = n / LANES * LANES; lane < LANES; lane++, i++) {
+    rest_x[lane] = i < n ? x[i] : least;
+    rest_w[lane] = i < n ? (w ? w[i] : 1) : 0;
   }
   add(rest_x, rest_w, LANES, least, width, line->per_unit, padded, sum, weight);
-  for (size_t t = 0; t < terms; over /= (double) ++t)
-    for (size_t k = 0; k < cells; k++) line->total[k * line->stride + t] = sum[k * padded + t] * over;
+  for (size_t term = 0; term < terms; over /= (double) ++term)
+    for (size_t k = 0; k < cells; k++) line->total[k * line->stride + term] = sum[k * padded + term] * over;
 done:
   weft_arena_end(&mem);
   return st;
@@ -100,8 +101,9 @@ done:
 VECTORIZE static void find_basis(const double *u, size_t terms, double (*basis)[LANES])
 {
   weft_line_bell(u, basis[0]);
-  for (size_t t = 1; t < terms; t++)
-    for (size_t l = 0; l < LANES; l++) basis[t][l] = basis[t - 1][l] * u[l] * weft_line_over[t - 1];
+  for (size_t term = 1; term < terms; term++)
+    for (size_t lane = 0; lane < LANES; lane++)
+      basis[term][lane] = basis[term - 1][lane] * u[lane] * weft_line_over[term - 1];
 }
 
 /* Adds w times the basis of up to 8 references to the moments of their cells, and w to these cells' weights. */
@@ -111,11 +113,11 @@ static void scatter(const weft_line *line, const double *u, const size_t *cell, 
   const size_t m = line->m, terms = (size_t) line->form.terms;
   double basis[WEFT_LINE_MAX_TERMS][LANES];
   find_basis(u, terms, basis);
-  for (size_t l = 0; l < some; l++) {
-    double *total = line->total + cell[l] * line->stride;
-    for (size_t c = 0; c < m; c++) weight[cell[l] * m + c] += w[l * m + c];
-    for (size_t t = 0; t < terms; t++)
-      for (size_t c = 0; c < m; c++) total[t * m + c] += w[l * m + c] * basis[t][l];
+  for (size_t lane = 0; lane < some; lane++) {
+    double *total = line->total + cell[lane] * line->stride;
+    for (size_t c = 0; c < m; c++) weight[cell[lane] * m + c] += w[lane * m + c];
+    for (size_t term = 0; term < terms; term++)
+      for (size_t c = 0; c < m; c++) total[term * m + c] += w[lane * m + c] * basis[term][lane];
   }
 }
 
@@ -131,10 +133,10 @@ static weft_status add_all(weft_ctx *ctx, const weft_line *line, double least, d
   for (size_t i = 0; i < line->n; i += LANES) {
     const size_t some = line->n - i < LANES ? line->n - i : LANES;
     if (i % POLL_EVERY == 0) WEFT_TRY(weft_poll(ctx, (double) i, (double) line->n));
-    for (size_t l = 0; l < some; l++) {
-      const double at = (x[i + l] - least) * per_width;
-      cell[l] = at < (double) cells ? (size_t) at : cells - 1;
-      u[l] = (x[i + l] - (least + ((double) cell[l] + 0.5) * width)) * line->per_unit;
+    for (size_t lane = 0; lane < some; lane++) {
+      const double at = (x[i + lane] - least) * per_width;
+      cell[lane] = at < (double) cells ? (size_t) at : cells - 1;
+      u[lane] = (x[i + lane] - (least + ((double) cell[lane] + 0.5) * width)) * line->per_unit;
     }
     scatter(line, u, cell, w + i * line->m, some, weight);
   }

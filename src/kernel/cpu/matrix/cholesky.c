@@ -45,56 +45,56 @@ weft_status weft_kernel_factor(weft_ctx *ctx, int kind, double h, double varianc
   *definite = 1;
   for (size_t p = 0; p < panels && *definite; p++) {
     const size_t first = p * root->width, rows = weft_root_rows(root, p), columns = weft_root_columns(root, p);
-    double *a = root->panels[p];
+    double *panel = root->panels[p];
     weft_points from = { rows, d, points->x + first * d, points->lo ? points->lo + first * d : NULL }, own = from;
     own.n = columns;
     WEFT_TRY(weft_poll(ctx, (double) p, (double) panels));
-    WEFT_TRY(weft_kernel_matrix(ctx, kind, h, variance, &from, &own, a, rows));
-    for (size_t j = 0; j < columns; j++) a[j + j * rows] += noise;
+    WEFT_TRY(weft_kernel_matrix(ctx, kind, h, variance, &from, &own, panel, rows));
+    for (size_t j = 0; j < columns; j++) panel[j + j * rows] += noise;
     for (size_t k = 0; k < p; k++) {
       const double *before = root->panels[k] + (p - k) * root->width;
       const size_t ld = weft_root_rows(root, k);
       const weft_view below = weft_view_plain(before, ld, 0), beside = weft_view_plain(before, ld, 1);
-      WEFT_TRY(weft_product(ctx, rows, columns, root->width, -1, &below, &beside, 1, a, rows, 1));
+      WEFT_TRY(weft_product(ctx, rows, columns, root->width, -1, &below, &beside, 1, panel, rows, 1));
     }
-    WEFT_TRY(factor_columns(ctx, a, rows, rows, columns, definite));
+    WEFT_TRY(factor_columns(ctx, panel, rows, rows, columns, definite));
   }
 done:
   return st;
 }
 
 /* Forward through the panels with L, then backward with its transpose; v is overwritten. */
-weft_status weft_kernel_solve(weft_ctx *ctx, const weft_kernel_root *root, size_t m, double *v)
+weft_status weft_kernel_solve(weft_ctx *ctx, const weft_kernel_root *root, size_t m, double *values)
 {
   weft_status st = WEFT_OK;
   const size_t n = root->n, panels = weft_root_panels(root);
   for (size_t p = 0; p < panels; p++) {
     const size_t rows = weft_root_rows(root, p), columns = weft_root_columns(root, p);
-    const double *a = root->panels[p];
-    double *own = v + p * root->width;
-    const weft_view below = weft_view_plain(a + columns, rows, 0), known = weft_view_plain(own, n, 0);
+    const double *panel = root->panels[p];
+    double *own = values + p * root->width;
+    const weft_view below = weft_view_plain(panel + columns, rows, 0), known = weft_view_plain(own, n, 0);
     WEFT_TRY(weft_poll(ctx, 0, 0));
     for (size_t c = 0; c < m; c++)
       for (size_t j = 0; j < columns; j++) {
         double *x = own + c * n + j;
-        *x /= a[j + j * rows];
-        weft_add_scaled(columns - j - 1, x + 1, -*x, a + j + 1 + j * rows);
+        *x /= panel[j + j * rows];
+        weft_add_scaled(columns - j - 1, x + 1, -*x, panel + j + 1 + j * rows);
       }
     if (rows == columns) continue;
     WEFT_TRY(weft_product(ctx, rows - columns, m, columns, -1, &below, &known, 1, own + columns, n, 0));
   }
   for (size_t p = panels; p-- > 0;) {
     const size_t rows = weft_root_rows(root, p), columns = weft_root_columns(root, p);
-    const double *a = root->panels[p];
-    double *own = v + p * root->width;
-    const weft_view below = weft_view_plain(a + columns, rows, 1), known = weft_view_plain(own + columns, n, 0);
+    const double *panel = root->panels[p];
+    double *own = values + p * root->width;
+    const weft_view below = weft_view_plain(panel + columns, rows, 1), known = weft_view_plain(own + columns, n, 0);
     WEFT_TRY(weft_poll(ctx, 0, 0));
     if (rows > columns) WEFT_TRY(weft_product(ctx, columns, m, rows - columns, -1, &below, &known, 1, own, n, 0));
     for (size_t c = 0; c < m; c++)
       for (size_t j = columns; j-- > 0;) {
         double *x = own + c * n + j;
-        for (size_t i = j + 1; i < columns; i++) *x -= a[i + j * rows] * own[c * n + i];
-        *x /= a[j + j * rows];
+        for (size_t i = j + 1; i < columns; i++) *x -= panel[i + j * rows] * own[c * n + i];
+        *x /= panel[j + j * rows];
       }
   }
 done:

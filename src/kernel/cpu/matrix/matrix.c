@@ -20,33 +20,33 @@ typedef struct {
 
 /* Entries of columns from .. to - 1: each is one reference, summed for 32 queries at a time. Entries near the end of a
  * compact kernel that may be mostly rounding error are computed again with more digits. */
-static void fill_columns(const entries *e, size_t from, size_t to)
+static void fill_columns(const entries *matrix, size_t from, size_t to)
 {
-  const size_t d = e->a->d, n = e->a->n;
-  const double error = weft_distance_error(d), one = e->factor, shift[WEFT_TILE] = { 0 };
+  const size_t d = matrix->a->d, n = matrix->a->n;
+  const double error = weft_distance_error(d), one = matrix->factor, shift[WEFT_TILE] = { 0 };
   for (size_t first = 0; first < n; first += WEFT_TILE) {
     const size_t count = n - first < WEFT_TILE ? n - first : WEFT_TILE;
-    const double *q = e->q + first / WEFT_TILE * 2 * d * WEFT_TILE;
+    const double *q = matrix->q + first / WEFT_TILE * 2 * d * WEFT_TILE;
     for (size_t j = from; j < to; j++) {
       double sum[WEFT_TILE] = { 0 }, inside[WEFT_TILE] = { 0 };
-      const weft_tile t = { q,
-                            e->a->lo ? q + d * WEFT_TILE : NULL,
-                            e->b->x + j * d,
-                            e->b->lo ? e->b->lo + j * d : NULL,
-                            &one,
-                            shift,
-                            d,
-                            1,
-                            1,
-                            1 / (e->h * e->h),
-                            error,
-                            sum,
-                            inside };
-      e->tile(&t, e->kind);
-      for (size_t l = 0; weft_kernel_compact(e->kind) && l < count; l++)
-        if (weft_kernel_step(e->kind) ? inside[l] > 0 : error * inside[l] > ALLOWED * sum[l])
-          sum[l] = one * weft_kernel_pair(e->kind, e->a, first + l, e->b, j, e->h, 0);
-      memcpy(e->out + first + j * e->ld, sum, count * sizeof *sum);
+      const weft_tile tile = { q,
+                               matrix->a->lo ? q + d * WEFT_TILE : NULL,
+                               matrix->b->x + j * d,
+                               matrix->b->lo ? matrix->b->lo + j * d : NULL,
+                               &one,
+                               shift,
+                               d,
+                               1,
+                               1,
+                               1 / (matrix->h * matrix->h),
+                               error,
+                               sum,
+                               inside };
+      matrix->tile(&tile, matrix->kind);
+      for (size_t lane = 0; weft_kernel_compact(matrix->kind) && lane < count; lane++)
+        if (weft_kernel_step(matrix->kind) ? inside[lane] > 0 : error * inside[lane] > ALLOWED * sum[lane])
+          sum[lane] = one * weft_kernel_pair(matrix->kind, matrix->a, first + lane, matrix->b, j, matrix->h, 0);
+      memcpy(matrix->out + first + j * matrix->ld, sum, count * sizeof *sum);
     }
   }
 }
@@ -61,11 +61,11 @@ weft_status weft_kernel_matrix(weft_ctx *ctx, int kind, double h, double factor,
   const double each = (double) COLUMNS
   *(double) a->n;
   const size_t batch = ((size_t) (BATCH_ENTRIES / (each + 1)) + 1) * (size_t) ctx->threads;
-  entries e = { kind, h, factor, a, b, out, ld, weft_tile_variant(), NULL };
-  WEFT_TAKE(e.q, &mem, blocks * 2 * d * WEFT_TILE);
+  entries matrix = { kind, h, factor, a, b, out, ld, weft_tile_variant(), NULL };
+  WEFT_TAKE(matrix.q, &mem, blocks * 2 * d * WEFT_TILE);
   for (size_t first = 0; first < a->n; first += WEFT_TILE) {
     double block[WEFT_TILE]; /* shifts, which are all 0 */
-    weft_block_query q = { .q = e.q + first / WEFT_TILE * 2 * d * WEFT_TILE, .shift = block, .total = block };
+    weft_block_query q = { .q = matrix.q + first / WEFT_TILE * 2 * d * WEFT_TILE, .shift = block, .total = block };
     if (a->lo) q.q_lo = q.q + d * WEFT_TILE;
     weft_block_load(&q, a, first, a->n - first < WEFT_TILE ? a->n - first : WEFT_TILE, 0);
   }
@@ -73,8 +73,8 @@ weft_status weft_kernel_matrix(weft_ctx *ctx, int kind, double h, double factor,
     const size_t end = groups - start < batch ? groups : start + batch;
     WEFT_TRY(weft_poll(ctx, (double) start, (double) groups));
     WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - start) * each), dynamic)
-    for (size_t g = start; g < end; g++)
-      fill_columns(&e, g * COLUMNS, b->n - g * COLUMNS < COLUMNS ? b->n : (g + 1) * COLUMNS);
+    for (size_t group = start; group < end; group++)
+      fill_columns(&matrix, group * COLUMNS, b->n - group * COLUMNS < COLUMNS ? b->n : (group + 1) * COLUMNS);
   }
 done:
   weft_arena_end(&mem);

@@ -57,8 +57,8 @@ done:
 
 void weft_mesh_place(weft_mesh *mesh, const weft_mesh_box *references, const weft_mesh_box *queries, double h)
 {
-  const weft_mesh_scheme *s = mesh->scheme;
-  const double node = s->spacing * h, reach = node * (s->taps + s->width);
+  const weft_mesh_scheme *scheme = mesh->scheme;
+  const double node = scheme->spacing * h, reach = node * (scheme->taps + scheme->width);
   mesh->per_node = 1 / node;
   mesh->nodes = 1;
   for (size_t j = 0; j < mesh->d; j++) {
@@ -67,68 +67,69 @@ void weft_mesh_place(weft_mesh *mesh, const weft_mesh_box *references, const wef
     most = fmax(most, fmin(queries->most[j], most + reach));
     /* half a cell more on either side, for rounding */
     mesh->least[j] = least - 0.5 * node;
-    mesh->count[j] = (size_t) ((most - mesh->least[j]) / node + 0.5) + (size_t) s->width + 1;
+    mesh->count[j] = (size_t) ((most - mesh->least[j]) / node + 0.5) + (size_t) scheme->width + 1;
     mesh->stride[j] = mesh->nodes;
     mesh->nodes *= j ? mesh->count[j] : (mesh->count[0] + 23) / 8 * 8; /* whole vectors from any node on */
   }
 }
 
-static double nodes_of(const weft_mesh_scheme *s, const weft_mesh_box *references, const weft_mesh_box *queries,
+static double nodes_of(const weft_mesh_scheme *scheme, const weft_mesh_box *references, const weft_mesh_box *queries,
                        size_t d, double h)
 {
-  const double node = s->spacing * h, reach = node * (s->taps + s->width);
+  const double node = scheme->spacing * h, reach = node * (scheme->taps + scheme->width);
   double nodes = 1;
   for (size_t j = 0; j < d; j++) {
     const double least = fmin(references->least[j], fmax(queries->least[j], references->least[j] - reach)),
                  most = fmax(references->most[j], fmin(queries->most[j], references->most[j] + reach));
-    nodes *= (most - least) / node + s->width + (j ? 3 : 26);
+    nodes *= (most - least) / node + scheme->width + (j ? 3 : 26);
   }
   return nodes;
 }
 
 /* ---- blocks ---- */
 
-static uint32_t block_of(const weft_mesh *mesh, const blocks *b, const weft_mesh_points *p, size_t i)
+static uint32_t block_of(const weft_mesh *mesh, const blocks *blocked, const weft_mesh_points *p, size_t i)
 {
   size_t block = 0;
   for (size_t j = mesh->d; j-- > 0;) {
     const double at = weft_mesh_at(mesh, p, i, j);
     if (!(at >= 0 && at < (double) (mesh->count[j] - (size_t) mesh->scheme->width + 1))) return NOWHERE;
-    block = block * b->blocks[j] + (size_t) at / WEFT_MESH_BLOCK;
+    block = block * blocked->blocks[j] + (size_t) at / WEFT_MESH_BLOCK;
   }
   return (uint32_t) block;
 }
 
 /* A counting sort; points outside the mesh are left out. */
-static weft_status put_in_blocks(weft_ctx *ctx, weft_arena *mem, const weft_mesh *mesh, weft_mesh_points *p, blocks *b)
+static weft_status put_in_blocks(weft_ctx *ctx, weft_arena *mem, const weft_mesh *mesh, weft_mesh_points *p,
+                                 blocks *blocked)
 {
   weft_status st = WEFT_OK;
   weft_arena scratch = weft_arena_begin(ctx);
   uint32_t *key;
-  b->all = 1;
+  blocked->all = 1;
   for (size_t j = 0; j < mesh->d; j++) {
-    b->blocks[j] = mesh->count[j] / WEFT_MESH_BLOCK + 1;
-    b->all *= b->blocks[j];
+    blocked->blocks[j] = mesh->count[j] / WEFT_MESH_BLOCK + 1;
+    blocked->all *= blocked->blocks[j];
   }
-  b->slabs = b->blocks[mesh->d - 1], b->per_slab = b->all / b->slabs;
+  blocked->slabs = blocked->blocks[mesh->d - 1], blocked->per_slab = blocked->all / blocked->slabs;
   WEFT_TAKE(key, &scratch, p->n);
-  WEFT_TAKE0(b->start, mem, b->all + 2);
-  WEFT_TAKE(b->order, mem, p->n);
+  WEFT_TAKE0(blocked->start, mem, blocked->all + 2);
+  WEFT_TAKE(blocked->order, mem, p->n);
   for (size_t start = 0; start < p->n; start += POINTS_AT_ONCE) {
     const size_t end = p->n - start < POINTS_AT_ONCE ? p->n : start + POINTS_AT_ONCE;
     WEFT_TRY(weft_poll(ctx, 0, 1));
     WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) (end - start) * 4), static)
-    for (size_t i = start; i < end; i++) key[i] = block_of(mesh, b, p, i);
+    for (size_t i = start; i < end; i++) key[i] = block_of(mesh, blocked, p, i);
     for (size_t i = start; i < end; i++)
-      if (key[i] != NOWHERE) b->start[key[i] + 2]++;
+      if (key[i] != NOWHERE) blocked->start[key[i] + 2]++;
   }
-  for (size_t k = 0; k < b->all; k++) b->start[k + 2] += b->start[k + 1];
+  for (size_t k = 0; k < blocked->all; k++) blocked->start[k + 2] += blocked->start[k + 1];
   for (size_t i = 0; i < p->n; i++) { /* start[k + 1]: where the next of block k goes */
     if (i % POINTS_AT_ONCE == 0) WEFT_TRY(weft_poll(ctx, 0, 1));
-    if (key[i] != NOWHERE) b->order[b->start[key[i] + 1]++] = (int32_t) i;
+    if (key[i] != NOWHERE) blocked->order[blocked->start[key[i] + 1]++] = (int32_t) i;
   }
-  b->ordered = b->start[b->all];
-  p->order = b->order;
+  blocked->ordered = blocked->start[blocked->all];
+  p->order = blocked->order;
 done:
   weft_arena_end(&scratch);
   return st;
@@ -139,22 +140,24 @@ done:
 static size_t run_of(size_t d) { return d < 3 ? 512 : 4096; }
 
 /* The most additions one after another that a node may get, from 2^d blocks: windows are no wider than a block. */
-static double max_at_node(const weft_mesh *mesh, const blocks *b)
+static double max_at_node(const weft_mesh *mesh, const blocks *blocked)
 {
   const size_t run = run_of(mesh->d);
   size_t most = 0;
-  for (size_t k = 0; k < b->all; k++) {
+  for (size_t k = 0; k < blocked->all; k++) {
     size_t sum = 0;
     for (size_t corner = 0; corner < (size_t) 1 << mesh->d; corner++) {
       size_t at = k, rest = k, step = 1;
       int inside = 1;
       for (size_t j = 0; j < mesh->d; j++) {
-        const size_t place = rest % b->blocks[j], back = corner >> j & 1;
+        const size_t place = rest % blocked->blocks[j], back = corner >> j & 1;
         if (back > place) inside = 0;
         at -= back * step;
-        rest /= b->blocks[j], step *= b->blocks[j];
+        rest /= blocked->blocks[j], step *= blocked->blocks[j];
       }
-      if (inside) sum += (b->start[at + 1] - b->start[at]) % run + (b->start[at + 1] - b->start[at]) / run;
+      if (inside)
+        sum +=
+            (blocked->start[at + 1] - blocked->start[at]) % run + (blocked->start[at + 1] - blocked->start[at]) / run;
     }
     most = sum > most ? sum : most;
   }
@@ -166,15 +169,15 @@ static double max_at_node(const weft_mesh *mesh, const blocks *b)
 #define TILE ((size_t) 2 * WEFT_MESH_BLOCK) /* nodes in each dimension that the points of a block reach */
 
 /* A whole run of a block's points. tile: m * TILE^d zeros, and zeros again afterwards. */
-static void spread_run(const weft_mesh *mesh, const weft_mesh_code *code, const weft_mesh_points *p, const blocks *b,
-                       size_t block, size_t from, const double *weights, double *tile)
+static void spread_run(const weft_mesh *mesh, const weft_mesh_code *code, const weft_mesh_points *p,
+                       const blocks *blocked, size_t block, size_t from, const double *weights, double *tile)
 {
   size_t begin = 0, rows[WEFT_MESH_DIMENSIONS] = { 1, 1, 1 };
   weft_mesh own = *mesh;
   own.node = tile, own.nodes = 1, own.origin = 0;
   for (size_t j = 0; j < mesh->d; j++) {
-    const size_t first = block % b->blocks[j] * WEFT_MESH_BLOCK, left = mesh->count[j] - first;
-    block /= b->blocks[j];
+    const size_t first = block % blocked->blocks[j] * WEFT_MESH_BLOCK, left = mesh->count[j] - first;
+    block /= blocked->blocks[j];
     own.stride[j] = own.nodes, own.nodes *= TILE;
     own.origin += first * own.stride[j], begin += first * mesh->stride[j];
     rows[j] = left < TILE ? left : TILE;
@@ -193,21 +196,21 @@ static void spread_run(const weft_mesh *mesh, const weft_mesh_code *code, const 
 
 /* Takes some more points of a slab, from `from`, which is in block *block or at its beginning; returns up to which
  * point. */
-static size_t spread_some(const weft_mesh *mesh, const weft_mesh_code *code, const weft_mesh_points *p, const blocks *b,
-                          size_t *block, size_t end_block, size_t from, size_t some, const double *weights,
-                          double *tile)
+static size_t spread_some(const weft_mesh *mesh, const weft_mesh_code *code, const weft_mesh_points *p,
+                          const blocks *blocked, size_t *block, size_t end_block, size_t from, size_t some,
+                          const double *weights, double *tile)
 {
   const size_t run = run_of(mesh->d);
   size_t at = from, begin = from; /* of those that are added to the mesh as they are */
   while (*block < end_block && at - from < some) {
-    const size_t end = b->start[*block + 1];
+    const size_t end = blocked->start[*block + 1];
     if (end - at < run) {
       at = end;
       ++*block;
       continue;
     }
     code->spread(mesh, p, begin, at, weights);
-    spread_run(mesh, code, p, b, *block, at, weights, tile);
+    spread_run(mesh, code, p, blocked, *block, at, weights, tile);
     begin = at += run;
   }
   code->spread(mesh, p, begin, at, weights);
@@ -217,18 +220,19 @@ static size_t spread_some(const weft_mesh *mesh, const weft_mesh_code *code, con
 /* Spreads all references over the nodes. Slabs of blocks go in two turns, even ones and then odd ones, so that no two
  * threads add to the same node, and each slab stops after `at_once` points so that the user can interrupt. */
 static weft_status spread_all(weft_ctx *ctx, const weft_mesh *mesh, const weft_mesh_code *code,
-                              const weft_mesh_points *p, const blocks *b, const double *weights)
+                              const weft_mesh_points *p, const blocks *blocked, const double *weights)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const size_t several = (b->slabs + 1) / 2, at_once = POINTS_AT_ONCE / several + 256;
+  const size_t several = (blocked->slabs + 1) / 2, at_once = POINTS_AT_ONCE / several + 256;
   const size_t size = mesh->m * (mesh->d == 1 ? TILE : mesh->d == 2 ? TILE * TILE : TILE * TILE * TILE);
   size_t *done, *block, spread = 0;
   double *tiles;
-  WEFT_TAKE(done, &mem, b->slabs);
-  WEFT_TAKE(block, &mem, b->slabs);
+  WEFT_TAKE(done, &mem, blocked->slabs);
+  WEFT_TAKE(block, &mem, blocked->slabs);
   WEFT_TAKE0(tiles, &mem, size * (size_t) ctx->threads);
-  for (size_t s = 0; s < b->slabs; s++) block[s] = s * b->per_slab, done[s] = b->start[block[s]];
+  for (size_t slab = 0; slab < blocked->slabs; slab++)
+    block[slab] = slab * blocked->per_slab, done[slab] = blocked->start[block[slab]];
   for (size_t parity = 0; parity < 2; parity++) {
     size_t left = 1;
     while (left) {
@@ -236,10 +240,11 @@ static weft_status spread_all(weft_ctx *ctx, const weft_mesh *mesh, const weft_m
       left = 0;
       WEFT_TRY(weft_poll(ctx, (double) spread, 2 * (double) p->n));
       WEFT_PARALLEL_FOR(threads, dynamic)
-      for (size_t s = parity; s < b->slabs; s += 2)
-        done[s] = spread_some(mesh, code, p, b, block + s, (s + 1) * b->per_slab, done[s], at_once, weights,
-                              tiles + size * (size_t) WEFT_THREAD());
-      for (size_t s = parity; s < b->slabs; s += 2) left += b->start[(s + 1) * b->per_slab] - done[s];
+      for (size_t slab = parity; slab < blocked->slabs; slab += 2)
+        done[slab] = spread_some(mesh, code, p, blocked, block + slab, (slab + 1) * blocked->per_slab, done[slab],
+                                 at_once, weights, tiles + size * (size_t) WEFT_THREAD());
+      for (size_t slab = parity; slab < blocked->slabs; slab += 2)
+        left += blocked->start[(slab + 1) * blocked->per_slab] - done[slab];
       spread += several * at_once;
     }
   }
@@ -252,21 +257,22 @@ done:
 static void convolve_strip(const weft_mesh *mesh, const weft_mesh_code *code, size_t j, double *first, size_t columns,
                            double *copy)
 {
-  const weft_mesh_scheme *s = mesh->scheme;
-  const size_t taps = (size_t) s->taps, all = 2 * taps + 1;
+  const weft_mesh_scheme *scheme = mesh->scheme;
+  const size_t taps = (size_t) scheme->taps, all = 2 * taps + 1;
   if (j == 0) {
     const size_t n = (mesh->count[0] + 7) / 8 * 8;
     memset(copy, 0, taps * sizeof *copy);
     memcpy(copy + taps, first, n * sizeof *copy);
     memset(copy + taps + mesh->count[0], 0, (taps + 8) * sizeof *copy);
-    code->convolve(copy, 1, s->tap, all, n, first);
+    code->convolve(copy, 1, scheme->tap, all, n, first);
     return;
   }
   const size_t n = mesh->count[j], stride = mesh->stride[j];
   memset(copy, 0, taps * columns * sizeof *copy);
   for (size_t i = 0; i < n; i++) memcpy(copy + (taps + i) * columns, first + i * stride, columns * sizeof *copy);
   memset(copy + (taps + n) * columns, 0, taps * columns * sizeof *copy);
-  for (size_t i = 0; i < n; i++) code->convolve(copy + i * columns, columns, s->tap, all, columns, first + i * stride);
+  for (size_t i = 0; i < n; i++)
+    code->convolve(copy + i * columns, columns, scheme->tap, all, columns, first + i * stride);
 }
 
 /* All columns of weights, along dimension j. Lines start at the nodes whose place in dimension j is 0. */
@@ -319,11 +325,11 @@ done:
 /* out: the sums of the points p at the convolved nodes, in the order of their blocks; threads take runs of points.
  * Points beyond the mesh get nothing. */
 static weft_status gather_all(weft_ctx *ctx, const weft_mesh *mesh, const weft_mesh_code *code,
-                              const weft_mesh_points *p, const blocks *b, double *out)
+                              const weft_mesh_points *p, const blocks *blocked, double *out)
 {
   weft_status st = WEFT_OK;
-  for (size_t start = 0; start < b->ordered; start += POINTS_AT_ONCE) {
-    const size_t some = b->ordered - start < POINTS_AT_ONCE ? b->ordered - start : POINTS_AT_ONCE;
+  for (size_t start = 0; start < blocked->ordered; start += POINTS_AT_ONCE) {
+    const size_t some = blocked->ordered - start < POINTS_AT_ONCE ? blocked->ordered - start : POINTS_AT_ONCE;
     WEFT_TRY(weft_poll(ctx, (double) (p->n + start), 2 * (double) p->n));
     WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) some * 50), dynamic)
     for (size_t k = 0; k < (some + RUN - 1) / RUN; k++) {
@@ -350,10 +356,10 @@ double weft_mesh_error(const weft_mesh *mesh)
 /* Of adding, likewise. */
 static double rounding_of(const weft_mesh *mesh, const blocks *references)
 {
-  const weft_mesh_scheme *s = mesh->scheme;
+  const weft_mesh_scheme *scheme = mesh->scheme;
   const double d = (double) mesh->d;
-  const double adds = max_at_node(mesh, references) + d * (2 * s->taps + 1) + pow(s->width, d - 1) + 64;
-  return 0.5 * DBL_EPSILON * adds * pow(s->size, d);
+  const double adds = max_at_node(mesh, references) + d * (2 * scheme->taps + 1) + pow(scheme->width, d - 1) + 64;
+  return 0.5 * DBL_EPSILON * adds * pow(scheme->size, d);
 }
 
 /* ---- sums ---- */
@@ -385,13 +391,13 @@ done:
 /* Spreads the references' weights over the nodes, which are allocated here. */
 static weft_status spread_references(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task,
                                      const weft_mesh_code *code, weft_mesh *mesh, weft_mesh_points *reference,
-                                     blocks *b)
+                                     blocks *blocked)
 {
   weft_status st = WEFT_OK;
   *reference = points_of(&task->reference, task->columns);
   WEFT_TAKE0(mesh->node, mem, mesh->m * mesh->nodes);
-  WEFT_TRY(put_in_blocks(ctx, mem, mesh, reference, b));
-  WEFT_TRY(spread_all(ctx, mesh, code, reference, b, task->weights));
+  WEFT_TRY(put_in_blocks(ctx, mem, mesh, reference, blocked));
+  WEFT_TRY(spread_all(ctx, mesh, code, reference, blocked, task->weights));
 done:
   return st;
 }

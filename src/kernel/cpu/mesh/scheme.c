@@ -28,7 +28,7 @@ static double bessel_i0(double x)
   return sum;
 }
 
-static double shape_of(const weft_mesh_scheme *s) { return s->width * (3.2 - 1.75 * s->spacing); }
+static double shape_of(const weft_mesh_scheme *scheme) { return scheme->width * (3.2 - 1.75 * scheme->spacing); }
 
 /* Of the window whose greatest value is 1, at an angle of 0 .. pi, where b is above width / 2 times it. */
 static double transform_of_window(int width, double b, double at_zero, double angle)
@@ -38,12 +38,12 @@ static double transform_of_window(int width, double b, double at_zero, double an
 }
 
 /* The pieces of one lane as powers, by way of Chebyshev polynomials, as many as matter. */
-static void fill_piece(weft_mesh_scheme *s, int lane, double b, double at_zero)
+static void fill_piece(weft_mesh_scheme *scheme, int lane, double b, double at_zero)
 {
   enum { N = WEFT_MESH_DEGREE + 1 };
   double value[N], power[2][N] = { { 1 }, { 0, 1 } }, sum[N] = { 0 };
   for (int k = 0; k < N; k++) {
-    const double t = (1 + cos(PI * (k + 0.5) / N)) / 2, z = 2 * (lane - (s->width / 2 - 1) - t) / s->width;
+    const double t = (1 + cos(PI * (k + 0.5) / N)) / 2, z = 2 * (lane - (scheme->width / 2 - 1) - t) / scheme->width;
     value[k] = bessel_i0(b * sqrt(fmax(0, 1 - z * z))) / at_zero;
   }
   for (int k = 0; k < N; k++) {
@@ -57,28 +57,29 @@ static void fill_piece(weft_mesh_scheme *s, int lane, double b, double at_zero)
     memcpy(power[0], power[1], sizeof next);
     memcpy(power[1], next, sizeof next);
   }
-  for (int k = 0; k < N; k++) s->piece[k * s->lanes + lane] = sum[k];
+  for (int k = 0; k < N; k++) scheme->piece[k * scheme->lanes + lane] = sum[k];
 }
 
 /* Drops powers that add less than a small share of the target. */
-static void trim_degree(weft_mesh_scheme *s, double target)
+static void trim_degree(weft_mesh_scheme *scheme, double target)
 {
-  s->degree = WEFT_MESH_DEGREE;
-  for (double left = 0.01 * target; s->degree > 1; s->degree--) {
+  scheme->degree = WEFT_MESH_DEGREE;
+  for (double left = 0.01 * target; scheme->degree > 1; scheme->degree--) {
     double most = 0;
-    for (int l = 0; l < s->lanes; l++) most = fmax(most, fabs(s->piece[s->degree * s->lanes + l]));
+    for (int lane = 0; lane < scheme->lanes; lane++)
+      most = fmax(most, fabs(scheme->piece[scheme->degree * scheme->lanes + lane]));
     left -= most;
     if (left < 0) return;
   }
 }
 
 /* Taps of all lags; drops those at the ends that add less than a small share of the target. */
-static void fill_taps(weft_mesh_scheme *s, double b, double at_zero, double target)
+static void fill_taps(weft_mesh_scheme *scheme, double b, double at_zero, double target)
 {
   double spectrum[ANGLES + 1], tap[WEFT_MESH_TAPS + 1], left = 0.01 * target;
-  const double h = 1 / s->spacing;
+  const double h = 1 / scheme->spacing;
   for (int k = 0; k <= ANGLES; k++) {
-    const double angle = PI * k / ANGLES, window = transform_of_window(s->width, b, at_zero, angle);
+    const double angle = PI * k / ANGLES, window = transform_of_window(scheme->width, b, at_zero, angle);
     spectrum[k] = h * sqrt(2 * PI) * exp(-0.5 * angle * angle * h * h) / (window * window) / ANGLES;
     if (k == 0 || k == ANGLES) spectrum[k] /= 2;
   }
@@ -86,84 +87,84 @@ static void fill_taps(weft_mesh_scheme *s, double b, double at_zero, double targ
     tap[lag] = 0;
     for (int k = 0; k <= ANGLES; k++) tap[lag] += spectrum[k] * cos(PI * ((k * lag) % (2 * ANGLES)) / ANGLES);
   }
-  for (s->taps = WEFT_MESH_TAPS; s->taps > 0; s->taps--) {
-    left -= 2 * fabs(tap[s->taps]) * s->width;
+  for (scheme->taps = WEFT_MESH_TAPS; scheme->taps > 0; scheme->taps--) {
+    left -= 2 * fabs(tap[scheme->taps]) * scheme->width;
     if (left < 0) break;
   }
-  for (int lag = -s->taps; lag <= s->taps; lag++) s->tap[lag + s->taps] = tap[lag < 0 ? -lag : lag];
+  for (int lag = -scheme->taps; lag <= scheme->taps; lag++) scheme->tap[lag + scheme->taps] = tap[lag < 0 ? -lag : lag];
 }
 
 /* Of a point at place t, by Horner as vector code does it. */
-static void window_at(const weft_mesh_scheme *s, double t, double *value)
+static void window_at(const weft_mesh_scheme *scheme, double t, double *value)
 {
-  for (int l = 0; l < s->width; l++) {
-    double v = s->piece[s->degree * s->lanes + l];
-    for (int k = s->degree - 1; k >= 0; k--) v = v * (2 * t - 1) + s->piece[k * s->lanes + l];
-    value[l] = v;
+  for (int lane = 0; lane < scheme->width; lane++) {
+    double v = scheme->piece[scheme->degree * scheme->lanes + lane];
+    for (int k = scheme->degree - 1; k >= 0; k--) v = v * (2 * t - 1) + scheme->piece[k * scheme->lanes + lane];
+    value[lane] = v;
   }
 }
 
 /* The scheme's value for a point at lag 0 + t[a] and one at lag + t[b], minus the kernel; beyond the taps' reach only
  * the kernel is left. */
-static void measure_error(weft_mesh_scheme *s)
+static void measure_error(weft_mesh_scheme *scheme)
 {
   enum { W = WEFT_MESH_WIDTH };
   double t[PLACES], window[PLACES][W], far[2 * WEFT_MESH_TAPS + 2 * W + 1], most = 0, below = 0, greatest = 0, gain = 0;
-  const int width = s->width, reach = s->taps + width - 1, lags = 2 * s->taps + width;
-  const double half = 0.5 * s->spacing * s->spacing;
+  const int width = scheme->width, reach = scheme->taps + width - 1, lags = 2 * scheme->taps + width;
+  const double half = 0.5 * scheme->spacing * scheme->spacing;
   for (int a = 0; a < PLACES; a++) {
     double sum = 0;
     t[a] = (1 + cos(PI * (a + 0.5) / PLACES)) / 2;
-    window_at(s, t[a], window[a]);
-    for (int l = 0; l < width; l++) sum += fabs(window[a][l]);
+    window_at(scheme, t[a], window[a]);
+    for (int lane = 0; lane < width; lane++) sum += fabs(window[a][lane]);
     greatest = fmax(greatest, sum);
   }
-  for (int k = 0; k <= 2 * s->taps; k++) below += fmax(-s->tap[k], 0);
+  for (int k = 0; k <= 2 * scheme->taps; k++) below += fmax(-scheme->tap[k], 0);
   for (int a = 0; a < PLACES; a++) {
     double all = 0;
     for (int k = 0; k < lags; k++) { /* node k - taps, from that where the window of the first begins */
       far[k] = 0;
-      for (int l = 0; l < width; l++)
-        if (k - l >= 0 && k - l <= 2 * s->taps) far[k] += window[a][l] * s->tap[k - l];
+      for (int lane = 0; lane < width; lane++)
+        if (k - lane >= 0 && k - lane <= 2 * scheme->taps) far[k] += window[a][lane] * scheme->tap[k - lane];
       all += fabs(far[k]);
     }
     gain = fmax(gain, all);
     for (int b = 0; b <= a; b++) /* the others by symmetry */
       for (int lag = -reach; lag <= reach; lag++) {
         double sum = 0;
-        for (int l = 0; l < width; l++) {
-          const int k = lag + l + s->taps;
-          if (k >= 0 && k < lags) sum += window[b][l] * far[k];
+        for (int lane = 0; lane < width; lane++) {
+          const int k = lag + lane + scheme->taps;
+          if (k >= 0 && k < lags) sum += window[b][lane] * far[k];
         }
         const double r = lag + t[b] - t[a];
         most = fmax(most, fabs(sum - exp(-half * r * r)));
       }
   }
-  s->error = MARGIN * most + exp(-half * (double) (reach * reach));
-  s->size = 1 + s->error + 2 * below * greatest;
-  s->gain = MARGIN * gain;
+  scheme->error = MARGIN * most + exp(-half * (double) (reach * reach));
+  scheme->size = 1 + scheme->error + 2 * below * greatest;
+  scheme->gain = MARGIN * gain;
 }
 
-static void make_with_spacing(weft_mesh_scheme *s, double target)
+static void make_with_spacing(weft_mesh_scheme *scheme, double target)
 {
-  const double b = shape_of(s), at_zero = bessel_i0(b);
-  memset(s->piece, 0, sizeof s->piece);
-  for (int l = 0; l < s->width; l++) fill_piece(s, l, b, at_zero);
-  trim_degree(s, target);
-  fill_taps(s, b, at_zero, target);
-  measure_error(s);
+  const double b = shape_of(scheme), at_zero = bessel_i0(b);
+  memset(scheme->piece, 0, sizeof scheme->piece);
+  for (int lane = 0; lane < scheme->width; lane++) fill_piece(scheme, lane, b, at_zero);
+  trim_degree(scheme, target);
+  fill_taps(scheme, b, at_zero, target);
+  measure_error(scheme);
 }
 
 /* The error that one dimension may have. */
 static double in_one_dimension(size_t d, double target) { return expm1(log1p(target) / (double) d); }
 
-int weft_mesh_make(const weft_mesh_choice *choice, size_t d, double target, weft_mesh_scheme *s)
+int weft_mesh_make(const weft_mesh_choice *choice, size_t d, double target, weft_mesh_scheme *scheme)
 {
   const double most = in_one_dimension(d, target);
-  s->width = choice->width, s->lanes = s->width > 8 ? 16 : 8, s->spacing = choice->spacing;
-  for (int tries = 0; tries < 8; tries++, s->spacing *= 0.95) {
-    make_with_spacing(s, most);
-    if (s->error <= most) return 1;
+  scheme->width = choice->width, scheme->lanes = scheme->width > 8 ? 16 : 8, scheme->spacing = choice->spacing;
+  for (int tries = 0; tries < 8; tries++, scheme->spacing *= 0.95) {
+    make_with_spacing(scheme, most);
+    if (scheme->error <= most) return 1;
   }
   return 0;
 }

@@ -20,13 +20,13 @@ typedef double eight __attribute__((vector_size(64), aligned(8), may_alias));
 /* The window's values at the nodes around a point, and the first of these nodes. */
 MESH_INLINE size_t window_of(const weft_mesh *mesh, double at, const int vectors, eight *value)
 {
-  const weft_mesh_scheme *s = mesh->scheme;
-  const eight *piece = (const eight *) s->piece + s->degree * vectors;
+  const weft_mesh_scheme *scheme = mesh->scheme;
+  const eight *piece = (const eight *) scheme->piece + scheme->degree * vectors;
   const size_t first = (size_t) at;
   const double y = 2 * (at - (double) first) - 1;
   UNROLLED
   for (int v = 0; v < vectors; v++) value[v] = piece[v];
-  for (int k = s->degree - 1; k >= 0; k--) {
+  for (int k = scheme->degree - 1; k >= 0; k--) {
     piece -= vectors;
     UNROLLED
     for (int v = 0; v < vectors; v++) value[v] = value[v] * y + piece[v];
@@ -103,7 +103,7 @@ MESH_INLINE double sum_rows(const weft_mesh *mesh, const double *node, const eig
   sum[0] *= window[0];
   UNROLLED
   for (int v = 1; v < vectors; v++) sum[0] += sum[v] * window[v];
-  for (int l = 0; l < EIGHT; l++) total += sum[0][l];
+  for (int lane = 0; lane < EIGHT; lane++) total += sum[0][lane];
   return total;
 }
 

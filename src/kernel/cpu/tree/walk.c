@@ -40,100 +40,100 @@ enum { IDLE, LOOK, LIST, SUM };
 /* Visits the nodes that a group's list is made of: about as large as the group, never smaller, and larger where their
  * kernel values hardly differ. `raise`: only adds their lower bounds to t->min_tolerance; nodes that hold a nearest
  * leaf have had theirs. */
-static void visit_nodes(const weft_walk *w, weft_hands *t, int raise)
+static void visit_nodes(const weft_walk *w, weft_hands *hands, int raise)
 {
-  const weft_tree *r = w->reference;
+  const weft_tree *reference = w->reference;
   const int kind = w->task->kind, compact = weft_kernel_compact(kind);
-  const double half = fmax(w->query->count[t->group] / 2, w->min_listed),
+  const double half = fmax(w->query->count[hands->group] / 2, w->min_listed),
                part = (double) w->task->reference.n / SAMPLED_NODES;
   const double fine = !raise && !compact && w->task->confidence < 1 && part > half ? part : half;
   const size_t m = w->task->m, size = m * (w->task->reference.d + 2);
   size_t top = 0;
-  t->listed = 0;
-  t->stack[top++] = 0;
+  hands->listed = 0;
+  hands->stack[top++] = 0;
   while (top) {
-    const size_t v = (size_t) t->stack[--top];
+    const size_t node = (size_t) hands->stack[--top];
     double least, greatest;
-    weft_walk_range(w, t->group, v, &least, &greatest);
+    weft_walk_range(w, hands->group, node, &least, &greatest);
     if (compact && least > 1 + 1e-9) continue;
     const double most = weft_kernel_of(kind, least, 0), fewest = weft_kernel_of(kind, greatest, 0);
-    if (!raise && !compact && weft_walk_negligible(w, v, most, t->min_tolerance, t->dropped)) continue;
-    if (!raise && w->series && weft_series_absorb(w, t, v, least)) continue;
-    if (r->child[v] < 0 || r->count[v] <= fine || most - fewest <= 0.5 * w->rel * fewest) {
+    if (!raise && !compact && weft_walk_negligible(w, node, most, hands->min_tolerance, hands->dropped)) continue;
+    if (!raise && w->series && weft_series_absorb(w, hands, node, least)) continue;
+    if (reference->child[node] < 0 || reference->count[node] <= fine || most - fewest <= 0.5 * w->rel * fewest) {
       if (!raise)
-        t->list[t->listed++] = (int32_t) v;
-      else if (!weft_walk_holds_nearest(w, t, v))
+        hands->list[hands->listed++] = (int32_t) node;
+      else if (!weft_walk_holds_nearest(w, hands, node))
         for (size_t c = 0; c < m; c++)
-          t->min_tolerance[c] += w->rel * (1 - 1e-9) * w->moments[v * size + c * (size / m)] * fewest;
+          hands->min_tolerance[c] += w->rel * (1 - 1e-9) * w->moments[node * size + c * (size / m)] * fewest;
       continue;
     }
     if (raise && most < 1e-300) continue;
-    t->stack[top++] = r->child[v] + 1;
-    t->stack[top++] = r->child[v];
+    hands->stack[top++] = reference->child[node] + 1;
+    hands->stack[top++] = reference->child[node];
   }
 }
 
-static void list_nodes(const weft_walk *w, weft_hands *t)
+static void list_nodes(const weft_walk *w, weft_hands *hands)
 {
-  t->absorbed = 0;
-  if (w->series) weft_series_begin(w, t);
-  if (!weft_kernel_compact(w->task->kind)) visit_nodes(w, t, 1);
-  visit_nodes(w, t, 0);
+  hands->absorbed = 0;
+  if (w->series) weft_series_begin(w, hands);
+  if (!weft_kernel_compact(w->task->kind)) visit_nodes(w, hands, 1);
+  visit_nodes(w, hands, 0);
 }
 
 /* ---- steps ---- */
 
-static void begin_leaves(weft_hands *t) { t->todo[0] = t->group, t->top = 1, t->leaf = SIZE_MAX; }
+static void begin_leaves(weft_hands *hands) { hands->todo[0] = hands->group, hands->top = 1, hands->leaf = SIZE_MAX; }
 
 /* The group's next 32 queries into t->leaf and t->from, in LOOK with its nearest leaf noted; 0: there are no more. The
  * tree is no deeper than 64 levels: each halves the leaves. */
-static int next_tile(const weft_walk *w, weft_hands *t)
+static int next_tile(const weft_walk *w, weft_hands *hands)
 {
-  const weft_tree *q = w->query;
-  t->from += WEFT_TILE;
-  while (t->leaf == SIZE_MAX || (double) t->from >= q->count[t->leaf]) {
-    if (!t->top) return 0;
-    const size_t v = t->todo[--t->top];
-    if (q->child[v] >= 0) {
-      t->todo[t->top++] = (size_t) q->child[v] + 1;
-      t->todo[t->top++] = (size_t) q->child[v];
+  const weft_tree *query = w->query;
+  hands->from += WEFT_TILE;
+  while (hands->leaf == SIZE_MAX || (double) hands->from >= query->count[hands->leaf]) {
+    if (!hands->top) return 0;
+    const size_t node = hands->todo[--hands->top];
+    if (query->child[node] >= 0) {
+      hands->todo[hands->top++] = (size_t) query->child[node] + 1;
+      hands->todo[hands->top++] = (size_t) query->child[node];
       continue;
     }
-    t->leaf = v, t->from = 0, t->nearest = weft_walk_nearest(w, v);
-    if (t->phase == LOOK) t->near_first[t->near_leaves++] = w->reference->first[t->nearest];
+    hands->leaf = node, hands->from = 0, hands->nearest = weft_walk_nearest(w, node);
+    if (hands->phase == LOOK) hands->near_first[hands->near_leaves++] = w->reference->first[hands->nearest];
   }
   return 1;
 }
 
 /* Advances the thread's group, or the next one, by one step; 0: there are no more. */
-static int take_step(const weft_walk *w, weft_hands *t, const int32_t *groups, size_t count, atomic_size_t *next)
+static int take_step(const weft_walk *w, weft_hands *hands, const int32_t *groups, size_t count, atomic_size_t *next)
 {
-  switch (t->phase) {
+  switch (hands->phase) {
   case IDLE: {
-    const size_t g = atomic_fetch_add(next, 1);
-    if (g >= count) return 0;
-    t->group = (size_t) groups[g], t->near_leaves = 0;
-    for (size_t c = 0; c < w->task->m; c++) t->min_tolerance[c] = INFINITY, t->dropped[c] = 0;
-    t->phase = weft_kernel_compact(w->task->kind) ? LIST : LOOK;
-    begin_leaves(t);
+    const size_t group = atomic_fetch_add(next, 1);
+    if (group >= count) return 0;
+    hands->group = (size_t) groups[group], hands->near_leaves = 0;
+    for (size_t c = 0; c < w->task->m; c++) hands->min_tolerance[c] = INFINITY, hands->dropped[c] = 0;
+    hands->phase = weft_kernel_compact(w->task->kind) ? LIST : LOOK;
+    begin_leaves(hands);
     return 1;
   }
   case LOOK:
-    if (next_tile(w, t))
-      weft_walk_look(w, t);
+    if (next_tile(w, hands))
+      weft_walk_look(w, hands);
     else
-      t->phase = LIST;
+      hands->phase = LIST;
     return 1;
   case LIST:
-    list_nodes(w, t);
-    t->phase = SUM;
-    begin_leaves(t);
+    list_nodes(w, hands);
+    hands->phase = SUM;
+    begin_leaves(hands);
     return 1;
   default:
-    if (next_tile(w, t))
-      weft_walk_sum(w, t);
+    if (next_tile(w, hands))
+      weft_walk_sum(w, hands);
     else
-      t->phase = IDLE;
+      hands->phase = IDLE;
     return 1;
   }
 }
@@ -153,14 +153,14 @@ typedef struct {
 /* Processor seconds that the remaining groups will take, estimated from those since the first look: the first groups
  * pay for memory that is touched for the first time. 0: there are too few to tell, unless a quarter of the budget has
  * brought no more. */
-static double seconds_left(const weft_walk *w, const weft_hands *t, int threads, size_t begun, const group_list *groups,
-                           double spent, double budget, progress *first)
+static double seconds_left(const weft_walk *w, const weft_hands *hands, int threads, size_t begun,
+                           const group_list *groups, double spent, double budget, progress *first)
 {
   const double few = FEW_GROUPS * groups->before[1];
   progress now = { spent, 0 };
   if (!(budget > 0) || !begun || begun >= groups->count) return 0;
   now.done = groups->before[begun];
-  for (int k = 0; k < threads; k++) now.done -= t[k].phase != IDLE ? 0.5 * w->query->count[t[k].group] : 0;
+  for (int k = 0; k < threads; k++) now.done -= hands[k].phase != IDLE ? 0.5 * w->query->count[hands[k].group] : 0;
   const double more = now.done - first->done;
   if (more < few && spent < budget / 4) {
     if (!first->done) *first = now;
@@ -184,8 +184,8 @@ done:
 
 /* Sums all groups of queries for one bandwidth. Threads take steps for BETWEEN_POLLS seconds, then the user is asked
  * and, with a budget, the time that is left is estimated: *given_up = 1 where it is above the budget. */
-static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *t, const group_list *groups, double done,
-                               double total, double *given_up)
+static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *hands, const group_list *groups,
+                               double done, double total, double *given_up)
 {
   weft_status st = WEFT_OK;
   atomic_size_t next = 0;
@@ -196,22 +196,22 @@ static weft_status walk_groups(weft_ctx *ctx, const weft_walk *w, weft_hands *t,
   const double slice = budget > 0 ? fmin(BETWEEN_POLLS, budget / LOOKS / ctx->threads) : BETWEEN_POLLS;
   /* no walk does more than all pairs */
   const double pairs = (double) w->task->query.n * (double) w->task->reference.n;
-  for (int k = 0; k < ctx->threads; k++) t[k].phase = IDLE;
+  for (int k = 0; k < ctx->threads; k++) hands[k].phase = IDLE;
   while (busy) {
     const double until = weft_seconds() + slice, spent = (double) (clock() - started) / CLOCKS_PER_SEC;
     const size_t begun = atomic_load(&next) < groups->count ? atomic_load(&next) : groups->count;
     WEFT_TRY(weft_poll(ctx, done + groups->before[begun] / groups->before[groups->count], total));
-    const double left = seconds_left(w, t, ctx->threads, begun, groups, spent, budget, &first);
+    const double left = seconds_left(w, hands, ctx->threads, begun, groups, spent, budget, &first);
     if (left > budget && left <= SLOWER * budget && !asked++) WEFT_TRY(ask_again(ctx, w->task, &budget));
     if (left > budget) {
       *given_up = 1;
       break;
     }
     WEFT_PARALLEL(weft_threads_worth(ctx->threads, pairs * (double) (w->task->reference.d + 8) / 16))
-    while (take_step(w, &t[WEFT_THREAD()], groups->node, groups->count, &next))
+    while (take_step(w, &hands[WEFT_THREAD()], groups->node, groups->count, &next))
       if (weft_seconds() > until) break;
     busy = atomic_load(&next) < groups->count;
-    for (int k = 0; k < ctx->threads; k++) busy |= t[k].phase != IDLE;
+    for (int k = 0; k < ctx->threads; k++) busy |= hands[k].phase != IDLE;
   }
 done:
   return st;
@@ -282,53 +282,55 @@ static weft_status list_groups(weft_arena *mem, const weft_kernel_task *task, co
   out->count = weft_tree_top(query, 0, most, out->node);
   if (task->trial) out->count = pick_groups(out->node, out->count, task->trial);
   out->largest = 0;
-  for (size_t g = 0; g < out->count; g++) out->largest = fmax(out->largest, query->count[out->node[g]]);
+  for (size_t group = 0; group < out->count; group++) out->largest = fmax(out->largest, query->count[out->node[group]]);
   if (task->budget > 0) {
     WEFT_TRY(mix_groups(mem, out->node, out->count));
     WEFT_TRY(part_first_groups(mem, query, fmin(most, fmax(MIN_GROUP, (double) query->points.n / PARTS)), out->node,
                                &out->count));
   }
   out->before[0] = 0;
-  for (size_t g = 0; g < out->count; g++) out->before[g + 1] = out->before[g] + query->count[out->node[g]];
+  for (size_t group = 0; group < out->count; group++)
+    out->before[group + 1] = out->before[group] + query->count[out->node[group]];
 done:
   return st;
 }
 
-static double greatest_coordinate(const weft_tree *t)
+static double greatest_coordinate(const weft_tree *tree)
 {
   double most = 0;
-  for (size_t j = 0; t->nodes && j < 2 * t->points.d; j++) most = fabs(t->box[j]) > most ? fabs(t->box[j]) : most;
+  for (size_t j = 0; tree->nodes && j < 2 * tree->points.d; j++)
+    most = fabs(tree->box[j]) > most ? fabs(tree->box[j]) : most;
   return most;
 }
 
 /* A thread's working memory, all of it in mem; series and samples only where the walk has them. */
-static weft_status take_hands(weft_arena *mem, const weft_walk *w, weft_hands *t)
+static weft_status take_hands(weft_arena *mem, const weft_walk *w, weft_hands *hands)
 {
   weft_status st = WEFT_OK;
   const size_t m = w->task->m, size = m * WEFT_TILE, nodes = w->reference->nodes, d = w->task->reference.d;
   const size_t stack = nodes > w->capacity ? nodes : w->capacity;
-  memset(t, 0, sizeof *t);
-  WEFT_TAKE(t->block, mem, weft_block_size(d, m));
-  WEFT_TAKE(t->estimate, mem, w->capacity * size);
-  WEFT_TAKE(t->error, mem, w->capacity * size);
-  WEFT_TAKE(t->low, mem, w->capacity * size);
-  WEFT_TAKE(t->tolerance, mem, 9 * size);
-  t->kept = t->tolerance + size, t->settled = t->kept + size, t->floor = t->settled + 3 * size,
-  t->batches = t->floor + size;
-  t->certain = t->batches + 2 * size;
-  WEFT_TAKE(t->min_tolerance, mem, 5 * m);
-  t->dropped = t->min_tolerance + m, t->min_tolerance_here = t->dropped + m,
-  t->dropped_here = t->min_tolerance_here + m, t->local_error = t->dropped_here + m;
-  WEFT_TAKE(t->priority, mem, w->capacity);
-  WEFT_TAKE(t->node, mem, w->capacity);
-  WEFT_TAKE(t->order, mem, w->capacity);
-  WEFT_TAKE(t->list, mem, nodes);
-  WEFT_TAKE(t->stack, mem, stack);
-  WEFT_TAKE(t->near_first, mem, GROUP + 1);
-  if (w->task->confidence < 1) WEFT_TAKE(t->drawn, mem, w->capacity * (2 * d + 1));
+  memset(hands, 0, sizeof *hands);
+  WEFT_TAKE(hands->block, mem, weft_block_size(d, m));
+  WEFT_TAKE(hands->estimate, mem, w->capacity * size);
+  WEFT_TAKE(hands->error, mem, w->capacity * size);
+  WEFT_TAKE(hands->low, mem, w->capacity * size);
+  WEFT_TAKE(hands->tolerance, mem, 9 * size);
+  hands->kept = hands->tolerance + size, hands->settled = hands->kept + size, hands->floor = hands->settled + 3 * size,
+  hands->batches = hands->floor + size;
+  hands->certain = hands->batches + 2 * size;
+  WEFT_TAKE(hands->min_tolerance, mem, 5 * m);
+  hands->dropped = hands->min_tolerance + m, hands->min_tolerance_here = hands->dropped + m,
+  hands->dropped_here = hands->min_tolerance_here + m, hands->local_error = hands->dropped_here + m;
+  WEFT_TAKE(hands->priority, mem, w->capacity);
+  WEFT_TAKE(hands->node, mem, w->capacity);
+  WEFT_TAKE(hands->order, mem, w->capacity);
+  WEFT_TAKE(hands->list, mem, nodes);
+  WEFT_TAKE(hands->stack, mem, stack);
+  WEFT_TAKE(hands->near_first, mem, GROUP + 1);
+  if (w->task->confidence < 1) WEFT_TAKE(hands->drawn, mem, w->capacity * (2 * d + 1));
   if (w->series) {
-    WEFT_TAKE(t->local, mem, m * weft_series_terms(w->series));
-    WEFT_TAKE(t->powers, mem, weft_series_scratch(w->series));
+    WEFT_TAKE(hands->local, mem, m * weft_series_terms(w->series));
+    WEFT_TAKE(hands->powers, mem, weft_series_scratch(w->series));
   }
 done:
   return st;
@@ -382,7 +384,7 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
   clock_t begun;
   double *column, *running, group = GROUP_PAIRS / (double) (task->reference.n + 1);
   group_list groups;
-  weft_hands *t;
+  weft_hands *hands;
   weft_walk w = plan_walk(task, query, reference);
   group = group > GROUP ? GROUP : group < WEFT_TILE ? WEFT_TILE : group;
   const double *moments = reference->moments;
@@ -393,7 +395,7 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
     moments = found;
   }
   WEFT_TAKE(column, &mem, m);
-  WEFT_TAKE(t, &mem, (size_t) ctx->threads);
+  WEFT_TAKE(hands, &mem, (size_t) ctx->threads);
   for (size_t c = 0; c < m; c++) column[c] = moments[c * (d + 2)];
   w.moments = moments, w.column = column;
   if (task->series)
@@ -404,7 +406,7 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
     w.running = running;
   }
   if (w.series && w.rel < FEW_DIGITS) group = fmin(group, SERIES_GROUP);
-  for (int k = 0; k < ctx->threads; k++) WEFT_TRY(take_hands(&mem, &w, &t[k]));
+  for (int k = 0; k < ctx->threads; k++) WEFT_TRY(take_hands(&mem, &w, &hands[k]));
   WEFT_TRY(list_groups(&mem, task, query, group, &groups));
   if (task->budget > 0) w.min_listed = groups.largest / 2; /* as without */
   effort->queries += groups.before[groups.count];
@@ -414,16 +416,16 @@ weft_status weft_kernel_walk_many(weft_ctx *ctx, const weft_kernel_task *task, c
     one.h = h[b];
     w.task = &one, w.out = out + b * m * task->query.n;
     w.narrower = b ? w.out - m * task->query.n : NULL;
-    WEFT_TRY(walk_groups(ctx, &w, t, &groups, (double) b, (double) bandwidths, &effort->given_up));
+    WEFT_TRY(walk_groups(ctx, &w, hands, &groups, (double) b, (double) bandwidths, &effort->given_up));
   }
   effort->prepared += (double) (begun - started) / CLOCKS_PER_SEC;
   effort->walked += (double) (clock() - begun) / CLOCKS_PER_SEC;
   for (int k = 0; k < ctx->threads; k++) {
-    effort->pairs += t[k].effort.pairs;
-    effort->nodes += t[k].effort.nodes;
-    effort->repeated += t[k].effort.repeated;
-    effort->series += t[k].effort.series;
-    effort->samples += t[k].effort.samples;
+    effort->pairs += hands[k].effort.pairs;
+    effort->nodes += hands[k].effort.nodes;
+    effort->repeated += hands[k].effort.repeated;
+    effort->series += hands[k].effort.series;
+    effort->samples += hands[k].effort.samples;
   }
 done:
   weft_arena_end(&mem);

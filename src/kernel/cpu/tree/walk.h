@@ -60,48 +60,49 @@ typedef struct weft_hands {
 
 /* Least and greatest s between box q of the query tree and box r of the reference tree. */
 void weft_walk_range(const weft_walk *w, size_t q, size_t r, double *least, double *greatest);
-/* True when all of node v's weight at the kernel value `most` is negligible; its error is then added to `dropped`. */
-int weft_walk_negligible(const weft_walk *w, size_t v, double most, const double *least, double *dropped);
-/* True when node v holds a reference that one of the queries leaves out, where that is not the one of the same
+/* True when all of the node's weight at the kernel value `most` is negligible; its error is then added to `dropped`. */
+int weft_walk_negligible(const weft_walk *w, size_t node, double most, const double *least, double *dropped);
+/* True when the node holds a reference that one of the queries leaves out, where that is not the one of the same
  * number. */
-int weft_walk_holds_own(const weft_walk *w, size_t first_query, size_t count, size_t v);
-/* True when node v holds a leaf that is nearest to one of the group's, or a reference that one of its queries leaves
+int weft_walk_holds_own(const weft_walk *w, size_t first_query, size_t count, size_t node);
+/* True when the node holds a leaf that is nearest to one of the group's, or a reference that one of its queries leaves
  * out. */
-int weft_walk_holds_nearest(const weft_walk *w, const weft_hands *t, size_t v);
+int weft_walk_holds_nearest(const weft_walk *w, const weft_hands *hands, size_t node);
 /* The reference leaf that lies nearest to a leaf of queries, box to box from the root down. */
 size_t weft_walk_nearest(const weft_walk *w, size_t leaf);
 
 /* ---- the frontier (walk_frontier.c) ---- */
 
-/* t->order: the frontier from least to greatest error, to within a factor of two. */
-void weft_walk_order(weft_hands *t);
-/* How many of t->order can be kept within `share` of t->tolerance, which is set here; t->kept: their error. */
-size_t weft_walk_count_kept(const weft_walk *w, weft_hands *t, const weft_block_query *b, double share);
-/* The first `kept` of t->order to the front of the frontier; the nodes of the others into t->stack. Returns their
- * number. */
-size_t weft_walk_part(const weft_walk *w, weft_hands *t, size_t kept);
+/* hands->order: the frontier from least to greatest error, to within a factor of two. */
+void weft_walk_order(weft_hands *hands);
+/* How many of hands->order can be kept within `share` of hands->tolerance, which is set here; hands->kept: their error.
+ */
+size_t weft_walk_count_kept(const weft_walk *w, weft_hands *hands, const weft_block_query *block, double share);
+/* The first `kept` of hands->order to the front of the frontier; the nodes of the others into hands->stack. Returns
+ * their number. */
+size_t weft_walk_part(const weft_walk *w, weft_hands *hands, size_t kept);
 
 /* ---- series (walk_series.c) ---- */
 
 weft_status weft_series_prepare(weft_ctx *ctx, weft_arena *mem, const weft_kernel_task *task, const weft_tree *query,
                                 const weft_tree *reference, double rel, double slack, double widest,
                                 const weft_series **series);
-/* Doubles of t->local for each column, and of t->powers. */
-size_t weft_series_terms(const weft_series *s);
-size_t weft_series_scratch(const weft_series *s);
-void weft_series_begin(const weft_walk *w, weft_hands *t);
-/* Node v joins the group's series if that keeps the tolerance and pays. */
-int weft_series_absorb(const weft_walk *w, weft_hands *t, size_t v, double nearest);
-void weft_series_evaluate(const weft_walk *w, weft_hands *t, const weft_block_query *b);
+/* Doubles of hands->local for each column, and of hands->powers. */
+size_t weft_series_terms(const weft_series *series);
+size_t weft_series_scratch(const weft_series *series);
+void weft_series_begin(const weft_walk *w, weft_hands *hands);
+/* The node joins the group's series if that keeps the tolerance and pays. */
+int weft_series_absorb(const weft_walk *w, weft_hands *hands, size_t node, double nearest);
+void weft_series_evaluate(const weft_walk *w, weft_hands *hands, const weft_block_query *block);
 
 /* ---- samples (walk_samples.c) ---- */
 
 /* Tries to estimate the whole frontier by samples; 1: it is settled. */
-int weft_walk_sample(const weft_walk *w, weft_hands *t, const weft_block_query *b);
+int weft_walk_sample(const weft_walk *w, weft_hands *hands, const weft_block_query *block);
 
 /* ---- tiles (walk_tile.c) ---- */
 
-/* Lowers t->min_tolerance to the least tolerance of 32 queries, as far as their nearest leaf tells. */
-void weft_walk_look(const weft_walk *w, weft_hands *t);
-/* Sums over the group's list for 32 queries: t->from of t->leaf. */
-void weft_walk_sum(const weft_walk *w, weft_hands *t);
+/* Lowers hands->min_tolerance to the least tolerance of 32 queries, as far as their nearest leaf tells. */
+void weft_walk_look(const weft_walk *w, weft_hands *hands);
+/* Sums over the group's list for 32 queries: hands->from of hands->leaf. */
+void weft_walk_sum(const weft_walk *w, weft_hands *hands);

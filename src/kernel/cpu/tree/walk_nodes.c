@@ -20,45 +20,46 @@ void weft_walk_range(const weft_walk *w, size_t q, size_t r, double *least, doub
   *least *= scale * (1 - 1e-12), *greatest *= scale * (1 + 1e-12);
 }
 
-int weft_walk_negligible(const weft_walk *w, size_t v, double most, const double *least, double *dropped)
+int weft_walk_negligible(const weft_walk *w, size_t node, double most, const double *least, double *dropped)
 {
   const size_t m = w->task->m, d = w->task->reference.d;
-  const double *moments = w->moments + v * m * (d + 2);
+  const double *moments = w->moments + node * m * (d + 2);
   for (size_t c = 0; c < m; c++)
     if (w->column[c] * most > NEGLIGIBLE * least[c]) return 0;
   for (size_t c = 0; c < m; c++) dropped[c] += moments[c * (d + 2)] * most;
   return 1;
 }
 
-int weft_walk_holds_own(const weft_walk *w, size_t first_query, size_t count, size_t v)
+int weft_walk_holds_own(const weft_walk *w, size_t first_query, size_t count, size_t node)
 {
-  const double first = w->reference->first[v], last = first + w->reference->count[v];
+  const double first = w->reference->first[node], last = first + w->reference->count[node];
   if (!w->task->leave_one_out || !w->task->own) return 0;
   for (size_t i = first_query; i < first_query + count; i++)
     if (w->task->own[i] >= first && w->task->own[i] < last) return 1;
   return 0;
 }
 
-int weft_walk_holds_nearest(const weft_walk *w, const weft_hands *t, size_t v)
+int weft_walk_holds_nearest(const weft_walk *w, const weft_hands *hands, size_t node)
 {
-  const double first = w->reference->first[v], last = first + w->reference->count[v];
-  if (weft_walk_holds_own(w, (size_t) w->query->first[t->group], (size_t) w->query->count[t->group], v)) return 1;
-  for (size_t k = 0; k < t->near_leaves; k++)
-    if (t->near_first[k] >= first && t->near_first[k] < last) return 1;
+  const double first = w->reference->first[node], last = first + w->reference->count[node];
+  if (weft_walk_holds_own(w, (size_t) w->query->first[hands->group], (size_t) w->query->count[hands->group], node))
+    return 1;
+  for (size_t k = 0; k < hands->near_leaves; k++)
+    if (hands->near_first[k] >= first && hands->near_first[k] < last) return 1;
   return 0;
 }
 
 size_t weft_walk_nearest(const weft_walk *w, size_t leaf)
 {
-  const weft_tree *r = w->reference;
-  if (w->query->first == r->first) return leaf;
-  size_t v = 0;
-  while (r->child[v] >= 0) {
+  const weft_tree *reference = w->reference;
+  if (w->query->first == reference->first) return leaf;
+  size_t node = 0;
+  while (reference->child[node] >= 0) {
     double left, right, other;
-    v = (size_t) r->child[v];
-    weft_walk_range(w, leaf, v, &left, &other);
-    weft_walk_range(w, leaf, v + 1, &right, &other);
-    v += right < left;
+    node = (size_t) reference->child[node];
+    weft_walk_range(w, leaf, node, &left, &other);
+    weft_walk_range(w, leaf, node + 1, &right, &other);
+    node += right < left;
   }
-  return v;
+  return node;
 }

@@ -43,22 +43,25 @@ struct weft_series {
 /* Greatest order by dimension: as great as translations of a few tens of thousands of products allow. */
 static const size_t order_limit[MAX_DIMENSIONS + 1] = { 0, 24, 20, 15, 10, 7, 6 };
 
-size_t weft_series_terms(const weft_series *s) { return s->terms; }
-size_t weft_series_scratch(const weft_series *s) { return 2 * s->terms + s->d * (MAX_ORDER + 2) + 4 * s->d; }
+size_t weft_series_terms(const weft_series *series) { return series->terms; }
+size_t weft_series_scratch(const weft_series *series)
+{
+  return 2 * series->terms + series->d * (MAX_ORDER + 2) + 4 * series->d;
+}
 
 /* ---- terms ---- */
 
 /* All exponents by degree, the last dimension's running fastest. */
-static void list_terms(weft_series *s)
+static void list_terms(weft_series *series)
 {
-  const size_t d = s->d;
+  const size_t d = series->d;
   size_t count = 0;
-  for (size_t degree = 0; degree < s->order; degree++) {
-    s->within[degree] = count;
+  for (size_t degree = 0; degree < series->order; degree++) {
+    series->within[degree] = count;
     unsigned char at[MAX_DIMENSIONS] = { 0 };
     at[0] = (unsigned char) degree;
     for (;;) {
-      memcpy(s->power + count++ * d, at, d);
+      memcpy(series->power + count++ * d, at, d);
       /* the next one of this degree: moves one from the last nonzero place before the end to its right */
       size_t j = d - 1;
       while (j > 0 && !at[j - 1]) j--;
@@ -67,103 +70,107 @@ static void list_terms(weft_series *s)
       at[d - 1] = 0, at[j - 1]--, at[j] = (unsigned char) (rest + 1);
     }
   }
-  s->within[s->order] = count;
+  series->within[series->order] = count;
 }
 
 /* A term's exponents are the digits of its key, of base `order`: the key of a product of terms is the sum of theirs. */
-static weft_status link_terms(weft_arena *mem, weft_series *s)
+static weft_status link_terms(weft_arena *mem, weft_series *series)
 {
   weft_status st = WEFT_OK;
-  const size_t d = s->d;
+  const size_t d = series->d;
   size_t place[MAX_DIMENSIONS + 1] = { 1 }, *key;
   int32_t *term;
-  for (size_t j = 0; j < d; j++) place[j + 1] = place[j] * s->order;
-  WEFT_TAKE(key, mem, s->terms);
+  for (size_t j = 0; j < d; j++) place[j + 1] = place[j] * series->order;
+  WEFT_TAKE(key, mem, series->terms);
   WEFT_TAKE(term, mem, place[d]);
-  for (size_t t = 0; t < s->terms; t++) {
+  for (size_t t = 0; t < series->terms; t++) {
     key[t] = 0;
-    for (size_t j = 0; j < d; j++) key[t] += s->power[t * d + j] * place[j];
+    for (size_t j = 0; j < d; j++) key[t] += series->power[t * d + j] * place[j];
     term[key[t]] = (int32_t) t;
   }
-  for (size_t t = 0; t < s->terms; t++) {
-    const unsigned char *at = s->power + t * d;
+  for (size_t t = 0; t < series->terms; t++) {
+    const unsigned char *at = series->power + t * d;
     size_t degree = 0;
-    s->factorial[t] = 1;
-    s->parent[t] = s->axis[t] = 0;
+    series->factorial[t] = 1;
+    series->parent[t] = series->axis[t] = 0;
     for (size_t j = 0; j < d; j++) {
       degree += at[j];
-      for (int k = 2; k <= at[j]; k++) s->factorial[t] *= k;
-      if (at[j]) s->axis[t] = (int32_t) j;
+      for (int k = 2; k <= at[j]; k++) series->factorial[t] *= k;
+      if (at[j]) series->axis[t] = (int32_t) j;
     }
-    if (degree) s->parent[t] = term[key[t] - place[s->axis[t]]];
-    for (size_t u = 0; u < s->within[s->order - degree]; u++) s->sum[t * s->terms + u] = term[key[t] + key[u]];
+    if (degree) series->parent[t] = term[key[t] - place[series->axis[t]]];
+    for (size_t u = 0; u < series->within[series->order - degree]; u++)
+      series->sum[t * series->terms + u] = term[key[t] + key[u]];
   }
 done:
   return st;
 }
 
 /* Of `lanes` points side by side: v[axis * lanes + k], to[term * lanes + k]. */
-static inline void fill_powers(const weft_series *s, size_t terms, size_t lanes, const double *v, double *to)
+static inline void fill_powers(const weft_series *series, size_t terms, size_t lanes, const double *v, double *to)
 {
   for (size_t k = 0; k < lanes; k++) to[k] = 1;
-  for (size_t t = 1; t < terms; t++) {
-    const double *from = to + (size_t) s->parent[t] * lanes, *x = v + (size_t) s->axis[t] * lanes;
-    for (size_t k = 0; k < lanes; k++) to[t * lanes + k] = from[k] * x[k];
+  for (size_t term = 1; term < terms; term++) {
+    const double *from = to + (size_t) series->parent[term] * lanes, *x = v + (size_t) series->axis[term] * lanes;
+    for (size_t k = 0; k < lanes; k++) to[term * lanes + k] = from[k] * x[k];
   }
 }
 
 /* ---- moments ---- */
 
 /* LANES points at once. powers: terms * LANES. */
-static void moments_of_points(const weft_series *s, const weft_kernel_task *task, const weft_tree *r, size_t v,
-                              double *powers)
+static void moments_of_points(const weft_series *series, const weft_kernel_task *task, const weft_tree *reference,
+                              size_t node, double *powers)
 {
-  const size_t d = s->d, m = s->m, first = (size_t) r->first[v], last = first + (size_t) r->count[v];
-  const size_t slot = (size_t) s->slot[v];
-  const double *middle = s->middle + slot * (d + 1), scale = middle[d] > 0 ? 1 / middle[d] : 0;
-  double *to = s->moments + slot * m * s->terms, at[MAX_DIMENSIONS][LANES];
-  memset(to, 0, m * s->terms * sizeof *to);
+  const size_t d = series->d, m = series->m, first = (size_t) reference->first[node],
+               last = first + (size_t) reference->count[node];
+  const size_t slot = (size_t) series->slot[node];
+  const double *middle = series->middle + slot * (d + 1), scale = middle[d] > 0 ? 1 / middle[d] : 0;
+  double *to = series->moments + slot * m * series->terms, at[MAX_DIMENSIONS][LANES];
+  memset(to, 0, m * series->terms * sizeof *to);
   for (size_t i = first; i < last; i += LANES) {
     const size_t count = last - i < LANES ? last - i : LANES;
     memset(at, 0, sizeof at);
     for (size_t k = 0; k < count; k++)
       for (size_t j = 0; j < d; j++)
-        at[j][k] =
-            (r->points.x[(i + k) * d + j] - middle[j] + (r->points.lo ? r->points.lo[(i + k) * d + j] : 0)) * scale;
-    fill_powers(s, s->terms, LANES, at[0], powers);
+        at[j][k] = (reference->points.x[(i + k) * d + j] - middle[j] +
+                    (reference->points.lo ? reference->points.lo[(i + k) * d + j] : 0)) *
+                   scale;
+    fill_powers(series, series->terms, LANES, at[0], powers);
     for (size_t c = 0; c < m; c++) {
       double weight[LANES] = { 0 };
       for (size_t k = 0; k < count; k++) weight[k] = task->weights[(i + k) * m + c];
-      for (size_t t = 0; t < s->terms; t++) {
+      for (size_t term = 0; term < series->terms; term++) {
         double sum = 0;
-        for (size_t k = 0; k < LANES; k++) sum += weight[k] * powers[t * LANES + k];
-        to[c * s->terms + t] += sum;
+        for (size_t k = 0; k < LANES; k++) sum += weight[k] * powers[term * LANES + k];
+        to[c * series->terms + term] += sum;
       }
     }
   }
   for (size_t c = 0; c < m; c++)
-    for (size_t t = 0; t < s->terms; t++) to[c * s->terms + t] /= s->factorial[t];
+    for (size_t term = 0; term < series->terms; term++) to[c * series->terms + term] /= series->factorial[term];
 }
 
 /* Adds the moments of a child: (v_child R_child + shift) / R. M_γ += Σ over α + β = γ of M_α (R_child / R)^|α|
  * shift^β / β!. */
-static void moments_of_child(const weft_series *s, size_t child, size_t parent, double *powers)
+static void moments_of_child(const weft_series *series, size_t child, size_t parent, double *powers)
 {
-  const size_t d = s->d;
-  const double *a = s->middle + child * (d + 1), *b = s->middle + parent * (d + 1), scale = b[d] > 0 ? 1 / b[d] : 0;
+  const size_t d = series->d;
+  const double *a = series->middle + child * (d + 1), *b = series->middle + parent * (d + 1),
+               scale = b[d] > 0 ? 1 / b[d] : 0;
   double shift[MAX_DIMENSIONS], ratio = 1;
   for (size_t j = 0; j < d; j++) shift[j] = (a[j] - b[j]) * scale;
-  fill_powers(s, s->terms, 1, shift, powers);
-  for (size_t t = 0; t < s->terms; t++) powers[t] /= s->factorial[t];
-  for (size_t c = 0; c < s->m; c++) {
-    const double *from = s->moments + (child * s->m + c) * s->terms;
-    double *to = s->moments + (parent * s->m + c) * s->terms;
+  fill_powers(series, series->terms, 1, shift, powers);
+  for (size_t term = 0; term < series->terms; term++) powers[term] /= series->factorial[term];
+  for (size_t c = 0; c < series->m; c++) {
+    const double *from = series->moments + (child * series->m + c) * series->terms;
+    double *to = series->moments + (parent * series->m + c) * series->terms;
     ratio = 1;
-    for (size_t degree = 0; degree < s->order; degree++, ratio *= a[d] * scale)
-      for (size_t t = s->within[degree]; t < s->within[degree + 1]; t++) {
-        const double value = from[t] * ratio;
-        const int32_t *sum = s->sum + t * s->terms;
-        for (size_t u = 0; u < s->within[s->order - degree]; u++) to[sum[u]] += value * powers[u];
+    for (size_t degree = 0; degree < series->order; degree++, ratio *= a[d] * scale)
+      for (size_t term = series->within[degree]; term < series->within[degree + 1]; term++) {
+        const double value = from[term] * ratio;
+        const int32_t *sum = series->sum + term * series->terms;
+        for (size_t u = 0; u < series->within[series->order - degree]; u++) to[sum[u]] += value * powers[u];
       }
   }
 }
@@ -181,34 +188,36 @@ static void box_middle(const double *box, size_t d, double slack, double *middle
 }
 
 /* Then a node's are made from theirs, in less time than from its points. */
-static int children_have_moments(const weft_series *s, const weft_tree *r, size_t v)
+static int children_have_moments(const weft_series *series, const weft_tree *reference, size_t node)
 {
-  const int32_t k = r->child[v];
-  return k >= 0 && s->slot[k] >= 0 && s->slot[k + 1] >= 0;
+  const int32_t k = reference->child[node];
+  return k >= 0 && series->slot[k] >= 0 && series->slot[k + 1] >= 0;
 }
 
 /* Moments of all nodes that have a slot, from the leaves up: from the children's where both have them, otherwise from
  * the node's points. */
-static weft_status fill_moments(weft_ctx *ctx, weft_arena *mem, weft_series *s, const weft_kernel_task *task,
-                                const weft_tree *r)
+static weft_status fill_moments(weft_ctx *ctx, weft_arena *mem, weft_series *series, const weft_kernel_task *task,
+                                const weft_tree *reference)
 {
   weft_status st = WEFT_OK;
   double *powers;
-  WEFT_TAKE(powers, mem, s->terms * LANES * (size_t) ctx->threads);
-  for (size_t end = r->nodes, start; end > 0; end = start) { /* from the leaves up: children come after their parents */
-    const size_t batch = 4096 / s->terms * 64 + 64;
+  WEFT_TAKE(powers, mem, series->terms * LANES * (size_t) ctx->threads);
+  for (size_t end = reference->nodes, start; end > 0;
+       end = start) { /* from the leaves up: children come after their parents */
+    const size_t batch = 4096 / series->terms * 64 + 64;
     start = end > batch ? end - batch : 0;
     WEFT_TRY(weft_poll(ctx, 0, 1));
-    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) task->reference.n * (double) s->terms), dynamic)
-    for (size_t v = start; v < end; v++)
-      if (s->slot[v] >= 0 && !children_have_moments(s, r, v))
-        moments_of_points(s, task, r, v, powers + (size_t) WEFT_THREAD() * s->terms * LANES);
-    for (size_t v = end; v-- > start;) {
-      const int32_t k = r->child[v];
-      if (s->slot[v] < 0 || !children_have_moments(s, r, v)) continue;
-      memset(s->moments + (size_t) s->slot[v] * s->m * s->terms, 0, s->m * s->terms * sizeof(double));
-      moments_of_child(s, (size_t) s->slot[k], (size_t) s->slot[v], powers);
-      moments_of_child(s, (size_t) s->slot[k + 1], (size_t) s->slot[v], powers);
+    WEFT_PARALLEL_FOR(weft_threads_worth(ctx->threads, (double) task->reference.n * (double) series->terms), dynamic)
+    for (size_t node = start; node < end; node++)
+      if (series->slot[node] >= 0 && !children_have_moments(series, reference, node))
+        moments_of_points(series, task, reference, node, powers + (size_t) WEFT_THREAD() * series->terms * LANES);
+    for (size_t node = end; node-- > start;) {
+      const int32_t k = reference->child[node];
+      if (series->slot[node] < 0 || !children_have_moments(series, reference, node)) continue;
+      memset(series->moments + (size_t) series->slot[node] * series->m * series->terms, 0,
+             series->m * series->terms * sizeof(double));
+      moments_of_child(series, (size_t) series->slot[k], (size_t) series->slot[node], powers);
+      moments_of_child(series, (size_t) series->slot[k + 1], (size_t) series->slot[node], powers);
     }
   }
 done:
@@ -226,11 +235,11 @@ static size_t choose_order(size_t d, double rel)
 }
 
 /* Whether the products that moments take, each about as long as a pair, are few beside all pairs. */
-static int worth_moments(const weft_series *s, size_t slots, size_t queries, size_t references)
+static int worth_moments(const weft_series *series, size_t slots, size_t queries, size_t references)
 {
   double translation = 1; /* C(order - 1 + 2 d, 2 d) */
-  for (size_t k = 1; k <= 2 * s->d; k++) translation *= (double) (s->order - 1 + k) / (double) k;
-  return 8 * ((double) slots * translation + (double) references * (double) s->terms) <
+  for (size_t k = 1; k <= 2 * series->d; k++) translation *= (double) (series->order - 1 + k) / (double) k;
+  return 8 * ((double) slots * translation + (double) references * (double) series->terms) <
          (double) queries * (double) references;
 }
 
@@ -243,37 +252,38 @@ weft_status weft_series_prepare(weft_ctx *ctx, weft_arena *mem, const weft_kerne
 {
   weft_status st = WEFT_OK;
   const size_t d = task->reference.d, nodes = reference->nodes;
-  weft_series *s;
+  weft_series *made;
   *series = NULL;
   if (task->kind != WEFT_GAUSSIAN || d > MAX_DIMENSIONS || rel < 1e-10 || !nodes || query->points.n < 256)
     return WEFT_OK;
-  WEFT_TAKE0(s, mem, 1);
-  s->d = d, s->m = task->m, s->order = choose_order(d, rel);
-  s->terms = 1;
-  for (size_t k = 1; k <= d; k++) s->terms = s->terms * (s->order - 1 + k) / k;
-  WEFT_TAKE(s->slot, mem, nodes);
+  WEFT_TAKE0(made, mem, 1);
+  made->d = d, made->m = task->m, made->order = choose_order(d, rel);
+  made->terms = 1;
+  for (size_t k = 1; k <= d; k++) made->terms = made->terms * (made->order - 1 + k) / k;
+  WEFT_TAKE(made->slot, mem, nodes);
   size_t slots = 0;
-  for (size_t v = 0; v < nodes; v++) {
+  for (size_t node = 0; node < nodes; node++) {
     double middle[MAX_DIMENSIONS + 1];
-    box_middle(reference->box + v * 2 * d, d, slack, middle);
-    s->slot[v] = reference->count[v] >= MIN_POINTS && middle[d] <= 3 * widest ? (int32_t) slots++ : -1;
+    box_middle(reference->box + node * 2 * d, d, slack, middle);
+    made->slot[node] = reference->count[node] >= MIN_POINTS && middle[d] <= 3 * widest ? (int32_t) slots++ : -1;
   }
   if (!slots ||
-      (task->series == WEFT_SERIES_IF_WORTH && !worth_moments(s, slots, query->points.n, reference->points.n)))
+      (task->series == WEFT_SERIES_IF_WORTH && !worth_moments(made, slots, query->points.n, reference->points.n)))
     goto done;
-  WEFT_TAKE(s->power, mem, s->terms * d);
-  WEFT_TAKE(s->parent, mem, s->terms);
-  WEFT_TAKE(s->axis, mem, s->terms);
-  WEFT_TAKE(s->factorial, mem, s->terms);
-  WEFT_TAKE(s->sum, mem, s->terms * s->terms);
-  WEFT_TAKE(s->middle, mem, slots * (d + 1));
-  WEFT_TAKE(s->moments, mem, slots * s->m * s->terms);
-  list_terms(s);
-  WEFT_TRY(link_terms(mem, s));
-  for (size_t v = 0; v < nodes; v++)
-    if (s->slot[v] >= 0) box_middle(reference->box + v * 2 * d, d, slack, s->middle + (size_t) s->slot[v] * (d + 1));
-  WEFT_TRY(fill_moments(ctx, mem, s, task, reference));
-  *series = s;
+  WEFT_TAKE(made->power, mem, made->terms * d);
+  WEFT_TAKE(made->parent, mem, made->terms);
+  WEFT_TAKE(made->axis, mem, made->terms);
+  WEFT_TAKE(made->factorial, mem, made->terms);
+  WEFT_TAKE(made->sum, mem, made->terms * made->terms);
+  WEFT_TAKE(made->middle, mem, slots * (d + 1));
+  WEFT_TAKE(made->moments, mem, slots * made->m * made->terms);
+  list_terms(made);
+  WEFT_TRY(link_terms(mem, made));
+  for (size_t node = 0; node < nodes; node++)
+    if (made->slot[node] >= 0)
+      box_middle(reference->box + node * 2 * d, d, slack, made->middle + (size_t) made->slot[node] * (d + 1));
+  WEFT_TRY(fill_moments(ctx, mem, made, task, reference));
+  *series = made;
 done:
   return st;
 }
@@ -281,103 +291,106 @@ done:
 /* ---- a group's series ---- */
 
 /* In t->powers: terms, terms, then d tables of h_k, then the group's middle and radius. */
-static double *group_middle(const weft_series *s, weft_hands *t)
+static double *group_middle(const weft_series *series, weft_hands *hands)
 {
-  return t->powers + 2 * s->terms + s->d * (MAX_ORDER + 2);
+  return hands->powers + 2 * series->terms + series->d * (MAX_ORDER + 2);
 }
 
-void weft_series_begin(const weft_walk *w, weft_hands *t)
+void weft_series_begin(const weft_walk *w, weft_hands *hands)
 {
-  const weft_series *s = w->series;
-  memset(t->local, 0, s->m * s->terms * sizeof *t->local);
-  memset(t->local_error, 0, s->m * sizeof *t->local_error);
-  box_middle(w->query->box + t->group * 2 * s->d, s->d, w->slack, group_middle(s, t));
+  const weft_series *series = w->series;
+  memset(hands->local, 0, series->m * series->terms * sizeof *hands->local);
+  memset(hands->local_error, 0, series->m * sizeof *hands->local_error);
+  box_middle(w->query->box + hands->group * 2 * series->d, series->d, w->slack, group_middle(series, hands));
 }
 
 /* h_k(a) of each dimension, then of every term. */
-static void fill_hermite(const weft_series *s, weft_hands *t, size_t order, const double *a, double *to)
+static void fill_hermite(const weft_series *series, weft_hands *hands, size_t order, const double *a, double *to)
 {
-  double *table = t->powers + 2 * s->terms;
-  for (size_t j = 0; j < s->d; j++) {
+  double *table = hands->powers + 2 * series->terms;
+  for (size_t j = 0; j < series->d; j++) {
     double *h = table + j * (MAX_ORDER + 2);
     h[0] = exp(-a[j] * a[j]), h[1] = 2 * a[j] * h[0];
     for (size_t k = 1; k + 1 < order; k++) h[k + 1] = 2 * a[j] * h[k] - 2 * (double) k * h[k - 1];
   }
-  for (size_t i = 0; i < s->within[order]; i++) {
+  for (size_t i = 0; i < series->within[order]; i++) {
     to[i] = 1;
-    for (size_t j = 0; j < s->d; j++) to[i] *= table[j * (MAX_ORDER + 2) + s->power[i * s->d + j]];
+    for (size_t j = 0; j < series->d; j++) to[i] *= table[j * (MAX_ORDER + 2) + series->power[i * series->d + j]];
   }
 }
 
-/* Chooses the order p at which the error of node v's series is within the group's tolerance, gives up where its
+/* Chooses the order p at which the error of the node's series is within the group's tolerance, gives up where its
  * products would cost more than the pairs, and otherwise adds it to t->local and its error to t->local_error. */
-int weft_series_absorb(const weft_walk *w, weft_hands *t, size_t v, double nearest)
+int weft_series_absorb(const weft_walk *w, weft_hands *hands, size_t node, double nearest)
 {
-  const weft_series *s = w->series;
-  const size_t d = s->d, m = s->m;
-  if (s->slot[v] < 0 || weft_walk_holds_nearest(w, t, v)) return 0;
-  const double h = w->task->h, *b = group_middle(s, t), *a = s->middle + (size_t) s->slot[v] * (d + 1);
+  const weft_series *series = w->series;
+  const size_t d = series->d, m = series->m;
+  if (series->slot[node] < 0 || weft_walk_holds_nearest(w, hands, node)) return 0;
+  const double h = w->task->h, *b = group_middle(series, hands),
+               *a = series->middle + (size_t) series->slot[node] * (d + 1);
   const double far = exp(-nearest / 4), rho = (a[d] + b[d]) / h;
   double allowed = INFINITY; /* for each unit of weight */
   if (rho > 4) return 0;
   for (size_t c = 0; c < m; c++)
-    if (w->column[c] > 0) allowed = fmin(allowed, SERIES_SHARE * t->min_tolerance[c] / w->column[c]);
+    if (w->column[c] > 0) allowed = fmin(allowed, SERIES_SHARE * hands->min_tolerance[c] / w->column[c]);
   double error = CRAMER * far, scale = error; /* scale: Σ of the bounds of what is added up, for its rounding */
   size_t p = 0;
-  while (p < s->order && error > allowed) {
+  while (p < series->order && error > allowed) {
     p++;
     error *= rho / sqrt((double) p);
     scale += error;
   }
   error += 1e-15 * (double) (2 * p + 8) * scale;
   if (!p) p = 1;
-  const size_t looks = ((size_t) w->query->count[t->group] + WEFT_TILE - 1) / WEFT_TILE;
-  const double products = (double) (s->within[p] * (s->within[p] + 1)) / 2 + 8.0 * (double) s->within[p];
-  if (!(error <= allowed) || products > 1500 * (double) looks + 32 * fmin(w->reference->count[v], 512) * (double) looks)
+  const size_t looks = ((size_t) w->query->count[hands->group] + WEFT_TILE - 1) / WEFT_TILE;
+  const double products = (double) (series->within[p] * (series->within[p] + 1)) / 2 + 8.0 * (double) series->within[p];
+  if (!(error <= allowed) ||
+      products > 1500 * (double) looks + 32 * fmin(w->reference->count[node], 512) * (double) looks)
     return 0;
-  double between[MAX_DIMENSIONS], *hermite = t->powers, *far_field = t->powers + s->terms;
+  double between[MAX_DIMENSIONS], *hermite = hands->powers, *far_field = hands->powers + series->terms;
   for (size_t j = 0; j < d; j++) between[j] = (b[j] - a[j]) / h * 0.70710678118654752;
-  fill_hermite(s, t, p, between, hermite);
+  fill_hermite(series, hands, p, between, hermite);
   for (size_t c = 0; c < m; c++) {
-    const double *moments = s->moments + ((size_t) s->slot[v] * m + c) * s->terms;
-    double unit = 1, *local = t->local + c * s->terms;
+    const double *moments = series->moments + ((size_t) series->slot[node] * m + c) * series->terms;
+    double unit = 1, *local = hands->local + c * series->terms;
     for (size_t degree = 0; degree < p; degree++, unit *= a[d] / h * 0.70710678118654752)
-      for (size_t i = s->within[degree]; i < s->within[degree + 1]; i++) far_field[i] = moments[i] * unit;
+      for (size_t i = series->within[degree]; i < series->within[degree + 1]; i++) far_field[i] = moments[i] * unit;
     for (size_t degree = 0; degree < p; degree++)
-      for (size_t i = s->within[degree]; i < s->within[degree + 1]; i++) {
-        const int32_t *sum = s->sum + i * s->terms;
+      for (size_t i = series->within[degree]; i < series->within[degree + 1]; i++) {
+        const int32_t *sum = series->sum + i * series->terms;
         double total = 0;
-        for (size_t k = 0; k < s->within[p - degree]; k++) total += hermite[sum[k]] * far_field[k];
+        for (size_t k = 0; k < series->within[p - degree]; k++) total += hermite[sum[k]] * far_field[k];
         local[i] += degree % 2 ? -total : total;
       }
-    const double weight = w->moments[(v * m + c) * (d + 2)];
-    t->local_error[c] += weight * error;
-    t->dropped[c] += weight * error;
+    const double weight = w->moments[(node * m + c) * (d + 2)];
+    hands->local_error[c] += weight * error;
+    hands->dropped[c] += weight * error;
   }
-  t->absorbed = 1;
-  t->effort.series += 1;
+  hands->absorbed = 1;
+  hands->effort.series += 1;
   return 1;
 }
 
 /* The group's series at the tile's 32 queries: added to t->settled as estimates and, less their errors, as lower
  * bounds. */
-void weft_series_evaluate(const weft_walk *w, weft_hands *t, const weft_block_query *b)
+void weft_series_evaluate(const weft_walk *w, weft_hands *hands, const weft_block_query *block)
 {
-  const weft_series *s = w->series;
-  const size_t d = s->d, m = s->m, size = m * WEFT_TILE;
-  const double *middle = group_middle(s, t), unit = 0.70710678118654752 / w->task->h;
+  const weft_series *series = w->series;
+  const size_t d = series->d, m = series->m, size = m * WEFT_TILE;
+  const double *middle = group_middle(series, hands), unit = 0.70710678118654752 / w->task->h;
   double at[MAX_DIMENSIONS];
-  for (size_t l = 0; l < WEFT_TILE; l++) {
+  for (size_t lane = 0; lane < WEFT_TILE; lane++) {
     for (size_t j = 0; j < d; j++)
-      at[j] = (b->q[j * WEFT_TILE + l] - middle[j] + (b->q_lo ? b->q_lo[j * WEFT_TILE + l] : 0)) * unit;
-    fill_powers(s, s->terms, 1, at, t->powers);
-    for (size_t i = 0; i < s->terms; i++) t->powers[i] /= s->factorial[i];
+      at[j] =
+          (block->q[j * WEFT_TILE + lane] - middle[j] + (block->q_lo ? block->q_lo[j * WEFT_TILE + lane] : 0)) * unit;
+    fill_powers(series, series->terms, 1, at, hands->powers);
+    for (size_t i = 0; i < series->terms; i++) hands->powers[i] /= series->factorial[i];
     for (size_t c = 0; c < m; c++) {
       double sum = 0;
-      for (size_t i = 0; i < s->terms; i++) sum += t->local[c * s->terms + i] * t->powers[i];
+      for (size_t i = 0; i < series->terms; i++) sum += hands->local[c * series->terms + i] * hands->powers[i];
       sum = fmax(sum, 0);
-      t->settled[c * WEFT_TILE + l] += sum;
-      t->settled[2 * size + c * WEFT_TILE + l] += fmax(sum - t->local_error[c], 0);
+      hands->settled[c * WEFT_TILE + lane] += sum;
+      hands->settled[2 * size + c * WEFT_TILE + lane] += fmax(sum - hands->local_error[c], 0);
     }
   }
 }

@@ -14,63 +14,64 @@
 
 #define LOG_MIN 1e-280
 
-static void sum_exactly(const weft_walk *w, weft_hands *t, weft_block_query *b, size_t v)
+static void sum_exactly(const weft_walk *w, weft_hands *hands, weft_block_query *block, size_t node)
 {
-  const weft_tree *r = w->reference;
-  weft_block_add(b, w->task, w->tile, (size_t) r->first[v], (size_t) r->count[v]);
-  t->effort.pairs += r->count[v] * (double) b->count;
+  const weft_tree *reference = w->reference;
+  weft_block_add(block, w->task, w->tile, (size_t) reference->first[node], (size_t) reference->count[node]);
+  hands->effort.pairs += reference->count[node] * (double) block->count;
 }
 
 /* The estimates of a node that needs no second look. */
-static void settle(const weft_walk *w, weft_hands *t, size_t slot)
+static void settle(const weft_walk *w, weft_hands *hands, size_t slot)
 {
   const size_t size = w->task->m * WEFT_TILE;
   for (size_t i = 0; i < size; i++) {
-    t->settled[i] += t->estimate[slot * size + i];
-    t->settled[size + i] += t->error[slot * size + i];
-    t->settled[2 * size + i] += t->low[slot * size + i];
+    hands->settled[i] += hands->estimate[slot * size + i];
+    hands->settled[size + i] += hands->error[slot * size + i];
+    hands->settled[2 * size + i] += hands->low[slot * size + i];
   }
 }
 
-/* Bounds node v and puts it into the frontier, unless it is out of reach, negligible or settled by its bounds. If the
+/* Bounds the node and puts it into the frontier, unless it is out of reach, negligible or settled by its bounds. If the
  * node holds the leaf that has been summed already, its children are considered instead. */
-static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, size_t v)
+static void consider(const weft_walk *w, weft_hands *hands, weft_block_query *block, size_t node)
 {
   const weft_kernel_task *task = w->task;
-  const weft_tree *r = w->reference;
-  const size_t d = task->reference.d, m = task->m, size = m * WEFT_TILE, first = (size_t) r->first[v];
-  const double done = r->first[t->nearest];
-  if (done >= r->first[v] && done < r->first[v] + r->count[v]) {
-    if (r->child[v] < 0) return;
-    consider(w, t, b, (size_t) r->child[v]);
-    consider(w, t, b, (size_t) r->child[v] + 1);
+  const weft_tree *reference = w->reference;
+  const size_t d = task->reference.d, m = task->m, size = m * WEFT_TILE, first = (size_t) reference->first[node];
+  const double done = reference->first[hands->nearest];
+  if (done >= reference->first[node] && done < reference->first[node] + reference->count[node]) {
+    if (reference->child[node] < 0) return;
+    consider(w, hands, block, (size_t) reference->child[node]);
+    consider(w, hands, block, (size_t) reference->child[node] + 1);
     return;
   }
   double nearest, farthest;
-  weft_walk_range(w, t->leaf, v, &nearest, &farthest);
-  if (weft_kernel_compact(task->kind)
-          ? nearest > 1 + 1e-9
-          : weft_walk_negligible(w, v, weft_kernel_of(task->kind, nearest, 0), t->min_tolerance_here, t->dropped_here))
+  weft_walk_range(w, hands->leaf, node, &nearest, &farthest);
+  if (weft_kernel_compact(task->kind) ? nearest > 1 + 1e-9
+                                      : weft_walk_negligible(w, node, weft_kernel_of(task->kind, nearest, 0),
+                                                             hands->min_tolerance_here, hands->dropped_here))
     return;
-  const int own = weft_walk_holds_own(w, b->first, b->count, v);
-  if (own && r->child[v] >= 0) {
-    consider(w, t, b, (size_t) r->child[v]);
-    consider(w, t, b, (size_t) r->child[v] + 1);
-    return;
-  }
-  if (own || t->count == w->capacity) {
-    sum_exactly(w, t, b, v);
+  const int own = weft_walk_holds_own(w, block->first, block->count, node);
+  if (own && reference->child[node] >= 0) {
+    consider(w, hands, block, (size_t) reference->child[node]);
+    consider(w, hands, block, (size_t) reference->child[node] + 1);
     return;
   }
-  const size_t slot = t->count;
-  double *error = t->error + slot * size, *estimate = t->estimate + slot * size, *low = t->low + slot * size;
-  weft_node_tile a = { b->q,
-                       b->q_lo,
-                       r->box + v * 2 * d,
+  if (own || hands->count == w->capacity) {
+    sum_exactly(w, hands, block, node);
+    return;
+  }
+  const size_t slot = hands->count;
+  double *error = hands->error + slot * size, *estimate = hands->estimate + slot * size,
+         *low = hands->low + slot * size;
+  weft_node_tile a = { block->q,
+                       block->q_lo,
+                       reference->box + node * 2 * d,
                        task->reference.x + first * d,
                        task->reference.lo ? task->reference.lo + first * d : NULL,
-                       r->centre ? r->centre + v * (d + 1) : NULL,
-                       w->moments + v * m * (d + 2),
+                       reference->centre ? reference->centre + node * (d + 1) : NULL,
+                       w->moments + node * m * (d + 2),
                        d,
                        m,
                        1 / (task->h * task->h),
@@ -80,7 +81,7 @@ static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, siz
                        error,
                        low };
   w->node(&a, task->kind);
-  t->effort.nodes += 1;
+  hands->effort.nodes += 1;
   double most = 0, reach = 0;
   int certain = 1;
   for (size_t c = 0; c < m; c++) {
@@ -95,20 +96,20 @@ static void consider(const weft_walk *w, weft_hands *t, weft_block_query *b, siz
   }
   if (most == 0 && reach == 0) return;
   if (certain) {
-    settle(w, t, slot);
+    settle(w, hands, slot);
     return;
   }
-  t->node[slot] = (int32_t) v;
-  t->priority[slot] = most;
-  t->count++;
+  hands->node[slot] = (int32_t) node;
+  hands->priority[slot] = most;
+  hands->count++;
 }
 
 /* ---- queries that need more digits or a shifted exponent, one by one ---- */
 
-static double box_distance(const weft_walk *w, const double *q, size_t v)
+static double box_distance(const weft_walk *w, const double *q, size_t node)
 {
   const size_t d = w->task->reference.d;
-  const double *low = w->reference->box + v * 2 * d, *high = low + d;
+  const double *low = w->reference->box + node * 2 * d, *high = low + d;
   double square = 0;
   for (size_t j = 0; j < d; j++) {
     double gap = low[j] > q[j] ? low[j] - q[j] : q[j] > high[j] ? q[j] - high[j] : 0;
@@ -119,26 +120,27 @@ static double box_distance(const weft_walk *w, const double *q, size_t v)
 }
 
 /* The exponent of the nearest reference that weighs something in column c, and its weight. */
-static double nearest_exponent(const weft_walk *w, weft_hands *t, size_t i, size_t c, double *weight)
+static double nearest_exponent(const weft_walk *w, weft_hands *hands, size_t i, size_t c, double *weight)
 {
   const weft_kernel_task *task = w->task;
-  const weft_tree *r = w->reference;
+  const weft_tree *reference = w->reference;
   const double *q = task->query.x + i * task->query.d;
   double least = INFINITY;
   size_t top = 0;
-  t->stack[top++] = 0;
+  hands->stack[top++] = 0;
   *weight = 0;
   while (top) {
-    const size_t v = (size_t) t->stack[--top];
-    if (box_distance(w, q, v) >= least) continue;
-    if (r->child[v] >= 0) {
-      const size_t k = (size_t) r->child[v];
+    const size_t node = (size_t) hands->stack[--top];
+    if (box_distance(w, q, node) >= least) continue;
+    if (reference->child[node] >= 0) {
+      const size_t k = (size_t) reference->child[node];
       const int right_nearer = box_distance(w, q, k + 1) < box_distance(w, q, k);
-      t->stack[top++] = (int32_t) (right_nearer ? k : k + 1);
-      t->stack[top++] = (int32_t) (right_nearer ? k + 1 : k);
+      hands->stack[top++] = (int32_t) (right_nearer ? k : k + 1);
+      hands->stack[top++] = (int32_t) (right_nearer ? k + 1 : k);
       continue;
     }
-    for (size_t k = (size_t) r->first[v]; k < (size_t) (r->first[v] + r->count[v]); k++) {
+    for (size_t k = (size_t) reference->first[node]; k < (size_t) (reference->first[node] + reference->count[node]);
+         k++) {
       if (weft_left_out(task, i, k) || !(task->weights[k * task->m + c] > 0)) continue;
       double s = weft_square_distance(&task->query, i, &task->reference, k);
       if (s < least) least = s, *weight = task->weights[k * task->m + c];
@@ -149,29 +151,30 @@ static double nearest_exponent(const weft_walk *w, weft_hands *t, size_t i, size
 
 /* Column c of query i, every pair by itself; exponents relative to `shift`. A compact kernel visits the boxes in reach;
  * an exponential one those that could add 1e-15 of the term of the nearest reference, whose weight is given. */
-static double sum_pairs(const weft_walk *w, weft_hands *t, size_t i, size_t c, double shift, double weight)
+static double sum_pairs(const weft_walk *w, weft_hands *hands, size_t i, size_t c, double shift, double weight)
 {
   const weft_kernel_task *task = w->task;
-  const weft_tree *r = w->reference;
+  const weft_tree *reference = w->reference;
   const double *q = task->query.x + i * task->query.d, square = task->h * task->h;
   const size_t size = task->m * (task->reference.d + 2);
   double total = 0, rest = 0;
   size_t top = 0;
-  t->stack[top++] = 0;
+  hands->stack[top++] = 0;
   while (top) {
-    const size_t v = (size_t) t->stack[--top];
-    const double s = box_distance(w, q, v) / square;
+    const size_t node = (size_t) hands->stack[--top];
+    const double s = box_distance(w, q, node) / square;
     if (weft_kernel_compact(task->kind)
             ? s > 1 + 1e-9
-            : w->moments[v * size + c * (task->reference.d + 2)] * weft_kernel_of(task->kind, s, shift) <
-                  1e-15 * weight * r->count[v] / (double) task->reference.n)
+            : w->moments[node * size + c * (task->reference.d + 2)] * weft_kernel_of(task->kind, s, shift) <
+                  1e-15 * weight * reference->count[node] / (double) task->reference.n)
       continue;
-    if (r->child[v] >= 0) {
-      t->stack[top++] = r->child[v];
-      t->stack[top++] = r->child[v] + 1;
+    if (reference->child[node] >= 0) {
+      hands->stack[top++] = reference->child[node];
+      hands->stack[top++] = reference->child[node] + 1;
       continue;
     }
-    for (size_t k = (size_t) r->first[v]; k < (size_t) (r->first[v] + r->count[v]); k++) {
+    for (size_t k = (size_t) reference->first[node]; k < (size_t) (reference->first[node] + reference->count[node]);
+         k++) {
       if (weft_left_out(task, i, k)) continue;
       double value = weft_kernel_pair(task->kind, &task->query, i, &task->reference, k, task->h, shift);
       weft_add_to(&total, &rest, value * task->weights[k * task->m + c]);
@@ -182,85 +185,88 @@ static double sum_pairs(const weft_walk *w, weft_hands *t, size_t i, size_t c, d
 
 /* Writes the sums of the tile's queries, the frontier's estimates included. Sums that rounding may have spoilt, and
  * logarithms of sums below LOG_MIN, are computed again pair by pair. */
-static void finish(const weft_walk *w, weft_hands *t, weft_block_query *b)
+static void finish(const weft_walk *w, weft_hands *hands, weft_block_query *block)
 {
   const weft_kernel_task *task = w->task;
   const size_t m = task->m, size = m * WEFT_TILE, nq = task->query.n;
   const double allowed = w->rel > WEFT_EXACT ? 0.05 * w->rel : 2e-13;
-  for (size_t i = 0; i < size; i++) b->total[i] += b->rest[i] + t->settled[i];
-  for (size_t f = 0; f < t->count; f++)
-    for (size_t i = 0; i < size; i++) b->total[i] += t->estimate[f * size + i];
-  for (size_t l = 0; l < b->count; l++) {
-    const size_t i = b->first + l;
-    const int doubtful = weft_block_doubtful(b, task, l, allowed);
-    t->effort.repeated += doubtful;
+  for (size_t i = 0; i < size; i++) block->total[i] += block->rest[i] + hands->settled[i];
+  for (size_t entry = 0; entry < hands->count; entry++)
+    for (size_t i = 0; i < size; i++) block->total[i] += hands->estimate[entry * size + i];
+  for (size_t lane = 0; lane < block->count; lane++) {
+    const size_t i = block->first + lane;
+    const int doubtful = weft_block_doubtful(block, task, lane, allowed);
+    hands->effort.repeated += doubtful;
     for (size_t c = 0; c < m; c++) {
-      double *to = w->out + i + c * nq, sum = fmax(b->total[c * WEFT_TILE + l], 0);
-      if (doubtful) sum = sum_pairs(w, t, i, c, 0, 0);
+      double *to = w->out + i + c * nq, sum = fmax(block->total[c * WEFT_TILE + lane], 0);
+      if (doubtful) sum = sum_pairs(w, hands, i, c, 0, 0);
       *to = task->logarithm ? log(sum) : sum;
       if (!task->logarithm || !weft_kernel_exponential(task->kind) || sum >= LOG_MIN) continue;
-      double weight, shift = nearest_exponent(w, t, i, c, &weight);
-      *to = shift < INFINITY ? log(sum_pairs(w, t, i, c, shift, weight)) - shift : -INFINITY;
-      t->effort.repeated += 1;
+      double weight, shift = nearest_exponent(w, hands, i, c, &weight);
+      *to = shift < INFINITY ? log(sum_pairs(w, hands, i, c, shift, weight)) - shift : -INFINITY;
+      hands->effort.repeated += 1;
     }
   }
 }
 
 /* Loads the queries, sums their nearest leaf, and sets t->floor and t->min_tolerance_here: the least tolerance by what
  * is known. */
-static void begin_tile(const weft_walk *w, weft_hands *t, weft_block_query *b)
+static void begin_tile(const weft_walk *w, weft_hands *hands, weft_block_query *block)
 {
   const weft_kernel_task *task = w->task;
-  const size_t first = (size_t) w->query->first[t->leaf] + t->from, rest = (size_t) w->query->count[t->leaf] - t->from;
-  *b = weft_block_in(t->block, task->reference.d, task->m, task->reference.lo != NULL);
-  weft_block_load(b, &task->query, first, rest < WEFT_TILE ? rest : WEFT_TILE, task->m);
-  sum_exactly(w, t, b, t->nearest);
+  const size_t first = (size_t) w->query->first[hands->leaf] + hands->from,
+               rest = (size_t) w->query->count[hands->leaf] - hands->from;
+  *block = weft_block_in(hands->block, task->reference.d, task->m, task->reference.lo != NULL);
+  weft_block_load(block, &task->query, first, rest < WEFT_TILE ? rest : WEFT_TILE, task->m);
+  sum_exactly(w, hands, block, hands->nearest);
   for (size_t c = 0; c < task->m; c++) {
-    double low = INFINITY, *floor = t->floor + c * WEFT_TILE;
-    for (size_t l = 0; l < WEFT_TILE; l++) {
-      const size_t i = first + (l < b->count ? l : b->count - 1) + c * task->query.n;
+    double low = INFINITY, *floor = hands->floor + c * WEFT_TILE;
+    for (size_t lane = 0; lane < WEFT_TILE; lane++) {
+      const size_t i = first + (lane < block->count ? lane : block->count - 1) + c * task->query.n;
       const double before = !w->narrower ? 0 : task->logarithm ? exp(w->narrower[i]) : w->narrower[i];
-      floor[l] = (before - task->abs_error) / (1 + task->rel_error) * (1 - 1e-11);
-      low = fmin(low, fmax(b->total[c * WEFT_TILE + l], floor[l]));
+      floor[lane] = (before - task->abs_error) / (1 + task->rel_error) * (1 - 1e-11);
+      low = fmin(low, fmax(block->total[c * WEFT_TILE + lane], floor[lane]));
     }
-    t->min_tolerance_here[c] = w->column[c] > 0 ? w->rel * low + w->abs : INFINITY;
+    hands->min_tolerance_here[c] = w->column[c] > 0 ? w->rel * low + w->abs : INFINITY;
   }
 }
 
-void weft_walk_look(const weft_walk *w, weft_hands *t)
+void weft_walk_look(const weft_walk *w, weft_hands *hands)
 {
-  weft_block_query b;
-  begin_tile(w, t, &b);
-  for (size_t c = 0; c < w->task->m; c++) t->min_tolerance[c] = fmin(t->min_tolerance[c], t->min_tolerance_here[c]);
+  weft_block_query block;
+  begin_tile(w, hands, &block);
+  for (size_t c = 0; c < w->task->m; c++)
+    hands->min_tolerance[c] = fmin(hands->min_tolerance[c], hands->min_tolerance_here[c]);
 }
 
 /* Considers the nodes of the list, then splits those of the frontier whose errors are too large, down to leaves, which
  * are summed; at last finish() writes the sums. */
-void weft_walk_sum(const weft_walk *w, weft_hands *t)
+void weft_walk_sum(const weft_walk *w, weft_hands *hands)
 {
   const size_t m = w->task->m;
-  weft_block_query b;
-  begin_tile(w, t, &b);
+  weft_block_query block;
+  begin_tile(w, hands, &block);
   for (size_t c = 0; c < m; c++)
     if (!weft_kernel_compact(w->task->kind))
-      t->min_tolerance_here[c] = fmax(t->min_tolerance_here[c], t->min_tolerance[c]);
-  memset(t->settled, 0, 3 * m * WEFT_TILE * sizeof *t->settled);
-  memcpy(t->dropped_here, t->dropped, m * sizeof *t->dropped);
-  t->count = 0, t->attempts = 0;
-  if (t->absorbed) weft_series_evaluate(w, t, &b);
-  for (size_t k = 0; k < t->listed; k++) consider(w, t, &b, (size_t) t->list[k]);
-  while (t->count) {
-    weft_walk_order(t);
-    const size_t kept = weft_walk_count_kept(w, t, &b, 1);
-    if (kept == t->count || (w->task->confidence < 1 && weft_walk_sample(w, t, &b))) break;
-    const size_t expanded = weft_walk_part(w, t, kept);
+      hands->min_tolerance_here[c] = fmax(hands->min_tolerance_here[c], hands->min_tolerance[c]);
+  memset(hands->settled, 0, 3 * m * WEFT_TILE * sizeof *hands->settled);
+  memcpy(hands->dropped_here, hands->dropped, m * sizeof *hands->dropped);
+  hands->count = 0, hands->attempts = 0;
+  if (hands->absorbed) weft_series_evaluate(w, hands, &block);
+  for (size_t k = 0; k < hands->listed; k++) consider(w, hands, &block, (size_t) hands->list[k]);
+  while (hands->count) {
+    weft_walk_order(hands);
+    const size_t kept = weft_walk_count_kept(w, hands, &block, 1);
+    if (kept == hands->count || (w->task->confidence < 1 && weft_walk_sample(w, hands, &block))) break;
+    const size_t expanded = weft_walk_part(w, hands, kept);
     for (size_t k = 0; k < expanded; k++) {
-      const size_t v = (size_t) t->stack[k];
-      if (w->reference->child[v] < 0)
-        sum_exactly(w, t, &b, v);
+      const size_t node = (size_t) hands->stack[k];
+      if (w->reference->child[node] < 0)
+        sum_exactly(w, hands, &block, node);
       else
-        consider(w, t, &b, (size_t) w->reference->child[v]), consider(w, t, &b, (size_t) w->reference->child[v] + 1);
+        consider(w, hands, &block, (size_t) w->reference->child[node]),
+            consider(w, hands, &block, (size_t) w->reference->child[node] + 1);
     }
   }
-  finish(w, t, &b);
+  finish(w, hands, &block);
 }

@@ -79,26 +79,26 @@ __global__ void finish_single(int64_t nq, int m, int tile, const double *total, 
 }
 
 /* Launches sum_tiles() in single precision for the kernel and the number of columns of `l`. */
-static weft_status launch_single(const tile_launch<float> &l)
+static weft_status launch_single(const tile_launch<float> &tiles)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = l.ctx;
+  weft_ctx *ctx = tiles.ctx;
 #define LAUNCH(KIND, EXPAND, COLS) \
-  WEFT_CUDA(launch_tiles((sum_tiles<float, KIND, EXPAND, false, COLS>), l, COLS, false))
+  WEFT_CUDA(launch_tiles((sum_tiles<float, KIND, EXPAND, false, COLS>), tiles, COLS, false))
 /* clang-format off */
 #define CASE(name, EXPAND) \
   case WEFT_##name: \
-    if (l.args.cols == 1) LAUNCH(WEFT_##name, EXPAND, 1); else LAUNCH(WEFT_##name, EXPAND, COLUMNS); \
+    if (tiles.args.cols == 1) LAUNCH(WEFT_##name, EXPAND, 1); else LAUNCH(WEFT_##name, EXPAND, COLUMNS); \
     break;
 /* clang-format on */
 #define CASE_EXPANDED(name) CASE(name, true)
 #define CASE_APART(name) CASE(name, false)
 #define CASE_NEVER(name)
 #define ROW(name, known_as, form, single, ...) CASE_##single(name)
-  switch (l.kind) {
+  switch (tiles.kind) {
     WEFT_KERNEL_ROWS(ROW)
 #undef ROW
-  default: st = weft_fail(ctx, WEFT_ERR_INTERNAL, "no such kernel in single precision: %d", l.kind);
+  default: st = weft_fail(ctx, WEFT_ERR_INTERNAL, "no such kernel in single precision: %d", tiles.kind);
   }
 done:
   return st;

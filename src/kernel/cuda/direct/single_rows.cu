@@ -15,25 +15,26 @@
 /* A thread's 4 queries against the references of a chunk, coordinates in registers (D of them, 0 beyond a.d),
  * references 256 at a time in shared memory. One column of weights; sums of runs in float, totals in double. */
 template <int KIND, int D>
-__global__ void __launch_bounds__(ROW_THREADS, D <= 6 ? 6 : 4) sum_rows(const tile_args<float> a)
+__global__ void __launch_bounds__(ROW_THREADS, D <= 6 ? 6 : 4) sum_rows(const tile_args<float> args)
 {
   const bool compact = WEFT_KERNEL_IN(COMPACT, KIND);
   __shared__ __align__(16) float x[D][ROWS], x_term[ROWS], w[ROWS];
   const int thread = threadIdx.x;
-  const int64_t block = a.first_block + blockIdx.y, first = block * (ROW_THREADS * ROW_QUERIES) + thread;
-  const int64_t from = (int64_t) blockIdx.x * a.chunk;
-  const int64_t end = from + a.chunk < a.rows_end ? from + a.chunk : a.rows_end;
-  const float *centre = a.centre + block * a.d;
+  const int64_t block = args.first_block + blockIdx.y, first = block * (ROW_THREADS * ROW_QUERIES) + thread;
+  const int64_t from = (int64_t) blockIdx.x * args.chunk;
+  const int64_t end = from + args.chunk < args.rows_end ? from + args.chunk : args.rows_end;
+  const float *centre = args.centre + block * args.d;
   float q[ROW_QUERIES][D], q_term[ROW_QUERIES];
   double total[ROW_QUERIES];
 #pragma unroll
   for (int i = 0; i < ROW_QUERIES; i++) {
-    const int64_t asked = first + i * ROW_THREADS, at = asked < a.query.n ? asked : a.query.n - 1;
+    const int64_t asked = first + i * ROW_THREADS, at = asked < args.query.n ? asked : args.query.n - 1;
     float square = 0;
 #pragma unroll
     for (int j = 0; j < D; j++) {
-      const float z =
-          j < a.d ? from_pair(a.query.x[j * a.query.stride + at], a.query.lo[j * a.query.stride + at], centre[j]) : 0;
+      const float z = j < args.d ? from_pair(args.query.x[j * args.query.stride + at],
+                                             args.query.lo[j * args.query.stride + at], centre[j])
+                                 : 0;
       square += z * z;
       q[i][j] = 2 * z;
     }
@@ -48,14 +49,14 @@ __global__ void __launch_bounds__(ROW_THREADS, D <= 6 ? 6 : 4) sum_rows(const ti
       float square = 0;
 #pragma unroll
       for (int j = 0; j < D; j++) {
-        const float z = j < a.d ? from_pair(a.reference.x[j * a.reference.stride + i],
-                                            a.reference.lo[j * a.reference.stride + i], centre[j])
-                                : 0;
+        const float z = j < args.d ? from_pair(args.reference.x[j * args.reference.stride + i],
+                                               args.reference.lo[j * args.reference.stride + i], centre[j])
+                                   : 0;
         x[j][r] = z;
         square += z * z;
       }
       x_term[r] = -square;
-      w[r] = at + r < end ? a.weights[i] : 0;
+      w[r] = at + r < end ? args.weights[i] : 0;
     }
     __syncthreads();
     for (int run = 0; run < ROWS; run += RUN_TERMS) {
@@ -93,7 +94,7 @@ __global__ void __launch_bounds__(ROW_THREADS, D <= 6 ? 6 : 4) sum_rows(const ti
 #pragma unroll
   for (int i = 0; i < ROW_QUERIES; i++) {
     const int64_t at = first + i * ROW_THREADS;
-    if (at < a.query.n) a.partial[(int64_t) blockIdx.x * a.out_stride + at] = total[i];
+    if (at < args.query.n) args.partial[(int64_t) blockIdx.x * args.out_stride + at] = total[i];
   }
 }
 
@@ -104,36 +105,36 @@ bool weft_kernel_rows_can(int kind, int64_t nq, int64_t d, int64_t m)
 
 int weft_kernel_rows_tile(void) { return ROW_THREADS * ROW_QUERIES; }
 
-template <int KIND> static cudaError_t launch_kind(const tile_launch<float> &l)
+template <int KIND> static cudaError_t launch_kind(const tile_launch<float> &tiles)
 {
-  const dim3 grid((unsigned) l.chunks, (unsigned) l.blocks);
-  switch ((l.args.d + 1) / 2) {
-  case 1: sum_rows<KIND, 2><<<grid, ROW_THREADS, 0, l.stream>>>(l.args); break;
-  case 2: sum_rows<KIND, 4><<<grid, ROW_THREADS, 0, l.stream>>>(l.args); break;
-  case 3: sum_rows<KIND, 6><<<grid, ROW_THREADS, 0, l.stream>>>(l.args); break;
-  case 4: sum_rows<KIND, 8><<<grid, ROW_THREADS, 0, l.stream>>>(l.args); break;
-  case 5: sum_rows<KIND, 10><<<grid, ROW_THREADS, 0, l.stream>>>(l.args); break;
-  case 6: sum_rows<KIND, 12><<<grid, ROW_THREADS, 0, l.stream>>>(l.args); break;
-  default: sum_rows<KIND, 16><<<grid, ROW_THREADS, 0, l.stream>>>(l.args);
+  const dim3 grid((unsigned) tiles.chunks, (unsigned) tiles.blocks);
+  switch ((tiles.args.d + 1) / 2) {
+  case 1: sum_rows<KIND, 2><<<grid, ROW_THREADS, 0, tiles.stream>>>(tiles.args); break;
+  case 2: sum_rows<KIND, 4><<<grid, ROW_THREADS, 0, tiles.stream>>>(tiles.args); break;
+  case 3: sum_rows<KIND, 6><<<grid, ROW_THREADS, 0, tiles.stream>>>(tiles.args); break;
+  case 4: sum_rows<KIND, 8><<<grid, ROW_THREADS, 0, tiles.stream>>>(tiles.args); break;
+  case 5: sum_rows<KIND, 10><<<grid, ROW_THREADS, 0, tiles.stream>>>(tiles.args); break;
+  case 6: sum_rows<KIND, 12><<<grid, ROW_THREADS, 0, tiles.stream>>>(tiles.args); break;
+  default: sum_rows<KIND, 16><<<grid, ROW_THREADS, 0, tiles.stream>>>(tiles.args);
   }
   return cudaGetLastError();
 }
 
 /* Launches sum_rows() for the kernel and the number of dimensions of `l`; kernels that are not EXPANDED fail. */
-weft_status weft_kernel_launch_rows(const tile_launch<float> &l)
+weft_status weft_kernel_launch_rows(const tile_launch<float> &tiles)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = l.ctx;
+  weft_ctx *ctx = tiles.ctx;
 /* clang-format off */
-#define CASE_EXPANDED(name) case WEFT_##name: WEFT_CUDA(launch_kind<WEFT_##name>(l)); break;
+#define CASE_EXPANDED(name) case WEFT_##name: WEFT_CUDA(launch_kind<WEFT_##name>(tiles)); break;
 /* clang-format on */
 #define CASE_APART(name)
 #define CASE_NEVER(name)
 #define ROW(name, known_as, form, single, ...) CASE_##single(name)
-  switch (l.kind) {
+  switch (tiles.kind) {
     WEFT_KERNEL_ROWS(ROW)
 #undef ROW
-  default: st = weft_fail(ctx, WEFT_ERR_INTERNAL, "no such kernel by rows: %d", l.kind);
+  default: st = weft_fail(ctx, WEFT_ERR_INTERNAL, "no such kernel by rows: %d", tiles.kind);
   }
 done:
   return st;

@@ -55,7 +55,7 @@ __device__ static inline void load_two_matrices(unsigned b[2], const void *row)
  * -s, or 1 - s for compact kernels. KS: steps of 16 words in depth, enough for a.d dimensions. One column; runs in
  * float, totals in double. */
 template <int KIND, int KS, int MT>
-__global__ void __launch_bounds__(256, KS *MT <= 8 ? 2 : 1) sum_tensor(const tile_args<float> a)
+__global__ void __launch_bounds__(256, KS *MT <= 8 ? 2 : 1) sum_tensor(const tile_args<float> args)
 {
   const int WORDS = 8 * KS, STRIDE = WORDS + 4, PAIRS
   = (WORDS - 1) / 3;
@@ -64,23 +64,24 @@ __global__ void __launch_bounds__(256, KS *MT <= 8 ? 2 : 1) sum_tensor(const til
   unsigned *rows = (unsigned *) shared_bytes; /* TENSOR_ROWS * STRIDE */
   float *w = (float *) (rows + TENSOR_ROWS * STRIDE), *centre = w + TENSOR_ROWS;
   const int thread = threadIdx.x, lane = thread & 31, warp = thread >> 5, g = lane >> 2, t = lane & 3;
-  const int64_t block = a.first_block + blockIdx.y, first = block * (128 * MT) + warp * 16 * MT;
-  const int64_t from = (int64_t) blockIdx.x * a.chunk;
-  const int64_t end = from + a.chunk < a.rows_end ? from + a.chunk : a.rows_end;
+  const int64_t block = args.first_block + blockIdx.y, first = block * (128 * MT) + warp * 16 * MT;
+  const int64_t from = (int64_t) blockIdx.x * args.chunk;
+  const int64_t end = from + args.chunk < args.rows_end ? from + args.chunk : args.rows_end;
   unsigned left[MT][KS][4];
   float start[MT][4], sum[MT][2];
   double total[MT][2];
   for (int j = thread; j < 2 * PAIRS + 4; j += 256)
-    centre[j] = j < a.d ? a.centre[block * a.d + j] : 0; /* read to the end of a pair */
+    centre[j] = j < args.d ? args.centre[block * args.d + j] : 0; /* read to the end of a pair */
   __syncthreads();
 #  pragma unroll
   for (int mt = 0; mt < MT; mt++)
 #  pragma unroll
     for (int half = 0; half < 2; half++) {
-      const int64_t asked = first + mt * 16 + half * 8 + g, i = asked < a.query.n ? asked : a.query.n - 1;
+      const int64_t asked = first + mt * 16 + half * 8 + g, i = asked < args.query.n ? asked : args.query.n - 1;
       float square = 0;
-      for (int j = 0; j < a.d; j++) {
-        const float z = from_pair(a.query.x[j * a.query.stride + i], a.query.lo[j * a.query.stride + i], centre[j]);
+      for (int j = 0; j < args.d; j++) {
+        const float z =
+            from_pair(args.query.x[j * args.query.stride + i], args.query.lo[j * args.query.stride + i], centre[j]);
         square = fmaf(z, z, square);
       }
       start[mt][2 * half] = start[mt][2 * half + 1] = (compact ? 1.0f : 0.0f) - square;
@@ -92,9 +93,9 @@ __global__ void __launch_bounds__(256, KS *MT <= 8 ? 2 : 1) sum_tensor(const til
         float z[2] = { 0, 0 };
 #  pragma unroll
         for (int e = 0; e < 2; e++)
-          if (2 * p + e < a.d && p < PAIRS) {
-            const int64_t at = (2 * p + e) * a.query.stride + i;
-            z[e] = from_pair(a.query.x[at], a.query.lo[at], centre[2 * p + e]);
+          if (2 * p + e < args.d && p < PAIRS) {
+            const int64_t at = (2 * p + e) * args.query.stride + i;
+            z[e] = from_pair(args.query.x[at], args.query.lo[at], centre[2 * p + e]);
             if (part == 2) z[e] = rest_of(z[e]);
           }
         left[mt][k >> 1][(k & 1) * 2 + half] = word == WORDS - 1 ? half_pair(1, 1) : half_pair(2 * z[0], 2 * z[1]);
@@ -111,13 +112,13 @@ __global__ void __launch_bounds__(256, KS *MT <= 8 ? 2 : 1) sum_tensor(const til
       for (int k = 0; k < WORDS; k++) words[k] = 0;
 #  pragma unroll
       for (int p = 0; p < PAIRS; p++)
-        if (2 * p < a.d) {
+        if (2 * p < args.d) {
           float z[2] = { 0, 0 };
 #  pragma unroll
           for (int e = 0; e < 2; e++)
-            if (2 * p + e < a.d) {
-              const int64_t place = (2 * p + e) * a.reference.stride + i;
-              z[e] = from_pair(a.reference.x[place], a.reference.lo[place], centre[2 * p + e]);
+            if (2 * p + e < args.d) {
+              const int64_t place = (2 * p + e) * args.reference.stride + i;
+              z[e] = from_pair(args.reference.x[place], args.reference.lo[place], centre[2 * p + e]);
               square = fmaf(z[e], z[e], square);
             }
           words[3 * p] = words[3 * p + 2] = half_pair(z[0], z[1]);
@@ -125,7 +126,7 @@ __global__ void __launch_bounds__(256, KS *MT <= 8 ? 2 : 1) sum_tensor(const til
         }
       const bool far = !(square <= 60000);
       words[WORDS - 1] = half_pair(-square, rest_of(-square));
-      w[r] = asked < end && !far ? a.weights[i] : 0;
+      w[r] = asked < end && !far ? args.weights[i] : 0;
 #  pragma unroll
       for (int k = 0; k < WORDS; k += 4)
         *(uint4 *) (rows + r * STRIDE + k) =
@@ -171,7 +172,7 @@ __global__ void __launch_bounds__(256, KS *MT <= 8 ? 2 : 1) sum_tensor(const til
       s += __shfl_xor_sync(~0u, s, 1);
       s += __shfl_xor_sync(~0u, s, 2);
       const int64_t i = first + mt * 16 + half * 8 + g;
-      if (t == 0 && i < a.query.n) a.partial[(int64_t) blockIdx.x * a.out_stride + i] = s;
+      if (t == 0 && i < args.query.n) args.partial[(int64_t) blockIdx.x * args.out_stride + i] = s;
     }
 }
 
@@ -179,12 +180,13 @@ __global__ void __launch_bounds__(256, KS *MT <= 8 ? 2 : 1) sum_tensor(const til
 template <int KIND, int KS, int MT> __global__ void sum_tensor(const tile_args<float>) {}
 #endif
 
-template <int KIND, int KS, int MT> static cudaError_t launch(const tile_launch<float> &l)
+template <int KIND, int KS, int MT> static cudaError_t launch(const tile_launch<float> &tiles)
 {
   const size_t bytes = (size_t) TENSOR_ROWS * (8 * KS + 4) * 4 + TENSOR_ROWS * 4 + (2 * (8 * KS - 1) / 3 + 8) * 4;
   const cudaError_t e = weft_device_allow_shared((const void *) sum_tensor<KIND, KS, MT>, bytes);
   if (e != cudaSuccess) return e;
-  sum_tensor<KIND, KS, MT><<<dim3((unsigned) l.chunks, (unsigned) l.blocks), 256, bytes, l.stream>>>(l.args);
+  sum_tensor<KIND, KS, MT>
+      <<<dim3((unsigned) tiles.chunks, (unsigned) tiles.blocks), 256, bytes, tiles.stream>>>(tiles.args);
   return cudaGetLastError();
 }
 
@@ -199,30 +201,30 @@ static int steps_of(int d) { return d <= 4 ? 1 : d <= 10 ? 2 : d <= 20 ? 4 : 7; 
 
 int weft_kernel_tensor_tile(int d) { return 128 * (steps_of(d) == 7 ? 3 : 4); }
 
-template <int KIND> static cudaError_t launch_kind(const tile_launch<float> &l)
+template <int KIND> static cudaError_t launch_kind(const tile_launch<float> &tiles)
 {
-  switch (steps_of(l.args.d)) {
-  case 1: return launch<KIND, 1, 4>(l);
-  case 2: return launch<KIND, 2, 4>(l);
-  case 4: return launch<KIND, 4, 4>(l);
-  default: return launch<KIND, 7, 3>(l);
+  switch (steps_of(tiles.args.d)) {
+  case 1: return launch<KIND, 1, 4>(tiles);
+  case 2: return launch<KIND, 2, 4>(tiles);
+  case 4: return launch<KIND, 4, 4>(tiles);
+  default: return launch<KIND, 7, 3>(tiles);
   }
 }
 
 /* Launches sum_tensor() for the kernel and the number of dimensions of `l`; kernels without TENSOR fail. */
-weft_status weft_kernel_launch_tensor(const tile_launch<float> &l)
+weft_status weft_kernel_launch_tensor(const tile_launch<float> &tiles)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = l.ctx;
+  weft_ctx *ctx = tiles.ctx;
 /* clang-format off */
-#define CASE_YES(name) case WEFT_##name: WEFT_CUDA(launch_kind<WEFT_##name>(l)); break;
+#define CASE_YES(name) case WEFT_##name: WEFT_CUDA(launch_kind<WEFT_##name>(tiles)); break;
 /* clang-format on */
 #define CASE_NO(name)
 #define ROW(name, known_as, form, single, tensor, ...) CASE_##tensor(name)
-  switch (l.kind) {
+  switch (tiles.kind) {
     WEFT_KERNEL_ROWS(ROW)
 #undef ROW
-  default: st = weft_fail(ctx, WEFT_ERR_INTERNAL, "no such kernel on tensor cores: %d", l.kind);
+  default: st = weft_fail(ctx, WEFT_ERR_INTERNAL, "no such kernel on tensor cores: %d", tiles.kind);
   }
 done:
   return st;

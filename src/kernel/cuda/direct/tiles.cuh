@@ -154,82 +154,82 @@ template <typename Real, bool PAIRS
 , int COLS > __device__ static __forceinline__ tile_memory<Real> divide_memory(unsigned char *bytes, int d)
 {
   const int T = tile_shape<Real>::T, dims = d < DIM_STEP ? d : DIM_STEP;
-  tile_memory<Real> m;
-  m.rows = tile_rows<Real>(d);
-  m.q = (Real *) bytes;
-  m.x = m.q + (size_t) dims * T;
-  m.q_lo = m.x + (size_t) dims * m.rows;
-  m.x_lo = m.q_lo + (PAIRS ? (size_t) dims * T : 0);
-  m.w = m.x_lo + (PAIRS ? (size_t) dims * m.rows : 0);
-  m.q_term = m.w + COLS * m.rows;
-  m.x_term = m.q_term + T;
-  m.total = (double *) (m.x_term + m.rows);
-  return m;
+  tile_memory<Real> memory;
+  memory.rows = tile_rows<Real>(d);
+  memory.q = (Real *) bytes;
+  memory.x = memory.q + (size_t) dims * T;
+  memory.q_lo = memory.x + (size_t) dims * memory.rows;
+  memory.x_lo = memory.q_lo + (PAIRS ? (size_t) dims * T : 0);
+  memory.w = memory.x_lo + (PAIRS ? (size_t) dims * memory.rows : 0);
+  memory.q_term = memory.w + COLS * memory.rows;
+  memory.x_term = memory.q_term + T;
+  memory.total = (double *) (memory.x_term + memory.rows);
+  return memory;
 }
 
 /* Dimensions j0 .. j0 + width - 1 of the block's queries. */
 template <typename Real, bool EXPAND, bool PAIRS
-> __device__ static __forceinline__ void load_queries(const tile_args<Real> &a, const tile_memory<Real> &m,
+> __device__ static __forceinline__ void load_queries(const tile_args<Real> &args, const tile_memory<Real> &memory,
                                                       const tile_place &p, const float *centre, int j0, int width)
 {
   const int T = tile_shape<Real>::T;
   for (int k = p.thread; k < width * T; k += TILE_THREADS) {
     const int j = k / T, l = k % T;
-    const int64_t i = p.first_query + l < a.query.n ? p.first_query + l : a.query.n - 1,
-                  place = (j0 + j) * a.query.stride + i;
-    Real v = a.query.x[place];
+    const int64_t i = p.first_query + l < args.query.n ? p.first_query + l : args.query.n - 1,
+                  place = (j0 + j) * args.query.stride + i;
+    Real v = args.query.x[place];
     if (sizeof(Real) == 4)
-      v = from_pair((float) v, (float) a.query.lo[place], centre[j0 + j]);
+      v = from_pair((float) v, (float) args.query.lo[place], centre[j0 + j]);
     else if (PAIRS)
-      m.q_lo[k] = a.query.lo[place];
-    m.q[k] = EXPAND ? 2 * v : v;
+      memory.q_lo[k] = args.query.lo[place];
+    memory.q[k] = EXPAND ? 2 * v : v;
   }
 }
 
 /* The same of references at .. end - 1. */
 template <typename Real, bool PAIRS
-> __device__ static __forceinline__ void load_references(const tile_args<Real> &a, const tile_memory<Real> &m,
+> __device__ static __forceinline__ void load_references(const tile_args<Real> &args, const tile_memory<Real> &memory,
                                                          const tile_place &p, const float *centre, int j0, int width,
                                                          int64_t at, int64_t end)
 {
-  for (int k = p.thread; k < width * m.rows; k += TILE_THREADS) {
-    const int j = k / m.rows, l = k & (m.rows - 1);
-    const int64_t i = at + l < end ? at + l : end - 1, place = (j0 + j) * a.reference.stride + i;
-    Real v = a.reference.x[place];
+  for (int k = p.thread; k < width * memory.rows; k += TILE_THREADS) {
+    const int j = k / memory.rows, l = k & (memory.rows - 1);
+    const int64_t i = at + l < end ? at + l : end - 1, place = (j0 + j) * args.reference.stride + i;
+    Real v = args.reference.x[place];
     if (sizeof(Real) == 4)
-      v = from_pair((float) v, (float) a.reference.lo[place], centre[j0 + j]);
+      v = from_pair((float) v, (float) args.reference.lo[place], centre[j0 + j]);
     else if (PAIRS)
-      m.x_lo[k] = a.reference.lo[place];
-    m.x[k] = v;
+      memory.x_lo[k] = args.reference.lo[place];
+    memory.x[k] = v;
   }
 }
 
 template <typename Real, int COLS>
-__device__ static __forceinline__ void load_weights(const tile_args<Real> &a, const tile_memory<Real> &m,
+__device__ static __forceinline__ void load_weights(const tile_args<Real> &args, const tile_memory<Real> &memory,
                                                     const tile_place &p, int64_t at, int64_t end)
 {
-  for (int k = p.thread; k < COLS * m.rows; k += TILE_THREADS) {
-    const int c = k / m.rows;
-    const int64_t i = at + (k & (m.rows - 1));
-    m.w[k] = i < end && c < a.cols ? a.weights[c * a.reference.stride + i] : (Real) 0;
+  for (int k = p.thread; k < COLS * memory.rows; k += TILE_THREADS) {
+    const int c = k / memory.rows;
+    const int64_t i = at + (k & (memory.rows - 1));
+    memory.w[k] = i < end && c < args.cols ? args.weights[c * args.reference.stride + i] : (Real) 0;
   }
 }
 
 /* The squares of expanded distances; those of queries only where `queries`. */
 template <typename Real>
-__device__ static __forceinline__ void square_terms(const tile_memory<Real> &m, const tile_place &p, int width,
+__device__ static __forceinline__ void square_terms(const tile_memory<Real> &memory, const tile_place &p, int width,
                                                     bool queries, bool one_more)
 {
   const int T = tile_shape<Real>::T;
-  for (int k = p.thread; k < m.rows; k += TILE_THREADS) {
+  for (int k = p.thread; k < memory.rows; k += TILE_THREADS) {
     Real s = 0;
-    for (int j = 0; j < width; j++) s += m.x[j * m.rows + k] * m.x[j * m.rows + k];
-    m.x_term[k] = -s;
+    for (int j = 0; j < width; j++) s += memory.x[j * memory.rows + k] * memory.x[j * memory.rows + k];
+    memory.x_term[k] = -s;
   }
   if (queries && p.thread < T) {
     Real s = 0;
-    for (int j = 0; j < width; j++) s += m.q[j * T + p.thread] * m.q[j * T + p.thread];
-    m.q_term[p.thread] = (one_more ? 1 : 0) - s * (Real) 0.25;
+    for (int j = 0; j < width; j++) s += memory.q[j * T + p.thread] * memory.q[j * T + p.thread];
+    memory.q_term[p.thread] = (one_more ? 1 : 0) - s * (Real) 0.25;
   }
 }
 
@@ -242,14 +242,14 @@ template <typename Real> __device__ static __forceinline__ void take_halves(cons
 /* Adds what `width` dimensions make of the distances between a thread's queries and its references of the tile `part`;
  * `first`: they are the first dimensions. */
 template <typename Real, bool EXPAND, bool PAIRS
-, int P > __device__ static __forceinline__ void add_distances(const tile_memory<Real> &m, const tile_place &p,
+, int P > __device__ static __forceinline__ void add_distances(const tile_memory<Real> &memory, const tile_place &p,
                                                                int part, int width, bool first, Real (&acc)[P][P])
 {
   const int V = tile_shape<Real>::V, T = tile_shape<Real>::T;
   pack16<Real> qv[2], xv[2];
   if (EXPAND) {
-    take_halves(m.q_term + p.tq * V, qv);
-    take_halves(m.x_term + part + p.tx * V, xv);
+    take_halves(memory.q_term + p.tq * V, qv);
+    take_halves(memory.x_term + part + p.tx * V, xv);
   }
 #pragma unroll
   for (int i = 0; i < P; i++)
@@ -263,13 +263,13 @@ template <typename Real, bool EXPAND, bool PAIRS
     }
 #pragma unroll 1
   for (int j = 0; j < width; j++) {
-    const int q_at = j * T + p.tq * V, x_at = j * m.rows + part + p.tx * V;
-    take_halves(m.q + q_at, qv);
-    take_halves(m.x + x_at, xv);
+    const int q_at = j * T + p.tq * V, x_at = j * memory.rows + part + p.tx * V;
+    take_halves(memory.q + q_at, qv);
+    take_halves(memory.x + x_at, xv);
     pack16<Real> ql[2], xl[2];
     if (PAIRS) {
-      take_halves(m.q_lo + q_at, ql);
-      take_halves(m.x_lo + x_at, xl);
+      take_halves(memory.q_lo + q_at, ql);
+      take_halves(memory.x_lo + x_at, xl);
     }
 #pragma unroll
     for (int i = 0; i < P; i++)
@@ -302,14 +302,14 @@ __device__ static __forceinline__ void omit_own(const tile_place &p, int64_t fir
 
 /* Weights of references within reach, for the bounds of rounding. */
 template <typename Real, int KIND, int COLS, int P>
-__device__ static __forceinline__ void add_inside(const tile_args<Real> &a, const tile_memory<Real> &m,
+__device__ static __forceinline__ void add_inside(const tile_args<Real> &args, const tile_memory<Real> &memory,
                                                   const tile_place &p, int part, const Real (&acc)[P][P],
                                                   Real (&inside)[P * COLS])
 {
   const int V = tile_shape<Real>::V, T = tile_shape<Real>::T;
 #pragma unroll
   for (int c = 0; c < COLS; c++) {
-    const pack16<Real> *wv = (const pack16<Real> *) (m.w + c * m.rows + part + p.tx * V);
+    const pack16<Real> *wv = (const pack16<Real> *) (memory.w + c * memory.rows + part + p.tx * V);
 #pragma unroll
     for (int k = 0; k < P; k++) {
       const Real weight = wv[k / V * (T / 2 / V)].v[k % V];
@@ -317,7 +317,7 @@ __device__ static __forceinline__ void add_inside(const tile_args<Real> &a, cons
       for (int i = 0; i < P; i++) {
         const double s = (double) acc[i][k];
         inside[i * COLS + c] +=
-            (WEFT_KERNEL_IN(STEP, KIND) ? fabs(s - 1) <= a.near : s < 1 + a.near) ? weight : (Real) 0;
+            (WEFT_KERNEL_IN(STEP, KIND) ? fabs(s - 1) <= args.near : s < 1 + args.near) ? weight : (Real) 0;
       }
     }
   }
@@ -325,7 +325,7 @@ __device__ static __forceinline__ void add_inside(const tile_args<Real> &a, cons
 
 /* `own_tile`: some of the distances are FAR, and count nothing. */
 template <typename Real, int KIND, int COLS, int P>
-__device__ static __forceinline__ void add_values(const tile_memory<Real> &m, const tile_place &p, int part,
+__device__ static __forceinline__ void add_values(const tile_memory<Real> &memory, const tile_place &p, int part,
                                                   bool own_tile, const Real (&acc)[P][P], Real (&sum)[P * COLS])
 {
   const int V = tile_shape<Real>::V, T = tile_shape<Real>::T;
@@ -334,7 +334,7 @@ __device__ static __forceinline__ void add_values(const tile_memory<Real> &m, co
     Real weight[COLS];
 #pragma unroll
     for (int c = 0; c < COLS; c++)
-      weight[c] = ((const pack16<Real> *) (m.w + c * m.rows + part + p.tx * V))[k / V * (T / 2 / V)].v[k % V];
+      weight[c] = ((const pack16<Real> *) (memory.w + c * memory.rows + part + p.tx * V))[k / V * (T / 2 / V)].v[k % V];
 #pragma unroll
     for (int i = 0; i < P; i++) {
       Real value;
@@ -350,19 +350,20 @@ __device__ static __forceinline__ void add_values(const tile_memory<Real> &m, co
 
 /* Adds up what the 16 lanes of a query, tx = 0 .. 15, have in `total`. */
 template <typename Real, int COLS>
-__device__ static __forceinline__ void write_sums(const tile_args<Real> &a, const tile_memory<Real> &m,
+__device__ static __forceinline__ void write_sums(const tile_args<Real> &args, const tile_memory<Real> &memory,
                                                   const tile_place &p, double *out)
 {
   const int V = tile_shape<Real>::V, T = tile_shape<Real>::T;
-  for (int k = p.thread; k < T * a.cols; k += TILE_THREADS) {
+  for (int k = p.thread; k < T * args.cols; k += TILE_THREADS) {
     const int l = k % T, c = k / T, half = l / (T / 2), in_half = l % (T / 2);
     const int i = half * V + in_half % V, owner = in_half / V; /* tq */
     double s = 0;
     for (int other = 0; other < 16; other++) {
       const int of = ((owner >> 2) * 2 + (other >> 3)) * 32 + (owner & 3) * 8 + (other & 7);
-      s += m.total[(i * COLS + c) * TILE_THREADS + of];
+      s += memory.total[(i * COLS + c) * TILE_THREADS + of];
     }
-    if (p.first_query + l < a.query.n) out[((int64_t) blockIdx.x * a.cols + c) * a.out_stride + p.first_query + l] = s;
+    if (p.first_query + l < args.query.n)
+      out[((int64_t) blockIdx.x * args.cols + c) * args.out_stride + p.first_query + l] = s;
   }
 }
 
@@ -370,66 +371,66 @@ __device__ static __forceinline__ void write_sums(const tile_args<Real> &a, cons
  * for compact kernels in double, the weights within reach to a.inside; COLS: the most columns of a launch. */
 template <typename Real, int KIND, bool EXPAND, bool PAIRS
 , int COLS > __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ? 2 : 1)
-                 sum_tiles(const tile_args<Real> a)
+                 sum_tiles(const tile_args<Real> args)
 {
   const int T = tile_shape<Real>::T, P = 2 * tile_shape<Real>::V;
   const bool single = sizeof(Real) == 4, compact = WEFT_KERNEL_IN(COMPACT, KIND);
   extern __shared__ __align__(16) unsigned char shared_bytes[];
-  const tile_memory<Real> m = divide_memory < Real, PAIRS
-  , COLS > (shared_bytes, a.d);
+  const tile_memory<Real> memory = divide_memory < Real, PAIRS
+  , COLS > (shared_bytes, args.d);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  const int64_t block = a.first_block + blockIdx.y; /* of this launch's queries */
+  const int64_t block = args.first_block + blockIdx.y; /* of this launch's queries */
   const tile_place p = { (int) threadIdx.x, (warp >> 1) * 4 + (lane >> 3), (warp & 1) * 8 + (lane & 7), block,
                          block * T };
-  const int64_t from = (int64_t) blockIdx.x * a.chunk;
-  const int64_t end = from + a.chunk < a.rows_end ? from + a.chunk : a.rows_end;
-  const float *centre = single ? a.centre + block * a.d : NULL;
+  const int64_t from = (int64_t) blockIdx.x * args.chunk;
+  const int64_t end = from + args.chunk < args.rows_end ? from + args.chunk : args.rows_end;
+  const float *centre = single ? args.centre + block * args.d : NULL;
   Real sum[P * COLS], inside[P * COLS];
 #pragma unroll
   for (int i = 0; i < P * COLS; i++) {
     sum[i] = inside[i] = 0;
-    m.total[i * TILE_THREADS + p.thread] = 0;
+    memory.total[i * TILE_THREADS + p.thread] = 0;
   }
   int terms = 0;
-  for (int64_t at = from; at < end; at += m.rows) {
+  for (int64_t at = from; at < end; at += memory.rows) {
     Real acc[P][P];
-    for (int j0 = 0; j0 < a.d; j0 += DIM_STEP) {
-      const int width = a.d - j0 < DIM_STEP ? a.d - j0 : DIM_STEP;
-      const bool new_queries = at == from || a.d > DIM_STEP;
+    for (int j0 = 0; j0 < args.d; j0 += DIM_STEP) {
+      const int width = args.d - j0 < DIM_STEP ? args.d - j0 : DIM_STEP;
+      const bool new_queries = at == from || args.d > DIM_STEP;
       __syncthreads();
       if (new_queries) load_queries < Real, EXPAND, PAIRS
-      > (a, m, p, centre, j0, width);
+      > (args, memory, p, centre, j0, width);
       load_references < Real, PAIRS
-      > (a, m, p, centre, j0, width, at, end);
-      if (j0 == 0) load_weights<Real, COLS>(a, m, p, at, end);
+      > (args, memory, p, centre, j0, width, at, end);
+      if (j0 == 0) load_weights<Real, COLS>(args, memory, p, at, end);
       if (EXPAND) {
         __syncthreads();
-        square_terms(m, p, width, new_queries, compact && j0 == 0);
+        square_terms(memory, p, width, new_queries, compact && j0 == 0);
       }
       __syncthreads();
-      for (int part = 0; part < m.rows; part += T) {
+      for (int part = 0; part < memory.rows; part += T) {
         add_distances < Real, EXPAND, PAIRS
-        , P > (m, p, part, width, j0 == 0, acc);
-        if (j0 + width < a.d) continue; /* one tile, then */
+        , P > (memory, p, part, width, j0 == 0, acc);
+        if (j0 + width < args.d) continue; /* one tile, then */
         if (!single)
 #pragma unroll
           for (int i = 0; i < P; i++)
 #pragma unroll
-            for (int k = 0; k < P; k++) acc[i][k] *= a.inv_h2;
-        const int64_t counterpart = at + part + a.omit; /* of the tile's first reference among the queries */
+            for (int k = 0; k < P; k++) acc[i][k] *= args.inv_h2;
+        const int64_t counterpart = at + part + args.omit; /* of the tile's first reference among the queries */
         const bool own_tile =
-            !single && a.omit != INT64_MIN && counterpart < p.first_query + T && counterpart + T > p.first_query;
+            !single && args.omit != INT64_MIN && counterpart < p.first_query + T && counterpart + T > p.first_query;
         if (own_tile) omit_own(p, counterpart, acc);
-        if (!single && compact) add_inside<Real, KIND, COLS>(a, m, p, part, acc, inside);
-        add_values<Real, KIND, COLS>(m, p, part, own_tile, acc, sum);
+        if (!single && compact) add_inside<Real, KIND, COLS>(args, memory, p, part, acc, inside);
+        add_values<Real, KIND, COLS>(memory, p, part, own_tile, acc, sum);
       }
     }
-    terms += m.rows / 16;
-    if (terms < RUN_TERMS && at + m.rows < end) continue;
+    terms += memory.rows / 16;
+    if (terms < RUN_TERMS && at + memory.rows < end) continue;
     terms = 0;
 #pragma unroll
     for (int i = 0; i < P * COLS; i++) {
-      m.total[i * TILE_THREADS + p.thread] += (double) sum[i];
+      memory.total[i * TILE_THREADS + p.thread] += (double) sum[i];
       sum[i] = 0;
     }
   }
@@ -438,10 +439,10 @@ template <typename Real, int KIND, bool EXPAND, bool PAIRS
     if (pass) {
       __syncthreads();
 #pragma unroll
-      for (int i = 0; i < P * COLS; i++) m.total[i * TILE_THREADS + p.thread] = (double) inside[i];
+      for (int i = 0; i < P * COLS; i++) memory.total[i * TILE_THREADS + p.thread] = (double) inside[i];
       __syncthreads();
     }
-    write_sums<Real, COLS>(a, m, p, pass ? a.inside : a.partial);
+    write_sums<Real, COLS>(args, memory, p, pass ? args.inside : args.partial);
   }
 }
 

@@ -91,23 +91,24 @@ bool weft_grid_plan(grid_plan *plan, size_t n, size_t d, const double *low, cons
 
 /* ---- building ---- */
 
-__device__ static inline int lattice_of(const grid_plan &g, int j, double x)
+__device__ static inline int lattice_of(const grid_plan &plan, int j, double x)
 {
-  const double t = floor((x - g.low[j]) * g.inv_unit);
-  const int most = g.cells[j] * g.k[j] - 1;
+  const double t = floor((x - plan.low[j]) * plan.inv_unit);
+  const int most = plan.cells[j] * plan.k[j] - 1;
   return t < 0 ? 0 : t > most ? most : (int) t;
 }
 
 template <typename Real>
-__global__ void find_cells(const grid_plan g, const Real *rows, int64_t n, uint32_t *cell, uint32_t *order)
+__global__ void find_cells(const grid_plan plan, const Real *rows, int64_t n, uint32_t *cell, uint32_t *order)
 {
   for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < n; i += (int64_t) gridDim.x * blockDim.x) {
     uint32_t c = 0;
-    for (int j = 0; j < g.dims; j++)
-      c += (uint32_t) (lattice_of(g, j, (double) rows[i * g.d + g.axis[j]]) / g.k[j]) * g.stride[j];
-    for (int f = 0; f < g.fine; f++) {
-      const int j = g.fine_dim[f], within = lattice_of(g, j, (double) rows[i * g.d + g.axis[j]]) % g.k[j];
-      c = 2 * c + (((uint32_t) within << g.fine_level[f]) / g.k[j] & 1);
+    for (int j = 0; j < plan.dims; j++)
+      c += (uint32_t) (lattice_of(plan, j, (double) rows[i * plan.d + plan.axis[j]]) / plan.k[j]) * plan.stride[j];
+    for (int f = 0; f < plan.fine; f++) {
+      const int j = plan.fine_dim[f],
+                within = lattice_of(plan, j, (double) rows[i * plan.d + plan.axis[j]]) % plan.k[j];
+      c = 2 * c + (((uint32_t) within << plan.fine_level[f]) / plan.k[j] & 1);
     }
     cell[i] = c, order[i] = (uint32_t) i;
   }
@@ -119,14 +120,14 @@ template <typename Real> __global__ void move_rows(const Real *from, const uint3
     to[k] = from[(int64_t) order[k / d] * d + k % d];
 }
 
-template <typename Real> __global__ void find_local(const grid_plan g, const Real *rows, int64_t n, int32_t *local)
+template <typename Real> __global__ void find_local(const grid_plan plan, const Real *rows, int64_t n, int32_t *local)
 {
   for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < n; i += (int64_t) gridDim.x * blockDim.x)
-    for (int w = 0; w < g.words; w++) {
+    for (int w = 0; w < plan.words; w++) {
       uint32_t word = 0;
-      for (int j = 4 * w; j < 4 * w + 4 && j < g.dims; j++)
-        word |= (uint32_t) (lattice_of(g, j, (double) rows[i * g.d + g.axis[j]]) % g.k[j]) << 8 * (j & 3);
-      local[i * g.words + w] = (int32_t) word;
+      for (int j = 4 * w; j < 4 * w + 4 && j < plan.dims; j++)
+        word |= (uint32_t) (lattice_of(plan, j, (double) rows[i * plan.d + plan.axis[j]]) % plan.k[j]) << 8 * (j & 3);
+      local[i * plan.words + w] = (int32_t) word;
     }
 }
 

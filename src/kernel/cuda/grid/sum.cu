@@ -98,23 +98,23 @@ template <int D> struct grid_warp {
 };
 
 /* The pair's value, as exactly as the CPU has it. */
-__device__ static double pair_value(const grid_args<double> &a, int64_t q, int64_t x)
+__device__ static double pair_value(const grid_args<double> &args, int64_t q, int64_t x)
 {
-  const weft_points from = { (size_t) a.query.n, (size_t) a.g.d, a.query.rows, a.query.lo };
-  const weft_points to = { (size_t) a.reference.n, (size_t) a.g.d, a.reference.rows, a.reference.lo };
-  return weft_kernel_pair(a.kind, &from, q, &to, x, a.h, 0);
+  const weft_points from = { (size_t) args.query.n, (size_t) args.g.d, args.query.rows, args.query.lo };
+  const weft_points to = { (size_t) args.reference.n, (size_t) args.g.d, args.reference.rows, args.reference.lo };
+  return weft_kernel_pair(args.kind, &from, q, &to, x, args.h, 0);
 }
 
-__device__ static double pair_value(const grid_args<float> &a, int64_t q, int64_t x)
+__device__ static double pair_value(const grid_args<float> &args, int64_t q, int64_t x)
 {
-  const float *from = a.query.rows + q * a.g.d, *to = a.reference.rows + x * a.g.d;
+  const float *from = args.query.rows + q * args.g.d, *to = args.reference.rows + x * args.g.d;
   double s = 0;
 #pragma unroll 5
-  for (int j = 0; j < a.g.d; j++) {
+  for (int j = 0; j < args.g.d; j++) {
     const double gap = (double) from[j] - (double) to[j];
     s += gap * gap;
   }
-  return weft_kernel_of(a.kind, s * a.inv_h2, 0);
+  return weft_kernel_of(args.kind, s * args.inv_h2, 0);
 }
 
 __device__ static inline unsigned sum_lanes(unsigned v)
@@ -158,47 +158,48 @@ template <int D> __device__ __forceinline__ grid_warp<D> &own_part(void)
 
 /* `count` of the pairs that wait, from `from` on; adds to the lanes' totals in the pairs' order. */
 template <typename Real, int D>
-__device__ __noinline__ double compute(const grid_args<Real> &a, grid_run own, int from, int count, double total)
+__device__ __noinline__ double compute(const grid_args<Real> &args, grid_run own, int from, int count, double total)
 {
-  grid_warp<D> &m = own_part<D>();
+  grid_warp<D> &shared = own_part<D>();
   int query = 0;
   double value = 0;
   __syncwarp();
   if (own.lane < count) {
-    query = m.hit_query[from + own.lane];
-    const int64_t x = m.hit_point[from + own.lane], q = (int64_t) own.first + query;
-    if (!(a.leave_one_out && q == x)) value = pair_value(a, q, x);
+    query = shared.hit_query[from + own.lane];
+    const int64_t x = shared.hit_point[from + own.lane], q = (int64_t) own.first + query;
+    if (!(args.leave_one_out && q == x)) value = pair_value(args, q, x);
     if (once<Real> && value != 0 && x >= own.end)
-      atomicAdd(&a.out[a.reference.order[x]], a.weights ? value * a.weights[q] : value);
-    if (a.weights) value *= a.weights[x];
+      atomicAdd(&args.out[args.reference.order[x]], args.weights ? value * args.weights[q] : value);
+    if (args.weights) value *= args.weights[x];
   }
   for (int k = 0; k < count; k++) {
     const double v = __shfl_sync(~0u, value, k);
     if (__shfl_sync(~0u, query, k) == own.lane) total += v;
   }
-  if (own.lane == 0) m.pairs += count;
+  if (own.lane == 0) shared.pairs += count;
   __syncwarp();
   return total;
 }
 
-template <int D> __device__ __forceinline__ int keep(grid_warp<D> &m, bool hit, int query, uint32_t point, int hits)
+template <int D>
+__device__ __forceinline__ int keep(grid_warp<D> &shared, bool hit, int query, uint32_t point, int hits)
 {
   const uint32_t some = __ballot_sync(~0u, hit);
   if (hit) {
     const int at = hits + __popc(some & ((1u << (threadIdx.x & 31)) - 1));
-    m.hit_point[at] = point, m.hit_query[at] = (unsigned char) query;
+    shared.hit_point[at] = point, shared.hit_query[at] = (unsigned char) query;
   }
   return hits + __popc(some);
 }
 
 /* Points of a cell, a lane's two or one, against the queries of its mask. */
 template <int SETS, typename Real, int D>
-__device__ __forceinline__ void meet(const grid_args<Real> &a, const grid_run &own, uint32_t mask,
+__device__ __forceinline__ void meet(const grid_args<Real> &args, const grid_run &own, uint32_t mask,
                                      const uint32_t *offset, int (*local)[(D + 3) / 4], uint32_t start, uint32_t count,
                                      int &hits, double &total)
 {
   const int W = (D + 3) / 4;
-  grid_warp<D> &m = own_part<D>();
+  grid_warp<D> &shared = own_part<D>();
   int x[SETS][W], begin[SETS];
 #pragma unroll
   for (int s = 0; s < SETS; s++) {
@@ -213,7 +214,7 @@ __device__ __forceinline__ void meet(const grid_args<Real> &a, const grid_run &o
   while (mask) {
     do { /* no calls in this loop, so that values stay in registers */
       const int b = take_last(mask);
-      const uint4 q = m.q[b];
+      const uint4 q = shared.q[b];
       bool hit[SETS], any = false;
 #pragma unroll
       for (int s = 0; s < SETS; s++) {
@@ -225,11 +226,11 @@ __device__ __forceinline__ void meet(const grid_args<Real> &a, const grid_run &o
       }
       if (!__any_sync(~0u, any)) continue;
 #pragma unroll
-      for (int s = 0; s < SETS; s++) hits = keep(m, hit[s], b, start + 32 * s + own.lane, hits);
+      for (int s = 0; s < SETS; s++) hits = keep(shared, hit[s], b, start + 32 * s + own.lane, hits);
     } while (mask && hits <= HITS - 64);
     while (hits >= 32) {
       hits -= 32;
-      total = compute<Real, D>(a, own, hits, 32, total);
+      total = compute<Real, D>(args, own, hits, 32, total);
     }
   }
 }
@@ -246,29 +247,29 @@ __device__ __forceinline__ void load(const int32_t *points, int lane, uint32_t s
 
 /* Meets the cells queued. */
 template <typename Real, int D>
-__device__ __noinline__ double work_off(const grid_args<Real> &a, grid_run own, int queued, double total)
+__device__ __noinline__ double work_off(const grid_args<Real> &args, grid_run own, int queued, double total)
 {
   const int W = (D + 3) / 4, F = D - last_dims(D);
-  grid_warp<D> &m = own_part<D>();
-  const int32_t *points = a.reference.local;
+  grid_warp<D> &shared = own_part<D>();
+  const int32_t *points = args.reference.local;
   __syncwarp();
-  int hits = m.hits;
+  int hits = shared.hits;
   for (int base = 0; base < queued; base += 32) {
     const int some = queued - base < 32 ? queued - base : 32;
     uint32_t start = 0, count = 0, mask = 0, offset[W], cell = own.cell;
 #pragma unroll
     for (int w = 0; w < W; w++) offset[w] = 0;
     if (own.lane < some) {
-      const uint32_t early = m.early[base + own.lane], late = m.late[base + own.lane];
-      mask = m.mask[base + own.lane];
+      const uint32_t early = shared.early[base + own.lane], late = shared.late[base + own.lane];
+      mask = shared.mask[base + own.lane];
 #pragma unroll
       for (int j = 0; j < D; j++) {
         const int o = (int) ((j < F ? early >> 3 * (j < F ? j : 0) : late >> 3 * (j < F ? 0 : j - F)) & 7) - GRID_REACH;
-        cell += (uint32_t) o * a.g.stride[j];
-        offset[j / 4] |= (uint32_t) ((o * a.g.k[j]) & 0xff) << 8 * (j & 3);
+        cell += (uint32_t) o * args.g.stride[j];
+        offset[j / 4] |= (uint32_t) ((o * args.g.k[j]) & 0xff) << 8 * (j & 3);
       }
-      start = a.reference.start[cell];
-      count = a.reference.start[cell + 1] - start;
+      start = args.reference.start[cell];
+      count = args.reference.start[cell + 1] - start;
     }
     for (int e = 0; e < some; e += AHEAD) {
       int local[AHEAD][2][W];
@@ -287,68 +288,69 @@ __device__ __noinline__ double work_off(const grid_args<Real> &a, grid_run own, 
         if (e + u >= some) n = 0;
         for (; n; at += 64, n -= 64) {
           if (n > 32)
-            meet<2, Real, D>(a, own, those, by, local[u], at, n, hits, total);
+            meet<2, Real, D>(args, own, those, by, local[u], at, n, hits, total);
           else
-            meet<1, Real, D>(a, own, those, by, local[u], at, n, hits, total);
+            meet<1, Real, D>(args, own, those, by, local[u], at, n, hits, total);
           if (n <= 64) break;
           load<W>(points, own.lane, at + 64, n - 64, local[u]);
         }
       }
     }
-    if (a.counts) {
+    if (args.counts) {
       const unsigned tests = sum_lanes(__popc(mask) * ((count + 31) / 32));
-      if (own.lane == 0) m.cells += some, m.tests += tests;
+      if (own.lane == 0) shared.cells += some, shared.tests += tests;
     }
   }
   __syncwarp();
-  if (own.lane == 0) m.hits = hits;
+  if (own.lane == 0) shared.hits = hits;
   __syncwarp();
   return total;
 }
 
 /* Sums over the dimensions of an offset, from FROM on. */
-template <int FROM, int DIMS, int D> __device__ __forceinline__ float min_of(const grid_warp<D> &m, uint32_t code)
+template <int FROM, int DIMS, int D> __device__ __forceinline__ float min_of(const grid_warp<D> &shared, uint32_t code)
 {
   float s = 0;
 #pragma unroll
-  for (int j = 0; j < DIMS; j++) s += m.least[FROM + j][code >> 3 * j & 7];
+  for (int j = 0; j < DIMS; j++) s += shared.least[FROM + j][code >> 3 * j & 7];
   return s;
 }
 template <int FROM, int DIMS, int D>
-__device__ __forceinline__ float distance(const grid_warp<D> &m, uint32_t code, int lane)
+__device__ __forceinline__ float distance(const grid_warp<D> &shared, uint32_t code, int lane)
 {
   float s = 0;
 #pragma unroll
-  for (int j = 0; j < DIMS; j++) s += __half2float(m.table[FROM + j][code >> 3 * j & 7][lane]);
+  for (int j = 0; j < DIMS; j++) s += __half2float(shared.table[FROM + j][code >> 3 * j & 7][lane]);
   return s;
 }
 
 /* Every offset of the first dimensions with those kept of the last; queues the cells that some query reaches. */
 template <typename Real, int D>
-__device__ __forceinline__ void pair_up(const grid_args<Real> &a, const grid_run &own, int kept, int &queued,
+__device__ __forceinline__ void pair_up(const grid_args<Real> &args, const grid_run &own, int kept, int &queued,
                                         double &total)
 {
   const int F = D - last_dims(D), lane = own.lane;
-  grid_warp<D> &m = own_part<D>();
-  const float within = a.g.within;
-  for (int at = 0; at < a.firsts; at += 32) {
-    const uint32_t codes = at + lane < a.firsts ? a.first[at + lane] : CENTRE(F);
-    uint32_t some = __ballot_sync(~0u, at + lane < a.firsts && min_of<0, F>(m, codes) <= within);
+  grid_warp<D> &shared = own_part<D>();
+  const float within = args.g.within;
+  for (int at = 0; at < args.firsts; at += 32) {
+    const uint32_t codes = at + lane < args.firsts ? args.first[at + lane] : CENTRE(F);
+    uint32_t some = __ballot_sync(~0u, at + lane < args.firsts && min_of<0, F>(shared, codes) <= within);
     while (some) {
       const uint32_t code = __shfl_sync(~0u, codes, take_last(some));
-      const float s = distance<0, F>(m, code, lane), left = within - s, most = within - min_of_lanes(s);
+      const float s = distance<0, F>(shared, code, lane), left = within - s, most = within - min_of_lanes(s);
       if (most < 0) continue;
       for (int k = 0; k < kept; k += 32) {
-        const bool may = k + lane < kept && m.later_min[k + lane] <= most &&
-                         !(once<Real> && code == CENTRE(F) && (m.later_code[k + lane] & BEFORE));
+        const bool may = k + lane < kept && shared.later_min[k + lane] <= most &&
+                         !(once<Real> && code == CENTRE(F) && (shared.later_code[k + lane] & BEFORE));
         uint32_t with = __ballot_sync(~0u, may);
         while (with) {
           const int e = k + take_last(with);
-          const uint32_t mask = __ballot_sync(~0u, __half2float(m.later[e][lane]) <= left);
+          const uint32_t mask = __ballot_sync(~0u, __half2float(shared.later[e][lane]) <= left);
           if (!mask) continue;
-          if (lane == 0) m.early[queued] = code, m.late[queued] = m.later_code[e], m.mask[queued] = mask;
+          if (lane == 0)
+            shared.early[queued] = code, shared.late[queued] = shared.later_code[e], shared.mask[queued] = mask;
           if (++queued < QUEUE) continue;
-          total = work_off<Real, D>(a, own, queued, total);
+          total = work_off<Real, D>(args, own, queued, total);
           queued = 0;
         }
       }
@@ -358,10 +360,11 @@ __device__ __forceinline__ void pair_up(const grid_args<Real> &a, const grid_run
 
 /* Keeps offsets of the last dimensions that some query reaches, as many at a time as there is room for, and pairs them
  * up. */
-template <typename Real, int D> __device__ __forceinline__ double visit(const grid_args<Real> &a, const grid_run &own)
+template <typename Real, int D>
+__device__ __forceinline__ double visit(const grid_args<Real> &args, const grid_run &own)
 {
   const int L = last_dims(D), F = D - L, lane = own.lane;
-  grid_warp<D> &m = own_part<D>();
+  grid_warp<D> &shared = own_part<D>();
   uint32_t codes = 0, waiting = 0;
   int next = 0, queued = 0;
   double total = 0;
@@ -369,123 +372,124 @@ template <typename Real, int D> __device__ __forceinline__ double visit(const gr
     int kept = 0;
     while (kept < LATER) {
       if (!waiting) {
-        if (next >= a.lasts) break;
-        codes = next + lane < a.lasts ? a.last[next + lane] : CENTRE(L);
-        waiting = __ballot_sync(~0u, next + lane < a.lasts && min_of<F, L>(m, codes) <= a.g.within);
+        if (next >= args.lasts) break;
+        codes = next + lane < args.lasts ? args.last[next + lane] : CENTRE(L);
+        waiting = __ballot_sync(~0u, next + lane < args.lasts && min_of<F, L>(shared, codes) <= args.g.within);
         next += 32;
         continue;
       }
       const uint32_t code = __shfl_sync(~0u, codes, take_last(waiting));
-      const float s = distance<F, L>(m, code, lane), least = min_of_lanes(s);
-      if (least > a.g.within) continue;
-      m.later[kept][lane] = __float2half_rd(s);
-      if (lane == 0) m.later_code[kept] = code, m.later_min[kept] = least;
+      const float s = distance<F, L>(shared, code, lane), least = min_of_lanes(s);
+      if (least > args.g.within) continue;
+      shared.later[kept][lane] = __float2half_rd(s);
+      if (lane == 0) shared.later_code[kept] = code, shared.later_min[kept] = least;
       kept++;
     }
     __syncwarp();
-    pair_up<Real, D>(a, own, kept, queued, total);
+    pair_up<Real, D>(args, own, kept, queued, total);
     __syncwarp();
-  } while (waiting || next < a.lasts);
-  return work_off<Real, D>(a, own, queued, total);
+  } while (waiting || next < args.lasts);
+  return work_off<Real, D>(args, own, queued, total);
 }
 
 /* A warp for each run of queries: distances of each query from the slabs around the cell go to a table, visit() then
  * finds and meets the cells within reach, and the sums are written, or added where pairs are computed once for both. */
 template <typename Real, int D>
-__global__ void __launch_bounds__(32 * WARPS, BLOCKS) walk_grid(const __grid_constant__ grid_args<Real> a)
+__global__ void __launch_bounds__(32 * WARPS, BLOCKS) walk_grid(const __grid_constant__ grid_args<Real> args)
 {
   const int W = (D + 3) / 4;
-  const int64_t own_run = a.first_run + (int64_t) blockIdx.x * WARPS + (threadIdx.x >> 5);
-  const int64_t r = (own_run / STRIPE * a.parts + a.part) * STRIPE + own_run % STRIPE;
-  if (own_run >= a.first_run + a.runs || r >= a.all_runs) return;
-  grid_warp<D> &m = own_part<D>();
-  const uint2 asked = a.run[r];
-  const uint32_t end = a.query.start[asked.x + 1], size = run_size(end - a.query.start[asked.x]);
+  const int64_t own_run = args.first_run + (int64_t) blockIdx.x * WARPS + (threadIdx.x >> 5);
+  const int64_t r = (own_run / STRIPE * args.parts + args.part) * STRIPE + own_run % STRIPE;
+  if (own_run >= args.first_run + args.runs || r >= args.all_runs) return;
+  grid_warp<D> &shared = own_part<D>();
+  const uint2 asked = args.run[r];
+  const uint32_t end = args.query.start[asked.x + 1], size = run_size(end - args.query.start[asked.x]);
   const grid_run own = { asked.x, asked.y, end, (int) (threadIdx.x & 31) };
   const bool here = own.lane < size && own.first + own.lane < end;
   const int64_t i = own.first + (here ? own.lane : 0);
   uint32_t rest = own.cell;
   int words[3] = { 0, 0, 0 }, norm = 0;
-  if (own.lane == 0) m.hits = 0, m.cells = m.tests = m.pairs = 0;
+  if (own.lane == 0) shared.hits = 0, shared.cells = shared.tests = shared.pairs = 0;
 #pragma unroll
   for (int j = 0; j < D; j++) {
-    const int at = (int) (rest / a.g.stride[j]);
-    rest %= a.g.stride[j];
-    const float k = (float) a.g.k[j];
+    const int at = (int) (rest / args.g.stride[j]);
+    rest %= args.g.stride[j];
+    const float k = (float) args.g.k[j];
     const float x =
-        (float) (((double) a.query.rows[i * a.g.d + a.g.axis[j]] - a.g.low[j]) * a.g.inv_unit - (double) a.g.k[j] * at);
+        (float) (((double) args.query.rows[i * args.g.d + args.g.axis[j]] - args.g.low[j]) * args.g.inv_unit -
+                 (double) args.g.k[j] * at);
 #pragma unroll
     for (int o = -GRID_REACH; o <= GRID_REACH; o++) {
       const float gap = o < 0 ? x + (float) (-o - 1) * k : o > 0 ? (k - x) + (float) (o - 1) * k : 0;
-      const bool there = abs(o) <= a.g.reach[j] && at + o >= 0 && at + o < a.g.cells[j];
+      const bool there = abs(o) <= args.g.reach[j] && at + o >= 0 && at + o < args.g.cells[j];
       const float s = !there || (j == 0 && !here) ? INFINITY : gap > 0 ? gap * gap : 0, least = min_of_lanes(s);
-      m.table[j][o + GRID_REACH][own.lane] = __float2half_rd(s);
-      if (own.lane == 0) m.least[j][o + GRID_REACH] = least;
+      shared.table[j][o + GRID_REACH][own.lane] = __float2half_rd(s);
+      if (own.lane == 0) shared.least[j][o + GRID_REACH] = least;
     }
   }
 #pragma unroll
   for (int w = 0; w < W; w++) {
-    words[w] = a.query.local[i * W + w];
+    words[w] = args.query.local[i * W + w];
     norm = __dp4a(words[w], words[w], norm);
   }
-  m.q[own.lane] =
-      make_uint4((uint32_t) words[0], (uint32_t) words[1], (uint32_t) words[2], (uint32_t) ((norm - a.g.near) >> 1));
+  shared.q[own.lane] =
+      make_uint4((uint32_t) words[0], (uint32_t) words[1], (uint32_t) words[2], (uint32_t) ((norm - args.g.near) >> 1));
   __syncwarp();
-  double total = visit<Real, D>(a, own);
-  if (m.hits) total = compute<Real, D>(a, own, 0, m.hits, total);
-  if (a.counts && own.lane == 0) {
-    atomicAdd(&a.counts[0], m.cells);
-    atomicAdd(&a.counts[1], m.tests);
-    atomicAdd(&a.counts[2], m.pairs);
+  double total = visit<Real, D>(args, own);
+  if (shared.hits) total = compute<Real, D>(args, own, 0, shared.hits, total);
+  if (args.counts && own.lane == 0) {
+    atomicAdd(&args.counts[0], shared.cells);
+    atomicAdd(&args.counts[1], shared.tests);
+    atomicAdd(&args.counts[2], shared.pairs);
   }
   if (!here) return;
   if (once<Real>)
-    atomicAdd(&a.out[a.query.order[i]], total);
+    atomicAdd(&args.out[args.query.order[i]], total);
   else
-    a.out[a.query.order[i]] = total;
+    args.out[args.query.order[i]] = total;
 }
 
-template <typename Real, int D> static cudaError_t launch_walk(const grid_args<Real> &a, cudaStream_t stream)
+template <typename Real, int D> static cudaError_t launch_walk(const grid_args<Real> &args, cudaStream_t stream)
 {
   const size_t bytes = sizeof(grid_warp<D>) * WARPS;
   static_assert(sizeof(grid_warp<D>) * WARPS <= 48 * 1024, "more shared memory needs an attribute");
-  walk_grid<Real, D><<<(unsigned) ((a.runs + WARPS - 1) / WARPS), 32 * WARPS, bytes, stream>>>(a);
+  walk_grid<Real, D><<<(unsigned) ((args.runs + WARPS - 1) / WARPS), 32 * WARPS, bytes, stream>>>(args);
   return cudaGetLastError();
 }
 
-template <typename Real> static cudaError_t launch_dims(const grid_args<Real> &a, cudaStream_t stream)
+template <typename Real> static cudaError_t launch_dims(const grid_args<Real> &args, cudaStream_t stream)
 {
-  switch (a.g.dims) {
+  switch (args.g.dims) {
 /* clang-format off */
-#define DIMS_CASE(D) case D: return launch_walk<Real, D>(a, stream);
+#define DIMS_CASE(D) case D: return launch_walk<Real, D>(args, stream);
     /* clang-format on */
     DIMS_CASE(2)
     DIMS_CASE(4)
     DIMS_CASE(6)
     DIMS_CASE(8)
     DIMS_CASE(10)
-  default: return launch_walk<Real, 12>(a, stream);
+  default: return launch_walk<Real, 12>(args, stream);
   }
 }
 
 /* Offsets of cells that some point of a cell may reach, in dimensions from .. to - 1. Those that lead to earlier cells
  * get the bits of `before`, and are left out when that is ~0. */
-static int list_offsets(const grid_plan &g, int from, int to, uint32_t before, uint32_t *out)
+static int list_offsets(const grid_plan &plan, int from, int to, uint32_t before, uint32_t *out)
 {
   int count = 0, o[GRID_DIMS];
-  for (int j = from; j < to; j++) o[j] = -g.reach[j];
+  for (int j = from; j < to; j++) o[j] = -plan.reach[j];
   for (int j = from; j < to;) {
     double s = 0;
     uint32_t code = 0;
     int side = 0;
     for (j = from; j < to; j++) {
-      const double gap = abs(o[j]) > 1 ? (double) (abs(o[j]) - 1) * g.k[j] : 0;
+      const double gap = abs(o[j]) > 1 ? (double) (abs(o[j]) - 1) * plan.k[j] : 0;
       s += gap * gap;
       code |= (uint32_t) (o[j] + GRID_REACH) << 3 * (j - from);
       if (!side) side = o[j];
     }
-    if (s <= g.within && (side >= 0 || ~before)) out[count++] = side < 0 ? code | before : code;
-    for (j = from; j < to && ++o[j] > g.reach[j]; j++) o[j] = -g.reach[j]; /* past the last one, j is `to` */
+    if (s <= plan.within && (side >= 0 || ~before)) out[count++] = side < 0 ? code | before : code;
+    for (j = from; j < to && ++o[j] > plan.reach[j]; j++) o[j] = -plan.reach[j]; /* past the last one, j is `to` */
   }
   return count;
 }
@@ -508,19 +512,19 @@ weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan
   const int split = plan.dims - last_dims(plan.dims);
   uint32_t *first, *last, *host;
   size_t most = 1;
-  grid_args<Real> a = { plan, kind, leave_one_out, h,     1 / (h * h), query, reference, NULL, NULL, 0, 0,
-                        NULL, 0,    part,          parts, 0,           0,     NULL,      NULL, NULL };
+  grid_args<Real> args = { plan, kind, leave_one_out, h,     1 / (h * h), query, reference, NULL, NULL, 0, 0,
+                           NULL, 0,    part,          parts, 0,           0,     NULL,      NULL, NULL };
   weft_arena hold = weft_arena_begin(ctx);
   for (int j = 0; j < split; j++) most *= SLOTS;
   WEFT_TAKE(host, &hold, most);
   WEFT_DEVICE_TAKE(first, mem, most);
   WEFT_DEVICE_TAKE(last, mem, most);
-  a.first = first, a.last = last;
-  a.firsts = list_offsets(plan, 0, split, once<Real> ? ~0u : 0, host);
-  WEFT_CUDA(cudaMemcpyAsync(first, host, a.firsts * sizeof *host, cudaMemcpyHostToDevice, mem->stream));
+  args.first = first, args.last = last;
+  args.firsts = list_offsets(plan, 0, split, once<Real> ? ~0u : 0, host);
+  WEFT_CUDA(cudaMemcpyAsync(first, host, args.firsts * sizeof *host, cudaMemcpyHostToDevice, mem->stream));
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
-  a.lasts = list_offsets(plan, split, plan.dims, once<Real> ? BEFORE : 0, host);
-  WEFT_CUDA(cudaMemcpyAsync(last, host, a.lasts * sizeof *host, cudaMemcpyHostToDevice, mem->stream));
+  args.lasts = list_offsets(plan, split, plan.dims, once<Real> ? BEFORE : 0, host);
+  WEFT_CUDA(cudaMemcpyAsync(last, host, args.lasts * sizeof *host, cudaMemcpyHostToDevice, mem->stream));
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
   WEFT_DEVICE_TAKE(first_run, mem, (size_t) plan.total + 1);
   WEFT_DEVICE_TAKE(d_counts, mem, 3);
@@ -540,17 +544,17 @@ weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan
   WEFT_CUDA(cudaGetLastError());
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
   weft_device_drop(mem, first_run);
-  a.run = run, a.all_runs = runs, a.counts = d_counts;
+  args.run = run, args.all_runs = runs, args.counts = d_counts;
   own_runs = ((runs + STRIPE - 1) / STRIPE + parts - 1 - part) / parts * STRIPE;
   if (once<Real> || parts > 1) WEFT_CUDA(cudaMemsetAsync(out, 0, query.n * m * sizeof *out, mem->stream));
   for (int c = 0; c < m; c++) {
-    a.weights = reference.weights ? reference.weights + (size_t) c * reference.n : NULL;
-    a.out = out + (size_t) c * query.n;
-    for (int64_t at = 0; at < own_runs; at += a.runs) {
+    args.weights = reference.weights ? reference.weights + (size_t) c * reference.n : NULL;
+    args.out = out + (size_t) c * query.n;
+    for (int64_t at = 0; at < own_runs; at += args.runs) {
       const double began = weft_seconds();
       WEFT_TRY(weft_poll(ctx, (double) c * own_runs + at, (double) m * own_runs));
-      a.first_run = at, a.runs = own_runs - at < batch ? own_runs - at : batch;
-      WEFT_CUDA(launch_dims(a, mem->stream));
+      args.first_run = at, args.runs = own_runs - at < batch ? own_runs - at : batch;
+      WEFT_CUDA(launch_dims(args, mem->stream));
       WEFT_CUDA(cudaStreamSynchronize(mem->stream));
       const double took = weft_seconds() - began;
       if (took < 0.12)

@@ -10,12 +10,12 @@
 
 /* ---- windows ---- */
 
-__device__ static inline double place_of(const mesh_place &g, const mesh_points &p, int64_t i, int j)
+__device__ static inline double place_of(const mesh_place &place, const mesh_points &p, int64_t i, int j)
 {
   const int64_t k = i * p.point + j * p.dimension;
-  double from = p.x[k] - g.least[j];
+  double from = p.x[k] - place.least[j];
   if (p.lo) from += p.lo[k];
-  return from * g.per_node;
+  return from * place.per_node;
 }
 
 /* Eight values of the window from lane `first` on, of a point at `at`. */
@@ -32,12 +32,12 @@ __device__ static inline void window_of(const mesh_window &w, double at, int fir
   }
 }
 
-__device__ static inline int64_t node_of(const mesh_place &g, uint32_t cell, int block, int d)
+__device__ static inline int64_t node_of(const mesh_place &place, uint32_t cell, int block, int d)
 {
   int64_t node = 0;
   for (int j = 0; j < d; j++) {
-    node += ((int64_t) (cell % (uint32_t) g.cells[j]) + BLOCK * (block >> j & 1)) * g.stride[j];
-    cell /= (uint32_t) g.cells[j];
+    node += ((int64_t) (cell % (uint32_t) place.cells[j]) + BLOCK * (block >> j & 1)) * place.stride[j];
+    cell /= (uint32_t) place.cells[j];
   }
   return node;
 }
@@ -51,18 +51,18 @@ __device__ static inline void take_run(int64_t *first, int64_t *end, int run)
 
 /* ---- cells ---- */
 
-__global__ void find_mesh_cells(const __grid_constant__ mesh_place g, const __grid_constant__ mesh_points p, int d,
+__global__ void find_mesh_cells(const __grid_constant__ mesh_place place, const __grid_constant__ mesh_points p, int d,
                                 uint32_t *cell, uint32_t *order)
 {
   for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < p.n; i += (int64_t) gridDim.x * blockDim.x) {
     uint32_t c = 0;
     bool on = true;
     for (int j = d - 1; j >= 0; j--) {
-      const double at = place_of(g, p, i, j);
-      on = on && at >= 0 && at < (double) g.cells[j];
-      if (on) c = c * (uint32_t) g.cells[j] + (uint32_t) at;
+      const double at = place_of(place, p, i, j);
+      on = on && at >= 0 && at < (double) place.cells[j];
+      if (on) c = c * (uint32_t) place.cells[j] + (uint32_t) at;
     }
-    cell[i] = on ? c : g.nowhere, order[i] = (uint32_t) i;
+    cell[i] = on ? c : place.nowhere, order[i] = (uint32_t) i;
   }
 }
 
@@ -78,18 +78,19 @@ template <int D> struct spread_sums {
 /* Adds a warp's sums to the nodes where the cell's window begins, as whole numbers of 1 / scale, and clears them.
  * Nothing is added for a cell beyond the mesh. */
 template <int D>
-__device__ static inline void flush(const mesh_place &g, uint32_t cell, int block, double scale, spread_sums<D> *s,
+__device__ static inline void flush(const mesh_place &place, uint32_t cell, int block, double scale, spread_sums<D> *s,
                                     unsigned long long *node)
 {
   const int lane = threadIdx.x & 31, row = 2 * (lane >> 3);
-  if (cell < g.nowhere && (D > 1 || lane < BLOCK)) {
-    unsigned long long *at = node + node_of(g, cell, block, D) + (lane & 7) + (D > 1 ? row * g.stride[1] : 0);
+  if (cell < place.nowhere && (D > 1 || lane < BLOCK)) {
+    unsigned long long *at = node + node_of(place, cell, block, D) + (lane & 7) + (D > 1 ? row * place.stride[1] : 0);
 #pragma unroll
     for (int b = 0; b < s->rows; b++)
 #pragma unroll
       for (int c = 0; c < s->planes; c++) {
         const long long units = __double2ll_rn(s->sum[b][c] * scale);
-        if (units) atomicAdd(at + (b ? g.stride[1] : 0) + (c ? c * g.stride[2] : 0), (unsigned long long) units);
+        if (units)
+          atomicAdd(at + (b ? place.stride[1] : 0) + (c ? c * place.stride[2] : 0), (unsigned long long) units);
       }
   }
 #pragma unroll
@@ -102,26 +103,26 @@ __device__ static inline void flush(const mesh_place &g, uint32_t cell, int bloc
  * sums in registers, which are flushed to the nodes where the next cell begins. */
 template <int D>
 __global__ void __launch_bounds__(32 * WARPS)
-    spread_run(const __grid_constant__ mesh_place g, const __grid_constant__ mesh_window w, const mesh_points p,
+    spread_run(const __grid_constant__ mesh_place place, const __grid_constant__ mesh_window w, const mesh_points p,
                const uint32_t *cells, const uint32_t *order, int64_t first, int64_t end, int run, const double *weights,
                int64_t stride, double scale, unsigned long long *node)
 {
   __shared__ double windows[WARPS][32][ROW];
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, block = blockIdx.y, row = 2 * (lane >> 3);
-  uint32_t cell = g.nowhere;
+  uint32_t cell = place.nowhere;
   spread_sums<D> s = { { { 0 } } };
   take_run(&first, &end, run);
   for (int64_t from = first; from < end; from += 32) {
     const int64_t i = from + lane;
-    const uint32_t own = i < end ? cells[i] : g.nowhere;
+    const uint32_t own = i < end ? cells[i] : place.nowhere;
     const int count = end - from < 32 ? (int) (end - from) : 32;
     __syncwarp();
-    if (own < g.nowhere) {
+    if (own < place.nowhere) {
       const int64_t k = order[i];
       double *to = windows[warp][lane], value[BLOCK];
       const double weight = weights ? weights[k * stride] : 1;
       for (int j = 0; j < D; j++) {
-        window_of(w, place_of(g, p, k, j), BLOCK * (block >> j & 1), value);
+        window_of(w, place_of(place, p, k, j), BLOCK * (block >> j & 1), value);
 #pragma unroll
         for (int l = 0; l < BLOCK; l++) to[j * BLOCK + l] = j ? value[l] : weight * value[l];
       }
@@ -130,10 +131,10 @@ __global__ void __launch_bounds__(32 * WARPS)
     for (int q = 0; q < count; q++) {
       const uint32_t now = __shfl_sync(FULL, own, q);
       if (now != cell) {
-        flush<D>(g, cell, block, scale, &s, node);
+        flush<D>(place, cell, block, scale, &s, node);
         cell = now;
       }
-      if (now >= g.nowhere) break; /* these come last */
+      if (now >= place.nowhere) break; /* these come last */
       const double *at = windows[warp][q], by_column = at[lane & 7];
 #pragma unroll
       for (int b = 0; b < s.rows; b++) {
@@ -143,7 +144,7 @@ __global__ void __launch_bounds__(32 * WARPS)
       }
     }
   }
-  flush<D>(g, cell, block, scale, &s, node);
+  flush<D>(place, cell, block, scale, &s, node);
 }
 
 /* ---- convolving ---- */
@@ -155,14 +156,14 @@ struct mesh_taps {
 
 /* Along one dimension. `unit`: of the numbers. */
 template <typename Number>
-__global__ void convolve(const Number *in, double unit, const __grid_constant__ mesh_taps t, int64_t nodes,
+__global__ void convolve(const Number *in, double unit, const __grid_constant__ mesh_taps taps, int64_t nodes,
                          int64_t stride, int count, double *out)
 {
   for (int64_t i = blockIdx.x * (int64_t) blockDim.x + threadIdx.x; i < nodes; i += (int64_t) gridDim.x * blockDim.x) {
     const int at = (int) (i / stride % count);
     double sum = 0;
-    for (int k = -t.taps; k <= t.taps; k++)
-      if ((unsigned) (at + k) < (unsigned) count) sum += t.tap[k + t.taps] * (double) in[i + k * stride];
+    for (int k = -taps.taps; k <= taps.taps; k++)
+      if ((unsigned) (at + k) < (unsigned) count) sum += taps.tap[k + taps.taps] * (double) in[i + k * stride];
     out[i] = sum * unit;
   }
 }
@@ -191,7 +192,7 @@ template <int D> __device__ static inline double sum_block(const double *node, c
  * cell's window to shared memory once for all queries of that cell. */
 template <int D>
 __global__ void __launch_bounds__(32 * WARPS)
-    gather_run(const __grid_constant__ mesh_place g, const __grid_constant__ mesh_window w, const mesh_points p,
+    gather_run(const __grid_constant__ mesh_place place, const __grid_constant__ mesh_window w, const mesh_points p,
                const uint32_t *cells, const uint32_t *order, int64_t first, int64_t end, int run, int blocks,
                const double *node, double *out)
 {
@@ -199,28 +200,28 @@ __global__ void __launch_bounds__(32 * WARPS)
   __shared__ __align__(16) double copies[WARPS][size];
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
   double *copy = copies[warp];
-  uint32_t copied = g.nowhere;
+  uint32_t copied = place.nowhere;
   int copied_block = 0;
   take_run(&first, &end, run);
   for (int64_t from = first; from < end; from += 32) {
     const int64_t i = from + lane;
-    const uint32_t own = i < end ? cells[i] : g.nowhere;
+    const uint32_t own = i < end ? cells[i] : place.nowhere;
     const int64_t k = i < end ? order[i] : 0;
     double at[D], total = 0;
-    for (int j = 0; j < D; j++) at[j] = own < g.nowhere ? place_of(g, p, k, j) : 0;
+    for (int j = 0; j < D; j++) at[j] = own < place.nowhere ? place_of(place, p, k, j) : 0;
     for (int block = 0; block < blocks; block++) {
       double window[D][BLOCK];
 #pragma unroll
       for (int j = 0; j < D; j++) window_of(w, at[j], BLOCK * (block >> j & 1), window[j]);
-      unsigned left = __ballot_sync(FULL, own < g.nowhere);
+      unsigned left = __ballot_sync(FULL, own < place.nowhere);
       while (left) {
         const uint32_t cell = __shfl_sync(FULL, own, __ffs(left) - 1);
         if (cell != copied || block != copied_block) {
-          const int64_t begin = node_of(g, cell, block, D);
+          const int64_t begin = node_of(place, cell, block, D);
           __syncwarp();
           for (int e = lane; e < size; e += 32)
-            copy[e] =
-                node[begin + (e & 7) + (D > 1 ? (e >> 3 & 7) * g.stride[1] : 0) + (D > 2 ? (e >> 6) * g.stride[2] : 0)];
+            copy[e] = node[begin + (e & 7) + (D > 1 ? (e >> 3 & 7) * place.stride[1] : 0) +
+                           (D > 2 ? (e >> 6) * place.stride[2] : 0)];
           __syncwarp();
           copied = cell, copied_block = block;
         }
@@ -245,85 +246,87 @@ static int exponent_of(double total)
 /* Points of a warp: more if there are many points, so that their sums are added to the nodes less often. */
 static int run_of(int64_t n) { return n < 1 << 24 ? 256 : n < 1 << 28 ? 1024 : 4096; }
 
-static int blocks_of(const mesh_run *r) { return r->window.lanes > BLOCK ? 1 << r->mesh->d : 1; }
+static int blocks_of(const mesh_run *run) { return run->window.lanes > BLOCK ? 1 << run->mesh->d : 1; }
 
 /* The mesh as the device holds it: windows are filled up to whole blocks of 8 nodes, so that rows are longer. */
-static void place_there(const weft_mesh *mesh, mesh_place *g)
+static void place_there(const weft_mesh *mesh, mesh_place *place)
 {
-  const weft_mesh_scheme *s = mesh->scheme;
+  const weft_mesh_scheme *scheme = mesh->scheme;
   double cells = 1;
-  memset(g, 0, sizeof *g);
-  g->nodes = 1, g->per_node = mesh->per_node;
+  memset(place, 0, sizeof *place);
+  place->nodes = 1, place->per_node = mesh->per_node;
   for (size_t j = 0; j < mesh->d; j++) {
-    g->cells[j] = (int) mesh->count[j] - s->width + 1;
-    g->count[j] = g->cells[j] + s->lanes - 1;
-    g->least[j] = mesh->least[j];
-    g->stride[j] = g->nodes;
-    g->nodes *= g->count[j];
-    cells *= g->cells[j];
+    place->cells[j] = (int) mesh->count[j] - scheme->width + 1;
+    place->count[j] = place->cells[j] + scheme->lanes - 1;
+    place->least[j] = mesh->least[j];
+    place->stride[j] = place->nodes;
+    place->nodes *= place->count[j];
+    cells *= place->cells[j];
   }
-  g->nowhere = (uint32_t) cells; /* fewer than 2^32: WEFT_MESH_MAX_NODES */
+  place->nowhere = (uint32_t) cells; /* fewer than 2^32: WEFT_MESH_MAX_NODES */
 }
 
 double weft_mesh_bytes_of_point(void) { return 4 * sizeof(uint32_t) + 1; }
 
 double weft_mesh_bytes(const weft_mesh *mesh)
 {
-  mesh_place g;
-  place_there(mesh, &g);
-  return ((double) mesh->m + 1) * (double) g.nodes * sizeof(double) + 16e6;
+  mesh_place place;
+  place_there(mesh, &place);
+  return ((double) mesh->m + 1) * (double) place.nodes * sizeof(double) + 16e6;
 }
 
 /* Keys of the points beside a cell number: `nowhere` is one of them. */
-static int bits_of(const mesh_run *r)
+static int bits_of(const mesh_run *run)
 {
   int bits = 1;
-  while (bits < 32 && r->place.nowhere >> bits) bits++;
+  while (bits < 32 && run->place.nowhere >> bits) bits++;
   return bits;
 }
 
 /* Takes the device memory of a run: nodes, which begin at 0, and room for `room` sorted points. All of it belongs to
  * mem. */
-weft_status weft_mesh_begin_cuda(mesh_run *r, weft_ctx *ctx, weft_device_arena *mem, const weft_mesh *mesh, size_t room)
+weft_status weft_mesh_begin_cuda(mesh_run *run, weft_ctx *ctx, weft_device_arena *mem, const weft_mesh *mesh,
+                                 size_t room)
 {
   weft_status st = WEFT_OK;
-  mesh_sorted *o = &r->sorted;
-  memset(r, 0, sizeof *r);
-  r->ctx = ctx, r->mem = mem, r->mesh = mesh, o->room = room;
-  place_there(mesh, &r->place);
-  r->window.degree = mesh->scheme->degree, r->window.lanes = mesh->scheme->lanes;
-  memcpy(r->window.piece, mesh->scheme->piece, sizeof r->window.piece);
-  WEFT_DEVICE_TAKE(r->node, mem, mesh->m * (size_t) r->place.nodes);
-  WEFT_DEVICE_TAKE(r->other, mem, (size_t) r->place.nodes);
-  WEFT_DEVICE_TAKE(o->cell, mem, room);
-  WEFT_DEVICE_TAKE(o->cell_other, mem, room);
-  WEFT_DEVICE_TAKE(o->order, mem, room);
-  WEFT_DEVICE_TAKE(o->order_other, mem, room);
+  mesh_sorted *sorted = &run->sorted;
+  memset(run, 0, sizeof *run);
+  run->ctx = ctx, run->mem = mem, run->mesh = mesh, sorted->room = room;
+  place_there(mesh, &run->place);
+  run->window.degree = mesh->scheme->degree, run->window.lanes = mesh->scheme->lanes;
+  memcpy(run->window.piece, mesh->scheme->piece, sizeof run->window.piece);
+  WEFT_DEVICE_TAKE(run->node, mem, mesh->m * (size_t) run->place.nodes);
+  WEFT_DEVICE_TAKE(run->other, mem, (size_t) run->place.nodes);
+  WEFT_DEVICE_TAKE(sorted->cell, mem, room);
+  WEFT_DEVICE_TAKE(sorted->cell_other, mem, room);
+  WEFT_DEVICE_TAKE(sorted->order, mem, room);
+  WEFT_DEVICE_TAKE(sorted->order_other, mem, room);
   {
-    cub::DoubleBuffer<uint32_t> keys(o->cell, o->cell_other), values(o->order, o->order_other);
-    WEFT_CUDA(cub::DeviceRadixSort::SortPairs(NULL, o->scratch_bytes, keys, values, (int64_t) room, 0, bits_of(r),
-                                              mem->stream));
+    cub::DoubleBuffer<uint32_t> keys(sorted->cell, sorted->cell_other), values(sorted->order, sorted->order_other);
+    WEFT_CUDA(cub::DeviceRadixSort::SortPairs(NULL, sorted->scratch_bytes, keys, values, (int64_t) room, 0,
+                                              bits_of(run), mem->stream));
   }
-  WEFT_DEVICE_TAKE(o->scratch, mem, o->scratch_bytes);
-  WEFT_CUDA(cudaMemsetAsync(r->node, 0, mesh->m * (size_t) r->place.nodes * sizeof *r->node, mem->stream));
+  WEFT_DEVICE_TAKE(sorted->scratch, mem, sorted->scratch_bytes);
+  WEFT_CUDA(cudaMemsetAsync(run->node, 0, mesh->m * (size_t) run->place.nodes * sizeof *run->node, mem->stream));
 done:
   return st;
 }
 
 /* Sorts the points by cell: r->sorted has the cells and the points' numbers in that order. */
-weft_status weft_mesh_sort_cuda(mesh_run *r, const mesh_points *p)
+weft_status weft_mesh_sort_cuda(mesh_run *run, const mesh_points *p)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = r->ctx;
-  mesh_sorted *o = &r->sorted;
-  size_t bytes = o->scratch_bytes;
-  cub::DoubleBuffer<uint32_t> keys(o->cell, o->cell_other), values(o->order, o->order_other);
-  find_mesh_cells<<<grid_for((double) p->n), 256, 0, r->mem->stream>>>(r->place, *p, (int) r->mesh->d, o->cell,
-                                                                       o->order);
+  weft_ctx *ctx = run->ctx;
+  mesh_sorted *sorted = &run->sorted;
+  size_t bytes = sorted->scratch_bytes;
+  cub::DoubleBuffer<uint32_t> keys(sorted->cell, sorted->cell_other), values(sorted->order, sorted->order_other);
+  find_mesh_cells<<<grid_for((double) p->n), 256, 0, run->mem->stream>>>(run->place, *p, (int) run->mesh->d,
+                                                                         sorted->cell, sorted->order);
   WEFT_CUDA(cudaGetLastError());
-  WEFT_CUDA(cub::DeviceRadixSort::SortPairs(o->scratch, bytes, keys, values, p->n, 0, bits_of(r), r->mem->stream));
-  o->cell = keys.Current(), o->cell_other = keys.Alternate();
-  o->order = values.Current(), o->order_other = values.Alternate();
+  WEFT_CUDA(
+      cub::DeviceRadixSort::SortPairs(sorted->scratch, bytes, keys, values, p->n, 0, bits_of(run), run->mem->stream));
+  sorted->cell = keys.Current(), sorted->cell_other = keys.Alternate();
+  sorted->order = values.Current(), sorted->order_other = values.Alternate();
 done:
   return st;
 }
@@ -365,29 +368,29 @@ done:
 
 /* Makes doubles of column c's whole numbers and convolves them, one dimension after another, between r->node and
  * r->other; the result is in r->node. */
-weft_status weft_mesh_convolve_cuda(mesh_run *r, size_t c, double total)
+weft_status weft_mesh_convolve_cuda(mesh_run *run, size_t c, double total)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = r->ctx;
-  const mesh_place *g = &r->place;
-  double *node = (double *) (r->node + c * (size_t) g->nodes);
-  const unsigned blocks = grid_for((double) g->nodes);
-  mesh_taps t;
-  t.taps = r->mesh->scheme->taps;
-  memcpy(t.tap, r->mesh->scheme->tap, sizeof t.tap);
-  for (size_t j = 0; j < r->mesh->d; j++) {
+  weft_ctx *ctx = run->ctx;
+  const mesh_place *place = &run->place;
+  double *node = (double *) (run->node + c * (size_t) place->nodes);
+  const unsigned blocks = grid_for((double) place->nodes);
+  mesh_taps taps;
+  taps.taps = run->mesh->scheme->taps;
+  memcpy(taps.tap, run->mesh->scheme->tap, sizeof taps.tap);
+  for (size_t j = 0; j < run->mesh->d; j++) {
     WEFT_TRY(weft_poll(ctx, 1, 2));
     if (!j)
-      convolve<<<blocks, 256, 0, r->mem->stream>>>((const long long *) node, ldexp(1, -exponent_of(total)), t, g->nodes,
-                                                   g->stride[j], g->count[j], r->other);
+      convolve<<<blocks, 256, 0, run->mem->stream>>>((const long long *) node, ldexp(1, -exponent_of(total)), taps,
+                                                     place->nodes, place->stride[j], place->count[j], run->other);
     else
-      convolve<<<blocks, 256, 0, r->mem->stream>>>(j & 1 ? r->other : node, 1.0, t, g->nodes, g->stride[j], g->count[j],
-                                                   j & 1 ? node : r->other);
+      convolve<<<blocks, 256, 0, run->mem->stream>>>(j & 1 ? run->other : node, 1.0, taps, place->nodes,
+                                                     place->stride[j], place->count[j], j & 1 ? node : run->other);
     WEFT_CUDA(cudaGetLastError());
   }
-  if (r->mesh->d & 1)
-    WEFT_CUDA(
-        cudaMemcpyAsync(node, r->other, (size_t) g->nodes * sizeof *node, cudaMemcpyDeviceToDevice, r->mem->stream));
+  if (run->mesh->d & 1)
+    WEFT_CUDA(cudaMemcpyAsync(node, run->other, (size_t) place->nodes * sizeof *node, cudaMemcpyDeviceToDevice,
+                              run->mem->stream));
 done:
   return st;
 }
@@ -406,11 +409,11 @@ done:
 }
 
 /* Of the sums of a run and of dimensions, and of whole numbers, by half a unit each time that a node is added to. */
-double weft_mesh_rounding_cuda(const mesh_run *r)
+double weft_mesh_rounding_cuda(const mesh_run *run)
 {
-  const weft_mesh_scheme *s = r->mesh->scheme;
-  const double d = (double) r->mesh->d, adds = 4096 + d * (2 * s->taps + 1) + 3 * s->lanes + 64;
-  return 1.1102230246251565e-16 * adds * pow(s->size, d) + r->flushes * ldexp(1, -61) * pow(s->gain, d);
+  const weft_mesh_scheme *scheme = run->mesh->scheme;
+  const double d = (double) run->mesh->d, adds = 4096 + d * (2 * scheme->taps + 1) + 3 * scheme->lanes + 64;
+  return 1.1102230246251565e-16 * adds * pow(scheme->size, d) + run->flushes * ldexp(1, -61) * pow(scheme->gain, d);
 }
 
 /* ---- the operation ---- */
