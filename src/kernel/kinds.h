@@ -17,7 +17,7 @@
  *   E0, E1    max |dk/ds| and max s |dk/ds|: the effect of errors of their squares. All four are rounded up, or NONE
  *
  * tile.h includes this again for the formulas in vectors, tiles.cuh for those in the device's fast floats.
- * NOTES.md says how a kernel is added. */
+ * README.md says how a kernel is added. */
 #ifndef WEFT_KERNEL_KINDS_H
 #define WEFT_KERNEL_KINDS_H
 

@@ -21,6 +21,7 @@ extern "C" {
 #endif
 
 #define WEFT_MESH_DIMENSIONS 3
+#define WEFT_MESH_MAX_NODES 1e9
 #define WEFT_MESH_WIDTH 16  /* the greatest */
 #define WEFT_MESH_DEGREE 22 /* of a piece */
 #define WEFT_MESH_TAPS 96   /* on either side of the middle */
@@ -35,22 +36,6 @@ typedef struct weft_mesh_scheme {
   double tap[2 * WEFT_MESH_TAPS + 1]; /* of lags -taps .. taps */
   double piece[(WEFT_MESH_DEGREE + 1) * WEFT_MESH_WIDTH]; /* [power][lane] of 2 t - 1, t the place in a cell */
 } weft_mesh_scheme;
-
-/* What a scheme is chosen for: extents in bandwidths, numbers of points, columns of weights; whether for a device. */
-typedef struct weft_mesh_size {
-  size_t d, m;
-  double extent[WEFT_MESH_DIMENSIONS], references, queries;
-  int on_device;
-} weft_mesh_size;
-typedef struct weft_mesh_choice {
-  int width;
-  double spacing, nodes, work;
-} weft_mesh_choice; /* work: nanoseconds */
-
-/* The cheapest scheme with an error of at most `target` in d dimensions; width 0 where there is none. */
-weft_mesh_choice weft_mesh_choose(const weft_mesh_size *size, double target);
-/* 0 where no spacing up to the choice's keeps the target. */
-int weft_mesh_make(const weft_mesh_choice *choice, size_t d, double target, weft_mesh_scheme *scheme);
 
 typedef struct weft_mesh {
   size_t d, m, nodes, stride[WEFT_MESH_DIMENSIONS], count[WEFT_MESH_DIMENSIONS]; /* stride[0] is 1; rows are padded */
@@ -82,6 +67,20 @@ static inline double weft_mesh_at(const weft_mesh *mesh, const weft_mesh_points 
   if (p->lo) from += p->lo[k];
   return from * mesh->per_node;
 }
+
+/* Sums of the Gaussian kernel in one to three dimensions by ops->mesh(). *error: the greatest error of a sum over all
+ * weights, over their sum. missed: room for all queries, gets those whose error may be above the task's, *missing of
+ * them, from 0, in order. */
+weft_status weft_kernel_mesh(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
+                             const weft_mesh_scheme *scheme, double *out, int32_t *missed, size_t *missing,
+                             double *error);
+/* ops->mesh() of the CPU. */
+weft_status weft_kernel_mesh_sums(weft_ctx *ctx, const weft_kernel_task *task, const weft_mesh *mesh,
+                                  const double *total, double *out, double *rounding);
+/* The sum over all ordered pairs of references, of a point with itself among them, and its greatest error; one column
+ * of weights. */
+weft_status weft_kernel_mesh_pairs(weft_ctx *ctx, const weft_kernel_task *task, const weft_mesh_scheme *scheme,
+                                   double *sum, double *error);
 
 typedef struct weft_mesh_code {
   /* Adds weights (m per point) of points order[from .. end - 1] to the nodes. */

@@ -1,5 +1,11 @@
 /* The table of operations of the CPU. */
 #include "kernel/kernel.h"
+#include "kernel/cpu/direct/direct.h"
+#include "kernel/cpu/direct/single.h"
+#include "kernel/both/mesh.h"
+#ifdef WEFT_TESTS
+#  include "kernel/both/test/cube.h"
+#endif
 
 static weft_status no_grid(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done, double *out,
                            weft_kernel_effort *effort)

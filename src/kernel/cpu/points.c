@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include "core/call/parallel.h"
 #include "kernel/both/scalar.h"
+#include "kernel/cpu/points.h"
 
 #define AT_ONCE ((size_t) 1 << 18)
 

@@ -11,6 +11,7 @@
 #include "core/call/parallel.h"
 #include "kernel/cpu/direct/block.h"
 #include "kernel/cpu/ranks.h"
+#include "kernel/cpu/direct/tile_portable.h"
 
 /* ---- splits ---- */
 

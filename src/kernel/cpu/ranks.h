@@ -3,6 +3,7 @@
 
 #include "core/together/messages.h"
 #include "kernel/kernel.h"
+#include "kernel/cpu/tree/tree.h"
 
 #define WEFT_RANK_BOXES 64 /* most boxes of queries that a rank announces */
 

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "core/together/spread.h"
 #include "kernel/kernel.h"
+#include "kernel/cpu/spread.h"
 
 #define RUN ((size_t) 4096) /* queries; a multiple of every kernel's block */
 

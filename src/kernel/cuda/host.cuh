@@ -46,20 +46,3 @@ static cudaError_t launch_tiles(Kernel kernel, const tile_launch<Real> &tiles, i
   kernel<<<dim3((unsigned) tiles.chunks, (unsigned) tiles.blocks), TILE_THREADS, bytes, tiles.stream>>>(tiles.args);
   return cudaGetLastError();
 }
-
-/* chunks.cu */
-void launch_add_chunks(cudaStream_t stream, const double *partial, const double *inside, int chunks, int cols,
-                       int64_t stride, int64_t first, int64_t count, int64_t total_stride, double *total, double *rest,
-                       double *total_inside);
-
-weft_status weft_kernel_single_cuda(weft_ctx *ctx, const weft_kernel_task *task, const int32_t *own, int tensor,
-                                    double *out, double *bound);
-
-weft_status weft_kernel_grid_cuda(weft_ctx *ctx, const weft_kernel_task *task, double reach, int *done_here,
-                                  double *out, weft_kernel_effort *effort);
-weft_status weft_kernel_mesh_cuda(weft_ctx *ctx, const weft_kernel_task *task, const struct weft_mesh *mesh,
-                                  const double *total, double *out, double *rounding);
-#ifdef WEFT_TESTS
-weft_status weft_kernel_cube_cuda(weft_ctx *ctx, const struct weft_kernel_cube_job *job);
-weft_status weft_kernel_cube_mesh_cuda(weft_ctx *ctx, const struct weft_kernel_cube_mesh_job *job);
-#endif

@@ -5,7 +5,13 @@
 #include <string.h>
 #include <time.h>
 #include "core/r/record.h"
-#include "kernel/r/glue.h"
+#include "kernel/r/kernel.h"
+#include "kernel/cpu/direct/direct.h"
+#include "kernel/cpu/points.h"
+#include "kernel/cpu/spread.h"
+#include "kernel/cpu/tree/pairs.h"
+#include "kernel/cpu/line/line.h"
+#include "kernel/cpu/tree/walk.h"
 
 weft_points weft_kernel_points_of(SEXP list)
 {

@@ -1,7 +1,8 @@
 /* .Call entry points of kernel matrices that are held. Points are lists as in kernel.c. */
 #include "core/r/record.h"
-#include "kernel/r/glue.h"
+#include "kernel/r/kernel.h"
 #include "kernel/cpu/matrix/matrix.h"
+#include "kernel/cpu/matrix/cholesky.h"
 
 static SEXP matrix_to_fill(size_t rows, size_t columns)
 {

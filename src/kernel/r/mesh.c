@@ -1,8 +1,9 @@
 /* .Call entry points of sums over a mesh; see mesh.h. */
 #include <string.h>
 #include "core/r/record.h"
-#include "kernel/r/glue.h"
+#include "kernel/r/kernel.h"
 #include "kernel/both/mesh.h"
+#include "kernel/cpu/mesh/scheme.h"
 
 /* size: list(m, extent, references, queries, on_device), extents in bandwidths. c(width, spacing, nodes, seconds of one
  * thread on the CPU, else of the device), or NULL where no mesh keeps the target, an error over the sum of weights. */

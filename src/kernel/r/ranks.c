@@ -1,8 +1,9 @@
 /* .Call entry points of kernel sums over ranks; R/kernel-ranks.R says how they come together. */
-#include "kernel/r/glue.h"
+#include "kernel/r/kernel.h"
 #include "core/together/ranks.h"
 #include "core/r/record.h"
 #include "kernel/cpu/ranks.h"
+#include "kernel/cpu/tree/walk_moments.h"
 
 typedef struct {
   int rank, size;

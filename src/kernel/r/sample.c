@@ -1,7 +1,8 @@
 /* .Call entry points for what rules for bandwidths need to know of a column of numbers. */
 #include "core/r/record.h"
-#include "kernel/r/glue.h"
+#include "kernel/r/kernel.h"
 #include "kernel/cpu/bandwidth/sample.h"
+#include "kernel/cpu/bandwidth/bin.h"
 
 typedef struct {
   weft_binning binning;
@@ -76,7 +77,7 @@ SEXP C_weft_kernel_deviations(SEXP x, SEXP control)
 WEFT_WORK(find_quantiles, sample_job,
           weft_kernel_quantiles(ctx, job->x, job->n, job->probability, job->quantiles, job->out))
 
-/* Of at least one number, all finite. */
+/* R: quantiles of x, which has at least one number, all of them finite. */
 SEXP C_weft_kernel_quantiles(SEXP x, SEXP probability, SEXP control)
 {
   sample_job job = { .x = REAL_RO(x),

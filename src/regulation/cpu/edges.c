@@ -3,6 +3,7 @@
 #include <string.h>
 #include "core/call/parallel.h"
 #include "regulation/regulation.h"
+#include "regulation/cpu/edges.h"
 
 typedef struct {
   int32_t area, signed_area, times, both, pair;
@@ -124,7 +125,7 @@ weft_status weft_regulation_list(weft_ctx *ctx, const weft_regulation_chosen *ch
   return all_targets(ctx, chosen, NULL, NULL, starts, out);
 }
 
-/* Of one target. */
+/* The weights of one target's edges, as weft_regulation_weights() gives them. */
 static void write_weights(const weft_regulation_edges *edges, const double *starts, size_t target, size_t regulators,
                           double full, const double *share, double *out)
 {

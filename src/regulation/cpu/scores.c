@@ -5,6 +5,7 @@
 #include "core/call/parallel.h"
 #include "regulation/regulation.h"
 #include "regulation/cpu/selection_loops.h"
+#include "regulation/cpu/scores.h"
 
 #define AT_ONCE 4e6 /* values that a thread reads between two polls */
 
@@ -86,7 +87,7 @@ static void score_places(const double *z, size_t n, int32_t most, int32_t *out)
   for (size_t i = 0; i < n; i++) out[i] = (int32_t) rint((z[i] - mean) * (most / greatest));
 }
 
-/* One of the two outputs, of each column. */
+/* Places or scores of all columns, whichever output is not NULL; threads share the columns. */
 static weft_status columns(weft_ctx *ctx, const double *x, size_t n, size_t p, const weft_regulation_scale *scale,
                            double *places, int32_t *scores)
 {

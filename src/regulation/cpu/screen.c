@@ -18,6 +18,7 @@
 #include "regulation/cpu/selection_loops.h"
 #include "regulation/both/step.h"
 #include "regulation/cpu/screen_loops.h"
+#include "regulation/cpu/screen.h"
 
 #define SUSPECTS 512     /* with more in one step, the screen gives up */
 #define NEAR_BAR 0.9     /* a part of the best gain: such features are remembered for the next step's bar */

@@ -137,7 +137,7 @@ static uint32_t reach_portable(const int16_t *size, int16_t bar)
 }
 
 #if WEFT_SIMD_X86
-/* The same with vectors of LANES numbers. `steps`: at most so many have been taken before. */
+/* The same with vectors of LANES numbers. `steps`: how many have been taken before, at most. */
 #  define SWEEP(variant, target, VECTOR, LANES, OF_ALL, LOAD, STORE, MUL, ADD, SUB, ABS, MIN, MAX, UP, MASK) \
     target INLINE VECTOR lose_##variant(const sweep *w, int kind, int last, size_t j, VECTOR q) \
     { \

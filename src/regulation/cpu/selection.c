@@ -15,6 +15,10 @@
 #include "regulation/regulation.h"
 #include "regulation/cpu/selection_loops.h"
 #include "regulation/both/step.h"
+#include "regulation/cpu/scores.h"
+#include "regulation/cpu/screen.h"
+#include "regulation/cpu/selection.h"
+#include "regulation/cpu/sparse_cells.h"
 
 #define LANES ((size_t) WEFT_REGULATION_LANES)
 #define ROWS ((size_t) 48) /* of products at once: a multiple of what kernels take */

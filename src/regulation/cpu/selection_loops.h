@@ -63,9 +63,6 @@ void weft_regulation_note_moments(const weft_regulation_half *half, size_t j, co
 /* Once those of all regulators are noted. */
 void weft_regulation_end_moments(weft_regulation_half *half);
 
-/* Bytes that `select` works in. */
-size_t weft_regulation_work(size_t padded, size_t steps);
-
 /* A target in a half, as the screen sees it. */
 typedef struct weft_regulation_target {
   const int32_t *row; /* its scores */
@@ -91,27 +88,3 @@ typedef struct weft_regulation_loops {
 } weft_regulation_loops;
 
 const weft_regulation_loops *weft_regulation_loops_here(void);
-
-#define WEFT_REGULATION_NEAR 32700.0
-#define WEFT_REGULATION_MAX_NEAR 4.0
-
-/* The same choices as `select`, from few exact gains; 0 where the screen cannot tell enough features apart, and nothing
- * is chosen. */
-typedef int weft_regulation_screen(const weft_regulation_half *half, const weft_regulation_favour *favour,
-                                   const weft_regulation_target *target, char *work, int32_t *choice);
-weft_regulation_screen *weft_regulation_screen_here(void);
-
-/* ---- phases: items that threads share; between runs of them the user is asked whether to stop ---- */
-
-/* Operations that a thread does between two polls: some 30 ms. */
-#define WEFT_REGULATION_ITEMS 1e8
-
-typedef struct weft_regulation_phase {
-  size_t first, count, halves; /* halves that are worked on, of all: what progress reports */
-  size_t items;
-  double cost; /* of an item: a rough number of operations */
-} weft_regulation_phase;
-
-typedef void weft_regulation_item(const void *engine, size_t item, int thread);
-weft_status weft_regulation_items(weft_ctx *ctx, const weft_regulation_phase *phase, weft_regulation_item *work,
-                                  const void *engine);

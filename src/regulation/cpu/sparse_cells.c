@@ -15,6 +15,9 @@
 #include "regulation/regulation.h"
 #include "regulation/cpu/selection_loops.h"
 #include "regulation/both/step.h"
+#include "regulation/cpu/scores.h"
+#include "regulation/cpu/screen.h"
+#include "regulation/cpu/sparse_cells.h"
 
 #define LANES ((size_t) WEFT_REGULATION_LANES)
 #define MIN_BYTES 2e8 /* of products that are kept, unless one half needs more */

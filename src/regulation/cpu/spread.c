@@ -2,6 +2,7 @@
  * pairs and writes their choices to their place. */
 #include "core/together/spread.h"
 #include "regulation/regulation.h"
+#include "regulation/cpu/spread.h"
 
 typedef struct {
   const weft_regulation_ops *ops;

@@ -1,6 +1,11 @@
 /* .Call entry points of the regulation room. */
 #include "core/r/record.h"
 #include "regulation/regulation.h"
+#include "regulation/cpu/edges.h"
+#include "regulation/cpu/scores.h"
+#include "regulation/cpu/selection.h"
+#include "regulation/cpu/sparse_cells.h"
+#include "regulation/cpu/spread.h"
 
 /* ---- scores ---- */
 

@@ -35,6 +35,9 @@ typedef struct weft_kernel_cube_mesh_job {
 
 static WEFT_HD inline float weft_kernel_cube_at(uint32_t word) { return (float) (word >> 8) * 5.9604644775390625e-08f; }
 
+/* ops->cube() and ops->cube_mesh() of the CPU: the same by direct sums, which are slow. */
+weft_status weft_kernel_cube(weft_ctx *ctx, const weft_kernel_cube_job *job);
+weft_status weft_kernel_cube_mesh(weft_ctx *ctx, const weft_kernel_cube_mesh_job *job);
 /* ops->cube() with the queries dealt over the call's devices. */
 weft_status weft_kernel_cube_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_cube_job *job);
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include "kernel/cpu/bandwidth/sample.h"
+#include "kernel/cpu/bandwidth/bin.h"
 
 #define AT_ONCE ((size_t) 1 << 20)
 #define FEW 256 /* points whose shares are computed together */
@@ -77,7 +78,7 @@ done:
   return st;
 }
 
-/* For each bandwidth, pairs of each lag times the function at that lag, up to l->reach. */
+/* For each bandwidth, pairs of each lag times the function at that lag, up to lags->reach. */
 weft_status weft_kernel_lag_sums(weft_ctx *ctx, const weft_lags *lags, double *out)
 {
   weft_status st = WEFT_OK;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "kernel/cpu/bandwidth/sample.h"
+#include "kernel/cpu/points.h"
 
 #define AT_ONCE ((size_t) 1 << 18)
 #define CLASSES 4096
@@ -58,8 +59,8 @@ done:
 
 /* ---- quantiles ---- */
 
-/* The k-th least of n, which are put in another order: those before it are no greater afterwards, those behind it no
- * less. */
+/* The k-th smallest of n numbers, counted from 0. Reorders x: no number before place k is greater, none behind it
+ * smaller. */
 static double select_kth(double *x, size_t n, size_t k)
 {
   size_t low = 0, high = n - 1;

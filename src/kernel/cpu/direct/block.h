@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "kernel/both/scalar.h"
+#include "kernel/cpu/direct/tile_portable.h"
 
 #define WEFT_RUN 256 /* references added without compensation before they join a compensated total */
 
@@ -128,7 +129,7 @@ static inline void weft_block_add(weft_block_query *block, const weft_kernel_tas
   weft_block_add_run(block, task, tile, own_last, last - own_last);
 }
 
-/* True when rounding near the boundary of a compact kernel may matter in lane l: more than `allowed` of the sum. */
+/* True when rounding near the boundary of a compact kernel may matter in a lane: more than `allowed` of the sum. */
 static inline int weft_block_doubtful(const weft_block_query *block, const weft_kernel_task *task, size_t lane,
                                       double allowed)
 {

@@ -5,6 +5,7 @@
  * item, runs of 256 references are added without compensation, and the runs with it. */
 #include "core/call/parallel.h"
 #include "kernel/cpu/direct/block.h"
+#include "kernel/cpu/direct/direct.h"
 
 #define CHUNK 8192
 #define BATCH_PAIRS 2e7 /* pairs x (dimensions + 8) / 16 that a thread computes between two polls: some 30 ms */

@@ -10,6 +10,7 @@
  * known from the sum itself, which may be a small part of Σ|w|. */
 #include "core/call/parallel.h"
 #include "kernel/cpu/direct/block.h"
+#include "kernel/cpu/direct/single.h"
 
 #define RUN 512
 #define BATCH_PAIRS 4e7

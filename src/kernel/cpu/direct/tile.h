@@ -132,9 +132,9 @@ TARGET_INLINE void NAME(collect)(const ARGS *args, int kind, size_t from, size_t
   (void) one, (void) inside;
 }
 
-/* The sums of a tile of queries over all references of `a`, which are taken REFS at a time and the rest one by one.
- * Adds to a->sum and, for compact kernels in double precision, to a->inside. pairs: there are low parts; single: one
- * column, whose sums stay in registers; these and kind are constants where this is inlined. */
+/* The sums of a tile of queries over all references of `args`, which are taken REFS at a time and the rest one by one.
+ * Adds to args->sum and, for compact kernels in double precision, to args->inside. pairs: there are low parts; single:
+ * one column, whose sums stay in registers; these and kind are constants where this is inlined. */
 TARGET_INLINE void NAME(body)(const ARGS *args, int kind, int pairs, int single)
 {
   for (size_t from = 0; from < TILE; from += NV * LANES) {

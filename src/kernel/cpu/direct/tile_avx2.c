@@ -2,6 +2,7 @@
 /* Build: fused. */
 #include "core/call/simd.h"
 #include "kernel/kernel.h"
+#include "kernel/cpu/direct/tile_portable.h"
 
 #if WEFT_SIMD_X86
 #  include <immintrin.h>

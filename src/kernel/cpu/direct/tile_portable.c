@@ -5,6 +5,7 @@
 #include <string.h>
 #include "core/call/simd.h"
 #include "kernel/kernel.h"
+#include "kernel/cpu/direct/tile_portable.h"
 
 #define TARGET
 #if defined(__GNUC__)

@@ -2,6 +2,9 @@
 #include <string.h>
 #include "core/call/parallel.h"
 #include "kernel/cpu/line/line.h"
+#include "kernel/cpu/line/build.h"
+#include "kernel/cpu/line/forms.h"
+#include "kernel/both/scalar.h"
 
 #define LANES 8
 #define RUN ((size_t) 512) /* references whose moments are added uncompensated before they join a total */

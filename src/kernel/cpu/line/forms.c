@@ -1,6 +1,7 @@
 /* What kernels are of a cell's moments; see line.h. */
 #include <float.h>
 #include "kernel/cpu/line/line.h"
+#include "kernel/cpu/line/forms.h"
 
 #define LANES 8
 

@@ -5,6 +5,11 @@
 #include <string.h>
 #include "core/call/parallel.h"
 #include "kernel/cpu/line/line.h"
+#include "kernel/cpu/direct/direct.h"
+#include "kernel/cpu/line/build.h"
+#include "kernel/cpu/line/forms.h"
+#include "kernel/cpu/line/scatter.h"
+#include "kernel/both/scalar.h"
 
 #define EXACT 4e-13       /* relative tolerance of exact sums, which promise 1e-12 */
 #define ALLOWED 8e-13     /* of an exact sum that may be rounding */
@@ -179,7 +184,7 @@ static double reach_of(const sums *call, asked *query)
   return least < 1 ? weft_line_reach(&query->line->form, least) * query->line->task->h : 0;
 }
 
-/* Adds every cell that matters to the sums of query a->q: a compact kernel's until one lies wholly out of reach,
+/* Adds every cell that matters to the query's sums: a compact kernel's until one lies wholly out of reach,
  * others' until what is further away is within the tolerance, which the two nearest cells on either side tell. */
 static void add_all(const sums *call, asked *query)
 {
@@ -235,8 +240,8 @@ static void sum_query(const sums *call, size_t i, double *sum, double *effort)
   effort[0] += query.pairs, effort[1] += query.cells;
 }
 
-/* Sums all queries of s->line->task, in batches between which the user is asked. Where queries are the references, they
- * go in the order of the cells. */
+/* Sums all queries of call->line->task, in batches between which the user is asked. Where queries are the references,
+ * they go in the order of the cells. */
 static weft_status sum_queries(weft_ctx *ctx, const sums *call, weft_kernel_effort *effort)
 {
   weft_status st = WEFT_OK;
@@ -299,7 +304,7 @@ done:
   return st;
 }
 
-/* Directly, for which weights of 1 are written out. */
+/* Sums the listed queries directly, which needs weights of 1 written out. */
 static weft_status repeat(weft_ctx *ctx, const weft_kernel_task *task, const size_t *list, size_t count, double *out)
 {
   weft_status st = WEFT_OK;
@@ -317,7 +322,7 @@ done:
   return st;
 }
 
-/* By cells of references in order; queries that these do not serve are summed directly. */
+/* Sums all queries over cells of sorted references, and directly those whose rounding may matter. */
 static weft_status in_order(weft_ctx *ctx, const sums *like, const weft_kernel_task *task, double tolerance,
                             double *out, weft_kernel_effort *effort)
 {

@@ -3,6 +3,10 @@
 #include <string.h>
 #include "core/call/simd.h"
 #include "kernel/cpu/line/line.h"
+#include "kernel/cpu/line/build.h"
+#include "kernel/cpu/line/forms.h"
+#include "kernel/cpu/line/scatter.h"
+#include "kernel/cpu/points.h"
 
 #define LANES 8
 #define POLL_EVERY ((size_t) 1 << 18)
@@ -63,8 +67,8 @@ ADD_EIGHTS(add_portable, )
 ADD_EIGHTS(add_avx2, __attribute__((target("avx2"))))
 #endif
 
-/* The same for one column of weights, in vectors: moments of each cell as powers, padded to fours, are divided by t! at
- * the end. The last references go through a copy that is filled up with points of weight 0. */
+/* The moments of all references for one column of weights, in vectors: moments of each cell as powers, padded to fours,
+ * are divided by t! at the end. The last references go through a copy that is filled up with points of weight 0. */
 static weft_status add_column(weft_ctx *ctx, weft_line *line, double least, double width, size_t cells, double *weight)
 {
   weft_status st = WEFT_OK;

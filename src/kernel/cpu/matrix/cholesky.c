@@ -4,6 +4,7 @@
 #include <math.h>
 #include "core/numbers/product.h"
 #include "kernel/cpu/matrix/matrix.h"
+#include "kernel/cpu/matrix/cholesky.h"
 
 #define LEAF 16 /* columns that are factored one by one */
 

@@ -135,7 +135,7 @@ done:
   return st;
 }
 
-/* Whole runs of so many points of a block are added up in a tile of their own before they are added to the mesh, so
+/* Whole runs of this many points of a block are added up in a tile of their own before they are added to the mesh, so
  * that rounding does not grow with the number of points: a tile has 32 nodes in each dimension. */
 static size_t run_of(size_t d) { return d < 3 ? 512 : 4096; }
 
@@ -343,7 +343,7 @@ done:
 
 /* ---- errors ---- */
 
-/* Of a sum, over the sum of its weights. */
+/* The error of a sum relative to the sum of its weights: the scheme's, and that of rounding places. */
 double weft_mesh_error(const weft_mesh *mesh)
 {
   const double d = (double) mesh->d;
@@ -353,7 +353,7 @@ double weft_mesh_error(const weft_mesh *mesh)
   return expm1(d * log1p(mesh->scheme->error)) + places;
 }
 
-/* Of adding, likewise. */
+/* The rounding error of adding, relative to the sum of weights. */
 static double rounding_of(const weft_mesh *mesh, const blocks *references)
 {
   const weft_mesh_scheme *scheme = mesh->scheme;

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 #include "kernel/both/mesh.h"
+#include "kernel/cpu/mesh/scheme.h"
 
 #define ANGLES 128 /* of 0 .. pi, for the taps */
 #define PLACES 12
@@ -30,14 +31,15 @@ static double bessel_i0(double x)
 
 static double shape_of(const weft_mesh_scheme *scheme) { return scheme->width * (3.2 - 1.75 * scheme->spacing); }
 
-/* Of the window whose greatest value is 1, at an angle of 0 .. pi, where b is above width / 2 times it. */
+/* The Fourier transform of the window, scaled to a greatest value of 1, at an angle of 0 .. pi; half the width times
+ * the angle must be below b. at_zero: the Bessel function at b. */
 static double transform_of_window(int width, double b, double at_zero, double angle)
 {
   const double half = width * angle / 2, q = sqrt(b * b - half * half);
   return width * sinh(q) / (q * at_zero);
 }
 
-/* The pieces of one lane as powers, by way of Chebyshev polynomials, as many as matter. */
+/* The window's polynomial in one lane, found by Chebyshev interpolation and written as powers. */
 static void fill_piece(weft_mesh_scheme *scheme, int lane, double b, double at_zero)
 {
   enum { N = WEFT_MESH_DEGREE + 1 };
@@ -94,7 +96,7 @@ static void fill_taps(weft_mesh_scheme *scheme, double b, double at_zero, double
   for (int lag = -scheme->taps; lag <= scheme->taps; lag++) scheme->tap[lag + scheme->taps] = tap[lag < 0 ? -lag : lag];
 }
 
-/* Of a point at place t, by Horner as vector code does it. */
+/* The window's value in each lane for a point at place t of its cell, computed as vector code does it. */
 static void window_at(const weft_mesh_scheme *scheme, double t, double *value)
 {
   for (int lane = 0; lane < scheme->width; lane++) {

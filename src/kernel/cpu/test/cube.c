@@ -4,6 +4,8 @@
 #include "core/numbers/philox.h"
 #include "core/together/spread.h"
 #include "kernel/both/test/cube.h"
+#include "kernel/cpu/direct/direct.h"
+#include "kernel/both/mesh.h"
 
 /* The CPU's cube: makes the points and sums them directly; see cube.h for what the job gets. */
 weft_status weft_kernel_cube(weft_ctx *ctx, const weft_kernel_cube_job *job)

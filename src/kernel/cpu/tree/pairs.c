@@ -9,6 +9,8 @@
 #include <string.h>
 #include "core/call/parallel.h"
 #include "kernel/kernel.h"
+#include "kernel/cpu/tree/pairs.h"
+#include "kernel/cpu/tree/tree.h"
 
 #define GROUP_POINTS 128
 #define COARSE 256 /* nodes on either side for the lower bound */

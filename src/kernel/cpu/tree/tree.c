@@ -12,6 +12,7 @@
 #include "core/numbers/draws.h"
 #include "core/call/parallel.h"
 #include "kernel/both/scalar.h"
+#include "kernel/cpu/tree/tree.h"
 
 enum { STREAM_RP = 0x6b740001 }; /* random directions */
 #define BATCH_POINTS ((size_t) 1 << 20)

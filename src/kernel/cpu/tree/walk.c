@@ -15,13 +15,20 @@
 #include <time.h>
 #include "core/call/parallel.h"
 #include "kernel/cpu/tree/walk.h"
+#include "kernel/cpu/direct/direct.h"
+#include "kernel/cpu/direct/tile_portable.h"
+#include "kernel/cpu/tree/walk_moments.h"
+#include "kernel/cpu/tree/walk_nodes.h"
+#include "kernel/cpu/tree/walk_series.h"
+#include "kernel/cpu/tree/walk_state.h"
+#include "kernel/cpu/tree/walk_tile.h"
 
 #define GROUP 1024 /* fewer where references are so many that a group would take seconds */
 #define GROUP_PAIRS 1e9
 #define SERIES_GROUP \
   256 /* small beside the bandwidth, where series are to be short: 2 to 5 times as fast in two dimensions */
 #define FEW_DIGITS 0.03   /* greater relative errors are met by bounds anyway */
-#define SAMPLED_NODES 128 /* lists are of so many nodes at first, where samples may stand for them */
+#define SAMPLED_NODES 128 /* nodes of a list at first, where samples may stand for them */
 #define SHARE 0.9         /* of the tolerance for bounds; the rest is for rounding */
 #define FRONTIER_DOUBLES ((size_t) 1 << 20)
 #define BETWEEN_POLLS 0.03 /* seconds */
@@ -38,7 +45,7 @@ enum { IDLE, LOOK, LIST, SUM };
 /* ---- lists ---- */
 
 /* Visits the nodes that a group's list is made of: about as large as the group, never smaller, and larger where their
- * kernel values hardly differ. `raise`: only adds their lower bounds to t->min_tolerance; nodes that hold a nearest
+ * kernel values hardly differ. `raise`: only adds their lower bounds to hands->min_tolerance; nodes that hold a nearest
  * leaf have had theirs. */
 static void visit_nodes(const weft_walk *w, weft_hands *hands, int raise)
 {
@@ -85,8 +92,8 @@ static void list_nodes(const weft_walk *w, weft_hands *hands)
 
 static void begin_leaves(weft_hands *hands) { hands->todo[0] = hands->group, hands->top = 1, hands->leaf = SIZE_MAX; }
 
-/* The group's next 32 queries into t->leaf and t->from, in LOOK with its nearest leaf noted; 0: there are no more. The
- * tree is no deeper than 64 levels: each halves the leaves. */
+/* The group's next 32 queries into hands->leaf and hands->from, in LOOK with its nearest leaf noted; 0: there are no
+ * more. The tree is no deeper than 64 levels: each halves the leaves. */
 static int next_tile(const weft_walk *w, weft_hands *hands)
 {
   const weft_tree *query = w->query;

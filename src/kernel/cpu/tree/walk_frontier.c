@@ -1,6 +1,8 @@
 /* The frontier of 32 queries, the nodes that their sums are still bounded by: in the order of their errors, as many as
  * may keep their bounds, and the others separated from them. */
 #include "kernel/cpu/tree/walk.h"
+#include "kernel/cpu/tree/walk_frontier.h"
+#include "kernel/cpu/tree/walk_state.h"
 
 #define BUCKETS 128 /* of errors, by powers of two */
 

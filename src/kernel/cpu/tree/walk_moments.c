@@ -1,7 +1,9 @@
 /* What bounds a node's sum for any query, column by column: total weight, mean relative to the node's first point, mean
  * square distance from it. Leaves first, then joined upwards. */
+#include <string.h>
 #include "core/call/parallel.h"
 #include "kernel/cpu/tree/walk.h"
+#include "kernel/cpu/tree/walk_moments.h"
 
 /* Moments of each column over the points of a leaf: weight, mean square distance from the mean, mean relative to the
  * first point. */

@@ -1,6 +1,8 @@
 /* The positions of the walk's nodes relative to each other and to its queries, for the lists of groups, their series
  * and the tiles. */
 #include "kernel/cpu/tree/walk.h"
+#include "kernel/cpu/tree/walk_nodes.h"
+#include "kernel/cpu/tree/walk_state.h"
 
 #define NEGLIGIBLE 0.05 /* of the tolerance, for all nodes together that are left out for their smallness */
 

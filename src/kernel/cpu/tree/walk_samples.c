@@ -10,6 +10,10 @@
  * of (key, query, batch, node), so threads do not change them. */
 #include "core/numbers/draws.h"
 #include "kernel/cpu/tree/walk.h"
+#include "kernel/cpu/direct/tile_portable.h"
+#include "kernel/cpu/tree/walk_frontier.h"
+#include "kernel/cpu/tree/walk_samples.h"
+#include "kernel/cpu/tree/walk_state.h"
 
 #define STREAM_SAMPLES 0x6b740003u
 #define FIRST_LOOK 32

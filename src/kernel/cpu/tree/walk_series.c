@@ -20,6 +20,9 @@
  * 1991; graded order after Yang, Duraiswami, Gumerov and Davis 2003.) */
 #include "core/call/parallel.h"
 #include "kernel/cpu/tree/walk.h"
+#include "kernel/cpu/tree/walk_nodes.h"
+#include "kernel/cpu/tree/walk_series.h"
+#include "kernel/cpu/tree/walk_state.h"
 
 #define MAX_ORDER 24
 #define MAX_DIMENSIONS 6
@@ -106,7 +109,7 @@ done:
   return st;
 }
 
-/* Of `lanes` points side by side: v[axis * lanes + k], to[term * lanes + k]. */
+/* Powers v^α of `lanes` points side by side: coordinates v[axis * lanes + k] to powers to[term * lanes + k]. */
 static inline void fill_powers(const weft_series *series, size_t terms, size_t lanes, const double *v, double *to)
 {
   for (size_t k = 0; k < lanes; k++) to[k] = 1;
@@ -290,7 +293,7 @@ done:
 
 /* ---- a group's series ---- */
 
-/* In t->powers: terms, terms, then d tables of h_k, then the group's middle and radius. */
+/* In hands->powers: terms, terms, then d tables of h_k, then the group's middle and radius. */
 static double *group_middle(const weft_series *series, weft_hands *hands)
 {
   return hands->powers + 2 * series->terms + series->d * (MAX_ORDER + 2);
@@ -320,7 +323,8 @@ static void fill_hermite(const weft_series *series, weft_hands *hands, size_t or
 }
 
 /* Chooses the order p at which the error of the node's series is within the group's tolerance, gives up where its
- * products would cost more than the pairs, and otherwise adds it to t->local and its error to t->local_error. */
+ * products would cost more than the pairs, and otherwise adds it to hands->local and its error to hands->local_error.
+ */
 int weft_series_absorb(const weft_walk *w, weft_hands *hands, size_t node, double nearest)
 {
   const weft_series *series = w->series;
@@ -371,7 +375,7 @@ int weft_series_absorb(const weft_walk *w, weft_hands *hands, size_t node, doubl
   return 1;
 }
 
-/* The group's series at the tile's 32 queries: added to t->settled as estimates and, less their errors, as lower
+/* The group's series at the tile's 32 queries: added to hands->settled as estimates and, less their errors, as lower
  * bounds. */
 void weft_series_evaluate(const weft_walk *w, weft_hands *hands, const weft_block_query *block)
 {

@@ -11,6 +11,13 @@
  * Lower bounds only grow, so what was kept stays within the tolerance. With samples allowed, what is left of a frontier
  * may be estimated by these instead. */
 #include "kernel/cpu/tree/walk.h"
+#include "kernel/cpu/direct/tile_portable.h"
+#include "kernel/cpu/tree/walk_frontier.h"
+#include "kernel/cpu/tree/walk_nodes.h"
+#include "kernel/cpu/tree/walk_samples.h"
+#include "kernel/cpu/tree/walk_series.h"
+#include "kernel/cpu/tree/walk_state.h"
+#include "kernel/cpu/tree/walk_tile.h"
 
 #define LOG_MIN 1e-280
 
@@ -209,8 +216,8 @@ static void finish(const weft_walk *w, weft_hands *hands, weft_block_query *bloc
   }
 }
 
-/* Loads the queries, sums their nearest leaf, and sets t->floor and t->min_tolerance_here: the least tolerance by what
- * is known. */
+/* Loads the queries, sums their nearest leaf, and sets hands->floor and hands->min_tolerance_here: the least tolerance
+ * by what is known. */
 static void begin_tile(const weft_walk *w, weft_hands *hands, weft_block_query *block)
 {
   const weft_kernel_task *task = w->task;

@@ -1,5 +1,6 @@
 /* Adds up the sums that blocks of threads made of chunks of the references, in the order of the chunks. */
 #include "kernel/cuda/host.cuh"
+#include "kernel/cuda/direct/chunks.cuh"
 
 /* total and rest: cols * queries, compensated; `inside` may be NULL. */
 __global__ void add_chunks(const double *partial, const double *inside, int chunks, int cols, int64_t stride,

@@ -1,6 +1,14 @@
 /* Direct sums on the device, in double: the same promise as on the CPU (direct.c); queries that need more digits
  * are summed again. References that do not fit are sent slab by slab. */
 #include "kernel/cuda/host.cuh"
+#include "kernel/cuda/direct/chunks.cuh"
+#include "kernel/cuda/grid/task.cuh"
+#include "kernel/cuda/direct/single.cuh"
+#include "kernel/cuda/mesh/mesh.cuh"
+#ifdef WEFT_TESTS
+#  include "kernel/cuda/test/cube.cuh"
+#  include "kernel/cuda/test/cube_mesh.cuh"
+#endif
 
 /* ---- points and weights ---- */
 
@@ -71,7 +79,7 @@ __device__ static double shift_of(const again_args &args, double least)
              : 0;
 }
 
-/* A block for each listed query: its sums over the slab, pair by pair with more digits, added to a.sums as total and
+/* A block for each listed query: its sums over the slab, pair by pair with more digits, added to args.sums as total and
  * rest. */
 __global__ void __launch_bounds__(128) sum_again(const again_args args)
 {

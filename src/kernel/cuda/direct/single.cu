@@ -14,6 +14,9 @@
  *   k. */
 #include "kernel/cuda/host.cuh"
 #include "kernel/cuda/direct/single.cuh"
+#include "kernel/cuda/direct/chunks.cuh"
+#include "kernel/cuda/direct/single_rows.cuh"
+#include "kernel/cuda/direct/single_tensor.cuh"
 
 #define WIDE_SLAB (4 * QUERY_SLAB) /* where the sums of chunks take little memory */
 #define WIDE_ROWS ((int64_t) 1 << 21)

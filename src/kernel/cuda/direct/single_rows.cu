@@ -7,12 +7,13 @@
  * 0.92e12 (Gaussian). Arithmetic and bound are those of single.cu: s by the expansion, about the middle of
  * the block's queries, 128 terms in a lane before they go on in double. */
 #include "kernel/cuda/direct/single.cuh"
+#include "kernel/cuda/direct/single_rows.cuh"
 
 #define ROW_THREADS 128
 #define ROW_QUERIES 4
 #define ROWS 256 /* references in shared memory */
 
-/* A thread's 4 queries against the references of a chunk, coordinates in registers (D of them, 0 beyond a.d),
+/* A thread's 4 queries against the references of a chunk, coordinates in registers (D of them, 0 beyond args.d),
  * references 256 at a time in shared memory. One column of weights; sums of runs in float, totals in double. */
 template <int KIND, int D>
 __global__ void __launch_bounds__(ROW_THREADS, D <= 6 ? 6 : 4) sum_rows(const tile_args<float> args)

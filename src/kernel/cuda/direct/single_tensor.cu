@@ -18,6 +18,7 @@
  * references at a time. */
 #include <cuda_fp16.h>
 #include "kernel/cuda/direct/single.cuh"
+#include "kernel/cuda/direct/single_tensor.cuh"
 
 #define TENSOR_ROWS 512 /* references in shared memory */
 
@@ -52,7 +53,7 @@ __device__ static inline void load_two_matrices(unsigned b[2], const void *row)
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 /* Direct sums on tensor cores: a warp's 16 MT queries against rows of references, one product of 16-bit matrices giving
- * -s, or 1 - s for compact kernels. KS: steps of 16 words in depth, enough for a.d dimensions. One column; runs in
+ * -s, or 1 - s for compact kernels. KS: steps of 16 words in depth, enough for args.d dimensions. One column; runs in
  * float, totals in double. */
 template <int KIND, int KS, int MT>
 __global__ void __launch_bounds__(256, KS *MT <= 8 ? 2 : 1) sum_tensor(const tile_args<float> args)

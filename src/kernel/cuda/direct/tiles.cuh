@@ -367,8 +367,8 @@ __device__ static __forceinline__ void write_sums(const tile_args<Real> &args, c
   }
 }
 
-/* A block: a tile of queries against a chunk of references. Writes the sums of each query and column to a.partial and,
- * for compact kernels in double, the weights within reach to a.inside; COLS: the most columns of a launch. */
+/* A block: a tile of queries against a chunk of references. Writes the sums of each query and column to args.partial
+ * and, for compact kernels in double, the weights within reach to args.inside; COLS: the most columns of a launch. */
 template <typename Real, int KIND, bool EXPAND, bool PAIRS
 , int COLS > __global__ void __launch_bounds__(TILE_THREADS, sizeof(Real) == 4 && COLS == 1 ? 2 : 1)
                  sum_tiles(const tile_args<Real> args)

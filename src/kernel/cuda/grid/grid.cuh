@@ -41,11 +41,3 @@ void weft_grid_reach(grid_plan *plan, double h);
 template <typename Real>
 weft_status weft_grid_build(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int64_t n, Real *from,
                             Real *from_lo, grid_points<Real> *out, double *seconds);
-
-/* sum.cu. out[order[i] + c * n]: sums of query i. counts: tests of cells, of lattice points, of pairs.
- * In a part of several (core/together/exchange.h), which all have the same points, each takes its share of the queries;
- * all get the sums, and counts of their own. */
-template <typename Real>
-weft_status weft_grid_sum(weft_ctx *ctx, weft_device_arena *mem, const grid_plan &plan, int kind, double h,
-                          int leave_one_out, const grid_points<Real> &query, const grid_points<Real> &reference, int m,
-                          double *out, double counts[3]);

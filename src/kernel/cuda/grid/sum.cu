@@ -17,6 +17,7 @@
 #include <cub/device/device_scan.cuh>
 #include "core/together/exchange.h"
 #include "kernel/cuda/grid/grid.cuh"
+#include "kernel/cuda/grid/sum.cuh"
 
 /* Warps of a block: they are independent of each other, and the slowest would keep the slots of the others occupied. */
 #define WARPS 1

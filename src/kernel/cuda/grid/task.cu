@@ -3,6 +3,8 @@
 #include "core/together/exchange.h"
 #include "core/together/spread.h"
 #include "kernel/cuda/grid/grid.cuh"
+#include "kernel/cuda/grid/sum.cuh"
+#include "kernel/cuda/grid/task.cuh"
 
 __global__ void sort_weights(const double *w, const uint32_t *order, int64_t n, int m, double *out)
 {

@@ -312,7 +312,7 @@ done:
   return st;
 }
 
-/* Sorts the points by cell: r->sorted has the cells and the points' numbers in that order. */
+/* Sorts the points by cell: run->sorted has the cells and the points' numbers in that order. */
 weft_status weft_mesh_sort_cuda(mesh_run *run, const mesh_points *p)
 {
   weft_status st = WEFT_OK;
@@ -366,8 +366,8 @@ done:
   return st;
 }
 
-/* Makes doubles of column c's whole numbers and convolves them, one dimension after another, between r->node and
- * r->other; the result is in r->node. */
+/* Makes doubles of column c's whole numbers and convolves them, one dimension after another, between run->node and
+ * run->other; the result is in run->node. */
 weft_status weft_mesh_convolve_cuda(mesh_run *run, size_t c, double total)
 {
   weft_status st = WEFT_OK;
@@ -408,7 +408,8 @@ done:
   return st;
 }
 
-/* Of the sums of a run and of dimensions, and of whole numbers, by half a unit each time that a node is added to. */
+/* The rounding error relative to the sum of weights: that of double sums within a run and over dimensions, and half a
+ * unit of the whole numbers each time that a node is added to. */
 double weft_mesh_rounding_cuda(const mesh_run *run)
 {
   const weft_mesh_scheme *scheme = run->mesh->scheme;

@@ -63,3 +63,7 @@ weft_status weft_mesh_convolve_cuda(mesh_run *run, size_t c, double total);
 /* out[i]: the sum of point i. */
 weft_status weft_mesh_gather_cuda(mesh_run *run, const mesh_points *points, size_t c, double *out);
 double weft_mesh_rounding_cuda(const mesh_run *run);
+
+/* As weft_kernel_ops' mesh(). */
+weft_status weft_kernel_mesh_cuda(weft_ctx *ctx, const weft_kernel_task *task, const struct weft_mesh *mesh,
+                                  const double *total, double *out, double *rounding);

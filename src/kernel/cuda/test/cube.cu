@@ -3,6 +3,8 @@
 #include "core/numbers/draws.h"
 #include "kernel/both/test/cube.h"
 #include "kernel/cuda/grid/grid.cuh"
+#include "kernel/cuda/grid/sum.cuh"
+#include "kernel/cuda/test/cube.cuh"
 
 /* Uniform in the unit cube: 24 bits each, four to a Philox block. */
 __global__ void make_points(uint64_t key, int64_t n, int d, float *x)

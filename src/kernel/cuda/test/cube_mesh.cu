@@ -3,6 +3,7 @@
 #include "core/numbers/draws.h"
 #include "kernel/both/test/cube.h"
 #include "kernel/cuda/mesh/mesh.cuh"
+#include "kernel/cuda/test/cube_mesh.cuh"
 
 /* In columns, d of them. */
 __global__ void make_columns(uint64_t key, int64_t n, int d, double *x)

@@ -1,8 +1,9 @@
 /* The .Call entry points of cube.h. */
 #include "core/r/record.h"
 #include "kernel/both/test/cube.h"
-#include "kernel/r/glue.h"
+#include "kernel/r/kernel.h"
 #include "kernel/both/mesh.h"
+#include "kernel/cpu/mesh/scheme.h"
 
 static weft_status cube(weft_ctx *ctx, const weft_backend *backend, void *data)
 {

@@ -3,6 +3,7 @@
 
 #include "core/r/glue.h"
 #include "kernel/kernel.h"
+#include "kernel/cpu/tree/tree.h"
 
 /* Sums and what they are taken over; each entry point uses some of it. */
 typedef struct weft_kernel_sum_job {

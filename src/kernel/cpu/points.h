@@ -1,0 +1,15 @@
+/* Points from R's columns, and what is asked about columns. */
+#pragma once
+
+#include "kernel/kernel.h"
+
+/* x: n * d from R's columns. scale: NULL, d divisors, or with `full` a d * d lower triangle L by columns, z = L⁻¹(x -
+ * origin). With a scale, `lo` gets what the doubles in `out` lack. */
+weft_status weft_points_fill(weft_ctx *ctx, const double *columns, size_t n, size_t d, const double *origin,
+                             const double *scale, int full, double *out, double *lo);
+/* *same = 1 when x and x_lo are what weft_points_fill() makes of these columns, row order[i] as point i, bit by bit. */
+weft_status weft_points_check(weft_ctx *ctx, const double *columns, size_t n, size_t d, const double *origin,
+                              const double *scale, int full, const int32_t *order, const double *x, const double *x_lo,
+                              int *same);
+/* out: 3 numbers per column: the least and greatest of the finite ones, and how many are not finite. */
+weft_status weft_points_range(weft_ctx *ctx, const double *columns, size_t n, size_t d, double *out);

@@ -1,0 +1,13 @@
+/* Sums with the queries dealt over the call's devices. */
+#pragma once
+
+#include "kernel/kernel.h"
+
+/* ops->direct() and ops->single() with the queries dealt over the call's devices; kernel/cpu/spread.c. */
+weft_status weft_kernel_direct_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
+                                      double *out, weft_kernel_effort *effort);
+weft_status weft_kernel_single_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
+                                      const int32_t *own, int tensor, double *out, double *bound);
+/* ops->grid() with the queries dealt in the same way; all devices have all points. */
+weft_status weft_kernel_grid_spread(weft_ctx *ctx, const weft_kernel_ops *ops, const weft_kernel_task *task,
+                                    double reach, int *done, double *out, weft_kernel_effort *effort);
