@@ -425,7 +425,7 @@ SEXP C_weft_kernel_walk(SEXP task, SEXP query, SEXP reference, SEXP walk, SEXP c
 }
 
 typedef struct {
-  weft_radial g;
+  weft_radial radial;
   const double *h;
   size_t bandwidths;
   double rel_error;
@@ -439,7 +439,7 @@ static weft_status sum_pairs(weft_ctx *ctx, const weft_backend *backend, void *d
   weft_status st = WEFT_OK;
   (void) backend;
   for (size_t b = 0; b < j->bandwidths; b++)
-    WEFT_TRY(weft_kernel_pairs(ctx, &j->g, j->h[b], j->rel_error, &j->query, &j->reference, j->out + b));
+    WEFT_TRY(weft_kernel_pairs(ctx, &j->radial, j->h[b], j->rel_error, &j->query, &j->reference, j->out + b));
 done:
   return st;
 }
@@ -449,10 +449,10 @@ SEXP C_weft_kernel_pairs(SEXP radial, SEXP h, SEXP rel_error, SEXP query, SEXP r
 {
   weft_record record = weft_record_open(radial, "radial");
   const size_t pieces = (size_t) Rf_ncols(weft_record_field(&record, "coefficients"));
-  pairs_job job = { .g = { .pieces = pieces,
-                           .per_unit = weft_record_number(&record, "per_unit"),
-                           .coefficients = weft_record_doubles(&record, "coefficients", 4.0 * (double) pieces),
-                           .bend = weft_record_doubles(&record, "bend", (double) pieces + 1) },
+  pairs_job job = { .radial = { .pieces = pieces,
+                                .per_unit = weft_record_number(&record, "per_unit"),
+                                .coefficients = weft_record_doubles(&record, "coefficients", 4.0 * (double) pieces),
+                                .bend = weft_record_doubles(&record, "bend", (double) pieces + 1) },
                     .h = REAL(h),
                     .bandwidths = (size_t) Rf_xlength(h),
                     .rel_error = Rf_asReal(rel_error),

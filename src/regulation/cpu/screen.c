@@ -46,7 +46,7 @@ typedef struct {
 } direction;
 
 typedef struct {
-  const weft_regulation_half *h;
+  const weft_regulation_half *half;
   const weft_regulation_favour *favour;
   const weft_regulation_target *target;
   double unit; /* the target's residuals are kept times `unit` */
@@ -62,7 +62,7 @@ typedef struct {
   double collect; /* least gain of what is collected */
   double reached; /* a gain that is reached for certain */
   double collect_share;
-} screen;
+} screen_state;
 
 size_t weft_regulation_work(size_t padded, size_t steps)
 {
@@ -74,16 +74,16 @@ size_t weft_regulation_work(size_t padded, size_t steps)
 /* ---- exact gains ---- */
 
 /* The sum of products of a part, whose scores are in `row`, and a chosen feature. */
-INLINE double product_of(const screen *screen, dot_product *dot, const int32_t *row, const direction *chosen)
+INLINE double product_of(const screen_state *screen, dot_product *dot, const int32_t *row, const direction *chosen)
 {
-  const weft_regulation_half *half = screen->h;
+  const weft_regulation_half *half = screen->half;
   return dot(row, half->rows + ((size_t) chosen->kind * half->padded + chosen->j) * half->kp, half->kp);
 }
 
 /* A part's residual, and its place in each direction. */
-INLINE double follow_part(const screen *screen, dot_product *dot, int part, size_t j, double *q)
+INLINE double follow_part(const screen_state *screen, dot_product *dot, int part, size_t j, double *q)
 {
-  const weft_regulation_half *half = screen->h;
+  const weft_regulation_half *half = screen->half;
   const size_t at = (size_t) part * half->padded + j;
   const int32_t *row = half->rows + ((size_t) (part + half->hinges) * half->padded + j) * half->kp;
   double r = weft_regulation_covariance(half->m, (double) dot(row, screen->target->row, half->kp), half->sum[at],
@@ -104,9 +104,9 @@ typedef struct {
 
 /* The exact gain of feature (kind, j) after the directions chosen so far, with its covariance r, its variance d and its
  * products q with them: the same operations in the same order as selection without a screen, so the same bits. */
-INLINE exact follow(const screen *screen, dot_product *dot, int kind, size_t j)
+INLINE exact follow(const screen_state *screen, dot_product *dot, int kind, size_t j)
 {
-  const weft_regulation_half *half = screen->h;
+  const weft_regulation_half *half = screen->half;
   const size_t at = (size_t) kind * half->padded + j;
   exact found;
   if (!half->hinges || kind) {
@@ -123,7 +123,7 @@ INLINE exact follow(const screen *screen, dot_product *dot, int kind, size_t j)
   return found;
 }
 
-INLINE int barred(const screen *screen, size_t j)
+INLINE int barred(const screen_state *screen, size_t j)
 {
   if ((int64_t) j == screen->own) return 1;
   for (size_t k = 0; k < screen->count; k++)
@@ -143,7 +143,7 @@ INLINE void fetch_scores(const weft_regulation_half *half, size_t j)
 }
 
 /* Notes a feature that may be the best. Gains are in parts of the greatest favour. 0: there are too many. */
-INLINE int suspect_one(screen *screen, int kind, size_t j, double least, double greatest)
+INLINE int suspect_one(screen_state *screen, int kind, size_t j, double least, double greatest)
 {
   if (least > screen->reached) { screen->reached = least; }
   if (screen->reached * screen->collect_share > screen->collect)
@@ -159,12 +159,12 @@ INLINE int suspect_one(screen *screen, int kind, size_t j, double least, double 
     if (kept > SUSPECTS / 2) return 0;
   }
   screen->suspects[screen->found++] = (suspect){ least, greatest, kind, (int32_t) j };
-  if (greatest >= screen->reached) fetch_scores(screen->h, j);
+  if (greatest >= screen->reached) fetch_scores(screen->half, j);
   return 1;
 }
 
 /* The best of the suspects: of equal ones the smallest kind, then the smallest regulator. */
-INLINE exact best_suspect(const screen *screen, dot_product *dot, int *kind, size_t *j)
+INLINE exact best_suspect(const screen_state *screen, dot_product *dot, int *kind, size_t *j)
 {
   exact best = { .gain = 0 };
   for (size_t k = 0; k < screen->found; k++) {
@@ -182,7 +182,7 @@ INLINE exact best_suspect(const screen *screen, dot_product *dot, int *kind, siz
 }
 
 /* Puts a feature that may be chosen next among the watched, by its gain. */
-INLINE void watch(screen *screen, const suspect *one)
+INLINE void watch(screen_state *screen, const suspect *one)
 {
   size_t at = screen->watches;
   if (barred(screen, (size_t) one->j)) return;
@@ -196,10 +196,10 @@ INLINE void watch(screen *screen, const suspect *one)
 
 /* Bounds of the gain of regulator j by `kind`, where its residuals and variance are as given; 0: it may not be
  * chosen. */
-INLINE int bounds_of(const screen *screen, int kind, size_t j, int16_t r, int16_t r_too, int16_t d_now, double *least,
-                     double *greatest)
+INLINE int bounds_of(const screen_state *screen, int kind, size_t j, int16_t r, int16_t r_too, int16_t d_now,
+                     double *least, double *greatest)
 {
-  const weft_regulation_half *half = screen->h;
+  const weft_regulation_half *half = screen->half;
   const int whole = kind == 0 && half->hinges;
   const double add = whole ? PARTS_SUM * screen->error.r + 2.1 : screen->error.r, into = screen->unit / ONE_Q;
   const double size = fabs(whole ? (r * (double) half->part[j] + r_too * (double) half->part[half->padded + j]) / ONE_C
@@ -215,7 +215,7 @@ INLINE int bounds_of(const screen *screen, int kind, size_t j, int16_t r, int16_
 }
 
 /* Regulator j, which may be the best; 0: too many suspects. */
-INLINE int suspect_all(screen *screen, int hinges, turned after, size_t j)
+INLINE int suspect_all(screen_state *screen, int hinges, turned after, size_t j)
 {
   for (int kind = 0; kind <= 2 * hinges; kind++) {
     double least, greatest;
@@ -230,7 +230,7 @@ INLINE int suspect_all(screen *screen, int hinges, turned after, size_t j)
 
 /* Collects the features that are near the best, and for the next step's bar at least FIRST regulators where there are
  * as many; 0: too many, or none. */
-INLINE int collect_first(screen *screen, int hinges, const sweep *w, size_loop *sizes, reach_loop *reach)
+INLINE int collect_first(screen_state *screen, int hinges, const sweep *w, size_loop *sizes, reach_loop *reach)
 {
   int16_t top[RUN], best[FIRST] = { 0 };
   const double add = hinges ? PARTS_SUM * screen->error.r + 2.1 : screen->error.r;
@@ -251,7 +251,7 @@ INLINE int collect_first(screen *screen, int hinges, const sweep *w, size_loop *
   for (size_t at = 0; at < w->padded; at += RUN)
     for (uint32_t flags = reach(screen->size + at, (int16_t) floor(bar)); flags; flags &= flags - 1) {
       const size_t j = at + (size_t) __builtin_ctz(flags);
-      if (!suspect_all(screen, hinges, turned_before(w, hinges, screen->h->start, j), j)) return 0;
+      if (!suspect_all(screen, hinges, turned_before(w, hinges, screen->half->start, j), j)) return 0;
     }
   return screen->reached > 0;
 }
@@ -259,7 +259,7 @@ INLINE int collect_first(screen *screen, int hinges, const sweep *w, size_loop *
 /* ---- later steps ---- */
 
 /* Once a turn is set: the least gains that the next best now reach, so that there is a bar before the screen. */
-INLINE void expect(screen *screen, int hinges, const sweep *w)
+INLINE void expect(screen_state *screen, int hinges, const sweep *w)
 {
   suspect earlier[WATCHED];
   const size_t count = screen->watches;
@@ -280,15 +280,15 @@ INLINE void expect(screen *screen, int hinges, const sweep *w)
       if (least > screen->reached) screen->reached = least;
     }
   }
-  screen->collect_share = screen->count + 1 < screen->h->steps ? NEAR_BAR : 1;
+  screen->collect_share = screen->count + 1 < screen->half->steps ? NEAR_BAR : 1;
   screen->collect = screen->reached > 0 ? screen->reached * screen->collect_share : 1e-12 * screen->unit * screen->unit;
 }
 
 /* Regulators that are excluded: their variance is set so that no test selects them. */
-INLINE void bar_all(screen *screen, int hinges)
+INLINE void bar_all(screen_state *screen, int hinges)
 {
   for (int kind = 0; kind <= 2 * hinges; kind++) {
-    int16_t *d = screen->d + (size_t) kind * screen->h->padded;
+    int16_t *d = screen->d + (size_t) kind * screen->half->padded;
     if (screen->own >= 0) d[screen->own] = 32767;
     for (size_t k = 0; k < screen->count; k++) d[screen->chosen[k].j] = 32767;
   }
@@ -301,10 +301,10 @@ INLINE int16_t in_parts(double x, double one)
 }
 
 /* The test for the gains that are being collected. 0: nothing can be told apart. */
-INLINE int set_test(const screen *screen, test *t)
+INLINE int set_test(const screen_state *screen, test *t)
 {
   const double limit = screen->collect / (screen->unit * screen->unit);
-  const int hinges = screen->h->hinges;
+  const int hinges = screen->half->hinges;
   double bar = limit;
   t->shift = 0;
   if (!(limit > 0)) return 0;
@@ -322,7 +322,7 @@ INLINE int set_test(const screen *screen, test *t)
 }
 
 /* Removes the direction chosen last from all features, and collects those that may be the best; 0: too many. */
-INLINE int screen_step(screen *screen, int hinges, const sweep *w, test *now, sweep_loop *loop)
+INLINE int screen_step(screen_state *screen, int hinges, const sweep *w, test *now, sweep_loop *loop)
 {
   uint32_t flags;
   double known = -1;
@@ -345,9 +345,9 @@ INLINE int screen_step(screen *screen, int hinges, const sweep *w, test *now, sw
 
 /* Puts residuals into a unit that leaves room for what the next direction takes: all that may still be chosen are at
  * most sqrt(gain / favour), the direction takes `share`. */
-INLINE void fit_unit(screen *screen, int hinges, double gain, double share)
+INLINE void fit_unit(screen_state *screen, int hinges, double gain, double share)
 {
-  const size_t features = screen->h->padded * (size_t) (1 + hinges);
+  const size_t features = screen->half->padded * (size_t) (1 + hinges);
   const double most = fmax((sqrt(gain / screen->favour->least) + share) / 1.85, share / 0.9999);
   while (screen->unit < most) {
     screen->unit *= 2;
@@ -358,9 +358,9 @@ INLINE void fit_unit(screen *screen, int hinges, double gain, double share)
 }
 
 /* The direction of the feature that was just chosen, for the screen; 0: errors have grown too large. */
-INLINE int prepare(screen *screen, int hinges, const exact *found, turn *turn)
+INLINE int prepare(screen_state *screen, int hinges, const exact *found, turn *turn)
 {
-  const weft_regulation_half *half = screen->h;
+  const weft_regulation_half *half = screen->half;
   const direction *chosen = &screen->chosen[screen->count - 1];
   const size_t at = (size_t) chosen->kind * half->padded + chosen->j, step = screen->count - 1;
   const double unit = half->unit[at], left = found->d * unit * unit, share = fabs(chosen->share);
@@ -401,9 +401,9 @@ INLINE void fetch_near(const weft_regulation_half *half, int hinges, int kind, s
 
 /* Notes feature (kind, j) as the next direction, with what later steps need of it, and writes the choice with the sign
  * of r. */
-INLINE void take(screen *screen, int hinges, const exact *found, int kind, size_t j, int32_t *choice)
+INLINE void take(screen_state *screen, int hinges, const exact *found, int kind, size_t j, int32_t *choice)
 {
-  const weft_regulation_half *half = screen->h;
+  const weft_regulation_half *half = screen->half;
   direction *chosen = &screen->chosen[screen->count];
   const int32_t feature = 1 + (int32_t) ((size_t) kind * half->regulators + j);
   const double root = weft_sqrt(found->d);
@@ -425,14 +425,14 @@ INLINE int screened_body(const weft_regulation_half *half, const weft_regulation
                          sweep_loop *loop, size_loop *sizes, reach_loop *reach)
 {
   const size_t padded = half->padded, features = padded * (size_t) (1 + hinges);
-  screen screen;
+  screen_state screen;
   turn turn;
   test now;
   sweep w;
   int kind = 0;
   size_t j = 0;
   exact best;
-  screen.h = half;
+  screen.half = half;
   screen.favour = favour;
   screen.target = target;
   screen.own = target->own;

@@ -33,7 +33,7 @@ typedef struct {
   int32_t *panels, *rows; /* both forms; rows by kind */
   int32_t *products;      /* features × features, where there is no screen */
   int32_t *spare;         /* features in the row that neither half of the pair has */
-} slot;
+} half_slot;
 
 /* How a thread's screens have ended, and room for the products of one target with all features. */
 typedef struct {
@@ -48,10 +48,10 @@ typedef struct {
   size_t padded, features, panels, kp, block, blocks; /* block: targets at once */
   const int32_t *own;                                 /* of each target: which regulator it is, or -1 */
   weft_regulation_favour *favour;                     /* of each world */
-  slot *slots;
+  half_slot *slots;
   size_t count, first; /* slots in use, and the first one's half */
   int32_t *spares;     /* of each pair: the row in neither half, NO_ROW, or NOT_ALL */
-  slot all;            /* all rows, in panels */
+  half_slot all;       /* all rows, in panels */
   size_t all_kp;
   int32_t *totals;             /* features × targets × worlds, or NULL */
   int32_t *target_rows, *with; /* of each thread */
@@ -59,18 +59,19 @@ typedef struct {
   screening *screening;
   size_t each_row, each_with, each_work;
   int32_t *choices;
-} engine;
+} selection_engine;
 
 /* All items of a phase; `cost` is a rough number of operations of each. */
-static weft_status all_items(weft_ctx *ctx, const engine *engine, weft_regulation_item *work, size_t count, double cost)
+static weft_status all_items(weft_ctx *ctx, const selection_engine *engine, weft_regulation_item *work, size_t count,
+                             double cost)
 {
   const weft_regulation_phase phase = { engine->first, engine->count, engine->job->halves, count, cost };
   return weft_regulation_items(ctx, &phase, work, engine);
 }
 
 /* A gene's scores in m of the rows, or in all (NULL), as pairs; partner: in the rows that stand for these. */
-static int64_t gather(const engine *engine, size_t gene, const int32_t *rows, size_t m, const int32_t *partner,
-                      int16_t *out)
+static int64_t gather(const selection_engine *engine, size_t gene, const int32_t *rows, size_t m,
+                      const int32_t *partner, int16_t *out)
 {
   const int32_t *score = engine->job->scores + gene * engine->job->n;
   int64_t sum = 0;
@@ -88,7 +89,8 @@ static int32_t part_of(int32_t z, int hinges, int part) { return !hinges ? z : p
 /* ---- phases ---- */
 
 /* Scores of the regulators of a panel, in m of the rows or in all. */
-static void pack_panel(const engine *engine, const slot *slot, size_t panel, const int32_t *rows, size_t m)
+static void pack_panel(const selection_engine *engine, const half_slot *slot, size_t panel, const int32_t *rows,
+                       size_t m)
 {
   const int hinges = engine->job->hinges;
   const size_t kp = (m + 1) / 2;
@@ -119,9 +121,9 @@ static void pack_panel(const engine *engine, const slot *slot, size_t panel, con
 
 static void pack(const void *data, size_t item, int thread)
 {
-  const engine *engine = data;
+  const selection_engine *engine = data;
   const size_t panels = engine->padded / LANES, at = item / panels, panel = item % panels, half = engine->first + at;
-  const slot *slot = &engine->slots[at];
+  const half_slot *slot = &engine->slots[at];
   const int32_t spare = engine->spares ? engine->spares[half / 2] : NOT_ALL;
   (void) thread;
   pack_panel(engine, slot, panel, engine->job->rows + half * engine->job->m, engine->job->m);
@@ -134,19 +136,19 @@ static void pack(const void *data, size_t item, int thread)
                         engine->job->hinges, part);
 }
 
-static void multiply_rows(const engine *engine, const int32_t *rows, size_t count, size_t kp, const int32_t *panels,
-                          int32_t *out)
+static void multiply_rows(const selection_engine *engine, const int32_t *rows, size_t count, size_t kp,
+                          const int32_t *panels, int32_t *out)
 {
   for (size_t panel = 0; panel < engine->panels; panel++)
     engine->loops->products(rows, count, kp, panels + panel * kp * LANES, out + panel * LANES, engine->features);
 }
 
-static size_t near_blocks(const engine *engine) { return (engine->padded + NEAR - 1) / NEAR; }
+static size_t near_blocks(const selection_engine *engine) { return (engine->padded + NEAR - 1) / NEAR; }
 
 static void multiply(const void *data, size_t item, int thread)
 {
-  const engine *engine = data;
-  const slot *slot = &engine->slots[item / near_blocks(engine)];
+  const selection_engine *engine = data;
+  const half_slot *slot = &engine->slots[item / near_blocks(engine)];
   const size_t first = item % near_blocks(engine) * NEAR,
                count = engine->padded - first < NEAR ? engine->padded - first : NEAR;
   int32_t *with = engine->with + (size_t) thread * engine->each_with;
@@ -163,7 +165,7 @@ static void multiply(const void *data, size_t item, int thread)
 /* Products of a block of targets with all features, in all rows. */
 static void add_up(const void *data, size_t item, int thread)
 {
-  const engine *engine = data;
+  const selection_engine *engine = data;
   const weft_regulation_job *job = engine->job;
   const size_t world = item / engine->blocks, first = item % engine->blocks * engine->block;
   const size_t count = job->targets - first < engine->block ? job->targets - first : engine->block;
@@ -177,14 +179,15 @@ static void add_up(const void *data, size_t item, int thread)
 
 static void pack_all(const void *data, size_t panel, int thread)
 {
-  const engine *engine = data;
-  slot slot = engine->all;
+  const selection_engine *engine = data;
+  half_slot slot = engine->all;
   slot.spare += (size_t) thread * LANES * engine->all_kp * WEFT_REGULATION_KINDS;
   pack_panel(engine, &slot, panel, NULL, engine->job->n);
 }
 
 /* What the first half of a pair leaves of all rows. */
-static void subtract(const engine *engine, const slot *slot, const int32_t *total, int32_t spare, int32_t *with)
+static void subtract(const selection_engine *engine, const half_slot *slot, const int32_t *total, int32_t spare,
+                     int32_t *with)
 {
   const int32_t *beside = slot->spare;
   const size_t features = engine->features;
@@ -199,8 +202,8 @@ static void subtract(const engine *engine, const slot *slot, const int32_t *tota
 }
 
 /* Targets of a block in one half, as the screen sees them. */
-static void look_at_targets(const engine *engine, size_t half, size_t first, size_t count, const int32_t *partner,
-                            int32_t *rows, int16_t *near, weft_regulation_target *out)
+static void look_at_targets(const selection_engine *engine, size_t half, size_t first, size_t count,
+                            const int32_t *partner, int32_t *rows, int16_t *near, weft_regulation_target *out)
 {
   const weft_regulation_job *job = engine->job;
   const weft_regulation_half *h = &engine->slots[half - engine->first].half;
@@ -242,7 +245,7 @@ typedef struct {
   const int32_t *partner;
 } block_of;
 
-static block_of block_at(const engine *engine, size_t item)
+static block_of block_at(const selection_engine *engine, size_t item)
 {
   const weft_regulation_job *job = engine->job;
   const size_t worlds = 1 + job->copies, first = item % engine->blocks * engine->block;
@@ -257,7 +260,7 @@ static block_of block_at(const engine *engine, size_t item)
  * trying. */
 static void choose_screened(const void *data, size_t item, int thread)
 {
-  const engine *engine = data;
+  const selection_engine *engine = data;
   const weft_regulation_job *job = engine->job;
   const block_of block = block_at(engine, item);
   screening *own = &engine->screening[thread];
@@ -277,7 +280,7 @@ static void choose_screened(const void *data, size_t item, int thread)
     spares[t] = spare < 0 ? 0 : job->scores[(size_t) job->target[block.first + t] * job->n + row];
   }
   for (size_t k = 0; k < halves - (size_t) rest; k++) {
-    const slot *slot = &engine->slots[at + k];
+    const half_slot *slot = &engine->slots[at + k];
     for (size_t panel = 0; panel < engine->panels; panel++) {
       const size_t feature = panel * LANES;
       engine->loops->products(target[k][0].row, block.count, engine->kp, slot->panels + feature * engine->kp, products,
@@ -291,7 +294,7 @@ static void choose_screened(const void *data, size_t item, int thread)
   }
   for (size_t k = 0; k < halves; k++)
     for (size_t t = 0; t < block.count; t++) {
-      const slot *slot = &engine->slots[at + k];
+      const half_slot *slot = &engine->slots[at + k];
       const weft_regulation_target *one = &target[k][t];
       int32_t *choice =
           engine->choices +
@@ -310,14 +313,14 @@ static void choose_screened(const void *data, size_t item, int thread)
  * Products of the targets with all features, or those of all rows less the other half's, then the exact selection. */
 static void choose(const void *data, size_t item, int thread)
 {
-  const engine *engine = data;
+  const selection_engine *engine = data;
   const weft_regulation_job *job = engine->job;
   const block_of block = block_at(engine, item);
   int32_t *rows = engine->target_rows + (size_t) thread * engine->each_row;
   int32_t *with = engine->with + (size_t) thread * engine->each_with;
   char *work = engine->work + (size_t) thread * engine->each_work;
   for (size_t at = 2 * block.pair; at < engine->count && at < 2 * block.pair + 2; at++) {
-    const slot *slot = &engine->slots[at];
+    const half_slot *slot = &engine->slots[at];
     const size_t half = engine->first + at;
     const int32_t spare = engine->spares ? engine->spares[half / 2] : NOT_ALL;
     const int rest = at % 2 && engine->totals && spare != NOT_ALL;
@@ -346,7 +349,7 @@ static void choose(const void *data, size_t item, int thread)
 
 /* ---- the whole ---- */
 
-static void set_sizes(engine *engine, const weft_regulation_job *job)
+static void set_sizes(selection_engine *engine, const weft_regulation_job *job)
 {
   engine->job = job;
   engine->loops = weft_regulation_loops_here();
@@ -358,7 +361,7 @@ static void set_sizes(engine *engine, const weft_regulation_job *job)
 }
 
 /* pairs: with room for the products of all pairs of features. */
-static weft_status take_slot(weft_arena *mem, const engine *engine, int pairs, slot *slot)
+static weft_status take_slot(weft_arena *mem, const selection_engine *engine, int pairs, half_slot *slot)
 {
   weft_status st = WEFT_OK;
   const weft_regulation_job *job = engine->job;
@@ -384,7 +387,7 @@ done:
 }
 
 /* Which row neither half of a pair has. */
-static weft_status find_spares(weft_arena *mem, engine *engine)
+static weft_status find_spares(weft_arena *mem, selection_engine *engine)
 {
   weft_status st = WEFT_OK;
   const weft_regulation_job *job = engine->job;
@@ -410,7 +413,7 @@ done:
 }
 
 /* Products in all rows, where they are useful. */
-static weft_status take_totals(weft_ctx *ctx, weft_arena *mem, engine *engine)
+static weft_status take_totals(weft_ctx *ctx, weft_arena *mem, selection_engine *engine)
 {
   weft_status st = WEFT_OK;
   const weft_regulation_job *job = engine->job;
@@ -437,7 +440,7 @@ static weft_status select_cpu(weft_ctx *ctx, const weft_regulation_job *job, int
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  engine engine = { 0 };
+  selection_engine engine = { 0 };
   const size_t threads = (size_t) ctx->threads, worlds = 1 + job->copies;
   int32_t *own;
   size_t slots;
@@ -491,7 +494,7 @@ const weft_regulation_ops weft_regulation_cpu = { select_cpu };
 /* ---- regulators of many genes ---- */
 
 typedef struct {
-  engine e;
+  selection_engine engine;
   const int32_t *target_rows;
   const double *target_sum, *target_variance;
   double *out;
@@ -500,9 +503,9 @@ typedef struct {
 /* 16 genes against all targets, in the order of these. */
 static void hub_panel(const void *data, size_t item, int thread)
 {
-  const engine *engine = data;
+  const selection_engine *engine = data;
   const hubs_job *hubs = (const hubs_job *) engine;
-  const slot *slot = &engine->slots[0];
+  const half_slot *slot = &engine->slots[0];
   const size_t targets = engine->job->targets;
   const double m = (double) engine->job->m;
   double sum[LANES], squares[LANES];
@@ -540,8 +543,8 @@ weft_status weft_regulation_hubs(weft_ctx *ctx, const weft_regulation_job *given
   weft_arena mem = weft_arena_begin(ctx);
   weft_regulation_job job = *given;
   hubs_job hubs = { 0 };
-  engine *engine = &hubs.e;
-  slot slot;
+  selection_engine *engine = &hubs.engine;
+  half_slot slot;
   int32_t *own, *rows;
   double *sum, *variance;
   job.hinges = 0;

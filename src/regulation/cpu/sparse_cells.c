@@ -111,7 +111,7 @@ typedef struct {
   int32_t *products;
   uint32_t *above; /* of each feature: the sum of what is stored beyond its score of absent values */
   weft_regulation_half half;
-} slot;
+} half_slot;
 
 /* A column's stored values, block after block, and what a thread needs to go through it. */
 typedef struct {
@@ -122,7 +122,7 @@ typedef struct {
   int32_t absent;     /* the column's value where nothing is stored */
   int32_t *with;
   char *work;
-} column;
+} gene_column;
 
 typedef struct {
   const weft_regulation_job *job;
@@ -134,19 +134,19 @@ typedef struct {
   const int32_t *inverse;         /* n × copies: where each row of the targets stands */
   size_t *row_starts;             /* of each position: its stored parts */
   int32_t *feature, *value;
-  slot *slots;
-  size_t count, first; /* slots in use, and the first one's half */
-  column *columns;     /* of each thread */
-  int32_t *absent;     /* of each feature */
+  half_slot *slots;
+  size_t count, first;  /* slots in use, and the first one's half */
+  gene_column *columns; /* of each thread */
+  int32_t *absent;      /* of each feature */
   int32_t *choices;
-} engine;
+} cells_engine;
 
 enum { WHOLE = -1 };
 
 static int32_t part_of(int32_t z, int part) { return part == WHOLE ? z : part == 0 ? (z > 0 ? z : 0) : z < 0 ? z : 0; }
 
 /* A feature's gene and part. */
-static int feature_part(const engine *engine, size_t feature)
+static int feature_part(const cells_engine *engine, size_t feature)
 {
   return engine->job->hinges ? (int) (feature / engine->padded) : WHOLE;
 }
@@ -154,10 +154,10 @@ static int feature_part(const engine *engine, size_t feature)
 /* ---- columns ---- */
 
 /* A gene's stored values, in order of the blocks. inverse: NULL, or where each row stands. */
-static void read_column(const engine *engine, size_t gene, int part, const int32_t *inverse, column *column)
+static void read_column(const cells_engine *engine, size_t gene, int part, const int32_t *inverse, gene_column *column)
 {
   const weft_regulation_cells *x = engine->cells;
-  const size_t start = (size_t) x->starts[gene], end = (size_t) x->starts[gene + 1], block = x->block_rows;
+  const size_t start = (size_t) x->starts[gene], end = (size_t) x->starts[gene + 1], rows = x->block_rows;
   column->absent = part_of(x->absent[gene], part);
   memset(column->starts, 0, (x->blocks + 1) * sizeof *column->starts);
   memset(column->above, 0, x->blocks * sizeof *column->above);
@@ -165,27 +165,27 @@ static void read_column(const engine *engine, size_t gene, int part, const int32
     for (size_t k = start; k < end; k++) {
       const int32_t row = x->rows[k], at = x->position[inverse ? inverse[row] : row];
       const int32_t value = part_of(x->scores[k], part) - column->absent;
-      size_t b;
+      size_t block;
       if (at < 0 || !value) continue;
-      b = (size_t) at / block;
+      block = (size_t) at / rows;
       if (!filling) {
-        column->starts[b + 1]++;
-        column->above[b] += (uint32_t) value;
+        column->starts[block + 1]++;
+        column->above[block] += (uint32_t) value;
         continue;
       }
-      column->position[column->starts[b]] = at;
-      column->value[column->starts[b]++] = value;
+      column->position[column->starts[block]] = at;
+      column->value[column->starts[block]++] = value;
     }
     if (!filling)
-      for (size_t b = 0; b < x->blocks; b++) column->starts[b + 1] += column->starts[b];
+      for (size_t block = 0; block < x->blocks; block++) column->starts[block + 1] += column->starts[block];
   }
-  for (size_t b = x->blocks; b > 0; b--)
-    column->starts[b] = column->starts[b - 1]; /* each was moved to the next one's */
+  for (size_t block = x->blocks; block > 0; block--)
+    column->starts[block] = column->starts[block - 1]; /* each was moved to the next one's */
   column->starts[0] = 0;
 }
 
 /* Products of the column with all features, in every block. */
-static void multiply_column(const engine *engine, column *column)
+static void multiply_column(const cells_engine *engine, gene_column *column)
 {
   memset(column->products, 0, engine->cells->blocks * engine->features * sizeof *column->products);
   for (size_t block = 0; block < engine->cells->blocks; block++) {
@@ -200,7 +200,7 @@ static void multiply_column(const engine *engine, column *column)
 }
 
 /* The column's products in one half, with what is not stored; returns its sum there. */
-static double sum_half(const engine *engine, const column *column, size_t at, int32_t *out)
+static double sum_half(const cells_engine *engine, const gene_column *column, size_t at, int32_t *out)
 {
   const weft_regulation_cells *x = engine->cells;
   const int32_t *chosen = x->chosen + (engine->first + at) * x->taken;
@@ -222,7 +222,8 @@ static double sum_half(const engine *engine, const column *column, size_t at, in
 
 /* ---- phases ---- */
 
-static weft_status all_items(weft_ctx *ctx, const engine *engine, weft_regulation_item *work, size_t count, double cost)
+static weft_status all_items(weft_ctx *ctx, const cells_engine *engine, weft_regulation_item *work, size_t count,
+                             double cost)
 {
   const weft_regulation_phase phase = { engine->first, engine->count, engine->job->halves, count, cost };
   return weft_regulation_items(ctx, &phase, work, engine);
@@ -231,8 +232,8 @@ static weft_status all_items(weft_ctx *ctx, const engine *engine, weft_regulatio
 /* Sums of a feature in the halves of the group, which products need. */
 static void sum_feature(const void *data, size_t feature, int thread)
 {
-  const engine *engine = data;
-  column *column = &engine->columns[thread];
+  const cells_engine *engine = data;
+  gene_column *column = &engine->columns[thread];
   const size_t j = feature % engine->padded;
   if (j >= engine->job->regulators) return;
   read_column(engine, (size_t) engine->job->regulator[j], feature_part(engine, feature), NULL, column);
@@ -248,8 +249,8 @@ static void sum_feature(const void *data, size_t feature, int thread)
 
 static void multiply(const void *data, size_t feature, int thread)
 {
-  const engine *engine = data;
-  column *column = &engine->columns[thread];
+  const cells_engine *engine = data;
+  gene_column *column = &engine->columns[thread];
   const size_t j = feature % engine->padded;
   if (j >= engine->job->regulators) return;
   read_column(engine, (size_t) engine->job->regulator[j], feature_part(engine, feature), NULL, column);
@@ -260,8 +261,8 @@ static void multiply(const void *data, size_t feature, int thread)
 
 static void note_moments(const void *data, size_t item, int thread)
 {
-  const engine *engine = data;
-  const slot *slot = &engine->slots[item / engine->padded];
+  const cells_engine *engine = data;
+  const half_slot *slot = &engine->slots[item / engine->padded];
   const size_t j = item % engine->padded;
   double sum[2] = { 0, 0 }, squares[2] = { 0, 0 };
   (void) thread;
@@ -277,14 +278,14 @@ static void note_moments(const void *data, size_t item, int thread)
  * sums for a half are those of its blocks. */
 static void choose(const void *data, size_t item, int thread)
 {
-  const engine *engine = data;
-  column *column = &engine->columns[thread];
+  const cells_engine *engine = data;
+  gene_column *column = &engine->columns[thread];
   const weft_regulation_job *job = engine->job;
   const size_t world = item / job->targets, t = item % job->targets, worlds = 1 + job->copies;
   read_column(engine, (size_t) job->target[t], WHOLE, world ? engine->inverse + (world - 1) * job->n : NULL, column);
   multiply_column(engine, column);
   for (size_t at = 0; at < engine->count; at++) {
-    const slot *slot = &engine->slots[at];
+    const half_slot *slot = &engine->slots[at];
     const double sum = sum_half(engine, column, at, column->with);
     const weft_regulation_favour *favour = &engine->favour[world];
     int32_t *choice = engine->choices + (((engine->first + at) * worlds + world) * job->targets + t) * job->steps;
@@ -295,7 +296,7 @@ static void choose(const void *data, size_t item, int thread)
 /* ---- the whole ---- */
 
 /* Stored parts of the regulators by position. */
-static weft_status lay_out(weft_ctx *ctx, weft_arena *mem, engine *engine)
+static weft_status lay_out(weft_ctx *ctx, weft_arena *mem, cells_engine *engine)
 {
   weft_status st = WEFT_OK;
   const weft_regulation_cells *x = engine->cells;
@@ -334,7 +335,7 @@ done:
 
 /* Working memory for each thread: one gene's stored scores in the order of positions, and its products with all
  * features by block. */
-static weft_status take_columns(weft_ctx *ctx, weft_arena *mem, engine *engine)
+static weft_status take_columns(weft_ctx *ctx, weft_arena *mem, cells_engine *engine)
 {
   weft_status st = WEFT_OK;
   const weft_regulation_cells *x = engine->cells;
@@ -344,7 +345,7 @@ static weft_status take_columns(weft_ctx *ctx, weft_arena *mem, engine *engine)
       longest = (size_t) (x->starts[gene + 1] - x->starts[gene]);
   WEFT_TAKE(engine->columns, mem, (size_t) ctx->threads);
   for (int thread = 0; thread < ctx->threads; thread++) {
-    column *column = &engine->columns[thread];
+    gene_column *column = &engine->columns[thread];
     WEFT_TAKE(column->position, mem, longest);
     WEFT_TAKE(column->value, mem, longest);
     WEFT_TAKE(column->starts, mem, x->blocks + 1);
@@ -358,12 +359,12 @@ done:
 }
 
 /* Memory for `slots` halves at a time: all products of features, moments, and sums of scores. */
-static weft_status take_slots(weft_arena *mem, engine *engine, size_t slots)
+static weft_status take_slots(weft_arena *mem, cells_engine *engine, size_t slots)
 {
   weft_status st = WEFT_OK;
   WEFT_TAKE(engine->slots, mem, slots);
   for (size_t k = 0; k < slots; k++) {
-    slot *slot = &engine->slots[k];
+    half_slot *slot = &engine->slots[k];
     WEFT_TAKE0(slot->products, mem, engine->features * engine->features); /* padding stays 0 */
     WEFT_TAKE0(slot->above, mem, engine->features);
     slot->half = (weft_regulation_half){ .regulators = engine->job->regulators,
@@ -397,7 +398,7 @@ weft_status weft_regulation_select_cells(weft_ctx *ctx, const weft_regulation_jo
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const weft_regulation_cells *x = job->cells;
-  engine engine = { 0 };
+  cells_engine engine = { 0 };
   int32_t *own;
   double bytes, budget, multiplying, summing;
   size_t slots;

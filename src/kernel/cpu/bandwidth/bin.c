@@ -14,9 +14,9 @@ typedef struct {
   uint32_t bin[FEW];
   double share[4][FEW];
   double own[4][LANES]; /* sums over all points, lane by lane, so that they are added in the same order everywhere */
-} shares;
+} point_shares;
 
-VECTORIZE static void find_shares(const double *x, double least, double per_bin, shares *shares)
+VECTORIZE static void find_shares(const double *x, double least, double per_bin, point_shares *shares)
 {
   for (size_t i = 0; i < FEW; i++) {
     const double at = (x[i] - least) * per_bin;
@@ -30,7 +30,7 @@ VECTORIZE static void find_shares(const double *x, double least, double per_bin,
   }
 }
 
-VECTORIZE static void add_own(shares *shares, size_t count)
+VECTORIZE static void add_own(point_shares *shares, size_t count)
 {
   for (size_t i = count; i < FEW; i++)
     for (int j = 0; j < 4; j++) shares->share[j][i] = 0;
@@ -50,7 +50,7 @@ VECTORIZE static void add_own(shares *shares, size_t count)
 weft_status weft_kernel_bin(weft_ctx *ctx, const weft_binning *binning, double *bin, double *own)
 {
   weft_status st = WEFT_OK;
-  shares shares;
+  point_shares shares;
   memset(bin, 0, binning->bins * sizeof *bin);
   memset(shares.own, 0, sizeof shares.own);
   for (size_t start = 0; start < binning->n; start += FEW) {

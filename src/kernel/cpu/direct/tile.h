@@ -165,50 +165,50 @@ TARGET_INLINE void NAME(body)(const ARGS *args, int kind, int pairs, int single)
 #if TRACK
 /* Bounds of a node's sum for every query of a tile. With s̄ the weighted mean of s over the node (exact from its
  * moments), a convex k gives W k(s̄) <= Σ w k <= W (the chord of k over [s least, s greatest], at s̄). */
-TARGET_INLINE void NAME(bounds)(const weft_node_tile *a, int kind)
+TARGET_INLINE void NAME(bounds)(const weft_node_tile *tile, int kind)
 {
-  const VEC zero = OP(set1)(0), one = OP(set1)(1), scale = OP(set1)(a->inv_h2), slack = OP(set1)(a->slack);
+  const VEC zero = OP(set1)(0), one = OP(set1)(1), scale = OP(set1)(tile->inv_h2), slack = OP(set1)(tile->slack);
   for (size_t from = 0; from < TILE; from += LANES) {
     VEC least = zero, greatest = zero, middle = zero;
-    for (size_t j = 0; j < a->d; j++) {
-      const VEC q = OP(loadu)(a->q + j * TILE + from);
-      const VEC above = OP(sub)(q, OP(set1)(a->box[j])), below = OP(sub)(OP(set1)(a->box[a->d + j]), q);
+    for (size_t j = 0; j < tile->d; j++) {
+      const VEC q = OP(loadu)(tile->q + j * TILE + from);
+      const VEC above = OP(sub)(q, OP(set1)(tile->box[j])), below = OP(sub)(OP(set1)(tile->box[tile->d + j]), q);
       const VEC away = OP(sub)(OP(max)(OP(max)(OP(sub)(zero, above), OP(sub)(zero, below)), slack), slack);
       const VEC reach = OP(add)(OP(max)(above, below), slack);
       least = OP(fmadd)(away, away, least);
       greatest = OP(fmadd)(reach, reach, greatest);
-      if (a->centre) {
-        const VEC gap = OP(sub)(OP(sub)(q, OP(set1)(a->x[j])), OP(set1)(a->centre[j]));
+      if (tile->centre) {
+        const VEC gap = OP(sub)(OP(sub)(q, OP(set1)(tile->x[j])), OP(set1)(tile->centre[j]));
         middle = OP(fmadd)(gap, gap, middle);
       }
     }
-    if (a->centre) {
-      const VEC distance = OP(sqrt)(middle), radius = OP(set1)(a->centre[a->d] + a->slack);
+    if (tile->centre) {
+      const VEC distance = OP(sqrt)(middle), radius = OP(set1)(tile->centre[tile->d] + tile->slack);
       const VEC inner = OP(max)(OP(sub)(distance, radius), zero), outer = OP(add)(distance, radius);
       least = OP(max)(least, OP(mul)(inner, inner));
       greatest = OP(min)(greatest, OP(mul)(outer, outer));
     }
-    least = OP(mul)(least, OP(set1)(a->inv_h2 * (1 - a->near)));
+    least = OP(mul)(least, OP(set1)(tile->inv_h2 * (1 - tile->near)));
     greatest = OP(max)(OP(mul)(greatest, scale), least);
     VEC most, fewest;
     if (weft_kernel_step(kind)) {
-      most = KEEP_LE(least, OP(set1)(1 + a->near), one);
-      fewest = KEEP_LE(greatest, OP(set1)(1 - a->near), one);
+      most = KEEP_LE(least, OP(set1)(1 + tile->near), one);
+      fewest = KEEP_LE(greatest, OP(set1)(1 - tile->near), one);
     } else {
       most = NAME(value)(kind, least, zero);
       fewest = NAME(value)(kind, greatest, zero);
     }
     const VEC width = OP(max)(OP(sub)(greatest, least), OP(set1)(1e-300));
     const VEC slope = OP(div)(OP(sub)(most, fewest), width);
-    for (size_t c = 0; c < a->m; c++) {
-      const double *moments = a->moments + c * (a->d + 2);
+    for (size_t c = 0; c < tile->m; c++) {
+      const double *moments = tile->moments + c * (tile->d + 2);
       const VEC weight = OP(set1)(moments[0]);
       VEC low = fewest, high = most;
       if (!weft_kernel_step(kind)) {
         VEC mean = zero;
-        for (size_t j = 0; j < a->d; j++) {
-          VEC gap = OP(sub)(OP(loadu)(a->q + j * TILE + from), OP(set1)(a->x[j]));
-          if (a->q_lo) gap = OP(add)(gap, OP(sub)(OP(loadu)(a->q_lo + j * TILE + from), OP(set1)(a->x_lo[j])));
+        for (size_t j = 0; j < tile->d; j++) {
+          VEC gap = OP(sub)(OP(loadu)(tile->q + j * TILE + from), OP(set1)(tile->x[j]));
+          if (tile->q_lo) gap = OP(add)(gap, OP(sub)(OP(loadu)(tile->q_lo + j * TILE + from), OP(set1)(tile->x_lo[j])));
           gap = OP(sub)(gap, OP(set1)(moments[2 + j]));
           mean = OP(fmadd)(gap, gap, mean);
         }
@@ -218,11 +218,11 @@ TARGET_INLINE void NAME(bounds)(const weft_node_tile *a, int kind)
         high = OP(max)(OP(sub)(most, OP(mul)(OP(sub)(mean, least), slope)), low);
       }
       const int fades = weft_kernel_compact(kind) && !weft_kernel_step(kind);
-      const VEC rounding = fades ? KEEP_LT(least, one, OP(set1)(a->near)) : OP(mul)(most, OP(set1)(4e-16));
+      const VEC rounding = fades ? KEEP_LT(least, one, OP(set1)(tile->near)) : OP(mul)(most, OP(set1)(4e-16));
       const VEC half = OP(mul)(weight, OP(set1)(0.5)), at_c = OP(mul)(OP(sub)(high, low), half);
-      OP(storeu)(a->estimate + c * TILE + from, OP(mul)(OP(add)(high, low), half));
-      OP(storeu)(a->error + c * TILE + from, OP(fmadd)(rounding, weight, at_c));
-      OP(storeu)(a->low + c * TILE + from, OP(mul)(low, weight));
+      OP(storeu)(tile->estimate + c * TILE + from, OP(mul)(OP(add)(high, low), half));
+      OP(storeu)(tile->error + c * TILE + from, OP(fmadd)(rounding, weight, at_c));
+      OP(storeu)(tile->low + c * TILE + from, OP(mul)(low, weight));
     }
   }
 }

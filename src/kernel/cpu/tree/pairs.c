@@ -16,7 +16,7 @@
 #define COARSE 256 /* nodes on either side for the lower bound */
 
 typedef struct {
-  const weft_radial *g;
+  const weft_radial *radial;
   const weft_tree *query, *reference;
   /* d + 1 per node: mean relative to the first point, mean square from it */
   const double *query_moments, *reference_moments;
@@ -99,7 +99,7 @@ static double sum_leaves(const pairs *p, size_t query, size_t reference)
         s[k] = 0;
         for (size_t j = 0; j < d; j++) s[k] += (a[j] - b[k * d + j]) * (a[j] - b[k * d + j]);
       }
-      for (size_t k = 0; k < some; k++) sum += value_at(p->g, s[k] * p->inv_h2);
+      for (size_t k = 0; k < some; k++) sum += value_at(p->radial, s[k] * p->inv_h2);
     }
     total += sum;
   }
@@ -126,14 +126,14 @@ static double sum_group(const pairs *p, size_t group, int32_t *stack)
     const size_t reference = (size_t) stack[--top], q = (size_t) stack[--top];
     double least, mean, greatest;
     range(p, q, reference, &least, &mean, &greatest);
-    if (sqrt(least) * p->g->per_unit >= (double) p->g->pieces) continue;
+    if (sqrt(least) * p->radial->per_unit >= (double) p->radial->pieces) continue;
     const double count = a->count[q] * b->count[reference];
-    const double first_order = 0.5 * (value_at(p->g, least) - value_at(p->g, greatest));
-    const double error = bend(p->g, least) * (greatest - mean) * (mean - least);
+    const double first_order = 0.5 * (value_at(p->radial, least) - value_at(p->radial, greatest));
+    const double error = bend(p->radial, least) * (greatest - mean) * (mean - least);
     if (error <= p->allowed)
-      total += count * value_at(p->g, mean);
+      total += count * value_at(p->radial, mean);
     else if (first_order <= p->allowed)
-      total += count * (value_at(p->g, greatest) + first_order);
+      total += count * (value_at(p->radial, greatest) + first_order);
     else if (a->child[q] < 0 && b->child[reference] < 0)
       total += sum_leaves(p, q, reference);
     else {

@@ -82,28 +82,28 @@ static weft_status link_terms(weft_arena *mem, weft_series *series)
   weft_status st = WEFT_OK;
   const size_t d = series->d;
   size_t place[MAX_DIMENSIONS + 1] = { 1 }, *key;
-  int32_t *term;
+  int32_t *of_key;
   for (size_t j = 0; j < d; j++) place[j + 1] = place[j] * series->order;
   WEFT_TAKE(key, mem, series->terms);
-  WEFT_TAKE(term, mem, place[d]);
-  for (size_t t = 0; t < series->terms; t++) {
-    key[t] = 0;
-    for (size_t j = 0; j < d; j++) key[t] += series->power[t * d + j] * place[j];
-    term[key[t]] = (int32_t) t;
+  WEFT_TAKE(of_key, mem, place[d]);
+  for (size_t term = 0; term < series->terms; term++) {
+    key[term] = 0;
+    for (size_t j = 0; j < d; j++) key[term] += series->power[term * d + j] * place[j];
+    of_key[key[term]] = (int32_t) term;
   }
-  for (size_t t = 0; t < series->terms; t++) {
-    const unsigned char *at = series->power + t * d;
+  for (size_t term = 0; term < series->terms; term++) {
+    const unsigned char *at = series->power + term * d;
     size_t degree = 0;
-    series->factorial[t] = 1;
-    series->parent[t] = series->axis[t] = 0;
+    series->factorial[term] = 1;
+    series->parent[term] = series->axis[term] = 0;
     for (size_t j = 0; j < d; j++) {
       degree += at[j];
-      for (int k = 2; k <= at[j]; k++) series->factorial[t] *= k;
-      if (at[j]) series->axis[t] = (int32_t) j;
+      for (int k = 2; k <= at[j]; k++) series->factorial[term] *= k;
+      if (at[j]) series->axis[term] = (int32_t) j;
     }
-    if (degree) series->parent[t] = term[key[t] - place[series->axis[t]]];
-    for (size_t u = 0; u < series->within[series->order - degree]; u++)
-      series->sum[t * series->terms + u] = term[key[t] + key[u]];
+    if (degree) series->parent[term] = of_key[key[term] - place[series->axis[term]]];
+    for (size_t other = 0; other < series->within[series->order - degree]; other++)
+      series->sum[term * series->terms + other] = of_key[key[term] + key[other]];
   }
 done:
   return st;

@@ -8,6 +8,7 @@
 
 typedef struct weft_series weft_series;
 
+/* A walk for one bandwidth, which all threads read. */
 typedef struct weft_walk {
   const weft_kernel_task *task;
   const weft_tree *query, *reference;
@@ -24,7 +25,7 @@ typedef struct weft_walk {
   double *out;
 } weft_walk;
 
-/* One thread's. */
+/* What one thread works with: the frontier of its 32 queries, the list of its group, and where it is among them. */
 typedef struct weft_hands {
   double *block, *estimate, *error, *low; /* capacity * m * WEFT_TILE each */
   double *tolerance, *kept, *settled; /* m * WEFT_TILE; settled: 3 of them: estimate, error, low of finished nodes */
