@@ -119,6 +119,8 @@ static void pack_panel(const selection_engine *engine, const half_slot *slot, si
   }
 }
 
+/* A phase's item: scores of a panel of regulators in one half, and their values in the row that the pair leaves over.
+ */
 static void pack(const void *data, size_t item, int thread)
 {
   const selection_engine *engine = data;
@@ -145,6 +147,8 @@ static void multiply_rows(const selection_engine *engine, const int32_t *rows, s
 
 static size_t near_blocks(const selection_engine *engine) { return (engine->padded + NEAR - 1) / NEAR; }
 
+/* A phase's item: products of NEAR regulators, part by part, with all features in one half; with a screen they become
+ * correlations at once, otherwise they are kept in the slot. */
 static void multiply(const void *data, size_t item, int thread)
 {
   const selection_engine *engine = data;

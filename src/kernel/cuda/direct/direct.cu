@@ -169,7 +169,7 @@ done:
 }
 
 /* Launches sum_tiles() in double precision for the kernel, the presence of low parts and the number of columns of
- * `l`. */
+ * `tiles`. */
 static weft_status launch_double(const tile_launch<double> &tiles)
 {
   weft_status st = WEFT_OK;

@@ -81,7 +81,7 @@ __global__ void finish_single(int64_t nq, int m, int tile, const double *total, 
   }
 }
 
-/* Launches sum_tiles() in single precision for the kernel and the number of columns of `l`. */
+/* Launches sum_tiles() in single precision for the kernel and the number of columns of `tiles`. */
 static weft_status launch_single(const tile_launch<float> &tiles)
 {
   weft_status st = WEFT_OK;

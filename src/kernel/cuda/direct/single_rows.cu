@@ -121,7 +121,7 @@ template <int KIND> static cudaError_t launch_kind(const tile_launch<float> &til
   return cudaGetLastError();
 }
 
-/* Launches sum_rows() for the kernel and the number of dimensions of `l`; kernels that are not EXPANDED fail. */
+/* Launches sum_rows() for the kernel and the number of dimensions of `tiles`; kernels that are not EXPANDED fail. */
 weft_status weft_kernel_launch_rows(const tile_launch<float> &tiles)
 {
   weft_status st = WEFT_OK;

@@ -212,7 +212,7 @@ template <int KIND> static cudaError_t launch_kind(const tile_launch<float> &til
   }
 }
 
-/* Launches sum_tensor() for the kernel and the number of dimensions of `l`; kernels without TENSOR fail. */
+/* Launches sum_tensor() for the kernel and the number of dimensions of `tiles`; kernels without TENSOR fail. */
 weft_status weft_kernel_launch_tensor(const tile_launch<float> &tiles)
 {
   weft_status st = WEFT_OK;

@@ -12,4 +12,4 @@ bool weft_kernel_tensor_can(int kind, int64_t d);
 /* Queries that share a middle, and so a block. */
 int weft_kernel_tensor_tile(int d);
 /* One column of weights. */
-weft_status weft_kernel_launch_tensor(const tile_launch<float> &l);
+weft_status weft_kernel_launch_tensor(const tile_launch<float> &tiles);
