@@ -43,6 +43,7 @@ done:
   return st;
 }
 
+/* A thread's memory, from `mem`: for one gene's n values, k coefficients, residuals and bins. */
 static weft_status take_workspace(weft_arena *mem, const weft_ranking_job *job, workspace *w)
 {
   weft_status st = WEFT_OK;
@@ -312,6 +313,8 @@ static double cost_of(const weft_ranking_job *job)
   return n * (10 + 2 * k + (job->line.count ? 30 + 2 * k * k : 0) + (job->described ? 100 : 0));
 }
 
+/* Genes go in blocks of BLOCK to the threads, between polls; without gaps and gene-wise weights they share one
+ * orthonormal design. Sums over genes are kept per block and added in order, so that threads change nothing. */
 weft_status weft_ranking_fit(weft_ctx *ctx, const weft_ranking_job *job, const weft_ranking_fits *out)
 {
   weft_status st = WEFT_OK;

@@ -16,6 +16,7 @@ double weft_ranking_dot(const double *x, const double *y, size_t n)
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
+/* Each column is freed of those before it twice, and then normed; zero columns take no part in what follows. */
 size_t weft_ranking_orthonormal(double *rows, size_t n, size_t k, double *r)
 {
   size_t rank = 0;

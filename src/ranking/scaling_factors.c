@@ -66,6 +66,8 @@ static void trimmed_range(const double *values, size_t count, size_t trim, doubl
   }
 }
 
+/* The factor of one sample (counts y of p genes) against the reference: 2 to the weighted mean of log ratios M, without
+ * the extreme M and the extreme levels A. Genes that are 0 in either are left out; 1 where nothing is left. */
 static double factor_of(const double *y, double total, const double *reference, double reference_total, size_t p,
                         const sample_space *space)
 {
@@ -117,6 +119,8 @@ static size_t choose_reference(const double *quartile, size_t n)
   return best;
 }
 
+/* Two passes over the samples: totals and upper quartiles, by which the reference is chosen (the quartile nearest to
+ * the mean), then the factors; at the end they are divided by their geometric mean. */
 weft_status weft_ranking_factors(weft_ctx *ctx, const double *counts, size_t n, size_t p, double *factors)
 {
   weft_status st = WEFT_OK;

@@ -83,6 +83,8 @@ static void tables_of_law(const size_t *total, size_t second, const double *prob
   }
 }
 
+/* The exact law for two groups: batch after batch, the distribution of how many samples of the second group lie in each
+ * bin (hypergeometric within a batch) is convolved with that of the batches before. All orders of sums are fixed. */
 weft_status weft_ranking_law(weft_ctx *ctx, const weft_ranking_null *null, double *statistic, double *probability)
 {
   weft_status st = WEFT_OK;
@@ -136,6 +138,8 @@ static double permuted_bits(const weft_ranking_null *null, const size_t *sizes, 
   return weft_ranking_bits(table, BINS, null->groups);
 }
 
+/* Draw d permutes the group labels within each batch by random numbers d n .. d n + n - 1 and takes the statistic of
+ * the table; each thread has room for one. */
 weft_status weft_ranking_permuted(weft_ctx *ctx, const weft_ranking_null *null, double *statistic)
 {
   weft_status st = WEFT_OK;

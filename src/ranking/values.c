@@ -73,6 +73,8 @@ void weft_ranking_sort(weft_ranking_value *v, weft_ranking_value *other, int32_t
 /* k log2 k */
 static double f(double k) { return k > 0 ? k * log2(k) : 0; }
 
+/* Mutual information in bits, from sums of f(count) over cells, bins, groups and all; what rounding leaves below 0
+ * becomes 0. */
 double weft_ranking_bits(const int32_t *table, size_t bins, size_t groups)
 {
   double cells = 0, of_bins = 0, of_groups = 0, total = 0;

@@ -48,6 +48,9 @@ weft_arena weft_arena_begin(weft_ctx *ctx)
   return arena;
 }
 
+/* `count` items of `size` bytes on a 64-byte boundary, owned by the arena and counted in the call's account. NULL, with
+ * the message set, where memory is short: large blocks are refused before malloc() is asked, since Linux would grant
+ * them and kill the process later. */
 void *weft_arena_take(weft_arena *arena, size_t count, size_t size)
 {
   weft_ctx *ctx = arena->ctx;

@@ -45,6 +45,8 @@ static double look_up(const double *table)
   return sum;
 }
 
+/* Measures this machine: multiply-adds per second of a core, bytes per second of all threads, look-ups per second in a
+ * table beyond the caches. Each rate is the best of RUNS, since other programs only slow a run down. */
 weft_status weft_host_rates(weft_ctx *ctx, double rates[WEFT_HOST_RATE_COUNT])
 {
   weft_status st = WEFT_OK;

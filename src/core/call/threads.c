@@ -7,6 +7,9 @@
 
 static int least(int a, int b) { return a < b ? a : b; }
 
+/* Threads of a call. `wanted` (the user's argument) goes beyond the number of processors if need be; without it, the
+ * least of processors, OMP_NUM_THREADS and R's `option`, and 2 under R CMD check. A forked child gets 1: OpenMP does
+ * not survive fork(). */
 int weft_threads_for(int wanted, int option)
 {
 #ifdef _OPENMP

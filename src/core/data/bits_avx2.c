@@ -49,6 +49,7 @@ TARGET static void scan_i32(const int32_t *x, size_t n, int32_t *min, int32_t *m
   *min = low, *max = high, *n_na = missing + missing_rest;
 }
 
+/* The smallest and largest byte, 32 at a time; without bytes *min is 255 and *max is 0. */
 TARGET static void scan_u8(const uint8_t *x, size_t n, uint8_t *min, uint8_t *max)
 {
   __m256i least = _mm256_set1_epi8(-1), greatest = _mm256_setzero_si256();
@@ -207,6 +208,8 @@ TARGET_INLINE int binary_word_no_na(const int32_t *x, __m256i base, uint64_t *on
   return _mm256_testz_si256(any, _mm256_set1_epi32(~1));
 }
 
+/* 64 rows at a time by vectors where none is missing; a word with missing values, and the last one, go through the
+ * portable code. */
 TARGET static int scan_pack_binary_i32(const int32_t *x, size_t n, int32_t base, uint64_t *ones, uint64_t *na,
                                        size_t *n_na)
 {
@@ -350,6 +353,8 @@ TARGET_INLINE void rows_by_group(const size_t rows, const uint64_t *a, size_t ld
   for (size_t i = 0; i < rows; i++) store_counts(count[i][0], count[i][1], nb, add, out + i * ldo);
 }
 
+/* Planes of b are rearranged in groups, so that one load serves several of them; each group is counted against all
+ * planes of a, some WORDS words at a time, which stay in the first-level cache. */
 TARGET static void popcount_tile(const uint64_t *a, size_t na, size_t lda, const uint64_t *b, size_t nb, size_t ldb,
                                  size_t words, uint32_t *out, size_t ldo)
 {

@@ -40,6 +40,7 @@ TARGET static void scan_i32(const int32_t *x, size_t n, int32_t *min, int32_t *m
   *min = _mm512_reduce_min_epi32(least), *max = _mm512_reduce_max_epi32(greatest), *n_na = n - present;
 }
 
+/* The smallest and largest byte, 64 at a time, the last ones under a mask; without bytes *min is 255 and *max is 0. */
 TARGET static void scan_u8(const uint8_t *x, size_t n, uint8_t *min, uint8_t *max)
 {
   __m512i least = _mm512_set1_epi8(-1), greatest = _mm512_setzero_si512();
@@ -178,6 +179,7 @@ TARGET_INLINE int binary_word(const int32_t *x, __m512i base, uint64_t *ones, ui
   return (fits | gaps) == ~(uint64_t) 0;
 }
 
+/* 64 rows at a time; the faster loop assumes that no value is missing, and is followed by the other where one is. */
 TARGET static int scan_pack_binary_i32(const int32_t *x, size_t n, int32_t base, uint64_t *ones, uint64_t *na,
                                        size_t *n_na)
 {
@@ -311,6 +313,8 @@ TARGET_INLINE void block_by_group(const size_t vectors, const uint64_t *a, size_
   for (; i < na; i++) rows_by_group(1, vectors, a + i * lda, lda, group, words, nb, add, out + i * ldo, ldo);
 }
 
+/* Planes of b are rearranged in groups of up to 32, so that one load serves eight of them; each group is counted
+ * against all planes of a, some WORDS words at a time, which stay in the first-level cache. */
 TARGET static void popcount_tile(const uint64_t *a, size_t na, size_t lda, const uint64_t *b, size_t nb, size_t ldb,
                                  size_t words, uint32_t *out, size_t ldo)
 {

@@ -123,6 +123,8 @@ static void plane_u16(const uint16_t *codes, size_t n, uint16_t level, uint64_t 
   for (size_t r = 0; r < n; r += 64) words[r / 64] = weft_plane_word_u16(codes + r, n - r < 64 ? n - r : 64, level);
 }
 
+/* One word of 64 rows at a time; ends with 0 at the first value that is neither base, base + 1 nor, where `na` is
+ * given, missing. */
 static int scan_pack_binary_i32(const int32_t *x, size_t n, int32_t base, uint64_t *ones, uint64_t *na, size_t *n_na)
 {
   size_t missing = 0;

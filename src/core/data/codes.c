@@ -21,6 +21,9 @@ static void encode_genotypes(const weft_column *x, size_t first, size_t count, c
 
 static int is_sparse(const weft_column *x) { return x->type == WEFT_COLUMN_SPARSE || x->type == WEFT_COLUMN_PATTERN; }
 
+/* Scans a column once for its range and its missing values, and plans a code for every whole number in between: one
+ * byte where the levels fit beside the code for missing, else two. Zeros that a sparse column does not store belong to
+ * the range. */
 weft_codes_result weft_codes_plan(const weft_column *x, size_t n, int na_level, weft_codes *plan)
 {
   const weft_bits_ops *ops = weft_bits();
@@ -100,6 +103,8 @@ static void missing_to_level(void *out, size_t count, const weft_codes *plan)
   }
 }
 
+/* One loop for each type of column and width of code; where the missing are a level of their own, their codes are
+ * replaced at the end. */
 void weft_encode(const weft_column *x, size_t first, size_t count, int na_level, const weft_codes *plan, void *out)
 {
   const weft_bits_ops *ops = weft_bits();
@@ -140,6 +145,7 @@ void weft_encode(const weft_column *x, size_t first, size_t count, int na_level,
   if (na_level && plan->missing) missing_to_level(out, count, plan);
 }
 
+/* A sparse column's stored values are encoded into `scratch`, and then put among zeros' codes. */
 void weft_encode_all(const weft_column *x, size_t n, int na_level, const weft_codes *plan, void *out, void *scratch)
 {
   if (!is_sparse(x)) {
@@ -191,6 +197,8 @@ static int32_t value_at(const weft_column *x, size_t i)
   }
 }
 
+/* Sorts the values (and a zero, where some are not stored), keeps one of each, and finds every row's rank by bisection.
+ * WEFT_CODES_TOO_MANY beyond 65,535 distinct values: `out` is not written then. */
 weft_codes_result weft_encode_wide(const weft_column *x, size_t n, int na_level, weft_codes *plan, uint16_t *out,
                                    int32_t *work)
 {

@@ -54,6 +54,8 @@ static int32_t count_values(const double *x, size_t n, const value_set *set, int
   return most;
 }
 
+/* All facts of column j, in one pass over its n values and, with out->same, one more that counts equal values in the
+ * hash table `set`. */
 static void find_facts(const double *x, size_t n, size_t j, const value_set *set, const weft_column_facts *out)
 {
   int32_t missing = 0, infinite = 0;
@@ -71,6 +73,8 @@ static void find_facts(const double *x, size_t n, size_t j, const value_set *set
   if (out->same) out->same[j] = count_values(x, n, set, &out->few[j]);
 }
 
+/* Columns are shared among threads in batches, with a poll before each. Every thread has a hash table with at least
+ * twice as many places as a column has values. */
 weft_status weft_column_facts_find(weft_ctx *ctx, const double *x, size_t n, size_t p, const weft_column_facts *out)
 {
   weft_status st = WEFT_OK;
@@ -154,6 +158,8 @@ static double median_of(double *v, size_t n)
   return mean_of(below, v[half], 2);
 }
 
+/* Columns are shared among threads in batches, with a poll before each; every thread selects medians in a copy of its
+ * column, once of the values and once of their distances from the median. */
 weft_status weft_column_medians(weft_ctx *ctx, const double *x, size_t n, size_t p, double *median, double *deviation)
 {
   weft_status st = WEFT_OK;
@@ -198,6 +204,8 @@ static void add_squares(const double *x, size_t n, size_t p, size_t first, const
   for (size_t i = 0; i < rows; i++) out[first + i] = (double) sums[i];
 }
 
+/* Runs of ROWS_AT_ONCE rows are shared among threads; a row's sum goes through the columns in order, so it does not
+ * depend on the number of threads. */
 weft_status weft_row_squares(weft_ctx *ctx, const double *x, size_t n, size_t p, const double *center,
                              const double *scale, double *out)
 {
@@ -224,6 +232,8 @@ static int run_is_finite(const double *x, size_t count)
   return !bad;
 }
 
+/* Looks at runs of 65,536 values, some at a time on all threads, and stops after the batch in which a value is not
+ * finite. */
 weft_status weft_all_finite(weft_ctx *ctx, const double *x, size_t count, int *finite)
 {
   enum { RUN = 1 << 16 };

@@ -269,6 +269,8 @@ static int write_all(int file, const unsigned char *at, size_t size)
   return 1;
 }
 
+/* Replaces the file at `path` in one step: writes `size` bytes under a temporary name in the same folder, and renames
+ * it. Returns 1, or 0 with the reason in `why` (words that follow the file's name); then nothing is left behind. */
 int weft_file_write(const char *path, const void *bytes, size_t size, char *why)
 {
   char part[MOST_PATH + 32];
@@ -293,6 +295,8 @@ int weft_file_write(const char *path, const void *bytes, size_t size, char *why)
   return done;
 }
 
+/* Reads `count` numbers from number `first` on into `out`; `single` where the file has 32-bit floats. Fails where the
+ * file cannot be read or is too short, and polls once in PIECE numbers. */
 weft_status weft_file_read(weft_ctx *ctx, const char *path, int single, int64_t first, int64_t count, double *out)
 {
   weft_status st = WEFT_OK;

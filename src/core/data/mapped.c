@@ -53,6 +53,9 @@ static void page_lost(int signal, siginfo_t *about, void *context)
   errno = kept;
 }
 
+/* Enters the mapping in the list that page_lost() searches, in an entry that is free or a new one, and takes over
+ * SIGBUS for the first mapping in use. Returns 0 where memory is short. Entries are never freed: a signal handler may
+ * be reading them. */
 static int watch(weft_mapped *of)
 {
   mapping *m = atomic_load(&mappings);
@@ -87,6 +90,8 @@ static void unwatch(weft_mapped *of)
 
 int weft_mapped_lost(void) { return atomic_load(&lost); }
 
+/* Where files can be mapped: the file's pages, read only, until weft_unmap(). Its size must be `size` bytes; where
+ * pages are lost later, the process survives and weft_mapped_lost() tells of it. */
 weft_status weft_map(weft_ctx *ctx, const char *path, const char *name, size_t size, weft_mapped *out)
 {
   weft_status st = WEFT_OK;
@@ -129,6 +134,7 @@ void weft_unmap(weft_mapped *mapped)
 
 int weft_mapped_lost(void) { return 0; }
 
+/* Where files cannot be mapped: a copy of the file in memory, which must have `size` bytes. */
 weft_status weft_map(weft_ctx *ctx, const char *path, const char *name, size_t size, weft_mapped *out)
 {
   weft_status st = WEFT_OK;

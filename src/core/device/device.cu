@@ -105,6 +105,8 @@ cudaError_t weft_device_allow_shared(const void *kernel, size_t bytes)
   return e;
 }
 
+/* Opens the device, if need be, and fills `out`: name, compute capability, multiprocessors, memory in bytes,
+ * versions. */
 weft_status weft_device_describe(weft_ctx *ctx, int device, weft_device_info *out)
 {
   weft_status st = WEFT_OK;
@@ -156,6 +158,8 @@ void weft_device_end(weft_device_arena *arena)
   arena->stream = NULL;
 }
 
+/* Bytes that may still be taken on the context's device: what is free less a reserve, within what is left of the user's
+ * limit; 0 where the device does not answer. */
 double weft_device_available(weft_ctx *ctx)
 {
   size_t available = 0, total = 0;
@@ -183,6 +187,8 @@ size_t weft_device_chunk(weft_ctx *ctx, size_t items, double bytes_each, double 
   return fit < (double) items ? (size_t) fit : items;
 }
 
+/* `count` items of `size` bytes on the device, owned by the arena and counted in the call's account. NULL, with the
+ * message set, where they exceed what is available. */
 void *weft_device_take(weft_device_arena *arena, size_t count, size_t size)
 {
   weft_ctx *ctx = arena->ctx;
@@ -283,6 +289,9 @@ void weft_fill_doubles(const void *data, size_t first, size_t count, void *out, 
   weft_fill_bytes(data, first * sizeof(double), count * sizeof(double), out, threads);
 }
 
+/* Sends `count` items of `size` bytes, which `fill` writes into two pinned buffers in turn: one is filled by the
+ * host's threads while the other travels. Ends before the last one has arrived; later work on the arena's stream
+ * waits for it. */
 weft_status weft_device_upload(weft_device_arena *arena, void *out, size_t count, size_t size, weft_fill fill,
                                const void *data)
 {
@@ -308,6 +317,8 @@ done:
   return st;
 }
 
+/* Fetches `bytes` through two pinned buffers in turn, several times as fast as straight into pageable memory;
+ * everything is there at the end. */
 weft_status weft_device_download(weft_device_arena *arena, void *out, const void *from, size_t bytes)
 {
   weft_status st = arena->opened;
@@ -358,6 +369,8 @@ void weft_matrix_release(weft_ctx *ctx, weft_device_matrix *m)
   m->data = NULL;
 }
 
+/* Puts an n × p matrix of doubles on the device, as floats where `single`. It outlives the call: the block leaves the
+ * arena and belongs to *out, whose owner frees it; the account goes on counting it. */
 weft_status weft_matrix_upload(weft_ctx *ctx, const double *x, int64_t n, int64_t p, int single,
                                weft_device_matrix *out)
 {
@@ -388,6 +401,7 @@ done:
   return st;
 }
 
+/* The matrix as doubles in `out`, 2^22 numbers between two polls; floats come through a part of host memory. */
 weft_status weft_matrix_download(weft_ctx *ctx, const weft_device_matrix *m, double *out)
 {
   weft_status st = WEFT_OK;

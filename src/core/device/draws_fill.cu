@@ -35,6 +35,7 @@ static __global__ void fill_draws(weft_draws_law law, weft_rng rng, uint64_t fir
     out[i] = weft_draws_one(&law, rng, first + (uint64_t) i);
 }
 
+/* weft_draws_fill() on the device, CHUNK draws at a time; the same bits as on the CPU. `out` is host memory. */
 weft_status weft_draws_fill_cuda(weft_ctx *ctx, int kind, uint64_t key, uint32_t stream, uint64_t first, size_t n,
                                  double a, double b, double *out)
 {

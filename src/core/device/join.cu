@@ -78,6 +78,9 @@ done:
   return st;
 }
 
+/* x becomes the sum over the parts of a call, in the order of the parts, the same bits on all. Each part adds up its
+ * own slice of all the others', then everybody fetches the finished slices; between the steps all meet. Fails where
+ * another part has stopped. */
 template <typename T> static weft_status add(weft_device_arena *arena, T *x, size_t count)
 {
   weft_status st = arena->opened;

@@ -179,6 +179,8 @@ static size_t together(const weft_packed_panel *x, size_t from, size_t *entries)
 
 static unsigned least(uint64_t a, uint64_t b) { return (unsigned) (a < b ? a : b); }
 
+/* Unpacks the blocks from .. to - 1 of a panel that is on the device: first all packed numbers, 128 to a warp, then
+ * each column's run to its place in the panel's compressed columns. `block` is the host's copy of their directory. */
 static weft_status unpack_blocks(weft_unpacking *u, const panel_on_device *x, unsigned from, unsigned to,
                                  const weft_packed_block *block, int32_t *rows, double *values)
 {
@@ -199,6 +201,9 @@ done:
   return st;
 }
 
+/* Sends a packed panel and unpacks it into compressed columns on the device (starts: p + 1, rows and values:
+ * x->stored), a group of blocks at a time, to bound what lies in between. *sound is 0 where a place lies outside: the
+ * panel is damaged. */
 weft_status weft_unpack(weft_unpacking *u, const weft_packed_panel *x, int32_t *starts, int32_t *rows, double *values,
                         int *sound)
 {

@@ -43,6 +43,8 @@ static cudaError_t lap(cudaStream_t stream, double *from, double *took)
   return e;
 }
 
+/* Measures the device: starts of kernels, bytes each way and within its memory, multiply-adds in double and single
+ * precision, all per second. Each rate is the best of RUNS. */
 weft_status weft_device_rates(weft_ctx *ctx, double rates[WEFT_DEVICE_RATE_COUNT])
 {
   weft_status st = WEFT_OK;

@@ -21,6 +21,8 @@ static void fill_draws(const weft_draws_law *law, weft_rng rng, uint64_t first, 
   for (int64_t i = 0; i < n; i++) out[i] = weft_draws_one(law, rng, first + (uint64_t) i);
 }
 
+/* Draws first .. first + n - 1 of a stream under one law with parameters a and b, CHUNK at a time between polls. Each
+ * depends on its index alone, so threads change nothing. WEFT_ERR_INPUT for parameters that the law does not have. */
 weft_status weft_draws_fill(weft_ctx *ctx, int kind, uint64_t key, uint32_t stream, uint64_t first, size_t n, double a,
                             double b, double *out)
 {

@@ -17,6 +17,8 @@ typedef struct {
   uint32_t v[4];
 } weft_u32x4;
 
+/* Philox4x32-10 (Salmon and others 2011): 128 random bits as a function of key and counter (index, stream, sub), with
+ * no state. The ten rounds mix by 32-bit products. */
 static WEFT_HD inline weft_u32x4 weft_philox(uint64_t key, uint64_t index, uint32_t stream, uint32_t sub)
 {
   uint32_t k0 = (uint32_t) key, k1 = (uint32_t) (key >> 32);

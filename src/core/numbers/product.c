@@ -256,6 +256,8 @@ static void slab_product(const kernel *use, const weft_view *a, const weft_view 
   }
 }
 
+/* For a small m × n result of long factors (k): threads share runs of SLAB terms instead of rows of the result, and
+ * their partial results are added in the order of the runs. So the sum depends on neither threads nor timing. */
 static weft_status deep_product(weft_ctx *ctx, const kernel *use, const weft_view *a, const weft_view *bt, size_t m,
                                 size_t n, size_t k, double alpha, double beta, double *c, size_t ldc, int lower,
                                 int threads)
@@ -288,6 +290,9 @@ done:
   return st;
 }
 
+/* Packs panels of A and B that fit the caches, with centring and scaling applied on the way, and multiplies them by the
+ * processor's best tile. Threads share rows of C; terms are added in the same order whatever their number. Thin and
+ * deep shapes go to skinny_product() and deep_product(); this is where that is decided. */
 weft_status weft_product(weft_ctx *ctx, size_t m, size_t n, size_t k, double alpha, const weft_view *a,
                          const weft_view *b, double beta, double *c, size_t ldc, int lower)
 {

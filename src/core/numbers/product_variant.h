@@ -5,6 +5,8 @@
  *          u */
 typedef double KERNEL_NAME(_vector) __attribute__((vector_size(8 * LANES), aligned(8)));
 
+/* A tile of C: VECTORS * LANES rows by COLS columns, sums over `depth` of packed a and b, held in registers
+ * throughout. */
 KERNEL_TARGET static void KERNEL_NAME(_tile)(size_t depth, const double *a, const double *b, double *tile)
 {
   KERNEL_NAME(_vector) sum[COLS][VECTORS];
@@ -27,6 +29,8 @@ KERNEL_TARGET static void KERNEL_NAME(_tile)(size_t depth, const double *a, cons
     for (int v = 0; v < VECTORS; v++) *(KERNEL_NAME(_vector) *) (tile + (j * VECTORS + v) * LANES) = sum[j][v];
 }
 
+/* All dot products of DOTS_X columns of x, centred, with DOTS_U columns of u, of length `depth`: each number loaded
+ * serves several sums. What is left after whole vectors is added first. */
 KERNEL_TARGET static void KERNEL_NAME(_dots)(size_t depth, const double *const *x, const double *center,
                                              const double *const *u, double *out)
 {

@@ -70,6 +70,8 @@ static void genotype_columns(SEXP x, weft_column *views)
   }
 }
 
+/* Fills p views of an R object's columns (data frame, matrix, sparse matrix, genotypes), without copying; the object
+ * must outlive them. */
 void weft_glue_columns(SEXP x, weft_column *views)
 {
   size_t p = weft_glue_ncol(x), size;

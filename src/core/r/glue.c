@@ -88,6 +88,9 @@ SEXP weft_glue_element(SEXP list, const char *name)
   return R_NilValue;
 }
 
+/* Runs `work` with a context made from R's `control` list, and once more after a garbage collection where memory was
+ * short. When it returns, all went well: otherwise an R condition is signalled, or the interrupt that a poll has met
+ * continues, after everything native has been freed. */
 void weft_glue_run(SEXP control, weft_work work, void *data)
 {
   const weft_backend *backend = weft_cpu_backend();

@@ -94,6 +94,8 @@ weft_status weft_meet_end(weft_ctx *ctx, weft_status st)
   return st != WEFT_OK ? st : ended;
 }
 
+/* x becomes the sum over the parts of a call, added in their order: the same bits on all. Every part reads all the
+ * others', so this is for small vectors. */
 weft_status weft_meet_add(weft_ctx *ctx, double *x, size_t count)
 {
   weft_status st = WEFT_OK;

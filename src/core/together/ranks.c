@@ -37,6 +37,8 @@ done:
   return st;
 }
 
+/* x becomes the sum over all ranks, added in the order of the ranks: the same bits on all. Gathers 2^20 numbers at a
+ * time; nothing happens in a single process. */
 weft_status weft_ranks_add(weft_ctx *ctx, double *x, size_t count)
 {
   enum { ROUND = 1 << 20 }; /* numbers per rank at a time */

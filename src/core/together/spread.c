@@ -78,6 +78,8 @@ static void look_for_a_change(const unsigned *of, unsigned from)
     if (looks % 64 == 0) sched_yield();
 }
 
+/* A member's thread: waits for a turn, runs its part, tells the others if it failed, and reports the end; until the
+ * team is over. Waiting begins with a short poll, since sleeping threads wake slowly. */
 static void *work(void *data)
 {
   member *m = data;
@@ -128,6 +130,9 @@ static weft_status wait_for_all(weft_ctx *ctx, weft_team *t)
   return st;
 }
 
+/* Starts one host thread for each device of the call, each with a context of its own: a share of the threads, one
+ * device, no way into R. Signals stay with R's thread. Fails, with nothing left running, where a thread cannot be
+ * started. */
 weft_status weft_team_begin(weft_ctx *ctx, weft_team **out)
 {
   weft_status st = WEFT_OK;
@@ -174,6 +179,8 @@ done:
   return st;
 }
 
+/* Runs `run` once on every member, and returns when all have ended. An error is the first member's that did not merely
+ * follow another's; its message becomes the caller's. */
 weft_status weft_team_run(weft_ctx *ctx, weft_team *t, weft_part run, void *data)
 {
   weft_status st;

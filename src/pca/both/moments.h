@@ -14,6 +14,8 @@ typedef struct {
   double weight, mean, norm, least, greatest, missing, infinite;
 } weft_pca_column;
 
+/* Moments of two sets of rows as those of both (Chan, Golub and LeVeque 1979); without overflow where the values are
+ * near the largest double. A column of equal values keeps exactly that mean and a norm of 0. */
 WEFT_HD static inline weft_pca_column weft_pca_merged(weft_pca_column a, weft_pca_column b)
 {
   weft_pca_column c;

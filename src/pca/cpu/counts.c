@@ -35,6 +35,8 @@ done:
   return st;
 }
 
+/* out (n × p): Pearson residuals (x - mean) / sqrt(mean + dispersion mean^2), cut at +-`most`; the mean is depth times
+ * share, and a mean of 0 gives 0. */
 weft_status weft_pca_counts_residuals(weft_ctx *ctx, const double *x, const weft_pca_count_model *model, double most,
                                       double *out)
 {
@@ -118,6 +120,7 @@ static double negative_binomial(weft_rng rng, uint64_t index, double mean, doubl
   return mean < POISSON_SMALL ? poisson_small(rng, index, mean) : poisson_large(rng, index, mean);
 }
 
+/* out (n × p): counts drawn from the model, draw i + j n for sample i of gene j, whatever the number of threads. */
 weft_status weft_pca_counts_draw(weft_ctx *ctx, const weft_pca_count_model *model, weft_rng rng, double *out)
 {
   weft_status st = WEFT_OK;

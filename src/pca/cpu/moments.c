@@ -159,6 +159,8 @@ static weft_pca_column part_of(const double *x, const int32_t *rows, size_t coun
   return a;
 }
 
+/* Every panel's columns are summed up by themselves and merged with what was found before. Zeros that a sparse panel
+ * does not store enter by their total weight. */
 weft_status weft_pca_moments_cpu(weft_ctx *ctx, const weft_pca_data *data, const double *weights,
                                  const weft_pca_moments *out)
 {

@@ -66,6 +66,8 @@ static weft_view panel_view(const weft_pca_space *s, const weft_pca_panel *x, in
   return v;
 }
 
+/* Keeps pointers only, except for single precision and for data that will be deflated: these get a centred and scaled
+ * copy (floats or doubles), which the space owns. */
 static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const weft_pca_form *form, weft_pca_space **out)
 {
   weft_status st = WEFT_OK;
@@ -153,6 +155,9 @@ static void by_rows(double *to, const double *from, size_t rows, size_t given, s
   }
 }
 
+/* Product with sparse X without centring it: (X - 1 c') D v = X D v - 1 (c'D v), and likewise for X'. Vectors are held
+ * row by row. Blocks of LEAST_TILED vectors and more go through tiles, where they fit; at most WEFT_PCA_TILE_BLOCK
+ * vectors at a time. */
 static weft_status sparse_product(weft_pca_space *s, int transposed, const double *v, size_t given, double *out)
 {
   weft_status st = WEFT_OK;
@@ -201,6 +206,7 @@ done:
   return st;
 }
 
+/* out = X v or X'v, panel by panel; for dense panels centring and scaling are part of the packed product. */
 static weft_status product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out)
 {
   weft_status st = WEFT_OK;
@@ -350,6 +356,8 @@ static int squares(const weft_pca_space *s, size_t order)
   return summed && (have <= 0 || 8.0 * (double) order * (double) order < 0.5 * have);
 }
 
+/* The smaller Gram matrix. Sparse columns: from pairs of values within rows; panels that do not span the other side: by
+ * products with unit vectors; else a sum over panels, of which only the lower triangle is computed. */
 static weft_status square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal)
 {
   weft_status st = WEFT_OK;
@@ -409,6 +417,8 @@ static double norm_of(const double *x, size_t count)
   return sqrt(sum);
 }
 
+/* Two products, one for each direction, then Gram-Schmidt on the vectors found before; the device has one kernel for
+ * it. */
 static weft_status step(weft_pca_space *s, const double *found, size_t k, double *v, double *u, double *w,
                         double out[3])
 {

@@ -33,6 +33,7 @@ static void permute(const double *x, size_t n, weft_rng rng, uint64_t first, dra
   for (size_t i = 0; i < n; i++) out[i] = v[i].value;
 }
 
+/* Every thread has room for one column's draws; columns are independent, and each uses draws of its own indices. */
 weft_status weft_pca_null(weft_ctx *ctx, const double *x, size_t n, size_t p, weft_rng rng, const double *mean,
                           double *out)
 {

@@ -33,6 +33,8 @@ INLINE void scatter(const int32_t *rows, const double *values, size_t i, size_t 
   for (; i < stored && (size_t) rows[i] < to; i++) weft_add_scaled(b, out + (size_t) rows[i] * b, values[i], v);
 }
 
+/* Rows from .. to - 1 of out = S v: each column scatters its values times b numbers of v. The usual b have loops of
+ * their own, whose length the compiler knows. */
 static void times_rows(const weft_pca_panel *x, size_t from, size_t to, const double *v, size_t b, double *out)
 {
   memset(out + from * b, 0, (to - from) * b * sizeof *out);

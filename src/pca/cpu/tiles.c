@@ -48,6 +48,8 @@ static void count_column(const weft_pca_tiles *x, const weft_pca_panel *from, si
   }
 }
 
+/* Counts each column's values in each tile, and turns the counts into places: x->begin of tiles, and starts of columns
+ * within a tile. */
 static weft_status count_columns(weft_ctx *ctx, weft_pca_tiles *x, const weft_pca_panel *from, int threads)
 {
   for (size_t first = 0; first < x->p; first += 1024) {
@@ -87,6 +89,8 @@ typedef struct {
   uint16_t *count; /* of them, for each row */
 } desk;
 
+/* Copies column j's next values to the band's tiles, as rows within a tile and values; b->at[j] moves on. What column j
+ * + AHEAD will need is fetched meanwhile. */
 static void take_column(const weft_pca_tiles *x, const band *b, const weft_pca_panel *from, size_t j)
 {
   const int32_t mask = (int32_t) ((1u << x->side) - 1);
@@ -107,6 +111,8 @@ static void take_column(const weft_pca_tiles *x, const band *b, const weft_pca_p
   __atomic_store_n(b->at + j, at, __ATOMIC_RELAXED);
 }
 
+/* Copies the values of a band (some neighbouring tiles) from the panel's columns to memory of its own, tile by tile, on
+ * all threads. */
 static weft_status take_band(weft_ctx *ctx, const weft_pca_tiles *x, band *b, const weft_pca_panel *from,
                              weft_arena *passing, int threads)
 {
@@ -196,6 +202,8 @@ static size_t ranks_of(const weft_pca_tiles *x, const desk *d)
   return ranks;
 }
 
+/* Puts every tile's columns in the order of their lengths. A first pass finds out whether a table of values is small
+ * enough; tiles without one get their values in a second pass, when there is memory for them. */
 static weft_status order_band(weft_ctx *ctx, weft_pca_tiles *x, const band *b, desk *desks, weft_arena *mem,
                               int threads)
 {
@@ -221,6 +229,8 @@ done:
   return st;
 }
 
+/* Fills x->places, values and runs from the panel, a band of tiles at a time: as many tiles as there are threads, and
+ * each has a desk to work at. */
 static weft_status take_panel(weft_ctx *ctx, weft_pca_tiles *x, const weft_pca_panel *from, weft_arena *mem)
 {
   weft_status st = WEFT_OK;
@@ -250,6 +260,7 @@ done:
   return st;
 }
 
+/* Chooses the size of tiles and groups, takes all memory from `mem`, and sorts the panel into it. */
 weft_status weft_pca_tile(weft_ctx *ctx, const weft_pca_panel *x, weft_arena *mem, weft_pca_tiles *out)
 {
   weft_status st = WEFT_OK;

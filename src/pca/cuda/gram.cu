@@ -41,6 +41,8 @@ static double bytes_of_halves(int64_t rows, int64_t columns, int by_rows)
   return 4.0 * (double) rows * (double) columns + 8.0 * order * order + 4096;
 }
 
+/* Device memory for a matrix in two halves per number, with sides padded to 16 (cuBLAS is three times slower
+ * otherwise), and for the two sums in single precision. */
 static weft_status take_halves(weft_pca_space *s, int64_t rows, int64_t columns, int by_rows, halves *h)
 {
   weft_status st = WEFT_OK;
@@ -132,6 +134,8 @@ struct rough_sum {
   int more;
 };
 
+/* Adds one piece's rough Gram matrix to sum->g: split into halves, multiplied at most DEPTH rows at a time in single
+ * precision, and added up in double. */
 static weft_status add_rough_square(weft_pca_space *s, const weft_pca_piece *x, void *data)
 {
   weft_status st = WEFT_OK;
@@ -185,6 +189,8 @@ done:
   return st;
 }
 
+/* The Gram matrix, by what the data are: blocks of a store piece by piece, a whole matrix at once (both from halves
+ * where `coarse` and there is room, else in double), anything else by products with 64 unit vectors at a time. */
 weft_status weft_pca_square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal)
 {
   weft_status st = WEFT_OK;
@@ -251,6 +257,8 @@ done:
   return st;
 }
 
+/* By cuSOLVER, which destroys g and gives ascending values: the last k columns are copied in reverse. WEFT_ERR_INTERNAL
+ * where it finds fewer. */
 weft_status weft_pca_eigen(weft_pca_space *s, double *g, size_t order, size_t k, double *vectors)
 {
   weft_status st = WEFT_OK;

@@ -58,6 +58,9 @@ static __device__ void ask(const double *own, int64_t p, asked &next, int64_t cl
   }
 }
 
+/* u = X v and this cluster's part of X'u with one reading of X. A cluster shares a panel's columns: each block sums
+ * its columns' part of 16 rows, the blocks add these up through each other's shared memory, and use the result at
+ * once for X'u. Cells arrive through a ring of asynchronous copies. */
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     fused(weft_pca_dense m, const double *v, double *u, double *partial)
 {
@@ -246,6 +249,8 @@ template <typename F> static __device__ void sum_all(meeting &m, int k, int bloc
   __syncthreads();
 }
 
+/* What follows the products, in one launch: the parts of w added up, w freed of what was found, norms, and the next v.
+ * One cluster of blocks; every block takes the same decisions from the same sums. */
 __global__ void __launch_bounds__(AFTER)
     after(const double *found, int k, const double *partial, int parts, double *v, const double *u, double *w,
           int64_t n, int64_t p, volatile double *out, double turn)
@@ -302,6 +307,7 @@ __global__ void __launch_bounds__(AFTER)
   }
 }
 
+/* Launches after() on one cluster, or on one block where the device has no clusters. */
 cudaError_t weft_pca_after(const double *found, int k, const double *partial, int parts, double *v, const double *u,
                            double *w, int64_t n, int64_t p, double *out, double turn, cudaStream_t stream)
 {

@@ -24,6 +24,8 @@ static __device__ double plus(double a, double b) { return a + b; }
 static __device__ double lesser(double a, double b) { return fmin(a, b); }
 static __device__ double greater(double a, double b) { return fmax(a, b); }
 
+/* A block per column: one pass for weight and range, then mean and norm of the values times a power of two that brings
+ * them near 1, so that squares neither overflow nor vanish. */
 template <typename From>
 __global__ void column_moments(const From *x, int64_t n, int64_t p, const double *weights, weft_pca_moments out)
 {
@@ -151,6 +153,8 @@ static double total_of(const double *weights, int64_t n)
   return total;
 }
 
+/* Moments of sparse data that come in panels: each panel is sent (packed where it can be), summed up and merged with
+ * those before. */
 static weft_status moments_of_blocks(weft_ctx *ctx, const weft_pca_data *data, const double *weights,
                                      const weft_pca_moments *out)
 {
@@ -234,6 +238,8 @@ template <typename From> __global__ void count_seen(const From *x, int64_t n, in
   }
 }
 
+/* Counts each row's values that are not NaN in a resident matrix: blocks of rows by slices of columns, added atomically
+ * (whole numbers: the order does not matter). */
 weft_status weft_pca_seen_cuda(weft_ctx *ctx, const weft_pca_data *data, double *out)
 {
   weft_status st = WEFT_OK;

@@ -17,6 +17,7 @@ static __device__ double sum_block(double x, double *shared)
   return x;
 }
 
+/* A block per column: loads[j] = sum_i x_ij t_i / sum_i t_i^2 over the rows observed in it; 0 where none is. */
 __global__ void find_loads(const double *x, int64_t n, int64_t p, int64_t ld, const double *t, double *loads)
 {
   __shared__ double shared[THREADS];
@@ -36,6 +37,8 @@ __global__ void find_loads(const double *x, int64_t n, int64_t p, int64_t ld, co
   }
 }
 
+/* A thread per row and slice of columns: both sums of a score over its slice, which are added up later in the order of
+ * the slices. */
 __global__ void sum_scores(const double *x, int64_t n, int64_t p, int64_t ld, const double *loads, double *sums)
 {
   const int64_t i = blockIdx.x * (int64_t) THREADS + threadIdx.x, each = (p + SLICES - 1) / SLICES,
@@ -130,6 +133,7 @@ weft_status weft_pca_observed_scores_cuda(weft_pca_space *s, const double *loads
   return regress(s, false, NULL, (double *) loads, t);
 }
 
+/* Sends t and loads, and takes their product off the space's own copy of X; NaN stays NaN. */
 weft_status weft_pca_deflate_cuda(weft_pca_space *s, const double *t, const double *loads)
 {
   weft_status st = WEFT_OK;

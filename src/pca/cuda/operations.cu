@@ -43,6 +43,8 @@ static void close_space(weft_pca_space *s)
   delete s;
 }
 
+/* Opens libraries and sends what X is made of. The space owns all of it; on failure close_space() frees what there
+ * is. */
 static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const weft_pca_form *form, weft_pca_space **out)
 {
   weft_status st = WEFT_OK;
@@ -189,6 +191,8 @@ done:
   return st;
 }
 
+/* By the fused kernel where X has its layout, else by two products; then one kernel for the rest, whose three numbers
+ * the host reads from pinned memory. */
 static weft_status step(weft_pca_space *s, const double *found, size_t k, double *v, double *u, double *w,
                         double out[3])
 {

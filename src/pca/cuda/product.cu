@@ -90,6 +90,8 @@ static int64_t columns_at_once(const weft_pca_space *s, int64_t rows)
   return (int64_t) (s->piece_count / (size_t) rows);
 }
 
+/* Calls `work` for runs of all rows and some columns of a matrix that is on the device, copied to s->piece as doubles;
+ * with `form` centred and scaled, without it they are so already. */
 template <typename From>
 static weft_status pieces_of_device(weft_pca_space *s, const From *from, bool form, weft_pca_piece_work work,
                                     void *data)
@@ -108,6 +110,8 @@ done:
   return st;
 }
 
+/* Calls `work` for pieces that together are X, centred and scaled, wherever X is: whole on the device, in a store's
+ * blocks, in single precision, resident, or on the host, from where it is sent again each time. */
 static weft_status each_piece(weft_pca_space *s, weft_pca_piece_work work, void *data)
 {
   weft_status st = WEFT_OK;
@@ -206,6 +210,8 @@ done:
   return st;
 }
 
+/* Sends every panel as compressed columns, and makes compressed rows of it by cuSPARSE: with both, products each way
+ * are gathers. All stays until the space is closed. */
 static weft_status place_sparse(weft_pca_space *s)
 {
   weft_status st = WEFT_OK;
@@ -370,6 +376,8 @@ done:
   return st;
 }
 
+/* Product with sparse X without centring it, as on the CPU: X D v less the rank-one term of the centres; vectors are
+ * held row by row. */
 static weft_status sparse_product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out)
 {
   weft_status st = WEFT_OK;
@@ -412,6 +420,8 @@ weft_status weft_pca_product(weft_pca_space *s, int transposed, const double *v,
   return s->blocks->empty() ? each_piece(s, multiply_piece, &job) : sparse_product(s, transposed, v, b, out);
 }
 
+/* out = X'(X v): for blocks of a store both products follow on each piece while it is spread out, so that X is read
+ * once; else two products. */
 weft_status weft_pca_twice_cuda(weft_pca_space *s, const double *v, size_t b, double *out)
 {
   weft_status st = WEFT_OK;

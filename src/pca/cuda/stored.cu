@@ -73,6 +73,8 @@ done:
   return st;
 }
 
+/* Makes panel `index` compressed columns in `to`, unpacked on the device where it came packed. Where that finds damage,
+ * the host reads the block again, which says what is wrong. */
 weft_status weft_pca_put_panel(weft_unpacking *u, const weft_pca_data *data, size_t index, const weft_pca_read *from,
                                weft_pca_stored *to)
 {
@@ -106,6 +108,8 @@ done:
   return st;
 }
 
+/* Reads the panels and keeps as many on the device as leave room for vectors and Gram matrices; the others are read
+ * again in each pass. Fails where not even sixteen rows fit. */
 weft_status weft_pca_place_stored(weft_pca_space *s)
 {
   weft_status st = WEFT_OK;
@@ -168,6 +172,8 @@ __global__ void spread_out(const int32_t *starts, const int32_t *rows, const dou
   }
 }
 
+/* Spreads a block out, as many rows at a time as s->piece holds (a multiple of 16), centred and scaled, and calls
+ * `work` for each piece. */
 static weft_status pieces_of_block(weft_pca_space *s, const weft_pca_stored *x, weft_pca_piece_work work, void *data)
 {
   weft_status st = WEFT_OK;
@@ -186,6 +192,7 @@ done:
   return st;
 }
 
+/* One pass over all panels: those that stay are where they are, the others are read and sent. */
 weft_status weft_pca_each_stored(weft_pca_space *s, weft_pca_piece_work work, void *data)
 {
   weft_status st = WEFT_OK;

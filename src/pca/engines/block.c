@@ -557,6 +557,9 @@ done:
   return st;
 }
 
+/* Decides how krylov and gram run: the whole near space where it is small, Lanczos on the Gram matrix that is not
+ * formed, a Gram matrix that is formed, or block Krylov on X; the latter gives way to gram where its first blocks show
+ * that it will take longer (by_blocks(), gram_is_less()). */
 weft_status weft_pca_block(weft_pca_run *run)
 {
   weft_status st = WEFT_OK;

@@ -2,6 +2,8 @@
 #include <math.h>
 #include "pca/pca.h"
 
+/* From the moments of p columns to what is done to them: center, factor and divide, and the power of two that brings
+ * the longest column near 1. A constant column has a factor of 0, and is marked where it would be divided by 0. */
 void weft_pca_form_of(size_t p, const weft_pca_moments *of, const weft_pca_scaling *by, weft_pca_made *out)
 {
   double largest = 0;

@@ -166,6 +166,9 @@ done:
   return st;
 }
 
+/* Cycles of filtering, orthonormal vectors and a look, until all k have converged, CYCLES are over, or SLOW cycles left
+ * more than half of the residual. Always succeeds: what is short of `tol` the caller finds from residuals on X. s_g
+ * comes back as it was. */
 weft_status weft_pca_filter_of(weft_pca_frame *frame, size_t b, double *s_g, double *s_diagonal, double tol, int begun,
                                double *s_vectors)
 {
@@ -207,6 +210,7 @@ done:
   return st;
 }
 
+/* Forms the Gram matrix (near × near, freed at the end), roughly where the tolerance allows it, and filters. */
 weft_status weft_pca_filter(weft_pca_frame *frame, size_t b, double *s_vectors)
 {
   weft_status st = WEFT_OK;

@@ -63,6 +63,8 @@ static weft_status refine(weft_pca_run *run, const weft_pca_job *job)
   return weft_pca_block(run);
 }
 
+/* Opens the space, runs the method's engine, then in double precision once more where X was kept single; values below
+ * rounding become 0, signs are fixed. All buffers of `out` are the caller's. */
 weft_status weft_pca(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data, const weft_pca_form *form,
                      const weft_pca_job *job, weft_pca_result *out)
 {

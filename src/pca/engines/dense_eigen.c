@@ -113,6 +113,8 @@ done:
   return st;
 }
 
+/* The k largest eigenvalues (descending) and their vectors (m × k) of the symmetric a (m × m, destroyed): Householder
+ * to tridiagonal form, LAPACK for that, and reflections back on all threads. */
 weft_status weft_pca_leading(weft_ctx *ctx, double *a, size_t m, size_t k, double *values, double *vectors)
 {
   weft_status st = WEFT_OK;
@@ -301,6 +303,8 @@ static void complete(double *right, size_t m, const double *values, double nothi
   }
 }
 
+/* All singular values (descending) and vectors of a (m × m), small ones to high relative accuracy: eigenvectors of a a'
+ * bring it near to diagonal, one-sided Jacobi ends it. right is completed where values are 0. */
 weft_status weft_pca_svd(weft_ctx *ctx, const double *a, size_t m, double *values, double *left, double *right)
 {
   weft_status st = WEFT_OK;
@@ -346,6 +350,8 @@ done:
   return st;
 }
 
+/* The k leading triplets of a (m × m) to residuals of `tol` times the largest: by eigenvectors of a a' and one
+ * Rayleigh-Ritz step. Where that is not accurate enough, or k is more than half of m, from the whole decomposition. */
 weft_status weft_pca_svd_leading(weft_ctx *ctx, const double *a, size_t m, size_t k, double tol, double *values,
                                  double *left, double *right)
 {

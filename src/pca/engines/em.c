@@ -88,6 +88,8 @@ done:
   return st;
 }
 
+/* Takes all memory from `mem`, lists the gaps and fills them with em->first. How many steps are remembered for
+ * extrapolation (e->depth) is cut to a quarter of the memory that is free. */
 static weft_status open_em(em_space *e, weft_arena *mem)
 {
   weft_status st = WEFT_OK;

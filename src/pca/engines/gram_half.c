@@ -25,6 +25,8 @@ typedef struct {
   double *small, *vectors, *values;     /* on the host */
 } rough;
 
+/* Memory for the rough Gram matrix and three blocks of b vectors; blocks of the space are given back by close_rough(),
+ * also after a failure. */
 static weft_status open_rough(rough *r, weft_pca_frame *frame, size_t b, weft_arena *mem)
 {
   weft_status st = WEFT_OK;
@@ -131,6 +133,8 @@ done:
   return st;
 }
 
+/* Rounds of solving with the rough matrix, looking at exact residuals and correcting the matrix, until they are small
+ * enough or fall too slowly; s_vectors: the k leading ones. See the head of the file. */
 weft_status weft_pca_rough(weft_pca_frame *frame, size_t b, double *s_vectors)
 {
   weft_status st = WEFT_OK;

@@ -144,6 +144,8 @@ done:
   return st;
 }
 
+/* Takes room for `capacity` vectors and a next block, starts from a random block, and leaves the k leading Ritz vectors
+ * in s_vectors. */
 weft_status weft_pca_lanczos(weft_pca_frame *frame, size_t capacity, double *s_vectors)
 {
   weft_status st = WEFT_OK;

@@ -27,6 +27,8 @@ done:
   return st;
 }
 
+/* The k largest eigenvalues (descending) and vectors (order × k) of a symmetric tridiagonal matrix, whose diagonals are
+ * destroyed: by dstevr, or by QR where that fails. */
 weft_status weft_pca_tridiagonal(weft_ctx *ctx, size_t order, double *diagonal, double *off, size_t k, double *values,
                                  double *vectors)
 {

@@ -55,6 +55,8 @@ done:
   return st;
 }
 
+/* Component after component, each from random scores, until the scores stand still (`paper`: until their length does)
+ * or job->most iterations; then X is deflated by it. out->residual is the last relative change. */
 weft_status weft_pca_missing(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data,
                              const weft_pca_form *form, const weft_pca_job *job, weft_pca_result *out)
 {

@@ -51,6 +51,8 @@ static int cholesky(const double *g, size_t b, double *t, double *inverse)
   return 1;
 }
 
+/* What cholesky() gives, for a Gram matrix g that is too near to singular: t = V / sqrt(values), after scaling to a
+ * unit diagonal; eigenvalues below rounding are lifted to it. */
 static weft_status by_eigenvectors(weft_pca_frame *e, const double *g, size_t b, double *t, double *inverse)
 {
   weft_status st = WEFT_OK;
@@ -89,6 +91,9 @@ static void multiply(const double *a, const double *b, size_t m, size_t n, size_
   }
 }
 
+/* Rounds of: inner products with all that is there, their share taken off, Cholesky within the panel. A round that
+ * finds nothing more ends it, two as a rule; vectors that vanish are replaced by random ones. WEFT_ERR_INTERNAL after
+ * ROUNDS. */
 weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far, size_t before, size_t b, double *c,
                                     double *r)
 {
@@ -176,6 +181,7 @@ done:
   return st;
 }
 
+/* Random vectors made orthonormal; the frame's scale stays, since it is about the data. */
 weft_status weft_pca_random_block(weft_pca_frame *e, double *s_basis, size_t before, size_t b)
 {
   weft_status st = WEFT_OK;

@@ -199,6 +199,8 @@ done:
   return st;
 }
 
+/* Component after component by gs or nipals until k are found or nothing is left of X. Beyond the rank come arbitrary
+ * orthogonal vectors with value 0. */
 weft_status weft_pca_vectors(weft_pca_run *run)
 {
   weft_status st = WEFT_OK;

@@ -26,6 +26,7 @@ done:
   return st;
 }
 
+/* Gathers from the first rank alone: the others send nothing. */
 weft_status weft_pca_ranks_as_first(weft_pca_run *run, double *x, size_t count)
 {
   weft_status st = WEFT_OK;
@@ -118,6 +119,8 @@ done:
   return st;
 }
 
+/* Loadings are near: X'u of the rows here, summed over ranks. Rows are near: X v of the rows here, joined with the
+ * others'. */
 weft_status weft_pca_ranks_to_near(weft_pca_run *run, const double *s_u, size_t b, double *s_out)
 {
   weft_status st = WEFT_OK;

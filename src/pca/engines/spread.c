@@ -41,6 +41,7 @@ static weft_status fetch_part(weft_ctx *ctx, void *source, size_t index, weft_pc
   return WEFT_OK;
 }
 
+/* One device's part: the decomposition with its rows as data and the other parts as ranks. */
 static weft_status run_part(weft_ctx *ctx, size_t part, void *data)
 {
   spread_job *job = data;
@@ -72,6 +73,8 @@ static size_t deal(const weft_pca_data *data, size_t parts, const weft_pca_panel
   return parts;
 }
 
+/* Deals the rows out, runs all parts, and joins their scores. The first part writes d, v and the rest straight into
+ * `out`; the others' copies are thrown away. */
 static weft_status spread(weft_ctx *ctx, spread_job *job, weft_pca_result *out)
 {
   weft_status st = WEFT_OK;

@@ -101,6 +101,7 @@ static weft_status fetch_packed(weft_ctx *ctx, void *source, size_t index, const
   return WEFT_OK;
 }
 
+/* Block `index` of a store, from R's reader; checked, since the reader is R code. Valid until the next is asked for. */
 static weft_status fetch_stored(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
 {
   SEXP block;
@@ -133,6 +134,9 @@ static weft_status fetch_block(weft_ctx *ctx, void *source, size_t index, weft_p
   return WEFT_OK;
 }
 
+/* R's `source` list as the data of a decomposition: one dense matrix, sparse panels, dense or sparse blocks read by R
+ * functions, or a matrix on the device. `to` keeps what the fetching functions need; `holder` protects the block in
+ * use. */
 static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
 {
   static const char *const kinds[] = { "dense", "sparse", "blocks", "stored", "resident" };
@@ -227,6 +231,7 @@ SEXP C_weft_pca_seen(SEXP source, SEXP control)
 #define METHOD_NAME(id, name) name,
 static const char *const method_names[] = { WEFT_PCA_METHODS(METHOD_NAME) };
 
+/* R's `job` list as a struct; an error for a field that is missing, unknown or out of range. `start` stays R's. */
 static weft_pca_job job_of(SEXP list, size_t p)
 {
   weft_record given = weft_record_open(list, "job");
@@ -268,6 +273,7 @@ static int dimension(size_t count)
   return (int) count;
 }
 
+/* R's list of results, and `to` with pointers into its vectors: n × k scores, p × k loadings. */
 static SEXP new_result(size_t n, size_t p, size_t k, weft_pca_result *to)
 {
   SEXP out = PROTECT(WEFT_NAMED_LIST("d", "u", "v", "residual", "iterations", "converged", "rank", "passes", "method"));
@@ -322,6 +328,8 @@ WEFT_WORK(run_missing, pca_job, weft_pca_missing(ctx, backend->pca, &job->data, 
 
 WEFT_WORK(run_pca, pca_job, weft_pca_spread(ctx, backend->pca, &job->data, &job->form, &job->job, &job->out))
 
+/* .Call: decomposes `source` as `form` and `job` say; with data that are deflated (missing values) by
+ * weft_pca_missing(). */
 SEXP C_weft_pca(SEXP source, SEXP form, SEXP job_list, SEXP control)
 {
   SEXP holder = PROTECT(Rf_allocVector(VECSXP, 1)), out;

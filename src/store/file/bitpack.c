@@ -39,6 +39,8 @@ __attribute__((target("sse4.2"))) static uint32_t sum_words(uint32_t crc, const 
 }
 #endif
 
+/* CRC-32C of `size` bytes, continued from `crc` (0 to begin): by the processor's instruction, else by eight tables, 8
+ * bytes at a time. The first call makes the tables, before threads may ask. */
 uint32_t weft_store_crc(uint32_t crc, const void *data, size_t size)
 {
   const uint8_t *x = data;

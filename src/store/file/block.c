@@ -47,6 +47,8 @@ static uint8_t *put_values(const weft_store_entry *entry, size_t count, uint32_t
   return to;
 }
 
+/* One block from entries in the order of columns and rows: counts of columns, gaps between rows, values, each stream
+ * packed. *bytes is taken from `mem`. */
 weft_status weft_store_encode(weft_ctx *ctx, const weft_store_entry *entry, size_t count, uint64_t p, weft_arena *mem,
                               uint8_t **bytes, uint64_t *size, uint32_t *kind)
 {
@@ -103,6 +105,8 @@ static int streams(const uint8_t *bytes, const weft_store_block *block, uint64_t
   return left == 0;
 }
 
+/* Where each column's entries begin, from their counts (starts: p + 1). Fails where counts cannot be those of a block
+ * with so many rows and values. */
 static weft_status make_starts(weft_ctx *ctx, const weft_store *store, size_t index, const weft_store_packed *counts,
                                uint32_t *starts)
 {
@@ -121,6 +125,8 @@ static weft_status make_starts(weft_ctx *ctx, const weft_store *store, size_t in
   return WEFT_OK;
 }
 
+/* A block's bytes as a view to decode from: lengths of all streams are checked here, so that decoding cannot leave
+ * them. `bytes` must outlive the view; its tables come from `mem`. counts_only: out->starts alone. */
 weft_status weft_store_parse(weft_ctx *ctx, const weft_store *store, size_t index, const uint8_t *bytes,
                              int counts_only, weft_arena *mem, weft_store_view *out)
 {
@@ -189,6 +195,8 @@ static int decode_rows(const weft_store_decoding *d, size_t from, size_t to, siz
   return 1;
 }
 
+/* Values of columns from .. to - 1 into d->values, moved by d->shift; whole numbers are unpacked 128 at a time, and a
+ * chunk that several columns share once. */
 static void decode_values(const weft_store_decoding *d, size_t from, size_t to, size_t place)
 {
   const weft_store_view *v = d->view;

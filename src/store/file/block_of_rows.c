@@ -238,6 +238,9 @@ static uint8_t *move_up(uint8_t *to, const uint8_t *from, const uint8_t *end)
   return to + (end - from);
 }
 
+/* A block from compressed rows without making entries of them: values become 32-bit words, then ranges of columns are
+ * put in order and packed. *bytes is NULL where the rows are not plain (zeros, equal places, columns that do not exist,
+ * numbers that need 64 bits): the caller then goes by entries. */
 weft_status weft_store_encode_rows(weft_ctx *ctx, const weft_store_rows *x, uint64_t p, void *scratch, weft_arena *mem,
                                    uint8_t **bytes, uint64_t *size, uint32_t *kind)
 {

@@ -11,6 +11,8 @@ static weft_status one_by_one(weft_ctx *ctx, size_t count, weft_store_work work,
   return st;
 }
 
+/* Does `work` for items 0 .. count - 1 on several threads, each item with a context of its own that does not poll. The
+ * error reported is that of the first item, whatever thread ended first. */
 weft_status weft_store_together(weft_ctx *ctx, size_t count, double operations, weft_store_work work, void *data)
 {
   weft_status st = WEFT_OK;

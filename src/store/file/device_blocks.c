@@ -60,6 +60,7 @@ static void place_numbers(const weft_packed_panel *panel, const weft_store_packe
   memcpy(panel->bytes + to->begin, from->begin, weft_store_chunks(values) * sizeof *from->begin);
 }
 
+/* Reads one block, checks it, and writes into the panel where its streams lie and where each chosen column begins. */
 static weft_status pack_one(weft_ctx *ctx, size_t item, void *data)
 {
   weft_status st = WEFT_OK;
@@ -139,6 +140,8 @@ done:
   return st;
 }
 
+/* `count` blocks from `first` on as one panel that a device can unpack (core/device/packed.h): bytes as in the file,
+ * with a directory in front. Memory is to->panel's, and is kept for the next panel. */
 weft_status weft_store_pack_panel(weft_ctx *ctx, const weft_store *s, size_t first, size_t count,
                                   const weft_store_choice *choice, const weft_store_recipe *recipe, double most,
                                   weft_packed *to)

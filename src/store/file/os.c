@@ -73,6 +73,8 @@ int weft_store_os_scratch(const char *path)
   return file;
 }
 
+/* Opens or makes a file that stays when an import is stopped, and locks it. -1, and errno, where it is another user's
+ * or no regular file, or where another process has the lock. */
 int weft_store_os_keep(const char *path, uint64_t *size)
 {
   struct stat about;
@@ -110,6 +112,8 @@ static ssize_t write_at(int file, const void *from, size_t size, uint64_t offset
 
 #endif
 
+/* Reads exactly `size` bytes at `offset`, at most PIECE at a time between polls; a file that ends before is
+ * WEFT_ERR_INPUT. */
 weft_status weft_store_os_read(weft_ctx *ctx, int file, const char *name, uint64_t offset, void *to, size_t size)
 {
   unsigned char *at = to;
@@ -136,6 +140,7 @@ weft_status weft_store_os_cut(weft_ctx *ctx, int file, const char *name, uint64_
   return cut(file, size) ? failed(ctx, "write", name) : WEFT_OK;
 }
 
+/* Writes exactly `size` bytes at `offset`, at most PIECE at a time between polls; a full disk is an error. */
 weft_status weft_store_os_write(weft_ctx *ctx, int file, const char *name, uint64_t offset, const void *from,
                                 size_t size)
 {

@@ -267,6 +267,8 @@ static void sum_run(const decoded *d, const weft_store_choice *choice, size_t fr
   }
 }
 
+/* Adds one decoded block to the sums. Its columns are cut into RUNS runs, each with sums of rows of its own, added in
+ * order: the result does not depend on threads. `range` widens. */
 static weft_status sum_block(weft_ctx *ctx, const weft_store_choice *choice, const decoded *d,
                              const weft_store_sums *out, double range[2])
 {
@@ -298,6 +300,7 @@ done:
   return st;
 }
 
+/* One pass over all blocks, several decoded at a time and added in the order of the file. */
 weft_status weft_store_sum(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice,
                            const weft_store_recipe *recipe, const weft_store_sums *out, double range[2])
 {
@@ -332,6 +335,7 @@ static void add_column(const decoded *d, const weft_store_groups *to, size_t j)
   }
 }
 
+/* One pass over all blocks; threads share the columns, and each adds the blocks of a batch in order. */
 weft_status weft_store_sum_groups(weft_ctx *ctx, const weft_store *s, const weft_store_groups *groups, size_t count)
 {
   weft_status st = WEFT_OK;
@@ -383,6 +387,8 @@ static void count_some(const weft_store_choice *choice, const decoded *d, double
   }
 }
 
+/* Blocks of which all rows are wanted tell their counts without being decoded, blocks without a wanted row are skipped,
+ * others are decoded. */
 weft_status weft_store_count(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice, double *starts)
 {
   weft_status st = WEFT_OK;
@@ -428,6 +434,8 @@ static int copy_column(const selection *to, const weft_store_choice *choice, con
   return 1;
 }
 
+/* Copies the wanted rows of a decoded batch to the result, column by column on all threads. Fails where there are more
+ * entries than were counted: the file has changed. */
 static weft_status copy_batch(weft_ctx *ctx, const batch *all, const selection *to)
 {
   weft_status st = WEFT_OK;
@@ -481,6 +489,8 @@ static int make_room(const batch *all, const selection *to, size_t *shift, size_
   return to->next[place] <= (size_t) to->starts[place + 1];
 }
 
+/* Decodes blocks of which all rows are wanted straight to their places in the result; `shift` says for each block and
+ * column where its entries go. */
 static weft_status put_whole(weft_ctx *ctx, batch *all, const selection *to)
 {
   weft_status st = WEFT_OK;
@@ -507,6 +517,8 @@ done:
   return st;
 }
 
+/* Goes through the blocks in order: runs of wholly wanted ones are decoded in place, others are decoded and copied.
+ * Fails where the number of entries is not what weft_store_count() found. */
 weft_status weft_store_select(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice,
                               const weft_store_recipe *recipe, const double *starts, int32_t *rows, double *values)
 {

@@ -26,6 +26,8 @@ static int lies_within(uint64_t at, uint64_t size, uint64_t end)
 
 static int valid_kind(uint32_t kind) { return kind >= WEFT_STORE_WHOLE && kind <= WEFT_STORE_DOUBLE; }
 
+/* The directory's records of blocks, each checked against the file's size and the store's totals; finds the largest
+ * sizes, for which readers take memory. */
 static weft_status read_blocks(weft_ctx *ctx, weft_store *s, const uint8_t *at, uint64_t end)
 {
   uint64_t first = 0, values = 0;
@@ -53,6 +55,8 @@ static weft_status read_blocks(weft_ctx *ctx, weft_store *s, const uint8_t *at, 
   return WEFT_OK;
 }
 
+/* The directory's records of vectors: place, type, count and name, all checked against the file's size. Names are taken
+ * from the store's arena. */
 static weft_status read_sections(weft_ctx *ctx, weft_store *s, const uint8_t *at, const uint8_t *end, uint64_t before)
 {
   for (size_t k = 0; k < s->sections; k++) {
@@ -79,6 +83,7 @@ static weft_status read_sections(weft_ctx *ctx, weft_store *s, const uint8_t *at
   return at == end ? WEFT_OK : damaged(ctx, s, "its directory is longer than what it holds");
 }
 
+/* Reads the directory, which must end the file and have its checksum, and from it blocks and vectors. */
 static weft_status read_directory(weft_ctx *ctx, weft_store *s, const uint8_t *header)
 {
   weft_status st = WEFT_OK;
@@ -115,6 +120,8 @@ done:
   return st;
 }
 
+/* Reads the header: magic, checksum, version, sizes; then the directory. WEFT_ERR_INPUT says whether the file is no
+ * store, a later one, or damaged. */
 static weft_status read_header(weft_ctx *ctx, weft_store *s)
 {
   uint8_t header[WEFT_STORE_HEADER];
@@ -136,6 +143,8 @@ static weft_status read_header(weft_ctx *ctx, weft_store *s)
   return read_directory(ctx, s, header);
 }
 
+/* Opens a store and checks its directory; blocks are checked when they are read. *s owns descriptor and memory until
+ * weft_store_close(); after a failure it is closed. */
 weft_status weft_store_open(weft_ctx *ctx, const char *path, weft_store *s)
 {
   weft_status st = WEFT_OK;
@@ -191,6 +200,8 @@ done:
   return st;
 }
 
+/* Reads only the counts of a block's columns (view->starts); the checksum, which is of the whole block, is not
+ * compared. */
 weft_status weft_store_load_counts(weft_ctx *ctx, const weft_store *s, size_t index, weft_arena *mem,
                                    weft_store_view *view)
 {

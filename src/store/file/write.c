@@ -32,6 +32,8 @@ static void *grown(weft_arena *mem, void *old, size_t used, size_t room, size_t 
 /* The writer outlives the call: in a call, its memory is the call's. */
 static void bind(weft_store_writer *w, weft_ctx *ctx) { w->mem.ctx = ctx ? ctx : &w->own; }
 
+/* Makes the file under a temporary name beside `path`, which it gets when finished, or takes up what an import with the
+ * same key has left. *w owns everything until it is finished or abandoned; after a failure it is abandoned. */
 weft_status weft_store_begin(weft_ctx *ctx, const char *path, int overwrite, uint64_t n, uint64_t p, double memory,
                              const char *key, int anew, weft_store_writer *w)
 {
@@ -175,6 +177,8 @@ typedef struct {
   weft_store_block block[WEFT_STORE_WAITING];
 } encoding;
 
+/* Encodes one waiting block on a thread of its own: from rows where they are plain, else from entries, sorted and with
+ * equal places summed. Bytes are from all->mem[item]; the block's record gets sizes and checksum. */
 static weft_status encode_one(weft_ctx *ctx, size_t item, void *data)
 {
   encoding *all = data;
@@ -272,6 +276,7 @@ done:
   return st;
 }
 
+/* Queues the rows as they are; when all slots wait, they are encoded and written first. */
 weft_status weft_store_take_block(weft_ctx *ctx, weft_store_writer *w, const weft_store_rows *rows)
 {
   weft_status st = WEFT_OK;
@@ -318,6 +323,8 @@ done:
   return st;
 }
 
+/* Adds an entry to the open block; closes blocks that are full (rows or entries) or that the row is beyond. Rows that a
+ * resumed import already has are only counted. */
 weft_status weft_store_push(weft_ctx *ctx, weft_store_writer *w, uint64_t row, uint64_t column, double value, int *late)
 {
   weft_status st = WEFT_OK;
@@ -413,6 +420,7 @@ static uint8_t *put_blocks(uint8_t *at, const weft_store_writer *w)
   return at;
 }
 
+/* Writes the directory's records of vectors, names padded to 8 bytes, and returns the end; `at` must have room. */
 static uint8_t *put_sections(uint8_t *at, const weft_store_writer *w)
 {
   for (size_t k = 0; k < w->sections; k++) {
@@ -430,6 +438,7 @@ static uint8_t *put_sections(uint8_t *at, const weft_store_writer *w)
   return at;
 }
 
+/* Writes directory and header, the header last: until then the file is no store. */
 static weft_status write_ends(weft_ctx *ctx, weft_store_writer *w)
 {
   weft_status st = WEFT_OK;

@@ -49,6 +49,8 @@ static weft_status no_column(weft_ctx *ctx, const weft_store_rows *x, size_t i, 
                    (double) x->columns[at] + 1, (double) p);
 }
 
+/* Adds row i of x to the open block, without zeros; begins a new block where the entries do not fit. WEFT_ERR_INPUT for
+ * a column that does not exist. */
 static weft_status take_row(weft_ctx *ctx, weft_store_writer *w, const weft_store_rows *x, size_t i)
 {
   weft_status st = WEFT_OK;
@@ -82,6 +84,8 @@ static size_t whole_block(const weft_store_writer *w, const weft_store_rows *x)
   return rows < left ? rows : 0;
 }
 
+/* Runs of rows that make a whole block are queued as they are, others go row by row. x->done moves on, so that a second
+ * try continues. */
 weft_status weft_store_take_rows(weft_ctx *ctx, weft_store_writer *w, weft_store_rows *x)
 {
   weft_status st = WEFT_OK;
@@ -150,6 +154,8 @@ static void take_range(weft_store_writer *w, const weft_store_columns *x, size_t
   }
 }
 
+/* Counts the entries of each row, then fills block after block with as many rows as fit, reading each column from where
+ * it stopped (`next`). x->done moves on, so that a second try continues. */
 weft_status weft_store_take_columns(weft_ctx *ctx, weft_store_writer *w, weft_store_columns *x)
 {
   weft_status st = WEFT_OK;

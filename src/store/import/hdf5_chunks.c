@@ -35,6 +35,7 @@ static int32_t nearest_integer(double x)
   } \
   break;
 
+/* `count` numbers of the file's type (this machine's byte order) to the type that is wanted. */
 static void convert(weft_raw_type type, const void *from, size_t count, weft_raw_target target, void *to)
 {
   switch (type) {

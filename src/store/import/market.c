@@ -103,6 +103,8 @@ static weft_status first_line(weft_ctx *ctx, weft_store_market *m, const char *a
   return WEFT_OK;
 }
 
+/* The line of sizes: rows, columns and, where the matrix is sparse, entries. Fails where there are not as many whole
+ * numbers, or they are too large. */
 static weft_status size_line(weft_ctx *ctx, weft_store_market *m, const char *at, const char *end)
 {
   at = next_count(at, end, &m->rows);
@@ -213,6 +215,8 @@ static weft_status keep(weft_ctx *ctx, weft_store_market *m, const char *from, s
   return WEFT_OK;
 }
 
+/* Handles the whole lines among the bytes; the beginning of a line that does not end here is kept in m->carry for the
+ * next call. *at moves on by lines, so that a second try continues. */
 weft_status weft_store_market_read(weft_ctx *ctx, weft_store_market *m, const uint8_t *bytes, size_t size, size_t *at,
                                    int size_only, weft_store_entry_work work, void *data)
 {

@@ -72,6 +72,8 @@ done:
   return st;
 }
 
+/* Takes over the blocks that the list names, where it has this import's head; stops at the first that is not sound.
+ * Without a sound head nothing is taken over. */
 static weft_status take_list(weft_ctx *ctx, weft_store_writer *w, const uint8_t *head, uint64_t size, uint64_t listed)
 {
   weft_status st = WEFT_OK;
@@ -92,6 +94,8 @@ done:
   return st;
 }
 
+/* Opens and locks file and list of an import that was stopped, takes over its sound blocks (none if `anew`), and cuts
+ * both behind them. WEFT_ERR_INPUT where another process is writing. */
 weft_status weft_store_resume(weft_ctx *ctx, weft_store_writer *w, const char *key, int anew)
 {
   weft_status st = WEFT_OK;

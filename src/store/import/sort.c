@@ -38,6 +38,8 @@ static size_t count_blocks(const weft_store_writer *w, const weft_store_sorter *
   return blocks;
 }
 
+/* From the counts of rows: which rows make a block, where its entries go in the file without a name, and a buffer for
+ * each block. s owns all of it until weft_store_sort_end(). */
 weft_status weft_store_sort_plan(weft_ctx *ctx, weft_store_writer *w, weft_store_sorter *s)
 {
   weft_status st = WEFT_OK;
@@ -107,6 +109,8 @@ weft_status weft_store_sort_place(weft_ctx *ctx, weft_store_writer *w, weft_stor
   return WEFT_OK;
 }
 
+/* Empties the buffers, then reads block after block and writes it to the store. Fails where there are not as many
+ * entries as were counted: the source changed between its two readings. */
 weft_status weft_store_sort_drain(weft_ctx *ctx, weft_store_writer *w, weft_store_sorter *s)
 {
   weft_status st = WEFT_OK;

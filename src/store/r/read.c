@@ -278,6 +278,7 @@ typedef struct {
 } sum_job;
 WEFT_WORK(run_sum, sum_job, weft_store_sum(ctx, job->store, &job->choice, &job->recipe, &job->out, job->range))
 
+/* .Call: sums and counts of stored values by chosen columns and by rows, and their range, as a named list. */
 SEXP C_weft_store_sums(SEXP handle, SEXP columns, SEXP recipe, SEXP skip_missing, SEXP control)
 {
   const char *fields[] = { "columns", "column_counts", "rows", "row_counts", "range", "" };

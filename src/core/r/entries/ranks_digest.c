@@ -20,6 +20,8 @@ static void add_numbers(weft_digest *d, double *x, size_t n)
   weft_digest_bytes(d, x, n * sizeof *x);
 }
 
+/* Adds a numeric vector's values as doubles, AT_ONCE at a time, so that integer 1 and double 1 have the same digest and
+ * compact vectors (1:n) are not expanded. */
 static void add_vector(weft_digest *d, SEXP x)
 {
   const R_xlen_t n = Rf_xlength(x);
@@ -71,6 +73,8 @@ static void add_attributes(weft_digest *d, SEXP x)
   UNPROTECT(3);
 }
 
+/* Adds an R object with all that it holds, by the values: types are told apart, except whole numbers from doubles. What
+ * has no value to compare (environments, functions, pointers) adds its type alone. */
 static void add(weft_digest *d, SEXP x)
 {
   const int type = TYPEOF(x);

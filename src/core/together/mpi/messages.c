@@ -51,6 +51,7 @@ done:
   return st;
 }
 
+/* `n` numbers become their sum or smallest over the ranks of the group, after a roll call that compares n and `how`. */
 static weft_status all_reduce(weft_ctx *ctx, double *values, size_t n, int how)
 {
   weft_status st = WEFT_OK;
@@ -68,6 +69,7 @@ done:
   return st;
 }
 
+/* Tells each rank how much will come from this one: mine[r] goes to rank r, theirs[r] comes from it. */
 static weft_status exchange_sizes(weft_ctx *ctx, const uint64_t *mine, uint64_t *theirs)
 {
   weft_status st = WEFT_OK;
@@ -130,6 +132,8 @@ done:
   return st;
 }
 
+/* All to all: sizes[r] numbers from mine[r] to rank r, their_sizes[r] from rank r into theirs[r]. Goes in rounds of
+ * bounded size, each after a roll call, until the longest message of all ranks has passed. */
 static weft_status exchange(weft_ctx *ctx, const double *const *mine, const uint64_t *sizes, double *const *theirs,
                             const uint64_t *their_sizes)
 {
@@ -185,6 +189,8 @@ static void sweep(void)
   }
 }
 
+/* Posts a copy of n numbers to rank `to` and returns at once; the copy is freed by a later sweep() when MPI has sent
+ * it. */
 weft_status weft_mpi_send(weft_ctx *ctx, int to, int tag, const double *values, size_t n)
 {
   weft_status st = WEFT_OK;
@@ -212,6 +218,8 @@ static weft_status post(weft_ctx *ctx, int to, int kind, const double *values, s
 
 void weft_mpi_count_received(int from) { received[from]++; }
 
+/* Takes one message that has arrived, from any rank: its sender, kind, length and numbers, which stay valid until the
+ * next look. *from is -1 where there is none. Another rank's stop ends the call here. */
 static weft_status look(weft_ctx *ctx, int *from, int *kind, uint64_t *n, const double **values)
 {
   weft_status st = WEFT_OK;

@@ -146,6 +146,8 @@ done:
   return st;
 }
 
+/* Every rank's sizes[r] bytes to all[r] on every rank, in pieces of bounded size; the roll call before each piece
+ * compares the sizes, so that ranks that disagree stop rather than hang. */
 static weft_status all_gather(weft_ctx *ctx, const void *mine, const uint64_t *sizes, unsigned char **all)
 {
   weft_status st = WEFT_OK;

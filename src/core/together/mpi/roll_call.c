@@ -289,6 +289,8 @@ done:
 
 weft_status weft_mpi_leave(weft_ctx *ctx) { return weft_mpi_together(ctx, weft_world, STEP_LEAVE, 0, 0); }
 
+/* This rank stops: tells the others `why` (NULL where it follows another's stop), completes the step that is under way,
+ * and answers roll calls with STOPPED until all have agreed to end. */
 weft_status weft_mpi_give_up(weft_ctx *ctx, const char *why)
 {
   weft_status st = WEFT_OK;
