@@ -155,13 +155,13 @@ typedef enum { WEFT_PCA_METHODS(WEFT_PCA_METHOD) WEFT_PCA_METHOD_COUNT } weft_pc
 typedef struct weft_pca_job {
   weft_pca_method method;
   size_t k;
-  double tol;   /* largest |X v - d u|, |X'u - d v|, relative to the largest d; the paper's epsilon when `paper` */
-  int paper;    /* stop by the paper's test: d changed by at most tol */
-  size_t most;  /* iterations (of a component, or of the block) */
-  size_t block; /* vectors in a block; 0: chosen */
-  uint64_t key; /* of the random start */
-  const double *start; /* p × k initial guess, or NULL */
-  int choose;          /* gram only where the Gram matrix is cheap, else krylov */
+  double tol; /* largest |X v - d u|, |X'u - d v|, relative to the largest d; the paper's epsilon when `paper` */
+  int paper;  /* stop by the paper's test: d changed by at most tol */
+  size_t max_iterations; /* (of a component, or of the block) */
+  size_t block;          /* vectors in a block; 0: chosen */
+  uint64_t key;          /* of the random start */
+  const double *start;   /* p × k initial guess, or NULL */
+  int choose;            /* gram only where the Gram matrix is cheap, else krylov */
   /* Krylov is replaced by gram when more blocks are left than gram takes: the time of `gram_blocks` blocks, and
    * `gram_steps` for each block that krylov takes in all. gram_blocks 0: never. */
   double gram_blocks, gram_steps;

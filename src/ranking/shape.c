@@ -9,7 +9,7 @@
 #include "ranking/ranking.h"
 
 enum { BINS = WEFT_RANKING_BINS };
-#define MOST_STEPS 2e8 /* products of probabilities, about half a second */
+#define MAX_STEPS 2e8 /* products of probabilities, about half a second */
 
 /* Samples of each bin in a stratum of `size`: bin of rank i is BINS i / size. */
 static void bin_sizes(size_t size, size_t *sizes)
@@ -36,7 +36,7 @@ size_t weft_ranking_law_size(const weft_ranking_null *null)
     total[0] += sizes[0];
     total[1] += sizes[1];
   }
-  return steps <= MOST_STEPS ? (total[0] + 1) * (total[1] + 1) : 0;
+  return steps <= MAX_STEPS ? (total[0] + 1) * (total[1] + 1) : 0;
 }
 
 static double log_choose(size_t n, size_t k)

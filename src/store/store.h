@@ -54,8 +54,8 @@ typedef struct weft_store {
   uint64_t size, n, p, values;
   int version;  /* of the format */
   uint32_t crc; /* of the directory: tells one store from another */
-  size_t blocks, sections, most_rows;
-  uint64_t most_bytes, most_values; /* of one block */
+  size_t blocks, sections, max_rows;
+  uint64_t max_bytes, max_values; /* of one block */
   weft_store_block *block;
   weft_store_section *section;
   weft_arena mem;
@@ -160,7 +160,7 @@ typedef struct weft_store_writer {
   int overwrite;
   uint64_t n, p, at;    /* `at`: bytes written */
   uint64_t first, last; /* of the block that is being filled: its first row, the greatest that has an entry */
-  size_t most;          /* entries of a block, unless one row has more */
+  size_t max_entries;   /* of a block, unless one row has more */
   size_t room, count;   /* for entries, and how many there are */
   uint64_t values;
   weft_store_entry *entry;

@@ -22,8 +22,8 @@
 #endif
 #include "core/data/file.h"
 
-#define PIECE 65536    /* numbers between two polls; 512 KB */
-#define MOST_PATH 4096 /* bytes of the path of a file to be written, with its end */
+#define PIECE 65536         /* numbers between two polls; 512 KB */
+#define MAX_PATH_BYTES 4096 /* bytes of the path of a file to be written, with its end */
 
 /* 0, with the phrase in `why`. */
 static int refuse(char *why, const char *format, ...)
@@ -185,11 +185,11 @@ static int is_of_system(const char *path)
 }
 
 /* The folder of a path, without a slash behind it. 0: the path is too long. */
-static int folder_of(const char *path, char folder[MOST_PATH])
+static int folder_of(const char *path, char folder[MAX_PATH_BYTES])
 {
   const char *slash = strrchr(path, '/');
   const size_t length = slash ? (size_t) (slash - path) + (slash == path) : 1;
-  if (length >= MOST_PATH) return 0;
+  if (length >= MAX_PATH_BYTES) return 0;
   memcpy(folder, slash ? path : ".", length);
   folder[length] = 0;
   return 1;
@@ -200,7 +200,7 @@ static int folder_of(const char *path, char folder[MOST_PATH])
 int weft_file_may_write(const char *path, char *why)
 {
   struct stat about;
-  char folder[MOST_PATH];
+  char folder[MAX_PATH_BYTES];
   if (!folder_of(path, folder)) return refuse(why, "has a name that is too long");
   if (lstat(path, &about)) {
     if (errno != ENOENT) return refuse_system(why, "written");
@@ -224,7 +224,7 @@ static long long put(int file, const void *from, size_t size) { return (long lon
 /* The new name itself is on the disk once its folder has been synchronised. */
 static void sync_folder(const char *path)
 {
-  char folder[MOST_PATH];
+  char folder[MAX_PATH_BYTES];
   const int file = folder_of(path, folder) ? open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY) : -1;
   if (file < 0) return;
   fsync(file); /* some file systems cannot do this: continuing loses nothing */
@@ -273,11 +273,11 @@ static int write_all(int file, const unsigned char *at, size_t size)
  * it. Returns 1, or 0 with the reason in `why` (words that follow the file's name); then nothing is left behind. */
 int weft_file_write(const char *path, const void *bytes, size_t size, char *why)
 {
-  char part[MOST_PATH + 32];
+  char part[MAX_PATH_BYTES + 32];
   const char *slash = strrchr(path, '/');
   const int folder = slash ? (int) (slash - path) + 1 : 0;
   int file = -1, done = 0;
-  if (strlen(path) >= MOST_PATH) return refuse(why, "has a name that is too long");
+  if (strlen(path) >= MAX_PATH_BYTES) return refuse(why, "has a name that is too long");
   if (!weft_file_may_write(path, why)) return 0;
   for (int tries = 0; tries < 100 && file < 0; tries++) {
     snprintf(part, sizeof part, "%.*s.weft-%016llx.part", folder, path, (unsigned long long) weft_file_unique());

@@ -5,7 +5,7 @@
 #include "core/device/device.cuh"
 #include "core/numbers/draws_fill.h"
 
-static const size_t CHUNK = 1 << 22, MOST_BLOCKS = 4096;
+static const size_t CHUNK = 1 << 22, MAX_BLOCKS = 4096;
 static const unsigned THREADS = 256;
 
 static __global__ void fill_words(weft_rng rng, uint64_t first, int64_t n, uint32_t sub, double *out)
@@ -53,7 +53,7 @@ weft_status weft_draws_fill_cuda(weft_ctx *ctx, int kind, uint64_t key, uint32_t
   WEFT_DEVICE_TAKE(device, &mem, most * width);
   for (size_t at = 0; at < n; at += CHUNK) {
     size_t count = n - at < CHUNK ? n - at : CHUNK, blocks = (count + THREADS - 1) / THREADS;
-    unsigned grid = (unsigned) (blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
+    unsigned grid = (unsigned) (blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS);
     WEFT_TRY(weft_poll(ctx, (double) at, (double) n));
     if (kind == WEFT_DRAW_WORDS)
       fill_words<<<grid, THREADS, 0, mem.stream>>>(rng, first + at, (int64_t) count, (uint32_t) a, device);

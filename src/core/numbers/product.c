@@ -17,7 +17,7 @@
 #define DEPTH 256
 #define HEIGHT 192 /* a multiple of all strip heights */
 #define WIDTH 1024 /* a multiple of all strip widths */
-#define MOST_TILE 192
+#define MAX_TILE 192
 #define AHEAD 4   /* columns */
 #define STRIPS 16 /* of B packed at once, at most */
 
@@ -164,7 +164,7 @@ static void store_tile(target t, size_t rows, size_t cols, size_t high)
 static void block_product(const kernel *use, const double *a, size_t rows, const double *b, size_t cols, size_t depth,
                           target t, size_t i, size_t j, int lower)
 {
-  double tile[MOST_TILE] __attribute__((aligned(64)));
+  double tile[MAX_TILE] __attribute__((aligned(64)));
   const size_t high = (size_t) use->rows, wide = (size_t) use->cols;
   t.tile = tile;
   for (size_t jj = 0; jj < cols; jj += wide)

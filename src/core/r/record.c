@@ -5,16 +5,16 @@
 #include <string.h>
 #include "core/r/record.h"
 
-#define MOST_FIELDS 64 /* bits of weft_record.read */
+#define MAX_FIELDS 64 /* bits of weft_record.read */
 
 weft_record weft_record_open(SEXP list, const char *what)
 {
   if (TYPEOF(list) != VECSXP)
     weft_glue_fail(WEFT_ERR_INTERNAL, "The record `%s` must be a list; it is of type %s.", what,
                    Rf_type2char(TYPEOF(list)));
-  if (Rf_xlength(list) > MOST_FIELDS)
+  if (Rf_xlength(list) > MAX_FIELDS)
     weft_glue_fail(WEFT_ERR_INTERNAL, "The record `%s` has %.0f elements; at most %d can be read.", what,
-                   (double) Rf_xlength(list), MOST_FIELDS);
+                   (double) Rf_xlength(list), MAX_FIELDS);
   const weft_record record = { list, Rf_getAttrib(list, R_NamesSymbol), what, 0 };
   if (Rf_xlength(list) > 0 && record.names == R_NilValue)
     weft_glue_fail(WEFT_ERR_INTERNAL, "The elements of the record `%s` have no names.", what);

@@ -115,7 +115,7 @@ static weft_status join(weft_pca_space *s, double *x, size_t count) { return wef
 /* ---- products ---- */
 
 #define TILED_VALUES 1e5 /* fewer stay in cache as they are */
-#define LEAST_TILED 3    /* vectors, which are made up to a multiple of 4 */
+#define MIN_TILED 3      /* vectors, which are made up to a multiple of 4 */
 
 /* Tiles, a copy of 2 to 10 bytes per value, are made for the second product; the first may be the last. */
 static weft_status make_tiles(weft_pca_space *s, size_t b)
@@ -124,7 +124,7 @@ static weft_status make_tiles(weft_pca_space *s, size_t b)
   const weft_pca_data *d = s->data;
   weft_pca_panel x;
   double stored = 0;
-  if (!d->stays || b < LEAST_TILED || s->products++ != 1) return WEFT_OK;
+  if (!d->stays || b < MIN_TILED || s->products++ != 1) return WEFT_OK;
   for (size_t t = 0; t < d->panels; t++) {
     WEFT_TRY(d->fetch(s->ctx, d->source, t, &x));
     stored += x.starts[x.p];
@@ -156,7 +156,7 @@ static void by_rows(double *to, const double *from, size_t rows, size_t given, s
 }
 
 /* Product with sparse X without centring it: (X - 1 c') D v = X D v - 1 (c'D v), and likewise for X'. Vectors are held
- * row by row. Blocks of LEAST_TILED vectors and more go through tiles, where they fit; at most WEFT_PCA_TILE_BLOCK
+ * row by row. Blocks of MIN_TILED vectors and more go through tiles, where they fit; at most WEFT_PCA_TILE_BLOCK
  * vectors at a time. */
 static weft_status sparse_product(weft_pca_space *s, int transposed, const double *v, size_t given, double *out)
 {
@@ -168,7 +168,7 @@ static weft_status sparse_product(weft_pca_space *s, int transposed, const doubl
   double *in, *sums, *shift;
   weft_pca_panel x;
   WEFT_TRY(make_tiles(s, given));
-  const weft_pca_tiles *tiles = given < LEAST_TILED ? NULL : s->tiles;
+  const weft_pca_tiles *tiles = given < MIN_TILED ? NULL : s->tiles;
   if (tiles && given > WEFT_PCA_TILE_BLOCK) {
     for (size_t j = 0; j < given; j += WEFT_PCA_TILE_BLOCK) {
       const size_t here = given - j < WEFT_PCA_TILE_BLOCK ? given - j : WEFT_PCA_TILE_BLOCK;
@@ -239,7 +239,7 @@ static weft_status twice(weft_pca_space *s, const double *v, size_t given, doubl
   weft_pca_panel x;
   if (!s->products) s->products = 1; /* more will follow */
   WEFT_TRY(make_tiles(s, given));
-  const weft_pca_tiles *tiles = given < LEAST_TILED || given > WEFT_PCA_TILE_BLOCK ? NULL : s->tiles;
+  const weft_pca_tiles *tiles = given < MIN_TILED || given > WEFT_PCA_TILE_BLOCK ? NULL : s->tiles;
   const size_t b = tiles ? tiled_block(given) : given;
   WEFT_TAKE(in, &mem, p * b);
   WEFT_TAKE0(sums, &mem, p * b);

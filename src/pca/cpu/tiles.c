@@ -6,8 +6,8 @@
 #include "pca/cpu/sparse.h"
 #include "pca/cpu/tiles.h"
 
-#define LEAST_SIDE 9     /* 2^9 rows of 8 vectors are 32 KB */
-#define MOST_SIDE 16     /* bits of a row */
+#define MIN_SIDE 9       /* 2^9 rows of 8 vectors are 32 KB */
+#define MAX_SIDE 16      /* bits of a row */
 #define PLACES 65536     /* rows times ranks */
 #define VALUES_EACH 16   /* of a column in a tile, on average, or tiles are larger */
 #define VALUES_GROUP 100 /* of a column in a group, on average, or there are fewer: each has sums of its own */
@@ -20,8 +20,8 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static int side_for(const weft_pca_panel *x)
 {
   const double density = (double) x->starts[x->p] / ((double) x->n * (double) x->p);
-  int side = LEAST_SIDE;
-  while (side < MOST_SIDE && density * (double) ((size_t) 1 << side) < VALUES_EACH) side++;
+  int side = MIN_SIDE;
+  while (side < MAX_SIDE && density * (double) ((size_t) 1 << side) < VALUES_EACH) side++;
   return side;
 }
 
@@ -154,7 +154,7 @@ static int order_columns(const weft_pca_tiles *x, const band *b, size_t i, desk 
 {
   const size_t tile = b->first + i, high = (size_t) 1 << x->side, from = x->begin[tile] - x->begin[b->first];
   const uint32_t *start = d->starts;
-  weft_pca_runs *run = x->runs + tile * x->most_runs;
+  weft_pca_runs *run = x->runs + tile * x->max_runs;
   uint16_t *places = x->places + x->begin[tile];
   uint32_t *to_columns = weft_pca_tile_columns(x, tile), column = 0, value = 0;
   size_t distinct = 0;
@@ -268,13 +268,13 @@ weft_status weft_pca_tile(weft_ctx *ctx, const weft_pca_panel *x, weft_arena *me
   const size_t high = (size_t) 1 << t.side;
   t.tiles = (x->n + high - 1) >> t.side;
   t.groups = groups_for(x, t.tiles);
-  t.most_runs = least(high, t.p) + 1;
+  t.max_runs = least(high, t.p) + 1;
   WEFT_TAKE0(t.columns, mem, t.tiles * (t.p + 1) + WEFT_PCA_TILE_AHEAD);
   WEFT_TAKE(t.begin, mem, t.tiles + 1);
   WEFT_TAKE(t.places, mem, (size_t) x->starts[x->p] + 1);
   WEFT_TAKE(t.values, mem, t.tiles);
   WEFT_TAKE(t.tabled, mem, t.tiles);
-  WEFT_TAKE(t.runs, mem, t.tiles * t.most_runs);
+  WEFT_TAKE(t.runs, mem, t.tiles * t.max_runs);
   WEFT_TAKE(t.sums, mem, t.groups * t.p * WEFT_PCA_TILE_BLOCK);
   WEFT_TAKE(t.far, mem, t.groups * high * WEFT_PCA_TILE_BLOCK);
   WEFT_TRY(take_panel(ctx, &t, x, mem));

@@ -22,8 +22,8 @@ typedef struct weft_pca_tiles {
   double **values;   /* of tiles: in the order of places, or a table with a value for every place */
   int *tabled;       /* tiles */
   uint32_t *columns; /* p + 1 for each tile */
-  size_t most_runs;
-  weft_pca_runs *runs; /* most_runs for each tile, behind the last one of length 0 */
+  size_t max_runs;
+  weft_pca_runs *runs; /* max_runs for each tile, behind the last one of length 0 */
   double *sums, *far;  /* for products: groups × p and groups × 2^side rows of WEFT_PCA_TILE_BLOCK */
 } weft_pca_tiles;
 

@@ -37,7 +37,7 @@ INLINE void fetch_ahead(const uint16_t *places, const double *values, size_t len
     const uint16_t *places = x->places + x->begin[tile]; \
     const double *values = x->values[tile]; \
     const size_t mask = ((size_t) 1 << x->side) - 1; \
-    for (const weft_pca_runs *run = x->runs + tile * x->most_runs; run->length; run++) { \
+    for (const weft_pca_runs *run = x->runs + tile * x->max_runs; run->length; run++) { \
       const size_t length = run->length; \
       for (uint32_t c = 0; c < run->columns; c++, column++, places += length, values += tabled ? 0 : length) { \
         lanes own[name##_parts]; \
@@ -68,7 +68,7 @@ INLINE void fetch_ahead(const uint16_t *places, const double *values, size_t len
     const uint16_t *places = x->places + x->begin[tile]; \
     const double *values = x->values[tile]; \
     const size_t mask = ((size_t) 1 << x->side) - 1; \
-    for (const weft_pca_runs *run = x->runs + tile * x->most_runs; run->length; run++) { \
+    for (const weft_pca_runs *run = x->runs + tile * x->max_runs; run->length; run++) { \
       const size_t length = run->length; \
       for (uint32_t c = 0; c < run->columns; c++, column++, places += length, values += tabled ? 0 : length) { \
         lanes sum[4][name##_parts]; /* each addition waits for the one before */ \

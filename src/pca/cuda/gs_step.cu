@@ -208,10 +208,10 @@ cudaError_t weft_pca_fused(const weft_pca_dense *m, const double *v, double *u, 
 /* ---- what follows the products ---- */
 
 /* One cluster, or one block where there are none; element i of w is always the same thread's. */
-enum { AFTER = 1024, MOST_FOUND = 256 };
+enum { AFTER = 1024, MAX_FOUND = 256 };
 
 struct meeting {
-  double own[MOST_FOUND + 1], all[MOST_FOUND + 1], warps[32][33];
+  double own[MAX_FOUND + 1], all[MAX_FOUND + 1], warps[32][33];
 };
 
 /* all[j] := sum over all threads of what `part(j)` gives, j < k. Ends with all threads together. */

@@ -405,10 +405,10 @@ static weft_status iterate(engine *e, size_t b, int *left)
   size_t since = 0, look = job->start ? 1 : most(2, 32 / b), blocks = 0; /* a guess may do by itself */
   double before = 0, found = -1, to_go;
   for (;;) {
-    const int last = e->size + e->next >= run->near || blocks + 1 >= job->most;
+    const int last = e->size + e->next >= run->near || blocks + 1 >= job->max_iterations;
     int out_of_room;
     size_t keep;
-    WEFT_TRY(weft_poll(run->ctx, (double) blocks, (double) job->most));
+    WEFT_TRY(weft_poll(run->ctx, (double) blocks, (double) job->max_iterations));
     WEFT_TRY(extend(e, e->next));
     WEFT_TRY(residual_block(e));
     blocks++;
@@ -532,9 +532,9 @@ static weft_status by_gram(engine *e, weft_pca_run *run, size_t b, size_t lanczo
   WEFT_TRY(open_engine(e, run, run->job->k));
   e->lanczos = lanczos;
   WEFT_TRY(gram_start(e));
-  steps_over = lanczos && run->out->iterations[0] >= (int32_t) run->job->most;
+  steps_over = lanczos && run->out->iterations[0] >= (int32_t) run->job->max_iterations;
   *whole = e->next > PANEL;
-  if (run->job->most == 1 || steps_over || !e->next) {
+  if (run->job->max_iterations == 1 || steps_over || !e->next) {
     *whole = 0;
     identity(e);
   } else if (!*whole) {

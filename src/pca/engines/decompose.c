@@ -57,7 +57,7 @@ static weft_status refine(weft_pca_run *run, const weft_pca_job *job)
   once.method = WEFT_PCA_GRAM;
   once.choose = 0;
   once.start = run->out->v;
-  once.most = 1;
+  once.max_iterations = 1;
   run->job = &once;
   run->ops->refine(run->space);
   return weft_pca_block(run);

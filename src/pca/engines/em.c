@@ -19,7 +19,7 @@
 #define DEPTH 10          /* differences kept */
 #define NEAR 0.02         /* the change of a cell from which on acceleration pays */
 #define LONGEST_REST 16   /* steps of plain EM after fills that were worse */
-#define LEAST_PIVOT 1e-10 /* of a difference against newer ones, both of length 1 */
+#define MIN_PIVOT 1e-10   /* of a difference against newer ones, both of length 1 */
 #define BETWEEN_POLLS 4e6 /* cells */
 
 typedef struct {
@@ -248,7 +248,7 @@ static size_t coefficients(const em_space *e, const double *inner, double *c)
       rest -= l[count][i] * l[count][i];
       c[count] -= l[count][i] * c[i];
     }
-    if (!(rest >= LEAST_PIVOT)) break;
+    if (!(rest >= MIN_PIVOT)) break;
     l[count][count] = sqrt(rest);
     c[count] /= l[count][count];
   }
@@ -294,9 +294,9 @@ weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pc
   e.inner.block = (job->k + 10) / 8 * 8;
   out->passes = 0;
   WEFT_TRY(open_em(&e, &mem));
-  while (!converged && steps < job->most) {
+  while (!converged && steps < job->max_iterations) {
     double squares, left;
-    WEFT_TRY(weft_poll(ctx, (double) steps, (double) job->most));
+    WEFT_TRY(weft_poll(ctx, (double) steps, (double) job->max_iterations));
     WEFT_TRY(decompose(&e));
     WEFT_TRY(fit_gaps(&e, &change, &squares));
     if (!steps++) unit = em->made->exponent;

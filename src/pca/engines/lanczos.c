@@ -111,18 +111,18 @@ static weft_status iterate(lanczos *e)
   const size_t k = job->k, b = e->b;
   size_t since = 0, look = 0; /* blocks from one look to the next */
   double before = 0, found = -1;
-  for (size_t blocks = 1; blocks <= job->most || e->size < k + b; blocks++) {
+  for (size_t blocks = 1; blocks <= job->max_iterations || e->size < k + b; blocks++) {
     double over, sum = 0;
     int full;
-    WEFT_TRY(weft_poll(e->run->ctx, (double) blocks, (double) job->most));
+    WEFT_TRY(weft_poll(e->run->ctx, (double) blocks, (double) job->max_iterations));
     WEFT_TRY(extend(e));
     for (size_t i = 0; i < k; i++) e->run->out->iterations[i] = (int32_t) blocks;
     full = e->size + b > e->capacity;
     since++;
-    if (e->size < k + b || (since < look && !full && blocks < job->most)) continue;
+    if (e->size < k + b || (since < look && !full && blocks < job->max_iterations)) continue;
     const size_t keep = least((e->capacity + k) / 2, e->size - b);
     WEFT_TRY(extract(e, keep, &over));
-    if (over > 1 && blocks < job->most) {
+    if (over > 1 && blocks < job->max_iterations) {
       /* early on, residuals do not fall and are not informative */
       look = (size_t) fmin(fmax(2, 0.8 * weft_pca_blocks_left(before, over, since, 1)), 2 + (double) (e->size / b / 4));
       before = over;

@@ -56,7 +56,7 @@ done:
 }
 
 /* Component after component, each from random scores, until the scores stand still (`paper`: until their length does)
- * or job->most iterations; then X is deflated by it. out->residual is the last relative change. */
+ * or job->max_iterations iterations; then X is deflated by it. out->residual is the last relative change. */
 weft_status weft_pca_missing(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pca_data *data,
                              const weft_pca_form *form, const weft_pca_job *job, weft_pca_result *out)
 {
@@ -75,7 +75,7 @@ weft_status weft_pca_missing(weft_ctx *ctx, const weft_pca_ops *ops, const weft_
   for (size_t k = 0; k < job->k; k++) {
     double *loads = out->v + k * p, change = INFINITY, size = 0, last = 0;
     for (size_t i = 0; i < n; i++) t[i] = 2 * weft_draw_uniform(rng, k * n + i) - 1;
-    for (size_t it = 1; it <= job->most; it++) {
+    for (size_t it = 1; it <= job->max_iterations; it++) {
       WEFT_TRY(weft_poll(ctx, (double) k, (double) job->k));
       memcpy(before, t, n * sizeof *t);
       WEFT_TRY(iteration(ops, space, gs, out, k, n, p, t, loads));
@@ -89,7 +89,7 @@ weft_status weft_pca_missing(weft_ctx *ctx, const weft_pca_ops *ops, const weft_
       if (job->paper ? fabs(size - last) <= job->tol : change <= job->tol) break;
       last = size;
     }
-    out->converged[k] = job->paper ? out->iterations[k] < (int32_t) job->most : change <= job->tol;
+    out->converged[k] = job->paper ? out->iterations[k] < (int32_t) job->max_iterations : change <= job->tol;
     out->residual[k] = change;
     out->d[k] = size > 1e-15 * (double) (n > p ? n : p) * largest ? size : 0;
     out->rank += out->d[k] > 0;

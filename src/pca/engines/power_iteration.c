@@ -124,7 +124,7 @@ static weft_status component(engine *e, size_t found, int *nothing)
   int done_with = 0;
   *nothing = 0;
   WEFT_TRY(random_unit(e, e->s_v, run->p, e->s_loads, gs ? found : 0));
-  for (size_t j = 1; j <= job->most && !done_with; j++) {
+  for (size_t j = 1; j <= job->max_iterations && !done_with; j++) {
     WEFT_TRY(weft_poll(run->ctx, (double) found, (double) job->k));
     WEFT_TRY(gs ? ops->step(run->space, e->s_loads, found, e->s_v, e->s_u, e->s_w, out) : nipals_step(e, found, out));
     run->passes += 2;

@@ -241,7 +241,7 @@ static weft_pca_job job_of(SEXP list, size_t p)
                              .k = k,
                              .tol = weft_record_number(&given, "tol"),
                              .paper = weft_record_flag(&given, "paper"),
-                             .most = weft_record_size(&given, "max_iter"),
+                             .max_iterations = weft_record_size(&given, "max_iter"),
                              .block = weft_record_size(&given, "block"),
                              .key = weft_record_key(&given, "key"),
                              .start = weft_record_doubles_or_null(&given, "start", (double) p * (double) k),

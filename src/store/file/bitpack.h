@@ -15,7 +15,7 @@ static inline size_t weft_store_chunks(uint64_t count)
 }
 
 /* The most bytes that `count` numbers may take; and packing them, which returns how many they took. */
-static inline size_t weft_store_packed_most(uint64_t count) { return weft_store_chunks(count) * (2 + 16 * 32 + 48); }
+static inline size_t weft_store_packed_max(uint64_t count) { return weft_store_chunks(count) * (2 + 16 * 32 + 48); }
 size_t weft_store_pack(const uint32_t *x, size_t count, uint8_t *out);
 
 /* The same chunk by chunk, the last one padded with zeros. */

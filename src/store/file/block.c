@@ -57,11 +57,11 @@ weft_status weft_store_encode(weft_ctx *ctx, const weft_store_entry *entry, size
   uint32_t *counts, *gaps;
   uint8_t *out, *at, *next;
   *kind = kind_of(entry, count);
-  const size_t most_values =
-      *kind == WEFT_STORE_WHOLE ? weft_store_packed_most(count) : count * (*kind == WEFT_STORE_SINGLE ? 4 : 8);
+  const size_t max_values =
+      *kind == WEFT_STORE_WHOLE ? weft_store_packed_max(count) : count * (*kind == WEFT_STORE_SINGLE ? 4 : 8);
   WEFT_TAKE0(counts, &own, p + 1);
   WEFT_TAKE(gaps, &own, count + 1);
-  WEFT_TAKE(out, mem, WEFT_STORE_STREAMS + weft_store_packed_most(p) + weft_store_packed_most(count) + most_values);
+  WEFT_TAKE(out, mem, WEFT_STORE_STREAMS + weft_store_packed_max(p) + weft_store_packed_max(count) + max_values);
   for (size_t i = 0; i < count; i++) {
     const int first = i == 0 || entry[i].column != entry[i - 1].column;
     counts[entry[i].column]++;

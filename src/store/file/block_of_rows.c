@@ -263,10 +263,10 @@ weft_status weft_store_encode_rows(weft_ctx *ctx, const weft_store_rows *x, uint
   WEFT_TAKE(o.place, &own, p + 1);
   WEFT_TAKE(o.next, &own, 2 * x->rows);
   o.end = o.next + x->rows;
-  const size_t most_counts = weft_store_packed_most(p), most = weft_store_packed_most(count);
-  WEFT_TAKE(out, mem, WEFT_STORE_STREAMS + most_counts + most + (*kind == WEFT_STORE_WHOLE ? most : 4 * count));
+  const size_t max_counts = weft_store_packed_max(p), most = weft_store_packed_max(count);
+  WEFT_TAKE(out, mem, WEFT_STORE_STREAMS + max_counts + most + (*kind == WEFT_STORE_WHOLE ? most : 4 * count));
   at = out + WEFT_STORE_STREAMS;
-  gaps = at + most_counts;
+  gaps = at + max_counts;
   numbers = gaps + most;
   const uint64_t width = range_of(p, count, x->rows);
   begin_order(&o, count, *kind, gaps, numbers);

@@ -47,9 +47,9 @@ static weft_status read_blocks(weft_ctx *ctx, weft_store *s, const uint8_t *at, 
       return weft_store_damaged(ctx, s, k, "cannot be where, or as large as, the directory says");
     first += b->rows;
     values += b->values;
-    if (b->rows > s->most_rows) s->most_rows = (size_t) b->rows;
-    if (b->bytes > s->most_bytes) s->most_bytes = b->bytes;
-    if (b->values > s->most_values) s->most_values = b->values;
+    if (b->rows > s->max_rows) s->max_rows = (size_t) b->rows;
+    if (b->bytes > s->max_bytes) s->max_bytes = b->bytes;
+    if (b->values > s->max_values) s->max_values = b->values;
   }
   if (first != s->n || values != s->values) return damaged(ctx, s, "its blocks do not make up the whole");
   return WEFT_OK;

@@ -7,8 +7,8 @@
 #include "store/file/os.h"
 #include "store/file/blocks_parallel.h"
 
-#define MOST_ENTRIES ((size_t) 1 << 19) /* of a block: 6 MB when it is decoded */
-#define LEAST_ENTRIES ((size_t) 1 << 12)
+#define MAX_ENTRIES ((size_t) 1 << 19) /* of a block: 6 MB when it is decoded */
+#define MIN_ENTRIES ((size_t) 1 << 12)
 #define BYTES_EACH (64 * WEFT_STORE_WAITING) /* of an entry while blocks are made: itself, sorted, packed */
 
 static weft_status push_bytes(weft_ctx *ctx, weft_store_writer *w, const uint8_t *bytes, uint64_t size)
@@ -52,11 +52,11 @@ weft_status weft_store_begin(weft_ctx *ctx, const char *path, int overwrite, uin
   w->overwrite = overwrite;
   w->n = n;
   w->p = p;
-  w->most = fits < LEAST_ENTRIES ? LEAST_ENTRIES : fits > MOST_ENTRIES ? MOST_ENTRIES : fits;
+  w->max_entries = fits < MIN_ENTRIES ? MIN_ENTRIES : fits > MAX_ENTRIES ? MAX_ENTRIES : fits;
   w->at = WEFT_STORE_HEADER;
   w->slots = ctx->threads < WEFT_STORE_WAITING ? (size_t) ctx->threads : WEFT_STORE_WAITING;
   weft_store_crc(0, NULL, 0); /* its table, before threads ask for it */
-  WEFT_TRY(weft_store_room(ctx, w, w->most));
+  WEFT_TRY(weft_store_room(ctx, w, w->max_entries));
   if (key) {
     snprintf(w->part, length + 32, "%.*s.%s.resume.part", (int) folder, path, w->name);
     WEFT_TRY(weft_store_resume(ctx, w, key, anew));
@@ -91,7 +91,7 @@ static weft_status room_for(weft_ctx *ctx, weft_store_writer *w, weft_store_entr
 {
   if (count <= *room) return WEFT_OK;
   if (count > INT32_MAX) return weft_fail(ctx, WEFT_ERR_INPUT, "A row has more than 2147483647 entries.");
-  size_t more = *room ? 2 * *room : w->most;
+  size_t more = *room ? 2 * *room : w->max_entries;
   if (more < count) more = count;
   bind(w, ctx);
   weft_store_entry *larger = grown(&w->mem, *entry, used, more, sizeof *larger);
@@ -336,7 +336,7 @@ weft_status weft_store_push(weft_ctx *ctx, weft_store_writer *w, uint64_t row, u
   *late = row < w->first;
   if (*late || value == 0) return WEFT_OK;
   while (row - w->first >= WEFT_STORE_ROWS) WEFT_TRY(weft_store_flush(ctx, w, WEFT_STORE_ROWS));
-  if (w->count >= w->most) {
+  if (w->count >= w->max_entries) {
     if (row > w->last)
       WEFT_TRY(weft_store_flush(ctx, w, row - w->first));
     else if (w->last > w->first)
@@ -358,7 +358,7 @@ uint64_t weft_store_fit(const weft_store_writer *w, const uint32_t *counts, uint
   uint64_t rows = 0;
   for (; first + rows < end && before + rows < WEFT_STORE_ROWS; rows++) {
     const uint64_t here = counts[first + rows];
-    if (here && count && count + here > w->most) break;
+    if (here && count && count + here > w->max_entries) break;
     count += here;
   }
   return rows;

@@ -64,7 +64,7 @@ static weft_status take_row(weft_ctx *ctx, weft_store_writer *w, const weft_stor
   }
   WEFT_TRY(reach(ctx, w, row));
   if (!stored) return WEFT_OK;
-  if (w->count && w->count + stored > w->most) WEFT_TRY(weft_store_flush(ctx, w, row - w->first));
+  if (w->count && w->count + stored > w->max_entries) WEFT_TRY(weft_store_flush(ctx, w, row - w->first));
   WEFT_TRY(weft_store_room(ctx, w, w->count + stored));
   for (size_t at = from; at < to; at++)
     if (!is_zero(&x->values, at)) put_entry(w, row, (size_t) x->columns[at], value_at(&x->values, at));
@@ -80,7 +80,7 @@ static size_t whole_block(const weft_store_writer *w, const weft_store_rows *x)
   const size_t left = x->rows - x->done;
   size_t rows = 1;
   if (w->count || x->first + x->done != w->first) return 0;
-  while (rows < left && rows < WEFT_STORE_ROWS && from[rows + 1] - from[0] <= (double) w->most) rows++;
+  while (rows < left && rows < WEFT_STORE_ROWS && from[rows + 1] - from[0] <= (double) w->max_entries) rows++;
   return rows < left ? rows : 0;
 }
 

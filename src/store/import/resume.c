@@ -18,7 +18,7 @@ static void put_head(const weft_store_writer *w, const char *key, uint8_t out[HE
   weft_store_put(out + 8, WEFT_STORE_VERSION, 8);
   weft_store_put(out + 16, w->n, 8);
   weft_store_put(out + 24, w->p, 8);
-  weft_store_put(out + 32, w->most, 8);
+  weft_store_put(out + 32, w->max_entries, 8);
   weft_store_put(out + 40, weft_store_crc(0, key, strlen(key)), 4);
   weft_store_put(out + 44, weft_store_crc(0, out, 44), 4);
 }

@@ -83,7 +83,7 @@ SEXP C_weft_store_resumed(SEXP handle)
 SEXP C_weft_store_at_once(SEXP handle)
 {
   const weft_store_writer *w = weft_store_writer_of(handle);
-  const double slots = (double) w->slots, most = (double) w->most;
+  const double slots = (double) w->slots, most = (double) w->max_entries;
   weft_glue_handle_done();
   SEXP out = Rf_allocVector(REALSXP, 2);
   REAL(out)[0] = slots;
