@@ -14,13 +14,14 @@ enum { BINS = WEFT_RANKING_BINS };
 /* Samples of each bin in a stratum of `size`: bin of rank i is BINS i / size. */
 static void bin_sizes(size_t size, size_t *sizes)
 {
-  for (size_t b = 0; b < BINS; b++) sizes[b] = ((b + 1) * size + BINS - 1) / BINS - (b * size + BINS - 1) / BINS;
+  for (size_t bin = 0; bin < BINS; bin++)
+    sizes[bin] = ((bin + 1) * size + BINS - 1) / BINS - (bin * size + BINS - 1) / BINS;
 }
 
-static size_t stratum_size(const weft_ranking_null *null, size_t s)
+static size_t stratum_size(const weft_ranking_null *null, size_t stratum)
 {
   size_t size = 0;
-  for (size_t g = 0; g < null->groups; g++) size += (size_t) null->sizes[g + s * null->groups];
+  for (size_t g = 0; g < null->groups; g++) size += (size_t) null->sizes[g + stratum * null->groups];
   return size;
 }
 
@@ -29,9 +30,9 @@ size_t weft_ranking_law_size(const weft_ranking_null *null)
   size_t total[2] = { 0, 0 };
   double steps = 0;
   if (null->groups != 2) return 0;
-  for (size_t s = 0; s < null->strata; s++) {
+  for (size_t stratum = 0; stratum < null->strata; stratum++) {
     size_t sizes[BINS];
-    bin_sizes(stratum_size(null, s), sizes);
+    bin_sizes(stratum_size(null, stratum), sizes);
     steps += ((double) total[0] + 1) * ((double) total[1] + 1) * ((double) sizes[0] + 1) * ((double) sizes[1] + 1);
     total[0] += sizes[0];
     total[1] += sizes[1];
@@ -74,9 +75,9 @@ static void tables_of_law(const size_t *total, size_t second, const double *prob
       if (probability[at] == 0) continue;
       const size_t counts[BINS] = { low, middle, high };
       int32_t table[2 * BINS];
-      for (size_t b = 0; b < BINS; b++) {
-        table[b] = (int32_t) (total[b] - counts[b]);
-        table[b + BINS] = (int32_t) counts[b];
+      for (size_t bin = 0; bin < BINS; bin++) {
+        table[bin] = (int32_t) (total[bin] - counts[bin]);
+        table[bin + BINS] = (int32_t) counts[bin];
       }
       statistic[at] = weft_ranking_bits(table, BINS, 2);
     }
@@ -94,20 +95,20 @@ weft_status weft_ranking_law(weft_ctx *ctx, const weft_ranking_null *null, doubl
   double *law, *next;
   WEFT_TAKE0(law, &mem, cells);
   WEFT_TAKE(next, &mem, cells);
-  for (size_t s = 0; s < null->strata; s++) {
+  for (size_t stratum = 0; stratum < null->strata; stratum++) {
     size_t sizes[BINS];
-    bin_sizes(stratum_size(null, s), sizes);
-    for (size_t b = 0; b < BINS; b++) total[b] += sizes[b];
-    second += (size_t) null->sizes[1 + s * null->groups];
+    bin_sizes(stratum_size(null, stratum), sizes);
+    for (size_t bin = 0; bin < BINS; bin++) total[bin] += sizes[bin];
+    second += (size_t) null->sizes[1 + stratum * null->groups];
   }
   law[0] = 1;
-  for (size_t s = 0; s < null->strata; s++) {
+  for (size_t stratum = 0; stratum < null->strata; stratum++) {
     size_t sizes[BINS];
-    WEFT_TRY(weft_poll(ctx, (double) s, (double) null->strata));
-    bin_sizes(stratum_size(null, s), sizes);
+    WEFT_TRY(weft_poll(ctx, (double) stratum, (double) null->strata));
+    bin_sizes(stratum_size(null, stratum), sizes);
     memset(next, 0, cells * sizeof *next);
-    add_stratum(law, reached, total[1] + 1, sizes, (size_t) null->sizes[1 + s * null->groups], next);
-    for (size_t b = 0; b < 2; b++) reached[b] += sizes[b];
+    add_stratum(law, reached, total[1] + 1, sizes, (size_t) null->sizes[1 + stratum * null->groups], next);
+    for (size_t bin = 0; bin < 2; bin++) reached[bin] += sizes[bin];
     double *held = law;
     law = next;
     next = held;
@@ -124,10 +125,10 @@ static double permuted_bits(const weft_ranking_null *null, const size_t *sizes, 
                             int32_t *labels, int32_t *table)
 {
   memset(table, 0, BINS * null->groups * sizeof *table);
-  for (size_t s = 0; s < null->strata; first += sizes[s++]) {
+  for (size_t stratum = 0; stratum < null->strata; first += sizes[stratum++]) {
     size_t filled = 0;
     for (size_t g = 0; g < null->groups; g++)
-      for (int32_t c = 0; c < null->sizes[g + s * null->groups]; c++) labels[filled++] = (int32_t) g;
+      for (int32_t c = 0; c < null->sizes[g + stratum * null->groups]; c++) labels[filled++] = (int32_t) g;
     for (size_t i = 0; i < filled; i++) {
       const size_t other = i + (size_t) weft_draw_below(rng, first + i, filled - i);
       const int32_t label = labels[other];
@@ -148,7 +149,7 @@ weft_status weft_ranking_permuted(weft_ctx *ctx, const weft_ranking_null *null, 
   size_t n = 0, *sizes;
   int32_t *labels, *tables;
   WEFT_TAKE(sizes, &mem, null->strata);
-  for (size_t s = 0; s < null->strata; s++) n += sizes[s] = stratum_size(null, s);
+  for (size_t stratum = 0; stratum < null->strata; stratum++) n += sizes[stratum] = stratum_size(null, stratum);
   const int64_t draws = (int64_t) null->draws, at_once = 1 + (int64_t) (ctx->threads * 2e7 / (20 * (double) n));
   WEFT_TAKE(labels, &mem, n * (size_t) ctx->threads);
   WEFT_TAKE(tables, &mem, BINS * null->groups * (size_t) ctx->threads);

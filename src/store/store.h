@@ -182,39 +182,39 @@ typedef struct weft_store_writer {
 weft_status weft_store_begin(weft_ctx *ctx, const char *path, int overwrite, uint64_t n, uint64_t p, double memory,
                              const char *key, int anew, weft_store_writer *out);
 /* What weft_store_begin() and the writing of blocks do for a key. */
-weft_status weft_store_resume(weft_ctx *ctx, weft_store_writer *w, const char *key, int anew);
-weft_status weft_store_resume_add(weft_ctx *ctx, const weft_store_writer *w, size_t index);
-weft_status weft_store_room_for_blocks(weft_ctx *ctx, weft_store_writer *w, size_t more);
+weft_status weft_store_resume(weft_ctx *ctx, weft_store_writer *writer, const char *key, int anew);
+weft_status weft_store_resume_add(weft_ctx *ctx, const weft_store_writer *writer, size_t index);
+weft_status weft_store_room_for_blocks(weft_ctx *ctx, weft_store_writer *writer, size_t more);
 /* One entry. Rows come in order, but for those of the block that is being filled. *late: the row's block has been
  * written, and nothing was done. */
-weft_status weft_store_push(weft_ctx *ctx, weft_store_writer *w, uint64_t row, uint64_t column, double value,
+weft_status weft_store_push(weft_ctx *ctx, weft_store_writer *writer, uint64_t row, uint64_t column, double value,
                             int *late);
 /* Makes a block of so many rows of the open block's entries; it is written together with others. */
-weft_status weft_store_flush(weft_ctx *ctx, weft_store_writer *w, uint64_t rows);
+weft_status weft_store_flush(weft_ctx *ctx, weft_store_writer *writer, uint64_t rows);
 /* Makes room for so many entries in the open block. */
-weft_status weft_store_room(weft_ctx *ctx, weft_store_writer *w, size_t count);
+weft_status weft_store_room(weft_ctx *ctx, weft_store_writer *writer, size_t count);
 /* How many rows from `first` on, by how many entries each has, go into a block that has `count` entries of rows
  * before them, `before` rows: 0 where not even one does. */
-uint64_t weft_store_fit(const weft_store_writer *w, const uint32_t *counts, uint64_t first, uint64_t end,
+uint64_t weft_store_fit(const weft_store_writer *writer, const uint32_t *counts, uint64_t first, uint64_t end,
                         uint64_t count, uint64_t before);
 /* A vector, when all rows have come. */
-weft_status weft_store_add_section(weft_ctx *ctx, weft_store_writer *w, const char *name, weft_store_type type,
+weft_status weft_store_add_section(weft_ctx *ctx, weft_store_writer *writer, const char *name, weft_store_type type,
                                    uint64_t count, const uint8_t *bytes, uint64_t size);
 /* Writes what is open, the directory and the header, and gives the file its name. */
-weft_status weft_store_finish(weft_ctx *ctx, weft_store_writer *w);
+weft_status weft_store_finish(weft_ctx *ctx, weft_store_writer *writer);
 /* Removes what was written, unless it is finished or has a key. */
-void weft_store_abandon(weft_store_writer *w);
+void weft_store_abandon(weft_store_writer *writer);
 
 /* ---- what is in memory (from_memory.c) ---- */
 
-weft_status weft_store_take_rows(weft_ctx *ctx, weft_store_writer *w, weft_store_rows *rows);
+weft_status weft_store_take_rows(weft_ctx *ctx, weft_store_writer *writer, weft_store_rows *rows);
 /* Rows that make one block, the next ones, where no block is open. Their arrays must stay until weft_store_settle(). */
-weft_status weft_store_take_block(weft_ctx *ctx, weft_store_writer *w, const weft_store_rows *rows);
+weft_status weft_store_take_block(weft_ctx *ctx, weft_store_writer *writer, const weft_store_rows *rows);
 /* All of these as entries, for which there is room; *count: how many there are. */
 weft_status weft_store_entries(weft_ctx *ctx, const weft_store_rows *rows, uint64_t p, weft_store_entry *out,
                                size_t *count);
 /* Writes the blocks that wait. */
-weft_status weft_store_settle(weft_ctx *ctx, weft_store_writer *w);
+weft_status weft_store_settle(weft_ctx *ctx, weft_store_writer *writer);
 
 /* Compressed columns of so many rows, or a dense matrix (starts NULL), the next ones of the store; p columns. */
 typedef struct weft_store_columns {
@@ -223,7 +223,7 @@ typedef struct weft_store_columns {
   const int32_t *starts, *at;
   weft_store_values values;
 } weft_store_columns;
-weft_status weft_store_take_columns(weft_ctx *ctx, weft_store_writer *w, weft_store_columns *columns);
+weft_status weft_store_take_columns(weft_ctx *ctx, weft_store_writer *writer, weft_store_columns *columns);
 
 /* ---- entries in any order (sort.c) ---- */
 
@@ -242,13 +242,14 @@ typedef struct weft_store_sorter {
   weft_ctx own;
 } weft_store_sorter;
 
-weft_status weft_store_sort_begin(weft_ctx *ctx, const weft_store_writer *w, double memory, weft_store_sorter *out);
-void weft_store_sort_count(weft_store_sorter *s, uint64_t row);
-weft_status weft_store_sort_plan(weft_ctx *ctx, weft_store_writer *w, weft_store_sorter *s);
-weft_status weft_store_sort_place(weft_ctx *ctx, weft_store_writer *w, weft_store_sorter *s, uint64_t row,
+weft_status weft_store_sort_begin(weft_ctx *ctx, const weft_store_writer *writer, double memory,
+                                  weft_store_sorter *out);
+void weft_store_sort_count(weft_store_sorter *sorter, uint64_t row);
+weft_status weft_store_sort_plan(weft_ctx *ctx, weft_store_writer *writer, weft_store_sorter *sorter);
+weft_status weft_store_sort_place(weft_ctx *ctx, weft_store_writer *writer, weft_store_sorter *sorter, uint64_t row,
                                   uint64_t column, double value);
-weft_status weft_store_sort_drain(weft_ctx *ctx, weft_store_writer *w, weft_store_sorter *s);
-void weft_store_sort_end(weft_store_sorter *s);
+weft_status weft_store_sort_drain(weft_ctx *ctx, weft_store_writer *writer, weft_store_sorter *sorter);
+void weft_store_sort_end(weft_store_sorter *sorter);
 
 /* ---- Matrix Market text (market.c) ---- */
 
@@ -267,7 +268,7 @@ typedef struct weft_store_market {
 typedef weft_status (*weft_store_entry_work)(weft_ctx *ctx, void *data, uint64_t row, uint64_t column, double value);
 
 /* Reads bytes *at .. size - 1, and moves *at; with `size_only` until the sizes are known. */
-weft_status weft_store_market_read(weft_ctx *ctx, weft_store_market *m, const uint8_t *bytes, size_t size, size_t *at,
-                                   int size_only, weft_store_entry_work work, void *data);
+weft_status weft_store_market_read(weft_ctx *ctx, weft_store_market *market, const uint8_t *bytes, size_t size,
+                                   size_t *at, int size_only, weft_store_entry_work work, void *data);
 /* The file has ended: an error unless everything it announced has come. */
-weft_status weft_store_market_end(weft_ctx *ctx, weft_store_market *m, weft_store_entry_work work, void *data);
+weft_status weft_store_market_end(weft_ctx *ctx, weft_store_market *market, weft_store_entry_work work, void *data);

@@ -73,15 +73,15 @@ void *weft_arena_take(weft_arena *arena, size_t count, size_t size)
     weft_fail_memory(ctx, "host", need, weft_host_available(), "");
     return NULL;
   }
-  weft_block *b = (weft_block *) (((uintptr_t) origin + 63) & ~(uintptr_t) 63);
-  b->origin = origin;
-  b->bytes = bytes;
-  b->previous = NULL;
-  b->next = arena->blocks;
-  if (b->next) b->next->previous = b;
-  arena->blocks = b;
+  weft_block *block = (weft_block *) (((uintptr_t) origin + 63) & ~(uintptr_t) 63);
+  block->origin = origin;
+  block->bytes = bytes;
+  block->previous = NULL;
+  block->next = arena->blocks;
+  if (block->next) block->next->previous = block;
+  arena->blocks = block;
   weft_memory_count_host(ctx->memory, (int64_t) bytes);
-  return b + 1;
+  return block + 1;
 }
 
 void *weft_arena_take0(weft_arena *arena, size_t count, size_t size)

@@ -29,8 +29,8 @@ TARGET static void scan_i32(const int32_t *x, size_t n, int32_t *min, int32_t *m
   /* x + INT32_MAX, read unsigned, keeps the order of the integers and makes the missing value the greatest. */
   __m256i least = _mm256_set1_epi32(-1), greatest = _mm256_set1_epi32(-INT32_MAX);
   size_t whole = n - n % 8, missing = 0, missing_rest;
-  for (size_t r = 0; r < whole; r += 8) {
-    __m256i v = load(x + r);
+  for (size_t row = 0; row < whole; row += 8) {
+    __m256i v = load(x + row);
     missing += (size_t) _mm_popcnt_u32((unsigned) _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(v, na))));
     least = _mm256_min_epu32(least, _mm256_add_epi32(v, flip));
     greatest = _mm256_max_epi32(greatest, v);
@@ -54,8 +54,8 @@ TARGET static void scan_u8(const uint8_t *x, size_t n, uint8_t *min, uint8_t *ma
 {
   __m256i least = _mm256_set1_epi8(-1), greatest = _mm256_setzero_si256();
   size_t whole = n - n % 32;
-  for (size_t r = 0; r < whole; r += 32) {
-    __m256i v = load(x + r);
+  for (size_t row = 0; row < whole; row += 32) {
+    __m256i v = load(x + row);
     least = _mm256_min_epu8(least, v);
     greatest = _mm256_max_epu8(greatest, v);
   }
@@ -76,8 +76,8 @@ TARGET static void scan_f64(const double *x, size_t n, double *min, double *max,
   __m256d least = _mm256_set1_pd(INFINITY), greatest = _mm256_set1_pd(-INFINITY);
   size_t whole = n - n % 4, present = 0, missing_rest;
   unsigned fractions = 0;
-  for (size_t r = 0; r < whole; r += 4) {
-    __m256d v = _mm256_loadu_pd(x + r);
+  for (size_t row = 0; row < whole; row += 4) {
+    __m256d v = _mm256_loadu_pd(x + row);
     __m256d is_whole = _mm256_cmp_pd(v, _mm256_round_pd(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC), _CMP_EQ_OQ);
     __m256d is_small = _mm256_cmp_pd(_mm256_andnot_pd(sign, v), limit, _CMP_LT_OQ);
     unsigned has = (unsigned) _mm256_movemask_pd(_mm256_cmp_pd(v, v, _CMP_ORD_Q));
@@ -128,9 +128,9 @@ TARGET static void narrow_i32_u8(const int32_t *x, size_t n, int32_t base, uint8
 {
   const __m256i from = _mm256_set1_epi32(base), missing = _mm256_set1_epi32(WEFT_NA_U8);
   size_t whole = n - n % 32;
-  for (size_t r = 0; r < whole; r += 32)
-    store(out + r, pack_u8(code_i32(load(x + r), from, missing), code_i32(load(x + r + 8), from, missing),
-                           code_i32(load(x + r + 16), from, missing), code_i32(load(x + r + 24), from, missing)));
+  for (size_t row = 0; row < whole; row += 32)
+    store(out + row, pack_u8(code_i32(load(x + row), from, missing), code_i32(load(x + row + 8), from, missing),
+                             code_i32(load(x + row + 16), from, missing), code_i32(load(x + row + 24), from, missing)));
   weft_bits_portable.narrow_i32_u8(x + whole, n - whole, base, out + whole);
 }
 
@@ -138,8 +138,8 @@ TARGET static void narrow_i32_u16(const int32_t *x, size_t n, int32_t base, uint
 {
   const __m256i from = _mm256_set1_epi32(base), missing = _mm256_set1_epi32(WEFT_NA_U16);
   size_t whole = n - n % 16;
-  for (size_t r = 0; r < whole; r += 16)
-    store(out + r, pack_u16(code_i32(load(x + r), from, missing), code_i32(load(x + r + 8), from, missing)));
+  for (size_t row = 0; row < whole; row += 16)
+    store(out + row, pack_u16(code_i32(load(x + row), from, missing), code_i32(load(x + row + 8), from, missing)));
   weft_bits_portable.narrow_i32_u16(x + whole, n - whole, base, out + whole);
 }
 
@@ -147,10 +147,10 @@ TARGET static void narrow_f64_u8(const double *x, size_t n, int32_t base, uint8_
 {
   const __m256i from = _mm256_set1_epi32(base), missing = _mm256_set1_epi32(WEFT_NA_U8);
   size_t whole = n - n % 32;
-  for (size_t r = 0; r < whole; r += 32) {
+  for (size_t row = 0; row < whole; row += 32) {
     __m256i c[4];
-    for (int part = 0; part < 4; part++) c[part] = code_i32(load_f64_as_i32(x + r + 8 * part), from, missing);
-    store(out + r, pack_u8(c[0], c[1], c[2], c[3]));
+    for (int part = 0; part < 4; part++) c[part] = code_i32(load_f64_as_i32(x + row + 8 * part), from, missing);
+    store(out + row, pack_u8(c[0], c[1], c[2], c[3]));
   }
   weft_bits_portable.narrow_f64_u8(x + whole, n - whole, base, out + whole);
 }
@@ -159,9 +159,9 @@ TARGET static void narrow_f64_u16(const double *x, size_t n, int32_t base, uint1
 {
   const __m256i from = _mm256_set1_epi32(base), missing = _mm256_set1_epi32(WEFT_NA_U16);
   size_t whole = n - n % 16;
-  for (size_t r = 0; r < whole; r += 16)
-    store(out + r, pack_u16(code_i32(load_f64_as_i32(x + r), from, missing),
-                            code_i32(load_f64_as_i32(x + r + 8), from, missing)));
+  for (size_t row = 0; row < whole; row += 16)
+    store(out + row, pack_u16(code_i32(load_f64_as_i32(x + row), from, missing),
+                              code_i32(load_f64_as_i32(x + row + 8), from, missing)));
   weft_bits_portable.narrow_f64_u16(x + whole, n - whole, base, out + whole);
 }
 
@@ -173,9 +173,9 @@ TARGET static void plane_u8(const uint8_t *codes, size_t n, uint8_t level, uint6
 {
   const __m256i wanted = _mm256_set1_epi8((char) level);
   size_t whole = n - n % 64;
-  for (size_t r = 0; r < whole; r += 64)
-    words[r / 64] = byte_mask(_mm256_cmpeq_epi8(load(codes + r), wanted)) |
-                    byte_mask(_mm256_cmpeq_epi8(load(codes + r + 32), wanted)) << 32;
+  for (size_t row = 0; row < whole; row += 64)
+    words[row / 64] = byte_mask(_mm256_cmpeq_epi8(load(codes + row), wanted)) |
+                      byte_mask(_mm256_cmpeq_epi8(load(codes + row + 32), wanted)) << 32;
   if (whole < n) words[whole / 64] = weft_plane_word_u8(codes + whole, n - whole, level);
 }
 
@@ -189,8 +189,8 @@ TARGET static void plane_u16(const uint16_t *codes, size_t n, uint16_t level, ui
 {
   const __m256i wanted = _mm256_set1_epi16((short) level);
   size_t whole = n - n % 64;
-  for (size_t r = 0; r < whole; r += 64)
-    words[r / 64] = half_word_u16(codes + r, wanted) | half_word_u16(codes + r + 32, wanted) << 32;
+  for (size_t row = 0; row < whole; row += 64)
+    words[row / 64] = half_word_u16(codes + row, wanted) | half_word_u16(codes + row + 32, wanted) << 32;
   if (whole < n) words[whole / 64] = weft_plane_word_u16(codes + whole, n - whole, level);
 }
 
@@ -216,13 +216,13 @@ TARGET static int scan_pack_binary_i32(const int32_t *x, size_t n, int32_t base,
   const __m256i from = _mm256_set1_epi32(base);
   size_t missing = 0;
   if (base == WEFT_NA_I32 || base == INT32_MAX) return 0; /* base or base + 1 would be the missing value */
-  for (size_t r = 0; r < n; r += 64) {
-    size_t rows = n - r < 64 ? n - r : 64;
+  for (size_t row = 0; row < n; row += 64) {
+    size_t rows = n - row < 64 ? n - row : 64;
     uint64_t gaps = 0;
-    if (rows < 64 || !binary_word_no_na(x + r, from, &ones[r / 64]))
-      if (!weft_binary_word_i32(x + r, rows, base, &ones[r / 64], &gaps)) return 0;
+    if (rows < 64 || !binary_word_no_na(x + row, from, &ones[row / 64]))
+      if (!weft_binary_word_i32(x + row, rows, base, &ones[row / 64], &gaps)) return 0;
     if (na)
-      na[r / 64] = gaps;
+      na[row / 64] = gaps;
     else if (gaps)
       return 0;
     missing += (size_t) _mm_popcnt_u64(gaps);

@@ -30,8 +30,8 @@ TARGET static void scan_i32(const int32_t *x, size_t n, int32_t *min, int32_t *m
   const __m512i na = _mm512_set1_epi32(WEFT_NA_I32);
   __m512i least = _mm512_set1_epi32(INT32_MAX), greatest = _mm512_set1_epi32(-INT32_MAX);
   size_t present = 0;
-  for (size_t r = 0; r < n; r += 16) {
-    __m512i v = _mm512_mask_loadu_epi32(na, lanes16(n - r), x + r);
+  for (size_t row = 0; row < n; row += 16) {
+    __m512i v = _mm512_mask_loadu_epi32(na, lanes16(n - row), x + row);
     __mmask16 has = _mm512_cmpneq_epi32_mask(v, na);
     present += (size_t) _mm_popcnt_u32(has);
     least = _mm512_mask_min_epi32(least, has, least, v);
@@ -44,9 +44,9 @@ TARGET static void scan_i32(const int32_t *x, size_t n, int32_t *min, int32_t *m
 TARGET static void scan_u8(const uint8_t *x, size_t n, uint8_t *min, uint8_t *max)
 {
   __m512i least = _mm512_set1_epi8(-1), greatest = _mm512_setzero_si512();
-  for (size_t r = 0; r < n; r += 64) {
-    __mmask64 rows = lanes64(n - r);
-    __m512i v = _mm512_maskz_loadu_epi8(rows, x + r);
+  for (size_t row = 0; row < n; row += 64) {
+    __mmask64 rows = lanes64(n - row);
+    __m512i v = _mm512_maskz_loadu_epi8(rows, x + row);
     least = _mm512_mask_min_epu8(least, rows, least, v);
     greatest = _mm512_max_epu8(greatest, v);
   }
@@ -66,8 +66,8 @@ TARGET static void scan_f64(const double *x, size_t n, double *min, double *max,
   __m512d least = _mm512_set1_pd(INFINITY), greatest = _mm512_set1_pd(-INFINITY);
   unsigned fractions = 0;
   size_t present = 0;
-  for (size_t r = 0; r < n; r += 8) {
-    __m512d v = _mm512_mask_loadu_pd(nan, lanes8(n - r), x + r);
+  for (size_t row = 0; row < n; row += 8) {
+    __m512d v = _mm512_mask_loadu_pd(nan, lanes8(n - row), x + row);
     __m512d whole = _mm512_roundscale_pd(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
     __mmask8 has = _mm512_cmp_pd_mask(v, v, _CMP_ORD_Q), fits = _mm512_cmp_pd_mask(v, whole, _CMP_EQ_OQ);
     fits = _mm512_mask_cmp_pd_mask(fits, _mm512_abs_pd(v), limit, _CMP_LT_OQ);
@@ -99,33 +99,35 @@ TARGET_INLINE __m512i load_f64_as_i32(const double *x, size_t rows)
 TARGET static void narrow_i32_u8(const int32_t *x, size_t n, int32_t base, uint8_t *out)
 {
   const __m512i from = _mm512_set1_epi32(base), missing = _mm512_set1_epi32(WEFT_NA_U8);
-  for (size_t r = 0; r < n; r += 16) {
-    __m512i v = _mm512_maskz_loadu_epi32(lanes16(n - r), x + r);
-    _mm512_mask_cvtepi32_storeu_epi8(out + r, lanes16(n - r), code_i32(v, from, missing));
+  for (size_t row = 0; row < n; row += 16) {
+    __m512i v = _mm512_maskz_loadu_epi32(lanes16(n - row), x + row);
+    _mm512_mask_cvtepi32_storeu_epi8(out + row, lanes16(n - row), code_i32(v, from, missing));
   }
 }
 
 TARGET static void narrow_i32_u16(const int32_t *x, size_t n, int32_t base, uint16_t *out)
 {
   const __m512i from = _mm512_set1_epi32(base), missing = _mm512_set1_epi32(WEFT_NA_U16);
-  for (size_t r = 0; r < n; r += 16) {
-    __m512i v = _mm512_maskz_loadu_epi32(lanes16(n - r), x + r);
-    _mm512_mask_cvtepi32_storeu_epi16(out + r, lanes16(n - r), code_i32(v, from, missing));
+  for (size_t row = 0; row < n; row += 16) {
+    __m512i v = _mm512_maskz_loadu_epi32(lanes16(n - row), x + row);
+    _mm512_mask_cvtepi32_storeu_epi16(out + row, lanes16(n - row), code_i32(v, from, missing));
   }
 }
 
 TARGET static void narrow_f64_u8(const double *x, size_t n, int32_t base, uint8_t *out)
 {
   const __m512i from = _mm512_set1_epi32(base), missing = _mm512_set1_epi32(WEFT_NA_U8);
-  for (size_t r = 0; r < n; r += 16)
-    _mm512_mask_cvtepi32_storeu_epi8(out + r, lanes16(n - r), code_i32(load_f64_as_i32(x + r, n - r), from, missing));
+  for (size_t row = 0; row < n; row += 16)
+    _mm512_mask_cvtepi32_storeu_epi8(out + row, lanes16(n - row),
+                                     code_i32(load_f64_as_i32(x + row, n - row), from, missing));
 }
 
 TARGET static void narrow_f64_u16(const double *x, size_t n, int32_t base, uint16_t *out)
 {
   const __m512i from = _mm512_set1_epi32(base), missing = _mm512_set1_epi32(WEFT_NA_U16);
-  for (size_t r = 0; r < n; r += 16)
-    _mm512_mask_cvtepi32_storeu_epi16(out + r, lanes16(n - r), code_i32(load_f64_as_i32(x + r, n - r), from, missing));
+  for (size_t row = 0; row < n; row += 16)
+    _mm512_mask_cvtepi32_storeu_epi16(out + row, lanes16(n - row),
+                                      code_i32(load_f64_as_i32(x + row, n - row), from, missing));
 }
 
 /* ---- planes ---- */
@@ -133,21 +135,21 @@ TARGET static void narrow_f64_u16(const double *x, size_t n, int32_t base, uint1
 TARGET static void plane_u8(const uint8_t *codes, size_t n, uint8_t level, uint64_t *words)
 {
   const __m512i wanted = _mm512_set1_epi8((char) level);
-  for (size_t r = 0; r < n; r += 64) {
-    __mmask64 rows = lanes64(n - r);
-    words[r / 64] = _mm512_mask_cmpeq_epi8_mask(rows, _mm512_maskz_loadu_epi8(rows, codes + r), wanted);
+  for (size_t row = 0; row < n; row += 64) {
+    __mmask64 rows = lanes64(n - row);
+    words[row / 64] = _mm512_mask_cmpeq_epi8_mask(rows, _mm512_maskz_loadu_epi8(rows, codes + row), wanted);
   }
 }
 
 TARGET static void plane_u16(const uint16_t *codes, size_t n, uint16_t level, uint64_t *words)
 {
   const __m512i wanted = _mm512_set1_epi16((short) level);
-  for (size_t r = 0; r < n; r += 64) {
-    __mmask32 low = (__mmask32) lanes64(n - r), high = (__mmask32) (lanes64(n - r) >> 32);
-    uint64_t first = _mm512_mask_cmpeq_epi16_mask(low, _mm512_maskz_loadu_epi16(low, codes + r), wanted);
+  for (size_t row = 0; row < n; row += 64) {
+    __mmask32 low = (__mmask32) lanes64(n - row), high = (__mmask32) (lanes64(n - row) >> 32);
+    uint64_t first = _mm512_mask_cmpeq_epi16_mask(low, _mm512_maskz_loadu_epi16(low, codes + row), wanted);
     uint64_t second = 0;
-    if (high) second = _mm512_mask_cmpeq_epi16_mask(high, _mm512_maskz_loadu_epi16(high, codes + r + 32), wanted);
-    words[r / 64] = first | second << 32;
+    if (high) second = _mm512_mask_cmpeq_epi16_mask(high, _mm512_maskz_loadu_epi16(high, codes + row + 32), wanted);
+    words[row / 64] = first | second << 32;
   }
 }
 
@@ -186,15 +188,15 @@ TARGET static int scan_pack_binary_i32(const int32_t *x, size_t n, int32_t base,
   const __m512i from = _mm512_set1_epi32(base);
   size_t missing = 0;
   if (base == WEFT_NA_I32 || base == INT32_MAX) return 0; /* base or base + 1 would be the missing value */
-  for (size_t r = 0; r < n; r += 64) {
+  for (size_t row = 0; row < n; row += 64) {
     uint64_t gaps = 0;
-    if (n - r < 64) {
-      if (!weft_binary_word_i32(x + r, n - r, base, &ones[r / 64], &gaps)) return 0;
-    } else if (!binary_word_no_na(x + r, from, &ones[r / 64])) {
-      if (!binary_word(x + r, from, &ones[r / 64], &gaps)) return 0;
+    if (n - row < 64) {
+      if (!weft_binary_word_i32(x + row, n - row, base, &ones[row / 64], &gaps)) return 0;
+    } else if (!binary_word_no_na(x + row, from, &ones[row / 64])) {
+      if (!binary_word(x + row, from, &ones[row / 64], &gaps)) return 0;
     }
     if (na)
-      na[r / 64] = gaps;
+      na[row / 64] = gaps;
     else if (gaps)
       return 0;
     missing += (size_t) _mm_popcnt_u64(gaps);

@@ -22,8 +22,8 @@ static void scan_i32(const int32_t *x, size_t n, int32_t *min, int32_t *max, siz
 {
   int32_t least = INT32_MAX, greatest = -INT32_MAX;
   size_t missing = 0;
-  for (size_t r = 0; r < n; r++) {
-    int32_t v = x[r], is_na = v == WEFT_NA_I32;
+  for (size_t row = 0; row < n; row++) {
+    int32_t v = x[row], is_na = v == WEFT_NA_I32;
     missing += (size_t) is_na;
     if (!is_na && v < least) least = v;
     if (v > greatest) greatest = v; /* a missing value is the least integer */
@@ -34,9 +34,9 @@ static void scan_i32(const int32_t *x, size_t n, int32_t *min, int32_t *max, siz
 static void scan_u8(const uint8_t *x, size_t n, uint8_t *min, uint8_t *max)
 {
   uint8_t least = UINT8_MAX, greatest = 0;
-  for (size_t r = 0; r < n; r++) {
-    if (x[r] < least) least = x[r];
-    if (x[r] > greatest) greatest = x[r];
+  for (size_t row = 0; row < n; row++) {
+    if (x[row] < least) least = x[row];
+    if (x[row] > greatest) greatest = x[row];
   }
   *min = least, *max = greatest;
 }
@@ -46,8 +46,8 @@ static void scan_f64(const double *x, size_t n, double *min, double *max, size_t
   double least = INFINITY, greatest = -INFINITY;
   size_t missing = 0;
   int whole = 1;
-  for (size_t r = 0; r < n; r++) {
-    double v = x[r];
+  for (size_t row = 0; row < n; row++) {
+    double v = x[row];
     missing += v != v;
     if (v < least) least = v;
     if (v > greatest) greatest = v;
@@ -66,22 +66,22 @@ static void scan_f64(const double *x, size_t n, double *min, double *max, size_t
 
 static void narrow_i32_u8(const int32_t *x, size_t n, int32_t base, uint8_t *out)
 {
-  for (size_t r = 0; r < n; r++) out[r] = CODE_I32(x[r], base, uint8_t, WEFT_NA_U8);
+  for (size_t row = 0; row < n; row++) out[row] = CODE_I32(x[row], base, uint8_t, WEFT_NA_U8);
 }
 
 static void narrow_i32_u16(const int32_t *x, size_t n, int32_t base, uint16_t *out)
 {
-  for (size_t r = 0; r < n; r++) out[r] = CODE_I32(x[r], base, uint16_t, WEFT_NA_U16);
+  for (size_t row = 0; row < n; row++) out[row] = CODE_I32(x[row], base, uint16_t, WEFT_NA_U16);
 }
 
 static void narrow_f64_u8(const double *x, size_t n, int32_t base, uint8_t *out)
 {
-  for (size_t r = 0; r < n; r++) out[r] = CODE_F64(x[r], base, uint8_t, WEFT_NA_U8);
+  for (size_t row = 0; row < n; row++) out[row] = CODE_F64(x[row], base, uint8_t, WEFT_NA_U8);
 }
 
 static void narrow_f64_u16(const double *x, size_t n, int32_t base, uint16_t *out)
 {
-  for (size_t r = 0; r < n; r++) out[r] = CODE_F64(x[r], base, uint16_t, WEFT_NA_U16);
+  for (size_t row = 0; row < n; row++) out[row] = CODE_F64(x[row], base, uint16_t, WEFT_NA_U16);
 }
 
 /* ---- planes ---- */
@@ -89,24 +89,24 @@ static void narrow_f64_u16(const double *x, size_t n, int32_t base, uint16_t *ou
 uint64_t weft_plane_word_u8(const uint8_t *codes, size_t rows, uint8_t level)
 {
   uint64_t word = 0;
-  for (size_t r = 0; r < rows; r++) word |= (uint64_t) (codes[r] == level) << r;
+  for (size_t row = 0; row < rows; row++) word |= (uint64_t) (codes[row] == level) << row;
   return word;
 }
 
 uint64_t weft_plane_word_u16(const uint16_t *codes, size_t rows, uint16_t level)
 {
   uint64_t word = 0;
-  for (size_t r = 0; r < rows; r++) word |= (uint64_t) (codes[r] == level) << r;
+  for (size_t row = 0; row < rows; row++) word |= (uint64_t) (codes[row] == level) << row;
   return word;
 }
 
 int weft_binary_word_i32(const int32_t *x, size_t rows, int32_t base, uint64_t *ones, uint64_t *na)
 {
   uint64_t one = 0, missing = 0, other = 0;
-  for (size_t r = 0; r < rows; r++) {
-    uint64_t is_na = x[r] == WEFT_NA_I32, above = (uint32_t) x[r] - (uint32_t) base;
-    one |= (uint64_t) (above == 1) << r;
-    missing |= is_na << r;
+  for (size_t row = 0; row < rows; row++) {
+    uint64_t is_na = x[row] == WEFT_NA_I32, above = (uint32_t) x[row] - (uint32_t) base;
+    one |= (uint64_t) (above == 1) << row;
+    missing |= is_na << row;
     other |= (above > 1) & !is_na;
   }
   *ones = one, *na = missing;
@@ -115,12 +115,14 @@ int weft_binary_word_i32(const int32_t *x, size_t rows, int32_t base, uint64_t *
 
 static void plane_u8(const uint8_t *codes, size_t n, uint8_t level, uint64_t *words)
 {
-  for (size_t r = 0; r < n; r += 64) words[r / 64] = weft_plane_word_u8(codes + r, n - r < 64 ? n - r : 64, level);
+  for (size_t row = 0; row < n; row += 64)
+    words[row / 64] = weft_plane_word_u8(codes + row, n - row < 64 ? n - row : 64, level);
 }
 
 static void plane_u16(const uint16_t *codes, size_t n, uint16_t level, uint64_t *words)
 {
-  for (size_t r = 0; r < n; r += 64) words[r / 64] = weft_plane_word_u16(codes + r, n - r < 64 ? n - r : 64, level);
+  for (size_t row = 0; row < n; row += 64)
+    words[row / 64] = weft_plane_word_u16(codes + row, n - row < 64 ? n - row : 64, level);
 }
 
 /* One word of 64 rows at a time; ends with 0 at the first value that is neither base, base + 1 nor, where `na` is
@@ -129,11 +131,11 @@ static int scan_pack_binary_i32(const int32_t *x, size_t n, int32_t base, uint64
 {
   size_t missing = 0;
   if (base == WEFT_NA_I32 || base == INT32_MAX) return 0; /* base or base + 1 would be the missing value */
-  for (size_t r = 0; r < n; r += 64) {
+  for (size_t row = 0; row < n; row += 64) {
     uint64_t gaps;
-    if (!weft_binary_word_i32(x + r, n - r < 64 ? n - r : 64, base, &ones[r / 64], &gaps)) return 0;
+    if (!weft_binary_word_i32(x + row, n - row < 64 ? n - row : 64, base, &ones[row / 64], &gaps)) return 0;
     if (na)
-      na[r / 64] = gaps;
+      na[row / 64] = gaps;
     else if (gaps)
       return 0;
     missing += popcount_word(gaps);

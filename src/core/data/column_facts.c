@@ -24,14 +24,14 @@ typedef struct value_set {
 
 enum { FEW_VALUES = 5, FEW_BELOW = 100 };
 
-static size_t place_of(const value_set *set, double v)
+static size_t place_of(const value_set *set, double values)
 {
   uint64_t bits;
-  v += 0.0; /* -0 is 0 */
-  memcpy(&bits, &v, sizeof bits);
+  values += 0.0; /* -0 is 0 */
+  memcpy(&bits, &values, sizeof bits);
   bits *= UINT64_C(0x9e3779b97f4a7c15);
   size_t at = (size_t) (bits >> 20) & (set->places - 1);
-  while (set->times[at] && set->value[at] != v) at = (at + 1) & (set->places - 1);
+  while (set->times[at] && set->value[at] != values) at = (at + 1) & (set->places - 1);
   return at;
 }
 
@@ -104,21 +104,21 @@ done:
 /* ---- medians ---- */
 
 /* Pivots are drawn at random, so that no order of values is a bad case. */
-void weft_select_place(double *v, size_t n, size_t k)
+void weft_select_place(double *values, size_t n, size_t k)
 {
   size_t low = 0, high = n - 1;
   uint64_t state = UINT64_C(0x2545f4914f6cdd1d);
   while (low < high) {
     state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    const double pivot = v[low + (size_t) (state % (high - low + 1))];
+    const double pivot = values[low + (size_t) (state % (high - low + 1))];
     size_t i = low, j = high;
     for (;;) {
-      while (v[i] < pivot) i++;
-      while (v[j] > pivot) j--;
+      while (values[i] < pivot) i++;
+      while (values[j] > pivot) j--;
       if (i >= j) break;
-      const double held = v[i];
-      v[i++] = v[j];
-      v[j--] = held;
+      const double held = values[i];
+      values[i++] = values[j];
+      values[j--] = held;
     }
     /* none before i is greater than the pivot, none behind j smaller */
     if (i == j) { /* both stopped at one that equals it */
@@ -147,15 +147,15 @@ static double mean_of(double a, double b, int count)
   return (double) (mean + rest / count);
 }
 
-static double median_of(double *v, size_t n)
+static double median_of(double *values, size_t n)
 {
   const size_t half = n / 2;
-  weft_select_place(v, n, half);
-  if (n % 2) return mean_of(v[half], 0, 1);
-  double below = v[0];
+  weft_select_place(values, n, half);
+  if (n % 2) return mean_of(values[half], 0, 1);
+  double below = values[0];
   for (size_t i = 1; i < half; i++)
-    if (v[i] > below) below = v[i];
-  return mean_of(below, v[half], 2);
+    if (values[i] > below) below = values[i];
+  return mean_of(below, values[half], 2);
 }
 
 /* Columns are shared among threads in batches, with a poll before each; every thread selects medians in a copy of its
@@ -175,11 +175,11 @@ weft_status weft_column_medians(weft_ctx *ctx, const double *x, size_t n, size_t
     WEFT_PARALLEL_FOR(weft_threads_worth(team, (double) (end - first) * each), static)
     for (int64_t j = first; j < end; j++) {
       const double *column = x + (size_t) j * n;
-      double *v = room + (size_t) WEFT_THREAD() * n;
-      memcpy(v, column, n * sizeof *v);
-      median[j] = median_of(v, n);
-      for (size_t i = 0; i < n; i++) v[i] = fabs(column[i] - median[j]);
-      deviation[j] = median_of(v, n);
+      double *values = room + (size_t) WEFT_THREAD() * n;
+      memcpy(values, column, n * sizeof *values);
+      median[j] = median_of(values, n);
+      for (size_t i = 0; i < n; i++) values[i] = fabs(column[i] - median[j]);
+      deviation[j] = median_of(values, n);
     }
   }
 done:

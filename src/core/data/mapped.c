@@ -31,8 +31,9 @@ static struct sigaction before; /* what handled SIGBUS */
 
 static int fill_lost(uintptr_t at)
 {
-  for (mapping *m = atomic_load(&mappings); m; m = m->next) {
-    const uintptr_t start = atomic_load(&m->start), end = start + atomic_load(&m->size), from = at / page * page;
+  for (mapping *entry = atomic_load(&mappings); entry; entry = entry->next) {
+    const uintptr_t start = atomic_load(&entry->start), end = start + atomic_load(&entry->size),
+                    from = at / page * page;
     if (!start || at < start || at >= end) continue;
     return mmap((void *) from, end - from, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == (void *) from;
   }
@@ -58,17 +59,17 @@ static void page_lost(int signal, siginfo_t *about, void *context)
  * be reading them. */
 static int watch(weft_mapped *of)
 {
-  mapping *m = atomic_load(&mappings);
-  while (m && atomic_load(&m->start)) m = m->next;
-  if (!m) {
-    m = calloc(1, sizeof *m);
-    if (!m) return 0;
-    m->next = atomic_load(&mappings);
-    atomic_store(&mappings, m);
+  mapping *entry = atomic_load(&mappings);
+  while (entry && atomic_load(&entry->start)) entry = entry->next;
+  if (!entry) {
+    entry = calloc(1, sizeof *entry);
+    if (!entry) return 0;
+    entry->next = atomic_load(&mappings);
+    atomic_store(&mappings, entry);
   }
-  atomic_store(&m->size, of->size);
-  atomic_store(&m->start, (uintptr_t) of->data);
-  of->watched = m;
+  atomic_store(&entry->size, of->size);
+  atomic_store(&entry->start, (uintptr_t) of->data);
+  of->watched = entry;
   if (atomic_fetch_add(&in_use, 1) == 0) {
     struct sigaction ours = { 0 };
     ours.sa_sigaction = page_lost;

@@ -12,33 +12,34 @@
 
 /* ---- errors ---- */
 
-weft_status weft_device_error(weft_ctx *ctx, cudaError_t e, const char *step, const char *file, int line)
+weft_status weft_device_error(weft_ctx *ctx, cudaError_t error, const char *step, const char *file, int line)
 {
   (void) cudaGetLastError();
   const char *name = strrchr(file, '/');
-  if (e == cudaErrorMemoryAllocation) return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough device memory (%s).", step);
-  if (e == cudaErrorNoKernelImageForDevice)
+  if (error == cudaErrorMemoryAllocation)
+    return weft_fail(ctx, WEFT_ERR_MEMORY, "Not enough device memory (%s).", step);
+  if (error == cudaErrorNoKernelImageForDevice)
     return weft_fail(ctx, WEFT_ERR_DEVICE,
                      "weft was built for compute capabilities %s, not for this device; install it "
                      "again with WEFT_CUDA_ARCH set.",
                      WEFT_BUILT_FOR);
-  return weft_fail(ctx, WEFT_ERR_DEVICE, "CUDA: %s (%s:%d, %s)", cudaGetErrorString(e), name ? name + 1 : file, line,
-                   step);
+  return weft_fail(ctx, WEFT_ERR_DEVICE, "CUDA: %s (%s:%d, %s)", cudaGetErrorString(error), name ? name + 1 : file,
+                   line, step);
 }
 
 int weft_device_count(char *why, size_t len)
 {
   int n = 0, driver = 0;
-  cudaError_t e = cudaGetDeviceCount(&n);
-  if (e == cudaSuccess && n > 0) return n;
+  cudaError_t error = cudaGetDeviceCount(&n);
+  if (error == cudaSuccess && n > 0) return n;
   (void) cudaGetLastError();
   (void) cudaDriverGetVersion(&driver);
   if (driver == 0) /* the runtime would say "driver version is insufficient" */
     snprintf(why, len, "no NVIDIA driver is installed on this machine");
-  else if (e == cudaErrorNoDevice || e == cudaSuccess)
+  else if (error == cudaErrorNoDevice || error == cudaSuccess)
     snprintf(why, len, "no CUDA device is visible (CUDA_VISIBLE_DEVICES?)");
   else
-    snprintf(why, len, "%s (runtime %d, driver for up to %d)", cudaGetErrorString(e), CUDART_VERSION, driver);
+    snprintf(why, len, "%s (runtime %d, driver for up to %d)", cudaGetErrorString(error), CUDART_VERSION, driver);
   return 0;
 }
 
@@ -94,15 +95,16 @@ cudaError_t weft_device_allow_shared(const void *kernel, size_t bytes)
   cudaFuncAttributes a;
   int device, most;
   uint64_t *devices = allowed_on(kernel);
-  cudaError_t e = cudaGetDevice(&device);
-  if (e != cudaSuccess) return e;
-  if (devices && device < WEFT_MOST_DEVICES && __atomic_load_n(devices, __ATOMIC_ACQUIRE) >> device & 1) return e;
-  if ((e = cudaFuncGetAttributes(&a, kernel)) != cudaSuccess || bytes + a.sharedSizeBytes <= 48 << 10) return e;
-  if ((e = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) != cudaSuccess) return e;
-  e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most - (int) a.sharedSizeBytes);
-  if (e == cudaSuccess && devices && device < WEFT_MOST_DEVICES)
+  cudaError_t error = cudaGetDevice(&device);
+  if (error != cudaSuccess) return error;
+  if (devices && device < WEFT_MOST_DEVICES && __atomic_load_n(devices, __ATOMIC_ACQUIRE) >> device & 1) return error;
+  if ((error = cudaFuncGetAttributes(&a, kernel)) != cudaSuccess || bytes + a.sharedSizeBytes <= 48 << 10) return error;
+  if ((error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device)) != cudaSuccess)
+    return error;
+  error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most - (int) a.sharedSizeBytes);
+  if (error == cudaSuccess && devices && device < WEFT_MOST_DEVICES)
     __atomic_fetch_or(devices, (uint64_t) 1 << device, __ATOMIC_RELEASE);
-  return e;
+  return error;
 }
 
 /* Opens the device, if need be, and fills `out`: name, compute capability, multiprocessors, memory in bytes,
@@ -141,10 +143,10 @@ struct weft_device_block {
 weft_device_arena weft_device_begin(weft_ctx *ctx)
 {
   weft_device_arena arena = { ctx, NULL, NULL, WEFT_OK, NULL, 0 };
-  cudaError_t e = cudaSetDevice(ctx->device);
-  if (e == cudaSuccess) e = cudaStreamCreateWithFlags(&arena.stream, cudaStreamNonBlocking);
-  if (e != cudaSuccess)
-    arena.opened = weft_device_error(ctx, e, "opening the device", __FILE__, __LINE__);
+  cudaError_t error = cudaSetDevice(ctx->device);
+  if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&arena.stream, cudaStreamNonBlocking);
+  if (error != cudaSuccess)
+    arena.opened = weft_device_error(ctx, error, "opening the device", __FILE__, __LINE__);
   else
     note_open(ctx->device);
   return arena;
@@ -195,22 +197,22 @@ void *weft_device_take(weft_device_arena *arena, size_t count, size_t size)
   if (arena->opened != WEFT_OK) return NULL;
   const size_t bytes = count * size;
   double need = (double) count * (double) size, have = weft_device_available(ctx);
-  weft_device_block *b = NULL;
-  if (need <= have && !weft_memory_ask(ctx->memory)) b = (weft_device_block *) malloc(sizeof *b);
-  if (b && cudaMalloc(&b->data, bytes ? bytes : 1) != cudaSuccess) {
+  weft_device_block *block = NULL;
+  if (need <= have && !weft_memory_ask(ctx->memory)) block = (weft_device_block *) malloc(sizeof *block);
+  if (block && cudaMalloc(&block->data, bytes ? bytes : 1) != cudaSuccess) {
     (void) cudaGetLastError();
-    free(b);
-    b = NULL;
+    free(block);
+    block = NULL;
   }
-  if (!b) {
+  if (!block) {
     weft_fail_memory(ctx, "device", need, have, "");
     return NULL;
   }
-  b->bytes = bytes;
-  b->next = arena->blocks;
-  arena->blocks = b;
-  weft_memory_count_device(ctx->memory, ctx->device, (int64_t) b->bytes);
-  return b->data;
+  block->bytes = bytes;
+  block->next = arena->blocks;
+  arena->blocks = block;
+  weft_memory_count_device(ctx->memory, ctx->device, (int64_t) block->bytes);
+  return block->data;
 }
 
 void weft_device_drop(weft_device_arena *arena, void *block)
@@ -357,16 +359,16 @@ static void fill_float(const void *data, size_t first, size_t count, void *out, 
   for (int64_t i = 0; i < (int64_t) count; i++) y[i] = (float) x[i];
 }
 
-void weft_matrix_release(weft_ctx *ctx, weft_device_matrix *m)
+void weft_matrix_release(weft_ctx *ctx, weft_device_matrix *matrix)
 {
-  if (!m->data) return;
+  if (!matrix->data) return;
   int before = 0;
   cudaGetDevice(&before);
-  cudaSetDevice(m->device);
-  cudaFree(m->data);
+  cudaSetDevice(matrix->device);
+  cudaFree(matrix->data);
   cudaSetDevice(before);
-  weft_memory_count_device(ctx->memory, m->device, -(int64_t) (m->n * m->p * (m->single ? 4 : 8)));
-  m->data = NULL;
+  weft_memory_count_device(ctx->memory, matrix->device, -(int64_t) (matrix->n * matrix->p * (matrix->single ? 4 : 8)));
+  matrix->data = NULL;
 }
 
 /* Puts an n × p matrix of doubles on the device, as floats where `single`. It outlives the call: the block leaves the
@@ -402,22 +404,23 @@ done:
 }
 
 /* The matrix as doubles in `out`, 2^22 numbers between two polls; floats come through a part of host memory. */
-weft_status weft_matrix_download(weft_ctx *ctx, const weft_device_matrix *m, double *out)
+weft_status weft_matrix_download(weft_ctx *ctx, const weft_device_matrix *matrix, double *out)
 {
   weft_status st = WEFT_OK;
-  const size_t count = (size_t) m->n * (size_t) m->p, step = (size_t) 1 << 22;
+  const size_t count = (size_t) matrix->n * (size_t) matrix->p, step = (size_t) 1 << 22;
   weft_arena mem = weft_arena_begin(ctx);
   float *part = NULL;
-  WEFT_CUDA(cudaSetDevice(m->device));
-  if (m->single) WEFT_TAKE(part, &mem, count < step ? count : step);
+  WEFT_CUDA(cudaSetDevice(matrix->device));
+  if (matrix->single) WEFT_TAKE(part, &mem, count < step ? count : step);
   for (size_t first = 0; first < count; first += step) {
     size_t now = count - first < step ? count - first : step;
     WEFT_TRY(weft_poll(ctx, (double) first, (double) count));
-    if (m->single) {
-      WEFT_CUDA(cudaMemcpy(part, (const float *) m->data + first, now * sizeof *part, cudaMemcpyDeviceToHost));
+    if (matrix->single) {
+      WEFT_CUDA(cudaMemcpy(part, (const float *) matrix->data + first, now * sizeof *part, cudaMemcpyDeviceToHost));
       for (size_t i = 0; i < now; i++) out[first + i] = part[i];
     } else {
-      WEFT_CUDA(cudaMemcpy(out + first, (const double *) m->data + first, now * sizeof *out, cudaMemcpyDeviceToHost));
+      WEFT_CUDA(
+          cudaMemcpy(out + first, (const double *) matrix->data + first, now * sizeof *out, cudaMemcpyDeviceToHost));
     }
   }
 done:

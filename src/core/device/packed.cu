@@ -143,25 +143,25 @@ __global__ static void place_columns(panel_on_device x, unsigned from, unsigned 
 
 /* ---- a panel ---- */
 
-static weft_status give_room(weft_unpacking *u, size_t bytes, size_t entries)
+static weft_status give_room(weft_unpacking *unpacking, size_t bytes, size_t entries)
 {
   weft_status st = WEFT_OK;
-  if (!u->unsound) WEFT_DEVICE_TAKE(u->unsound, u->mem, 1);
-  if (bytes > u->room) {
-    if (u->bytes) weft_device_drop(u->mem, u->bytes);
-    u->bytes = NULL;
-    u->room = 0;
-    WEFT_DEVICE_TAKE(u->bytes, u->mem, bytes + bytes / 8);
-    u->room = bytes + bytes / 8;
+  if (!unpacking->unsound) WEFT_DEVICE_TAKE(unpacking->unsound, unpacking->mem, 1);
+  if (bytes > unpacking->room) {
+    if (unpacking->bytes) weft_device_drop(unpacking->mem, unpacking->bytes);
+    unpacking->bytes = NULL;
+    unpacking->room = 0;
+    WEFT_DEVICE_TAKE(unpacking->bytes, unpacking->mem, bytes + bytes / 8);
+    unpacking->room = bytes + bytes / 8;
   }
-  if (entries > u->entries) {
-    if (u->gaps) weft_device_drop(u->mem, u->gaps);
-    if (u->whole) weft_device_drop(u->mem, u->whole);
-    u->gaps = u->whole = NULL;
-    u->entries = 0;
-    WEFT_DEVICE_TAKE(u->gaps, u->mem, entries);
-    WEFT_DEVICE_TAKE(u->whole, u->mem, entries);
-    u->entries = entries;
+  if (entries > unpacking->entries) {
+    if (unpacking->gaps) weft_device_drop(unpacking->mem, unpacking->gaps);
+    if (unpacking->whole) weft_device_drop(unpacking->mem, unpacking->whole);
+    unpacking->gaps = unpacking->whole = NULL;
+    unpacking->entries = 0;
+    WEFT_DEVICE_TAKE(unpacking->gaps, unpacking->mem, entries);
+    WEFT_DEVICE_TAKE(unpacking->whole, unpacking->mem, entries);
+    unpacking->entries = entries;
   }
 done:
   return st;
@@ -181,21 +181,23 @@ static unsigned least(uint64_t a, uint64_t b) { return (unsigned) (a < b ? a : b
 
 /* Unpacks the blocks from .. to - 1 of a panel that is on the device: first all packed numbers, 128 to a warp, then
  * each column's run to its place in the panel's compressed columns. `block` is the host's copy of their directory. */
-static weft_status unpack_blocks(weft_unpacking *u, const panel_on_device *x, unsigned from, unsigned to,
+static weft_status unpack_blocks(weft_unpacking *unpacking, const panel_on_device *x, unsigned from, unsigned to,
                                  const weft_packed_block *block, int32_t *rows, double *values)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = u->mem->ctx;
-  const cudaStream_t stream = u->mem->stream;
+  weft_ctx *ctx = unpacking->mem->ctx;
+  const cudaStream_t stream = unpacking->mem->stream;
   uint64_t most = 1;
   for (unsigned b = from; b < to; b++) most = block[b].values > most ? block[b].values : most;
   const uint64_t chunks = (most + WEFT_PACKED_CHUNK - 1) / WEFT_PACKED_CHUNK, columns = (to - from) * x->p;
   const dim3 grid(least((chunks + WARPS - 1) / WARPS, 4096), least(to - from, 65535), 2);
-  unpack_numbers<<<grid, WARPS * LANES, 0, stream>>>(x->bytes, from, to, u->gaps, u->whole);
+  unpack_numbers<<<grid, WARPS * LANES, 0, stream>>>(x->bytes, from, to, unpacking->gaps, unpacking->whole);
   WEFT_CUDA(cudaGetLastError());
-  place_columns<<<least((columns + WARPS - 1) / WARPS, 1 << 20), WARPS * LANES, 0, stream>>>(*x, from, to, u->gaps,
-                                                                                             u->whole, rows, values,
-                                                                                             u->unsound);
+  place_columns<<<least((columns + WARPS - 1) / WARPS, 1 << 20), WARPS * LANES, 0, stream>>>(*x, from, to,
+                                                                                             unpacking->gaps,
+                                                                                             unpacking->whole, rows,
+                                                                                             values,
+                                                                                             unpacking->unsound);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
@@ -204,12 +206,12 @@ done:
 /* Sends a packed panel and unpacks it into compressed columns on the device (starts: p + 1, rows and values:
  * x->stored), a group of blocks at a time, to bound what lies in between. *sound is 0 where a place lies outside: the
  * panel is damaged. */
-weft_status weft_unpack(weft_unpacking *u, const weft_packed_panel *x, int32_t *starts, int32_t *rows, double *values,
-                        int *sound)
+weft_status weft_unpack(weft_unpacking *unpacking, const weft_packed_panel *x, int32_t *starts, int32_t *rows,
+                        double *values, int *sound)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = u->mem->ctx;
-  const cudaStream_t stream = u->mem->stream;
+  weft_ctx *ctx = unpacking->mem->ctx;
+  const cudaStream_t stream = unpacking->mem->stream;
   const int32_t stored = (int32_t) x->stored;
   size_t most = 0, entries;
   int unsound = 0;
@@ -218,22 +220,22 @@ weft_status weft_unpack(weft_unpacking *u, const weft_packed_panel *x, int32_t *
     from = together(x, from, &entries);
     if (entries > most) most = entries;
   }
-  WEFT_TRY(give_room(u, x->size, most + 1));
-  on.bytes = u->bytes;
-  on.size = x->at_size ? (const double *) (u->bytes + x->at_size) : NULL;
-  on.first = (const uint32_t *) (u->bytes + x->at_first);
-  on.place = (const uint32_t *) (u->bytes + x->at_place);
+  WEFT_TRY(give_room(unpacking, x->size, most + 1));
+  on.bytes = unpacking->bytes;
+  on.size = x->at_size ? (const double *) (unpacking->bytes + x->at_size) : NULL;
+  on.first = (const uint32_t *) (unpacking->bytes + x->at_first);
+  on.place = (const uint32_t *) (unpacking->bytes + x->at_place);
   on.p = x->p;
   on.log1p = x->log1p;
-  WEFT_TRY(weft_device_upload(u->mem, u->bytes, x->size, 1, weft_fill_bytes, x->bytes));
-  WEFT_CUDA(cudaMemsetAsync(u->unsound, 0, sizeof *u->unsound, stream));
+  WEFT_TRY(weft_device_upload(unpacking->mem, unpacking->bytes, x->size, 1, weft_fill_bytes, x->bytes));
+  WEFT_CUDA(cudaMemsetAsync(unpacking->unsound, 0, sizeof *unpacking->unsound, stream));
   for (size_t from = 0, to; from < x->blocks; from = to) {
     to = together(x, from, &entries);
-    WEFT_TRY(unpack_blocks(u, &on, (unsigned) from, (unsigned) to, weft_packed_blocks(x), rows, values));
+    WEFT_TRY(unpack_blocks(unpacking, &on, (unsigned) from, (unsigned) to, weft_packed_blocks(x), rows, values));
   }
   WEFT_CUDA(cudaMemcpyAsync(starts, on.place, x->p * sizeof *starts, cudaMemcpyDeviceToDevice, stream));
   WEFT_CUDA(cudaMemcpyAsync(starts + x->p, &stored, sizeof stored, cudaMemcpyHostToDevice, stream));
-  WEFT_CUDA(cudaMemcpyAsync(&unsound, u->unsound, sizeof unsound, cudaMemcpyDeviceToHost, stream));
+  WEFT_CUDA(cudaMemcpyAsync(&unsound, unpacking->unsound, sizeof unsound, cudaMemcpyDeviceToHost, stream));
   WEFT_CUDA(cudaStreamSynchronize(stream));
   *sound = !unsound;
 done:

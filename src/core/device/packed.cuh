@@ -16,5 +16,5 @@ struct weft_unpacking {
 /* Compressed columns: starts has x->p + 1 numbers, rows and values x->stored; rows count from x->row. *sound = 0 where
  * an entry lies outside of its block's rows: rows and values are then of no use, but rows lie in the panel. Waits until
  * the columns are there. */
-weft_status weft_unpack(weft_unpacking *u, const weft_packed_panel *x, int32_t *starts, int32_t *rows, double *values,
-                        int *sound);
+weft_status weft_unpack(weft_unpacking *unpacking, const weft_packed_panel *x, int32_t *starts, int32_t *rows,
+                        double *values, int *sound);

@@ -75,27 +75,27 @@ static kernel best_kernel(void)
 typedef double four __attribute__((vector_size(32), aligned(8)));
 #endif
 
-static inline double entry(const weft_view *v, size_t i, size_t j)
+static inline double entry(const weft_view *view, size_t i, size_t j)
 {
-  const size_t at = i + j * v->ld;
-  double x = v->single ? (double) ((const float *) v->x)[at] : ((const double *) v->x)[at];
-  if (v->center) x -= v->center[j];
-  if (v->factor) x *= v->factor[j];
-  return v->row ? x * v->row[i] : x;
+  const size_t at = i + j * view->ld;
+  double x = view->single ? (double) ((const float *) view->x)[at] : ((const double *) view->x)[at];
+  if (view->center) x -= view->center[j];
+  if (view->factor) x *= view->factor[j];
+  return view->row ? x * view->row[i] : x;
 }
 
 /* Four columns at a time, so that neighbouring addresses are written together. */
-static void pack_transposed(const weft_view *v, size_t i, size_t count, size_t high, size_t k, size_t depth,
+static void pack_transposed(const weft_view *view, size_t i, size_t count, size_t high, size_t k, size_t depth,
                             double *out)
 {
   size_t r = 0;
-  for (; !v->single && !v->row && r + 4 <= count; r += 4) {
+  for (; !view->single && !view->row && r + 4 <= count; r += 4) {
     const double *x[4];
     double c[4], f[4];
     for (int l = 0; l < 4; l++) {
-      x[l] = (const double *) v->x + k + (i + r + (size_t) l) * v->ld;
-      c[l] = v->center ? v->center[i + r + (size_t) l] : 0;
-      f[l] = v->factor ? v->factor[i + r + (size_t) l] : 1;
+      x[l] = (const double *) view->x + k + (i + r + (size_t) l) * view->ld;
+      c[l] = view->center ? view->center[i + r + (size_t) l] : 0;
+      f[l] = view->factor ? view->factor[i + r + (size_t) l] : 1;
     }
     for (size_t d = 0; d < depth; d++) {
       double *to = out + d * high + r;
@@ -106,27 +106,27 @@ static void pack_transposed(const weft_view *v, size_t i, size_t count, size_t h
     }
   }
   for (; r < count; r++)
-    for (size_t d = 0; d < depth; d++) out[d * high + r] = entry(v, k + d, i + r);
+    for (size_t d = 0; d < depth; d++) out[d * high + r] = entry(view, k + d, i + r);
 }
 
 /* Rows i .. i+count-1 of op(view), columns k .. k+depth-1, as strips `high` rows high; missing rows are zero. Not
  * transposed, a column of the whole block is read before the next. */
-static void pack_block(const weft_view *v, size_t i, size_t count, size_t high, size_t k, size_t depth, double *out)
+static void pack_block(const weft_view *view, size_t i, size_t count, size_t high, size_t k, size_t depth, double *out)
 {
   const size_t strip = high * depth, whole = count / high * high;
   if (whole < count) memset(out + whole * depth, 0, strip * sizeof *out);
-  if (v->transposed) {
+  if (view->transposed) {
     for (size_t r = 0; r < count; r += high)
-      pack_transposed(v, i + r, count - r < high ? count - r : high, high, k, depth, out + r * depth);
+      pack_transposed(view, i + r, count - r < high ? count - r : high, high, k, depth, out + r * depth);
     return;
   }
   for (size_t d = 0; d < depth; d++) {
-    const double *x = (const double *) v->x + i + (k + d) * v->ld;
-    const double c = v->center ? v->center[k + d] : 0, f = v->factor ? v->factor[k + d] : 1;
-    const double *ahead = d + AHEAD < depth ? x + AHEAD * v->ld : x; /* a run that the processor does not foresee */
+    const double *x = (const double *) view->x + i + (k + d) * view->ld;
+    const double c = view->center ? view->center[k + d] : 0, f = view->factor ? view->factor[k + d] : 1;
+    const double *ahead = d + AHEAD < depth ? x + AHEAD * view->ld : x; /* a run that the processor does not foresee */
     double *to = out + d * high;
-    if (v->single || v->row) {
-      for (size_t r = 0; r < count; r++) to[r / high * strip + r % high] = entry(v, i + r, k + d);
+    if (view->single || view->row) {
+      for (size_t r = 0; r < count; r++) to[r / high * strip + r % high] = entry(view, i + r, k + d);
       continue;
     }
     for (size_t r = 0; r < count; r += high, to += strip) {
@@ -199,10 +199,10 @@ static void dot_group(const kernel *use, const skinny *s, size_t i, size_t count
   for (size_t kc = 0; kc < s->k; kc += ALONG) {
     const size_t depth = least(ALONG, s->k - kc);
     const double beta = kc ? 1 : s->beta;
-    for (int v = 0; v < use->dots; v++) {
-      const size_t column = i + least((size_t) v, count - 1);
-      x[v] = (const double *) s->a->x + kc + column * s->a->ld;
-      center[v] = s->a->center ? s->a->center[column] : 0;
+    for (int view = 0; view < use->dots; view++) {
+      const size_t column = i + least((size_t) view, count - 1);
+      x[view] = (const double *) s->a->x + kc + column * s->a->ld;
+      center[view] = s->a->center ? s->a->center[column] : 0;
     }
     for (size_t j = 0; j < n; j += (size_t) use->against) {
       const size_t cols = least((size_t) use->against, n - j);
@@ -210,9 +210,10 @@ static void dot_group(const kernel *use, const skinny *s, size_t i, size_t count
         u[l] = (const double *) s->b->x + kc + (j + least((size_t) l, cols - 1)) * s->b->ld;
       use->inner(depth, x, center, u, out);
       for (size_t l = 0; l < cols; l++)
-        for (size_t v = 0; v < count; v++) {
-          double *c = s->c + i + v + (j + l) * s->ldc;
-          const double product = s->alpha * (s->a->factor ? s->a->factor[i + v] : 1) * out[v + l * (size_t) use->dots];
+        for (size_t view = 0; view < count; view++) {
+          double *c = s->c + i + view + (j + l) * s->ldc;
+          const double product =
+              s->alpha * (s->a->factor ? s->a->factor[i + view] : 1) * out[view + l * (size_t) use->dots];
           *c = beta == 0 ? product : beta * *c + product;
         }
     }

@@ -34,15 +34,15 @@ static inline int weft_scored_before(weft_scored a, weft_scored b)
   return a.score > b.score || (a.score == b.score && a.index < b.index);
 }
 
-static inline weft_status weft_topk_init(weft_topk *t, weft_arena *mem, size_t k)
+static inline weft_status weft_topk_init(weft_topk *top, weft_arena *mem, size_t k)
 {
-  *t = (weft_topk){ .bar = { -INFINITY, UINT64_MAX }, .k = k, .capacity = k > SIZE_MAX / 2 ? SIZE_MAX : 2 * k };
+  *top = (weft_topk){ .bar = { -INFINITY, UINT64_MAX }, .k = k, .capacity = k > SIZE_MAX / 2 ? SIZE_MAX : 2 * k };
   if (!k) {
-    t->bar = (weft_scored){ INFINITY, 0 };
+    top->bar = (weft_scored){ INFINITY, 0 };
     return WEFT_OK;
   }
-  t->items = (weft_scored *) weft_arena_take(mem, t->capacity, sizeof *t->items);
-  return t->items ? WEFT_OK : WEFT_ERR_MEMORY;
+  top->items = (weft_scored *) weft_arena_take(mem, top->capacity, sizeof *top->items);
+  return top->items ? WEFT_OK : WEFT_ERR_MEMORY;
 }
 
 static inline void weft_scored_swap(weft_scored *a, weft_scored *b)
@@ -109,20 +109,20 @@ static inline void weft_scored_select(weft_scored *x, size_t n, size_t k)
 }
 
 /* A full buffer down to its best k; the k-th becomes the bar. */
-static inline void weft_topk_shrink(weft_topk *t)
+static inline void weft_topk_shrink(weft_topk *top)
 {
-  if (t->count <= t->k) return;
-  weft_scored_select(t->items, t->count, t->k);
-  t->count = t->k;
-  t->bar = t->items[t->k - 1];
+  if (top->count <= top->k) return;
+  weft_scored_select(top->items, top->count, top->k);
+  top->count = top->k;
+  top->bar = top->items[top->k - 1];
 }
 
-static inline void weft_topk_push(weft_topk *t, double score, uint64_t index)
+static inline void weft_topk_push(weft_topk *top, double score, uint64_t index)
 {
   weft_scored item = { score, index };
-  if (!weft_scored_before(item, t->bar)) return;
-  t->items[t->count++] = item;
-  if (t->count == t->capacity) weft_topk_shrink(t);
+  if (!weft_scored_before(item, top->bar)) return;
+  top->items[top->count++] = item;
+  if (top->count == top->capacity) weft_topk_shrink(top);
 }
 
 static inline void weft_topk_merge(weft_topk *into, const weft_topk *from)
@@ -131,9 +131,9 @@ static inline void weft_topk_merge(weft_topk *into, const weft_topk *from)
 }
 
 /* Final order; returns how many there are, at most k. More may be pushed afterwards. */
-static inline size_t weft_topk_sort(weft_topk *t)
+static inline size_t weft_topk_sort(weft_topk *top)
 {
-  weft_topk_shrink(t);
-  weft_scored_sort(t->items, t->count);
-  return t->count;
+  weft_topk_shrink(top);
+  weft_scored_sort(top->items, top->count);
+  return top->count;
 }

@@ -219,10 +219,10 @@ static held *freed;       /* while in use */
 static int taken;         /* an entry point has looked a handle up, and its run has not ended yet */
 static double finalisers; /* registered with R, and not called yet */
 
-static void end_object(held *h)
+static void end_object(held *holder)
 {
-  h->kind->release(h + 1);
-  free(h);
+  holder->kind->release(holder + 1);
+  free(holder);
 }
 
 static void end_freed(void)
@@ -230,22 +230,22 @@ static void end_freed(void)
   if (running) return;
   taken = 0;
   while (freed) {
-    held *h = freed;
-    freed = h->next;
-    end_object(h);
+    held *holder = freed;
+    freed = holder->next;
+    end_object(holder);
   }
 }
 
 static void empty(SEXP pointer)
 {
-  held *h = R_ExternalPtrAddr(pointer);
-  if (!h) return;
+  held *holder = R_ExternalPtrAddr(pointer);
+  if (!holder) return;
   R_ClearExternalPtr(pointer);
   if (!running && !taken) {
-    end_object(h);
+    end_object(holder);
   } else {
-    h->next = freed;
-    freed = h;
+    holder->next = freed;
+    freed = holder;
   }
 }
 
@@ -260,10 +260,10 @@ SEXP weft_glue_handle(const weft_handle_kind *kind, size_t size)
   SEXP pointer = PROTECT(R_MakeExternalPtr(NULL, Rf_install(kind->name), R_NilValue));
   R_RegisterCFinalizerEx(pointer, finalise, TRUE);
   finalisers++;
-  held *h = calloc(1, sizeof *h + size);
-  if (!h) weft_glue_fail(WEFT_ERR_MEMORY, "Not enough host memory for a handle.");
-  h->kind = kind;
-  R_SetExternalPtrAddr(pointer, h);
+  held *holder = calloc(1, sizeof *holder + size);
+  if (!holder) weft_glue_fail(WEFT_ERR_MEMORY, "Not enough host memory for a handle.");
+  holder->kind = kind;
+  R_SetExternalPtrAddr(pointer, holder);
   UNPROTECT(1);
   return pointer;
 }
@@ -271,8 +271,8 @@ SEXP weft_glue_handle(const weft_handle_kind *kind, size_t size)
 void *weft_glue_handle_peek(SEXP pointer, const weft_handle_kind *kind)
 {
   if (TYPEOF(pointer) != EXTPTRSXP || R_ExternalPtrTag(pointer) != Rf_install(kind->name)) return NULL;
-  held *h = R_ExternalPtrAddr(pointer); /* NULL too where the pointer was read from a file */
-  return h ? h + 1 : NULL;
+  held *holder = R_ExternalPtrAddr(pointer); /* NULL too where the pointer was read from a file */
+  return holder ? holder + 1 : NULL;
 }
 
 void *weft_glue_handle_take(SEXP pointer, const weft_handle_kind *kind)

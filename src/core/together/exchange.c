@@ -27,18 +27,18 @@ static void give_way(int looks)
 #endif
 }
 
-static void take_lock(weft_meeting *m)
+static void take_lock(weft_meeting *meeting)
 {
-  for (int looks = 0; __atomic_exchange_n(&m->lock, 1, __ATOMIC_ACQUIRE); looks++) give_way(looks);
+  for (int looks = 0; __atomic_exchange_n(&meeting->lock, 1, __ATOMIC_ACQUIRE); looks++) give_way(looks);
 }
 
-static void release_lock(weft_meeting *m) { __atomic_store_n(&m->lock, 0, __ATOMIC_RELEASE); }
+static void release_lock(weft_meeting *meeting) { __atomic_store_n(&meeting->lock, 0, __ATOMIC_RELEASE); }
 
-void weft_meet_leave(weft_meeting *m)
+void weft_meet_leave(weft_meeting *meeting)
 {
-  take_lock(m);
-  m->ended++;
-  release_lock(m);
+  take_lock(meeting);
+  meeting->ended++;
+  release_lock(meeting);
 }
 
 static weft_status alone(weft_ctx *ctx)
@@ -51,32 +51,32 @@ static weft_status alone(weft_ctx *ctx)
  * only when all parts that have not come have ended. */
 static weft_status wait_for_all(weft_ctx *ctx, int firm)
 {
-  weft_meeting *m = ctx->meeting;
+  weft_meeting *meeting = ctx->meeting;
   weft_status st = WEFT_OK;
   unsigned round;
-  take_lock(m);
-  round = m->round;
-  if (++m->arrived == m->parts) {
-    m->arrived = 0;
-    __atomic_store_n(&m->round, round + 1, __ATOMIC_RELEASE);
-    release_lock(m);
+  take_lock(meeting);
+  round = meeting->round;
+  if (++meeting->arrived == meeting->parts) {
+    meeting->arrived = 0;
+    __atomic_store_n(&meeting->round, round + 1, __ATOMIC_RELEASE);
+    release_lock(meeting);
     return WEFT_OK;
   }
-  release_lock(m);
-  for (int looks = 1; __atomic_load_n(&m->round, __ATOMIC_ACQUIRE) == round;
+  release_lock(meeting);
+  for (int looks = 1; __atomic_load_n(&meeting->round, __ATOMIC_ACQUIRE) == round;
        looks = looks > 3 * EAGER ? 2 * EAGER + 1 : looks + 1) {
     give_way(looks);
     if (looks % 64) continue;
-    take_lock(m);
-    if (m->round != round)
+    take_lock(meeting);
+    if (meeting->round != round)
       st = WEFT_OK;
-    else if (firm ? m->arrived + m->ended >= m->parts : m->ended > 0)
+    else if (firm ? meeting->arrived + meeting->ended >= meeting->parts : meeting->ended > 0)
       st = alone(ctx);
     else if (!firm)
       st = weft_poll(ctx, 0, 0);
     if (st != WEFT_OK && !firm)
-      m->arrived--; /* the round cannot take place; parts that come later must not count this one */
-    release_lock(m);
+      meeting->arrived--; /* the round cannot take place; parts that come later must not count this one */
+    release_lock(meeting);
     if (st != WEFT_OK) return st;
   }
   return WEFT_OK;

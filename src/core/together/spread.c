@@ -61,15 +61,15 @@ struct weft_team {
 
 static int poll_member(void *data, double done, double total)
 {
-  member *m = data;
+  member *worker = data;
   if (total > 0) {
     double share = done / total;
-    __atomic_store(&m->share, &share, __ATOMIC_RELAXED);
+    __atomic_store(&worker->share, &share, __ATOMIC_RELAXED);
   }
-  return __atomic_load_n(&m->team->stop, __ATOMIC_RELAXED);
+  return __atomic_load_n(&worker->team->stop, __ATOMIC_RELAXED);
 }
 
-static void stop_all(weft_team *t) { __atomic_store_n(&t->stop, 1, __ATOMIC_RELAXED); }
+static void stop_all(weft_team *team) { __atomic_store_n(&team->stop, 1, __ATOMIC_RELAXED); }
 
 /* The next run mostly comes soon, and its end too: a thread that sleeps would wake too late. */
 static void look_for_a_change(const unsigned *of, unsigned from)
@@ -82,32 +82,32 @@ static void look_for_a_change(const unsigned *of, unsigned from)
  * team is over. Waiting begins with a short poll, since sleeping threads wake slowly. */
 static void *work(void *data)
 {
-  member *m = data;
-  weft_team *t = m->team;
+  member *worker = data;
+  weft_team *team = worker->team;
   for (unsigned turn = 0;; turn++) {
-    look_for_a_change(&t->turn, turn);
-    pthread_mutex_lock(&t->lock);
-    while (t->turn == turn && !t->over) pthread_cond_wait(&t->began, &t->lock);
-    const int over = t->over;
-    pthread_mutex_unlock(&t->lock);
+    look_for_a_change(&team->turn, turn);
+    pthread_mutex_lock(&team->lock);
+    while (team->turn == turn && !team->over) pthread_cond_wait(&team->began, &team->lock);
+    const int over = team->over;
+    pthread_mutex_unlock(&team->lock);
     if (over) return NULL;
-    m->st = t->run(&m->ctx, m->part, t->data);
-    if (m->st != WEFT_OK) stop_all(t);
-    weft_meet_leave(&t->meeting);
-    pthread_mutex_lock(&t->lock);
-    if (--t->running == 0) __atomic_store_n(&t->finished, turn + 1, __ATOMIC_RELEASE);
-    pthread_cond_signal(&t->ended);
-    pthread_mutex_unlock(&t->lock);
+    worker->st = team->run(&worker->ctx, worker->part, team->data);
+    if (worker->st != WEFT_OK) stop_all(team);
+    weft_meet_leave(&team->meeting);
+    pthread_mutex_lock(&team->lock);
+    if (--team->running == 0) __atomic_store_n(&team->finished, turn + 1, __ATOMIC_RELEASE);
+    pthread_cond_signal(&team->ended);
+    pthread_mutex_unlock(&team->lock);
   }
 }
 
 /* Polls for all until the last has ended. */
-static weft_status wait_for_all(weft_ctx *ctx, weft_team *t)
+static weft_status wait_for_all(weft_ctx *ctx, weft_team *team)
 {
   weft_status st = WEFT_OK;
-  look_for_a_change(&t->finished, t->turn - 1);
-  pthread_mutex_lock(&t->lock);
-  while (t->running) {
+  look_for_a_change(&team->finished, team->turn - 1);
+  pthread_mutex_lock(&team->lock);
+  while (team->running) {
     struct timespec until;
     double share = 0;
     clock_gettime(CLOCK_REALTIME, &until);
@@ -116,17 +116,17 @@ static weft_status wait_for_all(weft_ctx *ctx, weft_team *t)
       until.tv_sec++;
       until.tv_nsec -= 1000000000;
     }
-    pthread_cond_timedwait(&t->ended, &t->lock, &until);
-    pthread_mutex_unlock(&t->lock);
-    for (size_t k = 0; k < t->count; k++) {
+    pthread_cond_timedwait(&team->ended, &team->lock, &until);
+    pthread_mutex_unlock(&team->lock);
+    for (size_t k = 0; k < team->count; k++) {
       double own;
-      __atomic_load(&t->members[k].share, &own, __ATOMIC_RELAXED);
-      share += own / (double) t->count;
+      __atomic_load(&team->members[k].share, &own, __ATOMIC_RELAXED);
+      share += own / (double) team->count;
     }
-    if (st == WEFT_OK && (st = weft_poll(ctx, share, 1)) != WEFT_OK) stop_all(t);
-    pthread_mutex_lock(&t->lock);
+    if (st == WEFT_OK && (st = weft_poll(ctx, share, 1)) != WEFT_OK) stop_all(team);
+    pthread_mutex_lock(&team->lock);
   }
-  pthread_mutex_unlock(&t->lock);
+  pthread_mutex_unlock(&team->lock);
   return st;
 }
 
@@ -139,40 +139,41 @@ weft_status weft_team_begin(weft_ctx *ctx, weft_team **out)
   const size_t count = (size_t) ctx->device_count;
   weft_arena mem = weft_arena_begin(ctx);
   sigset_t all, before;
-  weft_team *t;
-  WEFT_TAKE0(t, &mem, 1);
-  WEFT_TAKE0(t->members, &mem, count);
-  pthread_mutex_init(&t->lock, NULL);
-  pthread_cond_init(&t->began, NULL);
-  pthread_cond_init(&t->ended, NULL);
-  t->mem = mem;
-  t->meeting.parts = (int) count;
+  weft_team *team;
+  WEFT_TAKE0(team, &mem, 1);
+  WEFT_TAKE0(team->members, &mem, count);
+  pthread_mutex_init(&team->lock, NULL);
+  pthread_cond_init(&team->began, NULL);
+  pthread_cond_init(&team->ended, NULL);
+  team->mem = mem;
+  team->meeting.parts = (int) count;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* R's signals belong to R's thread */
-  for (; t->count < count; t->count++) {
-    member *m = &t->members[t->count];
-    m->ctx = *ctx;
-    m->ctx.poll = poll_member;
-    m->ctx.poll_data = m;
-    m->ctx.threads = ctx->threads / (int) count > 1 ? ctx->threads / (int) count : 1;
-    m->ctx.device = ctx->devices[t->count];
-    m->ctx.devices = &ctx->devices[t->count];
-    m->ctx.device_count = 1;
-    m->ctx.lane = (int) t->count + 1;
-    m->ctx.meeting = &t->meeting;
-    m->ctx.part = (int) t->count;
-    m->team = t;
-    m->part = t->count;
-    t->meeting.device[t->count] = m->ctx.device;
-    if (pthread_create(&m->thread, NULL, work, m)) break;
+  for (; team->count < count; team->count++) {
+    member *worker = &team->members[team->count];
+    worker->ctx = *ctx;
+    worker->ctx.poll = poll_member;
+    worker->ctx.poll_data = worker;
+    worker->ctx.threads = ctx->threads / (int) count > 1 ? ctx->threads / (int) count : 1;
+    worker->ctx.device = ctx->devices[team->count];
+    worker->ctx.devices = &ctx->devices[team->count];
+    worker->ctx.device_count = 1;
+    worker->ctx.lane = (int) team->count + 1;
+    worker->ctx.meeting = &team->meeting;
+    worker->ctx.part = (int) team->count;
+    worker->team = team;
+    worker->part = team->count;
+    team->meeting.device[team->count] = worker->ctx.device;
+    if (pthread_create(&worker->thread, NULL, work, worker)) break;
   }
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (t->count < count) {
-    st = weft_fail(ctx, WEFT_ERR_MEMORY, "The system could not start a thread for device %d.", ctx->devices[t->count]);
-    weft_team_end(t);
+  if (team->count < count) {
+    st = weft_fail(ctx, WEFT_ERR_MEMORY, "The system could not start a thread for device %d.",
+                   ctx->devices[team->count]);
+    weft_team_end(team);
     return st;
   }
-  *out = t;
+  *out = team;
   return st;
 done:
   weft_arena_end(&mem);
@@ -181,40 +182,40 @@ done:
 
 /* Runs `run` once on every member, and returns when all have ended. An error is the first member's that did not merely
  * follow another's; its message becomes the caller's. */
-weft_status weft_team_run(weft_ctx *ctx, weft_team *t, weft_part run, void *data)
+weft_status weft_team_run(weft_ctx *ctx, weft_team *team, weft_part run, void *data)
 {
   weft_status st;
-  t->run = run;
-  t->data = data;
-  t->stop = t->meeting.arrived = t->meeting.ended = 0;
-  pthread_mutex_lock(&t->lock);
-  t->running = t->count;
-  __atomic_store_n(&t->turn, t->turn + 1, __ATOMIC_RELEASE);
-  pthread_cond_broadcast(&t->began);
-  pthread_mutex_unlock(&t->lock);
-  st = wait_for_all(ctx, t);
-  for (size_t k = 0; k < t->count && st == WEFT_OK; k++) {
-    const member *m = &t->members[k];
-    if (m->st == WEFT_OK || m->st == WEFT_ERR_INTERRUPT) continue; /* the latter was told to stop */
-    st = m->st;
-    ctx->column = m->ctx.column;
-    memcpy(ctx->message, m->ctx.message, sizeof ctx->message);
+  team->run = run;
+  team->data = data;
+  team->stop = team->meeting.arrived = team->meeting.ended = 0;
+  pthread_mutex_lock(&team->lock);
+  team->running = team->count;
+  __atomic_store_n(&team->turn, team->turn + 1, __ATOMIC_RELEASE);
+  pthread_cond_broadcast(&team->began);
+  pthread_mutex_unlock(&team->lock);
+  st = wait_for_all(ctx, team);
+  for (size_t k = 0; k < team->count && st == WEFT_OK; k++) {
+    const member *worker = &team->members[k];
+    if (worker->st == WEFT_OK || worker->st == WEFT_ERR_INTERRUPT) continue; /* the latter was told to stop */
+    st = worker->st;
+    ctx->column = worker->ctx.column;
+    memcpy(ctx->message, worker->ctx.message, sizeof ctx->message);
   }
   return st;
 }
 
-void weft_team_end(weft_team *t)
+void weft_team_end(weft_team *team)
 {
-  weft_arena mem = t->mem; /* the team itself lives in it */
-  pthread_mutex_lock(&t->lock);
-  t->over = 1;
-  __atomic_store_n(&t->turn, t->turn + 1, __ATOMIC_RELEASE); /* for those who look */
-  pthread_cond_broadcast(&t->began);
-  pthread_mutex_unlock(&t->lock);
-  for (size_t k = 0; k < t->count; k++) pthread_join(t->members[k].thread, NULL);
-  pthread_cond_destroy(&t->ended);
-  pthread_cond_destroy(&t->began);
-  pthread_mutex_destroy(&t->lock);
+  weft_arena mem = team->mem; /* the team itself lives in it */
+  pthread_mutex_lock(&team->lock);
+  team->over = 1;
+  __atomic_store_n(&team->turn, team->turn + 1, __ATOMIC_RELEASE); /* for those who look */
+  pthread_cond_broadcast(&team->began);
+  pthread_mutex_unlock(&team->lock);
+  for (size_t k = 0; k < team->count; k++) pthread_join(team->members[k].thread, NULL);
+  pthread_cond_destroy(&team->ended);
+  pthread_cond_destroy(&team->began);
+  pthread_mutex_destroy(&team->lock);
   weft_arena_end(&mem);
 }
 

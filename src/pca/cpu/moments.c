@@ -24,27 +24,28 @@
     double rest[LANES]; \
     size_t finite = 0; \
     WEFT_UNROLLED \
-    for (int v = 0; v < name##_vectors; v++) { \
-      count[v] = (name##_mask){ 0 }; \
-      low[v] = (name##_vector){ 0 } + INFINITY; \
-      high[v] = (name##_vector){ 0 } - INFINITY; \
+    for (int values = 0; values < name##_vectors; values++) { \
+      count[values] = (name##_mask){ 0 }; \
+      low[values] = (name##_vector){ 0 } + INFINITY; \
+      high[values] = (name##_vector){ 0 } - INFINITY; \
     } \
     for (size_t i = 0; i < n; i += LANES) { \
       const double *from = whole_turn(x, i, n, rest); \
       WEFT_UNROLLED \
-      for (int v = 0; v < name##_vectors; v++) { \
-        const name##_vector now = *(const name##_vector *) (from + v * wide); \
-        const name##_mask seen = now - now == 0, less = seen & (now < low[v]), more = seen & (now > high[v]); \
-        low[v] = (name##_vector)(((name##_mask) now & less) | ((name##_mask) low[v] & ~less)); \
-        high[v] = (name##_vector)(((name##_mask) now & more) | ((name##_mask) high[v] & ~more)); \
-        count[v] -= seen; \
+      for (int values = 0; values < name##_vectors; values++) { \
+        const name##_vector now = *(const name##_vector *) (from + values * wide); \
+        const name##_mask seen = now - now == 0, less = seen & (now < low[values]), \
+                          more = seen & (now > high[values]); \
+        low[values] = (name##_vector)(((name##_mask) now & less) | ((name##_mask) low[values] & ~less)); \
+        high[values] = (name##_vector)(((name##_mask) now & more) | ((name##_mask) high[values] & ~more)); \
+        count[values] -= seen; \
       } \
     } \
-    for (int v = 0; v < name##_vectors; v++) \
+    for (int values = 0; values < name##_vectors; values++) \
       for (int l = 0; l < wide; l++) { \
-        if (low[v][l] < *least) *least = low[v][l]; \
-        if (high[v][l] > *greatest) *greatest = high[v][l]; \
-        finite += (size_t) count[v][l]; \
+        if (low[values][l] < *least) *least = low[values][l]; \
+        if (high[values][l] > *greatest) *greatest = high[values][l]; \
+        finite += (size_t) count[values][l]; \
       } \
     return finite; \
   } \
@@ -53,17 +54,17 @@
     name##_vector sum[name##_vectors]; \
     double rest[LANES], total = 0; \
     WEFT_UNROLLED \
-    for (int v = 0; v < name##_vectors; v++) sum[v] = (name##_vector){ 0 }; \
+    for (int values = 0; values < name##_vectors; values++) sum[values] = (name##_vector){ 0 }; \
     for (size_t i = 0; i < n; i += LANES) { \
       const double *from = whole_turn(x, i, n, rest); \
       WEFT_UNROLLED \
-      for (int v = 0; v < name##_vectors; v++) { \
-        const name##_vector d = *(const name##_vector *) (from + v * wide) * unit - mean; \
-        sum[v] += (name##_vector)((name##_mask)(squares ? d * d : d) & (name##_mask)(d - d == 0)); \
+      for (int values = 0; values < name##_vectors; values++) { \
+        const name##_vector d = *(const name##_vector *) (from + values * wide) * unit - mean; \
+        sum[values] += (name##_vector)((name##_mask)(squares ? d * d : d) & (name##_mask)(d - d == 0)); \
       } \
     } \
-    for (int v = 0; v < name##_vectors; v++) \
-      for (int l = 0; l < wide; l++) total += sum[v][l]; \
+    for (int values = 0; values < name##_vectors; values++) \
+      for (int l = 0; l < wide; l++) total += sum[values][l]; \
     return total; \
   } \
   static const column_kernels name = { name##_range, name##_sum };

@@ -29,38 +29,38 @@ struct weft_pca_space {
 
 /* ---- memory ---- */
 
-static weft_status take(weft_pca_space *s, size_t count, double **out)
+static weft_status take(weft_pca_space *space, size_t count, double **out)
 {
-  *out = weft_arena_take(&s->mem, count, sizeof **out);
+  *out = weft_arena_take(&space->mem, count, sizeof **out);
   return *out ? WEFT_OK : WEFT_ERR_MEMORY;
 }
 
-static void drop(weft_pca_space *s, double *block) { weft_arena_drop(&s->mem, block); }
+static void drop(weft_pca_space *space, double *block) { weft_arena_drop(&space->mem, block); }
 
-static weft_status move(weft_pca_space *s, double *to, const double *from, size_t count)
+static weft_status move(weft_pca_space *space, double *to, const double *from, size_t count)
 {
-  (void) s;
+  (void) space;
   memmove(to, from, count * sizeof *to);
   return WEFT_OK;
 }
 
-static void close_space(weft_pca_space *s)
+static void close_space(weft_pca_space *space)
 {
-  weft_arena mem = s->mem; /* the space itself lives in it */
+  weft_arena mem = space->mem; /* the space itself lives in it */
   weft_arena_end(&mem);
 }
 
-static weft_view panel_view(const weft_pca_space *s, const weft_pca_panel *x, int transposed)
+static weft_view panel_view(const weft_pca_space *space, const weft_pca_panel *x, int transposed)
 {
   weft_view v = { x->dense,
                   x->ld,
                   0,
                   transposed,
-                  s->form->center + x->column,
-                  s->form->factor + x->column,
-                  s->form->row ? s->form->row + x->row : NULL };
-  if (s->floats) {
-    const weft_view held = { s->floats, x->n, 1, transposed, NULL, NULL, NULL };
+                  space->form->center + x->column,
+                  space->form->factor + x->column,
+                  space->form->row ? space->form->row + x->row : NULL };
+  if (space->floats) {
+    const weft_view held = { space->floats, x->n, 1, transposed, NULL, NULL, NULL };
     return held;
   }
   return v;
@@ -72,17 +72,17 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  weft_pca_space *s;
+  weft_pca_space *space;
   weft_pca_panel x;
-  WEFT_TAKE0(s, &mem, 1);
-  s->ctx = ctx;
-  s->data = data;
-  s->form = form;
+  WEFT_TAKE0(space, &mem, 1);
+  space->ctx = ctx;
+  space->data = data;
+  space->form = form;
   if (form->single || form->own) {
     if (form->single)
-      WEFT_TAKE(s->floats, &mem, data->n * data->p);
+      WEFT_TAKE(space->floats, &mem, data->n * data->p);
     else
-      WEFT_TAKE(s->own, &mem, data->n * data->p);
+      WEFT_TAKE(space->own, &mem, data->n * data->p);
     WEFT_TRY(data->fetch(ctx, data->source, 0, &x));
     WEFT_PARALLEL_FOR(weft_pca_threads_for_cells(ctx, (double) x.n * (double) x.p), static)
     for (int64_t j = 0; j < (int64_t) x.p; j++)
@@ -90,27 +90,27 @@ static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const we
         const size_t at = i + (size_t) j * x.n;
         const double value =
             (x.dense[i + (size_t) j * x.ld] - form->center[j]) * form->factor[j] * (form->row ? form->row[i] : 1);
-        if (s->own)
-          s->own[at] = value;
+        if (space->own)
+          space->own[at] = value;
         else
-          s->floats[at] = (float) value;
+          space->floats[at] = (float) value;
       }
   }
-  s->mem = mem;
-  *out = s;
+  space->mem = mem;
+  *out = space;
   return st;
 done:
   weft_arena_end(&mem);
   return st;
 }
 
-static void refine(weft_pca_space *s)
+static void refine(weft_pca_space *space)
 {
-  weft_arena_drop(&s->mem, s->floats);
-  s->floats = NULL;
+  weft_arena_drop(&space->mem, space->floats);
+  space->floats = NULL;
 }
 
-static weft_status join(weft_pca_space *s, double *x, size_t count) { return weft_meet_add(s->ctx, x, count); }
+static weft_status join(weft_pca_space *space, double *x, size_t count) { return weft_meet_add(space->ctx, x, count); }
 
 /* ---- products ---- */
 
@@ -118,26 +118,26 @@ static weft_status join(weft_pca_space *s, double *x, size_t count) { return wef
 #define MIN_TILED 3      /* vectors, which are made up to a multiple of 4 */
 
 /* Tiles, a copy of 2 to 10 bytes per value, are made for the second product; the first may be the last. */
-static weft_status make_tiles(weft_pca_space *s, size_t b)
+static weft_status make_tiles(weft_pca_space *space, size_t b)
 {
   weft_status st = WEFT_OK;
-  const weft_pca_data *d = s->data;
+  const weft_pca_data *d = space->data;
   weft_pca_panel x;
   double stored = 0;
-  if (!d->stays || b < MIN_TILED || s->products++ != 1) return WEFT_OK;
+  if (!d->stays || b < MIN_TILED || space->products++ != 1) return WEFT_OK;
   for (size_t t = 0; t < d->panels; t++) {
-    WEFT_TRY(d->fetch(s->ctx, d->source, t, &x));
+    WEFT_TRY(d->fetch(space->ctx, d->source, t, &x));
     stored += x.starts[x.p];
   }
   const double have = weft_host_available();
   if (stored < TILED_VALUES || (have > 0 && 12 * stored > 0.5 * have)) return WEFT_OK;
   weft_pca_tiles *tiles;
-  WEFT_TAKE0(tiles, &s->mem, d->panels);
+  WEFT_TAKE0(tiles, &space->mem, d->panels);
   for (size_t t = 0; t < d->panels; t++) {
-    WEFT_TRY(d->fetch(s->ctx, d->source, t, &x));
-    WEFT_TRY(weft_pca_tile(s->ctx, &x, &s->mem, &tiles[t]));
+    WEFT_TRY(d->fetch(space->ctx, d->source, t, &x));
+    WEFT_TRY(weft_pca_tile(space->ctx, &x, &space->mem, &tiles[t]));
   }
-  s->tiles = tiles;
+  space->tiles = tiles;
 done:
   return st;
 }
@@ -158,21 +158,21 @@ static void by_rows(double *to, const double *from, size_t rows, size_t given, s
 /* Product with sparse X without centring it: (X - 1 c') D v = X D v - 1 (c'D v), and likewise for X'. Vectors are held
  * row by row. Blocks of MIN_TILED vectors and more go through tiles, where they fit; at most WEFT_PCA_TILE_BLOCK
  * vectors at a time. */
-static weft_status sparse_product(weft_pca_space *s, int transposed, const double *v, size_t given, double *out)
+static weft_status sparse_product(weft_pca_space *space, int transposed, const double *v, size_t given, double *out)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
+  weft_ctx *ctx = space->ctx;
   weft_arena mem = weft_arena_begin(ctx);
-  const weft_pca_form *form = s->form;
-  const size_t n = s->data->n, p = s->data->p, from = transposed ? n : p, to = transposed ? p : n;
+  const weft_pca_form *form = space->form;
+  const size_t n = space->data->n, p = space->data->p, from = transposed ? n : p, to = transposed ? p : n;
   double *in, *sums, *shift;
   weft_pca_panel x;
-  WEFT_TRY(make_tiles(s, given));
-  const weft_pca_tiles *tiles = given < MIN_TILED ? NULL : s->tiles;
+  WEFT_TRY(make_tiles(space, given));
+  const weft_pca_tiles *tiles = given < MIN_TILED ? NULL : space->tiles;
   if (tiles && given > WEFT_PCA_TILE_BLOCK) {
     for (size_t j = 0; j < given; j += WEFT_PCA_TILE_BLOCK) {
       const size_t here = given - j < WEFT_PCA_TILE_BLOCK ? given - j : WEFT_PCA_TILE_BLOCK;
-      WEFT_TRY(sparse_product(s, transposed, v + j * from, here, out + j * to));
+      WEFT_TRY(sparse_product(space, transposed, v + j * from, here, out + j * to));
     }
     goto done;
   }
@@ -182,8 +182,8 @@ static weft_status sparse_product(weft_pca_space *s, int transposed, const doubl
   WEFT_TAKE0(shift, &mem, b);
   by_rows(in, v, from, given, b, transposed ? form->row : form->factor);
   for (size_t i = 0; i < from; i++) weft_add_scaled(b, shift, transposed ? 1 : form->center[i], in + i * b);
-  for (size_t t = 0; t < s->data->panels; t++) {
-    WEFT_TRY(s->data->fetch(ctx, s->data->source, t, &x));
+  for (size_t t = 0; t < space->data->panels; t++) {
+    WEFT_TRY(space->data->fetch(ctx, space->data->source, t, &x));
     const double *from_here = transposed ? in + x.row * b : in;
     double *to_here = transposed ? sums : sums + x.row * b;
     if (tiles && transposed)
@@ -207,39 +207,39 @@ done:
 }
 
 /* out = X v or X'v, panel by panel; for dense panels centring and scaling are part of the packed product. */
-static weft_status product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out)
+static weft_status product(weft_pca_space *space, int transposed, const double *v, size_t b, double *out)
 {
   weft_status st = WEFT_OK;
-  const size_t n = s->data->n, p = s->data->p;
+  const size_t n = space->data->n, p = space->data->p;
   weft_pca_panel x;
-  if (s->data->sparse) return sparse_product(s, transposed, v, b, out);
-  for (size_t t = 0; t < s->data->panels; t++) {
-    WEFT_TRY(s->data->fetch(s->ctx, s->data->source, t, &x));
-    const weft_view view = panel_view(s, &x, transposed);
+  if (space->data->sparse) return sparse_product(space, transposed, v, b, out);
+  for (size_t t = 0; t < space->data->panels; t++) {
+    WEFT_TRY(space->data->fetch(space->ctx, space->data->source, t, &x));
+    const weft_view view = panel_view(space, &x, transposed);
     const weft_view in = transposed ? weft_view_plain(v + x.row, n, 0) : weft_view_plain(v + x.column, p, 0);
     if (transposed)
-      WEFT_TRY(weft_product(s->ctx, x.p, b, x.n, 1, &view, &in, x.row ? 1 : 0, out + x.column, p, 0));
+      WEFT_TRY(weft_product(space->ctx, x.p, b, x.n, 1, &view, &in, x.row ? 1 : 0, out + x.column, p, 0));
     else
-      WEFT_TRY(weft_product(s->ctx, x.n, b, x.p, 1, &view, &in, x.column ? 1 : 0, out + x.row, n, 0));
+      WEFT_TRY(weft_product(space->ctx, x.n, b, x.p, 1, &view, &in, x.column ? 1 : 0, out + x.row, n, 0));
   }
 done:
   return st;
 }
 
 /* Of sparse rows: X'X v = F (S'R² (S F v - 1 (c'F v)) - c 1'R² (the same)). Panels are ranges of rows. */
-static weft_status twice(weft_pca_space *s, const double *v, size_t given, double *out)
+static weft_status twice(weft_pca_space *space, const double *v, size_t given, double *out)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
+  weft_ctx *ctx = space->ctx;
   weft_arena mem = weft_arena_begin(ctx);
-  const weft_pca_form *form = s->form;
-  const size_t p = s->data->p;
+  const weft_pca_form *form = space->form;
+  const size_t p = space->data->p;
   double *in, *far = NULL, *sums, *shift, *total;
   size_t room = 0;
   weft_pca_panel x;
-  if (!s->products) s->products = 1; /* more will follow */
-  WEFT_TRY(make_tiles(s, given));
-  const weft_pca_tiles *tiles = given < MIN_TILED || given > WEFT_PCA_TILE_BLOCK ? NULL : s->tiles;
+  if (!space->products) space->products = 1; /* more will follow */
+  WEFT_TRY(make_tiles(space, given));
+  const weft_pca_tiles *tiles = given < MIN_TILED || given > WEFT_PCA_TILE_BLOCK ? NULL : space->tiles;
   const size_t b = tiles ? tiled_block(given) : given;
   WEFT_TAKE(in, &mem, p * b);
   WEFT_TAKE0(sums, &mem, p * b);
@@ -247,8 +247,8 @@ static weft_status twice(weft_pca_space *s, const double *v, size_t given, doubl
   WEFT_TAKE0(total, &mem, b);
   by_rows(in, v, p, given, b, form->factor);
   for (size_t i = 0; i < p; i++) weft_add_scaled(b, shift, form->center[i], in + i * b);
-  for (size_t t = 0; t < s->data->panels; t++) {
-    WEFT_TRY(s->data->fetch(ctx, s->data->source, t, &x));
+  for (size_t t = 0; t < space->data->panels; t++) {
+    WEFT_TRY(space->data->fetch(ctx, space->data->source, t, &x));
     if (tiles) {
       const double *row = form->row ? form->row + x.row : NULL;
       WEFT_TRY(weft_pca_tiles_twice(ctx, &tiles[t], in, b, shift, row, total, sums));
@@ -276,28 +276,28 @@ done:
   return st;
 }
 
-static weft_status draw(weft_pca_space *s, weft_rng rng, uint64_t first, double *to, size_t count)
+static weft_status draw(weft_pca_space *space, weft_rng rng, uint64_t first, double *to, size_t count)
 {
-  WEFT_PARALLEL_FOR(weft_threads_worth(s->ctx->threads, 5 * (double) count), static)
+  WEFT_PARALLEL_FOR(weft_threads_worth(space->ctx->threads, 5 * (double) count), static)
   for (int64_t i = 0; i < (int64_t) count; i++) to[i] = 2 * weft_draw_uniform(rng, first + (uint64_t) i) - 1;
   return WEFT_OK;
 }
 
-static weft_status gemm(weft_pca_space *s, int ta, int tb, size_t m, size_t n, size_t k, double alpha, const double *a,
-                        size_t lda, const double *b, size_t ldb, double beta, double *c, size_t ldc)
+static weft_status gemm(weft_pca_space *space, int ta, int tb, size_t m, size_t n, size_t k, double alpha,
+                        const double *a, size_t lda, const double *b, size_t ldb, double beta, double *c, size_t ldc)
 {
   const weft_view va = weft_view_plain(a, lda, ta), vb = weft_view_plain(b, ldb, tb);
-  return weft_product(s->ctx, m, n, k, alpha, &va, &vb, beta, c, ldc, 0);
+  return weft_product(space->ctx, m, n, k, alpha, &va, &vb, beta, c, ldc, 0);
 }
 
 /* ---- the Gram matrix ---- */
 
 /* From products with unit vectors, 64 at a time: for data whose panels do not add up to it. */
-static weft_status gram_by_products(weft_pca_space *s, int rows, size_t order, double *g)
+static weft_status gram_by_products(weft_pca_space *space, int rows, size_t order, double *g)
 {
   weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(s->ctx);
-  const size_t other = rows ? s->data->p : s->data->n;
+  weft_arena mem = weft_arena_begin(space->ctx);
+  const size_t other = rows ? space->data->p : space->data->n;
   double *unit, *y;
   WEFT_TAKE(unit, &mem, order * 64);
   WEFT_TAKE(y, &mem, other * 64);
@@ -305,8 +305,8 @@ static weft_status gram_by_products(weft_pca_space *s, int rows, size_t order, d
     const size_t b = order - j < 64 ? order - j : 64;
     memset(unit, 0, order * b * sizeof *unit);
     for (size_t i = 0; i < b; i++) unit[j + i + i * order] = 1;
-    WEFT_TRY(product(s, rows, unit, b, y));
-    WEFT_TRY(product(s, !rows, y, b, g + j * order));
+    WEFT_TRY(product(space, rows, unit, b, y));
+    WEFT_TRY(product(space, !rows, y, b, g + j * order));
   }
 done:
   weft_arena_end(&mem);
@@ -314,26 +314,26 @@ done:
 }
 
 /* X'X of sparse rows, the lower triangle. */
-static weft_status gram_of_sparse(weft_pca_space *s, double *g)
+static weft_status gram_of_sparse(weft_pca_space *space, double *g)
 {
   weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(s->ctx);
-  const weft_pca_data *d = s->data;
-  const double *row = s->form->row;
+  weft_arena mem = weft_arena_begin(space->ctx);
+  const weft_pca_data *d = space->data;
+  const double *row = space->form->row;
   double *m, weight = (double) d->n;
   weft_pca_panel x;
   WEFT_TAKE0(m, &mem, d->p);
   memset(g, 0, d->p * d->p * sizeof *g);
   for (size_t t = 0; t < d->panels; t++) {
-    WEFT_TRY(d->fetch(s->ctx, d->source, t, &x));
-    WEFT_TRY(weft_pca_gram_sparse_add(s->ctx, &x, row ? row + x.row : NULL, g, m));
+    WEFT_TRY(d->fetch(space->ctx, d->source, t, &x));
+    WEFT_TRY(weft_pca_gram_sparse_add(space->ctx, &x, row ? row + x.row : NULL, g, m));
   }
   if (row) {
     weight = 0;
     for (size_t i = 0; i < d->n; i++) weight += row[i] * row[i];
   }
-  const int threads = weft_pca_threads_for_cells(s->ctx, (double) d->p * (double) d->p);
-  weft_pca_gram_sparse_centre(s->form, d->p, weight, m, g, threads);
+  const int threads = weft_pca_threads_for_cells(space->ctx, (double) d->p * (double) d->p);
+  weft_pca_gram_sparse_centre(space->form, d->p, weight, m, g, threads);
 done:
   weft_arena_end(&mem);
   return st;
@@ -349,31 +349,31 @@ static void mirror(double *g, size_t order)
         for (size_t i = ii; i < ii + side && i < j; i++) g[i + j * order] = g[j + i * order];
 }
 
-static int squares(const weft_pca_space *s, size_t order)
+static int squares(const weft_pca_space *space, size_t order)
 {
   const double have = weft_host_available();
-  const int summed = s->data->sparse ? order == s->data->p : s->data->stays;
+  const int summed = space->data->sparse ? order == space->data->p : space->data->stays;
   return summed && (have <= 0 || 8.0 * (double) order * (double) order < 0.5 * have);
 }
 
 /* The smaller Gram matrix. Sparse columns: from pairs of values within rows; panels that do not span the other side: by
  * products with unit vectors; else a sum over panels, of which only the lower triangle is computed. */
-static weft_status square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal)
+static weft_status square(weft_pca_space *space, int rows, int coarse, double *g, double *diagonal)
 {
   weft_status st = WEFT_OK;
   (void) coarse; /* all of it in double */
-  const size_t order = rows ? s->data->n : s->data->p;
+  const size_t order = rows ? space->data->n : space->data->p;
   weft_pca_panel x;
-  WEFT_TRY(s->data->fetch(s->ctx, s->data->source, 0, &x));
-  if (s->data->sparse && !rows) {
-    WEFT_TRY(gram_of_sparse(s, g));
-  } else if (s->data->sparse || (rows ? x.n < s->data->n : x.p < s->data->p)) {
-    WEFT_TRY(gram_by_products(s, rows, order, g));
+  WEFT_TRY(space->data->fetch(space->ctx, space->data->source, 0, &x));
+  if (space->data->sparse && !rows) {
+    WEFT_TRY(gram_of_sparse(space, g));
+  } else if (space->data->sparse || (rows ? x.n < space->data->n : x.p < space->data->p)) {
+    WEFT_TRY(gram_by_products(space, rows, order, g));
   } else {
-    for (size_t t = 0; t < s->data->panels; t++) {
-      if (t) WEFT_TRY(s->data->fetch(s->ctx, s->data->source, t, &x));
-      const weft_view left = panel_view(s, &x, !rows), right = panel_view(s, &x, rows);
-      WEFT_TRY(weft_product(s->ctx, order, order, rows ? x.p : x.n, 1, &left, &right, t ? 1 : 0, g, order, 1));
+    for (size_t t = 0; t < space->data->panels; t++) {
+      if (t) WEFT_TRY(space->data->fetch(space->ctx, space->data->source, t, &x));
+      const weft_view left = panel_view(space, &x, !rows), right = panel_view(space, &x, rows);
+      WEFT_TRY(weft_product(space->ctx, order, order, rows ? x.p : x.n, 1, &left, &right, t ? 1 : 0, g, order, 1));
     }
   }
   mirror(g, order);
@@ -383,26 +383,26 @@ done:
 }
 
 /* As a transposed product, which needs no packing. */
-static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v,
-                             double beta, double *out)
+static weft_status by_square(weft_pca_space *space, const double *g, size_t order, size_t b, double alpha,
+                             const double *v, double beta, double *out)
 {
-  return gemm(s, 1, 0, order, b, order, alpha, g, order, v, order, beta, out, order);
+  return gemm(space, 1, 0, order, b, order, alpha, g, order, v, order, beta, out, order);
 }
 
-static weft_status shift(weft_pca_space *s, double *g, size_t order, const double *diagonal, double by)
+static weft_status shift(weft_pca_space *space, double *g, size_t order, const double *diagonal, double by)
 {
-  (void) s;
+  (void) space;
   for (size_t j = 0; j < order; j++) g[j + j * order] = diagonal[j] - by;
   return WEFT_OK;
 }
 
-static weft_status eigen(weft_pca_space *s, double *g, size_t order, size_t k, double *vectors)
+static weft_status eigen(weft_pca_space *space, double *g, size_t order, size_t k, double *vectors)
 {
   weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(s->ctx);
+  weft_arena mem = weft_arena_begin(space->ctx);
   double *values;
   WEFT_TAKE(values, &mem, k);
-  WEFT_TRY(weft_pca_leading(s->ctx, g, order, k, values, vectors));
+  WEFT_TRY(weft_pca_leading(space->ctx, g, order, k, values, vectors));
 done:
   weft_arena_end(&mem);
   return st;
@@ -419,23 +419,23 @@ static double norm_of(const double *x, size_t count)
 
 /* Two products, one for each direction, then Gram-Schmidt on the vectors found before; the device has one kernel for
  * it. */
-static weft_status step(weft_pca_space *s, const double *found, size_t k, double *v, double *u, double *w,
+static weft_status step(weft_pca_space *space, const double *found, size_t k, double *v, double *u, double *w,
                         double out[3])
 {
   weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(s->ctx);
-  const size_t p = s->data->p;
+  weft_arena mem = weft_arena_begin(space->ctx);
+  const size_t p = space->data->p;
   double *c, sum = 0;
   WEFT_TAKE(c, &mem, k + 1);
-  WEFT_TRY(product(s, 0, v, 1, u));
-  WEFT_TRY(product(s, 1, u, 1, w));
+  WEFT_TRY(product(space, 0, v, 1, u));
+  WEFT_TRY(product(space, 1, u, 1, w));
   for (int twice = 0; k && twice < 2; twice++) {
     const double before = norm_of(w, p);
-    WEFT_TRY(gemm(s, 1, 0, k, 1, p, 1, found, p, w, p, 0, c, k));
-    WEFT_TRY(gemm(s, 0, 0, p, 1, k, -1, found, p, c, k, 1, w, p));
+    WEFT_TRY(gemm(space, 1, 0, k, 1, p, 1, found, p, w, p, 0, c, k));
+    WEFT_TRY(gemm(space, 0, 0, p, 1, k, -1, found, p, c, k, 1, w, p));
     if (pow(norm_of(c, k), 2) < 0.5 * before * before) break; /* twice is needed only when much was taken off */
   }
-  out[0] = norm_of(u, s->data->n);
+  out[0] = norm_of(u, space->data->n);
   out[1] = norm_of(w, p);
   for (size_t i = 0; i < p && out[0] > 0; i++) sum += pow(w[i] / out[0] - out[0] * v[i], 2);
   out[2] = sqrt(sum);
@@ -447,24 +447,24 @@ done:
 
 /* ---- what is observed ---- */
 
-static weft_status observed(weft_pca_space *s, double *t, double *loads)
+static weft_status observed(weft_pca_space *space, double *t, double *loads)
 {
-  return weft_pca_observed(s->ctx, s->own, s->data->n, s->data->p, t, loads);
+  return weft_pca_observed(space->ctx, space->own, space->data->n, space->data->p, t, loads);
 }
 
-static weft_status observed_loads(weft_pca_space *s, const double *t, double *loads)
+static weft_status observed_loads(weft_pca_space *space, const double *t, double *loads)
 {
-  return weft_pca_observed_loads(s->ctx, s->own, s->data->n, s->data->p, t, loads);
+  return weft_pca_observed_loads(space->ctx, space->own, space->data->n, space->data->p, t, loads);
 }
 
-static weft_status observed_scores(weft_pca_space *s, const double *loads, double *t)
+static weft_status observed_scores(weft_pca_space *space, const double *loads, double *t)
 {
-  return weft_pca_observed_scores(s->ctx, s->own, s->data->n, s->data->p, loads, t);
+  return weft_pca_observed_scores(space->ctx, space->own, space->data->n, space->data->p, loads, t);
 }
 
-static weft_status deflate(weft_pca_space *s, const double *t, const double *loads)
+static weft_status deflate(weft_pca_space *space, const double *t, const double *loads)
 {
-  return weft_pca_deflate(s->ctx, s->own, s->data->n, s->data->p, t, loads);
+  return weft_pca_deflate(space->ctx, space->own, space->data->n, space->data->p, t, loads);
 }
 
 const weft_pca_ops weft_pca_cpu = { weft_pca_moments_cpu,

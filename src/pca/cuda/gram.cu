@@ -10,11 +10,11 @@ __global__ void set_diagonal(double *g, int64_t order, const double *diagonal, d
   if (i < order) g[i + i * order] = diagonal[i] - by;
 }
 
-weft_status weft_pca_shift(weft_pca_space *s, double *g, size_t order, const double *diagonal, double by)
+weft_status weft_pca_shift(weft_pca_space *space, double *g, size_t order, const double *diagonal, double by)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  set_diagonal<<<weft_pca_blocks_for(order), 256, 0, s->mem.stream>>>(g, (int64_t) order, diagonal, by);
+  weft_ctx *ctx = space->ctx;
+  set_diagonal<<<weft_pca_blocks_for(order), 256, 0, space->mem.stream>>>(g, (int64_t) order, diagonal, by);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
@@ -43,126 +43,130 @@ static double bytes_of_halves(int64_t rows, int64_t columns, int by_rows)
 
 /* Device memory for a matrix in two halves per number, with sides padded to 16 (cuBLAS is three times slower
  * otherwise), and for the two sums in single precision. */
-static weft_status take_halves(weft_pca_space *s, int64_t rows, int64_t columns, int by_rows, halves *h)
+static weft_status take_halves(weft_pca_space *space, int64_t rows, int64_t columns, int by_rows, halves *parts)
 {
   weft_status st = WEFT_OK;
-  memset(h, 0, sizeof *h);
-  h->rows = (rows + 15) / 16 * 16;
-  h->columns = (columns + 15) / 16 * 16;
-  h->by_rows = by_rows;
-  h->order = by_rows ? h->rows : h->columns;
-  WEFT_DEVICE_TAKE(h->bits, &s->mem, 1);
+  memset(parts, 0, sizeof *parts);
+  parts->rows = (rows + 15) / 16 * 16;
+  parts->columns = (columns + 15) / 16 * 16;
+  parts->by_rows = by_rows;
+  parts->order = by_rows ? parts->rows : parts->columns;
+  WEFT_DEVICE_TAKE(parts->bits, &space->mem, 1);
   /* one block: allocating and freeing cost time */
-  WEFT_DEVICE_TAKE(h->main, &s->mem, (size_t) (h->rows * h->columns + 2 * h->order * h->order));
-  h->cross = h->main + h->order * h->order;
-  h->high = (__half *) (h->cross + h->order * h->order);
-  h->low = h->high + h->rows * h->columns;
+  WEFT_DEVICE_TAKE(parts->main, &space->mem, (size_t) (parts->rows * parts->columns + 2 * parts->order * parts->order));
+  parts->cross = parts->main + parts->order * parts->order;
+  parts->high = (__half *) (parts->cross + parts->order * parts->order);
+  parts->low = parts->high + parts->rows * parts->columns;
 done:
   return st;
 }
 
-static void drop_halves(weft_pca_space *s, halves *h)
+static void drop_halves(weft_pca_space *space, halves *parts)
 {
-  cudaStreamSynchronize(s->mem.stream);
-  if (h->bits) weft_device_drop(&s->mem, h->bits);
-  if (h->main) weft_device_drop(&s->mem, h->main);
+  cudaStreamSynchronize(space->mem.stream);
+  if (parts->bits) weft_device_drop(&space->mem, parts->bits);
+  if (parts->main) weft_device_drop(&space->mem, parts->main);
 }
 
 /* A matrix with `h->rows` rows and `columns` columns that are there. */
-static weft_status halve(weft_pca_space *s, const double *x, int64_t columns, halves *h)
+static weft_status halve(weft_pca_space *space, const double *x, int64_t columns, halves *parts)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const int64_t count = h->rows * columns;
+  weft_ctx *ctx = space->ctx;
+  const int64_t count = parts->rows * columns;
   double largest;
-  WEFT_CUDA(cudaMemsetAsync(h->bits, 0, sizeof *h->bits, s->mem.stream));
-  largest_bits<<<2048, 256, 0, s->mem.stream>>>(x, count, h->bits);
+  WEFT_CUDA(cudaMemsetAsync(parts->bits, 0, sizeof *parts->bits, space->mem.stream));
+  largest_bits<<<2048, 256, 0, space->mem.stream>>>(x, count, parts->bits);
   WEFT_CUDA(cudaGetLastError());
-  WEFT_CUDA(cudaMemcpyAsync(&largest, h->bits, sizeof largest, cudaMemcpyDeviceToHost, s->mem.stream));
-  WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
-  frexp(largest, &h->exponent);
-  h->exponent = 14 - h->exponent; /* the largest becomes less than 2^14 */
-  split<<<2048, 256, 0, s->mem.stream>>>(x, count, h->rows * h->columns, ldexp(1, h->exponent), h->high, h->low);
+  WEFT_CUDA(cudaMemcpyAsync(&largest, parts->bits, sizeof largest, cudaMemcpyDeviceToHost, space->mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(space->mem.stream));
+  frexp(largest, &parts->exponent);
+  parts->exponent = 14 - parts->exponent; /* the largest becomes less than 2^14 */
+  split<<<2048, 256, 0, space->mem.stream>>>(x, count, parts->rows * parts->columns, ldexp(1, parts->exponent),
+                                             parts->high, parts->low);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
 }
 
 /* Lower triangle of g: the products of what is halved, or these added. */
-static weft_status multiply_halves(weft_pca_space *s, const halves *h, int64_t first, int64_t depth, int64_t order,
-                                   int more, double *g)
+static weft_status multiply_halves(weft_pca_space *space, const halves *parts, int64_t first, int64_t depth,
+                                   int64_t order, int more, double *g)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const int64_t tenth = (h->order / 10 + 255) / 256 * 256, width = tenth < 1024 ? 1024 : tenth; /* for all processors */
-  const int64_t step = h->by_rows ? 1 : h->rows, from = h->by_rows ? first * h->rows : first;
+  weft_ctx *ctx = space->ctx;
+  const int64_t tenth = (parts->order / 10 + 255) / 256 * 256,
+                width = tenth < 1024 ? 1024 : tenth; /* for all processors */
+  const int64_t step = parts->by_rows ? 1 : parts->rows, from = parts->by_rows ? first * parts->rows : first;
   const unsigned squares = (unsigned) ((order + 31) / 32);
-  const cublasOperation_t left = h->by_rows ? CUBLAS_OP_N : CUBLAS_OP_T, right = h->by_rows ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t left = parts->by_rows ? CUBLAS_OP_N : CUBLAS_OP_T,
+                          right = parts->by_rows ? CUBLAS_OP_T : CUBLAS_OP_N;
   const float one = 1, none = 0;
-  const __half *high = h->high + from, *low = h->low + from;
-  const int m = (int) h->order, ld = (int) h->rows, deep = (int) depth;
-  for (int64_t j = 0; j < h->order; j += width) {
-    const int wide = (int) (h->order - j < width ? h->order - j : width);
-    LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, (int) (h->order - j), wide, deep, &one, high + j * step,
-                                   CUDA_R_16F, ld, high + j * step, CUDA_R_16F, ld, &none, h->main + j + j * h->order,
-                                   CUDA_R_32F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  const __half *high = parts->high + from, *low = parts->low + from;
+  const int m = (int) parts->order, ld = (int) parts->rows, deep = (int) depth;
+  for (int64_t j = 0; j < parts->order; j += width) {
+    const int wide = (int) (parts->order - j < width ? parts->order - j : width);
+    LIBRARY("cuBLAS",
+            cublasGemmEx(space->blas, left, right, (int) (parts->order - j), wide, deep, &one, high + j * step,
+                         CUDA_R_16F, ld, high + j * step, CUDA_R_16F, ld, &none, parts->main + j + j * parts->order,
+                         CUDA_R_32F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
   }
-  LIBRARY("cuBLAS", cublasGemmEx(s->blas, left, right, m, m, deep, &one, high, CUDA_R_16F, ld, low, CUDA_R_16F, ld,
-                                 &none, h->cross, CUDA_R_32F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
-  join<<<dim3(squares, squares), dim3(32, 8), 0, s->mem.stream>>>(h->main, h->cross, h->order, order,
-                                                                  ldexp(1, -h->exponent), more, g);
+  LIBRARY("cuBLAS", cublasGemmEx(space->blas, left, right, m, m, deep, &one, high, CUDA_R_16F, ld, low, CUDA_R_16F, ld,
+                                 &none, parts->cross, CUDA_R_32F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  join<<<dim3(squares, squares), dim3(32, 8), 0, space->mem.stream>>>(parts->main, parts->cross, parts->order, order,
+                                                                      ldexp(1, -parts->exponent), more, g);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
 }
 
-static weft_status coarse_square(weft_pca_space *s, int rows, int64_t order, double *g)
+static weft_status coarse_square(weft_pca_space *space, int rows, int64_t order, double *g)
 {
   weft_status st = WEFT_OK;
-  halves h;
-  WEFT_TRY(take_halves(s, s->ld, (int64_t) s->data->p, rows, &h));
-  WEFT_TRY(halve(s, s->x, (int64_t) s->data->p, &h));
-  WEFT_TRY(multiply_halves(s, &h, 0, rows ? h.columns : h.rows, order, 0, g));
+  halves parts;
+  WEFT_TRY(take_halves(space, space->ld, (int64_t) space->data->p, rows, &parts));
+  WEFT_TRY(halve(space, space->x, (int64_t) space->data->p, &parts));
+  WEFT_TRY(multiply_halves(space, &parts, 0, rows ? parts.columns : parts.rows, order, 0, g));
 done:
-  drop_halves(s, &h);
+  drop_halves(space, &parts);
   return st;
 }
 
 struct rough_sum {
   double *g;
-  halves *h;
+  halves *parts;
   int more;
 };
 
 /* Adds one piece's rough Gram matrix to sum->g: split into halves, multiplied at most DEPTH rows at a time in single
  * precision, and added up in double. */
-static weft_status add_rough_square(weft_pca_space *s, const weft_pca_piece *x, void *data)
+static weft_status add_rough_square(weft_pca_space *space, const weft_pca_piece *x, void *data)
 {
   weft_status st = WEFT_OK;
   rough_sum *sum = (rough_sum *) data;
-  halves *h = sum->h;
-  h->rows = x->ld;
-  h->low = h->high + h->rows * h->columns;
-  WEFT_TRY(halve(s, x->x, x->columns, h));
-  for (int64_t first = 0; first < h->rows; first += DEPTH) {
-    const int64_t depth = h->rows - first < DEPTH ? h->rows - first : DEPTH;
-    WEFT_TRY(multiply_halves(s, h, first, depth, x->columns, sum->more, sum->g));
+  halves *parts = sum->parts;
+  parts->rows = x->ld;
+  parts->low = parts->high + parts->rows * parts->columns;
+  WEFT_TRY(halve(space, x->x, x->columns, parts));
+  for (int64_t first = 0; first < parts->rows; first += DEPTH) {
+    const int64_t depth = parts->rows - first < DEPTH ? parts->rows - first : DEPTH;
+    WEFT_TRY(multiply_halves(space, parts, first, depth, x->columns, sum->more, sum->g));
     sum->more = 1;
   }
 done:
   return st;
 }
 
-static weft_status rough_square(weft_pca_space *s, double *g)
+static weft_status rough_square(weft_pca_space *space, double *g)
 {
   weft_status st = WEFT_OK;
-  const int64_t p = (int64_t) s->data->p;
-  halves h;
-  rough_sum sum = { g, &h, 0 };
-  WEFT_TRY(take_halves(s, (int64_t) s->piece_count / p, p, 0, &h));
-  WEFT_TRY(weft_pca_each_stored(s, add_rough_square, &sum));
+  const int64_t p = (int64_t) space->data->p;
+  halves parts;
+  rough_sum sum = { g, &parts, 0 };
+  WEFT_TRY(take_halves(space, (int64_t) space->piece_count / p, p, 0, &parts));
+  WEFT_TRY(weft_pca_each_stored(space, add_rough_square, &sum));
 done:
-  drop_halves(s, &h);
+  drop_halves(space, &parts);
   return st;
 }
 
@@ -173,17 +177,17 @@ struct sum_of_squares {
   double *g, work;
 };
 
-static weft_status add_square(weft_pca_space *s, const weft_pca_piece *x, void *data)
+static weft_status add_square(weft_pca_space *space, const weft_pca_piece *x, void *data)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
+  weft_ctx *ctx = space->ctx;
   sum_of_squares *sum = (sum_of_squares *) data;
   const double one = 1, none = 0;
-  LIBRARY("cuBLAS", cublasDsyrk(s->blas, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_T, (int) x->columns, (int) x->rows, &one,
+  LIBRARY("cuBLAS", cublasDsyrk(space->blas, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_T, (int) x->columns, (int) x->rows, &one,
                                 x->x, (int) x->ld, x->row ? &one : &none, sum->g, (int) x->columns));
   sum->work += (double) x->rows * (double) x->columns * (double) x->columns;
   if (sum->work < 1e12) return st;
-  WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(space->mem.stream));
   sum->work = 0;
 done:
   return st;
@@ -191,67 +195,67 @@ done:
 
 /* The Gram matrix, by what the data are: blocks of a store piece by piece, a whole matrix at once (both from halves
  * where `coarse` and there is room, else in double), anything else by products with 64 unit vectors at a time. */
-weft_status weft_pca_square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal)
+weft_status weft_pca_square(weft_pca_space *space, int rows, int coarse, double *g, double *diagonal)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const size_t n = s->data->n, p = s->data->p, order = rows ? n : p, other = rows ? p : n;
+  weft_ctx *ctx = space->ctx;
+  const size_t n = space->data->n, p = space->data->p, order = rows ? n : p, other = rows ? p : n;
   double *unit = NULL, *y = NULL;
   const double one = 1, none = 0;
   const unsigned squares = (unsigned) ((order + 31) / 32);
   const double at_once = fmax(1024, 4e12 / ((double) order * (double) order)); /* between two polls */
   sum_of_squares sum = { g, 0 };
-  if (s->held && !rows) {
-    const double room = bytes_of_halves((int64_t) (s->piece_count / p), (int64_t) p, 0);
+  if (space->held && !rows) {
+    const double room = bytes_of_halves((int64_t) (space->piece_count / p), (int64_t) p, 0);
     if (coarse && room < 0.8 * weft_device_available(ctx))
-      WEFT_TRY(rough_square(s, g));
+      WEFT_TRY(rough_square(space, g));
     else
-      WEFT_TRY(weft_pca_each_stored(s, add_square, &sum));
-  } else if (s->x) {
-    const double room = bytes_of_halves(s->ld, (int64_t) p, rows);
+      WEFT_TRY(weft_pca_each_stored(space, add_square, &sum));
+  } else if (space->x) {
+    const double room = bytes_of_halves(space->ld, (int64_t) p, rows);
     if (coarse && (double) other <= 5 * at_once && room < 0.8 * weft_device_available(ctx)) {
-      WEFT_TRY(coarse_square(s, rows, (int64_t) order, g));
+      WEFT_TRY(coarse_square(space, rows, (int64_t) order, g));
     } else {
       for (size_t at = 0; at < other;) {
         const size_t depth = (double) (other - at) < at_once ? other - at : (size_t) at_once;
         WEFT_TRY(weft_poll(ctx, (double) at, (double) other));
-        LIBRARY("cuBLAS", cublasDsyrk(s->blas, CUBLAS_FILL_MODE_LOWER, rows ? CUBLAS_OP_N : CUBLAS_OP_T, (int) order,
-                                      (int) depth, &one, s->x + at * (rows ? (size_t) s->ld : 1), (int) s->ld,
-                                      at ? &one : &none, g, (int) order));
+        LIBRARY("cuBLAS", cublasDsyrk(space->blas, CUBLAS_FILL_MODE_LOWER, rows ? CUBLAS_OP_N : CUBLAS_OP_T,
+                                      (int) order, (int) depth, &one, space->x + at * (rows ? (size_t) space->ld : 1),
+                                      (int) space->ld, at ? &one : &none, g, (int) order));
         at += depth;
-        if (at < other) WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+        if (at < other) WEFT_CUDA(cudaStreamSynchronize(space->mem.stream));
       }
     }
   } else { /* by products with unit vectors */
-    WEFT_DEVICE_TAKE(unit, &s->mem, order * 64);
-    WEFT_DEVICE_TAKE(y, &s->mem, other * 64);
+    WEFT_DEVICE_TAKE(unit, &space->mem, order * 64);
+    WEFT_DEVICE_TAKE(y, &space->mem, other * 64);
     for (size_t j = 0; j < order; j += 64) {
       const size_t b = order - j < 64 ? order - j : 64;
-      WEFT_CUDA(cudaMemsetAsync(unit, 0, order * b * sizeof *unit, s->mem.stream));
-      for (size_t i = 0; i < b; i++) { WEFT_CUDA(weft_pca_fill(unit + j + i + i * order, 1, 1, s->mem.stream)); }
-      WEFT_TRY(weft_pca_product(s, rows, unit, b, y));
-      WEFT_TRY(weft_pca_product(s, !rows, y, b, g + j * order));
+      WEFT_CUDA(cudaMemsetAsync(unit, 0, order * b * sizeof *unit, space->mem.stream));
+      for (size_t i = 0; i < b; i++) { WEFT_CUDA(weft_pca_fill(unit + j + i + i * order, 1, 1, space->mem.stream)); }
+      WEFT_TRY(weft_pca_product(space, rows, unit, b, y));
+      WEFT_TRY(weft_pca_product(space, !rows, y, b, g + j * order));
     }
   }
-  mirror<<<dim3(squares, squares), dim3(32, 8), 0, s->mem.stream>>>(g, (int64_t) order, diagonal);
+  mirror<<<dim3(squares, squares), dim3(32, 8), 0, space->mem.stream>>>(g, (int64_t) order, diagonal);
   WEFT_CUDA(cudaGetLastError());
 done:
-  cudaStreamSynchronize(s->mem.stream);
-  if (unit) weft_device_drop(&s->mem, unit);
-  if (y) weft_device_drop(&s->mem, y);
+  cudaStreamSynchronize(space->mem.stream);
+  if (unit) weft_device_drop(&space->mem, unit);
+  if (y) weft_device_drop(&space->mem, y);
   return st;
 }
 
-weft_status weft_pca_correct(weft_pca_space *s, double *g, size_t order, const double *m, const double *v, size_t b,
+weft_status weft_pca_correct(weft_pca_space *space, double *g, size_t order, const double *m, const double *v, size_t b,
                              double *diagonal)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
+  weft_ctx *ctx = space->ctx;
   const double one = 1;
   const unsigned squares = (unsigned) ((order + 31) / 32);
-  LIBRARY("cuBLAS", cublasDsyr2k(s->blas, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, (int) order, (int) b, &one, m,
+  LIBRARY("cuBLAS", cublasDsyr2k(space->blas, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, (int) order, (int) b, &one, m,
                                  (int) order, v, (int) order, &one, g, (int) order));
-  mirror<<<dim3(squares, squares), dim3(32, 8), 0, s->mem.stream>>>(g, (int64_t) order, diagonal);
+  mirror<<<dim3(squares, squares), dim3(32, 8), 0, space->mem.stream>>>(g, (int64_t) order, diagonal);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
@@ -259,38 +263,38 @@ done:
 
 /* By cuSOLVER, which destroys g and gives ascending values: the last k columns are copied in reverse. WEFT_ERR_INTERNAL
  * where it finds fewer. */
-weft_status weft_pca_eigen(weft_pca_space *s, double *g, size_t order, size_t k, double *vectors)
+weft_status weft_pca_eigen(weft_pca_space *space, double *g, size_t order, size_t k, double *vectors)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
+  weft_ctx *ctx = space->ctx;
   double *values = NULL, *work = NULL;
   int *info = NULL, found = 0, size = 0, failed = 0;
   const double zero = 0;
   const int m = (int) order, first = (int) (order - k) + 1;
-  LIBRARY("cuSOLVER", s->solver ? 0 : cusolverDnCreate(&s->solver));
-  LIBRARY("cuSOLVER", cusolverDnSetStream(s->solver, s->mem.stream));
-  WEFT_DEVICE_TAKE(values, &s->mem, order);
-  WEFT_DEVICE_TAKE(info, &s->mem, 1);
+  LIBRARY("cuSOLVER", space->solver ? 0 : cusolverDnCreate(&space->solver));
+  LIBRARY("cuSOLVER", cusolverDnSetStream(space->solver, space->mem.stream));
+  WEFT_DEVICE_TAKE(values, &space->mem, order);
+  WEFT_DEVICE_TAKE(info, &space->mem, 1);
   LIBRARY("cuSOLVER",
-          cusolverDnDsyevdx_bufferSize(s->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I,
+          cusolverDnDsyevdx_bufferSize(space->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I,
                                        CUBLAS_FILL_MODE_LOWER, m, g, m, zero, zero, first, m, &found, values, &size));
-  WEFT_DEVICE_TAKE(work, &s->mem, (size_t) size);
+  WEFT_DEVICE_TAKE(work, &space->mem, (size_t) size);
   LIBRARY("cuSOLVER",
-          cusolverDnDsyevdx(s->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I, CUBLAS_FILL_MODE_LOWER, m, g, m,
-                            zero, zero, first, m, &found, values, work, size, info));
-  WEFT_CUDA(cudaMemcpyAsync(&failed, info, sizeof failed, cudaMemcpyDeviceToHost, s->mem.stream));
-  WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+          cusolverDnDsyevdx(space->solver, CUSOLVER_EIG_MODE_VECTOR, CUSOLVER_EIG_RANGE_I, CUBLAS_FILL_MODE_LOWER, m, g,
+                            m, zero, zero, first, m, &found, values, work, size, info));
+  WEFT_CUDA(cudaMemcpyAsync(&failed, info, sizeof failed, cudaMemcpyDeviceToHost, space->mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(space->mem.stream));
   if (failed || found != (int) k) {
     st = weft_fail(ctx, WEFT_ERR_INTERNAL, "cuSOLVER's syevdx failed (info %d)", failed);
     goto done;
   }
   for (size_t j = 0; j < k; j++)
     WEFT_CUDA(cudaMemcpyAsync(vectors + j * order, g + (k - 1 - j) * order, order * sizeof *g, cudaMemcpyDeviceToDevice,
-                              s->mem.stream));
-  WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+                              space->mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(space->mem.stream));
 done:
   double *blocks[] = { values, work, (double *) info };
   for (double *block : blocks)
-    if (block) weft_device_drop(&s->mem, block);
+    if (block) weft_device_drop(&space->mem, block);
   return st;
 }

@@ -63,9 +63,9 @@ __global__ void find_scores(const double *sums, int64_t n, double *t)
   const int64_t i = blockIdx.x * (int64_t) THREADS + threadIdx.x;
   double over = 0, under = 0;
   if (i >= n) return;
-  for (int s = 0; s < SLICES; s++) {
-    over += sums[2 * (int64_t) s * n + i];
-    under += sums[(2 * (int64_t) s + 1) * n + i];
+  for (int space = 0; space < SLICES; space++) {
+    over += sums[2 * (int64_t) space * n + i];
+    under += sums[(2 * (int64_t) space + 1) * n + i];
   }
   t[i] = under > 0 ? over / under : 0;
 }
@@ -79,74 +79,76 @@ __global__ void take_off(double *x, int64_t n, int64_t p, int64_t ld, const doub
   }
 }
 
-static weft_status vectors(weft_pca_space *s)
+static weft_status vectors(weft_pca_space *space)
 {
   weft_status st = WEFT_OK;
-  if (!s->t) WEFT_DEVICE_TAKE(s->t, &s->mem, s->data->n);
-  if (!s->loads) WEFT_DEVICE_TAKE(s->loads, &s->mem, s->data->p);
-  if (!s->sums) WEFT_DEVICE_TAKE(s->sums, &s->mem, 2 * SLICES * s->data->n);
+  if (!space->t) WEFT_DEVICE_TAKE(space->t, &space->mem, space->data->n);
+  if (!space->loads) WEFT_DEVICE_TAKE(space->loads, &space->mem, space->data->p);
+  if (!space->sums) WEFT_DEVICE_TAKE(space->sums, &space->mem, 2 * SLICES * space->data->n);
 done:
   return st;
 }
 
 /* Loads from t (both on the host), scores from loads, or one after the other. */
-static weft_status regress(weft_pca_space *s, bool find_them, const double *t, double *loads, double *scores)
+static weft_status regress(weft_pca_space *space, bool find_them, const double *t, double *loads, double *scores)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const int64_t n = (int64_t) s->data->n, p = (int64_t) s->data->p;
+  weft_ctx *ctx = space->ctx;
+  const int64_t n = (int64_t) space->data->n, p = (int64_t) space->data->p;
   const unsigned blocks = (unsigned) ((n + THREADS - 1) / THREADS);
-  const cudaStream_t stream = s->mem.stream;
-  WEFT_TRY(vectors(s));
+  const cudaStream_t stream = space->mem.stream;
+  WEFT_TRY(vectors(space));
   if (find_them) {
-    WEFT_CUDA(cudaMemcpyAsync(s->t, t, (size_t) n * sizeof *t, cudaMemcpyHostToDevice, stream));
-    find_loads<<<(unsigned) (p < 65536 ? p : 65536), THREADS, 0, stream>>>(s->x, n, p, s->ld, s->t, s->loads);
+    WEFT_CUDA(cudaMemcpyAsync(space->t, t, (size_t) n * sizeof *t, cudaMemcpyHostToDevice, stream));
+    find_loads<<<(unsigned) (p < 65536 ? p : 65536), THREADS, 0, stream>>>(space->x, n, p, space->ld, space->t,
+                                                                           space->loads);
     WEFT_CUDA(cudaGetLastError());
-    WEFT_CUDA(cudaMemcpyAsync(loads, s->loads, (size_t) p * sizeof *loads, cudaMemcpyDeviceToHost, stream));
+    WEFT_CUDA(cudaMemcpyAsync(loads, space->loads, (size_t) p * sizeof *loads, cudaMemcpyDeviceToHost, stream));
   } else {
-    WEFT_CUDA(cudaMemcpyAsync(s->loads, loads, (size_t) p * sizeof *loads, cudaMemcpyHostToDevice, stream));
+    WEFT_CUDA(cudaMemcpyAsync(space->loads, loads, (size_t) p * sizeof *loads, cudaMemcpyHostToDevice, stream));
   }
   if (scores) {
-    sum_scores<<<dim3(blocks, SLICES), THREADS, 0, stream>>>(s->x, n, p, s->ld, s->loads, s->sums);
+    sum_scores<<<dim3(blocks, SLICES), THREADS, 0, stream>>>(space->x, n, p, space->ld, space->loads, space->sums);
     WEFT_CUDA(cudaGetLastError());
-    find_scores<<<blocks, THREADS, 0, stream>>>(s->sums, n, s->t);
+    find_scores<<<blocks, THREADS, 0, stream>>>(space->sums, n, space->t);
     WEFT_CUDA(cudaGetLastError());
-    WEFT_CUDA(cudaMemcpyAsync(scores, s->t, (size_t) n * sizeof *scores, cudaMemcpyDeviceToHost, stream));
+    WEFT_CUDA(cudaMemcpyAsync(scores, space->t, (size_t) n * sizeof *scores, cudaMemcpyDeviceToHost, stream));
   }
   WEFT_CUDA(cudaStreamSynchronize(stream));
 done:
   return st;
 }
 
-weft_status weft_pca_observed_cuda(weft_pca_space *s, double *t, double *loads)
+weft_status weft_pca_observed_cuda(weft_pca_space *space, double *t, double *loads)
 {
-  return regress(s, true, t, loads, t);
+  return regress(space, true, t, loads, t);
 }
 
-weft_status weft_pca_observed_loads_cuda(weft_pca_space *s, const double *t, double *loads)
+weft_status weft_pca_observed_loads_cuda(weft_pca_space *space, const double *t, double *loads)
 {
-  return regress(s, true, t, loads, NULL);
+  return regress(space, true, t, loads, NULL);
 }
 
-weft_status weft_pca_observed_scores_cuda(weft_pca_space *s, const double *loads, double *t)
+weft_status weft_pca_observed_scores_cuda(weft_pca_space *space, const double *loads, double *t)
 {
-  return regress(s, false, NULL, (double *) loads, t);
+  return regress(space, false, NULL, (double *) loads, t);
 }
 
 /* Sends t and loads, and takes their product off the space's own copy of X; NaN stays NaN. */
-weft_status weft_pca_deflate_cuda(weft_pca_space *s, const double *t, const double *loads)
+weft_status weft_pca_deflate_cuda(weft_pca_space *space, const double *t, const double *loads)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const int64_t n = (int64_t) s->data->n, p = (int64_t) s->data->p;
+  weft_ctx *ctx = space->ctx;
+  const int64_t n = (int64_t) space->data->n, p = (int64_t) space->data->p;
   const unsigned blocks = (unsigned) ((n + THREADS - 1) / THREADS < 64 ? (n + THREADS - 1) / THREADS : 64);
-  WEFT_TRY(vectors(s));
-  WEFT_CUDA(cudaMemcpyAsync(s->t, t, (size_t) n * sizeof *t, cudaMemcpyHostToDevice, s->mem.stream));
-  WEFT_CUDA(cudaMemcpyAsync(s->loads, loads, (size_t) p * sizeof *loads, cudaMemcpyHostToDevice, s->mem.stream));
-  take_off<<<dim3(blocks, (unsigned) (p < 4096 ? p : 4096)), THREADS, 0, s->mem.stream>>>(s->x, n, p, s->ld, s->t,
-                                                                                          s->loads);
+  WEFT_TRY(vectors(space));
+  WEFT_CUDA(cudaMemcpyAsync(space->t, t, (size_t) n * sizeof *t, cudaMemcpyHostToDevice, space->mem.stream));
+  WEFT_CUDA(
+      cudaMemcpyAsync(space->loads, loads, (size_t) p * sizeof *loads, cudaMemcpyHostToDevice, space->mem.stream));
+  take_off<<<dim3(blocks, (unsigned) (p < 4096 ? p : 4096)), THREADS, 0, space->mem.stream>>>(space->x, n, p, space->ld,
+                                                                                              space->t, space->loads);
   WEFT_CUDA(cudaGetLastError());
-  WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(space->mem.stream));
 done:
   return st;
 }

@@ -25,22 +25,22 @@ static cublasHandle_t blas_handle(const weft_ctx *ctx)
 
 /* ---- opening ---- */
 
-static void close_space(weft_pca_space *s)
+static void close_space(weft_pca_space *space)
 {
-  if (s->mem.stream) cudaStreamSynchronize(s->mem.stream);
-  if (s->blocks) {
-    for (const sparse_block &b : *s->blocks) {
+  if (space->mem.stream) cudaStreamSynchronize(space->mem.stream);
+  if (space->blocks) {
+    for (const sparse_block &b : *space->blocks) {
       cusparseDestroySpMat(b.by_column);
       cusparseDestroySpMat(b.by_row);
     }
-    delete s->blocks;
+    delete space->blocks;
   }
-  delete s->held;
-  if (s->numbers) cudaFreeHost(s->numbers);
-  if (s->sparse) cusparseDestroy(s->sparse);
-  if (s->solver) cusolverDnDestroy(s->solver);
-  weft_device_end(&s->mem);
-  delete s;
+  delete space->held;
+  if (space->numbers) cudaFreeHost(space->numbers);
+  if (space->sparse) cusparseDestroy(space->sparse);
+  if (space->solver) cusolverDnDestroy(space->solver);
+  weft_device_end(&space->mem);
+  delete space;
 }
 
 /* Opens libraries and sends what X is made of. The space owns all of it; on failure close_space() frees what there
@@ -48,75 +48,75 @@ static void close_space(weft_pca_space *s)
 static weft_status open_space(weft_ctx *ctx, const weft_pca_data *data, const weft_pca_form *form, weft_pca_space **out)
 {
   weft_status st = WEFT_OK;
-  weft_pca_space *s = new (std::nothrow) weft_pca_space();
-  if (!s) return weft_fail_memory(ctx, "host", sizeof *s, -1, "");
-  s->ctx = ctx;
-  s->mem = weft_device_begin(ctx);
-  s->data = data;
-  s->form = form;
-  s->ld = ((int64_t) data->n + 15) / 16 * 16;
-  s->blocks = new (std::nothrow) std::vector<sparse_block>();
-  if (s->mem.opened != WEFT_OK) {
-    st = s->mem.opened;
+  weft_pca_space *space = new (std::nothrow) weft_pca_space();
+  if (!space) return weft_fail_memory(ctx, "host", sizeof *space, -1, "");
+  space->ctx = ctx;
+  space->mem = weft_device_begin(ctx);
+  space->data = data;
+  space->form = form;
+  space->ld = ((int64_t) data->n + 15) / 16 * 16;
+  space->blocks = new (std::nothrow) std::vector<sparse_block>();
+  if (space->mem.opened != WEFT_OK) {
+    st = space->mem.opened;
     goto done;
   }
-  s->blas = blas_handle(ctx);
-  if (!s->blas) {
+  space->blas = blas_handle(ctx);
+  if (!space->blas) {
     st = weft_pca_library_error(ctx, "cuBLAS", CUBLAS_STATUS_NOT_INITIALIZED, __FILE__, __LINE__);
     goto done;
   }
-  LIBRARY("cuBLAS", cublasSetStream(s->blas, s->mem.stream));
-  WEFT_TRY(weft_device_send(&s->mem, form->center, data->p, &s->center));
-  WEFT_TRY(weft_device_send(&s->mem, form->factor, data->p, &s->factor));
-  if (form->row) WEFT_TRY(weft_device_send(&s->mem, form->row, data->n, &s->row));
-  WEFT_TRY(weft_pca_place(s));
-  *out = s;
+  LIBRARY("cuBLAS", cublasSetStream(space->blas, space->mem.stream));
+  WEFT_TRY(weft_device_send(&space->mem, form->center, data->p, &space->center));
+  WEFT_TRY(weft_device_send(&space->mem, form->factor, data->p, &space->factor));
+  if (form->row) WEFT_TRY(weft_device_send(&space->mem, form->row, data->n, &space->row));
+  WEFT_TRY(weft_pca_place(space));
+  *out = space;
   return WEFT_OK;
 done:
-  close_space(s);
+  close_space(space);
   return st;
 }
 
-static weft_status take(weft_pca_space *s, size_t count, double **out)
+static weft_status take(weft_pca_space *space, size_t count, double **out)
 {
   weft_status st = WEFT_OK;
   double *block;
-  WEFT_DEVICE_TAKE(block, &s->mem, count);
+  WEFT_DEVICE_TAKE(block, &space->mem, count);
   *out = block;
 done:
   return st;
 }
 
-static void drop(weft_pca_space *s, double *block)
+static void drop(weft_pca_space *space, double *block)
 {
-  cudaStreamSynchronize(s->mem.stream);
-  weft_device_drop(&s->mem, block);
+  cudaStreamSynchronize(space->mem.stream);
+  weft_device_drop(&space->mem, block);
 }
 
-static weft_status move(weft_pca_space *s, double *to, const double *from, size_t count, cudaMemcpyKind kind)
+static weft_status move(weft_pca_space *space, double *to, const double *from, size_t count, cudaMemcpyKind kind)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  WEFT_CUDA(cudaMemcpyAsync(to, from, count * sizeof *to, kind, s->mem.stream));
-  if (kind == cudaMemcpyDeviceToHost) WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
+  weft_ctx *ctx = space->ctx;
+  WEFT_CUDA(cudaMemcpyAsync(to, from, count * sizeof *to, kind, space->mem.stream));
+  if (kind == cudaMemcpyDeviceToHost) WEFT_CUDA(cudaStreamSynchronize(space->mem.stream));
 done:
   return st;
 }
 
-static weft_status put(weft_pca_space *s, double *to, const double *from, size_t count)
+static weft_status put(weft_pca_space *space, double *to, const double *from, size_t count)
 {
-  return move(s, to, from, count, cudaMemcpyHostToDevice);
+  return move(space, to, from, count, cudaMemcpyHostToDevice);
 }
 
-static weft_status get(weft_pca_space *s, double *to, const double *from, size_t count)
+static weft_status get(weft_pca_space *space, double *to, const double *from, size_t count)
 {
-  if (count >= (size_t) 1 << 20) return weft_device_download(&s->mem, to, from, count * sizeof *to);
-  return move(s, to, from, count, cudaMemcpyDeviceToHost);
+  if (count >= (size_t) 1 << 20) return weft_device_download(&space->mem, to, from, count * sizeof *to);
+  return move(space, to, from, count, cudaMemcpyDeviceToHost);
 }
 
-static weft_status copy(weft_pca_space *s, double *to, const double *from, size_t count)
+static weft_status copy(weft_pca_space *space, double *to, const double *from, size_t count)
 {
-  return move(s, to, from, count, cudaMemcpyDeviceToDevice);
+  return move(space, to, from, count, cudaMemcpyDeviceToDevice);
 }
 
 __global__ static void fill_random(weft_rng rng, uint64_t first, double *to, size_t count)
@@ -125,46 +125,49 @@ __global__ static void fill_random(weft_rng rng, uint64_t first, double *to, siz
   if (i < count) to[i] = 2 * weft_draw_uniform(rng, first + i) - 1;
 }
 
-static weft_status draw(weft_pca_space *s, weft_rng rng, uint64_t first, double *to, size_t count)
+static weft_status draw(weft_pca_space *space, weft_rng rng, uint64_t first, double *to, size_t count)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  fill_random<<<weft_pca_blocks_for(count), 256, 0, s->mem.stream>>>(rng, first, to, count);
+  weft_ctx *ctx = space->ctx;
+  fill_random<<<weft_pca_blocks_for(count), 256, 0, space->mem.stream>>>(rng, first, to, count);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
 }
 
-static void refine(weft_pca_space *s) { s->refined = true; }
+static void refine(weft_pca_space *space) { space->refined = true; }
 
-static weft_status join(weft_pca_space *s, double *x, size_t count) { return weft_device_join_add(&s->mem, x, count); }
-
-static int squares(const weft_pca_space *s, size_t order)
+static weft_status join(weft_pca_space *space, double *x, size_t count)
 {
-  const bool summed = s->x || (s->held && order == s->data->p);
-  return summed && 8.0 * (double) order * (double) order < 0.5 * weft_device_available(s->ctx);
+  return weft_device_join_add(&space->mem, x, count);
+}
+
+static int squares(const weft_pca_space *space, size_t order)
+{
+  const bool summed = space->x || (space->held && order == space->data->p);
+  return summed && 8.0 * (double) order * (double) order < 0.5 * weft_device_available(space->ctx);
 }
 
 /* The units for halves are ten times as fast as those for doubles. */
-static int rough(const weft_pca_space *s, size_t order) { return s->held && order == s->data->p; }
+static int rough(const weft_pca_space *space, size_t order) { return space->held && order == space->data->p; }
 
-static weft_status by_square(weft_pca_space *s, const double *g, size_t order, size_t b, double alpha, const double *v,
-                             double beta, double *out)
+static weft_status by_square(weft_pca_space *space, const double *g, size_t order, size_t b, double alpha,
+                             const double *v, double beta, double *out)
 {
-  return weft_pca_gemm(s, 0, 0, order, b, order, alpha, g, order, v, order, beta, out, order);
+  return weft_pca_gemm(space, 0, 0, order, b, order, alpha, g, order, v, order, beta, out, order);
 }
 
 /* ---- a step of GS-PCA ---- */
 
 /* Waits for the numbers of the step without the driver's detour; looks for errors now and then. */
-static weft_status numbers_of_step(weft_pca_space *s, double out[3])
+static weft_status numbers_of_step(weft_pca_space *space, double out[3])
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const volatile double *numbers = s->numbers;
-  for (int spins = 1; numbers[3] != s->turn; spins++) {
+  weft_ctx *ctx = space->ctx;
+  const volatile double *numbers = space->numbers;
+  for (int spins = 1; numbers[3] != space->turn; spins++) {
     if (spins % 4096) continue;
-    const cudaError_t e = cudaStreamQuery(s->mem.stream);
+    const cudaError_t e = cudaStreamQuery(space->mem.stream);
     if (e != cudaErrorNotReady) WEFT_CUDA(e);
   }
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -174,54 +177,55 @@ done:
 }
 
 /* X in panels beside X, when there is room for both. */
-static weft_status open_fused(weft_pca_space *s)
+static weft_status open_fused(weft_pca_space *space)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const int64_t n = (int64_t) s->data->n, p = (int64_t) s->data->p;
+  weft_ctx *ctx = space->ctx;
+  const int64_t n = (int64_t) space->data->n, p = (int64_t) space->data->p;
   const size_t count = weft_pca_tiled_count(n, p);
-  WEFT_CUDA(cudaHostAlloc((void **) &s->numbers, 4 * sizeof *s->numbers, cudaHostAllocDefault));
-  s->numbers[3] = 0;
-  s->plain = !s->x || !weft_pca_fused_fits(p) || 8.0 * (double) count > 0.8 * weft_device_available(ctx);
-  if (s->plain) return st;
-  WEFT_DEVICE_TAKE(s->partial, &s->mem, weft_pca_fused_partial(p));
-  WEFT_DEVICE_TAKE(s->tiled, &s->mem, count);
-  WEFT_CUDA(weft_pca_tile(s->x, n, p, s->ld, s->tiled, s->mem.stream));
+  WEFT_CUDA(cudaHostAlloc((void **) &space->numbers, 4 * sizeof *space->numbers, cudaHostAllocDefault));
+  space->numbers[3] = 0;
+  space->plain = !space->x || !weft_pca_fused_fits(p) || 8.0 * (double) count > 0.8 * weft_device_available(ctx);
+  if (space->plain) return st;
+  WEFT_DEVICE_TAKE(space->partial, &space->mem, weft_pca_fused_partial(p));
+  WEFT_DEVICE_TAKE(space->tiled, &space->mem, count);
+  WEFT_CUDA(weft_pca_tile(space->x, n, p, space->ld, space->tiled, space->mem.stream));
 done:
   return st;
 }
 
 /* By the fused kernel where X has its layout, else by two products; then one kernel for the rest, whose three numbers
  * the host reads from pinned memory. */
-static weft_status step(weft_pca_space *s, const double *found, size_t k, double *v, double *u, double *w,
+static weft_status step(weft_pca_space *space, const double *found, size_t k, double *v, double *u, double *w,
                         double out[3])
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const int64_t n = (int64_t) s->data->n, p = (int64_t) s->data->p;
+  weft_ctx *ctx = space->ctx;
+  const int64_t n = (int64_t) space->data->n, p = (int64_t) space->data->p;
   double *c = NULL;
   int parts = 0;
-  if (!s->numbers) WEFT_TRY(open_fused(s));
-  if (!s->plain && k <= 256) {
-    const weft_pca_dense m = { s->tiled, n, p };
-    WEFT_CUDA(weft_pca_fused(&m, v, u, s->partial, &parts, s->mem.stream));
+  if (!space->numbers) WEFT_TRY(open_fused(space));
+  if (!space->plain && k <= 256) {
+    const weft_pca_dense m = { space->tiled, n, p };
+    WEFT_CUDA(weft_pca_fused(&m, v, u, space->partial, &parts, space->mem.stream));
   } else {
-    WEFT_TRY(weft_pca_product(s, 0, v, 1, u));
-    WEFT_TRY(weft_pca_product(s, 1, u, 1, w));
+    WEFT_TRY(weft_pca_product(space, 0, v, 1, u));
+    WEFT_TRY(weft_pca_product(space, 1, u, 1, w));
   }
   if (k > 256) { /* the kernel that follows holds at most 256 coefficients */
-    WEFT_DEVICE_TAKE(c, &s->mem, k);
+    WEFT_DEVICE_TAKE(c, &space->mem, k);
     for (int twice = 0; twice < 2; twice++) {
-      WEFT_TRY(weft_pca_gemm(s, 1, 0, k, 1, (size_t) p, 1, found, (size_t) p, w, (size_t) p, 0, c, k));
-      WEFT_TRY(weft_pca_gemm(s, 0, 0, (size_t) p, 1, k, -1, found, (size_t) p, c, k, 1, w, (size_t) p));
+      WEFT_TRY(weft_pca_gemm(space, 1, 0, k, 1, (size_t) p, 1, found, (size_t) p, w, (size_t) p, 0, c, k));
+      WEFT_TRY(weft_pca_gemm(space, 0, 0, (size_t) p, 1, k, -1, found, (size_t) p, c, k, 1, w, (size_t) p));
     }
     k = 0;
   }
-  s->turn++;
-  WEFT_CUDA(weft_pca_after(found, (int) k, s->partial, parts, v, u, w, n, p, s->numbers, s->turn, s->mem.stream));
-  WEFT_TRY(numbers_of_step(s, out));
+  space->turn++;
+  WEFT_CUDA(weft_pca_after(found, (int) k, space->partial, parts, v, u, w, n, p, space->numbers, space->turn,
+                           space->mem.stream));
+  WEFT_TRY(numbers_of_step(space, out));
 done:
-  if (c) drop(s, c);
+  if (c) drop(space, c);
   return st;
 }
 

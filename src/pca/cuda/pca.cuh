@@ -27,7 +27,7 @@ struct weft_pca_piece {
   const double *x;
   int64_t row, column, rows, columns, ld;
 };
-typedef weft_status (*weft_pca_piece_work)(weft_pca_space *s, const weft_pca_piece *x, void *data);
+typedef weft_status (*weft_pca_piece_work)(weft_pca_space *space, const weft_pca_piece *x, void *data);
 
 struct weft_pca_space {
   weft_ctx *ctx;
@@ -77,31 +77,31 @@ weft_status weft_pca_read_panel(weft_ctx *ctx, const weft_pca_data *data, size_t
 weft_status weft_pca_take_panel(weft_device_arena *mem, size_t p, size_t stored, weft_pca_stored *out);
 void weft_pca_drop_panel(weft_device_arena *mem, weft_pca_stored *panel);
 /* In room for it. */
-weft_status weft_pca_put_panel(weft_unpacking *u, const weft_pca_data *data, size_t index, const weft_pca_read *from,
-                               weft_pca_stored *to);
+weft_status weft_pca_put_panel(weft_unpacking *unpacking, const weft_pca_data *data, size_t index,
+                               const weft_pca_read *from, weft_pca_stored *to);
 
 /* Operations of pca.h that have files of their own. */
 weft_status weft_pca_moments_cuda(weft_ctx *ctx, const weft_pca_data *data, const double *weights,
                                   const weft_pca_moments *out);
 weft_status weft_pca_seen_cuda(weft_ctx *ctx, const weft_pca_data *data, double *out);
-weft_status weft_pca_product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out);
-weft_status weft_pca_twice_cuda(weft_pca_space *s, const double *v, size_t b, double *out);
-weft_status weft_pca_gemm(weft_pca_space *s, int ta, int tb, size_t m, size_t n, size_t k, double alpha,
+weft_status weft_pca_product(weft_pca_space *space, int transposed, const double *v, size_t b, double *out);
+weft_status weft_pca_twice_cuda(weft_pca_space *space, const double *v, size_t b, double *out);
+weft_status weft_pca_gemm(weft_pca_space *space, int ta, int tb, size_t m, size_t n, size_t k, double alpha,
                           const double *a, size_t lda, const double *b, size_t ldb, double beta, double *c, size_t ldc);
 /* Puts X on the device: whole where it fits, else room for its pieces; sparse blocks always whole. */
-weft_status weft_pca_place(weft_pca_space *s);
-weft_status weft_pca_square(weft_pca_space *s, int rows, int coarse, double *g, double *diagonal);
-weft_status weft_pca_shift(weft_pca_space *s, double *g, size_t order, const double *diagonal, double by);
-weft_status weft_pca_correct(weft_pca_space *s, double *g, size_t order, const double *m, const double *v, size_t b,
+weft_status weft_pca_place(weft_pca_space *space);
+weft_status weft_pca_square(weft_pca_space *space, int rows, int coarse, double *g, double *diagonal);
+weft_status weft_pca_shift(weft_pca_space *space, double *g, size_t order, const double *diagonal, double by);
+weft_status weft_pca_correct(weft_pca_space *space, double *g, size_t order, const double *m, const double *v, size_t b,
                              double *diagonal);
-weft_status weft_pca_eigen(weft_pca_space *s, double *g, size_t order, size_t k, double *vectors);
+weft_status weft_pca_eigen(weft_pca_space *space, double *g, size_t order, size_t k, double *vectors);
 /* Sparse data that are read in blocks: placed, and met as pieces with all columns (stored.cu). */
-weft_status weft_pca_place_stored(weft_pca_space *s);
-weft_status weft_pca_each_stored(weft_pca_space *s, weft_pca_piece_work work, void *data);
-weft_status weft_pca_observed_cuda(weft_pca_space *s, double *t, double *loads);
-weft_status weft_pca_observed_loads_cuda(weft_pca_space *s, const double *t, double *loads);
-weft_status weft_pca_observed_scores_cuda(weft_pca_space *s, const double *loads, double *t);
-weft_status weft_pca_deflate_cuda(weft_pca_space *s, const double *t, const double *loads);
+weft_status weft_pca_place_stored(weft_pca_space *space);
+weft_status weft_pca_each_stored(weft_pca_space *space, weft_pca_piece_work work, void *data);
+weft_status weft_pca_observed_cuda(weft_pca_space *space, double *t, double *loads);
+weft_status weft_pca_observed_loads_cuda(weft_pca_space *space, const double *t, double *loads);
+weft_status weft_pca_observed_scores_cuda(weft_pca_space *space, const double *loads, double *t);
+weft_status weft_pca_deflate_cuda(weft_pca_space *space, const double *t, const double *loads);
 
 /* What a step of GS-PCA works on: X in the layout of weft_pca_tile(). */
 struct weft_pca_dense {
@@ -115,9 +115,10 @@ size_t weft_pca_tiled_count(int64_t n, int64_t p);
 cudaError_t weft_pca_tile(const double *x, int64_t n, int64_t p, int64_t ld, double *to, cudaStream_t stream);
 /* u = X v and `parts` parts of w = X'u with one reading of X. `partial`: weft_pca_fused_partial(p) doubles. */
 size_t weft_pca_fused_partial(int64_t p);
-cudaError_t weft_pca_fused(const weft_pca_dense *m, const double *v, double *u, double *partial, int *parts,
+cudaError_t weft_pca_fused(const weft_pca_dense *m, const double *v, double *unpacking, double *partial, int *parts,
                            cudaStream_t stream);
 /* w (the sum of the parts, when there are some) freed of the k columns of `found`, twice where needed; v = w / |w|;
  * then, in memory that the host sees, out = { |u|, |w|, |w / |u| - |u| v|, turn }. k <= 256. */
-cudaError_t weft_pca_after(const double *found, int k, const double *partial, int parts, double *v, const double *u,
-                           double *w, int64_t n, int64_t p, double *out, double turn, cudaStream_t stream);
+cudaError_t weft_pca_after(const double *found, int k, const double *partial, int parts, double *v,
+                           const double *unpacking, double *w, int64_t n, int64_t p, double *out, double turn,
+                           cudaStream_t stream);

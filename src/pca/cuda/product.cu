@@ -45,14 +45,14 @@ __global__ void prepare(const From *from, int64_t rows, int64_t columns, const d
 }
 
 template <typename From, typename To>
-static cudaError_t prepare_piece(const weft_pca_space *s, const From *from, int64_t row, int64_t column, int64_t rows,
-                                 int64_t columns, To *to, int64_t ld, bool form)
+static cudaError_t prepare_piece(const weft_pca_space *space, const From *from, int64_t row, int64_t column,
+                                 int64_t rows, int64_t columns, To *to, int64_t ld, bool form)
 {
   const dim3 grid((unsigned) ((ld + 1023) / 1024 < 64 ? (ld + 1023) / 1024 : 64),
                   (unsigned) (columns < 4096 ? columns : 4096));
-  prepare<<<grid, 256, 0, s->mem.stream>>>(from, rows, columns, form ? s->center + column : NULL,
-                                           form ? s->factor + column : NULL, form && s->row ? s->row + row : NULL, to,
-                                           ld);
+  prepare<<<grid, 256, 0, space->mem.stream>>>(from, rows, columns, form ? space->center + column : NULL,
+                                               form ? space->factor + column : NULL,
+                                               form && space->row ? space->row + row : NULL, to, ld);
   return cudaGetLastError();
 }
 
@@ -85,26 +85,26 @@ static void fill_columns(const void *data, size_t first, size_t count, void *out
 /* ---- pieces: everything that a product meets ---- */
 
 /* Columns of `rows` rows that the piece buffer holds. */
-static int64_t columns_at_once(const weft_pca_space *s, int64_t rows)
+static int64_t columns_at_once(const weft_pca_space *space, int64_t rows)
 {
-  return (int64_t) (s->piece_count / (size_t) rows);
+  return (int64_t) (space->piece_count / (size_t) rows);
 }
 
 /* Calls `work` for runs of all rows and some columns of a matrix that is on the device, copied to s->piece as doubles;
  * with `form` centred and scaled, without it they are so already. */
 template <typename From>
-static weft_status pieces_of_device(weft_pca_space *s, const From *from, bool form, weft_pca_piece_work work,
+static weft_status pieces_of_device(weft_pca_space *space, const From *from, bool form, weft_pca_piece_work work,
                                     void *data)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const int64_t n = (int64_t) s->data->n, p = (int64_t) s->data->p, step = columns_at_once(s, n);
+  weft_ctx *ctx = space->ctx;
+  const int64_t n = (int64_t) space->data->n, p = (int64_t) space->data->p, step = columns_at_once(space, n);
   for (int64_t j = 0; j < p; j += step) {
     const int64_t now = p - j < step ? p - j : step;
-    const weft_pca_piece x = { s->piece, 0, j, n, now, n };
+    const weft_pca_piece x = { space->piece, 0, j, n, now, n };
     WEFT_TRY(weft_poll(ctx, 0, 0));
-    WEFT_CUDA(prepare_piece(s, from + j * n, 0, j, n, now, s->piece, n, form));
-    WEFT_TRY(work(s, &x, data));
+    WEFT_CUDA(prepare_piece(space, from + j * n, 0, j, n, now, space->piece, n, form));
+    WEFT_TRY(work(space, &x, data));
   }
 done:
   return st;
@@ -112,31 +112,32 @@ done:
 
 /* Calls `work` for pieces that together are X, centred and scaled, wherever X is: whole on the device, in a store's
  * blocks, in single precision, resident, or on the host, from where it is sent again each time. */
-static weft_status each_piece(weft_pca_space *s, weft_pca_piece_work work, void *data)
+static weft_status each_piece(weft_pca_space *space, weft_pca_piece_work work, void *data)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const weft_pca_data *d = s->data;
+  weft_ctx *ctx = space->ctx;
+  const weft_pca_data *d = space->data;
   weft_pca_panel panel;
-  if (s->x) {
-    const weft_pca_piece x = { s->x, 0, 0, (int64_t) d->n, (int64_t) d->p, s->ld };
-    return work(s, &x, data);
+  if (space->x) {
+    const weft_pca_piece x = { space->x, 0, 0, (int64_t) d->n, (int64_t) d->p, space->ld };
+    return work(space, &x, data);
   }
-  if (s->held) return weft_pca_each_stored(s, work, data);
-  if (s->single && !s->refined) return pieces_of_device(s, s->single, false, work, data);
+  if (space->held) return weft_pca_each_stored(space, work, data);
+  if (space->single && !space->refined) return pieces_of_device(space, space->single, false, work, data);
   if (d->resident && d->resident->single)
-    return pieces_of_device(s, (const float *) d->resident->data, true, work, data);
-  if (d->resident) return pieces_of_device(s, (const double *) d->resident->data, true, work, data);
+    return pieces_of_device(space, (const float *) d->resident->data, true, work, data);
+  if (d->resident) return pieces_of_device(space, (const double *) d->resident->data, true, work, data);
   for (size_t t = 0; t < d->panels; t++) {
     WEFT_TRY(d->fetch(ctx, d->source, t, &panel));
-    const int64_t rows = (int64_t) panel.n, step = columns_at_once(s, rows);
+    const int64_t rows = (int64_t) panel.n, step = columns_at_once(space, rows);
     for (int64_t j = 0; j < (int64_t) panel.p; j += step) {
       const int64_t now = (int64_t) panel.p - j < step ? (int64_t) panel.p - j : step;
-      const weft_pca_piece x = { s->piece, (int64_t) panel.row, (int64_t) panel.column + j, rows, now, rows };
+      const weft_pca_piece x = { space->piece, (int64_t) panel.row, (int64_t) panel.column + j, rows, now, rows };
       const columns from = { panel.dense + (size_t) j * panel.ld, panel.n, panel.ld };
-      WEFT_TRY(weft_device_upload(&s->mem, s->piece, (size_t) (rows * now), sizeof(double), fill_columns, &from));
-      WEFT_CUDA(prepare_piece(s, s->piece, x.row, x.column, rows, now, s->piece, rows, true));
-      WEFT_TRY(work(s, &x, data));
+      WEFT_TRY(
+          weft_device_upload(&space->mem, space->piece, (size_t) (rows * now), sizeof(double), fill_columns, &from));
+      WEFT_CUDA(prepare_piece(space, space->piece, x.row, x.column, rows, now, space->piece, rows, true));
+      WEFT_TRY(work(space, &x, data));
     }
   }
 done:
@@ -148,17 +149,17 @@ struct kept {
   float *single;
 }; /* one of them */
 
-static weft_status keep_piece(weft_pca_space *s, const weft_pca_piece *x, void *data)
+static weft_status keep_piece(weft_pca_space *space, const weft_pca_piece *x, void *data)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
+  weft_ctx *ctx = space->ctx;
   const kept *to = (const kept *) data;
   if (to->x)
-    WEFT_CUDA(cudaMemcpy2DAsync(to->x + x->row + x->column * s->ld, s->ld * sizeof(double), x->x,
+    WEFT_CUDA(cudaMemcpy2DAsync(to->x + x->row + x->column * space->ld, space->ld * sizeof(double), x->x,
                                 x->ld * sizeof(double), x->rows * sizeof(double), x->columns, cudaMemcpyDeviceToDevice,
-                                s->mem.stream));
+                                space->mem.stream));
   else
-    WEFT_CUDA(prepare_piece(s, x->x, 0, 0, x->rows, x->columns, to->single + x->column * x->ld, x->ld, false));
+    WEFT_CUDA(prepare_piece(space, x->x, 0, 0, x->rows, x->columns, to->single + x->column * x->ld, x->ld, false));
 done:
   return st;
 }
@@ -166,45 +167,45 @@ done:
 /* ---- placing ---- */
 
 /* All of X on the device when it fits beside what the iteration takes; else room for a piece. */
-static weft_status place_dense(weft_pca_space *s)
+static weft_status place_dense(weft_pca_space *space)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const weft_pca_data *d = s->data;
+  weft_ctx *ctx = space->ctx;
+  const weft_pca_data *d = space->data;
   const int64_t n = (int64_t) d->n, p = (int64_t) d->p;
   const double have = weft_device_available(ctx), whole = 8.0 * (double) ((n + 15) / 16 * 16) * (double) p;
   const double most = 0.25 * have / 8, tallest = d->resident || d->panels == 1 ? (double) n : most;
-  const bool fits = !s->form->single && (whole < 0.6 * have || s->form->own);
+  const bool fits = !space->form->single && (whole < 0.6 * have || space->form->own);
   double *x = NULL;
   float *held;
   kept to = { NULL, NULL };
-  s->piece_count = (size_t) fmin(most, fmax(tallest, (double) ((size_t) 1 << 24)));
-  if (s->piece_count < (size_t) n && (d->resident || d->panels == 1))
+  space->piece_count = (size_t) fmin(most, fmax(tallest, (double) ((size_t) 1 << 24)));
+  if (space->piece_count < (size_t) n && (d->resident || d->panels == 1))
     return weft_fail_memory(ctx, "device", 8.0 * (double) n, have, "one column");
   if (fits && d->resident) {
-    WEFT_DEVICE_TAKE(x, &s->mem, (size_t) (s->ld * p));
+    WEFT_DEVICE_TAKE(x, &space->mem, (size_t) (space->ld * p));
     if (d->resident->single)
-      WEFT_CUDA(prepare_piece(s, (const float *) d->resident->data, 0, 0, n, p, x, s->ld, true));
+      WEFT_CUDA(prepare_piece(space, (const float *) d->resident->data, 0, 0, n, p, x, space->ld, true));
     else
-      WEFT_CUDA(prepare_piece(s, (const double *) d->resident->data, 0, 0, n, p, x, s->ld, true));
-    s->x = x;
+      WEFT_CUDA(prepare_piece(space, (const double *) d->resident->data, 0, 0, n, p, x, space->ld, true));
+    space->x = x;
     return WEFT_OK;
   }
-  WEFT_DEVICE_TAKE(s->piece, &s->mem, s->piece_count);
+  WEFT_DEVICE_TAKE(space->piece, &space->mem, space->piece_count);
   if (fits) {
-    WEFT_DEVICE_TAKE(x, &s->mem, (size_t) (s->ld * p));
-    WEFT_CUDA(cudaMemsetAsync(x, 0, (size_t) (s->ld * p) * sizeof *x, s->mem.stream));
+    WEFT_DEVICE_TAKE(x, &space->mem, (size_t) (space->ld * p));
+    WEFT_CUDA(cudaMemsetAsync(x, 0, (size_t) (space->ld * p) * sizeof *x, space->mem.stream));
     to.x = x;
-    WEFT_TRY(each_piece(s, keep_piece, &to));
-    s->x = x;
-    WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
-    weft_device_drop(&s->mem, s->piece);
-    s->piece = NULL;
-  } else if (s->form->single && 4.0 * (double) n * (double) p < 0.5 * have) {
-    WEFT_DEVICE_TAKE(held, &s->mem, (size_t) (n * p));
+    WEFT_TRY(each_piece(space, keep_piece, &to));
+    space->x = x;
+    WEFT_CUDA(cudaStreamSynchronize(space->mem.stream));
+    weft_device_drop(&space->mem, space->piece);
+    space->piece = NULL;
+  } else if (space->form->single && 4.0 * (double) n * (double) p < 0.5 * have) {
+    WEFT_DEVICE_TAKE(held, &space->mem, (size_t) (n * p));
     to.single = held;
-    WEFT_TRY(each_piece(s, keep_piece, &to));
-    s->single = held;
+    WEFT_TRY(each_piece(space, keep_piece, &to));
+    space->single = held;
   }
 done:
   return st;
@@ -212,15 +213,15 @@ done:
 
 /* Sends every panel as compressed columns, and makes compressed rows of it by cuSPARSE: with both, products each way
  * are gathers. All stays until the space is closed. */
-static weft_status place_sparse(weft_pca_space *s)
+static weft_status place_sparse(weft_pca_space *space)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const weft_pca_data *d = s->data;
+  weft_ctx *ctx = space->ctx;
+  const weft_pca_data *d = space->data;
   const int64_t p = (int64_t) d->p;
   weft_pca_panel panel;
-  LIBRARY("cuSPARSE", cusparseCreate(&s->sparse));
-  LIBRARY("cuSPARSE", cusparseSetStream(s->sparse, s->mem.stream));
+  LIBRARY("cuSPARSE", cusparseCreate(&space->sparse));
+  LIBRARY("cuSPARSE", cusparseSetStream(space->sparse, space->mem.stream));
   for (size_t t = 0; t < d->panels; t++) {
     sparse_block b;
     int32_t *starts, *rows, *row_starts, *columns;
@@ -233,57 +234,60 @@ static weft_status place_sparse(weft_pca_space *s)
     b.n = (int64_t) panel.n;
     b.stored = panel.starts[p];
     const size_t stored = (size_t) b.stored;
-    WEFT_DEVICE_TAKE(starts, &s->mem, (size_t) p + 1);
-    WEFT_DEVICE_TAKE(rows, &s->mem, stored);
-    WEFT_DEVICE_TAKE(values, &s->mem, stored);
-    WEFT_DEVICE_TAKE(row_starts, &s->mem, (size_t) b.n + 1);
-    WEFT_DEVICE_TAKE(columns, &s->mem, stored);
-    WEFT_DEVICE_TAKE(row_values, &s->mem, stored);
-    WEFT_TRY(weft_device_upload(&s->mem, values, stored, sizeof(double), weft_fill_doubles, panel.values));
-    WEFT_TRY(weft_device_upload(&s->mem, rows, stored / 2, 8, weft_fill_doubles, panel.rows));
+    WEFT_DEVICE_TAKE(starts, &space->mem, (size_t) p + 1);
+    WEFT_DEVICE_TAKE(rows, &space->mem, stored);
+    WEFT_DEVICE_TAKE(values, &space->mem, stored);
+    WEFT_DEVICE_TAKE(row_starts, &space->mem, (size_t) b.n + 1);
+    WEFT_DEVICE_TAKE(columns, &space->mem, stored);
+    WEFT_DEVICE_TAKE(row_values, &space->mem, stored);
+    WEFT_TRY(weft_device_upload(&space->mem, values, stored, sizeof(double), weft_fill_doubles, panel.values));
+    WEFT_TRY(weft_device_upload(&space->mem, rows, stored / 2, 8, weft_fill_doubles, panel.rows));
     if (stored % 2)
-      WEFT_CUDA(cudaMemcpyAsync(rows + stored - 1, panel.rows + stored - 1, 4, cudaMemcpyHostToDevice, s->mem.stream));
-    WEFT_CUDA(cudaMemcpyAsync(starts, panel.starts, ((size_t) p + 1) * 4, cudaMemcpyHostToDevice, s->mem.stream));
+      WEFT_CUDA(
+          cudaMemcpyAsync(rows + stored - 1, panel.rows + stored - 1, 4, cudaMemcpyHostToDevice, space->mem.stream));
+    WEFT_CUDA(cudaMemcpyAsync(starts, panel.starts, ((size_t) p + 1) * 4, cudaMemcpyHostToDevice, space->mem.stream));
     LIBRARY("cuSPARSE",
-            cusparseCsr2cscEx2_bufferSize(s->sparse, (int) p, (int) b.n, (int) stored, values, starts, rows, row_values,
-                                          row_starts, columns, CUDA_R_64F, CUSPARSE_ACTION_NUMERIC,
+            cusparseCsr2cscEx2_bufferSize(space->sparse, (int) p, (int) b.n, (int) stored, values, starts, rows,
+                                          row_values, row_starts, columns, CUDA_R_64F, CUSPARSE_ACTION_NUMERIC,
                                           CUSPARSE_INDEX_BASE_ZERO, CUSPARSE_CSR2CSC_ALG1, &bytes));
-    WEFT_DEVICE_TAKE(buffer, &s->mem, bytes + 1);
-    LIBRARY("cuSPARSE", cusparseCsr2cscEx2(s->sparse, (int) p, (int) b.n, (int) stored, values, starts, rows,
+    WEFT_DEVICE_TAKE(buffer, &space->mem, bytes + 1);
+    LIBRARY("cuSPARSE", cusparseCsr2cscEx2(space->sparse, (int) p, (int) b.n, (int) stored, values, starts, rows,
                                            row_values, row_starts, columns, CUDA_R_64F, CUSPARSE_ACTION_NUMERIC,
                                            CUSPARSE_INDEX_BASE_ZERO, CUSPARSE_CSR2CSC_ALG1, buffer));
-    WEFT_CUDA(cudaStreamSynchronize(s->mem.stream));
-    weft_device_drop(&s->mem, buffer);
+    WEFT_CUDA(cudaStreamSynchronize(space->mem.stream));
+    weft_device_drop(&space->mem, buffer);
     LIBRARY("cuSPARSE", cusparseCreateCsr(&b.by_column, p, b.n, b.stored, starts, rows, values, CUSPARSE_INDEX_32I,
                                           CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
     LIBRARY("cuSPARSE",
             cusparseCreateCsr(&b.by_row, b.n, p, b.stored, row_starts, columns, row_values, CUSPARSE_INDEX_32I,
                               CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
-    s->blocks->push_back(b);
+    space->blocks->push_back(b);
   }
 done:
   return st;
 }
 
-weft_status weft_pca_place(weft_pca_space *s)
+weft_status weft_pca_place(weft_pca_space *space)
 {
-  return !s->data->sparse ? place_dense(s) : s->data->stays ? place_sparse(s) : weft_pca_place_stored(s);
+  return !space->data->sparse ? place_dense(space)
+         : space->data->stays ? place_sparse(space)
+                              : weft_pca_place_stored(space);
 }
 
 /* ---- products ---- */
 
-weft_status weft_pca_gemm(weft_pca_space *s, int ta, int tb, size_t m, size_t n, size_t k, double alpha,
+weft_status weft_pca_gemm(weft_pca_space *space, int ta, int tb, size_t m, size_t n, size_t k, double alpha,
                           const double *a, size_t lda, const double *b, size_t ldb, double beta, double *c, size_t ldc)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
+  weft_ctx *ctx = space->ctx;
   if (!m || !n) return st;
   if (n == 1 && !tb && k > 1 && m > 1) {
-    LIBRARY("cuBLAS", cublasDgemv(s->blas, ta ? CUBLAS_OP_T : CUBLAS_OP_N, (int) (ta ? k : m), (int) (ta ? m : k),
+    LIBRARY("cuBLAS", cublasDgemv(space->blas, ta ? CUBLAS_OP_T : CUBLAS_OP_N, (int) (ta ? k : m), (int) (ta ? m : k),
                                   &alpha, a, (int) lda, b, 1, &beta, c, 1));
     return st;
   }
-  LIBRARY("cuBLAS", cublasDgemm(s->blas, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, (int) m,
+  LIBRARY("cuBLAS", cublasDgemm(space->blas, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, (int) m,
                                 (int) n, (int) k, &alpha, a, (int) lda, b, (int) ldb, &beta, c, (int) ldc));
 done:
   return st;
@@ -296,13 +300,13 @@ struct product_job {
   double *out;
 };
 
-static weft_status multiply_piece(weft_pca_space *s, const weft_pca_piece *x, void *data)
+static weft_status multiply_piece(weft_pca_space *space, const weft_pca_piece *x, void *data)
 {
   const product_job *job = (const product_job *) data;
-  const size_t n = s->data->n, p = s->data->p, ld = (size_t) x->ld;
-  return job->transposed ? weft_pca_gemm(s, 1, 0, x->columns, job->b, x->rows, 1, x->x, ld, job->v + x->row, n,
+  const size_t n = space->data->n, p = space->data->p, ld = (size_t) x->ld;
+  return job->transposed ? weft_pca_gemm(space, 1, 0, x->columns, job->b, x->rows, 1, x->x, ld, job->v + x->row, n,
                                          x->row ? 1 : 0, job->out + x->column, p)
-                         : weft_pca_gemm(s, 0, 0, x->rows, job->b, x->columns, 1, x->x, ld, job->v + x->column, p,
+                         : weft_pca_gemm(space, 0, 0, x->rows, job->b, x->columns, 1, x->x, ld, job->v + x->column, p,
                                          x->column ? 1 : 0, job->out + x->row, n);
 }
 
@@ -312,13 +316,13 @@ struct twice_job {
   double *far, *out;
 }; /* far: X v of a piece */
 
-static weft_status multiply_piece_twice(weft_pca_space *s, const weft_pca_piece *x, void *data)
+static weft_status multiply_piece_twice(weft_pca_space *space, const weft_pca_piece *x, void *data)
 {
   weft_status st = WEFT_OK;
   const twice_job *job = (const twice_job *) data;
-  const size_t p = s->data->p, rows = (size_t) x->rows, ld = (size_t) x->ld;
-  WEFT_TRY(weft_pca_gemm(s, 0, 0, rows, job->b, p, 1, x->x, ld, job->v, p, 0, job->far, rows));
-  WEFT_TRY(weft_pca_gemm(s, 1, 0, p, job->b, rows, 1, x->x, ld, job->far, rows, x->row ? 1 : 0, job->out, p));
+  const size_t p = space->data->p, rows = (size_t) x->rows, ld = (size_t) x->ld;
+  WEFT_TRY(weft_pca_gemm(space, 0, 0, rows, job->b, p, 1, x->x, ld, job->v, p, 0, job->far, rows));
+  WEFT_TRY(weft_pca_gemm(space, 1, 0, p, job->b, rows, 1, x->x, ld, job->far, rows, x->row ? 1 : 0, job->out, p));
 done:
   return st;
 }
@@ -343,12 +347,12 @@ __global__ void take_centre(double *out, const double *sums, int64_t rows, int b
 }
 
 /* sums (rows of b) += block × in, both with rows one after another. */
-static weft_status sparse_piece(weft_pca_space *s, const sparse_block *x, int transposed, double *in, double *sums,
+static weft_status sparse_piece(weft_pca_space *space, const sparse_block *x, int transposed, double *in, double *sums,
                                 size_t b)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const int64_t p = (int64_t) s->data->p, from = transposed ? x->n : p, to = transposed ? p : x->n;
+  weft_ctx *ctx = space->ctx;
+  const int64_t p = (int64_t) space->data->p, from = transposed ? x->n : p, to = transposed ? p : x->n;
   const double one = 1, keep = transposed ? 1 : 0;
   cusparseDnMatDescr_t left = NULL, right = NULL;
   cusparseSpMatDescr_t matrix = transposed ? x->by_column : x->by_row;
@@ -361,81 +365,82 @@ static weft_status sparse_piece(weft_pca_space *s, const sparse_block *x, int tr
           cusparseCreateDnMat(&right, to, (int64_t) b, (int64_t) b, sums + (transposed ? 0 : x->row * (int64_t) b),
                               CUDA_R_64F, CUSPARSE_ORDER_ROW));
   LIBRARY("cuSPARSE",
-          cusparseSpMM_bufferSize(s->sparse, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &one,
-                                  matrix, left, &keep, right, CUDA_R_64F, CUSPARSE_SPMM_CSR_ALG2, &bytes));
-  WEFT_DEVICE_TAKE(buffer, &s->mem, bytes + 1);
-  LIBRARY("cuSPARSE", cusparseSpMM(s->sparse, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &one,
-                                   matrix, left, &keep, right, CUDA_R_64F, CUSPARSE_SPMM_CSR_ALG2, buffer));
+          cusparseSpMM_bufferSize(space->sparse, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE,
+                                  &one, matrix, left, &keep, right, CUDA_R_64F, CUSPARSE_SPMM_CSR_ALG2, &bytes));
+  WEFT_DEVICE_TAKE(buffer, &space->mem, bytes + 1);
+  LIBRARY("cuSPARSE", cusparseSpMM(space->sparse, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE,
+                                   &one, matrix, left, &keep, right, CUDA_R_64F, CUSPARSE_SPMM_CSR_ALG2, buffer));
 done:
   if (left) cusparseDestroyDnMat(left);
   if (right) cusparseDestroyDnMat(right);
   if (buffer) {
-    cudaStreamSynchronize(s->mem.stream);
-    weft_device_drop(&s->mem, (double *) buffer);
+    cudaStreamSynchronize(space->mem.stream);
+    weft_device_drop(&space->mem, (double *) buffer);
   }
   return st;
 }
 
 /* Product with sparse X without centring it, as on the CPU: X D v less the rank-one term of the centres; vectors are
  * held row by row. */
-static weft_status sparse_product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out)
+static weft_status sparse_product(weft_pca_space *space, int transposed, const double *v, size_t b, double *out)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const size_t n = s->data->n, p = s->data->p, from = transposed ? n : p, to = transposed ? p : n;
+  weft_ctx *ctx = space->ctx;
+  const size_t n = space->data->n, p = space->data->p, from = transposed ? n : p, to = transposed ? p : n;
   const double one = 1, none = 0;
   double *in = NULL, *sums = NULL, *shift = NULL, *ones = NULL;
-  WEFT_DEVICE_TAKE(in, &s->mem, from * b);
-  WEFT_DEVICE_TAKE(sums, &s->mem, to * b);
-  WEFT_DEVICE_TAKE(shift, &s->mem, b);
+  WEFT_DEVICE_TAKE(in, &space->mem, from * b);
+  WEFT_DEVICE_TAKE(sums, &space->mem, to * b);
+  WEFT_DEVICE_TAKE(shift, &space->mem, b);
   if (transposed) {
-    WEFT_DEVICE_TAKE(ones, &s->mem, n);
-    WEFT_CUDA(weft_pca_fill(ones, (int64_t) n, 1, s->mem.stream));
+    WEFT_DEVICE_TAKE(ones, &space->mem, n);
+    WEFT_CUDA(weft_pca_fill(ones, (int64_t) n, 1, space->mem.stream));
   }
-  WEFT_CUDA(cudaMemsetAsync(sums, 0, to * b * sizeof *sums, s->mem.stream));
-  by_rows<<<weft_pca_blocks_for(from * b), 256, 0, s->mem.stream>>>(in, v, (int64_t) from, (int) b,
-                                                                    transposed ? s->row : s->factor);
+  WEFT_CUDA(cudaMemsetAsync(sums, 0, to * b * sizeof *sums, space->mem.stream));
+  by_rows<<<weft_pca_blocks_for(from * b), 256, 0, space->mem.stream>>>(in, v, (int64_t) from, (int) b,
+                                                                        transposed ? space->row : space->factor);
   WEFT_CUDA(cudaGetLastError());
-  LIBRARY("cuBLAS", cublasDgemv(s->blas, CUBLAS_OP_N, (int) b, (int) from, &one, in, (int) b,
-                                transposed ? ones : s->center, 1, &none, shift, 1));
-  for (const sparse_block &x : *s->blocks) {
+  LIBRARY("cuBLAS", cublasDgemv(space->blas, CUBLAS_OP_N, (int) b, (int) from, &one, in, (int) b,
+                                transposed ? ones : space->center, 1, &none, shift, 1));
+  for (const sparse_block &x : *space->blocks) {
     WEFT_TRY(weft_poll(ctx, 0, 0));
-    WEFT_TRY(sparse_piece(s, &x, transposed, in, sums, b));
+    WEFT_TRY(sparse_piece(space, &x, transposed, in, sums, b));
   }
-  take_centre<<<weft_pca_blocks_for(to * b), 256, 0, s->mem.stream>>>(out, sums, (int64_t) to, (int) b, shift,
-                                                                      transposed ? s->center : NULL,
-                                                                      transposed ? s->factor : s->row);
+  take_centre<<<weft_pca_blocks_for(to * b), 256, 0, space->mem.stream>>>(out, sums, (int64_t) to, (int) b, shift,
+                                                                          transposed ? space->center : NULL,
+                                                                          transposed ? space->factor : space->row);
   WEFT_CUDA(cudaGetLastError());
 done:
-  cudaStreamSynchronize(s->mem.stream);
+  cudaStreamSynchronize(space->mem.stream);
   double *blocks[] = { in, sums, shift, ones };
   for (double *block : blocks)
-    if (block) weft_device_drop(&s->mem, block);
+    if (block) weft_device_drop(&space->mem, block);
   return st;
 }
 
-weft_status weft_pca_product(weft_pca_space *s, int transposed, const double *v, size_t b, double *out)
+weft_status weft_pca_product(weft_pca_space *space, int transposed, const double *v, size_t b, double *out)
 {
   product_job job = { transposed, v, b, out };
-  return s->blocks->empty() ? each_piece(s, multiply_piece, &job) : sparse_product(s, transposed, v, b, out);
+  return space->blocks->empty() ? each_piece(space, multiply_piece, &job)
+                                : sparse_product(space, transposed, v, b, out);
 }
 
 /* out = X'(X v): for blocks of a store both products follow on each piece while it is spread out, so that X is read
  * once; else two products. */
-weft_status weft_pca_twice_cuda(weft_pca_space *s, const double *v, size_t b, double *out)
+weft_status weft_pca_twice_cuda(weft_pca_space *space, const double *v, size_t b, double *out)
 {
   weft_status st = WEFT_OK;
-  const size_t rows = s->held ? s->piece_count / s->data->p : s->data->n; /* at once */
+  const size_t rows = space->held ? space->piece_count / space->data->p : space->data->n; /* at once */
   twice_job job = { v, b, NULL, out };
-  WEFT_DEVICE_TAKE(job.far, &s->mem, rows * b);
-  if (s->held) {
-    WEFT_TRY(weft_pca_each_stored(s, multiply_piece_twice, &job));
+  WEFT_DEVICE_TAKE(job.far, &space->mem, rows * b);
+  if (space->held) {
+    WEFT_TRY(weft_pca_each_stored(space, multiply_piece_twice, &job));
   } else {
-    WEFT_TRY(weft_pca_product(s, 0, v, b, job.far));
-    WEFT_TRY(weft_pca_product(s, 1, job.far, b, out));
+    WEFT_TRY(weft_pca_product(space, 0, v, b, job.far));
+    WEFT_TRY(weft_pca_product(space, 1, job.far, b, out));
   }
 done:
-  cudaStreamSynchronize(s->mem.stream);
-  if (job.far) weft_device_drop(&s->mem, job.far);
+  cudaStreamSynchronize(space->mem.stream);
+  if (job.far) weft_device_drop(&space->mem, job.far);
   return st;
 }

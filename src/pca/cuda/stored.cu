@@ -75,17 +75,17 @@ done:
 
 /* Makes panel `index` compressed columns in `to`, unpacked on the device where it came packed. Where that finds damage,
  * the host reads the block again, which says what is wrong. */
-weft_status weft_pca_put_panel(weft_unpacking *u, const weft_pca_data *data, size_t index, const weft_pca_read *from,
-                               weft_pca_stored *to)
+weft_status weft_pca_put_panel(weft_unpacking *unpacking, const weft_pca_data *data, size_t index,
+                               const weft_pca_read *from, weft_pca_stored *to)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = u->mem->ctx;
+  weft_ctx *ctx = unpacking->mem->ctx;
   weft_pca_panel plain;
   int sound;
-  if (!from->packed) return send_panel(u->mem, &from->plain, data->p, to);
+  if (!from->packed) return send_panel(unpacking->mem, &from->plain, data->p, to);
   to->row = (int64_t) from->packed->row;
   to->n = (int64_t) from->packed->n;
-  WEFT_TRY(weft_unpack(u, from->packed, to->starts, to->rows, to->values, &sound));
+  WEFT_TRY(weft_unpack(unpacking, from->packed, to->starts, to->rows, to->values, &sound));
   if (sound) return st;
   WEFT_TRY(data->fetch(ctx, data->source, index, &plain)); /* which says where the damage is */
   st = weft_fail(ctx, WEFT_ERR_INTERNAL, "Block %.0f was not unpacked as it was packed.", (double) index + 1);
@@ -94,43 +94,43 @@ done:
 }
 
 /* A block that does not stay takes the place of the one before. */
-static weft_status pass_block(weft_pca_space *s, size_t index, const weft_pca_read *from)
+static weft_status pass_block(weft_pca_space *space, size_t index, const weft_pca_read *from)
 {
   weft_status st = WEFT_OK;
-  weft_pca_stored *to = &s->passing;
+  weft_pca_stored *to = &space->passing;
   if (!to->starts || from->stored > to->room) {
-    cudaStreamSynchronize(s->mem.stream);
-    weft_pca_drop_panel(&s->mem, to);
-    WEFT_TRY(weft_pca_take_panel(&s->mem, s->data->p, from->stored + from->stored / 4, to));
+    cudaStreamSynchronize(space->mem.stream);
+    weft_pca_drop_panel(&space->mem, to);
+    WEFT_TRY(weft_pca_take_panel(&space->mem, space->data->p, from->stored + from->stored / 4, to));
   }
-  st = weft_pca_put_panel(&s->unpacking, s->data, index, from, to);
+  st = weft_pca_put_panel(&space->unpacking, space->data, index, from, to);
 done:
   return st;
 }
 
 /* Reads the panels and keeps as many on the device as leave room for vectors and Gram matrices; the others are read
  * again in each pass. Fails where not even sixteen rows fit. */
-weft_status weft_pca_place_stored(weft_pca_space *s)
+weft_status weft_pca_place_stored(weft_pca_space *space)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const weft_pca_data *d = s->data;
+  weft_ctx *ctx = space->ctx;
+  const weft_pca_data *d = space->data;
   const double have = weft_device_available(ctx), p = (double) d->p, least = 16 * p;
   const double reserve = fmin(0.5 * have, 8 * (VECTORS * ((double) d->n + p) + 3 * p * p));
   weft_pca_read panel;
-  s->unpacking.mem = &s->mem;
-  s->held = new (std::nothrow) std::vector<weft_pca_stored>();
-  if (!s->held) return weft_fail_memory(ctx, "host", sizeof *s->held, -1, "");
+  space->unpacking.mem = &space->mem;
+  space->held = new (std::nothrow) std::vector<weft_pca_stored>();
+  if (!space->held) return weft_fail_memory(ctx, "host", sizeof *space->held, -1, "");
   if (8 * least > 0.5 * have) return weft_fail_memory(ctx, "device", 8 * least, have, "sixteen rows");
-  s->piece_count = (size_t) fmax(least, fmin((double) PIECE_COUNT, 0.1 * have / 8));
-  WEFT_DEVICE_TAKE(s->piece, &s->mem, s->piece_count);
+  space->piece_count = (size_t) fmax(least, fmin((double) PIECE_COUNT, 0.1 * have / 8));
+  WEFT_DEVICE_TAKE(space->piece, &space->mem, space->piece_count);
   for (size_t t = 0; t < d->panels; t++) {
     weft_pca_stored block = { 0 };
     WEFT_TRY(weft_pca_read_panel(ctx, d, t, &panel));
     if (weft_device_available(ctx) - 12.0 * (double) panel.stored - 4 * p < reserve) break;
-    WEFT_TRY(weft_pca_take_panel(&s->mem, d->p, panel.stored, &block));
-    WEFT_TRY(weft_pca_put_panel(&s->unpacking, d, t, &panel, &block));
-    s->held->push_back(block);
+    WEFT_TRY(weft_pca_take_panel(&space->mem, d->p, panel.stored, &block));
+    WEFT_TRY(weft_pca_put_panel(&space->unpacking, d, t, &panel, &block));
+    space->held->push_back(block);
   }
 done:
   return st;
@@ -174,38 +174,40 @@ __global__ void spread_out(const int32_t *starts, const int32_t *rows, const dou
 
 /* Spreads a block out, as many rows at a time as s->piece holds (a multiple of 16), centred and scaled, and calls
  * `work` for each piece. */
-static weft_status pieces_of_block(weft_pca_space *s, const weft_pca_stored *x, weft_pca_piece_work work, void *data)
+static weft_status pieces_of_block(weft_pca_space *space, const weft_pca_stored *x, weft_pca_piece_work work,
+                                   void *data)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const int64_t p = (int64_t) s->data->p, at_once = (int64_t) (s->piece_count / (size_t) p) / 16 * 16;
+  weft_ctx *ctx = space->ctx;
+  const int64_t p = (int64_t) space->data->p, at_once = (int64_t) (space->piece_count / (size_t) p) / 16 * 16;
   for (int64_t first = 0; first < x->n; first += at_once) {
     const int64_t rows = x->n - first < at_once ? x->n - first : at_once, ld = (rows + 15) / 16 * 16;
-    const weft_pca_piece piece = { s->piece, x->row + first, 0, rows, p, ld };
+    const weft_pca_piece piece = { space->piece, x->row + first, 0, rows, p, ld };
     WEFT_TRY(weft_poll(ctx, 0, 0));
-    spread_out<<<(unsigned) p, 256, 0, s->mem.stream>>>(x->starts, x->rows, x->values, first, rows, ld, s->center,
-                                                        s->factor, s->row ? s->row + piece.row : NULL, s->piece);
+    spread_out<<<(unsigned) p, 256, 0, space->mem.stream>>>(x->starts, x->rows, x->values, first, rows, ld,
+                                                            space->center, space->factor,
+                                                            space->row ? space->row + piece.row : NULL, space->piece);
     WEFT_CUDA(cudaGetLastError());
-    WEFT_TRY(work(s, &piece, data));
+    WEFT_TRY(work(space, &piece, data));
   }
 done:
   return st;
 }
 
 /* One pass over all panels: those that stay are where they are, the others are read and sent. */
-weft_status weft_pca_each_stored(weft_pca_space *s, weft_pca_piece_work work, void *data)
+weft_status weft_pca_each_stored(weft_pca_space *space, weft_pca_piece_work work, void *data)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = s->ctx;
-  const weft_pca_data *d = s->data;
+  weft_ctx *ctx = space->ctx;
+  const weft_pca_data *d = space->data;
   weft_pca_read panel;
   for (size_t t = 0; t < d->panels; t++) {
-    const int stays = t < s->held->size();
+    const int stays = t < space->held->size();
     if (!stays) {
       WEFT_TRY(weft_pca_read_panel(ctx, d, t, &panel));
-      WEFT_TRY(pass_block(s, t, &panel));
+      WEFT_TRY(pass_block(space, t, &panel));
     }
-    WEFT_TRY(pieces_of_block(s, stays ? &(*s->held)[t] : &s->passing, work, data));
+    WEFT_TRY(pieces_of_block(space, stays ? &(*space->held)[t] : &space->passing, work, data));
   }
 done:
   return st;

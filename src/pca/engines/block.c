@@ -38,30 +38,30 @@ typedef struct {
   size_t r_rows;
   double *left, *right, *values; /* of H */
   weft_pca_frame frame;
-} engine;
+} krylov;
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static size_t most(size_t a, size_t b) { return a > b ? a : b; }
 
 /* X P -> Q and H for the b columns of P from `size` on, which become the last block. */
-static weft_status extend(engine *e, size_t b)
+static weft_status extend(krylov *engine, size_t b)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
+  weft_pca_run *run = engine->run;
   weft_arena mem = weft_arena_begin(run->ctx);
-  const size_t before = e->size;
+  const size_t before = engine->size;
   double *c, *r;
   WEFT_TAKE(c, &mem, (before + 1) * b);
   WEFT_TAKE(r, &mem, b * b);
-  WEFT_TRY(weft_pca_to_far(run, e->s_p + before * run->near, b, e->s_q + before * run->far));
-  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_q, 1, before, b, c, r));
+  WEFT_TRY(weft_pca_to_far(run, engine->s_p + before * run->near, b, engine->s_q + before * run->far));
+  WEFT_TRY(weft_pca_orthonormalise(&engine->frame, engine->s_q, 1, before, b, c, r));
   for (size_t j = 0; j < b; j++) {
-    memcpy(e->h + (before + j) * e->capacity, c + j * before, before * sizeof *c);
-    memcpy(e->h + (before + j) * e->capacity + before, r + j * b, b * sizeof *r);
-    for (size_t i = 0; i < before; i++) e->h[before + j + i * e->capacity] = 0;
+    memcpy(engine->h + (before + j) * engine->capacity, c + j * before, before * sizeof *c);
+    memcpy(engine->h + (before + j) * engine->capacity + before, r + j * b, b * sizeof *r);
+    for (size_t i = 0; i < before; i++) engine->h[before + j + i * engine->capacity] = 0;
   }
-  e->size += b;
-  e->last = b;
+  engine->size += b;
+  engine->last = b;
 done:
   weft_arena_end(&mem);
   return st;
@@ -69,25 +69,25 @@ done:
 
 /* X'Q of the last block, freed of P: the next block and R. When there is no room for so many in the near space, any
  * basis of its remainder will do. */
-static weft_status residual_block(engine *e)
+static weft_status residual_block(krylov *engine)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
+  weft_pca_run *run = engine->run;
   weft_arena mem = weft_arena_begin(run->ctx);
-  const size_t b = e->last, room = run->near - e->size;
-  double *s_n = e->s_p + e->size * run->near, *c, *r;
-  WEFT_TAKE(c, &mem, (e->size + b) * b);
+  const size_t b = engine->last, room = run->near - engine->size;
+  double *s_n = engine->s_p + engine->size * run->near, *c, *r;
+  WEFT_TAKE(c, &mem, (engine->size + b) * b);
   WEFT_TAKE(r, &mem, b * b);
-  e->next = b < room ? b : room;
-  e->r_rows = 0;
+  engine->next = b < room ? b : room;
+  engine->r_rows = 0;
   if (b > room) {
-    if (room) WEFT_TRY(weft_pca_random_block(&e->frame, e->s_p, e->size, room));
+    if (room) WEFT_TRY(weft_pca_random_block(&engine->frame, engine->s_p, engine->size, room));
     goto done;
   }
-  WEFT_TRY(weft_pca_to_near(run, e->s_q + (e->size - b) * run->far, b, s_n));
-  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, e->size, b, c, r));
-  memcpy(e->r, r, b * b * sizeof *r);
-  e->r_rows = b;
+  WEFT_TRY(weft_pca_to_near(run, engine->s_q + (engine->size - b) * run->far, b, s_n));
+  WEFT_TRY(weft_pca_orthonormalise(&engine->frame, engine->s_p, 0, engine->size, b, c, r));
+  memcpy(engine->r, r, b * b * sizeof *r);
+  engine->r_rows = b;
 done:
   weft_arena_end(&mem);
   return st;
@@ -96,45 +96,47 @@ done:
 /* ---- extraction ---- */
 
 /* The k leading triplets of H into left, right, values, and their residuals. */
-static weft_status extract(engine *e, size_t k, double tol)
+static weft_status extract(krylov *engine, size_t k, double tol)
 {
   weft_status st = WEFT_OK;
-  weft_arena mem = weft_arena_begin(e->run->ctx);
-  const size_t size = e->size, first = size - e->last;
+  weft_arena mem = weft_arena_begin(engine->run->ctx);
+  const size_t size = engine->size, first = size - engine->last;
   double *h;
   WEFT_TAKE(h, &mem, size * size);
-  for (size_t j = 0; j < size; j++) memcpy(h + j * size, e->h + j * e->capacity, size * sizeof *h);
-  WEFT_TRY(weft_pca_svd_leading(e->run->ctx, h, size, k, tol, e->values, e->left, e->right));
-  WEFT_TRY(weft_pca_ranks_as_first(e->run, e->values, k));
-  WEFT_TRY(weft_pca_ranks_as_first(e->run, e->left, size * k));
-  WEFT_TRY(weft_pca_ranks_as_first(e->run, e->right, size * k));
-  for (size_t i = 0; i < k && i < e->run->job->k; i++) {
+  for (size_t j = 0; j < size; j++) memcpy(h + j * size, engine->h + j * engine->capacity, size * sizeof *h);
+  WEFT_TRY(weft_pca_svd_leading(engine->run->ctx, h, size, k, tol, engine->values, engine->left, engine->right));
+  WEFT_TRY(weft_pca_ranks_as_first(engine->run, engine->values, k));
+  WEFT_TRY(weft_pca_ranks_as_first(engine->run, engine->left, size * k));
+  WEFT_TRY(weft_pca_ranks_as_first(engine->run, engine->right, size * k));
+  for (size_t i = 0; i < k && i < engine->run->job->k; i++) {
     double sum = 0;
-    for (size_t row = 0; row < e->r_rows; row++) {
+    for (size_t row = 0; row < engine->r_rows; row++) {
       double x = 0;
-      for (size_t l = 0; l < e->last; l++) x += e->r[row + l * e->r_rows] * e->left[first + l + i * size];
+      for (size_t l = 0; l < engine->last; l++)
+        x += engine->r[row + l * engine->r_rows] * engine->left[first + l + i * size];
       sum += x * x;
     }
-    e->run->out->residual[i] = e->values[0] > 0 ? sqrt(sum) / e->values[0] : 0;
-    if (e->r_rows == 0 && e->next) e->run->out->residual[i] = INFINITY; /* not known: the block was truncated */
+    engine->run->out->residual[i] = engine->values[0] > 0 ? sqrt(sum) / engine->values[0] : 0;
+    if (engine->r_rows == 0 && engine->next)
+      engine->run->out->residual[i] = INFINITY; /* not known: the block was truncated */
   }
-  WEFT_TRY(weft_pca_ranks_as_first(e->run, e->run->out->residual, least(k, e->run->job->k)));
+  WEFT_TRY(weft_pca_ranks_as_first(engine->run, engine->run->out->residual, least(k, engine->run->job->k)));
 done:
   weft_arena_end(&mem);
   return st;
 }
 
 /* s_basis (rows × size) := s_basis small (size × k); cutting rows into panels is left to the product. */
-static weft_status rotate(engine *e, double *s_basis, size_t rows, const double *small, size_t k)
+static weft_status rotate(krylov *engine, double *s_basis, size_t rows, const double *small, size_t k)
 {
   weft_status st = WEFT_OK;
-  const weft_pca_ops *ops = e->run->ops;
-  weft_pca_space *space = e->run->space;
+  const weft_pca_ops *ops = engine->run->ops;
+  weft_pca_space *space = engine->run->space;
   double *s_to = NULL, *s_small = NULL;
   WEFT_TRY(ops->take(space, rows * k, &s_to));
-  WEFT_TRY(ops->take(space, e->size * k, &s_small));
-  WEFT_TRY(ops->put(space, s_small, small, e->size * k));
-  WEFT_TRY(ops->gemm(space, 0, 0, rows, k, e->size, 1, s_basis, rows, s_small, e->size, 0, s_to, rows));
+  WEFT_TRY(ops->take(space, engine->size * k, &s_small));
+  WEFT_TRY(ops->put(space, s_small, small, engine->size * k));
+  WEFT_TRY(ops->gemm(space, 0, 0, rows, k, engine->size, 1, s_basis, rows, s_small, engine->size, 0, s_to, rows));
   WEFT_TRY(ops->copy(space, s_basis, s_to, rows * k));
 done:
   if (s_to) ops->drop(space, s_to);
@@ -143,18 +145,18 @@ done:
 }
 
 /* Keeps the `keep` leading triplets (extracted before) and the next block. */
-static weft_status restart(engine *e, size_t keep)
+static weft_status restart(krylov *engine, size_t keep)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
+  weft_pca_run *run = engine->run;
   const size_t near = run->near;
-  WEFT_TRY(rotate(e, e->s_p, near, e->right, keep));
-  WEFT_TRY(rotate(e, e->s_q, run->far, e->left, keep));
-  WEFT_TRY(run->ops->copy(run->space, e->frame.s_swap, e->s_p + e->size * near, e->next * near));
-  WEFT_TRY(run->ops->copy(run->space, e->s_p + keep * near, e->frame.s_swap, e->next * near));
+  WEFT_TRY(rotate(engine, engine->s_p, near, engine->right, keep));
+  WEFT_TRY(rotate(engine, engine->s_q, run->far, engine->left, keep));
+  WEFT_TRY(run->ops->copy(run->space, engine->frame.s_swap, engine->s_p + engine->size * near, engine->next * near));
+  WEFT_TRY(run->ops->copy(run->space, engine->s_p + keep * near, engine->frame.s_swap, engine->next * near));
   for (size_t j = 0; j < keep; j++)
-    for (size_t i = 0; i < keep; i++) e->h[i + j * e->capacity] = i == j ? e->values[i] : 0;
-  e->size = keep;
+    for (size_t i = 0; i < keep; i++) engine->h[i + j * engine->capacity] = i == j ? engine->values[i] : 0;
+  engine->size = keep;
 done:
   return st;
 }
@@ -162,70 +164,70 @@ done:
 /* ---- the iteration ---- */
 
 /* Memory for `capacity` columns and a next block. */
-static weft_status open_engine(engine *e, weft_pca_run *run, size_t capacity)
+static weft_status open_engine(krylov *engine, weft_pca_run *run, size_t capacity)
 {
   weft_status st = WEFT_OK;
   const size_t widest = PANEL;
   const weft_pca_ops *ops = run->ops;
   const size_t high = most(run->near, run->far);
-  memset(e, 0, sizeof *e);
-  e->run = e->frame.run = run;
-  e->mem = weft_arena_begin(run->ctx);
-  e->capacity = capacity;
-  WEFT_TRY(ops->take(run->space, run->near * (capacity + most(widest, run->job->k)), &e->s_p));
-  WEFT_TRY(ops->take(run->space, run->far * capacity, &e->s_q));
-  WEFT_TRY(ops->take(run->space, (capacity + widest) * widest, &e->frame.s_small));
-  WEFT_TRY(ops->take(run->space, high * widest, &e->frame.s_swap));
-  WEFT_TAKE0(e->h, &e->mem, capacity * capacity);
-  WEFT_TAKE(e->r, &e->mem, widest * widest);
-  WEFT_TAKE(e->frame.small, &e->mem, (capacity + widest) * widest);
-  WEFT_TAKE(e->left, &e->mem, capacity * capacity);
-  WEFT_TAKE(e->right, &e->mem, capacity * capacity);
-  WEFT_TAKE(e->values, &e->mem, capacity);
+  memset(engine, 0, sizeof *engine);
+  engine->run = engine->frame.run = run;
+  engine->mem = weft_arena_begin(run->ctx);
+  engine->capacity = capacity;
+  WEFT_TRY(ops->take(run->space, run->near * (capacity + most(widest, run->job->k)), &engine->s_p));
+  WEFT_TRY(ops->take(run->space, run->far * capacity, &engine->s_q));
+  WEFT_TRY(ops->take(run->space, (capacity + widest) * widest, &engine->frame.s_small));
+  WEFT_TRY(ops->take(run->space, high * widest, &engine->frame.s_swap));
+  WEFT_TAKE0(engine->h, &engine->mem, capacity * capacity);
+  WEFT_TAKE(engine->r, &engine->mem, widest * widest);
+  WEFT_TAKE(engine->frame.small, &engine->mem, (capacity + widest) * widest);
+  WEFT_TAKE(engine->left, &engine->mem, capacity * capacity);
+  WEFT_TAKE(engine->right, &engine->mem, capacity * capacity);
+  WEFT_TAKE(engine->values, &engine->mem, capacity);
 done:
   return st;
 }
 
 /* The first columns of the guess, which are loadings, as near vectors. */
-static weft_status place_guess(engine *e, size_t columns)
+static weft_status place_guess(krylov *engine, size_t columns)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
+  weft_pca_run *run = engine->run;
   double *s_guess = NULL;
-  if (!run->near_is_rows) return run->ops->put(run->space, e->s_p, run->job->start, run->p * columns);
+  if (!run->near_is_rows) return run->ops->put(run->space, engine->s_p, run->job->start, run->p * columns);
   WEFT_TRY(run->ops->take(run->space, run->p * columns, &s_guess));
   WEFT_TRY(run->ops->put(run->space, s_guess, run->job->start, run->p * columns));
-  WEFT_TRY(weft_pca_to_near(run, s_guess, columns, e->s_p));
+  WEFT_TRY(weft_pca_to_near(run, s_guess, columns, engine->s_p));
 done:
   if (s_guess) run->ops->drop(run->space, s_guess);
   return st;
 }
 
 /* The first block: the guess, completed by random vectors. */
-static weft_status first_block(engine *e, size_t b)
+static weft_status first_block(krylov *engine, size_t b)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
+  weft_pca_run *run = engine->run;
   weft_arena mem = weft_arena_begin(run->ctx);
   const size_t given = run->job->start ? least(run->job->k, b) : 0;
   double *c, *r;
   WEFT_TAKE(c, &mem, 1);
   WEFT_TAKE(r, &mem, b * b);
-  if (given) WEFT_TRY(place_guess(e, given));
-  if (given < b) WEFT_TRY(weft_pca_random(run, e->s_p + given * run->near, (b - given) * run->near));
-  WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, 0, b, c, r));
-  e->frame.scale = 0;
-  e->next = b;
+  if (given) WEFT_TRY(place_guess(engine, given));
+  if (given < b) WEFT_TRY(weft_pca_random(run, engine->s_p + given * run->near, (b - given) * run->near));
+  WEFT_TRY(weft_pca_orthonormalise(&engine->frame, engine->s_p, 0, 0, b, c, r));
+  engine->frame.scale = 0;
+  engine->next = b;
 done:
   weft_arena_end(&mem);
   return st;
 }
 
 /* All of the near space, panel by panel: any basis of it will do. */
-static weft_status whole_space(engine *e)
+static weft_status whole_space(krylov *engine)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
+  weft_pca_run *run = engine->run;
   weft_arena mem = weft_arena_begin(run->ctx);
   const size_t near = run->near;
   double *unit;
@@ -234,13 +236,13 @@ static weft_status whole_space(engine *e)
     const size_t b = least(PANEL, near - j);
     memset(unit, 0, near * PANEL * sizeof *unit);
     for (size_t i = 0; i < b; i++) unit[j + i + i * near] = 1;
-    WEFT_TRY(run->ops->put(run->space, e->s_p + j * near, unit, near * b));
-    WEFT_TRY(extend(e, b));
+    WEFT_TRY(run->ops->put(run->space, engine->s_p + j * near, unit, near * b));
+    WEFT_TRY(extend(engine, b));
     WEFT_TRY(weft_poll(run->ctx, (double) j, (double) near));
   }
-  e->next = 0;
-  e->r_rows = 0;
-  WEFT_TRY(extract(e, run->job->k, run->job->tol));
+  engine->next = 0;
+  engine->r_rows = 0;
+  WEFT_TRY(extract(engine, run->job->k, run->job->tol));
 done:
   weft_arena_end(&mem);
   return st;
@@ -249,41 +251,42 @@ done:
 /* X'U - V diag(s) of the k triplets that P, Q and H hold now: norms relative to the largest value, and those columns
  * that are too large, a panel's worth, as the next block. e->next is 0 when there are none, PANEL + 1 when there are
  * too many. */
-static weft_status true_residuals(engine *e)
+static weft_status true_residuals(krylov *engine)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
+  weft_pca_run *run = engine->run;
   const weft_pca_ops *ops = run->ops;
   const size_t k = run->job->k, near = run->near;
   weft_arena mem = weft_arena_begin(run->ctx);
-  double *s_out = e->s_p + k * near, *c, *r;
+  double *s_out = engine->s_p + k * near, *c, *r;
   WEFT_TAKE(c, &mem, k * PANEL);
   WEFT_TAKE(r, &mem, PANEL * PANEL);
-  e->next = 0;
-  e->r_rows = 0;
-  WEFT_TRY(weft_pca_to_near(run, e->s_q, k, s_out));
+  engine->next = 0;
+  engine->r_rows = 0;
+  WEFT_TRY(weft_pca_to_near(run, engine->s_q, k, s_out));
   for (size_t first = 0; first < k; first += PANEL) {
     const size_t b = least(PANEL, k - first);
     memset(r, 0, b * b * sizeof *r);
-    for (size_t j = 0; j < b; j++) r[j + j * b] = e->values[first + j];
-    WEFT_TRY(ops->put(run->space, e->frame.s_small, r, b * b));
-    WEFT_TRY(ops->gemm(run->space, 0, 0, near, b, b, -1, e->s_p + first * near, near, e->frame.s_small, b, 1,
+    for (size_t j = 0; j < b; j++) r[j + j * b] = engine->values[first + j];
+    WEFT_TRY(ops->put(run->space, engine->frame.s_small, r, b * b));
+    WEFT_TRY(ops->gemm(run->space, 0, 0, near, b, b, -1, engine->s_p + first * near, near, engine->frame.s_small, b, 1,
                        s_out + first * near, near));
     WEFT_TRY(ops->gemm(run->space, 1, 0, b, b, near, 1, s_out + first * near, near, s_out + first * near, near, 0,
-                       e->frame.s_small, b));
-    WEFT_TRY(ops->get(run->space, r, e->frame.s_small, b * b));
+                       engine->frame.s_small, b));
+    WEFT_TRY(ops->get(run->space, r, engine->frame.s_small, b * b));
     for (size_t j = 0; j < b; j++)
-      run->out->residual[first + j] = e->values[0] > 0 ? sqrt(fmax(0, r[j + j * b])) / e->values[0] : 0;
+      run->out->residual[first + j] = engine->values[0] > 0 ? sqrt(fmax(0, r[j + j * b])) / engine->values[0] : 0;
   }
   WEFT_TRY(weft_pca_ranks_as_first(run, run->out->residual, k));
   for (size_t j = 0; j < k; j++) {
-    if (run->out->residual[j] <= run->job->tol || e->next > PANEL) continue;
-    if (e->next < PANEL && e->next < near - k)
-      WEFT_TRY(ops->copy(run->space, s_out + e->next * near, s_out + j * near, near));
-    e->next++;
+    if (run->out->residual[j] <= run->job->tol || engine->next > PANEL) continue;
+    if (engine->next < PANEL && engine->next < near - k)
+      WEFT_TRY(ops->copy(run->space, s_out + engine->next * near, s_out + j * near, near));
+    engine->next++;
   }
-  if (e->next > near - k) e->next = PANEL + 1;
-  if (e->next && e->next <= PANEL) WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, k, e->next, c, r));
+  if (engine->next > near - k) engine->next = PANEL + 1;
+  if (engine->next && engine->next <= PANEL)
+    WEFT_TRY(weft_pca_orthonormalise(&engine->frame, engine->s_p, 0, k, engine->next, c, r));
 done:
   weft_arena_end(&mem);
   return st;
@@ -298,29 +301,29 @@ static int by_rough(const weft_pca_run *run)
 }
 
 /* Puts the k leading eigenvectors of the Gram matrix at the front of P. */
-static weft_status gram_vectors(engine *e)
+static weft_status gram_vectors(krylov *engine)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
+  weft_pca_run *run = engine->run;
   const weft_pca_ops *ops = run->ops;
   const size_t near = run->near;
   double b = (double) weft_pca_filter_block(run), *s_g = NULL, *s_diagonal = NULL, *vectors;
-  if (e->lanczos) return weft_pca_lanczos(&e->frame, e->lanczos, e->s_p);
+  if (engine->lanczos) return weft_pca_lanczos(&engine->frame, engine->lanczos, engine->s_p);
   weft_arena mem = weft_arena_begin(run->ctx);
   WEFT_TRY(weft_pca_ranks_as_first(run, &b, 1)); /* it depends on the back end, in which ranks may differ */
   if (b > 0) {
-    st = (by_rough(run) ? weft_pca_rough : weft_pca_filter)(&e->frame, (size_t) b, e->s_p);
+    st = (by_rough(run) ? weft_pca_rough : weft_pca_filter)(&engine->frame, (size_t) b, engine->s_p);
     goto done;
   }
   WEFT_TRY(ops->take(run->space, near * near, &s_g));
   WEFT_TRY(ops->take(run->space, near, &s_diagonal));
   WEFT_TRY(weft_pca_square(run, 0, s_g, s_diagonal));
-  WEFT_TRY(ops->eigen(run->space, s_g, near, run->job->k, e->s_p));
+  WEFT_TRY(ops->eigen(run->space, s_g, near, run->job->k, engine->s_p));
   if (run->ranks) {
     WEFT_TAKE(vectors, &mem, near * run->job->k);
-    WEFT_TRY(ops->get(run->space, vectors, e->s_p, near * run->job->k));
+    WEFT_TRY(ops->get(run->space, vectors, engine->s_p, near * run->job->k));
     WEFT_TRY(weft_pca_ranks_as_first(run, vectors, near * run->job->k));
-    WEFT_TRY(ops->put(run->space, e->s_p, vectors, near * run->job->k));
+    WEFT_TRY(ops->put(run->space, engine->s_p, vectors, near * run->job->k));
   }
 done:
   weft_arena_end(&mem);
@@ -331,41 +334,41 @@ done:
 
 /* The eigenvectors of the Gram matrix (or the guess, when there is one), by Rayleigh-Ritz the triplets of X in their
  * span, and their residuals. */
-static weft_status gram_start(engine *e)
+static weft_status gram_start(krylov *engine)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
+  weft_pca_run *run = engine->run;
   const size_t k = run->job->k;
   double *c, *r;
   weft_arena mem = weft_arena_begin(run->ctx);
   WEFT_TAKE(c, &mem, k * PANEL);
   WEFT_TAKE(r, &mem, PANEL * PANEL);
   if (run->job->start) {
-    WEFT_TRY(place_guess(e, k));
+    WEFT_TRY(place_guess(engine, k));
   } else {
-    WEFT_TRY(gram_vectors(e));
-    if (!e->lanczos) run->passes += 1;
+    WEFT_TRY(gram_vectors(engine));
+    if (!engine->lanczos) run->passes += 1;
   }
   for (size_t j = 0; j < k; j += PANEL) {
-    WEFT_TRY(weft_pca_orthonormalise(&e->frame, e->s_p, 0, j, least(PANEL, k - j), c, r));
-    e->frame.scale = 0;
+    WEFT_TRY(weft_pca_orthonormalise(&engine->frame, engine->s_p, 0, j, least(PANEL, k - j), c, r));
+    engine->frame.scale = 0;
   }
-  for (size_t j = 0; j < k; j += PANEL) WEFT_TRY(extend(e, least(PANEL, k - j)));
-  WEFT_TRY(extract(e, k, 1e-13));
-  WEFT_TRY(restart(e, k));
-  WEFT_TRY(true_residuals(e));
+  for (size_t j = 0; j < k; j += PANEL) WEFT_TRY(extend(engine, least(PANEL, k - j)));
+  WEFT_TRY(extract(engine, k, 1e-13));
+  WEFT_TRY(restart(engine, k));
+  WEFT_TRY(true_residuals(engine));
 done:
   weft_arena_end(&mem);
   return st;
 }
 
 /* The triplets are P, Q and the diagonal of H themselves. */
-static void identity(engine *e)
+static void identity(krylov *engine)
 {
-  const size_t k = e->size;
-  memset(e->left, 0, k * k * sizeof *e->left);
-  for (size_t j = 0; j < k; j++) e->left[j + j * k] = 1;
-  memcpy(e->right, e->left, k * k * sizeof *e->left);
+  const size_t k = engine->size;
+  memset(engine->left, 0, k * k * sizeof *engine->left);
+  for (size_t j = 0; j < k; j++) engine->left[j + j * k] = 1;
+  memcpy(engine->right, engine->left, k * k * sizeof *engine->left);
 }
 
 static int settled(const weft_pca_run *run)
@@ -395,39 +398,39 @@ static int gram_is_less(const weft_pca_run *run, size_t blocks, double left, siz
  * vectors at most b copies of a singular value are found; where there may be more, random blocks are appended to the
  * triplets until one finds no further copy. `*left`, if it is asked for, is set when the Gram matrix would take less
  * time. */
-static weft_status iterate(engine *e, size_t b, int *left)
+static weft_status iterate(krylov *engine, size_t b, int *left)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
+  weft_pca_run *run = engine->run;
   const weft_pca_job *job = run->job;
   const size_t k = job->k;
   const double tol = fmax(0.1 * job->tol, 3e-14);
   size_t since = 0, look = job->start ? 1 : most(2, 32 / b), blocks = 0; /* a guess may do by itself */
   double before = 0, found = -1, to_go;
   for (;;) {
-    const int last = e->size + e->next >= run->near || blocks + 1 >= job->max_iterations;
+    const int last = engine->size + engine->next >= run->near || blocks + 1 >= job->max_iterations;
     int out_of_room;
     size_t keep;
     WEFT_TRY(weft_poll(run->ctx, (double) blocks, (double) job->max_iterations));
-    WEFT_TRY(extend(e, e->next));
-    WEFT_TRY(residual_block(e));
+    WEFT_TRY(extend(engine, engine->next));
+    WEFT_TRY(residual_block(engine));
     blocks++;
     since++;
-    out_of_room = e->size + e->next > e->capacity;
-    if (e->size < k || (since < look && !out_of_room && !last)) continue;
-    keep = out_of_room ? least(k + 3 * b, e->size - b) : k; /* with few, what a restart discards costs passes */
-    WEFT_TRY(extract(e, keep, tol));
+    out_of_room = engine->size + engine->next > engine->capacity;
+    if (engine->size < k || (since < look && !out_of_room && !last)) continue;
+    keep = out_of_room ? least(k + 3 * b, engine->size - b) : k; /* with few, what a restart discards costs passes */
+    WEFT_TRY(extract(engine, keep, tol));
     for (size_t i = 0; i < k; i++) run->out->iterations[i] = (int32_t) blocks;
     if (last) break;
     if (settled(run) && since >= look) {
       double sum = 0;
-      for (size_t i = 0; i < k; i++) sum += e->values[i];
-      const int may = job->start ? k >= b : weft_pca_copies_missed(e->values, k, b, worst(run));
+      for (size_t i = 0; i < k; i++) sum += engine->values[i];
+      const int may = job->start ? k >= b : weft_pca_copies_missed(engine->values, k, b, worst(run));
       if (!may || sum <= found * (1 + 1e-12)) break;
       found = sum;
-      WEFT_TRY(restart(e, k));
-      e->next = least(b, run->near - k);
-      WEFT_TRY(weft_pca_random_block(&e->frame, e->s_p, k, e->next));
+      WEFT_TRY(restart(engine, k));
+      engine->next = least(b, run->near - k);
+      WEFT_TRY(weft_pca_random_block(&engine->frame, engine->s_p, k, engine->next));
       since = 0;
       look = WEFT_PCA_LOOK_AGAIN;
       continue;
@@ -440,24 +443,24 @@ static weft_status iterate(engine *e, size_t b, int *left)
     look = before > 0 ? weft_pca_until_look(to_go, b) : most(1, 16 / b);
     before = worst(run);
     since = 0;
-    if (out_of_room) WEFT_TRY(restart(e, keep));
+    if (out_of_room) WEFT_TRY(restart(engine, keep));
   }
 done:
   return st;
 }
 
 /* Copies U and V of the k triplets to the host. */
-static weft_status deliver(engine *e)
+static weft_status deliver(krylov *engine)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
+  weft_pca_run *run = engine->run;
   const size_t k = run->job->k;
   double *near = run->near_is_rows ? run->out->u : run->out->v, *far = run->near_is_rows ? run->out->v : run->out->u;
-  WEFT_TRY(rotate(e, e->s_p, run->near, e->right, k));
-  WEFT_TRY(rotate(e, e->s_q, run->far, e->left, k));
-  WEFT_TRY(run->ops->get(run->space, near, e->s_p, run->near * k));
-  WEFT_TRY(run->ops->get(run->space, far, e->s_q, run->far * k));
-  memcpy(run->out->d, e->values, k * sizeof *e->values);
+  WEFT_TRY(rotate(engine, engine->s_p, run->near, engine->right, k));
+  WEFT_TRY(rotate(engine, engine->s_q, run->far, engine->left, k));
+  WEFT_TRY(run->ops->get(run->space, near, engine->s_p, run->near * k));
+  WEFT_TRY(run->ops->get(run->space, far, engine->s_q, run->far * k));
+  memcpy(run->out->d, engine->values, k * sizeof *engine->values);
 done:
   return st;
 }
@@ -480,66 +483,67 @@ static size_t choose_block(const weft_pca_run *run)
   return least(least(b, PANEL), run->near);
 }
 
-static void close_engine(engine *e)
+static void close_engine(krylov *engine)
 {
-  const weft_pca_ops *ops = e->run->ops;
-  double *blocks[] = { e->s_p, e->s_q, e->frame.s_small, e->frame.s_swap };
+  const weft_pca_ops *ops = engine->run->ops;
+  double *blocks[] = { engine->s_p, engine->s_q, engine->frame.s_small, engine->frame.s_swap };
   for (int i = 0; i < 4; i++)
-    if (blocks[i]) ops->drop(e->run->space, blocks[i]);
-  weft_arena_end(&e->mem);
+    if (blocks[i]) ops->drop(engine->run->space, blocks[i]);
+  weft_arena_end(&engine->mem);
 }
 
 /* Room for more columns, when k triplets and a next block are what there is. */
-static weft_status widen(engine *e, size_t capacity)
+static weft_status widen(krylov *engine, size_t capacity)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
+  weft_pca_run *run = engine->run;
   const weft_pca_ops *ops = run->ops;
-  engine wide;
+  krylov wide;
   WEFT_TRY(open_engine(&wide, run, capacity));
-  WEFT_TRY(ops->copy(run->space, wide.s_p, e->s_p, run->near * (e->size + e->next)));
-  WEFT_TRY(ops->copy(run->space, wide.s_q, e->s_q, run->far * e->size));
-  for (size_t j = 0; j < e->size; j++) memcpy(wide.h + j * capacity, e->h + j * e->capacity, e->size * sizeof *e->h);
-  memcpy(wide.values, e->values, e->size * sizeof *e->values);
-  wide.size = e->size;
-  wide.next = e->next;
-  wide.frame.scale = e->frame.scale;
+  WEFT_TRY(ops->copy(run->space, wide.s_p, engine->s_p, run->near * (engine->size + engine->next)));
+  WEFT_TRY(ops->copy(run->space, wide.s_q, engine->s_q, run->far * engine->size));
+  for (size_t j = 0; j < engine->size; j++)
+    memcpy(wide.h + j * capacity, engine->h + j * engine->capacity, engine->size * sizeof *engine->h);
+  memcpy(wide.values, engine->values, engine->size * sizeof *engine->values);
+  wide.size = engine->size;
+  wide.next = engine->next;
+  wide.frame.scale = engine->frame.scale;
 done:
-  close_engine(st == WEFT_OK ? e : &wide);
-  if (st == WEFT_OK) *e = wide;
+  close_engine(st == WEFT_OK ? engine : &wide);
+  if (st == WEFT_OK) *engine = wide;
   return st;
 }
 
 weft_status weft_pca_ritz(weft_pca_run *run)
 {
   weft_status st = WEFT_OK;
-  engine e;
-  WEFT_TRY(open_engine(&e, run, run->job->k));
-  WEFT_TRY(gram_start(&e));
-  identity(&e);
-  WEFT_TRY(deliver(&e));
+  krylov engine;
+  WEFT_TRY(open_engine(&engine, run, run->job->k));
+  WEFT_TRY(gram_start(&engine));
+  identity(&engine);
+  WEFT_TRY(deliver(&engine));
 done:
-  close_engine(&e);
+  close_engine(&engine);
   return st;
 }
 
 /* Begins with eigenvectors of the Gram matrix and continues only where residuals require it. `*whole` is set when too
  * much was lost by squaring. `lanczos`: of a matrix that is not formed. */
-static weft_status by_gram(engine *e, weft_pca_run *run, size_t b, size_t lanczos, int *whole)
+static weft_status by_gram(krylov *engine, weft_pca_run *run, size_t b, size_t lanczos, int *whole)
 {
   weft_status st = WEFT_OK;
   int steps_over;
-  WEFT_TRY(open_engine(e, run, run->job->k));
-  e->lanczos = lanczos;
-  WEFT_TRY(gram_start(e));
+  WEFT_TRY(open_engine(engine, run, run->job->k));
+  engine->lanczos = lanczos;
+  WEFT_TRY(gram_start(engine));
   steps_over = lanczos && run->out->iterations[0] >= (int32_t) run->job->max_iterations;
-  *whole = e->next > PANEL;
-  if (run->job->max_iterations == 1 || steps_over || !e->next) {
+  *whole = engine->next > PANEL;
+  if (run->job->max_iterations == 1 || steps_over || !engine->next) {
     *whole = 0;
-    identity(e);
+    identity(engine);
   } else if (!*whole) {
-    WEFT_TRY(widen(e, choose_capacity(run, b)));
-    WEFT_TRY(iterate(e, b, NULL));
+    WEFT_TRY(widen(engine, choose_capacity(run, b)));
+    WEFT_TRY(iterate(engine, b, NULL));
   }
 done:
   return st;
@@ -547,12 +551,12 @@ done:
 
 /* Begins with a random block. If the job says how long the Gram matrix would take, it ends as soon as that is less than
  * what is left, and sets `*left`. */
-static weft_status by_blocks(engine *e, weft_pca_run *run, size_t b, int *left)
+static weft_status by_blocks(krylov *engine, weft_pca_run *run, size_t b, int *left)
 {
   weft_status st = WEFT_OK;
-  WEFT_TRY(open_engine(e, run, choose_capacity(run, b)));
-  WEFT_TRY(first_block(e, b));
-  WEFT_TRY(iterate(e, b, left));
+  WEFT_TRY(open_engine(engine, run, choose_capacity(run, b)));
+  WEFT_TRY(first_block(engine, b));
+  WEFT_TRY(iterate(engine, b, left));
 done:
   return st;
 }
@@ -568,9 +572,9 @@ weft_status weft_pca_block(weft_pca_run *run)
   const int small = 3 * k >= near || near <= (begun ? PANEL / 2 : 2 * PANEL);
   size_t lanczos;
   int squares = !run->job->choose || run->ops->squares(run->space, near), gram, whole;
-  engine e;
-  memset(&e, 0, sizeof e);
-  e.run = run;
+  krylov engine;
+  memset(&engine, 0, sizeof engine);
+  engine.run = run;
   if (run->ranks) {
     /* the rows of other ranks are not available for products */
     if (run->near_is_rows && !run->job->start) squares = 0;
@@ -582,23 +586,23 @@ weft_status weft_pca_block(weft_pca_run *run)
   if (!squares) run->out->method = WEFT_PCA_KRYLOV;
   for (size_t i = 0; i < k; i++) run->out->iterations[i] = 1;
   if (!whole && !gram && !lanczos) {
-    WEFT_TRY(by_blocks(&e, run, b, squares && !run->ranks && !run->job->start ? &gram : NULL));
+    WEFT_TRY(by_blocks(&engine, run, b, squares && !run->ranks && !run->job->start ? &gram : NULL));
     if (gram) {
-      close_engine(&e);
+      close_engine(&engine);
       run->out->method = WEFT_PCA_GRAM;
       for (size_t i = 0; i < k; i++) run->out->iterations[i] = 1;
     }
   }
   if (gram || lanczos) {
-    WEFT_TRY(by_gram(&e, run, b, lanczos, &whole));
-    if (whole) close_engine(&e);
+    WEFT_TRY(by_gram(&engine, run, b, lanczos, &whole));
+    if (whole) close_engine(&engine);
   }
   if (whole) {
-    WEFT_TRY(open_engine(&e, run, near));
-    WEFT_TRY(whole_space(&e));
+    WEFT_TRY(open_engine(&engine, run, near));
+    WEFT_TRY(whole_space(&engine));
   }
-  WEFT_TRY(deliver(&e));
+  WEFT_TRY(deliver(&engine));
 done:
-  close_engine(&e);
+  close_engine(&engine);
   return st;
 }

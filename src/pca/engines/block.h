@@ -61,10 +61,10 @@ typedef struct weft_pca_frame {
 /* The panel of b columns behind the first `before` of `s_basis` (near or far vectors) is made orthonormal and
  * orthogonal to them: old panel = basis c + new panel r; c: before × b, r: b × b. Directions that vanish give rows of
  * zeros in r and are replaced by random ones. */
-weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far, size_t before, size_t b, double *c,
+weft_status weft_pca_orthonormalise(weft_pca_frame *frame, double *s_basis, int far, size_t before, size_t b, double *c,
                                     double *r);
 /* b random near vectors behind the first `before` of `s_basis`, orthonormal and orthogonal to them. */
-weft_status weft_pca_random_block(weft_pca_frame *e, double *s_basis, size_t before, size_t b);
+weft_status weft_pca_random_block(weft_pca_frame *frame, double *s_basis, size_t before, size_t b);
 
 /* About the k leading eigenvectors of the smaller Gram matrix, near × k. `b`: weft_pca_filter_block(), 0 where others
  * pay. */

@@ -40,47 +40,47 @@ size_t weft_pca_filter_block(const weft_pca_run *run)
   return run->near < small ? 0 : b < WEFT_PCA_PANEL ? b : WEFT_PCA_PANEL;
 }
 
-static weft_status put_diagonal(filter *f, const double *values, double plus, size_t count)
+static weft_status put_diagonal(filter *state, const double *values, double plus, size_t count)
 {
   double d[WEFT_PCA_PANEL * WEFT_PCA_PANEL];
   memset(d, 0, count * count * sizeof *d);
   for (size_t j = 0; j < count; j++) d[j + j * count] = (values ? values[j] : 0) + plus;
-  return f->frame->run->ops->put(f->frame->run->space, f->frame->s_small, d, count * count);
+  return state->frame->run->ops->put(state->frame->run->space, state->frame->s_small, d, count * count);
 }
 
 /* V becomes Ritz vectors, W (G - shift) V; values and residuals with them. */
-static weft_status look(filter *f)
+static weft_status look(filter *state)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = f->frame->run;
+  weft_pca_run *run = state->frame->run;
   const weft_pca_ops *ops = run->ops;
   weft_pca_space *space = run->space;
   weft_arena mem = weft_arena_begin(run->ctx);
-  const size_t near = run->near, b = f->b, k = run->job->k;
-  double *s_small = f->frame->s_small, *s_swap = f->frame->s_swap, *small, *vectors;
+  const size_t near = run->near, b = state->b, k = run->job->k;
+  double *s_small = state->frame->s_small, *s_swap = state->frame->s_swap, *small, *vectors;
   WEFT_TAKE(small, &mem, b * b);
   WEFT_TAKE(vectors, &mem, b * b);
-  WEFT_TRY(ops->by_square(space, f->s_g, near, b, 1, f->s_v, 0, f->s_w));
-  WEFT_TRY(ops->gemm(space, 1, 0, b, b, near, 1, f->s_v, near, f->s_w, near, 0, s_small, b));
+  WEFT_TRY(ops->by_square(space, state->s_g, near, b, 1, state->s_v, 0, state->s_w));
+  WEFT_TRY(ops->gemm(space, 1, 0, b, b, near, 1, state->s_v, near, state->s_w, near, 0, s_small, b));
   WEFT_TRY(ops->get(space, small, s_small, b * b));
   for (size_t j = 0; j < b; j++)
     for (size_t i = 0; i < j; i++) small[i + j * b] = small[j + i * b] = 0.5 * (small[i + j * b] + small[j + i * b]);
-  WEFT_TRY(weft_pca_leading(run->ctx, small, b, b, f->values, vectors));
-  WEFT_TRY(weft_pca_ranks_as_first(run, f->values, b));
+  WEFT_TRY(weft_pca_leading(run->ctx, small, b, b, state->values, vectors));
+  WEFT_TRY(weft_pca_ranks_as_first(run, state->values, b));
   WEFT_TRY(weft_pca_ranks_as_first(run, vectors, b * b));
   WEFT_TRY(ops->put(space, s_small, vectors, b * b));
-  WEFT_TRY(ops->gemm(space, 0, 0, near, b, b, 1, f->s_v, near, s_small, b, 0, s_swap, near));
-  WEFT_TRY(ops->copy(space, f->s_v, s_swap, near * b));
-  WEFT_TRY(ops->gemm(space, 0, 0, near, b, b, 1, f->s_w, near, s_small, b, 0, s_swap, near));
-  WEFT_TRY(ops->copy(space, f->s_w, s_swap, near * b));
+  WEFT_TRY(ops->gemm(space, 0, 0, near, b, b, 1, state->s_v, near, s_small, b, 0, s_swap, near));
+  WEFT_TRY(ops->copy(space, state->s_v, s_swap, near * b));
+  WEFT_TRY(ops->gemm(space, 0, 0, near, b, b, 1, state->s_w, near, s_small, b, 0, s_swap, near));
+  WEFT_TRY(ops->copy(space, state->s_w, s_swap, near * b));
   /* W - V diag(values) */
-  WEFT_TRY(put_diagonal(f, f->values, 0, k));
-  WEFT_TRY(ops->gemm(space, 0, 0, near, k, k, -1, f->s_v, near, s_small, k, 1, s_swap, near));
+  WEFT_TRY(put_diagonal(state, state->values, 0, k));
+  WEFT_TRY(ops->gemm(space, 0, 0, near, k, k, -1, state->s_v, near, s_small, k, 1, s_swap, near));
   WEFT_TRY(ops->gemm(space, 1, 0, k, k, near, 1, s_swap, near, s_swap, near, 0, s_small, k));
   WEFT_TRY(ops->get(space, small, s_small, k * k));
-  for (size_t j = 0; j < k; j++) f->residual[j] = sqrt(fmax(0, small[j + j * k]));
-  WEFT_TRY(weft_pca_ranks_as_first(run, f->residual, k));
-  for (size_t j = 0; j < b; j++) f->values[j] += f->shift;
+  for (size_t j = 0; j < k; j++) state->residual[j] = sqrt(fmax(0, small[j + j * k]));
+  WEFT_TRY(weft_pca_ranks_as_first(run, state->residual, k));
+  for (size_t j = 0; j < b; j++) state->values[j] += state->shift;
 done:
   weft_arena_end(&mem);
   return st;
@@ -88,79 +88,80 @@ done:
 
 /* How often too large the residual of X's triplet j would be: |X'u - d v| is |G v - d^2 v| / d. At most 1 ends it, as
  * does what rounding of G leaves. */
-static double too_large(const filter *f, size_t j)
+static double too_large(const filter *state, size_t j)
 {
-  const double largest = f->values[0], floor = 0.5 * DBL_EPSILON * sqrt((double) f->frame->run->near) * largest,
-               allowed = 0.5 * f->tol * sqrt(largest * fmax(f->values[j], 0));
-  return f->residual[j] / fmax(fmax(allowed, floor), DBL_MIN);
+  const double largest = state->values[0], floor = 0.5 * DBL_EPSILON * sqrt((double) state->frame->run->near) * largest,
+               allowed = 0.5 * state->tol * sqrt(largest * fmax(state->values[j], 0));
+  return state->residual[j] / fmax(fmax(allowed, floor), DBL_MIN);
 }
 
 /* The worst of these; the first that are small enough are locked. */
-static double assess(filter *f)
+static double assess(filter *state)
 {
-  const size_t k = f->frame->run->job->k;
+  const size_t k = state->frame->run->job->k;
   double worst = 0;
-  f->locked = 0;
+  state->locked = 0;
   for (size_t j = 0; j < k; j++) {
-    const double over = too_large(f, j);
-    if (over <= 1 && f->locked == j) f->locked++;
+    const double over = too_large(state, j);
+    if (over <= 1 && state->locked == j) state->locked++;
     worst = fmax(worst, over);
   }
   return worst;
 }
 
 /* Y := 2 (G - h) X / h - Y for the vectors that move, without what is locked (`s_scaled`: these times their values). */
-static weft_status step(filter *f, double h, const double *s_scaled, const double *s_x, double *s_y)
+static weft_status step(filter *state, double h, const double *s_scaled, const double *s_x, double *s_y)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = f->frame->run;
+  weft_pca_run *run = state->frame->run;
   const weft_pca_ops *ops = run->ops;
-  const size_t near = run->near, m = f->locked, moving = f->b - m;
-  double *s_small = f->frame->s_small;
-  WEFT_TRY(ops->by_square(run->space, f->s_g, near, moving, 2 / h, s_x, -1, s_y));
+  const size_t near = run->near, m = state->locked, moving = state->b - m;
+  double *s_small = state->frame->s_small;
+  WEFT_TRY(ops->by_square(run->space, state->s_g, near, moving, 2 / h, s_x, -1, s_y));
   if (!m) goto done;
-  WEFT_TRY(ops->gemm(run->space, 1, 0, m, moving, near, 1, f->s_locked, near, s_x, near, 0, s_small, m));
+  WEFT_TRY(ops->gemm(run->space, 1, 0, m, moving, near, 1, state->s_locked, near, s_x, near, 0, s_small, m));
   WEFT_TRY(ops->gemm(run->space, 0, 0, near, moving, m, -2 / h, s_scaled, near, s_small, m, 1, s_y, near));
 done:
   return st;
 }
 
 /* V := p(G) V, but for what is locked. `over`: by how much the residuals must fall. */
-static weft_status cycle(filter *f, double over)
+static weft_status cycle(filter *state, double over)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = f->frame->run;
+  weft_pca_run *run = state->frame->run;
   const weft_pca_ops *ops = run->ops;
-  const size_t near = run->near, b = f->b, m = f->locked, moving = b - m;
-  const double h = fmax(0.5 * f->values[b - 1], DBL_EPSILON * f->values[0]);
-  const double fastest = acosh(fmax(f->values[m] / h - 1, 1)),
-               wanted = acosh(fmax(f->values[run->job->k - 1] / h - 1, 1));
+  const size_t near = run->near, b = state->b, m = state->locked, moving = b - m;
+  const double h = fmax(0.5 * state->values[b - 1], DBL_EPSILON * state->values[0]);
+  const double fastest = acosh(fmax(state->values[m] / h - 1, 1)),
+               wanted = acosh(fmax(state->values[run->job->k - 1] / h - 1, 1));
   const double needed = wanted > 0 ? ceil(log(4 * over) / wanted) : DEGREE,
                most = fastest > 0 ? floor(log(GROWTH) / fastest) : DEGREE;
   const int degree = (int) fmax(1, fmin(most, needed <= LONGEST ? needed : DEGREE));
-  double *s_before = f->s_v + m * near, *s_now = f->s_w + m * near, *s_scaled = f->frame->s_swap, *s_spare;
+  double *s_before = state->s_v + m * near, *s_now = state->s_w + m * near, *s_scaled = state->frame->s_swap, *s_spare;
   /* W was made with another shift */
-  WEFT_TRY(put_diagonal(f, NULL, (f->shift - h) / h, moving));
-  WEFT_TRY(ops->gemm(run->space, 0, 0, near, moving, moving, 1, s_before, near, f->frame->s_small, moving, 1 / h, s_now,
-                     near));
+  WEFT_TRY(put_diagonal(state, NULL, (state->shift - h) / h, moving));
+  WEFT_TRY(ops->gemm(run->space, 0, 0, near, moving, moving, 1, s_before, near, state->frame->s_small, moving, 1 / h,
+                     s_now, near));
   if (m) {
-    f->s_locked = f->s_v;
-    WEFT_TRY(put_diagonal(f, f->values, 0, m));
-    WEFT_TRY(ops->gemm(run->space, 0, 0, near, m, m, 1, f->s_locked, near, f->frame->s_small, m, 0, s_scaled, near));
+    state->s_locked = state->s_v;
+    WEFT_TRY(put_diagonal(state, state->values, 0, m));
+    WEFT_TRY(
+        ops->gemm(run->space, 0, 0, near, m, m, 1, state->s_locked, near, state->frame->s_small, m, 0, s_scaled, near));
   }
-  WEFT_TRY(ops->shift(run->space, f->s_g, near, f->s_diagonal, h));
-  f->shift = h;
+  WEFT_TRY(ops->shift(run->space, state->s_g, near, state->s_diagonal, h));
+  state->shift = h;
   for (int j = 2; j <= degree; j++) {
-    WEFT_TRY(step(f, h, s_scaled, s_now, s_before));
+    WEFT_TRY(step(state, h, s_scaled, s_now, s_before));
     s_spare = s_before;
     s_before = s_now;
     s_now = s_spare;
   }
-  if (s_now == f->s_w + m * near) {
-    s_spare = f->s_v;
-    f->s_v = f->s_w;
-    f->s_w = s_spare;
-    if (m) WEFT_TRY(ops->copy(run->space, f->s_v, f->s_locked, near * m));
+  if (s_now == state->s_w + m * near) {
+    s_spare = state->s_v;
+    state->s_v = state->s_w;
+    state->s_w = s_spare;
+    if (m) WEFT_TRY(ops->copy(run->space, state->s_v, state->s_locked, near * m));
   }
 done:
   return st;
@@ -178,34 +179,34 @@ weft_status weft_pca_filter_of(weft_pca_frame *frame, size_t b, double *s_g, dou
   weft_pca_space *space = run->space;
   const size_t near = run->near;
   weft_arena mem = weft_arena_begin(run->ctx);
-  filter f = { .frame = frame, .b = b, .s_g = s_g, .s_diagonal = s_diagonal, .tol = tol };
+  filter state = { .frame = frame, .b = b, .s_g = s_g, .s_diagonal = s_diagonal, .tol = tol };
   double *r, c, before = INFINITY;
   int slow = 0;
   WEFT_TAKE(r, &mem, b * b);
-  WEFT_TRY(ops->take(space, near * b, &f.s_v));
-  WEFT_TRY(ops->take(space, near * b, &f.s_w));
+  WEFT_TRY(ops->take(space, near * b, &state.s_v));
+  WEFT_TRY(ops->take(space, near * b, &state.s_w));
   if (begun)
-    WEFT_TRY(ops->copy(space, f.s_v, s_vectors, near * b));
+    WEFT_TRY(ops->copy(space, state.s_v, s_vectors, near * b));
   else
-    WEFT_TRY(weft_pca_random(run, f.s_v, near * b));
+    WEFT_TRY(weft_pca_random(run, state.s_v, near * b));
   for (int i = 0; i < CYCLES && slow < SLOW; i++) {
     double over;
     WEFT_TRY(weft_poll(run->ctx, i, CYCLES));
-    WEFT_TRY(weft_pca_orthonormalise(frame, f.s_v, 0, 0, b, &c, r));
+    WEFT_TRY(weft_pca_orthonormalise(frame, state.s_v, 0, 0, b, &c, r));
     frame->scale = 0;
-    WEFT_TRY(look(&f));
+    WEFT_TRY(look(&state));
     for (size_t j = 0; j < run->job->k; j++) run->out->iterations[j] = i + 1;
-    over = assess(&f);
+    over = assess(&state);
     if (over <= 1 || i + 1 == CYCLES) break;
     slow += over > 0.5 * before;
     before = over;
-    if (slow < SLOW) WEFT_TRY(cycle(&f, over));
+    if (slow < SLOW) WEFT_TRY(cycle(&state, over));
   }
   WEFT_TRY(ops->shift(space, s_g, near, s_diagonal, 0));
-  WEFT_TRY(ops->copy(space, s_vectors, f.s_v, near * b));
+  WEFT_TRY(ops->copy(space, s_vectors, state.s_v, near * b));
 done:
-  if (f.s_v) ops->drop(space, f.s_v);
-  if (f.s_w) ops->drop(space, f.s_w);
+  if (state.s_v) ops->drop(space, state.s_v);
+  if (state.s_w) ops->drop(space, state.s_w);
   weft_arena_end(&mem);
   return st;
 }

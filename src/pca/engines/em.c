@@ -44,149 +44,150 @@ typedef struct {
 
 static weft_status fetch(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
 {
-  const em_space *e = source;
-  const weft_pca_panel panel = { .n = e->em->n, .p = e->em->p, .ld = e->em->n, .dense = e->x };
+  const em_space *state = source;
+  const weft_pca_panel panel = { .n = state->em->n, .p = state->em->p, .ld = state->em->n, .dense = state->x };
   (void) ctx;
   (void) index;
   *out = panel;
   return WEFT_OK;
 }
 
-static double *cell(const em_space *e, size_t g)
+static double *cell(const em_space *state, size_t g)
 {
-  return e->x + (size_t) e->row[g] + (size_t) e->column[g] * e->em->n;
+  return state->x + (size_t) state->row[g] + (size_t) state->column[g] * state->em->n;
 }
 
-static void fill(em_space *e, const double *with)
+static void fill(em_space *state, const double *with)
 {
-  for (size_t g = 0; g < e->em->gaps; g++) *cell(e, g) = with[g];
+  for (size_t g = 0; g < state->em->gaps; g++) *cell(state, g) = with[g];
 }
 
 /* The copy of x, and where its gaps are. */
-static weft_status find_gaps(em_space *e)
+static weft_status find_gaps(em_space *state)
 {
   weft_status st = WEFT_OK;
-  const weft_pca_em *em = e->em;
+  const weft_pca_em *em = state->em;
   size_t found = 0;
   double since = 0;
   for (size_t j = 0; j < em->p; j++, since += (double) em->n) {
     const double *from = em->x + j * em->n;
     if (since > BETWEEN_POLLS) {
-      WEFT_TRY(weft_poll(e->ctx, 0, 0));
+      WEFT_TRY(weft_poll(state->ctx, 0, 0));
       since = 0;
     }
-    memcpy(e->x + j * em->n, from, em->n * sizeof *from);
+    memcpy(state->x + j * em->n, from, em->n * sizeof *from);
     for (size_t i = 0; i < em->n; i++) {
       if (!isnan(from[i])) continue;
-      if (found == em->gaps) return weft_fail(e->ctx, WEFT_ERR_INTERNAL, "More gaps than were counted.");
-      e->row[found] = (int32_t) i;
-      e->column[found++] = (int32_t) j;
+      if (found == em->gaps) return weft_fail(state->ctx, WEFT_ERR_INTERNAL, "More gaps than were counted.");
+      state->row[found] = (int32_t) i;
+      state->column[found++] = (int32_t) j;
     }
   }
-  if (found < em->gaps) return weft_fail(e->ctx, WEFT_ERR_INTERNAL, "Fewer gaps than were counted.");
+  if (found < em->gaps) return weft_fail(state->ctx, WEFT_ERR_INTERNAL, "Fewer gaps than were counted.");
 done:
   return st;
 }
 
 /* Takes all memory from `mem`, lists the gaps and fills them with em->first. How many steps are remembered for
  * extrapolation (e->depth) is cut to a quarter of the memory that is free. */
-static weft_status open_em(em_space *e, weft_arena *mem)
+static weft_status open_em(em_space *state, weft_arena *mem)
 {
   weft_status st = WEFT_OK;
-  const weft_pca_em *em = e->em;
-  const size_t n = em->n, p = em->p, k = e->inner.k, gaps = em->gaps;
+  const weft_pca_em *em = state->em;
+  const size_t n = em->n, p = em->p, k = state->inner.k, gaps = em->gaps;
   const double have = weft_host_available();
-  double **const of_columns[] = { &e->moments.mean, &e->moments.norm, &e->moments.weight, &e->moments.missing,
-                                  &e->moments.infinite };
+  double **const of_columns[] = { &state->moments.mean, &state->moments.norm, &state->moments.weight,
+                                  &state->moments.missing, &state->moments.infinite };
   for (size_t i = 0; i < sizeof of_columns / sizeof *of_columns; i++) WEFT_TAKE(*of_columns[i], mem, p);
-  WEFT_TAKE(e->x, mem, n * p);
-  WEFT_TAKE(e->row, mem, gaps);
-  WEFT_TAKE(e->column, mem, gaps);
-  WEFT_TAKE(e->start, mem, p * k);
-  WEFT_TAKE(e->scores, mem, n * k);
-  WEFT_TAKE(e->loads, mem, p * k);
-  WEFT_TAKE(e->fit, mem, gaps);
-  WEFT_TAKE(e->moved, mem, gaps);
-  e->depth = em->fall >= 0 ? 0 : DEPTH; /* how soon a fall is small says something about plain EM alone */
-  if (have > 0 && 16.0 * (double) gaps * (double) e->depth > 0.25 * have)
-    e->depth = (size_t) (0.25 * have / (16.0 * (double) gaps));
-  if (e->depth) {
-    WEFT_TAKE(e->by_fit, mem, gaps * e->depth);
-    WEFT_TAKE(e->by_moved, mem, gaps * e->depth);
-    WEFT_TAKE(e->last_fit, mem, gaps);
-    WEFT_TAKE(e->last_moved, mem, gaps);
+  WEFT_TAKE(state->x, mem, n * p);
+  WEFT_TAKE(state->row, mem, gaps);
+  WEFT_TAKE(state->column, mem, gaps);
+  WEFT_TAKE(state->start, mem, p * k);
+  WEFT_TAKE(state->scores, mem, n * k);
+  WEFT_TAKE(state->loads, mem, p * k);
+  WEFT_TAKE(state->fit, mem, gaps);
+  WEFT_TAKE(state->moved, mem, gaps);
+  state->depth = em->fall >= 0 ? 0 : DEPTH; /* how soon a fall is small says something about plain EM alone */
+  if (have > 0 && 16.0 * (double) gaps * (double) state->depth > 0.25 * have)
+    state->depth = (size_t) (0.25 * have / (16.0 * (double) gaps));
+  if (state->depth) {
+    WEFT_TAKE(state->by_fit, mem, gaps * state->depth);
+    WEFT_TAKE(state->by_moved, mem, gaps * state->depth);
+    WEFT_TAKE(state->last_fit, mem, gaps);
+    WEFT_TAKE(state->last_moved, mem, gaps);
   }
-  WEFT_TRY(find_gaps(e));
-  fill(e, em->first);
+  WEFT_TRY(find_gaps(state));
+  fill(state, em->first);
 done:
   return st;
 }
 
 /* The components of the filled matrix. */
-static weft_status decompose(em_space *e)
+static weft_status decompose(em_space *state)
 {
   weft_status st = WEFT_OK;
-  const weft_pca_em *em = e->em;
-  WEFT_TRY(weft_pca_cpu.moments(e->ctx, &e->data, em->weights, &e->moments));
-  weft_pca_form_of(em->p, &e->moments, &em->scaling, em->made);
+  const weft_pca_em *em = state->em;
+  WEFT_TRY(weft_pca_cpu.moments(state->ctx, &state->data, em->weights, &state->moments));
+  weft_pca_form_of(em->p, &state->moments, &em->scaling, em->made);
   const weft_pca_form form = { .center = em->made->center, .factor = em->made->factor, .row = em->row };
-  const double passes = e->out->passes;
-  WEFT_TRY(weft_pca(e->ctx, e->ops, &e->data, &form, &e->inner, e->out));
-  e->out->passes += passes;
-  memcpy(e->start, e->out->v, em->p * e->inner.k * sizeof *e->start);
-  e->inner.start = e->start;
+  const double passes = state->out->passes;
+  WEFT_TRY(weft_pca(state->ctx, state->ops, &state->data, &form, &state->inner, state->out));
+  state->out->passes += passes;
+  memcpy(state->start, state->out->v, em->p * state->inner.k * sizeof *state->start);
+  state->inner.start = state->start;
 done:
   return st;
 }
 
 /* The scores of rows of weight 0, which no component knows: by projection. */
-static void project_row(em_space *e, size_t i, double *scores)
+static void project_row(em_space *state, size_t i, double *scores)
 {
-  const size_t p = e->em->p;
-  for (size_t c = 0; c < e->inner.k; c++) {
+  const size_t p = state->em->p;
+  for (size_t c = 0; c < state->inner.k; c++) {
     scores[c] = 0;
     for (size_t j = 0; j < p; j++)
-      scores[c] += (e->x[i + j * e->em->n] - e->em->made->center[j]) * e->em->made->factor[j] * e->out->v[j + c * p];
+      scores[c] += (state->x[i + j * state->em->n] - state->em->made->center[j]) * state->em->made->factor[j] *
+                   state->out->v[j + c * p];
   }
 }
 
 /* The gaps' fits, and by how much they move. *change: the largest, over the spread; *squares: the sum of squares in
  * the units of X. */
-static weft_status fit_gaps(em_space *e, double *change, double *squares)
+static weft_status fit_gaps(em_space *state, double *change, double *squares)
 {
   weft_status st = WEFT_OK;
-  const weft_pca_em *em = e->em;
-  const size_t n = em->n, p = em->p, k = e->inner.k;
+  const weft_pca_em *em = state->em;
+  const size_t n = em->n, p = em->p, k = state->inner.k;
   const weft_pca_made *made = em->made;
   for (size_t c = 0; c < k; c++)
     for (size_t j = 0; j < p; j++)
-      e->loads[c + j * k] = made->factor[j] > 0 ? e->out->v[j + c * p] / made->factor[j] : 0;
+      state->loads[c + j * k] = made->factor[j] > 0 ? state->out->v[j + c * p] / made->factor[j] : 0;
   for (size_t i = 0; i < n; i++) {
     const double weight = em->row ? em->row[i] : 1;
     if (weight > 0)
-      for (size_t c = 0; c < k; c++) e->scores[c + i * k] = e->out->d[c] * e->out->u[i + c * n] / weight;
+      for (size_t c = 0; c < k; c++) state->scores[c + i * k] = state->out->d[c] * state->out->u[i + c * n] / weight;
     else
-      project_row(e, i, e->scores + i * k);
+      project_row(state, i, state->scores + i * k);
   }
   const size_t at_once = (size_t) (BETWEEN_POLLS / (double) k) + 1;
   for (size_t first = 0; first < em->gaps; first += at_once) {
     const size_t last = first + at_once < em->gaps ? first + at_once : em->gaps;
-    WEFT_TRY(weft_poll(e->ctx, 0, 0));
-    WEFT_PARALLEL_FOR(weft_threads_worth(e->ctx->threads, (double) (last - first) * (double) k), static)
+    WEFT_TRY(weft_poll(state->ctx, 0, 0));
+    WEFT_PARALLEL_FOR(weft_threads_worth(state->ctx->threads, (double) (last - first) * (double) k), static)
     for (int64_t g = (int64_t) first; g < (int64_t) last; g++) {
-      const size_t j = (size_t) e->column[g];
-      const double *scores = e->scores + (size_t) e->row[g] * k, *loads = e->loads + j * k;
+      const size_t j = (size_t) state->column[g];
+      const double *scores = state->scores + (size_t) state->row[g] * k, *loads = state->loads + j * k;
       double sum = 0;
       for (size_t c = 0; c < k; c++) sum += scores[c] * loads[c];
-      e->fit[g] = sum + made->center[j];
-      e->moved[g] = (e->fit[g] - *cell(e, (size_t) g)) / em->spread[j];
+      state->fit[g] = sum + made->center[j];
+      state->moved[g] = (state->fit[g] - *cell(state, (size_t) g)) / em->spread[j];
     }
   }
   *change = *squares = 0;
   for (size_t g = 0; g < em->gaps; g++) {
-    const double scaled =
-        e->moved[g] * em->spread[e->column[g]] * made->factor[e->column[g]] * (em->row ? em->row[e->row[g]] : 1);
-    *change = fmax(*change, fabs(e->moved[g]));
+    const double scaled = state->moved[g] * em->spread[state->column[g]] * made->factor[state->column[g]] *
+                          (em->row ? em->row[state->row[g]] : 1);
+    *change = fmax(*change, fabs(state->moved[g]));
     *squares += scaled * scaled;
   }
 done:
@@ -195,54 +196,54 @@ done:
 
 /* ---- acceleration ---- */
 
-static size_t place(const em_space *e, size_t age) { return (e->newest + e->depth - age) % e->depth; }
+static size_t place(const em_space *state, size_t age) { return (state->newest + state->depth - age) % state->depth; }
 
 /* The step joins the differences. */
-static weft_status remember(em_space *e)
+static weft_status remember(em_space *state)
 {
   weft_status st = WEFT_OK;
-  const size_t gaps = e->em->gaps;
+  const size_t gaps = state->em->gaps;
   double products[DEPTH];
-  if (e->known) {
-    e->newest = e->used ? (e->newest + 1) % e->depth : 0;
-    if (e->used < e->depth) e->used++;
-    double *fits = e->by_fit + e->newest * gaps, *moves = e->by_moved + e->newest * gaps;
+  if (state->known) {
+    state->newest = state->used ? (state->newest + 1) % state->depth : 0;
+    if (state->used < state->depth) state->used++;
+    double *fits = state->by_fit + state->newest * gaps, *moves = state->by_moved + state->newest * gaps;
     for (size_t g = 0; g < gaps; g++) {
-      fits[g] = e->fit[g] - e->last_fit[g];
-      moves[g] = e->moved[g] - e->last_moved[g];
+      fits[g] = state->fit[g] - state->last_fit[g];
+      moves[g] = state->moved[g] - state->last_moved[g];
     }
-    const weft_view all = weft_view_plain(e->by_moved, gaps, 1), one = weft_view_plain(moves, gaps, 0);
-    WEFT_TRY(weft_product(e->ctx, e->used, 1, gaps, 1, &all, &one, 0, products, e->used, 0));
-    for (size_t i = 0; i < e->used; i++)
-      e->products[i + e->newest * DEPTH] = e->products[e->newest + i * DEPTH] = products[i];
+    const weft_view all = weft_view_plain(state->by_moved, gaps, 1), one = weft_view_plain(moves, gaps, 0);
+    WEFT_TRY(weft_product(state->ctx, state->used, 1, gaps, 1, &all, &one, 0, products, state->used, 0));
+    for (size_t i = 0; i < state->used; i++)
+      state->products[i + state->newest * DEPTH] = state->products[state->newest + i * DEPTH] = products[i];
   }
-  memcpy(e->last_fit, e->fit, gaps * sizeof *e->fit);
-  memcpy(e->last_moved, e->moved, gaps * sizeof *e->moved);
-  e->known = 1;
+  memcpy(state->last_fit, state->fit, gaps * sizeof *state->fit);
+  memcpy(state->last_moved, state->moved, gaps * sizeof *state->moved);
+  state->known = 1;
 done:
   return st;
 }
 
-static void forget(em_space *e)
+static void forget(em_space *state)
 {
-  e->used = 0;
-  e->known = 0;
+  state->used = 0;
+  state->known = 0;
 }
 
 /* The coefficients c of the differences, the newest first, by Cholesky of their inner products; those from the first on
  * that newer ones nearly give are left out. Returns how many there are. `inner`: products with the step's changes. */
-static size_t coefficients(const em_space *e, const double *inner, double *c)
+static size_t coefficients(const em_space *state, const double *inner, double *c)
 {
   double l[DEPTH][DEPTH], length[DEPTH];
   size_t count = 0;
-  for (; count < e->used; count++) {
-    const size_t at = place(e, count);
+  for (; count < state->used; count++) {
+    const size_t at = place(state, count);
     double rest = 1;
-    length[count] = sqrt(e->products[at + at * DEPTH]);
+    length[count] = sqrt(state->products[at + at * DEPTH]);
     if (!(length[count] > 0 && isfinite(length[count]))) break;
     c[count] = inner[at] / length[count];
     for (size_t i = 0; i < count; i++) {
-      double s = e->products[at + place(e, i) * DEPTH] / (length[count] * length[i]);
+      double s = state->products[at + place(state, i) * DEPTH] / (length[count] * length[i]);
       for (size_t m = 0; m < i; m++) s -= l[count][m] * l[i][m];
       l[count][i] = s / l[i][i];
       rest -= l[count][i] * l[count][i];
@@ -261,17 +262,17 @@ static size_t coefficients(const em_space *e, const double *inner, double *c)
 }
 
 /* The gaps' fits, from which the combination of differences is taken. */
-static weft_status extrapolate(em_space *e)
+static weft_status extrapolate(em_space *state)
 {
   weft_status st = WEFT_OK;
-  const size_t gaps = e->em->gaps;
-  const weft_view all = weft_view_plain(e->by_moved, gaps, 1), now = weft_view_plain(e->moved, gaps, 0);
+  const size_t gaps = state->em->gaps;
+  const weft_view all = weft_view_plain(state->by_moved, gaps, 1), now = weft_view_plain(state->moved, gaps, 0);
   double inner[DEPTH], c[DEPTH];
-  WEFT_TRY(weft_product(e->ctx, e->used, 1, gaps, 1, &all, &now, 0, inner, e->used, 0));
-  const size_t count = coefficients(e, inner, c);
+  WEFT_TRY(weft_product(state->ctx, state->used, 1, gaps, 1, &all, &now, 0, inner, state->used, 0));
+  const size_t count = coefficients(state, inner, c);
   for (size_t i = 0; i < count; i++) {
-    WEFT_TRY(weft_poll(e->ctx, 0, 0));
-    weft_add_scaled(gaps, e->fit, -c[i], e->by_fit + place(e, i) * gaps);
+    WEFT_TRY(weft_poll(state->ctx, 0, 0));
+    weft_add_scaled(gaps, state->fit, -c[i], state->by_fit + place(state, i) * gaps);
   }
 done:
   return st;
@@ -284,50 +285,50 @@ weft_status weft_pca_by_em(weft_ctx *ctx, const weft_pca_ops *ops, const weft_pc
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  em_space e = { .ctx = ctx, .ops = ops, .em = em, .inner = *job, .out = out };
-  const weft_pca_data data = { em->n, em->p, 1, fetch, &e, 1, 0, NULL, NULL, NULL };
+  em_space state = { .ctx = ctx, .ops = ops, .em = em, .inner = *job, .out = out };
+  const weft_pca_data data = { em->n, em->p, 1, fetch, &state, 1, 0, NULL, NULL, NULL };
   double before = INFINITY, change = INFINITY, unit = 0;
   size_t steps = 0, resting = 0, rest = 1;
   int extrapolated = 0, converged = 0;
-  e.data = data;
-  e.inner.tol = 1e-3;
-  e.inner.block = (job->k + 10) / 8 * 8;
+  state.data = data;
+  state.inner.tol = 1e-3;
+  state.inner.block = (job->k + 10) / 8 * 8;
   out->passes = 0;
-  WEFT_TRY(open_em(&e, &mem));
+  WEFT_TRY(open_em(&state, &mem));
   while (!converged && steps < job->max_iterations) {
     double squares, left;
     WEFT_TRY(weft_poll(ctx, (double) steps, (double) job->max_iterations));
-    WEFT_TRY(decompose(&e));
-    WEFT_TRY(fit_gaps(&e, &change, &squares));
+    WEFT_TRY(decompose(&state));
+    WEFT_TRY(fit_gaps(&state, &change, &squares));
     if (!steps++) unit = em->made->exponent;
     const double into = pow(4, em->made->exponent - unit); /* the units of the first step */
     left = em->made->total - squares;
     for (size_t i = 0; i < job->k; i++) left -= out->d[i] * out->d[i];
     left *= into;
-    converged = change <= job->tol && e.inner.tol <= fmax(job->tol, 1e-10);
+    converged = change <= job->tol && state.inner.tol <= fmax(job->tol, 1e-10);
     if (extrapolated && !converged && left > before + 1e-13 * em->made->total * into) {
-      fill(&e, e.last_fit);
-      forget(&e);
+      fill(&state, state.last_fit);
+      forget(&state);
       resting = rest;
       if (rest < LONGEST_REST) rest *= 2;
       extrapolated = 0;
       continue;
     }
     extrapolated = 0;
-    memcpy(em->cells, e.fit, em->gaps * sizeof *e.fit);
+    memcpy(em->cells, state.fit, em->gaps * sizeof *state.fit);
     if (converged || (em->fall >= 0 && before - left <= em->fall * left)) break;
     before = left;
-    if (e.depth) {
-      WEFT_TRY(remember(&e));
+    if (state.depth) {
+      WEFT_TRY(remember(&state));
       if (resting) {
         resting--;
-      } else if (e.used && change < NEAR) {
-        WEFT_TRY(extrapolate(&e));
+      } else if (state.used && change < NEAR) {
+        WEFT_TRY(extrapolate(&state));
         extrapolated = 1;
       }
     }
-    fill(&e, e.fit);
-    e.inner.tol = fmax(1e-10, fmin(e.inner.tol, 0.01 * change)); /* no more exact than the gaps are */
+    fill(&state, state.fit);
+    state.inner.tol = fmax(1e-10, fmin(state.inner.tol, 0.01 * change)); /* no more exact than the gaps are */
   }
   for (size_t i = 0; i < job->k; i++) {
     out->iterations[i] = (int32_t) steps;

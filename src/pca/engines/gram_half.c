@@ -27,108 +27,109 @@ typedef struct {
 
 /* Memory for the rough Gram matrix and three blocks of b vectors; blocks of the space are given back by close_rough(),
  * also after a failure. */
-static weft_status open_rough(rough *r, weft_pca_frame *frame, size_t b, weft_arena *mem)
+static weft_status open_rough(rough *state, weft_pca_frame *frame, size_t b, weft_arena *mem)
 {
   weft_status st = WEFT_OK;
   weft_pca_run *run = frame->run;
   const weft_pca_ops *ops = run->ops;
   const size_t near = run->near;
-  memset(r, 0, sizeof *r);
-  r->frame = frame;
-  r->b = b;
-  WEFT_TAKE(r->small, mem, r->b * r->b);
-  WEFT_TAKE(r->vectors, mem, r->b * r->b);
-  WEFT_TAKE(r->values, mem, r->b);
-  WEFT_TRY(ops->take(run->space, near * near, &r->s_g));
-  WEFT_TRY(ops->take(run->space, near, &r->s_diagonal));
-  WEFT_TRY(ops->take(run->space, near * r->b, &r->s_v));
-  WEFT_TRY(ops->take(run->space, near * r->b, &r->s_w));
-  WEFT_TRY(ops->take(run->space, near * r->b, &r->s_swap));
-  if (!weft_pca_reads_once(run)) WEFT_TRY(ops->take(run->space, run->far * r->b, &r->s_far));
-  WEFT_TRY(ops->take(run->space, r->b * r->b, &r->s_small));
+  memset(state, 0, sizeof *state);
+  state->frame = frame;
+  state->b = b;
+  WEFT_TAKE(state->small, mem, state->b * state->b);
+  WEFT_TAKE(state->vectors, mem, state->b * state->b);
+  WEFT_TAKE(state->values, mem, state->b);
+  WEFT_TRY(ops->take(run->space, near * near, &state->s_g));
+  WEFT_TRY(ops->take(run->space, near, &state->s_diagonal));
+  WEFT_TRY(ops->take(run->space, near * state->b, &state->s_v));
+  WEFT_TRY(ops->take(run->space, near * state->b, &state->s_w));
+  WEFT_TRY(ops->take(run->space, near * state->b, &state->s_swap));
+  if (!weft_pca_reads_once(run)) WEFT_TRY(ops->take(run->space, run->far * state->b, &state->s_far));
+  WEFT_TRY(ops->take(run->space, state->b * state->b, &state->s_small));
 done:
   return st;
 }
 
-static void close_rough(rough *r)
+static void close_rough(rough *state)
 {
-  double *blocks[] = { r->s_g, r->s_diagonal, r->s_v, r->s_w, r->s_far, r->s_swap, r->s_small };
+  double *blocks[] = { state->s_g,   state->s_diagonal, state->s_v,    state->s_w,
+                       state->s_far, state->s_swap,     state->s_small };
   for (int i = 0; i < 7; i++)
-    if (blocks[i]) r->frame->run->ops->drop(r->frame->run->space, blocks[i]);
+    if (blocks[i]) state->frame->run->ops->drop(state->frame->run->space, blocks[i]);
 }
 
 /* V: leading eigenvectors of R. */
-static weft_status solve(rough *r, int round)
+static weft_status solve(rough *state, int round)
 {
-  const double tol = fmax(0.2 * r->frame->run->job->tol, FIRST_TOL * pow(1e-3, round));
-  return weft_pca_filter_of(r->frame, r->b, r->s_g, r->s_diagonal, tol, round > 0, r->s_v);
+  const double tol = fmax(0.2 * state->frame->run->job->tol, FIRST_TOL * pow(1e-3, round));
+  return weft_pca_filter_of(state->frame, state->b, state->s_g, state->s_diagonal, tol, round > 0, state->s_v);
 }
 
 /* s_basis := s_basis (r->vectors) */
-static weft_status rotate(rough *r, double *s_basis)
+static weft_status rotate(rough *state, double *s_basis)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = r->frame->run;
+  weft_pca_run *run = state->frame->run;
   const weft_pca_ops *ops = run->ops;
-  const size_t near = run->near, b = r->b;
-  WEFT_TRY(ops->gemm(run->space, 0, 0, near, b, b, 1, s_basis, near, r->s_small, b, 0, r->s_swap, near));
-  WEFT_TRY(ops->copy(run->space, s_basis, r->s_swap, near * b));
+  const size_t near = run->near, b = state->b;
+  WEFT_TRY(ops->gemm(run->space, 0, 0, near, b, b, 1, s_basis, near, state->s_small, b, 0, state->s_swap, near));
+  WEFT_TRY(ops->copy(run->space, s_basis, state->s_swap, near * b));
 done:
   return st;
 }
 
-static weft_status put_diagonal(rough *r)
+static weft_status put_diagonal(rough *state)
 {
-  memset(r->small, 0, r->b * r->b * sizeof *r->small);
-  for (size_t j = 0; j < r->b; j++) r->small[j + j * r->b] = r->values[j];
-  return r->frame->run->ops->put(r->frame->run->space, r->s_small, r->small, r->b * r->b);
+  memset(state->small, 0, state->b * state->b * sizeof *state->small);
+  for (size_t j = 0; j < state->b; j++) state->small[j + j * state->b] = state->values[j];
+  return state->frame->run->ops->put(state->frame->run->space, state->s_small, state->small, state->b * state->b);
 }
 
 /* W := G V, V and W rotated to Ritz vectors of G; `over`: how often too large the worst residual of X's
  * triplets would be, as too_large() in chebyshev.c has it. */
-static weft_status look(rough *r, double *over)
+static weft_status look(rough *state, double *over)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = r->frame->run;
+  weft_pca_run *run = state->frame->run;
   const weft_pca_ops *ops = run->ops;
   weft_pca_space *space = run->space;
-  const size_t near = run->near, b = r->b, k = run->job->k;
-  WEFT_TRY(weft_pca_twice(run, r->s_v, b, r->s_far, r->s_w));
-  WEFT_TRY(ops->gemm(space, 1, 0, b, b, near, 1, r->s_v, near, r->s_w, near, 0, r->s_small, b));
-  WEFT_TRY(ops->get(space, r->small, r->s_small, b * b));
+  const size_t near = run->near, b = state->b, k = run->job->k;
+  WEFT_TRY(weft_pca_twice(run, state->s_v, b, state->s_far, state->s_w));
+  WEFT_TRY(ops->gemm(space, 1, 0, b, b, near, 1, state->s_v, near, state->s_w, near, 0, state->s_small, b));
+  WEFT_TRY(ops->get(space, state->small, state->s_small, b * b));
   for (size_t j = 0; j < b; j++)
     for (size_t i = 0; i < j; i++)
-      r->small[i + j * b] = r->small[j + i * b] = 0.5 * (r->small[i + j * b] + r->small[j + i * b]);
-  WEFT_TRY(weft_pca_leading(run->ctx, r->small, b, b, r->values, r->vectors));
-  WEFT_TRY(ops->put(space, r->s_small, r->vectors, b * b));
-  WEFT_TRY(rotate(r, r->s_v));
-  WEFT_TRY(rotate(r, r->s_w));
-  WEFT_TRY(put_diagonal(r));
-  WEFT_TRY(ops->copy(space, r->s_swap, r->s_w, near * b));
-  WEFT_TRY(ops->gemm(space, 0, 0, near, b, b, -1, r->s_v, near, r->s_small, b, 1, r->s_swap, near));
-  WEFT_TRY(ops->gemm(space, 1, 0, b, b, near, 1, r->s_swap, near, r->s_swap, near, 0, r->s_small, b));
-  WEFT_TRY(ops->get(space, r->small, r->s_small, b * b));
+      state->small[i + j * b] = state->small[j + i * b] = 0.5 * (state->small[i + j * b] + state->small[j + i * b]);
+  WEFT_TRY(weft_pca_leading(run->ctx, state->small, b, b, state->values, state->vectors));
+  WEFT_TRY(ops->put(space, state->s_small, state->vectors, b * b));
+  WEFT_TRY(rotate(state, state->s_v));
+  WEFT_TRY(rotate(state, state->s_w));
+  WEFT_TRY(put_diagonal(state));
+  WEFT_TRY(ops->copy(space, state->s_swap, state->s_w, near * b));
+  WEFT_TRY(ops->gemm(space, 0, 0, near, b, b, -1, state->s_v, near, state->s_small, b, 1, state->s_swap, near));
+  WEFT_TRY(ops->gemm(space, 1, 0, b, b, near, 1, state->s_swap, near, state->s_swap, near, 0, state->s_small, b));
+  WEFT_TRY(ops->get(space, state->small, state->s_small, b * b));
   *over = 0;
   for (size_t j = 0; j < k; j++) {
-    const double largest = r->values[0], floor = DBL_EPSILON * sqrt((double) near) * largest,
-                 allowed = 0.5 * run->job->tol * sqrt(largest * fmax(r->values[j], 0));
-    *over = fmax(*over, sqrt(fmax(0, r->small[j + j * b])) / fmax(fmax(allowed, floor), DBL_MIN));
+    const double largest = state->values[0], floor = DBL_EPSILON * sqrt((double) near) * largest,
+                 allowed = 0.5 * run->job->tol * sqrt(largest * fmax(state->values[j], 0));
+    *over = fmax(*over, sqrt(fmax(0, state->small[j + j * b])) / fmax(fmax(allowed, floor), DBL_MIN));
   }
 done:
   return st;
 }
 
-static weft_status correct(rough *r)
+static weft_status correct(rough *state)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = r->frame->run;
+  weft_pca_run *run = state->frame->run;
   const weft_pca_ops *ops = run->ops;
   weft_pca_space *space = run->space;
-  const size_t near = run->near, b = r->b;
-  WEFT_TRY(ops->by_square(space, r->s_g, near, b, -1, r->s_v, 1, r->s_w)); /* D */
-  WEFT_TRY(ops->gemm(space, 1, 0, b, b, near, 1, r->s_v, near, r->s_w, near, 0, r->s_small, b));
-  WEFT_TRY(ops->gemm(space, 0, 0, near, b, b, -0.5, r->s_v, near, r->s_small, b, 1, r->s_w, near));
-  WEFT_TRY(ops->correct(space, r->s_g, near, r->s_w, r->s_v, b, r->s_diagonal));
+  const size_t near = run->near, b = state->b;
+  WEFT_TRY(ops->by_square(space, state->s_g, near, b, -1, state->s_v, 1, state->s_w)); /* D */
+  WEFT_TRY(ops->gemm(space, 1, 0, b, b, near, 1, state->s_v, near, state->s_w, near, 0, state->s_small, b));
+  WEFT_TRY(ops->gemm(space, 0, 0, near, b, b, -0.5, state->s_v, near, state->s_small, b, 1, state->s_w, near));
+  WEFT_TRY(ops->correct(space, state->s_g, near, state->s_w, state->s_v, b, state->s_diagonal));
 done:
   return st;
 }
@@ -141,21 +142,21 @@ weft_status weft_pca_rough(weft_pca_frame *frame, size_t b, double *s_vectors)
   weft_pca_run *run = frame->run;
   weft_arena mem = weft_arena_begin(run->ctx);
   double before = INFINITY;
-  rough r;
-  WEFT_TRY(open_rough(&r, frame, b, &mem));
-  WEFT_TRY(weft_pca_square(run, 1, r.s_g, r.s_diagonal));
+  rough state;
+  WEFT_TRY(open_rough(&state, frame, b, &mem));
+  WEFT_TRY(weft_pca_square(run, 1, state.s_g, state.s_diagonal));
   for (int round = 0; round < ROUNDS; round++) {
     double over;
     WEFT_TRY(weft_poll(run->ctx, round, ROUNDS));
-    WEFT_TRY(solve(&r, round));
-    WEFT_TRY(look(&r, &over));
+    WEFT_TRY(solve(&state, round));
+    WEFT_TRY(look(&state, &over));
     if (over <= 1 || over > FALL * before) break;
     before = over;
-    WEFT_TRY(correct(&r));
+    WEFT_TRY(correct(&state));
   }
-  WEFT_TRY(run->ops->copy(run->space, s_vectors, r.s_v, run->near * run->job->k));
+  WEFT_TRY(run->ops->copy(run->space, s_vectors, state.s_v, run->near * run->job->k));
 done:
-  close_rough(&r);
+  close_rough(&state);
   weft_arena_end(&mem);
   return st;
 }

@@ -53,19 +53,19 @@ static int cholesky(const double *g, size_t b, double *t, double *inverse)
 
 /* What cholesky() gives, for a Gram matrix g that is too near to singular: t = V / sqrt(values), after scaling to a
  * unit diagonal; eigenvalues below rounding are lifted to it. */
-static weft_status by_eigenvectors(weft_pca_frame *e, const double *g, size_t b, double *t, double *inverse)
+static weft_status by_eigenvectors(weft_pca_frame *frame, const double *g, size_t b, double *t, double *inverse)
 {
   weft_status st = WEFT_OK;
   double scale[WEFT_PCA_PANEL], value[WEFT_PCA_PANEL], *vectors, *work;
-  weft_arena mem = weft_arena_begin(e->run->ctx);
+  weft_arena mem = weft_arena_begin(frame->run->ctx);
   WEFT_TAKE(vectors, &mem, b * b);
   WEFT_TAKE(work, &mem, b * b);
   for (size_t j = 0; j < b; j++) scale[j] = g[j + j * b] > 0 ? sqrt(g[j + j * b]) : 1;
   for (size_t j = 0; j < b; j++)
     for (size_t i = 0; i < b; i++) work[i + j * b] = g[i + j * b] / (scale[i] * scale[j]);
-  WEFT_TRY(weft_pca_leading(e->run->ctx, work, b, b, value, vectors));
-  WEFT_TRY(weft_pca_ranks_as_first(e->run, value, b));
-  WEFT_TRY(weft_pca_ranks_as_first(e->run, vectors, b * b));
+  WEFT_TRY(weft_pca_leading(frame->run->ctx, work, b, b, value, vectors));
+  WEFT_TRY(weft_pca_ranks_as_first(frame->run, value, b));
+  WEFT_TRY(weft_pca_ranks_as_first(frame->run, vectors, b * b));
   for (size_t j = 0; j < b; j++) {
     const double lifted = sqrt(fmax(value[j], (double) b * 4 * DBL_EPSILON));
     for (size_t i = 0; i < b; i++) {
@@ -94,11 +94,11 @@ static void multiply(const double *a, const double *b, size_t m, size_t n, size_
 /* Rounds of: inner products with all that is there, their share taken off, Cholesky within the panel. A round that
  * finds nothing more ends it, two as a rule; vectors that vanish are replaced by random ones. WEFT_ERR_INTERNAL after
  * ROUNDS. */
-weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far, size_t before, size_t b, double *c,
+weft_status weft_pca_orthonormalise(weft_pca_frame *frame, double *s_basis, int far, size_t before, size_t b, double *c,
                                     double *r)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
+  weft_pca_run *run = frame->run;
   const weft_pca_ops *ops = run->ops;
   weft_pca_space *space = run->space;
   weft_arena mem = weft_arena_begin(run->ctx);
@@ -116,12 +116,12 @@ weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far,
   for (int round = 0; round < ROUNDS && !settled; round++) {
     double found = 0, off = 0;
     int again = 0;
-    WEFT_TRY(ops->gemm(space, 1, 0, all, b, rows, 1, s_basis, rows, s_panel, rows, 0, e->s_small, all));
-    if (ranks) WEFT_TRY(weft_pca_ranks_add(run, e->s_small, all * b));
-    WEFT_TRY(ops->get(space, e->small, e->s_small, all * b));
-    if (!ranks) WEFT_TRY(weft_pca_ranks_as_first(run, e->small, all * b));
+    WEFT_TRY(ops->gemm(space, 1, 0, all, b, rows, 1, s_basis, rows, s_panel, rows, 0, frame->s_small, all));
+    if (ranks) WEFT_TRY(weft_pca_ranks_add(run, frame->s_small, all * b));
+    WEFT_TRY(ops->get(space, frame->small, frame->s_small, all * b));
+    if (!ranks) WEFT_TRY(weft_pca_ranks_as_first(run, frame->small, all * b));
     for (size_t j = 0; j < b; j++) {
-      const double *column = e->small + j * all;
+      const double *column = frame->small + j * all;
       for (size_t i = 0; i < before; i++) found = fmax(found, fabs(column[i]));
       for (size_t i = 0; i < b; i++) {
         g[i + j * b] = column[before + i];
@@ -133,29 +133,29 @@ weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far,
       for (size_t l = 0; l < b; l++) {
         const double x = r[l + j * b];
         if (x != 0)
-          for (size_t i = 0; i < before; i++) c[i + j * before] += e->small[i + l * all] * x;
+          for (size_t i = 0; i < before; i++) c[i + j * before] += frame->small[i + l * all] * x;
       }
     if (before && found > 0)
-      WEFT_TRY(ops->gemm(space, 0, 0, rows, b, before, -1, s_basis, rows, e->s_small, all, 1, s_panel, rows));
+      WEFT_TRY(ops->gemm(space, 0, 0, rows, b, before, -1, s_basis, rows, frame->s_small, all, 1, s_panel, rows));
     for (size_t j = 0; j < b; j++) { /* the Gram matrix of what is left */
-      const double *column = e->small + j * all;
+      const double *column = frame->small + j * all;
       for (size_t i = 0; i <= j; i++) {
         double s = 0;
-        for (size_t l = 0; l < before; l++) s += e->small[l + i * all] * column[l];
+        for (size_t l = 0; l < before; l++) s += frame->small[l + i * all] * column[l];
         g[i + j * b] -= s;
         g[j + i * b] = g[i + j * b];
       }
       if (g[j + j * b] < 1e-10 * column[before + j]) again = 1; /* cancelled: measure what is left in the next round */
     }
     for (size_t j = 0; j < b; j++) {
-      const double norm = sqrt(e->small[before + j + j * all]);
+      const double norm = sqrt(frame->small[before + j + j * all]);
       double carries = 0;
       for (size_t l = 0; l < b; l++) carries = fmax(carries, fabs(r[j + l * b]));
-      if (round == 0) e->scale = fmax(e->scale, norm);
+      if (round == 0) frame->scale = fmax(frame->scale, norm);
       /* unit vectors stay, whatever their direction: they only need to be orthogonal; what collapses again and again
        * lies in the span of the others, and only its rounding is left */
       if (norm > 0 &&
-          (carries == 0 || (round && norm > 0.5) || (round < COLLAPSES && norm * carries > DBL_EPSILON * e->scale)))
+          (carries == 0 || (round && norm > 0.5) || (round < COLLAPSES && norm * carries > DBL_EPSILON * frame->scale)))
         continue;
       if (ranks) run->drawn += ranks->first;
       WEFT_TRY(weft_pca_random(run, s_panel + j * rows, rows));
@@ -166,14 +166,14 @@ weft_status weft_pca_orthonormalise(weft_pca_frame *e, double *s_basis, int far,
     settled = !again && found < CLEAN && off < CLEAN;
     if (again) continue;
     if (!cholesky(g, b, t, inverse)) {
-      WEFT_TRY(by_eigenvectors(e, g, b, t, inverse));
+      WEFT_TRY(by_eigenvectors(frame, g, b, t, inverse));
       settled = 0;
     }
     multiply(inverse, r, b, b, b, product, 0);
     memcpy(r, product, b * b * sizeof *r);
-    WEFT_TRY(ops->put(space, e->s_small, t, b * b));
-    WEFT_TRY(ops->gemm(space, 0, 0, rows, b, b, 1, s_panel, rows, e->s_small, b, 0, e->s_swap, rows));
-    WEFT_TRY(ops->copy(space, s_panel, e->s_swap, rows * b));
+    WEFT_TRY(ops->put(space, frame->s_small, t, b * b));
+    WEFT_TRY(ops->gemm(space, 0, 0, rows, b, b, 1, s_panel, rows, frame->s_small, b, 0, frame->s_swap, rows));
+    WEFT_TRY(ops->copy(space, s_panel, frame->s_swap, rows * b));
   }
   if (!settled) st = weft_fail(run->ctx, WEFT_ERR_INTERNAL, "a block of vectors could not be made orthonormal");
 done:
@@ -182,18 +182,18 @@ done:
 }
 
 /* Random vectors made orthonormal; the frame's scale stays, since it is about the data. */
-weft_status weft_pca_random_block(weft_pca_frame *e, double *s_basis, size_t before, size_t b)
+weft_status weft_pca_random_block(weft_pca_frame *frame, double *s_basis, size_t before, size_t b)
 {
   weft_status st = WEFT_OK;
-  weft_pca_run *run = e->run;
+  weft_pca_run *run = frame->run;
   weft_arena mem = weft_arena_begin(run->ctx);
-  const double scale = e->scale; /* of the data, about which random vectors say nothing */
+  const double scale = frame->scale; /* of the data, about which random vectors say nothing */
   double *c, *r;
   WEFT_TAKE(c, &mem, (before + 1) * b);
   WEFT_TAKE(r, &mem, b * b);
   WEFT_TRY(weft_pca_random(run, s_basis + before * run->near, b * run->near));
-  WEFT_TRY(weft_pca_orthonormalise(e, s_basis, 0, before, b, c, r));
-  e->scale = scale;
+  WEFT_TRY(weft_pca_orthonormalise(frame, s_basis, 0, before, b, c, r));
+  frame->scale = scale;
 done:
   weft_arena_end(&mem);
   return st;

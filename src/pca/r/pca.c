@@ -55,36 +55,36 @@ static weft_status fetch_sparse(weft_ctx *ctx, void *source, size_t index, weft_
 
 static SEXP read_block(void *data)
 {
-  r_source *s = data;
-  SEXP index = PROTECT(Rf_ScalarReal((double) s->index + 1));
-  SEXP call = PROTECT(Rf_lang2(s->reader, index));
-  SET_VECTOR_ELT(s->holder, 0, Rf_eval(call, R_GlobalEnv));
+  r_source *source = data;
+  SEXP index = PROTECT(Rf_ScalarReal((double) source->index + 1));
+  SEXP call = PROTECT(Rf_lang2(source->reader, index));
+  SET_VECTOR_ELT(source->holder, 0, Rf_eval(call, R_GlobalEnv));
   UNPROTECT(2);
   return R_NilValue;
 }
 
 /* What a function of R's returns for a block, kept by the holder. */
-static weft_status ask(weft_ctx *ctx, r_source *s, SEXP reader, size_t index, SEXP *block)
+static weft_status ask(weft_ctx *ctx, r_source *source, SEXP reader, size_t index, SEXP *block)
 {
-  s->index = index;
-  s->reader = reader;
-  SET_VECTOR_ELT(s->holder, 0, R_NilValue);
-  const weft_status st = weft_glue_eval(ctx, read_block, s);
-  *block = VECTOR_ELT(s->holder, 0);
+  source->index = index;
+  source->reader = reader;
+  SET_VECTOR_ELT(source->holder, 0, R_NilValue);
+  const weft_status st = weft_glue_eval(ctx, read_block, source);
+  *block = VECTOR_ELT(source->holder, 0);
   return st;
 }
 
 /* The same, and where the block stands. */
-static weft_status ask_for_block(weft_ctx *ctx, r_source *s, size_t index, SEXP *block, weft_pca_panel *out)
+static weft_status ask_for_block(weft_ctx *ctx, r_source *source, size_t index, SEXP *block, weft_pca_panel *out)
 {
-  const size_t all = s->by_row ? s->n : s->p, start = (size_t) REAL(s->starts)[index],
-               end = index + 1 < (size_t) Rf_xlength(s->starts) ? (size_t) REAL(s->starts)[index + 1] : all;
+  const size_t all = source->by_row ? source->n : source->p, start = (size_t) REAL(source->starts)[index],
+               end = index + 1 < (size_t) Rf_xlength(source->starts) ? (size_t) REAL(source->starts)[index + 1] : all;
   memset(out, 0, sizeof *out);
-  out->row = s->by_row ? start : 0;
-  out->column = s->by_row ? 0 : start;
-  out->n = out->ld = s->by_row ? end - start : s->n;
-  out->p = s->by_row ? s->p : end - start;
-  return ask(ctx, s, s->data, index, block);
+  out->row = source->by_row ? start : 0;
+  out->column = source->by_row ? 0 : start;
+  out->n = out->ld = source->by_row ? end - start : source->n;
+  out->p = source->by_row ? source->p : end - start;
+  return ask(ctx, source, source->data, index, block);
 }
 
 static weft_status fetch_packed(weft_ctx *ctx, void *source, size_t index, const weft_packed_panel **out)

@@ -7,17 +7,17 @@
 
 /* ---- to bytes ---- */
 
-static int is_whole(double v) { return v >= 1 && v <= 4294967296.0 && v == floor(v); }
+static int is_whole(double view) { return view >= 1 && view <= 4294967296.0 && view == floor(view); }
 
 /* NaN with a payload (R's NA) is no float's. */
-static int is_single(double v)
+static int is_single(double view)
 {
-  if (isinf(v)) return 1;
-  if (isnan(v)) {
-    const double plain = (double) (float) v;
-    return !memcmp(&plain, &v, sizeof v);
+  if (isinf(view)) return 1;
+  if (isnan(view)) {
+    const double plain = (double) (float) view;
+    return !memcmp(&plain, &view, sizeof view);
   }
-  return fabs(v) <= FLT_MAX && (double) (float) v == v;
+  return fabs(view) <= FLT_MAX && (double) (float) view == view;
 }
 
 static uint32_t kind_of(const weft_store_entry *entry, size_t count)
@@ -87,10 +87,10 @@ done:
 
 weft_status weft_store_damaged(weft_ctx *ctx, const weft_store *store, size_t index, const char *what)
 {
-  const weft_store_block *b = &store->block[index];
+  const weft_store_block *block = &store->block[index];
   return weft_fail(ctx, WEFT_ERR_INPUT, "'%s' is damaged: block %.0f of %.0f (rows %.0f to %.0f) %s.", store->name,
-                   (double) index + 1, (double) store->blocks, (double) b->first + 1, (double) (b->first + b->rows),
-                   what);
+                   (double) index + 1, (double) store->blocks, (double) block->first + 1,
+                   (double) (block->first + block->rows), what);
 }
 
 /* Bytes of the three streams; 0 where they do not agree with the block's size. */
@@ -110,18 +110,18 @@ static int streams(const uint8_t *bytes, const weft_store_block *block, uint64_t
 static weft_status make_starts(weft_ctx *ctx, const weft_store *store, size_t index, const weft_store_packed *counts,
                                uint32_t *starts)
 {
-  const weft_store_block *b = &store->block[index];
+  const weft_store_block *block = &store->block[index];
   uint32_t some[WEFT_STORE_CHUNK];
   uint64_t total = 0;
   for (size_t j = 0; j < store->p; j++) {
     if (j % WEFT_STORE_CHUNK == 0) weft_store_unpack(counts, j / WEFT_STORE_CHUNK, some);
     starts[j] = (uint32_t) total;
     total += some[j % WEFT_STORE_CHUNK];
-    if (some[j % WEFT_STORE_CHUNK] > b->rows || total > b->values)
+    if (some[j % WEFT_STORE_CHUNK] > block->rows || total > block->values)
       return weft_store_damaged(ctx, store, index, "has a column with more entries than there are");
   }
   starts[store->p] = (uint32_t) total;
-  if (total != b->values) return weft_store_damaged(ctx, store, index, "lacks entries");
+  if (total != block->values) return weft_store_damaged(ctx, store, index, "lacks entries");
   return WEFT_OK;
 }
 
@@ -132,18 +132,18 @@ weft_status weft_store_parse(weft_ctx *ctx, const weft_store *store, size_t inde
 {
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
-  const weft_store_block *b = &store->block[index];
-  const size_t chunks = weft_store_chunks(b->values);
+  const weft_store_block *block = &store->block[index];
+  const size_t chunks = weft_store_chunks(block->values);
   uint64_t size[3];
   uint64_t *begin;
   weft_store_packed counts;
-  if (!streams(bytes, b, size)) {
+  if (!streams(bytes, block, size)) {
     st = weft_store_damaged(ctx, store, index, "has parts of impossible lengths");
     goto done;
   }
   WEFT_TAKE(begin, &own, weft_store_chunks(store->p) + 1);
   WEFT_TAKE(out->starts, mem, store->p + 1);
-  out->block = b;
+  out->block = block;
   out->index = index;
   out->p = store->p;
   bytes += WEFT_STORE_STREAMS;
@@ -154,16 +154,16 @@ weft_status weft_store_parse(weft_ctx *ctx, const weft_store *store, size_t inde
   WEFT_TRY(make_starts(ctx, store, index, &counts, out->starts));
   if (counts_only) goto done;
   WEFT_TAKE(begin, mem, chunks + 1);
-  if (!weft_store_packed_view(bytes + size[0], size[1], b->values, store->version, begin, &out->gaps)) {
+  if (!weft_store_packed_view(bytes + size[0], size[1], block->values, store->version, begin, &out->gaps)) {
     st = weft_store_damaged(ctx, store, index, "has rows that cannot be read");
     goto done;
   }
   out->raw = bytes + size[0] + size[1];
-  if (b->kind == WEFT_STORE_WHOLE) {
+  if (block->kind == WEFT_STORE_WHOLE) {
     WEFT_TAKE(begin, mem, chunks + 1);
-    if (!weft_store_packed_view(out->raw, size[2], b->values, store->version, begin, &out->whole))
+    if (!weft_store_packed_view(out->raw, size[2], block->values, store->version, begin, &out->whole))
       st = weft_store_damaged(ctx, store, index, "has values that cannot be read");
-  } else if (size[2] != b->values * (b->kind == WEFT_STORE_SINGLE ? 4 : 8)) {
+  } else if (size[2] != block->values * (block->kind == WEFT_STORE_SINGLE ? 4 : 8)) {
     st = weft_store_damaged(ctx, store, index, "has values that cannot be read");
   }
 done:
@@ -175,22 +175,22 @@ done:
  * block. */
 static int decode_rows(const weft_store_decoding *d, size_t from, size_t to, size_t place)
 {
-  const weft_store_view *v = d->view;
+  const weft_store_view *view = d->view;
   uint32_t some[WEFT_STORE_CHUNK];
-  size_t at = v->starts[from], ready = SIZE_MAX;
+  size_t at = view->starts[from], ready = SIZE_MAX;
   for (size_t j = from; j < to; j++) {
     const size_t shift = d->shift ? d->shift[place + j - from] : 0;
     uint64_t row = 0;
-    for (; at < v->starts[j + 1]; at++) {
+    for (; at < view->starts[j + 1]; at++) {
       if (at / WEFT_STORE_CHUNK != ready) {
         ready = at / WEFT_STORE_CHUNK;
-        weft_store_unpack(&v->gaps, ready, some);
+        weft_store_unpack(&view->gaps, ready, some);
       }
       row += some[at % WEFT_STORE_CHUNK];
       d->rows[at + shift] = (int32_t) row + d->base;
       row++;
     }
-    if (row > v->block->rows) return 0;
+    if (row > view->block->rows) return 0;
   }
   return 1;
 }
@@ -199,23 +199,23 @@ static int decode_rows(const weft_store_decoding *d, size_t from, size_t to, siz
  * chunk that several columns share once. */
 static void decode_values(const weft_store_decoding *d, size_t from, size_t to, size_t place)
 {
-  const weft_store_view *v = d->view;
+  const weft_store_view *view = d->view;
   uint32_t some[WEFT_STORE_CHUNK];
   size_t ready = SIZE_MAX;
   for (size_t j = from; j < to; j++) {
     double *values = d->values + (d->shift ? d->shift[place + j - from] : 0);
-    for (size_t at = v->starts[j]; at < v->starts[j + 1]; at++) {
-      if (v->block->kind == WEFT_STORE_SINGLE) {
-        values[at] = weft_store_get_float(v->raw + 4 * at);
+    for (size_t at = view->starts[j]; at < view->starts[j + 1]; at++) {
+      if (view->block->kind == WEFT_STORE_SINGLE) {
+        values[at] = weft_store_get_float(view->raw + 4 * at);
         continue;
       }
-      if (v->block->kind == WEFT_STORE_DOUBLE) {
-        values[at] = weft_store_get_double(v->raw + 8 * at);
+      if (view->block->kind == WEFT_STORE_DOUBLE) {
+        values[at] = weft_store_get_double(view->raw + 8 * at);
         continue;
       }
       if (at / WEFT_STORE_CHUNK != ready) {
         ready = at / WEFT_STORE_CHUNK;
-        weft_store_unpack(&v->whole, ready, some);
+        weft_store_unpack(&view->whole, ready, some);
       }
       values[at] = (double) some[at % WEFT_STORE_CHUNK] + 1;
     }

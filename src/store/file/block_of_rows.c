@@ -119,20 +119,20 @@ static int count_columns(const int32_t *columns, size_t count, uint64_t p, uint3
 
 /* Of each row the values in columns from .. from + width - 1, which come next in it, to their places: how many. */
 #define ORDER_RANGE(name, word) \
-  static size_t name(ordering *o, uint32_t from, uint32_t width) \
+  static size_t name(ordering *order, uint32_t from, uint32_t width) \
   { \
-    const int32_t *columns = o->columns; \
-    const uint32_t *values = o->values; \
-    word *to = o->words; \
-    uint32_t *place = o->place, column; \
+    const int32_t *columns = order->columns; \
+    const uint32_t *values = order->values; \
+    word *to = order->words; \
+    uint32_t *place = order->place, column; \
     size_t put = 0; \
-    for (size_t row = 0; row < o->rows->rows; row++) { \
-      const uint32_t end = o->end[row]; \
-      uint32_t i = o->next[row]; \
+    for (size_t row = 0; row < order->rows->rows; row++) { \
+      const uint32_t end = order->end[row]; \
+      uint32_t i = order->next[row]; \
       for (; i < end && (column = (uint32_t) columns[i] - from) < width; i++) \
         to[place[column]++] = (word) values[i] << 4 * sizeof(word) | (word) row; \
-      put += i - o->next[row]; \
-      o->next[row] = i; \
+      put += i - order->next[row]; \
+      order->next[row] = i; \
       for (uint32_t k = 0; k < AHEAD && k < end - i; k += 16) { \
         FETCH(columns + i + k); \
         FETCH(values + i + k); \
@@ -158,18 +158,18 @@ ORDER_RANGE(order_wide, uint64_t)
 SPLIT_CHUNK(split_narrow, uint32_t)
 SPLIT_CHUNK(split_wide, uint64_t)
 
-static uint32_t row_at(const ordering *o, int wide, size_t at)
+static uint32_t row_at(const ordering *order, int wide, size_t at)
 {
-  return (wide ? (uint32_t) ((const uint64_t *) o->words)[at] : ((const uint32_t *) o->words)[at]) & 0xffff;
+  return (wide ? (uint32_t) ((const uint64_t *) order->words)[at] : ((const uint32_t *) order->words)[at]) & 0xffff;
 }
 
 /* Packs one chunk, of which `count` values are there. Single floats are not packed. */
-static void pack_some(ordering *o, int wide, uint32_t kind, size_t count)
+static void pack_some(ordering *order, int wide, uint32_t kind, size_t count)
 {
   uint32_t gaps[WEFT_STORE_CHUNK], numbers[WEFT_STORE_CHUNK], all = 0;
   uint64_t last[WEFT_STORE_CHUNK];
-  const size_t size = wide ? 8 : 4, from = o->packed, to = from + count;
-  const void *words = (const uint8_t *) o->words + size * from;
+  const size_t size = wide ? 8 : 4, from = order->packed, to = from + count;
+  const void *words = (const uint8_t *) order->words + size * from;
   if (count < WEFT_STORE_CHUNK) {
     memset(last, 0, sizeof last);
     words = memcpy(last, words, size * count);
@@ -178,35 +178,36 @@ static void pack_some(ordering *o, int wide, uint32_t kind, size_t count)
     split_wide(words, gaps, numbers);
   else
     split_narrow(words, gaps, numbers);
-  if (from) gaps[0] -= row_at(o, wide, from - 1);
-  for (; o->start < to; o->start += o->counts[o->column++]) gaps[o->start - from] = row_at(o, wide, o->start);
+  if (from) gaps[0] -= row_at(order, wide, from - 1);
+  for (; order->start < to; order->start += order->counts[order->column++])
+    gaps[order->start - from] = row_at(order, wide, order->start);
   for (size_t i = count; i < WEFT_STORE_CHUNK; i++) gaps[i] = 0;
   for (int i = 0; i < WEFT_STORE_CHUNK; i++) all |= gaps[i];
-  o->wrong |= all;
-  weft_store_pack_next(&o->gaps, gaps);
+  order->wrong |= all;
+  weft_store_pack_next(&order->gaps, gaps);
   if (kind == WEFT_STORE_WHOLE)
-    weft_store_pack_next(&o->numbers, numbers);
+    weft_store_pack_next(&order->numbers, numbers);
   else
-    for (size_t i = 0; i < count; i++, o->numbers.bits += 4) weft_store_put(o->numbers.bits, numbers[i], 4);
-  o->packed = to;
+    for (size_t i = 0; i < count; i++, order->numbers.bits += 4) weft_store_put(order->numbers.bits, numbers[i], 4);
+  order->packed = to;
 }
 
 /* Ranges of `width` columns. 0: the values of a row do not rise from range to range, or a place came twice. */
-static int order_and_pack(ordering *o, uint64_t p, uint64_t width, int wide, uint32_t kind)
+static int order_and_pack(ordering *order, uint64_t p, uint64_t width, int wide, uint32_t kind)
 {
   for (uint64_t from = 0; from < p; from += width) {
-    const size_t before = o->done;
+    const size_t before = order->done;
     if (width > p - from) width = p - from;
     for (size_t j = 0; j < width; j++) {
-      o->place[j] = (uint32_t) o->done;
-      o->done += o->counts[from + j];
+      order->place[j] = (uint32_t) order->done;
+      order->done += order->counts[from + j];
     }
-    if ((wide ? order_wide : order_narrow)(o, (uint32_t) from, (uint32_t) width) != o->done - before) return 0;
-    while (o->done - o->packed >= WEFT_STORE_CHUNK) pack_some(o, wide, kind, WEFT_STORE_CHUNK);
-    if (o->wrong >> 31) return 0;
+    if ((wide ? order_wide : order_narrow)(order, (uint32_t) from, (uint32_t) width) != order->done - before) return 0;
+    while (order->done - order->packed >= WEFT_STORE_CHUNK) pack_some(order, wide, kind, WEFT_STORE_CHUNK);
+    if (order->wrong >> 31) return 0;
   }
-  if (o->done > o->packed) pack_some(o, wide, kind, o->done - o->packed);
-  return !(o->wrong >> 31);
+  if (order->done > order->packed) pack_some(order, wide, kind, order->done - order->packed);
+  return !(order->wrong >> 31);
 }
 
 /* Columns of a range: p where there are few of them, or few values in each row. */
@@ -218,17 +219,17 @@ static uint64_t range_of(uint64_t p, size_t count, size_t rows)
 }
 
 /* From the first value on, for streams of which that of the gaps begins at `gaps`, that of the numbers at `numbers`. */
-static void begin_order(ordering *o, size_t count, uint32_t kind, uint8_t *gaps, uint8_t *numbers)
+static void begin_order(ordering *order, size_t count, uint32_t kind, uint8_t *gaps, uint8_t *numbers)
 {
-  const weft_store_rows *x = o->rows;
+  const weft_store_rows *x = order->rows;
   for (size_t row = 0; row < x->rows; row++) {
-    o->next[row] = (uint32_t) (x->starts[row] - x->starts[0]);
-    o->end[row] = (uint32_t) (x->starts[row + 1] - x->starts[0]);
+    order->next[row] = (uint32_t) (x->starts[row] - x->starts[0]);
+    order->end[row] = (uint32_t) (x->starts[row + 1] - x->starts[0]);
   }
-  o->done = o->packed = o->column = o->start = 0;
-  o->wrong = 0;
-  o->gaps = weft_store_pack_begin(gaps, count);
-  o->numbers = weft_store_pack_begin(numbers, kind == WEFT_STORE_WHOLE ? count : 0);
+  order->done = order->packed = order->column = order->start = 0;
+  order->wrong = 0;
+  order->gaps = weft_store_pack_begin(gaps, count);
+  order->numbers = weft_store_pack_begin(numbers, kind == WEFT_STORE_WHOLE ? count : 0);
 }
 
 /* What lies at `from` behind what ends at `to`. */
@@ -249,7 +250,7 @@ weft_status weft_store_encode_rows(weft_ctx *ctx, const weft_store_rows *x, uint
   const size_t from = (size_t) x->starts[0], count = (size_t) x->starts[x->rows] - from;
   const weft_store_values values = weft_store_values_from(&x->values, from);
   uint32_t *part = (uint32_t *) scratch + 2 * count, any;
-  ordering o = { .rows = x, .columns = x->columns + from, .values = part, .words = scratch };
+  ordering order = { .rows = x, .columns = x->columns + from, .values = part, .words = scratch };
   uint8_t *out, *gaps, *numbers, *at, *end;
   *bytes = NULL;
   if (!count) goto done;
@@ -258,29 +259,29 @@ weft_status weft_store_encode_rows(weft_ctx *ctx, const weft_store_rows *x, uint
     *kind = WEFT_STORE_SINGLE;
     if (!single_values(&values, count, part, &any)) goto done;
   }
-  WEFT_TAKE0(o.counts, &own, p + 1);
-  if (!count_columns(o.columns, count, p, o.counts)) goto done;
-  WEFT_TAKE(o.place, &own, p + 1);
-  WEFT_TAKE(o.next, &own, 2 * x->rows);
-  o.end = o.next + x->rows;
+  WEFT_TAKE0(order.counts, &own, p + 1);
+  if (!count_columns(order.columns, count, p, order.counts)) goto done;
+  WEFT_TAKE(order.place, &own, p + 1);
+  WEFT_TAKE(order.next, &own, 2 * x->rows);
+  order.end = order.next + x->rows;
   const size_t max_counts = weft_store_packed_max(p), most = weft_store_packed_max(count);
   WEFT_TAKE(out, mem, WEFT_STORE_STREAMS + max_counts + most + (*kind == WEFT_STORE_WHOLE ? most : 4 * count));
   at = out + WEFT_STORE_STREAMS;
   gaps = at + max_counts;
   numbers = gaps + most;
   const uint64_t width = range_of(p, count, x->rows);
-  begin_order(&o, count, *kind, gaps, numbers);
-  if (!order_and_pack(&o, p, width, any > 0xffff, *kind)) {
+  begin_order(&order, count, *kind, gaps, numbers);
+  if (!order_and_pack(&order, p, width, any > 0xffff, *kind)) {
     if (width == p) goto done;
-    begin_order(&o, count, *kind, gaps, numbers);
-    if (!order_and_pack(&o, p, p, any > 0xffff, *kind)) goto done;
+    begin_order(&order, count, *kind, gaps, numbers);
+    if (!order_and_pack(&order, p, p, any > 0xffff, *kind)) goto done;
   }
-  end = at + weft_store_pack(o.counts, p, at);
+  end = at + weft_store_pack(order.counts, p, at);
   weft_store_put(out, (uint64_t) (end - at), 8);
-  weft_store_put(out + 8, (uint64_t) (o.gaps.bits - gaps), 8);
-  weft_store_put(out + 16, (uint64_t) (o.numbers.bits - numbers), 8);
-  end = move_up(end, gaps, o.gaps.bits);
-  end = move_up(end, numbers, o.numbers.bits);
+  weft_store_put(out + 8, (uint64_t) (order.gaps.bits - gaps), 8);
+  weft_store_put(out + 16, (uint64_t) (order.numbers.bits - numbers), 8);
+  end = move_up(end, gaps, order.gaps.bits);
+  end = move_up(end, numbers, order.numbers.bits);
   *bytes = out;
   *size = (uint64_t) (end - out);
 done:

@@ -127,12 +127,12 @@ done:
 static weft_status pack_blocks(weft_ctx *ctx, packing *all)
 {
   weft_status st = WEFT_OK;
-  const weft_store_block *b = &all->store->block[all->first];
+  const weft_store_block *block = &all->store->block[all->first];
   for (size_t k = 0; k < all->panel->blocks; k += WEFT_STORE_TOGETHER) {
     const size_t left = all->panel->blocks - k, count = left < WEFT_STORE_TOGETHER ? left : WEFT_STORE_TOGETHER;
     double bytes = 0;
-    WEFT_TRY(weft_poll(ctx, (double) b[k].first, (double) all->store->n));
-    for (size_t i = 0; i < count; i++) bytes += (double) b[k + i].bytes;
+    WEFT_TRY(weft_poll(ctx, (double) block[k].first, (double) all->store->n));
+    for (size_t i = 0; i < count; i++) bytes += (double) block[k + i].bytes;
     all->from = k;
     WEFT_TRY(weft_store_together(ctx, count, bytes, pack_one, all));
   }
@@ -142,19 +142,19 @@ done:
 
 /* `count` blocks from `first` on as one panel that a device can unpack (core/device/packed.h): bytes as in the file,
  * with a directory in front. Memory is to->panel's, and is kept for the next panel. */
-weft_status weft_store_pack_panel(weft_ctx *ctx, const weft_store *s, size_t first, size_t count,
+weft_status weft_store_pack_panel(weft_ctx *ctx, const weft_store *store, size_t first, size_t count,
                                   const weft_store_choice *choice, const weft_store_recipe *recipe, double most,
                                   weft_packed *to)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const weft_store_block *b = &s->block[first];
+  const weft_store_block *block = &store->block[first];
   weft_packed_panel *panel = &to->panel;
-  packing all = { .store = s, .choice = choice, .panel = panel, .first = first };
+  packing all = { .store = store, .choice = choice, .panel = panel, .first = first };
   WEFT_TAKE0(all.block, &mem, count);
   WEFT_TAKE(all.at_bytes, &mem, count);
-  panel->row = (size_t) b->first;
-  panel->n = (size_t) (b[count - 1].first + b[count - 1].rows - b->first);
+  panel->row = (size_t) block->first;
+  panel->n = (size_t) (block[count - 1].first + block[count - 1].rows - block->first);
   panel->p = choice->column_count;
   panel->blocks = count;
   panel->log1p = recipe->log1p;
@@ -162,7 +162,7 @@ weft_status weft_store_pack_panel(weft_ctx *ctx, const weft_store *s, size_t fir
   WEFT_TRY(give_room(ctx, to, panel->size));
   all.first_entry = (uint32_t *) (void *) (panel->bytes + panel->at_first);
   all.place = (uint32_t *) (void *) (panel->bytes + panel->at_place);
-  if (recipe->size) memcpy(panel->bytes + panel->at_size, recipe->size + b->first, panel->n * sizeof(double));
+  if (recipe->size) memcpy(panel->bytes + panel->at_size, recipe->size + block->first, panel->n * sizeof(double));
   WEFT_TRY(pack_blocks(ctx, &all));
   memcpy(panel->bytes, all.block, count * sizeof *all.block);
   st = find_places(ctx, &all, most, &panel->stored);

@@ -30,23 +30,23 @@ static size_t first_not_below(const double *rows, size_t count, double bound)
   return low;
 }
 
-static chosen_rows rows_in(const weft_store_choice *choice, const weft_store_block *b)
+static chosen_rows rows_in(const weft_store_choice *choice, const weft_store_block *block)
 {
-  chosen_rows in = { (size_t) b->first, (size_t) b->rows, 1 };
+  chosen_rows in = { (size_t) block->first, (size_t) block->rows, 1 };
   if (!choice->rows) return in;
-  in.first = first_not_below(choice->rows, choice->row_count, (double) b->first);
-  in.count = first_not_below(choice->rows, choice->row_count, (double) (b->first + b->rows)) - in.first;
-  in.all = in.count == b->rows;
+  in.first = first_not_below(choice->rows, choice->row_count, (double) block->first);
+  in.count = first_not_below(choice->rows, choice->row_count, (double) (block->first + block->rows)) - in.first;
+  in.all = in.count == block->rows;
   return in;
 }
 
 /* place[row in the block] = place among the choice's, or -1 */
-static void map_rows(const weft_store_choice *choice, const weft_store_block *b, chosen_rows in, int32_t *place)
+static void map_rows(const weft_store_choice *choice, const weft_store_block *block, chosen_rows in, int32_t *place)
 {
-  for (size_t i = 0; i < b->rows; i++) place[i] = in.all ? (int32_t) (in.first + i) : -1;
+  for (size_t i = 0; i < block->rows; i++) place[i] = in.all ? (int32_t) (in.first + i) : -1;
   if (in.all) return;
   for (size_t i = 0; i < in.count; i++)
-    place[(size_t) choice->rows[in.first + i] - b->first] = (int32_t) (in.first + i);
+    place[(size_t) choice->rows[in.first + i] - block->first] = (int32_t) (in.first + i);
 }
 
 static size_t column_at(const weft_store_choice *choice, size_t place)
@@ -89,33 +89,34 @@ typedef struct {
 /* Logarithms take longer than all else. Most values of a row are small whole numbers, whose results are there first. */
 #define KNOWN 8
 
-static weft_status know_values(const batch *all, decoded *d)
+static weft_status know_values(const batch *all, decoded *unpacked)
 {
   weft_status st = WEFT_OK;
-  const uint64_t rows = d->view.block->rows, first = d->view.block->first;
-  if (!all->recipe || !all->recipe->log1p || d->view.block->values <= KNOWN * rows) goto done;
-  WEFT_TAKE(d->known, &d->mem, KNOWN * (size_t) rows);
+  const uint64_t rows = unpacked->view.block->rows, first = unpacked->view.block->first;
+  if (!all->recipe || !all->recipe->log1p || unpacked->view.block->values <= KNOWN * rows) goto done;
+  WEFT_TAKE(unpacked->known, &unpacked->mem, KNOWN * (size_t) rows);
   for (size_t row = 0; row < rows; row++) {
-    if (d->place && d->place[row] < 0) continue;
-    for (int v = 1; v <= KNOWN; v++) d->known[KNOWN * row + (size_t) v - 1] = dressed(all->recipe, first + row, v);
+    if (unpacked->place && unpacked->place[row] < 0) continue;
+    for (int v = 1; v <= KNOWN; v++)
+      unpacked->known[KNOWN * row + (size_t) v - 1] = dressed(all->recipe, first + row, v);
   }
 done:
   return st;
 }
 
 /* The values of the chosen column at `place` as the recipe has them. */
-static void dress_column(const batch *all, const decoded *d, size_t place)
+static void dress_column(const batch *all, const decoded *unpacked, size_t place)
 {
-  const uint64_t first = d->view.block->first;
-  const size_t c = column_at(all->choice, place), shift = d->to.shift ? d->to.shift[place] : 0;
-  const int32_t *rows = d->to.rows + shift;
-  double *values = d->to.values + shift;
-  for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) {
-    const size_t row = (size_t) (rows[at] - d->to.base);
+  const uint64_t first = unpacked->view.block->first;
+  const size_t c = column_at(all->choice, place), shift = unpacked->to.shift ? unpacked->to.shift[place] : 0;
+  const int32_t *rows = unpacked->to.rows + shift;
+  double *values = unpacked->to.values + shift;
+  for (size_t at = unpacked->view.starts[c]; at < unpacked->view.starts[c + 1]; at++) {
+    const size_t row = (size_t) (rows[at] - unpacked->to.base);
     const double v = values[at];
-    if (d->place && d->place[row] < 0) continue;
-    const int there = d->known && v >= 1 && v <= KNOWN && v == (double) (int) v;
-    values[at] = there ? d->known[KNOWN * row + (size_t) v - 1] : dressed(all->recipe, first + row, v);
+    if (unpacked->place && unpacked->place[row] < 0) continue;
+    const int there = unpacked->known && v >= 1 && v <= KNOWN && v == (double) (int) v;
+    values[at] = there ? unpacked->known[KNOWN * row + (size_t) v - 1] : dressed(all->recipe, first + row, v);
   }
 }
 
@@ -124,28 +125,28 @@ static weft_status load_one(weft_ctx *ctx, size_t item, void *data)
 {
   weft_status st = WEFT_OK;
   batch *all = data;
-  decoded *d = &all->block[item];
-  const weft_store_block *b = &all->store->block[d->index];
-  d->mem.ctx = ctx;
-  WEFT_TRY(weft_poll(ctx, (double) b->first, (double) all->store->n));
-  WEFT_TRY(weft_store_load(ctx, all->store, d->index, &d->mem, &d->view));
-  d->to.view = &d->view;
+  decoded *unpacked = &all->block[item];
+  const weft_store_block *block = &all->store->block[unpacked->index];
+  unpacked->mem.ctx = ctx;
+  WEFT_TRY(weft_poll(ctx, (double) block->first, (double) all->store->n));
+  WEFT_TRY(weft_store_load(ctx, all->store, unpacked->index, &unpacked->mem, &unpacked->view));
+  unpacked->to.view = &unpacked->view;
   if (!all->in_place) {
-    WEFT_TAKE(d->place, &d->mem, (size_t) b->rows);
-    map_rows(all->choice, b, rows_in(all->choice, b), d->place);
+    WEFT_TAKE(unpacked->place, &unpacked->mem, (size_t) block->rows);
+    map_rows(all->choice, block, rows_in(all->choice, block), unpacked->place);
   }
-  st = know_values(all, d);
+  st = know_values(all, unpacked);
 done:
-  d->mem.ctx = all->ctx;
+  unpacked->mem.ctx = all->ctx;
   return st;
 }
 
 /* Some columns of a block: while they are in a cache, as the recipe has them. */
-static int decode_group(const batch *all, const decoded *d, size_t first, size_t last)
+static int decode_group(const batch *all, const decoded *unpacked, size_t first, size_t last)
 {
-  if (!weft_store_decode(&d->to, all->choice->columns, first, last)) return 0;
+  if (!weft_store_decode(&unpacked->to, all->choice->columns, first, last)) return 0;
   if (all->recipe && (all->recipe->size || all->recipe->log1p))
-    for (size_t place = first; place < last; place++) dress_column(all, d, place);
+    for (size_t place = first; place < last; place++) dress_column(all, unpacked, place);
   return 1;
 }
 
@@ -181,10 +182,10 @@ static void end_batch(batch *all)
   all->count = 0;
 }
 
-static batch begin_pass(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice,
+static batch begin_pass(weft_ctx *ctx, const weft_store *store, const weft_store_choice *choice,
                         const weft_store_recipe *recipe)
 {
-  const batch all = { .store = s, .choice = choice, .recipe = recipe, .ctx = ctx, .keep = weft_arena_begin(ctx) };
+  const batch all = { .store = store, .choice = choice, .recipe = recipe, .ctx = ctx, .keep = weft_arena_begin(ctx) };
   return all;
 }
 
@@ -215,10 +216,10 @@ done:
 
 static void add_block(weft_ctx *ctx, batch *all, size_t index)
 {
-  decoded *d = &all->block[all->count++];
-  memset(d, 0, sizeof *d);
-  d->index = index;
-  d->mem = weft_arena_begin(ctx);
+  decoded *unpacked = &all->block[all->count++];
+  memset(unpacked, 0, sizeof *unpacked);
+  unpacked->index = index;
+  unpacked->mem = weft_arena_begin(ctx);
 }
 
 /* Decodes the next blocks from *next on that have chosen rows; none is left when all->count is 0. */
@@ -227,10 +228,10 @@ static weft_status next_batch(weft_ctx *ctx, batch *all, size_t *next)
   weft_status st = WEFT_OK;
   uint64_t values = 0;
   for (all->count = 0; *next < all->store->blocks && all->count < WEFT_STORE_TOGETHER; ++*next) {
-    const weft_store_block *b = &all->store->block[*next];
-    if (!rows_in(all->choice, b).count) continue;
-    if (all->count && values + b->values > VALUES_TOGETHER * (uint64_t) ctx->threads) break;
-    values += b->values;
+    const weft_store_block *block = &all->store->block[*next];
+    if (!rows_in(all->choice, block).count) continue;
+    if (all->count && values + block->values > VALUES_TOGETHER * (uint64_t) ctx->threads) break;
+    values += block->values;
     add_block(ctx, all, *next);
   }
   WEFT_TRY(give_room(all, (size_t) values + 1));
@@ -247,18 +248,18 @@ typedef struct {
 } run_sums; /* of one run of columns */
 
 /* Chosen columns at places from .. to - 1. */
-static void sum_run(const decoded *d, const weft_store_choice *choice, size_t from, size_t to,
+static void sum_run(const decoded *unpacked, const weft_store_choice *choice, size_t from, size_t to,
                     const weft_store_sums *out, run_sums *run)
 {
   for (size_t j = from; j < to; j++) {
     const size_t c = column_at(choice, j);
     double sum = 0;
-    for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) {
-      const double v = d->to.values[at];
+    for (size_t at = unpacked->view.starts[c]; at < unpacked->view.starts[c + 1]; at++) {
+      const double v = unpacked->to.values[at];
       if (isnan(v) && out->skip_missing) continue;
       sum += v;
-      run->rows[d->to.rows[at]] += v;
-      run->counts[d->to.rows[at]]++;
+      run->rows[unpacked->to.rows[at]] += v;
+      run->counts[unpacked->to.rows[at]]++;
       if (!(v >= run->least)) run->least = isnan(v) ? run->least : v;
       if (!(v <= run->greatest)) run->greatest = isnan(v) ? run->greatest : v;
       out->column_counts[j]++;
@@ -269,28 +270,28 @@ static void sum_run(const decoded *d, const weft_store_choice *choice, size_t fr
 
 /* Adds one decoded block to the sums. Its columns are cut into RUNS runs, each with sums of rows of its own, added in
  * order: the result does not depend on threads. `range` widens. */
-static weft_status sum_block(weft_ctx *ctx, const weft_store_choice *choice, const decoded *d,
+static weft_status sum_block(weft_ctx *ctx, const weft_store_choice *choice, const decoded *unpacked,
                              const weft_store_sums *out, double range[2])
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const weft_store_block *b = d->view.block;
+  const weft_store_block *block = unpacked->view.block;
   run_sums run[RUNS];
   double *sums;
-  WEFT_TAKE0(sums, &mem, 2 * RUNS * (size_t) b->rows);
-  const int threads = weft_threads_worth(ctx->threads, 4.0 * (double) b->values);
+  WEFT_TAKE0(sums, &mem, 2 * RUNS * (size_t) block->rows);
+  const int threads = weft_threads_worth(ctx->threads, 4.0 * (double) block->values);
   WEFT_PARALLEL_FOR(threads, dynamic)
   for (int r = 0; r < RUNS; r++) {
-    const run_sums mine = { sums + 2 * (size_t) r * b->rows, sums + (2 * (size_t) r + 1) * b->rows, INFINITY,
+    const run_sums mine = { sums + 2 * (size_t) r * block->rows, sums + (2 * (size_t) r + 1) * block->rows, INFINITY,
                             -INFINITY };
     run[r] = mine;
-    sum_run(d, choice, choice->column_count * (size_t) r / RUNS, choice->column_count * ((size_t) r + 1) / RUNS, out,
-            &run[r]);
+    sum_run(unpacked, choice, choice->column_count * (size_t) r / RUNS, choice->column_count * ((size_t) r + 1) / RUNS,
+            out, &run[r]);
   }
   for (int r = 0; r < RUNS; r++) {
-    for (size_t i = 0; i < b->rows; i++) {
-      out->rows[b->first + i] += run[r].rows[i];
-      out->row_counts[b->first + i] += run[r].counts[i];
+    for (size_t i = 0; i < block->rows; i++) {
+      out->rows[block->first + i] += run[r].rows[i];
+      out->row_counts[block->first + i] += run[r].counts[i];
     }
     range[0] = fmin(range[0], run[r].least);
     range[1] = fmax(range[1], run[r].greatest);
@@ -301,23 +302,23 @@ done:
 }
 
 /* One pass over all blocks, several decoded at a time and added in the order of the file. */
-weft_status weft_store_sum(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice,
+weft_status weft_store_sum(weft_ctx *ctx, const weft_store *store, const weft_store_choice *choice,
                            const weft_store_recipe *recipe, const weft_store_sums *out, double range[2])
 {
   weft_status st = WEFT_OK;
-  batch all = begin_pass(ctx, s, choice, recipe);
+  batch all = begin_pass(ctx, store, choice, recipe);
   size_t next = 0;
   memset(out->columns, 0, choice->column_count * sizeof(double));
   memset(out->column_counts, 0, choice->column_count * sizeof(double));
-  memset(out->rows, 0, s->n * sizeof(double));
-  memset(out->row_counts, 0, s->n * sizeof(double));
+  memset(out->rows, 0, store->n * sizeof(double));
+  memset(out->row_counts, 0, store->n * sizeof(double));
   range[0] = INFINITY;
   range[1] = -INFINITY;
   do {
     WEFT_TRY(next_batch(ctx, &all, &next));
     for (size_t i = 0; i < all.count; i++) WEFT_TRY(sum_block(ctx, choice, &all.block[i], out, range));
     end_batch(&all);
-  } while (next < s->blocks);
+  } while (next < store->blocks);
 done:
   end_pass(&all);
   return st;
@@ -325,31 +326,31 @@ done:
 
 /* ---- sums by groups of rows ---- */
 
-static void add_column(const decoded *d, const weft_store_groups *to, size_t j)
+static void add_column(const decoded *unpacked, const weft_store_groups *to, size_t j)
 {
-  const int32_t *of = to->of + d->view.block->first;
+  const int32_t *of = to->of + unpacked->view.block->first;
   double *sums = to->sums + j * to->count;
-  for (size_t at = d->view.starts[j]; at < d->view.starts[j + 1]; at++) {
-    const int32_t group = of[d->to.rows[at]];
-    if (group > 0) sums[group - 1] += to->seen ? 1 : d->to.values[at];
+  for (size_t at = unpacked->view.starts[j]; at < unpacked->view.starts[j + 1]; at++) {
+    const int32_t group = of[unpacked->to.rows[at]];
+    if (group > 0) sums[group - 1] += to->seen ? 1 : unpacked->to.values[at];
   }
 }
 
 /* One pass over all blocks; threads share the columns, and each adds the blocks of a batch in order. */
-weft_status weft_store_sum_groups(weft_ctx *ctx, const weft_store *s, const weft_store_groups *groups, size_t count)
+weft_status weft_store_sum_groups(weft_ctx *ctx, const weft_store *store, const weft_store_groups *groups, size_t count)
 {
   weft_status st = WEFT_OK;
-  const weft_store_choice whole = { .row_count = (size_t) s->n, .column_count = (size_t) s->p };
-  batch all = begin_pass(ctx, s, &whole, NULL);
+  const weft_store_choice whole = { .row_count = (size_t) store->n, .column_count = (size_t) store->p };
+  batch all = begin_pass(ctx, store, &whole, NULL);
   size_t next = 0;
-  for (size_t g = 0; g < count; g++) memset(groups[g].sums, 0, groups[g].count * (size_t) s->p * sizeof(double));
-  while (next < s->blocks) {
+  for (size_t g = 0; g < count; g++) memset(groups[g].sums, 0, groups[g].count * (size_t) store->p * sizeof(double));
+  while (next < store->blocks) {
     double values = 0;
     WEFT_TRY(next_batch(ctx, &all, &next));
     for (size_t i = 0; i < all.count; i++) values += (double) all.block[i].view.block->values;
     const int threads = weft_threads_worth(ctx->threads, 2 * values);
     WEFT_PARALLEL_FOR(threads, guided)
-    for (int64_t j = 0; j < (int64_t) s->p; j++)
+    for (int64_t j = 0; j < (int64_t) store->p; j++)
       for (size_t i = 0; i < all.count; i++)
         for (size_t g = 0; g < count; g++) add_column(&all.block[i], &groups[g], (size_t) j);
     end_batch(&all);
@@ -362,14 +363,14 @@ done:
 /* ---- any rows and columns ---- */
 
 /* The head of a block whose rows are all chosen says how many entries its columns have. */
-static weft_status count_whole(weft_ctx *ctx, const weft_store *s, size_t index, const weft_store_choice *choice,
+static weft_status count_whole(weft_ctx *ctx, const weft_store *store, size_t index, const weft_store_choice *choice,
                                double *counts)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   weft_store_view view;
   WEFT_TRY(weft_poll(ctx, 0, 0));
-  WEFT_TRY(weft_store_load_counts(ctx, s, index, &mem, &view));
+  WEFT_TRY(weft_store_load_counts(ctx, store, index, &mem, &view));
   for (size_t j = 0; j < choice->column_count; j++) {
     const size_t c = column_at(choice, j);
     counts[j] += view.starts[c + 1] - view.starts[c];
@@ -379,25 +380,26 @@ done:
   return st;
 }
 
-static void count_some(const weft_store_choice *choice, const decoded *d, double *counts)
+static void count_some(const weft_store_choice *choice, const decoded *unpacked, double *counts)
 {
   for (size_t j = 0; j < choice->column_count; j++) {
     const size_t c = column_at(choice, j);
-    for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) counts[j] += d->place[d->to.rows[at]] >= 0;
+    for (size_t at = unpacked->view.starts[c]; at < unpacked->view.starts[c + 1]; at++)
+      counts[j] += unpacked->place[unpacked->to.rows[at]] >= 0;
   }
 }
 
 /* Blocks of which all rows are wanted tell their counts without being decoded, blocks without a wanted row are skipped,
  * others are decoded. */
-weft_status weft_store_count(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice, double *starts)
+weft_status weft_store_count(weft_ctx *ctx, const weft_store *store, const weft_store_choice *choice, double *starts)
 {
   weft_status st = WEFT_OK;
-  batch all = begin_pass(ctx, s, choice, NULL);
+  batch all = begin_pass(ctx, store, choice, NULL);
   memset(starts, 0, (choice->column_count + 1) * sizeof *starts);
-  for (size_t k = 0; k < s->blocks;) {
-    const chosen_rows in = rows_in(choice, &s->block[k]);
+  for (size_t k = 0; k < store->blocks;) {
+    const chosen_rows in = rows_in(choice, &store->block[k]);
     if (in.all || !in.count) {
-      if (in.all) WEFT_TRY(count_whole(ctx, s, k, choice, starts + 1));
+      if (in.all) WEFT_TRY(count_whole(ctx, store, k, choice, starts + 1));
       k++;
       continue;
     }
@@ -419,16 +421,16 @@ typedef struct {
 } selection;
 
 /* The chosen column at `place`: 0 where it has more entries than were counted. */
-static int copy_column(const selection *to, const weft_store_choice *choice, const decoded *d, size_t place)
+static int copy_column(const selection *to, const weft_store_choice *choice, const decoded *unpacked, size_t place)
 {
   const size_t c = column_at(choice, place), end = (size_t) to->starts[place + 1];
   size_t next = to->next[place];
-  for (size_t at = d->view.starts[c]; at < d->view.starts[c + 1]; at++) {
-    const int32_t row = d->place[d->to.rows[at]];
+  for (size_t at = unpacked->view.starts[c]; at < unpacked->view.starts[c + 1]; at++) {
+    const int32_t row = unpacked->place[unpacked->to.rows[at]];
     if (row < 0) continue;
     if (next >= end) return 0;
     to->rows[next] = row;
-    to->values[next++] = d->to.values[at];
+    to->values[next++] = unpacked->to.values[at];
   }
   to->next[place] = next;
   return 1;
@@ -467,11 +469,11 @@ static weft_status next_whole(weft_ctx *ctx, batch *all, size_t *next)
   uint64_t values = 0;
   all->in_place = 1;
   for (; *next < all->store->blocks && all->count < WEFT_STORE_TOGETHER; ++*next) {
-    const weft_store_block *b = &all->store->block[*next];
-    const chosen_rows in = rows_in(all->choice, b);
+    const weft_store_block *block = &all->store->block[*next];
+    const chosen_rows in = rows_in(all->choice, block);
     if (!in.all && in.count) break;
     if (!in.count) continue;
-    values += b->values;
+    values += block->values;
     add_block(ctx, all, *next);
   }
   return weft_store_together(ctx, all->count, 2.0 * (double) values, load_one, all);
@@ -505,11 +507,11 @@ static weft_status put_whole(weft_ctx *ctx, batch *all, const selection *to)
       goto done;
     }
   for (size_t i = 0; i < all->count; i++) {
-    weft_store_decoding *d = &all->block[i].to;
-    d->rows = to->rows;
-    d->values = to->values;
-    d->shift = shift + i * columns;
-    d->base = (int32_t) rows_in(choice, d->view->block).first;
+    weft_store_decoding *unpacked = &all->block[i].to;
+    unpacked->rows = to->rows;
+    unpacked->values = to->values;
+    unpacked->shift = shift + i * columns;
+    unpacked->base = (int32_t) rows_in(choice, unpacked->view->block).first;
   }
   st = decode_batch(ctx, all);
 done:
@@ -519,17 +521,17 @@ done:
 
 /* Goes through the blocks in order: runs of wholly wanted ones are decoded in place, others are decoded and copied.
  * Fails where the number of entries is not what weft_store_count() found. */
-weft_status weft_store_select(weft_ctx *ctx, const weft_store *s, const weft_store_choice *choice,
+weft_status weft_store_select(weft_ctx *ctx, const weft_store *store, const weft_store_choice *choice,
                               const weft_store_recipe *recipe, const double *starts, int32_t *rows, double *values)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  batch all = begin_pass(ctx, s, choice, recipe);
+  batch all = begin_pass(ctx, store, choice, recipe);
   size_t *next, block = 0;
   WEFT_TAKE(next, &mem, choice->column_count + 1);
   for (size_t j = 0; j < choice->column_count; j++) next[j] = (size_t) starts[j];
   const selection to = { starts, next, rows, values };
-  while (block < s->blocks) {
+  while (block < store->blocks) {
     WEFT_TRY(next_whole(ctx, &all, &block));
     if (all.count) {
       WEFT_TRY(put_whole(ctx, &all, &to));
@@ -542,7 +544,7 @@ weft_status weft_store_select(weft_ctx *ctx, const weft_store *s, const weft_sto
   }
   for (size_t j = 0; j < choice->column_count && st == WEFT_OK; j++)
     if (next[j] != (size_t) starts[j + 1])
-      st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' changed while it was read.", s->name);
+      st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' changed while it was read.", store->name);
 done:
   end_pass(&all);
   weft_arena_end(&mem);

@@ -11,10 +11,10 @@
 #define MIN_ENTRIES ((size_t) 1 << 12)
 #define BYTES_EACH (64 * WEFT_STORE_WAITING) /* of an entry while blocks are made: itself, sorted, packed */
 
-static weft_status push_bytes(weft_ctx *ctx, weft_store_writer *w, const uint8_t *bytes, uint64_t size)
+static weft_status push_bytes(weft_ctx *ctx, weft_store_writer *writer, const uint8_t *bytes, uint64_t size)
 {
-  const weft_status st = weft_store_os_write(ctx, w->file - 1, w->name, w->at, bytes, (size_t) size);
-  if (st == WEFT_OK) w->at += size;
+  const weft_status st = weft_store_os_write(ctx, writer->file - 1, writer->name, writer->at, bytes, (size_t) size);
+  if (st == WEFT_OK) writer->at += size;
   return st;
 }
 
@@ -30,81 +30,81 @@ static void *grown(weft_arena *mem, void *old, size_t used, size_t room, size_t 
 }
 
 /* The writer outlives the call: in a call, its memory is the call's. */
-static void bind(weft_store_writer *w, weft_ctx *ctx) { w->mem.ctx = ctx ? ctx : &w->own; }
+static void bind(weft_store_writer *writer, weft_ctx *ctx) { writer->mem.ctx = ctx ? ctx : &writer->own; }
 
 /* Makes the file under a temporary name beside `path`, which it gets when finished, or takes up what an import with the
  * same key has left. *w owns everything until it is finished or abandoned; after a failure it is abandoned. */
 weft_status weft_store_begin(weft_ctx *ctx, const char *path, int overwrite, uint64_t n, uint64_t p, double memory,
-                             const char *key, int anew, weft_store_writer *w)
+                             const char *key, int anew, weft_store_writer *writer)
 {
   weft_status st = WEFT_OK;
   const char *slash = strrchr(path, '/');
   const size_t folder = slash ? (size_t) (slash - path) + 1 : 0, length = strlen(path);
   const size_t fits = (size_t) (memory / BYTES_EACH);
-  weft_store_abandon(w); /* of a first try */
-  w->own.memory = ctx->memory;
-  w->mem = weft_arena_begin(ctx);
-  WEFT_TAKE0(w->path, &w->mem, length + 1);
-  WEFT_TAKE0(w->name, &w->mem, length + 1);
-  WEFT_TAKE0(w->part, &w->mem, length + 32);
-  memcpy(w->path, path, length);
-  memcpy(w->name, path + folder, length - folder);
-  w->overwrite = overwrite;
-  w->n = n;
-  w->p = p;
-  w->max_entries = fits < MIN_ENTRIES ? MIN_ENTRIES : fits > MAX_ENTRIES ? MAX_ENTRIES : fits;
-  w->at = WEFT_STORE_HEADER;
-  w->slots = ctx->threads < WEFT_STORE_WAITING ? (size_t) ctx->threads : WEFT_STORE_WAITING;
+  weft_store_abandon(writer); /* of a first try */
+  writer->own.memory = ctx->memory;
+  writer->mem = weft_arena_begin(ctx);
+  WEFT_TAKE0(writer->path, &writer->mem, length + 1);
+  WEFT_TAKE0(writer->name, &writer->mem, length + 1);
+  WEFT_TAKE0(writer->part, &writer->mem, length + 32);
+  memcpy(writer->path, path, length);
+  memcpy(writer->name, path + folder, length - folder);
+  writer->overwrite = overwrite;
+  writer->n = n;
+  writer->p = p;
+  writer->max_entries = fits < MIN_ENTRIES ? MIN_ENTRIES : fits > MAX_ENTRIES ? MAX_ENTRIES : fits;
+  writer->at = WEFT_STORE_HEADER;
+  writer->slots = ctx->threads < WEFT_STORE_WAITING ? (size_t) ctx->threads : WEFT_STORE_WAITING;
   weft_store_crc(0, NULL, 0); /* its table, before threads ask for it */
-  WEFT_TRY(weft_store_room(ctx, w, w->max_entries));
+  WEFT_TRY(weft_store_room(ctx, writer, writer->max_entries));
   if (key) {
-    snprintf(w->part, length + 32, "%.*s.%s.resume.part", (int) folder, path, w->name);
-    WEFT_TRY(weft_store_resume(ctx, w, key, anew));
+    snprintf(writer->part, length + 32, "%.*s.%s.resume.part", (int) folder, path, writer->name);
+    WEFT_TRY(weft_store_resume(ctx, writer, key, anew));
     goto done;
   }
-  for (int tries = 0; tries < 100 && !w->file; tries++) {
-    snprintf(w->part, length + 32, "%.*s.%s.%08llx.part", (int) folder, path, w->name,
+  for (int tries = 0; tries < 100 && !writer->file; tries++) {
+    snprintf(writer->part, length + 32, "%.*s.%s.%08llx.part", (int) folder, path, writer->name,
              (unsigned long long) weft_file_unique() & 0xffffffffull);
-    w->file = weft_file_create(w->part) + 1;
-    if (!w->file && errno != EEXIST) break;
+    writer->file = weft_file_create(writer->part) + 1;
+    if (!writer->file && errno != EEXIST) break;
   }
-  if (!w->file) st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' cannot be written: %s.", w->name, strerror(errno));
+  if (!writer->file) st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' cannot be written: %s.", writer->name, strerror(errno));
 done:
-  bind(w, NULL);
-  if (st != WEFT_OK) weft_store_abandon(w);
+  bind(writer, NULL);
+  if (st != WEFT_OK) weft_store_abandon(writer);
   return st;
 }
 
-void weft_store_abandon(weft_store_writer *w)
+void weft_store_abandon(weft_store_writer *writer)
 {
-  if (w->file) {
-    weft_file_close(w->file - 1);
-    if (!w->list) weft_store_os_remove(w->part);
+  if (writer->file) {
+    weft_file_close(writer->file - 1);
+    if (!writer->list) weft_store_os_remove(writer->part);
   }
-  if (w->list) weft_file_close(w->list - 1);
-  if (w->mem.blocks) weft_arena_end(&w->mem);
-  memset(w, 0, sizeof *w);
+  if (writer->list) weft_file_close(writer->list - 1);
+  if (writer->mem.blocks) weft_arena_end(&writer->mem);
+  memset(writer, 0, sizeof *writer);
 }
 
-static weft_status room_for(weft_ctx *ctx, weft_store_writer *w, weft_store_entry **entry, size_t *room, size_t used,
-                            size_t count)
+static weft_status room_for(weft_ctx *ctx, weft_store_writer *writer, weft_store_entry **entry, size_t *room,
+                            size_t used, size_t count)
 {
   if (count <= *room) return WEFT_OK;
   if (count > INT32_MAX) return weft_fail(ctx, WEFT_ERR_INPUT, "A row has more than 2147483647 entries.");
-  size_t more = *room ? 2 * *room : w->max_entries;
+  size_t more = *room ? 2 * *room : writer->max_entries;
   if (more < count) more = count;
-  bind(w, ctx);
-  weft_store_entry *larger = grown(&w->mem, *entry, used, more, sizeof *larger);
-  bind(w, NULL);
+  bind(writer, ctx);
+  weft_store_entry *larger = grown(&writer->mem, *entry, used, more, sizeof *larger);
+  bind(writer, NULL);
   if (!larger) return WEFT_ERR_MEMORY;
   *entry = larger;
   *room = more;
   return WEFT_OK;
 }
 
-weft_status weft_store_room(weft_ctx *ctx, weft_store_writer *w, size_t count)
+weft_status weft_store_room(weft_ctx *ctx, weft_store_writer *writer, size_t count)
 {
-  return room_for(ctx, w, &w->entry, &w->room, w->count, count);
+  return room_for(ctx, writer, &writer->entry, &writer->room, writer->count, count);
 }
 
 /* ---- a block's entries in order ---- */
@@ -171,7 +171,7 @@ done:
 
 typedef struct {
   weft_ctx *ctx; /* to which the bytes' memory belongs */
-  const weft_store_writer *w;
+  const weft_store_writer *writer;
   weft_arena mem[WEFT_STORE_WAITING];
   uint8_t *bytes[WEFT_STORE_WAITING];
   weft_store_block block[WEFT_STORE_WAITING];
@@ -184,26 +184,26 @@ static weft_status encode_one(weft_ctx *ctx, size_t item, void *data)
   encoding *all = data;
   weft_status st = WEFT_OK;
   weft_arena own = weft_arena_begin(ctx);
-  weft_store_waiting x = all->w->wait[item];
-  weft_store_block *b = &all->block[item];
+  weft_store_waiting x = all->writer->wait[item];
+  weft_store_block *block = &all->block[item];
   weft_store_entry *entry;
   all->mem[item].ctx = ctx;
-  b->first = x.first;
-  b->rows = x.rows;
-  b->values = x.count;
+  block->first = x.first;
+  block->rows = x.rows;
+  block->values = x.count;
   if (x.given.starts) {
     if (x.given.raw) WEFT_TRY(weft_raw_fill(ctx, x.given.raw, x.count));
-    WEFT_TRY(weft_store_encode_rows(ctx, &x.given, all->w->p, x.entry, &all->mem[item], &all->bytes[item], &b->bytes,
-                                    &b->kind));
+    WEFT_TRY(weft_store_encode_rows(ctx, &x.given, all->writer->p, x.entry, &all->mem[item], &all->bytes[item],
+                                    &block->bytes, &block->kind));
     if (all->bytes[item]) goto sum;
-    WEFT_TRY(weft_store_entries(ctx, &x.given, all->w->p, x.entry, &x.count));
+    WEFT_TRY(weft_store_entries(ctx, &x.given, all->writer->p, x.entry, &x.count));
   }
-  WEFT_TRY(in_order(ctx, &x, all->w->p, &own, &entry));
-  b->values = merge_equal(entry, x.count);
-  WEFT_TRY(weft_store_encode(ctx, entry, (size_t) b->values, all->w->p, &all->mem[item], &all->bytes[item], &b->bytes,
-                             &b->kind));
+  WEFT_TRY(in_order(ctx, &x, all->writer->p, &own, &entry));
+  block->values = merge_equal(entry, x.count);
+  WEFT_TRY(weft_store_encode(ctx, entry, (size_t) block->values, all->writer->p, &all->mem[item], &all->bytes[item],
+                             &block->bytes, &block->kind));
 sum:
-  b->crc = weft_store_crc(0, all->bytes[item], (size_t) b->bytes);
+  block->crc = weft_store_crc(0, all->bytes[item], (size_t) block->bytes);
 done:
   all->mem[item].ctx = all->ctx;
   weft_arena_end(&own);
@@ -211,113 +211,117 @@ done:
 }
 
 /* Takes the first `count` from those that wait; their memory is kept for others. */
-static void no_longer_wait(weft_store_writer *w, size_t count)
+static void no_longer_wait(weft_store_writer *writer, size_t count)
 {
-  for (size_t i = 0; i + count < w->waiting; i++) {
-    const weft_store_waiting first = w->wait[i];
-    w->wait[i] = w->wait[i + count];
-    w->wait[i + count] = first;
+  for (size_t i = 0; i + count < writer->waiting; i++) {
+    const weft_store_waiting first = writer->wait[i];
+    writer->wait[i] = writer->wait[i + count];
+    writer->wait[i + count] = first;
   }
-  w->waiting -= count;
+  writer->waiting -= count;
 }
 
-weft_status weft_store_room_for_blocks(weft_ctx *ctx, weft_store_writer *w, size_t more)
+weft_status weft_store_room_for_blocks(weft_ctx *ctx, weft_store_writer *writer, size_t more)
 {
-  if (w->blocks + more <= w->block_room) return WEFT_OK;
-  bind(w, ctx);
-  weft_store_block *block = grown(&w->mem, w->block, w->blocks, 2 * w->blocks + 16, sizeof *block);
-  bind(w, NULL);
+  if (writer->blocks + more <= writer->block_room) return WEFT_OK;
+  bind(writer, ctx);
+  weft_store_block *block = grown(&writer->mem, writer->block, writer->blocks, 2 * writer->blocks + 16, sizeof *block);
+  bind(writer, NULL);
   if (!block) return WEFT_ERR_MEMORY;
-  w->block = block;
-  w->block_room = 2 * w->blocks + 16;
+  writer->block = block;
+  writer->block_room = 2 * writer->blocks + 16;
   return WEFT_OK;
 }
 
 /* One thread per block; the blocks are written in their order. */
-weft_status weft_store_settle(weft_ctx *ctx, weft_store_writer *w)
+weft_status weft_store_settle(weft_ctx *ctx, weft_store_writer *writer)
 {
   weft_status st = WEFT_OK;
-  encoding all = { .ctx = ctx, .w = w };
+  encoding all = { .ctx = ctx, .writer = writer };
   size_t done = 0, entries = 0;
-  for (size_t i = 0; i < w->waiting; i++) {
+  for (size_t i = 0; i < writer->waiting; i++) {
     all.mem[i] = weft_arena_begin(ctx);
-    entries += w->wait[i].count;
+    entries += writer->wait[i].count;
   }
-  WEFT_TRY(weft_poll(ctx, (double) w->first, (double) w->n));
-  WEFT_TRY(weft_store_room_for_blocks(ctx, w, w->waiting));
-  WEFT_TRY(weft_store_together(ctx, w->waiting, 20.0 * (double) entries, encode_one, &all));
-  for (; done < w->waiting; done++) {
-    all.block[done].offset = w->at;
-    WEFT_TRY(push_bytes(ctx, w, all.bytes[done], all.block[done].bytes));
-    w->block[w->blocks] = all.block[done];
-    WEFT_TRY(weft_store_resume_add(ctx, w, w->blocks));
-    w->blocks++;
-    w->values += all.block[done].values;
+  WEFT_TRY(weft_poll(ctx, (double) writer->first, (double) writer->n));
+  WEFT_TRY(weft_store_room_for_blocks(ctx, writer, writer->waiting));
+  WEFT_TRY(weft_store_together(ctx, writer->waiting, 20.0 * (double) entries, encode_one, &all));
+  for (; done < writer->waiting; done++) {
+    all.block[done].offset = writer->at;
+    WEFT_TRY(push_bytes(ctx, writer, all.bytes[done], all.block[done].bytes));
+    writer->block[writer->blocks] = all.block[done];
+    WEFT_TRY(weft_store_resume_add(ctx, writer, writer->blocks));
+    writer->blocks++;
+    writer->values += all.block[done].values;
   }
 done:
-  for (size_t i = 0; i < w->waiting; i++) weft_arena_end(&all.mem[i]);
-  no_longer_wait(w, done);
+  for (size_t i = 0; i < writer->waiting; i++) weft_arena_end(&all.mem[i]);
+  no_longer_wait(writer, done);
   return st;
 }
 
-weft_status weft_store_flush(weft_ctx *ctx, weft_store_writer *w, uint64_t rows)
+weft_status weft_store_flush(weft_ctx *ctx, weft_store_writer *writer, uint64_t rows)
 {
   weft_status st = WEFT_OK;
-  if (w->waiting == w->slots) WEFT_TRY(weft_store_settle(ctx, w));
-  weft_store_waiting *to = &w->wait[w->waiting++];
-  const weft_store_waiting open = { w->entry, w->room, w->count, w->first, rows, { .starts = NULL } };
-  w->entry = to->entry;
-  w->room = to->room;
+  if (writer->waiting == writer->slots) WEFT_TRY(weft_store_settle(ctx, writer));
+  weft_store_waiting *to = &writer->wait[writer->waiting++];
+  const weft_store_waiting open = {
+    writer->entry, writer->room, writer->count, writer->first, rows, { .starts = NULL }
+  };
+  writer->entry = to->entry;
+  writer->room = to->room;
   *to = open;
-  w->count = 0;
-  w->first += rows;
-  w->last = w->first;
+  writer->count = 0;
+  writer->first += rows;
+  writer->last = writer->first;
 done:
   return st;
 }
 
 /* Queues the rows as they are; when all slots wait, they are encoded and written first. */
-weft_status weft_store_take_block(weft_ctx *ctx, weft_store_writer *w, const weft_store_rows *rows)
+weft_status weft_store_take_block(weft_ctx *ctx, weft_store_writer *writer, const weft_store_rows *rows)
 {
   weft_status st = WEFT_OK;
   const size_t count = (size_t) (rows->starts[rows->rows] - rows->starts[0]);
-  if (w->waiting == w->slots) WEFT_TRY(weft_store_settle(ctx, w));
-  weft_store_waiting *to = &w->wait[w->waiting];
-  WEFT_TRY(room_for(ctx, w, &to->entry, &to->room, 0, count));
+  if (writer->waiting == writer->slots) WEFT_TRY(weft_store_settle(ctx, writer));
+  weft_store_waiting *to = &writer->wait[writer->waiting];
+  WEFT_TRY(room_for(ctx, writer, &to->entry, &to->room, 0, count));
   to->count = count;
-  to->first = w->first;
+  to->first = writer->first;
   to->rows = rows->rows;
   to->given = *rows;
-  w->waiting++;
-  w->first += rows->rows;
-  w->last = w->first;
+  writer->waiting++;
+  writer->first += rows->rows;
+  writer->last = writer->first;
 done:
   return st;
 }
 
 /* The open block without its last row, which begins the next one. */
-static weft_status flush_but_last(weft_ctx *ctx, weft_store_writer *w)
+static weft_status flush_but_last(weft_ctx *ctx, weft_store_writer *writer)
 {
-  const uint32_t last = (uint32_t) (w->last - w->first);
+  const uint32_t last = (uint32_t) (writer->last - writer->first);
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   weft_store_entry *kept;
   size_t before = 0, moved = 0;
-  if (w->waiting == w->slots) WEFT_TRY(weft_store_settle(ctx, w)); /* nothing can fail once entries have moved, */
-  WEFT_TAKE(kept, &mem, w->count);
-  for (size_t i = 0; i < w->count; i++) moved += w->entry[i].row == last;
-  WEFT_TRY(room_for(ctx, w, &w->wait[w->waiting].entry, &w->wait[w->waiting].room, 0, moved)); /* for there is room */
+  if (writer->waiting == writer->slots)
+    WEFT_TRY(weft_store_settle(ctx, writer)); /* nothing can fail once entries have moved, */
+  WEFT_TAKE(kept, &mem, writer->count);
+  for (size_t i = 0; i < writer->count; i++) moved += writer->entry[i].row == last;
+  WEFT_TRY(room_for(ctx, writer, &writer->wait[writer->waiting].entry, &writer->wait[writer->waiting].room, 0,
+                    moved)); /* for there is room */
   moved = 0;
-  for (size_t i = 0; i < w->count; i++)
-    if (w->entry[i].row == last)
-      kept[moved++] = w->entry[i];
+  for (size_t i = 0; i < writer->count; i++)
+    if (writer->entry[i].row == last)
+      kept[moved++] = writer->entry[i];
     else
-      w->entry[before++] = w->entry[i];
-  w->count = before;
-  WEFT_TRY(weft_store_flush(ctx, w, last));
+      writer->entry[before++] = writer->entry[i];
+  writer->count = before;
+  WEFT_TRY(weft_store_flush(ctx, writer, last));
   for (size_t i = 0; i < moved; i++) kept[i].row = 0;
-  memcpy(w->entry, kept, moved * sizeof *kept);
-  w->count = moved;
+  memcpy(writer->entry, kept, moved * sizeof *kept);
+  writer->count = moved;
 done:
   weft_arena_end(&mem);
   return st;
@@ -325,159 +329,162 @@ done:
 
 /* Adds an entry to the open block; closes blocks that are full (rows or entries) or that the row is beyond. Rows that a
  * resumed import already has are only counted. */
-weft_status weft_store_push(weft_ctx *ctx, weft_store_writer *w, uint64_t row, uint64_t column, double value, int *late)
+weft_status weft_store_push(weft_ctx *ctx, weft_store_writer *writer, uint64_t row, uint64_t column, double value,
+                            int *late)
 {
   weft_status st = WEFT_OK;
-  if (row < w->resumed) {
+  if (row < writer->resumed) {
     *late = 0;
-    w->passed += value != 0;
+    writer->passed += value != 0;
     return st;
   }
-  *late = row < w->first;
+  *late = row < writer->first;
   if (*late || value == 0) return WEFT_OK;
-  while (row - w->first >= WEFT_STORE_ROWS) WEFT_TRY(weft_store_flush(ctx, w, WEFT_STORE_ROWS));
-  if (w->count >= w->max_entries) {
-    if (row > w->last)
-      WEFT_TRY(weft_store_flush(ctx, w, row - w->first));
-    else if (w->last > w->first)
-      WEFT_TRY(flush_but_last(ctx, w));
-    *late = row < w->first;
+  while (row - writer->first >= WEFT_STORE_ROWS) WEFT_TRY(weft_store_flush(ctx, writer, WEFT_STORE_ROWS));
+  if (writer->count >= writer->max_entries) {
+    if (row > writer->last)
+      WEFT_TRY(weft_store_flush(ctx, writer, row - writer->first));
+    else if (writer->last > writer->first)
+      WEFT_TRY(flush_but_last(ctx, writer));
+    *late = row < writer->first;
     if (*late) return WEFT_OK;
   }
-  WEFT_TRY(weft_store_room(ctx, w, w->count + 1));
-  const weft_store_entry entry = { (uint32_t) (row - w->first), (uint32_t) column, value };
-  w->entry[w->count++] = entry;
-  if (row > w->last) w->last = row;
+  WEFT_TRY(weft_store_room(ctx, writer, writer->count + 1));
+  const weft_store_entry entry = { (uint32_t) (row - writer->first), (uint32_t) column, value };
+  writer->entry[writer->count++] = entry;
+  if (row > writer->last) writer->last = row;
 done:
   return st;
 }
 
-uint64_t weft_store_fit(const weft_store_writer *w, const uint32_t *counts, uint64_t first, uint64_t end,
+uint64_t weft_store_fit(const weft_store_writer *writer, const uint32_t *counts, uint64_t first, uint64_t end,
                         uint64_t count, uint64_t before)
 {
   uint64_t rows = 0;
   for (; first + rows < end && before + rows < WEFT_STORE_ROWS; rows++) {
     const uint64_t here = counts[first + rows];
-    if (here && count && count + here > w->max_entries) break;
+    if (here && count && count + here > writer->max_entries) break;
     count += here;
   }
   return rows;
 }
 
 /* Everything that waits, the open block, and empty ones up to the last row. */
-static weft_status close_rows(weft_ctx *ctx, weft_store_writer *w)
+static weft_status close_rows(weft_ctx *ctx, weft_store_writer *writer)
 {
   weft_status st = WEFT_OK;
-  while (w->first < w->n && st == WEFT_OK) {
-    const uint64_t left = w->n - w->first;
-    st = weft_store_flush(ctx, w, left < WEFT_STORE_ROWS ? left : WEFT_STORE_ROWS);
+  while (writer->first < writer->n && st == WEFT_OK) {
+    const uint64_t left = writer->n - writer->first;
+    st = weft_store_flush(ctx, writer, left < WEFT_STORE_ROWS ? left : WEFT_STORE_ROWS);
   }
-  return st == WEFT_OK && w->waiting ? weft_store_settle(ctx, w) : st;
+  return st == WEFT_OK && writer->waiting ? weft_store_settle(ctx, writer) : st;
 }
 
 /* ---- vectors ---- */
 
-weft_status weft_store_add_section(weft_ctx *ctx, weft_store_writer *w, const char *name, weft_store_type type,
+weft_status weft_store_add_section(weft_ctx *ctx, weft_store_writer *writer, const char *name, weft_store_type type,
                                    uint64_t count, const uint8_t *bytes, uint64_t size)
 {
   weft_status st = WEFT_OK;
   const size_t length = strlen(name);
   weft_store_section v = { NULL, 0, size, count, (uint32_t) type, weft_store_crc(0, bytes, (size_t) size) };
-  WEFT_TRY(close_rows(ctx, w));
-  v.offset = w->at;
-  bind(w, ctx);
-  if (w->sections == w->section_room) {
-    weft_store_section *section = grown(&w->mem, w->section, w->sections, 2 * w->sections + 16, sizeof *section);
+  WEFT_TRY(close_rows(ctx, writer));
+  v.offset = writer->at;
+  bind(writer, ctx);
+  if (writer->sections == writer->section_room) {
+    weft_store_section *section =
+        grown(&writer->mem, writer->section, writer->sections, 2 * writer->sections + 16, sizeof *section);
     if (!section) {
       st = WEFT_ERR_MEMORY;
       goto done;
     }
-    w->section = section;
-    w->section_room = 2 * w->sections + 16;
+    writer->section = section;
+    writer->section_room = 2 * writer->sections + 16;
   }
-  WEFT_TAKE0(v.name, &w->mem, length + 1);
+  WEFT_TAKE0(v.name, &writer->mem, length + 1);
   memcpy(v.name, name, length);
-  WEFT_TRY(push_bytes(ctx, w, bytes, size));
-  w->section[w->sections++] = v;
+  WEFT_TRY(push_bytes(ctx, writer, bytes, size));
+  writer->section[writer->sections++] = v;
 done:
-  bind(w, NULL);
+  bind(writer, NULL);
   return st;
 }
 
 /* ---- the end ---- */
 
-static uint8_t *put_blocks(uint8_t *at, const weft_store_writer *w)
+static uint8_t *put_blocks(uint8_t *at, const weft_store_writer *writer)
 {
-  for (size_t k = 0; k < w->blocks; k++, at += WEFT_STORE_BLOCK) {
-    const weft_store_block *b = &w->block[k];
-    weft_store_put(at, b->offset, 8);
-    weft_store_put(at + 8, b->bytes, 8);
-    weft_store_put(at + 16, b->values, 8);
-    weft_store_put(at + 24, b->rows, 4);
-    weft_store_put(at + 28, b->kind, 4);
-    weft_store_put(at + 32, b->crc, 4);
+  for (size_t k = 0; k < writer->blocks; k++, at += WEFT_STORE_BLOCK) {
+    const weft_store_block *block = &writer->block[k];
+    weft_store_put(at, block->offset, 8);
+    weft_store_put(at + 8, block->bytes, 8);
+    weft_store_put(at + 16, block->values, 8);
+    weft_store_put(at + 24, block->rows, 4);
+    weft_store_put(at + 28, block->kind, 4);
+    weft_store_put(at + 32, block->crc, 4);
   }
   return at;
 }
 
 /* Writes the directory's records of vectors, names padded to 8 bytes, and returns the end; `at` must have room. */
-static uint8_t *put_sections(uint8_t *at, const weft_store_writer *w)
+static uint8_t *put_sections(uint8_t *at, const weft_store_writer *writer)
 {
-  for (size_t k = 0; k < w->sections; k++) {
-    const weft_store_section *v = &w->section[k];
-    const size_t length = strlen(v->name);
-    weft_store_put(at, v->offset, 8);
-    weft_store_put(at + 8, v->bytes, 8);
-    weft_store_put(at + 16, v->count, 8);
-    weft_store_put(at + 24, v->type, 4);
-    weft_store_put(at + 28, v->crc, 4);
+  for (size_t k = 0; k < writer->sections; k++) {
+    const weft_store_section *section = &writer->section[k];
+    const size_t length = strlen(section->name);
+    weft_store_put(at, section->offset, 8);
+    weft_store_put(at + 8, section->bytes, 8);
+    weft_store_put(at + 16, section->count, 8);
+    weft_store_put(at + 24, section->type, 4);
+    weft_store_put(at + 28, section->crc, 4);
     weft_store_put(at + 32, length, 4);
-    memcpy(at + WEFT_STORE_SECTION, v->name, length);
+    memcpy(at + WEFT_STORE_SECTION, section->name, length);
     at += WEFT_STORE_SECTION + (length + 7) / 8 * 8;
   }
   return at;
 }
 
 /* Writes directory and header, the header last: until then the file is no store. */
-static weft_status write_ends(weft_ctx *ctx, weft_store_writer *w)
+static weft_status write_ends(weft_ctx *ctx, weft_store_writer *writer)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  size_t size = WEFT_STORE_COUNTS + w->blocks * WEFT_STORE_BLOCK;
+  size_t size = WEFT_STORE_COUNTS + writer->blocks * WEFT_STORE_BLOCK;
   uint8_t header[WEFT_STORE_HEADER] = { 0 }, *directory, *end;
-  for (size_t k = 0; k < w->sections; k++) size += WEFT_STORE_SECTION + (strlen(w->section[k].name) + 7) / 8 * 8;
+  for (size_t k = 0; k < writer->sections; k++)
+    size += WEFT_STORE_SECTION + (strlen(writer->section[k].name) + 7) / 8 * 8;
   WEFT_TAKE0(directory, &mem, size);
-  weft_store_put(directory, w->blocks, 8);
-  weft_store_put(directory + 8, w->sections, 8);
-  end = put_sections(put_blocks(directory + WEFT_STORE_COUNTS, w), w);
+  weft_store_put(directory, writer->blocks, 8);
+  weft_store_put(directory + 8, writer->sections, 8);
+  end = put_sections(put_blocks(directory + WEFT_STORE_COUNTS, writer), writer);
   memcpy(header, WEFT_STORE_MAGIC, 8);
   weft_store_put(header + WEFT_STORE_AT_VERSION, WEFT_STORE_VERSION, 8);
-  weft_store_put(header + WEFT_STORE_AT_N, w->n, 8);
-  weft_store_put(header + WEFT_STORE_AT_P, w->p, 8);
-  weft_store_put(header + WEFT_STORE_AT_VALUES, w->values, 8);
-  weft_store_put(header + WEFT_STORE_AT_DIRECTORY, w->at, 8);
+  weft_store_put(header + WEFT_STORE_AT_N, writer->n, 8);
+  weft_store_put(header + WEFT_STORE_AT_P, writer->p, 8);
+  weft_store_put(header + WEFT_STORE_AT_VALUES, writer->values, 8);
+  weft_store_put(header + WEFT_STORE_AT_DIRECTORY, writer->at, 8);
   weft_store_put(header + WEFT_STORE_AT_SIZE, (uint64_t) (end - directory), 8);
   weft_store_put(header + WEFT_STORE_AT_DIRECTORY_CRC, weft_store_crc(0, directory, (size_t) (end - directory)), 4);
   weft_store_put(header + WEFT_STORE_AT_CRC, weft_store_crc(0, header, WEFT_STORE_AT_CRC), 4);
-  WEFT_TRY(weft_store_os_write(ctx, w->file - 1, w->name, w->at, directory, (size_t) (end - directory)));
-  WEFT_TRY(weft_store_os_write(ctx, w->file - 1, w->name, 0, header, sizeof header));
+  WEFT_TRY(weft_store_os_write(ctx, writer->file - 1, writer->name, writer->at, directory, (size_t) (end - directory)));
+  WEFT_TRY(weft_store_os_write(ctx, writer->file - 1, writer->name, 0, header, sizeof header));
 done:
   weft_arena_end(&mem);
   return st;
 }
 
-weft_status weft_store_finish(weft_ctx *ctx, weft_store_writer *w)
+weft_status weft_store_finish(weft_ctx *ctx, weft_store_writer *writer)
 {
   weft_status st = WEFT_OK;
   char why[WEFT_FILE_WHY];
-  WEFT_TRY(close_rows(ctx, w));
-  WEFT_TRY(write_ends(ctx, w));
-  const int file = w->file - 1;
-  w->file = 0; /* publishing closes it */
-  if (!weft_file_publish(file, w->part, w->path, w->overwrite, why))
-    st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' %s.", w->name, why);
-  if (st != WEFT_OK && !w->list) weft_store_os_remove(w->part);
-  if (st == WEFT_OK && w->list) weft_store_os_remove(w->list_path);
+  WEFT_TRY(close_rows(ctx, writer));
+  WEFT_TRY(write_ends(ctx, writer));
+  const int file = writer->file - 1;
+  writer->file = 0; /* publishing closes it */
+  if (!weft_file_publish(file, writer->part, writer->path, writer->overwrite, why))
+    st = weft_fail(ctx, WEFT_ERR_INPUT, "'%s' %s.", writer->name, why);
+  if (st != WEFT_OK && !writer->list) weft_store_os_remove(writer->part);
+  if (st == WEFT_OK && writer->list) weft_store_os_remove(writer->list_path);
 done:
   return st;
 }

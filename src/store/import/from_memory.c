@@ -26,17 +26,17 @@ static int is_zero(const weft_store_values *v, size_t at)
   return v->doubles ? v->doubles[at] == 0 : v->floats ? v->floats[at] == 0 : v->integers ? v->integers[at] == 0 : 0;
 }
 
-static void put_entry(weft_store_writer *w, uint64_t row, size_t column, double value)
+static void put_entry(weft_store_writer *writer, uint64_t row, size_t column, double value)
 {
-  const weft_store_entry entry = { (uint32_t) (row - w->first), (uint32_t) column, value };
-  w->entry[w->count++] = entry;
+  const weft_store_entry entry = { (uint32_t) (row - writer->first), (uint32_t) column, value };
+  writer->entry[writer->count++] = entry;
 }
 
 /* Blocks without entries, where rows are skipped. */
-static weft_status reach(weft_ctx *ctx, weft_store_writer *w, uint64_t row)
+static weft_status reach(weft_ctx *ctx, weft_store_writer *writer, uint64_t row)
 {
   weft_status st = WEFT_OK;
-  while (row - w->first >= WEFT_STORE_ROWS) WEFT_TRY(weft_store_flush(ctx, w, WEFT_STORE_ROWS));
+  while (row - writer->first >= WEFT_STORE_ROWS) WEFT_TRY(weft_store_flush(ctx, writer, WEFT_STORE_ROWS));
 done:
   return st;
 }
@@ -51,56 +51,57 @@ static weft_status no_column(weft_ctx *ctx, const weft_store_rows *x, size_t i, 
 
 /* Adds row i of x to the open block, without zeros; begins a new block where the entries do not fit. WEFT_ERR_INPUT for
  * a column that does not exist. */
-static weft_status take_row(weft_ctx *ctx, weft_store_writer *w, const weft_store_rows *x, size_t i)
+static weft_status take_row(weft_ctx *ctx, weft_store_writer *writer, const weft_store_rows *x, size_t i)
 {
   weft_status st = WEFT_OK;
   const uint64_t row = x->first + i;
   const size_t from = (size_t) x->starts[i], to = (size_t) x->starts[i + 1];
   size_t stored = 0;
-  if (row < w->resumed) return WEFT_OK;
+  if (row < writer->resumed) return WEFT_OK;
   for (size_t at = from; at < to; at++) {
-    if (x->columns[at] < 0 || (uint64_t) x->columns[at] >= w->p) return no_column(ctx, x, i, at, w->p);
+    if (x->columns[at] < 0 || (uint64_t) x->columns[at] >= writer->p) return no_column(ctx, x, i, at, writer->p);
     stored += !is_zero(&x->values, at);
   }
-  WEFT_TRY(reach(ctx, w, row));
+  WEFT_TRY(reach(ctx, writer, row));
   if (!stored) return WEFT_OK;
-  if (w->count && w->count + stored > w->max_entries) WEFT_TRY(weft_store_flush(ctx, w, row - w->first));
-  WEFT_TRY(weft_store_room(ctx, w, w->count + stored));
+  if (writer->count && writer->count + stored > writer->max_entries)
+    WEFT_TRY(weft_store_flush(ctx, writer, row - writer->first));
+  WEFT_TRY(weft_store_room(ctx, writer, writer->count + stored));
   for (size_t at = from; at < to; at++)
-    if (!is_zero(&x->values, at)) put_entry(w, row, (size_t) x->columns[at], value_at(&x->values, at));
-  w->last = row;
+    if (!is_zero(&x->values, at)) put_entry(writer, row, (size_t) x->columns[at], value_at(&x->values, at));
+  writer->last = row;
 done:
   return st;
 }
 
 /* How many rows from the next one on make a block that is full, where none is open; 0: they do not. */
-static size_t whole_block(const weft_store_writer *w, const weft_store_rows *x)
+static size_t whole_block(const weft_store_writer *writer, const weft_store_rows *x)
 {
   const double *from = x->starts + x->done;
   const size_t left = x->rows - x->done;
   size_t rows = 1;
-  if (w->count || x->first + x->done != w->first) return 0;
-  while (rows < left && rows < WEFT_STORE_ROWS && from[rows + 1] - from[0] <= (double) w->max_entries) rows++;
+  if (writer->count || x->first + x->done != writer->first) return 0;
+  while (rows < left && rows < WEFT_STORE_ROWS && from[rows + 1] - from[0] <= (double) writer->max_entries) rows++;
   return rows < left ? rows : 0;
 }
 
 /* Runs of rows that make a whole block are queued as they are, others go row by row. x->done moves on, so that a second
  * try continues. */
-weft_status weft_store_take_rows(weft_ctx *ctx, weft_store_writer *w, weft_store_rows *x)
+weft_status weft_store_take_rows(weft_ctx *ctx, weft_store_writer *writer, weft_store_rows *x)
 {
   weft_status st = WEFT_OK;
   for (; x->done < x->rows; x->done++) {
-    if (x->done % ROWS_AT_ONCE == 0) WEFT_TRY(weft_poll(ctx, (double) w->first, (double) w->n));
-    for (size_t rows; (rows = whole_block(w, x)); x->done += rows) {
+    if (x->done % ROWS_AT_ONCE == 0) WEFT_TRY(weft_poll(ctx, (double) writer->first, (double) writer->n));
+    for (size_t rows; (rows = whole_block(writer, x)); x->done += rows) {
       weft_store_rows block = *x;
       block.first += x->done;
       block.starts += x->done;
       block.rows = rows;
-      WEFT_TRY(weft_store_take_block(ctx, w, &block));
+      WEFT_TRY(weft_store_take_block(ctx, writer, &block));
     }
-    WEFT_TRY(take_row(ctx, w, x, x->done));
+    WEFT_TRY(take_row(ctx, writer, x, x->done));
   }
-  st = weft_store_settle(ctx, w);
+  st = weft_store_settle(ctx, writer);
 done:
   return st;
 }
@@ -120,9 +121,10 @@ weft_status weft_store_entries(weft_ctx *ctx, const weft_store_rows *x, uint64_t
 
 /* ---- columns ---- */
 
-static weft_status count_rows(weft_ctx *ctx, const weft_store_writer *w, const weft_store_columns *x, uint32_t *counts)
+static weft_status count_rows(weft_ctx *ctx, const weft_store_writer *writer, const weft_store_columns *x,
+                              uint32_t *counts)
 {
-  for (size_t j = 0; j < w->p; j++) {
+  for (size_t j = 0; j < writer->p; j++) {
     if (j % ROWS_AT_ONCE == 0) {
       const weft_status st = weft_poll(ctx, 0, 0);
       if (st != WEFT_OK) return st;
@@ -138,37 +140,38 @@ static weft_status count_rows(weft_ctx *ctx, const weft_store_writer *w, const w
 }
 
 /* Rows from .. to - 1 of every column; next[j] is where a compressed column's entries from row `from` on begin. */
-static void take_range(weft_store_writer *w, const weft_store_columns *x, size_t from, size_t to, int32_t *next)
+static void take_range(weft_store_writer *writer, const weft_store_columns *x, size_t from, size_t to, int32_t *next)
 {
-  for (size_t j = 0; j < w->p; j++) {
+  for (size_t j = 0; j < writer->p; j++) {
     if (x->starts) {
       int32_t at = next[j];
       for (; at < x->starts[j + 1] && (size_t) x->at[at] < to; at++)
         if (!is_zero(&x->values, (size_t) at))
-          put_entry(w, x->first + (uint64_t) x->at[at], j, value_at(&x->values, (size_t) at));
+          put_entry(writer, x->first + (uint64_t) x->at[at], j, value_at(&x->values, (size_t) at));
       next[j] = at;
     } else {
       for (size_t i = from; i < to; i++)
-        if (!is_zero(&x->values, i + j * x->rows)) put_entry(w, x->first + i, j, value_at(&x->values, i + j * x->rows));
+        if (!is_zero(&x->values, i + j * x->rows))
+          put_entry(writer, x->first + i, j, value_at(&x->values, i + j * x->rows));
     }
   }
 }
 
 /* Counts the entries of each row, then fills block after block with as many rows as fit, reading each column from where
  * it stopped (`next`). x->done moves on, so that a second try continues. */
-weft_status weft_store_take_columns(weft_ctx *ctx, weft_store_writer *w, weft_store_columns *x)
+weft_status weft_store_take_columns(weft_ctx *ctx, weft_store_writer *writer, weft_store_columns *x)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   uint32_t *counts;
   int32_t *next = NULL;
-  if (x->first + x->done < w->resumed)
-    x->done = w->resumed - x->first < x->rows ? (size_t) (w->resumed - x->first) : x->rows;
+  if (x->first + x->done < writer->resumed)
+    x->done = writer->resumed - x->first < x->rows ? (size_t) (writer->resumed - x->first) : x->rows;
   WEFT_TAKE0(counts, &mem, x->rows + 1);
-  WEFT_TRY(count_rows(ctx, w, x, counts));
+  WEFT_TRY(count_rows(ctx, writer, x, counts));
   if (x->starts) {
-    WEFT_TAKE(next, &mem, w->p + 1);
-    for (size_t j = 0; j < w->p; j++) {
+    WEFT_TAKE(next, &mem, writer->p + 1);
+    for (size_t j = 0; j < writer->p; j++) {
       next[j] = x->starts[j];
       while (x->done && next[j] < x->starts[j + 1] && (size_t) x->at[next[j]] < x->done) next[j]++;
     }
@@ -176,17 +179,17 @@ weft_status weft_store_take_columns(weft_ctx *ctx, weft_store_writer *w, weft_st
   while (x->done < x->rows) {
     const uint64_t row = x->first + x->done;
     size_t stored = 0;
-    WEFT_TRY(reach(ctx, w, row));
-    const uint64_t fit = weft_store_fit(w, counts, x->done, x->rows, w->count, row - w->first);
+    WEFT_TRY(reach(ctx, writer, row));
+    const uint64_t fit = weft_store_fit(writer, counts, x->done, x->rows, writer->count, row - writer->first);
     if (!fit) {
-      WEFT_TRY(weft_store_flush(ctx, w, row - w->first));
+      WEFT_TRY(weft_store_flush(ctx, writer, row - writer->first));
       continue;
     }
     for (size_t i = x->done; i < x->done + fit; i++) stored += counts[i];
-    WEFT_TRY(weft_store_room(ctx, w, w->count + stored));
-    take_range(w, x, x->done, x->done + (size_t) fit, next);
+    WEFT_TRY(weft_store_room(ctx, writer, writer->count + stored));
+    take_range(writer, x, x->done, x->done + (size_t) fit, next);
     x->done += (size_t) fit;
-    w->last = x->first + x->done - 1;
+    writer->last = x->first + x->done - 1;
   }
 done:
   weft_arena_end(&mem);

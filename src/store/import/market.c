@@ -6,9 +6,9 @@
 #include <string.h>
 #include "store/store.h"
 
-static weft_status at_line(weft_ctx *ctx, const weft_store_market *m, const char *what)
+static weft_status at_line(weft_ctx *ctx, const weft_store_market *market, const char *what)
 {
-  return weft_fail(ctx, WEFT_ERR_INPUT, "Line %.0f of the Matrix Market file %s.", (double) m->line, what);
+  return weft_fail(ctx, WEFT_ERR_INPUT, "Line %.0f of the Matrix Market file %s.", (double) market->line, what);
 }
 
 /* ---- words and numbers ---- */
@@ -83,19 +83,19 @@ static const char *next_number(const char *at, const char *end, double *out)
 
 /* ---- lines ---- */
 
-static weft_status first_line(weft_ctx *ctx, weft_store_market *m, const char *at, const char *end)
+static weft_status first_line(weft_ctx *ctx, weft_store_market *market, const char *at, const char *end)
 {
   char word[5][24];
   for (int i = 0; i < 5; i++) at = next_word(at, end, word[i], sizeof word[i]);
-  m->begun = 1;
+  market->begun = 1;
   if (strcmp(word[0], "%%matrixmarket") || strcmp(word[1], "matrix"))
-    return at_line(ctx, m, "must begin with \"%%MatrixMarket matrix\"");
-  m->dense = !strcmp(word[2], "array");
-  m->pattern = !strcmp(word[3], "pattern");
-  m->mirror = !strcmp(word[4], "symmetric") ? 1 : !strcmp(word[4], "skew-symmetric") ? -1 : 0;
-  if ((!m->dense && strcmp(word[2], "coordinate")) || (m->dense && m->pattern) ||
-      (!m->pattern && strcmp(word[3], "real") && strcmp(word[3], "integer") && strcmp(word[3], "double")) ||
-      (!m->mirror && strcmp(word[4], "general")))
+    return at_line(ctx, market, "must begin with \"%%MatrixMarket matrix\"");
+  market->dense = !strcmp(word[2], "array");
+  market->pattern = !strcmp(word[3], "pattern");
+  market->mirror = !strcmp(word[4], "symmetric") ? 1 : !strcmp(word[4], "skew-symmetric") ? -1 : 0;
+  if ((!market->dense && strcmp(word[2], "coordinate")) || (market->dense && market->pattern) ||
+      (!market->pattern && strcmp(word[3], "real") && strcmp(word[3], "integer") && strcmp(word[3], "double")) ||
+      (!market->mirror && strcmp(word[4], "general")))
     return weft_fail(ctx, WEFT_ERR_INPUT,
                      "A Matrix Market file of kind \"%s %s %s\" cannot be read: kinds are "
                      "coordinate or array, real, integer or pattern, general, symmetric or skew-symmetric.",
@@ -105,140 +105,146 @@ static weft_status first_line(weft_ctx *ctx, weft_store_market *m, const char *a
 
 /* The line of sizes: rows, columns and, where the matrix is sparse, entries. Fails where there are not as many whole
  * numbers, or they are too large. */
-static weft_status size_line(weft_ctx *ctx, weft_store_market *m, const char *at, const char *end)
+static weft_status size_line(weft_ctx *ctx, weft_store_market *market, const char *at, const char *end)
 {
-  at = next_count(at, end, &m->rows);
-  if (at) at = next_count(at, end, &m->columns);
-  if (at && !m->dense) at = next_count(at, end, &m->stored);
+  at = next_count(at, end, &market->rows);
+  if (at) at = next_count(at, end, &market->columns);
+  if (at && !market->dense) at = next_count(at, end, &market->stored);
   if (!at || skip_spaces(at, end) < end)
-    return at_line(ctx, m,
-                   m->dense ? "must have two whole numbers, the sizes" : "must have three whole numbers, the sizes");
-  if (m->rows > INT32_MAX || m->columns > INT32_MAX)
-    return at_line(ctx, m, "asks for more than 2147483647 rows or columns");
-  if (m->mirror && m->rows != m->columns) return at_line(ctx, m, "asks for a symmetric matrix that is not square");
-  if (m->dense) m->stored = !m->mirror ? m->rows * m->columns : m->rows * (m->rows + (m->mirror > 0 ? 1 : -1)) / 2;
-  m->row = m->mirror < 0;
-  m->sized = 1;
+    return at_line(ctx, market,
+                   market->dense ? "must have two whole numbers, the sizes"
+                                 : "must have three whole numbers, the sizes");
+  if (market->rows > INT32_MAX || market->columns > INT32_MAX)
+    return at_line(ctx, market, "asks for more than 2147483647 rows or columns");
+  if (market->mirror && market->rows != market->columns)
+    return at_line(ctx, market, "asks for a symmetric matrix that is not square");
+  if (market->dense)
+    market->stored = !market->mirror ? market->rows * market->columns
+                                     : market->rows * (market->rows + (market->mirror > 0 ? 1 : -1)) / 2;
+  market->row = market->mirror < 0;
+  market->sized = 1;
   return WEFT_OK;
 }
 
-static weft_status hand_over(weft_ctx *ctx, weft_store_market *m, uint64_t row, uint64_t column, double value,
+static weft_status hand_over(weft_ctx *ctx, weft_store_market *market, uint64_t row, uint64_t column, double value,
                              weft_store_entry_work work, void *data)
 {
   weft_status st = WEFT_OK;
-  if (!m->half) WEFT_TRY(work(ctx, data, row, column, value));
-  if (m->mirror && row != column) {
-    m->half = 1; /* in case what follows is tried again */
-    WEFT_TRY(work(ctx, data, column, row, m->mirror * value));
+  if (!market->half) WEFT_TRY(work(ctx, data, row, column, value));
+  if (market->mirror && row != column) {
+    market->half = 1; /* in case what follows is tried again */
+    WEFT_TRY(work(ctx, data, column, row, market->mirror * value));
   }
-  m->half = 0;
-  m->read++;
+  market->half = 0;
+  market->read++;
 done:
   return st;
 }
 
-static weft_status entry_line(weft_ctx *ctx, weft_store_market *m, const char *at, const char *end,
+static weft_status entry_line(weft_ctx *ctx, weft_store_market *market, const char *at, const char *end,
                               weft_store_entry_work work, void *data)
 {
   uint64_t row = 0, column = 0;
   double value = 1;
   at = next_count(at, end, &row);
   if (at) at = next_count(at, end, &column);
-  if (at && !m->pattern) at = next_number(at, end, &value);
+  if (at && !market->pattern) at = next_number(at, end, &value);
   if (!at || skip_spaces(at, end) < end)
-    return at_line(ctx, m, m->pattern ? "must be a row and a column" : "must be a row, a column and a number");
-  if (row < 1 || row > m->rows || column < 1 || column > m->columns) return at_line(ctx, m, "is outside of the matrix");
-  return hand_over(ctx, m, row - 1, column - 1, value, work, data);
+    return at_line(ctx, market,
+                   market->pattern ? "must be a row and a column" : "must be a row, a column and a number");
+  if (row < 1 || row > market->rows || column < 1 || column > market->columns)
+    return at_line(ctx, market, "is outside of the matrix");
+  return hand_over(ctx, market, row - 1, column - 1, value, work, data);
 }
 
-static weft_status value_line(weft_ctx *ctx, weft_store_market *m, const char *at, const char *end,
+static weft_status value_line(weft_ctx *ctx, weft_store_market *market, const char *at, const char *end,
                               weft_store_entry_work work, void *data)
 {
   double value = 0;
   at = next_number(at, end, &value);
-  if (!at || skip_spaces(at, end) < end) return at_line(ctx, m, "must be a number");
-  const weft_status st = hand_over(ctx, m, m->row, m->column, value, work, data);
+  if (!at || skip_spaces(at, end) < end) return at_line(ctx, market, "must be a number");
+  const weft_status st = hand_over(ctx, market, market->row, market->column, value, work, data);
   if (st != WEFT_OK) return st;
-  if (++m->row == m->rows) {
-    m->column++;
-    m->row = !m->mirror ? 0 : m->mirror > 0 ? m->column : m->column + 1;
+  if (++market->row == market->rows) {
+    market->column++;
+    market->row = !market->mirror ? 0 : market->mirror > 0 ? market->column : market->column + 1;
   }
   return WEFT_OK;
 }
 
 /* A line is as long in pieces as in one: spaces before it do not count, and comments may be of any length. */
-static int too_long(const weft_store_market *m, const char *at, size_t count)
+static int too_long(const weft_store_market *market, const char *at, size_t count)
 {
-  return count > sizeof m->carry && (*at != '%' || !m->begun);
+  return count > sizeof market->carry && (*at != '%' || !market->begun);
 }
 
-static weft_status refuse_long(weft_ctx *ctx, const weft_store_market *m)
+static weft_status refuse_long(weft_ctx *ctx, const weft_store_market *market)
 {
-  return at_line(ctx, m, "is followed by one that is too long");
+  return at_line(ctx, market, "is followed by one that is too long");
 }
 
-static weft_status one_line(weft_ctx *ctx, weft_store_market *m, const char *at, const char *end,
+static weft_status one_line(weft_ctx *ctx, weft_store_market *market, const char *at, const char *end,
                             weft_store_entry_work work, void *data)
 {
   weft_status st;
   at = skip_spaces(at, end);
-  if (too_long(m, at, (size_t) (end - at))) return refuse_long(ctx, m);
-  m->line++;
-  if (!m->begun) return first_line(ctx, m, at, end);
+  if (too_long(market, at, (size_t) (end - at))) return refuse_long(ctx, market);
+  market->line++;
+  if (!market->begun) return first_line(ctx, market, at, end);
   if (at == end || *at == '%') return WEFT_OK;
-  if (!m->sized) return size_line(ctx, m, at, end);
-  if (m->read == m->stored) return at_line(ctx, m, "comes after the last entry that the sizes announce");
-  st = m->dense ? value_line(ctx, m, at, end, work, data) : entry_line(ctx, m, at, end, work, data);
-  if (st != WEFT_OK) m->line--; /* it may be tried again */
+  if (!market->sized) return size_line(ctx, market, at, end);
+  if (market->read == market->stored) return at_line(ctx, market, "comes after the last entry that the sizes announce");
+  st = market->dense ? value_line(ctx, market, at, end, work, data) : entry_line(ctx, market, at, end, work, data);
+  if (st != WEFT_OK) market->line--; /* it may be tried again */
   return st;
 }
 
 /* ---- pieces ---- */
 
 /* The rest of a piece after its last whole line, without spaces before it. */
-static weft_status keep(weft_ctx *ctx, weft_store_market *m, const char *from, size_t count)
+static weft_status keep(weft_ctx *ctx, weft_store_market *market, const char *from, size_t count)
 {
-  if (m->skipping) return WEFT_OK;
-  if (!m->held) {
+  if (market->skipping) return WEFT_OK;
+  if (!market->held) {
     const char *end = from + count;
     from = skip_spaces(from, end);
     count = (size_t) (end - from);
   }
-  if (m->held + count > sizeof m->carry) {
-    if (too_long(m, m->held ? m->carry : from, m->held + count)) return refuse_long(ctx, m);
-    m->skipping = 1;
-    m->held = 0;
+  if (market->held + count > sizeof market->carry) {
+    if (too_long(market, market->held ? market->carry : from, market->held + count)) return refuse_long(ctx, market);
+    market->skipping = 1;
+    market->held = 0;
     return WEFT_OK;
   }
-  memcpy(m->carry + m->held, from, count);
-  m->held += count;
+  memcpy(market->carry + market->held, from, count);
+  market->held += count;
   return WEFT_OK;
 }
 
 /* Handles the whole lines among the bytes; the beginning of a line that does not end here is kept in m->carry for the
  * next call. *at moves on by lines, so that a second try continues. */
-weft_status weft_store_market_read(weft_ctx *ctx, weft_store_market *m, const uint8_t *bytes, size_t size, size_t *at,
-                                   int size_only, weft_store_entry_work work, void *data)
+weft_status weft_store_market_read(weft_ctx *ctx, weft_store_market *market, const uint8_t *bytes, size_t size,
+                                   size_t *at, int size_only, weft_store_entry_work work, void *data)
 {
   weft_status st = WEFT_OK;
   const char *text = (const char *) bytes;
-  while (*at < size && !(size_only && m->sized)) {
+  while (*at < size && !(size_only && market->sized)) {
     const char *from = text + *at, *end = memchr(from, '\n', size - *at);
-    const size_t before = m->held, length = end ? (size_t) (end - from) : size - *at;
-    if (m->line % 4096 == 0) WEFT_TRY(weft_poll(ctx, 0, 0));
-    if (!end || m->held || m->skipping) {
-      WEFT_TRY(keep(ctx, m, from, length));
-      if (end && !m->skipping) st = one_line(ctx, m, m->carry, m->carry + m->held, work, data);
+    const size_t before = market->held, length = end ? (size_t) (end - from) : size - *at;
+    if (market->line % 4096 == 0) WEFT_TRY(weft_poll(ctx, 0, 0));
+    if (!end || market->held || market->skipping) {
+      WEFT_TRY(keep(ctx, market, from, length));
+      if (end && !market->skipping) st = one_line(ctx, market, market->carry, market->carry + market->held, work, data);
       if (st != WEFT_OK) {
-        m->held = before;
+        market->held = before;
         goto done;
       }
       if (end) {
-        m->held = 0;
-        m->skipping = 0;
+        market->held = 0;
+        market->skipping = 0;
       }
     } else {
-      WEFT_TRY(one_line(ctx, m, from, end, work, data));
+      WEFT_TRY(one_line(ctx, market, from, end, work, data));
     }
     *at += length + (end != NULL);
   }
@@ -246,16 +252,16 @@ done:
   return st;
 }
 
-weft_status weft_store_market_end(weft_ctx *ctx, weft_store_market *m, weft_store_entry_work work, void *data)
+weft_status weft_store_market_end(weft_ctx *ctx, weft_store_market *market, weft_store_entry_work work, void *data)
 {
   weft_status st = WEFT_OK;
-  if (m->held) WEFT_TRY(one_line(ctx, m, m->carry, m->carry + m->held, work, data));
-  m->held = 0;
-  if (!m->begun || !m->sized)
+  if (market->held) WEFT_TRY(one_line(ctx, market, market->carry, market->carry + market->held, work, data));
+  market->held = 0;
+  if (!market->begun || !market->sized)
     st = weft_fail(ctx, WEFT_ERR_INPUT, "The Matrix Market file ends before its sizes.");
-  else if (m->read < m->stored)
-    st = weft_fail(ctx, WEFT_ERR_INPUT, "The Matrix Market file ends after %.0f of %.0f entries.", (double) m->read,
-                   (double) m->stored);
+  else if (market->read < market->stored)
+    st = weft_fail(ctx, WEFT_ERR_INPUT, "The Matrix Market file ends after %.0f of %.0f entries.",
+                   (double) market->read, (double) market->stored);
 done:
   return st;
 }

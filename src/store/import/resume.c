@@ -11,62 +11,64 @@
 #define MAGIC "\x89weftgo\n"
 enum { HEAD = 48, RECORD = 48 };
 
-static void put_head(const weft_store_writer *w, const char *key, uint8_t out[HEAD])
+static void put_head(const weft_store_writer *writer, const char *key, uint8_t out[HEAD])
 {
   memset(out, 0, HEAD);
   memcpy(out, MAGIC, 8);
   weft_store_put(out + 8, WEFT_STORE_VERSION, 8);
-  weft_store_put(out + 16, w->n, 8);
-  weft_store_put(out + 24, w->p, 8);
-  weft_store_put(out + 32, w->max_entries, 8);
+  weft_store_put(out + 16, writer->n, 8);
+  weft_store_put(out + 24, writer->p, 8);
+  weft_store_put(out + 32, writer->max_entries, 8);
   weft_store_put(out + 40, weft_store_crc(0, key, strlen(key)), 4);
   weft_store_put(out + 44, weft_store_crc(0, out, 44), 4);
 }
 
-static void put_record(const weft_store_block *b, uint8_t out[RECORD])
+static void put_record(const weft_store_block *block, uint8_t out[RECORD])
 {
-  const uint64_t parts[] = { b->offset, b->bytes, b->values, b->rows };
+  const uint64_t parts[] = { block->offset, block->bytes, block->values, block->rows };
   for (int i = 0; i < 4; i++) weft_store_put(out + 8 * i, parts[i], 8);
-  weft_store_put(out + 32, b->kind, 4);
-  weft_store_put(out + 36, b->crc, 4);
+  weft_store_put(out + 32, block->kind, 4);
+  weft_store_put(out + 36, block->crc, 4);
   weft_store_put(out + 40, 0, 4);
   weft_store_put(out + 44, weft_store_crc(0, out, 44), 4);
 }
 
-weft_status weft_store_resume_add(weft_ctx *ctx, const weft_store_writer *w, size_t index)
+weft_status weft_store_resume_add(weft_ctx *ctx, const weft_store_writer *writer, size_t index)
 {
   uint8_t record[RECORD];
-  if (!w->list) return WEFT_OK;
-  put_record(&w->block[index], record);
-  return weft_store_os_write(ctx, w->list - 1, w->name, HEAD + (uint64_t) index * RECORD, record, RECORD);
+  if (!writer->list) return WEFT_OK;
+  put_record(&writer->block[index], record);
+  return weft_store_os_write(ctx, writer->list - 1, writer->name, HEAD + (uint64_t) index * RECORD, record, RECORD);
 }
 
 /* The next block of the list, if it is what the list says. */
-static weft_status take_block(weft_ctx *ctx, weft_store_writer *w, const uint8_t *record, uint64_t size, int *sound)
+static weft_status take_block(weft_ctx *ctx, weft_store_writer *writer, const uint8_t *record, uint64_t size,
+                              int *sound)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   uint8_t again[RECORD], *bytes;
-  const weft_store_block b = { .offset = weft_store_get(record, 8),
-                               .bytes = weft_store_get(record + 8, 8),
-                               .values = weft_store_get(record + 16, 8),
-                               .rows = weft_store_get(record + 24, 8),
-                               .kind = (uint32_t) weft_store_get(record + 32, 4),
-                               .crc = (uint32_t) weft_store_get(record + 36, 4),
-                               .first = w->first };
-  put_record(&b, again);
-  *sound = !memcmp(record, again, RECORD) && b.offset == w->at && b.bytes <= size && b.offset <= size - b.bytes &&
-           b.rows >= 1 && b.rows <= WEFT_STORE_ROWS && b.rows <= w->n - w->first;
+  const weft_store_block block = { .offset = weft_store_get(record, 8),
+                                   .bytes = weft_store_get(record + 8, 8),
+                                   .values = weft_store_get(record + 16, 8),
+                                   .rows = weft_store_get(record + 24, 8),
+                                   .kind = (uint32_t) weft_store_get(record + 32, 4),
+                                   .crc = (uint32_t) weft_store_get(record + 36, 4),
+                                   .first = writer->first };
+  put_record(&block, again);
+  *sound = !memcmp(record, again, RECORD) && block.offset == writer->at && block.bytes <= size &&
+           block.offset <= size - block.bytes && block.rows >= 1 && block.rows <= WEFT_STORE_ROWS &&
+           block.rows <= writer->n - writer->first;
   if (!*sound) goto done;
-  WEFT_TAKE(bytes, &mem, (size_t) b.bytes);
-  WEFT_TRY(weft_store_os_read(ctx, w->file - 1, w->name, b.offset, bytes, (size_t) b.bytes));
-  *sound = weft_store_crc(0, bytes, (size_t) b.bytes) == b.crc;
+  WEFT_TAKE(bytes, &mem, (size_t) block.bytes);
+  WEFT_TRY(weft_store_os_read(ctx, writer->file - 1, writer->name, block.offset, bytes, (size_t) block.bytes));
+  *sound = weft_store_crc(0, bytes, (size_t) block.bytes) == block.crc;
   if (!*sound) goto done;
-  WEFT_TRY(weft_store_room_for_blocks(ctx, w, 1));
-  w->block[w->blocks++] = b;
-  w->at += b.bytes;
-  w->first += b.rows;
-  w->values += b.values;
+  WEFT_TRY(weft_store_room_for_blocks(ctx, writer, 1));
+  writer->block[writer->blocks++] = block;
+  writer->at += block.bytes;
+  writer->first += block.rows;
+  writer->values += block.values;
 done:
   weft_arena_end(&mem);
   return st;
@@ -74,7 +76,8 @@ done:
 
 /* Takes over the blocks that the list names, where it has this import's head; stops at the first that is not sound.
  * Without a sound head nothing is taken over. */
-static weft_status take_list(weft_ctx *ctx, weft_store_writer *w, const uint8_t *head, uint64_t size, uint64_t listed)
+static weft_status take_list(weft_ctx *ctx, weft_store_writer *writer, const uint8_t *head, uint64_t size,
+                             uint64_t listed)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
@@ -83,11 +86,11 @@ static weft_status take_list(weft_ctx *ctx, weft_store_writer *w, const uint8_t 
   int sound = listed >= HEAD;
   if (!sound) goto done;
   WEFT_TAKE(list, &mem, HEAD + count * RECORD);
-  WEFT_TRY(weft_store_os_read(ctx, w->list - 1, w->name, 0, list, HEAD + count * RECORD));
+  WEFT_TRY(weft_store_os_read(ctx, writer->list - 1, writer->name, 0, list, HEAD + count * RECORD));
   sound = !memcmp(list, head, HEAD);
   for (size_t k = 0; k < count && sound; k++) {
-    WEFT_TRY(weft_poll(ctx, (double) w->first, (double) w->n));
-    WEFT_TRY(take_block(ctx, w, list + HEAD + k * RECORD, size, &sound));
+    WEFT_TRY(weft_poll(ctx, (double) writer->first, (double) writer->n));
+    WEFT_TRY(take_block(ctx, writer, list + HEAD + k * RECORD, size, &sound));
   }
 done:
   weft_arena_end(&mem);
@@ -96,25 +99,26 @@ done:
 
 /* Opens and locks file and list of an import that was stopped, takes over its sound blocks (none if `anew`), and cuts
  * both behind them. WEFT_ERR_INPUT where another process is writing. */
-weft_status weft_store_resume(weft_ctx *ctx, weft_store_writer *w, const char *key, int anew)
+weft_status weft_store_resume(weft_ctx *ctx, weft_store_writer *writer, const char *key, int anew)
 {
   weft_status st = WEFT_OK;
   uint8_t head[HEAD];
   uint64_t size, listed;
-  const size_t length = strlen(w->part) + 8;
-  WEFT_TAKE(w->list_path, &w->mem, length);
-  snprintf(w->list_path, length, "%s.list", w->part);
-  w->list = weft_store_os_keep(w->list_path, &listed) + 1;
-  if (w->list) w->file = weft_store_os_keep(w->part, &size) + 1;
-  if (!w->file)
-    return weft_fail(ctx, WEFT_ERR_INPUT, "Can't go on with '%s': %s.", w->name,
+  const size_t length = strlen(writer->part) + 8;
+  WEFT_TAKE(writer->list_path, &writer->mem, length);
+  snprintf(writer->list_path, length, "%s.list", writer->part);
+  writer->list = weft_store_os_keep(writer->list_path, &listed) + 1;
+  if (writer->list) writer->file = weft_store_os_keep(writer->part, &size) + 1;
+  if (!writer->file)
+    return weft_fail(ctx, WEFT_ERR_INPUT, "Can't go on with '%s': %s.", writer->name,
                      errno == EAGAIN || errno == EACCES ? "another import may be writing it" : strerror(errno));
-  put_head(w, key, head);
-  if (!anew) WEFT_TRY(take_list(ctx, w, head, size, listed));
-  w->last = w->resumed = w->first;
-  WEFT_TRY(weft_store_os_cut(ctx, w->list - 1, w->name, w->blocks ? HEAD + (uint64_t) w->blocks * RECORD : 0));
-  WEFT_TRY(weft_store_os_cut(ctx, w->file - 1, w->name, w->at));
-  if (!w->blocks) WEFT_TRY(weft_store_os_write(ctx, w->list - 1, w->name, 0, head, HEAD));
+  put_head(writer, key, head);
+  if (!anew) WEFT_TRY(take_list(ctx, writer, head, size, listed));
+  writer->last = writer->resumed = writer->first;
+  WEFT_TRY(weft_store_os_cut(ctx, writer->list - 1, writer->name,
+                             writer->blocks ? HEAD + (uint64_t) writer->blocks * RECORD : 0));
+  WEFT_TRY(weft_store_os_cut(ctx, writer->file - 1, writer->name, writer->at));
+  if (!writer->blocks) WEFT_TRY(weft_store_os_write(ctx, writer->list - 1, writer->name, 0, head, HEAD));
 done:
   return st;
 }

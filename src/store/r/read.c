@@ -10,8 +10,8 @@
 
 static void release(void *object)
 {
-  weft_store *s = object;
-  weft_store_close(s);
+  weft_store *store = object;
+  weft_store_close(store);
 }
 
 static const weft_handle_kind kind = { "weft_store", release };
@@ -34,31 +34,31 @@ SEXP C_weft_store_open(SEXP path, SEXP control)
 static const char *const type_names[] = { "", "text", "numbers", "integers" };
 static const char *const kind_names[] = { "", "whole", "single", "double" };
 
-static void describe_blocks(SEXP out, const weft_store *s)
+static void describe_blocks(SEXP out, const weft_store *store)
 {
-  const R_xlen_t count = (R_xlen_t) s->blocks;
+  const R_xlen_t count = (R_xlen_t) store->blocks;
   double *rows = REAL(weft_result_put(out, "rows", Rf_allocVector(REALSXP, count)));
   double *values = REAL(weft_result_put(out, "block_values", Rf_allocVector(REALSXP, count)));
   double *bytes = REAL(weft_result_put(out, "block_bytes", Rf_allocVector(REALSXP, count)));
   SEXP kinds = weft_result_put(out, "kinds", Rf_allocVector(STRSXP, count));
   for (R_xlen_t k = 0; k < count; k++) {
-    rows[k] = (double) s->block[k].rows;
-    values[k] = (double) s->block[k].values;
-    bytes[k] = (double) s->block[k].bytes;
-    SET_STRING_ELT(kinds, k, Rf_mkChar(kind_names[s->block[k].kind]));
+    rows[k] = (double) store->block[k].rows;
+    values[k] = (double) store->block[k].values;
+    bytes[k] = (double) store->block[k].bytes;
+    SET_STRING_ELT(kinds, k, Rf_mkChar(kind_names[store->block[k].kind]));
   }
 }
 
-static void describe_vectors(SEXP out, const weft_store *s)
+static void describe_vectors(SEXP out, const weft_store *store)
 {
-  const R_xlen_t count = (R_xlen_t) s->sections;
+  const R_xlen_t count = (R_xlen_t) store->sections;
   SEXP names = weft_result_put(out, "vectors", Rf_allocVector(STRSXP, count));
   SEXP types = weft_result_put(out, "types", Rf_allocVector(STRSXP, count));
   double *counts = REAL(weft_result_put(out, "lengths", Rf_allocVector(REALSXP, count)));
   for (R_xlen_t k = 0; k < count; k++) {
-    SET_STRING_ELT(names, k, Rf_mkCharCE(s->section[k].name, CE_UTF8));
-    SET_STRING_ELT(types, k, Rf_mkChar(type_names[s->section[k].type]));
-    counts[k] = (double) s->section[k].count;
+    SET_STRING_ELT(names, k, Rf_mkCharCE(store->section[k].name, CE_UTF8));
+    SET_STRING_ELT(types, k, Rf_mkChar(type_names[store->section[k].type]));
+    counts[k] = (double) store->section[k].count;
   }
 }
 
@@ -67,13 +67,14 @@ SEXP C_weft_store_about(SEXP handle)
 {
   const char *fields[] = { "n",           "p",     "values",  "bytes", "crc",     "rows", "block_values",
                            "block_bytes", "kinds", "vectors", "types", "lengths", "" };
-  const weft_store *s = weft_glue_handle_peek(handle, &kind);
-  if (!s || !s->file) return R_NilValue;
+  const weft_store *store = weft_glue_handle_peek(handle, &kind);
+  if (!store || !store->file) return R_NilValue;
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  const double sizes[] = { (double) s->n, (double) s->p, (double) s->values, (double) s->size, (double) s->crc };
+  const double sizes[] = { (double) store->n, (double) store->p, (double) store->values, (double) store->size,
+                           (double) store->crc };
   for (int i = 0; i < 5; i++) weft_result_put(out, fields[i], Rf_ScalarReal(sizes[i]));
-  describe_blocks(out, s);
-  describe_vectors(out, s);
+  describe_blocks(out, store);
+  describe_vectors(out, store);
   UNPROTECT(1);
   return out;
 }
@@ -127,14 +128,14 @@ static SEXP as_numbers(const uint8_t *bytes, const weft_store_section *v)
 /* index: from 1 */
 SEXP C_weft_store_vector(SEXP handle, SEXP index, SEXP control)
 {
-  const weft_store *s = weft_glue_handle_take(handle, &kind);
+  const weft_store *store = weft_glue_handle_take(handle, &kind);
   const double at = Rf_asReal(index) - 1;
-  if (!(at >= 0 && at < (double) s->sections)) weft_glue_fail(WEFT_ERR_INTERNAL, "There is no vector %g.", at + 1);
-  const weft_store_section *v = &s->section[(size_t) at];
+  if (!(at >= 0 && at < (double) store->sections)) weft_glue_fail(WEFT_ERR_INTERNAL, "There is no vector %g.", at + 1);
+  const weft_store_section *v = &store->section[(size_t) at];
   SEXP bytes = PROTECT(weft_glue_vector(RAWSXP, (double) v->bytes));
-  vector_job job = { s, (size_t) at, RAW(bytes) };
+  vector_job job = { store, (size_t) at, RAW(bytes) };
   weft_glue_run(control, run_vector, &job);
-  SEXP out = PROTECT(v->type == WEFT_STORE_TEXT ? as_text(RAW(bytes), v, s->name) : as_numbers(RAW(bytes), v));
+  SEXP out = PROTECT(v->type == WEFT_STORE_TEXT ? as_text(RAW(bytes), v, store->name) : as_numbers(RAW(bytes), v));
   UNPROTECT(2);
   return out;
 }
@@ -142,10 +143,10 @@ SEXP C_weft_store_vector(SEXP handle, SEXP index, SEXP control)
 /* ---- recipes ---- */
 
 /* size: a number per row, or NULL; log1p: a flag */
-static weft_store_recipe recipe_of(SEXP list, const weft_store *s)
+static weft_store_recipe recipe_of(SEXP list, const weft_store *store)
 {
   weft_record given = weft_record_open(list, "recipe");
-  const weft_store_recipe recipe = { weft_record_doubles_or_null(&given, "size", (double) s->n),
+  const weft_store_recipe recipe = { weft_record_doubles_or_null(&given, "size", (double) store->n),
                                      weft_record_flag(&given, "log1p") };
   weft_record_close(&given);
   return recipe;
@@ -196,20 +197,20 @@ static SEXP slot_of(SEXP room, const char *name, SEXPTYPE type, double count)
  * which this one overwrites (list() in the first): i and x are then longer than what they hold. */
 SEXP C_weft_store_select(SEXP handle, SEXP rows, SEXP columns, SEXP recipe, SEXP most, SEXP room, SEXP control)
 {
-  const weft_store *s = weft_glue_handle_take(handle, &kind);
-  select_job job = { .store = s, .recipe = recipe_of(recipe, s) };
-  job.choice.rows = places_of(rows, s->n, &job.choice.row_count);
-  job.choice.columns = places_of(columns, s->p, &job.choice.column_count);
+  const weft_store *store = weft_glue_handle_take(handle, &kind);
+  select_job job = { .store = store, .recipe = recipe_of(recipe, store) };
+  job.choice.rows = places_of(rows, store->n, &job.choice.row_count);
+  job.choice.columns = places_of(columns, store->p, &job.choice.column_count);
   const size_t p = job.choice.column_count;
   SEXP out = PROTECT(WEFT_NAMED_LIST("p", "i", "x")), starts = PROTECT(weft_glue_vector(REALSXP, (double) p + 1));
   job.starts = REAL(starts);
   weft_glue_run(control, run_count, &job);
-  s = weft_glue_handle_take(handle, &kind); /* R's code in between may have freed it */
-  job.store = s;
+  store = weft_glue_handle_take(handle, &kind); /* R's code in between may have freed it */
+  job.store = store;
   const double values = job.starts[p];
   if (values > Rf_asReal(most))
-    weft_glue_fail(WEFT_ERR_INPUT, "%s: %.0f values are asked for; %.0f fit here. Take fewer rows or columns.", s->name,
-                   values, Rf_asReal(most));
+    weft_glue_fail(WEFT_ERR_INPUT, "%s: %.0f values are asked for; %.0f fit here. Take fewer rows or columns.",
+                   store->name, values, Rf_asReal(most));
   int *p_slot = INTEGER(weft_result_put(out, "p", weft_glue_vector(INTSXP, (double) p + 1)));
   job.rows = INTEGER(weft_result_put(out, "i", slot_of(room, "i", INTSXP, values)));
   job.values = REAL(weft_result_put(out, "x", slot_of(room, "x", REALSXP, values)));
@@ -234,17 +235,17 @@ WEFT_WORK(run_pack, pack_job,
                                 job->to))
 
 /* The block that begins with a row; that behind the last for n. */
-static size_t block_from(const weft_store *s, double row)
+static size_t block_from(const weft_store *store, double row)
 {
-  size_t low = 0, high = s->blocks;
+  size_t low = 0, high = store->blocks;
   while (low < high) {
     const size_t mid = low + (high - low) / 2;
-    if ((double) s->block[mid].first < row)
+    if ((double) store->block[mid].first < row)
       low = mid + 1;
     else
       high = mid;
   }
-  if ((low < s->blocks ? (double) s->block[low].first : (double) s->n) != row)
+  if ((low < store->blocks ? (double) store->block[low].first : (double) store->n) != row)
     weft_glue_fail(WEFT_ERR_INTERNAL, "No block begins with row %g.", row);
   return low;
 }
@@ -254,16 +255,16 @@ static size_t block_from(const weft_store *s, double row)
 SEXP C_weft_store_packed(SEXP handle, SEXP rows, SEXP columns, SEXP recipe, SEXP most, SEXP room, SEXP control)
 {
   SEXP out = PROTECT(room == R_NilValue ? weft_glue_handle(&weft_packed_kind, sizeof(weft_packed)) : room);
-  const weft_store *s = weft_glue_handle_take(handle, &kind);
-  pack_job job = { .store = s,
-                   .recipe = recipe_of(recipe, s),
+  const weft_store *store = weft_glue_handle_take(handle, &kind);
+  pack_job job = { .store = store,
+                   .recipe = recipe_of(recipe, store),
                    .most = Rf_asReal(most),
                    .to = weft_glue_handle_take(out, &weft_packed_kind) };
   if (TYPEOF(rows) != REALSXP || Rf_xlength(rows) != 2) weft_glue_fail(WEFT_ERR_INTERNAL, "Rows must be two numbers.");
-  job.first = block_from(s, REAL(rows)[0]);
-  job.count = block_from(s, REAL(rows)[1]) - job.first;
+  job.first = block_from(store, REAL(rows)[0]);
+  job.count = block_from(store, REAL(rows)[1]) - job.first;
   if (REAL(rows)[1] <= REAL(rows)[0]) weft_glue_fail(WEFT_ERR_INTERNAL, "No rows are asked for.");
-  job.choice.columns = places_of(columns, s->p, &job.choice.column_count);
+  job.choice.columns = places_of(columns, store->p, &job.choice.column_count);
   WEFT_RUN_RETURN(out, control, run_pack, &job);
 }
 
@@ -282,14 +283,14 @@ WEFT_WORK(run_sum, sum_job, weft_store_sum(ctx, job->store, &job->choice, &job->
 SEXP C_weft_store_sums(SEXP handle, SEXP columns, SEXP recipe, SEXP skip_missing, SEXP control)
 {
   const char *fields[] = { "columns", "column_counts", "rows", "row_counts", "range", "" };
-  const weft_store *s = weft_glue_handle_take(handle, &kind);
+  const weft_store *store = weft_glue_handle_take(handle, &kind);
   SEXP out = PROTECT(Rf_mkNamed(VECSXP, fields));
-  sum_job job = { .store = s, .recipe = recipe_of(recipe, s) };
-  job.choice.row_count = (size_t) s->n;
-  job.choice.columns = places_of(columns, s->p, &job.choice.column_count);
+  sum_job job = { .store = store, .recipe = recipe_of(recipe, store) };
+  job.choice.row_count = (size_t) store->n;
+  job.choice.columns = places_of(columns, store->p, &job.choice.column_count);
   double **const to[] = { &job.out.columns, &job.out.column_counts, &job.out.rows, &job.out.row_counts };
   for (int i = 0; i < 4; i++) {
-    const double count = i < 2 ? (double) job.choice.column_count : (double) s->n;
+    const double count = i < 2 ? (double) job.choice.column_count : (double) store->n;
     *to[i] = REAL(weft_result_put(out, fields[i], weft_glue_vector(REALSXP, count)));
   }
   job.range = REAL(weft_result_put(out, "range", Rf_allocVector(REALSXP, 2)));
@@ -310,22 +311,22 @@ WEFT_WORK(run_groups, group_job, weft_store_sum_groups(ctx, job->store, job->gro
  * instead of adding them). A list of matrices, groups in rows and columns of the store. */
 SEXP C_weft_store_groups(SEXP handle, SEXP groups, SEXP control)
 {
-  const weft_store *s = weft_glue_handle_take(handle, &kind);
+  const weft_store *store = weft_glue_handle_take(handle, &kind);
   const size_t count = (size_t) Rf_xlength(groups);
   SEXP out = PROTECT(Rf_allocVector(VECSXP, (R_xlen_t) count));
-  group_job job = { s, (weft_store_groups *) R_alloc(count + 1, sizeof(weft_store_groups)), count };
+  group_job job = { store, (weft_store_groups *) R_alloc(count + 1, sizeof(weft_store_groups)), count };
   for (size_t g = 0; g < count; g++) {
     weft_record given = weft_record_open(VECTOR_ELT(groups, (R_xlen_t) g), "groups");
     const SEXP of = weft_record_field(&given, "of");
     const size_t rows = weft_record_size(&given, "count");
     const int seen = weft_record_flag(&given, "seen");
     weft_record_close(&given);
-    if (TYPEOF(of) != INTSXP || (uint64_t) Rf_xlength(of) != s->n || rows > INT_MAX || s->p > INT_MAX)
+    if (TYPEOF(of) != INTSXP || (uint64_t) Rf_xlength(of) != store->n || rows > INT_MAX || store->p > INT_MAX)
       weft_glue_fail(WEFT_ERR_INTERNAL, "Groups must be whole numbers, one per row.");
-    for (uint64_t i = 0; i < s->n; i++)
+    for (uint64_t i = 0; i < store->n; i++)
       if (INTEGER(of)[i] != NA_INTEGER && (INTEGER(of)[i] < 1 || (size_t) INTEGER(of)[i] > rows))
         weft_glue_fail(WEFT_ERR_INTERNAL, "Group %d of %.0f.", INTEGER(of)[i], (double) rows);
-    SEXP sums = Rf_allocMatrix(REALSXP, (int) rows, (int) s->p);
+    SEXP sums = Rf_allocMatrix(REALSXP, (int) rows, (int) store->p);
     SET_VECTOR_ELT(out, (R_xlen_t) g, sums);
     const weft_store_groups to = { INTEGER(of), rows, seen, REAL(sums) };
     job.groups[g] = to;

@@ -15,12 +15,12 @@
 
 static void release_shared(void *object)
 {
-  weft_shared *m = object;
+  weft_shared *memory = object;
 #ifndef _WIN32
-  if (m->bytes) munmap(m->bytes, m->size);
+  if (memory->bytes) munmap(memory->bytes, memory->size);
 #endif
-  if (m->file) weft_file_close(m->file - 1);
-  memset(m, 0, sizeof *m);
+  if (memory->file) weft_file_close(memory->file - 1);
+  memset(memory, 0, sizeof *memory);
 }
 
 static const weft_handle_kind shared_kind = { "weft_store_shared", release_shared };
@@ -37,19 +37,19 @@ SEXP C_weft_store_shared(SEXP room, SEXP slots, SEXP path)
   return R_NilValue;
 #else
   char why[WEFT_FILE_WHY];
-  weft_shared m = { .slots = (size_t) Rf_asReal(slots),
-                    .room = ((size_t) Rf_asReal(room) + 15) / 16 * 16,
-                    .owner = (long) getpid() };
+  weft_shared memory = { .slots = (size_t) Rf_asReal(slots),
+                         .room = ((size_t) Rf_asReal(room) + 15) / 16 * 16,
+                         .owner = (long) getpid() };
   const char *from = Rf_translateChar(STRING_ELT(path, 0)), *slash = strrchr(from, '/');
-  SEXP handle = PROTECT(weft_glue_handle(&shared_kind, sizeof m));
-  m.size = m.slots * (WEFT_SHARED_HEAD + WEFT_SHARED_EACH * m.room);
-  void *bytes = mmap(NULL, m.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  SEXP handle = PROTECT(weft_glue_handle(&shared_kind, sizeof memory));
+  memory.size = memory.slots * (WEFT_SHARED_HEAD + WEFT_SHARED_EACH * memory.room);
+  void *bytes = mmap(NULL, memory.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   UNPROTECT(1);
   if (bytes == MAP_FAILED) return R_NilValue;
-  m.bytes = bytes;
-  m.file = weft_file_open(from, &m.file_size, why) + 1;
-  strncpy(m.name, slash ? slash + 1 : from, sizeof m.name - 1);
-  memcpy(weft_glue_handle_peek(handle, &shared_kind), &m, sizeof m);
+  memory.bytes = bytes;
+  memory.file = weft_file_open(from, &memory.file_size, why) + 1;
+  strncpy(memory.name, slash ? slash + 1 : from, sizeof memory.name - 1);
+  memcpy(weft_glue_handle_peek(handle, &shared_kind), &memory, sizeof memory);
   return handle;
 #endif
 }
@@ -82,36 +82,36 @@ static size_t chunks_at(const uint64_t *at, size_t room, weft_raw_part *x)
 }
 
 /* Where numbers of a slot that are not in their places come from, as C_weft_store_h5_read() said. */
-static const weft_raw_rows *raw_of(const weft_shared *m, size_t slot, SEXP how, weft_raw_target target)
+static const weft_raw_rows *raw_of(const weft_shared *memory, size_t slot, SEXP how, weft_raw_target target)
 {
   weft_raw_rows *x = (weft_raw_rows *) R_alloc(1, sizeof *x);
-  const uint64_t *chunks = weft_slot_chunks(m, slot);
-  size_t room = WEFT_SHARED_EACH / 2 / 8 * m->room;
+  const uint64_t *chunks = weft_slot_chunks(memory, slot);
+  size_t room = WEFT_SHARED_EACH / 2 / 8 * memory->room;
   memset(x, 0, sizeof *x);
-  x->file = m->file - 1;
-  x->size = m->file_size;
-  x->name = m->name;
+  x->file = memory->file - 1;
+  x->size = memory->file_size;
+  x->name = memory->name;
   for (int i = 0; i < 2; i++) {
     weft_raw_part *part = &x->part[i];
     if (Rf_xlength(how) == 5) {
       const double address = REAL(how)[2 + 2 * i];
-      if (!m->file || !(address >= 0 && address < 9e15)) wrong_piece("lies outside of its file");
+      if (!memory->file || !(address >= 0 && address < 9e15)) wrong_piece("lies outside of its file");
       part->type = type_of(REAL(how)[1 + 2 * i]);
       part->address = (uint64_t) address;
     } else {
       const size_t used = chunks_at(chunks, room, part);
-      if (part->length > m->room) wrong_piece("has chunks that are too long");
+      if (part->length > memory->room) wrong_piece("has chunks that are too long");
       chunks += used;
       room -= used;
     }
     part->target = i ? target : WEFT_RAW_INTEGERS;
-    part->to = i ? weft_slot_values(m, slot) : weft_slot_columns(m, slot);
+    part->to = i ? weft_slot_values(memory, slot) : weft_slot_columns(memory, slot);
   }
   return x;
 }
 
 /* Of a piece, list(first, starts, slot, how) or list(first, starts, indices, values). */
-static weft_store_rows rows_of(SEXP piece, const weft_shared *m, double first)
+static weft_store_rows rows_of(SEXP piece, const weft_shared *memory, double first)
 {
   SEXP starts = VECTOR_ELT(piece, 1), third = VECTOR_ELT(piece, 2), fourth = VECTOR_ELT(piece, 3);
   weft_store_rows x = { .first = (uint64_t) first, .rows = (size_t) Rf_xlength(starts) - 1 };
@@ -131,11 +131,12 @@ static weft_store_rows rows_of(SEXP piece, const weft_shared *m, double first)
     return x;
   }
   const size_t slot = (size_t) Rf_asReal(third);
-  if (!m || slot >= m->slots || count > (double) m->room || TYPEOF(fourth) != REALSXP || Rf_xlength(fourth) < 1)
+  if (!memory || slot >= memory->slots || count > (double) memory->room || TYPEOF(fourth) != REALSXP ||
+      Rf_xlength(fourth) < 1)
     weft_glue_fail(WEFT_ERR_INTERNAL, "%.0f values in slot %.0f.", count, (double) slot + 1);
-  (void) atomic_load_explicit(weft_slot_full(m, slot), memory_order_acquire);
-  x.columns = weft_slot_columns(m, slot);
-  const void *values = weft_slot_values(m, slot);
+  (void) atomic_load_explicit(weft_slot_full(memory, slot), memory_order_acquire);
+  x.columns = weft_slot_columns(memory, slot);
+  const void *values = weft_slot_values(memory, slot);
   if (!(REAL(fourth)[0] >= 0 && REAL(fourth)[0] <= WEFT_RAW_DOUBLES)) wrong_piece("has values of an unknown type");
   const weft_raw_target target = (weft_raw_target) REAL(fourth)[0];
   switch (target) {
@@ -143,7 +144,7 @@ static weft_store_rows rows_of(SEXP piece, const weft_shared *m, double first)
   case WEFT_RAW_FLOATS: x.values.floats = values; break;
   case WEFT_RAW_DOUBLES: x.values.doubles = values; break;
   }
-  if (Rf_xlength(fourth) > 1) x.raw = raw_of(m, slot, fourth, target);
+  if (Rf_xlength(fourth) > 1) x.raw = raw_of(memory, slot, fourth, target);
   return x;
 }
 
@@ -170,11 +171,11 @@ done:
 SEXP C_weft_store_blocks(SEXP handle, SEXP shared, SEXP pieces, SEXP control)
 {
   blocks_job job = { .writer = weft_store_writer_of(handle), .count = (size_t) Rf_xlength(pieces) };
-  const weft_shared *m = shared == R_NilValue ? NULL : weft_glue_handle_take(shared, &shared_kind);
+  const weft_shared *memory = shared == R_NilValue ? NULL : weft_glue_handle_take(shared, &shared_kind);
   double first = (double) job.writer->first;
   job.rows = (weft_store_rows *) R_alloc(job.count + 1, sizeof *job.rows);
   for (size_t i = 0; i < job.count; i++) {
-    job.rows[i] = rows_of(VECTOR_ELT(pieces, (R_xlen_t) i), m, first);
+    job.rows[i] = rows_of(VECTOR_ELT(pieces, (R_xlen_t) i), memory, first);
     first += (double) job.rows[i].rows;
   }
   if (first > (double) job.writer->n) weft_glue_fail(WEFT_ERR_INTERNAL, "More rows than the store has.");
@@ -182,7 +183,7 @@ SEXP C_weft_store_blocks(SEXP handle, SEXP shared, SEXP pieces, SEXP control)
   for (size_t i = 0; i < job.count; i++) {
     SEXP slot = VECTOR_ELT(VECTOR_ELT(pieces, (R_xlen_t) i), 2);
     if (TYPEOF(slot) == REALSXP)
-      atomic_store_explicit(weft_slot_full(m, (size_t) Rf_asReal(slot)), 0, memory_order_release);
+      atomic_store_explicit(weft_slot_full(memory, (size_t) Rf_asReal(slot)), 0, memory_order_release);
   }
   return R_NilValue;
 }

@@ -27,21 +27,24 @@ typedef enum {
   WEFT_CHUNKS_WORDS
 } weft_chunks_word;
 
-static inline atomic_int *weft_slot_full(const weft_shared *m, size_t slot)
+static inline atomic_int *weft_slot_full(const weft_shared *memory, size_t slot)
 {
-  return (atomic_int *) (m->bytes + WEFT_SHARED_HEAD * slot);
+  return (atomic_int *) (memory->bytes + WEFT_SHARED_HEAD * slot);
 }
 
-static inline int32_t *weft_slot_columns(const weft_shared *m, size_t slot)
+static inline int32_t *weft_slot_columns(const weft_shared *memory, size_t slot)
 {
-  return (int32_t *) (m->bytes + WEFT_SHARED_HEAD * m->slots + WEFT_SHARED_EACH * m->room * slot);
+  return (int32_t *) (memory->bytes + WEFT_SHARED_HEAD * memory->slots + WEFT_SHARED_EACH * memory->room * slot);
 }
 
-static inline void *weft_slot_values(const weft_shared *m, size_t slot) { return weft_slot_columns(m, slot) + m->room; }
-
-static inline uint64_t *weft_slot_chunks(const weft_shared *m, size_t slot)
+static inline void *weft_slot_values(const weft_shared *memory, size_t slot)
 {
-  return (uint64_t *) (weft_slot_columns(m, slot) + 3 * m->room);
+  return weft_slot_columns(memory, slot) + memory->room;
+}
+
+static inline uint64_t *weft_slot_chunks(const weft_shared *memory, size_t slot)
+{
+  return (uint64_t *) (weft_slot_columns(memory, slot) + 3 * memory->room);
 }
 
 /* Of a handle; NULL: it is none. */

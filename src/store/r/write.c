@@ -8,8 +8,8 @@
 /* A forked child that ends must not remove what its parent is writing. */
 static void release_writer(void *object)
 {
-  weft_store_writer *w = object;
-  if (!weft_forked()) weft_store_abandon(w);
+  weft_store_writer *writer = object;
+  if (!weft_forked()) weft_store_abandon(writer);
 }
 
 static void release_sorter(void *object) { weft_store_sort_end(object); }
@@ -21,9 +21,9 @@ static const weft_handle_kind market_kind = { "weft_store_market", release_marke
 
 weft_store_writer *weft_store_writer_of(SEXP handle)
 {
-  weft_store_writer *w = weft_glue_handle_take(handle, &writer_kind);
-  if (!w->file) weft_glue_fail(WEFT_ERR_INPUT, "This store has been finished, or could not be begun.");
-  return w;
+  weft_store_writer *writer = weft_glue_handle_take(handle, &writer_kind);
+  if (!writer->file) weft_glue_fail(WEFT_ERR_INPUT, "This store has been finished, or could not be begun.");
+  return writer;
 }
 
 /* ---- begin, finish, abandon ---- */
@@ -82,8 +82,8 @@ SEXP C_weft_store_resumed(SEXP handle)
 /* How many blocks are made at once, and how many values one has. */
 SEXP C_weft_store_at_once(SEXP handle)
 {
-  const weft_store_writer *w = weft_store_writer_of(handle);
-  const double slots = (double) w->slots, most = (double) w->max_entries;
+  const weft_store_writer *writer = weft_store_writer_of(handle);
+  const double slots = (double) writer->slots, most = (double) writer->max_entries;
   weft_glue_handle_done();
   SEXP out = Rf_allocVector(REALSXP, 2);
   REAL(out)[0] = slots;
@@ -112,10 +112,11 @@ weft_store_values weft_store_values_of(SEXP x, double length)
   return v;
 }
 
-static void check_end(const weft_store_writer *w, double first, double rows)
+static void check_end(const weft_store_writer *writer, double first, double rows)
 {
-  if (!((first >= (double) w->first || first < (double) w->resumed) && first + rows <= (double) w->n))
-    weft_glue_fail(WEFT_ERR_INTERNAL, "Rows %.0f to %.0f of a store of %.0f.", first + 1, first + rows, (double) w->n);
+  if (!((first >= (double) writer->first || first < (double) writer->resumed) && first + rows <= (double) writer->n))
+    weft_glue_fail(WEFT_ERR_INTERNAL, "Rows %.0f to %.0f of a store of %.0f.", first + 1, first + rows,
+                   (double) writer->n);
 }
 
 typedef struct {
@@ -130,7 +131,7 @@ WEFT_WORK(run_columns, take_job, weft_store_take_columns(ctx, job->writer, &job-
 /* starts: doubles from 0 that rise to the number of columns; columns: integers from 0. */
 SEXP C_weft_store_rows(SEXP handle, SEXP first, SEXP starts, SEXP columns, SEXP values, SEXP control)
 {
-  weft_store_writer *w = weft_store_writer_of(handle);
+  weft_store_writer *writer = weft_store_writer_of(handle);
   const size_t rows = (size_t) Rf_xlength(starts) - 1;
   if (TYPEOF(starts) != REALSXP || Rf_xlength(starts) < 1 || TYPEOF(columns) != INTSXP)
     weft_glue_fail(WEFT_ERR_INTERNAL, "Rows must come with starts and columns.");
@@ -138,8 +139,8 @@ SEXP C_weft_store_rows(SEXP handle, SEXP first, SEXP starts, SEXP columns, SEXP 
   for (size_t i = 0; i <= rows; i++)
     if (!(at[i] >= (i ? at[i - 1] : 0) && at[i] <= length) || at[0] != 0)
       weft_glue_fail(WEFT_ERR_INPUT, "Where rows begin must rise from 0 to the number of entries.");
-  check_end(w, Rf_asReal(first), (double) rows);
-  take_job job = { .writer = w,
+  check_end(writer, Rf_asReal(first), (double) rows);
+  take_job job = { .writer = writer,
                    .rows = { (uint64_t) Rf_asReal(first), rows, 0, at, INTEGER(columns),
                              weft_store_values_of(values, length) } };
   weft_glue_run(control, run_rows, &job);
@@ -149,14 +150,14 @@ SEXP C_weft_store_rows(SEXP handle, SEXP first, SEXP starts, SEXP columns, SEXP 
 /* Compressed columns (starts and rows: slots of a valid Matrix), or a dense matrix (both NULL). */
 SEXP C_weft_store_columns(SEXP handle, SEXP first, SEXP rows, SEXP starts, SEXP at, SEXP values, SEXP control)
 {
-  weft_store_writer *w = weft_store_writer_of(handle);
+  weft_store_writer *writer = weft_store_writer_of(handle);
   const double count = Rf_asReal(rows);
   const int sparse = starts != R_NilValue;
-  check_end(w, Rf_asReal(first), count);
-  if (sparse && (TYPEOF(starts) != INTSXP || TYPEOF(at) != INTSXP || (uint64_t) Rf_xlength(starts) != w->p + 1))
+  check_end(writer, Rf_asReal(first), count);
+  if (sparse && (TYPEOF(starts) != INTSXP || TYPEOF(at) != INTSXP || (uint64_t) Rf_xlength(starts) != writer->p + 1))
     weft_glue_fail(WEFT_ERR_INTERNAL, "Columns must come with starts and rows.");
-  const double length = sparse ? (double) Rf_xlength(at) : count * (double) w->p;
-  take_job job = { .writer = w,
+  const double length = sparse ? (double) Rf_xlength(at) : count * (double) writer->p;
+  take_job job = { .writer = writer,
                    .columns = { (uint64_t) Rf_asReal(first), (size_t) count, 0, sparse ? INTEGER(starts) : NULL,
                                 sparse ? INTEGER(at) : NULL, weft_store_values_of(values, length) } };
   weft_glue_run(control, run_columns, &job);
@@ -339,11 +340,12 @@ static weft_status market_entry(weft_ctx *ctx, void *data, uint64_t row, uint64_
 
 /* Whether the rows that were there already have other entries than the file: equal places that were summed, or ones
  * that came later in the file than what was written. */
-static int passed_others(const weft_store_writer *w)
+static int passed_others(const weft_store_writer *writer)
 {
   uint64_t values = 0;
-  for (size_t k = 0; k < w->blocks && w->block[k].first < w->resumed; k++) values += w->block[k].values;
-  return values != w->passed;
+  for (size_t k = 0; k < writer->blocks && writer->block[k].first < writer->resumed; k++)
+    values += writer->block[k].values;
+  return values != writer->passed;
 }
 
 static weft_status run_market(weft_ctx *ctx, const weft_backend *backend, void *data)

@@ -7,7 +7,7 @@
 enum { AT_ONCE = 1024 };
 
 /* Numbers as doubles, with one pattern each for NA and NaN. There is room for one more. */
-static void add_numbers(weft_digest *d, double *x, size_t n)
+static void add_numbers(weft_digest *digest, double *x, size_t n)
 {
   static const uint64_t missing = UINT64_C(0x7ff00000000007a2), not_a_number = UINT64_C(0x7ff8000000000000);
   double even = 0, odd = 0; /* x - x is 0 but for what is not finite */
@@ -17,12 +17,12 @@ static void add_numbers(weft_digest *d, double *x, size_t n)
   }
   for (size_t i = 0; even + odd != 0 && i < n; i++)
     if (x[i] != x[i]) memcpy(&x[i], R_IsNA(x[i]) ? &missing : &not_a_number, sizeof missing);
-  weft_digest_bytes(d, x, n * sizeof *x);
+  weft_digest_bytes(digest, x, n * sizeof *x);
 }
 
 /* Adds a numeric vector's values as doubles, AT_ONCE at a time, so that integer 1 and double 1 have the same digest and
  * compact vectors (1:n) are not expanded. */
-static void add_vector(weft_digest *d, SEXP x)
+static void add_vector(weft_digest *digest, SEXP x)
 {
   const R_xlen_t n = Rf_xlength(x);
   double values[AT_ONCE + 1];
@@ -39,26 +39,26 @@ static void add_vector(weft_digest *d, SEXP x)
       for (R_xlen_t i = 0; i < count; i++) values[i] = whole[i] == NA_INTEGER ? NA_REAL : whole[i];
     }
     values[count] = 0;
-    add_numbers(d, values, (size_t) count);
+    add_numbers(digest, values, (size_t) count);
   }
 }
 
-static void add_text(weft_digest *d, SEXP text)
+static void add_text(weft_digest *digest, SEXP text)
 {
   const void *top = vmaxget();
   if (text == NA_STRING)
-    weft_digest_word(d, UINT64_MAX);
+    weft_digest_word(digest, UINT64_MAX);
   else {
     const char *utf8 = Rf_translateCharUTF8(text);
-    weft_digest_bytes(d, utf8, strlen(utf8));
+    weft_digest_bytes(digest, utf8, strlen(utf8));
   }
   vmaxset(top);
 }
 
-static void add(weft_digest *d, SEXP x);
+static void add(weft_digest *digest, SEXP x);
 
 /* The sum of the digests of all attributes, which has no order. */
-static void add_attributes(weft_digest *d, SEXP x)
+static void add_attributes(weft_digest *digest, SEXP x)
 {
   SEXP call = PROTECT(Rf_lang2(Rf_install("attributes"), x)), all = PROTECT(Rf_eval(call, R_BaseEnv));
   SEXP names = PROTECT(Rf_getAttrib(all, R_NamesSymbol));
@@ -69,57 +69,57 @@ static void add_attributes(weft_digest *d, SEXP x)
     add(&one, VECTOR_ELT(all, i));
     sum += weft_digest_end(&one);
   }
-  weft_digest_word(d, sum);
+  weft_digest_word(digest, sum);
   UNPROTECT(3);
 }
 
 /* Adds an R object with all that it holds, by the values: types are told apart, except whole numbers from doubles. What
  * has no value to compare (environments, functions, pointers) adds its type alone. */
-static void add(weft_digest *d, SEXP x)
+static void add(weft_digest *digest, SEXP x)
 {
   const int type = TYPEOF(x);
   R_CheckStack();
-  weft_digest_word(d, (uint64_t) (type == INTSXP || type == LGLSXP ? REALSXP : type));
+  weft_digest_word(digest, (uint64_t) (type == INTSXP || type == LGLSXP ? REALSXP : type));
   switch (type) {
   case LGLSXP:
   case INTSXP:
   case REALSXP:
-    weft_digest_word(d, (uint64_t) Rf_xlength(x));
-    add_vector(d, x);
+    weft_digest_word(digest, (uint64_t) Rf_xlength(x));
+    add_vector(digest, x);
     break;
   case CPLXSXP:
-    for (R_xlen_t i = 0; i < Rf_xlength(x); i++) add_numbers(d, (double[]){ COMPLEX(x)[i].r, COMPLEX(x)[i].i }, 2);
+    for (R_xlen_t i = 0; i < Rf_xlength(x); i++) add_numbers(digest, (double[]){ COMPLEX(x)[i].r, COMPLEX(x)[i].i }, 2);
     break;
-  case RAWSXP: weft_digest_bytes(d, RAW(x), (size_t) Rf_xlength(x)); break;
+  case RAWSXP: weft_digest_bytes(digest, RAW(x), (size_t) Rf_xlength(x)); break;
   case STRSXP:
-    weft_digest_word(d, (uint64_t) Rf_xlength(x));
-    for (R_xlen_t i = 0; i < Rf_xlength(x); i++) add_text(d, STRING_ELT(x, i));
+    weft_digest_word(digest, (uint64_t) Rf_xlength(x));
+    for (R_xlen_t i = 0; i < Rf_xlength(x); i++) add_text(digest, STRING_ELT(x, i));
     break;
   case VECSXP:
   case EXPRSXP:
-    weft_digest_word(d, (uint64_t) Rf_xlength(x));
-    for (R_xlen_t i = 0; i < Rf_xlength(x); i++) add(d, VECTOR_ELT(x, i));
+    weft_digest_word(digest, (uint64_t) Rf_xlength(x));
+    for (R_xlen_t i = 0; i < Rf_xlength(x); i++) add(digest, VECTOR_ELT(x, i));
     break;
-  case SYMSXP: add_text(d, PRINTNAME(x)); return;
+  case SYMSXP: add_text(digest, PRINTNAME(x)); return;
   case LISTSXP:
   case LANGSXP:
     for (; x != R_NilValue; x = CDR(x)) {
-      add(d, TAG(x));
-      add(d, CAR(x));
+      add(digest, TAG(x));
+      add(digest, CAR(x));
     }
     return;
   case S4SXP: break;
   default: return;
   }
-  add_attributes(d, x);
+  add_attributes(digest, x);
 }
 
 /* Eight bytes. */
 SEXP C_weft_ranks_digest(SEXP x)
 {
-  weft_digest d = weft_digest_begin();
-  add(&d, x);
-  const uint64_t all = weft_digest_end(&d);
+  weft_digest digest = weft_digest_begin();
+  add(&digest, x);
+  const uint64_t all = weft_digest_end(&digest);
   SEXP out = Rf_allocVector(RAWSXP, sizeof all);
   memcpy(RAW(out), &all, sizeof all);
   return out;

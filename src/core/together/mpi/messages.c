@@ -98,16 +98,16 @@ typedef struct {
 
 /* How many numbers rank r has in the round that begins with number `from`. What a rank has for itself does not
  * travel. */
-static size_t in_round(const side *s, int r, uint64_t from)
+static size_t in_round(const side *s, int rank, uint64_t from)
 {
-  const uint64_t left = r != s->me && s->sizes[r] > from ? s->sizes[r] - from : 0;
+  const uint64_t left = rank != s->me && s->sizes[rank] > from ? s->sizes[rank] - from : 0;
   return (size_t) (left < s->piece ? left : s->piece);
 }
 
 static size_t of_round(const side *s, uint64_t from)
 {
   size_t sum = 0;
-  for (int r = 0; r < s->size; r++) sum += in_round(s, r, from);
+  for (int rank = 0; rank < s->size; rank++) sum += in_round(s, rank, from);
   return sum;
 }
 
@@ -117,14 +117,14 @@ static weft_status trade(weft_ctx *ctx, const side *come, const side *go, uint64
 {
   weft_status st = WEFT_OK;
   int count = 0;
-  for (int r = 0; r < come->size; r++) {
-    const size_t n = in_round(come, r, from);
-    if (n) TRY_MPI(MPI_Irecv, in, (int) n, MPI_DOUBLE, r, TAG_EXCHANGE, weft_mpi_group(), &requests[count++]);
+  for (int rank = 0; rank < come->size; rank++) {
+    const size_t n = in_round(come, rank, from);
+    if (n) TRY_MPI(MPI_Irecv, in, (int) n, MPI_DOUBLE, rank, TAG_EXCHANGE, weft_mpi_group(), &requests[count++]);
     in += n;
   }
-  for (int r = 0; r < go->size; r++) {
-    const size_t n = in_round(go, r, from);
-    if (n) TRY_MPI(MPI_Isend, out, (int) n, MPI_DOUBLE, r, TAG_EXCHANGE, weft_mpi_group(), &requests[count++]);
+  for (int rank = 0; rank < go->size; rank++) {
+    const size_t n = in_round(go, rank, from);
+    if (n) TRY_MPI(MPI_Isend, out, (int) n, MPI_DOUBLE, rank, TAG_EXCHANGE, weft_mpi_group(), &requests[count++]);
     out += n;
   }
   WEFT_TRY(weft_mpi_await(ctx, requests, count, 0));
@@ -148,23 +148,23 @@ static weft_status exchange(weft_ctx *ctx, const double *const *mine, const uint
              go = { sizes, size, me, ROUND / (uint64_t) size };
   WEFT_TAKE(requests, &mem, 2 * (size_t) size);
   if (sizes[me]) memcpy(theirs[me], mine[me], sizes[me] * sizeof(double));
-  for (int r = 0; r < size; r++)
-    if (r != me && (double) sizes[r] > longest) longest = (double) sizes[r];
+  for (int rank = 0; rank < size; rank++)
+    if (rank != me && (double) sizes[rank] > longest) longest = (double) sizes[rank];
   for (uint64_t from = 0; !from || most > (double) from; from += come.piece) {
     const size_t arriving = of_round(&come, from), leaving = of_round(&go, from);
     unsigned char *bytes;
     WEFT_TRY(weft_mpi_room(ctx, (arriving + leaving) * sizeof(double), &bytes));
     double *in = (double *) bytes, *out = in + arriving;
-    for (int r = 0; r < size; r++) {
-      if (in_round(&go, r, from)) memcpy(out, mine[r] + from, in_round(&go, r, from) * sizeof(double));
-      out += in_round(&go, r, from);
+    for (int rank = 0; rank < size; rank++) {
+      if (in_round(&go, rank, from)) memcpy(out, mine[rank] + from, in_round(&go, rank, from) * sizeof(double));
+      out += in_round(&go, rank, from);
     }
     WEFT_TRY(weft_mpi_together(ctx, weft_mpi_group(), STEP_EXCHANGE, from, longest));
-    for (int r = 0; r < size; r++) most = weft_mpi_said(r) > most ? weft_mpi_said(r) : most;
+    for (int rank = 0; rank < size; rank++) most = weft_mpi_said(rank) > most ? weft_mpi_said(rank) : most;
     WEFT_TRY(trade(ctx, &come, &go, from, in, in + arriving, requests));
-    for (int r = 0; r < size; r++) {
-      if (in_round(&come, r, from)) memcpy(theirs[r] + from, in, in_round(&come, r, from) * sizeof(double));
-      in += in_round(&come, r, from);
+    for (int rank = 0; rank < size; rank++) {
+      if (in_round(&come, rank, from)) memcpy(theirs[rank] + from, in, in_round(&come, rank, from) * sizeof(double));
+      in += in_round(&come, rank, from);
     }
   }
 done:
@@ -263,7 +263,7 @@ static weft_status total(weft_ctx *ctx, double mine, double *all, int *ready)
   WEFT_TRY(weft_mpi_ready(ctx, ready));
   if (!*ready) return st;
   *all = 0;
-  for (int r = 0; r < ranks; r++) *all += weft_mpi_said(r);
+  for (int rank = 0; rank < ranks; rank++) *all += weft_mpi_said(rank);
 done:
   return st;
 }
@@ -291,8 +291,8 @@ weft_status weft_mpi_clear(weft_ctx *ctx)
   MPI_Request request;
   TRY_MPI(MPI_Ialltoall, sent, 1, MPI_UINT64_T, expected, 1, MPI_UINT64_T, weft_world, &request);
   WEFT_TRY(weft_mpi_await(ctx, &request, 1, 0));
-  for (int r = 0; r < ranks; r++)
-    while (received[r] < expected[r]) WEFT_TRY(drop(ctx, r));
+  for (int rank = 0; rank < ranks; rank++)
+    while (received[rank] < expected[rank]) WEFT_TRY(drop(ctx, rank));
   while (posted) sweep();
   memset(sent, 0, (size_t) ranks * sizeof *sent);
   memset(received, 0, (size_t) ranks * sizeof *received);

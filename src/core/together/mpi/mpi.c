@@ -141,7 +141,7 @@ static weft_status all_numbers(weft_ctx *ctx, double mine, double *all)
   int size;
   WEFT_TRY(weft_mpi_together(ctx, weft_world, STEP_NUMBERS, 0, mine));
   MPI_Comm_size(weft_world, &size);
-  for (int r = 0; r < size; r++) all[r] = weft_mpi_said(r);
+  for (int other = 0; other < size; other++) all[other] = weft_mpi_said(other);
 done:
   return st;
 }
@@ -158,20 +158,20 @@ static weft_status all_gather(weft_ctx *ctx, const void *mine, const uint64_t *s
   uint64_t most = 0, shape = 0;
   MPI_Comm_size(weft_world, &size);
   MPI_Comm_rank(weft_world, &rank);
-  for (int r = 0; r < size; r++) {
-    if (sizes[r] > most) most = sizes[r];
-    shape = (shape ^ sizes[r]) * UINT64_C(0x9e3779b97f4a7c15);
+  for (int other = 0; other < size; other++) {
+    if (sizes[other] > most) most = sizes[other];
+    shape = (shape ^ sizes[other]) * UINT64_C(0x9e3779b97f4a7c15);
   }
   const uint64_t share = ROUND / (uint64_t) size, piece = most < share ? most : share;
   WEFT_TAKE(counts, &mem, (size_t) size);
   WEFT_TAKE(starts, &mem, (size_t) size);
   for (uint64_t from = 0; from < most; from += piece) {
     int at = 0;
-    for (int r = 0; r < size; r++) {
-      const uint64_t left = sizes[r] > from ? sizes[r] - from : 0;
-      counts[r] = (int) (left < piece ? left : piece);
-      starts[r] = at;
-      at += counts[r];
+    for (int other = 0; other < size; other++) {
+      const uint64_t left = sizes[other] > from ? sizes[other] - from : 0;
+      counts[other] = (int) (left < piece ? left : piece);
+      starts[other] = at;
+      at += counts[other];
     }
     WEFT_TRY(weft_mpi_room(ctx, (size_t) piece * ((size_t) size + 1), &own));
     parts = own + piece;
@@ -179,8 +179,8 @@ static weft_status all_gather(weft_ctx *ctx, const void *mine, const uint64_t *s
     WEFT_TRY(weft_mpi_together(ctx, weft_world, STEP_GATHER, shape ^ from, 0));
     TRY_MPI(MPI_Iallgatherv, own, counts[rank], MPI_BYTE, parts, counts, starts, MPI_BYTE, weft_world, &request);
     WEFT_TRY(weft_mpi_await(ctx, &request, 1, 0));
-    for (int r = 0; r < size; r++)
-      if (counts[r]) memcpy(all[r] + from, parts + starts[r], (size_t) counts[r]);
+    for (int other = 0; other < size; other++)
+      if (counts[other]) memcpy(all[other] + from, parts + starts[other], (size_t) counts[other]);
   }
 done:
   weft_arena_end(&mem);

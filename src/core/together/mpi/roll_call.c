@@ -61,7 +61,7 @@ void weft_mpi_roll_end(void)
   said = NULL, reasons = NULL, ended = NULL;
 }
 
-double weft_mpi_said(int r) { return said[r].number; }
+double weft_mpi_said(int rank) { return said[rank].number; }
 uint64_t weft_mpi_steps(void) { return steps; }
 int weft_mpi_begun(void) { return calling != MPI_REQUEST_NULL; }
 
@@ -85,8 +85,8 @@ void weft_mpi_tell(weft_ctx *ctx, const char *why)
   copy_why(own_why, *why ? why : "\nIt gave no reason.");
   memcpy(n.why, own_why, WEFT_WHY);
   memcpy(values, &n, sizeof n);
-  for (int r = 0; r < size; r++)
-    if (r != me && weft_mpi_send(ctx, r, TAG_STOP, values, sizeof n / sizeof(double)) != WEFT_OK)
+  for (int rank = 0; rank < size; rank++)
+    if (rank != me && weft_mpi_send(ctx, rank, TAG_STOP, values, sizeof n / sizeof(double)) != WEFT_OK)
       return; /* the roll call says it too */
 }
 
@@ -111,20 +111,20 @@ int weft_mpi_heard(char why[WEFT_WHY])
   return heard_from;
 }
 
-int weft_mpi_stopped(int r, char why[WEFT_WHY])
+int weft_mpi_stopped(int rank, char why[WEFT_WHY])
 {
-  if (!reasons || r < 0 || r >= size) return 0;
-  memcpy(why, reasons + (size_t) r * WEFT_WHY, WEFT_WHY);
-  return ended[r] ? 2 : *why != 0;
+  if (!reasons || rank < 0 || rank >= size) return 0;
+  memcpy(why, reasons + (size_t) rank * WEFT_WHY, WEFT_WHY);
+  return ended[rank] ? 2 : *why != 0;
 }
 
 weft_status weft_mpi_say_stopped(weft_ctx *ctx)
 {
-  for (int r = 0; r < size; r++)
-    if (reasons[(size_t) r * WEFT_WHY])
-      return weft_fail(ctx, WEFT_ERR_DEVICE, "rank %d stopped: %s", r, reasons + (size_t) r * WEFT_WHY);
-  for (int r = 0; r < size; r++)
-    if (ended[r]) return weft_fail(ctx, WEFT_ERR_DEVICE, "rank %d has ended its script", r);
+  for (int rank = 0; rank < size; rank++)
+    if (reasons[(size_t) rank * WEFT_WHY])
+      return weft_fail(ctx, WEFT_ERR_DEVICE, "rank %d stopped: %s", rank, reasons + (size_t) rank * WEFT_WHY);
+  for (int rank = 0; rank < size; rank++)
+    if (ended[rank]) return weft_fail(ctx, WEFT_ERR_DEVICE, "rank %d has ended its script", rank);
   return weft_fail(ctx, WEFT_ERR_DEVICE, "rank %d stopped", me);
 }
 
@@ -135,7 +135,7 @@ static weft_status settle(weft_ctx *ctx)
   weft_ctx quiet = *ctx;
   MPI_Request request;
   quiet.poll = NULL;
-  for (int r = 0; r < size; r++) ended[r] = said[r].state == ENDED;
+  for (int rank = 0; rank < size; rank++) ended[rank] = said[rank].state == ENDED;
   TRY_MPI(MPI_Iallgather, own_why, WEFT_WHY, MPI_BYTE, reasons, WEFT_WHY, MPI_BYTE, weft_world, &request);
   WEFT_TRY(weft_mpi_await(&quiet, &request, 1, 0));
   WEFT_TRY(weft_mpi_clear(&quiet));
@@ -173,8 +173,8 @@ done:
 
 static int all_say(int state, int count)
 {
-  for (int r = 0; r < count; r++)
-    if (said[r].state != state) return 0;
+  for (int rank = 0; rank < count; rank++)
+    if (said[rank].state != state) return 0;
   return 1;
 }
 
@@ -189,7 +189,7 @@ static int all_agree(void)
 {
   int count, other = 0;
   MPI_Comm_size(called, &count);
-  for (int r = 1; r < count; r++) other |= differs(&said[r], &said[0]);
+  for (int rank = 1; rank < count; rank++) other |= differs(&said[rank], &said[0]);
   return all_say(HERE, count) && !other;
 }
 
@@ -278,9 +278,9 @@ weft_status weft_mpi_enter(weft_ctx *ctx, uint64_t number, uint64_t digest, int 
   in_call = 1;
   WEFT_TRY(weft_mpi_begin(ctx, weft_world, STEP_ENTER, digest, 0));
   WEFT_TRY(finish(ctx, !within));
-  for (int r = 0; r < size; r++) {
-    *same &= said[r].call == said[0].call && said[r].alike == said[0].alike;
-    if (said[r].call > call) call = said[r].call; /* the number by which all go on */
+  for (int rank = 0; rank < size; rank++) {
+    *same &= said[rank].call == said[0].call && said[rank].alike == said[0].alike;
+    if (said[rank].call > call) call = said[rank].call; /* the number by which all go on */
   }
   if (!within) outermost = call;
 done:
