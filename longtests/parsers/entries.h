@@ -3,7 +3,8 @@
 #define WEFT_LONGTESTS_ENTRIES_H
 
 #include "parsers.h"
-#include "store/store.h"
+#include "store/file/pass.h"
+#include "store/file/read.h"
 
 #define MOST 20000 /* rows or columns; the reader itself allows 2^31 - 1 */
 
@@ -27,8 +28,9 @@ static inline void read_entries(weft_ctx *ctx, const weft_store *store)
     free(at);
     free(values);
   }
-  weft_store_sums sums = { .columns = columns, .column_counts = columns + store->p, .rows = rows,
-                           .row_counts = rows + store->n };
+  weft_store_sums sums = {
+    .columns = columns, .column_counts = columns + store->p, .rows = rows, .row_counts = rows + store->n
+  };
   (void) weft_store_sum(ctx, store, &all, &as_they_are, &sums, range);
   free(starts);
   free(columns);

@@ -2,8 +2,12 @@
  * lie in the matrix that the text says. */
 #include "parsers.h"
 #include "store/store.h"
+#include "store/import/market.h"
 
-typedef struct { const weft_store_market *market; uint64_t count, sum; } seen;
+typedef struct {
+  const weft_store_market *market;
+  uint64_t count, sum;
+} seen;
 
 static weft_status take(weft_ctx *ctx, void *data, uint64_t row, uint64_t column, double value)
 {
@@ -20,7 +24,7 @@ static weft_status read_text(const uint8_t *data, size_t size, size_t piece, see
   weft_ctx ctx = one_thread();
   weft_store_market market = { 0 };
   weft_status status = WEFT_OK;
-  *s = (seen) { .market = &market };
+  *s = (seen){ .market = &market };
   for (size_t first = 0; first < size && status == WEFT_OK; first += piece) {
     const size_t count = size - first < piece ? size - first : piece;
     uint8_t *exact = malloc(count); /* so that reading one byte too far is noticed */

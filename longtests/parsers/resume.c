@@ -1,6 +1,7 @@
 /* Resumed imports: the input is the unfinished file and the list of its blocks, as they are and again with the list's
  * head and all checksums corrected. The import is then finished, and what it made is read. */
 #include "entries.h"
+#include "store/file/write.h"
 #include <sys/stat.h>
 
 enum { ROWS = 300, COLUMNS = 8, HEAD = 48, RECORD = 48, HEADER = 64 };
@@ -48,8 +49,8 @@ static void use(const uint8_t *blocks, size_t size, const uint8_t *listed, size_
     if (w.resumed > ROWS) abort();
     weft_status status = WEFT_OK;
     if (w.resumed < ROWS) status = weft_store_push(&ctx, &w, ROWS - 1, COLUMNS - 1, 2, &late);
-    if (status == WEFT_OK && weft_store_finish(&ctx, &w) == WEFT_OK &&
-        weft_store_open(&ctx, path, &store) == WEFT_OK) read_entries(&ctx, &store);
+    if (status == WEFT_OK && weft_store_finish(&ctx, &w) == WEFT_OK && weft_store_open(&ctx, path, &store) == WEFT_OK)
+      read_entries(&ctx, &store);
     weft_store_close(&store);
   }
   weft_store_abandon(&w);

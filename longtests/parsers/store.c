@@ -2,6 +2,7 @@
  * What opens must give entries that lie in the matrix. */
 #include "entries.h"
 #include "store/file/bitpack.h"
+#include "store/file/read.h"
 
 static uint64_t get(const uint8_t *at, int bytes)
 {

@@ -15,7 +15,13 @@
 #include <math.h>
 #include <string.h>
 #include "pca/engines/block.h"
+#include "pca/engines/chebyshev.h"
 #include "pca/engines/dense_eigen.h"
+#include "pca/engines/gram_half.h"
+#include "pca/engines/lanczos.h"
+#include "pca/engines/orthonormal.h"
+#include "pca/engines/ranks.h"
+#include "pca/engines/run.h"
 
 #define PANEL WEFT_PCA_PANEL
 /* From this order on, a rough Gram matrix whose errors are corrected takes less time than an exact one. */

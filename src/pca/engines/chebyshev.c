@@ -12,8 +12,11 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
-#include "pca/engines/block.h"
+#include "pca/engines/chebyshev.h"
 #include "pca/engines/dense_eigen.h"
+#include "pca/engines/orthonormal.h"
+#include "pca/engines/ranks.h"
+#include "pca/engines/run.h"
 
 #define DEGREE 12   /* steps between two looks */
 #define LONGEST 18  /* when that many suffice for the last cycle */

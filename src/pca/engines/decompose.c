@@ -4,6 +4,8 @@
 #include <string.h>
 #include "core/call/parallel.h"
 #include "pca/engines/block.h"
+#include "pca/engines/power_iteration.h"
+#include "pca/engines/run.h"
 
 /* Residuals that single precision can reach. */
 #define SINGLE_TOL 1e-6

@@ -10,8 +10,11 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
-#include "pca/engines/block.h"
+#include "pca/engines/chebyshev.h"
 #include "pca/engines/dense_eigen.h"
+#include "pca/engines/gram_half.h"
+#include "pca/engines/orthonormal.h"
+#include "pca/engines/run.h"
 
 #define ROUNDS 12
 #define FALL 0.3       /* of the residual in a round, at least */

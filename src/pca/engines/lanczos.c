@@ -9,8 +9,10 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
-#include "pca/engines/block.h"
 #include "pca/engines/dense_eigen.h"
+#include "pca/engines/lanczos.h"
+#include "pca/engines/orthonormal.h"
+#include "pca/engines/run.h"
 
 typedef struct {
   weft_pca_frame frame;

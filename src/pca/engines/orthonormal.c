@@ -4,8 +4,10 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
-#include "pca/engines/block.h"
 #include "pca/engines/dense_eigen.h"
+#include "pca/engines/orthonormal.h"
+#include "pca/engines/ranks.h"
+#include "pca/engines/run.h"
 
 #define ROUNDS 12   /* two are usual */
 #define COLLAPSES 5 /* rounds that a vector may take to find what is left of it */

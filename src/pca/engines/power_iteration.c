@@ -10,6 +10,8 @@
 #include <float.h>
 #include <math.h>
 #include "pca/engines/block.h"
+#include "pca/engines/power_iteration.h"
+#include "pca/engines/run.h"
 
 typedef struct {
   weft_pca_run *run;

@@ -9,7 +9,8 @@
  * What is exchanged goes through the host, so any back end will do; sums over the parts of one call stay on their
  * devices. */
 #include <string.h>
-#include "pca/engines/block.h"
+#include "pca/engines/ranks.h"
+#include "pca/engines/run.h"
 
 weft_status weft_pca_ranks_add(weft_pca_run *run, double *s_x, size_t count)
 {

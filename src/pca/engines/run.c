@@ -1,7 +1,8 @@
 /* What all engines share: the operations of the open space, by themselves or over ranks, and when to look at what was
  * found. See block.h. */
 #include <math.h>
-#include "pca/engines/block.h"
+#include "pca/engines/ranks.h"
+#include "pca/engines/run.h"
 
 weft_status weft_pca_to_far(weft_pca_run *run, const double *s_v, size_t b, double *s_out)
 {

@@ -9,11 +9,6 @@
 weft_status weft_store_encode(weft_ctx *ctx, const weft_store_entry *entry, size_t count, uint64_t p, weft_arena *mem,
                               uint8_t **bytes, uint64_t *size, uint32_t *kind);
 
-/* The same of compressed rows, without sorting; scratch: 12 bytes per value. *bytes is NULL where they have to become
- * entries first. */
-weft_status weft_store_encode_rows(weft_ctx *ctx, const weft_store_rows *rows, uint64_t p, void *scratch,
-                                   weft_arena *mem, uint8_t **bytes, uint64_t *size, uint32_t *kind);
-
 /* A block that was read, its lengths checked: entry e of column j has starts[j] <= e < starts[j + 1]. */
 typedef struct weft_store_view {
   const weft_store_block *block;

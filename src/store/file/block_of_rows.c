@@ -5,6 +5,7 @@
  * does not exist, or with numbers that need 64 bits are left to the functions that can put them right, or say what is
  * wrong. */
 #include "store/file/block.h"
+#include "store/file/block_of_rows.h"
 
 #define RANGE 1024      /* least columns of a range: they write 64 kB here and there */
 #define RANGE_VALUES 16 /* least values of a row in a range, on average */

@@ -6,6 +6,7 @@
 #include "core/call/parallel.h"
 #include "store/file/read.h"
 #include "store/file/blocks_parallel.h"
+#include "store/file/pass.h"
 
 /* Sums over rows are taken in so many runs of columns, each by one thread, and added in order. */
 #define RUNS 16

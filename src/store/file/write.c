@@ -6,6 +6,10 @@
 #include "store/file/block.h"
 #include "store/file/os.h"
 #include "store/file/blocks_parallel.h"
+#include "store/file/write.h"
+#include "store/import/resume.h"
+#include "store/import/from_memory.h"
+#include "store/file/block_of_rows.h"
 
 #define MAX_ENTRIES ((size_t) 1 << 19) /* of a block: 6 MB when it is decoded */
 #define MIN_ENTRIES ((size_t) 1 << 12)

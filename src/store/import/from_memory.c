@@ -2,6 +2,8 @@
  * the open block or writes it, so that a second try continues where the first one stopped. */
 #include <string.h>
 #include "store/store.h"
+#include "store/file/write.h"
+#include "store/import/from_memory.h"
 
 #define ROWS_AT_ONCE 256 /* between two polls */
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "store/store.h"
+#include "store/import/market.h"
 
 static weft_status at_line(weft_ctx *ctx, const weft_store_market *market, const char *what)
 {

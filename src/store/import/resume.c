@@ -7,6 +7,8 @@
 #include <string.h>
 #include "store/file/block.h"
 #include "store/file/os.h"
+#include "store/file/write.h"
+#include "store/import/resume.h"
 
 #define MAGIC "\x89weftgo\n"
 enum { HEAD = 48, RECORD = 48 };

@@ -7,6 +7,8 @@
 #include <string.h>
 #include "store/store.h"
 #include "store/file/os.h"
+#include "store/file/write.h"
+#include "store/import/sort.h"
 
 weft_status weft_store_sort_begin(weft_ctx *ctx, const weft_store_writer *writer, double memory,
                                   weft_store_sorter *sorter)

@@ -7,6 +7,8 @@
 #include "core/r/record.h"
 #include "store/file/device_blocks.h"
 #include "store/store.h"
+#include "store/file/read.h"
+#include "store/file/pass.h"
 
 static void release(void *object)
 {

@@ -9,9 +9,10 @@
 #  include <sys/mman.h>
 #  include <unistd.h>
 #endif
-#include "store/r/glue.h"
+#include "store/r/write.h"
 #include "store/file/os.h"
 #include "store/r/shared_memory.h"
+#include "store/file/write.h"
 
 static void release_shared(void *object)
 {

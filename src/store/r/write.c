@@ -3,7 +3,11 @@
 #include "core/r/glue.h"
 #include "core/r/record.h"
 #include "store/store.h"
-#include "store/r/glue.h"
+#include "store/r/write.h"
+#include "store/file/write.h"
+#include "store/import/from_memory.h"
+#include "store/import/sort.h"
+#include "store/import/market.h"
 
 /* A forked child that ends must not remove what its parent is writing. */
 static void release_writer(void *object)

@@ -1,4 +1,4 @@
-/* What the store's entry points share. */
+/* What other entry points share with those that write. */
 #pragma once
 
 #include "core/r/glue.h"
