@@ -3,6 +3,9 @@
 #include <cstring>
 #include "pca/cuda/pca.cuh"
 #include "pca/cuda/gram_kernels.cuh"
+#include "pca/cuda/gram.cuh"
+#include "pca/cuda/product.cuh"
+#include "pca/cuda/stored.cuh"
 
 __global__ void set_diagonal(double *g, int64_t order, const double *diagonal, double by)
 {

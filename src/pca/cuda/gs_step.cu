@@ -15,6 +15,7 @@
 #include <cooperative_groups.h>
 #include <cuda_pipeline.h>
 #include "pca/cuda/pca.cuh"
+#include "pca/cuda/gs_step.cuh"
 
 namespace cg = cooperative_groups;
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include "pca/cuda/pca.cuh"
 #include "pca/both/moments.h"
+#include "pca/cuda/moments.cuh"
+#include "pca/cuda/stored.cuh"
 
 enum { MOMENT_THREADS = 256 };
 

@@ -1,6 +1,7 @@
 /* Regressions over what is observed, on a device: see weft_pca_ops and observed.c. A NaN is its own mask. Loads: a
  * block per column. Scores: a thread per row, the columns in slices whose sums are added in order. Both read X once. */
 #include "pca/cuda/pca.cuh"
+#include "pca/cuda/observed.cuh"
 
 enum { THREADS = 256, SLICES = 32 };
 

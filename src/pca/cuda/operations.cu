@@ -5,6 +5,11 @@
 #include <cstring>
 #include <new>
 #include "pca/cuda/pca.cuh"
+#include "pca/cuda/gram.cuh"
+#include "pca/cuda/gs_step.cuh"
+#include "pca/cuda/moments.cuh"
+#include "pca/cuda/observed.cuh"
+#include "pca/cuda/product.cuh"
 
 /* Made once per process for each host thread of a call, and so for each device: making one takes milliseconds. */
 static cublasHandle_t blas_handle(const weft_ctx *ctx)

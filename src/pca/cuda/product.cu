@@ -3,6 +3,8 @@
 #include <cstring>
 #include "core/call/parallel.h"
 #include "pca/cuda/pca.cuh"
+#include "pca/cuda/product.cuh"
+#include "pca/cuda/stored.cuh"
 
 weft_status weft_pca_library_error(weft_ctx *ctx, const char *library, int code, const char *file, int line)
 {

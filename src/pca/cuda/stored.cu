@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 #include "pca/cuda/pca.cuh"
+#include "pca/cuda/stored.cuh"
 
 #define PIECE_COUNT ((size_t) 1 << 27) /* numbers of a piece, where there is room */
 #define VECTORS 900                    /* that an iteration may take (engines/block.c), for which room is left */
