@@ -12,6 +12,8 @@
 #include "core/call/parallel.h"
 #include "core/numbers/product.h"
 #include "ranking/ranking.h"
+#include "ranking/orthonormal_design.h"
+#include "ranking/values.h"
 
 enum { BLOCK = 64 };   /* genes */
 #define ROUNDING 1e-15 /* of the greatest value: residuals this small are rounding errors, and count as 0 */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include "ranking/ranking.h"
 #include "core/numbers/product.h"
+#include "ranking/orthonormal_design.h"
 
 #define FOLLOWS 1e-7 /* of a column's length: what is left of a column that follows from others */
 

@@ -10,6 +10,7 @@
 #include "core/data/column_facts.h"
 #include "core/call/parallel.h"
 #include "ranking/ranking.h"
+#include "ranking/scaling_factors.h"
 
 #define TRIM_M 0.3
 #define TRIM_A 0.05

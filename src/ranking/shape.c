@@ -7,6 +7,8 @@
 #include "core/numbers/draws.h"
 #include "core/call/parallel.h"
 #include "ranking/ranking.h"
+#include "ranking/shape.h"
+#include "ranking/values.h"
 
 enum { BINS = WEFT_RANKING_BINS };
 #define MAX_STEPS 2e8 /* products of probabilities, about half a second */

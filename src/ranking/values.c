@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "ranking/ranking.h"
+#include "ranking/values.h"
 
 #define SHORT_RUN 12 /* runs of this many are put in order by insertion */
 

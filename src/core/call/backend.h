@@ -110,8 +110,6 @@ const weft_backend *weft_cpu_backend(void);
 const weft_backend *weft_cuda_backend(const char *libs, char *why, size_t len);
 const weft_mpi_table *weft_mpi_open(const char *libs, char *why, size_t len);
 void weft_backends_close(void);
-/* The table of the MPI that weft has started, or NULL. */
-const weft_mpi_table *weft_ranks_table(void);
 
 /* Remembers the process that loaded the package; true in a child that fork() made since. */
 void weft_remember_process(void);

@@ -9,18 +9,8 @@
  * the results of neighbours share. */
 #pragma once
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/* Returns `threads`. A region that is about to begin with more than one is counted, so that tests see which calls wake
- * other threads. */
-int weft_wake(int threads);
-long weft_woken(void);
-
-#ifdef __cplusplus
-}
-#endif
+#include "core/call/parallel_count.h"
+#include "core/call/threads.h"
 
 #ifdef _OPENMP
 #  include <omp.h>
@@ -48,9 +38,6 @@ extern "C" {
 #  define WEFT_WORTH_THREADS 5e5 /* longtests/races.sh sets less, so that small calls show races */
 #endif
 static inline int weft_threads_worth(int most, double operations) { return operations < WEFT_WORTH_THREADS ? 1 : most; }
-
-/* How many threads a call may use when it asks for `wanted` (0: the default). */
-int weft_threads_for(int wanted, int option);
 
 #ifdef __cplusplus
 }

@@ -88,11 +88,6 @@ void weft_hist_u16(const uint16_t *codes, const uint16_t *class_codes, size_t n,
     .popcount_tile = popcount_tile, \
   }
 
-/* For the variants' own use: what is left after the last whole vector goes through the portable code. */
-uint64_t weft_plane_word_u8(const uint8_t *codes, size_t rows, uint8_t level);
-uint64_t weft_plane_word_u16(const uint16_t *codes, size_t rows, uint16_t level);
-int weft_binary_word_i32(const int32_t *x, size_t rows, int32_t base, uint64_t *ones, uint64_t *na);
-
 #ifdef __cplusplus
 }
 #endif

@@ -10,6 +10,7 @@
  * four planes, and every lane counts its own pair. */
 /* Build: shared. */
 #include "core/data/bits.h"
+#include "core/data/bits_portable.h"
 
 #if WEFT_SIMD_X86
 #  include <immintrin.h>

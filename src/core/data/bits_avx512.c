@@ -10,6 +10,7 @@
  * ADD, which is what bounds the speed. */
 /* Build: shared. */
 #include "core/data/bits.h"
+#include "core/data/bits_portable.h"
 
 #if WEFT_SIMD_X86
 #  include <immintrin.h>

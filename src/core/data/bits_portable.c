@@ -1,6 +1,7 @@
 /* The variant of bits.h for every processor; the other variants leave their last words to it. */
 /* Build: shared. */
 #include "core/data/bits.h"
+#include "core/data/bits_portable.h"
 
 #include <math.h>
 

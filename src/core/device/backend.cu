@@ -2,6 +2,7 @@
 #include "core/call/backend.h"
 #include "core/device/device.cuh"
 #include "core/numbers/draws_fill.h"
+#include "core/device/rates.cuh"
 
 static const weft_device_ops devices = { weft_device_count,    weft_device_describe, weft_matrix_upload,
                                          weft_matrix_download, weft_matrix_release,  weft_device_rates,

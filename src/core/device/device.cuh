@@ -107,9 +107,6 @@ weft_status weft_device_join_counts(weft_device_arena *arena, unsigned long long
 /* Bytes starts[r] .. starts[r + 1] - 1 of x become those of part r. */
 weft_status weft_device_join_shares(weft_device_arena *arena, void *x, const size_t *starts);
 
-/* rates.h */
-weft_status weft_device_rates(weft_ctx *ctx, double *rates);
-
 /* What the table of the back end is made of (backend.cu; backend.h says what each does). */
 int weft_device_count(char *why, size_t len);
 weft_status weft_device_describe(weft_ctx *ctx, int device, weft_device_info *out);

@@ -2,6 +2,7 @@
 #include "core/device/device.cuh"
 #include "core/call/parallel.h"
 #include "core/call/rates.h"
+#include "core/device/rates.cuh"
 
 enum { RUNS = 3, THREADS = 256, CHAINS = 8, ROUNDS = 4096, STARTS = 20 };
 #define NUMBERS ((size_t) 1 << 23) /* doubles, 64 MB */

@@ -19,6 +19,10 @@
 #include "core/call/backend.h"
 #include "core/data/columns.h"
 #include "core/data/mapped.h"
+#include "core/r/columns.h"
+#include "core/r/entries/mapped.h"
+#include "core/r/fail.h"
+#include "core/r/handle.h"
 
 typedef weft_status (*weft_work)(weft_ctx *ctx, const weft_backend *backend, void *data);
 
@@ -45,15 +49,6 @@ void weft_glue_run(SEXP control, weft_work work, void *data);
 /* Runs R code that a work function needs: f(data), which may jump. After a jump the status says to stop; the jump goes
  * on to its target (a handler, the top level) once the work function has freed what it owns and returned. */
 weft_status weft_glue_eval(weft_ctx *ctx, SEXP (*f)(void *), void *data);
-
-/* Calls weft:::raise_native(status, message, column, control) with what a context says. Does not return. */
-void weft_glue_raise(weft_status st, const weft_ctx *ctx, SEXP control);
-/* A classed R error, from an entry point: nothing native may be owned. Does not return. */
-void weft_glue_fail(weft_status st, const char *format, ...)
-#ifdef __GNUC__
-    __attribute__((format(printf, 2, 3), noreturn))
-#endif
-    ;
 
 /* Native objects behind external pointers, which R's garbage collector or a call ends: `release` frees what the object
  * owns. An object is zero at first, and then `release` must do nothing. An object that is freed while a run uses
@@ -88,15 +83,3 @@ const double *weft_glue_square(SEXP m, const char *name, size_t *p);
 
 /* Element `name` of a list, or R_NilValue. */
 SEXP weft_glue_element(SEXP list, const char *name);
-
-/* Number of columns and rows of a matrix, a list of columns or a sparse matrix, and the views of its columns.
- * `views` has room for weft_glue_ncol(x) columns. */
-size_t weft_glue_ncol(SEXP x);
-size_t weft_glue_nrow(SEXP x);
-void weft_glue_columns(SEXP x, weft_column *views);
-
-/* The file behind what C_weft_map() made; an R error when it belongs to another session. */
-const weft_mapped *weft_glue_mapped(SEXP pointer);
-
-/* The device matrix behind a weft_upload() handle; an R error when it was freed or belongs to another session. */
-weft_device_matrix *weft_glue_device_matrix(SEXP handle);

@@ -16,3 +16,5 @@ uint64_t weft_ranks_steps(void);
 weft_status weft_ranks_gather(weft_ctx *ctx, const void *mine, const uint64_t *sizes, unsigned char **all);
 /* x becomes the sum of all ranks' x, added in their order: the same bits on every rank. */
 weft_status weft_ranks_add(weft_ctx *ctx, double *x, size_t count);
+/* The table of the MPI that weft has started, or NULL. */
+const weft_mpi_table *weft_ranks_table(void);

@@ -1,6 +1,8 @@
 /* .Call entry points of the ranking room. */
 #include "core/r/record.h"
 #include "ranking/ranking.h"
+#include "ranking/scaling_factors.h"
+#include "ranking/shape.h"
 
 /* ---- fits ---- */
 

@@ -3,7 +3,9 @@
  * weft_mpi_room(). */
 #include <stdlib.h>
 #include <string.h>
-#include "core/together/mpi/internal.h"
+#include "core/together/mpi/messages.h"
+#include "core/together/mpi/mpi.h"
+#include "core/together/mpi/roll_call.h"
 
 #define MOST ((size_t) 2147483647) /* doubles in a message: 16 GiB */
 #define ROUND ((uint64_t) 1 << 23) /* doubles that come and go in one round of an exchange */

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "core/together/mpi/internal.h"
+#include "core/together/mpi/messages.h"
+#include "core/together/mpi/mpi.h"
+#include "core/together/mpi/roll_call.h"
 
 #define ROUND ((uint64_t) 1 << 26) /* bytes that travel at once, so that a poll comes often on slow networks too */
 

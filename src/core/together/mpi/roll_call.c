@@ -16,7 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/together/mpi/internal.h"
+#include "core/together/mpi/messages.h"
+#include "core/together/mpi/mpi.h"
+#include "core/together/mpi/roll_call.h"
 
 enum { HERE, STOPPED, ENDED };
 typedef struct {
