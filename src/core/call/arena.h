@@ -54,9 +54,9 @@ void weft_arena_drop(weft_arena *arena, void *block);
 
 /* The account: 0 when the allocation may go on, 1 when the test's `fail_at` has come. Shared by host and device
  * code. */
-int weft_memory_ask(weft_memory *m);
-void weft_memory_count_host(weft_memory *m, int64_t bytes);
-void weft_memory_count_device(weft_memory *m, int device, int64_t bytes);
+int weft_memory_ask(weft_memory *account);
+void weft_memory_count_host(weft_memory *account, int64_t bytes);
+void weft_memory_count_device(weft_memory *account, int device, int64_t bytes);
 
 /* Bytes that this process may still take without swapping or being killed; -1 when unknown. */
 double weft_host_available(void);

@@ -110,28 +110,28 @@ void weft_encode(const weft_column *x, size_t first, size_t count, int na_level,
   const weft_bits_ops *ops = weft_bits();
   switch (x->type) {
   case WEFT_COLUMN_I32: {
-    const int32_t *v = (const int32_t *) x->values + first;
+    const int32_t *value = (const int32_t *) x->values + first;
     if (plan->width == 1)
-      ops->narrow_i32_u8(v, count, plan->base, out);
+      ops->narrow_i32_u8(value, count, plan->base, out);
     else
-      ops->narrow_i32_u16(v, count, plan->base, out);
+      ops->narrow_i32_u16(value, count, plan->base, out);
     break;
   }
   case WEFT_COLUMN_F64:
   case WEFT_COLUMN_SPARSE: {
-    const double *v = (const double *) x->values + first;
+    const double *value = (const double *) x->values + first;
     if (plan->width == 1)
-      ops->narrow_f64_u8(v, count, plan->base, out);
+      ops->narrow_f64_u8(value, count, plan->base, out);
     else
-      ops->narrow_f64_u16(v, count, plan->base, out);
+      ops->narrow_f64_u16(value, count, plan->base, out);
     break;
   }
   case WEFT_COLUMN_U8: {
-    const uint8_t *v = (const uint8_t *) x->values + first, base = (uint8_t) plan->base;
+    const uint8_t *value = (const uint8_t *) x->values + first, base = (uint8_t) plan->base;
     if (plan->width == 1)
-      for (size_t i = 0; i < count; i++) ((uint8_t *) out)[i] = (uint8_t) (v[i] - base);
+      for (size_t i = 0; i < count; i++) ((uint8_t *) out)[i] = (uint8_t) (value[i] - base);
     else
-      for (size_t i = 0; i < count; i++) ((uint16_t *) out)[i] = (uint16_t) (v[i] - base);
+      for (size_t i = 0; i < count; i++) ((uint16_t *) out)[i] = (uint16_t) (value[i] - base);
     break;
   }
   case WEFT_COLUMN_PATTERN: /* ones; callers may want two bytes for few levels, too */
@@ -191,8 +191,8 @@ static int32_t value_at(const weft_column *x, size_t i)
     return copies == WEFT_GENOTYPE_MISSING ? WEFT_NA_I32 : copies;
   }
   default: {
-    double v = ((const double *) x->values)[i];
-    return v == v ? (int32_t) v : WEFT_NA_I32;
+    double value = ((const double *) x->values)[i];
+    return value == value ? (int32_t) value : WEFT_NA_I32;
   }
   }
 }
@@ -205,8 +205,8 @@ weft_codes_result weft_encode_wide(const weft_column *x, size_t n, int na_level,
   const size_t values = is_sparse(x) ? x->stored : n;
   size_t kept = 0, distinct = 0;
   for (size_t i = 0; i < values; i++) {
-    int32_t v = value_at(x, i);
-    if (v != WEFT_NA_I32) work[kept++] = v;
+    int32_t value = value_at(x, i);
+    if (value != WEFT_NA_I32) work[kept++] = value;
   }
   plan->missing = values - kept;
   if (values < n) work[kept++] = 0;
@@ -219,17 +219,17 @@ weft_codes_result weft_encode_wide(const weft_column *x, size_t n, int na_level,
   plan->levels = (uint32_t) (distinct + (na_level && plan->missing));
   for (size_t i = 0, dense = values == n; i < (dense ? n : n + values); i++) {
     /* a sparse column: first every row as zero, then the stored ones */
-    int32_t v = dense ? value_at(x, i) : i < n ? 0 : value_at(x, i - n);
+    int32_t value = dense ? value_at(x, i) : i < n ? 0 : value_at(x, i - n);
     size_t row = is_sparse(x) && (dense || i >= n) ? (size_t) x->rows[dense ? i : i - n] : i;
     size_t lo = 0, hi = distinct;
     while (lo < hi) {
       size_t mid = (lo + hi) / 2;
-      if (work[mid] < v)
+      if (work[mid] < value)
         lo = mid + 1;
       else
         hi = mid;
     }
-    out[row] = v != WEFT_NA_I32 ? (uint16_t) lo : na_level ? (uint16_t) (plan->levels - 1) : WEFT_NA_U16;
+    out[row] = value != WEFT_NA_I32 ? (uint16_t) lo : na_level ? (uint16_t) (plan->levels - 1) : WEFT_NA_U16;
   }
   return WEFT_CODES_OK;
 }

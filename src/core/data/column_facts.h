@@ -21,7 +21,7 @@ weft_status weft_column_medians(weft_ctx *ctx, const double *x, size_t n, size_t
 
 /* Puts the value that belongs at place k of n, without missing ones, there: none before it is greater, none after it
  * smaller. */
-void weft_select_place(double *v, size_t n, size_t k);
+void weft_select_place(double *values, size_t n, size_t k);
 
 /* Of each row the sum of ((x - center) / scale)^2 over the columns, in their order. */
 weft_status weft_row_squares(weft_ctx *ctx, const double *x, size_t n, size_t p, const double *center,

@@ -20,18 +20,18 @@ static void reach(int from, int to)
 }
 
 /* Copies `bytes` of what part r shows, from byte `at` on, in stream order. */
-static weft_status copy_shown(weft_device_arena *arena, int r, void *to, size_t at, size_t bytes)
+static weft_status copy_shown(weft_device_arena *arena, int part, void *to, size_t at, size_t bytes)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = arena->ctx;
   const weft_meeting *m = ctx->meeting;
   if (!bytes) return st;
-  reach(ctx->device, m->device[r]);
-  if (m->device[r] == ctx->device)
-    WEFT_CUDA(cudaMemcpyAsync(to, (const char *) m->shown[r] + at, bytes, cudaMemcpyDeviceToDevice, arena->stream));
+  reach(ctx->device, m->device[part]);
+  if (m->device[part] == ctx->device)
+    WEFT_CUDA(cudaMemcpyAsync(to, (const char *) m->shown[part] + at, bytes, cudaMemcpyDeviceToDevice, arena->stream));
   else
-    WEFT_CUDA(
-        cudaMemcpyPeerAsync(to, ctx->device, (const char *) m->shown[r] + at, m->device[r], bytes, arena->stream));
+    WEFT_CUDA(cudaMemcpyPeerAsync(to, ctx->device, (const char *) m->shown[part] + at, m->device[part], bytes,
+                                  arena->stream));
 done:
   return st;
 }
@@ -50,7 +50,8 @@ template <typename T> __global__ void add_parts(T *x, const T *others, size_t co
 {
   for (size_t i = blockIdx.x * (size_t) blockDim.x + threadIdx.x; i < count; i += (size_t) gridDim.x * blockDim.x) {
     T sum = 0;
-    for (int r = 0; r < parts; r++) sum += r == own ? x[i] : others[(size_t) (r - (r > own)) * count + i];
+    for (int part = 0; part < parts; part++)
+      sum += part == own ? x[i] : others[(size_t) (part - (part > own)) * count + i];
     x[i] = sum;
   }
 }
@@ -94,9 +95,10 @@ template <typename T> static weft_status add(weft_device_arena *arena, T *x, siz
   WEFT_CUDA(cudaStreamSynchronize(arena->stream));
 
   WEFT_TRY(weft_meet(ctx, x));
-  for (int r = 0; r < parts && st == WEFT_OK; r++)
-    if (r != own)
-      st = copy_shown(arena, r, others + (size_t) (r - (r > own)) * slice, first * sizeof(T), slice * sizeof(T));
+  for (int part = 0; part < parts && st == WEFT_OK; part++)
+    if (part != own)
+      st = copy_shown(arena, part, others + (size_t) (part - (part > own)) * slice, first * sizeof(T),
+                      slice * sizeof(T));
   if (st == WEFT_OK && slice) {
     const unsigned blocks = (unsigned) (slice < 256 * 1024 ? (slice + 255) / 256 : 1024);
     add_parts<<<blocks, 256, 0, arena->stream>>>(x + first, others, slice, parts, own);
@@ -106,9 +108,9 @@ template <typename T> static weft_status add(weft_device_arena *arena, T *x, siz
   WEFT_TRY(end_looking(arena, st));
 
   WEFT_TRY(weft_meet(ctx, x));
-  for (int r = 0; r < parts && st == WEFT_OK; r++) {
-    const size_t from = weft_share_start(count, r, parts), until = weft_share_start(count, r + 1, parts);
-    if (r != own) st = copy_shown(arena, r, x + from, from * sizeof(T), (until - from) * sizeof(T));
+  for (int part = 0; part < parts && st == WEFT_OK; part++) {
+    const size_t from = weft_share_start(count, part, parts), until = weft_share_start(count, part + 1, parts);
+    if (part != own) st = copy_shown(arena, part, x + from, from * sizeof(T), (until - from) * sizeof(T));
   }
   WEFT_TRY(end_looking(arena, st));
 done:
@@ -130,8 +132,9 @@ weft_status weft_device_join_shares(weft_device_arena *arena, void *x, const siz
   if (st != WEFT_OK) return st;
   WEFT_CUDA(cudaStreamSynchronize(arena->stream));
   WEFT_TRY(weft_meet(ctx, x));
-  for (int r = 0; r < ctx->meeting->parts && st == WEFT_OK; r++)
-    if (r != ctx->part) st = copy_shown(arena, r, (char *) x + starts[r], starts[r], starts[r + 1] - starts[r]);
+  for (int part = 0; part < ctx->meeting->parts && st == WEFT_OK; part++)
+    if (part != ctx->part)
+      st = copy_shown(arena, part, (char *) x + starts[part], starts[part], starts[part + 1] - starts[part]);
   st = end_looking(arena, st);
 done:
   return st;

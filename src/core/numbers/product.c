@@ -192,38 +192,38 @@ typedef struct {
 } skinny;
 
 /* Columns i .. i+count-1 (at most `use->dots`) of A against all n of B. */
-static void dot_group(const kernel *use, const skinny *s, size_t i, size_t count, size_t n)
+static void dot_group(const kernel *use, const skinny *job, size_t i, size_t count, size_t n)
 {
   const double *x[8], *u[8];
   double center[8], out[32];
-  for (size_t kc = 0; kc < s->k; kc += ALONG) {
-    const size_t depth = least(ALONG, s->k - kc);
-    const double beta = kc ? 1 : s->beta;
+  for (size_t kc = 0; kc < job->k; kc += ALONG) {
+    const size_t depth = least(ALONG, job->k - kc);
+    const double beta = kc ? 1 : job->beta;
     for (int view = 0; view < use->dots; view++) {
       const size_t column = i + least((size_t) view, count - 1);
-      x[view] = (const double *) s->a->x + kc + column * s->a->ld;
-      center[view] = s->a->center ? s->a->center[column] : 0;
+      x[view] = (const double *) job->a->x + kc + column * job->a->ld;
+      center[view] = job->a->center ? job->a->center[column] : 0;
     }
     for (size_t j = 0; j < n; j += (size_t) use->against) {
       const size_t cols = least((size_t) use->against, n - j);
       for (int l = 0; l < use->against; l++)
-        u[l] = (const double *) s->b->x + kc + (j + least((size_t) l, cols - 1)) * s->b->ld;
+        u[l] = (const double *) job->b->x + kc + (j + least((size_t) l, cols - 1)) * job->b->ld;
       use->inner(depth, x, center, u, out);
       for (size_t l = 0; l < cols; l++)
         for (size_t view = 0; view < count; view++) {
-          double *c = s->c + i + view + (j + l) * s->ldc;
+          double *c = job->c + i + view + (j + l) * job->ldc;
           const double product =
-              s->alpha * (s->a->factor ? s->a->factor[i + view] : 1) * out[view + l * (size_t) use->dots];
+              job->alpha * (job->a->factor ? job->a->factor[i + view] : 1) * out[view + l * (size_t) use->dots];
           *c = beta == 0 ? product : beta * *c + product;
         }
     }
   }
 }
 
-static weft_status skinny_product(weft_ctx *ctx, const kernel *use, const skinny *s, size_t m, size_t n, int threads)
+static weft_status skinny_product(weft_ctx *ctx, const kernel *use, const skinny *job, size_t m, size_t n, int threads)
 {
   const size_t wide = (size_t) use->dots, groups = (m + wide - 1) / wide;
-  const double each = 2.0 * (double) wide * (double) n * (double) s->k;
+  const double each = 2.0 * (double) wide * (double) n * (double) job->k;
   const size_t piece = each > PIECE_FLOPS ? 1 : (size_t) (PIECE_FLOPS / each) + 1;
   for (size_t first = 0; first < groups; first += piece * (size_t) threads) {
     const size_t last = least(groups, first + piece * (size_t) threads);
@@ -231,7 +231,7 @@ static weft_status skinny_product(weft_ctx *ctx, const kernel *use, const skinny
     if (st != WEFT_OK) return st;
     WEFT_PARALLEL_FOR(threads, static)
     for (int64_t g = (int64_t) first; g < (int64_t) last; g++)
-      dot_group(use, s, (size_t) g * wide, least(wide, m - (size_t) g * wide), n);
+      dot_group(use, job, (size_t) g * wide, least(wide, m - (size_t) g * wide), n);
   }
   return WEFT_OK;
 }

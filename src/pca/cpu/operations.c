@@ -121,20 +121,20 @@ static weft_status join(weft_pca_space *space, double *x, size_t count) { return
 static weft_status make_tiles(weft_pca_space *space, size_t b)
 {
   weft_status st = WEFT_OK;
-  const weft_pca_data *d = space->data;
+  const weft_pca_data *data = space->data;
   weft_pca_panel x;
   double stored = 0;
-  if (!d->stays || b < MIN_TILED || space->products++ != 1) return WEFT_OK;
-  for (size_t t = 0; t < d->panels; t++) {
-    WEFT_TRY(d->fetch(space->ctx, d->source, t, &x));
+  if (!data->stays || b < MIN_TILED || space->products++ != 1) return WEFT_OK;
+  for (size_t t = 0; t < data->panels; t++) {
+    WEFT_TRY(data->fetch(space->ctx, data->source, t, &x));
     stored += x.starts[x.p];
   }
   const double have = weft_host_available();
   if (stored < TILED_VALUES || (have > 0 && 12 * stored > 0.5 * have)) return WEFT_OK;
   weft_pca_tiles *tiles;
-  WEFT_TAKE0(tiles, &space->mem, d->panels);
-  for (size_t t = 0; t < d->panels; t++) {
-    WEFT_TRY(d->fetch(space->ctx, d->source, t, &x));
+  WEFT_TAKE0(tiles, &space->mem, data->panels);
+  for (size_t t = 0; t < data->panels; t++) {
+    WEFT_TRY(data->fetch(space->ctx, data->source, t, &x));
     WEFT_TRY(weft_pca_tile(space->ctx, &x, &space->mem, &tiles[t]));
   }
   space->tiles = tiles;
@@ -318,22 +318,22 @@ static weft_status gram_of_sparse(weft_pca_space *space, double *g)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(space->ctx);
-  const weft_pca_data *d = space->data;
+  const weft_pca_data *data = space->data;
   const double *row = space->form->row;
-  double *m, weight = (double) d->n;
+  double *m, weight = (double) data->n;
   weft_pca_panel x;
-  WEFT_TAKE0(m, &mem, d->p);
-  memset(g, 0, d->p * d->p * sizeof *g);
-  for (size_t t = 0; t < d->panels; t++) {
-    WEFT_TRY(d->fetch(space->ctx, d->source, t, &x));
+  WEFT_TAKE0(m, &mem, data->p);
+  memset(g, 0, data->p * data->p * sizeof *g);
+  for (size_t t = 0; t < data->panels; t++) {
+    WEFT_TRY(data->fetch(space->ctx, data->source, t, &x));
     WEFT_TRY(weft_pca_gram_sparse_add(space->ctx, &x, row ? row + x.row : NULL, g, m));
   }
   if (row) {
     weight = 0;
-    for (size_t i = 0; i < d->n; i++) weight += row[i] * row[i];
+    for (size_t i = 0; i < data->n; i++) weight += row[i] * row[i];
   }
-  const int threads = weft_pca_threads_for_cells(space->ctx, (double) d->p * (double) d->p);
-  weft_pca_gram_sparse_centre(space->form, d->p, weight, m, g, threads);
+  const int threads = weft_pca_threads_for_cells(space->ctx, (double) data->p * (double) data->p);
+  weft_pca_gram_sparse_centre(space->form, data->p, weight, m, g, threads);
 done:
   weft_arena_end(&mem);
   return st;

@@ -173,23 +173,23 @@ static weft_status place_dense(weft_pca_space *space)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = space->ctx;
-  const weft_pca_data *d = space->data;
-  const int64_t n = (int64_t) d->n, p = (int64_t) d->p;
+  const weft_pca_data *data = space->data;
+  const int64_t n = (int64_t) data->n, p = (int64_t) data->p;
   const double have = weft_device_available(ctx), whole = 8.0 * (double) ((n + 15) / 16 * 16) * (double) p;
-  const double most = 0.25 * have / 8, tallest = d->resident || d->panels == 1 ? (double) n : most;
+  const double most = 0.25 * have / 8, tallest = data->resident || data->panels == 1 ? (double) n : most;
   const bool fits = !space->form->single && (whole < 0.6 * have || space->form->own);
   double *x = NULL;
   float *held;
   kept to = { NULL, NULL };
   space->piece_count = (size_t) fmin(most, fmax(tallest, (double) ((size_t) 1 << 24)));
-  if (space->piece_count < (size_t) n && (d->resident || d->panels == 1))
+  if (space->piece_count < (size_t) n && (data->resident || data->panels == 1))
     return weft_fail_memory(ctx, "device", 8.0 * (double) n, have, "one column");
-  if (fits && d->resident) {
+  if (fits && data->resident) {
     WEFT_DEVICE_TAKE(x, &space->mem, (size_t) (space->ld * p));
-    if (d->resident->single)
-      WEFT_CUDA(prepare_piece(space, (const float *) d->resident->data, 0, 0, n, p, x, space->ld, true));
+    if (data->resident->single)
+      WEFT_CUDA(prepare_piece(space, (const float *) data->resident->data, 0, 0, n, p, x, space->ld, true));
     else
-      WEFT_CUDA(prepare_piece(space, (const double *) d->resident->data, 0, 0, n, p, x, space->ld, true));
+      WEFT_CUDA(prepare_piece(space, (const double *) data->resident->data, 0, 0, n, p, x, space->ld, true));
     space->x = x;
     return WEFT_OK;
   }
@@ -219,18 +219,18 @@ static weft_status place_sparse(weft_pca_space *space)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = space->ctx;
-  const weft_pca_data *d = space->data;
-  const int64_t p = (int64_t) d->p;
+  const weft_pca_data *data = space->data;
+  const int64_t p = (int64_t) data->p;
   weft_pca_panel panel;
   LIBRARY("cuSPARSE", cusparseCreate(&space->sparse));
   LIBRARY("cuSPARSE", cusparseSetStream(space->sparse, space->mem.stream));
-  for (size_t t = 0; t < d->panels; t++) {
+  for (size_t t = 0; t < data->panels; t++) {
     sparse_block b;
     int32_t *starts, *rows, *row_starts, *columns;
     double *values, *row_values;
     char *buffer;
     size_t bytes = 0;
-    WEFT_TRY(d->fetch(ctx, d->source, t, &panel));
+    WEFT_TRY(data->fetch(ctx, data->source, t, &panel));
     memset(&b, 0, sizeof b);
     b.row = (int64_t) panel.row;
     b.n = (int64_t) panel.n;

@@ -115,9 +115,9 @@ weft_status weft_pca_place_stored(weft_pca_space *space)
 {
   weft_status st = WEFT_OK;
   weft_ctx *ctx = space->ctx;
-  const weft_pca_data *d = space->data;
-  const double have = weft_device_available(ctx), p = (double) d->p, least = 16 * p;
-  const double reserve = fmin(0.5 * have, 8 * (VECTORS * ((double) d->n + p) + 3 * p * p));
+  const weft_pca_data *data = space->data;
+  const double have = weft_device_available(ctx), p = (double) data->p, least = 16 * p;
+  const double reserve = fmin(0.5 * have, 8 * (VECTORS * ((double) data->n + p) + 3 * p * p));
   weft_pca_read panel;
   space->unpacking.mem = &space->mem;
   space->held = new (std::nothrow) std::vector<weft_pca_stored>();
@@ -125,12 +125,12 @@ weft_status weft_pca_place_stored(weft_pca_space *space)
   if (8 * least > 0.5 * have) return weft_fail_memory(ctx, "device", 8 * least, have, "sixteen rows");
   space->piece_count = (size_t) fmax(least, fmin((double) PIECE_COUNT, 0.1 * have / 8));
   WEFT_DEVICE_TAKE(space->piece, &space->mem, space->piece_count);
-  for (size_t t = 0; t < d->panels; t++) {
+  for (size_t t = 0; t < data->panels; t++) {
     weft_pca_stored block = { 0 };
-    WEFT_TRY(weft_pca_read_panel(ctx, d, t, &panel));
+    WEFT_TRY(weft_pca_read_panel(ctx, data, t, &panel));
     if (weft_device_available(ctx) - 12.0 * (double) panel.stored - 4 * p < reserve) break;
-    WEFT_TRY(weft_pca_take_panel(&space->mem, d->p, panel.stored, &block));
-    WEFT_TRY(weft_pca_put_panel(&space->unpacking, d, t, &panel, &block));
+    WEFT_TRY(weft_pca_take_panel(&space->mem, data->p, panel.stored, &block));
+    WEFT_TRY(weft_pca_put_panel(&space->unpacking, data, t, &panel, &block));
     space->held->push_back(block);
   }
 done:

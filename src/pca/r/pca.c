@@ -27,24 +27,24 @@ typedef struct {
 
 static weft_status fetch_dense(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
 {
-  const r_source *s = source;
+  const r_source *given = source;
   (void) ctx;
   (void) index;
   memset(out, 0, sizeof *out);
-  out->n = out->ld = (size_t) Rf_nrows(s->data);
-  out->p = (size_t) Rf_ncols(s->data);
-  out->dense = REAL(s->data);
+  out->n = out->ld = (size_t) Rf_nrows(given->data);
+  out->p = (size_t) Rf_ncols(given->data);
+  out->dense = REAL(given->data);
   return WEFT_OK;
 }
 
 static weft_status fetch_sparse(weft_ctx *ctx, void *source, size_t index, weft_pca_panel *out)
 {
-  const r_source *s = source;
-  const SEXP x = VECTOR_ELT(s->data, (R_xlen_t) index);
+  const r_source *given = source;
+  const SEXP x = VECTOR_ELT(given->data, (R_xlen_t) index);
   const int *dim = INTEGER(R_do_slot(x, Rf_install("Dim")));
   (void) ctx;
   memset(out, 0, sizeof *out);
-  out->row = (size_t) REAL(s->starts)[index];
+  out->row = (size_t) REAL(given->starts)[index];
   out->n = (size_t) dim[0];
   out->p = (size_t) dim[1];
   out->values = REAL(R_do_slot(x, Rf_install("x")));
@@ -89,13 +89,13 @@ static weft_status ask_for_block(weft_ctx *ctx, r_source *source, size_t index, 
 
 static weft_status fetch_packed(weft_ctx *ctx, void *source, size_t index, const weft_packed_panel **out)
 {
-  r_source *s = source;
+  r_source *given = source;
   SEXP block;
-  const weft_status st = ask(ctx, s, s->packed, index, &block);
+  const weft_status st = ask(ctx, given, given->packed, index, &block);
   if (st != WEFT_OK) return st;
   const weft_packed *packed = weft_glue_handle_peek(block, &weft_packed_kind);
-  if (!packed || packed->panel.p != s->p || packed->panel.row != (size_t) REAL(s->starts)[index] ||
-      packed->panel.n > s->n - packed->panel.row)
+  if (!packed || packed->panel.p != given->p || packed->panel.row != (size_t) REAL(given->starts)[index] ||
+      packed->panel.n > given->n - packed->panel.row)
     return weft_fail(ctx, WEFT_ERR_INTERNAL, "Block %.0f is no packed one.", (double) index + 1);
   *out = &packed->panel;
   return WEFT_OK;
@@ -155,25 +155,25 @@ static weft_pca_data data_of(SEXP source, SEXP holder, r_source *to)
                        p,
                        R_NilValue };
   weft_record_close(&given);
-  weft_pca_data d = { n, p, 1, fetch_dense, to, 1, 0, NULL, NULL, NULL };
+  weft_pca_data data = { n, p, 1, fetch_dense, to, 1, 0, NULL, NULL, NULL };
   *to = s;
   if (kind == RESIDENT) {
-    d.resident = weft_glue_device_matrix(s.data);
-    if ((size_t) d.resident->n != n || (size_t) d.resident->p != p)
+    data.resident = weft_glue_device_matrix(s.data);
+    if ((size_t) data.resident->n != n || (size_t) data.resident->p != p)
       weft_glue_fail(WEFT_ERR_INTERNAL, "A resident matrix of another size.");
-    d.panels = 0;
+    data.panels = 0;
   } else if (kind == SPARSE) {
-    d.panels = (size_t) Rf_xlength(s.data);
-    d.fetch = fetch_sparse;
-    d.sparse = 1;
+    data.panels = (size_t) Rf_xlength(s.data);
+    data.fetch = fetch_sparse;
+    data.sparse = 1;
   } else if (kind == BLOCKS || kind == STORED) {
-    d.panels = (size_t) Rf_xlength(s.starts);
-    d.fetch = kind == STORED ? fetch_stored : fetch_block;
-    d.stays = 0;
-    d.sparse = kind == STORED;
-    if (s.packed != R_NilValue) d.packed = fetch_packed;
+    data.panels = (size_t) Rf_xlength(s.starts);
+    data.fetch = kind == STORED ? fetch_stored : fetch_block;
+    data.stays = 0;
+    data.sparse = kind == STORED;
+    if (s.packed != R_NilValue) data.packed = fetch_packed;
   }
-  return d;
+  return data;
 }
 
 /* ---- moments ---- */

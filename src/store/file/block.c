@@ -173,13 +173,13 @@ done:
 
 /* The rows of columns from .. to - 1, of which the first is at `place` among those listed; 0 where one lies outside the
  * block. */
-static int decode_rows(const weft_store_decoding *d, size_t from, size_t to, size_t place)
+static int decode_rows(const weft_store_decoding *decoding, size_t from, size_t to, size_t place)
 {
-  const weft_store_view *view = d->view;
+  const weft_store_view *view = decoding->view;
   uint32_t some[WEFT_STORE_CHUNK];
   size_t at = view->starts[from], ready = SIZE_MAX;
   for (size_t j = from; j < to; j++) {
-    const size_t shift = d->shift ? d->shift[place + j - from] : 0;
+    const size_t shift = decoding->shift ? decoding->shift[place + j - from] : 0;
     uint64_t row = 0;
     for (; at < view->starts[j + 1]; at++) {
       if (at / WEFT_STORE_CHUNK != ready) {
@@ -187,7 +187,7 @@ static int decode_rows(const weft_store_decoding *d, size_t from, size_t to, siz
         weft_store_unpack(&view->gaps, ready, some);
       }
       row += some[at % WEFT_STORE_CHUNK];
-      d->rows[at + shift] = (int32_t) row + d->base;
+      decoding->rows[at + shift] = (int32_t) row + decoding->base;
       row++;
     }
     if (row > view->block->rows) return 0;
@@ -197,13 +197,13 @@ static int decode_rows(const weft_store_decoding *d, size_t from, size_t to, siz
 
 /* Values of columns from .. to - 1 into d->values, moved by d->shift; whole numbers are unpacked 128 at a time, and a
  * chunk that several columns share once. */
-static void decode_values(const weft_store_decoding *d, size_t from, size_t to, size_t place)
+static void decode_values(const weft_store_decoding *decoding, size_t from, size_t to, size_t place)
 {
-  const weft_store_view *view = d->view;
+  const weft_store_view *view = decoding->view;
   uint32_t some[WEFT_STORE_CHUNK];
   size_t ready = SIZE_MAX;
   for (size_t j = from; j < to; j++) {
-    double *values = d->values + (d->shift ? d->shift[place + j - from] : 0);
+    double *values = decoding->values + (decoding->shift ? decoding->shift[place + j - from] : 0);
     for (size_t at = view->starts[j]; at < view->starts[j + 1]; at++) {
       if (view->block->kind == WEFT_STORE_SINGLE) {
         values[at] = weft_store_get_float(view->raw + 4 * at);
@@ -222,14 +222,14 @@ static void decode_values(const weft_store_decoding *d, size_t from, size_t to, 
   }
 }
 
-int weft_store_decode(const weft_store_decoding *d, const double *columns, size_t first, size_t last)
+int weft_store_decode(const weft_store_decoding *decoding, const double *columns, size_t first, size_t last)
 {
   while (first < last) { /* a run of neighbours at a time */
     const size_t from = columns ? (size_t) columns[first] : first;
     size_t run = 1;
     while (first + run < last && (!columns || (size_t) columns[first + run] == from + run)) run++;
-    if (!decode_rows(d, from, from + run, first)) return 0;
-    decode_values(d, from, from + run, first);
+    if (!decode_rows(decoding, from, from + run, first)) return 0;
+    decode_values(decoding, from, from + run, first);
     first += run;
   }
   return 1;

@@ -36,6 +36,6 @@ typedef struct weft_store_decoding {
 
 /* Columns at places first .. last - 1 of a list that rises, or of all (NULL), a shift being that of a place; 0 where
  * the block has an entry outside of its rows. */
-int weft_store_decode(const weft_store_decoding *d, const double *columns, size_t first, size_t last);
+int weft_store_decode(const weft_store_decoding *decoding, const double *columns, size_t first, size_t last);
 
 weft_status weft_store_damaged(weft_ctx *ctx, const weft_store *store, size_t index, const char *what);

@@ -253,12 +253,13 @@ static int read_chunks(const h5_library *lib, const h5_vector *x, uint64_t from,
   return 1;
 }
 
-static int read_numbers(const h5_rows *x, int which, const weft_shared *m, size_t slot, uint64_t from, size_t count)
+static int read_numbers(const h5_rows *x, int which, const weft_shared *memory, size_t slot, uint64_t from,
+                        size_t count)
 {
   const h5_vector *v = &x->vector[which];
-  void *to = which ? weft_slot_values(m, slot) : (void *) weft_slot_columns(m, slot);
-  const int by_chunks = v->chunk >= WEFT_SHARED_CHUNK && v->chunk <= m->room;
-  return (by_chunks && read_chunks(&x->lib, v, from, count, to, weft_slot_chunks(m, slot))) ||
+  void *to = which ? weft_slot_values(memory, slot) : (void *) weft_slot_columns(memory, slot);
+  const int by_chunks = v->chunk >= WEFT_SHARED_CHUNK && v->chunk <= memory->room;
+  return (by_chunks && read_chunks(&x->lib, v, from, count, to, weft_slot_chunks(memory, slot))) ||
          read_part(&x->lib, v, from, count, to);
 }
 
@@ -292,13 +293,14 @@ static size_t put_chunks(const h5_library *lib, const h5_vector *x, uint64_t fro
 }
 
 /* Whether the chunks are of a length for which it is worth it: at a piece's ends some are inflated for a part. */
-static int put_deflated(const h5_rows *x, const weft_shared *m, size_t slot, uint64_t from, size_t count)
+static int put_deflated(const h5_rows *x, const weft_shared *memory, size_t slot, uint64_t from, size_t count)
 {
-  uint64_t *to = weft_slot_chunks(m, slot);
-  size_t room = WEFT_SHARED_EACH / 2 / 8 * m->room;
+  uint64_t *to = weft_slot_chunks(memory, slot);
+  size_t room = WEFT_SHARED_EACH / 2 / 8 * memory->room;
   if (!weft_raw_inflates()) return 0;
   for (int i = 0; i < 2; i++)
-    if (!x->vector[i].deflated || x->vector[i].chunk < WEFT_SHARED_CHUNK || x->vector[i].chunk > m->room / 4) return 0;
+    if (!x->vector[i].deflated || x->vector[i].chunk < WEFT_SHARED_CHUNK || x->vector[i].chunk > memory->room / 4)
+      return 0;
   for (int i = 0; i < 2; i++) {
     const size_t used = put_chunks(&x->lib, &x->vector[i], from, count, to, room);
     if (!used) return 0;
@@ -310,11 +312,11 @@ static int put_deflated(const h5_rows *x, const weft_shared *m, size_t slot, uin
 
 /* Waits until the parent has finished with the slot. It looks ever more rarely, since a look costs microseconds of the
  * system's time; a block takes the parent ten milliseconds and more, and others are full by then. */
-static void wait_for_slot(const weft_shared *m, size_t slot)
+static void wait_for_slot(const weft_shared *memory, size_t slot)
 {
   struct timespec moment = { 0, 50000 };
-  while (atomic_load_explicit(weft_slot_full(m, slot), memory_order_acquire)) {
-    if ((long) getpid() == m->owner || (long) getppid() != m->owner)
+  while (atomic_load_explicit(weft_slot_full(memory, slot), memory_order_acquire)) {
+    if ((long) getpid() == memory->owner || (long) getppid() != memory->owner)
       weft_glue_fail(WEFT_ERR_INTERNAL, "Slot %.0f is in use, and nobody empties it.", (double) slot + 1);
     nanosleep(&moment, NULL);
     if (moment.tv_nsec < 1000000) moment.tv_nsec *= 2;
@@ -371,20 +373,21 @@ SEXP C_weft_store_h5_read(SEXP h5, SEXP shared, SEXP slot, SEXP from, SEXP count
   return R_NilValue;
 #else
   const h5_rows *x = weft_glue_handle_peek(h5, &h5_kind);
-  const weft_shared *m = weft_shared_of(shared);
+  const weft_shared *memory = weft_shared_of(shared);
   const size_t at = (size_t) Rf_asReal(slot);
   const double start = Rf_asReal(from), length = Rf_asReal(count);
-  if (!x || !m || at >= m->slots || !(start >= 0 && length >= 0 && length <= (double) m->room))
+  if (!x || !memory || at >= memory->slots || !(start >= 0 && length >= 0 && length <= (double) memory->room))
     weft_glue_fail(WEFT_ERR_INTERNAL, "%.0f values for slot %.0f.", length, (double) at + 1);
   const h5_vector *columns = &x->vector[0], *values = &x->vector[1];
   const double how[2] = { values->target, 1 };
-  if (m->file && columns->address != H5_NOWHERE && values->address != H5_NOWHERE) return addresses(x, start);
-  wait_for_slot(m, at);
+  if (memory->file && columns->address != H5_NOWHERE && values->address != H5_NOWHERE) return addresses(x, start);
+  wait_for_slot(memory, at);
   const uint64_t first = (uint64_t) start;
-  const size_t some = (size_t) length, deflated = some && put_deflated(x, m, at, first, some);
-  if (some && !deflated && !(read_numbers(x, 0, m, at, first, some) && read_numbers(x, 1, m, at, first, some)))
+  const size_t some = (size_t) length, deflated = some && put_deflated(x, memory, at, first, some);
+  if (some && !deflated &&
+      !(read_numbers(x, 0, memory, at, first, some) && read_numbers(x, 1, memory, at, first, some)))
     return R_NilValue;
-  atomic_store_explicit(weft_slot_full(m, at), 1, memory_order_release);
+  atomic_store_explicit(weft_slot_full(memory, at), 1, memory_order_release);
   return numbers(deflated ? 2 : 1, how);
 #endif
 }

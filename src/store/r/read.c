@@ -91,33 +91,33 @@ typedef struct {
 WEFT_WORK(run_vector, vector_job, weft_store_section_bytes(ctx, job->store, job->index, job->out))
 
 /* Lengths of 4 bytes each (all ones: missing), and the texts one after another. */
-static SEXP as_text(const uint8_t *bytes, const weft_store_section *v, const char *file)
+static SEXP as_text(const uint8_t *bytes, const weft_store_section *vector, const char *file)
 {
-  SEXP out = PROTECT(weft_glue_vector(STRSXP, (double) v->count));
-  uint64_t at = 4 * v->count;
-  for (uint64_t i = 0; i < v->count; i++) {
+  SEXP out = PROTECT(weft_glue_vector(STRSXP, (double) vector->count));
+  uint64_t at = 4 * vector->count;
+  for (uint64_t i = 0; i < vector->count; i++) {
     const uint64_t length = weft_store_get(bytes + 4 * i, 4);
     if (length == UINT32_MAX) {
       SET_STRING_ELT(out, (R_xlen_t) i, NA_STRING);
       continue;
     }
-    if (length > INT_MAX || length > v->bytes - at || memchr(bytes + at, 0, (size_t) length))
+    if (length > INT_MAX || length > vector->bytes - at || memchr(bytes + at, 0, (size_t) length))
       weft_glue_fail(WEFT_ERR_INPUT, "'%s' is damaged: text %.0f of \"%.200s\" cannot be read.", file, (double) i + 1,
-                     v->name);
+                     vector->name);
     SET_STRING_ELT(out, (R_xlen_t) i, Rf_mkCharLenCE((const char *) bytes + at, (int) length, CE_UTF8));
     at += length;
   }
-  if (at != v->bytes)
-    weft_glue_fail(WEFT_ERR_INPUT, "'%s' is damaged: \"%.200s\" is longer than its texts.", file, v->name);
+  if (at != vector->bytes)
+    weft_glue_fail(WEFT_ERR_INPUT, "'%s' is damaged: \"%.200s\" is longer than its texts.", file, vector->name);
   UNPROTECT(1);
   return out;
 }
 
-static SEXP as_numbers(const uint8_t *bytes, const weft_store_section *v)
+static SEXP as_numbers(const uint8_t *bytes, const weft_store_section *vector)
 {
-  const int whole = v->type == WEFT_STORE_INTEGERS;
-  SEXP out = PROTECT(weft_glue_vector(whole ? INTSXP : REALSXP, (double) v->count));
-  for (uint64_t i = 0; i < v->count; i++) {
+  const int whole = vector->type == WEFT_STORE_INTEGERS;
+  SEXP out = PROTECT(weft_glue_vector(whole ? INTSXP : REALSXP, (double) vector->count));
+  for (uint64_t i = 0; i < vector->count; i++) {
     if (whole)
       INTEGER(out)[i] = (int) (int32_t) weft_store_get(bytes + 4 * i, 4);
     else
@@ -133,11 +133,12 @@ SEXP C_weft_store_vector(SEXP handle, SEXP index, SEXP control)
   const weft_store *store = weft_glue_handle_take(handle, &kind);
   const double at = Rf_asReal(index) - 1;
   if (!(at >= 0 && at < (double) store->sections)) weft_glue_fail(WEFT_ERR_INTERNAL, "There is no vector %g.", at + 1);
-  const weft_store_section *v = &store->section[(size_t) at];
-  SEXP bytes = PROTECT(weft_glue_vector(RAWSXP, (double) v->bytes));
+  const weft_store_section *vector = &store->section[(size_t) at];
+  SEXP bytes = PROTECT(weft_glue_vector(RAWSXP, (double) vector->bytes));
   vector_job job = { store, (size_t) at, RAW(bytes) };
   weft_glue_run(control, run_vector, &job);
-  SEXP out = PROTECT(v->type == WEFT_STORE_TEXT ? as_text(RAW(bytes), v, store->name) : as_numbers(RAW(bytes), v));
+  SEXP out = PROTECT(vector->type == WEFT_STORE_TEXT ? as_text(RAW(bytes), vector, store->name)
+                                                     : as_numbers(RAW(bytes), vector));
   UNPROTECT(2);
   return out;
 }
