@@ -140,7 +140,8 @@ static size_t read_gene(const weft_ranking_job *job, const double *values, works
   return there;
 }
 
-/* The tested coefficients, and of the contrasts the one whose estimate is clearest, of equal ones the first. */
+/* Solves for the tested coefficients, and reports the contrast with the largest estimate relative to its standard
+ * error, the first one among equals. */
 static void contrast_gene(const weft_ranking_job *job, const basis *b, workspace *w, const weft_ranking_fits *out,
                           size_t j)
 {

@@ -98,8 +98,8 @@ double weft_ranking_bits(const int32_t *table, size_t bins, size_t groups)
   return bits > 0 ? bits : 0;
 }
 
-/* Bins end at the values of ranks ceil(b n / bins), as those of discretize() do: equal values share a bin, and no cut
- * is at the greatest value. */
+/* Bin b ends at the value of rank ceil(b n / bins), as in discretize(): equal values share a bin, and no cut is at the
+ * largest value. */
 double weft_ranking_bits_of(const weft_ranking_value *values, size_t n, size_t groups, int32_t *table)
 {
   double cuts[WEFT_RANKING_BINS - 1];

@@ -14,8 +14,8 @@ static int team_for(const weft_ctx *ctx, int64_t pieces) { return pieces < ctx->
 
 /* ---- values ---- */
 
-/* A set of numbers with how often each came: open addressing, a power of two of places, at least twice as many as there
- * are values. */
+/* A hash table that counts how often each value occurs: open addressing; the number of places is a power of two, at
+ * least twice the number of values. */
 typedef struct value_set {
   double *value;
   int32_t *times;

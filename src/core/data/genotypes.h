@@ -60,8 +60,8 @@ static inline void weft_genotype_word(const uint8_t *packed, size_t n, size_t w,
   *high = weft_even_bits(pairs[0] >> 1) | weft_even_bits(pairs[1] >> 1) << 32;
 }
 
-/* count[0 .. 2]: samples with so many copies; count[3]: missing. keep: a bit per sample that counts, or NULL for all.
- */
+/* count[c]: samples with c copies, c from 0 to 2; count[3]: missing ones. keep: bits of the samples that count; NULL:
+ * all. */
 static inline void weft_genotype_counts(const uint8_t *packed, size_t n, const uint64_t *keep, uint64_t count[4])
 {
   enum { AT_ONCE = 64 };

@@ -104,7 +104,7 @@ weft_status weft_device_download(weft_device_arena *arena, void *out, const void
  * the sum over the parts. Returns when it is there. */
 weft_status weft_device_join_add(weft_device_arena *arena, double *x, size_t count);
 weft_status weft_device_join_counts(weft_device_arena *arena, unsigned long long *x, size_t count);
-/* Bytes starts[r] .. starts[r + 1] - 1 of x become those of part r. */
+/* Bytes starts[r] .. starts[r + 1] - 1 of x are copied from part r. */
 weft_status weft_device_join_shares(weft_device_arena *arena, void *x, const size_t *starts);
 
 /* What the table of the back end is made of (backend.cu; backend.h says what each does). */

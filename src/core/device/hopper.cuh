@@ -11,7 +11,7 @@
 
 __device__ static inline uint32_t shared_address(const void *p) { return (uint32_t) __cvta_generic_to_shared(p); }
 
-/* Of an operand that begins here. */
+/* The descriptor by which wgmma finds an operand that begins at this address of shared memory. */
 __device__ static inline uint64_t operand_descriptor(const void *shared)
 {
   return (uint64_t) ((shared_address(shared) & 0x3ffff) >> 4) | (uint64_t) (128 >> 4) << 16 |

@@ -67,7 +67,8 @@ static __device__ void unpack_chunk(const uint8_t *bytes, const weft_packed_numb
   __syncwarp();
 }
 
-/* gaps, and with blockIdx.z = 1 whole values, of blocks from .. to - 1; entries of `from` go first. */
+/* Unpacks the gaps (blockIdx.z = 1: the whole values) of blocks from .. to - 1 into one array, the entries of block
+ * `from` first. */
 __global__ static void unpack_numbers(const uint8_t *bytes, unsigned from, unsigned to, uint32_t *gaps, uint32_t *whole)
 {
   __shared__ uint16_t places[WARPS][WEFT_PACKED_CHUNK];

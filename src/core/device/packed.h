@@ -11,8 +11,9 @@ extern "C" {
 
 #define WEFT_PACKED_CHUNK 128 /* numbers that have the same number of low bits */
 
-/* Whole numbers. Of each chunk: how many low bits its numbers have, how many bytes their high parts take (high 0: there
- * are none), and where its bits begin behind `bits` (64 bits each). All are places in the panel's bytes. */
+/* A stream of whole numbers, as places in the panel's bytes of three arrays with an entry per chunk: the number of low
+ * bits, the bytes of the high parts (high 0: there are none), and where the chunk begins behind `bits` (64 bits each).
+ */
 typedef struct weft_packed_numbers {
   uint64_t widths, high, bits, begin;
 } weft_packed_numbers;

@@ -11,8 +11,8 @@
 
 #define LANES 16 /* partial sums, whatever the width of registers, so that all machines have the same bits */
 
-/* Of the finite values of x: how many, the least and the greatest; the sum of (x unit); of (x unit - mean)^2. `wide`
- * numbers in a vector. The last values of a column are made up to a whole turn by NaN. */
+/* Three passes over a column in vectors of `wide` numbers, about its finite values: how many, the smallest and the
+ * largest; the sum of x unit; the sum of (x unit - mean)^2. The last turn is filled up with NaN. */
 #define COLUMNS(name, target, wide) \
   typedef double name##_vector __attribute__((vector_size(8 * wide), aligned(8))); \
   typedef int64_t name##_mask __attribute__((vector_size(8 * wide), aligned(8))); \

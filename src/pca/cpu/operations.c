@@ -15,6 +15,7 @@
 #include "pca/engines/dense_eigen.h"
 #include "pca/cpu/sparse.h"
 #include "pca/cpu/tiles.h"
+#include "pca/cpu/tiles_products.h"
 
 struct weft_pca_space {
   weft_ctx *ctx;
@@ -142,7 +143,7 @@ done:
   return st;
 }
 
-/* Vectors that tiles multiply at once, of which so many are given: the others are zero. */
+/* How many vectors tiles multiply at once when `given` are given; the others are zero. */
 static size_t tiled_block(size_t given) { return given <= 4 ? 4 : WEFT_PCA_TILE_BLOCK; }
 
 /* to[i b + j] = from[i + j rows] times[i] for vectors that are given, 0 for others */
@@ -226,7 +227,8 @@ done:
   return st;
 }
 
-/* Of sparse rows: X'X v = F (S'R² (S F v - 1 (c'F v)) - c 1'R² (the same)). Panels are ranges of rows. */
+/* X'X v for a sparse S, with factors F, centres c and row factors R: X'X v = F (S'R² y - c 1'R² y) where y = S F v - 1
+ * (c'F v). Panels are ranges of rows, so both products of one follow each other. */
 static weft_status twice(weft_pca_space *space, const double *v, size_t given, double *out)
 {
   weft_status st = WEFT_OK;

@@ -53,7 +53,7 @@ static void times_rows(const weft_pca_panel *x, size_t from, size_t to, const do
   }
 }
 
-/* Rows whose sums stay in cache, of which every thread has some. */
+/* How many rows a thread takes at a time: their sums stay in its cache, and every thread gets some. */
 static size_t rows_at_once(const weft_ctx *ctx, size_t n, size_t b)
 {
   const size_t cached = 65536 / b, share = n / (2 * (size_t) ctx->threads) + 1, rows = cached < share ? cached : share;

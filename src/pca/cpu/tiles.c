@@ -25,7 +25,8 @@ static int side_for(const weft_pca_panel *x)
   return side;
 }
 
-/* As many as threads may share, a power of two that depends on the data alone. */
+/* How many groups of tiles have sums of their own, which is how many threads can work at once: a power of two that
+ * depends on the data alone. */
 static size_t groups_for(const weft_pca_panel *x, size_t tiles)
 {
   size_t groups = 1;

@@ -12,7 +12,7 @@
 
 typedef struct {
   uint32_t length, columns;
-} weft_pca_runs; /* so many columns with so many values */
+} weft_pca_runs; /* `columns` neighbouring columns with `length` values each */
 
 typedef struct weft_pca_tiles {
   size_t n, p, tiles, groups; /* groups of tiles, whose sums are added in their order */
@@ -27,15 +27,8 @@ typedef struct weft_pca_tiles {
   double *sums, *far;  /* for products: groups × p and groups × 2^side rows of WEFT_PCA_TILE_BLOCK */
 } weft_pca_tiles;
 
-/* Of a panel whose columns have rising rows; what is taken lives in `mem`. */
+/* Makes tiles of a panel, whose columns must have rising rows. All memory is from `mem`. */
 weft_status weft_pca_tile(weft_ctx *ctx, const weft_pca_panel *x, weft_arena *mem, weft_pca_tiles *out);
-
-/* As weft_pca_sparse_times() and weft_pca_sparse_transposed(); b is 4 or 8. */
-weft_status weft_pca_tiles_times(weft_ctx *ctx, const weft_pca_tiles *x, const double *v, size_t b, double *out);
-weft_status weft_pca_tiles_transposed(weft_ctx *ctx, const weft_pca_tiles *x, const double *u, size_t b, double *out);
-/* With u = R^2 (S v - 1 shift'): out += S'u, total += 1'u; u is not kept. row: R's diagonal, or NULL. */
-weft_status weft_pca_tiles_twice(weft_ctx *ctx, const weft_pca_tiles *x, const double *v, size_t b, const double *shift,
-                                 const double *row, double *total, double *out);
 
 /* Columns that are fetched ahead, beyond the end of the last tile's. */
 #define WEFT_PCA_TILE_AHEAD 12

@@ -7,11 +7,12 @@
 #include "core/call/parallel.h"
 #include "pca/cpu/sparse.h"
 #include "pca/cpu/tiles.h"
+#include "pca/cpu/tiles_products.h"
 
 #define PLACES_AHEAD 1024
 #define VALUES_AHEAD 512
 
-/* Of one tile with b vectors: u += S v, and out += S'u. */
+/* Products of one tile S with b vectors: out += S in, or out += S'in. */
 typedef void (*tile_work)(const weft_pca_tiles *x, size_t tile, const double *in, double *out);
 typedef struct {
   tile_work times, transposed;
@@ -161,7 +162,7 @@ weft_status weft_pca_tiles_times(weft_ctx *ctx, const weft_pca_tiles *x, const d
   return WEFT_OK;
 }
 
-/* What S'u is taken of: u itself, or R^2 (S v - 1 shift'). */
+/* The vectors that S' is multiplied by: u itself, or R^2 (S v - 1 shift'). */
 typedef struct {
   const double *u, *v, *shift, *row;
   size_t b;

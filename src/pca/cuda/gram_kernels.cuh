@@ -32,8 +32,8 @@ __global__ void largest_bits(const double *x, int64_t count, unsigned long long 
   if (threadIdx.x % 32 == 0) atomicMax(bits, (unsigned long long) __double_as_longlong(most));
 }
 
-/* scale x = high + low / LOW: two halves hold 22 bits, of numbers far below the largest fewer. Zeros from `count` to
- * `padded`. */
+/* Splits scale x into high + low / LOW, two halves with 22 bits together (fewer for numbers far below the largest).
+ * Places from `count` to `padded` become 0. */
 #define LOW 2048.0
 __global__ void split(const double *x, int64_t count, int64_t padded, double scale, __half *high, __half *low)
 {

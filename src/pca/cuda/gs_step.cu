@@ -158,7 +158,7 @@ cudaError_t weft_pca_tile(const double *x, int64_t n, int64_t p, int64_t ld, dou
   return cudaGetLastError();
 }
 
-/* As many clusters as run at once; 0 where there are none (before compute capability 9.0). */
+/* How many clusters can run at once; 0 on devices without clusters (compute capability below 9.0). */
 static int ask_clusters()
 {
   int found = 0;

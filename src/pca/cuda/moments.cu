@@ -80,7 +80,7 @@ __global__ void column_moments(const From *x, int64_t n, int64_t p, const double
 
 /* ---- of blocks ---- */
 
-/* The values of a column in a block, of which n rows have a weight of `total`; those not stored are zeros. */
+/* Moments of one column of a block with n rows, whose weights sum to `total`; values that are not stored are zeros. */
 static __device__ weft_pca_column part_of(const int32_t *rows, const double *values, int32_t count, int64_t n,
                                           double total, const double *weights, double *shared)
 {

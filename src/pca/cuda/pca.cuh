@@ -14,7 +14,7 @@ struct sparse_block {
   cusparseSpMatDescr_t by_column, by_row;
 };
 
-/* Rows row .. row + n - 1 as compressed columns, in arrays with room for so many values. */
+/* Rows row .. row + n - 1 as compressed columns, in arrays with room for `room` values. */
 struct weft_pca_stored {
   int64_t row, n;
   size_t room;

@@ -10,7 +10,7 @@
 #include "core/call/arena.h"
 #include "pca/engines/lapack.h"
 
-/* All eigenpairs by QR, of which the last k go to `value` and `vectors`, the least first. */
+/* Finds all eigenpairs by QR and puts the k largest into `value` and `vectors`, in ascending order. */
 static weft_status by_qr(weft_ctx *ctx, weft_arena *mem, size_t order, double *diagonal, double *off, size_t k,
                          double *value, double *vectors)
 {

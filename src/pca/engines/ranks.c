@@ -58,7 +58,7 @@ done:
   return st;
 }
 
-/* Of b vectors over the rows of all ranks, those of this rank. */
+/* Cuts the rows of this rank out of b vectors that have the rows of all ranks. */
 static weft_status cut_rows(weft_pca_run *run, const double *s_v, size_t b, double *s_out)
 {
   weft_status st = WEFT_OK;
@@ -76,7 +76,7 @@ done:
   return st;
 }
 
-/* Of b vectors of which each rank has its own rows, the rows of all. */
+/* Gathers b vectors, of which each rank has its own rows, with the rows of all ranks. */
 static weft_status join_rows(weft_pca_run *run, const double *s_own, size_t b, double *s_out)
 {
   weft_status st = WEFT_OK;

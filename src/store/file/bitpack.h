@@ -32,8 +32,8 @@ typedef struct weft_store_packed {
   uint64_t *begin;
 } weft_store_packed;
 
-/* `begin` has room for the chunks of `count` numbers; `version` is that of the format. 0 where the bytes are not those
- * of so many numbers. */
+/* Prepares `size` bytes, in a version of the format, for unpacking `count` numbers chunk by chunk. `begin` has room
+ * for one entry per chunk. Returns 0 where the bytes cannot hold exactly that many numbers. */
 int weft_store_packed_view(const uint8_t *bytes, size_t size, uint64_t count, int version, uint64_t *begin,
                            weft_store_packed *out);
 void weft_store_unpack(const weft_store_packed *packed, size_t chunk, uint32_t out[WEFT_STORE_CHUNK]);

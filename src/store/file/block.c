@@ -171,8 +171,8 @@ done:
   return st;
 }
 
-/* The rows of columns from .. to - 1, of which the first is at `place` among those listed; 0 where one lies outside the
- * block. */
+/* Decodes the rows of columns from .. to - 1 (`place`: the first one's place in the list of chosen columns). Returns 0
+ * where a row lies outside the block. */
 static int decode_rows(const weft_store_decoding *decoding, size_t from, size_t to, size_t place)
 {
   const weft_store_view *view = decoding->view;

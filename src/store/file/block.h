@@ -34,8 +34,8 @@ typedef struct weft_store_decoding {
 
 #define WEFT_STORE_GROUP 32 /* columns that a thread decodes at a time */
 
-/* Columns at places first .. last - 1 of a list that rises, or of all (NULL), a shift being that of a place; 0 where
- * the block has an entry outside of its rows. */
+/* Decodes the columns at places first .. last - 1 of `columns`, a rising list (NULL: all); decoding->shift has an
+ * entry per place. Returns 0 where an entry lies outside the block's rows. */
 int weft_store_decode(const weft_store_decoding *decoding, const double *columns, size_t first, size_t last);
 
 weft_status weft_store_damaged(weft_ctx *ctx, const weft_store *store, size_t index, const char *what);

@@ -118,7 +118,8 @@ static int count_columns(const int32_t *columns, size_t count, uint64_t p, uint3
   return 1;
 }
 
-/* Of each row the values in columns from .. from + width - 1, which come next in it, to their places: how many. */
+/* Takes from each row its next values, those in columns from .. from + width - 1, and puts them where their columns
+ * are; returns how many they were. */
 #define ORDER_RANGE(name, word) \
   static size_t name(ordering *order, uint32_t from, uint32_t width) \
   { \
@@ -219,7 +220,7 @@ static uint64_t range_of(uint64_t p, size_t count, size_t rows)
   return p < RANGE ? p : width < RANGE ? RANGE : width;
 }
 
-/* From the first value on, for streams of which that of the gaps begins at `gaps`, that of the numbers at `numbers`. */
+/* Sets every row to its first value, and begins the packed streams at `gaps` and `numbers`. */
 static void begin_order(ordering *order, size_t count, uint32_t kind, uint8_t *gaps, uint8_t *numbers)
 {
   const weft_store_rows *x = order->rows;
@@ -233,7 +234,7 @@ static void begin_order(ordering *order, size_t count, uint32_t kind, uint8_t *g
   order->numbers = weft_store_pack_begin(numbers, kind == WEFT_STORE_WHOLE ? count : 0);
 }
 
-/* What lies at `from` behind what ends at `to`. */
+/* Moves the bytes from .. end - 1 to `to`, and returns the new end. */
 static uint8_t *move_up(uint8_t *to, const uint8_t *from, const uint8_t *end)
 {
   memmove(to, from, (size_t) (end - from));

@@ -108,7 +108,7 @@ static weft_status find_places(weft_ctx *ctx, const packing *all, double most, s
   return WEFT_OK;
 }
 
-/* Memory for so many bytes, kept for the panels that follow: new pages would take longer than reading into them. */
+/* Makes room for `bytes` bytes, kept for the panels that follow: new pages would take longer than reading into them. */
 static weft_status give_room(weft_ctx *ctx, weft_packed *to, size_t bytes)
 {
   weft_status st = WEFT_OK;

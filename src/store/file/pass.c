@@ -8,7 +8,7 @@
 #include "store/file/blocks_parallel.h"
 #include "store/file/pass.h"
 
-/* Sums over rows are taken in so many runs of columns, each by one thread, and added in order. */
+/* Sums over rows are taken in this many runs of columns, each by one thread, and added in order. */
 #define RUNS 16
 #define VALUES_TOGETHER ((uint64_t) 1 << 19) /* of each thread, that are decoded at once, unless one block has more */
 
@@ -196,7 +196,7 @@ static void end_pass(batch *all)
   weft_arena_end(&all->keep);
 }
 
-/* Room for so many values of the blocks of a batch. */
+/* Makes room for `values` decoded values in all blocks of a batch together. */
 static weft_status give_room(batch *all, size_t values)
 {
   weft_status st = WEFT_OK;

@@ -11,7 +11,7 @@
  * already, and are skipped when they are handed over. */
 weft_status weft_store_begin(weft_ctx *ctx, const char *path, int overwrite, uint64_t n, uint64_t p, double memory,
                              const char *key, int anew, weft_store_writer *out);
-/* Makes room for so many more blocks in the directory. */
+/* Makes room for `more` blocks in the directory. */
 weft_status weft_store_room_for_blocks(weft_ctx *ctx, weft_store_writer *writer, size_t more);
 /* One entry. Rows come in order, but for those of the block that is being filled. *late: the row's block has been
  * written, and nothing was done. */
@@ -19,7 +19,7 @@ weft_status weft_store_push(weft_ctx *ctx, weft_store_writer *writer, uint64_t r
                             int *late);
 /* Closes a block of the next `rows` rows, with their entries; it waits and is written together with others. */
 weft_status weft_store_flush(weft_ctx *ctx, weft_store_writer *writer, uint64_t rows);
-/* Makes room for so many entries in the open block. */
+/* Makes room for `count` entries in the open block. */
 weft_status weft_store_room(weft_ctx *ctx, weft_store_writer *writer, size_t count);
 /* How many rows from `first` on, by how many entries each has, go into a block that has `count` entries of rows
  * before them, `before` rows: 0 where not even one does. */

@@ -9,7 +9,7 @@ weft_status weft_store_take_rows(weft_ctx *ctx, weft_store_writer *writer, weft_
 weft_status weft_store_entries(weft_ctx *ctx, const weft_store_rows *rows, uint64_t p, weft_store_entry *out,
                                size_t *count);
 
-/* Compressed columns of so many rows, or a dense matrix (starts NULL), the next ones of the store; p columns. */
+/* The store's next `rows` rows, as compressed columns or, where starts is NULL, as a dense matrix; p columns. */
 typedef struct weft_store_columns {
   uint64_t first;
   size_t rows, done;

@@ -91,7 +91,8 @@ static int find_functions(void *object, const h5_function *functions, size_t cou
   return found;
 }
 
-/* Of the object at `path`, which R has loaded, or of one that it is linked to. 0: something is missing, or too old. */
+/* Finds libhdf5's functions in the shared object at `path`, which R has loaded, or in one that it is linked to.
+ * Returns 0 where a function is missing or the library is too old. */
 static int find_library(const char *path, h5_library *lib)
 {
   const h5_function functions[] = { { "H5Fopen", &lib->open_file },
@@ -330,7 +331,8 @@ static SEXP numbers(size_t count, const double *x)
   return out;
 }
 
-/* What lies in the file as it is: target, and type and address of the columns and of the values. */
+/* How to read a piece that lies in the file as it is: target type, then type and address of the columns and of the
+ * values. */
 static SEXP addresses(const h5_rows *x, double from)
 {
   const h5_vector *c = &x->vector[0], *v = &x->vector[1];

@@ -187,8 +187,8 @@ WEFT_WORK(run_count, select_job, weft_store_count(ctx, job->store, &job->choice,
 WEFT_WORK(run_select, select_job,
           weft_store_select(ctx, job->store, &job->choice, &job->recipe, job->starts, job->rows, job->values))
 
-/* Slot `name` of `count` numbers: that of an earlier result where it is long enough, since touching new pages takes as
- * long as reading into them. */
+/* A vector of at least `count` numbers, called `name`: an earlier result's where it is long enough, since touching new
+ * pages takes as long as reading into them. */
 static SEXP slot_of(SEXP room, const char *name, SEXPTYPE type, double count)
 {
   SEXP before = room == R_NilValue ? R_NilValue : weft_glue_element(room, name);

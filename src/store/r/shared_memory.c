@@ -65,7 +65,7 @@ static weft_raw_type type_of(double x)
   return (weft_raw_type) x;
 }
 
-/* From the words at `at`, of which there are `room`; how many there were. */
+/* Reads the description of a piece's chunks from the words at `at` (at most `room`); returns how many words it had. */
 static size_t chunks_at(const uint64_t *at, size_t room, weft_raw_part *x)
 {
   if (room < WEFT_CHUNKS_WORDS) wrong_piece("lacks its chunks");
@@ -111,7 +111,7 @@ static const weft_raw_rows *raw_of(const weft_shared *memory, size_t slot, SEXP 
   return x;
 }
 
-/* Of a piece, list(first, starts, slot, how) or list(first, starts, indices, values). */
+/* The rows that R's `piece` describes: list(first, starts, slot, how) or list(first, starts, indices, values). */
 static weft_store_rows rows_of(SEXP piece, const weft_shared *memory, double first)
 {
   SEXP starts = VECTOR_ELT(piece, 1), third = VECTOR_ELT(piece, 2), fourth = VECTOR_ELT(piece, 3);

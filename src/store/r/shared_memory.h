@@ -47,5 +47,5 @@ static inline uint64_t *weft_slot_chunks(const weft_shared *memory, size_t slot)
   return (uint64_t *) (weft_slot_columns(memory, slot) + 3 * memory->room);
 }
 
-/* Of a handle; NULL: it is none. */
+/* The shared memory behind a handle; NULL where it is something else. */
 weft_shared *weft_shared_of(SEXP handle);

@@ -4,7 +4,7 @@
 #include "core/r/glue.h"
 #include "store/store.h"
 
-/* Of a handle; an R error where the store was finished. */
+/* The writer behind a handle; an R error where the store was finished. */
 weft_store_writer *weft_store_writer_of(SEXP handle);
-/* Of an R vector of so many numbers, or NULL: all 1. */
+/* The values in an R vector of `length` numbers; NULL: all are 1. */
 weft_store_values weft_store_values_of(SEXP x, double length);

@@ -123,7 +123,8 @@ SEXP C_weft_ranks_heard(void)
   return out;
 }
 
-/* list(how, why), of every rank when all gave up last: 1 stopped, 2 its script had ended; 0 neither. */
+/* list(how, why) with an element per rank, about the last call that all gave up. how: 1 it stopped, 2 its script had
+ * ended, 0 neither. */
 SEXP C_weft_ranks_stopped(void)
 {
   SEXP out = PROTECT(WEFT_NAMED_LIST("how", "why"));
