@@ -178,7 +178,7 @@ static size_t together(const weft_packed_panel *x, size_t from, size_t *entries)
   return to;
 }
 
-static unsigned least(uint64_t a, uint64_t b) { return (unsigned) (a < b ? a : b); }
+static unsigned min_of(uint64_t a, uint64_t b) { return (unsigned) (a < b ? a : b); }
 
 /* Unpacks the blocks from .. to - 1 of a panel that is on the device: first all packed numbers, 128 to a warp, then
  * each column's run to its place in the panel's compressed columns. `block` is the host's copy of their directory. */
@@ -191,14 +191,14 @@ static weft_status unpack_blocks(weft_unpacking *unpacking, const panel_on_devic
   uint64_t most = 1;
   for (unsigned b = from; b < to; b++) most = block[b].values > most ? block[b].values : most;
   const uint64_t chunks = (most + WEFT_PACKED_CHUNK - 1) / WEFT_PACKED_CHUNK, columns = (to - from) * x->p;
-  const dim3 grid(least((chunks + WARPS - 1) / WARPS, 4096), least(to - from, 65535), 2);
+  const dim3 grid(min_of((chunks + WARPS - 1) / WARPS, 4096), min_of(to - from, 65535), 2);
   unpack_numbers<<<grid, WARPS * LANES, 0, stream>>>(x->bytes, from, to, unpacking->gaps, unpacking->whole);
   WEFT_CUDA(cudaGetLastError());
-  place_columns<<<least((columns + WARPS - 1) / WARPS, 1 << 20), WARPS * LANES, 0, stream>>>(*x, from, to,
-                                                                                             unpacking->gaps,
-                                                                                             unpacking->whole, rows,
-                                                                                             values,
-                                                                                             unpacking->unsound);
+  place_columns<<<min_of((columns + WARPS - 1) / WARPS, 1 << 20), WARPS * LANES, 0, stream>>>(*x, from, to,
+                                                                                              unpacking->gaps,
+                                                                                              unpacking->whole, rows,
+                                                                                              values,
+                                                                                              unpacking->unsound);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

@@ -50,7 +50,7 @@
 #  include "core/numbers/product_variant.h"
 #endif
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t min_of(size_t a, size_t b) { return a < b ? a : b; }
 static size_t round_up(size_t a, size_t to) { return (a + to - 1) / to * to; }
 
 typedef struct {
@@ -197,17 +197,17 @@ static void dot_group(const kernel *use, const skinny *job, size_t i, size_t cou
   const double *x[8], *u[8];
   double center[8], out[32];
   for (size_t kc = 0; kc < job->k; kc += ALONG) {
-    const size_t depth = least(ALONG, job->k - kc);
+    const size_t depth = min_of(ALONG, job->k - kc);
     const double beta = kc ? 1 : job->beta;
     for (int view = 0; view < use->dots; view++) {
-      const size_t column = i + least((size_t) view, count - 1);
+      const size_t column = i + min_of((size_t) view, count - 1);
       x[view] = (const double *) job->a->x + kc + column * job->a->ld;
       center[view] = job->a->center ? job->a->center[column] : 0;
     }
     for (size_t j = 0; j < n; j += (size_t) use->against) {
-      const size_t cols = least((size_t) use->against, n - j);
+      const size_t cols = min_of((size_t) use->against, n - j);
       for (int l = 0; l < use->against; l++)
-        u[l] = (const double *) job->b->x + kc + (j + least((size_t) l, cols - 1)) * job->b->ld;
+        u[l] = (const double *) job->b->x + kc + (j + min_of((size_t) l, cols - 1)) * job->b->ld;
       use->inner(depth, x, center, u, out);
       for (size_t l = 0; l < cols; l++)
         for (size_t view = 0; view < count; view++) {
@@ -226,12 +226,12 @@ static weft_status skinny_product(weft_ctx *ctx, const kernel *use, const skinny
   const double each = 2.0 * (double) wide * (double) n * (double) job->k;
   const size_t piece = each > PIECE_FLOPS ? 1 : (size_t) (PIECE_FLOPS / each) + 1;
   for (size_t first = 0; first < groups; first += piece * (size_t) threads) {
-    const size_t last = least(groups, first + piece * (size_t) threads);
+    const size_t last = min_of(groups, first + piece * (size_t) threads);
     const weft_status st = weft_poll(ctx, 0, 0);
     if (st != WEFT_OK) return st;
     WEFT_PARALLEL_FOR(threads, static)
     for (int64_t g = (int64_t) first; g < (int64_t) last; g++)
-      dot_group(use, job, (size_t) g * wide, least(wide, m - (size_t) g * wide), n);
+      dot_group(use, job, (size_t) g * wide, min_of(wide, m - (size_t) g * wide), n);
   }
   return WEFT_OK;
 }
@@ -246,10 +246,10 @@ static void slab_product(const kernel *use, const weft_view *a, const weft_view 
                          size_t to, double alpha, int lower, double *packed_a, double *packed_b, double *c)
 {
   for (size_t kc = from; kc < to; kc += DEPTH) {
-    const size_t depth = least(DEPTH, to - kc);
+    const size_t depth = min_of(DEPTH, to - kc);
     pack_block(bt, 0, n, (size_t) use->cols, kc, depth, packed_b);
     for (size_t i = 0; i < m; i += HEIGHT) {
-      const size_t rows = least(HEIGHT, m - i);
+      const size_t rows = min_of(HEIGHT, m - i);
       const target t = { NULL, alpha, kc > from ? 1 : 0, c + i, m };
       pack_block(a, i, rows, (size_t) use->rows, kc, depth, packed_a);
       block_product(use, packed_a, rows, packed_b, n, depth, t, i, 0, lower);
@@ -271,14 +271,14 @@ static weft_status deep_product(weft_ctx *ctx, const kernel *use, const weft_vie
   WEFT_TAKE(packed, &mem, (size_t) threads * room);
   WEFT_TAKE0(parts, &mem, (size_t) threads * m * n);
   for (size_t first = 0; first < slabs; first += (size_t) threads) {
-    const size_t last = least(slabs, first + (size_t) threads);
+    const size_t last = min_of(slabs, first + (size_t) threads);
     WEFT_TRY(weft_poll(ctx, 0, 0));
     WEFT_PARALLEL(threads)
     {
       double *own = packed + (size_t) WEFT_THREAD() * room;
       WEFT_FOR(static)
       for (int64_t s = (int64_t) first; s < (int64_t) last; s++)
-        slab_product(use, a, bt, m, n, (size_t) s * SLAB, least(k, ((size_t) s + 1) * SLAB), alpha, lower, own,
+        slab_product(use, a, bt, m, n, (size_t) s * SLAB, min_of(k, ((size_t) s + 1) * SLAB), alpha, lower, own,
                      own + room_a, parts + ((size_t) s - first) * m * n);
     }
     for (size_t s = first; s < last; s++) {
@@ -303,8 +303,8 @@ weft_status weft_product(weft_ctx *ctx, size_t m, size_t n, size_t k, double alp
   const size_t high = (size_t) use.rows, wide = (size_t) use.cols;
   const int threads = weft_threads_worth(ctx->threads, (double) m * (double) n * (double) k / 20);
   const size_t share = round_up((m + (size_t) threads - 1) / (size_t) threads, high);
-  const size_t height = least(HEIGHT, share ? share : high), blocks = (m + height - 1) / height;
-  const size_t width = least(WIDTH, round_up(n, wide)), deep = least(DEPTH, k);
+  const size_t height = min_of(HEIGHT, share ? share : high), blocks = (m + height - 1) / height;
+  const size_t width = min_of(WIDTH, round_up(n, wide)), deep = min_of(DEPTH, k);
   weft_view bt = *b; /* B is packed by its columns */
   double *packed_a, *packed_b;
   bt.transposed = !b->transposed;
@@ -324,11 +324,11 @@ weft_status weft_product(weft_ctx *ctx, size_t m, size_t n, size_t k, double alp
   WEFT_TAKE(packed_a, &mem, (size_t) threads * height * deep);
   WEFT_TAKE(packed_b, &mem, width * deep);
   for (size_t jc = 0; jc < n; jc += width) {
-    const size_t cols = least(width, n - jc);
+    const size_t cols = min_of(width, n - jc);
     /* what a thread packs at once: a longer run of each column, of which a strip's part is hardly a line of cache */
-    const size_t strips = least(STRIPS * wide, round_up((cols + (size_t) threads - 1) / (size_t) threads, wide));
+    const size_t strips = min_of(STRIPS * wide, round_up((cols + (size_t) threads - 1) / (size_t) threads, wide));
     for (size_t kc = 0; kc < k; kc += deep) {
-      const size_t depth = least(deep, k - kc);
+      const size_t depth = min_of(deep, k - kc);
       const target t = { NULL, alpha, kc ? 1 : beta, NULL, ldc };
       WEFT_TRY(weft_poll(ctx, 0, 0));
       WEFT_PARALLEL(threads)
@@ -337,11 +337,11 @@ weft_status weft_product(weft_ctx *ctx, size_t m, size_t n, size_t k, double alp
         WEFT_FOR(static)
         for (int64_t s = 0; s < (int64_t) ((cols + strips - 1) / strips); s++) {
           const size_t j = (size_t) s * strips;
-          pack_block(&bt, jc + j, least(strips, cols - j), wide, kc, depth, packed_b + j * depth);
+          pack_block(&bt, jc + j, min_of(strips, cols - j), wide, kc, depth, packed_b + j * depth);
         }
         WEFT_FOR(dynamic)
         for (int64_t s = 0; s < (int64_t) blocks; s++) {
-          const size_t i = (size_t) s * height, rows = least(height, m - i);
+          const size_t i = (size_t) s * height, rows = min_of(height, m - i);
           target at = t;
           if (lower && i + rows <= jc) continue;
           pack_block(a, i, rows, high, kc, depth, own);
@@ -362,12 +362,12 @@ weft_status weft_symmetric(weft_ctx *ctx, const double *x, size_t p, int *yes)
 {
   *yes = 1;
   for (size_t jc = 0; jc < p && *yes; jc += SQUARE) {
-    const size_t last = least(jc + SQUARE, p);
+    const size_t last = min_of(jc + SQUARE, p);
     const weft_status st = weft_poll(ctx, (double) jc, (double) p);
     if (st != WEFT_OK) return st;
     for (size_t ic = jc; ic < p && *yes; ic += SQUARE)
       for (size_t j = jc; j < last; j++)
-        for (size_t i = ic > j ? ic : j; i < least(ic + SQUARE, p); i++) *yes &= x[i + j * p] == x[j + i * p];
+        for (size_t i = ic > j ? ic : j; i < min_of(ic + SQUARE, p); i++) *yes &= x[i + j * p] == x[j + i * p];
   }
   return WEFT_OK;
 }

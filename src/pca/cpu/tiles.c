@@ -15,7 +15,7 @@
 #define BAND 8           /* tiles made at once, or one for each thread */
 #define WORTH 4          /* values for each that is in the table, or more, for a table to pay */
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t min_of(size_t a, size_t b) { return a < b ? a : b; }
 
 static int side_for(const weft_pca_panel *x)
 {
@@ -30,7 +30,7 @@ static int side_for(const weft_pca_panel *x)
 static size_t groups_for(const weft_pca_panel *x, size_t tiles)
 {
   size_t groups = 1;
-  while (2 * groups <= least(WEFT_PCA_TILE_GROUPS, tiles) &&
+  while (2 * groups <= min_of(WEFT_PCA_TILE_GROUPS, tiles) &&
          (double) (2 * groups * VALUES_GROUP) * (double) x->p <= (double) x->starts[x->p])
     groups *= 2;
   return groups;
@@ -54,7 +54,7 @@ static void count_column(const weft_pca_tiles *x, const weft_pca_panel *from, si
 static weft_status count_columns(weft_ctx *ctx, weft_pca_tiles *x, const weft_pca_panel *from, int threads)
 {
   for (size_t first = 0; first < x->p; first += 1024) {
-    const int64_t last = (int64_t) least(first + 1024, x->p);
+    const int64_t last = (int64_t) min_of(first + 1024, x->p);
     const weft_status st = weft_poll(ctx, 0, 0);
     if (st != WEFT_OK) return st;
     WEFT_PARALLEL_FOR(threads, static)
@@ -127,7 +127,7 @@ static weft_status take_band(weft_ctx *ctx, const weft_pca_tiles *x, band *b, co
     b->room = here;
   }
   for (size_t first = 0; first < x->p; first += 4096) {
-    const int64_t last = (int64_t) least(first + 4096, x->p);
+    const int64_t last = (int64_t) min_of(first + 4096, x->p);
     WEFT_TRY(weft_poll(ctx, 0, 0));
     WEFT_PARALLEL_FOR(threads, static)
     for (int64_t j = (int64_t) first; j < last; j++) take_column(x, b, from, (size_t) j);
@@ -238,7 +238,7 @@ static weft_status take_panel(weft_ctx *ctx, weft_pca_tiles *x, const weft_pca_p
   weft_arena passing = weft_arena_begin(ctx);
   const int threads = weft_pca_threads_for_cells(ctx, (double) from->starts[from->p]);
   const size_t high = (size_t) 1 << x->side, at_once = threads > BAND ? (size_t) threads : BAND;
-  band b = { .tiles = least(at_once, x->tiles) };
+  band b = { .tiles = min_of(at_once, x->tiles) };
   desk *desks;
   WEFT_TAKE(desks, &passing, b.tiles);
   WEFT_TAKE(b.at, &passing, x->p);
@@ -252,7 +252,7 @@ static weft_status take_panel(weft_ctx *ctx, weft_pca_tiles *x, const weft_pca_p
   memcpy(b.at, from->starts, x->p * sizeof *b.at);
   WEFT_TRY(count_columns(ctx, x, from, threads));
   for (; b.first < x->tiles; b.first += at_once) {
-    b.tiles = least(at_once, x->tiles - b.first);
+    b.tiles = min_of(at_once, x->tiles - b.first);
     WEFT_TRY(take_band(ctx, x, &b, from, &passing, threads));
     WEFT_TRY(order_band(ctx, x, &b, desks, mem, threads));
   }
@@ -269,7 +269,7 @@ weft_status weft_pca_tile(weft_ctx *ctx, const weft_pca_panel *x, weft_arena *me
   const size_t high = (size_t) 1 << t.side;
   t.tiles = (x->n + high - 1) >> t.side;
   t.groups = groups_for(x, t.tiles);
-  t.max_runs = least(high, t.p) + 1;
+  t.max_runs = min_of(high, t.p) + 1;
   WEFT_TAKE0(t.columns, mem, t.tiles * (t.p + 1) + WEFT_PCA_TILE_AHEAD);
   WEFT_TAKE(t.begin, mem, t.tiles + 1);
   WEFT_TAKE(t.places, mem, (size_t) x->starts[x->p] + 1);

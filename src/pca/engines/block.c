@@ -46,8 +46,8 @@ typedef struct {
   weft_pca_frame frame;
 } krylov;
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-static size_t most(size_t a, size_t b) { return a > b ? a : b; }
+static size_t min_of(size_t a, size_t b) { return a < b ? a : b; }
+static size_t max_of(size_t a, size_t b) { return a > b ? a : b; }
 
 /* X P -> Q and H for the b columns of P from `size` on, which become the last block. */
 static weft_status extend(krylov *engine, size_t b)
@@ -126,7 +126,7 @@ static weft_status extract(krylov *engine, size_t k, double tol)
     if (engine->r_rows == 0 && engine->next)
       engine->run->out->residual[i] = INFINITY; /* not known: the block was truncated */
   }
-  WEFT_TRY(weft_pca_ranks_as_first(engine->run, engine->run->out->residual, least(k, engine->run->job->k)));
+  WEFT_TRY(weft_pca_ranks_as_first(engine->run, engine->run->out->residual, min_of(k, engine->run->job->k)));
 done:
   weft_arena_end(&mem);
   return st;
@@ -175,12 +175,12 @@ static weft_status open_engine(krylov *engine, weft_pca_run *run, size_t capacit
   weft_status st = WEFT_OK;
   const size_t widest = PANEL;
   const weft_pca_ops *ops = run->ops;
-  const size_t high = most(run->near, run->far);
+  const size_t high = max_of(run->near, run->far);
   memset(engine, 0, sizeof *engine);
   engine->run = engine->frame.run = run;
   engine->mem = weft_arena_begin(run->ctx);
   engine->capacity = capacity;
-  WEFT_TRY(ops->take(run->space, run->near * (capacity + most(widest, run->job->k)), &engine->s_p));
+  WEFT_TRY(ops->take(run->space, run->near * (capacity + max_of(widest, run->job->k)), &engine->s_p));
   WEFT_TRY(ops->take(run->space, run->far * capacity, &engine->s_q));
   WEFT_TRY(ops->take(run->space, (capacity + widest) * widest, &engine->frame.s_small));
   WEFT_TRY(ops->take(run->space, high * widest, &engine->frame.s_swap));
@@ -215,7 +215,7 @@ static weft_status first_block(krylov *engine, size_t b)
   weft_status st = WEFT_OK;
   weft_pca_run *run = engine->run;
   weft_arena mem = weft_arena_begin(run->ctx);
-  const size_t given = run->job->start ? least(run->job->k, b) : 0;
+  const size_t given = run->job->start ? min_of(run->job->k, b) : 0;
   double *c, *r;
   WEFT_TAKE(c, &mem, 1);
   WEFT_TAKE(r, &mem, b * b);
@@ -239,7 +239,7 @@ static weft_status whole_space(krylov *engine)
   double *unit;
   WEFT_TAKE0(unit, &mem, near * PANEL);
   for (size_t j = 0; j < near; j += PANEL) {
-    const size_t b = least(PANEL, near - j);
+    const size_t b = min_of(PANEL, near - j);
     memset(unit, 0, near * PANEL * sizeof *unit);
     for (size_t i = 0; i < b; i++) unit[j + i + i * near] = 1;
     WEFT_TRY(run->ops->put(run->space, engine->s_p + j * near, unit, near * b));
@@ -271,7 +271,7 @@ static weft_status true_residuals(krylov *engine)
   engine->r_rows = 0;
   WEFT_TRY(weft_pca_to_near(run, engine->s_q, k, s_out));
   for (size_t first = 0; first < k; first += PANEL) {
-    const size_t b = least(PANEL, k - first);
+    const size_t b = min_of(PANEL, k - first);
     memset(r, 0, b * b * sizeof *r);
     for (size_t j = 0; j < b; j++) r[j + j * b] = engine->values[first + j];
     WEFT_TRY(ops->put(run->space, engine->frame.s_small, r, b * b));
@@ -356,10 +356,10 @@ static weft_status gram_start(krylov *engine)
     if (!engine->lanczos) run->passes += 1;
   }
   for (size_t j = 0; j < k; j += PANEL) {
-    WEFT_TRY(weft_pca_orthonormalise(&engine->frame, engine->s_p, 0, j, least(PANEL, k - j), c, r));
+    WEFT_TRY(weft_pca_orthonormalise(&engine->frame, engine->s_p, 0, j, min_of(PANEL, k - j), c, r));
     engine->frame.scale = 0;
   }
-  for (size_t j = 0; j < k; j += PANEL) WEFT_TRY(extend(engine, least(PANEL, k - j)));
+  for (size_t j = 0; j < k; j += PANEL) WEFT_TRY(extend(engine, min_of(PANEL, k - j)));
   WEFT_TRY(extract(engine, k, 1e-13));
   WEFT_TRY(restart(engine, k));
   WEFT_TRY(true_residuals(engine));
@@ -411,7 +411,7 @@ static weft_status iterate(krylov *engine, size_t b, int *left)
   const weft_pca_job *job = run->job;
   const size_t k = job->k;
   const double tol = fmax(0.1 * job->tol, 3e-14);
-  size_t since = 0, look = job->start ? 1 : most(2, 32 / b), blocks = 0; /* a guess may do by itself */
+  size_t since = 0, look = job->start ? 1 : max_of(2, 32 / b), blocks = 0; /* a guess may do by itself */
   double before = 0, found = -1, to_go;
   for (;;) {
     const int last = engine->size + engine->next >= run->near || blocks + 1 >= job->max_iterations;
@@ -424,7 +424,7 @@ static weft_status iterate(krylov *engine, size_t b, int *left)
     since++;
     out_of_room = engine->size + engine->next > engine->capacity;
     if (engine->size < k || (since < look && !out_of_room && !last)) continue;
-    keep = out_of_room ? least(k + 3 * b, engine->size - b) : k; /* with few, what a restart discards costs passes */
+    keep = out_of_room ? min_of(k + 3 * b, engine->size - b) : k; /* with few, what a restart discards costs passes */
     WEFT_TRY(extract(engine, keep, tol));
     for (size_t i = 0; i < k; i++) run->out->iterations[i] = (int32_t) blocks;
     if (last) break;
@@ -435,7 +435,7 @@ static weft_status iterate(krylov *engine, size_t b, int *left)
       if (!may || sum <= found * (1 + 1e-12)) break;
       found = sum;
       WEFT_TRY(restart(engine, k));
-      engine->next = least(b, run->near - k);
+      engine->next = min_of(b, run->near - k);
       WEFT_TRY(weft_pca_random_block(&engine->frame, engine->s_p, k, engine->next));
       since = 0;
       look = WEFT_PCA_LOOK_AGAIN;
@@ -446,7 +446,7 @@ static weft_status iterate(krylov *engine, size_t b, int *left)
       *left = 1;
       break;
     }
-    look = before > 0 ? weft_pca_until_look(to_go, b) : most(1, 16 / b);
+    look = before > 0 ? weft_pca_until_look(to_go, b) : max_of(1, 16 / b);
     before = worst(run);
     since = 0;
     if (out_of_room) WEFT_TRY(restart(engine, keep));
@@ -480,13 +480,13 @@ static size_t choose_capacity(const weft_pca_run *run, size_t b)
   const double have = run->ranks ? -1 : weft_host_available(); /* ranks must arrive at the same number */
   size_t wanted = k + 12 * b;
   if (have > 0 && 0.25 * have / bytes < (double) wanted) wanted = (size_t) (0.25 * have / bytes);
-  return least(most(wanted, k + 2 * b + 2 * PANEL), run->near);
+  return min_of(max_of(wanted, k + 2 * b + 2 * PANEL), run->near);
 }
 
 static size_t choose_block(const weft_pca_run *run)
 {
   const size_t spare = (run->job->k + 13) / 8 * 8, b = run->job->block ? run->job->block : spare < 16 ? 16 : spare;
-  return least(least(b, PANEL), run->near);
+  return min_of(min_of(b, PANEL), run->near);
 }
 
 static void close_engine(krylov *engine)

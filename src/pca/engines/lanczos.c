@@ -24,7 +24,7 @@ typedef struct {
   double *values, *vectors, *work;
 } lanczos;
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t min_of(size_t a, size_t b) { return a < b ? a : b; }
 
 size_t weft_pca_lanczos_capacity(const weft_pca_run *run)
 {
@@ -124,7 +124,7 @@ static weft_status iterate(lanczos *search)
     full = search->size + b > search->capacity;
     since++;
     if (search->size < k + b || (since < look && !full && blocks < job->max_iterations)) continue;
-    const size_t keep = least((search->capacity + k) / 2, search->size - b);
+    const size_t keep = min_of((search->capacity + k) / 2, search->size - b);
     WEFT_TRY(extract(search, keep, &over));
     if (over > 1 && blocks < job->max_iterations) {
       /* early on, residuals do not fall and are not informative */
