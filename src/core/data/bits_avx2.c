@@ -354,8 +354,8 @@ TARGET_INLINE void rows_by_group(const size_t rows, const uint64_t *a, size_t ld
   for (size_t i = 0; i < rows; i++) store_counts(count[i][0], count[i][1], nb, add, out + i * ldo);
 }
 
-/* Planes of b are rearranged in groups, so that one load serves several of them; each group is counted against all
- * planes of a, some WORDS words at a time, which stay in the first-level cache. */
+/* Planes of b are rearranged in groups of 8, so that one load serves four of them; each group is counted against all
+ * planes of a, 31 words at a time, so that counts of bits fit a byte. */
 TARGET static void popcount_tile(const uint64_t *a, size_t na, size_t lda, const uint64_t *b, size_t nb, size_t ldb,
                                  size_t words, uint32_t *out, size_t ldo)
 {

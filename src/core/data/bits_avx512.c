@@ -316,8 +316,8 @@ TARGET_INLINE void block_by_group(const size_t vectors, const uint64_t *a, size_
   for (; i < na; i++) rows_by_group(1, vectors, a + i * lda, lda, group, words, nb, add, out + i * ldo, ldo);
 }
 
-/* Planes of b are rearranged in groups of up to 32, so that one load serves eight of them; each group is counted
- * against all planes of a, some WORDS words at a time, which stay in the first-level cache. */
+/* Planes of b are rearranged in groups of 32, so that one load serves eight of them; each group is counted against all
+ * planes of a, 64 words at a time, so that the group stays in the first-level cache. */
 TARGET static void popcount_tile(const uint64_t *a, size_t na, size_t lda, const uint64_t *b, size_t nb, size_t ldb,
                                  size_t words, uint32_t *out, size_t ldo)
 {

@@ -319,7 +319,7 @@ done:
   return st;
 }
 
-/* Fetches `bytes` through two pinned buffers in turn, several times as fast as straight into pageable memory;
+/* Fetches `bytes` through two pinned buffers in turn, one copied by the host's threads while the other is filled;
  * everything is there at the end. */
 weft_status weft_device_download(weft_device_arena *arena, void *out, const void *from, size_t bytes)
 {

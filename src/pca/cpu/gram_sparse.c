@@ -117,9 +117,8 @@ done:
   return st;
 }
 
-/* g += X'R^2 X (its lower triangle) and m += X'R^2 1 for a sparse panel X and R = diag(row). Ranges of rows of bounded
- * size are turned into rows, as many at once as there are threads; then threads share the columns of g, and add the
- * ranges in order. */
+/* Ranges of rows of bounded size are turned from columns into rows, as many at once as there are threads; then threads
+ * share the columns of g, and add the ranges in order, so that sums do not depend on threads. */
 weft_status weft_pca_gram_sparse_add(weft_ctx *ctx, const weft_pca_panel *x, const double *row, double *g, double *m)
 {
   weft_status st = WEFT_OK;

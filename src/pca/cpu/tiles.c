@@ -230,8 +230,8 @@ done:
   return st;
 }
 
-/* Fills x->places, values and runs from the panel, a band of tiles at a time: as many tiles as there are threads, and
- * each has a desk to work at. */
+/* Fills x->places, values and runs from the panel, a band of tiles at a time: BAND of them, or one for each thread
+ * where there are more threads. Each has a desk, where its columns are put in order. */
 static weft_status take_panel(weft_ctx *ctx, weft_pca_tiles *x, const weft_pca_panel *from, weft_arena *mem)
 {
   weft_status st = WEFT_OK;

@@ -303,8 +303,9 @@ static void complete(double *right, size_t m, const double *values, double nothi
   }
 }
 
-/* All singular values (descending) and vectors of a (m × m), small ones to high relative accuracy: eigenvectors of a a'
- * bring it near to diagonal, one-sided Jacobi ends it. right is completed where values are 0. */
+/* All singular values (descending) and vectors of a (m × m): eigenvectors of a a' bring it near to diagonal, and
+ * one-sided Jacobi recovers what squaring lost. Where a value is below rounding, its right vector is any that is
+ * orthogonal to the others. */
 weft_status weft_pca_svd(weft_ctx *ctx, const double *a, size_t m, double *values, double *left, double *right)
 {
   weft_status st = WEFT_OK;
