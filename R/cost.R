@@ -152,7 +152,7 @@ cost_pca_engines <- function(n, p, k) {
   room <- min(near, max(k + 12 * b, k + 2 * b + 128))
   held <- min(10 * b, (k + 3 * b + room) / 2, near) # vectors that a block is made orthogonal to
   look <- 1.2e-10 * held^3 + 1.6e-9 * held^2 * k
-  # src/pca/engines/chebyshev.c: products with the Gram matrix; else all its eigenvectors
+  # src/pca/engines/gram/chebyshev.c: products with the Gram matrix; else all its eigenvectors
   filter <- near >= 1024 && k <= 52
   step <- if (filter) 4.7e-11 * near^2 * min(64, (k + max(16, k %/% 2) + 7) %/% 8 * 8) else 0
   cache <- max(0, 1 - (1050 / near)^3) # the share of all its steps in which the matrix is larger
@@ -196,8 +196,8 @@ cost_pca <- function(n, p, cells, k, kind, threads) {
        vectors = cost(1000 * k * cells / core, on_device(4000 * k * cells / 1e13) + there, 8 * cells, called()))
 }
 
-# The Lanczos steps of a sparse matrix on the CPU (src/pca/engines/lanczos.c), each with a block of 8 vectors, where the
-# spectrum is flat: both products, vectors made orthogonal to all before, and a small matrix's eigenvectors.
+# The Lanczos steps of a sparse matrix on the CPU (src/pca/engines/gram/lanczos.c), each with a block of 8 vectors, where
+# the spectrum is flat: both products, vectors made orthogonal to all before, and a small matrix's eigenvectors.
 cost_pca_lanczos <- function(n, p, cells, k, threads) {
   near <- min(n, p)
   held <- 2 * k + 128
@@ -226,7 +226,7 @@ never_gives_way <- list(gram_blocks = 0, gram_steps = 0)
 
 # The same from a store: blocks are read for each pass, and the Gram matrix takes one, which adds the products of the
 # values of each row. A device unpacks blocks itself; compressed columns stay there where they fit, and are spread out
-# for each product; of many columns the Gram matrix is made roughly, and corrected (src/pca/engines/gram_half.c).
+# for each product; of many columns the Gram matrix is made roughly, and corrected (src/pca/engines/gram/gram_half.c).
 cost_pca_stored <- function(n, p, cells, k, threads) {
   read <- on_core(cells * 5e-9) + on_core(cells * 1.2e-8 / threads)
   dense <- n * p

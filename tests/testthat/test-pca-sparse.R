@@ -1,5 +1,5 @@
 # Sparse matrices on the CPU, whose narrow blocks go through the Gram matrix that is not formed
-# (src/pca/engines/lanczos.c).
+# (src/pca/engines/gram/lanczos.c).
 
 # Values d in blocks of an orthogonal basis that stays sparse: pairs of rows and columns turned by random angles.
 known_values <- function(n, p, d) {

@@ -90,6 +90,8 @@ static uint64_t *allowed_on(const void *kernel)
   return NULL;
 }
 
+/* Lets a kernel on the current device take as much dynamic shared memory as there is, where more than 48 KB are needed.
+ * Remembers which devices have been told, since asking takes microseconds. */
 cudaError_t weft_device_allow_shared(const void *kernel, size_t bytes)
 {
   cudaFuncAttributes a;

@@ -15,10 +15,10 @@
 #include <math.h>
 #include <string.h>
 #include "pca/engines/block.h"
-#include "pca/engines/chebyshev.h"
+#include "pca/engines/gram/chebyshev.h"
 #include "pca/engines/dense_eigen.h"
-#include "pca/engines/gram_half.h"
-#include "pca/engines/lanczos.h"
+#include "pca/engines/gram/gram_half.h"
+#include "pca/engines/gram/lanczos.h"
 #include "pca/engines/orthonormal.h"
 #include "pca/engines/ranks.h"
 #include "pca/engines/run.h"
@@ -298,8 +298,8 @@ done:
   return st;
 }
 
-/* Whether the Gram matrix is computed roughly and then corrected (gram_half.c), in rounds of a pass or two. Ranks add
- * up exact matrices. */
+/* Whether the Gram matrix is computed roughly and then corrected (gram/gram_half.c), in rounds of a pass or two. Ranks
+ * add up exact matrices. */
 static int by_rough(const weft_pca_run *run)
 {
   return !run->ranks && !run->near_is_rows && run->near >= ROUGH_ORDER && run->ops->rough &&

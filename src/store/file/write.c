@@ -264,6 +264,8 @@ done:
   return st;
 }
 
+/* Exchanges the open block's entries with a free slot's, so that nothing is copied; where all slots wait, these are
+ * written first. */
 weft_status weft_store_flush(weft_ctx *ctx, weft_store_writer *writer, uint64_t rows)
 {
   weft_status st = WEFT_OK;

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 #include "pca/engines/dense_eigen.h"
-#include "pca/engines/lanczos.h"
+#include "pca/engines/gram/lanczos.h"
 #include "pca/engines/orthonormal.h"
 #include "pca/engines/run.h"
 

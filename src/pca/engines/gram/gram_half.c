@@ -10,9 +10,9 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
-#include "pca/engines/chebyshev.h"
+#include "pca/engines/gram/chebyshev.h"
 #include "pca/engines/dense_eigen.h"
-#include "pca/engines/gram_half.h"
+#include "pca/engines/gram/gram_half.h"
 #include "pca/engines/orthonormal.h"
 #include "pca/engines/run.h"
 
