@@ -93,10 +93,17 @@ missing_of_samples <- function(q) q$samples$missing[q$samples$kept]
 
 dependent_cells <- function(q) {
   metacells <- "cells" %in% q$log$step
-  if (is.null(q$class) || !metacells && !identical(q$scale, "cells")) return(NULL)
+  if (is.null(q$class) || !metacells && !identical(q$scale, "cells") && !like_cells(q)) return(NULL)
   confounded("cells", sprintf(
-    paste("Samples are %s: p-values take them as independent, which those of one person or animal are not. What",
-          "differs between classes may differ between a few of these."), if (metacells) "metacells" else "cells"))
+    paste("Samples %s: p-values take them as independent, which those of one person or animal are not. What",
+          "differs between classes may differ between a few of these."),
+    if (metacells) "are metacells" else if (like_cells(q)) "look like single cells" else "are cells"))
+}
+
+# Values on a log scale, of more samples than bulk studies have, of which as many are 0 as in single cells alone.
+like_cells <- function(q) {
+  x <- q$measured %||% q$x
+  q$kind == "expression" && nrow(x) >= 100 && min(x, na.rm = TRUE) >= 0 && mean(x == 0, na.rm = TRUE) >= 0.4
 }
 
 least_scatter <- 0.04 # coefficient of variation of independent samples: those of one cell line have .05 to .1, people .4

@@ -4,9 +4,8 @@
 
 clear_direction <- 0.9 # of the weight of both directions
 
-# The pairs of genes of a table of edges, each once: `direction`, the greater share of the weight, NA where one of
-# the two
-# was no candidate regulator, so that only one direction was tried.
+# The pairs of genes of a table of edges, each once: `direction`, the greater share of the weight, NA where one of the
+# two was no candidate regulator, so that only one direction was tried.
 network_pairs <- function(edges) {
   pair <- paste(pmin(edges$from, edges$to), pmax(edges$from, edges$to), sep = "\r")
   known <- !is.na(edges$direction)
@@ -40,15 +39,14 @@ not_direct_text <- function(n) {
 }
 
 # One sentence for the first screen: how many pairs have a direction, how often such directions were right, and which
-# hubs
-# follow a component.
+# hubs follow a component.
 direction_sentence <- function(edges, fit) {
   if (!is_directed(fit$network)) return("")
   pairs <- network_pairs(edges)
   sure <- sum(pairs$direction >= clear_direction, na.rm = TRUE)
   rows <- direction_rows(nrow(fit$quality$x))
   text <- if (sure) {
-    sprintf("%s a direction, right in %s to %s of simulations",
+    sprintf("%s a direction, right in %s to %s of cases in simulations",
             if (sure == 1L) "1 has" else paste(thousands(sure), "have"),
             whole_percent(rows$right[1L]), whole_percent(max(rows$right)))
   } else if (anyNA(pairs$direction) && all(is.na(pairs$direction))) "Directions were given, not tested"

@@ -105,7 +105,7 @@ finding_genes <- function(fit) {
                            thousands(nrow(r)))))
   }
   shape <- setdiff(which(r$shape_q <= strengths[["suggestive"]]), sure)
-  finding(sprintf("%s%s %s %s (false discovery rate 0.05), most clearly %s.%s",
+  finding(sprintf("%s%s %s %s (FDR 0.05), most clearly %s.%s",
                   some_of_columns(q, length(sure), nrow(r)), genes_behind(q, ranked_genes(r)[sure]),
                   verb[1L + (length(sure) > 1L)], ranking_subject(fit), best_gene_text(fit, sure),
                   if (length(shape)) sprintf(" %s in spread or shape only.",
@@ -306,14 +306,14 @@ finding_network <- function(fit) {
   finding(paste0(pairs_of_network(edges, fit), ".", direction_sentence(edges, fit)), strength = "suggestive")
 }
 
-# "41 pairs of 300 genes vary together beyond chance (false discovery rate 0.05); in simulations 1 to 13 % of such pairs
+# "41 pairs of 300 genes vary together beyond chance (FDR 0.05); in simulations 1 to 13 % of such pairs
 # are not direct"
 pairs_of_network <- function(edges, fit) {
   net <- fit$network
   count <- nrow(network_pairs(edges))
   verb <- if (is.null(network_regulators(net))) c("is co-expressed", "are co-expressed")
           else c("varies with its regulator", "vary with their regulator")
-  sprintf("%s of %s %s beyond chance (false discovery rate %g)%s", several(count, "pair"),
+  sprintf("%s of %s %s beyond chance (FDR %g)%s", several(count, "pair"),
           several(length(network_features(net)), "gene"), verb[1L + (count > 1L)], attr(net, "fdr"),
           if (is_directed(net)) paste0("; ", not_direct_text(nrow(fit$quality$x))) else "")
 }

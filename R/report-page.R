@@ -216,8 +216,11 @@ open_png <- function(file, width, height, resolution, points) {
                 font.main = 1)
 }
 
-# Inches that names of this size take.
-names_inches <- function(names, cex) 0.0081 * graphics::par("ps") * cex * max(nchar(names, "width"), 1L)
+# Inches that names of this size take; capitals and digits are wider.
+names_inches <- function(names, cex) {
+  wide <- nchar(gsub("[^A-Z0-9_]", "", names), "width")
+  graphics::par("ps") * cex * max(0.0081 * nchar(names, "width") + 0.0015 * wide, 0.0081)
+}
 
 # What `write` puts onto the page, folded away under a title; elsewhere as it is.
 folded <- function(title, write) {

@@ -47,7 +47,7 @@ draw_distances <- function(d, class, batch) {
   phone <- on_phone()
   all_named <- n <= most_named && !phone
   names <- shown_names(rownames(d))
-  beside <- max(0.5, names_inches(names, if (all_named) 0.7 else 0.6) + 0.12)
+  beside <- max(0.5, names_inches(names, if (all_named) 0.7 else 0.6) + if (all_named) 0.12 else 0.3)
   graphics::par(mai = c(0.55, 0.1, key_inches(class, batch), min(beside, 0.4 * graphics::par("din")[1L])))
   usual <- range(d[row(d) != col(d)])
   shade <- grDevices::hcl.colors(64L, "Grays")

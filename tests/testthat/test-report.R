@@ -215,7 +215,7 @@ test_that("findings are sure, at most five, and lead to their evidence", {
   expect_lte(nrow(found), 5)
   expect_identical(found$strength, found$strength[order(match(found$strength, names(weft:::strengths)))])
   expect_match(found$text[found$section == "ranking"],
-               "genes differ between control and case \\(false discovery rate 0.05\\), most clearly ")
+               "genes differ between control and case \\(FDR 0.05\\), most clearly ")
   page <- weft:::findings_page(harmless)
   expect_match(page[1], "^- \\[strong\\]\\{\\.strength \\.strong\\} .*\\[Evidence\\]\\(#[a-z]+\\)$")
   file <- withr::local_tempfile(fileext = ".html")

@@ -150,3 +150,14 @@ test_that("samples that differ by no more than counting are said to be repeats",
   expect_identical(sampled(0.01), "repeats")
   expect_identical(sampled(0.1), character())
 })
+
+test_that("logarithms of cells are taken for cells, those of tissues are not", {
+  set.seed(6)
+  logs <- function(n, mean) {
+    x <- log2(1 + matrix(stats::rnbinom(n * 60, mu = mean, size = 1), n, dimnames = list(NULL, paste0("g", 1:60))))
+    gene_quality(x, rep(c("a", "b"), n / 2), transform = "none")$confounding$kind
+  }
+  expect_identical(logs(120, 0.7), "cells")
+  expect_identical(logs(120, 20), character())
+  expect_identical(logs(40, 0.7), character())
+})
