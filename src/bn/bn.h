@@ -83,7 +83,7 @@ typedef struct weft_bn_run {
 } weft_bn_run;
 
 /* Kinds of moves: of orders swap, adjacent, move; of layers see partitions.c. */
-#define WEFT_BN_MOST_MOVES 6
+#define WEFT_BN_MAX_MOVES 6
 static inline size_t weft_bn_moves(const weft_bn_run *run) { return run->layers ? 6 : 3; }
 
 typedef struct weft_bn_chains {

@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-#define WEFT_BN_MOST_GRAPH_NODES 28
+#define WEFT_BN_MAX_GRAPH_NODES 28
 #define WEFT_BN_LOW_NODES 8
 #define WEFT_BN_MIDDLE_NODES 8
 #define WEFT_BN_GRAPH_BITS 60 /* a sum's greatest value, in bits */
@@ -207,7 +207,7 @@ typedef struct weft_bn_graph_plan {
   size_t p, all, sets; /* all: 2^p */
   weft_bn_reals weight, through;
   uint32_t *by_size; /* the subsets, and where those of each size begin */
-  size_t begin[WEFT_BN_MOST_GRAPH_NODES + 2];
+  size_t begin[WEFT_BN_MAX_GRAPH_NODES + 2];
 } weft_bn_graph_plan;
 
 weft_status weft_bn_reals_take(weft_arena *mem, size_t count, weft_bn_reals *out);

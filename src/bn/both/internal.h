@@ -14,7 +14,7 @@ typedef struct weft_bn_ready {
   const weft_bn_problem *problem;
   int bits;
   double unit; /* 2^bits */
-  size_t most_parents;
+  size_t max_parents;
   weft_bn_binomials binomials;
   weft_bn_columns columns;
   weft_bn_counter *counters; /* one per thread */
@@ -23,9 +23,9 @@ typedef struct weft_bn_ready {
 
 /* The nodes of a batch and the raw scores of all sets of each one's candidates. */
 typedef struct weft_bn_node {
-  size_t node, universe, most_parents;
+  size_t node, universe, max_parents;
   size_t *candidate; /* ascending */
-  uint64_t offset[WEFT_BN_MOST_PARENTS + 2];
+  uint64_t offset[WEFT_BN_MAX_PARENTS + 2];
   int64_t *score; /* by set number */
   /* what is kept */
   size_t kept;
@@ -44,7 +44,7 @@ weft_status weft_bn_run_tasks(weft_ctx *ctx, size_t threads, size_t tasks, weft_
 weft_status weft_bn_run_timed(weft_ctx *ctx, size_t threads, size_t tasks, weft_bn_task *task, void *data, double done,
                               double *took);
 
-/* h(S) of every set of at most most_parents + 1 of the p nodes, by number. */
+/* h(S) of every set of at most max_parents + 1 of the p nodes, by number. */
 weft_status weft_bn_joint(weft_ctx *ctx, weft_bn_ready *ready, int64_t *joint, const uint64_t *offset);
 /* Scores of all sets of the nodes' own candidates, counted child by child. */
 weft_status weft_bn_count_nodes(weft_ctx *ctx, weft_bn_ready *ready, weft_bn_node *nodes, size_t count, double from,
@@ -72,7 +72,7 @@ weft_status weft_bn_collect(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *read
                             weft_scored **list, double done);
 /* Whether one count of each set serves all its children. */
 int weft_bn_joint_pays(const weft_bn_ready *ready, const weft_bn_node *nodes, const uint64_t *offset);
-static inline uint64_t weft_bn_sets_of(const weft_bn_node *node) { return node->offset[node->most_parents + 1]; }
+static inline uint64_t weft_bn_sets_of(const weft_bn_node *node) { return node->offset[node->max_parents + 1]; }
 
 /* What a set adds to its raw score (set_terms.h): -penalty × parent configurations + edges, NEVER when a required
  * parent is missing.
@@ -102,7 +102,7 @@ static inline double weft_bn_gauss_coefficient(const weft_bn_ready *ready, size_
 }
 int64_t weft_bn_gauss_value(const weft_bn_ready *ready, size_t group, size_t m, double log_determinant);
 /* Adds row d of the Cholesky factor of the scatter matrix of member[0 .. d]; returns the logarithm of what the members
- * before leave of its variance. `factor` is row major with stride WEFT_BN_MOST_PARENTS + 2. */
+ * before leave of its variance. `factor` is row major with stride WEFT_BN_MAX_PARENTS + 2. */
 double weft_bn_gauss_row(const double *scatter, size_t p, const size_t *member, size_t d, double *factor);
 
 #ifdef __cplusplus

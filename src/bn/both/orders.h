@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define WEFT_BN_MOST_SUBSET_NODES 33 /* a table of 69 GB */
+#define WEFT_BN_MAX_SUBSET_NODES 33 /* a table of 69 GB */
 
 /* Sets are sorted by node, low part, mid part and top part. Those that agree in all but the top part are a cell. */
 typedef struct weft_bn_order_plan {

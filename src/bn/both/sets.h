@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEFT_BN_MOST_PARENTS 30
+#define WEFT_BN_MAX_PARENTS 30
 
 /* choose[k * (most + 1) + v] = C(v, k) for v <= most, saturated. */
 typedef struct weft_bn_binomials {
@@ -47,7 +47,7 @@ static inline size_t weft_bn_members(const weft_bn_binomials *b, size_t universe
 typedef struct weft_bn_walk {
   size_t universe, m, least;
   uint64_t at;
-  size_t c[WEFT_BN_MOST_PARENTS + 1];
+  size_t c[WEFT_BN_MAX_PARENTS + 1];
 } weft_bn_walk;
 
 static inline int weft_bn_walk_begin(weft_bn_walk *w, size_t universe, size_t m)

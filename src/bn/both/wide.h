@@ -7,12 +7,12 @@
 
 #include "core/numbers/math.h"
 
-/* field = exponent + bias; fields below WEFT_BN_LEAST_FIELD are zeros, which saves a special case in additions. */
+/* field = exponent + bias; fields below WEFT_BN_MIN_FIELD are zeros, which saves a special case in additions. */
 typedef struct weft_bn_wide {
   int fraction;
   int32_t bias;
 } weft_bn_wide;
-#define WEFT_BN_LEAST_FIELD 64
+#define WEFT_BN_MIN_FIELD 64
 #define WEFT_BN_DOUBLE_FRACTION ((UINT64_C(1) << 52) - 1)
 
 static WEFT_HD inline uint64_t weft_bn_wide_add(weft_bn_wide form, uint64_t x, uint64_t y)
@@ -64,7 +64,7 @@ static WEFT_HD inline uint64_t weft_bn_wide_of(weft_bn_wide form, double value, 
 {
   const uint64_t bits = weft_bits_of(value);
   const int32_t field = exponent + form.bias + (int32_t) (bits >> 52) - 1023, dropped = 52 - form.fraction;
-  if (!(value > 0) || field < WEFT_BN_LEAST_FIELD) return 0;
+  if (!(value > 0) || field < WEFT_BN_MIN_FIELD) return 0;
   return ((uint64_t) field << form.fraction) +
          (((bits & WEFT_BN_DOUBLE_FRACTION) + ((UINT64_C(1) << dropped) >> 1)) >> dropped);
 }

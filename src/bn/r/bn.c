@@ -229,7 +229,7 @@ SEXP C_weft_bn_search(SEXP problem, SEXP plan, SEXP control)
 
 /* ---- tables back from R ---- */
 
-#define MOST_WORDS 64 /* of a mask: 4,096 nodes */
+#define MAX_WORDS 64 /* of a mask: 4,096 nodes */
 
 typedef struct {
   const double *start, *score;
@@ -336,7 +336,7 @@ static int read_members(const table_view *v, size_t z, size_t k, uint64_t *mask,
 static const char *wrong_with(const table_view *v, size_t z, double *largest)
 {
   const size_t words = (v->p + 63) / 64, first = (size_t) v->start[z], last = (size_t) v->start[z + 1];
-  uint64_t shared[MOST_WORDS], mask[MOST_WORDS];
+  uint64_t shared[MAX_WORDS], mask[MAX_WORDS];
   size_t least = SIZE_MAX, common = 0;
   memset(shared, 0xff, sizeof shared);
   for (size_t k = first; k < last; k++) {

@@ -35,15 +35,15 @@ void irm_collapsed_nodes(irm_state *s, int mode, int64_t first, int64_t last)
 enum { HYPER_STEPS = 4 };
 #define HYPER_SCALE 0.5
 /* The range in which scores of billions of pairs are still finite; the priors are truncated to it. */
-#define LEAST_HYPER 1e-9
-#define MOST_HYPER 1e12
+#define MIN_HYPER 1e-9
+#define MAX_HYPER 1e12
 
 static double log_prior(double x, const double prior[2])
 {
   return prior[0] * weft_log(x) - prior[1] * x;
 } /* of log x */
 
-static int may_be(double x) { return x >= LEAST_HYPER && x <= MOST_HYPER; }
+static int may_be(double x) { return x >= MIN_HYPER && x <= MAX_HYPER; }
 
 /* x times a log-normal factor. */
 static double walk(irm_state *s, double x)

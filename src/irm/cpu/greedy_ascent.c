@@ -7,8 +7,8 @@
 
 /* Gains of a pass over the nodes for each sweep: larger graphs wait for as many sweeps as it takes. */
 #define GAINS_A_SWEEP 12000.0
-enum { MOST_PASSES = 50, POLL_NODES = 16 };
-#define LEAST_GAIN 1e-9
+enum { MAX_PASSES = 50, POLL_NODES = 16 };
+#define MIN_GAIN 1e-9
 
 /* Depends on the sweep's number and its sample alone, so that cutting a run in two changes nothing. */
 int irm_ascent_start(const irm_state *s)
@@ -60,7 +60,7 @@ static weft_status move_nodes(weft_ctx *poll, irm_state *s, int mode, int *bette
     const int32_t count = s->active_count[mode];
     const int32_t empty = alone ? from : count < s->k[mode] ? irm_free_cluster(s, mode, 0) : -1;
     const double prior_here = weft_log(alone ? s->chain->alpha[mode] : (double) s->sizes[mode][from]);
-    double most = gain_of(s, mode, from) + prior_here + LEAST_GAIN;
+    double most = gain_of(s, mode, from) + prior_here + MIN_GAIN;
     int32_t to = from;
     for (int32_t a = 0; a < count + (empty >= 0); a++) {
       const int32_t l = a < count ? s->active[mode][a] : empty;
@@ -81,7 +81,7 @@ static weft_status move_nodes(weft_ctx *poll, irm_state *s, int mode, int *bette
 static weft_status join_best(weft_ctx *poll, irm_state *s, int mode, int *better)
 {
   const int32_t count = s->active_count[mode], *active = s->active[mode];
-  double most = LEAST_GAIN;
+  double most = MIN_GAIN;
   int32_t into = -1, gone = -1;
   for (int32_t x = 0; x < count; x++) {
     if (poll && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
@@ -143,7 +143,7 @@ weft_status irm_ascend(weft_ctx *poll, irm_state *s, int from_best)
     go_to(s, s->chain->best_z);
     disturb(s);
   }
-  for (int pass = 0, better = 1; better && pass < MOST_PASSES; pass++) {
+  for (int pass = 0, better = 1; better && pass < MAX_PASSES; pass++) {
     better = 0;
     for (int mode = 0; mode < s->modes; mode++) WEFT_TRY(move_nodes(poll, s, mode, &better));
     for (int mode = 0; mode < s->modes && !better; mode++) WEFT_TRY(join_best(poll, s, mode, &better));

@@ -23,7 +23,7 @@
 #define STAGES 5
 #define CONSUMERS 256
 #define THREADS (CONSUMERS + 32)
-#define MOST_CLUSTERS 1024
+#define MAX_CLUSTERS 1024
 #define GATHER 4 /* loads in flight a thread while counting */
 
 static __host__ __device__ inline int32_t stages_a_plane(int32_t k_other) { return (k_other + 63) / 64; }
@@ -262,7 +262,7 @@ int irm_wgmma_built(void)
 #endif
 }
 
-int irm_wgmma_fits(int32_t k, int32_t k_other) { return k <= MOST_CLUSTERS && k_other <= MOST_CLUSTERS; }
+int irm_wgmma_fits(int32_t k, int32_t k_other) { return k <= MAX_CLUSTERS && k_other <= MAX_CLUSTERS; }
 
 size_t irm_wgmma_bytes(int32_t k, int32_t k_other)
 {

@@ -16,7 +16,7 @@
 
 #define NODES 4 /* a warp each */
 #define THREADS (32 * NODES)
-#define MOST_SHARED ((size_t) 64 << 10)
+#define MAX_SHARED ((size_t) 64 << 10)
 #define FREELY_SHARED ((size_t) 48 << 10) /* what a kernel may use without asking for more */
 #define SCRATCH_BYTES ((size_t) 256 << 20)
 #define COUNT_BLOCKS 4096u
@@ -239,12 +239,12 @@ weft_status irm_real_open(weft_ctx *ctx, weft_device_arena *mem, weft_arena *hos
   WEFT_TAKE(r->sizes_host, host, most);
   WEFT_TAKE(r->occupied_host, host, most);
   WEFT_CUDA(cudaGetDeviceProperties(&properties, ctx->device));
-  if (largest > std::min(MOST_SHARED, (size_t) properties.sharedMemPerBlockOptin)) {
+  if (largest > std::min(MAX_SHARED, (size_t) properties.sharedMemPerBlockOptin)) {
     const size_t wanted = std::min((size_t) properties.multiProcessorCount * 4, SCRATCH_BYTES / largest);
     r->scratch_blocks = (unsigned) std::max(wanted, (size_t) 1);
     WEFT_DEVICE_TAKE(r->scratch, mem, (size_t) r->scratch_blocks * largest);
   } else {
-    WEFT_CUDA(weft_device_allow_shared((const void *) irm_real_draw_nodes, MOST_SHARED));
+    WEFT_CUDA(weft_device_allow_shared((const void *) irm_real_draw_nodes, MAX_SHARED));
   }
   *out = r;
 done:

@@ -17,12 +17,12 @@
 #include "core/r/glue.h"
 
 enum { TYPE_SYMBOL = 1, TYPE_PAIRS = 2, TYPE_STRING = 9, TYPE_REFERENCE = 255, TYPE_NOTHING = 254 };
-enum { HAS_ATTRIBUTES = 1 << 9, HAS_TAG = 1 << 10, MOST_SYMBOLS = 64, MOST_DEPTH = 16 };
+enum { HAS_ATTRIBUTES = 1 << 9, HAS_TAG = 1 << 10, MAX_SYMBOLS = 64, MAX_DEPTH = 16 };
 
 typedef struct {
   const unsigned char *at, *end;
   int depth, symbols;
-  SEXP symbol[MOST_SYMBOLS];
+  SEXP symbol[MAX_SYMBOLS];
 } reader;
 
 static void need(const reader *r, double bytes)
@@ -108,7 +108,7 @@ static SEXP next_tag(reader *r)
     if (which < 1 || which > r->symbols) Rf_error("refers to a name that it does not have");
     return r->symbol[which - 1];
   }
-  if (type != TYPE_SYMBOL || r->symbols == MOST_SYMBOLS) Rf_error("has attributes without names");
+  if (type != TYPE_SYMBOL || r->symbols == MAX_SYMBOLS) Rf_error("has attributes without names");
   SEXP name = PROTECT(next_string(r, next_int(r)));
   if (name == NA_STRING || LENGTH(name) == 0 || LENGTH(name) > 255) Rf_error("has attributes without names");
   r->symbol[r->symbols++] = Rf_install(CHAR(name));
@@ -155,7 +155,7 @@ static SEXP next_item(reader *r)
   const int32_t flags = next_int(r), type = flags & 255;
   SEXP x = R_NilValue;
   if (type == TYPE_NOTHING) return x;
-  if (++r->depth > MOST_DEPTH) Rf_error("has lists within lists without end");
+  if (++r->depth > MAX_DEPTH) Rf_error("has lists within lists without end");
   switch (type) {
   case LGLSXP:
   case INTSXP:

@@ -239,7 +239,7 @@ static void swap_temperatures(const chain_job *job, size_t c, uint64_t round)
       continue;
     counted[2 * t]++;
     weft_bn_replica *r = l->at[t];
-    double counts[WEFT_BN_MOST_MOVES + 1]; /* these stay with the temperature */
+    double counts[WEFT_BN_MAX_MOVES + 1]; /* these stay with the temperature */
     memcpy(counts, r->accepted, sizeof counts);
     memcpy(r->accepted, l->at[t + 1]->accepted, sizeof counts);
     memcpy(l->at[t + 1]->accepted, counts, sizeof counts);
@@ -301,7 +301,7 @@ static void ladder_task(void *data, size_t c, int thread)
       if (job->lists->p > 1)
         job->kernel.steps(job->lists, l->at[t], rng, run->beta[t], absolute, count, &l->best, weft_bn_stamp(it + 1, t));
       else /* a single node has one order; iterations count all the same */
-        l->at[t]->accepted[WEFT_BN_MOST_MOVES] += (double) count;
+        l->at[t]->accepted[WEFT_BN_MAX_MOVES] += (double) count;
     }
     it += count;
     if (it % run->thin == 0) save(job, c, it);
@@ -375,7 +375,7 @@ weft_status weft_bn_chain_cpu(weft_ctx *ctx, const weft_bn_table *table, const w
       if (run->layers) weft_bn_layers_write(&lists, r, out->layer + number * table->p);
       memcpy(out->order + number * table->p, r->order, table->p * sizeof *r->order);
       memcpy(out->accepted + (moves + 1) * number, r->accepted, moves * sizeof *r->accepted);
-      out->accepted[(moves + 1) * number + moves] = r->accepted[WEFT_BN_MOST_MOVES];
+      out->accepted[(moves + 1) * number + moves] = r->accepted[WEFT_BN_MAX_MOVES];
     }
 done:
   weft_arena_end(&mem);

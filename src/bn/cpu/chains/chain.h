@@ -30,8 +30,8 @@ typedef struct weft_bn_replica {
   uint64_t *children;     /* max, p × words: nodes whose best set has this parent */
   uint64_t *improvable;   /* max, words: nodes whose best set is not the first of their list */
   int64_t score;
-  uint64_t hash;                           /* max: of the picks */
-  double accepted[WEFT_BN_MOST_MOVES + 1]; /* by kind of move; then all iterations */
+  uint64_t hash;                          /* max: of the picks */
+  double accepted[WEFT_BN_MAX_MOVES + 1]; /* by kind of move; then all iterations */
 } weft_bn_replica;
 
 WIDE int any_bit(const uint64_t *mask, size_t words)

@@ -5,7 +5,7 @@
 /* Build: shared. */
 #include "bn/cpu/chains/chain.h"
 
-#define MOST_WORDS 64 /* words per mask: 4,096 nodes */
+#define MAX_WORDS 64 /* words per mask: 4,096 nodes */
 
 typedef struct change {
   int32_t node, pick;
@@ -81,7 +81,7 @@ WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, 
   const uint64_t *winners = m.gained < 0 ? NULL : lists->users + (size_t) m.gained * words;
   const int right = m.lost == m.x; /* x moves to the right: it only gains */
   proposal q = { r->score, r->hash, 0, 1 };
-  r->accepted[WEFT_BN_MOST_MOVES]++;
+  r->accepted[WEFT_BN_MAX_MOVES]++;
   between(r, &m, mid, words);
   for (size_t w = 0; w < words; w++)
     for (uint64_t word = mid[w] & ((losers ? losers[w] : 0) | (winners ? winners[w] & r->improvable[w] : 0));
@@ -110,8 +110,8 @@ WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, 
 WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, size_t count,
                 weft_bn_best *best, uint64_t stamp, size_t words, int fast)
 {
-  change changes[64 * MOST_WORDS];
-  int32_t picks[64 * MOST_WORDS];
+  change changes[64 * MAX_WORDS];
+  int32_t picks[64 * MAX_WORDS];
   weft_u32x4 draws[8];
   const double scale = beta / lists->unit;
   for (size_t k = 0; k < count; k++) {

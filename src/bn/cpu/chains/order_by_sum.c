@@ -214,7 +214,7 @@ WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, 
   const uint64_t *by_gained = lists->users + (size_t) (m.gained < 0 ? m.x : m.gained) * words;
   int64_t score = r->score;
   size_t count = 0;
-  r->accepted[WEFT_BN_MOST_MOVES]++;
+  r->accepted[WEFT_BN_MAX_MOVES]++;
   between(r, &m, mid, words);
   after_x(r, &m, mid, fresh, words);
   if (!propose(lists, r, m.x, fresh, &score, changes, &count)) return;

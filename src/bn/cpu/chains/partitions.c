@@ -368,7 +368,7 @@ WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, do
     const uint32_t kind = draw.v[0] >> 28;
     const int move = weft_bn_layer_move(kind);
     weft_bn_proposal q;
-    r->accepted[WEFT_BN_MOST_MOVES]++;
+    r->accepted[WEFT_BN_MAX_MOVES]++;
     if (!propose(lists, r, rng, step, move, kind, &q, words)) continue;
     if (!value_proposal(lists, r, &q, &changes, &score, words)) continue;
     const double gain = weft_mul(move < WEFT_BN_REVERSE ? scale : scale_of_graphs, (double) (score - r->score));

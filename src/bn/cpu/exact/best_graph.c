@@ -11,7 +11,7 @@
 #include "bn/cpu/chains/chain.h"
 #include "bn/both/internal.h"
 
-#define MOST_NODES 33
+#define MAX_NODES 33
 #define LOW_BITS 8
 #define BLOCK 256
 /* Nodes with more possible parents than this find g_s by going through their sets. */
@@ -160,11 +160,11 @@ weft_status weft_bn_optimum_cpu(weft_ctx *ctx, const weft_bn_table *table, int32
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t p = table->p;
-  if (p > MOST_NODES) return weft_fail(ctx, WEFT_ERR_INPUT, "The proven optimum is for at most %d nodes.", MOST_NODES);
+  if (p > MAX_NODES) return weft_fail(ctx, WEFT_ERR_INPUT, "The proven optimum is for at most %d nodes.", MAX_NODES);
   optimum_job job = { table, NULL, NULL, p < LOW_BITS ? p : LOW_BITS, NULL };
   const size_t high_bits = p - job.low_bits, blocks = (size_t) 1 << high_bits;
   uint32_t *high, *at;
-  size_t begin[MOST_NODES + 2] = { 0 };
+  size_t begin[MAX_NODES + 2] = { 0 };
   WEFT_TAKE(job.best, &mem, (size_t) 1 << p);
   WEFT_TAKE(job.sinks, &mem, p);
   WEFT_TAKE(high, &mem, blocks);

@@ -22,8 +22,8 @@ typedef struct graph_sums {
 /* What a thread works with for one C: nodes outside, their a_v(C), and numbers for all their subsets, the subset's
  * members being its bits. */
 typedef struct bench {
-  size_t node[WEFT_BN_MOST_GRAPH_NODES];
-  weft_bn_real a[WEFT_BN_MOST_GRAPH_NODES], *product;
+  size_t node[WEFT_BN_MAX_GRAPH_NODES];
+  weft_bn_real a[WEFT_BN_MAX_GRAPH_NODES], *product;
   uint64_t *rest;
   double *running;
 } bench;

@@ -16,11 +16,11 @@ typedef struct part {
 } part;
 
 typedef struct bench {
-  size_t node[WEFT_BN_MOST_GRAPH_NODES];
-  weft_bn_real a[WEFT_BN_MOST_GRAPH_NODES];
+  size_t node[WEFT_BN_MAX_GRAPH_NODES];
+  weft_bn_real a[WEFT_BN_MAX_GRAPH_NODES];
   part low, middle;
   weft_bn_real base[LOW];
-  uint64_t low_sum[LOW], middle_sum[MIDDLE], top_sum[WEFT_BN_MOST_GRAPH_NODES]; /* of terms with that part, that node */
+  uint64_t low_sum[LOW], middle_sum[MIDDLE], top_sum[WEFT_BN_MAX_GRAPH_NODES]; /* of terms with that part, that node */
 } bench;
 
 typedef struct graphs_job {
@@ -113,7 +113,7 @@ static void backward_task(void *data, size_t t, int thread)
   const size_t c = job->sets[t];
   bench *own = &job->benches[thread];
   const size_t k = open_nodes(job, own, c);
-  weft_bn_real step[WEFT_BN_MOST_GRAPH_NODES];
+  weft_bn_real step[WEFT_BN_MAX_GRAPH_NODES];
   int32_t most = INT32_MIN, unit;
   uint64_t bound = 0, sum = 0;
   for (size_t j = 0; j < k; j++) {

@@ -7,7 +7,7 @@
 #include "bn/both/internal.h"
 
 #define LN_2 0.693147180559945309417232121458176568L
-#define MOST_GAP 1e7 /* nats; sums of p exponents fit into 32 bits */
+#define MAX_GAP 1e7 /* nats; sums of p exponents fit into 32 bits */
 #define WORST_ERROR 1e-6
 #define SUBSETS_EACH (1 << 22) /* between polls */
 
@@ -20,11 +20,11 @@ done:
   return st;
 }
 
-/* exp(-nats). What is not worth exp(-MOST_GAP) of the best graph is 0. */
+/* exp(-nats). What is not worth exp(-MAX_GAP) of the best graph is 0. */
 static weft_bn_real weight_of(long double nats)
 {
   int exponent;
-  if (nats > 2 * MOST_GAP) return weft_bn_real_of(0, 0);
+  if (nats > 2 * MAX_GAP) return weft_bn_real_of(0, 0);
   const long double power = rintl(nats / LN_2), fraction = frexpl(expl(power * LN_2 - nats), &exponent);
   return weft_bn_real_of((uint64_t) ldexpl(fraction, 64), exponent - (int) power - 64);
 }
@@ -35,18 +35,18 @@ weft_status weft_bn_graph_plan_make(weft_ctx *ctx, weft_arena *mem, const weft_b
   weft_status st = WEFT_OK;
   const size_t p = table->p, sets = (size_t) table->start[p];
   double gap = -ldexp((double) optimum, -table->bits);
-  size_t at[WEFT_BN_MOST_GRAPH_NODES + 1];
+  size_t at[WEFT_BN_MAX_GRAPH_NODES + 1];
   memset(out, 0, sizeof *out);
-  if (p > WEFT_BN_MOST_GRAPH_NODES) return weft_fail(ctx, WEFT_ERR_INTERNAL, "Sums over graphs of %d nodes.", (int) p);
+  if (p > WEFT_BN_MAX_GRAPH_NODES) return weft_fail(ctx, WEFT_ERR_INTERNAL, "Sums over graphs of %d nodes.", (int) p);
   out->p = p;
   out->all = (size_t) 1 << p;
   out->sets = sets;
   for (size_t v = 0; v < p; v++) gap += ldexp((double) table->score[table->start[v]], -table->bits);
-  if (!(gap <= MOST_GAP))
+  if (!(gap <= MAX_GAP))
     return weft_fail(ctx, WEFT_ERR_INPUT,
                      "The scores lie too far apart for sums over graphs: the best network is "
                      "worth %.3g nats less than the best parents of each node, at most %.0e are taken.",
-                     gap, MOST_GAP);
+                     gap, MAX_GAP);
   WEFT_TRY(weft_bn_reals_take(mem, sets, &out->weight));
   WEFT_TRY(weft_bn_reals_take(mem, sets, &out->through));
   for (size_t v = 0; v < p; v++)

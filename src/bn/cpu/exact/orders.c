@@ -8,7 +8,7 @@
 
 #define LOW_BITS 8
 #define LOW 256
-#define MOST_MID_BITS 8
+#define MAX_MID_BITS 8
 #define CELLS_EACH 65536 /* that a thread adds at a time */
 
 typedef struct bench {
@@ -213,7 +213,7 @@ done:
 static int choose_mid_bits(int high_bits)
 {
   const int half = (high_bits + 1) / 2;
-  return half < MOST_MID_BITS ? half : MOST_MID_BITS;
+  return half < MAX_MID_BITS ? half : MAX_MID_BITS;
 }
 
 weft_status weft_bn_edges_orders_cpu(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum,
@@ -227,9 +227,9 @@ weft_status weft_bn_edges_orders_cpu(weft_ctx *ctx, const weft_bn_table *table, 
   weft_bn_order_plan plan;
   orders_job job = { .plan = &plan };
   uint32_t *tops;
-  size_t begin[WEFT_BN_MOST_SUBSET_NODES + 2];
+  size_t begin[WEFT_BN_MAX_SUBSET_NODES + 2];
   uint64_t forward;
-  if (p > WEFT_BN_MOST_SUBSET_NODES || low_bits > LOW_BITS || low_bits + mid_bits > p) {
+  if (p > WEFT_BN_MAX_SUBSET_NODES || low_bits > LOW_BITS || low_bits + mid_bits > p) {
     st = weft_fail(ctx, WEFT_ERR_INTERNAL, "Sums over orders of %d nodes in blocks of 2^%d.", p, low_bits);
     goto done;
   }

@@ -52,7 +52,7 @@ static weft_status choose_form(weft_ctx *ctx, const weft_bn_table *t, int64_t op
     gap += (double) t->score[t->start[i]];
   }
   most = ceil(most) + 4;
-  const double least = ceil(gap / ldexp((double) LN_2, t->bits)) + most + 128 + WEFT_BN_LEAST_FIELD;
+  const double least = ceil(gap / ldexp((double) LN_2, t->bits)) + most + 128 + WEFT_BN_MIN_FIELD;
   while (bits < 30 && ldexp(1, bits) <= most + least) bits++;
   if (ldexp(1, bits) <= most + least)
     return weft_fail(ctx, WEFT_ERR_INPUT,
@@ -130,7 +130,7 @@ done:
 
 void weft_bn_parts_by_size(int bits, uint32_t *part, size_t *begin)
 {
-  size_t at[WEFT_BN_MOST_SUBSET_NODES + 1];
+  size_t at[WEFT_BN_MAX_SUBSET_NODES + 1];
   memset(begin, 0, ((size_t) bits + 2) * sizeof *begin);
   for (size_t k = 0; k < (size_t) 1 << bits; k++) begin[__builtin_popcountll(k) + 1]++;
   for (int k = 0; k <= bits; k++) begin[k + 1] += begin[k];

@@ -13,7 +13,7 @@
 #include "bn/both/internal.h"
 #include "bn/cpu/search/best_places.h"
 
-#define MOST_KICKED 5             /* nodes of a kick */
+#define MAX_KICKED 5              /* nodes of a kick */
 #define PORTION 100000            /* places tried between two polls, at first */
 #define OF_A_PAIR 100             /* operations of settling once, for each pair of nodes */
 #define DRAWS (UINT32_C(5) << 28) /* stream: the others are in both/moves.h */
@@ -230,9 +230,9 @@ static void keep(const weft_bn_lists *lists, settler *s, int back)
 /* A node and some of its parents and children, to random places. */
 WIDE void kick(const weft_bn_lists *lists, settler *s, size_t words, int fast)
 {
-  const size_t p = lists->p, most = 1 + draw_below(s, MOST_KICKED);
+  const size_t p = lists->p, most = 1 + draw_below(s, MAX_KICKED);
   const int32_t x = (int32_t) draw_below(s, p);
-  int32_t near[MOST_KICKED] = { x };
+  int32_t near[MAX_KICKED] = { x };
   size_t count = 1, met = 0;
   for (int32_t z = 0; z < (int32_t) p && most > 1; z++) { /* each of them is as likely to be kept */
     if (!has_bit(s->chosen + (size_t) x * words, z) && !has_bit(s->chosen + (size_t) z * words, x)) continue;
@@ -273,7 +273,7 @@ WIDE void advance(const weft_bn_lists *lists, settler *s, double places_left, si
     if (s->kicks_left) {
       s->kicks_left--;
       kick(lists, s, words, fast);
-      places_left -= MOST_KICKED * (double) p;
+      places_left -= MAX_KICKED * (double) p;
     } else {
       s->recording = 1;
       record(lists, s, s->order[0], s->pick[s->order[0]], 0, 0);

@@ -48,7 +48,7 @@ static void near_task(void *data, size_t i, int thread)
   const weft_bn_problem *problem = job->search->problem;
   const size_t p = problem->p;
   weft_bn_scorer *scorer = &job->scorers[thread];
-  size_t *more = job->more + (size_t) thread * p, set[WEFT_BN_MOST_PARENTS + 1], m, count = 0;
+  size_t *more = job->more + (size_t) thread * p, set[WEFT_BN_MAX_PARENTS + 1], m, count = 0;
   int64_t *value = job->value + (size_t) thread * p;
   m = weft_bn_required_of(problem, i, set);
   for (size_t v = 0; v < p; v++)
@@ -73,7 +73,7 @@ static void near_task(void *data, size_t i, int thread)
   }
 }
 
-#define MOST_COVARIANCES ((size_t) 1 << 27) /* beyond them they are looked up in the scatter matrix: 1 GiB */
+#define MAX_COVARIANCES ((size_t) 1 << 27) /* beyond them they are looked up in the scatter matrix: 1 GiB */
 
 /* The part of the scatter matrix that scores of a node with its candidates need, side by side; see search.h. */
 static weft_status copy_covariances(weft_arena *mem, const weft_bn_ready *ready, weft_bn_near *near)
@@ -90,7 +90,7 @@ static weft_status copy_covariances(weft_arena *mem, const weft_bn_ready *ready,
   for (size_t i = 0; i < p; i++)
     near->covariance_start[i + 1] =
         near->covariance_start[i] + (near->start[i + 1] - near->start[i] + 2) * weft_bn_near_stride(near, i);
-  if (near->covariance_start[p] > MOST_COVARIANCES) goto done;
+  if (near->covariance_start[p] > MAX_COVARIANCES) goto done;
   WEFT_TAKE(near->share, mem, near->pairs + 1);
   WEFT_TAKE0(near->covariance, mem, near->covariance_start[p]);
   for (size_t i = 0; i < p; i++) {
@@ -185,7 +185,7 @@ static void widen_task(void *data, size_t i, int thread)
   const weft_bn_problem *problem = job->search->problem;
   const size_t p = problem->p;
   weft_bn_scorer *scorer = &job->scorers[thread];
-  size_t *more = job->more + (size_t) thread * p, set[WEFT_BN_MOST_PARENTS + 1], m = 0, count = 0;
+  size_t *more = job->more + (size_t) thread * p, set[WEFT_BN_MAX_PARENTS + 1], m = 0, count = 0;
   int64_t *value = job->value + (size_t) thread * p;
   job->found[i] = -1;
   for (size_t v = 0; v < p; v++) {

@@ -8,7 +8,7 @@
 #include "bn/cpu/search/search.h"
 
 #define LANES WEFT_BN_GAUSS_LANES
-#define MOST (WEFT_BN_MOST_PARENTS + 2)
+#define MOST (WEFT_BN_MAX_PARENTS + 2)
 
 typedef double eight __attribute__((vector_size(64), aligned(8)));
 typedef int64_t eight_whole __attribute__((vector_size(64), aligned(8)));

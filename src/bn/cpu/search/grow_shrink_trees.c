@@ -31,11 +31,11 @@ weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_search *search, co
   const size_t share = WHOLE_ROOM / shares, most = share > LARGE_ROOM ? share : LARGE_ROOM;
   const size_t room = 256 * near->pairs < most ? 256 * near->pairs : most;
   *out = (weft_bn_trees){ .near = near, .listed = listed, .problem = problem };
-  out->most_branches = SMALL_ROOM + room + 16 * near->pairs + 2 * (WEFT_BN_MOST_PARENTS + 1) * problem->p;
-  out->most_stems = out->most_branches / 8;
+  out->max_branches = SMALL_ROOM + room + 16 * near->pairs + 2 * (WEFT_BN_MAX_PARENTS + 1) * problem->p;
+  out->max_stems = out->max_branches / 8;
   WEFT_TAKE0(out->root, mem, problem->p);
-  WEFT_TAKE(out->stem, mem, out->most_stems);
-  WEFT_TAKE(out->branch, mem, out->most_branches);
+  WEFT_TAKE(out->stem, mem, out->max_stems);
+  WEFT_TAKE(out->branch, mem, out->max_branches);
   forget_all(out);
 done:
   return st;
@@ -43,8 +43,8 @@ done:
 
 void weft_bn_trees_tidy(weft_bn_trees *t, double filled)
 {
-  if (t->shared && ((double) t->stems > filled * (double) t->most_stems ||
-                    (double) t->branches > filled * (double) t->most_branches))
+  if (t->shared &&
+      ((double) t->stems > filled * (double) t->max_stems || (double) t->branches > filled * (double) t->max_branches))
     forget_all(t);
 }
 
@@ -64,7 +64,7 @@ static size_t take(size_t *used, size_t count, size_t most)
 /* Returns its place; NONE when there is no room and `spare` is the stem. */
 static uint32_t new_stem(weft_bn_trees *t, int64_t score, weft_bn_stem *spare)
 {
-  const size_t at = take(&t->stems, 1, t->most_stems);
+  const size_t at = take(&t->stems, 1, t->max_stems);
   *(at == NO_ROOM ? spare : &t->stem[at]) = (weft_bn_stem){ .score = score, .shrunk = UNKNOWN, .count = NONE };
   return at == NO_ROOM ? NONE : (uint32_t) at;
 }
@@ -99,7 +99,7 @@ static weft_bn_branch *grow(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, 
 {
   const int32_t *node = t->near->node + t->near->start[i];
   const size_t count = t->near->start[i + 1] - t->near->start[i];
-  size_t at[WEFT_BN_MOST_PARENTS + 2], first;
+  size_t at[WEFT_BN_MAX_PARENTS + 2], first;
   *made = 0;
   if (m < (size_t) t->problem->max_parents[i]) {
     places_of(t->near, i, set, m, at);
@@ -109,7 +109,7 @@ static weft_bn_branch *grow(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, 
       insert_branch(scorer->branch, (*made)++, (weft_bn_branch){ scorer->grown[k], node[k], NONE });
     }
   }
-  if ((first = take(&t->branches, *made, t->most_branches)) == NO_ROOM) return scorer->branch;
+  if ((first = take(&t->branches, *made, t->max_branches)) == NO_ROOM) return scorer->branch;
   memcpy(t->branch + first, scorer->branch, *made * sizeof *t->branch);
   stem->first = (uint32_t) first;
   stem->count = (uint32_t) *made;
@@ -122,11 +122,11 @@ static int64_t shrink(const weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, 
                       size_t m, size_t required, size_t *parents, size_t *size)
 {
   const int32_t *node = t->near->node + t->near->start[i];
-  size_t at[WEFT_BN_MOST_PARENTS + 2];
+  size_t at[WEFT_BN_MAX_PARENTS + 2];
   int32_t last = m > required ? set[m - 1] : -1;
   places_of(t->near, i, set, m, at);
   while (m > required) {
-    int64_t without[WEFT_BN_MOST_PARENTS + 2];
+    int64_t without[WEFT_BN_MAX_PARENTS + 2];
     size_t out = m;
     if (m == required + 1 && last >= 0) break;
     weft_bn_scorer_without(scorer, t->near, i, at, m, without);
@@ -158,11 +158,11 @@ static int comes_before(const weft_bn_prefix *prefix, int32_t v)
 static int64_t grown_value(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, const weft_bn_prefix *prefix,
                            uint64_t *asked_for, size_t *parents, size_t *size)
 {
-  int32_t set[WEFT_BN_MOST_PARENTS + 2];
-  size_t required[WEFT_BN_MOST_PARENTS + 2], first = weft_bn_required_of(t->problem, i, required), m = first;
+  int32_t set[WEFT_BN_MAX_PARENTS + 2];
+  size_t required[WEFT_BN_MAX_PARENTS + 2], first = weft_bn_required_of(t->problem, i, required), m = first;
   for (size_t k = 0; k < m; k++) set[k] = (int32_t) required[k];
-  if (!t->shared && (t->stems + WEFT_BN_MOST_PARENTS + 2 > t->most_stems ||
-                     t->branches + (WEFT_BN_MOST_PARENTS + 1) * t->near->widest > t->most_branches))
+  if (!t->shared && (t->stems + WEFT_BN_MAX_PARENTS + 2 > t->max_stems ||
+                     t->branches + (WEFT_BN_MAX_PARENTS + 1) * t->near->widest > t->max_branches))
     forget_all(t);
   weft_bn_stem spare, *stem;
   uint32_t *to = &t->root[i].stem; /* the place that refers to the next stem */

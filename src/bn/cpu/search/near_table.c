@@ -11,11 +11,11 @@
 #include "bn/cpu/search/best_places.h"
 #include "bn/cpu/table/set_terms.h"
 
-#define MOST_TRIPLES 700 /* of a node */
-#define MOST_BASES 30    /* of a node and a size, unless they are all sets of that size */
+#define MAX_TRIPLES 700 /* of a node */
+#define MAX_BASES 30    /* of a node and a size, unless they are all sets of that size */
 #define STARTS WEFT_BN_NEAR_STARTS
 #define KICKS 10 /* of a start, before a table is widened */
-#define MOST_ROUNDS 30
+#define MAX_ROUNDS 30
 
 /* Some sets of a node; `best`: the highest score among a set and its subsets. */
 typedef struct some_sets {
@@ -144,7 +144,7 @@ static void extend_task(void *data, size_t t, int thread)
   const size_t words = job->words, i = x->node;
   const some_sets *bases = &job->nodes[i].bases;
   weft_bn_scorer *scorer = &job->scorers[thread];
-  size_t set[WEFT_BN_MOST_PARENTS + 1], *more = job->named + (size_t) thread * problem->p;
+  size_t set[WEFT_BN_MAX_PARENTS + 1], *more = job->named + (size_t) thread * problem->p;
   const size_t m = members_of(bases->mask + x->base * words, words, set);
   const size_t count = members_of(job->more + t * words, words, more);
   int64_t *out = job->value + x->at, *value = scorer->value;
@@ -208,7 +208,7 @@ static weft_status take_over(weft_arena *mem, const table_job *job, size_t i, si
   const size_t words = job->words, limit = (size_t) job->search->problem->max_parents[i];
   const int64_t slack = weft_bn_slack(job->ready);
   const double c = (double) node->candidates;
-  const int all = node->rule == AFTER && (size == 1 || (size == 2 && c * (c - 1) * (c - 2) / 6 <= MOST_TRIPLES));
+  const int all = node->rule == AFTER && (size == 1 || (size == 2 && c * (c - 1) * (c - 2) / 6 <= MAX_TRIPLES));
   size_t count = 0;
   for (size_t t = first; t < last; t++) count += size_of(job->more + t * words, words);
   WEFT_TRY(make_room(mem, count, words, &node->kept));
@@ -229,7 +229,7 @@ static weft_status take_over(weft_arena *mem, const table_job *job, size_t i, si
         if (better || all) put_set(&node->next, words, set, *value > below ? *value : below);
       }
   }
-  if (!all) WEFT_TRY(leave_best(mem, MOST_BASES, words, &node->next));
+  if (!all) WEFT_TRY(leave_best(mem, MAX_BASES, words, &node->next));
   if (node->rule == ANYTHING || node->required + size >= limit) node->next.count = 0;
   const some_sets now = node->bases;
   node->bases = node->next;
@@ -283,7 +283,7 @@ static weft_status make_lists(weft_ctx *ctx, weft_arena *mem, table_job *job)
   int any = 1;
   for (size_t i = 0; i < problem->p; i++) {
     node_sets *node = &job->nodes[i];
-    size_t set[WEFT_BN_MOST_PARENTS + 1];
+    size_t set[WEFT_BN_MAX_PARENTS + 1];
     uint64_t mask[64] = { 0 };
     node->required = weft_bn_required_of(problem, i, set);
     node->candidates = job->near->start[i + 1] - job->near->start[i] - node->required;
@@ -401,7 +401,7 @@ static weft_status widen(weft_ctx *ctx, weft_arena *mem, table_job *job, const w
     weft_bn_best_graph(&lists, s->before, s->picks);
     for (size_t i = 0; i < p; i++) {
       uint64_t set[64];
-      size_t member[WEFT_BN_MOST_PARENTS + 1];
+      size_t member[WEFT_BN_MAX_PARENTS + 1];
       memcpy(set, table->mask + (size_t) (table->start[i] + s->picks[i]) * words, words * sizeof *set);
       const size_t m = members_of(set, words, member);
       WEFT_TRY(ask(mem, job, i, set));
@@ -443,7 +443,7 @@ weft_status weft_bn_near_table(weft_ctx *ctx, const weft_bn_search *search, weft
   WEFT_TAKE(s.before, &mem, p * words);
   WEFT_TRY(weft_bn_near_find(ctx, &mem, search, job.scorers, &near));
   for (size_t k = 0; k < STARTS; k++) order[k * p] = -1;
-  for (size_t round = 0, added = 1; added && round < MOST_ROUNDS; round++) {
+  for (size_t round = 0, added = 1; added && round < MAX_ROUNDS; round++) {
     weft_bn_settle settle = { .starts = STARTS,
                               .kicks = KICKS,
                               .best = 1,

@@ -24,7 +24,7 @@ weft_status weft_bn_scorers_make(weft_arena *mem, weft_bn_ready *ready, weft_bn_
     WEFT_TAKE(s->value, mem, p);
     WEFT_TAKE(s->grown, mem, p);
     WEFT_TAKE(s->branch, mem, p);
-    if (weft_bn_gauss(problem)) WEFT_TAKE(s->row, mem, (WEFT_BN_MOST_PARENTS + 3) * (p + WEFT_BN_GAUSS_LANES));
+    if (weft_bn_gauss(problem)) WEFT_TAKE(s->row, mem, (WEFT_BN_MAX_PARENTS + 3) * (p + WEFT_BN_GAUSS_LANES));
   }
 done:
   return st;
@@ -45,7 +45,7 @@ static void extend_gauss(weft_bn_scorer *s, size_t i, const size_t *parents, siz
   const weft_bn_problem *problem = s->ready->problem;
   const size_t p = problem->p, group = (size_t) problem->group[i], width = count + WEFT_BN_GAUSS_LANES;
   const weft_bn_covariances c = { problem->scatter + group * p * p, p, i, group };
-  const double *row[WEFT_BN_MOST_PARENTS + 1];
+  const double *row[WEFT_BN_MAX_PARENTS + 1];
   double *left = s->row + m * width, *cross = left + width;
   for (size_t j = 0; j <= m; j++) {
     const double *from = c.matrix + (j < m ? parents[j] : i) * p;
@@ -109,14 +109,14 @@ void weft_bn_scorer_near(weft_bn_scorer *s, const weft_bn_near *near, size_t i, 
   if (near->covariance) {
     const int64_t *share = near->share + from, base = shares_of(share, at, m);
     const weft_bn_covariances c = weft_bn_near_covariances(near, s->ready->problem, i);
-    const double *row[WEFT_BN_MOST_PARENTS + 1];
+    const double *row[WEFT_BN_MAX_PARENTS + 1];
     for (size_t j = 0; j < m; j++) row[j] = c.matrix + at[j] * c.stride;
     weft_bn_gauss_extend(s->ready, c, at, m, row, c.matrix + (count + 1) * c.stride, c.matrix + count * c.stride, count,
                          out);
     for (size_t k = 0; k < count; k++) out[k] += base + share[k];
     s->scored += (double) (count - m);
   } else {
-    size_t set[WEFT_BN_MOST_PARENTS + 1], more = 0, j = 0;
+    size_t set[WEFT_BN_MAX_PARENTS + 1], more = 0, j = 0;
     names_of(near, i, at, m, set);
     for (size_t k = 0; k < count; k++) {
       if (j < m && at[j] == k)
@@ -145,7 +145,7 @@ void weft_bn_scorer_without(weft_bn_scorer *s, const weft_bn_near *near, size_t 
     s->scored += (double) m;
     return;
   }
-  size_t set[WEFT_BN_MOST_PARENTS + 1], rest[WEFT_BN_MOST_PARENTS + 1];
+  size_t set[WEFT_BN_MAX_PARENTS + 1], rest[WEFT_BN_MAX_PARENTS + 1];
   names_of(near, i, at, m, set);
   for (size_t k = 0; k < m; k++) {
     memcpy(rest, set, k * sizeof *rest);

@@ -9,9 +9,9 @@
 #include "bn/cpu/search/climb.h"
 
 #define PORTION 2000 /* parent sets scored and values asked for between two polls; grows with what they take */
-#define MOST_WIDENINGS 50
+#define MAX_WIDENINGS 50
 #define MOSTLY 0.7      /* at most so much of the trees' room is filled before a climb */
-#define MOST_LANES 64   /* of a start */
+#define MAX_LANES 64    /* of a start */
 #define FEW_NODES 256   /* they need no lanes: starts are enough for the threads */
 #define NODES_A_LANE 16 /* kicks that are near each other hinder each other */
 #define ROUNDS 48       /* in which the kicks are used up, if each lane has more than one in a round */
@@ -132,7 +132,7 @@ static weft_status make_dag(weft_ctx *ctx, search_run *run, weft_bn_climber *c, 
   const size_t p = run->search->problem->p;
   memset(dag, 0, p * p * sizeof *dag);
   for (size_t i = 0; i < p; i++) {
-    size_t parents[WEFT_BN_MOST_PARENTS + 2], m;
+    size_t parents[WEFT_BN_MAX_PARENTS + 2], m;
     const weft_bn_prefix prefix = { c->place, c->place[i], -1, 0 };
     const int64_t value = weft_bn_trees_value(c->trees, &run->scorers[0], i, prefix, &c->asked_for[i], parents, &m);
     if (i % 64 == 0) WEFT_TRY(weft_poll(ctx, run->from, 1));
@@ -149,7 +149,7 @@ static weft_status widen_all(weft_ctx *ctx, search_run *run, weft_arena *mem, we
 {
   weft_status st = WEFT_OK;
   int settled = 1;
-  for (int round = 0; round < MOST_WIDENINGS; round++) {
+  for (int round = 0; round < MAX_WIDENINGS; round++) {
     const size_t starts = run->search->starts;
     size_t all = 0;
     memset(run->near.grown, 0, run->search->problem->p);
@@ -172,7 +172,7 @@ done:
 
 static weft_status check_scored(weft_ctx *ctx, const search_run *run)
 {
-  size_t set[WEFT_BN_MOST_PARENTS + 1];
+  size_t set[WEFT_BN_MAX_PARENTS + 1];
   for (size_t i = 0; i < run->search->problem->p; i++) {
     const size_t m = weft_bn_required_of(run->search->problem, i, set);
     if (weft_bn_scorer_value(&run->scorers[0], i, set, m) > WEFT_BN_NEVER) continue;
@@ -190,7 +190,7 @@ static weft_status make_climbers(weft_arena *mem, search_run *run)
   const size_t p = search->problem->p, starts = search->starts;
   const int lanes = weft_bn_gauss(search->problem) && p >= FEW_NODES && search->kicks;
   const size_t count = lanes ? p / NODES_A_LANE : 0;
-  run->lane_count = count < MOST_LANES ? count : MOST_LANES;
+  run->lane_count = count < MAX_LANES ? count : MAX_LANES;
   WEFT_TAKE(run->climbers, mem, starts);
   WEFT_TAKE(run->lanes, mem, starts * run->lane_count);
   WEFT_TAKE(run->climbing, mem, starts * (run->lane_count + 1));

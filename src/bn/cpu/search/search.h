@@ -164,7 +164,7 @@ typedef struct weft_bn_trees {
   weft_bn_tree *root; /* p */
   weft_bn_stem *stem;
   weft_bn_branch *branch;
-  size_t stems, branches, most_stems, most_branches;
+  size_t stems, branches, max_stems, max_branches;
   int shared; /* by threads */
 } weft_bn_trees;
 

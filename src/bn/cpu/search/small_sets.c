@@ -16,7 +16,7 @@ static void fill_task(void *data, size_t i, int thread)
   weft_bn_listed *out = job->out;
   for (size_t k = out->start[i]; k < out->start[i + 1]; k++) {
     int32_t *member = out->member + k * out->width;
-    size_t set[WEFT_BN_MOST_PARENTS + 1], m = 0;
+    size_t set[WEFT_BN_MAX_PARENTS + 1], m = 0;
     for (size_t w = 0; w < table->words; w++)
       for (uint64_t word = table->mask[k * table->words + w]; word; word &= word - 1)
         set[m++] = 64 * w + (size_t) __builtin_ctzll(word);
@@ -25,12 +25,12 @@ static void fill_task(void *data, size_t i, int thread)
   }
 }
 
-#define MOST_LISTED 4
+#define MAX_LISTED 4
 
 /* The largest size whose sets are no more than asked for; sets of two are tried however many they are. */
 static size_t listed_size(const weft_bn_search *search, const weft_bn_near *near)
 {
-  for (size_t size = MOST_LISTED; size > 2; size--) {
+  for (size_t size = MAX_LISTED; size > 2; size--) {
     double sets = 0;
     for (size_t i = 0; i < search->problem->p; i++) {
       double each = 1;

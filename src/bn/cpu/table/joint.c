@@ -56,7 +56,7 @@ weft_status weft_bn_run_tasks(weft_ctx *ctx, size_t threads, size_t tasks, weft_
 
 /* ---- Gaussian data ---- */
 
-#define FACTOR_STRIDE (WEFT_BN_MOST_PARENTS + 2)
+#define FACTOR_STRIDE (WEFT_BN_MAX_PARENTS + 2)
 
 double weft_bn_gauss_row(const double *scatter, size_t p, const size_t *member, size_t d, double *factor)
 {
@@ -102,11 +102,11 @@ typedef struct joint_walk {
   joint_job *job;
   weft_bn_counter *counter;
   joint_room *room;
-  size_t chosen[WEFT_BN_MOST_PARENTS + 2]; /* labels, descending */
-  size_t refined;                          /* chosen members of which there are cells */
+  size_t chosen[WEFT_BN_MAX_PARENTS + 2]; /* labels, descending */
+  size_t refined;                         /* chosen members of which there are cells */
   /* numbers of the sets of m chosen members and one more node */
-  size_t m, member[WEFT_BN_MOST_PARENTS + 2]; /* nodes, ascending */
-  uint64_t base[WEFT_BN_MOST_PARENTS + 3];    /* by how many members are smaller than the additional node */
+  size_t m, member[WEFT_BN_MAX_PARENTS + 2]; /* nodes, ascending */
+  uint64_t base[WEFT_BN_MAX_PARENTS + 3];    /* by how many members are smaller than the additional node */
 } joint_walk;
 
 /* The parameter of f for the cells of a set: the share of a cell in the equivalent sample size, or none. */
@@ -308,7 +308,7 @@ static void gauss_task(void *data, size_t t, int thread)
   joint_job *job = data;
   const weft_bn_problem *problem = job->ready->problem;
   double factor[FACTOR_STRIDE * FACTOR_STRIDE];
-  size_t chosen[WEFT_BN_MOST_PARENTS + 2] = { problem->p - 1 - t };
+  size_t chosen[WEFT_BN_MAX_PARENTS + 2] = { problem->p - 1 - t };
   double log_determinant = weft_bn_gauss_row(problem->scatter, problem->p, chosen, 0, factor);
   (void) thread;
   job->joint[job->offset[1] + chosen[0]] = weft_bn_gauss_value(job->ready, 0, 1, log_determinant);
@@ -346,7 +346,7 @@ weft_status weft_bn_joint(weft_ctx *ctx, weft_bn_ready *ready, int64_t *joint, c
   weft_arena mem = weft_arena_begin(ctx);
   const weft_bn_problem *problem = ready->problem;
   const size_t p = problem->p, threads = problem->threads;
-  joint_job job = { .ready = ready, .size = ready->most_parents + 1, .offset = offset, .joint = joint };
+  joint_job job = { .ready = ready, .size = ready->max_parents + 1, .offset = offset, .joint = joint };
   if (weft_bn_gauss(problem)) {
     joint[0] = 0;
     WEFT_TRY(weft_bn_run_tasks(ctx, threads, p, gauss_task, &job, 0, 0.7));
@@ -369,7 +369,7 @@ done:
 weft_status weft_bn_bench_make(weft_arena *mem, const weft_bn_ready *ready, weft_bn_bench *out)
 {
   weft_status st = WEFT_OK;
-  const size_t depth = ready->most_parents + 2;
+  const size_t depth = ready->max_parents + 2;
   WEFT_TAKE(out->parents, mem, depth);
   WEFT_TAKE(out->family, mem, depth);
   if (weft_bn_gauss(ready->problem)) return st;
@@ -440,8 +440,8 @@ typedef struct family_walk {
   weft_bn_node *node;
   weft_bn_counter *counter;
   weft_bn_bench *bench;
-  size_t chosen[WEFT_BN_MOST_PARENTS + 2]; /* indices among the candidates, descending */
-  size_t member[WEFT_BN_MOST_PARENTS + 2]; /* Gaussian: the nodes, and room for the child */
+  size_t chosen[WEFT_BN_MAX_PARENTS + 2]; /* indices among the candidates, descending */
+  size_t member[WEFT_BN_MAX_PARENTS + 2]; /* Gaussian: the nodes, and room for the child */
   double factor[FACTOR_STRIDE * FACTOR_STRIDE];
 } family_walk;
 
@@ -458,7 +458,7 @@ static void family_below(family_walk *w, size_t m)
   for (size_t v = 0; v < w->chosen[m - 1]; v++) {
     w->chosen[m] = v;
     const uint64_t number = family_number(w, m + 1);
-    if (m + 1 < node->most_parents) {
+    if (m + 1 < node->max_parents) {
       family_refine(w->counter, w->bench, m, node->candidate[v]);
       node->score[number] = family_value(w->ready, w->counter, w->bench, node->node, m + 1);
       family_below(w, m + 1);
@@ -479,7 +479,7 @@ static void gauss_family_below(family_walk *w, size_t m, double log_determinant)
     w->member[m] = node->candidate[v];
     double grown = log_determinant + weft_bn_gauss_row(scatter, problem->p, w->member, m, w->factor);
     node->score[family_number(w, m + 1)] = gauss_family(w->ready, node->node, w->member, m + 1, w->factor, grown);
-    if (m + 1 < node->most_parents) gauss_family_below(w, m + 1, grown);
+    if (m + 1 < node->max_parents) gauss_family_below(w, m + 1, grown);
   }
 }
 
@@ -507,12 +507,12 @@ static void family_task(void *data, size_t t, int thread)
     const double *scatter = problem->scatter + (size_t) problem->group[node->node] * problem->p * problem->p;
     double row = weft_bn_gauss_row(scatter, problem->p, w.member, 0, w.factor);
     node->score[family_number(&w, 1)] = gauss_family(job->ready, node->node, w.member, 1, w.factor, row);
-    if (node->most_parents > 1) gauss_family_below(&w, 1, row);
+    if (node->max_parents > 1) gauss_family_below(&w, 1, row);
     return;
   }
   family_refine(w.counter, w.bench, 0, w.member[0]);
   node->score[family_number(&w, 1)] = family_value(job->ready, w.counter, w.bench, node->node, 1);
-  if (node->most_parents > 1) family_below(&w, 1);
+  if (node->max_parents > 1) family_below(&w, 1);
 }
 
 weft_status weft_bn_count_nodes(weft_ctx *ctx, weft_bn_ready *ready, weft_bn_node *nodes, size_t count, double from,
@@ -523,14 +523,14 @@ weft_status weft_bn_count_nodes(weft_ctx *ctx, weft_bn_ready *ready, weft_bn_nod
   const size_t threads = ready->problem->threads;
   size_t tasks = 0, *task_node, *task_top;
   family_job job = { ready, nodes, NULL, NULL, NULL };
-  for (size_t k = 0; k < count; k++) tasks += 1 + (nodes[k].most_parents ? nodes[k].universe : 0);
+  for (size_t k = 0; k < count; k++) tasks += 1 + (nodes[k].max_parents ? nodes[k].universe : 0);
   WEFT_TAKE(task_node, &mem, tasks);
   WEFT_TAKE(task_top, &mem, tasks);
   WEFT_TAKE(job.bench, &mem, threads);
   for (size_t t = 0; t < threads; t++) WEFT_TRY(weft_bn_bench_make(&mem, ready, &job.bench[t]));
   tasks = 0;
   for (size_t k = 0; k < count; k++) { /* long tasks first */
-    for (size_t v = nodes[k].most_parents ? nodes[k].universe : 0; v-- > 0; tasks++) {
+    for (size_t v = nodes[k].max_parents ? nodes[k].universe : 0; v-- > 0; tasks++) {
       task_node[tasks] = k;
       task_top[tasks] = v;
     }
@@ -552,7 +552,7 @@ void weft_bn_extend(weft_bn_ready *ready, int thread, weft_bn_bench *bench, size
   if (weft_bn_gauss(problem)) {
     const double *scatter = problem->scatter + (size_t) problem->group[i] * problem->p * problem->p;
     double factor[FACTOR_STRIDE * FACTOR_STRIDE], log_determinant = 0;
-    size_t member[WEFT_BN_MOST_PARENTS + 2];
+    size_t member[WEFT_BN_MAX_PARENTS + 2];
     for (size_t k = 0; k < m; k++) {
       member[k] = parents[k];
       log_determinant += weft_bn_gauss_row(scatter, problem->p, member, k, factor);

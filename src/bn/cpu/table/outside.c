@@ -38,7 +38,7 @@ static void outside_task(void *data, size_t t, int thread)
   outside_job *job = data;
   const weft_bn_node *node = &job->nodes[job->node];
   const size_t i = node->node;
-  size_t member[WEFT_BN_MOST_PARENTS + 2], m = mask_members(node->kept_mask + t * job->words, job->words, member);
+  size_t member[WEFT_BN_MAX_PARENTS + 2], m = mask_members(node->kept_mask + t * job->words, job->words, member);
   int64_t *out = job->value + t * job->outsiders;
   const double penalty = weft_bn_penalty(job->ready->problem, i) * job->ready->unit;
   if (m >= (size_t) job->ready->problem->max_parents[i]) {

@@ -9,7 +9,7 @@
 
 #define LANES WEFT_BN_LANES
 /* Cells hold 16 rows on average, or more: with fewer, most bits of their words are empty. */
-#define LEAST_ROWS 16
+#define MIN_ROWS 16
 #define STEPS 6 /* of moving the bits of a word together */
 
 #define INLINE static inline __attribute__((always_inline))
@@ -42,7 +42,7 @@ weft_status weft_bn_layout_make(weft_arena *mem, const weft_bn_columns *columns,
           g = &out->group[out->groups++];
           *g = (weft_bn_group){ label, 0, levels, out->columns };
           out->columns += levels - 1;
-          out->most_levels = levels;
+          out->max_levels = levels;
         }
         fresh = 0;
         g->count++;
@@ -55,17 +55,17 @@ done:
   return st;
 }
 
-static size_t most_cells(const weft_bn_columns *columns) { return columns->n / LEAST_ROWS + 1; }
+static size_t max_cells(const weft_bn_columns *columns) { return columns->n / MIN_ROWS + 1; }
 
 weft_status weft_bn_sorted_make(weft_arena *mem, const weft_bn_columns *columns, const weft_bn_layout *layout,
                                 size_t members, weft_bn_sorted *out)
 {
   weft_status st = WEFT_OK;
   size_t cells = 1;
-  for (size_t k = 0; k < members && cells < most_cells(columns); k++) cells *= layout->most_levels;
-  if (cells > most_cells(columns)) cells = most_cells(columns);
+  for (size_t k = 0; k < members && cells < max_cells(columns); k++) cells *= layout->max_levels;
+  if (cells > max_cells(columns)) cells = max_cells(columns);
   memset(out, 0, sizeof *out);
-  out->most_cells = (uint32_t) cells;
+  out->max_cells = (uint32_t) cells;
   WEFT_TAKE(out->count, mem, cells);
   WEFT_TAKE(out->begin, mem, cells + 1);
   WEFT_TAKE(out->plane, mem, layout->columns * (columns->words + cells) * LANES);
@@ -77,7 +77,7 @@ done:
 weft_status weft_bn_sorter_make(weft_arena *mem, const weft_bn_columns *columns, weft_bn_sorter *out)
 {
   weft_status st = WEFT_OK;
-  const size_t words = columns->words + most_cells(columns) + LANES;
+  const size_t words = columns->words + max_cells(columns) + LANES;
   WEFT_TAKE(out->rows, mem, WEFT_BN_PLANE_LEVELS * words);
   WEFT_TAKE(out->move, mem, STEPS * words);
 done:
@@ -241,7 +241,7 @@ int weft_bn_sort_more(const weft_bn_layout *layout, weft_bn_sorter *sorter, cons
       const uint32_t count = seen_of(layout, from, cell, label, l);
       out->ones += count == 1;
       if (count < 2) continue;
-      if (out->cells == out->most_cells) return 0;
+      if (out->cells == out->max_cells) return 0;
       out->begin[out->cells] = out->words;
       out->count[out->cells++] = count;
       out->rows += count;

@@ -22,7 +22,7 @@ typedef struct weft_bn_group {
 /* How nodes are numbered: `label` 0 .. p - 1, of which the first `plain` have groups; the others have more than
  * WEFT_BN_PLANE_LEVELS levels. */
 typedef struct weft_bn_layout {
-  size_t p, plain, groups, columns, most_levels;
+  size_t p, plain, groups, columns, max_levels;
   size_t *node, *group_of; /* by label */
   weft_bn_group *group;
 } weft_bn_layout;
@@ -31,7 +31,7 @@ typedef struct weft_bn_sorted {
   double q;             /* possible cells */
   uint32_t cells, ones; /* cells of two rows or more, of one row */
   uint32_t rows, most;  /* rows in the former; the largest count, at least 1 */
-  uint32_t most_cells;
+  uint32_t max_cells;
   size_t words;
   uint32_t *count; /* by cell */
   size_t *begin;   /* first word, cells + 1 */

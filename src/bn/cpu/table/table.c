@@ -65,7 +65,7 @@ static weft_status gauss_constants(weft_arena *mem, weft_bn_ready *ready)
   WEFT_TAKE(ready->gauss_constant, mem, pr->groups * (pr->p + 1));
   for (size_t g = 0; g < pr->groups; g++) {
     const double n = pr->scatter_rows[g];
-    for (size_t m = 0; m <= ready->most_parents + 1 && m <= pr->p; m++) {
+    for (size_t m = 0; m <= ready->max_parents + 1 && m <= pr->p; m++) {
       const double l = (double) m, half = 0.5 * (pr->alpha_w - p + l);
       double c = 0.5 * l * log(pr->alpha_mu / (n + pr->alpha_mu)) - 0.5 * l * n * log_pi + half * l * log(t);
       for (size_t j = 0; j < m; j++) c += lgamma(half + 0.5 * n - 0.5 * (double) j) - lgamma(half - 0.5 * (double) j);
@@ -82,12 +82,12 @@ weft_status weft_bn_ready_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_pro
   memset(out, 0, sizeof *out);
   out->problem = problem;
   for (size_t j = 0; j < problem->p; j++)
-    if ((size_t) problem->max_parents[j] > out->most_parents) out->most_parents = (size_t) problem->max_parents[j];
-  if (out->most_parents > WEFT_BN_MOST_PARENTS)
-    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "At most %d parents per node can be scored.", WEFT_BN_MOST_PARENTS));
-  out->bits = choose_bits(problem, out->most_parents);
+    if ((size_t) problem->max_parents[j] > out->max_parents) out->max_parents = (size_t) problem->max_parents[j];
+  if (out->max_parents > WEFT_BN_MAX_PARENTS)
+    WEFT_TRY(weft_fail(ctx, WEFT_ERR_INPUT, "At most %d parents per node can be scored.", WEFT_BN_MAX_PARENTS));
+  out->bits = choose_bits(problem, out->max_parents);
   out->unit = ldexp(1.0, out->bits);
-  WEFT_TRY(make_binomials(mem, problem->p, out->most_parents + 2, &out->binomials));
+  WEFT_TRY(make_binomials(mem, problem->p, out->max_parents + 2, &out->binomials));
   if (weft_bn_gauss(problem)) {
     WEFT_TRY(gauss_constants(mem, out));
     goto done;
@@ -128,7 +128,7 @@ static void fill_from_joint(const weft_bn_ready *ready, weft_bn_node *node, cons
   size_t cut = 0; /* the first candidate beyond the child */
   while (cut < node->universe && node->candidate[cut] < i) cut++;
   node->score[0] = joint[offset[1] + i] - joint[0];
-  for (size_t m = 1; m <= node->most_parents; m++) {
+  for (size_t m = 1; m <= node->max_parents; m++) {
     weft_bn_walk w;
     if (!weft_bn_walk_begin(&w, node->universe, m)) break;
     do {
@@ -175,7 +175,7 @@ static void add_shares(const weft_bn_ready *ready, weft_bn_node *node, weft_bn_s
     one[c] = weft_bn_share_begin(1);
     weft_bn_share_add(ready, i, node->candidate[c], penalty, &one[c]);
   }
-  for (size_t m = 0; m <= node->most_parents; m++) {
+  for (size_t m = 0; m <= node->max_parents; m++) {
     weft_bn_walk w = { .least = 1 };
     if (m && !weft_bn_walk_begin(&w, node->universe, m)) break;
     do {
@@ -198,12 +198,12 @@ static void prune(const weft_bn_ready *ready, weft_bn_node *node, int64_t *best)
   const int64_t slack = weft_bn_slack(ready);
   size_t kept = node->score[0] > WEFT_BN_NEVER, position;
   best[0] = node->score[0];
-  for (size_t m = 1; m <= node->most_parents; m++) {
+  for (size_t m = 1; m <= node->max_parents; m++) {
     weft_bn_walk w;
     if (!weft_bn_walk_begin(&w, node->universe, m)) break;
     do {
       int64_t *score = node->score + node->offset[m] + w.at, *mine = best + node->offset[m] + w.at;
-      const int64_t *without[WEFT_BN_MOST_PARENTS];
+      const int64_t *without[WEFT_BN_MAX_PARENTS];
       uint64_t number = 0;
       for (position = 1; position < m; position++) number += weft_bn_choose(&ready->binomials, w.c[position], position);
       const int64_t without_least = best[node->offset[m - 1] + number];
@@ -254,7 +254,7 @@ static void collect_task(void *data, size_t t, int thread)
   weft_bn_node *node = &job->nodes[t];
   const size_t words = (ready->problem->p + 63) / 64;
   const size_t found = node->kept;
-  size_t member[WEFT_BN_MOST_PARENTS + 1];
+  size_t member[WEFT_BN_MAX_PARENTS + 1];
   (void) thread;
   weft_scored_sort(job->list[t], found);
   memset(node->kept_mask, 0, found * words * sizeof *node->kept_mask);
@@ -297,9 +297,9 @@ static weft_status make_nodes(weft_arena *mem, const weft_bn_ready *ready, weft_
     WEFT_TAKE(node->candidate, mem, p);
     for (size_t v = 0; v < p; v++)
       if (v != i && problem->allowed[i + p * v]) node->candidate[node->universe++] = v;
-    node->most_parents = (size_t) problem->max_parents[i];
-    if (node->most_parents > node->universe) node->most_parents = node->universe;
-    weft_bn_offsets(&ready->binomials, node->universe, node->most_parents, node->offset);
+    node->max_parents = (size_t) problem->max_parents[i];
+    if (node->max_parents > node->universe) node->max_parents = node->universe;
+    weft_bn_offsets(&ready->binomials, node->universe, node->max_parents, node->offset);
   }
 done:
   return st;
@@ -313,7 +313,7 @@ int weft_bn_joint_pays(const weft_bn_ready *ready, const weft_bn_node *nodes, co
   if (!weft_bn_kind(problem->score)->joint) return 0;
   if (weft_bn_gauss(problem) ? problem->groups > 1 : problem->set != NULL) return 0;
   for (size_t i = 0; i < problem->p; i++) by_child += 2 * (double) weft_bn_sets_of(&nodes[i]);
-  return (double) offset[ready->most_parents + 2] <= by_child;
+  return (double) offset[ready->max_parents + 2] <= by_child;
 }
 
 static weft_status score_batch(weft_ctx *ctx, weft_arena *keep, table_job *job, size_t count, double from, double to)
@@ -416,11 +416,11 @@ weft_status weft_bn_prune_cpu(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *re
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
   const size_t p = ready->problem->p;
-  uint64_t offset[WEFT_BN_MOST_PARENTS + 3];
+  uint64_t offset[WEFT_BN_MAX_PARENTS + 3];
   int64_t *joint = NULL;
-  weft_bn_offsets(&ready->binomials, p, ready->most_parents + 1, offset);
+  weft_bn_offsets(&ready->binomials, p, ready->max_parents + 1, offset);
   if (weft_bn_joint_pays(ready, nodes, offset)) {
-    WEFT_TAKE(joint, &mem, offset[ready->most_parents + 2]);
+    WEFT_TAKE(joint, &mem, offset[ready->max_parents + 2]);
     WEFT_TRY(weft_bn_joint(ctx, ready, joint, offset));
   }
   table_job job = { .ready = ready, .joint = joint, .joint_offset = offset };

@@ -11,7 +11,7 @@
 #include "bn/cuda/chains/partition_steps.cuh"
 
 #define LAUNCH_SECONDS 0.03
-#define MOST_STEPS 0x40000000u /* between two checks of what is due */
+#define MAX_STEPS 0x40000000u /* between two checks of what is due */
 
 /* ---- kernels ---- */
 
@@ -57,13 +57,13 @@ template <int W> __global__ static void start_chains(chain_job job)
 
 /* Best graphs: iterations from .. from + count - 1 of this run (from 0) of every ladder. */
 template <int W, int B>
-__global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B)
+__global__ static void __launch_bounds__(32 * MAX_TEMPERATURES, B)
     run_chains(chain_job job, uint64_t from, uint64_t count)
 {
   extern __shared__ uint64_t shared[];
-  __shared__ uint32_t slot[MOST_TEMPERATURES];
-  __shared__ int64_t score_at[MOST_TEMPERATURES];
-  __shared__ uint32_t accepted[MOST_TEMPERATURES][3];
+  __shared__ uint32_t slot[MAX_TEMPERATURES];
+  __shared__ int64_t score_at[MAX_TEMPERATURES];
+  __shared__ uint32_t accepted[MAX_TEMPERATURES][3];
   const uint32_t lane = threadIdx.x % 32, t = threadIdx.x / 32, c = blockIdx.x, ladder = job.ladder0 + c;
   const uint64_t first_replica = (uint64_t) c * job.temperatures, list = first_replica + t;
   unsigned char *own = job.in_shared ? (unsigned char *) shared : job.state + first_replica * job.at.step;
@@ -83,7 +83,7 @@ __global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, B)
   bool any_drawn = false;
   for (uint64_t it = from; it < from + count;) {
     const uint64_t absolute = job.first + it, left = from + count - it;
-    uint32_t now = (uint32_t) (left < MOST_STEPS ? left : MOST_STEPS);
+    uint32_t now = (uint32_t) (left < MAX_STEPS ? left : MAX_STEPS);
     const uint32_t to_swap = job.swap_every - (uint32_t) (absolute % job.swap_every);
     const uint64_t to_save = job.thin - it % job.thin;
     if (job.temperatures > 1 && to_swap < now) now = to_swap;
@@ -284,7 +284,7 @@ static weft_status share_blocks(weft_ctx *ctx, chain_job *job, size_t ladders)
   if (room / BLOCKS_EACH < most) most = room / BLOCKS_EACH;
   blocks = BLOCKS_EACH * (size_t) processors;
   each = (ladders + blocks - 1) / blocks;
-  if (each > MOST_CHAINS / temperatures) each = MOST_CHAINS / temperatures;
+  if (each > MAX_CHAINS / temperatures) each = MAX_CHAINS / temperatures;
   do {
     job->room_bytes = lay_out_room(job->p, job->words, each * temperatures, job->at.step).bytes;
     job->in_shared = job->room_bytes + sizeof(block_state) + 1024 <= (size_t) most;
@@ -485,12 +485,12 @@ extern "C" weft_status weft_bn_chain_cuda(weft_ctx *ctx, const weft_bn_table *ta
   weft_arena host = weft_arena_begin(ctx);
   weft_device_arena mem_ = weft_device_begin(ctx), *mem = &mem_;
   const size_t temperatures = run->temperatures;
-  double scale[MOST_TEMPERATURES], swap_scale[MOST_TEMPERATURES], scale_of_graphs[MOST_TEMPERATURES];
+  double scale[MAX_TEMPERATURES], swap_scale[MAX_TEMPERATURES], scale_of_graphs[MAX_TEMPERATURES];
   weft_bn_lists lists;
   weft_bn_best all;
   chain_job job;
   memset(&job, 0, sizeof job);
-  if (temperatures > MOST_TEMPERATURES) {
+  if (temperatures > MAX_TEMPERATURES) {
     st = weft_bn_chain_cpu(ctx, table, run, out);
     goto done;
   }
@@ -519,7 +519,7 @@ extern "C" weft_status weft_bn_chain_cuda(weft_ctx *ctx, const weft_bn_table *ta
   job.skipped = run->burn_in / run->thin;
   job.samples = out->samples;
   job.at = make_layout(table->p, table->words, run->sum, run->layers);
-  job.in_shared = temperatures * job.at.step <= MOST_SHARED;
+  job.in_shared = temperatures * job.at.step <= MAX_SHARED;
   if (job.sum) WEFT_TRY(share_blocks(ctx, &job, 1));
   for (size_t first = 0; first < run->ladders;) {
     size_t count = weft_device_chunk(ctx, run->ladders - first, 1.02 * ladder_bytes(&job, run, out), 0);

@@ -497,18 +497,18 @@ template <int W> __global__ static void start_layers(const __grid_constant__ cha
 
 /* A block per ladder, a warp per temperature. Iterations from .. from + count - 1 of this run (from 0). */
 template <int W>
-__global__ static void __launch_bounds__(32 * MOST_TEMPERATURES, 2)
+__global__ static void __launch_bounds__(32 * MAX_TEMPERATURES, 2)
     run_layers(const __grid_constant__ chain_job job, uint64_t from, uint64_t count)
 {
   extern __shared__ uint64_t shared[];
-  __shared__ uint32_t slot[MOST_TEMPERATURES], accepted[MOST_TEMPERATURES][WEFT_BN_MOST_MOVES];
-  __shared__ int64_t score_at[MOST_TEMPERATURES];
+  __shared__ uint32_t slot[MAX_TEMPERATURES], accepted[MAX_TEMPERATURES][WEFT_BN_MAX_MOVES];
+  __shared__ int64_t score_at[MAX_TEMPERATURES];
   const uint32_t lane = threadIdx.x % 32, t = threadIdx.x / 32, c = blockIdx.x, ladder = job.ladder0 + c;
   const uint64_t first_replica = (uint64_t) c * job.temperatures, list = first_replica + t;
   const weft_rng rng = { job.key, WEFT_BN_STEPS + (ladder * job.temperatures + t) };
   unsigned char *own = job.in_shared ? (unsigned char *) shared : job.state + first_replica * job.at.step;
   if (job.in_shared) copy_state(own + (uint64_t) t * job.at.step, job.state + list * job.at.step, job.at.step, lane);
-  if (lane < WEFT_BN_MOST_MOVES) accepted[t][lane] = 0;
+  if (lane < WEFT_BN_MAX_MOVES) accepted[t][lane] = 0;
   if (!lane) slot[t] = job.slot[list];
   __syncthreads();
   layers_view l = { job, own + (uint64_t) slot[t] * job.at.step };

@@ -21,8 +21,8 @@
 #include "bn/both/moves.h"
 
 #define FULL 0xffffffffu
-#define MOST_TEMPERATURES 16
-#define MOST_SHARED ((size_t) 64 << 10)
+#define MAX_TEMPERATURES 16
+#define MAX_SHARED ((size_t) 64 << 10)
 
 /* Where a replica's parts begin, in bytes. */
 struct layout {

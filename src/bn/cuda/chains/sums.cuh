@@ -22,15 +22,15 @@
 #include "bn/cuda/chains/steps.cuh"
 
 #define WARPS 8
-#define BLOCKS_EACH 2   /* a multiprocessor: while one waits at a barrier the other continues */
-#define MOST_CHAINS 64  /* a block */
-#define MOST_COLUMNS 12 /* chains that a warp takes at once */
+#define BLOCKS_EACH 2  /* a multiprocessor: while one waits at a barrier the other continues */
+#define MAX_CHAINS 64  /* a block */
+#define MAX_COLUMNS 12 /* chains that a warp takes at once */
 #define WIDE_COLUMNS 4
 
 /* Chains that a warp takes at once with masks of W words. */
-template <int W> __device__ __forceinline__ constexpr uint32_t most_columns()
+template <int W> __device__ __forceinline__ constexpr uint32_t max_columns()
 {
-  return W == 1 ? MOST_COLUMNS : W == 2 ? 8 : WIDE_COLUMNS;
+  return W == 1 ? MAX_COLUMNS : W == 2 ? 8 : WIDE_COLUMNS;
 }
 
 struct room_layout {
@@ -254,9 +254,9 @@ __device__ static int64_t node_value(const chain_job &job, uint32_t z, const uin
 /* ---- a block and its chains ---- */
 
 struct block_state {
-  uint32_t slot[MOST_CHAINS], accepted[MOST_CHAINS][3];
-  int64_t score[MOST_CHAINS];
-  weft_bn_move move[MOST_CHAINS];
+  uint32_t slot[MAX_CHAINS], accepted[MAX_CHAINS][3];
+  int64_t score[MAX_CHAINS];
+  weft_bn_move move[MAX_CHAINS];
   uint32_t queued[2][2], taken[2]; /* this step and the next; long lists and short ones */
 };
 
@@ -337,7 +337,7 @@ template <int W>
 __device__ static void answer_node(const chain_job &job, const block_view &b, const block_state &s, uint32_t z,
                                    uint32_t parity, uint32_t lane)
 {
-  const uint32_t count = b.count[parity * job.p + z], parts = (count + most_columns<W>() - 1) / most_columns<W>();
+  const uint32_t count = b.count[parity * job.p + z], parts = (count + max_columns<W>() - 1) / max_columns<W>();
   const uint32_t each = (count + parts - 1) / parts;
   for (uint32_t first = 0; first < count; first += each) {
     const uint32_t columns = count - first < each ? count - first : each;

@@ -11,7 +11,7 @@
 #define LOW_BITS 10
 #define LOW 1024
 #define THREADS 256
-#define MOST_NODES 33
+#define MAX_NODES 33
 #define DENSE_PARENTS 20 /* nodes with more possible parents go through their sets */
 #define LAUNCH_SECONDS 0.03
 
@@ -43,8 +43,8 @@ __device__ static int64_t scan_sets(const exact_job &job, int s, uint64_t before
 __global__ static void __launch_bounds__(THREADS) optimum_block(exact_job job)
 {
   __shared__ int64_t mine[LOW];
-  __shared__ uint32_t low_index[MOST_NODES * 64], base[MOST_NODES];
-  __shared__ int64_t table[MOST_NODES];
+  __shared__ uint32_t low_index[MAX_NODES * 64], base[MAX_NODES];
+  __shared__ int64_t table[MAX_NODES];
   const uint64_t high = (uint64_t) job.high[blockIdx.x] << job.low_bits;
   const int count = 1 << job.low_bits, thread = threadIdx.x;
   for (int k = thread; k < 64 * job.p; k += THREADS) low_index[k] = job.low_index[k];
@@ -187,7 +187,7 @@ static weft_status trace_back(weft_ctx *ctx, weft_device_arena *mem, const weft_
 {
   weft_status st = WEFT_OK;
   uint64_t left = ((uint64_t) 1 << t->p) - 1;
-  int64_t value, before[MOST_NODES];
+  int64_t value, before[MAX_NODES];
   WEFT_CUDA(cudaMemcpyAsync(&value, best + left, sizeof value, cudaMemcpyDeviceToHost, mem->stream));
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
   *score = value;
@@ -218,10 +218,10 @@ done:
 /* High parts and low parts sorted by their size; begin[k]: the first of size k. */
 static void by_size(uint32_t *out, size_t count, size_t *begin)
 {
-  size_t at[MOST_NODES + 2];
-  memset(begin, 0, (MOST_NODES + 2) * sizeof *begin);
+  size_t at[MAX_NODES + 2];
+  memset(begin, 0, (MAX_NODES + 2) * sizeof *begin);
   for (size_t k = 0; k < count; k++) begin[__builtin_popcountll(k) + 1]++;
-  for (size_t k = 0; k <= MOST_NODES; k++) begin[k + 1] += begin[k];
+  for (size_t k = 0; k <= MAX_NODES; k++) begin[k + 1] += begin[k];
   memcpy(at, begin, sizeof at);
   for (size_t k = 0; k < count; k++) out[at[__builtin_popcountll(k)]++] = (uint32_t) k;
 }
@@ -233,12 +233,12 @@ extern "C" weft_status weft_bn_optimum_cuda(weft_ctx *ctx, const weft_bn_table *
   weft_arena host = weft_arena_begin(ctx);
   weft_device_arena mem = weft_device_begin(ctx);
   const size_t p = table->p;
-  size_t begin[MOST_NODES + 2], blocks, done_blocks = 0;
+  size_t begin[MAX_NODES + 2], blocks, done_blocks = 0;
   uint32_t *high, *d_high;
   uint16_t *low, *d_low;
   exact_job job;
   memset(&job, 0, sizeof job);
-  if (p > MOST_NODES || !p) {
+  if (p > MAX_NODES || !p) {
     st = weft_bn_optimum_cpu(ctx, table, best_sets, score);
     goto done;
   }

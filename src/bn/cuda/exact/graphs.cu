@@ -1,5 +1,5 @@
 /* Exact edge posteriors over graphs on the device; see graphs.h. Blocks of threads take one subset C each, those
- * with equally many members in launches of at most MOST_TERMS terms. A thread has one low part of R and goes through
+ * with equally many members in launches of at most MAX_TERMS terms. A thread has one low part of R and goes through
  * its middle and top parts: neighbouring lanes differ in the lowest nodes outside C, so that they read and add to words
  * that lie together. Products over middle parts are in shared memory:
  *   middle   256 × (fraction, exponent, members)
@@ -13,8 +13,8 @@
 #define MIDDLE (1 << WEFT_BN_MIDDLE_NODES)
 #define WARP 32
 #define ALL_LANES 0xffffffffu
-#define STRETCH 16      /* middle parts in a row, whose lowest four bits the compiler knows */
-#define MOST_TERMS 1e10 /* of one launch: less than a tenth of a second */
+#define STRETCH 16     /* middle parts in a row, whose lowest four bits the compiler knows */
+#define MAX_TERMS 1e10 /* of one launch: less than a tenth of a second */
 
 struct graphs_job {
   int p;
@@ -261,14 +261,14 @@ static weft_status visit_all(weft_ctx *ctx, const graphs_job &job, const size_t 
   for (int step = 0; step <= job.p; step++) {
     const int size = FORWARD ? step : job.p - step;
     const double terms = (double) ((size_t) 1 << (job.p - size));
-    const size_t most = terms < MOST_TERMS ? (size_t) (MOST_TERMS / terms) : 1;
+    const size_t most = terms < MAX_TERMS ? (size_t) (MAX_TERMS / terms) : 1;
     for (size_t first = begin[size], count; first < begin[size + 1]; first += count) {
       count = begin[size + 1] - first < most ? begin[size + 1] - first : most;
       visit_sets<FORWARD><<<(unsigned) count, THREADS, 0, stream>>>(job, first);
       WEFT_CUDA(cudaGetLastError());
       done += (double) count * terms;
       waiting += (double) count * terms;
-      if (waiting < MOST_TERMS / 2) continue;
+      if (waiting < MAX_TERMS / 2) continue;
       waiting = 0;
       WEFT_CUDA(cudaStreamSynchronize(stream));
       WEFT_TRY(weft_poll(ctx, from + (to - from) * done / whole, 1));

@@ -15,9 +15,9 @@
 #define LOW 512
 #define EACH (LOW / THREADS) /* low parts of a thread */
 #define BATCH LOW_BITS       /* nodes at a time; the low ones are one batch */
-#define MOST_MID_BITS 15
-#define MOST_BUFFER 8e9 /* bytes */
-#define FUSED_BITS 5    /* mid bits that one kernel sums over */
+#define MAX_MID_BITS 15
+#define MAX_BUFFER 8e9 /* bytes */
+#define FUSED_BITS 5   /* mid bits that one kernel sums over */
 
 struct orders_job {
   weft_bn_order_plan plan; /* of pointers to device memory */
@@ -311,12 +311,12 @@ done:
 static int choose_mid_bits(const weft_bn_table *t, int low_bits, double room)
 {
   double slots = 0;
-  int bits = (int) t->p - low_bits < MOST_MID_BITS ? (int) t->p - low_bits : MOST_MID_BITS;
+  int bits = (int) t->p - low_bits < MAX_MID_BITS ? (int) t->p - low_bits : MAX_MID_BITS;
   for (size_t i = 0; i < t->p; i++) {
     const double sets = (double) (t->start[i + 1] - t->start[i]);
     slots += sets < 1 << low_bits ? sets : 1 << low_bits;
   }
-  room = room < MOST_BUFFER ? room : MOST_BUFFER;
+  room = room < MAX_BUFFER ? room : MAX_BUFFER;
   while (bits > 0 && slots * 8 * (1 << bits) > room) bits--;
   return bits;
 }
@@ -330,7 +330,7 @@ extern "C" weft_status weft_bn_edges_orders_cuda(weft_ctx *ctx, const weft_bn_ta
   const int p = (int) table->p, low_bits = shape->low_bits ? shape->low_bits : p < LOW_BITS ? p : LOW_BITS;
   const size_t subsets = (size_t) 1 << p;
   const double sets_bytes = 32.0 * (double) table->start[p];
-  size_t begin[WEFT_BN_MOST_SUBSET_NODES + 2], top_begin[WEFT_BN_MOST_SUBSET_NODES + 2], done_tops = 0, tops_count;
+  size_t begin[WEFT_BN_MAX_SUBSET_NODES + 2], top_begin[WEFT_BN_MAX_SUBSET_NODES + 2], done_tops = 0, tops_count;
   int mid_bits = shape->mid_bits;
   weft_bn_order_plan plan;
   orders_job job;
@@ -338,7 +338,7 @@ extern "C" weft_status weft_bn_edges_orders_cuda(weft_ctx *ctx, const weft_bn_ta
   uint16_t *lows, *d_lows;
   uint64_t ends[2];
   memset(&job, 0, sizeof job);
-  if (p > WEFT_BN_MOST_SUBSET_NODES || low_bits > LOW_BITS || mid_bits > MOST_MID_BITS || low_bits + mid_bits > p) {
+  if (p > WEFT_BN_MAX_SUBSET_NODES || low_bits > LOW_BITS || mid_bits > MAX_MID_BITS || low_bits + mid_bits > p) {
     st = weft_fail(ctx, WEFT_ERR_INTERNAL, "Sums over orders of %d nodes in blocks of 2^%d.", p, low_bits);
     goto done;
   }

@@ -23,12 +23,12 @@
 #define WARPS 4
 #define TILES 8 /* of eight columns */
 #define COLUMNS (8 * TILES)
-#define STEP_WORDS 16     /* 512 rows: two steps of the matrix units */
-#define LISTED_FROM 96u   /* cells of a prefix; from here on empty ones are left out */
-#define MOST_CELLS 32768u /* of a prefix, with the child */
-#define MOST_LISTED 8192u /* those that hold a row */
-#define MOST_Q (1u << 18) /* of a set */
-#define MOST_MEMBERS 32
+#define STEP_WORDS 16    /* 512 rows: two steps of the matrix units */
+#define LISTED_FROM 96u  /* cells of a prefix; from here on empty ones are left out */
+#define MAX_CELLS 32768u /* of a prefix, with the child */
+#define MAX_LISTED 8192u /* those that hold a row */
+#define MAX_Q (1u << 18) /* of a set */
+#define MAX_MEMBERS 32
 
 /* One plane of ones for all rows and one of zeros come before those of the nodes. */
 enum { PLANE_ALL, PLANE_NONE, PLANES_BEFORE };
@@ -39,7 +39,7 @@ struct universe {
   uint32_t child, root, limit;        /* the node; the plane of the rows that count; most members */
   uint32_t parents_kind, family_kind; /* rows of count_job.table */
   uint64_t score, best;               /* where its scores begin */
-  uint64_t offset[MOST_MEMBERS];
+  uint64_t offset[MAX_MEMBERS];
 };
 
 struct count_job {
@@ -83,8 +83,8 @@ __device__ __forceinline__ void count_bits(int32_t c[4], const uint32_t a[4], co
 /* A warp's shared memory. */
 struct workspace {
   int64_t sum[COLUMNS];
-  uint32_t offset[MOST_MEMBERS][16]; /* words to the plane of a tile's row in each member */
-  uint32_t node[MOST_MEMBERS], base[MOST_MEMBERS], levels[MOST_MEMBERS];
+  uint32_t offset[MAX_MEMBERS][16]; /* words to the plane of a tile's row in each member */
+  uint32_t node[MAX_MEMBERS], base[MAX_MEMBERS], levels[MAX_MEMBERS];
 };
 
 __device__ static uint64_t choose_of(const count_job &job, uint32_t v, uint32_t k)
@@ -397,7 +397,7 @@ __device__ static int64_t raw_of(const prune_job &job, const universe &u, const 
 /* Scores set x of m members; 1 when it stays. */
 template <int M> __device__ static int prune_set(const prune_job &job, const universe &u, int m, uint64_t x)
 {
-  uint32_t c[M ? M : MOST_MEMBERS], node[M ? M : MOST_MEMBERS], upper = u.size;
+  uint32_t c[M ? M : MAX_MEMBERS], node[M ? M : MAX_MEMBERS], upper = u.size;
   uint64_t number = x;
 #pragma unroll
   for (int k = m; k > 0; k--) { /* the largest c with C(c, k) <= number */

@@ -57,11 +57,11 @@ static double widest(const weft_bn_ready *ready, size_t count)
 static int fits_device(const weft_bn_ready *ready)
 {
   const weft_bn_problem *problem = ready->problem;
-  const size_t s = ready->most_parents;
+  const size_t s = ready->max_parents;
   if (!weft_bn_kind(problem->score)->device) return 0;
-  if (!problem->n || !s || s + 3 > MOST_MEMBERS || problem->n > UINT32_MAX / 2) return 0;
-  return widest(ready, s) <= MOST_CELLS && fmin(widest(ready, s), (double) problem->n) <= MOST_LISTED &&
-         widest(ready, s + 1) <= MOST_Q;
+  if (!problem->n || !s || s + 3 > MAX_MEMBERS || problem->n > UINT32_MAX / 2) return 0;
+  return widest(ready, s) <= MAX_CELLS && fmin(widest(ready, s), (double) problem->n) <= MAX_LISTED &&
+         widest(ready, s + 1) <= MAX_Q;
 }
 
 static weft_status copy_up(resident *r, void *to, const void *from, size_t bytes)
@@ -120,7 +120,7 @@ static weft_status send_columns(weft_ctx *ctx, resident *r)
   SEND(r->count.codes, r->ready->columns.codes, n * p);
   SEND(r->count.levels, r->ready->columns.levels, p);
   SEND(r->count.base, base, p);
-  SEND(r->count.choose, r->ready->binomials.choose, (r->ready->most_parents + 3) * (p + 1));
+  SEND(r->count.choose, r->ready->binomials.choose, (r->ready->max_parents + 3) * (p + 1));
   r->prune.levels = r->count.levels;
   r->prune.choose = r->count.choose;
   r->count.n = (uint32_t) n;
@@ -137,7 +137,7 @@ static weft_status send_functions(weft_ctx *ctx, resident *r)
 {
   weft_status st = WEFT_OK;
   const weft_bn_problem *problem = r->ready->problem;
-  const size_t p = problem->p, n = problem->n, s = r->ready->most_parents + (r->family ? 0 : 1);
+  const size_t p = problem->p, n = problem->n, s = r->ready->max_parents + (r->family ? 0 : 1);
   const weft_bn_score_varies varies = weft_bn_kind(problem->score)->varies;
   functions f;
   uint8_t *reached;
@@ -233,7 +233,7 @@ static weft_status make_batch(weft_ctx *ctx, resident *r, const weft_bn_node *no
     universe *u = &b->universes[k];
     const size_t child = nodes ? nodes[k].node : 0;
     u->size = (uint32_t) (nodes ? nodes[k].universe : problem->p);
-    u->limit = (uint32_t) (nodes ? nodes[k].most_parents : r->ready->most_parents + 1);
+    u->limit = (uint32_t) (nodes ? nodes[k].max_parents : r->ready->max_parents + 1);
     u->cand = (uint32_t) at;
     u->column = (uint32_t) column;
     u->child = (uint32_t) child;
@@ -363,7 +363,7 @@ static weft_status prune_batch(weft_ctx *ctx, resident *r, const batch *b, const
   weft_status st = WEFT_OK;
   static prune_kernel *const kernels[] = { prune_sets<0>, prune_sets<1>, prune_sets<2>, prune_sets<3>,
                                            prune_sets<4>, prune_sets<5>, prune_sets<6> };
-  for (size_t m = 0; m <= r->ready->most_parents; m++) {
+  for (size_t m = 0; m <= r->ready->max_parents; m++) {
     uint64_t most = 0;
     for (size_t k = 0; k < b->count; k++) {
       const uint64_t sets =
@@ -461,10 +461,10 @@ static weft_status run_batch(weft_ctx *ctx, resident *r, weft_arena *keep, weft_
       empty[k] = empty_value(r, &b.universes[k]);
       WEFT_TRY(copy_up(r, job.score + b.universes[k].score, empty + k, sizeof *empty));
     }
-    for (size_t m = 1; m <= r->ready->most_parents; m++)
+    for (size_t m = 1; m <= r->ready->max_parents; m++)
       WEFT_TRY(count_size(ctx, r, &b, m, job.score,
-                          from + (to - from) * (double) (m - 1) / (double) r->ready->most_parents,
-                          from + (to - from) * (double) m / (double) r->ready->most_parents));
+                          from + (to - from) * (double) (m - 1) / (double) r->ready->max_parents,
+                          from + (to - from) * (double) m / (double) r->ready->max_parents));
   }
   WEFT_TRY(prune_batch(ctx, r, &b, &job));
   WEFT_CUDA(cudaMemcpyAsync(kept, job.kept, count * sizeof *kept, cudaMemcpyDeviceToHost, r->mem.stream));
@@ -515,7 +515,7 @@ static weft_status make_joint(weft_ctx *ctx, resident *r, const uint64_t *offset
 {
   weft_status st = WEFT_OK;
   const weft_bn_problem *problem = r->ready->problem;
-  const size_t sizes = r->ready->most_parents + 1, n = problem->n;
+  const size_t sizes = r->ready->max_parents + 1, n = problem->n;
   batch b;
   int64_t *joint, empty;
   WEFT_TRY(make_batch(ctx, r, NULL, 0, &b));
@@ -536,7 +536,7 @@ done:
 
 static double node_bytes(const weft_bn_node *node)
 {
-  return 8.0 * ((double) weft_bn_sets_of(node) + (double) node->offset[node->most_parents]);
+  return 8.0 * ((double) weft_bn_sets_of(node) + (double) node->offset[node->max_parents]);
 }
 
 static weft_status prune_cuda(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes, double to)
@@ -544,7 +544,7 @@ static weft_status prune_cuda(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *re
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
   const size_t p = ready->problem->p;
-  uint64_t offset[WEFT_BN_MOST_PARENTS + 3];
+  uint64_t offset[WEFT_BN_MAX_PARENTS + 3];
   double largest = 0, room, cells;
   resident r_, *r = &r_;
   if (!fits_device(ready)) {
@@ -559,10 +559,10 @@ static weft_status prune_cuda(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *re
   r->nodes = nodes;
   WEFT_TRY(send_columns(ctx, r));
   for (size_t k = 0; k < p; k++) largest = fmax(largest, node_bytes(&nodes[k]));
-  weft_bn_offsets(&ready->binomials, p, ready->most_parents + 1, offset);
+  weft_bn_offsets(&ready->binomials, p, ready->max_parents + 1, offset);
   r->family = !weft_bn_joint_pays(ready, nodes, offset) ||
-              8 * (double) offset[ready->most_parents + 2] + 2 * largest > 0.9 * weft_device_available(ctx);
-  cells = widest(ready, ready->most_parents);
+              8 * (double) offset[ready->max_parents + 2] + 2 * largest > 0.9 * weft_device_available(ctx);
+  cells = widest(ready, ready->max_parents);
   r->count.cell_words = ((uint32_t) cells + 63) / 64 * 2;
   r->count.cell_list = ((uint32_t) fmin(cells, (double) ready->problem->n) + 3) / 4 * 4;
   r->shared =

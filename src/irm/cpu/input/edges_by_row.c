@@ -90,7 +90,7 @@ done:
 /* The most columns between two polls, and in a thread's piece of work: their offsets stay in its cache. Fewer columns
  * are shared among the threads, but not in small pieces, since every piece looks into all rows. */
 #define TURN_COLUMNS 65536
-#define LEAST_COLUMNS 1024
+#define MIN_COLUMNS 1024
 
 /* The first entry of row i at or after column j. */
 static int64_t first_from(const weft_irm_edges *edges, int64_t i, int64_t j)
@@ -125,7 +125,7 @@ static void turn_columns(const weft_irm_edges *edges, int64_t first, int64_t las
 static int64_t columns_at_once(int64_t n, int threads)
 {
   const int64_t share = (n + threads - 1) / threads;
-  return share > TURN_COLUMNS ? TURN_COLUMNS : share < LEAST_COLUMNS ? LEAST_COLUMNS : share;
+  return share > TURN_COLUMNS ? TURN_COLUMNS : share < MIN_COLUMNS ? MIN_COLUMNS : share;
 }
 
 /* The lists by column, ascending: pieces of columns at a time, each thread its own. */
@@ -248,7 +248,7 @@ done:
 #define CHECK_PIECES 256
 
 /* Of a real value: the squares of 2^23 such values add up in 64 bits. */
-#define MOST_UNITS (1 << 20)
+#define MAX_UNITS (1 << 20)
 
 /* What the lists must be. */
 typedef struct {
@@ -284,7 +284,7 @@ static const char *wrong_row(const check *must, const weft_irm_edges *edges, int
   }
   for (int64_t e = first; e < last && edges->weight; e++) {
     counts &= edges->weight[e] >= 1;
-    in_range &= edges->weight[e] <= MOST_UNITS && edges->weight[e] >= -MOST_UNITS;
+    in_range &= edges->weight[e] <= MAX_UNITS && edges->weight[e] >= -MAX_UNITS;
   }
   if (edges->weight && !must->real && !counts) return "a count must be 1 or more";
   if (must->real && (!edges->weight || !in_range)) return "a value is out of its range";

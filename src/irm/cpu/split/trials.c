@@ -12,8 +12,8 @@
 
 /* Entries of all proposals that are evaluated at once, and of one at least: larger ones wait for room of their own. */
 #define BESIDE_ENTRIES ((int64_t) 1 << 24)
-#define LEAST_ENTRIES ((int64_t) 1 << 16)
-enum { MOST_TRIALS = 32 };
+#define MIN_ENTRIES ((int64_t) 1 << 16)
+enum { MAX_TRIALS = 32 };
 
 weft_status irm_trials_make(weft_arena *arena, irm_state *s, int chains)
 {
@@ -23,10 +23,10 @@ weft_status irm_trials_make(weft_arena *arena, irm_state *s, int chains)
   int64_t nodes = s->graph->n[0] > s->graph->n[1] ? s->graph->n[0] : s->graph->n[1];
   int slots = s->one_mode || s->threads == 1 ? 1 : 2 * s->threads;
   if (nodes > IRM_SPLIT_NODES) nodes = IRM_SPLIT_NODES;
-  if (slots > MOST_TRIALS) slots = MOST_TRIALS;
+  if (slots > MAX_TRIALS) slots = MAX_TRIALS;
   if (slots > s->model->attempts) slots = s->model->attempts;
   int64_t beside = BESIDE_ENTRIES / ((int64_t) slots * chains);
-  if (beside < LEAST_ENTRIES) beside = LEAST_ENTRIES;
+  if (beside < MIN_ENTRIES) beside = MIN_ENTRIES;
   irm_trial *t;
   s->trial_count = slots;
   WEFT_TAKE0(t, arena, (size_t) slots + 1);
