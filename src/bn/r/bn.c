@@ -263,6 +263,8 @@ static void fill_masks(const int *members, size_t width, size_t count, size_t wo
     }
 }
 
+/* Turns the vectors of R's table into score units and masks, in `mem`. A table from a file has been checked before
+ * (C_weft_bn_wrong()). */
 static weft_status open_table(weft_arena *mem, const table_view *v, weft_bn_table *out)
 {
   weft_status st = WEFT_OK;
@@ -356,6 +358,8 @@ static const char *wrong_with(const table_view *v, size_t z, double *largest)
   return least == common ? NULL : "no set that every order allows";
 }
 
+/* Looks for the first node whose sets are wrong; job->what stays NULL when there is none. Scores must be small
+ * enough that p of them add up in 64 bits. */
 static weft_status find_wrong(weft_ctx *ctx, const weft_backend *backend, void *data)
 {
   weft_status st = WEFT_OK;
@@ -424,6 +428,8 @@ static weft_bn_run run_of(weft_record *given)
                         .layers = weft_record_flag(given, "layers") };
 }
 
+/* table: a list of scores; run: what bn_native_run() in R/bn.R makes. Returns where the chains ended, their traces,
+ * counts of accepted moves and swaps, drawn graphs and the best ones; `best_score` is NA beyond those found. */
 SEXP C_weft_bn_chain(SEXP table, SEXP run, SEXP control)
 {
   weft_record given = weft_record_open(run, "run");

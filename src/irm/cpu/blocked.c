@@ -15,6 +15,7 @@
 
 static int64_t rounded(int32_t k) { return ((int64_t) k + IRM_LANES - 1) / IRM_LANES * IRM_LANES; }
 
+/* Makes tables for both modes and each thread's work space, in `arena`; bipartite graphs get 32-bit tables, too. */
 weft_status irm_blocked_make(weft_ctx *ctx, weft_arena *arena, irm_state *s, int threads, irm_blocked **out)
 {
   weft_status st = WEFT_OK;
@@ -214,6 +215,7 @@ static void draw_one(irm_blocked *b, irm_state *s, int64_t i)
   move_base(b, s, s->z[0][i], 1);
 }
 
+/* Draws the labels of nodes first .. last - 1: one after another in a one-mode graph, else by all threads in chunks. */
 void irm_blocked_nodes(irm_blocked *b, irm_state *s, int mode, int64_t first, int64_t last, int threads)
 {
   enum { CHUNK = 64 };

@@ -142,6 +142,8 @@ done:
   return st;
 }
 
+/* One greedy ascent, in sweeps that have one: what it finds is kept when it is the chain's best so far, and the
+ * sample is put back. */
 static weft_status ascend(weft_ctx *poll, const irm_run *run, irm_state *s)
 {
   weft_status st = WEFT_OK;
@@ -171,6 +173,8 @@ static int is_full(const irm_state *s, int mode)
   return s->sizes[mode][k - 1] > 1;
 }
 
+/* Writes row `row` of a chain's traces, keeps the best partition, and in every thin-th sweep the labels. `rows`:
+ * sweeps of this call, `done`: sweeps before it. */
 static weft_status record(weft_ctx *poll, const irm_run *run, irm_state *s, const weft_irm_trace *trace, int chain,
                           int64_t row, int64_t rows, int64_t done)
 {
@@ -298,6 +302,8 @@ static irm_plan plan_of(const weft_ctx *ctx, const weft_irm_ops *ops, const weft
   return plan;
 }
 
+/* Runs all chains on one back end, side by side or one after another as plan_of() says; labels, parameters and best
+ * partitions are the chains' own memory. On an error status they are not to be used. */
 weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph,
                          const weft_irm_model *model, int chains, weft_irm_chain *chain, int64_t done, int64_t sweeps,
                          weft_irm_trace *trace)

@@ -5,6 +5,7 @@
  * on their logarithms. */
 #include "irm/cpu/moves.h"
 
+/* Draws the labels of nodes first .. last - 1 one after another, each given all others. */
 void irm_collapsed_nodes(irm_state *s, int mode, int64_t first, int64_t last)
 {
   const weft_rng rng = irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL);

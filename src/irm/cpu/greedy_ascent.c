@@ -134,6 +134,8 @@ static void disturb(irm_state *s)
   }
 }
 
+/* Saves the sample, goes to the best partition and disturbs it when `from_best`, then moves nodes and joins clusters
+ * until nothing helps or MAX_PASSES are over. */
 weft_status irm_ascend(weft_ctx *poll, irm_state *s, int from_best)
 {
   weft_status st = WEFT_OK;

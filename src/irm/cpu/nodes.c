@@ -115,6 +115,8 @@ INLINE void add_rows(irm_node_scratch *s, int64_t count, int64_t width, int weig
   if (width - at >= IRM_LANES) ADD_ROWS(1);
 }
 
+/* Scores of a node with few links, in 32 bits: the base and a row of the narrow tables for each link and missing
+ * pair. */
 INLINE void light_node(const irm_node_job *job, int64_t i, irm_node_scratch *s)
 {
   const weft_irm_lists *a = job->links;

@@ -32,6 +32,7 @@ struct irm_real {
 
 static int64_t rounded(int32_t k) { return ((int64_t) k + IRM_LANES - 1) / IRM_LANES * IRM_LANES; }
 
+/* Makes tables for all blocks and each thread's work space, in `arena`. */
 weft_status irm_real_make(weft_arena *arena, const irm_state *s, int threads, irm_real **out)
 {
   weft_status st = WEFT_OK;
@@ -102,6 +103,8 @@ static void count_node(const irm_state *s, int mode, int64_t i, real_scratch *t)
   for (int64_t e = missing->start[i]; e < missing->start[i + 1]; e++) t->pairs[other[missing->to[e]]]--;
 }
 
+/* Draws the label of node i: a score in doubles for each cluster, then rounded to the grid and drawn from like any
+ * node's. */
 static void draw_node(const irm_real *r, irm_state *s, int mode, int64_t i, real_scratch *t)
 {
   const int32_t k = s->k[mode];

@@ -20,6 +20,7 @@ typedef struct {
   double stages[WEFT_MOST_DEVICES][WEFT_IRM_STAGES];
 } chains_job;
 
+/* Runs one device's share of the chains; traces and samples go to that share's place in the whole call's. */
 static weft_status run_part(weft_ctx *ctx, size_t part, void *data)
 {
   chains_job *job = data;
@@ -130,6 +131,7 @@ static void close_shared(struct irm_engine *e)
   weft_arena_end(&mem);
 }
 
+/* Opens an engine of `each` on every part; close_shared() ends these and their threads. */
 static weft_status open_shared(const weft_irm_ops *ops, weft_ctx *ctx, irm_state *const *states, int chains,
                                int threads, struct irm_engine **out)
 {
@@ -207,6 +209,7 @@ static weft_status run_shared(weft_ctx *ctx, const weft_irm_ops *ops, const weft
   return weft_irm_run(ctx, &shared.ops, graph, model, chains, chain, done, sweeps, trace);
 }
 
+/* Chooses: one run on one device, chains dealt out, or with fewer chains than devices sweeps that all share. */
 weft_status weft_irm_run_spread(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph,
                                 const weft_irm_model *model, int chains, weft_irm_chain *chain, int64_t done,
                                 int64_t sweeps, weft_irm_trace *trace)

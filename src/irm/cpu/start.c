@@ -34,6 +34,7 @@ typedef struct leaders {
   lead_lists lists[2];
 } leaders;
 
+/* Draws up to `wanted` different nodes of a mode, with 1 / sqrt(links + 1) of each as its scale. */
 static weft_status choose_leaders(weft_arena *mem, const weft_irm_graph *g, int mode, int directions, weft_rng rng,
                                   uint64_t index, int32_t wanted, leaders *out)
 {
@@ -57,6 +58,8 @@ done:
   return st;
 }
 
+/* For each node of the other side, the leaders that it is linked with, and how much such a link counts: the fewer
+ * leaders it has, the more. */
 static weft_status list_leaders(weft_arena *mem, const weft_irm_lists *links, const leaders *l, int64_t n_other,
                                 lead_lists *out)
 {
@@ -106,6 +109,7 @@ static int32_t best_leader(const leaders *l, const double *common, int32_t first
   return best;
 }
 
+/* Gives every node of a mode the number of a leader; threads share the nodes, each of which has a draw of its own. */
 static weft_status start_mode(weft_ctx *ctx, const weft_irm_graph *g, int mode, weft_rng rng, uint64_t index, int32_t k,
                               int32_t *z)
 {

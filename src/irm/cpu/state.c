@@ -34,6 +34,7 @@ static void fill_tables(irm_state *s)
     irm_tables_fill_part(&s->tables, n, n + PIECE < s->tables.size ? n + PIECE : s->tables.size);
 }
 
+/* Makes one chain's state in `arena`: it reads and writes the chain's labels in place, and counts nothing yet. */
 weft_status irm_state_make(weft_ctx *ctx, weft_arena *arena, const weft_irm_graph *graph, const weft_irm_model *model,
                            weft_irm_chain *chain, int threads, irm_state *s)
 {
@@ -114,6 +115,7 @@ void irm_state_count_active(irm_state *s, int mode)
   }
 }
 
+/* Sizes and active clusters from the labels, links 0, and pairs as if none were missing. */
 void irm_state_count_begin(irm_state *s)
 {
   const size_t blocks = (size_t) s->k[0] * (size_t) s->k[1];
@@ -231,6 +233,7 @@ void irm_change_size(irm_state *s, int mode, int32_t l, int64_t by)
   }
 }
 
+/* Counts node i's links and observed pairs with each active cluster of the other mode into state->profile. */
 static void fill_profile(irm_state *s, int mode, int64_t i)
 {
   const weft_irm_graph *g = s->graph;
@@ -319,6 +322,8 @@ static double block_gain(const irm_state *s, int turned, size_t at, int64_t more
          irm_block_now(s, turned, at);
 }
 
+/* Sums, over the other mode's active clusters, what f of each of l's blocks gains; in a one-mode graph the block of
+ * l with itself is looked at once, at the end. */
 double irm_gain(const irm_state *s, int mode, int32_t l)
 {
   const int other = irm_other(s, mode);
@@ -350,6 +355,8 @@ static double f_joined(const irm_state *s, int turned, size_t a, size_t b)
   return pairs ? irm_f_block(&s->tables, s->links[turned][a] + s->links[turned][b], values, pairs) : 0;
 }
 
+/* f of the joined blocks less f of the two, summed; in a one-mode graph the three or four blocks among a and b
+ * become one. */
 double irm_merge_gain(const irm_state *s, int mode, int32_t a, int32_t b)
 {
   const int other = irm_other(s, mode);
@@ -415,6 +422,7 @@ double irm_state_log_posterior(const irm_state *s)
   return sum;
 }
 
+/* Counts with a chain of its own, whose labels are `z`; nothing is changed. */
 weft_status weft_irm_blocks(weft_ctx *ctx, const weft_irm_graph *graph, int32_t *const z[2], const int32_t k[2],
                             double *links, double *pairs, double *squares)
 {

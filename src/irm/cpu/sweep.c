@@ -21,6 +21,8 @@ static weft_status look(weft_ctx *poll, double done, double total)
   return poll ? weft_poll(poll, done, total) : WEFT_OK;
 }
 
+/* Makes the tables of each chain that needs them, in memory that close_engine() ends; the collapsed sampler has
+ * none. */
 static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, irm_state *const *states, int chains,
                                int threads, struct irm_engine **out)
 {
@@ -71,6 +73,8 @@ done:
   return st;
 }
 
+/* Draws all labels of a chain. Of several parts that meet, each draws its share of the nodes, and waits for the
+ * others before the sizes are counted. */
 static weft_status labels(weft_ctx *poll, struct irm_engine *e, irm_state *s, double done, double total)
 {
   weft_status st = WEFT_OK;

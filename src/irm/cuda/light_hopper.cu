@@ -153,6 +153,7 @@ __device__ static inline void count_links(const irm_light_job &job, int32_t firs
 
 #endif
 
+/* Scores and draws 128 light nodes: see the head of this file. Without wgmma it does nothing, and is never launched. */
 __global__ static void __launch_bounds__(THREADS, 2) draw(const __grid_constant__ irm_light_job job)
 {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)

@@ -124,6 +124,7 @@ __device__ static int32_t pick_label(const irm_real_job &j, int32_t node, const 
   return c * IRM_CHUNK + found[c].label;
 }
 
+/* Draws the labels of a shard's nodes, NODES at a time, as the head of this file says. */
 __global__ static void __launch_bounds__(THREADS) irm_real_draw_nodes(const __grid_constant__ irm_real_job j)
 {
   extern __shared__ __align__(16) uint8_t irm_real_memory[];
@@ -267,6 +268,7 @@ done:
   return st;
 }
 
+/* Waits for the stream, since the host's list is used again for the next mode. */
 weft_status irm_real_begin(weft_ctx *ctx, irm_real_device *r, int mode, const u64 *sizes)
 {
   weft_status st = WEFT_OK;
@@ -285,6 +287,7 @@ done:
   return st;
 }
 
+/* Launches the draw of a shard; with scratch in device memory as many blocks as there is scratch for. */
 weft_status irm_real_draw(weft_ctx *ctx, irm_real_device *r, const irm_state *s, const irm_shard &shard,
                           const irm_shard_view &v, const double *log_stick, const u64 *sizes, const uint16_t *other,
                           uint16_t *labels)
@@ -322,6 +325,7 @@ done:
   return st;
 }
 
+/* Launches the count of a shard's values; a warp's own sums in shared memory where these need no more than is free. */
 weft_status irm_real_count(weft_ctx *ctx, irm_real_device *r, const irm_shard &shard, const irm_shard_view &v,
                            const uint16_t *own, const uint16_t *other, const irm_real_counts &c)
 {

@@ -64,6 +64,8 @@ done:
   return st;
 }
 
+/* Room on the device for the collapsed sampler: blocks, active clusters, a node's profile, gains and tables of log
+ * gamma. */
 static weft_status take_collapsed(irm_serial *r, const irm_state *s)
 {
   weft_status st = WEFT_OK;
@@ -98,6 +100,7 @@ done:
   return st;
 }
 
+/* Room on the device for a one-mode graph's tables; what lies beyond k clusters in a row is 0. */
 static weft_status take_one_mode(weft_ctx *ctx, irm_serial *r, const irm_state *s)
 {
   weft_status st = WEFT_OK;
@@ -118,6 +121,7 @@ done:
   return st;
 }
 
+/* Sends the graph and makes room for one chain, in `mem`; the record itself is the host's. */
 weft_status irm_serial_open(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const irm_state *s,
                             irm_serial **out)
 {
@@ -151,8 +155,8 @@ done:
   return st;
 }
 
-/* Runs `draw(first, last)` over slices of a mode's nodes, and polls in between. */
 template <typename Draw>
+/* Runs `draw(first, last)` over slices of a mode's nodes, and polls in between. */
 static weft_status in_slices(weft_ctx *ctx, irm_serial *r, const irm_state *s, int mode, double done_work, double total,
                              Draw draw)
 {
@@ -171,6 +175,7 @@ done:
   return st;
 }
 
+/* Sends one chain's labels and blocks, draws all nodes in slices of some 30 ms, and brings the labels back. */
 static weft_status labels_one_mode(weft_ctx *ctx, irm_serial *r, irm_state *s, double done_work, double total)
 {
   weft_status st = WEFT_OK;
@@ -237,6 +242,7 @@ done:
   return st;
 }
 
+/* Sends one chain's state, draws all nodes of each mode, and brings labels, sizes, active clusters and blocks back. */
 static weft_status labels_collapsed(weft_ctx *ctx, irm_serial *r, irm_state *s, double done_work, double total)
 {
   weft_status st = WEFT_OK;

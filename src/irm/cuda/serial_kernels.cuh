@@ -97,6 +97,8 @@ __device__ static double greatest_of_block(double x, double *shared)
   return x;
 }
 
+/* Draws nodes first .. last - 1 of a one-mode graph by the blocked sampler; the base follows every label that
+ * changes. */
 __global__ static void __launch_bounds__(THREADS) draw_one_mode(const __grid_constant__ one_mode_job j)
 {
   __shared__ int32_t label[THREADS], by[THREADS], chosen;
@@ -265,6 +267,8 @@ __device__ static void set_size(const collapsed_job &j, int32_t l, int by)
   }
 }
 
+/* Draws nodes first .. last - 1 by the collapsed sampler: out of its cluster, gains of all candidates, the draw,
+ * into its cluster. */
 __global__ static void __launch_bounds__(THREADS) draw_collapsed(const __grid_constant__ collapsed_job j)
 {
   __shared__ double greatest[THREADS / 32];

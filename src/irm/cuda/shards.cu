@@ -15,6 +15,7 @@
 
 static size_t aligned(size_t bytes) { return (bytes + 15) / 16 * 16; }
 
+/* Where the parts of a shard lie when its memory begins at `at`; with NULL, how long it is. */
 static irm_shard_view view_of(const irm_shards *all, const irm_shard &s, uint8_t *at)
 {
   irm_shard_view v;
@@ -57,6 +58,7 @@ static void fill_starts(const void *data, size_t first, size_t count, void *out,
   for (size_t i = 0; i < count; i++) ((uint32_t *) out)[i] = (uint32_t) (s->from[first + i] - s->base);
 }
 
+/* Copies a shard's lists, order and pieces to `to` on the device. */
 static weft_status send_shard(irm_shards *all, const irm_shard &s, uint8_t *to)
 {
   weft_status st = WEFT_OK;
@@ -166,6 +168,7 @@ done:
   return st;
 }
 
+/* Shards that fit stay on the device; when not all do, room for the largest is kept for sending the others anew. */
 weft_status irm_shards_make(weft_ctx *ctx, irm_shards *all, double room)
 {
   weft_status st = WEFT_OK;

@@ -72,6 +72,7 @@ static void close_engine(irm_engine *e)
   weft_arena_end(&host);
 }
 
+/* Room for one mode's tables on the device; real values have their own (real.cu). */
 static weft_status take_tables(irm_engine *e, int mode)
 {
   weft_status st = WEFT_OK;
@@ -110,6 +111,7 @@ done:
   return st;
 }
 
+/* All device memory of the sweep but the shards, which get what is left, and the host's buffers for transfers. */
 static weft_status take_memory(weft_ctx *ctx, irm_engine *e, irm_state *const *states, int chains)
 {
   weft_status st = WEFT_OK;
@@ -142,6 +144,8 @@ done:
   return st;
 }
 
+/* Makes the engine for all chains of a call on this device: serial for what is drawn node after node, else tables,
+ * chains and shards of its share of the nodes. */
 static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, struct irm_state *const *states, int chains,
                                int threads, struct irm_engine **out)
 {
@@ -227,6 +231,8 @@ done:
   return st;
 }
 
+/* Draws the parameters of every block from its counts and makes the tables of both modes, for real values by their
+ * own kernels. */
 static weft_status draw_tables(weft_ctx *ctx, irm_engine *e, irm_state *s)
 {
   weft_status st = WEFT_OK;
@@ -255,6 +261,8 @@ done:
   return st;
 }
 
+/* Nodes first .. last - 1 of the shard's order in doubles: counts, the product with the tables, the draw, as many
+ * nodes at a time as there are slots. */
 static weft_status draw_heavy(weft_ctx *ctx, irm_engine *e, irm_state *s, const irm_shard &shard,
                               const irm_shard_view &v, int64_t first, int64_t last)
 {
@@ -299,6 +307,8 @@ done:
   return st;
 }
 
+/* A mode's labels from links or counts, shard by shard: light nodes in 32 bits where the tables are narrow, the rest
+ * in doubles. */
 static weft_status draw_mode_links(weft_ctx *ctx, irm_engine *e, irm_state *s, int mode, double done_work, double total)
 {
   weft_status st = WEFT_OK;
@@ -363,6 +373,7 @@ done:
 
 #define MARK(k) WEFT_CUDA(cudaEventRecord(e->events[k], e->mem.stream))
 
+/* Draws all labels of a chain on the device; sizes come back to the state, labels stay. */
 static weft_status labels(weft_ctx *ctx, irm_engine *e, irm_state *s, double done_work, double total)
 {
   weft_status st = WEFT_OK;
@@ -441,6 +452,7 @@ done:
   return st;
 }
 
+/* Renames labels and sizes as s->place says, when `rename`, and counts the blocks on the device. */
 static weft_status count(weft_ctx *ctx, irm_engine *e, irm_state *s, int rename, double done_work, double total)
 {
   weft_status st = WEFT_OK;
@@ -466,6 +478,7 @@ done:
   return st;
 }
 
+/* Contributions of all blocks, summed by rows in the CPU's order; also adds up the stages' times. */
 static weft_status block_sums(weft_ctx *ctx, irm_engine *e, irm_state *s, double *rows)
 {
   weft_status st = WEFT_OK;
@@ -528,6 +541,7 @@ done:
   return st;
 }
 
+/* The state's labels, sizes and blocks to the device. */
 static weft_status put(weft_ctx *ctx, irm_engine *e, irm_state *s)
 {
   weft_status st = WEFT_OK;

@@ -63,6 +63,8 @@ struct irm_chunk {
   int32_t most, label;
 };
 
+/* The warp together: weights by distance from the greatest score, then the label at u of their sum, by columns
+ * modulo 8 first, as everywhere (units.h). */
 __device__ static inline irm_chunk irm_pick_chunk(const int32_t (&s)[4], double u)
 {
   const uint32_t lane = threadIdx.x % 32;

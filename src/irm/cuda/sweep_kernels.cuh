@@ -102,6 +102,7 @@ __global__ static void irm_base_nats(irm_device_tables t, const double *log_stic
   t.nats[l] = base;
 }
 
+/* One block of threads: the base on the grid, with the greatest at 0, in doubles and in 32 bits. */
 __global__ static void __launch_bounds__(1024) irm_base_units(irm_device_tables t)
 {
   __shared__ double greatest[32];
@@ -321,6 +322,7 @@ __global__ static void irm_rename(uint16_t *z, int64_t n, const uint16_t *names)
     z[i] = names[z[i]];
 }
 
+/* Adds up the sizes of all clusters; up to 8,192 clusters through shared memory. */
 __global__ static void irm_count_sizes(const uint16_t *z, int64_t n, int32_t k, irm_u64 *sizes)
 {
   extern __shared__ uint32_t histogram[];

@@ -26,6 +26,7 @@ static weft_irm_edges edges_of(SEXP list)
   return e;
 }
 
+/* A canonical list as R keeps it: a new R list with copies of all vectors; `weight` stays NULL where there is none. */
 static SEXP edges_as_list(const weft_irm_edges *e)
 {
   SEXP out = PROTECT(WEFT_NAMED_LIST("n_row", "n_col", "start", "to", "weight"));
@@ -182,6 +183,8 @@ static weft_status run(weft_ctx *ctx, const weft_backend *backend, const weft_ir
                              &job->trace);
 }
 
+/* What native_model() in R/irm.R makes: switches of the sampler, limits of clusters, priors and the key of all draws.
+ */
 static weft_irm_model model_of(SEXP list)
 {
   weft_record given = weft_record_open(list, "model");

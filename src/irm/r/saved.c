@@ -75,6 +75,8 @@ static SEXP next_string(reader *r, int32_t flags)
   return Rf_mkCharLenCE(text, length, known);
 }
 
+/* What an error says of a type that a checkpoint must not have. The numbers are R's serialization codes for its own
+ * environments. */
 static const char *name_of_type(int type)
 {
   switch (type) {
@@ -116,6 +118,8 @@ static SEXP next_tag(reader *r)
   return r->symbol[r->symbols - 1];
 }
 
+/* Sets one of the five attributes that are kept, if its type is right; others are dropped. An R error when it does
+ * not fit. */
 static void set_attribute(SEXP x, SEXP tag, SEXP value)
 {
   const R_xlen_t n = Rf_xlength(x);
@@ -150,6 +154,8 @@ static void next_attributes(reader *r, SEXP x)
   }
 }
 
+/* Reads one object with all that it holds; an R error for any type but vectors and lists, for a length that the
+ * bytes cannot fill, and for lists nested deeper than MAX_DEPTH. */
 static SEXP next_item(reader *r)
 {
   const int32_t flags = next_int(r), type = flags & 255;

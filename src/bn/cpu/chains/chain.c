@@ -62,6 +62,7 @@ typedef struct order_room {
   uint64_t *needs, *needed, *placed, *ready;
 } order_room;
 
+/* Finds, in `mem`, which parents all sets of a node have in common: these must stand before it in every order. */
 static weft_status open_order_room(weft_arena *mem, const weft_bn_lists *lists, order_room *out)
 {
   weft_status st = WEFT_OK;
@@ -130,6 +131,8 @@ static int order_works(const weft_bn_lists *lists, const order_room *room, const
   return 1;
 }
 
+/* Draws the orders that are not given (order[0] < 0), each from a stream of its own number, and refuses given ones
+ * in which a required parent stands after its child. */
 weft_status weft_bn_start_orders(weft_ctx *ctx, const weft_bn_lists *lists, const weft_bn_run *run, int32_t *order)
 {
   weft_status st = WEFT_OK;
@@ -191,6 +194,7 @@ done:
   return st;
 }
 
+/* Makes every replica's state in `mem`, at its starting order or layers, and notes the best graph of each. */
 static weft_status make_ladders(weft_ctx *ctx, weft_arena *mem, chain_job *job)
 {
   weft_status st = WEFT_OK;
@@ -283,6 +287,7 @@ static void save(const chain_job *job, size_t c, size_t it)
   weft_bn_best_add(&l->best, p, score, hash_of(picks, p), weft_bn_stamp(it, 1), picks);
 }
 
+/* Runs one ladder over the portion's iterations: steps of each temperature up to the next swap or save, then that. */
 static void ladder_task(void *data, size_t c, int thread)
 {
   chain_job *job = data;
@@ -310,6 +315,7 @@ static void ladder_task(void *data, size_t c, int thread)
   }
 }
 
+/* Runs all iterations in portions of some 40 ms, over ladders in parallel, with a poll after each portion. */
 static weft_status iterate(weft_ctx *ctx, chain_job *job, size_t threads)
 {
   weft_status st = WEFT_OK;
@@ -350,6 +356,8 @@ static void merge_best(const chain_job *job, weft_bn_best *all)
   job->out->found = all->found;
 }
 
+/* The CPU's weft_bn_chain_op: as said in bn.h, out's orders (and layers) are where the chains start, and then where
+ * they end. */
 weft_status weft_bn_chain_cpu(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_run *run, weft_bn_chains *out)
 {
   weft_status st = WEFT_OK;

@@ -64,8 +64,8 @@ WIDE int32_t weft_bn_first_fit(const uint64_t *sets, int32_t from, int32_t to, c
 }
 
 #if WEFT_SIMD_X86
-/* The same for masks of one word, eight at a time. */
 WEFT_TARGET_AVX512
+/* The same for masks of one word, eight at a time. */
 static inline int32_t weft_bn_first_fit_eight(const uint64_t *sets, int32_t from, int32_t to, uint64_t before)
 {
   const __m512i missing = _mm512_set1_epi64((long long) ~before);
@@ -77,8 +77,8 @@ static inline int32_t weft_bn_first_fit_eight(const uint64_t *sets, int32_t from
   return to;
 }
 
-/* Masks of two words, four at a time. */
 WEFT_TARGET_AVX512
+/* Masks of two words, four at a time. */
 static inline int32_t weft_bn_first_fit_four(const uint64_t *sets, int32_t from, int32_t to, const uint64_t *before)
 {
   const long long one = (long long) ~before[0], two = (long long) ~before[1];
@@ -142,8 +142,8 @@ WIDE void after_y(const weft_bn_replica *r, const weft_bn_move *m, const uint64_
 }
 
 #if WEFT_SIMD_X86
-/* Nodes 8 k + .. of `mid` lose and gain, masks of one word. */
 WEFT_TARGET_AVX512
+/* Nodes 8 k + .. of `mid` lose and gain, masks of one word. */
 static inline void change_eight(uint64_t *before, uint64_t mid, uint64_t lost, uint64_t gained)
 {
   const __m512i keep = _mm512_set1_epi64((long long) ~lost), add = _mm512_set1_epi64((long long) gained);
@@ -157,6 +157,8 @@ static inline void change_eight(uint64_t *before, uint64_t mid, uint64_t lost, u
 
 WIDE uint64_t bit_or_none(int32_t v) { return v >= 0 ? UINT64_C(1) << (v & 63) : 0; }
 
+/* Carries out a move: new predecessors of x, of y in a swap, and of the nodes between (`mid`), then the order
+ * itself. */
 WIDE void make_move(weft_bn_replica *r, const weft_bn_move *m, const uint64_t *mid, size_t words, int fast)
 {
   uint64_t fresh[words ? words : 1];

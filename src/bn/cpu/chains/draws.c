@@ -3,8 +3,9 @@
 #include "bn/cpu/chains/chain.h"
 
 #if WEFT_SIMD_X86
-/* A 64-bit lane per draw; the upper half of a word is whatever a product left there, which no product reads. */
 WEFT_TARGET_AVX512
+/* A 64-bit lane per draw; the upper half of a word is whatever a product left there, which no product reads. */
+/* Ten rounds of Philox for eight consecutive indices at once: the words that weft_draw_words() gives one by one. */
 static void draw_eight_avx512(weft_rng rng, uint64_t first, weft_u32x4 *out)
 {
   const __m512i one = _mm512_set1_epi64(0xD2511F53), two = _mm512_set1_epi64(0xCD9E8D57);

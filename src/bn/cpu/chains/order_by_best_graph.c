@@ -72,6 +72,8 @@ static void remember(weft_bn_best *best, const weft_bn_replica *r, size_t p, con
   weft_bn_best_add(best, p, q->score, q->hash, stamp, picks);
 }
 
+/* One Metropolis step: proposes a move, finds the new best set of every node that may need one, and keeps the move
+ * or drops it. A graph good enough for the best list is added to it even when the move is rejected. */
 WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, double scale, weft_bn_best *best,
                uint64_t stamp, change *changes, int32_t *picks, size_t words, int fast)
 {

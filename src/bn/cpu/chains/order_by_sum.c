@@ -66,6 +66,7 @@ static size_t add_node(const weft_bn_lists *lists, weft_bn_weights *b, size_t z,
   return at;
 }
 
+/* Lays out the weights of all sets of `lists` in `mem`: once to count chunks, once to fill them. */
 weft_status weft_bn_weights_make(weft_arena *mem, weft_bn_lists *lists)
 {
   weft_status st = WEFT_OK;
@@ -129,6 +130,7 @@ static double node_sum_any(const weft_bn_weights *b, size_t z, const uint64_t *b
 }
 
 #if WEFT_SIMD_X86
+/* node_sum() with AVX-512 for masks of one word; its four vectors are the 32 partial sums, added in the same tree. */
 WEFT_TARGET_AVX512 WIDE double node_sum_512(const weft_bn_weights *b, size_t z, const uint64_t *before,
                                             const uint64_t *last, int64_t *reference)
 {
@@ -171,6 +173,7 @@ static double node_sum_1_avx512(const weft_bn_weights *b, size_t z, const uint64
 }
 #endif
 
+/* Asks the variant that fits the words and this machine; all give the same bits. */
 int64_t weft_bn_node_value(const weft_bn_lists *lists, size_t z, const uint64_t *before, const uint64_t *last)
 {
   const weft_bn_weights *b = lists->weights;
@@ -205,6 +208,7 @@ WIDE int propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t z
   return 1;
 }
 
+/* One Metropolis step: a move, new values for the nodes that can use what they lose or gain, acceptance. */
 WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, double scale, change *changes,
                size_t words)
 {
@@ -267,6 +271,8 @@ weft_bn_kernel weft_bn_sum_kernel(size_t words)
 
 /* ---- a graph given the order or the layers ---- */
 
+/* Goes through the sets in their order and takes weights off `uniform` until it is below 0. Copies are passed over,
+ * since each set must count once. */
 int32_t weft_bn_draw_set(const weft_bn_lists *lists, size_t z, const uint64_t *before, const uint64_t *last,
                          int64_t value, double uniform)
 {

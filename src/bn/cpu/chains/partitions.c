@@ -59,6 +59,7 @@ done:
   return st;
 }
 
+/* Gives a replica its layers, work space and memory of recent values, in `mem`; no layer is set yet. */
 weft_status weft_bn_layers_make(weft_arena *mem, const weft_bn_lists *lists, weft_bn_replica *r)
 {
   weft_status st = WEFT_OK;
@@ -124,6 +125,8 @@ WIDE int layer_possible(const weft_bn_lists *lists, const uint64_t *member, cons
   return 1;
 }
 
+/* Adds to *score what the nodes of one layer gain by being offered `before` and `last`, and lists their new values
+ * in the replica's layers. 0 when a node has no set there. */
 WIDE int value_layer(const weft_bn_lists *lists, const weft_bn_replica *r, const uint64_t *member,
                      const uint64_t *before, const uint64_t *last, size_t *changes, int64_t *score, size_t words)
 {
@@ -197,6 +200,8 @@ WIDE int value_proposal(const weft_bn_lists *lists, const weft_bn_replica *r, co
   return 1;
 }
 
+/* Makes the proposed layers the replica's own: what its nodes may have as parents, the list of layers, values,
+ * score. */
 WIDE void take_proposal(weft_bn_replica *r, const weft_bn_proposal *q, size_t changes, int64_t score, size_t words)
 {
   weft_bn_layers *l = r->layers;
@@ -357,6 +362,8 @@ WIDE int propose(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng 
   return weft_bn_propose_layers(&r->layers->now, rng, step, kind, draw, q, words);
 }
 
+/* Metropolis steps first .. first + count - 1. Moves of layers are accepted by the power beta of the ratio, moves of
+ * a drawn graph by beta - 1, as the head of this file says. */
 WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, size_t count,
                 size_t words)
 {
@@ -425,6 +432,7 @@ weft_status weft_bn_layers_refuse(weft_ctx *ctx)
   return weft_fail(ctx, WEFT_ERR_INPUT, "Layers to go on from leave a node without possible parents.");
 }
 
+/* Refuses starting layers of any replica that are out of range or leave out a number. */
 weft_status weft_bn_layers_check(weft_ctx *ctx, size_t p, const weft_bn_run *run, const int32_t *layer)
 {
   weft_status st = WEFT_OK;

@@ -44,6 +44,7 @@ static double edges_of(const edges_job *job, size_t first, size_t last, double *
   return difference;
 }
 
+/* Threads take NODES_EACH children each; sums run over samples in their order, so that threads change nothing. */
 weft_status weft_bn_edge_means(weft_ctx *ctx, const weft_bn_table *table, const int32_t *sampled, size_t samples,
                                size_t ladders, double *edges, double *difference)
 {

@@ -16,6 +16,8 @@ typedef struct {
   size_t found[WEFT_MOST_DEVICES];
 } chain_job;
 
+/* Runs one device's share of the ladders, which writes into that share of all results; best graphs go to its own
+ * list. */
 static weft_status chain_part(weft_ctx *ctx, size_t part, void *data)
 {
   chain_job *job = data;

@@ -40,6 +40,8 @@ static uint32_t index_of(uint64_t set, uint64_t used)
   return index;
 }
 
+/* Tabulates g_s over the subsets of the nodes that any set of s uses, in `mem`; no table where these are more than
+ * DENSE_PARENTS. */
 static weft_status make_sink(weft_arena *mem, const weft_bn_table *t, size_t s, sink *out)
 {
   weft_status st = WEFT_OK;
@@ -79,6 +81,8 @@ static void block_scores(const optimum_job *job, size_t s, uint64_t high, size_t
   for (size_t low = 0; low < count; low++) out[low] = table[k->low[low]];
 }
 
+/* best(W) for the 256 subsets W with one high part: first the last nodes among the high ones, then those among the
+ * low. */
 static void optimum_task(void *data, size_t t, int thread)
 {
   optimum_job *job = data;
@@ -126,6 +130,7 @@ static void trace_back(const optimum_job *job, int32_t *best_sets)
   }
 }
 
+/* Keeps, of each node, the sets none of whose subsets stands before them in the list. Polls every 4,096 sets. */
 weft_status weft_bn_undominated(weft_ctx *ctx, weft_arena *mem, const weft_bn_table *t, weft_bn_table *out,
                                 int32_t **number)
 {
@@ -155,6 +160,7 @@ done:
   return st;
 }
 
+/* Takes 8 * 2^p bytes for best(W). High parts go by their size, since each needs those with one bit less. */
 weft_status weft_bn_optimum_cpu(weft_ctx *ctx, const weft_bn_table *table, int32_t *best_sets, int64_t *score)
 {
   weft_status st = WEFT_OK;

@@ -119,6 +119,8 @@ static int32_t draw_parents(const graph_sums *g, size_t v, size_t c, size_t last
   return (int32_t) (pick - t->start[v]);
 }
 
+/* Draws graph t layer by layer: the nodes of the next layer, then the parents of each. Draw numbers depend on t
+ * alone. */
 static void draw_task(void *data, size_t t, int thread)
 {
   const draws_job *job = data;
@@ -143,6 +145,7 @@ static void draw_task(void *data, size_t t, int thread)
   }
 }
 
+/* Makes the sums once (see graphs.c), then draws in parallel; each thread has three tables of 2^p numbers. */
 weft_status weft_bn_draw_graphs(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum, uint64_t key, size_t draws,
                                 int32_t *sampled)
 {

@@ -207,6 +207,7 @@ done:
   return st;
 }
 
+/* Makes a_v(C) and B(C) of all subsets, in `mem`. Refuses a table without any graph. */
 static weft_status complete(weft_ctx *ctx, weft_arena *mem, const weft_bn_table *table, graphs_job *job, double to)
 {
   weft_status st = WEFT_OK;
@@ -238,6 +239,7 @@ done:
   return st;
 }
 
+/* Both directions on the CPU; threads add to Q with atomic additions of whole numbers, whose order does not matter. */
 weft_status weft_bn_edges_graphs_cpu(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum, double *edges,
                                      double *log_total, double *error)
 {

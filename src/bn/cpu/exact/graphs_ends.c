@@ -29,6 +29,7 @@ static weft_bn_real weight_of(long double nats)
   return weft_bn_real_of((uint64_t) ldexpl(fraction, 64), exponent - (int) power - 64);
 }
 
+/* Refuses scores that lie more than MAX_GAP nats apart, whose exponents would not fit. */
 weft_status weft_bn_graph_plan_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_table *table, int64_t optimum,
                                     weft_bn_graph_plan *out)
 {
@@ -66,6 +67,7 @@ done:
   return st;
 }
 
+/* Clears and fills `edges`; an input error when a node's probabilities differ from 1 in sum by WORST_ERROR or more. */
 weft_status weft_bn_graph_edges(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_graph_plan *plan,
                                 weft_bn_real none, uint64_t closed, double *edges, double *log_total, double *error)
 {

@@ -71,6 +71,7 @@ static void keep_node(const weft_bn_order_plan *plan, uint64_t *slots, size_t s,
   for (uint32_t k = plan->slot_start[s]; k < plan->slot_start[s + 1]; k++) slots[k] = x[plan->slot_low[k]];
 }
 
+/* f(W) for the subsets W of one block into the table, from f of smaller subsets and the block's a_s. */
 static void forward_block(const orders_job *job, bench *own, uint64_t first, const uint64_t *slots)
 {
   const weft_bn_order_plan *plan = job->plan;
@@ -97,6 +98,7 @@ static void forward_block(const orders_job *job, bench *own, uint64_t first, con
   }
 }
 
+/* b(W) of one block, which takes the place of f(W) in the table, and f(W) b(W + s) of every node s into its slots. */
 static void backward_block(const orders_job *job, bench *own, uint64_t first, uint64_t *slots)
 {
   const weft_bn_order_plan *plan = job->plan;
@@ -216,6 +218,8 @@ static int choose_mid_bits(int high_bits)
   return half < MAX_MID_BITS ? half : MAX_MID_BITS;
 }
 
+/* Takes 8 * 2^p bytes for the table and a buffer for each thread. How subsets are cut does not depend on threads, as
+ * it decides the order of some sums. */
 weft_status weft_bn_edges_orders_cpu(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum,
                                      const weft_bn_order_shape *shape, double *edges, double *log_total)
 {

@@ -14,6 +14,7 @@ typedef struct keyed {
   int64_t set;
 } keyed;
 
+/* Sorts n entries by the lowest `bits` bits of their keys, with equal keys in their order; `room` has n entries. */
 static weft_status sort_by_key(weft_ctx *ctx, keyed *x, keyed *room, size_t n, int bits)
 {
   weft_status st = WEFT_OK;
@@ -84,6 +85,7 @@ static void add_cells(weft_bn_order_plan *plan, const weft_bn_table *t, size_t n
   }
 }
 
+/* Sorts each node's sets into cells and slots for subsets that are cut into low, middle and top bits. */
 weft_status weft_bn_order_plan_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_table *table, int64_t optimum,
                                     int low_bits, int mid_bits, weft_bn_order_plan *out)
 {
@@ -149,6 +151,7 @@ static double share_of(weft_bn_wide form, uint64_t x, uint64_t y, uint64_t whole
   return ldexp(fraction, exponent < -2000 ? -2000 : (int) exponent);
 }
 
+/* An internal error when the two directions or a node's probabilities disagree by 1e-7 or more. */
 weft_status weft_bn_order_edges(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_order_plan *plan,
                                 uint64_t forward, uint64_t backward, double *edges, double *log_total)
 {

@@ -252,6 +252,9 @@ WIDE void kick(const weft_bn_lists *lists, settler *s, size_t words, int fast)
   }
 }
 
+/* Works on one start until some `places_left` places have been tried or it is done. A start moves waiting nodes;
+ * when none waits it keeps or undoes the last kick and kicks again; after the last kick it goes through all nodes
+ * once more and records the best graphs. */
 WIDE void advance(const weft_bn_lists *lists, settler *s, double places_left, size_t words, int fast)
 {
   const size_t p = lists->p;
@@ -340,6 +343,7 @@ static void advance_task(void *data, size_t t, int thread)
   run->advance(run->lists, run->open[t], run->portion);
 }
 
+/* Advances all starts in portions, in parallel, with a poll after each portion, until every start is done. */
 static weft_status settle_all(weft_ctx *ctx, settle_run *run)
 {
   weft_status st = WEFT_OK;
@@ -360,6 +364,8 @@ done:
   return st;
 }
 
+/* Settles job->starts orders on a table: fills job's orders, end scores and best graphs, and `found`. Results are
+ * the same with any number of threads; on an error status they are not to be used. */
 weft_status weft_bn_settle_run(weft_ctx *ctx, const weft_bn_table *table, weft_bn_settle *job)
 {
   weft_status st = WEFT_OK;

@@ -42,6 +42,8 @@ static void mark_single(const near_job *job, size_t i, const size_t *more, const
   for (size_t k = 0; k < found && k < job->search->width; k++) job->near->is[i + p * list[k].index] = 1;
 }
 
+/* Marks the candidates of node i: required parents, the `width` best single parents, and all that a greedy search
+ * over the allowed nodes adds to its set. */
 static void near_task(void *data, size_t i, int thread)
 {
   near_job *job = data;
@@ -129,6 +131,7 @@ static void finish(const weft_bn_problem *problem, weft_bn_near *near)
   for (size_t v = 0; v < p; v++) near->kid_start[v + 1] += near->kid_start[v];
 }
 
+/* Makes the lists of candidates and of kids from the matrix `is`, in `mem`, in place of older ones. */
 static weft_status list_near(weft_arena *mem, const weft_bn_ready *ready, weft_bn_near *near)
 {
   weft_status st = WEFT_OK;
@@ -158,6 +161,7 @@ done:
   return st;
 }
 
+/* Finds the candidates of all nodes from nothing; `out` lives in `mem`. */
 weft_status weft_bn_near_find(weft_ctx *ctx, weft_arena *mem, const weft_bn_search *search, weft_bn_scorer *scorers,
                               weft_bn_near *out)
 {
@@ -179,6 +183,8 @@ done:
   return st;
 }
 
+/* Finds the node before i in the order, no candidate yet, that raises the score of i's parents most: job->found[i],
+ * or -1. */
 static void widen_task(void *data, size_t i, int thread)
 {
   near_job *job = data;
@@ -204,6 +210,8 @@ static void widen_task(void *data, size_t i, int thread)
     }
 }
 
+/* `order` and `dag` are one start's network. New lists take the place of the old ones in `mem`; what points into the
+ * old ones must be made anew. */
 weft_status weft_bn_near_widen(weft_ctx *ctx, weft_arena *mem, const weft_bn_search *search, weft_bn_scorer *scorers,
                                const int32_t *order, const int32_t *dag, weft_bn_near *near, size_t *added)
 {

@@ -180,6 +180,9 @@ static void value_all(weft_bn_climber *c, weft_bn_scorer *scorer)
 /* Nodes that matter to the position of v, ascending by place; flags say why. Returns how many. */
 enum { KID = 1, PARENT = 2 };
 
+/* Fills climber->relevant with the candidates of v and the nodes whose candidate v is, as far as they have been
+ * inserted, ascending by place, and `why` with what they are to v. Returns how many. best_place() clears `why`
+ * again. */
 static size_t list_relevant(weft_bn_climber *c, size_t v)
 {
   uint8_t *why = c->why;
@@ -348,6 +351,8 @@ static void settle(weft_bn_climber *c, weft_bn_scorer *scorer)
     c->done = 1;
 }
 
+/* Inserts nodes that are still missing, then moves waiting nodes to their best places, then kicks, until `portion`
+ * sets and values have been asked for or the climber is done. */
 void weft_bn_climber_advance(weft_bn_climber *c, weft_bn_scorer *scorer, double portion)
 {
   const double from = scorer->scored + c->asked;
@@ -395,6 +400,8 @@ static void nobody_waits(weft_bn_climber *c)
   c->first = c->waiting = 0;
 }
 
+/* Copies `from`'s best order into a lane of its own memory and sets its stream of draws to that of kick number
+ * `first`. */
 void weft_bn_climber_follow(weft_bn_climber *lane, const weft_bn_climber *from, size_t first, size_t kicks)
 {
   const size_t p = lane->problem->p;

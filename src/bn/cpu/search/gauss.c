@@ -52,6 +52,9 @@ INLINE double plain_log(double x)
   return weft_log_parts(k, f, 0.0);
 }
 
+/* Scores of one child and its parents with each of step->count candidates, sixteen at a time: a forward substitution
+ * per candidate gives its residual variance and covariance with the child, and these give both determinants. NEVER
+ * where a variance is not positive. */
 INLINE void extend(const step *s)
 {
   double inverse[MOST];
@@ -117,6 +120,7 @@ static double factor_family(const double *matrix, size_t stride, const size_t *p
   return factor[m * MOST + m] * factor[m * MOST + m];
 }
 
+/* `row`, `left` and `cross` are read up to the next multiple of LANES. Takes no memory and cannot fail. */
 void weft_bn_gauss_extend(const weft_bn_ready *ready, weft_bn_covariances c, const size_t *parents, size_t m,
                           const double *const *row, const double *left, const double *cross, size_t count, int64_t *out)
 {
@@ -134,6 +138,8 @@ void weft_bn_gauss_extend(const weft_bn_ready *ready, weft_bn_covariances c, con
   WEFT_VARIANT_HERE(extend)(&s);
 }
 
+/* out[k]: raw score of the child without parent k, m of them; m must be at least 1. NEVER where the determinant is
+ * no number. */
 void weft_bn_gauss_without(const weft_bn_ready *ready, weft_bn_covariances c, const size_t *parents, size_t m,
                            int64_t *out)
 {

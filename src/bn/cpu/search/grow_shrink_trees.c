@@ -23,6 +23,8 @@ static void forget_all(weft_bn_trees *t)
   t->stems = t->branches = 0;
 }
 
+/* Makes empty trees in `mem`: room for 256 branches for each candidate of each node, but no more than this share of
+ * WHOLE_ROOM or, where that is less, LARGE_ROOM. */
 weft_status weft_bn_trees_make(weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
                                const weft_bn_listed *listed, size_t shares, weft_bn_trees *out)
 {
@@ -187,6 +189,8 @@ static int64_t grown_value(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, c
   return stem->shrunk;
 }
 
+/* Holds the lock of node i's tree while it asks the tree; listed small sets that fit and score higher than the grown
+ * set replace it. */
 int64_t weft_bn_trees_value(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, weft_bn_prefix prefix,
                             uint64_t *asked_for, size_t *parents, size_t *size)
 {

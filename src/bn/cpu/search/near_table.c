@@ -420,6 +420,8 @@ done:
   return st;
 }
 
+/* Alternates between settling WEFT_BN_NEAR_STARTS orders on the table so far and adding the sets that these orders
+ * ask for, until no set is new or MAX_ROUNDS are over. The table lives in `keep`, best sets first. */
 weft_status weft_bn_near_table(weft_ctx *ctx, const weft_bn_search *search, weft_arena *keep, weft_bn_table *out,
                                int32_t *order, double *scored)
 {

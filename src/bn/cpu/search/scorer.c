@@ -3,6 +3,7 @@
 #include "bn/cpu/search/search.h"
 #include "bn/cpu/table/set_terms.h"
 
+/* Makes one scorer a thread in `mem`; penalties and counts of required parents are shared by all. */
 weft_status weft_bn_scorers_make(weft_arena *mem, weft_bn_ready *ready, weft_bn_scorer *out)
 {
   weft_status st = WEFT_OK;
@@ -58,6 +59,7 @@ static void extend_gauss(weft_bn_scorer *s, size_t i, const size_t *parents, siz
   weft_bn_gauss_extend(s->ready, c, parents, m, row, left, cross, count, out);
 }
 
+/* Counts or factors the set once for all of `more`, then adds each set's share: penalty, prior and required parents. */
 void weft_bn_scorer_extend(weft_bn_scorer *s, size_t i, const size_t *parents, size_t m, const size_t *more,
                            size_t count, int64_t *out)
 {
@@ -102,6 +104,8 @@ static void names_of(const weft_bn_near *near, size_t i, const size_t *at, size_
   for (size_t j = 0; j < m; j++) out[j] = (size_t) near->node[near->start[i] + at[j]];
 }
 
+/* With covariances at hand the Gaussian score reads them as they are; otherwise the places are turned into nodes
+ * first. out has one value for each candidate of i. */
 void weft_bn_scorer_near(weft_bn_scorer *s, const weft_bn_near *near, size_t i, const size_t *at, size_t m,
                          int64_t *out)
 {
@@ -135,6 +139,7 @@ void weft_bn_scorer_near(weft_bn_scorer *s, const weft_bn_near *near, size_t i, 
   for (size_t j = 0; j < m; j++) out[at[j]] = WEFT_BN_NEVER;
 }
 
+/* out[k]: score of i without the k-th of its m parents, which are places among its candidates. */
 void weft_bn_scorer_without(weft_bn_scorer *s, const weft_bn_near *near, size_t i, const size_t *at, size_t m,
                             int64_t *out)
 {

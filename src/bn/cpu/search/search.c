@@ -183,6 +183,8 @@ static weft_status check_scored(weft_ctx *ctx, const search_run *run)
   return WEFT_OK;
 }
 
+/* Makes a climber for each start, in a random order, and lanes where there are many Gaussian nodes. Lanes share one
+ * set of trees, starts without lanes have one each. */
 static weft_status make_climbers(weft_arena *mem, search_run *run)
 {
   weft_status st = WEFT_OK;
@@ -212,6 +214,8 @@ done:
   return st;
 }
 
+/* The whole of bn_search(): candidates, small sets, first climbs, widening, kicks, widening again; `out` gets the
+ * best start's network and counts. Refuses a node none of whose sets can be scored. */
 weft_status weft_bn_search_run(weft_ctx *ctx, const weft_bn_search *search, weft_bn_found *out)
 {
   weft_status st = WEFT_OK;

@@ -42,6 +42,8 @@ static size_t listed_size(const weft_bn_search *search, const weft_bn_near *near
   return 2;
 }
 
+/* Scores all sets of two to MAX_LISTED candidates, as many sizes as search->listed allows, and keeps those that are
+ * better than their subsets, in `mem`. Width 0 when none are asked for. */
 weft_status weft_bn_listed_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_search *search, const weft_bn_near *near,
                                 weft_bn_scorer *scorers, weft_bn_listed *out)
 {

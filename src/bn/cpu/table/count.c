@@ -52,6 +52,7 @@ done:
   return st;
 }
 
+/* Makes one thread's counter in `mem`: as many tables of f as fit TABLE_BYTES, from 8 to 1,024, a power of two. */
 weft_status weft_bn_counter_make(weft_arena *mem, const weft_bn_columns *columns, int bits, weft_bn_counter *out)
 {
   weft_status st = WEFT_OK;
@@ -165,6 +166,7 @@ static int planes_pay(const weft_bn_columns *columns, const weft_bn_cells *c, si
   return slower * blocks * (columns->levels[v] - 1) * (words + 5) < 2.5 * c->rows + 20;
 }
 
+/* Leaves out the rows in which `set` is nonzero; all others are one cell. */
 void weft_bn_root(const weft_bn_columns *columns, const int32_t *set, weft_bn_cells *out)
 {
   uint32_t rows = 0;
@@ -185,6 +187,7 @@ void weft_bn_root(const weft_bn_columns *columns, const int32_t *set, weft_bn_ce
   finish_planes(columns, out);
 }
 
+/* Splits each cell by the levels of v with an AND and a popcount per word; cells of one row are only counted. */
 static inline __attribute__((always_inline)) void refine_planes(const weft_bn_columns *columns,
                                                                 const weft_bn_cells *from, size_t v, weft_bn_cells *out)
 {
@@ -228,8 +231,10 @@ refine_planes_popcnt(const weft_bn_columns *columns, const weft_bn_cells *from, 
 #endif
 
 #if WEFT_SIMD_X86
-/* Eight cells at a time: those with two rows or more move together and then on to the next free lanes of `out`. */
 WEFT_TARGET_AVX512
+/* Eight cells at a time: those with two rows or more move together and then on to the next free lanes of `out`. */
+/* As refine_planes(), eight cells at a time: those with two rows or more move together and then on to the next free
+ * lanes of `out`. */
 static void refine_planes_avx512(const weft_bn_columns *columns, const weft_bn_cells *from, size_t v,
                                  weft_bn_cells *out)
 {
@@ -273,6 +278,8 @@ static void refine_planes_avx512(const weft_bn_columns *columns, const weft_bn_c
 }
 #endif
 
+/* Splits each cell by walking its list of rows: for many levels, or cells so small that planes would be mostly
+ * zeros. */
 static void refine_rows(weft_bn_counter *counter, const weft_bn_cells *from, size_t v, weft_bn_cells *out)
 {
   const uint16_t *codes = counter->columns->codes + v * counter->columns->n;
@@ -303,6 +310,8 @@ static void refine_rows(weft_bn_counter *counter, const weft_bn_cells *from, siz
   out->has_rows = 1;
 }
 
+/* Makes the cells of the set and v in `out`, by planes or by rows, whichever planes_pay() takes for faster. `from`
+ * gets lists of rows where these are needed. */
 void weft_bn_refine(weft_bn_counter *counter, weft_bn_cells *from, size_t v, weft_bn_cells *out)
 {
   const weft_bn_columns *columns = counter->columns;
@@ -331,6 +340,8 @@ void weft_bn_refine(weft_bn_counter *counter, weft_bn_cells *from, size_t v, wef
 typedef int64_t leaf_function(const weft_bn_columns *columns, const weft_bn_cells *from, const uint64_t *planes,
                               uint32_t levels, const int64_t *f, uint32_t *occupied);
 
+/* Σ f over the cells of the set and one more node, from its planes; the last level's counts are what the others
+ * leave. Adds the occupied cells to *occupied. */
 static inline __attribute__((always_inline)) int64_t leaf_scalar(const weft_bn_columns *columns,
                                                                  const weft_bn_cells *from, const uint64_t *planes,
                                                                  uint32_t levels, const int64_t *f, uint32_t *occupied)
@@ -377,6 +388,7 @@ __attribute__((target("popcnt"))) static int64_t leaf_popcnt(const weft_bn_colum
 }
 
 WEFT_TARGET_AVX512
+/* As leaf_scalar(), with eight cells in a register and two levels per pass over the cells. */
 static int64_t leaf_avx512(const weft_bn_columns *columns, const weft_bn_cells *from, const uint64_t *planes,
                            uint32_t levels, const int64_t *f, uint32_t *occupied)
 {
@@ -436,6 +448,7 @@ static leaf_function *leaf_variant(void)
   return leaf_portable;
 }
 
+/* As leaf_scalar(), by walking the rows of each cell. */
 static int64_t leaf_rows(weft_bn_counter *counter, const weft_bn_cells *from, size_t v, const int64_t *f,
                          uint32_t *occupied)
 {

@@ -34,6 +34,7 @@ static void portion_task(void *data, size_t t, int thread)
   job->task(job->data, job->first + t, thread);
 }
 
+/* A portion's length follows the time that the last one took. */
 weft_status weft_bn_run_tasks(weft_ctx *ctx, size_t threads, size_t tasks, weft_bn_task *task, void *data, double from,
                               double to)
 {
@@ -118,6 +119,8 @@ static double joint_parameter(const weft_bn_problem *problem, double q)
 static size_t node_of(const joint_walk *w, size_t label) { return w->job->layout.node[label]; }
 static double levels_of(const joint_walk *w, size_t label) { return w->job->ready->columns.levels[node_of(w, label)]; }
 
+/* Prepares walk->base, so that store() finds the number of any set of the first m chosen and one more node by one
+ * look-up. */
 static void number_sets(joint_walk *w, size_t m)
 {
   const weft_bn_binomials *binomials = &w->job->ready->binomials;
@@ -208,6 +211,8 @@ static void sorted_ones(joint_walk *w, size_t m, size_t below)
   }
 }
 
+/* Values of the first m chosen, label c, and each label below it: whole groups at a time in sorted rows, or in cells
+ * where c has too many levels or walking the rows is faster. */
 static void sorted_pairs(joint_walk *w, size_t m, size_t c)
 {
   const weft_bn_sorted *s = &w->room->sorted[m];
@@ -315,6 +320,7 @@ static void gauss_task(void *data, size_t t, int thread)
   if (job->size > 1) gauss_below(job, chosen, 1, factor, log_determinant);
 }
 
+/* Makes each thread's work space in `mem`; all share the rows sorted by nothing. */
 static weft_status make_rooms(weft_arena *mem, joint_job *job, size_t threads)
 {
   weft_status st = WEFT_OK;
@@ -340,6 +346,7 @@ done:
   return st;
 }
 
+/* `joint` has offset[max_parents + 2] entries. Progress goes to 0.7. */
 weft_status weft_bn_joint(weft_ctx *ctx, weft_bn_ready *ready, int64_t *joint, const uint64_t *offset)
 {
   weft_status st = WEFT_OK;
@@ -483,6 +490,7 @@ static void gauss_family_below(family_walk *w, size_t m, double log_determinant)
   }
 }
 
+/* Scores all sets of one node whose largest member is candidate task_top[t]; SIZE_MAX: the empty set. */
 static void family_task(void *data, size_t t, int thread)
 {
   family_job *job = data;
@@ -515,6 +523,7 @@ static void family_task(void *data, size_t t, int thread)
   if (node->max_parents > 1) family_below(&w, 1);
 }
 
+/* Fills nodes[k].score with raw scores of all sets of its candidates, by set number. */
 weft_status weft_bn_count_nodes(weft_ctx *ctx, weft_bn_ready *ready, weft_bn_node *nodes, size_t count, double from,
                                 double to)
 {
@@ -545,6 +554,7 @@ done:
   return st;
 }
 
+/* Counts the set once and then each of `more` as one leaf. Takes no memory; `bench` is the thread's own. */
 void weft_bn_extend(weft_bn_ready *ready, int thread, weft_bn_bench *bench, size_t i, const size_t *parents, size_t m,
                     const size_t *more, size_t count, int64_t *out)
 {

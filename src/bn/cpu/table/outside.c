@@ -124,6 +124,7 @@ done:
   return st;
 }
 
+/* Node by node; lists that grow are replaced in `keep`. */
 weft_status weft_bn_add_outsiders(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes,
                                   double from)
 {

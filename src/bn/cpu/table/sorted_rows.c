@@ -57,6 +57,7 @@ done:
 
 static size_t max_cells(const weft_bn_columns *columns) { return columns->n / MIN_ROWS + 1; }
 
+/* Room for at most n / MIN_ROWS + 1 cells: sets with more are counted without sorting (weft_bn_sort_more() says so). */
 weft_status weft_bn_sorted_make(weft_arena *mem, const weft_bn_columns *columns, const weft_bn_layout *layout,
                                 size_t members, weft_bn_sorted *out)
 {
@@ -183,6 +184,8 @@ static size_t columns_below(const weft_bn_layout *layout, size_t label)
   return g->column + g->levels - 1;
 }
 
+/* Moves the bits of every column below `label` to where the cells of `from` split by that node's levels are in
+ * `out`, whose cells are laid out already, and counts them. */
 INLINE void split(const weft_bn_layout *layout, weft_bn_sorter *sorter, const weft_bn_sorted *from, size_t label,
                   weft_bn_sorted *out)
 {
@@ -227,6 +230,7 @@ static split_function *split_variant(void)
   return split_portable;
 }
 
+/* Lays out the cells of two rows or more of the set and `label` in `out`, then moves the bits there. */
 int weft_bn_sort_more(const weft_bn_layout *layout, weft_bn_sorter *sorter, const weft_bn_sorted *from, size_t label,
                       weft_bn_sorted *out)
 {
@@ -253,6 +257,7 @@ int weft_bn_sort_more(const weft_bn_layout *layout, weft_bn_sorter *sorter, cons
   return 1;
 }
 
+/* Copies the planes of all nodes that have groups side by side, in one cell. */
 void weft_bn_sort_none(const weft_bn_columns *columns, const weft_bn_layout *layout, weft_bn_sorted *out)
 {
   const size_t words = columns->words;
@@ -327,6 +332,8 @@ static void sum_portable(const weft_bn_layout *layout, const weft_bn_sorted *s, 
 }
 
 #if WEFT_SIMD_X86
+/* sum_portable() with AVX-512: a lane for each of a group's eight nodes, whose levels, `theirs`, are a constant to
+ * the compiler. */
 WEFT_TARGET_AVX512 INLINE void sum_lanes(const weft_bn_layout *layout, const weft_bn_sorted *s, const weft_bn_group *g,
                                          const uint64_t *mine, size_t label, const int64_t *f, int64_t *out,
                                          const size_t theirs)

@@ -57,6 +57,8 @@ static int choose_bits(const weft_bn_problem *problem, size_t s)
   return bits > 40 ? 40 : bits;
 }
 
+/* What ln p(data of S) has beside the determinant, for each group of rows and size of S: the BGe score of Kuipers
+ * and others 2014, with t = alpha_mu (alpha_w - p - 1) / (alpha_mu + 1). */
 static weft_status gauss_constants(weft_arena *mem, weft_bn_ready *ready)
 {
   weft_status st = WEFT_OK;
@@ -76,6 +78,8 @@ done:
   return st;
 }
 
+/* Prepares a problem in `mem`: units, binomials, columns and a counter for each thread, or constants for Gaussian
+ * data. Refuses more than WEFT_BN_MAX_PARENTS parents. */
 weft_status weft_bn_ready_make(weft_ctx *ctx, weft_arena *mem, const weft_bn_problem *problem, weft_bn_ready *out)
 {
   weft_status st = WEFT_OK;
@@ -121,6 +125,8 @@ static uint64_t fixed_part(const weft_bn_ready *ready, const weft_bn_node *node,
   return number;
 }
 
+/* Raw scores of all sets of one node, as differences of joint values. The walk keeps all but the least member, so
+ * that the inner loop reads two rows of `joint` side by side. */
 static void fill_from_joint(const weft_bn_ready *ready, weft_bn_node *node, const int64_t *joint,
                             const uint64_t *offset)
 {
@@ -247,6 +253,7 @@ static void list_task(void *data, size_t t, int thread)
     if (node->score[k] > WEFT_BN_NEVER) job->list[t][found++] = (weft_scored){ (double) node->score[k], k };
 }
 
+/* Sorts the kept sets of one node, best first, and writes their scores and masks. */
 static void collect_task(void *data, size_t t, int thread)
 {
   table_job *job = data;
@@ -316,6 +323,7 @@ int weft_bn_joint_pays(const weft_bn_ready *ready, const weft_bn_node *nodes, co
   return (double) offset[ready->max_parents + 2] <= by_child;
 }
 
+/* Raw scores, shares, pruning and sorted lists of `count` nodes from job->nodes on; what is kept goes to `keep`. */
 static weft_status score_batch(weft_ctx *ctx, weft_arena *keep, table_job *job, size_t count, double from, double to)
 {
   weft_status st = WEFT_OK;
@@ -374,6 +382,8 @@ done:
   return st;
 }
 
+/* Puts the nodes' lists one after another into a table in `keep`, and drops the lists. Refuses a node without sets
+ * and a table of 2^31 sets or more. */
 static weft_status join_nodes(weft_ctx *ctx, weft_arena *keep, const weft_bn_ready *ready, weft_bn_node *nodes,
                               weft_bn_table *out)
 {
@@ -411,6 +421,8 @@ done:
   return st;
 }
 
+/* Counts jointly or child by child, whichever weft_bn_joint_pays() says, and scores the nodes in batches of at most
+ * BATCH_SETS sets. */
 weft_status weft_bn_prune_cpu(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes, double to)
 {
   weft_status st = WEFT_OK;
@@ -437,6 +449,7 @@ done:
   return st;
 }
 
+/* Everything from the problem to the table in `keep`; `prune` is the back end's part of it. */
 weft_status weft_bn_table_make(weft_ctx *ctx, const weft_bn_problem *problem, weft_bn_prune *prune, weft_arena *keep,
                                weft_bn_table *out)
 {

@@ -55,8 +55,8 @@ template <int W> __global__ static void start_chains(chain_job job)
   }
 }
 
-/* Best graphs: iterations from .. from + count - 1 of this run (from 0) of every ladder. */
 template <int W, int B>
+/* Best graphs: iterations from .. from + count - 1 of this run (from 0) of every ladder. */
 __global__ static void __launch_bounds__(32 * MAX_TEMPERATURES, B)
     run_chains(chain_job job, uint64_t from, uint64_t count)
 {
@@ -208,6 +208,8 @@ done:
   return st;
 }
 
+/* Sends the table's sets, and for sums their weights, to the device in `mem`, and fills in the job's pointers and
+ * sizes. */
 static weft_status send_lists(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_lists *lists, const weft_bn_run *run,
                               chain_job *job)
 {
@@ -244,6 +246,7 @@ done:
   return st;
 }
 
+/* Where the parts of a replica's state begin, in bytes, each on a multiple of 8; `step` is the whole. */
 static layout make_layout(size_t p, size_t words, int sum, int layers)
 {
   layout at;
@@ -478,6 +481,8 @@ done:
   return st;
 }
 
+/* The device's weft_bn_chain_op; more than MAX_TEMPERATURES temperatures are left to the CPU. Ladders go in groups
+ * that fit the free memory. */
 extern "C" weft_status weft_bn_chain_cuda(weft_ctx *ctx, const weft_bn_table *table, const weft_bn_run *run,
                                           weft_bn_chains *out)
 {

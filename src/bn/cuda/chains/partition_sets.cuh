@@ -14,8 +14,8 @@ template <int W> struct offer {
   bool must_meet;
 };
 
-/* `last` may be NULL. */
 template <int W>
+/* `last` may be NULL. */
 __device__ static offer<W> make_offer(const chain_job &job, const uint64_t *before, const uint64_t *last)
 {
   offer<W> o;
@@ -54,13 +54,13 @@ template <int W> __device__ __forceinline__ bool offered(const chain_job &job, c
   return !missing && (met || !o.must_meet);
 }
 
-/* The first chunk of z, but for copies, that has sets which are offered, and which of its two halves these are; z's end
- * when there is none. */
+/* A chunk of a node's sets, and which sets of its two halves are offered, a bit each. */
 struct offered_sets {
   uint32_t chunk, half[2];
 };
 
 template <int W>
+/* The first chunk of z, but for copies, that has sets which are offered; z's end when there is none. */
 __device__ __noinline__ static offered_sets first_offered(const chain_job &job, uint32_t z, const offer<W> &o,
                                                           uint32_t lane)
 {
@@ -86,8 +86,8 @@ __device__ __noinline__ static offered_sets first_offered(const chain_job &job, 
   return out;
 }
 
-/* ln Σ over the sets that z is offered. */
 template <int W>
+/* ln Σ over the sets that z is offered. */
 __device__ __noinline__ static int64_t layer_value(const chain_job &job, uint32_t z, const uint64_t *before,
                                                    const uint64_t *last, uint32_t lane)
 {
@@ -128,8 +128,8 @@ __device__ static drawn_set draw_within(const chain_job &job, drawn_set drawn, c
   return drawn;
 }
 
-/* In all chunks from `c` on; the warp together. */
 template <int W>
+/* In all chunks from `c` on; the warp together. */
 __device__ __noinline__ static drawn_set draw_from(const chain_job &job, uint32_t z, const offer<W> &o, uint32_t c,
                                                    drawn_set drawn, int64_t value, uint32_t lane)
 {

@@ -55,10 +55,10 @@ __device__ static offer<W> offer_in_layer(const chain_job &job, const layers_vie
                        split ? layer_before(job, l, z) : NULL);
 }
 
+template <int W>
 /* A graph given the layers, to `parents` and, unless that is NULL, `picks`; then also its score. Each node has a block
  * of draw `index`, or a draw of its own, from `index` on. `split`: a node has a parent in the layer before its own. The
  * warp looks for each node's first chunk, then each lane draws for a node; few draws go on beyond that chunk. */
-template <int W>
 __device__ static int64_t draw_layers_graph(const chain_job &job, const layers_view &l, weft_rng rng, uint64_t index,
                                             bool own_draws, bool split, int32_t *picks, uint32_t lane)
 {
@@ -105,8 +105,8 @@ __device__ static int64_t draw_layers_graph(const chain_job &job, const layers_v
 
 /* ---- layers ---- */
 
-/* What comes before each layer from `first` on, and the nodes' layers; members and their count are known. */
 template <int W>
+/* What comes before each layer from `first` on, and the nodes' layers; members and their count are known. */
 __device__ static void number_layers(const chain_job &job, const layers_view &l, uint32_t first, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job), count = (uint32_t) l.plan()->count;
@@ -154,8 +154,8 @@ template <int W> __device__ static void take_layers(const chain_job &job, const 
   number_layers<W>(job, l, (uint32_t) q.first, lane);
 }
 
-/* The layers of the drawn graph are proposed. */
 template <int W>
+/* The layers of the drawn graph are proposed. */
 __device__ static void find_layers(const chain_job &job, const layers_view &l, double ways, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
@@ -185,8 +185,8 @@ __device__ static void find_layers(const chain_job &job, const layers_view &l, d
   __syncwarp();
 }
 
-/* All nodes but x and its descendants in the drawn graph without what leads into `orphan`. */
 template <int W>
+/* All nodes but x and its descendants in the drawn graph without what leads into `orphan`. */
 __device__ __noinline__ static void find_others(const chain_job &job, const layers_view &l, int32_t x, int32_t orphan,
                                                 uint64_t *out, uint32_t lane)
 {
@@ -271,6 +271,8 @@ __device__ static int32_t child_of(const chain_job &job, const layers_view &l, u
 }
 
 template <int W>
+/* Reverses an edge of the drawn graph, as propose_reverse() in partitions.c does, and proposes the new graph's
+ * layers. False when nothing is proposed. */
 __device__ static bool reverse(const chain_job &job, const layers_view &l, weft_rng rng, uint64_t step,
                                const weft_u32x4 &draw, uint32_t lane)
 {
@@ -322,9 +324,9 @@ __device__ static const uint64_t *last_after(const layers_view &l, const weft_bn
   return q.first ? l.member() + (q.first - 1) * words : NULL;
 }
 
+template <int W>
 /* Values of the nodes that are offered something else, which are in `changed`; false when the partition has no
  * graphs. `score`: what it is worth. */
-template <int W>
 __device__ static bool value_layers(const chain_job &job, const layers_view &l, uint64_t *changed, int64_t &score,
                                     uint32_t lane)
 {
@@ -376,6 +378,7 @@ __device__ static bool value_layers(const chain_job &job, const layers_view &l, 
 }
 
 template <int W>
+/* One Metropolis step of a chain over layers by a warp; `now` is its score, before and after. */
 __device__ static void step_layers(const chain_job &job, const layers_view &l, weft_rng rng, uint64_t step,
                                    uint32_t temperature, int64_t &now, uint32_t *accepted, uint32_t lane)
 {
@@ -418,8 +421,8 @@ __device__ static void step_layers(const chain_job &job, const layers_view &l, w
 
 /* ---- kernels ---- */
 
-/* The best graph of the layers, to `picks`; its score. */
 template <int W>
+/* The best graph of the layers, to `picks`; its score. */
 __device__ static int64_t best_layers_graph(const chain_job &job, const layers_view &l, int32_t *picks, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
@@ -444,8 +447,8 @@ __device__ static int64_t best_layers_graph(const chain_job &job, const layers_v
   return score;
 }
 
-/* Values of all nodes; `split` as above. Their sum, or WEFT_BN_NEVER. */
 template <int W>
+/* Values of all nodes; `split` as above. Their sum, or WEFT_BN_NEVER. */
 __device__ static int64_t value_all(const chain_job &job, const layers_view &l, bool split, uint32_t lane)
 {
   int64_t sum = 0;
@@ -495,8 +498,8 @@ template <int W> __global__ static void start_layers(const __grid_constant__ cha
   }
 }
 
-/* A block per ladder, a warp per temperature. Iterations from .. from + count - 1 of this run (from 0). */
 template <int W>
+/* A block per ladder, a warp per temperature. Iterations from .. from + count - 1 of this run (from 0). */
 __global__ static void __launch_bounds__(32 * MAX_TEMPERATURES, 2)
     run_layers(const __grid_constant__ chain_job job, uint64_t from, uint64_t count)
 {

@@ -113,8 +113,8 @@ __device__ static int64_t total(int64_t x)
 /* W: words per mask, or 0 for any number. */
 template <int W> __device__ __forceinline__ uint32_t words_of(const chain_job &job) { return W ? W : job.words; }
 
-/* The nodes whose predecessors change, but for x and, in a swap, y. */
 template <int W>
+/* The nodes whose predecessors change, but for x and, in a swap, y. */
 __device__ static void between(const chain_job &job, const replica &r, const weft_bn_move &m, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
@@ -149,6 +149,7 @@ __device__ static uint64_t after(const replica &r, const weft_bn_move &m, int wh
   return old | r.mid[w] | (m.kind == WEFT_BN_SHIFT ? 0 : word_bit(m.y, w));
 }
 
+/* The order after a move, the warp together: a swap of two nodes, or a shift of those between by one place. */
 __device__ static void move_order(const replica &r, const weft_bn_move &m, uint32_t lane)
 {
   if (m.kind != WEFT_BN_SHIFT) {
@@ -170,8 +171,8 @@ __device__ static void move_order(const replica &r, const weft_bn_move &m, uint3
   __syncwarp();
 }
 
-/* Makes the move: predecessors and the order. */
 template <int W>
+/* Makes the move: predecessors and the order. */
 __device__ static void make_move(const chain_job &job, const replica &r, const weft_bn_move &m, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
@@ -253,9 +254,9 @@ __device__ static int64_t best_graph(const chain_job &job, const replica &r, int
   return sum;
 }
 
+template <typename Best, typename Draw>
 /* The coldest chain of ladder c after iteration `it`: its score, its best graph, a graph drawn from it. best(picks) and
  * draw(rng, first, picks) leave these in picks and return their scores. */
-template <typename Best, typename Draw>
 __device__ static void save(const chain_job &job, uint32_t c, int64_t score, uint64_t it, int32_t *best_picks,
                             Best best, Draw draw, uint32_t lane)
 {
@@ -408,9 +409,9 @@ template <int P> __device__ static bool within(const uint32_t (&set)[P], const u
   return !missing;
 }
 
+template <int W>
 /* Of the sets first .. last - 1 the first within `before`, or `last`; the warp looks at 32 at a time, at the last one
  * more than once. */
-template <int W>
 __device__ static uint32_t first_within(const chain_job &job, uint32_t first, uint32_t last,
                                         const uint32_t (&before)[2 * W], uint32_t lane)
 {
@@ -450,9 +451,9 @@ template <int W> __device__ static __forceinline__ void move_places(nodes<W> &ow
   }
 }
 
+template <int W>
 /* All lanes take the same course. A node looks for another set when it loses a member of its best one (a loser), or
  * when it gains what is in a set of its list and its best set is not the first. */
-template <int W>
 __device__ static __forceinline__ void step_max(const chain_job &job, const replica &r, nodes<W> &own, weft_bn_move m,
                                                 double log_u, double scale, uint64_t iteration, uint32_t t, walker &s,
                                                 uint32_t lane)
@@ -554,6 +555,7 @@ __device__ static bool comes_after(const chain_job &job, const replica &r, const
   return true;
 }
 
+/* Places and best sets of an order to start from, where masks have more than two words; returns the order's score. */
 __device__ static int64_t start_wide(const chain_job &job, const replica &r, uint32_t lane)
 {
   const weft_bn_move none = { WEFT_BN_SWAP, 0, 0, 0, 0, -1, -1 };
@@ -571,6 +573,8 @@ __device__ static int64_t start_wide(const chain_job &job, const replica &r, uin
   return score;
 }
 
+/* One Metropolis step where masks have more than two words: a lane looks for a node's best set by the places of the
+ * sets' members instead of by masks. */
 __device__ static void step_wide(const chain_job &job, const replica &r, weft_bn_move m, double log_u, double scale,
                                  uint64_t iteration, uint32_t t, walker &s, uint32_t lane)
 {

@@ -83,9 +83,9 @@ template <int C> __device__ __forceinline__ constexpr int holding()
   return C > 8 ? 16 : C > 4 ? 8 : C > 2 ? 4 : C > 1 ? 2 : 1;
 }
 
+template <int W>
 /* Adds the weight when the set has nothing that is missing, without a branch: three instructions where masks have one
  * word. This is what the kernel does most. */
-template <int W>
 __device__ __forceinline__ void add_fitting(double &part, const uint64_t *set, const uint64_t *missing, double weight)
 {
   uint32_t lacks = 0;
@@ -136,6 +136,8 @@ __device__ __forceinline__ void add_some_sets(double *part, const lane_sets<W> &
 }
 
 template <int C>
+/* Adds a lane's two sets of chunk c to the partial sums of the columns in `active` that they fit, where masks have
+ * more than two words. */
 __device__ __forceinline__ void add_wide_sets(const chain_job &job, double *part, uint32_t c, const uint64_t *wide,
                                               uint32_t active, uint32_t lane)
 {
@@ -154,11 +156,11 @@ __device__ __forceinline__ void add_wide_sets(const chain_job &job, double *part
   }
 }
 
+template <int W, int C>
 /* ln Σ over the sets of z that fit, of C orders at once, of which `columns` are asked for; lane e gets that of order e.
  * missing: word w of what does not come before z in order e, less z itself, is missing[e * W + w], or wide[e * words +
  * w] where W is 0; all ones where no order is. Every set of z has z as a mark, so that nothing fits a column whose
  * words are all ones, which is how a column ends. */
-template <int W, int C>
 __device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t z, uint32_t columns, uint64_t *missing,
                                                const uint64_t *wide, uint32_t lane)
 {
@@ -234,8 +236,8 @@ __device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t z,
   return reference + (int64_t) rint(weft_mul(weft_log(sum), job.unit));
 }
 
-/* Of one order, given the node's predecessors: for orders to start from. `scratch`: words, where W is 0. */
 template <int W>
+/* Of one order, given the node's predecessors: for orders to start from. `scratch`: words, where W is 0. */
 __device__ static int64_t node_value(const chain_job &job, uint32_t z, const uint64_t *before, uint64_t *scratch,
                                      uint32_t lane)
 {
@@ -274,6 +276,8 @@ __device__ static uint64_t *asked(const replica &r, uint32_t words)
 } /* the nodes that need a new value */
 
 template <int W>
+/* Proposes chain q's move and enters the chain at every node whose value changes; the first to ask for a node queues
+ * it. */
 __device__ static void ask(const chain_job &job, const block_view &b, block_state &s, const replica &r, uint32_t q,
                            const weft_u32x4 &draw, uint32_t parity, uint32_t lane)
 {
@@ -303,8 +307,8 @@ __device__ static void ask(const chain_job &job, const block_view &b, block_stat
   __syncwarp();
 }
 
-/* The values of z for the chains that asked for it from `first` on. */
 template <int W, int C>
+/* The values of z for the chains that asked for it from `first` on. */
 __device__ static void answer_some(const chain_job &job, const block_view &b, const block_state &s, uint32_t z,
                                    uint32_t first, uint32_t columns, uint32_t lane)
 {
@@ -332,8 +336,8 @@ __device__ static void answer_some(const chain_job &job, const block_view &b, co
   if (lane < columns) r.fresh_value[z] = value;
 }
 
-/* All chains that asked for z, in parts as even as can be. */
 template <int W>
+/* All chains that asked for z, in parts as even as can be. */
 __device__ static void answer_node(const chain_job &job, const block_view &b, const block_state &s, uint32_t z,
                                    uint32_t parity, uint32_t lane)
 {
@@ -362,6 +366,7 @@ __device__ static void answer_node(const chain_job &job, const block_view &b, co
 }
 
 template <int W>
+/* Adds up what chain q's move changes, and carries it out or leaves all as it is. */
 __device__ static void accept_or_not(const chain_job &job, block_state &s, const replica &r, uint32_t q,
                                      const weft_u32x4 &draw, double scale, uint32_t lane)
 {
@@ -417,8 +422,8 @@ __device__ static int64_t draw_graph(const chain_job &job, const replica &r, wef
   return total(score);
 }
 
-/* Iterations from .. from + count - 1 of this run (from 0); a block takes ladders_each of `ladders`. */
 template <int W>
+/* Iterations from .. from + count - 1 of this run (from 0); a block takes ladders_each of `ladders`. */
 __global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH)
     run_sums(chain_job job, uint32_t ladders, uint64_t from, uint64_t count)
 {

@@ -40,6 +40,7 @@ __device__ static int64_t scan_sets(const exact_job &job, int s, uint64_t before
   return WEFT_BN_NEVER;
 }
 
+/* best(W) for the 1,024 subsets W with one high part, by one block of threads. */
 __global__ static void __launch_bounds__(THREADS) optimum_block(exact_job job)
 {
   __shared__ int64_t mine[LOW];
@@ -226,6 +227,7 @@ static void by_size(uint32_t *out, size_t count, size_t *begin)
   for (size_t k = 0; k < count; k++) out[at[__builtin_popcountll(k)]++] = (uint32_t) k;
 }
 
+/* Takes 8 * 2^p bytes of the device for best(W); more than MAX_NODES nodes go to the CPU, which refuses them. */
 extern "C" weft_status weft_bn_optimum_cuda(weft_ctx *ctx, const weft_bn_table *table, int32_t *best_sets,
                                             int64_t *score)
 {

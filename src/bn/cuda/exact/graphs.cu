@@ -112,6 +112,8 @@ __device__ static void keep_sum(set_bench &own, int k, uint64_t x)
   if (threadIdx.x % WARP == 0) atomicAdd(&own.sum[k], (unsigned long long) sum);
 }
 
+/* All terms of the set C that the block has: B(C), or with FORWARD what C adds to Q, and S_v(C) / a_v(C) for its
+ * open nodes. */
 template <bool FORWARD> __global__ static void __launch_bounds__(THREADS) visit_sets(graphs_job job, size_t first)
 {
   __shared__ set_bench own;
@@ -252,6 +254,8 @@ done:
 }
 
 template <bool FORWARD>
+/* Visits the subsets of all sizes, from the largest or with FORWARD from the empty one, in launches of at most
+ * MAX_TERMS terms. */
 static weft_status visit_all(weft_ctx *ctx, const graphs_job &job, const size_t *begin, double from, double to,
                              cudaStream_t stream)
 {
@@ -290,6 +294,8 @@ done:
   return st;
 }
 
+/* The device's weft_bn_edges_graphs_op: some 12 (p + 2) 2^p bytes of the device. Weights go up, sums come back, and
+ * the host makes the edges of them. */
 extern "C" weft_status weft_bn_edges_graphs_cuda(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum,
                                                  double *edges, double *log_total, double *error)
 {

@@ -127,6 +127,7 @@ __device__ static void keep_nodes(const weft_bn_order_plan &plan, uint64_t *slot
 /* low_order[from .. from + sets - 1] are the low parts of the next size. */
 __device__ static int next_size(int sets, int size, int bits) { return sets * (bits - size) / (size + 1); }
 
+/* f(W) of one block of subsets, as forward_block() of orders.c, by a block of threads. */
 __global__ static void __launch_bounds__(THREADS) forward_blocks(orders_job job, uint32_t top, uint32_t first_mid)
 {
   __shared__ uint64_t values[BATCH * LOW], block[LOW];
@@ -174,6 +175,7 @@ __global__ static void __launch_bounds__(THREADS) forward_blocks(orders_job job,
   for (int low = threadIdx.x; low < count; low += THREADS) job.table[first + low] = block[low];
 }
 
+/* b(W) of one block in place of f(W), and f(W) b(W + s) into the slots, as backward_block() of orders.c. */
 __global__ static void __launch_bounds__(THREADS) backward_blocks(orders_job job, uint32_t top, uint32_t first_mid)
 {
   __shared__ uint64_t values[BATCH * LOW], block[LOW];
@@ -321,6 +323,7 @@ static int choose_mid_bits(const weft_bn_table *t, int low_bits, double room)
   return bits;
 }
 
+/* The device's weft_bn_edges_orders_op: 8 * 2^p bytes of the device for the table, and the buffer in what is left. */
 extern "C" weft_status weft_bn_edges_orders_cuda(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum,
                                                  const weft_bn_order_shape *shape, double *edges, double *log_total)
 {

@@ -57,6 +57,8 @@ struct count_job {
   int members; /* of the prefix */
 };
 
+/* c += popcounts of 16 rows AND 8 columns over 256 bits, in the layout of the matrix units' fragments; other devices
+ * gather what a lane lacks from its neighbours. */
 __device__ __forceinline__ void count_bits(int32_t c[4], const uint32_t a[4], const uint32_t b[2])
 {
 #if __CUDA_ARCH__ >= 800
@@ -144,8 +146,8 @@ __device__ static void meet(uint4 &a, const uint32_t *words)
   a.w &= b.w;
 }
 
-/* Sums f over the cells of a tile's rows and 64 columns; M members, or as many as `members` says when M is 0. */
 template <int M>
+/* Sums f over the cells of a tile's rows and 64 columns; M members, or as many as `members` says when M is 0. */
 __device__ static void sum_tile(const count_job &job, const workspace *mine, int members, const uint32_t column[TILES],
                                 const uint32_t table[TILES][2], int tiles, int64_t sum[TILES][2], uint32_t lane)
 {
@@ -191,10 +193,10 @@ __device__ static void sum_tile(const count_job &job, const workspace *mine, int
 
 enum { STORE, STORE_NEGATIVE, ADD };
 
+template <int M>
 /* Rounded sums over the members' cells with every leaf, to out[leaf]. The first `count` members of the workspace
  * have levels; after them may come one plane with which all rows are intersected. `parents`: cells of the prefix;
  * `kind`: which row of job.table. */
-template <int M>
 __device__ static void score_leaves(const count_job &job, const universe &u, workspace *mine, uint32_t *bits,
                                     uint16_t *list, uint32_t count, int members, uint32_t parents, uint32_t kind,
                                     uint32_t leaves, int how, int64_t *out, uint32_t lane)
@@ -267,9 +269,9 @@ __device__ static void score_leaves(const count_job &job, const universe &u, wor
   }
 }
 
+template <int M, bool FAMILY>
 /* Items first .. first + count - 1, a warp each: prefixes of job.members candidates with all leaves below the least of
  * them. FAMILY: the value of a parent set of a child, else a joint value. */
-template <int M, bool FAMILY>
 __global__ static void __launch_bounds__(32 * WARPS) count_sets(count_job job, uint64_t first, uint64_t count)
 {
   extern __shared__ uint64_t shared[];

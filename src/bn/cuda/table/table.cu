@@ -358,6 +358,7 @@ static int64_t empty_value(resident *r, const universe *u)
 
 typedef void prune_kernel(prune_job, int);
 
+/* Scores and prunes all sets of the batch, one size after another, since a set needs the best of its subsets. */
 static weft_status prune_batch(weft_ctx *ctx, resident *r, const batch *b, const prune_job *job)
 {
   weft_status st = WEFT_OK;
@@ -438,6 +439,8 @@ done:
   return st;
 }
 
+/* Counts, prunes and fetches the sets of `count` nodes. Device memory that it takes is given back, unless a status
+ * ends the call. */
 static weft_status run_batch(weft_ctx *ctx, resident *r, weft_arena *keep, weft_bn_node *nodes, size_t count,
                              double from, double to)
 {
@@ -539,6 +542,8 @@ static double node_bytes(const weft_bn_node *node)
   return 8.0 * ((double) weft_bn_sets_of(node) + (double) node->offset[node->max_parents]);
 }
 
+/* The device's weft_bn_prune: what fits_device() refuses goes to the CPU. Joint values are made when they pay and
+ * fit; nodes go in batches that leave room for the lists of what is kept. */
 static weft_status prune_cuda(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *ready, weft_bn_node *nodes, double to)
 {
   weft_status st = WEFT_OK;

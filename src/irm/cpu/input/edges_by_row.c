@@ -32,6 +32,8 @@ static int listed(const weft_irm_edges *list, int64_t i, int32_t j, int64_t *at)
   return *at < end && list->to[*at] == j;
 }
 
+/* Two stable counting sorts, then one pass that adds up duplicates and drops what is not wanted. An input error when
+ * counts of one pair pass 2^31 - 1. */
 weft_status weft_irm_edges_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self, const int64_t n[2],
                                 int64_t count, const int32_t *from, const int32_t *to, const int32_t *weight,
                                 const weft_irm_edges *missing, weft_irm_edges *out)
@@ -220,6 +222,7 @@ done:
   return st;
 }
 
+/* Links and observed pairs of each node with itself, in `arena`. */
 static weft_status make_self(weft_arena *arena, const weft_irm_edges *links, const weft_irm_edges *missing,
                              weft_irm_graph *out)
 {
@@ -311,6 +314,8 @@ static const char *wrong_rows(const check *must, const weft_irm_edges *edges, co
   return wrong;
 }
 
+/* Checks a list by all threads, in pieces whose first error counts, so that the message is the same with any number
+ * of them. */
 static weft_status check_edges(weft_ctx *ctx, const check *must, const weft_irm_edges *edges,
                                const weft_irm_edges *others, const char *what)
 {
@@ -344,6 +349,7 @@ done:
   return st;
 }
 
+/* A list with its rows and columns exchanged, in `arena`. */
 weft_status weft_irm_edges_turn(weft_ctx *ctx, weft_arena *arena, const weft_irm_edges *columns, int drop_diagonal,
                                 weft_irm_edges *out)
 {
@@ -362,6 +368,8 @@ done:
   return st;
 }
 
+/* Checks both lists, then makes what the samplers read, in `arena`; lists by row of bipartite graphs are R's own
+ * memory. */
 weft_status weft_irm_graph_make(weft_ctx *ctx, weft_arena *arena, weft_irm_type type, int self,
                                 const weft_irm_edges *links, const weft_irm_edges *missing, double unit,
                                 double log_scale, weft_irm_graph *out)

@@ -32,6 +32,7 @@ static void nearest_of_run(const double *x, size_t n, size_t first, size_t rows,
   }
 }
 
+/* Threads share runs of ROWS rows; a poll after every BETWEEN_POLLS operations or so. */
 weft_status weft_irm_nearest(weft_ctx *ctx, const double *x, size_t n, size_t d, const double *centres, size_t m,
                              int32_t *near)
 {

@@ -1,6 +1,7 @@
 /* Reads whole numbers in text; see parse_counts.h. */
 #include "irm/cpu/input/parse_counts.h"
 
+/* Stops at the first byte that belongs to no whole number below 2^31. */
 int64_t weft_irm_numbers(const unsigned char *text, int64_t length, int32_t *out, int64_t *bad)
 {
   int64_t count = 0;

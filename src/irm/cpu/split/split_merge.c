@@ -407,6 +407,8 @@ static void know(const irm_state *s, irm_trial *t, int mode, int32_t a, int32_t 
   t->changes[1] = b < 0 ? 0 : s->changes[mode][b];
 }
 
+/* Proposes to split a cluster and decides: trial->accepted and its clusters a and b. Only one-mode graphs change the
+ * state, and put it back when the split is rejected. */
 static weft_status weigh_split(weft_ctx *poll, irm_state *s, irm_trial *t, int mode)
 {
   weft_status st = WEFT_OK;
@@ -460,6 +462,8 @@ static int32_t draw_similar(const irm_state *s, irm_trial *t, int mode, int32_t 
   return chosen;
 }
 
+/* Proposes to merge two clusters and decides; cheap bounds come first, so that most proposals are rejected before
+ * any scan. */
 static weft_status weigh_merge(weft_ctx *poll, irm_state *s, irm_trial *t, int mode)
 {
   weft_status st = WEFT_OK;

@@ -15,6 +15,8 @@
 #define MIN_ENTRIES ((int64_t) 1 << 16)
 enum { MAX_TRIALS = 32 };
 
+/* Makes as many trials as threads can use at once, and one more with room for the largest proposal where the others
+ * are too small for it. */
 weft_status irm_trials_make(weft_arena *arena, irm_state *s, int chains)
 {
   weft_status st = WEFT_OK;
@@ -122,6 +124,8 @@ static int fill_slots(irm_state *s, int attempts)
   return q->end - q->next;
 }
 
+/* Evaluates what waits, takes outcomes in the order of their numbers up to the first that changes a chain, and so on
+ * until all chains have had `attempts` proposals. */
 weft_status irm_split_merge(weft_ctx *poll, irm_state *const *states, int chains, int mode, int attempts)
 {
   weft_status st = WEFT_OK;

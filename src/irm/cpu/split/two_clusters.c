@@ -59,6 +59,8 @@ int64_t irm_pair_entries(const irm_state *s)
   return (double) nodes * most < (double) links ? nodes * most : links;
 }
 
+/* Memory for one proposal at a time, in `arena`: per member its entries, per cluster of the other mode the two
+ * sides' counts and terms of f. */
 weft_status irm_pair_make(weft_arena *arena, const irm_state *s, int64_t entries, irm_pair **out)
 {
   weft_status st = WEFT_OK;
@@ -132,6 +134,8 @@ static void load_member(const irm_state *s, irm_pair *p, int32_t node, int64_t f
   for (int64_t e = first; e < *end; e++) p->seen[p->entries[e].at] = -1;
 }
 
+/* Counts each member's links and missing pairs by cluster of the other mode; says whether they are dense and whether
+ * all log gammas are in tables. */
 int irm_pair_load(const irm_state *s, irm_trial *t, int mode, int32_t i, int32_t j)
 {
   irm_pair *p = t->pair;
@@ -224,6 +228,7 @@ static void start_side(const irm_state *s, irm_pair *p, int side)
   renew_rates(s, p, side);
 }
 
+/* Only the anchors are placed at first; rates are renewed whenever a side has grown by a fifth. */
 weft_status irm_pair_launch(weft_ctx *poll, const irm_state *s, irm_trial *t)
 {
   irm_pair *p = t->pair;
@@ -369,6 +374,8 @@ static void move(const irm_state *s, irm_pair *p, int side, int64_t x, int by)
   fill_bare(s, p, side);
 }
 
+/* With `target` (labels by member) no draw is made. WEFT_ERR_INTERRUPT when a poll says so; the state is never
+ * changed. */
 weft_status irm_pair_scan(weft_ctx *poll, const irm_state *s, irm_trial *t, const int32_t *target, double *log_q)
 {
   irm_pair *p = t->pair;
@@ -410,6 +417,7 @@ irm_row irm_pair_row(const irm_trial *t, int side)
   return row;
 }
 
+/* Writes both sides' blocks, or their sums in a and zeros in b, into the state, with sizes and the members' labels. */
 void irm_pair_apply(irm_state *s, const irm_trial *t, int all_in_a)
 {
   const irm_pair *p = t->pair;
