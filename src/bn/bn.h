@@ -110,11 +110,11 @@ weft_status weft_bn_chain_spread(weft_ctx *ctx, weft_bn_chain_op *chain, const w
 
 /* ---- exact answers ---- */
 
-/* The best graph, as each node's index within its sets. Tables of all subsets of p nodes: 8 * 2^p bytes. */
 /* The sets of a table that can be the best of an order: no subset of theirs is as good. number[k]: which of its node's
  * sets set k is. The new table lives in `mem`. */
 weft_status weft_bn_undominated(weft_ctx *ctx, weft_arena *mem, const weft_bn_table *table, weft_bn_table *out,
                                 int32_t **number);
+/* The best graph, as each node's index within its sets. Takes 8 * 2^p bytes. */
 typedef weft_status weft_bn_optimum_op(weft_ctx *ctx, const weft_bn_table *table, int32_t *best_sets, int64_t *score);
 /* Posterior probability of every edge [from, to], p × p, uniform over orders or over graphs; *log_total gets the
  * logarithm of the sum of all graphs' weights (each times its number of orders when over orders). Over orders (s.

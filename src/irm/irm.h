@@ -135,13 +135,14 @@ weft_status weft_irm_run(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_
                          const weft_irm_model *model, int chains, weft_irm_chain *chain, int64_t done, int64_t sweeps,
                          weft_irm_trace *trace);
 
-/* The same with the chains dealt over the call's devices, or, where there are fewer, every sweep; irm/cpu/spread.c. */
+/* weft_irm_run() on all devices of the call: each runs some of the chains or, where there are fewer chains than
+ * devices, its share of every sweep (irm/cpu/spread.c). */
 weft_status weft_irm_run_spread(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph,
                                 const weft_irm_model *model, int chains, weft_irm_chain *chain, int64_t done,
                                 int64_t sweeps, weft_irm_trace *trace);
 
-/* N and P of the blocks, rows fastest (l + m * k[0]). For undirected graphs both triangles. Of real values, N and Q in
- * these, not in units; squares may be NULL for others. */
+/* N and P of the blocks, rows fastest (l + m * k[0]). For undirected graphs both triangles. Real values:
+ * sums and squares in the data's units; `squares` may be NULL for links and counts. */
 weft_status weft_irm_blocks(weft_ctx *ctx, const weft_irm_graph *graph, int32_t *const z[2], const int32_t k[2],
                             double *links, double *pairs, double *squares);
 

@@ -68,12 +68,14 @@ weft_status weft_bn_cells_make(weft_arena *mem, const weft_bn_columns *columns, 
 
 /* The cells of the empty set: the rows whose entry of `set` (n, may be NULL) is zero. */
 void weft_bn_root(const weft_bn_columns *columns, const int32_t *set, weft_bn_cells *out);
+/* The cells of the set and one more node v; `from` may get lists of rows. */
 void weft_bn_refine(weft_bn_counter *counter, weft_bn_cells *from, size_t v, weft_bn_cells *out);
 
 /* The table of f for `a` up to `most`; valid until the next call. */
 const int64_t *weft_bn_function(weft_bn_counter *counter, double a, uint32_t most);
+/* Σ f over the cells, in units of 2^-bits. */
 int64_t weft_bn_value(weft_bn_counter *counter, const weft_bn_cells *cells, double a);
-/* *occupied gets the number of cells that hold a row. */
+/* Σ f over the cells of the set and v, which are not made. *occupied: how many of them hold a row. */
 int64_t weft_bn_leaf(weft_bn_counter *counter, weft_bn_cells *from, size_t v, double a, uint32_t *occupied);
 
 #ifdef __cplusplus

@@ -76,7 +76,7 @@ static inline uint64_t weft_bn_sets_of(const weft_bn_node *node) { return node->
 
 /* What a set adds to its raw score (set_terms.h): -penalty × parent configurations + edges, NEVER when a required
  * parent is missing.
- * The penalty is that of one configuration: weft_bn_penalty() in nats, below it is in units. */
+ * weft_bn_penalty() gives the penalty of one configuration in nats; the functions below take it in units. */
 typedef struct weft_bn_share {
   int64_t edges;
   size_t lacking;

@@ -74,7 +74,7 @@ static WEFT_HD inline int weft_bn_accept_log(double beta, double difference, dou
   return scaled >= 0 || (scaled >= -37 && log_u < scaled);
 }
 
-/* The same, with the logarithm only where it is asked for. */
+/* weft_bn_accept_log(), taking the logarithm of the draw only where it decides. */
 static WEFT_HD inline int weft_bn_accept(double beta, double difference, weft_u32x4 draw)
 {
   const double scaled = weft_mul(beta, difference);
@@ -103,6 +103,7 @@ typedef struct weft_bn_best {
 /* Stamps: by iteration (0: the start), then by temperature; of a saved order its best graph, then the drawn one. */
 static WEFT_HD inline uint64_t weft_bn_stamp(uint64_t iteration, uint64_t second) { return iteration * 4096 + second; }
 
+/* Room for the best `most` graphs of p nodes; then adds a graph, if it is among these. */
 weft_status weft_bn_best_make(weft_arena *mem, size_t p, size_t most, weft_bn_best *out);
 void weft_bn_best_add(weft_bn_best *best, size_t p, int64_t score, uint64_t hash, uint64_t stamp, const int32_t *picks);
 /* A quick check that often makes the picks unnecessary. */

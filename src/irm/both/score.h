@@ -53,7 +53,7 @@ static WEFT_HD inline double irm_f(int poisson, const double beta[2], double lin
          links * weft_log(beta[1] + pairs);
 }
 
-/* The residual squares of a block of real values: those of the values about their shrunk mean, and of that mean. */
+/* Q - N² / (1 + P): what is left of a block's squares when its mean is shrunk towards 0 by one more pair. */
 static WEFT_HD inline double irm_rest(double sum, double squares, double pairs)
 {
   const double rest = squares - sum * sum / (1 + pairs);
@@ -154,7 +154,7 @@ static WEFT_HD inline double irm_f_fast(const irm_tables *t, int64_t links, int6
   return t->base + a + b - c;
 }
 
-/* The same of a block of any family. */
+/* f of a block of links, counts or real values. */
 static WEFT_HD inline double irm_f_block(const irm_tables *t, int64_t links, int64_t squares, int64_t pairs)
 {
   if (!(t->unit > 0)) return irm_f_fast(t, links, pairs);

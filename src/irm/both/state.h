@@ -94,6 +94,7 @@ void irm_put_in(irm_state *s, int mode, int64_t i, int32_t l);
 double irm_gain(const irm_state *s, int mode, int32_t l);
 /* Gain in Σ f of making one cluster of a and b. */
 double irm_merge_gain(const irm_state *s, int mode, int32_t a, int32_t b);
+/* The which-th empty cluster of a mode, from 0; -1 when there are fewer. */
 int32_t irm_free_cluster(const irm_state *s, int mode, int32_t which);
 
 /* The log posterior from the sums of the rows of blocks; and these sums. */

@@ -79,7 +79,7 @@ static void draw_cell(irm_blocked *b, const irm_state *s, int table, int32_t m, 
   if (b->missing_rows[table]) b->missing_rows[table][to] = irm_units(none);
 }
 
-/* The same where the other table of a bipartite graph has it already. */
+/* Takes entry l of row m of table 1 from table 0 of a bipartite graph, where it has been drawn already. */
 static void copy_cell(irm_blocked *b, int32_t m, int32_t l)
 {
   const size_t from = (size_t) l * (size_t) b->width[0] + (size_t) m;

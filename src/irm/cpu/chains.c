@@ -15,7 +15,7 @@
 /* Gains of a pass over the nodes (greedy_ascent.c) up to which ascents of several chains run at once between two
  * polls. */
 #define SMALL_PASS 5e6
-/* Split-merge proposals are for finding the clusters: after so many sweeps their number is divided. */
+/* Split-merge proposals serve to find the clusters: after EARLY_SWEEPS sweeps only one in LATER_SHARE is made. */
 enum { EARLY_SWEEPS = 60, LATER_SHARE = 5 };
 /* Early on, no proposals are made in a mode that lost more than this share of its clusters in the sweep: it is still
  * settling. */
@@ -30,7 +30,7 @@ static weft_status look(weft_ctx *poll, double done, double total)
 }
 
 /* What the chains of a run share. Labels and blocks stay on a device between sweeps where these draw many nodes at
- * once. `abreast`: so many threads for chains of which each has one, but for proposals, which all share; or 0. */
+ * once. `abreast`: threads that run one chain each (all of them share the proposals), or 0. */
 typedef struct irm_run {
   const weft_irm_ops *ops;
   struct irm_engine *engine;
@@ -294,7 +294,7 @@ static irm_plan plan_of(const weft_ctx *ctx, const weft_irm_ops *ops, const weft
   const double pairs = (double) model->k[0] * (model->k[1] ? model->k[1] : model->k[0]);
   const double work =
       k * (2.0 * (double) graph->link_count[0] + 10 * nodes) + (model->collapsed ? 10 * nodes * pairs : 0);
-  const int few = 2 * chains < ctx->threads && work > SHARED_SWEEP; /* chains, for so many threads */
+  const int few = 2 * chains < ctx->threads && work > SHARED_SWEEP; /* too few chains to keep the threads busy */
   const int small = ops == &weft_irm_cpu && chains > 1 && ctx->threads > 1 && work < SMALL_SWEEP;
   irm_plan plan = { work, small && !few, 0, 1 };
   if (small && few && graph->type == WEFT_IRM_BIPARTITE && nodes * pairs < SMALL_PASS) plan.abreast = chains;

@@ -8,16 +8,18 @@
 extern "C" {
 #endif
 
-/* blocked.c */
+/* blocked.c. Tables and work space for one chain, in `arena`. */
 typedef struct irm_blocked irm_blocked;
 weft_status irm_blocked_make(weft_ctx *ctx, weft_arena *arena, irm_state *s, int threads, irm_blocked **out);
+/* The tables of a mode, from the blocks as they are; then the labels of its nodes first .. last-1. */
 void irm_blocked_mode(irm_blocked *b, irm_state *s, int mode, int threads);
 void irm_blocked_nodes(irm_blocked *b, irm_state *s, int mode, int64_t first, int64_t last, int threads);
 /* Draws log μ. */
 void irm_draw_sticks(irm_state *s, int mode);
+/* Proposes to swap neighbouring labels; the new names go to s->place. */
 void irm_swap_labels(irm_state *s, int mode);
 
-/* collapsed.c */
+/* collapsed.c. Labels of nodes first .. last-1, one after another; Metropolis steps of α of a mode, and of β. */
 void irm_collapsed_nodes(irm_state *s, int mode, int64_t first, int64_t last);
 void irm_sample_alpha(irm_state *s, int mode);
 void irm_sample_beta(irm_state *s);
@@ -29,9 +31,9 @@ int irm_ascent_start(const irm_state *s);
 weft_status irm_ascend(weft_ctx *poll, irm_state *s, int from_best);
 void irm_ascend_back(irm_state *s);
 
-/* trials.c; poll may be NULL. Makes so many proposals in a mode of each of these chains, which share the threads of
- * the first; queue.changed is 1 when one was accepted. And the memory in which they are evaluated when so many chains
- * do that together. */
+/* trials.c; poll may be NULL. Makes `attempts` proposals in a mode of each chain, by the threads of the first;
+ * queue.changed is 1 when one was accepted. And the memory in which they are evaluated when `chains` chains do that
+ * together. */
 weft_status irm_split_merge(weft_ctx *poll, irm_state *const *states, int chains, int mode, int attempts);
 weft_status irm_trials_make(weft_arena *arena, irm_state *s, int chains);
 

@@ -17,7 +17,7 @@
 #define COMMON_WORK 4096
 #define POLL_LINKS 20000000
 #define START_STREAM 0x80000000u
-/* Of a chain's draws: first the leaders', then each node's. */
+/* A chain's draws are 2^CHAIN_BITS numbers: first the leaders', then, from NODE_DRAWS on, each node's. */
 #define CHAIN_BITS 40
 #define NODE_DRAWS ((uint64_t) 1 << 39)
 

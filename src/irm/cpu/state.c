@@ -382,7 +382,6 @@ double irm_merge_gain(const irm_state *s, int mode, int32_t a, int32_t b)
   return sum + (pairs ? irm_f_fast(&s->tables, links, pairs) : 0);
 }
 
-/* The which-th empty cluster, from 0; -1 when there are fewer. */
 int32_t irm_free_cluster(const irm_state *s, int mode, int32_t which)
 {
   for (int32_t l = 0; l < s->k[mode]; l++)

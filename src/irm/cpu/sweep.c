@@ -73,7 +73,7 @@ done:
   return st;
 }
 
-/* Draws all labels of a chain. Of several parts that meet, each draws its share of the nodes, and waits for the
+/* Draws all labels of a chain. Where several parts meet, each draws its share of the nodes, and waits for the
  * others before the sizes are counted. */
 static weft_status labels(weft_ctx *poll, struct irm_engine *e, irm_state *s, double done, double total)
 {

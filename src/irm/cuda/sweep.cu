@@ -8,7 +8,8 @@
  *
  * Real values have kernels of their own (real.cu), for their draws, their counts and their blocks' scores.
  *
- * Of several devices each draws its share of the nodes and takes the others' labels from them; counts are added up.
+ * With several devices, each draws its share of the nodes and gets the other labels from the others; counts are added
+ * up.
  *
  * All sums are of whole numbers, so that neither order nor kernel changes a label. */
 /* Build: exact. */

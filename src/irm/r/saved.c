@@ -46,7 +46,7 @@ static double next_double(reader *r)
   return x;
 }
 
-/* Of a vector whose elements take at least so many bytes each. */
+/* A vector's length, which is trusted only if the bytes that are left can hold it, `each` bytes an element at least. */
 static R_xlen_t next_length(reader *r, double each)
 {
   int32_t n = next_int(r);
@@ -232,7 +232,7 @@ static uint64_t add_string(uint64_t sum, SEXP string)
   return sum;
 }
 
-/* Of values, not of bytes: the same on every machine, and after reading what was written. */
+/* A checksum of values, not of bytes: the same on every machine, and after reading what was written. */
 static uint64_t add_object(uint64_t sum, SEXP x)
 {
   const SEXP attributes[] = { R_NamesSymbol, R_DimSymbol, R_DimNamesSymbol, R_ClassSymbol };

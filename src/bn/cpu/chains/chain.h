@@ -65,7 +65,7 @@ WIDE int32_t weft_bn_first_fit(const uint64_t *sets, int32_t from, int32_t to, c
 
 #if WEFT_SIMD_X86
 WEFT_TARGET_AVX512
-/* The same for masks of one word, eight at a time. */
+/* weft_bn_first_fit() for masks of one word, eight at a time. */
 static inline int32_t weft_bn_first_fit_eight(const uint64_t *sets, int32_t from, int32_t to, uint64_t before)
 {
   const __m512i missing = _mm512_set1_epi64((long long) ~before);
@@ -193,7 +193,8 @@ WIDE void make_move(weft_bn_replica *r, const weft_bn_move *m, const uint64_t *m
 /* The words of draws first .. first + 7. */
 void weft_bn_draw_eight(weft_rng rng, uint64_t first, weft_u32x4 *out);
 
-/* Steps first .. first + count - 1 of one replica, `stamp` that of the first; and the scores of an order anew. */
+/* start: a replica's scores from its order. steps: its Metropolis steps first .. first + count - 1; `stamp` is the
+ * first step's, and the others follow (moves.h). */
 typedef struct weft_bn_kernel {
   void (*start)(const weft_bn_lists *lists, weft_bn_replica *r);
   void (*steps)(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, size_t count,

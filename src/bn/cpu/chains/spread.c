@@ -46,7 +46,7 @@ static weft_status chain_part(weft_ctx *ctx, size_t part, void *data)
   return st;
 }
 
-/* The best graphs of all parts: of equal scores those of the earlier ladder first, each graph once. */
+/* Merges the parts' lists of best graphs; at equal scores earlier ladders come first, and each graph is kept once. */
 static void merge_best(const chain_job *job)
 {
   const size_t p = job->table->p, most = job->run->best;

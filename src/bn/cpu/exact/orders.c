@@ -41,7 +41,7 @@ static void sums_over_supersets(weft_bn_wide form, uint64_t *x, size_t n)
       for (size_t j = k; j < k + bit; j++) x[j] = weft_bn_wide_add(form, x[j], x[j + bit]);
 }
 
-/* The same over mid parts, all slots at a time. */
+/* Sums over subsets (or supersets) of the mid parts, all slots at a time. */
 static void sums_over_mids(const weft_bn_order_plan *plan, uint64_t *buffer, int supersets)
 {
   const uint32_t slots = plan->slots;

@@ -15,7 +15,7 @@ typedef struct weft_bn_climber {
   weft_rng rng;
   uint64_t draws;
   int32_t *order, *place, *queue;
-  size_t present;        /* only the first so many of the order count; the others are still to be inserted */
+  size_t present;        /* how many nodes, from the order's first on, have been inserted */
   int64_t *value;        /* p: of each node's parents */
   uint64_t *asked_for;   /* p: whose place before or after it matters to that (weft_bn_bit) */
   uint8_t *waits;        /* p: in the queue */
@@ -34,7 +34,7 @@ typedef struct weft_bn_climber {
   int64_t began_total; /* of the order from which a lane began */
   int local;           /* after a kick: a node that changed is queued, those around it are not */
   int checked;         /* all nodes were tried since anything moved, or need not be */
-  int stale;           /* values are those of other candidates */
+  int stale;           /* candidates have changed since the values were computed */
   int done;
   /* one move */
   int32_t *relevant;       /* p: nodes that matter, by place */
@@ -50,9 +50,9 @@ void weft_bn_climber_shuffle(weft_bn_climber *c);
 /* Prepares it to climb, and then to use the kicks. `grown` (not NULL): at first, only nodes with new candidates and
  * those around them are queued. */
 void weft_bn_climber_begin(weft_bn_climber *c, size_t kicks, const uint8_t *grown);
-/* Continues to climb until so many sets have been scored and values requested, or until it is done. */
+/* Continues to climb until `portion` sets have been scored or values requested, or until it is done. */
 void weft_bn_climber_advance(weft_bn_climber *c, weft_bn_scorer *scorer, double portion);
 /* Makes a lane of another climber's best order, whose kicks are those from number `first` on. */
 void weft_bn_climber_follow(weft_bn_climber *lane, const weft_bn_climber *from, size_t first, size_t kicks);
-/* Takes over what a lane moved, if the score is no worse than that of the best order. */
+/* Takes over what a lane moved, if the best order's score does not get worse. */
 void weft_bn_climber_take_over(weft_bn_climber *c, const weft_bn_climber *lane, weft_bn_scorer *scorer);

@@ -22,7 +22,7 @@ typedef struct step {
   size_t m, count;
   const double *factor, *const *row, *left, *cross; /* of candidates: covariances with each parent, variances, with i */
   double log_parents, child_left;
-  law parents, family; /* of so many nodes and one more */
+  law parents, family; /* ln p of parents and candidate, and of these with the child */
   int64_t *out;
 } step;
 
@@ -44,7 +44,7 @@ INLINE int64_t value_of(law l, double log_determinant)
   return whole((l.constant + l.slope * log_determinant) * l.unit);
 }
 
-/* Of a number that is positive, finite and normal. */
+/* ln x of a positive, finite and normal x: no special cases, so that it can be vectorised. */
 INLINE double plain_log(double x)
 {
   double f;

@@ -56,7 +56,7 @@ void weft_bn_trees_forget(weft_bn_trees *t, const uint8_t *which)
     if (which[i]) t->root[i].stem = NONE;
 }
 
-/* The first of so many places, NO_ROOM when there are too few left. */
+/* Takes `count` places of `most` and returns the first, or NO_ROOM when too few are left. */
 static size_t take(size_t *used, size_t count, size_t most)
 {
   const size_t at = __atomic_fetch_add(used, count, __ATOMIC_RELAXED);

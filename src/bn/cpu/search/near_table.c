@@ -1,5 +1,5 @@
 /* A table of the parent sets that a search for the best graph needs, where all sets would be too many: see search.h.
- * Candidates are those of candidates.c. Of a node's candidates all pairs are scored, all triples unless they are
+ * candidates.c finds the candidates. All pairs of a node's candidates are scored, all triples unless they are
  * many, and larger sets by adding a candidate to a set that is better than all its subsets: so a node may have as many
  * parents as its data support. Then orders settle (best_places.c); nodes that would raise a score at which the orders
  * settled become candidates, the lists of the nodes concerned are made anew, and the orders settle again, until there

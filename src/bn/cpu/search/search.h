@@ -19,7 +19,7 @@ typedef struct weft_bn_search {
   const weft_bn_problem *problem;
   size_t starts; /* random orders to begin with */
   size_t kicks;  /* per start: how often some nodes are moved at random and searched from again */
-  double listed; /* small sets of parents are listed in full: so many of them at most; 0: none */
+  double listed; /* how many small sets of parents may be listed in full; 0: none */
   size_t width;  /* candidates of a node by their own score, beside those that are found together */
   uint64_t key;
 } weft_bn_search;

@@ -410,8 +410,8 @@ template <int P> __device__ static bool within(const uint32_t (&set)[P], const u
 }
 
 template <int W>
-/* Of the sets first .. last - 1 the first within `before`, or `last`; the warp looks at 32 at a time, at the last one
- * more than once. */
+/* The first of sets first .. last - 1 whose members are all in `before`, or `last` when there is none; the warp looks
+ * at 32 at a time, at the last one more than once. */
 __device__ static uint32_t first_within(const chain_job &job, uint32_t first, uint32_t last,
                                         const uint32_t (&before)[2 * W], uint32_t lane)
 {

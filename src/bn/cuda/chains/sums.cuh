@@ -237,7 +237,8 @@ __device__ __forceinline__ int64_t node_values(const chain_job &job, uint32_t z,
 }
 
 template <int W>
-/* Of one order, given the node's predecessors: for orders to start from. `scratch`: words, where W is 0. */
+/* ln Σ over the sets of z that fit one order, given z's predecessors: for orders to start from. `scratch` has room for
+ * a mask where W is 0. */
 __device__ static int64_t node_value(const chain_job &job, uint32_t z, const uint64_t *before, uint64_t *scratch,
                                      uint32_t lane)
 {

@@ -203,7 +203,7 @@ template <bool SUPERSETS> __global__ static void sum_bit(weft_bn_reals x, size_t
     weft_bn_write(x, without | bit, weft_bn_real_sum(other, one));
 }
 
-/* Numbers of sets, and where they stand among those of all subsets. */
+/* Spreads one number per parent set over the table of all subsets: set k's goes to x[at[k]]. */
 __global__ static void put_sets(weft_bn_reals x, weft_bn_reals of_sets, const uint64_t *at, size_t sets)
 {
   const size_t k = (size_t) blockIdx.x * THREADS + threadIdx.x;

@@ -147,7 +147,7 @@ __device__ static void meet(uint4 &a, const uint32_t *words)
 }
 
 template <int M>
-/* Sums f over the cells of a tile's rows and 64 columns; M members, or as many as `members` says when M is 0. */
+/* Sums f over the cells of a tile's rows and 64 columns; M members, or `members` of them when M is 0. */
 __device__ static void sum_tile(const count_job &job, const workspace *mine, int members, const uint32_t column[TILES],
                                 const uint32_t table[TILES][2], int tiles, int64_t sum[TILES][2], uint32_t lane)
 {

@@ -250,7 +250,7 @@ done:
 #define CHECK_SLICE 16000000
 #define CHECK_PIECES 256
 
-/* Of a real value: the squares of 2^23 such values add up in 64 bits. */
+/* The greatest real value, in units: the squares of 2^23 such values add up in 64 bits. */
 #define MAX_UNITS (1 << 20)
 
 /* What the lists must be. */
@@ -302,7 +302,7 @@ static int share_a_pair(const weft_irm_edges *a, const weft_irm_edges *b, int64_
   return 0;
 }
 
-/* Of rows first .. last-1 of the edges, which are no pair of `others`. */
+/* NULL, or what is wrong with rows first .. last-1 of the edges, none of which may be a pair of `others`. */
 static const char *wrong_rows(const check *must, const weft_irm_edges *edges, const weft_irm_edges *others,
                               int64_t first, int64_t last)
 {

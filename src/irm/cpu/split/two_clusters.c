@@ -178,7 +178,7 @@ static void add_member(irm_pair *p, int side, int64_t x, int by)
 
 /* ---- the launch ---- */
 
-/* Of real values: means and variances shrunk in the same way, in units. A pair of value x adds
+/* For real values: means and variances, shrunk in the same way, in units. A pair of value x adds
  * a_node + a_link x + a_value x² to the log likelihood. */
 static void renew_means(irm_pair *p, int side)
 {

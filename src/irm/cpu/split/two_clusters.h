@@ -4,7 +4,7 @@
 
 #include "irm/both/state.h"
 
-/* Only clusters of up to so many nodes are split, or made by a merge. */
+/* The largest cluster, in nodes, that is split or made by a merge. */
 #define IRM_SPLIT_NODES 20000
 
 typedef struct irm_pair irm_pair;
@@ -33,7 +33,7 @@ typedef struct irm_row {
   int64_t nodes;
 } irm_row;
 
-/* With room for so many entries, one for each node and each cluster of the other mode that it has links with. */
+/* An entry is a node's count with one cluster of the other mode; there is room for `entries` of them. */
 weft_status irm_pair_make(weft_arena *arena, const irm_state *s, int64_t entries, irm_pair **out);
 /* The memory that the largest proposal takes. */
 int64_t irm_pair_entries(const irm_state *s);
