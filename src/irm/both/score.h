@@ -112,54 +112,57 @@ typedef struct irm_tables {
 } irm_tables;
 
 /* Entries first .. last-1 of the tables, for the beta that they have. */
-static inline void irm_tables_fill_part(irm_tables *t, int64_t first, int64_t last)
+static inline void irm_tables_fill_part(irm_tables *tables, int64_t first, int64_t last)
 {
-  const double *beta = t->beta;
+  const double *beta = tables->beta;
   for (int64_t n = first; n < last; n++) {
-    if (t->unit > 0) {
-      t->pairs[n] = irm_log_gamma(beta[0] + 0.5 * (double) n) - 0.5 * weft_log1p((double) n);
+    if (tables->unit > 0) {
+      tables->pairs[n] = irm_log_gamma(beta[0] + 0.5 * (double) n) - 0.5 * weft_log1p((double) n);
       continue;
     }
-    t->links[n] = irm_log_gamma(beta[0] + (double) n);
-    if (!t->poisson) t->others[n] = irm_log_gamma(beta[1] + (double) n);
-    t->pairs[n] = t->poisson ? weft_log(beta[1] + (double) n) : irm_log_gamma(beta[0] + beta[1] + (double) n);
+    tables->links[n] = irm_log_gamma(beta[0] + (double) n);
+    if (!tables->poisson) tables->others[n] = irm_log_gamma(beta[1] + (double) n);
+    tables->pairs[n] = tables->poisson ? weft_log(beta[1] + (double) n) : irm_log_gamma(beta[0] + beta[1] + (double) n);
   }
 }
 
-static inline void irm_tables_begin(irm_tables *t, int poisson, const double beta[2])
+static inline void irm_tables_begin(irm_tables *tables, int poisson, const double beta[2])
 {
-  t->poisson = poisson;
-  t->beta[0] = beta[0];
-  t->beta[1] = beta[1];
-  t->base =
-      poisson || t->unit > 0 ? beta[0] * weft_log(beta[1]) - irm_log_gamma(beta[0]) : -irm_log_beta(beta[0], beta[1]);
+  tables->poisson = poisson;
+  tables->beta[0] = beta[0];
+  tables->beta[1] = beta[1];
+  tables->base = poisson || tables->unit > 0 ? beta[0] * weft_log(beta[1]) - irm_log_gamma(beta[0])
+                                             : -irm_log_beta(beta[0], beta[1]);
 }
 
-static inline void irm_tables_fill(irm_tables *t, int poisson, const double beta[2])
+static inline void irm_tables_fill(irm_tables *tables, int poisson, const double beta[2])
 {
-  irm_tables_begin(t, poisson, beta);
-  irm_tables_fill_part(t, 0, t->size);
+  irm_tables_begin(tables, poisson, beta);
+  irm_tables_fill_part(tables, 0, tables->size);
 }
 
-static WEFT_HD inline double irm_f_fast(const irm_tables *t, int64_t links, int64_t pairs)
+static WEFT_HD inline double irm_f_fast(const irm_tables *tables, int64_t links, int64_t pairs)
 {
-  double a = links < t->size ? t->links[links] : irm_log_gamma(t->beta[0] + (double) links);
-  if (t->poisson) {
-    double log_pairs = pairs < t->size ? t->pairs[pairs] : weft_log(t->beta[1] + (double) pairs);
-    return t->base + a - (t->beta[0] + (double) links) * log_pairs;
+  double a = links < tables->size ? tables->links[links] : irm_log_gamma(tables->beta[0] + (double) links);
+  if (tables->poisson) {
+    double log_pairs = pairs < tables->size ? tables->pairs[pairs] : weft_log(tables->beta[1] + (double) pairs);
+    return tables->base + a - (tables->beta[0] + (double) links) * log_pairs;
   }
   int64_t o = pairs - links;
-  double b = o < t->size ? t->others[o] : irm_log_gamma(t->beta[1] + (double) o);
-  double c = pairs < t->size ? t->pairs[pairs] : irm_log_gamma(t->beta[0] + t->beta[1] + (double) pairs);
-  return t->base + a + b - c;
+  double b = o < tables->size ? tables->others[o] : irm_log_gamma(tables->beta[1] + (double) o);
+  double c =
+      pairs < tables->size ? tables->pairs[pairs] : irm_log_gamma(tables->beta[0] + tables->beta[1] + (double) pairs);
+  return tables->base + a + b - c;
 }
 
 /* f of a block of links, counts or real values. */
-static WEFT_HD inline double irm_f_block(const irm_tables *t, int64_t links, int64_t squares, int64_t pairs)
+static WEFT_HD inline double irm_f_block(const irm_tables *tables, int64_t links, int64_t squares, int64_t pairs)
 {
-  if (!(t->unit > 0)) return irm_f_fast(t, links, pairs);
+  if (!(tables->unit > 0)) return irm_f_fast(tables, links, pairs);
   const double p = (double) pairs;
-  const double half = 0.5 * irm_rest((double) links * t->unit, (double) squares * (t->unit * t->unit), p);
-  const double by_size = pairs < t->size ? t->pairs[pairs] : irm_log_gamma(t->beta[0] + 0.5 * p) - 0.5 * weft_log1p(p);
-  return t->base + by_size - (t->beta[0] + 0.5 * p) * weft_log(t->beta[1] + half);
+  const double half =
+      0.5 * irm_rest((double) links * tables->unit, (double) squares * (tables->unit * tables->unit), p);
+  const double by_size =
+      pairs < tables->size ? tables->pairs[pairs] : irm_log_gamma(tables->beta[0] + 0.5 * p) - 0.5 * weft_log1p(p);
+  return tables->base + by_size - (tables->beta[0] + 0.5 * p) * weft_log(tables->beta[1] + half);
 }

@@ -105,34 +105,38 @@ void irm_state_block_sums(irm_state *s);
 
 enum { IRM_DRAW_STICK, IRM_DRAW_ETA, IRM_DRAW_ROW, IRM_DRAW_COL, IRM_DRAW_SEQUENCE, IRM_DRAW_PURPOSES };
 
-static inline weft_rng irm_rng(const irm_state *s, int purpose)
+static inline weft_rng irm_rng(const irm_state *state, int purpose)
 {
-  weft_rng rng = { s->model->key, (uint32_t) purpose + s->chain->number * IRM_DRAW_PURPOSES };
+  weft_rng rng = { state->model->key, (uint32_t) purpose + state->chain->number * IRM_DRAW_PURPOSES };
   return rng;
 }
 
-static inline uint64_t irm_index(const irm_state *s, uint64_t within) { return ((uint64_t) s->sweep << 36) + within; }
-
-/* The next uniform of sequential code. */
-static inline double irm_next(irm_state *s)
+static inline uint64_t irm_index(const irm_state *state, uint64_t within)
 {
-  return weft_draw_uniform(irm_rng(s, IRM_DRAW_SEQUENCE), irm_index(s, s->counter++));
+  return ((uint64_t) state->sweep << 36) + within;
 }
 
-static inline int64_t irm_next_below(irm_state *s, int64_t n)
+/* The next uniform of sequential code. */
+static inline double irm_next(irm_state *state)
 {
-  return (int64_t) weft_draw_below(irm_rng(s, IRM_DRAW_SEQUENCE), irm_index(s, s->counter++), (uint64_t) n);
+  return weft_draw_uniform(irm_rng(state, IRM_DRAW_SEQUENCE), irm_index(state, state->counter++));
+}
+
+static inline int64_t irm_next_below(irm_state *state, int64_t n)
+{
+  return (int64_t) weft_draw_below(irm_rng(state, IRM_DRAW_SEQUENCE), irm_index(state, state->counter++), (uint64_t) n);
 }
 
 /* f of the block at this place, as the state has it. */
-static inline double irm_block_now(const irm_state *s, int turned, size_t at)
+static inline double irm_block_now(const irm_state *state, int turned, size_t at)
 {
-  return s->pairs[turned][at] ? irm_f_block(&s->tables, s->links[turned][at],
-                                            s->values[turned] ? s->values[turned][at] : 0, s->pairs[turned][at])
-                              : 0;
+  return state->pairs[turned][at]
+             ? irm_f_block(&state->tables, state->links[turned][at],
+                           state->values[turned] ? state->values[turned][at] : 0, state->pairs[turned][at])
+             : 0;
 }
 
-static inline int irm_other(const irm_state *s, int mode) { return s->one_mode ? 0 : 1 - mode; }
+static inline int irm_other(const irm_state *state, int mode) { return state->one_mode ? 0 : 1 - mode; }
 
 /* The end of the slice of nodes that starts at `first`: `per_node` + `per_link` x links adds up to at most `budget`. */
 static inline int64_t irm_slice_end(const weft_irm_lists *lists, int64_t first, int64_t n, double per_node,
@@ -149,12 +153,12 @@ static inline int64_t irm_slice_end(const weft_irm_lists *lists, int64_t first, 
 
 /* The first node of a mode that is part `part`'s of `parts`; part `parts` starts behind the last. Shares are about
  * equal in links and in what a node costs besides, its product with a table. */
-static inline int64_t irm_share_start(const weft_irm_graph *g, int mode, const int32_t k[2], int part, int parts)
+static inline int64_t irm_share_start(const weft_irm_graph *graph, int mode, const int32_t k[2], int part, int parts)
 {
-  const int64_t *start = g->links[mode].start;
+  const int64_t *start = graph->links[mode].start;
   const double each = 1 + (double) k[0] * k[1] / 1500;
-  const double target = ((double) start[g->n[mode]] + each * (double) g->n[mode]) * part / parts;
-  int64_t low = 0, high = g->n[mode];
+  const double target = ((double) start[graph->n[mode]] + each * (double) graph->n[mode]) * part / parts;
+  int64_t low = 0, high = graph->n[mode];
   if (part == parts) return high;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;

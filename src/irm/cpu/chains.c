@@ -38,42 +38,42 @@ typedef struct irm_run {
 } irm_run;
 
 /* To the host, for what works there; the device's labels and blocks remain valid until the host's change. */
-static weft_status fetch(weft_ctx *poll, const irm_run *run, irm_state *s)
+static weft_status fetch(weft_ctx *poll, const irm_run *run, irm_state *state)
 {
   weft_status st = WEFT_OK;
-  if (s->on_device && !s->on_host) WEFT_TRY(run->ops->fetch(poll, run->engine, s, 1));
-  s->on_host = 1;
+  if (state->on_device && !state->on_host) WEFT_TRY(run->ops->fetch(poll, run->engine, state, 1));
+  state->on_host = 1;
 done:
   return st;
 }
 
-static weft_status blocked_labels(weft_ctx *poll, const irm_run *run, irm_state *s, double done, double total)
+static weft_status blocked_labels(weft_ctx *poll, const irm_run *run, irm_state *state, double done, double total)
 {
   weft_status st = WEFT_OK;
   const weft_irm_ops *counting = run->stays ? run->ops : &weft_irm_cpu;
-  if (run->stays && !s->on_device) WEFT_TRY(run->ops->put(poll, run->engine, s));
-  s->on_device = run->stays;
-  s->on_host = !run->stays;
-  for (int mode = 0; mode < s->modes; mode++) irm_draw_sticks(s, mode);
-  WEFT_TRY(run->ops->labels(poll, run->engine, s, done, total));
-  for (int mode = 0; mode < s->modes; mode++) irm_swap_labels(s, mode);
-  WEFT_TRY(counting->count(poll, run->engine, s, 1, done, total));
-  for (int mode = 0; mode < s->modes; mode++) irm_state_count_active(s, mode);
+  if (run->stays && !state->on_device) WEFT_TRY(run->ops->put(poll, run->engine, state));
+  state->on_device = run->stays;
+  state->on_host = !run->stays;
+  for (int mode = 0; mode < state->modes; mode++) irm_draw_sticks(state, mode);
+  WEFT_TRY(run->ops->labels(poll, run->engine, state, done, total));
+  for (int mode = 0; mode < state->modes; mode++) irm_swap_labels(state, mode);
+  WEFT_TRY(counting->count(poll, run->engine, state, 1, done, total));
+  for (int mode = 0; mode < state->modes; mode++) irm_state_count_active(state, mode);
 done:
   return st;
 }
 
-static weft_status new_labels(weft_ctx *poll, const irm_run *run, irm_state *s, double done, double total)
+static weft_status new_labels(weft_ctx *poll, const irm_run *run, irm_state *state, double done, double total)
 {
   weft_status st = WEFT_OK;
-  s->before[0] = s->active_count[0];
-  s->before[1] = s->modes == 2 ? s->active_count[1] : 0;
-  s->counter = 0;
-  if (s->model->collapsed) {
-    WEFT_TRY(irm_count_blocks(poll, s, done, total));
-    WEFT_TRY(run->ops->labels(poll, run->engine, s, done, total));
+  state->before[0] = state->active_count[0];
+  state->before[1] = state->modes == 2 ? state->active_count[1] : 0;
+  state->counter = 0;
+  if (state->model->collapsed) {
+    WEFT_TRY(irm_count_blocks(poll, state, done, total));
+    WEFT_TRY(run->ops->labels(poll, run->engine, state, done, total));
   } else {
-    WEFT_TRY(blocked_labels(poll, run, s, done, total));
+    WEFT_TRY(blocked_labels(poll, run, state, done, total));
   }
 done:
   return st;
@@ -90,10 +90,10 @@ static weft_status split_and_merge(weft_ctx *poll, const irm_run *run, irm_state
   for (int mode = 0; mode < first->modes && attempts; mode++) {
     int settled = 0;
     for (int c = 0; c < chains; c++) {
-      irm_state *s = states[c];
-      if (early && s->active_count[mode] < (1 - SETTLING) * s->before[mode]) continue;
-      WEFT_TRY(fetch(poll, run, s));
-      some[settled++] = s;
+      irm_state *state = states[c];
+      if (early && state->active_count[mode] < (1 - SETTLING) * state->before[mode]) continue;
+      WEFT_TRY(fetch(poll, run, state));
+      some[settled++] = state;
     }
     if (settled) WEFT_TRY(irm_split_merge(poll, some, settled, mode, attempts));
     for (int c = 0; c < settled; c++)
@@ -103,12 +103,12 @@ done:
   return st;
 }
 
-static weft_status new_parameters(weft_ctx *poll, const irm_run *run, irm_state *s)
+static weft_status new_parameters(weft_ctx *poll, const irm_run *run, irm_state *state)
 {
   weft_status st = WEFT_OK;
-  for (int mode = 0; mode < s->modes && s->model->sample_alpha; mode++) irm_sample_alpha(s, mode);
-  if (s->model->sample_beta) WEFT_TRY(fetch(poll, run, s));
-  if (s->model->sample_beta) irm_sample_beta(s);
+  for (int mode = 0; mode < state->modes && state->model->sample_alpha; mode++) irm_sample_alpha(state, mode);
+  if (state->model->sample_beta) WEFT_TRY(fetch(poll, run, state));
+  if (state->model->sample_beta) irm_sample_beta(state);
 done:
   return st;
 }
@@ -126,39 +126,40 @@ static void relabel(const int32_t *z, int64_t n, int32_t k, int32_t *names, int3
   }
 }
 
-static weft_status keep_best(weft_ctx *poll, const irm_run *run, irm_state *s, double value)
+static weft_status keep_best(weft_ctx *poll, const irm_run *run, irm_state *state, double value)
 {
   weft_status st = WEFT_OK;
-  weft_irm_chain *c = s->chain;
-  c->best = value;
-  s->best_on_device = s->on_device;
-  if (s->on_device) WEFT_TRY(run->ops->keep(poll, run->engine, s));
-  for (int mode = 0; mode < s->modes; mode++) {
-    if (!s->on_device) memcpy(c->best_z[mode], s->z[mode], (size_t) s->graph->n[mode] * sizeof(int32_t));
-    c->best_alpha[mode] = c->alpha[mode];
+  weft_irm_chain *chain = state->chain;
+  chain->best = value;
+  state->best_on_device = state->on_device;
+  if (state->on_device) WEFT_TRY(run->ops->keep(poll, run->engine, state));
+  for (int mode = 0; mode < state->modes; mode++) {
+    if (!state->on_device)
+      memcpy(chain->best_z[mode], state->z[mode], (size_t) state->graph->n[mode] * sizeof(int32_t));
+    chain->best_alpha[mode] = chain->alpha[mode];
   }
-  memcpy(c->best_beta, c->beta, sizeof c->beta);
+  memcpy(chain->best_beta, chain->beta, sizeof chain->beta);
 done:
   return st;
 }
 
 /* One greedy ascent, in sweeps that have one: what it finds is kept when it is the chain's best so far, and the
  * sample is put back. */
-static weft_status ascend(weft_ctx *poll, const irm_run *run, irm_state *s)
+static weft_status ascend(weft_ctx *poll, const irm_run *run, irm_state *state)
 {
   weft_status st = WEFT_OK;
   double value;
-  const int from = irm_ascent_start(s);
+  const int from = irm_ascent_start(state);
   if (from == IRM_STAY) return st;
-  WEFT_TRY(fetch(poll, run, s));
-  s->on_device = 0;
-  if (s->best_on_device) WEFT_TRY(run->ops->fetch_best(poll, run->engine, s));
-  s->best_on_device = 0;
-  WEFT_TRY(irm_ascend(poll, s, from == IRM_FROM_BEST));
-  irm_state_block_sums(s);
-  value = irm_state_log_posterior(s);
-  if (value > s->chain->best) WEFT_TRY(keep_best(poll, run, s, value));
-  irm_ascend_back(s);
+  WEFT_TRY(fetch(poll, run, state));
+  state->on_device = 0;
+  if (state->best_on_device) WEFT_TRY(run->ops->fetch_best(poll, run->engine, state));
+  state->best_on_device = 0;
+  WEFT_TRY(irm_ascend(poll, state, from == IRM_FROM_BEST));
+  irm_state_block_sums(state);
+  value = irm_state_log_posterior(state);
+  if (value > state->chain->best) WEFT_TRY(keep_best(poll, run, state, value));
+  irm_ascend_back(state);
 done:
   return st;
 }
@@ -166,69 +167,69 @@ done:
 /* Whether there might have been more clusters than `max_clusters`: in the collapsed sampler, when all are occupied; in
  * the blocked one, when the last of the sticks, which stands for all that would follow, has several nodes. As long as
  * it has one at most, sticks without an end give the same partitions the same probabilities. */
-static int is_full(const irm_state *s, int mode)
+static int is_full(const irm_state *state, int mode)
 {
-  const int32_t k = s->k[mode];
-  if (s->model->collapsed) return s->active_count[mode] == k && s->graph->n[mode] > k;
-  return s->sizes[mode][k - 1] > 1;
+  const int32_t k = state->k[mode];
+  if (state->model->collapsed) return state->active_count[mode] == k && state->graph->n[mode] > k;
+  return state->sizes[mode][k - 1] > 1;
 }
 
 /* Writes row `row` of a chain's traces, keeps the best partition, and in every thin-th sweep the labels. `rows`:
  * sweeps of this call, `done`: sweeps before it. */
-static weft_status record(weft_ctx *poll, const irm_run *run, irm_state *s, const weft_irm_trace *trace, int chain,
+static weft_status record(weft_ctx *poll, const irm_run *run, irm_state *state, const weft_irm_trace *trace, int chain,
                           int64_t row, int64_t rows, int64_t done)
 {
   weft_status st = WEFT_OK;
-  weft_irm_chain *c = s->chain;
+  weft_irm_chain *c = state->chain;
   const size_t at = (size_t) chain * (size_t) rows + (size_t) row;
   double value;
-  if (s->on_device)
-    WEFT_TRY(run->ops->block_sums(poll, run->engine, s, s->block_sums));
+  if (state->on_device)
+    WEFT_TRY(run->ops->block_sums(poll, run->engine, state, state->block_sums));
   else
-    irm_state_block_sums(s);
-  value = irm_state_log_posterior(s);
+    irm_state_block_sums(state);
+  value = irm_state_log_posterior(state);
   trace->log_posterior[at] = value;
-  for (int mode = 0; mode < s->modes; mode++) {
-    trace->clusters[mode][at] = s->active_count[mode];
-    trace->full[mode][at] = is_full(s, mode);
+  for (int mode = 0; mode < state->modes; mode++) {
+    trace->clusters[mode][at] = state->active_count[mode];
+    trace->full[mode][at] = is_full(state, mode);
     trace->alpha[2 * (size_t) chain * (size_t) rows + (size_t) mode * (size_t) rows + (size_t) row] = c->alpha[mode];
   }
   for (int which = 0; which < 2; which++)
     trace->beta[2 * (size_t) chain * (size_t) rows + (size_t) which * (size_t) rows + (size_t) row] = c->beta[which];
-  if (value > c->best) WEFT_TRY(keep_best(poll, run, s, value));
-  WEFT_TRY(ascend(poll, run, s));
-  if (s->sweep % trace->thin) goto done;
-  if (s->on_device && !s->on_host) WEFT_TRY(run->ops->fetch(poll, run->engine, s, 0));
-  const int64_t slot = s->sweep / trace->thin - done / trace->thin - 1;
-  for (int mode = 0; mode < s->modes; mode++) {
+  if (value > c->best) WEFT_TRY(keep_best(poll, run, state, value));
+  WEFT_TRY(ascend(poll, run, state));
+  if (state->sweep % trace->thin) goto done;
+  if (state->on_device && !state->on_host) WEFT_TRY(run->ops->fetch(poll, run->engine, state, 0));
+  const int64_t slot = state->sweep / trace->thin - done / trace->thin - 1;
+  for (int mode = 0; mode < state->modes; mode++) {
     int32_t *to =
-        trace->samples[mode] + ((size_t) chain * (size_t) trace->kept + (size_t) slot) * (size_t) s->graph->n[mode];
-    relabel(s->z[mode], s->graph->n[mode], s->k[mode], s->place[mode], to);
-    irm_state_count_active(s, mode);
+        trace->samples[mode] + ((size_t) chain * (size_t) trace->kept + (size_t) slot) * (size_t) state->graph->n[mode];
+    relabel(state->z[mode], state->graph->n[mode], state->k[mode], state->place[mode], to);
+    irm_state_count_active(state, mode);
   }
 done:
   return st;
 }
 
 /* Labels back to the chain when the device has them. */
-static weft_status finish(weft_ctx *ctx, const irm_run *run, irm_state *s)
+static weft_status finish(weft_ctx *ctx, const irm_run *run, irm_state *state)
 {
   weft_status st = WEFT_OK;
-  if (s->on_device) WEFT_TRY(run->ops->fetch(ctx, run->engine, s, 0));
-  if (s->best_on_device) WEFT_TRY(run->ops->fetch_best(ctx, run->engine, s));
+  if (state->on_device) WEFT_TRY(run->ops->fetch(ctx, run->engine, state, 0));
+  if (state->best_on_device) WEFT_TRY(run->ops->fetch_best(ctx, run->engine, state));
 done:
   return st;
 }
 
 /* The blocks of the labels that a run starts from. */
-static weft_status first_count(weft_ctx *ctx, const irm_run *run, irm_state *s)
+static weft_status first_count(weft_ctx *ctx, const irm_run *run, irm_state *state)
 {
   weft_status st = WEFT_OK;
-  if (!run->stays) return irm_count_blocks(ctx, s, 0, 1);
-  irm_state_count_begin(s);
-  WEFT_TRY(run->ops->put(ctx, run->engine, s));
-  WEFT_TRY(run->ops->count(ctx, run->engine, s, 0, 0, 1));
-  s->on_device = 1;
+  if (!run->stays) return irm_count_blocks(ctx, state, 0, 1);
+  irm_state_count_begin(state);
+  WEFT_TRY(run->ops->put(ctx, run->engine, state));
+  WEFT_TRY(run->ops->count(ctx, run->engine, state, 0, 0, 1));
+  state->on_device = 1;
 done:
   return st;
 }

@@ -11,84 +11,85 @@ enum { MAX_PASSES = 50, POLL_NODES = 16 };
 #define MIN_GAIN 1e-9
 
 /* Depends on the sweep's number and its sample alone, so that cutting a run in two changes nothing. */
-int irm_ascent_start(const irm_state *s)
+int irm_ascent_start(const irm_state *state)
 {
   double gains = 0;
-  for (int mode = 0; mode < s->modes; mode++)
-    gains +=
-        (double) s->graph->n[mode] * (s->active_count[mode] + 1) * s->active_count[irm_other(s, mode)] * s->directions;
+  for (int mode = 0; mode < state->modes; mode++)
+    gains += (double) state->graph->n[mode] * (state->active_count[mode] + 1) *
+             state->active_count[irm_other(state, mode)] * state->directions;
   const int64_t wait = 1 + (int64_t) (gains / GAINS_A_SWEEP);
-  return s->sweep % wait ? IRM_STAY : s->sweep / wait % 4 == 1 ? IRM_FROM_SAMPLE : IRM_FROM_BEST;
+  return state->sweep % wait ? IRM_STAY : state->sweep / wait % 4 == 1 ? IRM_FROM_SAMPLE : IRM_FROM_BEST;
 }
 
 /* f of cluster l's blocks, valid as long as its nodes stay: half of the work of finding where a node belongs. */
-static void renew_blocks(irm_state *s, int mode, int32_t l)
+static void renew_blocks(irm_state *state, int mode, int32_t l)
 {
-  const size_t row = (size_t) l * (size_t) s->k[1 - mode];
-  for (int32_t a = 0; a < s->active_count[1 - mode]; a++) {
-    const size_t at = row + (size_t) s->active[1 - mode][a];
-    s->block_now[at] = irm_block_now(s, mode, at);
+  const size_t row = (size_t) l * (size_t) state->k[1 - mode];
+  for (int32_t a = 0; a < state->active_count[1 - mode]; a++) {
+    const size_t at = row + (size_t) state->active[1 - mode][a];
+    state->block_now[at] = irm_block_now(state, mode, at);
   }
 }
 
 /* irm_gain() with those. */
-static double gain_of(const irm_state *s, int mode, int32_t l)
+static double gain_of(const irm_state *state, int mode, int32_t l)
 {
-  const irm_profile *p = &s->profile;
+  const irm_profile *p = &state->profile;
   double sum = 0;
-  if (s->one_mode) return irm_gain(s, mode, l);
-  for (int32_t a = 0; a < s->active_count[1 - mode]; a++) {
-    const int32_t m = s->active[1 - mode][a];
-    const size_t at = (size_t) l * (size_t) s->k[1 - mode] + (size_t) m;
+  if (state->one_mode) return irm_gain(state, mode, l);
+  for (int32_t a = 0; a < state->active_count[1 - mode]; a++) {
+    const int32_t m = state->active[1 - mode][a];
+    const size_t at = (size_t) l * (size_t) state->k[1 - mode] + (size_t) m;
     if (p->pairs[0][m] == 0) continue;
-    sum += irm_f_block(&s->tables, s->links[mode][at] + p->links[0][m],
-                       p->values ? s->values[mode][at] + p->values[m] : 0, s->pairs[mode][at] + p->pairs[0][m]) -
-           s->block_now[at];
+    sum +=
+        irm_f_block(&state->tables, state->links[mode][at] + p->links[0][m],
+                    p->values ? state->values[mode][at] + p->values[m] : 0, state->pairs[mode][at] + p->pairs[0][m]) -
+        state->block_now[at];
   }
   return sum;
 }
 
 /* Every node of a mode to its best cluster; `better` when one moved. */
-static weft_status move_nodes(weft_ctx *poll, irm_state *s, int mode, int *better)
+static weft_status move_nodes(weft_ctx *poll, irm_state *state, int mode, int *better)
 {
-  for (int32_t l = 0; l < s->k[mode] && !s->one_mode; l++) renew_blocks(s, mode, l);
-  for (int64_t i = 0; i < s->graph->n[mode]; i++) {
+  for (int32_t l = 0; l < state->k[mode] && !state->one_mode; l++) renew_blocks(state, mode, l);
+  for (int64_t i = 0; i < state->graph->n[mode]; i++) {
     if (poll && i % POLL_NODES == 0 && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
-    const int32_t from = s->z[mode][i], alone = s->sizes[mode][from] == 1;
-    irm_take_out(s, mode, i);
-    if (!s->one_mode) renew_blocks(s, mode, from);
-    const int32_t count = s->active_count[mode];
-    const int32_t empty = alone ? from : count < s->k[mode] ? irm_free_cluster(s, mode, 0) : -1;
-    const double prior_here = weft_log(alone ? s->chain->alpha[mode] : (double) s->sizes[mode][from]);
-    double most = gain_of(s, mode, from) + prior_here + MIN_GAIN;
+    const int32_t from = state->z[mode][i], alone = state->sizes[mode][from] == 1;
+    irm_take_out(state, mode, i);
+    if (!state->one_mode) renew_blocks(state, mode, from);
+    const int32_t count = state->active_count[mode];
+    const int32_t empty = alone ? from : count < state->k[mode] ? irm_free_cluster(state, mode, 0) : -1;
+    const double prior_here = weft_log(alone ? state->chain->alpha[mode] : (double) state->sizes[mode][from]);
+    double most = gain_of(state, mode, from) + prior_here + MIN_GAIN;
     int32_t to = from;
     for (int32_t a = 0; a < count + (empty >= 0); a++) {
-      const int32_t l = a < count ? s->active[mode][a] : empty;
+      const int32_t l = a < count ? state->active[mode][a] : empty;
       const double gain =
-          gain_of(s, mode, l) + weft_log(a < count ? (double) s->sizes[mode][l] : s->chain->alpha[mode]);
+          gain_of(state, mode, l) + weft_log(a < count ? (double) state->sizes[mode][l] : state->chain->alpha[mode]);
       if (l == from || gain <= most) continue;
       most = gain;
       to = l;
     }
-    irm_put_in(s, mode, i, to);
-    if (!s->one_mode) renew_blocks(s, mode, to);
+    irm_put_in(state, mode, i, to);
+    if (!state->one_mode) renew_blocks(state, mode, to);
     *better |= to != from;
   }
   return WEFT_OK;
 }
 
 /* The best union of two clusters, if one helps. */
-static weft_status join_best(weft_ctx *poll, irm_state *s, int mode, int *better)
+static weft_status join_best(weft_ctx *poll, irm_state *state, int mode, int *better)
 {
-  const int32_t count = s->active_count[mode], *active = s->active[mode];
+  const int32_t count = state->active_count[mode], *active = state->active[mode];
   double most = MIN_GAIN;
   int32_t into = -1, gone = -1;
   for (int32_t x = 0; x < count; x++) {
     if (poll && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
     for (int32_t y = x + 1; y < count; y++) {
-      const double a = (double) s->sizes[mode][active[x]], b = (double) s->sizes[mode][active[y]];
-      const double gain = irm_merge_gain(s, mode, active[x], active[y]) + irm_log_gamma(a + b) - irm_log_gamma(a) -
-                          irm_log_gamma(b) - weft_log(s->chain->alpha[mode]);
+      const double a = (double) state->sizes[mode][active[x]], b = (double) state->sizes[mode][active[y]];
+      const double gain = irm_merge_gain(state, mode, active[x], active[y]) + irm_log_gamma(a + b) - irm_log_gamma(a) -
+                          irm_log_gamma(b) - weft_log(state->chain->alpha[mode]);
       if (gain <= most) continue;
       most = gain;
       into = active[x];
@@ -96,62 +97,62 @@ static weft_status join_best(weft_ctx *poll, irm_state *s, int mode, int *better
     }
   }
   if (into < 0) return WEFT_OK;
-  for (int64_t i = 0; i < s->graph->n[mode]; i++) {
-    if (s->z[mode][i] != gone) continue;
-    irm_take_out(s, mode, i);
-    irm_put_in(s, mode, i, into);
+  for (int64_t i = 0; i < state->graph->n[mode]; i++) {
+    if (state->z[mode][i] != gone) continue;
+    irm_take_out(state, mode, i);
+    irm_put_in(state, mode, i, into);
   }
   *better = 1;
   return WEFT_OK;
 }
 
 /* Makes these the labels, by moving the nodes whose labels differ. */
-static void go_to(irm_state *s, int32_t *const labels[2])
+static void go_to(irm_state *state, int32_t *const labels[2])
 {
-  for (int mode = 0; mode < s->modes; mode++) {
-    for (int64_t i = 0; i < s->graph->n[mode]; i++) {
-      if (s->z[mode][i] == labels[mode][i]) continue;
-      irm_take_out(s, mode, i);
-      irm_put_in(s, mode, i, labels[mode][i]);
+  for (int mode = 0; mode < state->modes; mode++) {
+    for (int64_t i = 0; i < state->graph->n[mode]; i++) {
+      if (state->z[mode][i] == labels[mode][i]) continue;
+      irm_take_out(state, mode, i);
+      irm_put_in(state, mode, i, labels[mode][i]);
     }
-    irm_state_count_active(s, mode);
+    irm_state_count_active(state, mode);
   }
 }
 
 /* The nodes of one cluster are distributed at random: over it and a new one, or over all clusters. */
-static void disturb(irm_state *s)
+static void disturb(irm_state *state)
 {
-  const int mode = s->modes == 2 ? (int) irm_next_below(s, 2) : 0;
-  const int32_t a = s->active[mode][irm_next_below(s, s->active_count[mode])];
-  const int32_t empty = irm_free_cluster(s, mode, 0), two = empty >= 0 && irm_next(s) < 0.5;
-  for (int64_t i = 0; i < s->graph->n[mode]; i++) {
-    if (s->z[mode][i] != a) continue;
-    const int32_t to =
-        two ? (irm_next(s) < 0.5 ? a : empty) : s->active[mode][irm_next_below(s, s->active_count[mode])];
+  const int mode = state->modes == 2 ? (int) irm_next_below(state, 2) : 0;
+  const int32_t a = state->active[mode][irm_next_below(state, state->active_count[mode])];
+  const int32_t empty = irm_free_cluster(state, mode, 0), two = empty >= 0 && irm_next(state) < 0.5;
+  for (int64_t i = 0; i < state->graph->n[mode]; i++) {
+    if (state->z[mode][i] != a) continue;
+    const int32_t to = two ? (irm_next(state) < 0.5 ? a : empty)
+                           : state->active[mode][irm_next_below(state, state->active_count[mode])];
     if (to == a) continue;
-    irm_take_out(s, mode, i);
-    irm_put_in(s, mode, i, to);
+    irm_take_out(state, mode, i);
+    irm_put_in(state, mode, i, to);
   }
 }
 
 /* Saves the sample, goes to the best partition and disturbs it when `from_best`, then moves nodes and joins clusters
  * until nothing helps or MAX_PASSES are over. */
-weft_status irm_ascend(weft_ctx *poll, irm_state *s, int from_best)
+weft_status irm_ascend(weft_ctx *poll, irm_state *state, int from_best)
 {
   weft_status st = WEFT_OK;
-  for (int mode = 0; mode < s->modes; mode++)
-    memcpy(s->sampled[mode], s->z[mode], (size_t) s->graph->n[mode] * sizeof(int32_t));
+  for (int mode = 0; mode < state->modes; mode++)
+    memcpy(state->sampled[mode], state->z[mode], (size_t) state->graph->n[mode] * sizeof(int32_t));
   if (from_best) {
-    go_to(s, s->chain->best_z);
-    disturb(s);
+    go_to(state, state->chain->best_z);
+    disturb(state);
   }
   for (int pass = 0, better = 1; better && pass < MAX_PASSES; pass++) {
     better = 0;
-    for (int mode = 0; mode < s->modes; mode++) WEFT_TRY(move_nodes(poll, s, mode, &better));
-    for (int mode = 0; mode < s->modes && !better; mode++) WEFT_TRY(join_best(poll, s, mode, &better));
+    for (int mode = 0; mode < state->modes; mode++) WEFT_TRY(move_nodes(poll, state, mode, &better));
+    for (int mode = 0; mode < state->modes && !better; mode++) WEFT_TRY(join_best(poll, state, mode, &better));
   }
 done:
   return st;
 }
 
-void irm_ascend_back(irm_state *s) { go_to(s, s->sampled); }
+void irm_ascend_back(irm_state *state) { go_to(state, state->sampled); }

@@ -91,22 +91,23 @@ INLINE int32_t pick(int32_t *scores, int64_t width, weft_u32x4 words)
 
 /* ---- scores ---- */
 
-/* Adds the rows that s->rows points to. Blocks of up to 128 clusters stay in registers over all rows. */
+/* Adds the rows that scratch->rows points to. Blocks of up to 128 clusters stay in registers over all rows. */
 #define ADD_ROWS(vectors) \
   do { \
     i16 sum[vectors]; \
-    for (int v = 0; v < (vectors); v++) sum[v] = ((const i16 *) (s->scores + at))[v]; \
+    for (int v = 0; v < (vectors); v++) sum[v] = ((const i16 *) (scratch->scores + at))[v]; \
     if (weighted) \
       for (int64_t e = 0; e < count; e++) \
-        for (int v = 0; v < (vectors); v++) sum[v] += s->weights[e] * ((const i16 *) (s->rows[e] + at))[v]; \
+        for (int v = 0; v < (vectors); v++) \
+          sum[v] += scratch->weights[e] * ((const i16 *) (scratch->rows[e] + at))[v]; \
     else \
       for (int64_t e = 0; e < count; e++) \
-        for (int v = 0; v < (vectors); v++) sum[v] += ((const i16 *) (s->rows[e] + at))[v]; \
-    for (int v = 0; v < (vectors); v++) ((i16 *) (s->scores + at))[v] = sum[v]; \
+        for (int v = 0; v < (vectors); v++) sum[v] += ((const i16 *) (scratch->rows[e] + at))[v]; \
+    for (int v = 0; v < (vectors); v++) ((i16 *) (scratch->scores + at))[v] = sum[v]; \
     at += (vectors) *IRM_LANES; \
   } while (0)
 
-INLINE void add_rows(irm_node_scratch *s, int64_t count, int64_t width, int weighted)
+INLINE void add_rows(irm_node_scratch *scratch, int64_t count, int64_t width, int weighted)
 {
   int64_t at = 0;
   while (width - at >= 8 * IRM_LANES) ADD_ROWS(8);
@@ -117,39 +118,39 @@ INLINE void add_rows(irm_node_scratch *s, int64_t count, int64_t width, int weig
 
 /* Scores of a node with few links, in 32 bits: the base and a row of the narrow tables for each link and missing
  * pair. */
-INLINE void light_node(const irm_node_job *job, int64_t i, irm_node_scratch *s)
+INLINE void light_node(const irm_node_job *job, int64_t i, irm_node_scratch *scratch)
 {
-  const weft_irm_lists *a = job->links;
+  const weft_irm_lists *lists = job->links;
   int64_t count = 0;
-  memcpy(s->scores, job->base_narrow, (size_t) job->width * sizeof *s->scores);
-  for (int64_t e = a->start[i]; e < a->start[i + 1]; e++, count++) {
-    s->rows[count] = job->link_narrow + job->other[a->to[e]] * job->width;
-    if (a->weight) s->weights[count] = a->weight[e];
+  memcpy(scratch->scores, job->base_narrow, (size_t) job->width * sizeof *scratch->scores);
+  for (int64_t e = lists->start[i]; e < lists->start[i + 1]; e++, count++) {
+    scratch->rows[count] = job->link_narrow + job->other[lists->to[e]] * job->width;
+    if (lists->weight) scratch->weights[count] = lists->weight[e];
   }
-  if (a->weight)
-    add_rows(s, count, job->width, 1);
+  if (lists->weight)
+    add_rows(scratch, count, job->width, 1);
   else
-    add_rows(s, count, job->width, 0);
+    add_rows(scratch, count, job->width, 0);
   if (!job->missing) return;
   count = 0;
   for (int64_t e = job->missing->start[i]; e < job->missing->start[i + 1]; e++, count++) {
-    s->rows[count] = job->missing_narrow + job->other[job->missing->to[e]] * job->width;
-    s->weights[count] = -1;
+    scratch->rows[count] = job->missing_narrow + job->other[job->missing->to[e]] * job->width;
+    scratch->weights[count] = -1;
   }
-  if (count) add_rows(s, count, job->width, 1);
+  if (count) add_rows(scratch, count, job->width, 1);
 }
 
 INLINE void add_counted(const weft_irm_lists *lists, int64_t i, const irm_node_job *job, const double *rows, int sign,
-                        irm_node_scratch *s)
+                        irm_node_scratch *scratch)
 {
-  memset(s->counts, 0, (size_t) job->k_other * sizeof *s->counts);
+  memset(scratch->counts, 0, (size_t) job->k_other * sizeof *scratch->counts);
   for (int64_t e = lists->start[i]; e < lists->start[i + 1]; e++)
-    s->counts[job->other[lists->to[e]]] += lists->weight ? lists->weight[e] : 1;
+    scratch->counts[job->other[lists->to[e]]] += lists->weight ? lists->weight[e] : 1;
   for (int32_t m = 0; m < job->k_other; m++) {
-    if (s->counts[m] == 0) continue;
-    const double by = (double) (sign * s->counts[m]);
+    if (scratch->counts[m] == 0) continue;
+    const double by = (double) (sign * scratch->counts[m]);
     const v8 *row = (const v8 *) (rows + m * job->width);
-    v8 *sums = (v8 *) s->sums;
+    v8 *sums = (v8 *) scratch->sums;
     for (int64_t b = 0; b < job->width / 8; b++) sums[b] += by * row[b];
   }
 }
@@ -166,40 +167,40 @@ INLINE void distances(const double *sums, int32_t *scores, int64_t width)
   }
 }
 
-INLINE void heavy_node(const irm_node_job *job, int64_t i, irm_node_scratch *s)
+INLINE void heavy_node(const irm_node_job *job, int64_t i, irm_node_scratch *scratch)
 {
-  memcpy(s->sums, job->base, (size_t) job->width * sizeof *s->sums);
-  add_counted(job->links, i, job, job->link_rows, 1, s);
-  if (job->missing) add_counted(job->missing, i, job, job->missing_rows, -1, s);
-  distances(s->sums, s->scores, job->width);
+  memcpy(scratch->sums, job->base, (size_t) job->width * sizeof *scratch->sums);
+  add_counted(job->links, i, job, job->link_rows, 1, scratch);
+  if (job->missing) add_counted(job->missing, i, job, job->missing_rows, -1, scratch);
+  distances(scratch->sums, scratch->scores, job->width);
 }
 
 INLINE int is_light(const irm_node_job *job, int64_t i)
 {
-  const weft_irm_lists *a = job->links;
-  int64_t total = a->start[i + 1] - a->start[i];
+  const weft_irm_lists *lists = job->links;
+  int64_t total = lists->start[i + 1] - lists->start[i];
   if (!job->narrow || total > IRM_LIGHT) return 0;
   if (job->missing) total += job->missing->start[i + 1] - job->missing->start[i];
-  for (int64_t e = a->start[i]; a->weight && e < a->start[i + 1]; e++) total += a->weight[e] - 1;
+  for (int64_t e = lists->start[i]; lists->weight && e < lists->start[i + 1]; e++) total += lists->weight[e] - 1;
   return total <= IRM_LIGHT;
 }
 
-INLINE void nodes(const irm_node_job *job, int64_t first, int64_t last, irm_node_scratch *s)
+INLINE void nodes(const irm_node_job *job, int64_t first, int64_t last, irm_node_scratch *scratch)
 {
   for (int64_t i = first; i < last; i++) {
     if (is_light(job, i))
-      light_node(job, i, s);
+      light_node(job, i, scratch);
     else
-      heavy_node(job, i, s);
-    job->labels[i] = pick(s->scores, job->width, weft_draw_words(job->rng, job->index + (uint64_t) i, 0));
+      heavy_node(job, i, scratch);
+    job->labels[i] = pick(scratch->scores, job->width, weft_draw_words(job->rng, job->index + (uint64_t) i, 0));
   }
 }
 
 /* ---- variants ---- */
 
-static void nodes_portable(const irm_node_job *job, int64_t first, int64_t last, irm_node_scratch *s)
+static void nodes_portable(const irm_node_job *job, int64_t first, int64_t last, irm_node_scratch *scratch)
 {
-  nodes(job, first, last, s);
+  nodes(job, first, last, scratch);
 }
 
 int32_t irm_pick(const double *sums, int32_t *scores, int64_t width, weft_u32x4 words)
@@ -209,14 +210,15 @@ int32_t irm_pick(const double *sums, int32_t *scores, int64_t width, weft_u32x4 
 }
 
 #if WEFT_SIMD_X86
-WEFT_TARGET_AVX2 static void nodes_avx2(const irm_node_job *job, int64_t first, int64_t last, irm_node_scratch *s)
+WEFT_TARGET_AVX2 static void nodes_avx2(const irm_node_job *job, int64_t first, int64_t last, irm_node_scratch *scratch)
 {
-  nodes(job, first, last, s);
+  nodes(job, first, last, scratch);
 }
 
-WEFT_TARGET_AVX512 static void nodes_avx512(const irm_node_job *job, int64_t first, int64_t last, irm_node_scratch *s)
+WEFT_TARGET_AVX512 static void nodes_avx512(const irm_node_job *job, int64_t first, int64_t last,
+                                            irm_node_scratch *scratch)
 {
-  nodes(job, first, last, s);
+  nodes(job, first, last, scratch);
 }
 #endif
 

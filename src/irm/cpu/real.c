@@ -33,101 +33,104 @@ struct irm_real {
 static int64_t rounded(int32_t k) { return ((int64_t) k + IRM_LANES - 1) / IRM_LANES * IRM_LANES; }
 
 /* Makes tables for all blocks and each thread's work space, in `arena`. */
-weft_status irm_real_make(weft_arena *arena, const irm_state *s, int threads, irm_real **out)
+weft_status irm_real_make(weft_arena *arena, const irm_state *state, int threads, irm_real **out)
 {
   weft_status st = WEFT_OK;
-  irm_real *r;
-  WEFT_TAKE0(r, arena, 1);
-  for (int mode = 0; mode < 2; mode++) r->width[mode] = rounded(s->k[mode]);
-  const size_t blocks = (size_t) s->k[0] * (size_t) s->k[1];
-  const size_t turned[2] = { (size_t) s->k[1] * (size_t) r->width[0], (size_t) s->k[0] * (size_t) r->width[1] };
-  const size_t widest = (size_t) (r->width[0] > r->width[1] ? r->width[0] : r->width[1]);
-  WEFT_TAKE(r->node, arena, blocks);
-  WEFT_TAKE(r->link, arena, blocks);
-  WEFT_TAKE(r->square, arena, blocks);
-  for (int what = 0; what < 3; what++) WEFT_TAKE0(r->rows[what], arena, turned[0] > turned[1] ? turned[0] : turned[1]);
-  WEFT_TAKE0(r->scratch, arena, (size_t) threads);
+  irm_real *real;
+  WEFT_TAKE0(real, arena, 1);
+  for (int mode = 0; mode < 2; mode++) real->width[mode] = rounded(state->k[mode]);
+  const size_t blocks = (size_t) state->k[0] * (size_t) state->k[1];
+  const size_t turned[2] = { (size_t) state->k[1] * (size_t) real->width[0],
+                             (size_t) state->k[0] * (size_t) real->width[1] };
+  const size_t widest = (size_t) (real->width[0] > real->width[1] ? real->width[0] : real->width[1]);
+  WEFT_TAKE(real->node, arena, blocks);
+  WEFT_TAKE(real->link, arena, blocks);
+  WEFT_TAKE(real->square, arena, blocks);
+  for (int what = 0; what < 3; what++)
+    WEFT_TAKE0(real->rows[what], arena, turned[0] > turned[1] ? turned[0] : turned[1]);
+  WEFT_TAKE0(real->scratch, arena, (size_t) threads);
   for (int t = 0; t < threads; t++) {
-    WEFT_TAKE(r->scratch[t].sums, arena, widest);
-    WEFT_TAKE(r->scratch[t].scores, arena, widest);
-    WEFT_TAKE(r->scratch[t].links, arena, widest);
-    WEFT_TAKE(r->scratch[t].squares, arena, widest);
-    WEFT_TAKE(r->scratch[t].pairs, arena, widest);
+    WEFT_TAKE(real->scratch[t].sums, arena, widest);
+    WEFT_TAKE(real->scratch[t].scores, arena, widest);
+    WEFT_TAKE(real->scratch[t].links, arena, widest);
+    WEFT_TAKE(real->scratch[t].squares, arena, widest);
+    WEFT_TAKE(real->scratch[t].pairs, arena, widest);
   }
-  *out = r;
+  *out = real;
 done:
   return st;
 }
 
-void irm_real_draw(irm_real *r, const irm_state *s)
+void irm_real_draw(irm_real *real, const irm_state *state)
 {
-  const weft_rng rng = irm_rng(s, IRM_DRAW_ETA);
-  const size_t blocks = (size_t) s->k[0] * (size_t) s->k[1];
+  const weft_rng rng = irm_rng(state, IRM_DRAW_ETA);
+  const size_t blocks = (size_t) state->k[0] * (size_t) state->k[1];
   for (size_t at = 0; at < blocks; at++) {
-    const irm_real_block b =
-        irm_real_draw_block(rng, irm_index(s, 0), at, s->chain->beta, s->graph->unit, (double) s->links[0][at],
-                            (double) s->values[0][at], (double) s->pairs[0][at]);
-    r->node[at] = b.pair;
-    r->link[at] = b.link;
-    r->square[at] = b.square;
+    const irm_real_block drawn =
+        irm_real_draw_block(rng, irm_index(state, 0), at, state->chain->beta, state->graph->unit,
+                            (double) state->links[0][at], (double) state->values[0][at], (double) state->pairs[0][at]);
+    real->node[at] = drawn.pair;
+    real->link[at] = drawn.link;
+    real->square[at] = drawn.square;
   }
 }
 
-void irm_real_mode(irm_real *r, const irm_state *s, int mode)
+void irm_real_mode(irm_real *real, const irm_state *state, int mode)
 {
-  const double *from[3] = { r->node, r->link, r->square };
+  const double *from[3] = { real->node, real->link, real->square };
   for (int what = 0; what < 3; what++)
-    for (int32_t m = 0; m < s->k[1 - mode]; m++)
-      for (int32_t l = 0; l < s->k[mode]; l++) {
+    for (int32_t m = 0; m < state->k[1 - mode]; m++)
+      for (int32_t l = 0; l < state->k[mode]; l++) {
         const size_t at =
-            mode == 0 ? (size_t) l * (size_t) s->k[1] + (size_t) m : (size_t) m * (size_t) s->k[1] + (size_t) l;
-        r->rows[what][(size_t) m * (size_t) r->width[mode] + (size_t) l] = from[what][at];
+            mode == 0 ? (size_t) l * (size_t) state->k[1] + (size_t) m : (size_t) m * (size_t) state->k[1] + (size_t) l;
+        real->rows[what][(size_t) m * (size_t) real->width[mode] + (size_t) l] = from[what][at];
       }
 }
 
 /* What node i has with each cluster of the other mode. */
-static void count_node(const irm_state *s, int mode, int64_t i, real_scratch *t)
+static void count_node(const irm_state *state, int mode, int64_t i, real_scratch *scratch)
 {
-  const weft_irm_lists *links = &s->graph->links[mode], *missing = &s->graph->missing[mode];
-  const int32_t *other = s->z[1 - mode];
-  for (int32_t m = 0; m < s->k[1 - mode]; m++) {
-    t->links[m] = t->squares[m] = 0;
-    t->pairs[m] = s->sizes[1 - mode][m];
+  const weft_irm_lists *links = &state->graph->links[mode], *missing = &state->graph->missing[mode];
+  const int32_t *other = state->z[1 - mode];
+  for (int32_t m = 0; m < state->k[1 - mode]; m++) {
+    scratch->links[m] = scratch->squares[m] = 0;
+    scratch->pairs[m] = state->sizes[1 - mode][m];
   }
   for (int64_t e = links->start[i]; e < links->start[i + 1]; e++) {
     const int32_t m = other[links->to[e]];
-    t->links[m] += links->weight[e];
-    t->squares[m] += (int64_t) links->weight[e] * links->weight[e];
+    scratch->links[m] += links->weight[e];
+    scratch->squares[m] += (int64_t) links->weight[e] * links->weight[e];
   }
-  if (s->graph->missing_count[0] == 0) return;
-  for (int64_t e = missing->start[i]; e < missing->start[i + 1]; e++) t->pairs[other[missing->to[e]]]--;
+  if (state->graph->missing_count[0] == 0) return;
+  for (int64_t e = missing->start[i]; e < missing->start[i + 1]; e++) scratch->pairs[other[missing->to[e]]]--;
 }
 
 /* Draws the label of node i: a score in doubles for each cluster, then rounded to the grid and drawn from like any
  * node's. */
-static void draw_node(const irm_real *r, irm_state *s, int mode, int64_t i, real_scratch *t)
+static void draw_node(const irm_real *real, irm_state *state, int mode, int64_t i, real_scratch *scratch)
 {
-  const int32_t k = s->k[mode];
-  const int64_t width = r->width[mode];
+  const int32_t k = state->k[mode];
+  const int64_t width = real->width[mode];
   double most = -WEFT_INFINITY;
-  count_node(s, mode, i, t);
-  for (int32_t l = 0; l < k; l++) t->sums[l] = s->log_stick[mode][l];
-  for (int32_t m = 0; m < s->k[1 - mode]; m++) {
+  count_node(state, mode, i, scratch);
+  for (int32_t l = 0; l < k; l++) scratch->sums[l] = state->log_stick[mode][l];
+  for (int32_t m = 0; m < state->k[1 - mode]; m++) {
     const size_t row = (size_t) m * (size_t) width;
-    const double n = (double) t->links[m], q = (double) t->squares[m], p = (double) t->pairs[m];
-    if (s->sizes[1 - mode][m] == 0) continue;
+    const double n = (double) scratch->links[m], q = (double) scratch->squares[m], p = (double) scratch->pairs[m];
+    if (state->sizes[1 - mode][m] == 0) continue;
     for (int32_t l = 0; l < k; l++)
-      t->sums[l] += p * r->rows[0][row + l] + n * r->rows[1][row + l] + q * r->rows[2][row + l];
+      scratch->sums[l] += p * real->rows[0][row + l] + n * real->rows[1][row + l] + q * real->rows[2][row + l];
   }
   for (int32_t l = 0; l < k; l++)
-    if (t->sums[l] > most) most = t->sums[l];
-  for (int64_t l = 0; l < width; l++) t->sums[l] = l < k ? irm_units(t->sums[l] - most) : PAD;
-  const weft_rng rng = irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL);
-  s->z[mode][i] = irm_pick(t->sums, t->scores, width, weft_draw_words(rng, irm_index(s, (uint64_t) i), 0));
+    if (scratch->sums[l] > most) most = scratch->sums[l];
+  for (int64_t l = 0; l < width; l++) scratch->sums[l] = l < k ? irm_units(scratch->sums[l] - most) : PAD;
+  const weft_rng rng = irm_rng(state, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL);
+  state->z[mode][i] =
+      irm_pick(scratch->sums, scratch->scores, width, weft_draw_words(rng, irm_index(state, (uint64_t) i), 0));
 }
 
-void irm_real_nodes(irm_real *r, irm_state *s, int mode, int64_t first, int64_t last, int threads)
+void irm_real_nodes(irm_real *real, irm_state *state, int mode, int64_t first, int64_t last, int threads)
 {
   WEFT_PARALLEL_FOR(threads, dynamic)
-  for (int64_t i = first; i < last; i++) draw_node(r, s, mode, i, &r->scratch[WEFT_THREAD()]);
+  for (int64_t i = first; i < last; i++) draw_node(real, state, mode, i, &real->scratch[WEFT_THREAD()]);
 }

@@ -77,34 +77,34 @@ typedef struct {
 static weft_status open_part(weft_ctx *ctx, size_t part, void *data)
 {
   shared_call *call = data;
-  struct irm_engine *e = call->engine;
-  return e->each->open(e->each, ctx, call->states, call->chains, ctx->threads, &e->part[part]);
+  struct irm_engine *engine = call->engine;
+  return engine->each->open(engine->each, ctx, call->states, call->chains, ctx->threads, &engine->part[part]);
 }
 
 /* One operation of one part. All have labels and blocks, so operations that only read them are left to the first. */
 static weft_status run_call(weft_ctx *ctx, size_t part, void *data)
 {
   const shared_call *call = data;
-  struct irm_engine *e = call->engine, *own = e->part[part];
-  irm_state s;
+  struct irm_engine *engine = call->engine, *own = engine->part[part];
+  irm_state state;
   if (call->what == CLOSE) {
-    if (own) e->each->close(own);
+    if (own) engine->each->close(own);
     return WEFT_OK;
   }
-  s = *call->s;
-  s.threads = ctx->threads;
+  state = *call->s;
+  state.threads = ctx->threads;
   for (int mode = 0; mode < 2; mode++) {
-    s.sizes[mode] = e->sizes[part] + (mode ? s.k[0] : 0);
-    memcpy(s.sizes[mode], call->s->sizes[mode], (size_t) s.k[mode] * sizeof(int64_t));
+    state.sizes[mode] = engine->sizes[part] + (mode ? state.k[0] : 0);
+    memcpy(state.sizes[mode], call->s->sizes[mode], (size_t) state.k[mode] * sizeof(int64_t));
   }
   switch (call->what) {
-  case LABELS: return e->each->labels(ctx, own, &s, call->done, call->total);
-  case COUNT: return e->each->count(ctx, own, &s, call->flag, call->done, call->total);
-  case PUT: return e->each->put(ctx, own, &s);
-  case BLOCK_SUMS: return part ? WEFT_OK : e->each->block_sums(ctx, own, &s, call->rows);
-  case FETCH: return part ? WEFT_OK : e->each->fetch(ctx, own, &s, call->flag);
-  case KEEP: return part ? WEFT_OK : e->each->keep(ctx, own, &s);
-  default: return part ? WEFT_OK : e->each->fetch_best(ctx, own, &s);
+  case LABELS: return engine->each->labels(ctx, own, &state, call->done, call->total);
+  case COUNT: return engine->each->count(ctx, own, &state, call->flag, call->done, call->total);
+  case PUT: return engine->each->put(ctx, own, &state);
+  case BLOCK_SUMS: return part ? WEFT_OK : engine->each->block_sums(ctx, own, &state, call->rows);
+  case FETCH: return part ? WEFT_OK : engine->each->fetch(ctx, own, &state, call->flag);
+  case KEEP: return part ? WEFT_OK : engine->each->keep(ctx, own, &state);
+  default: return part ? WEFT_OK : engine->each->fetch_best(ctx, own, &state);
   }
 }
 
@@ -120,13 +120,13 @@ done:
   return st;
 }
 
-static void close_shared(struct irm_engine *e)
+static void close_shared(struct irm_engine *engine)
 {
-  weft_arena mem = e->mem; /* the engine itself lives in it */
-  if (e->team) {
-    shared_call call = { .engine = e, .what = CLOSE };
-    weft_team_run(mem.ctx, e->team, run_call, &call);
-    weft_team_end(e->team);
+  weft_arena mem = engine->mem; /* the engine itself lives in it */
+  if (engine->team) {
+    shared_call call = { .engine = engine, .what = CLOSE };
+    weft_team_run(mem.ctx, engine->team, run_call, &call);
+    weft_team_end(engine->team);
   }
   weft_arena_end(&mem);
 }
@@ -137,66 +137,66 @@ static weft_status open_shared(const weft_irm_ops *ops, weft_ctx *ctx, irm_state
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  struct irm_engine *e = NULL;
+  struct irm_engine *engine = NULL;
   shared_call call = { .states = states, .chains = chains };
   (void) threads;
-  WEFT_TAKE0(e, &mem, 1);
-  e->mem = mem;
-  e->each = ((const shared_ops *) ops)->each;
-  e->parts = ctx->device_count;
-  WEFT_TAKE0(e->part, &e->mem, (size_t) e->parts);
-  WEFT_TAKE0(e->sizes, &e->mem, (size_t) e->parts);
-  for (int r = 0; r < e->parts; r++)
-    WEFT_TAKE(e->sizes[r], &e->mem, (size_t) states[0]->k[0] + (size_t) states[0]->k[1]);
-  WEFT_TRY(weft_team_begin(ctx, &e->team));
-  call.engine = e;
-  WEFT_TRY(weft_team_run(ctx, e->team, open_part, &call));
-  *out = e;
+  WEFT_TAKE0(engine, &mem, 1);
+  engine->mem = mem;
+  engine->each = ((const shared_ops *) ops)->each;
+  engine->parts = ctx->device_count;
+  WEFT_TAKE0(engine->part, &engine->mem, (size_t) engine->parts);
+  WEFT_TAKE0(engine->sizes, &engine->mem, (size_t) engine->parts);
+  for (int r = 0; r < engine->parts; r++)
+    WEFT_TAKE(engine->sizes[r], &engine->mem, (size_t) states[0]->k[0] + (size_t) states[0]->k[1]);
+  WEFT_TRY(weft_team_begin(ctx, &engine->team));
+  call.engine = engine;
+  WEFT_TRY(weft_team_run(ctx, engine->team, open_part, &call));
+  *out = engine;
 done:
-  if (st != WEFT_OK && e) close_shared(e);
+  if (st != WEFT_OK && engine) close_shared(engine);
   return st;
 }
 
-static weft_status shared_labels(weft_ctx *ctx, struct irm_engine *e, irm_state *s, double done, double total)
+static weft_status shared_labels(weft_ctx *ctx, struct irm_engine *engine, irm_state *state, double done, double total)
 {
-  return run_all(ctx, (shared_call){ .engine = e, .s = s, .what = LABELS, .done = done, .total = total });
+  return run_all(ctx, (shared_call){ .engine = engine, .s = state, .what = LABELS, .done = done, .total = total });
 }
 
-static weft_status shared_count(weft_ctx *ctx, struct irm_engine *e, irm_state *s, int rename, double done,
+static weft_status shared_count(weft_ctx *ctx, struct irm_engine *engine, irm_state *state, int rename, double done,
                                 double total)
 {
-  return run_all(ctx,
-                 (shared_call){ .engine = e, .s = s, .what = COUNT, .flag = rename, .done = done, .total = total });
+  return run_all(ctx, (shared_call){
+                          .engine = engine, .s = state, .what = COUNT, .flag = rename, .done = done, .total = total });
 }
 
-static weft_status shared_block_sums(weft_ctx *ctx, struct irm_engine *e, irm_state *s, double *rows)
+static weft_status shared_block_sums(weft_ctx *ctx, struct irm_engine *engine, irm_state *state, double *rows)
 {
-  return run_all(ctx, (shared_call){ .engine = e, .s = s, .what = BLOCK_SUMS, .rows = rows });
+  return run_all(ctx, (shared_call){ .engine = engine, .s = state, .what = BLOCK_SUMS, .rows = rows });
 }
 
-static weft_status shared_fetch(weft_ctx *ctx, struct irm_engine *e, irm_state *s, int blocks)
+static weft_status shared_fetch(weft_ctx *ctx, struct irm_engine *engine, irm_state *state, int blocks)
 {
-  return run_all(ctx, (shared_call){ .engine = e, .s = s, .what = FETCH, .flag = blocks });
+  return run_all(ctx, (shared_call){ .engine = engine, .s = state, .what = FETCH, .flag = blocks });
 }
 
-static weft_status shared_put(weft_ctx *ctx, struct irm_engine *e, irm_state *s)
+static weft_status shared_put(weft_ctx *ctx, struct irm_engine *engine, irm_state *state)
 {
-  return run_all(ctx, (shared_call){ .engine = e, .s = s, .what = PUT });
+  return run_all(ctx, (shared_call){ .engine = engine, .s = state, .what = PUT });
 }
 
-static weft_status shared_keep(weft_ctx *ctx, struct irm_engine *e, irm_state *s)
+static weft_status shared_keep(weft_ctx *ctx, struct irm_engine *engine, irm_state *state)
 {
-  return run_all(ctx, (shared_call){ .engine = e, .s = s, .what = KEEP });
+  return run_all(ctx, (shared_call){ .engine = engine, .s = state, .what = KEEP });
 }
 
-static weft_status shared_fetch_best(weft_ctx *ctx, struct irm_engine *e, irm_state *s)
+static weft_status shared_fetch_best(weft_ctx *ctx, struct irm_engine *engine, irm_state *state)
 {
-  return run_all(ctx, (shared_call){ .engine = e, .s = s, .what = FETCH_BEST });
+  return run_all(ctx, (shared_call){ .engine = engine, .s = state, .what = FETCH_BEST });
 }
 
-static void shared_stages(struct irm_engine *e, double seconds[WEFT_IRM_STAGES])
+static void shared_stages(struct irm_engine *engine, double seconds[WEFT_IRM_STAGES])
 {
-  e->each->stages(e->part[0], seconds);
+  engine->each->stages(engine->part[0], seconds);
 }
 
 static weft_status run_shared(weft_ctx *ctx, const weft_irm_ops *ops, const weft_irm_graph *graph,

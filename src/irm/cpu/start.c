@@ -35,11 +35,11 @@ typedef struct leaders {
 } leaders;
 
 /* Draws up to `wanted` different nodes of a mode, with 1 / sqrt(links + 1) of each as its scale. */
-static weft_status choose_leaders(weft_arena *mem, const weft_irm_graph *g, int mode, int directions, weft_rng rng,
+static weft_status choose_leaders(weft_arena *mem, const weft_irm_graph *graph, int mode, int directions, weft_rng rng,
                                   uint64_t index, int32_t wanted, leaders *out)
 {
   weft_status st = WEFT_OK;
-  const int64_t n = g->n[mode];
+  const int64_t n = graph->n[mode];
   uint8_t *taken;
   WEFT_TAKE0(taken, mem, (size_t) n);
   WEFT_TAKE(out->node, mem, (size_t) wanted);
@@ -50,7 +50,7 @@ static weft_status choose_leaders(weft_arena *mem, const weft_irm_graph *g, int 
     int64_t links = 1;
     if (taken[i]) continue;
     taken[i] = 1;
-    for (int d = 0; d < directions; d++) links += g->links[mode + d].start[i + 1] - g->links[mode + d].start[i];
+    for (int d = 0; d < directions; d++) links += graph->links[mode + d].start[i + 1] - graph->links[mode + d].start[i];
     out->scale[out->count] = 1 / sqrt((double) links);
     out->node[out->count++] = (int32_t) i;
   }
@@ -60,22 +60,23 @@ done:
 
 /* For each node of the other side, the leaders that it is linked with, and how much such a link counts: the fewer
  * leaders it has, the more. */
-static weft_status list_leaders(weft_arena *mem, const weft_irm_lists *links, const leaders *l, int64_t n_other,
+static weft_status list_leaders(weft_arena *mem, const weft_irm_lists *links, const leaders *leads, int64_t n_other,
                                 lead_lists *out)
 {
   weft_status st = WEFT_OK;
   WEFT_TAKE0(out->start, mem, (size_t) n_other + 2);
   WEFT_TAKE(out->weight, mem, (size_t) n_other);
-  for (int32_t t = 0; t < l->count; t++)
-    for (int64_t e = links->start[l->node[t]]; e < links->start[l->node[t] + 1]; e++) out->start[links->to[e] + 2]++;
+  for (int32_t t = 0; t < leads->count; t++)
+    for (int64_t e = links->start[leads->node[t]]; e < links->start[leads->node[t] + 1]; e++)
+      out->start[links->to[e] + 2]++;
   for (int64_t j = 0; j < n_other; j++) {
     const double count = (double) out->start[j + 2];
-    out->weight[j] = count > 0 ? weft_log1p((double) l->count / count) : 0;
+    out->weight[j] = count > 0 ? weft_log1p((double) leads->count / count) : 0;
     out->start[j + 2] += out->start[j + 1];
   }
   WEFT_TAKE(out->to, mem, (size_t) out->start[n_other + 1] + 1);
-  for (int32_t t = 0; t < l->count; t++)
-    for (int64_t e = links->start[l->node[t]]; e < links->start[l->node[t] + 1]; e++)
+  for (int32_t t = 0; t < leads->count; t++)
+    for (int64_t e = links->start[leads->node[t]]; e < links->start[leads->node[t] + 1]; e++)
       out->to[out->start[links->to[e] + 1]++] = t;
 done:
   return st;
@@ -94,13 +95,13 @@ static void add_common(const weft_irm_lists *links, const lead_lists *leads, int
   }
 }
 
-static int32_t best_leader(const leaders *l, const double *common, int32_t first)
+static int32_t best_leader(const leaders *leads, const double *common, int32_t first)
 {
   int32_t best = first;
   double most = 0;
-  for (int32_t t = 0; t < l->count; t++) {
-    const int32_t at = first + t < l->count ? first + t : first + t - l->count;
-    const double value = common[at] * l->scale[at];
+  for (int32_t t = 0; t < leads->count; t++) {
+    const int32_t at = first + t < leads->count ? first + t : first + t - leads->count;
+    const double value = common[at] * leads->scale[at];
     if (value > most) {
       most = value;
       best = at;
@@ -110,34 +111,35 @@ static int32_t best_leader(const leaders *l, const double *common, int32_t first
 }
 
 /* Gives every node of a mode the number of a leader; threads share the nodes, each of which has a draw of its own. */
-static weft_status start_mode(weft_ctx *ctx, const weft_irm_graph *g, int mode, weft_rng rng, uint64_t index, int32_t k,
-                              int32_t *z)
+static weft_status start_mode(weft_ctx *ctx, const weft_irm_graph *graph, int mode, weft_rng rng, uint64_t index,
+                              int32_t k, int32_t *z)
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  const int one_mode = g->type != WEFT_IRM_BIPARTITE, directions = g->type == WEFT_IRM_DIRECTED ? 2 : 1;
-  const int threads = g->link_count[mode] > 100000 ? ctx->threads : 1;
-  leaders l;
+  const int one_mode = graph->type != WEFT_IRM_BIPARTITE, directions = graph->type == WEFT_IRM_DIRECTED ? 2 : 1;
+  const int threads = graph->link_count[mode] > 100000 ? ctx->threads : 1;
+  leaders leads;
   double *common;
-  WEFT_TRY(choose_leaders(&mem, g, mode, directions, rng, index, k, &l));
+  WEFT_TRY(choose_leaders(&mem, graph, mode, directions, rng, index, k, &leads));
   for (int d = 0; d < directions; d++)
-    WEFT_TRY(list_leaders(&mem, &g->links[mode + d], &l, one_mode ? g->n[0] : g->n[1 - mode], &l.lists[d]));
-  WEFT_TAKE(common, &mem, (size_t) threads * (size_t) l.count);
-  for (int64_t from = 0, until = 0; from < g->n[mode]; from = until) {
-    for (int64_t links = 0; until < g->n[mode] && links < POLL_LINKS; until++)
-      links += 100 + l.count + g->links[mode].start[until + 1] - g->links[mode].start[until];
+    WEFT_TRY(list_leaders(&mem, &graph->links[mode + d], &leads, one_mode ? graph->n[0] : graph->n[1 - mode],
+                          &leads.lists[d]));
+  WEFT_TAKE(common, &mem, (size_t) threads * (size_t) leads.count);
+  for (int64_t from = 0, until = 0; from < graph->n[mode]; from = until) {
+    for (int64_t links = 0; until < graph->n[mode] && links < POLL_LINKS; until++)
+      links += 100 + leads.count + graph->links[mode].start[until + 1] - graph->links[mode].start[until];
     WEFT_PARALLEL_FOR(threads, dynamic)
     for (int64_t chunk = from; chunk < until; chunk += 64)
       for (int64_t i = chunk; i < until && i < chunk + 64; i++) {
-        double *own = common + (size_t) WEFT_THREAD() * (size_t) l.count;
-        memset(own, 0, (size_t) l.count * sizeof *own);
-        for (int d = 0; d < directions; d++) add_common(&g->links[mode + d], &l.lists[d], i, own);
-        z[i] =
-            best_leader(&l, own, (int32_t) weft_draw_below(rng, index + NODE_DRAWS + (uint64_t) i, (uint64_t) l.count));
+        double *own = common + (size_t) WEFT_THREAD() * (size_t) leads.count;
+        memset(own, 0, (size_t) leads.count * sizeof *own);
+        for (int d = 0; d < directions; d++) add_common(&graph->links[mode + d], &leads.lists[d], i, own);
+        z[i] = best_leader(&leads, own,
+                           (int32_t) weft_draw_below(rng, index + NODE_DRAWS + (uint64_t) i, (uint64_t) leads.count));
       }
-    WEFT_TRY(weft_poll(ctx, (double) until, (double) g->n[mode]));
+    WEFT_TRY(weft_poll(ctx, (double) until, (double) graph->n[mode]));
   }
-  for (int32_t t = 0; t < l.count; t++) z[l.node[t]] = t;
+  for (int32_t t = 0; t < leads.count; t++) z[leads.node[t]] = t;
 done:
   weft_arena_end(&mem);
   return st;

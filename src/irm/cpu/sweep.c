@@ -29,44 +29,44 @@ static weft_status open_engine(const weft_irm_ops *ops, weft_ctx *ctx, irm_state
   weft_status st = WEFT_OK;
   (void) ops;
   weft_arena mem = weft_arena_begin(ctx);
-  struct irm_engine *e;
-  WEFT_TAKE0(e, &mem, 1);
-  WEFT_TAKE0(e->blocked, &mem, (size_t) chains);
-  WEFT_TAKE0(e->real, &mem, (size_t) chains);
+  struct irm_engine *engine;
+  WEFT_TAKE0(engine, &mem, 1);
+  WEFT_TAKE0(engine->blocked, &mem, (size_t) chains);
+  WEFT_TAKE0(engine->real, &mem, (size_t) chains);
   for (int c = 0; c < chains && !states[c]->model->collapsed; c++) {
     if (states[c]->graph->unit > 0)
-      WEFT_TRY(irm_real_make(&mem, states[c], threads, &e->real[c]));
+      WEFT_TRY(irm_real_make(&mem, states[c], threads, &engine->real[c]));
     else
-      WEFT_TRY(irm_blocked_make(ctx, &mem, states[c], threads, &e->blocked[c]));
+      WEFT_TRY(irm_blocked_make(ctx, &mem, states[c], threads, &engine->blocked[c]));
   }
-  e->mem = mem;
-  *out = e;
+  engine->mem = mem;
+  *out = engine;
   return st;
 done:
   weft_arena_end(&mem);
   return st;
 }
 
-static void close_engine(struct irm_engine *e)
+static void close_engine(struct irm_engine *engine)
 {
-  weft_arena mem = e->mem;
+  weft_arena mem = engine->mem;
   weft_arena_end(&mem);
 }
 
-static void count_sizes(irm_state *s, int mode)
+static void count_sizes(irm_state *state, int mode)
 {
-  memset(s->sizes[mode], 0, (size_t) s->k[mode] * sizeof(int64_t));
-  for (int64_t i = 0; i < s->graph->n[mode]; i++) s->sizes[mode][s->z[mode][i]]++;
+  memset(state->sizes[mode], 0, (size_t) state->k[mode] * sizeof(int64_t));
+  for (int64_t i = 0; i < state->graph->n[mode]; i++) state->sizes[mode][state->z[mode][i]]++;
 }
 
-static weft_status collapsed_labels(weft_ctx *poll, irm_state *s, double done, double total)
+static weft_status collapsed_labels(weft_ctx *poll, irm_state *state, double done, double total)
 {
   weft_status st = WEFT_OK;
-  for (int mode = 0; mode < s->modes; mode++)
-    for (int64_t first = 0, last; first < s->graph->n[mode]; first = last) {
-      const double blocks = (double) s->active_count[mode] * (double) s->active_count[irm_other(s, mode)];
-      last = irm_slice_end(&s->graph->links[mode], first, s->graph->n[mode], blocks + 10, 1, COLLAPSED_SLICE);
-      irm_collapsed_nodes(s, mode, first, last);
+  for (int mode = 0; mode < state->modes; mode++)
+    for (int64_t first = 0, last; first < state->graph->n[mode]; first = last) {
+      const double blocks = (double) state->active_count[mode] * (double) state->active_count[irm_other(state, mode)];
+      last = irm_slice_end(&state->graph->links[mode], first, state->graph->n[mode], blocks + 10, 1, COLLAPSED_SLICE);
+      irm_collapsed_nodes(state, mode, first, last);
       WEFT_TRY(look(poll, done, total));
     }
 done:
@@ -75,69 +75,74 @@ done:
 
 /* Draws all labels of a chain. Where several parts meet, each draws its share of the nodes, and waits for the
  * others before the sizes are counted. */
-static weft_status labels(weft_ctx *poll, struct irm_engine *e, irm_state *s, double done, double total)
+static weft_status labels(weft_ctx *poll, struct irm_engine *engine, irm_state *state, double done, double total)
 {
   weft_status st = WEFT_OK;
-  irm_blocked *b = e->blocked[s->index];
-  irm_real *real = e->real[s->index];
-  if (s->model->collapsed) return collapsed_labels(poll, s, done, total);
-  if (real) irm_real_draw(real, s);
-  for (int mode = 0; mode < s->modes; mode++) {
-    const double k = (double) (real ? s->k[mode] : b->width[mode]);
+  irm_blocked *blocked = engine->blocked[state->index];
+  irm_real *real = engine->real[state->index];
+  if (state->model->collapsed) return collapsed_labels(poll, state, done, total);
+  if (real) irm_real_draw(real, state);
+  for (int mode = 0; mode < state->modes; mode++) {
+    const double k = (double) (real ? state->k[mode] : blocked->width[mode]);
     const weft_meeting *parts = poll ? poll->meeting : NULL; /* which all write to the same labels */
-    const int64_t begin = parts ? irm_share_start(s->graph, mode, s->k, poll->part, parts->parts) : 0;
-    const int64_t end = parts ? irm_share_start(s->graph, mode, s->k, poll->part + 1, parts->parts) : s->graph->n[mode];
+    const int64_t begin = parts ? irm_share_start(state->graph, mode, state->k, poll->part, parts->parts) : 0;
+    const int64_t end =
+        parts ? irm_share_start(state->graph, mode, state->k, poll->part + 1, parts->parts) : state->graph->n[mode];
     if (real)
-      irm_real_mode(real, s, mode);
+      irm_real_mode(real, state, mode);
     else
-      irm_blocked_mode(b, s, mode, s->threads);
+      irm_blocked_mode(blocked, state, mode, state->threads);
     for (int64_t first = begin, last; first < end; first = last) {
-      last = irm_slice_end(&s->graph->links[mode], first, end, 8 * k, k, BLOCKED_SLICE);
+      last = irm_slice_end(&state->graph->links[mode], first, end, 8 * k, k, BLOCKED_SLICE);
       if (real)
-        irm_real_nodes(real, s, mode, first, last, s->threads);
+        irm_real_nodes(real, state, mode, first, last, state->threads);
       else
-        irm_blocked_nodes(b, s, mode, first, last, s->threads);
+        irm_blocked_nodes(blocked, state, mode, first, last, state->threads);
       WEFT_TRY(look(poll, done, total));
     }
     if (parts) WEFT_TRY(weft_meet(poll, NULL));
     if (parts) WEFT_TRY(weft_meet_end(poll, st));
-    count_sizes(s, mode);
+    count_sizes(state, mode);
   }
 done:
   return st;
 }
 
-static weft_status count(weft_ctx *poll, struct irm_engine *e, irm_state *s, int rename, double done, double total)
+static weft_status count(weft_ctx *poll, struct irm_engine *engine, irm_state *state, int rename, double done,
+                         double total)
 {
-  (void) e;
-  for (int mode = 0; mode < s->modes && rename; mode++)
-    for (int64_t i = 0; i < s->graph->n[mode]; i++) s->z[mode][i] = s->place[mode][s->z[mode][i]];
-  return irm_count_blocks(poll, s, done, total);
+  (void) engine;
+  for (int mode = 0; mode < state->modes && rename; mode++)
+    for (int64_t i = 0; i < state->graph->n[mode]; i++) state->z[mode][i] = state->place[mode][state->z[mode][i]];
+  return irm_count_blocks(poll, state, done, total);
 }
 
-static weft_status block_sums(weft_ctx *poll, struct irm_engine *e, irm_state *s, double *rows)
+static weft_status block_sums(weft_ctx *poll, struct irm_engine *engine, irm_state *state, double *rows)
 {
   (void) poll;
-  (void) e;
+  (void) engine;
   (void) rows; /* they are the state's */
-  irm_state_block_sums(s);
+  irm_state_block_sums(state);
   return WEFT_OK;
 }
 
-static weft_status fetch(weft_ctx *poll, struct irm_engine *e, irm_state *s, int blocks)
+static weft_status fetch(weft_ctx *poll, struct irm_engine *engine, irm_state *state, int blocks)
 {
   (void) poll;
-  (void) e;
-  (void) s;
+  (void) engine;
+  (void) state;
   (void) blocks;
   return WEFT_OK;
 }
 
-static weft_status nothing(weft_ctx *poll, struct irm_engine *e, irm_state *s) { return fetch(poll, e, s, 0); }
-
-static void stages(struct irm_engine *e, double seconds[WEFT_IRM_STAGES])
+static weft_status nothing(weft_ctx *poll, struct irm_engine *engine, irm_state *state)
 {
-  (void) e;
+  return fetch(poll, engine, state, 0);
+}
+
+static void stages(struct irm_engine *engine, double seconds[WEFT_IRM_STAGES])
+{
+  (void) engine;
   for (int k = 0; k < WEFT_IRM_STAGES; k++) seconds[k] = 0;
 }
 

@@ -28,10 +28,10 @@
 
 static __host__ __device__ inline int32_t stages_a_plane(int32_t k_other) { return (k_other + 63) / 64; }
 
-static size_t shared_bytes(const irm_device_tables &t)
+static size_t shared_bytes(const irm_device_tables &tables)
 {
-  return (size_t) stages_a_plane(t.k_other) * STAGE_BYTES + STAGES * STAGE_BYTES +
-         (size_t) ROWS * (t.width / IRM_CHUNK) * sizeof(irm_chunk);
+  return (size_t) stages_a_plane(tables.k_other) * STAGE_BYTES + STAGES * STAGE_BYTES +
+         (size_t) ROWS * (tables.width / IRM_CHUNK) * sizeof(irm_chunk);
 }
 
 static __device__ inline uint32_t offset_of(uint32_t row, uint32_t byte)
@@ -40,17 +40,17 @@ static __device__ inline uint32_t offset_of(uint32_t row, uint32_t byte)
 }
 
 /* From planes to the order of use, a word of four bytes per thread. */
-__global__ static void arrange(irm_device_tables t)
+__global__ static void arrange(irm_device_tables tables)
 {
-  const int32_t quads = (t.k_other + 3) / 4, per_plane = stages_a_plane(t.k_other);
-  const int64_t at = (int64_t) blockIdx.x * blockDim.x + threadIdx.x, cells = (int64_t) quads * t.width;
+  const int32_t quads = (tables.k_other + 3) / 4, per_plane = stages_a_plane(tables.k_other);
+  const int64_t at = (int64_t) blockIdx.x * blockDim.x + threadIdx.x, cells = (int64_t) quads * tables.width;
   if (at >= cells) return;
-  const int32_t quad = (int32_t) (at / t.width), l = (int32_t) (at % t.width), step = quad / 8;
+  const int32_t quad = (int32_t) (at / tables.width), l = (int32_t) (at % tables.width), step = quad / 8;
   for (int p = 0; p < PLANES; p++) {
-    const uint32_t word = ((const uint32_t *) t.planes)[((size_t) p * quads + quad) * t.width + l];
+    const uint32_t word = ((const uint32_t *) tables.planes)[((size_t) p * quads + quad) * tables.width + l];
     const size_t stage = ((size_t) (l / IRM_CHUNK) * PLANES + (PLANES - 1 - p)) * per_plane + step / STAGE_STEPS;
     uint8_t *to =
-        t.tiles + stage * STAGE_BYTES + step % STAGE_STEPS * STEP_BYTES + offset_of(l % IRM_CHUNK, quad % 8 * 4);
+        tables.tiles + stage * STAGE_BYTES + step % STAGE_STEPS * STEP_BYTES + offset_of(l % IRM_CHUNK, quad % 8 * 4);
     *(uint32_t *) to = word;
   }
 }
@@ -270,12 +270,13 @@ size_t irm_wgmma_bytes(int32_t k, int32_t k_other)
   return (size_t) ((k + IRM_CHUNK - 1) / IRM_CHUNK) * PLANES * (size_t) stages_a_plane(k_other) * STAGE_BYTES;
 }
 
-weft_status irm_wgmma_arrange(weft_ctx *ctx, const irm_device_tables &t, cudaStream_t stream)
+weft_status irm_wgmma_arrange(weft_ctx *ctx, const irm_device_tables &tables, cudaStream_t stream)
 {
   weft_status st = WEFT_OK;
-  const int64_t words = (int64_t) (t.k_other + 3) / 4 * t.width;
-  WEFT_CUDA(cudaMemsetAsync(t.tiles, 0, irm_wgmma_bytes(t.k, t.k_other), stream)); /* what lies behind the last quad */
-  arrange<<<(unsigned) ((words + 255) / 256), 256, 0, stream>>>(t);
+  const int64_t words = (int64_t) (tables.k_other + 3) / 4 * tables.width;
+  WEFT_CUDA(cudaMemsetAsync(tables.tiles, 0, irm_wgmma_bytes(tables.k, tables.k_other),
+                            stream)); /* what lies behind the last quad */
+  arrange<<<(unsigned) ((words + 255) / 256), 256, 0, stream>>>(tables);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

@@ -38,18 +38,20 @@ struct irm_real_device {
 /* ---- the kernels ---- */
 
 __global__ static void irm_real_draw_blocks(weft_rng rng, uint64_t index, double beta0, double beta1, double unit,
-                                            irm_real_counts c, int32_t k0, int32_t k1, double *pair0, double *link0,
-                                            double *square0, double *pair1, double *link1, double *square1)
+                                            irm_real_counts counts, int32_t k0, int32_t k1, double *pair0,
+                                            double *link0, double *square0, double *pair1, double *link1,
+                                            double *square1)
 {
   const int64_t at = (int64_t) blockIdx.x * blockDim.x + threadIdx.x;
   const double beta[2] = { beta0, beta1 };
   if (at >= (int64_t) k0 * k1) return;
-  const irm_real_block b = irm_real_draw_block(rng, index, (uint64_t) at, beta, unit, (double) (long long) c.links[at],
-                                               (double) (long long) c.values[at], (double) c.pairs[at]);
+  const irm_real_block drawn =
+      irm_real_draw_block(rng, index, (uint64_t) at, beta, unit, (double) (long long) counts.links[at],
+                          (double) (long long) counts.values[at], (double) counts.pairs[at]);
   const int64_t turned = at % k1 * k0 + at / k1;
-  pair1[at] = pair0[turned] = b.pair;
-  link1[at] = link0[turned] = b.link;
-  square1[at] = square0[turned] = b.square;
+  pair1[at] = pair0[turned] = drawn.pair;
+  link1[at] = link0[turned] = drawn.link;
+  square1[at] = square0[turned] = drawn.square;
 }
 
 struct irm_real_job {
@@ -207,151 +209,151 @@ __global__ static void __launch_bounds__(THREADS)
   }
 }
 
-__global__ static void irm_real_block_scores(double beta0, double beta1, double unit, irm_real_counts c, int64_t cells,
-                                             double *scores)
+__global__ static void irm_real_block_scores(double beta0, double beta1, double unit, irm_real_counts counts,
+                                             int64_t cells, double *scores)
 {
   const int64_t at = (int64_t) blockIdx.x * blockDim.x + threadIdx.x;
   const double beta[2] = { beta0, beta1 };
   if (at >= cells) return;
-  scores[at] =
-      irm_f_real(beta, unit, (double) (long long) c.links[at], (double) (long long) c.values[at], (double) c.pairs[at]);
+  scores[at] = irm_f_real(beta, unit, (double) (long long) counts.links[at], (double) (long long) counts.values[at],
+                          (double) counts.pairs[at]);
 }
 
 /* ---- what the sweep calls ---- */
 
-weft_status irm_real_open(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const irm_state *s,
+weft_status irm_real_open(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const irm_state *state,
                           irm_real_device **out)
 {
   weft_status st = WEFT_OK;
-  const size_t cells = (size_t) s->k[0] * (size_t) s->k[1], most = (size_t) std::max(s->k[0], s->k[1]);
-  const size_t largest = std::max(job_bytes(s->k[0], s->k[1]), job_bytes(s->k[1], s->k[0]));
-  irm_real_device *r;
+  const size_t cells = (size_t) state->k[0] * (size_t) state->k[1], most = (size_t) std::max(state->k[0], state->k[1]);
+  const size_t largest = std::max(job_bytes(state->k[0], state->k[1]), job_bytes(state->k[1], state->k[0]));
+  irm_real_device *device;
   cudaDeviceProp properties;
-  WEFT_TAKE0(r, host, 1);
-  r->mem = mem;
-  r->unit = s->graph->unit;
+  WEFT_TAKE0(device, host, 1);
+  device->mem = mem;
+  device->unit = state->graph->unit;
   for (int mode = 0; mode < 2; mode++) {
-    r->k[mode] = s->k[mode];
-    TAKE_AT(r->pair[mode], mem, cells);
-    TAKE_AT(r->link[mode], mem, cells);
-    TAKE_AT(r->square[mode], mem, cells);
-    TAKE_AT(r->occupied[mode], mem, (size_t) s->k[mode]);
+    device->k[mode] = state->k[mode];
+    TAKE_AT(device->pair[mode], mem, cells);
+    TAKE_AT(device->link[mode], mem, cells);
+    TAKE_AT(device->square[mode], mem, cells);
+    TAKE_AT(device->occupied[mode], mem, (size_t) state->k[mode]);
   }
-  WEFT_TAKE(r->sizes_host, host, most);
-  WEFT_TAKE(r->occupied_host, host, most);
+  WEFT_TAKE(device->sizes_host, host, most);
+  WEFT_TAKE(device->occupied_host, host, most);
   WEFT_CUDA(cudaGetDeviceProperties(&properties, ctx->device));
   if (largest > std::min(MAX_SHARED, (size_t) properties.sharedMemPerBlockOptin)) {
     const size_t wanted = std::min((size_t) properties.multiProcessorCount * 4, SCRATCH_BYTES / largest);
-    r->scratch_blocks = (unsigned) std::max(wanted, (size_t) 1);
-    WEFT_DEVICE_TAKE(r->scratch, mem, (size_t) r->scratch_blocks * largest);
+    device->scratch_blocks = (unsigned) std::max(wanted, (size_t) 1);
+    WEFT_DEVICE_TAKE(device->scratch, mem, (size_t) device->scratch_blocks * largest);
   } else {
     WEFT_CUDA(weft_device_allow_shared((const void *) irm_real_draw_nodes, MAX_SHARED));
   }
-  *out = r;
+  *out = device;
 done:
   return st;
 }
 
-weft_status irm_real_parameters(weft_ctx *ctx, irm_real_device *r, const irm_state *s, const irm_real_counts &c)
+weft_status irm_real_parameters(weft_ctx *ctx, irm_real_device *device, const irm_state *state,
+                                const irm_real_counts &counts)
 {
   weft_status st = WEFT_OK;
-  const int64_t cells = (int64_t) r->k[0] * r->k[1];
-  irm_real_draw_blocks<<<(unsigned) ((cells + 127) / 128), 128, 0, r->mem->stream>>>(irm_rng(s, IRM_DRAW_ETA),
-                                                                                     irm_index(s, 0), s->chain->beta[0],
-                                                                                     s->chain->beta[1], r->unit, c,
-                                                                                     r->k[0], r->k[1], r->pair[0],
-                                                                                     r->link[0], r->square[0],
-                                                                                     r->pair[1], r->link[1],
-                                                                                     r->square[1]);
+  const int64_t cells = (int64_t) device->k[0] * device->k[1];
+  irm_real_draw_blocks<<<(unsigned) ((cells + 127) / 128), 128, 0, device->mem->stream>>>(
+      irm_rng(state, IRM_DRAW_ETA), irm_index(state, 0), state->chain->beta[0], state->chain->beta[1], device->unit,
+      counts, device->k[0], device->k[1], device->pair[0], device->link[0], device->square[0], device->pair[1],
+      device->link[1], device->square[1]);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
 }
 
 /* Waits for the stream, since the host's list is used again for the next mode. */
-weft_status irm_real_begin(weft_ctx *ctx, irm_real_device *r, int mode, const u64 *sizes)
+weft_status irm_real_begin(weft_ctx *ctx, irm_real_device *device, int mode, const u64 *sizes)
 {
   weft_status st = WEFT_OK;
   const int other = 1 - mode;
   int32_t count = 0;
-  WEFT_CUDA(cudaMemcpyAsync(r->sizes_host, sizes, (size_t) r->k[other] * sizeof *sizes, cudaMemcpyDeviceToHost,
-                            r->mem->stream));
-  WEFT_CUDA(cudaStreamSynchronize(r->mem->stream));
-  for (int32_t m = 0; m < r->k[other]; m++)
-    if (r->sizes_host[m]) r->occupied_host[count++] = m;
-  r->occupied_count[other] = count;
-  WEFT_CUDA(cudaMemcpyAsync(r->occupied[other], r->occupied_host, (size_t) count * sizeof(int32_t),
-                            cudaMemcpyHostToDevice, r->mem->stream));
-  WEFT_CUDA(cudaStreamSynchronize(r->mem->stream)); /* the next mode's list takes the place of this one */
+  WEFT_CUDA(cudaMemcpyAsync(device->sizes_host, sizes, (size_t) device->k[other] * sizeof *sizes,
+                            cudaMemcpyDeviceToHost, device->mem->stream));
+  WEFT_CUDA(cudaStreamSynchronize(device->mem->stream));
+  for (int32_t m = 0; m < device->k[other]; m++)
+    if (device->sizes_host[m]) device->occupied_host[count++] = m;
+  device->occupied_count[other] = count;
+  WEFT_CUDA(cudaMemcpyAsync(device->occupied[other], device->occupied_host, (size_t) count * sizeof(int32_t),
+                            cudaMemcpyHostToDevice, device->mem->stream));
+  WEFT_CUDA(cudaStreamSynchronize(device->mem->stream)); /* the next mode's list takes the place of this one */
 done:
   return st;
 }
 
 /* Launches the draw of a shard; with scratch in device memory as many blocks as there is scratch for. */
-weft_status irm_real_draw(weft_ctx *ctx, irm_real_device *r, const irm_state *s, const irm_shard &shard,
-                          const irm_shard_view &v, const double *log_stick, const u64 *sizes, const uint16_t *other,
+weft_status irm_real_draw(weft_ctx *ctx, irm_real_device *device, const irm_state *state, const irm_shard &shard,
+                          const irm_shard_view &view, const double *log_stick, const u64 *sizes, const uint16_t *other,
                           uint16_t *labels)
 {
   weft_status st = WEFT_OK;
   const int mode = shard.mode;
   const unsigned tiles = (unsigned) ((shard.count + NODES - 1) / NODES);
-  const irm_real_job job = { v.start,
-                             v.missing_start,
-                             v.to,
-                             v.weight,
-                             v.missing_to,
-                             v.order,
+  const irm_real_job job = { view.start,
+                             view.missing_start,
+                             view.to,
+                             view.weight,
+                             view.missing_to,
+                             view.order,
                              (int32_t) shard.count,
-                             r->k[mode],
-                             r->k[1 - mode],
-                             r->occupied_count[1 - mode],
-                             r->occupied[1 - mode],
+                             device->k[mode],
+                             device->k[1 - mode],
+                             device->occupied_count[1 - mode],
+                             device->occupied[1 - mode],
                              sizes,
                              other,
                              labels + shard.first,
-                             r->pair[mode],
-                             r->link[mode],
-                             r->square[mode],
+                             device->pair[mode],
+                             device->link[mode],
+                             device->square[mode],
                              log_stick,
-                             irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL),
-                             irm_index(s, (uint64_t) shard.first),
-                             r->scratch,
-                             job_bytes(r->k[mode], r->k[1 - mode]) };
+                             irm_rng(state, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL),
+                             irm_index(state, (uint64_t) shard.first),
+                             device->scratch,
+                             job_bytes(device->k[mode], device->k[1 - mode]) };
   if (tiles == 0) return st;
-  irm_real_draw_nodes<<<r->scratch ? std::min(tiles, r->scratch_blocks) : tiles, THREADS, r->scratch ? 0 : job.bytes,
-                        r->mem->stream>>>(job);
+  irm_real_draw_nodes<<<device->scratch ? std::min(tiles, device->scratch_blocks) : tiles, THREADS,
+                        device->scratch ? 0 : job.bytes, device->mem->stream>>>(job);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
 }
 
 /* Launches the count of a shard's values; a warp's own sums in shared memory where these need no more than is free. */
-weft_status irm_real_count(weft_ctx *ctx, irm_real_device *r, const irm_shard &shard, const irm_shard_view &v,
-                           const uint16_t *own, const uint16_t *other, const irm_real_counts &c)
+weft_status irm_real_count(weft_ctx *ctx, irm_real_device *device, const irm_shard &shard, const irm_shard_view &view,
+                           const uint16_t *own, const uint16_t *other, const irm_real_counts &counts)
 {
   weft_status st = WEFT_OK;
   const int mode = shard.mode;
-  const int32_t k_other = r->k[1 - mode];
-  const int64_t own_step = mode == 0 ? r->k[1] : 1, other_step = mode == 0 ? 1 : r->k[1];
+  const int32_t k_other = device->k[1 - mode];
+  const int64_t own_step = mode == 0 ? device->k[1] : 1, other_step = mode == 0 ? 1 : device->k[1];
   const size_t bytes = (size_t) NODES * 16 * (size_t) k_other;
   const int fast = bytes <= FREELY_SHARED;
   if (shard.count == 0) return st;
-  irm_real_count_nodes<<<std::min((unsigned) shard.count, COUNT_BLOCKS), THREADS, fast ? bytes : 0, r->mem->stream>>>(
-      v.start, v.to, v.weight, (int32_t) shard.count, own + shard.first, other, k_other, own_step, other_step, c.links,
-      c.values, fast);
+  irm_real_count_nodes<<<std::min((unsigned) shard.count, COUNT_BLOCKS), THREADS, fast ? bytes : 0,
+                         device->mem->stream>>>(view.start, view.to, view.weight, (int32_t) shard.count,
+                                                own + shard.first, other, k_other, own_step, other_step, counts.links,
+                                                counts.values, fast);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;
 }
 
-weft_status irm_real_scores(weft_ctx *ctx, irm_real_device *r, const irm_state *s, const irm_real_counts &c,
-                            double *scores)
+weft_status irm_real_scores(weft_ctx *ctx, irm_real_device *device, const irm_state *state,
+                            const irm_real_counts &counts, double *scores)
 {
   weft_status st = WEFT_OK;
-  const int64_t cells = (int64_t) r->k[0] * r->k[1];
-  irm_real_block_scores<<<(unsigned) ((cells + 127) / 128), 128, 0, r->mem->stream>>>(s->chain->beta[0],
-                                                                                      s->chain->beta[1], r->unit, c,
-                                                                                      cells, scores);
+  const int64_t cells = (int64_t) device->k[0] * device->k[1];
+  irm_real_block_scores<<<(unsigned) ((cells + 127) / 128), 128, 0, device->mem->stream>>>(state->chain->beta[0],
+                                                                                           state->chain->beta[1],
+                                                                                           device->unit, counts, cells,
+                                                                                           scores);
   WEFT_CUDA(cudaGetLastError());
 done:
   return st;

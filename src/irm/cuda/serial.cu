@@ -43,22 +43,22 @@ struct irm_serial {
 /* ---- open ---- */
 
 #define SEND(to, from, count) \
-  WEFT_CUDA( \
-      cudaMemcpyAsync((void *) (to), from, (size_t) (count) * sizeof *(from), cudaMemcpyHostToDevice, r->mem->stream))
+  WEFT_CUDA(cudaMemcpyAsync((void *) (to), from, (size_t) (count) * sizeof *(from), cudaMemcpyHostToDevice, \
+                            serial->mem->stream))
 #define BRING(to, from, count) \
-  WEFT_CUDA( \
-      cudaMemcpyAsync((void *) (to), from, (size_t) (count) * sizeof *(from), cudaMemcpyDeviceToHost, r->mem->stream))
+  WEFT_CUDA(cudaMemcpyAsync((void *) (to), from, (size_t) (count) * sizeof *(from), cudaMemcpyDeviceToHost, \
+                            serial->mem->stream))
 
-static weft_status send_lists(weft_ctx *ctx, irm_serial *r, const weft_irm_lists *from, int64_t n, int64_t count,
+static weft_status send_lists(weft_ctx *ctx, irm_serial *serial, const weft_irm_lists *from, int64_t n, int64_t count,
                               serial_lists *to)
 {
   weft_status st = WEFT_OK;
-  WEFT_DEVICE_TAKE(to->start, r->mem, (size_t) n + 1);
-  WEFT_DEVICE_TAKE(to->to, r->mem, (size_t) count + 1);
+  WEFT_DEVICE_TAKE(to->start, serial->mem, (size_t) n + 1);
+  WEFT_DEVICE_TAKE(to->to, serial->mem, (size_t) count + 1);
   SEND(to->start, from->start, n + 1);
   if (count) SEND(to->to, from->to, count);
   if (!from->weight) goto done;
-  WEFT_DEVICE_TAKE(to->weight, r->mem, (size_t) count + 1);
+  WEFT_DEVICE_TAKE(to->weight, serial->mem, (size_t) count + 1);
   if (count) SEND(to->weight, from->weight, count);
 done:
   return st;
@@ -66,109 +66,111 @@ done:
 
 /* Room on the device for the collapsed sampler: blocks, active clusters, a node's profile, gains and tables of log
  * gamma. */
-static weft_status take_collapsed(irm_serial *r, const irm_state *s)
+static weft_status take_collapsed(irm_serial *serial, const irm_state *state)
 {
   weft_status st = WEFT_OK;
-  const size_t blocks = (size_t) s->k[0] * (size_t) s->k[1], most = (size_t) std::max(s->k[0], s->k[1]);
-  WEFT_DEVICE_TAKE(r->active_count, r->mem, 2);
-  for (int mode = 0; mode < s->modes; mode++) {
-    TAKE_AT(r->active[mode], r->mem, (size_t) s->k[mode]);
-    TAKE_AT(r->place[mode], r->mem, (size_t) s->k[mode]);
+  const size_t blocks = (size_t) state->k[0] * (size_t) state->k[1], most = (size_t) std::max(state->k[0], state->k[1]);
+  WEFT_DEVICE_TAKE(serial->active_count, serial->mem, 2);
+  for (int mode = 0; mode < state->modes; mode++) {
+    TAKE_AT(serial->active[mode], serial->mem, (size_t) state->k[mode]);
+    TAKE_AT(serial->place[mode], serial->mem, (size_t) state->k[mode]);
   }
   for (int turned = 0; turned < 2; turned++) {
-    if (turned && s->links[1] == s->links[0]) {
-      r->blocks_links[1] = r->blocks_links[0];
-      r->blocks_pairs[1] = r->blocks_pairs[0];
+    if (turned && state->links[1] == state->links[0]) {
+      serial->blocks_links[1] = serial->blocks_links[0];
+      serial->blocks_pairs[1] = serial->blocks_pairs[0];
       continue;
     }
-    TAKE_AT(r->blocks_links[turned], r->mem, blocks);
-    TAKE_AT(r->blocks_pairs[turned], r->mem, blocks);
-    if (s->values[turned]) TAKE_AT(r->blocks_values[turned], r->mem, blocks);
+    TAKE_AT(serial->blocks_links[turned], serial->mem, blocks);
+    TAKE_AT(serial->blocks_pairs[turned], serial->mem, blocks);
+    if (state->values[turned]) TAKE_AT(serial->blocks_values[turned], serial->mem, blocks);
   }
-  if (s->values[0]) WEFT_DEVICE_TAKE(r->squares, r->mem, most);
-  for (int d = 0; d < s->directions; d++) {
-    TAKE_AT(r->count[d], r->mem, most);
-    TAKE_AT(r->pairs[d], r->mem, most);
+  if (state->values[0]) WEFT_DEVICE_TAKE(serial->squares, serial->mem, most);
+  for (int d = 0; d < state->directions; d++) {
+    TAKE_AT(serial->count[d], serial->mem, most);
+    TAKE_AT(serial->pairs[d], serial->mem, most);
   }
-  WEFT_DEVICE_TAKE(r->gains, r->mem, (blocks + most) * (size_t) s->directions);
-  WEFT_DEVICE_TAKE(r->scores, r->mem, most + 1);
-  r->tables = s->tables;
-  WEFT_DEVICE_TAKE(r->tables.links, r->mem, (size_t) s->tables.size);
-  WEFT_DEVICE_TAKE(r->tables.others, r->mem, (size_t) s->tables.size);
-  WEFT_DEVICE_TAKE(r->tables.pairs, r->mem, (size_t) s->tables.size);
+  WEFT_DEVICE_TAKE(serial->gains, serial->mem, (blocks + most) * (size_t) state->directions);
+  WEFT_DEVICE_TAKE(serial->scores, serial->mem, most + 1);
+  serial->tables = state->tables;
+  WEFT_DEVICE_TAKE(serial->tables.links, serial->mem, (size_t) state->tables.size);
+  WEFT_DEVICE_TAKE(serial->tables.others, serial->mem, (size_t) state->tables.size);
+  WEFT_DEVICE_TAKE(serial->tables.pairs, serial->mem, (size_t) state->tables.size);
 done:
   return st;
 }
 
 /* Room on the device for a one-mode graph's tables; what lies beyond k clusters in a row is 0. */
-static weft_status take_one_mode(weft_ctx *ctx, irm_serial *r, const irm_state *s)
+static weft_status take_one_mode(weft_ctx *ctx, irm_serial *serial, const irm_state *state)
 {
   weft_status st = WEFT_OK;
-  const size_t k = (size_t) s->k[0];
-  r->width = (s->k[0] + IRM_CHUNK - 1) / IRM_CHUNK * IRM_CHUNK;
-  TAKE_AT(r->blocks_links[0], r->mem, k * k);
-  TAKE_AT(r->blocks_pairs[0], r->mem, k * k);
-  for (int d = 0; d < s->directions; d++) {
-    TAKE_AT(r->link[d], r->mem, k * (size_t) r->width);
-    TAKE_AT(r->none[d], r->mem, k * (size_t) r->width);
-    WEFT_CUDA(cudaMemsetAsync(r->link[d], 0, k * (size_t) r->width * sizeof(double), r->mem->stream));
-    WEFT_CUDA(cudaMemsetAsync(r->none[d], 0, k * (size_t) r->width * sizeof(double), r->mem->stream));
+  const size_t k = (size_t) state->k[0];
+  serial->width = (state->k[0] + IRM_CHUNK - 1) / IRM_CHUNK * IRM_CHUNK;
+  TAKE_AT(serial->blocks_links[0], serial->mem, k * k);
+  TAKE_AT(serial->blocks_pairs[0], serial->mem, k * k);
+  for (int d = 0; d < state->directions; d++) {
+    TAKE_AT(serial->link[d], serial->mem, k * (size_t) serial->width);
+    TAKE_AT(serial->none[d], serial->mem, k * (size_t) serial->width);
+    WEFT_CUDA(cudaMemsetAsync(serial->link[d], 0, k * (size_t) serial->width * sizeof(double), serial->mem->stream));
+    WEFT_CUDA(cudaMemsetAsync(serial->none[d], 0, k * (size_t) serial->width * sizeof(double), serial->mem->stream));
   }
-  WEFT_DEVICE_TAKE(r->base, r->mem, k);
-  WEFT_DEVICE_TAKE(r->sums, r->mem, (size_t) r->width);
-  WEFT_DEVICE_TAKE(r->log_stick, r->mem, k);
+  WEFT_DEVICE_TAKE(serial->base, serial->mem, k);
+  WEFT_DEVICE_TAKE(serial->sums, serial->mem, (size_t) serial->width);
+  WEFT_DEVICE_TAKE(serial->log_stick, serial->mem, k);
 done:
   return st;
 }
 
 /* Sends the graph and makes room for one chain, in `mem`; the record itself is the host's. */
-weft_status irm_serial_open(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const irm_state *s,
+weft_status irm_serial_open(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const irm_state *state,
                             irm_serial **out)
 {
   weft_status st = WEFT_OK;
-  const weft_irm_graph *g = s->graph;
-  irm_serial *r;
-  WEFT_TAKE0(r, host, 1);
-  r->mem = mem;
-  r->graph = g;
-  for (int d = 0; d < (g->type == WEFT_IRM_UNDIRECTED ? 1 : 2); d++) {
-    const int64_t n = g->n[s->one_mode ? 0 : d];
-    WEFT_TRY(send_lists(ctx, r, &g->links[d], n, g->link_count[d], &r->links[d]));
-    if (g->missing_count[0]) WEFT_TRY(send_lists(ctx, r, &g->missing[d], n, g->missing_count[d], &r->missing[d]));
+  const weft_irm_graph *graph = state->graph;
+  irm_serial *serial;
+  WEFT_TAKE0(serial, host, 1);
+  serial->mem = mem;
+  serial->graph = graph;
+  for (int d = 0; d < (graph->type == WEFT_IRM_UNDIRECTED ? 1 : 2); d++) {
+    const int64_t n = graph->n[state->one_mode ? 0 : d];
+    WEFT_TRY(send_lists(ctx, serial, &graph->links[d], n, graph->link_count[d], &serial->links[d]));
+    if (graph->missing_count[0])
+      WEFT_TRY(send_lists(ctx, serial, &graph->missing[d], n, graph->missing_count[d], &serial->missing[d]));
   }
-  if (g->self_pair) {
-    WEFT_DEVICE_TAKE(r->self_weight, mem, (size_t) g->n[0]);
-    WEFT_DEVICE_TAKE(r->self_pair, mem, (size_t) g->n[0]);
-    SEND(r->self_weight, g->self_weight, g->n[0]);
-    SEND(r->self_pair, g->self_pair, g->n[0]);
+  if (graph->self_pair) {
+    WEFT_DEVICE_TAKE(serial->self_weight, mem, (size_t) graph->n[0]);
+    WEFT_DEVICE_TAKE(serial->self_pair, mem, (size_t) graph->n[0]);
+    SEND(serial->self_weight, graph->self_weight, graph->n[0]);
+    SEND(serial->self_pair, graph->self_pair, graph->n[0]);
   }
-  for (int mode = 0; mode < s->modes; mode++) {
-    TAKE_AT(r->z[mode], mem, (size_t) g->n[mode]);
-    TAKE_AT(r->sizes[mode], mem, (size_t) s->k[mode]);
+  for (int mode = 0; mode < state->modes; mode++) {
+    TAKE_AT(serial->z[mode], mem, (size_t) graph->n[mode]);
+    TAKE_AT(serial->sizes[mode], mem, (size_t) state->k[mode]);
   }
-  if (s->model->collapsed)
-    WEFT_TRY(take_collapsed(r, s));
+  if (state->model->collapsed)
+    WEFT_TRY(take_collapsed(serial, state));
   else
-    WEFT_TRY(take_one_mode(ctx, r, s));
-  *out = r;
+    WEFT_TRY(take_one_mode(ctx, serial, state));
+  *out = serial;
 done:
   return st;
 }
 
 template <typename Draw>
 /* Runs `draw(first, last)` over slices of a mode's nodes, and polls in between. */
-static weft_status in_slices(weft_ctx *ctx, irm_serial *r, const irm_state *s, int mode, double done_work, double total,
-                             Draw draw)
+static weft_status in_slices(weft_ctx *ctx, irm_serial *serial, const irm_state *state, int mode, double done_work,
+                             double total, Draw draw)
 {
   weft_status st = WEFT_OK;
-  const double cells = (double) s->active_count[mode] * s->active_count[irm_other(s, mode)] * s->directions;
-  const double node = 10 + (s->model->collapsed ? cells * 2e-3 : s->k[mode] * 1e-2);
-  for (int64_t first = 0, last; first < s->graph->n[mode]; first = last) {
-    last = irm_slice_end(&s->graph->links[mode], first, s->graph->n[mode], node, 0.02 + s->k[mode] * 2e-5,
+  const double cells =
+      (double) state->active_count[mode] * state->active_count[irm_other(state, mode)] * state->directions;
+  const double node = 10 + (state->model->collapsed ? cells * 2e-3 : state->k[mode] * 1e-2);
+  for (int64_t first = 0, last; first < state->graph->n[mode]; first = last) {
+    last = irm_slice_end(&state->graph->links[mode], first, state->graph->n[mode], node, 0.02 + state->k[mode] * 2e-5,
                          SLICE_MICROSECONDS);
     draw(first, last);
     WEFT_CUDA(cudaGetLastError());
-    WEFT_CUDA(cudaStreamSynchronize(r->mem->stream));
+    WEFT_CUDA(cudaStreamSynchronize(serial->mem->stream));
     WEFT_TRY(weft_poll(ctx, done_work, total));
   }
 done:
@@ -176,155 +178,154 @@ done:
 }
 
 /* Sends one chain's labels and blocks, draws all nodes in slices of some 30 ms, and brings the labels back. */
-static weft_status labels_one_mode(weft_ctx *ctx, irm_serial *r, irm_state *s, double done_work, double total)
+static weft_status labels_one_mode(weft_ctx *ctx, irm_serial *serial, irm_state *state, double done_work, double total)
 {
   weft_status st = WEFT_OK;
-  const int32_t k = s->k[0];
+  const int32_t k = state->k[0];
   const int64_t cells = (int64_t) k * k;
-  const size_t shared = (size_t) (r->width / IRM_CHUNK) * sizeof(irm_chunk);
-  one_mode_job job = { { r->links[0], r->links[1] },
-                       { r->missing[0], r->missing[1] },
-                       r->self_weight,
-                       r->self_pair,
-                       s->directions,
-                       r->graph->missing_count[0] > 0,
+  const size_t shared = (size_t) (serial->width / IRM_CHUNK) * sizeof(irm_chunk);
+  one_mode_job job = { { serial->links[0], serial->links[1] },
+                       { serial->missing[0], serial->missing[1] },
+                       serial->self_weight,
+                       serial->self_pair,
+                       state->directions,
+                       serial->graph->missing_count[0] > 0,
                        k,
-                       r->width,
-                       { r->link[0], r->link[1] },
-                       { r->none[0], r->none[1] },
-                       r->base,
-                       r->sums,
-                       r->z[0],
-                       irm_rng(s, IRM_DRAW_ROW),
-                       irm_index(s, 0),
+                       serial->width,
+                       { serial->link[0], serial->link[1] },
+                       { serial->none[0], serial->none[1] },
+                       serial->base,
+                       serial->sums,
+                       serial->z[0],
+                       irm_rng(state, IRM_DRAW_ROW),
+                       irm_index(state, 0),
                        0,
                        0 };
-  SEND(r->z[0], s->z[0], r->graph->n[0]);
-  SEND(r->sizes[0], s->sizes[0], k);
-  SEND(r->log_stick, s->log_stick[0], k);
-  SEND(r->blocks_links[0], s->links[0], cells);
-  SEND(r->blocks_pairs[0], s->pairs[0], cells);
-  draw_parameters<<<(unsigned) ((cells + 127) / 128), 128, 0, r->mem->stream>>>(irm_rng(s, IRM_DRAW_ETA),
-                                                                                irm_index(s, 0), s->model->poisson,
-                                                                                s->chain->beta[0], s->chain->beta[1],
-                                                                                r->blocks_links[0], r->blocks_pairs[0],
-                                                                                k, r->width, s->directions == 2,
-                                                                                r->link[0], r->link[1], r->none[0],
-                                                                                r->none[1]);
-  make_base<<<(unsigned) ((k + 63) / 64), 64, 0, r->mem->stream>>>(k, r->width, s->directions, r->none[0], r->none[1],
-                                                                   r->sizes[0], r->log_stick, r->base);
+  SEND(serial->z[0], state->z[0], serial->graph->n[0]);
+  SEND(serial->sizes[0], state->sizes[0], k);
+  SEND(serial->log_stick, state->log_stick[0], k);
+  SEND(serial->blocks_links[0], state->links[0], cells);
+  SEND(serial->blocks_pairs[0], state->pairs[0], cells);
+  draw_parameters<<<(unsigned) ((cells + 127) / 128), 128, 0, serial->mem->stream>>>(
+      irm_rng(state, IRM_DRAW_ETA), irm_index(state, 0), state->model->poisson, state->chain->beta[0],
+      state->chain->beta[1], serial->blocks_links[0], serial->blocks_pairs[0], k, serial->width, state->directions == 2,
+      serial->link[0], serial->link[1], serial->none[0], serial->none[1]);
+  make_base<<<(unsigned) ((k + 63) / 64), 64, 0, serial->mem->stream>>>(k, serial->width, state->directions,
+                                                                        serial->none[0], serial->none[1],
+                                                                        serial->sizes[0], serial->log_stick,
+                                                                        serial->base);
   WEFT_CUDA(cudaGetLastError());
-  WEFT_TRY(in_slices(ctx, r, s, 0, done_work, total, [&](int64_t first, int64_t last) {
+  WEFT_TRY(in_slices(ctx, serial, state, 0, done_work, total, [&](int64_t first, int64_t last) {
     job.first = first;
     job.last = last;
-    draw_one_mode<<<1, THREADS, shared, r->mem->stream>>>(job);
+    draw_one_mode<<<1, THREADS, shared, serial->mem->stream>>>(job);
   }));
-  BRING(s->z[0], r->z[0], r->graph->n[0]);
-  WEFT_CUDA(cudaStreamSynchronize(r->mem->stream));
-  memset(s->sizes[0], 0, (size_t) k * sizeof(int64_t));
-  for (int64_t i = 0; i < r->graph->n[0]; i++) s->sizes[0][s->z[0][i]]++;
+  BRING(state->z[0], serial->z[0], serial->graph->n[0]);
+  WEFT_CUDA(cudaStreamSynchronize(serial->mem->stream));
+  memset(state->sizes[0], 0, (size_t) k * sizeof(int64_t));
+  for (int64_t i = 0; i < serial->graph->n[0]; i++) state->sizes[0][state->z[0][i]]++;
 done:
   return st;
 }
 
 /* Tables of log Γ are the host's, and change with β only. */
-static weft_status send_tables(weft_ctx *ctx, irm_serial *r, const irm_tables *t)
+static weft_status send_tables(weft_ctx *ctx, irm_serial *serial, const irm_tables *tables)
 {
   weft_status st = WEFT_OK;
-  if (r->tables_sent && memcmp(t->beta, r->tables.beta, sizeof t->beta) == 0) return st;
-  SEND(r->tables.pairs, t->pairs, t->size);
-  if (t->unit == 0) SEND(r->tables.links, t->links, t->size);
-  if (t->unit == 0 && !t->poisson) SEND(r->tables.others, t->others, t->size);
-  memcpy(r->tables.beta, t->beta, sizeof t->beta);
-  r->tables.base = t->base;
-  r->tables_sent = true;
+  if (serial->tables_sent && memcmp(tables->beta, serial->tables.beta, sizeof tables->beta) == 0) return st;
+  SEND(serial->tables.pairs, tables->pairs, tables->size);
+  if (tables->unit == 0) SEND(serial->tables.links, tables->links, tables->size);
+  if (tables->unit == 0 && !tables->poisson) SEND(serial->tables.others, tables->others, tables->size);
+  memcpy(serial->tables.beta, tables->beta, sizeof tables->beta);
+  serial->tables.base = tables->base;
+  serial->tables_sent = true;
 done:
   return st;
 }
 
 /* Sends one chain's state, draws all nodes of each mode, and brings labels, sizes, active clusters and blocks back. */
-static weft_status labels_collapsed(weft_ctx *ctx, irm_serial *r, irm_state *s, double done_work, double total)
+static weft_status labels_collapsed(weft_ctx *ctx, irm_serial *serial, irm_state *state, double done_work, double total)
 {
   weft_status st = WEFT_OK;
-  const int64_t cells = (int64_t) s->k[0] * s->k[1];
-  const bool symmetric = s->links[0] == s->links[1];
-  WEFT_TRY(send_tables(ctx, r, &s->tables));
-  for (int mode = 0; mode < s->modes; mode++) {
-    SEND(r->z[mode], s->z[mode], s->graph->n[mode]);
-    SEND(r->sizes[mode], s->sizes[mode], s->k[mode]);
-    SEND(r->active[mode], s->active[mode], s->k[mode]);
-    SEND(r->place[mode], s->place[mode], s->k[mode]);
+  const int64_t cells = (int64_t) state->k[0] * state->k[1];
+  const bool symmetric = state->links[0] == state->links[1];
+  WEFT_TRY(send_tables(ctx, serial, &state->tables));
+  for (int mode = 0; mode < state->modes; mode++) {
+    SEND(serial->z[mode], state->z[mode], state->graph->n[mode]);
+    SEND(serial->sizes[mode], state->sizes[mode], state->k[mode]);
+    SEND(serial->active[mode], state->active[mode], state->k[mode]);
+    SEND(serial->place[mode], state->place[mode], state->k[mode]);
   }
-  SEND(r->active_count, s->active_count, 2);
+  SEND(serial->active_count, state->active_count, 2);
   for (int turned = 0; turned < (symmetric ? 1 : 2); turned++) {
-    SEND(r->blocks_links[turned], s->links[turned], cells);
-    SEND(r->blocks_pairs[turned], s->pairs[turned], cells);
-    if (s->values[turned]) SEND(r->blocks_values[turned], s->values[turned], cells);
+    SEND(serial->blocks_links[turned], state->links[turned], cells);
+    SEND(serial->blocks_pairs[turned], state->pairs[turned], cells);
+    if (state->values[turned]) SEND(serial->blocks_values[turned], state->values[turned], cells);
   }
-  for (int mode = 0; mode < s->modes; mode++) {
-    const int other = irm_other(s, mode);
+  for (int mode = 0; mode < state->modes; mode++) {
+    const int other = irm_other(state, mode);
     collapsed_job job;
     memset((void *) &job, 0, sizeof job);
-    for (int d = 0; d < s->directions; d++) {
-      const int near = s->one_mode ? d : mode;
-      job.links[d] = r->links[near];
-      job.missing[d] = r->missing[near];
-      job.near_links[d] = r->blocks_links[near];
-      job.near_pairs[d] = r->blocks_pairs[near];
-      job.far_links[d] = r->blocks_links[1 - near];
-      job.far_pairs[d] = r->blocks_pairs[1 - near];
-      job.count[d] = r->count[d];
-      job.pairs[d] = r->pairs[d];
+    for (int d = 0; d < state->directions; d++) {
+      const int near = state->one_mode ? d : mode;
+      job.links[d] = serial->links[near];
+      job.missing[d] = serial->missing[near];
+      job.near_links[d] = serial->blocks_links[near];
+      job.near_pairs[d] = serial->blocks_pairs[near];
+      job.far_links[d] = serial->blocks_links[1 - near];
+      job.far_pairs[d] = serial->blocks_pairs[1 - near];
+      job.count[d] = serial->count[d];
+      job.pairs[d] = serial->pairs[d];
     }
-    job.near_values = r->blocks_values[mode];
-    job.far_values = r->blocks_values[1 - mode];
-    job.squares = r->squares;
-    job.self_weight = r->self_weight;
-    job.self_pair = r->self_pair;
-    job.one_mode = s->one_mode;
-    job.directions = s->directions;
-    job.any_missing = s->graph->missing_count[0] > 0;
+    job.near_values = serial->blocks_values[mode];
+    job.far_values = serial->blocks_values[1 - mode];
+    job.squares = serial->squares;
+    job.self_weight = serial->self_weight;
+    job.self_pair = serial->self_pair;
+    job.one_mode = state->one_mode;
+    job.directions = state->directions;
+    job.any_missing = state->graph->missing_count[0] > 0;
     job.symmetric = symmetric;
-    job.k = s->k[mode];
-    job.k_other = s->k[s->one_mode ? 0 : 1 - mode];
-    job.z = r->z[mode];
-    job.z_other = r->z[other];
-    job.sizes = r->sizes[mode];
-    job.sizes_other = r->sizes[other];
-    job.active = r->active[mode];
-    job.active_other = r->active[other];
-    job.place = r->place[mode];
-    job.active_count = r->active_count + mode;
-    job.active_count_other = r->active_count + other;
-    job.gains = r->gains;
-    job.scores = r->scores;
-    job.alpha = s->chain->alpha[mode];
-    job.tables = r->tables;
-    job.rng = irm_rng(s, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL);
-    job.index = irm_index(s, 0);
-    WEFT_TRY(in_slices(ctx, r, s, mode, done_work, total, [&](int64_t first, int64_t last) {
+    job.k = state->k[mode];
+    job.k_other = state->k[state->one_mode ? 0 : 1 - mode];
+    job.z = serial->z[mode];
+    job.z_other = serial->z[other];
+    job.sizes = serial->sizes[mode];
+    job.sizes_other = serial->sizes[other];
+    job.active = serial->active[mode];
+    job.active_other = serial->active[other];
+    job.place = serial->place[mode];
+    job.active_count = serial->active_count + mode;
+    job.active_count_other = serial->active_count + other;
+    job.gains = serial->gains;
+    job.scores = serial->scores;
+    job.alpha = state->chain->alpha[mode];
+    job.tables = serial->tables;
+    job.rng = irm_rng(state, mode == 0 ? IRM_DRAW_ROW : IRM_DRAW_COL);
+    job.index = irm_index(state, 0);
+    WEFT_TRY(in_slices(ctx, serial, state, mode, done_work, total, [&](int64_t first, int64_t last) {
       job.first = first;
       job.last = last;
-      draw_collapsed<<<1, THREADS, 0, r->mem->stream>>>(job);
+      draw_collapsed<<<1, THREADS, 0, serial->mem->stream>>>(job);
     }));
-    BRING(s->z[mode], r->z[mode], s->graph->n[mode]);
-    BRING(s->sizes[mode], r->sizes[mode], s->k[mode]);
-    BRING(s->active[mode], r->active[mode], s->k[mode]);
-    BRING(s->place[mode], r->place[mode], s->k[mode]);
-    BRING(&s->active_count[mode], r->active_count + mode, 1);
+    BRING(state->z[mode], serial->z[mode], state->graph->n[mode]);
+    BRING(state->sizes[mode], serial->sizes[mode], state->k[mode]);
+    BRING(state->active[mode], serial->active[mode], state->k[mode]);
+    BRING(state->place[mode], serial->place[mode], state->k[mode]);
+    BRING(&state->active_count[mode], serial->active_count + mode, 1);
   }
   for (int turned = 0; turned < (symmetric ? 1 : 2); turned++) {
-    BRING(s->links[turned], r->blocks_links[turned], cells);
-    BRING(s->pairs[turned], r->blocks_pairs[turned], cells);
-    if (s->values[turned]) BRING(s->values[turned], r->blocks_values[turned], cells);
+    BRING(state->links[turned], serial->blocks_links[turned], cells);
+    BRING(state->pairs[turned], serial->blocks_pairs[turned], cells);
+    if (state->values[turned]) BRING(state->values[turned], serial->blocks_values[turned], cells);
   }
-  WEFT_CUDA(cudaStreamSynchronize(r->mem->stream));
+  WEFT_CUDA(cudaStreamSynchronize(serial->mem->stream));
 done:
   return st;
 }
 
-weft_status irm_serial_labels(weft_ctx *ctx, irm_serial *r, irm_state *s, double done_work, double total)
+weft_status irm_serial_labels(weft_ctx *ctx, irm_serial *serial, irm_state *state, double done_work, double total)
 {
-  return s->model->collapsed ? labels_collapsed(ctx, r, s, done_work, total)
-                             : labels_one_mode(ctx, r, s, done_work, total);
+  return state->model->collapsed ? labels_collapsed(ctx, serial, state, done_work, total)
+                                 : labels_one_mode(ctx, serial, state, done_work, total);
 }

@@ -63,18 +63,19 @@ __global__ static void make_base(int32_t k, int32_t width, int directions, const
 }
 
 /* A list's rows added up, in units; a missing pair takes its row of none off. Called by all threads. */
-__device__ static double add_list(const serial_lists &a, int64_t i, const int32_t *z, const double *rows, bool missing,
-                                  int32_t width, int32_t l, int32_t group, int32_t groups, int32_t *label, int32_t *by)
+__device__ static double add_list(const serial_lists &lists, int64_t i, const int32_t *z, const double *rows,
+                                  bool missing, int32_t width, int32_t l, int32_t group, int32_t groups, int32_t *label,
+                                  int32_t *by)
 {
   double sum = 0;
-  const int64_t end = a.start[i + 1];
-  for (int64_t e = a.start[i]; e < end; e += THREADS) {
+  const int64_t end = lists.start[i + 1];
+  for (int64_t e = lists.start[i]; e < end; e += THREADS) {
     const int64_t mine = e + threadIdx.x;
     const int32_t here = (int32_t) min((int64_t) THREADS, end - e);
     __syncthreads();
     if (mine < end) {
-      label[threadIdx.x] = z[a.to[mine]];
-      by[threadIdx.x] = a.weight ? a.weight[mine] : 1;
+      label[threadIdx.x] = z[lists.to[mine]];
+      by[threadIdx.x] = lists.weight ? lists.weight[mine] : 1;
     }
     __syncthreads();
     if (l >= width || group >= groups) continue;
@@ -193,16 +194,17 @@ __device__ static void fill_profile(const collapsed_job &j, int64_t i)
   }
   __syncthreads();
   for (int d = 0; d < j.directions; d++) {
-    const serial_lists &a = j.links[d], &b = j.missing[d];
-    for (int64_t e = a.start[i] + threadIdx.x; e < a.start[i + 1]; e += THREADS) {
-      const int32_t m = j.z_other[a.to[e]];
+    const serial_lists &links = j.links[d], &missing = j.missing[d];
+    for (int64_t e = links.start[i] + threadIdx.x; e < links.start[i + 1]; e += THREADS) {
+      const int32_t m = j.z_other[links.to[e]];
       if (m < 0) continue;
-      const long long w = a.weight ? a.weight[e] : 1;
+      const long long w = links.weight ? links.weight[e] : 1;
       atomicAdd((u64 *) &j.count[d][m], (u64) w);
       if (j.squares) atomicAdd((u64 *) &j.squares[m], (u64) (w * w));
     }
-    for (int64_t e = j.any_missing ? b.start[i] + threadIdx.x : 0; j.any_missing && e < b.start[i + 1]; e += THREADS) {
-      const int32_t m = j.z_other[b.to[e]];
+    for (int64_t e = j.any_missing ? missing.start[i] + threadIdx.x : 0; j.any_missing && e < missing.start[i + 1];
+         e += THREADS) {
+      const int32_t m = j.z_other[missing.to[e]];
       if (m >= 0) atomicAdd((u64 *) &j.pairs[d][m], (u64) -1);
     }
   }
@@ -244,11 +246,11 @@ struct block_counts {
   int64_t links, squares, pairs;
 };
 
-__device__ static double block_gain(const irm_tables &t, const block_counts &now, const block_counts &more)
+__device__ static double block_gain(const irm_tables &tables, const block_counts &now, const block_counts &more)
 {
   if (more.pairs == 0) return 0;
-  return irm_f_block(&t, now.links + more.links, now.squares + more.squares, now.pairs + more.pairs) -
-         (now.pairs ? irm_f_block(&t, now.links, now.squares, now.pairs) : 0);
+  return irm_f_block(&tables, now.links + more.links, now.squares + more.squares, now.pairs + more.pairs) -
+         (now.pairs ? irm_f_block(&tables, now.links, now.squares, now.pairs) : 0);
 }
 
 /* One thread: cluster l has one node more or less; a cluster that empties leaves the list, the last one takes its

@@ -39,18 +39,18 @@ __device__ static inline int irm_digit(int32_t v, int plane)
 
 /* Block m: row m of a mode's tables. link and none are [l][m] with m the other mode's cluster when mode is 0. */
 __global__ static void __launch_bounds__(256)
-    irm_make_tables(irm_device_tables t, const double *link, const double *none, int mode, int *narrow)
+    irm_make_tables(irm_device_tables tables, const double *link, const double *none, int mode, int *narrow)
 {
   __shared__ double low[2][8], high[2][8];
   const int32_t m = (int32_t) blockIdx.x;
-  const int64_t step = mode == 0 ? t.k_other : 1, base = mode == 0 ? m : (int64_t) m * t.k;
+  const int64_t step = mode == 0 ? tables.k_other : 1, base = mode == 0 ? m : (int64_t) m * tables.k;
   double least[2] = { WEFT_INFINITY, WEFT_INFINITY }, most[2] = { -WEFT_INFINITY, -WEFT_INFINITY };
-  for (int32_t l = (int32_t) threadIdx.x; l < t.width; l += 256) {
-    const double w = l < t.k ? link[base + l * step] : 0,
-                 v = l < t.k && t.missing ? irm_units(none[base + l * step]) : 0;
-    t.link[(int64_t) m * t.width + l] = w;
-    if (t.missing) t.missing[(int64_t) m * t.width + l] = v;
-    if (l >= t.k) continue;
+  for (int32_t l = (int32_t) threadIdx.x; l < tables.width; l += 256) {
+    const double w = l < tables.k ? link[base + l * step] : 0,
+                 v = l < tables.k && tables.missing ? irm_units(none[base + l * step]) : 0;
+    tables.link[(int64_t) m * tables.width + l] = w;
+    if (tables.missing) tables.missing[(int64_t) m * tables.width + l] = v;
+    if (l >= tables.k) continue;
     least[0] = fmin(least[0], w);
     most[0] = fmax(most[0], w);
     least[1] = fmin(least[1], v);
@@ -78,45 +78,46 @@ __global__ static void __launch_bounds__(256)
     if (which == 0) middle = mid;
     if (threadIdx.x == 0 && (b - mid > IRM_NARROW || mid - a > IRM_NARROW)) atomicAnd(narrow, 0);
   }
-  if (!t.planes) return;
-  const int32_t quads = (t.k_other + 3) / 4;
-  for (int32_t l = (int32_t) threadIdx.x; l < t.k; l += 256) {
+  if (!tables.planes) return;
+  const int32_t quads = (tables.k_other + 3) / 4;
+  for (int32_t l = (int32_t) threadIdx.x; l < tables.k; l += 256) {
     const double centred = link[base + l * step] - middle;
     const int32_t v = fabs(centred) <= IRM_NARROW ? (int32_t) centred : 0;
     for (int p = 0; p < PLANES; p++)
-      t.planes[(((size_t) p * quads + m / 4) * t.width + l) * 4 + m % 4] = (uint8_t) irm_digit(v, p);
+      tables.planes[(((size_t) p * quads + m / 4) * tables.width + l) * 4 + m % 4] = (uint8_t) irm_digit(v, p);
   }
 }
 
 /* log μ_l + Σ_m n_m log(1 - η_lm), m upwards. */
-__global__ static void irm_base_nats(irm_device_tables t, const double *log_stick, const double *none,
+__global__ static void irm_base_nats(irm_device_tables tables, const double *log_stick, const double *none,
                                      const irm_u64 *sizes, int mode)
 {
   const int32_t l = (int32_t) (blockIdx.x * blockDim.x + threadIdx.x);
-  if (l >= t.k) return;
+  if (l >= tables.k) return;
   double base = log_stick[l];
-  for (int32_t m = 0; m < t.k_other; m++) {
-    const double n = (double) sizes[m], row = none[mode == 0 ? (int64_t) l * t.k_other + m : (int64_t) m * t.k + l];
+  for (int32_t m = 0; m < tables.k_other; m++) {
+    const double n = (double) sizes[m],
+                 row = none[mode == 0 ? (int64_t) l * tables.k_other + m : (int64_t) m * tables.k + l];
     if (n > 0) base += n * row;
   }
-  t.nats[l] = base;
+  tables.nats[l] = base;
 }
 
 /* One block of threads: the base on the grid, with the greatest at 0, in doubles and in 32 bits. */
-__global__ static void __launch_bounds__(1024) irm_base_units(irm_device_tables t)
+__global__ static void __launch_bounds__(1024) irm_base_units(irm_device_tables tables)
 {
   __shared__ double greatest[32];
   double most = -WEFT_INFINITY;
-  for (int32_t l = (int32_t) threadIdx.x; l < t.k; l += 1024) most = fmax(most, t.nats[l]);
+  for (int32_t l = (int32_t) threadIdx.x; l < tables.k; l += 1024) most = fmax(most, tables.nats[l]);
   for (int half = 16; half; half /= 2) most = fmax(most, __shfl_xor_sync(FULL, most, half));
   if (threadIdx.x % 32 == 0) greatest[threadIdx.x / 32] = most;
   __syncthreads();
   most = greatest[0];
   for (int w = 1; w < 32; w++) most = fmax(most, greatest[w]);
-  for (int32_t l = (int32_t) threadIdx.x; l < t.width; l += 1024) {
-    const double units = l < t.k ? irm_units(t.nats[l] - most) : -WEFT_INFINITY;
-    t.base[l] = units;
-    t.base_narrow[l] = units < IRM_FLOOR ? IRM_FLOOR : (int32_t) units;
+  for (int32_t l = (int32_t) threadIdx.x; l < tables.width; l += 1024) {
+    const double units = l < tables.k ? irm_units(tables.nats[l] - most) : -WEFT_INFINITY;
+    tables.base[l] = units;
+    tables.base_narrow[l] = units < IRM_FLOOR ? IRM_FLOOR : (int32_t) units;
   }
 }
 
@@ -142,8 +143,8 @@ static inline size_t irm_light_shared(int32_t k_other, int32_t width)
 __global__ static void __launch_bounds__(256) irm_draw_light(irm_light_job job)
 {
   extern __shared__ __align__(16) uint8_t memory[];
-  const irm_device_tables &t = job.t;
-  const int32_t quads = (t.k_other + 3) / 4, chunks = t.width / IRM_CHUNK;
+  const irm_device_tables &tables = job.t;
+  const int32_t quads = (tables.k_other + 3) / 4, chunks = tables.width / IRM_CHUNK;
   uint32_t *const counts = (uint32_t *) memory;
   int32_t *const scores = (int32_t *) (counts + LIGHT_TILE * quads);
   irm_chunk *const found = (irm_chunk *) (scores + LIGHT_TILE * IRM_CHUNK);
@@ -171,7 +172,7 @@ __global__ static void __launch_bounds__(256) irm_draw_light(irm_light_job job)
       for (int i = 0; i < 4; i++) a[i] = counts[(warp + 8 * i) * quads + quad];
       for (int p = 0; p < PLANES; p++) {
         const uint32_t *row =
-            (const uint32_t *) t.planes + ((size_t) p * quads + quad) * t.width + c * IRM_CHUNK + lane;
+            (const uint32_t *) tables.planes + ((size_t) p * quads + quad) * tables.width + c * IRM_CHUNK + lane;
         for (int j = 0; j < 4; j++) {
           const uint32_t b = row[32 * j];
           for (int i = 0; i < 4; i++) sum[p][i][j] = irm_multiply(a[i], b, sum[p][i][j]);
@@ -182,7 +183,7 @@ __global__ static void __launch_bounds__(256) irm_draw_light(irm_light_job job)
       for (int j = 0; j < 4; j++)
         scores[(warp + 8 * i) * IRM_CHUNK + lane + 32 * j] =
             (int32_t) ((uint32_t) sum[0][i][j] + ((uint32_t) sum[1][i][j] << 8) + ((uint32_t) sum[2][i][j] << 16) +
-                       (uint32_t) t.base_narrow[c * IRM_CHUNK + lane + 32 * j]);
+                       (uint32_t) tables.base_narrow[c * IRM_CHUNK + lane + 32 * j]);
     __syncwarp();
     for (int32_t r = (int32_t) warp; r < nodes; r += 8) { /* the warp's own rows */
       const weft_u32x4 words = weft_draw_words(job.rng, job.index + (uint64_t) job.order[first + r], 0);
@@ -207,42 +208,42 @@ __global__ static void __launch_bounds__(256) irm_draw_light(irm_light_job job)
 
 /* Block b: a piece of a list into its node's counts; `fast`: through shared memory. */
 __global__ static void __launch_bounds__(256)
-    irm_count_pieces(irm_batch b, const irm_piece *pieces, uint32_t first_slot, const int32_t *to,
+    irm_count_pieces(irm_batch batch, const irm_piece *pieces, uint32_t first_slot, const int32_t *to,
                      const int32_t *weight, bool fast)
 {
   extern __shared__ uint32_t histogram[];
   const irm_piece piece = pieces[blockIdx.x];
-  double *counts = b.counts + (size_t) (piece.slot - first_slot) * (size_t) b.k_other;
+  double *counts = batch.counts + (size_t) (piece.slot - first_slot) * (size_t) batch.k_other;
   if (!fast || weight) {
     for (uint32_t e = piece.first + threadIdx.x; e < piece.last; e += 256)
-      atomicAdd(&counts[b.other[to[e]]], weight ? (double) weight[e] : 1.0);
+      atomicAdd(&counts[batch.other[to[e]]], weight ? (double) weight[e] : 1.0);
     return;
   }
-  for (int32_t m = (int32_t) threadIdx.x; m < b.k_other; m += 256) histogram[m] = 0;
+  for (int32_t m = (int32_t) threadIdx.x; m < batch.k_other; m += 256) histogram[m] = 0;
   __syncthreads();
 #pragma unroll 4
-  for (uint32_t e = piece.first + threadIdx.x; e < piece.last; e += 256) atomicAdd(&histogram[b.other[to[e]]], 1u);
+  for (uint32_t e = piece.first + threadIdx.x; e < piece.last; e += 256) atomicAdd(&histogram[batch.other[to[e]]], 1u);
   __syncthreads();
-  for (int32_t m = (int32_t) threadIdx.x; m < b.k_other; m += 256)
+  for (int32_t m = (int32_t) threadIdx.x; m < batch.k_other; m += 256)
     if (histogram[m]) atomicAdd(&counts[m], (double) histogram[m]);
 }
 
 /* A warp per node: for short lists. */
 __global__ static void __launch_bounds__(256)
-    irm_count_nodes(irm_batch b, const uint32_t *start, const int32_t *to, const int32_t *weight)
+    irm_count_nodes(irm_batch batch, const uint32_t *start, const int32_t *to, const int32_t *weight)
 {
   const int32_t slot = (int32_t) (blockIdx.x * 8 + threadIdx.x / 32);
-  if (slot >= b.count) return;
-  const int32_t node = b.order[slot];
-  double *counts = b.counts + (size_t) slot * (size_t) b.k_other;
+  if (slot >= batch.count) return;
+  const int32_t node = batch.order[slot];
+  double *counts = batch.counts + (size_t) slot * (size_t) batch.k_other;
   for (uint32_t e = start[node] + threadIdx.x % 32; e < start[node + 1]; e += 32)
-    atomicAdd(&counts[b.other[to[e]]], weight ? (double) weight[e] : 1.0);
+    atomicAdd(&counts[batch.other[to[e]]], weight ? (double) weight[e] : 1.0);
 }
 
 /* scores[slot][l] = Σ_m counts[slot][m] rows[m][l] (sign 1), or what is there less that (-1). Tiles of 64 nodes by 64
  * clusters, 4 by 4 per thread. Whole numbers: fused steps round nothing. */
 __global__ static void __launch_bounds__(256)
-    irm_multiply(irm_batch b, const double *rows, int32_t width, int sign, double *scores)
+    irm_multiply(irm_batch batch, const double *rows, int32_t width, int sign, double *scores)
 {
   enum { DEPTH = 16 };
   __shared__ double counts[DEPTH][64 + 2], table[DEPTH][64];
@@ -252,15 +253,15 @@ __global__ static void __launch_bounds__(256)
   for (int i = 0; i < 4; i++)
     for (int j = 0; j < 4; j++) {
       const int32_t slot = slot0 + ty + 16 * i;
-      sum[i][j] = sign < 0 && slot < b.count ? scores[(size_t) slot * width + l0 + tx + 16 * j] : 0;
+      sum[i][j] = sign < 0 && slot < batch.count ? scores[(size_t) slot * width + l0 + tx + 16 * j] : 0;
     }
-  for (int32_t m0 = 0; m0 < b.k_other; m0 += DEPTH) {
+  for (int32_t m0 = 0; m0 < batch.k_other; m0 += DEPTH) {
     for (int32_t x = (int32_t) threadIdx.x; x < 64 * DEPTH; x += 256) {
       const int32_t slot = slot0 + x / DEPTH, m = m0 + x % DEPTH;
       counts[x % DEPTH][x / DEPTH] =
-          slot < b.count && m < b.k_other ? sign * b.counts[(size_t) slot * b.k_other + m] : 0;
+          slot < batch.count && m < batch.k_other ? sign * batch.counts[(size_t) slot * batch.k_other + m] : 0;
       const int32_t n = m0 + x / 64;
-      table[x / 64][x % 64] = n < b.k_other ? rows[(size_t) n * width + l0 + x % 64] : 0;
+      table[x / 64][x % 64] = n < batch.k_other ? rows[(size_t) n * width + l0 + x % 64] : 0;
     }
     __syncthreads();
 #pragma unroll
@@ -276,7 +277,7 @@ __global__ static void __launch_bounds__(256)
   for (int i = 0; i < 4; i++)
     for (int j = 0; j < 4; j++) {
       const int32_t slot = slot0 + ty + 16 * i;
-      if (slot < b.count) scores[(size_t) slot * width + l0 + tx + 16 * j] = sum[i][j];
+      if (slot < batch.count) scores[(size_t) slot * width + l0 + tx + 16 * j] = sum[i][j];
     }
 }
 
@@ -284,25 +285,25 @@ __global__ static void __launch_bounds__(256)
 
 /* A warp per node: base + score, and the draw. Shared memory: a chunk's finding for every warp and chunk. */
 __global__ static void __launch_bounds__(32 * HEAVY_WARPS)
-    irm_draw_heavy(irm_batch b, irm_device_tables t, const double *scores, weft_rng rng, uint64_t index,
+    irm_draw_heavy(irm_batch batch, irm_device_tables tables, const double *scores, weft_rng rng, uint64_t index,
                    uint16_t *labels)
 {
   extern __shared__ irm_chunk findings[];
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int32_t slot = (int32_t) (blockIdx.x * HEAVY_WARPS + warp), chunks = t.width / IRM_CHUNK;
-  if (slot >= b.count) return;
+  const int32_t slot = (int32_t) (blockIdx.x * HEAVY_WARPS + warp), chunks = tables.width / IRM_CHUNK;
+  if (slot >= batch.count) return;
   irm_chunk *found = findings + warp * chunks;
-  const double *own = scores + (size_t) slot * (size_t) t.width;
-  const int32_t node = b.order[slot];
+  const double *own = scores + (size_t) slot * (size_t) tables.width;
+  const int32_t node = batch.order[slot];
   const weft_u32x4 words = weft_draw_words(rng, index + (uint64_t) node, 0);
   double most = -WEFT_INFINITY;
-  for (int32_t l = (int32_t) lane; l < t.width; l += 32) most = fmax(most, t.base[l] + own[l]);
+  for (int32_t l = (int32_t) lane; l < tables.width; l += 32) most = fmax(most, tables.base[l] + own[l]);
   for (int half = 16; half; half /= 2) most = fmax(most, __shfl_xor_sync(FULL, most, half));
   for (int32_t c = 0; c < chunks; c++) {
     int32_t s[4];
     for (int j = 0; j < 4; j++) {
       const int32_t l = c * IRM_CHUNK + (int32_t) lane + 32 * j;
-      const double distance = most - (t.base[l] + own[l]);
+      const double distance = most - (tables.base[l] + own[l]);
       s[j] = distance < IRM_FARTHEST ? -(int32_t) distance : -2147483647;
     }
     const irm_chunk best = irm_pick_chunk(s, weft_u01(words.v[2], words.v[3]));

@@ -17,28 +17,28 @@ static weft_irm_edges edges_of(SEXP list)
   const int64_t n_row = (int64_t) weft_record_size(&given, "n_row"),
                 n_col = (int64_t) weft_record_size(&given, "n_col");
   const int64_t count = (int64_t) Rf_xlength(weft_record_field(&given, "to"));
-  const weft_irm_edges e = { .n = { n_row, n_col },
-                             .count = count,
-                             .start = weft_record_doubles(&given, "start", (double) n_row + 1),
-                             .to = weft_record_integers(&given, "to", WEFT_ANY_LENGTH),
-                             .weight = weft_record_integers_or_null(&given, "weight", (double) count) };
+  const weft_irm_edges edges = { .n = { n_row, n_col },
+                                 .count = count,
+                                 .start = weft_record_doubles(&given, "start", (double) n_row + 1),
+                                 .to = weft_record_integers(&given, "to", WEFT_ANY_LENGTH),
+                                 .weight = weft_record_integers_or_null(&given, "weight", (double) count) };
   weft_record_close(&given);
-  return e;
+  return edges;
 }
 
 /* A canonical list as R keeps it: a new R list with copies of all vectors; `weight` stays NULL where there is none. */
-static SEXP edges_as_list(const weft_irm_edges *e)
+static SEXP edges_as_list(const weft_irm_edges *edges)
 {
   SEXP out = PROTECT(WEFT_NAMED_LIST("n_row", "n_col", "start", "to", "weight"));
-  weft_result_put(out, "n_row", Rf_ScalarReal((double) e->n[0]));
-  weft_result_put(out, "n_col", Rf_ScalarReal((double) e->n[1]));
-  SEXP start = weft_result_put(out, "start", Rf_allocVector(REALSXP, e->n[0] + 1));
-  memcpy(REAL(start), e->start, (size_t) (e->n[0] + 1) * sizeof(double));
-  SEXP to = weft_result_put(out, "to", Rf_allocVector(INTSXP, e->count));
-  if (e->count) memcpy(INTEGER(to), e->to, (size_t) e->count * sizeof(int32_t));
-  if (e->weight) {
-    SEXP weight = weft_result_put(out, "weight", Rf_allocVector(INTSXP, e->count));
-    if (e->count) memcpy(INTEGER(weight), e->weight, (size_t) e->count * sizeof(int32_t));
+  weft_result_put(out, "n_row", Rf_ScalarReal((double) edges->n[0]));
+  weft_result_put(out, "n_col", Rf_ScalarReal((double) edges->n[1]));
+  SEXP start = weft_result_put(out, "start", Rf_allocVector(REALSXP, edges->n[0] + 1));
+  memcpy(REAL(start), edges->start, (size_t) (edges->n[0] + 1) * sizeof(double));
+  SEXP to = weft_result_put(out, "to", Rf_allocVector(INTSXP, edges->count));
+  if (edges->count) memcpy(INTEGER(to), edges->to, (size_t) edges->count * sizeof(int32_t));
+  if (edges->weight) {
+    SEXP weight = weft_result_put(out, "weight", Rf_allocVector(INTSXP, edges->count));
+    if (edges->count) memcpy(INTEGER(weight), edges->weight, (size_t) edges->count * sizeof(int32_t));
   }
   UNPROTECT(1);
   return out;
@@ -115,14 +115,14 @@ static graph_source source_of(SEXP graph)
 {
   weft_record given = weft_record_open(graph, "graph");
   const double *values = weft_record_doubles_or_null(&given, "values", 3);
-  const graph_source g = { .unit = values ? values[2] : 0,
-                           .log_scale = values ? log(values[1]) : 0,
-                           .type = (weft_irm_type) weft_record_kind(&given, "kind", type_names, 3),
-                           .self = weft_record_flag(&given, "self"),
-                           .links = edges_of(weft_record_field(&given, "links")),
-                           .missing = edges_of(weft_record_field(&given, "missing")) };
+  const graph_source source = { .unit = values ? values[2] : 0,
+                                .log_scale = values ? log(values[1]) : 0,
+                                .type = (weft_irm_type) weft_record_kind(&given, "kind", type_names, 3),
+                                .self = weft_record_flag(&given, "self"),
+                                .links = edges_of(weft_record_field(&given, "links")),
+                                .missing = edges_of(weft_record_field(&given, "missing")) };
   weft_record_close(&given);
-  return g;
+  return source;
 }
 
 /* What a job begins with: a graph, and what is done with it once it is made. */
@@ -191,17 +191,17 @@ static weft_irm_model model_of(SEXP list)
   const double *k = weft_record_doubles(&given, "max_clusters", 2);
   const double *alpha = weft_record_doubles(&given, "alpha_prior", 2);
   const double *beta = weft_record_doubles(&given, "beta_prior", 2);
-  const weft_irm_model m = { .poisson = weft_record_flag(&given, "poisson"),
-                             .collapsed = weft_record_flag(&given, "collapsed"),
-                             .k = { (int32_t) k[0], (int32_t) k[1] },
-                             .attempts = weft_record_integer(&given, "attempts"),
-                             .sample_alpha = weft_record_flag(&given, "sample_alpha"),
-                             .sample_beta = weft_record_flag(&given, "sample_beta"),
-                             .alpha_prior = { alpha[0], alpha[1] },
-                             .beta_prior = { beta[0], beta[1] },
-                             .key = weft_record_key(&given, "key") };
+  const weft_irm_model model = { .poisson = weft_record_flag(&given, "poisson"),
+                                 .collapsed = weft_record_flag(&given, "collapsed"),
+                                 .k = { (int32_t) k[0], (int32_t) k[1] },
+                                 .attempts = weft_record_integer(&given, "attempts"),
+                                 .sample_alpha = weft_record_flag(&given, "sample_alpha"),
+                                 .sample_beta = weft_record_flag(&given, "sample_beta"),
+                                 .alpha_prior = { alpha[0], alpha[1] },
+                                 .beta_prior = { beta[0], beta[1] },
+                                 .key = weft_record_key(&given, "key") };
   weft_record_close(&given);
-  return m;
+  return model;
 }
 
 /* New vectors of zeros in a result. */

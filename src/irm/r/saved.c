@@ -25,52 +25,53 @@ typedef struct {
   SEXP symbol[MAX_SYMBOLS];
 } reader;
 
-static void need(const reader *r, double bytes)
+static void need(const reader *input, double bytes)
 {
-  if ((double) (r->end - r->at) < bytes) Rf_error("ends too early");
+  if ((double) (input->end - input->at) < bytes) Rf_error("ends too early");
 }
 
-static int32_t next_int(reader *r)
+static int32_t next_int(reader *input)
 {
-  need(r, 4);
-  const uint32_t x = (uint32_t) r->at[0] << 24 | (uint32_t) r->at[1] << 16 | (uint32_t) r->at[2] << 8 | r->at[3];
-  r->at += 4;
+  need(input, 4);
+  const uint32_t x =
+      (uint32_t) input->at[0] << 24 | (uint32_t) input->at[1] << 16 | (uint32_t) input->at[2] << 8 | input->at[3];
+  input->at += 4;
   return (int32_t) x;
 }
 
-static double next_double(reader *r)
+static double next_double(reader *input)
 {
-  const uint64_t high = (uint32_t) next_int(r), bits = high << 32 | (uint32_t) next_int(r);
+  const uint64_t high = (uint32_t) next_int(input), bits = high << 32 | (uint32_t) next_int(input);
   double x;
   memcpy(&x, &bits, sizeof x);
   return x;
 }
 
 /* A vector's length, which is trusted only if the bytes that are left can hold it, `each` bytes an element at least. */
-static R_xlen_t next_length(reader *r, double each)
+static R_xlen_t next_length(reader *input, double each)
 {
-  int32_t n = next_int(r);
+  int32_t n = next_int(input);
   double length = n;
   if (n == -1) {
-    length = 4294967296.0 * (uint32_t) next_int(r);
-    length += (uint32_t) next_int(r);
+    length = 4294967296.0 * (uint32_t) next_int(input);
+    length += (uint32_t) next_int(input);
   } else if (n < 0) {
     Rf_error("has a length below 0");
   }
-  need(r, each * length);
+  need(input, each * length);
   return (R_xlen_t) length;
 }
 
 /* What follows the flags of a string. */
-static SEXP next_string(reader *r, int32_t flags)
+static SEXP next_string(reader *input, int32_t flags)
 {
-  const int32_t length = next_int(r), encoding = flags >> 12;
+  const int32_t length = next_int(input), encoding = flags >> 12;
   if ((flags & 255) != TYPE_STRING || flags & HAS_ATTRIBUTES) Rf_error("has something else where a string should be");
   if (length == -1) return NA_STRING;
   if (length < 0) Rf_error("has a length below 0");
-  need(r, length);
-  const char *text = (const char *) r->at;
-  r->at += length;
+  need(input, length);
+  const char *text = (const char *) input->at;
+  input->at += length;
   const cetype_t known = encoding & 8 ? CE_UTF8 : encoding & 4 ? CE_LATIN1 : encoding & 2 ? CE_BYTES : CE_NATIVE;
   return Rf_mkCharLenCE(text, length, known);
 }
@@ -102,20 +103,20 @@ static const char *name_of_type(int type)
 static SEXP next_item(reader *r);
 
 /* The symbol that names an attribute. */
-static SEXP next_tag(reader *r)
+static SEXP next_tag(reader *input)
 {
-  const int32_t flags = next_int(r), type = flags & 255;
+  const int32_t flags = next_int(input), type = flags & 255;
   if (type == TYPE_REFERENCE) {
-    const int32_t which = flags >> 8 ? flags >> 8 : next_int(r);
-    if (which < 1 || which > r->symbols) Rf_error("refers to a name that it does not have");
-    return r->symbol[which - 1];
+    const int32_t which = flags >> 8 ? flags >> 8 : next_int(input);
+    if (which < 1 || which > input->symbols) Rf_error("refers to a name that it does not have");
+    return input->symbol[which - 1];
   }
-  if (type != TYPE_SYMBOL || r->symbols == MAX_SYMBOLS) Rf_error("has attributes without names");
-  SEXP name = PROTECT(next_string(r, next_int(r)));
+  if (type != TYPE_SYMBOL || input->symbols == MAX_SYMBOLS) Rf_error("has attributes without names");
+  SEXP name = PROTECT(next_string(input, next_int(input)));
   if (name == NA_STRING || LENGTH(name) == 0 || LENGTH(name) > 255) Rf_error("has attributes without names");
-  r->symbol[r->symbols++] = Rf_install(CHAR(name));
+  input->symbol[input->symbols++] = Rf_install(CHAR(name));
   UNPROTECT(1);
-  return r->symbol[r->symbols - 1];
+  return input->symbol[input->symbols - 1];
 }
 
 /* Sets one of the five attributes that are kept, if its type is right; others are dropped. An R error when it does
@@ -140,15 +141,15 @@ static void set_attribute(SEXP x, SEXP tag, SEXP value)
   Rf_setAttrib(x, tag, value);
 }
 
-static void next_attributes(reader *r, SEXP x)
+static void next_attributes(reader *input, SEXP x)
 {
   for (;;) {
-    const int32_t flags = next_int(r);
+    const int32_t flags = next_int(input);
     if ((flags & 255) == TYPE_NOTHING) return;
     const int named = (flags & 255) == TYPE_PAIRS && !(flags & HAS_ATTRIBUTES) && flags & HAS_TAG;
     if (!named) Rf_error("has attributes without names");
-    const SEXP tag = next_tag(r);
-    SEXP value = PROTECT(next_item(r));
+    const SEXP tag = next_tag(input);
+    SEXP value = PROTECT(next_item(input));
     set_attribute(x, tag, value);
     UNPROTECT(1);
   }
@@ -156,18 +157,18 @@ static void next_attributes(reader *r, SEXP x)
 
 /* Reads one object with all that it holds; an R error for any type but vectors and lists, for a length that the
  * bytes cannot fill, and for lists nested deeper than MAX_DEPTH. */
-static SEXP next_item(reader *r)
+static SEXP next_item(reader *input)
 {
-  const int32_t flags = next_int(r), type = flags & 255;
+  const int32_t flags = next_int(input), type = flags & 255;
   SEXP x = R_NilValue;
   if (type == TYPE_NOTHING) return x;
-  if (++r->depth > MAX_DEPTH) Rf_error("has lists within lists without end");
+  if (++input->depth > MAX_DEPTH) Rf_error("has lists within lists without end");
   switch (type) {
   case LGLSXP:
   case INTSXP:
-    x = PROTECT(Rf_allocVector((SEXPTYPE) type, next_length(r, 4)));
+    x = PROTECT(Rf_allocVector((SEXPTYPE) type, next_length(input, 4)));
     for (R_xlen_t i = 0; i < XLENGTH(x); i++) {
-      const int32_t v = next_int(r);
+      const int32_t v = next_int(input);
       if (type == INTSXP)
         INTEGER(x)[i] = v;
       else
@@ -175,21 +176,21 @@ static SEXP next_item(reader *r)
     }
     break;
   case REALSXP:
-    x = PROTECT(Rf_allocVector(REALSXP, next_length(r, 8)));
-    for (R_xlen_t i = 0; i < XLENGTH(x); i++) REAL(x)[i] = next_double(r);
+    x = PROTECT(Rf_allocVector(REALSXP, next_length(input, 8)));
+    for (R_xlen_t i = 0; i < XLENGTH(x); i++) REAL(x)[i] = next_double(input);
     break;
   case STRSXP:
-    x = PROTECT(Rf_allocVector(STRSXP, next_length(r, 8)));
-    for (R_xlen_t i = 0; i < XLENGTH(x); i++) SET_STRING_ELT(x, i, next_string(r, next_int(r)));
+    x = PROTECT(Rf_allocVector(STRSXP, next_length(input, 8)));
+    for (R_xlen_t i = 0; i < XLENGTH(x); i++) SET_STRING_ELT(x, i, next_string(input, next_int(input)));
     break;
   case VECSXP:
-    x = PROTECT(Rf_allocVector(VECSXP, next_length(r, 4)));
-    for (R_xlen_t i = 0; i < XLENGTH(x); i++) SET_VECTOR_ELT(x, i, next_item(r));
+    x = PROTECT(Rf_allocVector(VECSXP, next_length(input, 4)));
+    for (R_xlen_t i = 0; i < XLENGTH(x); i++) SET_VECTOR_ELT(x, i, next_item(input));
     break;
   default: Rf_error("holds %s, where only vectors and lists may be", name_of_type(type));
   }
-  if (flags & HAS_ATTRIBUTES) next_attributes(r, x);
-  r->depth--;
+  if (flags & HAS_ATTRIBUTES) next_attributes(input, x);
+  input->depth--;
   UNPROTECT(1);
   return x;
 }
@@ -197,21 +198,21 @@ static SEXP next_item(reader *r)
 /* The object that a raw vector holds; an R error with what is wrong, to follow the file's name, otherwise. */
 SEXP C_weft_irm_saved_read(SEXP bytes)
 {
-  reader r = { .at = RAW(bytes), .end = RAW(bytes) + XLENGTH(bytes) };
-  need(&r, 14);
-  if (r.at[0] != 'X' || r.at[1] != '\n') Rf_error("is something else");
-  r.at += 2;
-  const int32_t version = next_int(&r);
+  reader input = { .at = RAW(bytes), .end = RAW(bytes) + XLENGTH(bytes) };
+  need(&input, 14);
+  if (input.at[0] != 'X' || input.at[1] != '\n') Rf_error("is something else");
+  input.at += 2;
+  const int32_t version = next_int(&input);
   if (version != 2 && version != 3) Rf_error("is something else");
-  r.at += 8;
+  input.at += 8;
   if (version == 3) {
-    const int32_t length = next_int(&r);
+    const int32_t length = next_int(&input);
     if (length < 0) Rf_error("is something else");
-    need(&r, length);
-    r.at += length;
+    need(&input, length);
+    input.at += length;
   }
-  SEXP x = PROTECT(next_item(&r));
-  if (r.at != r.end) Rf_error("goes on behind its end");
+  SEXP x = PROTECT(next_item(&input));
+  if (input.at != input.end) Rf_error("goes on behind its end");
   UNPROTECT(1);
   return x;
 }

@@ -294,11 +294,11 @@ static const char *wrong_row(const check *must, const weft_irm_edges *edges, int
   return NULL;
 }
 
-static int share_a_pair(const weft_irm_edges *a, const weft_irm_edges *b, int64_t i)
+static int share_a_pair(const weft_irm_edges *links, const weft_irm_edges *missing, int64_t i)
 {
-  int64_t y = (int64_t) b->start[i];
-  for (int64_t x = (int64_t) a->start[i]; x < (int64_t) a->start[i + 1]; x++)
-    if (listed(b, i, a->to[x], &y)) return 1;
+  int64_t y = (int64_t) missing->start[i];
+  for (int64_t x = (int64_t) links->start[i]; x < (int64_t) links->start[i + 1]; x++)
+    if (listed(missing, i, links->to[x], &y)) return 1;
   return 0;
 }
 

@@ -13,7 +13,7 @@
 
 enum { SAMPLED_NODES = 64, SHARED_LINKS = 100000 };
 
-static int in_sample(const irm_state *s, int64_t i) { return (i + s->sweep) % s->stride == 0; }
+static int in_sample(const irm_state *state, int64_t i) { return (i + state->sweep) % state->stride == 0; }
 
 /* What is known of a cluster's nodes: of all, and of the sampled ones. */
 typedef struct irm_crowd {
@@ -22,16 +22,16 @@ typedef struct irm_crowd {
   const uint64_t *squares;
 } irm_crowd;
 
-static irm_crowd crowd_of(const irm_state *s, int mode, int32_t c)
+static irm_crowd crowd_of(const irm_state *state, int mode, int32_t c)
 {
-  const size_t row = (size_t) c * (size_t) s->k[1 - mode];
-  return (irm_crowd){ s->sizes[mode][c],    s->sampled_nodes[c],
-                      s->links[mode] + row, s->values[mode] ? s->values[mode] + row : NULL,
-                      s->reached + row,     s->squares + row };
+  const size_t row = (size_t) c * (size_t) state->k[1 - mode];
+  return (irm_crowd){ state->sizes[mode][c],    state->sampled_nodes[c],
+                      state->links[mode] + row, state->values[mode] ? state->values[mode] + row : NULL,
+                      state->reached + row,     state->squares + row };
 }
 
 /* T of one cluster, or with `b` of two together. */
-static double unevenness(const irm_state *s, int mode, const irm_crowd *a, const irm_crowd *b)
+static double unevenness(const irm_state *state, int mode, const irm_crowd *a, const irm_crowd *b)
 {
   const int other = 1 - mode;
   const int64_t all = a->nodes + (b ? b->nodes : 0);
@@ -39,13 +39,13 @@ static double unevenness(const irm_state *s, int mode, const irm_crowd *a, const
   const double expected = sampled * (1 - 1 / nodes);
   double excess = 0, variance = 0;
   if (all < 2 || all > IRM_SPLIT_NODES || sampled < 1) return 0;
-  for (int32_t at = 0; at < s->active_count[other]; at++) {
-    const int32_t m = s->active[other][at];
+  for (int32_t at = 0; at < state->active_count[other]; at++) {
+    const int32_t m = state->active[other][at];
     const double n = (double) (a->links[m] + (b ? b->links[m] : 0)), mean = n / nodes;
     const double reached = (double) (a->reached[m] + (b ? b->reached[m] : 0));
     const double squares = (double) a->squares[m] + (b ? (double) b->squares[m] : 0);
-    const double apart = squares - 2 * mean * reached + sampled * mean * mean, size = (double) s->sizes[other][m];
-    double var = s->model->poisson ? mean : mean * (1 - mean / size), spread = 2 + 1 / mean;
+    const double apart = squares - 2 * mean * reached + sampled * mean * mean, size = (double) state->sizes[other][m];
+    double var = state->model->poisson ? mean : mean * (1 - mean / size), spread = 2 + 1 / mean;
     if (a->values) {
       const double pairs = nodes * size;
       var = ((double) (a->values[m] + (b ? b->values[m] : 0)) - n * n / pairs) / pairs * size;
@@ -58,27 +58,27 @@ static double unevenness(const irm_state *s, int mode, const irm_crowd *a, const
   return excess > 0 ? excess / sqrt(variance) : 0;
 }
 
-static double unevenness_now(const irm_state *s, int mode, int32_t c)
+static double unevenness_now(const irm_state *state, int mode, int32_t c)
 {
-  const irm_crowd crowd = crowd_of(s, mode, c);
-  return unevenness(s, mode, &crowd, NULL);
+  const irm_crowd crowd = crowd_of(state, mode, c);
+  return unevenness(state, mode, &crowd, NULL);
 }
 
-double irm_uneven_joined(const irm_state *s, int mode, int32_t a, int32_t b)
+double irm_uneven_joined(const irm_state *state, int mode, int32_t a, int32_t b)
 {
-  const irm_crowd first = crowd_of(s, mode, a), second = crowd_of(s, mode, b);
-  return unevenness(s, mode, &first, &second);
+  const irm_crowd first = crowd_of(state, mode, a), second = crowd_of(state, mode, b);
+  return unevenness(state, mode, &first, &second);
 }
 
 /* Adds the node's n_im and n_im² to its cluster's. With counts of billions the squares pass 2^64: other splits are
  * proposed then, which are as valid. */
-static void add_node(irm_state *s, int mode, int64_t i, int64_t *count)
+static void add_node(irm_state *state, int mode, int64_t i, int64_t *count)
 {
-  const weft_irm_lists *links = &s->graph->links[mode];
-  const int32_t c = s->z[mode][i], *z = s->z[1 - mode];
-  int64_t *reached = s->reached + (size_t) c * (size_t) s->k[1 - mode];
-  uint64_t *squares = s->squares + (size_t) c * (size_t) s->k[1 - mode];
-  s->sampled_nodes[c]++;
+  const weft_irm_lists *links = &state->graph->links[mode];
+  const int32_t c = state->z[mode][i], *z = state->z[1 - mode];
+  int64_t *reached = state->reached + (size_t) c * (size_t) state->k[1 - mode];
+  uint64_t *squares = state->squares + (size_t) c * (size_t) state->k[1 - mode];
+  state->sampled_nodes[c]++;
   /* (x + w)² - x² = w (2 x + w), link by link */
   for (int64_t e = links->start[i]; e < links->start[i + 1]; e++) count[z[links->to[e]]] = 0;
   for (int64_t e = links->start[i]; e < links->start[i + 1]; e++) {
@@ -90,66 +90,69 @@ static void add_node(irm_state *s, int mode, int64_t i, int64_t *count)
   }
 }
 
-static void clear(irm_state *s, int mode, int32_t c)
+static void clear(irm_state *state, int mode, int32_t c)
 {
-  const size_t width = (size_t) s->k[1 - mode];
-  memset(s->reached + (size_t) c * width, 0, width * sizeof *s->reached);
-  memset(s->squares + (size_t) c * width, 0, width * sizeof *s->squares);
-  s->sampled_nodes[c] = 0;
+  const size_t width = (size_t) state->k[1 - mode];
+  memset(state->reached + (size_t) c * width, 0, width * sizeof *state->reached);
+  memset(state->squares + (size_t) c * width, 0, width * sizeof *state->squares);
+  state->sampled_nodes[c] = 0;
 }
 
 /* T, and Σ f over the cluster's blocks. */
-static void sum_up(irm_state *s, int mode, int32_t c)
+static void sum_up(irm_state *state, int mode, int32_t c)
 {
   const int other = 1 - mode;
-  const size_t row = (size_t) c * (size_t) s->k[other];
-  s->spreads[c] = s->row_now[c] = 0;
-  if (s->sizes[mode][c] == 0) return;
-  s->spreads[c] = unevenness_now(s, mode, c);
-  for (int32_t at = 0; at < s->active_count[other]; at++)
-    s->row_now[c] += irm_block_now(s, mode, row + (size_t) s->active[other][at]);
+  const size_t row = (size_t) c * (size_t) state->k[other];
+  state->spreads[c] = state->row_now[c] = 0;
+  if (state->sizes[mode][c] == 0) return;
+  state->spreads[c] = unevenness_now(state, mode, c);
+  for (int32_t at = 0; at < state->active_count[other]; at++)
+    state->row_now[c] += irm_block_now(state, mode, row + (size_t) state->active[other][at]);
 }
 
 /* The sampled nodes, cluster by cluster, to s->order; where each cluster begins, to s->begins. */
-static int64_t sort_sample(irm_state *s, int mode)
+static int64_t sort_sample(irm_state *state, int mode)
 {
-  const int32_t k = s->k[mode], *z = s->z[mode];
+  const int32_t k = state->k[mode], *z = state->z[mode];
   int64_t links = 0;
-  memset(s->begins, 0, ((size_t) k + 1) * sizeof *s->begins);
-  for (int64_t i = (s->stride - s->sweep % s->stride) % s->stride; i < s->graph->n[mode]; i += s->stride) {
-    s->begins[z[i] + 1]++;
-    links += s->graph->links[mode].start[i + 1] - s->graph->links[mode].start[i];
+  memset(state->begins, 0, ((size_t) k + 1) * sizeof *state->begins);
+  for (int64_t i = (state->stride - state->sweep % state->stride) % state->stride; i < state->graph->n[mode];
+       i += state->stride) {
+    state->begins[z[i] + 1]++;
+    links += state->graph->links[mode].start[i + 1] - state->graph->links[mode].start[i];
   }
-  for (int32_t c = 0; c < k; c++) s->begins[c + 1] += s->begins[c];
-  for (int64_t i = (s->stride - s->sweep % s->stride) % s->stride; i < s->graph->n[mode]; i += s->stride)
-    s->order[s->begins[z[i]]++] = (int32_t) i;
-  for (int32_t c = k; c > 0; c--) s->begins[c] = s->begins[c - 1];
-  s->begins[0] = 0;
+  for (int32_t c = 0; c < k; c++) state->begins[c + 1] += state->begins[c];
+  for (int64_t i = (state->stride - state->sweep % state->stride) % state->stride; i < state->graph->n[mode];
+       i += state->stride)
+    state->order[state->begins[z[i]]++] = (int32_t) i;
+  for (int32_t c = k; c > 0; c--) state->begins[c] = state->begins[c - 1];
+  state->begins[0] = 0;
   return links;
 }
 
-weft_status irm_uneven_begin(weft_ctx *poll, irm_state *s, int mode)
+weft_status irm_uneven_begin(weft_ctx *poll, irm_state *state, int mode)
 {
-  const int64_t wanted = (int64_t) SAMPLED_NODES * (s->active_count[1 - mode] + 1);
-  s->stride = s->graph->n[mode] > 2 * wanted ? s->graph->n[mode] / wanted : 1;
-  const int most = s->threads < s->trial_count ? s->threads : s->trial_count; /* each has a trial's scratch */
-  const int threads = sort_sample(s, mode) > SHARED_LINKS ? most : 1;
+  const int64_t wanted = (int64_t) SAMPLED_NODES * (state->active_count[1 - mode] + 1);
+  state->stride = state->graph->n[mode] > 2 * wanted ? state->graph->n[mode] / wanted : 1;
+  const int most =
+      state->threads < state->trial_count ? state->threads : state->trial_count; /* each has a trial's scratch */
+  const int threads = sort_sample(state, mode) > SHARED_LINKS ? most : 1;
   WEFT_PARALLEL_FOR(threads, dynamic)
-  for (int32_t c = 0; c < s->k[mode]; c++) {
-    clear(s, mode, c);
-    for (int64_t at = s->begins[c]; at < s->begins[c + 1]; at++)
-      add_node(s, mode, s->order[at], s->trials[WEFT_THREAD()].counts);
-    sum_up(s, mode, c);
+  for (int32_t c = 0; c < state->k[mode]; c++) {
+    clear(state, mode, c);
+    for (int64_t at = state->begins[c]; at < state->begins[c + 1]; at++)
+      add_node(state, mode, state->order[at], state->trials[WEFT_THREAD()].counts);
+    sum_up(state, mode, c);
   }
   return poll ? weft_poll(poll, 0, 0) : WEFT_OK;
 }
 
-void irm_uneven_renew(irm_state *s, int mode, const irm_trial *t)
+void irm_uneven_renew(irm_state *state, int mode, const irm_trial *trial)
 {
-  clear(s, mode, t->a);
-  clear(s, mode, t->b);
-  for (int64_t at = 0; at < t->count; at++)
-    if (in_sample(s, t->members[at])) add_node(s, mode, t->members[at], t->counts);
-  sum_up(s, mode, t->a);
-  sum_up(s, mode, t->b);
+  clear(state, mode, trial->a);
+  clear(state, mode, trial->b);
+  for (int64_t at = 0; at < trial->count; at++)
+    if (in_sample(state, trial->members[at])) add_node(state, mode, trial->members[at], trial->counts);
+  sum_up(state, mode, trial->a);
+  sum_up(state, mode, trial->b);
 }

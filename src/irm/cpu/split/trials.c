@@ -17,45 +17,46 @@ enum { MAX_TRIALS = 32 };
 
 /* Makes as many trials as threads can use at once, and one more with room for the largest proposal where the others
  * are too small for it. */
-weft_status irm_trials_make(weft_arena *arena, irm_state *s, int chains)
+weft_status irm_trials_make(weft_arena *arena, irm_state *state, int chains)
 {
   weft_status st = WEFT_OK;
-  const int32_t most = s->k[0] > s->k[1] ? s->k[0] : s->k[1];
-  const int64_t entries = s->one_mode ? 0 : irm_pair_entries(s);
-  int64_t nodes = s->graph->n[0] > s->graph->n[1] ? s->graph->n[0] : s->graph->n[1];
-  int slots = s->one_mode || s->threads == 1 ? 1 : 2 * s->threads;
+  const int32_t most = state->k[0] > state->k[1] ? state->k[0] : state->k[1];
+  const int64_t entries = state->one_mode ? 0 : irm_pair_entries(state);
+  int64_t nodes = state->graph->n[0] > state->graph->n[1] ? state->graph->n[0] : state->graph->n[1];
+  int slots = state->one_mode || state->threads == 1 ? 1 : 2 * state->threads;
   if (nodes > IRM_SPLIT_NODES) nodes = IRM_SPLIT_NODES;
   if (slots > MAX_TRIALS) slots = MAX_TRIALS;
-  if (slots > s->model->attempts) slots = s->model->attempts;
+  if (slots > state->model->attempts) slots = state->model->attempts;
   int64_t beside = BESIDE_ENTRIES / ((int64_t) slots * chains);
   if (beside < MIN_ENTRIES) beside = MIN_ENTRIES;
-  irm_trial *t;
-  s->trial_count = slots;
-  WEFT_TAKE0(t, arena, (size_t) slots + 1);
+  irm_trial *trial;
+  state->trial_count = slots;
+  WEFT_TAKE0(trial, arena, (size_t) slots + 1);
   for (int k = 0; k < slots + (slots > 1 && entries > beside); k++) { /* the last one has room for all */
-    WEFT_TAKE(t[k].members, arena, (size_t) nodes);
-    WEFT_TAKE(t[k].targets, arena, (size_t) nodes);
-    WEFT_TAKE(t[k].scores, arena, (size_t) most);
-    WEFT_TAKE(t[k].counts, arena, (size_t) most);
-    if (s->one_mode) continue;
-    WEFT_TRY(irm_pair_make(arena, s, slots == 1 || k == slots || entries < beside ? entries : beside, &t[k].pair));
+    WEFT_TAKE(trial[k].members, arena, (size_t) nodes);
+    WEFT_TAKE(trial[k].targets, arena, (size_t) nodes);
+    WEFT_TAKE(trial[k].scores, arena, (size_t) most);
+    WEFT_TAKE(trial[k].counts, arena, (size_t) most);
+    if (state->one_mode) continue;
+    WEFT_TRY(
+        irm_pair_make(arena, state, slots == 1 || k == slots || entries < beside ? entries : beside, &trial[k].pair));
   }
-  for (int mode = 0; mode < s->modes; mode++) WEFT_TAKE0(s->changes[mode], arena, (size_t) s->k[mode]);
-  s->trials = t;
+  for (int mode = 0; mode < state->modes; mode++) WEFT_TAKE0(state->changes[mode], arena, (size_t) state->k[mode]);
+  state->trials = trial;
 done:
   return st;
 }
 
 /* The n-th proposal of all chains that waits for its outcome: first those that were never evaluated, which take
  * longest. */
-static irm_trial *waiting(irm_state *const *states, int chains, int n, irm_state **s, int *number)
+static irm_trial *waiting(irm_state *const *states, int chains, int n, irm_state **state, int *number)
 {
   for (int known = 0; known < 2; known++)
     for (int c = 0; c < chains; c++) {
-      const irm_queue *q = &states[c]->queue;
-      const int first = known ? q->next : q->begun, count = (known ? q->begun : q->end) - first;
+      const irm_queue *queue = &states[c]->queue;
+      const int first = known ? queue->next : queue->begun, count = (known ? queue->begun : queue->end) - first;
       if (n < count) {
-        *s = states[c];
+        *state = states[c];
         *number = first + n;
         return &states[c]->trials[*number % states[c]->trial_count];
       }
@@ -67,9 +68,9 @@ static irm_trial *waiting(irm_state *const *states, int chains, int n, irm_state
 static weft_status weigh_nth(weft_ctx *poll, irm_state *const *states, int chains, int mode, int n)
 {
   int number;
-  irm_state *s;
-  irm_trial *t = waiting(states, chains, n, &s, &number);
-  return irm_weigh(poll, s, t, mode, number);
+  irm_state *state;
+  irm_trial *trial = waiting(states, chains, n, &state, &number);
+  return irm_weigh(poll, state, trial, mode, number);
 }
 
 static weft_status weigh_waiting(weft_ctx *poll, irm_state *const *states, int chains, int mode, int count)
@@ -88,26 +89,27 @@ static weft_status weigh_waiting(weft_ctx *poll, irm_state *const *states, int c
   return st;
 }
 
-static void apply(irm_state *s, irm_trial *t, int mode)
+static void apply(irm_state *state, irm_trial *trial, int mode)
 {
-  if (s->one_mode) return; /* its scans go through the state */
-  irm_pair_apply(s, t, t->joins);
-  s->changes[mode][t->a]++;
-  s->changes[mode][t->b]++;
-  irm_uneven_renew(s, mode, t);
+  if (state->one_mode) return; /* its scans go through the state */
+  irm_pair_apply(state, trial, trial->joins);
+  state->changes[mode][trial->a]++;
+  state->changes[mode][trial->b]++;
+  irm_uneven_renew(state, mode, trial);
 }
 
 /* Takes the outcomes of a chain's evaluated proposals up to the first that changes the state. */
-static weft_status take_outcomes(weft_ctx *poll, irm_state *s, int mode, int *changed)
+static weft_status take_outcomes(weft_ctx *poll, irm_state *state, int mode, int *changed)
 {
   weft_status st = WEFT_OK;
-  irm_queue *q = &s->queue;
-  while (q->next < q->begun) {
-    irm_trial *t = &s->trials[q->next % s->trial_count];
-    if (t->deferred) WEFT_TRY(irm_weigh(poll, s, t = &s->trials[s->trial_count], mode, q->next));
-    q->next++;
-    if (!t->accepted) continue;
-    apply(s, t, mode);
+  irm_queue *queue = &state->queue;
+  while (queue->next < queue->begun) {
+    irm_trial *trial = &state->trials[queue->next % state->trial_count];
+    if (trial->deferred)
+      WEFT_TRY(irm_weigh(poll, state, trial = &state->trials[state->trial_count], mode, queue->next));
+    queue->next++;
+    if (!trial->accepted) continue;
+    apply(state, trial, mode);
     *changed = 1;
     break;
   }
@@ -116,12 +118,12 @@ done:
 }
 
 /* Fills the slots; returns how many proposals of the chain wait. */
-static int fill_slots(irm_state *s, int attempts)
+static int fill_slots(irm_state *state, int attempts)
 {
-  irm_queue *q = &s->queue;
-  q->end = attempts - q->next < s->trial_count ? attempts : q->next + s->trial_count;
-  for (int n = q->begun; n < q->end; n++) s->trials[n % s->trial_count].known = 0;
-  return q->end - q->next;
+  irm_queue *queue = &state->queue;
+  queue->end = attempts - queue->next < state->trial_count ? attempts : queue->next + state->trial_count;
+  for (int n = queue->begun; n < queue->end; n++) state->trials[n % state->trial_count].known = 0;
+  return queue->end - queue->next;
 }
 
 /* Evaluates what waits, takes outcomes in the order of their numbers up to the first that changes a chain, and so on

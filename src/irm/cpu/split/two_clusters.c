@@ -49,25 +49,25 @@ struct irm_pair {
   pair_side sides[2];
 };
 
-int64_t irm_pair_entries(const irm_state *s)
+int64_t irm_pair_entries(const irm_state *state)
 {
-  const weft_irm_graph *g = s->graph;
-  const int32_t most = s->k[0] > s->k[1] ? s->k[0] : s->k[1];
-  const int64_t links = g->link_count[0] + g->missing_count[0];
-  int64_t nodes = g->n[0] > g->n[1] ? g->n[0] : g->n[1];
+  const weft_irm_graph *graph = state->graph;
+  const int32_t most = state->k[0] > state->k[1] ? state->k[0] : state->k[1];
+  const int64_t links = graph->link_count[0] + graph->missing_count[0];
+  int64_t nodes = graph->n[0] > graph->n[1] ? graph->n[0] : graph->n[1];
   if (nodes > IRM_SPLIT_NODES) nodes = IRM_SPLIT_NODES;
   return (double) nodes * most < (double) links ? nodes * most : links;
 }
 
 /* Memory for one proposal at a time, in `arena`: per member its entries, per cluster of the other mode the two
  * sides' counts and terms of f. */
-weft_status irm_pair_make(weft_arena *arena, const irm_state *s, int64_t entries, irm_pair **out)
+weft_status irm_pair_make(weft_arena *arena, const irm_state *state, int64_t entries, irm_pair **out)
 {
   weft_status st = WEFT_OK;
   irm_pair *p;
-  const weft_irm_graph *g = s->graph;
-  const int32_t most = s->k[0] > s->k[1] ? s->k[0] : s->k[1];
-  int64_t nodes = g->n[0] > g->n[1] ? g->n[0] : g->n[1];
+  const weft_irm_graph *graph = state->graph;
+  const int32_t most = state->k[0] > state->k[1] ? state->k[0] : state->k[1];
+  int64_t nodes = graph->n[0] > graph->n[1] ? graph->n[0] : graph->n[1];
   if (nodes > IRM_SPLIT_NODES) nodes = IRM_SPLIT_NODES;
   WEFT_TAKE0(p, arena, 1);
   p->room = entries;
@@ -79,20 +79,20 @@ weft_status irm_pair_make(weft_arena *arena, const irm_state *s, int64_t entries
   WEFT_TAKE(p->rates, arena, (size_t) most);
   WEFT_TAKE(p->links, arena, (size_t) most);
   WEFT_TAKE(p->pairs, arena, (size_t) most);
-  if (g->unit > 0) WEFT_TAKE(p->values, arena, (size_t) most);
-  if (g->unit > 0) WEFT_TAKE(p->widths, arena, (size_t) most);
-  if (g->unit > 0) WEFT_TAKE(p->squares, arena, (size_t) entries + 1);
+  if (graph->unit > 0) WEFT_TAKE(p->values, arena, (size_t) most);
+  if (graph->unit > 0) WEFT_TAKE(p->widths, arena, (size_t) most);
+  if (graph->unit > 0) WEFT_TAKE(p->squares, arena, (size_t) entries + 1);
   for (int side = 0; side < 2; side++) {
-    pair_side *c = &p->sides[side];
-    WEFT_TAKE(c->links, arena, (size_t) most);
-    WEFT_TAKE(c->pairs, arena, (size_t) most);
-    if (g->unit > 0) WEFT_TAKE(c->values, arena, (size_t) most);
-    if (g->unit > 0) WEFT_TAKE(c->a_value, arena, (size_t) most);
-    WEFT_TAKE(c->now, arena, (size_t) most);
-    WEFT_TAKE(c->next, arena, (size_t) most);
-    for (int more = 0; more < 2; more++) WEFT_TAKE(c->bare[more], arena, (size_t) most);
-    WEFT_TAKE(c->a_link, arena, (size_t) most);
-    WEFT_TAKE(c->a_node, arena, (size_t) most);
+    pair_side *cluster = &p->sides[side];
+    WEFT_TAKE(cluster->links, arena, (size_t) most);
+    WEFT_TAKE(cluster->pairs, arena, (size_t) most);
+    if (graph->unit > 0) WEFT_TAKE(cluster->values, arena, (size_t) most);
+    if (graph->unit > 0) WEFT_TAKE(cluster->a_value, arena, (size_t) most);
+    WEFT_TAKE(cluster->now, arena, (size_t) most);
+    WEFT_TAKE(cluster->next, arena, (size_t) most);
+    for (int more = 0; more < 2; more++) WEFT_TAKE(cluster->bare[more], arena, (size_t) most);
+    WEFT_TAKE(cluster->a_link, arena, (size_t) most);
+    WEFT_TAKE(cluster->a_node, arena, (size_t) most);
   }
   *out = p;
 done:
@@ -113,66 +113,67 @@ static int64_t entry_of(irm_pair *p, int32_t at, int64_t first, int64_t *end)
 }
 
 /* Links and missing pairs of a node. */
-static int64_t list_length(const weft_irm_graph *g, int mode, int32_t node)
+static int64_t list_length(const weft_irm_graph *graph, int mode, int32_t node)
 {
-  const int64_t links = g->links[mode].start[node + 1] - g->links[mode].start[node];
-  return links + (g->missing_count[0] ? g->missing[mode].start[node + 1] - g->missing[mode].start[node] : 0);
+  const int64_t links = graph->links[mode].start[node + 1] - graph->links[mode].start[node];
+  return links +
+         (graph->missing_count[0] ? graph->missing[mode].start[node + 1] - graph->missing[mode].start[node] : 0);
 }
 
-static void load_member(const irm_state *s, irm_pair *p, int32_t node, int64_t first, int64_t *end)
+static void load_member(const irm_state *state, irm_pair *p, int32_t node, int64_t first, int64_t *end)
 {
-  const weft_irm_lists *links = &s->graph->links[p->mode], *missing = &s->graph->missing[p->mode];
-  const int32_t *z = s->z[1 - p->mode], *place = s->place[1 - p->mode];
+  const weft_irm_lists *links = &state->graph->links[p->mode], *missing = &state->graph->missing[p->mode];
+  const int32_t *z = state->z[1 - p->mode], *place = state->place[1 - p->mode];
   for (int64_t e = links->start[node]; e < links->start[node + 1]; e++) {
     const int64_t to = entry_of(p, place[z[links->to[e]]], first, end);
     p->entries[to].links += links->weight ? links->weight[e] : 1;
     if (p->squares) p->squares[to] += (int64_t) links->weight[e] * links->weight[e];
   }
-  for (int64_t e = s->graph->missing_count[0] ? missing->start[node] : 0;
-       s->graph->missing_count[0] && e < missing->start[node + 1]; e++)
+  for (int64_t e = state->graph->missing_count[0] ? missing->start[node] : 0;
+       state->graph->missing_count[0] && e < missing->start[node + 1]; e++)
     p->entries[entry_of(p, place[z[missing->to[e]]], first, end)].missing++;
   for (int64_t e = first; e < *end; e++) p->seen[p->entries[e].at] = -1;
 }
 
 /* Counts each member's links and missing pairs by cluster of the other mode; says whether they are dense and whether
  * all log gammas are in tables. */
-int irm_pair_load(const irm_state *s, irm_trial *t, int mode, int32_t i, int32_t j)
+int irm_pair_load(const irm_state *state, irm_trial *trial, int mode, int32_t i, int32_t j)
 {
-  irm_pair *p = t->pair;
+  irm_pair *p = trial->pair;
   int64_t end = 0, largest = 0;
   p->mode = mode;
-  p->count = t->count;
-  p->clusters = s->active_count[1 - mode];
+  p->count = trial->count;
+  p->clusters = state->active_count[1 - mode];
   for (int32_t at = 0; at < p->clusters; at++) {
     p->seen[at] = -1;
-    p->sizes[at] = s->sizes[1 - mode][s->active[1 - mode][at]];
+    p->sizes[at] = state->sizes[1 - mode][state->active[1 - mode][at]];
     if (p->sizes[at] > largest) largest = p->sizes[at];
   }
-  p->in_tables = s->graph->unit == 0 && !s->model->poisson && largest < s->tables.size / (t->count + 1);
-  for (int64_t x = 0; x < t->count; x++) {
-    const int32_t node = t->members[x];
-    const int64_t most = list_length(s->graph, mode, node);
+  p->in_tables = state->graph->unit == 0 && !state->model->poisson && largest < state->tables.size / (trial->count + 1);
+  for (int64_t x = 0; x < trial->count; x++) {
+    const int32_t node = trial->members[x];
+    const int64_t most = list_length(state->graph, mode, node);
     if (p->room - end < (most < p->clusters ? most : p->clusters)) return 0;
     if (node == i) p->anchors[0] = x;
     if (node == j) p->anchors[1] = x;
     p->start[x] = end;
-    load_member(s, p, node, p->start[x], &end);
+    load_member(state, p, node, p->start[x], &end);
   }
-  p->start[t->count] = end;
-  p->dense = 2.0 * (double) end >= (double) t->count * p->clusters;
+  p->start[trial->count] = end;
+  p->dense = 2.0 * (double) end >= (double) trial->count * p->clusters;
   return 1;
 }
 
 /* Adds `by` times a member to a cluster's counts. */
 static void add_member(irm_pair *p, int side, int64_t x, int by)
 {
-  pair_side *c = &p->sides[side];
-  c->nodes += by;
-  for (int32_t at = 0; at < p->clusters; at++) c->pairs[at] += by * p->sizes[at];
+  pair_side *cluster = &p->sides[side];
+  cluster->nodes += by;
+  for (int32_t at = 0; at < p->clusters; at++) cluster->pairs[at] += by * p->sizes[at];
   for (int64_t e = p->start[x]; e < p->start[x + 1]; e++) {
-    c->links[p->entries[e].at] += by * p->entries[e].links;
-    c->pairs[p->entries[e].at] -= by * p->entries[e].missing;
-    if (p->squares) c->values[p->entries[e].at] += by * p->squares[e];
+    cluster->links[p->entries[e].at] += by * p->entries[e].links;
+    cluster->pairs[p->entries[e].at] -= by * p->entries[e].missing;
+    if (p->squares) cluster->values[p->entries[e].at] += by * p->squares[e];
   }
 }
 
@@ -182,85 +183,85 @@ static void add_member(irm_pair *p, int side, int64_t x, int by)
  * a_node + a_link x + a_value x² to the log likelihood. */
 static void renew_means(irm_pair *p, int side)
 {
-  pair_side *c = &p->sides[side];
-  c->node = 0;
+  pair_side *cluster = &p->sides[side];
+  cluster->node = 0;
   for (int32_t at = 0; at < p->clusters; at++) {
-    const double size = (double) p->sizes[at], count = (double) c->pairs[at] + size;
-    const double mean = ((double) c->links[at] + size * p->rates[at]) / count;
-    const double square = ((double) c->values[at] + size * (p->widths[at] + p->rates[at] * p->rates[at])) / count;
+    const double size = (double) p->sizes[at], count = (double) cluster->pairs[at] + size;
+    const double mean = ((double) cluster->links[at] + size * p->rates[at]) / count;
+    const double square = ((double) cluster->values[at] + size * (p->widths[at] + p->rates[at] * p->rates[at])) / count;
     const double width = square - mean * mean > 1 ? square - mean * mean : 1;
-    c->a_link[at] = mean / width;
-    c->a_value[at] = -0.5 / width;
-    c->a_node[at] = -0.5 * (weft_log(width) + mean * mean / width);
-    c->node += size * c->a_node[at];
+    cluster->a_link[at] = mean / width;
+    cluster->a_value[at] = -0.5 / width;
+    cluster->a_node[at] = -0.5 * (weft_log(width) + mean * mean / width);
+    cluster->node += size * cluster->a_node[at];
   }
-  c->renew_at = c->nodes + 1 + c->nodes / RENEW_SHARE;
+  cluster->renew_at = cluster->nodes + 1 + cluster->nodes / RENEW_SHARE;
 }
 
 /* Rates shrunk towards those of both clusters together, as if one more node of these were in it. */
-static void renew_rates(const irm_state *s, irm_pair *p, int side)
+static void renew_rates(const irm_state *state, irm_pair *p, int side)
 {
-  pair_side *c = &p->sides[side];
+  pair_side *cluster = &p->sides[side];
   if (p->squares) {
     renew_means(p, side);
     return;
   }
-  c->node = 0;
+  cluster->node = 0;
   for (int32_t at = 0; at < p->clusters; at++) {
     const double size = (double) p->sizes[at];
-    const double rate = ((double) c->links[at] + size * p->rates[at]) / ((double) c->pairs[at] + size);
-    c->a_node[at] = s->model->poisson ? -rate : weft_log1p(-rate);
-    c->a_link[at] = weft_log(rate) - (s->model->poisson ? 0 : c->a_node[at]);
-    c->node += size * c->a_node[at];
+    const double rate = ((double) cluster->links[at] + size * p->rates[at]) / ((double) cluster->pairs[at] + size);
+    cluster->a_node[at] = state->model->poisson ? -rate : weft_log1p(-rate);
+    cluster->a_link[at] = weft_log(rate) - (state->model->poisson ? 0 : cluster->a_node[at]);
+    cluster->node += size * cluster->a_node[at];
   }
-  c->renew_at = c->nodes + 1 + c->nodes / RENEW_SHARE;
+  cluster->renew_at = cluster->nodes + 1 + cluster->nodes / RENEW_SHARE;
 }
 
-static void start_side(const irm_state *s, irm_pair *p, int side)
+static void start_side(const irm_state *state, irm_pair *p, int side)
 {
-  pair_side *c = &p->sides[side];
-  memset(c->links, 0, (size_t) p->clusters * sizeof *c->links);
-  memset(c->pairs, 0, (size_t) p->clusters * sizeof *c->pairs);
-  if (p->squares) memset(c->values, 0, (size_t) p->clusters * sizeof *c->values);
-  c->nodes = 0;
+  pair_side *cluster = &p->sides[side];
+  memset(cluster->links, 0, (size_t) p->clusters * sizeof *cluster->links);
+  memset(cluster->pairs, 0, (size_t) p->clusters * sizeof *cluster->pairs);
+  if (p->squares) memset(cluster->values, 0, (size_t) p->clusters * sizeof *cluster->values);
+  cluster->nodes = 0;
   add_member(p, side, p->anchors[side], 1);
   p->side[p->anchors[side]] = (uint8_t) side;
-  renew_rates(s, p, side);
+  renew_rates(state, p, side);
 }
 
 /* Only the anchors are placed at first; rates are renewed whenever a side has grown by a fifth. */
-weft_status irm_pair_launch(weft_ctx *poll, const irm_state *s, irm_trial *t)
+weft_status irm_pair_launch(weft_ctx *poll, const irm_state *state, irm_trial *trial)
 {
-  irm_pair *p = t->pair;
-  const pair_side *a = &p->sides[0], *b = &p->sides[1];
-  const size_t width = (size_t) s->k[1 - p->mode];
+  irm_pair *p = trial->pair;
+  const pair_side *one = &p->sides[0], *two = &p->sides[1];
+  const size_t width = (size_t) state->k[1 - p->mode];
   for (int32_t at = 0; at < p->clusters; at++) {
-    const size_t m = (size_t) s->active[1 - p->mode][at];
-    const size_t first = (size_t) t->a * width + m, second = (size_t) t->b * width + m;
-    const int64_t pairs = s->pairs[p->mode][first] + s->pairs[p->mode][second];
-    const double links = (double) (s->links[p->mode][first] + s->links[p->mode][second]);
+    const size_t m = (size_t) state->active[1 - p->mode][at];
+    const size_t first = (size_t) trial->a * width + m, second = (size_t) trial->b * width + m;
+    const int64_t pairs = state->pairs[p->mode][first] + state->pairs[p->mode][second];
+    const double links = (double) (state->links[p->mode][first] + state->links[p->mode][second]);
     p->rates[at] = pairs ? (links + 0.5) / ((double) pairs + 1) : 0.5;
     if (!p->squares) continue;
-    const double values = (double) (s->values[p->mode][first] + s->values[p->mode][second]);
+    const double values = (double) (state->values[p->mode][first] + state->values[p->mode][second]);
     p->rates[at] = pairs ? links / (double) pairs : 0;
     p->widths[at] = pairs ? values / (double) pairs - p->rates[at] * p->rates[at] : 0;
     if (p->widths[at] < 1) p->widths[at] = 1;
   }
-  for (int side = 0; side < 2; side++) start_side(s, p, side);
+  for (int side = 0; side < 2; side++) start_side(state, p, side);
   for (int64_t x = 0; x < p->count; x++) {
     if (x == p->anchors[0] || x == p->anchors[1]) continue;
-    double odds = b->node - a->node;
+    double odds = two->node - one->node;
     for (int64_t e = p->start[x]; e < p->start[x + 1]; e++) {
       const pair_entry *n = &p->entries[e];
-      odds += (double) n->links * (b->a_link[n->at] - a->a_link[n->at]) -
-              n->missing * (b->a_node[n->at] - a->a_node[n->at]);
-      if (p->squares) odds += (double) p->squares[e] * (b->a_value[n->at] - a->a_value[n->at]);
+      odds += (double) n->links * (two->a_link[n->at] - one->a_link[n->at]) -
+              n->missing * (two->a_node[n->at] - one->a_node[n->at]);
+      if (p->squares) odds += (double) p->squares[e] * (two->a_value[n->at] - one->a_value[n->at]);
     }
-    const double u = irm_trial_next(t);
+    const double u = irm_trial_next(trial);
     const int side = weft_log(u / (1 - u)) < odds;
     add_member(p, side, x, 1);
     p->side[x] = (uint8_t) side;
-    if (p->sides[side].nodes >= p->sides[side].renew_at) renew_rates(s, p, side);
+    if (p->sides[side].nodes >= p->sides[side].renew_at) renew_rates(state, p, side);
     if (poll && x % POLL_NODES == 0 && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
   }
   return WEFT_OK;
@@ -269,33 +270,35 @@ weft_status irm_pair_launch(weft_ctx *poll, const irm_state *s, irm_trial *t)
 /* ---- scans ---- */
 
 /* f of a block, of which `in_tables` says that tables have all of it. */
-INLINE double f_of(const irm_state *s, int in_tables, int64_t links, int64_t values, int64_t pairs)
+INLINE double f_of(const irm_state *state, int in_tables, int64_t links, int64_t values, int64_t pairs)
 {
-  const irm_tables *t = &s->tables;
-  if (in_tables) return t->base + t->links[links] + t->others[pairs - links] - t->pairs[pairs];
-  return irm_f_block(t, links, values, pairs);
+  const irm_tables *tables = &state->tables;
+  if (in_tables) return tables->base + tables->links[links] + tables->others[pairs - links] - tables->pairs[pairs];
+  return irm_f_block(tables, links, values, pairs);
 }
 
-static void fill_now(const irm_state *s, const irm_pair *p, int side)
+static void fill_now(const irm_state *state, const irm_pair *p, int side)
 {
-  const pair_side *c = &p->sides[side];
+  const pair_side *cluster = &p->sides[side];
   for (int32_t at = 0; at < p->clusters; at++)
-    c->now[at] = f_of(s, p->in_tables, c->links[at], c->values ? c->values[at] : 0, c->pairs[at]);
+    cluster->now[at] =
+        f_of(state, p->in_tables, cluster->links[at], cluster->values ? cluster->values[at] : 0, cluster->pairs[at]);
 }
 
 /* The terms of nodes without links that leave or join. Where no such node can leave, any number will do: it is
  * cancelled by the terms of the nodes that can. */
-static void fill_bare(const irm_state *s, irm_pair *p, int side)
+static void fill_bare(const irm_state *state, irm_pair *p, int side)
 {
-  pair_side *c = &p->sides[side];
-  const int links_bound = s->graph->unit == 0 && !s->model->poisson;
+  pair_side *cluster = &p->sides[side];
+  const int links_bound = state->graph->unit == 0 && !state->model->poisson;
   for (int more = 0; more < 2; more++) {
-    c->bare_gain[more] = 0;
+    cluster->bare_gain[more] = 0;
     for (int32_t at = 0; at < p->clusters; at++) {
-      const int64_t links = c->links[at], pairs = c->pairs[at] + (more ? p->sizes[at] : -p->sizes[at]);
+      const int64_t links = cluster->links[at], pairs = cluster->pairs[at] + (more ? p->sizes[at] : -p->sizes[at]);
       const int none = pairs < 0 || (links_bound && links > pairs);
-      c->bare[more][at] = none ? c->now[at] : f_of(s, p->in_tables, links, c->values ? c->values[at] : 0, pairs);
-      c->bare_gain[more] += c->bare[more][at] - c->now[at];
+      cluster->bare[more][at] =
+          none ? cluster->now[at] : f_of(state, p->in_tables, links, cluster->values ? cluster->values[at] : 0, pairs);
+      cluster->bare_gain[more] += cluster->bare[more][at] - cluster->now[at];
     }
   }
 }
@@ -324,66 +327,69 @@ static void unpack(irm_pair *p, int64_t before, int64_t x)
 }
 
 /* The gain when member x joins (`by` 1) or leaves (-1); also fills c->next. */
-INLINE double gain_by_place(const irm_state *s, const irm_pair *p, int side, int by, int in_tables)
+INLINE double gain_by_place(const irm_state *state, const irm_pair *p, int side, int by, int in_tables)
 {
-  const pair_side *c = &p->sides[side];
+  const pair_side *cluster = &p->sides[side];
   double sum = 0;
   for (int32_t at = 0; at < p->clusters; at++) {
-    const int64_t values = c->values ? c->values[at] + by * p->values[at] : 0;
-    c->next[at] = f_of(s, in_tables, c->links[at] + by * p->links[at], values, c->pairs[at] + by * p->pairs[at]);
-    sum += c->next[at] - c->now[at];
+    const int64_t values = cluster->values ? cluster->values[at] + by * p->values[at] : 0;
+    cluster->next[at] =
+        f_of(state, in_tables, cluster->links[at] + by * p->links[at], values, cluster->pairs[at] + by * p->pairs[at]);
+    sum += cluster->next[at] - cluster->now[at];
   }
   return sum;
 }
 
-static double gain_by_entry(const irm_state *s, const irm_pair *p, int side, int64_t x, int by)
+static double gain_by_entry(const irm_state *state, const irm_pair *p, int side, int64_t x, int by)
 {
-  const pair_side *c = &p->sides[side];
-  const double *bare = c->bare[by > 0];
-  double sum = c->bare_gain[by > 0];
+  const pair_side *cluster = &p->sides[side];
+  const double *bare = cluster->bare[by > 0];
+  double sum = cluster->bare_gain[by > 0];
   for (int64_t e = p->start[x]; e < p->start[x + 1]; e++) {
     const pair_entry *n = &p->entries[e];
-    const int64_t values = c->values ? c->values[n->at] + by * p->squares[e] : 0;
-    const double next = f_of(s, p->in_tables, c->links[n->at] + by * n->links, values,
-                             c->pairs[n->at] + by * (p->sizes[n->at] - n->missing));
-    c->next[e - p->start[x]] = next;
+    const int64_t values = cluster->values ? cluster->values[n->at] + by * p->squares[e] : 0;
+    const double next = f_of(state, p->in_tables, cluster->links[n->at] + by * n->links, values,
+                             cluster->pairs[n->at] + by * (p->sizes[n->at] - n->missing));
+    cluster->next[e - p->start[x]] = next;
     sum += next - bare[n->at];
   }
   return sum;
 }
 
-static double gain_of(const irm_state *s, const irm_pair *p, int side, int64_t x, int by)
+static double gain_of(const irm_state *state, const irm_pair *p, int side, int64_t x, int by)
 {
-  if (!p->dense) return gain_by_entry(s, p, side, x, by);
-  return p->in_tables ? gain_by_place(s, p, side, by, 1) : gain_by_place(s, p, side, by, 0);
+  if (!p->dense) return gain_by_entry(state, p, side, x, by);
+  return p->in_tables ? gain_by_place(state, p, side, by, 1) : gain_by_place(state, p, side, by, 0);
 }
 
 /* Member x joins or leaves, as gain_of() has computed it. */
-static void move(const irm_state *s, irm_pair *p, int side, int64_t x, int by)
+static void move(const irm_state *state, irm_pair *p, int side, int64_t x, int by)
 {
-  pair_side *c = &p->sides[side];
+  pair_side *cluster = &p->sides[side];
   add_member(p, side, x, by);
   if (p->dense) {
-    double *held = c->now;
-    c->now = c->next;
-    c->next = held;
+    double *held = cluster->now;
+    cluster->now = cluster->next;
+    cluster->next = held;
     return;
   }
-  memcpy(c->now, c->bare[by > 0], (size_t) p->clusters * sizeof *c->now);
-  for (int64_t e = p->start[x]; e < p->start[x + 1]; e++) c->now[p->entries[e].at] = c->next[e - p->start[x]];
-  fill_bare(s, p, side);
+  memcpy(cluster->now, cluster->bare[by > 0], (size_t) p->clusters * sizeof *cluster->now);
+  for (int64_t e = p->start[x]; e < p->start[x + 1]; e++)
+    cluster->now[p->entries[e].at] = cluster->next[e - p->start[x]];
+  fill_bare(state, p, side);
 }
 
 /* With `target` (labels by member) no draw is made. WEFT_ERR_INTERRUPT when a poll says so; the state is never
  * changed. */
-weft_status irm_pair_scan(weft_ctx *poll, const irm_state *s, irm_trial *t, const int32_t *target, double *log_q)
+weft_status irm_pair_scan(weft_ctx *poll, const irm_state *state, irm_trial *trial, const int32_t *target,
+                          double *log_q)
 {
-  irm_pair *p = t->pair;
+  irm_pair *p = trial->pair;
   int64_t before = -1;
   *log_q = 0;
   for (int side = 0; side < 2; side++) {
-    fill_now(s, p, side);
-    if (!p->dense) fill_bare(s, p, side);
+    fill_now(state, p, side);
+    if (!p->dense) fill_bare(state, p, side);
   }
   for (int64_t x = 0; x < p->count; x++) {
     if (poll && x % POLL_NODES == 0 && weft_poll(poll, 0, 0) != WEFT_OK) return WEFT_ERR_INTERRUPT;
@@ -391,16 +397,16 @@ weft_status irm_pair_scan(weft_ctx *poll, const irm_state *s, irm_trial *t, cons
     const int from = p->side[x], other = 1 - from;
     if (p->dense) unpack(p, before, x);
     before = x;
-    const double change = gain_of(s, p, from, x, -1) + gain_of(s, p, other, x, 1) +
+    const double change = gain_of(state, p, from, x, -1) + gain_of(state, p, other, x, 1) +
                           weft_log((double) p->sides[other].nodes) - weft_log((double) (p->sides[from].nodes - 1));
     const double odds = from ? -change : change;
     const double log_b = odds > 0 ? -weft_log1p(weft_exp(-odds)) : odds - weft_log1p(weft_exp(odds)),
                  log_a = log_b - odds;
-    const int side = target ? target[x] == t->b : weft_log(irm_trial_next(t)) < log_b;
+    const int side = target ? target[x] == trial->b : weft_log(irm_trial_next(trial)) < log_b;
     *log_q += side ? log_b : log_a;
     if (side == from) continue;
-    move(s, p, from, x, -1);
-    move(s, p, side, x, 1);
+    move(state, p, from, x, -1);
+    move(state, p, side, x, 1);
     p->side[x] = (uint8_t) side;
   }
   return WEFT_OK;
@@ -408,37 +414,40 @@ weft_status irm_pair_scan(weft_ctx *poll, const irm_state *s, irm_trial *t, cons
 
 /* ---- the outcome ---- */
 
-irm_row irm_pair_row(const irm_trial *t, int side)
+irm_row irm_pair_row(const irm_trial *trial, int side)
 {
-  const irm_pair *p = t->pair;
-  const pair_side *c = &p->sides[side];
-  irm_row row = { c->links, c->pairs, c->values, NULL, 0, c->nodes };
-  for (int32_t at = 0; at < p->clusters; at++) row.now += c->now[at];
+  const irm_pair *p = trial->pair;
+  const pair_side *cluster = &p->sides[side];
+  irm_row row = { cluster->links, cluster->pairs, cluster->values, NULL, 0, cluster->nodes };
+  for (int32_t at = 0; at < p->clusters; at++) row.now += cluster->now[at];
   return row;
 }
 
 /* Writes both sides' blocks, or their sums in a and zeros in b, into the state, with sizes and the members' labels. */
-void irm_pair_apply(irm_state *s, const irm_trial *t, int all_in_a)
+void irm_pair_apply(irm_state *state, const irm_trial *trial, int all_in_a)
 {
-  const irm_pair *p = t->pair;
-  const pair_side *a = &p->sides[0], *b = &p->sides[1];
+  const irm_pair *p = trial->pair;
+  const pair_side *one = &p->sides[0], *two = &p->sides[1];
   const int mode = p->mode;
-  const size_t width = (size_t) s->k[1 - mode], height = (size_t) s->k[mode];
-  const int32_t label[2] = { t->a, t->b };
-  const int64_t nodes[2] = { all_in_a ? p->count : a->nodes, all_in_a ? 0 : b->nodes };
+  const size_t width = (size_t) state->k[1 - mode], height = (size_t) state->k[mode];
+  const int32_t label[2] = { trial->a, trial->b };
+  const int64_t nodes[2] = { all_in_a ? p->count : one->nodes, all_in_a ? 0 : two->nodes };
   for (int32_t at = 0; at < p->clusters; at++) {
-    const size_t m = (size_t) s->active[1 - mode][at];
-    const int64_t links[2] = { all_in_a ? a->links[at] + b->links[at] : a->links[at], all_in_a ? 0 : b->links[at] };
-    const int64_t pairs[2] = { all_in_a ? a->pairs[at] + b->pairs[at] : a->pairs[at], all_in_a ? 0 : b->pairs[at] };
+    const size_t m = (size_t) state->active[1 - mode][at];
+    const int64_t links[2] = { all_in_a ? one->links[at] + two->links[at] : one->links[at],
+                               all_in_a ? 0 : two->links[at] };
+    const int64_t pairs[2] = { all_in_a ? one->pairs[at] + two->pairs[at] : one->pairs[at],
+                               all_in_a ? 0 : two->pairs[at] };
     for (int side = 0; side < 2; side++) {
       const size_t l = (size_t) label[side];
-      s->links[mode][l * width + m] = s->links[1 - mode][m * height + l] = links[side];
-      s->pairs[mode][l * width + m] = s->pairs[1 - mode][m * height + l] = pairs[side];
+      state->links[mode][l * width + m] = state->links[1 - mode][m * height + l] = links[side];
+      state->pairs[mode][l * width + m] = state->pairs[1 - mode][m * height + l] = pairs[side];
       if (!p->squares) continue;
-      const int64_t values = all_in_a ? (side ? 0 : a->values[at] + b->values[at]) : p->sides[side].values[at];
-      s->values[mode][l * width + m] = s->values[1 - mode][m * height + l] = values;
+      const int64_t values = all_in_a ? (side ? 0 : one->values[at] + two->values[at]) : p->sides[side].values[at];
+      state->values[mode][l * width + m] = state->values[1 - mode][m * height + l] = values;
     }
   }
-  for (int side = 0; side < 2; side++) irm_change_size(s, mode, label[side], nodes[side] - s->sizes[mode][label[side]]);
-  for (int64_t x = 0; x < p->count; x++) s->z[mode][t->members[x]] = label[all_in_a ? 0 : p->side[x]];
+  for (int side = 0; side < 2; side++)
+    irm_change_size(state, mode, label[side], nodes[side] - state->sizes[mode][label[side]]);
+  for (int64_t x = 0; x < p->count; x++) state->z[mode][trial->members[x]] = label[all_in_a ? 0 : p->side[x]];
 }

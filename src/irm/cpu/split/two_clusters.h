@@ -54,4 +54,7 @@ void irm_pair_apply(irm_state *s, const irm_trial *t, int all_in_a);
 weft_status irm_weigh(weft_ctx *poll, irm_state *s, irm_trial *t, int mode, int number);
 
 /* The next uniform of the proposal's scans. */
-static inline double irm_trial_next(irm_trial *t) { return weft_draw_uniform(t->rng, t->index + t->scans++); }
+static inline double irm_trial_next(irm_trial *trial)
+{
+  return weft_draw_uniform(trial->rng, trial->index + trial->scans++);
+}
