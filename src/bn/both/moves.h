@@ -29,7 +29,7 @@ enum { WEFT_BN_SWAP, WEFT_BN_ADJACENT, WEFT_BN_SHIFT };
  * are shifts, a quarter each swaps and swaps of neighbours. Every move has its reverse with the same probability. */
 static WEFT_HD inline weft_bn_move weft_bn_choose_places(size_t p, weft_u32x4 draw)
 {
-  weft_bn_move m = { 0, 0, 0, 0, 0, 0, 0 };
+  weft_bn_move move = { 0, 0, 0, 0, 0, 0, 0 };
   const uint64_t first = draw.v[0] >> 2, kind = draw.v[0] & 3;
   int32_t a, b;
   if (kind == 1) {
@@ -45,26 +45,26 @@ static WEFT_HD inline weft_bn_move weft_bn_choose_places(size_t p, weft_u32x4 dr
     a = b;
     b = c;
   }
-  m.kind = kind == 0 ? WEFT_BN_SWAP : kind == 1 ? WEFT_BN_ADJACENT : WEFT_BN_SHIFT;
-  m.from = a;
-  m.to = b;
-  return m;
+  move.kind = kind == 0 ? WEFT_BN_SWAP : kind == 1 ? WEFT_BN_ADJACENT : WEFT_BN_SHIFT;
+  move.from = a;
+  move.to = b;
+  return move;
 }
 
 /* The nodes at the two places. */
-static WEFT_HD inline void weft_bn_name_nodes(weft_bn_move *m, int32_t x, int32_t y)
+static WEFT_HD inline void weft_bn_name_nodes(weft_bn_move *move, int32_t x, int32_t y)
 {
-  m->x = x;
-  m->y = y;
-  m->lost = m->kind != WEFT_BN_SHIFT || m->from < m->to ? m->x : -1;
-  m->gained = m->kind != WEFT_BN_SHIFT ? m->y : m->from < m->to ? -1 : m->x;
+  move->x = x;
+  move->y = y;
+  move->lost = move->kind != WEFT_BN_SHIFT || move->from < move->to ? move->x : -1;
+  move->gained = move->kind != WEFT_BN_SHIFT ? move->y : move->from < move->to ? -1 : move->x;
 }
 
 static WEFT_HD inline weft_bn_move weft_bn_choose_move(const int32_t *order, size_t p, weft_u32x4 draw)
 {
-  weft_bn_move m = weft_bn_choose_places(p, draw);
-  weft_bn_name_nodes(&m, order[m.from], order[m.to]);
-  return m;
+  weft_bn_move move = weft_bn_choose_places(p, draw);
+  weft_bn_name_nodes(&move, order[move.from], order[move.to]);
+  return move;
 }
 
 /* Metropolis: u < exp(beta * difference); beyond 37 no u of 53 bits is small enough. */

@@ -14,20 +14,20 @@ typedef struct weft_bn_binomials {
   uint64_t *choose;
 } weft_bn_binomials;
 
-static inline uint64_t weft_bn_choose(const weft_bn_binomials *b, size_t v, size_t k)
+static inline uint64_t weft_bn_choose(const weft_bn_binomials *binomials, size_t v, size_t k)
 {
-  return b->choose[k * (b->most + 1) + v];
+  return binomials->choose[k * (binomials->most + 1) + v];
 }
 
 /* offset[m] for m = 0 .. s + 1; the last is the number of sets. */
-static inline void weft_bn_offsets(const weft_bn_binomials *b, size_t universe, size_t s, uint64_t *offset)
+static inline void weft_bn_offsets(const weft_bn_binomials *binomials, size_t universe, size_t s, uint64_t *offset)
 {
   offset[0] = 0;
-  for (size_t m = 0; m <= s; m++) offset[m + 1] = offset[m] + weft_bn_choose(b, universe, m);
+  for (size_t m = 0; m <= s; m++) offset[m + 1] = offset[m] + weft_bn_choose(binomials, universe, m);
 }
 
 /* The members of set `number`, ascending; returns how many. */
-static inline size_t weft_bn_members(const weft_bn_binomials *b, size_t universe, const uint64_t *offset,
+static inline size_t weft_bn_members(const weft_bn_binomials *binomials, size_t universe, const uint64_t *offset,
                                      uint64_t number, size_t *member)
 {
   size_t m = 0, v = universe;
@@ -35,9 +35,9 @@ static inline size_t weft_bn_members(const weft_bn_binomials *b, size_t universe
   number -= offset[m];
   for (size_t j = m; j > 0; j--) {
     do v--;
-    while (weft_bn_choose(b, v, j) > number);
+    while (weft_bn_choose(binomials, v, j) > number);
     member[j - 1] = v;
-    number -= weft_bn_choose(b, v, j);
+    number -= weft_bn_choose(binomials, v, j);
   }
   return m;
 }

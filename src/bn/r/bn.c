@@ -96,32 +96,33 @@ static weft_status scores(weft_ctx *ctx, const weft_backend *backend, void *data
   return backend->bn->scores(ctx, &job->problem, job->keep, &job->table);
 }
 
-static size_t widest_set(const weft_bn_table *t)
+static size_t widest_set(const weft_bn_table *table)
 {
   size_t most = 0;
-  for (size_t k = 0; k < (size_t) t->start[t->p]; k++) {
+  for (size_t k = 0; k < (size_t) table->start[table->p]; k++) {
     size_t m = 0;
-    for (size_t w = 0; w < t->words; w++) m += (size_t) __builtin_popcountll(t->mask[k * t->words + w]);
+    for (size_t w = 0; w < table->words; w++) m += (size_t) __builtin_popcountll(table->mask[k * table->words + w]);
     if (m > most) most = m;
   }
   return most;
 }
 
 /* Fills in start, score, parents and bits. */
-static void put_table(SEXP out, const weft_bn_table *t)
+static void put_table(SEXP out, const weft_bn_table *table)
 {
-  const size_t total = (size_t) t->start[t->p], width = widest_set(t); /* at most INT32_MAX: weft_bn_table_make() */
-  double *start = REAL(weft_result_put(out, "start", Rf_allocVector(REALSXP, (R_xlen_t) t->p + 1)));
+  const size_t total = (size_t) table->start[table->p],
+               width = widest_set(table); /* at most INT32_MAX: weft_bn_table_make() */
+  double *start = REAL(weft_result_put(out, "start", Rf_allocVector(REALSXP, (R_xlen_t) table->p + 1)));
   double *score = REAL(weft_result_put(out, "score", Rf_allocVector(REALSXP, (R_xlen_t) total)));
   int *parents = INTEGER(weft_result_put(out, "parents", Rf_allocMatrix(INTSXP, dimension(width), dimension(total))));
-  weft_result_put(out, "bits", Rf_ScalarInteger(t->bits));
-  for (size_t i = 0; i <= t->p; i++) start[i] = (double) t->start[i];
+  weft_result_put(out, "bits", Rf_ScalarInteger(table->bits));
+  for (size_t i = 0; i <= table->p; i++) start[i] = (double) table->start[i];
   memset(parents, 0, width * total * sizeof *parents);
   for (size_t k = 0; k < total; k++) {
     size_t m = 0;
-    score[k] = ldexp((double) t->score[k], -t->bits);
-    for (size_t w = 0; w < t->words; w++)
-      for (uint64_t word = t->mask[k * t->words + w]; word; word &= word - 1)
+    score[k] = ldexp((double) table->score[k], -table->bits);
+    for (size_t w = 0; w < table->words; w++)
+      for (uint64_t word = table->mask[k * table->words + w]; word; word &= word - 1)
         parents[k * width + m++] = (int) (64 * w) + __builtin_ctzll(word) + 1;
   }
 }
@@ -243,14 +244,14 @@ static table_view view_of(SEXP table)
 {
   weft_record given = weft_record_open(table, "table");
   const SEXP parents = weft_record_field(&given, "parents"), start = weft_record_field(&given, "start");
-  const table_view v = { weft_record_doubles(&given, "start", WEFT_ANY_LENGTH),
-                         weft_record_doubles(&given, "score", WEFT_ANY_LENGTH),
-                         weft_record_integers(&given, "parents", WEFT_ANY_LENGTH),
-                         (size_t) Rf_xlength(start) - 1,
-                         (size_t) Rf_nrows(parents),
-                         weft_record_integer(&given, "bits") };
+  const table_view view = { weft_record_doubles(&given, "start", WEFT_ANY_LENGTH),
+                            weft_record_doubles(&given, "score", WEFT_ANY_LENGTH),
+                            weft_record_integers(&given, "parents", WEFT_ANY_LENGTH),
+                            (size_t) Rf_xlength(start) - 1,
+                            (size_t) Rf_nrows(parents),
+                            weft_record_integer(&given, "bits") };
   weft_record_close(&given);
-  return v;
+  return view;
 }
 
 static void fill_masks(const int *members, size_t width, size_t count, size_t words, uint64_t *mask)
@@ -265,19 +266,19 @@ static void fill_masks(const int *members, size_t width, size_t count, size_t wo
 
 /* Turns the vectors of R's table into score units and masks, in `mem`. A table from a file has been checked before
  * (C_weft_bn_wrong()). */
-static weft_status open_table(weft_arena *mem, const table_view *v, weft_bn_table *out)
+static weft_status open_table(weft_arena *mem, const table_view *view, weft_bn_table *out)
 {
   weft_status st = WEFT_OK;
-  const size_t total = (size_t) v->start[v->p];
-  out->p = v->p;
-  out->words = (v->p + 63) / 64;
-  out->bits = v->bits;
-  WEFT_TAKE(out->start, mem, v->p + 1);
+  const size_t total = (size_t) view->start[view->p];
+  out->p = view->p;
+  out->words = (view->p + 63) / 64;
+  out->bits = view->bits;
+  WEFT_TAKE(out->start, mem, view->p + 1);
   WEFT_TAKE(out->score, mem, total);
   WEFT_TAKE(out->mask, mem, total * out->words);
-  for (size_t i = 0; i <= v->p; i++) out->start[i] = (int64_t) v->start[i];
-  for (size_t k = 0; k < total; k++) out->score[k] = (int64_t) ldexp(v->score[k], v->bits);
-  fill_masks(v->parents, v->width, total, out->words, out->mask);
+  for (size_t i = 0; i <= view->p; i++) out->start[i] = (int64_t) view->start[i];
+  for (size_t k = 0; k < total; k++) out->score[k] = (int64_t) ldexp(view->score[k], view->bits);
+  fill_masks(view->parents, view->width, total, out->words, out->mask);
 done:
   return st;
 }
@@ -319,34 +320,35 @@ typedef struct {
 } wrong_job;
 
 /* Set k of node z into `mask`; 0 when its members are not different nodes besides z, followed by zeros. */
-static int read_members(const table_view *v, size_t z, size_t k, uint64_t *mask, size_t words)
+static int read_members(const table_view *view, size_t z, size_t k, uint64_t *mask, size_t words)
 {
-  const int *member = v->parents + k * v->width;
+  const int *member = view->parents + k * view->width;
   size_t m = 0;
   memset(mask, 0, words * sizeof *mask);
-  for (; m < v->width && member[m]; m++) {
+  for (; m < view->width && member[m]; m++) {
     const size_t node = (size_t) member[m] - 1;
-    if (member[m] < 0 || node >= v->p || node == z || mask[node / 64] >> (node % 64) & 1) return 0;
+    if (member[m] < 0 || node >= view->p || node == z || mask[node / 64] >> (node % 64) & 1) return 0;
     mask[node / 64] |= UINT64_C(1) << (node % 64);
   }
-  while (m < v->width && !member[m]) m++;
-  return m == v->width;
+  while (m < view->width && !member[m]) m++;
+  return m == view->width;
 }
 
 /* NULL, or what is wrong with node z. *largest gets its largest score in units, regardless of sign. Whatever the order,
  * a set must fit: the parents that all sets share must be a set themselves. */
-static const char *wrong_with(const table_view *v, size_t z, double *largest)
+static const char *wrong_with(const table_view *view, size_t z, double *largest)
 {
-  const size_t words = (v->p + 63) / 64, first = (size_t) v->start[z], last = (size_t) v->start[z + 1];
+  const size_t words = (view->p + 63) / 64, first = (size_t) view->start[z], last = (size_t) view->start[z + 1];
   uint64_t shared[MAX_WORDS], mask[MAX_WORDS];
   size_t least = SIZE_MAX, common = 0;
   memset(shared, 0xff, sizeof shared);
   for (size_t k = first; k < last; k++) {
-    const double units = ldexp(v->score[k], v->bits);
+    const double units = ldexp(view->score[k], view->bits);
     size_t size = 0;
     if (!isfinite(units) || units != floor(units)) return "a score that is no whole multiple of 2^-`bits`";
-    if (k > first && v->score[k] > v->score[k - 1]) return "sets that are not in the order of their scores";
-    if (!read_members(v, z, k, mask, words)) return "a set of parents that are not different nodes, followed by zeros";
+    if (k > first && view->score[k] > view->score[k - 1]) return "sets that are not in the order of their scores";
+    if (!read_members(view, z, k, mask, words))
+      return "a set of parents that are not different nodes, followed by zeros";
     for (size_t w = 0; w < words; w++) {
       size += (size_t) __builtin_popcountll(mask[w]);
       shared[w] &= mask[w];

@@ -42,13 +42,13 @@ void weft_bn_best_add(weft_bn_best *best, size_t p, int64_t score, uint64_t hash
 
 int64_t weft_bn_best_graph(const weft_bn_lists *lists, const uint64_t *before, int32_t *picks)
 {
-  const weft_bn_table *t = lists->table;
+  const weft_bn_table *table = lists->table;
   int64_t score = 0;
   for (size_t z = 0; z < lists->p; z++) {
-    int64_t k = t->start[z];
-    while (!fits(t->mask + (size_t) k * lists->words, before + z * lists->words, lists->words)) k++;
-    picks[z] = (int32_t) (k - t->start[z]);
-    score += t->score[k];
+    int64_t k = table->start[z];
+    while (!fits(table->mask + (size_t) k * lists->words, before + z * lists->words, lists->words)) k++;
+    picks[z] = (int32_t) (k - table->start[z]);
+    score += table->score[k];
   }
   return score;
 }

@@ -32,10 +32,10 @@ static uint64_t hash_of(const int32_t *picks, size_t p)
   return hash;
 }
 
-static void add_best_graph(const weft_bn_lists *lists, ladder *l, const weft_bn_replica *r, uint64_t stamp)
+static void add_best_graph(const weft_bn_lists *lists, ladder *chain, const weft_bn_replica *replica, uint64_t stamp)
 {
-  const int64_t score = weft_bn_best_graph(lists, r->before, l->picks);
-  weft_bn_best_add(&l->best, lists->p, score, hash_of(l->picks, lists->p), stamp, l->picks);
+  const int64_t score = weft_bn_best_graph(lists, replica->before, chain->picks);
+  weft_bn_best_add(&chain->best, lists->p, score, hash_of(chain->picks, lists->p), stamp, chain->picks);
 }
 
 /* ---- set-up ---- */
@@ -154,41 +154,42 @@ done:
   return st;
 }
 
-static void find_before(const weft_bn_lists *lists, weft_bn_replica *r, uint64_t *placed)
+static void find_before(const weft_bn_lists *lists, weft_bn_replica *replica, uint64_t *placed)
 {
   memset(placed, 0, lists->words * sizeof *placed);
   for (size_t k = 0; k < lists->p; k++) {
-    const int32_t z = r->order[k];
-    memcpy(r->before + (size_t) z * lists->words, placed, lists->words * sizeof *placed);
+    const int32_t z = replica->order[k];
+    memcpy(replica->before + (size_t) z * lists->words, placed, lists->words * sizeof *placed);
     set_bit(placed, z);
   }
 }
 
-static weft_status make_replica(weft_arena *mem, const weft_bn_lists *lists, const weft_bn_run *run, weft_bn_replica *r)
+static weft_status make_replica(weft_arena *mem, const weft_bn_lists *lists, const weft_bn_run *run,
+                                weft_bn_replica *replica)
 {
   weft_status st = WEFT_OK;
-  memset(r, 0, sizeof *r);
-  WEFT_TAKE(r->order, mem, lists->p);
-  WEFT_TAKE(r->before, mem, lists->p * lists->words);
-  WEFT_TAKE(r->value, mem, lists->p);
-  WEFT_TAKE(r->pick, mem, lists->p);
-  WEFT_TAKE(r->children, mem, lists->p * lists->words);
-  WEFT_TAKE(r->improvable, mem, lists->words);
-  if (run->layers) WEFT_TRY(weft_bn_layers_make(mem, lists, r));
+  memset(replica, 0, sizeof *replica);
+  WEFT_TAKE(replica->order, mem, lists->p);
+  WEFT_TAKE(replica->before, mem, lists->p * lists->words);
+  WEFT_TAKE(replica->value, mem, lists->p);
+  WEFT_TAKE(replica->pick, mem, lists->p);
+  WEFT_TAKE(replica->children, mem, lists->p * lists->words);
+  WEFT_TAKE(replica->improvable, mem, lists->words);
+  if (run->layers) WEFT_TRY(weft_bn_layers_make(mem, lists, replica));
 done:
   return st;
 }
 
 /* Layers as the caller gives them, or drawn given the order. `number`: of the replica among all. */
 static weft_status start_layers(weft_ctx *ctx, const chain_job *job, size_t number, const int32_t *layer,
-                                weft_bn_replica *r)
+                                weft_bn_replica *replica)
 {
   weft_status st = WEFT_OK;
   const weft_bn_run *run = job->run;
   const weft_rng rng = { run->key, WEFT_BN_STARTS + (uint32_t) (run->ladder0 * run->temperatures + number) };
   if (layer[0] < 0)
-    weft_bn_layers_draw(job->lists, r, rng, job->lists->p); /* the order took p draws */
-  else if (!weft_bn_layers_read(job->lists, r, layer))
+    weft_bn_layers_draw(job->lists, replica, rng, job->lists->p); /* the order took p draws */
+  else if (!weft_bn_layers_read(job->lists, replica, layer))
     WEFT_TRY(weft_bn_layers_refuse(ctx));
 done:
   return st;
@@ -205,21 +206,21 @@ static weft_status make_ladders(weft_ctx *ctx, weft_arena *mem, chain_job *job)
   if (job->run->layers) WEFT_TRY(weft_bn_layers_check(ctx, p, job->run, job->out->layer));
   WEFT_TAKE(placed, mem, lists->words);
   for (size_t c = 0; c < job->run->ladders; c++) {
-    ladder *l = &job->ladders[c];
+    ladder *chain = &job->ladders[c];
     WEFT_TRY(weft_poll(ctx, 0, 1));
-    WEFT_TRY(weft_bn_best_make(mem, p, job->run->best, &l->best));
-    WEFT_TAKE(l->picks, mem, p);
-    WEFT_TAKE(l->replica, mem, temperatures);
-    WEFT_TAKE(l->at, mem, temperatures);
+    WEFT_TRY(weft_bn_best_make(mem, p, job->run->best, &chain->best));
+    WEFT_TAKE(chain->picks, mem, p);
+    WEFT_TAKE(chain->replica, mem, temperatures);
+    WEFT_TAKE(chain->at, mem, temperatures);
     for (size_t t = 0; t < temperatures; t++) {
-      weft_bn_replica *r = l->at[t] = &l->replica[t];
+      weft_bn_replica *replica = chain->at[t] = &chain->replica[t];
       const size_t number = c * temperatures + t;
-      WEFT_TRY(make_replica(mem, lists, job->run, r));
-      memcpy(r->order, job->out->order + number * p, p * sizeof *r->order);
-      find_before(lists, r, placed);
-      if (job->run->layers) WEFT_TRY(start_layers(ctx, job, number, job->out->layer + number * p, r));
-      job->kernel.start(lists, r);
-      add_best_graph(lists, l, r, weft_bn_stamp(0, t));
+      WEFT_TRY(make_replica(mem, lists, job->run, replica));
+      memcpy(replica->order, job->out->order + number * p, p * sizeof *replica->order);
+      find_before(lists, replica, placed);
+      if (job->run->layers) WEFT_TRY(start_layers(ctx, job, number, job->out->layer + number * p, replica));
+      job->kernel.start(lists, replica);
+      add_best_graph(lists, chain, replica, weft_bn_stamp(0, t));
     }
   }
 done:
@@ -232,36 +233,36 @@ done:
 static void swap_temperatures(const chain_job *job, size_t c, uint64_t round)
 {
   const weft_bn_run *run = job->run;
-  ladder *l = &job->ladders[c];
+  ladder *chain = &job->ladders[c];
   double *counted = job->out->swapped + 2 * c * (run->temperatures - 1);
   for (size_t t = round & 1; t + 1 < run->temperatures; t += 2) {
     const weft_rng rng = { run->key, WEFT_BN_SWAPS + (uint32_t) (run->ladder0 + c) };
-    const double difference = (double) (l->at[t + 1]->score - l->at[t]->score);
+    const double difference = (double) (chain->at[t + 1]->score - chain->at[t]->score);
     counted[2 * t + 1]++;
     if (!weft_bn_accept((run->beta[t] - run->beta[t + 1]) / job->lists->unit, difference,
                         weft_draw_words(rng, round, (uint32_t) t)))
       continue;
     counted[2 * t]++;
-    weft_bn_replica *r = l->at[t];
+    weft_bn_replica *replica = chain->at[t];
     double counts[WEFT_BN_MAX_MOVES + 1]; /* these stay with the temperature */
-    memcpy(counts, r->accepted, sizeof counts);
-    memcpy(r->accepted, l->at[t + 1]->accepted, sizeof counts);
-    memcpy(l->at[t + 1]->accepted, counts, sizeof counts);
-    l->at[t] = l->at[t + 1];
-    l->at[t + 1] = r;
+    memcpy(counts, replica->accepted, sizeof counts);
+    memcpy(replica->accepted, chain->at[t + 1]->accepted, sizeof counts);
+    memcpy(chain->at[t + 1]->accepted, counts, sizeof counts);
+    chain->at[t] = chain->at[t + 1];
+    chain->at[t + 1] = replica;
   }
 }
 
 /* A graph drawn given the order, as picks; draws first .. first + p - 1. Returns its score. */
-static int64_t draw_graph(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t first,
+static int64_t draw_graph(const weft_bn_lists *lists, const weft_bn_replica *replica, weft_rng rng, uint64_t first,
                           int32_t *picks)
 {
-  const weft_bn_table *t = lists->table;
+  const weft_bn_table *table = lists->table;
   int64_t score = 0;
   for (size_t z = 0; z < lists->p; z++) {
-    picks[z] = weft_bn_draw_set(lists, z, r->before + z * lists->words, weft_bn_layer_before(lists, r, z), r->value[z],
-                                weft_draw_uniform(rng, first + z));
-    score += t->score[t->start[z] + picks[z]];
+    picks[z] = weft_bn_draw_set(lists, z, replica->before + z * lists->words, weft_bn_layer_before(lists, replica, z),
+                                replica->value[z], weft_draw_uniform(rng, first + z));
+    score += table->score[table->start[z] + picks[z]];
   }
   return score;
 }
@@ -271,20 +272,20 @@ static void save(const chain_job *job, size_t c, size_t it)
 {
   const weft_bn_run *run = job->run;
   const weft_bn_lists *lists = job->lists;
-  ladder *l = &job->ladders[c];
-  const weft_bn_replica *r = l->at[0];
+  ladder *chain = &job->ladders[c];
+  const weft_bn_replica *replica = chain->at[0];
   const size_t p = lists->p, saved = run->iterations / run->thin, row = it / run->thin - 1;
-  job->out->trace[c * saved + row] = (double) r->score / lists->unit;
+  job->out->trace[c * saved + row] = (double) replica->score / lists->unit;
   if (!run->sum) return;
-  add_best_graph(lists, l, r, weft_bn_stamp(it, 0));
+  add_best_graph(lists, chain, replica, weft_bn_stamp(it, 0));
   const size_t skipped = run->burn_in / run->thin;
   if (row < skipped) return;
   const size_t sample = c * job->out->samples + row - skipped;
   int32_t *picks = job->out->sampled + sample * p;
   const weft_rng rng = { run->key, WEFT_BN_GRAPHS + (uint32_t) (run->ladder0 + c) };
-  const int64_t score = draw_graph(lists, r, rng, (run->first + it) * p, picks);
+  const int64_t score = draw_graph(lists, replica, rng, (run->first + it) * p, picks);
   job->out->sample_score[sample] = (double) score / lists->unit;
-  weft_bn_best_add(&l->best, p, score, hash_of(picks, p), weft_bn_stamp(it, 1), picks);
+  weft_bn_best_add(&chain->best, p, score, hash_of(picks, p), weft_bn_stamp(it, 1), picks);
 }
 
 /* Runs one ladder over the portion's iterations: steps of each temperature up to the next swap or save, then that. */
@@ -292,7 +293,7 @@ static void ladder_task(void *data, size_t c, int thread)
 {
   chain_job *job = data;
   const weft_bn_run *run = job->run;
-  ladder *l = &job->ladders[c];
+  ladder *chain = &job->ladders[c];
   (void) thread;
   for (size_t it = job->first; it < job->first + job->count;) {
     /* up to the next swap, save or end */
@@ -304,9 +305,10 @@ static void ladder_task(void *data, size_t c, int thread)
     for (size_t t = 0; t < run->temperatures; t++) {
       const weft_rng rng = { run->key, WEFT_BN_STEPS + (uint32_t) ((run->ladder0 + c) * run->temperatures + t) };
       if (job->lists->p > 1)
-        job->kernel.steps(job->lists, l->at[t], rng, run->beta[t], absolute, count, &l->best, weft_bn_stamp(it + 1, t));
+        job->kernel.steps(job->lists, chain->at[t], rng, run->beta[t], absolute, count, &chain->best,
+                          weft_bn_stamp(it + 1, t));
       else /* a single node has one order; iterations count all the same */
-        l->at[t]->accepted[WEFT_BN_MAX_MOVES] += (double) count;
+        chain->at[t]->accepted[WEFT_BN_MAX_MOVES] += (double) count;
     }
     it += count;
     if (it % run->thin == 0) save(job, c, it);
@@ -348,9 +350,9 @@ static void merge_best(const chain_job *job, weft_bn_best *all)
 {
   const size_t p = job->lists->p;
   for (size_t c = 0; c < job->run->ladders; c++) {
-    const weft_bn_best *b = &job->ladders[c].best;
-    for (size_t k = 0; k < b->found; k++)
-      weft_bn_best_add(all, p, b->score[k], b->hash[k], (uint64_t) c << 32 | k, b->sets + k * p);
+    const weft_bn_best *best = &job->ladders[c].best;
+    for (size_t k = 0; k < best->found; k++)
+      weft_bn_best_add(all, p, best->score[k], best->hash[k], (uint64_t) c << 32 | k, best->sets + k * p);
   }
   for (size_t k = 0; k < all->found; k++) job->out->best_score[k] = (double) all->score[k] / job->lists->unit;
   job->out->found = all->found;
@@ -378,12 +380,12 @@ weft_status weft_bn_chain_cpu(weft_ctx *ctx, const weft_bn_table *table, const w
   merge_best(&job, &all);
   for (size_t c = 0; c < run->ladders; c++)
     for (size_t t = 0; t < run->temperatures; t++) {
-      weft_bn_replica *r = job.ladders[c].at[t];
+      weft_bn_replica *replica = job.ladders[c].at[t];
       const size_t number = c * run->temperatures + t, moves = weft_bn_moves(run);
-      if (run->layers) weft_bn_layers_write(&lists, r, out->layer + number * table->p);
-      memcpy(out->order + number * table->p, r->order, table->p * sizeof *r->order);
-      memcpy(out->accepted + (moves + 1) * number, r->accepted, moves * sizeof *r->accepted);
-      out->accepted[(moves + 1) * number + moves] = r->accepted[WEFT_BN_MAX_MOVES];
+      if (run->layers) weft_bn_layers_write(&lists, replica, out->layer + number * table->p);
+      memcpy(out->order + number * table->p, replica->order, table->p * sizeof *replica->order);
+      memcpy(out->accepted + (moves + 1) * number, replica->accepted, moves * sizeof *replica->accepted);
+      out->accepted[(moves + 1) * number + moves] = replica->accepted[WEFT_BN_MAX_MOVES];
     }
 done:
   weft_arena_end(&mem);

@@ -105,40 +105,43 @@ WIDE int32_t weft_bn_find_fit(const uint64_t *sets, int32_t from, int32_t to, co
 }
 
 /* The nodes whose predecessors change, but for x and, in a swap, y. */
-WIDE void between(const weft_bn_replica *r, const weft_bn_move *m, uint64_t *out, size_t words)
+WIDE void between(const weft_bn_replica *replica, const weft_bn_move *move, uint64_t *out, size_t words)
 {
-  const uint64_t *bx = r->before + (size_t) m->x * words, *by = r->before + (size_t) m->y * words;
-  if (m->kind == WEFT_BN_SHIFT && m->from > m->to) {
+  const uint64_t *bx = replica->before + (size_t) move->x * words, *by = replica->before + (size_t) move->y * words;
+  if (move->kind == WEFT_BN_SHIFT && move->from > move->to) {
     for (size_t w = 0; w < words; w++) out[w] = bx[w] & ~by[w];
     return;
   }
   for (size_t w = 0; w < words; w++) out[w] = by[w] & ~bx[w];
-  clear_bit(out, m->x);
-  if (m->kind == WEFT_BN_SHIFT) set_bit(out, m->y);
+  clear_bit(out, move->x);
+  if (move->kind == WEFT_BN_SHIFT) set_bit(out, move->y);
 }
 
 /* Predecessors after the move: of a node between, of x, of y in a swap. */
-WIDE void after_between(const weft_bn_replica *r, const weft_bn_move *m, int32_t z, uint64_t *out, size_t words)
+WIDE void after_between(const weft_bn_replica *replica, const weft_bn_move *move, int32_t z, uint64_t *out,
+                        size_t words)
 {
-  const uint64_t *old = r->before + (size_t) z * words;
+  const uint64_t *old = replica->before + (size_t) z * words;
   for (size_t w = 0; w < words; w++) out[w] = old[w];
-  if (m->lost >= 0) clear_bit(out, m->lost);
-  if (m->gained >= 0) set_bit(out, m->gained);
+  if (move->lost >= 0) clear_bit(out, move->lost);
+  if (move->gained >= 0) set_bit(out, move->gained);
 }
 
-WIDE void after_x(const weft_bn_replica *r, const weft_bn_move *m, const uint64_t *mid, uint64_t *out, size_t words)
+WIDE void after_x(const weft_bn_replica *replica, const weft_bn_move *move, const uint64_t *mid, uint64_t *out,
+                  size_t words)
 {
-  const uint64_t *old = r->before + (size_t) m->x * words;
-  const int left = m->kind == WEFT_BN_SHIFT && m->from > m->to;
+  const uint64_t *old = replica->before + (size_t) move->x * words;
+  const int left = move->kind == WEFT_BN_SHIFT && move->from > move->to;
   for (size_t w = 0; w < words; w++) out[w] = left ? old[w] & ~mid[w] : old[w] | mid[w];
-  if (m->kind != WEFT_BN_SHIFT) set_bit(out, m->y);
+  if (move->kind != WEFT_BN_SHIFT) set_bit(out, move->y);
 }
 
-WIDE void after_y(const weft_bn_replica *r, const weft_bn_move *m, const uint64_t *mid, uint64_t *out, size_t words)
+WIDE void after_y(const weft_bn_replica *replica, const weft_bn_move *move, const uint64_t *mid, uint64_t *out,
+                  size_t words)
 {
-  const uint64_t *old = r->before + (size_t) m->y * words;
+  const uint64_t *old = replica->before + (size_t) move->y * words;
   for (size_t w = 0; w < words; w++) out[w] = old[w] & ~mid[w];
-  clear_bit(out, m->x);
+  clear_bit(out, move->x);
 }
 
 #if WEFT_SIMD_X86
@@ -159,35 +162,37 @@ WIDE uint64_t bit_or_none(int32_t v) { return v >= 0 ? UINT64_C(1) << (v & 63) :
 
 /* Carries out a move: new predecessors of x, of y in a swap, and of the nodes between (`mid`), then the order
  * itself. */
-WIDE void make_move(weft_bn_replica *r, const weft_bn_move *m, const uint64_t *mid, size_t words, int fast)
+WIDE void make_move(weft_bn_replica *replica, const weft_bn_move *move, const uint64_t *mid, size_t words, int fast)
 {
   uint64_t fresh[words ? words : 1];
-  after_x(r, m, mid, fresh, words);
-  if (m->kind != WEFT_BN_SHIFT) {
+  after_x(replica, move, mid, fresh, words);
+  if (move->kind != WEFT_BN_SHIFT) {
     uint64_t other[words ? words : 1];
-    after_y(r, m, mid, other, words);
-    memcpy(r->before + (size_t) m->y * words, other, words * sizeof *other);
+    after_y(replica, move, mid, other, words);
+    memcpy(replica->before + (size_t) move->y * words, other, words * sizeof *other);
   }
-  memcpy(r->before + (size_t) m->x * words, fresh, words * sizeof *fresh);
+  memcpy(replica->before + (size_t) move->x * words, fresh, words * sizeof *fresh);
 #if WEFT_SIMD_X86
   if (fast) {
-    change_eight(r->before, mid[0], bit_or_none(m->lost), bit_or_none(m->gained));
+    change_eight(replica->before, mid[0], bit_or_none(move->lost), bit_or_none(move->gained));
   } else
 #endif
     for (size_t w = 0; w < words; w++)
       for (uint64_t word = mid[w]; word; word &= word - 1) {
-        uint64_t *b = r->before + (64 * w + (size_t) __builtin_ctzll(word)) * words;
-        if (m->lost >= 0) clear_bit(b, m->lost);
-        if (m->gained >= 0) set_bit(b, m->gained);
+        uint64_t *b = replica->before + (64 * w + (size_t) __builtin_ctzll(word)) * words;
+        if (move->lost >= 0) clear_bit(b, move->lost);
+        if (move->gained >= 0) set_bit(b, move->gained);
       }
   (void) fast;
-  if (m->kind != WEFT_BN_SHIFT)
-    r->order[m->from] = m->y;
-  else if (m->from < m->to)
-    memmove(r->order + m->from, r->order + m->from + 1, (size_t) (m->to - m->from) * sizeof *r->order);
+  if (move->kind != WEFT_BN_SHIFT)
+    replica->order[move->from] = move->y;
+  else if (move->from < move->to)
+    memmove(replica->order + move->from, replica->order + move->from + 1,
+            (size_t) (move->to - move->from) * sizeof *replica->order);
   else
-    memmove(r->order + m->to + 1, r->order + m->to, (size_t) (m->from - m->to) * sizeof *r->order);
-  r->order[m->to] = m->x;
+    memmove(replica->order + move->to + 1, replica->order + move->to,
+            (size_t) (move->from - move->to) * sizeof *replica->order);
+  replica->order[move->to] = move->x;
 }
 
 /* The words of draws first .. first + 7. */

@@ -18,13 +18,13 @@ typedef struct proposal {
 } proposal;
 
 /* Node z with new predecessors. `lost`: it may have lost some that its present set needs; `gained`: it has new ones. */
-WIDE void propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t z, const uint64_t *before, int lost,
-                  int gained, proposal *out, change *changes, size_t words, int fast)
+WIDE void propose(const weft_bn_lists *lists, const weft_bn_replica *replica, int32_t z, const uint64_t *before,
+                  int lost, int gained, proposal *out, change *changes, size_t words, int fast)
 {
-  const weft_bn_table *t = lists->table;
-  const uint64_t *sets = t->mask + (size_t) t->start[z] * words;
-  const int64_t *score = t->score + t->start[z];
-  const int32_t now = r->pick[z], count = (int32_t) (t->start[z + 1] - t->start[z]);
+  const weft_bn_table *table = lists->table;
+  const uint64_t *sets = table->mask + (size_t) table->start[z] * words;
+  const int64_t *score = table->score + table->start[z];
+  const int32_t now = replica->pick[z], count = (int32_t) (table->start[z + 1] - table->start[z]);
   int32_t pick = now;
   if (lost && !fits(sets + (size_t) now * words, before, words)) {
     pick = weft_bn_find_fit(sets, gained ? 0 : now + 1, count, before, words, fast);
@@ -39,13 +39,13 @@ WIDE void propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t 
 }
 
 /* Marks z, or its absence, at every parent of its set `pick`. */
-WIDE void mark_children(const weft_bn_lists *lists, weft_bn_replica *r, int32_t z, int32_t pick, int there,
+WIDE void mark_children(const weft_bn_lists *lists, weft_bn_replica *replica, int32_t z, int32_t pick, int there,
                         size_t words)
 {
   const uint64_t *set = lists->table->mask + (size_t) (lists->table->start[z] + pick) * words;
   for (size_t w = 0; w < words; w++)
     for (uint64_t word = set[w]; word; word &= word - 1) {
-      uint64_t *children = r->children + (64 * w + (size_t) __builtin_ctzll(word)) * words;
+      uint64_t *children = replica->children + (64 * w + (size_t) __builtin_ctzll(word)) * words;
       if (there)
         set_bit(children, z);
       else
@@ -53,64 +53,64 @@ WIDE void mark_children(const weft_bn_lists *lists, weft_bn_replica *r, int32_t 
     }
 }
 
-WIDE void take_set(const weft_bn_lists *lists, weft_bn_replica *r, int32_t z, int32_t pick, size_t words)
+WIDE void take_set(const weft_bn_lists *lists, weft_bn_replica *replica, int32_t z, int32_t pick, size_t words)
 {
-  mark_children(lists, r, z, r->pick[z], 0, words);
-  mark_children(lists, r, z, pick, 1, words);
-  r->pick[z] = pick;
+  mark_children(lists, replica, z, replica->pick[z], 0, words);
+  mark_children(lists, replica, z, pick, 1, words);
+  replica->pick[z] = pick;
   if (pick)
-    set_bit(r->improvable, z);
+    set_bit(replica->improvable, z);
   else
-    clear_bit(r->improvable, z);
+    clear_bit(replica->improvable, z);
 }
 
-static void remember(weft_bn_best *best, const weft_bn_replica *r, size_t p, const proposal *q, const change *changes,
-                     uint64_t stamp, int32_t *picks)
+static void remember(weft_bn_best *best, const weft_bn_replica *replica, size_t p, const proposal *proposed,
+                     const change *changes, uint64_t stamp, int32_t *picks)
 {
-  memcpy(picks, r->pick, p * sizeof *picks);
-  for (size_t k = 0; k < q->changes; k++) picks[changes[k].node] = changes[k].pick;
-  weft_bn_best_add(best, p, q->score, q->hash, stamp, picks);
+  memcpy(picks, replica->pick, p * sizeof *picks);
+  for (size_t k = 0; k < proposed->changes; k++) picks[changes[k].node] = changes[k].pick;
+  weft_bn_best_add(best, p, proposed->score, proposed->hash, stamp, picks);
 }
 
 /* One Metropolis step: proposes a move, finds the new best set of every node that may need one, and keeps the move
  * or drops it. A graph good enough for the best list is added to it even when the move is rejected. */
-WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, double scale, weft_bn_best *best,
+WIDE void step(const weft_bn_lists *lists, weft_bn_replica *replica, weft_u32x4 draw, double scale, weft_bn_best *best,
                uint64_t stamp, change *changes, int32_t *picks, size_t words, int fast)
 {
   uint64_t mid[words ? words : 1], fresh[words ? words : 1];
-  const weft_bn_move m = weft_bn_choose_move(r->order, lists->p, draw);
-  const uint64_t *losers = m.lost < 0 ? NULL : r->children + (size_t) m.lost * words;
-  const uint64_t *winners = m.gained < 0 ? NULL : lists->users + (size_t) m.gained * words;
-  const int right = m.lost == m.x; /* x moves to the right: it only gains */
-  proposal q = { r->score, r->hash, 0, 1 };
-  r->accepted[WEFT_BN_MAX_MOVES]++;
-  between(r, &m, mid, words);
+  const weft_bn_move move = weft_bn_choose_move(replica->order, lists->p, draw);
+  const uint64_t *losers = move.lost < 0 ? NULL : replica->children + (size_t) move.lost * words;
+  const uint64_t *winners = move.gained < 0 ? NULL : lists->users + (size_t) move.gained * words;
+  const int right = move.lost == move.x; /* x moves to the right: it only gains */
+  proposal proposed = { replica->score, replica->hash, 0, 1 };
+  replica->accepted[WEFT_BN_MAX_MOVES]++;
+  between(replica, &move, mid, words);
   for (size_t w = 0; w < words; w++)
-    for (uint64_t word = mid[w] & ((losers ? losers[w] : 0) | (winners ? winners[w] & r->improvable[w] : 0));
-         word && q.possible; word &= word - 1) {
+    for (uint64_t word = mid[w] & ((losers ? losers[w] : 0) | (winners ? winners[w] & replica->improvable[w] : 0));
+         word && proposed.possible; word &= word - 1) {
       const int32_t z = (int32_t) (64 * w) + __builtin_ctzll(word);
-      after_between(r, &m, z, fresh, words);
-      propose(lists, r, z, fresh, m.lost >= 0, m.gained >= 0, &q, changes, words, fast);
+      after_between(replica, &move, z, fresh, words);
+      propose(lists, replica, z, fresh, move.lost >= 0, move.gained >= 0, &proposed, changes, words, fast);
     }
-  after_x(r, &m, mid, fresh, words);
-  propose(lists, r, m.x, fresh, !right, right, &q, changes, words, fast);
-  if (m.kind != WEFT_BN_SHIFT) {
-    after_y(r, &m, mid, fresh, words);
-    propose(lists, r, m.y, fresh, 1, 0, &q, changes, words, fast);
+  after_x(replica, &move, mid, fresh, words);
+  propose(lists, replica, move.x, fresh, !right, right, &proposed, changes, words, fast);
+  if (move.kind != WEFT_BN_SHIFT) {
+    after_y(replica, &move, mid, fresh, words);
+    propose(lists, replica, move.y, fresh, 1, 0, &proposed, changes, words, fast);
   }
-  if (!q.possible) return;
-  if (q.changes && weft_bn_best_wants(best, q.score, q.hash, stamp))
-    remember(best, r, lists->p, &q, changes, stamp, picks);
-  if (!weft_bn_accept(scale, (double) (q.score - r->score), draw)) return;
-  r->accepted[m.kind]++;
-  r->score = q.score;
-  r->hash = q.hash;
-  for (size_t k = 0; k < q.changes; k++) take_set(lists, r, changes[k].node, changes[k].pick, words);
-  make_move(r, &m, mid, words, fast);
+  if (!proposed.possible) return;
+  if (proposed.changes && weft_bn_best_wants(best, proposed.score, proposed.hash, stamp))
+    remember(best, replica, lists->p, &proposed, changes, stamp, picks);
+  if (!weft_bn_accept(scale, (double) (proposed.score - replica->score), draw)) return;
+  replica->accepted[move.kind]++;
+  replica->score = proposed.score;
+  replica->hash = proposed.hash;
+  for (size_t k = 0; k < proposed.changes; k++) take_set(lists, replica, changes[k].node, changes[k].pick, words);
+  make_move(replica, &move, mid, words, fast);
 }
 
-WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, size_t count,
-                weft_bn_best *best, uint64_t stamp, size_t words, int fast)
+WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *replica, weft_rng rng, double beta, uint64_t first,
+                size_t count, weft_bn_best *best, uint64_t stamp, size_t words, int fast)
 {
   change changes[64 * MAX_WORDS];
   int32_t picks[64 * MAX_WORDS];
@@ -118,19 +118,19 @@ WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, do
   const double scale = beta / lists->unit;
   for (size_t k = 0; k < count; k++) {
     if (k % 8 == 0) weft_bn_draw_eight(rng, first + k, draws);
-    step(lists, r, draws[k % 8], scale, best, stamp + weft_bn_stamp(k, 0), changes, picks, words, fast);
+    step(lists, replica, draws[k % 8], scale, best, stamp + weft_bn_stamp(k, 0), changes, picks, words, fast);
   }
 }
 
-static void start(const weft_bn_lists *lists, weft_bn_replica *r)
+static void start(const weft_bn_lists *lists, weft_bn_replica *replica)
 {
-  r->score = weft_bn_best_graph(lists, r->before, r->pick);
-  r->hash = 0;
-  memset(r->children, 0, lists->p * lists->words * sizeof *r->children);
-  memset(r->improvable, 0, lists->words * sizeof *r->improvable);
+  replica->score = weft_bn_best_graph(lists, replica->before, replica->pick);
+  replica->hash = 0;
+  memset(replica->children, 0, lists->p * lists->words * sizeof *replica->children);
+  memset(replica->improvable, 0, lists->words * sizeof *replica->improvable);
   for (size_t z = 0; z < lists->p; z++) {
-    r->hash += weft_bn_pick_hash(z, r->pick[z]);
-    take_set(lists, r, (int32_t) z, r->pick[z], lists->words);
+    replica->hash += weft_bn_pick_hash(z, replica->pick[z]);
+    take_set(lists, replica, (int32_t) z, replica->pick[z], lists->words);
   }
 }
 

@@ -16,51 +16,53 @@
 
 typedef weft_bn_chunk chunk;
 
-static void fill_chunk(const weft_bn_lists *lists, weft_bn_weights *b, size_t at, int64_t from, int64_t to,
+static void fill_chunk(const weft_bn_lists *lists, weft_bn_weights *weights, size_t at, int64_t from, int64_t to,
                        int64_t reference)
 {
-  const weft_bn_table *t = lists->table;
+  const weft_bn_table *table = lists->table;
   for (int64_t k = from; k < to; k++) {
     const size_t place = at * CHUNK + (size_t) (k - from);
-    memcpy(b->mask + place * lists->words, t->mask + (size_t) k * lists->words, lists->words * sizeof *b->mask);
-    b->weight[place] = weft_exp((double) (t->score[k] - reference) / lists->unit);
+    memcpy(weights->mask + place * lists->words, table->mask + (size_t) k * lists->words,
+           lists->words * sizeof *weights->mask);
+    weights->weight[place] = weft_exp((double) (table->score[k] - reference) / lists->unit);
   }
 }
 
 /* Chunks of sets from .. to - 1; returns the next chunk's number. */
-static size_t add_chunks(const weft_bn_lists *lists, weft_bn_weights *b, size_t z, size_t at, int64_t from, int64_t to,
-                         int64_t reference, int copies)
+static size_t add_chunks(const weft_bn_lists *lists, weft_bn_weights *weights, size_t z, size_t at, int64_t from,
+                         int64_t to, int64_t reference, int copies)
 {
   for (; from < to; from += CHUNK, at++) {
     const int64_t end = to - from < CHUNK ? to : from + CHUNK;
-    if (!b->chunk) continue;
-    b->chunk[at] = (chunk){ reference, 0, copies, (int32_t) (from - lists->table->start[z]) };
-    fill_chunk(lists, b, at, from, end, reference);
+    if (!weights->chunk) continue;
+    weights->chunk[at] = (chunk){ reference, 0, copies, (int32_t) (from - lists->table->start[z]) };
+    fill_chunk(lists, weights, at, from, end, reference);
   }
   return at;
 }
 
 /* Lays out the sets of node z from chunk `at` on, or counts its chunks when there is no room yet: zone after zone, and
  * after each copies of the sets that its last ones still need. */
-static size_t add_node(const weft_bn_lists *lists, weft_bn_weights *b, size_t z, size_t at)
+static size_t add_node(const weft_bn_lists *lists, weft_bn_weights *weights, size_t z, size_t at)
 {
-  const weft_bn_table *t = lists->table;
+  const weft_bn_table *table = lists->table;
   const int64_t zone = (int64_t) (ZONE_NATS * lists->unit), deep = (int64_t) (DEEP_NATS * lists->unit),
-                last = t->start[z + 1];
-  for (int64_t k = t->start[z]; k < last;) {
-    const int64_t first = k, reference = t->score[k];
+                last = table->start[z + 1];
+  for (int64_t k = table->start[z]; k < last;) {
+    const int64_t first = k, reference = table->score[k];
     const size_t begin = at;
-    while (k < last && reference - t->score[k] <= zone) k++;
+    while (k < last && reference - table->score[k] <= zone) k++;
     int64_t needed = k;
-    while (needed < last && t->score[k - 1] - t->score[needed] <= deep) needed++;
-    at = add_chunks(lists, b, z, at, first, k, reference, 0);
-    at = add_chunks(lists, b, z, at, k, needed, reference, 1);
-    if (!b->chunk) continue;
+    while (needed < last && table->score[k - 1] - table->score[needed] <= deep) needed++;
+    at = add_chunks(lists, weights, z, at, first, k, reference, 0);
+    at = add_chunks(lists, weights, z, at, k, needed, reference, 1);
+    if (!weights->chunk) continue;
     for (size_t c = begin, stop = begin; c < at; c++) { /* the set that fits may be the chunk's last */
-      const int64_t end = t->start[z] + b->chunk[c].pick + CHUNK, limit = b->chunk[c].copies ? needed : k;
-      const int64_t least = t->score[(end < limit ? end : limit) - 1];
-      while (stop < at && least - t->score[t->start[z] + b->chunk[stop].pick] <= deep) stop++;
-      b->chunk[c].stop = (uint32_t) stop;
+      const int64_t end = table->start[z] + weights->chunk[c].pick + CHUNK,
+                    limit = weights->chunk[c].copies ? needed : k;
+      const int64_t least = table->score[(end < limit ? end : limit) - 1];
+      while (stop < at && least - table->score[table->start[z] + weights->chunk[stop].pick] <= deep) stop++;
+      weights->chunk[c].stop = (uint32_t) stop;
     }
   }
   return at;
@@ -70,19 +72,20 @@ static size_t add_node(const weft_bn_lists *lists, weft_bn_weights *b, size_t z,
 weft_status weft_bn_weights_make(weft_arena *mem, weft_bn_lists *lists)
 {
   weft_status st = WEFT_OK;
-  weft_bn_weights *b;
-  WEFT_TAKE0(b, mem, 1);
-  WEFT_TAKE(b->begin, mem, lists->p + 1);
-  b->begin[0] = 0;
-  for (size_t z = 0; z < lists->p; z++) b->begin[z + 1] = (uint32_t) add_node(lists, b, z, b->begin[z]);
-  b->count = b->begin[lists->p];
-  WEFT_TAKE(b->chunk, mem, b->count);
-  WEFT_TAKE(b->mask, mem, b->count * CHUNK * lists->words);
-  WEFT_TAKE0(b->weight, mem, b->count * CHUNK);
-  memset(b->mask, 0xff,
-         b->count * CHUNK * lists->words * sizeof *b->mask); /* what is left at a chunk's end never fits */
-  for (size_t z = 0; z < lists->p; z++) add_node(lists, b, z, b->begin[z]);
-  lists->weights = b;
+  weft_bn_weights *weights;
+  WEFT_TAKE0(weights, mem, 1);
+  WEFT_TAKE(weights->begin, mem, lists->p + 1);
+  weights->begin[0] = 0;
+  for (size_t z = 0; z < lists->p; z++)
+    weights->begin[z + 1] = (uint32_t) add_node(lists, weights, z, weights->begin[z]);
+  weights->count = weights->begin[lists->p];
+  WEFT_TAKE(weights->chunk, mem, weights->count);
+  WEFT_TAKE(weights->mask, mem, weights->count * CHUNK * lists->words);
+  WEFT_TAKE0(weights->weight, mem, weights->count * CHUNK);
+  memset(weights->mask, 0xff,
+         weights->count * CHUNK * lists->words * sizeof *weights->mask); /* what is left at a chunk's end never fits */
+  for (size_t z = 0; z < lists->p; z++) add_node(lists, weights, z, weights->begin[z]);
+  lists->weights = weights;
 done:
   return st;
 }
@@ -91,15 +94,15 @@ done:
 
 /* Σ of the weights that count for node z, or 0 when no set fits; *reference gets what they are relative to. `last`: a
  * set must have a member of it; NULL: it need not. */
-WIDE double node_sum(const weft_bn_weights *b, size_t z, const uint64_t *before, const uint64_t *last,
+WIDE double node_sum(const weft_bn_weights *weights, size_t z, const uint64_t *before, const uint64_t *last,
                      int64_t *reference, size_t words)
 {
   double part[32] = { 0 };
   int found = 0;
-  for (size_t c = b->begin[z], stop = b->begin[z + 1]; c < stop; c++) {
-    if (!found && b->chunk[c].copies) continue;
-    const uint64_t *mask = b->mask + c * CHUNK * words;
-    const double *weight = b->weight + c * CHUNK;
+  for (size_t c = weights->begin[z], stop = weights->begin[z + 1]; c < stop; c++) {
+    if (!found && weights->chunk[c].copies) continue;
+    const uint64_t *mask = weights->mask + c * CHUNK * words;
+    const double *weight = weights->weight + c * CHUNK;
     int any = 0;
     for (size_t k = 0; k < CHUNK; k++) {
       const int fit = fits(mask + k * words, before, words) && (!last || meets(mask + k * words, last, words));
@@ -108,8 +111,8 @@ WIDE double node_sum(const weft_bn_weights *b, size_t z, const uint64_t *before,
     }
     if (any && !found) {
       found = 1;
-      stop = b->chunk[c].stop;
-      *reference = b->chunk[c].reference;
+      stop = weights->chunk[c].stop;
+      *reference = weights->chunk[c].reference;
     }
   }
   for (size_t d = 16; d; d /= 2)
@@ -117,31 +120,31 @@ WIDE double node_sum(const weft_bn_weights *b, size_t z, const uint64_t *before,
   return part[0];
 }
 
-static double node_sum_1(const weft_bn_weights *b, size_t z, const uint64_t *before, const uint64_t *last,
+static double node_sum_1(const weft_bn_weights *weights, size_t z, const uint64_t *before, const uint64_t *last,
                          int64_t *reference)
 {
-  return last ? node_sum(b, z, before, last, reference, 1) : node_sum(b, z, before, NULL, reference, 1);
+  return last ? node_sum(weights, z, before, last, reference, 1) : node_sum(weights, z, before, NULL, reference, 1);
 }
 
-static double node_sum_any(const weft_bn_weights *b, size_t z, const uint64_t *before, const uint64_t *last,
+static double node_sum_any(const weft_bn_weights *weights, size_t z, const uint64_t *before, const uint64_t *last,
                            int64_t *reference, size_t words)
 {
-  return node_sum(b, z, before, last, reference, words);
+  return node_sum(weights, z, before, last, reference, words);
 }
 
 #if WEFT_SIMD_X86
 /* node_sum() with AVX-512 for masks of one word; its four vectors are the 32 partial sums, added in the same tree. */
-WEFT_TARGET_AVX512 WIDE double node_sum_512(const weft_bn_weights *b, size_t z, const uint64_t *before,
+WEFT_TARGET_AVX512 WIDE double node_sum_512(const weft_bn_weights *weights, size_t z, const uint64_t *before,
                                             const uint64_t *last, int64_t *reference)
 {
   const __m512i missing = _mm512_set1_epi64((long long) ~*before);
   const __m512i wanted = last ? _mm512_set1_epi64((long long) *last) : missing;
   __m512d part[4] = { _mm512_setzero_pd(), _mm512_setzero_pd(), _mm512_setzero_pd(), _mm512_setzero_pd() };
   int found = 0;
-  for (size_t c = b->begin[z], stop = b->begin[z + 1]; c < stop; c++) {
-    if (!found && b->chunk[c].copies) continue;
-    const uint64_t *mask = b->mask + c * CHUNK;
-    const double *weight = b->weight + c * CHUNK;
+  for (size_t c = weights->begin[z], stop = weights->begin[z + 1]; c < stop; c++) {
+    if (!found && weights->chunk[c].copies) continue;
+    const uint64_t *mask = weights->mask + c * CHUNK;
+    const double *weight = weights->weight + c * CHUNK;
     __mmask8 fit[8];
     unsigned any = 0;
     for (int k = 0; k < 8; k++) {
@@ -155,8 +158,8 @@ WEFT_TARGET_AVX512 WIDE double node_sum_512(const weft_bn_weights *b, size_t z, 
       part[k % 4] = _mm512_mask_add_pd(part[k % 4], fit[k], part[k % 4], _mm512_loadu_pd(weight + 8 * k));
     if (!found) {
       found = 1;
-      stop = b->chunk[c].stop;
-      *reference = b->chunk[c].reference;
+      stop = weights->chunk[c].stop;
+      *reference = weights->chunk[c].reference;
     }
   }
   const __m512d eight = _mm512_add_pd(_mm512_add_pd(part[0], part[2]), _mm512_add_pd(part[1], part[3]));
@@ -166,27 +169,27 @@ WEFT_TARGET_AVX512 WIDE double node_sum_512(const weft_bn_weights *b, size_t z, 
 }
 
 WEFT_TARGET_AVX512
-static double node_sum_1_avx512(const weft_bn_weights *b, size_t z, const uint64_t *before, const uint64_t *last,
+static double node_sum_1_avx512(const weft_bn_weights *weights, size_t z, const uint64_t *before, const uint64_t *last,
                                 int64_t *reference)
 {
-  return last ? node_sum_512(b, z, before, last, reference) : node_sum_512(b, z, before, NULL, reference);
+  return last ? node_sum_512(weights, z, before, last, reference) : node_sum_512(weights, z, before, NULL, reference);
 }
 #endif
 
 /* Asks the variant that fits the words and this machine; all give the same bits. */
 int64_t weft_bn_node_value(const weft_bn_lists *lists, size_t z, const uint64_t *before, const uint64_t *last)
 {
-  const weft_bn_weights *b = lists->weights;
+  const weft_bn_weights *weights = lists->weights;
   int64_t reference = 0;
   double sum;
   if (last && !any_bit(last, lists->words)) last = NULL;
 #if WEFT_SIMD_X86
   if (lists->words == 1 && weft_simd_level() == WEFT_SIMD_AVX512)
-    sum = node_sum_1_avx512(b, z, before, last, &reference);
+    sum = node_sum_1_avx512(weights, z, before, last, &reference);
   else
 #endif
-    sum = lists->words == 1 ? node_sum_1(b, z, before, last, &reference)
-                            : node_sum_any(b, z, before, last, &reference, lists->words);
+    sum = lists->words == 1 ? node_sum_1(weights, z, before, last, &reference)
+                            : node_sum_any(weights, z, before, last, &reference, lists->words);
   if (!(sum > 0)) return WEFT_BN_NEVER;
   return reference + (int64_t) rint(weft_log(sum) * lists->unit);
 }
@@ -198,65 +201,65 @@ typedef struct change {
   int64_t value;
 } change;
 
-WIDE int propose(const weft_bn_lists *lists, const weft_bn_replica *r, int32_t z, const uint64_t *before,
+WIDE int propose(const weft_bn_lists *lists, const weft_bn_replica *replica, int32_t z, const uint64_t *before,
                  int64_t *score, change *changes, size_t *count)
 {
   const int64_t value = weft_bn_node_value(lists, (size_t) z, before, NULL);
   if (value == WEFT_BN_NEVER) return 0;
-  *score += value - r->value[z];
+  *score += value - replica->value[z];
   changes[(*count)++] = (change){ z, value };
   return 1;
 }
 
 /* One Metropolis step: a move, new values for the nodes that can use what they lose or gain, acceptance. */
-WIDE void step(const weft_bn_lists *lists, weft_bn_replica *r, weft_u32x4 draw, double scale, change *changes,
+WIDE void step(const weft_bn_lists *lists, weft_bn_replica *replica, weft_u32x4 draw, double scale, change *changes,
                size_t words)
 {
   uint64_t mid[words ? words : 1], fresh[words ? words : 1];
-  const weft_bn_move m = weft_bn_choose_move(r->order, lists->p, draw);
-  const uint64_t *by_lost = lists->users + (size_t) (m.lost < 0 ? m.x : m.lost) * words;
-  const uint64_t *by_gained = lists->users + (size_t) (m.gained < 0 ? m.x : m.gained) * words;
-  int64_t score = r->score;
+  const weft_bn_move move = weft_bn_choose_move(replica->order, lists->p, draw);
+  const uint64_t *by_lost = lists->users + (size_t) (move.lost < 0 ? move.x : move.lost) * words;
+  const uint64_t *by_gained = lists->users + (size_t) (move.gained < 0 ? move.x : move.gained) * words;
+  int64_t score = replica->score;
   size_t count = 0;
-  r->accepted[WEFT_BN_MAX_MOVES]++;
-  between(r, &m, mid, words);
-  after_x(r, &m, mid, fresh, words);
-  if (!propose(lists, r, m.x, fresh, &score, changes, &count)) return;
-  if (m.kind != WEFT_BN_SHIFT) {
-    after_y(r, &m, mid, fresh, words);
-    if (!propose(lists, r, m.y, fresh, &score, changes, &count)) return;
+  replica->accepted[WEFT_BN_MAX_MOVES]++;
+  between(replica, &move, mid, words);
+  after_x(replica, &move, mid, fresh, words);
+  if (!propose(lists, replica, move.x, fresh, &score, changes, &count)) return;
+  if (move.kind != WEFT_BN_SHIFT) {
+    after_y(replica, &move, mid, fresh, words);
+    if (!propose(lists, replica, move.y, fresh, &score, changes, &count)) return;
   }
   for (size_t w = 0; w < words; w++)
     for (uint64_t word = mid[w] & (by_lost[w] | by_gained[w]); word; word &= word - 1) {
       const int32_t z = (int32_t) (64 * w) + __builtin_ctzll(word);
-      after_between(r, &m, z, fresh, words);
-      if (!propose(lists, r, z, fresh, &score, changes, &count)) return;
+      after_between(replica, &move, z, fresh, words);
+      if (!propose(lists, replica, z, fresh, &score, changes, &count)) return;
     }
-  if (!weft_bn_accept(scale, (double) (score - r->score), draw)) return;
-  r->accepted[m.kind]++;
-  r->score = score;
-  for (size_t k = 0; k < count; k++) r->value[changes[k].node] = changes[k].value;
-  make_move(r, &m, mid, words, 0);
+  if (!weft_bn_accept(scale, (double) (score - replica->score), draw)) return;
+  replica->accepted[move.kind]++;
+  replica->score = score;
+  for (size_t k = 0; k < count; k++) replica->value[changes[k].node] = changes[k].value;
+  make_move(replica, &move, mid, words, 0);
 }
 
-WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, size_t count,
-                size_t words)
+WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *replica, weft_rng rng, double beta, uint64_t first,
+                size_t count, size_t words)
 {
   change changes[4096];
   weft_u32x4 draws[8];
   const double scale = beta / lists->unit;
   for (size_t k = 0; k < count; k++) {
     if (k % 8 == 0) weft_bn_draw_eight(rng, first + k, draws);
-    step(lists, r, draws[k % 8], scale, changes, words);
+    step(lists, replica, draws[k % 8], scale, changes, words);
   }
 }
 
-static void start(const weft_bn_lists *lists, weft_bn_replica *r)
+static void start(const weft_bn_lists *lists, weft_bn_replica *replica)
 {
-  r->score = 0;
+  replica->score = 0;
   for (size_t z = 0; z < lists->p; z++) {
-    r->value[z] = weft_bn_node_value(lists, z, r->before + z * lists->words, NULL);
-    r->score += r->value[z];
+    replica->value[z] = weft_bn_node_value(lists, z, replica->before + z * lists->words, NULL);
+    replica->score += replica->value[z];
   }
 }
 
@@ -276,22 +279,22 @@ weft_bn_kernel weft_bn_sum_kernel(size_t words)
 int32_t weft_bn_draw_set(const weft_bn_lists *lists, size_t z, const uint64_t *before, const uint64_t *last,
                          int64_t value, double uniform)
 {
-  const weft_bn_weights *b = lists->weights;
+  const weft_bn_weights *weights = lists->weights;
   const size_t words = lists->words;
   int32_t pick = -1;
   double left = uniform;
   if (last && !any_bit(last, words)) last = NULL;
   /* the node's value was rounded: when u is not reached, the last set that fits is taken */
-  for (size_t c = b->begin[z]; c < b->begin[z + 1] && left >= 0; c++) {
-    const chunk *one = &b->chunk[c];
+  for (size_t c = weights->begin[z]; c < weights->begin[z + 1] && left >= 0; c++) {
+    const chunk *one = &weights->chunk[c];
     if (one->copies) continue;
     const double scale = weft_exp((double) (one->reference - value) / lists->unit);
     for (size_t j = 0; j < CHUNK && left >= 0; j++) {
       const size_t at = c * CHUNK + j;
-      const uint64_t *set = b->mask + at * words;
+      const uint64_t *set = weights->mask + at * words;
       if (!fits(set, before, words) || (last && !meets(set, last, words))) continue;
       pick = one->pick + (int32_t) j;
-      left -= b->weight[at] * scale;
+      left -= weights->weight[at] * scale;
     }
   }
   return pick;

@@ -60,39 +60,39 @@ done:
 }
 
 /* Gives a replica its layers, work space and memory of recent values, in `mem`; no layer is set yet. */
-weft_status weft_bn_layers_make(weft_arena *mem, const weft_bn_lists *lists, weft_bn_replica *r)
+weft_status weft_bn_layers_make(weft_arena *mem, const weft_bn_lists *lists, weft_bn_replica *replica)
 {
   weft_status st = WEFT_OK;
   const size_t p = lists->p, words = lists->words;
-  weft_bn_layers *l;
-  WEFT_TAKE0(l, mem, 1);
-  l->now.p = p;
-  l->now.log_factorial = lists->log_factorial;
-  WEFT_TAKE(l->now.member, mem, p * words);
-  WEFT_TAKE0(l->last, mem, p * words);
-  WEFT_TAKE(l->now.fresh, mem, (p + 1) * words);
-  WEFT_TAKE(l->parents, mem, p * words);
-  WEFT_TAKE(l->room, mem, 5 * words);
-  WEFT_TAKE(l->node, mem, p);
-  WEFT_TAKE(l->value, mem, p);
-  WEFT_TAKE(l->memory.key, mem, 2 * words * MEMORY_SLOTS);
-  WEFT_TAKE0(l->memory.node, mem, MEMORY_SLOTS);
-  WEFT_TAKE(l->memory.value, mem, MEMORY_SLOTS);
-  r->layers = l;
+  weft_bn_layers *layers;
+  WEFT_TAKE0(layers, mem, 1);
+  layers->now.p = p;
+  layers->now.log_factorial = lists->log_factorial;
+  WEFT_TAKE(layers->now.member, mem, p * words);
+  WEFT_TAKE0(layers->last, mem, p * words);
+  WEFT_TAKE(layers->now.fresh, mem, (p + 1) * words);
+  WEFT_TAKE(layers->parents, mem, p * words);
+  WEFT_TAKE(layers->room, mem, 5 * words);
+  WEFT_TAKE(layers->node, mem, p);
+  WEFT_TAKE(layers->value, mem, p);
+  WEFT_TAKE(layers->memory.key, mem, 2 * words * MEMORY_SLOTS);
+  WEFT_TAKE0(layers->memory.node, mem, MEMORY_SLOTS);
+  WEFT_TAKE(layers->memory.value, mem, MEMORY_SLOTS);
+  replica->layers = layers;
 done:
   return st;
 }
 
-const uint64_t *weft_bn_layer_before(const weft_bn_lists *lists, const weft_bn_replica *r, size_t z)
+const uint64_t *weft_bn_layer_before(const weft_bn_lists *lists, const weft_bn_replica *replica, size_t z)
 {
-  return r->layers ? r->layers->last + z * lists->words : NULL;
+  return replica->layers ? replica->layers->last + z * lists->words : NULL;
 }
 
 /* ---- values ---- */
 
 /* As weft_bn_node_value(), which depends only on what is offered; recent values are remembered. When `last` is not
  * empty, some of it must be offered. */
-WIDE int64_t value_of(const weft_bn_lists *lists, weft_bn_layers *l, size_t z, const uint64_t *before,
+WIDE int64_t value_of(const weft_bn_lists *lists, weft_bn_layers *layers, size_t z, const uint64_t *before,
                       const uint64_t *last, size_t words)
 {
   const uint64_t *offered = lists->offered + z * words;
@@ -102,16 +102,16 @@ WIDE int64_t value_of(const weft_bn_lists *lists, weft_bn_layers *l, size_t z, c
     hash = (hash ^ hash >> 29 ^ (last[w] & offered[w])) * UINT64_C(0xbf58476d1ce4e5b9);
   }
   const size_t slot = (size_t) (hash >> 40) % MEMORY_SLOTS;
-  uint64_t *key = l->memory.key + 2 * words * slot, different = l->memory.node[slot] != z + 1;
+  uint64_t *key = layers->memory.key + 2 * words * slot, different = layers->memory.node[slot] != z + 1;
   for (size_t w = 0; w < words; w++)
     different |= (key[w] ^ (before[w] & offered[w])) | (key[words + w] ^ (last[w] & offered[w]));
-  if (!different) return l->memory.value[slot];
-  l->memory.node[slot] = (uint32_t) z + 1;
+  if (!different) return layers->memory.value[slot];
+  layers->memory.node[slot] = (uint32_t) z + 1;
   for (size_t w = 0; w < words; w++) {
     key[w] = before[w] & offered[w];
     key[words + w] = last[w] & offered[w];
   }
-  return l->memory.value[slot] = weft_bn_node_value(lists, z, before, last);
+  return layers->memory.value[slot] = weft_bn_node_value(lists, z, before, last);
 }
 
 /* The nodes of one layer after a move: 0 when one of them can have no parents there. Values are asked for where the
@@ -127,47 +127,48 @@ WIDE int layer_possible(const weft_bn_lists *lists, const uint64_t *member, cons
 
 /* Adds to *score what the nodes of one layer gain by being offered `before` and `last`, and lists their new values
  * in the replica's layers. 0 when a node has no set there. */
-WIDE int value_layer(const weft_bn_lists *lists, const weft_bn_replica *r, const uint64_t *member,
+WIDE int value_layer(const weft_bn_lists *lists, const weft_bn_replica *replica, const uint64_t *member,
                      const uint64_t *before, const uint64_t *last, size_t *changes, int64_t *score, size_t words)
 {
-  weft_bn_layers *l = r->layers;
+  weft_bn_layers *layers = replica->layers;
   for (size_t w = 0; w < words; w++)
     for (uint64_t word = member[w]; word; word &= word - 1) {
       const size_t z = 64 * w + (size_t) __builtin_ctzll(word);
-      const uint64_t *old = r->before + z * words, *old_last = l->last + z * words,
+      const uint64_t *old = replica->before + z * words, *old_last = layers->last + z * words,
                      *offered = lists->offered + z * words;
       uint64_t differs = 0;
       for (size_t u = 0; u < words; u++) differs |= ((old[u] ^ before[u]) | (old_last[u] ^ last[u])) & offered[u];
       if (!differs) continue;
-      const int64_t value = value_of(lists, l, z, before, last, words);
+      const int64_t value = value_of(lists, layers, z, before, last, words);
       if (value == WEFT_BN_NEVER) return 0;
-      *score += value - r->value[z];
-      l->node[*changes] = (int32_t) z;
-      l->value[(*changes)++] = value;
+      *score += value - replica->value[z];
+      layers->node[*changes] = (int32_t) z;
+      layers->value[(*changes)++] = value;
     }
   return 1;
 }
 
 /* Layer c of the partition after the move, and where its parts are: the new layers and the one behind them. */
-WIDE const uint64_t *layer_after(const weft_bn_layers *l, const weft_bn_proposal *q, size_t c, size_t words)
+WIDE const uint64_t *layer_after(const weft_bn_layers *layers, const weft_bn_proposal *proposal, size_t c, size_t words)
 {
-  return c < q->fresh ? l->now.fresh + c * words : l->now.member + (q->first + q->old) * words;
+  return c < proposal->fresh ? layers->now.fresh + c * words
+                             : layers->now.member + (proposal->first + proposal->old) * words;
 }
 
-static inline size_t layers_touched(const weft_bn_layers *l, const weft_bn_proposal *q)
+static inline size_t layers_touched(const weft_bn_layers *layers, const weft_bn_proposal *proposal)
 {
-  return q->fresh + (q->first + q->old < l->now.count);
+  return proposal->fresh + (proposal->first + proposal->old < layers->now.count);
 }
 
 /* Layers earlier than the first new one. */
-WIDE void open_layers(const weft_bn_layers *l, const weft_bn_proposal *q, uint64_t *before, uint64_t *last,
+WIDE void open_layers(const weft_bn_layers *layers, const weft_bn_proposal *proposal, uint64_t *before, uint64_t *last,
                       size_t words)
 {
   memset(before, 0, words * sizeof *before);
   memset(last, 0, words * sizeof *last);
-  for (size_t c = 0; c < q->first; c++)
-    for (size_t w = 0; w < words; w++) before[w] |= l->now.member[c * words + w];
-  if (q->first) memcpy(last, l->now.member + (q->first - 1) * words, words * sizeof *last);
+  for (size_t c = 0; c < proposal->first; c++)
+    for (size_t w = 0; w < words; w++) before[w] |= layers->now.member[c * words + w];
+  if (proposal->first) memcpy(last, layers->now.member + (proposal->first - 1) * words, words * sizeof *last);
 }
 
 WIDE void pass_layer(const uint64_t *member, uint64_t *before, uint64_t *last, size_t words)
@@ -179,22 +180,22 @@ WIDE void pass_layer(const uint64_t *member, uint64_t *before, uint64_t *last, s
 }
 
 /* 0 when the partition has no graphs. */
-WIDE int value_proposal(const weft_bn_lists *lists, const weft_bn_replica *r, const weft_bn_proposal *q,
+WIDE int value_proposal(const weft_bn_lists *lists, const weft_bn_replica *replica, const weft_bn_proposal *proposal,
                         size_t *changes, int64_t *score, size_t words)
 {
-  const weft_bn_layers *l = r->layers;
-  const size_t touched = layers_touched(l, q);
+  const weft_bn_layers *layers = replica->layers;
+  const size_t touched = layers_touched(layers, proposal);
   uint64_t before[words ? words : 1], last[words ? words : 1];
-  open_layers(l, q, before, last, words);
+  open_layers(layers, proposal, before, last, words);
   for (size_t c = 0; c < touched; c++) {
-    const uint64_t *member = layer_after(l, q, c, words);
+    const uint64_t *member = layer_after(layers, proposal, c, words);
     if (!layer_possible(lists, member, last, words)) return 0;
     memcpy(last, member, words * sizeof *last);
   }
-  open_layers(l, q, before, last, words);
+  open_layers(layers, proposal, before, last, words);
   for (size_t c = 0; c < touched; c++) {
-    const uint64_t *member = layer_after(l, q, c, words);
-    if (!value_layer(lists, r, member, before, last, changes, score, words)) return 0;
+    const uint64_t *member = layer_after(layers, proposal, c, words);
+    if (!value_layer(lists, replica, member, before, last, changes, score, words)) return 0;
     pass_layer(member, before, last, words);
   }
   return 1;
@@ -202,42 +203,44 @@ WIDE int value_proposal(const weft_bn_lists *lists, const weft_bn_replica *r, co
 
 /* Makes the proposed layers the replica's own: what its nodes may have as parents, the list of layers, values,
  * score. */
-WIDE void take_proposal(weft_bn_replica *r, const weft_bn_proposal *q, size_t changes, int64_t score, size_t words)
+WIDE void take_proposal(weft_bn_replica *replica, const weft_bn_proposal *proposal, size_t changes, int64_t score,
+                        size_t words)
 {
-  weft_bn_layers *l = r->layers;
-  const size_t touched = layers_touched(l, q), behind = q->first + q->old;
+  weft_bn_layers *layers = replica->layers;
+  const size_t touched = layers_touched(layers, proposal), behind = proposal->first + proposal->old;
   uint64_t before[words ? words : 1], last[words ? words : 1];
-  open_layers(l, q, before, last, words);
+  open_layers(layers, proposal, before, last, words);
   for (size_t c = 0; c < touched; c++) {
-    const uint64_t *member = layer_after(l, q, c, words);
+    const uint64_t *member = layer_after(layers, proposal, c, words);
     for (size_t w = 0; w < words; w++)
       for (uint64_t word = member[w]; word; word &= word - 1) {
         const size_t z = 64 * w + (size_t) __builtin_ctzll(word);
-        memcpy(r->before + z * words, before, words * sizeof *before);
-        memcpy(l->last + z * words, last, words * sizeof *last);
+        memcpy(replica->before + z * words, before, words * sizeof *before);
+        memcpy(layers->last + z * words, last, words * sizeof *last);
       }
     pass_layer(member, before, last, words);
   }
-  memmove(l->now.member + (q->first + q->fresh) * words, l->now.member + behind * words,
-          (l->now.count - behind) * words * sizeof *l->now.member);
-  memcpy(l->now.member + q->first * words, l->now.fresh, q->fresh * words * sizeof *l->now.member);
-  l->now.count = l->now.count - q->old + q->fresh;
-  for (size_t k = 0; k < changes; k++) r->value[l->node[k]] = l->value[k];
-  r->score = score;
+  memmove(layers->now.member + (proposal->first + proposal->fresh) * words, layers->now.member + behind * words,
+          (layers->now.count - behind) * words * sizeof *layers->now.member);
+  memcpy(layers->now.member + proposal->first * words, layers->now.fresh,
+         proposal->fresh * words * sizeof *layers->now.member);
+  layers->now.count = layers->now.count - proposal->old + proposal->fresh;
+  for (size_t k = 0; k < changes; k++) replica->value[layers->node[k]] = layers->value[k];
+  replica->score = score;
 }
 
 /* ---- moves of a graph ---- */
 
-WIDE void set_parents(const weft_bn_lists *lists, weft_bn_layers *l, size_t z, int32_t pick, size_t words)
+WIDE void set_parents(const weft_bn_lists *lists, weft_bn_layers *layers, size_t z, int32_t pick, size_t words)
 {
-  memcpy(l->parents + z * words, lists->table->mask + (size_t) (lists->table->start[z] + pick) * words,
-         words * sizeof *l->parents);
+  memcpy(layers->parents + z * words, lists->table->mask + (size_t) (lists->table->start[z] + pick) * words,
+         words * sizeof *layers->parents);
 }
 
-WIDE void draw_parents(const weft_bn_lists *lists, weft_bn_layers *l, size_t z, const uint64_t *before,
+WIDE void draw_parents(const weft_bn_lists *lists, weft_bn_layers *layers, size_t z, const uint64_t *before,
                        const uint64_t *last, int64_t value, double uniform, size_t words)
 {
-  set_parents(lists, l, z, weft_bn_draw_set(lists, z, before, last, value, uniform), words);
+  set_parents(lists, layers, z, weft_bn_draw_set(lists, z, before, last, value, uniform), words);
 }
 
 static inline double uniform_of(weft_rng rng, uint64_t step, size_t number)
@@ -246,43 +249,44 @@ static inline double uniform_of(weft_rng rng, uint64_t step, size_t number)
   return weft_u01(drawn.v[0], drawn.v[1]);
 }
 
-WIDE void draw_graph(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t step, size_t words)
+WIDE void draw_graph(const weft_bn_lists *lists, const weft_bn_replica *replica, weft_rng rng, uint64_t step,
+                     size_t words)
 {
   for (size_t z = 0; z < lists->p; z++)
-    draw_parents(lists, r->layers, z, r->before + z * words, r->layers->last + z * words, r->value[z],
-                 uniform_of(rng, step, z), words);
+    draw_parents(lists, replica->layers, z, replica->before + z * words, replica->layers->last + z * words,
+                 replica->value[z], uniform_of(rng, step, z), words);
 }
 
 /* All nodes but x and its descendants in the drawn graph without what leads into `orphan`. */
-WIDE void find_others(const weft_bn_layers *l, int32_t x, int32_t orphan, uint64_t *out, size_t words)
+WIDE void find_others(const weft_bn_layers *layers, int32_t x, int32_t orphan, uint64_t *out, size_t words)
 {
   uint64_t *below_x = out; /* until the end */
   memset(below_x, 0, words * sizeof *below_x);
   set_bit(below_x, x);
-  for (size_t c = layer_of(&l->now, x, words) + 1; c < l->now.count; c++)
+  for (size_t c = layer_of(&layers->now, x, words) + 1; c < layers->now.count; c++)
     for (size_t w = 0; w < words; w++)
-      for (uint64_t word = l->now.member[c * words + w]; word; word &= word - 1) {
+      for (uint64_t word = layers->now.member[c * words + w]; word; word &= word - 1) {
         const int32_t z = (int32_t) (64 * w) + __builtin_ctzll(word);
-        if (z != orphan && meets(l->parents + (size_t) z * words, below_x, words)) set_bit(below_x, z);
+        if (z != orphan && meets(layers->parents + (size_t) z * words, below_x, words)) set_bit(below_x, z);
       }
   for (size_t w = 0; w < words; w++) out[w] = ~out[w];
 }
 
 /* The partition of the drawn graph. */
-WIDE void find_layers(const weft_bn_lists *lists, weft_bn_layers *l, weft_bn_proposal *q, size_t words)
+WIDE void find_layers(const weft_bn_lists *lists, weft_bn_layers *layers, weft_bn_proposal *proposal, size_t words)
 {
   uint64_t left[words ? words : 1], placed[words ? words : 1];
   memset(left, 0, words * sizeof *left);
   memset(placed, 0, words * sizeof *placed);
   for (size_t z = 0; z < lists->p; z++) set_bit(left, (int32_t) z);
-  *q = (weft_bn_proposal){ 0, l->now.count, 0, 0 };
+  *proposal = (weft_bn_proposal){ 0, layers->now.count, 0, 0 };
   while (any_bit(left, words)) {
-    uint64_t *fresh = l->now.fresh + q->fresh++ * words;
+    uint64_t *fresh = layers->now.fresh + proposal->fresh++ * words;
     memset(fresh, 0, words * sizeof *fresh);
     for (size_t w = 0; w < words; w++)
       for (uint64_t word = left[w]; word; word &= word - 1) {
         const int32_t z = (int32_t) (64 * w) + __builtin_ctzll(word);
-        if (fits(l->parents + (size_t) z * words, placed, words)) set_bit(fresh, z);
+        if (fits(layers->parents + (size_t) z * words, placed, words)) set_bit(fresh, z);
       }
     for (size_t w = 0; w < words; w++) {
       placed[w] |= fresh[w];
@@ -291,97 +295,99 @@ WIDE void find_layers(const weft_bn_lists *lists, weft_bn_layers *l, weft_bn_pro
   }
 }
 
-WIDE int propose_renew(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t step,
-                       weft_u32x4 draw, weft_bn_proposal *q, size_t words)
+WIDE int propose_renew(const weft_bn_lists *lists, const weft_bn_replica *replica, weft_rng rng, uint64_t step,
+                       weft_u32x4 draw, weft_bn_proposal *proposal, size_t words)
 {
-  weft_bn_layers *l = r->layers;
-  uint64_t *others = l->room, *none = others + words;
+  weft_bn_layers *layers = replica->layers;
+  uint64_t *others = layers->room, *none = others + words;
   const int32_t x = (int32_t) below(draw.v[0], lists->p);
-  draw_graph(lists, r, rng, step, words);
-  find_others(l, x, x, others, words);
+  draw_graph(lists, replica, rng, step, words);
+  find_others(layers, x, x, others, words);
   memset(none, 0, words * sizeof *none);
-  draw_parents(lists, l, (size_t) x, others, none, value_of(lists, l, (size_t) x, others, none, words),
+  draw_parents(lists, layers, (size_t) x, others, none, value_of(lists, layers, (size_t) x, others, none, words),
                weft_u01(draw.v[2], draw.v[3]), words);
-  find_layers(lists, l, q, words);
+  find_layers(lists, layers, proposal, words);
   return 1;
 }
 
 /* The edge number `n` of the drawn graph, by child and then by parent. */
-WIDE void nth_edge(const weft_bn_layers *l, size_t n, int32_t *from, int32_t *to, size_t words)
+WIDE void nth_edge(const weft_bn_layers *layers, size_t n, int32_t *from, int32_t *to, size_t words)
 {
   size_t z = 0;
-  for (size_t here; (here = size_of(l->parents + z * words, words)) <= n; z++) n -= here;
+  for (size_t here; (here = size_of(layers->parents + z * words, words)) <= n; z++) n -= here;
   *to = (int32_t) z;
-  *from = nth_member(l->parents + z * words, n);
+  *from = nth_member(layers->parents + z * words, n);
 }
 
 /* Edge x -> y: both lose their parents, x gets new ones with y among them, then y. The reverse move draws y's parents
  * with x among them, then x's. */
-WIDE int propose_reverse(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t step,
-                         weft_u32x4 draw, weft_bn_proposal *q, size_t words)
+WIDE int propose_reverse(const weft_bn_lists *lists, const weft_bn_replica *replica, weft_rng rng, uint64_t step,
+                         weft_u32x4 draw, weft_bn_proposal *proposal, size_t words)
 {
-  weft_bn_layers *l = r->layers;
-  uint64_t *for_x = l->room, *for_y = for_x + words, *both = for_y + words, *only = both + words, *none = only + words;
+  weft_bn_layers *layers = replica->layers;
+  uint64_t *for_x = layers->room, *for_y = for_x + words, *both = for_y + words, *only = both + words,
+           *none = only + words;
   int32_t x, y;
-  draw_graph(lists, r, rng, step, words);
-  const size_t edges = size_of(l->parents, lists->p * words);
+  draw_graph(lists, replica, rng, step, words);
+  const size_t edges = size_of(layers->parents, lists->p * words);
   if (!edges) return 0;
-  nth_edge(l, below(draw.v[0], edges), &x, &y, words);
+  nth_edge(layers, below(draw.v[0], edges), &x, &y, words);
   if (!has_bit(lists->offered + (size_t) x * words, y)) return 0;
-  uint64_t *of_x = l->parents + (size_t) x * words, *of_y = l->parents + (size_t) y * words;
-  find_others(l, x, y, for_x, words);
-  find_others(l, y, x, for_y, words);
+  uint64_t *of_x = layers->parents + (size_t) x * words, *of_y = layers->parents + (size_t) y * words;
+  find_others(layers, x, y, for_x, words);
+  find_others(layers, y, x, for_y, words);
   for (size_t w = 0; w < words; w++) both[w] = for_x[w] & for_y[w];
   memset(none, 0, words * sizeof *none);
   memset(only, 0, words * sizeof *only);
   set_bit(only, y);
-  const int64_t x_there = value_of(lists, l, (size_t) x, for_x, only, words);
-  const int64_t y_there = value_of(lists, l, (size_t) y, both, none, words);
+  const int64_t x_there = value_of(lists, layers, (size_t) x, for_x, only, words);
+  const int64_t y_there = value_of(lists, layers, (size_t) y, both, none, words);
   if (x_there == WEFT_BN_NEVER || y_there == WEFT_BN_NEVER) return 0;
   const size_t old = size_of(of_x, words) + size_of(of_y, words);
-  draw_parents(lists, l, (size_t) x, for_x, only, x_there, uniform_of(rng, step, lists->p), words);
-  draw_parents(lists, l, (size_t) y, both, none, y_there, uniform_of(rng, step, lists->p + 1), words);
+  draw_parents(lists, layers, (size_t) x, for_x, only, x_there, uniform_of(rng, step, lists->p), words);
+  draw_parents(lists, layers, (size_t) y, both, none, y_there, uniform_of(rng, step, lists->p + 1), words);
   clear_bit(only, y);
   set_bit(only, x);
-  const int64_t y_back = value_of(lists, l, (size_t) y, for_y, only, words);
-  const int64_t x_back = value_of(lists, l, (size_t) x, both, none, words);
+  const int64_t y_back = value_of(lists, layers, (size_t) y, for_y, only, words);
+  const int64_t x_back = value_of(lists, layers, (size_t) x, both, none, words);
   const double after = (double) (edges - old + size_of(of_x, words) + size_of(of_y, words));
-  find_layers(lists, l, q, words);
-  q->ways = weft_add(weft_log((double) edges / after), (double) (x_there - y_back + (y_there - x_back)) / lists->unit);
+  find_layers(lists, layers, proposal, words);
+  proposal->ways =
+      weft_add(weft_log((double) edges / after), (double) (x_there - y_back + (y_there - x_back)) / lists->unit);
   return 1;
 }
 
 /* ---- steps ---- */
 
-WIDE int propose(const weft_bn_lists *lists, const weft_bn_replica *r, weft_rng rng, uint64_t step, int move,
-                 uint32_t kind, weft_bn_proposal *q, size_t words)
+WIDE int propose(const weft_bn_lists *lists, const weft_bn_replica *replica, weft_rng rng, uint64_t step, int move,
+                 uint32_t kind, weft_bn_proposal *proposal, size_t words)
 {
   const weft_u32x4 draw = weft_draw_words(rng, step, WEFT_BN_BLOCK_PLACES);
-  if (move == WEFT_BN_REVERSE) return propose_reverse(lists, r, rng, step, draw, q, words);
-  if (move == WEFT_BN_RENEW) return propose_renew(lists, r, rng, step, draw, q, words);
-  return weft_bn_propose_layers(&r->layers->now, rng, step, kind, draw, q, words);
+  if (move == WEFT_BN_REVERSE) return propose_reverse(lists, replica, rng, step, draw, proposal, words);
+  if (move == WEFT_BN_RENEW) return propose_renew(lists, replica, rng, step, draw, proposal, words);
+  return weft_bn_propose_layers(&replica->layers->now, rng, step, kind, draw, proposal, words);
 }
 
 /* Metropolis steps first .. first + count - 1. Moves of layers are accepted by the power beta of the ratio, moves of
  * a drawn graph by beta - 1, as the head of this file says. */
-WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, double beta, uint64_t first, size_t count,
-                size_t words)
+WIDE void steps(const weft_bn_lists *lists, weft_bn_replica *replica, weft_rng rng, double beta, uint64_t first,
+                size_t count, size_t words)
 {
   const double scale = beta / lists->unit, scale_of_graphs = (beta - 1) / lists->unit;
   for (uint64_t step = first; step < first + count; step++) {
     const weft_u32x4 draw = weft_draw_words(rng, step, WEFT_BN_BLOCK_MOVE);
-    int64_t score = r->score;
+    int64_t score = replica->score;
     size_t changes = 0;
     const uint32_t kind = draw.v[0] >> 28;
     const int move = weft_bn_layer_move(kind);
-    weft_bn_proposal q;
-    r->accepted[WEFT_BN_MAX_MOVES]++;
-    if (!propose(lists, r, rng, step, move, kind, &q, words)) continue;
-    if (!value_proposal(lists, r, &q, &changes, &score, words)) continue;
-    const double gain = weft_mul(move < WEFT_BN_REVERSE ? scale : scale_of_graphs, (double) (score - r->score));
-    if (!weft_bn_accept(1, weft_add(gain, q.ways), draw)) continue;
-    r->accepted[move]++;
-    take_proposal(r, &q, changes, score, words);
+    weft_bn_proposal proposal;
+    replica->accepted[WEFT_BN_MAX_MOVES]++;
+    if (!propose(lists, replica, rng, step, move, kind, &proposal, words)) continue;
+    if (!value_proposal(lists, replica, &proposal, &changes, &score, words)) continue;
+    const double gain = weft_mul(move < WEFT_BN_REVERSE ? scale : scale_of_graphs, (double) (score - replica->score));
+    if (!weft_bn_accept(1, weft_add(gain, proposal.ways), draw)) continue;
+    replica->accepted[move]++;
+    take_proposal(replica, &proposal, changes, score, words);
   }
 }
 
@@ -389,12 +395,13 @@ WEFT_BN_STEPS(steps_1, 1)
 WEFT_BN_STEPS(steps_2, 2)
 WEFT_BN_STEPS(steps_any, lists->words)
 
-static void start(const weft_bn_lists *lists, weft_bn_replica *r)
+static void start(const weft_bn_lists *lists, weft_bn_replica *replica)
 {
-  r->score = 0;
+  replica->score = 0;
   for (size_t z = 0; z < lists->p; z++) {
-    r->value[z] = weft_bn_node_value(lists, z, r->before + z * lists->words, r->layers->last + z * lists->words);
-    r->score += r->value[z];
+    replica->value[z] =
+        weft_bn_node_value(lists, z, replica->before + z * lists->words, replica->layers->last + z * lists->words);
+    replica->score += replica->value[z];
   }
 }
 
@@ -406,25 +413,25 @@ weft_bn_kernel weft_bn_layers_kernel(size_t words)
 /* ---- to start from, and to go on from ---- */
 
 /* Takes over the layers in `fresh`. */
-static void take_layers(const weft_bn_lists *lists, weft_bn_replica *r, size_t count)
+static void take_layers(const weft_bn_lists *lists, weft_bn_replica *replica, size_t count)
 {
   const weft_bn_proposal all = { 0, 0, count, 0 };
-  r->layers->now.count = 0;
-  take_proposal(r, &all, 0, 0, lists->words);
+  replica->layers->now.count = 0;
+  take_proposal(replica, &all, 0, 0, lists->words);
 }
 
-void weft_bn_layers_draw(const weft_bn_lists *lists, weft_bn_replica *r, weft_rng rng, uint64_t first)
+void weft_bn_layers_draw(const weft_bn_lists *lists, weft_bn_replica *replica, weft_rng rng, uint64_t first)
 {
-  weft_bn_layers *l = r->layers;
+  weft_bn_layers *layers = replica->layers;
   const size_t words = lists->words;
-  weft_bn_proposal q;
+  weft_bn_proposal proposal;
   for (size_t z = 0; z < lists->p; z++) {
-    const uint64_t *before = r->before + z * words;
-    draw_parents(lists, l, z, before, NULL, weft_bn_node_value(lists, z, before, NULL),
+    const uint64_t *before = replica->before + z * words;
+    draw_parents(lists, layers, z, before, NULL, weft_bn_node_value(lists, z, before, NULL),
                  weft_draw_uniform(rng, first + z), words);
   }
-  find_layers(lists, l, &q, words);
-  take_layers(lists, r, q.fresh);
+  find_layers(lists, layers, &proposal, words);
+  take_layers(lists, replica, proposal.fresh);
 }
 
 weft_status weft_bn_layers_refuse(weft_ctx *ctx)
@@ -455,30 +462,31 @@ done:
   return st;
 }
 
-int weft_bn_layers_read(const weft_bn_lists *lists, weft_bn_replica *r, const int32_t *layer)
+int weft_bn_layers_read(const weft_bn_lists *lists, weft_bn_replica *replica, const int32_t *layer)
 {
-  weft_bn_layers *l = r->layers;
+  weft_bn_layers *layers = replica->layers;
   size_t count = 0;
-  memset(l->now.fresh, 0, (lists->p + 1) * lists->words * sizeof *l->now.fresh);
+  memset(layers->now.fresh, 0, (lists->p + 1) * lists->words * sizeof *layers->now.fresh);
   for (size_t z = 0; z < lists->p; z++) {
-    set_bit(l->now.fresh + (size_t) layer[z] * lists->words, (int32_t) z);
+    set_bit(layers->now.fresh + (size_t) layer[z] * lists->words, (int32_t) z);
     if ((size_t) layer[z] >= count) count = (size_t) layer[z] + 1;
   }
-  take_layers(lists, r, count);
+  take_layers(lists, replica, count);
   for (size_t z = 0; z < lists->p; z++)
-    if (weft_bn_node_value(lists, z, r->before + z * lists->words, l->last + z * lists->words) == WEFT_BN_NEVER)
+    if (weft_bn_node_value(lists, z, replica->before + z * lists->words, layers->last + z * lists->words) ==
+        WEFT_BN_NEVER)
       return 0;
   return 1;
 }
 
-void weft_bn_layers_write(const weft_bn_lists *lists, weft_bn_replica *r, int32_t *layer)
+void weft_bn_layers_write(const weft_bn_lists *lists, weft_bn_replica *replica, int32_t *layer)
 {
   size_t at = 0;
-  for (size_t c = 0; c < r->layers->now.count; c++)
+  for (size_t c = 0; c < replica->layers->now.count; c++)
     for (size_t w = 0; w < lists->words; w++)
-      for (uint64_t word = r->layers->now.member[c * lists->words + w]; word; word &= word - 1) {
+      for (uint64_t word = replica->layers->now.member[c * lists->words + w]; word; word &= word - 1) {
         const int32_t z = (int32_t) (64 * w) + __builtin_ctzll(word);
         layer[z] = (int32_t) c;
-        r->order[at++] = z;
+        replica->order[at++] = z;
       }
 }

@@ -17,17 +17,17 @@ typedef struct {
  * their number. */
 static double edges_of(const edges_job *job, size_t first, size_t last, double *room)
 {
-  const weft_bn_table *t = job->table;
-  const size_t p = t->p, cells = p * (last - first);
+  const weft_bn_table *table = job->table;
+  const size_t p = table->p, cells = p * (last - first);
   double *own = room, *least = own + cells, *most = least + cells, *edges = job->edges + p * first, difference = 0;
   memset(edges, 0, cells * sizeof *edges);
   for (size_t c = 0; c < job->ladders; c++) {
     memset(own, 0, cells * sizeof *own);
     for (size_t at = c * job->samples; at < (c + 1) * job->samples; at++)
       for (size_t i = first; i < last; i++) {
-        const uint64_t *set = t->mask + (size_t) (t->start[i] + job->sampled[at * p + i]) * t->words;
+        const uint64_t *set = table->mask + (size_t) (table->start[i] + job->sampled[at * p + i]) * table->words;
         double *to = own + p * (i - first);
-        for (size_t w = 0; w < t->words; w++)
+        for (size_t w = 0; w < table->words; w++)
           for (uint64_t word = set[w]; word; word &= word - 1) to[64 * w + (size_t) __builtin_ctzll(word)]++;
       }
     for (size_t k = 0; k < cells; k++) {

@@ -42,18 +42,19 @@ static uint32_t index_of(uint64_t set, uint64_t used)
 
 /* Tabulates g_s over the subsets of the nodes that any set of s uses, in `mem`; no table where these are more than
  * DENSE_PARENTS. */
-static weft_status make_sink(weft_arena *mem, const weft_bn_table *t, size_t s, sink *out)
+static weft_status make_sink(weft_arena *mem, const weft_bn_table *table, size_t s, sink *out)
 {
   weft_status st = WEFT_OK;
   memset(out, 0, sizeof *out);
-  for (int64_t k = t->start[s]; k < t->start[s + 1]; k++) out->used |= t->mask[k];
+  for (int64_t k = table->start[s]; k < table->start[s + 1]; k++) out->used |= table->mask[k];
   out->parents = (size_t) __builtin_popcountll(out->used);
   if (out->parents > DENSE_PARENTS) goto done;
   const size_t size = (size_t) 1 << out->parents;
   WEFT_TAKE(out->table, mem, size);
   for (size_t k = 0; k < size; k++) out->table[k] = WEFT_BN_NEVER;
   /* of a set that comes twice the first, best one stays */
-  for (int64_t k = t->start[s + 1]; k-- > t->start[s];) out->table[index_of(t->mask[k], out->used)] = t->score[k];
+  for (int64_t k = table->start[s + 1]; k-- > table->start[s];)
+    out->table[index_of(table->mask[k], out->used)] = table->score[k];
   for (size_t bit = 1; bit < size; bit <<= 1)
     for (size_t k = 0; k < size; k++)
       if ((k & bit) && out->table[k ^ bit] > out->table[k]) out->table[k] = out->table[k ^ bit];
@@ -62,10 +63,10 @@ done:
   return st;
 }
 
-static int64_t scan_sets(const weft_bn_table *t, size_t s, uint64_t before)
+static int64_t scan_sets(const weft_bn_table *table, size_t s, uint64_t before)
 {
-  for (int64_t k = t->start[s]; k < t->start[s + 1]; k++)
-    if (!(t->mask[k] & ~before)) return t->score[k];
+  for (int64_t k = table->start[s]; k < table->start[s + 1]; k++)
+    if (!(table->mask[k] & ~before)) return table->score[k];
   return WEFT_BN_NEVER;
 }
 
@@ -115,14 +116,14 @@ static void optimum_task(void *data, size_t t, int thread)
 /* From the whole set downwards: the lowest node that can stand last, with its first set that fits. */
 static void trace_back(const optimum_job *job, int32_t *best_sets)
 {
-  const weft_bn_table *t = job->t;
-  uint64_t left = (UINT64_C(1) << t->p) - 1;
+  const weft_bn_table *table = job->t;
+  uint64_t left = (UINT64_C(1) << table->p) - 1;
   while (left) {
-    for (size_t s = 0; s < t->p; s++) {
+    for (size_t s = 0; s < table->p; s++) {
       const uint64_t rest = left & ~(UINT64_C(1) << s);
-      if (rest == left || job->best[rest] + scan_sets(t, s, rest) != job->best[left]) continue;
+      if (rest == left || job->best[rest] + scan_sets(table, s, rest) != job->best[left]) continue;
       int32_t k = 0;
-      while (t->mask[t->start[s] + k] & ~rest) k++;
+      while (table->mask[table->start[s] + k] & ~rest) k++;
       best_sets[s] = k;
       left = rest;
       break;
@@ -131,31 +132,31 @@ static void trace_back(const optimum_job *job, int32_t *best_sets)
 }
 
 /* Keeps, of each node, the sets none of whose subsets stands before them in the list. Polls every 4,096 sets. */
-weft_status weft_bn_undominated(weft_ctx *ctx, weft_arena *mem, const weft_bn_table *t, weft_bn_table *out,
+weft_status weft_bn_undominated(weft_ctx *ctx, weft_arena *mem, const weft_bn_table *table, weft_bn_table *out,
                                 int32_t **number)
 {
   weft_status st = WEFT_OK;
-  const size_t total = (size_t) t->start[t->p], words = t->words;
+  const size_t total = (size_t) table->start[table->p], words = table->words;
   int64_t kept = 0;
-  *out = (weft_bn_table){ .p = t->p, .words = words, .bits = t->bits };
-  WEFT_TAKE(out->start, mem, t->p + 1);
+  *out = (weft_bn_table){ .p = table->p, .words = words, .bits = table->bits };
+  WEFT_TAKE(out->start, mem, table->p + 1);
   WEFT_TAKE(out->score, mem, total);
   WEFT_TAKE(out->mask, mem, total * words);
   WEFT_TAKE(*number, mem, total);
-  for (size_t i = 0; i < t->p; i++) {
+  for (size_t i = 0; i < table->p; i++) {
     const int64_t first = out->start[i] = kept;
-    for (int64_t k = t->start[i]; k < t->start[i + 1]; k++) {
-      const uint64_t *mask = t->mask + (size_t) k * words;
+    for (int64_t k = table->start[i]; k < table->start[i + 1]; k++) {
+      const uint64_t *mask = table->mask + (size_t) k * words;
       int64_t better = first;
       if (!(k & 0xfff)) WEFT_TRY(weft_poll(ctx, 0, 1));
       while (better < kept && !fits(out->mask + (size_t) better * words, mask, words)) better++;
       if (better < kept) continue;
       memcpy(out->mask + (size_t) kept * words, mask, words * sizeof *mask);
-      out->score[kept] = t->score[k];
-      (*number)[kept++] = (int32_t) (k - t->start[i]);
+      out->score[kept] = table->score[k];
+      (*number)[kept++] = (int32_t) (k - table->start[i]);
     }
   }
-  out->start[t->p] = kept;
+  out->start[table->p] = kept;
 done:
   return st;
 }

@@ -39,34 +39,34 @@ typedef struct draws_job {
 /* Subsets of `outside` in the order of their numbers. */
 static size_t next_subset(size_t n, size_t outside) { return (n - outside) & outside; }
 
-static weft_bn_real sum_of_node(const graph_sums *g, size_t v, size_t c)
+static weft_bn_real sum_of_node(const graph_sums *sums, size_t v, size_t c)
 {
-  return weft_bn_read(g->a, v * g->plan.all + c);
+  return weft_bn_read(sums->a, v * sums->plan.all + c);
 }
 
 /* The weight of each next layer, as running sums; returns the nodes' number. */
-static size_t layer_weights(const graph_sums *g, bench *own, size_t c, size_t last)
+static size_t layer_weights(const graph_sums *sums, bench *own, size_t c, size_t last)
 {
-  const size_t outside = g->plan.all - 1 - c;
+  const size_t outside = sums->plan.all - 1 - c;
   size_t k = 0;
-  own->product[0] = weft_bn_real_ratio(weft_bn_one(), weft_bn_read(g->after, c));
+  own->product[0] = weft_bn_real_ratio(weft_bn_one(), weft_bn_read(sums->after, c));
   for (size_t left = outside; left; left &= left - 1, k++) {
     own->node[k] = (size_t) __builtin_ctzll(left);
-    own->a[k] = sum_of_node(g, own->node[k], c);
+    own->a[k] = sum_of_node(sums, own->node[k], c);
     for (size_t r = 0; r < (size_t) 1 << k; r++)
       own->product[r | (size_t) 1 << k] = weft_bn_real_product(own->product[r], own->a[k]);
   }
   const size_t count = (size_t) 1 << k;
   for (size_t r = 0, n = 0; r < count; r++, n = next_subset(n, outside))
     own->rest[r] =
-        weft_bn_graph_term(own->product[r], weft_bn_one(), weft_bn_read(g->after, c | n), -WEFT_BN_GRAPH_BITS);
+        weft_bn_graph_term(own->product[r], weft_bn_one(), weft_bn_read(sums->after, c | n), -WEFT_BN_GRAPH_BITS);
   for (size_t j = 0; j < k; j++)
     for (size_t r = 0; r < count; r++)
       if (!(r >> j & 1)) own->rest[r] -= own->rest[r | (size_t) 1 << j];
   own->running[0] = 1;
   for (size_t j = 0; j < k; j++) {
     const weft_bn_real early =
-        c ? weft_bn_real_ratio(sum_of_node(g, own->node[j], c & ~last), own->a[j]) : weft_bn_real_of(0, 0);
+        c ? weft_bn_real_ratio(sum_of_node(sums, own->node[j], c & ~last), own->a[j]) : weft_bn_real_of(0, 0);
     const double fresh = 1 - ldexp((double) early.fraction, early.exponent);
     for (size_t r = 0; r < (size_t) 1 << j; r++)
       own->running[r | (size_t) 1 << j] = own->running[r] * (fresh > 0 ? fresh : 0);
@@ -96,16 +96,16 @@ static size_t find_share(const double *running, size_t count, double share)
 
 /* Which of v's sets within C that have a member of L (the first layer: that are empty), with the probability of its
  * weight. Sets are sorted by weight: the first that fits has the greatest exponent. */
-static int32_t draw_parents(const graph_sums *g, size_t v, size_t c, size_t last, double share)
+static int32_t draw_parents(const graph_sums *sums, size_t v, size_t c, size_t last, double share)
 {
-  const weft_bn_table *t = g->table;
-  const weft_bn_reals weight = g->plan.weight;
-  const int64_t end = t->start[v + 1];
+  const weft_bn_table *table = sums->table;
+  const weft_bn_reals weight = sums->plan.weight;
+  const int64_t end = table->start[v + 1];
   double total = 0, sum = 0;
-  int64_t first = -1, pick = t->start[v];
+  int64_t first = -1, pick = table->start[v];
   for (int pass = 0; pass < 2; pass++)
-    for (int64_t k = pass ? first : t->start[v]; k >= 0 && k < end && (!pass || sum <= total * share); k++) {
-      if (t->mask[k] & ~c || (c && !(t->mask[k] & last)) || !weight.fraction[k]) continue;
+    for (int64_t k = pass ? first : table->start[v]; k >= 0 && k < end && (!pass || sum <= total * share); k++) {
+      if (table->mask[k] & ~c || (c && !(table->mask[k] & last)) || !weight.fraction[k]) continue;
       if (first < 0) first = k;
       const int apart = weight.exponent[first] - weight.exponent[k];
       const double own = apart < 64 ? (double) (weight.fraction[k] >> apart) : 0;
@@ -116,7 +116,7 @@ static int32_t draw_parents(const graph_sums *g, size_t v, size_t c, size_t last
         pick = k;
       }
     }
-  return (int32_t) (pick - t->start[v]);
+  return (int32_t) (pick - table->start[v]);
 }
 
 /* Draws graph t layer by layer: the nodes of the next layer, then the parents of each. Draw numbers depend on t
@@ -124,21 +124,21 @@ static int32_t draw_parents(const graph_sums *g, size_t v, size_t c, size_t last
 static void draw_task(void *data, size_t t, int thread)
 {
   const draws_job *job = data;
-  const graph_sums *g = job->sums;
-  const size_t p = g->plan.p;
+  const graph_sums *sums = job->sums;
+  const size_t p = sums->plan.p;
   const weft_rng rng = { job->key, STREAM };
   bench *own = &job->benches[thread];
   uint64_t draw = (uint64_t) t * p * DRAWS_EACH;
   size_t c = 0, last = 0;
-  for (size_t layer = 0; c != g->plan.all - 1; layer++, draw += DRAWS_EACH) {
-    const size_t k = layer ? layer_weights(g, own, c, last) : p;
+  for (size_t layer = 0; c != sums->plan.all - 1; layer++, draw += DRAWS_EACH) {
+    const size_t k = layer ? layer_weights(sums, own, c, last) : p;
     const size_t r = find_share(layer ? own->running : job->first, (size_t) 1 << k, weft_draw_uniform(rng, draw));
     size_t next = 0;
     for (size_t j = 0; j < k; j++) {
       const size_t v = layer ? own->node[j] : j;
       if (!(r >> j & 1)) continue;
       next |= (size_t) 1 << v;
-      job->sampled[t * p + v] = draw_parents(g, v, c, last, weft_draw_uniform(rng, draw + 1 + v));
+      job->sampled[t * p + v] = draw_parents(sums, v, c, last, weft_draw_uniform(rng, draw + 1 + v));
     }
     c |= next;
     last = next;
@@ -151,17 +151,17 @@ weft_status weft_bn_draw_graphs(weft_ctx *ctx, const weft_bn_table *table, int64
 {
   weft_status st = WEFT_OK;
   weft_arena mem = weft_arena_begin(ctx);
-  graph_sums g = { .table = table };
-  draws_job job = { .sums = &g, .key = key, .sampled = sampled };
-  WEFT_TRY(weft_bn_graph_plan_make(ctx, &mem, table, optimum, &g.plan));
-  WEFT_TRY(weft_bn_graph_completions(ctx, &mem, table, &g.plan, 0.3, &g.a, &g.after));
+  graph_sums sums = { .table = table };
+  draws_job job = { .sums = &sums, .key = key, .sampled = sampled };
+  WEFT_TRY(weft_bn_graph_plan_make(ctx, &mem, table, optimum, &sums.plan));
+  WEFT_TRY(weft_bn_graph_completions(ctx, &mem, table, &sums.plan, 0.3, &sums.a, &sums.after));
   WEFT_TAKE(job.benches, &mem, (size_t) ctx->threads + 1);
   for (int k = 0; k <= ctx->threads; k++) {
-    WEFT_TAKE(job.benches[k].product, &mem, g.plan.all);
-    WEFT_TAKE(job.benches[k].rest, &mem, g.plan.all);
-    WEFT_TAKE(job.benches[k].running, &mem, g.plan.all);
+    WEFT_TAKE(job.benches[k].product, &mem, sums.plan.all);
+    WEFT_TAKE(job.benches[k].rest, &mem, sums.plan.all);
+    WEFT_TAKE(job.benches[k].running, &mem, sums.plan.all);
   }
-  layer_weights(&g, &job.benches[ctx->threads], 0, 0);
+  layer_weights(&sums, &job.benches[ctx->threads], 0, 0);
   job.first = job.benches[ctx->threads].running;
   WEFT_TRY(weft_bn_run_tasks(ctx, (size_t) ctx->threads, draws, draw_task, &job, 0.3, 1));
 done:

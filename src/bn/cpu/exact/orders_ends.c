@@ -44,32 +44,32 @@ static uint64_t weight_of(weft_bn_wide form, int64_t units, long double unit)
 /* Exponents: every weight is at most 1, so that no sum exceeds p! Π (number of sets); and since the whole is at least
  * the best graph's weight, what is 2^-128 of that over the same bound adds nothing that a double would show, however
  * many such terms there are. */
-static weft_status choose_form(weft_ctx *ctx, const weft_bn_table *t, int64_t optimum, weft_bn_wide *out)
+static weft_status choose_form(weft_ctx *ctx, const weft_bn_table *table, int64_t optimum, weft_bn_wide *out)
 {
-  double most = lgamma((double) t->p + 1) / (double) LN_2, gap = -(double) optimum;
+  double most = lgamma((double) table->p + 1) / (double) LN_2, gap = -(double) optimum;
   int bits = 12;
-  for (size_t i = 0; i < t->p; i++) {
-    most += log2((double) (t->start[i + 1] - t->start[i]));
-    gap += (double) t->score[t->start[i]];
+  for (size_t i = 0; i < table->p; i++) {
+    most += log2((double) (table->start[i + 1] - table->start[i]));
+    gap += (double) table->score[table->start[i]];
   }
   most = ceil(most) + 4;
-  const double least = ceil(gap / ldexp((double) LN_2, t->bits)) + most + 128 + WEFT_BN_MIN_FIELD;
+  const double least = ceil(gap / ldexp((double) LN_2, table->bits)) + most + 128 + WEFT_BN_MIN_FIELD;
   while (bits < 30 && ldexp(1, bits) <= most + least) bits++;
   if (ldexp(1, bits) <= most + least)
     return weft_fail(ctx, WEFT_ERR_INPUT,
                      "The scores lie too far apart: the best network is worth %.3g nats less than "
                      "the best parents of each node.",
-                     gap / ldexp(1, t->bits));
+                     gap / ldexp(1, table->bits));
   out->fraction = 64 - bits;
   out->bias = (int32_t) least;
   return WEFT_OK;
 }
 
 /* Cells and slots of the sorted sets of one node. */
-static void add_cells(weft_bn_order_plan *plan, const weft_bn_table *t, size_t node, const keyed *sorted, size_t n)
+static void add_cells(weft_bn_order_plan *plan, const weft_bn_table *table, size_t node, const keyed *sorted, size_t n)
 {
-  const int64_t best = t->score[t->start[node]];
-  const long double unit = ldexpl(1, t->bits);
+  const int64_t best = table->score[table->start[node]];
+  const long double unit = ldexpl(1, table->bits);
   const int slot_shift = plan->mid_bits + plan->top_bits;
   plan->slot_start[node] = plan->slots;
   for (size_t k = 0; k < n; k++) {
@@ -81,7 +81,7 @@ static void add_cells(weft_bn_order_plan *plan, const weft_bn_table *t, size_t n
       plan->cell_mid[plan->cells++] = (uint32_t) (key >> plan->top_bits & ((UINT64_C(1) << plan->mid_bits) - 1));
     }
     plan->top[plan->sets] = (uint32_t) (key & ((UINT64_C(1) << plan->top_bits) - 1));
-    plan->weight[plan->sets++] = weight_of(plan->form, best - t->score[sorted[k].set], unit);
+    plan->weight[plan->sets++] = weight_of(plan->form, best - table->score[sorted[k].set], unit);
   }
 }
 

@@ -48,27 +48,27 @@ typedef struct settle_run {
   double portion;
 } settle_run;
 
-static size_t draw_below(settler *s, size_t n) { return (size_t) weft_draw_below(s->rng, s->drawn++, n); }
+static size_t draw_below(settler *start, size_t n) { return (size_t) weft_draw_below(start->rng, start->drawn++, n); }
 
-static void wait(settler *s, size_t p, int32_t v)
+static void wait(settler *start, size_t p, int32_t v)
 {
-  if (s->waits[v]) return;
-  s->waits[v] = 1;
-  s->queue[(s->first + s->waiting++) % p] = v;
+  if (start->waits[v]) return;
+  start->waits[v] = 1;
+  start->queue[(start->first + start->waiting++) % p] = v;
 }
 
 /* All nodes, in random order. */
-static void all_wait(settler *s, size_t p)
+static void all_wait(settler *start, size_t p)
 {
-  memset(s->waits, 1, p);
-  s->first = 0;
-  s->waiting = p;
-  for (size_t k = 0; k < p; k++) s->queue[k] = (int32_t) k;
+  memset(start->waits, 1, p);
+  start->first = 0;
+  start->waiting = p;
+  for (size_t k = 0; k < p; k++) start->queue[k] = (int32_t) k;
   for (size_t k = p; k > 1; k--) {
-    const size_t at = draw_below(s, k);
-    const int32_t other = s->queue[k - 1];
-    s->queue[k - 1] = s->queue[at];
-    s->queue[at] = other;
+    const size_t at = draw_below(start, k);
+    const int32_t other = start->queue[k - 1];
+    start->queue[k - 1] = start->queue[at];
+    start->queue[at] = other;
   }
 }
 
@@ -82,41 +82,41 @@ typedef struct places {
   int whole;
 } places;
 
-static void record(const weft_bn_lists *lists, settler *s, int32_t x, int32_t pick, size_t changes, int64_t change)
+static void record(const weft_bn_lists *lists, settler *start, int32_t x, int32_t pick, size_t changes, int64_t change)
 {
   const size_t p = lists->p;
-  const int64_t score = s->score + change;
+  const int64_t score = start->score + change;
   uint64_t hash = 0;
-  if (s->best.found == s->best.most && score < s->best.score[s->best.most - 1]) return;
-  memcpy(s->picks, s->pick, p * sizeof *s->picks);
-  for (size_t k = 0; k < changes; k++) s->picks[s->changed[k]] = s->changed_pick[k];
-  s->picks[x] = pick;
-  for (size_t z = 0; z < p; z++) hash += weft_bn_pick_hash(z, s->picks[z]);
-  weft_bn_best_add(&s->best, p, score, hash, s->drawn++, s->picks);
+  if (start->best.found == start->best.most && score < start->best.score[start->best.most - 1]) return;
+  memcpy(start->picks, start->pick, p * sizeof *start->picks);
+  for (size_t k = 0; k < changes; k++) start->picks[start->changed[k]] = start->changed_pick[k];
+  start->picks[x] = pick;
+  for (size_t z = 0; z < p; z++) hash += weft_bn_pick_hash(z, start->picks[z]);
+  weft_bn_best_add(&start->best, p, score, hash, start->drawn++, start->picks);
 }
 
 /* Goes through the places of x to one side of its own, from `from` on by `step`, to `end` at most. */
-WIDE void try_side(const weft_bn_lists *lists, settler *s, int32_t x, int step, int32_t end, places *found,
+WIDE void try_side(const weft_bn_lists *lists, settler *start, int32_t x, int step, int32_t end, places *found,
                    size_t words, int fast)
 {
-  const weft_bn_table *t = lists->table;
+  const weft_bn_table *table = lists->table;
   const size_t own = (size_t) x * words;
-  const uint64_t *sets = t->mask + (size_t) t->start[x] * words, *users = lists->users;
-  const int64_t *score = t->score + t->start[x];
-  const int32_t count = (int32_t) (t->start[x + 1] - t->start[x]), now = s->pick[x];
+  const uint64_t *sets = table->mask + (size_t) table->start[x] * words, *users = lists->users;
+  const int64_t *score = table->score + table->start[x];
+  const int32_t count = (int32_t) (table->start[x + 1] - table->start[x]), now = start->pick[x];
   const int64_t most = score[0] - score[now];
   uint64_t mine[words ? words : 1], other[words ? words : 1];
   int32_t pick = now;
   int64_t others = 0;
   size_t changes = 0;
-  for (size_t w = 0; w < words; w++) mine[w] = s->before[own + w];
-  for (int32_t at = s->place[x]; at != end;) {
-    const int32_t y = s->order[at + step], old = s->pick[y];
-    const uint64_t *theirs = t->mask + (size_t) t->start[y] * words;
-    const int64_t *their_score = t->score + t->start[y];
+  for (size_t w = 0; w < words; w++) mine[w] = start->before[own + w];
+  for (int32_t at = start->place[x]; at != end;) {
+    const int32_t y = start->order[at + step], old = start->pick[y];
+    const uint64_t *theirs = table->mask + (size_t) table->start[y] * words;
+    const int64_t *their_score = table->score + table->start[y];
     int32_t next = old;
     at += step;
-    for (size_t w = 0; w < words; w++) other[w] = s->before[(size_t) y * words + w];
+    for (size_t w = 0; w < words; w++) other[w] = start->before[(size_t) y * words + w];
     if (step < 0) {
       if (old && has_bit(users + own, y)) {
         set_bit(other, x);
@@ -129,8 +129,8 @@ WIDE void try_side(const weft_bn_lists *lists, settler *s, int32_t x, int step, 
       }
       found->low = at;
     } else {
-      if (has_bit(s->chosen + (size_t) y * words, x)) {
-        const int32_t all = (int32_t) (t->start[y + 1] - t->start[y]);
+      if (has_bit(start->chosen + (size_t) y * words, x)) {
+        const int32_t all = (int32_t) (table->start[y + 1] - table->start[y]);
         clear_bit(other, x);
         next = weft_bn_find_fit(theirs, old + 1, all, other, words, fast);
         if (next == all) return;
@@ -141,47 +141,48 @@ WIDE void try_side(const weft_bn_lists *lists, settler *s, int32_t x, int step, 
     }
     if (next != old) {
       others += their_score[next] - their_score[old];
-      s->changed[changes] = y;
-      s->changed_pick[changes++] = next;
+      start->changed[changes] = y;
+      start->changed_pick[changes++] = next;
     }
     const int64_t change = others + score[pick] - score[now];
     if (change > found->change) {
       found->change = change;
       found->best = at;
     }
-    if (s->recording)
-      record(lists, s, x, pick, changes, change);
+    if (start->recording)
+      record(lists, start, x, pick, changes, change);
     else if (step > 0 && others + most <= found->change && !found->whole)
       return;
   }
 }
 
 /* Puts a set of y in place of its present one. */
-WIDE void take_set(const weft_bn_lists *lists, settler *s, int32_t y, int32_t pick, size_t words)
+WIDE void take_set(const weft_bn_lists *lists, settler *start, int32_t y, int32_t pick, size_t words)
 {
-  const weft_bn_table *t = lists->table;
-  const int64_t *score = t->score + t->start[y];
-  const uint64_t *set = t->mask + (size_t) (t->start[y] + pick) * words;
-  s->score += score[pick] - score[s->pick[y]];
-  s->pick[y] = pick;
-  for (size_t w = 0; w < words; w++) s->chosen[(size_t) y * words + w] = set[w];
-  wait(s, lists->p, y);
+  const weft_bn_table *table = lists->table;
+  const int64_t *score = table->score + table->start[y];
+  const uint64_t *set = table->mask + (size_t) (table->start[y] + pick) * words;
+  start->score += score[pick] - score[start->pick[y]];
+  start->pick[y] = pick;
+  for (size_t w = 0; w < words; w++) start->chosen[(size_t) y * words + w] = set[w];
+  wait(start, lists->p, y);
 }
 
 /* x goes to a place that is possible. */
-WIDE void move_to(const weft_bn_lists *lists, settler *s, int32_t x, int32_t to, size_t words, int fast)
+WIDE void move_to(const weft_bn_lists *lists, settler *start, int32_t x, int32_t to, size_t words, int fast)
 {
-  const weft_bn_table *t = lists->table;
-  const int step = to < s->place[x] ? -1 : 1;
-  uint64_t *mine = s->before + (size_t) x * words;
-  int32_t at = s->place[x];
+  const weft_bn_table *table = lists->table;
+  const int step = to < start->place[x] ? -1 : 1;
+  uint64_t *mine = start->before + (size_t) x * words;
+  int32_t at = start->place[x];
   for (; at != to; at += step) {
-    const int32_t y = s->order[at + step], old = s->pick[y], all = (int32_t) (t->start[y + 1] - t->start[y]);
-    const uint64_t *theirs = t->mask + (size_t) t->start[y] * words;
-    uint64_t *other = s->before + (size_t) y * words;
+    const int32_t y = start->order[at + step], old = start->pick[y],
+                  all = (int32_t) (table->start[y + 1] - table->start[y]);
+    const uint64_t *theirs = table->mask + (size_t) table->start[y] * words;
+    uint64_t *other = start->before + (size_t) y * words;
     int32_t next = old;
-    s->order[at] = y;
-    s->place[y] = at;
+    start->order[at] = y;
+    start->place[y] = at;
     if (step < 0) {
       set_bit(other, x);
       clear_bit(mine, y);
@@ -189,98 +190,100 @@ WIDE void move_to(const weft_bn_lists *lists, settler *s, int32_t x, int32_t to,
     } else {
       clear_bit(other, x);
       set_bit(mine, y);
-      if (has_bit(s->chosen + (size_t) y * words, x)) next = weft_bn_find_fit(theirs, old + 1, all, other, words, fast);
+      if (has_bit(start->chosen + (size_t) y * words, x))
+        next = weft_bn_find_fit(theirs, old + 1, all, other, words, fast);
     }
-    if (next != old) take_set(lists, s, y, next, words);
+    if (next != old) take_set(lists, start, y, next, words);
   }
-  s->order[to] = x;
-  s->place[x] = to;
-  const uint64_t *sets = t->mask + (size_t) t->start[x] * words;
-  take_set(lists, s, x, weft_bn_find_fit(sets, 0, (int32_t) (t->start[x + 1] - t->start[x]), mine, words, fast), words);
+  start->order[to] = x;
+  start->place[x] = to;
+  const uint64_t *sets = table->mask + (size_t) table->start[x] * words;
+  take_set(lists, start, x,
+           weft_bn_find_fit(sets, 0, (int32_t) (table->start[x + 1] - table->start[x]), mine, words, fast), words);
 }
 
-WIDE places places_of(const weft_bn_lists *lists, settler *s, int32_t x, int whole, size_t words, int fast)
+WIDE places places_of(const weft_bn_lists *lists, settler *start, int32_t x, int whole, size_t words, int fast)
 {
-  const int32_t at = s->place[x];
+  const int32_t at = start->place[x];
   places found = { 0, at, at, at, whole };
-  try_side(lists, s, x, -1, 0, &found, words, fast);
-  try_side(lists, s, x, 1, (int32_t) lists->p - 1, &found, words, fast);
+  try_side(lists, start, x, -1, 0, &found, words, fast);
+  try_side(lists, start, x, 1, (int32_t) lists->p - 1, &found, words, fast);
   return found;
 }
 
 /* ---- kicks ---- */
 
-static void keep(const weft_bn_lists *lists, settler *s, int back)
+static void keep(const weft_bn_lists *lists, settler *start, int back)
 {
-  const size_t p = lists->p, masks = p * lists->words * sizeof *s->before;
+  const size_t p = lists->p, masks = p * lists->words * sizeof *start->before;
 #define COPY(now, old, bytes) memcpy(back ? now : old, back ? old : now, bytes)
-  COPY(s->order, s->old_order, p * sizeof *s->order);
-  COPY(s->pick, s->old_pick, p * sizeof *s->pick);
-  COPY(s->before, s->old_before, masks);
-  COPY(s->chosen, s->old_chosen, masks);
+  COPY(start->order, start->old_order, p * sizeof *start->order);
+  COPY(start->pick, start->old_pick, p * sizeof *start->pick);
+  COPY(start->before, start->old_before, masks);
+  COPY(start->chosen, start->old_chosen, masks);
 #undef COPY
   if (!back) {
-    s->old_score = s->score;
+    start->old_score = start->score;
     return;
   }
-  s->score = s->old_score;
-  for (size_t k = 0; k < p; k++) s->place[s->order[k]] = (int32_t) k;
+  start->score = start->old_score;
+  for (size_t k = 0; k < p; k++) start->place[start->order[k]] = (int32_t) k;
 }
 
 /* A node and some of its parents and children, to random places. */
-WIDE void kick(const weft_bn_lists *lists, settler *s, size_t words, int fast)
+WIDE void kick(const weft_bn_lists *lists, settler *start, size_t words, int fast)
 {
-  const size_t p = lists->p, most = 1 + draw_below(s, MAX_KICKED);
-  const int32_t x = (int32_t) draw_below(s, p);
+  const size_t p = lists->p, most = 1 + draw_below(start, MAX_KICKED);
+  const int32_t x = (int32_t) draw_below(start, p);
   int32_t near[MAX_KICKED] = { x };
   size_t count = 1, met = 0;
   for (int32_t z = 0; z < (int32_t) p && most > 1; z++) { /* each of them is as likely to be kept */
-    if (!has_bit(s->chosen + (size_t) x * words, z) && !has_bit(s->chosen + (size_t) z * words, x)) continue;
+    if (!has_bit(start->chosen + (size_t) x * words, z) && !has_bit(start->chosen + (size_t) z * words, x)) continue;
     met++;
     if (count < most)
       near[count++] = z;
     else {
-      const size_t at = draw_below(s, met);
+      const size_t at = draw_below(start, met);
       if (at + 1 < most) near[at + 1] = z;
     }
   }
   for (size_t k = 0; k < count; k++) {
-    const places found = places_of(lists, s, near[k], 1, words, fast);
-    const int32_t to = found.low + (int32_t) draw_below(s, (size_t) (found.high - found.low) + 1);
-    if (to != s->place[near[k]]) move_to(lists, s, near[k], to, words, fast);
-    wait(s, p, near[k]);
+    const places found = places_of(lists, start, near[k], 1, words, fast);
+    const int32_t to = found.low + (int32_t) draw_below(start, (size_t) (found.high - found.low) + 1);
+    if (to != start->place[near[k]]) move_to(lists, start, near[k], to, words, fast);
+    wait(start, p, near[k]);
   }
 }
 
 /* Works on one start until some `places_left` places have been tried or it is done. A start moves waiting nodes;
  * when none waits it keeps or undoes the last kick and kicks again; after the last kick it goes through all nodes
  * once more and records the best graphs. */
-WIDE void advance(const weft_bn_lists *lists, settler *s, double places_left, size_t words, int fast)
+WIDE void advance(const weft_bn_lists *lists, settler *start, double places_left, size_t words, int fast)
 {
   const size_t p = lists->p;
-  for (; !s->done && places_left > 0; places_left -= (double) p) {
-    if (s->waiting) {
-      const int32_t x = s->queue[s->first];
-      s->first = (s->first + 1) % p;
-      s->waiting--;
-      s->waits[x] = 0;
-      const places found = places_of(lists, s, x, 0, words, fast);
-      if (found.change > 0) move_to(lists, s, x, found.best, words, fast);
+  for (; !start->done && places_left > 0; places_left -= (double) p) {
+    if (start->waiting) {
+      const int32_t x = start->queue[start->first];
+      start->first = (start->first + 1) % p;
+      start->waiting--;
+      start->waits[x] = 0;
+      const places found = places_of(lists, start, x, 0, words, fast);
+      if (found.change > 0) move_to(lists, start, x, found.best, words, fast);
       continue;
     }
-    if (s->recording) {
-      s->done = 1;
+    if (start->recording) {
+      start->done = 1;
       continue;
     }
-    keep(lists, s, s->score < s->old_score);
-    if (s->kicks_left) {
-      s->kicks_left--;
-      kick(lists, s, words, fast);
+    keep(lists, start, start->score < start->old_score);
+    if (start->kicks_left) {
+      start->kicks_left--;
+      kick(lists, start, words, fast);
       places_left -= MAX_KICKED * (double) p;
     } else {
-      s->recording = 1;
-      record(lists, s, s->order[0], s->pick[s->order[0]], 0, 0);
-      all_wait(s, p);
+      start->recording = 1;
+      record(lists, start, start->order[0], start->pick[start->order[0]], 0, 0);
+      all_wait(start, p);
     }
   }
 }
@@ -297,41 +300,42 @@ WEFT_TARGET_AVX512 KERNEL(advance_2_avx512, 2, 1)
 
 /* ---- the whole ---- */
 
-static weft_status make_settler(weft_arena *mem, settle_run *run, size_t number, settler *s)
+static weft_status make_settler(weft_arena *mem, settle_run *run, size_t number, settler *start)
 {
   weft_status st = WEFT_OK;
   const weft_bn_lists *lists = run->lists;
-  const weft_bn_table *t = lists->table;
+  const weft_bn_table *table = lists->table;
   const size_t p = lists->p, words = lists->words;
-  *s = (settler){ .order = run->job->order + number * p,
-                  .kicks_left = run->job->kicks,
-                  .drawn = run->job->first << 32,
-                  .rng = { run->job->key, DRAWS + (uint32_t) number } };
-  WEFT_TAKE(s->place, mem, p);
-  WEFT_TAKE(s->pick, mem, p);
-  WEFT_TAKE0(s->before, mem, p * words);
-  WEFT_TAKE(s->chosen, mem, p * words);
-  WEFT_TAKE(s->old_order, mem, p);
-  WEFT_TAKE(s->old_pick, mem, p);
-  WEFT_TAKE(s->old_before, mem, p * words);
-  WEFT_TAKE(s->old_chosen, mem, p * words);
-  WEFT_TAKE(s->queue, mem, p);
-  WEFT_TAKE(s->waits, mem, p);
-  WEFT_TAKE(s->changed, mem, p);
-  WEFT_TAKE(s->changed_pick, mem, p);
-  WEFT_TAKE(s->picks, mem, p);
-  WEFT_TRY(weft_bn_best_make(mem, p, run->job->best, &s->best));
-  for (size_t k = 0; k < p; k++) s->place[s->order[k]] = (int32_t) k;
+  *start = (settler){ .order = run->job->order + number * p,
+                      .kicks_left = run->job->kicks,
+                      .drawn = run->job->first << 32,
+                      .rng = { run->job->key, DRAWS + (uint32_t) number } };
+  WEFT_TAKE(start->place, mem, p);
+  WEFT_TAKE(start->pick, mem, p);
+  WEFT_TAKE0(start->before, mem, p * words);
+  WEFT_TAKE(start->chosen, mem, p * words);
+  WEFT_TAKE(start->old_order, mem, p);
+  WEFT_TAKE(start->old_pick, mem, p);
+  WEFT_TAKE(start->old_before, mem, p * words);
+  WEFT_TAKE(start->old_chosen, mem, p * words);
+  WEFT_TAKE(start->queue, mem, p);
+  WEFT_TAKE(start->waits, mem, p);
+  WEFT_TAKE(start->changed, mem, p);
+  WEFT_TAKE(start->changed_pick, mem, p);
+  WEFT_TAKE(start->picks, mem, p);
+  WEFT_TRY(weft_bn_best_make(mem, p, run->job->best, &start->best));
+  for (size_t k = 0; k < p; k++) start->place[start->order[k]] = (int32_t) k;
   for (size_t k = 1; k < p; k++) {
-    const size_t from = (size_t) s->order[k - 1] * words, to = (size_t) s->order[k] * words;
-    memcpy(s->before + to, s->before + from, words * sizeof *s->before);
-    set_bit(s->before + to, s->order[k - 1]);
+    const size_t from = (size_t) start->order[k - 1] * words, to = (size_t) start->order[k] * words;
+    memcpy(start->before + to, start->before + from, words * sizeof *start->before);
+    set_bit(start->before + to, start->order[k - 1]);
   }
-  s->score = weft_bn_best_graph(lists, s->before, s->pick);
+  start->score = weft_bn_best_graph(lists, start->before, start->pick);
   for (size_t z = 0; z < p; z++)
-    memcpy(s->chosen + z * words, t->mask + (size_t) (t->start[z] + s->pick[z]) * words, words * sizeof *s->chosen);
-  keep(lists, s, 0);
-  all_wait(s, p);
+    memcpy(start->chosen + z * words, table->mask + (size_t) (table->start[z] + start->pick[z]) * words,
+           words * sizeof *start->chosen);
+  keep(lists, start, 0);
+  all_wait(start, p);
 done:
   return st;
 }
@@ -391,10 +395,10 @@ weft_status weft_bn_settle_run(weft_ctx *ctx, const weft_bn_table *table, weft_b
   }
   WEFT_TRY(settle_all(ctx, &run));
   for (size_t c = 0; c < job->starts; c++) {
-    const weft_bn_best *b = &run.settlers[c].best;
+    const weft_bn_best *best = &run.settlers[c].best;
     job->end[c] = (double) run.settlers[c].score / lists.unit;
-    for (size_t k = 0; k < b->found; k++)
-      weft_bn_best_add(&all, p, b->score[k], b->hash[k], (uint64_t) c << 32 | k, b->sets + k * p);
+    for (size_t k = 0; k < best->found; k++)
+      weft_bn_best_add(&all, p, best->score[k], best->hash[k], (uint64_t) c << 32 | k, best->sets + k * p);
   }
   for (size_t k = 0; k < all.found; k++) job->best_score[k] = (double) all.score[k] / lists.unit;
   job->found = all.found;

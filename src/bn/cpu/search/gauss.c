@@ -55,20 +55,20 @@ INLINE double plain_log(double x)
 /* Scores of one child and its parents with each of step->count candidates, sixteen at a time: a forward substitution
  * per candidate gives its residual variance and covariance with the child, and these give both determinants. NEVER
  * where a variance is not positive. */
-INLINE void extend(const step *s)
+INLINE void extend(const step *job)
 {
   double inverse[MOST];
-  for (size_t j = 0; j < s->m; j++) inverse[j] = 1 / s->factor[j * MOST + j];
-  const double *child = s->factor + s->m * MOST;
-  for (size_t from = 0; from < s->count; from += LANES) {
+  for (size_t j = 0; j < job->m; j++) inverse[j] = 1 / job->factor[j * MOST + j];
+  const double *child = job->factor + job->m * MOST;
+  for (size_t from = 0; from < job->count; from += LANES) {
     eight half[MOST][2], left[2], cross[2]; /* two registers: one is added to while the other is not ready yet */
     for (size_t r = 0; r < 2; r++) {
-      left[r] = *(const eight *) (s->left + from + 8 * r);
-      cross[r] = *(const eight *) (s->cross + from + 8 * r);
+      left[r] = *(const eight *) (job->left + from + 8 * r);
+      cross[r] = *(const eight *) (job->cross + from + 8 * r);
     }
-    for (size_t j = 0; j < s->m; j++) {
-      const double *factor = s->factor + j * MOST;
-      eight one = *(const eight *) (s->row[j] + from), two = *(const eight *) (s->row[j] + from + 8);
+    for (size_t j = 0; j < job->m; j++) {
+      const double *factor = job->factor + j * MOST;
+      eight one = *(const eight *) (job->row[j] + from), two = *(const eight *) (job->row[j] + from + 8);
       for (size_t l = 0; l < j; l++) {
         one -= factor[l] * half[l][0];
         two -= factor[l] * half[l][1];
@@ -84,7 +84,7 @@ INLINE void extend(const step *s)
     int64_t out[LANES];
     eight_whole fine[2]; /* or the parents determine the candidate, or the child */
     for (size_t r = 0; r < 2; r++) {
-      const eight own = s->child_left - cross[r] / left[r] * cross[r];
+      const eight own = job->child_left - cross[r] / left[r] * cross[r];
       fine[r] = (left[r] > 0) & (own > 0);
       *(eight *) (lefts + 8 * r) = left[r];
       *(eight *) (owns + 8 * r) = own;
@@ -92,11 +92,11 @@ INLINE void extend(const step *s)
     WEFT_SIMD_PRAGMA(omp simd)
     for (size_t k = 0; k < LANES; k++) { /* 1 in place of a bad value, which no whole number could hold */
       const int some = lefts[k] > 0 && owns[k] > 0;
-      const double with = s->log_parents + plain_log(some ? lefts[k] : 1);
-      out[k] = value_of(s->family, with + plain_log(some ? owns[k] : 1)) - value_of(s->parents, with);
+      const double with = job->log_parents + plain_log(some ? lefts[k] : 1);
+      out[k] = value_of(job->family, with + plain_log(some ? owns[k] : 1)) - value_of(job->parents, with);
     }
-    for (size_t k = 0; k < LANES && from + k < s->count; k++)
-      s->out[from + k] = fine[k / 8][k % 8] ? out[k] : WEFT_BN_NEVER;
+    for (size_t k = 0; k < LANES && from + k < job->count; k++)
+      job->out[from + k] = fine[k / 8][k % 8] ? out[k] : WEFT_BN_NEVER;
   }
 }
 
@@ -121,31 +121,33 @@ static double factor_family(const double *matrix, size_t stride, const size_t *p
 }
 
 /* `row`, `left` and `cross` are read up to the next multiple of LANES. Takes no memory and cannot fail. */
-void weft_bn_gauss_extend(const weft_bn_ready *ready, weft_bn_covariances c, const size_t *parents, size_t m,
+void weft_bn_gauss_extend(const weft_bn_ready *ready, weft_bn_covariances covariances, const size_t *parents, size_t m,
                           const double *const *row, const double *left, const double *cross, size_t count, int64_t *out)
 {
   double factor[MOST * MOST];
-  step s = { .m = m,
-             .count = count,
-             .factor = factor,
-             .row = row,
-             .left = left,
-             .cross = cross,
-             .out = out,
-             .parents = law_of(ready, c.group, m + 1),
-             .family = law_of(ready, c.group, m + 2) };
-  s.child_left = factor_family(c.matrix, c.stride, parents, m, c.child, factor, &s.log_parents);
-  WEFT_VARIANT_HERE(extend)(&s);
+  step job = { .m = m,
+               .count = count,
+               .factor = factor,
+               .row = row,
+               .left = left,
+               .cross = cross,
+               .out = out,
+               .parents = law_of(ready, covariances.group, m + 1),
+               .family = law_of(ready, covariances.group, m + 2) };
+  job.child_left =
+      factor_family(covariances.matrix, covariances.stride, parents, m, covariances.child, factor, &job.log_parents);
+  WEFT_VARIANT_HERE(extend)(&job);
 }
 
 /* out[k]: raw score of the child without parent k, m of them; m must be at least 1. NEVER where the determinant is
  * no number. */
-void weft_bn_gauss_without(const weft_bn_ready *ready, weft_bn_covariances c, const size_t *parents, size_t m,
+void weft_bn_gauss_without(const weft_bn_ready *ready, weft_bn_covariances covariances, const size_t *parents, size_t m,
                            int64_t *out)
 {
   double factor[MOST * MOST], inverse[MOST * MOST], log_parents;
-  const law fewer = law_of(ready, c.group, m - 1), family = law_of(ready, c.group, m);
-  const double log_all = log(factor_family(c.matrix, c.stride, parents, m, c.child, factor, &log_parents));
+  const law fewer = law_of(ready, covariances.group, m - 1), family = law_of(ready, covariances.group, m);
+  const double log_all =
+      log(factor_family(covariances.matrix, covariances.stride, parents, m, covariances.child, factor, &log_parents));
   for (size_t k = 0; k < m; k++) {
     double *column = inverse + k * MOST, square = 0; /* column k of L^-1 */
     column[k] = 1 / factor[k * MOST + k];

@@ -17,10 +17,10 @@
 #define NO_ROOM SIZE_MAX
 #define UNKNOWN INT64_MIN
 
-static void forget_all(weft_bn_trees *t)
+static void forget_all(weft_bn_trees *trees)
 {
-  for (size_t i = 0; i < t->problem->p; i++) t->root[i].stem = NONE;
-  t->stems = t->branches = 0;
+  for (size_t i = 0; i < trees->problem->p; i++) trees->root[i].stem = NONE;
+  trees->stems = trees->branches = 0;
 }
 
 /* Makes empty trees in `mem`: room for 256 branches for each candidate of each node, but no more than this share of
@@ -43,17 +43,17 @@ done:
   return st;
 }
 
-void weft_bn_trees_tidy(weft_bn_trees *t, double filled)
+void weft_bn_trees_tidy(weft_bn_trees *trees, double filled)
 {
-  if (t->shared &&
-      ((double) t->stems > filled * (double) t->max_stems || (double) t->branches > filled * (double) t->max_branches))
-    forget_all(t);
+  if (trees->shared && ((double) trees->stems > filled * (double) trees->max_stems ||
+                        (double) trees->branches > filled * (double) trees->max_branches))
+    forget_all(trees);
 }
 
-void weft_bn_trees_forget(weft_bn_trees *t, const uint8_t *which)
+void weft_bn_trees_forget(weft_bn_trees *trees, const uint8_t *which)
 {
-  for (size_t i = 0; i < t->problem->p; i++)
-    if (which[i]) t->root[i].stem = NONE;
+  for (size_t i = 0; i < trees->problem->p; i++)
+    if (which[i]) trees->root[i].stem = NONE;
 }
 
 /* Takes `count` places of `most` and returns the first, or NO_ROOM when too few are left. */
@@ -64,10 +64,10 @@ static size_t take(size_t *used, size_t count, size_t most)
 }
 
 /* Returns its place; NONE when there is no room and `spare` is the stem. */
-static uint32_t new_stem(weft_bn_trees *t, int64_t score, weft_bn_stem *spare)
+static uint32_t new_stem(weft_bn_trees *trees, int64_t score, weft_bn_stem *spare)
 {
-  const size_t at = take(&t->stems, 1, t->max_stems);
-  *(at == NO_ROOM ? spare : &t->stem[at]) = (weft_bn_stem){ .score = score, .shrunk = UNKNOWN, .count = NONE };
+  const size_t at = take(&trees->stems, 1, trees->max_stems);
+  *(at == NO_ROOM ? spare : &trees->stem[at]) = (weft_bn_stem){ .score = score, .shrunk = UNKNOWN, .count = NONE };
   return at == NO_ROOM ? NONE : (uint32_t) at;
 }
 
@@ -96,45 +96,46 @@ static void places_of(const weft_bn_near *near, size_t i, const int32_t *node, s
 }
 
 /* The branches of a stem, which are kept where there is room. */
-static weft_bn_branch *grow(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, weft_bn_stem *stem, const int32_t *set,
-                            size_t m, size_t *made)
+static weft_bn_branch *grow(weft_bn_trees *trees, weft_bn_scorer *scorer, size_t i, weft_bn_stem *stem,
+                            const int32_t *set, size_t m, size_t *made)
 {
-  const int32_t *node = t->near->node + t->near->start[i];
-  const size_t count = t->near->start[i + 1] - t->near->start[i];
+  const int32_t *node = trees->near->node + trees->near->start[i];
+  const size_t count = trees->near->start[i + 1] - trees->near->start[i];
   size_t at[WEFT_BN_MAX_PARENTS + 2], first;
   *made = 0;
-  if (m < (size_t) t->problem->max_parents[i]) {
-    places_of(t->near, i, set, m, at);
-    weft_bn_scorer_near(scorer, t->near, i, at, m, scorer->grown);
+  if (m < (size_t) trees->problem->max_parents[i]) {
+    places_of(trees->near, i, set, m, at);
+    weft_bn_scorer_near(scorer, trees->near, i, at, m, scorer->grown);
     for (size_t k = 0; k < count; k++) {
       if (scorer->grown[k] <= stem->score) continue;
       insert_branch(scorer->branch, (*made)++, (weft_bn_branch){ scorer->grown[k], node[k], NONE });
     }
   }
-  if ((first = take(&t->branches, *made, t->max_branches)) == NO_ROOM) return scorer->branch;
-  memcpy(t->branch + first, scorer->branch, *made * sizeof *t->branch);
+  if ((first = take(&trees->branches, *made, trees->max_branches)) == NO_ROOM) return scorer->branch;
+  memcpy(trees->branch + first, scorer->branch, *made * sizeof *trees->branch);
   stem->first = (uint32_t) first;
   stem->count = (uint32_t) *made;
-  return t->branch + first;
+  return trees->branch + first;
 }
 
 /* Leaves out whatever raises the score most, while anything does; of `set`, the last m - required grew, one by one, and
  * the last of all does not raise it. */
-static int64_t shrink(const weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, int64_t score, const int32_t *set,
+static int64_t shrink(const weft_bn_trees *trees, weft_bn_scorer *scorer, size_t i, int64_t score, const int32_t *set,
                       size_t m, size_t required, size_t *parents, size_t *size)
 {
-  const int32_t *node = t->near->node + t->near->start[i];
+  const int32_t *node = trees->near->node + trees->near->start[i];
   size_t at[WEFT_BN_MAX_PARENTS + 2];
   int32_t last = m > required ? set[m - 1] : -1;
-  places_of(t->near, i, set, m, at);
+  places_of(trees->near, i, set, m, at);
   while (m > required) {
     int64_t without[WEFT_BN_MAX_PARENTS + 2];
     size_t out = m;
     if (m == required + 1 && last >= 0) break;
-    weft_bn_scorer_without(scorer, t->near, i, at, m, without);
+    weft_bn_scorer_without(scorer, trees->near, i, at, m, without);
     for (size_t k = 0; k < m; k++) {
       const int32_t v = node[at[k]];
-      if (v == last || (t->problem->required && t->problem->required[i + t->problem->p * (size_t) v])) continue;
+      if (v == last || (trees->problem->required && trees->problem->required[i + trees->problem->p * (size_t) v]))
+        continue;
       if (without[k] > score) {
         score = without[k];
         out = k;
@@ -157,48 +158,48 @@ static int comes_before(const weft_bn_prefix *prefix, int32_t v)
 }
 
 /* What shrinking leaves of the set that grows among the nodes before i. */
-static int64_t grown_value(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, const weft_bn_prefix *prefix,
+static int64_t grown_value(weft_bn_trees *trees, weft_bn_scorer *scorer, size_t i, const weft_bn_prefix *prefix,
                            uint64_t *asked_for, size_t *parents, size_t *size)
 {
   int32_t set[WEFT_BN_MAX_PARENTS + 2];
-  size_t required[WEFT_BN_MAX_PARENTS + 2], first = weft_bn_required_of(t->problem, i, required), m = first;
+  size_t required[WEFT_BN_MAX_PARENTS + 2], first = weft_bn_required_of(trees->problem, i, required), m = first;
   for (size_t k = 0; k < m; k++) set[k] = (int32_t) required[k];
-  if (!t->shared && (t->stems + WEFT_BN_MAX_PARENTS + 2 > t->max_stems ||
-                     t->branches + (WEFT_BN_MAX_PARENTS + 1) * t->near->widest > t->max_branches))
-    forget_all(t);
+  if (!trees->shared && (trees->stems + WEFT_BN_MAX_PARENTS + 2 > trees->max_stems ||
+                         trees->branches + (WEFT_BN_MAX_PARENTS + 1) * trees->near->widest > trees->max_branches))
+    forget_all(trees);
   weft_bn_stem spare, *stem;
-  uint32_t *to = &t->root[i].stem; /* the place that refers to the next stem */
+  uint32_t *to = &trees->root[i].stem; /* the place that refers to the next stem */
   int64_t score = *to == NONE ? weft_bn_scorer_value(scorer, i, required, m) : 0;
   for (;;) {
-    if (*to == NONE) *to = new_stem(t, score, &spare);
-    stem = *to == NONE ? &spare : &t->stem[*to];
+    if (*to == NONE) *to = new_stem(trees, score, &spare);
+    stem = *to == NONE ? &spare : &trees->stem[*to];
     size_t count = stem->count;
-    weft_bn_branch *b = count == NONE ? grow(t, scorer, i, stem, set, m, &count) : t->branch + stem->first;
-    const weft_bn_branch *end = b + count;
-    for (; b < end; b++) {
-      *asked_for |= weft_bn_bit(b->node);
-      if (comes_before(prefix, b->node)) break;
+    weft_bn_branch *branch = count == NONE ? grow(trees, scorer, i, stem, set, m, &count) : trees->branch + stem->first;
+    const weft_bn_branch *end = branch + count;
+    for (; branch < end; branch++) {
+      *asked_for |= weft_bn_bit(branch->node);
+      if (comes_before(prefix, branch->node)) break;
     }
-    if (b == end) break;
-    set[m++] = b->node;
-    score = b->score;
-    to = &b->to;
+    if (branch == end) break;
+    set[m++] = branch->node;
+    score = branch->score;
+    to = &branch->to;
   }
   if (stem->shrunk == UNKNOWN || parents)
-    stem->shrunk = shrink(t, scorer, i, stem->score, set, m, first, parents, size);
+    stem->shrunk = shrink(trees, scorer, i, stem->score, set, m, first, parents, size);
   return stem->shrunk;
 }
 
 /* Holds the lock of node i's tree while it asks the tree; listed small sets that fit and score higher than the grown
  * set replace it. */
-int64_t weft_bn_trees_value(weft_bn_trees *t, weft_bn_scorer *scorer, size_t i, weft_bn_prefix prefix,
+int64_t weft_bn_trees_value(weft_bn_trees *trees, weft_bn_scorer *scorer, size_t i, weft_bn_prefix prefix,
                             uint64_t *asked_for, size_t *parents, size_t *size)
 {
-  const weft_bn_listed *listed = t->listed;
+  const weft_bn_listed *listed = trees->listed;
   *asked_for = 0;
-  while (__atomic_test_and_set(&t->root[i].busy, __ATOMIC_ACQUIRE)) sched_yield();
-  const int64_t grown = grown_value(t, scorer, i, &prefix, asked_for, parents, size);
-  __atomic_clear(&t->root[i].busy, __ATOMIC_RELEASE);
+  while (__atomic_test_and_set(&trees->root[i].busy, __ATOMIC_ACQUIRE)) sched_yield();
+  const int64_t grown = grown_value(trees, scorer, i, &prefix, asked_for, parents, size);
+  __atomic_clear(&trees->root[i].busy, __ATOMIC_RELEASE);
   if (!listed->width) return grown;
   for (size_t k = listed->start[i]; k < listed->start[i + 1] && listed->score[k] > grown; k++) {
     const int32_t *member = listed->member + k * listed->width;

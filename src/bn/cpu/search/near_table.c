@@ -374,7 +374,7 @@ done:
 
 /* Adds anything to the parents of each node in the graphs that the starts came to, and to these less one of them.
  * *added: how many sets are new. */
-static weft_status widen(weft_ctx *ctx, weft_arena *mem, table_job *job, const weft_bn_table *table, near_search *s,
+static weft_status widen(weft_ctx *ctx, weft_arena *mem, table_job *job, const weft_bn_table *table, near_search *found,
                          size_t *added)
 {
   weft_status st = WEFT_OK;
@@ -388,21 +388,21 @@ static weft_status widen(weft_ctx *ctx, weft_arena *mem, table_job *job, const w
     job->nodes[i].bases.count = 0;
   }
   for (size_t c = 0; c < STARTS; c++) {
-    const int32_t *order = s->order + c * p;
+    const int32_t *order = found->order + c * p;
     size_t earlier = 0;
-    while (earlier < c && s->end[earlier] != s->end[c]) earlier++;
+    while (earlier < c && found->end[earlier] != found->end[c]) earlier++;
     if (earlier < c) continue;
-    memset(s->before, 0, p * words * sizeof *s->before);
+    memset(found->before, 0, p * words * sizeof *found->before);
     for (size_t k = 1; k < p; k++) {
-      uint64_t *own = s->before + (size_t) order[k] * words;
-      memcpy(own, s->before + (size_t) order[k - 1] * words, words * sizeof *own);
+      uint64_t *own = found->before + (size_t) order[k] * words;
+      memcpy(own, found->before + (size_t) order[k - 1] * words, words * sizeof *own);
       set_bit(own, order[k - 1]);
     }
-    weft_bn_best_graph(&lists, s->before, s->picks);
+    weft_bn_best_graph(&lists, found->before, found->picks);
     for (size_t i = 0; i < p; i++) {
       uint64_t set[64];
       size_t member[WEFT_BN_MAX_PARENTS + 1];
-      memcpy(set, table->mask + (size_t) (table->start[i] + s->picks[i]) * words, words * sizeof *set);
+      memcpy(set, table->mask + (size_t) (table->start[i] + found->picks[i]) * words, words * sizeof *set);
       const size_t m = members_of(set, words, member);
       WEFT_TRY(ask(mem, job, i, set));
       for (size_t k = 0; k < m; k++) {
@@ -431,7 +431,7 @@ weft_status weft_bn_near_table(weft_ctx *ctx, const weft_bn_search *search, weft
   const size_t p = problem->p, words = (p + 63) / 64;
   weft_bn_ready ready;
   weft_bn_near near;
-  near_search s = { .order = order };
+  near_search found = { .order = order };
   table_job job = { .search = search, .ready = &ready, .near = &near, .words = words };
   weft_bn_run run = { .ladders = STARTS, .temperatures = 1, .key = search->key };
   *out = (weft_bn_table){ 0 };
@@ -440,9 +440,9 @@ weft_status weft_bn_near_table(weft_ctx *ctx, const weft_bn_search *search, weft
   WEFT_TRY(weft_bn_scorers_make(&mem, &ready, job.scorers));
   WEFT_TAKE(job.named, &mem, problem->threads * p);
   WEFT_TAKE0(job.nodes, &mem, p);
-  WEFT_TAKE(s.picks, &mem, p);
-  WEFT_TAKE(s.best_sets, &mem, p);
-  WEFT_TAKE(s.before, &mem, p * words);
+  WEFT_TAKE(found.picks, &mem, p);
+  WEFT_TAKE(found.best_sets, &mem, p);
+  WEFT_TAKE(found.before, &mem, p * words);
   WEFT_TRY(weft_bn_near_find(ctx, &mem, search, job.scorers, &near));
   for (size_t k = 0; k < STARTS; k++) order[k * p] = -1;
   for (size_t round = 0, added = 1; added && round < MAX_ROUNDS; round++) {
@@ -452,9 +452,9 @@ weft_status weft_bn_near_table(weft_ctx *ctx, const weft_bn_search *search, weft
                               .key = search->key,
                               .first = round,
                               .order = order,
-                              .end = s.end,
-                              .best_sets = s.best_sets,
-                              .best_score = s.best_score };
+                              .end = found.end,
+                              .best_sets = found.best_sets,
+                              .best_score = found.best_score };
     if (!round) WEFT_TRY(make_lists(ctx, &mem, &job));
     drop_table(keep, out);
     WEFT_TRY(collect(keep, &job, out));
@@ -464,7 +464,7 @@ weft_status weft_bn_near_table(weft_ctx *ctx, const weft_bn_search *search, weft
       WEFT_TRY(weft_bn_start_orders(ctx, &lists, &run, order));
     }
     WEFT_TRY(weft_bn_settle_run(ctx, out, &settle));
-    WEFT_TRY(widen(ctx, &mem, &job, out, &s, &added));
+    WEFT_TRY(widen(ctx, &mem, &job, out, &found, &added));
   }
   drop_table(keep, out);
   WEFT_TRY(collect(keep, &job, out));

@@ -18,14 +18,14 @@ weft_status weft_bn_scorers_make(weft_arena *mem, weft_bn_ready *ready, weft_bn_
     required[i] = weft_bn_required(problem, i);
   }
   for (size_t t = 0; t < problem->threads; t++) {
-    weft_bn_scorer *s = &out[t];
-    *s = (weft_bn_scorer){ .ready = ready, .penalty = penalty, .required_count = required, .thread = (int) t };
-    WEFT_TRY(weft_bn_bench_make(mem, ready, &s->bench));
-    WEFT_TAKE(s->more, mem, p);
-    WEFT_TAKE(s->value, mem, p);
-    WEFT_TAKE(s->grown, mem, p);
-    WEFT_TAKE(s->branch, mem, p);
-    if (weft_bn_gauss(problem)) WEFT_TAKE(s->row, mem, (WEFT_BN_MAX_PARENTS + 3) * (p + WEFT_BN_GAUSS_LANES));
+    weft_bn_scorer *scorer = &out[t];
+    *scorer = (weft_bn_scorer){ .ready = ready, .penalty = penalty, .required_count = required, .thread = (int) t };
+    WEFT_TRY(weft_bn_bench_make(mem, ready, &scorer->bench));
+    WEFT_TAKE(scorer->more, mem, p);
+    WEFT_TAKE(scorer->value, mem, p);
+    WEFT_TAKE(scorer->grown, mem, p);
+    WEFT_TAKE(scorer->branch, mem, p);
+    if (weft_bn_gauss(problem)) WEFT_TAKE(scorer->row, mem, (WEFT_BN_MAX_PARENTS + 3) * (p + WEFT_BN_GAUSS_LANES));
   }
 done:
   return st;
@@ -40,54 +40,55 @@ size_t weft_bn_required_of(const weft_bn_problem *problem, size_t i, size_t *out
 }
 
 /* What is read of the scatter matrix is put side by side first. */
-static void extend_gauss(weft_bn_scorer *s, size_t i, const size_t *parents, size_t m, const size_t *more, size_t count,
-                         int64_t *out)
+static void extend_gauss(weft_bn_scorer *scorer, size_t i, const size_t *parents, size_t m, const size_t *more,
+                         size_t count, int64_t *out)
 {
-  const weft_bn_problem *problem = s->ready->problem;
+  const weft_bn_problem *problem = scorer->ready->problem;
   const size_t p = problem->p, group = (size_t) problem->group[i], width = count + WEFT_BN_GAUSS_LANES;
-  const weft_bn_covariances c = { problem->scatter + group * p * p, p, i, group };
+  const weft_bn_covariances covariances = { problem->scatter + group * p * p, p, i, group };
   const double *row[WEFT_BN_MAX_PARENTS + 1];
-  double *left = s->row + m * width, *cross = left + width;
+  double *left = scorer->row + m * width, *cross = left + width;
   for (size_t j = 0; j <= m; j++) {
-    const double *from = c.matrix + (j < m ? parents[j] : i) * p;
-    double *to = j < m ? s->row + j * width : cross;
+    const double *from = covariances.matrix + (j < m ? parents[j] : i) * p;
+    double *to = j < m ? scorer->row + j * width : cross;
     for (size_t k = 0; k < count; k++) to[k] = from[more[k]];
     row[j] = to;
   }
-  for (size_t k = 0; k < count; k++) left[k] = c.matrix[more[k] * p + more[k]];
+  for (size_t k = 0; k < count; k++) left[k] = covariances.matrix[more[k] * p + more[k]];
   for (size_t k = count; k < width; k++) left[k] = cross[k] = 0;
-  weft_bn_gauss_extend(s->ready, c, parents, m, row, left, cross, count, out);
+  weft_bn_gauss_extend(scorer->ready, covariances, parents, m, row, left, cross, count, out);
 }
 
 /* Counts or factors the set once for all of `more`, then adds each set's share: penalty, prior and required parents. */
-void weft_bn_scorer_extend(weft_bn_scorer *s, size_t i, const size_t *parents, size_t m, const size_t *more,
+void weft_bn_scorer_extend(weft_bn_scorer *scorer, size_t i, const size_t *parents, size_t m, const size_t *more,
                            size_t count, int64_t *out)
 {
-  weft_bn_share base = weft_bn_share_begin(s->required_count[i]);
-  s->scored += (double) count;
-  if (weft_bn_gauss(s->ready->problem))
-    extend_gauss(s, i, parents, m, more, count, out);
+  weft_bn_share base = weft_bn_share_begin(scorer->required_count[i]);
+  scorer->scored += (double) count;
+  if (weft_bn_gauss(scorer->ready->problem))
+    extend_gauss(scorer, i, parents, m, more, count, out);
   else
-    weft_bn_extend(s->ready, s->thread, &s->bench, i, parents, m, more, count, out);
-  for (size_t j = 0; j < m; j++) weft_bn_share_add(s->ready, i, parents[j], s->penalty[i], &base);
+    weft_bn_extend(scorer->ready, scorer->thread, &scorer->bench, i, parents, m, more, count, out);
+  for (size_t j = 0; j < m; j++) weft_bn_share_add(scorer->ready, i, parents[j], scorer->penalty[i], &base);
   for (size_t k = 0; k < count; k++) {
     weft_bn_share with = base;
-    weft_bn_share_add(s->ready, i, more[k], s->penalty[i], &with);
-    const int64_t share = weft_bn_share_of(with, s->penalty[i]);
+    weft_bn_share_add(scorer->ready, i, more[k], scorer->penalty[i], &with);
+    const int64_t share = weft_bn_share_of(with, scorer->penalty[i]);
     out[k] = share == WEFT_BN_NEVER ? WEFT_BN_NEVER : out[k] + share;
   }
 }
 
-int64_t weft_bn_scorer_value(weft_bn_scorer *s, size_t i, const size_t *parents, size_t m)
+int64_t weft_bn_scorer_value(weft_bn_scorer *scorer, size_t i, const size_t *parents, size_t m)
 {
   int64_t value;
   if (m) {
-    weft_bn_scorer_extend(s, i, parents, m - 1, parents + m - 1, 1, &value);
+    weft_bn_scorer_extend(scorer, i, parents, m - 1, parents + m - 1, 1, &value);
     return value;
   }
-  const int64_t share = weft_bn_set_share(s->ready, i, parents, 0, s->required_count[i], s->penalty[i]);
-  s->scored++;
-  return share == WEFT_BN_NEVER ? WEFT_BN_NEVER : weft_bn_alone(s->ready, s->thread, &s->bench, i) + share;
+  const int64_t share = weft_bn_set_share(scorer->ready, i, parents, 0, scorer->required_count[i], scorer->penalty[i]);
+  scorer->scored++;
+  return share == WEFT_BN_NEVER ? WEFT_BN_NEVER
+                                : weft_bn_alone(scorer->ready, scorer->thread, &scorer->bench, i) + share;
 }
 
 /* ---- among a node's candidates, which are named by their places in its list ---- */
@@ -106,19 +107,19 @@ static void names_of(const weft_bn_near *near, size_t i, const size_t *at, size_
 
 /* With covariances at hand the Gaussian score reads them as they are; otherwise the places are turned into nodes
  * first. out has one value for each candidate of i. */
-void weft_bn_scorer_near(weft_bn_scorer *s, const weft_bn_near *near, size_t i, const size_t *at, size_t m,
+void weft_bn_scorer_near(weft_bn_scorer *scorer, const weft_bn_near *near, size_t i, const size_t *at, size_t m,
                          int64_t *out)
 {
   const size_t from = near->start[i], count = near->start[i + 1] - from;
   if (near->covariance) {
     const int64_t *share = near->share + from, base = shares_of(share, at, m);
-    const weft_bn_covariances c = weft_bn_near_covariances(near, s->ready->problem, i);
+    const weft_bn_covariances covariances = weft_bn_near_covariances(near, scorer->ready->problem, i);
     const double *row[WEFT_BN_MAX_PARENTS + 1];
-    for (size_t j = 0; j < m; j++) row[j] = c.matrix + at[j] * c.stride;
-    weft_bn_gauss_extend(s->ready, c, at, m, row, c.matrix + (count + 1) * c.stride, c.matrix + count * c.stride, count,
-                         out);
+    for (size_t j = 0; j < m; j++) row[j] = covariances.matrix + at[j] * covariances.stride;
+    weft_bn_gauss_extend(scorer->ready, covariances, at, m, row, covariances.matrix + (count + 1) * covariances.stride,
+                         covariances.matrix + count * covariances.stride, count, out);
     for (size_t k = 0; k < count; k++) out[k] += base + share[k];
-    s->scored += (double) (count - m);
+    scorer->scored += (double) (count - m);
   } else {
     size_t set[WEFT_BN_MAX_PARENTS + 1], more = 0, j = 0;
     names_of(near, i, at, m, set);
@@ -126,28 +127,28 @@ void weft_bn_scorer_near(weft_bn_scorer *s, const weft_bn_near *near, size_t i, 
       if (j < m && at[j] == k)
         j++;
       else
-        s->more[more++] = (size_t) near->node[from + k];
+        scorer->more[more++] = (size_t) near->node[from + k];
     }
-    weft_bn_scorer_extend(s, i, set, m, s->more, more, s->value);
+    weft_bn_scorer_extend(scorer, i, set, m, scorer->more, more, scorer->value);
     for (size_t k = count, of = m; k-- > 0;) {
       if (of && at[of - 1] == k)
         of--;
       else
-        out[k] = s->value[k - of];
+        out[k] = scorer->value[k - of];
     }
   }
   for (size_t j = 0; j < m; j++) out[at[j]] = WEFT_BN_NEVER;
 }
 
 /* out[k]: score of i without the k-th of its m parents, which are places among its candidates. */
-void weft_bn_scorer_without(weft_bn_scorer *s, const weft_bn_near *near, size_t i, const size_t *at, size_t m,
+void weft_bn_scorer_without(weft_bn_scorer *scorer, const weft_bn_near *near, size_t i, const size_t *at, size_t m,
                             int64_t *out)
 {
   if (near->covariance) {
     const int64_t *share = near->share + near->start[i], base = shares_of(share, at, m);
-    weft_bn_gauss_without(s->ready, weft_bn_near_covariances(near, s->ready->problem, i), at, m, out);
+    weft_bn_gauss_without(scorer->ready, weft_bn_near_covariances(near, scorer->ready->problem, i), at, m, out);
     for (size_t k = 0; k < m; k++) out[k] += base - share[at[k]];
-    s->scored += (double) m;
+    scorer->scored += (double) m;
     return;
   }
   size_t set[WEFT_BN_MAX_PARENTS + 1], rest[WEFT_BN_MAX_PARENTS + 1];
@@ -155,6 +156,6 @@ void weft_bn_scorer_without(weft_bn_scorer *s, const weft_bn_near *near, size_t 
   for (size_t k = 0; k < m; k++) {
     memcpy(rest, set, k * sizeof *rest);
     memcpy(rest + k, set + k + 1, (m - k - 1) * sizeof *rest);
-    out[k] = weft_bn_scorer_value(s, i, rest, m - 1);
+    out[k] = weft_bn_scorer_value(scorer, i, rest, m - 1);
   }
 }

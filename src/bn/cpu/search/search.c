@@ -85,13 +85,14 @@ static weft_status climb_all(weft_ctx *ctx, search_run *run, size_t kicks, const
 static void join_task(void *data, size_t t, int thread)
 {
   search_run *run = data;
-  weft_bn_climber *c = &run->climbers[t];
+  weft_bn_climber *climber = &run->climbers[t];
   weft_bn_scorer *scorer = &run->scorers[thread];
   const size_t count = run->lane_count;
-  const double from = scorer->scored + c->asked;
-  while (run->joined[t] < 2 * count && scorer->scored + c->asked - from < run->portion) {
+  const double from = scorer->scored + climber->asked;
+  while (run->joined[t] < 2 * count && scorer->scored + climber->asked - from < run->portion) {
     const weft_bn_climber *lane = &run->lanes[t * count + run->joined[t] % count];
-    if ((lane->best_total > lane->began_total) == (run->joined[t] < count)) weft_bn_climber_take_over(c, lane, scorer);
+    if ((lane->best_total > lane->began_total) == (run->joined[t] < count))
+      weft_bn_climber_take_over(climber, lane, scorer);
     run->joined[t]++;
   }
 }
@@ -126,15 +127,16 @@ done:
 }
 
 /* The network of an order: each node's parents. */
-static weft_status make_dag(weft_ctx *ctx, search_run *run, weft_bn_climber *c, int32_t *dag, double *node_score)
+static weft_status make_dag(weft_ctx *ctx, search_run *run, weft_bn_climber *climber, int32_t *dag, double *node_score)
 {
   weft_status st = WEFT_OK;
   const size_t p = run->search->problem->p;
   memset(dag, 0, p * p * sizeof *dag);
   for (size_t i = 0; i < p; i++) {
     size_t parents[WEFT_BN_MAX_PARENTS + 2], m;
-    const weft_bn_prefix prefix = { c->place, c->place[i], -1, 0 };
-    const int64_t value = weft_bn_trees_value(c->trees, &run->scorers[0], i, prefix, &c->asked_for[i], parents, &m);
+    const weft_bn_prefix prefix = { climber->place, climber->place[i], -1, 0 };
+    const int64_t value =
+        weft_bn_trees_value(climber->trees, &run->scorers[0], i, prefix, &climber->asked_for[i], parents, &m);
     if (i % 64 == 0) WEFT_TRY(weft_poll(ctx, run->from, 1));
     if (node_score) node_score[i] = ldexp((double) value, -run->scorers[0].ready->bits);
     for (size_t k = 0; k < m; k++) dag[parents[k] + p * i] = 1;
@@ -238,10 +240,10 @@ weft_status weft_bn_search_run(weft_ctx *ctx, const weft_bn_search *search, weft
     WEFT_TRY(widen_all(ctx, &run, &mem, out));
   }
   for (size_t t = 0; t < search->starts; t++) {
-    const weft_bn_climber *c = &run.climbers[t];
-    out->start_score[t] = ldexp((double) c->total, -ready.bits);
-    out->moves += c->moves;
-    if (c->total > run.climbers[best].total) best = t;
+    const weft_bn_climber *climber = &run.climbers[t];
+    out->start_score[t] = ldexp((double) climber->total, -ready.bits);
+    out->moves += climber->moves;
+    if (climber->total > run.climbers[best].total) best = t;
   }
   WEFT_TRY(make_dag(ctx, &run, &run.climbers[best], out->dag, out->node_score));
   memcpy(out->order, run.climbers[best].order, search->problem->p * sizeof *out->order);

@@ -90,25 +90,25 @@ done:
 const int64_t *weft_bn_function(weft_bn_counter *counter, double a, uint32_t most)
 {
   const uint64_t bits = weft_bits_of(a), hash = (bits ^ bits >> 32) * UINT64_C(0x9e3779b97f4a7c15);
-  weft_bn_ftable *t = &counter->tables[hash >> 48 & (counter->slots - 1)];
-  if (t->a != a) { /* an empty slot has a = 0, which no score asks for */
-    t->a = a;
-    t->filled = 0;
-    t->sum = t->lost = 0;
-    t->value[0] = 0;
+  weft_bn_ftable *values = &counter->tables[hash >> 48 & (counter->slots - 1)];
+  if (values->a != a) { /* an empty slot has a = 0, which no score asks for */
+    values->a = a;
+    values->filled = 0;
+    values->sum = values->lost = 0;
+    values->value[0] = 0;
   }
-  while (t->filled < most) {
-    uint32_t k = t->filled++;
+  while (values->filled < most) {
+    uint32_t k = values->filled++;
     if (a < 0) {
-      t->value[k + 1] = (int64_t) rint((double) (k + 1) * weft_log((double) (k + 1)) * counter->unit);
+      values->value[k + 1] = (int64_t) rint((double) (k + 1) * weft_log((double) (k + 1)) * counter->unit);
       continue;
     }
-    double term = weft_log(a + (double) k), sum = t->sum + term; /* Neumaier's sum */
-    t->lost += fabs(t->sum) >= fabs(term) ? (t->sum - sum) + term : (term - sum) + t->sum;
-    t->sum = sum;
-    t->value[k + 1] = (int64_t) rint((sum + t->lost) * counter->unit);
+    double term = weft_log(a + (double) k), sum = values->sum + term; /* Neumaier's sum */
+    values->lost += fabs(values->sum) >= fabs(term) ? (values->sum - sum) + term : (term - sum) + values->sum;
+    values->sum = sum;
+    values->value[k + 1] = (int64_t) rint((sum + values->lost) * counter->unit);
   }
-  return t->value;
+  return values->value;
 }
 
 static uint32_t largest(const weft_bn_cells *cells)
@@ -130,40 +130,40 @@ int64_t weft_bn_value(weft_bn_counter *counter, const weft_bn_cells *cells, doub
 /* ---- cells ---- */
 
 /* Lane `cell` of the planes: every LANES-th word from here. */
-static uint64_t *lane(const weft_bn_columns *columns, const weft_bn_cells *c, size_t cell)
+static uint64_t *lane(const weft_bn_columns *columns, const weft_bn_cells *cells, size_t cell)
 {
-  return c->plane + (cell / LANES) * columns->words * LANES + cell % LANES;
+  return cells->plane + (cell / LANES) * columns->words * LANES + cell % LANES;
 }
 
 /* Clears the unused lanes of the last block. */
-static void finish_planes(const weft_bn_columns *columns, weft_bn_cells *c)
+static void finish_planes(const weft_bn_columns *columns, weft_bn_cells *cells)
 {
-  for (uint32_t k = 0; k < LANES; k++) c->count[c->cells + k] = 0;
-  for (uint32_t cell = c->cells; cell % LANES; cell++)
-    for (size_t w = 0; w < columns->words; w++) lane(columns, c, cell)[w * LANES] = 0;
+  for (uint32_t k = 0; k < LANES; k++) cells->count[cells->cells + k] = 0;
+  for (uint32_t cell = cells->cells; cell % LANES; cell++)
+    for (size_t w = 0; w < columns->words; w++) lane(columns, cells, cell)[w * LANES] = 0;
 }
 
-static void rows_from_planes(const weft_bn_columns *columns, weft_bn_cells *c)
+static void rows_from_planes(const weft_bn_columns *columns, weft_bn_cells *cells)
 {
   uint32_t at = 0;
-  for (uint32_t k = 0; k < c->cells; k++) {
-    const uint64_t *plane = lane(columns, c, k);
-    c->begin[k] = at;
+  for (uint32_t k = 0; k < cells->cells; k++) {
+    const uint64_t *plane = lane(columns, cells, k);
+    cells->begin[k] = at;
     for (size_t w = 0; w < columns->words; w++)
       for (uint64_t word = plane[w * LANES]; word; word &= word - 1)
-        c->row[at++] = (uint32_t) (64 * w + (size_t) __builtin_ctzll(word));
+        cells->row[at++] = (uint32_t) (64 * w + (size_t) __builtin_ctzll(word));
   }
-  c->begin[c->cells] = at;
-  c->has_rows = 1;
+  cells->begin[cells->cells] = at;
+  cells->has_rows = 1;
 }
 
 /* Time of intersecting the cells with r - 1 planes against walking the rows, both roughly in nanoseconds. */
-static int planes_pay(const weft_bn_columns *columns, const weft_bn_cells *c, size_t v)
+static int planes_pay(const weft_bn_columns *columns, const weft_bn_cells *cells, size_t v)
 {
-  if (!c->has_planes || !columns->planes[v]) return 0;
-  const double blocks = (double) (c->cells + LANES - 1) / LANES, words = (double) columns->words;
+  if (!cells->has_planes || !columns->planes[v]) return 0;
+  const double blocks = (double) (cells->cells + LANES - 1) / LANES, words = (double) columns->words;
   const double slower = blocks * words * 8 * LANES > NEAR_BYTES ? FAR_FACTOR : 1;
-  return slower * blocks * (columns->levels[v] - 1) * (words + 5) < 2.5 * c->rows + 20;
+  return slower * blocks * (columns->levels[v] - 1) * (words + 5) < 2.5 * cells->rows + 20;
 }
 
 /* Leaves out the rows in which `set` is nonzero; all others are one cell. */

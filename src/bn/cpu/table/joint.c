@@ -192,22 +192,23 @@ static const int64_t *function_of(joint_walk *w, double q, uint32_t most)
   return weft_bn_function(w->counter, joint_parameter(w->job->ready->problem, q), most);
 }
 
-static void store_lanes(joint_walk *w, const weft_bn_group *g, size_t below, const int64_t *value)
+static void store_lanes(joint_walk *w, const weft_bn_group *group, size_t below, const int64_t *value)
 {
-  for (size_t j = 0; j < g->count && g->first + j < below; j++) store(w, g->first + j, weft_bn_rounded(value[j]));
+  for (size_t j = 0; j < group->count && group->first + j < below; j++)
+    store(w, group->first + j, weft_bn_rounded(value[j]));
 }
 
 /* Values of the first m chosen, which are sorted, and one more; and of these, label c and one more below it. */
 static void sorted_ones(joint_walk *w, size_t m, size_t below)
 {
-  const weft_bn_sorted *s = &w->room->sorted[m];
+  const weft_bn_sorted *sorted = &w->room->sorted[m];
   const weft_bn_layout *layout = &w->job->layout;
   int64_t value[WEFT_BN_LANES];
   number_sets(w, m);
   for (size_t k = 0; k < layout->groups && layout->group[k].first < below; k++) {
-    const weft_bn_group *g = &layout->group[k];
-    weft_bn_sum_one(layout, s, k, function_of(w, s->q * (double) g->levels, s->most), value);
-    store_lanes(w, g, below, value);
+    const weft_bn_group *group = &layout->group[k];
+    weft_bn_sum_one(layout, sorted, k, function_of(w, sorted->q * (double) group->levels, sorted->most), value);
+    store_lanes(w, group, below, value);
   }
 }
 
@@ -215,7 +216,7 @@ static void sorted_ones(joint_walk *w, size_t m, size_t below)
  * where c has too many levels or walking the rows is faster. */
 static void sorted_pairs(joint_walk *w, size_t m, size_t c)
 {
-  const weft_bn_sorted *s = &w->room->sorted[m];
+  const weft_bn_sorted *sorted = &w->room->sorted[m];
   const weft_bn_layout *layout = &w->job->layout;
   int64_t value[WEFT_BN_LANES];
   choose(w, m, c);
@@ -225,13 +226,14 @@ static void sorted_pairs(joint_walk *w, size_t m, size_t c)
     return;
   }
   for (size_t k = 0; k < layout->groups && layout->group[k].first < c; k++) {
-    const weft_bn_group *g = &layout->group[k];
-    if (!weft_bn_sort_pays(layout, s, c, k)) {
-      leaves(w, m + 1, g->first, g->first + g->count < c ? g->first + g->count : c);
+    const weft_bn_group *group = &layout->group[k];
+    if (!weft_bn_sort_pays(layout, sorted, c, k)) {
+      leaves(w, m + 1, group->first, group->first + group->count < c ? group->first + group->count : c);
       continue;
     }
-    weft_bn_sum_two(layout, s, c, k, function_of(w, s->q * levels_of(w, c) * (double) g->levels, s->most), value);
-    store_lanes(w, g, c, value);
+    weft_bn_sum_two(layout, sorted, c, k,
+                    function_of(w, sorted->q * levels_of(w, c) * (double) group->levels, sorted->most), value);
+    store_lanes(w, group, c, value);
   }
 }
 

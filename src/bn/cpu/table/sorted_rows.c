@@ -37,15 +37,15 @@ weft_status weft_bn_layout_make(weft_arena *mem, const weft_bn_columns *columns,
       if (columns->levels[j] != levels) continue;
       out->node[label] = j;
       if (levels <= WEFT_BN_PLANE_LEVELS && columns->n > 1) {
-        weft_bn_group *g = out->groups ? &out->group[out->groups - 1] : NULL;
-        if (fresh || g->count == LANES) {
-          g = &out->group[out->groups++];
-          *g = (weft_bn_group){ label, 0, levels, out->columns };
+        weft_bn_group *group = out->groups ? &out->group[out->groups - 1] : NULL;
+        if (fresh || group->count == LANES) {
+          group = &out->group[out->groups++];
+          *group = (weft_bn_group){ label, 0, levels, out->columns };
           out->columns += levels - 1;
           out->max_levels = levels;
         }
         fresh = 0;
-        g->count++;
+        group->count++;
         out->group_of[label] = out->groups - 1;
         out->plain = label + 1;
       }
@@ -87,15 +87,15 @@ done:
 
 /* ---- counts of each level ---- */
 
-INLINE void count_seen(const weft_bn_layout *layout, const weft_bn_sorted *s, size_t columns)
+INLINE void count_seen(const weft_bn_layout *layout, const weft_bn_sorted *sorted, size_t columns)
 {
-  for (size_t cell = 0; cell < s->cells; cell++)
+  for (size_t cell = 0; cell < sorted->cells; cell++)
     for (size_t column = 0; column < columns; column++) {
       uint64_t count[LANES] = { 0 };
-      for (size_t w = s->begin[cell]; w < s->begin[cell + 1]; w++)
+      for (size_t w = sorted->begin[cell]; w < sorted->begin[cell + 1]; w++)
         for (int j = 0; j < LANES; j++)
-          count[j] += (uint64_t) __builtin_popcountll(s->plane[(column * s->words + w) * LANES + (size_t) j]);
-      memcpy(s->seen + (cell * layout->columns + column) * LANES, count, sizeof count);
+          count[j] += (uint64_t) __builtin_popcountll(sorted->plane[(column * sorted->words + w) * LANES + (size_t) j]);
+      memcpy(sorted->seen + (cell * layout->columns + column) * LANES, count, sizeof count);
     }
 }
 
@@ -145,43 +145,44 @@ INLINE void move_together(const eight *plane, const uint64_t *rows, const uint64
 }
 
 /* How many rows of a cell have level l of a node. */
-static uint32_t seen_of(const weft_bn_layout *layout, const weft_bn_sorted *s, size_t cell, size_t label, size_t l)
+static uint32_t seen_of(const weft_bn_layout *layout, const weft_bn_sorted *sorted, size_t cell, size_t label, size_t l)
 {
-  const weft_bn_group *g = &layout->group[layout->group_of[label]];
-  const uint64_t *seen = s->seen + (cell * layout->columns + g->column) * LANES + lane_of(layout, label);
-  uint64_t left = s->count[cell];
-  if (l + 1 < g->levels) return (uint32_t) seen[l * LANES];
-  for (size_t k = 0; k + 1 < g->levels; k++) left -= seen[k * LANES];
+  const weft_bn_group *group = &layout->group[layout->group_of[label]];
+  const uint64_t *seen = sorted->seen + (cell * layout->columns + group->column) * LANES + lane_of(layout, label);
+  uint64_t left = sorted->count[cell];
+  if (l + 1 < group->levels) return (uint32_t) seen[l * LANES];
+  for (size_t k = 0; k + 1 < group->levels; k++) left -= seen[k * LANES];
   return (uint32_t) left;
 }
 
 /* The first level's plane, of which every eighth word is the node's. */
-static const uint64_t *plane_of(const weft_bn_layout *layout, const weft_bn_sorted *s, size_t label)
+static const uint64_t *plane_of(const weft_bn_layout *layout, const weft_bn_sorted *sorted, size_t label)
 {
-  const weft_bn_group *g = &layout->group[layout->group_of[label]];
-  return s->plane + g->column * s->words * LANES + lane_of(layout, label);
+  const weft_bn_group *group = &layout->group[layout->group_of[label]];
+  return sorted->plane + group->column * sorted->words * LANES + lane_of(layout, label);
 }
 
 /* The rows of each level of a node, by words of the sorted rows. */
-static void take_rows(const weft_bn_layout *layout, const weft_bn_sorted *s, size_t label, size_t stride,
+static void take_rows(const weft_bn_layout *layout, const weft_bn_sorted *sorted, size_t label, size_t stride,
                       uint64_t *rows)
 {
   const size_t levels = layout->group[layout->group_of[label]].levels;
-  const uint64_t *plane = plane_of(layout, s, label);
+  const uint64_t *plane = plane_of(layout, sorted, label);
   uint64_t *last = rows + (levels - 1) * stride;
-  for (size_t cell = 0; cell < s->cells; cell++)
-    for (size_t w = s->begin[cell], left = s->count[cell]; w < s->begin[cell + 1]; w++, left -= 64)
+  for (size_t cell = 0; cell < sorted->cells; cell++)
+    for (size_t w = sorted->begin[cell], left = sorted->count[cell]; w < sorted->begin[cell + 1]; w++, left -= 64)
       last[w] = left < 64 ? (UINT64_C(1) << left) - 1 : ~UINT64_C(0);
   for (size_t l = 0; l + 1 < levels; l++)
-    for (size_t w = 0; w < s->words; w++) last[w] &= ~(rows[l * stride + w] = plane[(l * s->words + w) * LANES]);
+    for (size_t w = 0; w < sorted->words; w++)
+      last[w] &= ~(rows[l * stride + w] = plane[(l * sorted->words + w) * LANES]);
 }
 
 /* The columns that nodes below `label` have. */
 static size_t columns_below(const weft_bn_layout *layout, size_t label)
 {
   if (!label) return 0;
-  const weft_bn_group *g = &layout->group[layout->group_of[label - 1]];
-  return g->column + g->levels - 1;
+  const weft_bn_group *group = &layout->group[layout->group_of[label - 1]];
+  return group->column + group->levels - 1;
 }
 
 /* Moves the bits of every column below `label` to where the cells of `from` split by that node's levels are in
@@ -272,10 +273,10 @@ void weft_bn_sort_none(const weft_bn_columns *columns, const weft_bn_layout *lay
   if (out->cells) out->begin[1] = words;
   memset(out->plane, 0, layout->columns * words * LANES * sizeof *out->plane);
   for (size_t label = 0; label < layout->plain; label++) {
-    const weft_bn_group *g = &layout->group[layout->group_of[label]];
+    const weft_bn_group *group = &layout->group[layout->group_of[label]];
     const uint64_t *planes = columns->planes[layout->node[label]];
-    uint64_t *plane = out->plane + g->column * words * LANES + lane_of(layout, label);
-    for (size_t k = 0; k < (g->levels - 1) * words; k++) plane[k * LANES] = planes[k];
+    uint64_t *plane = out->plane + group->column * words * LANES + lane_of(layout, label);
+    for (size_t k = 0; k < (group->levels - 1) * words; k++) plane[k * LANES] = planes[k];
   }
   count_seen(layout, out, layout->columns);
 }
@@ -283,37 +284,37 @@ void weft_bn_sort_none(const weft_bn_columns *columns, const weft_bn_layout *lay
 /* ---- sums ---- */
 
 /* Nanoseconds, roughly: a popcount of eight lanes, a look-up of eight values, a row. */
-int weft_bn_sort_pays(const weft_bn_layout *layout, const weft_bn_sorted *s, size_t label, size_t group)
+int weft_bn_sort_pays(const weft_bn_layout *layout, const weft_bn_sorted *sorted, size_t label, size_t group)
 {
   const weft_bn_group *g = &layout->group[group];
   const double mine = (double) layout->group[layout->group_of[label]].levels, theirs = (double) g->levels;
-  return (double) s->words * (mine - 1) * (theirs - 1) * 0.6 + s->cells * mine * theirs * 3 <
-         2.5 * s->rows * (double) g->count;
+  return (double) sorted->words * (mine - 1) * (theirs - 1) * 0.6 + sorted->cells * mine * theirs * 3 <
+         2.5 * sorted->rows * (double) g->count;
 }
 
 typedef void sum_function(const weft_bn_layout *layout, const weft_bn_sorted *s, const weft_bn_group *g,
                           const uint64_t *mine, size_t label, const int64_t *f, int64_t *out);
 
 /* Without a node `label` (`mine` NULL): the sums over one node. */
-static void sum_portable(const weft_bn_layout *layout, const weft_bn_sorted *s, const weft_bn_group *g,
+static void sum_portable(const weft_bn_layout *layout, const weft_bn_sorted *sorted, const weft_bn_group *group,
                          const uint64_t *mine, size_t label, const int64_t *f, int64_t *out)
 {
-  const size_t levels = mine ? layout->group[layout->group_of[label]].levels : 1, words = s->words;
-  const uint64_t *plane = s->plane + g->column * words * LANES;
-  for (size_t cell = 0; cell < s->cells; cell++) {
+  const size_t levels = mine ? layout->group[layout->group_of[label]].levels : 1, words = sorted->words;
+  const uint64_t *plane = sorted->plane + group->column * words * LANES;
+  for (size_t cell = 0; cell < sorted->cells; cell++) {
     uint64_t rest[WEFT_BN_PLANE_LEVELS][LANES];
-    uint32_t left = s->count[cell];
-    memcpy(rest, s->seen + (cell * layout->columns + g->column) * LANES, (g->levels - 1) * sizeof rest[0]);
+    uint32_t left = sorted->count[cell];
+    memcpy(rest, sorted->seen + (cell * layout->columns + group->column) * LANES, (group->levels - 1) * sizeof rest[0]);
     for (size_t k = 0; k < levels; k++) {
-      const uint32_t rows = k + 1 < levels ? seen_of(layout, s, cell, label, k) : left;
+      const uint32_t rows = k + 1 < levels ? seen_of(layout, sorted, cell, label, k) : left;
       uint64_t last[LANES];
       left -= rows;
       if (!rows) continue;
       for (int j = 0; j < LANES; j++) last[j] = rows;
-      for (size_t l = 0; l + 1 < g->levels; l++) {
+      for (size_t l = 0; l + 1 < group->levels; l++) {
         uint64_t count[LANES] = { 0 };
         if (k + 1 < levels) {
-          for (size_t w = s->begin[cell]; w < s->begin[cell + 1]; w++)
+          for (size_t w = sorted->begin[cell]; w < sorted->begin[cell + 1]; w++)
             for (int j = 0; j < LANES; j++)
               count[j] += (uint64_t) __builtin_popcountll(plane[(l * words + w) * LANES + (size_t) j] &
                                                           mine[(k * words + w) * LANES]);
@@ -334,21 +335,21 @@ static void sum_portable(const weft_bn_layout *layout, const weft_bn_sorted *s, 
 #if WEFT_SIMD_X86
 /* sum_portable() with AVX-512: a lane for each of a group's eight nodes, whose levels, `theirs`, are a constant to
  * the compiler. */
-WEFT_TARGET_AVX512 INLINE void sum_lanes(const weft_bn_layout *layout, const weft_bn_sorted *s, const weft_bn_group *g,
-                                         const uint64_t *mine, size_t label, const int64_t *f, int64_t *out,
-                                         const size_t theirs)
+WEFT_TARGET_AVX512 INLINE void sum_lanes(const weft_bn_layout *layout, const weft_bn_sorted *sorted,
+                                         const weft_bn_group *group, const uint64_t *mine, size_t label,
+                                         const int64_t *f, int64_t *out, const size_t theirs)
 {
-  const size_t levels = mine ? layout->group[layout->group_of[label]].levels : 1, words = s->words;
-  const uint64_t *plane = s->plane + g->column * words * LANES;
+  const size_t levels = mine ? layout->group[layout->group_of[label]].levels : 1, words = sorted->words;
+  const uint64_t *plane = sorted->plane + group->column * words * LANES;
   __m512i sum = _mm512_setzero_si512();
-  for (size_t cell = 0; cell < s->cells; cell++) {
-    const uint64_t *seen = s->seen + (cell * layout->columns + g->column) * LANES;
-    const size_t from = s->begin[cell], to = s->begin[cell + 1];
+  for (size_t cell = 0; cell < sorted->cells; cell++) {
+    const uint64_t *seen = sorted->seen + (cell * layout->columns + group->column) * LANES;
+    const size_t from = sorted->begin[cell], to = sorted->begin[cell + 1];
     __m512i rest[WEFT_BN_PLANE_LEVELS];
-    uint32_t left = s->count[cell];
+    uint32_t left = sorted->count[cell];
     for (size_t l = 0; l + 1 < theirs; l++) rest[l] = _mm512_loadu_si512(seen + l * LANES);
     for (size_t k = 0; k < levels; k++) {
-      const uint32_t rows = k + 1 < levels ? seen_of(layout, s, cell, label, k) : left;
+      const uint32_t rows = k + 1 < levels ? seen_of(layout, sorted, cell, label, k) : left;
       left -= rows;
       if (!rows) continue;
       __m512i last = _mm512_set1_epi64(rows);
@@ -376,37 +377,37 @@ WEFT_TARGET_AVX512 INLINE void sum_lanes(const weft_bn_layout *layout, const wef
 }
 
 WEFT_TARGET_AVX512
-static void sum_avx512(const weft_bn_layout *layout, const weft_bn_sorted *s, const weft_bn_group *g,
+static void sum_avx512(const weft_bn_layout *layout, const weft_bn_sorted *sorted, const weft_bn_group *group,
                        const uint64_t *mine, size_t label, const int64_t *f, int64_t *out)
 {
-  switch (g->levels) {
-  case 2: sum_lanes(layout, s, g, mine, label, f, out, 2); break;
-  case 3: sum_lanes(layout, s, g, mine, label, f, out, 3); break;
-  case 4: sum_lanes(layout, s, g, mine, label, f, out, 4); break;
-  default: sum_lanes(layout, s, g, mine, label, f, out, g->levels);
+  switch (group->levels) {
+  case 2: sum_lanes(layout, sorted, group, mine, label, f, out, 2); break;
+  case 3: sum_lanes(layout, sorted, group, mine, label, f, out, 3); break;
+  case 4: sum_lanes(layout, sorted, group, mine, label, f, out, 4); break;
+  default: sum_lanes(layout, sorted, group, mine, label, f, out, group->levels);
   }
 }
 #endif
 
-static void sum_lanes_of(const weft_bn_layout *layout, const weft_bn_sorted *s, size_t group, const uint64_t *mine,
+static void sum_lanes_of(const weft_bn_layout *layout, const weft_bn_sorted *sorted, size_t group, const uint64_t *mine,
                          size_t label, const int64_t *f, int64_t *out)
 {
   sum_function *sum = sum_portable;
 #if WEFT_SIMD_X86
   if (weft_simd_level() == WEFT_SIMD_AVX512) sum = sum_avx512;
 #endif
-  for (int j = 0; j < LANES; j++) out[j] = (int64_t) s->ones * f[1];
-  sum(layout, s, &layout->group[group], mine, label, f, out);
+  for (int j = 0; j < LANES; j++) out[j] = (int64_t) sorted->ones * f[1];
+  sum(layout, sorted, &layout->group[group], mine, label, f, out);
 }
 
-void weft_bn_sum_one(const weft_bn_layout *layout, const weft_bn_sorted *s, size_t group, const int64_t *f,
+void weft_bn_sum_one(const weft_bn_layout *layout, const weft_bn_sorted *sorted, size_t group, const int64_t *f,
                      int64_t *out)
 {
-  sum_lanes_of(layout, s, group, NULL, 0, f, out);
+  sum_lanes_of(layout, sorted, group, NULL, 0, f, out);
 }
 
-void weft_bn_sum_two(const weft_bn_layout *layout, const weft_bn_sorted *s, size_t label, size_t group,
+void weft_bn_sum_two(const weft_bn_layout *layout, const weft_bn_sorted *sorted, size_t label, size_t group,
                      const int64_t *f, int64_t *out)
 {
-  sum_lanes_of(layout, s, group, plane_of(layout, s, label), label, f, out);
+  sum_lanes_of(layout, sorted, group, plane_of(layout, sorted, label), label, f, out);
 }

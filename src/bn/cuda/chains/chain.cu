@@ -21,32 +21,32 @@ template <int W> __global__ static void start_chains(chain_job job)
   extern __shared__ uint64_t shared[];
   const uint32_t lane = threadIdx.x % 32, t = threadIdx.x / 32;
   const uint64_t number = (uint64_t) blockIdx.x * job.temperatures + t;
-  const replica r = view(job, job.state + number * job.at.step);
+  const replica chain = view(job, job.state + number * job.at.step);
   int64_t score;
-  int32_t *picks = job.sum ? r.fresh_pick : r.pick;
+  int32_t *picks = job.sum ? chain.fresh_pick : chain.pick;
   if (W == 0 && !job.sum) {
-    score = start_wide(job, r, lane);
+    score = start_wide(job, chain, lane);
   } else {
     uint64_t *placed = shared + t * job.words;
     for (uint32_t w = lane; w < job.words; w += 32) placed[w] = 0;
     __syncwarp();
     for (uint32_t k = 0; k < job.p; k++) {
-      const int32_t z = r.order[k];
-      for (uint32_t w = lane; w < job.words; w += 32) r.before[(uint64_t) z * job.words + w] = placed[w];
+      const int32_t z = chain.order[k];
+      for (uint32_t w = lane; w < job.words; w += 32) chain.before[(uint64_t) z * job.words + w] = placed[w];
       __syncwarp();
       if (!lane) placed[z >> 6] |= (uint64_t) 1 << (z & 63);
       __syncwarp();
     }
-    score = best_graph(job, r, picks, lane);
+    score = best_graph(job, chain, picks, lane);
   }
   keep_graph(job, number, score, hash_of(picks, job.p, lane), weft_bn_stamp(0, t), picks, lane);
   if (job.sum) {
     score = 0;
     for (uint32_t z = 0; z < job.p; z++) {
-      const int64_t value = node_value<W>(job, z, r.before + (uint64_t) z * job.words, r.mid, lane);
+      const int64_t value = node_value<W>(job, z, chain.before + (uint64_t) z * job.words, chain.mid, lane);
       score += value;
       __syncwarp();
-      if (!lane) r.value[z] = value;
+      if (!lane) chain.value[z] = value;
     }
   }
   if (!lane) {
@@ -67,16 +67,16 @@ __global__ static void __launch_bounds__(32 * MAX_TEMPERATURES, B)
   const uint32_t lane = threadIdx.x % 32, t = threadIdx.x / 32, c = blockIdx.x, ladder = job.ladder0 + c;
   const uint64_t first_replica = (uint64_t) c * job.temperatures, list = first_replica + t;
   unsigned char *own = job.in_shared ? (unsigned char *) shared : job.state + first_replica * job.at.step;
-  walker s = { 0, accepted[t], INT64_MIN, list };
+  walker walk = { 0, accepted[t], INT64_MIN, list };
   nodes<W ? W : 1> held = {};
   if (job.in_shared) copy_state(own + (uint64_t) t * job.at.step, job.state + list * job.at.step, job.at.step, lane);
   if (lane < 3) accepted[t][lane] = 0;
   if (!lane) slot[t] = job.slot[list];
   __syncthreads();
-  s.score = job.now[first_replica + slot[t]];
-  replica r = view(job, own + (uint64_t) slot[t] * job.at.step);
-  if (W) load_nodes<W ? W : 1>(job, r, held, lane);
-  if (job.found.count[list] == job.most) s.bar = job.found.score[list * job.most + job.most - 1];
+  walk.score = job.now[first_replica + slot[t]];
+  replica chain = view(job, own + (uint64_t) slot[t] * job.at.step);
+  if (W) load_nodes<W ? W : 1>(job, chain, held, lane);
+  if (job.found.count[list] == job.most) walk.bar = job.found.score[list * job.most + job.most - 1];
   const weft_rng rng = { job.key, WEFT_BN_STEPS + (ladder * job.temperatures + t) };
   const double scale = job.scale[t];
   drawn steps = { 0, 0 };
@@ -94,20 +94,20 @@ __global__ static void __launch_bounds__(32 * MAX_TEMPERATURES, B)
         steps = draw_steps(rng, (absolute + k) / 32, job.p, lane);
         any_drawn = true;
       }
-      const weft_bn_move m = drawn_move(steps, number);
+      const weft_bn_move move = drawn_move(steps, number);
       const double log_u = __shfl_sync(FULL, steps.log_u, (int) number);
       if constexpr (W > 0)
-        step_max<W>(job, r, held, m, log_u, scale, it + k + 1, t, s, lane);
+        step_max<W>(job, chain, held, move, log_u, scale, it + k + 1, t, walk, lane);
       else
-        step_wide(job, r, m, log_u, scale, it + k + 1, t, s, lane);
+        step_wide(job, chain, move, log_u, scale, it + k + 1, t, walk, lane);
       __syncwarp();
     }
     it += now;
     if (t == 0 && it % job.thin == 0 && !lane)
-      job.trace[(uint64_t) c * job.saved + it / job.thin - 1] = weft_div((double) s.score, job.unit);
+      job.trace[(uint64_t) c * job.saved + it / job.thin - 1] = weft_div((double) walk.score, job.unit);
     if (job.temperatures > 1 && (absolute + now) % job.swap_every == 0) {
       const uint64_t round = (absolute + now) / job.swap_every;
-      if (!lane) score_at[t] = s.score;
+      if (!lane) score_at[t] = walk.score;
       __syncthreads();
       const uint32_t lower = ((t ^ (uint32_t) round) & 1) ? t - 1 : t; /* the pair that this temperature is in */
       int taken = 0;
@@ -125,21 +125,21 @@ __global__ static void __launch_bounds__(32 * MAX_TEMPERATURES, B)
             slot[t + 1] = other;
           }
         }
-        if (taken && W) store_nodes<W ? W : 1>(job, r, held, lane);
+        if (taken && W) store_nodes<W ? W : 1>(job, chain, held, lane);
       }
       __syncthreads();
       if (taken) {
-        s.score = score_at[t == lower ? t + 1 : t - 1];
-        r = view(job, own + (uint64_t) slot[t] * job.at.step);
-        if (W) load_nodes<W ? W : 1>(job, r, held, lane);
+        walk.score = score_at[t == lower ? t + 1 : t - 1];
+        chain = view(job, own + (uint64_t) slot[t] * job.at.step);
+        if (W) load_nodes<W ? W : 1>(job, chain, held, lane);
       }
       __syncthreads(); /* the scores are read */
     }
   }
-  if (W) store_nodes<W ? W : 1>(job, r, held, lane);
+  if (W) store_nodes<W ? W : 1>(job, chain, held, lane);
   __syncthreads();
   if (!lane) {
-    job.now[first_replica + slot[t]] = s.score;
+    job.now[first_replica + slot[t]] = walk.score;
     job.slot[list] = slot[t];
     for (int k = 0; k < 3; k++) job.accepted[4 * list + k] += accepted[t][k];
     job.accepted[4 * list + 3] += count;
@@ -160,23 +160,23 @@ __global__ static void __launch_bounds__(32 * MAX_TEMPERATURES, B)
   } while (0)
 
 /* The sets as lists of members, for wide networks. */
-static weft_status send_members(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_table *t, chain_job *job)
+static weft_status send_members(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_table *table, chain_job *job)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
-  const size_t total = (size_t) t->start[t->p];
+  const size_t total = (size_t) table->start[table->p];
   size_t width = 1;
   uint16_t *member;
   for (size_t k = 0; k < total; k++) {
     size_t m = 0;
-    for (size_t w = 0; w < t->words; w++) m += (size_t) __builtin_popcountll(t->mask[k * t->words + w]);
+    for (size_t w = 0; w < table->words; w++) m += (size_t) __builtin_popcountll(table->mask[k * table->words + w]);
     if (m > width) width = m;
   }
   WEFT_TAKE(member, &host, total * width);
   for (size_t k = 0; k < total; k++) {
     size_t m = 0;
-    for (size_t w = 0; w < t->words; w++)
-      for (uint64_t word = t->mask[k * t->words + w]; word; word &= word - 1)
+    for (size_t w = 0; w < table->words; w++)
+      for (uint64_t word = table->mask[k * table->words + w]; word; word &= word - 1)
         member[k * width + m++] = (uint16_t) (64 * w + (size_t) __builtin_ctzll(word));
     for (; m < width; m++) member[k * width + m] = 0xffff;
   }
@@ -193,15 +193,15 @@ static weft_status send_marked(weft_ctx *ctx, weft_device_arena *mem, const weft
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
-  const weft_bn_weights *b = lists->weights;
+  const weft_bn_weights *weights = lists->weights;
   const size_t words = lists->words;
   uint64_t *mask;
-  WEFT_TAKE(mask, &host, b->count * WEFT_BN_CHUNK * words);
-  memcpy(mask, b->mask, b->count * WEFT_BN_CHUNK * words * sizeof *mask);
+  WEFT_TAKE(mask, &host, weights->count * WEFT_BN_CHUNK * words);
+  memcpy(mask, weights->mask, weights->count * WEFT_BN_CHUNK * words * sizeof *mask);
   for (size_t z = 0; z < lists->p; z++)
-    for (size_t k = (size_t) b->begin[z] * WEFT_BN_CHUNK; k < (size_t) b->begin[z + 1] * WEFT_BN_CHUNK; k++)
+    for (size_t k = (size_t) weights->begin[z] * WEFT_BN_CHUNK; k < (size_t) weights->begin[z + 1] * WEFT_BN_CHUNK; k++)
       mask[k * words + z / 64] |= (uint64_t) 1 << z % 64;
-  SEND(job->chunk_mask, mask, b->count * WEFT_BN_CHUNK * words);
+  SEND(job->chunk_mask, mask, weights->count * WEFT_BN_CHUNK * words);
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
 done:
   weft_arena_end(&host);
@@ -214,21 +214,21 @@ static weft_status send_lists(weft_ctx *ctx, weft_device_arena *mem, const weft_
                               chain_job *job)
 {
   weft_status st = WEFT_OK;
-  const weft_bn_table *t = lists->table;
-  const size_t p = lists->p, words = lists->words, total = (size_t) t->start[p];
-  SEND(job->start, t->start, p + 1);
-  SEND(job->score, t->score, total);
-  SEND(job->mask, t->mask, total * words);
+  const weft_bn_table *table = lists->table;
+  const size_t p = lists->p, words = lists->words, total = (size_t) table->start[p];
+  SEND(job->start, table->start, p + 1);
+  SEND(job->score, table->score, total);
+  SEND(job->mask, table->mask, total * words);
   SEND(job->users, lists->users, p * words);
-  if (!run->sum && words > 2) WEFT_TRY(send_members(ctx, mem, t, job));
+  if (!run->sum && words > 2) WEFT_TRY(send_members(ctx, mem, table, job));
   if (run->sum) {
-    const weft_bn_weights *b = lists->weights;
-    SEND(job->begin, b->begin, p + 1);
-    SEND(job->chunk, b->chunk, b->count);
-    SEND(job->weight, b->weight, b->count * WEFT_BN_CHUNK);
-    job->long_list = (uint32_t) (b->count / p);
+    const weft_bn_weights *weights = lists->weights;
+    SEND(job->begin, weights->begin, p + 1);
+    SEND(job->chunk, weights->chunk, weights->count);
+    SEND(job->weight, weights->weight, weights->count * WEFT_BN_CHUNK);
+    job->long_list = (uint32_t) (weights->count / p);
     if (run->layers) {
-      SEND(job->chunk_mask, b->mask, b->count * WEFT_BN_CHUNK * words);
+      SEND(job->chunk_mask, weights->mask, weights->count * WEFT_BN_CHUNK * words);
       SEND(job->offered, lists->offered, p * words);
       SEND(job->log_factorial, lists->log_factorial, p + 1);
     } else {

@@ -43,24 +43,24 @@ struct layers_view {
 };
 
 /* The layer just before z's own; NULL for the first. */
-__device__ static const uint64_t *layer_before(const chain_job &job, const layers_view &l, uint32_t z)
+__device__ static const uint64_t *layer_before(const chain_job &job, const layers_view &layers, uint32_t z)
 {
-  return l.layer()[z] ? l.member() + (uint64_t) (l.layer()[z] - 1) * job.words : NULL;
+  return layers.layer()[z] ? layers.member() + (uint64_t) (layers.layer()[z] - 1) * job.words : NULL;
 }
 
 template <int W>
-__device__ static offer<W> offer_in_layer(const chain_job &job, const layers_view &l, uint32_t z, bool split)
+__device__ static offer<W> offer_in_layer(const chain_job &job, const layers_view &layers, uint32_t z, bool split)
 {
-  return make_offer<W>(job, l.before() + (uint64_t) l.layer()[z] * words_of<W>(job),
-                       split ? layer_before(job, l, z) : NULL);
+  return make_offer<W>(job, layers.before() + (uint64_t) layers.layer()[z] * words_of<W>(job),
+                       split ? layer_before(job, layers, z) : NULL);
 }
 
 template <int W>
 /* A graph given the layers, to `parents` and, unless that is NULL, `picks`; then also its score. Each node has a block
  * of draw `index`, or a draw of its own, from `index` on. `split`: a node has a parent in the layer before its own. The
  * warp looks for each node's first chunk, then each lane draws for a node; few draws go on beyond that chunk. */
-__device__ static int64_t draw_layers_graph(const chain_job &job, const layers_view &l, weft_rng rng, uint64_t index,
-                                            bool own_draws, bool split, int32_t *picks, uint32_t lane)
+__device__ static int64_t draw_layers_graph(const chain_job &job, const layers_view &layers, weft_rng rng,
+                                            uint64_t index, bool own_draws, bool split, int32_t *picks, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
   int64_t score = 0;
@@ -70,17 +70,18 @@ __device__ static int64_t draw_layers_graph(const chain_job &job, const layers_v
         own_draws ? weft_draw_words(rng, index + z, 0) : weft_draw_words(rng, index, WEFT_BN_BLOCK_MEMBERS + z);
     offered_sets own = { 0, { 0, 0 } };
     drawn_set drawn = { -1, 0 };
-    const bool without = lane < here && split && !picks && !l.layer()[z]; /* no parents: no need to look for that set */
+    const bool without =
+        lane < here && split && !picks && !layers.layer()[z]; /* no parents: no need to look for that set */
     const uint32_t known = __ballot_sync(FULL, without);
     for (uint32_t k = 0; k < here; k++) {
       if (known >> k & 1) continue;
-      const offer<W> o = offer_in_layer<W>(job, l, first + k, split);
+      const offer<W> o = offer_in_layer<W>(job, layers, first + k, split);
       const offered_sets sets = first_offered<W>(job, first + k, o, lane);
       if (lane == k) own = sets;
     }
     if (lane < here && !without) {
       drawn.left = weft_u01(words_drawn.v[0], words_drawn.v[1]);
-      drawn = draw_within(job, drawn, own, l.value()[z]);
+      drawn = draw_within(job, drawn, own, layers.value()[z]);
     }
     for (uint32_t rest = __ballot_sync(FULL, drawn.left >= 0); rest; rest &= rest - 1) {
       const int who = __ffs((int) rest) - 1;
@@ -88,16 +89,16 @@ __device__ static int64_t draw_layers_graph(const chain_job &job, const layers_v
       drawn_set its;
       its.left = __shfl_sync(FULL, drawn.left, who);
       its.pick = __shfl_sync(FULL, drawn.pick, who);
-      its = draw_from<W>(job, node, offer_in_layer<W>(job, l, node, split), __shfl_sync(FULL, own.chunk, who) + 1, its,
-                         l.value()[node], lane);
+      its = draw_from<W>(job, node, offer_in_layer<W>(job, layers, node, split), __shfl_sync(FULL, own.chunk, who) + 1,
+                         its, layers.value()[node], lane);
       if ((int) lane == who) drawn = its;
     }
-    for (uint32_t w = 0; w < words && without; w++) l.parents()[(uint64_t) z * words + w] = 0;
+    for (uint32_t w = 0; w < words && without; w++) layers.parents()[(uint64_t) z * words + w] = 0;
     if (lane >= here || without) continue;
     const uint64_t set = job.start[z] + drawn.pick;
     if (picks) picks[z] = drawn.pick;
     score += job.score[set];
-    for (uint32_t w = 0; w < words; w++) l.parents()[(uint64_t) z * words + w] = job.mask[set * words + w];
+    for (uint32_t w = 0; w < words; w++) layers.parents()[(uint64_t) z * words + w] = job.mask[set * words + w];
   }
   __syncwarp();
   return total(score);
@@ -107,21 +108,21 @@ __device__ static int64_t draw_layers_graph(const chain_job &job, const layers_v
 
 template <int W>
 /* What comes before each layer from `first` on, and the nodes' layers; members and their count are known. */
-__device__ static void number_layers(const chain_job &job, const layers_view &l, uint32_t first, uint32_t lane)
+__device__ static void number_layers(const chain_job &job, const layers_view &layers, uint32_t first, uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job), count = (uint32_t) l.plan()->count;
+  const uint32_t words = words_of<W>(job), count = (uint32_t) layers.plan()->count;
   for (uint32_t w = lane; w < words; w += 32) {
-    uint64_t placed = first ? l.before()[(uint64_t) first * words + w] : 0;
+    uint64_t placed = first ? layers.before()[(uint64_t) first * words + w] : 0;
     for (uint32_t c = first; c < count; c++) {
-      l.before()[(uint64_t) c * words + w] = placed;
-      placed |= l.member()[(uint64_t) c * words + w];
+      layers.before()[(uint64_t) c * words + w] = placed;
+      placed |= layers.member()[(uint64_t) c * words + w];
     }
-    l.before()[(uint64_t) count * words + w] = placed;
+    layers.before()[(uint64_t) count * words + w] = placed;
   }
   for (uint32_t z = lane; z < job.p; z += 32)
     for (uint32_t c = first; c < count; c++)
-      if (bit_of(l.member() + (uint64_t) c * words, (int32_t) z)) {
-        l.layer()[z] = (int32_t) c;
+      if (bit_of(layers.member() + (uint64_t) c * words, (int32_t) z)) {
+        layers.layer()[z] = (int32_t) c;
         break;
       }
   __syncwarp();
@@ -140,35 +141,35 @@ __device__ static void move_words(uint64_t *to, const uint64_t *from, uint32_t c
   }
 }
 
-template <int W> __device__ static void take_layers(const chain_job &job, const layers_view &l, uint32_t lane)
+template <int W> __device__ static void take_layers(const chain_job &job, const layers_view &layers, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
-  const weft_bn_proposal q = l.plan()->q;
-  const uint64_t count = l.plan()->count, behind = q.first + q.old;
-  if (q.old != q.fresh)
-    move_words(l.member() + (q.first + q.fresh) * words, l.member() + behind * words,
+  const weft_bn_proposal proposal = layers.plan()->q;
+  const uint64_t count = layers.plan()->count, behind = proposal.first + proposal.old;
+  if (proposal.old != proposal.fresh)
+    move_words(layers.member() + (proposal.first + proposal.fresh) * words, layers.member() + behind * words,
                (uint32_t) (count - behind) * words, lane);
-  move_words(l.member() + q.first * words, l.fresh(), (uint32_t) q.fresh * words, lane);
-  if (!lane) l.plan()->count = count - q.old + q.fresh;
+  move_words(layers.member() + proposal.first * words, layers.fresh(), (uint32_t) proposal.fresh * words, lane);
+  if (!lane) layers.plan()->count = count - proposal.old + proposal.fresh;
   __syncwarp();
-  number_layers<W>(job, l, (uint32_t) q.first, lane);
+  number_layers<W>(job, layers, (uint32_t) proposal.first, lane);
 }
 
 template <int W>
 /* The layers of the drawn graph are proposed. */
-__device__ static void find_layers(const chain_job &job, const layers_view &l, double ways, uint32_t lane)
+__device__ static void find_layers(const chain_job &job, const layers_view &layers, double ways, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
-  uint64_t *placed = l.set(0);
+  uint64_t *placed = layers.set(0);
   uint32_t left = job.p, count = 0;
   for (uint32_t w = lane; w < words; w += 32) placed[w] = 0;
   __syncwarp();
   for (; left; count++) {
-    uint64_t *fresh = l.fresh() + (uint64_t) count * words;
+    uint64_t *fresh = layers.fresh() + (uint64_t) count * words;
     for (uint32_t first = 0; first < 64 * words; first += 32) {
       const uint32_t z = first + lane;
       bool ready = z < job.p && !bit_of(placed, (int32_t) z);
-      for (uint32_t w = 0; w < words && ready; w++) ready = !(l.parents()[(uint64_t) z * words + w] & ~placed[w]);
+      for (uint32_t w = 0; w < words && ready; w++) ready = !(layers.parents()[(uint64_t) z * words + w] & ~placed[w]);
       const uint32_t some = __ballot_sync(FULL, ready);
       left -= (uint32_t) __popc(some);
       if (!lane) ((uint32_t *) fresh)[first / 32] = some;
@@ -178,29 +179,29 @@ __device__ static void find_layers(const chain_job &job, const layers_view &l, d
     __syncwarp();
   }
   if (!lane) {
-    plan_layers(&l.plan()->q, 0, l.plan()->count, count);
-    l.plan()->q.ways = ways;
-    l.plan()->possible = 1;
+    plan_layers(&layers.plan()->q, 0, layers.plan()->count, count);
+    layers.plan()->q.ways = ways;
+    layers.plan()->possible = 1;
   }
   __syncwarp();
 }
 
 template <int W>
 /* All nodes but x and its descendants in the drawn graph without what leads into `orphan`. */
-__device__ __noinline__ static void find_others(const chain_job &job, const layers_view &l, int32_t x, int32_t orphan,
-                                                uint64_t *out, uint32_t lane)
+__device__ __noinline__ static void find_others(const chain_job &job, const layers_view &layers, int32_t x,
+                                                int32_t orphan, uint64_t *out, uint32_t lane)
 {
-  const uint32_t words = words_of<W>(job), count = (uint32_t) l.plan()->count;
+  const uint32_t words = words_of<W>(job), count = (uint32_t) layers.plan()->count;
   for (uint32_t w = lane; w < words; w += 32) out[w] = word_bit(x, w);
   __syncwarp();
-  for (uint32_t c = (uint32_t) l.layer()[x] + 1; c < count; c++) {
-    const uint32_t *member = (const uint32_t *) (l.member() + (uint64_t) c * words);
+  for (uint32_t c = (uint32_t) layers.layer()[x] + 1; c < count; c++) {
+    const uint32_t *member = (const uint32_t *) (layers.member() + (uint64_t) c * words);
     for (uint32_t k = 0; k < 2 * words; k++) {
       if (!member[k]) continue;
       const uint32_t z = 32 * k + lane;
       uint64_t met = 0;
       if (member[k] >> lane & 1 && (int32_t) z != orphan)
-        for (uint32_t w = 0; w < words; w++) met |= l.parents()[(uint64_t) z * words + w] & out[w];
+        for (uint32_t w = 0; w < words; w++) met |= layers.parents()[(uint64_t) z * words + w] & out[w];
       const uint32_t some = __ballot_sync(FULL, met != 0);
       if (!lane) ((uint32_t *) out)[k] |= some;
       __syncwarp();
@@ -219,7 +220,7 @@ __device__ static void put_set(uint64_t *out, int32_t member, uint32_t words, ui
 }
 
 template <int W>
-__device__ static void draw_parents(const chain_job &job, const layers_view &l, int32_t z, const uint64_t *before,
+__device__ static void draw_parents(const chain_job &job, const layers_view &layers, int32_t z, const uint64_t *before,
                                     const uint64_t *last, int64_t value, double uniform, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
@@ -227,34 +228,34 @@ __device__ static void draw_parents(const chain_job &job, const layers_view &l, 
   const uint64_t set =
       job.start[z] +
       draw_from<W>(job, (uint32_t) z, make_offer<W>(job, before, last), job.begin[z], none, value, lane).pick;
-  for (uint32_t w = lane; w < words; w += 32) l.parents()[(uint64_t) z * words + w] = job.mask[set * words + w];
+  for (uint32_t w = lane; w < words; w += 32) layers.parents()[(uint64_t) z * words + w] = job.mask[set * words + w];
   __syncwarp();
 }
 
 template <int W>
-__device__ static void renew(const chain_job &job, const layers_view &l, const weft_u32x4 &draw, uint32_t lane)
+__device__ static void renew(const chain_job &job, const layers_view &layers, const weft_u32x4 &draw, uint32_t lane)
 {
   const int32_t x = (int32_t) below(draw.v[0], job.p);
-  uint64_t *others = l.set(1);
-  find_others<W>(job, l, x, x, others, lane);
-  draw_parents<W>(job, l, x, others, NULL, layer_value<W>(job, (uint32_t) x, others, NULL, lane),
+  uint64_t *others = layers.set(1);
+  find_others<W>(job, layers, x, x, others, lane);
+  draw_parents<W>(job, layers, x, others, NULL, layer_value<W>(job, (uint32_t) x, others, NULL, lane),
                   weft_u01(draw.v[2], draw.v[3]), lane);
-  find_layers<W>(job, l, 0, lane);
+  find_layers<W>(job, layers, 0, lane);
 }
 
-__device__ static uint32_t parents_of(const layers_view &l, uint32_t z, uint32_t words)
+__device__ static uint32_t parents_of(const layers_view &layers, uint32_t z, uint32_t words)
 {
   uint32_t count = 0;
-  for (uint32_t w = 0; w < words; w++) count += (uint32_t) __popcll(l.parents()[(uint64_t) z * words + w]);
+  for (uint32_t w = 0; w < words; w++) count += (uint32_t) __popcll(layers.parents()[(uint64_t) z * words + w]);
   return count;
 }
 
 /* The child of edge n, whose number among the child's edges is left in n. */
-__device__ static int32_t child_of(const chain_job &job, const layers_view &l, uint32_t &n, uint32_t words,
+__device__ static int32_t child_of(const chain_job &job, const layers_view &layers, uint32_t &n, uint32_t words,
                                    uint32_t lane)
 {
   for (uint32_t first = 0;; first += 32) {
-    const uint32_t own = first + lane < job.p ? parents_of(l, first + lane, words) : 0;
+    const uint32_t own = first + lane < job.p ? parents_of(layers, first + lane, words) : 0;
     uint32_t until = own;
     for (int d = 1; d < 32; d *= 2) {
       const uint32_t other = __shfl_up_sync(FULL, until, d);
@@ -273,21 +274,21 @@ __device__ static int32_t child_of(const chain_job &job, const layers_view &l, u
 template <int W>
 /* Reverses an edge of the drawn graph, as propose_reverse() in partitions.c does, and proposes the new graph's
  * layers. False when nothing is proposed. */
-__device__ static bool reverse(const chain_job &job, const layers_view &l, weft_rng rng, uint64_t step,
+__device__ static bool reverse(const chain_job &job, const layers_view &layers, weft_rng rng, uint64_t step,
                                const weft_u32x4 &draw, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
-  uint64_t *for_x = l.set(1), *for_y = l.set(2), *both = l.set(3), *only = l.set(4);
+  uint64_t *for_x = layers.set(1), *for_y = layers.set(2), *both = layers.set(3), *only = layers.set(4);
   uint32_t own = 0;
-  for (uint32_t z = lane; z < job.p; z += 32) own += parents_of(l, z, words);
+  for (uint32_t z = lane; z < job.p; z += 32) own += parents_of(layers, z, words);
   const uint32_t edges = (uint32_t) total(own);
   if (!edges) return false;
   uint32_t n = (uint32_t) below(draw.v[0], edges);
-  const int32_t y = child_of(job, l, n, words, lane), x = nth_member(l.parents() + (uint64_t) y * words, n);
+  const int32_t y = child_of(job, layers, n, words, lane), x = nth_member(layers.parents() + (uint64_t) y * words, n);
   if (!bit_of(job.offered + (uint64_t) x * words, y)) return false;
-  const uint32_t old = parents_of(l, (uint32_t) x, words) + parents_of(l, (uint32_t) y, words);
-  find_others<W>(job, l, x, y, for_x, lane);
-  find_others<W>(job, l, y, x, for_y, lane);
+  const uint32_t old = parents_of(layers, (uint32_t) x, words) + parents_of(layers, (uint32_t) y, words);
+  find_others<W>(job, layers, x, y, for_x, lane);
+  find_others<W>(job, layers, y, x, for_y, lane);
   for (uint32_t w = lane; w < words; w += 32) both[w] = for_x[w] & for_y[w];
   put_set(only, y, words, lane);
   const int64_t x_there = layer_value<W>(job, (uint32_t) x, for_x, only, lane);
@@ -295,13 +296,14 @@ __device__ static bool reverse(const chain_job &job, const layers_view &l, weft_
   if (x_there == WEFT_BN_NEVER || y_there == WEFT_BN_NEVER) return false;
   const weft_u32x4 of_x = weft_draw_words(rng, step, WEFT_BN_BLOCK_MEMBERS + job.p),
                    of_y = weft_draw_words(rng, step, WEFT_BN_BLOCK_MEMBERS + job.p + 1);
-  draw_parents<W>(job, l, x, for_x, only, x_there, weft_u01(of_x.v[0], of_x.v[1]), lane);
-  draw_parents<W>(job, l, y, both, NULL, y_there, weft_u01(of_y.v[0], of_y.v[1]), lane);
+  draw_parents<W>(job, layers, x, for_x, only, x_there, weft_u01(of_x.v[0], of_x.v[1]), lane);
+  draw_parents<W>(job, layers, y, both, NULL, y_there, weft_u01(of_y.v[0], of_y.v[1]), lane);
   put_set(only, x, words, lane);
   const int64_t y_back = layer_value<W>(job, (uint32_t) y, for_y, only, lane);
   const int64_t x_back = layer_value<W>(job, (uint32_t) x, both, NULL, lane);
-  const uint32_t after = edges - old + parents_of(l, (uint32_t) x, words) + parents_of(l, (uint32_t) y, words);
-  find_layers<W>(job, l,
+  const uint32_t after =
+      edges - old + parents_of(layers, (uint32_t) x, words) + parents_of(layers, (uint32_t) y, words);
+  find_layers<W>(job, layers,
                  weft_add(weft_log(weft_div((double) edges, (double) after)),
                           weft_div((double) (x_there - y_back + (y_there - x_back)), job.unit)),
                  lane);
@@ -311,53 +313,55 @@ __device__ static bool reverse(const chain_job &job, const layers_view &l, weft_
 /* ---- steps ---- */
 
 /* Layer c of the partition after the move, and where its parts are: the new layers and the one behind them. */
-__device__ static const uint64_t *layer_after(const layers_view &l, const weft_bn_proposal &q, uint32_t c,
+__device__ static const uint64_t *layer_after(const layers_view &layers, const weft_bn_proposal &proposal, uint32_t c,
                                               uint32_t words)
 {
-  return c < q.fresh ? l.fresh() + (uint64_t) c * words : l.member() + (q.first + q.old) * words;
+  return c < proposal.fresh ? layers.fresh() + (uint64_t) c * words
+                            : layers.member() + (proposal.first + proposal.old) * words;
 }
 
-__device__ static const uint64_t *last_after(const layers_view &l, const weft_bn_proposal &q, uint32_t c,
+__device__ static const uint64_t *last_after(const layers_view &layers, const weft_bn_proposal &proposal, uint32_t c,
                                              uint32_t words)
 {
-  if (c) return layer_after(l, q, c - 1, words);
-  return q.first ? l.member() + (q.first - 1) * words : NULL;
+  if (c) return layer_after(layers, proposal, c - 1, words);
+  return proposal.first ? layers.member() + (proposal.first - 1) * words : NULL;
 }
 
 template <int W>
 /* Values of the nodes that are offered something else, which are in `changed`; false when the partition has no
  * graphs. `score`: what it is worth. */
-__device__ static bool value_layers(const chain_job &job, const layers_view &l, uint64_t *changed, int64_t &score,
+__device__ static bool value_layers(const chain_job &job, const layers_view &layers, uint64_t *changed, int64_t &score,
                                     uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
-  const weft_bn_proposal q = l.plan()->q;
-  const uint32_t touched = (uint32_t) (q.fresh + (q.first + q.old < l.plan()->count));
+  const weft_bn_proposal proposal = layers.plan()->q;
+  const uint32_t touched = (uint32_t) (proposal.fresh + (proposal.first + proposal.old < layers.plan()->count));
   for (uint32_t w = lane; w < words; w += 32) {
-    uint64_t placed = q.first ? l.before()[q.first * words + w] : 0;
+    uint64_t placed = proposal.first ? layers.before()[proposal.first * words + w] : 0;
     changed[w] = 0;
     for (uint32_t c = 0; c < touched; c++) {
-      l.ahead()[(uint64_t) c * words + w] = placed;
-      placed |= layer_after(l, q, c, words)[w];
+      layers.ahead()[(uint64_t) c * words + w] = placed;
+      placed |= layer_after(layers, proposal, c, words)[w];
     }
   }
   __syncwarp();
   for (uint32_t c = 0; c < touched; c++) {
-    const uint64_t *before = l.ahead() + (uint64_t) c * words, *last = last_after(l, q, c, words);
-    const uint32_t *member = (const uint32_t *) layer_after(l, q, c, words);
+    const uint64_t *before = layers.ahead() + (uint64_t) c * words, *last = last_after(layers, proposal, c, words);
+    const uint32_t *member = (const uint32_t *) layer_after(layers, proposal, c, words);
     for (uint32_t k = 0; k < 2 * words; k++) {
       if (!member[k]) continue;
       const uint32_t z = 32 * k + lane;
       uint64_t differs = 0, met = 0;
       const bool here = member[k] >> lane & 1;
       if (here) {
-        const uint64_t *old = l.before() + (uint64_t) l.layer()[z] * words, *old_last = layer_before(job, l, z);
+        const uint64_t *old = layers.before() + (uint64_t) layers.layer()[z] * words,
+                       *old_last = layer_before(job, layers, z);
         for (uint32_t w = 0; w < words; w++) {
           const uint64_t some = job.offered[(uint64_t) z * words + w], now = last ? last[w] : 0;
           differs |= ((old[w] ^ before[w]) | ((old_last ? old_last[w] : 0) ^ now)) & some;
           met |= now & some;
         }
-        l.pick()[z] = (int32_t) c;
+        layers.pick()[z] = (int32_t) c;
       }
       if (__any_sync(FULL, here && last && !met)) return false;
       const uint32_t some = __ballot_sync(FULL, differs != 0);
@@ -367,11 +371,12 @@ __device__ static bool value_layers(const chain_job &job, const layers_view &l, 
   __syncwarp();
   for (uint32_t w = 0; w < words; w++)
     for (uint64_t word = changed[w]; word; word &= word - 1) {
-      const uint32_t z = 64 * w + (uint32_t) lowest_of(word), c = (uint32_t) l.pick()[z];
-      const int64_t value = layer_value<W>(job, z, l.ahead() + (uint64_t) c * words, last_after(l, q, c, words), lane);
+      const uint32_t z = 64 * w + (uint32_t) lowest_of(word), c = (uint32_t) layers.pick()[z];
+      const int64_t value =
+          layer_value<W>(job, z, layers.ahead() + (uint64_t) c * words, last_after(layers, proposal, c, words), lane);
       if (value == WEFT_BN_NEVER) return false;
-      score += value - l.value()[z];
-      if (!lane) l.fresh_value()[z] = value;
+      score += value - layers.value()[z];
+      if (!lane) layers.fresh_value()[z] = value;
     }
   __syncwarp();
   return true;
@@ -379,7 +384,7 @@ __device__ static bool value_layers(const chain_job &job, const layers_view &l, 
 
 template <int W>
 /* One Metropolis step of a chain over layers by a warp; `now` is its score, before and after. */
-__device__ static void step_layers(const chain_job &job, const layers_view &l, weft_rng rng, uint64_t step,
+__device__ static void step_layers(const chain_job &job, const layers_view &layers, weft_rng rng, uint64_t step,
                                    uint32_t temperature, int64_t &now, uint32_t *accepted, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
@@ -387,34 +392,35 @@ __device__ static void step_layers(const chain_job &job, const layers_view &l, w
                    places = weft_draw_words(rng, step, WEFT_BN_BLOCK_PLACES);
   const uint32_t kind = draw.v[0] >> 28;
   const int move = weft_bn_layer_move(kind);
-  uint64_t *changed = l.set(0);
+  uint64_t *changed = layers.set(0);
   int64_t score = now;
   if (move < WEFT_BN_REVERSE) {
     if (!lane) {
       weft_bn_partition own;
       own.p = job.p;
-      own.count = l.plan()->count;
-      own.member = l.member();
-      own.fresh = l.fresh();
+      own.count = layers.plan()->count;
+      own.member = layers.member();
+      own.fresh = layers.fresh();
       own.log_factorial = job.log_factorial;
-      l.plan()->possible = (uint64_t) weft_bn_propose_layers(&own, rng, step, kind, places, &l.plan()->q, words);
+      layers.plan()->possible =
+          (uint64_t) weft_bn_propose_layers(&own, rng, step, kind, places, &layers.plan()->q, words);
     }
     __syncwarp();
   } else {
-    draw_layers_graph<W>(job, l, rng, step, false, true, NULL, lane);
+    draw_layers_graph<W>(job, layers, rng, step, false, true, NULL, lane);
     if (move == WEFT_BN_RENEW)
-      renew<W>(job, l, places, lane);
-    else if (!reverse<W>(job, l, rng, step, places, lane))
+      renew<W>(job, layers, places, lane);
+    else if (!reverse<W>(job, layers, rng, step, places, lane))
       return;
   }
-  if (!l.plan()->possible) return;
-  if (!value_layers<W>(job, l, changed, score, lane)) return;
+  if (!layers.plan()->possible) return;
+  if (!value_layers<W>(job, layers, changed, score, lane)) return;
   const double gain = weft_mul(move < WEFT_BN_REVERSE ? job.scale[temperature] : job.scale_of_graphs[temperature],
                                (double) (score - now));
-  if (!weft_bn_accept(1, weft_add(gain, l.plan()->q.ways), draw)) return;
+  if (!weft_bn_accept(1, weft_add(gain, layers.plan()->q.ways), draw)) return;
   for (uint32_t z = lane; z < job.p; z += 32)
-    if (bit_of(changed, (int32_t) z)) l.value()[z] = l.fresh_value()[z];
-  take_layers<W>(job, l, lane);
+    if (bit_of(changed, (int32_t) z)) layers.value()[z] = layers.fresh_value()[z];
+  take_layers<W>(job, layers, lane);
   if (!lane) accepted[move]++;
   now = score;
 }
@@ -423,12 +429,13 @@ __device__ static void step_layers(const chain_job &job, const layers_view &l, w
 
 template <int W>
 /* The best graph of the layers, to `picks`; its score. */
-__device__ static int64_t best_layers_graph(const chain_job &job, const layers_view &l, int32_t *picks, uint32_t lane)
+__device__ static int64_t best_layers_graph(const chain_job &job, const layers_view &layers, int32_t *picks,
+                                            uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
   int64_t score = 0;
   for (uint32_t z = 0; z < job.p; z++) {
-    const uint64_t *before = l.before() + (uint64_t) l.layer()[z] * words;
+    const uint64_t *before = layers.before() + (uint64_t) layers.layer()[z] * words;
     const uint64_t first = job.start[z], last = job.start[z + 1];
     uint64_t found = last - 1;
     for (uint64_t k = first; k < last; k += 32) {
@@ -449,14 +456,14 @@ __device__ static int64_t best_layers_graph(const chain_job &job, const layers_v
 
 template <int W>
 /* Values of all nodes; `split` as above. Their sum, or WEFT_BN_NEVER. */
-__device__ static int64_t value_all(const chain_job &job, const layers_view &l, bool split, uint32_t lane)
+__device__ static int64_t value_all(const chain_job &job, const layers_view &layers, bool split, uint32_t lane)
 {
   int64_t sum = 0;
   for (uint32_t z = 0; z < job.p; z++) {
-    const int64_t value = layer_value<W>(job, z, l.before() + (uint64_t) l.layer()[z] * job.words,
-                                         split ? layer_before(job, l, z) : NULL, lane);
+    const int64_t value = layer_value<W>(job, z, layers.before() + (uint64_t) layers.layer()[z] * job.words,
+                                         split ? layer_before(job, layers, z) : NULL, lane);
     if (value == WEFT_BN_NEVER) return value;
-    if (!lane) l.value()[z] = value;
+    if (!lane) layers.value()[z] = value;
     sum += value;
   }
   __syncwarp();
@@ -468,30 +475,31 @@ template <int W> __global__ static void start_layers(const __grid_constant__ cha
 {
   const uint32_t lane = threadIdx.x % 32, t = threadIdx.x / 32, words = words_of<W>(job);
   const uint64_t number = (uint64_t) blockIdx.x * job.temperatures + t;
-  const layers_view l = { job, job.state + number * job.at.step };
-  const bool given = l.layer()[0] >= 0;
-  for (uint32_t k = lane; k < job.p * words; k += 32) l.member()[k] = 0;
+  const layers_view layers = { job, job.state + number * job.at.step };
+  const bool given = layers.layer()[0] >= 0;
+  for (uint32_t k = lane; k < job.p * words; k += 32) layers.member()[k] = 0;
   __syncwarp();
   if (!lane) {
     uint64_t count = 0;
     for (uint32_t k = 0; k < job.p; k++) { /* in an order each node is a layer */
-      const uint64_t c = given ? (uint64_t) l.layer()[k] : k;
-      set_bit(l.member() + c * words, given ? (int32_t) k : l.order()[k]);
+      const uint64_t c = given ? (uint64_t) layers.layer()[k] : k;
+      set_bit(layers.member() + c * words, given ? (int32_t) k : layers.order()[k]);
       if (c >= count) count = c + 1;
     }
-    l.plan()->count = count;
+    layers.plan()->count = count;
   }
   __syncwarp();
-  number_layers<W>(job, l, 0, lane);
+  number_layers<W>(job, layers, 0, lane);
   if (!given) {
     const weft_rng rng = { job.key, WEFT_BN_STARTS + (job.ladder0 * job.temperatures + (uint32_t) number) };
-    value_all<W>(job, l, false, lane);
-    draw_layers_graph<W>(job, l, rng, job.p, true, false, l.pick(), lane); /* the order took p draws */
-    find_layers<W>(job, l, 0, lane);
-    take_layers<W>(job, l, lane);
+    value_all<W>(job, layers, false, lane);
+    draw_layers_graph<W>(job, layers, rng, job.p, true, false, layers.pick(), lane); /* the order took p draws */
+    find_layers<W>(job, layers, 0, lane);
+    take_layers<W>(job, layers, lane);
   }
-  const int64_t score = value_all<W>(job, l, true, lane), best = best_layers_graph<W>(job, l, l.pick(), lane);
-  keep_graph(job, number, best, hash_of(l.pick(), job.p, lane), weft_bn_stamp(0, t), l.pick(), lane);
+  const int64_t score = value_all<W>(job, layers, true, lane),
+                best = best_layers_graph<W>(job, layers, layers.pick(), lane);
+  keep_graph(job, number, best, hash_of(layers.pick(), job.p, lane), weft_bn_stamp(0, t), layers.pick(), lane);
   if (!lane) {
     job.now[number] = score;
     job.slot[number] = t;
@@ -514,17 +522,18 @@ __global__ static void __launch_bounds__(32 * MAX_TEMPERATURES, 2)
   if (lane < WEFT_BN_MAX_MOVES) accepted[t][lane] = 0;
   if (!lane) slot[t] = job.slot[list];
   __syncthreads();
-  layers_view l = { job, own + (uint64_t) slot[t] * job.at.step };
+  layers_view layers = { job, own + (uint64_t) slot[t] * job.at.step };
   int64_t score = job.now[first_replica + slot[t]];
   for (uint64_t it = from; it < from + count; it++) {
     const uint64_t absolute = job.first + it;
-    if (job.p > 1) step_layers<W>(job, l, rng, absolute, t, score, accepted[t], lane);
+    if (job.p > 1) step_layers<W>(job, layers, rng, absolute, t, score, accepted[t], lane);
     __syncwarp();
     if (t == 0 && (it + 1) % job.thin == 0)
       save(
-          job, c, score, it + 1, l.pick(), [&](int32_t *picks) { return best_layers_graph<W>(job, l, picks, lane); },
+          job, c, score, it + 1, layers.pick(),
+          [&](int32_t *picks) { return best_layers_graph<W>(job, layers, picks, lane); },
           [&](weft_rng graphs, uint64_t first, int32_t *picks) {
-            return draw_layers_graph<W>(job, l, graphs, first, true, true, picks, lane);
+            return draw_layers_graph<W>(job, layers, graphs, first, true, true, picks, lane);
           },
           lane);
     if (job.temperatures == 1 || (absolute + 1) % job.swap_every) continue;
@@ -533,17 +542,17 @@ __global__ static void __launch_bounds__(32 * MAX_TEMPERATURES, 2)
     if (!lane) swap_with_next(job, slot + t, score_at + t, t, c, (absolute + 1) / job.swap_every);
     __syncthreads();
     score = score_at[t];
-    l.state = own + (uint64_t) slot[t] * job.at.step;
+    layers.state = own + (uint64_t) slot[t] * job.at.step;
   }
   for (uint32_t z = lane; z < job.p; z += 32) { /* the order: by layers, then by nodes */
     const uint32_t words = words_of<W>(job);
-    const uint64_t at = (uint64_t) l.layer()[z] * words;
+    const uint64_t at = (uint64_t) layers.layer()[z] * words;
     uint32_t place = 0;
     for (uint32_t w = 0; w < words; w++) {
       const uint64_t earlier = w < z / 64 ? ~(uint64_t) 0 : w == z / 64 ? word_bit((int32_t) z, w) - 1 : 0;
-      place += (uint32_t) (__popcll(l.before()[at + w]) + __popcll(l.member()[at + w] & earlier));
+      place += (uint32_t) (__popcll(layers.before()[at + w]) + __popcll(layers.member()[at + w] & earlier));
     }
-    l.order()[place] = (int32_t) z;
+    layers.order()[place] = (int32_t) z;
   }
   __syncthreads();
   if (!lane) {

@@ -80,16 +80,16 @@ struct replica {
 
 __device__ static replica view(const chain_job &job, unsigned char *state)
 {
-  replica r;
-  r.before = (uint64_t *) state;
-  r.value = (int64_t *) (state + job.at.value);
-  r.pick = (int32_t *) (state + job.at.pick);
-  r.fresh_value = (int64_t *) (state + job.at.fresh);
-  r.fresh_pick = (int32_t *) (state + job.at.fresh);
-  r.order = (int32_t *) (state + job.at.order);
-  r.place = (int32_t *) (state + job.at.place);
-  r.mid = (uint64_t *) (state + job.at.mid);
-  return r;
+  replica chain;
+  chain.before = (uint64_t *) state;
+  chain.value = (int64_t *) (state + job.at.value);
+  chain.pick = (int32_t *) (state + job.at.pick);
+  chain.fresh_value = (int64_t *) (state + job.at.fresh);
+  chain.fresh_pick = (int32_t *) (state + job.at.fresh);
+  chain.order = (int32_t *) (state + job.at.order);
+  chain.place = (int32_t *) (state + job.at.place);
+  chain.mid = (uint64_t *) (state + job.at.mid);
+  return chain;
 }
 
 __device__ static bool bit_of(const uint64_t *mask, int32_t v) { return mask[v >> 6] >> (v & 63) & 1; }
@@ -115,73 +115,73 @@ template <int W> __device__ __forceinline__ uint32_t words_of(const chain_job &j
 
 template <int W>
 /* The nodes whose predecessors change, but for x and, in a swap, y. */
-__device__ static void between(const chain_job &job, const replica &r, const weft_bn_move &m, uint32_t lane)
+__device__ static void between(const chain_job &job, const replica &chain, const weft_bn_move &move, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
-  const uint64_t *bx = r.before + (uint64_t) m.x * words, *by = r.before + (uint64_t) m.y * words;
-  const bool left = m.kind == WEFT_BN_SHIFT && m.from > m.to;
+  const uint64_t *bx = chain.before + (uint64_t) move.x * words, *by = chain.before + (uint64_t) move.y * words;
+  const bool left = move.kind == WEFT_BN_SHIFT && move.from > move.to;
   for (uint32_t w = lane; w < words; w += 32) {
     uint64_t mid = left ? bx[w] & ~by[w] : by[w] & ~bx[w];
-    if (!left) mid &= ~word_bit(m.x, w);
-    if (!left && m.kind == WEFT_BN_SHIFT) mid |= word_bit(m.y, w);
-    r.mid[w] = mid;
+    if (!left) mid &= ~word_bit(move.x, w);
+    if (!left && move.kind == WEFT_BN_SHIFT) mid |= word_bit(move.y, w);
+    chain.mid[w] = mid;
   }
   __syncwarp();
 }
 
 enum { NOT_MOVED, BETWEEN, IS_X, IS_Y };
 
-__device__ static int role(const replica &r, const weft_bn_move &m, int32_t z)
+__device__ static int role(const replica &chain, const weft_bn_move &move, int32_t z)
 {
-  if (z == m.x) return IS_X;
-  if (z == m.y && m.kind != WEFT_BN_SHIFT) return IS_Y;
-  return bit_of(r.mid, z) ? BETWEEN : NOT_MOVED;
+  if (z == move.x) return IS_X;
+  if (z == move.y && move.kind != WEFT_BN_SHIFT) return IS_Y;
+  return bit_of(chain.mid, z) ? BETWEEN : NOT_MOVED;
 }
 
 /* Word w of z's predecessors after the move. */
-__device__ static uint64_t after(const replica &r, const weft_bn_move &m, int what, int32_t z, uint32_t w,
+__device__ static uint64_t after(const replica &chain, const weft_bn_move &move, int what, int32_t z, uint32_t w,
                                  uint32_t words)
 {
-  const uint64_t old = r.before[(uint64_t) z * words + w];
-  if (what == BETWEEN) return (old & ~word_bit(m.lost, w)) | word_bit(m.gained, w);
-  if (what == IS_Y) return old & ~r.mid[w] & ~word_bit(m.x, w);
-  if (m.kind == WEFT_BN_SHIFT && m.from > m.to) return old & ~r.mid[w];
-  return old | r.mid[w] | (m.kind == WEFT_BN_SHIFT ? 0 : word_bit(m.y, w));
+  const uint64_t old = chain.before[(uint64_t) z * words + w];
+  if (what == BETWEEN) return (old & ~word_bit(move.lost, w)) | word_bit(move.gained, w);
+  if (what == IS_Y) return old & ~chain.mid[w] & ~word_bit(move.x, w);
+  if (move.kind == WEFT_BN_SHIFT && move.from > move.to) return old & ~chain.mid[w];
+  return old | chain.mid[w] | (move.kind == WEFT_BN_SHIFT ? 0 : word_bit(move.y, w));
 }
 
 /* The order after a move, the warp together: a swap of two nodes, or a shift of those between by one place. */
-__device__ static void move_order(const replica &r, const weft_bn_move &m, uint32_t lane)
+__device__ static void move_order(const replica &chain, const weft_bn_move &move, uint32_t lane)
 {
-  if (m.kind != WEFT_BN_SHIFT) {
+  if (move.kind != WEFT_BN_SHIFT) {
     if (!lane) {
-      r.order[m.from] = m.y;
-      r.order[m.to] = m.x;
+      chain.order[move.from] = move.y;
+      chain.order[move.to] = move.x;
     }
   } else {
-    const int step = m.from < m.to ? 1 : -1, count = (m.to - m.from) * step;
+    const int step = move.from < move.to ? 1 : -1, count = (move.to - move.from) * step;
     for (int k = 0; k < count; k += 32) { /* position from + k gets what is one further */
-      const int here = m.from + (k + (int) lane) * step;
-      const int32_t node = k + (int) lane < count ? r.order[here + step] : 0;
+      const int here = move.from + (k + (int) lane) * step;
+      const int32_t node = k + (int) lane < count ? chain.order[here + step] : 0;
       __syncwarp();
-      if (k + (int) lane < count) r.order[here] = node;
+      if (k + (int) lane < count) chain.order[here] = node;
       __syncwarp();
     }
-    if (!lane) r.order[m.to] = m.x;
+    if (!lane) chain.order[move.to] = move.x;
   }
   __syncwarp();
 }
 
 template <int W>
 /* Makes the move: predecessors and the order. */
-__device__ static void make_move(const chain_job &job, const replica &r, const weft_bn_move &m, uint32_t lane)
+__device__ static void make_move(const chain_job &job, const replica &chain, const weft_bn_move &move, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
   for (int32_t z = (int32_t) lane; z < (int32_t) job.p; z += 32) {
-    const int what = role(r, m, z);
+    const int what = role(chain, move, z);
     if (what == NOT_MOVED) continue;
-    for (uint32_t w = 0; w < words; w++) r.before[(uint64_t) z * words + w] = after(r, m, what, z, w, words);
+    for (uint32_t w = 0; w < words; w++) chain.before[(uint64_t) z * words + w] = after(chain, move, what, z, w, words);
   }
-  move_order(r, m, lane);
+  move_order(chain, move, lane);
 }
 
 /* ---- graphs found ---- */
@@ -235,11 +235,11 @@ __device__ static uint64_t hash_of(const int32_t *picks, uint32_t p, uint32_t la
 }
 
 /* The best graph of an order, to `picks`; its score. */
-__device__ static int64_t best_graph(const chain_job &job, const replica &r, int32_t *picks, uint32_t lane)
+__device__ static int64_t best_graph(const chain_job &job, const replica &chain, int32_t *picks, uint32_t lane)
 {
   int64_t sum = 0;
   for (uint32_t z = lane; z < job.p; z += 32) {
-    const uint64_t *before = r.before + (uint64_t) z * job.words, first = job.start[z], last = job.start[z + 1];
+    const uint64_t *before = chain.before + (uint64_t) z * job.words, first = job.start[z], last = job.start[z + 1];
     uint64_t k = first;
     for (; k + 1 < last; k++) {
       bool fits = true;
@@ -301,8 +301,8 @@ struct drawn {
 __device__ static drawn draw_steps(const weft_rng &rng, uint64_t number, uint32_t p, uint32_t lane)
 {
   const weft_u32x4 draw = weft_draw_words(rng, 32 * number + lane, 0);
-  const weft_bn_move m = weft_bn_choose_places(p, draw);
-  return { (uint32_t) m.kind << 30 | (uint32_t) m.from << 15 | (uint32_t) m.to,
+  const weft_bn_move move = weft_bn_choose_places(p, draw);
+  return { (uint32_t) move.kind << 30 | (uint32_t) move.from << 15 | (uint32_t) move.to,
            weft_log(weft_u01(draw.v[2], draw.v[3])) };
 }
 
@@ -322,12 +322,12 @@ struct walker {
 };
 
 /* The proposed graph is in r.fresh_pick. */
-__device__ static void try_graph(const chain_job &job, const replica &r, int64_t score, uint64_t stamp, walker &s,
-                                 uint32_t lane)
+__device__ static void try_graph(const chain_job &job, const replica &chain, int64_t score, uint64_t stamp,
+                                 walker &walk, uint32_t lane)
 {
   __syncwarp();
-  keep_graph(job, s.list, score, hash_of(r.fresh_pick, job.p, lane), stamp, r.fresh_pick, lane);
-  if (job.found.count[s.list] == job.most) s.bar = job.found.score[s.list * job.most + job.most - 1];
+  keep_graph(job, walk.list, score, hash_of(chain.fresh_pick, job.p, lane), stamp, chain.fresh_pick, lane);
+  if (job.found.count[walk.list] == job.most) walk.bar = job.found.score[walk.list * job.most + job.most - 1];
 }
 
 /* ---- max, at most 128 nodes ---- */
@@ -351,7 +351,8 @@ template <int W> __device__ static void get_parts(const uint64_t *words, uint32_
 }
 
 template <int W>
-__device__ static __forceinline__ void load_nodes(const chain_job &job, const replica &r, nodes<W> &own, uint32_t lane)
+__device__ static __forceinline__ void load_nodes(const chain_job &job, const replica &chain, nodes<W> &own,
+                                                  uint32_t lane)
 {
 #pragma unroll
   for (int k = 0; k < 2 * W; k++) {
@@ -359,15 +360,15 @@ __device__ static __forceinline__ void load_nodes(const chain_job &job, const re
     if (z >= job.p) continue;
     own.first[k] = (uint32_t) job.start[z];
     own.last[k] = (uint32_t) job.start[z + 1];
-    own.best[k] = own.first[k] + r.pick[z];
-    own.order[k] = r.order[z];
-    get_parts<W>(r.before + z * W, own.before[k]);
+    own.best[k] = own.first[k] + chain.pick[z];
+    own.order[k] = chain.order[z];
+    get_parts<W>(chain.before + z * W, own.before[k]);
     get_parts<W>(job.mask + (uint64_t) own.best[k] * W, own.set[k]);
   }
 }
 
 template <int W>
-__device__ static __forceinline__ void store_nodes(const chain_job &job, const replica &r, const nodes<W> &own,
+__device__ static __forceinline__ void store_nodes(const chain_job &job, const replica &chain, const nodes<W> &own,
                                                    uint32_t lane)
 {
 #pragma unroll
@@ -375,9 +376,10 @@ __device__ static __forceinline__ void store_nodes(const chain_job &job, const r
     const uint32_t z = lane + 32 * k;
     if (z >= job.p) continue;
 #pragma unroll
-    for (int w = 0; w < W; w++) r.before[z * W + w] = (uint64_t) own.before[k][2 * w + 1] << 32 | own.before[k][2 * w];
-    r.pick[z] = (int32_t) (own.best[k] - own.first[k]);
-    r.order[z] = (int32_t) own.order[k];
+    for (int w = 0; w < W; w++)
+      chain.before[z * W + w] = (uint64_t) own.before[k][2 * w + 1] << 32 | own.before[k][2 * w];
+    chain.pick[z] = (int32_t) (own.best[k] - own.first[k]);
+    chain.order[z] = (int32_t) own.order[k];
   }
   __syncwarp();
 }
@@ -425,12 +427,13 @@ __device__ static uint32_t first_within(const chain_job &job, uint32_t first, ui
 }
 
 /* What the lanes hold of the order after the move. */
-template <int W> __device__ static __forceinline__ void move_places(nodes<W> &own, const weft_bn_move &m, uint32_t lane)
+template <int W>
+__device__ static __forceinline__ void move_places(nodes<W> &own, const weft_bn_move &move, uint32_t lane)
 {
-  if (m.kind == WEFT_BN_SHIFT) {
-    const int step = m.from < m.to ? 1 : -1, from_lane = (int) lane + step;
-    const int low = step > 0 ? m.from : m.to + 1,
-              high = step > 0 ? m.to - 1 : m.from; /* these get what is one further */
+  if (move.kind == WEFT_BN_SHIFT) {
+    const int step = move.from < move.to ? 1 : -1, from_lane = (int) lane + step;
+    const int low = step > 0 ? move.from : move.to + 1,
+              high = step > 0 ? move.to - 1 : move.from; /* these get what is one further */
     uint32_t further[2 * W];
 #pragma unroll
     for (int k = 0; k < 2 * W; k++) further[k] = __shfl_sync(FULL, own.order[k], from_lane & 31);
@@ -446,32 +449,32 @@ template <int W> __device__ static __forceinline__ void move_places(nodes<W> &ow
 #pragma unroll
   for (int k = 0; k < 2 * W; k++) {
     const int place = (int) lane + 32 * k;
-    if (m.kind != WEFT_BN_SHIFT && place == m.from) own.order[k] = m.y;
-    if (place == m.to) own.order[k] = m.x;
+    if (move.kind != WEFT_BN_SHIFT && place == move.from) own.order[k] = move.y;
+    if (place == move.to) own.order[k] = move.x;
   }
 }
 
 template <int W>
 /* All lanes take the same course. A node looks for another set when it loses a member of its best one (a loser), or
  * when it gains what is in a set of its list and its best set is not the first. */
-__device__ static __forceinline__ void step_max(const chain_job &job, const replica &r, nodes<W> &own, weft_bn_move m,
-                                                double log_u, double scale, uint64_t iteration, uint32_t t, walker &s,
-                                                uint32_t lane)
+__device__ static __forceinline__ void step_max(const chain_job &job, const replica &chain, nodes<W> &own,
+                                                weft_bn_move move, double log_u, double scale, uint64_t iteration,
+                                                uint32_t t, walker &walk, uint32_t lane)
 {
   constexpr int P = 2 * W;
-  weft_bn_name_nodes(&m, (int32_t) number_of(own.order, m.from), (int32_t) number_of(own.order, m.to));
-  const bool shift = m.kind == WEFT_BN_SHIFT, left = shift && m.from > m.to;
-  const int32_t y = shift ? -1 : m.y; /* in a shift y is one of those between */
+  weft_bn_name_nodes(&move, (int32_t) number_of(own.order, move.from), (int32_t) number_of(own.order, move.to));
+  const bool shift = move.kind == WEFT_BN_SHIFT, left = shift && move.from > move.to;
+  const int32_t y = shift ? -1 : move.y; /* in a shift y is one of those between */
   uint32_t mid[P], fresh[P][P], best[P], losers[P], looks[P], users[P] = {};
   uint32_t lost[P], gained[P], lost_by_x[P], gained_by_x[P], lost_by_y[P];
   int64_t difference = 0;
   bool changed = false;
 #pragma unroll
   for (int h = 0; h < P; h++) {
-    const uint32_t bx = before_of<W>(own, m.x, h), by = before_of<W>(own, m.y, h);
-    lost[h] = bit_in(m.lost, h);
-    gained[h] = bit_in(m.gained, h);
-    mid[h] = left ? bx & ~by : (by & ~bx & ~lost[h]) | (shift ? bit_in(m.y, h) : 0);
+    const uint32_t bx = before_of<W>(own, move.x, h), by = before_of<W>(own, move.y, h);
+    lost[h] = bit_in(move.lost, h);
+    gained[h] = bit_in(move.gained, h);
+    mid[h] = left ? bx & ~by : (by & ~bx & ~lost[h]) | (shift ? bit_in(move.y, h) : 0);
     lost_by_x[h] = left ? mid[h] : 0;
     gained_by_x[h] = left ? 0 : mid[h] | gained[h];
     lost_by_y[h] = mid[h] | lost[h];
@@ -479,25 +482,25 @@ __device__ static __forceinline__ void step_max(const chain_job &job, const repl
 #pragma unroll
   for (int k = 0; k < P; k++) { /* without branches, which would be executed one after the other */
     const int32_t z = (int32_t) lane + 32 * k;
-    const uint32_t between = -(mid[k] >> lane & 1), is_x = -(uint32_t) (z == m.x), is_y = -(uint32_t) (z == y);
+    const uint32_t between = -(mid[k] >> lane & 1), is_x = -(uint32_t) (z == move.x), is_y = -(uint32_t) (z == y);
     best[k] = own.best[k];
 #pragma unroll
     for (int h = 0; h < P; h++)
       fresh[k][h] = (own.before[k][h] & ~((between & lost[h]) | (is_x & lost_by_x[h]) | (is_y & lost_by_y[h]))) |
                     (between & gained[h]) | (is_x & gained_by_x[h]);
   }
-  if (m.gained >= 0) get_parts<W>(job.users + (uint64_t) m.gained * W, users);
+  if (move.gained >= 0) get_parts<W>(job.users + (uint64_t) move.gained * W, users);
 #pragma unroll
   for (int k = 0; k < P; k++) {
     const uint32_t better = __ballot_sync(FULL, own.best[k] != own.first[k]);
     losers[k] = __ballot_sync(FULL, !within(own.set[k], fresh[k]));
-    looks[k] = losers[k] | (better & ((mid[k] & users[k]) | (left ? 0 : bit_in(m.x, k))));
+    looks[k] = losers[k] | (better & ((mid[k] & users[k]) | (left ? 0 : bit_in(move.x, k))));
   }
 #pragma unroll
   for (int k = 0; k < P; k++) {
     for (uint32_t rest = looks[k]; rest; rest &= rest - 1) {
       const int who = __ffs((int) rest) - 1, z = who + 32 * k;
-      const bool loses = losers[k] >> who & 1, gains = z == m.x ? !left : z != y && m.gained >= 0;
+      const bool loses = losers[k] >> who & 1, gains = z == move.x ? !left : z != y && move.gained >= 0;
       const uint32_t now = __shfl_sync(FULL, own.best[k], who),
                      last = __shfl_sync(FULL, loses ? own.last[k] : own.best[k], who);
       uint32_t before[P];
@@ -514,15 +517,15 @@ __device__ static __forceinline__ void step_max(const chain_job &job, const repl
       if ((int) lane == who) best[k] = found;
     }
   }
-  if (changed && s.score + difference >= s.bar) {
+  if (changed && walk.score + difference >= walk.bar) {
 #pragma unroll
     for (int k = 0; k < P; k++)
-      if (lane + 32 * k < job.p) r.fresh_pick[lane + 32 * k] = (int32_t) (best[k] - own.first[k]);
-    try_graph(job, r, s.score + difference, weft_bn_stamp(iteration, t), s, lane);
+      if (lane + 32 * k < job.p) chain.fresh_pick[lane + 32 * k] = (int32_t) (best[k] - own.first[k]);
+    try_graph(job, chain, walk.score + difference, weft_bn_stamp(iteration, t), walk, lane);
   }
   if (difference < 0 && !weft_bn_accept_log(scale, (double) difference, log_u)) return; /* the scale is positive */
-  if (!lane) s.accepted[m.kind]++;
-  s.score += difference;
+  if (!lane) walk.accepted[move.kind]++;
+  walk.score += difference;
 #pragma unroll
   for (int k = 0; k < P; k++) {
 #pragma unroll
@@ -531,41 +534,41 @@ __device__ static __forceinline__ void step_max(const chain_job &job, const repl
     own.best[k] = best[k];
     get_parts<W>(job.mask + (uint64_t) best[k] * W, own.set[k]);
   }
-  move_places<W>(own, m, lane);
+  move_places<W>(own, move, lane);
 }
 
 /* ---- max, more nodes ---- */
 
 /* Position after the move. */
-__device__ static int32_t moved(const weft_bn_move &m, int32_t at)
+__device__ static int32_t moved(const weft_bn_move &move, int32_t at)
 {
-  if (at == m.from) return m.to;
-  if (m.kind != WEFT_BN_SHIFT) return at == m.to ? m.from : at;
-  if (m.from < m.to) return at - (at > m.from && at <= m.to);
-  return at + (at >= m.to && at < m.from);
+  if (at == move.from) return move.to;
+  if (move.kind != WEFT_BN_SHIFT) return at == move.to ? move.from : at;
+  if (move.from < move.to) return at - (at > move.from && at <= move.to);
+  return at + (at >= move.to && at < move.from);
 }
 
 /* Whether all members of set `k` come before `at` after the move. */
-__device__ static bool comes_after(const chain_job &job, const replica &r, const weft_bn_move &m, uint64_t k,
+__device__ static bool comes_after(const chain_job &job, const replica &chain, const weft_bn_move &move, uint64_t k,
                                    int32_t at)
 {
   const uint16_t *member = job.member + k * job.width;
   for (uint32_t j = 0; j < job.width && member[j] != 0xffff; j++)
-    if (moved(m, r.place[member[j]]) >= at) return false;
+    if (moved(move, chain.place[member[j]]) >= at) return false;
   return true;
 }
 
 /* Places and best sets of an order to start from, where masks have more than two words; returns the order's score. */
-__device__ static int64_t start_wide(const chain_job &job, const replica &r, uint32_t lane)
+__device__ static int64_t start_wide(const chain_job &job, const replica &chain, uint32_t lane)
 {
   const weft_bn_move none = { WEFT_BN_SWAP, 0, 0, 0, 0, -1, -1 };
   int64_t score = 0;
-  for (uint32_t k = lane; k < job.p; k += 32) r.place[r.order[k]] = (int32_t) k;
+  for (uint32_t k = lane; k < job.p; k += 32) chain.place[chain.order[k]] = (int32_t) k;
   __syncwarp();
   for (uint32_t z = lane; z < job.p; z += 32) {
     uint64_t k = job.start[z];
-    while (k + 1 < (uint64_t) job.start[z + 1] && !comes_after(job, r, none, k, r.place[z])) k++;
-    r.pick[z] = (int32_t) (k - job.start[z]);
+    while (k + 1 < (uint64_t) job.start[z + 1] && !comes_after(job, chain, none, k, chain.place[z])) k++;
+    chain.pick[z] = (int32_t) (k - job.start[z]);
     score += job.score[k];
   }
   score = total(score);
@@ -575,33 +578,33 @@ __device__ static int64_t start_wide(const chain_job &job, const replica &r, uin
 
 /* One Metropolis step where masks have more than two words: a lane looks for a node's best set by the places of the
  * sets' members instead of by masks. */
-__device__ static void step_wide(const chain_job &job, const replica &r, weft_bn_move m, double log_u, double scale,
-                                 uint64_t iteration, uint32_t t, walker &s, uint32_t lane)
+__device__ static void step_wide(const chain_job &job, const replica &chain, weft_bn_move move, double log_u,
+                                 double scale, uint64_t iteration, uint32_t t, walker &walk, uint32_t lane)
 {
-  weft_bn_name_nodes(&m, r.order[m.from], r.order[m.to]);
-  const int32_t low = m.from < m.to ? m.from : m.to, high = m.from < m.to ? m.to : m.from;
-  const bool right = m.lost == m.x;
+  weft_bn_name_nodes(&move, chain.order[move.from], chain.order[move.to]);
+  const int32_t low = move.from < move.to ? move.from : move.to, high = move.from < move.to ? move.to : move.from;
+  const bool right = move.lost == move.x;
   int64_t difference = 0;
   bool impossible = false, changed = false;
   for (int32_t at = low + (int32_t) lane; at <= high; at += 32) {
-    const int32_t z = r.order[at], there = moved(m, at), now = r.pick[z],
+    const int32_t z = chain.order[at], there = moved(move, at), now = chain.pick[z],
                   count = (int32_t) (job.start[z + 1] - job.start[z]);
     const uint64_t first = job.start[z];
-    const bool is_x = at == m.from, is_y = at == m.to && m.kind != WEFT_BN_SHIFT;
-    const bool gained = is_x ? right : !is_y && m.gained >= 0, lost = is_x ? !right : is_y || m.lost >= 0;
+    const bool is_x = at == move.from, is_y = at == move.to && move.kind != WEFT_BN_SHIFT;
+    const bool gained = is_x ? right : !is_y && move.gained >= 0, lost = is_x ? !right : is_y || move.lost >= 0;
     int32_t pick = now, from = 0, until = 0;
-    if (lost && !comes_after(job, r, m, first + now, there)) {
+    if (lost && !comes_after(job, chain, move, first + now, there)) {
       from = gained ? 0 : now + 1;
       pick = until = count;
-    } else if (gained && now && (is_x || bit_of(job.users + (uint64_t) m.gained * job.words, z))) {
+    } else if (gained && now && (is_x || bit_of(job.users + (uint64_t) move.gained * job.words, z))) {
       until = now;
     }
     for (int32_t k = from; k < until; k++)
-      if (comes_after(job, r, m, first + k, there)) {
+      if (comes_after(job, chain, move, first + k, there)) {
         pick = k;
         break;
       }
-    r.fresh_pick[z] = pick;
+    chain.fresh_pick[z] = pick;
     if (pick == now) continue;
     if (pick == count) {
       impossible = true;
@@ -616,19 +619,20 @@ __device__ static void step_wide(const chain_job &job, const replica &r, weft_bn
   }
   if (__any_sync(FULL, changed)) {
     difference = total(difference);
-    if (s.score + difference >= s.bar) {
+    if (walk.score + difference >= walk.bar) {
       for (uint32_t z = lane; z < job.p; z += 32)
-        if (r.place[z] < low || r.place[z] > high) r.fresh_pick[z] = r.pick[z];
-      try_graph(job, r, s.score + difference, weft_bn_stamp(iteration, t), s, lane);
+        if (chain.place[z] < low || chain.place[z] > high) chain.fresh_pick[z] = chain.pick[z];
+      try_graph(job, chain, walk.score + difference, weft_bn_stamp(iteration, t), walk, lane);
     }
   }
   __syncwarp();
   if (!weft_bn_accept_log(scale, (double) difference, log_u)) return;
-  if (!lane) s.accepted[m.kind]++;
-  s.score += difference;
-  for (int32_t at = low + (int32_t) lane; at <= high; at += 32) r.pick[r.order[at]] = r.fresh_pick[r.order[at]];
+  if (!lane) walk.accepted[move.kind]++;
+  walk.score += difference;
+  for (int32_t at = low + (int32_t) lane; at <= high; at += 32)
+    chain.pick[chain.order[at]] = chain.fresh_pick[chain.order[at]];
   __syncwarp();
-  move_order(r, m, lane);
-  for (int32_t at = low + (int32_t) lane; at <= high; at += 32) r.place[r.order[at]] = at;
+  move_order(chain, move, lane);
+  for (int32_t at = low + (int32_t) lane; at <= high; at += 32) chain.place[chain.order[at]] = at;
   __syncwarp();
 }

@@ -271,141 +271,142 @@ struct block_view {
   uint32_t chains; /* of a whole block: the stride of asks */
 };
 
-__device__ static uint64_t *asked(const replica &r, uint32_t words)
+__device__ static uint64_t *asked(const replica &chain, uint32_t words)
 {
-  return r.mid + words;
+  return chain.mid + words;
 } /* the nodes that need a new value */
 
 template <int W>
 /* Proposes chain q's move and enters the chain at every node whose value changes; the first to ask for a node queues
  * it. */
-__device__ static void ask(const chain_job &job, const block_view &b, block_state &s, const replica &r, uint32_t q,
-                           const weft_u32x4 &draw, uint32_t parity, uint32_t lane)
+__device__ static void ask(const chain_job &job, const block_view &view, block_state &block, const replica &chain,
+                           uint32_t q, const weft_u32x4 &draw, uint32_t parity, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job);
-  const weft_bn_move m = weft_bn_choose_move(r.order, job.p, draw);
-  const uint64_t *by_lost = job.users + (uint64_t) (m.lost < 0 ? m.x : m.lost) * words;
-  const uint64_t *by_gained = job.users + (uint64_t) (m.gained < 0 ? m.x : m.gained) * words;
-  between<W>(job, r, m, lane);
-  if (!lane) s.move[q] = m;
+  const weft_bn_move move = weft_bn_choose_move(chain.order, job.p, draw);
+  const uint64_t *by_lost = job.users + (uint64_t) (move.lost < 0 ? move.x : move.lost) * words;
+  const uint64_t *by_gained = job.users + (uint64_t) (move.gained < 0 ? move.x : move.gained) * words;
+  between<W>(job, chain, move, lane);
+  if (!lane) block.move[q] = move;
   for (uint32_t first = 0; first < 64 * words; first += 32) {
     const int32_t z = (int32_t) (first + lane);
-    const int what = z < (int32_t) job.p ? role(r, m, z) : NOT_MOVED;
+    const int what = z < (int32_t) job.p ? role(chain, move, z) : NOT_MOVED;
     const bool needed =
         what == IS_X || what == IS_Y || (what == BETWEEN && (bit_of(by_lost, z) || bit_of(by_gained, z)));
     const uint32_t some = __ballot_sync(FULL, needed);
-    if (!lane) ((uint32_t *) asked(r, words))[first / 32] = some;
+    if (!lane) ((uint32_t *) asked(chain, words))[first / 32] = some;
     if (!needed) continue;
-    const uint32_t place = atomicAdd(&b.count[parity * job.p + z], 1u);
-    b.asks[(uint64_t) z * b.chains + place] = (uint16_t) q;
+    const uint32_t place = atomicAdd(&view.count[parity * job.p + z], 1u);
+    view.asks[(uint64_t) z * view.chains + place] = (uint16_t) q;
     if (place) continue;
     const uint32_t length = job.begin[z + 1] - job.begin[z];
     if (length >= job.long_list)
-      b.queue[atomicAdd(&s.queued[parity][0], 1u)] = (uint32_t) z;
+      view.queue[atomicAdd(&block.queued[parity][0], 1u)] = (uint32_t) z;
     else
-      b.queue[job.p - 1 - atomicAdd(&s.queued[parity][1], 1u)] = (uint32_t) z;
+      view.queue[job.p - 1 - atomicAdd(&block.queued[parity][1], 1u)] = (uint32_t) z;
   }
   __syncwarp();
 }
 
 template <int W, int C>
 /* The values of z for the chains that asked for it from `first` on. */
-__device__ static void answer_some(const chain_job &job, const block_view &b, const block_state &s, uint32_t z,
+__device__ static void answer_some(const chain_job &job, const block_view &b, const block_state &block, uint32_t z,
                                    uint32_t first, uint32_t columns, uint32_t lane)
 {
   const uint32_t words = words_of<W>(job), q = lane < columns ? b.asks[(uint64_t) z * b.chains + first + lane] : 0;
-  const replica r = view(job, b.state + (uint64_t) s.slot[q] * job.at.step);
+  const replica chain = view(job, b.state + (uint64_t) block.slot[q] * job.at.step);
   uint64_t missing[C * (W ? W : 1)], *wide = W ? NULL : b.wide + (uint64_t) (threadIdx.x / 32) * WIDE_COLUMNS * words;
-  const int what = role(r, s.move[q], (int32_t) z);
+  const int what = role(chain, block.move[q], (int32_t) z);
   if constexpr (W > 0) {
 #pragma unroll
     for (int w = 0; w < W; w++) {
-      const uint64_t own =
-          lane < columns ? ~(after(r, s.move[q], what, (int32_t) z, w, W) | word_bit((int32_t) z, w)) : ~(uint64_t) 0;
+      const uint64_t own = lane < columns
+                               ? ~(after(chain, block.move[q], what, (int32_t) z, w, W) | word_bit((int32_t) z, w))
+                               : ~(uint64_t) 0;
 #pragma unroll
       for (int e = 0; e < C; e++) missing[e * W + w] = __shfl_sync(FULL, own, e);
     }
   } else {
     __syncwarp();
     for (uint32_t w = 0; w < words && lane < C; w++)
-      wide[lane * words + w] = lane < columns
-                                   ? ~(after(r, s.move[q], what, (int32_t) z, w, words) | word_bit((int32_t) z, w))
-                                   : ~(uint64_t) 0;
+      wide[lane * words + w] =
+          lane < columns ? ~(after(chain, block.move[q], what, (int32_t) z, w, words) | word_bit((int32_t) z, w))
+                         : ~(uint64_t) 0;
     __syncwarp();
   }
   const int64_t value = node_values<W, C>(job, z, columns, missing, wide, lane);
-  if (lane < columns) r.fresh_value[z] = value;
+  if (lane < columns) chain.fresh_value[z] = value;
 }
 
 template <int W>
 /* All chains that asked for z, in parts as even as can be. */
-__device__ static void answer_node(const chain_job &job, const block_view &b, const block_state &s, uint32_t z,
+__device__ static void answer_node(const chain_job &job, const block_view &view, const block_state &block, uint32_t z,
                                    uint32_t parity, uint32_t lane)
 {
-  const uint32_t count = b.count[parity * job.p + z], parts = (count + max_columns<W>() - 1) / max_columns<W>();
+  const uint32_t count = view.count[parity * job.p + z], parts = (count + max_columns<W>() - 1) / max_columns<W>();
   const uint32_t each = (count + parts - 1) / parts;
   for (uint32_t first = 0; first < count; first += each) {
     const uint32_t columns = count - first < each ? count - first : each;
     if constexpr (W == 1) {
       if (columns > 8)
-        answer_some<1, 12>(job, b, s, z, first, columns, lane);
+        answer_some<1, 12>(job, view, block, z, first, columns, lane);
       else if (columns > 4)
-        answer_some<1, 8>(job, b, s, z, first, columns, lane);
+        answer_some<1, 8>(job, view, block, z, first, columns, lane);
       else if (columns > 2)
-        answer_some<1, 4>(job, b, s, z, first, columns, lane);
+        answer_some<1, 4>(job, view, block, z, first, columns, lane);
       else
-        answer_some<1, 2>(job, b, s, z, first, columns, lane);
+        answer_some<1, 2>(job, view, block, z, first, columns, lane);
     } else if constexpr (W == 2) {
       if (columns > 4)
-        answer_some<2, 8>(job, b, s, z, first, columns, lane);
+        answer_some<2, 8>(job, view, block, z, first, columns, lane);
       else
-        answer_some<2, 4>(job, b, s, z, first, columns, lane);
+        answer_some<2, 4>(job, view, block, z, first, columns, lane);
     } else {
-      answer_some<0, WIDE_COLUMNS>(job, b, s, z, first, columns, lane);
+      answer_some<0, WIDE_COLUMNS>(job, view, block, z, first, columns, lane);
     }
   }
 }
 
 template <int W>
 /* Adds up what chain q's move changes, and carries it out or leaves all as it is. */
-__device__ static void accept_or_not(const chain_job &job, block_state &s, const replica &r, uint32_t q,
+__device__ static void accept_or_not(const chain_job &job, block_state &block, const replica &chain, uint32_t q,
                                      const weft_u32x4 &draw, double scale, uint32_t lane)
 {
-  const weft_bn_move m = s.move[q];
-  const uint64_t *changed = asked(r, words_of<W>(job));
+  const weft_bn_move move = block.move[q];
+  const uint64_t *changed = asked(chain, words_of<W>(job));
   int64_t difference = 0;
   bool impossible = false;
   for (int32_t z = (int32_t) lane; z < (int32_t) job.p; z += 32) {
     if (!bit_of(changed, z)) continue;
-    impossible = impossible || r.fresh_value[z] == WEFT_BN_NEVER;
-    difference += r.fresh_value[z] - r.value[z];
+    impossible = impossible || chain.fresh_value[z] == WEFT_BN_NEVER;
+    difference += chain.fresh_value[z] - chain.value[z];
   }
   if (__any_sync(FULL, impossible)) return;
   difference = total(difference);
   if (!weft_bn_accept(scale, (double) difference, draw)) return;
   if (!lane) {
-    s.accepted[q][m.kind]++;
-    s.score[q] += difference;
+    block.accepted[q][move.kind]++;
+    block.score[q] += difference;
   }
   for (int32_t z = (int32_t) lane; z < (int32_t) job.p; z += 32)
-    if (bit_of(changed, z)) r.value[z] = r.fresh_value[z];
+    if (bit_of(changed, z)) chain.value[z] = chain.fresh_value[z];
   __syncwarp();
-  make_move<W>(job, r, m, lane);
+  make_move<W>(job, chain, move, lane);
 }
 
 /* A graph drawn given the order: a lane per node, its sets in their order. */
-__device__ static int64_t draw_graph(const chain_job &job, const replica &r, weft_rng rng, uint64_t first,
+__device__ static int64_t draw_graph(const chain_job &job, const replica &chain, weft_rng rng, uint64_t first,
                                      int32_t *picks, uint32_t lane)
 {
   int64_t score = 0;
   for (uint32_t z = lane; z < job.p; z += 32) {
-    const uint64_t *before = r.before + (uint64_t) z * job.words;
+    const uint64_t *before = chain.before + (uint64_t) z * job.words;
     double left = weft_draw_uniform(rng, first + z);
     int32_t pick = -1;
     for (uint32_t c = job.begin[z]; c < job.begin[z + 1] && left >= 0; c++) {
       const weft_bn_chunk one = job.chunk[c];
       if (one.copies) continue;
-      const double scale = weft_exp(weft_div((double) (one.reference - r.value[z]), job.unit));
+      const double scale = weft_exp(weft_div((double) (one.reference - chain.value[z]), job.unit));
       for (uint32_t j = 0; j < WEFT_BN_CHUNK && left >= 0; j++) {
         const uint64_t at = (uint64_t) c * WEFT_BN_CHUNK + j;
         bool fits = true;
@@ -429,7 +430,7 @@ __global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH)
     run_sums(chain_job job, uint32_t ladders, uint64_t from, uint64_t count)
 {
   extern __shared__ __align__(16) unsigned char shared_room[];
-  __shared__ block_state s;
+  __shared__ block_state block;
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, ladder0 = blockIdx.x * job.ladders_each;
   const uint32_t here = ladders - ladder0 < job.ladders_each ? ladders - ladder0 : job.ladders_each,
                  chains = here * job.temperatures;
@@ -444,14 +445,14 @@ __global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH)
                          job.ladders_each * job.temperatures };
   for (uint32_t q = warp; q < chains; q += WARPS) {
     copy_state(b.state + (uint64_t) q * job.at.step, job.state + (replica0 + q) * job.at.step, job.at.step, lane);
-    if (lane < 3) s.accepted[q][lane] = 0;
+    if (lane < 3) block.accepted[q][lane] = 0;
     if (!lane) {
-      s.slot[q] = q / job.temperatures * job.temperatures + job.slot[replica0 + q];
-      s.score[q] = job.now[replica0 + q / job.temperatures * job.temperatures + job.slot[replica0 + q]];
+      block.slot[q] = q / job.temperatures * job.temperatures + job.slot[replica0 + q];
+      block.score[q] = job.now[replica0 + q / job.temperatures * job.temperatures + job.slot[replica0 + q]];
     }
   }
   for (uint32_t k = threadIdx.x; k < 2 * job.p; k += blockDim.x) b.count[k] = 0;
-  if (threadIdx.x < 2) s.queued[threadIdx.x][0] = s.queued[threadIdx.x][1] = s.taken[threadIdx.x] = 0;
+  if (threadIdx.x < 2) block.queued[threadIdx.x][0] = block.queued[threadIdx.x][1] = block.taken[threadIdx.x] = 0;
   __syncthreads();
   for (uint64_t it = from; it < from + count; it++) {
     const uint64_t index = job.first + it;
@@ -465,39 +466,39 @@ __global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH)
     for (uint32_t q = warp, k = 0; q < chains && job.p > 1; q += WARPS, k++) {
       weft_u32x4 draw;
       for (int v = 0; v < 4; v++) draw.v[v] = __shfl_sync(FULL, draws.v[v], (int) k);
-      ask<W>(job, b, s, view(job, b.state + (uint64_t) s.slot[q] * job.at.step), q, draw, parity, lane);
+      ask<W>(job, b, block, view(job, b.state + (uint64_t) block.slot[q] * job.at.step), q, draw, parity, lane);
     }
     __syncthreads();
     for (uint32_t k = threadIdx.x; k < job.p; k += blockDim.x) b.count[(1 - parity) * job.p + k] = 0;
-    if (!threadIdx.x) s.queued[1 - parity][0] = s.queued[1 - parity][1] = s.taken[1 - parity] = 0;
-    const uint32_t long_ones = s.queued[parity][0], asked_for = long_ones + s.queued[parity][1];
+    if (!threadIdx.x) block.queued[1 - parity][0] = block.queued[1 - parity][1] = block.taken[1 - parity] = 0;
+    const uint32_t long_ones = block.queued[parity][0], asked_for = long_ones + block.queued[parity][1];
     for (;;) {
       uint32_t k = 0;
-      if (!lane) k = atomicAdd(&s.taken[parity], 1u);
+      if (!lane) k = atomicAdd(&block.taken[parity], 1u);
       k = __shfl_sync(FULL, k, 0);
       if (k >= asked_for) break;
-      answer_node<W>(job, b, s, k < long_ones ? b.queue[k] : b.queue[job.p - 1 - (k - long_ones)], parity, lane);
+      answer_node<W>(job, b, block, k < long_ones ? b.queue[k] : b.queue[job.p - 1 - (k - long_ones)], parity, lane);
     }
     __syncthreads();
     for (uint32_t q = warp, k = 0; q < chains; q += WARPS, k++) {
-      const replica r = view(job, b.state + (uint64_t) s.slot[q] * job.at.step);
+      const replica chain = view(job, b.state + (uint64_t) block.slot[q] * job.at.step);
       weft_u32x4 draw;
       for (int v = 0; v < 4; v++) draw.v[v] = __shfl_sync(FULL, draws.v[v], (int) k);
-      if (job.p > 1) accept_or_not<W>(job, s, r, q, draw, job.scale[q % job.temperatures], lane);
+      if (job.p > 1) accept_or_not<W>(job, block, chain, q, draw, job.scale[q % job.temperatures], lane);
       __syncwarp();
       if (q % job.temperatures == 0 && (it + 1) % job.thin == 0)
         save(
-            job, ladder0 + q / job.temperatures, s.score[q], it + 1, r.pick,
-            [&](int32_t *picks) { return best_graph(job, r, picks, lane); },
+            job, ladder0 + q / job.temperatures, block.score[q], it + 1, chain.pick,
+            [&](int32_t *picks) { return best_graph(job, chain, picks, lane); },
             [&](weft_rng graphs, uint64_t first, int32_t *picks) {
-              return draw_graph(job, r, graphs, first, picks, lane);
+              return draw_graph(job, chain, graphs, first, picks, lane);
             },
             lane);
     }
     if (job.temperatures > 1 && (index + 1) % job.swap_every == 0) {
       __syncthreads();
       if (threadIdx.x < chains)
-        swap_with_next(job, s.slot + threadIdx.x, s.score + threadIdx.x, threadIdx.x % job.temperatures,
+        swap_with_next(job, block.slot + threadIdx.x, block.score + threadIdx.x, threadIdx.x % job.temperatures,
                        ladder0 + threadIdx.x / job.temperatures, (index + 1) / job.swap_every);
       __syncthreads();
     }
@@ -506,10 +507,10 @@ __global__ static void __launch_bounds__(32 * WARPS, BLOCKS_EACH)
   for (uint32_t q = warp; q < chains; q += WARPS) {
     const uint64_t list = replica0 + q;
     if (!lane) {
-      const uint32_t own = s.slot[q] % job.temperatures;
-      job.now[replica0 + s.slot[q]] = s.score[q];
+      const uint32_t own = block.slot[q] % job.temperatures;
+      job.now[replica0 + block.slot[q]] = block.score[q];
       job.slot[list] = own;
-      for (int k = 0; k < 3; k++) job.accepted[4 * list + k] += s.accepted[q][k];
+      for (int k = 0; k < 3; k++) job.accepted[4 * list + k] += block.accepted[q][k];
       job.accepted[4 * list + 3] += count;
     }
     copy_state(job.state + list * job.at.step, b.state + (uint64_t) q * job.at.step, job.at.step, lane);

@@ -102,11 +102,11 @@ static uint32_t index_of(uint64_t set, uint64_t used)
 }
 
 /* Sinks, their tables and the shares of low bits. */
-static weft_status make_sinks(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_bn_table *t,
+static weft_status make_sinks(weft_ctx *ctx, weft_device_arena *mem, weft_arena *host, const weft_bn_table *table,
                               exact_job *job)
 {
   weft_status st = WEFT_OK;
-  const size_t p = t->p;
+  const size_t p = table->p;
   size_t total = 0;
   sink *sinks, *d_sinks;
   uint32_t *low_index, *d_low;
@@ -115,7 +115,7 @@ static weft_status make_sinks(weft_ctx *ctx, weft_device_arena *mem, weft_arena 
   WEFT_TAKE0(low_index, host, 64 * p);
   for (size_t s = 0; s < p; s++) {
     sinks[s].used = 0;
-    for (int64_t k = t->start[s]; k < t->start[s + 1]; k++) sinks[s].used |= t->mask[k];
+    for (int64_t k = table->start[s]; k < table->start[s + 1]; k++) sinks[s].used |= table->mask[k];
     const int parents = __builtin_popcountll(sinks[s].used);
     sinks[s].table = parents > DENSE_PARENTS ? -1 : (int64_t) total;
     if (parents <= DENSE_PARENTS) total += (size_t) 1 << parents;
@@ -130,7 +130,8 @@ static weft_status make_sinks(weft_ctx *ctx, weft_device_arena *mem, weft_arena 
     int64_t *one = tables + sinks[s].table;
     const size_t size = (size_t) 1 << __builtin_popcountll(sinks[s].used);
     for (size_t k = 0; k < size; k++) one[k] = WEFT_BN_NEVER;
-    for (int64_t k = t->start[s + 1]; k-- > t->start[s];) one[index_of(t->mask[k], sinks[s].used)] = t->score[k];
+    for (int64_t k = table->start[s + 1]; k-- > table->start[s];)
+      one[index_of(table->mask[k], sinks[s].used)] = table->score[k];
     for (size_t bit = 1; bit < size; bit <<= 1)
       for (size_t k = 0; k < size; k++)
         if ((k & bit) && one[k ^ bit] > one[k]) one[k] = one[k ^ bit];
@@ -152,18 +153,18 @@ done:
 }
 
 /* The parent sets themselves, for nodes without a table. */
-static weft_status send_sets(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_table *t, exact_job *job)
+static weft_status send_sets(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_table *table, exact_job *job)
 {
   weft_status st = WEFT_OK;
-  const size_t total = (size_t) t->start[t->p];
+  const size_t total = (size_t) table->start[table->p];
   int64_t *start, *score;
   uint64_t *mask;
-  WEFT_DEVICE_TAKE(start, mem, t->p + 1);
+  WEFT_DEVICE_TAKE(start, mem, table->p + 1);
   WEFT_DEVICE_TAKE(score, mem, total);
   WEFT_DEVICE_TAKE(mask, mem, total);
-  WEFT_CUDA(cudaMemcpyAsync(start, t->start, (t->p + 1) * sizeof *start, cudaMemcpyHostToDevice, mem->stream));
-  WEFT_CUDA(cudaMemcpyAsync(score, t->score, total * sizeof *score, cudaMemcpyHostToDevice, mem->stream));
-  WEFT_CUDA(cudaMemcpyAsync(mask, t->mask, total * sizeof *mask, cudaMemcpyHostToDevice, mem->stream));
+  WEFT_CUDA(cudaMemcpyAsync(start, table->start, (table->p + 1) * sizeof *start, cudaMemcpyHostToDevice, mem->stream));
+  WEFT_CUDA(cudaMemcpyAsync(score, table->score, total * sizeof *score, cudaMemcpyHostToDevice, mem->stream));
+  WEFT_CUDA(cudaMemcpyAsync(mask, table->mask, total * sizeof *mask, cudaMemcpyHostToDevice, mem->stream));
   job->start = start;
   job->score = score;
   job->mask = mask;
@@ -171,23 +172,23 @@ done:
   return st;
 }
 
-static int64_t first_that_fits(const weft_bn_table *t, size_t s, uint64_t before, int32_t *pick)
+static int64_t first_that_fits(const weft_bn_table *table, size_t s, uint64_t before, int32_t *pick)
 {
-  for (int64_t k = t->start[s]; k < t->start[s + 1]; k++)
-    if (!(t->mask[k] & ~before)) {
-      *pick = (int32_t) (k - t->start[s]);
-      return t->score[k];
+  for (int64_t k = table->start[s]; k < table->start[s + 1]; k++)
+    if (!(table->mask[k] & ~before)) {
+      *pick = (int32_t) (k - table->start[s]);
+      return table->score[k];
     }
   *pick = 0;
   return WEFT_BN_NEVER;
 }
 
 /* From the whole set downwards: the lowest node that can stand last, with its first set that fits. */
-static weft_status trace_back(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_table *t, const int64_t *best,
+static weft_status trace_back(weft_ctx *ctx, weft_device_arena *mem, const weft_bn_table *table, const int64_t *best,
                               int32_t *best_sets, int64_t *score)
 {
   weft_status st = WEFT_OK;
-  uint64_t left = ((uint64_t) 1 << t->p) - 1;
+  uint64_t left = ((uint64_t) 1 << table->p) - 1;
   int64_t value, before[MAX_NODES];
   WEFT_CUDA(cudaMemcpyAsync(&value, best + left, sizeof value, cudaMemcpyDeviceToHost, mem->stream));
   WEFT_CUDA(cudaStreamSynchronize(mem->stream));
@@ -197,15 +198,15 @@ static weft_status trace_back(weft_ctx *ctx, weft_device_arena *mem, const weft_
     goto done;
   }
   while (left) {
-    for (size_t s = 0; s < t->p; s++)
+    for (size_t s = 0; s < table->p; s++)
       if (left >> s & 1)
         WEFT_CUDA(cudaMemcpyAsync(&before[s], best + (left ^ (uint64_t) 1 << s), sizeof value, cudaMemcpyDeviceToHost,
                                   mem->stream));
     WEFT_CUDA(cudaStreamSynchronize(mem->stream));
-    for (size_t s = 0; s < t->p; s++) {
+    for (size_t s = 0; s < table->p; s++) {
       const uint64_t rest = left & ~((uint64_t) 1 << s);
       int32_t pick;
-      if (rest == left || before[s] + first_that_fits(t, s, rest, &pick) != value) continue;
+      if (rest == left || before[s] + first_that_fits(table, s, rest, &pick) != value) continue;
       best_sets[s] = pick;
       value = before[s];
       left = rest;

@@ -310,12 +310,12 @@ done:
 }
 
 /* As many as the buffer has room for: fewer top parts, each of which loads it anew. */
-static int choose_mid_bits(const weft_bn_table *t, int low_bits, double room)
+static int choose_mid_bits(const weft_bn_table *table, int low_bits, double room)
 {
   double slots = 0;
-  int bits = (int) t->p - low_bits < MAX_MID_BITS ? (int) t->p - low_bits : MAX_MID_BITS;
-  for (size_t i = 0; i < t->p; i++) {
-    const double sets = (double) (t->start[i + 1] - t->start[i]);
+  int bits = (int) table->p - low_bits < MAX_MID_BITS ? (int) table->p - low_bits : MAX_MID_BITS;
+  for (size_t i = 0; i < table->p; i++) {
+    const double sets = (double) (table->start[i + 1] - table->start[i]);
     slots += sets < 1 << low_bits ? sets : 1 << low_bits;
   }
   room = room < MAX_BUFFER ? room : MAX_BUFFER;

@@ -64,11 +64,11 @@ static int fits_device(const weft_bn_ready *ready)
          widest(ready, s + 1) <= MAX_Q;
 }
 
-static weft_status copy_up(resident *r, void *to, const void *from, size_t bytes)
+static weft_status copy_up(resident *device, void *to, const void *from, size_t bytes)
 {
   weft_status st = WEFT_OK;
-  weft_ctx *ctx = r->mem.ctx;
-  WEFT_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, r->mem.stream));
+  weft_ctx *ctx = device->mem.ctx;
+  WEFT_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, device->mem.stream));
 done:
   return st;
 }
@@ -77,90 +77,90 @@ done:
   do { \
     decltype(+(from)) from_ = (from); \
     std::remove_const<std::remove_pointer<decltype(from_)>::type>::type *to_; \
-    WEFT_DEVICE_TAKE(to_, &r->mem, (count)); \
-    WEFT_TRY(copy_up(r, to_, from_, (count) * sizeof *to_)); \
+    WEFT_DEVICE_TAKE(to_, &device->mem, (count)); \
+    WEFT_TRY(copy_up(device, to_, from_, (count) * sizeof *to_)); \
     (to) = to_; \
   } while (0)
 
 /* Planes of all nodes, codes, levels. */
-static weft_status send_columns(weft_ctx *ctx, resident *r)
+static weft_status send_columns(weft_ctx *ctx, resident *device)
 {
   weft_status st = WEFT_OK;
-  const weft_bn_problem *problem = r->ready->problem;
+  const weft_bn_problem *problem = device->ready->problem;
   const size_t n = problem->n, p = problem->p, words = (n + 511) / 512 * STEP_WORDS;
   size_t planes = PLANES_BEFORE;
   uint32_t *base, *plane;
-  WEFT_TAKE(base, r->host, p);
-  WEFT_TAKE(r->root, r->host, p);
+  WEFT_TAKE(base, device->host, p);
+  WEFT_TAKE(device->root, device->host, p);
   for (size_t j = 0; j < p; j++) {
     base[j] = (uint32_t) planes;
     planes += (size_t) problem->levels[j];
   }
   for (size_t j = 0; j < p; j++) {
-    r->root[j] = PLANE_ALL;
+    device->root[j] = PLANE_ALL;
     if (!problem->set) continue;
     int any = 0;
     for (size_t i = 0; i < n && !any; i++) any = problem->set[j * n + i] != 0;
-    if (any) r->root[j] = (uint32_t) planes++;
+    if (any) device->root[j] = (uint32_t) planes++;
   }
   if (planes * words > UINT32_MAX) {
     st = weft_fail(ctx, WEFT_ERR_INPUT, "More bits of data than the device code takes; use `backend = \"cpu\"`.");
     goto done;
   }
-  WEFT_TAKE0(plane, r->host, planes * words);
+  WEFT_TAKE0(plane, device->host, planes * words);
   for (size_t i = 0; i < n; i++) plane[i / 32] |= 1u << i % 32;
   for (size_t j = 0; j < p; j++) {
-    const uint16_t *codes = r->ready->columns.codes + j * n;
+    const uint16_t *codes = device->ready->columns.codes + j * n;
     for (size_t i = 0; i < n; i++) plane[(base[j] + codes[i]) * words + i / 32] |= 1u << i % 32;
-    if (r->root[j] == PLANE_ALL) continue;
+    if (device->root[j] == PLANE_ALL) continue;
     for (size_t i = 0; i < n; i++)
-      if (!problem->set[j * n + i]) plane[r->root[j] * words + i / 32] |= 1u << i % 32;
+      if (!problem->set[j * n + i]) plane[device->root[j] * words + i / 32] |= 1u << i % 32;
   }
-  SEND(r->count.planes, plane, planes * words);
-  SEND(r->count.codes, r->ready->columns.codes, n * p);
-  SEND(r->count.levels, r->ready->columns.levels, p);
-  SEND(r->count.base, base, p);
-  SEND(r->count.choose, r->ready->binomials.choose, (r->ready->max_parents + 3) * (p + 1));
-  r->prune.levels = r->count.levels;
-  r->prune.choose = r->count.choose;
-  r->count.n = (uint32_t) n;
-  r->count.p = r->prune.p = (uint32_t) p;
-  r->count.words = (uint32_t) words;
-  r->count.most = r->prune.most = (uint32_t) r->ready->binomials.most;
+  SEND(device->count.planes, plane, planes * words);
+  SEND(device->count.codes, device->ready->columns.codes, n * p);
+  SEND(device->count.levels, device->ready->columns.levels, p);
+  SEND(device->count.base, base, p);
+  SEND(device->count.choose, device->ready->binomials.choose, (device->ready->max_parents + 3) * (p + 1));
+  device->prune.levels = device->count.levels;
+  device->prune.choose = device->count.choose;
+  device->count.n = (uint32_t) n;
+  device->count.p = device->prune.p = (uint32_t) p;
+  device->count.words = (uint32_t) words;
+  device->count.most = device->prune.most = (uint32_t) device->ready->binomials.most;
 done:
   return st;
 }
 
 /* Which f a set takes, for all products of levels that s nodes can have, and the values of all f. Rows of the table,
  * child by child: 1 + class of the child where the mass varies with its levels (score_kinds.h), else 0. */
-static weft_status send_functions(weft_ctx *ctx, resident *r)
+static weft_status send_functions(weft_ctx *ctx, resident *device)
 {
   weft_status st = WEFT_OK;
-  const weft_bn_problem *problem = r->ready->problem;
-  const size_t p = problem->p, n = problem->n, s = r->ready->max_parents + (r->family ? 0 : 1);
+  const weft_bn_problem *problem = device->ready->problem;
+  const size_t p = problem->p, n = problem->n, s = device->ready->max_parents + (device->family ? 0 : 1);
   const weft_bn_score_varies varies = weft_bn_kind(problem->score)->varies;
   functions f;
   uint8_t *reached;
   uint32_t *class_levels;
   memset(&f, 0, sizeof f);
-  WEFT_TAKE(r->classes, r->host, p);
-  WEFT_TAKE(class_levels, r->host, p);
+  WEFT_TAKE(device->classes, device->host, p);
+  WEFT_TAKE(class_levels, device->host, p);
   for (size_t j = 0; j < p; j++) {
     uint32_t k = 0;
-    while (k < r->class_count && class_levels[k] != (uint32_t) problem->levels[j]) k++;
-    if (k == r->class_count) class_levels[r->class_count++] = (uint32_t) problem->levels[j];
-    r->classes[j] = k;
+    while (k < device->class_count && class_levels[k] != (uint32_t) problem->levels[j]) k++;
+    if (k == device->class_count) class_levels[device->class_count++] = (uint32_t) problem->levels[j];
+    device->classes[j] = k;
   }
-  f.q_stride = (uint32_t) widest(r->ready, s < 1 ? 1 : s) + 1;
-  f.kinds = r->family && varies != WEFT_BN_NEITHER ? 1 + r->class_count : 1;
+  f.q_stride = (uint32_t) widest(device->ready, s < 1 ? 1 : s) + 1;
+  f.kinds = device->family && varies != WEFT_BN_NEITHER ? 1 + device->class_count : 1;
   f.room = 1u << 16;
-  WEFT_TAKE(f.a, r->host, f.room);
-  WEFT_TAKE0(f.table, r->host, (size_t) f.kinds * f.q_stride);
-  WEFT_TAKE0(reached, r->host, f.q_stride);
+  WEFT_TAKE(f.a, device->host, f.room);
+  WEFT_TAKE0(f.table, device->host, (size_t) f.kinds * f.q_stride);
+  WEFT_TAKE0(reached, device->host, f.q_stride);
   reached[1] = 1;
   for (size_t step = 0; step < s; step++)
     for (uint32_t q = f.q_stride; q-- > 1;)
-      for (uint32_t k = 0; k < r->class_count && reached[q]; k++)
+      for (uint32_t k = 0; k < device->class_count && reached[q]; k++)
         if ((uint64_t) q * class_levels[k] < f.q_stride) reached[q * class_levels[k]] = 1;
   for (uint32_t q = 1; q < f.q_stride; q++) {
     if (!reached[q]) continue;
@@ -176,15 +176,15 @@ static weft_status send_functions(weft_ctx *ctx, resident *r)
   }
   {
     int64_t *value;
-    WEFT_TAKE(value, r->host, (size_t) f.count * (n + 1));
-    fill_task_data data = { &f, value, n, ldexp(1.0, r->ready->bits + WEFT_BN_GUARD_BITS) };
+    WEFT_TAKE(value, device->host, (size_t) f.count * (n + 1));
+    fill_task_data data = { &f, value, n, ldexp(1.0, device->ready->bits + WEFT_BN_GUARD_BITS) };
     WEFT_TRY(weft_bn_run_tasks(ctx, problem->threads, f.count, fill_task, &data, 0, 0));
-    SEND(r->count.f, value, (size_t) f.count * (n + 1));
-    SEND(r->count.table, f.table, (size_t) f.kinds * f.q_stride);
-    WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
-    weft_arena_drop(r->host, value);
+    SEND(device->count.f, value, (size_t) f.count * (n + 1));
+    SEND(device->count.table, f.table, (size_t) f.kinds * f.q_stride);
+    WEFT_CUDA(cudaStreamSynchronize(device->mem.stream));
+    weft_arena_drop(device->host, value);
   }
-  r->count.q_stride = f.q_stride;
+  device->count.q_stride = f.q_stride;
 done:
   return st;
 }
@@ -205,10 +205,10 @@ struct batch {
 };
 
 /* `nodes`: count of them; NULL: one universe of all nodes, for joint values. */
-static weft_status make_batch(weft_ctx *ctx, resident *r, const weft_bn_node *nodes, size_t count, batch *b)
+static weft_status make_batch(weft_ctx *ctx, resident *device, const weft_bn_node *nodes, size_t count, batch *b)
 {
   weft_status st = WEFT_OK;
-  const weft_bn_problem *problem = r->ready->problem;
+  const weft_bn_problem *problem = device->ready->problem;
   const weft_bn_score_varies varies = weft_bn_kind(problem->score)->varies;
   size_t members = 0, columns = 0, at = 0, column = 0;
   uint32_t *base;
@@ -233,16 +233,16 @@ static weft_status make_batch(weft_ctx *ctx, resident *r, const weft_bn_node *no
     universe *u = &b->universes[k];
     const size_t child = nodes ? nodes[k].node : 0;
     u->size = (uint32_t) (nodes ? nodes[k].universe : problem->p);
-    u->limit = (uint32_t) (nodes ? nodes[k].max_parents : r->ready->max_parents + 1);
+    u->limit = (uint32_t) (nodes ? nodes[k].max_parents : device->ready->max_parents + 1);
     u->cand = (uint32_t) at;
     u->column = (uint32_t) column;
     u->child = (uint32_t) child;
-    u->root = nodes ? r->root[child] : (uint32_t) PLANE_ALL;
-    if (r->family && varies == WEFT_BN_PARENTS) u->parents_kind = 1 + r->classes[child];
-    if (r->family && varies == WEFT_BN_FAMILY) u->family_kind = 1 + r->classes[child];
+    u->root = nodes ? device->root[child] : (uint32_t) PLANE_ALL;
+    if (device->family && varies == WEFT_BN_PARENTS) u->parents_kind = 1 + device->classes[child];
+    if (device->family && varies == WEFT_BN_FAMILY) u->family_kind = 1 + device->classes[child];
     u->score = b->scores;
     u->best = b->bests;
-    weft_bn_offsets(&r->ready->binomials, u->size, u->limit, u->offset);
+    weft_bn_offsets(&device->ready->binomials, u->size, u->limit, u->offset);
     b->scores += u->offset[u->limit + 1];
     b->bests += u->offset[u->limit];
     for (size_t j = 0; j < u->size; j++) {
@@ -261,18 +261,18 @@ static weft_status make_batch(weft_ctx *ctx, resident *r, const weft_bn_node *no
   SEND(b->d_start, b->column_start, members);
   SEND(b->d_plane, b->column_plane, columns);
   SEND(b->d_leaf, b->column_leaf, columns);
-  WEFT_DEVICE_TAKE(b->d_first, &r->mem, b->count + 1);
-  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+  WEFT_DEVICE_TAKE(b->d_first, &device->mem, b->count + 1);
+  WEFT_CUDA(cudaStreamSynchronize(device->mem.stream));
 done:
   return st;
 }
 
-static void drop_batch(resident *r, batch *b)
+static void drop_batch(resident *device, batch *b)
 {
   void *blocks[] = { b->d_universes, b->d_cand, b->d_start, b->d_plane, b->d_leaf, b->d_first };
-  cudaStreamSynchronize(r->mem.stream);
+  cudaStreamSynchronize(device->mem.stream);
   for (void *block : blocks)
-    if (block) weft_device_drop(&r->mem, block);
+    if (block) weft_device_drop(&device->mem, block);
   weft_arena_end(&b->host);
 }
 
@@ -288,19 +288,21 @@ static count_kernel *count_kernel_for(int members, int family)
 }
 
 /* All sets of `size` members of the batch's universes, in launches of about LAUNCH_SECONDS. */
-static weft_status count_size(weft_ctx *ctx, resident *r, batch *b, size_t size, int64_t *out, double from, double to)
+static weft_status count_size(weft_ctx *ctx, resident *device, batch *b, size_t size, int64_t *out, double from,
+                              double to)
 {
   weft_status st = WEFT_OK;
-  count_job job = r->count;
-  count_kernel *kernel = count_kernel_for((int) size - 1, r->family);
+  count_job job = device->count;
+  count_kernel *kernel = count_kernel_for((int) size - 1, device->family);
   uint64_t first = 0, total = 0, portion = 8192;
   for (size_t k = 0; k < b->count; k++) {
     b->first_item[k] = total;
-    if (size <= b->universes[k].limit) total += weft_bn_choose(&r->ready->binomials, b->universes[k].size, size - 1);
+    if (size <= b->universes[k].limit)
+      total += weft_bn_choose(&device->ready->binomials, b->universes[k].size, size - 1);
   }
   b->first_item[b->count] = total;
-  WEFT_TRY(copy_up(r, b->d_first, b->first_item, (b->count + 1) * sizeof *b->first_item));
-  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+  WEFT_TRY(copy_up(device, b->d_first, b->first_item, (b->count + 1) * sizeof *b->first_item));
+  WEFT_CUDA(cudaStreamSynchronize(device->mem.stream));
   job.universes = b->d_universes;
   job.universe_count = (uint32_t) b->count;
   job.cand = b->d_cand;
@@ -310,13 +312,13 @@ static weft_status count_size(weft_ctx *ctx, resident *r, batch *b, size_t size,
   job.first_item = b->d_first;
   job.out = out;
   job.members = (int) size - 1;
-  WEFT_CUDA(weft_device_allow_shared((const void *) kernel, r->shared));
+  WEFT_CUDA(weft_device_allow_shared((const void *) kernel, device->shared));
   while (first < total) {
     const uint64_t now = portion < total - first ? portion : total - first;
     const auto started = std::chrono::steady_clock::now();
-    kernel<<<(unsigned) ((now + WARPS - 1) / WARPS), 32 * WARPS, r->shared, r->mem.stream>>>(job, first, now);
+    kernel<<<(unsigned) ((now + WARPS - 1) / WARPS), 32 * WARPS, device->shared, device->mem.stream>>>(job, first, now);
     WEFT_CUDA(cudaGetLastError());
-    WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+    WEFT_CUDA(cudaStreamSynchronize(device->mem.stream));
     const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     first += now;
     if (took < LAUNCH_SECONDS / 2)
@@ -331,13 +333,13 @@ done:
 }
 
 /* Values that need no device: of the empty set, and of every child without parents. */
-static int64_t empty_value(resident *r, const universe *u)
+static int64_t empty_value(resident *device, const universe *u)
 {
-  const weft_bn_problem *problem = r->ready->problem;
-  weft_bn_counter *counter = &r->ready->counters[0];
+  const weft_bn_problem *problem = device->ready->problem;
+  weft_bn_counter *counter = &device->ready->counters[0];
   const size_t n = problem->n;
   const int32_t *set = problem->set ? problem->set + (size_t) u->child * n : NULL;
-  const uint16_t *codes = r->ready->columns.codes + (size_t) u->child * n;
+  const uint16_t *codes = device->ready->columns.codes + (size_t) u->child * n;
   const double levels = problem->levels[u->child];
   uint32_t rows = 0;
   int64_t family = 0;
@@ -359,23 +361,23 @@ static int64_t empty_value(resident *r, const universe *u)
 typedef void prune_kernel(prune_job, int);
 
 /* Scores and prunes all sets of the batch, one size after another, since a set needs the best of its subsets. */
-static weft_status prune_batch(weft_ctx *ctx, resident *r, const batch *b, const prune_job *job)
+static weft_status prune_batch(weft_ctx *ctx, resident *device, const batch *b, const prune_job *job)
 {
   weft_status st = WEFT_OK;
   static prune_kernel *const kernels[] = { prune_sets<0>, prune_sets<1>, prune_sets<2>, prune_sets<3>,
                                            prune_sets<4>, prune_sets<5>, prune_sets<6> };
-  for (size_t m = 0; m <= r->ready->max_parents; m++) {
+  for (size_t m = 0; m <= device->ready->max_parents; m++) {
     uint64_t most = 0;
     for (size_t k = 0; k < b->count; k++) {
       const uint64_t sets =
-          m <= b->universes[k].limit ? weft_bn_choose(&r->ready->binomials, b->universes[k].size, m) : 0;
+          m <= b->universes[k].limit ? weft_bn_choose(&device->ready->binomials, b->universes[k].size, m) : 0;
       if (sets > most) most = sets;
     }
     if (!most) continue;
     const dim3 grid((unsigned) fmin(ceil((double) most / 256), 1 << 20), (unsigned) b->count);
-    kernels[m <= 6 ? m : 0]<<<grid, 256, 0, r->mem.stream>>>(*job, (int) m);
+    kernels[m <= 6 ? m : 0]<<<grid, 256, 0, device->mem.stream>>>(*job, (int) m);
     WEFT_CUDA(cudaGetLastError());
-    WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
+    WEFT_CUDA(cudaStreamSynchronize(device->mem.stream));
     WEFT_TRY(weft_poll(ctx, 0, 1));
   }
 done:
@@ -383,7 +385,7 @@ done:
 }
 
 /* Sends what is kept of the batch's nodes to the host, as many nodes at a time as there is room for. */
-static weft_status fetch_batch(weft_ctx *ctx, resident *r, const batch *b, weft_arena *keep, weft_bn_node *nodes,
+static weft_status fetch_batch(weft_ctx *ctx, resident *device, const batch *b, weft_arena *keep, weft_bn_node *nodes,
                                const int64_t *score, const unsigned long long *kept, double done)
 {
   weft_status st = WEFT_OK;
@@ -400,14 +402,14 @@ static weft_status fetch_batch(weft_ctx *ctx, resident *r, const batch *b, weft_
   }
   WEFT_TAKE(list, &host, b->count);
   WEFT_TAKE(cursor, &host, b->count);
-  WEFT_DEVICE_TAKE(d_cursor, &r->mem, b->count);
+  WEFT_DEVICE_TAKE(d_cursor, &device->mem, b->count);
   room = weft_device_chunk(ctx, (size_t) total + 1, sizeof *d_list, 0);
   if (room < most) {
     st = weft_fail_memory(ctx, "device", (double) most * sizeof *d_list, weft_device_available(ctx),
                           "the sets kept of one node");
     goto done;
   }
-  WEFT_DEVICE_TAKE(d_list, &r->mem, room);
+  WEFT_DEVICE_TAKE(d_list, &device->mem, room);
   for (size_t first = 0, last; first < b->count; first = last) {
     uint64_t at = 0, sets = 0;
     for (last = first; last < b->count && at + kept[last] <= room; last++) {
@@ -417,123 +419,123 @@ static weft_status fetch_batch(weft_ctx *ctx, resident *r, const batch *b, weft_
       if (u->offset[u->limit + 1] > sets) sets = u->offset[u->limit + 1];
     }
     const dim3 grid((unsigned) fmin(ceil((double) sets / 256), 1 << 20), (unsigned) (last - first));
-    WEFT_TRY(copy_up(r, d_cursor, cursor + first, (last - first) * sizeof *cursor));
-    list_sets<<<grid, 256, 0, r->mem.stream>>>(b->d_universes + first, score, d_cursor, d_list);
+    WEFT_TRY(copy_up(device, d_cursor, cursor + first, (last - first) * sizeof *cursor));
+    list_sets<<<grid, 256, 0, device->mem.stream>>>(b->d_universes + first, score, d_cursor, d_list);
     WEFT_CUDA(cudaGetLastError());
     for (size_t k = first; k < last; k++) {
       weft_scored *one;
       WEFT_TAKE(one, &host, kept[k]);
       list[k] = one;
       if (kept[k])
-        WEFT_CUDA(
-            cudaMemcpyAsync(one, d_list + cursor[k], kept[k] * sizeof *d_list, cudaMemcpyDeviceToHost, r->mem.stream));
+        WEFT_CUDA(cudaMemcpyAsync(one, d_list + cursor[k], kept[k] * sizeof *d_list, cudaMemcpyDeviceToHost,
+                                  device->mem.stream));
     }
-    WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
-    WEFT_TRY(weft_bn_collect(ctx, keep, r->ready, nodes + first, last - first, list + first, done));
+    WEFT_CUDA(cudaStreamSynchronize(device->mem.stream));
+    WEFT_TRY(weft_bn_collect(ctx, keep, device->ready, nodes + first, last - first, list + first, done));
     for (size_t k = first; k < last; k++) weft_arena_drop(&host, list[k]);
   }
 done:
-  if (d_list) weft_device_drop(&r->mem, d_list);
-  if (d_cursor) weft_device_drop(&r->mem, d_cursor);
+  if (d_list) weft_device_drop(&device->mem, d_list);
+  if (d_cursor) weft_device_drop(&device->mem, d_cursor);
   weft_arena_end(&host);
   return st;
 }
 
 /* Counts, prunes and fetches the sets of `count` nodes. Device memory that it takes is given back, unless a status
  * ends the call. */
-static weft_status run_batch(weft_ctx *ctx, resident *r, weft_arena *keep, weft_bn_node *nodes, size_t count,
+static weft_status run_batch(weft_ctx *ctx, resident *device, weft_arena *keep, weft_bn_node *nodes, size_t count,
                              double from, double to)
 {
   weft_status st = WEFT_OK;
   weft_arena host = weft_arena_begin(ctx);
   batch b;
-  prune_job job = r->prune;
+  prune_job job = device->prune;
   unsigned long long *kept;
-  WEFT_TRY(make_batch(ctx, r, nodes, count, &b));
+  WEFT_TRY(make_batch(ctx, device, nodes, count, &b));
   WEFT_TAKE0(kept, &host, count);
-  WEFT_DEVICE_TAKE(job.score, &r->mem, b.scores);
-  WEFT_DEVICE_TAKE(job.best, &r->mem, b.bests);
-  WEFT_DEVICE_TAKE(job.kept, &r->mem, count);
-  WEFT_CUDA(cudaMemsetAsync(job.kept, 0, count * sizeof *job.kept, r->mem.stream));
+  WEFT_DEVICE_TAKE(job.score, &device->mem, b.scores);
+  WEFT_DEVICE_TAKE(job.best, &device->mem, b.bests);
+  WEFT_DEVICE_TAKE(job.kept, &device->mem, count);
+  WEFT_CUDA(cudaMemsetAsync(job.kept, 0, count * sizeof *job.kept, device->mem.stream));
   job.universes = b.d_universes;
   job.cand = b.d_cand;
-  if (r->family) {
+  if (device->family) {
     int64_t *empty;
     WEFT_TAKE(empty, &host, count);
     for (size_t k = 0; k < count; k++) {
-      empty[k] = empty_value(r, &b.universes[k]);
-      WEFT_TRY(copy_up(r, job.score + b.universes[k].score, empty + k, sizeof *empty));
+      empty[k] = empty_value(device, &b.universes[k]);
+      WEFT_TRY(copy_up(device, job.score + b.universes[k].score, empty + k, sizeof *empty));
     }
-    for (size_t m = 1; m <= r->ready->max_parents; m++)
-      WEFT_TRY(count_size(ctx, r, &b, m, job.score,
-                          from + (to - from) * (double) (m - 1) / (double) r->ready->max_parents,
-                          from + (to - from) * (double) m / (double) r->ready->max_parents));
+    for (size_t m = 1; m <= device->ready->max_parents; m++)
+      WEFT_TRY(count_size(ctx, device, &b, m, job.score,
+                          from + (to - from) * (double) (m - 1) / (double) device->ready->max_parents,
+                          from + (to - from) * (double) m / (double) device->ready->max_parents));
   }
-  WEFT_TRY(prune_batch(ctx, r, &b, &job));
-  WEFT_CUDA(cudaMemcpyAsync(kept, job.kept, count * sizeof *kept, cudaMemcpyDeviceToHost, r->mem.stream));
-  WEFT_CUDA(cudaStreamSynchronize(r->mem.stream));
-  weft_device_drop(&r->mem, job.best);
-  WEFT_TRY(fetch_batch(ctx, r, &b, keep, nodes, job.score, kept, to));
-  weft_device_drop(&r->mem, job.score);
-  weft_device_drop(&r->mem, job.kept);
+  WEFT_TRY(prune_batch(ctx, device, &b, &job));
+  WEFT_CUDA(cudaMemcpyAsync(kept, job.kept, count * sizeof *kept, cudaMemcpyDeviceToHost, device->mem.stream));
+  WEFT_CUDA(cudaStreamSynchronize(device->mem.stream));
+  weft_device_drop(&device->mem, job.best);
+  WEFT_TRY(fetch_batch(ctx, device, &b, keep, nodes, job.score, kept, to));
+  weft_device_drop(&device->mem, job.score);
+  weft_device_drop(&device->mem, job.kept);
 done:
-  drop_batch(r, &b);
+  drop_batch(device, &b);
   weft_arena_end(&host);
   return st;
 }
 
 /* Shares of edges, required parents, penalties. */
-static weft_status send_shares(weft_ctx *ctx, resident *r)
+static weft_status send_shares(weft_ctx *ctx, resident *device)
 {
   weft_status st = WEFT_OK;
-  const weft_bn_problem *problem = r->ready->problem;
+  const weft_bn_problem *problem = device->ready->problem;
   const size_t p = problem->p;
   double *penalty;
-  WEFT_TAKE(penalty, r->host, p);
-  for (size_t i = 0; i < p; i++) penalty[i] = weft_bn_penalty(problem, i) * r->ready->unit;
-  SEND(r->prune.penalty, penalty, p);
+  WEFT_TAKE(penalty, device->host, p);
+  for (size_t i = 0; i < p; i++) penalty[i] = weft_bn_penalty(problem, i) * device->ready->unit;
+  SEND(device->prune.penalty, penalty, p);
   if (problem->edge_prior) {
     int64_t *edge;
-    WEFT_TAKE(edge, r->host, p * p);
-    for (size_t k = 0; k < p * p; k++) edge[k] = (int64_t) rint(problem->edge_prior[k] * r->ready->unit);
-    SEND(r->prune.edge, edge, p * p);
+    WEFT_TAKE(edge, device->host, p * p);
+    for (size_t k = 0; k < p * p; k++) edge[k] = (int64_t) rint(problem->edge_prior[k] * device->ready->unit);
+    SEND(device->prune.edge, edge, p * p);
   }
   if (problem->required) {
     uint8_t *required;
     uint32_t *count;
-    WEFT_TAKE(required, r->host, p * p);
-    WEFT_TAKE(count, r->host, p);
+    WEFT_TAKE(required, device->host, p * p);
+    WEFT_TAKE(count, device->host, p);
     for (size_t k = 0; k < p * p; k++) required[k] = problem->required[k] != 0;
     for (size_t i = 0; i < p; i++) count[i] = (uint32_t) weft_bn_required(problem, i);
-    SEND(r->prune.required, required, p * p);
-    SEND(r->prune.required_count, count, p);
+    SEND(device->prune.required, required, p * p);
+    SEND(device->prune.required_count, count, p);
   }
-  r->prune.slack = weft_bn_slack(r->ready);
+  device->prune.slack = weft_bn_slack(device->ready);
 done:
   return st;
 }
 
 /* h of all sets of at most s + 1 nodes. */
-static weft_status make_joint(weft_ctx *ctx, resident *r, const uint64_t *offset)
+static weft_status make_joint(weft_ctx *ctx, resident *device, const uint64_t *offset)
 {
   weft_status st = WEFT_OK;
-  const weft_bn_problem *problem = r->ready->problem;
-  const size_t sizes = r->ready->max_parents + 1, n = problem->n;
+  const weft_bn_problem *problem = device->ready->problem;
+  const size_t sizes = device->ready->max_parents + 1, n = problem->n;
   batch b;
   int64_t *joint, empty;
-  WEFT_TRY(make_batch(ctx, r, NULL, 0, &b));
-  WEFT_DEVICE_TAKE(joint, &r->mem, offset[sizes + 1]);
-  empty = weft_bn_rounded(weft_bn_function(&r->ready->counters[0],
+  WEFT_TRY(make_batch(ctx, device, NULL, 0, &b));
+  WEFT_DEVICE_TAKE(joint, &device->mem, offset[sizes + 1]);
+  empty = weft_bn_rounded(weft_bn_function(&device->ready->counters[0],
                                            weft_bn_masses_of(problem->score, problem->ess, 1, 1, 1).parents,
                                            (uint32_t) n)[n]);
-  WEFT_TRY(copy_up(r, joint, &empty, sizeof empty));
+  WEFT_TRY(copy_up(device, joint, &empty, sizeof empty));
   for (size_t size = 1; size <= sizes; size++)
-    WEFT_TRY(count_size(ctx, r, &b, size, joint, 0.6 * (double) (size - 1) / (double) sizes,
+    WEFT_TRY(count_size(ctx, device, &b, size, joint, 0.6 * (double) (size - 1) / (double) sizes,
                         0.6 * (double) size / (double) sizes));
-  r->prune.joint = joint;
-  SEND(r->prune.joint_offset, offset, sizes + 2);
+  device->prune.joint = joint;
+  SEND(device->prune.joint_offset, offset, sizes + 2);
 done:
-  drop_batch(r, &b);
+  drop_batch(device, &b);
   return st;
 }
 
@@ -551,43 +553,43 @@ static weft_status prune_cuda(weft_ctx *ctx, weft_arena *keep, weft_bn_ready *re
   const size_t p = ready->problem->p;
   uint64_t offset[WEFT_BN_MAX_PARENTS + 3];
   double largest = 0, room, cells;
-  resident r_, *r = &r_;
+  resident device_, *device = &device_;
   if (!fits_device(ready)) {
     st = weft_bn_prune_cpu(ctx, keep, ready, nodes, to);
     weft_arena_end(&host);
     return st;
   }
-  memset(&r_, 0, sizeof r_);
-  r->mem = weft_device_begin(ctx);
-  r->host = &host;
-  r->ready = ready;
-  r->nodes = nodes;
-  WEFT_TRY(send_columns(ctx, r));
+  memset(&device_, 0, sizeof device_);
+  device->mem = weft_device_begin(ctx);
+  device->host = &host;
+  device->ready = ready;
+  device->nodes = nodes;
+  WEFT_TRY(send_columns(ctx, device));
   for (size_t k = 0; k < p; k++) largest = fmax(largest, node_bytes(&nodes[k]));
   weft_bn_offsets(&ready->binomials, p, ready->max_parents + 1, offset);
-  r->family = !weft_bn_joint_pays(ready, nodes, offset) ||
-              8 * (double) offset[ready->max_parents + 2] + 2 * largest > 0.9 * weft_device_available(ctx);
+  device->family = !weft_bn_joint_pays(ready, nodes, offset) ||
+                   8 * (double) offset[ready->max_parents + 2] + 2 * largest > 0.9 * weft_device_available(ctx);
   cells = widest(ready, ready->max_parents);
-  r->count.cell_words = ((uint32_t) cells + 63) / 64 * 2;
-  r->count.cell_list = ((uint32_t) fmin(cells, (double) ready->problem->n) + 3) / 4 * 4;
-  r->shared =
-      WARPS * (sizeof(workspace) + r->count.cell_words * sizeof(uint32_t) + r->count.cell_list * sizeof(uint16_t));
-  WEFT_TRY(send_functions(ctx, r));
-  WEFT_TRY(send_shares(ctx, r));
-  if (!r->family) WEFT_TRY(make_joint(ctx, r, offset));
+  device->count.cell_words = ((uint32_t) cells + 63) / 64 * 2;
+  device->count.cell_list = ((uint32_t) fmin(cells, (double) ready->problem->n) + 3) / 4 * 4;
+  device->shared = WARPS * (sizeof(workspace) + device->count.cell_words * sizeof(uint32_t) +
+                            device->count.cell_list * sizeof(uint16_t));
+  WEFT_TRY(send_functions(ctx, device));
+  WEFT_TRY(send_shares(ctx, device));
+  if (!device->family) WEFT_TRY(make_joint(ctx, device, offset));
   room = 0.6 * weft_device_available(ctx); /* the rest is for the lists of what is kept */
   for (size_t first = 0, last; first < p; first = last) {
-    const double from = r->family ? 0 : 0.6;
+    const double from = device->family ? 0 : 0.6;
     double bytes = 0;
     for (last = first; last < p; last++) {
       bytes += node_bytes(&nodes[last]);
       if (last > first && (bytes > room || bytes > 8 * BATCH_SETS)) break;
     }
-    WEFT_TRY(run_batch(ctx, r, keep, nodes + first, last - first, from + (to - from) * (double) first / (double) p,
+    WEFT_TRY(run_batch(ctx, device, keep, nodes + first, last - first, from + (to - from) * (double) first / (double) p,
                        from + (to - from) * (double) last / (double) p));
   }
 done:
-  weft_device_end(&r->mem);
+  weft_device_end(&device->mem);
   weft_arena_end(&host);
   return st;
 }
